@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+#   make            everything          make demo     see it work
+#   make check      all tests           make bench    what an event costs
+#
+# V=1 shows commands; SAN=address or SAN=thread builds beside, in build-$(SAN).
+include config.mk
+
+B := build$(if $(SAN),-$(SAN))
+Q := $(if $(V),,@)
+
+SANFLAGS_address := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+SANFLAGS_thread  := -fsanitize=thread
+SANFLAGS := $(if $(SAN),$(SANFLAGS_$(SAN)) -fno-omit-frame-pointer)
+
+# Shared memory holds records under several types: no type-based aliasing.
+CPPFLAGS += -Iinclude -I. -D_GNU_SOURCE -DNCCLINSP_VERSION='"$(VERSION)"'
+ALLFLAGS  = -std=gnu11 -fno-strict-aliasing $(CFLAGS) $(WARN) $(if $(WERROR),-Werror) \
+            $(SANFLAGS) -MMD -MP
+
+# ---- dependencies --------------------------------------------------------
+DEPS := gcc make pkg-config check liburing-dev libncurses-dev libmicrohttpd-dev \
+        libjansson-dev libcurl4-openssl-dev clang scdoc mandoc tmux curl jq perl procps
+
+pc = $(shell pkg-config --$(1) $(2) 2>/dev/null)
+DAEMON_LIBS := liburing libmicrohttpd jansson
+CLI_LIBS    := libcurl jansson ncursesw
+
+# ---- what there is -------------------------------------------------------
+objs = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(1)/*.c))
+
+PLUGIN := $(B)/libnccl-profiler-insp.so
+DAEMON := $(B)/ncclinspd
+CLI    := $(B)/ncclinsp
+SIM    := $(B)/nccl-sim
+REPLAY := $(B)/nccl-replay
+MAN    := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
+
+# The link lines are the dependency rules: under -z defs, a call into a room
+# that is not listed here does not link.
+PLUGIN_OBJS := $(call objs,plugin)    $(B)/obj/shmring/producer.o
+DAEMON_OBJS := $(call objs,ncclinspd) $(B)/obj/shmring/consumer.o $(call objs,util)
+CLI_OBJS    := $(call objs,cli)       $(call objs,util)
+SIM_MAINS   := $(B)/obj/tests/sim/nccl_sim.o $(B)/obj/tests/sim/nccl_replay.o
+SIM_OBJS    := $(filter-out $(SIM_MAINS),$(call objs,tests/sim))
+
+.PHONY: all deps check demo bench clean install
+all: $(if $(SAN),,$(PLUGIN)) $(DAEMON) $(CLI) $(SIM) $(REPLAY) $(MAN)
+
+# ---- build ---------------------------------------------------------------
+$(B)/obj/plugin/%.o $(B)/obj/shmring/producer.o: ALLFLAGS += -fPIC -fvisibility=hidden \
+	-fno-stack-protector -U_FORTIFY_SOURCE
+$(B)/obj/tests/%.o $(B)/obj/bench/%.o: CPPFLAGS += -DB='"$(abspath $(B))"'
+
+$(B)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	@echo "  CC    $<"
+	$(Q)$(CC) $(CPPFLAGS) $(ALLFLAGS) $(call pc,cflags,$(DAEMON_LIBS) $(CLI_LIBS) check) -c $< -o $@
+
+$(PLUGIN): $(PLUGIN_OBJS) plugin/plugin.map
+	@echo "  LD    $@"
+	$(Q)$(CC) $(SANFLAGS) -shared -o $@ $(PLUGIN_OBJS) -Wl,--version-script=plugin/plugin.map \
+		-Wl,-z,nodelete -Wl,-z,defs -Wl,-z,now -Wl,--as-needed -Wl,-soname,$(@F) -Wl,-O1
+
+$(DAEMON): $(DAEMON_OBJS)
+	@echo "  LD    $@"
+	$(Q)$(CC) $(SANFLAGS) -o $@ $^ -Wl,-z,defs $(call pc,libs,$(DAEMON_LIBS)) -lm
+
+$(CLI): $(CLI_OBJS)
+	@echo "  LD    $@"
+	$(Q)$(CC) $(SANFLAGS) -o $@ $^ -Wl,-z,defs $(call pc,libs,$(CLI_LIBS)) -lm
+
+$(SIM): $(B)/obj/tests/sim/nccl_sim.o $(SIM_OBJS)
+$(REPLAY): $(B)/obj/tests/sim/nccl_replay.o $(SIM_OBJS)
+$(SIM) $(REPLAY):
+	@echo "  LD    $@"
+	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(call pc,libs,jansson) -ldl -lm -pthread
+
+$(B)/man/%: man/%.scd
+	@mkdir -p $(@D)
+	@echo "  MAN   $@"
+	$(Q)scdoc <$< >$@.tmp && mv $@.tmp $@
+
+# ---- tests ---------------------------------------------------------------
+# A test program is tests/test_<module>.c.  It links against every room, each an
+# archive, so that it pulls in what it calls and nothing else.
+ROOMS := shmring plugin ncclinspd util cli tests/sim
+room_objs = $(filter-out $(addprefix $(B)/obj/,ncclinspd/main.o cli/main.o) $(SIM_MAINS),$(call objs,$(1)))
+ARCHIVES := $(foreach r,$(ROOMS),$(B)/lib/$(subst /,-,$(r)).a)
+
+define archive_rule
+$(B)/lib/$(subst /,-,$(1)).a: $(call room_objs,$(1))
+	@mkdir -p $$(@D)
+	@rm -f $$@
+	$(Q)ar rcs $$@ $$^
+endef
+$(foreach r,$(ROOMS),$(eval $(call archive_rule,$(r))))
+
+TESTS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/test_*.c))
+SYSTEM_TESTS := $(wildcard tests/system/test_*.sh)
+
+$(B)/tests/%: $(B)/obj/tests/%.o $(B)/obj/tests/fixture.o $(ARCHIVES)
+	@mkdir -p $(@D)
+	@echo "  LD    $@"
+	$(Q)$(CC) $(SANFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(ARCHIVES) -Wl,--end-group \
+		$(call pc,libs,check $(DAEMON_LIBS) $(CLI_LIBS)) -ldl -lm -pthread
+
+.PHONY: tests
+tests: $(TESTS)
+
+# ---- the rest ------------------------------------------------------------
+clean:
+	rm -rf build build-*
+
+-include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
+.SECONDARY:

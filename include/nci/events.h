@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCI_EVENTS_H
+#define NCI_EVENTS_H
+
+/*
+ * Every event that a record can carry; the one place to add one.
+ *
+ * Ids are for ever, and an NCCL event's id is its mask bit's number plus one.
+ * A new event is a line here, a payload struct below, a row in the plugin's
+ * emit.c, and on_<name>() in the daemon.
+ *
+ * Conventions of all payloads: names are ids in the string table, 0 when not
+ * known; ranks, roots and peers are -1 when not known; `cont` is NCI_LINE_CONT;
+ * `zero` is 0.  Ticks and spans are explained in record.h.
+ */
+
+#include "nci/record.h"
+
+/*	  id  name           payload        lines */
+#define NCI_EVENTS(X)				\
+	X( 1, GROUP,         group,         1)	\
+	X( 2, COLL,          coll,          2)	\
+	X( 3, P2P,           p2p,           2)	\
+	X( 4, PROXY_OP,      proxy_op,      2)	\
+	X( 5, PROXY_STEP,    proxy_step,    1)	\
+	X( 6, PROXY_CTRL,    proxy_ctrl,    1)	\
+	X( 7, KERNEL_CH,     kernel_ch,     1)	\
+	X( 8, NET_PLUGIN,    net_plugin,    1)	\
+	X( 9, GROUP_API,     group_api,     1)	\
+	X(10, COLL_API,      coll_api,      1)	\
+	X(11, P2P_API,       p2p_api,       1)	\
+	X(12, KERNEL_LAUNCH, kernel_launch, 1)	\
+	X(13, CE_COLL,       ce_coll,       2)	\
+	X(14, CE_SYNC,       ce_sync,       1)	\
+	X(15, CE_BATCH,      ce_batch,      1)
+
+enum nci_event {
+#define X(id, NAME, name, lines) NCI_EV_##NAME = (id),
+	NCI_EVENTS(X)
+#undef X
+	NCI_EV_END	/* one past the highest id of this version */
+};
+
+/* The bit of an event in NCCL's activation mask. */
+#define NCI_EVENT_BIT(id)	(UINT32_C(1) << ((id) - 1))
+
+#define NCI_HEAD			\
+	uint8_t type;			\
+	uint8_t form;			\
+	uint16_t comm;			\
+	uint32_t serial;		\
+	uint64_t token;			\
+	uint64_t parent;		\
+	uint64_t start;			\
+	uint64_t stop
+
+/* The first and the last state seen on an event that may have any. */
+struct nci_marks {
+	uint32_t first_span;
+	uint32_t last_span;
+	uint8_t first;		/* NCCL state value; meaningful if first_span != 0 */
+	uint8_t last;
+	uint16_t count;		/* states seen, stays at 65535 */
+};
+
+struct nci_ev_group {
+	NCI_HEAD;
+	uint8_t zero[24];
+};
+
+/* start..stop is the posting of the operation, not its execution. */
+struct nci_ev_coll {
+	NCI_HEAD;
+	uint64_t seq;		/* NCCL's number, per communicator and function */
+	uint64_t count;		/* as NCCL posts it: bytes for AllGather, Broadcast */
+	uint16_t func;
+	uint16_t datatype;
+	uint16_t algo;
+	uint16_t proto;
+	uint8_t cont;
+	uint8_t channels;	/* 0: CollNet and multi-node NVLS do not say */
+	uint8_t warps;
+	uint8_t flags;		/* NCI_COLL_* */
+	int32_t rank;		/* -1: not known */
+	uint64_t group;		/* token of the Group event, or 0 */
+	uint64_t send_buff;
+	uint64_t recv_buff;
+	uint64_t comm_hash;	/* API v1 to v3 only, 0: not given */
+	uint64_t traffic;	/* bytes; API v1, v2 only, 0: not given */
+	uint64_t tag;		/* user tag; 0: none */
+	int32_t root;		/* as given: 0 where the function has none */
+	uint32_t red_op;	/* API v1 only */
+};
+
+#define NCI_COLL_COLLNET	0x01	/* API v1 only */
+#define NCI_COLL_NVLS		0x02	/* API v1 only */
+
+struct nci_ev_p2p {
+	NCI_HEAD;
+	uint64_t count;
+	int32_t peer;
+	int32_t rank;
+	uint16_t func;
+	uint16_t datatype;
+	uint8_t channels;	/* planned; 0: API before v4 does not say */
+	uint8_t zero[3];
+	uint8_t cont;
+	uint8_t zero1[7];
+	uint64_t group;
+	uint64_t buff;
+	uint64_t comm_hash;
+	uint64_t tag;
+	uint8_t zero2[24];
+};
+
+/*
+ * open_step is the plugin's own book in a live slot (which slot of the same lane
+ * holds step i mod 8, plus one) and means nothing to a reader.
+ */
+struct nci_ev_proxy_op {
+	NCI_HEAD;
+	int32_t peer;
+	int32_t rank;		/* of the issuing communicator */
+	int32_t steps;		/* network transfers */
+	int32_t chunk_bytes;	/* upper bound of one transfer */
+	int32_t pid;		/* who issued it, in its own pid namespace */
+	uint8_t channel;
+	uint8_t zero[3];
+	uint8_t cont;
+	uint8_t zero1[3];
+	uint32_t progress_span;	/* state 19: taken up by the network transport */
+	uint64_t origin;	/* NCI_FORM_FOREIGN: the issuer's context token; else 0 */
+	uint32_t state_span[4];	/* NCCL <= 2.26: last of states 0-3 (send) or 4-7 (receive) */
+	uint64_t bytes;		/* sum over stopped steps; NCCL <= 2.26: transSize growth */
+	uint32_t steps_done;	/* steps stopped */
+	uint32_t zero2;
+	uint16_t open_step[8];
+};
+
+#define NCI_BYTES_UNKNOWN	UINT32_C(0xffffffff)
+
+/* spans: send = states 8, 20 (first), 9; receive = states 10, 11, 12. */
+struct nci_ev_proxy_step {
+	NCI_HEAD;
+	int32_t step;
+	uint32_t bytes;		/* on the wire, stays at 2^32 - 2, or NCI_BYTES_UNKNOWN */
+	uint32_t span[3];
+	uint32_t repeats;	/* send: SendPeerWait beyond the first; receive: repeated starts */
+};
+
+struct nci_ev_proxy_ctrl {
+	NCI_HEAD;
+	struct nci_marks marks;
+	int32_t appended;	/* operations taken in, state 18; -1: not given */
+	uint8_t zero[8];
+};
+
+struct nci_ev_kernel_ch {
+	NCI_HEAD;
+	uint64_t gpu_start;	/* ptimer, ns of the GPU's own clock; 0: not given */
+	uint64_t gpu_stop;
+	uint32_t stop_span;	/* state 22 */
+	uint8_t channel;
+	uint8_t zero[3];
+};
+
+struct nci_ev_net_plugin {
+	NCI_HEAD;
+	int64_t id;		/* plugin type and payload version; the payload is not read */
+	struct nci_marks marks;
+	uint8_t zero[4];
+};
+
+struct nci_ev_group_api {
+	NCI_HEAD;
+	int32_t depth;
+	uint32_t begin_span;	/* state 23 */
+	uint32_t end_span;	/* state 24 */
+	uint8_t zero[12];
+};
+
+struct nci_ev_coll_api {
+	NCI_HEAD;
+	uint64_t count;		/* as the application passed it */
+	uint64_t stream;
+	uint16_t func;
+	uint16_t datatype;
+	int32_t root;
+};
+
+struct nci_ev_p2p_api {
+	NCI_HEAD;
+	uint64_t count;
+	uint64_t stream;
+	uint16_t func;
+	uint16_t datatype;
+	uint8_t zero[4];
+};
+
+struct nci_ev_kernel_launch {
+	NCI_HEAD;
+	uint64_t stream;
+	uint8_t zero[16];
+};
+
+/* Copy-engine events: all times are the host's, at enqueue. */
+struct nci_ev_ce_coll {
+	NCI_HEAD;
+	uint64_t seq;		/* synchronisations so far: not an operation number */
+	uint64_t count;
+	uint16_t func;
+	uint16_t datatype;
+	uint16_t sync;		/* name of the strategy */
+	uint8_t intra_sync;
+	uint8_t zero;
+	uint8_t cont;
+	uint8_t zero1[3];
+	int32_t rank;
+	uint64_t send_buff;
+	uint64_t recv_buff;
+	uint64_t stream;
+	int32_t root;
+	uint32_t batch_size;
+	uint32_t batches;
+	uint32_t ce_seq;
+	struct nci_marks marks;
+	uint8_t zero2[4];
+};
+
+struct nci_ev_ce_sync {
+	NCI_HEAD;
+	struct nci_marks marks;
+	int32_t rank;
+	int32_t ranks;
+	uint8_t complete;	/* 0: before the copies, 1: after them */
+	uint8_t zero[3];
+};
+
+struct nci_ev_ce_batch {
+	NCI_HEAD;
+	uint64_t bytes;
+	struct nci_marks marks;
+	int32_t ops_sync;	/* number of copies << 1 | synchronised inside the batch */
+};
+
+#define X(id, NAME, name, lines)						\
+	_Static_assert(sizeof(struct nci_ev_##name) == (lines) * NCI_LINE_BYTES,	\
+		       "ABI: " #name " changed its size");				\
+	_Static_assert(offsetof(struct nci_ev_##name, stop) == 32,			\
+		       "ABI: " #name " has no common head");
+NCI_EVENTS(X)
+#undef X
+_Static_assert(NCI_EV_END == 16, "ABI: event ids are for ever");
+_Static_assert(offsetof(struct nci_ev_coll, cont) == 64, "ABI: coll, second line");
+_Static_assert(offsetof(struct nci_ev_p2p, cont) == 64, "ABI: p2p, second line");
+_Static_assert(offsetof(struct nci_ev_proxy_op, cont) == 64, "ABI: proxy_op, second line");
+_Static_assert(offsetof(struct nci_ev_ce_coll, cont) == 64, "ABI: ce_coll, second line");
+
+#endif

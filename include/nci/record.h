@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCI_RECORD_H
+#define NCI_RECORD_H
+
+/*
+ * What every record begins with, in a ring and in a handle slot alike: a slot
+ * holds the record that it is going to become.
+ *
+ *   offset  size  field   in a ring                     in a live slot
+ *        0     1  type    NCI_EV_* (events.h)           the same
+ *        1     1  form    bits 0-3: lines, 1 or 2;      the same
+ *                         bits 4-7: NCI_FORM_*
+ *        2     2  comm    index in the communicator     the same
+ *                         table, or NCI_COMM_NONE
+ *        4     4  serial  number of the record in its   last NCCL state value
+ *                         lane, from 1, wrapping        seen + 1, or 0
+ *        8     8  token   of the event (token.h)        atomic; NCI_TOKEN_FREE is
+ *                                                       set while the slot is empty
+ *       16     8  parent  NCCL's parentObj as given:    the same
+ *                         a token, of this process
+ *                         unless NCI_FORM_FOREIGN; or 0
+ *       24     8  start   ticks at startEvent           the same
+ *       32     8  stop    ticks at stopEvent            ticks of the last state, or 0
+ *       40    24  body    the type's own fields         the same
+ *
+ * A record of two lines goes on at offset 64, whose first byte is NCI_LINE_CONT,
+ * so that a reader that was lapped finds the next head by itself.  Records never
+ * wrap: a ring's last line is filled with an NCI_LINE_PAD when two are needed.
+ * A pad has no serial and is not a record.
+ *
+ * Short times are spans: ticks since `start` in 32 bits.  0: the state was never
+ * seen.  Bit 31 clear: ticks, exact.  Bit 31 set: the other 31 bits count units
+ * of 2^20 ticks (0.35 ms at 3 GHz), rounded down.
+ */
+
+#include "nci/abi.h"
+
+#define NCI_LINE_PAD		0xfe	/* first byte of a line that holds nothing */
+#define NCI_LINE_CONT		0xff	/* first byte of a record's second line */
+
+#define NCI_FORM_LINES(form)	((form) & 0x0f)
+#define NCI_FORM_FOREIGN	0x10	/* issued by another process (PXN): parent, origin are its */
+#define NCI_FORM_UNSTOPPED	0x20	/* NCCL never stopped it: closed by us, stop is when */
+#define NCI_FORM_GRAPH		0x40	/* API events: posted under CUDA graph capture */
+#define NCI_FORM_SEND		0x80	/* proxy events: the sending side */
+
+#define NCI_COMM_NONE		0xffff	/* the communicator is not in the table */
+
+#define NCI_SPAN_COARSE		UINT32_C(0x80000000)
+#define NCI_SPAN_SHIFT		20
+
+struct nci_record {
+	uint8_t type;
+	uint8_t form;
+	uint16_t comm;
+	uint32_t serial;
+	uint64_t token;
+	uint64_t parent;
+	uint64_t start;
+	uint64_t stop;
+	uint8_t body[24];
+};
+_Static_assert(sizeof(struct nci_record) == NCI_LINE_BYTES, "ABI: a record is whole lines");
+_Static_assert(offsetof(struct nci_record, token) == 8, "ABI: token moved");
+_Static_assert(offsetof(struct nci_record, stop) == 32, "ABI: stop moved");
+_Static_assert(offsetof(struct nci_record, body) == 40, "ABI: body moved");
+
+/* One line of a ring, and two: the room of a handle slot. */
+struct nci_line {
+	_Alignas(NCI_LINE_BYTES) uint64_t word[8];
+};
+_Static_assert(sizeof(struct nci_line) == NCI_LINE_BYTES, "ABI: a line");
+
+/* A span that is never 0 for a state that was seen (ticks may stand still). */
+static inline uint32_t nci_span(uint64_t start, uint64_t now)
+{
+	uint64_t ticks = now - start;
+
+	if ((int64_t)ticks <= 0)
+		return 1;
+	if (ticks < NCI_SPAN_COARSE)
+		return (uint32_t)ticks;
+	ticks >>= NCI_SPAN_SHIFT;
+	return NCI_SPAN_COARSE |
+	       (uint32_t)(ticks < NCI_SPAN_COARSE ? ticks : NCI_SPAN_COARSE - 1);
+}
+
+static inline uint64_t nci_span_ticks(uint32_t span)
+{
+	if (span & NCI_SPAN_COARSE)
+		return (uint64_t)(span & ~NCI_SPAN_COARSE) << NCI_SPAN_SHIFT;
+	return span;
+}
+
+#endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_MODEL_H
+#define NCCLINSPD_MODEL_H
+
+/*
+ * The plain structs that the daemon's stages hand to each other.
+ *
+ *   discover -> drain -> decode -> reconstruct -> timeline -> aggregate -> serve
+ *               struct process, struct event      struct op
+ *
+ * Units are part of the names.  "Not known" is told apart from 0 everywhere: a
+ * NULL name, UNKNOWN_U64, UNKNOWN_I32, TIMING_NONE, or a has_ flag.  Times are
+ * CLOCK_MONOTONIC nanoseconds unless the name says ticks (host counter) or gpu
+ * (the GPU's own clock).
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "nci/events.h"
+#include "nci/segment.h"
+
+#define UNKNOWN_U64	UINT64_MAX
+#define UNKNOWN_I32	INT32_MIN
+
+/* Texts that live as long as the daemon, compared by pointer; NULL: not known. */
+typedef const char *name_t;
+
+enum process_state {
+	PROCESS_LIVE,
+	PROCESS_EXITED,		/* ended by itself: the plugin said so */
+	PROCESS_DIED,		/* its lock fell without a word */
+};
+
+/* One communicator as one init of one process saw it: one local rank. */
+struct comm {
+	bool has_id;		/* API v4 on; the four below come with it */
+	uint64_t id;
+	int32_t rank;		/* UNKNOWN_I32 until told; API v1 to v3 learn it from events */
+	int32_t nranks;
+	int32_t nnodes;
+	bool has_gpu;
+	uint8_t gpu_uuid[16];
+	char pci_bus_id[32];
+	char name[97];		/* "": none was given */
+	uint64_t init_ticks;
+	uint64_t finalize_ticks; /* 0: open */
+};
+
+/* How a process's ticks map to CLOCK_MONOTONIC: ns = mono_ns + (t - ticks) * ns_per_tick. */
+struct tick_clock {
+	uint32_t kind;		/* NCI_CLOCK_* */
+	uint64_t ticks;
+	uint64_t mono_ns;
+	double ns_per_tick;
+};
+
+/* What a process lost, by cause: every one of these is shown. */
+struct loss {
+	uint64_t overrun;	/* records overwritten before we read them */
+	uint64_t before;	/* records overwritten before this daemon came */
+	uint64_t pool;		/* events refused or pushed out: no free slot */
+	uint64_t lane;		/* events refused: their thread has no lane */
+	uint64_t string;	/* names that found the table full */
+	uint64_t comm;		/* communicators that found the table full */
+	uint64_t rejected;	/* records that decode refused */
+	uint64_t unknown;	/* records of a type this daemon does not know */
+	uint64_t evicted;	/* operations pushed out of the reconstruction unfinished */
+};
+
+/*
+ * One process that writes, or wrote, a segment.  discover makes and ends it;
+ * drain keeps the copied part up to date; later stages only read it.
+ */
+struct process {
+	uint64_t id;		/* ours: 1, 2, ...; never used twice */
+	char file[80];		/* name of the segment's file */
+	uint64_t instance;
+	uint32_t nonce;		/* of its context tokens: how PXN records name it */
+	pid_t pid;		/* as the file's name says */
+	uid_t uid;
+	char command[64];
+	char plugin_version[32];
+	char env[1820];		/* "NAME=VALUE\0" pairs, env_bytes of them */
+	uint32_t env_bytes;
+	enum process_state state;
+	uint32_t api_version;	/* 0: no init yet */
+	uint32_t level;		/* NCI_LEVEL_* */
+	uint32_t mask;
+	uint32_t reason;	/* NCI_REASON_* */
+	uint32_t lanes;
+	uint64_t records;
+	uint64_t bytes;
+	struct loss loss;
+	struct tick_clock clock;
+	uint64_t first_seen_ns;
+	uint64_t last_record_ns; /* 0: none yet; when it was drained */
+	uint64_t ended_ns;	/* 0: alive */
+	struct comm *comms;	/* comm index of a record -> struct comm; owned by the process */
+	uint32_t ncomms;
+	name_t *strings;	/* string id - 1 -> name; owned, the names are not */
+	uint32_t nstrings;
+	struct recon *recon;	/* what reconstruct keeps for it, or NULL */
+};
+
+static inline name_t process_name(const struct process *p, uint16_t id)
+{
+	return id && id <= p->nstrings ? p->strings[id - 1] : NULL;
+}
+
+static inline struct comm *process_comm(const struct process *p, uint16_t index)
+{
+	return index < p->ncomms ? &p->comms[index] : NULL;
+}
+
+/* A record that decode found sound: type known, size right, indices in range. */
+struct event {
+	const struct nci_record *rec;
+	const struct comm *comm;	/* NULL: not in the table, or another process's */
+};
+
+/*
+ * A record as its own type: const struct nci_ev_coll *c = EVENT(ev, coll).
+ * decode has checked that the record has that type and its lines.
+ */
+#define EVENT(ev, name) ((const struct nci_ev_##name *)(const void *)(ev)->rec)
+
+/* Where a duration comes from, the best first.  Never mixed in one histogram. */
+#define TIMING_SOURCES(X)		\
+	X(NONE,        NULL)		\
+	X(KERNEL_GPU,  "kernel_gpu")	\
+	X(KERNEL_CPU,  "kernel_cpu")	\
+	X(PROXY_CPU,   "proxy_cpu")	\
+	X(ENQUEUE_CPU, "enqueue_cpu")
+
+enum timing_source {
+#define X(NAME, text) TIMING_##NAME,
+	TIMING_SOURCES(X)
+#undef X
+	TIMING_END
+};
+
+/* One operation of one rank: a collective, a send or a receive. */
+struct op {
+	/* who */
+	uint64_t process_id;
+	pid_t pid;
+	uid_t uid;
+	uint32_t comm_index;	/* NCI_COMM_NONE: not known */
+	bool has_comm_id;
+	uint64_t comm_id;
+	name_t comm_name;	/* NULL: none */
+	int32_t rank;
+	int32_t nranks;
+	/* what */
+	uint64_t token;		/* of the Coll, P2p or CeColl event; of the API event if that is all */
+	bool is_p2p;
+	name_t func;
+	uint64_t seq;		/* UNKNOWN_U64: has none (send, receive, API event only) */
+	uint64_t count;		/* as the application passed it, or UNKNOWN_U64 */
+	name_t datatype;	/* as the application passed it, or NULL */
+	uint64_t bytes;		/* nccl-tests' size for one rank, or UNKNOWN_U64 */
+	int32_t root;		/* UNKNOWN_I32: the function has none */
+	int32_t peer;		/* UNKNOWN_I32: no send or receive */
+	name_t algo;
+	name_t proto;
+	uint32_t channels;	/* 0: not known */
+	bool graph;		/* captured; only API events can tell */
+	bool has_graph;
+	uint64_t tag;		/* 0: none */
+	/* how far: records seen so far */
+	uint32_t kernel_started;
+	uint32_t kernel_stopped;
+	uint32_t proxy_ops;
+	uint32_t stamps_refused;
+	bool expects_kernel;	/* KernelCh was asked for when it was posted */
+	bool expects_proxy;
+	bool complete;
+	bool sampled;		/* timed at all */
+	/* when, as recorded */
+	uint64_t api_start_ticks;	/* 0: no API event */
+	uint64_t start_ticks;		/* of the Coll or P2p event: posting began */
+	uint64_t stop_ticks;
+	uint64_t proxy_start_ticks;	/* first proxy event; 0: none */
+	uint64_t proxy_stop_ticks;	/* last proxy stop */
+	uint64_t kernel_start_ticks;	/* first KernelCh start as the host saw it; 0: none */
+	uint64_t kernel_stop_ticks;
+	uint64_t gpu_start_ns;		/* first ptimer start, GPU clock; 0: none */
+	uint64_t gpu_stop_ns;		/* last ptimer stop */
+	/* when, as placed by timeline */
+	uint64_t enqueued_ns;		/* CLOCK_MONOTONIC */
+	uint64_t enqueue_ns;		/* duration of the posting; UNKNOWN_U64 */
+	uint64_t queue_ns;		/* enqueue to kernel start; UNKNOWN_U64 */
+	uint64_t exec_ns;		/* UNKNOWN_U64 */
+	uint64_t exec_error_ns;		/* UNKNOWN_U64 */
+	enum timing_source source;
+	uint64_t done_ns;		/* when we knew it was complete */
+	/* from these */
+	double algbw_gbs;		/* < 0: not known */
+	double busbw_gbs;		/* < 0: not known */
+};
+
+#endif

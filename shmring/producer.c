@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The slow half of the writing side: making a segment and its lanes, and what a
+ * lane does when its pool runs dry.  Space is allocated before it is mapped: on
+ * a full file system the caller is told, and nobody ever meets SIGBUS.
+ *
+ * Only symbols of glibc 2.17 and older: this is linked into the plugin.
+ */
+#include "shmring/producer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define LANE_BYTES ((size_t)SHMRING_LINES * NCI_LINE_BYTES + \
+		    (size_t)SHMRING_SLOTS * NCI_SLOT_BYTES)
+#define SLOW_SLOTS	64	/* slots looked at when the pool is dry */
+#define SLOW_EVERY	16	/* refusals between two looks */
+
+_Static_assert(SHMRING_SLOTS <= 1 << NCI_TOKEN_SLOT_BITS, "a slot fits a token");
+_Static_assert((SHMRING_LINES & (SHMRING_LINES - 1)) == 0, "the ring is a power of two");
+_Static_assert(SHMRING_WORDS <= 32, "one word tells which words have empty slots");
+_Static_assert(LANE_BYTES % NCI_PAGE == 0, "lanes are mapped one by one");
+
+static size_t page_up(size_t bytes)
+{
+	return (bytes + NCI_PAGE - 1) & ~(size_t)(NCI_PAGE - 1);
+}
+
+/* posix_fallocate() gives up when a signal arrives; the job's signals are not our fault. */
+static int allocate(int fd, off_t offset, size_t bytes)
+{
+	int r = EINTR;
+
+	for (int tries = 0; r == EINTR && tries < 16; tries++)
+		r = posix_fallocate(fd, offset, (off_t)bytes);
+	return -r;
+}
+
+static void *map(int fd, off_t offset, size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+		       fd, offset);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static int take_lock(int fd)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	return fcntl(fd, F_SETLK, &lock) < 0 ? -errno : 0;
+}
+
+static int open_exclusively(int dirfd, const char *name)
+{
+	int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+	int fd = openat(dirfd, name, flags, 0600);
+
+	if (fd < 0 && errno == EEXIST && unlinkat(dirfd, name, 0) == 0)
+		fd = openat(dirfd, name, flags, 0600);
+	return fd < 0 ? -errno : fd;
+}
+
+static void lay_out(struct shmring *ring, void *base)
+{
+	struct nci_header *h = base;
+	uint8_t *p = base;
+
+	h->magic = NCI_MAGIC;
+	h->abi_major = NCI_ABI_MAJOR;
+	h->abi_minor = NCI_ABI_MINOR;
+	h->lanes = NCI_MAX_LANES;
+	h->comms = SHMRING_COMMS;
+	h->strings = SHMRING_STRINGS;
+	h->live_offset = sizeof(*h);
+	h->comms_offset = h->live_offset + sizeof(struct nci_live) +
+			  NCI_MAX_LANES * sizeof(struct nci_lane);
+	h->strings_offset = h->comms_offset + SHMRING_COMMS * sizeof(struct nci_comm);
+
+	ring->header = h;
+	ring->live = (struct nci_live *)(p + h->live_offset);
+	ring->directory = (struct nci_lane *)(ring->live + 1);
+	ring->comms = (struct nci_comm *)(p + h->comms_offset);
+	ring->strings = (struct nci_string *)(p + h->strings_offset);
+}
+
+int shmring_create(struct shmring *ring, const char *dir, const char *name)
+{
+	size_t bytes = page_up(sizeof(struct nci_header) + sizeof(struct nci_live) +
+			       NCI_MAX_LANES * sizeof(struct nci_lane) +
+			       SHMRING_COMMS * sizeof(struct nci_comm) +
+			       SHMRING_STRINGS * sizeof(struct nci_string));
+	void *base = NULL;
+	int dirfd, fd, r;
+
+	dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dirfd < 0)
+		return -errno;
+	fd = open_exclusively(dirfd, name);
+	if (fd < 0) {
+		r = fd;
+		goto close_dir;
+	}
+	r = allocate(fd, 0, bytes);
+	if (r)
+		goto remove;
+	base = map(fd, 0, bytes);
+	r = base ? take_lock(fd) : -ENOMEM;
+	if (r)
+		goto remove;
+
+	memset(ring, 0, sizeof(*ring));
+	ring->fd = fd;
+	ring->pid = getpid();
+	ring->tables_bytes = bytes;
+	lay_out(ring, base);
+	close(dirfd);
+	return 0;
+
+remove:
+	if (base)
+		munmap(base, bytes);
+	unlinkat(dirfd, name, 0);
+	close(fd);
+close_dir:
+	close(dirfd);
+	return r;
+}
+
+void shmring_ready(struct shmring *ring)
+{
+	atomic_store_explicit(&ring->header->ready, 1, memory_order_release);
+}
+
+void shmring_forget(struct shmring *ring)
+{
+	if (!ring->header)
+		return;
+	for (uint32_t i = 0; i < NCI_MAX_LANES; i++)
+		if (ring->lane[i].ring)
+			munmap(ring->lane[i].ring, LANE_BYTES);
+	munmap(ring->header, ring->tables_bytes);
+	close(ring->fd);
+	memset(ring, 0, sizeof(*ring));
+}
+
+static bool thread_is_gone(pid_t pid, uint32_t tid)
+{
+	return syscall(SYS_tgkill, pid, (pid_t)tid, 0) < 0 && errno == ESRCH;
+}
+
+/* A lane whose thread died inside shmring_publish() is torn for ever. */
+static bool lane_is_whole(const struct nci_lane *line)
+{
+	return atomic_load_explicit(&line->begin, memory_order_relaxed) ==
+	       atomic_load_explicit(&line->end, memory_order_relaxed);
+}
+
+static bool lane_adopt(struct shmring *ring, uint32_t i, pid_t tid)
+{
+	struct nci_lane *line = &ring->directory[i];
+	uint32_t owner = atomic_load_explicit(&line->tid, memory_order_acquire);
+
+	if (atomic_load_explicit(&line->state, memory_order_acquire) != NCI_LANE_READY)
+		return false;
+	if (owner != (uint32_t)tid && !thread_is_gone(ring->pid, owner))
+		return false;
+	if (!lane_is_whole(line))
+		return false;
+	if (!atomic_compare_exchange_strong_explicit(&line->tid, &owner, (uint32_t)tid,
+						     memory_order_acq_rel,
+						     memory_order_relaxed))
+		return false;
+	atomic_fetch_add_explicit(&line->owners, 1, memory_order_relaxed);
+	return true;
+}
+
+static void lane_init(struct shmring *ring, uint32_t i, uint8_t *base, off_t offset, pid_t tid)
+{
+	struct nci_lane *line = &ring->directory[i];
+	struct shmring_lane *lane = &ring->lane[i];
+
+	lane->line = line;
+	lane->ring = (struct nci_line *)base;
+	lane->pool = (struct nci_slot *)(base + (size_t)SHMRING_LINES * NCI_LINE_BYTES);
+	lane->index = i;
+	for (uint32_t slot = 0; slot < SHMRING_SLOTS; slot++) {
+		struct nci_record *rec = shmring_slot(lane->pool, slot);
+
+		atomic_store_explicit(shmring_token(rec),
+				      NCI_TOKEN_FREE | nci_token(i, slot, 0),
+				      memory_order_relaxed);
+		lane->free[slot / 64] |= UINT64_C(1) << (slot % 64);
+		lane->words |= 1u << (slot / 64);
+	}
+	line->offset = (uint64_t)offset;
+	line->lines = SHMRING_LINES;
+	line->slots = SHMRING_SLOTS;
+	atomic_store_explicit(&line->tid, (uint32_t)tid, memory_order_relaxed);
+	atomic_store_explicit(&line->owners, 1, memory_order_relaxed);
+	SHMRING_TESTPOINT(allocated);
+	atomic_store_explicit(&ring->pool[i], lane->pool, memory_order_release);
+	atomic_store_explicit(&line->state, NCI_LANE_READY, memory_order_release);
+}
+
+static struct shmring_lane *lane_make(struct shmring *ring, pid_t tid)
+{
+	uint32_t i = atomic_load_explicit(&ring->live->lanes, memory_order_relaxed);
+	struct nci_lane *line;
+	uint8_t *base;
+	off_t offset;
+
+	do {
+		if (i >= NCI_MAX_LANES)
+			return NULL;
+	} while (!atomic_compare_exchange_weak_explicit(&ring->live->lanes, &i, i + 1,
+							memory_order_relaxed,
+							memory_order_relaxed));
+	line = &ring->directory[i];
+	atomic_store_explicit(&line->state, NCI_LANE_MAKING, memory_order_relaxed);
+	offset = (off_t)(ring->tables_bytes + (size_t)i * LANE_BYTES);
+	base = allocate(ring->fd, offset, LANE_BYTES) ? NULL : map(ring->fd, offset, LANE_BYTES);
+	if (!base) {
+		atomic_store_explicit(&line->state, NCI_LANE_REFUSED, memory_order_release);
+		return NULL;
+	}
+	lane_init(ring, i, base, offset, tid);
+	return &ring->lane[i];
+}
+
+struct shmring_lane *shmring_lane_new(struct shmring *ring, pid_t tid)
+{
+	uint32_t lanes = atomic_load_explicit(&ring->live->lanes, memory_order_relaxed);
+
+	for (uint32_t i = 0; i < lanes && i < NCI_MAX_LANES; i++)
+		if (lane_adopt(ring, i, tid))
+			return &ring->lane[i];
+	return lane_make(ring, tid);
+}
+
+/*
+ * Every SLOW_EVERY-th call walks SLOW_SLOTS slots from where the last walk
+ * ended, so that a pool full of live events costs little for each refusal.
+ */
+struct nci_record *shmring_take_slowly(struct shmring_lane *lane, uint64_t *token,
+				       bool (*abandoned)(const struct nci_record *, void *),
+				       void *arg)
+{
+	uint32_t from;
+
+	if (lane->refused++ % SLOW_EVERY)
+		goto refuse;
+	from = (lane->refused / SLOW_EVERY) * SLOW_SLOTS;
+	for (uint32_t i = from; i != from + SLOW_SLOTS; i++) {
+		uint32_t slot = i % SHMRING_SLOTS;
+		struct nci_record *rec = shmring_slot(lane->pool, slot);
+		uint64_t seen = atomic_load_explicit(shmring_token(rec),
+						     memory_order_acquire);
+
+		if (!(seen & NCI_TOKEN_FREE)) {
+			if (!abandoned(rec, arg) ||
+			    !atomic_compare_exchange_strong_explicit(
+					shmring_token(rec), &seen, seen | NCI_TOKEN_FREE,
+					memory_order_acq_rel, memory_order_relaxed))
+				continue;
+			atomic_fetch_add_explicit(&lane->line->reclaimed, 1,
+						  memory_order_relaxed);
+		}
+		lane->free[slot / 64] |= UINT64_C(1) << (slot % 64);
+		lane->words |= 1u << (slot / 64);
+	}
+	if (lane->words)
+		return shmring_take(lane, token);
+refuse:
+	shmring_count(&lane->line->pool_full);
+	return NULL;
+}
+
+bool shmring_close_elsewhere(struct shmring_lane *lane, struct nci_record *rec,
+			     uint64_t token, uint64_t stop)
+{
+	struct nci_slot copy = *(const struct nci_slot *)rec;
+	uint64_t expected = token;
+
+	if (!atomic_compare_exchange_strong_explicit(shmring_token(rec), &expected,
+						     token | NCI_TOKEN_FREE,
+						     memory_order_acq_rel,
+						     memory_order_relaxed))
+		return false;
+	((struct nci_record *)&copy)->token = token;
+	shmring_publish(lane, (const struct nci_record *)&copy, stop);
+	return true;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHMRING_PRODUCER_H
+#define SHMRING_PRODUCER_H
+
+/*
+ * The writing side of a segment.  It knows lanes, slots and records, and nothing
+ * of NCCL.  The functions that run for every event stand here, inline; they
+ * allocate nothing, wait for nothing, loop over nothing and make no system call.
+ *
+ *     start:  rec = shmring_take(lane, &token)     a slot, not yet visible
+ *             ... fill rec, except its token ...
+ *             shmring_open(rec, token)             in flight from here on
+ *     state:  rec = shmring_find(ring, token)      NULL: stale or foreign
+ *     stop:   shmring_close(ring, lane, token, ticks)   one record, slot free again
+ */
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "nci/segment.h"
+#include "shmring/testpoint.h"
+
+#define SHMRING_LINES	4096	/* ring of one lane: 256 KiB */
+#define SHMRING_SLOTS	1024	/* pool of one lane: 128 KiB */
+#define SHMRING_COMMS	1024
+#define SHMRING_STRINGS	256
+#define SHMRING_WORDS	(SHMRING_SLOTS / 64)
+
+/*
+ * One lane as its owning thread sees it; lives in the process's own memory.
+ *
+ * Invariant: a bit of `free` that is set belongs to an empty slot.  (A slot that
+ * another thread emptied has its bit clear until the owner runs out and looks.)
+ */
+struct shmring_lane {
+	struct nci_lane *line;
+	struct nci_line *ring;
+	struct nci_slot *pool;
+	uint64_t next;			/* lines written; equals line->end */
+	uint32_t serial;		/* of the last record */
+	uint32_t index;
+	uint32_t words;			/* bit w: free[w] is not 0 */
+	uint32_t refused;		/* starts refused since the last look */
+	uint64_t free[SHMRING_WORDS];
+};
+
+/* One process's segment.  Zeroed storage is a closed one. */
+struct shmring {
+	struct nci_header *header;
+	struct nci_live *live;
+	struct nci_lane *directory;
+	struct nci_comm *comms;
+	struct nci_string *strings;
+	int fd;
+	pid_t pid;
+	size_t tables_bytes;
+	struct nci_slot *_Atomic pool[NCI_MAX_LANES];	/* NULL: no such lane */
+	struct shmring_lane lane[NCI_MAX_LANES];
+};
+
+/*
+ * Make the segment `name` in the directory `dir`, take its lock, and fill in
+ * what concerns the layout; all else in ring->header is the caller's to write
+ * before shmring_ready().  Space is really allocated.  An existing file of that
+ * name is replaced: it can only be our own from before an exec.
+ *
+ * 0, or a negative errno with nothing left behind: -ENOSPC, -ENOENT, -EROFS,
+ * -EACCES ... as the file system says.
+ */
+int shmring_create(struct shmring *ring, const char *dir, const char *name);
+
+/* Everything is in place: readers may look. */
+void shmring_ready(struct shmring *ring);
+
+/* In a forked child: let go of the parent's segment without touching it. */
+void shmring_forget(struct shmring *ring);
+
+/*
+ * A lane for the calling thread, `tid`: one whose thread is gone, or a new one.
+ * Slow (system calls, page faults): once per thread.  NULL when the directory
+ * is full or there is no space; the caller counts what it drops.
+ */
+struct shmring_lane *shmring_lane_new(struct shmring *ring, pid_t tid);
+
+/*
+ * When shmring_take() found nothing: look through a bounded number of slots for
+ * empties that other threads left and for events that `abandoned` gives up, and
+ * take one.  The pushed-out event is counted in the lane and its token goes
+ * stale.  NULL: count it and refuse.
+ */
+struct nci_record *shmring_take_slowly(struct shmring_lane *lane, uint64_t *token,
+				       bool (*abandoned)(const struct nci_record *, void *),
+				       void *arg);
+
+static inline _Atomic uint64_t *shmring_token(struct nci_record *rec)
+{
+	return (_Atomic uint64_t *)&rec->token;
+}
+
+static inline struct nci_record *shmring_slot(struct nci_slot *pool, uint32_t slot)
+{
+	return (struct nci_record *)&pool[slot];
+}
+
+/* Counters have one writer: no need for a locked instruction. */
+static inline void shmring_count(_Atomic uint64_t *counter)
+{
+	atomic_store_explicit(counter,
+			      atomic_load_explicit(counter, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+}
+
+/* The lowest empty slot (the warmest), or NULL.  Owner only. */
+static inline struct nci_record *shmring_take(struct shmring_lane *lane, uint64_t *token)
+{
+	struct nci_record *rec;
+	uint32_t word, slot;
+
+	if (__builtin_expect(!lane->words, 0))
+		return NULL;
+	word = (uint32_t)__builtin_ctz(lane->words);
+	slot = word * 64 + (uint32_t)__builtin_ctzll(lane->free[word]);
+	lane->free[word] &= lane->free[word] - 1;
+	if (!lane->free[word])
+		lane->words &= lane->words - 1;
+
+	rec = shmring_slot(lane->pool, slot);
+	*token = (atomic_load_explicit(shmring_token(rec), memory_order_relaxed) &
+		  ~NCI_TOKEN_FREE) + NCI_TOKEN_GEN_ONE;
+	atomic_thread_fence(memory_order_release);				/* W4 */
+	SHMRING_TESTPOINT(taken);
+	return rec;
+}
+
+static inline void shmring_open(struct nci_record *rec, uint64_t token)
+{
+	SHMRING_TESTPOINT(unfilled);
+	atomic_store_explicit(shmring_token(rec), token, memory_order_release);	/* W5 */
+}
+
+/* The live event of a token, or NULL.  Any thread, any number. */
+static inline struct nci_record *shmring_find(struct shmring *ring, uint64_t token)
+{
+	uint32_t lane = nci_token_lane(token), slot = nci_token_slot(token);
+	struct nci_slot *pool;
+	struct nci_record *rec;
+
+	if (lane >= NCI_MAX_LANES || slot >= SHMRING_SLOTS)
+		return NULL;
+	pool = atomic_load_explicit(&ring->pool[lane], memory_order_acquire);
+	if (!pool)
+		return NULL;
+	rec = shmring_slot(pool, slot);
+	if (atomic_load_explicit(shmring_token(rec), memory_order_acquire) != token)
+		return NULL;
+	return token & NCI_TOKEN_FREE ? NULL : rec;
+}
+
+static inline void shmring_begin(struct shmring_lane *lane, uint32_t lines)
+{
+	atomic_store_explicit(&lane->line->begin, lane->next + lines,
+			      memory_order_relaxed);				/* W1 */
+	atomic_thread_fence(memory_order_release);				/* W2 */
+	SHMRING_TESTPOINT(begun);
+}
+
+static inline void shmring_end(struct shmring_lane *lane, uint32_t lines)
+{
+	SHMRING_TESTPOINT(written);
+	lane->next += lines;
+	atomic_store_explicit(&lane->line->end, lane->next, memory_order_release); /* W3 */
+}
+
+/*
+ * Always succeeds: the oldest record makes room, the reader finds out at R3.
+ * `rec` has the lines its form says, and every field but serial and stop.
+ */
+static inline void shmring_publish(struct shmring_lane *lane, const struct nci_record *rec,
+				   uint64_t stop)
+{
+	const struct nci_line *src = (const struct nci_line *)rec;
+	uint32_t lines = NCI_FORM_LINES(rec->form);
+	struct nci_line *dst;
+
+	if (lines == 2 && (lane->next & (SHMRING_LINES - 1)) == SHMRING_LINES - 1) {
+		shmring_begin(lane, 1);
+		lane->ring[SHMRING_LINES - 1].word[0] = NCI_LINE_PAD;
+		shmring_end(lane, 1);
+	}
+	shmring_begin(lane, lines);
+	dst = &lane->ring[lane->next & (SHMRING_LINES - 1)];
+	dst[0] = src[0];
+	((struct nci_record *)dst)->serial = ++lane->serial;
+	((struct nci_record *)dst)->stop = stop;
+	SHMRING_TESTPOINT(half);
+	if (lines == 2)
+		dst[1] = src[1];
+	shmring_end(lane, lines);
+}
+
+/*
+ * End the event of a token that shmring_find() just gave: publish its record in
+ * the calling thread's lane and empty the slot.  The owner of the slot's lane is
+ * the only one who ever fills it again, so for it a plain store is safe; another
+ * thread must win the slot first, or somebody else has ended the event.
+ * `rec` may be altered up to this call (by the owner), `copy` is taken of it.
+ */
+bool shmring_close_elsewhere(struct shmring_lane *lane, struct nci_record *rec,
+			     uint64_t token, uint64_t stop);
+
+static inline bool shmring_close(struct shmring_lane *lane, struct nci_record *rec,
+				 uint64_t token, uint64_t stop)
+{
+	uint32_t slot = nci_token_slot(token);
+
+	if (__builtin_expect(nci_token_lane(token) != lane->index, 0))
+		return shmring_close_elsewhere(lane, rec, token, stop);
+	shmring_publish(lane, rec, stop);
+	SHMRING_TESTPOINT(freeing);
+	atomic_store_explicit(shmring_token(rec), token | NCI_TOKEN_FREE,
+			      memory_order_release);				/* W6 */
+	lane->free[slot / 64] |= UINT64_C(1) << (slot % 64);
+	lane->words |= 1u << (slot / 64);
+	return true;
+}
+
+#endif
