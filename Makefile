@@ -108,6 +108,10 @@ $(B)/tests/%: $(B)/obj/tests/%.o $(B)/obj/tests/fixture.o $(ARCHIVES)
 .PHONY: tests
 tests: $(TESTS)
 
+# ---- demo --------------------------------------------------------------------
+demo: deps all
+	@B=$(abspath $(B)) tests/demo.sh
+
 # ---- the rest ------------------------------------------------------------
 clean:
 	rm -rf build build-*

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What `make demo` runs: a private daemon, two simulated jobs, `ncclinsp top`.
+# On a terminal for as long as the user wants; elsewhere a few frames as text.
+# Everything lives in two temporary directories and is gone afterwards.
+set -u
+TOP=$(cd "$(dirname "$0")/.." && pwd)
+B=${B:-$TOP/build}
+FRAMES=${FRAMES:-3}
+T=$(mktemp -d "${TMPDIR:-/tmp}/ncclinsp-demo.XXXXXX")
+SHM=$(mktemp -d /dev/shm/ncclinsp-demo.XXXXXX)
+export NCCLINSP_SHM_DIR=$SHM NCCLINSP_SOCKET=$T/ncclinspd.sock
+
+started=()
+finish() {
+	kill "${started[@]}" 2>/dev/null
+	wait 2>/dev/null
+	rm -rf "$T" "$SHM"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+start() {
+	"$@" >>"$T/log" 2>&1 </dev/null &
+	started+=($!)
+}
+
+start "$B/ncclinspd" --foreground --socket "$NCCLINSP_SOCKET" --shm-dir "$SHM" --state-dir "$T/state"
+for _ in $(seq 100); do
+	"$B/ncclinsp" status >/dev/null 2>&1 && break
+	sleep 0.05
+done
+"$B/ncclinsp" status >/dev/null || { cat "$T/log"; exit 1; }
+
+start "$B/nccl-sim" --plugin "$B/libnccl-profiler-insp.so" "$TOP/tests/scenarios/recorded-like.scn"
+start "$B/nccl-sim" --plugin "$B/libnccl-profiler-insp.so" "$TOP/tests/scenarios/training.scn"
+
+if [ -t 0 ] && [ -t 1 ]; then
+	sleep 1
+	"$B/ncclinsp" top
+else
+	sleep 5
+	for _ in $(seq "$FRAMES"); do
+		"$B/ncclinsp" top
+		sleep 2
+	done
+fi

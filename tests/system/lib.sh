@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+# Shared by the system tests: TAP, a private daemon, the simulator.  Sourced, with
+# B naming the build (default: build).  Everything lives in one directory that is
+# removed at the end, with every process that was started.
+
+set -u
+TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+B=${B:-$TOP/build}
+T=$(mktemp -d "${TMPDIR:-/tmp}/ncclinsp-test.XXXXXX")
+SHM=$(mktemp -d /dev/shm/ncclinsp-test.XXXXXX)
+SOCK=$T/ncclinspd.sock
+PLUGIN=$B/libnccl-profiler-insp.so
+export NCCLINSP_SHM_DIR=$SHM NCCLINSP_SOCKET=$SOCK LC_ALL=C.UTF-8
+
+tests_run=0
+tests_failed=0
+started=()
+
+finish() {
+	local pid
+	for pid in "${started[@]:-}"; do
+		[ -n "$pid" ] && kill "$pid" 2>/dev/null
+	done
+	wait 2>/dev/null
+	rm -rf "$T" "$SHM"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+# check "sentence" command...: one TAP line; the command's output only when it fails.
+check() {
+	local name=$1 out
+	shift
+	tests_run=$((tests_run + 1))
+	if out=$("$@" 2>&1); then
+		echo "ok $tests_run - $name"
+	else
+		tests_failed=$((tests_failed + 1))
+		echo "not ok $tests_run - $name"
+		printf '%s\n' "# failed: $*" "$out" | head -c 4000 | sed 's/^/# /'
+	fi
+}
+
+# skip_all "reason": nothing of this file can run here.
+skip_all() {
+	echo "1..0 # SKIP $1"
+	exit 0
+}
+
+skip() {
+	tests_run=$((tests_run + 1))
+	echo "ok $tests_run - $1 # SKIP $2"
+}
+
+done_testing() {
+	echo "1..$tests_run"
+	[ "$tests_failed" -eq 0 ]
+	exit
+}
+
+# start_daemon [option...]: returns when the socket answers.
+start_daemon() {
+	"$B/ncclinspd" --foreground --socket "$SOCK" --shm-dir "$SHM" --state-dir "$T/state" "$@" \
+		2>>"$T/daemon.log" &
+	DAEMON_PID=$!
+	started+=("$DAEMON_PID")
+	wait_until 5 api_answers || { echo "# daemon did not start"; sed 's/^/# /' "$T/daemon.log"; exit 1; }
+}
+
+api_answers() { curl -sf --unix-socket "$SOCK" http://ncclinspd/v1/status -o /dev/null; }
+
+# stop_daemon [signal]: waits for its end, leaves its status in $?.
+stop_daemon() {
+	kill "-${1:-TERM}" "$DAEMON_PID"
+	wait "$DAEMON_PID"
+}
+
+api() { curl -s --unix-socket "$SOCK" "http://ncclinspd/v1/$1"; }
+
+# api_is PATH JQ: the answer satisfies the filter; prints the answer if not.
+api_is() {
+	local answer
+	answer=$(api "$1")
+	printf '%s' "$answer" | jq -e "$2" >/dev/null || { printf '%s\n' "$answer"; return 1; }
+}
+
+# wait_until SECONDS command...
+wait_until() {
+	local end=$(($(date +%s%N) + $1 * 1000000000))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ "$(date +%s%N)" -lt "$end" ] || return 1
+		sleep 0.05
+	done
+}
+
+sim() { "$B/nccl-sim" --plugin "$PLUGIN" "$@"; }
+
+# Everything that was published has been read: no process is live.
+drained() { api_is processes '[.processes[] | select(.state == "live")] == []'; }

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A real run of 4 GPUs, played back through the plugin and the daemon: the
+# execution times against CUPTI's record of the kernels.
+. "$(dirname "$0")/lib.sh"
+
+RECORDING=${NCCLINSP_RECORDING:-$TOP/../shared/data/nccl-4gpu-group-2allreduce.jsonl}
+[ -r "$RECORDING" ] || skip_all "the recorded run is not here (NCCLINSP_RECORDING)"
+
+start_daemon
+check "the recording is played back" "$B/nccl-replay" --plugin "$PLUGIN" "$RECORDING"
+check "the process is seen to exit" wait_until 5 drained
+
+api 'collectives?limit=100' >"$T/ops.json"
+
+# The n-th KernelLaunch belongs to ranks 3, 2, 1, 0; CUPTI counts in microseconds.
+jq -sc '[.[] | select(.recordType == "cuptiActivity")]
+	| map({rank: (4 - .extCorrId), exec_ns: (.duration * 1000)})' "$RECORDING" >"$T/cupti.json"
+
+ops_are() { jq -e "$@" "$T/ops.json" >/dev/null || { cat "$T/ops.json"; return 1; }; }
+
+check "there are 8 operations" ops_are '.collectives | length == 8'
+check "each is an AllReduce of 128 MiB float32" ops_are \
+	'all(.collectives[]; .func == "AllReduce" and .bytes == 134217728 and
+	     .datatype == "ncclFloat32" and .count == 33554432)'
+check "each rank has sequence numbers 0 and 1" ops_are \
+	'[.collectives[] | [.rank, .seq]] | sort ==
+	 [[0,0],[0,1],[1,0],[1,1],[2,0],[2,1],[3,0],[3,1]]'
+check "each is complete" ops_are 'all(.collectives[]; .complete)'
+check "each time comes from the GPU" ops_are 'all(.collectives[]; .timing_source == "kernel_gpu")'
+for rank in 0 1 2 3; do
+	check "execution time of rank $rank is within 1 % of CUPTI's" ops_are \
+		--slurpfile cupti "$T/cupti.json" --argjson rank $rank \
+		'($cupti[0][] | select(.rank == $rank) | .exec_ns) as $true
+		 | [.collectives[] | select(.rank == $rank) | .exec_ns]
+		 | length == 2 and all(.[]; (. - $true | fabs) <= 0.01 * $true)'
+done
+check "nothing was lost" api_is processes \
+	'[.processes[].lost | to_entries[].value] | all(. == 0)'
+check "nothing was refused" api_is status '.ingest.lost == 0 and .ingest.rejected == 0'
+check "no stamp was refused" ops_are 'all(.collectives[]; .stamps_refused == 0)'
+done_testing
