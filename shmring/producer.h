@@ -27,13 +27,14 @@
 #define SHMRING_WORDS	(SHMRING_SLOTS / 64)
 
 /*
- * One lane as its owning thread sees it; lives in the process's own memory.
+ * One lane as its owning thread sees it; lives in the process's own memory, on
+ * cache lines that no other lane's thread writes.
  *
  * Invariant: a bit of `free` that is set belongs to an empty slot.  (A slot that
  * another thread emptied has its bit clear until the owner runs out and looks.)
  */
 struct shmring_lane {
-	struct nci_lane *line;
+	_Alignas(NCI_LINE_BYTES) struct nci_lane *line;
 	struct nci_line *ring;
 	struct nci_slot *pool;
 	uint64_t next;			/* lines written; equals line->end */
