@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_SERVE_H
+#define NCCLINSPD_SERVE_H
+
+/*
+ * The socket API (docs/api.md): HTTP/1.1 and JSON on a Unix socket, the last
+ * stage.  It only reads what the other stages hold, and only inside serve_run(),
+ * so that every answer shows one state of the daemon.
+ *
+ * It never blocks.  The caller watches serve_fd() for reading, calls serve_run()
+ * when it is ready, and at the latest when serve_timeout_ns() has passed.
+ *
+ *     serve_open(&serve, &config, &source)
+ *     loop: serve_fd() readable, or timeout -> serve_run(serve, mono, real)
+ *     as things happen: serve_op(), serve_process()     feed /v1/stream
+ *     serve_close(serve)
+ */
+
+#include "ncclinspd/model.h"
+
+struct aggregate;
+struct oplog;
+struct serve;
+
+struct serve_config {
+	int listen_fd;		/* bound and listening Unix socket, non-blocking; ours from then on */
+	const char *host;	/* the three texts are copied */
+	const char *boot_id;	/* NULL: not readable */
+	const char *loop;	/* "io_uring" or "epoll" */
+	uint64_t started_mono_ns;
+	uint64_t started_real_ns;
+	uint64_t request_ns;	/* to receive a request; 0: the 5 s that are promised */
+	uint32_t connections;	/* at the same time; 0: the 64 that are promised */
+	uint32_t stream_bytes;	/* that wait for one slow client; 0: 1 MiB */
+};
+
+/* The sums of /v1/status that hold since the daemon's start, ended processes included. */
+struct serve_ingest {
+	uint64_t records;
+	uint64_t bytes;
+	uint64_t lost;		/* of every cause, to the record */
+	uint64_t rejected;	/* records refused, and segments that lied */
+	uint32_t segments;	/* attached now */
+	uint64_t poll_interval_ns;
+};
+
+/*
+ * Where the answers come from.  The pointers hold for the server's life; what
+ * the functions give holds until the daemon's next step.
+ */
+struct serve_source {
+	void *arg;	/* of the functions */
+	/* All processes, alive and lately ended, in the order of their ids; returns how many. */
+	size_t (*processes)(void *arg, struct process *const **list);
+	/*
+	 * What is in flight in a live process, copied now.  Returns how many, or a
+	 * negative errno; *slots holds until the next call.  (An ended process has
+	 * last_slots.)
+	 */
+	int (*slots)(void *arg, struct process *p, const struct live_slot **slots);
+	void (*ingest)(void *arg, struct serve_ingest *ingest);
+	struct oplog *oplog;
+	struct aggregate *aggregate;
+};
+
+/* 0 or a negative errno; listen_fd is closed by serve_close() or on failure. */
+int serve_open(struct serve **sp, const struct serve_config *config,
+	       const struct serve_source *source);
+void serve_close(struct serve *s);
+
+/* The descriptor to watch for reading (an epoll set); stays the server's. */
+int serve_fd(const struct serve *s);
+
+/* How long the caller may sleep, from `now_ns` (CLOCK_MONOTONIC); UINT64_MAX: for ever. */
+uint64_t serve_timeout_ns(struct serve *s, uint64_t now_ns);
+
+/* Do all that can be done without waiting.  The same moment on both clocks. */
+void serve_run(struct serve *s, uint64_t now_ns, uint64_t real_ns);
+
+/*
+ * Something happened that a stream may tell: an operation finished; a process
+ * appeared, exited or died (p->state says which).  Costs a comparison when
+ * nobody listens; never waits for who does.
+ */
+void serve_op(struct serve *s, const struct op *op);
+void serve_process(struct serve *s, const struct process *p);
+
+#endif
