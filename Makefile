@@ -2,6 +2,7 @@
 #
 #   make            everything          make demo     see it work
 #   make check      all tests           make bench    what an event costs
+#   make fuzz       FUZZ_SECONDS=60 of looking for hostile input, each
 #
 # V=1 shows commands; SAN=address or SAN=thread builds beside, in build-$(SAN).
 include config.mk
@@ -10,7 +11,9 @@ B := build$(if $(SAN),-$(SAN))
 Q := $(if $(V),,@)
 
 SANFLAGS_address := -fsanitize=address,undefined -fno-sanitize-recover=undefined
-SANFLAGS_thread  := -fsanitize=thread
+# Its fences are for readers in other processes, where it sees nothing anyway.
+SANFLAGS_thread  := -fsanitize=thread -Wno-tsan
+SANFLAGS_fuzzer  := $(SANFLAGS_address) -fsanitize=fuzzer-no-link
 SANFLAGS := $(if $(SAN),$(SANFLAGS_$(SAN)) -fno-omit-frame-pointer)
 
 # Shared memory holds records under several types: no type-based aliasing.
@@ -19,8 +22,30 @@ ALLFLAGS  = -std=gnu11 -fno-strict-aliasing $(CFLAGS) $(WARN) $(if $(WERROR),-We
             $(SANFLAGS) -MMD -MP
 
 # ---- dependencies --------------------------------------------------------
-DEPS := gcc make pkg-config check liburing-dev libncurses-dev libmicrohttpd-dev \
-        libjansson-dev libcurl4-openssl-dev clang scdoc mandoc tmux curl jq perl procps
+# A command, a file or a pkg-config module, and behind "=" the package of Debian
+# and Ubuntu that brings it, where that has another name.
+NEEDS := gcc make pkg-config /usr/include/stdio.h=libc6-dev clang scdoc mandoc tmux curl jq \
+         prove=perl pgrep=procps unshare=util-linux check.pc=check liburing.pc=liburing-dev \
+         libmicrohttpd.pc=libmicrohttpd-dev jansson.pc=libjansson-dev \
+         libcurl.pc=libcurl4-openssl-dev ncursesw.pc=libncurses-dev
+APT := DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120
+
+deps:
+	@missing=$$(for need in $(NEEDS); do \
+		what=$${need%%=*}; \
+		case $$what in \
+		*.pc) pkg-config --exists "$${what%.pc}" ;; \
+		/*)   test -e "$$what" ;; \
+		*)    command -v "$$what" ;; \
+		esac >/dev/null 2>&1 || echo "$${need#*=}"; \
+	done); \
+	[ -z "$$missing" ] && exit; \
+	if [ "$$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then \
+		echo "  APT   "$$missing; \
+		$(APT) update && $(APT) install --no-install-recommends -y $$missing >/dev/null; \
+	else \
+		echo "Missing; install these (names of Debian and Ubuntu):" $$missing; exit 1; \
+	fi
 
 pc = $(shell pkg-config --$(1) $(2) 2>/dev/null)
 DAEMON_LIBS := liburing libmicrohttpd jansson
@@ -105,8 +130,44 @@ $(B)/tests/%: $(B)/obj/tests/%.o $(B)/obj/tests/fixture.o $(ARCHIVES)
 	$(Q)$(CC) $(SANFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(ARCHIVES) -Wl,--end-group \
 		$(call pc,libs,check $(DAEMON_LIBS) $(CLI_LIBS)) -ldl -lm -pthread
 
-.PHONY: tests
+# A fuzz target is tests/fuzz/fuzz_<input>.c with its corpus/<input>/.  With the
+# plain driver it is one more test: the corpus, then a short random run.
+FUZZ := $(patsubst tests/fuzz/fuzz_%.c,$(B)/fuzz/fuzz_%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_SECONDS := 60
+
+$(B)/fuzz/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.o $(if $(filter fuzzer,$(SAN)),,$(B)/obj/tests/fuzz/driver.o) $(ARCHIVES)
+	@mkdir -p $(@D)
+	@echo "  LD    $@"
+	$(Q)$(CC) $(if $(filter fuzzer,$(SAN)),-fsanitize=fuzzer) $(SANFLAGS) -o $@ $(filter %.o,$^) \
+		-Wl,--start-group $(ARCHIVES) -Wl,--end-group $(call pc,libs,$(DAEMON_LIBS) $(CLI_LIBS)) \
+		-ldl -lm -pthread
+
+# Only what starts threads has races to find.
+THREADED := $(patsubst tests/%.c,$(B)-thread/tests/%,$(shell grep -l pthread_create tests/test_*.c))
+CHECKED  := $(TESTS) $(patsubst $(B)/%,$(B)-address/%,$(TESTS) $(FUZZ)) $(THREADED)
+JOBS     := $(shell nproc)
+submake   = $(MAKE) --no-print-directory -j$(JOBS) WERROR=1
+
+.PHONY: tests fuzz-targets fuzz
 tests: $(TESTS)
+fuzz-targets: $(FUZZ)
+
+# Every build first, so that what prove counts is the last thing to be read.
+check: deps
+	+@$(submake) B=$(B) all tests
+	+@$(submake) B=$(B)-clang CC=clang all tests
+	+@$(submake) B=$(B)-address SAN=address tests fuzz-targets
+	+@$(submake) B=$(B)-thread SAN=thread $(THREADED)
+	@B=$(abspath $(B)) prove -j$(JOBS) --rules 'seq=tests/system/*' --rules 'par=**' \
+		--exec tests/tap.sh $(CHECKED) $(SYSTEM_TESTS)
+
+fuzz: deps
+	+@$(submake) B=$(B)-fuzzer SAN=fuzzer CC=clang fuzz-targets
+	@for f in $(notdir $(FUZZ)); do \
+		mkdir -p $(B)-fuzzer/corpus/$$f; \
+		$(B)-fuzzer/fuzz/$$f -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=$(B)-fuzzer/$$f- \
+			$(B)-fuzzer/corpus/$$f tests/fuzz/corpus/$${f#fuzz_} || exit 1; \
+	done
 
 # ---- demo --------------------------------------------------------------------
 demo: deps all

@@ -1,0 +1,21 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# prove starts every test program through this: time limits that fit the build,
+# and whatever its sanitizer needs.
+
+CK_DEFAULT_TIMEOUT=60
+export CK_DEFAULT_TIMEOUT
+case $1 in
+*-address/*)
+	CK_TIMEOUT_MULTIPLIER=3
+	UBSAN_OPTIONS=print_stacktrace=1
+	export CK_TIMEOUT_MULTIPLIER UBSAN_OPTIONS
+	;;
+*-thread/*)
+	CK_TIMEOUT_MULTIPLIER=5
+	export CK_TIMEOUT_MULTIPLIER
+	# Kernels that randomise 32 bits of addresses leave it no room.
+	setarch "$(uname -m)" -R true 2>/dev/null && set -- setarch "$(uname -m)" -R "$@"
+	;;
+esac
+exec timeout -k 5 300 "$@"
