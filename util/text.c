@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names come from jobs: a communicator may be called anything, escape sequences
+ * included.  So widths are not asked from the locale, which differs between the
+ * daemon's and the user's, but looked up in the two small tables below.
+ */
+#include "util/text.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+struct range {
+	uint32_t first;
+	uint32_t last;
+};
+
+/* Combining marks, joiners and direction marks: no column of their own. */
+static const struct range zero_width[] = {
+	{ 0x0300, 0x036f }, { 0x0483, 0x0489 }, { 0x0591, 0x05bd }, { 0x0610, 0x061a },
+	{ 0x064b, 0x065f }, { 0x1ab0, 0x1aff }, { 0x1dc0, 0x1dff }, { 0x200b, 0x200f },
+	{ 0x202a, 0x202e }, { 0x2060, 0x2064 }, { 0x20d0, 0x20ff }, { 0xfe00, 0xfe0f },
+	{ 0xfe20, 0xfe2f }, { 0xfeff, 0xfeff },
+};
+
+/* East Asian wide and fullwidth, and pictographs. */
+static const struct range two_wide[] = {
+	{ 0x1100, 0x115f },   { 0x2e80, 0x303e },   { 0x3041, 0x33ff },	  { 0x3400, 0x4dbf },
+	{ 0x4e00, 0x9fff },   { 0xa000, 0xa4cf },   { 0xac00, 0xd7a3 },	  { 0xf900, 0xfaff },
+	{ 0xfe30, 0xfe6f },   { 0xff00, 0xff60 },   { 0xffe0, 0xffe6 },	  { 0x1f300, 0x1f64f },
+	{ 0x1f680, 0x1f6ff }, { 0x1f900, 0x1f9ff }, { 0x20000, 0x3fffd },
+};
+
+static bool in_ranges(const struct range *table, size_t n, uint32_t cp)
+{
+	for (size_t i = 0; i < n; i++)
+		if (cp >= table[i].first && cp <= table[i].last)
+			return true;
+	return false;
+}
+
+static int char_width(uint32_t cp)
+{
+	if (in_ranges(zero_width, ARRAY_LEN(zero_width), cp))
+		return 0;
+	return in_ranges(two_wide, ARRAY_LEN(two_wide), cp) ? 2 : 1;
+}
+
+/* What the first byte of a sequence says: its length, its bits, the least code for it. */
+struct lead {
+	uint8_t mask;
+	uint8_t value;
+	uint8_t bytes;
+	uint32_t least;
+};
+
+static const struct lead leads[] = {
+	{ 0x80, 0x00, 1, 0x0 },
+	{ 0xe0, 0xc0, 2, 0x80 },
+	{ 0xf0, 0xe0, 3, 0x800 },
+	{ 0xf8, 0xf0, 4, 0x10000 },
+};
+
+static bool is_printable(uint32_t cp)
+{
+	if (cp < 0x20 || (cp >= 0x7f && cp < 0xa0))
+		return false;
+	return cp <= 0x10ffff && (cp < 0xd800 || cp > 0xdfff);
+}
+
+/* One character of `s`, not at its end.  *len: its bytes.  False: show '?'. */
+static bool decode(const char *s, uint32_t *cp, size_t *len)
+{
+	const unsigned char *u = (const unsigned char *)s;
+	const struct lead *lead = NULL;
+
+	*len = 1;
+	for (size_t i = 0; i < ARRAY_LEN(leads) && !lead; i++)
+		if ((u[0] & leads[i].mask) == leads[i].value)
+			lead = &leads[i];
+	if (!lead)
+		return false;
+
+	*cp = u[0] & (unsigned char)~lead->mask;
+	for (size_t i = 1; i < lead->bytes; i++) {
+		if ((u[i] & 0xc0) != 0x80)
+			return false;
+		*cp = *cp << 6 | (u[i] & 0x3f);
+	}
+	if (*cp < lead->least || !is_printable(*cp))
+		return false;
+	*len = lead->bytes;
+	return true;
+}
+
+int text_width(const char *s)
+{
+	int width = 0;
+	uint32_t cp;
+	size_t len;
+
+	for (; *s; s += len)
+		width += decode(s, &cp, &len) ? char_width(cp) : 1;
+	return width;
+}
+
+int text_fit(char *buf, size_t size, const char *s, int columns)
+{
+	bool cut = text_width(s) > columns;
+	int room = cut ? columns - 1 : columns;
+	size_t used = 0, len;
+	int width = 0;
+	uint32_t cp;
+
+	for (; *s; s += len) {
+		bool good = decode(s, &cp, &len);
+		int w = good ? char_width(cp) : 1;
+		size_t bytes = good ? len : 1;
+
+		if (width + w > room || used + bytes + 2 > size)
+			break;
+		memcpy(buf + used, good ? s : "?", bytes);
+		used += bytes;
+		width += w;
+	}
+	if (*s && columns > 0 && used + 2 <= size) {
+		buf[used++] = '~';
+		width++;
+	}
+	if (size)
+		buf[used] = '\0';
+	return width;
+}
+
+void text_to_ascii(char *s)
+{
+	char *out = s;
+	uint32_t cp;
+	size_t len;
+
+	for (; *s; s += len) {
+		int width = decode(s, &cp, &len) ? char_width(cp) : 1;
+
+		if (len == 1 && *s > 0)
+			*out++ = *s;
+		else
+			while (width-- > 0)
+				*out++ = '?';
+	}
+	*out = '\0';
+}
+
+/* Digits after the point that make three in all; the limits are those of rounding. */
+static int decimals(double n)
+{
+	return n < 9.995 ? 2 : n < 99.95 ? 1 : 0;
+}
+
+static void trim_zeros(char *s)
+{
+	char *end = s + strlen(s);
+
+	if (!strchr(s, '.'))
+		return;
+	while (end[-1] == '0')
+		*--end = '\0';
+	if (end[-1] == '.')
+		end[-1] = '\0';
+}
+
+/* Scale `n` until it fits in three digits and write it with the unit reached. */
+static void put_scaled(char *buf, size_t size, double n, double base, double limit,
+		       const char *const *units, size_t nunits)
+{
+	char digits[TEXT_MAX];
+	size_t i = 0;
+
+	while (n >= limit && i + 1 < nunits) {
+		n /= base;
+		i++;
+	}
+	snprintf(digits, sizeof(digits), "%.*f", i ? decimals(n) : 0, n);
+	trim_zeros(digits);
+	snprintf(buf, size, "%s%s", digits, units[i]);
+}
+
+void text_bytes(char *buf, size_t size, uint64_t bytes)
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+
+	put_scaled(buf, size, (double)bytes, 1024, 1023.5, units, ARRAY_LEN(units));
+}
+
+void text_count(char *buf, size_t size, double n)
+{
+	static const char *const units[] = { "", "k", "M", "G", "T", "P", "E" };
+
+	if (n >= 0)
+		put_scaled(buf, size, n, 1000, 999.5, units, ARRAY_LEN(units));
+	else
+		snprintf(buf, size, "-");
+}
+
+static void put_seconds(char *buf, size_t size, uint64_t s)
+{
+	unsigned long long n = s;
+
+	if (s < 60)
+		snprintf(buf, size, "%llus", n);
+	else if (s < 3600)
+		snprintf(buf, size, "%llum%02llus", n / 60, n % 60);
+	else if (s < 86400)
+		snprintf(buf, size, "%lluh%02llum", n / 3600, n / 60 % 60);
+	else
+		snprintf(buf, size, "%llud%02lluh", n / 86400, n / 3600 % 24);
+}
+
+void text_duration(char *buf, size_t size, uint64_t ns)
+{
+	static const char *const units[] = { "ns", "us", "ms" };
+
+	if (ns >= UINT64_C(9950000000))
+		put_seconds(buf, size, ns / 1000000000 + (ns % 1000000000 >= 500000000));
+	else if (ns >= UINT64_C(999500000))
+		snprintf(buf, size, "%.1fs", (double)ns / 1e9);
+	else
+		put_scaled(buf, size, (double)ns, 1000, 999.5, units, ARRAY_LEN(units));
+}
+
+void text_micros(char *buf, size_t size, double ns)
+{
+	double us = ns / 1000;
+
+	snprintf(buf, size, "%.*f", us < 9.995 ? 2 : us < 999.95 ? 1 : 0, us);
+}
+
+void text_number(char *buf, size_t size, double n)
+{
+	if (n > 0 && n < 0.0995)
+		snprintf(buf, size, "%.2g", n);
+	else
+		snprintf(buf, size, "%.*f", decimals(n), n);
+}
+
+int text_parse_duration(const char *text, uint64_t *ns)
+{
+	static const struct {
+		const char *unit;
+		double ns;
+	} units[] = {
+		{ "", 1e9 },  { "s", 1e9 },   { "ms", 1e6 },	 { "us", 1e3 },
+		{ "ns", 1 },  { "m", 60e9 },  { "min", 60e9 },	 { "h", 3600e9 },
+	};
+	char *end;
+	double n;
+
+	n = strtod(text, &end);
+	if (end == text || !(n >= 0) || text[0] == '-' || text[0] == ' ')
+		return -EINVAL;
+	for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+		if (strcmp(end, units[i].unit))
+			continue;
+		if (n * units[i].ns >= 1e18)
+			return -EINVAL;
+		*ns = (uint64_t)llround(n * units[i].ns);
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int text_parse_integer(const char *text, int64_t min, int64_t max, int64_t *out)
+{
+	long long n;
+	char *end;
+
+	if (*text != '-' && (*text < '0' || *text > '9'))
+		return -EINVAL;
+	errno = 0;
+	n = strtoll(text, &end, 10);
+	if (errno || *end || end == text || n < min || n > max)
+		return -EINVAL;
+	*out = n;
+	return 0;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef UTIL_TEXT_H
+#define UTIL_TEXT_H
+
+/*
+ * Numbers and names as people read them.
+ *
+ * Every function that takes a buffer terminates it, and cuts rather than
+ * overflows.  TEXT_MAX holds any number that one of them writes.  Nothing here
+ * depends on the locale.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define TEXT_MAX 32
+
+/* "8B", "1.5KiB", "128MiB": three digits, powers of 1024. */
+void text_bytes(char *buf, size_t size, uint64_t bytes);
+
+/* "950", "12.3k", "4.56M": three digits, powers of 1000.  Negative is "-". */
+void text_count(char *buf, size_t size, double n);
+
+/* "12ns", "17.3us", "13.9ms", "4.3s", "43s", "2m10s", "1h05m", "3d04h". */
+void text_duration(char *buf, size_t size, uint64_t ns);
+
+/* Microseconds without a unit, for columns that name it: "0.35", "17.3", "13912". */
+void text_micros(char *buf, size_t size, double ns);
+
+/* A plain number in at least three digits: "0.0123", "1.23", "45.6", "370". */
+void text_number(char *buf, size_t size, double n);
+
+/*
+ * "2.5", "10s", "500ms", "2m" -> nanoseconds in *ns; a bare number is seconds.
+ * Returns 0, or -EINVAL for anything else, negative and endless included.
+ */
+int text_parse_duration(const char *text, uint64_t *ns);
+
+/* Whole decimal number from min to max; returns 0 or -EINVAL. */
+int text_parse_integer(const char *text, int64_t min, int64_t max, int64_t *out);
+
+/* Terminal columns that `s` takes once text_fit() has cleaned it. */
+int text_width(const char *s);
+
+/*
+ * Copy at most `columns` terminal columns of `s`.  What would disturb a
+ * terminal (control characters, broken UTF-8) becomes '?'; a text that was cut
+ * ends in '~'.  Returns the columns used.
+ */
+int text_fit(char *buf, size_t size, const char *s, int columns);
+
+/* Replace each character beyond ASCII by one '?' per column, in place. */
+void text_to_ascii(char *s);
+
+#endif
