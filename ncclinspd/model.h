@@ -35,6 +35,7 @@ enum process_state {
 
 /* One communicator as one init of one process saw it: one local rank. */
 struct comm {
+	bool ready;		/* false: an init is at work on it; nothing below is set */
 	bool has_id;		/* API v4 on; the four below come with it */
 	uint64_t id;
 	int32_t rank;		/* UNKNOWN_I32 until told; API v1 to v3 learn it from events */
@@ -67,12 +68,6 @@ struct loss {
 	uint64_t rejected;	/* records that decode refused */
 	uint64_t unknown;	/* records of a type this daemon does not know */
 	uint64_t evicted;	/* operations pushed out of the reconstruction unfinished */
-};
-
-/* An event that had started and not stopped when drain copied its handle slot. */
-struct live_slot {
-	pid_t tid;		/* of the lane's owner at that time, in its pid namespace */
-	struct nci_slot slot;
 };
 
 /*
@@ -108,8 +103,6 @@ struct process {
 	name_t *strings;	/* string id - 1 -> name; owned, the names are not */
 	uint32_t nstrings;
 	struct recon *recon;	/* what reconstruct keeps for it, or NULL */
-	struct live_slot *last_slots;	/* what was in flight when it ended; owned; NULL: alive */
-	uint32_t nlast_slots;
 };
 
 static inline name_t process_name(const struct process *p, uint16_t id)
@@ -119,7 +112,7 @@ static inline name_t process_name(const struct process *p, uint16_t id)
 
 static inline struct comm *process_comm(const struct process *p, uint16_t index)
 {
-	return index < p->ncomms ? &p->comms[index] : NULL;
+	return index < p->ncomms && p->comms[index].ready ? &p->comms[index] : NULL;
 }
 
 /* A record that decode found sound: type known, size right, indices in range. */
