@@ -70,6 +70,12 @@ struct loss {
 	uint64_t evicted;	/* operations pushed out of the reconstruction unfinished */
 };
 
+/* An event that had started and not stopped when drain copied its handle slot. */
+struct live_slot {
+	pid_t tid;		/* of the lane's owner at that time, in its pid namespace */
+	struct nci_slot slot;
+};
+
 /*
  * One process that writes, or wrote, a segment.  discover makes and ends it;
  * drain keeps the copied part up to date; later stages only read it.
@@ -103,6 +109,8 @@ struct process {
 	name_t *strings;	/* string id - 1 -> name; owned, the names are not */
 	uint32_t nstrings;
 	struct recon *recon;	/* what reconstruct keeps for it, or NULL */
+	struct live_slot *last_slots;	/* what was in flight when it ended; owned; NULL: alive */
+	uint32_t nlast_slots;
 };
 
 static inline name_t process_name(const struct process *p, uint16_t id)
