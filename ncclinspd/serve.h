@@ -34,19 +34,31 @@ struct serve_config {
 	uint32_t stream_bytes;	/* that wait for one slow client; 0: 1 MiB */
 };
 
+/* The sums of /v1/status that hold since the daemon's start, ended processes included. */
+struct serve_ingest {
+	uint64_t records;
+	uint64_t bytes;
+	uint64_t lost;		/* of every cause, to the record */
+	uint64_t rejected;	/* records refused, and segments that lied */
+	uint32_t segments;	/* attached now */
+	uint64_t poll_interval_ns;
+};
+
 /*
  * Where the answers come from.  The pointers hold for the server's life; what
  * the functions give holds until the daemon's next step.
  */
 struct serve_source {
 	void *arg;	/* of the functions */
-	const struct processes *(*processes)(void *arg);
-	void (*ingest)(void *arg, struct ingest *out);
+	/* All processes, alive and lately ended, in the order of their ids; returns how many. */
+	size_t (*processes)(void *arg, struct process *const **list);
 	/*
-	 * What is in flight in `p` now, or was when it ended, replaces the content
-	 * of `out`, which stays the server's.  0 or a negative errno.
+	 * What is in flight in a live process, copied now.  Returns how many, or a
+	 * negative errno; *slots holds until the next call.  (An ended process has
+	 * last_slots.)
 	 */
-	int (*slots)(void *arg, struct process *p, struct live_slots *out, uint64_t now_ns);
+	int (*slots)(void *arg, struct process *p, const struct live_slot **slots);
+	void (*ingest)(void *arg, struct serve_ingest *ingest);
 	struct oplog *oplog;
 	struct aggregate *aggregate;
 };
