@@ -165,6 +165,8 @@ struct op {
 	/* what */
 	uint64_t token;		/* of the Coll, P2p or CeColl event; of the API event if that is all */
 	bool is_p2p;
+	bool is_ce;		/* done by copy engines: only its enqueue is known */
+	bool api_only;		/* nothing but the API call was seen of it */
 	name_t func;
 	uint64_t seq;		/* UNKNOWN_U64: has none (send, receive, API event only) */
 	uint64_t count;		/* as the application passed it, or UNKNOWN_U64 */
@@ -178,10 +180,13 @@ struct op {
 	bool graph;		/* captured; only API events can tell */
 	bool has_graph;
 	uint64_t tag;		/* 0: none */
-	/* how far: records seen so far */
+	uint64_t group;		/* token of the Group event that posted it; 0: not known */
+	/* how far: records seen so far, and for kernel_started live slots */
 	uint32_t kernel_started;
 	uint32_t kernel_stopped;
 	uint32_t proxy_ops;
+	uint32_t proxy_steps;		/* network transfers done */
+	uint64_t proxy_bytes;		/* bytes on the wire in these */
 	uint32_t stamps_refused;
 	bool expects_kernel;	/* KernelCh was asked for when it was posted */
 	bool expects_proxy;
@@ -197,6 +202,7 @@ struct op {
 	uint64_t kernel_stop_ticks;
 	uint64_t gpu_start_ns;		/* first ptimer start, GPU clock; 0: none */
 	uint64_t gpu_stop_ns;		/* last ptimer stop */
+	uint64_t seen_ns;		/* when the first record of it was drained */
 	/* when, as placed by timeline */
 	uint64_t enqueued_ns;		/* CLOCK_MONOTONIC */
 	uint64_t enqueue_ns;		/* duration of the posting; UNKNOWN_U64 */

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_OPLOG_H
+#define NCCLINSPD_OPLOG_H
+
+/*
+ * The newest finished operations, oldest out.  Each has a serial number, from 1,
+ * so that a follower knows what it missed.
+ */
+
+#include "ncclinspd/model.h"
+
+#define OPLOG_DEFAULT	16384
+#define OPLOG_MAX_SUBSCRIBERS 16
+
+struct oplog;
+
+/* Fields that are not asked for have the value that their comment names. */
+struct oplog_filter {
+	bool all_users;
+	uid_t uid;		/* unless all_users */
+	bool has_comm;		/* comm_id or comm_name must match: */
+	uint64_t comm_id;
+	const char *comm_name;	/* NULL: comm_id decides */
+	int32_t rank;		/* UNKNOWN_I32: any */
+	const char *func;	/* NULL: any */
+	pid_t pid;		/* 0: any */
+	uint64_t since_mono_ns;	/* enqueued or finished at or after; 0: any */
+	uint32_t limit;		/* 0: no limit */
+};
+
+#define OPLOG_FILTER_ANY ((struct oplog_filter){ .all_users = true, .rank = UNKNOWN_I32 })
+
+/* 0 or -ENOMEM.  `capacity` 0: OPLOG_DEFAULT. */
+int oplog_new(struct oplog **logp, uint32_t capacity);
+void oplog_free(struct oplog *log);
+
+/* Copies the op, then tells the subscribers. */
+void oplog_add(struct oplog *log, const struct op *op);
+
+/* Serial of the newest operation; 0: none yet. */
+uint64_t oplog_newest(const struct oplog *log);
+
+/* The operation with that serial, or NULL: gone or not yet there. */
+const struct op *oplog_at(const struct oplog *log, uint64_t serial);
+
+/* Newest first.  `visit` returns false to stop.  Returns how many were visited. */
+typedef bool oplog_fn(const struct op *op, uint64_t serial, void *arg);
+uint32_t oplog_visit(const struct oplog *log, const struct oplog_filter *filter,
+		     oplog_fn *visit, void *arg);
+
+bool oplog_matches(const struct oplog_filter *filter, const struct op *op);
+
+/*
+ * Be told of every operation as it is added, in the caller of oplog_add().  0 or
+ * -ENOSPC.  A subscription is named by its two arguments.
+ */
+typedef void oplog_subscriber_fn(const struct op *op, uint64_t serial, void *arg);
+int oplog_subscribe(struct oplog *log, oplog_subscriber_fn *tell, void *arg);
+void oplog_unsubscribe(struct oplog *log, oplog_subscriber_fn *tell, void *arg);
+
+#endif

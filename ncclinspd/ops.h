@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_OPS_H
+#define NCCLINSPD_OPS_H
+
+/*
+ * What is known about NCCL's operations and datatypes, as tables: sizes as
+ * nccl-tests prints them, and its factors from algorithm to bus bandwidth.
+ */
+
+#include "ncclinspd/model.h"
+
+struct op_facts {
+	const char *func;
+	bool per_rank;		/* size: nranks x count x type; else count x type */
+	bool has_root;
+	bool as_bytes;		/* Coll descriptor: NCCL has turned count into int8 bytes */
+	double (*busbw)(int32_t nranks);	/* factor on algorithm bandwidth */
+};
+
+/* NULL: a function we know nothing about.  `func` may be NULL. */
+const struct op_facts *ops_facts(name_t func);
+
+/* Bytes of one element, or 0: not known ("ncclUint8" prints as "Unknown"). */
+uint32_t ops_datatype_bytes(name_t datatype);
+
+/*
+ * nccl-tests' size for one rank, or UNKNOWN_U64: the function, the type's size
+ * or a number of ranks that matters is not known, or the product overflows.
+ */
+uint64_t ops_size(const struct op_facts *facts, uint64_t count, uint32_t type_bytes,
+		  int32_t nranks);
+
+/* op->bytes over op->exec_ns into op->algbw_gbs and op->busbw_gbs; -1: not known. */
+void ops_bandwidth(struct op *op);
+
+#endif

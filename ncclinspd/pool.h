@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_POOL_H
+#define NCCLINSPD_POOL_H
+
+/*
+ * Memory of the stages: sized at start, never grown, nothing allocated per
+ * record.  Pages are only touched as they are needed, and freed items are taken
+ * again first, so that a large capacity costs nothing until it is used.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define POOL_NONE	UINT32_MAX
+
+/* Items of one size, named by number. */
+struct pool {
+	char *items;
+	uint32_t *next;		/* of the free list */
+	size_t item_bytes;
+	uint32_t capacity;
+	uint32_t fresh;		/* items from here on were never taken */
+	uint32_t free;		/* first of the free list, or POOL_NONE */
+	uint32_t used;
+};
+
+/* 0 or -ENOMEM.  A zeroed pool may be deinitialised. */
+int pool_init(struct pool *pool, uint32_t capacity, size_t item_bytes);
+void pool_deinit(struct pool *pool);
+
+/* An item's number, its bytes zeroed; POOL_NONE when all are taken. */
+uint32_t pool_take(struct pool *pool);
+void pool_put(struct pool *pool, uint32_t item);
+
+static inline void *pool_at(const struct pool *pool, uint32_t item)
+{
+	return pool->items + (size_t)item * pool->item_bytes;
+}
+
+/*
+ * From a 64-bit key to a number.  Keys come from jobs: `seed` keeps a job from
+ * choosing keys that meet in one place.
+ *
+ * Invariant: at most half of the places are in use, so that every search ends.
+ */
+struct index_place {
+	uint64_t key;
+	uint32_t value;		/* POOL_NONE: empty */
+};
+
+struct index {
+	struct index_place *places;
+	uint64_t seed;
+	uint32_t mask;
+	uint32_t capacity;
+	uint32_t used;
+};
+
+/* Room for `capacity` keys.  0 or -ENOMEM.  A zeroed one may be deinitialised. */
+int index_init(struct index *index, uint32_t capacity, uint64_t seed);
+void index_deinit(struct index *index);
+
+/* The value, or POOL_NONE. */
+uint32_t index_find(const struct index *index, uint64_t key);
+
+/* Set or replace a key's value (not POOL_NONE).  False: full, nothing changed. */
+bool index_set(struct index *index, uint64_t key, uint32_t value);
+void index_remove(struct index *index, uint64_t key);
+
+/* Lists through items of a pool, oldest first; an item's links live in the item. */
+struct pool_link {
+	uint32_t prev, next;
+};
+
+struct pool_list {
+	uint32_t first, last;
+	uint32_t count;
+	uint32_t offset;	/* of the struct pool_link in an item */
+};
+
+void pool_list_init(struct pool_list *list, size_t link_offset);
+void pool_list_append(struct pool *pool, struct pool_list *list, uint32_t item);
+void pool_list_remove(struct pool *pool, struct pool_list *list, uint32_t item);
+
+/* The item behind this one, or POOL_NONE. */
+uint32_t pool_list_next(const struct pool *pool, const struct pool_list *list, uint32_t item);
+
+#endif
