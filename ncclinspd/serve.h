@@ -20,6 +20,7 @@
 
 struct aggregate;
 struct oplog;
+struct reconstruct;
 struct serve;
 
 struct serve_config {
@@ -59,6 +60,7 @@ struct serve_source {
 	 */
 	int (*slots)(void *arg, struct process *p, const struct live_slot **slots);
 	void (*ingest)(void *arg, struct serve_ingest *ingest);
+	const struct reconstruct *reconstruct;
 	struct oplog *oplog;
 	struct aggregate *aggregate;
 };
