@@ -10,7 +10,6 @@
 #include "ncclinspd/model.h"
 
 #define OPLOG_DEFAULT	16384
-#define OPLOG_MAX_SUBSCRIBERS 16
 
 struct oplog;
 
@@ -34,8 +33,8 @@ struct oplog_filter {
 int oplog_new(struct oplog **logp, uint32_t capacity);
 void oplog_free(struct oplog *log);
 
-/* Copies the op, then tells the subscribers. */
-void oplog_add(struct oplog *log, const struct op *op);
+/* Takes a copy and returns its serial. */
+uint64_t oplog_add(struct oplog *log, const struct op *op);
 
 /* Serial of the newest operation; 0: none yet. */
 uint64_t oplog_newest(const struct oplog *log);
@@ -49,13 +48,5 @@ uint32_t oplog_visit(const struct oplog *log, const struct oplog_filter *filter,
 		     oplog_fn *visit, void *arg);
 
 bool oplog_matches(const struct oplog_filter *filter, const struct op *op);
-
-/*
- * Be told of every operation as it is added, in the caller of oplog_add().  0 or
- * -ENOSPC.  A subscription is named by its two arguments.
- */
-typedef void oplog_subscriber_fn(const struct op *op, uint64_t serial, void *arg);
-int oplog_subscribe(struct oplog *log, oplog_subscriber_fn *tell, void *arg);
-void oplog_unsubscribe(struct oplog *log, oplog_subscriber_fn *tell, void *arg);
 
 #endif

@@ -20,7 +20,6 @@
  * fixed at attach; what is pushed out is counted in process->loss.evicted.
  */
 
-#include "nci/lane.h"
 #include "ncclinspd/model.h"
 
 struct reconstruct;
@@ -82,12 +81,9 @@ void reconstruct_event(struct reconstruct *rc, struct process *process,
 bool reconstruct_wants_slots(const struct reconstruct *rc, const struct process *process,
 			     uint64_t now_ns);
 
-/*
- * All live slots of the process, `n` copies taken after every record given so
- * far.  Slots that are empty are skipped; what they say is checked like a record.
- */
+/* All live slots of the process, copied after every record given so far. */
 void reconstruct_settle(struct reconstruct *rc, struct process *process,
-			const struct nci_slot *slots, size_t n, uint64_t now_ns);
+			const struct live_slot *slots, size_t n, uint64_t now_ns);
 
 /* After each poll: hand on what has waited long enough.  Cheap when nothing has. */
 void reconstruct_flush(struct reconstruct *rc, uint64_t now_ns);
