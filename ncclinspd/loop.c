@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What both backends share: who is called for which descriptor, timers in the
+ * order of their times, and signals, which arrive on a descriptor too.
+ */
+#include "ncclinspd/loop_backend.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "shmring/clock.h"
+#include "util/cleanup.h"
+
+struct watched {
+	int fd;			/* -1: none */
+	loop_fn *fn;
+	void *arg;
+};
+
+struct loop {
+	const struct loop_ops *ops;
+	void *state;
+	uint64_t now_ns;
+	bool stopped;
+	struct watched watched[LOOP_FDS];
+	struct loop_timer *timers;	/* the next one first */
+	int signal_fd;			/* -1: no signal is handled */
+	sigset_t signals;
+	struct watched on_signal[NSIG];	/* fd is not used */
+	struct watched hook;
+};
+
+uint64_t loop_clock_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+void loop_read_one(struct loop_read *read)
+{
+	ssize_t n;
+
+	do
+		n = pread(read->fd, read->buf, read->bytes, (off_t)read->offset);
+	while (n < 0 && errno == EINTR);
+	read->result = n < 0 ? -errno : (int)n;
+}
+
+static const struct {
+	const char *name;
+	const struct loop_ops *ops;
+} backends[] = {		/* the better first */
+	{ "io_uring", &loop_uring },
+	{ "uring", &loop_uring },
+	{ "epoll", &loop_epoll },
+};
+
+static int open_backend(struct loop *loop, const char *name)
+{
+	int r = -EINVAL;
+
+	for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++) {
+		if (name && strcmp(name, backends[i].name) != 0)
+			continue;
+		loop->ops = backends[i].ops;
+		r = loop->ops->open(&loop->state);
+		if (r == 0 || name)
+			return r;
+	}
+	return r;
+}
+
+int loop_new(struct loop **out, const char *backend)
+{
+	CLEANUP(cleanup_freep) struct loop *loop = calloc(1, sizeof(*loop));
+	int r;
+
+	if (!loop)
+		return -ENOMEM;
+	r = open_backend(loop, backend);
+	if (r < 0)
+		return r;
+	for (int i = 0; i < LOOP_FDS; i++)
+		loop->watched[i].fd = -1;
+	loop->signal_fd = -1;
+	sigemptyset(&loop->signals);
+	loop->now_ns = loop_clock_ns();
+	*out = loop;
+	loop = NULL;
+	return 0;
+}
+
+void loop_free(struct loop *loop)
+{
+	if (!loop)
+		return;
+	loop->ops->close(loop->state);
+	if (loop->signal_fd >= 0)
+		close(loop->signal_fd);
+	free(loop);
+}
+
+const char *loop_backend(const struct loop *loop)
+{
+	return loop->ops->name;
+}
+
+static struct watched *find(struct loop *loop, int fd)
+{
+	for (int i = 0; i < LOOP_FDS; i++)
+		if (loop->watched[i].fd == fd)
+			return &loop->watched[i];
+	return NULL;
+}
+
+int loop_add(struct loop *loop, int fd, loop_fn *fn, void *arg)
+{
+	struct watched *w;
+	int r;
+
+	if (fd < 0)
+		return -EBADF;
+	if (find(loop, fd))
+		return -EEXIST;
+	w = find(loop, -1);
+	if (!w)
+		return -ENOSPC;
+	r = loop->ops->watch(loop->state, fd);
+	if (r == 0)
+		*w = (struct watched){ fd, fn, arg };
+	return r;
+}
+
+void loop_remove(struct loop *loop, int fd)
+{
+	struct watched *w = fd < 0 ? NULL : find(loop, fd);
+
+	if (!w)
+		return;
+	loop->ops->unwatch(loop->state, fd);
+	w->fd = -1;
+}
+
+void loop_cancel(struct loop *loop, struct loop_timer *timer)
+{
+	struct loop_timer **at = &loop->timers;
+
+	if (!timer->armed)
+		return;
+	while (*at != timer)
+		at = &(*at)->next;
+	*at = timer->next;
+	timer->armed = false;
+}
+
+void loop_arm(struct loop *loop, struct loop_timer *timer, uint64_t at_ns)
+{
+	struct loop_timer **at = &loop->timers;
+
+	loop_cancel(loop, timer);
+	if (at_ns <= loop->now_ns)
+		at_ns = loop->now_ns + 1;	/* or this round would never end */
+	while (*at && (*at)->at_ns <= at_ns)
+		at = &(*at)->next;
+	timer->at_ns = at_ns;
+	timer->armed = true;
+	timer->next = *at;
+	*at = timer;
+}
+
+static void signal_arrived(void *arg, uint64_t now_ns)
+{
+	struct loop *loop = arg;
+	struct signalfd_siginfo info;
+
+	while (read(loop->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		struct watched *w = info.ssi_signo < NSIG ? &loop->on_signal[info.ssi_signo]
+							   : NULL;
+
+		if (w && w->fn)
+			w->fn(w->arg, now_ns);
+	}
+}
+
+int loop_signal(struct loop *loop, int signo, loop_fn *fn, void *arg)
+{
+	sigset_t signals = loop->signals;
+	bool first = loop->signal_fd < 0;
+	int fd;
+
+	if (signo < 1 || signo >= NSIG)
+		return -EINVAL;
+	sigaddset(&signals, signo);
+	if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
+		return -errno;
+	fd = signalfd(loop->signal_fd, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	loop->signal_fd = fd;
+	loop->signals = signals;
+	loop->on_signal[signo] = (struct watched){ -1, fn, arg };
+	return first ? loop_add(loop, fd, signal_arrived, loop) : 0;
+}
+
+void loop_hook(struct loop *loop, loop_fn *fn, void *arg)
+{
+	loop->hook = (struct watched){ -1, fn, arg };
+}
+
+int loop_read(struct loop *loop, struct loop_read *reads, size_t n)
+{
+	return n ? loop->ops->read(loop->state, reads, n) : 0;
+}
+
+static uint64_t wait_time(const struct loop *loop, uint64_t until_ns)
+{
+	uint64_t now = loop_clock_ns();
+
+	if (loop->timers && loop->timers->at_ns < until_ns)
+		until_ns = loop->timers->at_ns;
+	if (until_ns == UINT64_MAX)
+		return UINT64_MAX;
+	return until_ns > now ? until_ns - now : 0;
+}
+
+static void run_timers(struct loop *loop)
+{
+	while (loop->timers && loop->timers->at_ns <= loop->now_ns) {
+		struct loop_timer *timer = loop->timers;
+
+		loop_cancel(loop, timer);
+		timer->fn(timer->arg, loop->now_ns);
+	}
+}
+
+int loop_once(struct loop *loop, uint64_t until_ns)
+{
+	int ready[LOOP_FDS];
+	int n = loop->ops->wait(loop->state, wait_time(loop, until_ns), ready);
+
+	if (n < 0)
+		return n;
+	loop->now_ns = loop_clock_ns();
+	for (int i = 0; i < n; i++) {
+		struct watched *w = find(loop, ready[i]);	/* gone, if removed meanwhile */
+
+		if (w)
+			w->fn(w->arg, loop->now_ns);
+	}
+	run_timers(loop);
+	if (loop->hook.fn)
+		loop->hook.fn(loop->hook.arg, loop->now_ns);
+	return 0;
+}
+
+int loop_run(struct loop *loop)
+{
+	int r = 0;
+
+	loop->stopped = false;
+	while (!loop->stopped && r == 0)
+		r = loop_once(loop, UINT64_MAX);
+	return r;
+}
+
+void loop_stop(struct loop *loop)
+{
+	loop->stopped = true;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The io_uring backend.  Two rings: one waits for descriptors, the other does
+ * batches of reads and is empty between them, so that neither has to sort out
+ * the other's completions.
+ *
+ * A poll request fires once; it is put in again before the next wait, which
+ * makes it level-triggered, as the other backend is.  (A multishot poll only
+ * tells of what is new.)
+ */
+#include "ncclinspd/loop_backend.h"
+
+#include <errno.h>
+#include <liburing.h>
+#include <poll.h>
+#include <stdlib.h>
+
+#define READS_AT_ONCE 256
+
+struct watch {
+	int fd;			/* -1: none */
+	uint32_t generation;	/* a completion of an earlier watch is not ours */
+	bool armed;
+};
+
+struct uring {
+	struct io_uring polls;
+	struct io_uring reads;
+	struct watch watch[LOOP_FDS];
+};
+
+/* The flags save interrupts where they are known: Linux 6.1. */
+static int ring_open(struct io_uring *ring, unsigned entries)
+{
+	int r = io_uring_queue_init(entries, ring,
+				    IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN);
+
+	return r == -EINVAL ? io_uring_queue_init(entries, ring, 0) : r;
+}
+
+static int uring_open(void **state)
+{
+	struct uring *u = calloc(1, sizeof(*u));
+	int r;
+
+	if (!u)
+		return -ENOMEM;
+	r = ring_open(&u->polls, LOOP_FDS * 2);
+	if (r < 0)
+		goto free_state;
+	r = ring_open(&u->reads, READS_AT_ONCE);
+	if (r < 0)
+		goto close_polls;
+	for (int i = 0; i < LOOP_FDS; i++)
+		u->watch[i].fd = -1;
+	*state = u;
+	return 0;
+
+close_polls:
+	io_uring_queue_exit(&u->polls);
+free_state:
+	free(u);
+	return r;
+}
+
+static void uring_close(void *state)
+{
+	struct uring *u = state;
+
+	io_uring_queue_exit(&u->reads);
+	io_uring_queue_exit(&u->polls);
+	free(u);
+}
+
+static struct watch *find(struct uring *u, int fd)
+{
+	for (int i = 0; i < LOOP_FDS; i++)
+		if (u->watch[i].fd == fd)
+			return &u->watch[i];
+	return NULL;
+}
+
+static uint64_t key_of(const struct uring *u, const struct watch *w)
+{
+	return (uint64_t)(w - u->watch) << 32 | w->generation;
+}
+
+/* The queue has room for all watches twice; when it is full, hand it over. */
+static struct io_uring_sqe *next_sqe(struct io_uring *ring)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
+
+	if (sqe)
+		return sqe;
+	io_uring_submit(ring);
+	return io_uring_get_sqe(ring);
+}
+
+static int uring_watch(void *state, int fd)
+{
+	struct watch *w = find(state, -1);
+
+	if (!w)
+		return -ENOSPC;
+	w->fd = fd;
+	w->generation++;
+	w->armed = false;
+	return 0;
+}
+
+static void uring_unwatch(void *state, int fd)
+{
+	struct uring *u = state;
+	struct watch *w = find(u, fd);
+	struct io_uring_sqe *sqe;
+
+	if (!w)
+		return;
+	sqe = w->armed ? next_sqe(&u->polls) : NULL;
+	if (sqe) {
+		io_uring_prep_poll_remove(sqe, key_of(u, w));
+		io_uring_sqe_set_data64(sqe, UINT64_MAX);
+		io_uring_submit(&u->polls);
+	}
+	w->fd = -1;
+	w->generation++;
+}
+
+static void arm(struct uring *u)
+{
+	for (int i = 0; i < LOOP_FDS; i++) {
+		struct watch *w = &u->watch[i];
+		struct io_uring_sqe *sqe;
+
+		if (w->fd < 0 || w->armed)
+			continue;
+		sqe = next_sqe(&u->polls);
+		if (!sqe)
+			return;
+		io_uring_prep_poll_add(sqe, w->fd, POLLIN);
+		io_uring_sqe_set_data64(sqe, key_of(u, w));
+		w->armed = true;
+	}
+}
+
+static int collect(struct uring *u, int ready[LOOP_FDS])
+{
+	struct io_uring_cqe *cqe;
+	unsigned head, seen = 0;
+	int n = 0;
+
+	io_uring_for_each_cqe(&u->polls, head, cqe) {
+		uint64_t i = cqe->user_data >> 32;
+
+		seen++;
+		if (i >= LOOP_FDS || key_of(u, &u->watch[i]) != cqe->user_data)
+			continue;
+		u->watch[i].armed = false;
+		if (cqe->res > 0 && n < LOOP_FDS)
+			ready[n++] = u->watch[i].fd;
+	}
+	io_uring_cq_advance(&u->polls, seen);
+	return n;
+}
+
+static int uring_wait(void *state, uint64_t wait_ns, int ready[LOOP_FDS])
+{
+	struct uring *u = state;
+	struct io_uring_cqe *cqe;
+	struct __kernel_timespec ts = {
+		.tv_sec = (int64_t)(wait_ns / 1000000000),
+		.tv_nsec = (long long)(wait_ns % 1000000000),
+	};
+	int r;
+
+	arm(u);
+	r = io_uring_submit_and_wait_timeout(&u->polls, &cqe, 1,
+					     wait_ns == UINT64_MAX ? NULL : &ts, NULL);
+	if (r < 0 && r != -ETIME && r != -EINTR && r != -EAGAIN && r != -EBUSY)
+		return r;
+	return collect(u, ready);
+}
+
+static void prepare(struct io_uring *ring, struct loop_read *reads, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
+
+		io_uring_prep_read(sqe, reads[i].fd, reads[i].buf, reads[i].bytes,
+				   reads[i].offset);
+		io_uring_sqe_set_data(sqe, &reads[i]);
+	}
+}
+
+/* A read that was put off or broken off is done again the plain way. */
+static void finish(struct io_uring_cqe *cqe)
+{
+	struct loop_read *read = io_uring_cqe_get_data(cqe);
+
+	read->result = cqe->res;
+	if (cqe->res == -EAGAIN || cqe->res == -EINTR || cqe->res == -ECANCELED)
+		loop_read_one(read);
+}
+
+/* All of them are waited for whatever happens: the kernel writes into the buffers. */
+static int read_batch(struct io_uring *ring, struct loop_read *reads, size_t n)
+{
+	prepare(ring, reads, n);
+	for (size_t done = 0; done < n;) {
+		int r = io_uring_submit_and_wait(ring, (unsigned)(n - done));
+		struct io_uring_cqe *cqe;
+		unsigned head, seen = 0;
+
+		if (r < 0 && r != -EINTR && r != -EAGAIN && r != -EBUSY)
+			return r;
+		io_uring_for_each_cqe(ring, head, cqe) {
+			finish(cqe);
+			seen++;
+		}
+		io_uring_cq_advance(ring, seen);
+		done += seen;
+	}
+	return 0;
+}
+
+static int uring_read(void *state, struct loop_read *reads, size_t n)
+{
+	struct uring *u = state;
+
+	if (n == 1) {		/* nothing to batch: the plain call is cheaper */
+		loop_read_one(reads);
+		return 0;
+	}
+	while (n) {
+		size_t batch = n < READS_AT_ONCE ? n : READS_AT_ONCE;
+		int r = read_batch(&u->reads, reads, batch);
+
+		if (r < 0)
+			return r;
+		reads += batch;
+		n -= batch;
+	}
+	return 0;
+}
+
+const struct loop_ops loop_uring = {
+	.name = "io_uring",
+	.open = uring_open,
+	.close = uring_close,
+	.watch = uring_watch,
+	.unwatch = uring_unwatch,
+	.wait = uring_wait,
+	.read = uring_read,
+};

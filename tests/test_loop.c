@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/loop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/fixture.h"
+
+/* Every test runs once per backend; where io_uring is refused it passes in silence. */
+static const char *const names[] = { "epoll", "io_uring" };
+#define BACKENDS 2
+
+static struct loop *loop;
+
+static bool open_backend(int i)
+{
+	int r = loop_new(&loop, names[i]);
+
+	if (r == 0)
+		return true;
+	ck_assert_msg(i == 1, "epoll refused: %s", strerror(-r));
+	return false;
+}
+
+struct count {
+	int calls;
+	uint64_t last_ns;
+	int fd;
+	struct loop_timer timer;
+};
+
+static void on_call(void *arg, uint64_t now_ns)
+{
+	struct count *c = arg;
+
+	c->calls++;
+	c->last_ns = now_ns;
+}
+
+static void on_call_remove(void *arg, uint64_t now_ns)
+{
+	struct count *c = arg;
+
+	on_call(arg, now_ns);
+	loop_remove(loop, c->fd);
+}
+
+static void make_pipe(int fd[2])
+{
+	ck_assert_int_eq(pipe2(fd, O_CLOEXEC | O_NONBLOCK), 0);
+}
+
+static void write_byte(int fd)
+{
+	ck_assert_int_eq(write(fd, "x", 1), 1);
+}
+
+START_TEST(readable_descriptor_calls_again_until_it_is_read)
+{
+	struct count c = { 0 };
+	int fd[2];
+	char byte;
+
+	if (!open_backend(_i))
+		return;
+	make_pipe(fd);
+	ck_assert_int_eq(loop_add(loop, fd[0], on_call, &c), 0);
+	ck_assert_int_eq(loop_add(loop, fd[0], on_call, &c), -EEXIST);
+	ck_assert_int_eq(loop_once(loop, 0), 0);
+	ck_assert_int_eq(c.calls, 0);
+	write_byte(fd[1]);
+	for (int i = 1; i <= 3; i++) {
+		ck_assert_int_eq(loop_once(loop, UINT64_MAX), 0);
+		ck_assert_int_eq(c.calls, i);
+	}
+	ck_assert_int_eq(read(fd[0], &byte, 1), 1);
+	loop_once(loop, 0);	/* a notice from before the read may be on its way */
+	c.calls = 0;
+	loop_once(loop, 0);
+	ck_assert_int_eq(c.calls, 0);
+	loop_free(loop);
+}
+END_TEST
+
+START_TEST(hang_up_counts_as_readable)
+{
+	struct count c = { 0 };
+	int fd[2];
+
+	if (!open_backend(_i))
+		return;
+	make_pipe(fd);
+	ck_assert_int_eq(loop_add(loop, fd[0], on_call, &c), 0);
+	close(fd[1]);
+	ck_assert_int_eq(loop_once(loop, UINT64_MAX), 0);
+	ck_assert_int_eq(c.calls, 1);
+	loop_free(loop);
+}
+END_TEST
+
+START_TEST(removed_descriptor_is_not_called_even_in_the_same_round)
+{
+	struct count a = { 0 }, b = { 0 };
+	int one[2], two[2];
+
+	if (!open_backend(_i))
+		return;
+	make_pipe(one);
+	make_pipe(two);
+	a.fd = two[0];
+	b.fd = one[0];
+	ck_assert_int_eq(loop_add(loop, one[0], on_call_remove, &a), 0);
+	ck_assert_int_eq(loop_add(loop, two[0], on_call_remove, &b), 0);
+	write_byte(one[1]);
+	write_byte(two[1]);
+	ck_assert_int_eq(loop_once(loop, UINT64_MAX), 0);
+	ck_assert_int_eq(a.calls + b.calls, 1);
+	ck_assert_int_eq(loop_once(loop, UINT64_MAX), 0);
+	ck_assert_int_eq(a.calls + b.calls, 2);
+	ck_assert(a.calls == 0 || b.calls == 0);
+	loop_free(loop);
+}
+END_TEST
+
+START_TEST(descriptor_number_can_be_used_again_after_remove_and_close)
+{
+	struct count a = { 0 }, b = { 0 };
+	int one[2], two[2];
+
+	if (!open_backend(_i))
+		return;
+	make_pipe(one);
+	ck_assert_int_eq(loop_add(loop, one[0], on_call, &a), 0);
+	loop_once(loop, 0);
+	loop_remove(loop, one[0]);
+	make_pipe(two);
+	ck_assert_int_eq(dup2(two[0], one[0]), one[0]);
+	ck_assert_int_eq(loop_add(loop, one[0], on_call, &b), 0);
+	write_byte(two[1]);
+	ck_assert_int_eq(loop_once(loop, UINT64_MAX), 0);
+	ck_assert_int_eq(a.calls, 0);
+	ck_assert_int_eq(b.calls, 1);
+	loop_free(loop);
+}
+END_TEST
+
+START_TEST(too_many_descriptors_are_refused)
+{
+	struct count c = { 0 };
+	int fd[2], r = 0, added = 0;
+
+	if (!open_backend(_i))
+		return;
+	while (r == 0 && added < 1000) {
+		make_pipe(fd);
+		r = loop_add(loop, fd[0], on_call, &c);
+		added++;
+	}
+	ck_assert_int_eq(r, -ENOSPC);
+	ck_assert_int_gt(added, 32);
+	loop_free(loop);
+}
+END_TEST
+
+static int order[8], orders;
+
+static void note_order(void *arg, uint64_t now_ns)
+{
+	(void)now_ns;
+	order[orders++] = *(int *)arg;
+}
+
+START_TEST(timers_run_in_the_order_of_their_times)
+{
+	int id[3] = { 0, 1, 2 };
+	struct loop_timer t[3];
+	uint64_t now = loop_clock_ns();
+
+	if (!open_backend(_i))
+		return;
+	orders = 0;
+	for (int i = 0; i < 3; i++)
+		t[i] = (struct loop_timer){ .fn = note_order, .arg = &id[i] };
+	loop_arm(loop, &t[0], now + 3000000);
+	loop_arm(loop, &t[1], now + 1000000);
+	loop_arm(loop, &t[2], now + 2000000);
+	loop_arm(loop, &t[1], now + 2500000);	/* moved, not doubled */
+	while (orders < 3)
+		ck_assert_int_eq(loop_once(loop, UINT64_MAX), 0);
+	ck_assert_int_eq(order[0], 2);
+	ck_assert_int_eq(order[1], 1);
+	ck_assert_int_eq(order[2], 0);
+	loop_free(loop);
+}
+END_TEST
+
+START_TEST(timer_is_never_early_and_not_called_when_cancelled)
+{
+	struct count a = { 0 }, b = { 0 };
+	uint64_t now = loop_clock_ns();
+
+	if (!open_backend(_i))
+		return;
+	a.timer = (struct loop_timer){ .fn = on_call, .arg = &a };
+	b.timer = (struct loop_timer){ .fn = on_call, .arg = &b };
+	loop_arm(loop, &a.timer, now + 2000000);
+	loop_arm(loop, &b.timer, now + 1000000);
+	loop_cancel(loop, &b.timer);
+	loop_cancel(loop, &b.timer);
+	while (!a.calls)
+		ck_assert_int_eq(loop_once(loop, UINT64_MAX), 0);
+	ck_assert_uint_ge(a.last_ns, now + 2000000);
+	ck_assert_int_eq(b.calls, 0);
+	loop_free(loop);
+}
+END_TEST
+
+static void rearm_in_the_past(void *arg, uint64_t now_ns)
+{
+	struct count *c = arg;
+
+	on_call(arg, now_ns);
+	loop_arm(loop, &c->timer, 0);
+}
+
+START_TEST(timer_that_rearms_itself_in_the_past_runs_once_a_round)
+{
+	struct count c = { 0 };
+
+	if (!open_backend(_i))
+		return;
+	c.timer = (struct loop_timer){ .fn = rearm_in_the_past, .arg = &c };
+	loop_arm(loop, &c.timer, 0);
+	for (int i = 1; i <= 3; i++) {
+		ck_assert_int_eq(loop_once(loop, UINT64_MAX), 0);
+		ck_assert_int_eq(c.calls, i);
+	}
+	loop_free(loop);
+}
+END_TEST
+
+static void on_signal_stop(void *arg, uint64_t now_ns)
+{
+	on_call(arg, now_ns);
+	loop_stop(loop);
+}
+
+START_TEST(signals_arrive_as_calls_and_stop_the_loop)
+{
+	struct count usr = { 0 }, term = { 0 };
+
+	if (!open_backend(_i))
+		return;
+	ck_assert_int_eq(loop_signal(loop, SIGUSR1, on_call, &usr), 0);
+	ck_assert_int_eq(loop_signal(loop, SIGTERM, on_signal_stop, &term), 0);
+	ck_assert_int_eq(loop_signal(loop, 0, on_call, &usr), -EINVAL);
+	raise(SIGUSR1);
+	raise(SIGTERM);
+	ck_assert_int_eq(loop_run(loop), 0);
+	ck_assert_int_eq(usr.calls, 1);
+	ck_assert_int_eq(term.calls, 1);
+	loop_free(loop);
+}
+END_TEST
+
+START_TEST(hook_runs_at_the_end_of_every_round)
+{
+	struct count c = { 0 };
+
+	if (!open_backend(_i))
+		return;
+	loop_hook(loop, on_call, &c);
+	loop_once(loop, 0);
+	loop_once(loop, 0);
+	ck_assert_int_eq(c.calls, 2);
+	loop_free(loop);
+}
+END_TEST
+
+static int open_counting_file(unsigned words)
+{
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/words", fx_tmpdir());
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	ck_assert_int_ge(fd, 0);
+	for (uint32_t i = 0; i < words; i++)
+		ck_assert_int_eq(pwrite(fd, &i, 4, i * 4), 4);
+	return fd;
+}
+
+START_TEST(reads_of_a_batch_all_arrive_in_their_own_buffers)
+{
+	enum { READS = 700 };	/* more than one submission holds */
+	static struct loop_read reads[READS];
+	static uint32_t buf[READS][2];
+	int fd = open_counting_file(READS + 1);
+
+	if (!open_backend(_i))
+		return;
+	for (uint32_t i = 0; i < READS; i++)
+		reads[i] = (struct loop_read){ fd, 8, i * 4, buf[i], -1 };
+	ck_assert_int_eq(loop_read(loop, reads, READS), 0);
+	for (uint32_t i = 0; i < READS; i++) {
+		ck_assert_int_eq(reads[i].result, 8);
+		ck_assert_uint_eq(buf[i][0], i);
+		ck_assert_uint_eq(buf[i][1], i + 1);
+	}
+	loop_free(loop);
+}
+END_TEST
+
+START_TEST(each_read_has_its_own_result)
+{
+	uint32_t buf[4];
+	int fd = open_counting_file(3);
+	struct loop_read reads[] = {
+		{ fd, 16, 0, buf, 0 },		/* past the end: short */
+		{ fd, 4, 4096, buf, 7 },	/* beyond it: nothing */
+		{ -1, 4, 0, buf, 0 },
+		{ fd, 4, 8, buf + 3, 0 },
+	};
+
+	if (!open_backend(_i))
+		return;
+	ck_assert_int_eq(loop_read(loop, reads, 4), 0);
+	ck_assert_int_eq(reads[0].result, 12);
+	ck_assert_int_eq(reads[1].result, 0);
+	ck_assert_int_eq(reads[2].result, -EBADF);
+	ck_assert_int_eq(reads[3].result, 4);
+	ck_assert_uint_eq(buf[3], 2);
+	ck_assert_int_eq(loop_read(loop, NULL, 0), 0);
+	loop_free(loop);
+}
+END_TEST
+
+START_TEST(backend_is_chosen_by_name_or_by_what_works)
+{
+	ck_assert_int_eq(loop_new(&loop, "select"), -EINVAL);
+	ck_assert_int_eq(loop_new(&loop, "epoll"), 0);
+	ck_assert_str_eq(loop_backend(loop), "epoll");
+	loop_free(loop);
+	ck_assert_int_eq(loop_new(&loop, NULL), 0);
+	loop_free(loop);
+	loop_free(NULL);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("loop");
+	TCase *tc = tcase_create("loop");
+
+	tcase_add_loop_test(tc, readable_descriptor_calls_again_until_it_is_read, 0, BACKENDS);
+	tcase_add_loop_test(tc, hang_up_counts_as_readable, 0, BACKENDS);
+	tcase_add_loop_test(tc, removed_descriptor_is_not_called_even_in_the_same_round,
+			    0, BACKENDS);
+	tcase_add_loop_test(tc, descriptor_number_can_be_used_again_after_remove_and_close,
+			    0, BACKENDS);
+	tcase_add_loop_test(tc, too_many_descriptors_are_refused, 0, BACKENDS);
+	tcase_add_loop_test(tc, timers_run_in_the_order_of_their_times, 0, BACKENDS);
+	tcase_add_loop_test(tc, timer_is_never_early_and_not_called_when_cancelled, 0, BACKENDS);
+	tcase_add_loop_test(tc, timer_that_rearms_itself_in_the_past_runs_once_a_round,
+			    0, BACKENDS);
+	tcase_add_loop_test(tc, signals_arrive_as_calls_and_stop_the_loop, 0, BACKENDS);
+	tcase_add_loop_test(tc, hook_runs_at_the_end_of_every_round, 0, BACKENDS);
+	tcase_add_loop_test(tc, reads_of_a_batch_all_arrive_in_their_own_buffers, 0, BACKENDS);
+	tcase_add_loop_test(tc, each_read_has_its_own_result, 0, BACKENDS);
+	tcase_add_test(tc, backend_is_chosen_by_name_or_by_what_works);
+	suite_add_tcase(suite, tc);
+	return fx_run(suite);
+}
