@@ -108,9 +108,11 @@ $(B)/man/%: man/%.scd
 
 # ---- tests ---------------------------------------------------------------
 # A test program is tests/test_<module>.c.  It links against every room, each an
-# archive, so that it pulls in what it calls and nothing else.
-ROOMS := shmring plugin ncclinspd util cli tests/sim
-room_objs = $(filter-out $(addprefix $(B)/obj/,ncclinspd/main.o cli/main.o) $(SIM_MAINS),$(call objs,$(1)))
+# archive, so that it pulls in what it calls and nothing else.  What else lies in
+# tests/ is shared by them.
+ROOMS := tests shmring plugin ncclinspd util cli tests/sim
+room_objs = $(filter-out $(addprefix $(B)/obj/,ncclinspd/main.o cli/main.o tests/test_%.o) \
+		$(SIM_MAINS),$(call objs,$(1)))
 ARCHIVES := $(foreach r,$(ROOMS),$(B)/lib/$(subst /,-,$(r)).a)
 
 define archive_rule
@@ -124,7 +126,7 @@ $(foreach r,$(ROOMS),$(eval $(call archive_rule,$(r))))
 TESTS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/test_*.c))
 SYSTEM_TESTS := $(wildcard tests/system/test_*.sh)
 
-$(B)/tests/%: $(B)/obj/tests/%.o $(B)/obj/tests/fixture.o $(ARCHIVES)
+$(B)/tests/%: $(B)/obj/tests/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	@echo "  LD    $@"
 	$(Q)$(CC) $(SANFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(ARCHIVES) -Wl,--end-group \
