@@ -18,7 +18,7 @@
 #define LANE_BYTES ((size_t)SHMRING_LINES * NCI_LINE_BYTES + \
 		    (size_t)SHMRING_SLOTS * NCI_SLOT_BYTES)
 #define SLOW_SLOTS	64	/* slots looked at when the pool is dry */
-#define SLOW_EVERY	16	/* refusals between two looks */
+#define SLOW_EVERY	16	/* calls that one walk must last for */
 
 _Static_assert(SHMRING_SLOTS <= 1 << NCI_TOKEN_SLOT_BITS, "a slot fits a token");
 _Static_assert((SHMRING_LINES & (SHMRING_LINES - 1)) == 0, "the ring is a power of two");
@@ -242,40 +242,47 @@ struct shmring_lane *shmring_lane_new(struct shmring *ring, pid_t tid)
 	return lane_make(ring, tid);
 }
 
+/* The owner has it again: empty it was, or given up by all. */
+static bool slot_regain(struct shmring_lane *lane, uint32_t slot,
+			bool (*abandoned)(const struct nci_record *, void *), void *arg)
+{
+	struct nci_record *rec = shmring_slot(lane->pool, slot);
+	uint64_t seen = atomic_load_explicit(shmring_token(rec), memory_order_acquire);
+
+	if (!(seen & NCI_TOKEN_FREE)) {
+		if (!abandoned(rec, arg) ||
+		    !atomic_compare_exchange_strong_explicit(shmring_token(rec), &seen,
+							     seen | NCI_TOKEN_FREE,
+							     memory_order_acq_rel,
+							     memory_order_relaxed))
+			return false;
+		atomic_fetch_add_explicit(&lane->line->reclaimed, 1, memory_order_relaxed);
+	}
+	lane->free[slot / 64] |= UINT64_C(1) << (slot % 64);
+	lane->words |= 1u << (slot / 64);
+	return true;
+}
+
 /*
- * Every SLOW_EVERY-th call walks SLOW_SLOTS slots from where the last walk
- * ended, so that a pool full of live events costs little for each refusal.
+ * Walks SLOW_SLOTS slots from where the last walk ended.  What a walk did not
+ * find is made up by refusing: at most SLOW_SLOTS / SLOW_EVERY slots are looked
+ * at per call in the long run, and none is refused while many are empty.
  */
 struct nci_record *shmring_take_slowly(struct shmring_lane *lane, uint64_t *token,
 				       bool (*abandoned)(const struct nci_record *, void *),
 				       void *arg)
 {
-	uint32_t from;
+	uint32_t found = 0;
 
-	if (lane->refused++ % SLOW_EVERY)
-		goto refuse;
-	from = (lane->refused / SLOW_EVERY) * SLOW_SLOTS;
-	for (uint32_t i = from; i != from + SLOW_SLOTS; i++) {
-		uint32_t slot = i % SHMRING_SLOTS;
-		struct nci_record *rec = shmring_slot(lane->pool, slot);
-		uint64_t seen = atomic_load_explicit(shmring_token(rec),
-						     memory_order_acquire);
-
-		if (!(seen & NCI_TOKEN_FREE)) {
-			if (!abandoned(rec, arg) ||
-			    !atomic_compare_exchange_strong_explicit(
-					shmring_token(rec), &seen, seen | NCI_TOKEN_FREE,
-					memory_order_acq_rel, memory_order_relaxed))
-				continue;
-			atomic_fetch_add_explicit(&lane->line->reclaimed, 1,
-						  memory_order_relaxed);
-		}
-		lane->free[slot / 64] |= UINT64_C(1) << (slot % 64);
-		lane->words |= 1u << (slot / 64);
+	if (lane->refuse) {
+		lane->refuse--;
+	} else {
+		for (uint32_t i = 0; i < SLOW_SLOTS; i++, lane->look++)
+			found += slot_regain(lane, lane->look % SHMRING_SLOTS, abandoned, arg);
+		lane->refuse = found < SLOW_EVERY ? SLOW_EVERY - found : 0;
 	}
-	if (lane->words)
+	if (found)
 		return shmring_take(lane, token);
-refuse:
 	shmring_count(&lane->line->pool_full);
 	return NULL;
 }

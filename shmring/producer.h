@@ -41,7 +41,8 @@ struct shmring_lane {
 	uint32_t serial;		/* of the last record */
 	uint32_t index;
 	uint32_t words;			/* bit w: free[w] is not 0 */
-	uint32_t refused;		/* starts refused since the last look */
+	uint32_t look;			/* where the next look for empty slots begins */
+	uint32_t refuse;		/* starts to refuse before it */
 	uint64_t free[SHMRING_WORDS];
 };
 
