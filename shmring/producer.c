@@ -12,6 +12,8 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -30,11 +32,21 @@ static size_t page_up(size_t bytes)
 	return (bytes + NCI_PAGE - 1) & ~(size_t)(NCI_PAGE - 1);
 }
 
+/* Growing a file past the limit would not only fail: SIGXFSZ would kill the job. */
+static bool is_within_limit(uint64_t bytes)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_FSIZE, &limit) < 0 || bytes <= limit.rlim_cur;
+}
+
 /* posix_fallocate() gives up when a signal arrives; the job's signals are not our fault. */
 static int allocate(int fd, off_t offset, size_t bytes)
 {
 	int r = EINTR;
 
+	if (!is_within_limit((uint64_t)offset + bytes))
+		return -EFBIG;
 	for (int tries = 0; r == EINTR && tries < 16; tries++)
 		r = posix_fallocate(fd, offset, (off_t)bytes);
 	return -r;
@@ -55,6 +67,16 @@ static int take_lock(int fd)
 	return fcntl(fd, F_SETLK, &lock) < 0 ? -errno : 0;
 }
 
+/* Where the job has closed its standard output, ours must not become it. */
+static int move_up(int fd)
+{
+	int higher = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	int r = higher < 0 ? -errno : higher;
+
+	close(fd);
+	return r;
+}
+
 static int open_exclusively(int dirfd, const char *name)
 {
 	int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
@@ -62,7 +84,21 @@ static int open_exclusively(int dirfd, const char *name)
 
 	if (fd < 0 && errno == EEXIST && unlinkat(dirfd, name, 0) == 0)
 		fd = openat(dirfd, name, flags, 0600);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	return fd > STDERR_FILENO ? fd : move_up(fd);
+}
+
+/*
+ * A job that closes every descriptor it can think of closes ours, and the number
+ * comes back as a file of its own.  (fstat() itself is too new a symbol.)
+ */
+static bool is_still_ours(const struct shmring *ring)
+{
+	struct stat st;
+
+	return syscall(SYS_fstat, ring->fd, &st) == 0 && st.st_dev == ring->dev &&
+	       st.st_ino == ring->ino;
 }
 
 static void lay_out(struct shmring *ring, void *base)
@@ -95,6 +131,7 @@ int shmring_create(struct shmring *ring, const char *dir, const char *name)
 			       SHMRING_COMMS * sizeof(struct nci_comm) +
 			       SHMRING_STRINGS * sizeof(struct nci_string));
 	void *base = NULL;
+	struct stat st;
 	int dirfd, fd, r;
 
 	dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -110,11 +147,15 @@ int shmring_create(struct shmring *ring, const char *dir, const char *name)
 		goto remove;
 	base = map(fd, 0, bytes);
 	r = base ? take_lock(fd) : -ENOMEM;
+	if (!r && syscall(SYS_fstat, fd, &st) < 0)
+		r = -errno;
 	if (r)
 		goto remove;
 
 	memset(ring, 0, sizeof(*ring));
 	ring->fd = fd;
+	ring->dev = st.st_dev;
+	ring->ino = st.st_ino;
 	ring->pid = getpid();
 	ring->tables_bytes = bytes;
 	lay_out(ring, base);
@@ -144,7 +185,8 @@ void shmring_forget(struct shmring *ring)
 		if (ring->lane[i].ring)
 			munmap(ring->lane[i].ring, LANE_BYTES);
 	munmap(ring->header, ring->tables_bytes);
-	close(ring->fd);
+	if (is_still_ours(ring))
+		close(ring->fd);
 	memset(ring, 0, sizeof(*ring));
 }
 
@@ -156,8 +198,9 @@ static bool thread_is_gone(pid_t pid, uint32_t tid)
 /* A lane whose thread died inside shmring_publish() is torn for ever. */
 static bool lane_is_whole(const struct nci_lane *line)
 {
-	return atomic_load_explicit(&line->begin, memory_order_relaxed) ==
-	       atomic_load_explicit(&line->end, memory_order_relaxed);
+	uint64_t end = atomic_load_explicit(&line->end, memory_order_acquire);
+
+	return atomic_load_explicit(&line->begin, memory_order_relaxed) == end;
 }
 
 static bool lane_adopt(struct shmring *ring, uint32_t i, pid_t tid)
@@ -211,7 +254,7 @@ static struct shmring_lane *lane_make(struct shmring *ring, pid_t tid)
 {
 	uint32_t i = atomic_load_explicit(&ring->live->lanes, memory_order_relaxed);
 	struct nci_lane *line;
-	uint8_t *base;
+	uint8_t *base = NULL;
 	off_t offset;
 
 	do {
@@ -223,7 +266,8 @@ static struct shmring_lane *lane_make(struct shmring *ring, pid_t tid)
 	line = &ring->directory[i];
 	atomic_store_explicit(&line->state, NCI_LANE_MAKING, memory_order_relaxed);
 	offset = (off_t)(ring->tables_bytes + (size_t)i * LANE_BYTES);
-	base = allocate(ring->fd, offset, LANE_BYTES) ? NULL : map(ring->fd, offset, LANE_BYTES);
+	if (is_still_ours(ring) && allocate(ring->fd, offset, LANE_BYTES) == 0)
+		base = map(ring->fd, offset, LANE_BYTES);
 	if (!base) {
 		atomic_store_explicit(&line->state, NCI_LANE_REFUSED, memory_order_release);
 		return NULL;

@@ -54,6 +54,8 @@ struct shmring {
 	struct nci_comm *comms;
 	struct nci_string *strings;
 	int fd;
+	dev_t dev;	/* dev, ino: by which fd is known to be still the segment's */
+	ino_t ino;
 	pid_t pid;
 	size_t tables_bytes;
 	struct nci_slot *_Atomic pool[NCI_MAX_LANES];	/* NULL: no such lane */
@@ -67,7 +69,7 @@ struct shmring {
  * name is replaced: it can only be our own from before an exec.
  *
  * 0, or a negative errno with nothing left behind: -ENOSPC, -ENOENT, -EROFS,
- * -EACCES ... as the file system says.
+ * -EACCES ... as the file system says; -EFBIG: over the process's own limit.
  */
 int shmring_create(struct shmring *ring, const char *dir, const char *name);
 

@@ -12,6 +12,9 @@
  */
 int fx_run(Suite *suite);
 
+/* Say in the report why the running test proves nothing here; it returns then. */
+void fx_skip(const char *why);
+
 /* A fresh directory, removed with all it holds when the test process exits. */
 const char *fx_tmpdir(void);
 
