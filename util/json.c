@@ -173,6 +173,12 @@ int json_error(const struct json *j)
 	return j->error;
 }
 
+void json_fail(struct json *j, int error)
+{
+	if (!j->error)
+		j->error = error;
+}
+
 void json_begin(struct json *j, char bracket)
 {
 	put_value(j, &bracket, 1);
@@ -185,9 +191,8 @@ void json_end(struct json *j, char bracket)
 
 void json_key(struct json *j, const char *key)
 {
-	put_value(j, "\"", 1);
-	put(j, key, strlen(key));
-	put(j, "\":", 2);
+	json_put_string(j, key);
+	put(j, ":", 1);
 }
 
 void json_put_null(struct json *j)

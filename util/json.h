@@ -44,12 +44,15 @@ void json_clear(struct json *j);
 /* Hand over the text, to be freed by the caller; `j` is as after json_init(). */
 char *json_steal(struct json *j, size_t *bytes);
 
-/* 0; -ENOMEM; -E2BIG: more than max. */
+/* 0; -ENOMEM; -E2BIG: more than max; or what json_fail() said. */
 int json_error(const struct json *j);
+
+/* The caller could not get hold of what belongs here: `error` is a negative errno. */
+void json_fail(struct json *j, int error);
 
 void json_begin(struct json *j, char bracket);	/* '{' or '[' */
 void json_end(struct json *j, char bracket);	/* '}' or ']' */
-void json_key(struct json *j, const char *key);	/* plain ASCII without quotes */
+void json_key(struct json *j, const char *key);	/* escaped as a string is */
 
 void json_put_null(struct json *j);
 void json_put_bool(struct json *j, bool value);

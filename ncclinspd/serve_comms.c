@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GET /v1/comms: communicators, each with the ranks that live on this node.
+ *
+ * Every rank's process made an entry of its own.  They belong together when id,
+ * size and name agree; the id alone does not do (two shrinks of one parent share
+ * it), and without an id (profiler API before v4) each stands alone.
+ */
+#include "ncclinspd/serve_impl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ncclinspd/reconstruct.h"
+#include "util/cleanup.h"
+
+/* One local rank. */
+struct local_rank {
+	const struct process *process;
+	const struct comm *comm;
+	uint32_t index;
+	struct comm_progress progress;
+};
+
+static int order(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+static int compare_groups(const struct local_rank *a, const struct local_rank *b)
+{
+	int r = order(b->comm->has_id, a->comm->has_id);
+
+	if (!r && !a->comm->has_id)
+		r = order(a->process->id, b->process->id);
+	if (!r && !a->comm->has_id)
+		return order(a->index, b->index);
+	if (!r)
+		r = order(a->comm->id, b->comm->id);
+	if (!r)
+		r = order((uint64_t)a->comm->nranks, (uint64_t)b->comm->nranks);
+	return r ? r : strcmp(a->comm->name, b->comm->name);
+}
+
+static int compare(const void *one, const void *two)
+{
+	const struct local_rank *a = one, *b = two;
+	int r = compare_groups(a, b);
+
+	if (!r && a->comm->rank != b->comm->rank)
+		r = a->comm->rank < b->comm->rank ? -1 : 1;
+	return r ? r : order(a->process->id, b->process->id);
+}
+
+static size_t count_comms(const struct request *r)
+{
+	struct process *p;
+	size_t n = 0;
+
+	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));)
+		n += p->ncomms;
+	return n;
+}
+
+static size_t collect(const struct request *r, struct local_rank *at)
+{
+	struct process *p;
+	size_t n = 0;
+
+	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));) {
+		for (uint32_t index = 0; index < p->ncomms; index++) {
+			const struct comm *comm = process_comm(p, (uint16_t)index);
+
+			if (comm)
+				at[n++] = (struct local_rank){ p, comm, index, { 0 } };
+		}
+	}
+	return n;
+}
+
+static void put_gpu_uuid(const struct serve *s, struct json *j, const void *row)
+{
+	const struct comm *c = ((const struct local_rank *)row)->comm;
+	const uint8_t *u = c->gpu_uuid;
+	char text[48];
+
+	(void)s;
+	snprintf(text, sizeof(text),
+		 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+		 u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11],
+		 u[12], u[13], u[14], u[15]);
+	json_put_string(j, c->has_gpu ? text : NULL);
+}
+
+static void put_pci_bus_id(const struct serve *s, struct json *j, const void *row)
+{
+	const struct comm *c = ((const struct local_rank *)row)->comm;
+
+	(void)s;
+	json_put_string(j, c->has_gpu && *c->pci_bus_id ? c->pci_bus_id : NULL);
+}
+
+static void put_rank(const struct serve *s, struct json *j, const void *row)
+{
+	int32_t rank = ((const struct local_rank *)row)->comm->rank;
+
+	(void)s;
+	if (rank == UNKNOWN_I32)
+		json_put_null(j);
+	else
+		json_put_i64(j, rank);
+}
+
+static void put_pid(const struct serve *s, struct json *j, const void *row)
+{
+	(void)s;
+	json_put_i64(j, ((const struct local_rank *)row)->process->pid);
+}
+
+static void put_last_seq(const struct serve *s, struct json *j, const void *row)
+{
+	const struct comm_progress *progress = &((const struct local_rank *)row)->progress;
+
+	(void)s;
+	json_begin(j, '{');
+	for (uint32_t i = 0; i < progress->nfuncs; i++) {
+		json_key(j, progress->last_seq[i].func);
+		json_put_u64(j, progress->last_seq[i].seq);
+	}
+	json_end(j, '}');
+}
+
+static void put_state(const struct serve *s, struct json *j, const void *row)
+{
+	const struct local_rank *l = row;
+
+	if (l->process->state == PROCESS_LIVE && l->comm->finalize_ticks)
+		json_put_string(j, "finalized");
+	else
+		put_process_state(s, j, l->process);
+}
+
+static const struct field local_rank_fields[] = {
+	{ "rank", FIELD_PUT, 0, put_rank },
+	{ "pid", FIELD_PUT, 0, put_pid },
+	{ "gpu_uuid", FIELD_PUT, 0, put_gpu_uuid },
+	{ "pci_bus_id", FIELD_PUT, 0, put_pci_bus_id },
+	{ "last_seq", FIELD_PUT, 0, put_last_seq },
+	{ "in_flight", FIELD_U32, offsetof(struct local_rank, progress.in_flight), NULL },
+	{ "last_op", FIELD_TIME, offsetof(struct local_rank, progress.last_op_ns), NULL },
+	{ "state", FIELD_PUT, 0, put_state },
+	{ NULL, 0, 0, NULL },
+};
+
+static void put_comm_id(const struct serve *s, struct json *j, const void *row)
+{
+	const struct comm *c = row;
+
+	(void)s;
+	if (c->has_id)
+		json_put_hex64(j, c->id);
+	else
+		json_put_null(j);
+}
+
+static void put_nranks(const struct serve *s, struct json *j, const void *row)
+{
+	const struct comm *c = row;
+
+	(void)s;
+	if (c->has_id)
+		json_put_i64(j, c->nranks);
+	else
+		json_put_null(j);
+}
+
+static void put_nnodes(const struct serve *s, struct json *j, const void *row)
+{
+	const struct comm *c = row;
+
+	(void)s;
+	if (c->has_id)
+		json_put_i64(j, c->nnodes);
+	else
+		json_put_null(j);
+}
+
+static const struct field comm_fields[] = {
+	{ "comm_id", FIELD_PUT, 0, put_comm_id },
+	{ "name", FIELD_TEXT, offsetof(struct comm, name), NULL },
+	{ "nranks", FIELD_PUT, 0, put_nranks },
+	{ "nnodes", FIELD_PUT, 0, put_nnodes },
+	{ NULL, 0, 0, NULL },
+};
+
+static size_t put_group(const struct serve *s, struct json *j, struct local_rank *at, size_t n)
+{
+	size_t i = 0;
+
+	json_begin(j, '{');
+	rows_put(s, j, comm_fields, at->comm);
+	json_key(j, "local_ranks");
+	json_begin(j, '[');
+	do {
+		reconstruct_progress(s->source.reconstruct, at[i].process, at[i].index,
+				     &at[i].progress);
+		json_begin(j, '{');
+		rows_put(s, j, local_rank_fields, &at[i]);
+		json_end(j, '}');
+	} while (++i < n && !compare_groups(at, &at[i]));
+	json_end(j, ']');
+	json_end(j, '}');
+	return i;
+}
+
+void serve_comms(struct request *r, struct json *j)
+{
+	CLEANUP(cleanup_freep) struct local_rank *at = NULL;
+	size_t n = count_comms(r);
+
+	at = calloc(n + 1, sizeof(*at));
+	if (!at) {
+		json_fail(j, -ENOMEM);
+		return;
+	}
+	n = collect(r, at);
+	qsort(at, n, sizeof(*at), compare);
+	json_key(j, "comms");
+	json_begin(j, '[');
+	for (size_t i = 0; i < n;)
+		i += put_group(r->serve, j, &at[i], n - i);
+	json_end(j, ']');
+}

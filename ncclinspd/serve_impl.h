@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_SERVE_IMPL_H
+#define NCCLINSPD_SERVE_IMPL_H
+
+/*
+ * What the files of the server share; for serve*.c and stream.c only.
+ *
+ *   serve.c           the library's daemon, routes, limits, errors
+ *   serve_client.c    one connection: who it is, its deadline
+ *   serve_query.c     parameters -> struct query
+ *   serve_rows.c      fields of a row, as tables
+ *   serve_status.c    /v1/status                  serve_processes.c  /v1/processes
+ *   serve_comms.c     /v1/comms                   serve_inflight.c   /v1/inflight
+ *   serve_ops.c       /v1/collectives, /v1/summary
+ *   stream.c          /v1/stream
+ */
+
+#include <microhttpd.h>
+
+#include "ncclinspd/model.h"
+#include "ncclinspd/serve.h"
+#include "util/json.h"
+
+#define SERVE_LINE_BYTES	4096
+#define SERVE_BODY_BYTES	65536
+#define SERVE_ANSWER_BYTES	(32u << 20)
+#define SERVE_ROWS_DEFAULT	100
+#define SERVE_ROWS_MAX		10000
+
+/* ---- who asks ---------------------------------------------------------- */
+
+struct viewer {
+	uid_t uid;
+	bool all;	/* root, the daemon's own user, a member of the group */
+};
+
+static inline bool viewer_sees(const struct viewer *v, uid_t uid)
+{
+	return v->all || v->uid == uid;
+}
+
+enum client_phase {
+	CLIENT_READING,		/* connected, or the line of a request has come */
+	CLIENT_ANSWERING,
+	CLIENT_IDLE,		/* between two requests */
+	CLIENT_STREAMING,
+};
+
+/* One connection; lives from its accept to its close. */
+struct client {
+	struct serve *serve;
+	struct client *next, **prev;
+	int fd;			/* the library's */
+	enum client_phase phase;
+	bool surplus;		/* above the limit: gets one refusal and goes */
+	uint64_t deadline_ns;	/* UINT64_MAX: none */
+	struct viewer viewer;
+};
+
+/* MHD's hook for connections that open and close. */
+void client_notify(void *arg, struct MHD_Connection *connection, void **context,
+		   enum MHD_ConnectionNotificationCode code);
+struct client *client_of(struct MHD_Connection *connection);	/* NULL: memory ran out */
+
+/* Enter a phase; it decides how long the connection may stay in it. */
+void client_enter(struct client *c, enum client_phase phase);
+
+/* Close those that took too long; the earliest deadline that is left. */
+void clients_expire(struct serve *s);
+uint64_t clients_deadline(const struct serve *s);
+
+/* ---- what is asked ----------------------------------------------------- */
+
+#define SERVE_PARAMS(X)			\
+	X(COMM,          comm)		\
+	X(RANK,          rank)		\
+	X(FUNC,          func)		\
+	X(PID,           pid)		\
+	X(SINCE_MONO_NS, since_mono_ns)	\
+	X(LIMIT,         limit)		\
+	X(WINDOW,        window)	\
+	X(BY,            by)		\
+	X(OLDER_THAN_NS, older_than_ns)	\
+	X(KINDS,         kinds)
+
+enum serve_param {
+#define X(NAME, name) PARAM_##NAME,
+	SERVE_PARAMS(X)
+#undef X
+	PARAM_END
+};
+
+#define PARAM_BIT(name)	(1u << PARAM_##name)
+
+enum stream_kind {
+	STREAM_COLLECTIVE,
+	STREAM_PROCESS,
+	STREAM_FINDING,
+	STREAM_KINDS,
+};
+
+/* Parsed and checked; what was not given has its default. */
+struct query {
+	char comm[128];			/* "": all; matches a name */
+	bool comm_may_be_id;		/* `comm` also reads as an id */
+	uint64_t comm_id;
+	int32_t rank;			/* UNKNOWN_I32: all */
+	char func[64];			/* "": all */
+	pid_t pid;			/* 0: all */
+	uint64_t since_mono_ns;
+	uint32_t limit;
+	uint32_t windows;		/* bits: 1 << enum aggregate_window */
+	uint32_t by;			/* AGGREGATE_BY_* */
+	uint64_t older_than_ns;
+	uint32_t kinds;			/* bits of enum stream_kind */
+};
+
+void query_init(struct query *q);
+
+/*
+ * One parameter; `allowed` and `*seen` are bits of enum serve_param.  False: `why`
+ * says what is wrong with it and what is allowed.
+ */
+bool query_parse(struct query *q, unsigned allowed, unsigned *seen, const char *name,
+		 const char *value, char *why, size_t why_bytes);
+
+/* ---- rows -------------------------------------------------------------- */
+
+enum field_kind {
+	FIELD_U64,	/* UNKNOWN_U64: null */
+	FIELD_U64_0,	/* 0: null */
+	FIELD_U32,
+	FIELD_U32_0,	/* 0: null */
+	FIELD_I32,	/* UNKNOWN_I32: null */
+	FIELD_BOOL,
+	FIELD_NAME,	/* name_t, NULL: null */
+	FIELD_TEXT,	/* char[], "": null */
+	FIELD_HEX,	/* uint64_t */
+	FIELD_HEX_0,	/* 0: null */
+	FIELD_RATE,	/* double, below 0: null */
+	FIELD_TIME,	/* CLOCK_MONOTONIC ns, 0: null; gives <name>_at and <name>_mono_ns */
+	FIELD_NULL,	/* promised, and not known yet by any stage */
+	FIELD_PUT,	/* by the function */
+};
+
+struct field {
+	const char *name;
+	enum field_kind kind;
+	size_t offset;
+	void (*put)(const struct serve *s, struct json *j, const void *row);
+};
+
+/* All fields up to the one without a name, as members of the open object. */
+void rows_put(const struct serve *s, struct json *j, const struct field *fields,
+	      const void *row);
+
+/* The two members of a time: name "ended" gives "ended_at" and "ended_mono_ns". */
+void rows_put_time(const struct serve *s, struct json *j, const char *name,
+		   uint64_t mono_ns);
+
+extern const struct field process_fields[];
+extern const struct field op_fields[];
+
+/* ---- the server -------------------------------------------------------- */
+
+#define SERVE_USERS	64
+
+/* What /etc/passwd said a moment ago; an empty name: nothing. */
+struct user {
+	uid_t uid;
+	char name[40];
+	uint64_t until_ns;	/* 0: unused */
+};
+
+struct serve {
+	struct serve_config config;
+	struct serve_source source;
+	char host[256];
+	char boot_id[40];
+	char loop[16];
+	struct MHD_Daemon *http;
+	int fd;
+	gid_t group;		/* who sees everything; -1: there is no such group */
+	uint64_t now_ns;
+	uint64_t real_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
+	struct client *clients;
+	uint32_t nclients;
+	struct stream *streams;
+	uint64_t streams_checked_ns;
+	struct json line;	/* scratch of the streams */
+	struct user *users;	/* SERVE_USERS of them, by uid */
+};
+
+struct request {
+	struct serve *serve;
+	struct viewer viewer;
+	struct query query;
+};
+
+/* The text of a timing source; NULL: none. */
+const char *timing_text(enum timing_source source);
+
+/* Each adds its members to the answer's open object. */
+void serve_status(struct request *r, struct json *j);
+void serve_processes(struct request *r, struct json *j);
+void serve_comms(struct request *r, struct json *j);
+void serve_collectives(struct request *r, struct json *j);
+void serve_summary(struct request *r, struct json *j);
+void serve_inflight(struct request *r, struct json *j);
+
+/* A FIELD_PUT; the row is a struct process. */
+void put_process_state(const struct serve *s, struct json *j, const void *row);
+
+/* All processes that `v` sees: step from *i = 0 until NULL. */
+struct process *serve_next_process(const struct serve *s, const struct viewer *v, size_t *i);
+
+/*
+ * An answer without an end, fed by serve_op() and serve_process(); the library
+ * ends it when the client goes.  NULL: no memory.
+ */
+struct MHD_Response *stream_open(struct request *r, struct MHD_Connection *connection);
+
+/* Let go of clients that hung up while there was nothing to send; when to look again. */
+void streams_check(struct serve *s);
+uint64_t streams_deadline(const struct serve *s);
+
+/* Before the library stops: it must not find a connection asleep. */
+void streams_end(struct serve *s);
+
+#endif

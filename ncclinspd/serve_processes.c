@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /v1/processes: who writes, or wrote, a segment. */
+#include "ncclinspd/serve_impl.h"
+
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "util/cleanup.h"
+
+/*
+ * What a launcher says about its job stands in environment variables.  The first
+ * one that is set wins: the innermost launcher first, because under torchrun in
+ * a Slurm job the Slurm variables count nodes.
+ */
+static const char *const scheduler_names[][2] = {
+	{ "SLURM_JOB_ID", "slurm" },
+	{ "SLURM_JOBID", "slurm" },
+	{ "PBS_JOBID", "pbs" },
+	{ "LSB_JOBID", "lsf" },
+	{ "FLUX_JOB_ID", "flux" },
+	{ "KUBERNETES_SERVICE_HOST", "kubernetes" },
+	{ "JOB_COMPLETION_INDEX", "kubernetes" },
+	{ "POD_NAME", "kubernetes" },
+	{ "TORCHELASTIC_RUN_ID", "torchrun" },
+	{ "OMPI_COMM_WORLD_RANK", "mpi" },
+	{ "PMIX_RANK", "mpi" },
+	{ "PMI_RANK", "mpi" },
+};
+
+static const char *const job_ids[] = {
+	"SLURM_JOB_ID", "SLURM_JOBID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID",
+	"TORCHELASTIC_RUN_ID", "POD_NAME", NULL,
+};
+
+static const char *const ranks[] = {
+	"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "FLUX_TASK_RANK",
+	"SLURM_PROCID", "JOB_COMPLETION_INDEX", NULL,
+};
+
+static const char *const local_ranks[] = {
+	"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID",
+	"FLUX_TASK_LOCAL_ID", "SLURM_LOCALID", NULL,
+};
+
+static const char *const world_sizes[] = {
+	"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", NULL,
+};
+
+static const char *env_get(const struct process *p, const char *name)
+{
+	size_t bytes = strlen(name);
+	uint32_t end = p->env_bytes < sizeof(p->env) ? p->env_bytes : sizeof(p->env);
+
+	for (uint32_t at = 0; at < end;) {
+		const char *pair = p->env + at;
+		size_t length = strnlen(pair, end - at);
+
+		if (length == end - at)
+			return NULL;	/* not terminated */
+		if (length > bytes && pair[bytes] == '=' && !memcmp(pair, name, bytes))
+			return pair + bytes + 1;
+		at += (uint32_t)length + 1;
+	}
+	return NULL;
+}
+
+static const char *env_first(const struct process *p, const char *const *names)
+{
+	const char *value = NULL;
+
+	for (; *names && !value; names++)
+		value = env_get(p, *names);
+	return value && *value ? value : NULL;
+}
+
+static void put_env_number(struct json *j, const char *key, const struct process *p,
+			   const char *const *names)
+{
+	const char *text = env_first(p, names);
+	unsigned value;
+	char rest;
+
+	json_key(j, key);
+	if (text && sscanf(text, "%9u%c", &value, &rest) == 1)
+		json_put_u64(j, value);
+	else
+		json_put_null(j);
+}
+
+static const char *scheduler(const struct process *p)
+{
+	for (size_t i = 0; i < sizeof(scheduler_names) / sizeof(scheduler_names[0]); i++)
+		if (env_get(p, scheduler_names[i][0]))
+			return scheduler_names[i][1];
+	return NULL;
+}
+
+static void put_job(const struct serve *s, struct json *j, const void *row)
+{
+	const struct process *p = row;
+
+	(void)s;
+	json_begin(j, '{');
+	json_key(j, "scheduler");
+	json_put_string(j, scheduler(p));
+	json_key(j, "id");
+	json_put_string(j, env_first(p, job_ids));
+	put_env_number(j, "rank", p, ranks);
+	put_env_number(j, "local_rank", p, local_ranks);
+	put_env_number(j, "world_size", p, world_sizes);
+	json_end(j, '}');
+}
+
+static void user_read(struct user *u)
+{
+	FILE *f = fopen("/etc/passwd", "re");
+	struct passwd *entry;
+
+	u->name[0] = '\0';
+	while (f && (entry = fgetpwent(f)))
+		if (entry->pw_uid == u->uid) {
+			snprintf(u->name, sizeof(u->name), "%s", entry->pw_name);
+			break;
+		}
+	if (f)
+		fclose(f);
+}
+
+/*
+ * From the local file only: a directory service may take seconds to answer, and
+ * nobody drains meanwhile.  Who wants such a name has the uid.
+ */
+static void put_user(const struct serve *s, struct json *j, const void *row)
+{
+	static const uint64_t fresh_ns = UINT64_C(60) * 1000000000;
+	const struct process *p = row;
+	struct user *u = &s->users[p->uid % SERVE_USERS];
+
+	if (u->uid != p->uid || u->until_ns <= s->now_ns) {
+		u->uid = p->uid;
+		u->until_ns = s->now_ns + fresh_ns;
+		user_read(u);
+	}
+	json_put_string(j, *u->name ? u->name : NULL);
+}
+
+static void put_level(const struct serve *s, struct json *j, const void *row)
+{
+	static const char *const names[NCI_LEVEL_END] = {
+		[NCI_LEVEL_OFF] = "off", [NCI_LEVEL_OPS] = "ops", [NCI_LEVEL_KERNEL] = "kernel",
+		[NCI_LEVEL_NET] = "net", [NCI_LEVEL_TRACE] = "trace", [NCI_LEVEL_MASK] = "mask",
+	};
+	const struct process *p = row;
+
+	(void)s;
+	json_put_string(j, p->api_version && p->level < NCI_LEVEL_END ? names[p->level] : NULL);
+}
+
+static void put_reason(const struct serve *s, struct json *j, const void *row)
+{
+	static const char *const texts[] = {
+		[NCI_REASON_API] = "no KernelCh events: this NCCL's profiler API is older than v5",
+		[NCI_REASON_SHM] = "no KernelCh events: too little shared memory to spare",
+	};
+	const struct process *p = row;
+
+	(void)s;
+	json_put_string(j, p->reason < sizeof(texts) / sizeof(texts[0]) ? texts[p->reason] : NULL);
+}
+
+/* Every operation that was asked for is timed; there are no bursts yet. */
+static void put_sampling(const struct serve *s, struct json *j, const void *row)
+{
+	const struct process *p = row;
+
+	(void)s;
+	json_put_string(j, p->mask & NCI_EVENT_BIT(NCI_EV_KERNEL_CH) ? "all" : NULL);
+}
+
+static void put_comms(const struct serve *s, struct json *j, const void *row)
+{
+	const struct process *p = row;
+	uint64_t open = 0;
+
+	(void)s;
+	for (uint32_t i = 0; i < p->ncomms; i++)
+		open += p->comms[i].ready && !p->comms[i].finalize_ticks;
+	json_put_u64(j, open);
+}
+
+static const struct field loss_fields[] = {
+#define F(name) { #name, FIELD_U64, offsetof(struct loss, name), NULL }
+	F(overrun),
+	F(before),
+	F(pool),
+	F(lane),
+	F(string),
+	F(comm),
+	F(rejected),
+	F(unknown),
+	F(evicted),
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+static void put_loss(const struct serve *s, struct json *j, const void *row)
+{
+	json_begin(j, '{');
+	rows_put(s, j, loss_fields, &((const struct process *)row)->loss);
+	json_end(j, '}');
+}
+
+void put_process_state(const struct serve *s, struct json *j, const void *row)
+{
+	static const char *const names[] = {
+		[PROCESS_LIVE] = "live",
+		[PROCESS_EXITED] = "exited",
+		[PROCESS_DIED] = "died",
+	};
+
+	(void)s;
+	json_put_string(j, names[((const struct process *)row)->state]);
+}
+
+const struct field process_fields[] = {
+#define F(name, kind, member) { name, kind, offsetof(struct process, member), NULL }
+#define P(name, put) { name, FIELD_PUT, 0, put }
+	F("pid", FIELD_I32, pid),
+	F("uid", FIELD_U32, uid),
+	P("user", put_user),
+	F("command", FIELD_TEXT, command),
+	P("state", put_process_state),
+	F("segment", FIELD_TEXT, file),
+	F("instance", FIELD_HEX, instance),
+	F("api_version", FIELD_U32_0, api_version),
+	F("plugin_version", FIELD_TEXT, plugin_version),
+	P("level", put_level),
+	P("level_reason", put_reason),
+	P("sampling", put_sampling),
+	F("event_mask", FIELD_U32, mask),
+	P("job", put_job),
+	F("lanes", FIELD_U32, lanes),
+	F("records", FIELD_U64, records),
+	F("bytes", FIELD_U64, bytes),
+	P("lost", put_loss),
+	P("comms", put_comms),
+	F("first_seen", FIELD_TIME, first_seen_ns),
+	F("last_record", FIELD_TIME, last_record_ns),
+	F("ended", FIELD_TIME, ended_ns),
+#undef F
+#undef P
+	{ NULL, 0, 0, NULL },
+};
+
+void serve_processes(struct request *r, struct json *j)
+{
+	struct process *p;
+
+	json_key(j, "processes");
+	json_begin(j, '[');
+	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));) {
+		json_begin(j, '{');
+		rows_put(r->serve, j, process_fields, p);
+		json_end(j, '}');
+	}
+	json_end(j, ']');
+}

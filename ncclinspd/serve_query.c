@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parameters of a request.  Each has one row in `params`: how to read it and
+ * what to tell who got it wrong.
+ */
+#include "ncclinspd/serve_impl.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ncclinspd/aggregate.h"
+
+static bool read_number(const char *text, int base, uint64_t max, uint64_t *out)
+{
+	char *end;
+
+	/* strtoull would take blanks and signs. */
+	if (!strchr("0123456789abcdefABCDEF", *text) || !*text)
+		return false;
+	errno = 0;
+	*out = strtoull(text, &end, base);
+	return !*end && !errno && *out <= max;
+}
+
+static bool read_text(const char *text, char *out, size_t bytes)
+{
+	if (!*text || strlen(text) >= bytes)
+		return false;
+	memcpy(out, text, strlen(text) + 1);
+	return true;
+}
+
+/* A list of names, each a bit by its place in `names`. */
+static bool read_bits(const char *text, const char *const *names, uint32_t *out)
+{
+	uint32_t bits = 0;
+
+	while (*text) {
+		size_t bytes = strcspn(text, ",");
+		unsigned i = 0;
+
+		while (names[i] && (strlen(names[i]) != bytes || strncmp(names[i], text, bytes)))
+			i++;
+		if (!names[i])
+			return false;
+		bits |= 1u << i;
+		text += bytes;
+		if (*text == ',' && !*++text)
+			return false;
+	}
+	*out = bits;
+	return bits;
+}
+
+static const char *const windows[] = {
+#define X(NAME, text, slices, ns) text,
+	AGGREGATE_WINDOWS(X)
+#undef X
+	NULL,
+};
+
+static const char *const keys[] = {
+#define X(bit, NAME, text) [bit] = text,
+	AGGREGATE_KEYS(X)
+#undef X
+	NULL,
+};
+
+static const char *const kinds[] = {
+	[STREAM_COLLECTIVE] = "collective",
+	[STREAM_PROCESS] = "process",
+	[STREAM_FINDING] = "finding",
+	NULL,
+};
+
+static bool read_comm(struct query *q, const char *text)
+{
+	bool prefix = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+
+	q->comm_may_be_id = read_number(text + (prefix ? 2 : 0), 16, UINT64_MAX, &q->comm_id);
+	return read_text(text, q->comm, sizeof(q->comm));
+}
+
+static bool read_rank(struct query *q, const char *text)
+{
+	uint64_t value;
+
+	if (!read_number(text, 10, INT32_MAX, &value))
+		return false;
+	q->rank = (int32_t)value;
+	return true;
+}
+
+static bool read_func(struct query *q, const char *text)
+{
+	return read_text(text, q->func, sizeof(q->func));
+}
+
+static bool read_pid(struct query *q, const char *text)
+{
+	uint64_t value;
+
+	if (!read_number(text, 10, INT32_MAX, &value) || !value)
+		return false;
+	q->pid = (pid_t)value;
+	return true;
+}
+
+static bool read_since_mono_ns(struct query *q, const char *text)
+{
+	return read_number(text, 10, UINT64_MAX, &q->since_mono_ns);
+}
+
+static bool read_limit(struct query *q, const char *text)
+{
+	uint64_t value;
+
+	if (!read_number(text, 10, SERVE_ROWS_MAX, &value) || !value)
+		return false;
+	q->limit = (uint32_t)value;
+	return true;
+}
+
+static bool read_window(struct query *q, const char *text)
+{
+	return read_bits(text, windows, &q->windows);
+}
+
+static bool read_by(struct query *q, const char *text)
+{
+	return read_bits(text, keys, &q->by);
+}
+
+static bool read_older_than_ns(struct query *q, const char *text)
+{
+	return read_number(text, 10, UINT64_MAX, &q->older_than_ns);
+}
+
+static bool read_kinds(struct query *q, const char *text)
+{
+	return read_bits(text, kinds, &q->kinds);
+}
+
+static const struct {
+	const char *name;
+	bool (*read)(struct query *q, const char *text);
+	const char *allowed;
+} params[] = {
+	[PARAM_COMM] = { "comm", read_comm, "the id of a communicator in hex, or its name" },
+	[PARAM_RANK] = { "rank", read_rank, "a rank: a whole number from 0" },
+	[PARAM_FUNC] = { "func", read_func, "the name of a function, as AllReduce" },
+	[PARAM_PID] = { "pid", read_pid, "the id of a process: a whole number from 1" },
+	[PARAM_SINCE_MONO_NS] = { "since_mono_ns", read_since_mono_ns,
+				  "a time of CLOCK_MONOTONIC in ns: a whole number from 0" },
+	[PARAM_LIMIT] = { "limit", read_limit, "a whole number from 1 to 10000" },
+	[PARAM_WINDOW] = { "window", read_window, "a list of 1s, 10s, 60s, all" },
+	[PARAM_BY] = { "by", read_by,
+		       "a list of comm, rank, func, algo, proto, size, peer, tag" },
+	[PARAM_OLDER_THAN_NS] = { "older_than_ns", read_older_than_ns,
+				  "an age in ns: a whole number from 0" },
+	[PARAM_KINDS] = { "kinds", read_kinds, "a list of collective, process, finding" },
+};
+_Static_assert(sizeof(params) / sizeof(params[0]) == PARAM_END, "every parameter has a row");
+
+void query_init(struct query *q)
+{
+	*q = (struct query){
+		.rank = UNKNOWN_I32,
+		.limit = SERVE_ROWS_DEFAULT,
+		.windows = 1u << AGGREGATE_ALL,
+		.by = AGGREGATE_BY_COMM | AGGREGATE_BY_FUNC | AGGREGATE_BY_SIZE,
+		.kinds = (1u << STREAM_KINDS) - 1,
+	};
+}
+
+/* "comm, rank, func", or "none". */
+static void list_allowed(unsigned allowed, char *out, size_t bytes)
+{
+	size_t used = 0;
+
+	snprintf(out, bytes, "none");
+	for (unsigned i = 0; i < PARAM_END; i++) {
+		if (!(allowed & 1u << i) || used >= bytes)
+			continue;
+		used += (size_t)snprintf(out + used, bytes - used, "%s%s", used ? ", " : "",
+					 params[i].name);
+	}
+}
+
+bool query_parse(struct query *q, unsigned allowed, unsigned *seen, const char *name,
+		 const char *value, char *why, size_t why_bytes)
+{
+	char list[256];
+	unsigned i = 0;
+
+	while (i < PARAM_END && strcmp(params[i].name, name))
+		i++;
+	if (i == PARAM_END || !(allowed & 1u << i)) {
+		list_allowed(allowed, list, sizeof(list));
+		snprintf(why, why_bytes, "unknown parameter '%.64s'; allowed here: %s", name, list);
+		return false;
+	}
+	if (*seen & 1u << i) {
+		snprintf(why, why_bytes, "parameter '%s' is given twice; once is allowed", name);
+		return false;
+	}
+	*seen |= 1u << i;
+	if (value && params[i].read(q, value))
+		return true;
+	snprintf(why, why_bytes, "bad value '%.64s' of '%s'; allowed: %s", value ? value : "", name,
+		 params[i].allowed);
+	return false;
+}

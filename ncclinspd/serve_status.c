@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /v1/status: the daemon about itself. */
+#include "ncclinspd/serve_impl.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "ncclinspd/aggregate.h"
+#include "ncclinspd/reconstruct.h"
+
+static const struct field ingest_fields[] = {
+#define F(name, kind) { #name, kind, offsetof(struct serve_ingest, name), NULL }
+	F(records, FIELD_U64),
+	F(bytes, FIELD_U64),
+	F(lost, FIELD_U64),
+	F(rejected, FIELD_U64),
+	F(segments, FIELD_U32),
+	F(poll_interval_ns, FIELD_U64),
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+static const struct field reconstruct_fields[] = {
+#define F(name) { #name, FIELD_U64, offsetof(struct reconstruct_stats, name), NULL }
+	F(records),
+	F(finished),
+	F(orphans),
+	F(foreign),
+	F(foreign_orphans),
+	F(late),
+	F(stamps_refused),
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+static const struct field aggregate_fields[] = {
+#define F(name, kind) { #name, kind, offsetof(struct aggregate_stats, name), NULL }
+	F(cells, FIELD_U32),
+	F(added, FIELD_U64),
+	F(evicted, FIELD_U64),
+	F(unbinned, FIELD_U64),
+	F(bytes, FIELD_U64),
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+/* What one user may know of the totals: the sums over his own processes. */
+static void ingest_of_viewer(const struct request *r, struct serve_ingest *sum)
+{
+	struct process *p;
+
+	*sum = (struct serve_ingest){ .poll_interval_ns = sum->poll_interval_ns };
+	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));) {
+		sum->records += p->records;
+		sum->bytes += p->bytes;
+		sum->lost += p->loss.overrun + p->loss.pool + p->loss.lane;
+		sum->rejected += p->loss.rejected;
+		sum->segments += p->state == PROCESS_LIVE;
+	}
+}
+
+static void put_ingest(const struct request *r, struct json *j)
+{
+	struct serve_ingest ingest = { 0 };
+
+	r->serve->source.ingest(r->serve->source.arg, &ingest);
+	if (!r->viewer.all)
+		ingest_of_viewer(r, &ingest);
+	json_key(j, "ingest");
+	json_begin(j, '{');
+	rows_put(r->serve, j, ingest_fields, &ingest);
+	json_end(j, '}');
+}
+
+/* Counters over all users' processes, for those who may see them. */
+static void put_stage(const struct request *r, struct json *j, const char *name,
+		      const struct field *fields, const void *stats)
+{
+	json_key(j, name);
+	if (!r->viewer.all) {
+		json_put_null(j);
+		return;
+	}
+	json_begin(j, '{');
+	rows_put(r->serve, j, fields, stats);
+	json_end(j, '}');
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct rusage u;
+
+	if (getrusage(RUSAGE_SELF, &u) < 0)
+		return UNKNOWN_U64;
+	return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000000 +
+	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
+}
+
+static uint64_t rss_bytes(void)
+{
+	unsigned long total, resident;
+	FILE *f = fopen("/proc/self/statm", "re");
+	int n = 0;
+
+	if (f) {
+		n = fscanf(f, "%lu %lu", &total, &resident);
+		fclose(f);
+	}
+	return n == 2 ? resident * (uint64_t)sysconf(_SC_PAGESIZE) : UNKNOWN_U64;
+}
+
+struct status_row {
+	const char *version;
+	const char *host;
+	const char *boot_id;
+	const char *loop;
+	uint64_t uptime_ns;
+	uint64_t started_ns;
+	uint64_t cpu_ns;
+	uint64_t rss_bytes;
+	uint32_t connections;
+};
+
+/* level, sampling: what the control file asks for; nothing is asked for yet. */
+static const struct field status_fields[] = {
+#define F(name, kind) { #name, kind, offsetof(struct status_row, name), NULL }
+	F(version, FIELD_NAME),
+	F(host, FIELD_NAME),
+	F(boot_id, FIELD_NAME),
+	F(uptime_ns, FIELD_U64),
+	{ "started", FIELD_TIME, offsetof(struct status_row, started_ns), NULL },
+	F(loop, FIELD_NAME),
+	F(cpu_ns, FIELD_U64),
+	F(rss_bytes, FIELD_U64),
+	F(connections, FIELD_U32),
+	{ "level", FIELD_NULL, 0, NULL },
+	{ "sampling", FIELD_NULL, 0, NULL },
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+void serve_status(struct request *r, struct json *j)
+{
+	const struct serve *s = r->serve;
+	struct status_row row = {
+		.version = NCCLINSP_VERSION,
+		.host = s->host,
+		.boot_id = *s->boot_id ? s->boot_id : NULL,
+		.loop = s->loop,
+		.uptime_ns = s->now_ns - s->config.started_mono_ns,
+		.started_ns = s->config.started_mono_ns,
+		.cpu_ns = cpu_ns(),
+		.rss_bytes = rss_bytes(),
+		.connections = s->nclients,
+	};
+
+	rows_put(s, j, status_fields, &row);
+	put_ingest(r, j);
+	put_stage(r, j, "reconstruct", reconstruct_fields, reconstruct_stats(s->source.reconstruct));
+	put_stage(r, j, "aggregate", aggregate_fields, aggregate_stats(s->source.aggregate));
+	json_key(j, "exporters");
+	json_begin(j, '[');
+	json_end(j, ']');
+}
