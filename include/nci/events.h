@@ -114,8 +114,9 @@ struct nci_ev_p2p {
 };
 
 /*
- * open_step is the plugin's own book in a live slot (which slot of the same lane
- * holds step i mod 8, plus one) and means nothing to a reader.
+ * The plugin's own books in a live slot, which mean nothing to a reader: open_step
+ * (which slot of the same lane holds step i mod 8, plus one), has_total and
+ * last_total (NCCL <= 2.26: transSize as last seen).
  */
 struct nci_ev_proxy_op {
 	NCI_HEAD;
@@ -127,13 +128,14 @@ struct nci_ev_proxy_op {
 	uint8_t channel;
 	uint8_t zero[3];
 	uint8_t cont;
-	uint8_t zero1[3];
+	uint8_t has_total;
+	uint8_t zero1[2];
 	uint32_t progress_span;	/* state 19: taken up by the network transport */
 	uint64_t origin;	/* NCI_FORM_FOREIGN: the issuer's context token; else 0 */
 	uint32_t state_span[4];	/* NCCL <= 2.26: last of states 0-3 (send) or 4-7 (receive) */
 	uint64_t bytes;		/* sum over stopped steps; NCCL <= 2.26: transSize growth */
 	uint32_t steps_done;	/* steps stopped */
-	uint32_t zero2;
+	uint32_t last_total;
 	uint16_t open_step[8];
 };
 
