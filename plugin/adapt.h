@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PLUGIN_ADAPT_H
+#define PLUGIN_ADAPT_H
+
+/*
+ * Descriptors of the older interface versions, brought into one form: that of
+ * version 6.  Version 5 has it already, member for member.
+ */
+
+#include "plugin/nccl_profiler.h"
+
+/* What version 6 has no field for; all 0 from version 4 on. */
+struct adapt_extra {
+	uint64_t comm_hash;
+	uint64_t traffic;	/* bytes */
+	uint32_t red_op;
+	uint8_t flags;		/* NCI_COLL_* */
+};
+
+/* As in version 6: only the union member of its type means anything. */
+struct adapt_event {
+	struct nccl_descr_v6 descr;
+	struct adapt_extra extra;
+};
+
+extern const struct adapt_extra adapt_no_extra;
+
+/* `d->type` must be a single event of that version. */
+void adapt_v1(struct adapt_event *e, const struct nccl_descr_v1 *d);
+void adapt_v2(struct adapt_event *e, const struct nccl_descr_v2 *d);
+void adapt_v3(struct adapt_event *e, const struct nccl_descr_v3 *d);
+void adapt_v4(struct adapt_event *e, const struct nccl_descr_v4 *d);
+
+static inline const struct nccl_descr_v6 *adapt_v5(const struct nccl_descr_v5 *d)
+{
+	_Static_assert(sizeof(struct nccl_descr_v5) == sizeof(struct nccl_descr_v6),
+		       "v6 only added members to the union of v5");
+	return (const struct nccl_descr_v6 *)d;
+}
+
+/*
+ * State arguments of versions 1 to 3: none for a ProxyStep.  NCCL up to 2.26
+ * gives none; later ones pass zeros there, which are no sizes.
+ */
+static inline const void *adapt_args_v1(int state, const union nccl_args_v1 *args)
+{
+	if (state >= NCCL_STEP_SEND_GPU_WAIT && state <= NCCL_STEP_RECV_GPU_WAIT)
+		return NULL;
+	return args;
+}
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What NCCL sees: one table per version of its interface.  Every callback says
+ * success, whatever happened: NCCL either ignores the result or, after a failed
+ * init, unloads us under other communicators.
+ */
+#include "plugin/emit.h"
+#include "plugin/level.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* ---- init, finalize ----------------------------------------------------------- */
+
+static int init(void **context, int *mask, const struct process_comm *comm)
+{
+	uint64_t token = process_init(comm, mask);
+
+	if (context)
+		*context = (void *)token;
+	return NCCL_SUCCESS;
+}
+
+#define INIT_BEFORE_V4(v)								\
+	static int init_v##v(void **context, int *mask)					\
+	{										\
+		return init(context, mask, &(struct process_comm){ .version = (v) });	\
+	}
+INIT_BEFORE_V4(1)
+INIT_BEFORE_V4(2)
+INIT_BEFORE_V4(3)
+
+static int init_v4(void **context, int *mask, const char *name, uint64_t id, int nnodes,
+		   int nranks, int rank, nccl_logger_fn *logger)
+{
+	return init(context, mask, &(struct process_comm){
+		4, true, id, name, nnodes, nranks, rank, logger });
+}
+
+#define INIT_FROM_V5(v)									\
+	static int init_v##v(void **context, uint64_t id, int *mask, const char *name,	\
+			     int nnodes, int nranks, int rank, nccl_logger_fn *logger)	\
+	{										\
+		return init(context, mask, &(struct process_comm){			\
+			(v), true, id, name, nnodes, nranks, rank, logger });		\
+	}
+INIT_FROM_V5(5)
+INIT_FROM_V5(6)
+
+static int finalize(void *context)
+{
+	process_finalize((uint64_t)context);
+	return NCCL_SUCCESS;
+}
+
+/* ---- start -------------------------------------------------------------------- */
+
+/* *eHandle is written first: NCCL's slot may hold anything, and it would come back. */
+#define WANTED_OR_RETURN(eHandle, d, v) do {						\
+	*(eHandle) = NULL;								\
+	if (unlikely(!(d)))								\
+		return NCCL_SUCCESS;							\
+	if (unlikely(!emit_wants((d)->type & NCCL_EVENTS_V##v))) {			\
+		emit_refuse((d)->type, NCCL_EVENTS_V##v);				\
+		return NCCL_SUCCESS;							\
+	}										\
+} while (0)
+
+#define START_BEFORE_V5(v)								\
+	static int start_v##v(void *context, void **eHandle, struct nccl_descr_v##v *d)	\
+	{										\
+		struct adapt_event e;							\
+											\
+		WANTED_OR_RETURN(eHandle, d, v);					\
+		adapt_v##v(&e, d);							\
+		emit_start((uint64_t)context, eHandle, &e.descr, &e.extra);		\
+		return NCCL_SUCCESS;							\
+	}
+START_BEFORE_V5(1)
+START_BEFORE_V5(2)
+START_BEFORE_V5(3)
+START_BEFORE_V5(4)
+
+static int start_v5(void *context, void **eHandle, struct nccl_descr_v5 *d)
+{
+	WANTED_OR_RETURN(eHandle, d, 5);
+	emit_start((uint64_t)context, eHandle, adapt_v5(d), &adapt_no_extra);
+	return NCCL_SUCCESS;
+}
+
+static int start_v6(void *context, void **eHandle, struct nccl_descr_v6 *d)
+{
+	WANTED_OR_RETURN(eHandle, d, 6);
+	emit_start((uint64_t)context, eHandle, d, &adapt_no_extra);
+	return NCCL_SUCCESS;
+}
+
+/* ---- state, stop -------------------------------------------------------------- */
+
+static int state_before_v4(void *eHandle, int state, union nccl_args_v1 *args)
+{
+	emit_state((uint64_t)eHandle, (uint32_t)state, adapt_args_v1(state, args));
+	return NCCL_SUCCESS;
+}
+
+static int state_from_v4(void *eHandle, int state, union nccl_args_v4 *args)
+{
+	emit_state((uint64_t)eHandle, (uint32_t)state, args);
+	return NCCL_SUCCESS;
+}
+
+static int stop(void *eHandle)
+{
+	emit_stop((uint64_t)eHandle);
+	return NCCL_SUCCESS;
+}
+
+/* ---- the tables --------------------------------------------------------------- */
+
+#define TABLE(v, state)									\
+	EXPORT extern const struct nccl_profiler_v##v ncclProfiler_v##v;		\
+	EXPORT const struct nccl_profiler_v##v ncclProfiler_v##v = {			\
+		"ncclinsp", init_v##v, start_v##v, stop, state, finalize,		\
+	}
+TABLE(1, state_before_v4);
+TABLE(2, state_before_v4);
+TABLE(3, state_before_v4);
+TABLE(4, state_from_v4);
+TABLE(5, state_from_v4);
+TABLE(6, state_from_v4);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PLUGIN_GPU_H
+#define PLUGIN_GPU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * The GPU that is current in the calling thread, as the CUDA driver names it, if
+ * the process has the driver loaded; we never load it.  False: not known, and
+ * nothing is written.
+ */
+bool gpu_identify(uint8_t uuid[16], char bus_id[32]);
+
+#endif

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inits of several communicators run at once, and at once with callbacks of
+ * others: the lock orders inits and finalizes only, and what callbacks read is
+ * in place before `wanted` is stored with release.
+ */
+#include "plugin/process.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "plugin/gpu.h"
+#include "plugin/identity.h"
+#include "plugin/level.h"
+#include "plugin/sweep.h"
+
+struct process process_self;
+__thread struct process_thread process_thread;
+
+/* Only under the lock. */
+static struct {
+	pthread_mutex_t lock;
+	uint32_t open;		/* communicators initialised and not finalized */
+	bool watches_forks;
+	bool told;		/* that the process is muted has been said */
+	struct level level;
+	int error;		/* why the process is muted; 0: it is not */
+	nccl_logger_fn *logger;	/* of the last init */
+	char dir[192];
+	char file[64];
+} state = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+__attribute__((constructor))
+static void remember_who_loads(void)
+{
+	process_self.loaded_pid = getpid();
+	process_self.generation = 1;	/* a thread's begins as 0: no lane yet */
+}
+
+/* A clean end, of the process that made the file: the black box is not needed. */
+__attribute__((destructor))
+static void leave(void)
+{
+	struct nci_live *live = atomic_load_explicit(&process_self.live,
+						     memory_order_acquire);
+	char path[sizeof(state.dir) + sizeof(state.file) + 1];
+
+	if (!live || process_self.pid != getpid())
+		return;
+	atomic_fetch_or_explicit(&live->flags, NCI_LIVE_EXITED, memory_order_release);
+	snprintf(path, sizeof(path), "%s/%s", state.dir, state.file);
+	unlink(path);
+}
+
+/* The one thread there is in a fresh child: nobody else looks at any of this. */
+static void forget_parent(void)
+{
+	struct process *p = &process_self;
+
+	atomic_store_explicit(&p->wanted, 0, memory_order_relaxed);
+	atomic_store_explicit(&p->live, NULL, memory_order_relaxed);
+	p->generation++;
+	p->contexts = 0;
+	p->pid = 0;
+	shmring_forget(&p->ring);
+	state.open = 0;
+	pthread_mutex_init(&state.lock, NULL);
+}
+
+static int make_segment(struct process *p)
+{
+	const char *dir = getenv("NCCLINSP_SHM_DIR");
+	int r;
+
+	if (!dir || !*dir)
+		dir = NCI_SHM_DIR;
+	if (dir[0] != '/' || strlen(dir) >= sizeof(state.dir))
+		return -EINVAL;		/* it must still be right when the process ends */
+	strcpy(state.dir, dir);
+	snprintf(state.file, sizeof(state.file), NCI_FILE_PREFIX "%u.%d.%llu",
+		 (unsigned int)getuid(), (int)getpid(),
+		 (unsigned long long)identity_start_time(getpid()));
+	sweep_dead(dir, state.file, (int64_t)(clock_ns(CLOCK_REALTIME) / 1000000000));
+	r = shmring_create(&p->ring, dir, state.file);
+	if (r)
+		return r;
+	p->pid = getpid();
+	p->clock = identity_clock();
+	identity_fill(p->ring.header, p->clock);
+	p->ring.header->nonce = (uint32_t)(p->contexts >> 32);
+	intern_known(&p->ring);
+	return 0;
+}
+
+/* The upper half of a user's pointer is never this large: no foreign context fits. */
+static void draw_contexts(struct process *p)
+{
+	uint32_t nonce;
+
+	identity_random(&nonce, sizeof(nonce));
+	p->contexts = nci_context(nonce | UINT32_C(1) << 31, 0);
+	atomic_store_explicit(&p->comms, 0, memory_order_relaxed);
+	for (size_t i = 0; i < sizeof(p->closed) / sizeof(p->closed[0]); i++)
+		atomic_store_explicit(&p->closed[i], 0, memory_order_relaxed);
+}
+
+/* NCCL's own shared memory is always there, wherever ours is. */
+static uint64_t spare_bytes(void)
+{
+	struct statvfs fs;
+
+	if (statvfs(NCI_SHM_DIR, &fs) < 0)
+		return 0;
+	return (uint64_t)fs.f_bavail * fs.f_frsize;
+}
+
+static void choose_level(struct nci_live *live, int version)
+{
+	level_choose(&state.level, version, getenv("NCCLINSP_LEVEL"),
+		     getenv("NCCL_PROFILE_EVENT_MASK"), spare_bytes());
+	atomic_store_explicit(&live->api_version, (uint32_t)version, memory_order_relaxed);
+	atomic_store_explicit(&live->level, state.level.level, memory_order_relaxed);
+	atomic_store_explicit(&live->mask, state.level.mask, memory_order_relaxed);
+	atomic_store_explicit(&live->reason, state.level.reason, memory_order_relaxed);
+}
+
+/* No communicator is open: environment, version and libnccl itself may be new. */
+static void begin(struct process *p, int version)
+{
+	if (p->pid && p->pid != getpid())
+		forget_parent();	/* a fork that ran no handlers */
+	if (!state.watches_forks)
+		state.watches_forks = pthread_atfork(NULL, NULL, forget_parent) == 0;
+	if (!p->ring.header) {
+		draw_contexts(p);
+		state.error = make_segment(p);
+		if (state.error)
+			return;
+		shmring_ready(&p->ring);
+		atomic_store_explicit(&p->live, p->ring.live, memory_order_release);
+		p->generation++;
+	}
+	intern_reset(&p->names);
+	choose_level(p->ring.live, version);
+	atomic_store_explicit(&p->wanted, state.level.wanted, memory_order_release);
+}
+
+static uint32_t cut_name(struct nci_comm *entry, const char *name)
+{
+	size_t bytes = name ? strlen(name) : 0;
+
+	if (bytes > sizeof(entry->name))
+		bytes = sizeof(entry->name);
+	if (bytes)
+		memcpy(entry->name, name, bytes);
+	return (uint32_t)bytes;
+}
+
+/* Index of a new entry; NCI_COMM_NONE: the table is full, or there is none. */
+static uint32_t add_comm(struct process *p, const struct process_comm *comm)
+{
+	struct nci_comm *entry;
+	uint32_t i;
+
+	if (!p->ring.header)
+		return NCI_COMM_NONE;
+	i = atomic_load_explicit(&p->ring.live->comms, memory_order_relaxed);
+	if (i >= SHMRING_COMMS) {
+		PROCESS_COUNT(no_comm);
+		return NCI_COMM_NONE;
+	}
+	atomic_store_explicit(&p->ring.live->comms, i + 1, memory_order_relaxed);
+	entry = &p->ring.comms[i];
+	entry->comm_id = comm->has_id ? comm->id : 0;
+	entry->rank = comm->has_id ? comm->rank : -1;
+	entry->nranks = comm->has_id ? comm->nranks : 0;
+	entry->nnodes = comm->has_id ? comm->nnodes : 0;
+	entry->name_bytes = cut_name(entry, comm->name);
+	entry->init = process_ticks();
+	entry->flags = comm->has_id ? NCI_COMM_HAS_ID : 0;
+	if (gpu_identify(entry->gpu_uuid, entry->pci_bus_id))
+		entry->flags |= NCI_COMM_HAS_GPU;
+	atomic_store_explicit(&entry->ready, 1, memory_order_release);
+	atomic_store_explicit(&p->comms, i + 1, memory_order_release);
+	return i;
+}
+
+static void count_open(struct process *p)
+{
+	if (p->ring.header)
+		atomic_store_explicit(&p->ring.live->comms_open, state.open,
+				      memory_order_relaxed);
+}
+
+#define LOG_AS(level) (level), NCCL_LOG_INIT | NCCL_LOG_PROFILE, __FILE__, __LINE__
+
+static const char *const reasons[] = {
+	[NCI_REASON_NONE] = "",
+	[NCI_REASON_API] = ", no KernelCh: NCCL is older than 2.28",
+	[NCI_REASON_SHM] = ", no KernelCh: too little free in " NCI_SHM_DIR,
+};
+
+static void report_muted(nccl_logger_fn *logger)
+{
+	const char *dir = *state.dir ? state.dir : "NCCLINSP_SHM_DIR";
+
+	if (state.told)
+		return;
+	if (logger)
+		logger(LOG_AS(NCCL_LOG_WARN), "ncclinsp: nothing is recorded: %s: %s", dir,
+		       strerror(-state.error));
+	else
+		dprintf(STDERR_FILENO, "ncclinsp: nothing is recorded: %s: %s\n", dir,
+			strerror(-state.error));
+	state.told = true;
+}
+
+/* Once per first init.  NCCL's logger takes a lock of its own, never ours. */
+static void report_begin(nccl_logger_fn *logger)
+{
+	const struct level *lv = &state.level;
+
+	if (state.error) {
+		report_muted(logger);
+		return;
+	}
+	if (logger)
+		logger(LOG_AS(NCCL_LOG_INFO),
+		       "ncclinsp " NCCLINSP_VERSION ": active, level %s, events 0x%x%s, %s/%s%s",
+		       level_name(lv->level), lv->mask, reasons[lv->reason], state.dir,
+		       state.file, lv->misspelt ? ", misspelt level or mask ignored" : "");
+}
+
+static void report_end(nccl_logger_fn *logger, const struct process *p)
+{
+	uint64_t lines = 0, refused = 0;
+	uint32_t lanes;
+
+	if (!logger || !p->ring.header)
+		return;
+	lanes = atomic_load_explicit(&p->ring.live->lanes, memory_order_relaxed);
+	for (uint32_t i = 0; i < lanes; i++) {
+		const struct nci_lane *lane = &p->ring.directory[i];
+
+		lines += atomic_load_explicit(&lane->end, memory_order_relaxed);
+		refused += atomic_load_explicit(&lane->pool_full, memory_order_relaxed);
+	}
+	refused += atomic_load_explicit(&p->ring.live->no_lane, memory_order_relaxed);
+	logger(LOG_AS(NCCL_LOG_INFO),
+	       "ncclinsp: last communicator is gone, %llu lines written by %u threads, %llu events refused",
+	       (unsigned long long)lines, lanes, (unsigned long long)refused);
+}
+
+uint64_t process_init(const struct process_comm *comm, int *mask)
+{
+	struct process *p = &process_self;
+	uint64_t context;
+	bool first;
+	int value;
+
+	pthread_mutex_lock(&state.lock);
+	first = state.open == 0;
+	if (first)
+		begin(p, comm->version);
+	context = nci_context((uint32_t)(p->contexts >> 32), add_comm(p, comm));
+	state.open++;
+	count_open(p);
+	state.logger = comm->logger;
+	value = state.error ? 0 : (int)state.level.mask;
+	if (mask)
+		__atomic_store_n(mask, value, __ATOMIC_RELAXED);
+	if (first)
+		report_begin(comm->logger);
+	pthread_mutex_unlock(&state.lock);
+	return context;
+}
+
+/* True: that was an open communicator. */
+static bool close_comm(struct process *p, uint64_t context)
+{
+	uint32_t i = nci_context_comm(context);
+
+	if (state.open == 0 || context >> 32 != p->contexts >> 32)
+		return false;
+	if (i == NCI_COMM_NONE)
+		return true;
+	if (i >= atomic_load_explicit(&p->comms, memory_order_relaxed) || process_is_closed(i))
+		return false;
+	atomic_store_explicit(&p->ring.comms[i].finalize, process_ticks(),
+			      memory_order_release);
+	atomic_fetch_or_explicit(&p->closed[i / 64], UINT64_C(1) << (i % 64),
+				 memory_order_relaxed);
+	return true;
+}
+
+void process_finalize(uint64_t context)
+{
+	struct process *p = &process_self;
+
+	pthread_mutex_lock(&state.lock);
+	if (close_comm(p, context)) {
+		state.open--;
+		count_open(p);
+		if (state.open == 0)
+			report_end(state.logger, p);
+	}
+	pthread_mutex_unlock(&state.lock);
+}
+
+struct shmring_lane *process_lane_slowly(struct process_thread *thread)
+{
+	struct process *p = &process_self;
+	uint32_t generation = p->generation;
+
+	if (!atomic_load_explicit(&p->live, memory_order_acquire))
+		return NULL;
+	thread->lane = shmring_lane_new(&p->ring, (pid_t)syscall(SYS_gettid));
+	thread->generation = generation;
+	return thread->lane;
+}

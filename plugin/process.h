@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PLUGIN_PROCESS_H
+#define PLUGIN_PROCESS_H
+
+/*
+ * What there is once per process: the segment, the level, the communicators that
+ * NCCL has shown us, and which lane a thread writes to.
+ *
+ * The first init that finds no communicator open makes the segment, if there is
+ * none, and reads the environment.  When that fails the process is muted: inits
+ * succeed, nothing is wanted, every start is refused at its first test.  A
+ * forked child begins muted and without a segment; its own first init makes one.
+ * The segment stays until the process ends: it is the black box.
+ */
+
+#include "plugin/intern.h"
+#include "plugin/nccl_profiler.h"
+#include "shmring/clock.h"
+#include "shmring/producer.h"
+
+#define likely(x)	__builtin_expect(!!(x), 1)
+#define unlikely(x)	__builtin_expect(!!(x), 0)
+
+struct process {
+	/* Read by every callback. */
+	_Alignas(64) _Atomic uint32_t wanted;	/* events that get a handle; 0: muted */
+	uint32_t clock;			/* NCI_CLOCK_* */
+	uint32_t generation;		/* of the segment; lanes of older ones are void */
+	_Atomic uint32_t comms;		/* communicators in the table */
+	uint64_t contexts;		/* context token of the first communicator */
+	_Atomic uint64_t closed[SHMRING_COMMS / 64];	/* finalized communicators */
+	_Atomic(struct nci_live *) live;		/* NULL: no segment */
+	pid_t pid;			/* who made the segment */
+	pid_t loaded_pid;		/* who loaded us: NCCL goes by that, also after fork */
+	struct shmring ring;
+	struct intern names;
+};
+
+/* The lane of a thread; void if its generation is not the process's. */
+struct process_thread {
+	struct shmring_lane *lane;
+	uint32_t generation;
+};
+
+extern struct process process_self;
+extern __thread struct process_thread process_thread;
+
+/* What NCCL tells at init; v1 to v3 tell nothing: has_id is false, logger NULL. */
+struct process_comm {
+	int version;
+	bool has_id;
+	uint64_t id;
+	const char *name;	/* may be NULL; copied */
+	int nnodes, nranks, rank;
+	nccl_logger_fn *logger;
+};
+
+/* Always succeeds: the communicator's context token, never 0; *mask is written. */
+uint64_t process_init(const struct process_comm *comm, int *mask);
+
+/* Any number; what is no open context of this process is ignored. */
+void process_finalize(uint64_t context);
+
+/* The calling thread's first event: a lane for it, or NULL, for good. */
+struct shmring_lane *process_lane_slowly(struct process_thread *thread);
+
+static inline struct shmring_lane *process_lane(void)
+{
+	struct process_thread *thread = &process_thread;
+
+	if (likely(thread->generation == process_self.generation))
+		return thread->lane;
+	return process_lane_slowly(thread);
+}
+
+static inline uint64_t process_ticks(void)
+{
+	return clock_ticks(process_self.clock);
+}
+
+/* Count a rare thing that any thread may meet: PROCESS_COUNT(stale). */
+#define PROCESS_COUNT(field) do {							\
+	struct nci_live *live_ = atomic_load_explicit(&process_self.live,		\
+						      memory_order_acquire);		\
+	if (live_)									\
+		atomic_fetch_add_explicit(&live_->field, 1, memory_order_relaxed);	\
+} while (0)
+
+static inline bool process_is_closed(uint32_t comm)
+{
+	return atomic_load_explicit(&process_self.closed[comm / 64 % (SHMRING_COMMS / 64)],
+				    memory_order_relaxed) >> (comm % 64) & 1;
+}
+
+#endif

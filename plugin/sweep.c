@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/sweep.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "nci/segment.h"
+#include "plugin/identity.h"
+
+/* "<decimal>" and the character after it; false: no digits there. */
+static bool take_number(const char **p, uint64_t *value)
+{
+	const char *from = *p;
+
+	*value = 0;
+	for (; **p >= '0' && **p <= '9'; (*p)++)
+		*value = *value * 10 + (uint64_t)(**p - '0');
+	return *p != from;
+}
+
+static bool parse_name(const char *name, uint64_t *uid, uint64_t *pid, uint64_t *start)
+{
+	const char *p = name + sizeof(NCI_FILE_PREFIX) - 1;
+
+	if (strncmp(name, NCI_FILE_PREFIX, sizeof(NCI_FILE_PREFIX) - 1) != 0)
+		return false;
+	return take_number(&p, uid) && *p++ == '.' && take_number(&p, pid) && *p++ == '.' &&
+	       take_number(&p, start) && !*p;
+}
+
+static bool is_unlocked(int fd)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	return fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
+}
+
+static bool is_old_file_of(int fd, uid_t uid, int64_t now_s)
+{
+	struct stat st;
+
+	/* The C library's fstat() has a new version; the kernel's has not. */
+	return syscall(SYS_fstat, fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == uid &&
+	       now_s - (int64_t)st.st_mtime > SWEEP_AGE_S;
+}
+
+static bool is_dead(int dirfd, const char *name, int64_t now_s)
+{
+	uint64_t uid, pid, start;
+	bool dead;
+	int fd;
+
+	if (!parse_name(name, &uid, &pid, &start) || uid != getuid())
+		return false;
+	if (identity_start_time((pid_t)pid) == start)
+		return false;
+	fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return false;
+	dead = is_old_file_of(fd, (uid_t)uid, now_s) && is_unlocked(fd);
+	close(fd);
+	return dead;
+}
+
+void sweep_dead(const char *dir, const char *own, int64_t now_s)
+{
+	struct dirent *entry;
+	DIR *d = opendir(dir);
+
+	if (!d)
+		return;
+	while ((entry = readdir(d)))
+		if (strcmp(entry->d_name, own) != 0 &&
+		    is_dead(dirfd(d), entry->d_name, now_s))
+			unlinkat(dirfd(d), entry->d_name, 0);
+	closedir(d);
+}
