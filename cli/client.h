@@ -7,24 +7,25 @@
  * reused; after a failure the next request connects anew.
  *
  * Failures are negative errno values: -ENOENT and -ECONNREFUSED when no daemon
- * is there, -EACCES, -ETIMEDOUT, -EINTR when the user stopped it, -EPROTO for
- * an answer that makes no sense, -EBADMSG for an error that the daemon
- * answered.  client_error() then says in words what failed, why, what to do.
+ * is there, -EACCES, -ETIMEDOUT, -EPROTO for an answer that makes no sense,
+ * -EBADMSG for an error that the daemon answered.  client_error() then says in
+ * words what failed, why, what to do.
  */
 
 #include <jansson.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 struct client;
 
 /*
  * `path` NULL: $NCCLINSP_SOCKET, or the first of the system's and the user's
- * own daemon that answers.  `stop`, when it becomes true, ends a request that
- * waits.  Nothing is opened yet.  Exits when memory runs out.
+ * own daemon that answers.  Nothing is opened yet.  Exits when memory runs out.
  */
-struct client *client_new(const char *path, long timeout_ms, const volatile bool *stop);
+struct client *client_new(const char *path, long timeout_ms);
 void client_free(struct client *client);
+
+/* How long a request may take from now on. */
+void client_set_timeout(struct client *client, long timeout_ms);
 
 /* Ask for `target` ("/v1/status"); the caller owns the object in *root. */
 int client_get(struct client *client, const char *target, json_t **root);
@@ -33,9 +34,9 @@ int client_get(struct client *client, const char *target, json_t **root);
 const char *client_body(const struct client *client, size_t *len);
 
 /*
- * Receive newline-delimited JSON until the daemon ends it, `stop` is set or
- * on_line() returns something other than 0.  Returns 0 after a stop or an end,
- * what on_line() said, or a failure.
+ * Receive newline-delimited JSON until the daemon ends it or on_line() returns
+ * something other than 0.  Returns 0 after an end, what on_line() said, or a
+ * failure.
  */
 int client_stream(struct client *client, const char *target,
 		  int (*on_line)(void *arg, const char *text, size_t len), void *arg);

@@ -25,7 +25,8 @@ enum column_kind {
 	COL_PERCENT,	/* a fraction */
 	COL_SUM,	/* an object of integers: their sum; more than 0 is bad */
 	COL_STATE,	/* a text; "died" is bad */
-	COL_STALL,	/* as COL_AGE; more than ten seconds is bad */
+	COL_TIME,	/* RFC 3339, shown as the local time of day */
+	COL_STALL,	/* as COL_AGE; ten seconds and more is bad */
 	COL_KINDS
 };
 

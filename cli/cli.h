@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+/* What the command line said, and the subcommands that act on it. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/client.h"
+#include "cli/line.h"
+
+/* Promised in ncclinsp(1). */
+enum cli_exit {
+	CLI_DONE = 0,
+	CLI_FAILED = 1,
+	CLI_USAGE = 2,
+	CLI_NO_DAEMON = 3,
+	CLI_NOTHING = 4,	/* nothing matched, or no process uses NCCL */
+	CLI_NO_RIGHT = 5,
+	CLI_TIMEOUT = 6,
+	CLI_INTERRUPTED = 130,
+};
+
+enum cli_format { CLI_TABLE, CLI_JSON, CLI_CSV };
+
+#define CLI_ANY INT64_MIN	/* a number that was not given */
+
+struct cli {
+	/* output */
+	int64_t format;		/* enum cli_format */
+	bool header;
+	bool watch;
+	uint64_t delay_ns;
+	int64_t samples;	/* of -w, of top, lines of tail; CLI_ANY: no end */
+	struct line_style style;
+	bool terminal;		/* stdout is one */
+	int columns;		/* of the terminal; for a file, more than any table has */
+	/* filters; NULL or CLI_ANY: everything */
+	const char *comm;
+	const char *func;
+	int64_t rank;
+	int64_t pid;
+	uint64_t older_ns;
+	const char *window;
+	bool by_rank;
+	/* the daemon */
+	struct client *client;
+};
+
+/* Say on stderr why the last request failed; the exit code that goes with it. */
+int cli_fail(const struct cli *cli, int error);
+
+/* CLOCK_MONOTONIC: as the daemon's *_mono_ns, which is on this node. */
+uint64_t cli_now_ns(void);
+
+/*
+ * Repetition with -w and -n: waits for the delay before each sample but the
+ * first; false when there have been enough.
+ */
+bool cli_wants_sample(const struct cli *cli, int64_t done);
+
+/* Make place for a sample that is text: a terminal is cleared, a file gets a blank line. */
+void cli_next_sample(const struct cli *cli, bool first);
+
+/* Each is one subcommand and returns an exit code. */
+int cmd_status(struct cli *cli);
+int cmd_ps(struct cli *cli);
+int cmd_comms(struct cli *cli);
+int cmd_ops(struct cli *cli);
+int cmd_inflight(struct cli *cli);
+int cmd_tail(struct cli *cli);
+int cmd_top(struct cli *cli);
+
+#endif

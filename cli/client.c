@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/client.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define SYSTEM_SOCKET "/run/ncclinsp/ncclinspd.sock"
+#define BODY_MAX      (256u << 20)
+#define LINE_MAX_BYTES (1u << 20)
+
+struct bytes {
+	char *data;
+	size_t len;
+	size_t room;
+};
+
+struct client {
+	CURL *curl;
+	char *given;	/* the caller's or the environment's path, or NULL: search */
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	long timeout_ms;
+	struct bytes body;
+	char error[512];
+	/* while a stream runs */
+	int (*on_line)(void *arg, const char *text, size_t len);
+	void *on_line_arg;
+	int line_result;
+};
+
+static void *must(void *memory)
+{
+	if (memory)
+		return memory;
+	fputs("ncclinsp: out of memory\n", stderr);
+	exit(EXIT_FAILURE);
+}
+
+__attribute__((format(printf, 3, 4)))
+static int fail(struct client *client, int error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(client->error, sizeof(client->error), format, args);
+	va_end(args);
+	return error;
+}
+
+/* ---- which socket --------------------------------------------------------- */
+
+/* Connect and hang up: what the kernel says is the reason that people need. */
+static int probe(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd, r;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(address.sun_path, path);
+
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	r = connect(fd, (const struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
+	close(fd);
+	return r == -EAGAIN ? 0 : r;	/* a full queue: somebody is there */
+}
+
+static const char start_own[] = "is ncclinspd running? try: systemctl status ncclinspd, "
+				"or start your own: ncclinspd --foreground";
+
+/* What to do about a socket that does not answer. */
+static const struct advice {
+	int error;
+	const char *why;
+	const char *next;
+} advices[] = {
+	{ -ENOENT, "no such file", start_own },
+	{ -ENOTDIR, "no such file", start_own },
+	{ -ECONNREFUSED, "nobody listens", start_own },
+	{ -EACCES, "permission denied",
+	  "ask the socket's owner, or start your own: ncclinspd --foreground" },
+	{ -ENAMETOOLONG, "the path is longer than a socket's may be",
+	  "use a shorter one (107 bytes)" },
+	{ -ENOTSOCK, "not a socket", "give the daemon's socket with --socket" },
+};
+
+static int refuse(struct client *client, const char *path, int error)
+{
+	for (size_t i = 0; i < sizeof(advices) / sizeof(advices[0]); i++)
+		if (advices[i].error == error)
+			return fail(client, error == -ENOTDIR ? -ENOENT : error,
+				    "cannot connect to %s: %s; %s", path, advices[i].why,
+				    advices[i].next);
+	return fail(client, error, "cannot connect to %s: %s", path, strerror(-error));
+}
+
+static void user_socket(char *path, size_t size)
+{
+	const char *dir = getenv("XDG_RUNTIME_DIR");
+
+	path[0] = '\0';
+	if (dir && *dir == '/')
+		snprintf(path, size, "%s/ncclinsp/ncclinspd.sock", dir);
+}
+
+/* Find the socket that answers.  A refusal for lack of rights says more than absence. */
+static int find_socket(struct client *client)
+{
+	char own[4096];
+	int r, system_error;
+
+	if (client->given) {
+		r = probe(client->given);
+		snprintf(client->path, sizeof(client->path), "%s", client->given);
+		return r ? refuse(client, client->given, r) : 0;
+	}
+
+	snprintf(client->path, sizeof(client->path), "%s", SYSTEM_SOCKET);
+	system_error = probe(SYSTEM_SOCKET);
+	if (!system_error)
+		return 0;
+	user_socket(own, sizeof(own));
+	if (!own[0])
+		return refuse(client, SYSTEM_SOCKET, system_error);
+
+	r = probe(own);
+	if (!r) {
+		snprintf(client->path, sizeof(client->path), "%s", own);
+		return 0;
+	}
+	if (system_error == -EACCES || r == -ENOENT)
+		return refuse(client, SYSTEM_SOCKET, system_error);
+	return refuse(client, own, r);
+}
+
+/* ---- one exchange --------------------------------------------------------- */
+
+static bool append(struct bytes *to, const char *data, size_t len, size_t most)
+{
+	if (len > most - to->len)
+		return false;
+	if (to->len + len + 1 > to->room) {
+		to->room = 2 * (to->len + len + 1);
+		to->data = must(realloc(to->data, to->room));
+	}
+	memcpy(to->data + to->len, data, len);
+	to->len += len;
+	to->data[to->len] = '\0';
+	return true;
+}
+
+static size_t on_body(char *data, size_t one, size_t len, void *arg)
+{
+	struct client *client = arg;
+
+	(void)one;
+	return append(&client->body, data, len, BODY_MAX) ? len : 0;
+}
+
+static void set_up(struct client *client, const char *target, curl_write_callback write)
+{
+	char url[1024];
+
+	snprintf(url, sizeof(url), "http://ncclinspd%s", target);
+	curl_easy_setopt(client->curl, CURLOPT_URL, url);
+	curl_easy_setopt(client->curl, CURLOPT_UNIX_SOCKET_PATH, client->path);
+	curl_easy_setopt(client->curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(client->curl, CURLOPT_PROXY, "");
+	curl_easy_setopt(client->curl, CURLOPT_WRITEFUNCTION, write);
+	curl_easy_setopt(client->curl, CURLOPT_WRITEDATA, client);
+	client->body.len = 0;
+	client->error[0] = '\0';
+}
+
+static int explain(struct client *client, CURLcode code)
+{
+	if (code == CURLE_OPERATION_TIMEDOUT)
+		return fail(client, -ETIMEDOUT,
+			    "%s does not answer within %ld ms; is the daemon stopped or overloaded?",
+			    client->path, client->timeout_ms);
+	if (code == CURLE_COULDNT_CONNECT)
+		return refuse(client, client->path, -ECONNREFUSED);
+	if (code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR || code == CURLE_PARTIAL_FILE)
+		return fail(client, -ECONNREFUSED, "%s closed the connection; did the daemon end?",
+			    client->path);
+	return fail(client, -EPROTO, "asking %s failed: %s", client->path, curl_easy_strerror(code));
+}
+
+/* The daemon's own words for a refusal, when it gave any. */
+static int refused(struct client *client, const char *target, long status)
+{
+	json_t *root = client->body.len ? json_loadb(client->body.data, client->body.len, 0, NULL)
+					: NULL;
+	const char *message = json_string_value(
+		json_object_get(json_object_get(root, "error"), "message"));
+
+	fail(client, 0, "%s: the daemon answered %ld: %s", target, status,
+	     message ? message : "no reason given");
+	json_decref(root);
+	return status == 403 ? -EACCES : -EBADMSG;
+}
+
+int client_get(struct client *client, const char *target, json_t **root)
+{
+	json_error_t error;
+	long status = 0;
+	CURLcode code;
+	json_t *got;
+	int r;
+
+	r = find_socket(client);
+	if (r)
+		return r;
+
+	set_up(client, target, (curl_write_callback)on_body);
+	curl_easy_setopt(client->curl, CURLOPT_TIMEOUT_MS, client->timeout_ms);
+	code = curl_easy_perform(client->curl);
+	if (code)
+		return explain(client, code);
+	curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
+	if (status != 200)
+		return refused(client, target, status);
+
+	got = json_loadb(client->body.data ? client->body.data : "", client->body.len, 0, &error);
+	if (!json_is_object(got)) {
+		json_decref(got);
+		return fail(client, -EPROTO, "%s answered %s with something else than JSON: %s",
+			    client->path, target, got ? "no object" : error.text);
+	}
+	*root = got;
+	return 0;
+}
+
+const char *client_body(const struct client *client, size_t *len)
+{
+	*len = client->body.len;
+	return client->body.data;
+}
+
+/* ---- a stream ------------------------------------------------------------- */
+
+/* Hand on the whole lines of the buffer, keep the rest. */
+static void split_lines(struct client *client)
+{
+	char *begin = client->body.data, *end;
+	size_t left = client->body.len;
+
+	while (!client->line_result && (end = memchr(begin, '\n', left))) {
+		size_t len = (size_t)(end - begin);
+
+		*end = '\0';
+		if (len)
+			client->line_result = client->on_line(client->on_line_arg, begin, len);
+		begin = end + 1;
+		left -= len + 1;
+	}
+	memmove(client->body.data, begin, left);
+	client->body.len = left;
+}
+
+static size_t on_stream(char *data, size_t one, size_t len, void *arg)
+{
+	struct client *client = arg;
+	long status = 0;
+
+	(void)one;
+	if (!append(&client->body, data, len, LINE_MAX_BYTES + CURL_MAX_WRITE_SIZE))
+		return 0;
+	curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
+	if (status == 200)
+		split_lines(client);
+	return client->line_result ? 0 : len;
+}
+
+int client_stream(struct client *client, const char *target,
+		  int (*on_line)(void *arg, const char *text, size_t len), void *arg)
+{
+	long status = 0;
+	CURLcode code;
+	int r;
+
+	r = find_socket(client);
+	if (r)
+		return r;
+
+	client->on_line = on_line;
+	client->on_line_arg = arg;
+	client->line_result = 0;
+	set_up(client, target, (curl_write_callback)on_stream);
+	curl_easy_setopt(client->curl, CURLOPT_TIMEOUT_MS, 0L);
+	code = curl_easy_perform(client->curl);
+	if (client->line_result)
+		return client->line_result;
+	if (code)
+		return explain(client, code);
+	curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
+	return status == 200 ? 0 : refused(client, target, status);
+}
+
+/* ---- life ----------------------------------------------------------------- */
+
+struct client *client_new(const char *path, long timeout_ms)
+{
+	struct client *client = must(calloc(1, sizeof(*client)));
+
+	if (!path)
+		path = getenv("NCCLINSP_SOCKET");
+	if (path && *path)
+		client->given = must(strdup(path));
+	snprintf(client->path, sizeof(client->path), "%s", client->given ? client->given
+									 : SYSTEM_SOCKET);
+	client->timeout_ms = timeout_ms;
+	client->curl = must(curl_easy_init());
+	return client;
+}
+
+void client_free(struct client *client)
+{
+	if (!client)
+		return;
+	curl_easy_cleanup(client->curl);
+	free(client->body.data);
+	free(client->given);
+	free(client);
+}
+
+void client_set_timeout(struct client *client, long timeout_ms)
+{
+	client->timeout_ms = timeout_ms;
+}
+
+const char *client_socket(const struct client *client)
+{
+	return client->path;
+}
+
+const char *client_error(const struct client *client)
+{
+	return client->error;
+}

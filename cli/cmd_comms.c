@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ncclinsp comms: communicators, one row per rank that lives on this node. */
+#include <string.h>
+
+#include "cli/listing.h"
+
+static const struct column columns[] = {
+	{ "comm_id", "COMM_ID", COL_TEXT, "comm_id", 16, 0, 5 },
+	{ "name", "NAME", COL_TEXT, "name", 0, 24, 0 },
+	{ "nranks", "RANKS", COL_INTEGER, "nranks", 0, 0, 2 },
+	{ "nnodes", "NODES", COL_INTEGER, "nnodes", 0, 0, 3 },
+	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, 0 },
+	{ "pid", "PID", COL_INTEGER, "pid", 7, 0, 0 },
+	{ "gpu_uuid", NULL, COL_TEXT, "gpu_uuid", 0, 0, 0 },
+	{ "pci_bus_id", "GPU", COL_TEXT, "pci_bus_id", 0, 16, 4 },
+	{ "last_seq", "LAST_SEQ", COL_TEXT, "last", 0, 40, 1 },
+	{ "in_flight", "INFL", COL_INTEGER, "in_flight", 0, 0, 0 },
+	{ NULL, "IDLE", COL_SINCE, "last_op_mono_ns", 6, 0, 1 },
+	{ "last_op_at", NULL, COL_TEXT, "last_op_at", 0, 0, 0 },
+	{ "state", "STATE", COL_STATE, "state", 6, 0, 0 },
+};
+
+/* {"AllReduce": 5121, "AllGather": 7} -> "AllReduce 5121, AllGather 7" */
+static json_t *last_seq_text(const json_t *last_seq)
+{
+	char text[256] = "";
+	size_t used = 0;
+	const char *func;
+	json_t *seq;
+
+	json_object_foreach((json_t *)last_seq, func, seq) {
+		if (!json_is_integer(seq) || used >= sizeof(text))
+			continue;
+		used += (size_t)snprintf(text + used, sizeof(text) - used,
+					 "%s%s %" JSON_INTEGER_FORMAT, used ? ", " : "", func,
+					 json_integer_value(seq));
+	}
+	return used ? json_string(text) : json_null();
+}
+
+/* One row per local rank, with its communicator's own members. */
+static json_t *reshape(const json_t *comms)
+{
+	json_t *rows = json_array();
+	size_t i, k;
+	json_t *comm, *rank;
+
+	json_array_foreach((json_t *)comms, i, comm) {
+		json_array_foreach(json_object_get(comm, "local_ranks"), k, rank) {
+			json_t *row = json_copy(comm);
+
+			json_object_del(row, "local_ranks");
+			json_object_update(row, rank);
+			json_object_set_new(row, "last",
+					    last_seq_text(json_object_get(rank, "last_seq")));
+			json_array_append_new(rows, row);
+		}
+	}
+	return rows;
+}
+
+int cmd_comms(struct cli *cli)
+{
+	static const struct listing listing = {
+		.array = "comms",
+		.columns = columns,
+		.count = sizeof(columns) / sizeof(columns[0]),
+		.nothing = "no communicator has been seen",
+		.reshape = reshape,
+	};
+
+	return listing_run(cli, &listing, "/v1/comms");
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ncclinsp inflight: what has begun and not ended, the oldest first. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/listing.h"
+
+const struct column inflight_columns[] = {
+	{ NULL, "AGE", COL_STALL, "age_ns", 6, 0, 0 },
+	{ "age_ns", NULL, COL_AGE, "age_ns", 0, 0, 0 },
+	{ "pid", "PID", COL_INTEGER, "pid", 7, 0, 4 },
+	{ "tid", NULL, COL_INTEGER, "tid", 0, 0, 0 },
+	{ "comm_id", NULL, COL_TEXT, "comm_id", 0, 0, 0 },
+	{ NULL, "COMM", COL_TEXT, "comm_name|comm_id", 0, 20, 0 },
+	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, 0 },
+	{ "event", "EVENT", COL_TEXT, "event", 0, 0, 2 },
+	{ "func", "OP", COL_TEXT, "func", 9, 20, 0 },
+	{ "seq", "SEQ", COL_INTEGER, "seq", 0, 0, 0 },
+	{ "channel", "CH", COL_INTEGER, "channel", 0, 0, 3 },
+	{ "peer", "PEER", COL_INTEGER, "peer", 0, 0, 1 },
+	{ "step", NULL, COL_INTEGER, "step", 0, 0, 0 },
+	{ "steps", NULL, COL_INTEGER, "steps", 0, 0, 0 },
+	{ "state", NULL, COL_TEXT, "state", 0, 0, 0 },
+	{ "parent", NULL, COL_TEXT, "parent", 0, 0, 0 },
+	{ NULL, "STATE", COL_TEXT, "progress", 0, 60, 0 },
+};
+const size_t inflight_column_count = sizeof(inflight_columns) / sizeof(inflight_columns[0]);
+
+/* What a state means for who waits; %s is the peer, "rank 5" or "the peer". */
+static const struct {
+	const char *state;
+	const char *words;
+} meanings[] = {
+	{ "SendGPUWait", "waiting for data of the own GPU to send to %s" },
+	{ "SendPeerWait", "waiting for %s to have room" },
+	{ "SendWait", "sending to %s" },
+	{ "RecvWait", "waiting for data from %s" },
+	{ "RecvFlushWait", "flushing data from %s to the GPU" },
+	{ "RecvGPUWait", "waiting for the own GPU to take data from %s" },
+};
+
+static void add_words(char *text, size_t size, const char *state, const json_t *peer)
+{
+	char who[32] = "the peer";
+	size_t used = strlen(text);
+
+	if (json_is_integer(peer))
+		snprintf(who, sizeof(who), "rank %" JSON_INTEGER_FORMAT, json_integer_value(peer));
+	for (size_t i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++) {
+		if (strcmp(meanings[i].state, state))
+			continue;
+		snprintf(text + used, size - used, meanings[i].words, who);
+		return;
+	}
+	snprintf(text + used, size - used, "%s", state);
+}
+
+/* "step 2/8, waiting for data from rank 1"; null when nothing is known. */
+static json_t *progress(const json_t *row)
+{
+	const json_t *step = report_get(row, "step"), *steps = report_get(row, "steps");
+	const char *state = json_string_value(report_get(row, "state"));
+	char text[160] = "";
+
+	if (json_is_integer(step) && json_is_integer(steps))
+		snprintf(text, sizeof(text), "step %" JSON_INTEGER_FORMAT "/%" JSON_INTEGER_FORMAT
+			 "%s", json_integer_value(step), json_integer_value(steps),
+			 state ? ", " : "");
+	if (state)
+		add_words(text, sizeof(text), state, report_get(row, "peer"));
+	return *text ? json_string(text) : json_null();
+}
+
+json_t *inflight_reshape(const json_t *rows)
+{
+	json_t *shaped = json_array(), *row;
+	size_t i;
+
+	json_array_foreach((json_t *)rows, i, row) {
+		json_t *copy = json_copy(row);
+
+		json_object_set_new(copy, "progress", progress(row));
+		json_array_append_new(shaped, copy);
+	}
+	return shaped;
+}
+
+int cmd_inflight(struct cli *cli)
+{
+	static const struct column oldest = { "age_ns", NULL, COL_AGE, "age_ns", 0, 0, 0 };
+	static const struct listing listing = {
+		.array = "inflight",
+		.columns = inflight_columns,
+		.count = sizeof(inflight_columns) / sizeof(inflight_columns[0]),
+		.sort = &oldest,
+		.nothing = "nothing is in flight",
+		.reshape = inflight_reshape,
+	};
+	char target[64];
+
+	snprintf(target, sizeof(target), "/v1/inflight?older_than_ns=%" PRIu64, cli->older_ns);
+	return listing_run(cli, &listing, target);
+}

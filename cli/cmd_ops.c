@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ncclinsp ops: how often and how fast each operation ran, the costliest first. */
+#include "cli/listing.h"
+
+const struct column ops_columns[] = {
+	{ "comm_id", NULL, COL_TEXT, "comm_id", 0, 0, 0 },
+	{ "comm_name", NULL, COL_TEXT, "comm_name", 0, 0, 0 },
+	{ NULL, "COMM", COL_TEXT, "comm_name|comm_id", 0, 20, 0 },
+	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, 0 },
+	{ "func", "OP", COL_TEXT, "func", 9, 20, 0 },
+	{ "size_class", "SIZE", COL_BYTES, "size_class", 6, 0, 0 },
+	{ "algo", NULL, COL_TEXT, "algo", 0, 0, 0 },
+	{ "proto", NULL, COL_TEXT, "proto", 0, 0, 0 },
+	{ NULL, "ALGO/PROTO", COL_TEXT, "algo/proto", 0, 20, 3 },
+	{ "ops", "N", COL_INTEGER, "ops", 6, 0, 0 },
+	{ "bytes", NULL, COL_INTEGER, "bytes", 0, 0, 0 },
+	{ "mean_ns", NULL, COL_MICROS, "exec.mean_ns", 0, 0, 0 },
+	{ "p50_ns", "P50(us)", COL_MICROS, "exec.p50_ns", 8, 0, 0 },
+	{ "p90_ns", NULL, COL_MICROS, "exec.p90_ns", 0, 0, 0 },
+	{ "p99_ns", "P99(us)", COL_MICROS, "exec.p99_ns", 8, 0, 0 },
+	{ "max_ns", "MAX(us)", COL_MICROS, "exec.max_ns", 8, 0, 4 },
+	{ "algbw_gbs", NULL, COL_NUMBER, "algbw_gbs", 0, 0, 0 },
+	{ "busbw_gbs", "BUSBW(GB/s)", COL_NUMBER, "busbw_gbs.mean", 0, 0, 0 },
+	{ "share", "SHARE(%)", COL_PERCENT, "share", 0, 0, 1 },
+	{ "sampled_fraction", NULL, COL_PERCENT, "sampled_fraction", 0, 0, 0 },
+	{ "timing_source", "SRC", COL_TEXT, "timing_source", 10, 0, 2 },
+};
+const size_t ops_column_count = sizeof(ops_columns) / sizeof(ops_columns[0]);
+
+int cmd_ops(struct cli *cli)
+{
+	const struct listing listing = {
+		.array = "rows",
+		.columns = ops_columns,
+		.count = ops_column_count,
+		.nothing = "no operation has finished yet",
+	};
+	char target[128];
+
+	snprintf(target, sizeof(target), "/v1/summary?window=%s&by=comm,func,size,algo,proto%s",
+		 cli->window ? cli->window : "all",
+		 cli->by_rank || cli->rank != CLI_ANY ? ",rank" : "");
+	return listing_run(cli, &listing, target);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ncclinsp status: one page that says whether all is well. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "cli/cli.h"
+#include "cli/layout.h"
+#include "util/text.h"
+
+#define LABEL 12
+#define VERDICT_LINES 8
+
+static const struct column columns[] = {
+	{ "version", NULL, COL_TEXT, "version", 0, 0, 0 },
+	{ "host", NULL, COL_TEXT, "host", 0, 0, 0 },
+	{ "boot_id", NULL, COL_TEXT, "boot_id", 0, 0, 0 },
+	{ "uptime_ns", NULL, COL_AGE, "uptime_ns", 0, 0, 0 },
+	{ "started_at", NULL, COL_TEXT, "started_at", 0, 0, 0 },
+	{ "loop", NULL, COL_TEXT, "loop", 0, 0, 0 },
+	{ "cpu_ns", NULL, COL_AGE, "cpu_ns", 0, 0, 0 },
+	{ "rss_bytes", NULL, COL_BYTES, "rss_bytes", 0, 0, 0 },
+	{ "level", NULL, COL_TEXT, "level", 0, 0, 0 },
+	{ "segments", NULL, COL_INTEGER, "ingest.segments", 0, 0, 0 },
+	{ "records", NULL, COL_INTEGER, "ingest.records", 0, 0, 0 },
+	{ "bytes", NULL, COL_INTEGER, "ingest.bytes", 0, 0, 0 },
+	{ "lost", NULL, COL_INTEGER, "ingest.lost", 0, 0, 0 },
+	{ "rejected", NULL, COL_INTEGER, "ingest.rejected", 0, 0, 0 },
+	{ "poll_interval_ns", NULL, COL_INTEGER, "ingest.poll_interval_ns", 0, 0, 0 },
+};
+
+__attribute__((format(printf, 4, 5)))
+static void say(const struct cli *cli, const char *label, enum line_attr attr, const char *format,
+		...)
+{
+	struct line line;
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	line_start(&line, cli->columns);
+	line_cell(&line, LINE_BOLD, label, LABEL, true);
+	line_put(&line, LINE_PLAIN, "  ");
+	line_put(&line, attr, text);
+	line_print(&line, &cli->style, stdout);
+}
+
+/* A value of /v1/status as the kind shows it; "-" when it is not known. */
+static const char *shown(const struct view *view, enum column_kind kind, const char *path,
+			 char *buf)
+{
+	const struct column column = { NULL, NULL, kind, path, 0, 0, 0 };
+
+	report_cell(&column, view->status, 0, buf, TEXT_MAX);
+	return buf;
+}
+
+static void say_daemon(const struct cli *cli, const struct view *view)
+{
+	char version[TEXT_MAX], uptime[TEXT_MAX], cpu[TEXT_MAX], memory[TEXT_MAX], loop[TEXT_MAX];
+
+	say(cli, "ncclinspd", LINE_PLAIN, "%s, up %s, cpu %s, memory %s, loop %s",
+	    shown(view, COL_TEXT, "version", version), shown(view, COL_AGE, "uptime_ns", uptime),
+	    shown(view, COL_AGE, "cpu_ns", cpu), shown(view, COL_BYTES, "rss_bytes", memory),
+	    shown(view, COL_TEXT, "loop", loop));
+	say(cli, "host", LINE_PLAIN, "%s",
+	    json_string_value(report_get(view->status, "host")) ?: "-");
+	say(cli, "socket", LINE_PLAIN, "%s", client_socket(cli->client));
+}
+
+static void say_jobs(const struct cli *cli, const struct view *view)
+{
+	char gpus[TEXT_MAX] = "-";
+
+	if (view->gpus >= 0)
+		snprintf(gpus, sizeof(gpus), "%d", view->gpus);
+	say(cli, "processes", view->died ? LINE_BAD : LINE_PLAIN, "%d live, %d ended, %d died%s",
+	    view->live, view->exited, view->died, view->died ? " (see ncclinsp ps)" : "");
+	say(cli, "NCCL", LINE_PLAIN, "%d communicators, %zu ranks, %s GPUs", view->comms,
+	    json_array_size(view->rows[VIEW_RANKS]), gpus);
+}
+
+static void say_records(const struct cli *cli, const struct view *view)
+{
+	char records[TEXT_MAX], bytes[TEXT_MAX], lost[TEXT_MAX], rejected[TEXT_MAX];
+	char poll[TEXT_MAX];
+
+	say(cli, "records", LINE_PLAIN, "%s (%s), polled every %s",
+	    shown(view, COL_INTEGER, "ingest.records", records),
+	    shown(view, COL_BYTES, "ingest.bytes", bytes),
+	    shown(view, COL_AGE, "ingest.poll_interval_ns", poll));
+	say(cli, "losses", view->lost > 0 ? LINE_BAD : LINE_PLAIN, "%s lost, %s rejected%s",
+	    shown(view, COL_INTEGER, "ingest.lost", lost),
+	    shown(view, COL_INTEGER, "ingest.rejected", rejected),
+	    view->lost > 0 ? " (by cause: ncclinsp ps -o json)" : "");
+}
+
+static void say_verdicts(const struct cli *cli, const struct view *view)
+{
+	struct frame frame;
+
+	frame_init(&frame, cli->columns - LABEL - 2, VERDICT_LINES);
+	layout_verdicts(&frame, view);
+	for (int i = 0; i < frame.count; i++)
+		say(cli, i ? "" : "now", (enum line_attr)frame.lines[i].span[0].attr, "%s",
+		    frame.lines[i].text);
+	frame_deinit(&frame);
+}
+
+static void print_page(const struct cli *cli, const struct view *view)
+{
+	say_daemon(cli, view);
+	say_jobs(cli, view);
+	say_records(cli, view);
+	say_verdicts(cli, view);
+}
+
+/* The answer of /v1/status itself, for programs. */
+static int print_raw(const struct cli *cli, bool header)
+{
+	struct report report;
+	json_t *status;
+	size_t len;
+	int r;
+
+	r = client_get(cli->client, "/v1/status", &status);
+	if (r)
+		return cli_fail(cli, r);
+	if (cli->format == CLI_JSON) {
+		const char *body = client_body(cli->client, &len);
+
+		printf("%s%s", body, len && body[len - 1] == '\n' ? "" : "\n");
+	} else {
+		report_init(&report, columns, sizeof(columns) / sizeof(columns[0]), 0);
+		if (header)
+			report_csv_header(&report, stdout);
+		report_csv_row(&report, status, stdout);
+	}
+	json_decref(status);
+	return CLI_DONE;
+}
+
+static int print_once(struct cli *cli, struct view *view, bool first)
+{
+	int r;
+
+	if (cli->format != CLI_TABLE)
+		return print_raw(cli, cli->header && first);
+	r = view_fetch(view, cli->client, "10s", cli_now_ns());
+	if (r)
+		return cli_fail(cli, r);
+	cli_next_sample(cli, first);
+	print_page(cli, view);
+	return CLI_DONE;
+}
+
+int cmd_status(struct cli *cli)
+{
+	struct view view = { 0 };
+	int code = CLI_DONE;
+
+	for (int64_t i = 0; code == CLI_DONE && cli_wants_sample(cli, i); i++) {
+		code = print_once(cli, &view, !i);
+		fflush(stdout);
+	}
+	view_deinit(&view);
+	return code;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/late.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/report.h"
+
+#define OPS_MOST      64
+#define OPS_LEAST     5
+#define CLEAR_NS      20000	/* below, scheduling noise explains it */
+#define CLEAR_SHARE   0.1	/* of the time inside */
+#define MAJORITY      0.8
+
+/* One operation as every local rank saw it. */
+struct joint_op {
+	const char *func;
+	int64_t seq;
+	int seen;
+	bool twice;	/* a rank came twice: an id was used again, so nothing fits */
+	uint64_t inside_ns[LATE_RANKS];	/* UINT64_MAX: not seen */
+};
+
+/* Everybody needs everybody's data: who is in first must wait for the last. */
+static const char *const joint_funcs[] = { "AllReduce", "AllGather", "ReduceScatter" };
+
+static const char *joint_func(const json_t *row)
+{
+	const char *func = json_string_value(report_get(row, "func"));
+
+	for (size_t i = 0; func && i < sizeof(joint_funcs) / sizeof(joint_funcs[0]); i++)
+		if (!strcmp(func, joint_funcs[i]))
+			return joint_funcs[i];
+	return NULL;
+}
+
+/* The local ranks, each once; 0 when they cannot be compared. */
+static int list_ranks(const json_t *comm, struct late *late)
+{
+	json_t *ranks = json_object_get(comm, "local_ranks"), *member;
+	size_t i;
+
+	late->ranks = 0;
+	json_array_foreach(ranks, i, member) {
+		const json_t *rank = report_get(member, "rank");
+
+		if (!json_is_integer(rank) || late->ranks == LATE_RANKS)
+			return 0;
+		late->each[late->ranks++].rank = json_integer_value(rank);
+	}
+	return late->ranks;
+}
+
+static int index_of(const struct late *late, int64_t rank)
+{
+	for (int i = 0; i < late->ranks; i++)
+		if (late->each[i].rank == rank)
+			return i;
+	return -1;
+}
+
+static struct joint_op *find_op(struct joint_op *ops, int *n, const char *func, int64_t seq)
+{
+	for (int i = 0; i < *n; i++)
+		if (ops[i].func == func && ops[i].seq == seq)
+			return &ops[i];
+	if (*n == OPS_MOST)
+		return NULL;
+	memset(&ops[*n], 0, sizeof(ops[*n]));
+	ops[*n].func = func;
+	ops[*n].seq = seq;
+	for (int i = 0; i < LATE_RANKS; i++)
+		ops[*n].inside_ns[i] = UINT64_MAX;
+	return &ops[(*n)++];
+}
+
+/* Only the GPU's own clock is good enough: the host sees a kernel when it looks. */
+static bool is_timed(const json_t *row)
+{
+	const char *source = json_string_value(report_get(row, "timing_source"));
+
+	return source && !strcmp(source, "kernel_gpu") &&
+	       json_is_true(report_get(row, "complete")) && json_is_integer(report_get(row, "exec_ns"));
+}
+
+static void take_row(struct late *late, struct joint_op *ops, int *n, const json_t *row)
+{
+	const json_t *rank = report_get(row, "rank"), *seq = report_get(row, "seq");
+	const char *func = joint_func(row);
+	struct joint_op *op;
+	int i;
+
+	if (!func || !json_is_integer(rank) || !json_is_integer(seq) || !is_timed(row))
+		return;
+	i = index_of(late, json_integer_value(rank));
+	op = i < 0 ? NULL : find_op(ops, n, func, json_integer_value(seq));
+	if (!op)
+		return;
+	op->twice = op->twice || op->inside_ns[i] != UINT64_MAX;
+	op->inside_ns[i] = (uint64_t)json_integer_value(report_get(row, "exec_ns"));
+	op->seen++;
+}
+
+/* Drop what not every local rank has finished: a comparison needs them all. */
+static int keep_whole(const struct late *late, struct joint_op *ops, int n)
+{
+	int kept = 0;
+
+	for (int i = 0; i < n; i++)
+		if (ops[i].seen == late->ranks && !ops[i].twice)
+			ops[kept++] = ops[i];
+	return kept;
+}
+
+static int compare_u64(const void *left, const void *right)
+{
+	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+	return (a > b) - (a < b);
+}
+
+static uint64_t median(uint64_t *values, int n)
+{
+	qsort(values, (size_t)n, sizeof(*values), compare_u64);
+	return n ? values[(n - 1) / 2] : 0;
+}
+
+/* Who was inside for clearly the least time, or -1. */
+static int last_of(const struct late *late, const struct joint_op *op)
+{
+	uint64_t sorted[LATE_RANKS];
+	double gap;
+	int last = 0;
+
+	memcpy(sorted, op->inside_ns, sizeof(sorted));
+	qsort(sorted, (size_t)late->ranks, sizeof(sorted[0]), compare_u64);
+	gap = (double)(sorted[1] - sorted[0]);
+	if (gap < CLEAR_NS || gap < CLEAR_SHARE * (double)sorted[1])
+		return -1;
+	while (op->inside_ns[last] != sorted[0])
+		last++;
+	return last;
+}
+
+static uint64_t longest(const struct late *late, const struct joint_op *op)
+{
+	uint64_t most = 0;
+
+	for (int i = 0; i < late->ranks; i++)
+		most = op->inside_ns[i] > most ? op->inside_ns[i] : most;
+	return most;
+}
+
+static void measure_ranks(struct late *late, const struct joint_op *ops)
+{
+	uint64_t values[OPS_MOST];
+
+	for (int r = 0; r < late->ranks; r++) {
+		for (int i = 0; i < late->ops; i++)
+			values[i] = longest(late, &ops[i]) - ops[i].inside_ns[r];
+		late->each[r].late_ns = median(values, late->ops);
+	}
+}
+
+/* The others' waiting in one operation: the median over them. */
+static uint64_t waiting(const struct late *late, const struct joint_op *op, int last)
+{
+	uint64_t waits[LATE_RANKS];
+	int n = 0;
+
+	for (int r = 0; r < late->ranks; r++)
+		if (r != last)
+			waits[n++] = op->inside_ns[r] - op->inside_ns[last];
+	return median(waits, n);
+}
+
+static void judge(struct late *late, const struct joint_op *ops)
+{
+	int times[LATE_RANKS] = { 0 };
+	uint64_t waits[OPS_MOST];
+	int most = 0, n = 0;
+
+	for (int i = 0; i < late->ops; i++) {
+		int last = last_of(late, &ops[i]);
+
+		if (last >= 0)
+			times[last]++;
+	}
+	for (int r = 1; r < late->ranks; r++)
+		most = times[r] > times[most] ? r : most;
+	if (times[most] < MAJORITY * late->ops)
+		return;
+
+	for (int i = 0; i < late->ops; i++)
+		if (last_of(late, &ops[i]) == most)
+			waits[n++] = waiting(late, &ops[i], most);
+	late->rank = late->each[most].rank;
+	late->times = times[most];
+	late->late_ns = late->each[most].late_ns;
+	late->wait_ns = median(waits, n);
+}
+
+bool late_find(const json_t *comm, const json_t *collectives, struct late *late)
+{
+	const char *id = json_string_value(report_get(comm, "comm_id"));
+	const json_t *nranks = report_get(comm, "nranks");
+	struct joint_op ops[OPS_MOST];
+	json_t *row;
+	size_t i;
+	int n = 0;
+
+	memset(late, 0, sizeof(*late));
+	late->rank = LATE_NONE;
+	if (!id || list_ranks(comm, late) < 2)
+		return false;
+
+	snprintf(late->comm_id, sizeof(late->comm_id), "%s", id);
+	snprintf(late->name, sizeof(late->name), "%s",
+		 json_string_value(report_get(comm, "name|comm_id")));
+	late->whole = json_integer_value(nranks) == late->ranks;
+	json_array_foreach((json_t *)collectives, i, row) {
+		const char *of = json_string_value(report_get(row, "comm_id"));
+
+		if (of && !strcmp(of, id))
+			take_row(late, ops, &n, row);
+	}
+	late->ops = keep_whole(late, ops, n);
+	if (late->ops < OPS_LEAST)
+		return false;
+	measure_ranks(late, ops);
+	judge(late, ops);
+	return true;
+}

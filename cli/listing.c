@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/listing.h"
+
+#include <string.h>
+#include <strings.h>
+
+/* ---- filters -------------------------------------------------------------- */
+
+static bool text_matches(const char *wanted, const json_t *row, const char *path)
+{
+	const char *have = json_string_value(report_get(row, path));
+
+	return have && !strcasecmp(wanted, have);
+}
+
+static bool number_matches(int64_t wanted, const json_t *row, const char *path)
+{
+	const json_t *have = report_get(row, path);
+
+	return json_is_integer(have) && json_integer_value(have) == wanted;
+}
+
+/* Ids are hex texts; people paste them with and without 0x. */
+static bool comm_matches(const char *wanted, const json_t *row)
+{
+	const char *have = json_string_value(report_get(row, "comm_id"));
+
+	if (text_matches(wanted, row, "comm_name") || text_matches(wanted, row, "name"))
+		return true;
+	if (!strncasecmp(wanted, "0x", 2))
+		wanted += 2;
+	if (have && !strncasecmp(have, "0x", 2))
+		have += 2;
+	return have && !strcasecmp(wanted, have);
+}
+
+bool listing_wants(const struct cli *cli, const json_t *row)
+{
+	return (!cli->comm || comm_matches(cli->comm, row)) &&
+	       (!cli->func || text_matches(cli->func, row, "func")) &&
+	       (cli->rank == CLI_ANY || number_matches(cli->rank, row, "rank|job.rank")) &&
+	       (cli->pid == CLI_ANY || number_matches(cli->pid, row, "pid"));
+}
+
+static bool filters(const struct cli *cli)
+{
+	return cli->comm || cli->func || cli->rank != CLI_ANY || cli->pid != CLI_ANY ||
+	       cli->older_ns;
+}
+
+/* ---- one sample ----------------------------------------------------------- */
+
+static json_t *select_rows(const struct cli *cli, const struct listing *listing,
+			   const json_t *root)
+{
+	const json_t *answered = json_object_get(root, listing->array);
+	json_t *rows, *wanted = json_array();
+
+	rows = listing->reshape ? listing->reshape(answered) : json_copy((json_t *)answered);
+	for (size_t i = 0; i < json_array_size(rows); i++)
+		if (listing_wants(cli, json_array_get(rows, i)))
+			json_array_append(wanted, json_array_get(rows, i));
+	json_decref(rows);
+	if (listing->sort)
+		report_sort(wanted, listing->sort, false);
+	return wanted;
+}
+
+/* What the daemon answered, to the byte, unless a filter of ours was given. */
+static void print_json(const struct cli *cli, const struct listing *listing, json_t *root,
+		       json_t *rows)
+{
+	size_t len;
+	const char *body = client_body(cli->client, &len);
+
+	if (!filters(cli) && body) {
+		fwrite(body, 1, len, stdout);
+		if (len && body[len - 1] == '\n')
+			return;
+	} else {
+		json_object_set(root, listing->array, rows);
+		json_dumpf(root, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
+	}
+	fputc('\n', stdout);
+}
+
+static void print_csv(const struct cli *cli, const struct report *report, const json_t *rows,
+		      bool first)
+{
+	if (cli->header && first)
+		report_csv_header(report, stdout);
+	for (size_t i = 0; i < json_array_size(rows); i++)
+		report_csv_row(report, json_array_get(rows, i), stdout);
+}
+
+static void print_table(const struct cli *cli, struct report *report, const json_t *rows)
+{
+	struct line line;
+
+	report_fit(report, rows, cli->columns);
+	for (size_t i = 0; i < json_array_size(rows) + 1; i++) {
+		line_start(&line, cli->columns);
+		if (i)
+			report_row(report, json_array_get(rows, i - 1), &line);
+		else if (cli->header)
+			report_header(report, &line, -1);
+		else
+			continue;
+		line_print(&line, &cli->style, stdout);
+	}
+}
+
+static int sample(struct cli *cli, const struct listing *listing, const char *target, bool first)
+{
+	struct report report;
+	json_t *root, *rows;
+	size_t n;
+	int r;
+
+	r = client_get(cli->client, target, &root);
+	if (r)
+		return cli_fail(cli, r);
+
+	rows = select_rows(cli, listing, root);
+	n = json_array_size(rows);
+	report_init(&report, listing->columns, listing->count, cli_now_ns());
+	if (cli->format == CLI_TABLE)
+		cli_next_sample(cli, first);
+	if (cli->format == CLI_JSON)
+		print_json(cli, listing, root, rows);
+	else if (cli->format == CLI_CSV)
+		print_csv(cli, &report, rows, first);
+	else if (n)
+		print_table(cli, &report, rows);
+	fflush(stdout);
+	json_decref(rows);
+	json_decref(root);
+	if (n)
+		return CLI_DONE;
+	if (cli->format == CLI_TABLE)
+		fprintf(stderr, "ncclinsp: %s\n",
+			filters(cli) ? "nothing matches the filter" : listing->nothing);
+	return CLI_NOTHING;
+}
+
+int listing_run(struct cli *cli, const struct listing *listing, const char *target)
+{
+	int code = CLI_DONE;
+
+	for (int64_t i = 0; cli_wants_sample(cli, i); i++) {
+		code = sample(cli, listing, target, !i);
+		if (code != CLI_DONE && code != CLI_NOTHING)
+			break;
+	}
+	return code;
+}
