@@ -31,15 +31,14 @@ void drain_remove(struct drain *drain, struct segment *seg);
 uint64_t drain_poll(struct drain *drain, uint64_t now_ns);
 
 /* The writer is gone: take all that is left, and what was in flight (p->last_slots). */
-void drain_finish(struct drain *drain, struct segment *seg, uint64_t now_ns);
+void drain_finish(struct drain *drain, struct segment *seg);
 
 /*
  * What is in flight in a live process, copied now: returns how many, or a
  * negative errno (-EPROTO: it lies); *slots holds until the next call.  Each has
  * passed decode_slot().
  */
-int drain_slots(struct drain *drain, struct process *p, const struct live_slot **slots,
-		uint64_t now_ns);
+int drain_slots(struct drain *drain, struct process *p, const struct live_slot **slots);
 
 /* Sums over all that was ever drained. */
 struct drain_totals {

@@ -101,6 +101,7 @@ struct process {
 	uint64_t bytes;
 	struct loss loss;
 	struct tick_clock clock;
+	uint64_t first_ticks;	/* no stamp is older: when the segment was made */
 	uint64_t first_seen_ns;
 	uint64_t last_record_ns; /* 0: none yet; when it was drained */
 	uint64_t ended_ns;	/* 0: alive */

@@ -47,7 +47,6 @@ struct segment {
 	uint64_t live_offset, comms_offset, strings_offset;
 	uint32_t max_lanes, max_comms, max_strings;
 	uint32_t clock;		/* NCI_CLOCK_* */
-	uint64_t first_ticks;	/* no stamp is older */
 	uint32_t comms_ready;	/* entries before this are all copied */
 	uint32_t strings_ready;
 	uint32_t nlanes;	/* prefix of lane[] that the process uses, as last seen */

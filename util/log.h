@@ -26,7 +26,7 @@ void log_say(enum log_level level, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /*
- * For what a job can cause: at most `burst` messages per 10 s and place; what
+ * For what a job can cause: at most five messages per 10 s and place; what
  * was held back is told with the next one.  Zeroed to begin; `now_ns` is any
  * clock that does not jump.
  */

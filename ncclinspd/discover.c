@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every file of the directory that has a segment's name has a row here for as
+ * long as it is there: so a broken one is looked at once, not every time, and a
+ * new file under an old name (an exec, a reused pid) is told apart by its inode.
+ */
+#include "ncclinspd/discover.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util/cleanup.h"
+#include "util/log.h"
+
+#define LIFE_NS		UINT64_C(100000000)	/* between two questions who lives */
+#define SCAN_NS		UINT64_C(3000000000)	/* between two scans of the directory */
+#define READY_NS	UINT64_C(10000000000)	/* for a process to finish its segment */
+#define FILES_PER_SEGMENT 4			/* rows for each segment that may be read */
+
+enum file_state {
+	FILE_NEW,		/* not opened yet, or not ready yet */
+	FILE_WAITING,		/* for another one to end: too many are read */
+	FILE_READ,		/* `seg` is attached */
+	FILE_IGNORED,		/* broken, foreign, or read to its end */
+};
+
+struct file {
+	char name[80];
+	ino_t ino;
+	enum file_state state;
+	uint64_t since_ns;
+	struct segment *seg;
+	bool there;		/* found by the scan in progress */
+};
+
+struct discover {
+	struct loop *loop;
+	struct drain *drain;
+	struct names *names;
+	struct discover_config config;
+	struct discover_hooks hooks;
+	int dirfd;		/* -1: the directory is not there (yet) */
+	int inotify;
+	struct loop_timer life;
+	uint64_t scan_ns;	/* when the next one is due */
+	struct file *files;
+	uint32_t nfiles, max_files;
+	struct process **processes;	/* of attached and ended segments */
+	uint32_t nprocesses, max_processes;
+	uint32_t attached;
+	uint64_t refused;
+	uint64_t last_id;
+	struct log_rate rate;
+};
+
+/* ---- processes ------------------------------------------------------------- */
+
+static void call(void (*hook)(void *, struct process *, uint64_t),
+		 const struct discover *d, struct process *p, uint64_t now_ns)
+{
+	if (hook)
+		hook(d->hooks.arg, p, now_ns);
+}
+
+static void forget(struct discover *d, uint32_t i)
+{
+	struct process *p = d->processes[i];
+
+	if (d->hooks.forgotten)
+		d->hooks.forgotten(d->hooks.arg, p);
+	drain_remove(d->drain, process_segment(p));
+	segment_free(process_segment(p));
+	d->nprocesses--;
+	memmove(&d->processes[i], &d->processes[i + 1],
+		(d->nprocesses - i) * sizeof(d->processes[0]));
+}
+
+/* Those that ended long ago, and the first of those that are too many. */
+static void forget_old(struct discover *d, uint64_t now_ns)
+{
+	uint32_t ended = d->nprocesses - d->attached;
+
+	for (uint32_t i = 0; i < d->nprocesses;) {
+		const struct process *p = d->processes[i];
+
+		if (p->state != PROCESS_LIVE && (ended > d->config.max_ended ||
+						 now_ns - p->ended_ns >= d->config.keep_ns)) {
+			forget(d, i);
+			ended--;
+		} else {
+			i++;
+		}
+	}
+}
+
+static int attach(struct discover *d, struct file *f, struct segment *seg, uint64_t now_ns)
+{
+	struct process *p = &seg->process;
+	int r = drain_add(d->drain, seg);
+
+	if (r < 0)
+		return r;
+	p->id = ++d->last_id;
+	p->first_seen_ns = now_ns;
+	d->processes[d->nprocesses++] = p;
+	d->attached++;
+	f->state = FILE_READ;
+	f->seg = seg;
+	call(d->hooks.appeared, d, p, now_ns);
+	return 0;
+}
+
+/* Nothing more will be read of it; its process stays listed for a while. */
+static void detach(struct discover *d, struct file *f, enum process_state state,
+		   uint64_t now_ns)
+{
+	struct segment *seg = f->seg;
+	struct process *p = &seg->process;
+
+	p->state = state;
+	p->ended_ns = now_ns;
+	call(d->hooks.ended, d, p, now_ns);
+	drain_remove(d->drain, seg);
+	segment_close(seg);
+	d->attached--;
+	f->seg = NULL;
+	f->state = FILE_IGNORED;
+}
+
+/* A killed process leaves its file behind; it has told us all it can. */
+static void remove_file(struct discover *d, const struct file *f)
+{
+	struct stat st;
+
+	if (fstatat(d->dirfd, f->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == f->ino)
+		unlinkat(d->dirfd, f->name, 0);
+}
+
+static void finish(struct discover *d, struct file *f, enum segment_life life, uint64_t now_ns)
+{
+	bool died = life == SEGMENT_DIED;
+
+	drain_finish(d->drain, f->seg);
+	if (died)
+		log_limited(&d->rate, now_ns, LOG_INFO,
+			    "process died pid=%d command=%s in_flight=%u",
+			    (int)f->seg->process.pid, f->seg->process.command,
+			    f->seg->process.nlast_slots);
+	detach(d, f, died ? PROCESS_DIED : PROCESS_EXITED, now_ns);
+	if (died)
+		remove_file(d, f);
+}
+
+/* A segment that was caught lying: its process is not ours to judge, and goes unlisted. */
+static void drop(struct discover *d, struct file *f, uint64_t now_ns)
+{
+	uint32_t i = 0;
+
+	log_limited(&d->rate, now_ns, LOG_WARN, "segment cannot be true, left alone file=%s",
+		    f->name);
+	while (d->processes[i] != &f->seg->process)
+		i++;
+	forget(d, i);
+	d->attached--;
+	d->refused++;
+	f->seg = NULL;
+	f->state = FILE_IGNORED;
+}
+
+/* ---- files ----------------------------------------------------------------- */
+
+static void ignore(struct discover *d, struct file *f, enum log_level level, const char *why,
+		   uint64_t now_ns)
+{
+	f->state = FILE_IGNORED;
+	d->refused++;
+	log_limited(&d->rate, now_ns, level, "segment left alone file=%s reason=\"%s\"",
+		    f->name, why);
+}
+
+static bool is_passing(int error)
+{
+	return error == -EMFILE || error == -ENFILE || error == -ENOMEM;
+}
+
+static void try_open(struct discover *d, struct file *f, uint64_t now_ns)
+{
+	struct segment *seg;
+	int r;
+
+	if (d->attached == d->config.max_segments) {
+		log_limited(&d->rate, now_ns, LOG_WARN, "too many segments limit=%u file=%s",
+			    d->config.max_segments, f->name);
+		d->refused += f->state != FILE_WAITING;
+		f->state = FILE_WAITING;
+		return;
+	}
+	r = segment_open(&seg, d->dirfd, f->name, d->names);
+	if (r == 0) {
+		f->ino = seg->ino;
+		r = attach(d, f, seg, now_ns);
+		if (r < 0)
+			segment_free(seg);
+	}
+	if (r == 0 || r == -ENOENT)
+		return;		/* -ENOENT: the next scan drops the row */
+	if (r == SEGMENT_FOREIGN)
+		ignore(d, f, LOG_INFO, "another format, or another boot", now_ns);
+	else if (r < 0 && !is_passing(r))
+		ignore(d, f, LOG_WARN, strerror(-r), now_ns);
+	else if (now_ns - f->since_ns > READY_NS)
+		ignore(d, f, LOG_INFO, "was never ready", now_ns);
+}
+
+static void check_life(struct discover *d, struct file *f, uint64_t now_ns)
+{
+	enum segment_life life;
+
+	if (f->seg->lies) {
+		drop(d, f, now_ns);
+		return;
+	}
+	life = segment_life(f->seg);
+	if (life != SEGMENT_ALIVE)
+		finish(d, f, life, now_ns);
+}
+
+static void do_nothing(struct discover *d, struct file *f, uint64_t now_ns)
+{
+	(void)d;
+	(void)f;
+	(void)now_ns;
+}
+
+/* What to do about a file every LIFE_NS, by its state. */
+static void (*const on_life[])(struct discover *, struct file *, uint64_t) = {
+	[FILE_NEW] = try_open,
+	[FILE_WAITING] = try_open,
+	[FILE_READ] = check_life,
+	[FILE_IGNORED] = do_nothing,
+};
+
+static struct file *find_file(struct discover *d, const char *name, ino_t ino)
+{
+	for (uint32_t i = 0; i < d->nfiles; i++)
+		if (d->files[i].ino == ino && strcmp(d->files[i].name, name) == 0)
+			return &d->files[i];
+	return NULL;
+}
+
+/* No user may take more than half of the rows, so that nobody can blind us. */
+static bool has_room(const struct discover *d, uid_t uid)
+{
+	uint32_t taken = 0;
+	struct segment_name name;
+
+	if (d->nfiles == d->max_files)
+		return false;
+	for (uint32_t i = 0; i < d->nfiles; i++)
+		taken += segment_parse_name(d->files[i].name, &name) && name.uid == uid;
+	return taken < d->max_files / 2;
+}
+
+/* A file of that name is there. */
+static void see(struct discover *d, const char *file, uint64_t now_ns)
+{
+	struct segment_name name;
+	struct stat st;
+	struct file *f;
+
+	if (!segment_parse_name(file, &name) || strlen(file) >= sizeof(f->name))
+		return;
+	if (!d->config.everybody && name.uid != geteuid())
+		return;
+	if (fstatat(d->dirfd, file, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return;
+	f = find_file(d, file, st.st_ino);
+	if (!f) {
+		if (!has_room(d, name.uid)) {
+			log_limited(&d->rate, now_ns, LOG_WARN, "too many files uid=%u",
+				    (unsigned)name.uid);
+			return;
+		}
+		f = &d->files[d->nfiles++];
+		*f = (struct file){ .ino = st.st_ino, .since_ns = now_ns };
+		strcpy(f->name, file);
+		try_open(d, f, now_ns);
+	}
+	f->there = true;
+}
+
+/* Rows whose file is gone; one that is being read stays until its process ends. */
+static void sweep(struct discover *d)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < d->nfiles; i++)
+		if (d->files[i].there || d->files[i].state == FILE_READ)
+			d->files[kept++] = d->files[i];
+	d->nfiles = kept;
+}
+
+/* ---- the directory --------------------------------------------------------- */
+
+static void close_dir(struct discover *d)
+{
+	if (d->inotify >= 0) {
+		loop_remove(d->loop, d->inotify);
+		close(d->inotify);
+	}
+	if (d->dirfd >= 0)
+		close(d->dirfd);
+	d->inotify = d->dirfd = -1;
+}
+
+static void scan(struct discover *d, uint64_t now_ns)
+{
+	int fd = openat(d->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	for (uint32_t i = 0; i < d->nfiles; i++)
+		d->files[i].there = false;
+	while ((entry = readdir(dir)))
+		see(d, entry->d_name, now_ns);
+	closedir(dir);
+	sweep(d);
+}
+
+static void on_inotify(void *arg, uint64_t now_ns)
+{
+	_Alignas(struct inotify_event) char buf[4096];
+	struct discover *d = arg;
+	ssize_t n = read(d->inotify, buf, sizeof(buf));
+
+	for (ssize_t at = 0; at < n;) {
+		const struct inotify_event *event = (const void *)(buf + at);
+
+		if (event->mask & (IN_Q_OVERFLOW | IN_DELETE_SELF | IN_IGNORED))
+			d->scan_ns = 0;		/* at the next look */
+		else if (event->len)
+			see(d, event->name, now_ns);
+		at += (ssize_t)(sizeof(*event) + event->len);
+	}
+}
+
+/* 0 when there is something to scan. */
+static int open_dir(struct discover *d)
+{
+	int r = 0;
+
+	d->dirfd = open(d->config.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (d->dirfd < 0)
+		return -errno;
+	d->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (d->inotify < 0 || inotify_add_watch(d->inotify, d->config.dir,
+						IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF |
+						IN_ONLYDIR) < 0)
+		r = -errno;
+	if (r == 0)
+		r = loop_add(d->loop, d->inotify, on_inotify, d);
+	if (r == 0)
+		return 0;
+	/* Watches are a scarce good; the scan finds everything, a little later. */
+	log_say(LOG_WARN, "inotify refused, scanning only dir=%s error=\"%s\"", d->config.dir,
+		strerror(-r));
+	if (d->inotify >= 0)
+		close(d->inotify);
+	d->inotify = -1;
+	return 0;
+}
+
+/* The directory that we hold was removed: perhaps there is a new one. */
+static bool dir_is_gone(const struct discover *d)
+{
+	struct stat held, named;
+
+	return fstat(d->dirfd, &held) < 0 || held.st_nlink == 0 ||
+	       stat(d->config.dir, &named) < 0 || held.st_ino != named.st_ino ||
+	       held.st_dev != named.st_dev;
+}
+
+static void look_at_dir(struct discover *d, uint64_t now_ns)
+{
+	if (d->dirfd >= 0 && dir_is_gone(d))
+		close_dir(d);
+	if (d->dirfd < 0 && open_dir(d) < 0)
+		return;
+	scan(d, now_ns);
+}
+
+static void on_life_timer(void *arg, uint64_t now_ns)
+{
+	struct discover *d = arg;
+
+	for (uint32_t i = 0; i < d->nfiles; i++)
+		on_life[d->files[i].state](d, &d->files[i], now_ns);
+	forget_old(d, now_ns);
+	if (now_ns >= d->scan_ns) {
+		look_at_dir(d, now_ns);
+		d->scan_ns = now_ns + SCAN_NS;
+	}
+	loop_arm(d->loop, &d->life, now_ns + LIFE_NS);
+}
+
+/* ---- public ---------------------------------------------------------------- */
+
+static void discover_freep(struct discover **d)
+{
+	discover_free(*d);
+}
+
+int discover_new(struct discover **out, struct loop *loop, struct drain *drain,
+		 struct names *names, const struct discover_config *config,
+		 const struct discover_hooks *hooks, uint64_t now_ns)
+{
+	CLEANUP(discover_freep) struct discover *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return -ENOMEM;
+	*d = (struct discover){
+		.loop = loop,
+		.drain = drain,
+		.names = names,
+		.config = *config,
+		.hooks = *hooks,
+		.dirfd = -1,
+		.inotify = -1,
+		.life = { .fn = on_life_timer, .arg = d },
+		.max_files = config->max_segments * FILES_PER_SEGMENT,
+		.max_processes = config->max_segments + config->max_ended + 1,
+	};
+	d->files = calloc(d->max_files, sizeof(d->files[0]));
+	d->processes = calloc(d->max_processes, sizeof(d->processes[0]));
+	if (!d->files || !d->processes)
+		return -ENOMEM;
+	on_life_timer(d, now_ns);
+	*out = d;
+	d = NULL;
+	return 0;
+}
+
+void discover_free(struct discover *d)
+{
+	if (!d)
+		return;
+	loop_cancel(d->loop, &d->life);
+	close_dir(d);
+	while (d->nprocesses)
+		forget(d, d->nprocesses - 1);
+	free(d->processes);
+	free(d->files);
+	free(d);
+}
+
+size_t discover_processes(const struct discover *d, struct process *const **list)
+{
+	*list = d->processes;
+	return d->nprocesses;
+}
+
+uint64_t discover_refused(const struct discover *d)
+{
+	return d->refused;
+}
+
+uint32_t discover_attached(const struct discover *d)
+{
+	return d->attached;
+}

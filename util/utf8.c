@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "util/utf8.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* By the first byte: how long a character is, and the least code that needs so many. */
+static const struct {
+	uint8_t mask, value, bytes;
+	uint32_t least;
+} forms[] = {
+	{ 0x80, 0x00, 1, 0 },
+	{ 0xe0, 0xc0, 2, 0x80 },
+	{ 0xf0, 0xe0, 3, 0x800 },
+	{ 0xf8, 0xf0, 4, 0x10000 },
+};
+
+static bool printable(uint32_t code)
+{
+	return code == 0 || (code >= 0x20 && code < 0x7f) ||
+	       (code >= 0xa0 && code < 0xd800) || (code > 0xdfff && code < 0x110000);
+}
+
+/* Bytes of the character at `s` if it may stay, else 0. */
+static size_t good_bytes(const uint8_t *s, size_t room)
+{
+	for (size_t f = 0; f < sizeof(forms) / sizeof(forms[0]); f++) {
+		uint32_t code;
+
+		if ((s[0] & forms[f].mask) != forms[f].value)
+			continue;
+		if (forms[f].bytes > room)
+			return 0;
+		code = s[0] & (uint8_t)~forms[f].mask;
+		for (size_t i = 1; i < forms[f].bytes; i++) {
+			if ((s[i] & 0xc0) != 0x80)
+				return 0;
+			code = code << 6 | (s[i] & 0x3f);
+		}
+		return code >= forms[f].least && printable(code) ? forms[f].bytes : 0;
+	}
+	return 0;
+}
+
+void utf8_clean(char *text, size_t bytes)
+{
+	for (size_t i = 0; i < bytes;) {
+		size_t n = good_bytes((const uint8_t *)text + i, bytes - i);
+
+		if (n == 0) {
+			text[i] = '?';
+			n = 1;
+		}
+		i += n;
+	}
+}
