@@ -46,7 +46,7 @@ static inline void *pool_at(const struct pool *pool, uint32_t item)
  */
 struct index_place {
 	uint64_t key;
-	uint32_t value;		/* POOL_NONE: empty */
+	uint32_t value;		/* plus one; 0: empty, so that untouched pages are */
 };
 
 struct index {

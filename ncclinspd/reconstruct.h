@@ -21,6 +21,7 @@
  */
 
 #include "ncclinspd/model.h"
+#include "ncclinspd/names.h"
 
 struct reconstruct;
 
@@ -30,7 +31,7 @@ typedef void reconstruct_done_fn(const struct op *op, uint64_t now_ns, void *arg
 /* Zero means the default. */
 struct reconstruct_limits {
 	uint32_t ops;		/* open operations per process (4096) */
-	uint32_t apis;		/* API calls waiting for their operation (4096) */
+	uint32_t apis;		/* API calls waiting for their operation (2048) */
 	uint32_t proxies;	/* proxy operations whose steps came first (1024) */
 	uint32_t finished;	/* tokens remembered for late children (2048) */
 	uint32_t processes;	/* attached at once (1024) */
@@ -60,9 +61,9 @@ struct comm_progress {
 	} last_seq[RECONSTRUCT_FUNCS];
 };
 
-/* 0 or -ENOMEM.  `limits` may be NULL. */
+/* 0 or -ENOMEM.  `limits` may be NULL; `names` stays the caller's and outlives it. */
 int reconstruct_new(struct reconstruct **rcp, const struct reconstruct_limits *limits,
-		    reconstruct_done_fn *done, void *arg);
+		    struct names *names, reconstruct_done_fn *done, void *arg);
 /* Detaches whatever is still attached. */
 void reconstruct_free(struct reconstruct *rc);
 
@@ -95,17 +96,17 @@ void reconstruct_flush(struct reconstruct *rc, uint64_t now_ns);
 void reconstruct_end(struct reconstruct *rc, struct process *process, uint64_t now_ns);
 
 /*
- * Every operation of the process that is not finished, oldest first, and every
- * API call without its operation yet (op->api_only).  Only what is recorded and
- * op->enqueued_ns are filled in.  `visit` returns false to stop.
+ * Every operation of the process that is not finished, and every API call whose
+ * operation may still come (op->api_only), in no order.  Only what is recorded,
+ * op->enqueued_ns and op->enqueue_ns are filled in.  `visit` returns false to stop.
  */
 typedef bool reconstruct_open_fn(const struct op *op, void *arg);
-void reconstruct_open(const struct reconstruct *rc, const struct process *process,
+void reconstruct_open(struct reconstruct *rc, const struct process *process,
 		      reconstruct_open_fn *visit, void *arg);
 
 /* False: nothing known about that communicator yet; *progress is zeroed. */
-bool reconstruct_progress(const struct reconstruct *rc, const struct process *process,
-			  uint32_t comm_index, struct comm_progress *progress);
+bool reconstruct_progress(const struct process *process, uint32_t comm_index,
+			  struct comm_progress *progress);
 
 const struct reconstruct_stats *reconstruct_stats(const struct reconstruct *rc);
 

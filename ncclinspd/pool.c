@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pools hand out the item freed last, whose memory is warm, and only then one
+ * that was never used.  The index is open addressing with linear probing; a
+ * removal moves later keys of the run back, so that there are no tombstones and
+ * a table that is full of short-lived tokens stays as fast as a new one.
+ */
+#include "ncclinspd/pool.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int pool_init(struct pool *pool, uint32_t capacity, size_t item_bytes)
+{
+	*pool = (struct pool){
+		.items = calloc(capacity, item_bytes),
+		.next = calloc(capacity, sizeof(*pool->next)),
+		.item_bytes = item_bytes,
+		.capacity = capacity,
+		.free = POOL_NONE,
+	};
+	if (pool->items && pool->next)
+		return 0;
+	pool_deinit(pool);
+	return -ENOMEM;
+}
+
+void pool_deinit(struct pool *pool)
+{
+	free(pool->items);
+	free(pool->next);
+	*pool = (struct pool){ .free = POOL_NONE };
+}
+
+uint32_t pool_take(struct pool *pool)
+{
+	uint32_t item = pool->free;
+
+	if (item != POOL_NONE) {
+		pool->free = pool->next[item];
+		memset(pool_at(pool, item), 0, pool->item_bytes);
+	} else if (pool->fresh < pool->capacity) {
+		item = pool->fresh++;
+	} else {
+		return POOL_NONE;
+	}
+	pool->used++;
+	return item;
+}
+
+void pool_put(struct pool *pool, uint32_t item)
+{
+	assert(pool->used && item < pool->fresh);
+	pool->next[item] = pool->free;
+	pool->free = item;
+	pool->used--;
+}
+
+static uint32_t place_of(const struct index *index, uint64_t key)
+{
+	uint64_t h = (key ^ index->seed) * UINT64_C(0x9e3779b97f4a7c15);
+
+	h = (h ^ h >> 32) * UINT64_C(0xd6e8feb86659fd93);
+	return (uint32_t)(h >> 32) & index->mask;
+}
+
+int index_init(struct index *index, uint32_t capacity, uint64_t seed)
+{
+	uint32_t places = 16;
+
+	while (places / 2 < capacity)
+		places *= 2;
+	*index = (struct index){
+		.places = calloc(places, sizeof(*index->places)),
+		.seed = seed,
+		.mask = places - 1,
+		.capacity = capacity,
+	};
+	return index->places ? 0 : -ENOMEM;
+}
+
+void index_deinit(struct index *index)
+{
+	free(index->places);
+	*index = (struct index){ 0 };
+}
+
+/* Where the key is, or the empty place where it would go. */
+static struct index_place *find_place(const struct index *index, uint64_t key)
+{
+	uint32_t i = place_of(index, key);
+
+	while (index->places[i].value && index->places[i].key != key)
+		i = (i + 1) & index->mask;
+	return &index->places[i];
+}
+
+uint32_t index_find(const struct index *index, uint64_t key)
+{
+	return find_place(index, key)->value - 1;	/* 0, empty, gives POOL_NONE */
+}
+
+bool index_set(struct index *index, uint64_t key, uint32_t value)
+{
+	struct index_place *place = find_place(index, key);
+
+	assert(value != POOL_NONE);
+	if (!place->value) {
+		if (index->used == index->capacity)
+			return false;
+		index->used++;
+	}
+	*place = (struct index_place){ key, value + 1 };
+	return true;
+}
+
+void index_remove(struct index *index, uint64_t key)
+{
+	struct index_place *hole = find_place(index, key);
+	uint32_t at = (uint32_t)(hole - index->places), i = at;
+
+	if (!hole->value)
+		return;
+	index->used--;
+	for (;;) {
+		struct index_place *next;
+		uint32_t home;
+
+		i = (i + 1) & index->mask;
+		next = &index->places[i];
+		if (!next->value)
+			break;
+		home = place_of(index, next->key);
+		if (((i - home) & index->mask) < ((i - at) & index->mask))
+			continue;	/* moving it would put it before its home */
+		index->places[at] = *next;
+		at = i;
+	}
+	index->places[at].value = 0;
+}
+
+static struct pool_link *link_of(const struct pool *pool, const struct pool_list *list,
+				 uint32_t item)
+{
+	return (struct pool_link *)((char *)pool_at(pool, item) + list->offset);
+}
+
+void pool_list_init(struct pool_list *list, size_t link_offset)
+{
+	*list = (struct pool_list){
+		.first = POOL_NONE,
+		.last = POOL_NONE,
+		.offset = (uint32_t)link_offset,
+	};
+}
+
+void pool_list_append(struct pool *pool, struct pool_list *list, uint32_t item)
+{
+	*link_of(pool, list, item) = (struct pool_link){ list->last, POOL_NONE };
+	if (list->last == POOL_NONE)
+		list->first = item;
+	else
+		link_of(pool, list, list->last)->next = item;
+	list->last = item;
+	list->count++;
+}
+
+void pool_list_remove(struct pool *pool, struct pool_list *list, uint32_t item)
+{
+	struct pool_link *link = link_of(pool, list, item);
+
+	if (link->prev == POOL_NONE)
+		list->first = link->next;
+	else
+		link_of(pool, list, link->prev)->next = link->next;
+	if (link->next == POOL_NONE)
+		list->last = link->prev;
+	else
+		link_of(pool, list, link->next)->prev = link->prev;
+	list->count--;
+}
+
+uint32_t pool_list_next(const struct pool *pool, const struct pool_list *list, uint32_t item)
+{
+	return link_of(pool, list, item)->next;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The index holds one number per token: the kind in the upper bits, the item
+ * below.  A token stands for one thing at a time; a hostile stream that uses one
+ * twice is refused, so that an item and its index entry always belong together.
+ */
+#include "ncclinspd/recon.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#define KIND_SHIFT	28
+#define ITEM_MASK	((UINT32_C(1) << KIND_SHIFT) - 1)
+
+static uint32_t pack(enum recon_kind kind, uint32_t item)
+{
+	return (uint32_t)kind << KIND_SHIFT | item;
+}
+
+static int init_stores(struct recon *r, const struct reconstruct_limits *limits)
+{
+	uint32_t tokens = limits->ops + limits->apis + limits->proxies + limits->finished;
+	int err = 0;
+
+	err = err ? err : pool_init(&r->ops, limits->ops, sizeof(struct open_op));
+	err = err ? err : pool_init(&r->apis, limits->apis, sizeof(struct api_call));
+	err = err ? err : pool_init(&r->steps, limits->proxies, sizeof(struct step_sums));
+	err = err ? err : index_init(&r->index, tokens, limits->seed);
+	r->finished = calloc(limits->finished, sizeof(*r->finished));
+	r->finished_capacity = limits->finished;
+	return err ? err : r->finished ? 0 : -ENOMEM;
+}
+
+int recon_new(struct recon **rp, struct process *process,
+	      const struct reconstruct_limits *limits)
+{
+	struct recon *r = calloc(1, sizeof(*r));
+	int err;
+
+	if (!r)
+		return -ENOMEM;
+	err = init_stores(r, limits);
+	if (err) {
+		recon_free(r);
+		return err;
+	}
+	r->process = process;
+	pool_list_init(&r->open, offsetof(struct open_op, link));
+	pool_list_init(&r->headless, offsetof(struct open_op, link));
+	pool_list_init(&r->waiting, offsetof(struct open_op, wait_link));
+	pool_list_init(&r->calls, offsetof(struct api_call, link));
+	pool_list_init(&r->captured, offsetof(struct api_call, link));
+	pool_list_init(&r->step_list, offsetof(struct step_sums, link));
+	*rp = r;
+	return 0;
+}
+
+void recon_free(struct recon *r)
+{
+	if (!r)
+		return;
+	for (uint32_t i = 0; i < r->ncomms; i++)
+		free(r->comms[i]);
+	free(r->comms);
+	free(r->finished);
+	index_deinit(&r->index);
+	pool_deinit(&r->steps);
+	pool_deinit(&r->apis);
+	pool_deinit(&r->ops);
+	free(r);
+}
+
+enum recon_kind recon_find(const struct recon *r, uint64_t token, uint32_t *item)
+{
+	uint32_t value = index_find(&r->index, token);
+
+	if (value == POOL_NONE)
+		return RECON_NONE;
+	*item = value & ITEM_MASK;
+	return (enum recon_kind)(value >> KIND_SHIFT);
+}
+
+static uint32_t take(struct recon *r, struct pool *pool, enum recon_kind kind, uint64_t token)
+{
+	uint32_t item;
+	enum recon_kind have = recon_find(r, token, &item);
+
+	if (have != RECON_NONE)
+		return POOL_NONE;
+	item = pool_take(pool);
+	if (item == POOL_NONE)
+		return POOL_NONE;
+	if (!index_set(&r->index, token, pack(kind, item)))
+		assert(!"the index has room for every item and every remembered token");
+	return item;
+}
+
+uint32_t recon_take_op(struct recon *r, uint64_t token)
+{
+	uint32_t item = take(r, &r->ops, RECON_OP, token);
+
+	if (item != POOL_NONE)
+		recon_op(r, item)->op.token = token;
+	return item;
+}
+
+uint32_t recon_take_api(struct recon *r, uint64_t token)
+{
+	uint32_t item = take(r, &r->apis, RECON_API, token);
+
+	if (item != POOL_NONE)
+		recon_api(r, item)->token = token;
+	return item;
+}
+
+uint32_t recon_take_steps(struct recon *r, uint64_t token)
+{
+	uint32_t item = take(r, &r->steps, RECON_STEPS, token);
+
+	if (item != POOL_NONE)
+		recon_steps(r, item)->token = token;
+	return item;
+}
+
+static void forget_oldest(struct recon *r)
+{
+	uint64_t token = r->finished[r->finished_count % r->finished_capacity];
+	uint32_t item;
+
+	if (recon_find(r, token, &item) >= RECON_FINISHED)
+		index_remove(&r->index, token);
+}
+
+void recon_remember(struct recon *r, uint64_t token, enum recon_kind kind)
+{
+	uint32_t item;
+
+	assert(kind >= RECON_FINISHED);
+	if (recon_find(r, token, &item) != RECON_NONE)
+		return;
+	if (r->finished_count >= r->finished_capacity)
+		forget_oldest(r);
+	r->finished[r->finished_count++ % r->finished_capacity] = token;
+	index_set(&r->index, token, pack(kind, 0));
+}
+
+static void retire(struct recon *r, struct pool *pool, uint32_t item, uint64_t token)
+{
+	index_remove(&r->index, token);
+	pool_put(pool, item);
+	recon_remember(r, token, RECON_FINISHED);
+}
+
+void recon_drop_op(struct recon *r, uint32_t item)
+{
+	struct open_op *o = recon_op(r, item);
+
+	if (o->waits)
+		pool_list_remove(&r->ops, &r->waiting, item);
+	pool_list_remove(&r->ops, o->has_head ? &r->open : &r->headless, item);
+	retire(r, &r->ops, item, o->op.token);
+}
+
+void recon_drop_api(struct recon *r, uint32_t item)
+{
+	struct api_call *api = recon_api(r, item);
+
+	pool_list_remove(&r->apis, api->graph ? &r->captured : &r->calls, item);
+	retire(r, &r->apis, item, api->token);
+}
+
+void recon_drop_steps(struct recon *r, uint32_t item)
+{
+	pool_list_remove(&r->steps, &r->step_list, item);
+	retire(r, &r->steps, item, recon_steps(r, item)->token);
+}
+
+/* Tables grow with the process's own, which discover bounds. */
+static bool grow_comms(struct recon *r, uint32_t n)
+{
+	struct recon_comm **comms = realloc(r->comms, n * sizeof(*comms));
+
+	if (!comms)
+		return false;
+	for (uint32_t i = r->ncomms; i < n; i++)
+		comms[i] = NULL;
+	r->comms = comms;
+	r->ncomms = n;
+	return true;
+}
+
+struct recon_comm *recon_comm(struct recon *r, uint16_t comm)
+{
+	const struct comm *c = process_comm(r->process, comm);
+	struct recon_comm *rcomm;
+
+	if (!c)
+		return NULL;
+	if (comm >= r->ncomms && !grow_comms(r, r->process->ncomms))
+		return NULL;
+	rcomm = r->comms[comm];
+	if (!rcomm)
+		rcomm = r->comms[comm] = calloc(1, sizeof(*rcomm));
+	return rcomm;
+}
