@@ -331,11 +331,20 @@ struct nci_record *shmring_take_slowly(struct shmring_lane *lane, uint64_t *toke
 	return NULL;
 }
 
+/* The slot may get a new event meanwhile; whoever copies finds out by its token. */
+__attribute__((no_sanitize("thread")))
+static void copy_slot(struct nci_slot *copy, const struct nci_record *rec)
+{
+	*copy = *(const struct nci_slot *)rec;
+}
+
 bool shmring_close_elsewhere(struct shmring_lane *lane, struct nci_record *rec,
 			     uint64_t token, uint64_t stop)
 {
-	struct nci_slot copy = *(const struct nci_slot *)rec;
+	struct nci_slot copy;
 	uint64_t expected = token;
+
+	copy_slot(&copy, rec);
 
 	if (!atomic_compare_exchange_strong_explicit(shmring_token(rec), &expected,
 						     token | NCI_TOKEN_FREE,

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writer and reader at the same time, at full speed: in two processes through
+ * the file as in real life, and in two threads over one mapping for TSan, which
+ * sees nothing across mappings.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/fixture.h"
+#include "tests/fixture_ring.h"
+
+#define RECORDS	UINT64_C(1000000)
+#define EVENTS	UINT64_C(100000)
+
+static struct fx_lane fx;
+static _Atomic uint64_t taken;	/* how far the other thread has come */
+
+static void setup(void)
+{
+	fx_lane_open(&fx);
+	atomic_store_explicit(&taken, 0, memory_order_relaxed);
+}
+
+static void teardown(void)
+{
+	fx_lane_close(&fx);
+}
+
+static void publish_all(struct shmring_lane *lane)
+{
+	for (uint64_t n = 0; n < RECORDS; n++)
+		fx_publish(lane, n, fx_lines(n));
+}
+
+static uint64_t accounted(void)
+{
+	return fx.reader.records + fx.reader.lost + fx.reader.before;
+}
+
+static bool is_over(pid_t child)
+{
+	int status;
+
+	if (waitpid(child, &status, WNOHANG) == 0)
+		return false;
+	ck_assert_int_eq(status, 0);
+	return true;
+}
+
+static void read_what_another_process_writes(void)
+{
+	uint64_t last = 0;
+	pid_t child = fork();
+	bool over;
+
+	if (child == 0) {
+		publish_all(fx.lane);
+		_exit(0);
+	}
+	do {
+		over = is_over(child);
+		fx_lane_drain(&fx, &last);
+	} while (!over);
+	ck_assert_uint_eq(last, RECORDS - 1);
+	ck_assert_uint_eq(accounted(), RECORDS);
+}
+
+START_TEST(other_process_gets_whole_records_in_order_and_counts_the_rest)
+{
+	read_what_another_process_writes();
+}
+END_TEST
+
+START_TEST(other_process_with_little_room_loses_much_and_counts_it)
+{
+	fx.room = 64;
+	read_what_another_process_writes();
+	ck_assert_uint_gt(fx.reader.lost, 0);
+}
+END_TEST
+
+static void *publish_thread(void *arg)
+{
+	publish_all(arg);
+	return NULL;
+}
+
+START_TEST(other_thread_gets_whole_records_in_order_and_counts_the_rest)
+{
+	pthread_t writer;
+	uint64_t last = 0;
+
+	fx.copy = FX_WORDS;
+	ck_assert_int_eq(pthread_create(&writer, NULL, publish_thread, fx.lane), 0);
+	while (accounted() < RECORDS)
+		fx_lane_drain(&fx, &last);
+	pthread_join(writer, NULL);
+	ck_assert_uint_eq(last, RECORDS - 1);
+	ck_assert_uint_eq(accounted(), RECORDS);
+}
+END_TEST
+
+/* Never laps the reader, so that every byte it reads was ordered by W3 and R1. */
+static void *publish_in_step(void *arg)
+{
+	for (uint64_t n = 0; n < EVENTS; n++) {
+		while (n - atomic_load_explicit(&taken, memory_order_acquire) > SHMRING_LINES / 4)
+			sched_yield();
+		fx_publish(arg, n, fx_lines(n));
+	}
+	return NULL;
+}
+
+START_TEST(published_record_is_ordered_before_the_end_that_shows_it)
+{
+	pthread_t writer;
+	uint64_t last = 0;
+
+	fx.copy = FX_PLAIN;
+	ck_assert_int_eq(pthread_create(&writer, NULL, publish_in_step, fx.lane), 0);
+	while (fx.reader.records < EVENTS) {
+		fx_lane_drain(&fx, &last);
+		atomic_store_explicit(&taken, fx.reader.records, memory_order_release);
+	}
+	pthread_join(writer, NULL);
+	ck_assert_uint_eq(fx.reader.lost, 0);
+}
+END_TEST
+
+/* The slot's token, then the slot, then its token again: R4, copy, R5. */
+static bool copy_live(struct nci_slot *copy)
+{
+	const uint64_t pool = fx.reader.offset + (uint64_t)fx.reader.lines * NCI_LINE_BYTES;
+	struct nci_slot before, after;
+
+	fx_copy_bytes(&fx, pool, &before, sizeof(before));
+	fx_copy_bytes(&fx, pool, copy, sizeof(*copy));
+	fx_copy_bytes(&fx, pool, &after, sizeof(after));
+	return shmring_slot_settled(&before, copy, &after);
+}
+
+/* Always slot 0: event n has generation n + 1. */
+static void start_and_stop(struct shmring_lane *lane)
+{
+	for (uint64_t n = 0; n < RECORDS; n++) {
+		uint64_t token = fx_start(lane, n, 2);
+
+		shmring_close(lane, shmring_find(&fx.ring, token), token, 0);
+	}
+}
+
+static void *start_and_stop_thread(void *arg)
+{
+	start_and_stop(arg);
+	atomic_store_explicit(&taken, 1, memory_order_release);
+	return NULL;
+}
+
+static void check_live(uint64_t *seen)
+{
+	struct nci_slot copy;
+	const struct nci_record *rec = (const struct nci_record *)&copy;
+
+	if (!copy_live(&copy))
+		return;
+	ck_assert_uint_ne(fx_live_number(rec), FX_TORN);
+	ck_assert_uint_eq(nci_token_generation(rec->token), fx_live_number(rec) + 1);
+	*seen += 1;
+}
+
+START_TEST(copy_of_a_live_event_that_settled_is_whole_in_another_process)
+{
+	uint64_t seen = 0;
+	pid_t child = fork();
+
+	if (child == 0) {
+		start_and_stop(fx.lane);
+		_exit(0);
+	}
+	while (!is_over(child))
+		for (int i = 0; i < 1000; i++)
+			check_live(&seen);
+	ck_assert_uint_gt(seen, 0);
+}
+END_TEST
+
+START_TEST(copy_of_a_live_event_that_settled_is_whole_in_another_thread)
+{
+	pthread_t writer;
+	uint64_t seen = 0;
+
+	fx.copy = FX_WORDS;
+	ck_assert_int_eq(pthread_create(&writer, NULL, start_and_stop_thread, fx.lane), 0);
+	while (!atomic_load_explicit(&taken, memory_order_acquire))
+		check_live(&seen);
+	pthread_join(writer, NULL);
+	ck_assert_uint_gt(seen, 0);
+}
+END_TEST
+
+/*
+ * One thread starts, others stop.  Tokens pass through relaxed words, so that
+ * nothing orders the threads but what shmring itself does.
+ */
+#define MAILBOX 256
+static _Atomic uint64_t mailbox[MAILBOX];
+
+struct closer {
+	pthread_t thread;
+	struct shmring_lane *lane;
+	uint64_t closed;
+};
+
+static bool none(const struct nci_record *rec, void *arg)
+{
+	(void)rec;
+	(void)arg;
+	return false;
+}
+
+static uint64_t start_when_there_is_room(uint64_t n)
+{
+	struct nci_record *rec;
+	uint64_t token;
+
+	while (!(rec = shmring_take(fx.lane, &token)) &&
+	       !(rec = shmring_take_slowly(fx.lane, &token, none, NULL)))
+		sched_yield();
+	fx_fill(rec, n, 2);
+	shmring_open(rec, token);
+	return token;
+}
+
+static void *start_for_others(void *arg)
+{
+	for (uint64_t n = 0; n < EVENTS; n++)
+		atomic_store_explicit(&mailbox[n % MAILBOX], start_when_there_is_room(n),
+				      memory_order_relaxed);
+	atomic_store_explicit(&taken, 1, memory_order_release);
+	return arg;
+}
+
+static void *stop_what_comes(void *arg)
+{
+	struct closer *c = arg;
+	bool over;
+
+	do {
+		over = atomic_load_explicit(&taken, memory_order_acquire);
+		for (uint32_t i = 0; i < SHMRING_SLOTS + MAILBOX; i++) {
+			uint64_t token = i < MAILBOX ?
+				atomic_load_explicit(&mailbox[i], memory_order_relaxed) :
+				atomic_load_explicit(shmring_token(shmring_slot(fx.lane->pool,
+						     i - MAILBOX)), memory_order_relaxed);
+			struct nci_record *rec = shmring_find(&fx.ring, token);
+
+			c->closed += rec && shmring_close(c->lane, rec, token, 7);
+		}
+	} while (!over);
+	return NULL;
+}
+
+START_TEST(event_that_several_threads_stop_at_once_is_stopped_by_one)
+{
+	struct closer c[2] = { 0 };
+	pthread_t starter;
+
+	for (int i = 0; i < 2; i++) {
+		c[i].lane = shmring_lane_new(&fx.ring, gettid() + 1 + i);
+		ck_assert_ptr_nonnull(c[i].lane);
+		ck_assert_int_eq(pthread_create(&c[i].thread, NULL, stop_what_comes, &c[i]), 0);
+	}
+	ck_assert_int_eq(pthread_create(&starter, NULL, start_for_others, NULL), 0);
+	pthread_join(starter, NULL);
+	pthread_join(c[0].thread, NULL);
+	pthread_join(c[1].thread, NULL);
+	for (int i = 0; i < 2; i++) {
+		const struct nci_record *rec;
+
+		fx_lane_attach(&fx, c[i].lane->index);
+		while ((rec = fx_lane_next(&fx)))
+			ck_assert_uint_lt(rec->parent, EVENTS);
+		ck_assert_uint_eq(accounted(), c[i].closed);
+	}
+	ck_assert_uint_eq(c[0].closed + c[1].closed, EVENTS);
+}
+END_TEST
+
+static Suite *race_suite(void)
+{
+	const TTest *const tests[] = {
+		other_process_gets_whole_records_in_order_and_counts_the_rest,
+		other_process_with_little_room_loses_much_and_counts_it,
+		other_thread_gets_whole_records_in_order_and_counts_the_rest,
+		published_record_is_ordered_before_the_end_that_shows_it,
+		copy_of_a_live_event_that_settled_is_whole_in_another_process,
+		copy_of_a_live_event_that_settled_is_whole_in_another_thread,
+		event_that_several_threads_stop_at_once_is_stopped_by_one,
+	};
+	Suite *suite = suite_create("shmring_race");
+	TCase *tc = tcase_create("race");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
+		tcase_add_test(tc, tests[i]);
+	suite_add_tcase(suite, tc);
+	return suite;
+}
+
+int main(void)
+{
+	return fx_run(race_suite());
+}
