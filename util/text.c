@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/utf8.h"
+
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 struct range {
@@ -51,51 +53,14 @@ static int char_width(uint32_t cp)
 	return in_ranges(two_wide, ARRAY_LEN(two_wide), cp) ? 2 : 1;
 }
 
-/* What the first byte of a sequence says: its length, its bits, the least code for it. */
-struct lead {
-	uint8_t mask;
-	uint8_t value;
-	uint8_t bytes;
-	uint32_t least;
-};
-
-static const struct lead leads[] = {
-	{ 0x80, 0x00, 1, 0x0 },
-	{ 0xe0, 0xc0, 2, 0x80 },
-	{ 0xf0, 0xe0, 3, 0x800 },
-	{ 0xf8, 0xf0, 4, 0x10000 },
-};
-
-static bool is_printable(uint32_t cp)
-{
-	if (cp < 0x20 || (cp >= 0x7f && cp < 0xa0))
-		return false;
-	return cp <= 0x10ffff && (cp < 0xd800 || cp > 0xdfff);
-}
-
 /* One character of `s`, not at its end.  *len: its bytes.  False: show '?'. */
 static bool decode(const char *s, uint32_t *cp, size_t *len)
 {
-	const unsigned char *u = (const unsigned char *)s;
-	const struct lead *lead = NULL;
-
+	*len = utf8_decode(s, strnlen(s, 4), cp);
+	if (*len)
+		return true;
 	*len = 1;
-	for (size_t i = 0; i < ARRAY_LEN(leads) && !lead; i++)
-		if ((u[0] & leads[i].mask) == leads[i].value)
-			lead = &leads[i];
-	if (!lead)
-		return false;
-
-	*cp = u[0] & (unsigned char)~lead->mask;
-	for (size_t i = 1; i < lead->bytes; i++) {
-		if ((u[i] & 0xc0) != 0x80)
-			return false;
-		*cp = *cp << 6 | (u[i] & 0x3f);
-	}
-	if (*cp < lead->least || !is_printable(*cp))
-		return false;
-	*len = lead->bytes;
-	return true;
+	return false;
 }
 
 int text_width(const char *s)

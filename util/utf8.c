@@ -21,23 +21,27 @@ static bool printable(uint32_t code)
 	       (code >= 0xa0 && code < 0xd800) || (code > 0xdfff && code < 0x110000);
 }
 
-/* Bytes of the character at `s` if it may stay, else 0. */
-static size_t good_bytes(const uint8_t *s, size_t room)
+size_t utf8_decode(const char *s, size_t room, uint32_t *code)
 {
-	for (size_t f = 0; f < sizeof(forms) / sizeof(forms[0]); f++) {
-		uint32_t code;
+	const uint8_t *u = (const uint8_t *)s;
 
-		if ((s[0] & forms[f].mask) != forms[f].value)
+	for (size_t f = 0; f < sizeof(forms) / sizeof(forms[0]); f++) {
+		uint32_t got;
+
+		if (!room || (u[0] & forms[f].mask) != forms[f].value)
 			continue;
 		if (forms[f].bytes > room)
 			return 0;
-		code = s[0] & (uint8_t)~forms[f].mask;
+		got = u[0] & (uint8_t)~forms[f].mask;
 		for (size_t i = 1; i < forms[f].bytes; i++) {
-			if ((s[i] & 0xc0) != 0x80)
+			if ((u[i] & 0xc0) != 0x80)
 				return 0;
-			code = code << 6 | (s[i] & 0x3f);
+			got = got << 6 | (u[i] & 0x3f);
 		}
-		return code >= forms[f].least && printable(code) ? forms[f].bytes : 0;
+		if (got < forms[f].least || !printable(got))
+			return 0;
+		*code = got;
+		return forms[f].bytes;
 	}
 	return 0;
 }
@@ -45,7 +49,8 @@ static size_t good_bytes(const uint8_t *s, size_t room)
 void utf8_clean(char *text, size_t bytes)
 {
 	for (size_t i = 0; i < bytes;) {
-		size_t n = good_bytes((const uint8_t *)text + i, bytes - i);
+		uint32_t code;
+		size_t n = utf8_decode(text + i, bytes - i, &code);
 
 		if (n == 0) {
 			text[i] = '?';

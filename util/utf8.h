@@ -3,6 +3,7 @@
 #define UTIL_UTF8_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * Make `bytes` bytes of foreign text safe to log, print and put into JSON, in
@@ -10,5 +11,11 @@
  * character, becomes '?'.  Zero bytes stay.
  */
 void utf8_clean(char *text, size_t bytes);
+
+/*
+ * The well-formed and harmless character at `s`, of which `room` bytes may be
+ * read: its bytes, and its code in *code.  0: there is none, *code is not set.
+ */
+size_t utf8_decode(const char *s, size_t room, uint32_t *code);
 
 #endif
