@@ -5,7 +5,7 @@
 #include "cli/listing.h"
 
 static const struct column columns[] = {
-	{ "comm_id", "COMM_ID", COL_TEXT, "comm_id", 16, 0, 5 },
+	{ "comm_id", "COMM_ID", COL_TEXT, "comm_id", 18, 0, 5 },
 	{ "name", "NAME", COL_TEXT, "name", 0, 24, 0 },
 	{ "nranks", "RANKS", COL_INTEGER, "nranks", 0, 0, 2 },
 	{ "nnodes", "NODES", COL_INTEGER, "nnodes", 0, 0, 3 },
@@ -59,6 +59,32 @@ static json_t *reshape(const json_t *comms)
 	return rows;
 }
 
+/* The same filter on the answer's own form, which keeps ranks inside communicators. */
+static json_t *nested(const struct cli *cli, const json_t *comms)
+{
+	json_t *kept = json_array(), *comm, *rank;
+	size_t i, k;
+
+	json_array_foreach((json_t *)comms, i, comm) {
+		json_t *copy = json_copy(comm), *ranks = json_array();
+
+		json_array_foreach(json_object_get(comm, "local_ranks"), k, rank) {
+			json_t *row = json_copy(comm);
+
+			json_object_update(row, rank);
+			if (listing_wants(cli, row))
+				json_array_append(ranks, rank);
+			json_decref(row);
+		}
+		json_object_set(copy, "local_ranks", ranks);
+		if (json_array_size(ranks))
+			json_array_append(kept, copy);
+		json_decref(ranks);
+		json_decref(copy);
+	}
+	return kept;
+}
+
 int cmd_comms(struct cli *cli)
 {
 	static const struct listing listing = {
@@ -67,6 +93,7 @@ int cmd_comms(struct cli *cli)
 		.count = sizeof(columns) / sizeof(columns[0]),
 		.nothing = "no communicator has been seen",
 		.reshape = reshape,
+		.nested = nested,
 	};
 
 	return listing_run(cli, &listing, "/v1/comms");

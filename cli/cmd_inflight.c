@@ -13,7 +13,7 @@ const struct column inflight_columns[] = {
 	{ "comm_id", NULL, COL_TEXT, "comm_id", 0, 0, 0 },
 	{ NULL, "COMM", COL_TEXT, "comm_name|comm_id", 0, 20, 0 },
 	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, 0 },
-	{ "event", "EVENT", COL_TEXT, "event", 0, 0, 2 },
+	{ "event_type", "EVENT", COL_TEXT, "event_type", 9, 0, 2 },
 	{ "func", "OP", COL_TEXT, "func", 9, 20, 0 },
 	{ "seq", "SEQ", COL_INTEGER, "seq", 0, 0, 0 },
 	{ "channel", "CH", COL_INTEGER, "channel", 0, 0, 3 },
@@ -21,8 +21,10 @@ const struct column inflight_columns[] = {
 	{ "step", NULL, COL_INTEGER, "step", 0, 0, 0 },
 	{ "steps", NULL, COL_INTEGER, "steps", 0, 0, 0 },
 	{ "state", NULL, COL_TEXT, "state", 0, 0, 0 },
+	{ "direction", NULL, COL_TEXT, "direction", 0, 0, 0 },
+	{ "process_state", NULL, COL_TEXT, "process_state", 0, 0, 0 },
 	{ "parent", NULL, COL_TEXT, "parent", 0, 0, 0 },
-	{ NULL, "STATE", COL_TEXT, "progress", 0, 60, 0 },
+	{ NULL, "STATE", COL_TEXT, "progress", 0, 72, 0 },
 };
 const size_t inflight_column_count = sizeof(inflight_columns) / sizeof(inflight_columns[0]);
 
@@ -37,6 +39,17 @@ static const struct {
 	{ "RecvWait", "waiting for data from %s" },
 	{ "RecvFlushWait", "flushing data from %s to the GPU" },
 	{ "RecvGPUWait", "waiting for the own GPU to take data from %s" },
+	{ "SendPosted", "waiting for data of the own GPU to send to %s" },
+	{ "SendRemFifoWait", "waiting for %s to have room" },
+	{ "SendTransmitted", "sending to %s" },
+	{ "RecvPosted", "waiting for data from %s" },
+	{ "RecvReceived", "flushing data from %s to the GPU" },
+	{ "RecvTransmitted", "waiting for the own GPU to take data from %s" },
+	{ "InProgress", "in progress with %s" },
+	{ "KernelChStop", "kernel ended" },
+	{ "posted", "posted; nothing tells how far it is" },
+	{ "not_started", "posted, not started on the GPU" },
+	{ "finishing", "finishing" },
 };
 
 static void add_words(char *text, size_t size, const char *state, const json_t *peer)
@@ -55,19 +68,34 @@ static void add_words(char *text, size_t size, const char *state, const json_t *
 	snprintf(text + used, size - used, "%s", state);
 }
 
+/* Append "<what> n/m" when both numbers are known. */
+static void add_part(char *text, size_t size, const json_t *row, const char *what,
+		     const char *done_path, const char *all_path)
+{
+	const json_t *done = report_get(row, done_path), *all = report_get(row, all_path);
+	size_t used = strlen(text);
+
+	if (json_is_integer(done) && json_is_integer(all))
+		snprintf(text + used, size - used,
+			 "%s%s %" JSON_INTEGER_FORMAT "/%" JSON_INTEGER_FORMAT, used ? ", " : "",
+			 what, json_integer_value(done), json_integer_value(all));
+}
+
 /* "step 2/8, waiting for data from rank 1"; null when nothing is known. */
 static json_t *progress(const json_t *row)
 {
-	const json_t *step = report_get(row, "step"), *steps = report_get(row, "steps");
 	const char *state = json_string_value(report_get(row, "state"));
-	char text[160] = "";
+	char text[200] = "";
 
-	if (json_is_integer(step) && json_is_integer(steps))
-		snprintf(text, sizeof(text), "step %" JSON_INTEGER_FORMAT "/%" JSON_INTEGER_FORMAT
-			 "%s", json_integer_value(step), json_integer_value(steps),
-			 state ? ", " : "");
-	if (state)
+	add_part(text, sizeof(text), row, "started on channels", "kernel_started", "channels");
+	add_part(text, sizeof(text), row, "ended on", "kernel_stopped", "channels");
+	add_part(text, sizeof(text), row, "step", "step", "steps");
+	if (state && strcmp(state, "running")) {
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s", *text ? ", " : "");
 		add_words(text, sizeof(text), state, report_get(row, "peer"));
+	}
+	if (!*text && state)
+		snprintf(text, sizeof(text), "%s", state);
 	return *text ? json_string(text) : json_null();
 }
 

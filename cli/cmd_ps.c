@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ncclinsp ps: the processes that use NCCL, or lately did. */
+#include <pwd.h>
+
 #include "cli/listing.h"
 
 static const struct column columns[] = {
@@ -15,11 +17,54 @@ static const struct column columns[] = {
 	{ "comms", "COMMS", COL_INTEGER, "comms", 0, 0, 1 },
 	{ "records", "RECORDS", COL_INTEGER, "records", 9, 0, 0 },
 	{ "lost", "LOST", COL_SUM, "lost", 0, 0, 0 },
+	{ "before", NULL, COL_INTEGER, "before", 0, 0, 0 },
 	{ "first_seen_at", NULL, COL_TEXT, "first_seen_at", 0, 0, 0 },
 	{ "last_record_at", NULL, COL_TEXT, "last_record_at", 0, 0, 0 },
 	{ NULL, "AGE", COL_SINCE, "first_seen_mono_ns", 6, 0, 3 },
 	{ "command", "COMMAND", COL_TEXT, "command", 0, 0, 0 },
 };
+
+/* The daemon asks no directory service for a name, since it must not wait. */
+static void name_user(json_t *row)
+{
+	const json_t *uid = json_object_get(row, "uid");
+	const struct passwd *entry;
+
+	if (report_get(row, "user") || !json_is_integer(uid))
+		return;
+	entry = getpwuid((uid_t)json_integer_value(uid));
+	if (entry)
+		json_object_set_new(row, "user", json_string(entry->pw_name));
+}
+
+/* What was overwritten before the daemon came is no loss of its own: apart. */
+static void part_losses(json_t *row)
+{
+	json_t *lost = json_copy(json_object_get(row, "lost"));
+	json_t *before = json_object_get(lost, "before");
+
+	if (!lost)
+		return;
+	if (before)
+		json_object_set(row, "before", before);
+	json_object_del(lost, "before");
+	json_object_set_new(row, "lost", lost);
+}
+
+static json_t *reshape(const json_t *processes)
+{
+	json_t *rows = json_array(), *process;
+	size_t i;
+
+	json_array_foreach((json_t *)processes, i, process) {
+		json_t *row = json_copy(process);
+
+		name_user(row);
+		part_losses(row);
+		json_array_append_new(rows, row);
+	}
+	return rows;
+}
 
 int cmd_ps(struct cli *cli)
 {
@@ -29,6 +74,7 @@ int cmd_ps(struct cli *cli)
 		.count = sizeof(columns) / sizeof(columns[0]),
 		.nothing = "no process uses NCCL with this plugin; start the job with "
 			   "NCCL_PROFILER_PLUGIN=insp (see ncclinsp(1))",
+		.reshape = reshape,
 	};
 
 	return listing_run(cli, &listing, "/v1/processes");

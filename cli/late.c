@@ -35,27 +35,48 @@ static const char *joint_func(const json_t *row)
 	return NULL;
 }
 
-/* The local ranks, each once; 0 when they cannot be compared. */
-static int list_ranks(const json_t *comm, struct late *late)
+static bool is_in(const json_t *member, const char *const *states)
 {
-	json_t *ranks = json_object_get(comm, "local_ranks"), *member;
+	const char *state = json_string_value(report_get(member, "state"));
+
+	while (state && *states && strcmp(state, *states))
+		states++;
+	return state && *states;
+}
+
+/* The ranks in one of the states; 0 when they cannot be compared. */
+static int list_members(const json_t *comm, const char *const *states, struct late *late)
+{
+	json_t *member;
 	size_t i;
 
 	late->ranks = 0;
-	json_array_foreach(ranks, i, member) {
+	json_array_foreach(json_object_get(comm, "local_ranks"), i, member) {
 		const json_t *rank = report_get(member, "rank");
 
+		if (!is_in(member, states))
+			continue;
 		if (!json_is_integer(rank) || late->ranks == LATE_RANKS)
 			return 0;
-		late->each[late->ranks++].rank = json_integer_value(rank);
+		late->each[late->ranks].rank = json_integer_value(rank);
+		late->each[late->ranks++].pid = json_integer_value(report_get(member, "pid"));
 	}
 	return late->ranks;
 }
 
-static int index_of(const struct late *late, int64_t rank)
+/* Those that are alive; of a job that is over, those that were. */
+static int list_ranks(const json_t *comm, struct late *late)
+{
+	static const char *const alive[] = { "live", "finalized", NULL };
+	static const char *const over[] = { "exited", "died", NULL };
+
+	return list_members(comm, alive, late) ?: list_members(comm, over, late);
+}
+
+static int index_of(const struct late *late, int64_t rank, int64_t pid)
 {
 	for (int i = 0; i < late->ranks; i++)
-		if (late->each[i].rank == rank)
+		if (late->each[i].rank == rank && late->each[i].pid == pid)
 			return i;
 	return -1;
 }
@@ -93,7 +114,7 @@ static void take_row(struct late *late, struct joint_op *ops, int *n, const json
 
 	if (!func || !json_is_integer(rank) || !json_is_integer(seq) || !is_timed(row))
 		return;
-	i = index_of(late, json_integer_value(rank));
+	i = index_of(late, json_integer_value(rank), json_integer_value(report_get(row, "pid")));
 	op = i < 0 ? NULL : find_op(ops, n, func, json_integer_value(seq));
 	if (!op)
 		return;

@@ -29,6 +29,7 @@ struct late {
 	int ranks;
 	struct {
 		int64_t rank;
+		int64_t pid;
 		uint64_t late_ns;	/* median distance to the first */
 	} each[LATE_RANKS];
 };

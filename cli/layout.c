@@ -121,30 +121,89 @@ static const char *name_of(const json_t *row, const char *path, const char *othe
 	return json_string_value(report_get(row, path)) ?: otherwise;
 }
 
-/* "oldest in flight: AllReduce #12 on dp, rank 3, 43s, step 2/8, waiting for ..." */
-static void verdict_oldest(struct frame *frame, const struct view *view)
+static bool same_operation(const json_t *a, const json_t *b)
 {
-	const json_t *row = json_array_get(view->rows[VIEW_INFLIGHT], 0);
-	json_int_t age = json_integer_value(report_get(row, "age_ns"));
-	const json_t *seq = report_get(row, "seq"), *rank = report_get(row, "rank");
-	const char *progress = json_string_value(report_get(row, "progress"));
-	struct line *line = add(frame);
-	enum line_attr attr = age >= (json_int_t)STALL_NS ? LINE_BAD : LINE_WARN;
-	char text[TEXT_MAX];
+	static const char *const paths[] = { "pid", "comm_id", "rank", "func", "seq" };
 
-	if (!json_array_size(view->rows[VIEW_INFLIGHT]) || age < (json_int_t)LONG_NS) {
-		line_printf(line, LINE_GOOD, "nothing in flight longer than 1s (%zu in flight)",
-			    json_array_size(view->rows[VIEW_INFLIGHT]));
-		return;
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+		const json_t *left = report_get(a, paths[i]), *right = report_get(b, paths[i]);
+
+		if (left != right && (!left || !right || !json_equal(left, right)))
+			return false;
 	}
-	text_duration(text, sizeof(text), (uint64_t)age);
-	line_printf(line, attr, "! oldest in flight: %s", name_of(row, "func|event", "an operation"));
+	return true;
+}
+
+/* What the operation waits for: its oldest transfer knows best, then the operation. */
+static const char *reason_of(const struct view *view, const json_t *operation)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(view->rows[VIEW_INFLIGHT], i, row)
+		if (!strcmp(name_of(row, "event_type", ""), "ProxyStep") &&
+		    same_operation(row, operation))
+			return name_of(row, "progress", "");
+	return name_of(operation, "progress", "");
+}
+
+/* "AllReduce #12 on dp, rank 3" */
+static void put_operation(struct line *line, enum line_attr attr, const json_t *row)
+{
+	const json_t *seq = report_get(row, "seq"), *rank = report_get(row, "rank");
+
+	line_put(line, attr, name_of(row, "func|event_type", "an operation"));
 	if (json_is_integer(seq))
 		line_printf(line, attr, " #%lld", (long long)json_integer_value(seq));
 	line_printf(line, attr, " on %s", name_of(row, "comm_name|comm_id", "an unknown communicator"));
 	if (json_is_integer(rank))
 		line_printf(line, attr, ", rank %lld", (long long)json_integer_value(rank));
-	line_printf(line, attr, ", %s%s%s", text, progress ? ", " : "", progress ?: "");
+}
+
+/* The oldest of the living, or of the dead. */
+static const json_t *oldest_of(const struct view *view, bool dead)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(view->rows[VIEW_INFLIGHT], i, row)
+		if (strcmp(name_of(row, "process_state", "live"), "live") ? dead : !dead)
+			return row;
+	return NULL;
+}
+
+static void verdict_died(struct frame *frame, const struct view *view)
+{
+	const json_t *row = oldest_of(view, true);
+	struct line *line;
+
+	if (!row)
+		return;
+	line = add(frame);
+	line_printf(line, LINE_BAD, "! process %lld %s in the middle of ",
+		    (long long)json_integer_value(report_get(row, "pid")),
+		    name_of(row, "process_state", "ended"));
+	put_operation(line, LINE_BAD, row);
+}
+
+static void verdict_oldest(struct frame *frame, const struct view *view)
+{
+	const json_t *row = oldest_of(view, false);
+	json_int_t age = row ? json_integer_value(report_get(row, "age_ns")) : 0;
+	enum line_attr attr = age >= (json_int_t)STALL_NS ? LINE_BAD : LINE_WARN;
+	struct line *line = add(frame);
+	char text[TEXT_MAX];
+	const char *reason;
+
+	if (age < (json_int_t)LONG_NS) {
+		line_put(line, LINE_GOOD, "nothing in flight longer than 1s");
+		return;
+	}
+	text_duration(text, sizeof(text), (uint64_t)age);
+	reason = reason_of(view, row);
+	line_put(line, attr, "! oldest in flight: ");
+	put_operation(line, attr, row);
+	line_printf(line, attr, ", %s%s%s", text, *reason ? ", " : "", reason);
 }
 
 static void verdict_late(struct frame *frame, const struct late *late)
@@ -163,6 +222,7 @@ static void verdict_late(struct frame *frame, const struct late *late)
 void layout_verdicts(struct frame *frame, const struct view *view)
 {
 	verdict_oldest(frame, view);
+	verdict_died(frame, view);
 	for (int i = 0; i < view->late_count && i < 2; i++)
 		verdict_late(frame, &view->late[i]);
 	if (view->late_count > 2)

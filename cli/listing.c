@@ -50,13 +50,15 @@ static bool filters(const struct cli *cli)
 
 /* ---- one sample ----------------------------------------------------------- */
 
+/* The rows that pass the filters: the table's, or for JSON the daemon's own. */
 static json_t *select_rows(const struct cli *cli, const struct listing *listing,
 			   const json_t *root)
 {
+	bool reshaped = listing->reshape && (cli->format != CLI_JSON || listing->nested);
 	const json_t *answered = json_object_get(root, listing->array);
 	json_t *rows, *wanted = json_array();
 
-	rows = listing->reshape ? listing->reshape(answered) : json_copy((json_t *)answered);
+	rows = reshaped ? listing->reshape(answered) : json_copy((json_t *)answered);
 	for (size_t i = 0; i < json_array_size(rows); i++)
 		if (listing_wants(cli, json_array_get(rows, i)))
 			json_array_append(wanted, json_array_get(rows, i));
@@ -78,7 +80,11 @@ static void print_json(const struct cli *cli, const struct listing *listing, jso
 		if (len && body[len - 1] == '\n')
 			return;
 	} else {
-		json_object_set(root, listing->array, rows);
+		if (listing->nested)
+			json_object_set_new(root, listing->array,
+					    listing->nested(cli, report_get(root, listing->array)));
+		else
+			json_object_set(root, listing->array, rows);
 		json_dumpf(root, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
 	}
 	fputc('\n', stdout);

@@ -15,6 +15,8 @@ struct listing {
 	const char *nothing;	/* said when there is no row and no filter */
 	/* Turns the answer's rows into the table's, a new array; NULL: they are the same. */
 	json_t *(*reshape)(const json_t *rows);
+	/* Where rows of the table lie deeper in the answer: filters it as it is; or NULL. */
+	json_t *(*nested)(const struct cli *cli, const json_t *rows);
 };
 
 /* Ask, filter, print, and again with -w.  Returns an exit code. */

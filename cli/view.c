@@ -40,7 +40,7 @@ static const struct column *const by_badness = &rank_columns[ARRAY_LEN(rank_colu
 
 const struct view_table_type view_tables[VIEW_TABLES] = {
 	[VIEW_RANKS] = { "Ranks", rank_columns, &rank_column_count,
-			 "no communicator has been seen" },
+			 "no rank is alive" },
 	[VIEW_OPS] = { "Operations", ops_columns, &ops_column_count,
 		       "no operation has finished lately" },
 	[VIEW_INFLIGHT] = { "In flight", inflight_columns, &inflight_column_count,
