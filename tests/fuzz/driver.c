@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs a fuzz target without libFuzzer, as a test: the files of its corpus, then
+ * mutations of them and pure noise from a fixed seed.  Reports in TAP; a defect
+ * ends the process, which prove reports.
+ *
+ *     fuzz_<input> [file or directory]...    default: tests/fuzz/corpus/<input>
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/fuzz/fuzz.h"
+
+#define INPUT_MAX	(64 << 10)
+#define MUTATIONS	20000
+#define SEEDS_MAX	64
+
+struct input {
+	uint8_t *data;	/* exactly `size` bytes, so that a sanitizer sees the end */
+	size_t size;
+};
+
+static struct input seeds[SEEDS_MAX];
+static size_t seed_count;
+
+static uint64_t next_random(void)
+{
+	static uint64_t state = 88172645463325252;
+
+	state ^= state << 13;
+	state ^= state >> 7;
+	return state ^= state << 17;
+}
+
+static struct input input_new(const uint8_t *data, size_t size)
+{
+	struct input in = { .data = malloc(size ? size : 1), .size = size };
+
+	if (!in.data)
+		abort();
+	memcpy(in.data, data, size);
+	return in;
+}
+
+static void run_file(const char *path)
+{
+	static uint8_t buf[INPUT_MAX];
+	FILE *f = fopen(path, "rb");
+	struct input in;
+
+	if (!f) {
+		printf("Bail out! %s: %s\n", path, strerror(errno));
+		exit(1);
+	}
+	in = input_new(buf, fread(buf, 1, sizeof(buf), f));
+	fclose(f);
+	LLVMFuzzerTestOneInput(in.data, in.size);
+	if (seed_count < SEEDS_MAX)
+		seeds[seed_count++] = in;
+	else
+		free(in.data);
+}
+
+static int is_visible(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+/* In the order of their names, so that one seed gives one run. */
+static void run_path(const char *path)
+{
+	struct dirent **entries;
+	char file[4096];
+	int n = scandir(path, &entries, is_visible, alphasort);
+
+	if (n < 0)
+		run_file(path);
+	for (int i = 0; i < n; i++) {
+		snprintf(file, sizeof(file), "%s/%s", path, entries[i]->d_name);
+		run_file(file);
+		free(entries[i]);
+	}
+	if (n >= 0)
+		free(entries);
+}
+
+/* Overwrites bytes, words and runs, and sometimes cuts the end off. */
+static void mutate(struct input *in)
+{
+	static const uint64_t words[] = { 0, 1, UINT64_MAX, INT64_MAX, 0xff, 0xfe, 64, 4096 };
+	uint64_t changes = 1 + next_random() % 8;
+
+	if (next_random() % 8 == 0)
+		in->size -= next_random() % (in->size + 1);
+	for (uint64_t i = 0; i < changes && in->size >= sizeof(uint64_t); i++) {
+		uint8_t *at = in->data + next_random() % (in->size - sizeof(uint64_t) + 1);
+		uint64_t word = words[next_random() % (sizeof(words) / sizeof(words[0]))];
+
+		if (next_random() % 2)
+			*at = (uint8_t)next_random();
+		else
+			memcpy(at, &word, sizeof(word));
+	}
+}
+
+static void run_mutation(void)
+{
+	static uint8_t noise[512];
+	struct input in;
+
+	if (seed_count && next_random() % 8) {
+		const struct input *seed = &seeds[next_random() % seed_count];
+
+		in = input_new(seed->data, seed->size);
+	} else {
+		for (size_t i = 0; i < sizeof(noise); i++)
+			noise[i] = (uint8_t)next_random();
+		in = input_new(noise, sizeof(noise));
+	}
+	mutate(&in);
+	LLVMFuzzerTestOneInput(in.data, in.size);
+	free(in.data);
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = strrchr(argv[0], '_');
+	char corpus[256];
+
+	snprintf(corpus, sizeof(corpus), "tests/fuzz/corpus/%s", name ? name + 1 : argv[0]);
+	if (argc < 2)
+		run_path(corpus);
+	for (int i = 1; i < argc; i++)
+		run_path(argv[i]);
+	printf("%s 1 - corpus of %zu inputs\n", seed_count ? "ok" : "not ok", seed_count);
+	fflush(stdout);
+	for (int i = 0; i < MUTATIONS; i++)
+		run_mutation();
+	printf("ok 2 - %d mutations of it\n1..2\n", MUTATIONS);
+	while (seed_count)
+		free(seeds[--seed_count].data);
+	return 0;
+}
