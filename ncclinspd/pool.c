@@ -87,6 +87,12 @@ void index_deinit(struct index *index)
 	*index = (struct index){ 0 };
 }
 
+void index_clear(struct index *index)
+{
+	memset(index->places, 0, (index->mask + 1) * sizeof(*index->places));
+	index->used = 0;
+}
+
 /* Where the key is, or the empty place where it would go. */
 static struct index_place *find_place(const struct index *index, uint64_t key)
 {

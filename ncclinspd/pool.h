@@ -60,6 +60,7 @@ struct index {
 /* Room for `capacity` keys.  0 or -ENOMEM.  A zeroed one may be deinitialised. */
 int index_init(struct index *index, uint32_t capacity, uint64_t seed);
 void index_deinit(struct index *index);
+void index_clear(struct index *index);
 
 /* The value, or POOL_NONE. */
 uint32_t index_find(const struct index *index, uint64_t key);

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A cell is what one rank did with one function, algorithm, protocol, size class
+ * and so on.  It holds its totals; what it did lately stands in slices, one per
+ * period of a window that it was active in:
+ *
+ *     window 10s:  period p-9 ... p-1   p (now)
+ *                    │              │    └─► slice(cell 3) ─► slice(cell 7)
+ *                    │              └─► slice(cell 3)
+ *                    └─► freed, all at once, when p + 1 begins
+ *
+ * Histograms are lists of octaves, since durations of one cell lie close
+ * together.  So memory follows activity, and an idle cell costs its totals only.
+ */
+#include "ncclinspd/aggregate.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ncclinspd/aggregate_impl.h"
+
+#define PROBES	8	/* cells whose keys may meet in one hash */
+
+static const struct aggregate_limits defaults = {
+	.cells = 4096,
+	.slices = 40960,
+	.chunks = 163840,
+};
+
+static const struct {
+	uint32_t slices;
+	uint64_t slice_ns;
+} windows[AGGREGATE_WINDOW_END] = {
+#define X(NAME, text, n, ns) [AGGREGATE_##NAME] = { n, ns },
+	AGGREGATE_WINDOWS(X)
+#undef X
+};
+#define X(NAME, text, n, ns) \
+	_Static_assert((n) <= AGGREGATE_MAX_SLICES, "more slices than places: " text);
+AGGREGATE_WINDOWS(X)
+#undef X
+
+/* ---- making -------------------------------------------------------------- */
+
+static int init_stores(struct aggregate *agg, const struct aggregate_limits *limits)
+{
+	int err = 0;
+
+	err = err ? err : pool_init(&agg->cells, limits->cells, sizeof(struct cell));
+	err = err ? err : pool_init(&agg->slices, limits->slices, sizeof(struct slice));
+	err = err ? err : pool_init(&agg->chunks, limits->chunks, sizeof(struct chunk));
+	err = err ? err : index_init(&agg->index, limits->cells, limits->seed);
+	err = err ? err : index_init(&agg->members, limits->cells, limits->seed);
+	err = err ? err : index_init(&agg->comms, limits->cells, limits->seed);
+	agg->stats.bytes = limits->cells * (sizeof(struct cell) + 4) +
+			   limits->slices * (sizeof(struct slice) + 4) +
+			   limits->chunks * (sizeof(struct chunk) + 4) +
+			   (agg->index.mask + 1) * 3 * sizeof(struct index_place);
+	return err;
+}
+
+static void init_windows(struct aggregate *agg, uint64_t now_ns)
+{
+	for (int w = 0; w < AGGREGATE_SLIDING; w++) {
+		struct window *window = &agg->window[w];
+
+		window->slices = windows[w].slices;
+		window->slice_ns = windows[w].slice_ns;
+		window->period = now_ns / window->slice_ns;
+		for (uint32_t i = 0; i < window->slices; i++)
+			window->first[i] = POOL_NONE;
+	}
+}
+
+int aggregate_new(struct aggregate **aggp, const struct aggregate_limits *limits,
+		  uint64_t now_ns)
+{
+	struct aggregate *agg = calloc(1, sizeof(*agg));
+	struct aggregate_limits l = defaults;
+
+	if (!agg)
+		return -ENOMEM;
+	if (limits) {
+		l.cells = limits->cells ? limits->cells : l.cells;
+		l.slices = limits->slices ? limits->slices : l.slices;
+		l.chunks = limits->chunks ? limits->chunks : l.chunks;
+		l.seed = limits->seed;
+	}
+	if (init_stores(agg, &l)) {
+		aggregate_free(agg);
+		return -ENOMEM;
+	}
+	pool_list_init(&agg->lru, offsetof(struct cell, link));
+	init_windows(agg, now_ns);
+	agg->seed = l.seed;
+	agg->started_ns = now_ns;
+	agg->last = POOL_NONE;
+	*aggp = agg;
+	return 0;
+}
+
+void aggregate_free(struct aggregate *agg)
+{
+	if (!agg)
+		return;
+	index_deinit(&agg->comms);
+	index_deinit(&agg->members);
+	index_deinit(&agg->index);
+	pool_deinit(&agg->chunks);
+	pool_deinit(&agg->slices);
+	pool_deinit(&agg->cells);
+	free(agg);
+}
+
+/* ---- sums ---------------------------------------------------------------- */
+
+static void free_chunks(struct aggregate *agg, struct sums *sums)
+{
+	for (int v = 0; v < VALUE_END; v++) {
+		uint32_t item = sums->value[v].chunks;
+
+		while (item) {
+			struct chunk *chunk = pool_at(&agg->chunks, item - 1);
+			uint32_t next = chunk->next;
+
+			pool_put(&agg->chunks, item - 1);
+			item = next;
+		}
+		sums->value[v].chunks = 0;
+	}
+}
+
+static struct chunk *find_chunk(struct aggregate *agg, struct value_sums *value,
+				uint32_t octave)
+{
+	struct chunk *chunk;
+	uint32_t item;
+
+	for (item = value->chunks; item; item = chunk->next) {
+		chunk = pool_at(&agg->chunks, item - 1);
+		if (chunk->octave == octave)
+			return chunk;
+	}
+	item = pool_take(&agg->chunks);
+	if (item == POOL_NONE)
+		return NULL;
+	chunk = pool_at(&agg->chunks, item);
+	chunk->octave = octave;
+	chunk->next = value->chunks;
+	value->chunks = item + 1;
+	return chunk;
+}
+
+/* An operation, worked out once for the totals and all windows. */
+struct sample {
+	uint64_t value[VALUE_END];	/* UNKNOWN_U64: not known */
+	uint32_t bucket[VALUE_END];
+	const struct op *op;
+};
+
+static void make_sample(struct sample *sample, const struct op *op)
+{
+	sample->op = op;
+	sample->value[VALUE_EXEC] = op->exec_ns;
+	sample->value[VALUE_QUEUE] = op->queue_ns;
+	sample->value[VALUE_BUSBW] = op->busbw_gbs < 0 || op->busbw_gbs > 1e9 ?
+				     UNKNOWN_U64 : (uint64_t)(op->busbw_gbs * 1e6);
+	for (int v = 0; v < VALUE_END; v++)
+		sample->bucket[v] = histogram_bucket(sample->value[v]);
+}
+
+static void add_value(struct aggregate *agg, struct value_sums *sums, uint64_t value,
+		      uint32_t bucket)
+{
+	struct chunk *chunk;
+
+	if (value == UNKNOWN_U64)
+		return;
+	if (!sums->n || value < sums->min)
+		sums->min = value;
+	if (value > sums->max)
+		sums->max = value;
+	sums->n++;
+	sums->sum += value;
+	chunk = find_chunk(agg, sums, bucket / HISTOGRAM_SUB);
+	if (chunk)
+		chunk->count[bucket % HISTOGRAM_SUB]++;
+	else
+		agg->stats.unbinned++;
+}
+
+static void add_sample(struct aggregate *agg, struct sums *sums, const struct sample *sample)
+{
+	const struct op *op = sample->op;
+
+	sums->ops++;
+	if (op->bytes != UNKNOWN_U64) {
+		sums->sized_ops++;
+		sums->bytes += op->bytes;
+	}
+	if (op->algbw_gbs >= 0) {
+		sums->timed_bytes += op->bytes;
+		sums->timed_ns += op->exec_ns;
+	}
+	if (op->busbw_gbs >= 0) {
+		sums->busbw_ns += op->busbw_gbs * (double)op->exec_ns;
+		sums->bus_timed_ns += op->exec_ns;
+	}
+	for (int v = 0; v < VALUE_END; v++)
+		add_value(agg, &sums->value[v], sample->value[v], sample->bucket[v]);
+}
+
+/* ---- windows ------------------------------------------------------------- */
+
+static void free_period(struct aggregate *agg, uint32_t *first)
+{
+	uint32_t item = *first;
+
+	while (item != POOL_NONE) {
+		struct slice *slice = aggregate_slice(agg, item);
+		uint32_t next = slice->next;
+
+		free_chunks(agg, &slice->sums);
+		pool_put(&agg->slices, item);
+		item = next;
+	}
+	*first = POOL_NONE;
+}
+
+void aggregate_advance(struct aggregate *agg, uint64_t now_ns)
+{
+	if (now_ns < agg->boundary_ns)
+		return;
+	agg->boundary_ns = UINT64_MAX;
+	for (int w = 0; w < AGGREGATE_SLIDING; w++) {
+		struct window *window = &agg->window[w];
+		uint64_t period = now_ns / window->slice_ns;
+		uint64_t steps = period > window->period ? period - window->period : 0;
+
+		for (uint64_t i = 1; i <= steps && i <= window->slices; i++)
+			free_period(agg, &window->first[(window->period + i) % window->slices]);
+		window->period += steps;
+		if ((window->period + 1) * window->slice_ns < agg->boundary_ns)
+			agg->boundary_ns = (window->period + 1) * window->slice_ns;
+	}
+}
+
+/* The cell's slice of the window's current period; NULL: no room. */
+static struct slice *current_slice(struct aggregate *agg, uint32_t item, int w)
+{
+	struct cell *cell = aggregate_cell(agg, item);
+	struct window *window = &agg->window[w];
+	uint32_t *first = &window->first[window->period % window->slices];
+	struct slice *slice;
+	uint32_t taken;
+
+	if (cell->period[w] == window->period)
+		return aggregate_slice(agg, cell->slice[w]);
+	taken = pool_take(&agg->slices);
+	if (taken == POOL_NONE)
+		return NULL;
+	slice = aggregate_slice(agg, taken);
+	slice->cell = item;
+	slice->generation = cell->generation;
+	slice->next = *first;
+	*first = taken;
+	cell->slice[w] = taken;
+	cell->period[w] = window->period;
+	return slice;
+}
+
+/* ---- cells --------------------------------------------------------------- */
+
+uint64_t aggregate_hash(uint64_t seed, const void *words, size_t bytes)
+{
+	const char *at = words;
+	uint64_t h = seed ^ UINT64_C(0x9e3779b97f4a7c15);
+
+	for (; bytes >= sizeof(uint64_t); bytes -= sizeof(uint64_t), at += sizeof(uint64_t)) {
+		uint64_t word;
+
+		memcpy(&word, at, sizeof(word));
+		h = (h ^ word) * UINT64_C(0xd6e8feb86659fd93);
+		h ^= h >> 32;
+	}
+	return h;
+}
+
+static uint64_t size_class(uint64_t bytes)
+{
+	if (!bytes || bytes == UNKNOWN_U64)
+		return bytes;
+	return UINT64_C(1) << (63 - __builtin_clzll(bytes));
+}
+
+static void make_key(struct cell_key *key, const struct op *op)
+{
+	*key = (struct cell_key){
+		.process_id = op->process_id,
+		.func = op->func,
+		.algo = op->algo,
+		.proto = op->proto,
+		.size_class = size_class(op->bytes),
+		.tag = op->tag,
+		.comm_index = op->comm_index,
+		.peer = op->peer,
+		.source = op->source,
+	};
+}
+
+/* After thousands of communicators: those still in use are met again at once. */
+static void forget_members(struct aggregate *agg)
+{
+	index_clear(&agg->members);
+	index_clear(&agg->comms);
+}
+
+/*
+ * Which GPU of its process a communicator's member is: one process may hold
+ * several ranks of a communicator, and then each is a GPU of its own; but the
+ * same rank in another communicator is not.  So: the n-th member of that
+ * comm_id in that process is its n-th GPU.
+ */
+static uint64_t member_of(struct aggregate *agg, const struct op *op)
+{
+	const uint64_t member[] = { op->process_id, op->comm_index };
+	const uint64_t comm[] = { op->process_id, op->comm_id, 1 };
+	uint64_t member_key = aggregate_hash(agg->seed, member, sizeof(member));
+	uint64_t comm_key = aggregate_hash(agg->seed, comm, sizeof(comm));
+	uint32_t nth = 0;
+
+	if (op->has_comm_id && op->comm_index != NCI_COMM_NONE) {
+		nth = index_find(&agg->members, member_key);
+		if (nth == POOL_NONE) {
+			if (agg->members.used == agg->members.capacity)
+				forget_members(agg);
+			nth = index_find(&agg->comms, comm_key) + 1;
+			index_set(&agg->members, member_key, nth);
+			index_set(&agg->comms, comm_key, nth);
+		}
+	}
+	return op->process_id << 16 | (nth & 0xffff);
+}
+
+static void evict(struct aggregate *agg, uint32_t item)
+{
+	struct cell *cell = aggregate_cell(agg, item);
+
+	free_chunks(agg, &cell->sums);
+	index_remove(&agg->index, cell->place);
+	pool_list_remove(&agg->cells, &agg->lru, item);
+	pool_put(&agg->cells, item);
+	agg->stats.evicted++;
+	if (agg->last == item)
+		agg->last = POOL_NONE;
+}
+
+static uint32_t new_cell(struct aggregate *agg, const struct cell_key *key, uint64_t place,
+			 const struct op *op, uint64_t now_ns)
+{
+	struct cell *cell;
+	uint32_t item;
+
+	if (agg->cells.used == agg->cells.capacity)
+		evict(agg, agg->lru.first);
+	item = pool_take(&agg->cells);
+	cell = aggregate_cell(agg, item);
+	cell->key = *key;
+	cell->place = place;
+	cell->generation = ++agg->generations;
+	cell->uid = op->uid;
+	cell->has_comm_id = op->has_comm_id;
+	cell->comm_id = op->comm_id;
+	cell->comm_name = op->comm_name;
+	cell->nranks = op->nranks;
+	cell->rank = op->rank;
+	cell->member = member_of(agg, op);
+	cell->first_ns = now_ns;
+	for (int w = 0; w < AGGREGATE_SLIDING; w++)
+		cell->period[w] = UINT64_MAX;
+	pool_list_append(&agg->cells, &agg->lru, item);
+	index_set(&agg->index, place, item);
+	return item;
+}
+
+/* Two keys of one hash stand side by side; past PROBES the last one makes room. */
+static uint32_t find_cell(struct aggregate *agg, const struct cell_key *key,
+			  const struct op *op, uint64_t now_ns)
+{
+	uint64_t place = aggregate_hash(agg->seed, key, sizeof(*key));
+	uint32_t item;
+
+	for (int probe = 0; probe < PROBES; probe++, place++) {
+		item = index_find(&agg->index, place);
+		if (item == POOL_NONE)
+			return new_cell(agg, key, place, op, now_ns);
+		if (!memcmp(&aggregate_cell(agg, item)->key, key, sizeof(*key)))
+			return item;
+	}
+	evict(agg, item);
+	return new_cell(agg, key, place - 1, op, now_ns);
+}
+
+static uint32_t touch_cell(struct aggregate *agg, const struct cell_key *key,
+			   const struct op *op, uint64_t now_ns)
+{
+	uint32_t item = agg->last;
+
+	if (item != POOL_NONE && !memcmp(&aggregate_cell(agg, item)->key, key, sizeof(*key)))
+		return item;
+	item = find_cell(agg, key, op, now_ns);
+	pool_list_remove(&agg->cells, &agg->lru, item);
+	pool_list_append(&agg->cells, &agg->lru, item);
+	agg->last = item;
+	return item;
+}
+
+void aggregate_add(struct aggregate *agg, const struct op *op, uint64_t now_ns)
+{
+	struct cell_key key;
+	struct sample sample;
+	uint32_t item;
+
+	aggregate_advance(agg, now_ns);
+	make_key(&key, op);
+	make_sample(&sample, op);
+	item = touch_cell(agg, &key, op, now_ns);
+	add_sample(agg, &aggregate_cell(agg, item)->sums, &sample);
+	for (int w = 0; w < AGGREGATE_SLIDING; w++) {
+		struct slice *slice = current_slice(agg, item, w);
+
+		if (slice)
+			add_sample(agg, &slice->sums, &sample);
+		else
+			agg->stats.unbinned++;
+	}
+	agg->stats.added++;
+	agg->stats.cells = agg->cells.used;
+}
+
+const struct aggregate_stats *aggregate_stats(const struct aggregate *agg)
+{
+	return &agg->stats;
+}

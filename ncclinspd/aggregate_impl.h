@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_AGGREGATE_IMPL_H
+#define NCCLINSPD_AGGREGATE_IMPL_H
+
+/* What aggregate.c (adding) and aggregate_query.c (asking) share. */
+
+#include "ncclinspd/aggregate.h"
+#include "ncclinspd/histogram.h"
+#include "ncclinspd/pool.h"
+
+/* What is measured of an operation; each has sums and a histogram. */
+enum aggregate_value {
+	VALUE_EXEC,	/* ns */
+	VALUE_QUEUE,	/* ns */
+	VALUE_BUSBW,	/* kB/s */
+	VALUE_END
+};
+
+/* One octave of a histogram: cells touch few, so they own only those. */
+struct chunk {
+	uint32_t next;		/* plus one; 0: the last */
+	uint32_t octave;
+	uint32_t count[HISTOGRAM_SUB];
+};
+
+struct value_sums {
+	uint64_t n, sum, min, max;
+	uint32_t chunks;	/* the first, plus one */
+};
+
+struct sums {
+	uint64_t ops, sized_ops, bytes;
+	uint64_t timed_bytes;	/* of operations with both size and time, and their time */
+	uint64_t timed_ns;
+	double busbw_ns;	/* bus bandwidth times time, and the time */
+	uint64_t bus_timed_ns;
+	struct value_sums value[VALUE_END];
+};
+
+/* Compared and hashed as bytes: no padding. */
+struct cell_key {
+	uint64_t process_id;
+	name_t func, algo, proto;
+	uint64_t size_class;
+	uint64_t tag;
+	uint32_t comm_index;
+	int32_t peer;
+	uint32_t source;
+	uint32_t zero;
+};
+_Static_assert(sizeof(struct cell_key) == 64, "padding would be compared");
+
+#define AGGREGATE_SLIDING AGGREGATE_ALL	/* windows before it are made of slices */
+
+struct cell {
+	struct pool_link link;	/* all cells, least recently used first */
+	struct cell_key key;
+	uint64_t place;		/* its key in the index */
+	uint64_t generation;	/* slices of an evicted cell tell by it */
+	uid_t uid;
+	bool has_comm_id;
+	uint64_t comm_id;
+	name_t comm_name;
+	int32_t nranks;
+	int32_t rank;
+	uint64_t member;	/* which GPU of which process, as far as can be told */
+	uint64_t first_ns;
+	uint32_t slice[AGGREGATE_SLIDING];	/* in the window's current period */
+	uint64_t period[AGGREGATE_SLIDING];
+	struct sums sums;	/* since it was made */
+};
+
+/* What a cell did in one period of a window. */
+struct slice {
+	uint32_t next;		/* in the same period, or POOL_NONE */
+	uint32_t cell;
+	uint64_t generation;
+	struct sums sums;
+};
+
+#define AGGREGATE_MAX_SLICES 10
+
+struct window {
+	uint32_t slices;
+	uint64_t slice_ns;
+	uint64_t period;	/* now / slice_ns */
+	uint32_t first[AGGREGATE_MAX_SLICES];	/* by period % slices */
+};
+
+struct aggregate {
+	struct pool cells, slices, chunks;
+	struct index index;		/* hash of a cell_key -> cell */
+	struct index members;		/* process and communicator -> which GPU of the process */
+	struct index comms;		/* process and comm_id -> how many GPUs so far */
+	struct pool_list lru;
+	struct window window[AGGREGATE_SLIDING];
+	struct aggregate_stats stats;
+	uint64_t seed;
+	uint64_t generations;
+	uint64_t started_ns;
+	uint64_t boundary_ns;		/* when the next period of any window begins */
+	uint32_t last;			/* cell of the last operation: most often the next one's */
+};
+
+/* Let the windows' oldest slices go. */
+void aggregate_advance(struct aggregate *agg, uint64_t now_ns);
+
+/* A hash of whole 64-bit words. */
+uint64_t aggregate_hash(uint64_t seed, const void *words, size_t bytes);
+
+static inline struct cell *aggregate_cell(const struct aggregate *agg, uint32_t item)
+{
+	return pool_at(&agg->cells, item);
+}
+
+static inline struct slice *aggregate_slice(const struct aggregate *agg, uint32_t item)
+{
+	return pool_at(&agg->slices, item);
+}
+
+#endif
