@@ -131,15 +131,18 @@ static void detach(struct discover *d, struct file *f, enum process_state state,
 	d->attached--;
 	f->seg = NULL;
 	f->state = FILE_IGNORED;
+	if (state == PROCESS_EXITED)
+		f->ino = 0;	/* it unlinked its file, and the number may serve again */
 }
 
 /* A killed process leaves its file behind; it has told us all it can. */
-static void remove_file(struct discover *d, const struct file *f)
+static void remove_file(struct discover *d, struct file *f)
 {
 	struct stat st;
 
-	if (fstatat(d->dirfd, f->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == f->ino)
-		unlinkat(d->dirfd, f->name, 0);
+	if (fstatat(d->dirfd, f->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == f->ino &&
+	    unlinkat(d->dirfd, f->name, 0) == 0)
+		f->ino = 0;
 }
 
 static void finish(struct discover *d, struct file *f, enum segment_life life, uint64_t now_ns)

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_INSTANCE_H
+#define NCCLINSPD_INSTANCE_H
+
+/* There is one daemon per socket: a lock beside it says which, and then it may listen. */
+
+#include <limits.h>
+
+struct instance {
+	char socket[PATH_MAX];	/* "": not bound */
+	int lock;		/* -1: not held */
+};
+
+/*
+ * Take the lock and listen on `socket`, its directory made if need be.  Returns
+ * the listening descriptor, the caller's, non-blocking; or a negative errno, told
+ * on the log.  A socket that a dead daemon left is replaced.
+ */
+int instance_open(struct instance *in, const char *socket);
+
+/* Removes the socket, then lets go of the lock.  Zeroed but for lock = -1 is fine. */
+void instance_close(struct instance *in);
+
+/* mkdir -p.  0 or a negative errno. */
+int instance_make_dir(const char *path, unsigned mode);
+
+#endif
