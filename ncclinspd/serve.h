@@ -60,7 +60,7 @@ struct serve_source {
 	 */
 	int (*slots)(void *arg, struct process *p, const struct live_slot **slots);
 	void (*ingest)(void *arg, struct serve_ingest *ingest);
-	const struct reconstruct *reconstruct;
+	struct reconstruct *reconstruct;
 	struct oplog *oplog;
 	struct aggregate *aggregate;
 };

@@ -204,8 +204,7 @@ static size_t put_group(const struct serve *s, struct json *j, struct local_rank
 	json_key(j, "local_ranks");
 	json_begin(j, '[');
 	do {
-		reconstruct_progress(s->source.reconstruct, at[i].process, at[i].index,
-				     &at[i].progress);
+		reconstruct_progress(at[i].process, at[i].index, &at[i].progress);
 		json_begin(j, '{');
 		rows_put(s, j, local_rank_fields, &at[i]);
 		json_end(j, '}');

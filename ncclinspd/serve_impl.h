@@ -124,6 +124,9 @@ void query_init(struct query *q);
 bool query_parse(struct query *q, unsigned allowed, unsigned *seen, const char *name,
 		 const char *value, char *why, size_t why_bytes);
 
+/* Digits of `base` and nothing else, at most `max`. */
+bool query_number(const char *text, int base, uint64_t max, uint64_t *out);
+
 /* ---- rows -------------------------------------------------------------- */
 
 enum field_kind {

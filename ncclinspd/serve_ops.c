@@ -3,6 +3,7 @@
 #include "ncclinspd/serve_impl.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "ncclinspd/aggregate.h"
 #include "ncclinspd/oplog.h"
@@ -93,35 +94,45 @@ const struct field op_fields[] = {
 struct output {
 	const struct serve *serve;
 	struct json *json;
+	const struct query *query;
+	uint32_t rows;
 	const char *window;
 };
+
+/* A text may be both an id and a name. */
+static bool matches_comm(const struct query *q, const struct op *op)
+{
+	if (!*q->comm)
+		return true;
+	if (q->comm_may_be_id && op->has_comm_id && op->comm_id == q->comm_id)
+		return true;
+	return op->comm_name && !strcmp(op->comm_name, q->comm);
+}
 
 static bool put_op(const struct op *op, uint64_t serial, void *arg)
 {
 	struct output *o = arg;
 
 	(void)serial;
+	if (!matches_comm(o->query, op))
+		return true;
 	json_begin(o->json, '{');
 	rows_put(o->serve, o->json, op_fields, op);
 	json_end(o->json, '}');
-	return !json_error(o->json);
+	return ++o->rows < o->query->limit && !json_error(o->json);
 }
 
 void serve_collectives(struct request *r, struct json *j)
 {
 	const struct query *q = &r->query;
-	struct output o = { .serve = r->serve, .json = j };
+	struct output o = { .serve = r->serve, .json = j, .query = q };
 	struct oplog_filter filter = {
 		.all_users = r->viewer.all,
 		.uid = r->viewer.uid,
-		.has_comm = *q->comm,
-		.comm_id = q->comm_id,
-		.comm_name = *q->comm ? q->comm : NULL,
 		.rank = q->rank,
 		.func = *q->func ? q->func : NULL,
 		.pid = q->pid,
 		.since_mono_ns = q->since_mono_ns,
-		.limit = q->limit,
 	};
 
 	json_key(j, "collectives");

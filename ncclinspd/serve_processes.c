@@ -78,11 +78,10 @@ static void put_env_number(struct json *j, const char *key, const struct process
 			   const char *const *names)
 {
 	const char *text = env_first(p, names);
-	unsigned value;
-	char rest;
+	uint64_t value;
 
 	json_key(j, key);
-	if (text && sscanf(text, "%9u%c", &value, &rest) == 1)
+	if (text && query_number(text, 10, INT32_MAX, &value))
 		json_put_u64(j, value);
 	else
 		json_put_null(j);

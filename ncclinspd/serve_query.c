@@ -13,7 +13,7 @@
 
 #include "ncclinspd/aggregate.h"
 
-static bool read_number(const char *text, int base, uint64_t max, uint64_t *out)
+bool query_number(const char *text, int base, uint64_t max, uint64_t *out)
 {
 	char *end;
 
@@ -80,7 +80,7 @@ static bool read_comm(struct query *q, const char *text)
 {
 	bool prefix = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
 
-	q->comm_may_be_id = read_number(text + (prefix ? 2 : 0), 16, UINT64_MAX, &q->comm_id);
+	q->comm_may_be_id = query_number(text + (prefix ? 2 : 0), 16, UINT64_MAX, &q->comm_id);
 	return read_text(text, q->comm, sizeof(q->comm));
 }
 
@@ -88,7 +88,7 @@ static bool read_rank(struct query *q, const char *text)
 {
 	uint64_t value;
 
-	if (!read_number(text, 10, INT32_MAX, &value))
+	if (!query_number(text, 10, INT32_MAX, &value))
 		return false;
 	q->rank = (int32_t)value;
 	return true;
@@ -103,7 +103,7 @@ static bool read_pid(struct query *q, const char *text)
 {
 	uint64_t value;
 
-	if (!read_number(text, 10, INT32_MAX, &value) || !value)
+	if (!query_number(text, 10, INT32_MAX, &value) || !value)
 		return false;
 	q->pid = (pid_t)value;
 	return true;
@@ -111,14 +111,14 @@ static bool read_pid(struct query *q, const char *text)
 
 static bool read_since_mono_ns(struct query *q, const char *text)
 {
-	return read_number(text, 10, UINT64_MAX, &q->since_mono_ns);
+	return query_number(text, 10, UINT64_MAX, &q->since_mono_ns);
 }
 
 static bool read_limit(struct query *q, const char *text)
 {
 	uint64_t value;
 
-	if (!read_number(text, 10, SERVE_ROWS_MAX, &value) || !value)
+	if (!query_number(text, 10, SERVE_ROWS_MAX, &value) || !value)
 		return false;
 	q->limit = (uint32_t)value;
 	return true;
@@ -136,7 +136,7 @@ static bool read_by(struct query *q, const char *text)
 
 static bool read_older_than_ns(struct query *q, const char *text)
 {
-	return read_number(text, 10, UINT64_MAX, &q->older_than_ns);
+	return query_number(text, 10, UINT64_MAX, &q->older_than_ns);
 }
 
 static bool read_kinds(struct query *q, const char *text)

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_FIXTURE_SERVE_H
+#define TESTS_FIXTURE_SERVE_H
+
+/*
+ * A server over a state made by hand, and a client that speaks to it byte by
+ * byte, both in this thread.  Time is fx.now_ns and moves only when told to.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "ncclinspd/aggregate.h"
+#include "ncclinspd/names.h"
+#include "ncclinspd/oplog.h"
+#include "ncclinspd/reconstruct.h"
+#include "ncclinspd/serve.h"
+#include "tests/fixture.h"
+
+#define FX_START_NS	UINT64_C(5000000000000)
+#define FX_EPOCH_NS	UINT64_C(1700000000000000000)	/* CLOCK_REALTIME at FX_START_NS */
+#define FX_SECOND	UINT64_C(1000000000)
+
+static struct {
+	struct serve *serve;
+	struct aggregate *aggregate;
+	struct oplog *oplog;
+	struct reconstruct *reconstruct;
+	struct names *names;
+	struct process *processes[8];
+	size_t nprocesses;
+	struct live_slot slots[64];
+	int nslots;
+	struct serve_ingest ingest;
+	uint64_t now_ns;
+	struct sockaddr_un addr;
+} fx;
+
+static inline size_t fx_processes(void *arg, struct process *const **list)
+{
+	(void)arg;
+	*list = fx.processes;
+	return fx.nprocesses;
+}
+
+/* The slots are the first process's. */
+static inline int fx_slots(void *arg, struct process *p, const struct live_slot **slots)
+{
+	(void)arg;
+	*slots = fx.slots;
+	return p == fx.processes[0] ? fx.nslots : 0;
+}
+
+static inline void fx_ingest(void *arg, struct serve_ingest *out)
+{
+	(void)arg;
+	*out = fx.ingest;
+}
+
+static inline int fx_listen(void)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	fx.addr.sun_family = AF_UNIX;
+	snprintf(fx.addr.sun_path, sizeof(fx.addr.sun_path), "%s/sock", fx_tmpdir());
+	unlink(fx.addr.sun_path);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&fx.addr, sizeof(fx.addr)), 0);
+	ck_assert_int_eq(listen(fd, 128), 0);
+	return fd;
+}
+
+static inline void fx_serve_done(const struct op *op, uint64_t now_ns, void *arg)
+{
+	(void)now_ns;
+	(void)arg;
+	oplog_add(fx.oplog, op);
+	serve_op(fx.serve, op);
+}
+
+/* `config` may be NULL. */
+static inline void fx_serve_open(const struct serve_config *config)
+{
+	struct serve_config c = config ? *config : (struct serve_config){ 0 };
+	struct serve_source source;
+
+	memset(&fx, 0, sizeof(fx));
+	fx.now_ns = FX_START_NS;
+	ck_assert_int_eq(aggregate_new(&fx.aggregate, NULL, fx.now_ns), 0);
+	ck_assert_int_eq(oplog_new(&fx.oplog, 0), 0);
+	ck_assert_int_eq(names_new(&fx.names, 0), 0);
+	ck_assert_int_eq(reconstruct_new(&fx.reconstruct, NULL, fx.names, fx_serve_done, NULL), 0);
+	source = (struct serve_source){
+		.processes = fx_processes,
+		.slots = fx_slots,
+		.ingest = fx_ingest,
+		.reconstruct = fx.reconstruct,
+		.oplog = fx.oplog,
+		.aggregate = fx.aggregate,
+	};
+	c.listen_fd = fx_listen();
+	c.host = "node \"7\"";
+	c.boot_id = "4c1b3c9a-0000-4000-8000-000000000001";
+	c.loop = "epoll";
+	c.started_mono_ns = FX_START_NS;
+	c.started_real_ns = FX_EPOCH_NS;
+	ck_assert_int_eq(serve_open(&fx.serve, &c, &source), 0);
+}
+
+static inline void fx_serve_close(void)
+{
+	serve_close(fx.serve);
+	reconstruct_free(fx.reconstruct);
+	names_free(fx.names);
+	oplog_free(fx.oplog);
+	aggregate_free(fx.aggregate);
+	for (size_t i = 0; i < fx.nprocesses; i++) {
+		free(fx.processes[i]->comms);
+		free(fx.processes[i]->strings);
+		free(fx.processes[i]);
+	}
+}
+
+/* Run the server until it has nothing to do. */
+static inline void fx_pump(void)
+{
+	for (int idle = 0; idle < 2;) {
+		struct pollfd fd = { .fd = serve_fd(fx.serve), .events = POLLIN };
+		bool busy = poll(&fd, 1, 0) > 0 || !serve_timeout_ns(fx.serve, fx.now_ns);
+
+		serve_run(fx.serve, fx.now_ns, FX_EPOCH_NS + fx.now_ns - FX_START_NS);
+		idle = busy ? 0 : idle + 1;
+	}
+}
+
+static inline void fx_pass(uint64_t ns)
+{
+	fx.now_ns += ns;
+	fx_pump();
+}
+
+/* ---- the client -------------------------------------------------------- */
+
+static inline int fx_connect(void)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&fx.addr, sizeof(fx.addr)), 0);
+	fx_pump();
+	return fd;
+}
+
+static inline void fx_send(int fd, const char *text, size_t bytes)
+{
+	while (bytes) {
+		ssize_t n = send(fd, text, bytes, MSG_NOSIGNAL);
+
+		fx_pump();
+		if (n < 0 && errno == EAGAIN)
+			continue;
+		if (n < 0)
+			return;		/* refused; the answer says why */
+		text += n;
+		bytes -= (size_t)n;
+	}
+	fx_pump();
+}
+
+/* What has arrived, as one text that the caller frees. */
+static inline char *fx_receive(int fd, bool *closed)
+{
+	size_t bytes = 0, room = 1 << 16;
+	char *text = malloc(room);
+	ssize_t n;
+
+	for (;;) {
+		fx_pump();
+		if (room - bytes < 4096)
+			text = realloc(text, room *= 2);
+		n = recv(fd, text + bytes, room - bytes - 1, 0);
+		if (n <= 0)
+			break;
+		bytes += (size_t)n;
+	}
+	if (closed)
+		*closed = !n || (n < 0 && errno != EAGAIN);
+	text[bytes] = '\0';
+	return text;
+}
+
+static inline int fx_status(const char *answer)
+{
+	int status = 0;
+
+	sscanf(answer, "HTTP/1.1 %d ", &status);
+	return status;
+}
+
+static inline const char *fx_body(const char *answer)
+{
+	const char *body = strstr(answer, "\r\n\r\n");
+
+	ck_assert_msg(body, "no end of headers in: %.200s", answer);
+	return body + 4;
+}
+
+static inline char *fx_ask_text(const char *method, const char *target)
+{
+	char text[8192];
+	int fd = fx_connect();
+	char *answer;
+
+	snprintf(text, sizeof(text), "%s %s HTTP/1.1\r\nHost: x\r\n\r\n", method, target);
+	fx_send(fd, text, strlen(text));
+	answer = fx_receive(fd, NULL);
+	close(fd);
+	fx_pump();
+	return answer;
+}
+
+/* GET `target`; the answer's object (a new reference) if its status is `status`. */
+static inline json_t *fx_get(const char *target, int status)
+{
+	char *answer = fx_ask_text("GET", target);
+	json_error_t error;
+	json_t *value;
+
+	ck_assert_msg(fx_status(answer) == status, "%s: %.400s", target, answer);
+	value = json_loads(fx_body(answer), 0, &error);
+	ck_assert_msg(value, "%s: %s in %.2000s", target, error.text, fx_body(answer));
+	free(answer);
+	return value;
+}
+
+/* A member by its path, as "a.b"; NULL: none. */
+static inline json_t *fx_at(json_t *value, const char *path)
+{
+	char part[64];
+
+	while (value && *path) {
+		size_t bytes = strcspn(path, ".");
+
+		snprintf(part, sizeof(part), "%.*s", (int)bytes, path);
+		value = json_is_array(value) ? json_array_get(value, (size_t)atoi(part))
+					     : json_object_get(value, part);
+		path += bytes + (path[bytes] == '.');
+	}
+	return value;
+}
+
+#endif

@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Limits, errors, and who sees what: the server against clients that mean no good. */
+#include "tests/fixture_serve.h"
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static void setup(void)
+{
+	fx_serve_open(NULL);
+}
+
+static void check_error(const char *answer, int status, const char *code)
+{
+	json_t *a;
+
+	ck_assert_msg(fx_status(answer) == status, "not %d: %.300s", status, answer);
+	a = json_loads(fx_body(answer), 0, NULL);
+	ck_assert_msg(a, "%s", answer);
+	ck_assert_str_eq(json_string_value(fx_at(a, "error.code")), code);
+	ck_assert(json_is_string(fx_at(a, "error.message")));
+	json_decref(a);
+}
+
+/* The answer to bytes sent as they are. */
+static char *exchange(const char *text, size_t bytes, bool *closed)
+{
+	int fd = fx_connect();
+	char *answer;
+
+	fx_send(fd, text, bytes);
+	answer = fx_receive(fd, closed);
+	close(fd);
+	fx_pump();
+	return answer;
+}
+
+static const struct {
+	const char *target, *part;
+} bad_requests[] = {
+	{ "/v1/status?x=1", "unknown parameter 'x'; allowed here: none" },
+	{ "/v1/status?limit=1", "unknown parameter 'limit'" },
+	{ "/v1/collectives?by=comm", "allowed here: comm, rank, func, pid, since_mono_ns, limit" },
+	{ "/v1/collectives?limit=0", "a whole number from 1 to 10000" },
+	{ "/v1/collectives?limit=10001", "bad value '10001' of 'limit'" },
+	{ "/v1/collectives?limit=", "bad value '' of 'limit'" },
+	{ "/v1/collectives?limit", "bad value '' of 'limit'" },
+	{ "/v1/collectives?limit=1x", "bad value '1x'" },
+	{ "/v1/collectives?limit=-1", "bad value '-1'" },
+	{ "/v1/collectives?limit=%201", "bad value" },
+	{ "/v1/collectives?limit=1&limit=2", "given twice" },
+	{ "/v1/collectives?limit=1%00", "zero byte" },
+	{ "/v1/collectives?rank=4294967296", "a rank" },
+	{ "/v1/collectives?rank=0x1", "a rank" },
+	{ "/v1/collectives?pid=0", "the id of a process" },
+	{ "/v1/collectives?comm=", "the id of a communicator" },
+	{ "/v1/collectives?since_mono_ns=18446744073709551616", "CLOCK_MONOTONIC" },
+	{ "/v1/summary?window=5s", "1s, 10s, 60s, all" },
+	{ "/v1/summary?window=1s,", "1s, 10s, 60s, all" },
+	{ "/v1/summary?window=,1s", "1s, 10s, 60s, all" },
+	{ "/v1/summary?by=colour", "comm, rank, func, algo, proto, size, peer, tag" },
+	{ "/v1/inflight?older_than_ns=1s", "an age in ns" },
+	{ "/v1/stream?kinds=all", "collective, process, finding" },
+};
+
+START_TEST(a_bad_parameter_is_refused_with_what_is_allowed)
+{
+	json_t *a = fx_get(bad_requests[_i].target, 400);
+	const char *message = json_string_value(fx_at(a, "error.message"));
+
+	ck_assert_str_eq(json_string_value(fx_at(a, "error.code")), "bad_request");
+	ck_assert_msg(strstr(message, bad_requests[_i].part), "%s: %s", bad_requests[_i].target,
+		      message);
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(what_there_is_not_is_not_found)
+{
+	static const char *const targets[] = { "/", "/v1", "/v1/peers", "/v1/findings",
+					       "/metrics", "/v1/status/", "//v1/status",
+					       "/v1/../v1/status", "/v2/status" };
+
+	for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+		char *answer = fx_ask_text("GET", targets[i]);
+
+		check_error(answer, 404, "not_found");
+		free(answer);
+	}
+}
+END_TEST
+
+START_TEST(another_method_is_refused_with_those_allowed)
+{
+	static const char *const methods[] = { "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "BREW" };
+
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+		char *answer = fx_ask_text(methods[i], "/v1/status");
+
+		check_error(answer, 405, "method_not_allowed");
+		ck_assert(strstr(answer, "Allow: GET, HEAD\r\n"));
+		free(answer);
+	}
+}
+END_TEST
+
+START_TEST(head_gives_the_headers_alone)
+{
+	char *answer = fx_ask_text("HEAD", "/v1/status");
+
+	ck_assert_int_eq(fx_status(answer), 200);
+	ck_assert(strstr(answer, "Content-Type: application/json"));
+	ck_assert(!strstr(answer, "Content-Length: 0"));
+	ck_assert_str_eq(fx_body(answer), "");
+	free(answer);
+
+	answer = fx_ask_text("HEAD", "/v1/stream");
+	ck_assert_int_eq(fx_status(answer), 200);
+	ck_assert_str_eq(fx_body(answer), "");
+	free(answer);
+}
+END_TEST
+
+START_TEST(one_connection_carries_many_requests)
+{
+	static const char request[] = "GET /v1/processes HTTP/1.1\r\nHost: x\r\n\r\n";
+	int fd = fx_connect();
+
+	for (int i = 0; i < 10; i++) {
+		bool closed;
+		char *answer;
+
+		fx_send(fd, request, sizeof(request) - 1);
+		answer = fx_receive(fd, &closed);
+		ck_assert_str_eq(fx_body(answer), "{\"processes\":[]}\n");
+		ck_assert(!closed);
+		free(answer);
+		fx_pass(4 * FX_SECOND);
+	}
+	close(fd);
+}
+END_TEST
+
+START_TEST(a_long_request_line_is_refused)
+{
+	static const size_t lengths[] = { 4096 - 200, 4200, 9000 };
+	char target[9001];
+
+	for (size_t i = 0; i < 3; i++) {
+		char *text, *answer;
+		int bytes;
+
+		memset(target, 'a', lengths[i]);
+		memcpy(target, "/v1/status?", 11);
+		target[lengths[i]] = '\0';
+		bytes = asprintf(&text, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", target);
+		answer = exchange(text, (size_t)bytes, NULL);
+		if (lengths[i] < 4096)
+			check_error(answer, 400, "bad_request");
+		else
+			check_error(answer, 414, "uri_too_long");
+		free(answer);
+		free(text);
+	}
+}
+END_TEST
+
+START_TEST(an_endless_request_line_ends_in_a_refusal)
+{
+	size_t bytes = 1 << 20;
+	char *text = malloc(bytes), *answer;
+	bool closed;
+
+	memset(text, 'a', bytes);
+	memcpy(text, "GET /", 5);
+	answer = exchange(text, bytes, &closed);
+	ck_assert_int_eq(fx_status(answer) / 100, 4);
+	ck_assert(closed);
+	free(answer);
+	free(text);
+}
+END_TEST
+
+START_TEST(a_body_above_64_kib_is_refused)
+{
+	static const char announced[] =
+		"GET /v1/status HTTP/1.1\r\nHost: x\r\nContent-Length: 65537\r\n\r\n";
+	bool closed;
+	char *answer = exchange(announced, sizeof(announced) - 1, &closed);
+
+	check_error(answer, 413, "body_too_large");
+	ck_assert(closed);
+	free(answer);
+}
+END_TEST
+
+START_TEST(a_body_in_pieces_above_64_kib_is_refused)
+{
+	static const char head[] =
+		"GET /v1/status HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+	int fd = fx_connect();
+	char piece[4096 + 8], *answer;
+
+	fx_send(fd, head, sizeof(head) - 1);
+	memcpy(piece, "1000\r\n", 6);
+	memset(piece + 6, 'b', 4096);
+	memcpy(piece + 6 + 4096, "\r\n", 2);
+	for (int i = 0; i < 17; i++)
+		fx_send(fd, piece, sizeof(piece));
+	fx_send(fd, "0\r\n\r\n", 5);
+	answer = fx_receive(fd, NULL);
+	check_error(answer, 413, "body_too_large");
+	free(answer);
+	close(fd);
+}
+END_TEST
+
+START_TEST(a_body_within_the_limit_is_ignored)
+{
+	size_t bytes = 65536;
+	char *text = malloc(bytes + 200), *answer;
+	int head = sprintf(text, "GET /v1/processes HTTP/1.1\r\nHost: x\r\n"
+			   "Content-Length: 65536\r\n\r\n");
+
+	memset(text + head, 'b', bytes);
+	answer = exchange(text, bytes + (size_t)head, NULL);
+	ck_assert_int_eq(fx_status(answer), 200);
+	free(answer);
+	free(text);
+}
+END_TEST
+
+START_TEST(a_request_has_five_seconds_however_it_trickles_in)
+{
+	static const char request[] = "GET /v1/status HTTP/1.1\r\nHost: x\r\nX: yyyyyyyyyyyyyyyyyy";
+	int fd = fx_connect();
+	bool closed = false;
+	char *answer = NULL;
+	unsigned sent = 0;
+
+	for (; !closed && sent < sizeof(request) - 1; sent++) {
+		free(answer);
+		fx_send(fd, request + sent, 1);
+		fx_pass(FX_SECOND / 4);
+		answer = fx_receive(fd, &closed);
+	}
+	ck_assert_uint_eq(sent, 20);	/* a quarter of a second each */
+	check_error(answer, 408, "timeout");
+	free(answer);
+	close(fd);
+}
+END_TEST
+
+START_TEST(a_connection_that_says_nothing_goes_after_five_seconds)
+{
+	int fd = fx_connect();
+	bool closed;
+	char *answer;
+
+	ck_assert_uint_eq(serve_timeout_ns(fx.serve, fx.now_ns), 5 * FX_SECOND);
+	fx_pass(5 * FX_SECOND - 1);
+	answer = fx_receive(fd, &closed);
+	ck_assert(!closed);
+	free(answer);
+	fx_pass(1);
+	answer = fx_receive(fd, &closed);
+	ck_assert(closed);
+	free(answer);
+	close(fd);
+	fx_pump();
+	ck_assert_uint_eq(serve_timeout_ns(fx.serve, fx.now_ns), UINT64_MAX);
+}
+END_TEST
+
+START_TEST(a_client_that_does_not_take_its_answer_is_let_go)
+{
+	static const char request[] = "GET /v1/collectives?limit=10000 HTTP/1.1\r\nHost: x\r\n\r\n";
+	struct op op = { .rank = 1, .func = "AllReduce", .is_p2p = false };
+	int fd = fx_connect();
+	bool closed;
+
+	for (int i = 0; i < 10000; i++)
+		oplog_add(fx.oplog, &op);
+	fx_send(fd, request, sizeof(request) - 1);
+	fx_pass(31 * FX_SECOND);
+	free(fx_receive(fd, &closed));
+	ck_assert(closed);
+	close(fd);
+}
+END_TEST
+
+START_TEST(connection_65_is_told_so_and_the_others_are_served)
+{
+	static const char request[] = "GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n";
+	int fd[65];
+
+	for (int i = 0; i < 65; i++)
+		fd[i] = fx_connect();
+	for (int i = 0; i < 65; i++) {
+		bool closed;
+		char *answer;
+
+		fx_send(fd[i], request, sizeof(request) - 1);
+		answer = fx_receive(fd[i], &closed);
+		if (i < 64)
+			ck_assert_int_eq(fx_status(answer), 200);
+		else
+			check_error(answer, 429, "too_many_connections");
+		ck_assert_int_eq(closed, i == 64);
+		free(answer);
+	}
+	for (int i = 0; i < 65; i++)
+		close(fd[i]);
+	fx_pump();
+	json_decref(fx_get("/v1/status", 200));
+}
+END_TEST
+
+START_TEST(garbage_never_hurts)
+{
+	static const char *const words[] = {
+		"GET ", "HEAD ", "POST ", "/v1/status", "/v1/collectives?limit=5", "/v1/stream", " ",
+		" HTTP/1.1", " HTTP/1.0", " HTTP/9.9", "\r\n", "\r\n\r\n", "\n", "Host: x\r\n",
+		"Content-Length: 10\r\n", "Content-Length: -1\r\n", "Connection: close\r\n",
+		"Transfer-Encoding: chunked\r\n", "Expect: 100-continue\r\n", "5\r\nhello\r\n", "0\r\n",
+		"ffffffffffffffff\r\n", "%00%ff%zz", "?a=b&&=&c", ":", "\xff\xfe", "Cookie: a=\"b\r\n",
+		"Authorization: Basic !!\r\n",
+	};
+
+	srand(11);
+	for (int i = 0; i < 3000; i++) {
+		char text[2048];
+		size_t bytes = 0;
+		int fd = fx_connect();
+
+		for (int n = rand() % 12; n >= 0; n--) {
+			const char *word = words[(size_t)rand() % (sizeof(words) / sizeof(words[0]))];
+
+			bytes += (size_t)sprintf(text + bytes, "%s", word);
+		}
+		for (int n = rand() % 3; n > 0 && bytes; n--)
+			text[(size_t)rand() % bytes] = (char)rand();
+		fx_send(fd, text, bytes);
+		free(fx_receive(fd, NULL));
+		close(fd);
+		fx_pump();
+	}
+	json_decref(fx_get("/v1/status", 200));
+}
+END_TEST
+
+/* ---- who sees what ----------------------------------------------------- */
+
+#define OTHER_UID	54321
+
+/* In a child with the uid: connect, ask, and leave the answer in a pipe. */
+static pid_t ask_as(uid_t uid, const char *target, int out)
+{
+	pid_t pid = fork();
+	char text[65536];
+	ssize_t n;
+	int fd;
+
+	if (pid)
+		return pid;
+	alarm(20);
+	if (setgid(uid) || setuid(uid))
+		_exit(1);
+	fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	if (connect(fd, (struct sockaddr *)&fx.addr, sizeof(fx.addr)))
+		_exit(2);
+	n = snprintf(text, sizeof(text), "GET %s HTTP/1.0\r\n\r\n", target);
+	if (write(fd, text, (size_t)n) != n)
+		_exit(3);
+	while ((n = read(fd, text, sizeof(text))) > 0)
+		if (write(out, text, (size_t)n) != n)
+			_exit(4);
+	_exit(0);
+}
+
+static json_t *get_as(uid_t uid, const char *target)
+{
+	char answer[65536];
+	size_t bytes = 0;
+	int out[2], status;
+	pid_t pid;
+	ssize_t n;
+	json_t *a;
+
+	ck_assert_int_eq(pipe(out), 0);
+	pid = ask_as(uid, target, out[1]);
+	close(out[1]);
+	while (!waitpid(pid, &status, WNOHANG))
+		fx_pump();
+	ck_assert_int_eq(status, 0);
+	while ((n = read(out[0], answer + bytes, sizeof(answer) - bytes - 1)) > 0)
+		bytes += (size_t)n;
+	close(out[0]);
+	answer[bytes] = '\0';
+	ck_assert_int_eq(fx_status(answer), 200);
+	a = json_loads(fx_body(answer), 0, NULL);
+	ck_assert_ptr_nonnull(a);
+	return a;
+}
+
+/* Two processes, of root and of somebody, each with a communicator and operations. */
+static void two_users(void)
+{
+	for (int i = 0; i < 2; i++) {
+		struct process *p = calloc(1, sizeof(*p));
+		struct op op = { .process_id = (uint64_t)i + 1, .func = "AllReduce", .rank = i,
+				 .exec_ns = 1000, .source = TIMING_KERNEL_GPU, .bytes = 8,
+				 .sampled = true, .has_comm_id = true, .comm_id = 7 };
+		struct live_slot *slot = calloc(1, sizeof(*slot));
+
+		p->id = (uint64_t)i + 1;
+		p->pid = 100 + i;
+		p->uid = i ? OTHER_UID : 0;
+		p->records = 5 + (uint64_t)i;
+		p->ncomms = 1;
+		p->comms = calloc(1, sizeof(*p->comms));
+		p->comms[0] = (struct comm){ .ready = true, .has_id = true, .id = 7, .rank = i };
+		((struct nci_record *)&slot->slot)->type = NCI_EV_GROUP;
+		p->state = PROCESS_EXITED;
+		p->last_slots = slot;
+		p->nlast_slots = 1;
+		fx.processes[fx.nprocesses++] = p;
+		op.uid = p->uid;
+		op.pid = p->pid;
+		oplog_add(fx.oplog, &op);
+		aggregate_add(fx.aggregate, &op, fx.now_ns);
+	}
+	fx.ingest = (struct serve_ingest){ .records = 1000, .segments = 9 };
+	ck_assert_int_eq(chmod(fx_tmpdir(), 0755), 0);
+	ck_assert_int_eq(chmod(fx.addr.sun_path, 0666), 0);
+}
+
+static void forget_users(void)
+{
+	for (int i = 0; i < 2; i++)
+		free((void *)fx.processes[i]->last_slots);
+}
+
+static const struct {
+	const char *target, *list, *each;
+	json_int_t of_root, of_other;
+} lists[] = {
+	{ "/v1/processes", "processes", "pid", 100, 101 },
+	{ "/v1/collectives", "collectives", "pid", 101, 101 },
+	{ "/v1/inflight", "inflight", "pid", 100, 101 },
+	{ "/v1/comms", "comms.0.local_ranks", "pid", 100, 101 },
+	{ "/v1/summary?by=rank", "rows", "rank", 0, 1 },
+};
+
+START_TEST(a_user_sees_what_is_his_and_root_sees_all)
+{
+	json_t *a;
+
+	two_users();
+	a = get_as(OTHER_UID, lists[_i].target);
+	ck_assert_uint_eq(json_array_size(fx_at(a, lists[_i].list)), 1);
+	ck_assert_int_eq(json_integer_value(json_object_get(
+			json_array_get(fx_at(a, lists[_i].list), 0), lists[_i].each)),
+			lists[_i].of_other);
+	json_decref(a);
+	a = get_as(0, lists[_i].target);
+	ck_assert_uint_eq(json_array_size(fx_at(a, lists[_i].list)), 2);
+	json_decref(a);
+	a = get_as(OTHER_UID + 1, lists[_i].target);
+	ck_assert_uint_eq(json_array_size(fx_at(a, lists[_i].list)), 0);
+	json_decref(a);
+	forget_users();
+}
+END_TEST
+
+START_TEST(the_totals_of_a_user_are_the_sums_of_his_own)
+{
+	json_t *a;
+
+	two_users();
+	a = get_as(OTHER_UID, "/v1/status");
+	ck_assert_int_eq(json_integer_value(fx_at(a, "ingest.records")), 6);
+	ck_assert_int_eq(json_integer_value(fx_at(a, "ingest.segments")), 0);
+	ck_assert(json_is_null(fx_at(a, "reconstruct")));
+	json_decref(a);
+	a = get_as(0, "/v1/status");
+	ck_assert_int_eq(json_integer_value(fx_at(a, "ingest.records")), 1000);
+	json_decref(a);
+	forget_users();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("serve_http");
+	TCase *tc = tcase_create("limits"), *users = tcase_create("users");
+
+	tcase_add_checked_fixture(tc, setup, fx_serve_close);
+	tcase_set_timeout(tc, 60);
+	tcase_add_loop_test(tc, a_bad_parameter_is_refused_with_what_is_allowed, 0,
+			    sizeof(bad_requests) / sizeof(bad_requests[0]));
+	tcase_add_test(tc, what_there_is_not_is_not_found);
+	tcase_add_test(tc, another_method_is_refused_with_those_allowed);
+	tcase_add_test(tc, head_gives_the_headers_alone);
+	tcase_add_test(tc, one_connection_carries_many_requests);
+	tcase_add_test(tc, a_long_request_line_is_refused);
+	tcase_add_test(tc, an_endless_request_line_ends_in_a_refusal);
+	tcase_add_test(tc, a_body_above_64_kib_is_refused);
+	tcase_add_test(tc, a_body_in_pieces_above_64_kib_is_refused);
+	tcase_add_test(tc, a_body_within_the_limit_is_ignored);
+	tcase_add_test(tc, a_request_has_five_seconds_however_it_trickles_in);
+	tcase_add_test(tc, a_connection_that_says_nothing_goes_after_five_seconds);
+	tcase_add_test(tc, a_client_that_does_not_take_its_answer_is_let_go);
+	tcase_add_test(tc, connection_65_is_told_so_and_the_others_are_served);
+	tcase_add_test(tc, garbage_never_hurts);
+	suite_add_tcase(suite, tc);
+
+	tcase_add_checked_fixture(users, setup, fx_serve_close);
+	if (geteuid() == 0) {	/* needs to become somebody else */
+		tcase_add_loop_test(users, a_user_sees_what_is_his_and_root_sees_all, 0,
+				    sizeof(lists) / sizeof(lists[0]));
+		tcase_add_test(users, the_totals_of_a_user_are_the_sums_of_his_own);
+	}
+	suite_add_tcase(suite, users);
+	return fx_run(suite);
+}

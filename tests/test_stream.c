@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/stream: what happens is told as it happens, and nobody is waited for. */
+#include "tests/fixture_serve.h"
+
+static void setup(void)
+{
+	fx_serve_open(&(struct serve_config){ .stream_bytes = 65536 });
+}
+
+static int follow(const char *target)
+{
+	char text[256];
+	int fd = fx_connect(), small = 4096;
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+	snprintf(text, sizeof(text), "GET %s HTTP/1.0\r\n\r\n", target);
+	fx_send(fd, text, strlen(text));
+	return fd;
+}
+
+static void finish(uint64_t seq)
+{
+	struct op op = { .func = "AllReduce", .seq = seq, .has_comm_id = true, .comm_id = 7,
+			 .exec_ns = UNKNOWN_U64, .algbw_gbs = -1, .busbw_gbs = -1 };
+
+	serve_op(fx.serve, &op);
+}
+
+static void change(enum process_state state)
+{
+	struct process p = { .pid = 5, .state = state };
+
+	serve_process(fx.serve, &p);
+}
+
+/* The next line of *at as an object, *at behind it; NULL: none. */
+static json_t *next_line(const char **at)
+{
+	const char *end = strchr(*at, '\n');
+	json_t *line;
+
+	if (!end)
+		return NULL;
+	line = json_loadb(*at, (size_t)(end - *at), 0, NULL);
+	ck_assert_msg(line, "not JSON: %.300s", *at);
+	*at = end + 1;
+	return line;
+}
+
+static const char *kind_of(json_t *line)
+{
+	return json_string_value(json_object_get(line, "kind"));
+}
+
+START_TEST(what_happens_is_told_at_once)
+{
+	int fd = follow("/v1/stream");
+	char *answer = fx_receive(fd, NULL);
+	const char *at;
+	json_t *line;
+
+	ck_assert_int_eq(fx_status(answer), 200);
+	ck_assert(strstr(answer, "application/x-ndjson"));
+	ck_assert_str_eq(fx_body(answer), "");
+	free(answer);
+
+	change(PROCESS_LIVE);
+	finish(12);
+	change(PROCESS_DIED);
+	answer = fx_receive(fd, NULL);
+	at = answer;
+	line = next_line(&at);
+	ck_assert_str_eq(kind_of(line), "process");
+	ck_assert_str_eq(json_string_value(fx_at(line, "state")), "live");
+	json_decref(line);
+	line = next_line(&at);
+	ck_assert_str_eq(kind_of(line), "collective");
+	ck_assert_str_eq(json_string_value(fx_at(line, "comm_id")), "0x0000000000000007");
+	ck_assert_int_eq(json_integer_value(fx_at(line, "seq")), 12);
+	ck_assert(json_is_null(fx_at(line, "exec_ns")));
+	json_decref(line);
+	line = next_line(&at);
+	ck_assert_str_eq(json_string_value(fx_at(line, "state")), "died");
+	json_decref(line);
+	ck_assert_ptr_null(next_line(&at));
+	free(answer);
+	close(fd);
+}
+END_TEST
+
+START_TEST(only_the_kinds_that_were_asked_for_are_told)
+{
+	int fd = follow("/v1/stream?kinds=process");
+	const char *at;
+	char *answer;
+	json_t *line;
+
+	free(fx_receive(fd, NULL));
+	finish(1);
+	change(PROCESS_LIVE);
+	finish(2);
+	answer = fx_receive(fd, NULL);
+	at = answer;
+	line = next_line(&at);
+	ck_assert_str_eq(kind_of(line), "process");
+	json_decref(line);
+	ck_assert_ptr_null(next_line(&at));
+	free(answer);
+	close(fd);
+}
+END_TEST
+
+START_TEST(a_slow_client_loses_lines_and_is_told_how_many)
+{
+	static const uint64_t sent = 5000;
+	int fd = follow("/v1/stream");
+	uint64_t lines = 0, lost = 0, losses = 0;
+	const char *at;
+	char *answer;
+	json_t *line;
+
+	free(fx_receive(fd, NULL));
+	for (uint64_t seq = 0; seq < sent; seq++) {
+		finish(seq);
+		fx_pump();	/* never waits: this loop ends */
+	}
+	answer = fx_receive(fd, NULL);
+	for (at = answer; (line = next_line(&at)); json_decref(line)) {
+		if (strcmp(kind_of(line), "lost")) {
+			ck_assert_int_eq(json_integer_value(fx_at(line, "seq")),
+					 (json_int_t)(lines + lost));
+			lines++;
+			continue;
+		}
+		lost += (uint64_t)json_integer_value(fx_at(line, "n"));
+		losses++;
+	}
+	ck_assert_uint_eq(lines + lost, sent);
+	ck_assert_uint_gt(lost, 0);
+	ck_assert_uint_eq(losses, 1);
+	free(answer);
+
+	finish(sent);		/* and it goes on */
+	answer = fx_receive(fd, NULL);
+	at = answer;
+	line = next_line(&at);
+	ck_assert_int_eq(json_integer_value(fx_at(line, "seq")), (json_int_t)sent);
+	json_decref(line);
+	free(answer);
+	close(fd);
+}
+END_TEST
+
+START_TEST(a_slow_client_costs_the_others_nothing)
+{
+	int slow = follow("/v1/stream"), quick = follow("/v1/stream");
+	uint64_t lines = 0;
+
+	free(fx_receive(quick, NULL));
+	for (uint64_t seq = 0; seq < 2000; seq++) {
+		char *answer;
+		const char *at;
+		json_t *line;
+
+		finish(seq);
+		answer = fx_receive(quick, NULL);
+		for (at = answer; (line = next_line(&at)); json_decref(line), lines++)
+			ck_assert_str_eq(kind_of(line), "collective");
+		free(answer);
+	}
+	ck_assert_uint_eq(lines, 2000);
+	close(slow);
+	close(quick);
+}
+END_TEST
+
+START_TEST(a_client_that_hangs_up_in_silence_is_noticed)
+{
+	int fd[64];
+
+	for (int i = 0; i < 64; i++)
+		fd[i] = follow("/v1/stream");
+	for (int i = 0; i < 64; i++)
+		close(fd[i]);
+	fx_pass(FX_SECOND);
+	fx_pass(FX_SECOND);
+	json_decref(fx_get("/v1/status", 200));
+	ck_assert_uint_eq(serve_timeout_ns(fx.serve, fx.now_ns), UINT64_MAX);
+}
+END_TEST
+
+START_TEST(a_quiet_stream_lasts)
+{
+	int fd = follow("/v1/stream");
+	char *answer;
+	bool closed;
+
+	free(fx_receive(fd, NULL));
+	for (int i = 0; i < 100; i++)
+		fx_pass(10 * FX_SECOND);
+	finish(1);
+	answer = fx_receive(fd, &closed);
+	ck_assert(!closed);
+	ck_assert_ptr_nonnull(strchr(answer, '\n'));
+	free(answer);
+	close(fd);
+}
+END_TEST
+
+START_TEST(the_server_ends_while_streams_sleep_and_wait)
+{
+	follow("/v1/stream");
+	follow("/v1/stream?kinds=collective");
+	for (uint64_t seq = 0; seq < 1000; seq++)
+		finish(seq);	/* teardown closes the server */
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("stream");
+	TCase *tc = tcase_create("stream");
+
+	tcase_add_checked_fixture(tc, setup, fx_serve_close);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, what_happens_is_told_at_once);
+	tcase_add_test(tc, only_the_kinds_that_were_asked_for_are_told);
+	tcase_add_test(tc, a_slow_client_loses_lines_and_is_told_how_many);
+	tcase_add_test(tc, a_slow_client_costs_the_others_nothing);
+	tcase_add_test(tc, a_client_that_hangs_up_in_silence_is_noticed);
+	tcase_add_test(tc, a_quiet_stream_lasts);
+	tcase_add_test(tc, the_server_ends_while_streams_sleep_and_wait);
+	suite_add_tcase(suite, tc);
+	return fx_run(suite);
+}
