@@ -136,8 +136,8 @@ START_TEST(every_character_reads_back_as_it_was)
 		char text[5] = "";
 		json_t *back;
 
-		if (c >= 0xd800 && c < 0xe000)
-			continue;
+		if ((c >= 0xd800 && c < 0xe000) || (c >= 0x80 && c < 0xa0))
+			continue;	/* no character; a control character */
 		if (c < 0x80) {
 			text[0] = (char)c;
 		} else if (c < 0x800) {
@@ -162,10 +162,10 @@ START_TEST(every_character_reads_back_as_it_was)
 }
 END_TEST
 
-START_TEST(bad_utf8_becomes_the_replacement_character)
+START_TEST(bad_utf8_and_control_characters_are_replaced)
 {
 	static const char *const bad[] = {
-		"\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\x80", "\xf0\x9f",
+		"\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\x80", "\xf0\x9f", "\xc2\x9b",
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -255,7 +255,7 @@ int main(void)
 	tcase_add_test(tc, what_is_no_number_is_null);
 	tcase_add_test(tc, a_locale_with_a_decimal_comma_changes_nothing);
 	tcase_add_test(tc, every_character_reads_back_as_it_was);
-	tcase_add_test(tc, bad_utf8_becomes_the_replacement_character);
+	tcase_add_test(tc, bad_utf8_and_control_characters_are_replaced);
 	tcase_add_test(tc, random_bytes_always_make_valid_json);
 	tcase_add_test(tc, times_are_rfc_3339_with_nanoseconds);
 	tcase_add_test(tc, too_much_text_is_an_error_that_stays_until_cleared);

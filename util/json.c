@@ -13,6 +13,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "util/utf8.h"
+
 #define FIRST_ROOM	1024
 
 static bool reserve(struct json *j, size_t bytes)
@@ -60,40 +62,6 @@ static void put_value(struct json *j, const char *s, size_t bytes)
 	put(j, s, bytes);
 }
 
-/*
- * Bytes of the well-formed UTF-8 character at `s`, or 0.  Table 3-7 of the
- * Unicode standard: the first byte decides the length and the range of the
- * second, which is how overlong forms and surrogates are kept out.
- */
-static size_t utf8_bytes(const unsigned char *s)
-{
-	static const struct {
-		unsigned char first, last, low, high, bytes;
-	} forms[] = {
-		{ 0x20, 0x7f, 0, 0, 1 },
-		{ 0xc2, 0xdf, 0x80, 0xbf, 2 },
-		{ 0xe0, 0xe0, 0xa0, 0xbf, 3 },
-		{ 0xe1, 0xec, 0x80, 0xbf, 3 },
-		{ 0xed, 0xed, 0x80, 0x9f, 3 },
-		{ 0xee, 0xef, 0x80, 0xbf, 3 },
-		{ 0xf0, 0xf0, 0x90, 0xbf, 4 },
-		{ 0xf1, 0xf3, 0x80, 0xbf, 4 },
-		{ 0xf4, 0xf4, 0x80, 0x8f, 4 },
-	};
-
-	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-		if (*s < forms[i].first || *s > forms[i].last)
-			continue;
-		if (forms[i].bytes > 1 && (s[1] < forms[i].low || s[1] > forms[i].high))
-			return 0;
-		for (size_t n = 2; n < forms[i].bytes; n++)
-			if ((s[n] & 0xc0) != 0x80)
-				return 0;
-		return forms[i].bytes;
-	}
-	return 0;
-}
-
 /* Write what must not stand in a string as it is; 1, the bytes it replaces. */
 static size_t put_escaped(struct json *j, unsigned char c)
 {
@@ -131,11 +99,12 @@ void json_put_string(struct json *j, const char *s)
 	put_value(j, "\"", 1);
 	while (*u) {
 		size_t bytes = 0;
+		uint32_t code;
 
 		while (is_plain(u[bytes]))
 			bytes++;
 		if (!bytes && *u >= 0x80)
-			bytes = utf8_bytes(u);
+			bytes = utf8_decode((const char *)u, strnlen((const char *)u, 4), &code);
 		put(j, (const char *)u, bytes);
 		u += bytes ? bytes : put_escaped(j, *u);
 	}
