@@ -203,7 +203,7 @@ static void count_open(struct process *p)
 static const char *const reasons[] = {
 	[NCI_REASON_NONE] = "",
 	[NCI_REASON_API] = ", no KernelCh: NCCL is older than 2.28",
-	[NCI_REASON_SHM] = ", no KernelCh: too little free in " NCI_SHM_DIR,
+	[NCI_REASON_SHM] = (", no KernelCh: too little free in " NCI_SHM_DIR),
 };
 
 static void report_muted(nccl_logger_fn *logger)
