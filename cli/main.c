@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -220,61 +219,7 @@ static void print_help(const struct command *command)
 	     "5 no permission,\n6 timeout, 130 interrupted.  More: man ncclinsp");
 }
 
-/* ---- what all commands need ----------------------------------------------- */
-
-int cli_fail(const struct cli *cli, int error)
-{
-	static const struct {
-		int error;
-		enum cli_exit code;
-	} codes[] = {
-		{ -ENOENT, CLI_NO_DAEMON },   { -ECONNREFUSED, CLI_NO_DAEMON },
-		{ -EACCES, CLI_NO_RIGHT },    { -EPERM, CLI_NO_RIGHT },
-		{ -ETIMEDOUT, CLI_TIMEOUT },
-	};
-
-	fprintf(stderr, "ncclinsp: %s\n", client_error(cli->client));
-	for (size_t i = 0; i < ARRAY_LEN(codes); i++)
-		if (codes[i].error == error)
-			return codes[i].code;
-	return CLI_FAILED;
-}
-
-uint64_t cli_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-static bool repeats(const struct cli *cli)
-{
-	return cli->watch || (cli->samples != CLI_ANY && cli->samples > 1);
-}
-
-bool cli_wants_sample(const struct cli *cli, int64_t done)
-{
-	struct timespec delay = { .tv_sec = (time_t)(cli->delay_ns / 1000000000),
-				  .tv_nsec = (long)(cli->delay_ns % 1000000000) };
-
-	if (!done)
-		return true;
-	if (!repeats(cli) || (cli->samples != CLI_ANY && done >= cli->samples))
-		return false;
-	nanosleep(&delay, NULL);
-	return true;
-}
-
-void cli_next_sample(const struct cli *cli, bool first)
-{
-	if (!repeats(cli))
-		return;
-	if (cli->terminal)
-		fputs("\033[H\033[2J", stdout);
-	else if (!first)
-		fputc('\n', stdout);
-}
+/* ---- the terminal ---------------------------------------------------------- */
 
 static int terminal_columns(void)
 {

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every subcommand needs. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+int cli_fail(const struct cli *cli, int error)
+{
+	static const struct {
+		int error;
+		enum cli_exit code;
+	} codes[] = {
+		{ -ENOENT, CLI_NO_DAEMON },   { -ECONNREFUSED, CLI_NO_DAEMON },
+		{ -EACCES, CLI_NO_RIGHT },    { -EPERM, CLI_NO_RIGHT },
+		{ -ETIMEDOUT, CLI_TIMEOUT },
+	};
+
+	fprintf(stderr, "ncclinsp: %s\n", client_error(cli->client));
+	for (size_t i = 0; i < ARRAY_LEN(codes); i++)
+		if (codes[i].error == error)
+			return codes[i].code;
+	return CLI_FAILED;
+}
+
+uint64_t cli_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static bool repeats(const struct cli *cli)
+{
+	return cli->watch || (cli->samples != CLI_ANY && cli->samples > 1);
+}
+
+bool cli_wants_sample(const struct cli *cli, int64_t done)
+{
+	struct timespec delay = { .tv_sec = (time_t)(cli->delay_ns / 1000000000),
+				  .tv_nsec = (long)(cli->delay_ns % 1000000000) };
+
+	if (!done)
+		return true;
+	if (!repeats(cli) || (cli->samples != CLI_ANY && done >= cli->samples))
+		return false;
+	nanosleep(&delay, NULL);
+	return true;
+}
+
+void cli_next_sample(const struct cli *cli, bool first)
+{
+	if (!repeats(cli))
+		return;
+	if (cli->terminal)
+		fputs("\033[H\033[2J", stdout);
+	else if (!first)
+		fputc('\n', stdout);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/fixture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/report.h"
+
+static const struct column columns[] = {
+	{ "pid", "PID", COL_INTEGER, "pid", 5, 0, 0 },
+	{ "name", "NAME", COL_TEXT, "name|id", 0, 8, 1 },
+	{ NULL, "ALGO/PROTO", COL_TEXT, "algo/proto", 0, 0, 3 },
+	{ "size", "SIZE", COL_BYTES, "size", 0, 0, 0 },
+	{ "p50_ns", "P50(us)", COL_MICROS, "exec.p50_ns", 0, 0, 2 },
+	{ "lost", "LOST", COL_SUM, "lost", 0, 0, 0 },
+	{ "share", NULL, COL_PERCENT, "share", 0, 0, 0 },
+};
+#define NCOLUMNS (sizeof(columns) / sizeof(columns[0]))
+
+static json_t *rows;
+static struct report report;
+
+static void setup(void)
+{
+	rows = json_loads(
+		"[{\"pid\": 7, \"name\": \"dp\", \"algo\": \"Ring\", \"proto\": \"LL\","
+		"  \"size\": 134217728, \"exec\": {\"p50_ns\": 17345}, \"share\": 0.5,"
+		"  \"lost\": {\"overrun\": 0, \"pool\": 0}},"
+		" {\"pid\": 12345, \"name\": \"\", \"id\": \"0x01\", \"algo\": null, \"proto\": null,"
+		"  \"size\": null, \"exec\": {\"p50_ns\": null}, \"lost\": {\"overrun\": 2, \"pool\": 3}},"
+		" {\"pid\": 9, \"name\": \"a, \\\"long\\\" name\", \"algo\": \"Tree\"}]",
+		0, NULL);
+	ck_assert_ptr_nonnull(rows);
+	report_init(&report, columns, NCOLUMNS, 0);
+	report_fit(&report, rows, 1000);
+}
+
+static void teardown(void)
+{
+	json_decref(rows);
+}
+
+static const char *row_text(size_t i)
+{
+	static struct line line;
+
+	line_start(&line, 1000);
+	if (i)
+		report_row(&report, json_array_get(rows, i - 1), &line);
+	else
+		report_header(&report, &line, -1);
+	return line.text;
+}
+
+START_TEST(a_table_is_aligned_with_numbers_to_the_right)
+{
+	ck_assert_str_eq(row_text(0), "  PID  NAME      ALGO/PROTO    SIZE  P50(us)  LOST");
+	ck_assert_str_eq(row_text(1), "    7  dp        Ring/LL     128MiB     17.3     0");
+}
+END_TEST
+
+START_TEST(what_is_not_known_is_a_dash_and_never_a_zero)
+{
+	ck_assert_str_eq(row_text(2), "12345  0x01      -                -        -     5");
+	ck_assert_str_eq(row_text(3), "    9  a, \"lon~  Tree/-           -        -     -");
+}
+END_TEST
+
+START_TEST(a_narrow_terminal_drops_what_is_missed_least_first)
+{
+	report_fit(&report, rows, 45);
+	ck_assert_str_eq(row_text(0), "  PID  NAME        SIZE  P50(us)  LOST");
+	report_fit(&report, rows, 30);
+	ck_assert_str_eq(row_text(0), "  PID  NAME        SIZE  LOST");
+	report_fit(&report, rows, 10);
+	ck_assert_str_eq(row_text(0), "  PID    SIZE  LOST");
+}
+END_TEST
+
+START_TEST(a_line_never_passes_its_limit)
+{
+	for (int limit = 0; limit < 60; limit++) {
+		struct line line;
+
+		line_start(&line, limit);
+		report_row(&report, json_array_get(rows, 2), &line);
+		ck_assert_int_le(line.columns, limit);
+	}
+}
+END_TEST
+
+static char *csv(void)
+{
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	report_csv_header(&report, out);
+	for (size_t i = 0; i < json_array_size(rows); i++)
+		report_csv_row(&report, json_array_get(rows, i), out);
+	fclose(out);
+	return text;
+}
+
+START_TEST(csv_has_base_units_empty_unknowns_and_quotes)
+{
+	char *text = csv();
+
+	ck_assert_str_eq(text, "pid,name,size,p50_ns,lost,share\n"
+			       "7,dp,134217728,17345,0,0.5\n"
+			       "12345,0x01,,,5,\n"
+			       "9,\"a, \"\"long\"\" name\",,,,\n");
+	free(text);
+}
+END_TEST
+
+static void check_order(const char *expected)
+{
+	char order[32] = "";
+
+	for (size_t i = 0; i < json_array_size(rows); i++)
+		snprintf(order + strlen(order), sizeof(order) - strlen(order), "%lld ",
+			 (long long)json_integer_value(
+				 report_get(json_array_get(rows, i), "pid")));
+	ck_assert_str_eq(order, expected);
+}
+
+START_TEST(sorting_puts_the_largest_first_and_the_unknown_last)
+{
+	report_sort(rows, &columns[0], false);
+	check_order("12345 9 7 ");
+	report_sort(rows, &columns[0], true);
+	check_order("7 9 12345 ");
+	report_sort(rows, &columns[5], false);
+	check_order("12345 7 9 ");
+	report_sort(rows, &columns[4], true);
+	check_order("7 12345 9 ");
+	report_sort(rows, &columns[1], true);
+	check_order("12345 9 7 ");
+}
+END_TEST
+
+START_TEST(ages_count_from_the_daemons_clock_and_never_below_zero)
+{
+	const struct column since = { NULL, "AGE", COL_SINCE, "t", 0, 0, 0 };
+	json_t *row = json_pack("{s:I}", "t", (json_int_t)1000000000);
+	char cell[32];
+
+	report_cell(&since, row, UINT64_C(131000000000), cell, sizeof(cell));
+	ck_assert_str_eq(cell, "2m10s");
+	report_cell(&since, row, 5, cell, sizeof(cell));
+	ck_assert_str_eq(cell, "0ns");
+	json_decref(row);
+}
+END_TEST
+
+START_TEST(a_time_is_shown_in_the_local_zone)
+{
+	const struct column at = { NULL, "AT", COL_TIME, "at", 0, 0, 0 };
+	json_t *row = json_pack("{s:s}", "at", "2026-01-02T23:04:05.678901234Z");
+	char cell[64];
+
+	setenv("TZ", "UTC-1", 1);
+	report_cell(&at, row, 0, cell, sizeof(cell));
+	ck_assert_str_eq(cell, "00:04:05.678");
+	json_object_set_new(row, "at", json_string("yesterday"));
+	report_cell(&at, row, 0, cell, sizeof(cell));
+	ck_assert_str_eq(cell, "yesterday");
+	json_decref(row);
+}
+END_TEST
+
+static char *printed(const struct line *line, const struct line_style *style)
+{
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	line_print(line, style, out);
+	fclose(out);
+	return text;
+}
+
+START_TEST(colour_is_only_written_when_asked_for)
+{
+	static const struct line_style plain = { 0 }, color = { .color = true };
+	struct line line;
+	char *text;
+
+	line_start(&line, 40);
+	line_put(&line, LINE_PLAIN, "state ");
+	line_put(&line, LINE_BAD, "died");
+	line_pad(&line, LINE_PLAIN, 30);
+	text = printed(&line, &plain);
+	ck_assert_str_eq(text, "state died\n");
+	free(text);
+	text = printed(&line, &color);
+	ck_assert_str_eq(text, "state \033[1;31mdied\033[0m\n");
+	free(text);
+}
+END_TEST
+
+START_TEST(a_terminal_without_utf8_gets_ascii_of_the_same_width)
+{
+	static const struct line_style ascii = { .ascii = true };
+	struct line line;
+	char *text;
+
+	line_start(&line, 40);
+	line_cell(&line, LINE_PLAIN, "größe", 7, false);
+	line_put(&line, LINE_PLAIN, "|");
+	text = printed(&line, &ascii);
+	ck_assert_str_eq(text, "gr??e  |\n");
+	free(text);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("report");
+	TCase *tc = tcase_create("report");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, a_table_is_aligned_with_numbers_to_the_right);
+	tcase_add_test(tc, what_is_not_known_is_a_dash_and_never_a_zero);
+	tcase_add_test(tc, a_narrow_terminal_drops_what_is_missed_least_first);
+	tcase_add_test(tc, a_line_never_passes_its_limit);
+	tcase_add_test(tc, csv_has_base_units_empty_unknowns_and_quotes);
+	tcase_add_test(tc, sorting_puts_the_largest_first_and_the_unknown_last);
+	tcase_add_test(tc, ages_count_from_the_daemons_clock_and_never_below_zero);
+	tcase_add_test(tc, a_time_is_shown_in_the_local_zone);
+	tcase_add_test(tc, colour_is_only_written_when_asked_for);
+	tcase_add_test(tc, a_terminal_without_utf8_gets_ascii_of_the_same_width);
+	suite_add_tcase(suite, tc);
+	return fx_run(suite);
+}
