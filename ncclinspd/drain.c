@@ -379,6 +379,7 @@ static int copy(struct drain *d)
 
 	if (r < 0)
 		return r;
+	atomic_thread_fence(memory_order_acquire);			/* R2 */
 	for (uint32_t i = 0; i < d->nreads; i++) {
 		const struct loop_read *read = &d->reads[i];
 		const struct shmring_reader *reader;
