@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What NCCL does with handles and contexts that a plugin would not expect. */
+#include "shmring/producer.h"
+#include "tests/fixture.h"
+#include "tests/plugin_driver.h"
+
+static struct pd pd;
+
+static void setup(void)
+{
+	pd_open(&pd, "trace");
+	pd_init(&pd);
+}
+
+static const struct nci_ev_proxy_step *step_record(unsigned int n)
+{
+	return (const struct nci_ev_proxy_step *)pd_record(&pd, NCI_EV_PROXY_STEP, n);
+}
+
+static const struct nci_ev_proxy_op *op_record(unsigned int n)
+{
+	return (const struct nci_ev_proxy_op *)pd_record(&pd, NCI_EV_PROXY_OP, n);
+}
+
+START_TEST(null_handles_and_arguments_do_nothing)
+{
+	void *h = PD_START(&pd, NCCL_KERNEL_CH);
+
+	pd_stop(&pd, NULL);
+	pd_state(&pd, NULL, NCCL_NET_PLUGIN_UPDATE, NULL);
+	pd_state(&pd, h, NCCL_KERNEL_CH_STOP, NULL);
+	pd_stop(&pd, h);
+	h = (void *)-1;
+	pd.v6->startEvent(pd.context, &h, NULL);
+	ck_assert_ptr_null(h);
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.lane[0].stale, 0);
+	ck_assert_uint_eq(((const struct nci_ev_kernel_ch *)
+			   pd_record(&pd, NCI_EV_KERNEL_CH, 0))->gpu_stop, 0);
+}
+END_TEST
+
+START_TEST(second_and_later_stops_are_counted_and_ignored)
+{
+	void *h = PD_START(&pd, NCCL_COLL_API);
+
+	for (int i = 0; i < 5; i++)
+		pd_stop(&pd, h);
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.records, 1);
+	ck_assert_uint_eq(pd.lane[0].stale, 4);
+}
+END_TEST
+
+START_TEST(stale_handle_does_not_touch_the_event_that_has_its_slot_now)
+{
+	void *old = PD_START(&pd, NCCL_COLL_API), *young;
+
+	pd_stop(&pd, old);
+	young = PD_START(&pd, NCCL_KERNEL_CH);
+	ck_assert_uint_eq(nci_token_slot((uint64_t)old), nci_token_slot((uint64_t)young));
+	pd_stop(&pd, old);
+	pd_state(&pd, old, NCCL_KERNEL_CH_STOP, &(uint64_t){ 1 });
+	ck_assert_ptr_nonnull(pd_slot(&pd, young));
+	pd_stop(&pd, young);
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.records, 2);
+	ck_assert_uint_eq(pd.lane[0].stale, 2);
+	ck_assert_uint_eq(((const struct nci_ev_kernel_ch *)
+			   pd_record(&pd, NCI_EV_KERNEL_CH, 0))->gpu_stop, 0);
+}
+END_TEST
+
+START_TEST(states_after_the_stop_are_counted_and_ignored)
+{
+	void *h = PD_START(&pd, NCCL_KERNEL_CH);
+
+	pd_stop(&pd, h);
+	pd_state(&pd, h, NCCL_KERNEL_CH_STOP, &(uint64_t){ 1 });
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.records, 1);
+	ck_assert_uint_eq(pd.lane[0].stale, 1);
+}
+END_TEST
+
+START_TEST(invented_handles_are_counted_and_ignored)
+{
+	static const uint64_t invented[] = {
+		1, 0xfff, 4096, UINT64_C(0x7fffdeadbeef), UINT64_MAX, UINT64_C(1) << 63,
+		UINT64_C(0xffffffffffff0000), 0xff000, 0x80000, 0x7f000 | 0x3ff,
+	};
+	unsigned int n = sizeof(invented) / sizeof(invented[0]);
+
+	PD_START(&pd, NCCL_GROUP);
+	for (unsigned int i = 0; i < n; i++) {
+		pd_state(&pd, (void *)invented[i], NCCL_KERNEL_CH_STOP, NULL);
+		pd_stop(&pd, (void *)invented[i]);
+	}
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.records, 0);
+	ck_assert_uint_eq(pd.lane[0].stale, 2 * n);
+}
+END_TEST
+
+START_TEST(free_bit_of_an_empty_slot_is_no_handle)
+{
+	void *h = PD_START(&pd, NCCL_GROUP);
+
+	pd_stop(&pd, h);
+	pd_stop(&pd, (void *)((uint64_t)h | NCI_TOKEN_FREE));
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.records, 1);
+	ck_assert_uint_eq(pd.lane[0].stale, 1);
+}
+END_TEST
+
+START_TEST(unknown_and_misplaced_states_are_counted_and_ignored)
+{
+	void *h = PD_START(&pd, NCCL_KERNEL_CH);
+	struct nci_slot before;
+
+	before = *(const struct nci_slot *)pd_slot(&pd, h);
+	pd_state(&pd, h, 31, &(uint64_t){ 7 });
+	pd_state(&pd, h, -1, &(uint64_t){ 7 });
+	pd_state(&pd, h, 1 << 30, &(uint64_t){ 7 });
+	pd_state(&pd, h, NCCL_STEP_SEND_WAIT, &(uint64_t){ 7 });
+	ck_assert_mem_eq(pd_slot(&pd, h), &before, sizeof(before));
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.live.unknown_state, 4);
+}
+END_TEST
+
+START_TEST(events_after_finalize_are_refused_and_counted)
+{
+	void *coll = PD_START(&pd, NCCL_COLL), *other;
+
+	other = pd_init_named(&pd, 99, "other", NULL);
+	pd_finalize(&pd, pd.context);
+	ck_assert_ptr_null(PD_START(&pd, NCCL_PROXY_CTRL));
+	ck_assert_ptr_null(PD_START(&pd, NCCL_PROXY_OP, .parent = coll));
+	ck_assert_ptr_nonnull(PD_START(&pd, NCCL_GROUP, .context = other));
+	pd_stop(&pd, coll);
+	pd_finalize(&pd, pd.context);
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.live.closed_comm, 2);
+	ck_assert_uint_eq(pd.live.comms_open, 1);
+	ck_assert_uint_ne(pd_comm(&pd, 0).finalize, 0);
+	ck_assert_uint_eq(pd_comm(&pd, 1).finalize, 0);
+	ck_assert_uint_eq(pd_count(&pd, NCI_EV_COLL), 1);
+}
+END_TEST
+
+START_TEST(contexts_that_nobody_gave_are_refused_and_counted)
+{
+	uint64_t own = (uint64_t)pd.context;
+
+	ck_assert_ptr_null(PD_START(&pd, NCCL_COLL, .context = (void *)(own + 1)));
+	ck_assert_ptr_null(PD_START(&pd, NCCL_COLL, .context = (void *)(own ^ 1)));
+	ck_assert_ptr_null(PD_START(&pd, NCCL_COLL, .context = (void *)0x7fff12345678));
+	ck_assert_ptr_null(PD_START(&pd, NCCL_PROXY_STEP, .context = (void *)0x7fff12345678));
+	pd.context = NULL;
+	ck_assert_ptr_null(PD_START(&pd, NCCL_COLL));
+	ck_assert_ptr_null(PD_START(&pd, NCCL_PROXY_OP));
+	pd_finalize(&pd, NULL);
+	pd_finalize(&pd, (void *)0x7fff12345678);
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.live.bad_context, 6);
+	ck_assert_uint_eq(pd.live.comms_open, 1);
+}
+END_TEST
+
+START_TEST(operation_of_another_process_is_recorded_with_its_origin)
+{
+	void *foreign = (void *)(UINT64_C(0x8badf00d) << 32 | 1), *parent = (void *)0x1234000;
+	const struct nci_ev_proxy_op *ev;
+	void *op, *step, *net;
+
+	op = PD_START(&pd, NCCL_PROXY_OP, .context = foreign, .parent = parent, .pid = 4242);
+	step = PD_START(&pd, NCCL_PROXY_STEP, .context = foreign, .parent = op);
+	net = PD_START(&pd, NCCL_NET_PLUGIN, .context = foreign, .parent = step);
+	ck_assert(op && step && net);
+	pd_state(&pd, step, NCCL_STEP_SEND_WAIT, &(uint64_t){ 100 });
+	pd_stop(&pd, net);
+	pd_stop(&pd, step);
+	pd_stop(&pd, op);
+	pd_read(&pd);
+	ev = op_record(0);
+	ck_assert_uint_eq(ev->form & 0xf0, NCI_FORM_FOREIGN | NCI_FORM_SEND);
+	ck_assert_uint_eq(ev->comm, NCI_COMM_NONE);
+	ck_assert_uint_eq(ev->origin, (uint64_t)foreign);
+	ck_assert_uint_eq(ev->parent, (uint64_t)parent);
+	ck_assert_int_eq(ev->pid, 4242);
+	ck_assert_uint_eq(ev->bytes, 100);
+	ck_assert_uint_eq(step_record(0)->form & 0xf0, NCI_FORM_FOREIGN | NCI_FORM_SEND);
+	ck_assert_uint_eq(step_record(0)->comm, NCI_COMM_NONE);
+	ck_assert(pd_record(&pd, NCI_EV_NET_PLUGIN, 0)->form & NCI_FORM_FOREIGN);
+	ck_assert_uint_eq(pd.live.foreign, 3);
+}
+END_TEST
+
+START_TEST(foreign_process_is_told_by_its_pid_even_with_an_equal_nonce)
+{
+	void *op = PD_START(&pd, NCCL_PROXY_OP, .pid = 4242);
+
+	pd_stop(&pd, op);
+	pd_read(&pd);
+	ck_assert(op_record(0)->form & NCI_FORM_FOREIGN);
+	ck_assert_uint_eq(op_record(0)->origin, (uint64_t)pd.context);
+}
+END_TEST
+
+START_TEST(foreign_process_is_told_by_its_nonce_even_with_an_equal_pid)
+{
+	void *foreign = (void *)(UINT64_C(0x8badf00d) << 32 | 1);
+
+	pd_stop(&pd, PD_START(&pd, NCCL_PROXY_OP, .context = foreign));
+	pd_read(&pd);
+	ck_assert(op_record(0)->form & NCI_FORM_FOREIGN);
+}
+END_TEST
+
+START_TEST(repeated_start_of_a_receive_step_gives_the_same_handle)
+{
+	void *op = PD_START(&pd, NCCL_PROXY_OP, .receive = 1);
+	void *first = PD_START(&pd, NCCL_PROXY_STEP, .parent = op, .step = 3);
+
+	for (int i = 0; i < 4; i++)
+		ck_assert_ptr_eq(PD_START(&pd, NCCL_PROXY_STEP, .parent = op, .step = 3), first);
+	ck_assert_ptr_ne(PD_START(&pd, NCCL_PROXY_STEP, .parent = op, .step = 4), first);
+	pd_stop(&pd, first);
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.records, 1);
+	ck_assert_uint_eq(step_record(0)->repeats, 4);
+	ck_assert_uint_eq(step_record(0)->form & 0xf0, 0);
+	ck_assert_ptr_ne(PD_START(&pd, NCCL_PROXY_STEP, .parent = op, .step = 3), first);
+}
+END_TEST
+
+START_TEST(equal_steps_of_two_operations_are_two_events)
+{
+	void *a = PD_START(&pd, NCCL_PROXY_OP), *b = PD_START(&pd, NCCL_PROXY_OP);
+
+	ck_assert_ptr_ne(PD_START(&pd, NCCL_PROXY_STEP, .parent = a, .step = 3),
+			 PD_START(&pd, NCCL_PROXY_STEP, .parent = b, .step = 3));
+}
+END_TEST
+
+START_TEST(step_in_the_place_of_an_unstopped_one_closes_it)
+{
+	void *op = PD_START(&pd, NCCL_PROXY_OP, .receive = 1);
+	void *lost = PD_START(&pd, NCCL_PROXY_STEP, .parent = op, .step = 1);
+	void *next = PD_START(&pd, NCCL_PROXY_STEP, .parent = op, .step = 9);
+
+	ck_assert_ptr_ne(lost, next);
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.records, 1);
+	ck_assert_int_eq(step_record(0)->step, 1);
+	ck_assert(step_record(0)->form & NCI_FORM_UNSTOPPED);
+	pd_stop(&pd, lost);
+	pd_stop(&pd, next);
+	pd_stop(&pd, op);
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.records, 3);
+	ck_assert_uint_eq(step_record(1)->form & NCI_FORM_UNSTOPPED, 0);
+	ck_assert_uint_eq(op_record(0)->steps_done, 2);
+	ck_assert_uint_eq(pd.lane[0].stale, 1);
+}
+END_TEST
+
+START_TEST(stop_of_an_operation_closes_its_open_steps)
+{
+	void *op = PD_START(&pd, NCCL_PROXY_OP);
+
+	for (int i = 0; i < 8; i++) {
+		void *h = PD_START(&pd, NCCL_PROXY_STEP, .parent = op, .step = i);
+
+		pd_state(&pd, h, NCCL_STEP_SEND_WAIT, &(uint64_t){ 10 });
+		if (i % 2)
+			pd_stop(&pd, h);
+	}
+	pd_stop(&pd, op);
+	pd_read(&pd);
+	ck_assert_uint_eq(pd_count(&pd, NCI_EV_PROXY_STEP), 8);
+	for (unsigned int i = 0; i < 8; i++)
+		ck_assert_uint_eq(!!(step_record(i)->form & NCI_FORM_UNSTOPPED), i >= 4);
+	ck_assert_uint_eq(op_record(0)->steps_done, 8);
+	ck_assert_uint_eq(op_record(0)->bytes, 80);
+}
+END_TEST
+
+START_TEST(many_steps_add_up_in_their_operation)
+{
+	void *op = PD_START(&pd, NCCL_PROXY_OP);
+
+	for (int i = 0; i < 1000; i++) {
+		void *h = PD_START(&pd, NCCL_PROXY_STEP, .parent = op, .step = i);
+
+		pd_state(&pd, h, NCCL_STEP_SEND_WAIT, &(uint64_t){ UINT64_C(3000000000) });
+		pd_stop(&pd, h);
+	}
+	ck_assert_uint_eq(((const struct nci_ev_proxy_op *)pd_slot(&pd, op))->steps_done, 1000);
+	pd_stop(&pd, op);
+	pd_read(&pd);
+	ck_assert_uint_eq(op_record(0)->bytes, UINT64_C(3000000000000));
+}
+END_TEST
+
+START_TEST(steps_outlive_their_operation_and_its_slot)
+{
+	void *op = PD_START(&pd, NCCL_PROXY_OP), *step;
+
+	pd_stop(&pd, op);
+	ck_assert_ptr_nonnull(PD_START(&pd, NCCL_COLL));	/* has the slot now */
+	step = PD_START(&pd, NCCL_PROXY_STEP, .parent = op, .step = 2);
+	pd_stop(&pd, step);
+	pd_read(&pd);
+	ck_assert_uint_eq(step_record(0)->parent, (uint64_t)op);
+	ck_assert_uint_eq(step_record(0)->comm, 0);
+}
+END_TEST
+
+START_TEST(operations_that_nothing_is_heard_of_do_not_fill_the_pool)
+{
+	unsigned int refused = 0;
+
+	for (int i = 0; i < 100000; i++)
+		if (!PD_START(&pd, NCCL_PROXY_OP))
+			refused++;
+	pd_read(&pd);
+	ck_assert_uint_eq(refused, 0);
+	ck_assert_uint_ge(pd.lane[0].reclaimed, 100000 - pd.lane[0].slots);
+	ck_assert_uint_eq(pd.lane[0].pool_full, 0);
+}
+END_TEST
+
+START_TEST(events_that_are_alive_are_not_pushed_out)
+{
+	void *first = PD_START(&pd, NCCL_PROXY_OP);
+	unsigned int refused = 0;
+
+	pd_state(&pd, first, NCCL_OP_IN_PROGRESS, NULL);
+	for (int i = 0; i < 5000; i++)
+		if (!PD_START(&pd, NCCL_COLL))
+			refused++;
+	pd_read(&pd);
+	ck_assert_uint_eq(refused, 5001 - pd.lane[0].slots);
+	ck_assert_uint_eq(pd.lane[0].pool_full, refused);
+	ck_assert_uint_eq(pd.lane[0].reclaimed, 0);
+	ck_assert_ptr_nonnull(pd_slot(&pd, first));
+}
+END_TEST
+
+START_TEST(what_a_finalized_communicator_left_open_makes_room)
+{
+	void *other = pd_init_named(&pd, 99, "other", NULL);
+	unsigned int got = 0;
+
+	while (PD_START(&pd, NCCL_COLL))
+		;
+	pd_finalize(&pd, pd.context);
+	for (int i = 0; i < 2000; i++)
+		if (PD_START(&pd, NCCL_COLL, .context = other))
+			got++;
+	pd_read(&pd);
+	ck_assert_uint_eq(got, pd.lane[0].slots);
+	ck_assert_uint_eq(pd.lane[0].reclaimed, got);
+}
+END_TEST
+
+START_TEST(more_communicators_than_the_table_holds_are_counted_and_traced)
+{
+	void *last = NULL, *h;
+
+	for (int i = 1; i < SHMRING_COMMS + 3; i++)
+		last = pd_init_named(&pd, 1, "many", NULL);
+	h = PD_START(&pd, NCCL_GROUP, .context = last);
+	pd_stop(&pd, h);
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.live.no_comm, 3);
+	ck_assert_uint_eq(pd.live.comms, SHMRING_COMMS);
+	ck_assert_uint_eq(pd_record(&pd, NCI_EV_GROUP, 0)->comm, NCI_COMM_NONE);
+	pd_finalize(&pd, last);
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.live.comms_open, SHMRING_COMMS + 2);
+}
+END_TEST
+
+START_TEST(equal_communicator_ids_are_two_communicators)
+{
+	void *a = pd_init_named(&pd, 42, "shrunk", NULL);
+	void *b = pd_init_named(&pd, 42, "shrunk", NULL);
+
+	ck_assert_ptr_ne(a, b);
+	pd_stop(&pd, PD_START(&pd, NCCL_GROUP, .context = a));
+	pd_stop(&pd, PD_START(&pd, NCCL_GROUP, .context = b));
+	pd_finalize(&pd, a);
+	ck_assert_ptr_nonnull(PD_START(&pd, NCCL_GROUP, .context = b));
+	pd_read(&pd);
+	ck_assert_uint_eq(pd_record(&pd, NCI_EV_GROUP, 0)->comm, 1);
+	ck_assert_uint_eq(pd_record(&pd, NCI_EV_GROUP, 1)->comm, 2);
+	ck_assert_uint_eq(pd_comm(&pd, 1).comm_id, pd_comm(&pd, 2).comm_id);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("plugin handles");
+	TCase *tc = tcase_create("handles");
+
+	suite_add_tcase(suite, tc);
+	tcase_add_checked_fixture(tc, setup, NULL);
+	tcase_add_test(tc, null_handles_and_arguments_do_nothing);
+	tcase_add_test(tc, second_and_later_stops_are_counted_and_ignored);
+	tcase_add_test(tc, stale_handle_does_not_touch_the_event_that_has_its_slot_now);
+	tcase_add_test(tc, states_after_the_stop_are_counted_and_ignored);
+	tcase_add_test(tc, invented_handles_are_counted_and_ignored);
+	tcase_add_test(tc, free_bit_of_an_empty_slot_is_no_handle);
+	tcase_add_test(tc, unknown_and_misplaced_states_are_counted_and_ignored);
+	tcase_add_test(tc, events_after_finalize_are_refused_and_counted);
+	tcase_add_test(tc, contexts_that_nobody_gave_are_refused_and_counted);
+	tcase_add_test(tc, operation_of_another_process_is_recorded_with_its_origin);
+	tcase_add_test(tc, foreign_process_is_told_by_its_pid_even_with_an_equal_nonce);
+	tcase_add_test(tc, foreign_process_is_told_by_its_nonce_even_with_an_equal_pid);
+	tcase_add_test(tc, repeated_start_of_a_receive_step_gives_the_same_handle);
+	tcase_add_test(tc, equal_steps_of_two_operations_are_two_events);
+	tcase_add_test(tc, step_in_the_place_of_an_unstopped_one_closes_it);
+	tcase_add_test(tc, stop_of_an_operation_closes_its_open_steps);
+	tcase_add_test(tc, many_steps_add_up_in_their_operation);
+	tcase_add_test(tc, steps_outlive_their_operation_and_its_slot);
+	tcase_add_test(tc, operations_that_nothing_is_heard_of_do_not_fill_the_pool);
+	tcase_add_test(tc, events_that_are_alive_are_not_pushed_out);
+	tcase_add_test(tc, what_a_finalized_communicator_left_open_makes_room);
+	tcase_add_test(tc, more_communicators_than_the_table_holds_are_counted_and_traced);
+	tcase_add_test(tc, equal_communicator_ids_are_two_communicators);
+	return fx_run(suite);
+}

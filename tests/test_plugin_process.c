@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What there is once per process: the segment, its end, forks, reloads, full disks. */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "plugin/sweep.h"
+#include "shmring/producer.h"
+#include "tests/fixture.h"
+#include "tests/plugin_driver.h"
+
+static struct pd pd;
+
+static void setup(void)
+{
+	pd_open(&pd, "trace");
+}
+
+/* ---- NCCL's logger, as it would be ---- */
+
+static char logged[4096];
+static unsigned int warnings, infos;
+
+__attribute__((format(printf, 5, 6)))
+static void logger(int level, unsigned long flags, const char *file, int line,
+		   const char *format, ...)
+{
+	va_list args;
+
+	(void)flags;
+	(void)file;
+	(void)line;
+	warnings += level == NCCL_LOG_WARN;
+	infos += level == NCCL_LOG_INFO;
+	va_start(args, format);
+	vsnprintf(logged, sizeof(logged), format, args);
+	va_end(args);
+}
+
+/* Run in a child process; its exit status. */
+static int in_child(void (*what)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		what();
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_msg(WIFEXITED(status), "signal %d", WTERMSIG(status));
+	return WEXITSTATUS(status);
+}
+
+START_TEST(header_tells_who_the_process_is)
+{
+	char command[64] = "";
+	FILE *comm;
+
+	setenv("SLURM_JOB_ID", "4711", 1);
+	setenv("LOCAL_RANK", "3", 1);
+	setenv("AWS_SECRET_ACCESS_KEY", "never", 1);
+	pd_init(&pd);
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.header.pid, (uint32_t)getpid());
+	ck_assert_uint_eq(pd.header.uid, getuid());
+	ck_assert_uint_ne(pd.header.start_time, 0);
+	ck_assert_uint_ne(pd.header.instance, 0);
+	ck_assert_uint_eq(pd.header.nonce, nci_context_nonce((uint64_t)pd.context));
+	ck_assert_uint_ge(pd.header.nonce, UINT32_C(1) << 31);
+	ck_assert_uint_ne(pd.header.boot_id[0] | pd.header.boot_id[1] | pd.header.boot_id[2], 0);
+	ck_assert(pd.header.clock >= NCI_CLOCK_TSC && pd.header.clock <= NCI_CLOCK_MONOTONIC);
+	ck_assert_uint_ne(pd.header.anchor.mono_ns, 0);
+	ck_assert_str_eq(pd.header.plugin_version, NCCLINSP_VERSION);
+	comm = fopen("/proc/self/comm", "r");
+	ck_assert_ptr_nonnull(fgets(command, sizeof(command), comm));
+	fclose(comm);
+	command[strcspn(command, "\n")] = '\0';
+	ck_assert_str_eq(pd.header.command, command);
+	ck_assert_ptr_nonnull(memmem(pd.header.env, pd.header.env_bytes, "SLURM_JOB_ID=4711", 18));
+	ck_assert_ptr_nonnull(memmem(pd.header.env, pd.header.env_bytes, "LOCAL_RANK=3", 13));
+	ck_assert_ptr_null(memmem(pd.header.env, sizeof(pd.header.env), "never", 5));
+	ck_assert_uint_eq(pd.live.api_version, 6);
+	ck_assert_uint_eq(pd.live.level, NCI_LEVEL_TRACE);
+	ck_assert_uint_eq(pd.live.mask, (uint32_t)pd.mask);
+}
+END_TEST
+
+START_TEST(environment_that_does_not_fit_is_left_out_whole)
+{
+	char large[3000];
+
+	memset(large, 'x', sizeof(large) - 1);
+	large[sizeof(large) - 1] = '\0';
+	setenv("SLURM_JOB_NAME", large, 1);
+	setenv("RANK", "1", 1);
+	pd_init(&pd);
+	pd_read(&pd);
+	ck_assert_ptr_null(memchr(pd.header.env, 'x', sizeof(pd.header.env)));
+	ck_assert_ptr_nonnull(memmem(pd.header.env, pd.header.env_bytes, "RANK=1", 7));
+}
+END_TEST
+
+START_TEST(communicator_is_published_as_init_told_it)
+{
+	struct nci_comm comm;
+	char name[200];
+
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	pd_init(&pd);
+	pd_init_named(&pd, 1, NULL, NULL);
+	pd_init_named(&pd, 2, name, NULL);
+	memset(name, 0, sizeof(name));	/* the application frees it after init */
+	pd_read(&pd);
+	comm = pd_comm(&pd, 0);
+	ck_assert_uint_eq(comm.ready, 1);
+	ck_assert_uint_eq(comm.flags, NCI_COMM_HAS_ID);
+	ck_assert_uint_eq(comm.comm_id, UINT64_C(0x1234567890abcdef));
+	ck_assert_int_eq(comm.rank, 1);
+	ck_assert_int_eq(comm.nranks, 4);
+	ck_assert_int_eq(comm.nnodes, 2);
+	ck_assert_uint_eq(comm.name_bytes, 4);
+	ck_assert_mem_eq(comm.name, "test", 4);
+	ck_assert_uint_eq(pd_comm(&pd, 1).name_bytes, 0);
+	comm = pd_comm(&pd, 2);
+	ck_assert_uint_eq(comm.name_bytes, sizeof(comm.name));
+	ck_assert_uint_eq(comm.name[sizeof(comm.name) - 1], 'n');
+}
+END_TEST
+
+START_TEST(versions_that_tell_nothing_leave_it_unknown)
+{
+	pd.version = _i;
+	pd_init(&pd);
+	pd_read(&pd);
+	ck_assert_uint_eq(pd_comm(&pd, 0).flags, 0);
+	ck_assert_int_eq(pd_comm(&pd, 0).rank, -1);
+	ck_assert_uint_eq(pd.live.api_version, _i);
+}
+END_TEST
+
+START_TEST(segment_is_locked_while_the_process_lives)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	int pipefd[2];
+	char byte;
+	pid_t pid;
+
+	ck_assert_int_eq(pipe(pipefd), 0);
+	pd_init(&pd);
+	pd_read(&pd);
+	pid = fork();
+	if (pid == 0) {
+		int fd = open(pd.path, O_RDONLY);
+
+		_exit(fcntl(fd, F_GETLK, &lock) < 0 || lock.l_type == F_UNLCK ||
+		      write(pipefd[1], "", 1) != 1);
+	}
+	ck_assert_int_eq(read(pipefd[0], &byte, 1), 1);
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+}
+END_TEST
+
+static void start_and_exit(void)
+{
+	pd_init(&pd);
+	PD_START(&pd, NCCL_COLL);
+	exit(0);
+}
+
+static void start_and_die(void)
+{
+	pd_init(&pd);
+	PD_START(&pd, NCCL_COLL);
+}
+
+START_TEST(clean_exit_removes_the_segment)
+{
+	ck_assert_int_eq(in_child(start_and_exit), 0);
+	ck_assert_uint_eq(pd_segments(&pd), 0);
+}
+END_TEST
+
+START_TEST(sudden_death_leaves_the_segment)
+{
+	ck_assert_int_eq(in_child(start_and_die), 0);
+	ck_assert_uint_eq(pd_segments(&pd), 1);
+}
+END_TEST
+
+static void exit_as_forked_child(void)
+{
+	exit(0);
+}
+
+START_TEST(forked_child_leaves_its_parents_segment_alone)
+{
+	pd_init(&pd);
+	ck_assert_int_eq(in_child(exit_as_forked_child), 0);
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.live.flags, 0);
+	ck_assert_uint_eq(pd_segments(&pd), 1);
+}
+END_TEST
+
+static void *inherited;
+
+static void act_as_forked_child(void)
+{
+	ck_assert_ptr_null(PD_START(&pd, NCCL_COLL));
+	pd_state(&pd, inherited, NCCL_KERNEL_CH_STOP, NULL);
+	pd_stop(&pd, inherited);
+	pd_finalize(&pd, pd.context);
+}
+
+START_TEST(forked_child_is_muted_until_its_own_init)
+{
+	pd_init(&pd);
+	inherited = PD_START(&pd, NCCL_KERNEL_CH);
+	ck_assert_int_eq(in_child(act_as_forked_child), 0);
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.records, 0);
+	ck_assert_uint_eq(pd.live.comms_open, 1);
+	pd_stop(&pd, inherited);
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.records, 1);
+}
+END_TEST
+
+static void init_as_forked_child(void)
+{
+	void *old = pd.context;
+
+	pd_init(&pd);
+	ck_assert_ptr_ne(pd.context, old);
+	ck_assert_uint_eq(pd_segments(&pd), 2);
+	ck_assert_ptr_null(PD_START(&pd, NCCL_COLL, .context = old));
+	pd_stop(&pd, PD_START(&pd, NCCL_COLL));
+	/* NCCL keeps the process id of whoever loaded the library. */
+	pd_stop(&pd, PD_START(&pd, NCCL_PROXY_OP, .pid = getppid()));
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.records, 2);
+	ck_assert_uint_eq(pd.header.pid, (uint32_t)getpid());
+	ck_assert_uint_eq(pd_record(&pd, NCI_EV_PROXY_OP, 0)->form & NCI_FORM_FOREIGN, 0);
+	exit(0);
+}
+
+START_TEST(forked_child_that_uses_nccl_has_a_segment_of_its_own)
+{
+	pd_init(&pd);
+	PD_START(&pd, NCCL_COLL);
+	ck_assert_int_eq(in_child(init_as_forked_child), 0);
+	ck_assert_uint_eq(pd_segments(&pd), 1);
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.header.pid, (uint32_t)getpid());
+}
+END_TEST
+
+START_TEST(reload_in_one_process_goes_on_in_the_same_segment)
+{
+	void *old = pd_init(&pd), *stale = PD_START(&pd, NCCL_COLL_API);
+
+	for (int i = 1; i <= 5; i++) {
+		pd_stop(&pd, PD_START(&pd, NCCL_GROUP));
+		pd_finalize(&pd, pd.context);
+		if (pd.lib)
+			ck_assert_int_eq(dlclose(pd.lib), 0);
+		pd_load(&pd);
+		pd.mask = 0x55555;
+		pd_init(&pd);
+		ck_assert_int_eq(pd.mask, NCCL_EVENTS_V6);
+		ck_assert_ptr_ne(pd.context, old);
+		ck_assert_ptr_null(PD_START(&pd, NCCL_GROUP, .context = old));
+		pd_stop(&pd, stale);
+	}
+	pd_read(&pd);
+	ck_assert_uint_eq(pd_segments(&pd), 1);
+	ck_assert_uint_eq(pd_count(&pd, NCI_EV_GROUP), 5);
+	ck_assert_uint_eq(pd_count(&pd, NCI_EV_COLL_API), 1);
+	ck_assert_uint_eq(pd.live.comms, 6);
+	ck_assert_uint_eq(pd.live.comms_open, 1);
+	ck_assert_uint_eq(pd.live.lanes, 1);
+}
+END_TEST
+
+START_TEST(names_at_an_address_that_was_mapped_anew_are_read_anew)
+{
+	static char name[16] = "OldName";
+	const struct nci_ev_coll_api *ev;
+
+	pd_init(&pd);
+	pd_stop(&pd, PD_START(&pd, NCCL_COLL_API, .func = name));
+	pd_finalize(&pd, pd.context);
+	strcpy(name, "NewName");
+	pd_init(&pd);
+	pd_stop(&pd, PD_START(&pd, NCCL_COLL_API, .func = name));
+	pd_read(&pd);
+	ev = (const struct nci_ev_coll_api *)pd_record(&pd, NCI_EV_COLL_API, 1);
+	ck_assert_str_eq(pd_string(&pd, ev->func), "NewName");
+}
+END_TEST
+
+/* ---- no room ---- */
+
+static void is_muted(const char *why)
+{
+	warnings = 0;
+	pd.mask = 77;
+	pd.context = pd_init_named(&pd, 1, "muted", logger);
+	ck_assert_uint_eq(warnings, 1);
+	ck_assert_msg(strstr(logged, why) != NULL, "\"%s\" does not tell %s", logged, why);
+	ck_assert_int_eq(pd.mask, 0);
+	ck_assert_ptr_null(PD_START(&pd, NCCL_COLL));
+	pd_state(&pd, (void *)5, 1, NULL);
+	pd_stop(&pd, (void *)5);
+	pd_init_named(&pd, 2, "muted too", logger);
+	ck_assert_uint_eq(warnings, 1);
+	ck_assert_uint_eq(pd_segments(&pd), 0);
+	pd_finalize(&pd, pd.context);
+}
+
+START_TEST(missing_directory_mutes_with_one_line)
+{
+	setenv("NCCLINSP_SHM_DIR", "/nonexistent/shm", 1);
+	is_muted("/nonexistent/shm: No such file");
+}
+END_TEST
+
+START_TEST(relative_directory_mutes_with_one_line)
+{
+	setenv("NCCLINSP_SHM_DIR", "shm", 1);
+	is_muted("Invalid argument");
+}
+END_TEST
+
+START_TEST(file_size_limit_mutes_with_one_line)
+{
+	struct rlimit limit = { 4096, 4096 };
+
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	is_muted("File too large");
+}
+END_TEST
+
+/* A file system of its own at the test's directory; false: not allowed here. */
+static bool mount_tmpfs(const char *at, const char *options, unsigned long flags)
+{
+	if (unshare(CLONE_NEWNS) < 0 ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("ncclinsp", at, "tmpfs", flags, options) < 0) {
+		fx_skip("no right to mount a file system");
+		return false;
+	}
+	return true;
+}
+
+START_TEST(full_file_system_mutes_with_one_line)
+{
+	if (mount_tmpfs(pd.dir, "size=64k", 0))
+		is_muted("No space left");
+}
+END_TEST
+
+START_TEST(read_only_file_system_mutes_with_one_line)
+{
+	if (mount_tmpfs(pd.dir, "size=1m", MS_RDONLY))
+		is_muted("Read-only");
+}
+END_TEST
+
+START_TEST(room_for_no_lane_refuses_and_counts)
+{
+	if (!mount_tmpfs(pd.dir, "size=512k", 0))
+		return;
+	pd_init(&pd);
+	for (int i = 0; i < 10; i++)
+		ck_assert_ptr_null(PD_START(&pd, NCCL_COLL));
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.live.no_lane, 10);
+	ck_assert_uint_eq(pd.lane[0].state, NCI_LANE_REFUSED);
+}
+END_TEST
+
+START_TEST(small_dev_shm_goes_without_kernel_ch_and_says_why)
+{
+	setenv("NCCLINSP_LEVEL", "net", 1);
+	if (!mount_tmpfs("/dev/shm", "size=16m", 0))
+		return;
+	pd_init(&pd);
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.live.reason, NCI_REASON_SHM);
+	ck_assert_int_eq(pd.mask & NCCL_KERNEL_CH, 0);
+	ck_assert_int_eq(pd.mask & NCCL_PROXY_STEP, NCCL_PROXY_STEP);
+}
+END_TEST
+
+START_TEST(space_that_comes_later_is_used_by_the_next_first_init)
+{
+	setenv("NCCLINSP_SHM_DIR", "/nonexistent/shm", 1);
+	pd.context = pd_init_named(&pd, 1, "muted", logger);
+	setenv("NCCLINSP_SHM_DIR", pd.dir, 1);
+	pd_finalize(&pd, pd.context);
+	pd_init(&pd);
+	ck_assert_ptr_nonnull(PD_START(&pd, NCCL_COLL));
+	pd_read(&pd);
+}
+END_TEST
+
+START_TEST(old_versions_say_on_stderr_why_they_are_muted)
+{
+	char text[256] = "";
+	int pipefd[2];
+
+	ck_assert_int_eq(pipe(pipefd), 0);
+	dup2(pipefd[1], STDERR_FILENO);
+	setenv("NCCLINSP_SHM_DIR", "/nonexistent/shm", 1);
+	pd.version = 2;
+	pd_init(&pd);
+	pd_init(&pd);
+	close(pipefd[1]);
+	close(STDERR_FILENO);
+	ck_assert_int_gt(read(pipefd[0], text, sizeof(text) - 1), 0);
+	ck_assert_ptr_nonnull(strstr(text, "/nonexistent/shm: No such file"));
+	ck_assert_ptr_eq(strchr(text, '\n'), text + strlen(text) - 1);
+}
+END_TEST
+
+START_TEST(logger_hears_one_line_at_first_init_and_at_last_finalize)
+{
+	void *a = pd_init_named(&pd, 1, "a", logger), *b;
+
+	ck_assert_uint_eq(infos, 1);
+	ck_assert_ptr_nonnull(strstr(logged, "active, level trace, events 0x7fff"));
+	b = pd_init_named(&pd, 2, "b", logger);
+	pd_finalize(&pd, a);
+	ck_assert_uint_eq(infos, 1);
+	pd_finalize(&pd, b);
+	ck_assert_uint_eq(infos, 2);
+	ck_assert_uint_eq(warnings, 0);
+}
+END_TEST
+
+/* ---- what the dead left ---- */
+
+static void leave_file(const char *name, int64_t age_s)
+{
+	struct timespec times[2] = { { .tv_sec = time(NULL) - age_s }, { 0, 0 } };
+	char path[512];
+	int fd;
+
+	times[1] = times[0];
+	snprintf(path, sizeof(path), "%s/%s", pd.dir, name);
+	fd = open(path, O_CREAT | O_WRONLY, 0600);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(futimens(fd, times), 0);
+	close(fd);
+}
+
+static bool is_there(const char *name)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/%s", pd.dir, name);
+	return access(path, F_OK) == 0;
+}
+
+/* A process that only its lock shows: it may be in another pid namespace. */
+static pid_t lock_elsewhere(const char *name)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	int pipefd[2];
+	char byte;
+	pid_t pid;
+
+	ck_assert_int_eq(pipe(pipefd), 0);
+	pid = fork();
+	if (pid == 0) {
+		int dir = open(pd.dir, O_RDONLY | O_DIRECTORY);
+
+		if (fcntl(openat(dir, name, O_RDWR), F_SETLK, &lock) == 0 &&
+		    write(pipefd[1], "", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	close(pipefd[1]);
+	ck_assert_int_eq(read(pipefd[0], &byte, 1), 1);
+	return pid;
+}
+
+START_TEST(old_files_of_dead_processes_are_removed_and_no_others)
+{
+	char dead[64], fresh[64], alive[64], foreign[64];
+	pid_t locker;
+
+	snprintf(dead, sizeof(dead), "ncclinsp.%u.%d.1", getuid(), getpid());
+	snprintf(fresh, sizeof(fresh), "ncclinsp.%u.4194399.5", getuid());
+	snprintf(alive, sizeof(alive), "ncclinsp.%u.4194399.6", getuid());
+	snprintf(foreign, sizeof(foreign), "ncclinsp.%u.4194399.7", getuid() + 1);
+	leave_file(dead, SWEEP_AGE_S + 5);	/* our own pid, in another life */
+	leave_file(fresh, SWEEP_AGE_S - 30);
+	leave_file(alive, SWEEP_AGE_S + 5);
+	leave_file(foreign, SWEEP_AGE_S + 5);
+	leave_file("ncclinsp.0.x", SWEEP_AGE_S + 5);
+	leave_file("other", SWEEP_AGE_S + 5);
+	locker = lock_elsewhere(alive);
+	pd_init(&pd);
+	kill(locker, SIGKILL);
+	ck_assert_int_eq(waitpid(locker, NULL, 0), locker);
+	ck_assert(is_there(alive));
+	ck_assert(!is_there(dead));
+	ck_assert(is_there(fresh));
+	ck_assert(is_there(foreign));
+	ck_assert(is_there("ncclinsp.0.x"));
+	ck_assert(is_there("other"));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("plugin process");
+	TCase *tc = tcase_create("process");
+
+	suite_add_tcase(suite, tc);
+	tcase_add_checked_fixture(tc, setup, NULL);
+	tcase_add_test(tc, header_tells_who_the_process_is);
+	tcase_add_test(tc, environment_that_does_not_fit_is_left_out_whole);
+	tcase_add_test(tc, communicator_is_published_as_init_told_it);
+	tcase_add_loop_test(tc, versions_that_tell_nothing_leave_it_unknown, 1, 4);
+	tcase_add_test(tc, segment_is_locked_while_the_process_lives);
+	tcase_add_test(tc, clean_exit_removes_the_segment);
+	tcase_add_test(tc, sudden_death_leaves_the_segment);
+	tcase_add_test(tc, forked_child_leaves_its_parents_segment_alone);
+	tcase_add_test(tc, forked_child_is_muted_until_its_own_init);
+	tcase_add_test(tc, forked_child_that_uses_nccl_has_a_segment_of_its_own);
+	tcase_add_test(tc, reload_in_one_process_goes_on_in_the_same_segment);
+	tcase_add_test(tc, names_at_an_address_that_was_mapped_anew_are_read_anew);
+	tcase_add_test(tc, missing_directory_mutes_with_one_line);
+	tcase_add_test(tc, relative_directory_mutes_with_one_line);
+	tcase_add_test(tc, file_size_limit_mutes_with_one_line);
+	tcase_add_test(tc, full_file_system_mutes_with_one_line);
+	tcase_add_test(tc, read_only_file_system_mutes_with_one_line);
+	tcase_add_test(tc, room_for_no_lane_refuses_and_counts);
+	tcase_add_test(tc, small_dev_shm_goes_without_kernel_ch_and_says_why);
+	tcase_add_test(tc, space_that_comes_later_is_used_by_the_next_first_init);
+	tcase_add_test(tc, old_versions_say_on_stderr_why_they_are_muted);
+	tcase_add_test(tc, logger_hears_one_line_at_first_init_and_at_last_finalize);
+	tcase_add_test(tc, old_files_of_dead_processes_are_removed_and_no_others);
+	return fx_run(suite);
+}
