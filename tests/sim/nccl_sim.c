@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nccl-sim: a scripted NCCL.  One process per process of the scenario, each of
+ * which finds and drives a profiler library as NCCL does; this one writes the
+ * truth meanwhile.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/sim/loader.h"
+#include "tests/sim/player.h"
+#include "tests/sim/pxn.h"
+#include "tests/sim/truth.h"
+
+#define EXIT_USAGE	2
+#define EXIT_HUNG	3		/* of a child: as its scenario says */
+#define START_NS	100000000	/* for inits, before model time 0 */
+#define TRUTH_LIMIT	100000		/* launches of an endless scenario */
+
+struct options {
+	const char *plugin, *truth, *scenario, *shm_dir, *pace;
+	int api, hold_ms;
+	long long seed;
+};
+
+static const char usage[] =
+	"usage: nccl-sim [--plugin FILE] [--api vN] [--seed N] [--truth FILE]\n"
+	"                [--pace none|real|N] [--hold MS] [--shm-dir DIR] SCENARIO\n"
+	"Plays SCENARIO to the profiler library that NCCL_PROFILER_PLUGIN means, or FILE.\n";
+
+static int parse_options(int argc, char **argv, struct options *o)
+{
+	static const struct option longs[] = {
+		{ "plugin", 1, NULL, 'p' }, { "api", 1, NULL, 'a' }, { "seed", 1, NULL, 's' },
+		{ "truth", 1, NULL, 't' }, { "pace", 1, NULL, 'c' }, { "hold", 1, NULL, 'o' },
+		{ "shm-dir", 1, NULL, 'd' }, { "help", 0, NULL, 'h' }, { NULL, 0, NULL, 0 }
+	};
+	char *end = "";
+	int c;
+
+	*o = (struct options){ .seed = -1, .hold_ms = -1 };
+	while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+		switch (c) {
+		case 'p': o->plugin = optarg; break;
+		case 't': o->truth = optarg; break;
+		case 'c': o->pace = optarg; break;
+		case 'd': o->shm_dir = optarg; break;
+		case 's': o->seed = strtoll(optarg, &end, 0); break;
+		case 'o': o->hold_ms = strtol(optarg, &end, 10); break;
+		case 'a': o->api = strtol(optarg + (*optarg == 'v'), &end, 10);
+			  if (o->api < 1 || o->api > NCCL_PROFILER_VERSIONS)
+				  return -EINVAL;
+			  break;
+		case 'h': fputs(usage, stdout); exit(EXIT_SUCCESS);
+		default: return -EINVAL;
+		}
+		if (*end)
+			return -EINVAL;
+	}
+	o->scenario = argv[optind];
+	return optind + 1 == argc ? 0 : -EINVAL;
+}
+
+static int apply_options(const struct options *o, struct scenario *scn)
+{
+	char *end = "";
+
+	if (o->hold_ms >= 0)
+		scn->hold_ns = o->hold_ms * 1000000LL;
+	if (o->pace)
+		scn->pace = !strcmp(o->pace, "none") ? 0 : !strcmp(o->pace, "real") ? 1 :
+			    strtod(o->pace, &end);
+	if (o->shm_dir)
+		setenv("NCCLINSP_SHM_DIR", o->shm_dir, 1);
+	return *end || scn->pace < 0 ? -EINVAL : 0;
+}
+
+/* A seed from the command line is the scenario's: communicator ids depend on it. */
+static int load_scenario(const struct options *o, struct scenario **scnp)
+{
+	char err[512];
+	int r = scenario_load(scnp, o->scenario, err, sizeof(err));
+
+	if (r)
+		fprintf(stderr, "nccl-sim: %s\n", err);
+	else if (o->seed >= 0)
+		scenario_reseed(*scnp, (uint64_t)o->seed);
+	return r;
+}
+
+/* Find a library; with --plugin it must be there, else NCCL goes on without. */
+static int load_plugin(const struct options *o, const struct scenario *scn, int process,
+		       struct loader *loader)
+{
+	const char *value = o->plugin ? o->plugin : getenv("NCCL_PROFILER_PLUGIN");
+	int newest = loader_newest(scn->release);
+	int r = loader_open(loader, value, scn->release, o->api ? o->api : newest, o->api);
+	const char *why = r ? dlerror() : NULL;
+
+	if (process)
+		return r && o->plugin ? r : 0;
+	if (!r)
+		fprintf(stderr, "nccl-sim: NCCL 2.%d loaded %s, ncclProfiler_v%d\n", scn->release,
+			loader->name, loader->version);
+	else
+		fprintf(stderr, "nccl-sim: NCCL 2.%d has no profiler: %s\n", scn->release,
+			r == -ENOSYS ? "the library speaks no version that it knows" :
+			why ? why : "none is wanted");
+	return r && o->plugin ? r : 0;
+}
+
+static int child_main(const struct options *o, const struct scenario *scn, int process,
+		      const struct pace *pace, struct pxn *pxn)
+{
+	struct loader loader;
+	struct player_plugin plugin;
+	int r;
+
+	if (load_plugin(o, scn, process, &loader))
+		return EXIT_FAILURE;
+	plugin = (struct player_plugin){ loader.table, loader.version };
+	r = player_run(scn, process, &plugin, pace, pxn);
+	if (r < 0)
+		fprintf(stderr, "nccl-sim: process %d: %s\n", process, strerror(-r));
+	loader_close(&loader);
+	return r < 0 ? EXIT_FAILURE : r ? EXIT_HUNG : EXIT_SUCCESS;
+}
+
+static int start_children(const struct options *o, const struct scenario *scn,
+			  const struct pace *pace, struct pxn *pxn, pid_t *pid)
+{
+	pid_t parent = getpid();
+
+	for (int i = 0; i < scn->nprocesses; i++) {
+		pid[i] = fork();
+		if (pid[i] < 0) {
+			perror("nccl-sim: fork");
+			return -errno;
+		}
+		if (pid[i]) {
+			fprintf(stderr, "nccl-sim: process %d is pid %d\n", i, (int)pid[i]);
+			continue;
+		}
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(EXIT_FAILURE);
+		exit(child_main(o, scn, i, pace, pxn));
+	}
+	return 0;
+}
+
+static bool dies(const struct scenario *scn, int process)
+{
+	for (int i = 0; i < scn->nfaults; i++)
+		if (scn->fault[i].kind == FAULT_KILL && scn->fault[i].rank == process)
+			return true;
+	return false;
+}
+
+/* Whether every process ended the way its scenario says. */
+static bool await_children(const struct scenario *scn, const pid_t *pid)
+{
+	bool ok = true;
+
+	for (int i = 0; i < scn->nprocesses; i++) {
+		int status = 0;
+
+		while (waitpid(pid[i], &status, 0) < 0 && errno == EINTR)
+			;
+		if (WIFEXITED(status) && (!WEXITSTATUS(status) || WEXITSTATUS(status) == EXIT_HUNG))
+			continue;
+		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && dies(scn, i))
+			continue;
+		fprintf(stderr, "nccl-sim: process %d failed, wait status 0x%x\n", i, status);
+		ok = false;
+	}
+	return ok;
+}
+
+static int write_truth(const char *path, const struct scenario *scn)
+{
+	FILE *f = fopen(path, "we");
+	int64_t r = f ? truth_write(f, scn, TRUTH_LIMIT) : -errno;
+
+	if (f && fclose(f) && r >= 0)
+		r = -errno;
+	if (r < 0)
+		fprintf(stderr, "nccl-sim: %s: %s\n", path, strerror((int)-r));
+	return r < 0 ? (int)r : 0;
+}
+
+static int run(const struct options *o, const struct scenario *scn)
+{
+	struct pace pace = { .factor = scn->pace, .base_ns = pace_now() + START_NS };
+	pid_t pid[SCENARIO_MAX_RANKS];
+	struct pxn *pxn;
+	int r = pxn_new(&pxn, scn);
+
+	if (!r)
+		r = start_children(o, scn, &pace, pxn, pid);
+	if (!r && o->truth)
+		r = write_truth(o->truth, scn);
+	if (!r && !await_children(scn, pid))
+		r = -ECHILD;
+	pxn_free(pxn, scn);
+	return r ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	struct scenario *scn;
+	struct options o;
+	int status = EXIT_USAGE;
+
+	if (parse_options(argc, argv, &o)) {
+		fputs(usage, stderr);
+		return EXIT_USAGE;
+	}
+	if (load_scenario(&o, &scn))
+		return EXIT_USAGE;
+	if (apply_options(&o, scn))
+		fputs(usage, stderr);
+	else
+		status = run(&o, scn);
+	scenario_free(scn);
+	return status;
+}

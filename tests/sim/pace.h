@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_SIM_PACE_H
+#define TESTS_SIM_PACE_H
+
+/* Model time against wall time. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+struct pace {
+	double factor;		/* model ns per wall ns; 0: do not wait at all */
+	int64_t base_ns;	/* CLOCK_MONOTONIC of model time 0 */
+};
+
+int64_t pace_now(void);				/* CLOCK_MONOTONIC, ns */
+bool pace_due(const struct pace *pace, int64_t model_ns);
+void pace_wait(const struct pace *pace, int64_t model_ns);
+void pace_sleep(int64_t ns);			/* wall time; INT64_MAX: for ever */
+struct timespec pace_deadline(const struct pace *pace, int64_t model_ns);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a scenario is made of: sizes, pace, clocks, links, communicators. */
+#include "tests/sim/parse.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int on_dimension(struct parser *p, int *value)
+{
+	struct scenario *s = p->scn;
+	int r;
+
+	if (p->laid_out)
+		return lex_fail(&p->lex, "too late: ranks were named already");
+	r = lex_int(&p->lex, 1, SCENARIO_MAX_RANKS, value);
+	if (!r && (long)s->nnodes * s->processes_per_node * s->gpus_per_process >
+		  SCENARIO_MAX_RANKS)
+		return lex_fail(&p->lex, "more than %d ranks", SCENARIO_MAX_RANKS);
+	return r;
+}
+
+static int on_nodes(struct parser *p)
+{
+	return on_dimension(p, &p->scn->nnodes);
+}
+
+static int on_processes(struct parser *p)
+{
+	return on_dimension(p, &p->scn->processes_per_node);
+}
+
+static int on_gpus(struct parser *p)
+{
+	return on_dimension(p, &p->scn->gpus_per_process);
+}
+
+static int on_seed(struct parser *p)
+{
+	return lex_number(&p->lex, &p->scn->seed);
+}
+
+static int on_nccl(struct parser *p)
+{
+	const char *w = lex_next(&p->lex);
+	int minor, used = 0;
+
+	if (!w || sscanf(w, "2.%d%n", &minor, &used) != 1 || w[used] || minor < 23 || minor > 30)
+		return lex_fail(&p->lex, "'%s' is no release from 2.23 to 2.30", w ? w : "");
+	p->scn->release = minor;
+	return 0;
+}
+
+static int on_threads(struct parser *p)
+{
+	p->scn->thread_per_process = lex_accept(&p->lex, "process");
+	return p->scn->thread_per_process ? 0 : lex_expect(&p->lex, "rank");
+}
+
+static int on_broadcast(struct parser *p)
+{
+	p->scn->agv = lex_accept(&p->lex, "allgatherv");
+	return p->scn->agv ? 0 : lex_expect(&p->lex, "kernel");
+}
+
+static int on_pace(struct parser *p)
+{
+	int factor, r;
+
+	if (lex_accept(&p->lex, "none")) {
+		p->scn->pace = 0;
+		return 0;
+	}
+	p->scn->pace = 1;
+	if (lex_accept(&p->lex, "real"))
+		return 0;
+	r = lex_int(&p->lex, 1, 1000, &factor);
+	p->scn->pace = factor;
+	return r;
+}
+
+static int on_hold(struct parser *p)
+{
+	if (!lex_accept(&p->lex, "forever"))
+		return lex_duration(&p->lex, &p->scn->hold_ns);
+	p->scn->hold_ns = INT64_MAX;
+	return 0;
+}
+
+static int on_chunk(struct parser *p)
+{
+	int r = lex_number(&p->lex, &p->scn->chunk_bytes);
+
+	if (!r && !p->scn->chunk_bytes)
+		return lex_fail(&p->lex, "a chunk has at least 1 byte");
+	return r;
+}
+
+static int on_launch(struct parser *p)
+{
+	int r = lex_duration(&p->lex, &p->scn->launch_ns);
+
+	if (!r && lex_accept(&p->lex, "spacing"))
+		r = lex_duration(&p->lex, &p->scn->spacing_ns);
+	p->scn->reverse = !r && lex_accept(&p->lex, "reverse");
+	return r;
+}
+
+/* clock offset 3ms drift 12ppm ranks 1,3: the sign of drift and offset is free. */
+static int on_clock(struct parser *p)
+{
+	bool ranks[SCENARIO_MAX_RANKS] = { false };
+	struct sim_clock clock = { 0 };
+	bool back = false;
+	int r = 0;
+
+	if (lex_accept(&p->lex, "offset")) {
+		back = lex_accept(&p->lex, "minus");
+		r = lex_duration(&p->lex, &clock.offset_ns);
+	}
+	if (!r && lex_accept(&p->lex, "drift"))
+		r = lex_suffixed(&p->lex, "ppm", &clock.drift_ppm);
+	if (!r)
+		r = parse_ranks(p, ranks);
+	if (back)
+		clock.offset_ns = -clock.offset_ns;
+	for (int i = 0; !r && i < p->scn->nranks; i++)
+		if (ranks[i])
+			p->scn->clock[i] = clock;
+	return r;
+}
+
+/* The class's link, or a new one for a pair of ranks that starts as its class's. */
+static int link_named(struct parser *p, struct sim_link **linkp)
+{
+	struct scenario *s = p->scn;
+	struct sim_link *link = &s->link[s->nlinks];
+	int from, to, r;
+
+	for (int net = 0; net < 2; net++) {
+		if (lex_accept(&p->lex, net ? "net" : "intra")) {
+			*linkp = &s->class_link[net];
+			return 0;
+		}
+	}
+	if (s->nlinks == SCENARIO_MAX_LINKS)
+		return lex_fail(&p->lex, "more than %d links", SCENARIO_MAX_LINKS);
+	parse_lay_out(p);
+	r = lex_int(&p->lex, 0, s->nranks - 1, &from);
+	if (!r)
+		r = lex_expect(&p->lex, "to");
+	if (!r)
+		r = lex_int(&p->lex, 0, s->nranks - 1, &to);
+	if (r)
+		return r;
+	*link = *scenario_link(s, from, to);
+	link->from = from;
+	link->to = to;
+	s->nlinks++;
+	*linkp = link;
+	return 0;
+}
+
+/* link net | intra | A to B [latency D] [rate R] */
+static int on_link(struct parser *p)
+{
+	struct sim_link *link = NULL;
+	int r = link_named(p, &link);
+
+	if (!r && lex_accept(&p->lex, "latency"))
+		r = lex_duration(&p->lex, &link->latency_ns);
+	if (!r && lex_accept(&p->lex, "rate"))
+		r = lex_rate(&p->lex, &link->rate);
+	return r;
+}
+
+static int one_comm(struct parser *p, struct sim_family *fam)
+{
+	struct scenario *s = p->scn;
+	struct sim_comm *c = &s->comm[s->ncomms];
+	bool seen[SCENARIO_MAX_RANKS] = { false };
+	int r;
+
+	if (s->ncomms == SCENARIO_MAX_COMMS)
+		return lex_fail(&p->lex, "more than %d communicators", SCENARIO_MAX_COMMS);
+	r = lex_list(&p->lex, s->nranks, c->world, &c->nranks);
+	if (r)
+		return r;
+	for (int i = 0; i < c->nranks; i++) {
+		if (seen[c->world[i]])
+			return lex_fail(&p->lex, "rank %d is named twice", c->world[i]);
+		seen[c->world[i]] = true;
+	}
+	c->name = fam->name;
+	c->index = s->ncomms++;
+	c->family = (int)(fam - s->family);
+	fam->ncomms++;
+	return 0;
+}
+
+/* comm NAME ranks LIST [ranks LIST]... [channels N] [algo A] [proto P] [pxn] */
+static int on_comm(struct parser *p)
+{
+	struct scenario *s = p->scn;
+	struct sim_family *fam = &s->family[s->nfamilies];
+	int r;
+
+	if (s->nfamilies == SCENARIO_MAX_FAMILIES)
+		return lex_fail(&p->lex, "more than %d names", SCENARIO_MAX_FAMILIES);
+	*fam = (struct sim_family){ .first = s->ncomms, .channels = 4,
+				    .algo = names_find(NAMES_ALGO, "ring"),
+				    .proto = names_find(NAMES_PROTO, "simple") };
+	parse_lay_out(p);
+	r = lex_name(&p->lex, fam->name, sizeof(fam->name));
+	if (!r && parse_find_family(s, fam->name) >= 0)
+		return lex_fail(&p->lex, "communicator '%s' exists already", fam->name);
+	if (!r)
+		r = lex_expect(&p->lex, "ranks");
+	if (!r)
+		r = one_comm(p, fam);
+	while (!r && lex_accept(&p->lex, "ranks"))
+		r = one_comm(p, fam);
+	while (!r && p->lex.at < p->lex.nwords) {
+		if (lex_accept(&p->lex, "pxn"))
+			fam->pxn = true;
+		else
+			r = parse_kernel_option(p, &fam->channels, &fam->algo, &fam->proto);
+	}
+	if (!r)
+		s->nfamilies++;
+	return r;
+}
+
+const struct parse_word parse_settings[] = {
+	{ "broadcast",	on_broadcast },
+	{ "chunk",	on_chunk },
+	{ "clock",	on_clock },
+	{ "comm",	on_comm },
+	{ "gpus",	on_gpus },
+	{ "hold",	on_hold },
+	{ "launch",	on_launch },
+	{ "link",	on_link },
+	{ "nccl",	on_nccl },
+	{ "nodes",	on_nodes },
+	{ "pace",	on_pace },
+	{ "processes",	on_processes },
+	{ "seed",	on_seed },
+	{ "threads",	on_threads },
+	{ NULL, NULL }
+};

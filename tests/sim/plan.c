@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The walk through a scenario's program: statements become steps, an operation
+ * becomes one plan_op for each communicator of its name (AlltoAll: one for each
+ * pair of ranks).
+ */
+#include "tests/sim/plan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/plan_state.h"
+
+uint64_t plan_hash(uint64_t seed, uint64_t a, uint64_t b, uint64_t c)
+{
+	uint64_t x = seed;
+	const uint64_t in[] = { a, b, c };
+
+	for (int i = 0; i < 3; i++) {
+		x += in[i] * 0x9e3779b97f4a7c15ull + 0x632be59bd9b4e019ull;
+		x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+		x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+		x ^= x >> 31;
+	}
+	return x;
+}
+
+int plan_thread_of(const struct scenario *scn, int world)
+{
+	return scn->thread_per_process ? scenario_process_of(scn, world) * scn->gpus_per_process
+				       : world;
+}
+
+static bool starts_hidden(const struct scenario *scn, const struct sim_op *op)
+{
+	return op->ce || op->symmetric ||
+	       (op->func == FUNC_BROADCAST && scn->agv && scn->release >= 29);
+}
+
+/* ---- operations of a step ---- */
+
+static int grow(void **array, int *room, int need, size_t size)
+{
+	void *p;
+
+	if (need <= *room)
+		return 0;
+	need *= 2;
+	p = realloc(*array, need * size);
+	if (!p)
+		return -ENOMEM;
+	*array = p;
+	*room = need;
+	return 0;
+}
+
+static int add_op(struct plan *plan, const struct sim_op *spec, const struct sim_comm *comm,
+		  int nsides, struct plan_op **opp)
+{
+	struct plan_step *step = &plan->step;
+	int r = grow((void **)&step->op, &plan->ops_room, step->nops + 1, sizeof(*step->op));
+
+	if (!r)
+		r = grow((void **)&plan->sides, &plan->sides_room, plan->nsides + nsides,
+			 sizeof(*plan->sides));
+	if (r)
+		return r;
+	*opp = &step->op[step->nops++];
+	**opp = (struct plan_op){ .spec = spec, .comm = comm, .nsides = nsides,
+				  .index = plan->comm_ops[comm->index],
+				  .nchannels = spec->channels, .last_rank = -1 };
+	memset(&plan->sides[plan->nsides], 0, nsides * sizeof(*plan->sides));
+	plan->nsides += nsides;
+	return 0;
+}
+
+static uint64_t op_bytes(const struct sim_op *spec, const struct sim_comm *comm, bool part)
+{
+	uint64_t one = spec->count * names_get(NAMES_DATATYPE, spec->datatype)->size;
+
+	return names_func(spec->func)->scaled && !part ? one * comm->nranks : one;
+}
+
+static int add_coll(struct plan *plan, const struct sim_op *spec, const struct sim_comm *comm)
+{
+	struct plan_side *side;
+	struct plan_op *op;
+	int r = add_op(plan, spec, comm, comm->nranks, &op);
+
+	if (r)
+		return r;
+	op->bytes = op_bytes(spec, comm, false);
+	side = &plan->sides[plan->nsides - comm->nranks];
+	for (int i = 0; i < comm->nranks; i++)
+		side[i] = (struct plan_side){ .func = spec->func, .rank = i, .peer = -1,
+					      .has_seq = !starts_hidden(plan->scn, spec),
+					      .moves = true };
+	return 0;
+}
+
+static int add_pair(struct plan *plan, const struct sim_op *spec, const struct sim_comm *comm,
+		    int src, int dst)
+{
+	bool moves = src != dst || !spec->inplace;
+	struct plan_side *side;
+	struct plan_op *op;
+	int r = add_op(plan, spec, comm, 2, &op);
+
+	if (r)
+		return r;
+	op->bytes = op_bytes(spec, comm, true);
+	side = &plan->sides[plan->nsides - 2];
+	side[0] = (struct plan_side){ .func = FUNC_SEND, .rank = src, .peer = dst,
+				      .moves = moves };
+	side[1] = (struct plan_side){ .func = FUNC_RECV, .rank = dst, .peer = src,
+				      .moves = moves };
+	return 0;
+}
+
+static int add_all_to_all(struct plan *plan, const struct sim_op *spec,
+			  const struct sim_comm *comm)
+{
+	int r = 0;
+
+	for (int src = 0; src < comm->nranks && !r; src++)
+		for (int dst = 0; dst < comm->nranks && !r; dst++)
+			r = add_pair(plan, spec, comm, src, dst);
+	return r;
+}
+
+/* On every communicator of its name; empty and lonely collectives do nothing. */
+static int add_spec(struct plan *plan, const struct sim_op *spec)
+{
+	const struct sim_family *fam = &plan->scn->family[spec->family];
+	int r = 0;
+
+	for (int i = 0; i < fam->ncomms && !r; i++) {
+		const struct sim_comm *comm = &plan->scn->comm[fam->first + i];
+
+		if (plan->aborted[comm->index] || !spec->count)
+			continue;
+		if (spec->func == FUNC_SEND)
+			r = add_pair(plan, spec, comm, spec->src, spec->dst);
+		else if (spec->func == FUNC_ALL_TO_ALL && !spec->ce)
+			r = add_all_to_all(plan, spec, comm);
+		else if (comm->nranks > 1)
+			r = add_coll(plan, spec, comm);
+		else
+			continue;
+		plan->comm_ops[comm->index] += plan->step.kind != PLAN_CAPTURE;
+	}
+	return r;
+}
+
+/* Sides moved while they were added: tie them to their operations now. */
+static void tie_sides(struct plan *plan)
+{
+	struct plan_side *side = plan->sides;
+
+	for (int i = 0; i < plan->step.nops; i++) {
+		plan->step.op[i].side = side;
+		side += plan->step.op[i].nsides;
+	}
+}
+
+static int fill_step(struct plan *plan, const struct sim_stmt *st)
+{
+	static void (*const time_step[])(struct plan *) = {
+		[PLAN_LAUNCH] = plan_time_launch,
+		[PLAN_CAPTURE] = plan_time_capture,
+		[PLAN_REPLAY] = plan_time_replay,
+	};
+	struct plan_step *step = &plan->step;
+	int r = 0;
+
+	step->nops = 0;
+	plan->nsides = 0;
+	step->grouped = st->kind == STMT_GROUP || st->op.func == FUNC_ALL_TO_ALL;
+	if (st->kind == STMT_OP)
+		r = add_spec(plan, &st->op);
+	for (st = st->body; st && !r; st = st->next)
+		r = add_spec(plan, &st->op);
+	if (r)
+		return r;
+	tie_sides(plan);
+	time_step[step->kind](plan);
+	step->number++;
+	return 0;
+}
+
+/* ---- the walk ---- */
+
+static void push(struct plan *plan, const struct sim_stmt *st, const struct sim_stmt *body)
+{
+	if (!st->times || !body)
+		return;
+	plan->frame[++plan->depth] = (struct plan_frame){
+		.body = body, .at = body, .left = st->times, .kind = st->kind,
+		.graph = st->graph };
+}
+
+static void compute(struct plan *plan, const struct sim_stmt *st)
+{
+	const struct scenario *scn = plan->scn;
+
+	plan->computes++;
+	for (int w = 0; w < scn->nranks; w++) {
+		int64_t host = plan->host[plan_thread_of(scn, w)], *gpu = &plan->gpu[w];
+		uint64_t h = plan_hash(scn->seed, 1, plan->computes, w);
+		double spread = st->jitter * ((double)(h >> 11) / (1ull << 52) - 1);
+
+		if (!st->ranks[w] || host == PLAN_NEVER || *gpu == PLAN_NEVER)
+			continue;
+		*gpu = (*gpu > host ? *gpu : host) + (int64_t)(st->ns * (1 + spread));
+	}
+}
+
+static void sync_hosts(struct plan *plan)
+{
+	for (int w = 0; w < plan->scn->nranks; w++) {
+		int64_t *host = &plan->host[plan_thread_of(plan->scn, w)];
+
+		if (plan->gpu[w] > *host)
+			*host = plan->gpu[w];
+	}
+}
+
+static bool any_host_left(const struct plan *plan)
+{
+	for (int w = 0; w < plan->scn->nranks; w++)
+		if (plan->host[plan_thread_of(plan->scn, w)] != PLAN_NEVER)
+			return true;
+	return false;
+}
+
+/* The end of a pass through a block; loops make hosts wait.  Whether it is a step. */
+static bool end_pass(struct plan *plan)
+{
+	struct plan_frame *f = &plan->frame[plan->depth];
+	bool is_loop = f->kind == STMT_LOOP;
+
+	f->at = f->body;
+	f->part = 0;
+	if (f->left != SCENARIO_FOREVER && !--f->left)
+		plan->depth--;
+	if (is_loop)
+		sync_hosts(plan);
+	plan->step.kind = PLAN_SYNC;
+	return is_loop;
+}
+
+/* One statement.  1: it made a step; 0: go on; or -ENOMEM. */
+static int walk(struct plan *plan, const struct sim_stmt *st)
+{
+	struct plan_frame *f = &plan->frame[plan->depth];
+	struct plan_step *step = &plan->step;
+	int r;
+
+	switch (st->kind) {
+	case STMT_LOOP:
+		push(plan, st, st->body);
+		return 0;
+	case STMT_GRAPH:
+		plan->graph_body[st->graph] = st->body;
+		push(plan, st, st->body);
+		return 0;
+	case STMT_REPLAY:
+		push(plan, st, plan->graph_body[st->graph]);
+		return 0;
+	case STMT_COMPUTE:
+		compute(plan, st);
+		return 0;
+	case STMT_SYNC:
+		sync_hosts(plan);
+		step->kind = PLAN_SYNC;
+		return 1;
+	case STMT_OP:
+	case STMT_GROUP:
+		break;
+	}
+	step->kind = f->kind == STMT_GRAPH ? PLAN_CAPTURE :
+		     f->kind == STMT_REPLAY ? PLAN_REPLAY : PLAN_LAUNCH;
+	step->graph = f->graph;
+	step->part = f->part++;
+	r = fill_step(plan, st);
+	return r ? r : 1;
+}
+
+int plan_next(struct plan *plan, const struct plan_step **stepp)
+{
+	int r = 0;
+
+	while (!r && !plan->ended) {
+		struct plan_frame *f = &plan->frame[plan->depth];
+		const struct sim_stmt *st = f->at;
+
+		plan->ended = !any_host_left(plan) || (!st && !plan->depth);
+		if (plan->ended)
+			break;
+		if (!st) {
+			r = end_pass(plan);
+			continue;
+		}
+		f->at = st->next;
+		r = walk(plan, st);
+	}
+	if (plan->ended)
+		plan->step.kind = PLAN_END;
+	*stepp = &plan->step;
+	return r < 0 ? r : 0;
+}
+
+int plan_new(struct plan **planp, const struct scenario *scn)
+{
+	struct plan *plan = calloc(1, sizeof(*plan));
+	int ranks = 0;
+
+	if (!plan)
+		return -ENOMEM;
+	plan->scn = scn;
+	plan->frame[0].at = scn->program;
+	plan->frame[0].kind = STMT_OP;
+	for (int i = 0; i < scn->ncomms; i++) {
+		plan->rank_base[i] = ranks;
+		ranks += scn->comm[i].nranks;
+	}
+	plan->seq = calloc(ranks + 1, sizeof(*plan->seq));
+	if (!plan->seq) {
+		plan_free(plan);
+		return -ENOMEM;
+	}
+	*planp = plan;
+	return 0;
+}
+
+void plan_free(struct plan *plan)
+{
+	if (!plan)
+		return;
+	free(plan->step.op);
+	free(plan->sides);
+	free(plan->seq);
+	free(plan);
+}
+
+int64_t plan_host_ns(const struct plan *plan, int world)
+{
+	return plan->host[plan_thread_of(plan->scn, world)];
+}
+
+int64_t plan_gpu_ns(const struct plan *plan, int world)
+{
+	return plan->gpu[world];
+}
+
+const struct plan_side *plan_side_of(const struct plan_op *op, int rank, int nth)
+{
+	for (int i = 0; i < op->nsides; i++)
+		if (op->side[i].rank == rank && !nth--)
+			return &op->side[i];
+	return NULL;
+}

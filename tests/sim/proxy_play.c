@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The callbacks of the progress thread, release by release: up to 2.26 an
+ * operation has the states 0 to 7 and its steps bring no arguments; from 2.27
+ * on it has state 19, and steps bring transSize, which is valid in two states.
+ */
+#include "tests/sim/proxy_play.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool is_old(const struct member *m)
+{
+	return m->player->scn->release <= 26;
+}
+
+/* Where a child may begin though its parent was refused (2.28), its states may not. */
+static bool child_may_start(const struct member *m, const void *parent)
+{
+	return parent || m->player->scn->release >= 28;
+}
+
+static void fill(struct api_event *ev, uint64_t type, void *parent, int rank)
+{
+	memset(ev, 0xa5, sizeof(*ev));
+	ev->descr.type = type;
+	ev->descr.parentObj = parent;
+	ev->descr.rank = rank;
+}
+
+void proxy_play_op_start(struct member *m, struct work_sub *sub)
+{
+	struct api_event ev;
+
+	if (!(sub->mask & PLAYER_WANTS_OP) || !child_may_start(m, sub->parent))
+		return;
+	fill(&ev, NCCL_PROXY_OP, sub->parent, sub->rank);
+	ev.descr.proxyOp = (struct nccl_proxy_op){
+		.pid = sub->pid, .channelId = sub->channel, .peer = sub->peer,
+		.nSteps = sub->nsteps,
+		.chunkSize = (int)m->player->scn->chunk_bytes * (sub->joint_stop ? 1 : 2),
+		.isSend = sub->kind == WORK_SEND };
+	api_start(&m->player->api, sub->context, &sub->handle, &ev);
+}
+
+/* The states 0 to 7 of old releases: cumulative sizes, never reset. */
+static void old_op_state(struct member *m, struct work_sub *sub, int state)
+{
+	union nccl_args_v4 args = { .proxyStep = { sub->moved } };
+
+	if ((sub->mask & PLAYER_WANTS_OP) && sub->handle)
+		api_state(&m->player->api, sub->handle, state, &args, sub->steps_done);
+}
+
+static void progress(struct member *m, const struct work_action *a)
+{
+	union nccl_args_v4 args = { .proxyStep = { 0 } };
+	struct work_sub *sub = a->sub;
+
+	if (is_old(m))
+		proxy_play_op_start(m, sub);
+	else if ((sub->mask & PLAYER_WANTS_OP) && sub->handle)
+		api_state(&m->player->api, sub->handle, NCCL_OP_IN_PROGRESS, &args, 0);
+}
+
+static void step_start(struct member *m, const struct work_action *a)
+{
+	struct work_sub *sub = a->sub;
+	struct api_event ev;
+
+	if (!(sub->mask & PLAYER_WANTS_STEP) || !child_may_start(m, sub->handle))
+		return;
+	fill(&ev, NCCL_PROXY_STEP, sub->handle, sub->rank);
+	ev.descr.proxyStep = (struct nccl_proxy_step){ .step = a->step };
+	api_start(&m->player->api, sub->context, &sub->step[a->step % WORK_SLOTS], &ev);
+}
+
+/* The operation's state that goes with a step's, up to 2.26. */
+static void old_states_of_step(struct member *m, struct work_sub *sub, int state, uint64_t size)
+{
+	switch (state) {
+	case NCCL_STEP_SEND_GPU_WAIT:
+		old_op_state(m, sub, NCCL_OP_SEND_POSTED);
+		break;
+	case NCCL_STEP_SEND_WAIT:
+		sub->moved += size;
+		old_op_state(m, sub, NCCL_OP_SEND_TRANSMITTED);
+		break;
+	case NCCL_STEP_RECV_WAIT:
+		old_op_state(m, sub, NCCL_OP_RECV_POSTED);
+		break;
+	case NCCL_STEP_RECV_FLUSH_WAIT:
+		sub->moved += size;
+		old_op_state(m, sub, NCCL_OP_RECV_RECEIVED);
+		break;
+	case NCCL_STEP_RECV_GPU_WAIT:
+		old_op_state(m, sub, NCCL_OP_RECV_TRANSMITTED);
+		break;
+	}
+}
+
+static void step_state(struct member *m, const struct work_action *a)
+{
+	union nccl_args_v4 args = { .proxyStep = { a->size } };
+	struct work_sub *sub = a->sub;
+	void *handle = sub->step[a->step % WORK_SLOTS];
+
+	if (is_old(m))
+		old_states_of_step(m, sub, a->state, a->size);
+	if (is_old(m) && a->state == NCCL_STEP_SEND_PEER_WAIT)
+		return;
+	if (!(sub->mask & PLAYER_WANTS_STEP) || !sub->handle || !handle)
+		return;
+	api_state(&m->player->api, handle, a->state, &args, 0);
+}
+
+static void step_stop(struct member *m, const struct work_action *a)
+{
+	struct work_sub *sub = a->sub;
+	void *handle = sub->step[a->step % WORK_SLOTS];
+
+	sub->steps_done++;
+	if (is_old(m))
+		old_op_state(m, sub, sub->kind == WORK_SEND ? NCCL_OP_SEND_DONE :
+							      NCCL_OP_RECV_DONE);
+	if ((sub->mask & PLAYER_WANTS_STEP) && child_may_start(m, sub->handle) && handle)
+		api_stop(&m->player->api, handle);
+}
+
+static void op_stop(struct member *m, const struct work_action *a)
+{
+	struct work_sub *sub = a->sub;
+
+	if ((sub->mask & PLAYER_WANTS_OP) && child_may_start(m, sub->parent) && sub->handle)
+		api_stop(&m->player->api, sub->handle);
+}
+
+static void kernel_start(struct member *m, const struct work_action *a)
+{
+	struct work_sub *sub = a->sub;
+	struct api_event ev;
+
+	if (m->player->scn->release < 26 || !child_may_start(m, sub->parent))
+		return;
+	fill(&ev, NCCL_KERNEL_CH, sub->parent, 0);
+	ev.descr.kernelCh.channelId = sub->channel;
+	ev.descr.kernelCh.pTimer = sub->gpu_start;
+	api_start(&m->player->api, m->context, &sub->handle, &ev);
+}
+
+static void kernel_stop(struct member *m, const struct work_action *a)
+{
+	union nccl_args_v4 args = { .kernelCh = { a->sub->gpu_stop } };
+	struct work_sub *sub = a->sub;
+
+	if (m->player->scn->release < 26 || !child_may_start(m, sub->parent) || !sub->handle)
+		return;
+	if (m->player->scn->release > 26)
+		api_state(&m->player->api, sub->handle, NCCL_KERNEL_CH_STOP, &args, 0);
+	api_stop(&m->player->api, sub->handle);
+}
+
+static void kill_self(struct member *m, const struct work_action *a)
+{
+	(void)m;
+	(void)a;
+	kill(getpid(), SIGKILL);
+}
+
+void proxy_play_action(struct member *m, const struct work_action *action)
+{
+	static void (*const play[])(struct member *, const struct work_action *) = {
+		[WORK_PROGRESS] = progress,
+		[WORK_STEP_START] = step_start,
+		[WORK_STEP_STATE] = step_state,
+		[WORK_STEP_STOP] = step_stop,
+		[WORK_OP_STOP] = op_stop,
+		[WORK_KERNEL_START] = kernel_start,
+		[WORK_KERNEL_STOP] = kernel_stop,
+		[WORK_KILL] = kill_self,
+	};
+
+	play[action->verb](m, action);
+}
+
+/* ---- ProxyCtrl: its bit is looked at anew at each call ---- */
+
+static bool ctrl_wanted(struct member *m)
+{
+	return player_mask(m->player) & NCCL_PROXY_CTRL;
+}
+
+void proxy_play_ctrl_open(struct member *m, void **slot, int state)
+{
+	union nccl_args_v4 args = { .proxyCtrl = { 0 } };
+	struct api_event ev;
+
+	*slot = PLAYER_GARBAGE;
+	if (!ctrl_wanted(m)) {
+		*slot = NULL;
+		return;
+	}
+	fill(&ev, NCCL_PROXY_CTRL, NULL, 0);
+	api_start(&m->player->api, m->context, slot, &ev);
+	if (ctrl_wanted(m) && *slot)
+		api_state(&m->player->api, *slot, state, &args, 0);
+}
+
+void proxy_play_ctrl_close(struct member *m, void **slot, int state, int appended)
+{
+	union nccl_args_v4 args = { .proxyCtrl = { 0 } };
+
+	args.proxyCtrl.appendedProxyOps = appended;
+	if (!*slot)
+		return;
+	if (ctrl_wanted(m))
+		api_state(&m->player->api, *slot, state, &args, 0);
+	api_stop(&m->player->api, *slot);
+}
+
+void proxy_play_ctrl(struct member *m, int state)
+{
+	void *slot;
+
+	proxy_play_ctrl_open(m, &slot, state);
+	if (slot)
+		api_stop(&m->player->api, slot);
+}

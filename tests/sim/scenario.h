@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_SIM_SCENARIO_H
+#define TESTS_SIM_SCENARIO_H
+
+/*
+ * A scenario: which processes and communicators there are, what they do, and
+ * what goes wrong.  README.md beside this file has the grammar.
+ *
+ * World ranks count GPUs: node by node, process by process.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tests/sim/names.h"
+
+#define SCENARIO_MAX_RANKS	128	/* GPUs of a scenario */
+#define SCENARIO_MAX_COMMS	128
+#define SCENARIO_MAX_FAMILIES	16
+#define SCENARIO_MAX_LINKS	64
+#define SCENARIO_MAX_FAULTS	32
+#define SCENARIO_MAX_GRAPHS	8
+#define SCENARIO_FOREVER	UINT64_MAX
+
+/* One communicator.  Those of one `comm` line share a name, as in real jobs. */
+struct sim_comm {
+	const char *name;	/* its family's */
+	uint64_t id;		/* what NCCL calls commId or commHash */
+	int index;
+	int family;
+	int nranks, nnodes;
+	int world[SCENARIO_MAX_RANKS];	/* rank -> world rank */
+	bool pxn;		/* sends to other nodes go through the next local rank */
+};
+
+struct sim_family {
+	char name[32];
+	int first, ncomms;
+	int channels, algo, proto;	/* for operations that say nothing else */
+	bool pxn;
+};
+
+struct sim_op {
+	enum sim_func func;	/* never FUNC_RECV: a Send stands for both sides */
+	int family;
+	uint64_t count;
+	int datatype, algo, proto;
+	int channels;
+	int root;
+	int src, dst;		/* Send: ranks of the communicator */
+	bool ce;		/* runs on copy engines */
+	bool symmetric;		/* symmetric-memory kernel: the API events are all */
+	bool inplace;		/* AlltoAll: nothing moves within a rank */
+};
+
+enum sim_stmt_kind {
+	STMT_OP,
+	STMT_LOOP,
+	STMT_GROUP,
+	STMT_GRAPH,
+	STMT_REPLAY,
+	STMT_COMPUTE,
+	STMT_SYNC,
+};
+
+struct sim_stmt {
+	enum sim_stmt_kind kind;
+	struct sim_stmt *next, *body;
+	uint64_t times;			/* loop, replay */
+	int graph;			/* graph, replay */
+	int64_t ns;			/* compute */
+	double jitter;			/* compute: share of ns */
+	bool ranks[SCENARIO_MAX_RANKS];	/* compute: which world ranks */
+	struct sim_op op;
+};
+
+struct sim_link {
+	int from, to;		/* world ranks */
+	int64_t latency_ns;
+	double rate;		/* bytes per ns, which is GB/s */
+};
+
+struct sim_clock {
+	int64_t offset_ns;
+	double drift_ppm;
+};
+
+enum sim_fault_kind {
+	FAULT_LATE,		/* a rank reaches an operation late */
+	FAULT_ABSENT,		/* a rank never joins an operation */
+	FAULT_STUCK,		/* a network transfer of an operation never ends */
+	FAULT_KILL,		/* a process dies in the middle of an operation */
+	FAULT_ABORT,		/* a communicator is aborted in an operation */
+};
+
+struct sim_fault {
+	enum sim_fault_kind kind;
+	int rank;		/* world rank; kill: the process */
+	int family;		/* -1: any */
+	uint64_t from, until;	/* operations of the communicator, inclusive */
+	uint64_t every;
+	int64_t by_ns;
+	bool host;		/* late: the host is late, not the GPU */
+	int step;		/* stuck */
+	int state;		/* stuck: 8, 9 or 20 (nccl_profiler.h) */
+};
+
+struct scenario {
+	uint64_t seed;
+	int release;		/* NCCL 2.x is x */
+	int nnodes, processes_per_node, gpus_per_process;
+	int nranks, nprocesses;
+	bool thread_per_process;
+	bool agv;		/* Broadcast runs as AllGatherV, invisible from 2.29 on */
+	double pace;		/* 0: as fast as can be; 1: real; 10: tenfold */
+	int64_t hold_ns;	/* stay when there is nothing more to do; -1: unset */
+	int64_t launch_ns;	/* host time of a kernel launch */
+	int64_t spacing_ns;	/* between the launches of one thread's ranks */
+	bool reverse;		/* launches run from the last rank to the first */
+	uint64_t chunk_bytes;	/* largest network transfer */
+
+	struct sim_clock clock[SCENARIO_MAX_RANKS];
+	struct sim_link class_link[2];	/* within a node, between nodes */
+	struct sim_link link[SCENARIO_MAX_LINKS];	/* pairs that differ */
+	int nlinks;
+	struct sim_family family[SCENARIO_MAX_FAMILIES];
+	int nfamilies;
+	struct sim_comm comm[SCENARIO_MAX_COMMS];
+	int ncomms;
+	struct sim_fault fault[SCENARIO_MAX_FAULTS];
+	int nfaults;
+	char graph[SCENARIO_MAX_GRAPHS][32];
+	int ngraphs;
+	struct sim_stmt *program;
+};
+
+/*
+ * Read a scenario from text; `name` is how messages call the file.  Returns 0
+ * and a scenario for scenario_free(), or -EINVAL with one line in err that says
+ * where, what and why, or -ENOMEM.
+ */
+int scenario_parse(struct scenario **scnp, const char *name, const char *text,
+		   char *err, unsigned int err_size);
+
+/* The same from a file; also the errno of reading it. */
+int scenario_load(struct scenario **scnp, const char *path, char *err, unsigned int err_size);
+
+/* Another seed, as if the text had said so. */
+void scenario_reseed(struct scenario *scn, uint64_t seed);
+
+void scenario_free(struct scenario *scn);	/* NULL is fine */
+
+/* Where a world rank lives. */
+int scenario_process_of(const struct scenario *scn, int world);
+int scenario_node_of(const struct scenario *scn, int world);
+
+/* The link that data takes from one world rank to another. */
+const struct sim_link *scenario_link(const struct scenario *scn, int from, int to);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_SIM_TRUTH_H
+#define TESTS_SIM_TRUTH_H
+
+/* What really happened, for tests to compare with what was observed. */
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "tests/sim/scenario.h"
+
+/*
+ * Write one JSON line per operation and rank, in the program's order (README.md
+ * has the fields).  It is worked out from the scenario alone: the same scenario
+ * and seed give the same bytes.  `limit` bounds the launches of an endless
+ * scenario.  Returns the lines written, or -ENOMEM or -EIO.
+ */
+int64_t truth_write(FILE *out, const struct scenario *scn, uint64_t limit);
+
+#endif
