@@ -403,10 +403,8 @@ static void look_at_dir(struct discover *d, uint64_t now_ns)
 	scan(d, now_ns);
 }
 
-static void on_life_timer(void *arg, uint64_t now_ns)
+void discover_look(struct discover *d, uint64_t now_ns)
 {
-	struct discover *d = arg;
-
 	for (uint32_t i = 0; i < d->nfiles; i++)
 		on_life[d->files[i].state](d, &d->files[i], now_ns);
 	forget_old(d, now_ns);
@@ -414,10 +412,17 @@ static void on_life_timer(void *arg, uint64_t now_ns)
 		look_at_dir(d, now_ns);
 		d->scan_ns = now_ns + SCAN_NS;
 	}
+}
+
+static void on_life_timer(void *arg, uint64_t now_ns)
+{
+	struct discover *d = arg;
+
+	discover_look(d, now_ns);
 	loop_arm(d->loop, &d->life, now_ns + LIFE_NS);
 }
 
-/* ---- public ---------------------------------------------------------------- */
+/* ---- from outside ---------------------------------------------------------- */
 
 static void discover_freep(struct discover **d)
 {

@@ -46,6 +46,12 @@ int discover_new(struct discover **out, struct loop *loop, struct drain *drain,
 void discover_free(struct discover *d);
 
 /*
+ * What happens ten times a second: who lives, what is ready now, who is to be
+ * forgotten, and now and then a scan of the directory.
+ */
+void discover_look(struct discover *d, uint64_t now_ns);
+
+/*
  * All that live and the last that ended, in the order in which they appeared:
  * returns how many.  The list holds until the loop's next callback.
  */

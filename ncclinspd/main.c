@@ -76,11 +76,11 @@ static void on_appeared(void *arg, struct process *p, uint64_t now_ns)
 	struct daemon *d = arg;
 	int r = reconstruct_attach(d->reconstruct, p);
 
-	(void)now_ns;
 	if (r < 0)
 		log_say(LOG_WARN, "operations of pid=%d cannot be followed error=\"%s\"",
 			(int)p->pid, strerror(-r));
 	log_say(LOG_DEBUG, "process appeared pid=%d command=%s", (int)p->pid, p->command);
+	loop_arm(d->loop, &d->poll_timer, now_ns);	/* it may fill its lanes soon */
 	if (d->serve)
 		serve_process(d->serve, p);
 }
@@ -318,13 +318,10 @@ static int start_discovery(struct daemon *d, uint64_t now_ns)
 		.forgotten = on_forgotten,
 		.arg = d,
 	};
-	int r = discover_new(&d->discover, d->loop, d->drain, d->names, &config, &hooks, now_ns);
 
-	if (r < 0)
-		return r;
 	d->poll_timer = (struct loop_timer){ .fn = on_poll_timer, .arg = d };
 	loop_arm(d->loop, &d->poll_timer, now_ns);
-	return 0;
+	return discover_new(&d->discover, d->loop, d->drain, d->names, &config, &hooks, now_ns);
 }
 
 static void raise_file_limit(void)
