@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file itself: what it exports, needs and weighs; and whom it finds in the process. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tests/fixture.h"
+#include "tests/plugin_driver.h"
+
+#define MAX_BYTES	(64 * 1024)
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LINKED_IN 1
+#else
+#define LINKED_IN 0
+#endif
+
+/* Lines that a command prints about the library, each given to `check`. */
+static unsigned int each_line(const char *command, void (*check)(const char *line))
+{
+	char full[8192], line[1024];
+	unsigned int n = 0;
+	FILE *p;
+
+	snprintf(full, sizeof(full), "%s %s", command, fx_build_path("libnccl-profiler-insp.so"));
+	p = popen(full, "r");
+	ck_assert_ptr_nonnull(p);
+	for (; fgets(line, sizeof(line), p); n++) {
+		line[strcspn(line, "\n")] = '\0';
+		check(line);
+	}
+	ck_assert_int_eq(pclose(p), 0);
+	return n;
+}
+
+static void is_a_table(const char *line)
+{
+	const char *name = strrchr(line, ' ') + 1;
+
+	ck_assert_msg(strncmp(name, "ncclProfiler_v", 14) == 0 && strstr(line, " D ") &&
+		      strlen(name) == 15 && name[14] >= '1' && name[14] <= '6', "%s", line);
+}
+
+START_TEST(only_the_tables_are_exported_as_data)
+{
+	ck_assert_uint_eq(each_line("nm -D --defined-only", is_a_table), 6);
+}
+END_TEST
+
+static void is_libc(const char *line)
+{
+	const char *needed = strstr(line, "NEEDED");
+
+	if (needed)
+		ck_assert_msg(strstr(needed, "libc.so.6") || strstr(needed, "ld-linux"),
+			      "%s", line);
+}
+
+START_TEST(nothing_but_libc_is_needed)
+{
+	each_line("readelf -dW", is_libc);
+}
+END_TEST
+
+static void is_old(const char *line)
+{
+	const char *version = strstr(line, "GLIBC_");
+	int minor = 0;
+
+	if (!version)
+		return;
+	ck_assert_msg(sscanf(version, "GLIBC_2.%d", &minor) == 1 && minor <= 17, "%s", line);
+}
+
+START_TEST(symbols_are_those_of_glibc_2_17)
+{
+	ck_assert_uint_gt(each_line("objdump -T", is_old), 6);
+}
+END_TEST
+
+static unsigned int nodelete;
+
+static void look_for_nodelete(const char *line)
+{
+	nodelete += strstr(line, "NODELETE") != NULL;
+	ck_assert_msg(!strstr(line, "STATIC_TLS") && !strstr(line, "TEXTREL"), "%s", line);
+}
+
+START_TEST(library_stays_in_memory_and_takes_no_static_tls)
+{
+	each_line("readelf -dW", look_for_nodelete);
+	ck_assert_uint_eq(nodelete, 1);
+}
+END_TEST
+
+START_TEST(library_is_at_most_64_kib_without_debug_sections)
+{
+	char command[8192], path[512];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/stripped.so", fx_tmpdir());
+	snprintf(command, sizeof(command), "strip -o %s %s", path,
+		 fx_build_path("libnccl-profiler-insp.so"));
+	ck_assert_int_eq(system(command), 0);
+	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_int_le(st.st_size, MAX_BYTES);
+}
+END_TEST
+
+/* ---- the CUDA driver, or what looks like it ---- */
+
+static const char driver_source[] =
+	"#include <string.h>\n"
+	"int cuCtxGetDevice(int *d) { *d = 5; return FAIL; }\n"
+	"int cuDeviceGetUuid(void *u, int d) { memset(u, 0xa0 + d, 16); return 0; }\n"
+	"int cuDeviceGetPCIBusId(char *s, int n, int d) {\n"
+	"	strncpy(s, d == 5 ? \"0000:3b:00.0\" : \"?\", n); return 0; }\n";
+
+static void load_driver(int fail)
+{
+	char source[512], command[2048], lib[512];
+	FILE *f;
+
+	snprintf(source, sizeof(source), "%s/driver.c", fx_tmpdir());
+	snprintf(lib, sizeof(lib), "%s/libcuda.so.1", fx_tmpdir());
+	f = fopen(source, "w");
+	ck_assert_ptr_nonnull(f);
+	fputs(driver_source, f);
+	fclose(f);
+	snprintf(command, sizeof(command),
+		 "cc -shared -fPIC -DFAIL=%d -Wl,-soname,libcuda.so.1 -o %s %s", fail, lib, source);
+	ck_assert_int_eq(system(command), 0);
+	ck_assert_ptr_nonnull(dlopen(lib, RTLD_NOW | RTLD_LOCAL));
+}
+
+static struct pd pd;
+
+START_TEST(gpu_is_named_by_the_driver_that_is_in_the_process)
+{
+	struct nci_comm comm;
+
+	pd_open(&pd, NULL);
+	load_driver(0);
+	pd_init(&pd);
+	pd_read(&pd);
+	comm = pd_comm(&pd, 0);
+	ck_assert(comm.flags & NCI_COMM_HAS_GPU);
+	for (int i = 0; i < 16; i++)
+		ck_assert_uint_eq(comm.gpu_uuid[i], 0xa5);
+	ck_assert_str_eq(comm.pci_bus_id, "0000:3b:00.0");
+}
+END_TEST
+
+START_TEST(gpu_is_unknown_when_the_driver_cannot_tell)
+{
+	struct nci_comm comm;
+
+	pd_open(&pd, NULL);
+	load_driver(201);
+	pd_init(&pd);
+	pd_read(&pd);
+	comm = pd_comm(&pd, 0);
+	ck_assert_uint_eq(comm.flags & NCI_COMM_HAS_GPU, 0);
+	ck_assert_uint_eq(comm.gpu_uuid[0], 0);
+	ck_assert_uint_eq(comm.pci_bus_id[0], '\0');
+}
+END_TEST
+
+START_TEST(driver_is_never_loaded_by_the_plugin)
+{
+	pd_open(&pd, NULL);
+	pd_init(&pd);
+	pd_read(&pd);
+	ck_assert_uint_eq(pd_comm(&pd, 0).flags & NCI_COMM_HAS_GPU, 0);
+	ck_assert_ptr_null(dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("plugin library");
+	TCase *tc = tcase_create("library");
+
+	suite_add_tcase(suite, tc);
+	if (!LINKED_IN) {
+		tcase_add_test(tc, only_the_tables_are_exported_as_data);
+		tcase_add_test(tc, nothing_but_libc_is_needed);
+		tcase_add_test(tc, symbols_are_those_of_glibc_2_17);
+		tcase_add_test(tc, library_stays_in_memory_and_takes_no_static_tls);
+		tcase_add_test(tc, library_is_at_most_64_kib_without_debug_sections);
+	}
+	tcase_add_test(tc, gpu_is_named_by_the_driver_that_is_in_the_process);
+	tcase_add_test(tc, gpu_is_unknown_when_the_driver_cannot_tell);
+	tcase_add_test(tc, driver_is_never_loaded_by_the_plugin);
+	return fx_run(suite);
+}
