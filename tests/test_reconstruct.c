@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/fx_recon.h"
+
+static struct fx_recon fx;
+
+static void teardown(void)
+{
+	fx_recon_close(&fx);
+}
+
+static void give(union fx_record r)
+{
+	fx_give(&fx, &fx.a, &r);
+}
+
+START_TEST(collective_is_complete_when_all_its_channels_have_stopped)
+{
+	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
+	give(fx_coll_api(7, 0, FX_ALLREDUCE, 1024, 90));
+	give(fx_coll(8, 7, 3, 64, 100));
+	for (uint8_t c = 0; c < 64; c++) {
+		ck_assert_uint_eq(fx.ndone, 0);
+		give(fx_kernel(100 + c, 8, c, 5000 + c, 9000 + c));
+	}
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert(fx.done[0].complete);
+	ck_assert_uint_eq(fx.done[0].kernel_stopped, 64);
+	ck_assert_uint_eq(fx.done[0].exec_ns, 4063);
+	ck_assert_int_eq(fx.done[0].source, TIMING_KERNEL_GPU);
+	ck_assert_uint_eq(fx.done[0].bytes, 4096);
+	ck_assert_uint_eq(fx.done[0].count, 1024);
+	ck_assert_str_eq(fx.done[0].datatype, "ncclFloat32");
+	ck_assert_uint_eq(fx.done[0].seq, 3);
+	ck_assert_uint_eq(fx.done[0].enqueued_ns, 90);
+	ck_assert_str_eq(fx.done[0].comm_name, "tp");
+	ck_assert_double_eq_tol(fx.done[0].busbw_gbs, 4096 / 4063.0 * 1.5, 1e-9);
+}
+END_TEST
+
+START_TEST(children_and_call_may_be_read_before_their_collective)
+{
+	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
+	give(fx_kernel(101, 8, 0, 5000, 9000));
+	give(fx_kernel(102, 8, 1, 5000, 9500));
+	give(fx_coll(8, 7, 3, 2, 100));
+	ck_assert_uint_eq(fx.ndone, 0);		/* complete, but its call is still to come */
+	give(fx_coll_api(7, 0, FX_ALLREDUCE, 1024, 90));
+	fx_wait(&fx, 1);
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert_uint_eq(fx.done[0].exec_ns, 4500);
+	ck_assert(fx.done[0].has_graph);
+	ck_assert_uint_eq(fx.done[0].api_start_ticks, 90);
+	fx_wait(&fx, 100000 * FX_MS);
+	ck_assert_uint_eq(fx.ndone, 1);		/* the call is used up */
+}
+END_TEST
+
+START_TEST(lost_call_delays_its_collective_only_for_a_moment)
+{
+	fx_recon_open(&fx, 6, FX_MASK_OPS);
+	give(fx_coll(8, 7, 3, 2, 100));
+	fx_wait(&fx, FX_MS);
+	ck_assert_uint_eq(fx.ndone, 0);
+	fx_wait(&fx, 60 * FX_MS);
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert(!fx.done[0].has_graph);
+}
+END_TEST
+
+START_TEST(nothing_to_watch_is_complete_at_once_and_untimed)
+{
+	fx_recon_open(&fx, 4, FX_MASK_OPS);
+	give(fx_coll(8, 7, 3, 2, 100));
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert(fx.done[0].complete);
+	ck_assert(!fx.done[0].sampled);
+	ck_assert_int_eq(fx.done[0].source, TIMING_NONE);
+	ck_assert_uint_eq(fx.done[0].exec_ns, UNKNOWN_U64);
+	ck_assert(fx.done[0].busbw_gbs < 0);
+}
+END_TEST
+
+START_TEST(bytes_of_allgather_are_right_without_its_call_and_its_count_unknown)
+{
+	union fx_record r = fx_coll(8, 7, 3, 2, 100);
+
+	fx_recon_open(&fx, 4, FX_MASK_OPS);
+	r.coll.func = FX_ALLGATHER;
+	r.coll.datatype = FX_INT8;
+	r.coll.count = 4096;
+	give(r);
+	ck_assert_uint_eq(fx.done[0].bytes, 4 * 4096);
+	ck_assert_uint_eq(fx.done[0].count, UNKNOWN_U64);
+	ck_assert_ptr_null(fx.done[0].datatype);
+}
+END_TEST
+
+START_TEST(unsized_type_takes_its_bytes_from_the_descriptor)
+{
+	union fx_record api = fx_coll_api(7, 0, FX_ALLGATHER, 4096, 90);
+	union fx_record r = fx_coll(8, 7, 3, 2, 100);
+
+	fx_recon_open(&fx, 6, FX_MASK_OPS);
+	api.coll_api.datatype = FX_UNKNOWN_TYPE;
+	r.coll.func = FX_ALLGATHER;
+	r.coll.datatype = FX_INT8;
+	r.coll.count = 4096;
+	give(api);
+	give(r);
+	ck_assert_uint_eq(fx.done[0].bytes, 4 * 4096);
+	ck_assert_uint_eq(fx.done[0].count, 4096);
+	ck_assert_ptr_null(fx.done[0].datatype);
+}
+END_TEST
+
+START_TEST(each_replay_of_a_captured_call_is_an_operation)
+{
+	union fx_record api = fx_coll_api(7, 0, FX_ALLREDUCE, 1024, 90);
+
+	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
+	api.rec.form |= NCI_FORM_GRAPH;
+	give(api);
+	fx_wait(&fx, 3600000 * FX_MS);		/* captured long ago */
+	for (uint64_t i = 0; i < 5; i++) {
+		give(fx_coll(20 + i, 7, i, 1, 1000 * i + 100));
+		give(fx_kernel(40 + i, 20 + i, 0, 1000 * i + 200000, 1000 * i + 200300));
+	}
+	ck_assert_uint_eq(fx.ndone, 5);
+	for (uint64_t i = 0; i < 5; i++) {
+		ck_assert(fx.done[i].graph);
+		ck_assert_uint_eq(fx.done[i].enqueued_ns, 1000 * i + 100);
+		ck_assert_uint_eq(fx.done[i].count, 1024);
+	}
+}
+END_TEST
+
+START_TEST(call_without_operation_is_one_without_duration_once_its_group_has_ended)
+{
+	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
+	give(fx_coll_api(7, 6, FX_BROADCAST, 1024, 90));
+	fx_wait(&fx, 5000 * FX_MS);
+	ck_assert_uint_eq(fx.ndone, 0);		/* connecting may take as long as it likes */
+	give(fx_head(NCI_EV_GROUP_API, 1, 6, 0, 80, 95));
+	fx_wait(&fx, 60 * FX_MS);
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert(fx.done[0].api_only);
+	ck_assert_str_eq(fx.done[0].func, "Broadcast");
+	ck_assert_int_eq(fx.done[0].root, 0);
+	ck_assert_uint_eq(fx.done[0].bytes, 4096);
+	ck_assert_uint_eq(fx.done[0].exec_ns, UNKNOWN_U64);
+	ck_assert_uint_eq(fx.done[0].seq, UNKNOWN_U64);
+}
+END_TEST
+
+START_TEST(copy_engine_collective_is_known_by_its_enqueue_only)
+{
+	union fx_record r = fx_head(NCI_EV_CE_COLL, 2, 8, 7, 100, 160);
+
+	fx_recon_open(&fx, 6, FX_MASK_NET);
+	r.ce.seq = 4;
+	r.ce.count = 4096;
+	r.ce.func = FX_ALLGATHER;
+	r.ce.datatype = FX_INT8;
+	give(fx_coll_api(7, 0, FX_ALLGATHER, 1024, 90));
+	give(r);
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert(fx.done[0].is_ce);
+	ck_assert_int_eq(fx.done[0].source, TIMING_ENQUEUE_CPU);
+	ck_assert_uint_eq(fx.done[0].exec_ns, UNKNOWN_U64);
+	ck_assert_uint_eq(fx.done[0].enqueue_ns, 60);
+	ck_assert_uint_eq(fx.done[0].seq, UNKNOWN_U64);
+	ck_assert_uint_eq(fx.done[0].bytes, 4 * 4096);
+}
+END_TEST
+
+START_TEST(send_on_fewer_channels_than_planned_is_settled_when_quiet)
+{
+	union fx_record live = fx_kernel(102, 8, 1, 7000, 0);
+
+	fx_recon_open(&fx, 4, FX_MASK_KERNEL);
+	give(fx_p2p(8, 0, 2, 4, 100));
+	give(fx_kernel(101, 8, 0, 5000, 9000));
+	fx_wait(&fx, 300 * FX_MS);
+	fx_look(&fx, &live, 1);			/* a second channel is at work */
+	fx_wait(&fx, 60 * FX_MS);
+	ck_assert_uint_eq(fx.ndone, 0);
+	fx_look(&fx, NULL, 0);
+	fx_wait(&fx, 60 * FX_MS);
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert(fx.done[0].complete);
+	ck_assert_uint_eq(fx.done[0].exec_ns, 4000);
+	ck_assert_int_eq(fx.done[0].peer, 2);
+}
+END_TEST
+
+START_TEST(send_to_oneself_has_no_children_to_wait_for)
+{
+	fx_recon_open(&fx, 4, FX_MASK_KERNEL);
+	give(fx_p2p(8, 0, 0, 4, 100));
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert_uint_eq(fx.done[0].exec_ns, UNKNOWN_U64);
+}
+END_TEST
+
+START_TEST(collective_that_hangs_stays_open_and_says_how_far_it_came)
+{
+	union fx_record live = fx_kernel(102, 8, 1, 7000, 0);
+	struct comm_progress progress;
+
+	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
+	give(fx_coll(8, 0, 3, 4, 100));
+	give(fx_kernel(101, 8, 0, 5000, 9000));
+	for (int i = 0; i < 100; i++) {
+		fx_wait(&fx, 1000 * FX_MS);
+		fx_look(&fx, &live, 1);
+	}
+	ck_assert_uint_eq(fx.ndone, 0);
+	ck_assert(reconstruct_progress(&fx.a.p, 0, &progress));
+	ck_assert_uint_eq(progress.in_flight, 1);
+	ck_assert_uint_eq(progress.nfuncs, 1);
+	ck_assert_uint_eq(progress.last_seq[0].seq, 3);
+	fx.now++;
+	reconstruct_end(fx.rc, &fx.a.p, fx.now);
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert(!fx.done[0].complete);
+	ck_assert_uint_eq(fx.done[0].exec_ns, UNKNOWN_U64);
+	ck_assert_uint_eq(fx.done[0].kernel_stopped, 1);
+}
+END_TEST
+
+START_TEST(collective_that_lost_a_record_is_given_up_when_a_later_one_completes)
+{
+	fx_recon_open(&fx, 4, FX_MASK_KERNEL);
+	give(fx_coll(8, 0, 3, 2, 100));
+	give(fx_kernel(101, 8, 0, 5000, 9000));	/* the other channel's is lost */
+	give(fx_coll(9, 0, 4, 1, 200));
+	give(fx_kernel(103, 9, 0, 10000, 11000));
+	ck_assert_uint_eq(fx.ndone, 1);
+	for (int i = 0; i < 30; i++) {
+		fx_wait(&fx, 60 * FX_MS);
+		fx_look(&fx, NULL, 0);
+	}
+	ck_assert_uint_eq(fx.ndone, 2);
+	ck_assert_uint_eq(fx.done[1].token, 8);
+	ck_assert(!fx.done[1].complete);
+}
+END_TEST
+
+START_TEST(network_operation_is_timed_by_its_proxies_without_kernel_events)
+{
+	union fx_record r = fx_coll(8, 0, 3, 2, 100), live = fx_proxy(202, 8, 6000, 0);
+	union fx_record step = fx_head(NCI_EV_PROXY_STEP, 1, 300, 201, 5000, 8800);
+
+	fx_recon_open(&fx, 4, FX_MASK_PROXY);
+	r.rec.comm = 1;
+	give(r);
+	give(step);
+	give(fx_proxy(201, 8, 5000, 9000));	/* stopped with its batch, later than its last step */
+	fx_wait(&fx, 300 * FX_MS);
+	fx_look(&fx, &live, 1);
+	fx_wait(&fx, 60 * FX_MS);
+	ck_assert_uint_eq(fx.ndone, 0);
+	give(fx_proxy(202, 8, 6000, 8000));
+	fx_wait(&fx, 300 * FX_MS);
+	fx_look(&fx, NULL, 0);
+	fx_wait(&fx, 60 * FX_MS);
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert(fx.done[0].complete);
+	ck_assert_uint_eq(fx.done[0].exec_ns, 3800);
+	ck_assert_int_eq(fx.done[0].source, TIMING_PROXY_CPU);
+	ck_assert_uint_eq(fx.done[0].proxy_bytes, 200);
+	ck_assert_uint_eq(fx.done[0].proxy_steps, 4);
+}
+END_TEST
+
+START_TEST(proxy_work_of_another_process_joins_the_one_that_issued_it)
+{
+	union fx_record r = fx_coll(8, 0, 3, 2, 100), proxy = fx_proxy(201, 8, 5000, 9000);
+
+	fx_recon_open(&fx, 4, FX_MASK_PROXY);
+	r.rec.comm = 1;
+	give(r);
+	proxy.rec.form |= NCI_FORM_FOREIGN;
+	proxy.rec.comm = NCI_COMM_NONE;
+	proxy.proxy.origin = nci_context(fx.a.p.nonce, 1);
+	fx_give(&fx, &fx.b, &proxy);
+	ck_assert_uint_eq(reconstruct_stats(fx.rc)->foreign, 1);
+	fx_wait(&fx, 300 * FX_MS);
+	ck_assert(reconstruct_wants_slots(fx.rc, &fx.b.p, fx.now));
+	fx_look(&fx, NULL, 0);
+	fx_wait(&fx, 60 * FX_MS);
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert_uint_eq(fx.done[0].process_id, 1);
+	ck_assert_uint_eq(fx.done[0].proxy_ops, 1);
+	ck_assert_uint_eq(fx.done[0].exec_ns, 4000);
+}
+END_TEST
+
+START_TEST(foreign_work_of_unknown_or_other_users_processes_is_counted)
+{
+	union fx_record proxy = fx_proxy(201, 8, 5000, 9000);
+
+	fx_recon_open(&fx, 4, FX_MASK_PROXY);
+	proxy.rec.form |= NCI_FORM_FOREIGN;
+	proxy.proxy.origin = nci_context(0x1234, 0);
+	fx_give(&fx, &fx.b, &proxy);
+	fx.a.p.uid = 1;
+	proxy.proxy.origin = nci_context(fx.a.p.nonce, 0);
+	fx_give(&fx, &fx.b, &proxy);
+	ck_assert_uint_eq(reconstruct_stats(fx.rc)->foreign_orphans, 2);
+	ck_assert_uint_eq(reconstruct_stats(fx.rc)->foreign, 0);
+}
+END_TEST
+
+START_TEST(stamps_that_cannot_be_true_are_refused_and_counted)
+{
+	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
+	give(fx_coll(8, 0, 3, 3, 100));
+	give(fx_kernel(101, 8, 0, 5000, 9000));
+	give(fx_kernel(102, 8, 1, 0, 9000));
+	give(fx_kernel(103, 8, 2, 9000, 5000));
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert_uint_eq(fx.done[0].stamps_refused, 2);
+	ck_assert_uint_eq(fx.done[0].exec_ns, 4000);
+	give(fx_coll(9, 0, 4, 1, 100));
+	give(fx_kernel(104, 9, 0, 0, 0));
+	ck_assert_uint_eq(fx.done[1].exec_ns, UNKNOWN_U64);
+	ck_assert_int_eq(fx.done[1].source, TIMING_NONE);
+}
+END_TEST
+
+START_TEST(channel_that_runs_backwards_is_refused_until_it_insists)
+{
+	uint64_t refused = 0;
+
+	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
+	give(fx_coll(1000, 0, 0, 1, 100));
+	give(fx_kernel(1001, 1000, 0, 900000000, 900001000));	/* a torn stamp, far ahead */
+	for (uint64_t i = 1; i < 20; i++) {
+		give(fx_coll(2000 + i, 0, i, 1, 100));
+		give(fx_kernel(3000 + i, 2000 + i, 0, 10000 * i, 10000 * i + 500));
+		refused += fx.done[i].stamps_refused;
+	}
+	ck_assert_uint_eq(refused, 7);
+	ck_assert_uint_eq(fx.done[19].exec_ns, 500);
+}
+END_TEST
+
+START_TEST(late_children_are_counted_and_change_nothing)
+{
+	fx_recon_open(&fx, 4, FX_MASK_KERNEL);
+	give(fx_coll(8, 0, 3, 1, 100));
+	give(fx_kernel(101, 8, 0, 5000, 9000));
+	give(fx_proxy(201, 8, 5000, 9900));
+	ck_assert_uint_eq(reconstruct_stats(fx.rc)->late, 1);
+	fx_wait(&fx, 100000 * FX_MS);
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert_uint_eq(reconstruct_stats(fx.rc)->orphans, 0);
+}
+END_TEST
+
+START_TEST(children_whose_head_never_comes_are_orphans)
+{
+	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
+	give(fx_kernel(101, 8, 0, 5000, 9000));
+	fx_wait(&fx, 31000 * FX_MS);
+	ck_assert_uint_eq(reconstruct_stats(fx.rc)->orphans, 1);
+	ck_assert_uint_eq(fx.ndone, 0);
+}
+END_TEST
+
+START_TEST(host_times_are_used_where_the_api_has_no_stamps)
+{
+	union fx_record r = fx_coll(8, 7, 3, 2, 100), kernel = fx_kernel(101, 8, 0, 5000, 9000);
+
+	fx_recon_open(&fx, 3, FX_MASK_KERNEL);
+	r.coll.comm_hash = 0xabcd;
+	r.coll.rank = 2;
+	kernel.kernel.gpu_start = kernel.kernel.gpu_stop = 0;
+	give(r);
+	give(kernel);
+	fx_wait(&fx, 300 * FX_MS);
+	fx_look(&fx, NULL, 0);
+	fx_wait(&fx, 60 * FX_MS);		/* two channels at most, says API v3 */
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert_int_eq(fx.done[0].source, TIMING_KERNEL_CPU);
+	ck_assert_uint_eq(fx.done[0].exec_ns, 4000);
+	ck_assert_uint_eq(fx.done[0].stamps_refused, 0);
+	ck_assert_uint_eq(fx.done[0].comm_id, 0xabcd);
+	ck_assert_int_eq(fx.done[0].rank, 2);
+	ck_assert_int_eq(fx.done[0].nranks, UNKNOWN_I32);
+	ck_assert(fx.done[0].busbw_gbs < 0);	/* how many ranks there are is not known */
+	ck_assert(fx.done[0].algbw_gbs > 0);
+}
+END_TEST
+
+static bool count_open(const struct op *op, void *arg)
+{
+	ck_assert(!op->complete);
+	++*(int *)arg;
+	return true;
+}
+
+START_TEST(open_operations_and_calls_can_be_listed_also_after_the_end)
+{
+	int n = 0;
+
+	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
+	give(fx_coll_api(7, 6, FX_ALLREDUCE, 1024, 90));
+	give(fx_coll(8, 0, 3, 2, 100));
+	reconstruct_open(fx.rc, &fx.a.p, count_open, &n);
+	ck_assert_int_eq(n, 2);
+	reconstruct_end(fx.rc, &fx.a.p, fx.now);
+	ck_assert_uint_eq(fx.ndone, 2);
+	reconstruct_open(fx.rc, &fx.a.p, count_open, &n);
+	ck_assert_int_eq(n, 4);
+	reconstruct_end(fx.rc, &fx.a.p, fx.now);
+	fx_wait(&fx, 100000 * FX_MS);
+	ck_assert_uint_eq(fx.ndone, 2);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("reconstruct");
+	TCase *tc = tcase_create("rules");
+
+	tcase_add_checked_fixture(tc, NULL, teardown);
+	tcase_add_test(tc, collective_is_complete_when_all_its_channels_have_stopped);
+	tcase_add_test(tc, children_and_call_may_be_read_before_their_collective);
+	tcase_add_test(tc, lost_call_delays_its_collective_only_for_a_moment);
+	tcase_add_test(tc, nothing_to_watch_is_complete_at_once_and_untimed);
+	tcase_add_test(tc, bytes_of_allgather_are_right_without_its_call_and_its_count_unknown);
+	tcase_add_test(tc, unsized_type_takes_its_bytes_from_the_descriptor);
+	tcase_add_test(tc, each_replay_of_a_captured_call_is_an_operation);
+	tcase_add_test(tc, call_without_operation_is_one_without_duration_once_its_group_has_ended);
+	tcase_add_test(tc, copy_engine_collective_is_known_by_its_enqueue_only);
+	tcase_add_test(tc, send_on_fewer_channels_than_planned_is_settled_when_quiet);
+	tcase_add_test(tc, send_to_oneself_has_no_children_to_wait_for);
+	tcase_add_test(tc, collective_that_hangs_stays_open_and_says_how_far_it_came);
+	tcase_add_test(tc, collective_that_lost_a_record_is_given_up_when_a_later_one_completes);
+	tcase_add_test(tc, network_operation_is_timed_by_its_proxies_without_kernel_events);
+	tcase_add_test(tc, proxy_work_of_another_process_joins_the_one_that_issued_it);
+	tcase_add_test(tc, foreign_work_of_unknown_or_other_users_processes_is_counted);
+	tcase_add_test(tc, stamps_that_cannot_be_true_are_refused_and_counted);
+	tcase_add_test(tc, channel_that_runs_backwards_is_refused_until_it_insists);
+	tcase_add_test(tc, late_children_are_counted_and_change_nothing);
+	tcase_add_test(tc, children_whose_head_never_comes_are_orphans);
+	tcase_add_test(tc, host_times_are_used_where_the_api_has_no_stamps);
+	tcase_add_test(tc, open_operations_and_calls_can_be_listed_also_after_the_end);
+	suite_add_tcase(suite, tc);
+	return fx_run(suite);
+}
