@@ -68,6 +68,7 @@ static int read_pool(const struct segment *seg, const struct segment_lane *lane,
 {
 	uint64_t offset = lane->reader.offset + (uint64_t)lane->reader.lines * NCI_LINE_BYTES;
 
+	atomic_thread_fence(memory_order_acquire);	/* each copy is younger than the last */
 	return segment_read(seg, to, (size_t)slots * NCI_SLOT_BYTES, offset);
 }
 
