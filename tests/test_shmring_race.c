@@ -213,6 +213,7 @@ struct closer {
 	pthread_t thread;
 	struct shmring_lane *lane;
 	uint64_t closed;
+	uint64_t torn;
 };
 
 static bool none(const struct nci_record *rec, void *arg)
@@ -290,6 +291,48 @@ START_TEST(event_that_several_threads_stop_at_once_is_stopped_by_one)
 }
 END_TEST
 
+/* Reads what it stops, plainly: each byte was ordered by W5 and the token's load. */
+static void check_and_stop_what_comes(struct closer *c)
+{
+	while (c->closed < EVENTS)
+		for (uint32_t i = 0; i < MAILBOX; i++) {
+			uint64_t token = atomic_load_explicit(&mailbox[i], memory_order_relaxed);
+			struct nci_record *rec = shmring_find(&fx.ring, token);
+
+			if (!rec)
+				continue;
+			c->torn += fx_live_number(rec) == FX_TORN;
+			c->closed += shmring_close(c->lane, rec, token, 7);
+		}
+}
+
+/* Waits until its last token was taken from the mailbox before it overwrites it. */
+static void *start_for_one(void *arg)
+{
+	for (uint64_t n = 0; n < EVENTS; n++) {
+		_Atomic uint64_t *box = &mailbox[n % MAILBOX];
+
+		while (shmring_find(&fx.ring, atomic_load_explicit(box, memory_order_relaxed)))
+			sched_yield();
+		atomic_store_explicit(box, start_when_there_is_room(n), memory_order_relaxed);
+	}
+	return arg;
+}
+
+START_TEST(started_event_is_ordered_before_its_token_and_its_end_before_the_next)
+{
+	struct closer c = { .lane = shmring_lane_new(&fx.ring, gettid() + 1) };
+	pthread_t starter;
+
+	ck_assert_ptr_nonnull(c.lane);
+	ck_assert_int_eq(pthread_create(&starter, NULL, start_for_one, NULL), 0);
+	check_and_stop_what_comes(&c);
+	pthread_join(starter, NULL);
+	ck_assert_uint_eq(c.closed, EVENTS);
+	ck_assert_uint_eq(c.torn, 0);
+}
+END_TEST
+
 static Suite *race_suite(void)
 {
 	const TTest *const tests[] = {
@@ -300,6 +343,7 @@ static Suite *race_suite(void)
 		copy_of_a_live_event_that_settled_is_whole_in_another_process,
 		copy_of_a_live_event_that_settled_is_whole_in_another_thread,
 		event_that_several_threads_stop_at_once_is_stopped_by_one,
+		started_event_is_ordered_before_its_token_and_its_end_before_the_next,
 	};
 	Suite *suite = suite_create("shmring_race");
 	TCase *tc = tcase_create("race");
