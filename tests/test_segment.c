@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ncclinspd/names.h"
+#include "tests/fixture.h"
+#include "tests/fixture_daemon.h"
+#include "util/utf8.h"
+
+#define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
+
+static struct shmring ring;
+static struct nci_header *h;
+static char name[80];
+static int dirfd;
+static struct names *names;
+static struct segment *seg;
+
+static void setup(void)
+{
+	dirfd = open(fx_tmpdir(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ck_assert_int_ge(dirfd, 0);
+	ck_assert_int_eq(names_new(&names, 100), 0);
+	fx_job_open(&ring, fx_tmpdir(), name);
+	h = ring.header;
+}
+
+static int open_it(void)
+{
+	seg = NULL;
+	return segment_open(&seg, dirfd, name, names);
+}
+
+START_TEST(sound_segment_opens_with_what_its_header_says)
+{
+	strcpy(h->command, "pyth\x01on\xff");
+	memcpy(h->env, "RANK=3\0A=\xc3(", 11);
+	h->env_bytes = 11;
+	ck_assert_int_eq(open_it(), SEGMENT_OK);
+	ck_assert_int_eq(seg->process.pid, getpid());
+	ck_assert_uint_eq(seg->process.uid, geteuid());
+	ck_assert_uint_eq(seg->process.nonce, h->nonce);
+	ck_assert_uint_eq(seg->process.instance, h->instance);
+	ck_assert_str_eq(seg->process.command, "pyth?on?");
+	ck_assert_str_eq(seg->process.env, "RANK=3");
+	ck_assert_str_eq(seg->process.env + 7, "A=?");	/* always ends, always printable */
+	ck_assert_str_eq(seg->process.file, name);
+	ck_assert(seg->host_pid_proven);
+	ck_assert_int_eq(segment_life(seg), SEGMENT_ALIVE);
+	segment_free(seg);
+	segment_free(NULL);
+}
+END_TEST
+
+static const struct {
+	const char *file;
+	bool good;
+} files[] = {
+	{ "ncclinsp.0.1.0", true },
+	{ "ncclinsp.1000.4711.123456789", true },
+	{ "ncclinsp.4294967294.2147483647.1", true },
+	{ "ncclinsp.4294967295.1.1", false },	/* no uid */
+	{ "ncclinsp.0.2147483648.1", false },
+	{ "ncclinsp.0.0.1", false },
+	{ "ncclinsp.00.1.1", false },
+	{ "ncclinsp.0.01.1", false },
+	{ "ncclinsp.0.1.01", false },
+	{ "ncclinsp.0.1", false },
+	{ "ncclinsp.0.1.", false },
+	{ "ncclinsp.0.1.1 ", false },
+	{ "ncclinsp.0.1.1.1", false },
+	{ "ncclinsp.-1.1.1", false },
+	{ "ncclinsp.+1.1.1", false },
+	{ "ncclinsp. 1.1.1", false },
+	{ "ncclinsp...", false },
+	{ "ncclinsp.0.1.99999999999999999999999", false },
+	{ "nccl.0.1.1", false },
+	{ "", false },
+};
+
+START_TEST(only_names_in_canonical_form_are_segments)
+{
+	struct segment_name n;
+
+	ck_assert_int_eq(segment_parse_name(files[_i].file, &n), files[_i].good);
+	if (_i == 1) {
+		ck_assert_uint_eq(n.uid, 1000);
+		ck_assert_int_eq(n.pid, 4711);
+		ck_assert_uint_eq(n.start_time, 123456789);
+	}
+}
+END_TEST
+
+static void lanes_none(void)		{ h->lanes = 0; }
+static void lanes_many(void)		{ h->lanes = SEGMENT_MAX_LANES + 1; }
+static void lanes_huge(void)		{ h->lanes = UINT32_MAX; }
+static void comms_huge(void)		{ h->comms = UINT32_MAX; }
+static void comms_outside(void)		{ h->comms = 65535; }
+static void strings_huge(void)		{ h->strings = UINT32_MAX; }
+static void strings_outside(void)	{ h->strings = 65535; }
+static void live_in_header(void)	{ h->live_offset = 64; }
+static void live_odd(void)		{ h->live_offset += 8; }
+static void live_outside(void)		{ h->live_offset = ring.tables_bytes; }
+static void live_wraps(void)		{ h->live_offset = UINT64_MAX - 63; }
+static void comms_wrap(void)		{ h->comms_offset = UINT64_MAX - 4095; }
+static void strings_wrap(void)		{ h->strings_offset = UINT64_MAX - 63; }
+static void env_long(void)		{ h->env_bytes = sizeof(h->env) + 1; }
+static void other_pid(void)		{ h->pid++; }
+static void other_uid(void)		{ h->uid++; }
+static void other_start(void)		{ h->start_time++; }
+static void no_nonce(void)		{ h->nonce = 0; }
+static void clock_none(void)		{ h->clock = 0; }
+static void clock_new(void)		{ h->clock = 99; }
+static void magic(void)			{ h->magic++; }
+static void cut(void)
+{
+	ck_assert_int_eq(ftruncate(ring.fd, sizeof(struct nci_header)), 0);
+}
+
+static void (*const lies[])(void) = {
+	lanes_none, lanes_many, lanes_huge, comms_huge, comms_outside, strings_huge,
+	strings_outside, live_in_header, live_odd, live_outside, live_wraps, comms_wrap,
+	strings_wrap, env_long, other_pid, other_uid, other_start, no_nonce, clock_none,
+	clock_new, magic, cut,
+};
+
+START_TEST(header_that_cannot_be_is_refused)
+{
+	lies[_i]();
+	ck_assert_int_eq(open_it(), -EPROTO);
+	ck_assert_ptr_null(seg);
+}
+END_TEST
+
+START_TEST(other_formats_and_other_boots_are_foreign)
+{
+	h->abi_major++;
+	ck_assert_int_eq(open_it(), SEGMENT_FOREIGN);
+	h->abi_major--;
+	h->abi_minor += 5;
+	ck_assert_int_eq(open_it(), SEGMENT_OK);
+	segment_free(seg);
+	memset(h->boot_id, 0xab, sizeof(h->boot_id));
+	ck_assert_int_eq(open_it(), SEGMENT_FOREIGN);
+}
+END_TEST
+
+START_TEST(segment_in_the_making_is_not_ready)
+{
+	atomic_store_explicit(&h->ready, 0, memory_order_relaxed);
+	ck_assert_int_eq(open_it(), SEGMENT_NOT_READY);
+	ck_assert_int_eq(ftruncate(ring.fd, 100), 0);
+	ck_assert_int_eq(open_it(), SEGMENT_NOT_READY);
+	ck_assert_int_eq(ftruncate(ring.fd, 0), 0);
+	ck_assert_int_eq(open_it(), SEGMENT_NOT_READY);
+}
+END_TEST
+
+START_TEST(file_that_others_may_write_is_refused)
+{
+	ck_assert_int_eq(fchmod(ring.fd, 0620), 0);
+	ck_assert_int_eq(open_it(), -EPERM);
+	ck_assert_int_eq(fchmod(ring.fd, 0602), 0);
+	ck_assert_int_eq(open_it(), -EPERM);
+	ck_assert_int_eq(fchmod(ring.fd, 0644), 0);
+	ck_assert_int_eq(open_it(), SEGMENT_OK);
+	segment_free(seg);
+}
+END_TEST
+
+START_TEST(file_of_another_owner_than_its_name_says_is_refused)
+{
+	snprintf(name, sizeof(name), "ncclinsp.%u.1.1", (unsigned)geteuid() + 1);
+	close(openat(dirfd, name, O_CREAT | O_RDWR, 0600));
+	ck_assert_int_eq(open_it(), -EPERM);
+}
+END_TEST
+
+START_TEST(what_is_no_plain_file_is_refused_and_does_not_block)
+{
+	char target[80];
+
+	strcpy(target, name);
+	snprintf(name, sizeof(name), "ncclinsp.%u.1.1", (unsigned)geteuid());
+	ck_assert_int_eq(symlinkat(target, dirfd, name), 0);
+	ck_assert_int_eq(open_it(), -ELOOP);
+	unlinkat(dirfd, name, 0);
+	ck_assert_int_eq(mkfifoat(dirfd, name, 0600), 0);
+	ck_assert_int_eq(open_it(), -EPERM);
+	unlinkat(dirfd, name, 0);
+	ck_assert_int_eq(mkdirat(dirfd, name, 0700), 0);
+	ck_assert_int_eq(open_it(), -EPERM);
+	unlinkat(dirfd, name, AT_REMOVEDIR);
+	ck_assert_int_eq(open_it(), -ENOENT);
+}
+END_TEST
+
+static const struct {
+	const char *from, *to;
+} texts[] = {
+	{ "plain", "plain" },
+	{ "tab\tnl\nesc\033[2Jdel\x7f", "tab?nl?esc?[2Jdel?" },
+	{ "gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f" },
+	{ "\xe6\xbc\xa2\xf0\x9f\x98\x80", "\xe6\xbc\xa2\xf0\x9f\x98\x80" },
+	{ "cut\xe6\xbc", "cut??" },
+	{ "long\xc0\xaf", "long??" },			/* overlong '/' */
+	{ "\xe0\x80\x80", "???" },
+	{ "\xed\xa0\x80", "???" },			/* a surrogate */
+	{ "\xf4\x90\x80\x80", "????" },			/* beyond Unicode */
+	{ "\xc2\x9b" "31m", "??31m" },			/* the one-byte CSI */
+	{ "\xff\xfe\x80", "???" },
+};
+
+START_TEST(foreign_text_is_made_safe)
+{
+	char text[64];
+
+	strcpy(text, texts[_i].from);
+	utf8_clean(text, strlen(text));
+	ck_assert_str_eq(text, texts[_i].to);
+}
+END_TEST
+
+START_TEST(damaged_header_never_harms_the_reader)
+{
+	struct nci_header sound = *h;
+	uint64_t x = 88172645463325252u;
+
+	for (int i = 0; i < 5000; i++) {
+		memcpy(h, &sound, sizeof(sound));
+		for (int k = 0; k < 2; k++) {
+			x ^= x << 13;
+			x ^= x >> 7;
+			x ^= x << 17;
+			((uint8_t *)h)[12 + x % 90] = (uint8_t)(x >> 32);
+		}
+		if (open_it() == SEGMENT_OK) {
+			struct nci_live live = *ring.live;
+
+			atomic_store_explicit(&live.comms, (uint32_t)x, memory_order_relaxed);
+			atomic_store_explicit(&live.strings, (uint32_t)(x >> 32),
+					      memory_order_relaxed);
+			segment_tables(seg, &live, true);
+			segment_free(seg);
+		}
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("segment");
+	TCase *tc = tcase_create("segment");
+
+	tcase_add_checked_fixture(tc, setup, NULL);
+	tcase_add_test(tc, sound_segment_opens_with_what_its_header_says);
+	tcase_add_loop_test(tc, only_names_in_canonical_form_are_segments, 0, COUNT(files));
+	tcase_add_loop_test(tc, header_that_cannot_be_is_refused, 0, COUNT(lies));
+	tcase_add_test(tc, other_formats_and_other_boots_are_foreign);
+	tcase_add_test(tc, segment_in_the_making_is_not_ready);
+	tcase_add_test(tc, file_that_others_may_write_is_refused);
+	tcase_add_test(tc, file_of_another_owner_than_its_name_says_is_refused);
+	tcase_add_test(tc, what_is_no_plain_file_is_refused_and_does_not_block);
+	tcase_add_loop_test(tc, foreign_text_is_made_safe, 0, COUNT(texts));
+	tcase_add_test(tc, damaged_header_never_harms_the_reader);
+	suite_add_tcase(suite, tc);
+	return fx_run(suite);
+}
