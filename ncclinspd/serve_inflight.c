@@ -41,6 +41,7 @@ struct row {
 	int32_t kernel_started;
 	int32_t kernel_stopped;
 	int32_t proxy_ops;
+	int32_t live_kernels;	/* its KernelCh slots that are live right now */
 };
 
 /* All rows; those of the process in hand begin at `mine`. */
@@ -282,7 +283,7 @@ static int compare_tokens(const void *one, const void *two)
 	return a->token < b->token ? -1 : a->token > b->token;
 }
 
-static const struct row *find(const struct rows *rows, uint64_t token)
+static struct row *find(const struct rows *rows, uint64_t token)
 {
 	struct row key = { .token = token };
 
@@ -312,6 +313,19 @@ static void inherit(struct row *row, const struct row *from)
 		row->rank = from->rank;
 }
 
+/* Work in flight on a channel is work begun, though its record comes at its end. */
+static void count_live_child(struct row *op, const struct row *child)
+{
+	if (op->kernel_stopped == UNKNOWN_I32 && op->proxy_ops == UNKNOWN_I32)
+		return;		/* no operation, or one whose children nobody asked for */
+	op->state = "running";
+	if (op->kernel_stopped == UNKNOWN_I32 || child->event_type != types[NCI_EV_KERNEL_CH].name)
+		return;
+	op->live_kernels++;
+	if (op->kernel_started < op->kernel_stopped + op->live_kernels)
+		op->kernel_started = op->kernel_stopped + op->live_kernels;
+}
+
 static void join_parents(struct rows *rows)
 {
 	if (rows->n == rows->mine)
@@ -322,10 +336,14 @@ static void join_parents(struct rows *rows)
 		const struct row *from = row;
 
 		for (int depth = 0; depth < MAX_DEPTH && from->parent; depth++) {
-			from = find(rows, from->parent);
-			if (!from || from == row)
+			struct row *parent = find(rows, from->parent);
+
+			if (!parent || parent == row)
 				break;
-			inherit(row, from);
+			if (!depth)
+				count_live_child(parent, row);
+			inherit(row, parent);
+			from = parent;
 		}
 	}
 }
