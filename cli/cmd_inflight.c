@@ -13,11 +13,11 @@ const struct column inflight_columns[] = {
 	{ "comm_id", NULL, COL_TEXT, "comm_id", 0, 0, 0 },
 	{ NULL, "COMM", COL_TEXT, "comm_name|comm_id", 0, 20, 0 },
 	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, 0 },
-	{ "event_type", "EVENT", COL_TEXT, "event_type", 9, 0, 2 },
+	{ "event_type", "EVENT", COL_TEXT, "event_type", 9, 0, 0 },
 	{ "func", "OP", COL_TEXT, "func", 9, 20, 0 },
 	{ "seq", "SEQ", COL_INTEGER, "seq", 0, 0, 0 },
 	{ "channel", "CH", COL_INTEGER, "channel", 0, 0, 3 },
-	{ "peer", "PEER", COL_INTEGER, "peer", 0, 0, 1 },
+	{ "peer", "PEER", COL_INTEGER, "peer", 0, 0, 3 },
 	{ "step", NULL, COL_INTEGER, "step", 0, 0, 0 },
 	{ "steps", NULL, COL_INTEGER, "steps", 0, 0, 0 },
 	{ "state", NULL, COL_TEXT, "state", 0, 0, 0 },
@@ -48,7 +48,7 @@ static const struct {
 	{ "InProgress", "in progress with %s" },
 	{ "KernelChStop", "kernel ended" },
 	{ "posted", "posted; nothing tells how far it is" },
-	{ "not_started", "posted, not started on the GPU" },
+	{ "not_started", "posted, not on the GPU yet" },
 	{ "finishing", "finishing" },
 };
 
@@ -68,17 +68,28 @@ static void add_words(char *text, size_t size, const char *state, const json_t *
 	snprintf(text + used, size - used, "%s", state);
 }
 
-/* Append "<what> n/m" when both numbers are known. */
-static void add_part(char *text, size_t size, const json_t *row, const char *what,
-		     const char *done_path, const char *all_path)
+/* A number at a path in *value; false when it is not known. */
+static bool number(const json_t *row, const char *path, long long *value)
 {
-	const json_t *done = report_get(row, done_path), *all = report_get(row, all_path);
-	size_t used = strlen(text);
+	const json_t *got = report_get(row, path);
 
-	if (json_is_integer(done) && json_is_integer(all))
-		snprintf(text + used, size - used,
-			 "%s%s %" JSON_INTEGER_FORMAT "/%" JSON_INTEGER_FORMAT, used ? ", " : "",
-			 what, json_integer_value(done), json_integer_value(all));
+	if (!json_is_integer(got))
+		return false;
+	*value = json_integer_value(got);
+	return true;
+}
+
+/* How far: "step 2/8, ", "kernel on 3 of 8 channels, 1 ended, ". */
+static void add_counts(char *text, size_t size, const json_t *row)
+{
+	long long started, stopped, channels, step, steps;
+
+	if (number(row, "kernel_started", &started) && started &&
+	    number(row, "kernel_stopped", &stopped) && number(row, "channels", &channels))
+		snprintf(text, size, "kernel on %lld of %lld channels, %lld ended, ", started,
+			 channels, stopped);
+	else if (number(row, "step", &step) && number(row, "steps", &steps))
+		snprintf(text, size, "step %lld/%lld, ", step, steps);
 }
 
 /* "step 2/8, waiting for data from rank 1"; null when nothing is known. */
@@ -86,16 +97,14 @@ static json_t *progress(const json_t *row)
 {
 	const char *state = json_string_value(report_get(row, "state"));
 	char text[200] = "";
+	size_t len;
 
-	add_part(text, sizeof(text), row, "started on channels", "kernel_started", "channels");
-	add_part(text, sizeof(text), row, "ended on", "kernel_stopped", "channels");
-	add_part(text, sizeof(text), row, "step", "step", "steps");
-	if (state && strcmp(state, "running")) {
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s", *text ? ", " : "");
+	add_counts(text, sizeof(text), row);
+	if (state && !(*text && !strcmp(state, "running")))
 		add_words(text, sizeof(text), state, report_get(row, "peer"));
-	}
-	if (!*text && state)
-		snprintf(text, sizeof(text), "%s", state);
+	len = strlen(text);
+	if (len > 2 && !strcmp(text + len - 2, ", "))
+		text[len - 2] = '\0';
 	return *text ? json_string(text) : json_null();
 }
 

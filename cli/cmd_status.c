@@ -76,9 +76,9 @@ static void say_jobs(const struct cli *cli, const struct view *view)
 
 	if (view->gpus >= 0)
 		snprintf(gpus, sizeof(gpus), "%d", view->gpus);
-	say(cli, "processes", view->died ? LINE_BAD : LINE_PLAIN, "%d live, %d ended, %d died%s",
+	say(cli, "processes", view->died ? LINE_BAD : LINE_PLAIN, "live %d, ended %d, died %d%s",
 	    view->live, view->exited, view->died, view->died ? " (see ncclinsp ps)" : "");
-	say(cli, "NCCL", LINE_PLAIN, "%d communicators, %zu ranks, %s GPUs", view->comms,
+	say(cli, "NCCL", LINE_PLAIN, "communicators %d, ranks %zu, GPUs %s", view->comms,
 	    json_array_size(view->rows[VIEW_RANKS]), gpus);
 }
 
@@ -91,7 +91,7 @@ static void say_records(const struct cli *cli, const struct view *view)
 	    shown(view, COL_INTEGER, "ingest.records", records),
 	    shown(view, COL_BYTES, "ingest.bytes", bytes),
 	    shown(view, COL_AGE, "ingest.poll_interval_ns", poll));
-	say(cli, "losses", view->lost > 0 ? LINE_BAD : LINE_PLAIN, "%s lost, %s rejected%s",
+	say(cli, "losses", view->lost > 0 ? LINE_BAD : LINE_PLAIN, "lost %s, rejected %s%s",
 	    shown(view, COL_INTEGER, "ingest.lost", lost),
 	    shown(view, COL_INTEGER, "ingest.rejected", rejected),
 	    view->lost > 0 ? " (by cause: ncclinsp ps -o json)" : "");

@@ -195,6 +195,10 @@ static void verdict_oldest(struct frame *frame, const struct view *view)
 	char text[TEXT_MAX];
 	const char *reason;
 
+	if (!view->live && !row) {
+		line_put(line, LINE_PLAIN, "no live process uses NCCL");
+		return;
+	}
 	if (age < (json_int_t)LONG_NS) {
 		line_put(line, LINE_GOOD, "nothing in flight longer than 1s");
 		return;

@@ -324,7 +324,8 @@ static bool drop_one(struct report *report)
 
 	for (size_t i = 0; i < report->count; i++)
 		if (report->width[i] && report->columns[i].drop &&
-		    (victim < 0 || report->columns[i].drop >= report->columns[victim].drop))
+		    report->columns[i].drop != REPORT_IF_KNOWN && (victim < 0 ||
+		     report->columns[i].drop >= report->columns[victim].drop))
 			victim = (int)i;
 	if (victim < 0)
 		return false;
@@ -332,10 +333,19 @@ static bool drop_one(struct report *report)
 	return true;
 }
 
+static bool is_shown(const struct column *column, const json_t *rows)
+{
+	bool known = column->drop != REPORT_IF_KNOWN;
+
+	for (size_t i = 0; !known && i < json_array_size(rows); i++)
+		known = report_get(json_array_get(rows, i), column->path);
+	return known && column->header;
+}
+
 void report_fit(struct report *report, const json_t *rows, int limit)
 {
 	for (size_t i = 0; i < report->count; i++)
-		report->width[i] = report->columns[i].header
+		report->width[i] = is_shown(&report->columns[i], rows)
 					   ? natural_width(report, &report->columns[i], rows)
 					   : 0;
 	while (total_width(report) > limit && drop_one(report))

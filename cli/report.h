@@ -44,6 +44,9 @@ struct column {
 	uint8_t drop;		/* the highest goes first on a narrow terminal; 0: never */
 };
 
+/* For drop: shown only when a row knows it, and then never dropped. */
+#define REPORT_IF_KNOWN 255
+
 #define REPORT_COLUMNS 24
 
 /* A table being laid out: which columns are shown, how wide. */

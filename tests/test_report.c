@@ -77,6 +77,22 @@ START_TEST(a_narrow_terminal_drops_what_is_missed_least_first)
 }
 END_TEST
 
+START_TEST(a_column_that_nothing_knows_can_be_left_out)
+{
+	const struct column some[] = {
+		{ "pid", "PID", COL_INTEGER, "pid", 0, 0, 0 },
+		{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, REPORT_IF_KNOWN },
+	};
+
+	report_init(&report, some, 2, 0);
+	report_fit(&report, rows, 1000);
+	ck_assert_str_eq(row_text(0), "  PID");
+	json_object_set_new(json_array_get(rows, 2), "rank", json_integer(0));
+	report_fit(&report, rows, 4);
+	ck_assert_int_eq(report.width[1], 4);
+}
+END_TEST
+
 START_TEST(a_line_never_passes_its_limit)
 {
 	for (int limit = 0; limit < 60; limit++) {
@@ -224,6 +240,7 @@ int main(void)
 	tcase_add_test(tc, a_table_is_aligned_with_numbers_to_the_right);
 	tcase_add_test(tc, what_is_not_known_is_a_dash_and_never_a_zero);
 	tcase_add_test(tc, a_narrow_terminal_drops_what_is_missed_least_first);
+	tcase_add_test(tc, a_column_that_nothing_knows_can_be_left_out);
 	tcase_add_test(tc, a_line_never_passes_its_limit);
 	tcase_add_test(tc, csv_has_base_units_empty_unknowns_and_quotes);
 	tcase_add_test(tc, sorting_puts_the_largest_first_and_the_unknown_last);
