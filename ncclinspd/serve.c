@@ -288,9 +288,9 @@ static void completed(void *arg, struct MHD_Connection *connection, void **conte
 
 /* ---- life -------------------------------------------------------------- */
 
-static gid_t group_id(void)
+static gid_t group_id(const char *name)
 {
-	struct group *group = getgrnam(GROUP);
+	struct group *group = getgrnam(name ? name : GROUP);
 
 	return group ? group->gr_gid : (gid_t)-1;
 }
@@ -334,7 +334,7 @@ int serve_open(struct serve **sp, const struct serve_config *config,
 	}
 	s->config = *config;
 	s->source = *source;
-	s->group = group_id();
+	s->group = group_id(config->group);
 	s->now_ns = config->started_mono_ns;
 	s->real_offset_ns = config->started_real_ns - config->started_mono_ns;
 	snprintf(s->host, sizeof(s->host), "%s", config->host);

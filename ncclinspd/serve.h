@@ -25,9 +25,10 @@ struct serve;
 
 struct serve_config {
 	int listen_fd;		/* bound and listening Unix socket, non-blocking; ours from then on */
-	const char *host;	/* the three texts are copied */
+	const char *host;	/* the texts are copied */
 	const char *boot_id;	/* NULL: not readable */
 	const char *loop;	/* "io_uring" or "epoll" */
+	const char *group;	/* whose members see everything; NULL: "ncclinsp" */
 	uint64_t started_mono_ns;
 	uint64_t started_real_ns;
 	uint64_t request_ns;	/* to receive a request; 0: the 5 s that are promised */

@@ -9,12 +9,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <jansson.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -157,6 +159,27 @@ static inline int fx_connect(void)
 	return fd;
 }
 
+/*
+ * Connect as somebody else, which root may: the kernel notes who it is at this
+ * moment.  The server is not run before we are root again.
+ */
+static inline int fx_connect_as(uid_t uid, gid_t extra_group)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	ck_assert_int_eq(chmod(fx_tmpdir(), 0755), 0);
+	ck_assert_int_eq(chmod(fx.addr.sun_path, 0666), 0);
+	ck_assert_int_eq(setgroups(1, &extra_group), 0);
+	ck_assert_int_eq(setegid(uid), 0);
+	ck_assert_int_eq(seteuid(uid), 0);
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&fx.addr, sizeof(fx.addr)), 0);
+	ck_assert_int_eq(seteuid(0), 0);
+	ck_assert_int_eq(setegid(0), 0);
+	ck_assert_int_eq(setgroups(0, NULL), 0);
+	fx_pump();
+	return fd;
+}
+
 static inline void fx_send(int fd, const char *text, size_t bytes)
 {
 	while (bytes) {
@@ -211,10 +234,10 @@ static inline const char *fx_body(const char *answer)
 	return body + 4;
 }
 
-static inline char *fx_ask_text(const char *method, const char *target)
+/* Over `fd`, which is closed then. */
+static inline char *fx_ask_over(int fd, const char *method, const char *target)
 {
 	char text[8192];
-	int fd = fx_connect();
 	char *answer;
 
 	snprintf(text, sizeof(text), "%s %s HTTP/1.1\r\nHost: x\r\n\r\n", method, target);
@@ -225,10 +248,15 @@ static inline char *fx_ask_text(const char *method, const char *target)
 	return answer;
 }
 
-/* GET `target`; the answer's object (a new reference) if its status is `status`. */
-static inline json_t *fx_get(const char *target, int status)
+static inline char *fx_ask_text(const char *method, const char *target)
 {
-	char *answer = fx_ask_text("GET", target);
+	return fx_ask_over(fx_connect(), method, target);
+}
+
+/* GET `target`; the answer's object (a new reference) if its status is `status`. */
+static inline json_t *fx_get_over(int fd, const char *target, int status)
+{
+	char *answer = fx_ask_over(fd, "GET", target);
 	json_error_t error;
 	json_t *value;
 
@@ -237,6 +265,11 @@ static inline json_t *fx_get(const char *target, int status)
 	ck_assert_msg(value, "%s: %s in %.2000s", target, error.text, fx_body(answer));
 	free(answer);
 	return value;
+}
+
+static inline json_t *fx_get(const char *target, int status)
+{
+	return fx_get_over(fx_connect(), target, status);
 }
 
 /* A member by its path, as "a.b"; NULL: none. */

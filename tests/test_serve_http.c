@@ -2,9 +2,6 @@
 /* Limits, errors, and who sees what: the server against clients that mean no good. */
 #include "tests/fixture_serve.h"
 
-#include <sys/stat.h>
-#include <sys/wait.h>
-
 static void setup(void)
 {
 	fx_serve_open(NULL);
@@ -353,54 +350,9 @@ END_TEST
 
 #define OTHER_UID	54321
 
-/* In a child with the uid: connect, ask, and leave the answer in a pipe. */
-static pid_t ask_as(uid_t uid, const char *target, int out)
-{
-	pid_t pid = fork();
-	char text[65536];
-	ssize_t n;
-	int fd;
-
-	if (pid)
-		return pid;
-	alarm(20);
-	if (setgid(uid) || setuid(uid))
-		_exit(1);
-	fd = socket(AF_UNIX, SOCK_STREAM, 0);
-	if (connect(fd, (struct sockaddr *)&fx.addr, sizeof(fx.addr)))
-		_exit(2);
-	n = snprintf(text, sizeof(text), "GET %s HTTP/1.0\r\n\r\n", target);
-	if (write(fd, text, (size_t)n) != n)
-		_exit(3);
-	while ((n = read(fd, text, sizeof(text))) > 0)
-		if (write(out, text, (size_t)n) != n)
-			_exit(4);
-	_exit(0);
-}
-
 static json_t *get_as(uid_t uid, const char *target)
 {
-	char answer[65536];
-	size_t bytes = 0;
-	int out[2], status;
-	pid_t pid;
-	ssize_t n;
-	json_t *a;
-
-	ck_assert_int_eq(pipe(out), 0);
-	pid = ask_as(uid, target, out[1]);
-	close(out[1]);
-	while (!waitpid(pid, &status, WNOHANG))
-		fx_pump();
-	ck_assert_int_eq(status, 0);
-	while ((n = read(out[0], answer + bytes, sizeof(answer) - bytes - 1)) > 0)
-		bytes += (size_t)n;
-	close(out[0]);
-	answer[bytes] = '\0';
-	ck_assert_int_eq(fx_status(answer), 200);
-	a = json_loads(fx_body(answer), 0, NULL);
-	ck_assert_ptr_nonnull(a);
-	return a;
+	return fx_get_over(fx_connect_as(uid, uid), target, 200);
 }
 
 /* Two processes, of root and of somebody, each with a communicator and operations. */
@@ -431,8 +383,6 @@ static void two_users(void)
 		aggregate_add(fx.aggregate, &op, fx.now_ns);
 	}
 	fx.ingest = (struct serve_ingest){ .records = 1000, .segments = 9 };
-	ck_assert_int_eq(chmod(fx_tmpdir(), 0755), 0);
-	ck_assert_int_eq(chmod(fx.addr.sun_path, 0666), 0);
 }
 
 static void forget_users(void)
@@ -490,6 +440,51 @@ START_TEST(the_totals_of_a_user_are_the_sums_of_his_own)
 }
 END_TEST
 
+/* "tty" stands for the group: every system has it, and nobody by default. */
+START_TEST(a_member_of_the_group_sees_all)
+{
+	struct group *group = getgrnam("tty");
+	json_t *a;
+
+	two_users();
+	a = fx_get_over(fx_connect_as(OTHER_UID, group->gr_gid), "/v1/processes", 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "processes")), 2);
+	json_decref(a);
+	a = fx_get_over(fx_connect_as(OTHER_UID, group->gr_gid + 1), "/v1/processes", 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "processes")), 1);
+	json_decref(a);
+	forget_users();
+}
+END_TEST
+
+START_TEST(a_stream_tells_a_user_what_is_his)
+{
+	struct op op = { .func = "AllReduce", .seq = 1 };
+	struct process p = { .pid = 5 };
+	int fd = fx_connect_as(OTHER_UID, OTHER_UID);
+	static const char request[] = "GET /v1/stream HTTP/1.0\r\n\r\n";
+	char *answer;
+
+	fx_send(fd, request, sizeof(request) - 1);
+	serve_op(fx.serve, &op);
+	serve_process(fx.serve, &p);
+	op.uid = OTHER_UID;
+	op.seq = 2;
+	serve_op(fx.serve, &op);
+	answer = fx_receive(fd, NULL);
+	ck_assert_ptr_nonnull(strstr(fx_body(answer), "\"seq\":2,"));
+	ck_assert_ptr_null(strstr(fx_body(answer), "\"seq\":1,"));
+	ck_assert_ptr_null(strstr(fx_body(answer), "\"kind\":\"process\""));
+	free(answer);
+	close(fd);
+}
+END_TEST
+
+static void setup_users(void)
+{
+	fx_serve_open(&(struct serve_config){ .group = "tty" });
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("serve_http");
@@ -515,10 +510,12 @@ int main(void)
 	tcase_add_test(tc, garbage_never_hurts);
 	suite_add_tcase(suite, tc);
 
-	tcase_add_checked_fixture(users, setup, fx_serve_close);
+	tcase_add_checked_fixture(users, setup_users, fx_serve_close);
 	if (geteuid() == 0) {	/* needs to become somebody else */
 		tcase_add_loop_test(users, a_user_sees_what_is_his_and_root_sees_all, 0,
 				    sizeof(lists) / sizeof(lists[0]));
+		tcase_add_test(users, a_member_of_the_group_sees_all);
+		tcase_add_test(users, a_stream_tells_a_user_what_is_his);
 		tcase_add_test(users, the_totals_of_a_user_are_the_sums_of_his_own);
 	}
 	suite_add_tcase(suite, users);
