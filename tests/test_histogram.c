@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/histogram.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ncclinspd/model.h"
+#include "tests/fixture.h"
+
+#define ERROR 0.0222	/* 2^(1/32) - 1, and rounding to whole ns */
+
+static uint64_t state = 88172645463325252;
+
+static uint64_t random_u64(void)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state;
+}
+
+/* Evenly over the octaves from 1 us to about 1000 s. */
+static uint64_t random_duration(void)
+{
+	return (uint64_t)(1000 * exp2((double)(random_u64() >> 11) / 9007199254740992.0 * 29.8));
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+START_TEST(every_value_lies_within_the_bounds_of_its_bucket)
+{
+	for (int i = 0; i < 100000; i++) {
+		uint64_t value = random_duration();
+		uint32_t bucket = histogram_bucket(value);
+
+		ck_assert_double_le(histogram_lower(bucket), (double)value);
+		ck_assert_double_le((double)value, histogram_upper(bucket) * (1 + 1e-12));
+	}
+}
+END_TEST
+
+START_TEST(power_of_two_is_the_last_value_of_its_bucket)
+{
+	for (int e = HISTOGRAM_FIRST + 1; e < HISTOGRAM_FIRST + HISTOGRAM_OCTAVES; e++) {
+		uint64_t value = UINT64_C(1) << e;
+
+		ck_assert_uint_eq(histogram_bucket(value) + 1, histogram_bucket(value + 1));
+		ck_assert_double_eq(histogram_upper(histogram_bucket(value)), (double)value);
+	}
+}
+END_TEST
+
+START_TEST(values_out_of_range_go_to_the_end_buckets)
+{
+	ck_assert_uint_eq(histogram_bucket(0), 0);
+	ck_assert_uint_eq(histogram_bucket(256), 0);
+	ck_assert_uint_eq(histogram_bucket(UINT64_MAX), HISTOGRAM_BUCKETS - 1);
+	ck_assert_uint_eq(histogram_bucket(UINT64_C(1) << 40), HISTOGRAM_BUCKETS - 1);
+	ck_assert_uint_eq(histogram_bucket(UINT64_C(1) << 41), HISTOGRAM_BUCKETS - 1);
+}
+END_TEST
+
+START_TEST(quantiles_are_close_to_those_of_the_sorted_values)
+{
+	static const double quantiles[] = { 0, 0.1, 0.5, 0.9, 0.99, 0.999, 1 };
+	enum { N = 4000 };
+	static uint64_t values[N];
+	static struct histogram h;
+	uint32_t n = 1 + (uint32_t)(random_u64() % N);
+
+	state += (uint64_t)_i * 7919;
+	memset(&h, 0, sizeof(h));
+	for (uint32_t i = 0; i < n; i++)
+		histogram_add(&h, values[i] = random_duration());
+	qsort(values, n, sizeof(*values), by_value);
+	for (size_t i = 0; i < sizeof(quantiles) / sizeof(*quantiles); i++) {
+		uint32_t rank = (uint32_t)ceil(quantiles[i] * n);
+		double exact = (double)values[rank ? rank - 1 : 0];
+		double got = (double)histogram_quantile(&h, quantiles[i]);
+
+		ck_assert_double_le(fabs(got - exact), ERROR * exact);
+	}
+}
+END_TEST
+
+START_TEST(merged_histograms_equal_one_of_all_values)
+{
+	static struct histogram a, b, all;
+
+	for (int i = 0; i < 10000; i++) {
+		uint64_t value = random_duration();
+
+		histogram_add(i % 3 ? &a : &b, value);
+		histogram_add(&all, value);
+	}
+	histogram_merge(&a, &b);
+	ck_assert_mem_eq(&a, &all, sizeof(a));
+}
+END_TEST
+
+START_TEST(empty_histogram_has_no_quantile)
+{
+	static struct histogram h;
+
+	ck_assert_uint_eq(histogram_quantile(&h, 0.5), UNKNOWN_U64);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("histogram");
+	TCase *tc = tcase_create("histogram");
+
+	tcase_add_test(tc, every_value_lies_within_the_bounds_of_its_bucket);
+	tcase_add_test(tc, power_of_two_is_the_last_value_of_its_bucket);
+	tcase_add_test(tc, values_out_of_range_go_to_the_end_buckets);
+	tcase_add_loop_test(tc, quantiles_are_close_to_those_of_the_sorted_values, 0, 20);
+	tcase_add_test(tc, merged_histograms_equal_one_of_all_values);
+	tcase_add_test(tc, empty_histogram_has_no_quantile);
+	suite_add_tcase(suite, tc);
+	return fx_run(suite);
+}

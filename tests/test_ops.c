@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/ops.h"
+
+#include "tests/fixture.h"
+
+/* Sizes and factors as nccl-tests prints them, for 8 ranks and 1024 floats. */
+static const struct {
+	const char *func;
+	uint64_t bytes;
+	double factor;
+} known[] = {
+	{ "AllReduce",      4096, 2 * 7.0 / 8 },
+	{ "AllGather",     32768, 7.0 / 8 },
+	{ "ReduceScatter", 32768, 7.0 / 8 },
+	{ "AlltoAll",      32768, 7.0 / 8 },
+	{ "Gather",        32768, 7.0 / 8 },
+	{ "Scatter",       32768, 7.0 / 8 },
+	{ "Broadcast",      4096, 1 },
+	{ "Reduce",         4096, 1 },
+	{ "Send",           4096, 1 },
+	{ "Recv",           4096, 1 },
+};
+
+START_TEST(sizes_and_factors_are_those_of_nccl_tests)
+{
+	struct op op = { .func = known[_i].func, .nranks = 8, .exec_ns = 1000 };
+
+	op.bytes = ops_size(ops_facts(op.func), 1024, ops_datatype_bytes("ncclFloat32"), 8);
+	ck_assert_uint_eq(op.bytes, known[_i].bytes);
+	ops_bandwidth(&op);
+	ck_assert_double_eq_tol(op.algbw_gbs, (double)known[_i].bytes / 1000, 1e-9);
+	ck_assert_double_eq_tol(op.busbw_gbs, op.algbw_gbs * known[_i].factor, 1e-9);
+}
+END_TEST
+
+START_TEST(what_is_not_known_stays_unknown)
+{
+	struct op op = { .func = "AllGatherV", .nranks = 8, .bytes = 4096, .exec_ns = 1000 };
+
+	ck_assert_uint_eq(ops_size(ops_facts("AllGatherV"), 1, 4, 8), UNKNOWN_U64);
+	ck_assert_uint_eq(ops_size(ops_facts(NULL), 1, 4, 8), UNKNOWN_U64);
+	ck_assert_uint_eq(ops_size(ops_facts("AllReduce"), 1, ops_datatype_bytes("Unknown"), 8),
+			  UNKNOWN_U64);
+	ck_assert_uint_eq(ops_size(ops_facts("AllGather"), 1, 4, UNKNOWN_I32), UNKNOWN_U64);
+	ck_assert_uint_eq(ops_size(ops_facts("AllReduce"), UINT64_MAX / 2, 4, 8), UNKNOWN_U64);
+	ck_assert_uint_eq(ops_size(ops_facts("AllGather"), UINT64_MAX / 8, 4, 8), UNKNOWN_U64);
+	ops_bandwidth(&op);
+	ck_assert_double_gt(op.algbw_gbs, 0);
+	ck_assert_double_lt(op.busbw_gbs, 0);
+	op.exec_ns = UNKNOWN_U64;
+	ops_bandwidth(&op);
+	ck_assert_double_lt(op.algbw_gbs, 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("ops");
+	TCase *tc = tcase_create("ops");
+
+	tcase_add_loop_test(tc, sizes_and_factors_are_those_of_nccl_tests, 0,
+			    sizeof(known) / sizeof(*known));
+	tcase_add_test(tc, what_is_not_known_stays_unknown);
+	suite_add_tcase(suite, tc);
+	return fx_run(suite);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/fixture.h"
+
+static uint64_t state = 88172645463325252;
+
+static uint32_t random_below(uint32_t n)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return (uint32_t)(state % n);
+}
+
+START_TEST(pool_gives_each_item_once_zeroed_and_refuses_when_empty)
+{
+	struct pool pool;
+	uint32_t item;
+
+	ck_assert_int_eq(pool_init(&pool, 3, 40), 0);
+	for (uint32_t i = 0; i < 3; i++)
+		ck_assert_uint_eq(pool_take(&pool), i);
+	ck_assert_uint_eq(pool_take(&pool), POOL_NONE);
+	memset(pool_at(&pool, 1), 0xff, 40);
+	pool_put(&pool, 1);
+	pool_put(&pool, 2);
+	ck_assert_uint_eq(pool_take(&pool), 2);
+	item = pool_take(&pool);
+	ck_assert_uint_eq(item, 1);
+	for (int i = 0; i < 40; i++)
+		ck_assert_uint_eq(((uint8_t *)pool_at(&pool, item))[i], 0);
+	ck_assert_uint_eq(pool.used, 3);
+	pool_deinit(&pool);
+}
+END_TEST
+
+/* Few possible keys, so that runs of neighbours are made and torn all the time. */
+START_TEST(index_agrees_with_an_array_under_random_changes)
+{
+	enum { KEYS = 64 };
+	uint32_t model[KEYS];
+	struct index index;
+
+	for (int i = 0; i < KEYS; i++)
+		model[i] = POOL_NONE;
+	ck_assert_int_eq(index_init(&index, 32, (uint64_t)_i), 0);
+	for (int i = 0; i < 100000; i++) {
+		uint32_t key = random_below(KEYS);
+
+		if (random_below(2)) {
+			index_remove(&index, key);
+			model[key] = POOL_NONE;
+		} else if (index_set(&index, key, (uint32_t)i)) {
+			model[key] = (uint32_t)i;
+		} else {
+			ck_assert_uint_eq(index.used, 32);
+			ck_assert_uint_eq(model[key], POOL_NONE);
+		}
+		key = random_below(KEYS);
+		ck_assert_uint_eq(index_find(&index, key), model[key]);
+	}
+	for (uint32_t key = 0; key < KEYS; key++)
+		ck_assert_uint_eq(index_find(&index, key), model[key]);
+	index_clear(&index);
+	ck_assert_uint_eq(index_find(&index, 1), POOL_NONE);
+	index_deinit(&index);
+}
+END_TEST
+
+struct item {
+	uint32_t number;
+	struct pool_link link;
+};
+
+START_TEST(list_keeps_its_order_when_items_leave_and_come_back)
+{
+	static const uint32_t expected[] = { 1, 3, 0, 2 };
+	struct pool_list list;
+	struct pool pool;
+	uint32_t n = 0;
+
+	ck_assert_int_eq(pool_init(&pool, 4, sizeof(struct item)), 0);
+	pool_list_init(&list, offsetof(struct item, link));
+	for (int i = 0; i < 4; i++)
+		pool_list_append(&pool, &list, pool_take(&pool));
+	pool_list_remove(&pool, &list, 0);
+	pool_list_append(&pool, &list, 0);
+	pool_list_remove(&pool, &list, 2);
+	pool_list_append(&pool, &list, 2);
+	ck_assert_uint_eq(list.count, 4);
+	for (uint32_t i = list.first; i != POOL_NONE; i = pool_list_next(&pool, &list, i))
+		ck_assert_uint_eq(i, expected[n++]);
+	ck_assert_uint_eq(n, 4);
+	for (int i = 0; i < 4; i++)
+		pool_list_remove(&pool, &list, list.last);
+	ck_assert_uint_eq(list.first, POOL_NONE);
+	ck_assert_uint_eq(list.last, POOL_NONE);
+	pool_deinit(&pool);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("pool");
+	TCase *tc = tcase_create("pool");
+
+	tcase_add_test(tc, pool_gives_each_item_once_zeroed_and_refuses_when_empty);
+	tcase_add_loop_test(tc, index_agrees_with_an_array_under_random_changes, 0, 8);
+	tcase_add_test(tc, list_keeps_its_order_when_items_leave_and_come_back);
+	suite_add_tcase(suite, tc);
+	return fx_run(suite);
+}
