@@ -13,6 +13,17 @@
 #include "tests/fixture.h"
 #include "util/log.h"
 
+/* Not check's: the benchmarks stand on this too. */
+static void must_be(bool true_here, const char *what)
+{
+	if (true_here)
+		return;
+	fprintf(stderr, "fixture: %s\n", what);
+	abort();
+}
+
+#define must(condition) must_be(condition, #condition)
+
 /* ---- the daemon ------------------------------------------------------------ */
 
 static void on_event(void *arg, struct process *p, const struct event *event, uint64_t now_ns)
@@ -68,12 +79,12 @@ bool fx_daemon_open_with(struct fx_daemon *fx, const char *backend,
 		ticks_read(fx->ticks.clock.kind, &pair);
 		ticks_observe(&fx->ticks, &pair);
 	}
-	ck_assert_int_eq(names_new(&fx->names, NAMES_DEFAULT), 0);
-	ck_assert_int_eq(drain_new(&fx->drain, fx->loop, &fx->ticks.clock, on_event, fx), 0);
+	must(names_new(&fx->names, NAMES_DEFAULT) == 0);
+	must(drain_new(&fx->drain, fx->loop, &fx->ticks.clock, on_event, fx) == 0);
 	fx->now_ns = loop_clock_ns();
 	config.dir = fx->dir;
-	ck_assert_int_eq(discover_new(&fx->discover, fx->loop, fx->drain, fx->names, &config,
-				      &hooks, fx->now_ns), 0);
+	must(discover_new(&fx->discover, fx->loop, fx->drain, fx->names, &config, &hooks,
+			  fx->now_ns) == 0);
 	return true;
 }
 
@@ -120,12 +131,12 @@ static unsigned long long start_time(pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	f = fopen(path, "r");
-	ck_assert_ptr_nonnull(f);
+	must(f);
 	n = fread(text, 1, sizeof(text) - 1, f);
 	fclose(f);
 	text[n] = '\0';
-	ck_assert_int_eq(sscanf(strrchr(text, ')') + 1, " %*s %*s %*s %*s %*s %*s %*s %*s %*s"
-				" %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", &start), 1);
+	must(sscanf(strrchr(text, ')') + 1, " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
+		    " %*s %*s %*s %*s %*s %*s %*s %llu", &start) == 1);
 	return start;
 }
 
@@ -140,7 +151,7 @@ void fx_job_open(struct shmring *ring, const char *dir, char name[80])
 	struct nci_header *h;
 
 	fx_job_name(name, getpid());
-	ck_assert_int_eq(shmring_create(ring, dir, name), 0);
+	must(shmring_create(ring, dir, name) == 0);
 	h = ring->header;
 	h->pid = (uint32_t)getpid();
 	h->uid = geteuid();
@@ -193,7 +204,7 @@ uint64_t fx_job_start(struct shmring_lane *lane, uint64_t n)
 	uint64_t token;
 	struct nci_record *rec = shmring_take(lane, &token);
 
-	ck_assert_ptr_nonnull(rec);
+	must(rec);
 	fill((struct nci_record *)rec, NCI_EV_PROXY_STEP, 1, n);
 	shmring_open(rec, token);
 	return token;
@@ -205,7 +216,7 @@ pid_t fx_job_fork(const char *dir, void (*work)(struct shmring *, struct shmring
 	pid_t pid = fork();
 	int status;
 
-	ck_assert_int_ge(pid, 0);
+	must(pid >= 0);
 	if (pid == 0) {
 		static struct shmring ring;
 		struct shmring_lane *lane;
@@ -216,8 +227,8 @@ pid_t fx_job_fork(const char *dir, void (*work)(struct shmring *, struct shmring
 		raise(SIGSTOP);
 		_exit(0);
 	}
-	ck_assert_int_eq(waitpid(pid, &status, WUNTRACED), pid);
-	ck_assert(WIFSTOPPED(status));
+	must(waitpid(pid, &status, WUNTRACED) == pid);
+	must(WIFSTOPPED(status));
 	fx_job_name(name, pid);
 	return pid;
 }
@@ -227,5 +238,5 @@ void fx_job_kill(pid_t pid)
 	int status;
 
 	kill(pid, SIGKILL);
-	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	must(waitpid(pid, &status, 0) == pid);
 }
