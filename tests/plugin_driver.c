@@ -22,8 +22,17 @@ extern const struct nccl_profiler_v4 ncclProfiler_v4;
 extern const struct nccl_profiler_v5 ncclProfiler_v5;
 extern const struct nccl_profiler_v6 ncclProfiler_v6;
 
+static pid_t loaded_pid;
+
+__attribute__((constructor))
+static void remember_who_loads(void)
+{
+	loaded_pid = getpid();
+}
+
 void pd_load(struct pd *pd)
 {
+	pd->loaded_pid = loaded_pid;
 	pd->v1 = &ncclProfiler_v1;
 	pd->v2 = &ncclProfiler_v2;
 	pd->v3 = &ncclProfiler_v3;
@@ -36,6 +45,7 @@ void pd_load(struct pd *pd)
 {
 	pd->lib = dlopen(fx_build_path("libnccl-profiler-insp.so"), RTLD_NOW | RTLD_LOCAL);
 	ck_assert_msg(pd->lib != NULL, "%s", dlerror());
+	pd->loaded_pid = getpid();
 	pd->v1 = dlsym(pd->lib, "ncclProfiler_v1");
 	pd->v2 = dlsym(pd->lib, "ncclProfiler_v2");
 	pd->v3 = dlsym(pd->lib, "ncclProfiler_v3");

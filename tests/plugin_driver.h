@@ -26,6 +26,7 @@ struct pd {
 	const struct nccl_profiler_v5 *v5;
 	const struct nccl_profiler_v6 *v6;
 	void *lib;		/* NULL: linked in */
+	pid_t loaded_pid;	/* the process that loaded the plugin */
 	int version;		/* of the calls below; 6 unless changed */
 	int mask;		/* as the plugin left it */
 	void *context;		/* of the last pd_init() */

@@ -250,7 +250,7 @@ static void init_as_forked_child(void)
 	ck_assert_ptr_null(PD_START(&pd, NCCL_COLL, .context = old));
 	pd_stop(&pd, PD_START(&pd, NCCL_COLL));
 	/* NCCL keeps the process id of whoever loaded the library. */
-	pd_stop(&pd, PD_START(&pd, NCCL_PROXY_OP, .pid = getppid()));
+	pd_stop(&pd, PD_START(&pd, NCCL_PROXY_OP, .pid = pd.loaded_pid));
 	pd_read(&pd);
 	ck_assert_uint_eq(pd.records, 2);
 	ck_assert_uint_eq(pd.header.pid, (uint32_t)getpid());

@@ -46,6 +46,7 @@ static void *init_and_record(void *arg)
 		pd.v6->startEvent(contexts[i], &h, &d);
 		pd.v6->stopEvent(h);
 	}
+	pthread_barrier_wait(&barrier);		/* to each thread a lane of its own */
 	return NULL;
 }
 
@@ -173,6 +174,7 @@ static void *use_names(void *arg)
 		pd.v6->startEvent(pd.context, &h, &d);
 		pd.v6->stopEvent(h);
 	}
+	pthread_barrier_wait(&barrier);
 	return NULL;
 }
 
