@@ -26,9 +26,29 @@ struct reconstruct {
 void join_event(struct reconstruct *rc, struct recon *r, const struct event *ev,
 		uint64_t now_ns);
 
+/* One event's way in; rows of a table in join.c. */
+typedef void join_fn(struct reconstruct *rc, struct recon *r, const struct event *ev,
+		     uint64_t now_ns);
+join_fn join_on_group_api, join_on_coll_api, join_on_p2p_api;
+join_fn join_on_kernel_ch, join_on_proxy_op, join_on_proxy_step;
+
+/* Who it is of, and nothing else known.  `op` is zeroed. */
+void join_init_op(const struct recon *r, struct op *op, uint64_t token, uint64_t now_ns);
+void join_fill_comm(struct reconstruct *rc, struct recon *r, struct op *op, uint16_t index);
+
+/* A headless operation.  POOL_NONE: the token stands for something else. */
+uint32_t join_new_op(struct reconstruct *rc, struct recon *r, uint64_t token,
+		     uint64_t now_ns);
+
+/* Hand it on if it is complete and waits for nothing. */
+void join_advance(struct reconstruct *rc, struct recon *r, uint32_t item, uint64_t now_ns);
+
 /* The open operation that a live child belongs to, and its process; or NULL. */
 struct open_op *join_live_parent(struct reconstruct *rc, struct recon *r,
 				 const struct nci_record *rec);
+
+/* A new head finds its API call, or waits for it. */
+void join_look_for_api(struct recon *r, uint32_t item);
 
 /* An operation on `waiting` looks for its API call again.  True: found. */
 bool join_api(struct recon *r, struct open_op *o);

@@ -72,6 +72,18 @@ uint32_t ops_datatype_bytes(name_t datatype)
 	return 0;
 }
 
+name_t ops_known_type(name_t datatype)
+{
+	return ops_datatype_bytes(datatype) ? datatype : NULL;
+}
+
+int32_t ops_root(name_t func, int32_t root)
+{
+	const struct op_facts *facts = ops_facts(func);
+
+	return facts && facts->has_root && root >= 0 ? root : UNKNOWN_I32;
+}
+
 uint64_t ops_size(const struct op_facts *facts, uint64_t count, uint32_t type_bytes,
 		  int32_t nranks)
 {

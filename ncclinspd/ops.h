@@ -23,6 +23,12 @@ const struct op_facts *ops_facts(name_t func);
 /* Bytes of one element, or 0: not known ("ncclUint8" prints as "Unknown"). */
 uint32_t ops_datatype_bytes(name_t datatype);
 
+/* The datatype, or NULL if its size is not known: NCCL's word for it may be wrong. */
+name_t ops_known_type(name_t datatype);
+
+/* The root, or UNKNOWN_I32 for a function that has none. */
+int32_t ops_root(name_t func, int32_t root);
+
 /*
  * nccl-tests' size for one rank, or UNKNOWN_U64: the function, the type's size
  * or a number of ranks that matters is not known, or the product overflows.
