@@ -348,15 +348,19 @@ END_TEST
 START_TEST(segment_never_becomes_a_standard_stream)
 {
 	struct shmring again;
-	int out = dup(STDOUT_FILENO);
+	int saved[2] = { dup(STDIN_FILENO), dup(STDOUT_FILENO) };
 
+	close(STDIN_FILENO);		/* where the directory is opened */
 	close(STDOUT_FILENO);
 	ck_assert_int_eq(shmring_create(&again, fx_tmpdir(), "other"), 0);
 	ck_assert_int_gt(again.fd, STDERR_FILENO);
 	ck_assert_int_eq(fcntl(again.fd, F_GETFD), FD_CLOEXEC);
+	ck_assert_int_lt(fcntl(STDOUT_FILENO, F_GETFD), 0);
 	shmring_forget(&again);
-	dup2(out, STDOUT_FILENO);
-	close(out);
+	for (int i = 0; i < 2; i++) {
+		dup2(saved[i], i);
+		close(saved[i]);
+	}
 }
 END_TEST
 

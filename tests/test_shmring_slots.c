@@ -103,6 +103,20 @@ START_TEST(no_number_but_a_live_token_is_found)
 }
 END_TEST
 
+/* Lanes are mapped one below the other: what follows a pool is an older lane's ring. */
+START_TEST(slot_behind_the_pool_is_not_found)
+{
+	uint64_t token = nci_token(other->index, SHMRING_SLOTS, 1);
+
+	if ((void *)(other->pool + SHMRING_SLOTS) != (void *)fx.lane->ring) {
+		fx_skip("the lanes do not touch");
+		return;
+	}
+	((struct nci_record *)fx.lane->ring)->token = token;
+	ck_assert_ptr_null(shmring_find(&fx.ring, token));
+}
+END_TEST
+
 START_TEST(generation_that_wraps_costs_one_event_and_no_more)
 {
 	struct nci_record *rec = shmring_slot(fx.lane->pool, 0);
@@ -254,6 +268,7 @@ static Suite *slots_suite(void)
 		token_tells_lane_slot_and_generation,
 		stopped_event_is_stale_and_its_slot_gets_a_new_token,
 		no_number_but_a_live_token_is_found,
+		slot_behind_the_pool_is_not_found,
 		generation_that_wraps_costs_one_event_and_no_more,
 		lowest_empty_slot_is_taken_first,
 		stop_on_another_thread_leaves_the_record_in_that_threads_lane,
