@@ -316,8 +316,8 @@ static void await_death(struct app *app)
 	for (int i = 0; i < app->ntasks; i++) {
 		if (!hook_kills_us(&app->task[i]))
 			continue;
-		if (!app->task[i].hidden)
-			pace_sleep(INT64_MAX);	/* the proxy dies for all of us */
+		if (!app->task[i].hidden)	/* the proxy dies for all of us */
+			pace_hold(&app->player->pace, INT64_MAX);
 		pace_wait(&app->player->pace, app->task[i].op.cut_ns);
 		kill(getpid(), SIGKILL);
 	}
@@ -455,7 +455,7 @@ static int play(struct app *app)
 			r = play_step[step->kind](app, step);
 		if (!r && plan_host_ns(app->plan, app->first) == PLAN_NEVER)
 			r = 1;
-	} while (!r && step->kind != PLAN_END);
+	} while (!r && step->kind != PLAN_END && !pace_stopped(&app->player->pace));
 	return r;
 }
 

@@ -23,7 +23,18 @@
 #define EXIT_USAGE	2
 #define EXIT_HUNG	3		/* of a child: as its scenario says */
 #define START_NS	100000000	/* for inits, before model time 0 */
-#define TRUTH_LIMIT	100000		/* launches of an endless scenario */
+#define TRUTH_LIMIT	10000		/* launches of an endless scenario */
+
+static pid_t children[SCENARIO_MAX_RANKS];
+static volatile sig_atomic_t nchildren, stop;
+
+/* Asked to stop: the children end what they do and finalize. */
+static void on_stop(int sig)
+{
+	stop = 1;
+	for (int i = 0; i < nchildren; i++)
+		kill(children[i], sig);
+}
 
 struct options {
 	const char *plugin, *truth, *scenario, *shm_dir, *pace;
@@ -135,25 +146,29 @@ static int child_main(const struct options *o, const struct scenario *scn, int p
 }
 
 static int start_children(const struct options *o, const struct scenario *scn,
-			  const struct pace *pace, struct pxn *pxn, pid_t *pid)
+			  const struct pace *pace, struct pxn *pxn)
 {
-	pid_t parent = getpid();
+	pid_t parent = getpid(), pid;
 
 	for (int i = 0; i < scn->nprocesses; i++) {
-		pid[i] = fork();
-		if (pid[i] < 0) {
+		pid = fork();
+		if (pid < 0) {
 			perror("nccl-sim: fork");
 			return -errno;
 		}
-		if (pid[i]) {
-			fprintf(stderr, "nccl-sim: process %d is pid %d\n", i, (int)pid[i]);
+		if (pid) {
+			fprintf(stderr, "nccl-sim: process %d is pid %d\n", i, (int)pid);
+			children[nchildren++] = pid;
 			continue;
 		}
+		nchildren = 0;
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != parent)
 			_exit(EXIT_FAILURE);
 		exit(child_main(o, scn, i, pace, pxn));
 	}
+	if (stop)
+		on_stop(SIGTERM);
 	return 0;
 }
 
@@ -166,14 +181,14 @@ static bool dies(const struct scenario *scn, int process)
 }
 
 /* Whether every process ended the way its scenario says. */
-static bool await_children(const struct scenario *scn, const pid_t *pid)
+static bool await_children(const struct scenario *scn)
 {
 	bool ok = true;
 
 	for (int i = 0; i < scn->nprocesses; i++) {
 		int status = 0;
 
-		while (waitpid(pid[i], &status, 0) < 0 && errno == EINTR)
+		while (waitpid(children[i], &status, 0) < 0 && errno == EINTR)
 			;
 		if (WIFEXITED(status) && (!WEXITSTATUS(status) || WEXITSTATUS(status) == EXIT_HUNG))
 			continue;
@@ -188,7 +203,8 @@ static bool await_children(const struct scenario *scn, const pid_t *pid)
 static int write_truth(const char *path, const struct scenario *scn)
 {
 	FILE *f = fopen(path, "we");
-	int64_t r = f ? truth_write(f, scn, TRUTH_LIMIT) : -errno;
+	uint64_t limit = scenario_is_endless(scn) ? TRUTH_LIMIT : UINT64_MAX;
+	int64_t r = f ? truth_write(f, scn, limit) : -errno;
 
 	if (f && fclose(f) && r >= 0)
 		r = -errno;
@@ -199,16 +215,19 @@ static int write_truth(const char *path, const struct scenario *scn)
 
 static int run(const struct options *o, const struct scenario *scn)
 {
-	struct pace pace = { .factor = scn->pace, .base_ns = pace_now() + START_NS };
-	pid_t pid[SCENARIO_MAX_RANKS];
+	struct pace pace = { .factor = scn->pace, .base_ns = pace_now() + START_NS,
+			     .stop = &stop };
+	struct sigaction action = { .sa_handler = on_stop };
 	struct pxn *pxn;
 	int r = pxn_new(&pxn, scn);
 
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
 	if (!r)
-		r = start_children(o, scn, &pace, pxn, pid);
+		r = start_children(o, scn, &pace, pxn);
 	if (!r && o->truth)
 		r = write_truth(o->truth, scn);
-	if (!r && !await_children(scn, pid))
+	if (!r && !await_children(scn))
 		r = -ECHILD;
 	pxn_free(pxn, scn);
 	return r ? EXIT_FAILURE : EXIT_SUCCESS;

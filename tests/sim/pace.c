@@ -2,9 +2,8 @@
 /* The one place of the simulator where a clock is read. */
 #include "tests/sim/pace.h"
 
-#include <unistd.h>
-
-#define SECOND	1000000000LL
+#define SECOND		1000000000LL
+#define SLICE_NS	50000000
 
 int64_t pace_now(void)
 {
@@ -24,9 +23,14 @@ static struct timespec to_timespec(int64_t ns)
 	return (struct timespec){ .tv_sec = ns / SECOND, .tv_nsec = ns % SECOND };
 }
 
+bool pace_stopped(const struct pace *pace)
+{
+	return pace->stop && *pace->stop;
+}
+
 bool pace_due(const struct pace *pace, int64_t model_ns)
 {
-	return pace->factor == 0 || pace_now() >= wall(pace, model_ns);
+	return pace->factor == 0 || pace_stopped(pace) || pace_now() >= wall(pace, model_ns);
 }
 
 struct timespec pace_deadline(const struct pace *pace, int64_t model_ns)
@@ -34,26 +38,37 @@ struct timespec pace_deadline(const struct pace *pace, int64_t model_ns)
 	return to_timespec(wall(pace, model_ns));
 }
 
-void pace_wait(const struct pace *pace, int64_t model_ns)
+static void sleep_until(int64_t ns)
 {
-	struct timespec ts;
+	struct timespec ts = to_timespec(ns);
 
-	if (pace_due(pace, model_ns))
-		return;
-	ts = pace_deadline(pace, model_ns);
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL))
 		;
 }
 
+/* In slices: a signal that asks to stop may reach another thread. */
+static void sleep_in_slices(const struct pace *pace, int64_t until_ns)
+{
+	int64_t now = pace_now();
+
+	while (now < until_ns && !pace_stopped(pace)) {
+		sleep_until(until_ns - now > SLICE_NS ? now + SLICE_NS : until_ns);
+		now = pace_now();
+	}
+}
+
+void pace_wait(const struct pace *pace, int64_t model_ns)
+{
+	if (!pace_due(pace, model_ns))
+		sleep_in_slices(pace, wall(pace, model_ns));
+}
+
+void pace_hold(const struct pace *pace, int64_t ns)
+{
+	sleep_in_slices(pace, ns == INT64_MAX ? ns : pace_now() + ns);
+}
+
 void pace_sleep(int64_t ns)
 {
-	struct timespec ts;
-
-	if (ns == INT64_MAX) {
-		for (;;)
-			pause();
-	}
-	ts = to_timespec(pace_now() + ns);
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL))
-		;
+	sleep_until(pace_now() + ns);
 }

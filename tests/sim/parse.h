@@ -13,6 +13,7 @@ struct parser {
 	struct lex lex;
 	struct scenario *scn;
 	struct sim_stmt **tail[PARSE_MAX_DEPTH];	/* where the next statement goes */
+	struct sim_stmt **body[PARSE_MAX_DEPTH];	/* where its first one went */
 	enum sim_stmt_kind block[PARSE_MAX_DEPTH];
 	int depth;
 	bool laid_out;		/* the number of ranks is settled */

@@ -38,6 +38,7 @@ static int open_block(struct parser *p, struct sim_stmt *st)
 	p->depth++;
 	p->block[p->depth] = st->kind;
 	p->tail[p->depth] = &st->body;
+	p->body[p->depth] = &st->body;
 	return 0;
 }
 
@@ -110,6 +111,8 @@ static int on_end(struct parser *p)
 {
 	if (!p->depth)
 		return lex_fail(&p->lex, "nothing is open that could end");
+	if (p->tail[p->depth] == p->body[p->depth])
+		return lex_fail(&p->lex, "an empty block does nothing");
 	p->depth--;
 	return 0;
 }
@@ -121,11 +124,11 @@ static int on_sync(struct parser *p)
 	return add_stmt(p, STMT_SYNC, &st);
 }
 
-/* compute D [jitter N%] [ranks LIST] */
-static int on_compute(struct parser *p)
+/* D [jitter N%] [ranks LIST]: time that passes */
+static int on_time(struct parser *p, enum sim_stmt_kind kind)
 {
-	struct sim_stmt *st;
-	int r = add_stmt(p, STMT_COMPUTE, &st);
+	struct sim_stmt *st = NULL;
+	int r = add_stmt(p, kind, &st);
 
 	if (!r)
 		r = lex_duration(&p->lex, &st->ns);
@@ -134,6 +137,16 @@ static int on_compute(struct parser *p)
 	if (!r)
 		st->jitter /= 100;
 	return r ? r : parse_ranks(p, st->ranks);
+}
+
+static int on_compute(struct parser *p)
+{
+	return on_time(p, STMT_COMPUTE);
+}
+
+static int on_idle(struct parser *p)
+{
+	return on_time(p, STMT_IDLE);
 }
 
 static int operation_defaults(struct parser *p, enum sim_func func, struct sim_op *op)
@@ -234,6 +247,7 @@ const struct parse_word parse_program[] = {
 	{ "end",	on_end },
 	{ "graph",	on_graph },
 	{ "group",	on_group },
+	{ "idle",	on_idle },
 	{ "loop",	on_loop },
 	{ "replay",	on_replay },
 	{ "sync",	on_sync },

@@ -200,19 +200,26 @@ static void push(struct plan *plan, const struct sim_stmt *st, const struct sim_
 		.graph = st->graph };
 }
 
-static void compute(struct plan *plan, const struct sim_stmt *st)
+/* The GPU is busy from when it is free and told, the host from now on. */
+static void pass_time(struct plan *plan, const struct sim_stmt *st)
 {
 	const struct scenario *scn = plan->scn;
 
 	plan->computes++;
 	for (int w = 0; w < scn->nranks; w++) {
-		int64_t host = plan->host[plan_thread_of(scn, w)], *gpu = &plan->gpu[w];
+		int64_t *host = &plan->host[plan_thread_of(scn, w)], *gpu = &plan->gpu[w];
 		uint64_t h = plan_hash(scn->seed, 1, plan->computes, w);
 		double spread = st->jitter * ((double)(h >> 11) / (1ull << 52) - 1);
 
-		if (!st->ranks[w] || host == PLAN_NEVER || *gpu == PLAN_NEVER)
+		int64_t ns = (int64_t)(st->ns * (1 + spread));
+		bool leads = w == plan_thread_of(scn, w);
+
+		if (!st->ranks[w] || *host == PLAN_NEVER)
 			continue;
-		*gpu = (*gpu > host ? *gpu : host) + (int64_t)(st->ns * (1 + spread));
+		if (st->kind == STMT_COMPUTE && *gpu != PLAN_NEVER)
+			*gpu = (*gpu > *host ? *gpu : *host) + ns;
+		if (st->kind == STMT_IDLE && leads)	/* once for a thread of many ranks */
+			*host += ns;
 	}
 }
 
@@ -269,7 +276,8 @@ static int walk(struct plan *plan, const struct sim_stmt *st)
 		push(plan, st, plan->graph_body[st->graph]);
 		return 0;
 	case STMT_COMPUTE:
-		compute(plan, st);
+	case STMT_IDLE:
+		pass_time(plan, st);
 		return 0;
 	case STMT_SYNC:
 		sync_hosts(plan);

@@ -150,7 +150,7 @@ static void hold(const struct player *p, bool hangs)
 
 	if (ns < 0)
 		ns = hangs ? INT64_MAX : 0;
-	pace_sleep(ns);
+	pace_hold(&p->pace, ns);
 }
 
 int player_run(const struct scenario *scn, int process, const struct player_plugin *plugin,

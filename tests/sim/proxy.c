@@ -290,7 +290,7 @@ static void turn(struct proxy *p)
 static void wait_for(struct proxy *p, const struct timespec *deadline)
 {
 	struct timespec soon;
-	struct pace wall = { 1, 0 };
+	struct pace wall = { 1, 0, NULL };
 
 	if (p->member->comm->pxn) {	/* nobody wakes us for a foreign send */
 		soon = pace_deadline(&wall, pace_now() + LOOK_NS);

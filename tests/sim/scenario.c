@@ -187,6 +187,20 @@ void scenario_free(struct scenario *scn)
 	free(scn);
 }
 
+static bool any_endless(const struct sim_stmt *st)
+{
+	for (; st; st = st->next)
+		if ((st->kind == STMT_LOOP && st->times == SCENARIO_FOREVER) ||
+		    any_endless(st->body))
+			return true;
+	return false;
+}
+
+bool scenario_is_endless(const struct scenario *scn)
+{
+	return any_endless(scn->program);
+}
+
 int scenario_process_of(const struct scenario *scn, int world)
 {
 	return world / scn->gpus_per_process;

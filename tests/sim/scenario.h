@@ -59,7 +59,8 @@ enum sim_stmt_kind {
 	STMT_GROUP,
 	STMT_GRAPH,
 	STMT_REPLAY,
-	STMT_COMPUTE,
+	STMT_COMPUTE,		/* the GPU is busy */
+	STMT_IDLE,		/* the host is away */
 	STMT_SYNC,
 };
 
@@ -68,9 +69,9 @@ struct sim_stmt {
 	struct sim_stmt *next, *body;
 	uint64_t times;			/* loop, replay */
 	int graph;			/* graph, replay */
-	int64_t ns;			/* compute */
-	double jitter;			/* compute: share of ns */
-	bool ranks[SCENARIO_MAX_RANKS];	/* compute: which world ranks */
+	int64_t ns;			/* compute, idle */
+	double jitter;			/* share of ns */
+	bool ranks[SCENARIO_MAX_RANKS];	/* which world ranks */
 	struct sim_op op;
 };
 
@@ -149,6 +150,9 @@ int scenario_load(struct scenario **scnp, const char *path, char *err, unsigned 
 void scenario_reseed(struct scenario *scn, uint64_t seed);
 
 void scenario_free(struct scenario *scn);	/* NULL is fine */
+
+/* Whether it has a loop without an end. */
+bool scenario_is_endless(const struct scenario *scn);
 
 /* Where a world rank lives. */
 int scenario_process_of(const struct scenario *scn, int world);

@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Three passes: read the lines; make contexts, events and calls of them; find
+ * parents and the events of states by (address, time).
+ */
+#include "tests/sim/recording.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_LINE	65536
+#define MAX_NAMES	128
+
+struct recording_names {
+	char *name[MAX_NAMES];
+	int n;
+};
+
+/* A line as it was recorded. */
+struct line {
+	json_t *json;
+	int number;
+};
+
+/* Where an event lives in the recorder's memory and time. */
+struct place {
+	uint64_t address;
+	double start, stop;
+};
+
+struct reader {
+	struct recording *rec;
+	struct line *line;
+	int nlines, room;
+	struct place *place;		/* by event */
+	int64_t tid[256];		/* by thread */
+	double first_ts;
+	char *err;
+	unsigned int err_size;
+	const char *path;
+};
+
+/* ---- fields ---- */
+
+static const json_t *details(const json_t *line)
+{
+	return json_object_get(line, "details");
+}
+
+static double number_of(const json_t *obj, const char *key)
+{
+	return json_number_value(json_object_get(obj, key));
+}
+
+static int64_t int_of(const json_t *obj, const char *key)
+{
+	return json_integer_value(json_object_get(obj, key));
+}
+
+static uint64_t address_of(const json_t *obj, const char *key)
+{
+	const char *s = json_string_value(json_object_get(obj, key));
+
+	return s && !strncmp(s, "0x", 2) ? strtoull(s, NULL, 16) : 0;
+}
+
+static void *pointer_of(const json_t *obj, const char *key)
+{
+	return (void *)address_of(obj, key);
+}
+
+/* Equal names get one pointer; NULL if it is no string or there are too many. */
+static const char *name_of(struct recording *rec, const json_t *obj, const char *key)
+{
+	const char *s = json_string_value(json_object_get(obj, key));
+	struct recording_names *names = rec->names;
+
+	for (int i = 0; s && i < names->n; i++)
+		if (!strcmp(names->name[i], s))
+			return names->name[i];
+	if (!s || names->n == MAX_NAMES)
+		return NULL;
+	names->name[names->n] = strdup(s);
+	return names->name[names->n++];
+}
+
+/* ---- descriptors: one row per event type ---- */
+
+static void fill_nothing(struct recording *rec, const json_t *d, struct nccl_descr_v6 *to)
+{
+	(void)rec;
+	(void)d;
+	(void)to;
+}
+
+static void fill_group_api(struct recording *rec, const json_t *d, struct nccl_descr_v6 *to)
+{
+	(void)rec;
+	to->groupApi.graphCaptured = json_is_true(json_object_get(d, "graphCaptured"));
+	to->groupApi.groupDepth = (int)int_of(d, "depth");
+}
+
+static void fill_coll_api(struct recording *rec, const json_t *d, struct nccl_descr_v6 *to)
+{
+	to->collApi = (struct nccl_coll_api){
+		.func = name_of(rec, d, "func"), .count = int_of(d, "count"),
+		.datatype = name_of(rec, d, "dtype"), .root = (int)int_of(d, "root"),
+		.stream = pointer_of(d, "stream"),
+		.graphCaptured = json_is_true(json_object_get(d, "graphCaptured")) };
+}
+
+static void fill_p2p_api(struct recording *rec, const json_t *d, struct nccl_descr_v6 *to)
+{
+	to->p2pApi = (struct nccl_p2p_api){
+		.func = name_of(rec, d, "func"), .count = int_of(d, "count"),
+		.datatype = name_of(rec, d, "dtype"), .stream = pointer_of(d, "stream"),
+		.graphCaptured = json_is_true(json_object_get(d, "graphCaptured")) };
+}
+
+static void fill_launch(struct recording *rec, const json_t *d, struct nccl_descr_v6 *to)
+{
+	(void)rec;
+	to->kernelLaunch.stream = pointer_of(d, "stream");
+}
+
+static void fill_coll(struct recording *rec, const json_t *d, struct nccl_descr_v6 *to)
+{
+	to->coll = (struct nccl_coll_v5){
+		.seqNumber = int_of(d, "seq"), .func = name_of(rec, d, "func"),
+		.sendBuff = pointer_of(d, "sendBuff"), .recvBuff = pointer_of(d, "recvBuff"),
+		.count = int_of(d, "count"), .root = (int)int_of(d, "root"),
+		.datatype = name_of(rec, d, "dtype"), .nChannels = int_of(d, "channels"),
+		.nWarps = int_of(d, "warps"), .algo = name_of(rec, d, "algo"),
+		.proto = name_of(rec, d, "proto") };
+}
+
+static void fill_p2p(struct recording *rec, const json_t *d, struct nccl_descr_v6 *to)
+{
+	to->p2p = (struct nccl_p2p_v5){
+		.func = name_of(rec, d, "func"), .buff = pointer_of(d, "buff"),
+		.datatype = name_of(rec, d, "dtype"), .count = int_of(d, "count"),
+		.peer = (int)int_of(d, "peer"), .nChannels = int_of(d, "channels") };
+}
+
+static void fill_proxy_op(struct recording *rec, const json_t *d, struct nccl_descr_v6 *to)
+{
+	(void)rec;
+	to->proxyOp = (struct nccl_proxy_op){
+		.pid = (int32_t)int_of(d, "pid"), .channelId = int_of(d, "channel"),
+		.peer = (int)int_of(d, "peer"), .nSteps = (int)int_of(d, "steps"),
+		.chunkSize = (int)int_of(d, "chunkSize"), .isSend = (int)int_of(d, "isSend") };
+}
+
+static void fill_proxy_step(struct recording *rec, const json_t *d, struct nccl_descr_v6 *to)
+{
+	(void)rec;
+	to->proxyStep.step = (int)int_of(d, "step");
+}
+
+static void fill_kernel_ch(struct recording *rec, const json_t *d, struct nccl_descr_v6 *to)
+{
+	(void)rec;
+	to->kernelCh = (struct nccl_kernel_ch){ .channelId = int_of(d, "channel"),
+						.pTimer = int_of(d, "pTimer") };
+}
+
+static const struct event_kind {
+	const char *name;
+	uint64_t type;
+	void (*fill)(struct recording *rec, const json_t *d, struct nccl_descr_v6 *to);
+} event_kinds[] = {
+	{ "ncclProfileGroup",		NCCL_GROUP,		fill_nothing },
+	{ "ncclProfileColl",		NCCL_COLL,		fill_coll },
+	{ "ncclProfileP2p",		NCCL_P2P,		fill_p2p },
+	{ "ncclProfileProxyOp",		NCCL_PROXY_OP,		fill_proxy_op },
+	{ "ncclProfileProxyStep",	NCCL_PROXY_STEP,	fill_proxy_step },
+	{ "ncclProfileProxyCtrl",	NCCL_PROXY_CTRL,	fill_nothing },
+	{ "ncclProfileKernelCh",	NCCL_KERNEL_CH,		fill_kernel_ch },
+	{ "ncclProfileGroupApi",	NCCL_GROUP_API,		fill_group_api },
+	{ "ncclProfileCollApi",		NCCL_COLL_API,		fill_coll_api },
+	{ "ncclProfileP2pApi",		NCCL_P2P_API,		fill_p2p_api },
+	{ "ncclProfileKernelLaunch",	NCCL_KERNEL_LAUNCH,	fill_launch },
+};
+
+/*
+ * States go by name.  What the recorder calls EndGroupApiStart came right after
+ * the start, BeginGroupApiEnd before the launches.
+ */
+static const struct { const char *name; int state; } states[] = {
+	{ "EndGroupApiStart",	NCCL_GROUP_API_START_STOP },
+	{ "BeginGroupApiEnd",	NCCL_GROUP_API_END_START },
+	{ "ProxyCtrlIdle",	NCCL_CTRL_IDLE },
+	{ "ProxyCtrlActive",	NCCL_CTRL_ACTIVE },
+	{ "ProxyCtrlSleep",	NCCL_CTRL_SLEEP },
+	{ "ProxyCtrlWakeup",	NCCL_CTRL_WAKEUP },
+	{ "ProxyCtrlAppend",	NCCL_CTRL_APPEND },
+	{ "ProxyCtrlAppendEnd",	NCCL_CTRL_APPEND_END },
+	{ "KernelChStop",	NCCL_KERNEL_CH_STOP },
+	{ "ProxyOpInProgress",	NCCL_OP_IN_PROGRESS },
+	{ "ProxyStepSendGPUWait",	NCCL_STEP_SEND_GPU_WAIT },
+	{ "ProxyStepSendPeerWait",	NCCL_STEP_SEND_PEER_WAIT },
+	{ "ProxyStepSendWait",		NCCL_STEP_SEND_WAIT },
+	{ "ProxyStepRecvWait",		NCCL_STEP_RECV_WAIT },
+	{ "ProxyStepRecvFlushWait",	NCCL_STEP_RECV_FLUSH_WAIT },
+	{ "ProxyStepRecvGPUWait",	NCCL_STEP_RECV_GPU_WAIT },
+};
+
+/* ---- reading ---- */
+
+static int complain(struct reader *r, int line, const char *why)
+{
+	snprintf(r->err, r->err_size, "%s:%d: %s", r->path, line, why);
+	return -EINVAL;
+}
+
+/* commId has 64 bits and no sign, which a JSON integer has not: make it a string. */
+static void quote_comm_id(char *text)
+{
+	static const char key[] = "\"commId\":";
+	char *at = strstr(text, key);
+	size_t digits;
+
+	if (!at)
+		return;
+	at += sizeof(key) - 1;
+	digits = strspn(at, "0123456789");
+	if (!digits)
+		return;
+	memmove(at + digits + 2, at + digits, strlen(at + digits) + 1);
+	memmove(at + 1, at, digits);
+	at[0] = '"';
+	at[digits + 1] = '"';
+}
+
+static int read_line(struct reader *r, char *text, int number)
+{
+	json_error_t error;
+	json_t *json;
+
+	quote_comm_id(text);
+	json = json_loads(text, 0, &error);
+	if (!json)
+		return complain(r, number, error.text);
+	if (r->nlines == r->room) {
+		int room = r->room * 2 + 256;
+		struct line *p = realloc(r->line, room * sizeof(*p));
+
+		if (!p) {
+			json_decref(json);
+			return -ENOMEM;
+		}
+		r->line = p;
+		r->room = room;
+	}
+	r->line[r->nlines++] = (struct line){ json, number };
+	return 0;
+}
+
+static int read_lines(struct reader *r)
+{
+	FILE *f = fopen(r->path, "re");
+	char *text = malloc(MAX_LINE + 2);
+	int e = 0, number = 0;
+
+	if (!f || !text) {
+		e = f ? -ENOMEM : -errno;
+		snprintf(r->err, r->err_size, "%s: %s", r->path, strerror(-e));
+	}
+	while (!e && fgets(text, MAX_LINE, f)) {
+		number++;
+		if (text[strspn(text, " \t\r\n")])
+			e = read_line(r, text, number);
+	}
+	free(text);
+	if (f)
+		fclose(f);
+	return e;
+}
+
+/* ---- making calls ---- */
+
+static int thread_of(struct reader *r, int64_t tid)
+{
+	struct recording *rec = r->rec;
+
+	for (int i = 0; i < rec->nthreads; i++)
+		if (r->tid[i] == tid)
+			return i;
+	if (rec->nthreads == (int)(sizeof(r->tid) / sizeof(r->tid[0])))
+		return 0;
+	r->tid[rec->nthreads] = tid;
+	return rec->nthreads++;
+}
+
+/* Recorded times are µs with a fraction; keep ns since the first. */
+static struct recording_call *add_call(struct reader *r, enum recording_verb verb,
+				       const json_t *when)
+{
+	struct recording_call *call = &r->rec->call[r->rec->ncalls++];
+	double ts = number_of(when, "ts");
+
+	*call = (struct recording_call){ .verb = verb, .event = -1, .context = -1,
+					 .thread = thread_of(r, int_of(when, "tid")) };
+	call->at_ns = (int64_t)((ts - r->first_ts) * 1000);
+	return call;
+}
+
+static int find_context(const struct recording *rec, uint64_t comm_id, int rank)
+{
+	for (int i = 0; i < rec->ncontexts; i++)
+		if (rec->context[i].comm_id == comm_id && rec->context[i].rank == rank)
+			return i;
+	return -1;
+}
+
+static uint64_t comm_id_of(const json_t *json)
+{
+	const char *s = json_string_value(json_object_get(json, "commId"));
+
+	return s ? strtoull(s, NULL, 10) : 0;
+}
+
+static int add_lifecycle(struct reader *r, const json_t *json)
+{
+	struct recording *rec = r->rec;
+	const char *func = json_string_value(json_object_get(json, "func"));
+	bool init = func && !strcmp(func, "ProfilerInit");
+	int rank = (int)int_of(json, "rank"), c = rec->ncontexts;
+
+	if (!init)
+		c = find_context(rec, comm_id_of(json), rank);
+	if (init)
+		rec->context[rec->ncontexts++] = (struct recording_context){
+			.comm_id = comm_id_of(json), .rank = rank,
+			.nranks = (int)int_of(details(json), "nranks"),
+			.name = name_of(rec, details(json), "commName") };
+	if (c >= 0)
+		add_call(r, init ? RECORDING_INIT : RECORDING_FINALIZE,
+			 json_object_get(json, "start"))->context = c;
+	return 0;
+}
+
+static int add_event(struct reader *r, const struct line *line)
+{
+	struct recording *rec = r->rec;
+	const char *name = json_string_value(json_object_get(line->json, "type"));
+	const json_t *start = json_object_get(line->json, "start");
+	const json_t *stop = json_object_get(line->json, "stop");
+	struct recording_event *event = &rec->event[rec->nevents];
+	int rank = (int)int_of(line->json, "rank");
+	const struct event_kind *kind = NULL;
+
+	for (unsigned int i = 0; name && i < sizeof(event_kinds) / sizeof(*event_kinds); i++)
+		if (!strcmp(event_kinds[i].name, name))
+			kind = &event_kinds[i];
+	if (!kind)
+		return 0;
+	event->context = find_context(rec, comm_id_of(line->json), rank);
+	if (event->context < 0)
+		return complain(r, line->number, "an event of a context that had no init");
+	event->descr.type = kind->type;
+	event->descr.rank = rank;
+	kind->fill(rec, details(line->json), &event->descr);
+	r->place[rec->nevents] = (struct place){ address_of(line->json, "eventAddr"),
+						 number_of(start, "ts"), number_of(stop, "ts") };
+	add_call(r, RECORDING_START, start)->event = rec->nevents;
+	add_call(r, RECORDING_STOP, stop)->event = rec->nevents;
+	rec->nevents++;
+	return 0;
+}
+
+/* The event at this address that began last before `ts`. */
+static int event_at(const struct reader *r, uint64_t address, double ts)
+{
+	int found = -1;
+
+	for (int i = 0; address && i < r->rec->nevents; i++)
+		if (r->place[i].address == address && r->place[i].start <= ts &&
+		    (found < 0 || r->place[i].start > r->place[found].start))
+			found = i;
+	return found;
+}
+
+static int add_state(struct reader *r, const struct line *line)
+{
+	const char *name = json_string_value(json_object_get(line->json, "name"));
+	struct recording_call *call;
+	int event, state = -1;
+
+	for (unsigned int i = 0; name && i < sizeof(states) / sizeof(*states); i++)
+		if (!strcmp(states[i].name, name))
+			state = states[i].state;
+	event = event_at(r, address_of(line->json, "eventAddr"), number_of(line->json, "ts"));
+	if (state < 0 || event < 0)
+		return complain(r, line->number, "a state of no known name or event");
+	call = add_call(r, RECORDING_STATE, line->json);
+	call->event = event;
+	call->state = state;
+	call->has_args = state < NCCL_GROUP_API_START_STOP;
+	if (state == NCCL_KERNEL_CH_STOP)
+		call->args.kernelCh.pTimer = int_of(line->json, "pTimer");
+	else if (state >= NCCL_CTRL_IDLE && state <= NCCL_CTRL_APPEND_END)
+		call->args.proxyCtrl.appendedProxyOps =
+			(int)int_of(line->json, "appendedProxyOps");
+	else
+		call->args.proxyStep.transSize = int_of(line->json, "transSize");
+	return 0;
+}
+
+static bool is(const json_t *json, const char *key, const char *value)
+{
+	const char *s = json_string_value(json_object_get(json, key));
+
+	return s && !strcmp(s, value);
+}
+
+static void find_first_ts(struct reader *r)
+{
+	for (int i = 0; i < r->nlines; i++) {
+		double ts = number_of(json_object_get(r->line[i].json, "start"), "ts");
+
+		if (ts > 0 && (r->first_ts == 0 || ts < r->first_ts))
+			r->first_ts = ts;
+	}
+}
+
+/* Contexts first, then events, then what refers to events. */
+static int make_calls(struct reader *r)
+{
+	int e = 0;
+
+	find_first_ts(r);
+	for (int i = 0; i < r->nlines && !e; i++)
+		if (is(r->line[i].json, "type", "ProfilerLifecycle"))
+			e = add_lifecycle(r, r->line[i].json);
+	for (int i = 0; i < r->nlines && !e; i++)
+		if (is(r->line[i].json, "recordType", "event"))
+			e = add_event(r, &r->line[i]);
+	for (int i = 0, k = 0; i < r->nlines && !e; i++) {
+		const json_t *json = r->line[i].json;
+
+		if (is(json, "recordType", "state"))
+			e = add_state(r, &r->line[i]);
+		if (!is(json, "recordType", "event") || k == r->rec->nevents ||
+		    r->place[k].address != address_of(json, "eventAddr"))
+			continue;
+		r->rec->event[k].parent = event_at(r, address_of(json, "parentObj"),
+						   r->place[k].start);
+		r->rec->event[k].group = event_at(r, address_of(details(json), "parentGroup"),
+						  r->place[k].start);
+		k++;
+	}
+	return e;
+}
+
+/* By time; at one time in the order of a life. */
+static int by_time(const void *a, const void *b)
+{
+	const struct recording_call *x = a, *y = b;
+
+	if (x->at_ns != y->at_ns)
+		return x->at_ns < y->at_ns ? -1 : 1;
+	if (x->verb != y->verb)
+		return x->verb < y->verb ? -1 : 1;
+	return x->event - y->event;
+}
+
+static int make_room(struct reader *r)
+{
+	struct recording *rec = calloc(1, sizeof(*rec));
+
+	r->rec = rec;
+	if (!rec)
+		return -ENOMEM;
+	rec->context = calloc(r->nlines + 1, sizeof(*rec->context));
+	rec->event = calloc(r->nlines + 1, sizeof(*rec->event));
+	rec->call = calloc(2 * r->nlines + 1, sizeof(*rec->call));
+	rec->names = calloc(1, sizeof(*rec->names));
+	r->place = calloc(r->nlines + 1, sizeof(*r->place));
+	return rec->context && rec->event && rec->call && rec->names && r->place ? 0 : -ENOMEM;
+}
+
+int recording_load(struct recording **recp, const char *path, char *err, unsigned int err_size)
+{
+	struct reader r = { .path = path, .err = err, .err_size = err_size };
+	int e;
+
+	snprintf(err, err_size, "%s: out of memory", path);
+	e = read_lines(&r);
+	if (!e)
+		e = make_room(&r);
+	if (!e)
+		e = make_calls(&r);
+	if (!e && !r.rec->ncontexts)
+		e = complain(&r, 1, "no context is ever initialised");
+	for (int i = 0; i < r.nlines; i++)
+		json_decref(r.line[i].json);
+	free(r.line);
+	free(r.place);
+	if (e) {
+		recording_free(r.rec);
+		return e;
+	}
+	qsort(r.rec->call, r.rec->ncalls, sizeof(*r.rec->call), by_time);
+	*recp = r.rec;
+	return 0;
+}
+
+void recording_free(struct recording *rec)
+{
+	if (!rec)
+		return;
+	for (int i = 0; rec->names && i < rec->names->n; i++)
+		free(rec->names->name[i]);
+	free(rec->names);
+	free(rec->context);
+	free(rec->event);
+	free(rec->call);
+	free(rec);
+}
