@@ -171,6 +171,21 @@ fuzz: deps
 			$(B)-fuzzer/corpus/$$f tests/fuzz/corpus/$${f#fuzz_} || exit 1; \
 	done
 
+# ---- bench -------------------------------------------------------------------
+# A benchmark is bench/bench_<what>.c; what else lies in bench/ is shared by them.
+# Their symbols win over the C library's, for what they count.
+BENCHES := $(patsubst %.c,$(B)/%,$(wildcard bench/bench_*.c))
+BENCH_SHARED := $(filter-out $(B)/obj/bench/bench_%,$(call objs,bench))
+
+$(B)/bench/%: $(B)/obj/bench/%.o $(BENCH_SHARED) $(ARCHIVES)
+	@mkdir -p $(@D)
+	@echo "  LD    $@"
+	$(Q)$(CC) $(SANFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(ARCHIVES) -Wl,--end-group \
+		-Wl,--export-dynamic $(call pc,libs,$(DAEMON_LIBS) $(CLI_LIBS)) -ldl -lm -pthread
+
+bench: deps all $(BENCHES)
+	@for b in $(BENCHES); do $$b || exit 1; done
+
 # ---- demo --------------------------------------------------------------------
 demo: deps all
 	@B=$(abspath $(B)) tests/demo.sh

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a callback costs the job: ours against the floor and the empty plugin, all
+ * in one run, turn by turn, so that what a machine does meanwhile hits all alike.
+ * Ratios are of one round each; what is printed is the median over the rounds.
+ *
+ * Cold: 1 MiB of other memory is touched before each operation, as a training
+ * step does.
+ *
+ * bench_publish [--json] [--enforce]
+ *
+ * Fails if a callback allocates, locks or calls the kernel after its thread's
+ * first event; with --enforce also if a bound is missed.
+ */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "bench/count.h"
+#include "bench/floor.h"
+#include "bench/stream.h"
+#include "nci/record.h"
+#include "shmring/clock.h"
+
+#define ROUNDS		41
+#define OTHER_BYTES	(1 << 20)
+#define TICK		NCI_CLOCK_TSC	/* falls back to CLOCK_MONOTONIC elsewhere */
+
+enum { OURS, FLOOR, EMPTY, PLUGINS };
+
+struct plugin {
+	const struct nccl_profiler_v6 *p;
+	void *context;
+};
+
+static struct plugin plugins[PLUGINS];
+static double ns_per_tick;
+static uint8_t other[OTHER_BYTES];
+
+/* ---- what is measured: n operations, the ticks they took in all ---------------- */
+
+static uint64_t pair(const struct plugin *pl, int n)
+{
+	struct nccl_descr_v6 d = { .type = NCCL_KERNEL_CH, .kernelCh = { 1, 1000000 } };
+	uint64_t from = clock_ticks(TICK);
+	void *handle;
+
+	for (int i = 0; i < n; i++) {
+		pl->p->startEvent(pl->context, &handle, &d);
+		if (handle)
+			pl->p->stopEvent(handle);
+	}
+	return clock_ticks(TICK) - from;
+}
+
+static uint64_t state(const struct plugin *pl, int n)
+{
+	struct nccl_descr_v6 d = { .type = NCCL_KERNEL_CH, .kernelCh = { 1, 1000000 } };
+	union nccl_args_v4 args = { .kernelCh = { 2000000 } };
+	uint64_t ticks;
+	void *handle;
+
+	pl->p->startEvent(pl->context, &handle, &d);
+	ticks = clock_ticks(TICK);
+	for (int i = 0; i < n; i++)
+		pl->p->recordEventState(handle, NCCL_KERNEL_CH_STOP, &args);
+	ticks = clock_ticks(TICK) - ticks;
+	if (handle)
+		pl->p->stopEvent(handle);
+	return ticks;
+}
+
+static uint64_t stream(const struct plugin *pl, int n)
+{
+	static uint64_t seq;
+	uint64_t from = clock_ticks(TICK);
+
+	for (int i = 0; i < n; i++)
+		stream_play(pl->p, pl->context, seq++);
+	return clock_ticks(TICK) - from;
+}
+
+static uint64_t refused(const struct plugin *pl, int n)
+{
+	struct nccl_descr_v6 d = { .type = NCCL_PROXY_CTRL };
+	uint64_t from = clock_ticks(TICK);
+	void *handle;
+
+	for (int i = 0; i < n; i++)
+		pl->p->startEvent(pl->context, &handle, &d);
+	return clock_ticks(TICK) - from;
+}
+
+/* Two bare tick reads and one 64-byte store: what start and stop are compared with. */
+static uint64_t bare(const struct plugin *pl, int n)
+{
+	static struct nci_line ring[16384];
+	static uint32_t next;
+	uint64_t from = clock_ticks(TICK);
+
+	(void)pl;
+	for (int i = 0; i < n; i++) {
+		struct nci_line *line = &ring[next++ % 16384];
+
+		*(volatile uint64_t *)&line->word[0] = clock_ticks(TICK);
+		for (unsigned int w = 2; w < 8; w++)
+			*(volatile uint64_t *)&line->word[w] = w;
+		*(volatile uint64_t *)&line->word[1] = clock_ticks(TICK);
+	}
+	return clock_ticks(TICK) - from;
+}
+
+typedef uint64_t measured_fn(const struct plugin *pl, int n);
+
+static void touch_other_memory(void)
+{
+	for (size_t i = 0; i < sizeof(other); i += NCI_LINE_BYTES)
+		((volatile uint8_t *)other)[i]++;
+}
+
+static double hot_ns(measured_fn *fn, const struct plugin *pl, int n)
+{
+	return (double)fn(pl, n) * ns_per_tick / n;
+}
+
+/* Each operation by itself; the two ticks around it are taken off. */
+static double cold_ns(measured_fn *fn, const struct plugin *pl, int n)
+{
+	uint64_t ticks = 0, around = 0;
+
+	for (int i = 0; i < n; i++) {
+		touch_other_memory();
+		ticks += fn(pl, 1);
+		around += fn(pl, 0);
+	}
+	return (double)(ticks - (around < ticks ? around : ticks)) * ns_per_tick / n;
+}
+
+/* ---- rounds --------------------------------------------------------------------- */
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *v)
+{
+	qsort(v, ROUNDS, sizeof(*v), ascending);
+	return v[ROUNDS / 2];
+}
+
+struct row {
+	const char *name;
+	measured_fn *fn;
+	measured_fn *against;	/* NULL: the floor plugin's same */
+	int hot, cold;		/* operations per round */
+	int per;		/* callbacks per operation that ns are given for */
+	double bound;		/* of the hot ratio; 0: none, or of ns if in_ns */
+	bool in_ns;
+	/* Results. */
+	double ns[2][PLUGINS];
+	double reference[2];
+	double ratio[2];
+};
+
+static struct row rows[] = {
+	{ .name = "start+stop", .fn = pair, .against = bare, .hot = 20000, .cold = 20, .per = 1,
+	  .bound = 1.6 },
+	{ .name = "state", .fn = state, .hot = 20000, .cold = 20, .per = 1 },
+	{ .name = "collective, per callback", .fn = stream, .hot = 50, .cold = 10,
+	  .per = STREAM_CALLBACKS, .bound = 1.0 },
+	{ .name = "refused start", .fn = refused, .hot = 100000, .cold = 20, .per = 1, .bound = 3,
+	  .in_ns = true },
+};
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+static double one_ns(const struct row *row, measured_fn *fn, const struct plugin *pl, bool cold)
+{
+	return (cold ? cold_ns(fn, pl, row->cold) : hot_ns(fn, pl, row->hot)) / row->per;
+}
+
+static void measure(struct row *row, bool cold)
+{
+	static double ns[PLUGINS + 1][ROUNDS], ratio[ROUNDS];
+
+	for (int r = 0; r < ROUNDS; r++) {
+		for (int i = 0; i < PLUGINS; i++)
+			ns[i][r] = one_ns(row, row->fn, &plugins[i], cold);
+		ns[PLUGINS][r] = row->against ?
+			one_ns(row, row->against, &plugins[FLOOR], cold) : ns[FLOOR][r];
+		ratio[r] = ns[OURS][r] / ns[PLUGINS][r];
+	}
+	row->ratio[cold] = median(ratio);
+	row->reference[cold] = median(ns[PLUGINS]);
+	for (int i = 0; i < PLUGINS; i++)
+		row->ns[cold][i] = median(ns[i]);
+}
+
+/* Longest single callback of a paced run: per round, and over all rounds. */
+struct longest {
+	double median_ns[PLUGINS];
+	double worst_ns[PLUGINS];
+};
+
+static void measure_longest(struct longest *l)
+{
+	static double ns[PLUGINS][ROUNDS];
+
+	memset(l, 0, sizeof(*l));
+	for (int r = 0; r < ROUNDS; r++)
+		for (int i = 0; i < PLUGINS; i++) {
+			uint64_t longest = 0;
+
+			for (int k = 0; k < 40; k++) {
+				touch_other_memory();
+				stream_play_timed(plugins[i].p, plugins[i].context, 0, &longest);
+			}
+			ns[i][r] = (double)longest * ns_per_tick;
+			if (ns[i][r] > l->worst_ns[i])
+				l->worst_ns[i] = ns[i][r];
+		}
+	for (int i = 0; i < PLUGINS; i++)
+		l->median_ns[i] = median(ns[i]);
+}
+
+/* ---- what callbacks must not do ------------------------------------------------- */
+
+static void init(struct plugin *pl)
+{
+	int mask;
+
+	pl->p->init(&pl->context, 1, &mask, "bench", 1, 2, 0, NULL);
+}
+
+static void prepare(void *arg)
+{
+	init(arg);
+	stream(arg, 1);		/* the thread's first events: its lane, the names */
+}
+
+static void many(void *arg)
+{
+	stream(arg, 1000);
+	pair(arg, 10000);
+	state(arg, 10000);
+}
+
+static void prepare_nothing(void *arg)
+{
+	(void)arg;
+}
+
+/* One of each: what does not see these proves nothing. */
+static void do_what_is_counted(void *arg)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	void *volatile p;
+
+	(void)arg;
+	p = malloc(1);
+	pthread_mutex_lock(&lock);
+	pthread_mutex_unlock(&lock);
+	syscall(SYS_getppid);
+	free(p);
+}
+
+static bool counts_are_real(void)
+{
+	struct count c = count_in(prepare_nothing, do_what_is_counted, NULL);
+
+	return c.allocations == 2 && c.locks == 1 && (c.syscalls == 1 || c.syscalls == -1);
+}
+
+/* ---- set-up, report --------------------------------------------------------------- */
+
+static char dir[64];
+
+static void remove_dir(void)
+{
+	DIR *d = opendir(dir);
+	struct dirent *entry;
+
+	while (d && (entry = readdir(d)))
+		unlinkat(dirfd(d), entry->d_name, 0);
+	if (d)
+		closedir(d);
+	rmdir(dir);
+}
+
+static void calibrate(void)
+{
+	uint64_t ticks = clock_ticks(TICK), from = clock_ns(CLOCK_MONOTONIC), now;
+
+	do
+		now = clock_ns(CLOCK_MONOTONIC);
+	while (now - from < 50000000);
+	ns_per_tick = (double)(now - from) / (double)(clock_ticks(TICK) - ticks);
+}
+
+static bool open_plugins(void)
+{
+	void *lib = dlopen(B "/libnccl-profiler-insp.so", RTLD_NOW | RTLD_LOCAL);
+
+	plugins[OURS].p = lib ? dlsym(lib, "ncclProfiler_v6") : NULL;
+	plugins[FLOOR].p = &floor_plugin;
+	plugins[EMPTY].p = &empty_plugin;
+	if (!plugins[OURS].p)
+		fprintf(stderr, "bench_publish: %s\n", dlerror());
+	return plugins[OURS].p != NULL;
+}
+
+static bool within(const struct row *row)
+{
+	return !row->bound ||
+	       (row->in_ns ? row->ns[0][OURS] : row->ratio[0]) <= row->bound;
+}
+
+static void print_table(const struct longest *l, const struct count *c)
+{
+	printf("ns per operation            %8s %8s %8s %8s %8s  %s\n", "ours", "floor", "empty",
+	       "against", "ratio", "bound");
+	for (size_t i = 0; i < ROWS; i++)
+		for (int cold = 0; cold < 2; cold++) {
+			const struct row *r = &rows[i];
+
+			printf("%-24s%s %7.1f %8.1f %8.1f %8.1f %8.2f  ",
+			       cold ? "" : r->name, cold ? "cold" : " hot", r->ns[cold][OURS],
+			       r->ns[cold][FLOOR], r->ns[cold][EMPTY], r->reference[cold],
+			       r->ratio[cold]);
+			if (r->bound && !cold)
+				printf("%.1f%s %s", r->bound, r->in_ns ? " ns" : "",
+				       within(r) ? "ok" : "MISSED");
+			putchar('\n');
+		}
+	printf("longest callback, cold      %8.0f %8.0f %8.0f  (median of %d rounds)\n",
+	       l->median_ns[OURS], l->median_ns[FLOOR], l->median_ns[EMPTY], ROUNDS);
+	printf("                            %8.0f %8.0f %8.0f  (of all)\n",
+	       l->worst_ns[OURS], l->worst_ns[FLOOR], l->worst_ns[EMPTY]);
+	printf("inside %d callbacks: %ld allocations, %ld locks, ", 398000, c->allocations,
+	       c->locks);
+	if (c->syscalls < 0)
+		printf("system calls could not be counted here\n");
+	else
+		printf("%ld system calls\n", c->syscalls);
+}
+
+static void print_json_row(const struct row *r)
+{
+	for (int cold = 0; cold < 2; cold++)
+		printf("{\"name\":\"%s\",\"caches\":\"%s\",\"ours_ns\":%.2f,\"floor_ns\":%.2f,"
+		       "\"empty_ns\":%.2f,\"against_ns\":%.2f,\"ratio\":%.3f},",
+		       r->name, cold ? "cold" : "hot", r->ns[cold][OURS], r->ns[cold][FLOOR],
+		       r->ns[cold][EMPTY], r->reference[cold], r->ratio[cold]);
+}
+
+static void print_json(const struct longest *l, const struct count *c)
+{
+	printf("{\"rows\":[");
+	for (size_t i = 0; i < ROWS; i++)
+		print_json_row(&rows[i]);
+	printf("{\"name\":\"longest callback\",\"caches\":\"cold\",\"ours_ns\":%.0f,"
+	       "\"floor_ns\":%.0f,\"empty_ns\":%.0f}],", l->median_ns[OURS],
+	       l->median_ns[FLOOR], l->median_ns[EMPTY]);
+	printf("\"allocations\":%ld,\"locks\":%ld,\"syscalls\":", c->allocations, c->locks);
+	if (c->syscalls < 0)
+		printf("null}\n");
+	else
+		printf("%ld}\n", c->syscalls);
+}
+
+static struct count run(struct longest *longest)
+{
+	struct count count;
+
+	calibrate();
+	init(&plugins[FLOOR]);
+	init(&plugins[EMPTY]);
+	count = count_in(prepare, many, &plugins[OURS]);
+	init(&plugins[OURS]);
+	for (size_t i = 0; i < ROWS; i++) {
+		if (rows[i].in_ns) {		/* refusals: at a level that has some */
+			plugins[OURS].p->finalize(plugins[OURS].context);
+			setenv("NCCLINSP_LEVEL", "net", 1);
+			init(&plugins[OURS]);
+		}
+		measure(&rows[i], false);
+		measure(&rows[i], true);
+	}
+	plugins[OURS].p->finalize(plugins[OURS].context);
+	setenv("NCCLINSP_LEVEL", "trace", 1);
+	init(&plugins[OURS]);
+	measure_longest(longest);
+	return count;
+}
+
+int main(int argc, char **argv)
+{
+	bool json = false, enforce = false, kept = true;
+	struct longest longest;
+	struct count count;
+
+	for (int i = 1; i < argc; i++) {
+		json |= strcmp(argv[i], "--json") == 0;
+		enforce |= strcmp(argv[i], "--enforce") == 0;
+	}
+	snprintf(dir, sizeof(dir), "/dev/shm/ncclinsp-bench.XXXXXX");
+	if (!open_plugins() || !mkdtemp(dir))
+		return EXIT_FAILURE;
+	atexit(remove_dir);
+	setenv("NCCLINSP_SHM_DIR", dir, 1);
+	setenv("NCCLINSP_LEVEL", "trace", 1);
+	if (!counts_are_real()) {
+		fprintf(stderr, "bench_publish: what is to be counted is not seen\n");
+		return EXIT_FAILURE;
+	}
+	count = run(&longest);
+	(json ? print_json : print_table)(&longest, &count);
+	for (size_t i = 0; i < ROWS; i++)
+		kept &= within(&rows[i]);
+	return count.allocations || count.locks || count.syscalls > 0 || (enforce && !kept);
+}
