@@ -95,11 +95,14 @@ static void add_counts(char *text, size_t size, const json_t *row)
 /* "step 2/8, waiting for data from rank 1"; null when nothing is known. */
 static json_t *progress(const json_t *row)
 {
+	const char *process = json_string_value(report_get(row, "process_state"));
 	const char *state = json_string_value(report_get(row, "state"));
 	char text[200] = "";
 	size_t len;
 
-	add_counts(text, sizeof(text), row);
+	if (process && strcmp(process, "live"))
+		snprintf(text, sizeof(text), "process %s, ", process);
+	add_counts(text + strlen(text), sizeof(text) - strlen(text), row);
 	if (state && !(*text && !strcmp(state, "running")))
 		add_words(text, sizeof(text), state, report_get(row, "peer"));
 	len = strlen(text);

@@ -437,6 +437,8 @@ void layout_key(struct layout_state *state, int key)
 {
 	bool helped = state->help;
 
+	if (!key)
+		return;
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
 		if (keys[i].key == key && (!helped || keys[i].argument == FLAG(quit)))
 			keys[i].act(state, keys[i].argument);

@@ -41,7 +41,7 @@ void layout_frame(struct frame *frame, const struct view *view, struct layout_st
 void layout_verdicts(struct frame *frame, const struct view *view);
 
 /*
- * Keys, as characters or one of these.  One that means nothing is ignored.
+ * Keys, as characters or one of these; 0 is none.  What means nothing is ignored.
  */
 enum layout_key {
 	LAYOUT_UP = 0x1000,

@@ -19,6 +19,7 @@
 
 #define NOT_A_TERMINAL_COLUMNS 1000
 #define DEFAULT_DELAY_NS       UINT64_C(2000000000)
+#define LEAST_DELAY_NS	       UINT64_C(100000000)	/* -d 0 must not keep the daemon busy */
 #define TIMEOUT_MS	       5000
 
 /* ---- subcommands ---------------------------------------------------------- */
@@ -312,6 +313,8 @@ int main(int argc, char **argv)
 		return code;
 
 	look_at_terminal(&opts);
+	if (opts.cli.delay_ns < LEAST_DELAY_NS)
+		opts.cli.delay_ns = LEAST_DELAY_NS;
 	opts.cli.window = opts.window < 0 ? NULL : windows[opts.window];
 	opts.cli.client = client_new(opts.socket, TIMEOUT_MS);
 	code = command->run(&opts.cli);

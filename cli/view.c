@@ -25,6 +25,7 @@ static const struct column rank_columns[] = {
 	{ NULL, "PID", COL_INTEGER, "pid", 7, 0, 5 },
 	{ NULL, "USER", COL_TEXT, "user", 0, 10, 7 },
 	{ NULL, "COMM", COL_TEXT, "comm", 6, 20, 0 },
+	{ NULL, "STATE", COL_STATE, "ended", 0, 0, REPORT_IF_KNOWN },
 	{ NULL, "OPS/s", COL_NUMBER, "ops_per_s", 6, 0, 4 },
 	{ NULL, "BUSBW(GB/s)", COL_NUMBER, "busbw_gbs", 0, 0, 3 },
 	{ NULL, "P50(us)", COL_MICROS, "p50_ns", 8, 0, 1 },
@@ -134,20 +135,38 @@ static void rate_badness(json_t *row, const struct late *late)
 	json_object_set_new(row, "badness", json_integer(badness));
 }
 
+static bool is_in_state(const json_t *member, const char *state)
+{
+	const char *is = json_string_value(report_get(member, "state"));
+
+	return is && !strcmp(is, state);
+}
+
+/* Ended as it should, with nothing left behind: no longer of interest here. */
+static bool is_over(const json_t *member)
+{
+	return is_in_state(member, "exited") ||
+	       (is_in_state(member, "finalized") &&
+		!json_integer_value(report_get(member, "in_flight")));
+}
+
 static json_t *join_rank(const json_t *comm, const json_t *member, const struct late *late,
 			 const struct view_answers *answers, const json_t *inflight)
 {
-	static const char *const rank_key[] = { "comm_id", "rank", NULL };
+	static const char *const rank_key[] = { "comm_id", "comm_name", "rank", NULL };
 	static const char *const pid_key[] = { "pid", NULL };
 	const json_t *summary, *process;
 	json_t *row = json_object();
 
 	take(row, "comm_id", comm, "comm_id");
+	take(row, "comm_name", comm, "name");
 	take(row, "comm", comm, "name|comm_id");
 	take(row, "rank", member, "rank");
 	take(row, "pid", member, "pid");
 	take(row, "gpu", member, "pci_bus_id");
 	take(row, "in_flight", member, "in_flight");
+	if (!is_in_state(member, "live"))
+		take(row, "ended", member, "state");
 
 	process = find_row(json_object_get(answers->processes, "processes"), row, pid_key);
 	take(row, "user", process, "user|uid");
@@ -178,9 +197,7 @@ static json_t *join_ranks(struct view *view, const struct view_answers *answers)
 		if (compared && late.rank != LATE_NONE && view->late_count < VIEW_LATE)
 			view->late[view->late_count++] = late;
 		json_array_foreach(json_object_get(comm, "local_ranks"), k, member) {
-			const char *state = json_string_value(report_get(member, "state"));
-
-			if (state && !strcmp(state, "exited"))
+			if (is_over(member))
 				continue;
 			json_array_append_new(rows, join_rank(comm, member,
 							      compared ? &late : NULL, answers,

@@ -374,6 +374,7 @@ START_TEST(pause_help_and_quit_answer_their_keys)
 	show(120, 40);
 	ck_assert(shows("[paused]"));
 	layout_key(&state, 'h');
+	layout_key(&state, 0);
 	show(120, 40);
 	ck_assert(shows("next / previous table"));
 	layout_key(&state, 'p');

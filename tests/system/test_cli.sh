@@ -1,0 +1,141 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# ncclinsp against a real daemon and a simulated job: tables, CSV, JSON, exit codes.
+. "$(dirname "$0")/lib.sh"
+
+[ -x "$B/nccl-sim" ] && [ -x "$B/ncclinspd" ] || skip_all "the simulator or the daemon is not built"
+
+I=$B/ncclinsp
+unset COLUMNS NO_COLOR
+export TERM=xterm
+
+# exits CODE command...: the command ends with that code.
+exits() {
+	local want=$1 code
+	shift
+	"$@" >"$T/out" 2>"$T/err"
+	code=$?
+	[ "$code" -eq "$want" ] || { echo "exit $code"; cat "$T/out" "$T/err"; return 1; }
+}
+
+# says PATTERN: the last command said so, on stdout or stderr.
+says() { grep -Eq -- "$1" "$T/out" "$T/err" || { cat "$T/out" "$T/err"; return 1; }; }
+
+scenario() {
+	cat >"$T/job.scn" <<-SCN
+	nodes 1
+	processes 4
+	seed 3
+	comm dp ranks 0-3 channels 2
+	late rank 2 by 5ms
+	loop 40
+		compute 1ms
+		AllReduce dp 1Mi float32
+	end
+	SCN
+}
+
+# ---- without a daemon --------------------------------------------------------
+
+unset_socket() { env -u NCCLINSP_SOCKET "$@"; }
+
+check "no daemon: exit code 3" exits 3 "$I" status
+check "no daemon: the message says what, why and what next" \
+	says "cannot connect to $SOCK: no such file; is ncclinspd running\?.*ncclinspd --foreground"
+python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$T/dead" 2>/dev/null ||
+	perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 1)' "$T/dead"
+check "a socket that nobody listens on: exit code 3" exits 3 "$I" ps -S "$T/dead"
+check "top without a daemon, as text: exit code 3" exits 3 "$I" top
+check "an unknown command is a usage error" exits 2 "$I" nonsense
+check "an unknown option is a usage error" exits 2 "$I" ps --nonsense
+check "an option of another command is a usage error" exits 2 "$I" ps --older-than 3
+check "a value that does not fit is a usage error" exits 2 "$I" ops --window 5y
+check "a second command is a usage error" exits 2 "$I" ps comms
+check "help is no error and needs no daemon" exits 0 "$I" --help
+check "the help of a command names its own options" eval 'exits 0 "$I" inflight -h && says older-than'
+check "the version is printed" eval 'exits 0 "$I" --version && says "^ncclinsp [0-9]"'
+
+denied() {
+	local code
+	mkdir -p "$T/shut" && chmod 700 "$T/shut" && chmod 755 "$T"
+	install -m 755 "$I" "$T/ncclinsp"
+	setpriv --reuid 65534 --clear-groups "$T/ncclinsp" -S "$T/shut/s" ps 2>"$T/err"
+	code=$?
+	[ $code -eq 5 ] && grep -q "permission denied" "$T/err" || { echo "exit $code"; cat "$T/err"; return 1; }
+}
+if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
+	check "no permission: exit code 5" denied
+else
+	skip "no permission: exit code 5" "needs root and setpriv"
+fi
+
+# ---- with a daemon, nothing to show --------------------------------------------
+
+start_daemon
+check "no process: ps exits with 4 and says how to get one" \
+	eval 'exits 4 "$I" ps && says NCCL_PROFILER_PLUGIN=insp'
+check "no process: status is still 0" exits 0 "$I" status
+check "no command and no terminal: status" eval 'exits 0 "$I" && says "ncclinspd .* up"'
+check "the user's own daemon is found" \
+	eval 'mkdir -p "$T/xdg/ncclinsp" && ln -s "$SOCK" "$T/xdg/ncclinsp/ncclinspd.sock" &&
+	      exits 0 unset_socket XDG_RUNTIME_DIR="$T/xdg" "$I" status'
+
+# ---- with a job ------------------------------------------------------------------
+
+scenario
+"$I" tail -n 20 -o json >"$T/tail.json" 2>"$T/tail.err" &
+TAIL=$!
+started+=("$TAIL")
+sleep 0.3
+check "the job runs" sim "$T/job.scn"
+wait_until 5 drained
+
+check "ps lists its processes" eval 'exits 0 "$I" ps && says "nccl-sim"'
+check "an option before the command means the same" eval 'exits 0 "$I" -H ps && ! says PID'
+check "comms has a row for each rank" \
+	eval 'exits 0 "$I" comms -H && [ "$(grep -c " dp " "$T/out")" -eq 4 ]'
+check "ops counts every operation" \
+	eval '[ "$("$I" ops -o json | jq "[.rows[].ops] | add")" -eq 160 ]'
+check "ops by rank has four rows" eval '[ "$("$I" ops --by-rank -H | wc -l)" -eq 4 ]'
+check "a rank can be asked for" eval '[ "$("$I" ops -H --rank 2 | wc -l)" -eq 1 ]'
+check "the communicator's name and id select the same" \
+	eval 'id=$("$I" comms -o json | jq -r ".comms[0].comm_id") &&
+	      diff <("$I" comms --comm dp) <("$I" comms --comm "${id#0x}")'
+check "what matches nothing exits with 4" \
+	eval 'exits 4 "$I" ops --comm nonsense && says "nothing matches"'
+check "json is what the API answered" \
+	eval 'diff <("$I" comms -o json) <(api comms)'
+check "json that is filtered keeps the answer's form" \
+	eval '"$I" comms --rank 2 -o json | jq -e ".comms[0].local_ranks | length == 1" >/dev/null'
+check "csv has raw base units" \
+	eval '"$I" ops -o csv | sed -n 2p | cut -d, -f5 | grep -qx 4194304'
+check "csv has as many fields in each line" \
+	eval '[ "$("$I" ps -o csv | awk -F, "{print NF}" | sort -u | wc -l)" -eq 1 ]'
+check "nothing has colours in a file" eval '! "$I" status | grep -q "$(printf "\033")"'
+check "colours can be asked for" eval '"$I" --color always status | grep -q "$(printf "\033")"'
+check "-n repeats, and numbers the samples" \
+	eval '[ "$("$I" ps -H -n 2 -d 0.1 -o json | wc -l)" -eq 2 ]'
+check "a reader that goes away ends it quietly" \
+	eval '"$I" ps -w -d 0.1 2>"$T/err" | head -1 >/dev/null; [ ! -s "$T/err" ]'
+check "tail ended by itself after 20 operations" wait "$TAIL"
+check "tail wrote one JSON object per line" \
+	eval '[ "$(jq -c "select(.kind == \"collective\") | .func" "$T/tail.json" | wc -l)" -eq 20 ]'
+check "top as text shows the ranks' operations" eval 'exits 0 "$I" top --window all && says AllReduce'
+check "top as text keeps to COLUMNS" \
+	eval 'COLUMNS=60 "$I" top --window all >"$T/out" && [ "$(wc -L <"$T/out")" -le 60 ]'
+check "the late rank is named" eval 'exits 0 "$I" status && says "rank 2 of dp comes last in [0-9]+ of"'
+
+# ---- a daemon that does not answer ------------------------------------------------
+
+kill -STOP "$DAEMON_PID"
+check "a stopped daemon: exit code 6" exits 6 "$I" status
+kill -CONT "$DAEMON_PID"
+
+"$I" tail >"$T/out" 2>"$T/err" &
+TAIL=$!
+sleep 0.3
+stop_daemon
+wait "$TAIL"
+check "tail ends with 3 when the daemon goes" test $? -eq 3
+
+done_testing

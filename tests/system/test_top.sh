@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# ncclinsp top in a real terminal: keys, sizes, a daemon that goes and comes, and
+# a terminal that is given back whatever ends it.
+. "$(dirname "$0")/lib.sh"
+
+command -v tmux >/dev/null || skip_all "tmux is not installed"
+[ -x "$B/nccl-sim" ] && [ -x "$B/ncclinspd" ] || skip_all "the simulator or the daemon is not built"
+
+I=$B/ncclinsp
+TM=(tmux -S "$T/tmux" -f /dev/null)
+unset COLUMNS NO_COLOR TMUX
+
+close_terminal() { "${TM[@]}" kill-server 2>/dev/null; }
+trap 'close_terminal; finish' EXIT
+
+# A session that stays: a server without one ends, and may take a last connection.
+"${TM[@]}" new-session -d -s keep "exec sleep 1000"
+
+# open_terminal COLUMNS LINES command...: the command in a shell that tells its exit code.
+open_terminal() {
+	local columns=$1 lines=$2
+	shift 2
+	"${TM[@]}" kill-session -t top 2>/dev/null
+	"${TM[@]}" new-session -d -s top -x "$columns" -y "$lines" \
+		"env LC_ALL=${TOP_LOCALE:-C.UTF-8} TERM=screen-256color $* ; echo ended with \$?; stty -a; exec sleep 1000"
+}
+
+screen() { "${TM[@]}" capture-pane -p -t top; }
+shows() { screen | grep -Eq -- "$1"; }
+hides() { ! shows "$1"; }
+sees() { wait_until 5 shows "$1" || { screen; return 1; }; }
+no_longer_sees() { wait_until 5 hides "$1" || { screen; return 1; }; }
+press() { "${TM[@]}" send-keys -t top "$@"; }
+resize() { "${TM[@]}" resize-window -t top -x "$1" -y "$2"; }
+
+# Back on the main screen, echoing, with the exit code that was told.
+given_back() {
+	sees "ended with $1" && sees " echo " && sees " icanon " &&
+		[ "$("${TM[@]}" display-message -p -t top '#{alternate_on}')" = 0 ]
+}
+
+fits() { screen | awk -v most="$1" 'length($0) > most { exit 1 }'; }
+
+# A job that stays until it is told to go, with rank 1 late.
+cat >"$T/job.scn" <<-SCN
+nodes 1
+processes 4
+seed 3
+comm dp ranks 0-3 channels 2
+late rank 1 by 5ms
+loop forever
+	compute 10ms
+	AllReduce dp 1Mi float32
+end
+SCN
+
+start_daemon
+open_terminal 120 30 "$I" top -d 0.2
+check "an idle node is shown" sees "no live process uses NCCL"
+
+# A group of its own: the simulator's processes end with it.
+setsid "$B/nccl-sim" --plugin "$PLUGIN" "$T/job.scn" >/dev/null 2>&1 &
+JOB=$!
+check "a job that starts appears by itself" sees "processes 4"
+check "its ranks are listed" sees "RANK .* LATE"
+check "what runs is shown with its source" sees "AllReduce .*kernel_gpu"
+check "the late rank is named" sees "rank 1 of dp comes last"
+check "records per second come with the second look" sees "records/s [0-9]"
+
+press Tab
+check "Tab shows the operations" sees "^COMM .*OP .*SIZE"
+press 3
+check "3 shows what is in flight" sees "AGE .*EVENT"
+press h
+check "h shows the keys" sees "this help"
+press x
+check "any key leaves the help" no_longer_sees "this help"
+press p
+check "p pauses" sees "\[paused\]"
+press p
+check "and goes on" no_longer_sees "\[paused\]"
+press 1
+resize 60 12
+check "a smaller window is filled anew" eval 'sees "^RANK" && fits 60'
+resize 200 50
+check "a larger window shows more columns" sees "SHARE"
+
+stop_daemon
+check "a daemon that goes is told" sees "! cannot connect to .*no such file"
+check "and the last data stay, with their age" sees "what follows is .* old"
+start_daemon
+check "a daemon that comes back is found" no_longer_sees "cannot connect"
+
+press q
+check "q gives the terminal back" given_back 0
+
+open_terminal 100 20 "$I"
+check "no command on a terminal is top" sees "every 2.0s"
+press C-c
+check "Ctrl-C gives the terminal back" given_back 130
+
+# ends_with SIGNAL CODE: top ends by the signal, and leaves a good terminal.
+ends_with() {
+	open_terminal 100 20 "$I" top
+	sees "every 2.0s" || return 1
+	kill "-$1" "$(pgrep -P "$("${TM[@]}" display-message -p -t top '#{pane_pid}')" | head -1)"
+	given_back "$2"
+}
+check "SIGTERM gives the terminal back" ends_with TERM 143
+check "SIGHUP gives the terminal back" ends_with HUP 129
+check "even a crash gives the terminal back" ends_with SEGV 139
+
+TOP_LOCALE=C open_terminal 100 20 "$I" top -n 1
+check "-n ends by itself" given_back 0
+
+# The best of five: a busy machine says nothing about the program.
+first_paint() {
+	local begin ms best=100000
+	for _ in 1 2 3 4 5; do
+		begin=$(date +%s%N)
+		"$I" top >/dev/null || return 1
+		ms=$((($(date +%s%N) - begin) / 1000000))
+		[ "$ms" -lt "$best" ] && best=$ms
+	done
+	echo "$best ms"
+	[ "$best" -le 100 ]
+}
+check "a frame takes at most 100 ms, from exec to exit" first_paint
+
+kill -- "-$JOB" 2>/dev/null
+wait "$JOB" 2>/dev/null
+done_testing
