@@ -31,6 +31,15 @@ void fx_lane_close(struct fx_lane *fx)
 	shmring_forget(&fx->ring);
 }
 
+struct shmring_lane *fx_lane_more(struct shmring *ring)
+{
+	struct shmring_lane *lane = shmring_lane_new(ring, INT32_MAX);
+
+	if (lane)
+		atomic_store_explicit(&lane->line->tid, (uint32_t)gettid(), memory_order_relaxed);
+	return lane;
+}
+
 void fx_lane_attach(struct fx_lane *fx, uint32_t lane)
 {
 	struct nci_lane line;

@@ -31,6 +31,9 @@ struct fx_lane {
 void fx_lane_open(struct fx_lane *fx);
 void fx_lane_close(struct fx_lane *fx);
 
+/* One more lane, of a thread that lives as long as the caller; NULL: refused. */
+struct shmring_lane *fx_lane_more(struct shmring *ring);
+
 /* The reader comes (again), to the lane of this index. */
 void fx_lane_attach(struct fx_lane *fx, uint32_t lane);
 

@@ -107,8 +107,9 @@ START_TEST(eight_lanes_stay_below_4_mib)
 {
 	struct stat st;
 
-	for (int i = 1; i < 8; i++)
-		ck_assert_ptr_nonnull(shmring_lane_new(&fx.ring, gettid() + i));
+	for (uint32_t i = 1; i < 8; i++)
+		ck_assert_ptr_nonnull(fx_lane_more(&fx.ring));
+	ck_assert_uint_eq(lanes_in_use(), 8);
 	ck_assert_int_eq(stat(segment_path(), &st), 0);
 	ck_assert_int_le(st.st_size, 4 << 20);
 }
@@ -335,7 +336,7 @@ START_TEST(descriptor_that_the_job_took_is_neither_grown_nor_closed)
 	fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
 	ck_assert_int_eq(dup2(fd, fx.ring.fd), fx.ring.fd);
 	fd = fx.ring.fd;
-	ck_assert_ptr_null(shmring_lane_new(&fx.ring, gettid() + 1));
+	ck_assert_ptr_null(fx_lane_more(&fx.ring));
 	ck_assert_uint_eq(lane_state(1), NCI_LANE_REFUSED);
 	fx_publish(fx.lane, 0, 1);
 	shmring_forget(&fx.ring);
@@ -383,7 +384,7 @@ START_TEST(limit_on_file_size_refuses_and_does_not_kill)
 	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	ck_assert_int_eq(shmring_create(&ring, fx_tmpdir(), "small"), 0);
 	ck_assert_ptr_nonnull(shmring_lane_new(&ring, gettid()));
-	ck_assert_ptr_null(shmring_lane_new(&ring, gettid() + 1));
+	ck_assert_ptr_null(fx_lane_more(&ring));
 	shmring_forget(&ring);
 	limit.rlim_cur = 1 << 16;
 	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
@@ -411,13 +412,13 @@ START_TEST(full_file_system_refuses_lanes_one_by_one_and_keeps_the_rest)
 	ck_assert_int_eq(shmring_create(&ring, fx_tmpdir(), "segment"), 0);
 	lane = shmring_lane_new(&ring, gettid());
 	ck_assert_ptr_nonnull(lane);
-	ck_assert_ptr_null(shmring_lane_new(&ring, gettid() + 1));
-	ck_assert_ptr_null(shmring_lane_new(&ring, gettid() + 1));
+	ck_assert_ptr_null(fx_lane_more(&ring));
+	ck_assert_ptr_null(fx_lane_more(&ring));
 	fx_publish_many(lane, 0, 2 * SHMRING_LINES, 2);
 	ck_assert_uint_eq(ring.live->lanes, 3);
 	ck_assert_uint_eq(ring.directory[1].state, NCI_LANE_REFUSED);
 	ck_assert_int_eq(mount("", fx_tmpdir(), "", MS_REMOUNT, "size=16m"), 0);
-	ck_assert_ptr_nonnull(shmring_lane_new(&ring, gettid() + 1));
+	ck_assert_ptr_nonnull(fx_lane_more(&ring));
 	shmring_forget(&ring);
 }
 END_TEST

@@ -271,7 +271,7 @@ START_TEST(event_that_several_threads_stop_at_once_is_stopped_by_one)
 	pthread_t starter;
 
 	for (int i = 0; i < 2; i++) {
-		c[i].lane = shmring_lane_new(&fx.ring, gettid() + 1 + i);
+		c[i].lane = fx_lane_more(&fx.ring);
 		ck_assert_ptr_nonnull(c[i].lane);
 		ck_assert_int_eq(pthread_create(&c[i].thread, NULL, stop_what_comes, &c[i]), 0);
 	}
@@ -321,7 +321,7 @@ static void *start_for_one(void *arg)
 
 START_TEST(started_event_is_ordered_before_its_token_and_its_end_before_the_next)
 {
-	struct closer c = { .lane = shmring_lane_new(&fx.ring, gettid() + 1) };
+	struct closer c = { .lane = fx_lane_more(&fx.ring) };
 	pthread_t starter;
 
 	ck_assert_ptr_nonnull(c.lane);

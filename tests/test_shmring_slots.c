@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The handle pool: a slot's life, stale tokens, other threads, a pool run dry. */
 #include <string.h>
-#include <unistd.h>
 
 #include "tests/fixture.h"
 #include "tests/fixture_ring.h"
@@ -12,7 +11,7 @@ static struct shmring_lane *other;	/* the lane of another thread */
 static void setup(void)
 {
 	fx_lane_open(&fx);
-	other = shmring_lane_new(&fx.ring, gettid() + 1);
+	other = fx_lane_more(&fx.ring);
 	if (!other)
 		ck_abort_msg("no second lane");
 }
