@@ -31,8 +31,8 @@
 #define AIM_PERCENT	12		/* of a lane between two polls; a quarter is too much */
 #define MIN_WAIT_NS	UINT64_C(1000000)
 #define MAX_WAIT_NS	UINT64_C(100000000)
-#define IDLE_WAIT_NS	UINT64_C(10000000)	/* idle, if polling costs nothing */
-#define IDLE_SHARE	1000		/* idle polling may take 1/1000 of a core */
+#define IDLE_WAIT_NS	UINT64_C(15000000)	/* idle, if polling costs nothing */
+#define IDLE_SHARE	2000		/* idle polling may take 1/2000 of a core */
 #define TABLES_NS	UINT64_C(100000000)	/* between two looks for finalized communicators */
 #define FUTURE_NS	1e9		/* a stamp further ahead is a lie */
 
@@ -70,7 +70,8 @@ struct drain {
 	struct loop_read reads[MAX_PLANS * 2];
 	uint32_t nreads;
 	unsigned fill_percent;		/* of the fullest lane at this poll */
-	uint64_t polled_ns, wait_ns, cost_ns, tables_ns;
+	uint64_t polled_ns, wait_ns, tables_ns;
+	uint64_t cost_ns;		/* of a poll that finds nothing, smoothed */
 	struct slots slots;
 	struct drain_totals gone;	/* of segments that are no longer attached */
 };
@@ -512,7 +513,8 @@ uint64_t drain_poll(struct drain *d, uint64_t now_ns)
 	d->fill_percent = 0;
 	r = poll_segments(d, d->at, d->count, MAX_ROUNDS);
 	cost_ns = loop_clock_ns() - now_ns;
-	d->cost_ns = (d->cost_ns * 7 + cost_ns) / 8;
+	if (!d->fill_percent)
+		d->cost_ns = (d->cost_ns * 7 + cost_ns) / 8;
 	if (r > 0)
 		return now_ns;
 	d->wait_ns = next_wait(d, since_ns);
