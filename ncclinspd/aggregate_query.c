@@ -344,6 +344,11 @@ static void fill_keys(struct aggregate_row *out, const struct row_key *key, uint
 	out->source = key->source;
 }
 
+static uint64_t since(uint64_t then_ns, uint64_t now_ns)
+{
+	return now_ns > then_ns ? now_ns - then_ns : 0;
+}
+
 /* How long the figures cover: the running period counts as far as it has come. */
 static uint64_t covered_ns(const struct aggregate *agg, const struct aggregate_query *query,
 			   const struct row *row, uint64_t now_ns)
@@ -352,10 +357,10 @@ static uint64_t covered_ns(const struct aggregate *agg, const struct aggregate_q
 	uint64_t ns;
 
 	if (query->window == AGGREGATE_ALL)
-		return now_ns - row->since_ns;
+		return since(row->since_ns, now_ns);
 	window = &agg->window[query->window];
 	ns = (window->slices - 1) * window->slice_ns + now_ns % window->slice_ns;
-	return ns < now_ns - agg->started_ns ? ns : now_ns - agg->started_ns;
+	return ns < since(agg->started_ns, now_ns) ? ns : since(agg->started_ns, now_ns);
 }
 
 static void fill_row(const struct aggregate *agg, const struct work *work,

@@ -25,6 +25,10 @@
 
 #define MS UINT64_C(1000000)
 
+/*
+ * Compared by adding to the older time, never by subtracting: a record may have
+ * been drained a moment after the poll's own time was taken.
+ */
 #define CHECK_NS	(50 * MS)	/* between two looks at what waits */
 #define API_WAIT_NS	(50 * MS)	/* an API call on another lane comes within a poll */
 #define QUIET_NS	(200 * MS)
@@ -145,7 +149,7 @@ bool reconstruct_wants_slots(const struct reconstruct *rc, const struct process 
 {
 	const struct recon *r = process->recon;
 
-	if (!r || r->ended || now_ns - r->slots_ns < CHECK_NS)
+	if (!r || r->ended || now_ns < r->slots_ns + CHECK_NS)
 		return false;
 	return r->wants || (r->serves && rc->wanted);
 }
@@ -187,7 +191,7 @@ static void flush_waiting(struct reconstruct *rc, struct recon *r, uint64_t now_
 		struct open_op *o = recon_op(r, item);
 
 		next = pool_list_next(&r->ops, &r->waiting, item);
-		if (join_api(r, o) || now_ns - o->head_ns >= API_WAIT_NS)
+		if (join_api(r, o) || now_ns >= o->head_ns + API_WAIT_NS)
 			join_stop_waiting(rc, r, item, now_ns);
 	}
 }
@@ -238,7 +242,7 @@ static void settle_quiet(struct reconstruct *rc, struct recon *r, uint64_t evide
 		const struct open_op *o = recon_op(r, item);
 
 		next = pool_list_next(&r->ops, &r->open, item);
-		if (now_ns - o->touched_ns < QUIET_NS)
+		if (now_ns < o->touched_ns + QUIET_NS)
 			break;
 		if (!o->waits && settle_op(rc, r, item, evidence_ns, now_ns))
 			r->wants = true;
@@ -259,12 +263,11 @@ static void finish_calls(struct reconstruct *rc, struct recon *r, uint64_t now_n
 
 	for (uint32_t item = r->calls.first; item != POOL_NONE; item = next) {
 		const struct api_call *api = recon_api(r, item);
-		uint64_t age_ns = now_ns - api->seen_ns;
 
 		next = pool_list_next(&r->apis, &r->calls, item);
-		if (age_ns < API_ONLY_NS)
+		if (now_ns < api->seen_ns + API_ONLY_NS)
 			break;
-		if (age_ns >= API_LOST_NS || is_alone(r, api))
+		if (now_ns >= api->seen_ns + API_LOST_NS || is_alone(r, api))
 			join_finish_api(rc, r, item, true, now_ns);
 	}
 }
@@ -272,12 +275,12 @@ static void finish_calls(struct reconstruct *rc, struct recon *r, uint64_t now_n
 static void drop_orphans(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 {
 	while (r->headless.first != POOL_NONE &&
-	       now_ns - recon_op(r, r->headless.first)->touched_ns >= ORPHAN_NS) {
+	       now_ns >= recon_op(r, r->headless.first)->touched_ns + ORPHAN_NS) {
 		rc->stats.orphans++;
 		recon_drop_op(r, r->headless.first);
 	}
 	while (r->step_list.first != POOL_NONE &&
-	       now_ns - recon_steps(r, r->step_list.first)->seen_ns >= ORPHAN_NS)
+	       now_ns >= recon_steps(r, r->step_list.first)->seen_ns + ORPHAN_NS)
 		recon_drop_steps(r, r->step_list.first);
 }
 
@@ -297,7 +300,7 @@ static uint64_t servers_seen_ns(const struct reconstruct *rc)
 
 void reconstruct_flush(struct reconstruct *rc, uint64_t now_ns)
 {
-	bool check = now_ns - rc->checked_ns >= CHECK_NS;
+	bool check = now_ns >= rc->checked_ns + CHECK_NS;
 	uint64_t evidence_ns = check ? servers_seen_ns(rc) : 0;
 
 	if (check) {

@@ -16,7 +16,7 @@
  *     when it has ended:   reconstruct_end() after its last record
  *     when it is forgotten: reconstruct_detach()
  *
- * Times are CLOCK_MONOTONIC ns and never run backwards.  Memory per process is
+ * Times are CLOCK_MONOTONIC ns; the calls of one poll may be a little out of order.  Memory per process is
  * fixed at attach; what is pushed out is counted in process->loss.evicted.
  */
 

@@ -152,6 +152,18 @@ START_TEST(call_without_operation_is_one_without_duration_once_its_group_has_end
 }
 END_TEST
 
+START_TEST(record_drained_after_the_poll_began_is_not_old)
+{
+	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
+	give(fx_coll_api(7, 0, FX_ALLREDUCE, 1024, 90));
+	give(fx_coll(9, 77, 3, 2, 100));
+	give(fx_kernel(101, 8, 0, 5000, 9000));
+	reconstruct_flush(fx.rc, fx.now - 5);
+	ck_assert_uint_eq(fx.ndone, 0);
+	ck_assert_uint_eq(reconstruct_stats(fx.rc)->orphans, 0);
+}
+END_TEST
+
 START_TEST(copy_engine_collective_is_known_by_its_enqueue_only)
 {
 	union fx_record r = fx_head(NCI_EV_CE_COLL, 2, 8, 7, 100, 160);
@@ -434,6 +446,7 @@ int main(void)
 	tcase_add_test(tc, unsized_type_takes_its_bytes_from_the_descriptor);
 	tcase_add_test(tc, each_replay_of_a_captured_call_is_an_operation);
 	tcase_add_test(tc, call_without_operation_is_one_without_duration_once_its_group_has_ended);
+	tcase_add_test(tc, record_drained_after_the_poll_began_is_not_old);
 	tcase_add_test(tc, copy_engine_collective_is_known_by_its_enqueue_only);
 	tcase_add_test(tc, send_on_fewer_channels_than_planned_is_settled_when_quiet);
 	tcase_add_test(tc, send_to_oneself_has_no_children_to_wait_for);
