@@ -124,6 +124,7 @@ int drain_add(struct drain *d, struct segment *seg)
 		return -ENOMEM;
 	memset(look, 0, bytes);
 	d->at[d->count++] = (struct attached){ seg, look, seg->max_lanes, false, 0 };
+	d->wait_ns = MIN_WAIT_NS;	/* it may start with a burst */
 	return 0;
 }
 
