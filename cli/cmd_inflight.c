@@ -11,7 +11,7 @@ const struct column inflight_columns[] = {
 	{ "pid", "PID", COL_INTEGER, "pid", 7, 0, 4 },
 	{ "tid", NULL, COL_INTEGER, "tid", 0, 0, 0 },
 	{ "comm_id", NULL, COL_TEXT, "comm_id", 0, 0, 0 },
-	{ NULL, "COMM", COL_TEXT, "comm_name|comm_id", 0, 20, 0 },
+	{ NULL, "COMM", COL_TEXT, "comm_label|comm_name|comm_id", 0, 20, 0 },
 	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, 0 },
 	{ "event_type", "EVENT", COL_TEXT, "event_type", 9, 0, 0 },
 	{ "func", "OP", COL_TEXT, "func", 9, 20, 0 },

@@ -5,7 +5,7 @@
 const struct column ops_columns[] = {
 	{ "comm_id", NULL, COL_TEXT, "comm_id", 0, 0, 0 },
 	{ "comm_name", NULL, COL_TEXT, "comm_name", 0, 0, 0 },
-	{ NULL, "COMM", COL_TEXT, "comm_name|comm_id", 0, 20, 0 },
+	{ NULL, "COMM", COL_TEXT, "comm_label|comm_name|comm_id", 0, 20, 0 },
 	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, REPORT_IF_KNOWN },
 	{ "func", "OP", COL_TEXT, "func", 9, 20, 0 },
 	{ "size_class", "SIZE", COL_BYTES, "size_class", 6, 0, 0 },

@@ -7,7 +7,7 @@
 
 #include "cli/report.h"
 
-#define OPS_MOST      64
+#define OPS_MOST      128	/* per communicator; of each function, a third is plenty */
 #define OPS_LEAST     5
 #define CLEAR_NS      20000	/* below, scheduling noise explains it */
 #define CLEAR_SHARE   0.1	/* of the time inside */
@@ -23,15 +23,15 @@ struct joint_op {
 };
 
 /* Everybody needs everybody's data: who is in first must wait for the last. */
-static const char *const joint_funcs[] = { "AllReduce", "AllGather", "ReduceScatter" };
+const char *const late_funcs[] = { "AllReduce", "AllGather", "ReduceScatter", NULL };
 
 static const char *joint_func(const json_t *row)
 {
 	const char *func = json_string_value(report_get(row, "func"));
 
-	for (size_t i = 0; func && i < sizeof(joint_funcs) / sizeof(joint_funcs[0]); i++)
-		if (!strcmp(func, joint_funcs[i]))
-			return joint_funcs[i];
+	for (size_t i = 0; func && late_funcs[i]; i++)
+		if (!strcmp(func, late_funcs[i]))
+			return late_funcs[i];
 	return NULL;
 }
 
@@ -173,14 +173,14 @@ static uint64_t longest(const struct late *late, const struct joint_op *op)
 	return most;
 }
 
-static void measure_ranks(struct late *late, const struct joint_op *ops)
+static void measure_ranks(struct late *late, const struct joint_op *ops, int n)
 {
 	uint64_t values[OPS_MOST];
 
 	for (int r = 0; r < late->ranks; r++) {
-		for (int i = 0; i < late->ops; i++)
+		for (int i = 0; i < n; i++)
 			values[i] = longest(late, &ops[i]) - ops[i].inside_ns[r];
-		late->each[r].late_ns = median(values, late->ops);
+		late->each[r].late_ns = median(values, n);
 	}
 }
 
@@ -196,30 +196,60 @@ static uint64_t waiting(const struct late *late, const struct joint_op *op, int 
 	return median(waits, n);
 }
 
-static void judge(struct late *late, const struct joint_op *ops)
+/* The index of the rank that is last in a clear majority, or -1; *times: how often. */
+static int usual_last(const struct late *late, const struct joint_op *ops, int n, int *times)
 {
-	int times[LATE_RANKS] = { 0 };
-	uint64_t waits[OPS_MOST];
-	int most = 0, n = 0;
+	int count[LATE_RANKS] = { 0 }, most = 0;
 
-	for (int i = 0; i < late->ops; i++) {
+	for (int i = 0; i < n; i++) {
 		int last = last_of(late, &ops[i]);
 
 		if (last >= 0)
-			times[last]++;
+			count[last]++;
 	}
 	for (int r = 1; r < late->ranks; r++)
-		most = times[r] > times[most] ? r : most;
-	if (times[most] < MAJORITY * late->ops)
-		return;
+		most = count[r] > count[most] ? r : most;
+	*times = count[most];
+	return count[most] >= MAJORITY * n ? most : -1;
+}
 
-	for (int i = 0; i < late->ops; i++)
-		if (last_of(late, &ops[i]) == most)
-			waits[n++] = waiting(late, &ops[i], most);
-	late->rank = late->each[most].rank;
-	late->times = times[most];
-	late->late_ns = late->each[most].late_ns;
-	late->wait_ns = median(waits, n);
+/* Judge the operations of one function; keep what is worse than what is known. */
+static void judge(struct late *late, const struct joint_op *ops, int n, const char *func)
+{
+	uint64_t waits[OPS_MOST], wait_ns;
+	int waited = 0, times, last;
+
+	if (n < OPS_LEAST)
+		return;
+	last = usual_last(late, ops, n, &times);
+	for (int i = 0; i < n && last >= 0; i++)
+		if (last_of(late, &ops[i]) == last)
+			waits[waited++] = waiting(late, &ops[i], last);
+	wait_ns = last < 0 ? 0 : median(waits, waited);
+	if (last < 0 || (late->func && wait_ns <= late->wait_ns))
+		return;
+	measure_ranks(late, ops, n);
+	late->rank = late->each[last].rank;
+	late->pid = late->each[last].pid;
+	late->func = func;
+	late->ops = n;
+	late->times = times;
+	late->late_ns = late->each[last].late_ns;
+	late->wait_ns = wait_ns;
+}
+
+static void judge_each(struct late *late, const struct joint_op *ops, int n)
+{
+	struct joint_op some[OPS_MOST];
+
+	for (size_t f = 0; late_funcs[f]; f++) {
+		int count = 0;
+
+		for (int i = 0; i < n; i++)
+			if (ops[i].func == late_funcs[f])
+				some[count++] = ops[i];
+		judge(late, some, count, late_funcs[f]);
+	}
 }
 
 bool late_find(const json_t *comm, const json_t *collectives, struct late *late)
@@ -238,7 +268,7 @@ bool late_find(const json_t *comm, const json_t *collectives, struct late *late)
 
 	snprintf(late->comm_id, sizeof(late->comm_id), "%s", id);
 	snprintf(late->name, sizeof(late->name), "%s",
-		 json_string_value(report_get(comm, "name|comm_id")));
+		 json_string_value(report_get(comm, "comm_label|name|comm_id")));
 	late->whole = json_integer_value(nranks) == late->ranks;
 	json_array_foreach((json_t *)collectives, i, row) {
 		const char *of = json_string_value(report_get(row, "comm_id"));
@@ -249,7 +279,7 @@ bool late_find(const json_t *comm, const json_t *collectives, struct late *late)
 	late->ops = keep_whole(late, ops, n);
 	if (late->ops < OPS_LEAST)
 		return false;
-	measure_ranks(late, ops);
-	judge(late, ops);
+	measure_ranks(late, ops, late->ops);
+	judge_each(late, ops, late->ops);
 	return true;
 }

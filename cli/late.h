@@ -19,25 +19,34 @@
 
 struct late {
 	char comm_id[24];
-	char name[64];		/* the communicator's, or its id */
+	char name[64];		/* the communicator's label, name or id */
 	bool whole;		/* all of its ranks are on this node */
-	int ops;		/* that all local ranks finished and that a GPU timed */
 	int64_t rank;		/* comes last in a clear majority; LATE_NONE: nobody does */
-	int times;		/* of those operations */
+	int64_t pid;		/* its process */
+	const char *func;	/* of this function's operations; NULL: of none */
+	int ops;		/* that all local ranks finished and that a GPU timed */
+	int times;		/* that it was last in */
 	uint64_t late_ns;	/* its median distance to the first */
 	uint64_t wait_ns;	/* the median waiting of the others */
 	int ranks;
 	struct {
 		int64_t rank;
 		int64_t pid;
-		uint64_t late_ns;	/* median distance to the first */
+		uint64_t late_ns;	/* median distance to the first, in `func` or in all */
 	} each[LATE_RANKS];
 };
 
 /*
+ * The functions that can be compared, a list that ends with NULL.
+ */
+extern const char *const late_funcs[];
+
+/*
  * Compare the newest operations of one communicator, a row of /v1/comms, among
- * `collectives`, rows of /v1/collectives.  False when there are too few to say
- * anything: fewer than two local ranks, or than five operations.
+ * `collectives`, rows of /v1/collectives.  Each function is judged by itself (who
+ * computes before one comes late to that one only); the one with the longest
+ * waiting is told.  False when there are too few to say anything: fewer than two
+ * local ranks, or than five operations.
  */
 bool late_find(const json_t *comm, const json_t *collectives, struct late *late);
 

@@ -155,7 +155,7 @@ static void put_operation(struct line *line, enum line_attr attr, const json_t *
 	line_put(line, attr, name_of(row, "func|event_type", "an operation"));
 	if (json_is_integer(seq))
 		line_printf(line, attr, " #%lld", (long long)json_integer_value(seq));
-	line_printf(line, attr, " on %s", name_of(row, "comm_name|comm_id", "an unknown communicator"));
+	line_printf(line, attr, " on %s", name_of(row, "comm_label|comm_id", "an unknown communicator"));
 	if (json_is_integer(rank))
 		line_printf(line, attr, ", rank %lld", (long long)json_integer_value(rank));
 }
@@ -212,15 +212,22 @@ static void verdict_oldest(struct frame *frame, const struct view *view)
 
 static void verdict_late(struct frame *frame, const struct late *late)
 {
-	char late_by[TEXT_MAX], wait[TEXT_MAX];
+	char late_by[TEXT_MAX], wait[TEXT_MAX], cost[2 * TEXT_MAX];
+	struct line *line = add(frame);
 
 	text_duration(late_by, sizeof(late_by), late->late_ns);
 	text_duration(wait, sizeof(wait), late->wait_ns);
-	line_printf(add(frame), LINE_WARN,
-		    "! rank %lld of %s comes last in %d of %d operations%s, %s after the first; "
-		    "the others wait %s (p50)",
-		    (long long)late->rank, late->name, late->times, late->ops,
-		    late->whole ? "" : " (of the ranks on this node)", late_by, wait);
+	line_printf(line, LINE_WARN,
+		    "! rank %lld of %s (pid %lld) comes last%s in %d of %d %s, %s after the first;",
+		    (long long)late->rank, late->name, (long long)late->pid,
+		    late->whole ? "" : " of this node's", late->times, late->ops, late->func,
+		    late_by);
+	snprintf(cost, sizeof(cost), " others wait %s (p50)", wait);
+	if (line->columns + text_width(cost) > frame->columns) {
+		line = add(frame);
+		line_put(line, LINE_WARN, " ");
+	}
+	line_put(line, LINE_WARN, cost);
 }
 
 void layout_verdicts(struct frame *frame, const struct view *view)

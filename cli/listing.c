@@ -4,6 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "cli/label.h"
+
 /* ---- filters -------------------------------------------------------------- */
 
 static bool text_matches(const char *wanted, const json_t *row, const char *path)
@@ -20,23 +22,9 @@ static bool number_matches(int64_t wanted, const json_t *row, const char *path)
 	return json_is_integer(have) && json_integer_value(have) == wanted;
 }
 
-/* Ids are hex texts; people paste them with and without 0x. */
-static bool comm_matches(const char *wanted, const json_t *row)
-{
-	const char *have = json_string_value(report_get(row, "comm_id"));
-
-	if (text_matches(wanted, row, "comm_name") || text_matches(wanted, row, "name"))
-		return true;
-	if (!strncasecmp(wanted, "0x", 2))
-		wanted += 2;
-	if (have && !strncasecmp(have, "0x", 2))
-		have += 2;
-	return have && !strcasecmp(wanted, have);
-}
-
 bool listing_wants(const struct cli *cli, const json_t *row)
 {
-	return (!cli->comm || comm_matches(cli->comm, row)) &&
+	return (!cli->comm || label_matches(cli->comm, row)) &&
 	       (!cli->func || text_matches(cli->func, row, "func")) &&
 	       (cli->rank == CLI_ANY || number_matches(cli->rank, row, "rank|job.rank")) &&
 	       (cli->pid == CLI_ANY || number_matches(cli->pid, row, "pid"));
@@ -59,6 +47,8 @@ static json_t *select_rows(const struct cli *cli, const struct listing *listing,
 	json_t *rows, *wanted = json_array();
 
 	rows = reshaped ? listing->reshape(answered) : json_copy((json_t *)answered);
+	if (cli->format == CLI_TABLE)
+		label_rows(rows, rows);
 	for (size_t i = 0; i < json_array_size(rows); i++)
 		if (listing_wants(cli, json_array_get(rows, i)))
 			json_array_append(wanted, json_array_get(rows, i));

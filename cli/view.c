@@ -11,13 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/label.h"
 #include "cli/listing.h"
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 #define LATE_SINCE_NS UINT64_C(60000000000)
 #define STALLED_NS    UINT64_C(1000000000)
-#define COLLECTIVES   512
+#define COLLECTIVES   512	/* of each function that tells who is late */
 
 static const struct column rank_columns[] = {
 	{ NULL, "RANK", COL_INTEGER, "rank", 0, 0, 0 },
@@ -160,7 +161,7 @@ static json_t *join_rank(const json_t *comm, const json_t *member, const struct 
 
 	take(row, "comm_id", comm, "comm_id");
 	take(row, "comm_name", comm, "name");
-	take(row, "comm", comm, "name|comm_id");
+	take(row, "comm", comm, "comm_label|comm_id");
 	take(row, "rank", member, "rank");
 	take(row, "pid", member, "pid");
 	take(row, "gpu", member, "pci_bus_id");
@@ -306,6 +307,7 @@ static void free_answers(struct view_answers *answers)
 void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns)
 {
 	static const struct column oldest = { NULL, NULL, COL_AGE, "age_ns", 0, 0, 0 };
+	json_t *comms = json_object_get(answers->comms, "comms");
 
 	drop_contents(view);
 	view->status = json_incref(answers->status);
@@ -313,9 +315,12 @@ void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns
 	count_processes(view, answers->processes);
 	count_comms(view, answers->comms);
 
+	label_rows(comms, comms);
 	view->rows[VIEW_OPS] = json_incref(json_object_get(answers->ops, "rows"));
+	label_rows(view->rows[VIEW_OPS], comms);
 	count_ops(view, view->rows[VIEW_OPS]);
 	view->rows[VIEW_INFLIGHT] = inflight_reshape(json_object_get(answers->inflight, "inflight"));
+	label_rows(view->rows[VIEW_INFLIGHT], comms);
 	report_sort(view->rows[VIEW_INFLIGHT], &oldest, false);
 	view->rows[VIEW_RANKS] = join_ranks(view, answers);
 	qsort(view->late, (size_t)view->late_count, sizeof(view->late[0]), compare_late);
@@ -326,10 +331,34 @@ void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns
 	free_answers(answers);
 }
 
+/* The newest operations of the functions that tell who is late, as one answer. */
+static int fetch_collectives(struct client *client, uint64_t now_ns, json_t **answer)
+{
+	uint64_t since_ns = now_ns > LATE_SINCE_NS ? now_ns - LATE_SINCE_NS : 0;
+	json_t *all = json_array();
+	int r = 0;
+
+	*answer = json_pack("{s:o}", "collectives", all);
+	for (size_t i = 0; late_funcs[i] && !r; i++) {
+		char target[128];
+		json_t *root;
+
+		snprintf(target, sizeof(target),
+			 "/v1/collectives?func=%s&limit=%d&since_mono_ns=%" PRIu64, late_funcs[i],
+			 COLLECTIVES, since_ns);
+		r = client_get(client, target, &root);
+		if (r)
+			break;
+		json_array_extend(all, json_object_get(root, "collectives"));
+		json_decref(root);
+	}
+	return r;
+}
+
 int view_fetch(struct view *view, struct client *client, const char *window, uint64_t now_ns)
 {
 	struct view_answers answers = { 0 };
-	char ranks[96], ops[96], collectives[96];
+	char ranks[96], ops[96];
 	const struct {
 		const char *target;
 		json_t **answer;
@@ -340,17 +369,15 @@ int view_fetch(struct view *view, struct client *client, const char *window, uin
 		{ ranks, &answers.ranks },
 		{ ops, &answers.ops },
 		{ "/v1/inflight", &answers.inflight },
-		{ collectives, &answers.collectives },
 	};
-	uint64_t since_ns = now_ns > LATE_SINCE_NS ? now_ns - LATE_SINCE_NS : 0;
 	int r = 0;
 
 	snprintf(ranks, sizeof(ranks), "/v1/summary?window=%s&by=comm,rank", window);
 	snprintf(ops, sizeof(ops), "/v1/summary?window=%s&by=comm,func,size,algo,proto", window);
-	snprintf(collectives, sizeof(collectives),
-		 "/v1/collectives?limit=%d&since_mono_ns=%" PRIu64, COLLECTIVES, since_ns);
 	for (size_t i = 0; i < ARRAY_LEN(requests) && !r; i++)
 		r = client_get(client, requests[i].target, requests[i].answer);
+	if (!r)
+		r = fetch_collectives(client, now_ns, &answers.collectives);
 	if (!r) {
 		view_build(view, &answers, now_ns);
 		return 0;

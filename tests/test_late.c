@@ -71,6 +71,7 @@ START_TEST(the_rank_that_is_inside_for_the_least_time_comes_last)
 	ck_assert_uint_eq(late.wait_ns, 9 * MS);
 	ck_assert_uint_eq(late.each[3].late_ns, 0);
 	ck_assert_str_eq(late.name, "dp");
+	ck_assert_str_eq(late.func, "AllReduce");
 }
 END_TEST
 
@@ -80,7 +81,7 @@ START_TEST(nobody_is_blamed_when_all_come_together)
 		add_op(seq, 1.00, 1.01, 1.005, 1.012);
 	ck_assert(late_find(comm, rows, &late));
 	ck_assert_int_eq(late.rank, LATE_NONE);
-	ck_assert_int_eq(late.ops, 20);
+	ck_assert_ptr_null(late.func);
 }
 END_TEST
 
@@ -122,6 +123,21 @@ START_TEST(an_odd_one_out_does_not_hide_the_late_rank)
 	ck_assert_int_eq(late.rank, 1);
 	ck_assert_int_eq(late.times, 9);
 	ck_assert_int_eq(late.ops, 10);
+}
+END_TEST
+
+START_TEST(who_is_late_to_one_function_only_is_found_there)
+{
+	for (int seq = 0; seq < 6; seq++)
+		add_op(seq, 9, 1, 9, 9);
+	set_all("func", json_string("ReduceScatter"));
+	for (int seq = 0; seq < 20; seq++)
+		add_op(seq, 1, 1, 1, 1);
+	ck_assert(late_find(comm, rows, &late));
+	ck_assert_int_eq(late.rank, 1);
+	ck_assert_str_eq(late.func, "ReduceScatter");
+	ck_assert_int_eq(late.ops, 6);
+	ck_assert_uint_eq(late.each[1].late_ns, 8 * MS);
 }
 END_TEST
 
@@ -243,6 +259,7 @@ int main(void)
 	tcase_add_test(tc, nobody_is_blamed_when_two_come_last_together);
 	tcase_add_test(tc, microseconds_are_no_lateness);
 	tcase_add_test(tc, an_odd_one_out_does_not_hide_the_late_rank);
+	tcase_add_test(tc, who_is_late_to_one_function_only_is_found_there);
 	tcase_add_test(tc, fewer_than_five_operations_say_nothing);
 	tcase_add_test(tc, an_operation_that_a_rank_has_not_finished_does_not_count);
 	tcase_add_test(tc, a_number_used_twice_does_not_count);

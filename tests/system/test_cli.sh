@@ -123,7 +123,7 @@ check "tail wrote one JSON object per line" \
 check "top as text shows the ranks' operations" eval 'exits 0 "$I" top --window all && says AllReduce'
 check "top as text keeps to COLUMNS" \
 	eval 'COLUMNS=60 "$I" top --window all >"$T/out" && [ "$(wc -L <"$T/out")" -le 60 ]'
-check "the late rank is named" eval 'exits 0 "$I" status && says "rank 2 of dp comes last in [0-9]+ of"'
+check "the late rank is named" eval 'exits 0 "$I" status && says "rank 2 of dp .pid [0-9]+. comes last in [0-9]+ of"'
 
 # ---- a daemon that does not answer ------------------------------------------------
 

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/fixture.h"
+
+#include "cli/label.h"
+
+static json_t *rows;
+
+static void setup(void)
+{
+	rows = json_loads("[{\"comm_name\": \"tp\", \"comm_id\": \"0x000000000000aaaa\"},"
+			  " {\"comm_name\": \"tp\", \"comm_id\": \"0x000000000000bbbb\"},"
+			  " {\"comm_name\": \"tp\", \"comm_id\": \"0x000000000000bbbb\"},"
+			  " {\"comm_name\": \"dp\", \"comm_id\": \"0x000000000000cccc\"},"
+			  " {\"comm_name\": \"dp\", \"comm_id\": \"0x000000000000cccc\"},"
+			  " {\"comm_name\": null, \"comm_id\": \"0x000000000000dddd\"},"
+			  " {\"name\": \"pp\", \"comm_id\": null}, {}]", 0, NULL);
+	ck_assert_ptr_nonnull(rows);
+}
+
+static void teardown(void)
+{
+	json_decref(rows);
+}
+
+static const char *label(size_t i)
+{
+	return json_string_value(json_object_get(json_array_get(rows, i), "comm_label"));
+}
+
+START_TEST(a_name_that_one_has_is_enough)
+{
+	label_rows(rows, rows);
+	ck_assert_str_eq(label(3), "dp");
+	ck_assert_str_eq(label(4), "dp");
+	ck_assert_str_eq(label(6), "pp");
+}
+END_TEST
+
+START_TEST(a_name_that_several_have_gets_the_end_of_the_id)
+{
+	label_rows(rows, rows);
+	ck_assert_str_eq(label(0), "tp:aaaa");
+	ck_assert_str_eq(label(1), "tp:bbbb");
+	ck_assert_str_eq(label(2), "tp:bbbb");
+}
+END_TEST
+
+START_TEST(without_a_name_the_id_stands_and_without_both_nothing)
+{
+	label_rows(rows, rows);
+	ck_assert_str_eq(label(5), "0x000000000000dddd");
+	ck_assert_ptr_null(label(7));
+}
+END_TEST
+
+START_TEST(the_names_that_are_known_decide_and_not_the_rows_at_hand)
+{
+	json_t *few = json_pack("[O]", json_array_get(rows, 0));
+
+	label_rows(few, rows);
+	ck_assert_str_eq(label(0), "tp:aaaa");
+	json_decref(few);
+}
+END_TEST
+
+START_TEST(a_communicator_answers_to_name_label_and_id)
+{
+	const json_t *row = json_array_get(rows, 0);
+
+	ck_assert(label_matches("tp", row));
+	ck_assert(label_matches("TP", row));
+	ck_assert(label_matches("tp:aaaa", row));
+	ck_assert(label_matches("0x000000000000AAAA", row));
+	ck_assert(label_matches("000000000000aaaa", row));
+	ck_assert(!label_matches("tp:bbbb", row));
+	ck_assert(!label_matches("t", row));
+	ck_assert(!label_matches("", row));
+	ck_assert(!label_matches("tp:", row));
+	ck_assert(!label_matches("tp", json_array_get(rows, 7)));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("label");
+	TCase *tc = tcase_create("label");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, a_name_that_one_has_is_enough);
+	tcase_add_test(tc, a_name_that_several_have_gets_the_end_of_the_id);
+	tcase_add_test(tc, without_a_name_the_id_stands_and_without_both_nothing);
+	tcase_add_test(tc, the_names_that_are_known_decide_and_not_the_rows_at_hand);
+	tcase_add_test(tc, a_communicator_answers_to_name_label_and_id);
+	suite_add_tcase(suite, tc);
+	return fx_run(suite);
+}
