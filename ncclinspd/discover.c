@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ncclinspd/life.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
@@ -145,9 +146,9 @@ static void remove_file(struct discover *d, struct file *f)
 		f->ino = 0;
 }
 
-static void finish(struct discover *d, struct file *f, enum segment_life life, uint64_t now_ns)
+static void finish(struct discover *d, struct file *f, enum life life, uint64_t now_ns)
 {
-	bool died = life == SEGMENT_DIED;
+	bool died = life == LIFE_DIED;
 
 	drain_finish(d->drain, f->seg);
 	if (died)
@@ -223,14 +224,14 @@ static void try_open(struct discover *d, struct file *f, uint64_t now_ns)
 
 static void check_life(struct discover *d, struct file *f, uint64_t now_ns)
 {
-	enum segment_life life;
+	enum life life;
 
 	if (f->seg->lies) {
 		drop(d, f, now_ns);
 		return;
 	}
-	life = segment_life(f->seg);
-	if (life != SEGMENT_ALIVE)
+	life = life_of(f->seg);
+	if (life != LIFE_ALIVE)
 		finish(d, f, life, now_ns);
 }
 

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "ncclinspd/decode.h"
+#include "ncclinspd/look.h"
 #include "ncclinspd/slots.h"
 #include "ncclinspd/ticks.h"
 #include "util/cleanup.h"
@@ -26,7 +27,6 @@
 #define BUFFER_LINES	16384u		/* 1 MiB: four full lanes, and still in the L2 cache */
 #define MAX_PLANS	1024u		/* lanes in one batch */
 #define MAX_ROUNDS	64		/* then others get their turn */
-#define SPARE_LANES	2		/* read beyond those in use: new ones show up at once */
 
 #define AIM_PERCENT	12		/* of a lane between two polls; a quarter is too much */
 #define MIN_WAIT_NS	UINT64_C(1000000)
@@ -35,20 +35,6 @@
 #define IDLE_SHARE	2000		/* idle polling may take 1/2000 of a core */
 #define TABLES_NS	UINT64_C(100000000)	/* between two looks for finalized communicators */
 #define FUTURE_NS	1e9		/* a stamp further ahead is a lie */
-
-/* A copy of what lies behind live_offset. */
-struct look {
-	struct nci_live live;
-	struct nci_lane lane[];
-};
-
-struct attached {
-	struct segment *seg;
-	struct look *look;	/* room for all lanes */
-	uint32_t cover;		/* lanes that the next look reads */
-	bool planned;		/* has lines in the buffer */
-	uint64_t latest_ticks;
-};
 
 struct plan {
 	struct attached *a;
@@ -166,99 +152,6 @@ void drain_sum(const struct drain *d, struct drain_totals *out)
 
 /* ---- look ------------------------------------------------------------------ */
 
-static uint32_t look_bytes(const struct attached *a)
-{
-	return (uint32_t)(sizeof(struct look) + a->cover * sizeof(struct nci_lane));
-}
-
-static uint32_t load32(const _Atomic uint32_t *p)
-{
-	return atomic_load_explicit(p, memory_order_relaxed);
-}
-
-static uint64_t load64(const _Atomic uint64_t *p)
-{
-	return atomic_load_explicit(p, memory_order_relaxed);
-}
-
-/* Events that the process itself could not record. */
-static void take_counters(struct attached *a)
-{
-	const struct nci_live *live = &a->look->live;
-	struct process *p = &a->seg->process;
-
-	p->loss.pool = 0;
-	for (uint32_t i = 0; i < a->seg->nlanes; i++)
-		p->loss.pool += load64(&a->look->lane[i].pool_full) +
-				load32(&a->look->lane[i].reclaimed);
-	p->loss.lane = load64(&live->no_lane);
-	p->loss.string = load64(&live->no_string);
-	p->loss.comm = load64(&live->no_comm);
-	p->api_version = load32(&live->api_version);
-	p->level = load32(&live->level);
-	p->mask = load32(&live->mask);
-	p->reason = load32(&live->reason);
-}
-
-/*
- * A lane is opened from a second copy of its line: what was copied beside
- * NCI_LANE_READY may be older than it.
- */
-static int open_lane(struct segment *seg, struct nci_lane *line, uint32_t i)
-{
-	uint64_t at = seg->live_offset + sizeof(struct nci_live) + i * sizeof(*line);
-	int r;
-
-	atomic_thread_fence(memory_order_acquire);
-	r = segment_read(seg, line, sizeof(*line), at);
-	return r < 0 ? r : segment_lane_open(seg, i, line);
-}
-
-static int open_lanes(struct attached *a)
-{
-	struct segment *seg = a->seg;
-
-	for (uint32_t i = 0; i < seg->nlanes; i++) {
-		struct nci_lane *line = &a->look->lane[i];
-		int r;
-
-		if (seg->lane[i].open || load32(&line->state) != NCI_LANE_READY)
-			continue;
-		r = open_lane(seg, line, i);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-/* The look was copied: check it and take over what changes rarely. */
-static int take_look(struct attached *a, int copied, bool all)
-{
-	struct segment *seg = a->seg;
-	uint32_t lanes = load32(&a->look->live.lanes);
-	int r;
-
-	if (copied < 0 || (uint32_t)copied != look_bytes(a))
-		return -EPROTO;
-	if (lanes > seg->max_lanes)
-		lanes = seg->max_lanes;
-	if (lanes < seg->process.lanes)
-		return -EPROTO;
-	seg->process.lanes = lanes;
-	if (lanes > a->cover) {		/* many at once: the next look sees them all */
-		a->cover = seg->max_lanes;
-		lanes = seg->nlanes;
-	} else if (a->cover > lanes + SPARE_LANES) {
-		a->cover = lanes + SPARE_LANES;
-	}
-	seg->nlanes = lanes;
-	r = open_lanes(a);
-	if (r == 0)
-		r = segment_tables(seg, &a->look->live, all);
-	take_counters(a);
-	return r;
-}
-
 static void look_at(struct drain *d, struct attached *a)
 {
 	d->reads[d->nreads++] = (struct loop_read){
@@ -310,7 +203,7 @@ static int look(struct drain *d, struct attached *first, uint32_t n, bool again)
 	for (uint32_t i = 0; i < n; i++) {
 		if (!wants_look(&first[i], again))
 			continue;
-		if (take_look(&first[i], (read++)->result, all) < 0)
+		if (look_take(&first[i], (read++)->result, all) < 0)
 			first[i].seg->lies = true;
 		take_time(d, &first[i], now_ns);
 	}

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The header is copied once and checked; from then on offsets come from the
- * checked copy.  Whether the process lives is asked of the kernel: its lock on
- * the file, and /proc where we know under which number it runs here.
+ * checked copy.
  */
 #include "ncclinspd/segment.h"
 
@@ -14,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ncclinspd/life.h"
 #include "ncclinspd/names.h"
 #include "shmring/clock.h"
 #include "util/cleanup.h"
@@ -250,52 +250,6 @@ static int check_file(struct segment *seg, const struct segment_name *name)
 	return 0;
 }
 
-/*
- * Field 22 of /proc/<pid>/stat.  0: there is no such process, it is not shown to
- * us, or it is over and nobody has waited for it.
- */
-static uint64_t start_time_of(pid_t pid)
-{
-	char path[64], text[1024], state;
-	unsigned long long start;
-	const char *at;
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	CLEANUP(cleanup_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (n <= 0)
-		return 0;
-	text[n] = '\0';
-	at = strrchr(text, ')');	/* the command may hold anything */
-	if (!at || sscanf(at + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u"
-			  " %*d %*d %*d %*d %*d %*d %llu", &state, &start) != 2)
-		return 0;
-	return strchr("ZXx", state) ? 0 : start;
-}
-
-/* 1: locked, and *pid is the owner in our pid namespace or 0; 0: not locked. */
-static int lock_owner(const struct segment *seg, pid_t *pid)
-{
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-
-	if (fcntl(seg->fd, F_GETLK, &lock) < 0)
-		return -errno;
-	*pid = lock.l_pid > 0 ? lock.l_pid : 0;
-	return lock.l_type != F_UNLCK;
-}
-
-/* The lock's owner has the number that it has here; without it, the name's may be right. */
-static void find_host_pid(struct segment *seg)
-{
-	pid_t pid = 0;
-
-	if (lock_owner(seg, &pid) <= 0 || pid == 0)
-		pid = seg->process.pid;
-	seg->host_pid = pid;
-	seg->host_pid_proven = start_time_of(pid) == seg->start_time;
-}
-
 static void segment_freep(struct segment **seg)
 {
 	segment_free(*seg);
@@ -323,7 +277,7 @@ int segment_open(struct segment **out, int dirfd, const char *file, struct names
 		r = read_header(seg, &name);
 	if (r != 0)
 		return r;
-	find_host_pid(seg);
+	life_find_owner(seg);
 	*out = seg;
 	seg = NULL;
 	return 0;
@@ -479,34 +433,4 @@ int segment_lane_open(struct segment *seg, uint32_t i, const struct nci_lane *li
 	}
 	lane->open = r == 0;
 	return r;
-}
-
-/* ---- life ------------------------------------------------------------------ */
-
-static bool said_goodbye(const struct segment *seg)
-{
-	struct nci_live live;
-	struct stat st;
-
-	if (fstat(seg->fd, &st) == 0 && st.st_nlink == 0)
-		return true;
-	return segment_read(seg, &live, sizeof(live), seg->live_offset) == 0 &&
-	       atomic_load_explicit(&live.flags, memory_order_relaxed) & NCI_LIVE_EXITED;
-}
-
-/*
- * The lock alone would do, if closing any other descriptor of the file did not
- * drop it too: where /proc shows the process running, it is believed.
- */
-enum segment_life segment_life(struct segment *seg)
-{
-	pid_t pid;
-
-	if (lock_owner(seg, &pid) != 0)
-		return SEGMENT_ALIVE;
-	if (said_goodbye(seg))
-		return SEGMENT_EXITED;
-	if (seg->host_pid_proven && start_time_of(seg->host_pid) == seg->start_time)
-		return SEGMENT_ALIVE;
-	return SEGMENT_DIED;
 }

@@ -86,13 +86,4 @@ int segment_read(const struct segment *seg, void *buf, size_t bytes, uint64_t of
 /* Get ready to read lane i, whose line was copied to `line`.  0 or -EPROTO. */
 int segment_lane_open(struct segment *seg, uint32_t i, const struct nci_lane *line);
 
-enum segment_life {
-	SEGMENT_ALIVE,
-	SEGMENT_EXITED,
-	SEGMENT_DIED,
-};
-
-/* Whether the process still runs, and if not, whether it said so. */
-enum segment_life segment_life(struct segment *seg);
-
 #endif

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ncclinspd/life.h"
 #include "ncclinspd/names.h"
 #include "tests/fixture.h"
 #include "tests/fixture_daemon.h"
@@ -53,7 +54,7 @@ START_TEST(sound_segment_opens_with_what_its_header_says)
 	ck_assert_str_eq(seg->process.env + 7, "A=?");	/* always ends, always printable */
 	ck_assert_str_eq(seg->process.file, name);
 	ck_assert(seg->host_pid_proven);
-	ck_assert_int_eq(segment_life(seg), SEGMENT_ALIVE);
+	ck_assert_int_eq(life_of(seg), LIFE_ALIVE);
 	segment_free(seg);
 	segment_free(NULL);
 }
