@@ -223,7 +223,7 @@ static enum MHD_Result begin(struct MHD_Connection *connection, const struct cli
 {
 	if (c->surplus)
 		return refuse(connection, MHD_HTTP_TOO_MANY_REQUESTS, "too_many_connections",
-			      "%u connections are open, which is the limit", 
+			      "%u connections are open, which is the limit",
 			      c->serve->config.connections);
 	if (strlen(method) + x->line_bytes > SERVE_LINE_BYTES)
 		return refuse(connection, MHD_HTTP_URI_TOO_LONG, "uri_too_long",
@@ -385,7 +385,7 @@ uint64_t serve_timeout_ns(struct serve *s, uint64_t now_ns)
 	uint64_t at = clients_deadline(s), streams = streams_deadline(s);
 	unsigned MHD_LONG_LONG ms;
 
-	if (MHD_get_timeout(s->http, &ms) == MHD_YES && !ms)
+	if (s->woken || (MHD_get_timeout(s->http, &ms) == MHD_YES && !ms))
 		return 0;
 	if (streams < at)
 		at = streams;
@@ -413,6 +413,7 @@ void serve_run(struct serve *s, uint64_t now_ns, uint64_t real_ns)
 	set_time(s, now_ns, real_ns);
 	streams_check(s);
 	clients_expire(s);
+	s->woken = false;	/* before the run: what it wakes is for the next */
 	MHD_run(s->http);
 }
 

@@ -56,6 +56,7 @@ static void wake(struct stream *st)
 	if (!st->asleep)
 		return;
 	st->asleep = false;
+	st->serve->woken = true;
 	MHD_resume_connection(st->connection);
 }
 
