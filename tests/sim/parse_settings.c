@@ -58,10 +58,10 @@ static int on_threads(struct parser *p)
 	return p->scn->thread_per_process ? 0 : lex_expect(&p->lex, "rank");
 }
 
-static int on_broadcast(struct parser *p)
+static int on_allgatherv(struct parser *p)
 {
-	p->scn->agv = lex_accept(&p->lex, "allgatherv");
-	return p->scn->agv ? 0 : lex_expect(&p->lex, "kernel");
+	p->scn->agv = lex_accept(&p->lex, "on");
+	return p->scn->agv ? 0 : lex_expect(&p->lex, "off");
 }
 
 static int on_pace(struct parser *p)
@@ -233,7 +233,7 @@ static int on_comm(struct parser *p)
 }
 
 const struct parse_word parse_settings[] = {
-	{ "broadcast",	on_broadcast },
+	{ "allgatherv",	on_allgatherv },
 	{ "chunk",	on_chunk },
 	{ "clock",	on_clock },
 	{ "comm",	on_comm },

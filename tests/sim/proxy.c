@@ -145,7 +145,7 @@ static int append_channel(struct proxy *p, const struct job *job, const struct t
 			continue;
 		if (done > *donep)
 			*donep = done;
-		if (sub[i]->joint_stop && *njoined < 64) {
+		if (sub[i]->joint_stop && *njoined < 2 * 64) {
 			*joint = done > *joint ? done : *joint;
 			joined[(*njoined)++] = sub[i];
 			continue;
@@ -156,18 +156,30 @@ static int append_channel(struct proxy *p, const struct job *job, const struct t
 	return n;
 }
 
-/* All channels of a task; the ops of a shared connection stop together. */
-static int append_task(struct proxy *p, const struct job *job, const struct task *task,
-		       int64_t *donep)
+/* Whether two tasks are the send and the receive of one round of the p2p schedule. */
+static bool share_round(const struct task *send, const struct task *recv)
 {
-	struct work_sub *joined[64];
+	int n = send->op.comm->nranks;
+
+	return send->side.func == FUNC_SEND && recv->side.func == FUNC_RECV &&
+	       (send->side.peer - send->side.rank + n) % n ==
+	       (recv->side.rank - recv->side.peer + n) % n;
+}
+
+/*
+ * All channels of a task, or of the two of one round: on each channel the
+ * receive comes first.  The ops of a shared connection stop together.
+ */
+static int append_tasks(struct proxy *p, const struct job *job, const struct task *task,
+			int ntasks, int64_t *donep)
+{
+	struct work_sub *joined[2 * 64];
 	int64_t joint = 0;
 	int n = 0, njoined = 0;
 
-	if (task->hidden)
-		return 0;
 	for (int c = 0; c < task->op.nchannels; c++)
-		n += append_channel(p, job, task, c, donep, &joint, joined, &njoined);
+		for (int i = ntasks - 1; i >= 0 && !task->hidden; i--)
+			n += append_channel(p, job, &task[i], c, donep, &joint, joined, &njoined);
 	for (int i = 0; i < njoined; i++)
 		work_add(&p->work, &(struct work_action){ .at = joint, .verb = WORK_OP_STOP,
 							  .sub = joined[i], .last = true });
@@ -177,10 +189,15 @@ static int append_task(struct proxy *p, const struct job *job, const struct task
 static int append_job(struct proxy *p, const struct job *job)
 {
 	int64_t done = p->busy_ns;
-	int n = 0;
+	int n = 0, k;
 
-	for (int i = 0; i < job->ntasks; i++)
-		n += append_task(p, job, &job->task[i], &done);
+	for (int i = 0; i < job->ntasks; i += k) {
+		const struct task *t = &job->task[i];
+
+		k = i + 1 < job->ntasks && share_round(t, t + 1) &&
+		    t->op.nchannels == t[1].op.nchannels ? 2 : 1;
+		n += append_tasks(p, job, t, k, &done);
+	}
 	for (int i = 0; i < job->ntasks; i++)
 		if (hook_kills_us(&job->task[i]) && !job->foreign) {
 			work_add(&p->work, &(struct work_action){

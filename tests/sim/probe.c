@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls become lines; handles are 1 + the number of the event they stand for. */
+#include "tests/sim/probe.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plugin/nccl_profiler.h"
+
+#define MAX_LINES	200000
+#define MAX_EVENTS	100000
+#define MAX_THREADS	256
+#define CONTEXT_BASE	0x10000000ull	/* contexts cannot be taken for events */
+
+struct probe_line {
+	short thread, rank;
+	char text[92];
+};
+
+struct probe_event {
+	uint64_t type;
+	short rank;
+	short stops;
+};
+
+static struct {
+	pthread_mutex_t mutex;
+	int mask, refuse, keep;
+	uint64_t switch_type;
+	int switch_mask;
+	int *live_mask;
+	int ncontexts, context_rank[256];
+	struct probe_event event[MAX_EVENTS];
+	int nevents;
+	struct probe_line line[MAX_LINES];
+	int nlines;
+	int kind[MAX_THREADS];		/* PROBE_* by thread */
+	int nthreads, generation;
+	int strangers, stale;
+	char text[1 << 20];
+} probe = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+static __thread int my_thread, my_generation = -1;
+
+static const char *const type_names[] = {
+	"Group", "Coll", "P2p", "ProxyOp", "ProxyStep", "ProxyCtrl", "KernelCh", "NetPlugin",
+	"GroupApi", "CollApi", "P2pApi", "KernelLaunch", "CeColl", "CeSync", "CeBatch",
+};
+
+static const char *type_name(uint64_t type)
+{
+	return type && type < 0x8000 ? type_names[__builtin_ctzll(type)] : "?";
+}
+
+void probe_reset(int mask, int refuse)
+{
+	pthread_mutex_lock(&probe.mutex);
+	probe.mask = mask;
+	probe.refuse = refuse;
+	probe.keep = 0;
+	probe.switch_type = 0;
+	probe.ncontexts = 0;
+	probe.nevents = 0;
+	probe.nlines = 0;
+	probe.nthreads = 0;
+	probe.generation++;
+	probe.strangers = 0;
+	probe.stale = 0;
+	pthread_mutex_unlock(&probe.mutex);
+}
+
+void probe_switch_mask(uint64_t type, int mask)
+{
+	probe.switch_type = type;
+	probe.switch_mask = mask;
+}
+
+void probe_keep_slot(int types)
+{
+	probe.keep = types;
+}
+
+static int thread_index(void)
+{
+	if (my_generation != probe.generation) {
+		my_generation = probe.generation;
+		my_thread = probe.nthreads < MAX_THREADS - 1 ? probe.nthreads++ : 0;
+		probe.kind[my_thread] = 0;
+	}
+	return my_thread;
+}
+
+/* A proxy is a proxy, whoever launches is a callback until it makes an API call. */
+static void learn_kind(uint64_t type)
+{
+	int *kind = &probe.kind[thread_index()];
+
+	if (type & (NCCL_PROXY_CTRL | NCCL_PROXY_OP | NCCL_PROXY_STEP | NCCL_KERNEL_CH))
+		*kind = PROBE_PROXY;
+	else if (type & (NCCL_GROUP_API | NCCL_COLL_API | NCCL_P2P_API | NCCL_KERNEL_LAUNCH))
+		*kind = PROBE_UNIT;
+	else if (!*kind)
+		*kind = PROBE_CALLBACK;
+}
+
+static void __attribute__((format(printf, 2, 3))) put(int rank, const char *fmt, ...)
+{
+	struct probe_line *line = &probe.line[probe.nlines];
+	va_list ap;
+
+	if (probe.nlines == MAX_LINES)
+		return;
+	line->thread = thread_index();
+	line->rank = rank;
+	va_start(ap, fmt);
+	vsnprintf(line->text, sizeof(line->text), fmt, ap);
+	va_end(ap);
+	probe.nlines++;
+}
+
+static struct probe_event *event_of(void *handle)
+{
+	uintptr_t n = (uintptr_t)handle;
+
+	return n && n <= (uintptr_t)probe.nevents ? &probe.event[n - 1] : NULL;
+}
+
+static int rank_of(void *context)
+{
+	uintptr_t n = (uintptr_t)context - CONTEXT_BASE;
+
+	if (n < (uintptr_t)probe.ncontexts)
+		return probe.context_rank[n];
+	probe.strangers++;
+	return -1;
+}
+
+static const char *parent_name(void *parent)
+{
+	const struct probe_event *e = event_of(parent);
+
+	if (!parent)
+		return "-";
+	if (e)
+		return type_name(e->type);
+	probe.strangers++;
+	return "?";
+}
+
+/* ---- init and finalize ---- */
+
+static int init_any(void **context, int *mask, int rank)
+{
+	pthread_mutex_lock(&probe.mutex);
+	probe.live_mask = mask;
+	*mask = probe.mask;
+	probe.context_rank[probe.ncontexts] = rank;
+	*context = (void *)(CONTEXT_BASE + probe.ncontexts++);
+	pthread_mutex_unlock(&probe.mutex);
+	return NCCL_SUCCESS;
+}
+
+static int init_old(void **context, int *mask)
+{
+	return init_any(context, mask, 0);
+}
+
+static int init_v4(void **context, int *mask, const char *name, uint64_t hash, int nnodes,
+		   int nranks, int rank, nccl_logger_fn *logger)
+{
+	(void)name; (void)hash; (void)nnodes; (void)nranks; (void)logger;
+	return init_any(context, mask, rank);
+}
+
+static int init_v5(void **context, uint64_t id, int *mask, const char *name, int nnodes,
+		   int nranks, int rank, nccl_logger_fn *logger)
+{
+	(void)name; (void)id; (void)nnodes; (void)nranks; (void)logger;
+	return init_any(context, mask, rank);
+}
+
+static int finalize_any(void *context)
+{
+	pthread_mutex_lock(&probe.mutex);
+	put(rank_of(context), "finalize");
+	pthread_mutex_unlock(&probe.mutex);
+	return NCCL_SUCCESS;
+}
+
+/* ---- events ---- */
+
+/* What a start line says after the parent, for types whose layout all versions share. */
+static void describe_common(char *to, size_t size, uint64_t type, const struct nccl_descr_v6 *d)
+{
+	*to = '\0';
+	if (type == NCCL_PROXY_OP)
+		snprintf(to, size, "channel=%d peer=%d steps=%d send=%d", d->proxyOp.channelId,
+			 d->proxyOp.peer, d->proxyOp.nSteps, d->proxyOp.isSend);
+	if (type == NCCL_PROXY_STEP)
+		snprintf(to, size, "step=%d", d->proxyStep.step);
+	if (type == NCCL_KERNEL_CH)
+		snprintf(to, size, "channel=%d", d->kernelCh.channelId);
+	if (type == NCCL_GROUP_API)
+		snprintf(to, size, "depth=%d graph=%d", d->groupApi.groupDepth,
+			 d->groupApi.graphCaptured);
+	if (type == NCCL_COLL_API)
+		snprintf(to, size, "%s %zu %s graph=%d", d->collApi.func, d->collApi.count,
+			 d->collApi.datatype, d->collApi.graphCaptured);
+	if (type == NCCL_P2P_API)
+		snprintf(to, size, "%s %zu %s", d->p2pApi.func, d->p2pApi.count,
+			 d->p2pApi.datatype);
+}
+
+static void describe_v6(char *to, size_t size, const struct nccl_descr_v6 *d)
+{
+	describe_common(to, size, d->type, d);
+	if (d->type == NCCL_COLL)
+		snprintf(to, size, "group=%s %s seq=%d count=%zu %s %s %s channels=%d",
+			 parent_name(d->coll.parentGroup), d->coll.func,
+			 (int)d->coll.seqNumber, d->coll.count, d->coll.datatype, d->coll.algo,
+			 d->coll.proto, d->coll.nChannels);
+	if (d->type == NCCL_P2P)
+		snprintf(to, size, "group=%s %s peer=%d count=%zu channels=%d",
+			 parent_name(d->p2p.parentGroup), d->p2p.func, d->p2p.peer,
+			 d->p2p.count, d->p2p.nChannels);
+	if (d->type == NCCL_CE_COLL)
+		snprintf(to, size, "%s seq=%d count=%zu %s", d->ceColl.func,
+			 (int)d->ceColl.seqNumber, d->ceColl.count, d->ceColl.datatype);
+	if (d->type == NCCL_CE_SYNC)
+		snprintf(to, size, "complete=%d ranks=%d", d->ceCollSync.isComplete,
+			 d->ceCollSync.nRanks);
+	if (d->type == NCCL_CE_BATCH)
+		snprintf(to, size, "ops=%d bytes=%zu", d->ceCollBatch.numOps,
+			 d->ceCollBatch.totalBytes);
+}
+
+static void describe_v1(char *to, size_t size, const struct nccl_descr_v1 *d)
+{
+	describe_common(to, size, d->type, (const void *)d);
+	if (d->type == NCCL_COLL)
+		snprintf(to, size, "%d seq=%d count=%zu %d %d %d hash=%d", d->coll.func,
+			 (int)d->coll.seqNumber, d->coll.count, d->coll.datatype, d->coll.algo,
+			 d->coll.proto, d->coll.commHash != 0);
+}
+
+#define DESCRIBE_NAMED(v)								\
+	static void describe_v##v(char *to, size_t size, const struct nccl_descr_v##v *d) \
+	{										\
+		describe_common(to, size, d->type, (const void *)d);			\
+		if (d->type == NCCL_COLL)						\
+			snprintf(to, size, "%s seq=%d count=%zu %s %s %s",		\
+				 d->coll.func, (int)d->coll.seqNumber, d->coll.count,	\
+				 d->coll.datatype, d->coll.algo, d->coll.proto);	\
+	}
+DESCRIBE_NAMED(2)
+DESCRIBE_NAMED(3)
+DESCRIBE_NAMED(4)
+
+static void describe_v5(char *to, size_t size, const struct nccl_descr_v5 *d)
+{
+	describe_v6(to, size, (const struct nccl_descr_v6 *)d);
+}
+
+static void start_any(void *context, void **handle, uint64_t type, void *parent,
+		      const char *what)
+{
+	int rank = rank_of(context);
+
+	learn_kind(type);
+	put(rank, "%s S <%s%s%s", type_name(type), parent_name(parent), *what ? " " : "", what);
+	if (probe.switch_type == type) {
+		probe.switch_type = 0;
+		__atomic_store_n(probe.live_mask, probe.switch_mask, __ATOMIC_RELAXED);
+	}
+	if (probe.keep & (int)type)
+		return;
+	*handle = NULL;
+	if ((probe.refuse & (int)type) || probe.nevents == MAX_EVENTS)
+		return;
+	probe.event[probe.nevents++] = (struct probe_event){ .type = type, .rank = rank };
+	*handle = (void *)(uintptr_t)probe.nevents;
+}
+
+static int stop_any(void *handle)
+{
+	struct probe_event *e;
+
+	pthread_mutex_lock(&probe.mutex);
+	e = event_of(handle);
+	put(e ? e->rank : -1, "%s X", e ? type_name(e->type) : "?");
+	if (e && e->stops++)
+		probe.stale++;
+	pthread_mutex_unlock(&probe.mutex);
+	return NCCL_SUCCESS;
+}
+
+/* Sizes are worth a word only where they are valid. */
+static void state_any(void *handle, int state, long size, int appended)
+{
+	struct probe_event *e = event_of(handle);
+	int rank = e ? e->rank : -1;
+	const char *name = e ? type_name(e->type) : "?";
+
+	if (e && e->stops)
+		probe.stale++;
+	if (state == NCCL_STEP_SEND_WAIT || state == NCCL_STEP_RECV_FLUSH_WAIT)
+		put(rank, "%s R %d %ld", name, state, size);
+	else if (state == NCCL_CTRL_APPEND_END)
+		put(rank, "%s R %d %d", name, state, appended);
+	else
+		put(rank, "%s R %d%s", name, state, size < 0 ? " null" : "");
+}
+
+static int state_new(void *handle, int state, union nccl_args_v4 *args)
+{
+	pthread_mutex_lock(&probe.mutex);
+	state_any(handle, state, args ? (long)(args->proxyStep.transSize & 0x7fffffff) : -1,
+		  args ? args->proxyCtrl.appendedProxyOps : 0);
+	pthread_mutex_unlock(&probe.mutex);
+	return NCCL_SUCCESS;
+}
+
+static int state_old(void *handle, int state, union nccl_args_v1 *args)
+{
+	pthread_mutex_lock(&probe.mutex);
+	state_any(handle, state, args ? (long)args->proxyOp.transSize : -1,
+		  args ? args->proxyCtrl.appendedProxyOps : 0);
+	pthread_mutex_unlock(&probe.mutex);
+	return NCCL_SUCCESS;
+}
+
+#define TABLE(v, init, state)								\
+	static int start_v##v(void *context, void **handle, struct nccl_descr_v##v *d)	\
+	{										\
+		char what[80];								\
+											\
+		pthread_mutex_lock(&probe.mutex);					\
+		describe_v##v(what, sizeof(what), d);					\
+		start_any(context, handle, d->type, d->parentObj, what);		\
+		pthread_mutex_unlock(&probe.mutex);					\
+		return NCCL_SUCCESS;							\
+	}										\
+	static struct nccl_profiler_v##v table_v##v = {					\
+		"probe", init, start_v##v, stop_any, state, finalize_any		\
+	}
+TABLE(1, init_old, state_old);
+TABLE(2, init_old, state_old);
+TABLE(3, init_old, state_old);
+TABLE(4, init_v4, state_new);
+TABLE(5, init_v5, state_new);
+TABLE(6, init_v5, state_new);
+
+const void *probe_table(int version)
+{
+	const void *const tables[] = { NULL, &table_v1, &table_v2, &table_v3, &table_v4,
+				       &table_v5, &table_v6 };
+
+	return tables[version];
+}
+
+/* ---- what was seen ---- */
+
+const char *probe_text(int kind, int rank)
+{
+	size_t used = 0;
+
+	probe.text[0] = '\0';
+	for (int i = 0; i < probe.nlines; i++) {
+		const struct probe_line *line = &probe.line[i];
+
+		if (probe.kind[line->thread] != kind || (rank >= 0 && line->rank != rank) ||
+		    used + sizeof(line->text) + 2 > sizeof(probe.text))
+			continue;
+		used += sprintf(probe.text + used, "%s\n", line->text);
+	}
+	return probe.text;
+}
+
+int probe_count(const char *words)
+{
+	size_t len = strlen(words);
+	int n = 0;
+
+	for (int i = 0; i < probe.nlines; i++)
+		n += !strncmp(probe.line[i].text, words, len);
+	return n;
+}
+
+int probe_strangers(void)
+{
+	return probe.strangers;
+}
+
+int probe_stale(void)
+{
+	return probe.stale;
+}
