@@ -3,10 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tests/fixture.h"
@@ -352,6 +356,34 @@ START_TEST(backend_is_chosen_by_name_or_by_what_works)
 }
 END_TEST
 
+/* As container runtimes do: io_uring_setup() fails with `error` from here on. */
+static void refuse_io_uring(int error)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)error),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
+
+	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+static const int refusals[] = { EPERM, ENOSYS, EACCES, ENOMEM };
+
+START_TEST(refused_io_uring_means_epoll_unless_it_was_asked_for)
+{
+	refuse_io_uring(refusals[_i]);
+	ck_assert_int_eq(loop_new(&loop, "io_uring"), -refusals[_i]);
+	ck_assert_int_eq(loop_new(&loop, "uring"), -refusals[_i]);
+	ck_assert_int_eq(loop_new(&loop, NULL), 0);
+	ck_assert_str_eq(loop_backend(loop), "epoll");
+	loop_free(loop);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("loop");
@@ -373,6 +405,7 @@ int main(void)
 	tcase_add_loop_test(tc, reads_of_a_batch_all_arrive_in_their_own_buffers, 0, BACKENDS);
 	tcase_add_loop_test(tc, each_read_has_its_own_result, 0, BACKENDS);
 	tcase_add_test(tc, backend_is_chosen_by_name_or_by_what_works);
+	tcase_add_loop_test(tc, refused_io_uring_means_epoll_unless_it_was_asked_for, 0, 4);
 	suite_add_tcase(suite, tc);
 	return fx_run(suite);
 }

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The daemon as a program: options, one at a time, background, clean end.
+. "$(dirname "$0")/lib.sh"
+
+D=$B/ncclinspd
+here=(--socket "$SOCK" --shm-dir "$SHM" --state-dir "$T/state")
+
+# exits STATUS PATTERN command...: that status, and the pattern in what it says.
+exits() {
+	local want=$1 pattern=$2 out status
+	shift 2
+	out=$("$@" 2>&1 </dev/null)
+	status=$?
+	printf '%s\n(status %s)\n' "$out" "$status"
+	[ "$status" -eq "$want" ] && grep -Eq -- "$pattern" <<<"$out"
+}
+
+check "help names every option" exits 0 '--state-dir' "$D" --help
+check "the version is told" exits 0 '^ncclinspd [0-9]+\.' "$D" --version
+check "an unknown option is bad usage" exits 2 'ncclinspd --help' "$D" --nonsense
+check "an argument is bad usage" exits 2 'takes no arguments' "$D" now
+check "a log level that does not exist is bad usage" exits 2 'err, warn, info' "$D" --log-level loud
+check "a socket path that is too long is refused" exits 1 'too long' \
+	"$D" -f --state-dir "$T/state" --socket "$T/$(printf 'x%.0s' {1..120})"
+check "a backend that does not exist is refused" exits 1 'no event loop' \
+	env NCCLINSP_LOOP=select "$D" -f "${here[@]}"
+check "a state directory that cannot be made is refused" exits 1 'state-dir' \
+	"$D" -f --socket "$SOCK" --state-dir /proc/nowhere
+touch "$T/precious"
+check "a plain file in the socket's place is left alone" exits 1 'cannot listen' \
+	"$D" -f --state-dir "$T/state" --socket "$T/precious"
+check "it is still there" test -f "$T/precious"
+
+# A daemon that cannot start ends at once, one that can has to be told to.
+backend_works() {
+	timeout 1 "$D" -f "${here[@]}" 2>/dev/null
+	[ $? -eq 124 ]
+}
+
+for loop in uring epoll; do
+	export NCCLINSP_LOOP=$loop
+	backend_works || { skip "everything on $loop" "it is refused here"; continue; }
+	start_daemon
+	check "[$loop] it says which loop it runs on" api_is status ".loop | test(\"$loop\")"
+	check "[$loop] a second one is refused and names the first" exits 1 "pid=$DAEMON_PID" \
+		"$D" -f "${here[@]}"
+	check "[$loop] the second one leaves the first its socket" api_answers
+	check "[$loop] anybody may connect" test "$(stat -c %a "$SOCK")" = 666
+	stop_daemon TERM
+	check "[$loop] SIGTERM ends it with status 0" test $? -eq 0
+	check "[$loop] the socket is gone" test ! -e "$SOCK"
+
+	start_daemon
+	stop_daemon INT
+	check "[$loop] SIGINT ends it with status 0" test $? -eq 0
+
+	start_daemon
+	kill -KILL "$DAEMON_PID"
+	wait "$DAEMON_PID" 2>/dev/null
+	check "[$loop] a killed one leaves its socket" test -S "$SOCK"
+	start_daemon
+	check "[$loop] and the next one takes its place" api_answers
+	stop_daemon TERM
+
+	check "[$loop] in the background it answers when its parent returns" \
+		sh -c '"$0" "$@" && curl -sf --unix-socket "$2" http://x/v1/status' "$D" "${here[@]}"
+	pid=$(cat "$SOCK.lock")
+	check "[$loop] it keeps its log in the state directory" test -f "$T/state/ncclinspd.log"
+	check "[$loop] in the background, too, there is one" exits 1 "already running.*pid=$pid" \
+		"$D" "${here[@]}"
+	kill "$pid"
+	check "[$loop] it ends when asked to" wait_until 5 sh -c '! kill -0 "$0"' "$pid"
+done
+unset NCCLINSP_LOOP
+
+start_daemon
+sim "$TOP/tests/scenarios/smoke.scn" >/dev/null 2>&1
+check "what a job wrote is read" wait_until 5 api_is status '.ingest.records > 0'
+check "nothing of it was lost or refused" api_is status '.ingest.lost == 0 and .ingest.rejected == 0'
+check "its processes are known to have exited" wait_until 5 drained
+check "no segment is left behind" wait_until 5 sh -c '[ -z "$(ls "$0")" ]' "$SHM"
+head -c 100000 /dev/urandom >"$SHM/ncclinsp.$(id -u).1.1"
+ln -s /etc/passwd "$SHM/ncclinsp.$(id -u).1.2"
+check "rubbish in the directory is refused and counted" wait_until 8 api_is status '.ingest.rejected == 2'
+check "and does no harm" api_is processes '.processes | length > 0'
+stop_daemon TERM
+check "it ends with status 0 after all that" test $? -eq 0
+
+done_testing
