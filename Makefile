@@ -148,7 +148,8 @@ $(B)/fuzz/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.o $(if $(filter fuzzer,$(SAN)),,$(B
 THREADED := $(patsubst tests/%.c,$(B)-thread/tests/%,$(shell grep -l pthread_create tests/test_*.c))
 CHECKED  := $(TESTS) $(patsubst $(B)/%,$(B)-address/%,$(TESTS) $(FUZZ)) $(THREADED)
 JOBS     := $(shell nproc)
-submake   = $(MAKE) --no-print-directory -j$(JOBS) WERROR=1
+submake   = $(MAKE) --no-print-directory $(if $(V),,-s) \
+	$(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS)) WERROR=1
 
 .PHONY: tests fuzz-targets fuzz
 tests: $(TESTS)
@@ -161,7 +162,7 @@ check: deps
 	+@$(submake) B=$(B)-address SAN=address tests fuzz-targets
 	+@$(submake) B=$(B)-thread SAN=thread $(THREADED)
 	@B=$(abspath $(B)) prove -j$(JOBS) --rules 'seq=tests/system/*' --rules 'par=**' \
-		--exec tests/tap.sh $(CHECKED) $(SYSTEM_TESTS)
+		--failures --comments --exec tests/tap.sh $(CHECKED) $(SYSTEM_TESTS)
 
 fuzz: deps
 	+@$(submake) B=$(B)-fuzzer SAN=fuzzer CC=clang fuzz-targets
