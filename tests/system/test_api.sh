@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The socket API of a real daemon over a simulated job, with both event loops:
+# the promised fields are there, every field is documented, a hang and a death
+# can be read off.
+. "$(dirname "$0")/lib.sh"
+
+cat >"$T/stuck.scn" <<-EOF
+	nodes 2
+	processes 1
+	seed 7
+	comm world ranks 0-1 channels 2
+	loop 8
+	compute 1ms
+	AllReduce world 1Mi float32
+	end
+	stuck rank 0 comm world op 5 step 1 state peer
+EOF
+
+# promised REQUEST ROW FIELD...: each row that the jq path ROW gives has the fields.
+promised() {
+	local request=$1 row=$2
+	shift 2
+	api_is "$request" "[$row] | length > 0 and
+		all(.[]; (\"$*\" | split(\" \")) - keys == [])"
+}
+
+# Names of all fields at any depth; not those of last_seq, which are functions.
+documented() {
+	local word missing=0
+	for word in $(api "$1" | jq -r 'del(.. | .last_seq? | select(. != null) | .[])
+			| [.. | objects | keys[]] | unique[]'); do
+		grep -qE "\`(${word%_mono_ns}_at|$word|${word#comm_}|[a-z]+\.$word)[\`,]" "$TOP/docs/api.md" ||
+			grep -q "\`$word\`" "$TOP/docs/api.md" || { echo "$1: $word"; missing=1; }
+	done
+	return $missing
+}
+
+code() { curl -s -o /dev/null -w '%{http_code}' --unix-socket "$SOCK" "http://ncclinspd/$@"; }
+code_is() { [ "$(code "${@:2}")" = "$1" ]; }
+
+stuck_step_seen() {
+	api_is inflight '[.inflight[] | select(.event_type == "ProxyStep" and .rank == 0 and
+		.state == "SendPeerWait" and .func == "AllReduce" and .seq == 5 and .peer == 1 and
+		.step == 1 and .comm_name == "world")] | length == 1'
+}
+
+streamed() {	# as many operations as were kept, and both ends of both processes
+	jq -se --argjson n "$(api 'collectives?limit=10000' | jq '.collectives | length')" \
+		'([.[] | select(.kind == "collective")] | length) == $n and
+		 ([.[] | select(.kind == "process") | .state] | sort) == ["died", "died", "live", "live"]' \
+		"$T/stream" >/dev/null || { cut -c1-60 "$T/stream"; return 1; }
+}
+
+all_died() { api_is processes '[.processes[] | select(.state == "died")] | length == 2'; }
+
+for loop in uring epoll; do
+	export NCCLINSP_LOOP=$loop
+	if [ $loop = uring ] && ! timeout 5 "$B/ncclinspd" --version >/dev/null 2>&1; then
+		skip "$loop: all of it" "io_uring is refused here"
+		continue
+	fi
+	start_daemon
+	curl -sN --unix-socket "$SOCK" http://ncclinspd/v1/stream >"$T/stream" &
+	started+=($!)
+	wait_until 5 api_is status '.connections > 1'
+	sim "$T/stuck.scn" 2>"$T/sim" &
+	sim_pid=$!
+	started+=($sim_pid)
+
+	check "$loop: a transfer that hangs is named" wait_until 10 stuck_step_seen
+	check "$loop: its operation shows how far it got, and as the oldest" api_is inflight \
+		'.inflight[0] | .event_type == "Coll" and .seq == 5 and .kernel_started == 2'
+	check "$loop: the young can be left out" api_is 'inflight?older_than_ns=3600000000000' \
+		'.inflight == []'
+	check "$loop: communicators know what is in flight" api_is comms \
+		'.comms[0].local_ranks | map(.in_flight) == [1, 1] and map(.last_seq.AllReduce) == [5, 5]'
+	check "$loop: status has what is promised" promised status . version host boot_id uptime_ns \
+		started_at ingest cpu_ns rss_bytes level sampling exporters
+	check "$loop: ingest has what is promised" promised status .ingest records bytes lost \
+		rejected segments poll_interval_ns
+	check "$loop: processes have what is promised" promised processes '.processes[]' pid uid \
+		user command state segment api_version plugin_version level level_reason sampling job \
+		lanes records lost comms first_seen_at last_record_at
+	check "$loop: comms have what is promised" promised comms '.comms[]' comm_id name nranks \
+		nnodes local_ranks
+	check "$loop: local ranks have what is promised" promised comms '.comms[].local_ranks[]' \
+		rank pid gpu_uuid pci_bus_id last_seq in_flight last_op_at state
+	check "$loop: collectives have what is promised" promised collectives '.collectives[]' \
+		comm_id rank pid func seq count datatype bytes root peer algo proto channels graph \
+		enqueued_at enqueue_ns queue_ns exec_ns timing_source exec_error_ns algbw_gbs \
+		busbw_gbs gpu_start_at gpu_stop_at arrival_rank_order late_ns fused sampled complete \
+		stamps_refused tag
+	check "$loop: summaries have what is promised" promised \
+		'summary?by=comm,rank,func,algo,proto,size,peer,tag' '.rows[]' comm_id comm_name rank \
+		func algo proto size_class peer tag ops bytes exec queue algbw_gbs busbw_gbs \
+		busbw_waitfree_gbs share timing_source sampled_fraction
+	check "$loop: what is in flight has what is promised" promised inflight '.inflight[]' pid \
+		tid comm_id rank event_type func seq age_ns state channel peer step steps parent
+	for request in status processes comms collectives summary inflight; do
+		check "$loop: every field of $request is documented" documented $request
+	done
+	check "$loop: what is not there is not found" code_is 404 v1/peers
+	check "$loop: another method is refused" code_is 405 v1/status -X POST
+	check "$loop: a bad parameter is refused" code_is 400 'v1/collectives?limit=0'
+	check "$loop: a body too large is refused" code_is 413 v1/status -X GET \
+		--data-binary @<(head -c 70000 /dev/zero) -H Expect:
+
+	kill -KILL $sim_pid
+	check "$loop: killed processes are seen to have died" wait_until 10 all_died
+	check "$loop: what was in flight then stays visible" api_is inflight \
+		'[.inflight[] | select(.process_state == "died" and .state == "SendPeerWait")] | length > 0'
+	check "$loop: their unfinished operations are told as such" api_is collectives \
+		'[.collectives[] | select(.complete | not) | .seq] == [5, 5]'
+	check "$loop: the stream has told all of it" wait_until 5 streamed
+	stop_daemon
+	check "$loop: the daemon ends cleanly, streams or not" [ $? -eq 0 ]
+done
+done_testing

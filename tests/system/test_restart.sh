@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The daemon killed under load and started again, or started late: it picks up
+# where the rings allow and counts the rest, to the record.
+. "$(dirname "$0")/lib.sh"
+
+SCENARIO=$TOP/tests/scenarios/steady.scn
+OPS=3000		# of each of the 4 ranks
+RECORDS=$((OPS * 6))	# GroupApi, CollApi, Group, Coll and two KernelCh each
+
+start_job() {
+	"$B/nccl-sim" --plugin "$PLUGIN" "$SCENARIO" 2>"$T/sim" &
+	JOB_PID=$!
+	started+=("$JOB_PID")
+}
+
+# End the job and its processes, which are holding.
+stop_job() {
+	pkill -P "$JOB_PID"
+	wait "$JOB_PID" 2>/dev/null
+}
+
+accounted='.records + .lost.before + .lost.overrun'
+job_is_done() { api_is processes "[.processes[] | select(.state == \"live\") | $accounted] == [$RECORDS, $RECORDS, $RECORDS, $RECORDS]"; }
+some_records() { api_is processes '[.processes[] | select(.records > 500)] | length == 4'; }
+
+start_job
+start_daemon
+check "the job is seen" wait_until 10 some_records
+stop_daemon KILL 2>/dev/null
+sleep 1			# meanwhile the rings are lapped, or not: both must add up
+start_daemon
+check "a second daemon starts over a dead one's socket" api_answers
+check "every record was delivered or counted as lost" wait_until 20 job_is_done
+check "the newest operation is there" api_is 'collectives?limit=4' \
+	"[.collectives[].seq] | max == $((OPS - 1))"
+check "what came before the second daemon is told apart" api_is processes \
+	'[.processes[] | select(.state == "live") | .lost.overrun] | all(. == 0)'
+stop_daemon
+stop_job
+
+# No daemon at all: the rings hold the newest records for whoever comes.
+start_job
+wait_until 30 sh -c "test \$(ls '$SHM' | wc -l) -eq 4"
+sleep 6
+start_daemon
+check "a daemon that comes after the work accounts for all of it" wait_until 10 job_is_done
+check "the rings had wrapped" api_is processes \
+	'[.processes[] | select(.state == "live") | .lost.before] | all(. > 0)'
+check "and held the newest operations" api_is 'collectives?limit=4' \
+	"[.collectives[].seq] | max == $((OPS - 1))"
+check "which are whole" api_is 'collectives?limit=1000' \
+	'[.collectives[] | select(.complete and .timing_source == "kernel_gpu")] | length == 1000'
+stop_job
+done_testing

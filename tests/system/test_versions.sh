@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The same scenario through every version of NCCL's profiler API: the same
+# operations, and what a version cannot tell is null.
+. "$(dirname "$0")/lib.sh"
+
+SCENARIO=$TOP/tests/scenarios/versions.scn
+
+start_daemon
+
+# What identifies an operation in every version; versions 1 to 3 know no
+# communicator size, and so no bandwidth and no size of gathered buffers.
+operations() {
+	jq -S '[.collectives[] | select(.derived | not)
+		| {rank, func, seq, peer, root} + (if $v >= 4 then {bytes} else {} end)]
+		| sort' --argjson v "$1" "$2"
+}
+
+for v in 1 2 3 4 5 6; do
+	NCCLINSP_LEVEL=trace sim --api v$v --truth "$T/truth.$v" "$SCENARIO" 2>"$T/sim.$v" ||
+		sed 's/^/# /' "$T/sim.$v"
+	check "v$v: every process is seen to exit" wait_until 5 drained
+	api processes | jq --argjson v $v '[.processes[] | select(.api_version == $v) | .pid]' >"$T/pids"
+	api 'collectives?limit=10000' | jq --slurpfile pids "$T/pids" \
+		'{collectives: [.collectives[] | select(.pid as $p | $pids[0] | index($p))]}' >"$T/ops.$v"
+	check "v$v: operations were seen" jq -e '.collectives | length > 0' "$T/ops.$v"
+	check "v$v: nothing was lost or refused" api_is status '.ingest.lost == 0 and .ingest.rejected == 0'
+done
+
+for v in 1 2 3 4 5; do
+	operations $v "$T/ops.$v" >"$T/a"
+	operations $v "$T/ops.6" >"$T/b"
+	check "v$v: the same operations as v6" diff "$T/a" "$T/b"
+done
+
+# seq of a send and the root of what has none are nothing that NCCL tells.
+jq -sS '[.[] | {rank, func, peer, bytes, exec_ns}] | sort' "$T/truth.6" >"$T/a"
+jq -S '[.collectives[] | {rank, func, peer, bytes, exec_ns}] | sort' "$T/ops.6" >"$T/b"
+check "v6: operations, bytes and execution times are the truth" diff "$T/a" "$T/b"
+
+for v in 1 2 3; do
+	check "v$v: the communicator is not known" \
+		jq -e 'all(.collectives[]; .comm_id == null)' "$T/ops.$v"
+done
+for v in 4 5 6; do
+	check "v$v: the communicator is known" \
+		jq -e 'all(.collectives[]; .comm_id != null)' "$T/ops.$v"
+	check "v$v: collectives are timed by the GPU" \
+		jq -e 'all(.collectives[] | select(.peer == null); .timing_source == "kernel_gpu")' "$T/ops.$v"
+done
+check "v4: what the application passed to AllGather is not known" \
+	jq -e '[.collectives[] | select(.func == "AllGather")]
+	       | length > 0 and all(.[]; .count == null and .datatype == null and .bytes != null)' "$T/ops.4"
+check "v5: what the application passed to AllGather is known" \
+	jq -e '[.collectives[] | select(.func == "AllGather")]
+	       | length > 0 and all(.[]; .count != null and .datatype == "ncclFloat32")' "$T/ops.5"
+done_testing
