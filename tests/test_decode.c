@@ -213,6 +213,20 @@ START_TEST(slot_of_two_lines_must_show_its_second)
 }
 END_TEST
 
+START_TEST(slot_cannot_be_ahead_of_time)
+{
+	make(NCI_EV_GROUP);
+	rec->start = LATEST + 1;
+	rec->stop = 0;
+	ck_assert_int_eq(decode_slot(&process, &slot, LATEST, &event), DECODE_REFUSED);
+	rec->start = 5000;
+	rec->stop = LATEST + 1;
+	ck_assert_int_eq(decode_slot(&process, &slot, LATEST, &event), DECODE_REFUSED);
+	rec->stop = LATEST;
+	ck_assert_int_eq(decode_slot(&process, &slot, LATEST, &event), DECODE_OK);
+}
+END_TEST
+
 START_TEST(any_bytes_are_judged_without_harm)
 {
 	uint64_t x = 88172645463325252u;
@@ -251,6 +265,7 @@ int main(void)
 	tcase_add_loop_test(tc, name_must_be_in_the_table, 0, COUNT(names));
 	tcase_add_loop_test(tc, rank_below_not_known_is_refused, 0, COUNT(ranks));
 	tcase_add_test(tc, slot_of_two_lines_must_show_its_second);
+	tcase_add_test(tc, slot_cannot_be_ahead_of_time);
 	tcase_add_test(tc, any_bytes_are_judged_without_harm);
 	suite_add_tcase(suite, tc);
 	return fx_run(suite);

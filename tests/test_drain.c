@@ -318,7 +318,7 @@ START_TEST(slot_that_lies_about_itself_is_not_shown)
 	rec = shmring_slot(lane->pool, 0);
 	rec->type = 99;
 	rec = shmring_slot(lane->pool, 1);
-	rec->token = nci_token(7, 1, 1);	/* another lane's */
+	rec->token = nci_token(0, 9, 1);	/* another slot's */
 	rec = shmring_slot(lane->pool, 2);
 	rec->comm = 12;
 	rec = shmring_slot(lane->pool, 3);

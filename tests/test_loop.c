@@ -153,6 +153,40 @@ START_TEST(descriptor_number_can_be_used_again_after_remove_and_close)
 }
 END_TEST
 
+static int rung[2], other[2];
+static struct count rings;
+
+/* What is on its way when a descriptor is removed must not reach its successor. */
+static void ring_and_replace(void *arg, uint64_t now_ns)
+{
+	on_call(arg, now_ns);
+	write_byte(rung[1]);
+	loop_remove(loop, rung[0]);
+	ck_assert_int_eq(loop_add(loop, other[0], on_call, &rings), 0);
+}
+
+START_TEST(late_notice_of_a_removed_descriptor_reaches_nobody)
+{
+	struct count c = { 0 };
+
+	if (!open_backend(_i))
+		return;
+	make_pipe(rung);
+	make_pipe(other);
+	rings.calls = 0;
+	ck_assert_int_eq(loop_add(loop, rung[0], on_call, &rings), 0);
+	loop_once(loop, 0);
+	c.timer = (struct loop_timer){ .fn = ring_and_replace, .arg = &c };
+	loop_arm(loop, &c.timer, 0);
+	while (!c.calls)
+		loop_once(loop, UINT64_MAX);
+	for (int i = 0; i < 3; i++)
+		loop_once(loop, 0);
+	ck_assert_int_eq(rings.calls, 0);
+	loop_free(loop);
+}
+END_TEST
+
 START_TEST(too_many_descriptors_are_refused)
 {
 	struct count c = { 0 };
@@ -395,6 +429,7 @@ int main(void)
 			    0, BACKENDS);
 	tcase_add_loop_test(tc, descriptor_number_can_be_used_again_after_remove_and_close,
 			    0, BACKENDS);
+	tcase_add_loop_test(tc, late_notice_of_a_removed_descriptor_reaches_nobody, 0, BACKENDS);
 	tcase_add_loop_test(tc, too_many_descriptors_are_refused, 0, BACKENDS);
 	tcase_add_loop_test(tc, timers_run_in_the_order_of_their_times, 0, BACKENDS);
 	tcase_add_loop_test(tc, timer_is_never_early_and_not_called_when_cancelled, 0, BACKENDS);
