@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nci/token.h"
+
 int pool_init(struct pool *pool, uint32_t capacity, size_t item_bytes)
 {
 	*pool = (struct pool){
@@ -58,32 +60,42 @@ void pool_put(struct pool *pool, uint32_t item)
 	pool->used--;
 }
 
+#define LINE_BYTES	64
+#define LINE_PLACES	(LINE_BYTES / sizeof(struct index_place))
+#define NEAR_SHIFT	NCI_TOKEN_GEN_SHIFT
+#define NEAR_MASK	(LINE_PLACES - 1)
+
 static uint32_t place_of(const struct index *index, uint64_t key)
 {
-	uint64_t h = (key ^ index->seed) * UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t near = key >> NEAR_SHIFT & NEAR_MASK;
+	uint64_t h = (key ^ near << NEAR_SHIFT ^ index->seed) * UINT64_C(0x9e3779b97f4a7c15);
 
 	h = (h ^ h >> 32) * UINT64_C(0xd6e8feb86659fd93);
-	return (uint32_t)(h >> 32) & index->mask;
+	return ((uint32_t)(h >> 32) & index->mask & ~(uint32_t)NEAR_MASK) | (uint32_t)near;
 }
 
 int index_init(struct index *index, uint32_t capacity, uint64_t seed)
 {
 	uint32_t places = 16;
 
-	while (places / 2 < capacity)
+	while (places / 4 * 3 < capacity)
 		places *= 2;
 	*index = (struct index){
-		.places = calloc(places, sizeof(*index->places)),
+		.memory = calloc(places + LINE_PLACES, sizeof(*index->places)),
 		.seed = seed,
 		.mask = places - 1,
 		.capacity = capacity,
 	};
-	return index->places ? 0 : -ENOMEM;
+	if (!index->memory)
+		return -ENOMEM;
+	index->places = (void *)(((uintptr_t)index->memory + LINE_BYTES - 1) &
+				 ~(uintptr_t)(LINE_BYTES - 1));
+	return 0;
 }
 
 void index_deinit(struct index *index)
 {
-	free(index->places);
+	free(index->memory);
 	*index = (struct index){ 0 };
 }
 

@@ -40,9 +40,10 @@ static inline void *pool_at(const struct pool *pool, uint32_t item)
 
 /*
  * From a 64-bit key to a number.  Keys come from jobs: `seed` keeps a job from
- * choosing keys that meet in one place.
+ * choosing keys that meet in one place.  Four keys that differ in bits 20 and 21
+ * only (tokens that one slot gave one after the other) share a cache line.
  *
- * Invariant: at most half of the places are in use, so that every search ends.
+ * Invariant: at most three quarters of the places are in use: every search ends.
  */
 struct index_place {
 	uint64_t key;
@@ -50,7 +51,8 @@ struct index_place {
 };
 
 struct index {
-	struct index_place *places;
+	struct index_place *places;	/* at the first whole cache line of memory */
+	void *memory;
 	uint64_t seed;
 	uint32_t mask;
 	uint32_t capacity;

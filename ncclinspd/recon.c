@@ -145,21 +145,22 @@ void recon_remember(struct recon *r, uint64_t token, enum recon_kind kind)
 	index_set(&r->index, token, pack(kind, 0));
 }
 
-static void retire(struct recon *r, struct pool *pool, uint32_t item, uint64_t token)
+static void drop(struct recon *r, struct pool *pool, uint32_t item, uint64_t token)
 {
 	index_remove(&r->index, token);
 	pool_put(pool, item);
-	recon_remember(r, token, RECON_FINISHED);
 }
 
 void recon_drop_op(struct recon *r, uint32_t item)
 {
 	struct open_op *o = recon_op(r, item);
+	uint64_t token = o->op.token;
 
 	if (o->waits)
 		pool_list_remove(&r->ops, &r->waiting, item);
 	pool_list_remove(&r->ops, o->has_head ? &r->open : &r->headless, item);
-	retire(r, &r->ops, item, o->op.token);
+	drop(r, &r->ops, item, token);
+	recon_remember(r, token, RECON_FINISHED);
 }
 
 void recon_drop_api(struct recon *r, uint32_t item)
@@ -167,13 +168,13 @@ void recon_drop_api(struct recon *r, uint32_t item)
 	struct api_call *api = recon_api(r, item);
 
 	pool_list_remove(&r->apis, api->graph ? &r->captured : &r->calls, item);
-	retire(r, &r->apis, item, api->token);
+	drop(r, &r->apis, item, api->token);
 }
 
 void recon_drop_steps(struct recon *r, uint32_t item)
 {
 	pool_list_remove(&r->steps, &r->step_list, item);
-	retire(r, &r->steps, item, recon_steps(r, item)->token);
+	drop(r, &r->steps, item, recon_steps(r, item)->token);
 }
 
 /* Tables grow with the process's own, which discover bounds. */

@@ -14,8 +14,8 @@
  *   calls      API calls that no operation has claimed, oldest first
  *   captured   API calls under graph capture: each replay claims them again
  *   steps      network steps whose ProxyOp has not stopped yet
- *   finished   a ring of tokens that are done with, so that late children are
- *              told from early ones
+ *   finished   a ring of tokens of operations that are done with, so that late
+ *              children are told from early ones, and of groups that have ended
  */
 
 #include "ncclinspd/names.h"
@@ -77,7 +77,7 @@ enum recon_kind {
 	RECON_OP,
 	RECON_API,
 	RECON_STEPS,
-	RECON_FINISHED,		/* has no item */
+	RECON_FINISHED,		/* an operation that is done with; has no item */
 	RECON_GROUP,		/* a GroupApi that has stopped; has no item */
 };
 
@@ -115,7 +115,7 @@ uint32_t recon_take_op(struct recon *r, uint64_t token);
 uint32_t recon_take_api(struct recon *r, uint64_t token);
 uint32_t recon_take_steps(struct recon *r, uint64_t token);
 
-/* Off every list, out of the index; the token is remembered as finished. */
+/* Off every list, out of the index; an operation's token is remembered. */
 void recon_drop_op(struct recon *r, uint32_t item);
 void recon_drop_api(struct recon *r, uint32_t item);
 void recon_drop_steps(struct recon *r, uint32_t item);

@@ -40,10 +40,10 @@
 #define FIRST_API_WITH_CHANNELS	4	/* before, their number is an upper bound */
 
 static const struct reconstruct_limits defaults = {
-	.ops = 4096,
+	.ops = 16384,
 	.apis = 2048,
 	.proxies = 1024,
-	.finished = 2048,
+	.finished = 4096,
 	.processes = 1024,
 };
 

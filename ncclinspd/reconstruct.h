@@ -30,10 +30,10 @@ typedef void reconstruct_done_fn(const struct op *op, uint64_t now_ns, void *arg
 
 /* Zero means the default. */
 struct reconstruct_limits {
-	uint32_t ops;		/* open operations per process (4096) */
+	uint32_t ops;		/* open operations per process (16384) */
 	uint32_t apis;		/* API calls waiting for their operation (2048) */
 	uint32_t proxies;	/* proxy operations whose steps came first (1024) */
-	uint32_t finished;	/* tokens remembered for late children (2048) */
+	uint32_t finished;	/* tokens remembered for late children (4096) */
 	uint32_t processes;	/* attached at once (1024) */
 	uint64_t seed;		/* of the index tables: should be random */
 };
