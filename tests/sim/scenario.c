@@ -82,7 +82,7 @@ static int parse_lines(struct parser *p, char *text)
 {
 	int r = 0;
 
-	for (char *next; text && !r; text = next) {
+	for (char *next; text && *text && !r; text = next) {
 		next = strchr(text, '\n');
 		if (next)
 			*next++ = '\0';
