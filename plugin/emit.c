@@ -16,35 +16,32 @@
 
 #define STEPS_OPEN	8
 
-struct start {
-	uint64_t context;
-	const struct nccl_descr_v6 *d;
-	struct shmring_lane *lane;
-	uint64_t ticks;
-	uint16_t *open_step;	/* where the new slot is noted; NULL: nowhere */
-	uint32_t comm;
-	uint32_t form;		/* NCI_FORM_* that do not come from the descriptor */
-};
+#define INLINE	static inline __attribute__((always_inline))
+#define RARE	static __attribute__((noinline))	/* out of the callbacks' way */
 
 static uint64_t number(const void *pointer)
 {
 	return (uint64_t)(uintptr_t)pointer;
 }
 
-static void count_stale(void)
+RARE void count_stale(uint64_t handle)
 {
-	struct shmring_lane *lane = process_lane();
+	struct shmring_lane *lane;
 
+	if (!handle)
+		return;		/* NCCL's word for an event that was refused */
+	lane = process_lane();
 	if (lane)
 		shmring_count(&lane->line->stale);
 	else
 		PROCESS_COUNT(no_lane);
 }
 
-void emit_refuse(uint64_t type, uint32_t events)
+int emit_refuse(uint64_t type, uint32_t events)
 {
 	if (!type || type & (type - 1) || type & ~(uint64_t)events)
 		PROCESS_COUNT(unknown_event);
+	return NCCL_SUCCESS;
 }
 
 /* The live event of a token if it is of that type, else NULL. */
@@ -62,59 +59,55 @@ static bool is_issued_here(int32_t pid)
 	return pid == process_self.pid || pid == process_self.loaded_pid;
 }
 
-static bool is_ours(const struct start *s)
+static bool is_ours(uint64_t context, const struct nccl_descr_v6 *d)
 {
-	return s->context >> 32 == process_self.contexts >> 32 &&
-	       !(s->d->type == NCCL_PROXY_OP && !is_issued_here(s->d->proxyOp.pid));
+	return context >> 32 == process_self.contexts >> 32 &&
+	       !(d->type == NCCL_PROXY_OP && !is_issued_here(d->proxyOp.pid));
 }
 
 /* Steps and net events carry the issuer's context: their parent knows better. */
-static bool is_child_of_foreign(const struct start *s)
+static bool is_child_of_foreign(const struct nccl_descr_v6 *d)
 {
 	const struct nci_record *parent;
 
-	if (!(s->d->type & (NCCL_PROXY_STEP | NCCL_NET_PLUGIN)))
+	if (!(d->type & (NCCL_PROXY_STEP | NCCL_NET_PLUGIN)))
 		return false;
-	parent = shmring_find(&process_self.ring, number(s->d->parentObj));
+	parent = shmring_find(&process_self.ring, number(d->parentObj));
 	return parent && parent->form & NCI_FORM_FOREIGN;
 }
 
-/* A context that is not simply an open communicator's.  False: refuse the event. */
-static bool place_strange(struct start *s)
-{
-	uint32_t comm = nci_context_comm(s->context);
+enum { PLACE_REFUSED = -1 };
 
-	if (is_ours(s)) {
-		s->comm = NCI_COMM_NONE;
+/*
+ * A context that is not simply an open communicator's: an event without one in
+ * the table, and the NCI_FORM_* that tells so; or PLACE_REFUSED.
+ */
+RARE int place_strange(uint64_t context, const struct nccl_descr_v6 *d)
+{
+	uint32_t comm = nci_context_comm(context);
+
+	if (is_ours(context, d)) {
 		if (comm == NCI_COMM_NONE)
-			return true;	/* the table was full at its init */
+			return 0;	/* the table was full at its init */
 		if (comm < atomic_load_explicit(&process_self.comms, memory_order_acquire))
 			PROCESS_COUNT(closed_comm);
 		else
 			PROCESS_COUNT(bad_context);
-		return false;
+		return PLACE_REFUSED;
 	}
-	if ((s->d->type == NCCL_PROXY_OP && s->context) || is_child_of_foreign(s)) {
-		s->comm = NCI_COMM_NONE;
-		s->form |= NCI_FORM_FOREIGN;
+	if ((d->type == NCCL_PROXY_OP && context) || is_child_of_foreign(d)) {
 		PROCESS_COUNT(foreign);
-		return true;
+		return NCI_FORM_FOREIGN;
 	}
 	PROCESS_COUNT(bad_context);
-	return false;
+	return PLACE_REFUSED;
 }
 
-static inline bool place(struct start *s)
+static inline bool is_plain(uint64_t comm, const struct nccl_descr_v6 *d)
 {
-	uint64_t comm = s->context - process_self.contexts;
-
-	if (likely(comm < atomic_load_explicit(&process_self.comms, memory_order_acquire)) &&
-	    likely(!process_is_closed((uint32_t)comm)) &&
-	    likely(s->d->type != NCCL_PROXY_OP || is_issued_here(s->d->proxyOp.pid))) {
-		s->comm = (uint32_t)comm;
-		return true;
-	}
-	return place_strange(s);
+	return comm < atomic_load_explicit(&process_self.comms, memory_order_acquire) &&
+	       !process_is_closed((uint32_t)comm) &&
+	       (d->type != NCCL_PROXY_OP || is_issued_here(d->proxyOp.pid));
 }
 
 /* ---- steps and their operation ------------------------------------------------ */
@@ -138,7 +131,7 @@ static void fold_step(const struct nci_record *rec, uint64_t token)
 }
 
 /* NCCL lost sight of a step: its record says so. */
-static void close_step(struct shmring_lane *lane, struct nci_record *rec, uint64_t token,
+RARE void close_step(struct shmring_lane *lane, struct nci_record *rec, uint64_t token,
 		       uint64_t ticks)
 {
 	rec->form |= NCI_FORM_UNSTOPPED;
@@ -161,32 +154,28 @@ static struct nci_record *noted_step(struct nci_slot *pool, uint16_t note, uint6
 	return rec;
 }
 
-/* True: that very step is open already, and *token is its handle. */
-static bool reopen_step(struct start *s, uint64_t *token)
+/*
+ * The place of a step that starts has a note already.  That very step is open:
+ * its handle.  Another one is: it is closed, and 0.
+ */
+RARE uint64_t settle_place(struct shmring_lane *lane, uint16_t note, uint64_t op, int step,
+			   uint64_t ticks)
 {
-	uint64_t parent = number(s->d->parentObj);
-	struct nci_record *rec = find_typed(parent, NCI_EV_PROXY_OP), *open;
+	uint64_t token;
+	struct nci_record *open = noted_step(lane->pool, note, op, &token);
 
-	if (!rec)
-		return false;
-	s->form |= rec->form & (NCI_FORM_SEND | NCI_FORM_FOREIGN);
-	if (unlikely(nci_token_lane(parent) != s->lane->index))
-		return false;	/* the books are the owner's */
-	s->open_step = &((struct nci_ev_proxy_op *)rec)
-			->open_step[(uint32_t)s->d->proxyStep.step % STEPS_OPEN];
-	open = noted_step(s->lane->pool, *s->open_step, parent, token);
-	if (likely(!open))
-		return false;
-	if (((struct nci_ev_proxy_step *)open)->step != s->d->proxyStep.step) {
-		close_step(s->lane, open, *token, s->ticks);
-		return false;
+	if (!open)
+		return 0;
+	if (((struct nci_ev_proxy_step *)open)->step != step) {
+		close_step(lane, open, token, ticks);
+		return 0;
 	}
 	if (!(open->form & NCI_FORM_SEND))
 		((struct nci_ev_proxy_step *)open)->repeats++;
-	return true;
+	return token;
 }
 
-static void close_open_steps(struct shmring_lane *lane, struct nci_record *rec, uint64_t token,
+RARE void close_open_steps(struct shmring_lane *lane, struct nci_record *rec, uint64_t token,
 			     uint64_t ticks)
 {
 	struct nci_ev_proxy_op *op = (struct nci_ev_proxy_op *)rec;
@@ -219,51 +208,95 @@ static bool is_abandoned(const struct nci_record *rec, void *arg)
 	return rec->type == NCI_EV_PROXY_OP && !rec->serial && !op->steps_done;
 }
 
-/* Little-endian: type, form, comm, and no state seen yet, as one store. */
-static void set_head(struct nci_record *rec, uint32_t type, uint32_t form, uint32_t comm)
+RARE struct nci_record *take_slowly(struct shmring_lane *lane, uint64_t *token)
 {
-	_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the head is one word");
-	*(uint64_t *)rec = type | form << 8 | (uint64_t)comm << 16;
+	return shmring_take_slowly(lane, token, is_abandoned, NULL);
 }
 
-void emit_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
-		const struct adapt_extra *extra)
+RARE void count_no_lane(void)
 {
-	struct start s = { .context = context, .d = d, .ticks = process_ticks() };
-	uint32_t type = (uint32_t)__builtin_ctzll(d->type) + 1;
-	const struct fill_row *row = &fill_rows[type];
-	struct nci_record *rec;
-	uint64_t token;
+	PROCESS_COUNT(no_lane);
+}
 
-	*handle = NULL;
-	s.lane = process_lane();
-	if (unlikely(!s.lane)) {
-		PROCESS_COUNT(no_lane);
-		return;
-	}
-	if (unlikely(!place(&s)))
-		return;
-	if (type == NCI_EV_PROXY_STEP && unlikely(reopen_step(&s, &token))) {
-		*handle = (void *)token;
-		return;
-	}
-	rec = shmring_take(s.lane, &token);
-	if (unlikely(!rec)) {
-		rec = shmring_take_slowly(s.lane, &token, is_abandoned, NULL);
-		if (!rec)
-			return;
-	}
-	s.form |= row->fill(rec, d, extra) | row->lines;
-	set_head(rec, type, s.form, s.comm);
+/*
+ * Where the operation of a step that starts keeps its note of it, or NULL: that
+ * is not live, or the books are another thread's.  *form gains what is inherited.
+ */
+INLINE uint16_t *place_of_step(const struct nccl_descr_v6 *d, const struct shmring_lane *lane,
+			       uint32_t *form)
+{
+	uint64_t parent = number(d->parentObj);
+	struct nci_record *rec = find_typed(parent, NCI_EV_PROXY_OP);
+
+	if (unlikely(!rec))
+		return NULL;
+	*form |= rec->form & (NCI_FORM_SEND | NCI_FORM_FOREIGN);
+	if (unlikely(nci_token_lane(parent) != lane->index))
+		return NULL;
+	return &((struct nci_ev_proxy_op *)rec)
+		->open_step[(uint32_t)d->proxyStep.step % STEPS_OPEN];
+}
+
+/* All of the slot but its token.  The head is one store; the machine is little-endian. */
+INLINE void fill_slot(struct nci_record *rec, const struct nccl_descr_v6 *d,
+		      const struct adapt_extra *extra, uint32_t type, uint32_t form,
+		      uint64_t comm, uint64_t ticks)
+{
+	const struct fill_row *row = &fill_rows[type];
+	uint64_t head = type | (form | row->lines) << 8 | comm << 16;
+
+	_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "type, form, comm, serial");
 	rec->parent = number(d->parentObj);
-	rec->start = s.ticks;
+	rec->start = ticks;
 	rec->stop = 0;
-	if (unlikely(s.form & NCI_FORM_FOREIGN) && type == NCI_EV_PROXY_OP)
+	*(uint64_t *)rec = head | row->fill(rec, d, extra) << 8;
+}
+
+INLINE int do_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
+		    const struct adapt_extra *extra, uint32_t clock)
+{
+	uint64_t ticks = clock_ticks(clock), comm = context - process_self.contexts, token;
+	uint32_t type = (uint32_t)__builtin_ctzll(d->type) + 1, form = 0;
+	struct shmring_lane *lane = process_lane();
+	uint16_t *place = NULL;
+	struct nci_record *rec;
+
+	if (unlikely(!lane)) {
+		count_no_lane();
+		return NCCL_SUCCESS;
+	}
+	if (unlikely(!is_plain(comm, d))) {
+		int strange = place_strange(context, d);
+
+		if (strange == PLACE_REFUSED)
+			return NCCL_SUCCESS;
+		form = (uint32_t)strange;
+		comm = NCI_COMM_NONE;
+	}
+	if (type == NCI_EV_PROXY_STEP)
+		place = place_of_step(d, lane, &form);
+	if (place && unlikely(*place)) {
+		token = settle_place(lane, *place, number(d->parentObj), d->proxyStep.step,
+				     ticks);
+		if (token) {
+			*handle = (void *)token;
+			return NCCL_SUCCESS;
+		}
+	}
+	rec = shmring_take(lane, &token);
+	if (unlikely(!rec)) {
+		rec = take_slowly(lane, &token);
+		if (!rec)
+			return NCCL_SUCCESS;
+	}
+	if (place)
+		*place = (uint16_t)(nci_token_slot(token) + 1);
+	fill_slot(rec, d, extra, type, form, comm, ticks);
+	if (unlikely(form & NCI_FORM_FOREIGN) && type == NCI_EV_PROXY_OP)
 		((struct nci_ev_proxy_op *)rec)->origin = context;
-	if (s.open_step)
-		*s.open_step = (uint16_t)(nci_token_slot(token) + 1);
 	shmring_open(rec, token);
 	*handle = (void *)token;
+	return NCCL_SUCCESS;
 }
 
 static void take_span(struct nci_record *rec, const struct states_row *row, uint64_t ticks)
@@ -285,35 +318,40 @@ static bool is_repeat(struct nci_record *rec, const struct states_row *row)
 	return true;
 }
 
-void emit_state(uint64_t handle, uint32_t state, const void *args)
+RARE void count_unknown_state(void)
+{
+	PROCESS_COUNT(unknown_state);
+}
+
+INLINE int do_state(uint64_t handle, uint32_t state, const void *args, uint32_t clock)
 {
 	struct nci_record *rec = shmring_find(&process_self.ring, handle);
 	const struct states_row *row;
 	uint64_t ticks;
 
 	if (unlikely(!rec)) {
-		if (handle)
-			count_stale();
-		return;
+		count_stale(handle);
+		return NCCL_SUCCESS;
 	}
 	row = &states_rows[state < NCCL_STATE_END ? state : 0];
 	if (unlikely(state >= NCCL_STATE_END || row->event != rec->type)) {
-		PROCESS_COUNT(unknown_state);
-		return;
+		count_unknown_state();
+		return NCCL_SUCCESS;
 	}
 	if (unlikely(row->repeats) && is_repeat(rec, row))
-		return;
-	ticks = process_ticks();
+		return NCCL_SUCCESS;
+	ticks = clock_ticks(clock);
 	rec->serial = state + 1;
 	rec->stop = ticks;
 	if (row->span)
 		take_span(rec, row, ticks);
 	if (row->take)
 		row->take(rec, (uint8_t)state, row->offset, ticks, args);
+	return NCCL_SUCCESS;
 }
 
 /* No lane to publish in: the event is lost, its slot is not. */
-static void drop(struct nci_record *rec, uint64_t token)
+RARE void drop(struct nci_record *rec, uint64_t token)
 {
 	PROCESS_COUNT(no_lane);
 	atomic_compare_exchange_strong_explicit(shmring_token(rec), &token,
@@ -321,22 +359,21 @@ static void drop(struct nci_record *rec, uint64_t token)
 						memory_order_relaxed);
 }
 
-void emit_stop(uint64_t handle)
+INLINE int do_stop(uint64_t handle, uint32_t clock)
 {
 	struct nci_record *rec = shmring_find(&process_self.ring, handle);
 	struct shmring_lane *lane;
 	uint64_t ticks;
 
 	if (unlikely(!rec)) {
-		if (handle)
-			count_stale();
-		return;
+		count_stale(handle);
+		return NCCL_SUCCESS;
 	}
-	ticks = process_ticks();
+	ticks = clock_ticks(clock);
 	lane = process_lane();
 	if (unlikely(!lane)) {
 		drop(rec, handle);
-		return;
+		return NCCL_SUCCESS;
 	}
 	if (rec->type == NCI_EV_PROXY_STEP)
 		fold_step(rec, handle);
@@ -344,4 +381,45 @@ void emit_stop(uint64_t handle)
 		close_open_steps(lane, rec, handle, ticks);
 	if (unlikely(!shmring_close(lane, rec, handle, ticks)))
 		shmring_count(&lane->line->stale);
+	return NCCL_SUCCESS;
+}
+
+/* ---- compiled for the machine's counter, and once more for where there is none --- */
+
+RARE int start_monotonic(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
+			 const struct adapt_extra *extra)
+{
+	return do_start(context, handle, d, extra, NCI_CLOCK_MONOTONIC);
+}
+
+RARE int state_monotonic(uint64_t handle, uint32_t state, const void *args)
+{
+	return do_state(handle, state, args, NCI_CLOCK_MONOTONIC);
+}
+
+RARE int stop_monotonic(uint64_t handle)
+{
+	return do_stop(handle, NCI_CLOCK_MONOTONIC);
+}
+
+int emit_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
+	       const struct adapt_extra *extra)
+{
+	if (unlikely(process_self.clock != PROCESS_COUNTER))
+		return start_monotonic(context, handle, d, extra);
+	return do_start(context, handle, d, extra, PROCESS_COUNTER);
+}
+
+int emit_state(uint64_t handle, uint32_t state, const void *args)
+{
+	if (unlikely(process_self.clock != PROCESS_COUNTER))
+		return state_monotonic(handle, state, args);
+	return do_state(handle, state, args, PROCESS_COUNTER);
+}
+
+__attribute__((flatten)) int emit_stop(uint64_t handle)
+{
+	if (unlikely(process_self.clock != PROCESS_COUNTER))
+		return stop_monotonic(handle);
+	return do_stop(handle, PROCESS_COUNTER);
 }

@@ -5,7 +5,7 @@
 /*
  * The three callbacks, in the form of version 6.  Any thread, any argument: no
  * lock, allocation, system call or loop without a small bound, but for a thread's
- * first event (its lane) and a name's first sight.
+ * first event (its lane) and a name's first sight.  All return NCCL_SUCCESS.
  */
 
 #include "plugin/adapt.h"
@@ -20,15 +20,15 @@ static inline bool emit_wants(uint64_t type)
 }
 
 /* Counts a start that emit_wants() refused, if its type is no event of `version`. */
-void emit_refuse(uint64_t type, uint32_t events);
+int emit_refuse(uint64_t type, uint32_t events);
 
 /* For a type that emit_wants().  *handle is written, 0 if the event is refused. */
-void emit_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
-		const struct adapt_extra *extra);
+int emit_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
+	       const struct adapt_extra *extra);
 
 /* `args` as adapt.h leaves them; may be NULL. */
-void emit_state(uint64_t handle, uint32_t state, const void *args);
+int emit_state(uint64_t handle, uint32_t state, const void *args);
 
-void emit_stop(uint64_t handle);
+int emit_stop(uint64_t handle);
 
 #endif

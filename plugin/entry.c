@@ -59,10 +59,8 @@ static int finalize(void *context)
 	*(eHandle) = NULL;								\
 	if (unlikely(!(d)))								\
 		return NCCL_SUCCESS;							\
-	if (unlikely(!emit_wants((d)->type & NCCL_EVENTS_V##v))) {			\
-		emit_refuse((d)->type, NCCL_EVENTS_V##v);				\
-		return NCCL_SUCCESS;							\
-	}										\
+	if (unlikely(!emit_wants((d)->type & NCCL_EVENTS_V##v)))			\
+		return emit_refuse((d)->type, NCCL_EVENTS_V##v);			\
 } while (0)
 
 #define START_BEFORE_V5(v)								\
@@ -72,8 +70,7 @@ static int finalize(void *context)
 											\
 		WANTED_OR_RETURN(eHandle, d, v);					\
 		adapt_v##v(&e, d);							\
-		emit_start((uint64_t)context, eHandle, &e.descr, &e.extra);		\
-		return NCCL_SUCCESS;							\
+		return emit_start((uint64_t)context, eHandle, &e.descr, &e.extra);	\
 	}
 START_BEFORE_V5(1)
 START_BEFORE_V5(2)
@@ -83,35 +80,30 @@ START_BEFORE_V5(4)
 static int start_v5(void *context, void **eHandle, struct nccl_descr_v5 *d)
 {
 	WANTED_OR_RETURN(eHandle, d, 5);
-	emit_start((uint64_t)context, eHandle, adapt_v5(d), &adapt_no_extra);
-	return NCCL_SUCCESS;
+	return emit_start((uint64_t)context, eHandle, adapt_v5(d), &adapt_no_extra);
 }
 
 static int start_v6(void *context, void **eHandle, struct nccl_descr_v6 *d)
 {
 	WANTED_OR_RETURN(eHandle, d, 6);
-	emit_start((uint64_t)context, eHandle, d, &adapt_no_extra);
-	return NCCL_SUCCESS;
+	return emit_start((uint64_t)context, eHandle, d, &adapt_no_extra);
 }
 
 /* ---- state, stop -------------------------------------------------------------- */
 
 static int state_before_v4(void *eHandle, int state, union nccl_args_v1 *args)
 {
-	emit_state((uint64_t)eHandle, (uint32_t)state, adapt_args_v1(state, args));
-	return NCCL_SUCCESS;
+	return emit_state((uint64_t)eHandle, (uint32_t)state, adapt_args_v1(state, args));
 }
 
 static int state_from_v4(void *eHandle, int state, union nccl_args_v4 *args)
 {
-	emit_state((uint64_t)eHandle, (uint32_t)state, args);
-	return NCCL_SUCCESS;
+	return emit_state((uint64_t)eHandle, (uint32_t)state, args);
 }
 
 static int stop(void *eHandle)
 {
-	emit_stop((uint64_t)eHandle);
-	return NCCL_SUCCESS;
+	return emit_stop((uint64_t)eHandle);
 }
 
 /* ---- the tables --------------------------------------------------------------- */

@@ -182,7 +182,7 @@ static uint32_t add_comm(struct process *p, const struct process_comm *comm)
 	entry->nranks = comm->has_id ? comm->nranks : 0;
 	entry->nnodes = comm->has_id ? comm->nnodes : 0;
 	entry->name_bytes = cut_name(entry, comm->name);
-	entry->init = process_ticks();
+	entry->init = clock_ticks(p->clock);
 	entry->flags = comm->has_id ? NCI_COMM_HAS_ID : 0;
 	if (gpu_identify(entry->gpu_uuid, entry->pci_bus_id))
 		entry->flags |= NCI_COMM_HAS_GPU;
@@ -292,7 +292,7 @@ static bool close_comm(struct process *p, uint64_t context)
 		return true;
 	if (i >= atomic_load_explicit(&p->comms, memory_order_relaxed) || process_is_closed(i))
 		return false;
-	atomic_store_explicit(&p->ring.comms[i].finalize, process_ticks(),
+	atomic_store_explicit(&p->ring.comms[i].finalize, clock_ticks(p->clock),
 			      memory_order_release);
 	atomic_fetch_or_explicit(&p->closed[i / 64], UINT64_C(1) << (i % 64),
 				 memory_order_relaxed);

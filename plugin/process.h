@@ -73,10 +73,12 @@ static inline struct shmring_lane *process_lane(void)
 	return process_lane_slowly(thread);
 }
 
-static inline uint64_t process_ticks(void)
-{
-	return clock_ticks(process_self.clock);
-}
+/* The clock that machines have; NCI_CLOCK_MONOTONIC is what the others get. */
+#if defined(__aarch64__)
+#define PROCESS_COUNTER	NCI_CLOCK_CNTVCT
+#else
+#define PROCESS_COUNTER	NCI_CLOCK_TSC
+#endif
 
 /* Count a rare thing that any thread may meet: PROCESS_COUNT(stale). */
 #define PROCESS_COUNT(field) do {							\
