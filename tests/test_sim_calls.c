@@ -3,6 +3,7 @@
  * The call sequences of a simulated NCCL, line by line: order, parents, threads,
  * masks and the flaws that plugins must live with.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "tests/fixture.h"
 #include "tests/sim/player.h"
 #include "tests/sim/probe.h"
+#include "tests/sim/pxn.h"
 
 #define TWO_NODES "nodes 2\npace none\ncomm w ranks 0,1 channels 1\n"
 #define ONE_NODE "gpus 2\nthreads process\npace none\ncomm w ranks 0,1 channels 2\n"
@@ -334,6 +336,51 @@ START_TEST(a_stuck_step_starts_and_never_stops)
 }
 END_TEST
 
+/* ---- sends carried out elsewhere ---- */
+
+struct pxn_process {
+	pthread_t thread;
+	const struct scenario *scn;
+	struct pxn *pxn;
+	int process;
+};
+
+static void *play_pxn(void *arg)
+{
+	struct pxn_process *p = arg;
+	struct player_plugin plugin = { probe_table(6), 6 };
+	struct pace pace = { .factor = 0 };
+
+	player_run(p->scn, p->process, &plugin, &pace, p->pxn);
+	return NULL;
+}
+
+START_TEST(with_pxn_the_neighbour_carries_out_a_send_in_the_context_of_its_issuer)
+{
+	struct scenario *scn = parse("nodes 2\nprocesses 2\npace none\n"
+				     "comm w ranks 0-3 channels 1 pxn\n"
+				     "loop 5\nAllReduce w 1Ki float32\nend\n");
+	struct pxn_process p[4];
+	struct pxn *pxn;
+
+	probe_reset(NCCL_PROXY_STEP, 0);
+	ck_assert_int_eq(pxn_new(&pxn, scn), 0);
+	for (int i = 0; i < 4; i++) {
+		p[i] = (struct pxn_process){ .scn = scn, .pxn = pxn, .process = i };
+		pthread_create(&p[i].thread, NULL, play_pxn, &p[i]);
+	}
+	for (int i = 0; i < 4; i++)
+		pthread_join(p[i].thread, NULL);
+	ck_assert_int_eq(probe_mixed_threads(), 2);	/* those of ranks 0 and 2 */
+	ck_assert_int_eq(probe_count("ProxyOp S <Coll channel=0 peer=2 steps=1 send=1"), 5);
+	ck_assert_int_eq(probe_count("ProxyOp S"), 20);
+	ck_assert_int_eq(probe_count("ProxyOp X"), 20);
+	ck_assert_int_eq(probe_stale(), 0);
+	pxn_free(pxn, scn);
+	scenario_free(scn);
+}
+END_TEST
+
 /* ---- versions ---- */
 
 static const char versions_text[] = TWO_NODES
@@ -434,6 +481,7 @@ static Suite *suite(void)
 	tcase_add_test(t, a_receive_without_a_request_is_started_twice_and_stopped_once);
 	tcase_add_test(t, an_aborted_communicator_leaves_its_events_open);
 	tcase_add_test(t, a_stuck_step_starts_and_never_stops);
+	tcase_add_test(t, with_pxn_the_neighbour_carries_out_a_send_in_the_context_of_its_issuer);
 	tcase_add_loop_test(t, a_library_of_any_version_gets_the_same_operations, 1, 7);
 	tcase_add_test(t, versions_one_to_three_get_no_sizes_and_no_identity_from_a_new_nccl);
 	tcase_add_test(t, group_api_states_come_with_garbage_through_the_conversion_for_v5);

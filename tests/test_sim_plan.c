@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tests/fixture.h"
-#include "tests/sim/plan.h"
+#include "tests/sim/plan_state.h"
 #include "tests/sim/truth.h"
 
 #define FOUR "gpus 4\ncomm w ranks 0-3 channels 2\n"
@@ -38,19 +38,25 @@ static char *truth_of(const char *text, uint64_t seed, int64_t *lines)
 	return out;
 }
 
-/* The nth launch of a scenario; the plan stays open. */
+/* The nth launch of a scenario; the plan stays open until finish(). */
 static const struct plan_step *launch(struct plan **planp, const char *text, int nth)
 {
-	static struct scenario *scn;
 	const struct plan_step *step;
 
-	scn = parse(text);
-	ck_assert_int_eq(plan_new(planp, scn), 0);
+	ck_assert_int_eq(plan_new(planp, parse(text)), 0);
 	do {
 		ck_assert_int_eq(plan_next(*planp, &step), 0);
 		ck_assert_int_ne(step->kind, PLAN_END);
 	} while ((step->kind != PLAN_LAUNCH && step->kind != PLAN_REPLAY) || nth--);
 	return step;
+}
+
+static void finish(struct plan *plan)
+{
+	struct scenario *scn = (struct scenario *)plan->scn;
+
+	plan_free(plan);
+	scenario_free(scn);
 }
 
 START_TEST(a_seed_gives_one_run_and_another_seed_another)
@@ -85,7 +91,7 @@ START_TEST(all_ranks_leave_a_collective_together_after_the_last_has_come)
 	ck_assert_int_lt(most - least, 2000);
 	ck_assert_int_gt(op->side[0].stop - op->side[0].arrival, 4900000);
 	ck_assert_int_lt(op->side[2].stop - op->side[2].arrival, 100000);
-	plan_free(plan);
+	finish(plan);
 }
 END_TEST
 
@@ -97,8 +103,8 @@ START_TEST(a_slow_link_slows_the_whole_ring)
 					 "AllReduce w 16Mi float32\n", 0)->op;
 
 	ck_assert_int_gt(b->side[3].stop - b->data_ns, 8 * (a->side[3].stop - a->data_ns));
-	plan_free(fast);
-	plan_free(slow);
+	finish(fast);
+	finish(slow);
 }
 END_TEST
 
@@ -110,7 +116,7 @@ START_TEST(sequence_numbers_count_per_communicator_and_function)
 
 	ck_assert_uint_eq(step->op->side[1].seq, 3);
 	ck_assert_uint_eq(step->op->index, 6);
-	plan_free(plan);
+	finish(plan);
 }
 END_TEST
 
@@ -127,7 +133,7 @@ START_TEST(collectives_of_one_group_are_one_kernel)
 		ck_assert_int_eq(step->op[i].side[0].stop, step->op[0].side[0].stop);
 	}
 	ck_assert_int_eq(step->op[1].first_channel, 2);
-	plan_free(plan);
+	finish(plan);
 }
 END_TEST
 
@@ -141,7 +147,7 @@ START_TEST(a_receive_waits_for_its_sender)
 	ck_assert_int_eq(op->side[1].rank, 3);
 	ck_assert_int_ge(op->side[1].stop - op->side[1].arrival, 3000000);
 	ck_assert_uint_eq(op->bytes, 4096);
-	plan_free(plan);
+	finish(plan);
 }
 END_TEST
 
@@ -170,7 +176,7 @@ START_TEST(who_never_joins_makes_all_others_wait_for_ever)
 		ck_assert_int_eq(plan_next(plan, &step), 0);
 	while (step->kind == PLAN_SYNC);
 	ck_assert_int_eq(step->kind, PLAN_END);
-	plan_free(plan);
+	finish(plan);
 }
 END_TEST
 
@@ -243,7 +249,7 @@ START_TEST(a_replay_advances_the_sequence_and_a_capture_does_not)
 	ck_assert_int_eq(step->kind, PLAN_REPLAY);
 	ck_assert_uint_eq(step->op->side[0].seq, 2);
 	ck_assert_uint_eq(step->op->index, 2);
-	plan_free(plan);
+	finish(plan);
 }
 END_TEST
 

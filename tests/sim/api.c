@@ -331,14 +331,15 @@ static int init_v4(const struct api *api, void **context, int *mask, const struc
 			      c->logger);
 }
 
-/* The conversion takes the copy engines' bits out of the mask, not atomically. */
+/* The conversion takes the copy engines' bits out of the mask, not in one piece. */
 static int init_v5(const struct api *api, void **context, int *mask, const struct api_comm *c)
 {
 	int r = TABLE(5)->init(context, c->id, mask, c->name, c->nnodes, c->nranks, c->rank,
 			       c->logger);
 
 	if (!r && api->native > 5)
-		*mask &= NCCL_EVENTS_V5;
+		__atomic_store_n(mask, __atomic_load_n(mask, __ATOMIC_RELAXED) & NCCL_EVENTS_V5,
+				 __ATOMIC_RELAXED);
 	return r;
 }
 

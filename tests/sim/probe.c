@@ -155,7 +155,7 @@ static int init_any(void **context, int *mask, int rank)
 {
 	pthread_mutex_lock(&probe.mutex);
 	probe.live_mask = mask;
-	*mask = probe.mask;
+	__atomic_store_n(mask, probe.mask, __ATOMIC_RELAXED);
 	probe.context_rank[probe.ncontexts] = rank;
 	*context = (void *)(CONTEXT_BASE + probe.ncontexts++);
 	pthread_mutex_unlock(&probe.mutex);
@@ -386,6 +386,26 @@ int probe_count(const char *words)
 	for (int i = 0; i < probe.nlines; i++)
 		n += !strncmp(probe.line[i].text, words, len);
 	return n;
+}
+
+int probe_mixed_threads(void)
+{
+	int rank[MAX_THREADS], mixed = 0;
+	bool seen[MAX_THREADS] = { false }, counted[MAX_THREADS] = { false };
+
+	for (int i = 0; i < probe.nlines; i++) {
+		int t = probe.line[i].thread;
+
+		if (probe.kind[t] != PROBE_PROXY)
+			continue;
+		if (seen[t] && rank[t] != probe.line[i].rank && !counted[t]) {
+			counted[t] = true;
+			mixed++;
+		}
+		seen[t] = true;
+		rank[t] = probe.line[i].rank;
+	}
+	return mixed;
 }
 
 int probe_strangers(void)

@@ -41,6 +41,9 @@ const char *probe_text(int kind, int rank);
 /* Lines that begin with these words, over all threads. */
 int probe_count(const char *words);
 
+/* Proxy threads that worked in contexts of more than one rank. */
+int probe_mixed_threads(void);
+
 /* Starts whose context or parent the probe never gave out. */
 int probe_strangers(void);
 

@@ -35,7 +35,8 @@ struct proxy {
 
 	/* the thread's own */
 	struct work work;
-	struct work_sub *spare;		/* subs to use again, handles and all */
+	struct work_sub *all;		/* every sub ever made */
+	struct work_sub *spare;		/* those to use again, handles and all */
 	int open;			/* subs under way, those that hang included */
 	int64_t busy_ns;		/* the connection is free of earlier operations */
 	bool active;
@@ -112,9 +113,15 @@ static struct work_sub *alloc_sub(void *arg)
 	struct work_sub *sub = p->spare;
 
 	p->open++;
-	if (!sub)
-		return calloc(1, sizeof(*sub));
-	p->spare = sub->next;
+	if (sub) {
+		p->spare = sub->next;
+		return sub;
+	}
+	sub = calloc(1, sizeof(*sub));
+	if (sub) {
+		sub->older = p->all;
+		p->all = sub;
+	}
 	return sub;
 }
 
@@ -429,10 +436,10 @@ void proxy_free(struct proxy *proxy)
 	pthread_cond_broadcast(&proxy->changed);
 	pthread_mutex_unlock(&proxy->mutex);
 	pthread_join(proxy->thread, NULL);
-	while (proxy->spare) {
-		struct work_sub *sub = proxy->spare;
+	while (proxy->all) {
+		struct work_sub *sub = proxy->all;
 
-		proxy->spare = sub->next;
+		proxy->all = sub->older;
 		free(sub);
 	}
 	work_deinit(&proxy->work);

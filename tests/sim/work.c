@@ -179,6 +179,8 @@ static int by_time(const void *a, const void *b)
 
 void work_sort(struct work *w)
 {
+	if (!w->nactions)
+		return;
 	memmove(w->action, w->action + w->first, (w->nactions - w->first) * sizeof(*w->action));
 	w->nactions -= w->first;
 	w->first = 0;

@@ -19,7 +19,8 @@ enum work_kind {
 
 /* One channel's transfer in one direction, or one polled channel: NCCL's sub. */
 struct work_sub {
-	struct work_sub *next;
+	struct work_sub *next;		/* among the spare ones */
+	struct work_sub *older;		/* all that the owner ever made */
 	enum work_kind kind;
 	int channel, peer;
 	int nsteps, window;
