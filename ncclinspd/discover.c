@@ -25,7 +25,7 @@
 #define FILES_PER_SEGMENT 4			/* rows for each segment that may be read */
 
 enum file_state {
-	FILE_NEW,		/* not opened yet, or not ready yet */
+	FILE_NEW,		/* not ready yet; `seg` is open, or it could not be opened yet */
 	FILE_WAITING,		/* for another one to end: too many are read */
 	FILE_READ,		/* `seg` is attached */
 	FILE_IGNORED,		/* broken, foreign, or read to its end */
@@ -100,10 +100,10 @@ static void forget_old(struct discover *d, uint64_t now_ns)
 	}
 }
 
-static int attach(struct discover *d, struct file *f, struct segment *seg, uint64_t now_ns)
+static int attach(struct discover *d, struct file *f, uint64_t now_ns)
 {
-	struct process *p = &seg->process;
-	int r = drain_add(d->drain, seg);
+	struct process *p = &f->seg->process;
+	int r = drain_add(d->drain, f->seg);
 
 	if (r < 0)
 		return r;
@@ -112,7 +112,6 @@ static int attach(struct discover *d, struct file *f, struct segment *seg, uint6
 	d->processes[d->nprocesses++] = p;
 	d->attached++;
 	f->state = FILE_READ;
-	f->seg = seg;
 	call(d->hooks.appeared, d, p, now_ns);
 	return 0;
 }
@@ -183,19 +182,39 @@ static void ignore(struct discover *d, struct file *f, enum log_level level, con
 		   uint64_t now_ns)
 {
 	f->state = FILE_IGNORED;
+	segment_free(f->seg);
+	f->seg = NULL;
 	d->refused++;
 	log_limited(&d->rate, now_ns, level, "segment left alone file=%s reason=\"%s\"",
 		    f->name, why);
 }
 
-static bool is_passing(int error)
+/* What another look in a while may find changed. */
+static bool is_passing(int outcome)
 {
-	return error == -EMFILE || error == -ENFILE || error == -ENOMEM;
+	return outcome == SEGMENT_NOT_READY || outcome == -EMFILE || outcome == -ENFILE ||
+	       outcome == -ENOMEM;
+}
+
+static const char *reason(int outcome)
+{
+	if (outcome == SEGMENT_FOREIGN)
+		return "another format, or another boot";
+	return outcome == SEGMENT_NOT_READY ? "was never ready" : strerror(-outcome);
+}
+
+static int open_file(struct discover *d, struct file *f)
+{
+	int r = f->seg ? 0 : segment_open(&f->seg, d->dirfd, f->name, d->names);
+
+	if (r < 0)
+		return r;
+	f->ino = f->seg->ino;
+	return segment_check(f->seg);
 }
 
 static void try_open(struct discover *d, struct file *f, uint64_t now_ns)
 {
-	struct segment *seg;
 	int r;
 
 	if (d->attached == d->config.max_segments) {
@@ -205,21 +224,13 @@ static void try_open(struct discover *d, struct file *f, uint64_t now_ns)
 		f->state = FILE_WAITING;
 		return;
 	}
-	r = segment_open(&seg, d->dirfd, f->name, d->names);
-	if (r == 0) {
-		f->ino = seg->ino;
-		r = attach(d, f, seg, now_ns);
-		if (r < 0)
-			segment_free(seg);
-	}
+	r = open_file(d, f);
+	if (r == 0)
+		r = attach(d, f, now_ns);
 	if (r == 0 || r == -ENOENT)
 		return;		/* -ENOENT: the next scan drops the row */
-	if (r == SEGMENT_FOREIGN)
-		ignore(d, f, LOG_INFO, "another format, or another boot", now_ns);
-	else if (r < 0 && !is_passing(r))
-		ignore(d, f, LOG_WARN, strerror(-r), now_ns);
-	else if (now_ns - f->since_ns > READY_NS)
-		ignore(d, f, LOG_INFO, "was never ready", now_ns);
+	if (!is_passing(r) || now_ns - f->since_ns > READY_NS)
+		ignore(d, f, r < 0 ? LOG_WARN : LOG_INFO, reason(r), now_ns);
 }
 
 static void check_life(struct discover *d, struct file *f, uint64_t now_ns)
@@ -235,19 +246,12 @@ static void check_life(struct discover *d, struct file *f, uint64_t now_ns)
 		finish(d, f, life, now_ns);
 }
 
-static void do_nothing(struct discover *d, struct file *f, uint64_t now_ns)
-{
-	(void)d;
-	(void)f;
-	(void)now_ns;
-}
-
 /* What to do about a file every LIFE_NS, by its state. */
 static void (*const on_life[])(struct discover *, struct file *, uint64_t) = {
 	[FILE_NEW] = try_open,
 	[FILE_WAITING] = try_open,
 	[FILE_READ] = check_life,
-	[FILE_IGNORED] = do_nothing,
+	[FILE_IGNORED] = NULL,
 };
 
 static struct file *find_file(struct discover *d, const char *name, ino_t ino)
@@ -299,13 +303,13 @@ static void see(struct discover *d, const char *file, uint64_t now_ns)
 	f->there = true;
 }
 
-/* Rows whose file is gone; one that is being read stays until its process ends. */
+/* Rows whose file is gone; one that is open stays: its process may have exited quickly. */
 static void sweep(struct discover *d)
 {
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < d->nfiles; i++)
-		if (d->files[i].there || d->files[i].state == FILE_READ)
+		if (d->files[i].there || d->files[i].seg)
 			d->files[kept++] = d->files[i];
 	d->nfiles = kept;
 }
@@ -407,7 +411,8 @@ static void look_at_dir(struct discover *d, uint64_t now_ns)
 void discover_look(struct discover *d, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < d->nfiles; i++)
-		on_life[d->files[i].state](d, &d->files[i], now_ns);
+		if (on_life[d->files[i].state])
+			on_life[d->files[i].state](d, &d->files[i], now_ns);
 	forget_old(d, now_ns);
 	if (now_ns >= d->scan_ns) {
 		look_at_dir(d, now_ns);
@@ -468,6 +473,9 @@ void discover_free(struct discover *d)
 	close_dir(d);
 	while (d->nprocesses)
 		forget(d, d->nprocesses - 1);
+	for (uint32_t i = 0; i < d->nfiles; i++)
+		if (d->files[i].state != FILE_READ)
+			segment_free(d->files[i].seg);
 	free(d->processes);
 	free(d->files);
 	free(d);

@@ -199,20 +199,31 @@ static void take_header(struct segment *seg, const struct nci_header *h)
 	utf8_clean(p->env, p->env_bytes);
 }
 
+static void free_tables(struct segment *seg)
+{
+	free(seg->lane);
+	free(seg->process.comms);
+	free(seg->process.strings);
+}
+
 /* Zeroed on purpose: pages of a table that stays empty are never touched. */
 static int make_tables(struct segment *seg)
 {
+	free_tables(seg);	/* of an attempt that came to nothing */
 	seg->lane = calloc(seg->max_lanes, sizeof(*seg->lane));
 	seg->process.comms = calloc(seg->max_comms + 1, sizeof(struct comm));
 	seg->process.strings = calloc(seg->max_strings + 1, sizeof(name_t));
 	return seg->lane && seg->process.comms && seg->process.strings ? 0 : -ENOMEM;
 }
 
-static int read_header(struct segment *seg, const struct segment_name *name)
+int segment_check(struct segment *seg)
 {
+	struct segment_name name;
 	struct nci_header h;
-	int r;
+	int r = read_size(seg);
 
+	if (r < 0)
+		return r;
 	if (seg->bytes < sizeof(h))
 		return SEGMENT_NOT_READY;
 	r = segment_read(seg, &h, sizeof(h), 0);
@@ -228,9 +239,12 @@ static int read_header(struct segment *seg, const struct segment_name *name)
 		return -EPROTO;
 	if (h.abi_major != NCI_ABI_MAJOR || !of_this_boot(&h))
 		return SEGMENT_FOREIGN;
-	if (!layout_fits(seg, &h) || !identity_fits(&h, name) || !clock_fits(&h))
+	if (!segment_parse_name(seg->process.file, &name))
+		return -EINVAL;
+	if (!layout_fits(seg, &h) || !identity_fits(&h, &name) || !clock_fits(&h))
 		return -EPROTO;
 	take_header(seg, &h);
+	life_find_owner(seg);
 	return make_tables(seg);
 }
 
@@ -244,9 +258,7 @@ static int check_file(struct segment *seg, const struct segment_name *name)
 		return -errno;
 	if (!S_ISREG(st.st_mode) || st.st_uid != name->uid || st.st_mode & (S_IWGRP | S_IWOTH))
 		return -EPERM;
-	seg->dev = st.st_dev;
 	seg->ino = st.st_ino;
-	seg->bytes = (uint64_t)st.st_size;
 	return 0;
 }
 
@@ -273,11 +285,8 @@ int segment_open(struct segment **out, int dirfd, const char *file, struct names
 	if (seg->fd < 0)
 		return -errno;
 	r = check_file(seg, &name);
-	if (r == 0)
-		r = read_header(seg, &name);
-	if (r != 0)
+	if (r < 0)
 		return r;
-	life_find_owner(seg);
 	*out = seg;
 	seg = NULL;
 	return 0;
@@ -295,9 +304,7 @@ void segment_free(struct segment *seg)
 	if (!seg)
 		return;
 	segment_close(seg);
-	free(seg->lane);
-	free(seg->process.comms);
-	free(seg->process.strings);
+	free_tables(seg);
 	free(seg->process.last_slots);
 	free(seg);
 }

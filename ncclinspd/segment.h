@@ -14,7 +14,7 @@ struct names;
 
 #define SEGMENT_MAX_LANES	(1u << NCI_TOKEN_LANE_BITS)
 
-/* Outcomes of segment_open() that are no failure. */
+/* Outcomes of segment_check() that are no failure. */
 enum segment_outcome {
 	SEGMENT_OK = 0,
 	SEGMENT_NOT_READY,	/* its process is still at work on it: try again */
@@ -38,7 +38,6 @@ struct segment_lane {
 struct segment {
 	struct process process;	/* first: process_segment() */
 	int fd;
-	dev_t dev;
 	ino_t ino;
 	uint64_t start_time;
 	pid_t host_pid;		/* in our pid namespace; 0: not known */
@@ -64,11 +63,17 @@ static inline struct segment *process_segment(struct process *p)
 bool segment_parse_name(const char *file, struct segment_name *name);
 
 /*
- * Open and check the segment `file` in `dirfd`.  0 and *out, a positive outcome,
- * or a negative errno: -EPROTO when its contents cannot be, -EPERM when it is
- * not its owner's or others may write it, -ENOENT, -EACCES ...
+ * Open the segment `file` in `dirfd`.  0 and *out, or a negative errno: -EPERM
+ * when it is not its owner's or others may write it, -ENOENT, -EACCES ...
+ * What is open can be read to its end also when its process exits meanwhile.
  */
 int segment_open(struct segment **out, int dirfd, const char *file, struct names *names);
+
+/*
+ * Check an opened segment, until it is ready.  0: from now on it can be drained;
+ * a positive outcome; or a negative errno: -EPROTO, its contents cannot be.
+ */
+int segment_check(struct segment *seg);
 
 /* Closes the descriptor only: what was copied stays. */
 void segment_close(struct segment *seg);

@@ -246,6 +246,32 @@ START_TEST(segment_becomes_ready_later_or_is_given_up)
 }
 END_TEST
 
+START_TEST(process_that_exits_at_once_is_read_to_its_end)
+{
+	struct shmring_lane *lane;
+	struct shmring ring;
+	char path[160];
+
+	if (!fx_daemon_open(&fx, backends[_i]))
+		return;
+	fx_job_open(&ring, fx.dir, name);
+	atomic_store_explicit(&ring.header->ready, 0, memory_order_relaxed);
+	loop_once(fx.loop, UINT64_MAX);		/* seen, and not ready */
+	ck_assert_uint_eq(fx.seen.appeared, 0);
+	lane = shmring_lane_new(&ring, gettid());
+	publish_some(&ring, lane);
+	shmring_ready(&ring);
+	snprintf(path, sizeof(path), "%s/%s", fx.dir, name);
+	unlink(path);
+	fx_daemon_step(&fx, 4000);
+	ck_assert_uint_eq(fx.seen.appeared, 1);
+	ck_assert_uint_eq(fx.seen.events, 50);
+	fx_daemon_step(&fx, 100);
+	ck_assert_int_eq(fx.seen.last_state, PROCESS_EXITED);
+	fx_daemon_close(&fx);
+}
+END_TEST
+
 START_TEST(foreign_segment_is_left_alone_and_counted_once)
 {
 	struct shmring ring;
@@ -420,6 +446,7 @@ int main(void)
 	tcase_add_loop_test(tc, lost_lock_alone_does_not_make_a_running_process_dead, 0, 2);
 	tcase_add_loop_test(tc, new_file_under_the_old_name_is_a_new_segment, 0, 2);
 	tcase_add_loop_test(tc, segment_becomes_ready_later_or_is_given_up, 0, 2);
+	tcase_add_loop_test(tc, process_that_exits_at_once_is_read_to_its_end, 0, 2);
 	tcase_add_loop_test(tc, foreign_segment_is_left_alone_and_counted_once, 0, 2);
 	tcase_add_loop_test(tc, segments_over_the_limit_wait_for_their_turn, 0, 2);
 	tcase_add_loop_test(tc, only_the_last_that_ended_are_remembered, 0, 2);
