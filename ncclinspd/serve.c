@@ -190,7 +190,7 @@ static enum MHD_Result dispatch(struct MHD_Connection *connection, struct client
 
 	if (!route)
 		return refuse(connection, MHD_HTTP_NOT_FOUND, "not_found",
-			      "there is nothing at '%.128s'; docs/api.md lists what there is", path);
+			      "there is nothing at '%.128s'", path);
 	if (!head && strcmp(method, MHD_HTTP_METHOD_GET))
 		return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "method_not_allowed",
 			      "%.32s is not possible at %s; allowed: " METHODS, method, path);

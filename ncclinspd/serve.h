@@ -24,7 +24,7 @@ struct reconstruct;
 struct serve;
 
 struct serve_config {
-	int listen_fd;		/* bound and listening Unix socket, non-blocking; ours from then on */
+	int listen_fd;		/* bound, listening, non-blocking; the server's from then on */
 	const char *host;	/* the texts are copied */
 	const char *boot_id;	/* NULL: not readable */
 	const char *loop;	/* "io_uring" or "epoll" */

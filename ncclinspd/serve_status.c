@@ -158,7 +158,8 @@ void serve_status(struct request *r, struct json *j)
 
 	rows_put(s, j, status_fields, &row);
 	put_ingest(r, j);
-	put_stage(r, j, "reconstruct", reconstruct_fields, reconstruct_stats(s->source.reconstruct));
+	put_stage(r, j, "reconstruct", reconstruct_fields,
+		  reconstruct_stats(s->source.reconstruct));
 	put_stage(r, j, "aggregate", aggregate_fields, aggregate_stats(s->source.aggregate));
 	json_key(j, "exporters");
 	json_begin(j, '[');

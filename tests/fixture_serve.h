@@ -30,6 +30,8 @@
 #define FX_START_NS	UINT64_C(5000000000000)
 #define FX_EPOCH_NS	UINT64_C(1700000000000000000)	/* CLOCK_REALTIME at FX_START_NS */
 #define FX_SECOND	UINT64_C(1000000000)
+#define FX_FUNC		"AllReduce"
+#define FX_COMM_ID	UINT64_C(0xd00dfeedcafe0001)
 
 static struct {
 	struct serve *serve;
@@ -146,6 +148,56 @@ static inline void fx_pass(uint64_t ns)
 {
 	fx.now_ns += ns;
 	fx_pump();
+}
+
+/* ---- what it knows -------------------------------------------------------- */
+
+/* A process with one communicator and one name, FX_FUNC, attached and shown. */
+static inline struct process *fx_process(pid_t pid, uid_t uid, int32_t rank)
+{
+	struct process *p = calloc(1, sizeof(*p));
+
+	p->id = fx.nprocesses + 1;
+	p->pid = pid;
+	p->uid = uid;
+	snprintf(p->file, sizeof(p->file), "ncclinsp.%u.%d.77", uid, pid);
+	snprintf(p->command, sizeof(p->command), "train\xff.py");
+	snprintf(p->plugin_version, sizeof(p->plugin_version), "0.1.0");
+	p->api_version = 6;
+	p->level = NCI_LEVEL_NET;
+	p->mask = NCI_EVENT_BIT(NCI_EV_COLL) | NCI_EVENT_BIT(NCI_EV_KERNEL_CH) |
+		  NCI_EVENT_BIT(NCI_EV_PROXY_OP);
+	p->records = UINT64_C(1) << 60 | 1;
+	p->loss.overrun = 3;
+	p->loss.pool = 4;
+	p->clock = (struct tick_clock){ .ticks = 1000, .mono_ns = FX_START_NS, .ns_per_tick = 1 };
+	p->first_seen_ns = FX_START_NS;
+	p->nstrings = 1;
+	p->strings = calloc(1, sizeof(*p->strings));
+	p->strings[0] = FX_FUNC;
+	p->ncomms = 1;
+	p->comms = calloc(1, sizeof(*p->comms));
+	p->comms[0] = (struct comm){ .ready = true, .has_id = true, .id = FX_COMM_ID, .rank = rank,
+				     .nranks = 8, .nnodes = 2, .has_gpu = rank == 0 };
+	snprintf(p->comms[0].name, sizeof(p->comms[0].name), "dp");
+	snprintf(p->comms[0].pci_bus_id, sizeof(p->comms[0].pci_bus_id), "0000:1b:00.0");
+	p->comms[0].gpu_uuid[15] = 0xab;
+	fx.processes[fx.nprocesses++] = p;
+	ck_assert_int_eq(reconstruct_attach(fx.reconstruct, p), 0);
+	return p;
+}
+
+/* A collective that was posted and whose kernels never came. */
+static inline void fx_post(struct process *p, uint64_t seq, uint64_t token, uint64_t ticks)
+{
+	struct nci_ev_coll coll = {
+		.type = NCI_EV_COLL, .form = 2, .comm = 0, .serial = 1, .token = token,
+		.start = ticks, .stop = ticks + 50, .seq = seq, .count = 1024, .func = 1,
+		.cont = NCI_LINE_CONT, .channels = 2, .rank = p->comms[0].rank,
+	};
+	struct event ev = { .rec = (const struct nci_record *)&coll, .comm = p->comms };
+
+	reconstruct_event(fx.reconstruct, p, &ev, fx.now_ns);
 }
 
 /* ---- the client -------------------------------------------------------- */
@@ -286,6 +338,19 @@ static inline json_t *fx_at(json_t *value, const char *path)
 		path += bytes + (path[bytes] == '.');
 	}
 	return value;
+}
+
+static inline const char *fx_text(json_t *value, const char *path)
+{
+	return json_string_value(fx_at(value, path));
+}
+
+static inline uint64_t fx_number(json_t *value, const char *path)
+{
+	json_t *number = fx_at(value, path);
+
+	ck_assert_msg(json_is_integer(number), "%s is no whole number", path);
+	return (uint64_t)json_integer_value(number);
 }
 
 #endif

@@ -165,7 +165,8 @@ END_TEST
 START_TEST(bad_utf8_and_control_characters_are_replaced)
 {
 	static const char *const bad[] = {
-		"\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\x80", "\xf0\x9f", "\xc2\x9b",
+		"\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\x80",
+		"\xf0\x9f", "\xc2\x9b",
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

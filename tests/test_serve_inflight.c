@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/inflight: operations that are open, and the slots that are live under them. */
+#include "tests/fixture_serve.h"
+
+static void setup(void)
+{
+	fx_serve_open(NULL);
+}
+
+static void add_slot(const void *record, size_t bytes)
+{
+	struct live_slot *slot = &fx.slots[fx.nslots++];
+
+	slot->tid = 500 + fx.nslots;
+	memcpy(&slot->slot, record, bytes);
+}
+
+/* A proxy operation of `op`, and a transfer of it that waits for its receiver. */
+static void add_proxies(uint64_t op)
+{
+	struct nci_ev_proxy_op proxy = {
+		.type = NCI_EV_PROXY_OP, .form = 2 | NCI_FORM_SEND, .token = 0x6001, .parent = op,
+		.start = 1000 + FX_SECOND, .peer = 1, .steps = 8, .steps_done = 2, .channel = 5,
+		.cont = NCI_LINE_CONT,
+	};
+	struct nci_ev_proxy_step step = {
+		.type = NCI_EV_PROXY_STEP, .form = 1 | NCI_FORM_SEND, .token = 0x6002,
+		.parent = 0x6001, .start = 1000 + 2 * FX_SECOND, .step = 2, .serial = 20 + 1,
+		.comm = NCI_COMM_NONE,
+	};
+
+	add_slot(&proxy, sizeof(proxy));
+	add_slot(&step, sizeof(step));
+}
+
+START_TEST(what_is_in_flight_names_its_operation_oldest_first)
+{
+	json_t *a;
+
+	fx_post(fx_process(10, 0, 3), 41, 0x5001, 1000);
+	add_proxies(0x5001);
+	fx_pass(10 * FX_SECOND);
+	a = fx_get("/v1/inflight", 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "inflight")), 3);
+	ck_assert_str_eq(fx_text(a, "inflight.0.event_type"), "Coll");
+	ck_assert_uint_eq(fx_number(a, "inflight.0.age_ns"), 10 * FX_SECOND);
+	ck_assert_str_eq(fx_text(a, "inflight.1.event_type"), "ProxyOp");
+	ck_assert_uint_eq(fx_number(a, "inflight.1.age_ns"), 9 * FX_SECOND);
+	ck_assert_str_eq(fx_text(a, "inflight.2.event_type"), "ProxyStep");
+	ck_assert_uint_eq(fx_number(a, "inflight.2.age_ns"), 8 * FX_SECOND);
+	ck_assert_uint_eq(fx_number(a, "inflight.2.pid"), 10);
+	ck_assert_uint_eq(fx_number(a, "inflight.2.tid"), 502);
+	ck_assert_str_eq(fx_text(a, "inflight.2.comm_id"), "0xd00dfeedcafe0001");
+	ck_assert_uint_eq(fx_number(a, "inflight.2.rank"), 3);
+	ck_assert_str_eq(fx_text(a, "inflight.2.func"), FX_FUNC);
+	ck_assert_uint_eq(fx_number(a, "inflight.2.seq"), 41);
+	ck_assert_str_eq(fx_text(a, "inflight.2.state"), "SendPeerWait");
+	ck_assert_str_eq(fx_text(a, "inflight.2.direction"), "send");
+	ck_assert_uint_eq(fx_number(a, "inflight.2.channel"), 5);
+	ck_assert_uint_eq(fx_number(a, "inflight.2.peer"), 1);
+	ck_assert_uint_eq(fx_number(a, "inflight.2.step"), 2);
+	ck_assert_uint_eq(fx_number(a, "inflight.2.steps"), 8);
+	ck_assert_str_eq(fx_text(a, "inflight.2.parent"), "0x0000000000006001");
+	ck_assert_str_eq(fx_text(a, "inflight.2.process_state"), "live");
+	json_decref(a);
+
+	a = fx_get("/v1/inflight?older_than_ns=9000000000", 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "inflight")), 2);
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(slots_whose_parents_form_a_ring_do_no_harm)
+{
+	struct nci_ev_proxy_step step = { .type = NCI_EV_PROXY_STEP, .form = 1, .start = 1000 };
+	json_t *a;
+
+	fx_process(10, 0, 3);
+	for (uint64_t i = 0; i < 6; i++) {
+		step.token = 10 + i / 2;	/* and each twice */
+		step.parent = 10 + (i / 2 + 1) % 3;
+		add_slot(&step, sizeof(step));
+	}
+	step.type = 0xee;
+	add_slot(&step, sizeof(step));
+	a = fx_get("/v1/inflight", 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "inflight")), 6);
+	ck_assert(json_is_null(fx_at(a, "inflight.0.func")));
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(what_a_dead_process_left_in_flight_stays_visible)
+{
+	struct process *p = fx_process(10, 0, 3);
+	json_t *a;
+
+	fx_post(p, 41, 0x5001, 1000);
+	add_proxies(0x5001);
+	p->last_slots = fx.slots;
+	p->nlast_slots = (uint32_t)fx.nslots;
+	p->state = PROCESS_DIED;
+	p->ended_ns = FX_START_NS + 5 * FX_SECOND;
+	reconstruct_end(fx.reconstruct, p, p->ended_ns);
+	fx_pass(100 * FX_SECOND);
+	a = fx_get("/v1/inflight", 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "inflight")), 3);
+	for (size_t i = 0; i < 3; i++)
+		ck_assert_str_eq(json_string_value(json_object_get(
+				json_array_get(fx_at(a, "inflight"), i), "process_state")), "died");
+	ck_assert_uint_eq(fx_number(a, "inflight.0.age_ns"), 5 * FX_SECOND);
+	ck_assert_uint_eq(fx_number(a, "inflight.1.age_ns"), 4 * FX_SECOND);
+	json_decref(a);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("serve_inflight");
+	TCase *tc = tcase_create("inflight");
+
+	tcase_add_checked_fixture(tc, setup, fx_serve_close);
+	tcase_add_test(tc, what_is_in_flight_names_its_operation_oldest_first);
+	tcase_add_test(tc, slots_whose_parents_form_a_ring_do_no_harm);
+	tcase_add_test(tc, what_a_dead_process_left_in_flight_stays_visible);
+	suite_add_tcase(suite, tc);
+	return fx_run(suite);
+}

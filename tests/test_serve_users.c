@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who sees what, by the credentials that the kernel noted at connect. */
+#include "tests/fixture_serve.h"
+
+#define OTHER_UID	54321
+
+static json_t *get_as(uid_t uid, const char *target)
+{
+	return fx_get_over(fx_connect_as(uid, uid), target, 200);
+}
+
+/* A process of root and one of somebody: each with an operation done and one in flight. */
+static void two_users(void)
+{
+	((struct nci_record *)&fx.slots[0].slot)->type = NCI_EV_GROUP;
+	for (int i = 0; i < 2; i++) {
+		struct process *p = fx_process(100 + i, i ? OTHER_UID : 0, i);
+		struct op op = { .process_id = p->id, .pid = p->pid, .uid = p->uid, .rank = i,
+				 .func = FX_FUNC, .bytes = 8, .exec_ns = 1000, .sampled = true,
+				 .source = TIMING_KERNEL_GPU };
+
+		p->records = 5 + (uint64_t)i;
+		p->state = PROCESS_EXITED;
+		p->last_slots = fx.slots;
+		p->nlast_slots = 1;
+		oplog_add(fx.oplog, &op);
+		aggregate_add(fx.aggregate, &op, fx.now_ns);
+	}
+	fx.ingest = (struct serve_ingest){ .records = 1000, .segments = 9 };
+}
+
+static const struct {
+	const char *target, *list, *each;
+	json_int_t of_other;
+} lists[] = {
+	{ "/v1/processes", "processes", "pid", 101 },
+	{ "/v1/collectives", "collectives", "pid", 101 },
+	{ "/v1/inflight", "inflight", "pid", 101 },
+	{ "/v1/comms", "comms.0.local_ranks", "pid", 101 },
+	{ "/v1/summary?by=rank", "rows", "rank", 1 },
+};
+
+START_TEST(a_user_sees_what_is_his_and_root_sees_all)
+{
+	json_t *a;
+
+	two_users();
+	a = get_as(OTHER_UID, lists[_i].target);
+	ck_assert_uint_eq(json_array_size(fx_at(a, lists[_i].list)), 1);
+	ck_assert_int_eq(json_integer_value(json_object_get(
+			json_array_get(fx_at(a, lists[_i].list), 0), lists[_i].each)),
+			lists[_i].of_other);
+	json_decref(a);
+	a = get_as(0, lists[_i].target);
+	ck_assert_uint_eq(json_array_size(fx_at(a, lists[_i].list)), 2);
+	json_decref(a);
+	a = get_as(OTHER_UID + 1, lists[_i].target);
+	ck_assert_uint_eq(json_array_size(fx_at(a, lists[_i].list)), 0);
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(the_totals_of_a_user_are_the_sums_of_his_own)
+{
+	json_t *a;
+
+	two_users();
+	a = get_as(OTHER_UID, "/v1/status");
+	ck_assert_int_eq(json_integer_value(fx_at(a, "ingest.records")), 6);
+	ck_assert_int_eq(json_integer_value(fx_at(a, "ingest.segments")), 0);
+	ck_assert(json_is_null(fx_at(a, "reconstruct")));
+	json_decref(a);
+	a = get_as(0, "/v1/status");
+	ck_assert_int_eq(json_integer_value(fx_at(a, "ingest.records")), 1000);
+	json_decref(a);
+}
+END_TEST
+
+/* "tty" stands for the group: every system has it, and nobody by default. */
+START_TEST(a_member_of_the_group_sees_all)
+{
+	struct group *group = getgrnam("tty");
+	json_t *a;
+
+	two_users();
+	a = fx_get_over(fx_connect_as(OTHER_UID, group->gr_gid), "/v1/processes", 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "processes")), 2);
+	json_decref(a);
+	a = fx_get_over(fx_connect_as(OTHER_UID, group->gr_gid + 1), "/v1/processes", 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "processes")), 1);
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(a_stream_tells_a_user_what_is_his)
+{
+	struct op op = { .func = "AllReduce", .seq = 1 };
+	struct process p = { .pid = 5 };
+	int fd = fx_connect_as(OTHER_UID, OTHER_UID);
+	static const char request[] = "GET /v1/stream HTTP/1.0\r\n\r\n";
+	char *answer;
+
+	fx_send(fd, request, sizeof(request) - 1);
+	serve_op(fx.serve, &op);
+	serve_process(fx.serve, &p);
+	op.uid = OTHER_UID;
+	op.seq = 2;
+	serve_op(fx.serve, &op);
+	answer = fx_receive(fd, NULL);
+	ck_assert_ptr_nonnull(strstr(fx_body(answer), "\"seq\":2,"));
+	ck_assert_ptr_null(strstr(fx_body(answer), "\"seq\":1,"));
+	ck_assert_ptr_null(strstr(fx_body(answer), "\"kind\":\"process\""));
+	free(answer);
+	close(fd);
+}
+END_TEST
+
+static void setup_users(void)
+{
+	fx_serve_open(&(struct serve_config){ .group = "tty" });
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("serve_users");
+	TCase *users = tcase_create("users");
+
+	if (geteuid() != 0) {
+		puts("1..0 # SKIP only root can become somebody else");
+		return EXIT_SUCCESS;
+	}
+	tcase_add_checked_fixture(users, setup_users, fx_serve_close);
+	tcase_add_loop_test(users, a_user_sees_what_is_his_and_root_sees_all, 0,
+			    sizeof(lists) / sizeof(lists[0]));
+	tcase_add_test(users, a_member_of_the_group_sees_all);
+	tcase_add_test(users, a_stream_tells_a_user_what_is_his);
+	tcase_add_test(users, the_totals_of_a_user_are_the_sums_of_his_own);
+	suite_add_tcase(suite, users);
+	return fx_run(suite);
+}
