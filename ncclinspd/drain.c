@@ -424,6 +424,8 @@ void drain_finish(struct drain *d, struct segment *seg)
 
 	if (!a)
 		return;
+	/* What others did for it (PXN) must be known before it is over. */
+	poll_segments(d, d->at, d->count, MAX_ROUNDS);
 	d->tables_ns = 0;	/* finalized communicators too */
 	/* The first look may have found more lanes than it covered. */
 	for (int i = 0; i < 2 || (r > 0 && i < MAX_ROUNDS); i++)

@@ -54,6 +54,7 @@ static void on_ended(void *arg, struct process *p, uint64_t now_ns)
 	seen->ended++;
 	seen->last_state = p->state;
 	seen->last_in_flight = p->nlast_slots;
+	seen->events_at_end = seen->events;
 }
 
 static void on_forgotten(void *arg, struct process *p)

@@ -25,6 +25,7 @@ struct fx_seen {
 	uint32_t appeared, ended, forgotten;
 	enum process_state last_state;
 	uint32_t last_in_flight;
+	uint64_t events_at_end;		/* when the last one ended */
 };
 
 struct fx_daemon {

@@ -272,6 +272,27 @@ START_TEST(process_that_exits_at_once_is_read_to_its_end)
 }
 END_TEST
 
+START_TEST(what_others_wrote_is_known_before_a_process_is_over)
+{
+	struct shmring_lane *lane;
+	struct shmring ring;
+	pid_t pid;
+
+	if (!fx_daemon_open(&fx, backends[_i]))
+		return;
+	pid = fx_job_fork(fx.dir, publish_some, name);
+	fx_job_open(&ring, fx.dir, name);
+	lane = shmring_lane_new(&ring, gettid());
+	fx_daemon_step(&fx, 4000);
+	publish_some(&ring, lane);
+	fx_job_kill(pid);
+	discover_look(fx.discover, fx.now_ns);
+	ck_assert_uint_eq(fx.seen.ended, 1);
+	ck_assert_uint_eq(fx.seen.events_at_end, 100);
+	fx_daemon_close(&fx);
+}
+END_TEST
+
 START_TEST(foreign_segment_is_left_alone_and_counted_once)
 {
 	struct shmring ring;
@@ -447,6 +468,7 @@ int main(void)
 	tcase_add_loop_test(tc, new_file_under_the_old_name_is_a_new_segment, 0, 2);
 	tcase_add_loop_test(tc, segment_becomes_ready_later_or_is_given_up, 0, 2);
 	tcase_add_loop_test(tc, process_that_exits_at_once_is_read_to_its_end, 0, 2);
+	tcase_add_loop_test(tc, what_others_wrote_is_known_before_a_process_is_over, 0, 2);
 	tcase_add_loop_test(tc, foreign_segment_is_left_alone_and_counted_once, 0, 2);
 	tcase_add_loop_test(tc, segments_over_the_limit_wait_for_their_turn, 0, 2);
 	tcase_add_loop_test(tc, only_the_last_that_ended_are_remembered, 0, 2);
