@@ -119,10 +119,6 @@ typedef bool aggregate_row_fn(const struct aggregate_row *row, void *arg);
 int aggregate_query(struct aggregate *agg, const struct aggregate_query *query,
 		    uint64_t now_ns, aggregate_row_fn *visit, void *arg);
 
-/* From ?window= and one word of ?by=: false if there is no such text. */
-bool aggregate_window_parse(const char *text, enum aggregate_window *window);
-bool aggregate_key_parse(const char *text, uint32_t *key);
-
 const struct aggregate_stats *aggregate_stats(const struct aggregate *agg);
 
 #endif

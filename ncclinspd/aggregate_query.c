@@ -253,10 +253,7 @@ static void merge_chunks(const struct aggregate *agg, struct histogram *h, uint3
 	while (item) {
 		const struct chunk *chunk = pool_at(&agg->chunks, item - 1);
 
-		for (uint32_t i = 0; i < HISTOGRAM_SUB; i++) {
-			h->count[chunk->octave * HISTOGRAM_SUB + i] += chunk->count[i];
-			h->total += chunk->count[i];
-		}
+		histogram_merge_octave(h, chunk->octave, chunk->count);
 		item = chunk->next;
 	}
 }
@@ -429,40 +426,4 @@ int aggregate_query(struct aggregate *agg, const struct aggregate_query *query,
 	}
 	work_deinit(&work);
 	return err;
-}
-
-/* ---- words --------------------------------------------------------------- */
-
-bool aggregate_window_parse(const char *text, enum aggregate_window *window)
-{
-	static const char *const texts[] = {
-#define X(NAME, string, slices, ns) [AGGREGATE_##NAME] = string,
-		AGGREGATE_WINDOWS(X)
-#undef X
-	};
-
-	for (int i = 0; i < AGGREGATE_WINDOW_END; i++) {
-		if (strcmp(texts[i], text))
-			continue;
-		*window = (enum aggregate_window)i;
-		return true;
-	}
-	return false;
-}
-
-bool aggregate_key_parse(const char *text, uint32_t *key)
-{
-	static const char *const texts[] = {
-#define X(bit, NAME, string) [bit] = string,
-		AGGREGATE_KEYS(X)
-#undef X
-	};
-
-	for (uint32_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		if (strcmp(texts[i], text))
-			continue;
-		*key = UINT32_C(1) << i;
-		return true;
-	}
-	return false;
 }

@@ -52,17 +52,13 @@ double histogram_upper(uint32_t bucket)
 	return histogram_lower(bucket + 1);
 }
 
-void histogram_add(struct histogram *h, uint64_t value)
+void histogram_merge_octave(struct histogram *h, uint32_t octave,
+			    const uint32_t count[HISTOGRAM_SUB])
 {
-	h->count[histogram_bucket(value)]++;
-	h->total++;
-}
-
-void histogram_merge(struct histogram *to, const struct histogram *from)
-{
-	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
-		to->count[i] += from->count[i];
-	to->total += from->total;
+	for (uint32_t i = 0; i < HISTOGRAM_SUB; i++) {
+		h->count[octave * HISTOGRAM_SUB + i] += count[i];
+		h->total += count[i];
+	}
 }
 
 uint64_t histogram_quantile(const struct histogram *h, double q)

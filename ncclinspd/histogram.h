@@ -31,8 +31,9 @@ uint32_t histogram_bucket(uint64_t value);
 double histogram_lower(uint32_t bucket);
 double histogram_upper(uint32_t bucket);
 
-void histogram_add(struct histogram *h, uint64_t value);
-void histogram_merge(struct histogram *to, const struct histogram *from);
+/* Add the counts of one octave's buckets: how parts become a whole. */
+void histogram_merge_octave(struct histogram *h, uint32_t octave,
+			    const uint32_t count[HISTOGRAM_SUB]);
 
 /*
  * The q-quantile (0 <= q <= 1): what stands at rank ceil(q * total) of the sorted

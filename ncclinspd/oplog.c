@@ -41,11 +41,6 @@ uint64_t oplog_add(struct oplog *log, const struct op *op)
 	return log->newest;
 }
 
-uint64_t oplog_newest(const struct oplog *log)
-{
-	return log->newest;
-}
-
 const struct op *oplog_at(const struct oplog *log, uint64_t serial)
 {
 	if (!serial || serial > log->newest || log->newest - serial >= log->capacity)
@@ -60,14 +55,14 @@ static bool same_text(const char *a, const char *b)
 
 static bool matches_comm(const struct oplog_filter *filter, const struct op *op)
 {
-	if (!filter->has_comm)
+	if (!filter->comm_name)
 		return true;
-	if (filter->comm_name)
-		return same_text(filter->comm_name, op->comm_name);
-	return op->has_comm_id && op->comm_id == filter->comm_id;
+	if (filter->has_comm_id && op->has_comm_id && op->comm_id == filter->comm_id)
+		return true;
+	return same_text(filter->comm_name, op->comm_name);
 }
 
-bool oplog_matches(const struct oplog_filter *filter, const struct op *op)
+static bool matches(const struct oplog_filter *filter, const struct op *op)
 {
 	if (!filter->all_users && filter->uid != op->uid)
 		return false;
@@ -89,7 +84,7 @@ uint32_t oplog_visit(const struct oplog *log, const struct oplog_filter *filter,
 	uint32_t visited = 0;
 
 	for (uint64_t serial = log->newest; (op = oplog_at(log, serial)); serial--) {
-		if (!oplog_matches(filter, op))
+		if (!matches(filter, op))
 			continue;
 		visited++;
 		if (!visit(op, serial, arg) || visited == filter->limit)

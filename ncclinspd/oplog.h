@@ -17,17 +17,15 @@ struct oplog;
 struct oplog_filter {
 	bool all_users;
 	uid_t uid;		/* unless all_users */
-	bool has_comm;		/* comm_id or comm_name must match: */
+	const char *comm_name;	/* NULL: any; what is asked for may be a name ... */
+	bool has_comm_id;	/* ... or also an id: one of both must match */
 	uint64_t comm_id;
-	const char *comm_name;	/* NULL: comm_id decides */
 	int32_t rank;		/* UNKNOWN_I32: any */
 	const char *func;	/* NULL: any */
 	pid_t pid;		/* 0: any */
 	uint64_t since_mono_ns;	/* enqueued or finished at or after; 0: any */
 	uint32_t limit;		/* 0: no limit */
 };
-
-#define OPLOG_FILTER_ANY ((struct oplog_filter){ .all_users = true, .rank = UNKNOWN_I32 })
 
 /* 0 or -ENOMEM.  `capacity` 0: OPLOG_DEFAULT. */
 int oplog_new(struct oplog **logp, uint32_t capacity);
@@ -36,9 +34,6 @@ void oplog_free(struct oplog *log);
 /* Takes a copy and returns its serial. */
 uint64_t oplog_add(struct oplog *log, const struct op *op);
 
-/* Serial of the newest operation; 0: none yet. */
-uint64_t oplog_newest(const struct oplog *log);
-
 /* The operation with that serial, or NULL: gone or not yet there. */
 const struct op *oplog_at(const struct oplog *log, uint64_t serial);
 
@@ -46,7 +41,5 @@ const struct op *oplog_at(const struct oplog *log, uint64_t serial);
 typedef bool oplog_fn(const struct op *op, uint64_t serial, void *arg);
 uint32_t oplog_visit(const struct oplog *log, const struct oplog_filter *filter,
 		     oplog_fn *visit, void *arg);
-
-bool oplog_matches(const struct oplog_filter *filter, const struct op *op);
 
 #endif

@@ -202,7 +202,6 @@ struct request {
 };
 
 /* The text of a timing source; NULL: none. */
-const char *timing_text(enum timing_source source);
 
 /* Each adds its members to the answer's open object. */
 void serve_status(struct request *r, struct json *j);

@@ -3,21 +3,10 @@
 #include "ncclinspd/serve_impl.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "ncclinspd/aggregate.h"
 #include "ncclinspd/oplog.h"
-
-const char *timing_text(enum timing_source source)
-{
-	static const char *const texts[] = {
-#define X(NAME, text) [TIMING_##NAME] = text,
-		TIMING_SOURCES(X)
-#undef X
-	};
-
-	return source < TIMING_END ? texts[source] : NULL;
-}
+#include "ncclinspd/timeline.h"
 
 /* ---- operations -------------------------------------------------------- */
 
@@ -46,7 +35,7 @@ static void put_graph(const struct serve *s, struct json *j, const void *row)
 static void put_source(const struct serve *s, struct json *j, const void *row)
 {
 	(void)s;
-	json_put_string(j, timing_text(((const struct op *)row)->source));
+	json_put_string(j, timeline_source_text(((const struct op *)row)->source));
 }
 
 const struct field op_fields[] = {
@@ -94,45 +83,35 @@ const struct field op_fields[] = {
 struct output {
 	const struct serve *serve;
 	struct json *json;
-	const struct query *query;
-	uint32_t rows;
 	const char *window;
 };
-
-/* A text may be both an id and a name. */
-static bool matches_comm(const struct query *q, const struct op *op)
-{
-	if (!*q->comm)
-		return true;
-	if (q->comm_may_be_id && op->has_comm_id && op->comm_id == q->comm_id)
-		return true;
-	return op->comm_name && !strcmp(op->comm_name, q->comm);
-}
 
 static bool put_op(const struct op *op, uint64_t serial, void *arg)
 {
 	struct output *o = arg;
 
 	(void)serial;
-	if (!matches_comm(o->query, op))
-		return true;
 	json_begin(o->json, '{');
 	rows_put(o->serve, o->json, op_fields, op);
 	json_end(o->json, '}');
-	return ++o->rows < o->query->limit && !json_error(o->json);
+	return !json_error(o->json);
 }
 
 void serve_collectives(struct request *r, struct json *j)
 {
 	const struct query *q = &r->query;
-	struct output o = { .serve = r->serve, .json = j, .query = q };
+	struct output o = { .serve = r->serve, .json = j };
 	struct oplog_filter filter = {
 		.all_users = r->viewer.all,
 		.uid = r->viewer.uid,
 		.rank = q->rank,
+		.comm_name = *q->comm ? q->comm : NULL,
+		.has_comm_id = q->comm_may_be_id,
+		.comm_id = q->comm_id,
 		.func = *q->func ? q->func : NULL,
 		.pid = q->pid,
 		.since_mono_ns = q->since_mono_ns,
+		.limit = q->limit,
 	};
 
 	json_key(j, "collectives");
@@ -210,7 +189,7 @@ static void put_busbw(const struct serve *s, struct json *j, const void *row)
 static void put_row_source(const struct serve *s, struct json *j, const void *row)
 {
 	(void)s;
-	json_put_string(j, timing_text(((const struct aggregate_row *)row)->source));
+	json_put_string(j, timeline_source_text(((const struct aggregate_row *)row)->source));
 }
 
 #define A(name, kind) { #name, kind, offsetof(struct aggregate_row, name), NULL }

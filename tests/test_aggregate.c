@@ -342,20 +342,6 @@ START_TEST(a_thousand_busy_cells_fit_into_their_memory)
 }
 END_TEST
 
-START_TEST(words_of_the_api_are_known)
-{
-	enum aggregate_window window;
-	uint32_t key;
-
-	ck_assert(aggregate_window_parse("10s", &window));
-	ck_assert_int_eq(window, AGGREGATE_10S);
-	ck_assert(!aggregate_window_parse("5s", &window));
-	ck_assert(aggregate_key_parse("proto", &key));
-	ck_assert_uint_eq(key, AGGREGATE_BY_PROTO);
-	ck_assert(!aggregate_key_parse("", &key));
-}
-END_TEST
-
 int main(void)
 {
 	Suite *suite = suite_create("aggregate");
@@ -373,7 +359,6 @@ int main(void)
 	tcase_add_test(tc, user_sees_own_processes_only);
 	tcase_add_test(tc, invented_keys_push_out_the_oldest_cells_and_are_counted);
 	tcase_add_test(tc, a_thousand_busy_cells_fit_into_their_memory);
-	tcase_add_test(tc, words_of_the_api_are_known);
 	suite_add_tcase(suite, tc);
 	return fx_run(suite);
 }

@@ -26,6 +26,12 @@ static uint64_t random_duration(void)
 	return (uint64_t)(1000 * exp2((double)(random_u64() >> 11) / 9007199254740992.0 * 29.8));
 }
 
+static void add(struct histogram *h, uint64_t value)
+{
+	h->count[histogram_bucket(value)]++;
+	h->total++;
+}
+
 static int by_value(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -77,7 +83,7 @@ START_TEST(quantiles_are_close_to_those_of_the_sorted_values)
 	state += (uint64_t)_i * 7919;
 	memset(&h, 0, sizeof(h));
 	for (uint32_t i = 0; i < n; i++)
-		histogram_add(&h, values[i] = random_duration());
+		add(&h, values[i] = random_duration());
 	qsort(values, n, sizeof(*values), by_value);
 	for (size_t i = 0; i < sizeof(quantiles) / sizeof(*quantiles); i++) {
 		uint32_t rank = (uint32_t)ceil(quantiles[i] * n);
@@ -89,18 +95,22 @@ START_TEST(quantiles_are_close_to_those_of_the_sorted_values)
 }
 END_TEST
 
-START_TEST(merged_histograms_equal_one_of_all_values)
+START_TEST(octaves_of_parts_make_the_histogram_of_all_values)
 {
-	static struct histogram a, b, all;
+	static uint32_t part[2][HISTOGRAM_OCTAVES][HISTOGRAM_SUB];
+	static struct histogram merged, all;
 
 	for (int i = 0; i < 10000; i++) {
 		uint64_t value = random_duration();
+		uint32_t bucket = histogram_bucket(value);
 
-		histogram_add(i % 3 ? &a : &b, value);
-		histogram_add(&all, value);
+		part[i % 3 == 0][bucket / HISTOGRAM_SUB][bucket % HISTOGRAM_SUB]++;
+		add(&all, value);
 	}
-	histogram_merge(&a, &b);
-	ck_assert_mem_eq(&a, &all, sizeof(a));
+	for (uint32_t i = 0; i < 2 * HISTOGRAM_OCTAVES; i++)
+		histogram_merge_octave(&merged, i % HISTOGRAM_OCTAVES,
+				       part[i / HISTOGRAM_OCTAVES][i % HISTOGRAM_OCTAVES]);
+	ck_assert_mem_eq(&merged, &all, sizeof(all));
 }
 END_TEST
 
@@ -121,7 +131,7 @@ int main(void)
 	tcase_add_test(tc, power_of_two_is_the_last_value_of_its_bucket);
 	tcase_add_test(tc, values_out_of_range_go_to_the_end_buckets);
 	tcase_add_loop_test(tc, quantiles_are_close_to_those_of_the_sorted_values, 0, 20);
-	tcase_add_test(tc, merged_histograms_equal_one_of_all_values);
+	tcase_add_test(tc, octaves_of_parts_make_the_histogram_of_all_values);
 	tcase_add_test(tc, empty_histogram_has_no_quantile);
 	suite_add_tcase(suite, tc);
 	return fx_run(suite);
