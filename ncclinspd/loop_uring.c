@@ -155,7 +155,7 @@ static int collect(struct uring *u, int ready[LOOP_FDS])
 		seen++;
 		if (i >= LOOP_FDS || key_of(u, &u->watch[i]) != cqe->user_data)
 			continue;
-		u->watch[i].armed = false;
+		u->watch[i].armed = cqe->res < 0;	/* it cannot be watched: do not spin */
 		if (cqe->res > 0 && n < LOOP_FDS)
 			ready[n++] = u->watch[i].fd;
 	}
