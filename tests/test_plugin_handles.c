@@ -370,6 +370,26 @@ START_TEST(what_a_finalized_communicator_left_open_makes_room)
 }
 END_TEST
 
+START_TEST(note_of_a_pushed_out_step_does_not_close_the_one_in_its_slot)
+{
+	void *other = pd_init_named(&pd, 99, "other", NULL);
+	void *op[2] = { PD_START(&pd, NCCL_PROXY_OP), PD_START(&pd, NCCL_PROXY_OP) };
+	void *lost, *step;
+
+	pd_state(&pd, op[0], NCCL_OP_IN_PROGRESS, NULL);
+	pd_state(&pd, op[1], NCCL_OP_IN_PROGRESS, NULL);
+	lost = PD_START(&pd, NCCL_PROXY_STEP, .context = other, .parent = op[0], .step = 0);
+	for (int i = 3; i < SHMRING_SLOTS; i++)
+		ck_assert_ptr_nonnull(PD_START(&pd, NCCL_COLL));
+	pd_finalize(&pd, other);
+	step = PD_START(&pd, NCCL_PROXY_STEP, .parent = op[1], .step = 8);
+	ck_assert_uint_eq(nci_token_slot((uint64_t)step), nci_token_slot((uint64_t)lost));
+	PD_START(&pd, NCCL_PROXY_STEP, .parent = op[0], .step = 8);
+	ck_assert_ptr_nonnull(pd_slot(&pd, step));
+	ck_assert_uint_eq(pd.records, 0);
+}
+END_TEST
+
 START_TEST(more_communicators_than_the_table_holds_are_counted_and_traced)
 {
 	void *last = NULL, *h;
@@ -433,6 +453,7 @@ int main(void)
 	tcase_add_test(tc, operations_that_nothing_is_heard_of_do_not_fill_the_pool);
 	tcase_add_test(tc, events_that_are_alive_are_not_pushed_out);
 	tcase_add_test(tc, what_a_finalized_communicator_left_open_makes_room);
+	tcase_add_test(tc, note_of_a_pushed_out_step_does_not_close_the_one_in_its_slot);
 	tcase_add_test(tc, more_communicators_than_the_table_holds_are_counted_and_traced);
 	tcase_add_test(tc, equal_communicator_ids_are_two_communicators);
 	return fx_run(suite);

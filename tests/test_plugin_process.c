@@ -11,6 +11,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -216,6 +217,21 @@ START_TEST(forked_child_leaves_its_parents_segment_alone)
 }
 END_TEST
 
+START_TEST(child_of_a_fork_without_handlers_leaves_the_segment_too)
+{
+	pid_t pid;
+
+	pd_init(&pd);
+	pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+	if (pid == 0)
+		exit(0);
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.live.flags, 0);
+	ck_assert_uint_eq(pd_segments(&pd), 1);
+}
+END_TEST
+
 static void *inherited;
 
 static void act_as_forked_child(void)
@@ -326,8 +342,11 @@ static void is_muted(const char *why)
 	ck_assert_ptr_null(PD_START(&pd, NCCL_COLL));
 	pd_state(&pd, (void *)5, 1, NULL);
 	pd_stop(&pd, (void *)5);
-	pd_init_named(&pd, 2, "muted too", logger);
+	pd_finalize(&pd, pd.context);
+	pd.context = pd_init_named(&pd, 2, "muted again", logger);
+	pd_init_named(&pd, 3, "muted too", logger);
 	ck_assert_uint_eq(warnings, 1);
+	ck_assert_uint_eq(infos, 0);
 	ck_assert_uint_eq(pd_segments(&pd), 0);
 	pd_finalize(&pd, pd.context);
 }
@@ -543,6 +562,7 @@ int main(void)
 	tcase_add_test(tc, clean_exit_removes_the_segment);
 	tcase_add_test(tc, sudden_death_leaves_the_segment);
 	tcase_add_test(tc, forked_child_leaves_its_parents_segment_alone);
+	tcase_add_test(tc, child_of_a_fork_without_handlers_leaves_the_segment_too);
 	tcase_add_test(tc, forked_child_is_muted_until_its_own_init);
 	tcase_add_test(tc, forked_child_that_uses_nccl_has_a_segment_of_its_own);
 	tcase_add_test(tc, reload_in_one_process_goes_on_in_the_same_segment);
