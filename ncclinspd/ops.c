@@ -20,7 +20,7 @@ static double factor_others(int32_t nranks)
 /* ... and twice where it comes back reduced. */
 static double factor_others_twice(int32_t nranks)
 {
-	return nranks > 0 ? 2 * (nranks - 1) / (double)nranks : -1;
+	return nranks > 0 ? 2.0 * (nranks - 1) / nranks : -1;
 }
 
 static const struct op_facts table[] = {

@@ -53,6 +53,15 @@ START_TEST(what_is_not_known_stays_unknown)
 }
 END_TEST
 
+START_TEST(largest_communicator_there_can_be_has_a_bandwidth)
+{
+	struct op op = { .func = "AllReduce", .nranks = INT32_MAX, .bytes = 4096, .exec_ns = 1000 };
+
+	ops_bandwidth(&op);
+	ck_assert_double_eq_tol(op.busbw_gbs, 2 * op.algbw_gbs, 1e-6);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("ops");
@@ -61,6 +70,7 @@ int main(void)
 	tcase_add_loop_test(tc, sizes_and_factors_are_those_of_nccl_tests, 0,
 			    sizeof(known) / sizeof(*known));
 	tcase_add_test(tc, what_is_not_known_stays_unknown);
+	tcase_add_test(tc, largest_communicator_there_can_be_has_a_bandwidth);
 	suite_add_tcase(suite, tc);
 	return fx_run(suite);
 }
