@@ -384,7 +384,7 @@ START_TEST(note_of_a_pushed_out_step_does_not_close_the_one_in_its_slot)
 	pd_finalize(&pd, other);
 	step = PD_START(&pd, NCCL_PROXY_STEP, .parent = op[1], .step = 8);
 	ck_assert_uint_eq(nci_token_slot((uint64_t)step), nci_token_slot((uint64_t)lost));
-	PD_START(&pd, NCCL_PROXY_STEP, .parent = op[0], .step = 8);
+	PD_START(&pd, NCCL_PROXY_STEP, .parent = op[0], .step = 16);
 	ck_assert_ptr_nonnull(pd_slot(&pd, step));
 	ck_assert_uint_eq(pd.records, 0);
 }
