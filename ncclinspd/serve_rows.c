@@ -88,7 +88,7 @@ static void put_rate(struct json *j, const void *at)
 	if (value < 0)
 		json_put_null(j);
 	else
-		json_put_double(j, value);
+		json_put_rounded(j, value);
 }
 
 static void put_null(struct json *j, const void *at)

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "util/cleanup.h"
 #include "util/json.h"
@@ -212,6 +213,35 @@ START_TEST(times_are_rfc_3339_with_nanoseconds)
 }
 END_TEST
 
+START_TEST(every_day_has_its_date)
+{
+	for (uint64_t day = 0; day < 80000; day++) {	/* to 2189 */
+		time_t seconds = (time_t)day * 86400 + 86399;
+		char text[64];
+		struct tm tm;
+
+		gmtime_r(&seconds, &tm);
+		strftime(text, sizeof(text), "\"%Y-%m-%dT%H:%M:%S.000000001Z\"", &tm);
+		json_clear(&j);
+		json_put_time(&j, (uint64_t)seconds * 1000000000 + 1);
+		check_text(text);
+	}
+}
+END_TEST
+
+START_TEST(what_was_measured_is_rounded_to_nine_digits)
+{
+	json_begin(&j, '[');
+	json_put_rounded(&j, 1.0 / 3);
+	json_put_rounded(&j, 186.25);
+	json_put_rounded(&j, 0);
+	json_put_rounded(&j, 3e-7);
+	json_put_rounded(&j, NAN);
+	json_end(&j, ']');
+	check_text("[0.333333333,186.25,0,3e-07,null]");
+}
+END_TEST
+
 START_TEST(too_much_text_is_an_error_that_stays_until_cleared)
 {
 	json_deinit(&j);
@@ -259,6 +289,8 @@ int main(void)
 	tcase_add_test(tc, bad_utf8_and_control_characters_are_replaced);
 	tcase_add_test(tc, random_bytes_always_make_valid_json);
 	tcase_add_test(tc, times_are_rfc_3339_with_nanoseconds);
+	tcase_add_test(tc, every_day_has_its_date);
+	tcase_add_test(tc, what_was_measured_is_rounded_to_nine_digits);
 	tcase_add_test(tc, too_much_text_is_an_error_that_stays_until_cleared);
 	tcase_add_test(tc, the_text_can_be_taken_away);
 	suite_add_tcase(suite, tc);

@@ -6,12 +6,10 @@
 #include "util/json.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "util/utf8.h"
 
@@ -52,7 +50,9 @@ static void put(struct json *j, const char *s, size_t bytes)
 
 static void separate(struct json *j)
 {
-	if (j->bytes && !memchr("{[:\n", j->text[j->bytes - 1], 4))
+	char last = j->bytes ? j->text[j->bytes - 1] : '\n';
+
+	if (last != ':' && last != '{' && last != '[' && last != '\n')
 		put(j, ",", 1);
 }
 
@@ -88,27 +88,56 @@ static bool is_plain(unsigned char c)
 	return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
+static size_t plain_bytes(const unsigned char *u)
+{
+	size_t bytes = 0;
+
+	while (is_plain(u[bytes]))
+		bytes++;
+	return bytes;
+}
+
+static void put_quoted(struct json *j, const char *s, size_t bytes)
+{
+	if (!reserve(j, bytes + 2))
+		return;
+	j->text[j->bytes] = '"';
+	memcpy(j->text + j->bytes + 1, s, bytes);
+	j->text[j->bytes + 1 + bytes] = '"';
+	j->bytes += bytes + 2;
+}
+
+static void put_unclean(struct json *j, const unsigned char *u)
+{
+	put(j, "\"", 1);
+	while (*u) {
+		size_t bytes = plain_bytes(u);
+		uint32_t code;
+
+		if (!bytes && *u >= 0x80)
+			bytes = utf8_decode((const char *)u, strnlen((const char *)u, 4), &code);
+		if (bytes)
+			put(j, (const char *)u, bytes);
+		u += bytes ? bytes : put_escaped(j, *u);
+	}
+	put(j, "\"", 1);
+}
+
 void json_put_string(struct json *j, const char *s)
 {
 	const unsigned char *u = (const unsigned char *)s;
+	size_t bytes;
 
 	if (!s) {
 		json_put_null(j);
 		return;
 	}
-	put_value(j, "\"", 1);
-	while (*u) {
-		size_t bytes = 0;
-		uint32_t code;
-
-		while (is_plain(u[bytes]))
-			bytes++;
-		if (!bytes && *u >= 0x80)
-			bytes = utf8_decode((const char *)u, strnlen((const char *)u, 4), &code);
-		put(j, (const char *)u, bytes);
-		u += bytes ? bytes : put_escaped(j, *u);
-	}
-	put(j, "\"", 1);
+	separate(j);
+	bytes = plain_bytes(u);
+	if (!u[bytes])
+		put_quoted(j, s, bytes);
+	else
+		put_unclean(j, u);
 }
 
 void json_init(struct json *j, size_t max)
@@ -174,21 +203,38 @@ void json_put_bool(struct json *j, bool value)
 	put_value(j, value ? "true" : "false", value ? 4 : 5);
 }
 
+/* Writes backwards, from `end`; at least `width` digits.  Returns the first. */
+static char *digits(char *end, uint64_t value, unsigned base, unsigned width)
+{
+	do {
+		*--end = "0123456789abcdef"[value % base];
+		value /= base;
+		width -= width > 0;
+	} while (value || width);
+	return end;
+}
+
 void json_put_u64(struct json *j, uint64_t value)
 {
-	char text[24];
+	char text[24], *first = digits(text + sizeof(text), value, 10, 1);
 
-	put_value(j, text, (size_t)snprintf(text, sizeof(text), "%" PRIu64, value));
+	put_value(j, first, (size_t)(text + sizeof(text) - first));
 }
 
 void json_put_i64(struct json *j, int64_t value)
 {
-	char text[24];
+	char text[24], *first;
 
-	put_value(j, text, (size_t)snprintf(text, sizeof(text), "%" PRId64, value));
+	if (value >= 0) {
+		json_put_u64(j, (uint64_t)value);
+		return;
+	}
+	first = digits(text + sizeof(text), -(uint64_t)value, 10, 1);
+	*--first = '-';
+	put_value(j, first, (size_t)(text + sizeof(text) - first));
 }
 
-void json_put_double(struct json *j, double value)
+static void put_double(struct json *j, double value, int least, int most)
 {
 	char text[32], *comma;
 	int bytes = 0;
@@ -197,9 +243,9 @@ void json_put_double(struct json *j, double value)
 		json_put_null(j);
 		return;
 	}
-	for (int digits = 15; digits <= 17; digits++) {
-		bytes = snprintf(text, sizeof(text), "%.*g", digits, value);
-		if (strtod(text, NULL) == value)
+	for (int n = least; n <= most; n++) {
+		bytes = snprintf(text, sizeof(text), "%.*g", n, value);
+		if (n == most || strtod(text, NULL) == value)
 			break;
 	}
 	comma = strchr(text, ',');	/* the decimal point of some locales */
@@ -208,25 +254,56 @@ void json_put_double(struct json *j, double value)
 	put_value(j, text, (size_t)bytes);
 }
 
+void json_put_double(struct json *j, double value)
+{
+	put_double(j, value, 15, 17);
+}
+
+void json_put_rounded(struct json *j, double value)
+{
+	put_double(j, value, 9, 9);
+}
+
 void json_put_hex64(struct json *j, uint64_t value)
 {
-	char text[24];
+	char text[16];
 
-	put_value(j, text, (size_t)snprintf(text, sizeof(text), "\"0x%016" PRIx64 "\"", value));
+	digits(text + sizeof(text), value, 16, 16);
+	separate(j);
+	put(j, "\"0x", 3);
+	put(j, text, sizeof(text));
+	put(j, "\"", 1);
+}
+
+/* Year, month, day of a day since 1970-01-01, as years that begin in March. */
+static void date_of(uint64_t day, unsigned date[3])
+{
+	uint64_t d = day + 719468;	/* since 0000-03-01 */
+	uint64_t era = d / 146097, of_era = d % 146097;
+	uint64_t year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+	uint64_t of_year = of_era - (365 * year + year / 4 - year / 100);
+	uint64_t month = (5 * of_year + 2) / 153;
+
+	date[0] = (unsigned)(year + era * 400 + (month >= 10));
+	date[1] = (unsigned)(month < 10 ? month + 3 : month - 9);
+	date[2] = (unsigned)(of_year - (153 * month + 2) / 5 + 1);
 }
 
 void json_put_time(struct json *j, uint64_t real_ns)
 {
-	time_t seconds = (time_t)(real_ns / 1000000000);
-	char text[48], fraction[16];
-	struct tm tm;
-	size_t bytes;
+	char text[] = "\"0000-00-00T00:00:00.000000000Z\"";
+	uint64_t seconds = real_ns / 1000000000;
+	unsigned date[3];
 
-	gmtime_r(&seconds, &tm);
-	bytes = strftime(text, sizeof(text), "\"%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(fraction, sizeof(fraction), ".%09uZ\"", (unsigned)(real_ns % 1000000000));
-	memcpy(text + bytes, fraction, 12);
-	put_value(j, text, bytes + 12);
+	date_of(seconds / 86400, date);
+	digits(text + 5, date[0], 10, 4);
+	digits(text + 8, date[1], 10, 2);
+	digits(text + 11, date[2], 10, 2);
+	digits(text + 14, seconds / 3600 % 24, 10, 2);
+	digits(text + 17, seconds / 60 % 60, 10, 2);
+	digits(text + 20, seconds % 60, 10, 2);
+	digits(text + 30, real_ns % 1000000000, 10, 9);
+	put_value(j, text, sizeof(text) - 1);
 }
 
 void json_newline(struct json *j)

@@ -59,6 +59,7 @@ void json_put_bool(struct json *j, bool value);
 void json_put_u64(struct json *j, uint64_t value);
 void json_put_i64(struct json *j, int64_t value);
 void json_put_double(struct json *j, double value);	/* reads back equal; NaN, inf: null */
+void json_put_rounded(struct json *j, double value);	/* to nine digits: what was measured */
 void json_put_string(struct json *j, const char *s);	/* NULL: null; bad UTF-8: U+FFFD */
 void json_put_hex64(struct json *j, uint64_t value);	/* "0x", then 16 digits, as a string */
 void json_put_time(struct json *j, uint64_t real_ns);	/* RFC 3339, UTC, nine decimals */
