@@ -141,8 +141,8 @@ $(B)/fuzz/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.o $(if $(filter fuzzer,$(SAN)),,$(B
 	@mkdir -p $(@D)
 	@echo "  LD    $@"
 	$(Q)$(CC) $(if $(filter fuzzer,$(SAN)),-fsanitize=fuzzer) $(SANFLAGS) -o $@ $(filter %.o,$^) \
-		-Wl,--start-group $(ARCHIVES) -Wl,--end-group $(call pc,libs,$(DAEMON_LIBS) $(CLI_LIBS)) \
-		-ldl -lm -pthread
+		-Wl,--start-group $(ARCHIVES) -Wl,--end-group \
+		$(call pc,libs,check $(DAEMON_LIBS) $(CLI_LIBS)) -ldl -lm -pthread
 
 # Only what starts threads has races to find.
 THREADED := $(patsubst tests/%.c,$(B)-thread/tests/%,$(shell grep -l pthread_create tests/test_*.c))
