@@ -223,7 +223,7 @@ static enum MHD_Result begin(struct MHD_Connection *connection, const struct cli
 {
 	if (c->surplus)
 		return refuse(connection, MHD_HTTP_TOO_MANY_REQUESTS, "too_many_connections",
-			      "%u connections are open, which is the limit",
+			      "too many connections: the limit is %u, half of it for one user",
 			      c->serve->config.connections);
 	if (strlen(method) + x->line_bytes > SERVE_LINE_BYTES)
 		return refuse(connection, MHD_HTTP_URI_TOO_LONG, "uri_too_long",

@@ -45,6 +45,16 @@ static struct viewer viewer_of(const struct serve *s, int fd)
 	};
 }
 
+/* One user without the right to see all gets half of the places, lest he shut out root. */
+static bool is_surplus(const struct serve *s, const struct viewer *v)
+{
+	uint32_t same = 0;
+
+	for (const struct client *c = s->clients; c && !v->all; c = c->next)
+		same += !c->viewer.all && c->viewer.uid == v->uid;
+	return s->nclients >= s->config.connections || same >= s->config.connections / 2;
+}
+
 static void client_add(struct serve *s, struct MHD_Connection *connection, void **context)
 {
 	struct client *c = calloc(1, sizeof(*c));
@@ -55,7 +65,7 @@ static void client_add(struct serve *s, struct MHD_Connection *connection, void 
 	c->serve = s;
 	c->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 	c->viewer = viewer_of(s, c->fd);
-	c->surplus = s->nclients >= s->config.connections;
+	c->surplus = is_surplus(s, &c->viewer);
 	c->deadline_ns = s->now_ns + s->config.request_ns;
 	c->next = s->clients;
 	c->prev = &s->clients;

@@ -115,6 +115,27 @@ START_TEST(a_stream_tells_a_user_what_is_his)
 }
 END_TEST
 
+START_TEST(one_user_cannot_take_all_connections)
+{
+	int fd[33];
+	char *answer;
+
+	for (int i = 0; i < 33; i++)
+		fd[i] = fx_connect_as(OTHER_UID, OTHER_UID);
+	answer = fx_ask_over(fd[31], "GET", "/v1/status");
+	ck_assert_int_eq(fx_status(answer), 200);
+	free(answer);
+	answer = fx_ask_over(fd[32], "GET", "/v1/status");
+	ck_assert_int_eq(fx_status(answer), 429);
+	free(answer);
+	for (int i = 0; i < 31; i++)	/* 63 with the 31 that are left */
+		fx_connect();
+	json_decref(fx_get("/v1/status", 200));
+	for (int i = 0; i < 31; i++)
+		close(fd[i]);
+}
+END_TEST
+
 static void setup_users(void)
 {
 	fx_serve_open(&(struct serve_config){ .group = "tty" });
@@ -134,6 +155,7 @@ int main(void)
 			    sizeof(lists) / sizeof(lists[0]));
 	tcase_add_test(users, a_member_of_the_group_sees_all);
 	tcase_add_test(users, a_stream_tells_a_user_what_is_his);
+	tcase_add_test(users, one_user_cannot_take_all_connections);
 	tcase_add_test(users, the_totals_of_a_user_are_the_sums_of_his_own);
 	suite_add_tcase(suite, users);
 	return fx_run(suite);
