@@ -12,6 +12,7 @@
 #define LONG_NS	     UINT64_C(1000000000)	/* in flight for longer: worth a word */
 #define STALL_NS     UINT64_C(10000000000)
 #define FEWEST_ROWS  3	/* a second table is begun only where so many fit */
+#define TEXT_ROWS    15	/* of a second table in text, which nobody can scroll */
 
 /* ---- frame ---------------------------------------------------------------- */
 
@@ -252,9 +253,9 @@ static void put_tabs(struct frame *frame, const struct view *view, enum view_tab
 			    view_tables[i].title, json_array_size(view->rows[i]));
 }
 
-/* One table: as many rows as fit, from where the user has scrolled to. */
+/* One table: as many rows as fit, at most `most`, from where the user has scrolled to. */
 static void put_table(struct frame *frame, const struct view *view, enum view_table table,
-		      const json_t *rows, const struct layout_state *state)
+		      const json_t *rows, const struct layout_state *state, int most)
 {
 	const struct view_table_type *type = &view_tables[table];
 	int n = (int)json_array_size(rows);
@@ -270,8 +271,13 @@ static void put_table(struct frame *frame, const struct view *view, enum view_ta
 	line = add(frame);
 	report_header(&report, line, state->sort);
 	line_pad(line, LINE_BAR, frame->columns);
-	for (int i = state->scroll; i < n && room(frame) > 0; i++)
+	for (int i = state->scroll; i < n && room(frame) > 0; i++) {
+		if (i == most) {
+			line_printf(add(frame), LINE_DIM, "... %d more", n - most);
+			break;
+		}
 		report_row(&report, json_array_get(rows, (size_t)i), add(frame));
+	}
 }
 
 static int clamp(int value, int least, int most)
@@ -290,7 +296,7 @@ static void put_tables(struct frame *frame, const struct view *view, struct layo
 		report_sort(rows, &type->columns[state->sort], state->ascending);
 	state->page = room(frame) - 1;
 	state->scroll = clamp(state->scroll, 0, (int)json_array_size(rows) - state->page);
-	put_table(frame, view, state->table, rows, state);
+	put_table(frame, view, state->table, rows, state, INT16_MAX);
 	json_decref(rows);
 	for (int i = 1; i < VIEW_TABLES; i++) {
 		enum view_table next = (enum view_table)(((int)state->table + i) % VIEW_TABLES);
@@ -299,7 +305,8 @@ static void put_tables(struct frame *frame, const struct view *view, struct layo
 			continue;
 		add(frame);
 		line_put(add(frame), LINE_BOLD, view_tables[next].title);
-		put_table(frame, view, next, view->rows[next], &whole);
+		put_table(frame, view, next, view->rows[next], &whole,
+			  state->interactive ? INT16_MAX : TEXT_ROWS);
 	}
 }
 

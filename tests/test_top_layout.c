@@ -84,7 +84,7 @@ static json_t *add_inflight(const char *event_type, const char *process_state, d
 
 static void setup(void)
 {
-	json_t *comms = json_array();
+	json_t *comms = json_array(), *members = list_of("local_ranks", make_member, RANKS);
 
 	memset(&state, 0, sizeof(state));
 	state.sort = -1;
@@ -94,10 +94,10 @@ static void setup(void)
 				    "7980000000000, \"loop\": \"io_uring\", \"level\": null, \"ingest\": "
 				    "{\"records\": 1000, \"lost\": 0, \"rejected\": 0}}", 0, NULL);
 	answers.processes = list_of("processes", make_process, RANKS);
-	json_array_append_new(comms,
-			      json_pack("{s:s s:s s:i s:O}", "comm_id", "0x01", "name", "größe",
-					"nranks", RANKS, "local_ranks",
-					json_object_get(list_of("l", make_member, RANKS), "l")));
+	json_array_append_new(comms, json_pack("{s:s s:s s:i s:O}", "comm_id", "0x01", "name",
+					       "größe", "nranks", RANKS, "local_ranks",
+					       json_object_get(members, "local_ranks")));
+	json_decref(members);
 	answers.comms = json_pack("{s:o}", "comms", comms);
 	answers.ranks = list_of("rows", make_rank_row, RANKS);
 	answers.ops = list_of("rows", make_op_row, 12);
@@ -237,8 +237,8 @@ START_TEST(a_late_rank_is_named_and_listed_first)
 			json_array_append_new(json_object_get(answers.collectives, "collectives"),
 					      make_collective(rank, seq));
 	build();
-	ck_assert(shows("! rank 5 of größe (pid 4005) comes last in 6 of 6 AllReduce, 13.9ms after the first; "
-			"others wait 13.9ms (p50)"));
+	ck_assert(shows("! rank 5 of größe (pid 4005) comes last in 6 of 6 AllReduce, 13.9ms "
+			"after the first; others wait 13.9ms (p50)"));
 	header = find_line("RANK  GPU");
 	ck_assert_int_ge(header, 0);
 	ck_assert(strstr(frame.lines[header + 1].text, "  5  0000:15:00.0"));
@@ -310,6 +310,9 @@ END_TEST
 
 START_TEST(without_any_answer_only_the_error_is_shown)
 {
+	view_build(&view, &answers, NOW);
+	view_deinit(&view);
+	memset(&view, 0, sizeof(view));
 	strcpy(view.error, "cannot connect");
 	show(80, 24);
 	ck_assert(shows("! cannot connect"));
@@ -415,6 +418,17 @@ START_TEST(no_key_breaks_the_view)
 }
 END_TEST
 
+START_TEST(as_text_a_long_second_table_is_cut_and_says_so)
+{
+	for (int i = 0; i < 20; i++)
+		add_inflight("Coll", "live", 2);
+	state.interactive = false;
+	view_build(&view, &answers, NOW);
+	show(100, 400);
+	ck_assert(shows("... 5 more"));
+}
+END_TEST
+
 START_TEST(as_text_all_tables_follow_each_other)
 {
 	add_inflight("Coll", "live", 2);
@@ -453,6 +467,7 @@ int main(void)
 	tcase_add_test(tc, sorting_goes_through_the_shown_columns_and_back);
 	tcase_add_test(tc, pause_help_and_quit_answer_their_keys);
 	tcase_add_test(tc, no_key_breaks_the_view);
+	tcase_add_test(tc, as_text_a_long_second_table_is_cut_and_says_so);
 	tcase_add_test(tc, as_text_all_tables_follow_each_other);
 	suite_add_tcase(suite, tc);
 	return fx_run(suite);
