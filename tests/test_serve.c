@@ -165,10 +165,14 @@ END_TEST
 START_TEST(an_environment_without_its_end_is_not_read_past)
 {
 	struct process *p = fx_process(1, 0, 0);
+	json_t *a;
 
 	memset(p->env, 'R', sizeof(p->env));
+	memcpy(p->env, "SLURM_JOB_ID=", 13);
 	p->env_bytes = UINT32_MAX;
-	json_decref(fx_get("/v1/processes", 200));
+	a = fx_get("/v1/processes", 200);
+	ck_assert(json_is_null(fx_at(a, "processes.0.job.id")));
+	json_decref(a);
 }
 END_TEST
 
