@@ -9,19 +9,18 @@
 #include "util/cleanup.h"
 
 /*
- * What a launcher says about its job stands in environment variables.  The first
- * one that is set wins: the innermost launcher first, because under torchrun in
- * a Slurm job the Slurm variables count nodes.
+ * What a launcher says about its job stands in environment variables, those that
+ * the plugin copies.  The first one that is set wins: the innermost launcher
+ * first, because under torchrun in a Slurm job the Slurm variables count nodes.
  */
 static const char *const scheduler_names[][2] = {
 	{ "SLURM_JOB_ID", "slurm" },
-	{ "SLURM_JOBID", "slurm" },
 	{ "PBS_JOBID", "pbs" },
 	{ "LSB_JOBID", "lsf" },
 	{ "FLUX_JOB_ID", "flux" },
-	{ "KUBERNETES_SERVICE_HOST", "kubernetes" },
-	{ "JOB_COMPLETION_INDEX", "kubernetes" },
+	{ "RAY_JOB_ID", "ray" },
 	{ "POD_NAME", "kubernetes" },
+	{ "JOB_COMPLETION_INDEX", "kubernetes" },
 	{ "TORCHELASTIC_RUN_ID", "torchrun" },
 	{ "OMPI_COMM_WORLD_RANK", "mpi" },
 	{ "PMIX_RANK", "mpi" },
@@ -29,18 +28,17 @@ static const char *const scheduler_names[][2] = {
 };
 
 static const char *const job_ids[] = {
-	"SLURM_JOB_ID", "SLURM_JOBID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID",
-	"TORCHELASTIC_RUN_ID", "POD_NAME", NULL,
+	"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "RAY_JOB_ID", "JOB_NAME",
+	"TORCHELASTIC_RUN_ID", "POD_NAME", "PMIX_NAMESPACE", NULL,
 };
 
 static const char *const ranks[] = {
-	"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "FLUX_TASK_RANK",
-	"SLURM_PROCID", "JOB_COMPLETION_INDEX", NULL,
+	"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID",
+	"JOB_COMPLETION_INDEX", NULL,
 };
 
 static const char *const local_ranks[] = {
-	"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID",
-	"FLUX_TASK_LOCAL_ID", "SLURM_LOCALID", NULL,
+	"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", NULL,
 };
 
 static const char *const world_sizes[] = {

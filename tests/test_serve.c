@@ -139,6 +139,8 @@ static const struct {
 	    "{'scheduler':'torchrun','id':'abc','rank':0,'local_rank':0,'world_size':2}"),
 	JOB("OMPI_COMM_WORLD_RANK=2\0OMPI_COMM_WORLD_LOCAL_RANK=2\0OMPI_COMM_WORLD_SIZE=4",
 	    "{'scheduler':'mpi','id':null,'rank':2,'local_rank':2,'world_size':4}"),
+	JOB("POD_NAME=train-0-x7\0JOB_NAME=train\0RANK=3\0LOCAL_RANK=3\0WORLD_SIZE=8",
+	    "{'scheduler':'kubernetes','id':'train','rank':3,'local_rank':3,'world_size':8}"),
 	JOB("RANK=-1\0WORLD_SIZE=8x\0LOCAL_RANK=",
 	    "{'scheduler':null,'id':null,'rank':null,'local_rank':null,'world_size':null}"),
 #undef JOB
