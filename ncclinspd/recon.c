@@ -123,25 +123,17 @@ uint32_t recon_take_steps(struct recon *r, uint64_t token)
 	return item;
 }
 
-static void forget_oldest(struct recon *r)
-{
-	uint64_t token = r->finished[r->finished_count % r->finished_capacity];
-	uint32_t item;
-
-	if (recon_find(r, token, &item) >= RECON_FINISHED)
-		index_remove(&r->index, token);
-}
-
 void recon_remember(struct recon *r, uint64_t token, enum recon_kind kind)
 {
+	uint64_t *oldest = &r->finished[r->finished_count % r->finished_capacity];
 	uint32_t item;
 
 	assert(kind >= RECON_FINISHED);
 	if (recon_find(r, token, &item) != RECON_NONE)
 		return;
-	if (r->finished_count >= r->finished_capacity)
-		forget_oldest(r);
-	r->finished[r->finished_count++ % r->finished_capacity] = token;
+	if (r->finished_count++ >= r->finished_capacity)
+		index_remove(&r->index, *oldest);	/* nothing else can have taken it */
+	*oldest = token;
 	index_set(&r->index, token, pack(kind, 0));
 }
 

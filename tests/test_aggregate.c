@@ -325,6 +325,26 @@ START_TEST(invented_keys_push_out_the_oldest_cells_and_are_counted)
 }
 END_TEST
 
+START_TEST(cell_that_was_pushed_out_leaves_nothing_to_its_successor)
+{
+	const struct aggregate_limits limits = { .cells = 1 };
+	struct answer a;
+
+	aggregate_free(agg);
+	ck_assert_int_eq(aggregate_new(&agg, &limits, now), 0);
+	for (uint64_t tag = 1; tag <= 3; tag++) {
+		struct op op = make_op(0, 0, 4096, 5000);
+
+		op.tag = tag;
+		aggregate_add(agg, &op, now);
+	}
+	ask(&a, AGGREGATE_10S, AGGREGATE_BY_TAG);
+	ck_assert_int_eq(a.n, 1);
+	ck_assert_uint_eq(a.row[0].tag, 3);
+	ck_assert_uint_eq(a.row[0].ops, 1);
+}
+END_TEST
+
 START_TEST(a_thousand_busy_cells_fit_into_their_memory)
 {
 	for (int second = 0; second < 70 * 4; second++) {
@@ -358,6 +378,7 @@ int main(void)
 	tcase_add_test(tc, size_classes_are_powers_of_two);
 	tcase_add_test(tc, user_sees_own_processes_only);
 	tcase_add_test(tc, invented_keys_push_out_the_oldest_cells_and_are_counted);
+	tcase_add_test(tc, cell_that_was_pushed_out_leaves_nothing_to_its_successor);
 	tcase_add_test(tc, a_thousand_busy_cells_fit_into_their_memory);
 	suite_add_tcase(suite, tc);
 	return fx_run(suite);

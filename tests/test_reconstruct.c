@@ -113,6 +113,20 @@ START_TEST(unsized_type_takes_its_bytes_from_the_descriptor)
 }
 END_TEST
 
+START_TEST(token_that_is_given_twice_keeps_its_first_meaning)
+{
+	fx_recon_open(&fx, 6, FX_MASK_OPS);
+	give(fx_coll_api(7, 0, FX_ALLREDUCE, 1024, 90));
+	give(fx_coll_api(7, 0, FX_ALLREDUCE, 5, 95));
+	give(fx_coll(8, 7, 3, 2, 100));
+	give(fx_coll(8, 7, 4, 2, 200));
+	fx_wait(&fx, 100000 * FX_MS);
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert_uint_eq(fx.done[0].count, 1024);
+	ck_assert_uint_eq(fx.done[0].seq, 3);
+}
+END_TEST
+
 START_TEST(each_replay_of_a_captured_call_is_an_operation)
 {
 	union fx_record api = fx_coll_api(7, 0, FX_ALLREDUCE, 1024, 90);
@@ -444,6 +458,7 @@ int main(void)
 	tcase_add_test(tc, nothing_to_watch_is_complete_at_once_and_untimed);
 	tcase_add_test(tc, bytes_of_allgather_are_right_without_its_call_and_its_count_unknown);
 	tcase_add_test(tc, unsized_type_takes_its_bytes_from_the_descriptor);
+	tcase_add_test(tc, token_that_is_given_twice_keeps_its_first_meaning);
 	tcase_add_test(tc, each_replay_of_a_captured_call_is_an_operation);
 	tcase_add_test(tc, call_without_operation_is_one_without_duration_once_its_group_has_ended);
 	tcase_add_test(tc, record_drained_after_the_poll_began_is_not_old);
