@@ -22,6 +22,7 @@
 #include "ncclinspd/slots.h"
 #include "ncclinspd/ticks.h"
 #include "util/cleanup.h"
+#include "util/log.h"
 
 #define MAX_SEGMENTS	1024
 #define BUFFER_LINES	16384u		/* 1 MiB: four full lanes, and still in the L2 cache */
@@ -59,6 +60,7 @@ struct drain {
 	uint64_t polled_ns, wait_ns, tables_ns;
 	uint64_t cost_ns;		/* of a poll that finds nothing, smoothed */
 	struct slots slots;
+	struct log_rate rate;
 	struct drain_totals gone;	/* of segments that are no longer attached */
 };
 
@@ -297,6 +299,7 @@ static void deliver_record(struct drain *d, struct attached *a, struct nci_recor
 	struct process *p = &a->seg->process;
 	struct event event;
 
+	p->bytes += NCI_FORM_LINES(rec->form) * NCI_LINE_BYTES;
 	switch (decode_record(p, rec, a->latest_ticks, &event)) {
 	case DECODE_OK:
 		d->sink(d->arg, p, &event, now_ns);
@@ -328,7 +331,6 @@ static void deliver_lane(struct drain *d, struct plan *plan_of, uint64_t now_ns)
 	if (r < 0)
 		a->seg->lies = true;
 	p->records += reader->records - was.records;
-	p->bytes += (reader->next - was.next) * NCI_LINE_BYTES;
 	p->loss.overrun += reader->lost - was.lost;
 	p->loss.before += reader->before - was.before;
 	if (reader->records != was.records)
@@ -406,6 +408,9 @@ uint64_t drain_poll(struct drain *d, uint64_t now_ns)
 	d->polled_ns = now_ns;
 	d->fill_percent = 0;
 	r = poll_segments(d, d->at, d->count, MAX_ROUNDS);
+	if (r < 0)
+		log_limited(&d->rate, now_ns, LOG_ERROR, "cannot read segments error=\"%s\"",
+			    strerror(-r));
 	cost_ns = loop_clock_ns() - now_ns;
 	if (!d->fill_percent)
 		d->cost_ns = (d->cost_ns * 7 + cost_ns) / 8;

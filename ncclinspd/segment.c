@@ -21,6 +21,8 @@
 
 #define MAX_COMMS	65535	/* a record's index has 16 bits, one value says none */
 #define MAX_STRINGS	65535
+#define KEPT_COMMS	4096	/* of them: nobody needs more, and we pay for each */
+#define KEPT_STRINGS	1024
 #define AT_ONCE		64	/* table entries copied in one read */
 
 /* ---- the name -------------------------------------------------------------- */
@@ -179,8 +181,8 @@ static void take_header(struct segment *seg, const struct nci_header *h)
 	seg->comms_offset = h->comms_offset;
 	seg->strings_offset = h->strings_offset;
 	seg->max_lanes = h->lanes;
-	seg->max_comms = h->comms;
-	seg->max_strings = h->strings;
+	seg->max_comms = h->comms < KEPT_COMMS ? h->comms : KEPT_COMMS;
+	seg->max_strings = h->strings < KEPT_STRINGS ? h->strings : KEPT_STRINGS;
 	seg->clock = h->clock;
 	seg->start_time = h->start_time;
 	p->first_ticks = h->anchor.ticks;

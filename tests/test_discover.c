@@ -293,6 +293,43 @@ START_TEST(what_others_wrote_is_known_before_a_process_is_over)
 }
 END_TEST
 
+static unsigned long queued_events(void)
+{
+	FILE *f = fopen("/proc/sys/fs/inotify/max_queued_events", "r");
+	unsigned long n = 0;
+
+	if (f && fscanf(f, "%lu", &n) != 1)
+		n = 0;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+START_TEST(overflow_of_the_notices_leads_to_a_scan)
+{
+	unsigned long n = queued_events();
+	char path[160];
+	pid_t pid;
+
+	if (n == 0 || n > 100000 || !fx_daemon_open(&fx, backends[_i]))
+		return;
+	fx_daemon_step(&fx, 4000);
+	for (unsigned long i = 0; i < n + 10; i++) {
+		snprintf(path, sizeof(path), "%s/%lu", fx.dir, i);
+		ck_assert_int_eq(mknod(path, S_IFREG | 0600, 0), 0);
+		unlink(path);
+	}
+	pid = fx_job_fork(fx.dir, publish_some, name);
+	for (unsigned long i = 0; i < n / 50; i++)	/* 4 KiB of notices at a time */
+		loop_once(fx.loop, 0);
+	ck_assert_uint_eq(fx.seen.appeared, 0);
+	fx_daemon_step(&fx, 100);
+	ck_assert_uint_eq(fx.seen.appeared, 1);
+	fx_job_kill(pid);
+	fx_daemon_close(&fx);
+}
+END_TEST
+
 START_TEST(foreign_segment_is_left_alone_and_counted_once)
 {
 	struct shmring ring;
@@ -469,6 +506,7 @@ int main(void)
 	tcase_add_loop_test(tc, segment_becomes_ready_later_or_is_given_up, 0, 2);
 	tcase_add_loop_test(tc, process_that_exits_at_once_is_read_to_its_end, 0, 2);
 	tcase_add_loop_test(tc, what_others_wrote_is_known_before_a_process_is_over, 0, 2);
+	tcase_add_loop_test(tc, overflow_of_the_notices_leads_to_a_scan, 0, 2);
 	tcase_add_loop_test(tc, foreign_segment_is_left_alone_and_counted_once, 0, 2);
 	tcase_add_loop_test(tc, segments_over_the_limit_wait_for_their_turn, 0, 2);
 	tcase_add_loop_test(tc, only_the_last_that_ended_are_remembered, 0, 2);

@@ -56,6 +56,7 @@ START_TEST(records_of_both_sizes_arrive_whole_and_in_order)
 	ck_assert_uint_eq(fx.seen.events, 20000);
 	ck_assert_uint_eq(fx.seen.disorder, 0);
 	ck_assert_uint_eq(p->records, 20000);
+	ck_assert_uint_eq(p->bytes, (20000 + 6667) * 64);
 	ck_assert_uint_eq(p->loss.overrun, 0);
 	ck_assert_uint_eq(p->loss.before, 0);
 	ck_assert_uint_eq(p->loss.rejected, 0);
