@@ -425,6 +425,69 @@ START_TEST(equal_communicator_ids_are_two_communicators)
 }
 END_TEST
 
+static uint64_t chance_state = 88172645463325252;
+
+static uint64_t chance(uint64_t n)
+{
+	chance_state ^= chance_state << 13;
+	chance_state ^= chance_state >> 7;
+	chance_state ^= chance_state << 17;
+	return chance_state % n;
+}
+
+static void *handles[256], *contexts[8];
+
+static void *any_handle(void)
+{
+	return chance(8) ? handles[chance(256)] : (void *)chance(UINT64_MAX);
+}
+
+static void any_call(void)
+{
+	static const uint64_t garbage = UINT64_C(0xa5a5a5a5a5a5a5a5);
+	void **handle = &handles[chance(256)];
+	void **context = &contexts[chance(8)];
+
+	switch (chance(64)) {
+	case 0:
+		pd_finalize(&pd, *context);
+		*context = chance(8) ? pd_init(&pd) : (void *)chance(UINT64_MAX);
+		break;
+	case 1 ... 25:
+		if (chance(16))
+			pd_stop(&pd, *handle);
+		*handle = PD_START(&pd, UINT32_C(1) << chance(17), .context = *context,
+				   .parent = any_handle(), .group = any_handle(),
+				   .step = (int)chance(40) - 4, .receive = (int)chance(2),
+				   .pid = chance(4) ? 0 : 4242, .channel = (uint8_t)chance(256));
+		break;
+	case 26 ... 45:
+		pd_state(&pd, any_handle(), (int)chance(40) - 4, chance(4) ? &garbage : NULL);
+		break;
+	default:
+		pd_stop(&pd, any_handle());
+	}
+}
+
+START_TEST(any_calls_in_any_order_leave_a_sound_segment)
+{
+	uint64_t records = 0;
+
+	for (int i = 0; i < 300000; i++) {
+		pd.version = 1 + (int)chance(6);
+		any_call();
+		if (i % 1000)
+			continue;
+		pd_read(&pd);		/* fails if anything is unsound */
+		records += pd.records;
+		pd.records = 0;
+	}
+	ck_assert_uint_gt(records, 10000);
+	ck_assert_uint_eq(pd.reader[0].lost, 0);
+	ck_assert_uint_eq(pd.live.lanes, 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("plugin handles");
@@ -456,5 +519,6 @@ int main(void)
 	tcase_add_test(tc, note_of_a_pushed_out_step_does_not_close_the_one_in_its_slot);
 	tcase_add_test(tc, more_communicators_than_the_table_holds_are_counted_and_traced);
 	tcase_add_test(tc, equal_communicator_ids_are_two_communicators);
+	tcase_add_test(tc, any_calls_in_any_order_leave_a_sound_segment);
 	return fx_run(suite);
 }
