@@ -352,16 +352,32 @@ static void end_calls(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 	}
 }
 
+/* All children of an operation are in flight together: one gone, none left, is done. */
+static void end_open(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
+{
+	uint32_t next;
+
+	for (uint32_t item = r->open.first; item != POOL_NONE; item = next) {
+		struct open_op *o = recon_op(r, item);
+		bool ran = o->op.kernel_stopped || o->op.proxy_ops;
+
+		next = pool_list_next(&r->ops, &r->open, item);
+		if (ran && may_settle(r, &o->op) && o->alive_ns != now_ns)
+			join_finish(rc, r, item, true, now_ns);
+		else
+			join_deliver(rc, r, &o->op, false, now_ns);
+	}
+}
+
 void reconstruct_end(struct reconstruct *rc, struct process *process, uint64_t now_ns)
 {
 	struct recon *r = process->recon;
 
 	if (!r || r->ended)
 		return;
+	reconstruct_settle(rc, process, process->last_slots, process->nlast_slots, now_ns);
 	end_waiting(rc, r, now_ns);
-	for (uint32_t item = r->open.first; item != POOL_NONE;
-	     item = pool_list_next(&r->ops, &r->open, item))
-		join_deliver(rc, r, &recon_op(r, item)->op, false, now_ns);
+	end_open(rc, r, now_ns);
 	end_calls(rc, r, now_ns);
 	rc->stats.orphans += r->headless.count;
 	r->ended = true;

@@ -16,8 +16,9 @@
  *     when it has ended:   reconstruct_end() after its last record
  *     when it is forgotten: reconstruct_detach()
  *
- * Times are CLOCK_MONOTONIC ns; the calls of one poll may be a little out of order.  Memory per process is
- * fixed at attach; what is pushed out is counted in process->loss.evicted.
+ * Times are CLOCK_MONOTONIC ns; the calls of one poll may be a little out of
+ * order.  Memory per process is fixed at attach; what is pushed out is counted in
+ * process->loss.evicted.
  */
 
 #include "ncclinspd/model.h"
@@ -90,8 +91,10 @@ void reconstruct_settle(struct reconstruct *rc, struct process *process,
 void reconstruct_flush(struct reconstruct *rc, uint64_t now_ns);
 
 /*
- * No more records will come.  Everything open is handed on with complete = false;
- * it stays listed by reconstruct_open() until reconstruct_detach().
+ * No more records will come, and process->last_slots is what was in flight.  What
+ * is open is handed on: as complete if its children have stopped and none was in
+ * flight, else with complete = false, and then it stays listed by
+ * reconstruct_open() until reconstruct_detach().
  */
 void reconstruct_end(struct reconstruct *rc, struct process *process, uint64_t now_ns);
 

@@ -281,7 +281,7 @@ START_TEST(network_operation_is_timed_by_its_proxies_without_kernel_events)
 	r.rec.comm = 1;
 	give(r);
 	give(step);
-	give(fx_proxy(201, 8, 5000, 9000));	/* stopped with its batch, later than its last step */
+	give(fx_proxy(201, 8, 5000, 9000));	/* with its batch, after its last step */
 	fx_wait(&fx, 300 * FX_MS);
 	fx_look(&fx, &live, 1);
 	fx_wait(&fx, 60 * FX_MS);
@@ -420,6 +420,30 @@ START_TEST(host_times_are_used_where_the_api_has_no_stamps)
 }
 END_TEST
 
+START_TEST(last_operations_of_a_process_are_complete_unless_a_child_was_in_flight)
+{
+	union fx_record first = fx_coll(8, 0, 3, 2, 100), second = fx_coll(9, 0, 4, 2, 200);
+	union fx_record live = fx_proxy(203, 9, 9000, 0);
+	struct live_slot slot = { 0 };
+
+	fx_recon_open(&fx, 4, FX_MASK_PROXY);
+	first.rec.comm = second.rec.comm = 1;
+	give(first);
+	give(second);
+	give(fx_proxy(201, 8, 5000, 9000));
+	give(fx_proxy(202, 9, 9000, 9900));
+	memcpy(&slot.slot, &live, sizeof(live));
+	fx.a.p.last_slots = &slot;
+	fx.a.p.nlast_slots = 1;
+	fx.now++;
+	reconstruct_end(fx.rc, &fx.a.p, fx.now);
+	ck_assert_uint_eq(fx.ndone, 2);
+	ck_assert(fx.done[0].complete);
+	ck_assert_uint_eq(fx.done[0].exec_ns, 4000);
+	ck_assert(!fx.done[1].complete);
+}
+END_TEST
+
 static bool count_open(const struct op *op, void *arg)
 {
 	ck_assert(!op->complete);
@@ -475,6 +499,8 @@ int main(void)
 	tcase_add_test(tc, late_children_are_counted_and_change_nothing);
 	tcase_add_test(tc, children_whose_head_never_comes_are_orphans);
 	tcase_add_test(tc, host_times_are_used_where_the_api_has_no_stamps);
+	tcase_add_test(tc,
+		       last_operations_of_a_process_are_complete_unless_a_child_was_in_flight);
 	tcase_add_test(tc, open_operations_and_calls_can_be_listed_also_after_the_end);
 	suite_add_tcase(suite, tc);
 	return fx_run(suite);
