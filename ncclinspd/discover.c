@@ -6,16 +6,15 @@
  */
 #include "ncclinspd/discover.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "ncclinspd/life.h"
+#include "ncclinspd/shmdir.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
@@ -46,8 +45,7 @@ struct discover {
 	struct names *names;
 	struct discover_config config;
 	struct discover_hooks hooks;
-	int dirfd;		/* -1: the directory is not there (yet) */
-	int inotify;
+	struct shmdir dir;
 	struct loop_timer life;
 	uint64_t scan_ns;	/* when the next one is due */
 	struct file *files;
@@ -140,8 +138,8 @@ static void remove_file(struct discover *d, struct file *f)
 {
 	struct stat st;
 
-	if (fstatat(d->dirfd, f->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == f->ino &&
-	    unlinkat(d->dirfd, f->name, 0) == 0)
+	if (fstatat(d->dir.fd, f->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == f->ino &&
+	    unlinkat(d->dir.fd, f->name, 0) == 0)
 		f->ino = 0;
 }
 
@@ -189,6 +187,19 @@ static void ignore(struct discover *d, struct file *f, enum log_level level, con
 		    f->name, why);
 }
 
+/* No user may have more than three quarters of what can be read. */
+static bool is_over_limit(const struct discover *d, const struct file *f)
+{
+	uint32_t limit = d->config.max_segments, of_user = 0;
+	struct segment_name name;
+
+	segment_parse_name(f->name, &name);
+	for (uint32_t i = 0; i < d->nprocesses; i++)
+		of_user += d->processes[i]->state == PROCESS_LIVE &&
+			   d->processes[i]->uid == name.uid;
+	return d->attached == limit || of_user >= limit - limit / 4;
+}
+
 /* What another look in a while may find changed. */
 static bool is_passing(int outcome)
 {
@@ -205,7 +216,7 @@ static const char *reason(int outcome)
 
 static int open_file(struct discover *d, struct file *f)
 {
-	int r = f->seg ? 0 : segment_open(&f->seg, d->dirfd, f->name, d->names);
+	int r = f->seg ? 0 : segment_open(&f->seg, d->dir.fd, f->name, d->names);
 
 	if (r < 0)
 		return r;
@@ -217,7 +228,7 @@ static void try_open(struct discover *d, struct file *f, uint64_t now_ns)
 {
 	int r;
 
-	if (d->attached == d->config.max_segments) {
+	if (is_over_limit(d, f)) {
 		log_limited(&d->rate, now_ns, LOG_WARN, "too many segments limit=%u file=%s",
 			    d->config.max_segments, f->name);
 		d->refused += f->state != FILE_WAITING;
@@ -276,8 +287,9 @@ static bool has_room(const struct discover *d, uid_t uid)
 }
 
 /* A file of that name is there. */
-static void see(struct discover *d, const char *file, uint64_t now_ns)
+static void see(void *arg, const char *file, uint64_t now_ns)
 {
+	struct discover *d = arg;
 	struct segment_name name;
 	struct stat st;
 	struct file *f;
@@ -286,7 +298,7 @@ static void see(struct discover *d, const char *file, uint64_t now_ns)
 		return;
 	if (!d->config.everybody && name.uid != geteuid())
 		return;
-	if (fstatat(d->dirfd, file, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(d->dir.fd, file, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
 	f = find_file(d, file, st.st_ino);
 	if (!f) {
@@ -314,98 +326,14 @@ static void sweep(struct discover *d)
 	d->nfiles = kept;
 }
 
-/* ---- the directory --------------------------------------------------------- */
-
-static void close_dir(struct discover *d)
-{
-	if (d->inotify >= 0) {
-		loop_remove(d->loop, d->inotify);
-		close(d->inotify);
-	}
-	if (d->dirfd >= 0)
-		close(d->dirfd);
-	d->inotify = d->dirfd = -1;
-}
+/* ---- what happens when ------------------------------------------------------ */
 
 static void scan(struct discover *d, uint64_t now_ns)
 {
-	int fd = openat(d->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *entry;
-
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
-		return;
-	}
 	for (uint32_t i = 0; i < d->nfiles; i++)
 		d->files[i].there = false;
-	while ((entry = readdir(dir)))
-		see(d, entry->d_name, now_ns);
-	closedir(dir);
-	sweep(d);
-}
-
-static void on_inotify(void *arg, uint64_t now_ns)
-{
-	_Alignas(struct inotify_event) char buf[4096];
-	struct discover *d = arg;
-	ssize_t n = read(d->inotify, buf, sizeof(buf));
-
-	for (ssize_t at = 0; at < n;) {
-		const struct inotify_event *event = (const void *)(buf + at);
-
-		if (event->mask & (IN_Q_OVERFLOW | IN_DELETE_SELF | IN_IGNORED))
-			d->scan_ns = 0;		/* at the next look */
-		else if (event->len)
-			see(d, event->name, now_ns);
-		at += (ssize_t)(sizeof(*event) + event->len);
-	}
-}
-
-/* 0 when there is something to scan. */
-static int open_dir(struct discover *d)
-{
-	int r = 0;
-
-	d->dirfd = open(d->config.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (d->dirfd < 0)
-		return -errno;
-	d->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	if (d->inotify < 0 || inotify_add_watch(d->inotify, d->config.dir,
-						IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF |
-						IN_ONLYDIR) < 0)
-		r = -errno;
-	if (r == 0)
-		r = loop_add(d->loop, d->inotify, on_inotify, d);
-	if (r == 0)
-		return 0;
-	/* Watches are a scarce good; the scan finds everything, a little later. */
-	log_say(LOG_WARN, "inotify refused, scanning only dir=%s error=\"%s\"", d->config.dir,
-		strerror(-r));
-	if (d->inotify >= 0)
-		close(d->inotify);
-	d->inotify = -1;
-	return 0;
-}
-
-/* The directory that we hold was removed: perhaps there is a new one. */
-static bool dir_is_gone(const struct discover *d)
-{
-	struct stat held, named;
-
-	return fstat(d->dirfd, &held) < 0 || held.st_nlink == 0 ||
-	       stat(d->config.dir, &named) < 0 || held.st_ino != named.st_ino ||
-	       held.st_dev != named.st_dev;
-}
-
-static void look_at_dir(struct discover *d, uint64_t now_ns)
-{
-	if (d->dirfd >= 0 && dir_is_gone(d))
-		close_dir(d);
-	if (d->dirfd < 0 && open_dir(d) < 0)
-		return;
-	scan(d, now_ns);
+	if (shmdir_scan(&d->dir, now_ns) == 0)
+		sweep(d);
 }
 
 void discover_look(struct discover *d, uint64_t now_ns)
@@ -414,8 +342,8 @@ void discover_look(struct discover *d, uint64_t now_ns)
 		if (on_life[d->files[i].state])
 			on_life[d->files[i].state](d, &d->files[i], now_ns);
 	forget_old(d, now_ns);
-	if (now_ns >= d->scan_ns) {
-		look_at_dir(d, now_ns);
+	if (now_ns >= d->scan_ns || d->dir.missed) {
+		scan(d, now_ns);
 		d->scan_ns = now_ns + SCAN_NS;
 	}
 }
@@ -449,12 +377,11 @@ int discover_new(struct discover **out, struct loop *loop, struct drain *drain,
 		.names = names,
 		.config = *config,
 		.hooks = *hooks,
-		.dirfd = -1,
-		.inotify = -1,
 		.life = { .fn = on_life_timer, .arg = d },
 		.max_files = config->max_segments * FILES_PER_SEGMENT,
 		.max_processes = config->max_segments + config->max_ended + 1,
 	};
+	shmdir_init(&d->dir, loop, config->dir, see, d);
 	d->files = calloc(d->max_files, sizeof(d->files[0]));
 	d->processes = calloc(d->max_processes, sizeof(d->processes[0]));
 	if (!d->files || !d->processes)
@@ -470,7 +397,7 @@ void discover_free(struct discover *d)
 	if (!d)
 		return;
 	loop_cancel(d->loop, &d->life);
-	close_dir(d);
+	shmdir_deinit(&d->dir);
 	while (d->nprocesses)
 		forget(d, d->nprocesses - 1);
 	for (uint32_t i = 0; i < d->nfiles; i++)

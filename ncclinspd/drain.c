@@ -27,7 +27,7 @@
 #define MAX_SEGMENTS	1024
 #define BUFFER_LINES	16384u		/* 1 MiB: four full lanes, and still in the L2 cache */
 #define MAX_PLANS	1024u		/* lanes in one batch */
-#define MAX_ROUNDS	64		/* then others get their turn */
+#define MAX_ROUNDS	16		/* then others get their turn */
 
 #define AIM_PERCENT	12		/* of a lane between two polls; a quarter is too much */
 #define MIN_WAIT_NS	UINT64_C(1000000)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -222,6 +223,7 @@ pid_t fx_job_fork(const char *dir, void (*work)(struct shmring *, struct shmring
 		static struct shmring ring;
 		struct shmring_lane *lane;
 
+		prctl(PR_SET_PDEATHSIG, SIGKILL);	/* stopped, it would stay for ever */
 		fx_job_open(&ring, dir, name);
 		lane = shmring_lane_new(&ring, gettid());
 		work(&ring, lane);

@@ -371,6 +371,32 @@ START_TEST(segments_over_the_limit_wait_for_their_turn)
 }
 END_TEST
 
+START_TEST(no_user_takes_all_the_room)
+{
+	struct discover_config four = config;
+	char mine[80], path[160], to[160];
+	struct shmring ring;
+
+	four.max_segments = 4;
+	if (geteuid() != 0 || !fx_daemon_open_with(&fx, backends[_i], four))
+		return;
+	for (int i = 0; i < 5; i++)
+		fx_job_fork(fx.dir, publish_some, name);
+	fx_job_open(&ring, fx.dir, mine);
+	ring.header->uid = 77;
+	ck_assert_int_eq(fchown(ring.fd, 77, 77), 0);
+	fx_daemon_step(&fx, 4000);
+	ck_assert_uint_eq(discover_attached(fx.discover), 3);
+	snprintf(path, sizeof(path), "%s/%s", fx.dir, mine);
+	snprintf(to, sizeof(to), "%s/ncclinsp.77%s", fx.dir, mine + strlen("ncclinsp.0"));
+	ck_assert_int_eq(rename(path, to), 0);
+	fx_daemon_step(&fx, 4000);
+	ck_assert_uint_eq(discover_attached(fx.discover), 4);
+	ck_assert_uint_eq(fx_process(&fx, 3)->uid, 77);
+	fx_daemon_close(&fx);
+}
+END_TEST
+
 START_TEST(only_the_last_that_ended_are_remembered)
 {
 	if (!fx_daemon_open_with(&fx, backends[_i], config))
@@ -509,6 +535,7 @@ int main(void)
 	tcase_add_loop_test(tc, overflow_of_the_notices_leads_to_a_scan, 0, 2);
 	tcase_add_loop_test(tc, foreign_segment_is_left_alone_and_counted_once, 0, 2);
 	tcase_add_loop_test(tc, segments_over_the_limit_wait_for_their_turn, 0, 2);
+	tcase_add_loop_test(tc, no_user_takes_all_the_room, 0, 2);
 	tcase_add_loop_test(tc, only_the_last_that_ended_are_remembered, 0, 2);
 	tcase_add_loop_test(tc, one_users_rubbish_does_not_blind_us, 0, 2);
 	tcase_add_loop_test(tc, user_reads_no_segment_of_others, 0, 4);
