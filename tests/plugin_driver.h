@@ -17,6 +17,7 @@
 #include "shmring/consumer.h"
 
 #define PD_RECORDS	16384
+#define PD_GARBAGE	0xa5	/* every byte that NCCL would not have set */
 
 struct pd {
 	const struct nccl_profiler_v1 *v1;

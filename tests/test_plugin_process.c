@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What there is once per process: the segment, its end, forks, reloads, full disks. */
+/* What there is once per process: the segment, its end, forks, reloads. */
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -26,27 +22,6 @@ static struct pd pd;
 static void setup(void)
 {
 	pd_open(&pd, "trace");
-}
-
-/* ---- NCCL's logger, as it would be ---- */
-
-static char logged[4096];
-static unsigned int warnings, infos;
-
-__attribute__((format(printf, 5, 6)))
-static void logger(int level, unsigned long flags, const char *file, int line,
-		   const char *format, ...)
-{
-	va_list args;
-
-	(void)flags;
-	(void)file;
-	(void)line;
-	warnings += level == NCCL_LOG_WARN;
-	infos += level == NCCL_LOG_INFO;
-	va_start(args, format);
-	vsnprintf(logged, sizeof(logged), format, args);
-	va_end(args);
 }
 
 /* Run in a child process; its exit status. */
@@ -329,149 +304,6 @@ START_TEST(names_at_an_address_that_was_mapped_anew_are_read_anew)
 }
 END_TEST
 
-/* ---- no room ---- */
-
-static void is_muted(const char *why)
-{
-	warnings = 0;
-	pd.mask = 77;
-	pd.context = pd_init_named(&pd, 1, "muted", logger);
-	ck_assert_uint_eq(warnings, 1);
-	ck_assert_msg(strstr(logged, why) != NULL, "\"%s\" does not tell %s", logged, why);
-	ck_assert_int_eq(pd.mask, 0);
-	ck_assert_ptr_null(PD_START(&pd, NCCL_COLL));
-	pd_state(&pd, (void *)5, 1, NULL);
-	pd_stop(&pd, (void *)5);
-	pd_finalize(&pd, pd.context);
-	pd.context = pd_init_named(&pd, 2, "muted again", logger);
-	pd_init_named(&pd, 3, "muted too", logger);
-	ck_assert_uint_eq(warnings, 1);
-	ck_assert_uint_eq(infos, 0);
-	ck_assert_uint_eq(pd_segments(&pd), 0);
-	pd_finalize(&pd, pd.context);
-}
-
-START_TEST(missing_directory_mutes_with_one_line)
-{
-	setenv("NCCLINSP_SHM_DIR", "/nonexistent/shm", 1);
-	is_muted("/nonexistent/shm: No such file");
-}
-END_TEST
-
-START_TEST(relative_directory_mutes_with_one_line)
-{
-	setenv("NCCLINSP_SHM_DIR", "shm", 1);
-	is_muted("Invalid argument");
-}
-END_TEST
-
-START_TEST(file_size_limit_mutes_with_one_line)
-{
-	struct rlimit limit = { 4096, 4096 };
-
-	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	is_muted("File too large");
-}
-END_TEST
-
-/* A file system of its own at the test's directory; false: not allowed here. */
-static bool mount_tmpfs(const char *at, const char *options, unsigned long flags)
-{
-	if (unshare(CLONE_NEWNS) < 0 ||
-	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-	    mount("ncclinsp", at, "tmpfs", flags, options) < 0) {
-		fx_skip("no right to mount a file system");
-		return false;
-	}
-	return true;
-}
-
-START_TEST(full_file_system_mutes_with_one_line)
-{
-	if (mount_tmpfs(pd.dir, "size=64k", 0))
-		is_muted("No space left");
-}
-END_TEST
-
-START_TEST(read_only_file_system_mutes_with_one_line)
-{
-	if (mount_tmpfs(pd.dir, "size=1m", MS_RDONLY))
-		is_muted("Read-only");
-}
-END_TEST
-
-START_TEST(room_for_no_lane_refuses_and_counts)
-{
-	if (!mount_tmpfs(pd.dir, "size=512k", 0))
-		return;
-	pd_init(&pd);
-	for (int i = 0; i < 10; i++)
-		ck_assert_ptr_null(PD_START(&pd, NCCL_COLL));
-	pd_read(&pd);
-	ck_assert_uint_eq(pd.live.no_lane, 10);
-	ck_assert_uint_eq(pd.lane[0].state, NCI_LANE_REFUSED);
-}
-END_TEST
-
-START_TEST(small_dev_shm_goes_without_kernel_ch_and_says_why)
-{
-	setenv("NCCLINSP_LEVEL", "net", 1);
-	if (!mount_tmpfs("/dev/shm", "size=16m", 0))
-		return;
-	pd_init(&pd);
-	pd_read(&pd);
-	ck_assert_uint_eq(pd.live.reason, NCI_REASON_SHM);
-	ck_assert_int_eq(pd.mask & NCCL_KERNEL_CH, 0);
-	ck_assert_int_eq(pd.mask & NCCL_PROXY_STEP, NCCL_PROXY_STEP);
-}
-END_TEST
-
-START_TEST(space_that_comes_later_is_used_by_the_next_first_init)
-{
-	setenv("NCCLINSP_SHM_DIR", "/nonexistent/shm", 1);
-	pd.context = pd_init_named(&pd, 1, "muted", logger);
-	setenv("NCCLINSP_SHM_DIR", pd.dir, 1);
-	pd_finalize(&pd, pd.context);
-	pd_init(&pd);
-	ck_assert_ptr_nonnull(PD_START(&pd, NCCL_COLL));
-	pd_read(&pd);
-}
-END_TEST
-
-START_TEST(old_versions_say_on_stderr_why_they_are_muted)
-{
-	char text[256] = "";
-	int pipefd[2];
-
-	ck_assert_int_eq(pipe(pipefd), 0);
-	dup2(pipefd[1], STDERR_FILENO);
-	setenv("NCCLINSP_SHM_DIR", "/nonexistent/shm", 1);
-	pd.version = 2;
-	pd_init(&pd);
-	pd_init(&pd);
-	close(pipefd[1]);
-	close(STDERR_FILENO);
-	ck_assert_int_gt(read(pipefd[0], text, sizeof(text) - 1), 0);
-	ck_assert_ptr_nonnull(strstr(text, "/nonexistent/shm: No such file"));
-	ck_assert_ptr_eq(strchr(text, '\n'), text + strlen(text) - 1);
-}
-END_TEST
-
-START_TEST(logger_hears_one_line_at_first_init_and_at_last_finalize)
-{
-	void *a = pd_init_named(&pd, 1, "a", logger), *b;
-
-	ck_assert_uint_eq(infos, 1);
-	ck_assert_ptr_nonnull(strstr(logged, "active, level trace, events 0x7fff"));
-	b = pd_init_named(&pd, 2, "b", logger);
-	pd_finalize(&pd, a);
-	ck_assert_uint_eq(infos, 1);
-	pd_finalize(&pd, b);
-	ck_assert_uint_eq(infos, 2);
-	ck_assert_uint_eq(warnings, 0);
-}
-END_TEST
-
 /* ---- what the dead left ---- */
 
 static void leave_file(const char *name, int64_t age_s)
@@ -567,16 +399,6 @@ int main(void)
 	tcase_add_test(tc, forked_child_that_uses_nccl_has_a_segment_of_its_own);
 	tcase_add_test(tc, reload_in_one_process_goes_on_in_the_same_segment);
 	tcase_add_test(tc, names_at_an_address_that_was_mapped_anew_are_read_anew);
-	tcase_add_test(tc, missing_directory_mutes_with_one_line);
-	tcase_add_test(tc, relative_directory_mutes_with_one_line);
-	tcase_add_test(tc, file_size_limit_mutes_with_one_line);
-	tcase_add_test(tc, full_file_system_mutes_with_one_line);
-	tcase_add_test(tc, read_only_file_system_mutes_with_one_line);
-	tcase_add_test(tc, room_for_no_lane_refuses_and_counts);
-	tcase_add_test(tc, small_dev_shm_goes_without_kernel_ch_and_says_why);
-	tcase_add_test(tc, space_that_comes_later_is_used_by_the_next_first_init);
-	tcase_add_test(tc, old_versions_say_on_stderr_why_they_are_muted);
-	tcase_add_test(tc, logger_hears_one_line_at_first_init_and_at_last_finalize);
 	tcase_add_test(tc, old_files_of_dead_processes_are_removed_and_no_others);
 	return fx_run(suite);
 }
