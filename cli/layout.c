@@ -161,35 +161,34 @@ static void put_operation(struct line *line, enum line_attr attr, const json_t *
 		line_printf(line, attr, ", rank %lld", (long long)json_integer_value(rank));
 }
 
-/* The oldest of the living, or of the dead. */
-static const json_t *oldest_of(const struct view *view, bool dead)
+/* The oldest of the processes in that state. */
+static const json_t *oldest_of(const struct view *view, const char *state)
 {
 	json_t *row;
 	size_t i;
 
 	json_array_foreach(view->rows[VIEW_INFLIGHT], i, row)
-		if (strcmp(name_of(row, "process_state", "live"), "live") ? dead : !dead)
+		if (!strcmp(name_of(row, "process_state", "live"), state))
 			return row;
 	return NULL;
 }
 
 static void verdict_died(struct frame *frame, const struct view *view)
 {
-	const json_t *row = oldest_of(view, true);
+	const json_t *row = oldest_of(view, "died");
 	struct line *line;
 
 	if (!row)
 		return;
 	line = add(frame);
-	line_printf(line, LINE_BAD, "! process %lld %s in the middle of ",
-		    (long long)json_integer_value(report_get(row, "pid")),
-		    name_of(row, "process_state", "ended"));
+	line_printf(line, LINE_BAD, "! process %lld died in the middle of ",
+		    (long long)json_integer_value(report_get(row, "pid")));
 	put_operation(line, LINE_BAD, row);
 }
 
 static void verdict_oldest(struct frame *frame, const struct view *view)
 {
-	const json_t *row = oldest_of(view, false);
+	const json_t *row = oldest_of(view, "live");
 	json_int_t age = row ? json_integer_value(report_get(row, "age_ns")) : 0;
 	enum line_attr attr = age >= (json_int_t)STALL_NS ? LINE_BAD : LINE_WARN;
 	struct line *line = add(frame);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ranks' table is joined from four answers.  What binds them is the
- * communicator's id and the rank in it, null being equal to null: an old NCCL
- * does not tell the id.
+ * communicator and the rank in it, null being equal to null: an old NCCL does not
+ * tell the id.  The id alone does not do: communicators that were split off one
+ * parent can share it, and so can those of two jobs.
  */
 #include "cli/view.h"
 
@@ -22,16 +23,16 @@
 
 static const struct column rank_columns[] = {
 	{ NULL, "RANK", COL_INTEGER, "rank", 0, 0, 0 },
-	{ NULL, "GPU", COL_TEXT, "gpu", 0, 16, 6 },
-	{ NULL, "PID", COL_INTEGER, "pid", 7, 0, 5 },
-	{ NULL, "USER", COL_TEXT, "user", 0, 10, 7 },
+	{ NULL, "GPU", COL_TEXT, "gpu", 0, 16, 7 },
+	{ NULL, "PID", COL_INTEGER, "pid", 7, 0, 3 },
+	{ NULL, "USER", COL_TEXT, "user", 0, 10, 8 },
 	{ NULL, "COMM", COL_TEXT, "comm", 6, 20, 0 },
 	{ NULL, "STATE", COL_STATE, "ended", 0, 0, REPORT_IF_KNOWN },
-	{ NULL, "OPS/s", COL_NUMBER, "ops_per_s", 6, 0, 4 },
-	{ NULL, "BUSBW(GB/s)", COL_NUMBER, "busbw_gbs", 0, 0, 3 },
+	{ NULL, "OPS/s", COL_NUMBER, "ops_per_s", 6, 0, 5 },
+	{ NULL, "BUSBW(GB/s)", COL_NUMBER, "busbw_gbs", 0, 0, 2 },
 	{ NULL, "P50(us)", COL_MICROS, "p50_ns", 8, 0, 1 },
-	{ NULL, "P99(us)", COL_MICROS, "p99_ns", 8, 0, 2 },
-	{ NULL, "SHARE(%)", COL_PERCENT, "share", 0, 0, 4 },
+	{ NULL, "P99(us)", COL_MICROS, "p99_ns", 8, 0, 4 },
+	{ NULL, "SHARE(%)", COL_PERCENT, "share", 0, 0, 6 },
 	{ NULL, "INFL", COL_INTEGER, "in_flight", 0, 0, 0 },
 	{ NULL, "OLDEST", COL_STALL, "oldest_ns", 6, 0, 0 },
 	{ NULL, "LATE(us)", COL_MICROS, "late_ns", 8, 0, 0 },
@@ -154,13 +155,14 @@ static bool is_over(const json_t *member)
 static json_t *join_rank(const json_t *comm, const json_t *member, const struct late *late,
 			 const struct view_answers *answers, const json_t *inflight)
 {
-	static const char *const rank_key[] = { "comm_id", "comm_name", "rank", NULL };
+	static const char *const rank_key[] = { "comm_id", "comm_name", "nranks", "rank", NULL };
 	static const char *const pid_key[] = { "pid", NULL };
 	const json_t *summary, *process;
 	json_t *row = json_object();
 
 	take(row, "comm_id", comm, "comm_id");
 	take(row, "comm_name", comm, "name");
+	take(row, "nranks", comm, "nranks");
 	take(row, "comm", comm, "comm_label|comm_id");
 	take(row, "rank", member, "rank");
 	take(row, "pid", member, "pid");

@@ -39,8 +39,8 @@ static json_t *make_member(int i)
 
 static json_t *make_rank_row(int i)
 {
-	return json_pack("{s:s s:s s:i s:I s:i s:{s:i s:i} s:{s:f} s:f s:s}", "comm_id", "0x01",
-			 "comm_name", "größe", "rank", i, "window_ns", (json_int_t)(10 * SECOND), "ops",
+	return json_pack("{s:s s:s s:i s:i s:I s:i s:{s:i s:i} s:{s:f} s:f s:s}", "comm_id", "0x01",
+			 "comm_name", "größe", "nranks", RANKS, "rank", i, "window_ns", (json_int_t)(10 * SECOND), "ops",
 			 500, "exec", "p50_ns", 17300 + i, "p99_ns", 99000, "busbw_gbs", "mean", 123.4,
 			 "share", 0.25, "timing_source", "kernel_gpu");
 }
@@ -273,6 +273,19 @@ START_TEST(ranks_are_joined_from_all_answers)
 }
 END_TEST
 
+START_TEST(a_rank_has_the_figures_of_its_own_communicator_only)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(answers.ranks, "rows"), i, row)
+		json_object_set_new(row, i % 2 ? "nranks" : "comm_name", json_null());
+	build();
+	ck_assert(!strstr(frame.lines[find_line("RANK  GPU") + 1].text, "17.3"));
+	ck_assert(!strstr(frame.lines[find_line("RANK  GPU") + 2].text, "17.3"));
+}
+END_TEST
+
 START_TEST(communicators_of_one_name_are_told_apart)
 {
 	json_t *comms = json_object_get(answers.comms, "comms");
@@ -458,6 +471,7 @@ int main(void)
 	tcase_add_test(tc, a_late_rank_is_named_and_listed_first);
 	tcase_add_test(tc, a_stalled_rank_is_listed_before_a_healthy_one);
 	tcase_add_test(tc, ranks_are_joined_from_all_answers);
+	tcase_add_test(tc, a_rank_has_the_figures_of_its_own_communicator_only);
 	tcase_add_test(tc, communicators_of_one_name_are_told_apart);
 	tcase_add_test(tc, what_no_answer_knows_is_a_dash);
 	tcase_add_test(tc, a_lost_daemon_is_told_and_the_last_data_stay);
