@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -351,7 +352,8 @@ static void ask_for_short_slice(void)
 	} attr = { .size = sizeof(attr), .nice = getpriority(PRIO_PROCESS, 0),
 		   .runtime = SLICE_NS };
 
-	syscall(SYS_sched_setattr, 0, &attr, 0);
+	if (sched_getscheduler(0) == SCHED_OTHER)	/* else somebody has decided */
+		syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
 /* Whoever forked us may go: from here on somebody answers. */
