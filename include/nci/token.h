@@ -17,7 +17,8 @@
  * The generation is 1 for a slot's first event and grows by one with each.  The
  * free bit is only ever set in shared memory, in the token of an empty slot; a
  * token in NCCL's hands has it clear.  One slot taken a million times a second
- * wraps its generation after 102 days, and then only repeats the one token.
+ * wraps its generation after 102 days, which costs the one event it then carries:
+ * its token has the free bit, and nobody finds it.
  *
  * Context token, one per successful or muted init, never 0:
  *
