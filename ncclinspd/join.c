@@ -50,15 +50,17 @@ void join_finish(struct reconstruct *rc, struct recon *r, uint32_t item, bool co
  *     KernelCh, but some    a send or receive may use fewer channels than planned,
  *     channels never come   older APIs give an upper bound: see reconstruct_flush()
  *     ProxyOp only          see reconstruct_flush()
- *     neither               at once: there is nothing to watch
+ *     neither, or to        at once: there is nothing to watch
+ *     oneself
  */
 static bool is_complete(const struct open_op *o)
 {
 	const struct op *op = &o->op;
 
+	if (op->is_p2p && op->peer == op->rank && op->rank != UNKNOWN_I32)
+		return true;
 	if (op->expects_kernel)
-		return (op->channels && op->kernel_stopped >= op->channels) ||
-		       (op->is_p2p && op->peer == op->rank);	/* to itself: no children */
+		return op->channels && op->kernel_stopped >= op->channels;
 	return !op->expects_proxy;
 }
 

@@ -352,17 +352,29 @@ static void end_calls(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 	}
 }
 
-/* All children of an operation are in flight together: one gone, none left, is done. */
+/*
+ * All children of an operation are in flight together: one gone and none left
+ * means done.  So does a communicator that was finalized: that waits for its
+ * operations, and what it aborts stays in flight for ever.
+ */
+static bool has_ended(const struct recon *r, const struct open_op *o, uint64_t now_ns)
+{
+	const struct comm *comm = process_comm(r->process, (uint16_t)o->op.comm_index);
+
+	if (o->alive_ns == now_ns || !may_settle(r, &o->op))
+		return false;
+	return o->op.kernel_stopped || o->op.proxy_ops || (comm && comm->finalize_ticks);
+}
+
 static void end_open(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 {
 	uint32_t next;
 
 	for (uint32_t item = r->open.first; item != POOL_NONE; item = next) {
 		struct open_op *o = recon_op(r, item);
-		bool ran = o->op.kernel_stopped || o->op.proxy_ops;
 
 		next = pool_list_next(&r->ops, &r->open, item);
-		if (ran && may_settle(r, &o->op) && o->alive_ns != now_ns)
+		if (has_ended(r, o, now_ns))
 			join_finish(rc, r, item, true, now_ns);
 		else
 			join_deliver(rc, r, &o->op, false, now_ns);

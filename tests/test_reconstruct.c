@@ -221,8 +221,11 @@ END_TEST
 
 START_TEST(send_to_oneself_has_no_children_to_wait_for)
 {
-	fx_recon_open(&fx, 4, FX_MASK_KERNEL);
-	give(fx_p2p(8, 0, 0, 4, 100));
+	union fx_record r = fx_p2p(8, 0, 0, 4, 100);
+
+	fx_recon_open(&fx, 4, _i ? FX_MASK_KERNEL : FX_MASK_PROXY);
+	r.rec.comm = 1;
+	give(r);
 	ck_assert_uint_eq(fx.ndone, 1);
 	ck_assert_uint_eq(fx.done[0].exec_ns, UNKNOWN_U64);
 }
@@ -444,6 +447,21 @@ START_TEST(last_operations_of_a_process_are_complete_unless_a_child_was_in_fligh
 }
 END_TEST
 
+START_TEST(finalized_communicator_has_waited_for_its_operations)
+{
+	union fx_record r = fx_coll(8, 0, 3, 2, 100);
+
+	fx_recon_open(&fx, 4, FX_MASK_PROXY);
+	r.rec.comm = 1;
+	give(r);
+	fx.a.comms[1].finalize_ticks = 5000;
+	reconstruct_end(fx.rc, &fx.a.p, fx.now);
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert(fx.done[0].complete);
+	ck_assert_uint_eq(fx.done[0].exec_ns, UNKNOWN_U64);
+}
+END_TEST
+
 static bool count_open(const struct op *op, void *arg)
 {
 	ck_assert(!op->complete);
@@ -488,7 +506,7 @@ int main(void)
 	tcase_add_test(tc, record_drained_after_the_poll_began_is_not_old);
 	tcase_add_test(tc, copy_engine_collective_is_known_by_its_enqueue_only);
 	tcase_add_test(tc, send_on_fewer_channels_than_planned_is_settled_when_quiet);
-	tcase_add_test(tc, send_to_oneself_has_no_children_to_wait_for);
+	tcase_add_loop_test(tc, send_to_oneself_has_no_children_to_wait_for, 0, 2);
 	tcase_add_test(tc, collective_that_hangs_stays_open_and_says_how_far_it_came);
 	tcase_add_test(tc, collective_that_lost_a_record_is_given_up_when_a_later_one_completes);
 	tcase_add_test(tc, network_operation_is_timed_by_its_proxies_without_kernel_events);
@@ -501,6 +519,7 @@ int main(void)
 	tcase_add_test(tc, host_times_are_used_where_the_api_has_no_stamps);
 	tcase_add_test(tc,
 		       last_operations_of_a_process_are_complete_unless_a_child_was_in_flight);
+	tcase_add_test(tc, finalized_communicator_has_waited_for_its_operations);
 	tcase_add_test(tc, open_operations_and_calls_can_be_listed_also_after_the_end);
 	suite_add_tcase(suite, tc);
 	return fx_run(suite);
