@@ -246,11 +246,14 @@ static void prepare(void *arg)
 	stream(arg, 1);		/* the thread's first events: its lane, the names */
 }
 
+#define MANY		1000
+#define MANY_CALLBACKS	(MANY * STREAM_CALLBACKS + 2 * MANY + 2 + MANY)
+
 static void many(void *arg)
 {
-	stream(arg, 1000);
-	pair(arg, 10000);
-	state(arg, 10000);
+	stream(arg, MANY);
+	pair(arg, MANY);
+	state(arg, MANY);
 }
 
 static void prepare_nothing(void *arg)
@@ -344,7 +347,7 @@ static void print_table(const struct longest *l, const struct count *c)
 	       l->median_ns[OURS], l->median_ns[FLOOR], l->median_ns[EMPTY], ROUNDS);
 	printf("                            %8.0f %8.0f %8.0f  (of all)\n",
 	       l->worst_ns[OURS], l->worst_ns[FLOOR], l->worst_ns[EMPTY]);
-	printf("inside %d callbacks: %ld allocations, %ld locks, ", 398000, c->allocations,
+	printf("inside %d callbacks: %ld allocations, %ld locks, ", MANY_CALLBACKS, c->allocations,
 	       c->locks);
 	if (c->syscalls < 0)
 		printf("system calls could not be counted here\n");

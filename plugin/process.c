@@ -253,7 +253,7 @@ static void report_end(nccl_logger_fn *logger, const struct process *p)
 	}
 	refused += atomic_load_explicit(&p->ring.live->no_lane, memory_order_relaxed);
 	logger(LOG_AS(NCCL_LOG_INFO),
-	       "ncclinsp: last communicator is gone, %llu lines written by %u threads, %llu events refused",
+	       "ncclinsp: last communicator is gone, %llu lines from %u lanes, %llu events refused",
 	       (unsigned long long)lines, lanes, (unsigned long long)refused);
 }
 
