@@ -21,6 +21,8 @@
 
 #define GROUP		"ncclinsp"
 #define METHODS		"GET, HEAD"
+#define JSON		"application/json"
+#define JSON_LINES	"application/x-ndjson"
 #define SPARE		16	/* connections above the limit, to be told so */
 #define HTTP_BYTES	32768	/* the library's memory for one request's line and headers */
 
@@ -38,18 +40,21 @@ struct exchange {
 static const struct route {
 	const char *path;
 	unsigned params;
-	void (*fill)(struct request *r, struct json *j);	/* NULL: the stream */
+	void (*fill)(struct request *r, struct json *j);
+	/* Instead, where the answer is not made in one go. */
+	struct MHD_Response *(*open)(struct request *r, struct MHD_Connection *connection);
+	const char *type;
 } routes[] = {
-	{ "/v1/status", 0, serve_status },
-	{ "/v1/processes", 0, serve_processes },
-	{ "/v1/comms", 0, serve_comms },
+	{ "/v1/status", 0, serve_status, NULL, JSON },
+	{ "/v1/processes", 0, serve_processes, NULL, JSON },
+	{ "/v1/comms", 0, serve_comms, NULL, JSON },
 	{ "/v1/collectives",
 	  PARAM_BIT(COMM) | PARAM_BIT(RANK) | PARAM_BIT(FUNC) | PARAM_BIT(PID) |
 		  PARAM_BIT(SINCE_MONO_NS) | PARAM_BIT(LIMIT),
-	  serve_collectives },
-	{ "/v1/summary", PARAM_BIT(WINDOW) | PARAM_BIT(BY), serve_summary },
-	{ "/v1/inflight", PARAM_BIT(OLDER_THAN_NS), serve_inflight },
-	{ "/v1/stream", PARAM_BIT(KINDS), NULL },
+	  NULL, serve_collectives, JSON },
+	{ "/v1/summary", PARAM_BIT(WINDOW) | PARAM_BIT(BY), serve_summary, NULL, JSON },
+	{ "/v1/inflight", PARAM_BIT(OLDER_THAN_NS), serve_inflight, NULL, JSON },
+	{ "/v1/stream", PARAM_BIT(KINDS), NULL, stream_open, JSON_LINES },
 };
 
 static const struct route *route_find(const char *path)
@@ -96,7 +101,7 @@ static enum MHD_Result send_json(struct MHD_Connection *connection, unsigned sta
 	response = MHD_create_response_from_buffer(bytes, text, MHD_RESPMEM_MUST_FREE);
 	if (!response)
 		free(text);
-	return send_response(connection, status, response, "application/json");
+	return send_response(connection, status, response, JSON);
 }
 
 __attribute__((format(printf, 4, 5)))
@@ -143,17 +148,25 @@ static enum MHD_Result fill(struct MHD_Connection *connection, struct request *r
 	return send_json(connection, MHD_HTTP_OK, &j);
 }
 
-static enum MHD_Result stream(struct MHD_Connection *connection, struct request *r, bool head)
+static ssize_t read_nothing(void *arg, uint64_t pos, char *buf, size_t max)
 {
-	static const char type[] = "application/x-ndjson";
+	(void)arg;
+	(void)pos;
+	(void)buf;
+	(void)max;
+	return MHD_CONTENT_READER_END_OF_STREAM;
+}
 
-	if (head)
-		return send_response(connection, MHD_HTTP_OK,
-				     MHD_create_response_from_buffer(0, NULL,
-								     MHD_RESPMEM_PERSISTENT),
-				     type);
-	client_enter(client_of(connection), CLIENT_STREAMING);
-	return send_response(connection, MHD_HTTP_OK, stream_open(r, connection), type);
+/* HEAD opens nothing; its length is as unknown as that of the whole answer. */
+static enum MHD_Result open_answer(struct MHD_Connection *connection, struct request *r,
+				   const struct route *route, bool head)
+{
+	struct MHD_Response *response;
+
+	response = head ? MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 1, read_nothing, NULL,
+							    NULL)
+			: route->open(r, connection);
+	return send_response(connection, MHD_HTTP_OK, response, route->type);
 }
 
 /* ---- requests ---------------------------------------------------------- */
@@ -200,7 +213,8 @@ static enum MHD_Result dispatch(struct MHD_Connection *connection, struct client
 	if (*a.why)
 		return refuse(connection, MHD_HTTP_BAD_REQUEST, "bad_request", "%s", a.why);
 	client_enter(c, CLIENT_ANSWERING);
-	return route->fill ? fill(connection, &r, route) : stream(connection, &r, head);
+	return route->fill ? fill(connection, &r, route)
+			   : open_answer(connection, &r, route, head);
 }
 
 static uint64_t announced_bytes(struct MHD_Connection *connection)

@@ -24,6 +24,7 @@
 #define SERVE_LINE_BYTES	4096
 #define SERVE_BODY_BYTES	65536
 #define SERVE_ANSWER_BYTES	(32u << 20)
+#define SERVE_BLOCK_BYTES	16384	/* of an answer that is written piece by piece */
 #define SERVE_ROWS_DEFAULT	100
 #define SERVE_ROWS_MAX		10000
 
@@ -207,7 +208,6 @@ struct request {
 void serve_status(struct request *r, struct json *j);
 void serve_processes(struct request *r, struct json *j);
 void serve_comms(struct request *r, struct json *j);
-void serve_collectives(struct request *r, struct json *j);
 void serve_summary(struct request *r, struct json *j);
 void serve_inflight(struct request *r, struct json *j);
 
@@ -216,6 +216,9 @@ void put_process_state(const struct serve *s, struct json *j, const void *row);
 
 /* All processes that `v` sees: step from *i = 0 until NULL. */
 struct process *serve_next_process(const struct serve *s, const struct viewer *v, size_t *i);
+
+/* An answer that becomes text as the client takes it.  NULL: no memory. */
+struct MHD_Response *serve_collectives(struct request *r, struct MHD_Connection *connection);
 
 /*
  * An answer without an end, fed by serve_op() and serve_process(); the library

@@ -3,6 +3,8 @@
 #include "ncclinspd/serve_impl.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "ncclinspd/aggregate.h"
 #include "ncclinspd/oplog.h"
@@ -79,28 +81,86 @@ const struct field op_fields[] = {
 	{ NULL, 0, 0, NULL },
 };
 
-/* Where a visitor writes. */
-struct output {
+/*
+ * Ten thousand rows take longer to write than a busy lane takes to fill, and
+ * nobody drains meanwhile.  So the operations are copied at once, which is quick
+ * and makes the answer one state, and become text as the client takes it.
+ */
+struct listing {
 	const struct serve *serve;
-	struct json *json;
-	const char *window;
+	struct json text;
+	size_t sent;			/* bytes of text */
+	uint32_t next, n;
+	bool ended;
+	struct op ops[];
 };
 
-static bool put_op(const struct op *op, uint64_t serial, void *arg)
+static bool collect(const struct op *op, uint64_t serial, void *arg)
 {
-	struct output *o = arg;
+	struct listing *l = arg;
 
 	(void)serial;
-	json_begin(o->json, '{');
-	rows_put(o->serve, o->json, op_fields, op);
-	json_end(o->json, '}');
-	return !json_error(o->json);
+	l->ops[l->n++] = *op;
+	return true;
 }
 
-void serve_collectives(struct request *r, struct json *j)
+/* At least `bytes` of text, unless that is the end. */
+static void write_rows(struct listing *l, size_t bytes)
+{
+	struct json *j = &l->text;
+
+	while (l->next < l->n && j->bytes < bytes) {
+		json_begin(j, '{');
+		rows_put(l->serve, j, op_fields, &l->ops[l->next++]);
+		json_end(j, '}');
+	}
+	if (l->next < l->n || l->ended)
+		return;
+	json_end(j, ']');
+	json_end(j, '}');
+	json_newline(j);
+	l->ended = true;
+}
+
+/* What was sent goes; the last byte stays, since commas depend on it. */
+static void drop_sent(struct listing *l)
+{
+	l->text.text[0] = l->text.text[l->text.bytes - 1];
+	l->text.bytes = 1;
+	l->sent = 1;
+}
+
+static ssize_t read_listing(void *arg, uint64_t pos, char *buf, size_t max)
+{
+	struct listing *l = arg;
+	size_t bytes;
+
+	(void)pos;
+	if (!json_error(&l->text) && l->sent == l->text.bytes) {
+		if (l->ended)
+			return MHD_CONTENT_READER_END_OF_STREAM;
+		drop_sent(l);
+		write_rows(l, max);
+	}
+	if (json_error(&l->text))
+		return MHD_CONTENT_READER_END_WITH_ERROR;
+	bytes = l->text.bytes - l->sent < max ? l->text.bytes - l->sent : max;
+	memcpy(buf, l->text.text + l->sent, bytes);
+	l->sent += bytes;
+	return (ssize_t)bytes;
+}
+
+static void listing_free(void *arg)
+{
+	struct listing *l = arg;
+
+	json_deinit(&l->text);
+	free(l);
+}
+
+struct MHD_Response *serve_collectives(struct request *r, struct MHD_Connection *connection)
 {
 	const struct query *q = &r->query;
-	struct output o = { .serve = r->serve, .json = j };
 	struct oplog_filter filter = {
 		.all_users = r->viewer.all,
 		.uid = r->viewer.uid,
@@ -113,11 +173,23 @@ void serve_collectives(struct request *r, struct json *j)
 		.since_mono_ns = q->since_mono_ns,
 		.limit = q->limit,
 	};
+	struct listing *l = malloc(sizeof(*l) + q->limit * sizeof(l->ops[0]));
+	struct MHD_Response *response;
 
-	json_key(j, "collectives");
-	json_begin(j, '[');
-	oplog_visit(r->serve->source.oplog, &filter, put_op, &o);
-	json_end(j, ']');
+	(void)connection;
+	if (!l)
+		return NULL;
+	*l = (struct listing){ .serve = r->serve };
+	json_init(&l->text, SERVE_ANSWER_BYTES);
+	oplog_visit(r->serve->source.oplog, &filter, collect, l);
+	json_begin(&l->text, '{');
+	json_key(&l->text, "collectives");
+	json_begin(&l->text, '[');
+	response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, SERVE_BLOCK_BYTES,
+						     read_listing, l, listing_free);
+	if (!response)
+		listing_free(l);
+	return response;
 }
 
 /* ---- sums -------------------------------------------------------------- */
@@ -222,6 +294,13 @@ static const struct field sum_fields[] = {
 	{ NULL, 0, 0, NULL },
 };
 #undef A
+
+/* Where a visitor writes. */
+struct output {
+	const struct serve *serve;
+	struct json *json;
+	const char *window;
+};
 
 static bool put_sum(const struct aggregate_row *row, void *arg)
 {

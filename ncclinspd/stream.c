@@ -14,7 +14,6 @@
 #include <string.h>
 
 #define CHECK_NS	UINT64_C(1000000000)
-#define BLOCK_BYTES	16384
 
 struct stream {
 	struct serve *serve;
@@ -117,6 +116,7 @@ struct MHD_Response *stream_open(struct request *r, struct MHD_Connection *conne
 
 	if (!st)
 		return NULL;
+	client_enter(client_of(connection), CLIENT_STREAMING);
 	*st = (struct stream){
 		.serve = s,
 		.next = s->streams,
@@ -130,8 +130,8 @@ struct MHD_Response *stream_open(struct request *r, struct MHD_Connection *conne
 	if (st->next)
 		st->next->prev = &st->next;
 	s->streams = st;
-	response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_queue, st,
-						     stream_free);
+	response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, SERVE_BLOCK_BYTES,
+						     read_queue, st, stream_free);
 	if (!response)
 		stream_free(st);
 	return response;

@@ -286,6 +286,22 @@ static inline const char *fx_body(const char *answer)
 	return body + 4;
 }
 
+/* Undo chunked transfer, in place. */
+static inline void fx_unchunk(char *answer)
+{
+	char *to = (char *)(uintptr_t)fx_body(answer), *from = to;
+	unsigned long bytes;
+
+	if (!strstr(answer, "Transfer-Encoding: chunked"))
+		return;
+	while ((bytes = strtoul(from, &from, 16))) {
+		memmove(to, from + 2, bytes);
+		to += bytes;
+		from += 2 + bytes + 2;
+	}
+	*to = '\0';
+}
+
 /* Over `fd`, which is closed then. */
 static inline char *fx_ask_over(int fd, const char *method, const char *target)
 {
@@ -297,6 +313,8 @@ static inline char *fx_ask_over(int fd, const char *method, const char *target)
 	answer = fx_receive(fd, NULL);
 	close(fd);
 	fx_pump();
+	if (*answer)
+		fx_unchunk(answer);
 	return answer;
 }
 

@@ -328,6 +328,31 @@ START_TEST(collectives_can_be_filtered)
 }
 END_TEST
 
+START_TEST(a_long_answer_stays_as_of_its_request)
+{
+	static const char request[] = "GET /v1/collectives?limit=10000 HTTP/1.1\r\nHost: x\r\n\r\n";
+	struct process *p = fx_process(10, 0, 3);
+	int fd = fx_connect();
+	char *answer;
+	json_t *a;
+
+	for (uint64_t seq = 0; seq < 10000; seq++)
+		add_op(p, seq);
+	fx_send(fd, request, sizeof(request) - 1);
+	for (uint64_t seq = 10000; seq < 40000; seq++)	/* the log forgets the first */
+		add_op(p, seq);
+	answer = fx_receive(fd, NULL);
+	fx_unchunk(answer);
+	a = json_loads(fx_body(answer), 0, NULL);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "collectives")), 10000);
+	ck_assert_uint_eq(fx_number(a, "collectives.0.seq"), 9999);
+	ck_assert_uint_eq(fx_number(a, "collectives.9999.seq"), 0);
+	json_decref(a);
+	free(answer);
+	close(fd);
+}
+END_TEST
+
 START_TEST(a_summary_has_the_keys_that_were_asked_for)
 {
 	struct process *p = fx_process(10, 0, 3), *q = fx_process(11, 0, 4);
@@ -382,6 +407,7 @@ int main(void)
 	tcase_add_test(tc, collectives_come_newest_first_with_every_field);
 	tcase_add_loop_test(tc, collectives_can_be_filtered, 0,
 			    sizeof(filters) / sizeof(filters[0]));
+	tcase_add_test(tc, a_long_answer_stays_as_of_its_request);
 	tcase_add_test(tc, a_summary_has_the_keys_that_were_asked_for);
 	suite_add_tcase(suite, tc);
 	return fx_run(suite);
