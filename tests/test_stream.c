@@ -88,6 +88,18 @@ START_TEST(what_happens_is_told_at_once)
 }
 END_TEST
 
+START_TEST(a_line_makes_the_server_due_at_once)
+{
+	int fd = follow("/v1/stream");
+
+	free(fx_receive(fd, NULL));
+	ck_assert_uint_gt(serve_timeout_ns(fx.serve, fx.now_ns), 0);
+	finish(1);
+	ck_assert_uint_eq(serve_timeout_ns(fx.serve, fx.now_ns), 0);
+	close(fd);
+}
+END_TEST
+
 START_TEST(only_the_kinds_that_were_asked_for_are_told)
 {
 	int fd = follow("/v1/stream?kinds=process");
@@ -224,6 +236,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, fx_serve_close);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, what_happens_is_told_at_once);
+	tcase_add_test(tc, a_line_makes_the_server_due_at_once);
 	tcase_add_test(tc, only_the_kinds_that_were_asked_for_are_told);
 	tcase_add_test(tc, a_slow_client_loses_lines_and_is_told_how_many);
 	tcase_add_test(tc, a_slow_client_costs_the_others_nothing);
