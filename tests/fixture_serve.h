@@ -132,16 +132,18 @@ static inline void fx_serve_close(void)
 	}
 }
 
-/* Run the server until it has nothing to do. */
+static inline bool fx_is_due(void)
+{
+	struct pollfd fd = { .fd = serve_fd(fx.serve), .events = POLLIN };
+
+	return poll(&fd, 1, 0) > 0 || !serve_timeout_ns(fx.serve, fx.now_ns);
+}
+
+/* Run the server as a loop does: while it has something to do, and never else. */
 static inline void fx_pump(void)
 {
-	for (int idle = 0; idle < 2;) {
-		struct pollfd fd = { .fd = serve_fd(fx.serve), .events = POLLIN };
-		bool busy = poll(&fd, 1, 0) > 0 || !serve_timeout_ns(fx.serve, fx.now_ns);
-
+	while (fx_is_due())
 		serve_run(fx.serve, fx.now_ns, FX_EPOCH_NS + fx.now_ns - FX_START_NS);
-		idle = busy ? 0 : idle + 1;
-	}
 }
 
 static inline void fx_pass(uint64_t ns)
