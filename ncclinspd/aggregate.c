@@ -4,7 +4,7 @@
  * and so on.  It holds its totals; what it did lately stands in slices, one per
  * period of a window that it was active in:
  *
- *     window 10s:  period p-9 ... p-1   p (now)
+ *     window 10s:  period p-4 ... p-1   p (now)
  *                    │              │    └─► slice(cell 3) ─► slice(cell 7)
  *                    │              └─► slice(cell 3)
  *                    └─► freed, all at once, when p + 1 begins
@@ -24,8 +24,8 @@
 
 static const struct aggregate_limits defaults = {
 	.cells = 4096,
-	.slices = 40960,
-	.chunks = 163840,
+	.slices = 32768,
+	.chunks = 196608,
 };
 
 static const struct {

@@ -13,8 +13,8 @@
 /*		 name       text    slices  of (ns) */
 #define AGGREGATE_WINDOWS(X)				\
 	X(1S,  "1s",  4,   250000000)			\
-	X(10S, "10s", 10, 1000000000)			\
-	X(60S, "60s", 10, 6000000000)			\
+	X(10S, "10s", 5,  2000000000)			\
+	X(60S, "60s", 6,  10000000000)			\
 	X(ALL, "all", 0,  0)
 
 enum aggregate_window {
@@ -81,8 +81,8 @@ struct aggregate_row {
 /* Zero means the default. */
 struct aggregate_limits {
 	uint32_t cells;		/* 4096 */
-	uint32_t slices;	/* parts of windows in use, 40960 */
-	uint32_t chunks;	/* octaves of histograms in use, 163840 */
+	uint32_t slices;	/* parts of windows in use, 32768 */
+	uint32_t chunks;	/* octaves of histograms in use, 196608 */
 	uint64_t seed;
 };
 

@@ -78,7 +78,7 @@ struct slice {
 	struct sums sums;
 };
 
-#define AGGREGATE_MAX_SLICES 10
+#define AGGREGATE_MAX_SLICES 6
 
 struct window {
 	uint32_t slices;

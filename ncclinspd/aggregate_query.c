@@ -29,7 +29,7 @@ _Static_assert(sizeof(struct row_key) == 80, "padding would be compared");
 
 /* One cell's share in a row. */
 struct part {
-	const struct cell *cell;
+	uint32_t cell;
 	const struct sums *sums;
 	uint32_t next;		/* of the same row, or POOL_NONE */
 };
@@ -50,6 +50,9 @@ struct work {
 	uint32_t nrows;
 	struct index index;	/* hash of a row_key -> row */
 	struct index members;	/* row and member -> seen */
+	const struct aggregate *agg;
+	uint32_t *row_of;	/* of each cell, or POOL_NONE: not looked for yet */
+	bool *weighed;		/* each cell: its member and age are in its row */
 	uint64_t seed;
 };
 
@@ -63,10 +66,14 @@ static int work_init(struct work *work, const struct aggregate *agg,
 		.query = query,
 		.parts = malloc((parts + 1) * sizeof(*work->parts)),
 		.rows = malloc((rows + 1) * sizeof(*work->rows)),
+		.row_of = malloc(agg->cells.capacity * sizeof(*work->row_of)),
+		.weighed = calloc(agg->cells.capacity, sizeof(*work->weighed)),
+		.agg = agg,
 		.seed = agg->seed,
 	};
-	if (!work->parts || !work->rows)
+	if (!work->parts || !work->rows || !work->row_of || !work->weighed)
 		return -ENOMEM;
+	memset(work->row_of, 0xff, agg->cells.capacity * sizeof(*work->row_of));
 	if (index_init(&work->index, rows, agg->seed))
 		return -ENOMEM;
 	return index_init(&work->members, rows, agg->seed);
@@ -76,6 +83,8 @@ static void work_deinit(struct work *work)
 {
 	index_deinit(&work->members);
 	index_deinit(&work->index);
+	free(work->weighed);
+	free(work->row_of);
 	free(work->rows);
 	free(work->parts);
 }
@@ -116,7 +125,7 @@ static uint32_t find_row(const struct work *work, const struct row_key *key, uin
 	}
 }
 
-static struct row *row_of(struct work *work, const struct cell *cell)
+static uint32_t row_of(struct work *work, const struct cell *cell)
 {
 	struct row_key key;
 	uint64_t place;
@@ -125,24 +134,27 @@ static struct row *row_of(struct work *work, const struct cell *cell)
 	make_row_key(&key, cell, work->query->by);
 	row = find_row(work, &key, &place);
 	if (row != POOL_NONE)
-		return &work->rows[row];
+		return row;
 	index_set(&work->index, place, work->nrows);
 	work->rows[work->nrows] = (struct row){
 		.key = key,
 		.first = POOL_NONE,
 		.since_ns = UINT64_MAX,
 	};
-	return &work->rows[work->nrows++];
+	return work->nrows++;
 }
 
-static void add_part(struct work *work, const struct cell *cell, const struct sums *sums)
+static void add_part(struct work *work, uint32_t item, const struct sums *sums)
 {
+	const struct cell *cell = aggregate_cell(work->agg, item);
 	struct row *row;
 
 	if (!work->query->all_users && cell->uid != work->query->uid)
 		return;
-	row = row_of(work, cell);
-	work->parts[work->nparts] = (struct part){ cell, sums, row->first };
+	if (work->row_of[item] == POOL_NONE)
+		work->row_of[item] = row_of(work, cell);
+	row = &work->rows[work->row_of[item]];
+	work->parts[work->nparts] = (struct part){ item, sums, row->first };
 	row->first = work->nparts++;
 }
 
@@ -150,7 +162,7 @@ static void collect_cells(struct work *work, const struct aggregate *agg)
 {
 	for (uint32_t item = agg->lru.first; item != POOL_NONE;
 	     item = pool_list_next(&agg->cells, &agg->lru, item))
-		add_part(work, aggregate_cell(agg, item), &aggregate_cell(agg, item)->sums);
+		add_part(work, item, &aggregate_cell(agg, item)->sums);
 }
 
 static void collect_slices(struct work *work, const struct aggregate *agg,
@@ -165,7 +177,7 @@ static void collect_slices(struct work *work, const struct aggregate *agg,
 			slice = aggregate_slice(agg, item);
 			cell = aggregate_cell(agg, slice->cell);
 			if (cell->generation == slice->generation)
-				add_part(work, cell, &slice->sums);
+				add_part(work, slice->cell, &slice->sums);
 		}
 	}
 }
@@ -212,26 +224,30 @@ static void fold_untimed(struct work *work)
 	}
 }
 
+static void weigh_cell(struct work *work, struct row *row, const struct cell *cell)
+{
+	const uint64_t seen[] = { (uint64_t)(row - work->rows), cell->member };
+	uint64_t key = aggregate_hash(work->seed, seen, sizeof(seen));
+
+	if (cell->first_ns < row->since_ns)
+		row->since_ns = cell->first_ns;
+	if (index_find(&work->members, key) != POOL_NONE)
+		return;
+	index_set(&work->members, key, 1);
+	row->members++;
+}
+
 static void weigh_row(struct work *work, struct row *row)
 {
 	const struct part *part;
 
 	for (uint32_t i = row->first; i != POOL_NONE; i = part->next) {
-		uint64_t seen[2];
-		uint64_t key;
-
 		part = &work->parts[i];
-		seen[0] = (uint64_t)(row - work->rows);
-		seen[1] = part->cell->member;
-		key = aggregate_hash(work->seed, seen, sizeof(seen));
 		row->exec_ns += part->sums->value[VALUE_EXEC].sum;
 		row->bytes += part->sums->bytes;
-		if (part->cell->first_ns < row->since_ns)
-			row->since_ns = part->cell->first_ns;
-		if (index_find(&work->members, key) != POOL_NONE)
-			continue;
-		index_set(&work->members, key, 1);
-		row->members++;
+		if (!work->weighed[part->cell])
+			weigh_cell(work, row, aggregate_cell(work->agg, part->cell));
+		work->weighed[part->cell] = true;
 	}
 }
 
@@ -364,7 +380,7 @@ static void fill_row(const struct aggregate *agg, const struct work *work,
 		     const struct row *row, struct histogram h[VALUE_END], uint64_t now_ns,
 		     struct aggregate_row *out)
 {
-	const struct cell *cell = work->parts[row->first].cell;
+	const struct cell *cell = aggregate_cell(agg, work->parts[row->first].cell);
 	struct sums sums = { 0 };
 	double inside;
 
