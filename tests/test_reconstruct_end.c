@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How operations end that have no last record: settled, given up, cut off. */
+#include "tests/fx_recon.h"
+
+static struct fx_recon fx;
+
+static void teardown(void)
+{
+	fx_recon_close(&fx);
+}
+
+static void give(union fx_record r)
+{
+	fx_give(&fx, &fx.a, &r);
+}
+
+START_TEST(send_on_fewer_channels_than_planned_is_settled_when_quiet)
+{
+	union fx_record live = fx_kernel(102, 8, 1, 7000, 0);
+
+	fx_recon_open(&fx, 4, FX_MASK_KERNEL);
+	give(fx_p2p(8, 0, 2, 4, 100));
+	give(fx_kernel(101, 8, 0, 5000, 9000));
+	fx_wait(&fx, 300 * FX_MS);
+	fx_look(&fx, &live, 1);			/* a second channel is at work */
+	fx_wait(&fx, 60 * FX_MS);
+	ck_assert_uint_eq(fx.ndone, 0);
+	fx_look(&fx, NULL, 0);
+	fx_wait(&fx, 60 * FX_MS);
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert(fx.done[0].complete);
+	ck_assert_uint_eq(fx.done[0].exec_ns, 4000);
+	ck_assert_int_eq(fx.done[0].peer, 2);
+}
+END_TEST
+
+START_TEST(send_to_oneself_has_no_children_to_wait_for)
+{
+	union fx_record r = fx_p2p(8, 0, 0, 4, 100);
+
+	fx_recon_open(&fx, 4, _i ? FX_MASK_KERNEL : FX_MASK_PROXY);
+	r.rec.comm = 1;
+	give(r);
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert_uint_eq(fx.done[0].exec_ns, UNKNOWN_U64);
+}
+END_TEST
+
+START_TEST(collective_that_hangs_stays_open_and_says_how_far_it_came)
+{
+	union fx_record live = fx_kernel(102, 8, 1, 7000, 0);
+	struct comm_progress progress;
+
+	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
+	give(fx_coll(8, 0, 3, 4, 100));
+	give(fx_kernel(101, 8, 0, 5000, 9000));
+	for (int i = 0; i < 100; i++) {
+		fx_wait(&fx, 1000 * FX_MS);
+		fx_look(&fx, &live, 1);
+	}
+	ck_assert_uint_eq(fx.ndone, 0);
+	ck_assert(reconstruct_progress(&fx.a.p, 0, &progress));
+	ck_assert_uint_eq(progress.in_flight, 1);
+	ck_assert_uint_eq(progress.nfuncs, 1);
+	ck_assert_uint_eq(progress.last_seq[0].seq, 3);
+	fx.now++;
+	reconstruct_end(fx.rc, &fx.a.p, fx.now);
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert(!fx.done[0].complete);
+	ck_assert_uint_eq(fx.done[0].exec_ns, UNKNOWN_U64);
+	ck_assert_uint_eq(fx.done[0].kernel_stopped, 1);
+}
+END_TEST
+
+START_TEST(collective_that_lost_a_record_is_given_up_when_a_later_one_completes)
+{
+	fx_recon_open(&fx, 4, FX_MASK_KERNEL);
+	give(fx_coll(8, 0, 3, 2, 100));
+	give(fx_kernel(101, 8, 0, 5000, 9000));	/* the other channel's is lost */
+	give(fx_coll(9, 0, 4, 1, 200));
+	give(fx_kernel(103, 9, 0, 10000, 11000));
+	ck_assert_uint_eq(fx.ndone, 1);
+	for (int i = 0; i < 30; i++) {
+		fx_wait(&fx, 60 * FX_MS);
+		fx_look(&fx, NULL, 0);
+	}
+	ck_assert_uint_eq(fx.ndone, 2);
+	ck_assert_uint_eq(fx.done[1].token, 8);
+	ck_assert(!fx.done[1].complete);
+}
+END_TEST
+
+START_TEST(network_operation_is_timed_by_its_proxies_without_kernel_events)
+{
+	union fx_record r = fx_coll(8, 0, 3, 2, 100), live = fx_proxy(202, 8, 6000, 0);
+	union fx_record step = fx_head(NCI_EV_PROXY_STEP, 1, 300, 201, 5000, 8800);
+
+	fx_recon_open(&fx, 4, FX_MASK_PROXY);
+	r.rec.comm = 1;
+	give(r);
+	give(step);
+	give(fx_proxy(201, 8, 5000, 9000));	/* with its batch, after its last step */
+	fx_wait(&fx, 300 * FX_MS);
+	fx_look(&fx, &live, 1);
+	fx_wait(&fx, 60 * FX_MS);
+	ck_assert_uint_eq(fx.ndone, 0);
+	give(fx_proxy(202, 8, 6000, 8000));
+	fx_wait(&fx, 300 * FX_MS);
+	fx_look(&fx, NULL, 0);
+	fx_wait(&fx, 60 * FX_MS);
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert(fx.done[0].complete);
+	ck_assert_uint_eq(fx.done[0].exec_ns, 3800);
+	ck_assert_int_eq(fx.done[0].source, TIMING_PROXY_CPU);
+	ck_assert_uint_eq(fx.done[0].proxy_bytes, 200);
+	ck_assert_uint_eq(fx.done[0].proxy_steps, 4);
+}
+END_TEST
+
+START_TEST(proxy_work_of_another_process_joins_the_one_that_issued_it)
+{
+	union fx_record r = fx_coll(8, 0, 3, 2, 100), proxy = fx_proxy(201, 8, 5000, 9000);
+
+	fx_recon_open(&fx, 4, FX_MASK_PROXY);
+	r.rec.comm = 1;
+	give(r);
+	proxy.rec.form |= NCI_FORM_FOREIGN;
+	proxy.rec.comm = NCI_COMM_NONE;
+	proxy.proxy.origin = nci_context(fx.a.p.nonce, 1);
+	fx_give(&fx, &fx.b, &proxy);
+	ck_assert_uint_eq(reconstruct_stats(fx.rc)->foreign, 1);
+	fx_wait(&fx, 300 * FX_MS);
+	ck_assert(reconstruct_wants_slots(fx.rc, &fx.b.p, fx.now));
+	fx_look(&fx, NULL, 0);
+	fx_wait(&fx, 60 * FX_MS);
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert_uint_eq(fx.done[0].process_id, 1);
+	ck_assert_uint_eq(fx.done[0].proxy_ops, 1);
+	ck_assert_uint_eq(fx.done[0].exec_ns, 4000);
+}
+END_TEST
+
+START_TEST(foreign_work_of_unknown_or_other_users_processes_is_counted)
+{
+	union fx_record proxy = fx_proxy(201, 8, 5000, 9000);
+
+	fx_recon_open(&fx, 4, FX_MASK_PROXY);
+	proxy.rec.form |= NCI_FORM_FOREIGN;
+	proxy.proxy.origin = nci_context(0x1234, 0);
+	fx_give(&fx, &fx.b, &proxy);
+	fx.a.p.uid = 1;
+	proxy.proxy.origin = nci_context(fx.a.p.nonce, 0);
+	fx_give(&fx, &fx.b, &proxy);
+	ck_assert_uint_eq(reconstruct_stats(fx.rc)->foreign_orphans, 2);
+	ck_assert_uint_eq(reconstruct_stats(fx.rc)->foreign, 0);
+}
+END_TEST
+
+START_TEST(host_times_are_used_where_the_api_has_no_stamps)
+{
+	union fx_record r = fx_coll(8, 7, 3, 2, 100), kernel = fx_kernel(101, 8, 0, 5000, 9000);
+
+	fx_recon_open(&fx, 3, FX_MASK_KERNEL);
+	r.coll.comm_hash = 0xabcd;
+	r.coll.rank = 2;
+	kernel.kernel.gpu_start = kernel.kernel.gpu_stop = 0;
+	give(r);
+	give(kernel);
+	fx_wait(&fx, 300 * FX_MS);
+	fx_look(&fx, NULL, 0);
+	fx_wait(&fx, 60 * FX_MS);		/* two channels at most, says API v3 */
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert_int_eq(fx.done[0].source, TIMING_KERNEL_CPU);
+	ck_assert_uint_eq(fx.done[0].exec_ns, 4000);
+	ck_assert_uint_eq(fx.done[0].stamps_refused, 0);
+	ck_assert_uint_eq(fx.done[0].comm_id, 0xabcd);
+	ck_assert_int_eq(fx.done[0].rank, 2);
+	ck_assert_int_eq(fx.done[0].nranks, UNKNOWN_I32);
+	ck_assert(fx.done[0].busbw_gbs < 0);	/* how many ranks there are is not known */
+	ck_assert(fx.done[0].algbw_gbs > 0);
+}
+END_TEST
+
+START_TEST(last_operations_of_a_process_are_complete_unless_a_child_was_in_flight)
+{
+	union fx_record first = fx_coll(8, 0, 3, 2, 100), second = fx_coll(9, 0, 4, 2, 200);
+	union fx_record live = fx_proxy(203, 9, 9000, 0);
+	struct live_slot slot = { 0 };
+
+	fx_recon_open(&fx, 4, FX_MASK_PROXY);
+	first.rec.comm = second.rec.comm = 1;
+	give(first);
+	give(second);
+	give(fx_proxy(201, 8, 5000, 9000));
+	give(fx_proxy(202, 9, 9000, 9900));
+	memcpy(&slot.slot, &live, sizeof(live));
+	fx.a.p.last_slots = &slot;
+	fx.a.p.nlast_slots = 1;
+	fx.now++;
+	reconstruct_end(fx.rc, &fx.a.p, fx.now);
+	ck_assert_uint_eq(fx.ndone, 2);
+	ck_assert(fx.done[0].complete);
+	ck_assert_uint_eq(fx.done[0].exec_ns, 4000);
+	ck_assert(!fx.done[1].complete);
+}
+END_TEST
+
+START_TEST(finalized_communicator_has_waited_for_its_operations)
+{
+	union fx_record r = fx_coll(8, 0, 3, 2, 100);
+
+	fx_recon_open(&fx, 4, FX_MASK_PROXY);
+	r.rec.comm = 1;
+	give(r);
+	fx.a.comms[1].finalize_ticks = 5000;
+	reconstruct_end(fx.rc, &fx.a.p, fx.now);
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert(fx.done[0].complete);
+	ck_assert_uint_eq(fx.done[0].exec_ns, UNKNOWN_U64);
+}
+END_TEST
+
+static bool count_open(const struct op *op, void *arg)
+{
+	ck_assert(!op->complete);
+	++*(int *)arg;
+	return true;
+}
+
+START_TEST(open_operations_and_calls_can_be_listed_also_after_the_end)
+{
+	int n = 0;
+
+	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
+	give(fx_coll_api(7, 6, FX_ALLREDUCE, 1024, 90));
+	give(fx_coll(8, 0, 3, 2, 100));
+	reconstruct_open(fx.rc, &fx.a.p, count_open, &n);
+	ck_assert_int_eq(n, 2);
+	reconstruct_end(fx.rc, &fx.a.p, fx.now);
+	ck_assert_uint_eq(fx.ndone, 2);
+	reconstruct_open(fx.rc, &fx.a.p, count_open, &n);
+	ck_assert_int_eq(n, 4);
+	reconstruct_end(fx.rc, &fx.a.p, fx.now);
+	fx_wait(&fx, 100000 * FX_MS);
+	ck_assert_uint_eq(fx.ndone, 2);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("reconstruct_end");
+	TCase *tc = tcase_create("ends");
+
+	tcase_add_checked_fixture(tc, NULL, teardown);
+	tcase_add_test(tc, send_on_fewer_channels_than_planned_is_settled_when_quiet);
+	tcase_add_loop_test(tc, send_to_oneself_has_no_children_to_wait_for, 0, 2);
+	tcase_add_test(tc, collective_that_hangs_stays_open_and_says_how_far_it_came);
+	tcase_add_test(tc, collective_that_lost_a_record_is_given_up_when_a_later_one_completes);
+	tcase_add_test(tc, network_operation_is_timed_by_its_proxies_without_kernel_events);
+	tcase_add_test(tc, proxy_work_of_another_process_joins_the_one_that_issued_it);
+	tcase_add_test(tc, foreign_work_of_unknown_or_other_users_processes_is_counted);
+	tcase_add_test(tc, host_times_are_used_where_the_api_has_no_stamps);
+	tcase_add_test(tc,
+		       last_operations_of_a_process_are_complete_unless_a_child_was_in_flight);
+	tcase_add_test(tc, finalized_communicator_has_waited_for_its_operations);
+	tcase_add_test(tc, open_operations_and_calls_can_be_listed_also_after_the_end);
+	suite_add_tcase(suite, tc);
+	return fx_run(suite);
+}
