@@ -23,15 +23,15 @@ struct joint_op {
 };
 
 /* Everybody needs everybody's data: who is in first must wait for the last. */
-const char *const late_funcs[] = { "AllReduce", "AllGather", "ReduceScatter", NULL };
+static const char *const joint_funcs[] = { "AllReduce", "AllGather", "ReduceScatter", NULL };
 
 static const char *joint_func(const json_t *row)
 {
 	const char *func = json_string_value(report_get(row, "func"));
 
-	for (size_t i = 0; func && late_funcs[i]; i++)
-		if (!strcmp(func, late_funcs[i]))
-			return late_funcs[i];
+	for (size_t i = 0; func && joint_funcs[i]; i++)
+		if (!strcmp(func, joint_funcs[i]))
+			return joint_funcs[i];
 	return NULL;
 }
 
@@ -64,12 +64,23 @@ static int list_members(const json_t *comm, const char *const *states, struct la
 	return late->ranks;
 }
 
+static const char *const alive[] = { "live", "finalized", NULL };
+static const char *const over[] = { "exited", "died", NULL };
+
+bool late_comparable(const json_t *comm)
+{
+	json_t *member;
+	int n = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(comm, "local_ranks"), i, member)
+		n += is_in(member, alive);
+	return n >= 2 && report_get(comm, "comm_id");
+}
+
 /* Those that are alive; of a job that is over, those that were. */
 static int list_ranks(const json_t *comm, struct late *late)
 {
-	static const char *const alive[] = { "live", "finalized", NULL };
-	static const char *const over[] = { "exited", "died", NULL };
-
 	return list_members(comm, alive, late) ?: list_members(comm, over, late);
 }
 
@@ -242,13 +253,13 @@ static void judge_each(struct late *late, const struct joint_op *ops, int n)
 {
 	struct joint_op some[OPS_MOST];
 
-	for (size_t f = 0; late_funcs[f]; f++) {
+	for (size_t f = 0; joint_funcs[f]; f++) {
 		int count = 0;
 
 		for (int i = 0; i < n; i++)
-			if (ops[i].func == late_funcs[f])
+			if (ops[i].func == joint_funcs[f])
 				some[count++] = ops[i];
-		judge(late, some, count, late_funcs[f]);
+		judge(late, some, count, joint_funcs[f]);
 	}
 }
 

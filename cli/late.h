@@ -36,10 +36,8 @@ struct late {
 	} each[LATE_RANKS];
 };
 
-/*
- * The functions that can be compared, a list that ends with NULL.
- */
-extern const char *const late_funcs[];
+/* Has this communicator, a row of /v1/comms, an id and two ranks here that are alive? */
+bool late_comparable(const json_t *comm);
 
 /*
  * Compare the newest operations of one communicator, a row of /v1/comms, among

@@ -19,7 +19,9 @@
 
 #define LATE_SINCE_NS UINT64_C(60000000000)
 #define STALLED_NS    UINT64_C(1000000000)
-#define COLLECTIVES   512	/* of each function that tells who is late */
+#define RATE_NS	      UINT64_C(50000000)	/* over less, the daemon's polls make it jump */
+#define LATE_OPS      24	/* of each communicator, for each rank */
+#define LATE_COMMS    32	/* that are looked at */
 
 static const struct column rank_columns[] = {
 	{ NULL, "RANK", COL_INTEGER, "rank", 0, 0, 0 },
@@ -275,7 +277,8 @@ static void count_records(struct view *view, uint64_t now_ns)
 	double records = json_number_value(report_get(view->status, "ingest.records"));
 
 	view->records_per_s = -1;
-	if (view->known && view->up && records >= view->records && now_ns > view->now_ns)
+	if (view->known && view->up && records >= view->records &&
+	    now_ns >= view->now_ns + RATE_NS)
 		view->records_per_s = (records - view->records) * 1e9 /
 				      (double)(now_ns - view->now_ns);
 	view->records = records;
@@ -333,31 +336,52 @@ void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns
 	free_answers(answers);
 }
 
-/* The newest operations of the functions that tell who is late, as one answer. */
-static int fetch_collectives(struct client *client, uint64_t now_ns, json_t **answer)
+/* The newest operations of one communicator go to the end of `all`. */
+static int fetch_of_comm(struct client *client, const json_t *comm, uint64_t since_ns, json_t *all)
+{
+	size_t ranks = json_array_size(json_object_get(comm, "local_ranks"));
+	const char *id = json_string_value(report_get(comm, "comm_id"));
+	char target[128];
+	json_t *root;
+	int r;
+
+	snprintf(target, sizeof(target),
+		 "/v1/collectives?comm=%s&limit=%zu&since_mono_ns=%" PRIu64, id,
+		 ranks * LATE_OPS, since_ns);
+	r = client_get(client, target, &root);
+	if (r)
+		return r;
+	json_array_extend(all, json_object_get(root, "collectives"));
+	json_decref(root);
+	return 0;
+}
+
+/*
+ * What tells who is late, as one answer.  Asked by communicator, because those
+ * that are used all the time would push out those that are used once a step.
+ */
+static int fetch_collectives(struct client *client, const json_t *comms, uint64_t now_ns,
+			     json_t **answer)
 {
 	uint64_t since_ns = now_ns > LATE_SINCE_NS ? now_ns - LATE_SINCE_NS : 0;
-	json_t *all = json_array();
-	int r = 0;
+	json_t *all = json_array(), *comm;
+	int asked = 0, r = 0;
+	size_t i;
 
 	*answer = json_pack("{s:o}", "collectives", all);
-	for (size_t i = 0; late_funcs[i] && !r; i++) {
-		char target[128];
-		json_t *root;
-
-		snprintf(target, sizeof(target),
-			 "/v1/collectives?func=%s&limit=%d&since_mono_ns=%" PRIu64, late_funcs[i],
-			 COLLECTIVES, since_ns);
-		r = client_get(client, target, &root);
-		if (r)
+	json_array_foreach(json_object_get(comms, "comms"), i, comm) {
+		if (r || asked == LATE_COMMS)
 			break;
-		json_array_extend(all, json_object_get(root, "collectives"));
-		json_decref(root);
+		if (!late_comparable(comm))
+			continue;
+		r = fetch_of_comm(client, comm, since_ns, all);
+		asked++;
 	}
 	return r;
 }
 
-int view_fetch(struct view *view, struct client *client, const char *window, uint64_t now_ns)
+int view_fetch(struct view *view, struct client *client, const char *window, bool who_is_late,
+	       uint64_t now_ns)
 {
 	struct view_answers answers = { 0 };
 	char ranks[96], ops[96];
@@ -378,8 +402,8 @@ int view_fetch(struct view *view, struct client *client, const char *window, uin
 	snprintf(ops, sizeof(ops), "/v1/summary?window=%s&by=comm,func,size,algo,proto", window);
 	for (size_t i = 0; i < ARRAY_LEN(requests) && !r; i++)
 		r = client_get(client, requests[i].target, requests[i].answer);
-	if (!r)
-		r = fetch_collectives(client, now_ns, &answers.collectives);
+	if (!r && who_is_late)
+		r = fetch_collectives(client, answers.comms, now_ns, &answers.collectives);
 	if (!r) {
 		view_build(view, &answers, now_ns);
 		return 0;

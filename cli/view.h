@@ -55,8 +55,12 @@ extern const struct view_table_type {
  */
 void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns);
 
-/* Ask the daemon for all of it; a failure leaves what was known, and says so. */
-int view_fetch(struct view *view, struct client *client, const char *window, uint64_t now_ns);
+/*
+ * Ask the daemon for all of it, with or without what tells who is late, which is
+ * the most.  Returns 0, or client_get()'s failure, which leaves what was known.
+ */
+int view_fetch(struct view *view, struct client *client, const char *window, bool who_is_late,
+	       uint64_t now_ns);
 
 void view_deinit(struct view *view);
 
