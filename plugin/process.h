@@ -64,6 +64,14 @@ void process_finalize(uint64_t context);
 /* The calling thread's first event: a lane for it, or NULL, for good. */
 struct shmring_lane *process_lane_slowly(struct process_thread *thread);
 
+/* NULL: none, or the thread has not asked for one yet. */
+static inline struct shmring_lane *process_lane_known(void)
+{
+	const struct process_thread *thread = &process_thread;
+
+	return likely(thread->generation == process_self.generation) ? thread->lane : NULL;
+}
+
 static inline struct shmring_lane *process_lane(void)
 {
 	struct process_thread *thread = &process_thread;
