@@ -65,23 +65,23 @@ static int list_members(const json_t *comm, const char *const *states, struct la
 }
 
 static const char *const alive[] = { "live", "finalized", NULL };
-static const char *const over[] = { "exited", "died", NULL };
+static const char *const ended[] = { "exited", "died", NULL };
 
-bool late_comparable(const json_t *comm)
+bool late_comparable(const json_t *comm, bool over)
 {
 	json_t *member;
 	int n = 0;
 	size_t i;
 
 	json_array_foreach(json_object_get(comm, "local_ranks"), i, member)
-		n += is_in(member, alive);
+		n += is_in(member, over ? ended : alive);
 	return n >= 2 && report_get(comm, "comm_id");
 }
 
 /* Those that are alive; of a job that is over, those that were. */
 static int list_ranks(const json_t *comm, struct late *late)
 {
-	return list_members(comm, alive, late) ?: list_members(comm, over, late);
+	return list_members(comm, alive, late) ?: list_members(comm, ended, late);
 }
 
 static int index_of(const struct late *late, int64_t rank, int64_t pid)

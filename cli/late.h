@@ -36,8 +36,8 @@ struct late {
 	} each[LATE_RANKS];
 };
 
-/* Has this communicator, a row of /v1/comms, an id and two ranks here that are alive? */
-bool late_comparable(const json_t *comm);
+/* Has this communicator, a row of /v1/comms, an id and two ranks here, alive or `over`? */
+bool late_comparable(const json_t *comm, bool over);
 
 /*
  * Compare the newest operations of one communicator, a row of /v1/comms, among

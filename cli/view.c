@@ -356,27 +356,44 @@ static int fetch_of_comm(struct client *client, const json_t *comm, uint64_t sin
 	return 0;
 }
 
+/* Those of the living or those of the dead; *asked: how many there were. */
+static int fetch_of_comms(struct client *client, const json_t *comms, bool over,
+			  uint64_t since_ns, json_t *all, int *asked)
+{
+	json_t *comm;
+	size_t i;
+	int r;
+
+	*asked = 0;
+	json_array_foreach((json_t *)comms, i, comm) {
+		if (!late_comparable(comm, over))
+			continue;
+		if (++*asked > LATE_COMMS)
+			break;
+		r = fetch_of_comm(client, comm, since_ns, all);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
 /*
  * What tells who is late, as one answer.  Asked by communicator, because those
- * that are used all the time would push out those that are used once a step.
+ * that are used all the time would push out those that are used once a step.  A
+ * job that is over is of interest only while nothing else runs.
  */
-static int fetch_collectives(struct client *client, const json_t *comms, uint64_t now_ns,
-			     json_t **answer)
+static int fetch_collectives(struct client *client, const json_t *answer, uint64_t now_ns,
+			     json_t **collectives)
 {
 	uint64_t since_ns = now_ns > LATE_SINCE_NS ? now_ns - LATE_SINCE_NS : 0;
-	json_t *all = json_array(), *comm;
-	int asked = 0, r = 0;
-	size_t i;
+	const json_t *comms = json_object_get(answer, "comms");
+	json_t *all = json_array();
+	int asked, r;
 
-	*answer = json_pack("{s:o}", "collectives", all);
-	json_array_foreach(json_object_get(comms, "comms"), i, comm) {
-		if (r || asked == LATE_COMMS)
-			break;
-		if (!late_comparable(comm))
-			continue;
-		r = fetch_of_comm(client, comm, since_ns, all);
-		asked++;
-	}
+	*collectives = json_pack("{s:o}", "collectives", all);
+	r = fetch_of_comms(client, comms, false, since_ns, all, &asked);
+	if (!r && !asked)
+		r = fetch_of_comms(client, comms, true, since_ns, all, &asked);
 	return r;
 }
 
