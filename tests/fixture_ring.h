@@ -45,8 +45,10 @@ void fx_publish_many(struct shmring_lane *lane, uint64_t from, uint64_t to, uint
 uint32_t fx_lines(uint64_t n);
 uint64_t fx_mix(uint64_t n);
 
-/* Fill all of the slot but its token; open it as event number n, or close it. */
+/* Fill all of a slot but its token with event number n. */
 void fx_fill(struct nci_record *rec, uint64_t n, uint32_t lines);
+
+/* Start event number n; its token, or 0: no slot is free. */
 uint64_t fx_start(struct shmring_lane *lane, uint64_t n, uint32_t lines);
 
 #define FX_TORN UINT64_MAX
