@@ -11,8 +11,9 @@
  * child of theirs in flight.
  *
  * A communicator runs its operations in order.  So one that makes no progress
- * while a later one has completed has lost records, and is given up; one that
- * makes no progress while nothing later completes hangs, and stays open.
+ * while a later one has completed, or although its communicator is finalized, has
+ * lost records, and is given up; one that makes no progress while nothing later
+ * completes hangs, and stays open.
  */
 #include "ncclinspd/reconstruct.h"
 
@@ -204,11 +205,19 @@ static bool may_settle(const struct recon *r, const struct op *op)
 				      r->process->api_version < FIRST_API_WITH_CHANNELS);
 }
 
+static bool is_finalized(const struct recon *r, const struct op *op)
+{
+	const struct comm *comm = process_comm(r->process, (uint16_t)op->comm_index);
+
+	return comm && comm->finalize_ticks;
+}
+
+/* Nothing more will come of it: a later one has completed, or the communicator is gone. */
 static bool is_superseded(struct recon *r, const struct op *op)
 {
 	const struct recon_comm *rcomm = recon_comm(r, (uint16_t)op->comm_index);
 
-	return rcomm && rcomm->newest_done > op->start_ticks;
+	return is_finalized(r, op) || (rcomm && rcomm->newest_done > op->start_ticks);
 }
 
 /*
@@ -359,11 +368,9 @@ static void end_calls(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
  */
 static bool has_ended(const struct recon *r, const struct open_op *o, uint64_t now_ns)
 {
-	const struct comm *comm = process_comm(r->process, (uint16_t)o->op.comm_index);
-
 	if (o->alive_ns == now_ns || !may_settle(r, &o->op))
 		return false;
-	return o->op.kernel_stopped || o->op.proxy_ops || (comm && comm->finalize_ticks);
+	return o->op.kernel_stopped || o->op.proxy_ops || is_finalized(r, &o->op);
 }
 
 static void end_open(struct reconstruct *rc, struct recon *r, uint64_t now_ns)

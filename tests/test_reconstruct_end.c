@@ -90,6 +90,22 @@ START_TEST(collective_that_lost_a_record_is_given_up_when_a_later_one_completes)
 }
 END_TEST
 
+START_TEST(collective_that_lost_a_record_is_given_up_when_its_communicator_is_finalized)
+{
+	fx_recon_open(&fx, 4, FX_MASK_KERNEL);
+	give(fx_coll(8, 0, 3, 2, 100));
+	give(fx_kernel(101, 8, 0, 5000, 9000));
+	for (int i = 0; i < 60; i++) {
+		if (i == 30)
+			fx.a.comms[0].finalize_ticks = 20000;
+		ck_assert_uint_eq(fx.ndone, i > 31);
+		fx_wait(&fx, 60 * FX_MS);
+		fx_look(&fx, NULL, 0);
+	}
+	ck_assert(!fx.done[0].complete);
+}
+END_TEST
+
 START_TEST(network_operation_is_timed_by_its_proxies_without_kernel_events)
 {
 	union fx_record r = fx_coll(8, 0, 3, 2, 100), live = fx_proxy(202, 8, 6000, 0);
@@ -256,6 +272,8 @@ int main(void)
 	tcase_add_loop_test(tc, send_to_oneself_has_no_children_to_wait_for, 0, 2);
 	tcase_add_test(tc, collective_that_hangs_stays_open_and_says_how_far_it_came);
 	tcase_add_test(tc, collective_that_lost_a_record_is_given_up_when_a_later_one_completes);
+	tcase_add_test(tc,
+		       collective_that_lost_a_record_is_given_up_when_its_communicator_is_finalized);
 	tcase_add_test(tc, network_operation_is_timed_by_its_proxies_without_kernel_events);
 	tcase_add_test(tc, proxy_work_of_another_process_joins_the_one_that_issued_it);
 	tcase_add_test(tc, foreign_work_of_unknown_or_other_users_processes_is_counted);
