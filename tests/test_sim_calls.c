@@ -203,12 +203,13 @@ END_TEST
 /* ---- masks ---- */
 
 static const struct { int mask; const char *present, *absent; } implied[] = {
-	{ 0,			"", "GroupApi CollApi Group Coll ProxyOp ProxyStep ProxyCtrl KernelCh" },
+	{ 0,			"", "GroupApi CollApi Group Coll ProxyOp ProxyStep ProxyCtrl" },
 	{ NCCL_GROUP_API,	"GroupApi", "CollApi Group Coll ProxyOp KernelCh" },
 	{ NCCL_COLL_API,	"GroupApi CollApi", "Group Coll ProxyOp KernelCh" },
 	{ NCCL_KERNEL_LAUNCH,	"GroupApi KernelLaunch", "CollApi Group Coll" },
 	{ NCCL_GROUP,		"GroupApi Group", "CollApi Coll" },
-	{ NCCL_COLL,		"GroupApi CollApi Group Coll", "P2p ProxyOp KernelCh KernelLaunch" },
+	{ NCCL_COLL,		"GroupApi CollApi Group Coll",
+				"P2p ProxyOp KernelCh KernelLaunch" },
 	{ NCCL_P2P,		"GroupApi P2pApi Group P2p", "CollApi Coll ProxyOp" },
 	{ NCCL_P2P_API,		"GroupApi P2pApi", "Group P2p CollApi" },
 	{ NCCL_PROXY_OP,	"GroupApi CollApi P2pApi Group Coll P2p ProxyOp",

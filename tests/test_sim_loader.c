@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -98,7 +99,8 @@ END_TEST
 
 START_TEST(a_path_or_a_library_name_is_not_made_a_suffix)
 {
-	ck_assert_int_eq(open_as("./all", 30), -ENOENT);
+	ck_assert_int_eq(chdir(getenv(DIR_VARIABLE)), 0);
+	ck_assert_int_eq(open_as("sub/all", 30), -ENOENT);
 	ck_assert_int_eq(open_as("liball.so", 30), -ENOENT);
 }
 END_TEST
@@ -152,7 +154,13 @@ static Suite *suite(void)
 
 static bool compile_all(const char *dir)
 {
-	return !compile(dir, "libnccl-profiler.so", "6") &&
+	char sub[300];
+
+	snprintf(sub, sizeof(sub), "%s/libnccl-profiler-sub", dir);
+	return !mkdir(sub, 0700) &&
+	       !compile(dir, "libnccl-profiler-sub/all.so", "6") &&
+	       !compile(dir, "libnccl-profiler-liball.so.so", "6") &&
+	       !compile(dir, "libnccl-profiler.so", "6") &&
 	       !compile(dir, "libnccl-profiler-all.so", "123456") &&
 	       !compile(dir, "libnccl-profiler-old.so", "1234") &&
 	       !compile(dir, "libnccl-profiler-empty.so", "") &&

@@ -73,6 +73,22 @@ START_TEST(a_seed_gives_one_run_and_another_seed_another)
 }
 END_TEST
 
+START_TEST(chance_comes_from_the_seed)
+{
+	struct plan *plan[2];
+	int64_t arrival[2];
+
+	for (int i = 0; i < 2; i++) {
+		const char *text = i ? "seed 2\n" FOUR "compute 9ms jitter 10%\nReduce w 1 int8\n" :
+				       "seed 3\n" FOUR "compute 9ms jitter 10%\nReduce w 1 int8\n";
+
+		arrival[i] = launch(&plan[i], text, 0)->op->side[0].arrival;
+		finish(plan[i]);
+	}
+	ck_assert(arrival[0] != arrival[1]);
+}
+END_TEST
+
 START_TEST(all_ranks_leave_a_collective_together_after_the_last_has_come)
 {
 	struct plan *plan;
@@ -269,6 +285,7 @@ static Suite *suite(void)
 	TCase *t = tcase_create("plan");
 
 	tcase_add_test(t, a_seed_gives_one_run_and_another_seed_another);
+	tcase_add_test(t, chance_comes_from_the_seed);
 	tcase_add_test(t, all_ranks_leave_a_collective_together_after_the_last_has_come);
 	tcase_add_test(t, a_slow_link_slows_the_whole_ring);
 	tcase_add_test(t, sequence_numbers_count_per_communicator_and_function);

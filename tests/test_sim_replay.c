@@ -9,30 +9,33 @@
 #include "tests/sim/probe.h"
 #include "tests/sim/replay.h"
 
+#define COMM "\"commId\":12464174370433239723,\"rank\":1"
+
 /* Two uses of one address, a state, a child that begins after its parent's end. */
 static const char small[] =
-	"{\"type\":\"ProfilerLifecycle\",\"func\":\"ProfilerInit\",\"commId\":12464174370433239723,"
-	"\"rank\":1,\"start\":{\"ts\":1000.0,\"tid\":1},\"details\":{\"nranks\":4,\"commName\":\"x\"}}\n"
+	"{\"type\":\"ProfilerLifecycle\",\"func\":\"ProfilerInit\"," COMM ","
+	"\"start\":{\"ts\":1000.0,\"tid\":1},"
+	"\"details\":{\"nranks\":4,\"commName\":\"x\"}}\n"
 	"{\"recordType\":\"state\",\"eventAddr\":\"0xc0\",\"ts\":1030.5,\"name\":\"KernelChStop\","
 	"\"id\":22,\"tid\":3,\"pTimer\":1770891945557575008}\n"
-	"{\"recordType\":\"event\",\"type\":\"ncclProfileCollApi\",\"commId\":12464174370433239723,"
-	"\"rank\":1,\"start\":{\"ts\":1010.0,\"tid\":2},\"stop\":{\"ts\":1011.0,\"tid\":2},"
+	"{\"recordType\":\"event\",\"type\":\"ncclProfileCollApi\"," COMM ","
+	"\"start\":{\"ts\":1010.0,\"tid\":2},\"stop\":{\"ts\":1011.0,\"tid\":2},"
 	"\"parentObj\":\"null\",\"eventAddr\":\"0xa0\",\"details\":{\"func\":\"AllReduce\","
 	"\"count\":8,\"dtype\":\"ncclFloat32\",\"root\":0,\"stream\":\"0x1\"}}\n"
-	"{\"recordType\":\"event\",\"type\":\"ncclProfileColl\",\"commId\":12464174370433239723,"
-	"\"rank\":1,\"start\":{\"ts\":1012.0,\"tid\":2},\"stop\":{\"ts\":1013.0,\"tid\":2},"
+	"{\"recordType\":\"event\",\"type\":\"ncclProfileColl\"," COMM ","
+	"\"start\":{\"ts\":1012.0,\"tid\":2},\"stop\":{\"ts\":1013.0,\"tid\":2},"
 	"\"parentObj\":\"0xa0\",\"eventAddr\":\"0xb0\",\"details\":{\"func\":\"AllReduce\","
 	"\"seq\":5,\"algo\":\"RING\",\"proto\":\"LL\",\"channels\":1,\"count\":8,"
 	"\"dtype\":\"ncclFloat32\",\"parentGroup\":\"null\"}}\n"
-	"{\"recordType\":\"event\",\"type\":\"ncclProfileProxyCtrl\",\"commId\":12464174370433239723,"
-	"\"rank\":1,\"start\":{\"ts\":1001.0,\"tid\":3},\"stop\":{\"ts\":1002.0,\"tid\":3},"
+	"{\"recordType\":\"event\",\"type\":\"ncclProfileProxyCtrl\"," COMM ","
+	"\"start\":{\"ts\":1001.0,\"tid\":3},\"stop\":{\"ts\":1002.0,\"tid\":3},"
 	"\"parentObj\":\"null\",\"eventAddr\":\"0xc0\",\"details\":{}}\n"
 	"{\"recordType\":\"cuptiActivity\",\"type\":\"KERNEL\"}\n"
-	"{\"recordType\":\"event\",\"type\":\"ncclProfileKernelCh\",\"commId\":12464174370433239723,"
-	"\"rank\":1,\"start\":{\"ts\":1020.0,\"tid\":3},\"stop\":{\"ts\":1031.0,\"tid\":3},"
+	"{\"recordType\":\"event\",\"type\":\"ncclProfileKernelCh\"," COMM ","
+	"\"start\":{\"ts\":1020.0,\"tid\":3},\"stop\":{\"ts\":1031.0,\"tid\":3},"
 	"\"parentObj\":\"0xb0\",\"eventAddr\":\"0xc0\",\"details\":{\"channel\":3,\"pTimer\":7}}\n"
-	"{\"type\":\"ProfilerLifecycle\",\"func\":\"ProfilerFinalize\",\"commId\":12464174370433239723,"
-	"\"rank\":1,\"start\":{\"ts\":1040.0,\"tid\":1},\"details\":{}}\n";
+	"{\"type\":\"ProfilerLifecycle\",\"func\":\"ProfilerFinalize\"," COMM ","
+	"\"start\":{\"ts\":1040.0,\"tid\":1},\"details\":{}}\n";
 
 static struct recording *load(const char *text)
 {

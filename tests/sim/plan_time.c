@@ -245,57 +245,71 @@ static bool runs_on(const struct plan_op *op, const struct sim_comm *comm, bool 
 	return op->comm == comm && (op->side[0].peer < 0) == coll;
 }
 
+/* What the collectives of one communicator and launch have in common. */
+struct kernel {
+	int64_t xfer_ns;
+	uint64_t bytes;
+	int members, channel;
+	const struct sim_fault *fault;	/* of any member */
+};
+
+/* All ranks arrive, as late as they are for any member. */
+static void arrive_all(struct plan *plan, const struct sim_comm *comm, struct kernel *k)
+{
+	for (int i = 0; i < plan->step.nops; i++) {
+		struct plan_op *op = &plan->step.op[i];
+
+		if (!runs_on(op, comm, true))
+			continue;
+		for (int s = 0; s < op->nsides; s++)
+			arrive(plan, op, &op->side[s]);
+		k->xfer_ns += ring_ns(plan, op);
+		k->bytes += op->bytes;
+		k->members++;
+		if (!k->fault)
+			k->fault = ending_fault(plan, op);
+	}
+}
+
+static void time_member(struct plan *plan, struct plan_op *op, struct kernel *k)
+{
+	for (int s = 0; s < op->nsides; s++)
+		if (op->side[s].arrival != PLAN_NEVER)
+			op->side[s].arrival = plan->gpu[op->comm->world[s]];
+	op->members = k->members;
+	op->first_channel = k->bytes / k->members < 65536 ? 0 : k->channel % 64;
+	k->channel += op->nchannels;
+	find_last(op);
+	op->fault = k->fault;
+	end_op(op, k->xfer_ns);
+	for (int s = 0; s < op->nsides; s++) {
+		int64_t tail = plan_hash(plan->scn->seed, 2, plan->step.number, s) %
+			       (k->xfer_ns / 200 + 500);
+
+		stop_side(plan, op, &op->side[s], op->data_ns == PLAN_NEVER || op->fault ?
+			  PLAN_NEVER : op->data_ns + k->xfer_ns + tail);
+	}
+}
+
 /*
  * The collectives of one communicator share one kernel: members begin and end
  * together.  When they are small they share the channels too.
  */
 static void time_colls(struct plan *plan, const struct sim_comm *comm)
 {
-	struct plan_step *step = &plan->step;
-	struct plan_op *first = NULL;
-	int64_t xfer = KERNEL_NS;
-	uint64_t bytes = 0;
-	int members = 0, channel = 0;
+	struct kernel k = { .xfer_ns = KERNEL_NS };
+	struct plan_op *last = NULL;
 
-	for (int i = 0; i < step->nops; i++) {
-		struct plan_op *op = &step->op[i];
-
-		if (!runs_on(op, comm, true))
+	arrive_all(plan, comm, &k);
+	for (int i = 0; i < plan->step.nops; i++) {
+		if (!runs_on(&plan->step.op[i], comm, true))
 			continue;
-		for (int s = 0; s < op->nsides; s++)
-			arrive(plan, op, &op->side[s]);
-		xfer += ring_ns(plan, op);
-		bytes += op->bytes;
-		members++;
+		last = &plan->step.op[i];
+		time_member(plan, last, &k);
 	}
-	for (int i = 0; i < step->nops; i++) {
-		struct plan_op *op = &step->op[i];
-		int64_t tail;
-
-		if (!runs_on(op, comm, true))
-			continue;
-		if (!first)
-			first = op;
-		for (int s = 0; s < op->nsides; s++)	/* after the last fault of any member */
-			op->side[s].arrival = op->side[s].arrival == PLAN_NEVER ? PLAN_NEVER :
-					      plan->gpu[comm->world[s]];
-		op->members = members;
-		op->first_channel = bytes / members < 65536 ? 0 : channel % 64;
-		channel += op->nchannels;
-		find_last(op);
-		op->fault = ending_fault(plan, op);
-		if (first->fault && !op->fault)
-			op->fault = first->fault;
-		end_op(op, xfer);
-		for (int s = 0; s < op->nsides; s++) {
-			tail = plan_hash(plan->scn->seed, 2, step->number, s) % (xfer / 200 + 500);
-			stop_side(plan, op, &op->side[s], op->data_ns == PLAN_NEVER || op->fault ?
-				  PLAN_NEVER : op->data_ns + xfer + tail);
-		}
-	}
-	for (int s = 0; first && s < first->nsides; s++)
-		if (first->side[s].enqueued != PLAN_NEVER)
-			plan->gpu[comm->world[s]] = first->side[s].stop;
+	for (int s = 0; last && s < last->nsides; s++)
+		if (last->side[s].enqueued != PLAN_NEVER)
+			plan->gpu[comm->world[s]] = last->side[s].stop;
 }
 
 /* How many transfers of this step share a rank's way out, or in. */

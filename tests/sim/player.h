@@ -66,7 +66,8 @@ static inline int player_mask(struct player *player)
 }
 
 /* Events that these bits of the mask bring along (2.28 and later). */
-#define PLAYER_BELOW_TASK	(NCCL_PROXY_OP | NCCL_PROXY_STEP | NCCL_KERNEL_CH | NCCL_NET_PLUGIN)
+#define PLAYER_BELOW_TASK	(NCCL_PROXY_OP | NCCL_PROXY_STEP | \
+				 NCCL_KERNEL_CH | NCCL_NET_PLUGIN)
 #define PLAYER_CE		(NCCL_CE_COLL | NCCL_CE_SYNC | NCCL_CE_BATCH)
 #define PLAYER_WANTS_GROUP_API	(~NCCL_PROXY_CTRL)
 #define PLAYER_WANTS_COLL_API	(NCCL_COLL_API | NCCL_COLL | PLAYER_BELOW_TASK | PLAYER_CE)

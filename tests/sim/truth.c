@@ -37,16 +37,16 @@ static void put_what(FILE *out, const struct plan_step *step, const struct plan_
 {
 	const struct sim_op *spec = op->spec;
 
-	fprintf(out, ",\"func\":\"%s\",\"count\":%" PRIu64 ",\"datatype\":\"%s\",\"bytes\":%" PRIu64,
-		names_func(side->func)->name, spec->count,
+	fprintf(out, ",\"func\":\"%s\",\"count\":%" PRIu64 ",\"datatype\":\"%s\""
+		",\"bytes\":%" PRIu64, names_func(side->func)->name, spec->count,
 		names_get(NAMES_DATATYPE, spec->datatype)->name, op->bytes);
 	if (side->has_seq)
 		fprintf(out, ",\"seq\":%" PRIu64, side->seq);
 	else
 		fprintf(out, ",\"seq\":null");
 	if (side->peer < 0)
-		fprintf(out, ",\"peer\":null,\"root\":%d,\"algo\":\"%s\",\"proto\":\"%s\"", spec->root,
-			names_get(NAMES_ALGO, spec->algo)->name,
+		fprintf(out, ",\"peer\":null,\"root\":%d,\"algo\":\"%s\",\"proto\":\"%s\"",
+			spec->root, names_get(NAMES_ALGO, spec->algo)->name,
 			names_get(NAMES_PROTO, spec->proto)->name);
 	else
 		fprintf(out, ",\"peer\":%d,\"root\":null,\"algo\":null,\"proto\":null", side->peer);
