@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the client makes of a peer that is absent, rude, slow or lying. */
+#include "tests/fixture.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/client.h"
+
+static char path[128];
+static pid_t peer;
+static struct client *client;
+static json_t *root;
+
+static int listen_here(void)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	strcpy(address.sun_path, path);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	ck_assert_int_eq(listen(fd, 8), 0);
+	return fd;
+}
+
+/* Answers every connection that asks something with the same bytes. */
+static void serve_bytes(const char *bytes)
+{
+	int fd = listen_here();
+	char request[4096];
+
+	peer = fork();
+	ck_assert_int_ge(peer, 0);
+	if (peer) {
+		close(fd);
+		return;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	for (;;) {
+		int c = accept(fd, NULL, NULL);
+
+		if (read(c, request, sizeof(request)) > 0 && write(c, bytes, strlen(bytes)) < 0)
+			_exit(1);
+		close(c);
+	}
+}
+
+static void setup(void)
+{
+	snprintf(path, sizeof(path), "%s/s%d", fx_tmpdir(), (int)getpid());
+	unlink(path);
+	peer = 0;
+	root = NULL;
+	client = client_new(path, 300);
+}
+
+static void teardown(void)
+{
+	client_free(client);
+	json_decref(root);
+	if (peer > 0) {
+		kill(peer, SIGKILL);
+		waitpid(peer, NULL, 0);
+	}
+	unlink(path);
+}
+
+static bool says(const char *text)
+{
+	return strstr(client_error(client), text);
+}
+
+START_TEST(an_answer_is_handed_on_as_object_and_as_bytes)
+{
+	size_t len;
+
+	serve_bytes("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n{\"a\":1}\n");
+	ck_assert_int_eq(client_get(client, "/v1/status", &root), 0);
+	ck_assert_int_eq(json_integer_value(json_object_get(root, "a")), 1);
+	ck_assert_str_eq(client_body(client, &len), "{\"a\":1}\n");
+	ck_assert_uint_eq(len, 8);
+	ck_assert_str_eq(client_error(client), "");
+	ck_assert_str_eq(client_socket(client), path);
+}
+END_TEST
+
+START_TEST(without_a_daemon_the_reason_and_the_remedy_are_told)
+{
+	ck_assert_int_eq(client_get(client, "/v1/status", &root), -ENOENT);
+	ck_assert(says(path));
+	ck_assert(says("no such file"));
+	ck_assert(says("ncclinspd --foreground"));
+	close(listen_here());
+	ck_assert_int_eq(client_get(client, "/v1/status", &root), -ECONNREFUSED);
+	ck_assert(says("nobody listens"));
+	ck_assert_ptr_null(root);
+}
+END_TEST
+
+START_TEST(a_path_that_no_socket_can_have_is_refused)
+{
+	char longest[200];
+
+	memset(longest, 'x', sizeof(longest));
+	longest[0] = '/';
+	longest[sizeof(longest) - 1] = '\0';
+	client_free(client);
+	client = client_new(longest, 300);
+	ck_assert_int_eq(client_get(client, "/v1/status", &root), -ENAMETOOLONG);
+	ck_assert(says("longer"));
+}
+END_TEST
+
+START_TEST(the_daemons_own_words_are_passed_on)
+{
+	serve_bytes("HTTP/1.1 400 Bad Request\r\nContent-Length: 59\r\n\r\n"
+		    "{\"error\":{\"code\":\"bad_request\",\"message\":\"bad value of 'by'\"}}");
+	ck_assert_int_eq(client_get(client, "/v1/summary?by=x", &root), -EBADMSG);
+	ck_assert(says("400"));
+	ck_assert(says("/v1/summary?by=x"));
+}
+END_TEST
+
+START_TEST(a_refusal_is_a_lack_of_rights)
+{
+	serve_bytes("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
+	ck_assert_int_eq(client_get(client, "/v1/level", &root), -EACCES);
+	ck_assert(says("no reason given"));
+}
+END_TEST
+
+/* Peers that are no daemon of ours: an error, never a crash, never an answer. */
+static const char *const liars[] = {
+	"",
+	"\r\n",
+	"SSH-2.0-OpenSSH_9.2\r\n",
+	"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"cut\":",
+	"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nnot json!",
+	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]",
+	"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnull",
+	"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{\"a\":\"\xff\"}",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}",
+};
+
+START_TEST(who_lies_is_not_believed)
+{
+	serve_bytes(liars[_i]);
+	ck_assert_int_lt(client_get(client, "/v1/status", &root), 0);
+	ck_assert_ptr_null(root);
+	ck_assert_uint_gt(strlen(client_error(client)), 10);
+}
+END_TEST
+
+START_TEST(who_does_not_answer_is_not_waited_for)
+{
+	int fd = listen_here();
+
+	ck_assert_int_eq(client_get(client, "/v1/status", &root), -ETIMEDOUT);
+	ck_assert(says("300 ms"));
+	close(fd);
+}
+END_TEST
+
+/* ---- streams -------------------------------------------------------------- */
+
+static char seen[256];
+static int enough;
+
+static int on_line(void *arg, const char *text, size_t len)
+{
+	(void)arg;
+	ck_assert_uint_eq(strlen(text), len);
+	strcat(seen, text);
+	strcat(seen, "|");
+	return enough && !--enough;
+}
+
+static int stream(const char *bytes, int lines)
+{
+	seen[0] = '\0';
+	enough = lines;
+	serve_bytes(bytes);
+	return client_stream(client, "/v1/stream", on_line, NULL);
+}
+
+START_TEST(a_stream_is_split_into_whole_lines)
+{
+	ck_assert_int_eq(stream("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+				"5\r\n{\"a\":\r\n8\r\n1}\n{\"b\"\n\r\n3\r\ncut\r\n0\r\n\r\n", 0), 0);
+	ck_assert_str_eq(seen, "{\"a\":1}|{\"b\"|");
+}
+END_TEST
+
+START_TEST(a_stream_ends_when_the_reader_has_enough)
+{
+	ck_assert_int_eq(stream("HTTP/1.1 200 OK\r\n\r\n1\n2\n3\n4\n", 2), 1);
+	ck_assert_str_eq(seen, "1|2|");
+}
+END_TEST
+
+START_TEST(an_error_is_no_line_of_a_stream)
+{
+	ck_assert_int_eq(stream("HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\nno\n", 0),
+			 -EBADMSG);
+	ck_assert_str_eq(seen, "");
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("client");
+	TCase *tc = tcase_create("client");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, an_answer_is_handed_on_as_object_and_as_bytes);
+	tcase_add_test(tc, without_a_daemon_the_reason_and_the_remedy_are_told);
+	tcase_add_test(tc, a_path_that_no_socket_can_have_is_refused);
+	tcase_add_test(tc, the_daemons_own_words_are_passed_on);
+	tcase_add_test(tc, a_refusal_is_a_lack_of_rights);
+	tcase_add_loop_test(tc, who_lies_is_not_believed, 0, sizeof(liars) / sizeof(liars[0]));
+	tcase_add_test(tc, who_does_not_answer_is_not_waited_for);
+	tcase_add_test(tc, a_stream_is_split_into_whole_lines);
+	tcase_add_test(tc, a_stream_ends_when_the_reader_has_enough);
+	tcase_add_test(tc, an_error_is_no_line_of_a_stream);
+	suite_add_tcase(suite, tc);
+	return fx_run(suite);
+}
