@@ -40,8 +40,8 @@ static json_t *make_member(int i)
 static json_t *make_rank_row(int i)
 {
 	return json_pack("{s:s s:s s:i s:i s:I s:i s:{s:i s:i} s:{s:f} s:f s:s}", "comm_id", "0x01",
-			 "comm_name", "größe", "nranks", RANKS, "rank", i, "window_ns", (json_int_t)(10 * SECOND), "ops",
-			 500, "exec", "p50_ns", 17300 + i, "p99_ns", 99000, "busbw_gbs", "mean", 123.4,
+			 "comm_name", "größe", "nranks", RANKS, "rank", i, "window_ns",
+			 (json_int_t)(10 * SECOND), "ops", 500, "exec", "p50_ns", 17300 + i, "p99_ns", 99000, "busbw_gbs", "mean", 123.4,
 			 "share", 0.25, "timing_source", "kernel_gpu");
 }
 
