@@ -176,13 +176,18 @@ static const json_t *oldest_of(const struct view *view, const char *state)
 static void verdict_died(struct frame *frame, const struct view *view)
 {
 	const json_t *row = oldest_of(view, "died");
+	uint64_t ended_ns = (uint64_t)json_integer_value(report_get(row, "ended_mono_ns"));
+	char ago[TEXT_MAX] = "";
 	struct line *line;
 
 	if (!row)
 		return;
 	line = add(frame);
-	line_printf(line, LINE_BAD, "! process %lld died in the middle of ",
-		    (long long)json_integer_value(report_get(row, "pid")));
+	if (ended_ns && ended_ns <= view->now_ns)
+		text_duration(ago, sizeof(ago), view->now_ns - ended_ns);
+	line_printf(line, LINE_BAD, "! process %lld died%s%s%s in the middle of ",
+		    (long long)json_integer_value(report_get(row, "pid")), *ago ? " " : "", ago,
+		    *ago ? " ago" : "");
 	put_operation(line, LINE_BAD, row);
 }
 

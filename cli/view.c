@@ -154,6 +154,21 @@ static bool is_over(const json_t *member)
 		!json_integer_value(report_get(member, "in_flight")));
 }
 
+/* When the processes ended that left something in flight. */
+static void add_ends(json_t *inflight, const json_t *processes)
+{
+	static const char *const key[] = { "pid", NULL };
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(inflight, i, row) {
+		const json_t *process = find_row(processes, row, key);
+
+		if (process && is_in_state(process, "died"))
+			take(row, "ended_mono_ns", process, "ended_mono_ns");
+	}
+}
+
 static json_t *join_rank(const json_t *comm, const json_t *member, const struct late *late,
 			 const struct view_answers *answers, const json_t *inflight)
 {
@@ -326,6 +341,7 @@ void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns
 	count_ops(view, view->rows[VIEW_OPS]);
 	view->rows[VIEW_INFLIGHT] = inflight_reshape(json_object_get(answers->inflight, "inflight"));
 	label_rows(view->rows[VIEW_INFLIGHT], comms);
+	add_ends(view->rows[VIEW_INFLIGHT], json_object_get(answers->processes, "processes"));
 	report_sort(view->rows[VIEW_INFLIGHT], &oldest, false);
 	view->rows[VIEW_RANKS] = join_ranks(view, answers);
 	qsort(view->late, (size_t)view->late_count, sizeof(view->late[0]), compare_late);

@@ -221,9 +221,14 @@ END_TEST
 
 START_TEST(what_the_dead_left_is_not_taken_for_a_stall)
 {
+	json_t *process = json_array_get(json_object_get(answers.processes, "processes"), 3);
+
 	add_inflight("Coll", "died", 43);
+	json_object_set_new(process, "state", json_string("died"));
+	json_object_set_new(process, "ended_mono_ns",
+			    json_integer((json_int_t)(NOW - 130 * SECOND)));
 	build();
-	ck_assert(shows("! process 4003 died in the middle of AllReduce #12 on größe, rank 3"));
+	ck_assert(shows("! process 4003 died 2m10s ago in the middle of AllReduce #12 on größe, rank 3"));
 	ck_assert(shows("nothing in flight longer than 1s"));
 }
 END_TEST
