@@ -420,6 +420,7 @@ START_TEST(full_file_system_refuses_lanes_one_by_one_and_keeps_the_rest)
 	ck_assert_int_eq(mount("", fx_tmpdir(), "", MS_REMOUNT, "size=16m"), 0);
 	ck_assert_ptr_nonnull(fx_lane_more(&ring));
 	shmring_forget(&ring);
+	umount2(fx_tmpdir(), MNT_DETACH);
 }
 END_TEST
 
@@ -435,6 +436,7 @@ START_TEST(file_system_without_room_leaves_nothing_behind)
 	ck_assert_int_eq(access(segment_path(), F_OK), -1);
 	ck_assert_int_eq(mount("", fx_tmpdir(), "", MS_REMOUNT | MS_RDONLY, NULL), 0);
 	ck_assert_int_eq(shmring_create(&ring, fx_tmpdir(), "segment"), -EROFS);
+	umount2(fx_tmpdir(), MNT_DETACH);
 }
 END_TEST
 
