@@ -182,7 +182,7 @@ $(B)/bench/%: $(B)/obj/bench/%.o $(BENCH_SHARED) $(ARCHIVES)
 	@mkdir -p $(@D)
 	@echo "  LD    $@"
 	$(Q)$(CC) $(SANFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(ARCHIVES) -Wl,--end-group \
-		-Wl,--export-dynamic $(call pc,libs,$(DAEMON_LIBS) $(CLI_LIBS)) -ldl -lm -pthread
+		-Wl,--export-dynamic $(call pc,libs,check $(DAEMON_LIBS) $(CLI_LIBS)) -ldl -lm -pthread
 
 bench: deps all $(BENCHES)
 	@for b in $(BENCHES); do $$b || exit 1; done
