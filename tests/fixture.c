@@ -1,16 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/fixture.h"
 
+#include <errno.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-int fx_run(Suite *suite)
+/* Nothing takes long; a machine may be busy. */
+#define TIMEOUT_S	60
+
+int fx_run(void (*setup)(void), void (*teardown)(void), const struct fx_test *tests, int n)
 {
+	const char *name = program_invocation_short_name;
+	Suite *suite = suite_create(name);
+	TCase *tc = tcase_create(name);
 	SRunner *runner = srunner_create(suite);
 	int failed;
 
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, TIMEOUT_S);
+	for (int i = 0; i < n; i++)
+		tcase_add_loop_test(tc, tests[i].test, tests[i].first, tests[i].end);
+	suite_add_tcase(suite, tc);
 	srunner_set_tap(runner, "-");
 	srunner_run_all(runner, CK_SILENT);
 	failed = srunner_ntests_failed(runner);

@@ -6,11 +6,23 @@
 
 #include <check.h>
 
+#define FX_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+/* A row of a program's table of tests; in a loop _i goes from `first` to `end - 1`. */
+struct fx_test {
+	const TTest *test;
+	int first, end;
+};
+
+#define FX_TEST(test)			{ test, 0, 1 }
+#define FX_LOOP(test, first, end)	{ test, first, end }
+
 /*
- * Run a suite and report in TAP, which `prove` adds up.  Returns main()'s exit
- * status.  Each test runs in a process of its own (CK_FORK=no: in this one).
+ * Run the tests and report in TAP, which `prove` adds up.  Returns main()'s exit
+ * status.  Each test runs in a process of its own (CK_FORK=no: in this one),
+ * between set-up and teardown, which may be NULL.
  */
-int fx_run(Suite *suite);
+int fx_run(void (*setup)(void), void (*teardown)(void), const struct fx_test *tests, int n);
 
 /* Say in the report why the running test proves nothing here; it returns then. */
 void fx_skip(const char *why);

@@ -3,8 +3,6 @@
 # prove starts every test program through this: time limits that fit the build,
 # and whatever its sanitizer needs.
 
-CK_DEFAULT_TIMEOUT=60
-export CK_DEFAULT_TIMEOUT
 case $1 in
 *-address/*)
 	CK_TIMEOUT_MULTIPLIER=3

@@ -72,7 +72,7 @@ static const struct field fields[] = {
 	FIELDS(nci_ev_ce_sync, marks, rank, ranks, complete, zero)
 	FIELDS(nci_ev_ce_batch, bytes, marks, ops_sync)
 };
-#define NFIELDS (sizeof(fields) / sizeof(fields[0]))
+#define NFIELDS FX_COUNT(fields)
 
 struct owner {
 	const char *name;
@@ -89,7 +89,7 @@ static struct owner owners[] = {
 	NCI_EVENTS(X)
 #undef X
 };
-#define NOWNERS (sizeof(owners) / sizeof(owners[0]))
+#define NOWNERS FX_COUNT(owners)
 
 static struct owner *find_owner(const char *name)
 {
@@ -224,21 +224,15 @@ START_TEST(context_carries_nonce_and_communicator_and_is_never_0)
 }
 END_TEST
 
-static Suite *abi_suite(void)
-{
-	Suite *suite = suite_create("abi");
-	TCase *tc = tcase_create("abi");
-
-	tcase_add_test(tc, page_tells_every_byte_of_every_struct);
-	tcase_add_test(tc, page_tells_every_event);
-	tcase_add_test(tc, event_numbers_are_nccls_bits_plus_one);
-	tcase_add_test(tc, token_keeps_its_three_parts_apart);
-	tcase_add_test(tc, context_carries_nonce_and_communicator_and_is_never_0);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
 int main(void)
 {
-	return fx_run(abi_suite());
+	const struct fx_test tests[] = {
+		FX_TEST(page_tells_every_byte_of_every_struct),
+		FX_TEST(page_tells_every_event),
+		FX_TEST(event_numbers_are_nccls_bits_plus_one),
+		FX_TEST(token_keeps_its_three_parts_apart),
+		FX_TEST(context_carries_nonce_and_communicator_and_is_never_0),
+	};
+
+	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
 }

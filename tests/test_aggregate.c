@@ -364,22 +364,19 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("aggregate");
-	TCase *tc = tcase_create("aggregate");
+	const struct fx_test tests[] = {
+		FX_LOOP(every_window_holds_what_happened_in_it, 0, 4),
+		FX_TEST(quiet_time_empties_the_windows_and_keeps_the_totals),
+		FX_TEST(ranks_merge_by_histogram_and_share_is_per_member),
+		FX_TEST(ranks_of_one_process_are_members_each_and_communicators_are_not),
+		FX_TEST(untimed_operations_count_in_the_row_of_the_best_source),
+		FX_TEST(nothing_timed_gives_unknown_and_no_zero),
+		FX_TEST(size_classes_are_powers_of_two),
+		FX_TEST(user_sees_own_processes_only),
+		FX_TEST(invented_keys_push_out_the_oldest_cells_and_are_counted),
+		FX_TEST(cell_that_was_pushed_out_leaves_nothing_to_its_successor),
+		FX_TEST(a_thousand_busy_cells_fit_into_their_memory),
+	};
 
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, every_window_holds_what_happened_in_it, 0, 4);
-	tcase_add_test(tc, quiet_time_empties_the_windows_and_keeps_the_totals);
-	tcase_add_test(tc, ranks_merge_by_histogram_and_share_is_per_member);
-	tcase_add_test(tc, ranks_of_one_process_are_members_each_and_communicators_are_not);
-	tcase_add_test(tc, untimed_operations_count_in_the_row_of_the_best_source);
-	tcase_add_test(tc, nothing_timed_gives_unknown_and_no_zero);
-	tcase_add_test(tc, size_classes_are_powers_of_two);
-	tcase_add_test(tc, user_sees_own_processes_only);
-	tcase_add_test(tc, invented_keys_push_out_the_oldest_cells_and_are_counted);
-	tcase_add_test(tc, cell_that_was_pushed_out_leaves_nothing_to_its_successor);
-	tcase_add_test(tc, a_thousand_busy_cells_fit_into_their_memory);
-	suite_add_tcase(suite, tc);
-	return fx_run(suite);
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
 }

@@ -217,20 +217,18 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("client");
-	TCase *tc = tcase_create("client");
+	const struct fx_test tests[] = {
+		FX_TEST(an_answer_is_handed_on_as_object_and_as_bytes),
+		FX_TEST(without_a_daemon_the_reason_and_the_remedy_are_told),
+		FX_TEST(a_path_that_no_socket_can_have_is_refused),
+		FX_TEST(the_daemons_own_words_are_passed_on),
+		FX_TEST(a_refusal_is_a_lack_of_rights),
+		FX_LOOP(who_lies_is_not_believed, 0, FX_COUNT(liars)),
+		FX_TEST(who_does_not_answer_is_not_waited_for),
+		FX_TEST(a_stream_is_split_into_whole_lines),
+		FX_TEST(a_stream_ends_when_the_reader_has_enough),
+		FX_TEST(an_error_is_no_line_of_a_stream),
+	};
 
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, an_answer_is_handed_on_as_object_and_as_bytes);
-	tcase_add_test(tc, without_a_daemon_the_reason_and_the_remedy_are_told);
-	tcase_add_test(tc, a_path_that_no_socket_can_have_is_refused);
-	tcase_add_test(tc, the_daemons_own_words_are_passed_on);
-	tcase_add_test(tc, a_refusal_is_a_lack_of_rights);
-	tcase_add_loop_test(tc, who_lies_is_not_believed, 0, sizeof(liars) / sizeof(liars[0]));
-	tcase_add_test(tc, who_does_not_answer_is_not_waited_for);
-	tcase_add_test(tc, a_stream_is_split_into_whole_lines);
-	tcase_add_test(tc, a_stream_ends_when_the_reader_has_enough);
-	tcase_add_test(tc, an_error_is_no_line_of_a_stream);
-	suite_add_tcase(suite, tc);
-	return fx_run(suite);
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
 }

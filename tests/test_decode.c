@@ -118,7 +118,7 @@ START_TEST(token_must_be_one_that_can_exist)
 		0, NCI_TOKEN_FREE | 1 << 20, 5, (uint64_t)1 << 20 | LANES << 12,
 	};
 
-	for (size_t i = 0; i < sizeof(tokens) / sizeof(tokens[0]); i++) {
+	for (int i = 0; i < FX_COUNT(tokens); i++) {
 		make(NCI_EV_GROUP);
 		rec->token = tokens[i];
 		ck_assert_int_eq(decode(), DECODE_REFUSED);
@@ -247,26 +247,23 @@ START_TEST(any_bytes_are_judged_without_harm)
 }
 END_TEST
 
-#define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
 
 int main(void)
 {
-	Suite *suite = suite_create("decode");
-	TCase *tc = tcase_create("decode");
+	const struct fx_test tests[] = {
+		FX_LOOP(sound_record_of_every_type_passes, 1, NCI_EV_END),
+		FX_TEST(type_of_a_newer_plugin_is_unknown_not_refused),
+		FX_LOOP(record_of_another_size_than_its_type_is_refused, 1, NCI_EV_END),
+		FX_TEST(communicator_must_have_been_begun),
+		FX_TEST(communicator_of_a_foreign_event_is_not_looked_up_here),
+		FX_TEST(token_must_be_one_that_can_exist),
+		FX_LOOP(times_must_have_happened_and_not_run_backwards, 0, FX_COUNT(times)),
+		FX_LOOP(name_must_be_in_the_table, 0, FX_COUNT(names)),
+		FX_LOOP(rank_below_not_known_is_refused, 0, FX_COUNT(ranks)),
+		FX_TEST(slot_of_two_lines_must_show_its_second),
+		FX_TEST(slot_cannot_be_ahead_of_time),
+		FX_TEST(any_bytes_are_judged_without_harm),
+	};
 
-	tcase_add_checked_fixture(tc, setup, NULL);
-	tcase_add_loop_test(tc, sound_record_of_every_type_passes, 1, NCI_EV_END);
-	tcase_add_test(tc, type_of_a_newer_plugin_is_unknown_not_refused);
-	tcase_add_loop_test(tc, record_of_another_size_than_its_type_is_refused, 1, NCI_EV_END);
-	tcase_add_test(tc, communicator_must_have_been_begun);
-	tcase_add_test(tc, communicator_of_a_foreign_event_is_not_looked_up_here);
-	tcase_add_test(tc, token_must_be_one_that_can_exist);
-	tcase_add_loop_test(tc, times_must_have_happened_and_not_run_backwards, 0, COUNT(times));
-	tcase_add_loop_test(tc, name_must_be_in_the_table, 0, COUNT(names));
-	tcase_add_loop_test(tc, rank_below_not_known_is_refused, 0, COUNT(ranks));
-	tcase_add_test(tc, slot_of_two_lines_must_show_its_second);
-	tcase_add_test(tc, slot_cannot_be_ahead_of_time);
-	tcase_add_test(tc, any_bytes_are_judged_without_harm);
-	suite_add_tcase(suite, tc);
-	return fx_run(suite);
+	return fx_run(setup, NULL, tests, FX_COUNT(tests));
 }

@@ -518,29 +518,27 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("discover");
-	TCase *tc = tcase_create("discover");
+	const struct fx_test tests[] = {
+		FX_LOOP(new_segment_is_told_by_inotify, 0, 2),
+		FX_LOOP(killed_process_is_drained_shown_and_its_file_removed, 0, 2),
+		FX_LOOP(process_that_nobody_waits_for_is_dead_as_well, 0, 2),
+		FX_LOOP(black_box_of_a_process_that_died_before_us_is_read, 0, 2),
+		FX_LOOP(process_that_said_goodbye_has_exited, 0, 2),
+		FX_LOOP(lost_lock_alone_does_not_make_a_running_process_dead, 0, 2),
+		FX_LOOP(new_file_under_the_old_name_is_a_new_segment, 0, 2),
+		FX_LOOP(segment_becomes_ready_later_or_is_given_up, 0, 2),
+		FX_LOOP(process_that_exits_at_once_is_read_to_its_end, 0, 2),
+		FX_LOOP(what_others_wrote_is_known_before_a_process_is_over, 0, 2),
+		FX_LOOP(overflow_of_the_notices_leads_to_a_scan, 0, 2),
+		FX_LOOP(foreign_segment_is_left_alone_and_counted_once, 0, 2),
+		FX_LOOP(segments_over_the_limit_wait_for_their_turn, 0, 2),
+		FX_LOOP(no_user_takes_all_the_room, 0, 2),
+		FX_LOOP(only_the_last_that_ended_are_remembered, 0, 2),
+		FX_LOOP(one_users_rubbish_does_not_blind_us, 0, 2),
+		FX_LOOP(user_reads_no_segment_of_others, 0, 4),
+		FX_LOOP(directory_that_comes_later_or_is_replaced_is_found, 0, 2),
+		FX_LOOP(second_daemon_picks_up_where_the_rings_allow, 0, 2),
+	};
 
-	tcase_set_timeout(tc, 30);
-	tcase_add_loop_test(tc, new_segment_is_told_by_inotify, 0, 2);
-	tcase_add_loop_test(tc, killed_process_is_drained_shown_and_its_file_removed, 0, 2);
-	tcase_add_loop_test(tc, process_that_nobody_waits_for_is_dead_as_well, 0, 2);
-	tcase_add_loop_test(tc, black_box_of_a_process_that_died_before_us_is_read, 0, 2);
-	tcase_add_loop_test(tc, process_that_said_goodbye_has_exited, 0, 2);
-	tcase_add_loop_test(tc, lost_lock_alone_does_not_make_a_running_process_dead, 0, 2);
-	tcase_add_loop_test(tc, new_file_under_the_old_name_is_a_new_segment, 0, 2);
-	tcase_add_loop_test(tc, segment_becomes_ready_later_or_is_given_up, 0, 2);
-	tcase_add_loop_test(tc, process_that_exits_at_once_is_read_to_its_end, 0, 2);
-	tcase_add_loop_test(tc, what_others_wrote_is_known_before_a_process_is_over, 0, 2);
-	tcase_add_loop_test(tc, overflow_of_the_notices_leads_to_a_scan, 0, 2);
-	tcase_add_loop_test(tc, foreign_segment_is_left_alone_and_counted_once, 0, 2);
-	tcase_add_loop_test(tc, segments_over_the_limit_wait_for_their_turn, 0, 2);
-	tcase_add_loop_test(tc, no_user_takes_all_the_room, 0, 2);
-	tcase_add_loop_test(tc, only_the_last_that_ended_are_remembered, 0, 2);
-	tcase_add_loop_test(tc, one_users_rubbish_does_not_blind_us, 0, 2);
-	tcase_add_loop_test(tc, user_reads_no_segment_of_others, 0, 4);
-	tcase_add_loop_test(tc, directory_that_comes_later_or_is_replaced_is_found, 0, 2);
-	tcase_add_loop_test(tc, second_daemon_picks_up_where_the_rings_allow, 0, 2);
-	suite_add_tcase(suite, tc);
-	return fx_run(suite);
+	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
 }

@@ -472,7 +472,7 @@ static uint64_t odd_number(void)
 		UINT64_C(1) << 62,
 	};
 
-	return dice() % 3 ? edges[dice() % (sizeof(edges) / sizeof(edges[0]))] + dice() % 3 - 1
+	return dice() % 3 ? edges[dice() % FX_COUNT(edges)] + dice() % 3 - 1
 			  : dice();
 }
 
@@ -521,27 +521,24 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("drain");
-	TCase *tc = tcase_create("drain");
+	const struct fx_test tests[] = {
+		FX_LOOP(records_of_both_sizes_arrive_whole_and_in_order, 0, 2),
+		FX_LOOP(lapped_reader_counts_to_the_record_what_it_missed, 0, 2),
+		FX_LOOP(what_was_overwritten_before_we_came_is_no_loss_of_ours, 0, 2),
+		FX_LOOP(one_poll_takes_more_than_its_buffer_holds, 0, 2),
+		FX_LOOP(losses_of_the_process_itself_are_shown, 0, 2),
+		FX_LOOP(unknown_and_refused_records_are_counted_and_skipped, 0, 2),
+		FX_LOOP(segment_that_lies_is_dropped_and_never_read_again, 0, 2 * FX_COUNT(lies)),
+		FX_LOOP(torn_end_of_a_lane_is_not_delivered, 0, 2),
+		FX_LOOP(live_slots_are_what_is_in_flight_now, 0, 2),
+		FX_LOOP(full_pool_is_seen_to_its_last_slot, 0, 2),
+		FX_LOOP(slot_that_lies_about_itself_is_not_shown, 0, 2),
+		FX_LOOP(communicators_appear_when_ready_and_are_seen_to_end, 0, 2),
+		FX_LOOP(names_are_known_before_the_records_that_use_them, 0, 2),
+		FX_LOOP(polls_come_faster_as_lanes_fill_and_slower_when_idle, 0, 2),
+		FX_LOOP(writer_at_full_speed_is_accounted_for_to_the_record, 0, 2),
+		FX_LOOP(random_damage_never_harms_the_reader, 0, 8),
+	};
 
-	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, records_of_both_sizes_arrive_whole_and_in_order, 0, 2);
-	tcase_add_loop_test(tc, lapped_reader_counts_to_the_record_what_it_missed, 0, 2);
-	tcase_add_loop_test(tc, what_was_overwritten_before_we_came_is_no_loss_of_ours, 0, 2);
-	tcase_add_loop_test(tc, one_poll_takes_more_than_its_buffer_holds, 0, 2);
-	tcase_add_loop_test(tc, losses_of_the_process_itself_are_shown, 0, 2);
-	tcase_add_loop_test(tc, unknown_and_refused_records_are_counted_and_skipped, 0, 2);
-	tcase_add_loop_test(tc, segment_that_lies_is_dropped_and_never_read_again, 0,
-			    2 * (int)(sizeof(lies) / sizeof(lies[0])));
-	tcase_add_loop_test(tc, torn_end_of_a_lane_is_not_delivered, 0, 2);
-	tcase_add_loop_test(tc, live_slots_are_what_is_in_flight_now, 0, 2);
-	tcase_add_loop_test(tc, full_pool_is_seen_to_its_last_slot, 0, 2);
-	tcase_add_loop_test(tc, slot_that_lies_about_itself_is_not_shown, 0, 2);
-	tcase_add_loop_test(tc, communicators_appear_when_ready_and_are_seen_to_end, 0, 2);
-	tcase_add_loop_test(tc, names_are_known_before_the_records_that_use_them, 0, 2);
-	tcase_add_loop_test(tc, polls_come_faster_as_lanes_fill_and_slower_when_idle, 0, 2);
-	tcase_add_loop_test(tc, writer_at_full_speed_is_accounted_for_to_the_record, 0, 2);
-	tcase_add_loop_test(tc, random_damage_never_harms_the_reader, 0, 8);
-	suite_add_tcase(suite, tc);
-	return fx_run(suite);
+	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
 }

@@ -85,7 +85,7 @@ START_TEST(quantiles_are_close_to_those_of_the_sorted_values)
 	for (uint32_t i = 0; i < n; i++)
 		add(&h, values[i] = random_duration());
 	qsort(values, n, sizeof(*values), by_value);
-	for (size_t i = 0; i < sizeof(quantiles) / sizeof(*quantiles); i++) {
+	for (int i = 0; i < FX_COUNT(quantiles); i++) {
 		uint32_t rank = (uint32_t)ceil(quantiles[i] * n);
 		double exact = (double)values[rank ? rank - 1 : 0];
 		double got = (double)histogram_quantile(&h, quantiles[i]);
@@ -124,15 +124,14 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("histogram");
-	TCase *tc = tcase_create("histogram");
+	const struct fx_test tests[] = {
+		FX_TEST(every_value_lies_within_the_bounds_of_its_bucket),
+		FX_TEST(power_of_two_is_the_last_value_of_its_bucket),
+		FX_TEST(values_out_of_range_go_to_the_end_buckets),
+		FX_LOOP(quantiles_are_close_to_those_of_the_sorted_values, 0, 20),
+		FX_TEST(octaves_of_parts_make_the_histogram_of_all_values),
+		FX_TEST(empty_histogram_has_no_quantile),
+	};
 
-	tcase_add_test(tc, every_value_lies_within_the_bounds_of_its_bucket);
-	tcase_add_test(tc, power_of_two_is_the_last_value_of_its_bucket);
-	tcase_add_test(tc, values_out_of_range_go_to_the_end_buckets);
-	tcase_add_loop_test(tc, quantiles_are_close_to_those_of_the_sorted_values, 0, 20);
-	tcase_add_test(tc, octaves_of_parts_make_the_histogram_of_all_values);
-	tcase_add_test(tc, empty_histogram_has_no_quantile);
-	suite_add_tcase(suite, tc);
-	return fx_run(suite);
+	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
 }

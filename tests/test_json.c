@@ -94,7 +94,7 @@ START_TEST(doubles_read_back_equal)
 		bits ^= bits >> 7;
 		bits ^= bits << 17;
 		memcpy(&value, &bits, sizeof(value));
-		if (i < sizeof(edge) / sizeof(edge[0]))
+		if (i < FX_COUNT(edge))
 			value = edge[i];
 		if (!isfinite(value))
 			continue;
@@ -170,7 +170,7 @@ START_TEST(bad_utf8_and_control_characters_are_replaced)
 		"\xf0\x9f", "\xc2\x9b",
 	};
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (int i = 0; i < FX_COUNT(bad); i++) {
 		json_t *back;
 
 		json_clear(&j);
@@ -276,23 +276,21 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("json");
-	TCase *tc = tcase_create("json");
+	const struct fx_test tests[] = {
+		FX_TEST(commas_come_by_themselves),
+		FX_TEST(integers_keep_every_digit),
+		FX_TEST(doubles_read_back_equal),
+		FX_TEST(what_is_no_number_is_null),
+		FX_TEST(a_locale_with_a_decimal_comma_changes_nothing),
+		FX_TEST(every_character_reads_back_as_it_was),
+		FX_TEST(bad_utf8_and_control_characters_are_replaced),
+		FX_TEST(random_bytes_always_make_valid_json),
+		FX_TEST(times_are_rfc_3339_with_nanoseconds),
+		FX_TEST(every_day_has_its_date),
+		FX_TEST(what_was_measured_is_rounded_to_nine_digits),
+		FX_TEST(too_much_text_is_an_error_that_stays_until_cleared),
+		FX_TEST(the_text_can_be_taken_away),
+	};
 
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, commas_come_by_themselves);
-	tcase_add_test(tc, integers_keep_every_digit);
-	tcase_add_test(tc, doubles_read_back_equal);
-	tcase_add_test(tc, what_is_no_number_is_null);
-	tcase_add_test(tc, a_locale_with_a_decimal_comma_changes_nothing);
-	tcase_add_test(tc, every_character_reads_back_as_it_was);
-	tcase_add_test(tc, bad_utf8_and_control_characters_are_replaced);
-	tcase_add_test(tc, random_bytes_always_make_valid_json);
-	tcase_add_test(tc, times_are_rfc_3339_with_nanoseconds);
-	tcase_add_test(tc, every_day_has_its_date);
-	tcase_add_test(tc, what_was_measured_is_rounded_to_nine_digits);
-	tcase_add_test(tc, too_much_text_is_an_error_that_stays_until_cleared);
-	tcase_add_test(tc, the_text_can_be_taken_away);
-	suite_add_tcase(suite, tc);
-	return fx_run(suite);
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
 }

@@ -82,15 +82,13 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("label");
-	TCase *tc = tcase_create("label");
+	const struct fx_test tests[] = {
+		FX_TEST(a_name_that_one_has_is_enough),
+		FX_TEST(a_name_that_several_have_gets_the_end_of_the_id),
+		FX_TEST(without_a_name_the_id_stands_and_without_both_nothing),
+		FX_TEST(the_names_that_are_known_decide_and_not_the_rows_at_hand),
+		FX_TEST(a_communicator_answers_to_name_label_and_id),
+	};
 
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, a_name_that_one_has_is_enough);
-	tcase_add_test(tc, a_name_that_several_have_gets_the_end_of_the_id);
-	tcase_add_test(tc, without_a_name_the_id_stands_and_without_both_nothing);
-	tcase_add_test(tc, the_names_that_are_known_decide_and_not_the_rows_at_hand);
-	tcase_add_test(tc, a_communicator_answers_to_name_label_and_id);
-	suite_add_tcase(suite, tc);
-	return fx_run(suite);
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
 }

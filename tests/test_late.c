@@ -249,26 +249,24 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("late");
-	TCase *tc = tcase_create("late");
+	const struct fx_test tests[] = {
+		FX_TEST(the_rank_that_is_inside_for_the_least_time_comes_last),
+		FX_TEST(nobody_is_blamed_when_all_come_together),
+		FX_TEST(nobody_is_blamed_when_it_is_another_one_each_time),
+		FX_TEST(nobody_is_blamed_when_two_come_last_together),
+		FX_TEST(microseconds_are_no_lateness),
+		FX_TEST(an_odd_one_out_does_not_hide_the_late_rank),
+		FX_TEST(who_is_late_to_one_function_only_is_found_there),
+		FX_TEST(fewer_than_five_operations_say_nothing),
+		FX_TEST(an_operation_that_a_rank_has_not_finished_does_not_count),
+		FX_TEST(a_number_used_twice_does_not_count),
+		FX_LOOP(only_gpu_times_of_functions_where_all_wait_for_all_are_compared,
+			0, FX_COUNT(unsound)),
+		FX_TEST(what_is_incomplete_or_untimed_is_not_compared),
+		FX_TEST(with_ranks_elsewhere_the_answer_is_for_this_node),
+		FX_TEST(an_earlier_job_with_the_same_id_is_another_one),
+		FX_TEST(one_rank_or_an_unnamed_communicator_cannot_be_compared),
+	};
 
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, the_rank_that_is_inside_for_the_least_time_comes_last);
-	tcase_add_test(tc, nobody_is_blamed_when_all_come_together);
-	tcase_add_test(tc, nobody_is_blamed_when_it_is_another_one_each_time);
-	tcase_add_test(tc, nobody_is_blamed_when_two_come_last_together);
-	tcase_add_test(tc, microseconds_are_no_lateness);
-	tcase_add_test(tc, an_odd_one_out_does_not_hide_the_late_rank);
-	tcase_add_test(tc, who_is_late_to_one_function_only_is_found_there);
-	tcase_add_test(tc, fewer_than_five_operations_say_nothing);
-	tcase_add_test(tc, an_operation_that_a_rank_has_not_finished_does_not_count);
-	tcase_add_test(tc, a_number_used_twice_does_not_count);
-	tcase_add_loop_test(tc, only_gpu_times_of_functions_where_all_wait_for_all_are_compared, 0,
-			    sizeof(unsound) / sizeof(unsound[0]));
-	tcase_add_test(tc, what_is_incomplete_or_untimed_is_not_compared);
-	tcase_add_test(tc, with_ranks_elsewhere_the_answer_is_for_this_node);
-	tcase_add_test(tc, an_earlier_job_with_the_same_id_is_another_one);
-	tcase_add_test(tc, one_rank_or_an_unnamed_communicator_cannot_be_compared);
-	suite_add_tcase(suite, tc);
-	return fx_run(suite);
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
 }

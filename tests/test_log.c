@@ -105,16 +105,14 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("log");
-	TCase *tc = tcase_create("log");
+	const struct fx_test tests[] = {
+		FX_TEST(line_says_who_and_how_bad),
+		FX_TEST(under_systemd_the_journal_gets_its_level),
+		FX_TEST(what_is_above_the_level_is_dropped),
+		FX_TEST(levels_have_names),
+		FX_TEST(long_message_is_cut_to_one_line),
+		FX_TEST(flood_is_held_back_and_told_of_later),
+	};
 
-	tcase_add_checked_fixture(tc, setup, NULL);
-	tcase_add_test(tc, line_says_who_and_how_bad);
-	tcase_add_test(tc, under_systemd_the_journal_gets_its_level);
-	tcase_add_test(tc, what_is_above_the_level_is_dropped);
-	tcase_add_test(tc, levels_have_names);
-	tcase_add_test(tc, long_message_is_cut_to_one_line);
-	tcase_add_test(tc, flood_is_held_back_and_told_of_later);
-	suite_add_tcase(suite, tc);
-	return fx_run(suite);
+	return fx_run(setup, NULL, tests, FX_COUNT(tests));
 }

@@ -399,7 +399,7 @@ static void refuse_io_uring(int error)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)error),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
+	struct sock_fprog program = { FX_COUNT(filter), filter };
 
 	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
 	ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
@@ -420,27 +420,23 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("loop");
-	TCase *tc = tcase_create("loop");
+	const struct fx_test tests[] = {
+		FX_LOOP(readable_descriptor_calls_again_until_it_is_read, 0, BACKENDS),
+		FX_LOOP(hang_up_counts_as_readable, 0, BACKENDS),
+		FX_LOOP(removed_descriptor_is_not_called_even_in_the_same_round, 0, BACKENDS),
+		FX_LOOP(descriptor_number_can_be_used_again_after_remove_and_close, 0, BACKENDS),
+		FX_LOOP(late_notice_of_a_removed_descriptor_reaches_nobody, 0, BACKENDS),
+		FX_LOOP(too_many_descriptors_are_refused, 0, BACKENDS),
+		FX_LOOP(timers_run_in_the_order_of_their_times, 0, BACKENDS),
+		FX_LOOP(timer_is_never_early_and_not_called_when_cancelled, 0, BACKENDS),
+		FX_LOOP(timer_that_rearms_itself_in_the_past_runs_once_a_round, 0, BACKENDS),
+		FX_LOOP(signals_arrive_as_calls_and_stop_the_loop, 0, BACKENDS),
+		FX_LOOP(hook_runs_at_the_end_of_every_round, 0, BACKENDS),
+		FX_LOOP(reads_of_a_batch_all_arrive_in_their_own_buffers, 0, BACKENDS),
+		FX_LOOP(each_read_has_its_own_result, 0, BACKENDS),
+		FX_TEST(backend_is_chosen_by_name_or_by_what_works),
+		FX_LOOP(refused_io_uring_means_epoll_unless_it_was_asked_for, 0, 4),
+	};
 
-	tcase_add_loop_test(tc, readable_descriptor_calls_again_until_it_is_read, 0, BACKENDS);
-	tcase_add_loop_test(tc, hang_up_counts_as_readable, 0, BACKENDS);
-	tcase_add_loop_test(tc, removed_descriptor_is_not_called_even_in_the_same_round,
-			    0, BACKENDS);
-	tcase_add_loop_test(tc, descriptor_number_can_be_used_again_after_remove_and_close,
-			    0, BACKENDS);
-	tcase_add_loop_test(tc, late_notice_of_a_removed_descriptor_reaches_nobody, 0, BACKENDS);
-	tcase_add_loop_test(tc, too_many_descriptors_are_refused, 0, BACKENDS);
-	tcase_add_loop_test(tc, timers_run_in_the_order_of_their_times, 0, BACKENDS);
-	tcase_add_loop_test(tc, timer_is_never_early_and_not_called_when_cancelled, 0, BACKENDS);
-	tcase_add_loop_test(tc, timer_that_rearms_itself_in_the_past_runs_once_a_round,
-			    0, BACKENDS);
-	tcase_add_loop_test(tc, signals_arrive_as_calls_and_stop_the_loop, 0, BACKENDS);
-	tcase_add_loop_test(tc, hook_runs_at_the_end_of_every_round, 0, BACKENDS);
-	tcase_add_loop_test(tc, reads_of_a_batch_all_arrive_in_their_own_buffers, 0, BACKENDS);
-	tcase_add_loop_test(tc, each_read_has_its_own_result, 0, BACKENDS);
-	tcase_add_test(tc, backend_is_chosen_by_name_or_by_what_works);
-	tcase_add_loop_test(tc, refused_io_uring_means_epoll_unless_it_was_asked_for, 0, 4);
-	suite_add_tcase(suite, tc);
-	return fx_run(suite);
+	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
 }

@@ -71,14 +71,12 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("names");
-	TCase *tc = tcase_create("names");
+	const struct fx_test tests[] = {
+		FX_TEST(equal_texts_are_one_pointer_that_never_moves),
+		FX_TEST(text_ends_at_a_zero_byte_and_an_empty_one_is_no_name),
+		FX_TEST(full_table_gives_other_and_counts_it),
+		FX_TEST(endless_text_is_cut),
+	};
 
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, equal_texts_are_one_pointer_that_never_moves);
-	tcase_add_test(tc, text_ends_at_a_zero_byte_and_an_empty_one_is_no_name);
-	tcase_add_test(tc, full_table_gives_other_and_counts_it);
-	tcase_add_test(tc, endless_text_is_cut);
-	suite_add_tcase(suite, tc);
-	return fx_run(suite);
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
 }

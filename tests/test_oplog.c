@@ -75,12 +75,10 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("oplog");
-	TCase *tc = tcase_create("oplog");
+	const struct fx_test tests[] = {
+		FX_TEST(newest_come_first_and_the_oldest_are_gone),
+		FX_LOOP(each_filter_finds_its_own, 0, FX_COUNT(filters)),
+	};
 
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, newest_come_first_and_the_oldest_are_gone);
-	tcase_add_loop_test(tc, each_filter_finds_its_own, 0, sizeof(filters) / sizeof(*filters));
-	suite_add_tcase(suite, tc);
-	return fx_run(suite);
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
 }

@@ -64,13 +64,11 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("ops");
-	TCase *tc = tcase_create("ops");
+	const struct fx_test tests[] = {
+		FX_LOOP(sizes_and_factors_are_those_of_nccl_tests, 0, FX_COUNT(known)),
+		FX_TEST(what_is_not_known_stays_unknown),
+		FX_TEST(largest_communicator_there_can_be_has_a_bandwidth),
+	};
 
-	tcase_add_loop_test(tc, sizes_and_factors_are_those_of_nccl_tests, 0,
-			    sizeof(known) / sizeof(*known));
-	tcase_add_test(tc, what_is_not_known_stays_unknown);
-	tcase_add_test(tc, largest_communicator_there_can_be_has_a_bandwidth);
-	suite_add_tcase(suite, tc);
-	return fx_run(suite);
+	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
 }

@@ -419,24 +419,23 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("plugin events");
-	TCase *tc = tcase_create("events");
+	const struct fx_test tests[] = {
+		FX_LOOP(group_is_recorded_in_every_version, 1, 7),
+		FX_LOOP(coll_is_recorded_in_every_version, 1, 7),
+		FX_LOOP(p2p_is_recorded_in_every_version, 1, 7),
+		FX_LOOP(proxy_op_is_recorded_in_every_version, 1, 7),
+		FX_LOOP(running_totals_of_old_releases_become_differences, 1, 4),
+		FX_LOOP(send_step_is_recorded_in_every_version, 1, 7),
+		FX_LOOP(receive_step_is_recorded_in_every_version, 1, 7),
+		FX_LOOP(proxy_ctrl_is_recorded_in_every_version, 1, 7),
+		FX_LOOP(kernel_ch_is_recorded_from_v3_on, 3, 7),
+		FX_LOOP(net_plugin_is_recorded_from_v3_on, 3, 7),
+		FX_LOOP(api_events_are_recorded_from_v5_on, 5, 7),
+		FX_TEST(copy_engine_events_are_recorded_from_v6_on),
+		FX_LOOP(a_type_that_the_version_has_not_is_refused_and_counted, 1, 7),
+		FX_TEST(a_code_without_a_name_in_v1_is_unknown),
+		FX_TEST(sixty_four_channels_are_told_apart),
+	};
 
-	suite_add_tcase(suite, tc);
-	tcase_add_loop_test(tc, group_is_recorded_in_every_version, 1, 7);
-	tcase_add_loop_test(tc, coll_is_recorded_in_every_version, 1, 7);
-	tcase_add_loop_test(tc, p2p_is_recorded_in_every_version, 1, 7);
-	tcase_add_loop_test(tc, proxy_op_is_recorded_in_every_version, 1, 7);
-	tcase_add_loop_test(tc, running_totals_of_old_releases_become_differences, 1, 4);
-	tcase_add_loop_test(tc, send_step_is_recorded_in_every_version, 1, 7);
-	tcase_add_loop_test(tc, receive_step_is_recorded_in_every_version, 1, 7);
-	tcase_add_loop_test(tc, proxy_ctrl_is_recorded_in_every_version, 1, 7);
-	tcase_add_loop_test(tc, kernel_ch_is_recorded_from_v3_on, 3, 7);
-	tcase_add_loop_test(tc, net_plugin_is_recorded_from_v3_on, 3, 7);
-	tcase_add_loop_test(tc, api_events_are_recorded_from_v5_on, 5, 7);
-	tcase_add_test(tc, copy_engine_events_are_recorded_from_v6_on);
-	tcase_add_loop_test(tc, a_type_that_the_version_has_not_is_refused_and_counted, 1, 7);
-	tcase_add_test(tc, a_code_without_a_name_in_v1_is_unknown);
-	tcase_add_test(tc, sixty_four_channels_are_told_apart);
-	return fx_run(suite);
+	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
 }

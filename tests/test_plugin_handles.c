@@ -89,7 +89,7 @@ START_TEST(invented_handles_are_counted_and_ignored)
 		1, 0xfff, 4096, UINT64_C(0x7fffdeadbeef), UINT64_MAX, UINT64_C(1) << 63,
 		UINT64_C(0xffffffffffff0000), 0xff000, 0x80000, 0x7f000 | 0x3ff,
 	};
-	unsigned int n = sizeof(invented) / sizeof(invented[0]);
+	unsigned int n = FX_COUNT(invented);
 
 	PD_START(&pd, NCCL_GROUP);
 	for (unsigned int i = 0; i < n; i++) {
@@ -370,28 +370,26 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("plugin handles");
-	TCase *tc = tcase_create("handles");
+	const struct fx_test tests[] = {
+		FX_TEST(null_handles_and_arguments_do_nothing),
+		FX_TEST(second_and_later_stops_are_counted_and_ignored),
+		FX_TEST(stale_handle_does_not_touch_the_event_that_has_its_slot_now),
+		FX_TEST(states_after_the_stop_are_counted_and_ignored),
+		FX_TEST(invented_handles_are_counted_and_ignored),
+		FX_TEST(free_bit_of_an_empty_slot_is_no_handle),
+		FX_TEST(unknown_and_misplaced_states_are_counted_and_ignored),
+		FX_TEST(events_after_finalize_are_refused_and_counted),
+		FX_TEST(contexts_that_nobody_gave_are_refused_and_counted),
+		FX_TEST(operation_of_another_process_is_recorded_with_its_origin),
+		FX_TEST(foreign_process_is_told_by_its_pid_even_with_an_equal_nonce),
+		FX_TEST(foreign_process_is_told_by_its_nonce_even_with_an_equal_pid),
+		FX_TEST(operations_that_nothing_is_heard_of_do_not_fill_the_pool),
+		FX_TEST(events_that_are_alive_are_not_pushed_out),
+		FX_TEST(what_a_finalized_communicator_left_open_makes_room),
+		FX_TEST(more_communicators_than_the_table_holds_are_counted_and_traced),
+		FX_TEST(equal_communicator_ids_are_two_communicators),
+		FX_TEST(any_calls_in_any_order_leave_a_sound_segment),
+	};
 
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(tc, setup, NULL);
-	tcase_add_test(tc, null_handles_and_arguments_do_nothing);
-	tcase_add_test(tc, second_and_later_stops_are_counted_and_ignored);
-	tcase_add_test(tc, stale_handle_does_not_touch_the_event_that_has_its_slot_now);
-	tcase_add_test(tc, states_after_the_stop_are_counted_and_ignored);
-	tcase_add_test(tc, invented_handles_are_counted_and_ignored);
-	tcase_add_test(tc, free_bit_of_an_empty_slot_is_no_handle);
-	tcase_add_test(tc, unknown_and_misplaced_states_are_counted_and_ignored);
-	tcase_add_test(tc, events_after_finalize_are_refused_and_counted);
-	tcase_add_test(tc, contexts_that_nobody_gave_are_refused_and_counted);
-	tcase_add_test(tc, operation_of_another_process_is_recorded_with_its_origin);
-	tcase_add_test(tc, foreign_process_is_told_by_its_pid_even_with_an_equal_nonce);
-	tcase_add_test(tc, foreign_process_is_told_by_its_nonce_even_with_an_equal_pid);
-	tcase_add_test(tc, operations_that_nothing_is_heard_of_do_not_fill_the_pool);
-	tcase_add_test(tc, events_that_are_alive_are_not_pushed_out);
-	tcase_add_test(tc, what_a_finalized_communicator_left_open_makes_room);
-	tcase_add_test(tc, more_communicators_than_the_table_holds_are_counted_and_traced);
-	tcase_add_test(tc, equal_communicator_ids_are_two_communicators);
-	tcase_add_test(tc, any_calls_in_any_order_leave_a_sound_segment);
-	return fx_run(suite);
+	return fx_run(setup, NULL, tests, FX_COUNT(tests));
 }

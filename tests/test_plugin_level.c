@@ -68,7 +68,7 @@ START_TEST(misspelt_texts_are_ignored_and_told)
 	level_choose(&lv, 6, "everything", NULL, PLENTY);
 	ck_assert_uint_eq(lv.level, NCI_LEVEL_NET);
 	ck_assert(lv.misspelt);
-	for (size_t i = 0; i < sizeof(masks) / sizeof(masks[0]); i++) {
+	for (int i = 0; i < FX_COUNT(masks); i++) {
 		level_choose(&lv, 6, "ops", masks[i], PLENTY);
 		ck_assert_msg(lv.level == NCI_LEVEL_OPS, "%s is a mask", masks[i]);
 		ck_assert(lv.misspelt);
@@ -88,7 +88,7 @@ START_TEST(raw_mask_is_taken_as_it_is_within_the_version)
 		{ "0", 6, 0 }, { "0X2", 6, 2 },
 	};
 
-	for (size_t i = 0; i < sizeof(raw) / sizeof(raw[0]); i++) {
+	for (int i = 0; i < FX_COUNT(raw); i++) {
 		level_choose(&lv, raw[i].version, "ops", raw[i].text, 0);
 		ck_assert_uint_eq(lv.level, NCI_LEVEL_MASK);
 		ck_assert_msg(lv.mask == raw[i].mask, "%s: 0x%x", raw[i].text, lv.mask);
@@ -160,18 +160,17 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("plugin level");
-	TCase *tc = tcase_create("level");
+	const struct fx_test tests[] = {
+		FX_LOOP(each_level_asks_for_its_events_in_each_version, 0, 5),
+		FX_LOOP(plugin_hands_that_mask_to_nccl, 0, 5),
+		FX_TEST(default_is_net),
+		FX_TEST(misspelt_texts_are_ignored_and_told),
+		FX_TEST(raw_mask_is_taken_as_it_is_within_the_version),
+		FX_TEST(kernel_ch_is_left_out_with_a_reason),
+		FX_TEST(parents_that_nccl_brings_along_get_handles),
+		FX_TEST(events_that_a_level_does_not_want_get_no_handle),
+		FX_TEST(level_off_records_nothing),
+	};
 
-	suite_add_tcase(suite, tc);
-	tcase_add_loop_test(tc, each_level_asks_for_its_events_in_each_version, 0, 5);
-	tcase_add_loop_test(tc, plugin_hands_that_mask_to_nccl, 0, 5);
-	tcase_add_test(tc, default_is_net);
-	tcase_add_test(tc, misspelt_texts_are_ignored_and_told);
-	tcase_add_test(tc, raw_mask_is_taken_as_it_is_within_the_version);
-	tcase_add_test(tc, kernel_ch_is_left_out_with_a_reason);
-	tcase_add_test(tc, parents_that_nccl_brings_along_get_handles);
-	tcase_add_test(tc, events_that_a_level_does_not_want_get_no_handle);
-	tcase_add_test(tc, level_off_records_nothing);
-	return fx_run(suite);
+	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
 }

@@ -180,19 +180,16 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("plugin library");
-	TCase *tc = tcase_create("library");
+	const struct fx_test tests[] = {
+		FX_LOOP(only_the_tables_are_exported_as_data, 0, !LINKED_IN),
+		FX_LOOP(nothing_but_libc_is_needed, 0, !LINKED_IN),
+		FX_LOOP(symbols_are_those_of_glibc_2_17, 0, !LINKED_IN),
+		FX_LOOP(library_stays_in_memory_and_takes_no_static_tls, 0, !LINKED_IN),
+		FX_LOOP(library_is_at_most_64_kib_without_debug_sections, 0, !LINKED_IN),
+		FX_TEST(gpu_is_named_by_the_driver_that_is_in_the_process),
+		FX_TEST(gpu_is_unknown_when_the_driver_cannot_tell),
+		FX_TEST(driver_is_never_loaded_by_the_plugin),
+	};
 
-	suite_add_tcase(suite, tc);
-	if (!LINKED_IN) {
-		tcase_add_test(tc, only_the_tables_are_exported_as_data);
-		tcase_add_test(tc, nothing_but_libc_is_needed);
-		tcase_add_test(tc, symbols_are_those_of_glibc_2_17);
-		tcase_add_test(tc, library_stays_in_memory_and_takes_no_static_tls);
-		tcase_add_test(tc, library_is_at_most_64_kib_without_debug_sections);
-	}
-	tcase_add_test(tc, gpu_is_named_by_the_driver_that_is_in_the_process);
-	tcase_add_test(tc, gpu_is_unknown_when_the_driver_cannot_tell);
-	tcase_add_test(tc, driver_is_never_loaded_by_the_plugin);
-	return fx_run(suite);
+	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
 }

@@ -381,24 +381,22 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("plugin process");
-	TCase *tc = tcase_create("process");
+	const struct fx_test tests[] = {
+		FX_TEST(header_tells_who_the_process_is),
+		FX_TEST(environment_that_does_not_fit_is_left_out_whole),
+		FX_TEST(communicator_is_published_as_init_told_it),
+		FX_LOOP(versions_that_tell_nothing_leave_it_unknown, 1, 4),
+		FX_TEST(segment_is_locked_while_the_process_lives),
+		FX_TEST(clean_exit_removes_the_segment),
+		FX_TEST(sudden_death_leaves_the_segment),
+		FX_TEST(forked_child_leaves_its_parents_segment_alone),
+		FX_TEST(child_of_a_fork_without_handlers_leaves_the_segment_too),
+		FX_TEST(forked_child_is_muted_until_its_own_init),
+		FX_TEST(forked_child_that_uses_nccl_has_a_segment_of_its_own),
+		FX_TEST(reload_in_one_process_goes_on_in_the_same_segment),
+		FX_TEST(names_at_an_address_that_was_mapped_anew_are_read_anew),
+		FX_TEST(old_files_of_dead_processes_are_removed_and_no_others),
+	};
 
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(tc, setup, NULL);
-	tcase_add_test(tc, header_tells_who_the_process_is);
-	tcase_add_test(tc, environment_that_does_not_fit_is_left_out_whole);
-	tcase_add_test(tc, communicator_is_published_as_init_told_it);
-	tcase_add_loop_test(tc, versions_that_tell_nothing_leave_it_unknown, 1, 4);
-	tcase_add_test(tc, segment_is_locked_while_the_process_lives);
-	tcase_add_test(tc, clean_exit_removes_the_segment);
-	tcase_add_test(tc, sudden_death_leaves_the_segment);
-	tcase_add_test(tc, forked_child_leaves_its_parents_segment_alone);
-	tcase_add_test(tc, child_of_a_fork_without_handlers_leaves_the_segment_too);
-	tcase_add_test(tc, forked_child_is_muted_until_its_own_init);
-	tcase_add_test(tc, forked_child_that_uses_nccl_has_a_segment_of_its_own);
-	tcase_add_test(tc, reload_in_one_process_goes_on_in_the_same_segment);
-	tcase_add_test(tc, names_at_an_address_that_was_mapped_anew_are_read_anew);
-	tcase_add_test(tc, old_files_of_dead_processes_are_removed_and_no_others);
-	return fx_run(suite);
+	return fx_run(setup, NULL, tests, FX_COUNT(tests));
 }

@@ -183,20 +183,18 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("plugin room");
-	TCase *tc = tcase_create("room");
+	const struct fx_test tests[] = {
+		FX_TEST(missing_directory_mutes_with_one_line),
+		FX_TEST(relative_directory_mutes_with_one_line),
+		FX_TEST(file_size_limit_mutes_with_one_line),
+		FX_TEST(full_file_system_mutes_with_one_line),
+		FX_TEST(read_only_file_system_mutes_with_one_line),
+		FX_TEST(room_for_no_lane_refuses_and_counts),
+		FX_TEST(small_dev_shm_goes_without_kernel_ch_and_says_why),
+		FX_TEST(space_that_comes_later_is_used_by_the_next_first_init),
+		FX_TEST(old_versions_say_on_stderr_why_they_are_muted),
+		FX_TEST(logger_hears_one_line_at_first_init_and_at_last_finalize),
+	};
 
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(tc, setup, NULL);
-	tcase_add_test(tc, missing_directory_mutes_with_one_line);
-	tcase_add_test(tc, relative_directory_mutes_with_one_line);
-	tcase_add_test(tc, file_size_limit_mutes_with_one_line);
-	tcase_add_test(tc, full_file_system_mutes_with_one_line);
-	tcase_add_test(tc, read_only_file_system_mutes_with_one_line);
-	tcase_add_test(tc, room_for_no_lane_refuses_and_counts);
-	tcase_add_test(tc, small_dev_shm_goes_without_kernel_ch_and_says_why);
-	tcase_add_test(tc, space_that_comes_later_is_used_by_the_next_first_init);
-	tcase_add_test(tc, old_versions_say_on_stderr_why_they_are_muted);
-	tcase_add_test(tc, logger_hears_one_line_at_first_init_and_at_last_finalize);
-	return fx_run(suite);
+	return fx_run(setup, NULL, tests, FX_COUNT(tests));
 }

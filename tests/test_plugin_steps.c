@@ -144,17 +144,15 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("plugin steps");
-	TCase *tc = tcase_create("steps");
+	const struct fx_test tests[] = {
+		FX_TEST(repeated_start_of_a_receive_step_gives_the_same_handle),
+		FX_TEST(equal_steps_of_two_operations_are_two_events),
+		FX_TEST(step_in_the_place_of_an_unstopped_one_closes_it),
+		FX_TEST(stop_of_an_operation_closes_its_open_steps),
+		FX_TEST(many_steps_add_up_in_their_operation),
+		FX_TEST(steps_outlive_their_operation_and_its_slot),
+		FX_TEST(note_of_a_pushed_out_step_does_not_close_the_one_in_its_slot),
+	};
 
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(tc, setup, NULL);
-	tcase_add_test(tc, repeated_start_of_a_receive_step_gives_the_same_handle);
-	tcase_add_test(tc, equal_steps_of_two_operations_are_two_events);
-	tcase_add_test(tc, step_in_the_place_of_an_unstopped_one_closes_it);
-	tcase_add_test(tc, stop_of_an_operation_closes_its_open_steps);
-	tcase_add_test(tc, many_steps_add_up_in_their_operation);
-	tcase_add_test(tc, steps_outlive_their_operation_and_its_slot);
-	tcase_add_test(tc, note_of_a_pushed_out_step_does_not_close_the_one_in_its_slot);
-	return fx_run(suite);
+	return fx_run(setup, NULL, tests, FX_COUNT(tests));
 }

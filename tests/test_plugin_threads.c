@@ -251,18 +251,16 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("plugin threads");
-	TCase *tc = tcase_create("threads");
+	const struct fx_test tests[] = {
+		FX_TEST(communicators_created_at_once_are_all_recorded),
+		FX_TEST(inits_and_finalizes_at_once_leave_nothing_open),
+		FX_TEST(threads_beyond_the_last_lane_are_refused_and_counted),
+		FX_TEST(lanes_of_dead_threads_are_used_again),
+		FX_TEST(events_stopped_on_other_threads_are_recorded_once),
+		FX_TEST(new_names_seen_at_once_are_published_once),
+		FX_TEST(names_beyond_the_table_are_unknown_and_counted),
+		FX_TEST(long_names_are_cut_and_stay_one_name),
+	};
 
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(tc, setup, NULL);
-	tcase_add_test(tc, communicators_created_at_once_are_all_recorded);
-	tcase_add_test(tc, inits_and_finalizes_at_once_leave_nothing_open);
-	tcase_add_test(tc, threads_beyond_the_last_lane_are_refused_and_counted);
-	tcase_add_test(tc, lanes_of_dead_threads_are_used_again);
-	tcase_add_test(tc, events_stopped_on_other_threads_are_recorded_once);
-	tcase_add_test(tc, new_names_seen_at_once_are_published_once);
-	tcase_add_test(tc, names_beyond_the_table_are_unknown_and_counted);
-	tcase_add_test(tc, long_names_are_cut_and_stay_one_name);
-	return fx_run(suite);
+	return fx_run(setup, NULL, tests, FX_COUNT(tests));
 }

@@ -105,12 +105,11 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("pool");
-	TCase *tc = tcase_create("pool");
+	const struct fx_test tests[] = {
+		FX_TEST(pool_gives_each_item_once_zeroed_and_refuses_when_empty),
+		FX_LOOP(index_agrees_with_an_array_under_random_changes, 0, 8),
+		FX_TEST(list_keeps_its_order_when_items_leave_and_come_back),
+	};
 
-	tcase_add_test(tc, pool_gives_each_item_once_zeroed_and_refuses_when_empty);
-	tcase_add_loop_test(tc, index_agrees_with_an_array_under_random_changes, 0, 8);
-	tcase_add_test(tc, list_keeps_its_order_when_items_leave_and_come_back);
-	suite_add_tcase(suite, tc);
-	return fx_run(suite);
+	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
 }

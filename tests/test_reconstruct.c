@@ -258,25 +258,23 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("reconstruct");
-	TCase *tc = tcase_create("rules");
+	const struct fx_test tests[] = {
+		FX_TEST(collective_is_complete_when_all_its_channels_have_stopped),
+		FX_TEST(children_and_call_may_be_read_before_their_collective),
+		FX_TEST(lost_call_delays_its_collective_only_for_a_moment),
+		FX_TEST(nothing_to_watch_is_complete_at_once_and_untimed),
+		FX_TEST(bytes_of_allgather_are_right_without_its_call_and_its_count_unknown),
+		FX_TEST(unsized_type_takes_its_bytes_from_the_descriptor),
+		FX_TEST(token_that_is_given_twice_keeps_its_first_meaning),
+		FX_TEST(each_replay_of_a_captured_call_is_an_operation),
+		FX_TEST(call_without_operation_is_one_without_duration_once_its_group_has_ended),
+		FX_TEST(record_drained_after_the_poll_began_is_not_old),
+		FX_TEST(copy_engine_collective_is_known_by_its_enqueue_only),
+		FX_TEST(stamps_that_cannot_be_true_are_refused_and_counted),
+		FX_TEST(channel_that_runs_backwards_is_refused_until_it_insists),
+		FX_TEST(late_children_are_counted_and_change_nothing),
+		FX_TEST(children_whose_head_never_comes_are_orphans),
+	};
 
-	tcase_add_checked_fixture(tc, NULL, teardown);
-	tcase_add_test(tc, collective_is_complete_when_all_its_channels_have_stopped);
-	tcase_add_test(tc, children_and_call_may_be_read_before_their_collective);
-	tcase_add_test(tc, lost_call_delays_its_collective_only_for_a_moment);
-	tcase_add_test(tc, nothing_to_watch_is_complete_at_once_and_untimed);
-	tcase_add_test(tc, bytes_of_allgather_are_right_without_its_call_and_its_count_unknown);
-	tcase_add_test(tc, unsized_type_takes_its_bytes_from_the_descriptor);
-	tcase_add_test(tc, token_that_is_given_twice_keeps_its_first_meaning);
-	tcase_add_test(tc, each_replay_of_a_captured_call_is_an_operation);
-	tcase_add_test(tc, call_without_operation_is_one_without_duration_once_its_group_has_ended);
-	tcase_add_test(tc, record_drained_after_the_poll_began_is_not_old);
-	tcase_add_test(tc, copy_engine_collective_is_known_by_its_enqueue_only);
-	tcase_add_test(tc, stamps_that_cannot_be_true_are_refused_and_counted);
-	tcase_add_test(tc, channel_that_runs_backwards_is_refused_until_it_insists);
-	tcase_add_test(tc, late_children_are_counted_and_change_nothing);
-	tcase_add_test(tc, children_whose_head_never_comes_are_orphans);
-	suite_add_tcase(suite, tc);
-	return fx_run(suite);
+	return fx_run(NULL, teardown, tests, FX_COUNT(tests));
 }

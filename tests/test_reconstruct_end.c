@@ -264,24 +264,21 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("reconstruct_end");
-	TCase *tc = tcase_create("ends");
+	const struct fx_test tests[] = {
+		FX_TEST(send_on_fewer_channels_than_planned_is_settled_when_quiet),
+		FX_LOOP(send_to_oneself_has_no_children_to_wait_for, 0, 2),
+		FX_TEST(collective_that_hangs_stays_open_and_says_how_far_it_came),
+		FX_TEST(collective_that_lost_a_record_is_given_up_when_a_later_one_completes),
+		FX_TEST(
+			collective_that_lost_a_record_is_given_up_when_its_communicator_is_finalized),
+		FX_TEST(network_operation_is_timed_by_its_proxies_without_kernel_events),
+		FX_TEST(proxy_work_of_another_process_joins_the_one_that_issued_it),
+		FX_TEST(foreign_work_of_unknown_or_other_users_processes_is_counted),
+		FX_TEST(host_times_are_used_where_the_api_has_no_stamps),
+		FX_TEST(last_operations_of_a_process_are_complete_unless_a_child_was_in_flight),
+		FX_TEST(finalized_communicator_has_waited_for_its_operations),
+		FX_TEST(open_operations_and_calls_can_be_listed_also_after_the_end),
+	};
 
-	tcase_add_checked_fixture(tc, NULL, teardown);
-	tcase_add_test(tc, send_on_fewer_channels_than_planned_is_settled_when_quiet);
-	tcase_add_loop_test(tc, send_to_oneself_has_no_children_to_wait_for, 0, 2);
-	tcase_add_test(tc, collective_that_hangs_stays_open_and_says_how_far_it_came);
-	tcase_add_test(tc, collective_that_lost_a_record_is_given_up_when_a_later_one_completes);
-	tcase_add_test(tc,
-		       collective_that_lost_a_record_is_given_up_when_its_communicator_is_finalized);
-	tcase_add_test(tc, network_operation_is_timed_by_its_proxies_without_kernel_events);
-	tcase_add_test(tc, proxy_work_of_another_process_joins_the_one_that_issued_it);
-	tcase_add_test(tc, foreign_work_of_unknown_or_other_users_processes_is_counted);
-	tcase_add_test(tc, host_times_are_used_where_the_api_has_no_stamps);
-	tcase_add_test(tc,
-		       last_operations_of_a_process_are_complete_unless_a_child_was_in_flight);
-	tcase_add_test(tc, finalized_communicator_has_waited_for_its_operations);
-	tcase_add_test(tc, open_operations_and_calls_can_be_listed_also_after_the_end);
-	suite_add_tcase(suite, tc);
-	return fx_run(suite);
+	return fx_run(NULL, teardown, tests, FX_COUNT(tests));
 }

@@ -251,15 +251,12 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("reconstruct_order");
-	TCase *tc = tcase_create("streams");
+	const struct fx_test tests[] = {
+		FX_LOOP(any_order_gives_the_same_operations, 0, 16),
+		FX_LOOP(lost_records_cost_their_own_operation_only, 0, 16),
+		FX_LOOP(hostile_streams_stay_within_their_pools, 0, 4),
+		FX_TEST(full_pool_pushes_out_the_oldest_and_counts_it),
+	};
 
-	tcase_add_checked_fixture(tc, NULL, teardown);
-	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, any_order_gives_the_same_operations, 0, 16);
-	tcase_add_loop_test(tc, lost_records_cost_their_own_operation_only, 0, 16);
-	tcase_add_loop_test(tc, hostile_streams_stay_within_their_pools, 0, 4);
-	tcase_add_test(tc, full_pool_pushes_out_the_oldest_and_counts_it);
-	suite_add_tcase(suite, tc);
-	return fx_run(suite);
+	return fx_run(NULL, teardown, tests, FX_COUNT(tests));
 }

@@ -15,7 +15,7 @@ static const struct column columns[] = {
 	{ "lost", "LOST", COL_SUM, "lost", 0, 0, 0 },
 	{ "share", NULL, COL_PERCENT, "share", 0, 0, 0 },
 };
-#define NCOLUMNS (sizeof(columns) / sizeof(columns[0]))
+#define NCOLUMNS FX_COUNT(columns)
 
 static json_t *rows;
 static struct report report;
@@ -233,21 +233,19 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("report");
-	TCase *tc = tcase_create("report");
+	const struct fx_test tests[] = {
+		FX_TEST(a_table_is_aligned_with_numbers_to_the_right),
+		FX_TEST(what_is_not_known_is_a_dash_and_never_a_zero),
+		FX_TEST(a_narrow_terminal_drops_what_is_missed_least_first),
+		FX_TEST(a_column_that_nothing_knows_can_be_left_out),
+		FX_TEST(a_line_never_passes_its_limit),
+		FX_TEST(csv_has_base_units_empty_unknowns_and_quotes),
+		FX_TEST(sorting_puts_the_largest_first_and_the_unknown_last),
+		FX_TEST(ages_count_from_the_daemons_clock_and_never_below_zero),
+		FX_TEST(a_time_is_shown_in_the_local_zone),
+		FX_TEST(colour_is_only_written_when_asked_for),
+		FX_TEST(a_terminal_without_utf8_gets_ascii_of_the_same_width),
+	};
 
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, a_table_is_aligned_with_numbers_to_the_right);
-	tcase_add_test(tc, what_is_not_known_is_a_dash_and_never_a_zero);
-	tcase_add_test(tc, a_narrow_terminal_drops_what_is_missed_least_first);
-	tcase_add_test(tc, a_column_that_nothing_knows_can_be_left_out);
-	tcase_add_test(tc, a_line_never_passes_its_limit);
-	tcase_add_test(tc, csv_has_base_units_empty_unknowns_and_quotes);
-	tcase_add_test(tc, sorting_puts_the_largest_first_and_the_unknown_last);
-	tcase_add_test(tc, ages_count_from_the_daemons_clock_and_never_below_zero);
-	tcase_add_test(tc, a_time_is_shown_in_the_local_zone);
-	tcase_add_test(tc, colour_is_only_written_when_asked_for);
-	tcase_add_test(tc, a_terminal_without_utf8_gets_ascii_of_the_same_width);
-	suite_add_tcase(suite, tc);
-	return fx_run(suite);
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
 }

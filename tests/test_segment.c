@@ -15,7 +15,6 @@
 #include "tests/fixture_daemon.h"
 #include "util/utf8.h"
 
-#define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
 
 static struct shmring ring;
 static struct nci_header *h;
@@ -256,20 +255,18 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("segment");
-	TCase *tc = tcase_create("segment");
+	const struct fx_test tests[] = {
+		FX_TEST(sound_segment_opens_with_what_its_header_says),
+		FX_LOOP(only_names_in_canonical_form_are_segments, 0, FX_COUNT(files)),
+		FX_LOOP(header_that_cannot_be_is_refused, 0, FX_COUNT(lies)),
+		FX_TEST(other_formats_and_other_boots_are_foreign),
+		FX_TEST(segment_in_the_making_is_not_ready),
+		FX_TEST(file_that_others_may_write_is_refused),
+		FX_TEST(file_of_another_owner_than_its_name_says_is_refused),
+		FX_TEST(what_is_no_plain_file_is_refused_and_does_not_block),
+		FX_LOOP(foreign_text_is_made_safe, 0, FX_COUNT(texts)),
+		FX_TEST(damaged_header_never_harms_the_reader),
+	};
 
-	tcase_add_checked_fixture(tc, setup, NULL);
-	tcase_add_test(tc, sound_segment_opens_with_what_its_header_says);
-	tcase_add_loop_test(tc, only_names_in_canonical_form_are_segments, 0, COUNT(files));
-	tcase_add_loop_test(tc, header_that_cannot_be_is_refused, 0, COUNT(lies));
-	tcase_add_test(tc, other_formats_and_other_boots_are_foreign);
-	tcase_add_test(tc, segment_in_the_making_is_not_ready);
-	tcase_add_test(tc, file_that_others_may_write_is_refused);
-	tcase_add_test(tc, file_of_another_owner_than_its_name_says_is_refused);
-	tcase_add_test(tc, what_is_no_plain_file_is_refused_and_does_not_block);
-	tcase_add_loop_test(tc, foreign_text_is_made_safe, 0, COUNT(texts));
-	tcase_add_test(tc, damaged_header_never_harms_the_reader);
-	suite_add_tcase(suite, tc);
-	return fx_run(suite);
+	return fx_run(setup, NULL, tests, FX_COUNT(tests));
 }

@@ -282,7 +282,7 @@ START_TEST(collectives_come_newest_first_with_every_field)
 	ck_assert(json_is_true(fx_at(a, "collectives.0.sampled")));
 	ck_assert(json_is_true(fx_at(a, "collectives.0.complete")));
 	ck_assert_uint_eq(fx_number(a, "collectives.0.stamps_refused"), 0);
-	for (size_t i = 0; i < sizeof(nulls) / sizeof(nulls[0]); i++) {
+	for (int i = 0; i < FX_COUNT(nulls); i++) {
 		snprintf(path, sizeof(path), "collectives.0.%s", nulls[i]);
 		ck_assert_msg(json_is_null(fx_at(a, path)), "%s", path);
 	}
@@ -390,25 +390,21 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("serve");
-	TCase *tc = tcase_create("serve");
+	const struct fx_test tests[] = {
+		FX_TEST(status_tells_who_answers_and_since_when),
+		FX_TEST(processes_show_every_promised_field),
+		FX_TEST(what_a_process_has_not_said_is_null),
+		FX_LOOP(the_job_is_told_by_its_launchers_variables, 0, FX_COUNT(jobs)),
+		FX_TEST(an_environment_without_its_end_is_not_read_past),
+		FX_TEST(ranks_of_one_communicator_stand_together),
+		FX_TEST(communicators_that_share_an_id_but_no_size_stay_apart),
+		FX_TEST(communicators_without_an_id_stand_alone),
+		FX_TEST(a_rank_tells_how_far_it_got),
+		FX_TEST(collectives_come_newest_first_with_every_field),
+		FX_LOOP(collectives_can_be_filtered, 0, FX_COUNT(filters)),
+		FX_TEST(a_long_answer_stays_as_of_its_request),
+		FX_TEST(a_summary_has_the_keys_that_were_asked_for),
+	};
 
-	tcase_add_checked_fixture(tc, setup, fx_serve_close);
-	tcase_add_test(tc, status_tells_who_answers_and_since_when);
-	tcase_add_test(tc, processes_show_every_promised_field);
-	tcase_add_test(tc, what_a_process_has_not_said_is_null);
-	tcase_add_loop_test(tc, the_job_is_told_by_its_launchers_variables, 0,
-			    sizeof(jobs) / sizeof(jobs[0]));
-	tcase_add_test(tc, an_environment_without_its_end_is_not_read_past);
-	tcase_add_test(tc, ranks_of_one_communicator_stand_together);
-	tcase_add_test(tc, communicators_that_share_an_id_but_no_size_stay_apart);
-	tcase_add_test(tc, communicators_without_an_id_stand_alone);
-	tcase_add_test(tc, a_rank_tells_how_far_it_got);
-	tcase_add_test(tc, collectives_come_newest_first_with_every_field);
-	tcase_add_loop_test(tc, collectives_can_be_filtered, 0,
-			    sizeof(filters) / sizeof(filters[0]));
-	tcase_add_test(tc, a_long_answer_stays_as_of_its_request);
-	tcase_add_test(tc, a_summary_has_the_keys_that_were_asked_for);
-	suite_add_tcase(suite, tc);
-	return fx_run(suite);
+	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));
 }

@@ -78,7 +78,7 @@ START_TEST(what_there_is_not_is_not_found)
 					       "/metrics", "/v1/status/", "//v1/status",
 					       "/v1/../v1/status", "/v2/status" };
 
-	for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+	for (int i = 0; i < FX_COUNT(targets); i++) {
 		char *answer = fx_ask_text("GET", targets[i]);
 
 		check_error(answer, 404, "not_found");
@@ -91,7 +91,7 @@ START_TEST(another_method_is_refused_with_those_allowed)
 {
 	static const char *const methods[] = { "POST", "PUT", "DELETE", "OPTIONS", "BREW" };
 
-	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+	for (int i = 0; i < FX_COUNT(methods); i++) {
 		char *answer = fx_ask_text(methods[i], "/v1/status");
 
 		check_error(answer, 405, "method_not_allowed");
@@ -334,7 +334,7 @@ START_TEST(garbage_never_hurts)
 		int fd = fx_connect();
 
 		for (int n = rand() % 12; n >= 0; n--) {
-			size_t word = (size_t)rand() % (sizeof(words) / sizeof(words[0]));
+			size_t word = (size_t)rand() % FX_COUNT(words);
 
 			bytes += (size_t)sprintf(text + bytes, "%s", words[word]);
 		}
@@ -351,28 +351,23 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("serve_http");
-	TCase *tc = tcase_create("limits");
+	const struct fx_test tests[] = {
+		FX_LOOP(a_bad_parameter_is_refused_with_what_is_allowed, 0, FX_COUNT(bad_requests)),
+		FX_TEST(what_there_is_not_is_not_found),
+		FX_TEST(another_method_is_refused_with_those_allowed),
+		FX_TEST(head_gives_the_headers_alone),
+		FX_TEST(one_connection_carries_many_requests),
+		FX_TEST(a_long_request_line_is_refused),
+		FX_TEST(an_endless_request_line_ends_in_a_refusal),
+		FX_TEST(a_body_above_64_kib_is_refused),
+		FX_TEST(a_body_in_pieces_above_64_kib_is_refused),
+		FX_TEST(a_body_within_the_limit_is_ignored),
+		FX_TEST(a_request_has_five_seconds_however_it_trickles_in),
+		FX_TEST(a_connection_that_says_nothing_goes_after_five_seconds),
+		FX_TEST(a_client_that_does_not_take_its_answer_is_let_go),
+		FX_TEST(connection_65_is_told_so_and_the_others_are_served),
+		FX_TEST(garbage_never_hurts),
+	};
 
-	tcase_add_checked_fixture(tc, setup, fx_serve_close);
-	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, a_bad_parameter_is_refused_with_what_is_allowed, 0,
-			    sizeof(bad_requests) / sizeof(bad_requests[0]));
-	tcase_add_test(tc, what_there_is_not_is_not_found);
-	tcase_add_test(tc, another_method_is_refused_with_those_allowed);
-	tcase_add_test(tc, head_gives_the_headers_alone);
-	tcase_add_test(tc, one_connection_carries_many_requests);
-	tcase_add_test(tc, a_long_request_line_is_refused);
-	tcase_add_test(tc, an_endless_request_line_ends_in_a_refusal);
-	tcase_add_test(tc, a_body_above_64_kib_is_refused);
-	tcase_add_test(tc, a_body_in_pieces_above_64_kib_is_refused);
-	tcase_add_test(tc, a_body_within_the_limit_is_ignored);
-	tcase_add_test(tc, a_request_has_five_seconds_however_it_trickles_in);
-	tcase_add_test(tc, a_connection_that_says_nothing_goes_after_five_seconds);
-	tcase_add_test(tc, a_client_that_does_not_take_its_answer_is_let_go);
-	tcase_add_test(tc, connection_65_is_told_so_and_the_others_are_served);
-	tcase_add_test(tc, garbage_never_hurts);
-	suite_add_tcase(suite, tc);
-
-	return fx_run(suite);
+	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));
 }

@@ -116,13 +116,11 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("serve_inflight");
-	TCase *tc = tcase_create("inflight");
+	const struct fx_test tests[] = {
+		FX_TEST(what_is_in_flight_names_its_operation_oldest_first),
+		FX_TEST(slots_whose_parents_form_a_ring_do_no_harm),
+		FX_TEST(what_a_dead_process_left_in_flight_stays_visible),
+	};
 
-	tcase_add_checked_fixture(tc, setup, fx_serve_close);
-	tcase_add_test(tc, what_is_in_flight_names_its_operation_oldest_first);
-	tcase_add_test(tc, slots_whose_parents_form_a_ring_do_no_harm);
-	tcase_add_test(tc, what_a_dead_process_left_in_flight_stays_visible);
-	suite_add_tcase(suite, tc);
-	return fx_run(suite);
+	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));
 }

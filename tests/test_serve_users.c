@@ -143,20 +143,17 @@ static void setup_users(void)
 
 int main(void)
 {
-	Suite *suite = suite_create("serve_users");
-	TCase *users = tcase_create("users");
+	const struct fx_test tests[] = {
+		FX_LOOP(a_user_sees_what_is_his_and_root_sees_all, 0, FX_COUNT(lists)),
+		FX_TEST(a_member_of_the_group_sees_all),
+		FX_TEST(a_stream_tells_a_user_what_is_his),
+		FX_TEST(one_user_cannot_take_all_connections),
+		FX_TEST(the_totals_of_a_user_are_the_sums_of_his_own),
+	};
 
 	if (geteuid() != 0) {
 		puts("1..0 # SKIP only root can become somebody else");
 		return EXIT_SUCCESS;
 	}
-	tcase_add_checked_fixture(users, setup_users, fx_serve_close);
-	tcase_add_loop_test(users, a_user_sees_what_is_his_and_root_sees_all, 0,
-			    sizeof(lists) / sizeof(lists[0]));
-	tcase_add_test(users, a_member_of_the_group_sees_all);
-	tcase_add_test(users, a_stream_tells_a_user_what_is_his);
-	tcase_add_test(users, one_user_cannot_take_all_connections);
-	tcase_add_test(users, the_totals_of_a_user_are_the_sums_of_his_own);
-	suite_add_tcase(suite, users);
-	return fx_run(suite);
+	return fx_run(setup_users, fx_serve_close, tests, FX_COUNT(tests));
 }

@@ -252,38 +252,27 @@ START_TEST(span_keeps_short_times_exact_and_long_times_in_order)
 }
 END_TEST
 
-static Suite *shmring_suite(void)
-{
-	const TTest *const tests[] = {
-		new_ring_has_nothing_to_read,
-		record_arrives_as_it_was_published,
-		serials_count_records_and_cursors_count_lines,
-		two_lines_at_the_rings_end_are_padded_not_wrapped,
-		two_lines_that_just_fit_are_not_padded,
-		full_ring_is_read_to_the_last_record,
-		lapped_reader_counts_what_it_missed,
-		reader_that_comes_late_was_not_there_before,
-		reader_lapped_during_its_copy_drops_what_was_overwritten,
-		begun_lines_are_torn_though_nothing_is_complete,
-		no_record_is_lost_uncounted_wherever_the_lap_falls,
-		small_room_only_means_more_rounds,
-		small_room_and_laps_together_lose_nothing_uncounted,
-		serial_wraps_without_a_gap,
-		unknown_type_is_delivered_for_the_caller_to_count,
-		fill_tells_how_near_a_lap_is,
-		span_keeps_short_times_exact_and_long_times_in_order,
-	};
-	Suite *suite = suite_create("shmring");
-	TCase *tc = tcase_create("ring");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
-		tcase_add_test(tc, tests[i]);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
 int main(void)
 {
-	return fx_run(shmring_suite());
+	const struct fx_test tests[] = {
+		FX_TEST(new_ring_has_nothing_to_read),
+		FX_TEST(record_arrives_as_it_was_published),
+		FX_TEST(serials_count_records_and_cursors_count_lines),
+		FX_TEST(two_lines_at_the_rings_end_are_padded_not_wrapped),
+		FX_TEST(two_lines_that_just_fit_are_not_padded),
+		FX_TEST(full_ring_is_read_to_the_last_record),
+		FX_TEST(lapped_reader_counts_what_it_missed),
+		FX_TEST(reader_that_comes_late_was_not_there_before),
+		FX_TEST(reader_lapped_during_its_copy_drops_what_was_overwritten),
+		FX_TEST(begun_lines_are_torn_though_nothing_is_complete),
+		FX_TEST(no_record_is_lost_uncounted_wherever_the_lap_falls),
+		FX_TEST(small_room_only_means_more_rounds),
+		FX_TEST(small_room_and_laps_together_lose_nothing_uncounted),
+		FX_TEST(serial_wraps_without_a_gap),
+		FX_TEST(unknown_type_is_delivered_for_the_caller_to_count),
+		FX_TEST(fill_tells_how_near_a_lap_is),
+		FX_TEST(span_keeps_short_times_exact_and_long_times_in_order),
+	};
+
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
 }

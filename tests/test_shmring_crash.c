@@ -89,7 +89,7 @@ static const struct {
 	{ "written",  false, true,  1, false },
 	{ "freeing",  true,  true,  0, true },
 };
-#define POINTS ((int)(sizeof(points) / sizeof(points[0])))
+#define POINTS FX_COUNT(points)
 
 /* The lane's thread is dead now: who comes next gets it only if it is whole. */
 static void lane_is_reused_only_if_whole(int i)
@@ -174,22 +174,15 @@ START_TEST(lane_whose_maker_was_killed_is_never_ready_and_harms_no_other)
 }
 END_TEST
 
-static Suite *crash_suite(void)
-{
-	Suite *suite = suite_create("shmring_crash");
-	TCase *tc = tcase_create("crash");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, fresh_ring_keeps_every_complete_record, 0, POINTS);
-	tcase_add_loop_test(tc, full_ring_loses_only_the_lines_that_were_begun, 0, POINTS);
-	tcase_add_loop_test(tc, record_of_one_line_tears_one_line, 0, POINTS);
-	tcase_add_loop_test(tc, writer_killed_at_the_pad_loses_nothing_complete, 0, 2);
-	tcase_add_test(tc, lane_whose_maker_was_killed_is_never_ready_and_harms_no_other);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
 int main(void)
 {
-	return fx_run(crash_suite());
+	const struct fx_test tests[] = {
+		FX_LOOP(fresh_ring_keeps_every_complete_record, 0, POINTS),
+		FX_LOOP(full_ring_loses_only_the_lines_that_were_begun, 0, POINTS),
+		FX_LOOP(record_of_one_line_tears_one_line, 0, POINTS),
+		FX_LOOP(writer_killed_at_the_pad_loses_nothing_complete, 0, 2),
+		FX_TEST(lane_whose_maker_was_killed_is_never_ready_and_harms_no_other),
+	};
+
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
 }

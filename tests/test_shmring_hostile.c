@@ -80,12 +80,12 @@ START_TEST(lane_outside_the_file_is_refused)
 		{ OFFSET, UINT64_MAX, LINES, 2 << NCI_TOKEN_SLOT_BITS },
 	};
 
-	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+	for (int i = 0; i < FX_COUNT(lies); i++) {
 		line.offset = lies[i].offset;
 		line.lines = lies[i].lines;
 		line.slots = lies[i].slots;
 		ck_assert_msg(shmring_reader_init(&reader, &line, lies[i].bytes) == -EPROTO,
-			      "lie %zu was believed", i);
+			      "lie %d was believed", i);
 	}
 }
 END_TEST
@@ -146,11 +146,11 @@ START_TEST(line_that_begins_no_record_is_refused)
 		{ NCI_LINE_CONT, 1 },
 	};
 
-	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+	for (int i = 0; i < FX_COUNT(lies); i++) {
 		setup();
 		copied(4);
 		put(0, lies[i].type, lies[i].form);
-		ck_assert_msg(next_record() == -EPROTO, "lie %zu was believed", i);
+		ck_assert_msg(next_record() == -EPROTO, "lie %d was believed", i);
 	}
 }
 END_TEST
@@ -190,29 +190,18 @@ START_TEST(line_inside_a_record_is_skipped_only_after_a_lap)
 }
 END_TEST
 
-static Suite *hostile_suite(void)
-{
-	const TTest *const tests[] = {
-		lane_outside_the_file_is_refused,
-		cursors_that_go_back_or_too_far_are_refused,
-		begin_that_goes_back_or_too_far_during_the_copy_is_refused,
-		spans_stay_inside_the_ring_wherever_the_cursors_are,
-		line_that_begins_no_record_is_refused,
-		second_line_must_say_that_it_is_one,
-		record_that_ends_behind_the_cursor_is_refused,
-		line_inside_a_record_is_skipped_only_after_a_lap,
-	};
-	Suite *suite = suite_create("shmring_hostile");
-	TCase *tc = tcase_create("hostile");
-
-	tcase_add_checked_fixture(tc, setup, NULL);
-	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
-		tcase_add_test(tc, tests[i]);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
 int main(void)
 {
-	return fx_run(hostile_suite());
+	const struct fx_test tests[] = {
+		FX_TEST(lane_outside_the_file_is_refused),
+		FX_TEST(cursors_that_go_back_or_too_far_are_refused),
+		FX_TEST(begin_that_goes_back_or_too_far_during_the_copy_is_refused),
+		FX_TEST(spans_stay_inside_the_ring_wherever_the_cursors_are),
+		FX_TEST(line_that_begins_no_record_is_refused),
+		FX_TEST(second_line_must_say_that_it_is_one),
+		FX_TEST(record_that_ends_behind_the_cursor_is_refused),
+		FX_TEST(line_inside_a_record_is_skipped_only_after_a_lap),
+	};
+
+	return fx_run(setup, NULL, tests, FX_COUNT(tests));
 }

@@ -166,7 +166,7 @@ END_TEST
 START_TEST(more_threads_than_lanes_get_null_and_the_rest_work)
 {
 	static struct worker w[NCI_MAX_LANES + 9];
-	const uint32_t threads = sizeof(w) / sizeof(w[0]);
+	const uint32_t threads = FX_COUNT(w);
 	pthread_barrier_t together;
 	uint32_t refused = 0;
 	uint64_t last = 0;
@@ -449,41 +449,30 @@ START_TEST(forgetting_a_closed_segment_does_nothing)
 }
 END_TEST
 
-static Suite *lanes_suite(void)
-{
-	const TTest *const tests[] = {
-		segment_is_laid_out_as_the_abi_says,
-		eight_lanes_stay_below_4_mib,
-		thread_that_asks_twice_gets_its_own_lane_again,
-		dead_threads_lane_is_reused_and_its_cursors_go_on,
-		what_a_dead_thread_left_in_flight_can_be_stopped_by_others,
-		torn_lane_is_never_given_to_another_thread,
-		more_threads_than_lanes_get_null_and_the_rest_work,
-		threads_that_come_and_go_share_few_lanes,
-		pages_of_a_new_lane_are_there,
-		reader_sees_the_lock_through_a_read_only_descriptor_until_death,
-		forked_child_lets_go_and_the_parent_keeps_lock_and_lane,
-		segment_from_before_an_exec_is_replaced,
-		link_in_the_way_is_replaced_and_not_followed,
-		descriptor_that_the_job_took_is_neither_grown_nor_closed,
-		segment_never_becomes_a_standard_stream,
-		missing_directory_is_told,
-		limit_on_file_size_refuses_and_does_not_kill,
-		full_file_system_refuses_lanes_one_by_one_and_keeps_the_rest,
-		file_system_without_room_leaves_nothing_behind,
-		forgetting_a_closed_segment_does_nothing,
-	};
-	Suite *suite = suite_create("shmring_lanes");
-	TCase *tc = tcase_create("lanes");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
-		tcase_add_test(tc, tests[i]);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
 int main(void)
 {
-	return fx_run(lanes_suite());
+	const struct fx_test tests[] = {
+		FX_TEST(segment_is_laid_out_as_the_abi_says),
+		FX_TEST(eight_lanes_stay_below_4_mib),
+		FX_TEST(thread_that_asks_twice_gets_its_own_lane_again),
+		FX_TEST(dead_threads_lane_is_reused_and_its_cursors_go_on),
+		FX_TEST(what_a_dead_thread_left_in_flight_can_be_stopped_by_others),
+		FX_TEST(torn_lane_is_never_given_to_another_thread),
+		FX_TEST(more_threads_than_lanes_get_null_and_the_rest_work),
+		FX_TEST(threads_that_come_and_go_share_few_lanes),
+		FX_TEST(pages_of_a_new_lane_are_there),
+		FX_TEST(reader_sees_the_lock_through_a_read_only_descriptor_until_death),
+		FX_TEST(forked_child_lets_go_and_the_parent_keeps_lock_and_lane),
+		FX_TEST(segment_from_before_an_exec_is_replaced),
+		FX_TEST(link_in_the_way_is_replaced_and_not_followed),
+		FX_TEST(descriptor_that_the_job_took_is_neither_grown_nor_closed),
+		FX_TEST(segment_never_becomes_a_standard_stream),
+		FX_TEST(missing_directory_is_told),
+		FX_TEST(limit_on_file_size_refuses_and_does_not_kill),
+		FX_TEST(full_file_system_refuses_lanes_one_by_one_and_keeps_the_rest),
+		FX_TEST(file_system_without_room_leaves_nothing_behind),
+		FX_TEST(forgetting_a_closed_segment_does_nothing),
+	};
+
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
 }

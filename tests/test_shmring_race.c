@@ -365,29 +365,18 @@ START_TEST(started_event_is_ordered_before_its_token_and_its_end_before_the_next
 }
 END_TEST
 
-static Suite *race_suite(void)
-{
-	const TTest *const tests[] = {
-		other_process_gets_whole_records_in_order_and_counts_the_rest,
-		other_process_that_is_always_nearly_lapped_loses_much_and_counts_it,
-		other_thread_gets_whole_records_in_order_and_counts_the_rest,
-		published_record_is_ordered_before_the_end_that_shows_it,
-		copy_of_a_live_event_that_settled_is_whole_in_another_process,
-		copy_of_a_live_event_that_settled_is_whole_in_another_thread,
-		event_that_several_threads_stop_at_once_is_stopped_by_one,
-		started_event_is_ordered_before_its_token_and_its_end_before_the_next,
-	};
-	Suite *suite = suite_create("shmring_race");
-	TCase *tc = tcase_create("race");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
-		tcase_add_test(tc, tests[i]);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
 int main(void)
 {
-	return fx_run(race_suite());
+	const struct fx_test tests[] = {
+		FX_TEST(other_process_gets_whole_records_in_order_and_counts_the_rest),
+		FX_TEST(other_process_that_is_always_nearly_lapped_loses_much_and_counts_it),
+		FX_TEST(other_thread_gets_whole_records_in_order_and_counts_the_rest),
+		FX_TEST(published_record_is_ordered_before_the_end_that_shows_it),
+		FX_TEST(copy_of_a_live_event_that_settled_is_whole_in_another_process),
+		FX_TEST(copy_of_a_live_event_that_settled_is_whole_in_another_thread),
+		FX_TEST(event_that_several_threads_stop_at_once_is_stopped_by_one),
+		FX_TEST(started_event_is_ordered_before_its_token_and_its_end_before_the_next),
+	};
+
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
 }

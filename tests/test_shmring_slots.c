@@ -94,7 +94,7 @@ START_TEST(no_number_but_a_live_token_is_found)
 		(uint64_t)(uintptr_t)&fx, nci_context(7, 0),
 	};
 
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+	for (int i = 0; i < FX_COUNT(wrong); i++)
 		ck_assert_ptr_null(shmring_find(&fx.ring, wrong[i]));
 	for (uint64_t i = 0; i < 100000; i++)
 		ck_assert_ptr_null(shmring_find(&fx.ring, fx_mix(i)));
@@ -260,34 +260,23 @@ START_TEST(settled_copy_needs_the_same_live_token_three_times)
 }
 END_TEST
 
-static Suite *slots_suite(void)
-{
-	const TTest *const tests[] = {
-		event_becomes_one_record_when_it_stops,
-		token_tells_lane_slot_and_generation,
-		stopped_event_is_stale_and_its_slot_gets_a_new_token,
-		no_number_but_a_live_token_is_found,
-		slot_behind_the_pool_is_not_found,
-		generation_that_wraps_costs_one_event_and_no_more,
-		lowest_empty_slot_is_taken_first,
-		stop_on_another_thread_leaves_the_record_in_that_threads_lane,
-		full_pool_refuses_counts_and_leaves_live_events_alone,
-		abandoned_event_makes_room_and_its_token_goes_stale,
-		events_that_always_stop_elsewhere_are_never_refused,
-		nearly_full_pool_costs_few_looks_for_each_event,
-		settled_copy_needs_the_same_live_token_three_times,
-	};
-	Suite *suite = suite_create("shmring_slots");
-	TCase *tc = tcase_create("slots");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
-		tcase_add_test(tc, tests[i]);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
 int main(void)
 {
-	return fx_run(slots_suite());
+	const struct fx_test tests[] = {
+		FX_TEST(event_becomes_one_record_when_it_stops),
+		FX_TEST(token_tells_lane_slot_and_generation),
+		FX_TEST(stopped_event_is_stale_and_its_slot_gets_a_new_token),
+		FX_TEST(no_number_but_a_live_token_is_found),
+		FX_TEST(slot_behind_the_pool_is_not_found),
+		FX_TEST(generation_that_wraps_costs_one_event_and_no_more),
+		FX_TEST(lowest_empty_slot_is_taken_first),
+		FX_TEST(stop_on_another_thread_leaves_the_record_in_that_threads_lane),
+		FX_TEST(full_pool_refuses_counts_and_leaves_live_events_alone),
+		FX_TEST(abandoned_event_makes_room_and_its_token_goes_stale),
+		FX_TEST(events_that_always_stop_elsewhere_are_never_refused),
+		FX_TEST(nearly_full_pool_costs_few_looks_for_each_event),
+		FX_TEST(settled_copy_needs_the_same_live_token_three_times),
+	};
+
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
 }

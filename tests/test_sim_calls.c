@@ -459,41 +459,34 @@ START_TEST(a_self_send_in_place_is_an_api_call_and_nothing_more)
 }
 END_TEST
 
-static Suite *suite(void)
-{
-	Suite *s = suite_create("sim_calls");
-	TCase *t = tcase_create("calls");
-
-	tcase_add_test(t, an_all_reduce_over_two_nodes_calls_in_the_documented_order);
-	tcase_add_test(t, a_single_node_with_kernel_ch_alone_has_parents_and_no_proxy_op);
-	tcase_add_test(t, a_grouped_send_and_receive_share_one_launch_and_stop_together);
-	tcase_add_test(t, the_proxy_takes_the_receive_of_a_pair_first);
-	tcase_add_test(t, a_ce_collective_is_a_nest_on_the_user_thread_and_counts_syncs);
-	tcase_add_test(t, a_graph_replays_on_the_callback_thread_below_the_parents_of_its_capture);
-	tcase_add_test(t, a_graph_without_proxy_work_reports_once_at_capture);
-	tcase_add_loop_test(t, a_mask_brings_exactly_the_parents_that_nccl_implies, 0,
-			    sizeof(implied) / sizeof(implied[0]));
-	tcase_add_test(t, an_operation_keeps_the_mask_it_was_posted_with);
-	tcase_add_test(t, a_mask_set_between_calls_counts_from_the_next_call_on);
-	tcase_add_test(t, the_last_coll_api_is_stopped_again_after_the_mask_is_cleared);
-	tcase_add_test(t, children_of_a_refused_event_start_without_a_parent_and_without_states);
-	tcase_add_test(t, a_slot_that_is_not_written_gives_an_old_handle_back);
-	tcase_add_test(t, a_sender_that_waits_for_its_peer_records_it_again_and_again);
-	tcase_add_test(t, a_receive_without_a_request_is_started_twice_and_stopped_once);
-	tcase_add_test(t, an_aborted_communicator_leaves_its_events_open);
-	tcase_add_test(t, a_stuck_step_starts_and_never_stops);
-	tcase_add_test(t, with_pxn_the_neighbour_carries_out_a_send_in_the_context_of_its_issuer);
-	tcase_add_loop_test(t, a_library_of_any_version_gets_the_same_operations, 1, 7);
-	tcase_add_test(t, versions_one_to_three_get_no_sizes_and_no_identity_from_a_new_nccl);
-	tcase_add_test(t, group_api_states_come_with_garbage_through_the_conversion_for_v5);
-	tcase_add_test(t, an_old_nccl_has_operation_states_and_steps_without_arguments);
-	tcase_add_test(t, broadcast_is_an_api_call_and_nothing_more_from_2_29_on);
-	tcase_add_test(t, a_self_send_in_place_is_an_api_call_and_nothing_more);
-	suite_add_tcase(s, t);
-	return s;
-}
-
 int main(void)
 {
-	return fx_run(suite());
+	const struct fx_test tests[] = {
+		FX_TEST(an_all_reduce_over_two_nodes_calls_in_the_documented_order),
+		FX_TEST(a_single_node_with_kernel_ch_alone_has_parents_and_no_proxy_op),
+		FX_TEST(a_grouped_send_and_receive_share_one_launch_and_stop_together),
+		FX_TEST(the_proxy_takes_the_receive_of_a_pair_first),
+		FX_TEST(a_ce_collective_is_a_nest_on_the_user_thread_and_counts_syncs),
+		FX_TEST(a_graph_replays_on_the_callback_thread_below_the_parents_of_its_capture),
+		FX_TEST(a_graph_without_proxy_work_reports_once_at_capture),
+		FX_LOOP(a_mask_brings_exactly_the_parents_that_nccl_implies, 0, FX_COUNT(implied)),
+		FX_TEST(an_operation_keeps_the_mask_it_was_posted_with),
+		FX_TEST(a_mask_set_between_calls_counts_from_the_next_call_on),
+		FX_TEST(the_last_coll_api_is_stopped_again_after_the_mask_is_cleared),
+		FX_TEST(children_of_a_refused_event_start_without_a_parent_and_without_states),
+		FX_TEST(a_slot_that_is_not_written_gives_an_old_handle_back),
+		FX_TEST(a_sender_that_waits_for_its_peer_records_it_again_and_again),
+		FX_TEST(a_receive_without_a_request_is_started_twice_and_stopped_once),
+		FX_TEST(an_aborted_communicator_leaves_its_events_open),
+		FX_TEST(a_stuck_step_starts_and_never_stops),
+		FX_TEST(with_pxn_the_neighbour_carries_out_a_send_in_the_context_of_its_issuer),
+		FX_LOOP(a_library_of_any_version_gets_the_same_operations, 1, 7),
+		FX_TEST(versions_one_to_three_get_no_sizes_and_no_identity_from_a_new_nccl),
+		FX_TEST(group_api_states_come_with_garbage_through_the_conversion_for_v5),
+		FX_TEST(an_old_nccl_has_operation_states_and_steps_without_arguments),
+		FX_TEST(broadcast_is_an_api_call_and_nothing_more_from_2_29_on),
+		FX_TEST(a_self_send_in_place_is_an_api_call_and_nothing_more),
+	};
+
+	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
 }

@@ -132,24 +132,22 @@ START_TEST(a_prefix_of_static_plugin_means_the_program_itself)
 }
 END_TEST
 
-static Suite *suite(void)
+static int run_tests(void)
 {
-	Suite *s = suite_create("sim_loader");
-	TCase *t = tcase_create("loader");
+	const struct fx_test tests[] = {
+		FX_TEST(the_newest_version_that_the_release_knows_wins),
+		FX_TEST(an_older_version_is_taken_where_there_is_no_newer),
+		FX_TEST(a_forced_version_is_the_only_one_looked_for),
+		FX_TEST(an_unset_or_empty_name_means_the_default_library),
+		FX_TEST(a_bare_word_is_tried_as_it_is_and_then_as_a_suffix),
+		FX_TEST(a_path_or_a_library_name_is_not_made_a_suffix),
+		FX_TEST(before_2_26_a_word_is_no_suffix),
+		FX_TEST(none_in_any_case_means_no_profiler),
+		FX_TEST(a_library_without_a_known_table_is_refused),
+		FX_TEST(a_prefix_of_static_plugin_means_the_program_itself),
+	};
 
-	tcase_add_checked_fixture(t, NULL, teardown);
-	tcase_add_test(t, the_newest_version_that_the_release_knows_wins);
-	tcase_add_test(t, an_older_version_is_taken_where_there_is_no_newer);
-	tcase_add_test(t, a_forced_version_is_the_only_one_looked_for);
-	tcase_add_test(t, an_unset_or_empty_name_means_the_default_library);
-	tcase_add_test(t, a_bare_word_is_tried_as_it_is_and_then_as_a_suffix);
-	tcase_add_test(t, a_path_or_a_library_name_is_not_made_a_suffix);
-	tcase_add_test(t, before_2_26_a_word_is_no_suffix);
-	tcase_add_test(t, none_in_any_case_means_no_profiler);
-	tcase_add_test(t, a_library_without_a_known_table_is_refused);
-	tcase_add_test(t, a_prefix_of_static_plugin_means_the_program_itself);
-	suite_add_tcase(s, t);
-	return s;
+	return fx_run(NULL, teardown, tests, FX_COUNT(tests));
 }
 
 static bool compile_all(const char *dir)
@@ -174,7 +172,7 @@ int main(int argc, char **argv)
 
 	(void)argc;
 	if (getenv(DIR_VARIABLE))
-		return fx_run(suite());
+		return run_tests();
 	if (!compile_all(dir)) {
 		puts("1..0 # SKIP no C compiler to make libraries with");
 		return EXIT_SUCCESS;

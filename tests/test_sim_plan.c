@@ -279,32 +279,26 @@ START_TEST(an_aborted_communicator_runs_nothing_more)
 }
 END_TEST
 
-static Suite *suite(void)
-{
-	Suite *s = suite_create("sim_plan");
-	TCase *t = tcase_create("plan");
-
-	tcase_add_test(t, a_seed_gives_one_run_and_another_seed_another);
-	tcase_add_test(t, chance_comes_from_the_seed);
-	tcase_add_test(t, all_ranks_leave_a_collective_together_after_the_last_has_come);
-	tcase_add_test(t, a_slow_link_slows_the_whole_ring);
-	tcase_add_test(t, sequence_numbers_count_per_communicator_and_function);
-	tcase_add_test(t, collectives_of_one_group_are_one_kernel);
-	tcase_add_test(t, a_receive_waits_for_its_sender);
-	tcase_add_test(t, gpu_clocks_run_as_the_scenario_says);
-	tcase_add_test(t, who_never_joins_makes_all_others_wait_for_ever);
-	tcase_add_test(t, the_truth_has_a_line_for_each_operation_and_rank_that_called);
-	tcase_add_test(t, nothing_is_posted_by_a_killed_process);
-	tcase_add_test(t, an_all_to_all_is_a_send_and_a_receive_for_each_pair);
-	tcase_add_test(t, bytes_are_the_larger_buffer_of_a_rank);
-	tcase_add_test(t, operations_that_move_nothing_do_not_exist);
-	tcase_add_test(t, a_replay_advances_the_sequence_and_a_capture_does_not);
-	tcase_add_test(t, an_aborted_communicator_runs_nothing_more);
-	suite_add_tcase(s, t);
-	return s;
-}
-
 int main(void)
 {
-	return fx_run(suite());
+	const struct fx_test tests[] = {
+		FX_TEST(a_seed_gives_one_run_and_another_seed_another),
+		FX_TEST(chance_comes_from_the_seed),
+		FX_TEST(all_ranks_leave_a_collective_together_after_the_last_has_come),
+		FX_TEST(a_slow_link_slows_the_whole_ring),
+		FX_TEST(sequence_numbers_count_per_communicator_and_function),
+		FX_TEST(collectives_of_one_group_are_one_kernel),
+		FX_TEST(a_receive_waits_for_its_sender),
+		FX_TEST(gpu_clocks_run_as_the_scenario_says),
+		FX_TEST(who_never_joins_makes_all_others_wait_for_ever),
+		FX_TEST(the_truth_has_a_line_for_each_operation_and_rank_that_called),
+		FX_TEST(nothing_is_posted_by_a_killed_process),
+		FX_TEST(an_all_to_all_is_a_send_and_a_receive_for_each_pair),
+		FX_TEST(bytes_are_the_larger_buffer_of_a_rank),
+		FX_TEST(operations_that_move_nothing_do_not_exist),
+		FX_TEST(a_replay_advances_the_sequence_and_a_capture_does_not),
+		FX_TEST(an_aborted_communicator_runs_nothing_more),
+	};
+
+	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
 }

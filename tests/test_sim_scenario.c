@@ -150,24 +150,17 @@ START_TEST(every_scenario_of_the_repository_is_understood)
 }
 END_TEST
 
-static Suite *suite(void)
-{
-	Suite *s = suite_create("sim_scenario");
-	TCase *t = tcase_create("scenario");
-
-	tcase_add_test(t, ranks_are_counted_node_by_node_and_process_by_process);
-	tcase_add_test(t, one_comm_line_makes_communicators_of_one_name_and_different_ids);
-	tcase_add_test(t, an_operation_takes_what_it_does_not_say_from_its_communicator);
-	tcase_add_test(t, a_pair_of_ranks_may_have_a_link_of_its_own);
-	tcase_add_test(t, blocks_nest);
-	tcase_add_loop_test(t, a_bad_line_is_named_with_its_place_and_reason, 0,
-			    sizeof(bad) / sizeof(bad[0]));
-	tcase_add_test(t, every_scenario_of_the_repository_is_understood);
-	suite_add_tcase(s, t);
-	return s;
-}
-
 int main(void)
 {
-	return fx_run(suite());
+	const struct fx_test tests[] = {
+		FX_TEST(ranks_are_counted_node_by_node_and_process_by_process),
+		FX_TEST(one_comm_line_makes_communicators_of_one_name_and_different_ids),
+		FX_TEST(an_operation_takes_what_it_does_not_say_from_its_communicator),
+		FX_TEST(a_pair_of_ranks_may_have_a_link_of_its_own),
+		FX_TEST(blocks_nest),
+		FX_LOOP(a_bad_line_is_named_with_its_place_and_reason, 0, FX_COUNT(bad)),
+		FX_TEST(every_scenario_of_the_repository_is_understood),
+	};
+
+	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
 }

@@ -230,19 +230,16 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("stream");
-	TCase *tc = tcase_create("stream");
+	const struct fx_test tests[] = {
+		FX_TEST(what_happens_is_told_at_once),
+		FX_TEST(a_line_makes_the_server_due_at_once),
+		FX_TEST(only_the_kinds_that_were_asked_for_are_told),
+		FX_TEST(a_slow_client_loses_lines_and_is_told_how_many),
+		FX_TEST(a_slow_client_costs_the_others_nothing),
+		FX_TEST(a_client_that_hangs_up_in_silence_is_noticed),
+		FX_TEST(a_quiet_stream_lasts),
+		FX_TEST(the_server_ends_while_streams_sleep_and_wait),
+	};
 
-	tcase_add_checked_fixture(tc, setup, fx_serve_close);
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, what_happens_is_told_at_once);
-	tcase_add_test(tc, a_line_makes_the_server_due_at_once);
-	tcase_add_test(tc, only_the_kinds_that_were_asked_for_are_told);
-	tcase_add_test(tc, a_slow_client_loses_lines_and_is_told_how_many);
-	tcase_add_test(tc, a_slow_client_costs_the_others_nothing);
-	tcase_add_test(tc, a_client_that_hangs_up_in_silence_is_noticed);
-	tcase_add_test(tc, a_quiet_stream_lasts);
-	tcase_add_test(tc, the_server_ends_while_streams_sleep_and_wait);
-	suite_add_tcase(suite, tc);
-	return fx_run(suite);
+	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));
 }

@@ -70,7 +70,7 @@ START_TEST(counts_rates_and_microseconds_keep_three_digits)
 		{ text_micros, 999960, "1000" },
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (int i = 0; i < FX_COUNT(cases); i++) {
 		cases[i].format(buf, sizeof(buf), cases[i].n);
 		ck_assert_str_eq(buf, cases[i].text);
 	}
@@ -82,7 +82,7 @@ START_TEST(no_number_overflows_text_max)
 	static const double extremes[] = { 0, 1, 1e18, 1e300, 9.999e17 };
 	char small[TEXT_MAX + 1];
 
-	for (size_t i = 0; i < sizeof(extremes) / sizeof(extremes[0]); i++) {
+	for (int i = 0; i < FX_COUNT(extremes); i++) {
 		memset(small, 'x', sizeof(small));
 		text_number(small, TEXT_MAX, extremes[i]);
 		ck_assert_uint_lt(strlen(small), TEXT_MAX);
@@ -189,7 +189,7 @@ START_TEST(what_is_no_duration_or_number_is_refused)
 	uint64_t ns = 7;
 	int64_t n = 7;
 
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+	for (int i = 0; i < FX_COUNT(wrong); i++)
 		ck_assert_int_eq(text_parse_duration(wrong[i], &ns), -EINVAL);
 	ck_assert_uint_eq(ns, 7);
 
@@ -206,22 +206,19 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("text");
-	TCase *tc = tcase_create("text");
+	const struct fx_test tests[] = {
+		FX_LOOP(sizes_are_in_powers_of_1024_with_three_digits, 0, FX_COUNT(sizes)),
+		FX_LOOP(durations_and_ages_read_as_people_say_them, 0, FX_COUNT(durations)),
+		FX_TEST(counts_rates_and_microseconds_keep_three_digits),
+		FX_TEST(no_number_overflows_text_max),
+		FX_TEST(a_wide_character_takes_two_columns_and_a_combining_one_none),
+		FX_TEST(what_is_too_long_ends_in_a_tilde),
+		FX_TEST(a_name_cannot_send_escape_sequences),
+		FX_TEST(whatever_the_bytes_the_result_is_clean_and_fits),
+		FX_TEST(ascii_keeps_the_width),
+		FX_TEST(durations_are_read_with_and_without_a_unit),
+		FX_TEST(what_is_no_duration_or_number_is_refused),
+	};
 
-	tcase_add_loop_test(tc, sizes_are_in_powers_of_1024_with_three_digits, 0,
-			    sizeof(sizes) / sizeof(sizes[0]));
-	tcase_add_loop_test(tc, durations_and_ages_read_as_people_say_them, 0,
-			    sizeof(durations) / sizeof(durations[0]));
-	tcase_add_test(tc, counts_rates_and_microseconds_keep_three_digits);
-	tcase_add_test(tc, no_number_overflows_text_max);
-	tcase_add_test(tc, a_wide_character_takes_two_columns_and_a_combining_one_none);
-	tcase_add_test(tc, what_is_too_long_ends_in_a_tilde);
-	tcase_add_test(tc, a_name_cannot_send_escape_sequences);
-	tcase_add_test(tc, whatever_the_bytes_the_result_is_clean_and_fits);
-	tcase_add_test(tc, ascii_keeps_the_width);
-	tcase_add_test(tc, durations_are_read_with_and_without_a_unit);
-	tcase_add_test(tc, what_is_no_duration_or_number_is_refused);
-	suite_add_tcase(suite, tc);
-	return fx_run(suite);
+	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
 }

@@ -129,15 +129,14 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("ticks");
-	TCase *tc = tcase_create("ticks");
+	const struct fx_test tests[] = {
+		FX_TEST(two_pairs_give_a_rate_and_more_make_it_better),
+		FX_TEST(rate_follows_the_kernels_slewing_within_a_minute),
+		FX_TEST(jump_of_the_counter_starts_the_calibration_anew),
+		FX_TEST(ticks_and_times_map_back_and_forth),
+		FX_TEST(monotonic_ticks_are_nanoseconds),
+		FX_TEST(this_machines_counter_agrees_with_its_clock),
+	};
 
-	tcase_add_test(tc, two_pairs_give_a_rate_and_more_make_it_better);
-	tcase_add_test(tc, rate_follows_the_kernels_slewing_within_a_minute);
-	tcase_add_test(tc, jump_of_the_counter_starts_the_calibration_anew);
-	tcase_add_test(tc, ticks_and_times_map_back_and_forth);
-	tcase_add_test(tc, monotonic_ticks_are_nanoseconds);
-	tcase_add_test(tc, this_machines_counter_agrees_with_its_clock);
-	suite_add_tcase(suite, tc);
-	return fx_run(suite);
+	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
 }

@@ -99,15 +99,14 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("timeline");
-	TCase *tc = tcase_create("timeline");
+	const struct fx_test tests[] = {
+		FX_TEST(ticks_map_to_ns_on_both_sides_of_the_calibration),
+		FX_TEST(best_source_decides_and_is_named),
+		FX_TEST(refused_stamps_make_what_the_host_saw_unbelievable),
+		FX_TEST(operation_that_is_not_complete_has_no_duration),
+		FX_TEST(queue_time_is_given_only_if_the_host_watched_the_kernel_start),
+		FX_TEST(impossible_stamps_are_not_sane),
+	};
 
-	tcase_add_test(tc, ticks_map_to_ns_on_both_sides_of_the_calibration);
-	tcase_add_test(tc, best_source_decides_and_is_named);
-	tcase_add_test(tc, refused_stamps_make_what_the_host_saw_unbelievable);
-	tcase_add_test(tc, operation_that_is_not_complete_has_no_duration);
-	tcase_add_test(tc, queue_time_is_given_only_if_the_host_watched_the_kernel_start);
-	tcase_add_test(tc, impossible_stamps_are_not_sane);
-	suite_add_tcase(suite, tc);
-	return fx_run(suite);
+	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
 }

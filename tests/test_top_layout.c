@@ -462,32 +462,30 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("top_layout");
-	TCase *tc = tcase_create("top_layout");
+	const struct fx_test tests[] = {
+		FX_TEST(every_size_is_kept_and_never_exceeded),
+		FX_TEST(an_empty_node_says_so),
+		FX_TEST(the_head_counts_what_there_is),
+		FX_TEST(records_per_second_come_with_the_second_answer),
+		FX_TEST(a_loss_is_marked_with_more_than_colour),
+		FX_TEST(the_oldest_in_flight_is_told_with_what_it_waits_for),
+		FX_TEST(what_the_dead_left_is_not_taken_for_a_stall),
+		FX_TEST(a_late_rank_is_named_and_listed_first),
+		FX_TEST(a_stalled_rank_is_listed_before_a_healthy_one),
+		FX_TEST(ranks_are_joined_from_all_answers),
+		FX_TEST(a_rank_has_the_figures_of_its_own_communicator_only),
+		FX_TEST(communicators_of_one_name_are_told_apart),
+		FX_TEST(what_no_answer_knows_is_a_dash),
+		FX_TEST(a_lost_daemon_is_told_and_the_last_data_stay),
+		FX_TEST(without_any_answer_only_the_error_is_shown),
+		FX_TEST(tab_goes_round_the_tables),
+		FX_TEST(scrolling_stays_inside_the_table),
+		FX_TEST(sorting_goes_through_the_shown_columns_and_back),
+		FX_TEST(pause_help_and_quit_answer_their_keys),
+		FX_TEST(no_key_breaks_the_view),
+		FX_TEST(as_text_a_long_second_table_is_cut_and_says_so),
+		FX_TEST(as_text_all_tables_follow_each_other),
+	};
 
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, every_size_is_kept_and_never_exceeded);
-	tcase_add_test(tc, an_empty_node_says_so);
-	tcase_add_test(tc, the_head_counts_what_there_is);
-	tcase_add_test(tc, records_per_second_come_with_the_second_answer);
-	tcase_add_test(tc, a_loss_is_marked_with_more_than_colour);
-	tcase_add_test(tc, the_oldest_in_flight_is_told_with_what_it_waits_for);
-	tcase_add_test(tc, what_the_dead_left_is_not_taken_for_a_stall);
-	tcase_add_test(tc, a_late_rank_is_named_and_listed_first);
-	tcase_add_test(tc, a_stalled_rank_is_listed_before_a_healthy_one);
-	tcase_add_test(tc, ranks_are_joined_from_all_answers);
-	tcase_add_test(tc, a_rank_has_the_figures_of_its_own_communicator_only);
-	tcase_add_test(tc, communicators_of_one_name_are_told_apart);
-	tcase_add_test(tc, what_no_answer_knows_is_a_dash);
-	tcase_add_test(tc, a_lost_daemon_is_told_and_the_last_data_stay);
-	tcase_add_test(tc, without_any_answer_only_the_error_is_shown);
-	tcase_add_test(tc, tab_goes_round_the_tables);
-	tcase_add_test(tc, scrolling_stays_inside_the_table);
-	tcase_add_test(tc, sorting_goes_through_the_shown_columns_and_back);
-	tcase_add_test(tc, pause_help_and_quit_answer_their_keys);
-	tcase_add_test(tc, no_key_breaks_the_view);
-	tcase_add_test(tc, as_text_a_long_second_table_is_cut_and_says_so);
-	tcase_add_test(tc, as_text_all_tables_follow_each_other);
-	suite_add_tcase(suite, tc);
-	return fx_run(suite);
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
 }
