@@ -69,7 +69,7 @@ CLI_OBJS    := $(call objs,cli)       $(call objs,util)
 SIM_MAINS   := $(B)/obj/tests/sim/nccl_sim.o $(B)/obj/tests/sim/nccl_replay.o
 SIM_OBJS    := $(filter-out $(SIM_MAINS),$(call objs,tests/sim))
 
-.PHONY: all deps check demo bench clean install
+.PHONY: all deps check demo bench clean
 all: $(if $(SAN),,$(PLUGIN)) $(DAEMON) $(CLI) $(SIM) $(REPLAY) $(MAN)
 
 # ---- build ---------------------------------------------------------------
@@ -149,7 +149,7 @@ THREADED := $(patsubst tests/%.c,$(B)-thread/tests/%,$(shell grep -l pthread_cre
 CHECKED  := $(TESTS) $(patsubst $(B)/%,$(B)-address/%,$(TESTS) $(FUZZ)) $(THREADED)
 JOBS     := $(shell nproc)
 submake   = $(MAKE) --no-print-directory $(if $(V),,-s) \
-	$(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS)) WERROR=1
+	$(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
 
 .PHONY: tests fuzz-targets fuzz
 tests: $(TESTS)
@@ -184,11 +184,13 @@ $(B)/bench/%: $(B)/obj/bench/%.o $(BENCH_SHARED) $(ARCHIVES)
 	$(Q)$(CC) $(SANFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(ARCHIVES) -Wl,--end-group \
 		-Wl,--export-dynamic $(call pc,libs,check $(DAEMON_LIBS) $(CLI_LIBS)) -ldl -lm -pthread
 
-bench: deps all $(BENCHES)
+bench: deps
+	+@$(submake) B=$(B) all $(BENCHES)
 	@for b in $(BENCHES); do $$b || exit 1; done
 
 # ---- demo --------------------------------------------------------------------
-demo: deps all
+demo: deps
+	+@$(submake) B=$(B) all
 	@B=$(abspath $(B)) tests/demo.sh
 
 # ---- the rest ------------------------------------------------------------

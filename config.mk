@@ -1,6 +1,9 @@
-# Where things go and what builds them; override on the command line.
-PREFIX   ?= /usr
-CC       ?= gcc
+# What builds it; override on the command line.
+ifeq ($(origin CC),default)
+CC       := gcc
+endif
 CFLAGS   ?= -O2 -g
 WARN     := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes
+# Warnings are fatal where nobody reads them.
+WERROR   ?= $(CI)
 VERSION  := 0.1.0
