@@ -195,7 +195,8 @@ static int stream(const char *bytes, int lines)
 START_TEST(a_stream_is_split_into_whole_lines)
 {
 	ck_assert_int_eq(stream("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-				"5\r\n{\"a\":\r\n8\r\n1}\n{\"b\"\n\r\n3\r\ncut\r\n0\r\n\r\n", 0), 0);
+				"5\r\n{\"a\":\r\n8\r\n1}\n{\"b\"\n\r\n"
+				"3\r\ncut\r\n0\r\n\r\n", 0), 0);
 	ck_assert_str_eq(seen, "{\"a\":1}|{\"b\"|");
 }
 END_TEST

@@ -26,8 +26,9 @@ static void setup(void)
 		"[{\"pid\": 7, \"name\": \"dp\", \"algo\": \"Ring\", \"proto\": \"LL\","
 		"  \"size\": 134217728, \"exec\": {\"p50_ns\": 17345}, \"share\": 0.5,"
 		"  \"lost\": {\"overrun\": 0, \"pool\": 0}},"
-		" {\"pid\": 12345, \"name\": \"\", \"id\": \"0x01\", \"algo\": null, \"proto\": null,"
-		"  \"size\": null, \"exec\": {\"p50_ns\": null}, \"lost\": {\"overrun\": 2, \"pool\": 3}},"
+		" {\"pid\": 12345, \"name\": \"\", \"id\": \"0x01\","
+		"  \"algo\": null, \"proto\": null, \"size\": null,"
+		"  \"exec\": {\"p50_ns\": null}, \"lost\": {\"overrun\": 2, \"pool\": 3}},"
 		" {\"pid\": 9, \"name\": \"a, \\\"long\\\" name\", \"algo\": \"Tree\"}]",
 		0, NULL);
 	ck_assert_ptr_nonnull(rows);

@@ -185,7 +185,9 @@ END_TEST
 
 START_TEST(what_is_no_duration_or_number_is_refused)
 {
-	static const char *const wrong[] = { "", "x", "-1", "1y", "nan", "inf", "1e30", " 1", "1 s" };
+	static const char *const wrong[] = {
+		"", "x", "-1", "1y", "nan", "inf", "1e30", " 1", "1 s",
+	};
 	uint64_t ns = 7;
 	int64_t n = 7;
 

@@ -24,8 +24,9 @@ static struct frame frame;
 
 static json_t *make_process(int i)
 {
-	return json_pack("{s:i s:i s:s s:s s:s}", "pid", 4000 + i, "uid", 1000, "user", "ada", "state",
-			 "live", "command", "python");
+	return json_pack("{s:i s:i s:s s:s s:s}",
+			 "pid", 4000 + i, "uid", 1000, "user", "ada", "state", "live",
+			 "command", "python");
 }
 
 static json_t *make_member(int i)
@@ -33,33 +34,39 @@ static json_t *make_member(int i)
 	char bus[16];
 
 	snprintf(bus, sizeof(bus), "0000:%02x:00.0", 16 + i);
-	return json_pack("{s:i s:i s:s s:i s:s}", "rank", i, "pid", 4000 + i, "pci_bus_id", bus,
-			 "in_flight", 1, "state", "live");
+	return json_pack("{s:i s:i s:s s:i s:s}",
+			 "rank", i, "pid", 4000 + i, "pci_bus_id", bus, "in_flight", 1,
+			 "state", "live");
 }
 
 static json_t *make_rank_row(int i)
 {
-	return json_pack("{s:s s:s s:i s:i s:I s:i s:{s:i s:i} s:{s:f} s:f s:s}", "comm_id", "0x01",
-			 "comm_name", "größe", "nranks", RANKS, "rank", i, "window_ns",
-			 (json_int_t)(10 * SECOND), "ops", 500, "exec", "p50_ns", 17300 + i, "p99_ns", 99000, "busbw_gbs", "mean", 123.4,
+	return json_pack("{s:s s:s s:i s:i s:I s:i s:{s:i s:i} s:{s:f} s:f s:s}",
+			 "comm_id", "0x01", "comm_name", "größe", "nranks", RANKS, "rank", i,
+			 "window_ns", (json_int_t)(10 * SECOND), "ops", 500,
+			 "exec", "p50_ns", 17300 + i, "p99_ns", 99000,
+			 "busbw_gbs", "mean", 123.4,
 			 "share", 0.25, "timing_source", "kernel_gpu");
 }
 
 static json_t *make_op_row(int i)
 {
-	return json_pack("{s:s s:s s:s s:i s:s s:s s:I s:i s:{s:i s:i s:i} s:{s:f} s:s}", "comm_id",
-			 "0x01", "comm_name", "größe", "func", i % 2 ? "AllGather" : "AllReduce",
-			 "size_class", 1 << (10 + i), "algo", "Ring", "proto", "Simple", "window_ns",
-			 (json_int_t)(10 * SECOND), "ops", 1000 - i, "exec", "p50_ns", 17300, "p99_ns",
-			 99000, "max_ns", 123000, "busbw_gbs", "mean", 123.4, "timing_source",
-			 "kernel_gpu");
+	return json_pack("{s:s s:s s:s s:i s:s s:s s:I s:i s:{s:i s:i s:i} s:{s:f} s:s}",
+			 "comm_id", "0x01", "comm_name", "größe",
+			 "func", i % 2 ? "AllGather" : "AllReduce", "size_class", 1 << (10 + i),
+			 "algo", "Ring", "proto", "Simple",
+			 "window_ns", (json_int_t)(10 * SECOND), "ops", 1000 - i,
+			 "exec", "p50_ns", 17300, "p99_ns", 99000, "max_ns", 123000,
+			 "busbw_gbs", "mean", 123.4, "timing_source", "kernel_gpu");
 }
 
 static json_t *make_collective(int rank, int seq)
 {
-	return json_pack("{s:s s:i s:i s:s s:i s:i s:s s:b}", "comm_id", "0x01", "rank", rank, "pid",
-			 4000 + rank, "func", "AllReduce", "seq", seq, "exec_ns",
-			 rank == 5 ? 1000000 : 14900000, "timing_source", "kernel_gpu", "complete", 1);
+	return json_pack("{s:s s:i s:i s:s s:i s:i s:s s:b}",
+			 "comm_id", "0x01", "rank", rank, "pid", 4000 + rank,
+			 "func", "AllReduce", "seq", seq,
+			 "exec_ns", rank == 5 ? 1000000 : 14900000,
+			 "timing_source", "kernel_gpu", "complete", 1);
 }
 
 static json_t *list_of(const char *name, json_t *(*make)(int i), int n)
@@ -73,10 +80,11 @@ static json_t *list_of(const char *name, json_t *(*make)(int i), int n)
 
 static json_t *add_inflight(const char *event_type, const char *process_state, double age_s)
 {
-	json_t *row = json_pack("{s:i s:s s:s s:s s:i s:s s:s s:i s:I}", "pid", 4003, "process_state",
-				process_state, "comm_id", "0x01", "comm_name", "größe", "rank", 3,
-				"event_type", event_type, "func", "AllReduce", "seq", 12, "age_ns",
-				(json_int_t)(age_s * (double)SECOND));
+	json_t *row = json_pack("{s:i s:s s:s s:s s:i s:s s:s s:i s:I}",
+				"pid", 4003, "process_state", process_state,
+				"comm_id", "0x01", "comm_name", "größe", "rank", 3,
+				"event_type", event_type, "func", "AllReduce", "seq", 12,
+				"age_ns", (json_int_t)(age_s * (double)SECOND));
 
 	json_array_append_new(json_object_get(answers.inflight, "inflight"), row);
 	return row;
@@ -90,9 +98,10 @@ static void setup(void)
 	state.sort = -1;
 	state.interactive = true;
 	state.delay_ns = 2 * SECOND;
-	answers.status = json_loads("{\"version\": \"0.1.0\", \"host\": \"node7\", \"uptime_ns\": "
-				    "7980000000000, \"loop\": \"io_uring\", \"level\": null, \"ingest\": "
-				    "{\"records\": 1000, \"lost\": 0, \"rejected\": 0}}", 0, NULL);
+	answers.status = json_loads(
+		"{\"version\": \"0.1.0\", \"host\": \"node7\", \"uptime_ns\": 7980000000000,"
+		" \"loop\": \"io_uring\", \"level\": null,"
+		" \"ingest\": {\"records\": 1000, \"lost\": 0, \"rejected\": 0}}", 0, NULL);
 	answers.processes = list_of("processes", make_process, RANKS);
 	json_array_append_new(comms, json_pack("{s:s s:s s:i s:O}", "comm_id", "0x01", "name",
 					       "größe", "nranks", RANKS, "local_ranks",
@@ -228,7 +237,8 @@ START_TEST(what_the_dead_left_is_not_taken_for_a_stall)
 	json_object_set_new(process, "ended_mono_ns",
 			    json_integer((json_int_t)(NOW - 130 * SECOND)));
 	build();
-	ck_assert(shows("! process 4003 died 2m10s ago in the middle of AllReduce #12 on größe, rank 3"));
+	ck_assert(shows("! process 4003 died 2m10s ago in the middle of "
+			"AllReduce #12 on größe, rank 3"));
 	ck_assert(shows("nothing in flight longer than 1s"));
 }
 END_TEST
