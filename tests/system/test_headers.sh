@@ -1,0 +1,31 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Every header compiles alone and is guarded by its path.
+. "$(dirname "$0")/lib.sh"
+
+ROOMS="include/nci shmring plugin ncclinspd util cli tests bench"
+cd "$TOP" || exit 1
+
+compiles() {
+	"${CC:-gcc}" -Iinclude -I. -D_GNU_SOURCE -std=gnu11 -Wall -Wextra -Werror \
+		$(pkg-config --cflags libmicrohttpd jansson liburing check) \
+		-fsyntax-only -x c - <<<"#include \"$1\""
+}
+
+is_guarded() {
+	local guard
+	guard=$(tr 'a-z/.-' 'A-Z___' <<<"${1#include/}")
+	grep -qx "#ifndef $guard" "$1" && grep -qx "#define $guard" "$1"
+}
+
+each_header() {
+	local header failed=0
+	for header in $(find $ROOMS -name '*.h'); do
+		"$1" "$header" || { echo "$header"; failed=1; }
+	done
+	return $failed
+}
+
+check "every header compiles alone" each_header compiles
+check "every header is guarded by its path" each_header is_guarded
+done_testing
