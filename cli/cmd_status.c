@@ -25,6 +25,7 @@ static const struct column columns[] = {
 	{ "records", NULL, COL_INTEGER, "ingest.records", 0, 0, 0 },
 	{ "bytes", NULL, COL_INTEGER, "ingest.bytes", 0, 0, 0 },
 	{ "lost", NULL, COL_INTEGER, "ingest.lost", 0, 0, 0 },
+	{ "before", NULL, COL_INTEGER, "ingest.before", 0, 0, 0 },
 	{ "rejected", NULL, COL_INTEGER, "ingest.rejected", 0, 0, 0 },
 	{ "poll_interval_ns", NULL, COL_INTEGER, "ingest.poll_interval_ns", 0, 0, 0 },
 };
@@ -85,15 +86,17 @@ static void say_jobs(const struct cli *cli, const struct view *view)
 static void say_records(const struct cli *cli, const struct view *view)
 {
 	char records[TEXT_MAX], bytes[TEXT_MAX], lost[TEXT_MAX], rejected[TEXT_MAX];
-	char poll[TEXT_MAX];
+	char poll[TEXT_MAX], before[TEXT_MAX];
 
 	say(cli, "records", LINE_PLAIN, "%s (%s), polled every %s",
 	    shown(view, COL_INTEGER, "ingest.records", records),
 	    shown(view, COL_BYTES, "ingest.bytes", bytes),
 	    shown(view, COL_AGE, "ingest.poll_interval_ns", poll));
-	say(cli, "losses", view->lost > 0 ? LINE_BAD : LINE_PLAIN, "lost %s, rejected %s%s",
+	say(cli, "losses", view->lost > 0 ? LINE_BAD : LINE_PLAIN,
+	    "lost %s, rejected %s, overwritten before first read %s%s",
 	    shown(view, COL_INTEGER, "ingest.lost", lost),
 	    shown(view, COL_INTEGER, "ingest.rejected", rejected),
+	    shown(view, COL_INTEGER, "ingest.before", before),
 	    view->lost > 0 ? " (by cause: ncclinsp ps -o json)" : "");
 }
 

@@ -45,6 +45,7 @@ struct drain_totals {
 	uint64_t records;
 	uint64_t bytes;
 	uint64_t lost;		/* overrun, pool and lane: events that nobody will ever see */
+	uint64_t before;	/* records overwritten before we came */
 	uint64_t rejected;	/* records that decode refused */
 	uint64_t unknown;	/* records of a type this daemon does not know */
 	uint64_t poll_interval_ns;

@@ -189,6 +189,7 @@ static void source_ingest(void *arg, struct serve_ingest *out)
 		.records = sum.records,
 		.bytes = sum.bytes,
 		.lost = sum.lost,
+		.before = sum.before,
 		.rejected = sum.rejected + discover_refused(d->discover),
 		.segments = discover_attached(d->discover),
 		.poll_interval_ns = sum.poll_interval_ns,

@@ -40,7 +40,8 @@ struct serve_config {
 struct serve_ingest {
 	uint64_t records;
 	uint64_t bytes;
-	uint64_t lost;		/* of every cause, to the record */
+	uint64_t lost;		/* since they are read, of every cause, to the record */
+	uint64_t before;	/* overwritten before they could be read for the first time */
 	uint64_t rejected;	/* records refused, and segments that lied */
 	uint32_t segments;	/* attached now */
 	uint64_t poll_interval_ns;

@@ -214,6 +214,10 @@ void serve_inflight(struct request *r, struct json *j);
 /* A FIELD_PUT; the row is a struct process. */
 void put_process_state(const struct serve *s, struct json *j, const void *row);
 
+/* Texts for the API; NULL: not known.  Equal texts are one pointer. */
+const char *process_level(const struct process *p);
+const char *process_sampling(const struct process *p);
+
 /* All processes that `v` sees: step from *i = 0 until NULL. */
 struct process *serve_next_process(const struct serve *s, const struct viewer *v, size_t *i);
 

@@ -142,16 +142,20 @@ static void put_user(const struct serve *s, struct json *j, const void *row)
 	json_put_string(j, *u->name ? u->name : NULL);
 }
 
-static void put_level(const struct serve *s, struct json *j, const void *row)
+const char *process_level(const struct process *p)
 {
 	static const char *const names[NCI_LEVEL_END] = {
 		[NCI_LEVEL_OFF] = "off", [NCI_LEVEL_OPS] = "ops", [NCI_LEVEL_KERNEL] = "kernel",
 		[NCI_LEVEL_NET] = "net", [NCI_LEVEL_TRACE] = "trace", [NCI_LEVEL_MASK] = "mask",
 	};
-	const struct process *p = row;
 
+	return p->api_version && p->level < NCI_LEVEL_END ? names[p->level] : NULL;
+}
+
+static void put_level(const struct serve *s, struct json *j, const void *row)
+{
 	(void)s;
-	json_put_string(j, p->api_version && p->level < NCI_LEVEL_END ? names[p->level] : NULL);
+	json_put_string(j, process_level(row));
 }
 
 static void put_reason(const struct serve *s, struct json *j, const void *row)
@@ -167,12 +171,15 @@ static void put_reason(const struct serve *s, struct json *j, const void *row)
 }
 
 /* Every operation that was asked for is timed; there are no bursts yet. */
+const char *process_sampling(const struct process *p)
+{
+	return p->mask & NCI_EVENT_BIT(NCI_EV_KERNEL_CH) ? "all" : NULL;
+}
+
 static void put_sampling(const struct serve *s, struct json *j, const void *row)
 {
-	const struct process *p = row;
-
 	(void)s;
-	json_put_string(j, p->mask & NCI_EVENT_BIT(NCI_EV_KERNEL_CH) ? "all" : NULL);
+	json_put_string(j, process_sampling(row));
 }
 
 static void put_comms(const struct serve *s, struct json *j, const void *row)

@@ -15,6 +15,7 @@ static const struct field ingest_fields[] = {
 	F(records, FIELD_U64),
 	F(bytes, FIELD_U64),
 	F(lost, FIELD_U64),
+	F(before, FIELD_U64),
 	F(rejected, FIELD_U64),
 	F(segments, FIELD_U32),
 	F(poll_interval_ns, FIELD_U64),
@@ -56,6 +57,7 @@ static void ingest_of_viewer(const struct request *r, struct serve_ingest *sum)
 		sum->records += p->records;
 		sum->bytes += p->bytes;
 		sum->lost += p->loss.overrun + p->loss.pool + p->loss.lane;
+		sum->before += p->loss.before;
 		sum->rejected += p->loss.rejected;
 		sum->segments += p->state == PROCESS_LIVE;
 	}
@@ -121,9 +123,10 @@ struct status_row {
 	uint64_t cpu_ns;
 	uint64_t rss_bytes;
 	uint32_t connections;
+	const char *level;
+	const char *sampling;
 };
 
-/* level, sampling: what the control file asks for; nothing is asked for yet. */
 static const struct field status_fields[] = {
 #define F(name, kind) { #name, kind, offsetof(struct status_row, name), NULL }
 	F(version, FIELD_NAME),
@@ -135,11 +138,29 @@ static const struct field status_fields[] = {
 	F(cpu_ns, FIELD_U64),
 	F(rss_bytes, FIELD_U64),
 	F(connections, FIELD_U32),
-	{ "level", FIELD_NULL, 0, NULL },
-	{ "sampling", FIELD_NULL, 0, NULL },
+	F(level, FIELD_NAME),
+	F(sampling, FIELD_NAME),
 #undef F
 	{ NULL, 0, 0, NULL },
 };
+
+/* What `text` says of every live process that has said what it records; else NULL. */
+static const char *agreed(const struct request *r, const char *text(const struct process *))
+{
+	const char *all = NULL;
+	struct process *p;
+	bool first = true;
+
+	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));) {
+		if (p->state != PROCESS_LIVE || !p->api_version)
+			continue;
+		if (!first && text(p) != all)
+			return NULL;
+		all = text(p);
+		first = false;
+	}
+	return all;
+}
 
 void serve_status(struct request *r, struct json *j)
 {
@@ -154,6 +175,8 @@ void serve_status(struct request *r, struct json *j)
 		.cpu_ns = cpu_ns(),
 		.rss_bytes = rss_bytes(),
 		.connections = s->nclients,
+		.level = agreed(r, process_level),
+		.sampling = agreed(r, process_sampling),
 	};
 
 	rows_put(s, j, status_fields, &row);

@@ -18,7 +18,7 @@ static struct op make_op(const struct process *p, uint64_t seq)
 		.token = 0x1000 + seq, .func = FX_FUNC, .seq = seq, .count = 1 << 20,
 		.datatype = "ncclFloat32", .bytes = 4 << 20, .root = UNKNOWN_I32,
 		.peer = UNKNOWN_I32, .algo = "RING", .proto = "SIMPLE", .channels = 8,
-		.complete = true, .sampled = true,
+		.kernel_started = 8, .kernel_stopped = 8, .complete = true, .sampled = true,
 		.enqueued_ns = FX_START_NS + seq, .enqueue_ns = 5000,
 		.queue_ns = UNKNOWN_U64, .exec_ns = 2000000, .exec_error_ns = UNKNOWN_U64,
 		.source = TIMING_KERNEL_GPU, .done_ns = FX_START_NS + seq + 2000000,
@@ -43,8 +43,8 @@ START_TEST(status_tells_who_answers_and_since_when)
 {
 	json_t *a;
 
-	fx.ingest = (struct serve_ingest){ .records = 12, .bytes = 768, .lost = 2, .rejected = 1,
-					   .segments = 3, .poll_interval_ns = 100000000 };
+	fx.ingest = (struct serve_ingest){ .records = 12, .bytes = 768, .lost = 2, .before = 5,
+					   .rejected = 1, .segments = 3, .poll_interval_ns = 100000000 };
 	fx_pass(3 * FX_SECOND);
 	a = fx_get("/v1/status", 200);
 	ck_assert_str_eq(fx_text(a, "version"), NCCLINSP_VERSION);
@@ -57,6 +57,7 @@ START_TEST(status_tells_who_answers_and_since_when)
 	ck_assert_uint_eq(fx_number(a, "ingest.records"), 12);
 	ck_assert_uint_eq(fx_number(a, "ingest.bytes"), 768);
 	ck_assert_uint_eq(fx_number(a, "ingest.lost"), 2);
+	ck_assert_uint_eq(fx_number(a, "ingest.before"), 5);
 	ck_assert_uint_eq(fx_number(a, "ingest.rejected"), 1);
 	ck_assert_uint_eq(fx_number(a, "ingest.segments"), 3);
 	ck_assert_uint_eq(fx_number(a, "ingest.poll_interval_ns"), 100000000);
@@ -65,6 +66,30 @@ START_TEST(status_tells_who_answers_and_since_when)
 	ck_assert(json_is_null(fx_at(a, "level")));
 	ck_assert(json_is_null(fx_at(a, "sampling")));
 	ck_assert_uint_eq(json_array_size(fx_at(a, "exporters")), 0);
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(status_tells_the_level_that_all_live_processes_agree_on)
+{
+	struct process *ended = fx_process(1, 0, 0), *silent = fx_process(2, 0, 0);
+	struct process *other;
+	json_t *a;
+
+	ended->state = PROCESS_EXITED;
+	ended->level = NCI_LEVEL_OPS;
+	silent->api_version = 0;
+	fx_process(3, 0, 0);
+	other = fx_process(4, 0, 0);
+	a = fx_get("/v1/status", 200);
+	ck_assert_str_eq(fx_text(a, "level"), "net");
+	ck_assert_str_eq(fx_text(a, "sampling"), "all");
+	json_decref(a);
+	other->level = NCI_LEVEL_OPS;
+	other->mask = 0;
+	a = fx_get("/v1/status", 200);
+	ck_assert(json_is_null(fx_at(a, "level")));
+	ck_assert(json_is_null(fx_at(a, "sampling")));
 	json_decref(a);
 }
 END_TEST
@@ -290,6 +315,26 @@ START_TEST(collectives_come_newest_first_with_every_field)
 }
 END_TEST
 
+START_TEST(nobody_says_complete_of_what_cannot_be_watched)
+{
+	struct op op = make_op(fx_process(10, 0, 3), 1);
+	json_t *a;
+
+	op.kernel_started = op.kernel_stopped = 0;
+	oplog_add(fx.oplog, &op);
+	op.proxy_ops = 1;
+	oplog_add(fx.oplog, &op);
+	op.proxy_ops = 0;
+	op.complete = false;
+	oplog_add(fx.oplog, &op);
+	a = fx_get("/v1/collectives", 200);
+	ck_assert(json_is_false(fx_at(a, "collectives.0.complete")));
+	ck_assert(json_is_true(fx_at(a, "collectives.1.complete")));
+	ck_assert(json_is_null(fx_at(a, "collectives.2.complete")));
+	json_decref(a);
+}
+END_TEST
+
 static const struct {
 	const char *query;
 	size_t rows;
@@ -392,6 +437,7 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(status_tells_who_answers_and_since_when),
+		FX_TEST(status_tells_the_level_that_all_live_processes_agree_on),
 		FX_TEST(processes_show_every_promised_field),
 		FX_TEST(what_a_process_has_not_said_is_null),
 		FX_LOOP(the_job_is_told_by_its_launchers_variables, 0, FX_COUNT(jobs)),
@@ -401,6 +447,7 @@ int main(void)
 		FX_TEST(communicators_without_an_id_stand_alone),
 		FX_TEST(a_rank_tells_how_far_it_got),
 		FX_TEST(collectives_come_newest_first_with_every_field),
+		FX_TEST(nobody_says_complete_of_what_cannot_be_watched),
 		FX_LOOP(collectives_can_be_filtered, 0, FX_COUNT(filters)),
 		FX_TEST(a_long_answer_stays_as_of_its_request),
 		FX_TEST(a_summary_has_the_keys_that_were_asked_for),
