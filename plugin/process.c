@@ -31,7 +31,8 @@ static struct {
 	bool told;		/* that the process is muted has been said */
 	struct level level;
 	int error;		/* why the process is muted; 0: it is not */
-	nccl_logger_fn *logger;	/* of the last init */
+	/* By communicator: another's may lie in a libnccl that is gone. */
+	nccl_logger_fn *logger[SHMRING_COMMS];
 	char dir[192];
 	char file[64];
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -261,6 +262,7 @@ uint64_t process_init(const struct process_comm *comm, int *mask)
 {
 	struct process *p = &process_self;
 	uint64_t context;
+	uint32_t i;
 	bool first;
 	int value;
 
@@ -268,10 +270,12 @@ uint64_t process_init(const struct process_comm *comm, int *mask)
 	first = state.open == 0;
 	if (first)
 		begin(p, comm->version);
-	context = nci_context((uint32_t)(p->contexts >> 32), add_comm(p, comm));
+	i = add_comm(p, comm);
+	if (i != NCI_COMM_NONE)
+		state.logger[i] = comm->logger;
+	context = nci_context((uint32_t)(p->contexts >> 32), i);
 	state.open++;
 	count_open(p);
-	state.logger = comm->logger;
 	value = state.error ? 0 : (int)state.level.mask;
 	if (mask)
 		__atomic_store_n(mask, value, __ATOMIC_RELAXED);
@@ -302,13 +306,14 @@ static bool close_comm(struct process *p, uint64_t context)
 void process_finalize(uint64_t context)
 {
 	struct process *p = &process_self;
+	uint32_t i = nci_context_comm(context);
 
 	pthread_mutex_lock(&state.lock);
 	if (close_comm(p, context)) {
 		state.open--;
 		count_open(p);
-		if (state.open == 0)
-			report_end(state.logger, p);
+		if (state.open == 0 && i != NCI_COMM_NONE)
+			report_end(state.logger[i], p);
 	}
 	pthread_mutex_unlock(&state.lock);
 }

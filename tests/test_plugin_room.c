@@ -181,6 +181,33 @@ START_TEST(logger_hears_one_line_at_first_init_and_at_last_finalize)
 }
 END_TEST
 
+static unsigned int calls_of_other;
+
+static void logger_of_other_nccl(int level, unsigned long flags, const char *file, int line,
+				 const char *format, ...)
+{
+	(void)level;
+	(void)flags;
+	(void)file;
+	(void)line;
+	(void)format;
+	calls_of_other++;
+}
+
+/* Two NCCLs in one process: the one whose communicator is gone may be unmapped. */
+START_TEST(last_line_goes_to_the_logger_that_came_with_the_communicator)
+{
+	void *a = pd_init_named(&pd, 1, "a", logger);
+	void *b = pd_init_named(&pd, 2, "b", logger_of_other_nccl);
+
+	pd_finalize(&pd, b);
+	calls_of_other = 0;
+	pd_finalize(&pd, a);
+	ck_assert_uint_eq(calls_of_other, 0);
+	ck_assert_uint_eq(infos, 2);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -194,6 +221,7 @@ int main(void)
 		FX_TEST(space_that_comes_later_is_used_by_the_next_first_init),
 		FX_TEST(old_versions_say_on_stderr_why_they_are_muted),
 		FX_TEST(logger_hears_one_line_at_first_init_and_at_last_finalize),
+		FX_TEST(last_line_goes_to_the_logger_that_came_with_the_communicator),
 	};
 
 	return fx_run(setup, NULL, tests, FX_COUNT(tests));
