@@ -100,14 +100,11 @@ static void attach_jobs(void)
 
 int main(int argc, char **argv)
 {
-	static const char *const backends[] = { "epoll", "io_uring" };
 	int rounds = argc > 1 ? atoi(argv[1]) : 200;
 
-	for (int i = 0; i < 2; i++) {
-		if (!fx_daemon_open(&fx, backends[i])) {
-			printf("%-9s refused here\n", backends[i]);
+	for (int i = 0; i < FX_BACKENDS; i++) {
+		if (!fx_daemon_open(&fx, i))
 			continue;
-		}
 		if (!ring[0].header)
 			open_jobs();
 		attach_jobs();

@@ -64,9 +64,10 @@ static void on_forgotten(void *arg, struct process *p)
 	((struct fx_daemon *)arg)->seen.forgotten++;
 }
 
-bool fx_daemon_open_with(struct fx_daemon *fx, const char *backend,
+bool fx_daemon_open_with(struct fx_daemon *fx, enum fx_backend backend,
 			 struct discover_config config)
 {
+	static const char *const names[] = { [FX_EPOLL] = "epoll", [FX_IO_URING] = "io_uring" };
 	const struct discover_hooks hooks = { on_appeared, on_ended, on_forgotten, fx };
 	struct ticks_pair pair;
 
@@ -74,8 +75,10 @@ bool fx_daemon_open_with(struct fx_daemon *fx, const char *backend,
 	log_set_level(LOG_ERROR);
 	snprintf(fx->dir, sizeof(fx->dir), "%s/shm", fx_tmpdir());
 	mkdir(fx->dir, 0755);
-	if (loop_new(&fx->loop, backend) < 0)
+	if (loop_new(&fx->loop, names[backend]) < 0) {
+		fx_skip("a loop on this backend is refused here");
 		return false;
+	}
 	ticks_init(&fx->ticks, ticks_hardware());
 	for (int i = 0; i < 2; i++) {
 		ticks_read(fx->ticks.clock.kind, &pair);
@@ -90,7 +93,7 @@ bool fx_daemon_open_with(struct fx_daemon *fx, const char *backend,
 	return true;
 }
 
-bool fx_daemon_open(struct fx_daemon *fx, const char *backend)
+bool fx_daemon_open(struct fx_daemon *fx, enum fx_backend backend)
 {
 	return fx_daemon_open_with(fx, backend, (struct discover_config){
 		.everybody = true,
@@ -100,12 +103,29 @@ bool fx_daemon_open(struct fx_daemon *fx, const char *backend)
 	});
 }
 
+bool fx_daemon_open_job(struct fx_daemon *fx, enum fx_backend backend, struct fx_job *job)
+{
+	if (!fx_daemon_open(fx, backend))
+		return false;
+	fx_job_open(&job->ring, fx->dir, job->name);
+	job->lane = shmring_lane_new(&job->ring, gettid());
+	fx_daemon_step(fx, 3000);
+	must(fx->seen.appeared == 1);
+	return true;
+}
+
 void fx_daemon_close(struct fx_daemon *fx)
 {
 	discover_free(fx->discover);
 	drain_free(fx->drain);
 	names_free(fx->names);
 	loop_free(fx->loop);
+}
+
+const char *fx_shm_path(const struct fx_daemon *fx, const char *name, char path[FX_PATH])
+{
+	snprintf(path, FX_PATH, "%s/%s", fx->dir, name);
+	return path;
 }
 
 void fx_daemon_step(struct fx_daemon *fx, uint64_t ms)
@@ -194,6 +214,18 @@ static void publish(struct shmring_lane *lane, uint8_t type, uint8_t lines, uint
 void fx_job_publish(struct shmring_lane *lane, uint64_t n)
 {
 	publish(lane, NCI_EV_PROXY_STEP, 1, n);
+}
+
+void fx_job_publish_range(struct shmring_lane *lane, uint64_t from, uint64_t to)
+{
+	for (uint64_t n = from; n < to; n++)
+		fx_job_publish(lane, n);
+}
+
+void fx_job_publish_some(struct shmring *ring, struct shmring_lane *lane)
+{
+	(void)ring;
+	fx_job_publish_range(lane, 0, FX_SOME);
 }
 
 void fx_job_publish_coll(struct shmring_lane *lane, uint64_t n)

@@ -39,13 +39,20 @@ struct fx_daemon {
 	struct fx_seen seen;
 };
 
-/* backend: "epoll" or "io_uring"; false: refused here. */
-bool fx_daemon_open(struct fx_daemon *fx, const char *backend);
+/* What the loop stands on; most tests run with each, and _i says with which. */
+enum fx_backend { FX_EPOLL, FX_IO_URING, FX_BACKENDS };
+
+/* false, and said so: refused here. */
+bool fx_daemon_open(struct fx_daemon *fx, enum fx_backend backend);
 
 /* The same from a config of the test's own; dir is set. */
-bool fx_daemon_open_with(struct fx_daemon *fx, const char *backend,
+bool fx_daemon_open_with(struct fx_daemon *fx, enum fx_backend backend,
 			 struct discover_config config);
 void fx_daemon_close(struct fx_daemon *fx);
+
+/* Where a segment of this name is; returns path. */
+#define FX_PATH 160
+const char *fx_shm_path(const struct fx_daemon *fx, const char *name, char path[FX_PATH]);
 
 /* One look, one poll, `ms` later. */
 void fx_daemon_step(struct fx_daemon *fx, uint64_t ms);
@@ -53,14 +60,25 @@ void fx_daemon_step(struct fx_daemon *fx, uint64_t ms);
 /* The i-th process listed, NULL: there are fewer. */
 struct process *fx_process(const struct fx_daemon *fx, size_t i);
 
+/* A process that this one plays: its segment, the name of that, and one lane. */
+struct fx_job {
+	struct shmring ring;
+	struct shmring_lane *lane;
+	char name[80];
+};
+
+/* A daemon that has found one such job. */
+bool fx_daemon_open_job(struct fx_daemon *fx, enum fx_backend backend, struct fx_job *job);
+
 /* A segment of this process, ready, as the plugin makes it; `name` gets its file's. */
 void fx_job_open(struct shmring *ring, const char *dir, char name[80]);
 
 /* The file name of a segment of `pid`, which must run. */
 void fx_job_name(char name[80], pid_t pid);
 
-/* Publish ProxyStep number n (its parent), or a two-line Coll. */
+/* Publish ProxyStep number n (its parent), those from `from` on below `to`, or a two-line Coll. */
 void fx_job_publish(struct shmring_lane *lane, uint64_t n);
+void fx_job_publish_range(struct shmring_lane *lane, uint64_t from, uint64_t to);
 void fx_job_publish_coll(struct shmring_lane *lane, uint64_t n);
 
 /* Start an event and leave it in flight; returns its token. */
@@ -73,5 +91,9 @@ uint64_t fx_job_start(struct shmring_lane *lane, uint64_t n);
 pid_t fx_job_fork(const char *dir, void (*work)(struct shmring *, struct shmring_lane *),
 		  char name[80]);
 void fx_job_kill(pid_t pid);	/* SIGKILL, and wait */
+
+/* Work that publishes FX_SOME records. */
+#define FX_SOME 50
+void fx_job_publish_some(struct shmring *ring, struct shmring_lane *lane);
 
 #endif

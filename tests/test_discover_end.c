@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a process is found to be over, and what is kept of it. */
+#include "ncclinspd/discover.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/fixture.h"
+#include "tests/fixture_daemon.h"
+
+static struct fx_daemon fx;
+static char name[80];
+
+static bool there(const char *file)
+{
+	char path[FX_PATH];
+
+	return access(fx_shm_path(&fx, file, path), F_OK) == 0;
+}
+
+static void leave_three_in_flight(struct shmring *ring, struct shmring_lane *lane)
+{
+	fx_job_publish_some(ring, lane);
+	for (uint64_t n = 0; n < 3; n++)
+		fx_job_start(lane, n);
+}
+
+START_TEST(killed_process_is_drained_shown_and_its_file_removed)
+{
+	const struct process *p;
+	pid_t pid;
+
+	if (!fx_daemon_open(&fx, _i))
+		return;
+	pid = fx_job_fork(fx.dir, leave_three_in_flight, name);
+	discover_look(fx.discover, fx.now_ns + UINT64_C(4000000000));
+	ck_assert_uint_eq(fx.seen.appeared, 1);
+	fx_job_kill(pid);
+	fx_daemon_step(&fx, 100);
+	p = fx_process(&fx, 0);
+	ck_assert_uint_eq(fx.seen.events, 50);
+	ck_assert_uint_eq(fx.seen.ended, 1);
+	ck_assert_int_eq(fx.seen.last_state, PROCESS_DIED);
+	ck_assert_uint_eq(fx.seen.last_in_flight, 3);
+	ck_assert_int_eq(p->state, PROCESS_DIED);
+	ck_assert_int_eq(p->last_slots[0].tid, pid);
+	ck_assert(!there(name));
+	ck_assert_uint_eq(discover_attached(fx.discover), 0);
+	fx_daemon_step(&fx, 59000);
+	ck_assert_ptr_nonnull(fx_process(&fx, 0));
+	fx_daemon_step(&fx, 2000);
+	ck_assert_ptr_null(fx_process(&fx, 0));
+	ck_assert_uint_eq(fx.seen.forgotten, 1);
+	ck_assert_uint_eq(fx.seen.appeared, 1);
+	fx_daemon_close(&fx);
+}
+END_TEST
+
+START_TEST(process_that_nobody_waits_for_is_dead_as_well)
+{
+	siginfo_t info;
+	pid_t pid;
+
+	if (!fx_daemon_open(&fx, _i))
+		return;
+	pid = fx_job_fork(fx.dir, fx_job_publish_some, name);
+	fx_daemon_step(&fx, 4000);
+	kill(pid, SIGKILL);
+	ck_assert_int_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	fx_daemon_step(&fx, 100);
+	ck_assert_int_eq(fx.seen.last_state, PROCESS_DIED);
+	fx_daemon_close(&fx);
+}
+END_TEST
+
+START_TEST(black_box_of_a_process_that_died_before_us_is_read)
+{
+	char dir[80];
+	pid_t pid;
+
+	snprintf(dir, sizeof(dir), "%s/shm", fx_tmpdir());
+	mkdir(dir, 0755);
+	pid = fx_job_fork(dir, leave_three_in_flight, name);
+	fx_job_kill(pid);
+	if (!fx_daemon_open(&fx, _i))
+		return;
+	ck_assert_uint_eq(fx.seen.appeared, 1);
+	fx_daemon_step(&fx, 100);
+	ck_assert_uint_eq(fx.seen.events, 50);
+	ck_assert_int_eq(fx.seen.last_state, PROCESS_DIED);
+	ck_assert_uint_eq(fx.seen.last_in_flight, 3);
+	ck_assert(!there(name));
+	fx_daemon_close(&fx);
+}
+END_TEST
+
+static void say_goodbye(struct shmring *ring, struct shmring_lane *lane)
+{
+	char path[FX_PATH], file[80];
+
+	fx_job_publish_some(ring, lane);
+	atomic_store_explicit(&ring->live->flags, NCI_LIVE_EXITED, memory_order_relaxed);
+	fx_job_name(file, getpid());
+	unlink(fx_shm_path(&fx, file, path));
+}
+
+static void say_goodbye_late(struct shmring *ring, struct shmring_lane *lane)
+{
+	raise(SIGSTOP);
+	say_goodbye(ring, lane);
+}
+
+START_TEST(process_that_said_goodbye_has_exited)
+{
+	int status;
+	pid_t pid;
+
+	if (!fx_daemon_open(&fx, _i))
+		return;
+	pid = fx_job_fork(fx.dir, say_goodbye_late, name);
+	fx_daemon_step(&fx, 4000);
+	ck_assert_uint_eq(fx.seen.appeared, 1);
+	kill(pid, SIGCONT);
+	ck_assert_int_eq(waitpid(pid, &status, WUNTRACED), pid);
+	fx_daemon_step(&fx, 100);
+	ck_assert_uint_eq(fx.seen.ended, 0);	/* it still runs */
+	fx_job_kill(pid);
+	fx_daemon_step(&fx, 100);
+	ck_assert_int_eq(fx.seen.last_state, PROCESS_EXITED);
+	ck_assert_uint_eq(fx.seen.events, 50);
+	ck_assert(!there(name));
+	fx_daemon_close(&fx);
+}
+END_TEST
+
+START_TEST(lost_lock_alone_does_not_make_a_running_process_dead)
+{
+	char path[FX_PATH];
+	struct shmring ring;
+
+	if (!fx_daemon_open(&fx, _i))
+		return;
+	fx_job_open(&ring, fx.dir, name);	/* ours: F_GETLK never shows one's own lock */
+	close(open(fx_shm_path(&fx, name, path), O_RDONLY));	/* and this drops it */
+	fx_daemon_step(&fx, 4000);
+	fx_daemon_step(&fx, 4000);
+	ck_assert_uint_eq(fx.seen.appeared, 1);
+	ck_assert_uint_eq(fx.seen.ended, 0);
+	fx_daemon_close(&fx);
+}
+END_TEST
+
+START_TEST(new_file_under_the_old_name_is_a_new_segment)
+{
+	struct shmring old, new;
+
+	if (!fx_daemon_open(&fx, _i))
+		return;
+	fx_job_open(&old, fx.dir, name);
+	fx_daemon_step(&fx, 4000);
+	shmring_forget(&old);			/* an exec does this */
+	fx_job_open(&new, fx.dir, name);
+	fx_daemon_step(&fx, 4000);
+	fx_daemon_step(&fx, 100);
+	ck_assert_uint_eq(fx.seen.appeared, 2);
+	ck_assert_uint_eq(fx.seen.ended, 1);
+	ck_assert_int_eq(fx.seen.last_state, PROCESS_EXITED);
+	ck_assert_uint_eq(discover_attached(fx.discover), 1);
+	fx_daemon_close(&fx);
+}
+END_TEST
+
+START_TEST(process_that_exits_at_once_is_read_to_its_end)
+{
+	struct shmring_lane *lane;
+	struct shmring ring;
+	char path[FX_PATH];
+
+	if (!fx_daemon_open(&fx, _i))
+		return;
+	fx_job_open(&ring, fx.dir, name);
+	atomic_store_explicit(&ring.header->ready, 0, memory_order_relaxed);
+	loop_once(fx.loop, UINT64_MAX);		/* seen, and not ready */
+	ck_assert_uint_eq(fx.seen.appeared, 0);
+	lane = shmring_lane_new(&ring, gettid());
+	fx_job_publish_some(&ring, lane);
+	shmring_ready(&ring);
+	unlink(fx_shm_path(&fx, name, path));
+	fx_daemon_step(&fx, 4000);
+	ck_assert_uint_eq(fx.seen.appeared, 1);
+	ck_assert_uint_eq(fx.seen.events, 50);
+	fx_daemon_step(&fx, 100);
+	ck_assert_int_eq(fx.seen.last_state, PROCESS_EXITED);
+	fx_daemon_close(&fx);
+}
+END_TEST
+
+START_TEST(what_others_wrote_is_known_before_a_process_is_over)
+{
+	struct shmring_lane *lane;
+	struct shmring ring;
+	pid_t pid;
+
+	if (!fx_daemon_open(&fx, _i))
+		return;
+	pid = fx_job_fork(fx.dir, fx_job_publish_some, name);
+	fx_job_open(&ring, fx.dir, name);
+	lane = shmring_lane_new(&ring, gettid());
+	fx_daemon_step(&fx, 4000);
+	fx_job_publish_some(&ring, lane);
+	fx_job_kill(pid);
+	discover_look(fx.discover, fx.now_ns);
+	ck_assert_uint_eq(fx.seen.ended, 1);
+	ck_assert_uint_eq(fx.seen.events_at_end, 100);
+	fx_daemon_close(&fx);
+}
+END_TEST
+
+START_TEST(only_the_last_that_ended_are_remembered)
+{
+	if (!fx_daemon_open_with(&fx, _i, (struct discover_config){
+			.everybody = true, .max_segments = 2, .max_ended = 2,
+			.keep_ns = UINT64_C(60000000000) }))
+		return;
+	for (int i = 0; i < 4; i++) {
+		pid_t pid = fx_job_fork(fx.dir, fx_job_publish_some, name);
+
+		fx_daemon_step(&fx, 4000);
+		fx_job_kill(pid);
+		fx_daemon_step(&fx, 100);
+	}
+	ck_assert_uint_eq(fx.seen.ended, 4);
+	ck_assert_uint_eq(fx.seen.forgotten, 2);
+	ck_assert_uint_eq(fx_process(&fx, 0)->id, 3);
+	ck_assert_uint_eq(fx_process(&fx, 1)->id, 4);
+	ck_assert_ptr_null(fx_process(&fx, 2));
+	fx_daemon_close(&fx);
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_LOOP(killed_process_is_drained_shown_and_its_file_removed, 0, FX_BACKENDS),
+		FX_LOOP(process_that_nobody_waits_for_is_dead_as_well, 0, FX_BACKENDS),
+		FX_LOOP(black_box_of_a_process_that_died_before_us_is_read, 0, FX_BACKENDS),
+		FX_LOOP(process_that_said_goodbye_has_exited, 0, FX_BACKENDS),
+		FX_LOOP(lost_lock_alone_does_not_make_a_running_process_dead, 0, FX_BACKENDS),
+		FX_LOOP(new_file_under_the_old_name_is_a_new_segment, 0, FX_BACKENDS),
+		FX_LOOP(process_that_exits_at_once_is_read_to_its_end, 0, FX_BACKENDS),
+		FX_LOOP(what_others_wrote_is_known_before_a_process_is_over, 0, FX_BACKENDS),
+		FX_LOOP(only_the_last_that_ended_are_remembered, 0, FX_BACKENDS),
+	};
+
+	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+}
