@@ -19,6 +19,7 @@
 #include "util/log.h"
 
 #define LIFE_NS		UINT64_C(100000000)	/* between two questions who lives */
+#define FRESH_NS	UINT64_C(1000000)	/* to the first second look at a new file */
 #define SCAN_NS		UINT64_C(3000000000)	/* between two scans of the directory */
 #define READY_NS	UINT64_C(10000000000)	/* for a process to finish its segment */
 #define FILES_PER_SEGMENT 4			/* rows for each segment that may be read */
@@ -47,6 +48,8 @@ struct discover {
 	struct discover_hooks hooks;
 	struct shmdir dir;
 	struct loop_timer life;
+	struct loop_timer fresh;
+	uint64_t fresh_wait_ns;
 	uint64_t scan_ns;	/* when the next one is due */
 	struct file *files;
 	uint32_t nfiles, max_files;
@@ -286,6 +289,13 @@ static bool has_room(const struct discover *d, uid_t uid)
 	return taken < d->max_files / 2;
 }
 
+static void look_soon(struct discover *d, uint64_t now_ns, uint64_t wait_ns)
+{
+	d->fresh_wait_ns = wait_ns;
+	if (wait_ns < LIFE_NS)
+		loop_arm(d->loop, &d->fresh, now_ns + wait_ns);
+}
+
 /* A file of that name is there. */
 static void see(void *arg, const char *file, uint64_t now_ns)
 {
@@ -313,6 +323,8 @@ static void see(void *arg, const char *file, uint64_t now_ns)
 		try_open(d, f, now_ns);
 	}
 	f->there = true;
+	if (f->state == FILE_NEW)
+		look_soon(d, now_ns, FRESH_NS);
 }
 
 /* Rows whose file is gone; one that is open stays: its process may have exited quickly. */
@@ -348,6 +360,27 @@ void discover_look(struct discover *d, uint64_t now_ns)
 	}
 }
 
+/*
+ * A file is told of when it is made, which is a moment before it is ready; and a
+ * process that begins with a burst overwrites its records within milliseconds.
+ */
+static void on_fresh_timer(void *arg, uint64_t now_ns)
+{
+	struct discover *d = arg;
+	bool more = false;
+
+	for (uint32_t i = 0; i < d->nfiles; i++) {
+		struct file *f = &d->files[i];
+
+		if (f->state != FILE_NEW || now_ns - f->since_ns > LIFE_NS)
+			continue;
+		try_open(d, f, now_ns);
+		more |= f->state == FILE_NEW;
+	}
+	if (more)
+		look_soon(d, now_ns, d->fresh_wait_ns * 2);
+}
+
 static void on_life_timer(void *arg, uint64_t now_ns)
 {
 	struct discover *d = arg;
@@ -378,6 +411,7 @@ int discover_new(struct discover **out, struct loop *loop, struct drain *drain,
 		.config = *config,
 		.hooks = *hooks,
 		.life = { .fn = on_life_timer, .arg = d },
+		.fresh = { .fn = on_fresh_timer, .arg = d },
 		.max_files = config->max_segments * FILES_PER_SEGMENT,
 		.max_processes = config->max_segments + config->max_ended + 1,
 	};
@@ -397,6 +431,7 @@ void discover_free(struct discover *d)
 	if (!d)
 		return;
 	loop_cancel(d->loop, &d->life);
+	loop_cancel(d->loop, &d->fresh);
 	shmdir_deinit(&d->dir);
 	while (d->nprocesses)
 		forget(d, d->nprocesses - 1);

@@ -100,7 +100,7 @@ check "ops by rank has four rows" eval '[ "$("$I" ops --by-rank -H | wc -l)" -eq
 check "a rank can be asked for" eval '[ "$("$I" ops -H --rank 2 | wc -l)" -eq 1 ]'
 check "the communicator's name and id select the same" \
 	eval 'id=$("$I" comms -o json | jq -r ".comms[0].comm_id") &&
-	      diff <("$I" comms -o csv --comm dp) <("$I" comms -o csv --comm "${id#0x}")'
+	      diff <("$I" comms -o json --comm dp) <("$I" comms -o json --comm "${id#0x}")'
 check "what matches nothing exits with 4" \
 	eval 'exits 4 "$I" ops --comm nonsense && says "nothing matches"'
 check "json is what the API answered" \
