@@ -10,8 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "nci/segment.h"
 #include "plugin/identity.h"
+#include "shmring/producer.h"
 
 /* "<decimal>" and the character after it; false: no digits there. */
 static bool take_number(const char **p, uint64_t *value)
@@ -32,13 +32,6 @@ static bool parse_name(const char *name, uint64_t *uid, uint64_t *pid, uint64_t 
 		return false;
 	return take_number(&p, uid) && *p++ == '.' && take_number(&p, pid) && *p++ == '.' &&
 	       take_number(&p, start) && !*p;
-}
-
-static bool is_unlocked(int fd)
-{
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-
-	return fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
 }
 
 static bool is_old_file_of(int fd, uid_t uid, int64_t now_s)
@@ -63,7 +56,7 @@ static bool is_dead(int dirfd, const char *name, int64_t now_s)
 	fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return false;
-	dead = is_old_file_of(fd, (uid_t)uid, now_s) && is_unlocked(fd);
+	dead = is_old_file_of(fd, (uid_t)uid, now_s) && !shmring_is_held(fd);
 	close(fd);
 	return dead;
 }

@@ -67,6 +67,27 @@ static int take_lock(int fd)
 	return fcntl(fd, F_SETLK, &lock) < 0 ? -errno : 0;
 }
 
+bool shmring_is_held(int fd)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	return fcntl(fd, F_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
+}
+
+/*
+ * Containers may share a directory and not their process numbers: a file of our
+ * name that somebody holds is another process's.
+ */
+static bool is_in_use(int dirfd, const char *name)
+{
+	int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	bool held = fd >= 0 && shmring_is_held(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return held;
+}
+
 /* Where the job has closed its standard output, ours must not become it. */
 static int move_up(int fd)
 {
@@ -82,8 +103,12 @@ static int open_exclusively(int dirfd, const char *name)
 	int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
 	int fd = openat(dirfd, name, flags, 0600);
 
-	if (fd < 0 && errno == EEXIST && unlinkat(dirfd, name, 0) == 0)
-		fd = openat(dirfd, name, flags, 0600);
+	if (fd < 0 && errno == EEXIST) {
+		if (is_in_use(dirfd, name))
+			return -EEXIST;
+		if (unlinkat(dirfd, name, 0) == 0)
+			fd = openat(dirfd, name, flags, 0600);
+	}
 	if (fd < 0)
 		return -errno;
 	return fd > STDERR_FILENO ? fd : move_up(fd);

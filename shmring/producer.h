@@ -66,12 +66,16 @@ struct shmring {
  * Make the segment `name` in the directory `dir`, take its lock, and fill in
  * what concerns the layout; all else in ring->header is the caller's to write
  * before shmring_ready().  Space is really allocated.  An existing file of that
- * name is replaced: it can only be our own from before an exec.
+ * name that nobody holds is replaced: it is our own from before an exec.
  *
  * 0, or a negative errno with nothing left behind: -ENOSPC, -ENOENT, -EROFS,
- * -EACCES ... as the file system says; -EFBIG: over the process's own limit.
+ * -EACCES ... as the file system says; -EFBIG: over the process's own limit;
+ * -EEXIST: a process of another pid namespace has that name.
  */
 int shmring_create(struct shmring *ring, const char *dir, const char *name);
+
+/* Whether another process holds the lock of the segment that is open at `fd`, or may. */
+bool shmring_is_held(int fd);
 
 /* Everything is in place: readers may look. */
 void shmring_ready(struct shmring *ring);

@@ -250,6 +250,7 @@ START_TEST(reader_sees_the_lock_through_a_read_only_descriptor_until_death)
 
 	ck_assert_int_eq(lock_holder(fx.fd), 0);	/* one's own locks do not show */
 	ck_assert_int_eq(pipe(go), 0);
+	unlink(segment_path());
 	child = fork();
 	if (child == 0) {
 		shmring_forget(&fx.ring);
@@ -306,6 +307,26 @@ START_TEST(segment_from_before_an_exec_is_replaced)
 	ck_assert_uint_ne(old.st_ino, new.st_ino);
 	ck_assert_uint_eq(again.live->lanes, 0);
 	shmring_forget(&again);
+}
+END_TEST
+
+/* Whose lock a child sees: one's own would not show. */
+START_TEST(segment_that_another_process_holds_is_left_alone)
+{
+	const char *dir = fx_tmpdir();
+	struct shmring again;
+	struct stat old, new;
+	pid_t child;
+	int status;
+
+	ck_assert_int_eq(fstat(fx.fd, &old), 0);
+	child = fork();
+	if (child == 0)
+		_exit(shmring_create(&again, dir, "segment") == -EEXIST ? 0 : 1);
+	waitpid(child, &status, 0);
+	ck_assert_int_eq(status, 0);
+	ck_assert_int_eq(stat(segment_path(), &new), 0);
+	ck_assert_uint_eq(old.st_ino, new.st_ino);
 }
 END_TEST
 
@@ -464,6 +485,7 @@ int main(void)
 		FX_TEST(reader_sees_the_lock_through_a_read_only_descriptor_until_death),
 		FX_TEST(forked_child_lets_go_and_the_parent_keeps_lock_and_lane),
 		FX_TEST(segment_from_before_an_exec_is_replaced),
+		FX_TEST(segment_that_another_process_holds_is_left_alone),
 		FX_TEST(link_in_the_way_is_replaced_and_not_followed),
 		FX_TEST(descriptor_that_the_job_took_is_neither_grown_nor_closed),
 		FX_TEST(segment_never_becomes_a_standard_stream),
