@@ -72,7 +72,7 @@ static void open_processes(struct bench *b, const struct mix *mix)
 		.ready = true, .has_id = true, .id = 0xabc, .nranks = PROCESSES, .nnodes = 1,
 	};
 	for (int i = 1; i < NAMES; i++)
-		b->strings[i - 1] = names_intern(b->names, texts[i], strlen(texts[i]));
+		b->strings[i - 1] = names_intern(b->names, 0, texts[i], strlen(texts[i]));
 	for (uint32_t i = 0; i < PROCESSES; i++) {
 		b->process[i] = (struct process){
 			.id = i + 1, .nonce = i + 1, .api_version = 6,

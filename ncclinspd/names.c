@@ -9,12 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define USERS	1024	/* users whose ids are equal modulo this share their half */
+
 struct names {
 	char **places;		/* open addressing, at most half full */
 	uint32_t mask;
 	uint32_t capacity;
 	uint32_t count;
 	uint64_t refused;
+	uint32_t of_user[USERS];
 };
 
 static uint32_t hash_text(const char *text, size_t bytes)
@@ -69,8 +72,9 @@ void names_free(struct names *names)
 	free(names);
 }
 
-name_t names_intern(struct names *names, const char *text, size_t bytes)
+name_t names_intern(struct names *names, uid_t uid, const char *text, size_t bytes)
 {
+	uint32_t *of_user = &names->of_user[uid % USERS];
 	char **place;
 
 	bytes = strnlen(text, bytes < NAMES_MAX_BYTES ? bytes : NAMES_MAX_BYTES);
@@ -79,13 +83,14 @@ name_t names_intern(struct names *names, const char *text, size_t bytes)
 	place = find_place(names, text, bytes);
 	if (*place)
 		return *place;
-	if (names->count < names->capacity)
+	if (names->count < names->capacity && *of_user < names->capacity / 2)
 		*place = strndup(text, bytes);
 	if (!*place) {
 		names->refused++;
 		return NAMES_OTHER;
 	}
 	names->count++;
+	++*of_user;
 	return *place;
 }
 

@@ -5,7 +5,8 @@
 /*
  * Every text that jobs give us (functions, datatypes, algorithms, communicator
  * names), kept once, for as long as the daemon lives: later stages compare the
- * pointers.  Bounded: a job that invents names gets NAMES_OTHER from then on.
+ * pointers.  Bounded: who invents names gets NAMES_OTHER from then on, and nobody
+ * can take more than half of the room from the other users.
  */
 
 #include <stddef.h>
@@ -24,10 +25,12 @@ void names_free(struct names *names);
 
 /*
  * The one name_t of this text of `bytes` bytes (no terminator needed; a zero
- * byte ends it early).  An empty text gives NULL: not known.  Never fails: when
- * full, a new text gives the name_t of NAMES_OTHER, and is counted.
+ * byte ends it early), whoever brought it first; a new one is charged to `uid`.
+ * An empty text gives NULL: not known.  Never fails: when the table is full or
+ * the user has half of it, a new text gives the name_t of NAMES_OTHER, and is
+ * counted.
  */
-name_t names_intern(struct names *names, const char *text, size_t bytes);
+name_t names_intern(struct names *names, uid_t uid, const char *text, size_t bytes);
 
 uint32_t names_count(const struct names *names);
 uint64_t names_refused(const struct names *names);

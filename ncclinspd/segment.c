@@ -377,7 +377,8 @@ static void take_string(struct segment *seg, uint32_t i, const struct nci_string
 	bytes = bytes - 1 < sizeof(text) ? bytes - 1 : sizeof(text);
 	memcpy(text, from->text, bytes);
 	utf8_clean(text, bytes);
-	seg->process.strings[i] = names_intern(seg->names, text, bytes);
+	seg->process.strings[i] = names_intern(seg->names, seg->process.uid, text,
+						bytes);
 }
 
 static int read_strings(struct segment *seg, uint32_t from, uint32_t to)

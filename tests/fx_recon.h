@@ -73,7 +73,7 @@ static inline void fx_process_init(struct fx_recon *fx, struct fx_process *f, ui
 				   uint32_t api_version, uint32_t mask)
 {
 	for (int i = 1; i < FX_STRINGS; i++)
-		f->strings[i - 1] = names_intern(fx->names, fx_texts[i], strlen(fx_texts[i]));
+		f->strings[i - 1] = names_intern(fx->names, 0, fx_texts[i], strlen(fx_texts[i]));
 	for (int i = 0; i < 2; i++)
 		f->comms[i] = (struct comm){
 			.ready = true,

@@ -20,30 +20,30 @@ static void teardown(void)
 
 START_TEST(equal_texts_are_one_pointer_that_never_moves)
 {
-	name_t first = names_intern(names, "AllReduce", 9);
-	name_t prefix = names_intern(names, "AllReduce", 3);
+	name_t first = names_intern(names, 7, "AllReduce", 9);
+	name_t prefix = names_intern(names, 7, "AllReduce", 3);
 	char text[32];
 
-	for (int i = 0; i < 90; i++) {
+	for (int i = 0; i < 45; i++) {
 		snprintf(text, sizeof(text), "name %d", i);
-		names_intern(names, text, strlen(text));
+		names_intern(names, 7, text, strlen(text));
 	}
-	ck_assert_ptr_eq(names_intern(names, "AllReduce", 9), first);
+	ck_assert_ptr_eq(names_intern(names, 7, "AllReduce", 9), first);
 	ck_assert_str_eq(first, "AllReduce");
 	ck_assert_str_eq(prefix, "All");
-	ck_assert_uint_eq(names_count(names), 92);
+	ck_assert_uint_eq(names_count(names), 47);
 }
 END_TEST
 
 START_TEST(text_ends_at_a_zero_byte_and_an_empty_one_is_no_name)
 {
-	ck_assert_ptr_eq(names_intern(names, "RING\0garbage", 12), names_intern(names, "RING", 4));
-	ck_assert_ptr_null(names_intern(names, "", 0));
-	ck_assert_ptr_null(names_intern(names, "\0x", 2));
+	ck_assert_ptr_eq(names_intern(names, 7, "RING\0garbage", 12), names_intern(names, 7, "RING", 4));
+	ck_assert_ptr_null(names_intern(names, 7, "", 0));
+	ck_assert_ptr_null(names_intern(names, 7, "\0x", 2));
 }
 END_TEST
 
-START_TEST(full_table_gives_other_and_counts_it)
+START_TEST(user_who_invents_names_gets_other_and_is_counted)
 {
 	char text[32];
 
@@ -51,12 +51,43 @@ START_TEST(full_table_gives_other_and_counts_it)
 		name_t name;
 
 		snprintf(text, sizeof(text), "name %d", i);
-		name = names_intern(names, text, strlen(text));
-		ck_assert_str_eq(name, i < 100 ? text : NAMES_OTHER);
+		name = names_intern(names, 7, text, strlen(text));
+		ck_assert_str_eq(name, i < 50 ? text : NAMES_OTHER);
 	}
+	ck_assert_uint_eq(names_count(names), 50);
+	ck_assert_uint_eq(names_refused(names), 100);
+	ck_assert_str_eq(names_intern(names, 7, "name 7", 6), "name 7");
+}
+END_TEST
+
+static void invent(uid_t uid, int n)
+{
+	char text[48];
+
+	for (int i = 0; i < n; i++) {
+		snprintf(text, sizeof(text), "%u's %d", (unsigned)uid, i);
+		names_intern(names, uid, text, strlen(text));
+	}
+}
+
+START_TEST(others_are_left_half_of_the_room)
+{
+	invent(1000, 1000);
+	ck_assert_str_eq(names_intern(names, 1000, "ReduceScatter", 13), NAMES_OTHER);
+	ck_assert_str_eq(names_intern(names, 1001, "ReduceScatter", 13), "ReduceScatter");
+	invent(1001, 1000);
 	ck_assert_uint_eq(names_count(names), 100);
-	ck_assert_uint_eq(names_refused(names), 50);
-	ck_assert_str_eq(names_intern(names, "name 7", 6), "name 7");
+	ck_assert_str_eq(names_intern(names, 1002, "Reduce", 6), NAMES_OTHER);
+}
+END_TEST
+
+START_TEST(what_is_there_already_costs_nobody_anything)
+{
+	invent(1000, 50);
+	for (int i = 0; i < 100; i++)
+		names_intern(names, 1001, "1000's 7", 8);
+	invent(1001, 50);
+	ck_assert_uint_eq(names_count(names), 100);
 }
 END_TEST
 
@@ -65,7 +96,7 @@ START_TEST(endless_text_is_cut)
 	char text[1000];
 
 	memset(text, 'x', sizeof(text));
-	ck_assert_uint_eq(strlen(names_intern(names, text, sizeof(text))), NAMES_MAX_BYTES);
+	ck_assert_uint_eq(strlen(names_intern(names, 7, text, sizeof(text))), NAMES_MAX_BYTES);
 }
 END_TEST
 
@@ -74,7 +105,9 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_TEST(equal_texts_are_one_pointer_that_never_moves),
 		FX_TEST(text_ends_at_a_zero_byte_and_an_empty_one_is_no_name),
-		FX_TEST(full_table_gives_other_and_counts_it),
+		FX_TEST(user_who_invents_names_gets_other_and_is_counted),
+		FX_TEST(others_are_left_half_of_the_room),
+		FX_TEST(what_is_there_already_costs_nobody_anything),
 		FX_TEST(endless_text_is_cut),
 	};
 
