@@ -51,31 +51,42 @@ static void latest(uint64_t *time, uint64_t candidate)
 		*time = candidate;
 }
 
-/* A channel's kernels run one after another: its stamps never run backwards. */
-static bool runs_backwards(struct recon_comm *rcomm, const struct nci_ev_kernel_ch *c)
+/*
+ * A channel's kernels run one after another, so in neither of its queues stamps run
+ * backwards.  Which queue these came from is not told: the one that they are closest
+ * to, which finds a place for them if there is any.  False: there is none.
+ */
+static bool runs_forwards(struct recon_channel *channel, uint64_t gpu_start)
 {
-	if (!rcomm || c->channel >= RECON_CHANNELS)
-		return false;
-	if (c->gpu_start + STAMP_SLOP_NS >= rcomm->channel[c->channel].gpu_start)
-		return false;
-	return ++rcomm->channel[c->channel].refused < STAMP_RESYNC;
+	uint64_t *last = channel->gpu_start;
+	unsigned int i = last[1] > last[0];
+
+	if (gpu_start + STAMP_SLOP_NS < last[i])
+		i = !i;
+	if (gpu_start + STAMP_SLOP_NS < last[i]) {
+		if (++channel->refused < STAMP_RESYNC)
+			return false;
+		last[!i] = gpu_start;
+	}
+	last[i] = gpu_start;
+	channel->refused = 0;
+	return true;
 }
 
 static void add_stamps(struct reconstruct *rc, struct recon *r, struct op *op,
 		       const struct nci_ev_kernel_ch *c)
 {
 	struct recon_comm *rcomm = recon_comm(r, c->comm);
+	bool good = timeline_stamps_sane(c->gpu_start, c->gpu_stop);
 
 	if (!c->gpu_start && !c->gpu_stop && r->process->api_version < FIRST_API_WITH_STAMPS)
 		return;
-	if (!timeline_stamps_sane(c->gpu_start, c->gpu_stop) || runs_backwards(rcomm, c)) {
+	if (good && rcomm && c->channel < RECON_CHANNELS)
+		good = runs_forwards(&rcomm->channel[c->channel], c->gpu_start);
+	if (!good) {
 		op->stamps_refused++;
 		rc->stats.stamps_refused++;
 		return;
-	}
-	if (rcomm && c->channel < RECON_CHANNELS) {
-		rcomm->channel[c->channel].gpu_start = c->gpu_start;
-		rcomm->channel[c->channel].refused = 0;
 	}
 	earliest(&op->gpu_start_ns, c->gpu_start);
 	latest(&op->gpu_stop_ns, c->gpu_stop);

@@ -60,16 +60,22 @@ struct step_sums {
 	uint64_t seen_ns;
 };
 
+/*
+ * NCCL reports the kernels of a channel from two queues, that of receives and that
+ * of all else: each in the order of execution, but one may run ahead of the other.
+ */
+struct recon_channel {
+	uint64_t gpu_start[2];		/* of the last good pair of stamps of each */
+	uint32_t refused;		/* in a row */
+};
+
 /* One local rank.  Made when its communicator is first used. */
 struct recon_comm {
 	name_t name;
 	struct comm_progress progress;
 	uint64_t newest_done;		/* start tick of the newest operation that completed */
 	bool proxy_seen;
-	struct {
-		uint64_t gpu_start;	/* of the last good pair of stamps */
-		uint32_t refused;	/* in a row */
-	} channel[RECON_CHANNELS];
+	struct recon_channel channel[RECON_CHANNELS];
 };
 
 enum recon_kind {

@@ -221,15 +221,35 @@ START_TEST(channel_that_runs_backwards_is_refused_until_it_insists)
 	uint64_t refused = 0;
 
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
-	give(fx_coll(1000, 0, 0, 1, 100));
-	give(fx_kernel(1001, 1000, 0, 900000000, 900001000));	/* a torn stamp, far ahead */
-	for (uint64_t i = 1; i < 20; i++) {
+	for (uint64_t i = 0; i < 2; i++) {	/* torn stamps, far ahead */
+		give(fx_coll(1000 + i, 0, i, 1, 100));
+		give(fx_kernel(1010 + i, 1000 + i, 0, 900000000 - 100000000 * i, 900001000));
+	}
+	for (uint64_t i = 2; i < 21; i++) {
 		give(fx_coll(2000 + i, 0, i, 1, 100));
 		give(fx_kernel(3000 + i, 2000 + i, 0, 10000 * i, 10000 * i + 500));
 		refused += fx.done[i].stamps_refused;
 	}
 	ck_assert_uint_eq(refused, 7);
-	ck_assert_uint_eq(fx.done[19].exec_ns, 500);
+	ck_assert_uint_eq(fx.done[20].exec_ns, 500);
+}
+END_TEST
+
+/* As NCCL does when its proxy thread lags behind: all receives, then what ran between. */
+START_TEST(receives_may_run_ahead_on_a_channel)
+{
+	fx_recon_open(&fx, 5, FX_MASK_KERNEL);
+	for (uint64_t i = 0; i < 20; i++) {
+		give(fx_coll(1000 + i, 0, i, 1, 100));
+		give(fx_p2p(2000 + i, 0, 2, 1, 100));
+		give(fx_kernel(4000 + i, 2000 + i, 0, 100000 * i + 50000, 100000 * i + 60000));
+		if (i % 4 < 3)
+			continue;
+		for (uint64_t k = i - 3; k <= i; k++)
+			give(fx_kernel(3000 + k, 1000 + k, 0, 100000 * k + 1, 100000 * k + 501));
+	}
+	ck_assert_uint_eq(fx.ndone, 40);
+	ck_assert_uint_eq(reconstruct_stats(fx.rc)->stamps_refused, 0);
 }
 END_TEST
 
@@ -272,6 +292,7 @@ int main(void)
 		FX_TEST(copy_engine_collective_is_known_by_its_enqueue_only),
 		FX_TEST(stamps_that_cannot_be_true_are_refused_and_counted),
 		FX_TEST(channel_that_runs_backwards_is_refused_until_it_insists),
+		FX_TEST(receives_may_run_ahead_on_a_channel),
 		FX_TEST(late_children_are_counted_and_change_nothing),
 		FX_TEST(children_whose_head_never_comes_are_orphans),
 	};
