@@ -5,24 +5,16 @@
 #include <string.h>
 
 #include "tests/fixture.h"
+#include "tests/fixture_sim.h"
 #include "tests/sim/plan_state.h"
 #include "tests/sim/truth.h"
 
 #define FOUR "gpus 4\ncomm w ranks 0-3 channels 2\n"
 
-static struct scenario *parse(const char *text)
-{
-	struct scenario *scn;
-	char err[256];
-
-	ck_assert_msg(!scenario_parse(&scn, "test", text, err, sizeof(err)), "%s", err);
-	return scn;
-}
-
 /* The truth of a scenario as text, to be freed; *lines may be NULL. */
 static char *truth_of(const char *text, uint64_t seed, int64_t *lines)
 {
-	struct scenario *scn = parse(text);
+	struct scenario *scn = fx_scenario(text);
 	char *out = NULL;
 	size_t size;
 	FILE *f = open_memstream(&out, &size);
@@ -43,7 +35,7 @@ static const struct plan_step *launch(struct plan **planp, const char *text, int
 {
 	const struct plan_step *step;
 
-	ck_assert_int_eq(plan_new(planp, parse(text)), 0);
+	ck_assert_int_eq(plan_new(planp, fx_scenario(text)), 0);
 	do {
 		ck_assert_int_eq(plan_next(*planp, &step), 0);
 		ck_assert_int_ne(step->kind, PLAN_END);
@@ -169,7 +161,7 @@ END_TEST
 
 START_TEST(gpu_clocks_run_as_the_scenario_says)
 {
-	struct scenario *s = parse("gpus 2\nclock offset 1ms drift 100ppm ranks 1\n");
+	struct scenario *s = fx_scenario("gpus 2\nclock offset 1ms drift 100ppm ranks 1\n");
 
 	ck_assert_uint_eq(plan_gpu_clock(s, 0, 3200000000) - plan_gpu_clock(s, 0, 0), 3200000000);
 	ck_assert_uint_eq(plan_gpu_clock(s, 1, 0) - plan_gpu_clock(s, 0, 0), 1000000);

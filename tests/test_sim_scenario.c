@@ -6,20 +6,12 @@
 #include <string.h>
 
 #include "tests/fixture.h"
+#include "tests/fixture_sim.h"
 #include "tests/sim/scenario.h"
-
-static struct scenario *parse(const char *text)
-{
-	struct scenario *scn;
-	char err[256];
-
-	ck_assert_msg(!scenario_parse(&scn, "test", text, err, sizeof(err)), "%s", err);
-	return scn;
-}
 
 START_TEST(ranks_are_counted_node_by_node_and_process_by_process)
 {
-	struct scenario *s = parse("nodes 2\nprocesses 3\ngpus 2\n");
+	struct scenario *s = fx_scenario("nodes 2\nprocesses 3\ngpus 2\n");
 
 	ck_assert_int_eq(s->nranks, 12);
 	ck_assert_int_eq(s->nprocesses, 6);
@@ -32,8 +24,8 @@ END_TEST
 
 START_TEST(one_comm_line_makes_communicators_of_one_name_and_different_ids)
 {
-	struct scenario *s = parse("nodes 2\nprocesses 4\n"
-				   "comm dp ranks 0-4/4 ranks 1,5 channels 3 proto ll\n");
+	struct scenario *s = fx_scenario("nodes 2\nprocesses 4\n"
+					 "comm dp ranks 0-4/4 ranks 1,5 channels 3 proto ll\n");
 
 	ck_assert_int_eq(s->ncomms, 2);
 	ck_assert_str_eq(s->comm[0].name, s->comm[1].name);
@@ -47,8 +39,8 @@ END_TEST
 
 START_TEST(an_operation_takes_what_it_does_not_say_from_its_communicator)
 {
-	struct scenario *s = parse("gpus 2\ncomm w ranks 0,1 channels 6 algo tree\n"
-				   "AllReduce w 4Ki bfloat16 proto ll128 # fast\n");
+	struct scenario *s = fx_scenario("gpus 2\ncomm w ranks 0,1 channels 6 algo tree\n"
+					 "AllReduce w 4Ki bfloat16 proto ll128 # fast\n");
 
 	ck_assert_uint_eq(s->program->op.count, 4096);
 	ck_assert_int_eq(s->program->op.channels, 6);
@@ -60,8 +52,8 @@ END_TEST
 
 START_TEST(a_pair_of_ranks_may_have_a_link_of_its_own)
 {
-	struct scenario *s = parse("nodes 2\ngpus 2\nlink net latency 9us\n"
-				   "link 0 to 2 rate 500MB/s\n");
+	struct scenario *s = fx_scenario("nodes 2\ngpus 2\nlink net latency 9us\n"
+					 "link 0 to 2 rate 500MB/s\n");
 
 	ck_assert(scenario_link(s, 0, 2)->rate == 0.5);
 	ck_assert_int_eq(scenario_link(s, 0, 2)->latency_ns, 9000);
@@ -73,8 +65,8 @@ END_TEST
 
 START_TEST(blocks_nest)
 {
-	struct scenario *s = parse("gpus 2\ncomm w ranks 0,1\nloop 2\nloop forever\n"
-				   "group\nAllReduce w 1 int8\nend\nend\nsync\nend\n");
+	struct scenario *s = fx_scenario("gpus 2\ncomm w ranks 0,1\nloop 2\nloop forever\n"
+					 "group\nAllReduce w 1 int8\nend\nend\nsync\nend\n");
 
 	ck_assert_uint_eq(s->program->body->times, SCENARIO_FOREVER);
 	ck_assert_int_eq(s->program->body->body->kind, STMT_GROUP);
