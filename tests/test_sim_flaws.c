@@ -55,6 +55,49 @@ START_TEST(a_receive_without_a_request_is_started_twice_and_stopped_once)
 }
 END_TEST
 
+/* ---- the network library's own events ---- */
+
+#define NET "netplugin ib\n" FX_TWO_NODES "AllReduce w 512Ki float32\n"
+#define NET_EXTERNAL "netplugin external\n" FX_TWO_NODES "AllReduce w 512Ki float32\n"
+
+START_TEST(infiniband_stops_each_of_its_events_twice)
+{
+	int steps;
+
+	fx_play(NET, 0x7fff);
+	steps = probe_count("ProxyStep X");
+	ck_assert_int_gt(steps, 0);
+	ck_assert_int_eq(probe_count("NetPlugin S <ProxyStep id=10001"), steps);
+	ck_assert_int_eq(probe_count("NetPlugin X"), 2 * steps);
+	ck_assert_int_eq(probe_stale(), steps);
+	ck_assert_int_eq(probe_strangers(), 0);
+	ck_assert_ptr_nonnull(strstr(probe_text(PROBE_PROXY, 0),
+				     "ProxyStep R 20\nNetPlugin S <ProxyStep id=10001\n"
+				     "ProxyStep R 9 "));
+	ck_assert_ptr_nonnull(strstr(probe_text(PROBE_PROXY, 0),
+				     "NetPlugin X\nNetPlugin X\nProxyStep R 11 "));
+}
+END_TEST
+
+START_TEST(an_external_net_plugin_updates_and_stops_at_once)
+{
+	fx_play(NET_EXTERNAL, 0x7fff);
+	ck_assert_int_gt(probe_count("NetPlugin S <ProxyStep id=7fff0001"), 0);
+	ck_assert_int_eq(probe_count("NetPlugin R 21"), probe_count("NetPlugin S"));
+	ck_assert_int_eq(probe_count("NetPlugin X"), probe_count("NetPlugin S"));
+	ck_assert_int_eq(probe_stale(), 0);
+}
+END_TEST
+
+START_TEST(a_net_plugin_stops_and_updates_what_was_never_started)
+{
+	fx_play(NET_EXTERNAL, NCCL_PROXY_STEP);
+	ck_assert_int_eq(probe_count("NetPlugin"), 0);
+	ck_assert_int_eq(probe_count("? R 21"), probe_count("ProxyStep X"));
+	ck_assert_int_eq(probe_count("? X"), probe_count("ProxyStep X"));
+}
+END_TEST
+
 /* ---- what never ends ---- */
 
 START_TEST(an_aborted_communicator_leaves_its_events_open)
@@ -210,6 +253,9 @@ int main(void)
 		FX_TEST(a_slot_that_is_not_written_gives_an_old_handle_back),
 		FX_TEST(a_sender_that_waits_for_its_peer_records_it_again_and_again),
 		FX_TEST(a_receive_without_a_request_is_started_twice_and_stopped_once),
+		FX_TEST(infiniband_stops_each_of_its_events_twice),
+		FX_TEST(an_external_net_plugin_updates_and_stops_at_once),
+		FX_TEST(a_net_plugin_stops_and_updates_what_was_never_started),
 		FX_TEST(an_aborted_communicator_leaves_its_events_open),
 		FX_TEST(a_stuck_step_starts_and_never_stops),
 		FX_TEST(with_pxn_the_neighbour_carries_out_a_send_in_the_context_of_its_issuer),

@@ -64,6 +64,22 @@ static int on_allgatherv(struct parser *p)
 	return p->scn->agv ? 0 : lex_expect(&p->lex, "off");
 }
 
+static int on_netplugin(struct parser *p)
+{
+	static const char *const words[] = {
+		[NET_SILENT] = "off", [NET_IB] = "ib", [NET_EXTERNAL] = "external",
+	};
+	const char *w = lex_next(&p->lex);
+
+	for (unsigned int i = 0; w && i < sizeof(words) / sizeof(words[0]); i++) {
+		if (!strcmp(w, words[i])) {
+			p->scn->net = i;
+			return 0;
+		}
+	}
+	return lex_fail(&p->lex, "'%s' is none of off, ib, external", w ? w : "");
+}
+
 static int on_pace(struct parser *p)
 {
 	int factor, r;
@@ -242,6 +258,7 @@ const struct parse_word parse_settings[] = {
 	{ "launch",	on_launch },
 	{ "link",	on_link },
 	{ "nccl",	on_nccl },
+	{ "netplugin",	on_netplugin },
 	{ "nodes",	on_nodes },
 	{ "pace",	on_pace },
 	{ "processes",	on_processes },

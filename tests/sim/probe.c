@@ -97,7 +97,8 @@ static void learn_kind(uint64_t type)
 {
 	int *kind = &probe.kind[thread_index()];
 
-	if (type & (NCCL_PROXY_CTRL | NCCL_PROXY_OP | NCCL_PROXY_STEP | NCCL_KERNEL_CH))
+	if (type & (NCCL_PROXY_CTRL | NCCL_PROXY_OP | NCCL_PROXY_STEP | NCCL_KERNEL_CH |
+		    NCCL_NET_PLUGIN))
 		*kind = PROBE_PROXY;
 	else if (type & (NCCL_GROUP_API | NCCL_COLL_API | NCCL_P2P_API | NCCL_KERNEL_LAUNCH))
 		*kind = PROBE_UNIT;
@@ -200,6 +201,8 @@ static void describe_common(char *to, size_t size, uint64_t type, const struct n
 			 d->proxyOp.peer, d->proxyOp.nSteps, d->proxyOp.isSend);
 	if (type == NCCL_PROXY_STEP)
 		snprintf(to, size, "step=%d", d->proxyStep.step);
+	if (type == NCCL_NET_PLUGIN)
+		snprintf(to, size, "id=%lx", (unsigned long)d->netPlugin.id);
 	if (type == NCCL_KERNEL_CH)
 		snprintf(to, size, "channel=%d", d->kernelCh.channelId);
 	if (type == NCCL_GROUP_API)

@@ -100,12 +100,62 @@ static void old_states_of_step(struct member *m, struct work_sub *sub, int state
 	}
 }
 
+/* ---- NetPlugin: what the network library tells through NCCL ---- */
+
+#define NET_IB_ID	0x10001
+#define NET_EXTERNAL_ID	0x7fff0001
+
+static bool net_reports(const struct member *m)
+{
+	return m->player->scn->net != NET_SILENT && m->player->scn->release >= 26;
+}
+
+/* A request was accepted.  Its data are gone when the call returns. */
+static void net_start(struct member *m, const struct work_action *a)
+{
+	struct work_sub *sub = a->sub;
+	void *parent = sub->step[a->step % WORK_SLOTS];
+	uint8_t data[40] = { 1 };
+	struct api_event ev;
+
+	if (!net_reports(m) || !(sub->mask & NCCL_NET_PLUGIN) || !child_may_start(m, parent))
+		return;
+	fill(&ev, NCCL_NET_PLUGIN, parent, sub->rank);
+	ev.descr.netPlugin = (struct nccl_net_plugin){
+		.id = m->player->scn->net == NET_IB ? NET_IB_ID : NET_EXTERNAL_ID,
+		.data = data };
+	api_start(&m->player->api, sub->context, &sub->net[a->step % WORK_SLOTS], &ev);
+}
+
+/*
+ * A request is complete.  Nobody asks for the mask or the handle any more: NULL
+ * goes out, and InfiniBand stops at the completion and at the request's end.
+ */
+static void net_stop(struct member *m, const struct work_action *a)
+{
+	void *handle = a->sub->net[a->step % WORK_SLOTS];
+	uint8_t data[40] = { 1 };
+	union nccl_args_v4 args = { .netPlugin = { data } };
+
+	if (!net_reports(m))
+		return;
+	if (m->player->scn->net == NET_IB)
+		api_stop(&m->player->api, handle);
+	else
+		api_state(&m->player->api, handle, NCCL_NET_PLUGIN_UPDATE, &args, 0);
+	api_stop(&m->player->api, handle);
+}
+
 static void step_state(struct member *m, const struct work_action *a)
 {
 	union nccl_args_v4 args = { .proxyStep = { a->size } };
 	struct work_sub *sub = a->sub;
 	void *handle = sub->step[a->step % WORK_SLOTS];
 
+	if (a->state == NCCL_STEP_SEND_WAIT || a->state == NCCL_STEP_RECV_WAIT)
+		net_start(m, a);
+	if (a->state == NCCL_STEP_RECV_FLUSH_WAIT)
+		net_stop(m, a);
 	if (is_old(m))
 		old_states_of_step(m, sub, a->state, a->size);
 	if (is_old(m) && a->state == NCCL_STEP_SEND_PEER_WAIT)
@@ -121,6 +171,8 @@ static void step_stop(struct member *m, const struct work_action *a)
 	void *handle = sub->step[a->step % WORK_SLOTS];
 
 	sub->steps_done++;
+	if (sub->kind == WORK_SEND)
+		net_stop(m, a);
 	if (is_old(m))
 		old_op_state(m, sub, sub->kind == WORK_SEND ? NCCL_OP_SEND_DONE :
 							      NCCL_OP_RECV_DONE);

@@ -81,6 +81,13 @@ struct sim_link {
 	double rate;		/* bytes per ns, which is GB/s */
 };
 
+/* Whether and how the network library reports its own work through NCCL. */
+enum sim_net {
+	NET_SILENT,
+	NET_IB,			/* NCCL's InfiniBand transport, compiled to profile */
+	NET_EXTERNAL,		/* a library of somebody else's */
+};
+
 struct sim_clock {
 	int64_t offset_ns;
 	double drift_ppm;
@@ -112,6 +119,7 @@ struct scenario {
 	int nnodes, processes_per_node, gpus_per_process;
 	int nranks, nprocesses;
 	bool thread_per_process;
+	enum sim_net net;
 	bool agv;		/* Broadcast runs as AllGatherV, invisible from 2.29 on */
 	double pace;		/* 0: as fast as can be; 1: real; 10: tenfold */
 	int64_t hold_ns;	/* stay when there is nothing more to do; -1: unset */

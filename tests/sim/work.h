@@ -33,7 +33,7 @@ struct work_sub {
 	int pid, rank, mask;
 
 	/* progress; handle slots are never cleared, not even between operations */
-	void *handle, *step[WORK_SLOTS];
+	void *handle, *step[WORK_SLOTS], *net[WORK_SLOTS];
 	uint64_t moved;
 	int steps_done;
 };
