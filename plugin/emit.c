@@ -310,12 +310,19 @@ static void take_span(struct nci_record *rec, const struct states_row *row, uint
 	*span = nci_span(rec->start, ticks);
 }
 
-/* True: this state was seen before and the first counts; that it came is counted. */
-static bool is_repeat(struct nci_record *rec, const struct states_row *row)
+/* States of a ProxyStep that need no look at the clock.  False: this one does. */
+static bool take_unclocked(struct nci_record *rec, const struct states_row *row, uint32_t state)
 {
 	struct nci_ev_proxy_step *step = (struct nci_ev_proxy_step *)rec;
+	uint32_t *span = (uint32_t *)((uint8_t *)rec + row->offset);
 
-	if (!row->repeats || !*(uint32_t *)((uint8_t *)rec + row->offset))
+	if (row->when == STATES_STARTED) {
+		*span = nci_span(0, 0);
+		rec->serial = state + 1;
+		rec->stop = rec->start;
+		return true;
+	}
+	if (!*span)
 		return false;
 	if (step->repeats < UINT32_MAX)
 		step->repeats++;
@@ -342,7 +349,7 @@ INLINE int do_state(uint64_t handle, uint32_t state, const void *args, uint32_t 
 		count_unknown_state();
 		return NCCL_SUCCESS;
 	}
-	if (unlikely(row->repeats) && is_repeat(rec, row))
+	if (row->when != STATES_ANY && take_unclocked(rec, row, state))
 		return NCCL_SUCCESS;
 	ticks = clock_ticks(clock);
 	rec->serial = state + 1;

@@ -88,9 +88,10 @@ static void take_total(struct nci_record *rec, uint8_t state, uint8_t offset, ui
 }
 
 #define AT(name, field) offsetof(struct nci_ev_##name, field)
-#define OP(i) { NCI_EV_PROXY_OP, AT(proxy_op, state_span) + (i) * 4, true, false, take_total }
-#define STEP(i, rep, fn) { NCI_EV_PROXY_STEP, AT(proxy_step, span) + (i) * 4, true, rep, fn }
-#define CTRL(fn) { NCI_EV_PROXY_CTRL, AT(proxy_ctrl, marks), false, false, fn }
+#define OP(i) { NCI_EV_PROXY_OP, AT(proxy_op, state_span) + (i) * 4, true, STATES_ANY, take_total }
+#define STEP(i, when, fn) \
+	{ NCI_EV_PROXY_STEP, AT(proxy_step, span) + (i) * 4, true, STATES_##when, fn }
+#define CTRL(fn) { NCI_EV_PROXY_CTRL, AT(proxy_ctrl, marks), false, STATES_ANY, fn }
 
 const struct states_row states_rows[NCCL_STATE_END] = {
 	[NCCL_OP_SEND_POSTED]		= OP(0),
@@ -101,12 +102,12 @@ const struct states_row states_rows[NCCL_STATE_END] = {
 	[NCCL_OP_RECV_RECEIVED]		= OP(1),
 	[NCCL_OP_RECV_TRANSMITTED]	= OP(2),
 	[NCCL_OP_RECV_DONE]		= OP(3),
-	[NCCL_STEP_SEND_GPU_WAIT]	= STEP(0, false, NULL),
-	[NCCL_STEP_SEND_PEER_WAIT]	= STEP(1, true, NULL),
-	[NCCL_STEP_SEND_WAIT]		= STEP(2, false, take_size),
-	[NCCL_STEP_RECV_WAIT]		= STEP(0, false, NULL),
-	[NCCL_STEP_RECV_FLUSH_WAIT]	= STEP(1, false, take_size),
-	[NCCL_STEP_RECV_GPU_WAIT]	= STEP(2, false, NULL),
+	[NCCL_STEP_SEND_GPU_WAIT]	= STEP(0, STARTED, NULL),
+	[NCCL_STEP_SEND_PEER_WAIT]	= STEP(1, FIRST, NULL),
+	[NCCL_STEP_SEND_WAIT]		= STEP(2, ANY, take_size),
+	[NCCL_STEP_RECV_WAIT]		= STEP(0, ANY, NULL),
+	[NCCL_STEP_RECV_FLUSH_WAIT]	= STEP(1, ANY, take_size),
+	[NCCL_STEP_RECV_GPU_WAIT]	= STEP(2, ANY, NULL),
 	[NCCL_CTRL_IDLE]		= CTRL(take_marks),
 	[NCCL_CTRL_ACTIVE]		= CTRL(take_marks),
 	[NCCL_CTRL_SLEEP]		= CTRL(take_marks),
@@ -114,25 +115,25 @@ const struct states_row states_rows[NCCL_STATE_END] = {
 	[NCCL_CTRL_APPEND]		= CTRL(take_marks),
 	[NCCL_CTRL_APPEND_END]		= CTRL(take_appended),
 	[NCCL_OP_IN_PROGRESS] = { NCI_EV_PROXY_OP, AT(proxy_op, progress_span),
-		true, false, NULL },
+		true, STATES_ANY, NULL },
 	[NCCL_NET_PLUGIN_UPDATE] = { NCI_EV_NET_PLUGIN, AT(net_plugin, marks),
-		false, false, take_marks },
+		false, STATES_ANY, take_marks },
 	[NCCL_KERNEL_CH_STOP] = { NCI_EV_KERNEL_CH, AT(kernel_ch, stop_span),
-		true, false, take_gpu_stop },
+		true, STATES_ANY, take_gpu_stop },
 	[NCCL_GROUP_API_START_STOP] = { NCI_EV_GROUP_API, AT(group_api, begin_span),
-		true, false, NULL },
+		true, STATES_ANY, NULL },
 	[NCCL_GROUP_API_END_START] = { NCI_EV_GROUP_API, AT(group_api, end_span),
-		true, false, NULL },
+		true, STATES_ANY, NULL },
 	[NCCL_CE_COLL_START] = { NCI_EV_CE_COLL, AT(ce_coll, marks),
-		false, false, take_marks },
+		false, STATES_ANY, take_marks },
 	[NCCL_CE_COLL_COMPLETE] = { NCI_EV_CE_COLL, AT(ce_coll, marks),
-		false, false, take_marks },
+		false, STATES_ANY, take_marks },
 	[NCCL_CE_SYNC_START] = { NCI_EV_CE_SYNC, AT(ce_sync, marks),
-		false, false, take_marks },
+		false, STATES_ANY, take_marks },
 	[NCCL_CE_SYNC_COMPLETE] = { NCI_EV_CE_SYNC, AT(ce_sync, marks),
-		false, false, take_marks },
+		false, STATES_ANY, take_marks },
 	[NCCL_CE_BATCH_START] = { NCI_EV_CE_BATCH, AT(ce_batch, marks),
-		false, false, take_marks },
+		false, STATES_ANY, take_marks },
 	[NCCL_CE_BATCH_COMPLETE] = { NCI_EV_CE_BATCH, AT(ce_batch, marks),
-		false, false, take_marks },
+		false, STATES_ANY, take_marks },
 };

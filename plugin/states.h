@@ -9,11 +9,15 @@
 #include "nci/events.h"
 #include "plugin/nccl_profiler.h"
 
+#define STATES_ANY	0	/* each time; the last one stays */
+#define STATES_FIRST	1	/* comes at polling rate: the first is kept, the rest counted */
+#define STATES_STARTED	2	/* NCCL records it in one breath with the start: never */
+
 struct states_row {
 	uint8_t event;		/* NCI_EV_* */
 	uint8_t offset;		/* of the span or the marks that it fills */
 	bool span;		/* a span: emit.c stores it */
-	bool repeats;		/* comes at polling rate: the first is kept, the rest counted */
+	uint8_t when;		/* STATES_*: whether the clock is looked at */
 	/* What it leaves beside its span; NULL: nothing.  `args` may be NULL. */
 	void (*take)(struct nci_record *rec, uint8_t state, uint8_t offset, uint64_t ticks,
 		     const void *args);

@@ -141,7 +141,10 @@ struct nci_ev_proxy_op {
 
 #define NCI_BYTES_UNKNOWN	UINT32_C(0xffffffff)
 
-/* spans: send = states 8, 20 (first), 9; receive = states 10, 11, 12. */
+/*
+ * spans: send = states 8, 20 (first), 9; receive = states 10, 11, 12.  State 8 comes
+ * in one breath with the start: its span is 1, no time of its own.
+ */
 struct nci_ev_proxy_step {
 	NCI_HEAD;
 	int32_t step;
