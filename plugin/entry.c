@@ -59,7 +59,7 @@ static int finalize(void *context)
 	*(eHandle) = NULL;								\
 	if (unlikely(!(d)))								\
 		return NCCL_SUCCESS;							\
-	if (unlikely(!emit_wants((d)->type & NCCL_EVENTS_V##v)))			\
+	if (unlikely(!emit_wants((d)->type)))						\
 		return emit_refuse((d)->type, NCCL_EVENTS_V##v);			\
 } while (0)
 
