@@ -11,13 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_LINE	65536
-#define MAX_NAMES	128
+#include "tests/sim/field.h"
+#include "tests/sim/recording_descr.h"
 
-struct recording_names {
-	char *name[MAX_NAMES];
-	int n;
-};
+#define MAX_LINE	65536
 
 /* A line as it was recorded. */
 struct line {
@@ -41,171 +38,6 @@ struct reader {
 	char *err;
 	unsigned int err_size;
 	const char *path;
-};
-
-/* ---- fields ---- */
-
-static const json_t *details(const json_t *line)
-{
-	return json_object_get(line, "details");
-}
-
-static double number_of(const json_t *obj, const char *key)
-{
-	return json_number_value(json_object_get(obj, key));
-}
-
-static int64_t int_of(const json_t *obj, const char *key)
-{
-	return json_integer_value(json_object_get(obj, key));
-}
-
-static uint64_t address_of(const json_t *obj, const char *key)
-{
-	const char *s = json_string_value(json_object_get(obj, key));
-
-	return s && !strncmp(s, "0x", 2) ? strtoull(s, NULL, 16) : 0;
-}
-
-static void *pointer_of(const json_t *obj, const char *key)
-{
-	return (void *)address_of(obj, key);
-}
-
-/* Equal names get one pointer; NULL if it is no string or there are too many. */
-static const char *name_of(struct recording *rec, const json_t *obj, const char *key)
-{
-	const char *s = json_string_value(json_object_get(obj, key));
-	struct recording_names *names = rec->names;
-
-	for (int i = 0; s && i < names->n; i++)
-		if (!strcmp(names->name[i], s))
-			return names->name[i];
-	if (!s || names->n == MAX_NAMES)
-		return NULL;
-	names->name[names->n] = strdup(s);
-	return names->name[names->n++];
-}
-
-/* ---- descriptors: one row per event type ---- */
-
-static void fill_nothing(struct recording *rec, const json_t *d, struct nccl_descr_v6 *to)
-{
-	(void)rec;
-	(void)d;
-	(void)to;
-}
-
-static void fill_group_api(struct recording *rec, const json_t *d, struct nccl_descr_v6 *to)
-{
-	(void)rec;
-	to->groupApi.graphCaptured = json_is_true(json_object_get(d, "graphCaptured"));
-	to->groupApi.groupDepth = (int)int_of(d, "depth");
-}
-
-static void fill_coll_api(struct recording *rec, const json_t *d, struct nccl_descr_v6 *to)
-{
-	to->collApi = (struct nccl_coll_api){
-		.func = name_of(rec, d, "func"), .count = int_of(d, "count"),
-		.datatype = name_of(rec, d, "dtype"), .root = (int)int_of(d, "root"),
-		.stream = pointer_of(d, "stream"),
-		.graphCaptured = json_is_true(json_object_get(d, "graphCaptured")) };
-}
-
-static void fill_p2p_api(struct recording *rec, const json_t *d, struct nccl_descr_v6 *to)
-{
-	to->p2pApi = (struct nccl_p2p_api){
-		.func = name_of(rec, d, "func"), .count = int_of(d, "count"),
-		.datatype = name_of(rec, d, "dtype"), .stream = pointer_of(d, "stream"),
-		.graphCaptured = json_is_true(json_object_get(d, "graphCaptured")) };
-}
-
-static void fill_launch(struct recording *rec, const json_t *d, struct nccl_descr_v6 *to)
-{
-	(void)rec;
-	to->kernelLaunch.stream = pointer_of(d, "stream");
-}
-
-static void fill_coll(struct recording *rec, const json_t *d, struct nccl_descr_v6 *to)
-{
-	to->coll = (struct nccl_coll_v5){
-		.seqNumber = int_of(d, "seq"), .func = name_of(rec, d, "func"),
-		.sendBuff = pointer_of(d, "sendBuff"), .recvBuff = pointer_of(d, "recvBuff"),
-		.count = int_of(d, "count"), .root = (int)int_of(d, "root"),
-		.datatype = name_of(rec, d, "dtype"), .nChannels = int_of(d, "channels"),
-		.nWarps = int_of(d, "warps"), .algo = name_of(rec, d, "algo"),
-		.proto = name_of(rec, d, "proto") };
-}
-
-static void fill_p2p(struct recording *rec, const json_t *d, struct nccl_descr_v6 *to)
-{
-	to->p2p = (struct nccl_p2p_v5){
-		.func = name_of(rec, d, "func"), .buff = pointer_of(d, "buff"),
-		.datatype = name_of(rec, d, "dtype"), .count = int_of(d, "count"),
-		.peer = (int)int_of(d, "peer"), .nChannels = int_of(d, "channels") };
-}
-
-static void fill_proxy_op(struct recording *rec, const json_t *d, struct nccl_descr_v6 *to)
-{
-	(void)rec;
-	to->proxyOp = (struct nccl_proxy_op){
-		.pid = (int32_t)int_of(d, "pid"), .channelId = int_of(d, "channel"),
-		.peer = (int)int_of(d, "peer"), .nSteps = (int)int_of(d, "steps"),
-		.chunkSize = (int)int_of(d, "chunkSize"), .isSend = (int)int_of(d, "isSend") };
-}
-
-static void fill_proxy_step(struct recording *rec, const json_t *d, struct nccl_descr_v6 *to)
-{
-	(void)rec;
-	to->proxyStep.step = (int)int_of(d, "step");
-}
-
-static void fill_kernel_ch(struct recording *rec, const json_t *d, struct nccl_descr_v6 *to)
-{
-	(void)rec;
-	to->kernelCh = (struct nccl_kernel_ch){ .channelId = int_of(d, "channel"),
-						.pTimer = int_of(d, "pTimer") };
-}
-
-static const struct event_kind {
-	const char *name;
-	uint64_t type;
-	void (*fill)(struct recording *rec, const json_t *d, struct nccl_descr_v6 *to);
-} event_kinds[] = {
-	{ "ncclProfileGroup",		NCCL_GROUP,		fill_nothing },
-	{ "ncclProfileColl",		NCCL_COLL,		fill_coll },
-	{ "ncclProfileP2p",		NCCL_P2P,		fill_p2p },
-	{ "ncclProfileProxyOp",		NCCL_PROXY_OP,		fill_proxy_op },
-	{ "ncclProfileProxyStep",	NCCL_PROXY_STEP,	fill_proxy_step },
-	{ "ncclProfileProxyCtrl",	NCCL_PROXY_CTRL,	fill_nothing },
-	{ "ncclProfileKernelCh",	NCCL_KERNEL_CH,		fill_kernel_ch },
-	{ "ncclProfileGroupApi",	NCCL_GROUP_API,		fill_group_api },
-	{ "ncclProfileCollApi",		NCCL_COLL_API,		fill_coll_api },
-	{ "ncclProfileP2pApi",		NCCL_P2P_API,		fill_p2p_api },
-	{ "ncclProfileKernelLaunch",	NCCL_KERNEL_LAUNCH,	fill_launch },
-};
-
-/*
- * States go by name.  What the recorder calls EndGroupApiStart came right after
- * the start, BeginGroupApiEnd before the launches.
- */
-static const struct { const char *name; int state; } states[] = {
-	{ "EndGroupApiStart",	NCCL_GROUP_API_START_STOP },
-	{ "BeginGroupApiEnd",	NCCL_GROUP_API_END_START },
-	{ "ProxyCtrlIdle",	NCCL_CTRL_IDLE },
-	{ "ProxyCtrlActive",	NCCL_CTRL_ACTIVE },
-	{ "ProxyCtrlSleep",	NCCL_CTRL_SLEEP },
-	{ "ProxyCtrlWakeup",	NCCL_CTRL_WAKEUP },
-	{ "ProxyCtrlAppend",	NCCL_CTRL_APPEND },
-	{ "ProxyCtrlAppendEnd",	NCCL_CTRL_APPEND_END },
-	{ "KernelChStop",	NCCL_KERNEL_CH_STOP },
-	{ "ProxyOpInProgress",	NCCL_OP_IN_PROGRESS },
-	{ "ProxyStepSendGPUWait",	NCCL_STEP_SEND_GPU_WAIT },
-	{ "ProxyStepSendPeerWait",	NCCL_STEP_SEND_PEER_WAIT },
-	{ "ProxyStepSendWait",		NCCL_STEP_SEND_WAIT },
-	{ "ProxyStepRecvWait",		NCCL_STEP_RECV_WAIT },
-	{ "ProxyStepRecvFlushWait",	NCCL_STEP_RECV_FLUSH_WAIT },
-	{ "ProxyStepRecvGPUWait",	NCCL_STEP_RECV_GPU_WAIT },
 };
 
 /* ---- reading ---- */
@@ -300,10 +132,10 @@ static struct recording_call *add_call(struct reader *r, enum recording_verb ver
 				       const json_t *when)
 {
 	struct recording_call *call = &r->rec->call[r->rec->ncalls++];
-	double ts = number_of(when, "ts");
+	double ts = field_number(when, "ts");
 
 	*call = (struct recording_call){ .verb = verb, .event = -1, .context = -1,
-					 .thread = thread_of(r, int_of(when, "tid")) };
+					 .thread = thread_of(r, field_int(when, "tid")) };
 	call->at_ns = (int64_t)((ts - r->first_ts) * 1000);
 	return call;
 }
@@ -328,15 +160,15 @@ static int add_lifecycle(struct reader *r, const json_t *json)
 	struct recording *rec = r->rec;
 	const char *func = json_string_value(json_object_get(json, "func"));
 	bool init = func && !strcmp(func, "ProfilerInit");
-	int rank = (int)int_of(json, "rank"), c = rec->ncontexts;
+	int rank = (int)field_int(json, "rank"), c = rec->ncontexts;
 
 	if (!init)
 		c = find_context(rec, comm_id_of(json), rank);
 	if (init)
 		rec->context[rec->ncontexts++] = (struct recording_context){
 			.comm_id = comm_id_of(json), .rank = rank,
-			.nranks = (int)int_of(details(json), "nranks"),
-			.name = name_of(rec, details(json), "commName") };
+			.nranks = (int)field_int(field_details(json), "nranks"),
+			.name = recording_name(rec->names, field_details(json), "commName") };
 	if (c >= 0)
 		add_call(r, init ? RECORDING_INIT : RECORDING_FINALIZE,
 			 json_object_get(json, "start"))->context = c;
@@ -346,26 +178,20 @@ static int add_lifecycle(struct reader *r, const json_t *json)
 static int add_event(struct reader *r, const struct line *line)
 {
 	struct recording *rec = r->rec;
-	const char *name = json_string_value(json_object_get(line->json, "type"));
 	const json_t *start = json_object_get(line->json, "start");
 	const json_t *stop = json_object_get(line->json, "stop");
 	struct recording_event *event = &rec->event[rec->nevents];
-	int rank = (int)int_of(line->json, "rank");
-	const struct event_kind *kind = NULL;
+	int rank = (int)field_int(line->json, "rank");
 
-	for (unsigned int i = 0; name && i < sizeof(event_kinds) / sizeof(*event_kinds); i++)
-		if (!strcmp(event_kinds[i].name, name))
-			kind = &event_kinds[i];
-	if (!kind)
+	if (!recording_descr(rec->names, line->json, &event->descr))
 		return 0;
 	event->context = find_context(rec, comm_id_of(line->json), rank);
 	if (event->context < 0)
 		return complain(r, line->number, "an event of a context that had no init");
-	event->descr.type = kind->type;
 	event->descr.rank = rank;
-	kind->fill(rec, details(line->json), &event->descr);
-	r->place[rec->nevents] = (struct place){ address_of(line->json, "eventAddr"),
-						 number_of(start, "ts"), number_of(stop, "ts") };
+	r->place[rec->nevents] = (struct place){
+		.address = field_address(line->json, "eventAddr"),
+		.start = field_number(start, "ts"), .stop = field_number(stop, "ts") };
 	add_call(r, RECORDING_START, start)->event = rec->nevents;
 	add_call(r, RECORDING_STOP, stop)->event = rec->nevents;
 	rec->nevents++;
@@ -386,14 +212,11 @@ static int event_at(const struct reader *r, uint64_t address, double ts)
 
 static int add_state(struct reader *r, const struct line *line)
 {
-	const char *name = json_string_value(json_object_get(line->json, "name"));
+	int state = recording_state(json_string_value(json_object_get(line->json, "name")));
 	struct recording_call *call;
-	int event, state = -1;
+	int event;
 
-	for (unsigned int i = 0; name && i < sizeof(states) / sizeof(*states); i++)
-		if (!strcmp(states[i].name, name))
-			state = states[i].state;
-	event = event_at(r, address_of(line->json, "eventAddr"), number_of(line->json, "ts"));
+	event = event_at(r, field_address(line->json, "eventAddr"), field_number(line->json, "ts"));
 	if (state < 0 || event < 0)
 		return complain(r, line->number, "a state of no known name or event");
 	call = add_call(r, RECORDING_STATE, line->json);
@@ -401,26 +224,19 @@ static int add_state(struct reader *r, const struct line *line)
 	call->state = state;
 	call->has_args = state < NCCL_GROUP_API_START_STOP;
 	if (state == NCCL_KERNEL_CH_STOP)
-		call->args.kernelCh.pTimer = int_of(line->json, "pTimer");
+		call->args.kernelCh.pTimer = field_int(line->json, "pTimer");
 	else if (state >= NCCL_CTRL_IDLE && state <= NCCL_CTRL_APPEND_END)
 		call->args.proxyCtrl.appendedProxyOps =
-			(int)int_of(line->json, "appendedProxyOps");
+			(int)field_int(line->json, "appendedProxyOps");
 	else
-		call->args.proxyStep.transSize = int_of(line->json, "transSize");
+		call->args.proxyStep.transSize = field_int(line->json, "transSize");
 	return 0;
-}
-
-static bool is(const json_t *json, const char *key, const char *value)
-{
-	const char *s = json_string_value(json_object_get(json, key));
-
-	return s && !strcmp(s, value);
 }
 
 static void find_first_ts(struct reader *r)
 {
 	for (int i = 0; i < r->nlines; i++) {
-		double ts = number_of(json_object_get(r->line[i].json, "start"), "ts");
+		double ts = field_number(json_object_get(r->line[i].json, "start"), "ts");
 
 		if (ts > 0 && (r->first_ts == 0 || ts < r->first_ts))
 			r->first_ts = ts;
@@ -434,23 +250,24 @@ static int make_calls(struct reader *r)
 
 	find_first_ts(r);
 	for (int i = 0; i < r->nlines && !e; i++)
-		if (is(r->line[i].json, "type", "ProfilerLifecycle"))
+		if (field_is(r->line[i].json, "type", "ProfilerLifecycle"))
 			e = add_lifecycle(r, r->line[i].json);
 	for (int i = 0; i < r->nlines && !e; i++)
-		if (is(r->line[i].json, "recordType", "event"))
+		if (field_is(r->line[i].json, "recordType", "event"))
 			e = add_event(r, &r->line[i]);
 	for (int i = 0, k = 0; i < r->nlines && !e; i++) {
 		const json_t *json = r->line[i].json;
 
-		if (is(json, "recordType", "state"))
+		if (field_is(json, "recordType", "state"))
 			e = add_state(r, &r->line[i]);
-		if (!is(json, "recordType", "event") || k == r->rec->nevents ||
-		    r->place[k].address != address_of(json, "eventAddr"))
+		if (!field_is(json, "recordType", "event") || k == r->rec->nevents ||
+		    r->place[k].address != field_address(json, "eventAddr"))
 			continue;
-		r->rec->event[k].parent = event_at(r, address_of(json, "parentObj"),
+		r->rec->event[k].parent = event_at(r, field_address(json, "parentObj"),
 						   r->place[k].start);
-		r->rec->event[k].group = event_at(r, address_of(details(json), "parentGroup"),
-						  r->place[k].start);
+		r->rec->event[k].group = event_at(
+			r, field_address(field_details(json), "parentGroup"),
+			r->place[k].start);
 		k++;
 	}
 	return e;
