@@ -32,4 +32,10 @@ const char *level_name(uint32_t level);
 void level_choose(struct level *lv, int version, const char *name, const char *mask,
 		  uint64_t spare_bytes);
 
+/*
+ * For a later communicator: true if KernelCh has just gone from lv->mask, because
+ * shared memory has become scarce.  It does not come back.
+ */
+bool level_shrink(struct level *lv, uint64_t spare_bytes);
+
 #endif

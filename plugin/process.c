@@ -118,7 +118,16 @@ static uint64_t spare_bytes(void)
 
 	if (statvfs(NCI_SHM_DIR, &fs) < 0)
 		return 0;
+	if (!fs.f_blocks)
+		return UINT64_MAX;	/* mounted without a limit */
 	return (uint64_t)fs.f_bavail * fs.f_frsize;
+}
+
+static void publish_level(struct nci_live *live)
+{
+	atomic_store_explicit(&live->level, state.level.level, memory_order_relaxed);
+	atomic_store_explicit(&live->mask, state.level.mask, memory_order_relaxed);
+	atomic_store_explicit(&live->reason, state.level.reason, memory_order_relaxed);
 }
 
 static void choose_level(struct nci_live *live, int version)
@@ -126,9 +135,7 @@ static void choose_level(struct nci_live *live, int version)
 	level_choose(&state.level, version, getenv("NCCLINSP_LEVEL"),
 		     getenv("NCCL_PROFILE_EVENT_MASK"), spare_bytes());
 	atomic_store_explicit(&live->api_version, (uint32_t)version, memory_order_relaxed);
-	atomic_store_explicit(&live->level, state.level.level, memory_order_relaxed);
-	atomic_store_explicit(&live->mask, state.level.mask, memory_order_relaxed);
-	atomic_store_explicit(&live->reason, state.level.reason, memory_order_relaxed);
+	publish_level(live);
 }
 
 /* No communicator is open: environment, version and libnccl itself may be new. */
@@ -150,6 +157,25 @@ static void begin(struct process *p, int version)
 	intern_reset(&p->names);
 	choose_level(p->ring.live, version);
 	atomic_store_explicit(&p->wanted, state.level.wanted, memory_order_release);
+}
+
+#define LOG_AS(level) (level), NCCL_LOG_INIT | NCCL_LOG_PROFILE, __FILE__, __LINE__
+
+static const char *const reasons[] = {
+	[NCI_REASON_NONE] = "",
+	[NCI_REASON_API] = ", no KernelCh: NCCL is older than 2.28",
+	[NCI_REASON_SHM] = (", no KernelCh: too little free in " NCI_SHM_DIR),
+};
+
+/* Each communicator takes its own share on its first KernelCh. */
+static void watch_room(struct process *p, nccl_logger_fn *logger)
+{
+	if (state.error || !level_shrink(&state.level, spare_bytes()))
+		return;
+	publish_level(p->ring.live);
+	if (logger)
+		logger(LOG_AS(NCCL_LOG_INFO), "ncclinsp: one more communicator%s",
+		       reasons[state.level.reason]);
 }
 
 static uint32_t cut_name(struct nci_comm *entry, const char *name)
@@ -198,14 +224,6 @@ static void count_open(struct process *p)
 		atomic_store_explicit(&p->ring.live->comms_open, state.open,
 				      memory_order_relaxed);
 }
-
-#define LOG_AS(level) (level), NCCL_LOG_INIT | NCCL_LOG_PROFILE, __FILE__, __LINE__
-
-static const char *const reasons[] = {
-	[NCI_REASON_NONE] = "",
-	[NCI_REASON_API] = ", no KernelCh: NCCL is older than 2.28",
-	[NCI_REASON_SHM] = (", no KernelCh: too little free in " NCI_SHM_DIR),
-};
 
 static void report_muted(nccl_logger_fn *logger)
 {
@@ -270,6 +288,8 @@ uint64_t process_init(const struct process_comm *comm, int *mask)
 	first = state.open == 0;
 	if (first)
 		begin(p, comm->version);
+	else
+		watch_room(p, comm->logger);
 	i = add_comm(p, comm);
 	if (i != NCI_COMM_NONE)
 		state.logger[i] = comm->logger;

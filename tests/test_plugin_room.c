@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* No room for a segment, or not enough; and what the plugin says about itself. */
+#include <fcntl.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -135,6 +136,47 @@ START_TEST(small_dev_shm_goes_without_kernel_ch_and_says_why)
 }
 END_TEST
 
+START_TEST(dev_shm_without_a_limit_has_room)
+{
+	setenv("NCCLINSP_LEVEL", "net", 1);
+	if (!mount_tmpfs("/dev/shm", "size=0", 0))
+		return;
+	pd_init(&pd);
+	ck_assert_int_eq(pd.mask & NCCL_KERNEL_CH, NCCL_KERNEL_CH);
+}
+END_TEST
+
+static void fill_dev_shm(size_t bytes)
+{
+	int fd = open("/dev/shm/filler", O_CREAT | O_RDWR, 0600);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(posix_fallocate(fd, 0, (off_t)bytes), 0);
+	close(fd);
+}
+
+/* Toggled on again, it would lie where graphs were captured meanwhile. */
+START_TEST(dev_shm_that_fills_up_costs_later_communicators_kernel_ch_for_good)
+{
+	setenv("NCCLINSP_LEVEL", "net", 1);
+	if (!mount_tmpfs("/dev/shm", "size=64m", 0))
+		return;
+	pd_init_named(&pd, 1, "first", logger);
+	ck_assert_int_eq(pd.mask & NCCL_KERNEL_CH, NCCL_KERNEL_CH);
+	fill_dev_shm(32 << 20);
+	for (int i = 0; i < 2; i++) {
+		pd_init_named(&pd, 2, "later", logger);
+		ck_assert_int_eq(pd.mask & NCCL_KERNEL_CH, 0);
+		unlink("/dev/shm/filler");
+	}
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.live.reason, NCI_REASON_SHM);
+	ck_assert_uint_eq(pd.live.mask, (uint32_t)pd.mask);
+	ck_assert_uint_eq(infos, 2);
+	ck_assert_ptr_nonnull(strstr(logged, "no KernelCh"));
+}
+END_TEST
+
 START_TEST(space_that_comes_later_is_used_by_the_next_first_init)
 {
 	setenv("NCCLINSP_SHM_DIR", "/nonexistent/shm", 1);
@@ -218,6 +260,8 @@ int main(void)
 		FX_TEST(read_only_file_system_mutes_with_one_line),
 		FX_TEST(room_for_no_lane_refuses_and_counts),
 		FX_TEST(small_dev_shm_goes_without_kernel_ch_and_says_why),
+		FX_TEST(dev_shm_without_a_limit_has_room),
+		FX_TEST(dev_shm_that_fills_up_costs_later_communicators_kernel_ch_for_good),
 		FX_TEST(space_that_comes_later_is_used_by_the_next_first_init),
 		FX_TEST(old_versions_say_on_stderr_why_they_are_muted),
 		FX_TEST(logger_hears_one_line_at_first_init_and_at_last_finalize),
