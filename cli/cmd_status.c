@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "cli/cli.h"
-#include "cli/layout.h"
+#include "cli/verdict.h"
 #include "util/text.h"
 
 #define LABEL 12
@@ -105,7 +105,7 @@ static void say_verdicts(const struct cli *cli, const struct view *view)
 	struct frame frame;
 
 	frame_init(&frame, cli->columns - LABEL - 2, VERDICT_LINES);
-	layout_verdicts(&frame, view);
+	verdicts_put(&frame, view);
 	for (int i = 0; i < frame.count; i++)
 		say(cli, i ? "" : "now", (enum line_attr)frame.lines[i].span[0].attr, "%s",
 		    frame.lines[i].text);

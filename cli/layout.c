@@ -5,12 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/verdict.h"
 #include "util/text.h"
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
-#define LONG_NS	     UINT64_C(1000000000)	/* in flight for longer: worth a word */
-#define STALL_NS     UINT64_C(10000000000)
 #define FEWEST_ROWS  3	/* a second table is begun only where so many fit */
 #define TEXT_ROWS    15	/* of a second table in text, which nobody can scroll */
 
@@ -32,7 +31,7 @@ void frame_deinit(struct frame *frame)
 	frame->lines = NULL;
 }
 
-static struct line *add(struct frame *frame)
+struct line *frame_add(struct frame *frame)
 {
 	struct line *line = &frame->lines[frame->count];
 
@@ -59,7 +58,7 @@ static void head_daemon(struct frame *frame, const struct view *view,
 			const struct layout_state *state)
 {
 	const json_t *uptime = report_get(view->status, "uptime_ns");
-	struct line *line = add(frame);
+	struct line *line = frame_add(frame);
 	char text[TEXT_MAX];
 
 	line_printf(line, LINE_BOLD, "ncclinsp  %s",
@@ -82,7 +81,7 @@ static void head_daemon(struct frame *frame, const struct view *view,
 
 static void head_counts(struct frame *frame, const struct view *view)
 {
-	struct line *line = add(frame);
+	struct line *line = frame_add(frame);
 	char text[TEXT_MAX];
 
 	line_printf(line, LINE_PLAIN, "processes %d", view->live);
@@ -108,149 +107,18 @@ static void head_down(struct frame *frame, const struct view *view)
 {
 	char age[TEXT_MAX];
 
-	line_printf(add(frame), LINE_BAD, "! %s", view->error[0] ? view->error : "not asked yet");
+	line_printf(frame_add(frame), LINE_BAD, "! %s", view->error[0] ? view->error : "not asked yet");
 	if (!view->known)
 		return;
 	text_duration(age, sizeof(age), view->tried_ns - view->now_ns);
-	line_printf(add(frame), LINE_WARN, "  trying again; what follows is %s old", age);
-}
-
-/* ---- verdicts ------------------------------------------------------------- */
-
-static const char *name_of(const json_t *row, const char *path, const char *otherwise)
-{
-	return json_string_value(report_get(row, path)) ?: otherwise;
-}
-
-static bool same_operation(const json_t *a, const json_t *b)
-{
-	static const char *const paths[] = { "pid", "comm_id", "rank", "func", "seq" };
-
-	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
-		const json_t *left = report_get(a, paths[i]), *right = report_get(b, paths[i]);
-
-		if (left != right && (!left || !right || !json_equal(left, right)))
-			return false;
-	}
-	return true;
-}
-
-/* What the operation waits for: its oldest transfer knows best, then the operation. */
-static const char *reason_of(const struct view *view, const json_t *operation)
-{
-	json_t *row;
-	size_t i;
-
-	json_array_foreach(view->rows[VIEW_INFLIGHT], i, row)
-		if (!strcmp(name_of(row, "event_type", ""), "ProxyStep") &&
-		    same_operation(row, operation))
-			return name_of(row, "progress", "");
-	return name_of(operation, "progress", "");
-}
-
-/* "AllReduce #12 on dp, rank 3" */
-static void put_operation(struct line *line, enum line_attr attr, const json_t *row)
-{
-	const json_t *seq = report_get(row, "seq"), *rank = report_get(row, "rank");
-
-	line_put(line, attr, name_of(row, "func|event_type", "an operation"));
-	if (json_is_integer(seq))
-		line_printf(line, attr, " #%lld", (long long)json_integer_value(seq));
-	line_printf(line, attr, " on %s", name_of(row, "comm_label|comm_id", "an unknown communicator"));
-	if (json_is_integer(rank))
-		line_printf(line, attr, ", rank %lld", (long long)json_integer_value(rank));
-}
-
-/* The oldest of the processes in that state. */
-static const json_t *oldest_of(const struct view *view, const char *state)
-{
-	json_t *row;
-	size_t i;
-
-	json_array_foreach(view->rows[VIEW_INFLIGHT], i, row)
-		if (!strcmp(name_of(row, "process_state", "live"), state))
-			return row;
-	return NULL;
-}
-
-static void verdict_died(struct frame *frame, const struct view *view)
-{
-	const json_t *row = oldest_of(view, "died");
-	uint64_t ended_ns = (uint64_t)json_integer_value(report_get(row, "ended_mono_ns"));
-	char ago[TEXT_MAX] = "";
-	struct line *line;
-
-	if (!row)
-		return;
-	line = add(frame);
-	if (ended_ns && ended_ns <= view->now_ns)
-		text_duration(ago, sizeof(ago), view->now_ns - ended_ns);
-	line_printf(line, LINE_BAD, "! process %lld died%s%s%s in the middle of ",
-		    (long long)json_integer_value(report_get(row, "pid")), *ago ? " " : "", ago,
-		    *ago ? " ago" : "");
-	put_operation(line, LINE_BAD, row);
-}
-
-static void verdict_oldest(struct frame *frame, const struct view *view)
-{
-	const json_t *row = oldest_of(view, "live");
-	json_int_t age = row ? json_integer_value(report_get(row, "age_ns")) : 0;
-	enum line_attr attr = age >= (json_int_t)STALL_NS ? LINE_BAD : LINE_WARN;
-	struct line *line = add(frame);
-	char text[TEXT_MAX];
-	const char *reason;
-
-	if (!view->live && !row) {
-		line_put(line, LINE_PLAIN, "no live process uses NCCL");
-		return;
-	}
-	if (age < (json_int_t)LONG_NS) {
-		line_put(line, LINE_GOOD, "nothing in flight longer than 1s");
-		return;
-	}
-	text_duration(text, sizeof(text), (uint64_t)age);
-	reason = reason_of(view, row);
-	line_put(line, attr, "! oldest in flight: ");
-	put_operation(line, attr, row);
-	line_printf(line, attr, ", %s%s%s", text, *reason ? ", " : "", reason);
-}
-
-static void verdict_late(struct frame *frame, const struct late *late)
-{
-	char late_by[TEXT_MAX], wait[TEXT_MAX], cost[2 * TEXT_MAX];
-	struct line *line = add(frame);
-
-	text_duration(late_by, sizeof(late_by), late->late_ns);
-	text_duration(wait, sizeof(wait), late->wait_ns);
-	line_printf(line, LINE_WARN,
-		    "! rank %lld of %s (pid %lld) comes last%s in %d of %d %s, %s after the first;",
-		    (long long)late->rank, late->name, (long long)late->pid,
-		    late->whole ? "" : " of this node's", late->times, late->ops, late->func,
-		    late_by);
-	snprintf(cost, sizeof(cost), " others wait %s (p50)", wait);
-	if (line->columns + text_width(cost) > frame->columns) {
-		line = add(frame);
-		line_put(line, LINE_WARN, " ");
-	}
-	line_put(line, LINE_WARN, cost);
-}
-
-void layout_verdicts(struct frame *frame, const struct view *view)
-{
-	verdict_oldest(frame, view);
-	verdict_died(frame, view);
-	for (int i = 0; i < view->late_count && i < 2; i++)
-		verdict_late(frame, &view->late[i]);
-	if (view->late_count > 2)
-		line_printf(add(frame), LINE_WARN, "! %d more communicators have a late rank",
-			    view->late_count - 2);
+	line_printf(frame_add(frame), LINE_WARN, "  trying again; what follows is %s old", age);
 }
 
 /* ---- tables --------------------------------------------------------------- */
 
 static void put_tabs(struct frame *frame, const struct view *view, enum view_table table)
 {
-	struct line *line = add(frame);
+	struct line *line = frame_add(frame);
 
 	for (int i = 0; i < VIEW_TABLES; i++)
 		line_printf(line, i == (int)table ? LINE_BAR : LINE_DIM, " %s %zu ",
@@ -267,20 +135,20 @@ static void put_table(struct frame *frame, const struct view *view, enum view_ta
 	struct line *line;
 
 	if (!n) {
-		line_put(add(frame), LINE_DIM, type->nothing);
+		line_put(frame_add(frame), LINE_DIM, type->nothing);
 		return;
 	}
 	report_init(&report, type->columns, *type->count, view->now_ns);
 	report_fit(&report, rows, frame->columns);
-	line = add(frame);
+	line = frame_add(frame);
 	report_header(&report, line, state->sort);
 	line_pad(line, LINE_BAR, frame->columns);
 	for (int i = state->scroll; i < n && room(frame) > 0; i++) {
 		if (i == most) {
-			line_printf(add(frame), LINE_DIM, "... %d more", n - most);
+			line_printf(frame_add(frame), LINE_DIM, "... %d more", n - most);
 			break;
 		}
-		report_row(&report, json_array_get(rows, (size_t)i), add(frame));
+		report_row(&report, json_array_get(rows, (size_t)i), frame_add(frame));
 	}
 }
 
@@ -307,8 +175,8 @@ static void put_tables(struct frame *frame, const struct view *view, struct layo
 
 		if (room(frame) < FEWEST_ROWS + 2 || !json_array_size(view->rows[next]))
 			continue;
-		add(frame);
-		line_put(add(frame), LINE_BOLD, view_tables[next].title);
+		frame_add(frame);
+		line_put(frame_add(frame), LINE_BOLD, view_tables[next].title);
 		put_table(frame, view, next, view->rows[next], &whole,
 			  state->interactive ? INT16_MAX : TEXT_ROWS);
 	}
@@ -330,7 +198,7 @@ static const char *const help[] = {
 static void put_help(struct frame *frame)
 {
 	for (size_t i = 0; i < ARRAY_LEN(help) && room(frame); i++)
-		line_put(add(frame), LINE_PLAIN, help[i]);
+		line_put(frame_add(frame), LINE_PLAIN, help[i]);
 }
 
 void layout_frame(struct frame *frame, const struct view *view, struct layout_state *state)
@@ -341,10 +209,10 @@ void layout_frame(struct frame *frame, const struct view *view, struct layout_st
 		head_down(frame, view);
 	if (view->known) {
 		head_counts(frame, view);
-		layout_verdicts(frame, view);
+		verdicts_put(frame, view);
 	}
 	if (state->help) {
-		add(frame);
+		frame_add(frame);
 		put_help(frame);
 		return;
 	}
@@ -353,7 +221,7 @@ void layout_frame(struct frame *frame, const struct view *view, struct layout_st
 	if (state->interactive)
 		put_tabs(frame, view, state->table);
 	else
-		add(frame);
+		frame_add(frame);
 	put_tables(frame, view, state);
 }
 

@@ -34,11 +34,11 @@ struct frame {
 void frame_init(struct frame *frame, int columns, int lines);
 void frame_deinit(struct frame *frame);
 
+/* A new line to write on; one that nobody sees when the frame is full. */
+struct line *frame_add(struct frame *frame);
+
 /* Fill the frame.  Keeps state->scroll inside the table, sets state->page. */
 void layout_frame(struct frame *frame, const struct view *view, struct layout_state *state);
-
-/* What is wrong, one line each: the oldest in flight, who comes last, what died. */
-void layout_verdicts(struct frame *frame, const struct view *view);
 
 /*
  * Keys, as characters or one of these; 0 is none.  What means nothing is ignored.

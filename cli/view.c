@@ -128,14 +128,17 @@ static void take_late(json_t *to, const struct late *late)
 					    json_integer((json_int_t)late->each[i].late_ns));
 }
 
-/* Worst first: what hangs, then who comes last; the rest keeps its order. */
+/* Worst first: who died, what hangs, who comes last; the rest keeps its order. */
 static void rate_badness(json_t *row, const struct late *late)
 {
 	json_int_t oldest = json_integer_value(json_object_get(row, "oldest_ns"));
 	json_int_t badness = oldest >= (json_int_t)STALLED_NS ? oldest : 0;
+	const char *ended = json_string_value(json_object_get(row, "ended"));
 
 	if (!badness && late && late->rank == json_integer_value(json_object_get(row, "rank")))
 		badness = 1;
+	if (ended && !strcmp(ended, "died"))
+		badness = INT64_MAX;
 	json_object_set_new(row, "badness", json_integer(badness));
 }
 
@@ -306,6 +309,8 @@ static void drop_contents(struct view *view)
 {
 	json_decref(view->status);
 	view->status = NULL;
+	json_decref(view->all_comms);
+	view->all_comms = NULL;
 	for (int i = 0; i < VIEW_TABLES; i++) {
 		json_decref(view->rows[i]);
 		view->rows[i] = NULL;
@@ -336,6 +341,7 @@ void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns
 	count_comms(view, answers->comms);
 
 	label_rows(comms, comms);
+	view->all_comms = json_incref(comms);
 	view->rows[VIEW_OPS] = json_incref(json_object_get(answers->ops, "rows"));
 	label_rows(view->rows[VIEW_OPS], comms);
 	count_ops(view, view->rows[VIEW_OPS]);

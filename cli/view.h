@@ -38,6 +38,7 @@ struct view {
 	double records;
 	double lost;
 	json_t *rows[VIEW_TABLES];
+	json_t *all_comms;	/* /v1/comms: who is in which, ended processes included */
 	int late_count;
 	struct late late[VIEW_LATE];	/* where somebody comes last, the worst first */
 };

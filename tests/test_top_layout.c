@@ -223,8 +223,85 @@ START_TEST(the_oldest_in_flight_is_told_with_what_it_waits_for)
 	json_object_set_new(step, "state", json_string("RecvWait"));
 	json_object_set_new(step, "peer", json_integer(1));
 	build();
-	ck_assert(shows("! oldest in flight: AllReduce #12 on größe, rank 3, 43s, step 2/8, "
-			"waiting for data from rank 1"));
+	ck_assert(shows("! AllReduce #12 on größe hangs for 43s: rank 3 (pid 4003), step 2/8, "
+			"waiting for data from rank 1;"));
+	ck_assert(shows("sends nothing"));
+}
+END_TEST
+
+START_TEST(the_sender_is_blamed_before_those_who_wait_for_its_data)
+{
+	static const char *const states[] = { "RecvWait", "SendGPUWait", "SendWait", "RecvWait" };
+
+	add_inflight("Coll", "live", 43);
+	for (int rank = 0; rank < 4; rank++) {
+		json_t *step = add_inflight("ProxyStep", "live", 42);
+
+		json_object_set_new(step, "rank", json_integer(rank));
+		json_object_set_new(step, "pid", json_integer(4000 + rank));
+		json_object_set_new(step, "state", json_string(states[rank]));
+		json_object_set_new(step, "peer", json_integer((rank + 1) % 4));
+	}
+	build();
+	ck_assert(shows("hangs for 43s: rank 2 (pid 4002), waiting for the network to rank 3; "
+			"check the network"));
+}
+END_TEST
+
+/* Rank 5 of the first communicator is at `seq`, all others are at 12. */
+static void set_last_seqs(int seq)
+{
+	json_t *member;
+	size_t i;
+
+	json_array_foreach(json_object_get(json_array_get(json_object_get(answers.comms, "comms"),
+							  0), "local_ranks"), i, member)
+		json_object_set_new(member, "last_seq",
+				    json_pack("{s:i}", "AllReduce", i == 5 ? seq : 12));
+}
+
+START_TEST(the_rank_that_does_not_come_is_named)
+{
+	add_inflight("Coll", "live", 43);
+	set_last_seqs(11);
+	build();
+	ck_assert(shows("! AllReduce #12 on größe hangs for 43s: rank 5 (pid 4005) has not come to "
+			"it, its last is #11;"));
+	ck_assert(shows("py-spy dump -p 4005"));
+}
+END_TEST
+
+START_TEST(nobody_is_absent_where_all_have_come)
+{
+	add_inflight("Coll", "live", 43);
+	set_last_seqs(12);
+	build();
+	ck_assert(shows("hangs for 43s"));
+	ck_assert(!shows("has not come"));
+}
+END_TEST
+
+START_TEST(a_death_stands_before_what_hangs_because_of_it)
+{
+	int died;
+
+	add_inflight("Coll", "died", 43);
+	add_inflight("Coll", "live", 43);
+	build();
+	died = find_line("! process 4003 died");
+	ck_assert_int_ge(died, 0);
+	ck_assert_int_gt(find_line("hangs for 43s, because of that"), died);
+}
+END_TEST
+
+START_TEST(what_is_wrong_is_said_in_full_on_a_narrow_terminal)
+{
+	add_inflight("Coll", "live", 43);
+	set_last_seqs(11);
+	view_build(&view, &answers, NOW);
+	show(80, 24);
+	ck_assert(shows("! AllReduce #12 on größe hangs for 43s: rank 5 (pid 4005) has not come"));
+	ck_assert(shows("last is #11; see what that process does: gdb -p 4005, py-spy dump -p"));
 }
 END_TEST
 
@@ -479,6 +556,11 @@ int main(void)
 		FX_TEST(records_per_second_come_with_the_second_answer),
 		FX_TEST(a_loss_is_marked_with_more_than_colour),
 		FX_TEST(the_oldest_in_flight_is_told_with_what_it_waits_for),
+		FX_TEST(the_sender_is_blamed_before_those_who_wait_for_its_data),
+		FX_TEST(the_rank_that_does_not_come_is_named),
+		FX_TEST(nobody_is_absent_where_all_have_come),
+		FX_TEST(a_death_stands_before_what_hangs_because_of_it),
+		FX_TEST(what_is_wrong_is_said_in_full_on_a_narrow_terminal),
 		FX_TEST(what_the_dead_left_is_not_taken_for_a_stall),
 		FX_TEST(a_late_rank_is_named_and_listed_first),
 		FX_TEST(a_stalled_rank_is_listed_before_a_healthy_one),

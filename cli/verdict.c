@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/verdict.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "util/text.h"
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+#define LONG_NS	   UINT64_C(1000000000)	/* in flight for longer: worth a word */
+#define STALL_NS   UINT64_C(10000000000)
+#define NAMED_MOST 3	/* absent ranks that are named */
+#define LATE_MOST  2	/* communicators with a late rank that are told */
+
+/* ---- text ------------------------------------------------------------------ */
+
+struct text {
+	size_t used;
+	char at[LINE_BYTES];
+};
+
+__attribute__((format(printf, 2, 3)))
+static void say(struct text *text, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(text->at + text->used, sizeof(text->at) - text->used, format, args);
+	va_end(args);
+	text->used += n < 0 ? 0 : (size_t)n;
+	if (text->used >= sizeof(text->at))
+		text->used = sizeof(text->at) - 1;
+}
+
+/* Broken between words; what follows the first line is indented. */
+static void put(struct frame *frame, enum line_attr attr, struct text *text)
+{
+	struct line *line = frame_add(frame);
+	char *rest = text->at, *word;
+
+	while ((word = strsep(&rest, " "))) {
+		bool first = !line->columns;
+
+		if (!first && line->columns + 1 + text_width(word) > frame->columns) {
+			line = frame_add(frame);
+			line_put(line, attr, " ");
+		}
+		if (!first)
+			line_put(line, attr, " ");
+		line_put(line, attr, word);
+	}
+}
+
+/* ---- what a row is about --------------------------------------------------- */
+
+static const char *name_of(const json_t *row, const char *path, const char *otherwise)
+{
+	return json_string_value(report_get(row, path)) ?: otherwise;
+}
+
+static bool same(const json_t *a, const json_t *b, const char *path)
+{
+	const json_t *left = report_get(a, path), *right = report_get(b, path);
+
+	return left == right || (left && right && json_equal(left, right));
+}
+
+/* Two rows of /v1/inflight: one operation, of whichever rank. */
+static bool same_operation(const json_t *a, const json_t *b)
+{
+	return same(a, b, "comm_id") && same(a, b, "comm_name") && same(a, b, "func") &&
+	       same(a, b, "seq");
+}
+
+static bool same_rank(const json_t *a, const json_t *b)
+{
+	return same(a, b, "pid") && same(a, b, "rank");
+}
+
+/* "AllReduce #12 on dp" */
+static void say_operation(struct text *text, const json_t *row)
+{
+	const json_t *seq = report_get(row, "seq");
+
+	say(text, "%s", name_of(row, "func|event_type", "an operation"));
+	if (json_is_integer(seq))
+		say(text, " #%lld", (long long)json_integer_value(seq));
+	say(text, " on %s", name_of(row, "comm_label|comm_id", "an unknown communicator"));
+}
+
+/* "rank 3 (pid 4711)" */
+static void say_rank(struct text *text, const json_t *row)
+{
+	const json_t *rank = report_get(row, "rank");
+
+	if (json_is_integer(rank))
+		say(text, "rank %lld", (long long)json_integer_value(rank));
+	else
+		say(text, "a rank");
+	say(text, " (pid %lld)", (long long)json_integer_value(report_get(row, "pid")));
+}
+
+static void say_duration(struct text *text, uint64_t ns)
+{
+	char duration[TEXT_MAX];
+
+	text_duration(duration, sizeof(duration), ns);
+	say(text, "%s", duration);
+}
+
+/*
+ * The oldest of the processes in that state; an operation rather than a part of
+ * one, or the group that it stands in.
+ */
+static const json_t *oldest_of(const struct view *view, const char *state)
+{
+	const json_t *oldest = NULL;
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(view->rows[VIEW_INFLIGHT], i, row) {
+		if (strcmp(name_of(row, "process_state", "live"), state))
+			continue;
+		if (report_get(row, "func"))
+			return row;
+		oldest = oldest ?: row;
+	}
+	return oldest;
+}
+
+/* ---- who did not come ------------------------------------------------------ */
+
+/* The communicator, of /v1/comms, that an operation in flight is of. */
+static const json_t *comm_of(const struct view *view, const json_t *operation)
+{
+	json_t *comm, *member;
+	size_t i, k;
+
+	json_array_foreach(view->all_comms, i, comm) {
+		if (!same(comm, operation, "comm_id"))
+			continue;
+		json_array_foreach(json_object_get(comm, "local_ranks"), k, member)
+			if (same_rank(member, operation))
+				return comm;
+	}
+	return NULL;
+}
+
+/* Has this member certainly not posted the operation?  Then *last is its last; -1: none. */
+static bool is_absent(const json_t *member, const json_t *operation, long long *last)
+{
+	const json_t *all = report_get(member, "last_seq"), *seq = report_get(operation, "seq");
+	const json_t *have = json_object_get(all, name_of(operation, "func", ""));
+
+	*last = json_is_integer(have) ? json_integer_value(have) : -1;
+	return json_is_object(all) && json_is_integer(seq) && *last < json_integer_value(seq);
+}
+
+static void say_absent(struct text *text, const json_t *member, long long last)
+{
+	const char *state = name_of(member, "state", "live");
+
+	say_rank(text, member);
+	say(text, " has not come to it");
+	if (last >= 0)
+		say(text, ", its last is #%lld", last);
+	if (strcmp(state, "live"))
+		say(text, ", and is %s", state);
+}
+
+/* Who of this node's ranks has not posted it; returns how many. */
+static int say_all_absent(struct text *text, const json_t *comm, const json_t *operation)
+{
+	long long last, pid = 0;
+	json_t *member;
+	int count = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(comm, "local_ranks"), i, member) {
+		if (!is_absent(member, operation, &last) || count++ >= NAMED_MOST)
+			continue;
+		say(text, "%s", count > 1 ? "; " : ": ");
+		say_absent(text, member, last);
+		pid = pid ?: json_integer_value(report_get(member, "pid"));
+	}
+	if (count > NAMED_MOST)
+		say(text, "; and %d more", count - NAMED_MOST);
+	if (count)
+		say(text, "; see what that process does: gdb -p %lld, py-spy dump -p %lld", pid,
+		    pid);
+	return count;
+}
+
+/* ---- what it waits for ----------------------------------------------------- */
+
+/*
+ * A transfer's states, the likeliest to be the cause first: what waits for its own
+ * GPU mostly waits for another transfer.
+ */
+static const struct {
+	const char *state;
+	const char *advice;
+} blame[] = {
+	{ "SendWait", "check the network between the two" },
+	{ "SendTransmitted", "check the network between the two" },
+	{ "RecvFlushWait", "check this GPU and its PCIe path" },
+	{ "RecvReceived", "check this GPU and its PCIe path" },
+	{ "SendPeerWait", "see why that rank takes nothing" },
+	{ "SendRemFifoWait", "see why that rank takes nothing" },
+	{ "RecvWait", "see why that rank sends nothing" },
+	{ "RecvPosted", "see why that rank sends nothing" },
+	{ "RecvGPUWait", "see what this rank's GPU does" },
+	{ "RecvTransmitted", "see what this rank's GPU does" },
+	{ "SendGPUWait", "see what this rank's GPU does" },
+	{ "SendPosted", "see what this rank's GPU does" },
+};
+
+static size_t blame_of(const json_t *row)
+{
+	const char *state = name_of(row, "state", "");
+	size_t i = 0;
+
+	while (i < ARRAY_LEN(blame) && strcmp(blame[i].state, state))
+		i++;
+	return i;
+}
+
+static bool is_worse(const json_t *row, const json_t *than)
+{
+	size_t a = blame_of(row), b = blame_of(than);
+
+	if (a != b)
+		return a < b;
+	return json_integer_value(report_get(row, "step")) <
+	       json_integer_value(report_get(than, "step"));
+}
+
+/* The transfer of that operation, at any rank here, that most likely holds it up. */
+static const json_t *culprit(const struct view *view, const json_t *operation)
+{
+	const json_t *worst = NULL;
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(view->rows[VIEW_INFLIGHT], i, row) {
+		if (strcmp(name_of(row, "event_type", ""), "ProxyStep") ||
+		    strcmp(name_of(row, "process_state", "live"), "live") ||
+		    !same_operation(row, operation))
+			continue;
+		if (!worst || is_worse(row, worst))
+			worst = row;
+	}
+	return worst;
+}
+
+static void say_transfer(struct text *text, const json_t *row)
+{
+	size_t i = blame_of(row);
+
+	say(text, ": ");
+	say_rank(text, row);
+	say(text, ", %s", name_of(row, "progress", "in a transfer"));
+	if (i < ARRAY_LEN(blame))
+		say(text, "; %s", blame[i].advice);
+}
+
+static void say_reason(struct text *text, const struct view *view, const json_t *row)
+{
+	const json_t *dead = oldest_of(view, "died"), *comm = comm_of(view, row);
+	const json_t *transfer = culprit(view, row);
+	size_t here = json_array_size(report_get(comm, "local_ranks"));
+
+	if (dead && same_operation(dead, row)) {
+		say(text, ", because of that");
+	} else if (say_all_absent(text, comm, row)) {
+		return;
+	} else if (transfer) {
+		say_transfer(text, transfer);
+	} else {
+		say(text, ", %s", name_of(row, "progress", "and nothing tells why"));
+		if ((size_t)json_integer_value(report_get(comm, "nranks")) > here && here)
+			say(text, "; this node's ranks are in it, look at the other nodes");
+	}
+}
+
+/* ---- verdicts -------------------------------------------------------------- */
+
+/* True: a process died in the middle of something. */
+static bool put_died(struct frame *frame, const struct view *view)
+{
+	const json_t *row = oldest_of(view, "died");
+	uint64_t ended_ns = (uint64_t)json_integer_value(report_get(row, "ended_mono_ns"));
+	struct text text = { 0 };
+
+	if (!row)
+		return false;
+	say(&text, "! process %lld died ", (long long)json_integer_value(report_get(row, "pid")));
+	if (ended_ns && ended_ns <= view->now_ns) {
+		say_duration(&text, view->now_ns - ended_ns);
+		say(&text, " ago ");
+	}
+	say(&text, "in the middle of ");
+	say_operation(&text, row);
+	if (json_is_integer(report_get(row, "rank")))
+		say(&text, ", rank %lld", (long long)json_integer_value(report_get(row, "rank")));
+	say(&text, "; see its log, and dmesg for OOM or Xid");
+	put(frame, LINE_BAD, &text);
+	return true;
+}
+
+static void put_oldest(struct frame *frame, const struct view *view, bool died)
+{
+	const json_t *row = oldest_of(view, "live");
+	json_int_t age = row ? json_integer_value(report_get(row, "age_ns")) : 0;
+	struct text text = { 0 };
+
+	if (age >= (json_int_t)LONG_NS) {
+		say(&text, "! ");
+		say_operation(&text, row);
+		say(&text, " hangs for ");
+		say_duration(&text, (uint64_t)age);
+		say_reason(&text, view, row);
+		put(frame, age >= (json_int_t)STALL_NS ? LINE_BAD : LINE_WARN, &text);
+		return;
+	}
+	if (!view->live && !row) {
+		if (died)
+			return;
+		say(&text, "no live process uses NCCL");
+		put(frame, LINE_PLAIN, &text);
+		return;
+	}
+	say(&text, "nothing in flight longer than 1s");
+	put(frame, LINE_GOOD, &text);
+}
+
+static void put_late(struct frame *frame, const struct late *late)
+{
+	struct text text = { 0 };
+
+	say(&text, "! rank %lld of %s (pid %lld) comes last%s in %d of %d %s, ",
+	    (long long)late->rank, late->name, (long long)late->pid,
+	    late->whole ? "" : " of this node's", late->times, late->ops, late->func);
+	say_duration(&text, late->late_ns);
+	say(&text, " after the first; others wait ");
+	say_duration(&text, late->wait_ns);
+	say(&text, " (p50); see its GPU's clock, CPU, input");
+	put(frame, LINE_WARN, &text);
+}
+
+void verdicts_put(struct frame *frame, const struct view *view)
+{
+	bool died = put_died(frame, view);
+	struct text text = { 0 };
+
+	put_oldest(frame, view, died);
+	for (int i = 0; i < view->late_count && i < LATE_MOST; i++)
+		put_late(frame, &view->late[i]);
+	if (view->late_count <= LATE_MOST)
+		return;
+	say(&text, "! %d more communicators have a late rank", view->late_count - LATE_MOST);
+	put(frame, LINE_WARN, &text);
+}

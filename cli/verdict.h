@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_VERDICT_H
+#define CLI_VERDICT_H
+
+/*
+ * What is wrong, in words: who is at fault as far as this node can tell, what
+ * says so, and where to look next.
+ */
+
+#include "cli/layout.h"
+
+/*
+ * Causes before effects: what died, what hangs and for whom, who comes last.  At
+ * least one line; as many as the texts take, broken between words.
+ */
+void verdicts_put(struct frame *frame, const struct view *view);
+
+#endif
