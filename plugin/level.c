@@ -115,12 +115,6 @@ static bool parse_level(const char *text, uint32_t *level)
 	return false;
 }
 
-static void drop_kernel_ch(struct level *lv, uint32_t reason)
-{
-	lv->reason = reason;
-	lv->mask &= ~(uint32_t)NCCL_KERNEL_CH;
-}
-
 /* Elsewhere KernelCh was not asked for, or by name. */
 static bool takes_kernel_ch_with_care(const struct level *lv)
 {
@@ -132,18 +126,30 @@ bool level_shrink(struct level *lv, uint64_t spare_bytes)
 	if (!takes_kernel_ch_with_care(lv) || !(lv->mask & NCCL_KERNEL_CH) ||
 	    spare_bytes >= LEVEL_SPARE_BYTES)
 		return false;
-	drop_kernel_ch(lv, NCI_REASON_SHM);
+	lv->reason = NCI_REASON_SHM;
+	lv->mask &= ~(uint32_t)NCCL_KERNEL_CH;
 	return true;
+}
+
+uint32_t level_mask(const struct level *lv, int version)
+{
+	uint32_t mask = lv->mask & level_events(version);
+
+	if (lv->level == NCI_LEVEL_MASK)
+		return mask;
+	if (version < FIRST_API_WITH_CALM_PROXY_CTRL)
+		mask &= ~(uint32_t)NCCL_PROXY_CTRL;
+	if (takes_kernel_ch_with_care(lv) && version < FIRST_API_WITH_SAFE_KERNEL_CH)
+		mask &= ~(uint32_t)NCCL_KERNEL_CH;
+	return mask;
 }
 
 /* What a level may have in this version and on this machine. */
 static void restrict_level(struct level *lv, int version, uint64_t spare_bytes)
 {
-	lv->mask &= level_events(version);
-	if (version < FIRST_API_WITH_CALM_PROXY_CTRL)
-		lv->mask &= ~(uint32_t)NCCL_PROXY_CTRL;
+	lv->mask = level_mask(lv, version);
 	if (takes_kernel_ch_with_care(lv) && version < FIRST_API_WITH_SAFE_KERNEL_CH)
-		drop_kernel_ch(lv, NCI_REASON_API);
+		lv->reason = NCI_REASON_API;
 	level_shrink(lv, spare_bytes);
 }
 

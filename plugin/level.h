@@ -33,6 +33,12 @@ void level_choose(struct level *lv, int version, const char *name, const char *m
 		  uint64_t spare_bytes);
 
 /*
+ * What of it an NCCL that speaks `version` may be asked for; where a process has
+ * two NCCLs, that is not the version that the level was chosen for.
+ */
+uint32_t level_mask(const struct level *lv, int version);
+
+/*
  * For a later communicator: true if KernelCh has just gone from lv->mask, because
  * shared memory has become scarce.  It does not come back.
  */

@@ -296,7 +296,7 @@ uint64_t process_init(const struct process_comm *comm, int *mask)
 	context = nci_context((uint32_t)(p->contexts >> 32), i);
 	state.open++;
 	count_open(p);
-	value = state.error ? 0 : (int)state.level.mask;
+	value = state.error ? 0 : (int)level_mask(&state.level, comm->version);
 	if (mask)
 		__atomic_store_n(mask, value, __ATOMIC_RELAXED);
 	if (first)

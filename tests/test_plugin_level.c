@@ -51,6 +51,25 @@ START_TEST(plugin_hands_that_mask_to_nccl)
 }
 END_TEST
 
+/* Two NCCLs in one process, and the newer one came first. */
+START_TEST(older_version_beside_a_newer_one_is_asked_for_its_own_events)
+{
+	static struct pd pd;
+
+	pd_open(&pd, expected[_i].name);
+	pd_init(&pd);
+	for (pd.version = 1; pd.version < NCCL_PROFILER_VERSIONS; pd.version++) {
+		uint32_t mine = expected[_i].mask[pd.version];
+
+		pd_init(&pd);
+		if (expected[_i].level != NCI_LEVEL_OFF)
+			ck_assert_uint_eq((uint32_t)pd.mask, mine);
+	}
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.live.mask, expected[_i].mask[6]);
+}
+END_TEST
+
 START_TEST(default_is_net)
 {
 	level_choose(&lv, 6, NULL, NULL, PLENTY);
@@ -163,6 +182,7 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_LOOP(each_level_asks_for_its_events_in_each_version, 0, 5),
 		FX_LOOP(plugin_hands_that_mask_to_nccl, 0, 5),
+		FX_LOOP(older_version_beside_a_newer_one_is_asked_for_its_own_events, 0, 5),
 		FX_TEST(default_is_net),
 		FX_TEST(misspelt_texts_are_ignored_and_told),
 		FX_TEST(raw_mask_is_taken_as_it_is_within_the_version),
