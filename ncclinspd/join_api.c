@@ -152,11 +152,16 @@ void join_on_p2p_api(struct reconstruct *rc, struct recon *r, const struct event
 	api->count = c->count;
 }
 
-/* The group has ended: calls in it that gave no operation by now hardly will. */
+/*
+ * Calls in it that gave no operation by now hardly will, if it was a single call.  Of
+ * a group NCCL tells the end too early where another one was opened inside: at the
+ * inner end, long before anything is launched.
+ */
 void join_on_group_api(struct reconstruct *rc, struct recon *r, const struct event *ev,
 			 uint64_t now_ns)
 {
 	(void)rc;
 	(void)now_ns;
-	recon_remember(r, ev->rec->token, RECON_GROUP);
+	recon_remember(r, ev->rec->token,
+		       EVENT(ev, group_api)->depth <= 1 ? RECON_CALL : RECON_GROUP);
 }

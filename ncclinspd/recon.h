@@ -85,6 +85,7 @@ enum recon_kind {
 	RECON_STEPS,
 	RECON_FINISHED,		/* an operation that is done with; has no item */
 	RECON_GROUP,		/* a GroupApi that has stopped; has no item */
+	RECON_CALL,		/* ... and was of a single call */
 };
 
 struct recon {

@@ -34,8 +34,8 @@
 #define API_WAIT_NS	(50 * MS)	/* an API call on another lane comes within a poll */
 #define QUIET_NS	(200 * MS)
 #define GIVE_UP_NS	(1000 * MS)	/* superseded for so long */
-#define API_ONLY_NS	(1000 * MS)	/* no operation so long after its group ended */
-#define API_LOST_NS	(60000 * MS)	/* ... when we never saw the group end */
+#define API_ONLY_NS	(1000 * MS)	/* a call that is alone by then stays so */
+#define API_LOST_NS	(60000 * MS)	/* ... when nothing told that it is */
 #define ORPHAN_NS	(30000 * MS)	/* children whose head never came */
 
 #define FIRST_API_WITH_CHANNELS	4	/* before, their number is an upper bound */
@@ -258,12 +258,24 @@ static void settle_quiet(struct reconstruct *rc, struct recon *r, uint64_t evide
 	}
 }
 
-/* Its group has ended, so that it will hardly become more than a call. */
-static bool is_alone(const struct recon *r, const struct api_call *api)
+/* As far as NCCL told: see join_on_group_api(). */
+static bool has_returned(const struct recon *r, const struct api_call *api)
 {
 	uint32_t item;
 
-	return !api->group || recon_find(r, api->group, &item) == RECON_GROUP;
+	return !api->group || recon_find(r, api->group, &item) >= RECON_GROUP;
+}
+
+/* It will hardly become more than a call: it was made alone, or there was a launch since. */
+static bool is_alone(struct recon *r, const struct api_call *api)
+{
+	const struct recon_comm *rcomm = recon_comm(r, api->comm);
+	uint32_t item;
+
+	if (!api->group || recon_find(r, api->group, &item) == RECON_CALL)
+		return true;
+	return rcomm && rcomm->progress.last_op_ns >
+			timeline_mono(&r->process->clock, api->start_ticks);
 }
 
 static void finish_calls(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
@@ -424,7 +436,7 @@ void reconstruct_open(struct reconstruct *rc, const struct process *process,
 			return;
 	for (item = r->calls.first; item != POOL_NONE;
 	     item = pool_list_next(&r->apis, &r->calls, item)) {
-		if (is_alone(r, recon_api(r, item)))
+		if (has_returned(r, recon_api(r, item)))
 			continue;
 		join_op_from_api(rc, r, recon_api(r, item), &op);
 		if (!visit_op(r, op, visit, arg))

@@ -166,6 +166,29 @@ START_TEST(call_without_operation_is_one_without_duration_once_its_group_has_end
 }
 END_TEST
 
+/* PyTorch nests its groups, and the first launch connects for seconds. */
+START_TEST(call_in_a_group_waits_for_the_next_launch_on_its_communicator)
+{
+	union fx_record group = fx_head(NCI_EV_GROUP_API, 1, 6, 0, 80, 95);
+
+	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
+	group.group_api.depth = 2;
+	give(fx_coll_api(7, 6, FX_ALLREDUCE, 1024, 90));
+	give(fx_coll_api(8, 6, FX_BROADCAST, 1024, 92));
+	give(group);
+	fx_wait(&fx, 5000 * FX_MS);
+	ck_assert_uint_eq(fx.ndone, 0);
+	give(fx_coll(9, 7, 0, 1, 1000));
+	give(fx_kernel(10, 9, 0, 5000, 9000));
+	fx_wait(&fx, 60 * FX_MS);
+	ck_assert_uint_eq(fx.ndone, 2);
+	ck_assert(!fx.done[0].api_only);
+	ck_assert_uint_eq(fx.done[0].exec_ns, 4000);
+	ck_assert(fx.done[1].api_only);
+	ck_assert_str_eq(fx.done[1].func, "Broadcast");
+}
+END_TEST
+
 START_TEST(record_drained_after_the_poll_began_is_not_old)
 {
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
@@ -288,6 +311,7 @@ int main(void)
 		FX_TEST(token_that_is_given_twice_keeps_its_first_meaning),
 		FX_TEST(each_replay_of_a_captured_call_is_an_operation),
 		FX_TEST(call_without_operation_is_one_without_duration_once_its_group_has_ended),
+		FX_TEST(call_in_a_group_waits_for_the_next_launch_on_its_communicator),
 		FX_TEST(record_drained_after_the_poll_began_is_not_old),
 		FX_TEST(copy_engine_collective_is_known_by_its_enqueue_only),
 		FX_TEST(stamps_that_cannot_be_true_are_refused_and_counted),

@@ -248,7 +248,7 @@ START_TEST(open_operations_and_calls_can_be_listed_also_after_the_end)
 	int n = 0;
 
 	fx_recon_open(&fx, 6, FX_MASK_KERNEL);
-	give(fx_coll_api(7, 6, FX_ALLREDUCE, 1024, 90));
+	give(fx_coll_api(7, 6, FX_ALLREDUCE, 1024, 190));
 	give(fx_coll(8, 0, 3, 2, 100));
 	reconstruct_open(fx.rc, &fx.a.p, count_open, &n);
 	ck_assert_int_eq(n, 2);
