@@ -33,6 +33,7 @@ union fx_record {
 	struct nci_record rec;
 	struct nci_ev_coll coll;
 	struct nci_ev_p2p p2p;
+	struct nci_ev_group_api group_api;
 	struct nci_ev_kernel_ch kernel;
 	struct nci_ev_proxy_op proxy;
 	struct nci_ev_proxy_step step;
