@@ -52,11 +52,11 @@ static bool ask(const struct driver *cu, struct uuid *uuid, char bus_id[32])
 	       cu->get_bus_id(bus_id, 32, device) == 0;
 }
 
-bool gpu_identify(uint8_t uuid[16], char bus_id[32])
+bool gpu_identify(struct gpu *gpu)
 {
+	struct gpu found = { .bus_id = "" };
 	struct driver cu;
 	struct uuid id;
-	char text[32] = "";
 	bool known;
 	void *lib;
 
@@ -65,12 +65,12 @@ bool gpu_identify(uint8_t uuid[16], char bus_id[32])
 	lib = gpu_dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
 	if (!lib)
 		return false;
-	known = find_functions(lib, &cu) && ask(&cu, &id, text);
+	known = find_functions(lib, &cu) && ask(&cu, &id, found.bus_id);
 	gpu_dlclose(lib);
 	if (!known)
 		return false;
-	memcpy(uuid, id.byte, sizeof(id.byte));
-	memcpy(bus_id, text, sizeof(text));
-	bus_id[sizeof(text) - 1] = '\0';
+	memcpy(found.uuid, id.byte, sizeof(found.uuid));
+	found.bus_id[sizeof(found.bus_id) - 1] = '\0';
+	*gpu = found;
 	return true;
 }

@@ -5,11 +5,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct gpu {
+	uint8_t uuid[16];
+	char bus_id[32];	/* text, zero-terminated */
+};
+
 /*
  * The GPU that is current in the calling thread, as the CUDA driver names it, if
  * the process has the driver loaded; we never load it.  False: not known, and
- * nothing is written.
+ * nothing is written.  Takes the loader's lock and the driver's: hold none.
  */
-bool gpu_identify(uint8_t uuid[16], char bus_id[32]);
+bool gpu_identify(struct gpu *gpu);
 
 #endif

@@ -189,8 +189,9 @@ static uint32_t cut_name(struct nci_comm *entry, const char *name)
 	return (uint32_t)bytes;
 }
 
-/* Index of a new entry; NCI_COMM_NONE: the table is full, or there is none. */
-static uint32_t add_comm(struct process *p, const struct process_comm *comm)
+/* gpu may be NULL.  Index of a new entry; NCI_COMM_NONE: the table is full, or there is none. */
+static uint32_t add_comm(struct process *p, const struct process_comm *comm,
+			 const struct gpu *gpu)
 {
 	struct nci_comm *entry;
 	uint32_t i;
@@ -211,8 +212,11 @@ static uint32_t add_comm(struct process *p, const struct process_comm *comm)
 	entry->name_bytes = cut_name(entry, comm->name);
 	entry->init = clock_ticks(p->clock);
 	entry->flags = comm->has_id ? NCI_COMM_HAS_ID : 0;
-	if (gpu_identify(entry->gpu_uuid, entry->pci_bus_id))
+	if (gpu) {
+		memcpy(entry->gpu_uuid, gpu->uuid, sizeof(entry->gpu_uuid));
+		memcpy(entry->pci_bus_id, gpu->bus_id, sizeof(entry->pci_bus_id));
 		entry->flags |= NCI_COMM_HAS_GPU;
+	}
 	atomic_store_explicit(&entry->ready, 1, memory_order_release);
 	atomic_store_explicit(&p->comms, i + 1, memory_order_release);
 	return i;
@@ -281,7 +285,8 @@ uint64_t process_init(const struct process_comm *comm, int *mask)
 	struct process *p = &process_self;
 	uint64_t context;
 	uint32_t i;
-	bool first;
+	struct gpu gpu;
+	bool first, has_gpu = gpu_identify(&gpu);
 	int value;
 
 	pthread_mutex_lock(&state.lock);
@@ -290,7 +295,7 @@ uint64_t process_init(const struct process_comm *comm, int *mask)
 		begin(p, comm->version);
 	else
 		watch_room(p, comm->logger);
-	i = add_comm(p, comm);
+	i = add_comm(p, comm, has_gpu ? &gpu : NULL);
 	if (i != NCI_COMM_NONE)
 		state.logger[i] = comm->logger;
 	context = nci_context((uint32_t)(p->contexts >> 32), i);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The file itself: what it exports, needs and weighs; and whom it finds in the process. */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,14 +114,17 @@ END_TEST
 
 static const char driver_source[] =
 	"#include <string.h>\n"
-	"int cuCtxGetDevice(int *d) { *d = 5; return FAIL; }\n"
+	"void (*driver_waits)(void);\n"
+	"int cuCtxGetDevice(int *d) {\n"
+	"	if (driver_waits) driver_waits(); *d = 5; return FAIL; }\n"
 	"int cuDeviceGetUuid(void *u, int d) { memset(u, 0xa0 + d, 16); return 0; }\n"
 	"int cuDeviceGetPCIBusId(char *s, int n, int d) {\n"
 	"	strncpy(s, d == 5 ? \"0000:3b:00.0\" : \"?\", n); return 0; }\n";
 
-static void load_driver(int fail)
+static void *load_driver(int fail)
 {
 	char source[512], command[2048], lib[512];
+	void *driver;
 	FILE *f;
 
 	snprintf(source, sizeof(source), "%s/driver.c", fx_tmpdir());
@@ -132,7 +136,9 @@ static void load_driver(int fail)
 	snprintf(command, sizeof(command),
 		 "cc -shared -fPIC -DFAIL=%d -Wl,-soname,libcuda.so.1 -o %s %s", fail, lib, source);
 	ck_assert_int_eq(system(command), 0);
-	ck_assert_ptr_nonnull(dlopen(lib, RTLD_NOW | RTLD_LOCAL));
+	driver = dlopen(lib, RTLD_NOW | RTLD_LOCAL);
+	ck_assert_ptr_nonnull(driver);
+	return driver;
 }
 
 static struct pd pd;
@@ -168,6 +174,41 @@ START_TEST(gpu_is_unknown_when_the_driver_cannot_tell)
 }
 END_TEST
 
+static pthread_barrier_t asked, answered;
+
+static void wait_in_driver(void)
+{
+	pthread_barrier_wait(&asked);
+	pthread_barrier_wait(&answered);
+}
+
+static void *init_one(void *context)
+{
+	int mask;
+
+	pd.v6->init(context, 1, &mask, "waiting", 1, 1, 0, NULL);
+	return NULL;
+}
+
+/* The loader and the driver have locks of their own, which others may hold. */
+START_TEST(init_that_waits_for_the_driver_holds_up_no_other)
+{
+	void *context = NULL;
+	pthread_t thread;
+
+	pd_open(&pd, NULL);
+	pthread_barrier_init(&asked, NULL, 2);
+	pthread_barrier_init(&answered, NULL, 2);
+	*(void (**)(void))dlsym(load_driver(0), "driver_waits") = wait_in_driver;
+	ck_assert_int_eq(pthread_create(&thread, NULL, init_one, &context), 0);
+	pthread_barrier_wait(&asked);
+	pd_finalize(&pd, (void *)5);	/* takes the plugin's lock */
+	pthread_barrier_wait(&answered);
+	pthread_join(thread, NULL);
+	ck_assert_ptr_nonnull(context);
+}
+END_TEST
+
 START_TEST(driver_is_never_loaded_by_the_plugin)
 {
 	pd_open(&pd, NULL);
@@ -188,6 +229,7 @@ int main(void)
 		FX_LOOP(library_is_at_most_64_kib_without_debug_sections, 0, !LINKED_IN),
 		FX_TEST(gpu_is_named_by_the_driver_that_is_in_the_process),
 		FX_TEST(gpu_is_unknown_when_the_driver_cannot_tell),
+		FX_TEST(init_that_waits_for_the_driver_holds_up_no_other),
 		FX_TEST(driver_is_never_loaded_by_the_plugin),
 	};
 
