@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <ftw.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 /* Nothing takes long; a machine may be busy. */
@@ -49,8 +51,10 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
 
 static void remove_tmpdir(void)
 {
-	if (getpid() == tmpdir_owner)
-		nftw(tmpdir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	if (getpid() != tmpdir_owner)
+		return;
+	umount2(tmpdir, MNT_DETACH);	/* a test may have had fx_mount() here */
+	nftw(tmpdir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 const char *fx_tmpdir(void)
@@ -63,6 +67,15 @@ const char *fx_tmpdir(void)
 	tmpdir_owner = getpid();
 	atexit(remove_tmpdir);
 	return tmpdir;
+}
+
+bool fx_mount(const char *at, const char *options, unsigned long flags)
+{
+	if (unshare(CLONE_NEWNS) == 0 && mount("", "/", "", MS_REC | MS_PRIVATE, NULL) == 0 &&
+	    mount("tmpfs", at, "tmpfs", flags, options) == 0)
+		return true;
+	fx_skip("a private mount is refused here");
+	return false;
 }
 
 const char *fx_build_path(const char *name)

@@ -5,6 +5,7 @@
 /* Shared set-up of the unit tests. */
 
 #include <check.h>
+#include <stdbool.h>
 
 #define FX_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
@@ -29,6 +30,12 @@ void fx_skip(const char *why);
 
 /* A fresh directory, removed with all it holds when the test process exits. */
 const char *fx_tmpdir(void);
+
+/*
+ * A small tmpfs at this place that only the test sees, with mount's `options`
+ * and MS_* flags.  false, and said so: not allowed here.
+ */
+bool fx_mount(const char *at, const char *options, unsigned long flags);
 
 /* Where the build is: the plugin, the daemon, the simulator. */
 const char *fx_build_path(const char *name);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* No room for a segment, or not enough; and what the plugin says about itself. */
 #include <fcntl.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,35 +83,23 @@ START_TEST(file_size_limit_mutes_with_one_line)
 }
 END_TEST
 
-/* A file system of its own at the test's directory; false: not allowed here. */
-static bool mount_tmpfs(const char *at, const char *options, unsigned long flags)
-{
-	if (unshare(CLONE_NEWNS) < 0 ||
-	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-	    mount("ncclinsp", at, "tmpfs", flags, options) < 0) {
-		fx_skip("no right to mount a file system");
-		return false;
-	}
-	return true;
-}
-
 START_TEST(full_file_system_mutes_with_one_line)
 {
-	if (mount_tmpfs(pd.dir, "size=64k", 0))
+	if (fx_mount(pd.dir, "size=64k", 0))
 		is_muted("No space left");
 }
 END_TEST
 
 START_TEST(read_only_file_system_mutes_with_one_line)
 {
-	if (mount_tmpfs(pd.dir, "size=1m", MS_RDONLY))
+	if (fx_mount(pd.dir, "size=1m", MS_RDONLY))
 		is_muted("Read-only");
 }
 END_TEST
 
 START_TEST(room_for_no_lane_refuses_and_counts)
 {
-	if (!mount_tmpfs(pd.dir, "size=512k", 0))
+	if (!fx_mount(pd.dir, "size=512k", 0))
 		return;
 	pd_init(&pd);
 	for (int i = 0; i < 10; i++)
@@ -126,7 +113,7 @@ END_TEST
 START_TEST(small_dev_shm_goes_without_kernel_ch_and_says_why)
 {
 	setenv("NCCLINSP_LEVEL", "net", 1);
-	if (!mount_tmpfs("/dev/shm", "size=16m", 0))
+	if (!fx_mount("/dev/shm", "size=16m", 0))
 		return;
 	pd_init(&pd);
 	pd_read(&pd);
@@ -139,7 +126,7 @@ END_TEST
 START_TEST(dev_shm_without_a_limit_has_room)
 {
 	setenv("NCCLINSP_LEVEL", "net", 1);
-	if (!mount_tmpfs("/dev/shm", "size=0", 0))
+	if (!fx_mount("/dev/shm", "size=0", 0))
 		return;
 	pd_init(&pd);
 	ck_assert_int_eq(pd.mask & NCCL_KERNEL_CH, NCCL_KERNEL_CH);
@@ -159,7 +146,7 @@ static void fill_dev_shm(size_t bytes)
 START_TEST(dev_shm_that_fills_up_costs_later_communicators_kernel_ch_for_good)
 {
 	setenv("NCCLINSP_LEVEL", "net", 1);
-	if (!mount_tmpfs("/dev/shm", "size=64m", 0))
+	if (!fx_mount("/dev/shm", "size=64m", 0))
 		return;
 	pd_init_named(&pd, 1, "first", logger);
 	ck_assert_int_eq(pd.mask & NCCL_KERNEL_CH, NCCL_KERNEL_CH);

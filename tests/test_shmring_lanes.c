@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -414,22 +413,13 @@ START_TEST(limit_on_file_size_refuses_and_does_not_kill)
 }
 END_TEST
 
-/* A small tmpfs that nobody else sees; false: not allowed here. */
-static bool small_tmpfs(const char *options)
-{
-	return unshare(CLONE_NEWNS) == 0 && mount("", "/", "", MS_REC | MS_PRIVATE, NULL) == 0 &&
-	       mount("tmpfs", fx_tmpdir(), "tmpfs", 0, options) == 0;
-}
-
 START_TEST(full_file_system_refuses_lanes_one_by_one_and_keeps_the_rest)
 {
 	struct shmring ring;
 	struct shmring_lane *lane;
 
-	if (!small_tmpfs("size=700k")) {
-		fx_skip("a private mount is refused here");
+	if (!fx_mount(fx_tmpdir(), "size=700k", 0))
 		return;
-	}
 	ck_assert_int_eq(shmring_create(&ring, fx_tmpdir(), "segment"), 0);
 	lane = shmring_lane_new(&ring, gettid());
 	ck_assert_ptr_nonnull(lane);
@@ -441,7 +431,6 @@ START_TEST(full_file_system_refuses_lanes_one_by_one_and_keeps_the_rest)
 	ck_assert_int_eq(mount("", fx_tmpdir(), "", MS_REMOUNT, "size=16m"), 0);
 	ck_assert_ptr_nonnull(fx_lane_more(&ring));
 	shmring_forget(&ring);
-	umount2(fx_tmpdir(), MNT_DETACH);
 }
 END_TEST
 
@@ -449,15 +438,12 @@ START_TEST(file_system_without_room_leaves_nothing_behind)
 {
 	struct shmring ring;
 
-	if (!small_tmpfs("size=64k")) {
-		fx_skip("a private mount is refused here");
+	if (!fx_mount(fx_tmpdir(), "size=64k", 0))
 		return;
-	}
 	ck_assert_int_eq(shmring_create(&ring, fx_tmpdir(), "segment"), -ENOSPC);
 	ck_assert_int_eq(access(segment_path(), F_OK), -1);
 	ck_assert_int_eq(mount("", fx_tmpdir(), "", MS_REMOUNT | MS_RDONLY, NULL), 0);
 	ck_assert_int_eq(shmring_create(&ring, fx_tmpdir(), "segment"), -EROFS);
-	umount2(fx_tmpdir(), MNT_DETACH);
 }
 END_TEST
 
