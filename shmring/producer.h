@@ -123,14 +123,18 @@ static inline struct nci_record *shmring_take(struct shmring_lane *lane, uint64_
 {
 	struct nci_record *rec;
 	uint32_t word, slot;
+	uint64_t empty;
 
 	if (__builtin_expect(!lane->words, 0))
 		return NULL;
 	word = (uint32_t)__builtin_ctz(lane->words);
-	slot = word * 64 + (uint32_t)__builtin_ctzll(lane->free[word]);
-	lane->free[word] &= lane->free[word] - 1;
-	if (!lane->free[word])
+	empty = lane->free[word];
+	lane->free[word] = empty & (empty - 1);
+	if (!(empty & (empty - 1)))
 		lane->words &= lane->words - 1;
+	if (__builtin_expect(!empty, 0))
+		return NULL;	/* a signal's own call has come between */
+	slot = word * 64 + (uint32_t)__builtin_ctzll(empty);
 
 	rec = shmring_slot(lane->pool, slot);
 	*token = (atomic_load_explicit(shmring_token(rec), memory_order_relaxed) &

@@ -152,6 +152,19 @@ START_TEST(lowest_empty_slot_is_taken_first)
 }
 END_TEST
 
+/* What a callback that interrupts a callback of its own thread may leave behind. */
+START_TEST(books_in_disorder_never_lead_outside_the_pool)
+{
+	const uint32_t last = SHMRING_WORDS - 1;
+	uint64_t token;
+
+	fx.lane->free[last] = 0;
+	fx.lane->words = 1u << last;
+	ck_assert_ptr_null(shmring_take(fx.lane, &token));
+	ck_assert_uint_eq(fx.lane->words, 0);
+}
+END_TEST
+
 START_TEST(stop_on_another_thread_leaves_the_record_in_that_threads_lane)
 {
 	uint64_t token = fx_start(fx.lane, 0, 2), last = 1;
@@ -270,6 +283,7 @@ int main(void)
 		FX_TEST(slot_behind_the_pool_is_not_found),
 		FX_TEST(generation_that_wraps_costs_one_event_and_no_more),
 		FX_TEST(lowest_empty_slot_is_taken_first),
+		FX_TEST(books_in_disorder_never_lead_outside_the_pool),
 		FX_TEST(stop_on_another_thread_leaves_the_record_in_that_threads_lane),
 		FX_TEST(full_pool_refuses_counts_and_leaves_live_events_alone),
 		FX_TEST(abandoned_event_makes_room_and_its_token_goes_stale),
