@@ -14,7 +14,7 @@
 
 #include "util/log.h"
 
-#define BACKLOG 64
+#define BACKLOG 4096	/* so that who is too many is told so */
 
 int instance_make_dir(const char *path, unsigned mode)
 {

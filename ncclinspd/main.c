@@ -196,6 +196,16 @@ static void source_ingest(void *arg, struct serve_ingest *out)
 	};
 }
 
+/* Many clients at once take longer than a busy lane takes to fill. */
+static void source_meanwhile(void *arg)
+{
+	struct daemon *d = arg;
+	uint64_t now_ns = loop_clock_ns();
+
+	if (d->poll_timer.armed && now_ns >= d->poll_timer.at_ns)
+		on_poll_timer(d, now_ns);
+}
+
 static void run_server(void *arg, uint64_t now_ns)
 {
 	struct daemon *d = arg;
@@ -233,6 +243,7 @@ static int start_server(struct daemon *d)
 		.processes = source_processes,
 		.slots = source_slots,
 		.ingest = source_ingest,
+		.meanwhile = source_meanwhile,
 		.reconstruct = d->reconstruct,
 		.oplog = d->oplog,
 		.aggregate = d->aggregate,

@@ -213,6 +213,7 @@ static enum MHD_Result dispatch(struct MHD_Connection *connection, struct client
 	if (*a.why)
 		return refuse(connection, MHD_HTTP_BAD_REQUEST, "bad_request", "%s", a.why);
 	client_enter(c, CLIENT_ANSWERING);
+	serve_meanwhile(c->serve);
 	return route->fill ? fill(connection, &r, route)
 			   : open_answer(connection, &r, route, head);
 }

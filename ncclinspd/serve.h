@@ -62,6 +62,11 @@ struct serve_source {
 	 */
 	int (*slots)(void *arg, struct process *p, const struct live_slot **slots);
 	void (*ingest)(void *arg, struct serve_ingest *ingest);
+	/*
+	 * Called before each answer, and each part of a long one, is made: what must
+	 * not wait until many have been.  serve_op() may be called from it.  NULL: nothing.
+	 */
+	void (*meanwhile)(void *arg);
 	struct reconstruct *reconstruct;
 	struct oplog *oplog;
 	struct aggregate *aggregate;

@@ -218,6 +218,13 @@ void put_process_state(const struct serve *s, struct json *j, const void *row);
 const char *process_level(const struct process *p);
 const char *process_sampling(const struct process *p);
 
+/* Let the source do what cannot wait; before anything that takes a while. */
+static inline void serve_meanwhile(const struct serve *s)
+{
+	if (s->source.meanwhile)
+		s->source.meanwhile(s->source.arg);
+}
+
 /* All processes that `v` sees: step from *i = 0 until NULL. */
 struct process *serve_next_process(const struct serve *s, const struct viewer *v, size_t *i);
 

@@ -155,6 +155,7 @@ static ssize_t read_listing(void *arg, uint64_t pos, char *buf, size_t max)
 	if (!json_error(&l->text) && l->sent == l->text.bytes) {
 		if (l->ended)
 			return MHD_CONTENT_READER_END_OF_STREAM;
+		serve_meanwhile(l->serve);
 		drop_sent(l);
 		write_rows(l, max);
 	}

@@ -43,6 +43,7 @@ static struct {
 	size_t nprocesses;
 	struct live_slot slots[64];
 	int nslots;
+	uint32_t meanwhiles;	/* turns that the server gave its source */
 	struct serve_ingest ingest;
 	uint64_t now_ns;
 	struct sockaddr_un addr;
@@ -67,6 +68,12 @@ static inline void fx_ingest(void *arg, struct serve_ingest *out)
 {
 	(void)arg;
 	*out = fx.ingest;
+}
+
+static inline void fx_meanwhile(void *arg)
+{
+	(void)arg;
+	fx.meanwhiles++;
 }
 
 static inline int fx_listen(void)
@@ -105,6 +112,7 @@ static inline void fx_serve_open(const struct serve_config *config)
 		.processes = fx_processes,
 		.slots = fx_slots,
 		.ingest = fx_ingest,
+		.meanwhile = fx_meanwhile,
 		.reconstruct = fx.reconstruct,
 		.oplog = fx.oplog,
 		.aggregate = fx.aggregate,

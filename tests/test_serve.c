@@ -315,6 +315,21 @@ START_TEST(collectives_come_newest_first_with_every_field)
 }
 END_TEST
 
+START_TEST(the_source_gets_its_turn_in_every_answer_and_within_long_ones)
+{
+	struct process *p = fx_process(10, 0, 3);
+	uint32_t turns;
+
+	json_decref(fx_get("/v1/status", 200));
+	ck_assert_uint_eq(fx.meanwhiles, 1);
+	for (uint64_t seq = 0; seq < 3000; seq++)
+		add_op(p, seq);
+	turns = fx.meanwhiles;
+	json_decref(fx_get("/v1/collectives?limit=3000", 200));
+	ck_assert_uint_gt(fx.meanwhiles - turns, 50);	/* of a megabyte and more, in 16 KiB blocks */
+}
+END_TEST
+
 START_TEST(nobody_says_complete_of_what_cannot_be_watched)
 {
 	struct op op = make_op(fx_process(10, 0, 3), 1);
@@ -447,6 +462,7 @@ int main(void)
 		FX_TEST(communicators_without_an_id_stand_alone),
 		FX_TEST(a_rank_tells_how_far_it_got),
 		FX_TEST(collectives_come_newest_first_with_every_field),
+		FX_TEST(the_source_gets_its_turn_in_every_answer_and_within_long_ones),
 		FX_TEST(nobody_says_complete_of_what_cannot_be_watched),
 		FX_LOOP(collectives_can_be_filtered, 0, FX_COUNT(filters)),
 		FX_TEST(a_long_answer_stays_as_of_its_request),
