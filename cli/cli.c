@@ -46,7 +46,7 @@ bool cli_wants_sample(const struct cli *cli, int64_t done)
 
 	if (!done)
 		return true;
-	if (!repeats(cli) || (cli->samples != CLI_ANY && done >= cli->samples))
+	if (ferror(stdout) || !repeats(cli) || (cli->samples != CLI_ANY && done >= cli->samples))
 		return false;
 	nanosleep(&delay, NULL);
 	return true;

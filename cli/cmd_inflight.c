@@ -79,14 +79,14 @@ static bool number(const json_t *row, const char *path, long long *value)
 	return true;
 }
 
-/* How far: "step 2/8, ", "kernel on 3 of 8 channels, 1 ended, ". */
+/* How far: "step 2/8, ", "kernel on 3/8 channels, 1 ended, ". */
 static void add_counts(char *text, size_t size, const json_t *row)
 {
 	long long started, stopped, channels, step, steps;
 
 	if (number(row, "kernel_started", &started) && started &&
 	    number(row, "kernel_stopped", &stopped) && number(row, "channels", &channels))
-		snprintf(text, size, "kernel on %lld of %lld channels, %lld ended, ", started,
+		snprintf(text, size, "kernel on %lld/%lld channels, %lld ended, ", started,
 			 channels, stopped);
 	else if (number(row, "step", &step) && number(row, "steps", &steps))
 		snprintf(text, size, "step %lld/%lld, ", step, steps);
@@ -105,6 +105,8 @@ static json_t *progress(const json_t *row)
 	add_counts(text + strlen(text), sizeof(text) - strlen(text), row);
 	if (state && !(*text && !strcmp(state, "running")))
 		add_words(text, sizeof(text), state, report_get(row, "peer"));
+	if (!state && !strcmp(json_string_value(report_get(row, "event_type")) ?: "", "KernelCh"))
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "on the GPU");
 	len = strlen(text);
 	if (len > 2 && !strcmp(text + len - 2, ", "))
 		text[len - 2] = '\0';

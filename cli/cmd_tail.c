@@ -84,7 +84,8 @@ static int on_line(void *arg, const char *text, size_t len)
 	else if (kind && strcmp(kind, "collective"))
 		print_remark(tail, kind, event, text);
 	json_decref(event);
-	fflush(stdout);
+	if (fflush(stdout))
+		return 1;
 	if (shown && tail->left != CLI_ANY && !--tail->left)
 		return 1;
 	return 0;

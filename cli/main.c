@@ -318,6 +318,10 @@ int main(int argc, char **argv)
 	opts.cli.window = opts.window < 0 ? NULL : windows[opts.window];
 	opts.cli.client = client_new(opts.socket, TIMEOUT_MS);
 	code = command->run(&opts.cli);
+	if (fflush(stdout) || ferror(stdout)) {
+		fprintf(stderr, "ncclinsp: cannot write the output: %s\n", strerror(errno));
+		code = CLI_FAILED;
+	}
 	client_free(opts.cli.client);
 	return code;
 }

@@ -113,6 +113,9 @@ check "csv has as many fields in each line" \
 	eval '[ "$("$I" ps -o csv | awk -F, "{print NF}" | sort -u | wc -l)" -eq 1 ]'
 check "nothing has colours in a file" eval '! "$I" status | grep -q "$(printf "\033")"'
 check "colours can be asked for" eval '"$I" --color always status | grep -q "$(printf "\033")"'
+check "output that cannot be written is a failure" \
+	eval 'exits 1 sh -c "\"$I\" ps >/dev/full" && says "cannot write the output: No space"'
+check "and ends what would go on" eval 'exits 1 timeout 5 sh -c "\"$I\" ps -w -d 0.1 >/dev/full"'
 check "-n repeats, and numbers the samples" \
 	eval '[ "$("$I" ps -H -n 2 -d 0.1 -o json | wc -l)" -eq 2 ]'
 check "a reader that goes away ends it quietly" \
