@@ -78,6 +78,20 @@ bool fx_mount(const char *at, const char *options, unsigned long flags)
 	return false;
 }
 
+static uint64_t random_state = 88172645463325252;
+
+void fx_seed(uint64_t n)
+{
+	random_state = 88172645463325252 + n * 7919;
+}
+
+uint64_t fx_random(void)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	return random_state ^= random_state << 17;
+}
+
 const char *fx_build_path(const char *name)
 {
 	static char path[4096];

@@ -6,6 +6,7 @@
 
 #include <check.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #define FX_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
@@ -36,6 +37,13 @@ const char *fx_tmpdir(void);
  * and MS_* flags.  false, and said so: not allowed here.
  */
 bool fx_mount(const char *at, const char *options, unsigned long flags);
+
+/*
+ * The next number of a sequence that begins anew in each test, or where fx_seed()
+ * puts it: for loops, one place for each _i.
+ */
+uint64_t fx_random(void);
+void fx_seed(uint64_t n);
 
 /* Where the build is: the plugin, the daemon, the simulator. */
 const char *fx_build_path(const char *name);

@@ -14,16 +14,6 @@
 static struct aggregate *agg;
 static uint64_t now;
 
-static uint64_t state = 88172645463325252;
-
-static uint64_t random_below(uint64_t n)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state % n;
-}
-
 static void setup(void)
 {
 	now = 1000 * SECOND + 123456789;
@@ -135,16 +125,16 @@ START_TEST(every_window_holds_what_happened_in_it)
 	};
 	static struct answer a;
 
-	state += (uint64_t)_i * 7919;
+	fx_seed((uint64_t)_i);
 	for (int i = 0; i < OPS; i++) {
-		uint64_t exec = random_below(10) ? 1000 + random_below(1000000) : UNKNOWN_U64;
+		uint64_t exec = fx_random() % 10 ? 1000 + fx_random() % 1000000 : UNKNOWN_U64;
 
-		now += random_below(40000000);
+		now += fx_random() % 40000000;
 		added_ns[i] = now;
-		ops[i] = make_op((uint32_t)random_below(4), (uint32_t)random_below(3),
-				 random_below(1 << 20), exec);
+		ops[i] = make_op((uint32_t)(fx_random() % 4), (uint32_t)(fx_random() % 3),
+				 fx_random() % (1 << 20), exec);
 		aggregate_add(agg, &ops[i], now);
-		if (random_below(20))
+		if (fx_random() % 20)
 			continue;
 		ask(&a, AGGREGATE_1S, AGGREGATE_BY_RANK | AGGREGATE_BY_FUNC);
 		for (int r = 0; r < a.n; r++)
@@ -310,10 +300,10 @@ START_TEST(invented_keys_push_out_the_oldest_cells_and_are_counted)
 	aggregate_free(agg);
 	ck_assert_int_eq(aggregate_new(&agg, &limits, now), 0);
 	for (uint64_t i = 0; i < 100000; i++) {
-		struct op op = make_op(0, 0, 4096, 300 + random_below(UINT64_C(1) << 40));
+		struct op op = make_op(0, 0, 4096, 300 + fx_random() % (UINT64_C(1) << 40));
 
 		op.tag = i;
-		now += random_below(SECOND / 100);
+		now += fx_random() % (SECOND / 100);
 		aggregate_add(agg, &op, now);
 	}
 	ck_assert_uint_eq(aggregate_stats(agg)->cells, 64);
@@ -350,7 +340,7 @@ START_TEST(a_thousand_busy_cells_fit_into_their_memory)
 	for (int second = 0; second < 70 * 4; second++) {
 		now += SECOND / 4;
 		for (uint64_t cell = 0; cell < 1000; cell++) {
-			struct op op = make_op(0, 0, 4096, 4000 + random_below(9000));
+			struct op op = make_op(0, 0, 4096, 4000 + fx_random() % 9000);
 
 			op.tag = cell;
 			aggregate_add(agg, &op, now);

@@ -229,14 +229,11 @@ END_TEST
 
 START_TEST(any_bytes_are_judged_without_harm)
 {
-	uint64_t x = 88172645463325252u;
-
 	for (int i = 0; i < 200000; i++) {
 		make((uint8_t)(1 + i % (NCI_EV_END - 1)));
 		for (int k = 0; k < 3; k++) {
-			x ^= x << 13;
-			x ^= x >> 7;
-			x ^= x << 17;
+			uint64_t x = fx_random();
+
 			((uint8_t *)&slot)[x % sizeof(slot)] = (uint8_t)(x >> 32);
 		}
 		if (decode() == DECODE_OK) {

@@ -84,15 +84,6 @@ START_TEST(torn_end_of_a_lane_is_not_delivered)
 }
 END_TEST
 
-static uint64_t seed = 1;
-
-static uint64_t dice(void)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	return seed ^= seed << 17;
-}
-
 /* Numbers that find the edges: small, just around sizes, huge, or anything. */
 static uint64_t odd_number(void)
 {
@@ -101,8 +92,8 @@ static uint64_t odd_number(void)
 		UINT64_C(1) << 62,
 	};
 
-	return dice() % 3 ? edges[dice() % FX_COUNT(edges)] + dice() % 3 - 1
-			  : dice();
+	return fx_random() % 3 ? edges[fx_random() % FX_COUNT(edges)] + fx_random() % 3 - 1
+			  : fx_random();
 }
 
 static void spoil(size_t bytes)
@@ -112,19 +103,19 @@ static void spoil(size_t bytes)
 	for (int i = 0; i < 20; i++) {
 		uint64_t n = odd_number();
 
-		memcpy(base + sizeof(struct nci_header) + dice() % (bytes / 8) * 8, &n, sizeof(n));
+		memcpy(base + sizeof(struct nci_header) + fx_random() % (bytes / 8) * 8, &n, sizeof(n));
 	}
 	for (int i = 0; i < 50; i++)
-		((uint64_t *)job.lane->ring)[dice() % (SHMRING_LINES * 8)] = odd_number();
+		((uint64_t *)job.lane->ring)[fx_random() % (SHMRING_LINES * 8)] = odd_number();
 	for (int i = 0; i < 50; i++)
-		((uint64_t *)job.lane->pool)[dice() % (SHMRING_SLOTS * 16)] = odd_number();
+		((uint64_t *)job.lane->pool)[fx_random() % (SHMRING_SLOTS * 16)] = odd_number();
 }
 
 START_TEST(random_damage_never_harms_the_reader)
 {
 	char path[FX_PATH];
 
-	seed = (uint64_t)_i + 1;
+	fx_seed((uint64_t)_i);
 	for (int round = 0; round < 20; round++) {
 		const struct live_slot *slots;
 
@@ -133,7 +124,7 @@ START_TEST(random_damage_never_harms_the_reader)
 		for (uint64_t n = 0; n < 300; n++)
 			fx_job_start(job.lane, n);
 		for (int i = 0; i < 20; i++) {
-			fx_job_publish_range(job.lane, 0, dice() % 3000);
+			fx_job_publish_range(job.lane, 0, fx_random() % 3000);
 			/* live block and directory are the first of the tables */
 			spoil(i % 2 ? 512 : job.ring.tables_bytes - sizeof(struct nci_header));
 			fx_daemon_step(&fx, 1);

@@ -10,20 +10,10 @@
 
 #define ERROR 0.0222	/* 2^(1/32) - 1, and rounding to whole ns */
 
-static uint64_t state = 88172645463325252;
-
-static uint64_t random_u64(void)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
-}
-
 /* Evenly over the octaves from 1 us to about 1000 s. */
 static uint64_t random_duration(void)
 {
-	return (uint64_t)(1000 * exp2((double)(random_u64() >> 11) / 9007199254740992.0 * 29.8));
+	return (uint64_t)(1000 * exp2((double)(fx_random() >> 11) / 9007199254740992.0 * 29.8));
 }
 
 static void add(struct histogram *h, uint64_t value)
@@ -78,9 +68,10 @@ START_TEST(quantiles_are_close_to_those_of_the_sorted_values)
 	enum { N = 4000 };
 	static uint64_t values[N];
 	static struct histogram h;
-	uint32_t n = 1 + (uint32_t)(random_u64() % N);
+	uint32_t n;
 
-	state += (uint64_t)_i * 7919;
+	fx_seed((uint64_t)_i);
+	n = 1 + (uint32_t)(fx_random() % N);
 	memset(&h, 0, sizeof(h));
 	for (uint32_t i = 0; i < n; i++)
 		add(&h, values[i] = random_duration());

@@ -305,14 +305,9 @@ START_TEST(equal_communicator_ids_are_two_communicators)
 }
 END_TEST
 
-static uint64_t chance_state = 88172645463325252;
-
 static uint64_t chance(uint64_t n)
 {
-	chance_state ^= chance_state << 13;
-	chance_state ^= chance_state >> 7;
-	chance_state ^= chance_state << 17;
-	return chance_state % n;
+	return fx_random() % n;
 }
 
 static void *handles[256], *contexts[8];

@@ -6,16 +6,6 @@
 
 #include "tests/fixture.h"
 
-static uint64_t state = 88172645463325252;
-
-static uint32_t random_below(uint32_t n)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return (uint32_t)(state % n);
-}
-
 START_TEST(pool_gives_each_item_once_zeroed_and_refuses_when_empty)
 {
 	struct pool pool;
@@ -45,13 +35,14 @@ START_TEST(index_agrees_with_an_array_under_random_changes)
 	uint32_t model[KEYS];
 	struct index index;
 
+	fx_seed((uint64_t)_i);
 	for (int i = 0; i < KEYS; i++)
 		model[i] = POOL_NONE;
 	ck_assert_int_eq(index_init(&index, 32, (uint64_t)_i), 0);
 	for (int i = 0; i < 100000; i++) {
-		uint32_t key = random_below(KEYS);
+		uint32_t key = fx_random() % KEYS;
 
-		if (random_below(2)) {
+		if (fx_random() % 2) {
 			index_remove(&index, key);
 			model[key] = POOL_NONE;
 		} else if (index_set(&index, key, (uint32_t)i)) {
@@ -60,7 +51,7 @@ START_TEST(index_agrees_with_an_array_under_random_changes)
 			ck_assert_uint_eq(index.used, 32);
 			ck_assert_uint_eq(model[key], POOL_NONE);
 		}
-		key = random_below(KEYS);
+		key = fx_random() % KEYS;
 		ck_assert_uint_eq(index_find(&index, key), model[key]);
 	}
 	for (uint32_t key = 0; key < KEYS; key++)

@@ -14,19 +14,9 @@ static void teardown(void)
 	fx_recon_close(&fx);
 }
 
-static uint64_t state = 88172645463325252;
-
-static uint64_t random_u64(void)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
-}
-
 static uint32_t random_below(uint32_t n)
 {
-	return (uint32_t)(random_u64() % n);
+	return (uint32_t)(fx_random() % n);
 }
 
 /* What the obvious model knows of an operation. */
@@ -168,14 +158,14 @@ static void run(uint32_t lose_percent, uint32_t piece)
 
 START_TEST(any_order_gives_the_same_operations)
 {
-	state += (uint64_t)_i * 7919;
+	fx_seed((uint64_t)_i);
 	run(0, 1u << _i);
 }
 END_TEST
 
 START_TEST(lost_records_cost_their_own_operation_only)
 {
-	state += (uint64_t)_i * 104729;
+	fx_seed((uint64_t)_i);
 	run(1 + (uint32_t)_i, 100);
 }
 END_TEST
@@ -190,7 +180,7 @@ static union fx_record random_record(void)
 	union fx_record r;
 
 	for (size_t i = 0; i < sizeof(r) / 8; i++)
-		((uint64_t *)&r)[i] = random_u64();
+		((uint64_t *)&r)[i] = fx_random();
 	r.rec.type = types[random_below(sizeof(types))];
 	r.rec.comm = random_below(8) ? (uint16_t)random_below(2) : NCI_COMM_NONE;
 	if (random_below(4))
@@ -209,7 +199,7 @@ START_TEST(hostile_streams_stay_within_their_pools)
 	};
 	uint64_t given = 0;
 
-	state += (uint64_t)_i;
+	fx_seed((uint64_t)_i);
 	fx_recon_open_with(&fx, 6, FX_MASK_NET, &limits);
 	for (int i = 0; i < 200000; i++) {
 		union fx_record r = random_record();

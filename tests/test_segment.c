@@ -231,14 +231,13 @@ END_TEST
 START_TEST(damaged_header_never_harms_the_reader)
 {
 	struct nci_header sound = *h;
-	uint64_t x = 88172645463325252u;
 
 	for (int i = 0; i < 5000; i++) {
+		uint64_t x = 0;
+
 		memcpy(h, &sound, sizeof(sound));
 		for (int k = 0; k < 2; k++) {
-			x ^= x << 13;
-			x ^= x >> 7;
-			x ^= x << 17;
+			x = fx_random();
 			((uint8_t *)h)[12 + x % 90] = (uint8_t)(x >> 32);
 		}
 		if (open_it() == SEGMENT_OK) {

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/fixture.h"
 #include "tests/fuzz/fuzz.h"
 
 #define INPUT_MAX	(64 << 10)
@@ -25,15 +26,6 @@ struct input {
 
 static struct input seeds[SEEDS_MAX];
 static size_t seed_count;
-
-static uint64_t next_random(void)
-{
-	static uint64_t state = 88172645463325252;
-
-	state ^= state << 13;
-	state ^= state >> 7;
-	return state ^= state << 17;
-}
 
 static struct input input_new(const uint8_t *data, size_t size)
 {
@@ -91,16 +83,16 @@ static void run_path(const char *path)
 static void mutate(struct input *in)
 {
 	static const uint64_t words[] = { 0, 1, UINT64_MAX, INT64_MAX, 0xff, 0xfe, 64, 4096 };
-	uint64_t changes = 1 + next_random() % 8;
+	uint64_t changes = 1 + fx_random() % 8;
 
-	if (next_random() % 8 == 0)
-		in->size -= next_random() % (in->size + 1);
+	if (fx_random() % 8 == 0)
+		in->size -= fx_random() % (in->size + 1);
 	for (uint64_t i = 0; i < changes && in->size >= sizeof(uint64_t); i++) {
-		uint8_t *at = in->data + next_random() % (in->size - sizeof(uint64_t) + 1);
-		uint64_t word = words[next_random() % (sizeof(words) / sizeof(words[0]))];
+		uint8_t *at = in->data + fx_random() % (in->size - sizeof(uint64_t) + 1);
+		uint64_t word = words[fx_random() % (sizeof(words) / sizeof(words[0]))];
 
-		if (next_random() % 2)
-			*at = (uint8_t)next_random();
+		if (fx_random() % 2)
+			*at = (uint8_t)fx_random();
 		else
 			memcpy(at, &word, sizeof(word));
 	}
@@ -111,13 +103,13 @@ static void run_mutation(void)
 	static uint8_t noise[512];
 	struct input in;
 
-	if (seed_count && next_random() % 8) {
-		const struct input *seed = &seeds[next_random() % seed_count];
+	if (seed_count && fx_random() % 8) {
+		const struct input *seed = &seeds[fx_random() % seed_count];
 
 		in = input_new(seed->data, seed->size);
 	} else {
 		for (size_t i = 0; i < sizeof(noise); i++)
-			noise[i] = (uint8_t)next_random();
+			noise[i] = (uint8_t)fx_random();
 		in = input_new(noise, sizeof(noise));
 	}
 	mutate(&in);
