@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/fixture.h"
 #include "tests/plugin_driver.h"
@@ -219,6 +221,74 @@ START_TEST(driver_is_never_loaded_by_the_plugin)
 }
 END_TEST
 
+/* ---- forks in the middle of all that ---- */
+
+static _Atomic bool over;
+
+static void *init_until_over(void *arg)
+{
+	struct nccl_descr_v6 d = { .type = NCCL_GROUP };
+	void *context, *h;
+	int mask;
+
+	while (!over) {
+		pd.v6->init(&context, (uintptr_t)arg, &mask, "short", 1, 2, 0, NULL);
+		for (int k = 0; k < 20; k++) {
+			pd.v6->startEvent(context, &h, &d);
+			pd.v6->stopEvent(h);
+		}
+		pd.v6->finalize(context);
+	}
+	return NULL;
+}
+
+/* A child has what one thread had, and whatever the others held just then. */
+static int use_in_child(void)
+{
+	struct nccl_descr_v6 d = { .type = NCCL_GROUP };
+	void *context, *h;
+	int mask;
+
+	alarm(10);
+	pd.v6->finalize(pd.context);
+	pd.v6->startEvent(pd.context, &h, &d);
+	if (h)
+		return 1;
+	pd.v6->init(&context, 1, &mask, "child", 1, 2, 0, NULL);
+	pd.v6->startEvent(context, &h, &d);
+	if (!h)
+		return 2;
+	pd.v6->stopEvent(h);
+	pd.v6->finalize(context);
+	return 0;
+}
+
+/* With a driver to be found: the C library's own search is not safe in such a child. */
+START_TEST(children_forked_while_others_init_have_a_plugin_that_works)
+{
+	pthread_t thread[4];
+
+	pd_open(&pd, "trace");
+	load_driver(0);
+	pd_init(&pd);
+	for (uintptr_t i = 0; i < 4; i++)
+		ck_assert_int_eq(pthread_create(&thread[i], NULL, init_until_over, (void *)i), 0);
+	for (int i = 0; i < 50; i++) {
+		pid_t pid = fork();
+		int status;
+
+		if (pid == 0)
+			_exit(use_in_child());
+		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+		ck_assert_int_eq(status, 0);
+	}
+	over = true;
+	for (int i = 0; i < 4; i++)
+		pthread_join(thread[i], NULL);
+	ck_assert_uint_eq(pd_segments(&pd), 51);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -231,6 +301,7 @@ int main(void)
 		FX_TEST(gpu_is_unknown_when_the_driver_cannot_tell),
 		FX_TEST(init_that_waits_for_the_driver_holds_up_no_other),
 		FX_TEST(driver_is_never_loaded_by_the_plugin),
+		FX_TEST(children_forked_while_others_init_have_a_plugin_that_works),
 	};
 
 	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
