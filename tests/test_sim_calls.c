@@ -117,6 +117,17 @@ START_TEST(the_proxy_takes_the_receive_of_a_pair_first)
 }
 END_TEST
 
+START_TEST(a_chain_has_one_direction_at_its_ends)
+{
+	fx_play(FX_TWO_NODES "nccl 2.28\nBroadcast w 1Ki float32 root 1\n", NCCL_PROXY_OP);
+	ck_assert_int_eq(probe_count("ProxyOp S <Coll channel=0 peer=1 steps=1 send=0"), 1);
+	ck_assert_int_eq(probe_count("ProxyOp S"), 1);
+	fx_play(FX_TWO_NODES "nccl 2.28\nReduce w 1Ki float32 root 1\n", NCCL_PROXY_OP);
+	ck_assert_int_eq(probe_count("ProxyOp S <Coll channel=0 peer=1 steps=1 send=1"), 1);
+	ck_assert_int_eq(probe_count("ProxyOp S"), 1);
+}
+END_TEST
+
 START_TEST(a_ce_collective_is_a_nest_on_the_user_thread_and_counts_syncs)
 {
 	fx_play(FX_ONE_NODE "AllGather w 1Ki float32 ce\nAllGather w 1Ki float32 ce\n",
@@ -242,6 +253,7 @@ int main(void)
 		FX_TEST(a_single_node_with_kernel_ch_alone_has_parents_and_no_proxy_op),
 		FX_TEST(a_grouped_send_and_receive_share_one_launch_and_stop_together),
 		FX_TEST(the_proxy_takes_the_receive_of_a_pair_first),
+		FX_TEST(a_chain_has_one_direction_at_its_ends),
 		FX_TEST(a_ce_collective_is_a_nest_on_the_user_thread_and_counts_syncs),
 		FX_TEST(a_graph_replays_on_the_callback_thread_below_the_parents_of_its_capture),
 		FX_TEST(a_graph_without_proxy_work_reports_once_at_capture),

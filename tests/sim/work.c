@@ -14,6 +14,22 @@
 #define POLL_NS		20000	/* back-pressure: one attempt to send */
 #define MAX_ATTEMPTS	200
 
+/* A Broadcast's chain begins at its root and a Reduce's ends there: no ring is closed. */
+static bool leaves_chain(const struct sim_op *spec, int from, int to)
+{
+	return (spec->func == FUNC_BROADCAST && to == spec->root) ||
+	       (spec->func == FUNC_REDUCE && from == spec->root);
+}
+
+/* The neighbour in the ring, or -1. */
+static int ring_peer(const struct task *t, bool send)
+{
+	int n = t->op.comm->nranks, self = t->side.rank;
+	int peer = (self + (send ? 1 : n - 1)) % n;
+
+	return leaves_chain(t->op.spec, send ? self : peer, send ? peer : self) ? -1 : peer;
+}
+
 int work_net_peer(const struct task *t, bool send)
 {
 	const struct sim_comm *c = t->op.comm;
@@ -21,10 +37,11 @@ int work_net_peer(const struct task *t, bool send)
 	int self = t->side.rank, peer = t->side.peer;
 
 	if (peer < 0)
-		peer = (self + (send ? 1 : c->nranks - 1)) % c->nranks;
+		peer = ring_peer(t, send);
 	else if ((t->side.func == FUNC_SEND) != send)
 		return -1;
-	if (scenario_node_of(scn, c->world[self]) == scenario_node_of(scn, c->world[peer]))
+	if (peer < 0 ||
+	    scenario_node_of(scn, c->world[self]) == scenario_node_of(scn, c->world[peer]))
 		return -1;
 	return peer;
 }
