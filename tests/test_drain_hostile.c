@@ -103,7 +103,8 @@ static void spoil(size_t bytes)
 	for (int i = 0; i < 20; i++) {
 		uint64_t n = odd_number();
 
-		memcpy(base + sizeof(struct nci_header) + fx_random() % (bytes / 8) * 8, &n, sizeof(n));
+		memcpy(base + sizeof(struct nci_header) + fx_random() % (bytes / 8) * 8, &n,
+		       sizeof(n));
 	}
 	for (int i = 0; i < 50; i++)
 		((uint64_t *)job.lane->ring)[fx_random() % (SHMRING_LINES * 8)] = odd_number();

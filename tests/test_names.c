@@ -37,7 +37,8 @@ END_TEST
 
 START_TEST(text_ends_at_a_zero_byte_and_an_empty_one_is_no_name)
 {
-	ck_assert_ptr_eq(names_intern(names, 7, "RING\0garbage", 12), names_intern(names, 7, "RING", 4));
+	ck_assert_ptr_eq(names_intern(names, 7, "RING\0garbage", 12),
+			 names_intern(names, 7, "RING", 4));
 	ck_assert_ptr_null(names_intern(names, 7, "", 0));
 	ck_assert_ptr_null(names_intern(names, 7, "\0x", 2));
 }

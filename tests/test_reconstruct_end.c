@@ -90,7 +90,7 @@ START_TEST(collective_that_lost_a_record_is_given_up_when_a_later_one_completes)
 }
 END_TEST
 
-START_TEST(collective_that_lost_a_record_is_given_up_when_its_communicator_is_finalized)
+START_TEST(collective_that_lost_a_record_is_given_up_when_its_comm_is_finalized)
 {
 	fx_recon_open(&fx, 4, FX_MASK_KERNEL);
 	give(fx_coll(8, 0, 3, 2, 100));
@@ -269,8 +269,7 @@ int main(void)
 		FX_LOOP(send_to_oneself_has_no_children_to_wait_for, 0, 2),
 		FX_TEST(collective_that_hangs_stays_open_and_says_how_far_it_came),
 		FX_TEST(collective_that_lost_a_record_is_given_up_when_a_later_one_completes),
-		FX_TEST(
-			collective_that_lost_a_record_is_given_up_when_its_communicator_is_finalized),
+		FX_TEST(collective_that_lost_a_record_is_given_up_when_its_comm_is_finalized),
 		FX_TEST(network_operation_is_timed_by_its_proxies_without_kernel_events),
 		FX_TEST(proxy_work_of_another_process_joins_the_one_that_issued_it),
 		FX_TEST(foreign_work_of_unknown_or_other_users_processes_is_counted),

@@ -43,8 +43,10 @@ START_TEST(status_tells_who_answers_and_since_when)
 {
 	json_t *a;
 
-	fx.ingest = (struct serve_ingest){ .records = 12, .bytes = 768, .lost = 2, .before = 5,
-					   .rejected = 1, .segments = 3, .poll_interval_ns = 100000000 };
+	fx.ingest = (struct serve_ingest){
+		.records = 12, .bytes = 768, .lost = 2, .before = 5, .rejected = 1, .segments = 3,
+		.poll_interval_ns = 100000000,
+	};
 	fx_pass(3 * FX_SECOND);
 	a = fx_get("/v1/status", 200);
 	ck_assert_str_eq(fx_text(a, "version"), NCCLINSP_VERSION);
@@ -326,7 +328,8 @@ START_TEST(the_source_gets_its_turn_in_every_answer_and_within_long_ones)
 		add_op(p, seq);
 	turns = fx.meanwhiles;
 	json_decref(fx_get("/v1/collectives?limit=3000", 200));
-	ck_assert_uint_gt(fx.meanwhiles - turns, 50);	/* of a megabyte and more, in 16 KiB blocks */
+	/* of a megabyte and more, in 16 KiB blocks */
+	ck_assert_uint_gt(fx.meanwhiles - turns, 50);
 }
 END_TEST
 
