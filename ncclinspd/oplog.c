@@ -5,11 +5,55 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct oplog {
-	struct op *ring;
-	uint32_t capacity;
-	uint64_t newest;
+#define KINDS	4096	/* counters; kinds that share one only look busier */
+
+struct entry {
+	struct op op;
+	uint64_t serial;
+	uint32_t nth;		/* of its kind */
 };
+
+struct ring {
+	struct entry *at;
+	uint32_t capacity;
+	uint64_t newest;	/* entries ever put */
+};
+
+struct oplog {
+	struct ring all, reserve;
+	uint32_t rare;
+	uint32_t of_kind[KINDS];	/* added so far, modulo 2^32 */
+};
+
+static bool ring_init(struct ring *ring, uint32_t capacity)
+{
+	ring->capacity = capacity;
+	ring->at = calloc(capacity, sizeof(*ring->at));
+	return ring->at;
+}
+
+/* The n-th that was put, from 1, or NULL: gone or not yet there. */
+static struct entry *ring_at(const struct ring *ring, uint64_t n)
+{
+	if (!n || n > ring->newest || ring->newest - n >= ring->capacity)
+		return NULL;
+	return &ring->at[n % ring->capacity];
+}
+
+/* Where the next one goes; the oldest is still in it when the ring is full. */
+static struct entry *ring_next(struct ring *ring)
+{
+	return &ring->at[++ring->newest % ring->capacity];
+}
+
+static uint32_t *kind_of(struct oplog *log, const struct op *op)
+{
+	uint64_t h = op->process_id * UINT64_C(0x9e3779b97f4a7c15);
+
+	h = (h ^ op->comm_index) * UINT64_C(0xff51afd7ed558ccd);
+	h = (h ^ (uintptr_t)op->func) * UINT64_C(0xc4ceb9fe1a85ec53);
+	return &log->of_kind[h >> 32 & (KINDS - 1)];
+}
 
 int oplog_new(struct oplog **logp, uint32_t capacity)
 {
@@ -17,10 +61,12 @@ int oplog_new(struct oplog **logp, uint32_t capacity)
 
 	if (!log)
 		return -ENOMEM;
-	log->capacity = capacity ? capacity : OPLOG_DEFAULT;
-	log->ring = calloc(log->capacity, sizeof(*log->ring));
-	if (!log->ring) {
-		free(log);
+	capacity = capacity ? capacity : OPLOG_DEFAULT;
+	log->rare = (uint32_t)((uint64_t)capacity * OPLOG_RARE / OPLOG_DEFAULT);
+	log->rare = log->rare < OPLOG_RARE ? log->rare : OPLOG_RARE;
+	if (!ring_init(&log->all, capacity) ||
+	    !ring_init(&log->reserve, capacity / OPLOG_RESERVE + 1)) {
+		oplog_free(log);
 		return -ENOMEM;
 	}
 	*logp = log;
@@ -31,21 +77,28 @@ void oplog_free(struct oplog *log)
 {
 	if (!log)
 		return;
-	free(log->ring);
+	free(log->all.at);
+	free(log->reserve.at);
 	free(log);
 }
 
 uint64_t oplog_add(struct oplog *log, const struct op *op)
 {
-	log->ring[++log->newest % log->capacity] = *op;
-	return log->newest;
+	struct entry *to = ring_next(&log->all);
+
+	if (to->serial && *kind_of(log, &to->op) - to->nth < log->rare)
+		*ring_next(&log->reserve) = *to;
+	to->op = *op;
+	to->serial = log->all.newest;
+	to->nth = ++*kind_of(log, op);
+	return to->serial;
 }
 
 const struct op *oplog_at(const struct oplog *log, uint64_t serial)
 {
-	if (!serial || serial > log->newest || log->newest - serial >= log->capacity)
-		return NULL;
-	return &log->ring[serial % log->capacity];
+	const struct entry *entry = ring_at(&log->all, serial);
+
+	return entry ? &entry->op : NULL;
 }
 
 static bool same_text(const char *a, const char *b)
@@ -80,15 +133,17 @@ static bool matches(const struct oplog_filter *filter, const struct op *op)
 uint32_t oplog_visit(const struct oplog *log, const struct oplog_filter *filter,
 		     oplog_fn *visit, void *arg)
 {
-	const struct op *op;
+	const struct ring *const rings[] = { &log->all, &log->reserve };
+	const struct entry *entry;
 	uint32_t visited = 0;
 
-	for (uint64_t serial = log->newest; (op = oplog_at(log, serial)); serial--) {
-		if (!matches(filter, op))
-			continue;
-		visited++;
-		if (!visit(op, serial, arg) || visited == filter->limit)
-			break;
-	}
+	for (int i = 0; i < 2; i++)
+		for (uint64_t n = rings[i]->newest; (entry = ring_at(rings[i], n)); n--) {
+			if (!matches(filter, &entry->op))
+				continue;
+			visited++;
+			if (!visit(&entry->op, entry->serial, arg) || visited == filter->limit)
+				return visited;
+		}
 	return visited;
 }

@@ -5,11 +5,18 @@
 /*
  * The newest finished operations, oldest out.  Each has a serial number, from 1,
  * so that a follower knows what it missed.
+ *
+ * What a rank does once a step would be pushed out by what it does a hundred times
+ * a step, before anybody has enough of it to compare.  So an operation that leaves
+ * goes to a reserve if it is one of the newest OPLOG_RARE of its rank, communicator
+ * and function.
  */
 
 #include "ncclinspd/model.h"
 
 #define OPLOG_DEFAULT	16384
+#define OPLOG_RARE	32		/* fewer in a log below the default size */
+#define OPLOG_RESERVE	4		/* the reserve is that part of the log */
 
 struct oplog;
 
@@ -34,10 +41,10 @@ void oplog_free(struct oplog *log);
 /* Takes a copy and returns its serial. */
 uint64_t oplog_add(struct oplog *log, const struct op *op);
 
-/* The operation with that serial, or NULL: gone or not yet there. */
+/* The operation with that serial, or NULL: gone, in reserve or not yet there. */
 const struct op *oplog_at(const struct oplog *log, uint64_t serial);
 
-/* Newest first.  `visit` returns false to stop.  Returns how many were visited. */
+/* Newest first, the reserve included.  `visit` returns false to stop.  Returns how many were visited. */
 typedef bool oplog_fn(const struct op *op, uint64_t serial, void *arg);
 uint32_t oplog_visit(const struct oplog *log, const struct oplog_filter *filter,
 		     oplog_fn *visit, void *arg);

@@ -73,10 +73,52 @@ START_TEST(each_filter_finds_its_own)
 }
 END_TEST
 
+static bool count(const struct op *op, uint64_t serial, void *arg)
+{
+	uint64_t *last = arg;
+
+	ck_assert_str_eq(op->func, "ReduceScatter");
+	ck_assert_uint_lt(serial, *last);
+	*last = serial;
+	return true;
+}
+
+static bool any(const struct op *op, uint64_t serial, void *arg)
+{
+	(void)serial;
+	(void)arg;
+	return op->func;
+}
+
+START_TEST(what_is_rare_outlives_what_is_frequent)
+{
+	struct oplog_filter rare = { .all_users = true, .rank = UNKNOWN_I32,
+				     .func = "ReduceScatter" };
+	struct op op = { .process_id = 1, .comm_index = 3 };
+	uint64_t last = UINT64_MAX;
+	struct oplog *big;
+
+	ck_assert_int_eq(oplog_new(&big, 0), 0);
+	for (int i = 0; i < 40 * OPLOG_DEFAULT; i++) {
+		op.func = i % OPLOG_DEFAULT ? "AllReduce" : "ReduceScatter";
+		oplog_add(big, &op);
+	}
+	ck_assert_uint_eq(oplog_visit(big, &rare, count, &last), 40);
+	rare.limit = 7;
+	last = UINT64_MAX;
+	ck_assert_uint_eq(oplog_visit(big, &rare, count, &last), 7);
+	rare.func = NULL;
+	rare.limit = 0;
+	ck_assert_uint_eq(oplog_visit(big, &rare, any, NULL), OPLOG_DEFAULT + 39);
+	oplog_free(big);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(newest_come_first_and_the_oldest_are_gone),
+		FX_TEST(what_is_rare_outlives_what_is_frequent),
 		FX_LOOP(each_filter_finds_its_own, 0, FX_COUNT(filters)),
 	};
 
