@@ -13,13 +13,6 @@
 #include "tests/fixture.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-extern const struct nccl_profiler_v1 ncclProfiler_v1;
-extern const struct nccl_profiler_v2 ncclProfiler_v2;
-extern const struct nccl_profiler_v3 ncclProfiler_v3;
-extern const struct nccl_profiler_v4 ncclProfiler_v4;
-extern const struct nccl_profiler_v5 ncclProfiler_v5;
-extern const struct nccl_profiler_v6 ncclProfiler_v6;
-
 static pid_t loaded_pid;
 
 __attribute__((constructor))

@@ -19,6 +19,14 @@
 #define PD_RECORDS	16384
 #define PD_GARBAGE	0xa5	/* every byte that NCCL would not have set */
 
+/* The library's tables: a sanitizer's build links it in. */
+extern const struct nccl_profiler_v1 ncclProfiler_v1;
+extern const struct nccl_profiler_v2 ncclProfiler_v2;
+extern const struct nccl_profiler_v3 ncclProfiler_v3;
+extern const struct nccl_profiler_v4 ncclProfiler_v4;
+extern const struct nccl_profiler_v5 ncclProfiler_v5;
+extern const struct nccl_profiler_v6 ncclProfiler_v6;
+
 struct pd {
 	const struct nccl_profiler_v1 *v1;
 	const struct nccl_profiler_v2 *v2;
