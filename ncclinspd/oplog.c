@@ -10,7 +10,12 @@
 struct entry {
 	struct op op;
 	uint64_t serial;
-	uint32_t nth;		/* of its kind */
+};
+
+/* Apart from the operation: who leaves is decided without a look at it. */
+struct mark {
+	uint32_t kind;
+	uint32_t nth;		/* of its kind, from 1; 0: no operation here */
 };
 
 struct ring {
@@ -21,6 +26,7 @@ struct ring {
 
 struct oplog {
 	struct ring all, reserve;
+	struct mark *marks;	/* of `all` */
 	uint32_t rare;
 	uint32_t of_kind[KINDS];	/* added so far, modulo 2^32 */
 };
@@ -46,13 +52,13 @@ static struct entry *ring_next(struct ring *ring)
 	return &ring->at[++ring->newest % ring->capacity];
 }
 
-static uint32_t *kind_of(struct oplog *log, const struct op *op)
+static uint32_t kind_of(const struct op *op)
 {
 	uint64_t h = op->process_id * UINT64_C(0x9e3779b97f4a7c15);
 
 	h = (h ^ op->comm_index) * UINT64_C(0xff51afd7ed558ccd);
 	h = (h ^ (uintptr_t)op->func) * UINT64_C(0xc4ceb9fe1a85ec53);
-	return &log->of_kind[h >> 32 & (KINDS - 1)];
+	return h >> 32 & (KINDS - 1);
 }
 
 int oplog_new(struct oplog **logp, uint32_t capacity)
@@ -64,7 +70,8 @@ int oplog_new(struct oplog **logp, uint32_t capacity)
 	capacity = capacity ? capacity : OPLOG_DEFAULT;
 	log->rare = (uint32_t)((uint64_t)capacity * OPLOG_RARE / OPLOG_DEFAULT);
 	log->rare = log->rare < OPLOG_RARE ? log->rare : OPLOG_RARE;
-	if (!ring_init(&log->all, capacity) ||
+	log->marks = calloc(capacity, sizeof(*log->marks));
+	if (!log->marks || !ring_init(&log->all, capacity) ||
 	    !ring_init(&log->reserve, capacity / OPLOG_RESERVE + 1)) {
 		oplog_free(log);
 		return -ENOMEM;
@@ -79,18 +86,21 @@ void oplog_free(struct oplog *log)
 		return;
 	free(log->all.at);
 	free(log->reserve.at);
+	free(log->marks);
 	free(log);
 }
 
 uint64_t oplog_add(struct oplog *log, const struct op *op)
 {
 	struct entry *to = ring_next(&log->all);
+	struct mark *mark = &log->marks[to - log->all.at];
+	uint32_t kind = kind_of(op);
 
-	if (to->serial && *kind_of(log, &to->op) - to->nth < log->rare)
+	if (mark->nth && log->of_kind[mark->kind] - mark->nth < log->rare)
 		*ring_next(&log->reserve) = *to;
 	to->op = *op;
 	to->serial = log->all.newest;
-	to->nth = ++*kind_of(log, op);
+	*mark = (struct mark){ kind, ++log->of_kind[kind] };
 	return to->serial;
 }
 
