@@ -334,7 +334,10 @@ static void put_oldest(struct frame *frame, const struct view *view, bool died)
 		return;
 	}
 	say(&text, "nothing in flight longer than 1s");
-	put(frame, LINE_GOOD, &text);
+	if (view->blind)
+		say(&text, "; but the kernels of %d of %d processes are not seen, so a hang may not "
+		    "show (why: ncclinsp ps -o csv)", view->blind, view->live);
+	put(frame, view->blind ? LINE_PLAIN : LINE_GOOD, &text);
 }
 
 static void put_late(struct frame *frame, const struct late *late)

@@ -245,11 +245,13 @@ static void count_processes(struct view *view, const json_t *answer)
 	json_t *process;
 	size_t i;
 
-	view->live = view->exited = view->died = 0;
+	view->live = view->exited = view->died = view->blind = 0;
 	json_array_foreach(json_object_get(answer, "processes"), i, process) {
 		const char *state = json_string_value(report_get(process, "state"));
 
 		view->live += state && !strcmp(state, "live");
+		view->blind += state && !strcmp(state, "live") &&
+			       report_get(process, "level") && !report_get(process, "sampling");
 		view->exited += state && !strcmp(state, "exited");
 		view->died += state && !strcmp(state, "died");
 	}

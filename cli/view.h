@@ -31,6 +31,7 @@ struct view {
 	uint64_t tried_ns;	/* of the last attempt, >= now_ns */
 	json_t *status;		/* /v1/status */
 	int live, exited, died;	/* processes */
+	int blind;		/* of the live: NCCL tells nothing of their kernels */
 	int gpus;		/* with a live communicator; -1: not known */
 	int comms;
 	double ops_per_s;	/* < 0: not known */

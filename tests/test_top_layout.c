@@ -294,6 +294,18 @@ START_TEST(a_death_stands_before_what_hangs_because_of_it)
 }
 END_TEST
 
+START_TEST(nobody_says_all_is_well_who_cannot_see)
+{
+	json_t *process = json_array_get(json_object_get(answers.processes, "processes"), 3);
+
+	json_object_set_new(process, "level", json_string("net"));
+	json_object_set_new(process, "sampling", json_null());
+	build();
+	ck_assert(shows("nothing in flight longer than 1s; but the kernels of 1 of 8 processes "
+			"are not seen"));
+}
+END_TEST
+
 START_TEST(what_is_wrong_is_said_in_full_on_a_narrow_terminal)
 {
 	add_inflight("Coll", "live", 43);
@@ -560,6 +572,7 @@ int main(void)
 		FX_TEST(the_rank_that_does_not_come_is_named),
 		FX_TEST(nobody_is_absent_where_all_have_come),
 		FX_TEST(a_death_stands_before_what_hangs_because_of_it),
+		FX_TEST(nobody_says_all_is_well_who_cannot_see),
 		FX_TEST(what_is_wrong_is_said_in_full_on_a_narrow_terminal),
 		FX_TEST(what_the_dead_left_is_not_taken_for_a_stall),
 		FX_TEST(a_late_rank_is_named_and_listed_first),
