@@ -206,6 +206,11 @@ static void source_meanwhile(void *arg)
 		on_poll_timer(d, now_ns);
 }
 
+static void source_catch_up(void *arg)
+{
+	on_poll_timer(arg, loop_clock_ns());
+}
+
 static void run_server(void *arg, uint64_t now_ns)
 {
 	struct daemon *d = arg;
@@ -244,6 +249,7 @@ static int start_server(struct daemon *d)
 		.slots = source_slots,
 		.ingest = source_ingest,
 		.meanwhile = source_meanwhile,
+		.catch_up = source_catch_up,
 		.reconstruct = d->reconstruct,
 		.oplog = d->oplog,
 		.aggregate = d->aggregate,

@@ -67,6 +67,11 @@ struct serve_source {
 	 * not wait until many have been.  serve_op() may be called from it.  NULL: nothing.
 	 */
 	void (*meanwhile)(void *arg);
+	/*
+	 * Read all that was published so far, so that what is in flight finds the
+	 * operation it belongs to.  serve_op() may be called from it.  NULL: nothing.
+	 */
+	void (*catch_up)(void *arg);
 	struct reconstruct *reconstruct;
 	struct oplog *oplog;
 	struct aggregate *aggregate;

@@ -453,9 +453,12 @@ static void put_rows(const struct request *r, struct json *j, const struct rows 
 void serve_inflight(struct request *r, struct json *j)
 {
 	CLEANUP(cleanup_freep) struct row *at = NULL;
+	const struct serve_source *source = &r->serve->source;
 	struct rows rows = { 0 };
 	struct process *p;
 
+	if (source->catch_up)
+		source->catch_up(source->arg);
 	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));)
 		collect(r, p, &rows);
 	at = rows.at;
