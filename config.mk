@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What builds it; override on the command line.
 ifeq ($(origin CC),default)
 CC       := gcc

@@ -185,14 +185,16 @@ static int explain(struct client *client, CURLcode code)
 {
 	if (code == CURLE_OPERATION_TIMEDOUT)
 		return fail(client, -ETIMEDOUT,
-			    "%s does not answer within %ld ms; is the daemon stopped or overloaded?",
+			    "%s does not answer within %ld ms; "
+			    "is the daemon stopped or overloaded?",
 			    client->path, client->timeout_ms);
 	if (code == CURLE_COULDNT_CONNECT)
 		return refuse(client, client->path, -ECONNREFUSED);
 	if (code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR || code == CURLE_PARTIAL_FILE)
 		return fail(client, -ECONNREFUSED, "%s closed the connection; did the daemon end?",
 			    client->path);
-	return fail(client, -EPROTO, "asking %s failed: %s", client->path, curl_easy_strerror(code));
+	return fail(client, -EPROTO, "asking %s failed: %s", client->path,
+		    curl_easy_strerror(code));
 }
 
 /* The daemon's own words for a refusal, when it gave any. */

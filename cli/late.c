@@ -113,7 +113,8 @@ static bool is_timed(const json_t *row)
 	const char *source = json_string_value(report_get(row, "timing_source"));
 
 	return source && !strcmp(source, "kernel_gpu") &&
-	       json_is_true(report_get(row, "complete")) && json_is_integer(report_get(row, "exec_ns"));
+	       json_is_true(report_get(row, "complete")) &&
+	       json_is_integer(report_get(row, "exec_ns"));
 }
 
 static void take_row(struct late *late, struct joint_op *ops, int *n, const json_t *row)

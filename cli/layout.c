@@ -107,7 +107,8 @@ static void head_down(struct frame *frame, const struct view *view)
 {
 	char age[TEXT_MAX];
 
-	line_printf(frame_add(frame), LINE_BAD, "! %s", view->error[0] ? view->error : "not asked yet");
+	line_printf(frame_add(frame), LINE_BAD, "! %s",
+		    view->error[0] ? view->error : "not asked yet");
 	if (!view->known)
 		return;
 	text_duration(age, sizeof(age), view->tried_ns - view->now_ns);

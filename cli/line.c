@@ -46,8 +46,9 @@ void line_put(struct line *line, enum line_attr attr, const char *text)
 {
 	if (room(line, 1) <= 0)
 		return;
-	take(line, attr, text_fit(line->text + line->bytes, sizeof(line->text) - (size_t)line->bytes,
-				  text, room(line, INT16_MAX)));
+	take(line, attr, text_fit(line->text + line->bytes,
+				  sizeof(line->text) - (size_t)line->bytes, text,
+				  room(line, INT16_MAX)));
 }
 
 void line_printf(struct line *line, enum line_attr attr, const char *format, ...)

@@ -250,7 +250,8 @@ static int compare_keys(const void *left, const void *right)
 
 	if (a->known != b->known)
 		return a->known ? -1 : 1;
-	order = a->is_text ? strcmp(b->text, a->text) : (a->value < b->value) - (a->value > b->value);
+	order = a->is_text ? strcmp(b->text, a->text)
+			   : (a->value < b->value) - (a->value > b->value);
 	if (order)
 		return a->ascending ? -order : order;
 	return (a->index > b->index) - (a->index < b->index);

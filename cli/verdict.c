@@ -335,8 +335,8 @@ static void put_oldest(struct frame *frame, const struct view *view, bool died)
 	}
 	say(&text, "nothing in flight longer than 1s");
 	if (view->blind)
-		say(&text, "; but the kernels of %d of %d processes are not seen, so a hang may not "
-		    "show (why: ncclinsp ps -o csv)", view->blind, view->live);
+		say(&text, "; but the kernels of %d of %d processes are not seen, so a hang may "
+		    "not show (why: ncclinsp ps -o csv)", view->blind, view->live);
 	put(frame, view->blind ? LINE_PLAIN : LINE_GOOD, &text);
 }
 

@@ -347,7 +347,8 @@ void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns
 	view->rows[VIEW_OPS] = json_incref(json_object_get(answers->ops, "rows"));
 	label_rows(view->rows[VIEW_OPS], comms);
 	count_ops(view, view->rows[VIEW_OPS]);
-	view->rows[VIEW_INFLIGHT] = inflight_reshape(json_object_get(answers->inflight, "inflight"));
+	view->rows[VIEW_INFLIGHT] =
+		inflight_reshape(json_object_get(answers->inflight, "inflight"));
 	label_rows(view->rows[VIEW_INFLIGHT], comms);
 	add_ends(view->rows[VIEW_INFLIGHT], json_object_get(answers->processes, "processes"));
 	report_sort(view->rows[VIEW_INFLIGHT], &oldest, false);

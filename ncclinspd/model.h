@@ -164,7 +164,7 @@ struct op {
 	int32_t rank;
 	int32_t nranks;
 	/* what */
-	uint64_t token;		/* of the Coll, P2p or CeColl event; of the API event if that is all */
+	uint64_t token;		/* of the Coll, P2p or CeColl event, or the API event's */
 	bool is_p2p;
 	bool is_ce;		/* done by copy engines: only its enqueue is known */
 	bool api_only;		/* nothing but the API call was seen of it */

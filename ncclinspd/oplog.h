@@ -44,7 +44,10 @@ uint64_t oplog_add(struct oplog *log, const struct op *op);
 /* The operation with that serial, or NULL: gone, in reserve or not yet there. */
 const struct op *oplog_at(const struct oplog *log, uint64_t serial);
 
-/* Newest first, the reserve included.  `visit` returns false to stop.  Returns how many were visited. */
+/*
+ * Newest first, the reserve included.  `visit` returns false to stop.  Returns how
+ * many were visited.
+ */
 typedef bool oplog_fn(const struct op *op, uint64_t serial, void *arg);
 uint32_t oplog_visit(const struct oplog *log, const struct oplog_filter *filter,
 		     oplog_fn *visit, void *arg);

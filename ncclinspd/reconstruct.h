@@ -93,8 +93,8 @@ void reconstruct_flush(struct reconstruct *rc, uint64_t now_ns);
 /*
  * No more records will come, and process->last_slots is what was in flight.  What
  * is open is handed on: as complete if none of its children was in flight and some
- * have stopped or its communicator was finalized, else with complete = false, and then it stays listed by
- * reconstruct_open() until reconstruct_detach().
+ * have stopped or its communicator was finalized; else with complete = false, and
+ * then it stays listed by reconstruct_open() until reconstruct_detach().
  */
 void reconstruct_end(struct reconstruct *rc, struct process *process, uint64_t now_ns);
 
