@@ -74,9 +74,11 @@ all: $(if $(SAN),,$(PLUGIN)) $(DAEMON) $(CLI) $(SIM) $(REPLAY) $(MAN)
 
 # ---- build ---------------------------------------------------------------
 # A thread's lane by descriptor: cheap, and no allocation when the process has loaded
-# more libraries since.  Arm has it by default, clang learnt it late.
-TLSDESC := $(shell $(CC) -mtls-dialect=gnu2 -x c -c /dev/null -o /dev/null 2>/dev/null && \
-	echo -mtls-dialect=gnu2)
+# more libraries since.  A descriptor's slow path may clobber vector registers in C
+# libraries older than 2.40 (glibc bug 31372), so the plugin has none in use.  Arm has
+# descriptors by default, clang learnt them late.
+TLSDESC := -mtls-dialect=gnu2 -mgeneral-regs-only
+TLSDESC := $(shell $(CC) $(TLSDESC) -x c -c /dev/null -o /dev/null 2>/dev/null && echo $(TLSDESC))
 
 $(B)/obj/plugin/%.o $(B)/obj/shmring/producer.o: ALLFLAGS += -fPIC -fvisibility=hidden \
 	-fno-stack-protector -U_FORTIFY_SOURCE $(TLSDESC)

@@ -105,6 +105,29 @@ START_TEST(library_stays_in_memory_and_takes_no_static_tls)
 }
 END_TEST
 
+static unsigned int descriptors, vectors;
+
+static void look_for_descriptor(const char *line)
+{
+	descriptors += strstr(line, "R_X86_64_TLSDESC") != NULL;
+}
+
+static void look_for_vector(const char *line)
+{
+	vectors += strstr(line, "%xmm") || strstr(line, "%ymm") || strstr(line, "%zmm");
+}
+
+/* C libraries before 2.40 clobber them in a descriptor's slow path. */
+START_TEST(library_with_tls_descriptors_uses_no_vector_register)
+{
+	each_line("readelf -rW", look_for_descriptor);
+	if (!descriptors)
+		return fx_skip("built without TLS descriptors");
+	each_line("objdump -d", look_for_vector);
+	ck_assert_uint_eq(vectors, 0);
+}
+END_TEST
+
 START_TEST(library_is_at_most_64_kib_without_debug_sections)
 {
 	char command[8192], path[512];
@@ -303,12 +326,14 @@ int main(void)
 		FX_LOOP(nothing_but_libc_is_needed, 0, !LINKED_IN),
 		FX_LOOP(symbols_are_those_of_glibc_2_17, 0, !LINKED_IN),
 		FX_LOOP(library_stays_in_memory_and_takes_no_static_tls, 0, !LINKED_IN),
+		FX_LOOP(library_with_tls_descriptors_uses_no_vector_register, 0, !LINKED_IN),
 		FX_LOOP(library_is_at_most_64_kib_without_debug_sections, 0, !LINKED_IN),
 		FX_TEST(gpu_is_named_by_the_driver_that_is_in_the_process),
 		FX_TEST(gpu_is_unknown_when_the_driver_cannot_tell),
 		FX_TEST(init_that_waits_for_the_driver_holds_up_no_other),
 		FX_TEST(driver_is_never_loaded_by_the_plugin),
-		FX_LOOP(children_forked_while_others_init_have_a_plugin_that_works, 0, !THREAD_SANITIZER),
+		FX_LOOP(children_forked_while_others_init_have_a_plugin_that_works, 0,
+			!THREAD_SANITIZER),
 	};
 
 	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
