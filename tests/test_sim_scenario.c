@@ -37,6 +37,26 @@ START_TEST(one_comm_line_makes_communicators_of_one_name_and_different_ids)
 }
 END_TEST
 
+static uint64_t id_in_file(const char *name)
+{
+	struct scenario *s;
+	char err[256];
+	uint64_t id;
+
+	ck_assert_int_eq(scenario_parse(&s, name, "gpus 2\ncomm w ranks 0,1\n", err, sizeof(err)),
+			 0);
+	id = s->comm[0].id;
+	scenario_free(s);
+	return id;
+}
+
+START_TEST(jobs_of_two_files_have_different_ids_wherever_the_files_lie)
+{
+	ck_assert_uint_ne(id_in_file("a.scn"), id_in_file("b.scn"));
+	ck_assert_uint_eq(id_in_file("a.scn"), id_in_file("some/where/a.scn"));
+}
+END_TEST
+
 START_TEST(an_operation_takes_what_it_does_not_say_from_its_communicator)
 {
 	struct scenario *s = fx_scenario("gpus 2\ncomm w ranks 0,1 channels 6 algo tree\n"
@@ -148,6 +168,7 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_TEST(ranks_are_counted_node_by_node_and_process_by_process),
 		FX_TEST(one_comm_line_makes_communicators_of_one_name_and_different_ids),
+		FX_TEST(jobs_of_two_files_have_different_ids_wherever_the_files_lie),
 		FX_TEST(an_operation_takes_what_it_does_not_say_from_its_communicator),
 		FX_TEST(a_pair_of_ranks_may_have_a_link_of_its_own),
 		FX_TEST(blocks_nest),

@@ -54,14 +54,27 @@ static int parse_line(struct parser *p, char *line)
 	return lex_fail(&p->lex, "'%s' is no statement", w);
 }
 
-/* An id that differs between communicators and between seeds, like a hash. */
-static uint64_t comm_id(const struct scenario *s, int index)
+static uint64_t mix(uint64_t x)
 {
-	uint64_t x = s->seed * 0x9e3779b97f4a7c15ull + (uint64_t)index + 1;
-
 	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
 	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
 	return x ^ (x >> 31);
+}
+
+/* An id that differs between communicators, seeds and files, as those of two jobs do. */
+static uint64_t comm_id(const struct scenario *s, int index)
+{
+	return mix(s->salt + s->seed * 0x9e3779b97f4a7c15ull + (uint64_t)index + 1);
+}
+
+static uint64_t salt_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	uint64_t salt = 0;
+
+	for (const char *c = slash ? slash + 1 : path; *c; c++)
+		salt = mix(salt + (unsigned char)*c);
+	return salt;
 }
 
 static void finish_comm(struct scenario *s, struct sim_comm *c)
@@ -111,8 +124,10 @@ int scenario_parse(struct scenario **scnp, const char *name, const char *text,
 	int r = -ENOMEM;
 
 	err[0] = '\0';
-	if (s)
+	if (s) {
 		set_defaults(s);
+		s->salt = salt_of(name);
+	}
 	if (s && copy) {
 		p.tail[0] = &s->program;
 		r = parse_lines(&p, copy);

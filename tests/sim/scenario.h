@@ -115,6 +115,7 @@ struct sim_fault {
 
 struct scenario {
 	uint64_t seed;
+	uint64_t salt;		/* from the file's name */
 	int release;		/* NCCL 2.x is x */
 	int nnodes, processes_per_node, gpus_per_process;
 	int nranks, nprocesses;

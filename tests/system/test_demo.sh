@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `make demo` without a terminal: says which rank is slow, in both of its jobs, and
+# leaves nothing behind.
+. "$(dirname "$0")/lib.sh"
+
+unset NCCLINSP_SHM_DIR NCCLINSP_SOCKET
+mkdir "$T/tmp"
+traces() { ls -d /dev/shm/ncclinsp-demo.* "$T"/tmp/* 2>/dev/null; }
+
+check "the demo runs" sh -c "TMPDIR='$T/tmp' B='$B' FRAMES=2 '$TOP/tests/demo.sh' </dev/null >'$T/frames'"
+# A verdict may be broken into two lines.
+said() { tr '\n' ' ' <"$T/frames" | tr -s ' ' | grep -oE "$1" | wc -l; }
+check "rank 0 of the first job is named in every frame" \
+	test "$(said '! rank 0 of world \(pid [0-9]+\) comes last in [0-9]+ of [0-9]+ AllReduce, 13\.[0-9]ms after')" -eq 2
+check "rank 1 of a data-parallel pair of the second too" \
+	test "$(said '! rank 1 of dp:[0-9a-f]{4} \(pid [0-9]+\) comes last in [0-9]+ of [0-9]+ ReduceScatter')" -eq 2
+check "nobody else is" test "$(said 'comes last in')" -eq 4
+check "nothing is left behind" test -z "$(traces)"
+done_testing
