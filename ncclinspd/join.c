@@ -253,17 +253,25 @@ static void head_is_filled(struct reconstruct *rc, struct recon *r, uint32_t ite
 	join_advance(rc, r, item, now_ns);
 }
 
-static void on_coll(struct reconstruct *rc, struct recon *r, const struct event *ev,
-		    uint64_t now_ns)
+/* What a type of head says of its operation beyond what all heads do. */
+typedef void fill_fn(const struct recon *r, const struct event *ev, struct op *op);
+
+static void on_head(struct reconstruct *rc, struct recon *r, const struct event *ev,
+		    uint64_t now_ns, fill_fn *fill)
 {
-	const struct nci_ev_coll *c = EVENT(ev, coll);
-	uint32_t item = place_head(rc, r, c->token, now_ns);
-	struct op *op;
+	uint32_t item = place_head(rc, r, ev->rec->token, now_ns);
 
 	if (item == POOL_NONE)
 		return;
 	fill_head(rc, r, item, ev, now_ns);
-	op = &recon_op(r, item)->op;
+	fill(r, ev, &recon_op(r, item)->op);
+	head_is_filled(rc, r, item, now_ns);
+}
+
+static void fill_coll(const struct recon *r, const struct event *ev, struct op *op)
+{
+	const struct nci_ev_coll *c = EVENT(ev, coll);
+
 	op->func = process_name(r->process, c->func);
 	op->algo = process_name(r->process, c->algo);
 	op->proto = process_name(r->process, c->proto);
@@ -274,20 +282,12 @@ static void on_coll(struct reconstruct *rc, struct recon *r, const struct event 
 	op->root = ops_root(op->func, c->root);
 	fill_comm_from_event(op, c->rank, c->comm_hash);
 	fill_size(op, c->count, process_name(r->process, c->datatype));
-	head_is_filled(rc, r, item, now_ns);
 }
 
-static void on_p2p(struct reconstruct *rc, struct recon *r, const struct event *ev,
-		   uint64_t now_ns)
+static void fill_p2p(const struct recon *r, const struct event *ev, struct op *op)
 {
 	const struct nci_ev_p2p *c = EVENT(ev, p2p);
-	uint32_t item = place_head(rc, r, c->token, now_ns);
-	struct op *op;
 
-	if (item == POOL_NONE)
-		return;
-	fill_head(rc, r, item, ev, now_ns);
-	op = &recon_op(r, item)->op;
 	op->is_p2p = true;
 	op->func = process_name(r->process, c->func);
 	op->peer = c->peer >= 0 ? c->peer : UNKNOWN_I32;
@@ -296,27 +296,36 @@ static void on_p2p(struct reconstruct *rc, struct recon *r, const struct event *
 	op->group = c->group;
 	fill_comm_from_event(op, c->rank, c->comm_hash);
 	fill_size(op, c->count, process_name(r->process, c->datatype));
-	head_is_filled(rc, r, item, now_ns);
 }
 
 /* Its sequence number counts synchronisations, so it has none of its own. */
-static void on_ce_coll(struct reconstruct *rc, struct recon *r, const struct event *ev,
-		       uint64_t now_ns)
+static void fill_ce_coll(const struct recon *r, const struct event *ev, struct op *op)
 {
 	const struct nci_ev_ce_coll *c = EVENT(ev, ce_coll);
-	uint32_t item = place_head(rc, r, c->token, now_ns);
-	struct op *op;
 
-	if (item == POOL_NONE)
-		return;
-	fill_head(rc, r, item, ev, now_ns);
-	op = &recon_op(r, item)->op;
 	op->is_ce = true;
 	op->expects_kernel = op->expects_proxy = false;
 	op->func = process_name(r->process, c->func);
 	op->root = ops_root(op->func, c->root);
 	fill_size(op, c->count, process_name(r->process, c->datatype));
-	head_is_filled(rc, r, item, now_ns);
+}
+
+static void on_coll(struct reconstruct *rc, struct recon *r, const struct event *ev,
+		    uint64_t now_ns)
+{
+	on_head(rc, r, ev, now_ns, fill_coll);
+}
+
+static void on_p2p(struct reconstruct *rc, struct recon *r, const struct event *ev,
+		   uint64_t now_ns)
+{
+	on_head(rc, r, ev, now_ns, fill_p2p);
+}
+
+static void on_ce_coll(struct reconstruct *rc, struct recon *r, const struct event *ev,
+		       uint64_t now_ns)
+{
+	on_head(rc, r, ev, now_ns, fill_ce_coll);
 }
 
 /* ---- dispatch ----------------------------------------------------------- */
