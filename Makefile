@@ -2,6 +2,10 @@
 #
 #   make            everything          make demo     see it work
 #   make check      all tests           make bench    what an event costs
+#   make check-nccl inside the real NCCL, on a GPU that is played; bench-nccl: the cost there
+#   make gpu-check  what only a real GPU can tell; gpu-bundle: a folder to take to one
+#   make soak       the daemon's memory over ten million operations
+#   make campaign   faults and clean runs by the hundred: what is found (docs/campaign.md)
 #   make fuzz       FUZZ_SECONDS=60 of looking for hostile input, each
 #
 # V=1 shows commands; SAN=address or SAN=thread builds beside, in build-$(SAN).
@@ -27,7 +31,8 @@ ALLFLAGS  = -std=gnu11 -fno-strict-aliasing $(CFLAGS) $(WARN) $(if $(WERROR),-We
 NEEDS := gcc make pkg-config /usr/include/stdio.h=libc6-dev clang scdoc mandoc tmux curl jq \
          prove=perl pgrep=procps unshare=util-linux check.pc=check liburing.pc=liburing-dev \
          libmicrohttpd.pc=libmicrohttpd-dev jansson.pc=libjansson-dev \
-         libcurl.pc=libcurl4-openssl-dev ncursesw.pc=libncurses-dev
+         libcurl.pc=libcurl4-openssl-dev ncursesw.pc=libncurses-dev \
+         $(if $(wildcard /usr/local/cuda*/lib*/libnccl.so.2),gdb)
 APT := DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120
 
 deps:
@@ -59,18 +64,21 @@ DAEMON := $(B)/ncclinspd
 CLI    := $(B)/ncclinsp
 SIM    := $(B)/nccl-sim
 REPLAY := $(B)/nccl-replay
+RECORD := $(B)/libnccl-profiler-record.so
 MAN    := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 # The link lines are the dependency rules: under -z defs, a call into a room
 # that is not listed here does not link.
 PLUGIN_OBJS := $(call objs,plugin)    $(B)/obj/shmring/producer.o
 DAEMON_OBJS := $(call objs,ncclinspd) $(B)/obj/shmring/consumer.o $(call objs,util)
+RECORD_OBJS := $(call objs,record)
 CLI_OBJS    := $(call objs,cli)       $(call objs,util)
 SIM_MAINS   := $(B)/obj/tests/sim/nccl_sim.o $(B)/obj/tests/sim/nccl_replay.o
-SIM_OBJS    := $(filter-out $(SIM_MAINS),$(call objs,tests/sim))
+SIM_OBJS    := $(filter-out $(SIM_MAINS),$(call objs,tests/sim)) \
+	       $(B)/obj/plugin/adapt.o $(B)/obj/record/shape.o
 
-.PHONY: all deps check demo bench clean
-all: $(if $(SAN),,$(PLUGIN)) $(DAEMON) $(CLI) $(SIM) $(REPLAY) $(MAN)
+.PHONY: all deps check demo bench soak clean
+all: $(if $(SAN),,$(PLUGIN) $(RECORD)) $(DAEMON) $(CLI) $(SIM) $(REPLAY) $(MAN)
 
 # ---- build ---------------------------------------------------------------
 # A thread's lane by descriptor: cheap, and no allocation when the process has loaded
@@ -80,8 +88,8 @@ all: $(if $(SAN),,$(PLUGIN)) $(DAEMON) $(CLI) $(SIM) $(REPLAY) $(MAN)
 TLSDESC := -mtls-dialect=gnu2 -mgeneral-regs-only
 TLSDESC := $(shell $(CC) $(TLSDESC) -x c -c /dev/null -o /dev/null 2>/dev/null && echo $(TLSDESC))
 
-$(B)/obj/plugin/%.o $(B)/obj/shmring/producer.o: ALLFLAGS += -fPIC -fvisibility=hidden \
-	-fno-stack-protector -U_FORTIFY_SOURCE $(TLSDESC)
+$(B)/obj/plugin/%.o $(B)/obj/record/%.o $(B)/obj/shmring/producer.o: ALLFLAGS += -fPIC \
+	-fvisibility=hidden -fno-stack-protector -U_FORTIFY_SOURCE $(TLSDESC)
 $(B)/obj/tests/%.o $(B)/obj/bench/%.o: CPPFLAGS += -DB='"$(abspath $(B))"'
 
 $(B)/obj/%.o: %.c
@@ -89,14 +97,19 @@ $(B)/obj/%.o: %.c
 	@echo "  CC    $<"
 	$(Q)$(CC) $(CPPFLAGS) $(ALLFLAGS) $(call pc,cflags,$(DAEMON_LIBS) $(CLI_LIBS) check) -c $< -o $@
 
-$(PLUGIN): $(PLUGIN_OBJS) plugin/plugin.map
+link_plugin = $(CC) $(SANFLAGS) -shared -o $@ $(filter %.o,$^) \
+	-Wl,--version-script=$(filter %.map,$^) -Wl,-z,nodelete -Wl,-z,defs -Wl,-z,now \
+	-Wl,--as-needed -Wl,-soname,$(@F) -Wl,-O1
+
+$(PLUGIN): $(PLUGIN_OBJS)
+$(RECORD): $(RECORD_OBJS)
+$(PLUGIN) $(RECORD): plugin/plugin.map
 	@echo "  LD    $@"
-	$(Q)$(CC) $(SANFLAGS) -shared -o $@ $(PLUGIN_OBJS) -Wl,--version-script=plugin/plugin.map \
-		-Wl,-z,nodelete -Wl,-z,defs -Wl,-z,now -Wl,--as-needed -Wl,-soname,$(@F) -Wl,-O1
+	$(Q)$(link_plugin)
 
 $(DAEMON): $(DAEMON_OBJS)
 	@echo "  LD    $@"
-	$(Q)$(CC) $(SANFLAGS) -o $@ $^ -Wl,-z,defs $(call pc,libs,$(DAEMON_LIBS)) -lm
+	$(Q)$(CC) $(SANFLAGS) -o $@ $^ -Wl,-z,defs $(call pc,libs,$(DAEMON_LIBS)) -lm -pthread
 
 $(CLI): $(CLI_OBJS)
 	@echo "  LD    $@"
@@ -117,7 +130,7 @@ $(B)/man/%: man/%.scd
 # A test program is tests/test_<module>.c.  It links against every room, each an
 # archive, so that it pulls in what it calls and nothing else.  What else lies in
 # tests/ is shared by them.
-ROOMS := tests shmring plugin ncclinspd util cli tests/sim
+ROOMS := tests shmring plugin record ncclinspd util cli tests/sim
 room_objs = $(filter-out $(addprefix $(B)/obj/,ncclinspd/main.o cli/main.o tests/test_%.o) \
 		$(SIM_MAINS),$(call objs,$(1)))
 ARCHIVES := $(foreach r,$(ROOMS),$(B)/lib/$(subst /,-,$(r)).a)
@@ -138,6 +151,9 @@ $(B)/tests/%: $(B)/obj/tests/%.o $(ARCHIVES)
 	@echo "  LD    $@"
 	$(Q)$(CC) $(SANFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(ARCHIVES) -Wl,--end-group \
 		$(call pc,libs,check $(DAEMON_LIBS) $(CLI_LIBS)) -ldl -lm -pthread
+
+# Two libraries have the names that NCCL looks for: this one tests the other.
+$(B)/tests/test_record: $(B)/obj/record/entry.o
 
 # A fuzz target is tests/fuzz/fuzz_<input>.c with its corpus/<input>/.  With the
 # plain driver it is one more test: the corpus, then a short random run.
@@ -164,12 +180,13 @@ fuzz-targets: $(FUZZ)
 
 # Every build first, so that what prove counts is the last thing to be read.
 check: deps
-	+@$(submake) B=$(B) all tests
+	+@$(submake) B=$(B) all tests $(B)/bench/bench_soak
 	+@$(submake) B=$(B)-clang CC=clang all tests
 	+@$(submake) B=$(B)-address SAN=address tests fuzz-targets
 	+@$(submake) B=$(B)-thread SAN=thread $(THREADED)
-	@B=$(abspath $(B)) prove -j$(JOBS) --rules 'seq=tests/system/*' --rules 'par=**' \
-		--failures --comments --exec tests/tap.sh $(CHECKED) $(SYSTEM_TESTS)
+	+@$(build_nccl)
+	@B=$(abspath $(B)) prove -j$(JOBS) --rules 'seq=tests/{system,nccl}/*' --rules 'par=**' \
+		--failures --comments --exec tests/tap.sh $(CHECKED) $(SYSTEM_TESTS) $(NCCL_TESTS)
 
 fuzz: deps
 	+@$(submake) B=$(B)-fuzzer SAN=fuzzer CC=clang fuzz-targets
@@ -178,6 +195,95 @@ fuzz: deps
 		$(B)-fuzzer/fuzz/$$f -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=$(B)-fuzzer/$$f- \
 			$(B)-fuzzer/corpus/$$f tests/fuzz/corpus/$${f#fuzz_} || exit 1; \
 	done
+
+# ---- the real NCCL, without a GPU ----------------------------------------------
+# tests/nccl/ is built where find.sh finds a libnccl: a CUDA that is played, with the
+# layouts of that library, and programs on both.
+NCCL := $(B)/nccl
+nccl_objs = $(patsubst %,$(NCCL)/%.o,$(1))
+NCCL_FAKE := $(call nccl_objs,device memory stream driver kernel conn gpu patch patience)
+NCCL_JOB  := $(call nccl_objs,world operation)
+NCCL_PROGRAMS := $(NCCL)/nccl-job $(NCCL)/nccl-cost
+
+$(NCCL)/%.o: tests/nccl/%.c $(NCCL)/layout.h
+	@echo "  CC    $<"
+	$(Q)$(CC) $(CPPFLAGS) -I$(NCCL) $(ALLFLAGS) -fPIC -fvisibility=hidden -c $< -o $@
+
+$(NCCL)/layout.h: FORCE
+	$(Q)tests/nccl/layout.sh "$$(tests/nccl/find.sh)" $@
+
+$(NCCL)/libnvidia-ml.so.1: $(NCCL)/nvml.o
+	@echo "  LD    $@"
+	$(Q)$(CC) -shared -o $@ $^ -Wl,-soname,$(@F) -Wl,-z,defs
+
+$(NCCL)/libfake-cuda.so: $(NCCL_FAKE) $(NCCL)/libnvidia-ml.so.1
+	@echo "  LD    $@"
+	$(Q)$(CC) -shared -o $@ -Wl,--no-as-needed $^ -Wl,-soname,$(@F) -Wl,-z,defs \
+		-Wl,-rpath,'$$ORIGIN' -ldl -pthread
+
+$(NCCL_PROGRAMS): $(NCCL)/nccl-%: $(NCCL)/%.o $(NCCL_JOB) $(NCCL)/libfake-cuda.so
+	@echo "  LD    $@"
+	$(Q)lib=$$(tests/nccl/find.sh) && $(CC) -o $@ $^ "$$lib" -Wl,-rpath,'$$ORIGIN' \
+		-Wl,-rpath,"$$(dirname "$$lib")" -Wl,--allow-shlib-undefined -pthread
+
+# The plugin with one of its tables, which NCCL calls through translations of its own.
+NCCL_OLD := $(foreach v,1 2 3 4,$(NCCL)/v$(v)/$(notdir $(PLUGIN)))
+
+$(NCCL)/v%/plugin.map:
+	@mkdir -p $(@D)
+	@echo '{ global: ncclProfiler_v$*; local: *; };' >$@
+
+$(NCCL_OLD): $(NCCL)/v%/$(notdir $(PLUGIN)): $(NCCL)/v%/plugin.map $(PLUGIN_OBJS)
+	@echo "  LD    $@"
+	$(Q)$(link_plugin)
+
+# The tests themselves say why they are skipped.
+build_nccl = if tests/nccl/find.sh >/dev/null; then $(submake) B=$(B) nccl; fi
+NCCL_TESTS := $(wildcard tests/nccl/test_*.sh)
+
+.PHONY: FORCE nccl check-nccl bench-nccl
+nccl: $(NCCL_PROGRAMS) $(NCCL_OLD) $(B)/gpu/gpu-job $(B)/gpu/libnccl-profiler-empty.so
+
+check-nccl: deps
+	+@$(submake) B=$(B) all
+	+@$(build_nccl)
+	@B=$(abspath $(B)) prove -j$(JOBS) --failures --comments --exec tests/tap.sh $(NCCL_TESTS)
+
+bench-nccl: deps
+	@tests/nccl/find.sh >/dev/null || { tests/nccl/find.sh; exit 1; }
+	+@$(submake) B=$(B) all nccl
+	@B=$(abspath $(B)) tests/nccl/cost.sh
+
+# ---- a real GPU --------------------------------------------------------------
+# gpu-job is linked with neither NCCL nor CUDA: a call finds what has been loaded by
+# then, so it must not be looked for at the start.
+GPU := $(B)/gpu
+GPU_OBJS := $(filter-out %/empty.o,$(call objs,tests/gpu)) \
+	$(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/nccl/world.c tests/nccl/operation.c))
+GPU_PARTS := $(GPU)/gpu-job $(GPU)/libnccl-profiler-empty.so
+
+$(GPU)/gpu-job: $(GPU_OBJS)
+	@mkdir -p $(@D)
+	@echo "  LD    $@"
+	$(Q)$(CC) -o $@ $^ -rdynamic -Wl,-z,lazy -Wl,--unresolved-symbols=ignore-in-object-files \
+		-ldl -pthread
+	$(Q)! nm -u $@ | grep -vE '@| w | U (cuda|nccl)[A-Z]'
+
+$(GPU)/libnccl-profiler-empty.so: $(B)/obj/tests/gpu/empty.o $(B)/obj/plugin/level.o
+	@mkdir -p $(@D)
+	@echo "  LD    $@"
+	$(Q)$(CC) -shared -o $@ $^ -Wl,-z,defs -Wl,-soname,$(@F)
+
+$(B)/obj/tests/gpu/empty.o: ALLFLAGS += -fPIC -fvisibility=hidden
+
+.PHONY: gpu-bundle gpu-check
+gpu-bundle: deps
+	+@$(submake) B=$(B) all $(GPU_PARTS)
+	@tests/gpu/bundle.sh $(B) $(B)/gpu-bundle
+
+gpu-check: gpu-bundle
+	@rm -rf $(B)/gpu-results
+	@$(B)/gpu-bundle/run.sh $(B)/gpu-results || [ $$? -eq 77 ]
 
 # ---- bench -------------------------------------------------------------------
 # A benchmark is bench/bench_<what>.c; what else lies in bench/ is shared by them.
@@ -195,14 +301,25 @@ bench: deps
 	+@$(submake) B=$(B) all $(BENCHES)
 	@for b in $(BENCHES); do $$b || exit 1; done
 
+# The daemon's memory over ten million operations.
+soak: deps
+	+@$(submake) B=$(B) $(B)/bench/bench_soak
+	@$(B)/bench/bench_soak
+
 # ---- demo --------------------------------------------------------------------
 demo: deps
 	+@$(submake) B=$(B) all
 	@B=$(abspath $(B)) tests/demo.sh
 
+# ---- faults in numbers -----------------------------------------------------------
+.PHONY: campaign
+campaign: deps
+	+@$(submake) B=$(B) all
+	@B=$(abspath $(B)) tests/campaign/campaign.sh $(CAMPAIGN)
+
 # ---- the rest ------------------------------------------------------------
 clean:
 	rm -rf build build-*
 
--include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
+-include $(shell find $(B)/obj $(B)/nccl -name '*.d' 2>/dev/null)
 .SECONDARY:

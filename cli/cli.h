@@ -19,6 +19,7 @@ enum cli_exit {
 	CLI_NOTHING = 4,	/* nothing matched, or no process uses NCCL */
 	CLI_NO_RIGHT = 5,
 	CLI_TIMEOUT = 6,
+	CLI_FINDING = 10,	/* diagnose: something is wrong */
 	CLI_INTERRUPTED = 130,
 };
 
@@ -41,9 +42,13 @@ struct cli {
 	const char *func;
 	int64_t rank;
 	int64_t pid;
+	int64_t peer;
+	const char *direction;	/* send or recv */
 	uint64_t older_ns;
 	const char *window;
 	bool by_rank;
+	bool all;		/* also what is over */
+	const char *argument;	/* of a command that takes one; NULL: none was given */
 	/* the daemon */
 	struct client *client;
 };
@@ -68,8 +73,14 @@ int cmd_status(struct cli *cli);
 int cmd_ps(struct cli *cli);
 int cmd_comms(struct cli *cli);
 int cmd_ops(struct cli *cli);
+int cmd_peers(struct cli *cli);
 int cmd_inflight(struct cli *cli);
 int cmd_tail(struct cli *cli);
 int cmd_top(struct cli *cli);
+int cmd_diagnose(struct cli *cli);
+int cmd_explain(struct cli *cli);
+
+/* ... but this one, whose exit codes are those of monitoring plugins. */
+int cmd_check(struct cli *cli);
 
 #endif

@@ -18,6 +18,8 @@ static const struct column columns[] = {
 	{ "records", "RECORDS", COL_INTEGER, "records", 9, 0, 0 },
 	{ "lost", "LOST", COL_SUM, "lost", 0, 0, 0 },
 	{ "before", NULL, COL_INTEGER, "before", 0, 0, 0 },
+	{ "stamps_refused", "REFUSED", COL_INTEGER, "stamps_refused", 0, 0,
+	  4 + REPORT_IF_UNUSUAL },
 	{ "first_seen_at", NULL, COL_TEXT, "first_seen_at", 0, 0, 0 },
 	{ "last_record_at", NULL, COL_TEXT, "last_record_at", 0, 0, 0 },
 	{ NULL, "AGE", COL_SINCE, "first_seen_mono_ns", 6, 0, 3 },

@@ -2,6 +2,7 @@
 /* ncclinsp status: one page that says whether all is well. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "cli/cli.h"
@@ -28,6 +29,7 @@ static const struct column columns[] = {
 	{ "before", NULL, COL_INTEGER, "ingest.before", 0, 0, 0 },
 	{ "rejected", NULL, COL_INTEGER, "ingest.rejected", 0, 0, 0 },
 	{ "poll_interval_ns", NULL, COL_INTEGER, "ingest.poll_interval_ns", 0, 0, 0 },
+	{ "stamps_refused", NULL, COL_INTEGER, "reconstruct.stamps_refused", 0, 0, 0 },
 };
 
 __attribute__((format(printf, 4, 5)))
@@ -100,6 +102,25 @@ static void say_records(const struct cli *cli, const struct view *view)
 	    view->lost > 0 ? " (by cause: ncclinsp ps -o json)" : "");
 }
 
+/* Why operations have no time of the GPU; nothing where all of them may have one. */
+static void say_refused(const struct cli *cli, const struct view *view)
+{
+	const json_t *n = report_get(view->status, "reconstruct.stamps_refused"), *count;
+	json_t *reasons = json_object_get(json_object_get(view->status, "reconstruct"),
+					  "stamps_refused_by");
+	char text[256] = "";
+	const char *reason;
+
+	if (!json_integer_value(n))
+		return;
+	json_object_foreach(reasons, reason, count)
+		if (json_integer_value(count))
+			snprintf(text + strlen(text), sizeof(text) - strlen(text), ", %s %lld",
+				 reason, (long long)json_integer_value(count));
+	say(cli, "GPU times", LINE_PLAIN, "refused %lld stamps%s (see ncclinsp(1), REFUSED STAMPS)",
+	    (long long)json_integer_value(n), text);
+}
+
 static void say_verdicts(const struct cli *cli, const struct view *view)
 {
 	struct frame frame;
@@ -117,6 +138,7 @@ static void print_page(const struct cli *cli, const struct view *view)
 	say_daemon(cli, view);
 	say_jobs(cli, view);
 	say_records(cli, view);
+	say_refused(cli, view);
 	say_verdicts(cli, view);
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cli/label.h"
 #include "cli/listing.h"
 
 static const struct column columns[] = {
@@ -11,9 +12,12 @@ static const struct column columns[] = {
 	{ "pid", "PID", COL_INTEGER, "pid", 7, 0, 4 },
 	{ "comm_id", NULL, COL_TEXT, "comm_id", 0, 0, 0 },
 	{ "comm_name", NULL, COL_TEXT, "comm_name", 0, 0, 0 },
-	{ NULL, "COMM", COL_TEXT, "comm_name|comm_id", 16, 16, 0 },
+	{ NULL, "COMM", COL_TEXT, "comm_label|comm_id", 16, 20, 0 },
 	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, 0 },
-	{ "func", "OP", COL_TEXT, "func", 13, 13, 0 },
+	{ "func", NULL, COL_TEXT, "func", 0, 0, 0 },
+	{ NULL, "OP", COL_OP, "func", 14, 14, 0 },
+	{ "derived", NULL, COL_TEXT, "derived", 0, 0, 0 },
+	{ "parts", NULL, COL_INTEGER, "parts", 0, 0, 0 },
 	{ "seq", "SEQ", COL_INTEGER, "seq", 6, 0, 0 },
 	{ "peer", NULL, COL_INTEGER, "peer", 0, 0, 0 },
 	{ "bytes", "SIZE", COL_BYTES, "bytes", 7, 0, 0 },
@@ -21,8 +25,15 @@ static const struct column columns[] = {
 	{ "proto", NULL, COL_TEXT, "proto", 0, 0, 0 },
 	{ NULL, "ALGO/PROTO", COL_TEXT, "algo/proto", 12, 16, 3 },
 	{ "enqueue_ns", NULL, COL_MICROS, "enqueue_ns", 0, 0, 0 },
-	{ "exec_ns", "TIME(us)", COL_MICROS, "exec_ns", 9, 0, 0 },
-	{ "busbw_gbs", "BUSBW(GB/s)", COL_NUMBER, "busbw_gbs", 0, 0, 1 },
+	{ "exec_ns", NULL, COL_MICROS, "exec_ns", 0, 0, 0 },
+	{ "exec_error_ns", NULL, COL_MICROS, "exec_error_ns", 0, 0, 0 },
+	{ NULL, "TIME(us)", COL_MICROS, "batch.exec_ns|exec_ns", 9, 0, 0 },
+	{ "busbw_gbs", NULL, COL_NUMBER, "busbw_gbs", 0, 0, 0 },
+	{ NULL, "BUSBW(GB/s)", COL_NUMBER, "batch.busbw_gbs|busbw_gbs", 0, 0, 1 },
+	{ "fused", "FUSED", COL_INTEGER, "fused", 0, 0, 5 },
+	{ "late_ns", NULL, COL_MICROS, "late_ns", 0, 0, 0 },
+	{ "sampled", NULL, COL_TEXT, "sampled", 0, 0, 0 },
+	{ "stamps_refused", NULL, COL_INTEGER, "stamps_refused", 0, 0, 0 },
 	{ "complete", NULL, COL_TEXT, "complete", 0, 0, 0 },
 	{ "timing_source", "SRC", COL_TEXT, "timing_source", 11, 11, 2 },
 };
@@ -30,10 +41,20 @@ static const struct column columns[] = {
 struct tail {
 	struct cli *cli;
 	struct report report;
+	json_t *known;	/* communicators, as labels are made of them */
 	int64_t left;	/* lines; CLI_ANY: no end */
 };
 
-static void print_op(const struct tail *tail, const json_t *op, const char *text)
+static void label(const struct tail *tail, json_t *op)
+{
+	json_t *rows = json_pack("[O]", op);
+
+	label_learn(tail->known, op);
+	label_rows(rows, tail->known);
+	json_decref(rows);
+}
+
+static void print_op(const struct tail *tail, json_t *op, const char *text)
 {
 	struct line line;
 
@@ -42,6 +63,7 @@ static void print_op(const struct tail *tail, const json_t *op, const char *text
 	} else if (tail->cli->format == CLI_CSV) {
 		report_csv_row(&tail->report, op, stdout);
 	} else {
+		label(tail, op);
 		line_start(&line, tail->cli->columns);
 		report_row(&tail->report, op, &line);
 		line_print(&line, &tail->cli->style, stdout);
@@ -93,7 +115,7 @@ static int on_line(void *arg, const char *text, size_t len)
 
 int cmd_tail(struct cli *cli)
 {
-	struct tail tail = { .cli = cli, .left = cli->samples };
+	struct tail tail = { .cli = cli, .left = cli->samples, .known = listing_comms(cli) };
 	struct line line;
 	int r;
 
@@ -109,6 +131,7 @@ int cmd_tail(struct cli *cli)
 	fflush(stdout);
 
 	r = client_stream(cli->client, "/v1/stream?kinds=collective,process", on_line, &tail);
+	json_decref(tail.known);
 	if (r < 0)
 		return cli_fail(cli, r);
 	if (r > 0)

@@ -66,6 +66,20 @@ void label_rows(json_t *rows, const json_t *known)
 	json_decref(map);
 }
 
+void label_learn(json_t *known, const json_t *row)
+{
+	const char *name = name_of(row), *id = id_of(row);
+	json_t *have;
+	size_t i;
+
+	if (!name || !id)
+		return;
+	json_array_foreach(known, i, have)
+		if (!strcmp(name_of(have) ?: "", name) && !strcmp(id_of(have) ?: "", id))
+			return;
+	json_array_append_new(known, json_pack("{s:s s:s}", "comm_name", name, "comm_id", id));
+}
+
 static bool matches_label(const char *wanted, const char *name, const char *id)
 {
 	const char *colon = strrchr(wanted, ':');

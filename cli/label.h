@@ -16,6 +16,9 @@
  */
 void label_rows(json_t *rows, const json_t *known);
 
+/* Add the row's communicator to `known`, unless it is there already. */
+void label_learn(json_t *known, const json_t *row);
+
 /* Does a row's communicator answer to that name, id (with or without 0x) or label? */
 bool label_matches(const char *wanted, const json_t *row);
 

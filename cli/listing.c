@@ -33,7 +33,36 @@ bool listing_wants(const struct cli *cli, const json_t *row)
 static bool filters(const struct cli *cli)
 {
 	return cli->comm || cli->func || cli->rank != CLI_ANY || cli->pid != CLI_ANY ||
-	       cli->older_ns;
+	       cli->peer != CLI_ANY || cli->direction || cli->older_ns;
+}
+
+/* ---- communicators -------------------------------------------------------- */
+
+json_t *listing_comms(const struct cli *cli)
+{
+	json_t *root = NULL, *known = json_array(), *row;
+	size_t i;
+
+	if (!client_get(cli->client, "/v1/comms", &root))
+		json_array_foreach(json_object_get(root, "comms"), i, row)
+			label_learn(known, row);
+	json_decref(root);
+	return known;
+}
+
+/*
+ * A name that one communicator of these rows has may be another's as well that is not
+ * among them; one that is has perhaps ended, and the daemon does not know it any more.
+ */
+static void label_all(const struct cli *cli, json_t *rows)
+{
+	json_t *known = listing_comms(cli), *row;
+	size_t i;
+
+	json_array_foreach(rows, i, row)
+		label_learn(known, row);
+	label_rows(rows, known);
+	json_decref(known);
 }
 
 /* ---- one sample ----------------------------------------------------------- */
@@ -48,7 +77,7 @@ static json_t *select_rows(const struct cli *cli, const struct listing *listing,
 
 	rows = reshaped ? listing->reshape(answered) : json_copy((json_t *)answered);
 	if (cli->format == CLI_TABLE)
-		label_rows(rows, rows);
+		label_all(cli, rows);
 	for (size_t i = 0; i < json_array_size(rows); i++)
 		if (listing_wants(cli, json_array_get(rows, i)))
 			json_array_append(wanted, json_array_get(rows, i));

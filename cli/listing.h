@@ -2,7 +2,7 @@
 #ifndef CLI_LISTING_H
 #define CLI_LISTING_H
 
-/* Commands that ask for one array and print it: ps, comms, ops, inflight. */
+/* Commands that ask for one array and print it: ps, comms, ops, peers, inflight. */
 
 #include "cli/cli.h"
 #include "cli/report.h"
@@ -24,6 +24,12 @@ int listing_run(struct cli *cli, const struct listing *listing, const char *targ
 
 /* Does a row pass --comm, --rank, --func and --pid? */
 bool listing_wants(const struct cli *cli, const json_t *row);
+
+/*
+ * The communicators that there are, for label_rows(): a new array, the caller's,
+ * empty when the daemon does not tell.
+ */
+json_t *listing_comms(const struct cli *cli);
 
 /* The columns of tables that others show as well. */
 extern const struct column ops_columns[];

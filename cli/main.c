@@ -24,20 +24,27 @@
 
 /* ---- subcommands ---------------------------------------------------------- */
 
-enum command_id { STATUS, PS, COMMS, OPS, INFLIGHT, TAIL, TOP, COMMANDS };
+enum command_id {
+	STATUS, PS, COMMS, OPS, PEERS, INFLIGHT, TAIL, TOP, DIAGNOSE, CHECK, EXPLAIN, COMMANDS
+};
 
 static const struct command {
 	const char *name;
 	int (*run)(struct cli *cli);
 	const char *help;
+	const char *argument;	/* that it may have */
 } commands[COMMANDS] = {
-	[STATUS] = { "status", cmd_status, "one page: daemon, processes, losses, verdict" },
-	[PS] = { "ps", cmd_ps, "processes that use NCCL" },
-	[COMMS] = { "comms", cmd_comms, "communicators and their ranks on this node" },
-	[OPS] = { "ops", cmd_ops, "how fast each operation and size ran" },
-	[INFLIGHT] = { "inflight", cmd_inflight, "what has begun and not ended, oldest first" },
-	[TAIL] = { "tail", cmd_tail, "one line per operation as it ends" },
-	[TOP] = { "top", cmd_top, "live view" },
+	[STATUS] = { "status", cmd_status, "one page: daemon, processes, losses, verdict", NULL },
+	[PS] = { "ps", cmd_ps, "processes that use NCCL", NULL },
+	[COMMS] = { "comms", cmd_comms, "communicators and their ranks on this node", NULL },
+	[OPS] = { "ops", cmd_ops, "how fast each operation and size ran", NULL },
+	[PEERS] = { "peers", cmd_peers, "network links, the worst first", NULL },
+	[INFLIGHT] = { "inflight", cmd_inflight, "what has begun and not ended, oldest first", NULL },
+	[TAIL] = { "tail", cmd_tail, "one line per operation as it ends", NULL },
+	[TOP] = { "top", cmd_top, "live view", NULL },
+	[DIAGNOSE] = { "diagnose", cmd_diagnose, "what is wrong, what says so, what to do next", NULL },
+	[CHECK] = { "check", cmd_check, "one line for a monitoring system", NULL },
+	[EXPLAIN] = { "explain", cmd_explain, "what a word of a finding means", "WORD" },
 };
 
 /* ---- options -------------------------------------------------------------- */
@@ -46,10 +53,13 @@ enum option_kind { FLAG, NO_FLAG, STRING, NUMBER, SECONDS, WORD };
 
 #define IN(id)	 (1u << (id))
 #define ANYWHERE (IN(COMMANDS) - 1)
-#define TABLES	 (IN(PS) | IN(COMMS) | IN(OPS) | IN(INFLIGHT))
+#define TABLES	 (IN(PS) | IN(COMMS) | IN(OPS) | IN(PEERS) | IN(INFLIGHT))
+#define SAMPLES	 (TABLES | IN(STATUS))
+#define PRINTS	 (SAMPLES | IN(TAIL) | IN(DIAGNOSE))
 
 static const char *const formats[] = { "table", "json", "csv", NULL };
 static const char *const colors[] = { "auto", "always", "never", NULL };
+static const char *const directions[] = { "send", "recv", NULL };
 static const char *const windows[] = { "1s", "10s", "60s", "all", NULL };
 
 enum color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
@@ -60,6 +70,7 @@ struct options {
 	const char *socket;
 	int64_t color;
 	int64_t window;
+	int64_t direction;
 	bool help;
 	bool version;
 };
@@ -76,18 +87,19 @@ static const struct option_row {
 	int64_t least;
 	int64_t most;
 } options[] = {
-	{ "output", 'o', WORD, offsetof(struct options, cli.format), ANYWHERE & ~IN(TOP), "FORMAT",
+	{ "output", 'o', WORD, offsetof(struct options, cli.format), PRINTS, "FORMAT",
 	  "table, json (what the API answered) or csv (base units)", formats, 0, 0 },
-	{ "watch", 'w', FLAG, offsetof(struct options, cli.watch), TABLES | IN(STATUS), NULL,
+	{ "watch", 'w', FLAG, offsetof(struct options, cli.watch), SAMPLES, NULL,
 	  "repeat until interrupted", NULL, 0, 0 },
 	{ "delay", 'd', SECONDS, offsetof(struct options, cli.delay_ns),
-	  TABLES | IN(STATUS) | IN(TOP), "SECONDS", "between two samples (2)", NULL, 0, 0 },
-	{ "iterations", 'n', NUMBER, offsetof(struct options, cli.samples), ANYWHERE,
-	  "N", "end after N samples, or lines of tail", NULL, 1, INT32_MAX },
+	  SAMPLES | IN(TOP), "SECONDS", "between two samples (2)", NULL, 0, 0 },
+	{ "iterations", 'n', NUMBER, offsetof(struct options, cli.samples),
+	  SAMPLES | IN(TAIL) | IN(TOP), "N", "end after N samples, or lines of tail", NULL, 1,
+	  INT32_MAX },
 	{ "no-header", 'H', NO_FLAG, offsetof(struct options, cli.header),
-	  ANYWHERE & ~IN(TOP), NULL, "leave the header out", NULL, 0, 0 },
+	  PRINTS, NULL, "leave the header out", NULL, 0, 0 },
 	{ "comm", 0, STRING, offsetof(struct options, cli.comm),
-	  IN(COMMS) | IN(OPS) | IN(INFLIGHT) | IN(TAIL), "NAME",
+	  IN(COMMS) | IN(OPS) | IN(PEERS) | IN(INFLIGHT) | IN(TAIL), "NAME",
 	  "only this communicator, by name or id", NULL, 0, 0 },
 	{ "rank", 'r', NUMBER, offsetof(struct options, cli.rank), TABLES | IN(TAIL), "RANK",
 	  "only this rank", NULL, 0, INT32_MAX },
@@ -95,14 +107,20 @@ static const struct option_row {
 	  IN(OPS) | IN(INFLIGHT) | IN(TAIL), "NAME", "only this operation, as AllReduce", NULL, 0,
 	  0 },
 	{ "pid", 'p', NUMBER, offsetof(struct options, cli.pid),
-	  IN(PS) | IN(COMMS) | IN(INFLIGHT) | IN(TAIL), "PID", "only this process", NULL, 1,
+	  IN(PS) | IN(COMMS) | IN(PEERS) | IN(INFLIGHT) | IN(TAIL), "PID", "only this process", NULL, 1,
 	  INT32_MAX },
+	{ "peer", 0, NUMBER, offsetof(struct options, cli.peer), IN(PEERS), "RANK",
+	  "only links with this rank", NULL, 0, INT32_MAX },
+	{ "direction", 0, WORD, offsetof(struct options, direction), IN(PEERS), "WAY",
+	  "send or recv", directions, 0, 0 },
 	{ "older-than", 0, SECONDS, offsetof(struct options, cli.older_ns), IN(INFLIGHT), "SECONDS",
 	  "only what began longer ago", NULL, 0, 0 },
-	{ "window", 0, WORD, offsetof(struct options, window), IN(OPS) | IN(TOP), "WINDOW",
-	  "1s, 10s, 60s or all (ops: all, top: 10s)", windows, 0, 0 },
+	{ "window", 0, WORD, offsetof(struct options, window), IN(OPS) | IN(PEERS) | IN(TOP),
+	  "WINDOW", "1s, 10s, 60s or all (ops: all, top: 10s); peers: 60s or all (all)", windows, 0, 0 },
 	{ "by-rank", 0, FLAG, offsetof(struct options, cli.by_rank), IN(OPS), NULL,
 	  "a row for each rank", NULL, 0, 0 },
+	{ "all", 'a', FLAG, offsetof(struct options, cli.all), IN(DIAGNOSE), NULL,
+	  "also what is over", NULL, 0, 0 },
 	{ "socket", 'S', STRING, offsetof(struct options, socket), ANYWHERE, "PATH",
 	  "the daemon's socket", NULL, 0, 0 },
 	{ "color", 0, WORD, offsetof(struct options, color), ANYWHERE, "WHEN",
@@ -195,8 +213,10 @@ static int parse(int argc, char **argv, struct options *opts, unsigned *given)
 static void print_help(const struct command *command)
 {
 	unsigned wanted = command ? IN(command - commands) : ANYWHERE;
+	const char *argument = command ? command->argument : NULL;
 
-	printf("Usage: ncclinsp %s [OPTION...]\n\n", command ? command->name : "[COMMAND]");
+	printf("Usage: ncclinsp %s%s%s%s [OPTION...]\n\n", command ? command->name : "[COMMAND]",
+	       argument ? " [" : "", argument ? argument : "", argument ? "]" : "");
 	if (command)
 		printf("%s: %s.\n\n", command->name, command->help);
 	else
@@ -217,7 +237,8 @@ static void print_help(const struct command *command)
 		printf("  %-24s %s\n", left, options[i].help);
 	}
 	puts("\nExit codes: 0 done, 1 failed, 2 usage, 3 no daemon, 4 nothing matched, "
-	     "5 no permission,\n6 timeout, 130 interrupted.  More: man ncclinsp");
+	     "5 no permission,\n6 timeout, 10 finding (diagnose), 130 interrupted.  check has those of "
+	     "monitoring plugins.\nMore: man ncclinsp");
 }
 
 /* ---- the terminal ---------------------------------------------------------- */
@@ -284,8 +305,9 @@ int main(int argc, char **argv)
 {
 	struct options opts = {
 		.cli = { .header = true, .delay_ns = DEFAULT_DELAY_NS, .samples = CLI_ANY,
-			 .rank = CLI_ANY, .pid = CLI_ANY },
+			 .rank = CLI_ANY, .pid = CLI_ANY, .peer = CLI_ANY },
 		.window = -1,
+		.direction = -1,
 	};
 	const struct command *command;
 	unsigned given = 0;
@@ -306,8 +328,10 @@ int main(int argc, char **argv)
 	}
 	if (!command)
 		return usage_error("no command '%s'", argv[optind]);
+	if (optind + 1 + !!command->argument < argc)
+		return usage_error("%s takes no argument '%s'", command->name, argv[argc - 1]);
 	if (optind + 1 < argc)
-		return usage_error("%s takes no argument '%s'", command->name, argv[optind + 1]);
+		opts.cli.argument = argv[optind + 1];
 	code = check_options(command, given);
 	if (code)
 		return code;
@@ -316,6 +340,7 @@ int main(int argc, char **argv)
 	if (opts.cli.delay_ns < LEAST_DELAY_NS)
 		opts.cli.delay_ns = LEAST_DELAY_NS;
 	opts.cli.window = opts.window < 0 ? NULL : windows[opts.window];
+	opts.cli.direction = opts.direction < 0 ? NULL : directions[opts.direction];
 	opts.cli.client = client_new(opts.socket, TIMEOUT_MS);
 	code = command->run(&opts.cli);
 	if (fflush(stdout) || ferror(stdout)) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/report.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -138,6 +139,16 @@ static enum line_attr show_percent(double value, uint64_t now_ns, char *buf, siz
 	return LINE_PLAIN;
 }
 
+/* Little is not nothing. */
+static enum line_attr show_loss(double value, uint64_t now_ns, char *buf, size_t size)
+{
+	if (value > 0 && value < 0.001)
+		snprintf(buf, size, "<0.1");
+	else
+		show_percent(value, now_ns, buf, size);
+	return value > 0 ? LINE_BAD : LINE_PLAIN;
+}
+
 static enum line_attr show_sum(double value, uint64_t now_ns, char *buf, size_t size)
 {
 	show_integer(value, now_ns, buf, size);
@@ -148,13 +159,15 @@ static enum line_attr show_sum(double value, uint64_t now_ns, char *buf, size_t 
 static const struct {
 	show_fn *show;
 	bool right;
+	double usual;
 } kinds[COL_KINDS] = {
-	[COL_TEXT] = { NULL, false },	      [COL_STATE] = { NULL, false },
-	[COL_INTEGER] = { show_integer, true }, [COL_BYTES] = { show_bytes, true },
-	[COL_MICROS] = { show_micros, true }, [COL_AGE] = { show_age, true },
-	[COL_SINCE] = { show_since, true },   [COL_NUMBER] = { show_number, true },
-	[COL_PERCENT] = { show_percent, true }, [COL_SUM] = { show_sum, true },
-	[COL_STALL] = { show_stall, true },   [COL_TIME] = { NULL, false },
+	[COL_TEXT] = { NULL, false, 0 },       [COL_OP] = { NULL, false, 0 },
+	[COL_STATE] = { NULL, false, 0 },      [COL_TIME] = { NULL, false, 0 },
+	[COL_INTEGER] = { show_integer, true, 0 }, [COL_BYTES] = { show_bytes, true, 0 },
+	[COL_MICROS] = { show_micros, true, 0 }, [COL_AGE] = { show_age, true, 0 },
+	[COL_SINCE] = { show_since, true, 0 },  [COL_NUMBER] = { show_number, true, 0 },
+	[COL_PERCENT] = { show_percent, true, 1 }, [COL_LOSS] = { show_loss, true, 0 },
+	[COL_SUM] = { show_sum, true, 0 },	[COL_STALL] = { show_stall, true, 0 },
 };
 
 /* A scalar as text; "-" when it is not known. */
@@ -213,17 +226,31 @@ static void to_time_of_day(char *buf, size_t size)
 	snprintf(buf, size, "%02d:%02d:%02d%s", local.tm_hour, local.tm_min, local.tm_sec, millis);
 }
 
+static bool is_derived(const json_t *row)
+{
+	const json_t *derived = json_object_get(row, "derived");
+
+	return json_is_true(derived) || json_integer_value(derived) > 0;
+}
+
+static enum line_attr show_text(const struct column *column, const json_t *row, char *buf,
+				size_t size)
+{
+	join_texts(row, column->path, buf, size);
+	if (column->kind == COL_TIME)
+		to_time_of_day(buf, size);
+	if (column->kind == COL_OP && is_derived(row) && strlen(buf) + 1 < size)
+		strcat(buf, "*");
+	return column->kind == COL_STATE && !strcmp(buf, "died") ? LINE_BAD : LINE_PLAIN;
+}
+
 enum line_attr report_cell(const struct column *column, const json_t *row, uint64_t now_ns,
 			   char *buf, size_t size)
 {
 	double value;
 
-	if (!kinds[column->kind].show) {
-		join_texts(row, column->path, buf, size);
-		if (column->kind == COL_TIME)
-			to_time_of_day(buf, size);
-		return column->kind == COL_STATE && !strcmp(buf, "died") ? LINE_BAD : LINE_PLAIN;
-	}
+	if (!kinds[column->kind].show)
+		return show_text(column, row, buf, size);
 	if (!report_value(column, row, &value)) {
 		snprintf(buf, size, "-");
 		return LINE_DIM;
@@ -287,7 +314,8 @@ void report_init(struct report *report, const struct column *columns, size_t cou
 		 uint64_t now_ns)
 {
 	report->columns = columns;
-	report->count = count < REPORT_COLUMNS ? count : REPORT_COLUMNS;
+	assert(count <= REPORT_COLUMNS);
+	report->count = count;
 	report->now_ns = now_ns;
 	report_fit(report, NULL, INT16_MAX);
 }
@@ -318,29 +346,46 @@ static int total_width(const struct report *report)
 	return total;
 }
 
+static int drop_order(const struct column *column)
+{
+	return column->drop & ~(REPORT_IF_KNOWN | REPORT_IF_UNUSUAL);
+}
+
 /* Hide the column that is missed least; false when each is needed. */
 static bool drop_one(struct report *report)
 {
-	int victim = -1;
+	int victim = -1, most = 1;
 
-	for (size_t i = 0; i < report->count; i++)
-		if (report->width[i] && report->columns[i].drop &&
-		    report->columns[i].drop != REPORT_IF_KNOWN && (victim < 0 ||
-		     report->columns[i].drop >= report->columns[victim].drop))
-			victim = (int)i;
+	for (size_t i = 0; i < report->count; i++) {
+		int order = drop_order(&report->columns[i]);
+
+		if (!report->width[i] || order < most)
+			continue;
+		victim = (int)i;
+		most = order;
+	}
 	if (victim < 0)
 		return false;
 	report->width[victim] = 0;
 	return true;
 }
 
+static bool tells(const struct column *column, const json_t *row)
+{
+	double value;
+
+	if (column->drop & REPORT_IF_KNOWN)
+		return report_get(row, column->path);
+	return report_value(column, row, &value) && value != kinds[column->kind].usual;
+}
+
 static bool is_shown(const struct column *column, const json_t *rows)
 {
-	bool known = column->drop != REPORT_IF_KNOWN;
+	bool shown = !(column->drop & (REPORT_IF_KNOWN | REPORT_IF_UNUSUAL));
 
-	for (size_t i = 0; !known && i < json_array_size(rows); i++)
-		known = report_get(json_array_get(rows, i), column->path);
-	return known && column->header;
+	for (size_t i = 0; !shown && i < json_array_size(rows); i++)
+		shown = tells(column, json_array_get(rows, i));
+	return shown && column->header;
 }
 
 void report_fit(struct report *report, const json_t *rows, int limit)

@@ -16,6 +16,7 @@
 
 enum column_kind {
 	COL_TEXT,
+	COL_OP,		/* a text; with an asterisk where "derived" is true or above 0 */
 	COL_INTEGER,
 	COL_BYTES,
 	COL_MICROS,	/* ns, shown in microseconds */
@@ -23,6 +24,7 @@ enum column_kind {
 	COL_SINCE,	/* a CLOCK_MONOTONIC time, shown as the time passed since */
 	COL_NUMBER,
 	COL_PERCENT,	/* a fraction */
+	COL_LOSS,	/* a fraction; more than 0 is bad */
 	COL_SUM,	/* an object of integers: their sum; more than 0 is bad */
 	COL_STATE,	/* a text; "died" is bad */
 	COL_TIME,	/* RFC 3339, shown as the local time of day */
@@ -44,10 +46,14 @@ struct column {
 	uint8_t drop;		/* the highest goes first on a narrow terminal; 0: never */
 };
 
-/* For drop: shown only when a row knows it, and then never dropped. */
-#define REPORT_IF_KNOWN 255
+/*
+ * Added to drop: shown only when a row knows it, or when a row says anything but
+ * the usual: 0 for an integer or a loss, 1 for another fraction.
+ */
+#define REPORT_IF_KNOWN	  64
+#define REPORT_IF_UNUSUAL 128
 
-#define REPORT_COLUMNS 24
+#define REPORT_COLUMNS 48
 
 /* A table being laid out: which columns are shown, how wide. */
 struct report {

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/findings.h"
+#include "cli/prose.h"
 #include "util/text.h"
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
@@ -12,6 +14,7 @@
 #define LONG_NS	   UINT64_C(1000000000)	/* in flight for longer: worth a word */
 #define STALL_NS   UINT64_C(10000000000)
 #define NAMED_MOST 3	/* absent ranks that are named */
+#define FOUND_MOST 3	/* findings that are told */
 #define LATE_MOST  2	/* communicators with a late rank that are told */
 
 /* ---- text ------------------------------------------------------------------ */
@@ -35,23 +38,9 @@ static void say(struct text *text, const char *format, ...)
 		text->used = sizeof(text->at) - 1;
 }
 
-/* Broken between words; what follows the first line is indented. */
-static void put(struct frame *frame, enum line_attr attr, struct text *text)
+static void put(struct frame *frame, enum line_attr attr, const struct text *text)
 {
-	struct line *line = frame_add(frame);
-	char *rest = text->at, *word;
-
-	while ((word = strsep(&rest, " "))) {
-		bool first = !line->columns;
-
-		if (!first && line->columns + 1 + text_width(word) > frame->columns) {
-			line = frame_add(frame);
-			line_put(line, attr, " ");
-		}
-		if (!first)
-			line_put(line, attr, " ");
-		line_put(line, attr, word);
-	}
+	prose_put(frame, attr, 0, 2, text->at);
 }
 
 /* ---- what a row is about --------------------------------------------------- */
@@ -354,16 +343,72 @@ static void put_late(struct frame *frame, const struct late *late)
 	put(frame, LINE_WARN, &text);
 }
 
+/* The daemon has found it: its text knows more than these few operations tell. */
+static bool is_found(const struct view *view, const struct late *late)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(view->findings, i, row)
+		if (finding_is(row, "kind", "straggler") &&
+		    json_integer_value(report_get(row, "evidence.pid")) == late->pid)
+			return true;
+	return false;
+}
+
+static bool has_finding(const struct view *view, const char *kind)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(view->findings, i, row)
+		if (finding_is(row, "kind", kind))
+			return true;
+	return false;
+}
+
+/* What the daemon found, which knows more than one look can tell. */
+static void put_findings(struct frame *frame, const struct view *view)
+{
+	size_t count = json_array_size(view->findings);
+
+	for (size_t i = 0; i < count && i < FOUND_MOST; i++) {
+		const json_t *row = json_array_get(view->findings, i);
+		char sentence[FINDINGS_SENTENCE];
+		struct text text = { 0 };
+
+		finding_sentence(row, sentence);
+		say(&text, "! %s; it began ", sentence);
+		say_duration(&text, finding_age_ns(row, view->now_ns));
+		say(&text, " ago%s", i + 1 == count ? " (more: ncclinsp diagnose)" : "");
+		put(frame, finding_is(row, "severity", "critical") ? LINE_BAD : LINE_WARN, &text);
+	}
+	if (count > FOUND_MOST) {
+		struct text text = { 0 };
+
+		say(&text, "! %zu more findings: ncclinsp diagnose", count - FOUND_MOST);
+		put(frame, LINE_BAD, &text);
+	}
+}
+
 void verdicts_put(struct frame *frame, const struct view *view)
 {
-	bool died = put_died(frame, view);
+	bool died = has_finding(view, "died");
 	struct text text = { 0 };
+	int told = 0;
 
-	put_oldest(frame, view, died);
-	for (int i = 0; i < view->late_count && i < LATE_MOST; i++)
+	put_findings(frame, view);
+	if (!died)
+		died = put_died(frame, view);
+	if (!has_finding(view, "stall") && !has_finding(view, "desync"))
+		put_oldest(frame, view, died);
+	for (int i = 0; i < view->late_count; i++) {
+		if (is_found(view, &view->late[i]) || told++ >= LATE_MOST)
+			continue;
 		put_late(frame, &view->late[i]);
-	if (view->late_count <= LATE_MOST)
+	}
+	if (told <= LATE_MOST)
 		return;
-	say(&text, "! %d more communicators have a late rank", view->late_count - LATE_MOST);
+	say(&text, "! %d more communicators have a late rank", told - LATE_MOST);
 	put(frame, LINE_WARN, &text);
 }

@@ -22,6 +22,7 @@
 #define RATE_NS	      UINT64_C(50000000)	/* over less, the daemon's polls make it jump */
 #define LATE_OPS      24	/* of each communicator, for each rank */
 #define LATE_COMMS    32	/* that are looked at */
+#define PIDS_MOST     32	/* that a request may name */
 
 static const struct column rank_columns[] = {
 	{ NULL, "RANK", COL_INTEGER, "rank", 0, 0, 0 },
@@ -100,11 +101,14 @@ static void take_rate(json_t *to, const char *key, const json_t *row)
 		json_object_set_new(to, key, json_null());
 }
 
-/* The longest that something of this rank is in flight. */
-static void take_oldest(json_t *to, const json_t *inflight)
+/*
+ * How many operations of this rank are in flight, and the longest that anything of
+ * it is.  Both from one answer: what /v1/comms counts is of another moment.
+ */
+static void take_inflight(json_t *to, const json_t *inflight)
 {
 	static const char *const member[] = { "pid", "comm_id", "rank" };
-	json_int_t oldest = -1;
+	json_int_t oldest = -1, operations = 0;
 	json_t *row;
 	size_t i;
 
@@ -115,7 +119,9 @@ static void take_oldest(json_t *to, const json_t *inflight)
 		for (size_t k = 0; k < ARRAY_LEN(member); k++)
 			fits = fits && same(row, to, member[k]);
 		oldest = fits && age > oldest ? age : oldest;
+		operations += fits && report_get(row, "func") && !report_get(row, "parent");
 	}
+	json_object_set_new(to, "in_flight", json_integer(operations));
 	json_object_set_new(to, "oldest_ns", oldest < 0 ? json_null() : json_integer(oldest));
 }
 
@@ -187,7 +193,6 @@ static json_t *join_rank(const json_t *comm, const json_t *member, const struct 
 	take(row, "rank", member, "rank");
 	take(row, "pid", member, "pid");
 	take(row, "gpu", member, "pci_bus_id");
-	take(row, "in_flight", member, "in_flight");
 	if (!is_in_state(member, "live"))
 		take(row, "ended", member, "state");
 
@@ -196,11 +201,11 @@ static json_t *join_rank(const json_t *comm, const json_t *member, const struct 
 
 	summary = find_row(json_object_get(answers->ranks, "rows"), row, rank_key);
 	take(row, "busbw_gbs", summary, "busbw_gbs.mean");
-	take(row, "p50_ns", summary, "exec.p50_ns");
-	take(row, "p99_ns", summary, "exec.p99_ns");
+	take(row, "p50_ns", summary, "exec.p50_ns|batch.p50_ns");
+	take(row, "p99_ns", summary, "exec.p99_ns|batch.p99_ns");
 	take(row, "share", summary, "share");
 	take_rate(row, "ops_per_s", summary);
-	take_oldest(row, inflight);
+	take_inflight(row, inflight);
 	take_late(row, late);
 	rate_badness(row, late);
 	return row;
@@ -311,6 +316,8 @@ static void drop_contents(struct view *view)
 {
 	json_decref(view->status);
 	view->status = NULL;
+	json_decref(view->findings);
+	view->findings = NULL;
 	json_decref(view->all_comms);
 	view->all_comms = NULL;
 	for (int i = 0; i < VIEW_TABLES; i++) {
@@ -327,6 +334,7 @@ static void free_answers(struct view_answers *answers)
 	json_decref(answers->ranks);
 	json_decref(answers->ops);
 	json_decref(answers->inflight);
+	json_decref(answers->findings);
 	json_decref(answers->collectives);
 	memset(answers, 0, sizeof(*answers));
 }
@@ -344,6 +352,7 @@ void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns
 
 	label_rows(comms, comms);
 	view->all_comms = json_incref(comms);
+	view->findings = json_incref(json_object_get(answers->findings, "findings"));
 	view->rows[VIEW_OPS] = json_incref(json_object_get(answers->ops, "rows"));
 	label_rows(view->rows[VIEW_OPS], comms);
 	count_ops(view, view->rows[VIEW_OPS]);
@@ -361,17 +370,41 @@ void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns
 	free_answers(answers);
 }
 
+/*
+ * "&nranks=2&pid=1,2": others may have the communicator's id, and would fill the
+ * limit.  More processes than can be named are not.
+ */
+static void put_members(char *out, size_t size, const json_t *comm)
+{
+	const json_t *members = json_object_get(comm, "local_ranks");
+	json_int_t nranks = json_integer_value(report_get(comm, "nranks"));
+	const json_t *member;
+	size_t i;
+	int used = 0;
+
+	*out = '\0';
+	if (nranks > 0)
+		used = snprintf(out, size, "&nranks=%" JSON_INTEGER_FORMAT, nranks);
+	json_array_foreach((json_t *)members, i, member) {
+		if (json_array_size(members) > PIDS_MOST)
+			break;
+		used += snprintf(out + used, size - (size_t)used, "%s%" JSON_INTEGER_FORMAT,
+				 i ? "," : "&pid=", json_integer_value(report_get(member, "pid")));
+	}
+}
+
 /* The newest operations of one communicator go to the end of `all`. */
 static int fetch_of_comm(struct client *client, const json_t *comm, uint64_t since_ns, json_t *all)
 {
 	size_t ranks = json_array_size(json_object_get(comm, "local_ranks"));
 	const char *id = json_string_value(report_get(comm, "comm_id"));
-	char target[128];
+	char target[1024], members[22 * (PIDS_MOST + 2)];
 	json_t *root;
 	int r;
 
+	put_members(members, sizeof(members), comm);
 	snprintf(target, sizeof(target),
-		 "/v1/collectives?comm=%s&limit=%zu&since_mono_ns=%" PRIu64, id,
+		 "/v1/collectives?comm=%s%s&limit=%zu&since_mono_ns=%" PRIu64, id, members,
 		 ranks * LATE_OPS, since_ns);
 	r = client_get(client, target, &root);
 	if (r)
@@ -437,6 +470,7 @@ int view_fetch(struct view *view, struct client *client, const char *window, boo
 		{ ranks, &answers.ranks },
 		{ ops, &answers.ops },
 		{ "/v1/inflight", &answers.inflight },
+		{ "/v1/findings?active=true", &answers.findings },
 	};
 	int r = 0;
 

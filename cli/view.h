@@ -18,6 +18,7 @@ struct view_answers {
 	json_t *ranks;		/* /v1/summary by communicator and rank */
 	json_t *ops;		/* /v1/summary by communicator, operation and size */
 	json_t *inflight;
+	json_t *findings;	/* that are active */
 	json_t *collectives;	/* the newest */
 };
 
@@ -39,6 +40,7 @@ struct view {
 	double records;
 	double lost;
 	json_t *rows[VIEW_TABLES];
+	json_t *findings;	/* of /v1/findings, the newest first */
 	json_t *all_comms;	/* /v1/comms: who is in which, ended processes included */
 	int late_count;
 	struct late late[VIEW_LATE];	/* where somebody comes last, the worst first */

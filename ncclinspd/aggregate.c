@@ -24,7 +24,7 @@
 
 static const struct aggregate_limits defaults = {
 	.cells = 4096,
-	.slices = 32768,
+	.slices = 65536,
 	.chunks = 196608,
 };
 
@@ -56,7 +56,9 @@ static int init_stores(struct aggregate *agg, const struct aggregate_limits *lim
 	agg->stats.bytes = limits->cells * (sizeof(struct cell) + 4) +
 			   limits->slices * (sizeof(struct slice) + 4) +
 			   limits->chunks * (sizeof(struct chunk) + 4) +
-			   (agg->index.mask + 1) * 3 * sizeof(struct index_place);
+			   (agg->index.mask + 1) * 3 * sizeof(struct index_place) +
+			   AGGREGATE_HELD * sizeof(struct held) +
+			   AGGREGATE_TALLIES * sizeof(struct tally);
 	return err;
 }
 
@@ -87,7 +89,9 @@ int aggregate_new(struct aggregate **aggp, const struct aggregate_limits *limits
 		l.chunks = limits->chunks ? limits->chunks : l.chunks;
 		l.seed = limits->seed;
 	}
-	if (init_stores(agg, &l)) {
+	agg->held = calloc(AGGREGATE_HELD, sizeof(*agg->held));
+	agg->tallies = calloc(AGGREGATE_TALLIES, sizeof(*agg->tallies));
+	if (!agg->held || !agg->tallies || init_stores(agg, &l)) {
 		aggregate_free(agg);
 		return -ENOMEM;
 	}
@@ -110,6 +114,8 @@ void aggregate_free(struct aggregate *agg)
 	pool_deinit(&agg->chunks);
 	pool_deinit(&agg->slices);
 	pool_deinit(&agg->cells);
+	free(agg->tallies);
+	free(agg->held);
 	free(agg);
 }
 
@@ -152,22 +158,59 @@ static struct chunk *find_chunk(struct aggregate *agg, struct value_sums *value,
 	return chunk;
 }
 
-/* An operation, worked out once for the totals and all windows. */
+/*
+ * An operation, worked out once for the totals and all windows.  What ran in a
+ * batch has no time of its own; the batch's counts with its first member.
+ */
 struct sample {
+	const struct op *op;
+	bool timed;
+	uint64_t ns, bytes;		/* of the operation or the batch; UNKNOWN_U64 */
+	double busbw_gbs;		/* over `ns`; < 0: not known */
 	uint64_t value[VALUE_END];	/* UNKNOWN_U64: not known */
 	uint32_t bucket[VALUE_END];
-	const struct op *op;
 };
+
+static void take_alone(struct sample *sample, const struct op *op)
+{
+	sample->timed = op->exec_ns != UNKNOWN_U64;
+	sample->ns = sample->value[VALUE_EXEC] = op->exec_ns;
+	sample->bytes = op->bytes;
+	sample->busbw_gbs = op->busbw_gbs;
+}
+
+static void take_fused(struct sample *sample, const struct op *op)
+{
+	sample->timed = op->fused != OP_FUSED && op->batch_ns != UNKNOWN_U64;
+	if (!sample->timed || !op->batch_head)
+		return;
+	sample->ns = sample->value[VALUE_BATCH] = op->batch_ns;
+	sample->bytes = op->batch_bytes;
+	sample->busbw_gbs = op->batch_busbw_gbs;
+}
 
 static void make_sample(struct sample *sample, const struct op *op)
 {
-	sample->op = op;
-	sample->value[VALUE_EXEC] = op->exec_ns;
-	sample->value[VALUE_QUEUE] = op->queue_ns;
-	sample->value[VALUE_BUSBW] = op->busbw_gbs < 0 || op->busbw_gbs > 1e9 ?
-				     UNKNOWN_U64 : (uint64_t)(op->busbw_gbs * 1e6);
+	*sample = (struct sample){
+		.op = op,
+		.ns = UNKNOWN_U64,
+		.busbw_gbs = -1,
+		.value = {
+			[VALUE_EXEC] = UNKNOWN_U64,
+			[VALUE_BATCH] = UNKNOWN_U64,
+			[VALUE_QUEUE] = op->queue_ns,
+			[VALUE_BUSBW] = UNKNOWN_U64,
+		},
+	};
+	if (op_is_fused(op))
+		take_fused(sample, op);
+	else
+		take_alone(sample, op);
+	if (sample->busbw_gbs >= 0 && sample->busbw_gbs <= 1e9)
+		sample->value[VALUE_BUSBW] = (uint64_t)(sample->busbw_gbs * 1e6);
 	for (int v = 0; v < VALUE_END; v++)
-		sample->bucket[v] = histogram_bucket(sample->value[v]);
+		if (sample->value[v] != UNKNOWN_U64)
+			sample->bucket[v] = histogram_bucket(sample->value[v]);
 }
 
 static void add_value(struct aggregate *agg, struct value_sums *sums, uint64_t value,
@@ -195,17 +238,24 @@ static void add_sample(struct aggregate *agg, struct sums *sums, const struct sa
 	const struct op *op = sample->op;
 
 	sums->ops++;
+	sums->fused += op_is_fused(op);
+	sums->derived += op->parts > 0;
+	sums->timed_ops += sample->timed;
 	if (op->bytes != UNKNOWN_U64) {
 		sums->sized_ops++;
 		sums->bytes += op->bytes;
 	}
-	if (op->algbw_gbs >= 0) {
-		sums->timed_bytes += op->bytes;
-		sums->timed_ns += op->exec_ns;
+	if (sample->ns != UNKNOWN_U64 && sample->bytes != UNKNOWN_U64) {
+		sums->timed_bytes += sample->bytes;
+		sums->timed_ns += sample->ns;
 	}
-	if (op->busbw_gbs >= 0) {
-		sums->busbw_ns += op->busbw_gbs * (double)op->exec_ns;
-		sums->bus_timed_ns += op->exec_ns;
+	if (sample->busbw_gbs >= 0) {
+		sums->busbw_ns += sample->busbw_gbs * (double)sample->ns;
+		sums->bus_timed_ns += sample->ns;
+	}
+	if (op->busbw_waitfree_gbs > 0) {
+		sums->waitfree_busbw_ns += op->busbw_waitfree_gbs * (double)op->waitfree_ns;
+		sums->waitfree_ns += op->waitfree_ns;
 	}
 	for (int v = 0; v < VALUE_END; v++)
 		add_value(agg, &sums->value[v], sample->value[v], sample->bucket[v]);
@@ -272,21 +322,6 @@ static struct slice *current_slice(struct aggregate *agg, uint32_t item, int w)
 
 /* ---- cells --------------------------------------------------------------- */
 
-uint64_t aggregate_hash(uint64_t seed, const void *words, size_t bytes)
-{
-	const char *at = words;
-	uint64_t h = seed ^ UINT64_C(0x9e3779b97f4a7c15);
-
-	for (; bytes >= sizeof(uint64_t); bytes -= sizeof(uint64_t), at += sizeof(uint64_t)) {
-		uint64_t word;
-
-		memcpy(&word, at, sizeof(word));
-		h = (h ^ word) * UINT64_C(0xd6e8feb86659fd93);
-		h ^= h >> 32;
-	}
-	return h;
-}
-
 static uint64_t size_class(uint64_t bytes)
 {
 	if (!bytes || bytes == UNKNOWN_U64)
@@ -306,6 +341,7 @@ static void make_key(struct cell_key *key, const struct op *op)
 		.comm_index = op->comm_index,
 		.peer = op->peer,
 		.source = op->source,
+		.derived = op->parts > 0,
 	};
 }
 
@@ -326,8 +362,8 @@ static uint64_t member_of(struct aggregate *agg, const struct op *op)
 {
 	const uint64_t member[] = { op->process_id, op->comm_index };
 	const uint64_t comm[] = { op->process_id, op->comm_id, 1 };
-	uint64_t member_key = aggregate_hash(agg->seed, member, sizeof(member));
-	uint64_t comm_key = aggregate_hash(agg->seed, comm, sizeof(comm));
+	uint64_t member_key = index_hash(agg->seed, member, sizeof(member));
+	uint64_t comm_key = index_hash(agg->seed, comm, sizeof(comm));
 	uint32_t nth = 0;
 
 	if (op->has_comm_id && op->comm_index != NCI_COMM_NONE) {
@@ -388,7 +424,7 @@ static uint32_t new_cell(struct aggregate *agg, const struct cell_key *key, uint
 static uint32_t find_cell(struct aggregate *agg, const struct cell_key *key,
 			  const struct op *op, uint64_t now_ns)
 {
-	uint64_t place = aggregate_hash(agg->seed, key, sizeof(*key));
+	uint64_t place = index_hash(agg->seed, key, sizeof(*key));
 	uint32_t item;
 
 	for (int probe = 0; probe < PROBES; probe++, place++) {
@@ -416,7 +452,7 @@ static uint32_t touch_cell(struct aggregate *agg, const struct cell_key *key,
 	return item;
 }
 
-void aggregate_add(struct aggregate *agg, const struct op *op, uint64_t now_ns)
+static void take_in(struct aggregate *agg, const struct op *op, uint64_t now_ns)
 {
 	struct cell_key key;
 	struct sample sample;
@@ -437,6 +473,30 @@ void aggregate_add(struct aggregate *agg, const struct op *op, uint64_t now_ns)
 	}
 	agg->stats.added++;
 	agg->stats.cells = agg->cells.used;
+}
+
+void aggregate_hold(struct aggregate *agg)
+{
+	agg->holding = true;
+}
+
+void aggregate_release(struct aggregate *agg)
+{
+	agg->holding = false;
+	agg->released++;
+	for (uint32_t i = 0; i < agg->nheld; i++)
+		take_in(agg, &agg->held[i].op, agg->held[i].now_ns);
+	agg->nheld = 0;
+}
+
+void aggregate_add(struct aggregate *agg, const struct op *op, uint64_t now_ns)
+{
+	if (agg->nheld == AGGREGATE_HELD)
+		aggregate_release(agg);
+	if (agg->holding)
+		agg->held[agg->nheld++] = (struct held){ *op, now_ns };
+	else
+		take_in(agg, op, now_ns);
 }
 
 const struct aggregate_stats *aggregate_stats(const struct aggregate *agg)

@@ -51,9 +51,12 @@ struct aggregate_times {
 /*
  * One row.  A key is meaningful if its bit is in `by`.  Rows are never mixed from
  * two timing sources; operations without any time are counted in the row of the
- * best source with the same keys.
+ * best source with the same keys.  A batch counts once, with all its bytes and its
+ * time, in the row of its first member.  What is put together from sends and
+ * receives is in rows by function only, since the parts are in all.
  */
 struct aggregate_row {
+	enum aggregate_window window;
 	uint32_t by;
 	bool has_comm_id;
 	uint64_t comm_id;
@@ -69,19 +72,25 @@ struct aggregate_row {
 	uint64_t ops;
 	uint64_t bytes;		/* of the operations whose size is known */
 	uint64_t sized_ops;	/* how many those are */
-	struct aggregate_times exec, queue;
-	double algbw_gbs;	/* bytes of timed operations over their time; < 0: not known */
+	uint64_t fused;		/* operations that ran, or may have run, in a batch with others */
+	uint64_t derived;	/* operations put together from sends and receives */
+	struct aggregate_times exec;	/* of those that ran alone */
+	struct aggregate_times batch;	/* of batches whose first member is of this row */
+	struct aggregate_times queue;
+	double algbw_gbs;	/* bytes of all that was timed over its time; < 0: not known */
 	double busbw_mean_gbs;	/* time-weighted, as algbw; < 0 */
 	double busbw_p50_gbs;
 	double busbw_min_gbs;
+	double busbw_waitfree_gbs; /* over the time of who came last; time-weighted; < 0 */
 	double share;		/* of wall time inside, per member; < 0: not known */
-	double sampled_fraction; /* timed operations over all */
+	double sampled_fraction; /* operations with a time, alone or in a batch, over all */
+	double lost_fraction;	/* of the records of its processes; < 0: there were none */
 };
 
 /* Zero means the default. */
 struct aggregate_limits {
 	uint32_t cells;		/* 4096 */
-	uint32_t slices;	/* parts of windows in use, 32768 */
+	uint32_t slices;	/* parts of windows in use, 65536: all 15 of each cell */
 	uint32_t chunks;	/* octaves of histograms in use, 196608 */
 	uint64_t seed;
 };
@@ -95,10 +104,16 @@ struct aggregate_stats {
 };
 
 struct aggregate_query {
-	enum aggregate_window window;
+	uint32_t windows;	/* bits: 1 << enum aggregate_window */
 	uint32_t by;		/* AGGREGATE_BY_* */
 	bool all_users;
 	uid_t uid;		/* unless all_users */
+	/*
+	 * Called now and then on the way, so that thousands of rows need not be made
+	 * in one go; aggregate_add() may be called from it.  NULL: never.
+	 */
+	void (*meanwhile)(void *arg);
+	void *meanwhile_arg;
 };
 
 struct aggregate;
@@ -110,10 +125,16 @@ void aggregate_free(struct aggregate *agg);
 
 void aggregate_add(struct aggregate *agg, const struct op *op, uint64_t now_ns);
 
+/* How many records of this process were read and lost so far; as often as it may change. */
+void aggregate_account(struct aggregate *agg, uint64_t process_id, uint64_t records,
+		       uint64_t lost, uint64_t now_ns);
+
 /*
- * Visit the rows, those with the most time inside first (then by bytes).  A
- * row is valid during its visit; `visit` returns false to stop.  Returns the
- * number of rows visited or -ENOMEM.
+ * Visit the rows, window after window, in each those with the most time inside
+ * first (then by bytes), as of this moment: what is added from `meanwhile` waits
+ * until the last was visited.  A row is valid during its visit; `visit` returns
+ * false for -ENOMEM.  Returns the number of rows visited, -ENOMEM, or -EAGAIN:
+ * more was added than can wait, ask again without `meanwhile`.
  */
 typedef bool aggregate_row_fn(const struct aggregate_row *row, void *arg);
 int aggregate_query(struct aggregate *agg, const struct aggregate_query *query,

@@ -2,7 +2,11 @@
 #ifndef NCCLINSPD_AGGREGATE_IMPL_H
 #define NCCLINSPD_AGGREGATE_IMPL_H
 
-/* What aggregate.c (adding) and aggregate_query.c (asking) share. */
+/*
+ * What these share: aggregate.c adds, aggregate_query.c finds out what belongs
+ * into which row, aggregate_figures.c makes a row's figures, aggregate_tally.c
+ * knows what was lost.
+ */
 
 #include "ncclinspd/aggregate.h"
 #include "ncclinspd/histogram.h"
@@ -11,6 +15,7 @@
 /* What is measured of an operation; each has sums and a histogram. */
 enum aggregate_value {
 	VALUE_EXEC,	/* ns */
+	VALUE_BATCH,	/* ns */
 	VALUE_QUEUE,	/* ns */
 	VALUE_BUSBW,	/* kB/s */
 	VALUE_END
@@ -30,10 +35,14 @@ struct value_sums {
 
 struct sums {
 	uint64_t ops, sized_ops, bytes;
-	uint64_t timed_bytes;	/* of operations with both size and time, and their time */
+	uint64_t fused, derived;
+	uint64_t timed_ops;	/* alone or in a batch */
+	uint64_t timed_bytes;	/* of what has both size and time, and its time */
 	uint64_t timed_ns;
 	double busbw_ns;	/* bus bandwidth times time, and the time */
 	uint64_t bus_timed_ns;
+	double waitfree_busbw_ns; /* the same of who waited for nobody */
+	uint64_t waitfree_ns;
 	struct value_sums value[VALUE_END];
 };
 
@@ -46,7 +55,7 @@ struct cell_key {
 	uint32_t comm_index;
 	int32_t peer;
 	uint32_t source;
-	uint32_t zero;
+	uint32_t derived;	/* 1: put together from others, which are cells of their own */
 };
 _Static_assert(sizeof(struct cell_key) == 64, "padding would be compared");
 
@@ -79,12 +88,32 @@ struct slice {
 };
 
 #define AGGREGATE_MAX_SLICES 6
+#define AGGREGATE_TALLIES    1024
+
+/* A process's records in one period of a window. */
+struct tally_slice {
+	uint64_t period, records, lost;
+};
+
+struct tally {
+	uint64_t process_id;
+	uint64_t records, lost;		/* so far */
+	struct tally_slice slice[AGGREGATE_SLIDING][AGGREGATE_MAX_SLICES];
+};
 
 struct window {
 	uint32_t slices;
 	uint64_t slice_ns;
 	uint64_t period;	/* now / slice_ns */
 	uint32_t first[AGGREGATE_MAX_SLICES];	/* by period % slices */
+};
+
+/* Operations that come while a query is at work wait here, up to so many. */
+#define AGGREGATE_HELD 2048
+
+struct held {
+	struct op op;
+	uint64_t now_ns;
 };
 
 struct aggregate {
@@ -100,13 +129,34 @@ struct aggregate {
 	uint64_t started_ns;
 	uint64_t boundary_ns;		/* when the next period of any window begins */
 	uint32_t last;			/* cell of the last operation: most often the next one's */
+	struct tally *tallies;		/* AGGREGATE_TALLIES of them, by process */
+	struct held *held;		/* AGGREGATE_HELD of them */
+	uint32_t nheld;
+	bool holding;
+	uint64_t released;		/* how often the state has been let go */
 };
+
+/*
+ * From hold to release the state does not change.  More operations than can wait
+ * release it early: who reads in pieces looks at `released` whether it still holds.
+ */
+void aggregate_hold(struct aggregate *agg);
+void aggregate_release(struct aggregate *agg);
 
 /* Let the windows' oldest slices go. */
 void aggregate_advance(struct aggregate *agg, uint64_t now_ns);
 
-/* A hash of whole 64-bit words. */
-uint64_t aggregate_hash(uint64_t seed, const void *words, size_t bytes);
+/* Add `from` to `to`, and its histograms to `h`. */
+void aggregate_merge(const struct aggregate *agg, struct sums *to, struct histogram h[VALUE_END],
+		     const struct sums *from);
+
+/* All of a row that sums and histograms tell; there is one operation at least. */
+void aggregate_figures(struct aggregate_row *row, const struct sums *sums,
+		       const struct histogram h[VALUE_END]);
+
+/* Add what that process wrote within the window to *records and *lost. */
+void aggregate_tally(const struct aggregate *agg, uint64_t process_id,
+		     enum aggregate_window window, uint64_t *records, uint64_t *lost);
 
 static inline struct cell *aggregate_cell(const struct aggregate *agg, uint32_t item)
 {

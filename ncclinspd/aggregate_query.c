@@ -3,6 +3,10 @@
  * A query looks at every cell (or slice of the window) once, to find out which
  * row it belongs to, and then puts the rows together one after another, so that
  * only one row's histograms exist at a time.
+ *
+ * Thousands of cells take milliseconds, and nobody reads what the jobs publish
+ * meanwhile.  So after each BREATH of steps the caller gets a turn; the state is
+ * held until the end, so that all rows are of one moment.
  */
 #include "ncclinspd/aggregate.h"
 
@@ -11,6 +15,9 @@
 #include <string.h>
 
 #include "ncclinspd/aggregate_impl.h"
+
+#define BREATH		256	/* steps: a cell looked at, a histogram merged */
+#define ROW_STEPS	8	/* in these, what a row costs by itself */
 
 /* Compared and hashed as bytes: always zeroed first. */
 struct row_key {
@@ -37,19 +44,32 @@ struct part {
 struct row {
 	struct row_key key;
 	uint32_t first;		/* part, or POOL_NONE */
-	uint64_t exec_ns, bytes;
+	uint64_t inside_ns, bytes;
 	uint64_t since_ns;	/* of the oldest cell */
+	uint64_t records, lost;	/* of the processes in it */
 	uint32_t members;
+};
+
+/* A row's place in the answer. */
+struct place {
+	uint64_t inside_ns, bytes;
+	uint32_t row;
 };
 
 struct work {
 	const struct aggregate_query *query;
+	enum aggregate_window window;
+	uint64_t now_ns;
+	uint32_t steps;		/* since the caller's last turn */
+	uint64_t released;	/* of the aggregate when this began */
 	struct part *parts;
 	uint32_t nparts;
 	struct row *rows;
 	uint32_t nrows;
 	struct index index;	/* hash of a row_key -> row */
-	struct index members;	/* row and member -> seen */
+	struct index seen;	/* row and member, row and process */
+	struct place *order;
+	struct histogram *h;	/* VALUE_END of them: of the row in hand */
 	const struct aggregate *agg;
 	uint32_t *row_of;	/* of each cell, or POOL_NONE: not looked for yet */
 	bool *weighed;		/* each cell: its member and age are in its row */
@@ -57,36 +77,56 @@ struct work {
 };
 
 static int work_init(struct work *work, const struct aggregate *agg,
-		     const struct aggregate_query *query)
+		     const struct aggregate_query *query, enum aggregate_window window,
+		     uint64_t now_ns)
 {
-	uint32_t parts = query->window == AGGREGATE_ALL ? agg->cells.used : agg->slices.used;
+	uint32_t parts = window == AGGREGATE_ALL ? agg->cells.used : agg->slices.used;
 	uint32_t rows = agg->cells.used;
 
 	*work = (struct work){
 		.query = query,
+		.window = window,
+		.now_ns = now_ns,
+		.released = agg->released,
 		.parts = malloc((parts + 1) * sizeof(*work->parts)),
 		.rows = malloc((rows + 1) * sizeof(*work->rows)),
 		.row_of = malloc(agg->cells.capacity * sizeof(*work->row_of)),
 		.weighed = calloc(agg->cells.capacity, sizeof(*work->weighed)),
+		.order = malloc((rows + 1) * sizeof(*work->order)),
+		.h = malloc(VALUE_END * sizeof(*work->h)),
 		.agg = agg,
 		.seed = agg->seed,
 	};
-	if (!work->parts || !work->rows || !work->row_of || !work->weighed)
+	if (!work->parts || !work->rows || !work->row_of || !work->weighed || !work->order ||
+	    !work->h)
 		return -ENOMEM;
 	memset(work->row_of, 0xff, agg->cells.capacity * sizeof(*work->row_of));
 	if (index_init(&work->index, rows, agg->seed))
 		return -ENOMEM;
-	return index_init(&work->members, rows, agg->seed);
+	return index_init(&work->seen, 2 * rows, agg->seed);
 }
 
 static void work_deinit(struct work *work)
 {
-	index_deinit(&work->members);
+	index_deinit(&work->seen);
 	index_deinit(&work->index);
+	free(work->h);
+	free(work->order);
 	free(work->weighed);
 	free(work->row_of);
 	free(work->rows);
 	free(work->parts);
+}
+
+/* False: the state was let go meanwhile, and what was found out is void. */
+static bool go_on(struct work *work, uint32_t steps)
+{
+	work->steps += steps;
+	if (work->steps < BREATH || !work->query->meanwhile)
+		return true;
+	work->steps = 0;
+	work->query->meanwhile(work->query->meanwhile_arg);
+	return work->agg->released == work->released;
 }
 
 /* ---- which row ----------------------------------------------------------- */
@@ -117,7 +157,7 @@ static uint32_t find_row(const struct work *work, const struct row_key *key, uin
 {
 	uint32_t row;
 
-	*place = aggregate_hash(work->seed, key, sizeof(*key));
+	*place = index_hash(work->seed, key, sizeof(*key));
 	for (;; ++*place) {
 		row = index_find(&work->index, *place);
 		if (row == POOL_NONE || !memcmp(&work->rows[row].key, key, sizeof(*key)))
@@ -151,6 +191,8 @@ static void add_part(struct work *work, uint32_t item, const struct sums *sums)
 
 	if (!work->query->all_users && cell->uid != work->query->uid)
 		return;
+	if (cell->key.derived && !(work->query->by & AGGREGATE_BY_FUNC))
+		return;		/* its parts are counted */
 	if (work->row_of[item] == POOL_NONE)
 		work->row_of[item] = row_of(work, cell);
 	row = &work->rows[work->row_of[item]];
@@ -158,28 +200,44 @@ static void add_part(struct work *work, uint32_t item, const struct sums *sums)
 	row->first = work->nparts++;
 }
 
-static void collect_cells(struct work *work, const struct aggregate *agg)
+static bool collect_cells(struct work *work)
 {
+	const struct aggregate *agg = work->agg;
+
 	for (uint32_t item = agg->lru.first; item != POOL_NONE;
-	     item = pool_list_next(&agg->cells, &agg->lru, item))
+	     item = pool_list_next(&agg->cells, &agg->lru, item)) {
 		add_part(work, item, &aggregate_cell(agg, item)->sums);
+		if (!go_on(work, 1))
+			return false;
+	}
+	return true;
 }
 
-static void collect_slices(struct work *work, const struct aggregate *agg,
-			   const struct window *window)
+static bool collect_period(struct work *work, uint32_t first)
 {
-	for (uint32_t i = 0; i < window->slices; i++) {
-		const struct slice *slice;
+	const struct slice *slice;
 
-		for (uint32_t item = window->first[i]; item != POOL_NONE; item = slice->next) {
-			const struct cell *cell;
-
-			slice = aggregate_slice(agg, item);
-			cell = aggregate_cell(agg, slice->cell);
-			if (cell->generation == slice->generation)
-				add_part(work, slice->cell, &slice->sums);
-		}
+	for (uint32_t item = first; item != POOL_NONE; item = slice->next) {
+		slice = aggregate_slice(work->agg, item);
+		if (aggregate_cell(work->agg, slice->cell)->generation == slice->generation)
+			add_part(work, slice->cell, &slice->sums);
+		if (!go_on(work, 1))
+			return false;
 	}
+	return true;
+}
+
+static bool collect(struct work *work)
+{
+	const struct window *window;
+
+	if (work->window == AGGREGATE_ALL)
+		return collect_cells(work);
+	window = &work->agg->window[work->window];
+	for (uint32_t i = 0; i < window->slices; i++)
+		if (!collect_period(work, window->first[i]))
+			return false;
+	return true;
 }
 
 /* ---- what belongs together ----------------------------------------------- */
@@ -213,7 +271,7 @@ static void move_parts(struct work *work, struct row *from, struct row *to)
 }
 
 /* Operations without a time are counted beside their like that have one. */
-static void fold_untimed(struct work *work)
+static bool fold_untimed(struct work *work)
 {
 	for (uint32_t i = 0; i < work->nrows; i++) {
 		struct row *row = &work->rows[i];
@@ -221,123 +279,82 @@ static void fold_untimed(struct work *work)
 
 		if (timed != POOL_NONE)
 			move_parts(work, row, &work->rows[timed]);
+		if (!go_on(work, 1))
+			return false;
 	}
+	return true;
+}
+
+/* Is it the first time that this is met in the row? */
+static bool is_new(struct work *work, const struct row *row, uint64_t kind, uint64_t what)
+{
+	const uint64_t seen[] = { (uint64_t)(row - work->rows), kind, what };
+	uint64_t key = index_hash(work->seed, seen, sizeof(seen));
+
+	if (index_find(&work->seen, key) != POOL_NONE)
+		return false;
+	index_set(&work->seen, key, 1);
+	return true;
 }
 
 static void weigh_cell(struct work *work, struct row *row, const struct cell *cell)
 {
-	const uint64_t seen[] = { (uint64_t)(row - work->rows), cell->member };
-	uint64_t key = aggregate_hash(work->seed, seen, sizeof(seen));
-
 	if (cell->first_ns < row->since_ns)
 		row->since_ns = cell->first_ns;
-	if (index_find(&work->members, key) != POOL_NONE)
-		return;
-	index_set(&work->members, key, 1);
-	row->members++;
+	row->members += is_new(work, row, 0, cell->member);
+	if (is_new(work, row, 1, cell->key.process_id))
+		aggregate_tally(work->agg, cell->key.process_id, work->window, &row->records,
+				&row->lost);
 }
 
-static void weigh_row(struct work *work, struct row *row)
+static bool weigh_row(struct work *work, struct row *row)
 {
 	const struct part *part;
 
 	for (uint32_t i = row->first; i != POOL_NONE; i = part->next) {
 		part = &work->parts[i];
-		row->exec_ns += part->sums->value[VALUE_EXEC].sum;
+		row->inside_ns += part->sums->value[VALUE_EXEC].sum +
+				  part->sums->value[VALUE_BATCH].sum;
 		row->bytes += part->sums->bytes;
 		if (!work->weighed[part->cell])
 			weigh_cell(work, row, aggregate_cell(work->agg, part->cell));
 		work->weighed[part->cell] = true;
+		if (!go_on(work, 1))
+			return false;
 	}
+	return true;
 }
 
 static int by_weight(const void *a, const void *b)
 {
-	const struct row *x = a, *y = b;
+	const struct place *x = a, *y = b;
 
-	if (x->exec_ns != y->exec_ns)
-		return x->exec_ns < y->exec_ns ? 1 : -1;
+	if (x->inside_ns != y->inside_ns)
+		return x->inside_ns < y->inside_ns ? 1 : -1;
 	if (x->bytes != y->bytes)
 		return x->bytes < y->bytes ? 1 : -1;
-	return memcmp(&x->key, &y->key, sizeof(x->key));
+	return (x->row > y->row) - (x->row < y->row);
+}
+
+/* The rows that are left, as work->order; returns how many, or -EAGAIN. */
+static int order_rows(struct work *work)
+{
+	int n = 0;
+
+	for (uint32_t i = 0; i < work->nrows; i++) {
+		struct row *row = &work->rows[i];
+
+		if (row->first == POOL_NONE)
+			continue;
+		if (!weigh_row(work, row))
+			return -EAGAIN;
+		work->order[n++] = (struct place){ row->inside_ns, row->bytes, i };
+	}
+	qsort(work->order, (size_t)n, sizeof(*work->order), by_weight);
+	return n;
 }
 
 /* ---- putting a row together ---------------------------------------------- */
-
-static void merge_chunks(const struct aggregate *agg, struct histogram *h, uint32_t item)
-{
-	while (item) {
-		const struct chunk *chunk = pool_at(&agg->chunks, item - 1);
-
-		histogram_merge_octave(h, chunk->octave, chunk->count);
-		item = chunk->next;
-	}
-}
-
-static void merge_value(const struct aggregate *agg, struct value_sums *to,
-			struct histogram *h, const struct value_sums *from)
-{
-	if (!from->n)
-		return;
-	if (!to->n || from->min < to->min)
-		to->min = from->min;
-	if (from->max > to->max)
-		to->max = from->max;
-	to->n += from->n;
-	to->sum += from->sum;
-	merge_chunks(agg, h, from->chunks);
-}
-
-static void merge_part(const struct aggregate *agg, struct sums *to,
-		       struct histogram h[VALUE_END], const struct sums *from)
-{
-	to->ops += from->ops;
-	to->sized_ops += from->sized_ops;
-	to->bytes += from->bytes;
-	to->timed_bytes += from->timed_bytes;
-	to->timed_ns += from->timed_ns;
-	to->busbw_ns += from->busbw_ns;
-	to->bus_timed_ns += from->bus_timed_ns;
-	for (int v = 0; v < VALUE_END; v++)
-		merge_value(agg, &to->value[v], &h[v], &from->value[v]);
-}
-
-/* A bucket's middle may lie outside of what was really seen. */
-static uint64_t quantile(const struct histogram *h, const struct value_sums *sums, double q)
-{
-	uint64_t value = histogram_quantile(h, q);
-
-	if (value == UNKNOWN_U64)
-		return value;
-	return value < sums->min ? sums->min : value > sums->max ? sums->max : value;
-}
-
-static void fill_times(struct aggregate_times *times, const struct histogram *h,
-		       const struct value_sums *sums)
-{
-	times->n = sums->n;
-	times->mean_ns = sums->n ? sums->sum / sums->n : UNKNOWN_U64;
-	times->max_ns = sums->n ? sums->max : UNKNOWN_U64;
-	times->p50_ns = quantile(h, sums, 0.5);
-	times->p90_ns = quantile(h, sums, 0.9);
-	times->p99_ns = quantile(h, sums, 0.99);
-}
-
-static void fill_rates(struct aggregate_row *row, const struct histogram *h,
-		       const struct sums *sums)
-{
-	const struct value_sums *bus = &sums->value[VALUE_BUSBW];
-
-	row->algbw_gbs = row->busbw_mean_gbs = row->busbw_p50_gbs = row->busbw_min_gbs = -1;
-	if (sums->timed_ns)
-		row->algbw_gbs = (double)sums->timed_bytes / (double)sums->timed_ns;
-	if (sums->bus_timed_ns)
-		row->busbw_mean_gbs = sums->busbw_ns / (double)sums->bus_timed_ns;
-	if (h->total)
-		row->busbw_p50_gbs = (double)quantile(h, bus, 0.5) / 1e6;
-	if (bus->n)
-		row->busbw_min_gbs = (double)bus->min / 1e6;
-}
 
 static void fill_keys(struct aggregate_row *out, const struct row_key *key, uint32_t by,
 		      const struct cell *cell)
@@ -363,83 +380,94 @@ static uint64_t since(uint64_t then_ns, uint64_t now_ns)
 }
 
 /* How long the figures cover: the running period counts as far as it has come. */
-static uint64_t covered_ns(const struct aggregate *agg, const struct aggregate_query *query,
-			   const struct row *row, uint64_t now_ns)
+static uint64_t covered_ns(const struct work *work, const struct row *row)
 {
+	const struct aggregate *agg = work->agg;
+	uint64_t now_ns = work->now_ns, ns;
 	const struct window *window;
-	uint64_t ns;
 
-	if (query->window == AGGREGATE_ALL)
+	if (work->window == AGGREGATE_ALL)
 		return since(row->since_ns, now_ns);
-	window = &agg->window[query->window];
+	window = &agg->window[work->window];
 	ns = (window->slices - 1) * window->slice_ns + now_ns % window->slice_ns;
 	return ns < since(agg->started_ns, now_ns) ? ns : since(agg->started_ns, now_ns);
 }
 
-static void fill_row(const struct aggregate *agg, const struct work *work,
-		     const struct row *row, struct histogram h[VALUE_END], uint64_t now_ns,
+static void fill_row(const struct work *work, const struct row *row, const struct sums *sums,
 		     struct aggregate_row *out)
 {
-	const struct cell *cell = aggregate_cell(agg, work->parts[row->first].cell);
-	struct sums sums = { 0 };
+	const struct cell *cell = aggregate_cell(work->agg, work->parts[row->first].cell);
 	double inside;
 
-	memset(h, 0, VALUE_END * sizeof(*h));
-	for (uint32_t i = row->first; i != POOL_NONE; i = work->parts[i].next)
-		merge_part(agg, &sums, h, work->parts[i].sums);
+	out->window = work->window;
 	fill_keys(out, &row->key, work->query->by, cell);
-	out->window_ns = covered_ns(agg, work->query, row, now_ns);
-	out->ops = sums.ops;
-	out->bytes = sums.bytes;
-	out->sized_ops = sums.sized_ops;
-	fill_times(&out->exec, &h[VALUE_EXEC], &sums.value[VALUE_EXEC]);
-	fill_times(&out->queue, &h[VALUE_QUEUE], &sums.value[VALUE_QUEUE]);
-	fill_rates(out, &h[VALUE_BUSBW], &sums);
-	out->sampled_fraction = (double)out->exec.n / (double)sums.ops;
+	out->window_ns = covered_ns(work, row);
+	aggregate_figures(out, sums, work->h);
 	inside = (double)out->window_ns * row->members;
-	out->share = out->exec.n && inside > 0 ? (double)row->exec_ns / inside : -1;
+	out->share = out->exec.n + out->batch.n && inside > 0 ?
+		     (double)row->inside_ns / inside : -1;
+	out->lost_fraction = row->records + row->lost ?
+			     (double)row->lost / (double)(row->records + row->lost) : -1;
 }
 
-static int visit_rows(const struct aggregate *agg, const struct work *work, uint64_t now_ns,
-		      aggregate_row_fn *visit, void *arg)
+static bool make_row(struct work *work, const struct row *row, struct aggregate_row *out)
 {
-	struct histogram *h = malloc(VALUE_END * sizeof(*h));
-	struct aggregate_row out;
-	int visited = 0;
+	struct sums sums = { 0 };
 
-	if (!h)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < work->nrows; i++) {
-		if (work->rows[i].first == POOL_NONE)
-			continue;
-		fill_row(agg, work, &work->rows[i], h, now_ns, &out);
-		visited++;
-		if (!visit(&out, arg))
-			break;
+	memset(work->h, 0, VALUE_END * sizeof(*work->h));
+	for (uint32_t i = row->first; i != POOL_NONE; i = work->parts[i].next) {
+		aggregate_merge(work->agg, &sums, work->h, work->parts[i].sums);
+		if (!go_on(work, 1))
+			return false;
 	}
-	free(h);
-	return visited;
+	fill_row(work, row, &sums, out);
+	return go_on(work, ROW_STEPS);
+}
+
+static int visit_rows(struct work *work, aggregate_row_fn *visit, void *arg)
+{
+	struct aggregate_row out;
+	int n;
+
+	memset(&out, 0, sizeof(out));	/* rows may be compared as bytes */
+	if (!collect(work) || !fold_untimed(work))
+		return -EAGAIN;
+	n = order_rows(work);
+	for (int i = 0; i < n; i++) {
+		if (!make_row(work, &work->rows[work->order[i].row], &out))
+			return -EAGAIN;
+		if (!visit(&out, arg))
+			return -ENOMEM;
+	}
+	return n;
+}
+
+static int visit_window(struct aggregate *agg, const struct aggregate_query *query,
+			enum aggregate_window window, uint64_t now_ns, aggregate_row_fn *visit,
+			void *arg)
+{
+	struct work work;
+	int n = work_init(&work, agg, query, window, now_ns);
+
+	if (!n)
+		n = visit_rows(&work, visit, arg);
+	work_deinit(&work);
+	return n;
 }
 
 int aggregate_query(struct aggregate *agg, const struct aggregate_query *query,
 		    uint64_t now_ns, aggregate_row_fn *visit, void *arg)
 {
-	struct work work;
-	int err;
+	int visited = 0, n = 0;
 
 	aggregate_advance(agg, now_ns);
-	err = work_init(&work, agg, query);
-	if (!err) {
-		if (query->window == AGGREGATE_ALL)
-			collect_cells(&work, agg);
-		else
-			collect_slices(&work, agg, &agg->window[query->window]);
-		fold_untimed(&work);
-		for (uint32_t i = 0; i < work.nrows; i++)
-			weigh_row(&work, &work.rows[i]);
-		qsort(work.rows, work.nrows, sizeof(*work.rows), by_weight);
-		err = visit_rows(agg, &work, now_ns, visit, arg);
+	aggregate_hold(agg);
+	for (uint32_t w = 0; n >= 0 && w < AGGREGATE_WINDOW_END; w++) {
+		if (!(query->windows & 1u << w))
+			continue;
+		n = visit_window(agg, query, w, now_ns, visit, arg);
+		visited += n;
 	}
-	work_deinit(&work);
-	return err;
+	aggregate_release(agg);
+	return n < 0 ? n : visited;
 }

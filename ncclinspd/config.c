@@ -9,7 +9,10 @@
 #include <unistd.h>
 
 #include "nci/segment.h"
+#include "util/text.h"
 
+#define STALL_LEAST_NS UINT64_C(100000000)
+#define WINDOW_LEAST_NS UINT64_C(1000000000)	/* looked at once a second */
 #define KEEP_NS (UINT64_C(10) * 60 * 1000000000)
 
 static int complain(const char *what, const char *value)
@@ -49,6 +52,21 @@ static int set_foreground(struct config *c, const char *value)
 	return 0;
 }
 
+static int set_stall_min(struct config *c, const char *value)
+{
+	if (text_parse_duration(value, &c->stall_min_ns) || c->stall_min_ns < STALL_LEAST_NS)
+		return complain("--stall-min is a time of 100ms or more, as 10s, not", value);
+	return 0;
+}
+
+static int set_straggler_window(struct config *c, const char *value)
+{
+	if (text_parse_duration(value, &c->straggler_window_ns) ||
+	    c->straggler_window_ns < WINDOW_LEAST_NS)
+		return complain("--straggler-window is a time of 1s or more, as 60s, not", value);
+	return 0;
+}
+
 static int set_log_level(struct config *c, const char *value)
 {
 	int level = log_parse_level(value);
@@ -80,6 +98,10 @@ static const struct {
 	{ "shm-dir", 'm', "DIR", set_shm_dir, "where jobs write, " NCI_SHM_DIR " by default" },
 	{ "state-dir", 's', "DIR", set_state_dir, "where to keep the log and what must last" },
 	{ "foreground", 'f', NULL, set_foreground, "stay in the foreground, log to stderr" },
+	{ "stall-min", 't', "SECONDS", set_stall_min,
+	  "the shortest time in flight that may be a stall (10)" },
+	{ "straggler-window", 'w', "SECONDS", set_straggler_window,
+	  "late ranks are judged over four of these (60)" },
 	{ "log-level", 'l', "LEVEL", set_log_level, "err, warn, info (default) or debug" },
 	{ "version", 'V', NULL, version, "print the version" },
 	{ "help", 'h', NULL, usage, "print this" },

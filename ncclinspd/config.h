@@ -21,6 +21,8 @@ struct config {
 	uint32_t max_segments;
 	uint32_t max_ended;
 	uint64_t keep_ns;
+	uint64_t straggler_window_ns;	/* 0: the default of straggler */
+	uint64_t stall_min_ns;	/* 0: the default of diagnose */
 };
 
 enum config_outcome {

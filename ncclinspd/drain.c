@@ -128,7 +128,7 @@ static void add_totals(struct drain_totals *sum, const struct process *p)
 {
 	sum->records += p->records;
 	sum->bytes += p->bytes;
-	sum->lost += p->loss.overrun + p->loss.pool + p->loss.lane;
+	sum->lost += process_lost(p);
 	sum->before += p->loss.before;
 	sum->rejected += p->loss.rejected;
 	sum->unknown += p->loss.unknown;

@@ -22,25 +22,41 @@ void join_deliver(struct reconstruct *rc, struct recon *r, struct op *op, bool c
 {
 	op->complete = complete;
 	op->done_ns = now_ns;
-	timeline_place(&r->process->clock, op);
+	timeline_place(&r->process->clock, join_gpu(r, op->comm_index), op);
 	ops_bandwidth(op);
 	rc->stats.finished++;
+	rc->stats.unbatched += op->fused == OP_FUSED;
 	rc->done(op, now_ns, rc->arg);
+}
+
+void join_hand_on(struct reconstruct *rc, struct recon *r, uint32_t item, uint64_t now_ns)
+{
+	struct open_op *o = recon_op(r, item);
+
+	join_deliver(rc, r, &o->op, o->op.complete, now_ns);
+	join_group_part(rc, r, o, now_ns);
+	recon_drop_op(r, item);
 }
 
 void join_finish(struct reconstruct *rc, struct recon *r, uint32_t item, bool complete,
 		 uint64_t now_ns)
 {
-	struct op *op = &recon_op(r, item)->op;
+	struct open_op *o = recon_op(r, item);
+	struct op *op = &o->op;
 	struct recon_comm *rcomm = recon_comm(r, (uint16_t)op->comm_index);
 
-	join_deliver(rc, r, op, complete, now_ns);
+	op->complete = complete;
+	o->unjudged = !join_settle_stamps(r, o, false) && o->plan;
+	if (!o->unjudged)
+		join_judge_stamps(rc, r, o);
 	if (rcomm) {
 		rcomm->progress.in_flight--;
 		if (complete && op->kernel_stopped && op->start_ticks > rcomm->newest_done)
 			rcomm->newest_done = op->start_ticks;
 	}
-	recon_drop_op(r, item);
+	if (join_plan_hold(rc, r, item, now_ns))
+		return;
+	join_hand_on(rc, r, item, now_ns);
 }
 
 /*
@@ -68,7 +84,7 @@ void join_advance(struct reconstruct *rc, struct recon *r, uint32_t item, uint64
 {
 	const struct open_op *o = recon_op(r, item);
 
-	if (o->has_head && !o->waits && is_complete(o))
+	if (o->has_head && !o->waits && !o->held && is_complete(o))
 		join_finish(rc, r, item, true, now_ns);
 }
 
@@ -91,13 +107,16 @@ static void make_room_for_op(struct reconstruct *rc, struct recon *r, uint64_t n
 {
 	if (r->ops.used < r->ops.capacity)
 		return;
-	r->process->loss.evicted++;
 	if (r->headless.first != POOL_NONE) {
+		r->process->loss.evicted++;
 		rc->stats.orphans++;
 		recon_drop_op(r, r->headless.first);
-	} else {
+	} else if (r->open.first != POOL_NONE) {
+		r->process->loss.evicted++;
 		join_finish(rc, r, r->open.first, false, now_ns);
 	}
+	while (r->ops.used == r->ops.capacity)
+		join_close_plan(rc, r, r->plan_list.first, now_ns);
 }
 
 uint32_t join_new_op(struct reconstruct *rc, struct recon *r, uint64_t token,
@@ -125,15 +144,21 @@ static struct recon_comm *named_comm(struct reconstruct *rc, struct recon *r, ui
 	return rcomm;
 }
 
+name_t join_comm_name(struct reconstruct *rc, struct recon *r, uint16_t index)
+{
+	const struct recon_comm *rcomm = named_comm(rc, r, index);
+
+	return rcomm ? rcomm->name : NULL;
+}
+
 void join_fill_comm(struct reconstruct *rc, struct recon *r, struct op *op, uint16_t index)
 {
 	const struct comm *comm = process_comm(r->process, index);
-	const struct recon_comm *rcomm = named_comm(rc, r, index);
 
 	if (!comm)
 		return;
 	op->comm_index = index;
-	op->comm_name = rcomm ? rcomm->name : NULL;
+	op->comm_name = join_comm_name(rc, r, index);
 	op->rank = comm->rank;
 	op->has_comm_id = comm->has_id;
 	if (comm->has_id) {
@@ -249,7 +274,10 @@ static void head_is_filled(struct reconstruct *rc, struct recon *r, uint32_t ite
 	o->touched_ns = now_ns;
 	pool_list_append(&r->ops, &r->open, item);
 	note_posted(r, &o->op);
+	join_post(rc, r, &o->op);
+	join_plan_head(rc, r, o, now_ns);
 	join_look_for_api(r, item);
+	join_group_head(rc, r, o, now_ns);
 	join_advance(rc, r, item, now_ns);
 }
 
@@ -332,10 +360,12 @@ static void on_ce_coll(struct reconstruct *rc, struct recon *r, const struct eve
 
 /* Events without a row tell nothing about an operation. */
 static join_fn *const handlers[NCI_EV_END] = {
+	[NCI_EV_GROUP]      = join_on_group,
 	[NCI_EV_COLL]       = on_coll,
 	[NCI_EV_P2P]        = on_p2p,
 	[NCI_EV_PROXY_OP]   = join_on_proxy_op,
 	[NCI_EV_PROXY_STEP] = join_on_proxy_step,
+	[NCI_EV_PROXY_SUMS] = join_on_proxy_sums,
 	[NCI_EV_KERNEL_CH]  = join_on_kernel_ch,
 	[NCI_EV_GROUP_API]  = join_on_group_api,
 	[NCI_EV_COLL_API]   = join_on_coll_api,

@@ -6,10 +6,16 @@
  */
 #include <string.h>
 
+#include "nci/token.h"
 #include "ncclinspd/join.h"
 #include "ncclinspd/ops.h"
+#include "ncclinspd/timeline.h"
+
+#define MS UINT64_C(1000000)
 
 #define FIRST_API_WITH_CALLS	5	/* CollApi and P2pApi as parents */
+#define API_ONLY_NS	(1000 * MS)	/* a call that is alone by then stays so */
+#define API_LOST_NS	(60000 * MS)	/* ... when nothing told that it is */
 
 static void fill_from_api(struct op *op, const struct api_call *api)
 {
@@ -47,8 +53,23 @@ void join_finish_api(struct reconstruct *rc, struct recon *r, uint32_t item, boo
 	struct op op;
 
 	join_op_from_api(rc, r, recon_api(r, item), &op);
+	join_note_api_only(r, &op);
 	join_deliver(rc, r, &op, complete, now_ns);
 	recon_drop_api(r, item);
+}
+
+/*
+ * A nonblocking communicator launches on a thread of its own, when the call's group has
+ * long ended.
+ */
+static void note_thread(struct recon *r, uint64_t head, const struct api_call *api)
+{
+	if (api->graph)
+		return;		/* launched by whoever replays it */
+	if (nci_token_lane(head) == nci_token_lane(api->token))
+		r->launches_here = true;
+	else
+		r->launches_apart = true;
 }
 
 /* One call gives one operation, except under graph capture: there, one per replay. */
@@ -61,6 +82,8 @@ bool join_api(struct recon *r, struct open_op *o)
 		return false;
 	api = recon_api(r, item);
 	fill_from_api(&o->op, api);
+	join_group_claim(r, o, api);
+	note_thread(r, o->op.token, api);
 	if (api->graph) {
 		pool_list_remove(&r->apis, &r->captured, item);
 		pool_list_append(&r->apis, &r->captured, item);
@@ -75,6 +98,7 @@ void join_stop_waiting(struct reconstruct *rc, struct recon *r, uint32_t item,
 {
 	pool_list_remove(&r->ops, &r->waiting, item);
 	recon_op(r, item)->waits = false;
+	join_group_head(rc, r, recon_op(r, item), now_ns);
 	join_advance(rc, r, item, now_ns);
 }
 
@@ -105,6 +129,7 @@ static void make_room_for_api(struct reconstruct *rc, struct recon *r, uint64_t 
 static struct api_call *new_api(struct reconstruct *rc, struct recon *r,
 				const struct nci_record *rec, uint64_t now_ns)
 {
+	struct recon_comm *rcomm;
 	struct api_call *api;
 	uint32_t item;
 
@@ -120,6 +145,9 @@ static struct api_call *new_api(struct reconstruct *rc, struct recon *r,
 	api->comm = rec->comm;
 	api->root = UNKNOWN_I32;
 	api->graph = rec->form & NCI_FORM_GRAPH;
+	rcomm = recon_comm(r, rec->comm);
+	if (rcomm && rec->start > rcomm->last_call)
+		rcomm->last_call = rec->start;
 	pool_list_append(&r->apis, api->graph ? &r->captured : &r->calls, item);
 	return api;
 }
@@ -147,6 +175,7 @@ void join_on_p2p_api(struct reconstruct *rc, struct recon *r, const struct event
 	if (!api)
 		return;
 	api->is_p2p = true;
+	join_group_call(rc, r, api, now_ns);
 	api->func = process_name(r->process, c->func);
 	api->datatype = process_name(r->process, c->datatype);
 	api->count = c->count;
@@ -164,4 +193,75 @@ void join_on_group_api(struct reconstruct *rc, struct recon *r, const struct eve
 	(void)now_ns;
 	recon_remember(r, ev->rec->token,
 		       EVENT(ev, group_api)->depth <= 1 ? RECON_CALL : RECON_GROUP);
+}
+
+/* ---- calls that stay alone ----------------------------------------------- */
+
+bool join_has_returned(const struct recon *r, const struct api_call *api)
+{
+	uint32_t item;
+
+	return !api->group || recon_find(r, api->group, &item) >= RECON_GROUP;
+}
+
+/*
+ * A single call whose group has ended, which is after its launch, if there was one, but
+ * for communicators that launch on a thread of their own.
+ */
+static bool was_single(const struct recon *r, const struct api_call *api)
+{
+	uint32_t item;
+
+	return !r->launches_apart &&
+	       (!api->group || recon_find(r, api->group, &item) == RECON_CALL);
+}
+
+/*
+ * It will hardly become more than a call: it was made alone, or its communicator has
+ * launched something since, or was called again much later, which it is not before its
+ * first launch.
+ */
+static bool is_alone(struct recon *r, const struct api_call *api)
+{
+	const struct recon_comm *rcomm = recon_comm(r, api->comm);
+	const struct tick_clock *clock = &r->process->clock;
+	uint64_t called_ns = timeline_mono(clock, api->start_ticks);
+
+	if (r->launches_here && was_single(r, api))
+		return true;
+	return rcomm && (rcomm->progress.last_op_ns > called_ns ||
+			 timeline_mono(clock, rcomm->last_call) > called_ns + API_ONLY_NS);
+}
+
+void join_finish_calls(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
+{
+	uint32_t next;
+
+	for (uint32_t item = r->calls.first; item != POOL_NONE; item = next) {
+		const struct api_call *api = recon_api(r, item);
+
+		next = pool_list_next(&r->apis, &r->calls, item);
+		if (now_ns < api->seen_ns + API_ONLY_NS)
+			break;
+		if (now_ns >= api->seen_ns + API_LOST_NS || is_alone(r, api))
+			join_finish_api(rc, r, item, true, now_ns);
+	}
+}
+
+void join_end_calls(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
+{
+	uint32_t next;
+
+	for (uint32_t item = r->calls.first; item != POOL_NONE; item = next) {
+		const struct api_call *api = recon_api(r, item);
+		struct op op;
+
+		next = pool_list_next(&r->apis, &r->calls, item);
+		if (was_single(r, api) || is_alone(r, api)) {
+			join_finish_api(rc, r, item, true, now_ns);
+			continue;
+		}
+		join_op_from_api(rc, r, api, &op);
+		join_deliver(rc, r, &op, false, now_ns);
+	}
 }

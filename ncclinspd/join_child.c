@@ -3,13 +3,8 @@
  * Children of operations: what ran on the GPU and in the network, and from when
  * to when.
  */
+#include "nci/sums.h"
 #include "ncclinspd/join.h"
-#include "ncclinspd/timeline.h"
-
-#define STAMP_SLOP_NS	4096	/* stamps of fused members differ by a few clock steps */
-#define STAMP_RESYNC	8	/* refused in a row: it was the reference that was wrong */
-
-#define FIRST_API_WITH_STAMPS	4
 
 static void touch(struct recon *r, uint32_t item, uint64_t now_ns)
 {
@@ -32,11 +27,13 @@ static uint32_t parent_of(struct reconstruct *rc, struct recon *r, uint64_t toke
 
 	if (kind == RECON_NONE)
 		item = join_new_op(rc, r, token, now_ns);
-	else if (kind == RECON_FINISHED)
+	else if (kind == RECON_FINISHED || (kind == RECON_OP && recon_op(r, item)->held))
 		rc->stats.late++;
-	else if (kind != RECON_OP)
+	else if (kind == RECON_OP)
+		return item;
+	else
 		rc->stats.orphans++;
-	return kind == RECON_NONE || kind == RECON_OP ? item : POOL_NONE;
+	return kind == RECON_NONE ? item : POOL_NONE;
 }
 
 static void earliest(uint64_t *time, uint64_t candidate)
@@ -49,47 +46,6 @@ static void latest(uint64_t *time, uint64_t candidate)
 {
 	if (candidate > *time)
 		*time = candidate;
-}
-
-/*
- * A channel's kernels run one after another, so in neither of its queues stamps run
- * backwards.  Which queue these came from is not told: the one that they are closest
- * to, which finds a place for them if there is any.  False: there is none.
- */
-static bool runs_forwards(struct recon_channel *channel, uint64_t gpu_start)
-{
-	uint64_t *last = channel->gpu_start;
-	unsigned int i = last[1] > last[0];
-
-	if (gpu_start + STAMP_SLOP_NS < last[i])
-		i = !i;
-	if (gpu_start + STAMP_SLOP_NS < last[i]) {
-		if (++channel->refused < STAMP_RESYNC)
-			return false;
-		last[!i] = gpu_start;
-	}
-	last[i] = gpu_start;
-	channel->refused = 0;
-	return true;
-}
-
-static void add_stamps(struct reconstruct *rc, struct recon *r, struct op *op,
-		       const struct nci_ev_kernel_ch *c)
-{
-	struct recon_comm *rcomm = recon_comm(r, c->comm);
-	bool good = timeline_stamps_sane(c->gpu_start, c->gpu_stop);
-
-	if (!c->gpu_start && !c->gpu_stop && r->process->api_version < FIRST_API_WITH_STAMPS)
-		return;
-	if (good && rcomm && c->channel < RECON_CHANNELS)
-		good = runs_forwards(&rcomm->channel[c->channel], c->gpu_start);
-	if (!good) {
-		op->stamps_refused++;
-		rc->stats.stamps_refused++;
-		return;
-	}
-	earliest(&op->gpu_start_ns, c->gpu_start);
-	latest(&op->gpu_stop_ns, c->gpu_stop);
 }
 
 void join_on_kernel_ch(struct reconstruct *rc, struct recon *r, const struct event *ev,
@@ -111,7 +67,7 @@ void join_on_kernel_ch(struct reconstruct *rc, struct recon *r, const struct eve
 	if (op->kernel_started < op->kernel_stopped)
 		op->kernel_started = op->kernel_stopped;
 	latest(&op->kernel_stop_ticks, c->stop);
-	add_stamps(rc, r, op, c);
+	join_read_stamps(r, recon_op(r, item), c);
 	join_advance(rc, r, item, now_ns);
 }
 
@@ -132,17 +88,35 @@ static struct recon *issuer_of(struct reconstruct *rc, struct recon *r,
 	return other;
 }
 
-/* When its last step stopped: NCCL stops the ProxyOps of one batch all together. */
-static uint64_t take_last_step(struct recon *r, const struct nci_ev_proxy_op *c)
+/* What is known of its steps, and no longer kept.  False: nothing. */
+static bool take_steps(struct recon *r, const struct nci_ev_proxy_op *c, struct step_sums *steps)
 {
-	uint64_t stop = c->stop;
 	uint32_t item;
 
 	if (recon_find(r, c->token, &item) != RECON_STEPS)
-		return stop;
-	stop = recon_steps(r, item)->stop_ticks;
+		return false;
+	*steps = *recon_steps(r, item);
 	recon_drop_steps(r, item);
-	return stop;
+	return true;
+}
+
+static void tell_moved(struct reconstruct *rc, struct recon *issuer, const struct recon *r,
+		       const struct op *parent, const struct nci_ev_proxy_op *c,
+		       const struct nci_ev_proxy_sums *sums, uint64_t now_ns)
+{
+	uint16_t comm = issuer == r ? c->comm : (uint16_t)nci_context_comm(c->origin);
+	const struct transfers t = {
+		.issuer = issuer->process,
+		.executor = r->process,
+		.comm_index = comm,
+		.comm_name = join_comm_name(rc, issuer, comm),
+		.parent = parent,
+		.op = c,
+		.sums = sums && sums->steps ? sums : NULL,
+	};
+
+	if (rc->moved)
+		rc->moved(&t, now_ns, rc->arg);
 }
 
 void join_on_proxy_op(struct reconstruct *rc, struct recon *r, const struct event *ev,
@@ -150,7 +124,8 @@ void join_on_proxy_op(struct reconstruct *rc, struct recon *r, const struct even
 {
 	const struct nci_ev_proxy_op *c = EVENT(ev, proxy_op);
 	struct recon *issuer = issuer_of(rc, r, c);
-	uint64_t stop = take_last_step(r, c);
+	struct step_sums steps;
+	bool has_steps = take_steps(r, c, &steps);
 	struct recon_comm *rcomm;
 	uint32_t item;
 	struct op *op;
@@ -160,11 +135,12 @@ void join_on_proxy_op(struct reconstruct *rc, struct recon *r, const struct even
 		return;
 	}
 	item = parent_of(rc, issuer, c->parent, now_ns);
-	if (item == POOL_NONE)
+	op = item == POOL_NONE ? NULL : &recon_op(issuer, item)->op;
+	tell_moved(rc, issuer, r, op, c, has_steps ? &steps.sums : NULL, now_ns);
+	if (!op)
 		return;
 	rc->stats.foreign += issuer != r;
 	touch(issuer, item, now_ns);
-	op = &recon_op(issuer, item)->op;
 	rcomm = recon_comm(issuer, (uint16_t)op->comm_index);
 	if (rcomm)
 		rcomm->proxy_seen = true;
@@ -172,28 +148,53 @@ void join_on_proxy_op(struct reconstruct *rc, struct recon *r, const struct even
 	op->proxy_steps += c->steps_done;
 	op->proxy_bytes += c->bytes;
 	earliest(&op->proxy_start_ticks, c->start + nci_span_ticks(c->progress_span));
+	/* Its last step's: NCCL stops the ProxyOps of one batch all together. */
 	if (!(c->form & NCI_FORM_UNSTOPPED))
-		latest(&op->proxy_stop_ticks, stop);
+		latest(&op->proxy_stop_ticks, has_steps ? steps.stop_ticks : c->stop);
 }
 
+/* What is kept of the steps of a ProxyOp until that stops; NULL: it has. */
+static struct step_sums *steps_of(struct recon *r, const struct event *ev, uint64_t now_ns)
+{
+	uint64_t parent = ev->rec->parent;
+	uint32_t item = POOL_NONE;
+	enum recon_kind kind = parent ? recon_find(r, parent, &item) : RECON_API;
+
+	if (kind != RECON_NONE && kind != RECON_STEPS)
+		return NULL;
+	if (kind == RECON_NONE) {
+		if (r->steps.used == r->steps.capacity)
+			recon_drop_steps(r, r->step_list.first);
+		item = recon_take_steps(r, parent);
+		pool_list_append(&r->steps, &r->step_list, item);
+	}
+	recon_steps(r, item)->seen_ns = now_ns;
+	latest(&recon_steps(r, item)->stop_ticks, ev->rec->stop);
+	return recon_steps(r, item);
+}
+
+/* One step, at level trace: added up here as the plugin does at level net. */
 void join_on_proxy_step(struct reconstruct *rc, struct recon *r, const struct event *ev,
 			  uint64_t now_ns)
 {
 	const struct nci_ev_proxy_step *c = EVENT(ev, proxy_step);
-	uint32_t item = POOL_NONE;
-	enum recon_kind kind = c->parent ? recon_find(r, c->parent, &item) : RECON_API;
+	struct step_sums *steps = steps_of(r, ev, now_ns);
 
 	(void)rc;
-	if (kind != RECON_NONE && kind != RECON_STEPS)
+	if (!steps || !nci_sums_counts(c))
 		return;
-	if (kind == RECON_NONE) {
-		if (r->steps.used == r->steps.capacity)
-			recon_drop_steps(r, r->step_list.first);
-		item = recon_take_steps(r, c->parent);
-		pool_list_append(&r->steps, &r->step_list, item);
-	}
-	recon_steps(r, item)->seen_ns = now_ns;
-	latest(&recon_steps(r, item)->stop_ticks, c->stop);
+	earliest(&steps->sums.start, c->start);
+	nci_sums_leave(&steps->sums, c, nci_sums_enter(&steps->sums, c), c->stop);
+}
+
+void join_on_proxy_sums(struct reconstruct *rc, struct recon *r, const struct event *ev,
+			uint64_t now_ns)
+{
+	struct step_sums *steps = steps_of(r, ev, now_ns);
+
+	(void)rc;
+	if (steps)
+		steps->sums = *EVENT(ev, proxy_sums);
 }
 
 struct open_op *join_live_parent(struct reconstruct *rc, struct recon *r,
@@ -208,5 +209,5 @@ struct open_op *join_live_parent(struct reconstruct *rc, struct recon *r,
 		return NULL;
 	if (!issuer || recon_find(issuer, rec->parent, &item) != RECON_OP)
 		return NULL;
-	return recon_op(issuer, item);
+	return recon_op(issuer, item)->held ? NULL : recon_op(issuer, item);
 }

@@ -70,6 +70,23 @@ struct loss {
 	uint64_t evicted;	/* operations pushed out of the reconstruction unfinished */
 };
 
+/* What is wrong with a pair of GPU stamps, see stamps.h. */
+#define STAMP_FAULTS(X)				\
+	X(GOOD,       NULL)			\
+	X(ZERO,       "zero")			\
+	X(BACKWARDS,  "backwards")		\
+	X(REPEATED,   "repeated")		\
+	X(OVERRUN,    "overrun")		\
+	X(DRIFTED,    "drifted")		\
+	X(DISTRUSTED, "distrusted")
+
+enum stamp_fault {
+#define X(NAME, text) STAMP_##NAME,
+	STAMP_FAULTS(X)
+#undef X
+	STAMP_FAULT_END
+};
+
 /* An event that had started and not stopped when drain copied its handle slot. */
 struct live_slot {
 	pid_t tid;		/* of the lane's owner at that time, in its pid namespace */
@@ -100,6 +117,7 @@ struct process {
 	uint64_t records;
 	uint64_t bytes;
 	struct loss loss;
+	uint64_t stamps_refused[STAMP_FAULT_END];	/* by enum stamp_fault */
 	struct tick_clock clock;
 	uint64_t first_ticks;	/* no stamp is older: when the segment was made */
 	uint64_t first_seen_ns;
@@ -113,6 +131,12 @@ struct process {
 	struct live_slot *last_slots;	/* what was in flight when it ended; owned; NULL: alive */
 	uint32_t nlast_slots;
 };
+
+/* Records that nobody will ever see. */
+static inline uint64_t process_lost(const struct process *p)
+{
+	return p->loss.overrun + p->loss.pool + p->loss.lane;
+}
 
 static inline name_t process_name(const struct process *p, uint16_t id)
 {
@@ -136,6 +160,22 @@ struct event {
  */
 #define EVENT(ev, name) ((const struct nci_ev_##name *)(const void *)(ev)->rec)
 
+struct op;
+
+/*
+ * The network transfers of one ProxyOp: of one operation, channel, peer and direction.
+ * With PXN another process carries them out than the one whose communicator it is.
+ */
+struct transfers {
+	const struct process *issuer;	/* whose token op->parent is, and whose comm_index */
+	const struct process *executor;	/* whose clock the ticks are of */
+	uint16_t comm_index;
+	name_t comm_name;	/* NULL: none */
+	const struct op *parent;	/* the operation it is part of; NULL: not open (any more) */
+	const struct nci_ev_proxy_op *op;
+	const struct nci_ev_proxy_sums *sums;	/* NULL: no times are known */
+};
+
 /* Where a duration comes from, the best first.  Never mixed in one histogram. */
 #define TIMING_SOURCES(X)		\
 	X(NONE,        NULL)		\
@@ -150,6 +190,9 @@ enum timing_source {
 #undef X
 	TIMING_END
 };
+
+#define OP_RANKS 16		/* of one node that are compared */
+#define OP_FUSED UINT32_MAX	/* perhaps in a batch: records that would tell are missing */
 
 /* One operation of one rank: a collective, a send or a receive. */
 struct op {
@@ -189,6 +232,8 @@ struct op {
 	uint32_t proxy_steps;		/* network transfers done */
 	uint64_t proxy_bytes;		/* bytes on the wire in these */
 	uint32_t stamps_refused;
+	enum stamp_fault stamps_why;	/* of the first that was refused */
+	uint64_t nth;			/* place among what its communicator posted (stamps.h) */
 	bool expects_kernel;	/* KernelCh was asked for when it was posted */
 	bool expects_proxy;
 	bool complete;
@@ -211,10 +256,45 @@ struct op {
 	uint64_t exec_ns;		/* UNKNOWN_U64 */
 	uint64_t exec_error_ns;		/* UNKNOWN_U64 */
 	enum timing_source source;
+	/*
+	 * Where gpuclock maps the GPU's times to: no moment is later than these, nor
+	 * earlier by more than the error.  0: not known.
+	 */
+	uint64_t gpu_start_mono_ns, gpu_stop_mono_ns;
+	uint64_t gpu_clock_error_ns;	/* UNKNOWN_U64: nobody told when it was launched */
+	uint64_t unseen_ns;	/* at least so long it ran before NCCL's progress thread saw it */
 	uint64_t done_ns;		/* when we knew it was complete */
 	/* from these */
 	double algbw_gbs;		/* < 0: not known */
 	double busbw_gbs;		/* < 0: not known */
+	/* with what ran in the same kernel (batch.h); fused 0: alone */
+	uint32_t fused;		/* operations in its batch, this one included, or OP_FUSED */
+	bool batch_head;	/* stands for the batch in sums: its time counts once */
+	uint64_t batch;		/* token of the head: the same for all members */
+	uint64_t batch_ns;	/* from the first start to the last stop; UNKNOWN_U64 */
+	uint64_t batch_bytes;	/* UNKNOWN_U64: of some member not known */
+	double batch_busbw_gbs;	/* < 0: not known */
+	/*
+	 * Put together from `parts` sends and receives of one group (p2pgroup.h); 0: not.
+	 * Each part is an operation of its own too: a sum over all functions leaves out
+	 * one or the other.
+	 */
+	uint32_t parts;
+	int32_t shift;		/* what is sent goes to rank + shift; 0: no shift */
+	uint64_t bus_bytes;	/* to other ranks, or from them; UNKNOWN_U64 */
+	double skew;		/* largest over mean of the bytes per peer; 0: not known */
+	/* beside the same operation of other ranks here (ranks.h); local_ranks 0: not */
+	uint32_t local_ranks;	/* how many were compared, this one included */
+	int32_t arrival[OP_RANKS];	/* their ranks, the first to come first */
+	uint64_t late_ns;	/* how much later than the first it came */
+	uint64_t waitfree_ns;	/* inside, of the one that came last: it waited for nobody */
+	double busbw_waitfree_gbs;	/* over that; <= 0: not known */
 };
+
+/* Ran in a kernel with others, or may have: its time is the batch's, counted by the head. */
+static inline bool op_is_fused(const struct op *op)
+{
+	return op->fused > 1;
+}
 
 #endif

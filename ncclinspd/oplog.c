@@ -15,12 +15,13 @@ struct entry {
 /* Apart from the operation: who leaves is decided without a look at it. */
 struct mark {
 	uint32_t kind;
-	uint32_t nth;		/* of its kind, from 1; 0: no operation here */
+	uint32_t nth;		/* of its kind, from 1 */
 };
 
 struct ring {
 	struct entry *at;
-	uint32_t capacity;
+	uint32_t kept;
+	uint32_t room;		/* with those that only a visitor still sees */
 	uint64_t newest;	/* entries ever put */
 };
 
@@ -31,25 +32,29 @@ struct oplog {
 	uint32_t of_kind[KINDS];	/* added so far, modulo 2^32 */
 };
 
-static bool ring_init(struct ring *ring, uint32_t capacity)
+static bool ring_init(struct ring *ring, uint32_t kept)
 {
-	ring->capacity = capacity;
-	ring->at = calloc(capacity, sizeof(*ring->at));
+	ring->kept = kept;
+	ring->room = kept + kept / OPLOG_GRACE + 1;
+	ring->at = calloc(ring->room, sizeof(*ring->at));
 	return ring->at;
 }
 
-/* The n-th that was put, from 1, or NULL: gone or not yet there. */
-static struct entry *ring_at(const struct ring *ring, uint64_t n)
+/*
+ * The n-th that was put, from 1, for whom `newest` is the newest; NULL: gone or
+ * not yet there.
+ */
+static struct entry *ring_at(const struct ring *ring, uint64_t n, uint64_t newest)
 {
-	if (!n || n > ring->newest || ring->newest - n >= ring->capacity)
+	if (!n || n > newest || newest - n >= ring->kept || ring->newest - n >= ring->room)
 		return NULL;
-	return &ring->at[n % ring->capacity];
+	return &ring->at[n % ring->room];
 }
 
-/* Where the next one goes; the oldest is still in it when the ring is full. */
+/* Where the next one goes. */
 static struct entry *ring_next(struct ring *ring)
 {
-	return &ring->at[++ring->newest % ring->capacity];
+	return &ring->at[++ring->newest % ring->room];
 }
 
 static uint32_t kind_of(const struct op *op)
@@ -70,9 +75,10 @@ int oplog_new(struct oplog **logp, uint32_t capacity)
 	capacity = capacity ? capacity : OPLOG_DEFAULT;
 	log->rare = (uint32_t)((uint64_t)capacity * OPLOG_RARE / OPLOG_DEFAULT);
 	log->rare = log->rare < OPLOG_RARE ? log->rare : OPLOG_RARE;
-	log->marks = calloc(capacity, sizeof(*log->marks));
-	if (!log->marks || !ring_init(&log->all, capacity) ||
-	    !ring_init(&log->reserve, capacity / OPLOG_RESERVE + 1)) {
+	if (ring_init(&log->all, capacity) &&
+	    ring_init(&log->reserve, capacity / OPLOG_RESERVE + 1))
+		log->marks = calloc(log->all.room, sizeof(*log->marks));
+	if (!log->marks) {
 		oplog_free(log);
 		return -ENOMEM;
 	}
@@ -90,23 +96,33 @@ void oplog_free(struct oplog *log)
 	free(log);
 }
 
+/* The oldest leaves: to the reserve, if few of its kind came after it. */
+static void let_go(struct oplog *log)
+{
+	const struct entry *oldest = ring_at(&log->all, log->all.newest - log->all.kept + 1,
+					     log->all.newest);
+	const struct mark *mark = oldest ? &log->marks[oldest - log->all.at] : NULL;
+
+	if (mark && log->of_kind[mark->kind] - mark->nth < log->rare)
+		*ring_next(&log->reserve) = *oldest;
+}
+
 uint64_t oplog_add(struct oplog *log, const struct op *op)
 {
-	struct entry *to = ring_next(&log->all);
-	struct mark *mark = &log->marks[to - log->all.at];
 	uint32_t kind = kind_of(op);
+	struct entry *to;
 
-	if (mark->nth && log->of_kind[mark->kind] - mark->nth < log->rare)
-		*ring_next(&log->reserve) = *to;
+	let_go(log);
+	to = ring_next(&log->all);
 	to->op = *op;
 	to->serial = log->all.newest;
-	*mark = (struct mark){ kind, ++log->of_kind[kind] };
+	log->marks[to - log->all.at] = (struct mark){ kind, ++log->of_kind[kind] };
 	return to->serial;
 }
 
 const struct op *oplog_at(const struct oplog *log, uint64_t serial)
 {
-	const struct entry *entry = ring_at(&log->all, serial);
+	const struct entry *entry = ring_at(&log->all, serial, log->all.newest);
 
 	return entry ? &entry->op : NULL;
 }
@@ -125,11 +141,19 @@ static bool matches_comm(const struct oplog_filter *filter, const struct op *op)
 	return same_text(filter->comm_name, op->comm_name);
 }
 
+static bool matches_pid(const struct oplog_filter *filter, const struct op *op)
+{
+	for (uint32_t i = 0; i < filter->npids; i++)
+		if (filter->pid[i] == op->pid)
+			return true;
+	return !filter->npids;
+}
+
 static bool matches(const struct oplog_filter *filter, const struct op *op)
 {
 	if (!filter->all_users && filter->uid != op->uid)
 		return false;
-	if (filter->pid && filter->pid != op->pid)
+	if (filter->nranks != UNKNOWN_I32 && filter->nranks != op->nranks)
 		return false;
 	if (filter->rank != UNKNOWN_I32 && filter->rank != op->rank)
 		return false;
@@ -137,23 +161,40 @@ static bool matches(const struct oplog_filter *filter, const struct op *op)
 		return false;
 	if (op->enqueued_ns < filter->since_mono_ns && op->done_ns < filter->since_mono_ns)
 		return false;
-	return matches_comm(filter, op);
+	return matches_pid(filter, op) && matches_comm(filter, op);
 }
 
-uint32_t oplog_visit(const struct oplog *log, const struct oplog_filter *filter,
-		     oplog_fn *visit, void *arg)
+static const struct ring *ring_of(const struct oplog *log, uint32_t ring)
 {
-	const struct ring *const rings[] = { &log->all, &log->reserve };
-	const struct entry *entry;
-	uint32_t visited = 0;
+	return ring ? &log->reserve : &log->all;
+}
 
-	for (int i = 0; i < 2; i++)
-		for (uint64_t n = rings[i]->newest; (entry = ring_at(rings[i], n)); n--) {
-			if (!matches(filter, &entry->op))
-				continue;
-			visited++;
-			if (!visit(&entry->op, entry->serial, arg) || visited == filter->limit)
-				return visited;
+void oplog_begin(struct oplog_visit *visit, const struct oplog *log,
+		 const struct oplog_filter *filter)
+{
+	*visit = (struct oplog_visit){
+		.filter = filter,
+		.newest = { log->all.newest, log->reserve.newest },
+		.next = log->all.newest,
+	};
+}
+
+const struct op *oplog_next(struct oplog_visit *visit, const struct oplog *log,
+			    uint32_t *budget)
+{
+	while (*budget && visit->ring < 2) {
+		const struct entry *entry = ring_at(ring_of(log, visit->ring), visit->next,
+						    visit->newest[visit->ring]);
+
+		if (!entry) {
+			if (++visit->ring < 2)
+				visit->next = visit->newest[visit->ring];
+			continue;
 		}
-	return visited;
+		visit->next--;
+		--*budget;
+		if (matches(visit->filter, &entry->op))
+			return &entry->op;
+	}
+	return NULL;
 }

@@ -23,19 +23,28 @@ static double factor_others_twice(int32_t nranks)
 	return nranks > 0 ? 2.0 * (nranks - 1) / nranks : -1;
 }
 
+/* What AlltoAllv carries is told by its parts alone: no factor makes a bandwidth of it. */
+static double factor_unknown(int32_t nranks)
+{
+	(void)nranks;
+	return -1;
+}
+
 static const struct op_facts table[] = {
-	/* func            per_rank has_root as_bytes busbw */
-	{ "AllReduce",     false,   false,   false,   factor_others_twice },
-	{ "AllGather",     true,    false,   true,    factor_others },
-	{ "ReduceScatter", true,    false,   false,   factor_others },
-	{ "Send",          false,   false,   false,   factor_one },
-	{ "Recv",          false,   false,   false,   factor_one },
-	{ "Broadcast",     false,   true,    true,    factor_one },
-	{ "Reduce",        false,   true,    false,   factor_one },
-	{ "AlltoAll",      true,    false,   false,   factor_others },
-	{ "Gather",        true,    true,    false,   factor_others },
-	{ "Scatter",       true,    true,    false,   factor_others },
-	{ "SendRecv",      false,   false,   false,   factor_one },
+	/* func            per_rank has_root as_bytes joint busbw */
+	{ "AllReduce",     false,   false,   false,   1,    factor_others_twice },
+	{ "AllGather",     true,    false,   true,    2,    factor_others },
+	{ "ReduceScatter", true,    false,   false,   3,    factor_others },
+	{ "Send",          false,   false,   false,   0,    factor_one },
+	{ "Recv",          false,   false,   false,   0,    factor_one },
+	{ "Broadcast",     false,   true,    true,    0,    factor_one },
+	{ "Reduce",        false,   true,    false,   0,    factor_one },
+	{ "AlltoAll",      true,    false,   false,   4,    factor_others },
+	{ "AlltoAllv",     true,    false,   false,   4,    factor_unknown },
+	{ "Gather",        true,    true,    false,   0,    factor_others },
+	{ "Scatter",       true,    true,    false,   0,    factor_others },
+	{ "Shift",         false,   false,   false,   0,    factor_one },
+	{ "SendRecv",      false,   false,   false,   0,    factor_one },
 };
 
 static const struct {
@@ -100,16 +109,31 @@ uint64_t ops_size(const struct op_facts *facts, uint64_t count, uint32_t type_by
 	return bytes;
 }
 
-void ops_bandwidth(struct op *op)
+double ops_bus_bytes(const struct op *op)
 {
 	const struct op_facts *facts = ops_facts(op->func);
 	double factor = facts ? facts->busbw(op->nranks) : -1;
 
+	if (op->parts)
+		return op->bus_bytes == UNKNOWN_U64 ? -1 : (double)op->bus_bytes;
+	return factor < 0 || op->bytes == UNKNOWN_U64 ? -1 : factor * (double)op->bytes;
+}
+
+bool ops_is_send(name_t func)
+{
+	return func && !strcmp(func, "Send");
+}
+
+void ops_bandwidth(struct op *op)
+{
+	double bus = ops_bus_bytes(op);
+
 	op->algbw_gbs = -1;
 	op->busbw_gbs = -1;
-	if (op->bytes == UNKNOWN_U64 || op->exec_ns == UNKNOWN_U64 || !op->exec_ns)
+	if (op->bytes == UNKNOWN_U64 || op->exec_ns == UNKNOWN_U64 || !op->exec_ns ||
+	    op_is_fused(op))
 		return;
 	op->algbw_gbs = (double)op->bytes / (double)op->exec_ns;
-	if (factor >= 0)
-		op->busbw_gbs = op->algbw_gbs * factor;
+	if (bus >= 0)
+		op->busbw_gbs = bus / (double)op->exec_ns;
 }

@@ -14,6 +14,7 @@ struct op_facts {
 	bool per_rank;		/* size: nranks x count x type; else count x type */
 	bool has_root;
 	bool as_bytes;		/* Coll descriptor: NCCL has turned count into int8 bytes */
+	unsigned joint;		/* not 0: each rank needs every other's data; same: same thing */
 	double (*busbw)(int32_t nranks);	/* factor on algorithm bandwidth */
 };
 
@@ -36,7 +37,15 @@ int32_t ops_root(name_t func, int32_t root);
 uint64_t ops_size(const struct op_facts *facts, uint64_t count, uint32_t type_bytes,
 		  int32_t nranks);
 
-/* op->bytes over op->exec_ns into op->algbw_gbs and op->busbw_gbs; -1: not known. */
+/* nccl-tests' bus bandwidth times the duration; < 0: not known. */
+double ops_bus_bytes(const struct op *op);
+
+bool ops_is_send(name_t func);
+
+/*
+ * op->bytes over op->exec_ns into op->algbw_gbs and op->busbw_gbs; -1: not known, as
+ * for a member of a batch.
+ */
 void ops_bandwidth(struct op *op);
 
 #endif

@@ -9,10 +9,20 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "nci/token.h"
+
+#define LARGE_BYTES	(128 << 10)	/* where glibc begins; set, it does not move */
+
+void pool_use_fresh_pages(void)
+{
+#ifdef M_MMAP_THRESHOLD
+	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
+#endif
+}
 
 int pool_init(struct pool *pool, uint32_t capacity, size_t item_bytes)
 {
@@ -72,6 +82,21 @@ static uint32_t place_of(const struct index *index, uint64_t key)
 
 	h = (h ^ h >> 32) * UINT64_C(0xd6e8feb86659fd93);
 	return ((uint32_t)(h >> 32) & index->mask & ~(uint32_t)NEAR_MASK) | (uint32_t)near;
+}
+
+uint64_t index_hash(uint64_t seed, const void *words, size_t bytes)
+{
+	const char *at = words;
+	uint64_t h = seed ^ UINT64_C(0x9e3779b97f4a7c15);
+
+	for (; bytes >= sizeof(uint64_t); bytes -= sizeof(uint64_t), at += sizeof(uint64_t)) {
+		uint64_t word;
+
+		memcpy(&word, at, sizeof(word));
+		h = (h ^ word) * UINT64_C(0xd6e8feb86659fd93);
+		h ^= h >> 32;
+	}
+	return h;
 }
 
 int index_init(struct index *index, uint32_t capacity, uint64_t seed)

@@ -14,6 +14,13 @@
 
 #define POOL_NONE	UINT32_MAX
 
+/*
+ * Once, before any pool: large memory comes from the kernel and goes back to it.
+ * glibc otherwise keeps what was freed, and has to touch all of it to zero it for
+ * the next that wants it: a process's tables would be in use to their last page.
+ */
+void pool_use_fresh_pages(void);
+
 /* Items of one size, named by number. */
 struct pool {
 	char *items;
@@ -58,6 +65,15 @@ struct index {
 	uint32_t capacity;
 	uint32_t used;
 };
+
+/* A key out of whole 64-bit words; two of them may have the same. */
+uint64_t index_hash(uint64_t seed, const void *words, size_t bytes);
+
+/* The same for one word more. */
+static inline uint64_t index_mix(uint64_t key, uint64_t word)
+{
+	return index_hash(key, &word, sizeof(word));
+}
 
 /* Room for `capacity` keys.  0 or -ENOMEM.  A zeroed one may be deinitialised. */
 int index_init(struct index *index, uint32_t capacity, uint64_t seed);

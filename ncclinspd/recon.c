@@ -20,12 +20,18 @@ static uint32_t pack(enum recon_kind kind, uint32_t item)
 
 static int init_stores(struct recon *r, const struct reconstruct_limits *limits)
 {
-	uint32_t tokens = limits->ops + limits->apis + limits->proxies + limits->finished;
+	uint32_t tokens = limits->ops + limits->apis + limits->proxies + limits->plans +
+			  limits->finished;
 	int err = 0;
 
 	err = err ? err : pool_init(&r->ops, limits->ops, sizeof(struct open_op));
 	err = err ? err : pool_init(&r->apis, limits->apis, sizeof(struct api_call));
 	err = err ? err : pool_init(&r->steps, limits->proxies, sizeof(struct step_sums));
+	err = err ? err : pool_init(&r->plans, limits->plans, sizeof(struct plan));
+	err = err ? err : pool_init(&r->spans, limits->spans, sizeof(struct recon_span));
+	err = err ? err : pool_init(&r->groups, limits->groups, sizeof(struct p2p_group));
+	err = err ? err : pool_init(&r->parts, limits->parts, sizeof(struct recon_part));
+	err = err ? err : index_init(&r->group_index, limits->groups, limits->seed);
 	err = err ? err : index_init(&r->index, tokens, limits->seed);
 	r->finished = calloc(limits->finished, sizeof(*r->finished));
 	r->finished_capacity = limits->finished;
@@ -52,6 +58,8 @@ int recon_new(struct recon **rp, struct process *process,
 	pool_list_init(&r->calls, offsetof(struct api_call, link));
 	pool_list_init(&r->captured, offsetof(struct api_call, link));
 	pool_list_init(&r->step_list, offsetof(struct step_sums, link));
+	pool_list_init(&r->group_list, offsetof(struct p2p_group, link));
+	pool_list_init(&r->plan_list, offsetof(struct plan, link));
 	*rp = r;
 	return 0;
 }
@@ -60,11 +68,19 @@ void recon_free(struct recon *r)
 {
 	if (!r)
 		return;
-	for (uint32_t i = 0; i < r->ncomms; i++)
+	for (uint32_t i = 0; i < r->ncomms; i++) {
+		if (r->comms[i])
+			gpus_put(r->comms[i]->gpu);
 		free(r->comms[i]);
+	}
 	free(r->comms);
 	free(r->finished);
 	index_deinit(&r->index);
+	index_deinit(&r->group_index);
+	pool_deinit(&r->parts);
+	pool_deinit(&r->groups);
+	pool_deinit(&r->spans);
+	pool_deinit(&r->plans);
 	pool_deinit(&r->steps);
 	pool_deinit(&r->apis);
 	pool_deinit(&r->ops);
@@ -123,6 +139,42 @@ uint32_t recon_take_steps(struct recon *r, uint64_t token)
 	return item;
 }
 
+uint32_t recon_take_plan(struct recon *r, uint64_t token)
+{
+	uint32_t item = take(r, &r->plans, RECON_PLAN, token);
+
+	if (item == POOL_NONE)
+		return item;
+	recon_plan(r, item)->token = token;
+	recon_plan(r, item)->serial = ++r->plans_made;
+	pool_list_init(&recon_plan(r, item)->held, offsetof(struct open_op, link));
+	pool_list_append(&r->plans, &r->plan_list, item);
+	return item;
+}
+
+void recon_add_span(struct recon *r, struct open_op *o, const struct recon_span *span)
+{
+	uint32_t item = pool_take(&r->spans);
+
+	if (item == POOL_NONE) {
+		o->unsure = true;
+		return;
+	}
+	*recon_span(r, item) = *span;
+	recon_span(r, item)->next = o->spans;
+	o->spans = item + 1;
+}
+
+static void drop_spans(struct recon *r, struct open_op *o)
+{
+	while (o->spans) {
+		uint32_t item = o->spans - 1;
+
+		o->spans = recon_span(r, item)->next;
+		pool_put(&r->spans, item);
+	}
+}
+
 void recon_remember(struct recon *r, uint64_t token, enum recon_kind kind)
 {
 	uint64_t *oldest = &r->finished[r->finished_count % r->finished_capacity];
@@ -150,7 +202,9 @@ void recon_drop_op(struct recon *r, uint32_t item)
 
 	if (o->waits)
 		pool_list_remove(&r->ops, &r->waiting, item);
-	pool_list_remove(&r->ops, o->has_head ? &r->open : &r->headless, item);
+	if (!o->held)
+		pool_list_remove(&r->ops, o->has_head ? &r->open : &r->headless, item);
+	drop_spans(r, o);
 	drop(r, &r->ops, item, token);
 	recon_remember(r, token, RECON_FINISHED);
 }
@@ -167,6 +221,12 @@ void recon_drop_steps(struct recon *r, uint32_t item)
 {
 	pool_list_remove(&r->steps, &r->step_list, item);
 	drop(r, &r->steps, item, recon_steps(r, item)->token);
+}
+
+void recon_drop_plan(struct recon *r, uint32_t item)
+{
+	pool_list_remove(&r->plans, &r->plan_list, item);
+	drop(r, &r->plans, item, recon_plan(r, item)->token);
 }
 
 /* Tables grow with the process's own, which discover bounds. */

@@ -34,8 +34,6 @@
 #define API_WAIT_NS	(50 * MS)	/* an API call on another lane comes within a poll */
 #define QUIET_NS	(200 * MS)
 #define GIVE_UP_NS	(1000 * MS)	/* superseded for so long */
-#define API_ONLY_NS	(1000 * MS)	/* a call that is alone by then stays so */
-#define API_LOST_NS	(60000 * MS)	/* ... when nothing told that it is */
 #define ORPHAN_NS	(30000 * MS)	/* children whose head never came */
 
 #define FIRST_API_WITH_CHANNELS	4	/* before, their number is an upper bound */
@@ -44,6 +42,10 @@ static const struct reconstruct_limits defaults = {
 	.ops = 16384,
 	.apis = 2048,
 	.proxies = 1024,
+	.plans = 1024,
+	.spans = 65536,
+	.groups = 512,
+	.parts = 16384,
 	.finished = 4096,
 	.processes = 1024,
 };
@@ -56,6 +58,10 @@ static void apply_limits(struct reconstruct_limits *to, const struct reconstruct
 	to->ops = from->ops ? from->ops : to->ops;
 	to->apis = from->apis ? from->apis : to->apis;
 	to->proxies = from->proxies ? from->proxies : to->proxies;
+	to->plans = from->plans ? from->plans : to->plans;
+	to->spans = from->spans ? from->spans : to->spans;
+	to->groups = from->groups ? from->groups : to->groups;
+	to->parts = from->parts ? from->parts : to->parts;
 	to->finished = from->finished ? from->finished : to->finished;
 	to->processes = from->processes ? from->processes : to->processes;
 	to->seed = from->seed;
@@ -73,7 +79,8 @@ int reconstruct_new(struct reconstruct **rcp, const struct reconstruct_limits *l
 	rc->done = done;
 	rc->arg = arg;
 	rc->recons = calloc(rc->limits.processes, sizeof(*rc->recons));
-	if (!rc->recons || index_init(&rc->nonces, rc->limits.processes, rc->limits.seed)) {
+	rc->scratch = malloc(sizeof(*rc->scratch));
+	if (!rc->recons || !rc->scratch || index_init(&rc->nonces, rc->limits.processes, rc->limits.seed)) {
 		reconstruct_free(rc);
 		return -ENOMEM;
 	}
@@ -88,9 +95,16 @@ void reconstruct_free(struct reconstruct *rc)
 	for (uint32_t i = 0; i < rc->nrecons; i++)
 		if (rc->recons[i])
 			reconstruct_detach(rc, rc->recons[i]->process);
+	gpus_deinit(&rc->gpus);
 	index_deinit(&rc->nonces);
 	free(rc->recons);
+	free(rc->scratch);
 	free(rc);
+}
+
+void reconstruct_tell_moved(struct reconstruct *rc, reconstruct_moved_fn *moved)
+{
+	rc->moved = moved;
 }
 
 static uint32_t free_place(const struct reconstruct *rc)
@@ -258,41 +272,6 @@ static void settle_quiet(struct reconstruct *rc, struct recon *r, uint64_t evide
 	}
 }
 
-/* As far as NCCL told: see join_on_group_api(). */
-static bool has_returned(const struct recon *r, const struct api_call *api)
-{
-	uint32_t item;
-
-	return !api->group || recon_find(r, api->group, &item) >= RECON_GROUP;
-}
-
-/* It will hardly become more than a call: it was made alone, or there was a launch since. */
-static bool is_alone(struct recon *r, const struct api_call *api)
-{
-	const struct recon_comm *rcomm = recon_comm(r, api->comm);
-	uint32_t item;
-
-	if (!api->group || recon_find(r, api->group, &item) == RECON_CALL)
-		return true;
-	return rcomm && rcomm->progress.last_op_ns >
-			timeline_mono(&r->process->clock, api->start_ticks);
-}
-
-static void finish_calls(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
-{
-	uint32_t next;
-
-	for (uint32_t item = r->calls.first; item != POOL_NONE; item = next) {
-		const struct api_call *api = recon_api(r, item);
-
-		next = pool_list_next(&r->apis, &r->calls, item);
-		if (now_ns < api->seen_ns + API_ONLY_NS)
-			break;
-		if (now_ns >= api->seen_ns + API_LOST_NS || is_alone(r, api))
-			join_finish_api(rc, r, item, true, now_ns);
-	}
-}
-
 static void drop_orphans(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 {
 	while (r->headless.first != POOL_NONE &&
@@ -334,10 +313,13 @@ void reconstruct_flush(struct reconstruct *rc, uint64_t now_ns)
 		if (!r || r->ended)
 			continue;
 		flush_waiting(rc, r, now_ns);
+		join_settle_plans(rc, r, now_ns);
 		if (!check)
 			continue;
 		settle_quiet(rc, r, evidence_ns, now_ns);
-		finish_calls(rc, r, now_ns);
+		join_finish_calls(rc, r, now_ns);
+		join_finish_plans(rc, r, now_ns);
+		join_finish_groups(rc, r, now_ns);
 		drop_orphans(rc, r, now_ns);
 		rc->wanted |= r->wants;
 	}
@@ -352,24 +334,6 @@ static void end_waiting(struct reconstruct *rc, struct recon *r, uint64_t now_ns
 
 		join_api(r, recon_op(r, item));
 		join_stop_waiting(rc, r, item, now_ns);
-	}
-}
-
-static void end_calls(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
-{
-	uint32_t next;
-
-	for (uint32_t item = r->calls.first; item != POOL_NONE; item = next) {
-		const struct api_call *api = recon_api(r, item);
-		struct op op;
-
-		next = pool_list_next(&r->apis, &r->calls, item);
-		if (is_alone(r, api)) {
-			join_finish_api(rc, r, item, true, now_ns);
-			continue;
-		}
-		join_op_from_api(rc, r, api, &op);
-		join_deliver(rc, r, &op, false, now_ns);
 	}
 }
 
@@ -409,7 +373,9 @@ void reconstruct_end(struct reconstruct *rc, struct process *process, uint64_t n
 	reconstruct_settle(rc, process, process->last_slots, process->nlast_slots, now_ns);
 	end_waiting(rc, r, now_ns);
 	end_open(rc, r, now_ns);
-	end_calls(rc, r, now_ns);
+	join_end_plans(rc, r, now_ns);
+	join_end_groups(rc, r, now_ns);
+	join_end_calls(rc, r, now_ns);
 	rc->stats.orphans += r->headless.count;
 	r->ended = true;
 }
@@ -417,7 +383,7 @@ void reconstruct_end(struct reconstruct *rc, struct process *process, uint64_t n
 static bool visit_op(const struct recon *r, struct op op, reconstruct_open_fn *visit, void *arg)
 {
 	op.complete = false;
-	timeline_place(&r->process->clock, &op);
+	timeline_place(&r->process->clock, join_gpu(r, op.comm_index), &op);
 	return visit(&op, arg);
 }
 
@@ -436,7 +402,7 @@ void reconstruct_open(struct reconstruct *rc, const struct process *process,
 			return;
 	for (item = r->calls.first; item != POOL_NONE;
 	     item = pool_list_next(&r->apis, &r->calls, item)) {
-		if (has_returned(r, recon_api(r, item)))
+		if (join_has_returned(r, recon_api(r, item)))
 			continue;
 		join_op_from_api(rc, r, recon_api(r, item), &op);
 		if (!visit_op(r, op, visit, arg))
@@ -459,4 +425,9 @@ bool reconstruct_progress(const struct process *process, uint32_t comm_index,
 const struct reconstruct_stats *reconstruct_stats(const struct reconstruct *rc)
 {
 	return &rc->stats;
+}
+
+const struct gpus *reconstruct_gpus(const struct reconstruct *rc)
+{
+	return &rc->gpus;
 }

@@ -25,15 +25,23 @@
 #include "ncclinspd/names.h"
 
 struct reconstruct;
+struct gpus;
 
 /* An operation is finished.  `op` is valid during the call only. */
 typedef void reconstruct_done_fn(const struct op *op, uint64_t now_ns, void *arg);
+
+/* A ProxyOp has stopped.  `t` and what it points to are valid during the call only. */
+typedef void reconstruct_moved_fn(const struct transfers *t, uint64_t now_ns, void *arg);
 
 /* Zero means the default. */
 struct reconstruct_limits {
 	uint32_t ops;		/* open operations per process (16384) */
 	uint32_t apis;		/* API calls waiting for their operation (2048) */
 	uint32_t proxies;	/* proxy operations whose steps came first (1024) */
+	uint32_t plans;		/* launches whose operations are in flight (1024) */
+	uint32_t spans;		/* channels of operations in flight (65536) */
+	uint32_t groups;	/* of sends and receives in flight (512) */
+	uint32_t parts;		/* sends and receives in these (16384) */
 	uint32_t finished;	/* tokens remembered for late children (4096) */
 	uint32_t processes;	/* attached at once (1024) */
 	uint64_t seed;		/* of the index tables: should be random */
@@ -47,7 +55,10 @@ struct reconstruct_stats {
 	uint64_t foreign;	/* children from another process (PXN) that were joined */
 	uint64_t foreign_orphans; /* ... whose process we do not know */
 	uint64_t late;		/* children that came after their operation was handed on */
-	uint64_t stamps_refused; /* GPU stamps that cannot be true */
+	uint64_t unbatched;	/* operations of which nobody knows whether they ran alone */
+	uint64_t unnamed;	/* groups of transfers that lack something: not told */
+	uint64_t stamps_refused; /* GPU stamps that cannot be true, or are not believed */
+	uint64_t stamps_refused_by[STAMP_FAULT_END];
 };
 
 /* What one communicator of one process (one local rank) has done so far. */
@@ -67,6 +78,9 @@ int reconstruct_new(struct reconstruct **rcp, const struct reconstruct_limits *l
 		    struct names *names, reconstruct_done_fn *done, void *arg);
 /* Detaches whatever is still attached. */
 void reconstruct_free(struct reconstruct *rc);
+
+/* Network transfers are told as well, with the same `arg`; NULL: they are not. */
+void reconstruct_tell_moved(struct reconstruct *rc, reconstruct_moved_fn *moved);
 
 /* Makes process->recon.  -ENOMEM, or -ENOSPC: too many processes. */
 int reconstruct_attach(struct reconstruct *rc, struct process *process);
@@ -110,6 +124,9 @@ void reconstruct_open(struct reconstruct *rc, const struct process *process,
 /* False: nothing known about that communicator yet; *progress is zeroed. */
 bool reconstruct_progress(const struct process *process, uint32_t comm_index,
 			  struct comm_progress *progress);
+
+/* The clocks of the GPUs that were seen in use. */
+const struct gpus *reconstruct_gpus(const struct reconstruct *rc);
 
 const struct reconstruct_stats *reconstruct_stats(const struct reconstruct *rc);
 

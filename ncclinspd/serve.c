@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <grp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +20,6 @@
 
 #define GROUP		"ncclinsp"
 #define METHODS		"GET, HEAD"
-#define JSON		"application/json"
 #define JSON_LINES	"application/x-ndjson"
 #define SPARE		16	/* connections above the limit, to be told so */
 #define HTTP_BYTES	32768	/* the library's memory for one request's line and headers */
@@ -44,18 +42,32 @@ static const struct route {
 	/* Instead, where the answer is not made in one go. */
 	struct MHD_Response *(*open)(struct request *r, struct MHD_Connection *connection);
 	const char *type;
+	/* Instead, where something is to be done: POST, and nothing else.  Negative errno: not. */
+	int (*act)(struct request *r, struct json *j);
 } routes[] = {
-	{ "/v1/status", 0, serve_status, NULL, JSON },
-	{ "/v1/processes", 0, serve_processes, NULL, JSON },
-	{ "/v1/comms", 0, serve_comms, NULL, JSON },
+	{ "/v1/status", 0, serve_status, NULL, SERVE_JSON, NULL },
+	{ "/v1/processes", 0, serve_processes, NULL, SERVE_JSON, NULL },
+	{ "/v1/comms", 0, serve_comms, NULL, SERVE_JSON, NULL },
 	{ "/v1/collectives",
-	  PARAM_BIT(COMM) | PARAM_BIT(RANK) | PARAM_BIT(FUNC) | PARAM_BIT(PID) |
-		  PARAM_BIT(SINCE_MONO_NS) | PARAM_BIT(LIMIT),
-	  NULL, serve_collectives, JSON },
-	{ "/v1/summary", PARAM_BIT(WINDOW) | PARAM_BIT(BY), serve_summary, NULL, JSON },
-	{ "/v1/inflight", PARAM_BIT(OLDER_THAN_NS), serve_inflight, NULL, JSON },
-	{ "/v1/stream", PARAM_BIT(KINDS), NULL, stream_open, JSON_LINES },
+	  PARAM_BIT(COMM) | PARAM_BIT(NRANKS) | PARAM_BIT(RANK) | PARAM_BIT(FUNC) |
+		  PARAM_BIT(PID) | PARAM_BIT(SINCE_MONO_NS) | PARAM_BIT(LIMIT),
+	  NULL, serve_collectives, SERVE_JSON, NULL },
+	{ "/v1/summary", PARAM_BIT(WINDOW) | PARAM_BIT(BY), NULL, serve_summary, SERVE_JSON, NULL },
+	{ "/v1/peers",
+	  PARAM_BIT(COMM) | PARAM_BIT(NRANKS) | PARAM_BIT(RANK) | PARAM_BIT(PID) | PARAM_BIT(PEER) |
+		  PARAM_BIT(DIRECTION) | PARAM_BIT(LINK_WINDOW),
+	  NULL, serve_peers, SERVE_JSON, NULL },
+	{ "/v1/inflight", PARAM_BIT(OLDER_THAN_NS), serve_inflight, NULL, SERVE_JSON, NULL },
+	{ "/v1/findings", PARAM_BIT(ACTIVE), serve_findings, NULL, SERVE_JSON, NULL },
+	{ "/v1/clocks", 0, serve_clocks, NULL, SERVE_JSON, NULL },
+	{ "/v1/stream", PARAM_BIT(KINDS), NULL, stream_open, JSON_LINES, NULL },
+	{ "/v1/snapshot", 0, NULL, NULL, SERVE_JSON, serve_write_snapshot },
 };
+
+static const char *route_methods(const struct route *route)
+{
+	return route->act ? MHD_HTTP_METHOD_POST : METHODS;
+}
 
 static const struct route *route_find(const char *path)
 {
@@ -65,68 +77,20 @@ static const struct route *route_find(const char *path)
 	return NULL;
 }
 
-/* ---- answers ----------------------------------------------------------- */
+/* ---- what is done -------------------------------------------------------- */
 
-static enum MHD_Result send_response(struct MHD_Connection *connection, unsigned status,
-				     struct MHD_Response *response, const char *type)
-{
-	enum MHD_Result r;
-
-	if (!response)
-		return MHD_NO;
-	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-	MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, METHODS);
-	if (status == MHD_HTTP_URI_TOO_LONG || status == MHD_HTTP_CONTENT_TOO_LARGE ||
-	    status == MHD_HTTP_TOO_MANY_REQUESTS)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
-	r = MHD_queue_response(connection, status, response);
-	MHD_destroy_response(response);
-	return r;
-}
-
-/* Takes the text out of `j`; MHD_NO (close) when it could not be written whole. */
-static enum MHD_Result send_json(struct MHD_Connection *connection, unsigned status,
-				 struct json *j)
+static enum MHD_Result refuse_method(struct MHD_Connection *connection,
+				     const struct route *route, const char *method)
 {
 	struct MHD_Response *response;
-	size_t bytes;
-	char *text;
+	char message[256];
 
-	json_newline(j);
-	if (json_error(j))
-		return MHD_NO;
-	text = json_steal(j, &bytes);
-	response = MHD_create_response_from_buffer(bytes, text, MHD_RESPMEM_MUST_FREE);
-	if (!response)
-		free(text);
-	return send_response(connection, status, response, JSON);
-}
-
-__attribute__((format(printf, 4, 5)))
-static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status,
-			      const char *code, const char *format, ...)
-{
-	CLEANUP(json_deinit) struct json j;
-	char message[512];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(message, sizeof(message), format, args);
-	va_end(args);
-
-	json_init(&j, SERVE_ANSWER_BYTES);
-	json_begin(&j, '{');
-	json_key(&j, "error");
-	json_begin(&j, '{');
-	json_key(&j, "code");
-	json_put_string(&j, code);
-	json_key(&j, "message");
-	json_put_string(&j, message);
-	json_end(&j, '}');
-	json_end(&j, '}');
-	return send_json(connection, status, &j);
+	snprintf(message, sizeof(message), "%.32s is not possible at %s; allowed: %s", method,
+		 route->path, route_methods(route));
+	response = answer_error("method_not_allowed", message);
+	if (response)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, route_methods(route));
+	return answer_send(connection, MHD_HTTP_METHOD_NOT_ALLOWED, response, SERVE_JSON);
 }
 
 static enum MHD_Result fill(struct MHD_Connection *connection, struct request *r,
@@ -139,13 +103,46 @@ static enum MHD_Result fill(struct MHD_Connection *connection, struct request *r
 	route->fill(r, &j);
 	json_end(&j, '}');
 	if (json_error(&j) == -E2BIG)
-		return refuse(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "too_large",
+		return answer_refuse(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "too_large",
 			      "the answer is larger than %u bytes: ask for less",
 			      SERVE_ANSWER_BYTES);
 	if (json_error(&j))
-		return refuse(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "no_memory",
-			      "the daemon has no memory for the answer");
-	return send_json(connection, MHD_HTTP_OK, &j);
+		return answer_no_memory(connection);
+	return answer_send(connection, MHD_HTTP_OK, answer_json(&j), SERVE_JSON);
+}
+
+/* Why something was not done. */
+static const struct {
+	int error;
+	unsigned status;
+	const char *code;
+	const char *message;
+} failures[] = {
+	{ -EPERM, MHD_HTTP_FORBIDDEN, "forbidden",
+	  "only root, the daemon's user and members of its group may do that" },
+	{ -ENOSYS, MHD_HTTP_NOT_FOUND, "not_found", "there is no place for it" },
+	{ -EBUSY, MHD_HTTP_SERVICE_UNAVAILABLE, "busy",
+	  "several are being written already: try again in a second" },
+	{ -E2BIG, MHD_HTTP_INTERNAL_SERVER_ERROR, "too_large", "there is too much to be written" },
+};
+
+static enum MHD_Result act(struct MHD_Connection *connection, struct request *r,
+			   const struct route *route)
+{
+	CLEANUP(json_deinit) struct json j;
+	int error;
+
+	json_init(&j, SERVE_ANSWER_BYTES);
+	json_begin(&j, '{');
+	error = route->act(r, &j);
+	json_end(&j, '}');
+	for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++)
+		if (failures[i].error == error)
+			return answer_refuse(connection, failures[i].status, failures[i].code, "%s",
+				      failures[i].message);
+	if (error < 0)
+		return answer_no_memory(connection);
+	return answer_send(connection, MHD_HTTP_OK, answer_json(&j), SERVE_JSON);
 }
 
 static ssize_t read_nothing(void *arg, uint64_t pos, char *buf, size_t max)
@@ -166,7 +163,9 @@ static enum MHD_Result open_answer(struct MHD_Connection *connection, struct req
 	response = head ? MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 1, read_nothing, NULL,
 							    NULL)
 			: route->open(r, connection);
-	return send_response(connection, MHD_HTTP_OK, response, route->type);
+	if (!response)
+		return answer_no_memory(connection);
+	return answer_send(connection, MHD_HTTP_OK, response, route->type);
 }
 
 /* ---- requests ---------------------------------------------------------- */
@@ -202,18 +201,20 @@ static enum MHD_Result dispatch(struct MHD_Connection *connection, struct client
 	bool head = !strcmp(method, MHD_HTTP_METHOD_HEAD);
 
 	if (!route)
-		return refuse(connection, MHD_HTTP_NOT_FOUND, "not_found",
+		return answer_refuse(connection, MHD_HTTP_NOT_FOUND, "not_found",
 			      "there is nothing at '%.128s'", path);
-	if (!head && strcmp(method, MHD_HTTP_METHOD_GET))
-		return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "method_not_allowed",
-			      "%.32s is not possible at %s; allowed: " METHODS, method, path);
+	if (route->act ? strcmp(method, route_methods(route)) :
+			 !head && strcmp(method, MHD_HTTP_METHOD_GET))
+		return refuse_method(connection, route, method);
 	a.allowed = route->params;
 	query_init(&r.query);
 	MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, read_argument, &a);
 	if (*a.why)
-		return refuse(connection, MHD_HTTP_BAD_REQUEST, "bad_request", "%s", a.why);
+		return answer_refuse(connection, MHD_HTTP_BAD_REQUEST, "bad_request", "%s", a.why);
 	client_enter(c, CLIENT_ANSWERING);
 	serve_meanwhile(c->serve);
+	if (route->act)
+		return act(connection, &r, route);
 	return route->fill ? fill(connection, &r, route)
 			   : open_answer(connection, &r, route, head);
 }
@@ -228,7 +229,7 @@ static uint64_t announced_bytes(struct MHD_Connection *connection)
 
 static enum MHD_Result refuse_body(struct MHD_Connection *connection)
 {
-	return refuse(connection, MHD_HTTP_CONTENT_TOO_LARGE, "body_too_large",
+	return answer_refuse(connection, MHD_HTTP_CONTENT_TOO_LARGE, "body_too_large",
 		      "the body is longer than %u bytes", SERVE_BODY_BYTES);
 }
 
@@ -237,11 +238,11 @@ static enum MHD_Result begin(struct MHD_Connection *connection, const struct cli
 			     const struct exchange *x, const char *method)
 {
 	if (c->surplus)
-		return refuse(connection, MHD_HTTP_TOO_MANY_REQUESTS, "too_many_connections",
+		return answer_refuse(connection, MHD_HTTP_TOO_MANY_REQUESTS, "too_many_connections",
 			      "too many connections: the limit is %u, half of it for one user",
 			      c->serve->config.connections);
 	if (strlen(method) + x->line_bytes > SERVE_LINE_BYTES)
-		return refuse(connection, MHD_HTTP_URI_TOO_LONG, "uri_too_long",
+		return answer_refuse(connection, MHD_HTTP_URI_TOO_LONG, "uri_too_long",
 			      "the request's line is longer than %u bytes", SERVE_LINE_BYTES);
 	if (announced_bytes(connection) > SERVE_BODY_BYTES)
 		return refuse_body(connection);

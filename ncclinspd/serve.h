@@ -12,16 +12,21 @@
  *
  *     serve_open(&serve, &config, &source)
  *     loop: serve_fd() readable, or timeout -> serve_run(serve, mono, real)
- *     as things happen: serve_op(), serve_process()     feed /v1/stream
+ *     as things happen: serve_op(), serve_process(), serve_finding()  feed /v1/stream
  *     serve_close(serve)
  */
 
 #include "ncclinspd/model.h"
 
 struct aggregate;
+struct diagnose;
+struct finding;
+struct json;
+struct links;
 struct oplog;
 struct reconstruct;
 struct serve;
+struct straggler;
 
 struct serve_config {
 	int listen_fd;		/* bound, listening, non-blocking; the server's from then on */
@@ -72,9 +77,18 @@ struct serve_source {
 	 * operation it belongs to.  serve_op() may be called from it.  NULL: nothing.
 	 */
 	void (*catch_up)(void *arg);
+	/*
+	 * Have a snapshot written: 0, its path (PATH_MAX) and size, or a negative errno,
+	 * -EBUSY if too many are on their way.  NULL: there is no place for one.
+	 */
+	int (*snapshot)(void *arg, uint64_t now_ns, char *path, uint64_t *bytes);
 	struct reconstruct *reconstruct;
+	struct ranks *ranks;	/* NULL: no ranks are compared */
+	const struct straggler *straggler;	/* NULL: nor is waiting added up */
 	struct oplog *oplog;
 	struct aggregate *aggregate;
+	struct links *links;
+	struct diagnose *diagnose;
 };
 
 /* 0 or a negative errno; listen_fd is closed by serve_close() or on failure. */
@@ -91,12 +105,16 @@ uint64_t serve_timeout_ns(struct serve *s, uint64_t now_ns);
 /* Do all that can be done without waiting.  The same moment on both clocks. */
 void serve_run(struct serve *s, uint64_t now_ns, uint64_t real_ns);
 
+/* All that root could be told now, as one object and a line.  0 or a negative errno. */
+int serve_snapshot(struct serve *s, const char *reason, uint64_t now_ns, struct json *j);
+
 /*
  * Something happened that a stream may tell: an operation finished; a process
- * appeared, exited or died (p->state says which).  Costs a comparison when
- * nobody listens; never waits for who does.
+ * appeared, exited or died (p->state says which); a finding began, changed or ended.
+ * Costs a comparison when nobody listens; never waits for who does.
  */
 void serve_op(struct serve *s, const struct op *op);
 void serve_process(struct serve *s, const struct process *p);
+void serve_finding(struct serve *s, const struct finding *f);
 
 #endif

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "ncclinspd/reconstruct.h"
+#include "ncclinspd/straggler.h"
 #include "util/cleanup.h"
 
 /* One local rank. */
@@ -80,18 +81,27 @@ static size_t collect(const struct request *r, struct local_rank *at)
 	return n;
 }
 
-static void put_gpu_uuid(const struct serve *s, struct json *j, const void *row)
+void serve_put_uuid(struct json *j, const uint8_t *u)
 {
-	const struct comm *c = ((const struct local_rank *)row)->comm;
-	const uint8_t *u = c->gpu_uuid;
 	char text[48];
 
-	(void)s;
+	if (!u) {
+		json_put_null(j);
+		return;
+	}
 	snprintf(text, sizeof(text),
 		 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
 		 u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11],
 		 u[12], u[13], u[14], u[15]);
-	json_put_string(j, c->has_gpu ? text : NULL);
+	json_put_string(j, text);
+}
+
+static void put_gpu_uuid(const struct serve *s, struct json *j, const void *row)
+{
+	const struct comm *c = ((const struct local_rank *)row)->comm;
+
+	(void)s;
+	serve_put_uuid(j, c->has_gpu ? c->gpu_uuid : NULL);
 }
 
 static void put_pci_bus_id(const struct serve *s, struct json *j, const void *row)
@@ -132,6 +142,33 @@ static void put_last_seq(const struct serve *s, struct json *j, const void *row)
 	json_end(j, '}');
 }
 
+static const struct field waiting_fields[] = {
+#define F(name) { #name, FIELD_U64, offsetof(struct straggler_sums, name), NULL }
+	F(ops),
+	F(judged),
+	F(last),
+	F(wait_ns),
+	F(remote_wait_ns),
+	F(blame_ns),
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+static void put_waiting(const struct serve *s, struct json *j, const void *row)
+{
+	const struct local_rank *l = row;
+	struct straggler_sums sums;
+
+	if (!s->source.straggler ||
+	    !straggler_of(s->source.straggler, l->process->id, l->index, &sums)) {
+		json_put_null(j);
+		return;
+	}
+	json_begin(j, '{');
+	rows_put(s, j, waiting_fields, &sums);
+	json_end(j, '}');
+}
+
 static void put_state(const struct serve *s, struct json *j, const void *row)
 {
 	const struct local_rank *l = row;
@@ -151,6 +188,7 @@ static const struct field local_rank_fields[] = {
 	{ "in_flight", FIELD_U32, offsetof(struct local_rank, progress.in_flight), NULL },
 	{ "last_op", FIELD_TIME, offsetof(struct local_rank, progress.last_op_ns), NULL },
 	{ "state", FIELD_PUT, 0, put_state },
+	{ "waiting", FIELD_PUT, 0, put_waiting },
 	{ NULL, 0, 0, NULL },
 };
 

@@ -6,12 +6,17 @@
  * What the files of the server share; for serve*.c and stream.c only.
  *
  *   serve.c           the library's daemon, routes, limits, errors
+ *   serve_answer.c    answers and refusals
  *   serve_client.c    one connection: who it is, its deadline
  *   serve_query.c     parameters -> struct query
  *   serve_rows.c      fields of a row, as tables
  *   serve_status.c    /v1/status                  serve_processes.c  /v1/processes
  *   serve_comms.c     /v1/comms                   serve_inflight.c   /v1/inflight
- *   serve_ops.c       /v1/collectives, /v1/summary
+ *   serve_listing.c   answers of many rows
+ *   serve_ops.c       /v1/collectives             serve_summary.c    /v1/summary
+ *   serve_findings.c  /v1/findings                serve_peers.c      /v1/peers
+ *   serve_clocks.c    /v1/clocks
+ *   serve_snapshot.c  POST /v1/snapshot, and what is written then
  *   stream.c          /v1/stream
  */
 
@@ -27,6 +32,7 @@
 #define SERVE_BLOCK_BYTES	16384	/* of an answer that is written piece by piece */
 #define SERVE_ROWS_DEFAULT	100
 #define SERVE_ROWS_MAX		10000
+#define SERVE_PIDS_MAX		32
 
 /* ---- who asks ---------------------------------------------------------- */
 
@@ -70,10 +76,28 @@ void client_enter(struct client *c, enum client_phase phase);
 void clients_expire(struct serve *s);
 uint64_t clients_deadline(const struct serve *s);
 
+/* ---- answers ----------------------------------------------------------- */
+
+#define SERVE_JSON	"application/json"
+
+/* Takes the response over; NULL closes the connection. */
+enum MHD_Result answer_send(struct MHD_Connection *connection, unsigned status,
+			    struct MHD_Response *response, const char *type);
+
+/* Takes the text out of `j`; NULL when it could not be written whole. */
+struct MHD_Response *answer_json(struct json *j);
+struct MHD_Response *answer_error(const char *code, const char *message);
+
+enum MHD_Result answer_refuse(struct MHD_Connection *connection, unsigned status,
+			      const char *code, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+enum MHD_Result answer_no_memory(struct MHD_Connection *connection);
+
 /* ---- what is asked ----------------------------------------------------- */
 
 #define SERVE_PARAMS(X)			\
 	X(COMM,          comm)		\
+	X(NRANKS,        nranks)	\
 	X(RANK,          rank)		\
 	X(FUNC,          func)		\
 	X(PID,           pid)		\
@@ -82,7 +106,11 @@ uint64_t clients_deadline(const struct serve *s);
 	X(WINDOW,        window)	\
 	X(BY,            by)		\
 	X(OLDER_THAN_NS, older_than_ns)	\
-	X(KINDS,         kinds)
+	X(KINDS,         kinds)		\
+	X(ACTIVE,        active)	\
+	X(LINK_WINDOW,   window)	\
+	X(PEER,          peer)		\
+	X(DIRECTION,     direction)
 
 enum serve_param {
 #define X(NAME, name) PARAM_##NAME,
@@ -100,20 +128,27 @@ enum stream_kind {
 	STREAM_KINDS,
 };
 
+#define QUERY_ANY	(-1)
+
 /* Parsed and checked; what was not given has its default. */
 struct query {
 	char comm[128];			/* "": all; matches a name */
 	bool comm_may_be_id;		/* `comm` also reads as an id */
 	uint64_t comm_id;
-	int32_t rank;			/* UNKNOWN_I32: all */
+	int32_t nranks, rank;		/* UNKNOWN_I32: all */
 	char func[64];			/* "": all */
-	pid_t pid;			/* 0: all */
+	uint32_t npids;			/* 0: all */
+	pid_t pid[SERVE_PIDS_MAX];
 	uint64_t since_mono_ns;
 	uint32_t limit;
 	uint32_t windows;		/* bits: 1 << enum aggregate_window */
 	uint32_t by;			/* AGGREGATE_BY_* */
 	uint64_t older_than_ns;
 	uint32_t kinds;			/* bits of enum stream_kind */
+	int active;			/* true, false or QUERY_ANY */
+	uint32_t link_windows;		/* bits: 1 << enum links_window */
+	int32_t peer;			/* UNKNOWN_I32: all */
+	int send;			/* true, false or QUERY_ANY */
 };
 
 void query_init(struct query *q);
@@ -147,11 +182,13 @@ enum field_kind {
 	FIELD_PUT,	/* by the function */
 };
 
+typedef void field_put_fn(const struct serve *s, struct json *j, const void *row);
+
 struct field {
 	const char *name;
 	enum field_kind kind;
 	size_t offset;
-	void (*put)(const struct serve *s, struct json *j, const void *row);
+	field_put_fn *put;
 };
 
 /* All fields up to the one without a name, as members of the open object. */
@@ -164,6 +201,19 @@ void rows_put_time(const struct serve *s, struct json *j, const char *name,
 
 extern const struct field process_fields[];
 extern const struct field op_fields[];
+extern const struct field finding_fields[];
+extern const struct field inflight_fields[];
+
+/* A GPU's uuid as the driver writes it, 16 bytes; NULL: not known. */
+void serve_put_uuid(struct json *j, const uint8_t *uuid);
+
+/* By reason, as an object: `refused` has STAMP_FAULT_END places. */
+void serve_put_refused(struct json *j, const uint64_t *refused);
+
+/* What a struct op has together with others (serve_joint.c). */
+field_put_fn serve_put_arrival, serve_put_late, serve_put_waitfree;
+field_put_fn serve_put_fused, serve_put_batch;
+field_put_fn serve_put_derived, serve_put_shift, serve_put_skew;
 
 /* ---- the server -------------------------------------------------------- */
 
@@ -208,8 +258,12 @@ struct request {
 void serve_status(struct request *r, struct json *j);
 void serve_processes(struct request *r, struct json *j);
 void serve_comms(struct request *r, struct json *j);
-void serve_summary(struct request *r, struct json *j);
 void serve_inflight(struct request *r, struct json *j);
+void serve_findings(struct request *r, struct json *j);
+void serve_clocks(struct request *r, struct json *j);
+
+/* -EPERM, -ENOSYS: no place; or as serve_source.snapshot. */
+int serve_write_snapshot(struct request *r, struct json *j);
 
 /* A FIELD_PUT; the row is a struct process. */
 void put_process_state(const struct serve *s, struct json *j, const void *row);
@@ -228,8 +282,29 @@ static inline void serve_meanwhile(const struct serve *s)
 /* All processes that `v` sees: step from *i = 0 until NULL. */
 struct process *serve_next_process(const struct serve *s, const struct viewer *v, size_t *i);
 
-/* An answer that becomes text as the client takes it.  NULL: no memory. */
+/*
+ * An answer of many rows, {"name":[...]}: they are put in first, and become text as
+ * the client takes it.
+ */
+struct listing;
+typedef void listing_put(const struct serve *s, struct json *j, const void *row);
+
+/* `put` writes a row's members.  NULL: no memory. */
+struct listing *listing_new(const struct serve *s, const char *name, size_t row_bytes,
+			    listing_put *put);
+void listing_free(struct listing *l);
+
+/* Room for another row.  NULL: no memory. */
+void *listing_add(struct listing *l);
+void listing_clear(struct listing *l);
+
+/* The answer; the listing is its own from then on.  NULL: no memory. */
+struct MHD_Response *listing_open(struct listing *l);
+
+/* NULL: no memory. */
 struct MHD_Response *serve_collectives(struct request *r, struct MHD_Connection *connection);
+struct MHD_Response *serve_summary(struct request *r, struct MHD_Connection *connection);
+struct MHD_Response *serve_peers(struct request *r, struct MHD_Connection *connection);
 
 /*
  * An answer without an end, fed by serve_op() and serve_process(); the library

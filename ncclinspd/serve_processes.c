@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ncclinspd/stamps.h"
 #include "util/cleanup.h"
 
 /*
@@ -208,6 +209,35 @@ static const struct field loss_fields[] = {
 	{ NULL, 0, 0, NULL },
 };
 
+void serve_put_refused(struct json *j, const uint64_t *refused)
+{
+	json_begin(j, '{');
+	for (int fault = 0; fault < STAMP_FAULT_END; fault++) {
+		if (!stamps_fault_text((enum stamp_fault)fault))
+			continue;
+		json_key(j, stamps_fault_text((enum stamp_fault)fault));
+		json_put_u64(j, refused[fault]);
+	}
+	json_end(j, '}');
+}
+
+static void put_refused(const struct serve *s, struct json *j, const void *row)
+{
+	const struct process *p = row;
+	uint64_t sum = 0;
+
+	(void)s;
+	for (int fault = 0; fault < STAMP_FAULT_END; fault++)
+		sum += p->stamps_refused[fault];
+	json_put_u64(j, sum);
+}
+
+static void put_refused_by(const struct serve *s, struct json *j, const void *row)
+{
+	(void)s;
+	serve_put_refused(j, ((const struct process *)row)->stamps_refused);
+}
+
 static void put_loss(const struct serve *s, struct json *j, const void *row)
 {
 	json_begin(j, '{');
@@ -248,6 +278,8 @@ const struct field process_fields[] = {
 	F("records", FIELD_U64, records),
 	F("bytes", FIELD_U64, bytes),
 	P("lost", put_loss),
+	P("stamps_refused", put_refused),
+	P("stamps_refused_by", put_refused_by),
 	P("comms", put_comms),
 	F("first_seen", FIELD_TIME, first_seen_ns),
 	F("last_record", FIELD_TIME, last_record_ns),

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "ncclinspd/aggregate.h"
+#include "ncclinspd/links.h"
 
 bool query_number(const char *text, int base, uint64_t max, uint64_t *out)
 {
@@ -84,14 +85,24 @@ static bool read_comm(struct query *q, const char *text)
 	return read_text(text, q->comm, sizeof(q->comm));
 }
 
-static bool read_rank(struct query *q, const char *text)
+static bool read_i32(const char *text, int32_t least, int32_t *out)
 {
 	uint64_t value;
 
-	if (!query_number(text, 10, INT32_MAX, &value))
+	if (!query_number(text, 10, INT32_MAX, &value) || (int32_t)value < least)
 		return false;
-	q->rank = (int32_t)value;
+	*out = (int32_t)value;
 	return true;
+}
+
+static bool read_nranks(struct query *q, const char *text)
+{
+	return read_i32(text, 1, &q->nranks);
+}
+
+static bool read_rank(struct query *q, const char *text)
+{
+	return read_i32(text, 0, &q->rank);
 }
 
 static bool read_func(struct query *q, const char *text)
@@ -101,12 +112,22 @@ static bool read_func(struct query *q, const char *text)
 
 static bool read_pid(struct query *q, const char *text)
 {
-	uint64_t value;
+	char one[16];
 
-	if (!query_number(text, 10, INT32_MAX, &value) || !value)
-		return false;
-	q->pid = (pid_t)value;
-	return true;
+	for (q->npids = 0; q->npids < SERVE_PIDS_MAX; text++) {
+		size_t bytes = strcspn(text, ",");
+
+		if (bytes >= sizeof(one))
+			return false;
+		memcpy(one, text, bytes);
+		one[bytes] = '\0';
+		if (!read_i32(one, 1, &q->pid[q->npids++]))
+			return false;
+		text += bytes;
+		if (!*text)
+			return true;
+	}
+	return false;
 }
 
 static bool read_since_mono_ns(struct query *q, const char *text)
@@ -144,15 +165,52 @@ static bool read_kinds(struct query *q, const char *text)
 	return read_bits(text, kinds, &q->kinds);
 }
 
+static bool read_either(const char *text, const char *no, const char *yes, int *out)
+{
+	if (strcmp(text, no) && strcmp(text, yes))
+		return false;
+	*out = !strcmp(text, yes);
+	return true;
+}
+
+static bool read_active(struct query *q, const char *text)
+{
+	return read_either(text, "false", "true", &q->active);
+}
+
+static bool read_link_window(struct query *q, const char *text)
+{
+	static const char *const link_windows[] = {
+#define X(NAME, text) text,
+		LINKS_WINDOWS(X)
+#undef X
+		NULL,
+	};
+
+	return read_bits(text, link_windows, &q->link_windows);
+}
+
+static bool read_peer(struct query *q, const char *text)
+{
+	return read_i32(text, 0, &q->peer);
+}
+
+static bool read_direction(struct query *q, const char *text)
+{
+	return read_either(text, "recv", "send", &q->send);
+}
+
+/* One name may have several rows, each for other requests. */
 static const struct {
 	const char *name;
 	bool (*read)(struct query *q, const char *text);
 	const char *allowed;
 } params[] = {
 	[PARAM_COMM] = { "comm", read_comm, "the id of a communicator in hex, or its name" },
+	[PARAM_NRANKS] = { "nranks", read_nranks, "a number of ranks: a whole number from 1" },
 	[PARAM_RANK] = { "rank", read_rank, "a rank: a whole number from 0" },
 	[PARAM_FUNC] = { "func", read_func, "the name of a function, as AllReduce" },
-	[PARAM_PID] = { "pid", read_pid, "the id of a process: a whole number from 1" },
+	[PARAM_PID] = { "pid", read_pid, "ids of up to 32 processes: a list of whole numbers from 1" },
 	[PARAM_SINCE_MONO_NS] = { "since_mono_ns", read_since_mono_ns,
 				  "a time of CLOCK_MONOTONIC in ns: a whole number from 0" },
 	[PARAM_LIMIT] = { "limit", read_limit, "a whole number from 1 to 10000" },
@@ -162,17 +220,26 @@ static const struct {
 	[PARAM_OLDER_THAN_NS] = { "older_than_ns", read_older_than_ns,
 				  "an age in ns: a whole number from 0" },
 	[PARAM_KINDS] = { "kinds", read_kinds, "a list of collective, process, finding" },
+	[PARAM_ACTIVE] = { "active", read_active, "true or false" },
+	[PARAM_LINK_WINDOW] = { "window", read_link_window, "a list of 60s, all" },
+	[PARAM_PEER] = { "peer", read_peer, "a rank: a whole number from 0" },
+	[PARAM_DIRECTION] = { "direction", read_direction, "send or recv" },
 };
 _Static_assert(sizeof(params) / sizeof(params[0]) == PARAM_END, "every parameter has a row");
 
 void query_init(struct query *q)
 {
 	*q = (struct query){
+		.nranks = UNKNOWN_I32,
 		.rank = UNKNOWN_I32,
 		.limit = SERVE_ROWS_DEFAULT,
 		.windows = 1u << AGGREGATE_ALL,
 		.by = AGGREGATE_BY_COMM | AGGREGATE_BY_FUNC | AGGREGATE_BY_SIZE,
 		.kinds = (1u << STREAM_KINDS) - 1,
+		.active = QUERY_ANY,
+		.link_windows = 1u << LINKS_ALL,
+		.peer = UNKNOWN_I32,
+		.send = QUERY_ANY,
 	};
 }
 
@@ -196,9 +263,9 @@ bool query_parse(struct query *q, unsigned allowed, unsigned *seen, const char *
 	char list[256];
 	unsigned i = 0;
 
-	while (i < PARAM_END && strcmp(params[i].name, name))
+	while (i < PARAM_END && (!(allowed & 1u << i) || strcmp(params[i].name, name)))
 		i++;
-	if (i == PARAM_END || !(allowed & 1u << i)) {
+	if (i == PARAM_END) {
 		list_allowed(allowed, list, sizeof(list));
 		snprintf(why, why_bytes, "unknown parameter '%.64s'; allowed here: %s", name, list);
 		return false;

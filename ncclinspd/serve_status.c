@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "ncclinspd/aggregate.h"
+#include "ncclinspd/links.h"
+#include "ncclinspd/ranks.h"
 #include "ncclinspd/reconstruct.h"
 
 static const struct field ingest_fields[] = {
@@ -23,6 +25,12 @@ static const struct field ingest_fields[] = {
 	{ NULL, 0, 0, NULL },
 };
 
+static void put_refused_by(const struct serve *s, struct json *j, const void *row)
+{
+	(void)s;
+	serve_put_refused(j, ((const struct reconstruct_stats *)row)->stamps_refused_by);
+}
+
 static const struct field reconstruct_fields[] = {
 #define F(name) { #name, FIELD_U64, offsetof(struct reconstruct_stats, name), NULL }
 	F(records),
@@ -32,6 +40,20 @@ static const struct field reconstruct_fields[] = {
 	F(foreign_orphans),
 	F(late),
 	F(stamps_refused),
+	{ "stamps_refused_by", FIELD_PUT, 0, put_refused_by },
+	F(unbatched),
+	F(unnamed),
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+static const struct field ranks_fields[] = {
+#define F(name) { #name, FIELD_U64, offsetof(struct ranks_stats, name), NULL }
+	F(joints),
+	F(expired),
+	F(pushed_out),
+	F(ambiguous),
+	F(unscanned),
 #undef F
 	{ NULL, 0, 0, NULL },
 };
@@ -56,12 +78,23 @@ static void ingest_of_viewer(const struct request *r, struct serve_ingest *sum)
 	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));) {
 		sum->records += p->records;
 		sum->bytes += p->bytes;
-		sum->lost += p->loss.overrun + p->loss.pool + p->loss.lane;
+		sum->lost += process_lost(p);
 		sum->before += p->loss.before;
 		sum->rejected += p->loss.rejected;
 		sum->segments += p->state == PROCESS_LIVE;
 	}
 }
+
+static const struct field links_fields[] = {
+#define F(name, kind) { #name, kind, offsetof(struct links_stats, name), NULL }
+	F(links, FIELD_U32),
+	F(added, FIELD_U64),
+	F(refused, FIELD_U64),
+	F(evicted, FIELD_U64),
+	F(bytes, FIELD_U64),
+#undef F
+	{ NULL, 0, 0, NULL },
+};
 
 static void put_ingest(const struct request *r, struct json *j)
 {
@@ -183,7 +216,10 @@ void serve_status(struct request *r, struct json *j)
 	put_ingest(r, j);
 	put_stage(r, j, "reconstruct", reconstruct_fields,
 		  reconstruct_stats(s->source.reconstruct));
+	if (s->source.ranks)
+		put_stage(r, j, "ranks", ranks_fields, ranks_stats(s->source.ranks));
 	put_stage(r, j, "aggregate", aggregate_fields, aggregate_stats(s->source.aggregate));
+	put_stage(r, j, "links", links_fields, links_stats(s->source.links));
 	json_key(j, "exporters");
 	json_begin(j, '[');
 	json_end(j, ']');

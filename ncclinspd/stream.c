@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ncclinspd/diagnose.h"
+
 #define CHECK_NS	UINT64_C(1000000000)
 
 struct stream {
@@ -198,4 +200,10 @@ void serve_process(struct serve *s, const struct process *p)
 {
 	if (s->streams)
 		tell(s, STREAM_PROCESS, p->uid, "process", process_fields, p);
+}
+
+void serve_finding(struct serve *s, const struct finding *f)
+{
+	if (s->streams)
+		tell(s, STREAM_FINDING, f->uid, "finding", finding_fields, f);
 }

@@ -47,7 +47,7 @@ static const struct ticks_pair *oldest(const struct ticks *t)
 	return &t->pair[t->count < TICKS_PAIRS ? 0 : t->next];
 }
 
-static bool jumped(const struct ticks *t, const struct ticks_pair *now)
+bool ticks_jumped(const struct ticks *t, const struct ticks_pair *now)
 {
 	double ns = (double)(int64_t)(now->mono_ns - t->clock.mono_ns);
 	double predicted = (double)(int64_t)(now->ticks - t->clock.ticks) *
@@ -62,7 +62,7 @@ void ticks_observe(struct ticks *t, const struct ticks_pair *pair)
 {
 	const struct ticks_pair *first;
 
-	if (jumped(t, pair)) {
+	if (ticks_jumped(t, pair)) {
 		t->count = t->next = 0;		/* the old rate serves until the next pair */
 		t->restarts++;
 	}

@@ -33,6 +33,13 @@ void ticks_read(uint32_t kind, struct ticks_pair *pair);
 void ticks_init(struct ticks *t, uint32_t kind);
 void ticks_observe(struct ticks *t, const struct ticks_pair *pair);
 
+/*
+ * The pair contradicts the calibration: the counter jumped, as it does when a machine
+ * was suspended or moved.  Who reads ticks asks this first, and observes it if so; a
+ * machine sleeps for longer than the time between two calibrations.
+ */
+bool ticks_jumped(const struct ticks *t, const struct ticks_pair *now);
+
 /* Where on the counter CLOCK_MONOTONIC `mono_ns` lies. */
 uint64_t ticks_at(const struct tick_clock *clock, uint64_t mono_ns);
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ncclinspd/timeline.h"
 
+#include "ncclinspd/gpus.h"
+
+#define SHORT_NS	1000000	/* the clock drifts by less than its stamps step */
 #define DAY_NS UINT64_C(86400000000000)
 
 uint64_t timeline_mono(const struct tick_clock *clock, uint64_t ticks)
@@ -91,7 +94,57 @@ static uint64_t queue_ns(const struct tick_clock *clock, const struct op *op)
 	return span_between(clock, from, op->kernel_start_ticks);
 }
 
-void timeline_place(const struct tick_clock *clock, struct op *op)
+/* A moment of the GPU's, and how much earlier it can have been. */
+static uint64_t place_gpu(const struct gpu *gpu, const struct tick_clock *clock,
+			  uint64_t gpu_ns, uint64_t *error_ns)
+{
+	uint64_t lo, hi;
+
+	if (!gpus_map(gpu, clock, gpu_ns, &lo, &hi))
+		return 0;
+	if (!lo)
+		*error_ns = UNKNOWN_U64;
+	else if (*error_ns != UNKNOWN_U64 && hi - lo > *error_ns)
+		*error_ns = hi - lo;
+	return hi;
+}
+
+static void place_on_gpu(const struct gpu *gpu, const struct tick_clock *clock,
+			 struct op *op)
+{
+	uint64_t error_ns = 0;
+
+	op->gpu_start_mono_ns = op->gpu_stop_mono_ns = 0;
+	op->gpu_clock_error_ns = UNKNOWN_U64;
+	if (!gpu || op->source != TIMING_KERNEL_GPU)
+		return;
+	op->exec_error_ns = gpuclock_span_error(gpu->clock, op->exec_ns);
+	op->gpu_stop_mono_ns = place_gpu(gpu, clock, op->gpu_stop_ns, &error_ns);
+	if (!op->gpu_stop_mono_ns)
+		return;
+	/* no other bracket than that of the stop, as far as the clock may drift meanwhile */
+	op->gpu_start_mono_ns = op->gpu_stop_mono_ns - op->exec_ns;
+	op->gpu_clock_error_ns = error_ns;
+	if (op->exec_ns >= SHORT_NS || op->exec_error_ns == UNKNOWN_U64) {
+		op->gpu_start_mono_ns = place_gpu(gpu, clock, op->gpu_start_ns, &error_ns);
+		op->gpu_clock_error_ns = op->gpu_start_mono_ns ? error_ns : UNKNOWN_U64;
+	} else if (error_ns != UNKNOWN_U64) {
+		op->gpu_start_mono_ns += op->exec_error_ns;
+		op->gpu_clock_error_ns += 2 * op->exec_error_ns;
+	}
+}
+
+/* Its first look after the GPU began, against the latest moment of that beginning. */
+static uint64_t unseen_ns(const struct tick_clock *clock, const struct op *op)
+{
+	uint64_t seen_ns = timeline_mono(clock, op->kernel_start_ticks);
+
+	if (!seen_ns || !op->gpu_start_mono_ns)
+		return UNKNOWN_U64;
+	return seen_ns > op->gpu_start_mono_ns ? seen_ns - op->gpu_start_mono_ns : 0;
+}
+
+void timeline_place(const struct tick_clock *clock, const struct gpu *gpu, struct op *op)
 {
 	uint64_t posted = op->api_start_ticks ? op->api_start_ticks : op->start_ticks;
 
@@ -99,6 +152,8 @@ void timeline_place(const struct tick_clock *clock, struct op *op)
 	op->enqueue_ns = span_between(clock, op->start_ticks, op->stop_ticks);
 	place_exec(clock, op);
 	op->queue_ns = queue_ns(clock, op);
+	place_on_gpu(gpu, clock, op);
+	op->unseen_ns = unseen_ns(clock, op);
 }
 
 const char *timeline_source_text(enum timing_source source)

@@ -9,6 +9,8 @@
 
 #include "ncclinspd/model.h"
 
+struct gpu;
+
 /* Ticks as CLOCK_MONOTONIC ns; 0 for 0 ticks and for moments before the boot. */
 uint64_t timeline_mono(const struct tick_clock *clock, uint64_t ticks);
 
@@ -28,10 +30,13 @@ bool timeline_stamps_sane(uint64_t gpu_start, uint64_t gpu_stop);
  * Copy-engine operations are only known by their enqueue (TIMING_ENQUEUE_CPU),
  * which is no execution time.
  *
+ * With its GPU (NULL: not known), what the GPU told of is placed on the host's
+ * clock too, and the error of its execution time is known.
+ *
  * queue_ns is given only where the host saw the kernel start in time: it must
  * have watched it for nine tenths of what the GPU says it ran.
  */
-void timeline_place(const struct tick_clock *clock, struct op *op);
+void timeline_place(const struct tick_clock *clock, const struct gpu *gpu, struct op *op);
 
 /* "kernel_gpu" and so on; NULL for TIMING_NONE. */
 const char *timeline_source_text(enum timing_source source);

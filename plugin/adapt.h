@@ -25,6 +25,12 @@ struct adapt_event {
 
 extern const struct adapt_extra adapt_no_extra;
 
+/* A pointer that NCCL carries, or the application's: never followed. */
+static inline uint64_t adapt_number(const void *pointer)
+{
+	return (uint64_t)(uintptr_t)pointer;
+}
+
 /* `d->type` must be a single event of that version. */
 void adapt_v1(struct adapt_event *e, const struct nccl_descr_v1 *d);
 void adapt_v2(struct adapt_event *e, const struct nccl_descr_v2 *d);

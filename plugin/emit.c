@@ -3,12 +3,6 @@
  * A started event is a slot that holds the record it is going to become; states
  * change the slot; its stop copies it to the stopping thread's ring.
  *
- * A ProxyOp's slot keeps the books of its steps: which slot each open one has.
- * NCCL keeps 8 places per operation (step mod 8), starts a receive's step again
- * when the network was not ready, and some releases never stop a receive's steps.
- * So a start for the step that is open gives the same handle again; one for
- * another step in that place, and the stop of the operation, close what is open.
- *
  * Reading the counter is nearly all that a callback costs.  What comes before it
  * and hangs on memory hides behind it, what comes after does not: hence the order
  * of the first lines.
@@ -17,16 +11,7 @@
 
 #include "plugin/fill.h"
 #include "plugin/states.h"
-
-#define STEPS_OPEN	8
-
-#define INLINE	static inline __attribute__((always_inline))
-#define RARE	static __attribute__((noinline))	/* out of the callbacks' way */
-
-static uint64_t number(const void *pointer)
-{
-	return (uint64_t)(uintptr_t)pointer;
-}
+#include "plugin/steps.h"
 
 RARE void count_stale(uint64_t handle)
 {
@@ -46,14 +31,6 @@ int emit_refuse(uint64_t type, uint32_t events)
 	if (!type || type & (type - 1) || type & ~(uint64_t)events)
 		PROCESS_COUNT(unknown_event);
 	return NCCL_SUCCESS;
-}
-
-/* The live event of a token if it is of that type, else NULL. */
-static struct nci_record *find_typed(uint64_t token, uint8_t type)
-{
-	struct nci_record *rec = shmring_find(&process_self.ring, token);
-
-	return rec && rec->type == type ? rec : NULL;
 }
 
 /* ---- which communicator ------------------------------------------------------- */
@@ -76,7 +53,7 @@ static bool is_child_of_foreign(const struct nccl_descr_v6 *d)
 
 	if (!(d->type & (NCCL_PROXY_STEP | NCCL_NET_PLUGIN)))
 		return false;
-	parent = shmring_find(&process_self.ring, number(d->parentObj));
+	parent = shmring_find(&process_self.ring, adapt_number(d->parentObj));
 	return parent && parent->form & NCI_FORM_FOREIGN;
 }
 
@@ -114,87 +91,6 @@ static inline bool is_plain(uint64_t comm, const struct nccl_descr_v6 *d)
 	       (d->type != NCCL_PROXY_OP || is_issued_here(d->proxyOp.pid));
 }
 
-/* ---- steps and their operation ------------------------------------------------ */
-
-/* A stopped step counts for its operation, which keeps no note of it any more. */
-static void fold_step(const struct nci_record *rec, uint64_t token)
-{
-	const struct nci_ev_proxy_step *step = (const struct nci_ev_proxy_step *)rec;
-	struct nci_record *parent = find_typed(rec->parent, NCI_EV_PROXY_OP);
-	struct nci_ev_proxy_op *op = (struct nci_ev_proxy_op *)parent;
-	uint16_t *place;
-
-	if (!op)
-		return;
-	op->steps_done++;
-	if (step->bytes != NCI_BYTES_UNKNOWN)
-		op->bytes += step->bytes;
-	place = &op->open_step[(uint32_t)step->step % STEPS_OPEN];
-	if (*place == nci_token_slot(token) + 1)
-		*place = 0;
-}
-
-/* NCCL lost sight of a step: its record says so. */
-RARE void close_step(struct shmring_lane *lane, struct nci_record *rec, uint64_t token,
-		       uint64_t ticks)
-{
-	rec->form |= NCI_FORM_UNSTOPPED;
-	fold_step(rec, token);
-	shmring_close(lane, rec, token, ticks);
-}
-
-/* The open step that a note of this lane's operation speaks of, or NULL. */
-static struct nci_record *noted_step(struct nci_slot *pool, uint16_t note, uint64_t op,
-				     uint64_t *token)
-{
-	struct nci_record *rec;
-
-	if (!note || note > SHMRING_SLOTS)
-		return NULL;
-	rec = shmring_slot(pool, note - 1u);
-	*token = atomic_load_explicit(shmring_token(rec), memory_order_acquire);
-	if (*token & NCI_TOKEN_FREE || rec->type != NCI_EV_PROXY_STEP || rec->parent != op)
-		return NULL;
-	return rec;
-}
-
-/*
- * The place of a step that starts has a note already.  That very step is open:
- * its handle.  Another one is: it is closed, and 0.
- */
-RARE uint64_t settle_place(struct shmring_lane *lane, uint16_t note, uint64_t op, int step,
-			   uint64_t ticks)
-{
-	uint64_t token;
-	struct nci_record *open = noted_step(lane->pool, note, op, &token);
-
-	if (!open)
-		return 0;
-	if (((struct nci_ev_proxy_step *)open)->step != step) {
-		close_step(lane, open, token, ticks);
-		return 0;
-	}
-	if (!(open->form & NCI_FORM_SEND))
-		((struct nci_ev_proxy_step *)open)->repeats++;
-	return token;
-}
-
-RARE void close_open_steps(struct shmring_lane *lane, struct nci_record *rec, uint64_t token,
-			     uint64_t ticks)
-{
-	struct nci_ev_proxy_op *op = (struct nci_ev_proxy_op *)rec;
-	struct nci_slot *pool = atomic_load_explicit(
-			&process_self.ring.pool[nci_token_lane(token)], memory_order_acquire);
-
-	for (int i = 0; i < STEPS_OPEN; i++) {
-		uint64_t step;
-		struct nci_record *open = noted_step(pool, op->open_step[i], token, &step);
-
-		if (open)
-			close_step(lane, open, step, ticks);
-	}
-}
-
 /* ---- the callbacks ------------------------------------------------------------ */
 
 /*
@@ -222,25 +118,6 @@ RARE void count_no_lane(void)
 	PROCESS_COUNT(no_lane);
 }
 
-/*
- * Where the operation of a step that starts keeps its note of it, or NULL: that
- * is not live, or the books are another thread's.  *form gains what is inherited.
- */
-INLINE uint16_t *place_of_step(const struct nccl_descr_v6 *d, const struct shmring_lane *lane,
-			       uint32_t *form)
-{
-	uint64_t parent = number(d->parentObj);
-	struct nci_record *rec = find_typed(parent, NCI_EV_PROXY_OP);
-
-	if (unlikely(!rec))
-		return NULL;
-	*form |= rec->form & (NCI_FORM_SEND | NCI_FORM_FOREIGN);
-	if (unlikely(nci_token_lane(parent) != lane->index))
-		return NULL;
-	return &((struct nci_ev_proxy_op *)rec)
-		->open_step[(uint32_t)d->proxyStep.step % STEPS_OPEN];
-}
-
 /* All of the slot but its token.  The head is one store; the machine is little-endian. */
 INLINE void fill_slot(struct nci_record *rec, const struct nccl_descr_v6 *d,
 		      const struct adapt_extra *extra, uint32_t type, uint32_t form,
@@ -250,7 +127,7 @@ INLINE void fill_slot(struct nci_record *rec, const struct nccl_descr_v6 *d,
 	uint64_t head = type | (form | row->lines) << 8 | comm << 16;
 
 	_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "type, form, comm, serial");
-	rec->parent = number(d->parentObj);
+	rec->parent = adapt_number(d->parentObj);
 	rec->start = ticks;
 	rec->stop = 0;
 	*(uint64_t *)rec = head | row->fill(rec, d, extra) << 8;
@@ -278,9 +155,9 @@ INLINE int do_start(uint64_t context, void **handle, const struct nccl_descr_v6 
 		comm = NCI_COMM_NONE;
 	}
 	if (type == NCI_EV_PROXY_STEP)
-		place = place_of_step(d, lane, &form);
+		place = steps_place(d, lane, &form);
 	if (place && unlikely(*place)) {
-		token = settle_place(lane, *place, number(d->parentObj), d->proxyStep.step,
+		token = steps_settle_place(lane, *place, adapt_number(d->parentObj), d->proxyStep.step,
 				     ticks);
 		if (token) {
 			*handle = (void *)token;
@@ -365,14 +242,13 @@ INLINE int do_state(uint64_t handle, uint32_t state, const void *args, uint32_t 
 RARE void drop(struct nci_record *rec, uint64_t token)
 {
 	PROCESS_COUNT(no_lane);
-	atomic_compare_exchange_strong_explicit(shmring_token(rec), &token,
-						token | NCI_TOKEN_FREE, memory_order_acq_rel,
-						memory_order_relaxed);
+	shmring_empty_elsewhere(rec, token);
 }
 
 INLINE int do_stop(uint64_t handle, uint32_t clock)
 {
 	struct nci_record *rec = shmring_find(&process_self.ring, handle);
+	struct steps_ending e = { 0 };
 	struct shmring_lane *lane;
 	uint64_t ticks;
 
@@ -381,6 +257,8 @@ INLINE int do_stop(uint64_t handle, uint32_t clock)
 		return NCCL_SUCCESS;
 	}
 	lane = process_lane_known();
+	if (rec->type == NCI_EV_PROXY_STEP)
+		e = steps_begin_end(lane, rec, handle);
 	ticks = clock_ticks(clock);	/* making a lane is no part of the event */
 	if (unlikely(!lane))
 		lane = process_lane();
@@ -388,11 +266,11 @@ INLINE int do_stop(uint64_t handle, uint32_t clock)
 		drop(rec, handle);
 		return NCCL_SUCCESS;
 	}
-	if (rec->type == NCI_EV_PROXY_STEP)
-		fold_step(rec, handle);
-	else if (rec->type == NCI_EV_PROXY_OP)
-		close_open_steps(lane, rec, handle, ticks);
-	if (unlikely(!shmring_close(lane, rec, handle, ticks)))
+	if (rec->type == NCI_EV_PROXY_OP)
+		steps_close_parts(lane, rec, handle, ticks);
+	if (unlikely(!(rec->type == NCI_EV_PROXY_STEP ?
+		       steps_end(lane, rec, handle, &e, ticks) :
+		       shmring_close(lane, rec, handle, ticks))))
 		shmring_count(&lane->line->stale);
 	return NCCL_SUCCESS;
 }

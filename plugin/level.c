@@ -20,14 +20,15 @@
 static const struct {
 	const char *name;
 	uint32_t mask;
+	bool folds;
 } levels[NCI_LEVEL_END] = {
 	/* `off` keeps the one callback through which it can be switched on again. */
-	[NCI_LEVEL_OFF]    = { "off",    NCCL_GROUP_API },
-	[NCI_LEVEL_OPS]    = { "ops",    OPS },
-	[NCI_LEVEL_KERNEL] = { "kernel", OPS | NCCL_KERNEL_CH },
-	[NCI_LEVEL_NET]    = { "net",    OPS | NCCL_KERNEL_CH | NET },
-	[NCI_LEVEL_TRACE]  = { "trace",  NCCL_EVENTS_V6 },
-	[NCI_LEVEL_MASK]   = { "mask",   0 },
+	[NCI_LEVEL_OFF]    = { "off",    NCCL_GROUP_API, false },
+	[NCI_LEVEL_OPS]    = { "ops",    OPS, false },
+	[NCI_LEVEL_KERNEL] = { "kernel", OPS | NCCL_KERNEL_CH, false },
+	[NCI_LEVEL_NET]    = { "net",    OPS | NCCL_KERNEL_CH | NET, true },
+	[NCI_LEVEL_TRACE]  = { "trace",  NCCL_EVENTS_V6, false },
+	[NCI_LEVEL_MASK]   = { "mask",   0, false },
 };
 
 static const uint32_t version_events[NCCL_PROFILER_VERSIONS + 1] = {
@@ -169,6 +170,7 @@ void level_choose(struct level *lv, int version, const char *name, const char *m
 		lv->misspelt = true;
 	}
 	lv->mask = levels[lv->level].mask;
+	lv->folds = levels[lv->level].folds;
 	restrict_level(lv, version, spare_bytes);
 	if (lv->level == NCI_LEVEL_OFF) {
 		if (!lv->mask)

@@ -14,6 +14,7 @@ struct level {
 	uint32_t level;		/* NCI_LEVEL_* */
 	uint32_t mask;		/* for NCCL */
 	uint32_t wanted;	/* events that get a handle: mask, and the parents it brings */
+	bool folds;		/* steps leave no record beside the sums of their operation */
 	uint32_t reason;	/* NCI_REASON_*: why mask is less than the level asks for */
 	bool misspelt;		/* a text was no level or no mask, and was ignored */
 };

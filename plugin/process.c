@@ -156,6 +156,7 @@ static void begin(struct process *p, int version)
 	}
 	intern_reset(&p->names);
 	choose_level(p->ring.live, version);
+	p->folds = state.level.folds;
 	atomic_store_explicit(&p->wanted, state.level.wanted, memory_order_release);
 }
 

@@ -20,11 +20,14 @@
 
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
+#define INLINE		static inline __attribute__((always_inline))
+#define RARE		static __attribute__((noinline))	/* out of the callbacks' way */
 
 struct process {
 	/* Read by every callback. */
 	_Alignas(64) _Atomic uint32_t wanted;	/* events that get a handle; 0: muted */
 	uint32_t clock;			/* NCI_CLOCK_* */
+	bool folds;			/* steps leave no record of their own */
 	uint32_t generation;		/* of the segment; lanes of older ones are void */
 	_Atomic uint32_t comms;		/* communicators in the table */
 	uint64_t contexts;		/* context token of the first communicator */

@@ -367,14 +367,9 @@ bool shmring_close_elsewhere(struct shmring_lane *lane, struct nci_record *rec,
 			     uint64_t token, uint64_t stop)
 {
 	struct nci_slot copy;
-	uint64_t expected = token;
 
 	copy_slot(&copy, rec);
-
-	if (!atomic_compare_exchange_strong_explicit(shmring_token(rec), &expected,
-						     token | NCI_TOKEN_FREE,
-						     memory_order_acq_rel,
-						     memory_order_relaxed))
+	if (!shmring_empty_elsewhere(rec, token))
 		return false;
 	((struct nci_record *)&copy)->token = token;
 	shmring_publish(lane, (const struct nci_record *)&copy, stop);

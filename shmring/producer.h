@@ -220,19 +220,45 @@ static inline void shmring_publish(struct shmring_lane *lane, const struct nci_r
 bool shmring_close_elsewhere(struct shmring_lane *lane, struct nci_record *rec,
 			     uint64_t token, uint64_t stop);
 
-static inline bool shmring_close(struct shmring_lane *lane, struct nci_record *rec,
-				 uint64_t token, uint64_t stop)
+/* Owner only. */
+static inline void shmring_empty(struct shmring_lane *lane, struct nci_record *rec,
+				 uint64_t token)
 {
 	uint32_t slot = nci_token_slot(token);
 
-	if (__builtin_expect(nci_token_lane(token) != lane->index, 0))
-		return shmring_close_elsewhere(lane, rec, token, stop);
-	shmring_publish(lane, rec, stop);
-	SHMRING_TESTPOINT(freeing);
 	atomic_store_explicit(shmring_token(rec), token | NCI_TOKEN_FREE,
 			      memory_order_release);				/* W6 */
 	lane->free[slot / 64] |= UINT64_C(1) << (slot % 64);
 	lane->words |= 1u << (slot / 64);
+}
+
+static inline bool shmring_close(struct shmring_lane *lane, struct nci_record *rec,
+				 uint64_t token, uint64_t stop)
+{
+	if (__builtin_expect(nci_token_lane(token) != lane->index, 0))
+		return shmring_close_elsewhere(lane, rec, token, stop);
+	shmring_publish(lane, rec, stop);
+	SHMRING_TESTPOINT(freeing);
+	shmring_empty(lane, rec, token);
+	return true;
+}
+
+/* As a thread that is not the slot's owner must: false: somebody else was first. */
+static inline bool shmring_empty_elsewhere(struct nci_record *rec, uint64_t token)
+{
+	return atomic_compare_exchange_strong_explicit(shmring_token(rec), &token,
+						       token | NCI_TOKEN_FREE,
+						       memory_order_acq_rel,
+						       memory_order_relaxed);
+}
+
+/* The same as shmring_close(), but for the record: there is none. */
+static inline bool shmring_discard(struct shmring_lane *lane, struct nci_record *rec,
+				   uint64_t token)
+{
+	if (__builtin_expect(nci_token_lane(token) != lane->index, 0))
+		return shmring_empty_elsewhere(rec, token);
+	shmring_empty(lane, rec, token);
 	return true;
 }
 

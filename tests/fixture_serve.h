@@ -21,10 +21,13 @@
 #include <unistd.h>
 
 #include "ncclinspd/aggregate.h"
+#include "ncclinspd/diagnose.h"
+#include "ncclinspd/links.h"
 #include "ncclinspd/names.h"
 #include "ncclinspd/oplog.h"
 #include "ncclinspd/reconstruct.h"
 #include "ncclinspd/serve.h"
+#include "ncclinspd/straggler.h"
 #include "tests/fixture.h"
 
 #define FX_START_NS	UINT64_C(5000000000000)
@@ -36,7 +39,10 @@
 static struct {
 	struct serve *serve;
 	struct aggregate *aggregate;
+	struct links *links;
 	struct oplog *oplog;
+	struct diagnose *diagnose;
+	struct straggler *straggler;
 	struct reconstruct *reconstruct;
 	struct names *names;
 	struct process *processes[8];
@@ -44,6 +50,7 @@ static struct {
 	struct live_slot slots[64];
 	int nslots;
 	uint32_t meanwhiles;	/* turns that the server gave its source */
+	void (*turn)(void);	/* called at each, and when the server goes to work or rests */
 	struct serve_ingest ingest;
 	uint64_t now_ns;
 	struct sockaddr_un addr;
@@ -70,10 +77,17 @@ static inline void fx_ingest(void *arg, struct serve_ingest *out)
 	*out = fx.ingest;
 }
 
+static inline void fx_turn(void)
+{
+	if (fx.turn)
+		fx.turn();
+}
+
 static inline void fx_meanwhile(void *arg)
 {
 	(void)arg;
 	fx.meanwhiles++;
+	fx_turn();
 }
 
 static inline int fx_listen(void)
@@ -90,10 +104,33 @@ static inline int fx_listen(void)
 
 static inline void fx_serve_done(const struct op *op, uint64_t now_ns, void *arg)
 {
-	(void)now_ns;
 	(void)arg;
 	oplog_add(fx.oplog, op);
+	diagnose_op(fx.diagnose, op, now_ns);
 	serve_op(fx.serve, op);
+}
+
+static inline void fx_finding(void *arg, const struct finding *f, uint64_t now_ns)
+{
+	(void)arg;
+	(void)now_ns;
+	serve_finding(fx.serve, f);
+}
+
+static inline void fx_diagnose_open(void)
+{
+	const struct diagnose_config config = { 0 };
+	const struct diagnose_source source = {
+		.processes = fx_processes,
+		.slots = fx_slots,
+		.changed = fx_finding,
+		.meanwhile = fx_meanwhile,
+		.reconstruct = fx.reconstruct,
+		.links = fx.links,
+		.straggler = fx.straggler,
+	};
+
+	ck_assert_int_eq(diagnose_new(&fx.diagnose, &config, &source), 0);
 }
 
 /* `config` may be NULL. */
@@ -105,9 +142,12 @@ static inline void fx_serve_open(const struct serve_config *config)
 	memset(&fx, 0, sizeof(fx));
 	fx.now_ns = FX_START_NS;
 	ck_assert_int_eq(aggregate_new(&fx.aggregate, NULL, fx.now_ns), 0);
+	ck_assert_int_eq(links_new(&fx.links, NULL, fx.now_ns), 0);
 	ck_assert_int_eq(oplog_new(&fx.oplog, 0), 0);
 	ck_assert_int_eq(names_new(&fx.names, 0), 0);
 	ck_assert_int_eq(reconstruct_new(&fx.reconstruct, NULL, fx.names, fx_serve_done, NULL), 0);
+	ck_assert_int_eq(straggler_new(&fx.straggler, NULL), 0);
+	fx_diagnose_open();
 	source = (struct serve_source){
 		.processes = fx_processes,
 		.slots = fx_slots,
@@ -116,6 +156,9 @@ static inline void fx_serve_open(const struct serve_config *config)
 		.reconstruct = fx.reconstruct,
 		.oplog = fx.oplog,
 		.aggregate = fx.aggregate,
+		.links = fx.links,
+		.diagnose = fx.diagnose,
+		.straggler = fx.straggler,
 	};
 	c.listen_fd = fx_listen();
 	c.host = "node \"7\"";
@@ -129,10 +172,13 @@ static inline void fx_serve_open(const struct serve_config *config)
 static inline void fx_serve_close(void)
 {
 	serve_close(fx.serve);
+	diagnose_free(fx.diagnose);
+	straggler_free(fx.straggler);
 	reconstruct_free(fx.reconstruct);
 	names_free(fx.names);
 	oplog_free(fx.oplog);
 	aggregate_free(fx.aggregate);
+	links_free(fx.links);
 	for (size_t i = 0; i < fx.nprocesses; i++) {
 		free(fx.processes[i]->comms);
 		free(fx.processes[i]->strings);
@@ -150,8 +196,11 @@ static inline bool fx_is_due(void)
 /* Run the server as a loop does: while it has something to do, and never else. */
 static inline void fx_pump(void)
 {
-	while (fx_is_due())
+	while (fx_is_due()) {
+		fx_turn();
 		serve_run(fx.serve, fx.now_ns, FX_EPOCH_NS + fx.now_ns - FX_START_NS);
+		fx_turn();
+	}
 }
 
 static inline void fx_pass(uint64_t ns)

@@ -19,7 +19,7 @@ int fx_play_version(const char *text, int version)
 {
 	struct scenario *scn = fx_scenario(text);
 	struct player_plugin plugin = { probe_table(version), version };
-	struct pace pace = { .factor = 0 };
+	struct pace pace = { .factor = scn->pace > 1 ? scn->pace : 0, .base_ns = pace_now() };
 	int r;
 
 	scn->hold_ns = 0;

@@ -12,7 +12,10 @@
 /* For scenario_free(); a scenario that is not understood fails the test. */
 struct scenario *fx_scenario(const char *text);
 
-/* Play process 0 to the probe's table of this version; the result of player_run(). */
+/*
+ * Play process 0 to the probe's table of this version, without waiting unless the
+ * scenario has a pace above that of the clock; the result of player_run().
+ */
 int fx_play_version(const char *text, int version);
 
 /* Play it to its end in the newest version, to a probe that asks for `mask`. */

@@ -21,12 +21,12 @@
 
 enum {
 	FX_NONE, FX_ALLREDUCE, FX_ALLGATHER, FX_BROADCAST, FX_SEND, FX_FLOAT32, FX_INT8,
-	FX_UNKNOWN_TYPE, FX_RING, FX_SIMPLE, FX_STRINGS
+	FX_UNKNOWN_TYPE, FX_RING, FX_SIMPLE, FX_RECV, FX_STRINGS
 };
 
 static const char *const fx_texts[FX_STRINGS] = {
 	"", "AllReduce", "AllGather", "Broadcast", "Send", "ncclFloat32", "ncclInt8", "Unknown",
-	"RING", "SIMPLE",
+	"RING", "SIMPLE", "Recv",
 };
 
 union fx_record {
@@ -37,6 +37,7 @@ union fx_record {
 	struct nci_ev_kernel_ch kernel;
 	struct nci_ev_proxy_op proxy;
 	struct nci_ev_proxy_step step;
+	struct nci_ev_proxy_sums sums;
 	struct nci_ev_coll_api coll_api;
 	struct nci_ev_p2p_api p2p_api;
 	struct nci_ev_ce_coll ce;
@@ -130,7 +131,7 @@ static inline void fx_give(struct fx_recon *fx, struct fx_process *f, const unio
 	reconstruct_event(fx->rc, &f->p, &ev, fx->now);
 }
 
-/* Time passes, with a poll that brought nothing new. */
+/* Time passes, with a poll that brought nothing new.  0: the poll ends. */
 static inline void fx_wait(struct fx_recon *fx, uint64_t ns)
 {
 	fx->now += ns;
@@ -199,6 +200,17 @@ static inline union fx_record fx_coll_api(uint64_t token, uint64_t group, uint16
 	r.coll_api.count = count;
 	r.coll_api.func = func;
 	r.coll_api.datatype = FX_FLOAT32;
+	return r;
+}
+
+static inline union fx_record fx_p2p_api(uint64_t token, uint64_t group, uint16_t func,
+					 uint64_t start)
+{
+	union fx_record r = fx_head(NCI_EV_P2P_API, 1, token, group, start, start + 5);
+
+	r.p2p_api.count = 256;
+	r.p2p_api.func = func;
+	r.p2p_api.datatype = FX_FLOAT32;
 	return r;
 }
 

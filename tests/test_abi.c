@@ -56,9 +56,12 @@ static const struct field fields[] = {
 	FIELDS(nci_ev_p2p, count, peer, rank, func, datatype, channels, zero, cont)
 	FIELDS(nci_ev_p2p, zero1, group, buff, comm_hash, tag, zero2)
 	FIELDS(nci_ev_proxy_op, peer, rank, steps, chunk_bytes, pid, channel, zero, cont)
-	FIELDS(nci_ev_proxy_op, has_total, zero1, progress_span, origin, state_span, bytes)
+	FIELDS(nci_ev_proxy_op, has_total, sums, progress_span, origin, state_span, bytes)
 	FIELDS(nci_ev_proxy_op, steps_done, last_total, open_step)
 	FIELDS(nci_ev_proxy_step, step, bytes, span, repeats)
+	FIELDS(nci_ev_proxy_sums, ticks, cont, zero, steps, bytes, busy, covered, longest)
+	FIELDS(nci_ev_proxy_sums, repeats, point)
+	FIELDS(nci_point, bytes, span)
 	FIELDS(nci_ev_proxy_ctrl, marks, appended, zero)
 	FIELDS(nci_ev_kernel_ch, gpu_start, gpu_stop, stop_span, channel, zero)
 	FIELDS(nci_ev_net_plugin, id, marks, zero)
@@ -83,7 +86,7 @@ struct owner {
 static struct owner owners[] = {
 #define WHOLE(s) { #s, 0, sizeof(struct s), 0 },
 	WHOLE(nci_header) WHOLE(nci_anchor) WHOLE(nci_live) WHOLE(nci_lane) WHOLE(nci_comm)
-	WHOLE(nci_string) WHOLE(nci_record) WHOLE(nci_marks)
+	WHOLE(nci_string) WHOLE(nci_record) WHOLE(nci_marks) WHOLE(nci_point)
 #define X(id, NAME, name, lines) \
 	{ "nci_ev_" #name, offsetof(struct nci_record, body), sizeof(struct nci_ev_##name), 0 },
 	NCI_EVENTS(X)
@@ -162,7 +165,8 @@ START_TEST(page_tells_every_event)
 #undef X
 	};
 	FILE *page = open_page();
-	unsigned int id, lines, told = 0;
+	uint32_t told = 0, there = 0;
+	unsigned int id, lines;
 	char text[256], name[32], owner[32];
 
 	while (fgets(text, sizeof(text), page)) {
@@ -174,7 +178,9 @@ START_TEST(page_tells_every_event)
 		told |= NCI_EVENT_BIT(id);
 	}
 	fclose(page);
-	ck_assert_uint_eq(told, (1u << (NCI_EV_END - 1)) - 1);
+	for (id = 1; id < NCI_EV_END; id++)
+		there |= events[id].owner ? NCI_EVENT_BIT(id) : 0;
+	ck_assert_uint_eq(told, there);
 }
 END_TEST
 

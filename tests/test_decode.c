@@ -55,6 +55,8 @@ static int decode(void)
 
 START_TEST(sound_record_of_every_type_passes)
 {
+	if (!lines_of[_i])
+		return;		/* a number that no event has */
 	make((uint8_t)_i);
 	ck_assert_int_eq(decode(), DECODE_OK);
 	ck_assert_ptr_eq(event.rec, rec);
@@ -67,7 +69,7 @@ END_TEST
 
 START_TEST(type_of_a_newer_plugin_is_unknown_not_refused)
 {
-	static const uint8_t types[] = { 0, NCI_EV_END, 100, NCI_LINE_PAD, NCI_LINE_CONT };
+	static const uint8_t types[] = { 0, 16, NCI_EV_END, 100, NCI_LINE_PAD, NCI_LINE_CONT };
 
 	for (size_t i = 0; i < sizeof(types); i++) {
 		make(NCI_EV_GROUP);
@@ -79,6 +81,8 @@ END_TEST
 
 START_TEST(record_of_another_size_than_its_type_is_refused)
 {
+	if (!lines_of[_i])
+		return;
 	for (uint8_t form = 0; form < 16; form++) {
 		make((uint8_t)_i);
 		rec->form = form;

@@ -63,6 +63,20 @@ START_TEST(the_names_that_are_known_decide_and_not_the_rows_at_hand)
 }
 END_TEST
 
+START_TEST(a_communicator_is_learnt_once_and_only_with_name_and_id)
+{
+	json_t *known = json_array();
+
+	for (size_t i = 0; i < json_array_size(rows); i++)
+		label_learn(known, json_array_get(rows, i));
+	ck_assert_uint_eq(json_array_size(known), 3);
+	label_rows(rows, known);
+	ck_assert_str_eq(label(1), "tp:bbbb");
+	ck_assert_str_eq(label(3), "dp");
+	json_decref(known);
+}
+END_TEST
+
 START_TEST(a_communicator_answers_to_name_label_and_id)
 {
 	const json_t *row = json_array_get(rows, 0);
@@ -87,6 +101,7 @@ int main(void)
 		FX_TEST(a_name_that_several_have_gets_the_end_of_the_id),
 		FX_TEST(without_a_name_the_id_stands_and_without_both_nothing),
 		FX_TEST(the_names_that_are_known_decide_and_not_the_rows_at_hand),
+		FX_TEST(a_communicator_is_learnt_once_and_only_with_name_and_id),
 		FX_TEST(a_communicator_answers_to_name_label_and_id),
 	};
 

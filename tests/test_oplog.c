@@ -4,7 +4,7 @@
 #include "tests/fixture.h"
 
 static struct oplog *oplog;
-static uint64_t serials[16];
+static uint64_t serials[16];	/* in op.seq as well */
 static uint32_t nserials;
 
 static void setup(void)
@@ -13,6 +13,7 @@ static void setup(void)
 	for (uint64_t i = 1; i <= 12; i++) {
 		struct op op = {
 			.uid = i % 2 ? 100 : 200, .pid = (pid_t)i, .rank = (int32_t)(i % 4),
+			.nranks = i > 10 ? 2 : 4, .seq = i,
 			.has_comm_id = true, .comm_id = i % 3, .comm_name = i % 3 ? "dp" : "tp",
 			.func = i == 10 ? "Reduce" : "AllReduce",
 			.enqueued_ns = 100 * i, .done_ns = 100 * i + 50,
@@ -28,19 +29,29 @@ static void teardown(void)
 	oplog_free(oplog);
 }
 
-static bool note(const struct op *op, uint64_t serial, void *arg)
+/* What passes the filter, `most` looked at in one go, into `serials`. */
+static void look(const struct oplog *log, const struct oplog_filter *filter, uint32_t most)
 {
-	(void)arg;
-	ck_assert_ptr_eq(op, oplog_at(oplog, serial));
-	serials[nserials++] = serial;
-	return nserials < 16;
+	struct oplog_visit visit;
+	const struct op *op;
+	uint32_t budget;
+
+	oplog_begin(&visit, log, filter);
+	do {
+		budget = most;
+		while ((op = oplog_next(&visit, log, &budget)) && nserials < FX_COUNT(serials))
+			serials[nserials++] = op->seq;
+	} while (!budget);
 }
+
+#define ANY .all_users = true, .rank = UNKNOWN_I32, .nranks = UNKNOWN_I32
 
 START_TEST(newest_come_first_and_the_oldest_are_gone)
 {
-	struct oplog_filter any = { .all_users = true, .rank = UNKNOWN_I32 };
+	struct oplog_filter any = { ANY };
 
-	ck_assert_uint_eq(oplog_visit(oplog, &any, note, NULL), 8);
+	look(oplog, &any, 100);
+	ck_assert_uint_eq(nserials, 8);
 	for (uint32_t i = 0; i < 8; i++)
 		ck_assert_uint_eq(serials[i], 12 - i);
 	ck_assert_ptr_null(oplog_at(oplog, 4));
@@ -54,63 +65,117 @@ static const struct {
 	uint32_t found;
 	uint64_t first;
 } filters[] = {
-	{ { .uid = 100, .rank = UNKNOWN_I32 }, 4, 11 },
-	{ { .all_users = true, .rank = 1 }, 2, 9 },
-	{ { .all_users = true, .rank = UNKNOWN_I32, .pid = 7 }, 1, 7 },
-	{ { .all_users = true, .rank = UNKNOWN_I32, .func = "Reduce" }, 1, 10 },
-	{ { .all_users = true, .rank = UNKNOWN_I32, .comm_name = "2", .has_comm_id = true,
-	    .comm_id = 2 }, 3, 11 },
-	{ { .all_users = true, .rank = UNKNOWN_I32, .comm_name = "tp" }, 3, 12 },
-	{ { .all_users = true, .rank = UNKNOWN_I32, .comm_name = "no" }, 0, 0 },
-	{ { .all_users = true, .rank = UNKNOWN_I32, .limit = 3 }, 3, 12 },
-	{ { .all_users = true, .rank = UNKNOWN_I32, .since_mono_ns = 1050 }, 3, 12 },
+	{ { .uid = 100, .rank = UNKNOWN_I32, .nranks = UNKNOWN_I32 }, 4, 11 },
+	{ { .all_users = true, .rank = 1, .nranks = UNKNOWN_I32 }, 2, 9 },
+	{ { .all_users = true, .rank = UNKNOWN_I32, .nranks = 4 }, 6, 10 },
+	{ { ANY, .npids = 1, .pid = { 7 } }, 1, 7 },
+	{ { ANY, .npids = 3, .pid = { 1, 7, 9 } }, 2, 9 },
+	{ { ANY, .func = "Reduce" }, 1, 10 },
+	{ { ANY, .comm_name = "2", .has_comm_id = true, .comm_id = 2 }, 3, 11 },
+	{ { ANY, .comm_name = "tp" }, 3, 12 },
+	{ { ANY, .comm_name = "no" }, 0, 0 },
+	{ { ANY, .since_mono_ns = 1050 }, 3, 12 },
 };
 
 START_TEST(each_filter_finds_its_own)
 {
-	ck_assert_uint_eq(oplog_visit(oplog, &filters[_i].filter, note, NULL), filters[_i].found);
+	look(oplog, &filters[_i].filter, 1 + (uint32_t)_i);
+	ck_assert_uint_eq(nserials, filters[_i].found);
 	ck_assert_uint_eq(serials[0], filters[_i].first);
 }
 END_TEST
 
-static bool count(const struct op *op, uint64_t serial, void *arg)
-{
-	uint64_t *last = arg;
-
-	ck_assert_str_eq(op->func, "ReduceScatter");
-	ck_assert_uint_lt(serial, *last);
-	*last = serial;
-	return true;
-}
-
-static bool any(const struct op *op, uint64_t serial, void *arg)
-{
-	(void)serial;
-	(void)arg;
-	return op->func;
-}
-
 START_TEST(what_is_rare_outlives_what_is_frequent)
 {
-	struct oplog_filter rare = { .all_users = true, .rank = UNKNOWN_I32,
-				     .func = "ReduceScatter" };
+	struct oplog_filter rare = { ANY, .func = "ReduceScatter" }, any = { ANY };
 	struct op op = { .process_id = 1, .comm_index = 3 };
+	uint32_t budget = UINT32_MAX;
+	struct oplog_visit visit;
 	uint64_t last = UINT64_MAX;
+	const struct op *got;
 	struct oplog *big;
+	int n = 0;
 
 	ck_assert_int_eq(oplog_new(&big, 0), 0);
-	for (int i = 0; i < 40 * OPLOG_DEFAULT; i++) {
+	for (uint64_t i = 0; i < 40 * OPLOG_DEFAULT; i++) {
+		op.seq = i;
 		op.func = i % OPLOG_DEFAULT ? "AllReduce" : "ReduceScatter";
 		oplog_add(big, &op);
 	}
-	ck_assert_uint_eq(oplog_visit(big, &rare, count, &last), 40);
-	rare.limit = 7;
-	last = UINT64_MAX;
-	ck_assert_uint_eq(oplog_visit(big, &rare, count, &last), 7);
-	rare.func = NULL;
-	rare.limit = 0;
-	ck_assert_uint_eq(oplog_visit(big, &rare, any, NULL), OPLOG_DEFAULT + 39);
+	oplog_begin(&visit, big, &rare);
+	for (; (got = oplog_next(&visit, big, &budget)); n++) {
+		ck_assert_str_eq(got->func, "ReduceScatter");
+		ck_assert_uint_lt(got->seq, last);
+		last = got->seq;
+	}
+	ck_assert_int_eq(n, 40);
+	oplog_begin(&visit, big, &any);
+	for (n = 0; oplog_next(&visit, big, &budget); n++)
+		continue;
+	ck_assert_int_eq(n, OPLOG_DEFAULT + 39);
 	oplog_free(big);
+}
+END_TEST
+
+/* Random logs and rates: in pieces, with additions between, it is as in one go. */
+START_TEST(a_visit_in_pieces_sees_the_log_as_it_was)
+{
+	struct oplog_filter any = { ANY };
+	static const char *const funcs[] = { "AllReduce", "AllGather", "Broadcast" };
+	uint64_t whole[400], n = 0, seq, kept = 1 + fx_random() % 200;
+	struct oplog_visit visit, first;
+	uint32_t budget = UINT32_MAX;
+	const struct op *op;
+	struct oplog *log;
+
+	fx_seed((uint64_t)_i);
+	ck_assert_int_eq(oplog_new(&log, (uint32_t)kept), 0);
+	for (seq = 1; seq < 1000; seq++) {
+		struct op new = { .seq = seq, .func = funcs[!(fx_random() % 50)] };
+
+		oplog_add(log, &new);
+	}
+	oplog_begin(&first, log, &any);
+	visit = first;
+	while ((op = oplog_next(&first, log, &budget)))
+		whole[n++] = op->seq;
+	ck_assert_uint_ge(n, kept);
+	for (uint64_t i = 0, more = kept / OPLOG_GRACE; i < n; i++) {
+		for (uint64_t k = fx_random() % 3; k && more; k--, more--) {
+			struct op new = { .seq = seq++, .func = funcs[fx_random() % 3] };
+
+			oplog_add(log, &new);
+		}
+		budget = 1;
+		op = oplog_next(&visit, log, &budget);
+		ck_assert_ptr_nonnull(op);
+		ck_assert_uint_eq(op->seq, whole[i]);
+	}
+	budget = 1;
+	ck_assert_ptr_null(oplog_next(&visit, log, &budget));
+	oplog_free(log);
+}
+END_TEST
+
+START_TEST(a_visitor_who_is_overtaken_sees_less_and_nothing_else)
+{
+	struct oplog_filter any = { ANY };
+	struct oplog_visit visit;
+	uint32_t budget = UINT32_MAX;
+
+	oplog_begin(&visit, oplog, &any);
+	for (uint64_t i = 0; i < 9; i++) {
+		struct op op = { .seq = 100 + i };
+
+		oplog_add(oplog, &op);
+	}
+	ck_assert_uint_eq(oplog_next(&visit, oplog, &budget)->seq, 12);
+	for (uint64_t i = 0; i < 100; i++) {
+		struct op op = { .seq = 200 + i };
+
+		oplog_add(oplog, &op);
+	}
+	ck_assert_ptr_null(oplog_next(&visit, oplog, &budget));
 }
 END_TEST
 
@@ -120,6 +185,8 @@ int main(void)
 		FX_TEST(newest_come_first_and_the_oldest_are_gone),
 		FX_TEST(what_is_rare_outlives_what_is_frequent),
 		FX_LOOP(each_filter_finds_its_own, 0, FX_COUNT(filters)),
+		FX_LOOP(a_visit_in_pieces_sees_the_log_as_it_was, 0, 20),
+		FX_TEST(a_visitor_who_is_overtaken_sees_less_and_nothing_else),
 	};
 
 	return fx_run(setup, teardown, tests, FX_COUNT(tests));

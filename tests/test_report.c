@@ -94,6 +94,56 @@ START_TEST(a_column_that_nothing_knows_can_be_left_out)
 }
 END_TEST
 
+START_TEST(a_column_that_says_only_the_usual_can_be_left_out)
+{
+	const struct column some[] = {
+		{ "pid", "PID", COL_INTEGER, "pid", 0, 0, 0 },
+		{ "fused", "FUSED", COL_INTEGER, "fused", 0, 0, REPORT_IF_UNUSUAL },
+		{ "timed", "TIMED(%)", COL_PERCENT, "timed", 0, 0, REPORT_IF_UNUSUAL | 1 },
+		{ "lost", "LOST(%)", COL_LOSS, "loss", 0, 0, REPORT_IF_UNUSUAL },
+	};
+	json_t *row = json_array_get(rows, 0);
+
+	json_object_update_new(row, json_pack("{s:i,s:f,s:i}", "fused", 0, "timed", 1.0,
+					      "loss", 0));
+	report_init(&report, some, FX_COUNT(some), 0);
+	report_fit(&report, rows, 1000);
+	ck_assert_str_eq(row_text(0), "  PID");
+	json_object_update_new(row, json_pack("{s:i,s:f,s:f}", "fused", 3, "timed", 0.25,
+					      "loss", 1e-6));
+	report_fit(&report, rows, 1000);
+	ck_assert_str_eq(row_text(0), "  PID  FUSED  TIMED(%)  LOST(%)");
+	ck_assert_str_eq(row_text(1), "    7      3      25.0     <0.1");
+	ck_assert_str_eq(row_text(2), "12345      -         -        -");
+	report_fit(&report, rows, 1);
+	ck_assert_str_eq(row_text(0), "  PID  FUSED  LOST(%)");
+}
+END_TEST
+
+START_TEST(what_was_put_together_has_a_mark)
+{
+	const struct column op = { NULL, "OP", COL_OP, "func", 0, 0, 0 };
+	static const struct {
+		const char *row, *cell;
+	} cases[] = {
+		{ "{\"func\": \"AlltoAll\", \"derived\": true}", "AlltoAll*" },
+		{ "{\"func\": \"AlltoAll\", \"derived\": 4}", "AlltoAll*" },
+		{ "{\"func\": \"Send\", \"derived\": false}", "Send" },
+		{ "{\"func\": \"Send\", \"derived\": 0}", "Send" },
+		{ "{\"func\": \"Send\"}", "Send" },
+	};
+	char cell[64];
+
+	for (size_t i = 0; i < FX_COUNT(cases); i++) {
+		json_t *row = json_loads(cases[i].row, 0, NULL);
+
+		report_cell(&op, row, 0, cell, sizeof(cell));
+		ck_assert_str_eq(cell, cases[i].cell);
+		json_decref(row);
+	}
+}
+END_TEST
+
 START_TEST(a_line_never_passes_its_limit)
 {
 	for (int limit = 0; limit < 60; limit++) {
@@ -239,6 +289,8 @@ int main(void)
 		FX_TEST(what_is_not_known_is_a_dash_and_never_a_zero),
 		FX_TEST(a_narrow_terminal_drops_what_is_missed_least_first),
 		FX_TEST(a_column_that_nothing_knows_can_be_left_out),
+		FX_TEST(a_column_that_says_only_the_usual_can_be_left_out),
+		FX_TEST(what_was_put_together_has_a_mark),
 		FX_TEST(a_line_never_passes_its_limit),
 		FX_TEST(csv_has_base_units_empty_unknowns_and_quotes),
 		FX_TEST(sorting_puts_the_largest_first_and_the_unknown_last),

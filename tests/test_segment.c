@@ -143,6 +143,8 @@ END_TEST
 
 START_TEST(other_formats_and_other_boots_are_foreign)
 {
+	h->abi_minor = 0;	/* the first of this format, without sums */
+	ck_assert_int_eq(open_it(), SEGMENT_OK);
 	h->abi_major++;
 	ck_assert_int_eq(open_it(), SEGMENT_FOREIGN);
 	h->abi_major--;

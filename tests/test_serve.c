@@ -330,6 +330,9 @@ START_TEST(the_source_gets_its_turn_in_every_answer_and_within_long_ones)
 	json_decref(fx_get("/v1/collectives?limit=3000", 200));
 	/* of a megabyte and more, in 16 KiB blocks */
 	ck_assert_uint_gt(fx.meanwhiles - turns, 50);
+	turns = fx.meanwhiles;
+	json_decref(fx_get("/v1/collectives?pid=11", 200));	/* finds nothing */
+	ck_assert_uint_gt(fx.meanwhiles - turns, 10);
 }
 END_TEST
 
@@ -363,6 +366,10 @@ static const struct {
 	{ "rank=5", 0 },
 	{ "pid=11", 30 },
 	{ "pid=12", 0 },
+	{ "pid=12,11", 30 },
+	{ "pid=10,11&limit=1000", 60 },
+	{ "nranks=8&limit=1000", 60 },
+	{ "nranks=2", 0 },
 	{ "func=AllReduce&pid=10&limit=5", 5 },
 	{ "func=Allreduce", 0 },
 	{ "comm=d00dfeedcafe0001&limit=1000", 60 },

@@ -37,7 +37,7 @@ static const struct {
 } bad_requests[] = {
 	{ "/v1/status?x=1", "unknown parameter 'x'; allowed here: none" },
 	{ "/v1/status?limit=1", "unknown parameter 'limit'" },
-	{ "/v1/collectives?by=comm", "allowed here: comm, rank, func, pid, since_mono_ns, limit" },
+	{ "/v1/collectives?by=comm", "allowed here: comm, nranks, rank, func, pid, since_mono_ns, limit" },
 	{ "/v1/collectives?limit=0", "a whole number from 1 to 10000" },
 	{ "/v1/collectives?limit=10001", "bad value '10001' of 'limit'" },
 	{ "/v1/collectives?limit=", "bad value '' of 'limit'" },
@@ -49,9 +49,16 @@ static const struct {
 	{ "/v1/collectives?limit=1%00", "zero byte" },
 	{ "/v1/collectives?rank=4294967296", "a rank" },
 	{ "/v1/collectives?rank=0x1", "a rank" },
-	{ "/v1/collectives?pid=0", "the id of a process" },
+	{ "/v1/collectives?pid=0", "ids of up to 32 processes" },
+	{ "/v1/collectives?pid=1,", "bad value '1,'" },
+	{ "/v1/collectives?pid=1,2,99999999999999999999", "ids of up to 32 processes" },
+	{ "/v1/collectives?nranks=0", "a number of ranks" },
 	{ "/v1/collectives?comm=", "the id of a communicator" },
 	{ "/v1/collectives?since_mono_ns=18446744073709551616", "CLOCK_MONOTONIC" },
+	{ "/v1/peers?window=10s", "a list of 60s, all" },
+	{ "/v1/peers?direction=up", "send or recv" },
+	{ "/v1/peers?peer=-1", "a rank" },
+	{ "/v1/peers?func=AllReduce", "nranks, rank, pid, window, peer, direction" },
 	{ "/v1/summary?window=5s", "1s, 10s, 60s, all" },
 	{ "/v1/summary?window=1s,", "1s, 10s, 60s, all" },
 	{ "/v1/summary?window=,1s", "1s, 10s, 60s, all" },
@@ -74,7 +81,7 @@ END_TEST
 
 START_TEST(what_there_is_not_is_not_found)
 {
-	static const char *const targets[] = { "/", "/v1", "/v1/peers", "/v1/findings",
+	static const char *const targets[] = { "/", "/v1", "/v1/peer", "/v1/nothing",
 					       "/metrics", "/v1/status/", "//v1/status",
 					       "/v1/../v1/status", "/v2/status" };
 

@@ -70,6 +70,35 @@ START_TEST(what_is_in_flight_names_its_operation_oldest_first)
 }
 END_TEST
 
+START_TEST(an_operation_runs_once_its_kernel_does_or_a_transfer_is_done)
+{
+	struct nci_ev_proxy_op *proxy = (struct nci_ev_proxy_op *)&fx.slots[0].slot;
+	struct nci_ev_kernel_ch kernel = {
+		.type = NCI_EV_KERNEL_CH, .form = 1, .token = 0x6003, .parent = 0x5001,
+		.start = 1000 + FX_SECOND,
+	};
+	json_t *a;
+
+	fx_post(fx_process(10, 0, 3), 41, 0x5001, 1000);
+	add_proxies(0x5001);
+	proxy->steps_done = 0;
+	a = fx_get("/v1/inflight", 200);
+	ck_assert_str_eq(fx_text(a, "inflight.0.state"), "not_started");
+	json_decref(a);
+
+	proxy->steps_done = 1;
+	a = fx_get("/v1/inflight", 200);
+	ck_assert_str_eq(fx_text(a, "inflight.0.state"), "running");
+	json_decref(a);
+
+	proxy->steps_done = 0;
+	add_slot(&kernel, sizeof(kernel));
+	a = fx_get("/v1/inflight", 200);
+	ck_assert_str_eq(fx_text(a, "inflight.0.state"), "running");
+	json_decref(a);
+}
+END_TEST
+
 START_TEST(slots_whose_parents_form_a_ring_do_no_harm)
 {
 	struct nci_ev_proxy_step step = { .type = NCI_EV_PROXY_STEP, .form = 1, .start = 1000 };
@@ -118,6 +147,7 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(what_is_in_flight_names_its_operation_oldest_first),
+		FX_TEST(an_operation_runs_once_its_kernel_does_or_a_transfer_is_done),
 		FX_TEST(slots_whose_parents_form_a_ring_do_no_harm),
 		FX_TEST(what_a_dead_process_left_in_flight_stays_visible),
 	};

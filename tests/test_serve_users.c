@@ -18,6 +18,8 @@ static void two_users(void)
 		struct op op = { .process_id = p->id, .pid = p->pid, .uid = p->uid, .rank = i,
 				 .func = FX_FUNC, .bytes = 8, .exec_ns = 1000, .sampled = true,
 				 .source = TIMING_KERNEL_GPU };
+		struct nci_ev_proxy_op moved = { .rank = i };
+		const struct transfers t = { .issuer = p, .executor = p, .op = &moved };
 
 		p->records = 5 + (uint64_t)i;
 		p->state = PROCESS_EXITED;
@@ -25,6 +27,7 @@ static void two_users(void)
 		p->nlast_slots = 1;
 		oplog_add(fx.oplog, &op);
 		aggregate_add(fx.aggregate, &op, fx.now_ns);
+		links_add(fx.links, &t, fx.now_ns);
 	}
 	fx.ingest = (struct serve_ingest){ .records = 1000, .segments = 9 };
 }
@@ -38,6 +41,7 @@ static const struct {
 	{ "/v1/inflight", "inflight", "pid", 101 },
 	{ "/v1/comms", "comms.0.local_ranks", "pid", 101 },
 	{ "/v1/summary?by=rank", "rows", "rank", 1 },
+	{ "/v1/peers", "peers", "pid", 101 },
 };
 
 START_TEST(a_user_sees_what_is_his_and_root_sees_all)
@@ -115,6 +119,22 @@ START_TEST(a_stream_tells_a_user_what_is_his)
 }
 END_TEST
 
+START_TEST(only_who_sees_everything_may_have_a_snapshot_written)
+{
+	char *answer = fx_ask_over(fx_connect_as(OTHER_UID, OTHER_UID), "POST", "/v1/snapshot");
+
+	ck_assert_int_eq(fx_status(answer), 403);
+	free(answer);
+	answer = fx_ask_text("POST", "/v1/snapshot");	/* root; but there is no place here */
+	ck_assert_int_eq(fx_status(answer), 404);
+	free(answer);
+	answer = fx_ask_text("GET", "/v1/snapshot");
+	ck_assert_int_eq(fx_status(answer), 405);
+	ck_assert_ptr_nonnull(strstr(answer, "Allow: POST\r\n"));
+	free(answer);
+}
+END_TEST
+
 START_TEST(one_user_cannot_take_all_connections)
 {
 	int fd[33];
@@ -147,6 +167,7 @@ int main(void)
 		FX_LOOP(a_user_sees_what_is_his_and_root_sees_all, 0, FX_COUNT(lists)),
 		FX_TEST(a_member_of_the_group_sees_all),
 		FX_TEST(a_stream_tells_a_user_what_is_his),
+		FX_TEST(only_who_sees_everything_may_have_a_snapshot_written),
 		FX_TEST(one_user_cannot_take_all_connections),
 		FX_TEST(the_totals_of_a_user_are_the_sums_of_his_own),
 	};

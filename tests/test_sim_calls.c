@@ -102,6 +102,31 @@ START_TEST(a_grouped_send_and_receive_share_one_launch_and_stop_together)
 }
 END_TEST
 
+#define SUM(count) "AllReduce w " count " float32\n"
+#define CALL(count) "CollApi S <GroupApi AllReduce " count " ncclFloat32 graph=0\nCollApi X\n"
+
+START_TEST(groups_that_are_open_before_the_first_call_are_counted)
+{
+	fx_play(FX_TWO_NODES "group\ngroup\n" SUM("1") "end\n" SUM("2") "end\n",
+		NCCL_COLL_API | NCCL_KERNEL_LAUNCH);
+	expect(PROBE_UNIT,
+	       "GroupApi S <- depth=3 graph=0\nGroupApi R 23 null\n" CALL("1") CALL("2")
+	       "GroupApi R 24 null\nKernelLaunch S <GroupApi\nKernelLaunch X\nGroupApi X\n");
+}
+END_TEST
+
+START_TEST(a_group_that_opens_after_the_first_call_ends_the_event_of_the_outer_one)
+{
+	fx_play(FX_TWO_NODES "group\n" SUM("1") "group\n" SUM("2") "end\n" SUM("3") "end\n",
+		NCCL_COLL_API | NCCL_KERNEL_LAUNCH);
+	expect(PROBE_UNIT,
+	       "GroupApi S <- depth=2 graph=0\nGroupApi R 23 null\n" CALL("1") CALL("2")
+	       "GroupApi R 24 null\nGroupApi X\n"
+	       "GroupApi S <- depth=2 graph=0\nGroupApi R 23 null\n" CALL("3")
+	       "GroupApi R 24 null\nKernelLaunch S <GroupApi\nKernelLaunch X\nGroupApi X\n");
+}
+END_TEST
+
 START_TEST(the_proxy_takes_the_receive_of_a_pair_first)
 {
 	const char *text, *recv, *send;
@@ -109,8 +134,8 @@ START_TEST(the_proxy_takes_the_receive_of_a_pair_first)
 	fx_play(FX_TWO_NODES "group\nSend w 1Ki float32 from 0 to 1\n"
 		"Send w 1Ki float32 from 1 to 0\nend\n", NCCL_PROXY_OP);
 	text = probe_text(PROBE_PROXY, -1);
-	recv = strstr(text, "ProxyOp S <P2p channel=1 peer=1 steps=1 send=0");
-	send = strstr(text, "ProxyOp S <P2p channel=1 peer=1 steps=1 send=1");
+	recv = strstr(text, "ProxyOp S <P2p channel=0 peer=1 steps=1 send=0");
+	send = strstr(text, "ProxyOp S <P2p channel=0 peer=1 steps=1 send=1");
 	ck_assert_ptr_nonnull(recv);
 	ck_assert_ptr_nonnull(send);
 	ck_assert(recv < send);
@@ -252,6 +277,8 @@ int main(void)
 		FX_TEST(an_all_reduce_over_two_nodes_calls_in_the_documented_order),
 		FX_TEST(a_single_node_with_kernel_ch_alone_has_parents_and_no_proxy_op),
 		FX_TEST(a_grouped_send_and_receive_share_one_launch_and_stop_together),
+		FX_TEST(groups_that_are_open_before_the_first_call_are_counted),
+		FX_TEST(a_group_that_opens_after_the_first_call_ends_the_event_of_the_outer_one),
 		FX_TEST(the_proxy_takes_the_receive_of_a_pair_first),
 		FX_TEST(a_chain_has_one_direction_at_its_ends),
 		FX_TEST(a_ce_collective_is_a_nest_on_the_user_thread_and_counts_syncs),

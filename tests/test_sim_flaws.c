@@ -160,7 +160,7 @@ START_TEST(with_pxn_the_neighbour_carries_out_a_send_in_the_context_of_its_issue
 	for (int i = 0; i < 4; i++)
 		pthread_join(p[i].thread, NULL);
 	ck_assert_int_eq(probe_mixed_threads(), 2);	/* those of ranks 0 and 2 */
-	ck_assert_int_eq(probe_count("ProxyOp S <Coll channel=0 peer=2 steps=1 send=1"), 5);
+	ck_assert_int_eq(probe_count("ProxyOp S <Coll channel=0 peer=2 steps=12 send=1"), 5);
 	ck_assert_int_eq(probe_count("ProxyOp S"), 20);
 	ck_assert_int_eq(probe_count("ProxyOp X"), 20);
 	ck_assert_int_eq(probe_stale(), 0);
@@ -223,6 +223,23 @@ START_TEST(an_old_nccl_has_operation_states_and_steps_without_arguments)
 }
 END_TEST
 
+START_TEST(some_releases_stop_few_receive_steps)
+{
+	const char *text = "AllReduce w 512Ki float32\n";	/* four steps each way */
+	char release[300];
+
+	for (int minor = 23; minor <= 27; minor++) {
+		bool flawed = minor >= 24 && minor <= 26;
+
+		snprintf(release, sizeof(release), "nccl 2.%d\n" FX_TWO_NODES "%s", minor, text);
+		probe_reset(NCCL_PROXY_STEP, 0);
+		fx_play_version(release, minor == 23 ? 1 : 2);
+		ck_assert_int_eq(probe_count("ProxyStep S"), 8);
+		ck_assert_int_eq(probe_count("ProxyStep X"), flawed ? 5 : 8);
+	}
+}
+END_TEST
+
 START_TEST(broadcast_is_an_api_call_and_nothing_more_from_2_29_on)
 {
 	fx_play(FX_TWO_NODES "Broadcast w 1Ki float32\n", 0x7fff);
@@ -231,6 +248,17 @@ START_TEST(broadcast_is_an_api_call_and_nothing_more_from_2_29_on)
 	fx_play(FX_TWO_NODES "allgatherv off\nBroadcast w 1Ki float32\n", 0x7fff);
 	ck_assert_int_eq(probe_count("Coll S <CollApi group=Group Broadcast seq=0 count=4096 "
 				     "ncclInt8"), 1);
+}
+END_TEST
+
+START_TEST(what_the_network_adds_up_begins_and_is_never_heard_of_again)
+{
+	fx_play(FX_TWO_NODES "loop 3\nAllReduce w 1Mi float32 algo collnet_direct\nend\n", 0x7fff);
+	ck_assert_int_eq(probe_count("ProxyOp S <Coll channel=0 peer=2 "), 6);
+	ck_assert_int_eq(probe_count("ProxyOp"), 6);
+	ck_assert_int_eq(probe_count("ProxyStep"), 0);
+	ck_assert_int_eq(probe_count("KernelCh X"), 3);
+	ck_assert_ptr_nonnull(strstr(probe_text(PROBE_UNIT, 0), "COLLNET_DIRECT SIMPLE channels=0"));
 }
 END_TEST
 
@@ -263,7 +291,9 @@ int main(void)
 		FX_TEST(versions_one_to_three_get_no_sizes_and_no_identity_from_a_new_nccl),
 		FX_TEST(group_api_states_come_with_garbage_through_the_conversion_for_v5),
 		FX_TEST(an_old_nccl_has_operation_states_and_steps_without_arguments),
+		FX_TEST(some_releases_stop_few_receive_steps),
 		FX_TEST(broadcast_is_an_api_call_and_nothing_more_from_2_29_on),
+		FX_TEST(what_the_network_adds_up_begins_and_is_never_heard_of_again),
 		FX_TEST(a_self_send_in_place_is_an_api_call_and_nothing_more),
 	};
 

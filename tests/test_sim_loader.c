@@ -132,9 +132,24 @@ START_TEST(a_prefix_of_static_plugin_means_the_program_itself)
 }
 END_TEST
 
+START_TEST(a_network_library_may_hold_a_profiler_that_nobody_named)
+{
+	ck_assert_int_eq(open_as("nowhere", 28), -ENOENT);
+	setenv("NCCL_NET_PLUGIN", "fast", 1);
+	ck_assert_int_eq(open_as("none", 28), -ENOENT);
+	ck_assert_int_eq(open_as("nowhere", 27), -ENOENT);
+	ck_assert_int_eq(open_as("empty", 28), -ENOSYS);	/* it was found: no fall-back */
+	ck_assert_int_eq(open_as("nowhere", 28), 0);
+	ck_assert_str_eq(loader.name, "libnccl-net-fast.so");
+	ck_assert_int_eq(loader.version, 5);
+	unsetenv("NCCL_NET_PLUGIN");
+}
+END_TEST
+
 static int run_tests(void)
 {
 	const struct fx_test tests[] = {
+		FX_TEST(a_network_library_may_hold_a_profiler_that_nobody_named),
 		FX_TEST(the_newest_version_that_the_release_knows_wins),
 		FX_TEST(an_older_version_is_taken_where_there_is_no_newer),
 		FX_TEST(a_forced_version_is_the_only_one_looked_for),
@@ -162,7 +177,8 @@ static bool compile_all(const char *dir)
 	       !compile(dir, "libnccl-profiler-all.so", "123456") &&
 	       !compile(dir, "libnccl-profiler-old.so", "1234") &&
 	       !compile(dir, "libnccl-profiler-empty.so", "") &&
-	       !compile(dir, "libother.so", "56");
+	       !compile(dir, "libother.so", "56") &&
+	       !compile(dir, "libnccl-net-fast.so", "5");
 }
 
 int main(int argc, char **argv)

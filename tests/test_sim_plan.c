@@ -21,7 +21,7 @@ static char *truth_of(const char *text, uint64_t seed, int64_t *lines)
 	int64_t n;
 
 	scenario_reseed(scn, seed);
-	n = truth_write(f, scn, 1000);
+	n = truth_write(f, scn, NULL, 1000);
 	ck_assert_int_ge(n, 0);
 	if (lines)
 		*lines = n;

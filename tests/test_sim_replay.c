@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tests/fixture.h"
+#include "tests/sim/pace.h"
 #include "tests/sim/probe.h"
 #include "tests/sim/replay.h"
 
@@ -76,6 +77,66 @@ START_TEST(calls_come_in_recorded_order_with_parents_by_address_and_time)
 			 "ProxyCtrl S <-\nProxyCtrl X\n"
 			 "KernelCh S <Coll channel=3\nKernelCh R 22\nKernelCh X\n");
 	ck_assert_int_eq(probe_count("finalize"), 1);
+	recording_free(rec);
+}
+END_TEST
+
+/* A plugin that keeps its caller waiting in each CollApi, and sees stamps. */
+#define TARDY_NS	5000000
+
+static uint64_t stamps[2];
+
+static int tardy_start(void *context, void **handle, struct nccl_descr_v5 *d)
+{
+	(void)context;
+	if (d->type == NCCL_COLL_API)
+		pace_sleep(TARDY_NS);
+	if (d->type == NCCL_KERNEL_CH)
+		stamps[0] = d->kernelCh.pTimer;
+	*handle = stamps;
+	return NCCL_SUCCESS;
+}
+
+static int tardy_state(void *handle, int state, union nccl_args_v4 *args)
+{
+	(void)handle;
+	if (state == NCCL_KERNEL_CH_STOP)
+		stamps[1] = args->kernelCh.pTimer;
+	return NCCL_SUCCESS;
+}
+
+static int tardy_stop(void *handle)
+{
+	(void)handle;
+	return NCCL_SUCCESS;
+}
+
+/* The launch is to come 1.5 us after that. */
+static const char launch[] =
+	"{\"recordType\":\"event\",\"type\":\"ncclProfileGroup\"," COMM ","
+	"\"start\":{\"ts\":1011.5,\"tid\":2},\"stop\":{\"ts\":1014.0,\"tid\":2},"
+	"\"parentObj\":\"null\",\"eventAddr\":\"0xd0\",\"details\":{}}\n";
+
+START_TEST(a_kernel_runs_later_by_as_much_as_its_launch_is_late)
+{
+	struct nccl_profiler_v5 tardy = *(const struct nccl_profiler_v5 *)probe_table(5);
+	char text[sizeof(small) + sizeof(launch)];
+	struct recording *rec;
+	struct api api;
+	uint64_t late_ns;
+
+	snprintf(text, sizeof(text), "%s%s", small, launch);
+	rec = load(text);
+
+	probe_reset(0xfff, 0);
+	tardy.startEvent = tardy_start;
+	tardy.stopEvent = tardy_stop;
+	tardy.recordEventState = tardy_state;
+	api_bind(&api, &tardy, 5, 28);
+	ck_assert_int_eq(replay_run(rec, &api, 1, 0), 5);
+	late_ns = stamps[0] - 7;
+	ck_assert_uint_ge(late_ns, TARDY_NS - 1500);
+	ck_assert_uint_eq(stamps[1] - 1770891945557575008, late_ns);
 	recording_free(rec);
 }
 END_TEST
@@ -170,6 +231,7 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(calls_come_in_recorded_order_with_parents_by_address_and_time),
+		FX_TEST(a_kernel_runs_later_by_as_much_as_its_launch_is_late),
 		FX_TEST(an_unsigned_comm_id_and_a_gpu_time_keep_all_their_digits),
 		FX_TEST(what_the_mask_does_not_want_is_not_called),
 		FX_TEST(equal_names_are_one_pointer),

@@ -86,6 +86,28 @@ START_TEST(jump_of_the_counter_starts_the_calibration_anew)
 }
 END_TEST
 
+/* S3 sets the counter back; CLOCK_MONOTONIC stands still meanwhile. */
+START_TEST(counter_that_jumped_is_found_out_at_once)
+{
+	struct ticks_pair pair;
+
+	ticks_init(&t, NCI_CLOCK_TSC);
+	for (uint64_t s = 1; s <= 20; s++)
+		observe(3, s * SECOND);
+	pair = (struct ticks_pair){ 1000000 + 60 * SECOND + 3000000, 20 * SECOND + 1000000 };
+	ck_assert(!ticks_jumped(&t, &pair));
+	pair.ticks += 3 * 3600 * SECOND;	/* it ran on while the machine slept */
+	ck_assert(ticks_jumped(&t, &pair));
+	ticks_observe(&t, &pair);
+	ck_assert(!ticks_jumped(&t, &pair));
+	ck_assert_uint_eq(ticks_at(&t.clock, pair.mono_ns), pair.ticks);
+	pair.ticks = 5000;			/* it began anew */
+	pair.mono_ns += 1000000;
+	ticks_observe(&t, &pair);
+	ck_assert_uint_eq(ticks_at(&t.clock, pair.mono_ns), pair.ticks);
+}
+END_TEST
+
 START_TEST(ticks_and_times_map_back_and_forth)
 {
 	ticks_init(&t, NCI_CLOCK_TSC);
@@ -133,6 +155,7 @@ int main(void)
 		FX_TEST(two_pairs_give_a_rate_and_more_make_it_better),
 		FX_TEST(rate_follows_the_kernels_slewing_within_a_minute),
 		FX_TEST(jump_of_the_counter_starts_the_calibration_anew),
+		FX_TEST(counter_that_jumped_is_found_out_at_once),
 		FX_TEST(ticks_and_times_map_back_and_forth),
 		FX_TEST(monotonic_ticks_are_nanoseconds),
 		FX_TEST(this_machines_counter_agrees_with_its_clock),

@@ -27,24 +27,24 @@ START_TEST(best_source_decides_and_is_named)
 {
 	struct op op = { .complete = true, .start_ticks = t0, .stop_ticks = t0 + 40 };
 
-	timeline_place(&clock, &op);
+	timeline_place(&clock, NULL, &op);
 	ck_assert_int_eq(op.source, TIMING_NONE);
 	ck_assert_uint_eq(op.exec_ns, UNKNOWN_U64);
 	ck_assert(!op.sampled);
 	ck_assert_uint_eq(op.enqueue_ns, 10);
 	op.proxy_start_ticks = t0 + 400;
 	op.proxy_stop_ticks = t0 + 800;
-	timeline_place(&clock, &op);
+	timeline_place(&clock, NULL, &op);
 	ck_assert_str_eq(timeline_source_text(op.source), "proxy_cpu");
 	ck_assert_uint_eq(op.exec_ns, 100);
 	op.kernel_start_ticks = t0 + 400;
 	op.kernel_stop_ticks = t0 + 1200;
-	timeline_place(&clock, &op);
+	timeline_place(&clock, NULL, &op);
 	ck_assert_str_eq(timeline_source_text(op.source), "kernel_cpu");
 	ck_assert_uint_eq(op.exec_ns, 200);
 	op.gpu_start_ns = 7000;
 	op.gpu_stop_ns = 7210;
-	timeline_place(&clock, &op);
+	timeline_place(&clock, NULL, &op);
 	ck_assert_str_eq(timeline_source_text(op.source), "kernel_gpu");
 	ck_assert_uint_eq(op.exec_ns, 210);
 	ck_assert(op.sampled);
@@ -58,7 +58,7 @@ START_TEST(refused_stamps_make_what_the_host_saw_unbelievable)
 		.kernel_start_ticks = t0, .kernel_stop_ticks = t0 + 400,
 	};
 
-	timeline_place(&clock, &op);
+	timeline_place(&clock, NULL, &op);
 	ck_assert_int_eq(op.source, TIMING_NONE);
 }
 END_TEST
@@ -67,7 +67,7 @@ START_TEST(operation_that_is_not_complete_has_no_duration)
 {
 	struct op op = { .gpu_start_ns = 7000, .gpu_stop_ns = 7210 };
 
-	timeline_place(&clock, &op);
+	timeline_place(&clock, NULL, &op);
 	ck_assert_uint_eq(op.exec_ns, UNKNOWN_U64);
 }
 END_TEST
@@ -80,10 +80,10 @@ START_TEST(queue_time_is_given_only_if_the_host_watched_the_kernel_start)
 		.gpu_start_ns = 7000, .gpu_stop_ns = 8000,
 	};
 
-	timeline_place(&clock, &op);
+	timeline_place(&clock, NULL, &op);
 	ck_assert_uint_eq(op.queue_ns, 1100);
 	op.kernel_stop_ticks = op.kernel_start_ticks + 4 * 850;	/* it came late */
-	timeline_place(&clock, &op);
+	timeline_place(&clock, NULL, &op);
 	ck_assert_uint_eq(op.queue_ns, UNKNOWN_U64);
 }
 END_TEST

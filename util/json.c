@@ -306,6 +306,11 @@ void json_put_time(struct json *j, uint64_t real_ns)
 	put_value(j, text, sizeof(text) - 1);
 }
 
+void json_put_raw(struct json *j, const char *text, size_t bytes)
+{
+	put_value(j, text, bytes);
+}
+
 void json_newline(struct json *j)
 {
 	put(j, "\n", 1);

@@ -64,6 +64,9 @@ void json_put_string(struct json *j, const char *s);	/* NULL: null; bad UTF-8: U
 void json_put_hex64(struct json *j, uint64_t value);	/* "0x", then 16 digits, as a string */
 void json_put_time(struct json *j, uint64_t real_ns);	/* RFC 3339, UTC, nine decimals */
 
+/* `text` is JSON already: one whole value, written by this module or checked. */
+void json_put_raw(struct json *j, const char *text, size_t bytes);
+
 /* End of a line, where one text holds several objects. */
 void json_newline(struct json *j);
 

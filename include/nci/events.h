@@ -5,7 +5,8 @@
 /*
  * Every event that a record can carry; the one place to add one.
  *
- * Ids are for ever, and an NCCL event's id is its mask bit's number plus one.
+ * Ids are for ever, and an NCCL event's id is its mask bit's number plus one;
+ * 16 to 31 are left to NCCL, records of our own making come behind.
  * A new event is a line here, a payload struct below, a row in the plugin's
  * emit.c, and on_<name>() in the daemon.
  *
@@ -32,7 +33,8 @@
 	X(12, KERNEL_LAUNCH, kernel_launch, 1)	\
 	X(13, CE_COLL,       ce_coll,       2)	\
 	X(14, CE_SYNC,       ce_sync,       1)	\
-	X(15, CE_BATCH,      ce_batch,      1)
+	X(15, CE_BATCH,      ce_batch,      1)	\
+	X(32, PROXY_SUMS,    proxy_sums,    2)	/* ABI 1.1 */
 
 enum nci_event {
 #define X(id, NAME, name, lines) NCI_EV_##NAME = (id),
@@ -115,8 +117,9 @@ struct nci_ev_p2p {
 
 /*
  * The plugin's own books in a live slot, which mean nothing to a reader: open_step
- * (which slot of the same lane holds step i mod 8, plus one), has_total and
- * last_total (NCCL <= 2.26: transSize as last seen).
+ * (which slot of the same lane holds step i mod 8, plus one), sums (which one holds
+ * its nci_ev_proxy_sums, plus one), has_total and last_total (NCCL <= 2.26:
+ * transSize as last seen).
  */
 struct nci_ev_proxy_op {
 	NCI_HEAD;
@@ -129,7 +132,7 @@ struct nci_ev_proxy_op {
 	uint8_t zero[3];
 	uint8_t cont;
 	uint8_t has_total;
-	uint8_t zero1[2];
+	uint16_t sums;
 	uint32_t progress_span;	/* state 19: taken up by the network transport */
 	uint64_t origin;	/* NCI_FORM_FOREIGN: the issuer's context token; else 0 */
 	uint32_t state_span[4];	/* NCCL <= 2.26: last of states 0-3 (send) or 4-7 (receive) */
@@ -151,6 +154,48 @@ struct nci_ev_proxy_step {
 	uint32_t bytes;		/* on the wire, stays at 2^32 - 2, or NCI_BYTES_UNKNOWN */
 	uint32_t span[3];
 	uint32_t repeats;	/* send: SendPeerWait beyond the first; receive: repeated starts */
+};
+
+/* The least time that a transfer of a size took. */
+struct nci_point {
+	uint32_t bytes;		/* 0: there is none */
+	uint32_t span;
+};
+
+/*
+ * At level net the steps of a ProxyOp leave no records of their own but this one: what
+ * they add up to.  Counted are steps that were stopped, with all of their three states
+ * and their size; an operation that had no such step has no sums (NCCL <= 2.26 tells
+ * neither size nor state 20).  Its parent is the ProxyOp, and it lies right before that
+ * one's record in the same lane, or is live as long as that is.  start: of the first
+ * step; stop: of the last one.  sums.h has the arithmetic.
+ *
+ *	state         0              1               2
+ *	send      start to 20    20 to 9         9 to stop
+ *	          (own GPU)      (credit)        (wire)
+ *	receive   10 to 11       11 to 12        12 to stop
+ *	          (data)         (flush)         (own GPU)
+ *
+ * A step runs beside others: ticks[] may add up to more than the time that passed.
+ * `busy` and `covered` are lengths of unions, and no time counts twice.  Steps end
+ * in order; if they did not, both would be a little too small.
+ */
+struct nci_ev_proxy_sums {
+	NCI_HEAD;
+	uint64_t ticks[3];	/* in each state, sum over the steps */
+	uint8_t cont;
+	uint8_t zero[3];
+	uint32_t steps;		/* that are counted here */
+	uint64_t bytes;		/* of them */
+	uint64_t busy;		/* ticks during which some step was in state 2 */
+	uint64_t covered;	/* ... in state 1 or 2 */
+	uint32_t longest[3];	/* span of the longest stay in each state */
+	uint32_t repeats;	/* as in the steps */
+	/*
+	 * Sends: state 2 of steps that entered it when no other one was in it, so that
+	 * nothing queued before them: of the smallest size seen, and of the largest.
+	 */
+	struct nci_point point[2];
 };
 
 struct nci_ev_proxy_ctrl {
@@ -255,10 +300,12 @@ struct nci_ev_ce_batch {
 		       "ABI: " #name " has no common head");
 NCI_EVENTS(X)
 #undef X
-_Static_assert(NCI_EV_END == 16, "ABI: event ids are for ever");
+_Static_assert(NCI_EV_END == 33, "ABI: event ids are for ever");
+_Static_assert(sizeof(struct nci_point) == 8, "ABI: a point");
 _Static_assert(offsetof(struct nci_ev_coll, cont) == 64, "ABI: coll, second line");
 _Static_assert(offsetof(struct nci_ev_p2p, cont) == 64, "ABI: p2p, second line");
 _Static_assert(offsetof(struct nci_ev_proxy_op, cont) == 64, "ABI: proxy_op, second line");
+_Static_assert(offsetof(struct nci_ev_proxy_sums, cont) == 64, "ABI: proxy_sums, second line");
 _Static_assert(offsetof(struct nci_ev_ce_coll, cont) == 64, "ABI: ce_coll, second line");
 
 #endif

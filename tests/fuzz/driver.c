@@ -11,12 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tests/fixture.h"
 #include "tests/fuzz/fuzz.h"
 
 #define INPUT_MAX	(64 << 10)
 #define MUTATIONS	20000
+#define SECONDS		3	/* of CPU time, where an input takes long */
 #define SEEDS_MAX	64
 
 struct input {
@@ -121,6 +123,7 @@ int main(int argc, char **argv)
 {
 	const char *name = strrchr(argv[0], '_');
 	char corpus[256];
+	int mutations = 0;
 
 	snprintf(corpus, sizeof(corpus), "tests/fuzz/corpus/%s", name ? name + 1 : argv[0]);
 	if (argc < 2)
@@ -129,9 +132,11 @@ int main(int argc, char **argv)
 		run_path(argv[i]);
 	printf("%s 1 - corpus of %zu inputs\n", seed_count ? "ok" : "not ok", seed_count);
 	fflush(stdout);
-	for (int i = 0; i < MUTATIONS; i++)
+	while (mutations < MUTATIONS && clock() < SECONDS * CLOCKS_PER_SEC) {
 		run_mutation();
-	printf("ok 2 - %d mutations of it\n1..2\n", MUTATIONS);
+		mutations++;
+	}
+	printf("ok 2 - %d mutations of it\n1..2\n", mutations);
 	while (seed_count)
 		free(seeds[--seed_count].data);
 	return 0;

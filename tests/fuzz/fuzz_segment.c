@@ -18,6 +18,7 @@
 
 #include "ncclinspd/aggregate.h"
 #include "ncclinspd/decode.h"
+#include "ncclinspd/links.h"
 #include "ncclinspd/names.h"
 #include "ncclinspd/oplog.h"
 #include "ncclinspd/reconstruct.h"
@@ -41,6 +42,7 @@ static uint8_t *sound;		/* the file as it was made */
 static struct names *names;
 static struct reconstruct *recon;
 static struct aggregate *aggregate;
+static struct links *links;
 static struct oplog *oplog;
 
 static void demand(bool held)
@@ -96,10 +98,16 @@ static const uint8_t lines_of[NCI_EV_END] = {
 #undef X
 };
 
+static const uint8_t types[] = {
+#define X(id, NAME, name, lines) (id),
+	NCI_EVENTS(X)
+#undef X
+};
+
 /* Event n: every type in turn, a child of the one before. */
 static void fill(struct nci_record *rec, uint32_t n, uint64_t parent)
 {
-	uint8_t type = (uint8_t)(1 + n % (NCI_EV_END - 1));
+	uint8_t type = types[n % sizeof(types)];
 	uint64_t token = rec->token;
 
 	memset(rec, 0, NCI_SLOT_BYTES);
@@ -215,11 +223,35 @@ static void on_op(const struct op *op, uint64_t now_ns, void *arg)
 	oplog_add(oplog, op);
 }
 
+static void on_moved(const struct transfers *t, uint64_t now_ns, void *arg)
+{
+	(void)arg;
+	links_add(links, t, now_ns);
+}
+
+static bool look_at_link(const struct links_row *row, void *arg)
+{
+	struct fit_line line;
+
+	(void)arg;
+	links_bound(row);
+	fit_line(&row->sums.fit, &line);
+	return true;
+}
+
+static void look_at_links(void)
+{
+	const struct links_query query = { .windows = ~0u, .all_users = true };
+
+	links_visit(links, &query, NOW_NS, look_at_link, NULL);
+}
+
 static void make_stages(void)
 {
 	const struct reconstruct_limits limits = {
 		.ops = 16, .apis = 8, .proxies = 8, .finished = 8, .processes = 2, .seed = 1,
 	};
+	const struct links_limits few = { .links = 4, .seed = 1 };
 	const struct aggregate_limits cells = {
 		.cells = 16, .slices = 64, .chunks = 256, .seed = 1,
 	};
@@ -227,12 +259,15 @@ static void make_stages(void)
 	demand(names_new(&names, 64) == 0);
 	demand(reconstruct_new(&recon, &limits, names, on_op, NULL) == 0);
 	demand(aggregate_new(&aggregate, &cells, NOW_NS) == 0);
+	demand(links_new(&links, &few, NOW_NS) == 0);
 	demand(oplog_new(&oplog, 16) == 0);
+	reconstruct_tell_moved(recon, on_moved);
 }
 
 static void free_stages(void)
 {
 	oplog_free(oplog);
+	links_free(links);
 	aggregate_free(aggregate);
 	reconstruct_free(recon);
 	names_free(names);
@@ -326,6 +361,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		reconstruct_flush(recon, NOW_NS);
 		reconstruct_end(recon, &seg->process, NOW_NS);
 		reconstruct_detach(recon, &seg->process);
+		look_at_links();
 	}
 	segment_free(seg);
 	undo(data + 4, patches, cut != 0);

@@ -3,11 +3,13 @@
 #include "tests/sim/app.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/sim/calls.h"
 #include "tests/sim/ce.h"
 #include "tests/sim/proxy.h"
 
@@ -18,14 +20,11 @@ struct captured {
 	struct task task[];
 };
 
-/* NCCL's thread-local state of the API calls, and what the thread works on. */
 struct app {
 	struct player *player;
 	int first, count;
 	struct plan *plan;
-	bool group_open;		/* the GroupApi event was begun */
-	struct member *group_member;	/* in whose context */
-	void *group_api, *coll_api, *p2p_api;	/* the second is never cleared */
+	struct calls calls;
 	struct task *task;		/* of the current step, in call order */
 	int ntasks, room;
 	struct task *launch;		/* those of one launch */
@@ -35,95 +34,6 @@ struct app {
 static bool is_mine(const struct app *app, int world)
 {
 	return world >= app->first && world < app->first + app->count;
-}
-
-static void *stream_of(int world)
-{
-	return (void *)(0x1000000ull + (uint64_t)world * 0x1000);
-}
-
-/* ---- API calls ---- */
-
-static void open_group(struct app *app, const struct task *t, bool grouped, bool captured)
-{
-	struct member *m = t->member;
-	struct api_event ev;
-
-	if (app->group_open || !(t->mask & PLAYER_WANTS_GROUP_API) ||
-	    m->player->scn->release < 28)
-		return;
-	memset(&ev, 0xa5, sizeof(ev));
-	ev.descr.type = NCCL_GROUP_API;
-	ev.descr.parentObj = NULL;
-	ev.descr.rank = 0;
-	ev.descr.groupApi.graphCaptured = captured;
-	ev.descr.groupApi.groupDepth = grouped ? 2 : 1;
-	api_start(&m->player->api, m->context, &app->group_api, &ev);
-	app->group_open = true;
-	app->group_member = m;
-	if (app->group_api)
-		api_state(&m->player->api, app->group_api, NCCL_GROUP_API_START_STOP, NULL, 0);
-}
-
-/* What is left in the slot from the last profiled call is stopped again. */
-static void call_coll(struct app *app, struct task *t, bool captured)
-{
-	struct member *m = t->member;
-	const struct sim_op *op = t->op.spec;
-	struct api_event ev;
-
-	if (t->mask & PLAYER_WANTS_COLL_API) {
-		memset(&ev, 0xa5, sizeof(ev));
-		ev.descr.type = NCCL_COLL_API;
-		ev.descr.parentObj = app->group_api;
-		ev.descr.rank = 0;
-		ev.descr.collApi = (struct nccl_coll_api){
-			.func = names_func(t->side.func)->name, .count = op->count,
-			.datatype = names_get(NAMES_DATATYPE, op->datatype)->name,
-			.root = op->root, .stream = stream_of(m->world),
-			.graphCaptured = captured };
-		api_start(&m->player->api, m->context, &app->coll_api, &ev);
-	}
-	t->api = app->coll_api;
-	if (app->coll_api)
-		api_stop(&m->player->api, app->coll_api);
-}
-
-static void call_p2p(struct app *app, struct task *t, bool captured)
-{
-	struct member *m = t->member;
-	const struct sim_op *op = t->op.spec;
-	struct api_event ev;
-
-	if (!(t->mask & PLAYER_WANTS_P2P_API))
-		return;
-	memset(&ev, 0xa5, sizeof(ev));
-	ev.descr.type = NCCL_P2P_API;
-	ev.descr.parentObj = app->group_api;
-	ev.descr.rank = 0;
-	ev.descr.p2pApi = (struct nccl_p2p_api){
-		.func = names_func(t->side.func)->name, .count = op->count,
-		.datatype = names_get(NAMES_DATATYPE, op->datatype)->name,
-		.stream = stream_of(m->world), .graphCaptured = captured };
-	api_start(&m->player->api, m->context, &app->p2p_api, &ev);
-	t->api = app->p2p_api;
-	if (app->p2p_api)
-		api_stop(&m->player->api, app->p2p_api);
-	app->p2p_api = NULL;
-}
-
-static void call(struct app *app, struct task *t, bool grouped, bool captured)
-{
-	pace_wait(&app->player->pace, t->side.enqueued);
-	t->mask = player_mask(app->player);
-	open_group(app, t, grouped, captured);
-	t->group_api = app->group_api;
-	if (app->player->scn->release < 28)
-		return;
-	if (t->side.peer < 0)
-		call_coll(app, t, captured);
-	else
-		call_p2p(app, t, captured);
 }
 
 /* ---- a step's tasks ---- */
@@ -167,27 +77,49 @@ static int add_task(struct app *app, const struct plan_op *op, const struct plan
 	return 0;
 }
 
+static void call(struct app *app, struct task *t, bool captured)
+{
+	pace_wait(&app->player->pace, t->side.enqueued);
+	t->mask = player_mask(app->player);
+	calls_make(&app->calls, t, captured);
+}
+
+/* The groups that end after one statement of the program and begin before the next. */
+static void pass_groups(struct app *app, const struct sim_op *from, const struct sim_op *to)
+{
+	if (from == to)
+		return;
+	for (int i = 0; from && i < from->closes; i++)
+		calls_leave_group(&app->calls);
+	app->calls.depth += to ? to->opens : 0;
+}
+
 /* The calls of one rank.  1: the thread stands still in one of them. */
 static int call_rank(struct app *app, const struct plan_step *step, int world)
 {
+	const struct sim_op *spec = NULL;
 	struct task *t;
 	int r;
 
 	for (int i = 0; i < step->nops; i++) {
 		const struct plan_op *op = &step->op[i];
 
+		pass_groups(app, spec, op->spec);
+		spec = op->spec;
 		for (int s = 0; s < op->nsides; s++) {
 			if (op->comm->world[op->side[s].rank] != world)
+				continue;
+			if (op->side[s].elsewhere)
 				continue;
 			if (op->side[s].enqueued == PLAN_NEVER)
 				return 1;
 			r = add_task(app, op, &op->side[s], &t);
 			if (r)
 				return r;
-			call(app, t, step->grouped || app->count > 1,
-			     step->kind == PLAN_CAPTURE);
+			call(app, t, step->kind == PLAN_CAPTURE);
 		}
 	}
+	pass_groups(app, spec, NULL);
 	return 0;
 }
 
@@ -221,7 +153,7 @@ static void report_launch(const struct task *task, int ntasks)
 	ev.descr.type = NCCL_KERNEL_LAUNCH;
 	ev.descr.parentObj = t->group_api;
 	ev.descr.rank = 0;
-	ev.descr.kernelLaunch.stream = stream_of(m->world);
+	ev.descr.kernelLaunch.stream = calls_stream(m->world);
 	api_start(&m->player->api, m->context, &handle, &ev);
 	if (handle)
 		api_stop(&m->player->api, handle);
@@ -248,6 +180,7 @@ static int launch_kernel(struct app *app, const struct plan_step *step, int ntas
 	struct task *t = app->launch;
 
 	pace_wait(&app->player->pace, t->side.launched);
+	__atomic_store_n(&t->member->capturing, step->kind == PLAN_CAPTURE, __ATOMIC_RELAXED);
 	report_launch(t, ntasks);
 	if (step->kind != PLAN_CAPTURE) {
 		prepare_death(app, t);
@@ -285,11 +218,11 @@ static int launch_from(struct app *app, const struct plan_step *step, int first,
 
 static int launch_all(struct app *app, const struct plan_step *step)
 {
-	bool reverse = app->player->scn->reverse;
+	bool forward = app->player->scn->forward;
 	int r = 0;
 
 	for (int k = 0; k < app->count; k++) {
-		int w = app->first + (reverse ? app->count - 1 - k : k);
+		int w = app->first + (forward ? k : app->count - 1 - k);
 
 		for (int i = 0; i < app->ntasks && !r; i++) {
 			if (app->task[i].op.spec->ce && app->task[i].member->world == w)
@@ -301,12 +234,40 @@ static int launch_all(struct app *app, const struct plan_step *step)
 	return r;
 }
 
-static void end_group(struct app *app)
+/* A nonblocking communicator's group is launched by a thread of its own. */
+struct launch {
+	pthread_t thread;
+	struct app *app;
+	const struct plan_step *step;
+	int result;
+};
+
+static void *launch_main(void *arg)
 {
-	if (app->group_open && app->group_api)
-		api_stop(&app->player->api, app->group_api);
-	app->group_open = false;
-	app->group_api = NULL;
+	struct launch *l = arg;
+
+	l->result = launch_all(l->app, l->step);
+	return NULL;
+}
+
+/* The application does nothing until it hears that all is launched. */
+static int launch_apart(struct app *app, const struct plan_step *step)
+{
+	struct launch l = { .app = app, .step = step };
+	int r = -pthread_create(&l.thread, NULL, launch_main, &l);
+
+	if (r)
+		return r;
+	pthread_join(l.thread, NULL);
+	return l.result;
+}
+
+static bool is_nonblocking(const struct app *app)
+{
+	for (int i = 0; i < app->ntasks; i++)
+		if (app->task[i].op.comm->nonblocking)
+			return true;
+	return false;
 }
 
 /* ---- after the launches ---- */
@@ -333,8 +294,7 @@ static void abort_comms(struct app *app)
 		if (!f || f->kind != FAULT_ABORT || m->aborted)
 			continue;
 		pace_wait(&app->player->pace, app->task[i].op.cut_ns);
-		proxy_free(m->proxy);
-		m->proxy = NULL;
+		proxy_leave(m);
 		m->aborted = true;
 		if (m->context)
 			api_finalize(&app->player->api, m->context);
@@ -343,17 +303,21 @@ static void abort_comms(struct app *app)
 
 static int play_launch(struct app *app, const struct plan_step *step)
 {
+	bool apart;
 	int r = 0;
 
 	app->ntasks = 0;
+	app->calls.depth = step->grouped || app->count > 1;
 	for (int w = app->first; w < app->first + app->count && !r; w++)
 		r = call_rank(app, step, w);
 	if (r || !app->ntasks)
 		return r;
-	if (app->group_open && app->group_api)
-		api_state(&app->player->api, app->group_api, NCCL_GROUP_API_END_START, NULL, 0);
-	r = launch_all(app, step);
-	end_group(app);
+	calls_close(&app->calls);
+	apart = is_nonblocking(app);
+	if (apart)	/* the event of the call ends with the call */
+		calls_stop(&app->calls);
+	r = apart ? launch_apart(app, step) : launch_all(app, step);
+	calls_stop(&app->calls);
 	await_death(app);
 	abort_comms(app);
 	return r;
@@ -408,16 +372,27 @@ static int play_replay(struct app *app, const struct plan_step *step)
 	return r;
 }
 
+/* Nobody waits for a progress thread that gets no CPU, but at the very end. */
+static void drain_proxies(struct app *app, bool all)
+{
+	struct player *p = app->player;
+
+	for (int i = 0; i < p->nmembers; i++) {
+		struct member *m = &p->member[i];
+
+		if (is_mine(app, m->world) && !m->aborted &&
+		    (all || !scenario_has_fault(p->scn, FAULT_STARVE, m->world)))
+			proxy_drain(m->proxy);
+	}
+}
+
 static int play_sync(struct app *app, const struct plan_step *step)
 {
 	struct player *p = app->player;
 
-	(void)step;
 	if (p->hook)
 		hook_drain(p->hook);
-	for (int i = 0; i < p->nmembers; i++)
-		if (is_mine(app, p->member[i].world) && !p->member[i].aborted)
-			proxy_drain(p->member[i].proxy);
+	drain_proxies(app, step->kind == PLAN_END);
 	if (plan_host_ns(app->plan, app->first) != PLAN_NEVER)
 		pace_wait(&p->pace, plan_host_ns(app->plan, app->first));
 	return 0;
@@ -462,7 +437,7 @@ static int play(struct app *app)
 int app_run(const struct app_range *range)
 {
 	struct app app = { .player = range->player, .first = range->first,
-			   .count = range->count };
+			   .count = range->count, .calls = { .player = range->player } };
 	int r = plan_new(&app.plan, range->player->scn);
 
 	if (!r)

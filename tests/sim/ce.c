@@ -51,7 +51,7 @@ static void *start_coll(const struct task *t)
 {
 	struct member *m = t->member;
 	bool bytes = t->side.func == FUNC_ALL_GATHER;
-	const struct names_entry *type = names_get(NAMES_DATATYPE, t->op.spec->datatype);
+	const struct names_entry *type = names_get(NAMES_DATATYPE, t->side.datatype);
 	struct api_event ev;
 
 	if (!(player_mask(m->player) & PLAYER_CE))
@@ -59,7 +59,7 @@ static void *start_coll(const struct task *t)
 	memset(&ev, 0xa5, sizeof(ev));
 	ev.descr.ceColl = (struct nccl_ce_coll){
 		.seqNumber = m->ce_seq, .func = names_func(t->side.func)->name,
-		.count = t->op.spec->count * (bytes ? type->size : 1),
+		.count = t->side.count * (bytes ? type->size : 1),
 		.datatype = bytes ? "ncclInt8" : type->name,
 		.syncStrategy = "MC", .ceSeqNum = (uint32_t)m->ce_seq };
 	return start(m, NCCL_CE_COLL, t->api, &ev);

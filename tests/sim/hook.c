@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tests/sim/proxy.h"
+#include "tests/sim/wire.h"
 
 struct callback {
 	struct callback *next;
@@ -41,11 +42,27 @@ static bool may_start(const struct task *t, int wants, void *parent)
 	return (t->mask & wants) && (parent || t->member->player->scn->release >= 28);
 }
 
+/*
+ * Few threads for few bytes.  A thread is worth 64 bytes, or 8 with flags; Simple
+ * has a warp more, which synchronises.
+ */
+static int warps_of(const struct task *t)
+{
+	const char *proto = names_get(NAMES_PROTO, t->op.spec->proto)->word;
+	bool simple = !strcmp(proto, "simple");
+	int threads = !strcmp(proto, "ll128") ? 640 : 512;
+	uint64_t worth = simple ? 64 : 8;
+
+	while (threads % 128 == 0 && t->op.bytes < worth * threads * t->op.nchannels)
+		threads /= 2;
+	return threads / 32 + simple;
+}
+
 static void start_coll(struct task *t)
 {
 	struct member *m = t->member;
 	const struct names_func *func = names_func(t->side.func);
-	int size = names_get(NAMES_DATATYPE, t->op.spec->datatype)->size;
+	int size = names_get(NAMES_DATATYPE, t->side.datatype)->size;
 	struct api_event ev = { .comm_id = m->comm->id, .traffic_bytes = t->op.bytes };
 	struct nccl_descr_v6 *d = &ev.descr;
 
@@ -58,11 +75,11 @@ static void start_coll(struct task *t)
 	d->coll = (struct nccl_coll_v5){
 		.seqNumber = m->seq[t->side.func], .func = func->name,
 		.sendBuff = buffer_of(t, false), .recvBuff = buffer_of(t, true),
-		.count = t->op.spec->count * (func->bytes ? size : 1),
-		.root = t->op.spec->root,
+		.count = t->side.count * (func->bytes ? size : 1),
+		.root = t->side.root,
 		.datatype = func->bytes ? "ncclInt8" :
-			    names_get(NAMES_DATATYPE, t->op.spec->datatype)->name,
-		.nChannels = t->op.nchannels, .nWarps = 17,
+			    names_get(NAMES_DATATYPE, t->side.datatype)->name,
+		.nChannels = wire_reduces(t) ? 0 : t->op.nchannels, .nWarps = warps_of(t),
 		.algo = names_get(NAMES_ALGO, t->op.spec->algo)->name,
 		.proto = names_get(NAMES_PROTO, t->op.spec->proto)->name,
 		.parentGroup = t->group };
@@ -84,8 +101,8 @@ static void start_p2p(struct task *t)
 	d->p2p = (struct nccl_p2p_v5){
 		.func = names_func(t->side.func)->name,
 		.buff = buffer_of(t, t->side.func == FUNC_RECV),
-		.datatype = names_get(NAMES_DATATYPE, t->op.spec->datatype)->name,
-		.count = t->op.spec->count, .peer = t->side.peer,
+		.datatype = names_get(NAMES_DATATYPE, t->side.datatype)->name,
+		.count = t->side.count, .peer = t->side.peer,
 		.nChannels = t->op.nchannels, .parentGroup = t->group };
 	api_start(&m->player->api, m->context, &t->handle, &ev);
 }
@@ -101,13 +118,7 @@ static void stop_task(struct task *t)
 /* Tasks in launch order: collectives, then rounds of p2p, each send before receive. */
 static int launch_rank(const struct task *t)
 {
-	int n = t->op.comm->nranks, delta = t->side.peer - t->side.rank;
-
-	if (is_coll(t))
-		return -1;
-	if (t->side.func == FUNC_RECV)
-		delta = -delta;
-	return (delta + n) % n * 2 + (t->side.func == FUNC_RECV);
+	return is_coll(t) ? -1 : t->op.round * 2 + (t->side.func == FUNC_RECV);
 }
 
 static int by_launch_order(const void *a, const void *b)
@@ -157,12 +168,40 @@ static void count_tasks(struct task *task, int ntasks, bool replay)
 			task[i].member->seq[task[i].side.func]++;
 }
 
+/*
+ * Whether the host counts the kernel's works.  NCCL asks what its last launch was
+ * when it should ask what this one is.
+ */
+static bool counts_works(struct member *m, int mask, bool replay)
+{
+	return !replay || ((mask & NCCL_KERNEL_CH) &&
+			   __atomic_load_n(&m->capturing, __ATOMIC_RELAXED));
+}
+
+/*
+ * No kernel runs before it was launched, so where this machine is slower than the model
+ * a GPU's kernels are told to have run later by as much: from then on, since kernels run
+ * one after another.
+ */
+static void note_lateness(struct task *task, int ntasks)
+{
+	struct member *m = task->member;
+	const struct pace *pace = &m->player->pace;
+	int64_t late = pace->factor == 0 ? 0 : pace_now() - pace_wall(pace, task->side.launched);
+
+	if (late > m->late_ns)
+		m->late_ns = late;
+	for (int i = 0; i < ntasks; i++)
+		task[i].late_ns = m->late_ns;
+}
+
 void hook_run(struct task *task, int ntasks, bool replay)
 {
 	struct member *m = task->member;
 	bool grouped = launch_mask(task, ntasks) & PLAYER_WANTS_GROUP;
 	void **slot = &m->group[replay];
 
+	note_lateness(task, ntasks);
 	if (grouped)
 		start_group(task, ntasks, slot);
 	if (!is_sorted(task, ntasks))
@@ -174,7 +213,7 @@ void hook_run(struct task *task, int ntasks, bool replay)
 			start_p2p(&task[i]);
 		count_tasks(&task[i], 1, replay);
 	}
-	proxy_post(m->proxy, task, ntasks);
+	proxy_post(m->proxy, task, ntasks, counts_works(m, task->mask, replay));
 	for (int i = 0; i < ntasks; i++)
 		stop_task(&task[i]);
 	if (grouped && *slot)

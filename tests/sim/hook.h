@@ -19,6 +19,7 @@ struct task {
 	void *group_api;
 	void *group;		/* the launch's Group handle */
 	void *handle;		/* Coll or P2p; the slot is never cleared */
+	int64_t late_ns;	/* launched so much later than the model says: see hook.c */
 	bool hidden;		/* the API events are all there is */
 };
 

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * NCCL's search rules.  The fall-back into an external net plugin is left out:
- * there is none here.
- */
+/* NCCL's search rules. */
 #include "tests/sim/loader.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -18,7 +16,8 @@ int loader_newest(int release)
 	return newest[release - 23];
 }
 
-static void *open_as(struct loader *loader, const char *format, const char *value)
+static void * __attribute__((format(printf, 2, 0)))
+open_as(struct loader *loader, const char *format, const char *value)
 {
 	int n = snprintf(loader->name, sizeof(loader->name), format, value);
 
@@ -38,22 +37,39 @@ static bool means_static(const char *value)
 	return *value && !strncasecmp(value, "STATIC_PLUGIN", strlen(value));
 }
 
+/* A bare name may be the middle of a longer one. */
+static void *open_name(struct loader *loader, const char *value, const char *longer)
+{
+	void *handle = open_as(loader, "%s", value);
+
+	if (!handle && longer && !strchr(value, '/') && !is_library_name(value))
+		handle = open_as(loader, longer, value);
+	return handle;
+}
+
+/* The network library has been loaded by name before: it may hold a profiler, too. */
+static void *open_net(struct loader *loader)
+{
+	const char *value = getenv("NCCL_NET_PLUGIN");
+
+	return value && *value ? open_name(loader, value, "libnccl-net-%s.so") : NULL;
+}
+
 static void *open_value(struct loader *loader, const char *value, int release)
 {
 	void *handle;
 
-	if (!value || !*value)
-		return open_as(loader, "%s", "libnccl-profiler.so");
-	if (release >= 28 && !strcasecmp(value, "none"))
+	if (release >= 28 && value && !strcasecmp(value, "none"))
 		return NULL;
-	if (release >= 28 && means_static(value)) {
+	if (release >= 28 && value && means_static(value)) {
 		strcpy(loader->name, "STATIC_PLUGIN");
 		return dlopen(NULL, RTLD_NOW | RTLD_LOCAL);
 	}
-	handle = open_as(loader, "%s", value);
-	if (!handle && release >= 26 && !strchr(value, '/') && !is_library_name(value))
-		handle = open_as(loader, "libnccl-profiler-%s.so", value);
-	return handle;
+	if (value && *value)
+		handle = open_name(loader, value, release >= 26 ? "libnccl-profiler-%s.so" : NULL);
+	else
+		handle = open_as(loader, "%s", "libnccl-profiler.so");
+	return handle || release < 28 ? handle : open_net(loader);
 }
 
 int loader_open(struct loader *loader, const char *value, int release, int version, bool forced)

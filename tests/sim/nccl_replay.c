@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nccl-replay: drive a profiler library with a recorded run of NCCL 2.28. */
+/* nccl-replay: drive a profiler library with a recorded run of NCCL, or show it. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <getopt.h>
@@ -11,43 +11,72 @@
 #include "tests/sim/replay.h"
 
 #define EXIT_USAGE	2
-#define RELEASE		28
-#define NEWEST		5
 
 static const char usage[] =
-	"usage: nccl-replay [--plugin FILE] [--speed X] [--hold MS] RECORDING\n"
-	"Makes the recorded calls to FILE or to what NCCL_PROFILER_PLUGIN means;\n"
-	"--speed 0 does not wait between them, --hold stays for a while before the end.\n";
+	"usage: nccl-replay [--plugin FILE] [--api vN] [--speed X] [--hold MS] RECORDING\n"
+	"       nccl-replay --print RECORDING\n"
+	"Makes the recorded calls to FILE or to what NCCL_PROFILER_PLUGIN means, in the\n"
+	"interface that was recorded or, as NCCL does, in an older one; --api: in none\n"
+	"newer than that.  --speed 0 does not wait between calls, --hold stays for a while\n"
+	"before the end.  --print shows the calls, one per line: microseconds since the\n"
+	"first, thread, what.\n";
 
 struct options {
 	const char *plugin, *recording;
 	double speed;
-	int hold_ms;
+	int hold_ms, api;
+	bool print;
 };
+
+static int parse_number(const char *text, double *to)
+{
+	char *end;
+
+	*to = strtod(text, &end);
+	return *end || end == text || !(*to >= 0) ? -EINVAL : 0;
+}
+
+static int parse_api(const char *text, int *to)
+{
+	if (text[0] != 'v' || text[1] < '1' || text[1] > '0' + NCCL_PROFILER_VERSIONS || text[2])
+		return -EINVAL;
+	*to = text[1] - '0';
+	return 0;
+}
 
 static int parse_options(int argc, char **argv, struct options *o)
 {
 	static const struct option longs[] = {
-		{ "plugin", 1, NULL, 'p' }, { "speed", 1, NULL, 's' }, { "hold", 1, NULL, 'o' },
-		{ "help", 0, NULL, 'h' }, { NULL, 0, NULL, 0 }
+		{ "plugin", 1, NULL, 'p' }, { "api", 1, NULL, 'a' }, { "speed", 1, NULL, 's' },
+		{ "hold", 1, NULL, 'o' }, { "print", 0, NULL, 't' }, { "help", 0, NULL, 'h' },
+		{ NULL, 0, NULL, 0 }
 	};
-	char *end = "";
-	int c;
+	double hold = 0;
+	int c, e = 0;
 
-	*o = (struct options){ .speed = 1 };
-	while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+	*o = (struct options){ .speed = 1, .api = NCCL_PROFILER_VERSIONS };
+	while (!e && (c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
 		switch (c) {
 		case 'p': o->plugin = optarg; break;
-		case 's': o->speed = strtod(optarg, &end); break;
-		case 'o': o->hold_ms = strtol(optarg, &end, 10); break;
+		case 'a': e = parse_api(optarg, &o->api); break;
+		case 's': e = parse_number(optarg, &o->speed); break;
+		case 'o': e = parse_number(optarg, &hold); break;
+		case 't': o->print = true; break;
 		case 'h': fputs(usage, stdout); exit(EXIT_SUCCESS);
 		default: return -EINVAL;
 		}
-		if (*end || o->speed < 0 || o->hold_ms < 0)
-			return -EINVAL;
 	}
+	o->hold_ms = (int)hold;
 	o->recording = argv[optind];
-	return optind + 1 == argc ? 0 : -EINVAL;
+	return e || optind + 1 != argc ? -EINVAL : 0;
+}
+
+/* The release that brought the recorded interface. */
+static int release_of(const struct recording *rec)
+{
+	static const int releases[] = { 0, 23, 24, 26, 27, 28, 29 };
+
+	return releases[rec->api];
 }
 
 static int play(const struct options *o, const struct recording *rec)
@@ -55,7 +84,8 @@ static int play(const struct options *o, const struct recording *rec)
 	const char *value = o->plugin ? o->plugin : getenv("NCCL_PROFILER_PLUGIN");
 	struct loader loader;
 	struct api api;
-	int r = loader_open(&loader, value, RELEASE, NEWEST, false);
+	int version = o->api < rec->api ? o->api : rec->api;
+	int r = loader_open(&loader, value, release_of(rec), version, false);
 
 	if (r) {
 		const char *why = dlerror();
@@ -65,12 +95,11 @@ static int play(const struct options *o, const struct recording *rec)
 	}
 	fprintf(stderr, "nccl-replay: loaded %s, ncclProfiler_v%d\n", loader.name,
 		loader.version);
-	api_bind(&api, loader.table, loader.version, RELEASE);
+	api_bind(&api, loader.table, loader.version, release_of(rec));
 	r = replay_run(rec, &api, o->speed, o->hold_ms * 1000000LL);
 	loader_close(&loader);
 	if (r >= 0)
-		fprintf(stderr, "nccl-replay: %d of %d events begun, %d threads\n", r,
-			rec->nevents, rec->nthreads);
+		fprintf(stderr, "nccl-replay: %d of %d events begun\n", r, rec->nevents);
 	return r < 0 ? r : 0;
 }
 
@@ -89,7 +118,12 @@ int main(int argc, char **argv)
 		fprintf(stderr, "nccl-replay: %s\n", err);
 		return EXIT_USAGE;
 	}
-	r = play(&o, rec);
+	if (rec->lost)
+		fprintf(stderr, "nccl-replay: %llu calls were not recorded\n",
+			(unsigned long long)rec->lost);
+	if (o.print)
+		recording_print(rec, stdout);
+	r = o.print ? 0 : play(&o, rec);
 	recording_free(rec);
 	return r ? EXIT_FAILURE : EXIT_SUCCESS;
 }

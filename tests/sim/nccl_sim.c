@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/sim/injected.h"
 #include "tests/sim/loader.h"
 #include "tests/sim/player.h"
 #include "tests/sim/pxn.h"
@@ -37,14 +39,15 @@ static void on_stop(int sig)
 }
 
 struct options {
-	const char *plugin, *truth, *scenario, *shm_dir, *pace;
+	const char *plugin, *truth, *injected, *scenario, *shm_dir, *pace;
 	int api, hold_ms;
 	long long seed;
 };
 
 static const char usage[] =
 	"usage: nccl-sim [--plugin FILE] [--api vN] [--seed N] [--truth FILE]\n"
-	"                [--pace none|real|N] [--hold MS] [--shm-dir DIR] SCENARIO\n"
+	"                [--injected FILE] [--pace none|real|N] [--hold MS] [--shm-dir DIR]\n"
+	"                SCENARIO\n"
 	"Plays SCENARIO to the profiler library that NCCL_PROFILER_PLUGIN means, or FILE.\n";
 
 static int parse_options(int argc, char **argv, struct options *o)
@@ -52,7 +55,8 @@ static int parse_options(int argc, char **argv, struct options *o)
 	static const struct option longs[] = {
 		{ "plugin", 1, NULL, 'p' }, { "api", 1, NULL, 'a' }, { "seed", 1, NULL, 's' },
 		{ "truth", 1, NULL, 't' }, { "pace", 1, NULL, 'c' }, { "hold", 1, NULL, 'o' },
-		{ "shm-dir", 1, NULL, 'd' }, { "help", 0, NULL, 'h' }, { NULL, 0, NULL, 0 }
+		{ "shm-dir", 1, NULL, 'd' }, { "injected", 1, NULL, 'i' },
+		{ "help", 0, NULL, 'h' }, { NULL, 0, NULL, 0 }
 	};
 	char *end = "";
 	int c;
@@ -62,6 +66,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 		switch (c) {
 		case 'p': o->plugin = optarg; break;
 		case 't': o->truth = optarg; break;
+		case 'i': o->injected = optarg; break;
 		case 'c': o->pace = optarg; break;
 		case 'd': o->shm_dir = optarg; break;
 		case 's': o->seed = strtoll(optarg, &end, 0); break;
@@ -89,8 +94,6 @@ static int apply_options(const struct options *o, struct scenario *scn)
 	if (o->pace)
 		scn->pace = !strcmp(o->pace, "none") ? 0 : !strcmp(o->pace, "real") ? 1 :
 			    strtod(o->pace, &end);
-	if (o->shm_dir)
-		setenv("NCCLINSP_SHM_DIR", o->shm_dir, 1);
 	return *end || scn->pace < 0 ? -EINVAL : 0;
 }
 
@@ -128,6 +131,22 @@ static int load_plugin(const struct options *o, const struct scenario *scn, int 
 	return r && o->plugin ? r : 0;
 }
 
+/* Where the library writes: a %n in it is the process's node, as if each had a /dev/shm. */
+static int set_shm_dir(const char *dir, int node)
+{
+	const char *n = strstr(dir, "%n");
+	char path[PATH_MAX];
+	int r;
+
+	if (n)
+		r = snprintf(path, sizeof(path), "%.*s%d%s", (int)(n - dir), dir, node, n + 2);
+	else
+		r = snprintf(path, sizeof(path), "%s", dir);
+	if (r >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	return setenv("NCCLINSP_SHM_DIR", path, 1) ? -errno : 0;
+}
+
 static int child_main(const struct options *o, const struct scenario *scn, int process,
 		      const struct pace *pace, struct pxn *pxn)
 {
@@ -135,6 +154,8 @@ static int child_main(const struct options *o, const struct scenario *scn, int p
 	struct player_plugin plugin;
 	int r;
 
+	if (o->shm_dir && set_shm_dir(o->shm_dir, process / scn->processes_per_node) < 0)
+		return EXIT_FAILURE;
 	if (load_plugin(o, scn, process, &loader))
 		return EXIT_FAILURE;
 	plugin = (struct player_plugin){ loader.table, loader.version };
@@ -200,17 +221,27 @@ static bool await_children(const struct scenario *scn)
 	return ok;
 }
 
-static int write_truth(const char *path, const struct scenario *scn)
+static int write_file(const char *path,
+		      int64_t (*write)(FILE *, const struct scenario *, const struct pace *, uint64_t),
+		      const struct scenario *scn, const struct pace *pace)
 {
 	FILE *f = fopen(path, "we");
 	uint64_t limit = scenario_is_endless(scn) ? TRUTH_LIMIT : UINT64_MAX;
-	int64_t r = f ? truth_write(f, scn, limit) : -errno;
+	int64_t r = f ? write(f, scn, pace, limit) : -errno;
 
 	if (f && fclose(f) && r >= 0)
 		r = -errno;
 	if (r < 0)
 		fprintf(stderr, "nccl-sim: %s: %s\n", path, strerror((int)-r));
 	return r < 0 ? (int)r : 0;
+}
+
+static int write_files(const struct options *o, const struct scenario *scn,
+		       const struct pace *pace)
+{
+	int r = o->truth ? write_file(o->truth, truth_write, scn, pace) : 0;
+
+	return r || !o->injected ? r : write_file(o->injected, injected_write, scn, pace);
 }
 
 static int run(const struct options *o, const struct scenario *scn)
@@ -225,8 +256,8 @@ static int run(const struct options *o, const struct scenario *scn)
 	sigaction(SIGINT, &action, NULL);
 	if (!r)
 		r = start_children(o, scn, &pace, pxn);
-	if (!r && o->truth)
-		r = write_truth(o->truth, scn);
+	if (!r)
+		r = write_files(o, scn, &pace);
 	if (!r && !await_children(scn))
 		r = -ECHILD;
 	pxn_free(pxn, scn);

@@ -13,7 +13,7 @@ int64_t pace_now(void)
 	return ts.tv_sec * SECOND + ts.tv_nsec;
 }
 
-static int64_t wall(const struct pace *pace, int64_t model_ns)
+int64_t pace_wall(const struct pace *pace, int64_t model_ns)
 {
 	return pace->base_ns + (int64_t)((double)model_ns / pace->factor);
 }
@@ -30,12 +30,12 @@ bool pace_stopped(const struct pace *pace)
 
 bool pace_due(const struct pace *pace, int64_t model_ns)
 {
-	return pace->factor == 0 || pace_stopped(pace) || pace_now() >= wall(pace, model_ns);
+	return pace->factor == 0 || pace_stopped(pace) || pace_now() >= pace_wall(pace, model_ns);
 }
 
 struct timespec pace_deadline(const struct pace *pace, int64_t model_ns)
 {
-	return to_timespec(wall(pace, model_ns));
+	return to_timespec(pace_wall(pace, model_ns));
 }
 
 static void sleep_until(int64_t ns)
@@ -60,7 +60,7 @@ static void sleep_in_slices(const struct pace *pace, int64_t until_ns)
 void pace_wait(const struct pace *pace, int64_t model_ns)
 {
 	if (!pace_due(pace, model_ns))
-		sleep_in_slices(pace, wall(pace, model_ns));
+		sleep_in_slices(pace, pace_wall(pace, model_ns));
 }
 
 void pace_hold(const struct pace *pace, int64_t ns)

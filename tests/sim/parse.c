@@ -58,6 +58,22 @@ static int word_of(struct parser *p, enum names_kind kind, const char *what, int
 	return *value < 0 ? lex_fail(&p->lex, "'%s' is no %s", w ? w : "", what) : 0;
 }
 
+int parse_datatype(struct parser *p, int *datatype)
+{
+	return word_of(p, NAMES_DATATYPE, "datatype", datatype);
+}
+
+int parse_rare(struct parser *p, int64_t *ns, uint64_t *every)
+{
+	int r = lex_duration(&p->lex, ns);
+
+	if (!r)
+		r = lex_expect(&p->lex, "every");
+	if (!r)
+		r = lex_number(&p->lex, every);
+	return r || *every ? r : lex_fail(&p->lex, "every 0 is never");
+}
+
 int parse_kernel_option(struct parser *p, int *channels, int *algo, int *proto)
 {
 	if (lex_accept(&p->lex, "channels"))

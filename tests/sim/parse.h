@@ -16,6 +16,8 @@ struct parser {
 	struct sim_stmt **body[PARSE_MAX_DEPTH];	/* where its first one went */
 	enum sim_stmt_kind block[PARSE_MAX_DEPTH];
 	int depth;
+	int inner, opened;	/* groups within a group: open, and without a call so far */
+	struct sim_op *last;	/* the newest operation */
 	bool laid_out;		/* the number of ranks is settled */
 };
 
@@ -41,6 +43,12 @@ int parse_ranks(struct parser *p, bool *ranks);
 /* The name of a communicator; find answers -1 if there is none. */
 int parse_find_family(const struct scenario *scn, const char *name);
 int parse_family(struct parser *p, int *family);
+
+/* The index of a datatype's name. */
+int parse_datatype(struct parser *p, int *datatype);
+
+/* D every N: what is so much longer in one of N cases. */
+int parse_rare(struct parser *p, int64_t *ns, uint64_t *every);
 
 /* channels N, algo A, proto P: what communicators and operations share. */
 int parse_kernel_option(struct parser *p, int *channels, int *algo, int *proto);

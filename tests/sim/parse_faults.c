@@ -17,7 +17,9 @@ static int new_fault(struct parser *p, enum sim_fault_kind kind, struct sim_faul
 		return lex_fail(&p->lex, "more than %d faults", SCENARIO_MAX_FAULTS);
 	parse_lay_out(p);
 	*f = (struct sim_fault){ .kind = kind, .rank = -1, .family = -1, .every = 1,
-				 .until = UINT64_MAX, .state = NCCL_STEP_SEND_WAIT };
+				 .burst = 1, .until = UINT64_MAX, .factor = 1, .peer = -1,
+				 .channel = -1, .datatype = -1, .root = -1,
+				 .state = NCCL_STEP_SEND_WAIT };
 	p->scn->nfaults++;
 	*faultp = f;
 	return 0;
@@ -45,11 +47,45 @@ static int fault_rank(struct parser *p, struct sim_fault *f)
 	return r ? r : lex_int(&p->lex, 0, p->scn->nranks - 1, &f->rank);
 }
 
-/* late rank R by D [host] [comm NAME] [every N] [from K] [until K] */
-static int on_late(struct parser *p)
+/* every N [for M]: of N operations the first M */
+static int fault_every(struct parser *p, struct sim_fault *f)
+{
+	int r = lex_number(&p->lex, &f->every);
+
+	if (!r && !f->every)
+		return lex_fail(&p->lex, "every 0 is never");
+	if (r || !lex_accept(&p->lex, "for"))
+		return r;
+	r = lex_number(&p->lex, &f->burst);
+	return r || f->burst ? r : lex_fail(&p->lex, "for 0 is never");
+}
+
+/* [comm NAME] [every N [for M]] [from K] [until K], one at a time: which operations. */
+static int fault_range(struct parser *p, struct sim_fault *f)
+{
+	if (lex_accept(&p->lex, "comm"))
+		return parse_family(p, &f->family);
+	if (lex_accept(&p->lex, "from"))
+		return lex_number(&p->lex, &f->from);
+	if (lex_accept(&p->lex, "until"))
+		return lex_number(&p->lex, &f->until);
+	return lex_accept(&p->lex, "every") ? fault_every(p, f) : lex_end(&p->lex);
+}
+
+static int fault_ranges(struct parser *p, struct sim_fault *f)
+{
+	int r = 0;
+
+	while (!r && p->lex.at < p->lex.nwords)
+		r = fault_range(p, f);
+	return r;
+}
+
+/* rank R by D, and then which operations */
+static int fault_delay(struct parser *p, enum sim_fault_kind kind)
 {
 	struct sim_fault *f;
-	int r = new_fault(p, FAULT_LATE, &f);
+	int r = new_fault(p, kind, &f);
 
 	if (!r)
 		r = fault_rank(p, f);
@@ -57,34 +93,128 @@ static int on_late(struct parser *p)
 		r = lex_expect(&p->lex, "by");
 	if (!r)
 		r = lex_duration(&p->lex, &f->by_ns);
-	while (!r && p->lex.at < p->lex.nwords) {
-		if (lex_accept(&p->lex, "host"))
-			f->host = true;
-		else if (lex_accept(&p->lex, "comm"))
-			r = parse_family(p, &f->family);
-		else if (lex_accept(&p->lex, "every"))
-			r = lex_number(&p->lex, &f->every);
-		else if (lex_accept(&p->lex, "from"))
-			r = lex_number(&p->lex, &f->from);
-		else if (lex_accept(&p->lex, "until"))
-			r = lex_number(&p->lex, &f->until);
-		else
-			r = lex_end(&p->lex);
-	}
-	if (!r && !f->every)
-		return lex_fail(&p->lex, "every 0 is never");
-	return r;
+	if (!r && kind == FAULT_LATE)
+		f->host = lex_accept(&p->lex, "host");
+	return r ? r : fault_ranges(p, f);
 }
 
-/* absent rank R comm NAME op K */
+/* late rank R by D [host] [comm NAME] [every N [for M]] [from K] [until K] */
+static int on_late(struct parser *p)
+{
+	return fault_delay(p, FAULT_LATE);
+}
+
+/* starve rank R by D [comm NAME] [every N [for M]] [from K] [until K] */
+static int on_starve(struct parser *p)
+{
+	return fault_delay(p, FAULT_STARVE);
+}
+
+/* rank R comm NAME op K */
+static int fault_at(struct parser *p, enum sim_fault_kind kind, struct sim_fault **faultp)
+{
+	int r = new_fault(p, kind, faultp);
+
+	if (!r)
+		r = fault_rank(p, *faultp);
+	return r ? r : fault_place(p, *faultp);
+}
+
 static int on_absent(struct parser *p)
 {
 	struct sim_fault *f;
-	int r = new_fault(p, FAULT_ABSENT, &f);
+
+	return fault_at(p, FAULT_ABSENT, &f);
+}
+
+static int on_freeze(struct parser *p)
+{
+	struct sim_fault *f;
+
+	return fault_at(p, FAULT_FREEZE, &f);
+}
+
+/* mismatch rank R comm NAME op K count N | datatype T | root R */
+static int on_mismatch(struct parser *p)
+{
+	struct sim_fault *f;
+	int r = fault_at(p, FAULT_MISMATCH, &f);
+
+	if (r)
+		return r;
+	if (lex_accept(&p->lex, "datatype"))
+		return parse_datatype(p, &f->datatype);
+	if (lex_accept(&p->lex, "root"))
+		return lex_int(&p->lex, 0, SCENARIO_MAX_RANKS - 1, &f->root);
+	r = lex_expect(&p->lex, "count");
+	if (!r)
+		r = lex_number(&p->lex, &f->count);
+	return r || f->count ? r : lex_fail(&p->lex, "a count of 0 is no call");
+}
+
+/* swap rank R comm NAME op K [comm NAME op K]: the second call comes first */
+static int on_swap(struct parser *p)
+{
+	struct sim_fault *f, other = { .kind = FAULT_SWAP };
+	int r = fault_at(p, FAULT_SWAP, &f);
+
+	if (r)
+		return r;
+	other.family = f->family;
+	other.from = f->from + 1;
+	if (p->lex.at < p->lex.nwords)
+		r = fault_place(p, &other);
+	f->other_family = other.family;
+	f->other_op = other.from;
+	if (!r && other.family == f->family && other.from <= f->from)
+		return lex_fail(&p->lex, "the call that comes first must be a later one");
+	return r;
+}
+
+/* pause comm NAME op K */
+static int on_pause(struct parser *p)
+{
+	struct sim_fault *f;
+	int r = new_fault(p, FAULT_PAUSE, &f);
+
+	return r ? r : fault_place(p, f);
+}
+
+/* by Xx */
+static int fault_factor(struct parser *p, struct sim_fault *f)
+{
+	int r = lex_expect(&p->lex, "by");
 
 	if (!r)
-		r = fault_rank(p, f);
-	return r ? r : fault_place(p, f);
+		r = lex_suffixed(&p->lex, "x", &f->factor);
+	return r || f->factor >= 1 ? r : lex_fail(&p->lex, "a factor is at least 1x");
+}
+
+/* slow link A to B by Xx ... | slow channel C rank R by Xx [which operations] */
+static int on_slow(struct parser *p)
+{
+	bool link = lex_accept(&p->lex, "link");
+	struct sim_fault *f;
+	int r = link ? 0 : lex_expect(&p->lex, "channel");
+
+	if (!r)
+		r = new_fault(p, link ? FAULT_SLOW_LINK : FAULT_SLOW_CHANNEL, &f);
+	if (r)
+		return r;
+	if (link) {
+		r = lex_int(&p->lex, 0, p->scn->nranks - 1, &f->rank);
+		if (!r)
+			r = lex_expect(&p->lex, "to");
+		if (!r)
+			r = lex_int(&p->lex, 0, p->scn->nranks - 1, &f->peer);
+	} else {
+		r = lex_int(&p->lex, 0, 63, &f->channel);
+		if (!r)
+			r = fault_rank(p, f);
+	}
+	if (!r)
+		r = fault_factor(p, f);
+	return r ? r : fault_ranges(p, f);
 }
 
 static int stuck_state(struct parser *p, int *state)
@@ -109,12 +239,8 @@ static int stuck_state(struct parser *p, int *state)
 static int on_stuck(struct parser *p)
 {
 	struct sim_fault *f;
-	int r = new_fault(p, FAULT_STUCK, &f);
+	int r = fault_at(p, FAULT_STUCK, &f);
 
-	if (!r)
-		r = fault_rank(p, f);
-	if (!r)
-		r = fault_place(p, f);
 	if (!r && lex_accept(&p->lex, "step"))
 		r = lex_int(&p->lex, 0, 1000000, &f->step);
 	if (!r && lex_accept(&p->lex, "state"))
@@ -147,8 +273,14 @@ static int on_abort(struct parser *p)
 const struct parse_word parse_faults[] = {
 	{ "abort",	on_abort },
 	{ "absent",	on_absent },
+	{ "freeze",	on_freeze },
 	{ "kill",	on_kill },
 	{ "late",	on_late },
+	{ "mismatch",	on_mismatch },
+	{ "pause",	on_pause },
+	{ "slow",	on_slow },
+	{ "starve",	on_starve },
 	{ "stuck",	on_stuck },
+	{ "swap",	on_swap },
 	{ NULL, NULL }
 };

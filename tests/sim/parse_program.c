@@ -56,11 +56,18 @@ static int on_loop(struct parser *p)
 	return r ? r : open_block(p, st);
 }
 
+/* NCCL nests groups without limit; to us one in another is a mark at an operation. */
 static int on_group(struct parser *p)
 {
 	struct sim_stmt *st;
-	int r = add_stmt(p, STMT_GROUP, &st);
+	int r;
 
+	if (p->depth && p->block[p->depth] == STMT_GROUP) {
+		p->inner++;
+		p->opened++;
+		return 0;
+	}
+	r = add_stmt(p, STMT_GROUP, &st);
 	return r ? r : open_block(p, st);
 }
 
@@ -111,8 +118,13 @@ static int on_end(struct parser *p)
 {
 	if (!p->depth)
 		return lex_fail(&p->lex, "nothing is open that could end");
-	if (p->tail[p->depth] == p->body[p->depth])
+	if (p->opened || p->tail[p->depth] == p->body[p->depth])
 		return lex_fail(&p->lex, "an empty block does nothing");
+	if (p->inner) {
+		p->inner--;
+		p->last->closes++;
+		return 0;
+	}
 	p->depth--;
 	return 0;
 }
@@ -124,7 +136,7 @@ static int on_sync(struct parser *p)
 	return add_stmt(p, STMT_SYNC, &st);
 }
 
-/* D [jitter N%] [ranks LIST]: time that passes */
+/* D [jitter N%] [rare D every N] [ranks LIST]: time that passes */
 static int on_time(struct parser *p, enum sim_stmt_kind kind)
 {
 	struct sim_stmt *st = NULL;
@@ -136,6 +148,8 @@ static int on_time(struct parser *p, enum sim_stmt_kind kind)
 		r = lex_suffixed(&p->lex, "%", &st->jitter);
 	if (!r)
 		st->jitter /= 100;
+	if (!r && lex_accept(&p->lex, "rare"))
+		r = parse_rare(p, &st->rare_ns, &st->rare_every);
 	return r ? r : parse_ranks(p, st->ranks);
 }
 
@@ -152,7 +166,6 @@ static int on_idle(struct parser *p)
 static int operation_defaults(struct parser *p, enum sim_func func, struct sim_op *op)
 {
 	const struct sim_family *fam;
-	const char *w;
 	int r;
 
 	*op = (struct sim_op){ .func = func };
@@ -164,11 +177,7 @@ static int operation_defaults(struct parser *p, enum sim_func func, struct sim_o
 	op->algo = fam->algo;
 	op->proto = fam->proto;
 	r = lex_number(&p->lex, &op->count);
-	if (r)
-		return r;
-	w = lex_next(&p->lex);
-	op->datatype = w ? names_find(NAMES_DATATYPE, w) : -1;
-	return op->datatype < 0 ? lex_fail(&p->lex, "'%s' is no datatype", w ? w : "") : 0;
+	return r ? r : parse_datatype(p, &op->datatype);
 }
 
 /* The smallest communicator of a name: what all of them have ranks for. */
@@ -181,6 +190,16 @@ static int smallest(const struct scenario *s, int family)
 		if (s->comm[fam->first + i].nranks < n)
 			n = s->comm[fam->first + i].nranks;
 	return n;
+}
+
+/* X%, by which the counts of an AlltoAll's pairs differ */
+static int uneven_share(struct parser *p, double *share)
+{
+	int r = lex_suffixed(&p->lex, "%", share);
+
+	*share /= 100;
+	return r || (*share >= 0 && *share <= 1) ? r :
+	       lex_fail(&p->lex, "counts differ by 0%% to 100%%");
 }
 
 static int operation_option(struct parser *p, struct sim_op *op)
@@ -196,6 +215,11 @@ static int operation_option(struct parser *p, struct sim_op *op)
 	if (lex_accept(&p->lex, "inplace")) {
 		op->inplace = true;
 		return 0;
+	}
+	if (lex_accept(&p->lex, "uneven")) {
+		if (op->func != FUNC_ALL_TO_ALL)
+			return lex_fail(&p->lex, "only an AlltoAll can be uneven");
+		return uneven_share(p, &op->uneven);
 	}
 	if (lex_accept(&p->lex, "ce")) {
 		op->ce = true;
@@ -237,9 +261,13 @@ int parse_operation(struct parser *p, enum sim_func func)
 		r = operation_option(p, &op);
 	if (!r)
 		r = add_stmt(p, STMT_OP, &st);
-	if (!r)
-		st->op = op;
-	return r;
+	if (r)
+		return r;
+	op.opens = p->opened;
+	p->opened = 0;
+	st->op = op;
+	p->last = &st->op;
+	return 0;
 }
 
 const struct parse_word parse_program[] = {

@@ -119,32 +119,83 @@ static int on_launch(struct parser *p)
 
 	if (!r && lex_accept(&p->lex, "spacing"))
 		r = lex_duration(&p->lex, &p->scn->spacing_ns);
-	p->scn->reverse = !r && lex_accept(&p->lex, "reverse");
+	p->scn->forward = !r && lex_accept(&p->lex, "forward");
 	return r;
 }
 
-/* clock offset 3ms drift 12ppm ranks 1,3: the sign of drift and offset is free. */
+/* [minus] D */
+static int signed_duration(struct parser *p, int64_t *ns)
+{
+	bool back = lex_accept(&p->lex, "minus");
+	int r = lex_duration(&p->lex, ns);
+
+	if (back)
+		*ns = -*ns;
+	return r;
+}
+
+/* step [minus] D at T */
+static int clock_step(struct parser *p, struct sim_clock *clock)
+{
+	int r = signed_duration(p, &clock->step_ns);
+
+	if (!r)
+		r = lex_expect(&p->lex, "at");
+	return r ? r : lex_duration(&p->lex, &clock->step_at_ns);
+}
+
+static int clock_tick(struct parser *p, struct sim_clock *clock)
+{
+	int r = lex_duration(&p->lex, &clock->tick_ns);
+
+	if (!r && clock->tick_ns < 1)
+		return lex_fail(&p->lex, "a tick lasts at least 1ns");
+	return r;
+}
+
+/* clock [offset [minus] D] [drift Xppm] [step [minus] D at T] [tick D] [ranks LIST] */
 static int on_clock(struct parser *p)
 {
 	bool ranks[SCENARIO_MAX_RANKS] = { false };
-	struct sim_clock clock = { 0 };
-	bool back = false;
+	struct sim_clock clock = { .tick_ns = 32 };
 	int r = 0;
 
-	if (lex_accept(&p->lex, "offset")) {
-		back = lex_accept(&p->lex, "minus");
-		r = lex_duration(&p->lex, &clock.offset_ns);
-	}
+	if (lex_accept(&p->lex, "offset"))
+		r = signed_duration(p, &clock.offset_ns);
 	if (!r && lex_accept(&p->lex, "drift"))
 		r = lex_suffixed(&p->lex, "ppm", &clock.drift_ppm);
+	if (!r && lex_accept(&p->lex, "step"))
+		r = clock_step(p, &clock);
+	if (!r && lex_accept(&p->lex, "tick"))
+		r = clock_tick(p, &clock);
 	if (!r)
 		r = parse_ranks(p, ranks);
-	if (back)
-		clock.offset_ns = -clock.offset_ns;
 	for (int i = 0; !r && i < p->scn->nranks; i++)
 		if (ranks[i])
 			p->scn->clock[i] = clock;
 	return r;
+}
+
+/* stamps exact | ring */
+static int on_stamps(struct parser *p)
+{
+	p->scn->ring_stamps = lex_accept(&p->lex, "ring");
+	return p->scn->ring_stamps ? 0 : lex_expect(&p->lex, "exact");
+}
+
+/* poll [least D] [mean D] [rare D every N] */
+static int on_poll(struct parser *p)
+{
+	struct sim_poll *poll = &p->scn->poll;
+	int r = 0;
+
+	if (lex_accept(&p->lex, "least"))
+		r = lex_duration(&p->lex, &poll->least_ns);
+	if (!r && lex_accept(&p->lex, "mean"))
+		r = lex_duration(&p->lex, &poll->mean_ns);
+	if (r || !lex_accept(&p->lex, "rare"))
+		return r;
+	return parse_rare(p, &poll->rare_ns, &poll->rare_every);
 }
 
 /* The class's link, or a new one for a pair of ranks that starts as its class's. */
@@ -215,7 +266,18 @@ static int one_comm(struct parser *p, struct sim_family *fam)
 	return 0;
 }
 
-/* comm NAME ranks LIST [ranks LIST]... [channels N] [algo A] [proto P] [pxn] */
+/* share NAME: the progress threads of communicators that are there already */
+static int on_share(struct parser *p, struct sim_family *fam)
+{
+	int r = parse_family(p, &fam->shares);
+
+	return r || !fam->pxn ? r : lex_fail(&p->lex, "pxn needs progress threads of its own");
+}
+
+/*
+ * comm NAME ranks LIST [ranks LIST]... [channels N] [algo A] [proto P] [pxn] [nonblocking]
+ * [share NAME]
+ */
 static int on_comm(struct parser *p)
 {
 	struct scenario *s = p->scn;
@@ -224,7 +286,7 @@ static int on_comm(struct parser *p)
 
 	if (s->nfamilies == SCENARIO_MAX_FAMILIES)
 		return lex_fail(&p->lex, "more than %d names", SCENARIO_MAX_FAMILIES);
-	*fam = (struct sim_family){ .first = s->ncomms, .channels = 4,
+	*fam = (struct sim_family){ .first = s->ncomms, .channels = 4, .shares = -1,
 				    .algo = names_find(NAMES_ALGO, "ring"),
 				    .proto = names_find(NAMES_PROTO, "simple") };
 	parse_lay_out(p);
@@ -240,6 +302,10 @@ static int on_comm(struct parser *p)
 	while (!r && p->lex.at < p->lex.nwords) {
 		if (lex_accept(&p->lex, "pxn"))
 			fam->pxn = true;
+		else if (lex_accept(&p->lex, "nonblocking"))
+			fam->nonblocking = true;
+		else if (lex_accept(&p->lex, "share"))
+			r = on_share(p, fam);
 		else
 			r = parse_kernel_option(p, &fam->channels, &fam->algo, &fam->proto);
 	}
@@ -261,8 +327,10 @@ const struct parse_word parse_settings[] = {
 	{ "netplugin",	on_netplugin },
 	{ "nodes",	on_nodes },
 	{ "pace",	on_pace },
+	{ "poll",	on_poll },
 	{ "processes",	on_processes },
 	{ "seed",	on_seed },
+	{ "stamps",	on_stamps },
 	{ "threads",	on_threads },
 	{ NULL, NULL }
 };

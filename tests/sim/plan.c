@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "tests/sim/plan_state.h"
+#include "tests/sim/schedule.h"
 
 uint64_t plan_hash(uint64_t seed, uint64_t a, uint64_t b, uint64_t c)
 {
@@ -69,17 +70,43 @@ static int add_op(struct plan *plan, const struct sim_op *spec, const struct sim
 	*opp = &step->op[step->nops++];
 	**opp = (struct plan_op){ .spec = spec, .comm = comm, .nsides = nsides,
 				  .index = plan->comm_ops[comm->index],
-				  .nchannels = spec->channels, .last_rank = -1 };
+				  .nchannels = spec->channels, .all_channels = 64,
+				  .last_rank = -1 };
 	memset(&plan->sides[plan->nsides], 0, nsides * sizeof(*plan->sides));
 	plan->nsides += nsides;
 	return 0;
 }
 
-static uint64_t op_bytes(const struct sim_op *spec, const struct sim_comm *comm, bool part)
+static uint64_t op_bytes(const struct sim_op *spec, const struct sim_comm *comm)
 {
 	uint64_t one = spec->count * names_get(NAMES_DATATYPE, spec->datatype)->size;
 
-	return names_func(spec->func)->scaled && !part ? one * comm->nranks : one;
+	return names_func(spec->func)->scaled ? one * comm->nranks : one;
+}
+
+/* What a side passes is what the program says, unless a fault has it otherwise. */
+static void fill_side(struct plan_side *side, const struct sim_op *spec, uint64_t bytes)
+{
+	side->count = spec->count;
+	side->datatype = spec->datatype;
+	side->root = spec->root;
+	side->bytes = bytes;
+}
+
+static void pass_others(const struct plan *plan, const struct plan_op *op,
+			struct plan_side *side)
+{
+	const struct sim_fault *f = plan_fault_find(plan, op, FAULT_MISMATCH,
+						    op->comm->world[side->rank]);
+	int size = names_get(NAMES_DATATYPE, side->datatype)->size;
+
+	if (!f)
+		return;
+	side->bytes /= side->count * size;
+	side->count = f->count ? f->count : side->count;
+	side->datatype = f->datatype >= 0 ? f->datatype : side->datatype;
+	side->root = f->root >= 0 ? f->root : side->root;
+	side->bytes *= side->count * names_get(NAMES_DATATYPE, side->datatype)->size;
 }
 
 static int add_coll(struct plan *plan, const struct sim_op *spec, const struct sim_comm *comm)
@@ -90,13 +117,28 @@ static int add_coll(struct plan *plan, const struct sim_op *spec, const struct s
 
 	if (r)
 		return r;
-	op->bytes = op_bytes(spec, comm, false);
+	op->bytes = op_bytes(spec, comm);
 	side = &plan->sides[plan->nsides - comm->nranks];
-	for (int i = 0; i < comm->nranks; i++)
+	for (int i = 0; i < comm->nranks; i++) {
 		side[i] = (struct plan_side){ .func = spec->func, .rank = i, .peer = -1,
 					      .has_seq = !starts_hidden(plan->scn, spec),
 					      .moves = true };
+		fill_side(&side[i], spec, op->bytes);
+		pass_others(plan, op, &side[i]);
+	}
 	return 0;
+}
+
+/* An uneven pair moves more or less than the program says, by chance. */
+static uint64_t pair_count(const struct plan *plan, const struct sim_op *spec,
+			   const struct plan_op *op, int src, int dst)
+{
+	uint64_t h = plan_hash(plan->scn->seed, 9 + op->index, op->comm->index,
+			       src * SCENARIO_MAX_RANKS + dst);
+	double spread = spec->uneven * ((double)(h >> 11) / (1ull << 52) - 1);
+	uint64_t count = (uint64_t)(spec->count * (1 + spread));
+
+	return count ? count : 1;
 }
 
 static int add_pair(struct plan *plan, const struct sim_op *spec, const struct sim_comm *comm,
@@ -109,12 +151,18 @@ static int add_pair(struct plan *plan, const struct sim_op *spec, const struct s
 
 	if (r)
 		return r;
-	op->bytes = op_bytes(spec, comm, true);
 	side = &plan->sides[plan->nsides - 2];
 	side[0] = (struct plan_side){ .func = FUNC_SEND, .rank = src, .peer = dst,
 				      .moves = moves };
 	side[1] = (struct plan_side){ .func = FUNC_RECV, .rank = dst, .peer = src,
 				      .moves = moves };
+	for (int s = 0; s < 2; s++) {
+		fill_side(&side[s], spec, 0);
+		side[s].count = pair_count(plan, spec, op, src, dst);
+		side[s].bytes = side[s].count * names_get(NAMES_DATATYPE, spec->datatype)->size;
+	}
+	op->bytes = side->bytes;
+	op->round = schedule_round(plan->scn, comm, src, dst);
 	return 0;
 }
 
@@ -129,7 +177,26 @@ static int add_all_to_all(struct plan *plan, const struct sim_op *spec,
 	return r;
 }
 
-/* On every communicator of its name; empty and lonely collectives do nothing. */
+/* Empty and lonely collectives do nothing. */
+static bool does_nothing(const struct plan *plan, const struct sim_op *spec,
+			 const struct sim_comm *comm)
+{
+	bool pairs = spec->func == FUNC_SEND || (spec->func == FUNC_ALL_TO_ALL && !spec->ce);
+
+	return plan->aborted[comm->index] || !spec->count || (!pairs && comm->nranks == 1);
+}
+
+static int add_on_comm(struct plan *plan, const struct sim_op *spec,
+		       const struct sim_comm *comm)
+{
+	if (spec->func == FUNC_SEND)
+		return add_pair(plan, spec, comm, spec->src, spec->dst);
+	if (spec->func == FUNC_ALL_TO_ALL && !spec->ce)
+		return add_all_to_all(plan, spec, comm);
+	return add_coll(plan, spec, comm);
+}
+
+/* On every communicator of its name. */
 static int add_spec(struct plan *plan, const struct sim_op *spec)
 {
 	const struct sim_family *fam = &plan->scn->family[spec->family];
@@ -138,16 +205,9 @@ static int add_spec(struct plan *plan, const struct sim_op *spec)
 	for (int i = 0; i < fam->ncomms && !r; i++) {
 		const struct sim_comm *comm = &plan->scn->comm[fam->first + i];
 
-		if (plan->aborted[comm->index] || !spec->count)
+		if (does_nothing(plan, spec, comm))
 			continue;
-		if (spec->func == FUNC_SEND)
-			r = add_pair(plan, spec, comm, spec->src, spec->dst);
-		else if (spec->func == FUNC_ALL_TO_ALL && !spec->ce)
-			r = add_all_to_all(plan, spec, comm);
-		else if (comm->nranks > 1)
-			r = add_coll(plan, spec, comm);
-		else
-			continue;
+		r = add_on_comm(plan, spec, comm);
 		plan->comm_ops[comm->index] += plan->step.kind != PLAN_CAPTURE;
 	}
 	return r;
@@ -185,7 +245,50 @@ static int fill_step(struct plan *plan, const struct sim_stmt *st)
 		return r;
 	tie_sides(plan);
 	time_step[step->kind](plan);
+	plan_fault_look_back(plan);
 	step->number++;
+	return 0;
+}
+
+/* Of an operation that was, the calls of one rank: it makes them only now. */
+static int fill_later(struct plan *plan, const struct sim_fault *f, struct plan_later *later)
+{
+	struct plan_step *step = &plan->step;
+	int r;
+
+	step->kind = PLAN_LAUNCH;
+	step->nops = 0;
+	step->grouped = later->spec->func == FUNC_ALL_TO_ALL;
+	plan->nsides = 0;
+	r = add_on_comm(plan, later->spec, later->comm);
+	later->spec = NULL;
+	if (r)
+		return r;
+	tie_sides(plan);
+	for (int i = 0; i < step->nops; i++) {
+		struct plan_op *op = &step->op[i];
+
+		op->index = later->index;
+		for (int s = 0; s < op->nsides; s++)
+			op->side[s].elsewhere = op->comm->world[op->side[s].rank] != f->rank;
+	}
+	plan_time_launch(plan);
+	step->number++;
+	return 0;
+}
+
+/* 1: a step was made of a call that was left for later; 0: none is due; or -ENOMEM. */
+static int make_up(struct plan *plan)
+{
+	for (int i = 0; i < plan->scn->nfaults; i++) {
+		struct plan_later *later = &plan->later[i];
+		int r;
+
+		if (!later->spec || !later->due)
+			continue;
+		r = fill_later(plan, &plan->scn->fault[i], later);
+		return r ? r : 1;
+	}
 	return 0;
 }
 
@@ -212,10 +315,12 @@ static void pass_time(struct plan *plan, const struct sim_stmt *st)
 		double spread = st->jitter * ((double)(h >> 11) / (1ull << 52) - 1);
 
 		int64_t ns = (int64_t)(st->ns * (1 + spread));
+		bool rare = st->rare_every && plan_hash(h, 8, w, 0) % st->rare_every == 0;
 		bool leads = w == plan_thread_of(scn, w);
 
 		if (!st->ranks[w] || *host == PLAN_NEVER)
 			continue;
+		ns += rare ? st->rare_ns : 0;
 		if (st->kind == STMT_COMPUTE && *gpu != PLAN_NEVER)
 			*gpu = (*gpu > *host ? *gpu : *host) + ns;
 		if (st->kind == STMT_IDLE && leads)	/* once for a thread of many ranks */
@@ -303,7 +408,11 @@ int plan_next(struct plan *plan, const struct plan_step **stepp)
 		struct plan_frame *f = &plan->frame[plan->depth];
 		const struct sim_stmt *st = f->at;
 
-		plan->ended = !any_host_left(plan) || (!st && !plan->depth);
+		plan->ended = !any_host_left(plan);
+		r = plan->ended ? 0 : make_up(plan);
+		if (r)
+			break;
+		plan->ended |= !st && !plan->depth;
 		if (plan->ended)
 			break;
 		if (!st) {
@@ -334,7 +443,8 @@ int plan_new(struct plan **planp, const struct scenario *scn)
 		ranks += scn->comm[i].nranks;
 	}
 	plan->seq = calloc(ranks + 1, sizeof(*plan->seq));
-	if (!plan->seq) {
+	plan->away = calloc(scn->ncomms + 1, sizeof(*plan->away));
+	if (!plan->seq || !plan->away) {
 		plan_free(plan);
 		return -ENOMEM;
 	}
@@ -349,6 +459,7 @@ void plan_free(struct plan *plan)
 	free(plan->step.op);
 	free(plan->sides);
 	free(plan->seq);
+	free(plan->away);
 	free(plan);
 }
 

@@ -29,6 +29,9 @@ enum plan_kind {
 struct plan_side {
 	enum sim_func func;	/* Send and Recv are sides of one operation */
 	int rank, peer;		/* in the communicator; peer: Send and Recv, else -1 */
+	uint64_t count, bytes;	/* as this rank passes them; bytes: its larger buffer */
+	int datatype, root;
+	int64_t due;		/* when its host comes to the call, or would */
 	int64_t enqueued;	/* the API call; PLAN_NEVER: this rank does not join */
 	int64_t launched;	/* the kernel launch */
 	int64_t arrival;	/* the GPU begins: stream free, kernel there */
@@ -37,19 +40,25 @@ struct plan_side {
 	uint64_t seq;		/* of this communicator, function and rank */
 	bool has_seq;		/* Send and Recv have none */
 	bool moves;		/* false: within a rank and in place */
+	bool elsewhere;		/* this call is made in another step */
+	int64_t away;		/* the rank's progress thread gets no CPU before this */
 };
 
 struct plan_op {
 	const struct sim_op *spec;
 	const struct sim_comm *comm;
 	uint64_t index;		/* how many-th of its communicator, from 0 */
-	uint64_t bytes;		/* the larger buffer of one rank */
+	uint64_t bytes;		/* the larger buffer of one rank, as most pass it */
 	int first_channel, nchannels;
+	int all_channels;	/* after so many comes channel 0 again */
+	int round;		/* in which a Send and its Recv meet (schedule.h) */
 	int members;		/* operations of this communicator in this launch */
 	int64_t data_ns;	/* data begins to flow: the last rank is there */
 	int64_t cut_ns;		/* nothing happens in this operation after this */
+	int64_t fast_ns;	/* one channel is slow: what the others take; 0: none is */
+	int slow_index;		/* which one; -1: of another operation of this kernel */
 	int last_rank;		/* who came last; -1: not all came */
-	const struct sim_fault *fault;	/* stuck, kill or abort */
+	const struct sim_fault *fault;	/* that keeps it from ending */
 	struct plan_side *side;
 	int nsides;
 };
@@ -62,6 +71,12 @@ struct plan_step {
 	uint64_t number;	/* of launches so far */
 	struct plan_op *op;
 	int nops;
+};
+
+/* When one channel of a rank's part begins and ends, by the model and by its GPU. */
+struct plan_span {
+	int64_t start, stop;		/* PLAN_NEVER as in plan_side */
+	uint64_t gpu_start, gpu_stop;
 };
 
 struct plan;
@@ -82,8 +97,30 @@ int64_t plan_host_ns(const struct plan *plan, int world);
 /* When the GPU of this world rank has done all it was given. */
 int64_t plan_gpu_ns(const struct plan *plan, int world);
 
+/*
+ * The index-th channel of a side that arrived.  The first channel begins and the
+ * last one ends with the kernel.
+ */
+void plan_channel(const struct scenario *scn, const struct plan_op *op,
+		  const struct plan_side *side, int index, struct plan_span *span);
+
+/* The number of the index-th channel. */
+int plan_channel_number(const struct plan_op *op, int index);
+
 /* A GPU's clock at a model time. */
 uint64_t plan_gpu_clock(const struct scenario *scn, int world, int64_t model_ns);
+
+/* Whether a fault is in store for this operation and has a rank in it. */
+bool plan_fault_covers(const struct scenario *scn, const struct sim_fault *fault,
+		       const struct plan_op *op);
+
+/* How many times slower than it is a link, or a channel of a rank, is in this operation. */
+double plan_fault_link(const struct scenario *scn, const struct plan_op *op, int from, int to);
+double plan_fault_channel(const struct scenario *scn, const struct plan_op *op, int world,
+			  int channel);
+
+/* A link as it is in this operation: one that a fault makes slow, if it does. */
+struct sim_link plan_link(const struct scenario *scn, const struct plan_op *op, int from, int to);
 
 /* A reproducible random number for this purpose and place. */
 uint64_t plan_hash(uint64_t seed, uint64_t a, uint64_t b, uint64_t c);

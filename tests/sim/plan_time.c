@@ -9,11 +9,12 @@
 
 #include <stdlib.h>
 
+#include "tests/sim/schedule.h"
+
 #define API_NS		2000	/* host time of one API call */
 #define TO_GPU_NS	3000	/* launch to the first instruction */
 #define KERNEL_NS	5000	/* a kernel that moves nothing */
 #define GPU_EPOCH	1770000000000000000ull
-#define GPU_TICK_NS	32
 
 /* Ring transfer: hops of latency, and how often the bytes pass a link. */
 struct ring_cost {
@@ -37,7 +38,56 @@ uint64_t plan_gpu_clock(const struct scenario *scn, int world, int64_t model_ns)
 	int64_t t = model_ns + clock->offset_ns +
 		    (int64_t)((double)model_ns * clock->drift_ppm / 1e6);
 
-	return (GPU_EPOCH + t) / GPU_TICK_NS * GPU_TICK_NS;
+	if (model_ns >= clock->step_at_ns)
+		t += clock->step_ns;
+	return (GPU_EPOCH + t) / clock->tick_ns * clock->tick_ns;
+}
+
+int plan_channel_number(const struct plan_op *op, int index)
+{
+	return (op->first_channel + index) % op->all_channels;
+}
+
+/* How far a channel is from its kernel's edge; short kernels have no room for it. */
+static int64_t skew(const struct scenario *scn, const struct plan_op *op,
+		    const struct plan_side *side, int index, int edge)
+{
+	int64_t stop = side->stop == PLAN_NEVER ? side->arrival : side->stop;
+	int exact = edge ? op->nchannels - 1 : 0;
+	uint64_t h = plan_hash(scn->seed, 3 + edge, side->gpu_start,
+			       plan_channel_number(op, index));
+
+	return index == exact || stop - side->arrival < 1024 ? 0 : (int64_t)(h % 8) * 32;
+}
+
+void plan_channel(const struct scenario *scn, const struct plan_op *op,
+		  const struct plan_side *side, int index, struct plan_span *span)
+{
+	int w = op->comm->world[side->rank];
+	bool stuck = op->fault && op->fault->kind == FAULT_STUCK && op->data_ns != PLAN_NEVER;
+
+	bool fast = op->fast_ns && index != op->slow_index && !op->fault;
+
+	span->start = side->arrival + skew(scn, op, side, index, 0);
+	span->gpu_start = plan_gpu_clock(scn, w, span->start);
+	span->stop = side->stop;
+	if (stuck && index)	/* only the first channel hangs */
+		span->stop = 2 * op->cut_ns - op->data_ns;
+	else if (fast && side->stop != PLAN_NEVER)
+		span->stop = op->data_ns + op->fast_ns;
+	else if (side->stop != PLAN_NEVER)
+		span->stop -= skew(scn, op, side, index, 1);
+	span->gpu_stop = span->stop == PLAN_NEVER ? 0 : plan_gpu_clock(scn, w, span->stop);
+}
+
+struct sim_link plan_link(const struct scenario *scn, const struct plan_op *op, int from, int to)
+{
+	struct sim_link link = *scenario_link(scn, from, to);
+	double factor = plan_fault_link(scn, op, from, to);
+
+	link.latency_ns = (int64_t)(link.latency_ns * factor);
+	link.rate /= factor;
+	return link;
 }
 
 static int64_t ring_ns(const struct plan *plan, const struct plan_op *op)
@@ -48,73 +98,17 @@ static int64_t ring_ns(const struct plan *plan, const struct plan_op *op)
 	double rate = 0, bytes = op->bytes * cost->passes;
 
 	for (int i = 0; i < c->nranks; i++) {
-		const struct sim_link *link = scenario_link(plan->scn, c->world[i],
-							    c->world[(i + 1) % c->nranks]);
+		struct sim_link link = plan_link(plan->scn, op, c->world[i],
+						 c->world[(i + 1) % c->nranks]);
 
-		if (link->latency_ns > latency)
-			latency = link->latency_ns;
-		if (!i || link->rate < rate)
-			rate = link->rate;
+		if (link.latency_ns > latency)
+			latency = link.latency_ns;
+		if (!i || link.rate < rate)
+			rate = link.rate;
 	}
 	if (cost->shared)
 		bytes = bytes * (c->nranks - 1) / c->nranks;
 	return cost->rounds * (c->nranks - 1) * latency + (int64_t)(bytes / rate);
-}
-
-/* ---- faults ---- */
-
-static const struct sim_fault *find_fault(const struct plan *plan, const struct plan_op *op,
-					  enum sim_fault_kind kind, int world)
-{
-	for (int i = 0; i < plan->scn->nfaults; i++) {
-		const struct sim_fault *f = &plan->scn->fault[i];
-
-		if (f->kind == kind && (world < 0 || f->rank == world) &&
-		    (f->family < 0 || f->family == op->comm->family) &&
-		    op->index >= f->from && op->index <= f->until &&
-		    (op->index - f->from) % f->every == 0)
-			return f;
-	}
-	return NULL;
-}
-
-/* Whether this fault's rank, or process, has a part in the operation. */
-static bool fault_hits(const struct plan *plan, const struct sim_fault *f,
-		       const struct plan_op *op)
-{
-	for (int i = 0; i < op->nsides; i++) {
-		int w = op->comm->world[op->side[i].rank];
-
-		if (f->kind == FAULT_ABORT || (f->kind == FAULT_STUCK && f->rank == w) ||
-		    (f->kind == FAULT_KILL && f->rank == scenario_process_of(plan->scn, w)))
-			return true;
-	}
-	return false;
-}
-
-static const struct sim_fault *ending_fault(const struct plan *plan, const struct plan_op *op)
-{
-	static const enum sim_fault_kind kinds[] = { FAULT_STUCK, FAULT_KILL, FAULT_ABORT };
-
-	for (int k = 0; k < 3; k++) {
-		const struct sim_fault *f = find_fault(plan, op, kinds[k], -1);
-
-		if (f && fault_hits(plan, f, op))
-			return f;
-	}
-	return NULL;
-}
-
-/* How late this rank comes to this operation; `host` says which of its clocks. */
-static int64_t lateness(struct plan *plan, const struct plan_op *op, int world, bool host)
-{
-	const struct sim_fault *f = find_fault(plan, op, FAULT_LATE, world);
-	uint64_t mark = plan->step.number + 1;
-
-	if (!f || f->host != host || plan->late_mark[world] == mark)
-		return 0;
-	plan->late_mark[world] = mark;
-	return f->by_ns;
 }
 
 /* ---- the host ---- */
@@ -123,14 +117,19 @@ static void enqueue_side(struct plan *plan, struct plan_op *op, struct plan_side
 {
 	int64_t *host = &plan->host[plan_thread_of(plan->scn, world)];
 
-	if (find_fault(plan, op, FAULT_ABSENT, world))
+	side->due = *host;
+	side->enqueued = side->launched = PLAN_NEVER;
+	side->arrival = side->stop = PLAN_NEVER;
+	side->elsewhere |= *host != PLAN_NEVER && plan_fault_swap(plan, op, world);
+	if (side->elsewhere)
+		return;
+	if (plan_fault_find(plan, op, FAULT_ABSENT, world) ||
+	    plan_fault_find(plan, op, FAULT_PAUSE, -1))
 		*host = PLAN_NEVER;
 	if (*host != PLAN_NEVER)
-		*host += lateness(plan, op, world, true);
+		*host += plan_fault_lateness(plan, op, world, true);
 	side->enqueued = *host;
 	side->launched = *host;
-	side->arrival = PLAN_NEVER;
-	side->stop = PLAN_NEVER;
 	if (*host == PLAN_NEVER)
 		return;
 	*host += API_NS;
@@ -149,6 +148,15 @@ static void enqueue_all(struct plan *plan)
 				if (op->comm->world[op->side[s].rank] == w)
 					enqueue_side(plan, op, &op->side[s], w);
 			}
+}
+
+/* The whole program stops where one of its operations would be. */
+static void pause_all(struct plan *plan)
+{
+	for (int i = 0; i < plan->step.nops; i++)
+		if (plan_fault_find(plan, &plan->step.op[i], FAULT_PAUSE, -1))
+			for (int w = 0; w < plan->scn->nranks; w++)
+				plan->host[plan_thread_of(plan->scn, w)] = PLAN_NEVER;
 }
 
 /* One kernel launch of a rank and communicator: its sides from op[first] on. */
@@ -190,10 +198,21 @@ static void launch_all(struct plan *plan)
 	for (int k = 0; k < n; k++)
 		for (int i = 0; i < plan->step.nops; i++)
 			if (first_of_comm(&plan->step, i))
-				launch_kernel(plan, i, plan->scn->reverse ? n - 1 - k : k);
+				launch_kernel(plan, i, plan->scn->forward ? k : n - 1 - k);
 }
 
 /* ---- the GPU ---- */
+
+/* A progress thread that gets no CPU from a launch on; the GPU does not wait for it. */
+static void starve(struct plan *plan, const struct plan_op *op, struct plan_side *side, int world)
+{
+	const struct sim_fault *f = plan_fault_find(plan, op, FAULT_STARVE, world);
+	int64_t *away = &plan->away[op->comm->index][side->rank];
+
+	if (f && side->launched + f->by_ns > *away)
+		*away = side->launched + f->by_ns;
+	side->away = *away > side->launched ? *away : 0;
+}
 
 static void arrive(struct plan *plan, struct plan_op *op, struct plan_side *side)
 {
@@ -204,20 +223,29 @@ static void arrive(struct plan *plan, struct plan_op *op, struct plan_side *side
 		return;
 	if (plan->gpu[w] < side->launched + TO_GPU_NS)
 		plan->gpu[w] = side->launched + TO_GPU_NS;
-	plan->gpu[w] += lateness(plan, op, w, false);
+	plan->gpu[w] += plan_fault_lateness(plan, op, w, false);
+	starve(plan, op, side, w);
 	side->arrival = plan->gpu[w];
 }
 
+/* When the last rank is there, and the last progress thread if there is a network. */
 static void find_last(struct plan_op *op)
 {
 	int last = 0;
+	int64_t away = 0;
 
 	for (int s = 1; s < op->nsides; s++)
 		if (op->side[s].arrival > op->side[last].arrival)
 			last = s;
+	for (int s = 0; s < op->nsides; s++)
+		if (op->side[s].away > away)
+			away = op->side[s].away;
 	op->data_ns = op->side[last].arrival;
-	if (op->data_ns != PLAN_NEVER)
-		op->last_rank = op->side[last].rank;
+	if (op->data_ns == PLAN_NEVER)
+		return;
+	op->last_rank = op->side[last].rank;
+	if (op->comm->nnodes > 1 && away > op->data_ns)
+		op->data_ns = away;
 }
 
 static void stop_side(struct plan *plan, const struct plan_op *op, struct plan_side *side,
@@ -248,6 +276,7 @@ static bool runs_on(const struct plan_op *op, const struct sim_comm *comm, bool 
 /* What the collectives of one communicator and launch have in common. */
 struct kernel {
 	int64_t xfer_ns;
+	double slow;			/* the slowest channel takes so many times longer */
 	uint64_t bytes;
 	int members, channel;
 	const struct sim_fault *fault;	/* of any member */
@@ -267,27 +296,63 @@ static void arrive_all(struct plan *plan, const struct sim_comm *comm, struct ke
 		k->bytes += op->bytes;
 		k->members++;
 		if (!k->fault)
-			k->fault = ending_fault(plan, op);
+			k->fault = plan_fault_ending(plan, op);
+	}
+}
+
+/* The slowest channel of an operation and how slow it is; -1 if all are as they should be. */
+static int slowest_channel(const struct plan *plan, const struct plan_op *op, double *factor)
+{
+	int index = -1;
+
+	for (int c = 0; c < op->nchannels; c++)
+		for (int s = 0; s < op->nsides; s++) {
+			double f = plan_fault_channel(plan->scn, op,
+						      op->comm->world[op->side[s].rank],
+						      plan_channel_number(op, c));
+
+			if (f <= 1 || (index >= 0 && f <= *factor))
+				continue;
+			index = c;
+			*factor = f;
+		}
+	return index;
+}
+
+/* Members share the channels when they are small, and have their own when not. */
+static void lay_out_channels(struct plan *plan, const struct sim_comm *comm, struct kernel *k)
+{
+	for (int i = 0; i < plan->step.nops; i++) {
+		struct plan_op *op = &plan->step.op[i];
+		double slow = 1;
+
+		if (!runs_on(op, comm, true))
+			continue;
+		op->first_channel = k->bytes / k->members < 65536 ? 0 : k->channel % 64;
+		k->channel += op->nchannels;
+		op->slow_index = slowest_channel(plan, op, &slow);
+		k->slow = slow > k->slow ? slow : k->slow;
 	}
 }
 
 static void time_member(struct plan *plan, struct plan_op *op, struct kernel *k)
 {
+	int64_t xfer = (int64_t)(k->xfer_ns * k->slow);
+
 	for (int s = 0; s < op->nsides; s++)
 		if (op->side[s].arrival != PLAN_NEVER)
 			op->side[s].arrival = plan->gpu[op->comm->world[s]];
 	op->members = k->members;
-	op->first_channel = k->bytes / k->members < 65536 ? 0 : k->channel % 64;
-	k->channel += op->nchannels;
 	find_last(op);
 	op->fault = k->fault;
-	end_op(op, k->xfer_ns);
+	op->fast_ns = k->slow > 1 ? k->xfer_ns : 0;
+	end_op(op, xfer);
 	for (int s = 0; s < op->nsides; s++) {
 		int64_t tail = plan_hash(plan->scn->seed, 2, plan->step.number, s) %
-			       (k->xfer_ns / 200 + 500);
+			       (xfer / 200 + 500);
 
 		stop_side(plan, op, &op->side[s], op->data_ns == PLAN_NEVER || op->fault ?
-			  PLAN_NEVER : op->data_ns + k->xfer_ns + tail);
+			  PLAN_NEVER : op->data_ns + xfer + tail);
 	}
 }
 
@@ -297,10 +362,11 @@ static void time_member(struct plan *plan, struct plan_op *op, struct kernel *k)
  */
 static void time_colls(struct plan *plan, const struct sim_comm *comm)
 {
-	struct kernel k = { .xfer_ns = KERNEL_NS };
+	struct kernel k = { .xfer_ns = KERNEL_NS, .slow = 1 };
 	struct plan_op *last = NULL;
 
 	arrive_all(plan, comm, &k);
+	lay_out_channels(plan, comm, &k);
 	for (int i = 0; i < plan->step.nops; i++) {
 		if (!runs_on(&plan->step.op[i], comm, true))
 			continue;
@@ -323,27 +389,21 @@ static int sharing(const struct plan_step *step, const struct plan_op *op, int s
 	return n;
 }
 
-/* The round of NCCL's schedule that a pair meets in. */
-static int round_of(const struct plan_op *op)
-{
-	int n = op->comm->nranks;
-
-	return (op->side[1].rank - op->side[0].rank + n) % n;
-}
-
 static void time_pair(struct plan *plan, struct plan_op *op)
 {
 	const int *world = op->comm->world;
-	const struct sim_link *link = scenario_link(plan->scn, world[op->side[0].rank],
-						    world[op->side[1].rank]);
+	struct sim_link link = plan_link(plan->scn, op, world[op->side[0].rank],
+					 world[op->side[1].rank]);
+	int channels = plan->scn->family[op->comm->family].channels;
 	int out = sharing(&plan->step, op, 0), in = sharing(&plan->step, op, 1);
-	int64_t xfer = KERNEL_NS + link->latency_ns +
-		       (int64_t)(op->bytes * (double)(out > in ? out : in) / link->rate);
+	int64_t xfer = KERNEL_NS + link.latency_ns +
+		       (int64_t)(op->bytes * (double)(out > in ? out : in) / link.rate);
 
 	op->members = out + in;
-	op->first_channel = round_of(op) * op->nchannels % 64;
+	op->all_channels = schedule_channels(channels > op->nchannels ? channels : op->nchannels);
+	op->first_channel = schedule_first(op->round, op->all_channels);
 	find_last(op);
-	op->fault = ending_fault(plan, op);
+	op->fault = plan_fault_ending(plan, op);
 	end_op(op, xfer);
 	for (int s = 0; s < 2; s++)
 		stop_side(plan, op, &op->side[s], op->data_ns == PLAN_NEVER || op->fault ?
@@ -358,7 +418,7 @@ static void fuse_round(struct plan *plan, struct plan_op *op)
 	for (int i = 0; i < step->nops; i++) {
 		struct plan_op *other = &step->op[i];
 
-		if (!runs_on(other, op->comm, false) || round_of(other) != round_of(op))
+		if (!runs_on(other, op->comm, false) || other->round != op->round)
 			continue;
 		for (int s = 0; s < 2; s++)
 			if (other->side[!s].rank == op->side[s].rank &&
@@ -394,27 +454,6 @@ static void time_pairs(struct plan *plan, const struct sim_comm *comm)
 			plan->gpu[comm->world[r]] = end[r];
 }
 
-/* A killed process posts nothing more; an aborted communicator is gone. */
-static void apply_fault(struct plan *plan, const struct plan_op *op)
-{
-	const struct scenario *scn = plan->scn;
-
-	for (int w = 0; op->fault->kind == FAULT_KILL && w < scn->nranks; w++)
-		if (scenario_process_of(scn, w) == op->fault->rank)
-			plan->host[plan_thread_of(scn, w)] = PLAN_NEVER;
-	if (op->fault->kind != FAULT_ABORT)
-		return;
-	plan->aborted[op->comm->index] = true;
-	for (int r = 0; r < op->comm->nranks; r++) {
-		int w = op->comm->world[r];
-		int64_t *host = &plan->host[plan_thread_of(scn, w)];
-
-		plan->gpu[w] = op->cut_ns;
-		if (*host < op->cut_ns)
-			*host = op->cut_ns;
-	}
-}
-
 static void run_all(struct plan *plan)
 {
 	for (int i = 0; i < plan->step.nops; i++) {
@@ -425,21 +464,20 @@ static void run_all(struct plan *plan)
 	}
 	for (int i = 0; i < plan->step.nops; i++)
 		if (plan->step.op[i].fault)
-			apply_fault(plan, &plan->step.op[i]);
+			plan_fault_apply(plan, &plan->step.op[i]);
 }
 
 void plan_time_launch(struct plan *plan)
 {
 	enqueue_all(plan);
+	pause_all(plan);
 	launch_all(plan);
 	run_all(plan);
 }
 
 void plan_time_replay(struct plan *plan)
 {
-	enqueue_all(plan);
-	launch_all(plan);
-	run_all(plan);
+	plan_time_launch(plan);
 }
 
 void plan_time_capture(struct plan *plan)

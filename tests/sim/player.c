@@ -18,6 +18,7 @@
 struct worker {
 	pthread_t thread;
 	struct app_range range;
+	pthread_barrier_t *ready;	/* nobody goes on before all communicators are there */
 	int result;
 };
 
@@ -83,11 +84,21 @@ static void init_plugin(struct member *m)
 	free(name);
 }
 
+/* Whose progress thread this member shares; NULL: it has its own. */
+static const struct member *sharer_of(const struct member *m)
+{
+	for (const struct member *o = m->player->member; o < m; o++)
+		if (o->comm->family == m->comm->shares && o->world == m->world)
+			return o;
+	return NULL;
+}
+
 /* The communicators of one rank; ranks do this at the same time. */
 static void *init_main(void *arg)
 {
 	struct worker *w = arg;
 	struct player *p = w->range.player;
+	const struct member *owner;
 
 	for (int i = 0; i < p->nmembers && !w->result; i++) {
 		struct member *m = &p->member[i];
@@ -96,29 +107,57 @@ static void *init_main(void *arg)
 			continue;
 		if (p->api.ops)
 			init_plugin(m);
-		w->result = proxy_new(&m->proxy, m);
+		owner = sharer_of(m);
+		w->result = owner ? proxy_share(m, owner) : proxy_new(m);
 	}
 	return NULL;
+}
+
+/* Ranks of one thread get their communicators in a group, which starts a thread for each. */
+static int init_group(const struct worker *w)
+{
+	struct worker rank[SCENARIO_MAX_RANKS];
+	int r = 0;
+
+	for (int i = 0; i < w->range.count; i++) {
+		rank[i] = (struct worker){ .range = { w->range.player, w->range.first + i, 1 } };
+		if (pthread_create(&rank[i].thread, NULL, init_main, &rank[i]))
+			abort();
+	}
+	for (int i = 0; i < w->range.count; i++) {
+		pthread_join(rank[i].thread, NULL);
+		r = rank[i].result ? rank[i].result : r;
+	}
+	return r;
 }
 
 static void *app_main(void *arg)
 {
 	struct worker *w = arg;
 
-	w->result = app_run(&w->range);
+	if (w->range.count == 1)
+		init_main(w);
+	else
+		w->result = init_group(w);
+	pthread_barrier_wait(w->ready);
+	if (!w->result)
+		w->result = app_run(&w->range);
 	return NULL;
 }
 
-/* One thread for each `count` ranks of this process; the worst result. */
-static int run_threads(struct player *p, int count, void *(*main)(void *))
+/* The application's threads, for all ranks of this process or each; the worst result. */
+static int run_threads(struct player *p)
 {
-	struct worker worker[SCENARIO_MAX_RANKS];
+	int count = p->scn->thread_per_process ? p->scn->gpus_per_process : 1;
 	int n = p->scn->gpus_per_process / count, result = 0;
+	struct worker worker[SCENARIO_MAX_RANKS];
+	pthread_barrier_t ready;
 
+	pthread_barrier_init(&ready, NULL, n);
 	for (int i = 0; i < n; i++) {
-		worker[i] = (struct worker){ .range = {
+		worker[i] = (struct worker){ .ready = &ready, .range = {
 			p, p->process * p->scn->gpus_per_process + i * count, count } };
-		if (pthread_create(&worker[i].thread, NULL, main, &worker[i]))
+		if (pthread_create(&worker[i].thread, NULL, app_main, &worker[i]))
 			abort();
 	}
 	for (int i = 0; i < n; i++) {
@@ -126,6 +165,7 @@ static int run_threads(struct player *p, int count, void *(*main)(void *))
 		if (worker[i].result && result >= 0)
 			result = worker[i].result;
 	}
+	pthread_barrier_destroy(&ready);
 	return result;
 }
 
@@ -137,10 +177,12 @@ static void finalize(struct player *p)
 
 		if (m->aborted)
 			continue;
-		proxy_free(m->proxy);
+		proxy_leave(m);
 		if (p->api.ops && (m->context || p->scn->release <= 27))
 			api_finalize(&p->api, m->context);
 	}
+	for (int i = 0; i < p->nmembers; i++)
+		proxy_disconnect(&p->member[i]);
 	free(p->member);
 }
 
@@ -165,9 +207,7 @@ int player_run(const struct scenario *scn, int process, const struct player_plug
 	if (!r && scn->ngraphs)
 		r = hook_new(&p.hook, &p);
 	if (!r)
-		r = run_threads(&p, 1, init_main);
-	if (!r)
-		r = run_threads(&p, scn->thread_per_process ? scn->gpus_per_process : 1, app_main);
+		r = run_threads(&p);
 	if (r < 0)
 		return r;
 	hold(&p, r);

@@ -13,6 +13,7 @@
 #include "tests/sim/pace.h"
 #include "tests/sim/plan.h"
 
+struct conn;
 struct hook;
 struct proxy;
 struct pxn;
@@ -24,10 +25,13 @@ struct member {
 	int rank, world;
 	void *context;
 	struct proxy *proxy;
+	struct conn *conn;
 	uint64_t seq[FUNC_COUNT];
 	uint64_t ce_seq;
 	void *group[2];			/* handle slots, eager and replay; never cleared */
 	bool aborted;
+	bool capturing;			/* the last launch went into a graph */
+	int64_t late_ns;		/* most that a launch came late */
 };
 
 struct player {

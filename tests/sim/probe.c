@@ -12,17 +12,20 @@
 #define MAX_LINES	200000
 #define MAX_EVENTS	100000
 #define MAX_THREADS	256
+#define MAX_KERNELS	20000
 #define CONTEXT_BASE	0x10000000ull	/* contexts cannot be taken for events */
 
 struct probe_line {
 	short thread, rank;
-	char text[92];
+	char text[108];
 };
 
 struct probe_event {
 	uint64_t type;
 	short rank;
 	short stops;
+	int kernel;			/* KernelCh: which of probe.kernel */
+	int64_t seq;
 };
 
 static struct {
@@ -39,6 +42,8 @@ static struct {
 	int kind[MAX_THREADS];		/* PROBE_* by thread */
 	int nthreads, generation;
 	int strangers, stale;
+	struct probe_kernel kernel[MAX_KERNELS];
+	int nkernels, warps;
 	char text[1 << 20];
 } probe = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
@@ -64,6 +69,7 @@ void probe_reset(int mask, int refuse)
 	probe.ncontexts = 0;
 	probe.nevents = 0;
 	probe.nlines = 0;
+	probe.nkernels = 0;
 	probe.nthreads = 0;
 	probe.generation++;
 	probe.strangers = 0;
@@ -159,6 +165,7 @@ static int init_any(void **context, int *mask, int rank)
 	__atomic_store_n(mask, probe.mask, __ATOMIC_RELAXED);
 	probe.context_rank[probe.ncontexts] = rank;
 	*context = (void *)(CONTEXT_BASE + probe.ncontexts++);
+	put(rank, "init");
 	pthread_mutex_unlock(&probe.mutex);
 	return NCCL_SUCCESS;
 }
@@ -266,6 +273,24 @@ static void describe_v5(char *to, size_t size, const struct nccl_descr_v5 *d)
 	describe_v6(to, size, (const struct nccl_descr_v6 *)d);
 }
 
+/* Remember what a new event needs to be told by. */
+static void keep_details(int rank, const struct nccl_descr_v6 *d, struct probe_event *e)
+{
+	struct probe_event *parent = event_of(d->parentObj);
+
+	if (!e)
+		return;
+	if (d->type == NCCL_COLL)
+		probe.warps = d->coll.nWarps;
+	e->seq = d->type == NCCL_COLL ? (int64_t)d->coll.seqNumber : -1;
+	if (d->type != NCCL_KERNEL_CH || probe.nkernels == MAX_KERNELS)
+		return;
+	e->kernel = probe.nkernels;
+	probe.kernel[probe.nkernels++] = (struct probe_kernel){
+		.rank = rank, .channel = d->kernelCh.channelId, .start = d->kernelCh.pTimer,
+		.parent_type = parent ? parent->type : 0, .parent_seq = parent ? parent->seq : -1 };
+}
+
 static void start_any(void *context, void **handle, uint64_t type, void *parent,
 		      const char *what)
 {
@@ -318,7 +343,12 @@ static void state_any(void *handle, int state, long size, int appended)
 
 static int state_new(void *handle, int state, union nccl_args_v4 *args)
 {
+	struct probe_event *e;
+
 	pthread_mutex_lock(&probe.mutex);
+	e = event_of(handle);
+	if (state == NCCL_KERNEL_CH_STOP && e && probe.nkernels)
+		probe.kernel[e->kernel].stop = args->kernelCh.pTimer;
 	state_any(handle, state, args ? (long)(args->proxyStep.transSize & 0x7fffffff) : -1,
 		  args ? args->proxyCtrl.appendedProxyOps : 0);
 	pthread_mutex_unlock(&probe.mutex);
@@ -337,11 +367,13 @@ static int state_old(void *handle, int state, union nccl_args_v1 *args)
 #define TABLE(v, init, state)								\
 	static int start_v##v(void *context, void **handle, struct nccl_descr_v##v *d)	\
 	{										\
-		char what[80];								\
+		char what[96];								\
 											\
 		pthread_mutex_lock(&probe.mutex);					\
 		describe_v##v(what, sizeof(what), d);					\
 		start_any(context, handle, d->type, d->parentObj, what);		\
+		if (v > 4 && !(probe.keep & (int)d->type))				\
+			keep_details(rank_of(context), (const void *)d, event_of(*handle)); \
 		pthread_mutex_unlock(&probe.mutex);					\
 		return NCCL_SUCCESS;							\
 	}										\
@@ -374,6 +406,7 @@ const char *probe_text(int kind, int rank)
 		const struct probe_line *line = &probe.line[i];
 
 		if (probe.kind[line->thread] != kind || (rank >= 0 && line->rank != rank) ||
+		    !strcmp(line->text, "init") ||
 		    used + sizeof(line->text) + 2 > sizeof(probe.text))
 			continue;
 		used += sprintf(probe.text + used, "%s\n", line->text);
@@ -389,6 +422,34 @@ int probe_count(const char *words)
 	for (int i = 0; i < probe.nlines; i++)
 		n += !strncmp(probe.line[i].text, words, len);
 	return n;
+}
+
+int probe_place(const char *words, int nth)
+{
+	size_t len = strlen(words);
+
+	for (int i = 0; i < probe.nlines; i++)
+		if (!strncmp(probe.line[i].text, words, len) && !nth--)
+			return i;
+	return -1;
+}
+
+int probe_thread(const char *words, int nth)
+{
+	int i = probe_place(words, nth);
+
+	return i < 0 ? -1 : probe.line[i].thread;
+}
+
+int probe_kernels(const struct probe_kernel **kernels)
+{
+	*kernels = probe.kernel;
+	return probe.nkernels;
+}
+
+int probe_warps(void)
+{
+	return probe.warps;
 }
 
 int probe_mixed_threads(void)

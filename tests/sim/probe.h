@@ -33,13 +33,31 @@ void probe_keep_slot(int types);
 const void *probe_table(int version);
 
 /*
- * What the threads of one kind did in contexts of this rank (-1: any), one line
- * per call; valid until the next call or reset.
+ * What the threads of one kind did in contexts of this rank (-1: any) after init,
+ * one line per call; valid until the next call or reset.
  */
 const char *probe_text(int kind, int rank);
 
 /* Lines that begin with these words, over all threads. */
 int probe_count(const char *words);
+
+/* Of the nth call (from 0) that begins with these words: its thread, and how many came before. */
+int probe_thread(const char *words, int nth);	/* -1: there is none */
+int probe_place(const char *words, int nth);
+
+/* A KernelCh event: whose, where, and what it was told. */
+struct probe_kernel {
+	int rank, channel;
+	uint64_t parent_type;
+	int64_t parent_seq;		/* of a Coll; -1: of none */
+	uint64_t start, stop;		/* stop 0: not so far */
+};
+
+/* All of them in the order of their starts, for versions that tell GPU times. */
+int probe_kernels(const struct probe_kernel **kernels);
+
+/* nWarps of the newest Coll, for versions 5 and 6. */
+int probe_warps(void);
 
 /* Proxy threads that worked in contexts of more than one rank. */
 int probe_mixed_threads(void);

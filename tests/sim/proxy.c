@@ -3,49 +3,21 @@
 #include "tests/sim/proxy.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "tests/sim/proxy_play.h"
+#include "tests/sim/proxy_state.h"
 #include "tests/sim/pxn.h"
-#include "tests/sim/work.h"
 
 #define MAX_BRACKET	16		/* launches taken in one Append bracket */
 #define LOOK_NS		200000		/* how often a foreign box is looked at */
 #define OLD_FLIPS	8		/* Idle and Active at each turn, up to 2.26 */
 
-struct job {
-	struct job *next;
-	void *context;			/* the issuer's */
-	int pid;
-	bool foreign;
-	int ntasks;
-	struct task task[];
-};
-
-struct proxy {
-	struct member *member;
-	pthread_t thread;
-	pthread_mutex_t mutex;
-	pthread_cond_t changed;
-	struct job *first, **last;
-	bool leaving, resting;		/* resting: all is played as far as it goes */
-
-	/* the thread's own */
-	struct work work;
-	struct work_sub *all;		/* every sub ever made */
-	struct work_sub *spare;		/* those to use again, handles and all */
-	int open;			/* subs under way, those that hang included */
-	int64_t busy_ns;		/* the connection is free of earlier operations */
-	bool active;
-};
-
 bool proxy_has_net(const struct task *task)
 {
-	return task->side.moves && task->side.peer != task->side.rank &&
-	       (work_net_peer(task, true) >= 0 || work_net_peer(task, false) >= 0);
+	return wire_any(task, false);
 }
 
 /* ---- the posting side ---- */
@@ -57,6 +29,7 @@ static struct job *copy_job(const struct task *task, int ntasks)
 	if (!job)
 		return NULL;
 	job->ntasks = ntasks;
+	job->conn = task->member->conn;
 	job->context = task->member->context;
 	job->pid = getpid();
 	memcpy(job->task, task, ntasks * sizeof(*task));
@@ -71,29 +44,32 @@ static void post_foreign(struct member *m, const struct task *task, int ntasks)
 				       .issuer = m->rank };
 
 	for (int i = 0; i < ntasks && executor != m->rank && m->player->pxn; i++) {
-		if (task[i].hidden || !proxy_has_net(&task[i]) ||
-		    work_net_peer(&task[i], true) < 0)
+		if (task[i].hidden || !wire_any(&task[i], true))
 			continue;
 		message.task = task[i];
 		pxn_put(m->player->pxn, m->comm, executor, &message);
 	}
 }
 
-void proxy_post(struct proxy *proxy, const struct task *task, int ntasks)
+void proxy_post(struct proxy *proxy, const struct task *task, int ntasks, bool counted)
 {
-	struct job *job;
+	uint64_t *count = task->member->conn->count;
+	struct job *job = NULL;
 
-	if (!hook_has_proxy_work(task, ntasks) && !hook_kills_us(task))
-		return;
-	post_foreign(proxy->member, task, ntasks);
-	job = copy_job(task, ntasks);
-	if (!job)
-		return;
+	post_foreign(task->member, task, ntasks);
+	if (hook_has_proxy_work(task, ntasks) || hook_kills_us(task))
+		job = copy_job(task, ntasks);
 	pthread_mutex_lock(&proxy->mutex);
-	*proxy->last = job;
-	proxy->last = &job->next;
-	proxy->resting = false;
-	pthread_cond_broadcast(&proxy->changed);
+	if (job) {
+		job->counted = counted;
+		memcpy(job->count, count, sizeof(job->count));
+		*proxy->last = job;
+		proxy->last = &job->next;
+		proxy->resting = false;
+		pthread_cond_broadcast(&proxy->changed);
+	}
+	for (int i = 0; i < ntasks; i += proxy_work_size(task, i, ntasks))
+		proxy_count_work(count, &task[i], counted);
 	pthread_mutex_unlock(&proxy->mutex);
 }
 
@@ -106,114 +82,6 @@ void proxy_drain(struct proxy *proxy)
 }
 
 /* ---- taking work ---- */
-
-static struct work_sub *alloc_sub(void *arg)
-{
-	struct proxy *p = arg;
-	struct work_sub *sub = p->spare;
-
-	p->open++;
-	if (sub) {
-		p->spare = sub->next;
-		return sub;
-	}
-	sub = calloc(1, sizeof(*sub));
-	if (sub) {
-		sub->older = p->all;
-		p->all = sub;
-	}
-	return sub;
-}
-
-static void free_sub(struct proxy *p, struct work_sub *sub)
-{
-	sub->next = p->spare;
-	p->spare = sub;
-	p->open--;
-}
-
-/* One task's subs of one channel: their events begin now, their actions are planned. */
-static int append_channel(struct proxy *p, const struct job *job, const struct task *task,
-			  int channel, int64_t *donep, int64_t *joint,
-			  struct work_sub **joined, int *njoined)
-{
-	struct work_sub *sub[3];
-	int n = work_subs(task, channel, job->foreign, sub, alloc_sub, p);
-
-	for (int i = 0; i < n; i++) {
-		int64_t done;
-
-		sub[i]->context = job->context;
-		sub[i]->pid = job->pid;
-		if (sub[i]->kind != WORK_KERNEL_CH && p->member->player->scn->release > 26)
-			proxy_play_op_start(p->member, sub[i]);
-		work_plan(&p->work, task, sub[i], p->busy_ns, &done);
-		if (sub[i]->kind == WORK_KERNEL_CH)
-			continue;
-		if (done > *donep)
-			*donep = done;
-		if (sub[i]->joint_stop && *njoined < 2 * 64) {
-			*joint = done > *joint ? done : *joint;
-			joined[(*njoined)++] = sub[i];
-			continue;
-		}
-		work_add(&p->work, &(struct work_action){ .at = done, .verb = WORK_OP_STOP,
-							  .sub = sub[i], .last = true });
-	}
-	return n;
-}
-
-/* Whether two tasks are the send and the receive of one round of the p2p schedule. */
-static bool share_round(const struct task *send, const struct task *recv)
-{
-	int n = send->op.comm->nranks;
-
-	return send->side.func == FUNC_SEND && recv->side.func == FUNC_RECV &&
-	       (send->side.peer - send->side.rank + n) % n ==
-	       (recv->side.rank - recv->side.peer + n) % n;
-}
-
-/*
- * All channels of a task, or of the two of one round: on each channel the
- * receive comes first.  The ops of a shared connection stop together.
- */
-static int append_tasks(struct proxy *p, const struct job *job, const struct task *task,
-			int ntasks, int64_t *donep)
-{
-	struct work_sub *joined[2 * 64];
-	int64_t joint = 0;
-	int n = 0, njoined = 0;
-
-	for (int c = 0; c < task->op.nchannels; c++)
-		for (int i = ntasks - 1; i >= 0 && !task->hidden; i--)
-			n += append_channel(p, job, &task[i], c, donep, &joint, joined, &njoined);
-	for (int i = 0; i < njoined; i++)
-		work_add(&p->work, &(struct work_action){ .at = joint, .verb = WORK_OP_STOP,
-							  .sub = joined[i], .last = true });
-	return n;
-}
-
-static int append_job(struct proxy *p, const struct job *job)
-{
-	int64_t done = p->busy_ns;
-	int n = 0, k;
-
-	for (int i = 0; i < job->ntasks; i += k) {
-		const struct task *t = &job->task[i];
-
-		k = i + 1 < job->ntasks && share_round(t, t + 1) &&
-		    t->op.nchannels == t[1].op.nchannels ? 2 : 1;
-		n += append_tasks(p, job, t, k, &done);
-	}
-	for (int i = 0; i < job->ntasks; i++)
-		if (hook_kills_us(&job->task[i]) && !job->foreign) {
-			work_add(&p->work, &(struct work_action){
-				.at = job->task[i].op.cut_ns, .verb = WORK_KILL });
-			break;
-		}
-	p->busy_ns = done;
-	return n;
-}
 
 static struct job *take_job(struct proxy *p)
 {
@@ -245,6 +113,7 @@ static struct job *take_foreign(struct proxy *p)
 	job->context = message.context;
 	job->pid = message.pid;
 	job->foreign = true;
+	job->conn = m->conn;
 	return job;
 }
 
@@ -262,7 +131,7 @@ static void append(struct proxy *p, struct job *job)
 						  .rank = job->task->side.rank };
 			job->task->member = &issuer;
 		}
-		n += append_job(p, job);
+		n += proxy_append_job(p, job);
 		free(job);
 		job = NULL;
 		if (i + 1 < MAX_BRACKET) {
@@ -293,6 +162,15 @@ static void flip(struct proxy *p, bool active)
 		proxy_play_ctrl(p->member, active ? NCCL_CTRL_ACTIVE : NCCL_CTRL_IDLE);
 }
 
+/* Whether the next pass of the loop finds nothing to do; without pace it never waits. */
+static bool runs_dry(const struct proxy *p, int64_t now)
+{
+	if (!has_actions(p))
+		return true;
+	return p->member->player->pace.factor != 0 &&
+	       p->work.action[p->work.first].at > now + WORK_LOOP_NS;
+}
+
 /* One turn: everything that is due at the time of the next action. */
 static void turn(struct proxy *p)
 {
@@ -303,10 +181,10 @@ static void turn(struct proxy *p)
 
 		proxy_play_action(p->member, a);
 		if (a->last)
-			free_sub(p, a->sub);
+			proxy_free_sub(p, a->sub);
 	}
 	flip(p, true);
-	if (!has_actions(p))
+	if (runs_dry(p, now))
 		flip(p, false);
 }
 
@@ -353,25 +231,48 @@ static struct job *sleep_until_work(struct proxy *p)
 	return foreign;
 }
 
+/* The first job, unless it finds the thread away: then all that is due meanwhile waits. */
+static struct job *take_due_job(struct proxy *p)
+{
+	const struct plan_side *side = p->first ? &p->first->task->side : NULL;
+
+	if (!side || !side->away)
+		return take_job(p);
+	work_delay(&p->work, side->launched, side->away);
+	return pace_due(&p->member->player->pace, side->away) ? take_job(p) : NULL;
+}
+
+/* Whether something is to come at a known time. */
+static bool next_time(const struct proxy *p, int64_t *at)
+{
+	if (!p->first && !has_actions(p))
+		return false;
+	*at = p->first ? p->first->task->side.away : PLAN_NEVER;
+	if (has_actions(p) && p->work.action[p->work.first].at < *at)
+		*at = p->work.action[p->work.first].at;
+	return true;
+}
+
 /* The next job, once there is one or an action is due; NULL: an action is, or the end. */
 static struct job *next_job(struct proxy *p)
 {
 	const struct pace *pace = &p->member->player->pace;
 	struct job *job;
+	int64_t at;
 
 	for (;;) {
-		job = take_job(p);
+		job = take_due_job(p);
 		if (!job)
 			job = take_foreign(p);
 		if (!job && !has_actions(p) && !p->leaving)
 			job = sleep_until_work(p);
 		if (job || (has_actions(p) && pace_due(pace, p->work.action[p->work.first].at)))
 			return job;
-		if (has_actions(p)) {
-			struct timespec ts = pace_deadline(pace, p->work.action[p->work.first].at);
+		if (next_time(p, &at)) {
+			struct timespec ts = pace_deadline(pace, at);
 
 			wait_for(p, &ts);
-		} else if (p->leaving && !p->first) {
+		} else if (p->leaving) {
 			return NULL;
 		}
 	}
@@ -402,7 +303,23 @@ static void *proxy_main(void *arg)
 	return NULL;
 }
 
-int proxy_new(struct proxy **proxyp, struct member *member)
+static int connect_member(struct member *m)
+{
+	m->conn = calloc(1, sizeof(*m->conn));
+	if (!m->conn)
+		return -ENOMEM;
+	return m->player->scn->ring_stamps ?
+	       ring_new(&m->conn->ring, m->player->scn, m->comm, m->rank) : 0;
+}
+
+void proxy_disconnect(struct member *m)
+{
+	if (m->conn)
+		ring_free(m->conn->ring);
+	free(m->conn);
+}
+
+int proxy_new(struct member *member)
 {
 	struct proxy *p = calloc(1, sizeof(*p));
 	pthread_condattr_t attr;
@@ -411,31 +328,53 @@ int proxy_new(struct proxy **proxyp, struct member *member)
 	if (!p)
 		return -ENOMEM;
 	p->member = member;
+	p->users = 1;
 	p->last = &p->first;
 	pthread_mutex_init(&p->mutex, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&p->changed, &attr);
 	pthread_condattr_destroy(&attr);
-	r = -pthread_create(&p->thread, NULL, proxy_main, p);
+	r = connect_member(member);
+	if (!r)
+		r = -pthread_create(&p->thread, NULL, proxy_main, p);
 	if (r) {
 		free(p);
 		return r;
 	}
 	proxy_drain(p);
-	*proxyp = p;
+	member->proxy = p;
 	return 0;
 }
 
-void proxy_free(struct proxy *proxy)
+int proxy_share(struct member *member, const struct member *owner)
 {
-	if (!proxy)
-		return;
+	int r = connect_member(member);
+
+	if (r)
+		return r;
+	member->proxy = owner->proxy;
+	member->proxy->users++;
+	return 0;
+}
+
+static void end_thread(struct proxy *proxy)
+{
 	pthread_mutex_lock(&proxy->mutex);
 	proxy->leaving = true;
 	pthread_cond_broadcast(&proxy->changed);
 	pthread_mutex_unlock(&proxy->mutex);
 	pthread_join(proxy->thread, NULL);
+}
+
+void proxy_leave(struct member *member)
+{
+	struct proxy *proxy = member->proxy;
+
+	member->proxy = NULL;
+	if (!proxy || --proxy->users)
+		return;
+	end_thread(proxy);
 	while (proxy->all) {
 		struct work_sub *sub = proxy->all;
 

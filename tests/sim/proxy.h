@@ -3,22 +3,33 @@
 #define TESTS_SIM_PROXY_H
 
 /*
- * NCCL's proxy progress thread, one per communicator and local rank: it takes
- * posted work, moves data over the network step by step and polls the GPU's
- * channels, all at the times that the plan has for it.
+ * NCCL's proxy progress thread, one per communicator and local rank, unless
+ * communicators share it: it takes posted work, moves data over the network step
+ * by step and polls the GPU's channels, all at the times that the plan has for it.
  */
 
 #include "tests/sim/hook.h"
 
 struct proxy;
 
-int proxy_new(struct proxy **proxyp, struct member *member);	/* waits until it idles */
+/* Give a member its connections and a thread; waits until that idles.  0 or -errno. */
+int proxy_new(struct member *member);
 
-/* End the thread after all work that ends.  What hangs is left without a stop. */
-void proxy_free(struct proxy *proxy);
+/* The same, but the thread is that of another member. */
+int proxy_share(struct member *member, const struct member *owner);
 
-/* Hand over one launch; copies the tasks. */
-void proxy_post(struct proxy *proxy, const struct task *task, int ntasks);
+/*
+ * The member is gone; the last one ends the thread after all work that ends.  What
+ * hangs is left without a stop.  Connections live on until proxy_disconnect().
+ */
+void proxy_leave(struct member *member);
+void proxy_disconnect(struct member *member);
+
+/*
+ * Hand over one launch; copies the tasks.  `counted`: NCCL adds their works to
+ * what it believes the GPU has counted (KernelCh).
+ */
+void proxy_post(struct proxy *proxy, const struct task *task, int ntasks, bool counted);
 
 /* Wait until everything posted so far has been played as far as it goes. */
 void proxy_drain(struct proxy *proxy);

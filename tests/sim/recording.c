@@ -1,340 +1,89 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Three passes: read the lines; make contexts, events and calls of them; find
- * parents and the events of states by (address, time).
- */
 #include "tests/sim/recording.h"
 
 #include <errno.h>
-#include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/sim/field.h"
-#include "tests/sim/recording_descr.h"
+#include "record/format.h"
 
-#define MAX_LINE	65536
-
-/* A line as it was recorded. */
-struct line {
-	json_t *json;
-	int number;
+struct recording_names {
+	char **name;
+	int n, room;
 };
 
-/* Where an event lives in the recorder's memory and time. */
-struct place {
-	uint64_t address;
-	double start, stop;
-};
-
-struct reader {
-	struct recording *rec;
-	struct line *line;
-	int nlines, room;
-	struct place *place;		/* by event */
-	int64_t tid[256];		/* by thread */
-	double first_ts;
-	char *err;
-	unsigned int err_size;
-	const char *path;
-};
-
-/* ---- reading ---- */
-
-static int complain(struct reader *r, int line, const char *why)
+/* JSON begins with a brace. */
+static bool is_binary(FILE *f)
 {
-	snprintf(r->err, r->err_size, "%s:%d: %s", r->path, line, why);
-	return -EINVAL;
-}
+	int c = getc(f);
 
-/* commId has 64 bits and no sign, which a JSON integer has not: make it a string. */
-static void quote_comm_id(char *text)
-{
-	static const char key[] = "\"commId\":";
-	char *at = strstr(text, key);
-	size_t digits;
-
-	if (!at)
-		return;
-	at += sizeof(key) - 1;
-	digits = strspn(at, "0123456789");
-	if (!digits)
-		return;
-	memmove(at + digits + 2, at + digits, strlen(at + digits) + 1);
-	memmove(at + 1, at, digits);
-	at[0] = '"';
-	at[digits + 1] = '"';
-}
-
-static int read_line(struct reader *r, char *text, int number)
-{
-	json_error_t error;
-	json_t *json;
-
-	quote_comm_id(text);
-	json = json_loads(text, 0, &error);
-	if (!json)
-		return complain(r, number, error.text);
-	if (r->nlines == r->room) {
-		int room = r->room * 2 + 256;
-		struct line *p = realloc(r->line, room * sizeof(*p));
-
-		if (!p) {
-			json_decref(json);
-			return -ENOMEM;
-		}
-		r->line = p;
-		r->room = room;
-	}
-	r->line[r->nlines++] = (struct line){ json, number };
-	return 0;
-}
-
-static int read_lines(struct reader *r)
-{
-	FILE *f = fopen(r->path, "re");
-	char *text = malloc(MAX_LINE + 2);
-	int e = 0, number = 0;
-
-	if (!f || !text) {
-		e = f ? -ENOMEM : -errno;
-		snprintf(r->err, r->err_size, "%s: %s", r->path, strerror(-e));
-	}
-	while (!e && fgets(text, MAX_LINE, f)) {
-		number++;
-		if (text[strspn(text, " \t\r\n")])
-			e = read_line(r, text, number);
-	}
-	free(text);
-	if (f)
-		fclose(f);
-	return e;
-}
-
-/* ---- making calls ---- */
-
-static int thread_of(struct reader *r, int64_t tid)
-{
-	struct recording *rec = r->rec;
-
-	for (int i = 0; i < rec->nthreads; i++)
-		if (r->tid[i] == tid)
-			return i;
-	if (rec->nthreads == (int)(sizeof(r->tid) / sizeof(r->tid[0])))
-		return 0;
-	r->tid[rec->nthreads] = tid;
-	return rec->nthreads++;
-}
-
-/* Recorded times are µs with a fraction; keep ns since the first. */
-static struct recording_call *add_call(struct reader *r, enum recording_verb verb,
-				       const json_t *when)
-{
-	struct recording_call *call = &r->rec->call[r->rec->ncalls++];
-	double ts = field_number(when, "ts");
-
-	*call = (struct recording_call){ .verb = verb, .event = -1, .context = -1,
-					 .thread = thread_of(r, field_int(when, "tid")) };
-	call->at_ns = (int64_t)((ts - r->first_ts) * 1000);
-	return call;
-}
-
-static int find_context(const struct recording *rec, uint64_t comm_id, int rank)
-{
-	for (int i = 0; i < rec->ncontexts; i++)
-		if (rec->context[i].comm_id == comm_id && rec->context[i].rank == rank)
-			return i;
-	return -1;
-}
-
-static uint64_t comm_id_of(const json_t *json)
-{
-	const char *s = json_string_value(json_object_get(json, "commId"));
-
-	return s ? strtoull(s, NULL, 10) : 0;
-}
-
-static int add_lifecycle(struct reader *r, const json_t *json)
-{
-	struct recording *rec = r->rec;
-	const char *func = json_string_value(json_object_get(json, "func"));
-	bool init = func && !strcmp(func, "ProfilerInit");
-	int rank = (int)field_int(json, "rank"), c = rec->ncontexts;
-
-	if (!init)
-		c = find_context(rec, comm_id_of(json), rank);
-	if (init)
-		rec->context[rec->ncontexts++] = (struct recording_context){
-			.comm_id = comm_id_of(json), .rank = rank,
-			.nranks = (int)field_int(field_details(json), "nranks"),
-			.name = recording_name(rec->names, field_details(json), "commName") };
-	if (c >= 0)
-		add_call(r, init ? RECORDING_INIT : RECORDING_FINALIZE,
-			 json_object_get(json, "start"))->context = c;
-	return 0;
-}
-
-static int add_event(struct reader *r, const struct line *line)
-{
-	struct recording *rec = r->rec;
-	const json_t *start = json_object_get(line->json, "start");
-	const json_t *stop = json_object_get(line->json, "stop");
-	struct recording_event *event = &rec->event[rec->nevents];
-	int rank = (int)field_int(line->json, "rank");
-
-	if (!recording_descr(rec->names, line->json, &event->descr))
-		return 0;
-	event->context = find_context(rec, comm_id_of(line->json), rank);
-	if (event->context < 0)
-		return complain(r, line->number, "an event of a context that had no init");
-	event->descr.rank = rank;
-	r->place[rec->nevents] = (struct place){
-		.address = field_address(line->json, "eventAddr"),
-		.start = field_number(start, "ts"), .stop = field_number(stop, "ts") };
-	add_call(r, RECORDING_START, start)->event = rec->nevents;
-	add_call(r, RECORDING_STOP, stop)->event = rec->nevents;
-	rec->nevents++;
-	return 0;
-}
-
-/* The event at this address that began last before `ts`. */
-static int event_at(const struct reader *r, uint64_t address, double ts)
-{
-	int found = -1;
-
-	for (int i = 0; address && i < r->rec->nevents; i++)
-		if (r->place[i].address == address && r->place[i].start <= ts &&
-		    (found < 0 || r->place[i].start > r->place[found].start))
-			found = i;
-	return found;
-}
-
-static int add_state(struct reader *r, const struct line *line)
-{
-	int state = recording_state(json_string_value(json_object_get(line->json, "name")));
-	struct recording_call *call;
-	int event;
-
-	event = event_at(r, field_address(line->json, "eventAddr"), field_number(line->json, "ts"));
-	if (state < 0 || event < 0)
-		return complain(r, line->number, "a state of no known name or event");
-	call = add_call(r, RECORDING_STATE, line->json);
-	call->event = event;
-	call->state = state;
-	call->has_args = state < NCCL_GROUP_API_START_STOP;
-	if (state == NCCL_KERNEL_CH_STOP)
-		call->args.kernelCh.pTimer = field_int(line->json, "pTimer");
-	else if (state >= NCCL_CTRL_IDLE && state <= NCCL_CTRL_APPEND_END)
-		call->args.proxyCtrl.appendedProxyOps =
-			(int)field_int(line->json, "appendedProxyOps");
-	else
-		call->args.proxyStep.transSize = field_int(line->json, "transSize");
-	return 0;
-}
-
-static void find_first_ts(struct reader *r)
-{
-	for (int i = 0; i < r->nlines; i++) {
-		double ts = field_number(json_object_get(r->line[i].json, "start"), "ts");
-
-		if (ts > 0 && (r->first_ts == 0 || ts < r->first_ts))
-			r->first_ts = ts;
-	}
-}
-
-/* Contexts first, then events, then what refers to events. */
-static int make_calls(struct reader *r)
-{
-	int e = 0;
-
-	find_first_ts(r);
-	for (int i = 0; i < r->nlines && !e; i++)
-		if (field_is(r->line[i].json, "type", "ProfilerLifecycle"))
-			e = add_lifecycle(r, r->line[i].json);
-	for (int i = 0; i < r->nlines && !e; i++)
-		if (field_is(r->line[i].json, "recordType", "event"))
-			e = add_event(r, &r->line[i]);
-	for (int i = 0, k = 0; i < r->nlines && !e; i++) {
-		const json_t *json = r->line[i].json;
-
-		if (field_is(json, "recordType", "state"))
-			e = add_state(r, &r->line[i]);
-		if (!field_is(json, "recordType", "event") || k == r->rec->nevents ||
-		    r->place[k].address != field_address(json, "eventAddr"))
-			continue;
-		r->rec->event[k].parent = event_at(r, field_address(json, "parentObj"),
-						   r->place[k].start);
-		r->rec->event[k].group = event_at(
-			r, field_address(field_details(json), "parentGroup"),
-			r->place[k].start);
-		k++;
-	}
-	return e;
-}
-
-/* By time; at one time in the order of a life. */
-static int by_time(const void *a, const void *b)
-{
-	const struct recording_call *x = a, *y = b;
-
-	if (x->at_ns != y->at_ns)
-		return x->at_ns < y->at_ns ? -1 : 1;
-	if (x->verb != y->verb)
-		return x->verb < y->verb ? -1 : 1;
-	return x->event - y->event;
-}
-
-static int make_room(struct reader *r)
-{
-	struct recording *rec = calloc(1, sizeof(*rec));
-
-	r->rec = rec;
-	if (!rec)
-		return -ENOMEM;
-	rec->context = calloc(r->nlines + 1, sizeof(*rec->context));
-	rec->event = calloc(r->nlines + 1, sizeof(*rec->event));
-	rec->call = calloc(2 * r->nlines + 1, sizeof(*rec->call));
-	rec->names = calloc(1, sizeof(*rec->names));
-	r->place = calloc(r->nlines + 1, sizeof(*r->place));
-	return rec->context && rec->event && rec->call && rec->names && r->place ? 0 : -ENOMEM;
+	ungetc(c, f);
+	return c == RECORD_MAGIC[0];
 }
 
 int recording_load(struct recording **recp, const char *path, char *err, unsigned int err_size)
 {
-	struct reader r = { .path = path, .err = err, .err_size = err_size };
+	FILE *f = fopen(path, "re");
 	int e;
 
-	snprintf(err, err_size, "%s: out of memory", path);
-	e = read_lines(&r);
-	if (!e)
-		e = make_room(&r);
-	if (!e)
-		e = make_calls(&r);
-	if (!e && !r.rec->ncontexts)
-		e = complain(&r, 1, "no context is ever initialised");
-	for (int i = 0; i < r.nlines; i++)
-		json_decref(r.line[i].json);
-	free(r.line);
-	free(r.place);
-	if (e) {
-		recording_free(r.rec);
+	if (!f) {
+		e = -errno;
+		snprintf(err, err_size, "%s: %s", path, strerror(-e));
 		return e;
 	}
-	qsort(r.rec->call, r.rec->ncalls, sizeof(*r.rec->call), by_time);
-	*recp = r.rec;
-	return 0;
+	e = (is_binary(f) ? recording_binary : recording_jsonl)(recp, f, path, err, err_size);
+	fclose(f);
+	return e;
+}
+
+struct recording *recording_new(void)
+{
+	struct recording *rec = calloc(1, sizeof(*rec));
+
+	if (!rec)
+		return NULL;
+	rec->names = calloc(1, sizeof(*rec->names));
+	if (!rec->names) {
+		free(rec);
+		return NULL;
+	}
+	return rec;
 }
 
 void recording_free(struct recording *rec)
 {
 	if (!rec)
 		return;
-	for (int i = 0; rec->names && i < rec->names->n; i++)
+	for (int i = 0; i < rec->names->n; i++)
 		free(rec->names->name[i]);
+	free(rec->names->name);
 	free(rec->names);
 	free(rec->context);
 	free(rec->event);
 	free(rec->call);
 	free(rec);
+}
+
+static bool is_text(const char *name, const char *text, size_t bytes)
+{
+	return !strncmp(name, text, bytes) && !name[bytes];
+}
+
+const char *recording_intern(struct recording_names *names, const char *text, size_t bytes)
+{
+	bytes = strnlen(text, bytes);
+	for (int i = 0; i < names->n; i++)
+		if (is_text(names->name[i], text, bytes))
+			return names->name[i];
+	if (names->n == names->room) {
+		int room = names->room * 2 + 32;
+		char **p = realloc(names->name, room * sizeof(*p));
+
+		if (!p)
+			return NULL;
+		names->name = p;
+		names->room = room;
+	}
+	names->name[names->n] = strndup(text, bytes);
+	return names->name[names->n] ? names->name[names->n++] : NULL;
 }

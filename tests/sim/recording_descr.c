@@ -5,18 +5,13 @@
 #include <string.h>
 
 #include "tests/sim/field.h"
+#include "tests/sim/recording.h"
 
 const char *recording_name(struct recording_names *names, const json_t *obj, const char *key)
 {
 	const char *s = json_string_value(json_object_get(obj, key));
 
-	for (int i = 0; s && i < names->n; i++)
-		if (!strcmp(names->name[i], s))
-			return names->name[i];
-	if (!s || names->n == RECORDING_MAX_NAMES)
-		return NULL;
-	names->name[names->n] = strdup(s);
-	return names->name[names->n++];
+	return s ? recording_intern(names, s, strlen(s)) : NULL;
 }
 
 static void fill_nothing(struct recording_names *names, const json_t *d, struct nccl_descr_v6 *to)

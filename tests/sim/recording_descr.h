@@ -9,14 +9,9 @@
 
 #include "plugin/nccl_profiler.h"
 
-#define RECORDING_MAX_NAMES	128
+struct recording_names;
 
-struct recording_names {
-	char *name[RECORDING_MAX_NAMES];
-	int n;
-};
-
-/* Equal names get one pointer; NULL if it is no string or there are too many. */
+/* Equal names get one pointer; NULL if it is no string. */
 const char *recording_name(struct recording_names *names, const json_t *obj, const char *key);
 
 /* Type and union from an event's line; false, and nothing set: its type is not known. */

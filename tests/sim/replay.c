@@ -1,16 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls are numbered: each thread makes its own when their time has come and
- * all earlier ones, of whatever thread, have been made.
+ * The calls are made one at a time, in their order: each recorded thread has one
+ * here, which is handed its share, call after call, until another's turn comes.
+ *
+ * On a busy machine a call comes late.  So do all that follow then, and a kernel
+ * runs later by as much as its launch was late: who looks at both clocks must not
+ * find one that began before.
  */
 #include "tests/sim/replay.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "tests/sim/pace.h"
 #include "tests/sim/player.h"
+
+/* A thread, from its first call to its last. */
+struct worker {
+	struct replay *replay;
+	pthread_t thread;
+	sem_t go;
+	int first, end;			/* the calls that it is to make now */
+	int last;			/* of all its calls */
+	bool runs;
+	int api_mask;			/* as of its last call of NCCL's API */
+	int64_t launch_late_ns;		/* as of its last launch */
+};
 
 struct replay {
 	const struct recording *rec;
@@ -19,17 +37,13 @@ struct replay {
 	int mask;
 	void **context;			/* by recorded context */
 	void **handle;			/* by recorded event */
+	int *event_mask;		/* what NCCL asks for below it */
+	int64_t late_ns;		/* so far, in the recording's time */
+	int64_t *event_late_ns;		/* of operations and kernels: when they were launched */
+	struct worker *worker;		/* by recorded thread */
+	sem_t done;
 	int started;
-	pthread_mutex_t mutex;
-	pthread_cond_t changed;
-	int turn;			/* the call that is next */
 	int64_t hold_ns;		/* still to wait before the first finalize */
-};
-
-struct replay_thread {
-	struct replay *replay;
-	pthread_t thread;
-	int index;
 };
 
 /* What of the mask brings an event about. */
@@ -44,6 +58,7 @@ static int wanted_by(uint64_t type)
 		{ NCCL_GROUP_API,	PLAYER_WANTS_GROUP_API },
 		{ NCCL_COLL_API,	PLAYER_WANTS_COLL_API },
 		{ NCCL_P2P_API,		PLAYER_WANTS_P2P_API },
+		{ NCCL_CE_COLL,		PLAYER_CE },
 	};
 
 	for (unsigned int i = 0; i < sizeof(wants) / sizeof(wants[0]); i++)
@@ -52,10 +67,36 @@ static int wanted_by(uint64_t type)
 	return (int)type;
 }
 
+/*
+ * NCCL looks at the mask when its API is called, and keeps that for all that comes
+ * of the call; only ProxyCtrl looks for itself.
+ */
+static int mask_for(struct replay *r, const struct recording_call *call)
+{
+	const struct recording_event *e = &r->rec->event[call->event];
+	struct worker *w = &r->worker[call->thread];
+	int now = __atomic_load_n(&r->mask, __ATOMIC_RELAXED);
+
+	if (e->descr.type & (NCCL_GROUP_API | NCCL_COLL_API | NCCL_P2P_API))
+		w->api_mask = now;
+	else if (e->parent >= 0)
+		return r->event_mask[e->parent];
+	else if (e->descr.type & (NCCL_GROUP | NCCL_KERNEL_LAUNCH) && w->api_mask >= 0)
+		return w->api_mask;
+	return now;
+}
+
+static void *handle_of(const struct replay *r, int event, uint64_t foreign)
+{
+	return event < 0 ? (void *)foreign : r->handle[event];
+}
+
+/* ---- calls ---- */
+
 static void do_init(struct replay *r, const struct recording_call *call)
 {
 	const struct recording_context *c = &r->rec->context[call->context];
-	struct api_comm comm = { .id = c->comm_id, .name = c->name, .nnodes = 1,
+	struct api_comm comm = { .id = c->comm_id, .name = c->name, .nnodes = c->nnodes,
 				 .nranks = c->nranks, .rank = c->rank };
 
 	api_init(r->api, &r->context[call->context], &r->mask, &comm);
@@ -65,50 +106,104 @@ static void do_finalize(struct replay *r, const struct recording_call *call)
 {
 	pace_sleep(r->hold_ns);
 	r->hold_ns = 0;
-	if (r->context[call->context])
-		api_finalize(r->api, r->context[call->context]);
+	if (call->context < 0 || !r->context[call->context])
+		return;
+	api_finalize(r->api, r->context[call->context]);
 	r->context[call->context] = NULL;
 }
 
-static void *handle_of(const struct replay *r, int event)
+static void *context_of(const struct replay *r, const struct recording_event *e)
 {
-	return event < 0 ? NULL : r->handle[event];
+	return e->context < 0 ? (void *)e->foreign_context : r->context[e->context];
+}
+
+/* NCCL begins a group's operations, all of one launch, after that. */
+static void note_launch(struct replay *r, const struct recording_call *call)
+{
+	const struct recording_event *e = &r->rec->event[call->event];
+	struct worker *w = &r->worker[call->thread];
+
+	if (e->descr.type & (NCCL_GROUP | NCCL_KERNEL_LAUNCH))
+		w->launch_late_ns = r->late_ns;
+	r->event_late_ns[call->event] = e->descr.type == NCCL_KERNEL_CH && e->parent >= 0 ?
+					r->event_late_ns[e->parent] : w->launch_late_ns;
+}
+
+/* A stamp of the GPU; 0 is none. */
+static void put_off(const struct replay *r, int event, uint64_t *stamp)
+{
+	if (*stamp)
+		*stamp += (uint64_t)r->event_late_ns[event];
 }
 
 static void do_start(struct replay *r, const struct recording_call *call)
 {
 	const struct recording_event *e = &r->rec->event[call->event];
-	struct api_event ev = { .descr = e->descr,
-				.comm_id = r->rec->context[e->context].comm_id };
+	struct api_event ev = { .descr = e->descr, .comm_id = e->comm_hash,
+				.traffic_bytes = e->traffic_bytes };
+	struct nccl_descr_v6 *d = &ev.descr;
 
-	if (!(__atomic_load_n(&r->mask, __ATOMIC_RELAXED) & wanted_by(e->descr.type)))
+	note_launch(r, call);
+	r->event_mask[call->event] = mask_for(r, call);
+	if (!(r->event_mask[call->event] & wanted_by(d->type)))
 		return;
-	ev.descr.parentObj = handle_of(r, e->parent);
-	if (e->descr.type == NCCL_COLL)
-		ev.descr.coll.parentGroup = handle_of(r, e->group);
-	if (e->descr.type == NCCL_P2P)
-		ev.descr.p2p.parentGroup = handle_of(r, e->group);
-	api_start(r->api, r->context[e->context], &r->handle[call->event], &ev);
+	d->parentObj = handle_of(r, e->parent, (uint64_t)d->parentObj);
+	if (d->type == NCCL_COLL)
+		d->coll.parentGroup = handle_of(r, e->group, (uint64_t)d->coll.parentGroup);
+	if (d->type == NCCL_P2P)
+		d->p2p.parentGroup = handle_of(r, e->group, (uint64_t)d->p2p.parentGroup);
+	if (d->type == NCCL_PROXY_OP && d->proxyOp.pid == r->rec->pid)
+		d->proxyOp.pid = getpid();
+	if (d->type == NCCL_KERNEL_CH)
+		put_off(r, call->event, &d->kernelCh.pTimer);
+	api_start(r->api, context_of(r, e), &r->handle[call->event], &ev);
 	r->started++;
+}
+
+/* Of an event that the plugin refused there is nothing to tell it. */
+static bool is_refused(const struct replay *r, const struct recording_call *call)
+{
+	return call->event >= 0 && !r->handle[call->event];
+}
+
+/* NCCL up to 2.26 has arguments with every state of an operation. */
+static bool has_args(const struct recording_call *call)
+{
+	return call->has_args || call->state <= NCCL_OP_RECV_DONE;
 }
 
 static void do_state(struct replay *r, const struct recording_call *call)
 {
 	union nccl_args_v4 args = call->args;
 
-	if (r->handle[call->event])
-		api_state(r->api, r->handle[call->event], call->state,
-			  call->has_args ? &args : NULL, 0);
+	if (call->event >= 0 && r->rec->event[call->event].descr.type == NCCL_KERNEL_CH)
+		put_off(r, call->event, &args.kernelCh.pTimer);
+	if (!is_refused(r, call))
+		api_state(r->api, handle_of(r, call->event, call->foreign), call->state,
+			  has_args(call) ? &args : NULL, call->steps);
 }
 
 static void do_stop(struct replay *r, const struct recording_call *call)
 {
-	if (r->handle[call->event])
-		api_stop(r->api, r->handle[call->event]);
+	if (!is_refused(r, call))
+		api_stop(r->api, handle_of(r, call->event, call->foreign));
 }
 
-/* Only the thread whose turn it is touches what a call touches. */
-static void make_call(struct replay *r, int i)
+static void wait_for_time(struct replay *r, int64_t at_ns)
+{
+	int64_t late_ns;
+
+	pace_wait(&r->pace, at_ns);
+	if (r->pace.factor == 0)
+		return;
+	late_ns = pace_now() - pace_wall(&r->pace, at_ns);
+	if (late_ns <= 0)
+		return;
+	r->pace.base_ns += late_ns;
+	r->late_ns += (int64_t)((double)late_ns * r->pace.factor);
+}
+
+static void make_call(struct replay *r, const struct recording_call *call)
 {
 	static void (*const verbs[])(struct replay *, const struct recording_call *) = {
 		[RECORDING_INIT] = do_init, [RECORDING_START] = do_start,
@@ -116,31 +211,88 @@ static void make_call(struct replay *r, int i)
 		[RECORDING_FINALIZE] = do_finalize,
 	};
 
-	pace_wait(&r->pace, r->rec->call[i].at_ns);
-	pthread_mutex_lock(&r->mutex);
-	while (r->turn != i)
-		pthread_cond_wait(&r->changed, &r->mutex);
-	pthread_mutex_unlock(&r->mutex);
-	verbs[r->rec->call[i].verb](r, &r->rec->call[i]);
-	pthread_mutex_lock(&r->mutex);
-	r->turn++;
-	pthread_cond_broadcast(&r->changed);
-	pthread_mutex_unlock(&r->mutex);
+	wait_for_time(r, call->at_ns);
+	verbs[call->verb](r, call);
 }
 
-static void *thread_main(void *arg)
-{
-	struct replay_thread *t = arg;
+/* ---- threads ---- */
 
-	for (int i = 0; i < t->replay->rec->ncalls; i++)
-		if (t->replay->rec->call[i].thread == t->index)
-			make_call(t->replay, i);
+static void wait_for(sem_t *sem)
+{
+	while (sem_wait(sem) < 0 && errno == EINTR)
+		;
+}
+
+static void *worker_main(void *arg)
+{
+	struct worker *w = arg;
+	bool more = true;
+
+	while (more) {
+		wait_for(&w->go);
+		for (int i = w->first; i < w->end; i++)
+			make_call(w->replay, &w->replay->rec->call[i]);
+		more = w->end <= w->last;
+		sem_post(&w->replay->done);
+	}
 	return NULL;
+}
+
+static void prepare_workers(struct replay *r)
+{
+	const struct recording *rec = r->rec;
+
+	for (int i = 0; i < rec->nthreads; i++) {
+		r->worker[i].replay = r;
+		r->worker[i].api_mask = -1;
+	}
+	for (int i = 0; i < rec->ncalls; i++)
+		r->worker[rec->call[i].thread].last = i;
+}
+
+static int begin_worker(struct worker *w)
+{
+	if (w->runs)
+		return 0;
+	sem_init(&w->go, 0, 0);
+	w->runs = true;
+	return -pthread_create(&w->thread, NULL, worker_main, w);
+}
+
+static void end_worker(struct worker *w)
+{
+	pthread_join(w->thread, NULL);
+	sem_destroy(&w->go);
+	w->runs = false;
+}
+
+/* Calls of one thread that come one after another are handed over together. */
+static int make_calls(struct replay *r)
+{
+	const struct recording_call *call = r->rec->call;
+
+	for (int i = 0; i < r->rec->ncalls; ) {
+		struct worker *w = &r->worker[call[i].thread];
+		int e = begin_worker(w);
+
+		if (e)
+			return e;
+		w->first = i;
+		while (i < r->rec->ncalls && call[i].thread == call[w->first].thread)
+			i++;
+		w->end = i;
+		sem_post(&w->go);
+		wait_for(&r->done);
+		if (w->end > w->last)
+			end_worker(w);
+	}
+	return 0;
 }
 
 /* Contexts that the recording left open end with it. */
 static void finalize_rest(struct replay *r)
 {
+	pace_sleep(r->hold_ns);
 	for (int i = 0; i < r->rec->ncontexts; i++)
 		if (r->context[i])
 			api_finalize(r->api, r->context[i]);
@@ -150,28 +302,24 @@ int replay_run(const struct recording *rec, const struct api *api, double speed,
 {
 	struct replay r = { .rec = rec, .api = api, .hold_ns = hold_ns,
 			    .pace = { speed, pace_now(), NULL } };
-	struct replay_thread *thread = calloc(rec->nthreads, sizeof(*thread));
+	int e = -ENOMEM;
 
-	r.context = calloc(rec->ncontexts, sizeof(*r.context));
+	r.worker = calloc(rec->nthreads + 1, sizeof(*r.worker));
+	r.context = calloc(rec->ncontexts + 1, sizeof(*r.context));
 	r.handle = calloc(rec->nevents + 1, sizeof(*r.handle));
-	if (!thread || !r.context || !r.handle) {
-		free(thread);
-		free(r.context);
-		free(r.handle);
-		return -ENOMEM;
+	r.event_mask = calloc(rec->nevents + 1, sizeof(*r.event_mask));
+	r.event_late_ns = calloc(rec->nevents + 1, sizeof(*r.event_late_ns));
+	if (r.worker && r.context && r.handle && r.event_mask && r.event_late_ns) {
+		sem_init(&r.done, 0, 0);
+		prepare_workers(&r);
+		e = make_calls(&r);
+		finalize_rest(&r);
+		sem_destroy(&r.done);
 	}
-	pthread_mutex_init(&r.mutex, NULL);
-	pthread_cond_init(&r.changed, NULL);
-	for (int i = 0; i < rec->nthreads; i++) {
-		thread[i] = (struct replay_thread){ .replay = &r, .index = i };
-		if (pthread_create(&thread[i].thread, NULL, thread_main, &thread[i]))
-			abort();
-	}
-	for (int i = 0; i < rec->nthreads; i++)
-		pthread_join(thread[i].thread, NULL);
-	finalize_rest(&r);
-	free(thread);
+	free(r.worker);
 	free(r.context);
 	free(r.handle);
-	return r.started;
+	free(r.event_mask);
+	free(r.event_late_ns);
+	return e ? e : r.started;
 }

@@ -22,11 +22,18 @@ static void set_defaults(struct scenario *s)
 		.hold_ns = -1,
 		.launch_ns = 6000,
 		.chunk_bytes = 512 << 10,
+		.poll = { .least_ns = 500, .mean_ns = 4000 },
 		.class_link = {
 			{ -1, -1, 2000, 200.0 },
 			{ -1, -1, 8000, 25.0 },
 		},
 	};
+}
+
+static void set_clocks(struct scenario *s)
+{
+	for (int i = 0; i < SCENARIO_MAX_RANKS; i++)
+		s->clock[i].tick_ns = 32;
 }
 
 static int parse_line(struct parser *p, char *line)
@@ -83,6 +90,8 @@ static void finish_comm(struct scenario *s, struct sim_comm *c)
 
 	c->id = comm_id(s, c->index);
 	c->pxn = s->family[c->family].pxn;
+	c->nonblocking = s->family[c->family].nonblocking;
+	c->shares = s->family[c->family].shares;
 	for (int i = 0; i < c->nranks; i++) {
 		int n = scenario_node_of(s, c->world[i]);
 
@@ -126,6 +135,7 @@ int scenario_parse(struct scenario **scnp, const char *name, const char *text,
 	err[0] = '\0';
 	if (s) {
 		set_defaults(s);
+		set_clocks(s);
 		s->salt = salt_of(name);
 	}
 	if (s && copy) {
@@ -232,4 +242,12 @@ const struct sim_link *scenario_link(const struct scenario *scn, int from, int t
 		if (scn->link[i].from == from && scn->link[i].to == to)
 			return &scn->link[i];
 	return &scn->class_link[scenario_node_of(scn, from) != scenario_node_of(scn, to)];
+}
+
+bool scenario_has_fault(const struct scenario *scn, enum sim_fault_kind kind, int world)
+{
+	for (int i = 0; i < scn->nfaults; i++)
+		if (scn->fault[i].kind == kind && scn->fault[i].rank == world)
+			return true;
+	return false;
 }

@@ -31,13 +31,16 @@ struct sim_comm {
 	int nranks, nnodes;
 	int world[SCENARIO_MAX_RANKS];	/* rank -> world rank */
 	bool pxn;		/* sends to other nodes go through the next local rank */
+	bool nonblocking;	/* a thread of its own launches each group */
+	int shares;		/* the progress threads of this family; -1: its own */
 };
 
 struct sim_family {
 	char name[32];
 	int first, ncomms;
 	int channels, algo, proto;	/* for operations that say nothing else */
-	bool pxn;
+	bool pxn, nonblocking;
+	int shares;
 };
 
 struct sim_op {
@@ -51,6 +54,8 @@ struct sim_op {
 	bool ce;		/* runs on copy engines */
 	bool symmetric;		/* symmetric-memory kernel: the API events are all */
 	bool inplace;		/* AlltoAll: nothing moves within a rank */
+	int opens, closes;	/* groups within a group that begin before and end after it */
+	double uneven;		/* AlltoAll: share by which counts differ, by chance */
 };
 
 enum sim_stmt_kind {
@@ -71,6 +76,8 @@ struct sim_stmt {
 	int graph;			/* graph, replay */
 	int64_t ns;			/* compute, idle */
 	double jitter;			/* share of ns */
+	int64_t rare_ns;		/* one time in rare_every, so much longer */
+	uint64_t rare_every;		/* 0: never */
 	bool ranks[SCENARIO_MAX_RANKS];	/* which world ranks */
 	struct sim_op op;
 };
@@ -91,6 +98,15 @@ enum sim_net {
 struct sim_clock {
 	int64_t offset_ns;
 	double drift_ppm;
+	int64_t step_ns, step_at_ns;	/* from then on it reads so much more */
+	int64_t tick_ns;		/* what stamps are multiples of */
+};
+
+/* How long after a channel begins or ends the progress thread sees it. */
+struct sim_poll {
+	int64_t least_ns, mean_ns;	/* at least; more on average, exponential */
+	int64_t rare_ns;		/* one in rare_every takes so much longer */
+	uint64_t rare_every;		/* 0: none does */
 };
 
 enum sim_fault_kind {
@@ -99,15 +115,30 @@ enum sim_fault_kind {
 	FAULT_STUCK,		/* a network transfer of an operation never ends */
 	FAULT_KILL,		/* a process dies in the middle of an operation */
 	FAULT_ABORT,		/* a communicator is aborted in an operation */
+	FAULT_STARVE,		/* a progress thread gets no CPU for a while */
+	FAULT_FREEZE,		/* a GPU begins an operation and does nothing more */
+	FAULT_MISMATCH,		/* a rank passes other arguments than the rest */
+	FAULT_SWAP,		/* a rank makes two calls in the other order */
+	FAULT_PAUSE,		/* the program stops between two operations */
+	FAULT_SLOW_LINK,
+	FAULT_SLOW_CHANNEL,
+	FAULT_KINDS
 };
 
 struct sim_fault {
 	enum sim_fault_kind kind;
-	int rank;		/* world rank; kill: the process */
+	int rank;		/* world rank; kill: the process; -1: all */
 	int family;		/* -1: any */
 	uint64_t from, until;	/* operations of the communicator, inclusive */
-	uint64_t every;
+	uint64_t every, burst;	/* of `every` operations the first `burst` */
 	int64_t by_ns;
+	double factor;		/* slow link, slow channel: so many times slower */
+	int peer;		/* slow link: the world rank at its end */
+	int channel;		/* slow channel */
+	int other_family;	/* swap: the call that comes before its time, */
+	uint64_t other_op;	/* and which one of its communicator */
+	uint64_t count;		/* mismatch: 0 and -1 as with the others */
+	int datatype, root;
 	bool host;		/* late: the host is late, not the GPU */
 	int step;		/* stuck */
 	int state;		/* stuck: 8, 9 or 20 (nccl_profiler.h) */
@@ -126,8 +157,10 @@ struct scenario {
 	int64_t hold_ns;	/* stay when there is nothing more to do; -1: unset */
 	int64_t launch_ns;	/* host time of a kernel launch */
 	int64_t spacing_ns;	/* between the launches of one thread's ranks */
-	bool reverse;		/* launches run from the last rank to the first */
+	bool forward;		/* a thread's launches run from its first rank to its last */
 	uint64_t chunk_bytes;	/* largest network transfer */
+	bool ring_stamps;	/* KernelCh is told what NCCL's counters find */
+	struct sim_poll poll;
 
 	struct sim_clock clock[SCENARIO_MAX_RANKS];
 	struct sim_link class_link[2];	/* within a node, between nodes */
@@ -169,5 +202,8 @@ int scenario_node_of(const struct scenario *scn, int world);
 
 /* The link that data takes from one world rank to another. */
 const struct sim_link *scenario_link(const struct scenario *scn, int from, int to);
+
+/* Whether a fault of this kind is in store for this world rank. */
+bool scenario_has_fault(const struct scenario *scn, enum sim_fault_kind kind, int world);
 
 #endif

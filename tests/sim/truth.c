@@ -6,12 +6,8 @@
 #include <inttypes.h>
 #include <stdbool.h>
 
+#include "tests/sim/injected.h"
 #include "tests/sim/plan.h"
-
-static const char *const fault_names[] = {
-	[FAULT_LATE] = "late", [FAULT_ABSENT] = "absent", [FAULT_STUCK] = "stuck",
-	[FAULT_KILL] = "kill", [FAULT_ABORT] = "abort",
-};
 
 static void put_ns(FILE *out, const char *key, int64_t ns)
 {
@@ -38,15 +34,15 @@ static void put_what(FILE *out, const struct plan_step *step, const struct plan_
 	const struct sim_op *spec = op->spec;
 
 	fprintf(out, ",\"func\":\"%s\",\"count\":%" PRIu64 ",\"datatype\":\"%s\""
-		",\"bytes\":%" PRIu64, names_func(side->func)->name, spec->count,
-		names_get(NAMES_DATATYPE, spec->datatype)->name, op->bytes);
+		",\"bytes\":%" PRIu64, names_func(side->func)->name, side->count,
+		names_get(NAMES_DATATYPE, side->datatype)->name, side->bytes);
 	if (side->has_seq)
 		fprintf(out, ",\"seq\":%" PRIu64, side->seq);
 	else
 		fprintf(out, ",\"seq\":null");
 	if (side->peer < 0)
 		fprintf(out, ",\"peer\":null,\"root\":%d,\"algo\":\"%s\",\"proto\":\"%s\"",
-			spec->root, names_get(NAMES_ALGO, spec->algo)->name,
+			side->root, names_get(NAMES_ALGO, spec->algo)->name,
 			names_get(NAMES_PROTO, spec->proto)->name);
 	else
 		fprintf(out, ",\"peer\":%d,\"root\":null,\"algo\":null,\"proto\":null", side->peer);
@@ -85,12 +81,38 @@ static void put_when(FILE *out, const struct plan_op *op, const struct plan_side
 		fprintf(out, ",\"last_rank\":%d", op->last_rank);
 	fprintf(out, ",\"completed\":%s", done ? "true" : "false");
 	if (op->fault)
-		fprintf(out, ",\"fault\":\"%s\"}\n", fault_names[op->fault->kind]);
+		fprintf(out, ",\"fault\":\"%s\"", injected_kind(op->fault->kind));
 	else
-		fprintf(out, ",\"fault\":null}\n");
+		fprintf(out, ",\"fault\":null");
 }
 
-static int64_t put_step(FILE *out, const struct scenario *scn, const struct plan_step *step)
+static void put_mono(FILE *out, const char *key, const struct pace *pace, int64_t ns)
+{
+	put_ns(out, key, ns == PLAN_NEVER || !pace || pace->factor == 0 ? PLAN_NEVER :
+		pace_wall(pace, ns));
+}
+
+/* Channel by channel: which, when it began and when it ended. */
+static void put_channels(FILE *out, const struct scenario *scn, const struct plan_op *op,
+			 const struct plan_side *side)
+{
+	struct plan_span span;
+
+	fprintf(out, ",\"channel_ns\":[");
+	for (int i = 0; i < op->nchannels && side->arrival != PLAN_NEVER; i++) {
+		plan_channel(scn, op, side, i, &span);
+		fprintf(out, "%s[%d,%" PRId64, i ? "," : "", plan_channel_number(op, i),
+			span.start);
+		if (span.stop == PLAN_NEVER)
+			fprintf(out, ",null]");
+		else
+			fprintf(out, ",%" PRId64 "]", span.stop);
+	}
+	fprintf(out, "]}\n");
+}
+
+static int64_t put_step(FILE *out, const struct scenario *scn, const struct pace *pace,
+			const struct plan_step *step)
 {
 	int64_t lines = 0;
 
@@ -103,13 +125,17 @@ static int64_t put_step(FILE *out, const struct scenario *scn, const struct plan
 			put_who(out, scn, op, &op->side[s]);
 			put_what(out, step, op, &op->side[s]);
 			put_when(out, op, &op->side[s]);
+			put_mono(out, "start_mono_ns", pace, op->side[s].arrival);
+			put_mono(out, "stop_mono_ns", pace, op->side[s].stop);
+			put_channels(out, scn, op, &op->side[s]);
 			lines++;
 		}
 	}
 	return lines;
 }
 
-int64_t truth_write(FILE *out, const struct scenario *scn, uint64_t limit)
+int64_t truth_write(FILE *out, const struct scenario *scn, const struct pace *pace,
+		    uint64_t limit)
 {
 	const struct plan_step *step;
 	struct plan *plan = NULL;
@@ -121,7 +147,7 @@ int64_t truth_write(FILE *out, const struct scenario *scn, uint64_t limit)
 		if (r || step->kind == PLAN_END || step->number > limit)
 			break;
 		if (step->kind == PLAN_LAUNCH || step->kind == PLAN_REPLAY)
-			lines += put_step(out, scn, step);
+			lines += put_step(out, scn, pace, step);
 	}
 	plan_free(plan);
 	if (r)

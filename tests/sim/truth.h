@@ -7,14 +7,17 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "tests/sim/pace.h"
 #include "tests/sim/scenario.h"
 
 /*
  * Write one JSON line per operation and rank, in the program's order (README.md
  * has the fields).  It is worked out from the scenario alone: the same scenario
- * and seed give the same bytes.  `limit` bounds the launches of an endless
- * scenario.  Returns the lines written, or -ENOMEM or -EIO.
+ * and seed give the same bytes, but for CLOCK_MONOTONIC, which `pace` maps to
+ * (NULL, or one that does not wait: unknown).  `limit` bounds the launches of an
+ * endless scenario.  Returns the lines written, or -ENOMEM or -EIO.
  */
-int64_t truth_write(FILE *out, const struct scenario *scn, uint64_t limit);
+int64_t truth_write(FILE *out, const struct scenario *scn, const struct pace *pace,
+		    uint64_t limit);
 
 #endif

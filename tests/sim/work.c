@@ -6,45 +6,17 @@
  */
 #include "tests/sim/work.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/sim/ring.h"
+
 #define TAKE_NS		2000	/* launch to the proxy's taking the work */
-#define LOOP_NS		300	/* one turn of the progress loop */
 #define POLL_NS		20000	/* back-pressure: one attempt to send */
-#define MAX_ATTEMPTS	200
-
-/* A Broadcast's chain begins at its root and a Reduce's ends there: no ring is closed. */
-static bool leaves_chain(const struct sim_op *spec, int from, int to)
-{
-	return (spec->func == FUNC_BROADCAST && to == spec->root) ||
-	       (spec->func == FUNC_REDUCE && from == spec->root);
-}
-
-/* The neighbour in the ring, or -1. */
-static int ring_peer(const struct task *t, bool send)
-{
-	int n = t->op.comm->nranks, self = t->side.rank;
-	int peer = (self + (send ? 1 : n - 1)) % n;
-
-	return leaves_chain(t->op.spec, send ? self : peer, send ? peer : self) ? -1 : peer;
-}
-
-int work_net_peer(const struct task *t, bool send)
-{
-	const struct sim_comm *c = t->op.comm;
-	const struct scenario *scn = t->member->player->scn;
-	int self = t->side.rank, peer = t->side.peer;
-
-	if (peer < 0)
-		peer = ring_peer(t, send);
-	else if ((t->side.func == FUNC_SEND) != send)
-		return -1;
-	if (peer < 0 ||
-	    scenario_node_of(scn, c->world[self]) == scenario_node_of(scn, c->world[peer]))
-		return -1;
-	return peer;
-}
+#define OFTEN		200		/* attempts at that pace; more are rarer */
+#define RARER_NS	1000000
+#define MAX_ATTEMPTS	20000		/* of what never succeeds */
 
 int work_executor(const struct scenario *scn, const struct sim_comm *c, int rank)
 {
@@ -61,104 +33,64 @@ int work_executor(const struct scenario *scn, const struct sim_comm *c, int rank
 
 /* ---- subs ---- */
 
-/* Bytes that one channel carries in one direction. */
-static uint64_t channel_bytes(const struct task *t)
-{
-	const int n = t->op.comm->nranks;
-	double share = 1;
-
-	if (t->side.peer < 0 && t->op.spec->func == FUNC_ALL_REDUCE)
-		share = 2.0 * (n - 1) / n;
-	else if (t->side.peer < 0 && names_func(t->op.spec->func)->scaled)
-		share = (double)(n - 1) / n;
-	return (uint64_t)(t->op.bytes * share / t->op.nchannels);
-}
-
-/* LL sends a flag with every word of data, LL128 one word in sixteen. */
-static uint64_t wire_bytes(const struct task *t, uint64_t payload)
-{
-	const char *proto = names_get(NAMES_PROTO, t->op.spec->proto)->word;
-
-	if (t->side.peer >= 0 || !strcmp(proto, "simple"))
-		return payload;
-	return !strcmp(proto, "ll") ? payload * 2 : payload * 16 / 15;
-}
-
-static struct work_sub *new_sub(const struct task *t, int channel, enum work_kind kind,
+static struct work_sub *new_sub(const struct task *t, int index, enum work_kind kind,
 				struct work_sub *(*alloc)(void *), void *arg)
 {
 	struct work_sub *sub = alloc(arg);
-	uint64_t payload = channel_bytes(t);
 
 	if (!sub)
 		return NULL;
 	sub->next = NULL;
 	sub->kind = kind;
-	sub->channel = channel;
+	sub->channel = plan_channel_number(&t->op, index);
+	sub->index = index;
 	sub->peer = -1;
-	sub->window = t->side.peer < 0 ? WORK_SLOTS / 2 : WORK_SLOTS;
-	sub->bytes = wire_bytes(t, payload);
-	sub->nsteps = (int)((payload + t->member->player->scn->chunk_bytes - 1) /
-			    t->member->player->scn->chunk_bytes);
-	if (!sub->nsteps)
-		sub->nsteps = 1;
 	sub->joint_stop = t->side.peer >= 0;
 	sub->context = t->member->context;
 	sub->parent = t->handle;
 	sub->rank = t->member->rank;
 	sub->mask = t->mask;
 	sub->moved = 0;
+	sub->ring = NULL;
 	sub->steps_done = 0;
 	return sub;
 }
 
-/* When a channel began or ended: the first and the last channel have the exact times. */
-static int64_t skew(const struct task *t, int channel, bool exact, int what)
+static struct work_sub *new_transfer(const struct task *t, int index, const struct wire *wire,
+				     struct work_sub *(*alloc)(void *), void *arg)
 {
-	uint64_t span = t->side.gpu_stop > t->side.gpu_start ?
-			t->side.gpu_stop - t->side.gpu_start : 0;
-	uint64_t h = plan_hash(t->member->player->scn->seed, 3 + what, t->side.gpu_start, channel);
-	int64_t ns = (int64_t)(h % 8) * 32;
-
-	return exact || span < 1024 ? 0 : ns;
-}
-
-static struct work_sub *new_helper(const struct task *t, int channel, int index,
-				   struct work_sub *(*alloc)(void *), void *arg)
-{
-	struct work_sub *sub = new_sub(t, channel, WORK_KERNEL_CH, alloc, arg);
+	struct work_sub *sub = new_sub(t, index, wire->send ? WORK_SEND : WORK_RECV, alloc, arg);
 
 	if (!sub)
 		return NULL;
-	sub->gpu_start = t->side.gpu_start + skew(t, channel, index == 0, 0);
-	sub->gpu_stop = t->side.gpu_stop -
-			skew(t, channel, index == t->op.nchannels - 1, 1);
+	sub->peer = wire->peer;
+	sub->silent = wire->silent;
+	sub->nsteps = wire->nsteps;
+	sub->window = wire->window;
+	sub->chunk = wire->chunk;
+	sub->bytes = wire->bytes;
 	return sub;
 }
 
 int work_subs(const struct task *t, int index, bool foreign, struct work_sub **sub,
-	      struct work_sub *(*alloc)(void *), void *arg)
+	      struct work_sub *(*alloc)(void *arg), void *arg)
 {
 	const struct member *m = t->member;
 	bool own = work_executor(m->player->scn, m->comm, m->rank) == m->rank;
-	int channel = (t->op.first_channel + index) % 64, n = 0, peer;
+	struct wire wire[WIRE_MAX];
+	int n = 0, nwires;
 
 	if (!t->side.moves || t->side.peer == t->side.rank)
 		return 0;
-	peer = foreign ? -1 : work_net_peer(t, false);
-	if (peer >= 0) {
-		sub[n] = new_sub(t, channel, WORK_RECV, alloc, arg);
-		if (sub[n])
-			sub[n++]->peer = peer;
-	}
-	peer = own == foreign ? -1 : work_net_peer(t, true);
-	if (peer >= 0) {
-		sub[n] = new_sub(t, channel, WORK_SEND, alloc, arg);
-		if (sub[n])
-			sub[n++]->peer = peer;
+	nwires = wire_find(t, index, wire);
+	for (int i = 0; i < nwires; i++) {
+		if (wire[i].send ? own == foreign : foreign)
+			continue;
+		sub[n] = new_transfer(t, index, &wire[i], alloc, arg);
+		n += !!sub[n];
 	}
 	if (!foreign && (t->mask & NCCL_KERNEL_CH)) {
-		sub[n] = new_helper(t, channel, index, alloc, arg);
+		sub[n] = new_sub(t, index, WORK_KERNEL_CH, alloc, arg);
 		n += !!sub[n];
 	}
 	return n;
@@ -227,44 +159,99 @@ struct flow {
 	struct work_sub *sub;
 	int64_t take, data, own, end;	/* end: had nothing gone wrong */
 	int64_t cut;			/* nothing happens from here on */
+	int64_t dt, wire;		/* from step to step; of it on the network */
 	int stuck_step, stuck_state;	/* -1: flows freely */
+};
+
+/* Who a sub is to the rank that a fault is in. */
+enum role { OTHER_SEND, OTHER_RECV, ITS_SEND, ITS_RECV, SEND_TO_IT, RECV_FROM_IT, ROLES };
+
+static enum role role_of(const struct flow *f, int world)
+{
+	const int *ranks = f->task->op.comm->world;
+	bool recv = f->sub->kind == WORK_RECV;
+
+	if (ranks[f->sub->rank] == world)
+		return recv ? ITS_RECV : ITS_SEND;
+	if (f->sub->peer >= 0 && ranks[f->sub->peer] == world)
+		return recv ? RECV_FROM_IT : SEND_TO_IT;
+	return recv ? OTHER_RECV : OTHER_SEND;
+}
+
+/*
+ * Where a transfer comes to a halt: so many steps after the fault's, in this
+ * state; 0: the state that the fault says.  Those that are not next to the fault
+ * run dry a little later.
+ */
+struct halt {
+	int steps, state;
+};
+
+static const struct halt halts[FAULT_KINDS][ROLES] = {
+	[FAULT_STUCK] = {
+		[ITS_SEND]	= { 0, 0 },
+		[RECV_FROM_IT]	= { 0, NCCL_STEP_RECV_WAIT },
+		[ITS_RECV]	= { 2, NCCL_STEP_RECV_WAIT },
+		[SEND_TO_IT]	= { 2, NCCL_STEP_SEND_GPU_WAIT },
+		[OTHER_SEND]	= { 2, NCCL_STEP_SEND_GPU_WAIT },
+		[OTHER_RECV]	= { 2, NCCL_STEP_RECV_WAIT },
+	},
+	[FAULT_FREEZE] = {
+		[ITS_SEND]	= { 0, NCCL_STEP_SEND_GPU_WAIT },
+		[RECV_FROM_IT]	= { 0, NCCL_STEP_RECV_WAIT },
+		[ITS_RECV]	= { 0, NCCL_STEP_RECV_GPU_WAIT },
+		[SEND_TO_IT]	= { WORK_SLOTS / 2, NCCL_STEP_SEND_PEER_WAIT },
+		[OTHER_SEND]	= { 2, NCCL_STEP_SEND_GPU_WAIT },
+		[OTHER_RECV]	= { 2, NCCL_STEP_RECV_WAIT },
+	},
+	[FAULT_MISMATCH] = {
+		[ITS_SEND]	= { 0, NCCL_STEP_SEND_GPU_WAIT },
+		[RECV_FROM_IT]	= { 0, NCCL_STEP_RECV_WAIT },
+		[ITS_RECV]	= { 0, NCCL_STEP_RECV_WAIT },
+		[SEND_TO_IT]	= { 0, NCCL_STEP_SEND_GPU_WAIT },
+		[OTHER_SEND]	= { 0, NCCL_STEP_SEND_GPU_WAIT },
+		[OTHER_RECV]	= { 0, NCCL_STEP_RECV_WAIT },
+	},
 };
 
 /* What a kill or an abort leaves undone; a stuck step stops only its own channel. */
 static void apply_fault(struct flow *f)
 {
-	const struct plan_op *op = &f->task->op;
-	int world = op->comm->world[f->sub->rank];
-	bool hits = op->fault && f->sub->channel == op->first_channel % 64;
+	const struct sim_fault *fault = f->task->op.fault;
+	const struct halt *halt;
 
 	f->cut = PLAN_NEVER;
 	f->stuck_step = -1;
-	if (op->fault && op->fault->kind != FAULT_STUCK)
-		f->cut = op->cut_ns;
-	if (!hits || op->fault->kind != FAULT_STUCK)
+	if (!fault)
 		return;
-	f->stuck_step = op->fault->step;
-	f->stuck_state = f->sub->kind == WORK_RECV ? NCCL_STEP_RECV_WAIT : op->fault->state;
-	if (world == op->fault->rank && f->sub->kind == WORK_SEND)
+	if (fault->kind == FAULT_KILL || fault->kind == FAULT_ABORT) {
+		f->cut = f->task->op.cut_ns;
 		return;
-	if (f->sub->kind == WORK_RECV && op->comm->world[f->sub->peer] == op->fault->rank)
+	}
+	if (fault->kind == FAULT_STUCK && f->sub->index)
 		return;
-	f->stuck_step += 2;	/* the others run dry a little later */
-	if (f->sub->kind == WORK_SEND)
-		f->stuck_state = NCCL_STEP_SEND_GPU_WAIT;
+	halt = &halts[fault->kind][role_of(f, fault->rank)];
+	f->stuck_step = fault->step + halt->steps;
+	f->stuck_state = halt->state ? halt->state : fault->state;
+}
+
+/* What a step moves; the last one what is left. */
+static uint64_t step_bytes(const struct work_sub *sub, int step)
+{
+	uint64_t each = sub->bytes / sub->nsteps;
+
+	return step == sub->nsteps - 1 ? sub->bytes - each * step : each;
 }
 
 static void emit(struct flow *f, int64_t at, enum work_verb verb, int step, int state)
 {
 	struct work_action a = { .at = at, .verb = verb, .sub = f->sub, .step = step,
 				 .state = state };
-	uint64_t each = f->sub->bytes / f->sub->nsteps;
 
 	if (at >= f->cut)
 		return;
 	a.size = state == NCCL_STEP_SEND_WAIT || state == NCCL_STEP_RECV_FLUSH_WAIT ?
-		 step == f->sub->nsteps - 1 ? f->sub->bytes - each * step : each :
-		 0xdeadbeefu;
+		 step_bytes(f->sub, step) : 0xdeadbeefu;
 	work_add(f->work, &a);
 }
 
@@ -275,33 +262,44 @@ static int64_t unless_stuck(const struct flow *f, int step, int state, int64_t a
 	       PLAN_NEVER : at;
 }
 
-/* SendPeerWait, again at each attempt until the network takes the step. */
+/*
+ * SendPeerWait, again at each attempt until the network takes the step: often at
+ * first, and for as long as it takes, or some twenty seconds if it takes for ever.
+ */
 static void peer_wait(struct flow *f, int step, int64_t ready, int64_t sent)
 {
-	int64_t t = ready;
+	bool ends = sent != PLAN_NEVER || f->cut != PLAN_NEVER;
+	int64_t t = ready, until = sent < f->cut ? sent : f->cut;
 
-	for (int i = 0; i < MAX_ATTEMPTS && t != PLAN_NEVER && (!i || t < sent); i++) {
+	for (int i = 0; t != PLAN_NEVER && (!i || t < until); i++) {
 		emit(f, t, WORK_STEP_STATE, step, NCCL_STEP_SEND_PEER_WAIT);
-		t += POLL_NS;
+		t += i < OFTEN ? POLL_NS : RARER_NS;
+		if (!ends && i == MAX_ATTEMPTS)
+			break;
 	}
 }
 
+/*
+ * Data that the own GPU has waits for the peer until all are there; what comes
+ * later waits in the GPU for what the ring brings.  A step is on the network as
+ * long as its link takes, which for all but the slowest is part of a step's time.
+ */
 static int64_t send_step(struct flow *f, int step, int64_t posted, int64_t *sentp)
 {
-	int64_t dt = f->data == PLAN_NEVER ? 0 : (f->end - f->data) / f->sub->nsteps;
-	int64_t ready, sent, stop;
+	int64_t ready, sent, stop, go = after(f->data, (step + 1) * f->dt - f->wire);
 
 	emit(f, posted, WORK_STEP_START, step, 0);
 	emit(f, posted, WORK_STEP_STATE, step, NCCL_STEP_SEND_GPU_WAIT);
-	ready = unless_stuck(f, step, NCCL_STEP_SEND_GPU_WAIT,
-			     later(posted, after(f->own, step * dt)));
+	ready = later(posted, after(f->own, step * f->dt));
+	if (step && ready >= f->data)
+		ready = later(ready, go);
+	ready = unless_stuck(f, step, NCCL_STEP_SEND_GPU_WAIT, ready);
 	ready = after(later(ready, *sentp), 10);
-	sent = unless_stuck(f, step, NCCL_STEP_SEND_PEER_WAIT,
-			    later(ready, after(f->data, step * dt)));
+	sent = unless_stuck(f, step, NCCL_STEP_SEND_PEER_WAIT, later(ready, go));
 	peer_wait(f, step, ready, sent);
 	emit(f, sent, WORK_STEP_STATE, step, NCCL_STEP_SEND_WAIT);
 	stop = unless_stuck(f, step, NCCL_STEP_SEND_WAIT,
-			    later(after(sent, 10), after(f->data, (step + 1) * dt)));
+			    later(after(sent, 10), after(f->data, (step + 1) * f->dt)));
 	emit(f, stop, WORK_STEP_STOP, step, 0);
 	*sentp = sent;
 	return stop;
@@ -309,34 +307,67 @@ static int64_t send_step(struct flow *f, int step, int64_t posted, int64_t *sent
 
 static int64_t recv_step(struct flow *f, int step, int64_t posted, int64_t *arrivedp)
 {
-	int64_t dt = f->data == PLAN_NEVER ? 0 : (f->end - f->data) / f->sub->nsteps;
-	int64_t arrived, stop;
+	int64_t arrived, consumed, stop;
 
 	emit(f, posted, WORK_STEP_START, step, 0);
 	if (step == 0 && f->sub->channel % 4 == 3)	/* no request yet: tried again */
 		emit(f, posted, WORK_STEP_START, step, 0);
 	emit(f, posted, WORK_STEP_STATE, step, NCCL_STEP_RECV_WAIT);
 	arrived = unless_stuck(f, step, NCCL_STEP_RECV_WAIT,
-			       later(posted, after(f->data, (step + 1) * dt)));
+			       later(posted, after(f->data, (step + 1) * f->dt)));
 	arrived = after(later(arrived, *arrivedp), 10);
 	emit(f, arrived, WORK_STEP_STATE, step, NCCL_STEP_RECV_FLUSH_WAIT);
-	emit(f, after(arrived, LOOP_NS), WORK_STEP_STATE, step, NCCL_STEP_RECV_GPU_WAIT);
-	stop = after(arrived, 3 * LOOP_NS);
+	emit(f, after(arrived, WORK_LOOP_NS), WORK_STEP_STATE, step, NCCL_STEP_RECV_GPU_WAIT);
+	consumed = unless_stuck(f, step, NCCL_STEP_RECV_GPU_WAIT, arrived);
+	stop = after(consumed, 3 * WORK_LOOP_NS);
 	emit(f, stop, WORK_STEP_STOP, step, 0);
 	*arrivedp = arrived;
 	return stop;
 }
 
+/* How long one step takes, and how much of it on the network. */
+static void pace_steps(struct flow *f)
+{
+	const struct plan_op *op = &f->task->op;
+	const struct scenario *scn = f->task->member->player->scn;
+	const int *world = op->comm->world;
+	bool send = f->sub->kind == WORK_SEND;
+	int from = world[send ? f->sub->rank : f->sub->peer];
+	int to = world[send ? f->sub->peer : f->sub->rank];
+	struct sim_link link = plan_link(scn, op, from, to);
+	double bytes = (double)f->sub->bytes / f->sub->nsteps * op->nchannels;
+
+	f->dt = f->data == PLAN_NEVER ? 0 : (f->end - f->data) / f->sub->nsteps;
+	f->wire = link.latency_ns + (int64_t)(bytes / link.rate *
+		  plan_fault_channel(scn, op, from, f->sub->channel));
+	if (f->wire > f->dt)
+		f->wire = f->dt;
+}
+
+/* A kernel that begins late moves its data late, and no faster. */
+static void put_off(struct flow *f)
+{
+	int64_t late = f->task->late_ns;
+
+	f->take = after(f->take, late);
+	f->own = after(f->own, late);
+	f->data = after(f->data, late);
+	f->end = after(f->end, late);
+}
+
 static void plan_transfer(struct flow *f, int64_t busy, int64_t *donep)
 {
-	int64_t start = later(f->take, busy), posted = start, edge = start;
 	int64_t stop[WORK_SLOTS] = { 0 };
+	int64_t start, posted, edge;
 
+	put_off(f);
+	start = posted = edge = later(f->take, busy);
 	emit(f, start, WORK_PROGRESS, 0, 0);
+	pace_steps(f);
 	for (int i = 0; i < f->sub->nsteps && posted != PLAN_NEVER; i++) {
 		int64_t free_ns = after(stop[i % f->sub->window], i < f->sub->window ? 0 : 1);
 
-		posted = i ? later(after(posted, LOOP_NS), free_ns) : start;
+		posted = i ? later(after(posted, WORK_LOOP_NS), free_ns) : start;
 		stop[i % f->sub->window] = f->sub->kind == WORK_SEND ?
 			send_step(f, i, posted, &edge) : recv_step(f, i, posted, &edge);
 		*donep = later(*donep, stop[i % f->sub->window]);
@@ -345,23 +376,45 @@ static void plan_transfer(struct flow *f, int64_t busy, int64_t *donep)
 		*donep = PLAN_NEVER;
 }
 
-/* The host sees a channel begin and end when the proxy next polls it. */
-static void plan_helper(struct flow *f)
+/* How long the proxy takes to see something: a little more often, rarely much more. */
+static int64_t poll_lag(const struct scenario *scn, int64_t at, int channel, int edge)
 {
-	const struct plan_side *side = &f->task->side;
-	uint64_t seed = f->task->member->player->scn->seed;
-	int64_t lag = 500 + plan_hash(seed, 5, side->gpu_start, f->sub->channel) % 8000;
-	int64_t start = after(side->arrival, lag), stop = side->stop;
+	uint64_t h = plan_hash(scn->seed, 5 + edge, at, channel);
+	double u = ((double)(h >> 11) + 1) / (1ull << 53);
+	int64_t lag = scn->poll.least_ns - (int64_t)(scn->poll.mean_ns * log(u));
 
-	if (f->task->op.fault && f->task->op.fault->kind == FAULT_STUCK &&
-	    f->stuck_step < 0 && f->data != PLAN_NEVER) {
-		stop = f->end;
-		f->sub->gpu_stop = plan_gpu_clock(f->task->member->player->scn,
-						  f->task->member->world, stop);
+	if (scn->poll.rare_every && plan_hash(h, 7, at, channel) % scn->poll.rare_every == 0)
+		lag += scn->poll.rare_ns;
+	return lag;
+}
+
+/*
+ * The host sees a channel begin and end when the proxy next polls it, in two
+ * passes at least, and not before it has done with the helper before this one.
+ */
+static void plan_helper(struct flow *f, int64_t busy, int64_t *donep)
+{
+	const struct scenario *scn = f->task->member->player->scn;
+	struct work_sub *sub = f->sub;
+	int64_t start, stop;
+	struct plan_span span;
+
+	plan_channel(scn, &f->task->op, &f->task->side, sub->index, &span);
+	sub->late_ns = f->task->late_ns;
+	sub->gpu_start = span.gpu_start ? span.gpu_start + (uint64_t)sub->late_ns : 0;
+	sub->gpu_stop = span.gpu_stop ? span.gpu_stop + (uint64_t)sub->late_ns : 0;
+	if (sub->ring) {
+		span.start = ring_ready(sub->ring, sub->channel, sub->count, false, f->take);
+		span.stop = ring_ready(sub->ring, sub->channel, sub->count, true, f->take);
 	}
+	start = after(span.start, poll_lag(scn, span.start, sub->channel, 0));
+	start = later(after(later(start, f->take), sub->late_ns), after(busy, WORK_LOOP_NS));
+	stop = after(span.stop, poll_lag(scn, span.stop, sub->channel, 1));
+	stop = later(after(stop, sub->late_ns), after(start, WORK_LOOP_NS));
+	*donep = stop;
 	emit(f, start, WORK_KERNEL_START, 0, 0);
-	if (after(stop, lag) < f->cut)
-		work_add(f->work, &(struct work_action){ .at = after(stop, lag), .sub = f->sub,
+	if (stop < after(f->cut, sub->late_ns))
+		work_add(f->work, &(struct work_action){ .at = stop, .sub = sub,
 							 .verb = WORK_KERNEL_STOP, .last = true });
 }
 
@@ -370,18 +423,30 @@ void work_plan(struct work *work, const struct task *task, struct work_sub *sub,
 {
 	const struct plan_op *op = &task->op;
 	struct flow f = { .work = work, .task = task, .sub = sub,
-			  .take = after(task->side.launched, TAKE_NS),
+			  .take = later(after(task->side.launched, TAKE_NS), task->side.away),
 			  .data = op->data_ns, .own = task->side.arrival,
 			  .end = task->side.stop };
+	struct plan_span span;
 
-	if (op->fault && op->cut_ns != PLAN_NEVER)
+	if (op->fault && op->cut_ns != PLAN_NEVER) {
 		f.end = 2 * op->cut_ns - op->data_ns;
+	} else if (op->fast_ns && task->side.arrival != PLAN_NEVER) {
+		plan_channel(task->member->player->scn, op, &task->side, sub->index, &span);
+		f.end = span.stop;
+	}
 	apply_fault(&f);
 	*donep = 0;
 	if (sub->kind == WORK_KERNEL_CH)
-		plan_helper(&f);
+		plan_helper(&f, busy_ns, donep);
 	else
 		plan_transfer(&f, busy_ns, donep);
 	if (f.cut != PLAN_NEVER)
 		*donep = PLAN_NEVER;
+}
+
+void work_delay(struct work *w, int64_t from_ns, int64_t until_ns)
+{
+	for (int i = w->first; i < w->nactions; i++)
+		if (w->action[i].at > from_ns && w->action[i].at < until_ns)
+			w->action[i].at = until_ns;
 }

@@ -8,8 +8,11 @@
  */
 
 #include "tests/sim/hook.h"
+#include "tests/sim/wire.h"
 
 #define WORK_SLOTS	8	/* NCCL_STEPS */
+#define WORK_LOOP_NS	300	/* one turn of the progress loop */
+#define WORK_MAX_SUBS	(WIRE_MAX + 1)	/* of a channel */
 
 enum work_kind {
 	WORK_SEND,
@@ -22,10 +25,14 @@ struct work_sub {
 	struct work_sub *next;		/* among the spare ones */
 	struct work_sub *older;		/* all that the owner ever made */
 	enum work_kind kind;
-	int channel, peer;
-	int nsteps, window;
+	int channel, index, peer;	/* index: the task's n-th channel */
+	int nsteps, window, chunk;	/* see struct wire */
 	uint64_t bytes;			/* on the wire, all steps */
 	uint64_t gpu_start, gpu_stop;
+	struct ring *ring;		/* where the stamps are then; NULL: they are exact */
+	uint64_t count;			/* the work there, as the host counts */
+	bool silent;			/* see struct wire */
+	int64_t late_ns;		/* see struct task */
 	bool joint_stop;		/* stops with the others of its operation */
 
 	/* the issuer's, who is another process for PXN */
@@ -44,6 +51,7 @@ enum work_verb {
 	WORK_STEP_STATE,
 	WORK_STEP_STOP,
 	WORK_OP_STOP,
+	WORK_OP_END,			/* nobody is told */
 	WORK_KERNEL_START,
 	WORK_KERNEL_STOP,
 	WORK_KILL			/* this process dies here */
@@ -66,26 +74,26 @@ struct work {
 	bool failed;			/* out of memory: something is missing */
 };
 
-/* The peer's rank if this task sends to, or receives from, another node; else -1. */
-int work_net_peer(const struct task *task, bool send);
-
 /* Who executes this member's sends: itself, or with PXN the next local rank. */
 int work_executor(const struct scenario *scn, const struct sim_comm *comm, int rank);
 
 /*
  * The subs of one channel of a task, in NCCL's order.  `alloc` gives subs whose
- * handle slots are as they were left; at most 3.  Sends that another process
+ * handle slots are as they were left; at most WORK_MAX_SUBS.  Sends that another process
  * executes are left out; `foreign` asks for just those.
  */
 int work_subs(const struct task *task, int channel, bool foreign, struct work_sub **sub,
 	      struct work_sub *(*alloc)(void *arg), void *arg);
 
 /*
- * Add the actions of a sub.  `busy_ns` is when the connection is free of earlier
- * operations, PLAN_NEVER if it never is.
+ * Add the actions of a sub.  `busy_ns` is when the connection, or the queue of
+ * helpers, is free of earlier operations, PLAN_NEVER if it never is.
  */
 void work_plan(struct work *work, const struct task *task, struct work_sub *sub,
 	       int64_t busy_ns, int64_t *donep);
+
+/* Whoever plays the actions is away: what is due meanwhile comes when he is back. */
+void work_delay(struct work *work, int64_t from_ns, int64_t until_ns);
 
 /* Add the actions that follow when all subs of an operation are done. */
 void work_add(struct work *work, const struct work_action *action);

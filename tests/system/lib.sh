@@ -96,5 +96,14 @@ wait_until() {
 
 sim() { "$B/nccl-sim" --plugin "$PLUGIN" "$@"; }
 
+# bounded SCENARIO: one that comes to an end soon; what hangs in it is ended after a while.
+# Nothing is sent to oneself, nor is a graph replayed after what was not: after that, no
+# stamp is believed for a while (test_stamps.sh).
+bounded() {
+	sed -e 's/^loop forever/loop 6/' -e '/^hold /d' -e 's/^[[:space:]]*AlltoAll .*/& inplace/' \
+		-e '/^AllReduce/d' "$1"
+	echo "hold 300ms"
+}
+
 # Everything that was published has been read: no process is live.
 drained() { api_is processes '[.processes[] | select(.state == "live")] == []'; }

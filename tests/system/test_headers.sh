@@ -7,7 +7,7 @@ ROOMS="include/nci shmring plugin ncclinspd util cli tests bench"
 cd "$TOP" || exit 1
 
 compiles() {
-	"${CC:-gcc}" -Iinclude -I. -D_GNU_SOURCE -std=gnu11 -Wall -Wextra -Werror \
+	"${CC:-gcc}" -Iinclude -I. -I"$B/nccl" -D_GNU_SOURCE -std=gnu11 -Wall -Wextra -Werror \
 		$(pkg-config --cflags libmicrohttpd jansson liburing check) \
 		-fsyntax-only -x c - <<<"#include \"$1\""
 }
@@ -18,9 +18,13 @@ is_guarded() {
 	grep -qx "#ifndef $guard" "$1" && grep -qx "#define $guard" "$1"
 }
 
+# What is made from the debug information of NCCL is there where that is.
+can_be_made() { [ -e "$B/nccl/layout.h" ] || ! grep -qx '#include "layout.h"' "$1"; }
+
 each_header() {
 	local header failed=0
 	for header in $(find $ROOMS -name '*.h'); do
+		can_be_made "$header" || continue
 		"$1" "$header" || { echo "$header"; failed=1; }
 	done
 	return $failed

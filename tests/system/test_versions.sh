@@ -35,7 +35,7 @@ done
 
 # seq of a send and the root of what has none are nothing that NCCL tells.
 jq -sS '[.[] | {rank, func, peer, bytes, exec_ns}] | sort' "$T/truth.6" >"$T/a"
-jq -S '[.collectives[] | {rank, func, peer, bytes, exec_ns}] | sort' "$T/ops.6" >"$T/b"
+jq -S '[.collectives[] | select(.derived | not) | {rank, func, peer, bytes, exec_ns}] | sort' "$T/ops.6" >"$T/b"
 check "v6: operations, bytes and execution times are the truth" diff "$T/a" "$T/b"
 
 for v in 1 2 3; do

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * For how long the largest answers keep the daemon from reading: the time between
+ * two turns that the server gives to its source, over a full log, many cells and links.
+ * In this thread's own time, since other programs' turns are not the answer's.
+ * A lane that is written a million times a second fills a quarter in 1 ms.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shmring/clock.h"
+#include "tests/fixture_serve.h"
+
+#define ROUNDS	31
+#define RANKS	8
+#define LINKS	4096
+#define BOUND_NS	500000
+
+static const struct question {
+	const char *name;
+	uint32_t cells;
+	const char *target;
+} questions[] = {
+	{ "collectives, 10,000 rows", 64, "/v1/collectives?limit=10000" },
+	{ "collectives, nothing found", 64, "/v1/collectives?func=Reduce" },
+	{ "collectives of a communicator", 64, "/v1/collectives?comm=dp&limit=128" },
+	{ "summary 60s, 1000 cells, 1000 rows", 1000, "/v1/summary?window=60s&by=rank,tag" },
+	{ "summary 60s, 1000 cells, 1 row", 1000, "/v1/summary?window=60s&by=func" },
+	{ "summary 60s, 4096 cells, 4096 rows", 4096, "/v1/summary?window=60s&by=rank,tag" },
+	{ "summary of all windows, 4096 cells", 4096,
+	  "/v1/summary?window=1s,10s,60s,all&by=rank,tag" },
+	{ "peers of both windows, 4096 links", 8, "/v1/peers?window=60s,all" },
+};
+
+static uint64_t last_ns, longest_ns;
+
+static void note_turn(void)
+{
+	uint64_t now_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	if (now_ns - last_ns > longest_ns)
+		longest_ns = now_ns - last_ns;
+	last_ns = now_ns;
+}
+
+/* A minute of operations, so many a second that the log and each cell are full. */
+static void fill(uint32_t cells)
+{
+	struct op op = {
+		.has_comm_id = true, .comm_id = FX_COMM_ID, .comm_name = "dp", .nranks = RANKS,
+		.func = FX_FUNC, .datatype = "ncclFloat32", .algo = "RING", .proto = "SIMPLE",
+		.root = UNKNOWN_I32, .peer = UNKNOWN_I32, .channels = 8, .kernel_stopped = 8,
+		.complete = true, .sampled = true, .enqueue_ns = 5000, .source = TIMING_KERNEL_GPU,
+		.exec_error_ns = UNKNOWN_U64, .bytes = 1 << 20, .algbw_gbs = 2.5, .busbw_gbs = 3,
+	};
+
+	for (uint32_t i = 0; i < cells * 70; i++) {
+		fx.now_ns += 60 * FX_SECOND / (cells * 70);
+		op.rank = (int32_t)(i % RANKS);
+		op.pid = 100 + op.rank;
+		op.process_id = (uint64_t)op.rank + 1;
+		op.tag = i / RANKS % (cells / RANKS) + 1;
+		op.seq = i / cells;
+		op.exec_ns = 20000 + fx_random() % 20000;
+		op.queue_ns = 5000 + fx_random() % 5000;
+		op.enqueued_ns = fx.now_ns - 60000;
+		op.done_ns = fx.now_ns;
+		oplog_add(fx.oplog, &op);
+		aggregate_add(fx.aggregate, &op, fx.now_ns);
+	}
+	for (uint32_t i = 0; i < OPLOG_DEFAULT; i++)
+		oplog_add(fx.oplog, &op);
+}
+
+/* All links that there is room for, each with five slices of eight sizes. */
+static void fill_links(void)
+{
+	static struct comm comm = { .ready = true, .has_id = true, .id = FX_COMM_ID, .nranks = 256 };
+	const struct process p = { .id = 1, .pid = 100, .comms = &comm, .ncomms = 1,
+				   .clock = { .ns_per_tick = 1 } };
+
+	for (uint32_t i = 0; i < 5 * 8 * LINKS; i++) {
+		uint32_t size = 4096u << i / LINKS % 8;
+		const struct nci_ev_proxy_op op = {
+			.type = NCI_EV_PROXY_OP, .form = 2 | NCI_FORM_SEND, .rank = 0,
+			.peer = (int32_t)(i % LINKS / 16), .channel = i % 16, .steps_done = 4,
+			.bytes = 4 * size,
+		};
+		const struct nci_ev_proxy_sums sums = {
+			.start = 1, .stop = 1 + 4 * size, .steps = 4, .bytes = 4 * size,
+			.busy = size + fx_random() % size, .covered = 4 * size,
+			.point = { { size, size }, { size, size } },
+		};
+		const struct transfers t = { &p, &p, 0, "dp", NULL, &op, &sums };
+
+		fx.now_ns += 70 * FX_SECOND / (5 * 8 * LINKS);
+		links_add(fx.links, &t, fx.now_ns);
+	}
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void measure(const struct question *q)
+{
+	uint64_t hold[ROUNDS], total = 0;
+
+	fx_serve_open(NULL);
+	fill_links();
+	fill(q->cells);
+	fx.turn = note_turn;
+	for (int i = 0; i < ROUNDS; i++) {
+		uint64_t from = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		int fd = fx_connect();
+
+		last_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		longest_ns = 0;
+		free(fx_ask_over(fd, "GET", q->target));
+		hold[i] = longest_ns;
+		total += clock_ns(CLOCK_THREAD_CPUTIME_ID) - from;
+	}
+	fx_serve_close();
+	qsort(hold, ROUNDS, sizeof(*hold), by_value);
+	printf("%-38s %9.0f %9.0f %11.1f %s\n", q->name, (double)hold[ROUNDS / 2] / 1e3,
+	       (double)hold[ROUNDS - 1] / 1e3, (double)total / ROUNDS / 1e6,
+	       hold[ROUNDS / 2] <= BOUND_NS ? "ok" : "too long");
+}
+
+START_TEST(answers)
+{
+	measure(&questions[_i]);
+}
+END_TEST
+
+/* As a test, because the fixture asserts. */
+int main(void)
+{
+	SRunner *runner = srunner_create(suite_create("answer"));
+	Suite *suite = suite_create("answers");
+	TCase *tcase = tcase_create("answers");
+	int failed;
+
+	printf("%-38s %9s %9s %11s  bound: %d us\n", "longest time without reading", "median us",
+	       "worst us", "answer ms", BOUND_NS / 1000);
+	tcase_add_loop_test(tcase, answers, 0, FX_COUNT(questions));
+	suite_add_tcase(suite, tcase);
+	srunner_add_suite(runner, suite);
+	srunner_set_fork_status(runner, CK_NOFORK);
+	srunner_run_all(runner, CK_SILENT);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ncclinsp peers: what went over the network, link by link, the worst first. */
+#include "cli/listing.h"
+
+static const struct column columns[] = {
+	{ "window_ns", NULL, COL_INTEGER, "window_ns", 0, 0, 0 },
+	{ "comm_id", NULL, COL_TEXT, "comm_id", 0, 0, 0 },
+	{ "comm_name", NULL, COL_TEXT, "comm_name", 0, 0, 0 },
+	{ NULL, "COMM", COL_TEXT, "comm_label|comm_name|comm_id", 0, 20, 0 },
+	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, 0 },
+	{ "pid", NULL, COL_INTEGER, "pid", 0, 0, 0 },
+	{ "proxy_pid", NULL, COL_INTEGER, "proxy_pid", 0, 0, 0 },
+	{ "direction", "DIR", COL_TEXT, "direction", 4, 0, 0 },
+	{ "peer", "PEER", COL_INTEGER, "peer", 0, 0, 0 },
+	{ "channel", "CH", COL_INTEGER, "channel", 0, 0, 0 },
+	{ "ops", NULL, COL_INTEGER, "ops", 0, 0, 0 },
+	{ "steps", "STEPS", COL_INTEGER, "steps", 6, 0, 5 },
+	{ "bytes", "BYTES", COL_BYTES, "bytes", 6, 0, 4 },
+	{ "rate_gbs", "RATE(GB/s)", COL_NUMBER, "rate_gbs", 0, 0, 0 },
+	{ "latency_ns", "LAT(us)", COL_MICROS, "fit.latency_ns", 0, 0, 3 },
+	{ "fit_rate_gbs", "FIT(GB/s)", COL_NUMBER, "fit.rate_gbs", 0, 0, 6 },
+	{ "mean_gpu_wait_ns", "GPU(us)", COL_MICROS, "mean.gpu_wait_ns", 0, 0, 2 },
+	{ "mean_peer_wait_ns", "PEER(us)", COL_MICROS, "mean.peer_wait_ns", 0, 0, 2 },
+	{ "mean_net_ns", "NET(us)", COL_MICROS, "mean.net_ns", 0, 0, 2 },
+	{ "mean_data_wait_ns", "DATA(us)", COL_MICROS, "mean.data_wait_ns", 0, 0, 2 },
+	{ "mean_flush_ns", NULL, COL_MICROS, "mean.flush_ns", 0, 0, 0 },
+	{ "excess_ns", "EXCESS", COL_AGE, "excess_ns", 6, 0, 1 },
+	{ "bound", "BOUND", COL_TEXT, "bound", 5, 0, 0 },
+};
+
+/* Rows with "mean": what a step spent in each state. */
+static json_t *reshape(const json_t *peers)
+{
+	json_t *rows = json_deep_copy(peers), *row, *sum;
+	const char *key;
+	size_t i;
+
+	json_array_foreach(rows, i, row) {
+		json_int_t steps = json_integer_value(json_object_get(row, "timed_steps"));
+		json_t *mean = json_object();
+
+		json_object_foreach(json_object_get(row, "time"), key, sum)
+			if (json_is_integer(sum) && steps)
+				json_object_set_new(mean, key,
+						    json_integer(json_integer_value(sum) / steps));
+		json_object_set_new(row, "mean", mean);
+	}
+	return rows;
+}
+
+int cmd_peers(struct cli *cli)
+{
+	static const struct listing listing = {
+		.array = "peers",
+		.columns = columns,
+		.count = sizeof(columns) / sizeof(columns[0]),
+		.nothing = "no transfer over a network has been seen",
+		.reshape = reshape,
+	};
+	char target[128];
+	int used = snprintf(target, sizeof(target), "/v1/peers?window=%s",
+			    cli->window ? cli->window : "all");
+
+	if (cli->peer != CLI_ANY)
+		used += snprintf(target + used, sizeof(target) - (size_t)used, "&peer=%lld",
+				 (long long)cli->peer);
+	if (cli->direction)
+		snprintf(target + used, sizeof(target) - (size_t)used, "&direction=%s",
+			 cli->direction);
+	return listing_run(cli, &listing, target);
+}

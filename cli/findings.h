@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_FINDINGS_H
+#define CLI_FINDINGS_H
+
+/* Rows of /v1/findings. */
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FINDINGS_SENTENCE 512
+
+bool finding_is(const json_t *row, const char *key, const char *value);
+
+/* How many active ones have that severity. */
+int findings_count(const json_t *rows, const char *severity);
+
+/* The verdict alone: the first sentence of the text, without its full stop. */
+void finding_sentence(const json_t *row, char buf[FINDINGS_SENTENCE]);
+
+/* How long it has been going on, or went on; `now_ns` is that of CLOCK_MONOTONIC. */
+uint64_t finding_age_ns(const json_t *row, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The server's view of the daemon: what it may ask, and its place in the loop.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ncclinspd/daemon.h"
+#include "shmring/clock.h"
+
+size_t answers_processes(void *arg, struct process *const **list)
+{
+	struct daemon *d = arg;
+
+	return discover_processes(d->discover, list);
+}
+
+int answers_slots(void *arg, struct process *p, const struct live_slot **slots)
+{
+	struct daemon *d = arg;
+
+	return drain_slots(d->drain, p, slots);
+}
+
+static void source_ingest(void *arg, struct serve_ingest *out)
+{
+	struct daemon *d = arg;
+	struct drain_totals sum;
+
+	drain_sum(d->drain, &sum);
+	*out = (struct serve_ingest){
+		.records = sum.records,
+		.bytes = sum.bytes,
+		.lost = sum.lost,
+		.before = sum.before,
+		.rejected = sum.rejected + discover_refused(d->discover),
+		.segments = discover_attached(d->discover),
+		.poll_interval_ns = sum.poll_interval_ns,
+	};
+}
+
+void answers_meanwhile(void *arg)
+{
+	struct daemon *d = arg;
+	uint64_t now_ns = loop_clock_ns();
+
+	if (d->poll_timer.armed && now_ns >= d->poll_timer.at_ns)
+		flow_poll(d, now_ns);
+}
+
+static int source_snapshot(void *arg, uint64_t now_ns, char *path, uint64_t *bytes)
+{
+	struct daemon *d = arg;
+
+	if (!d->blackbox)
+		return -ENOSYS;
+	return blackbox_write(d->blackbox, "request", now_ns, clock_ns(CLOCK_REALTIME), path,
+			      bytes);
+}
+
+int answers_snapshot(void *arg, const char *reason, uint64_t now_ns, struct json *j)
+{
+	struct daemon *d = arg;
+
+	return serve_snapshot(d->serve, reason, now_ns, j);
+}
+
+static void source_catch_up(void *arg)
+{
+	flow_poll(arg, loop_clock_ns());
+}
+
+static void run_server(void *arg, uint64_t now_ns)
+{
+	struct daemon *d = arg;
+
+	serve_run(d->serve, now_ns, clock_ns(CLOCK_REALTIME));
+}
+
+/* At the end of a round: lines for streams may have come up. */
+static void on_round(void *arg, uint64_t now_ns)
+{
+	struct daemon *d = arg;
+	uint64_t wait_ns = serve_timeout_ns(d->serve, now_ns);
+
+	if (wait_ns == UINT64_MAX)
+		loop_cancel(d->loop, &d->serve_timer);
+	else
+		loop_arm(d->loop, &d->serve_timer, now_ns + wait_ns);
+}
+
+static void read_boot_id(char id[64])
+{
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, id, 63);
+
+	if (fd >= 0)
+		close(fd);
+	id[n > 0 ? n : 0] = '\0';
+	id[strcspn(id, "\n")] = '\0';
+}
+
+int answers_start(struct daemon *d)
+{
+	struct serve_source source = {
+		.arg = d,
+		.processes = answers_processes,
+		.slots = answers_slots,
+		.ingest = source_ingest,
+		.meanwhile = answers_meanwhile,
+		.catch_up = source_catch_up,
+		.snapshot = source_snapshot,
+		.reconstruct = d->reconstruct,
+		.ranks = d->ranks,
+		.straggler = d->straggler,
+		.oplog = d->oplog,
+		.aggregate = d->aggregate,
+		.links = d->links,
+		.diagnose = d->diagnose,
+	};
+	char host[256] = "", boot_id[64];
+	struct serve_config config = {
+		.listen_fd = d->listen_fd,
+		.host = host,
+		.loop = loop_backend(d->loop),
+		.started_mono_ns = d->started_mono_ns,
+		.started_real_ns = d->started_real_ns,
+	};
+	int r;
+
+	gethostname(host, sizeof(host) - 1);
+	read_boot_id(boot_id);
+	config.boot_id = boot_id[0] ? boot_id : NULL;
+	d->listen_fd = -1;
+	r = serve_open(&d->serve, &config, &source);
+	if (r < 0)
+		return r;
+	d->serve_timer = (struct loop_timer){ .fn = run_server, .arg = d };
+	loop_hook(d->loop, on_round, d);
+	return loop_add(d->loop, serve_fd(d->serve), run_server, d);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_BACKGROUND_H
+#define NCCLINSPD_BACKGROUND_H
+
+/* A daemon whose caller goes on only when somebody answers. */
+
+/*
+ * The child goes on; the parent waits until it is ready or gone and never
+ * returns.  Before anything is open: an io_uring belongs to who made it.
+ * 0 or a negative errno; *ready_fd is where the parent waits.
+ */
+int background_enter(int *ready_fd);
+
+/*
+ * Whoever forked us may go: from here on somebody answers.  Standard output and
+ * error go to a log in `state_dir`.  Nothing where *ready_fd is -1.
+ */
+void background_ready(int *ready_fd, const char *state_dir);
+
+#endif

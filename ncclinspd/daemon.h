@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_DAEMON_H
+#define NCCLINSPD_DAEMON_H
+
+/*
+ * What the daemon consists of, and what its three files hand to each other:
+ * main.c (start and stop), flow.c (data on its way), answers.c (what is asked).
+ */
+
+#include "ncclinspd/aggregate.h"
+#include "ncclinspd/blackbox.h"
+#include "ncclinspd/config.h"
+#include "ncclinspd/diagnose.h"
+#include "ncclinspd/discover.h"
+#include "ncclinspd/drain.h"
+#include "ncclinspd/instance.h"
+#include "ncclinspd/journal.h"
+#include "ncclinspd/links.h"
+#include "ncclinspd/loop.h"
+#include "ncclinspd/names.h"
+#include "ncclinspd/oplog.h"
+#include "ncclinspd/ranks.h"
+#include "ncclinspd/reconstruct.h"
+#include "ncclinspd/serve.h"
+#include "ncclinspd/straggler.h"
+#include "ncclinspd/ticks.h"
+
+#define DAEMON_LOOK_NS	UINT64_C(1000000000)	/* between two looks of diagnose */
+
+struct daemon {
+	struct config config;
+	struct instance instance;
+	int listen_fd;			/* until serve has it */
+	int ready_fd;			/* where our parent waits for us; -1: none does */
+	struct loop *loop;
+	struct ticks ticks;
+	uint64_t ticks_wait_ns;
+	uint64_t started_mono_ns, started_real_ns;
+	struct names *names;
+	struct reconstruct *reconstruct;
+	struct ranks *ranks;
+	struct straggler *straggler;
+	struct aggregate *aggregate;
+	struct links *links;
+	struct oplog *oplog;
+	struct diagnose *diagnose;
+	struct journal journal;
+	struct blackbox *blackbox;	/* NULL: there is no place for any */
+	struct drain *drain;
+	struct discover *discover;
+	struct serve *serve;
+	struct loop_timer poll_timer, ticks_timer, serve_timer, look_timer;
+};
+
+/*
+ * flow.c: hooks of the stages.  `arg` is the struct daemon in all of them; their
+ * contracts are those of the stage that calls.
+ */
+void flow_event(void *arg, struct process *p, const struct event *event, uint64_t now_ns);
+void flow_done(const struct op *op, uint64_t now_ns, void *arg);
+void flow_joint(const struct op *const *ops, uint32_t n, uint32_t expected, uint64_t now_ns,
+		void *arg);
+void flow_op(const struct op *op, uint64_t now_ns, void *arg);
+void flow_moved(const struct transfers *t, uint64_t now_ns, void *arg);
+void flow_appeared(void *arg, struct process *p, uint64_t now_ns);
+void flow_ended(void *arg, struct process *p, uint64_t now_ns);
+void flow_forgotten(void *arg, struct process *p);
+void flow_finding(void *arg, const struct finding *f, uint64_t now_ns);
+
+/* Timers: read all rings and what follows from them; look for what is wrong. */
+void flow_poll(void *arg, uint64_t now_ns);
+void flow_look(void *arg, uint64_t now_ns);
+
+/* Two pairs before the first segment is read, so that no tick is without a time. */
+void flow_start_ticks(struct daemon *d);
+
+/* answers.c: what stages and the server may ask; `arg` is the struct daemon. */
+size_t answers_processes(void *arg, struct process *const **list);
+int answers_slots(void *arg, struct process *p, const struct live_slot **slots);
+
+/* Something takes long: poll if it is due. */
+void answers_meanwhile(void *arg);
+
+/* What a black box consists of, as serve_snapshot(). */
+int answers_snapshot(void *arg, const char *reason, uint64_t now_ns, struct json *j);
+
+/* Takes over d->listen_fd.  0 or negative errno, told of. */
+int answers_start(struct daemon *d);
+
+#endif

@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Links that are slower than the others of their communicator: which one, or which end
+ * of it (delay.h).  Only what is sent from here can be compared; what the other end sees
+ * is on its node.  Where that leaves two causes, the text names both.
+ *
+ * Compared is the time that a byte is on the wire, among links whose transfers are of
+ * one size (within a factor of two).  Where nobody's wire is slow, the time for which the
+ * peer had no room comes next: that is the peer's own doing, whatever its reason.
+ *
+ * A thread that is away sees the end of its transfers late, which looks the same: where
+ * the progress thread is starved, that is the finding (finding_proxy_starved.c).  Hiccups
+ * pass: it has to be so in CONFIRMED intervals one after another.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ncclinspd/delay.h"
+#include "ncclinspd/diagnose.h"
+#include "ncclinspd/links.h"
+#include "ncclinspd/pool.h"
+#include "util/json.h"
+#include "util/phrase.h"
+
+#define SECOND_NS	UINT64_C(1000000000)
+#define LOOK_NS		(3 * SECOND_NS)
+#define HOLD_NS		(10 * SECOND_NS)
+#define CONFIRMED	3
+#define LEAST_STEPS	20	/* of a link, to be compared */
+#define FEW_LINKS	3	/* fewer, and one of them has to be worse to be called slow */
+#define HOT_MAX		8	/* told of one communicator */
+#define SUSPECTS	64
+
+/* How much slower, and what part of the time it costs: to begin and to go on. */
+static const struct limits {
+	double ratio, ratio_of_few, share;
+} begin = { 1.5, 2, 0.02 }, go_on = { 1.25, 1.5, 0.01 };
+
+/* One link that sends: all that it did, and then what it did since the last look. */
+struct sample {
+	uint64_t link;		/* which */
+	uint64_t comm;		/* equal: one communicator */
+	uint64_t group;		/* equal: and one size of transfers */
+	struct links_who who;
+	uint64_t bytes, steps, busy_ns, held_ns;
+};
+
+struct samples {
+	struct sample *at;
+	size_t n, room;
+};
+
+struct suspect {
+	uint64_t key;		/* 0: unused */
+	uint64_t since_ns;
+	uint64_t seen_ns;
+	uint32_t times;		/* one after another */
+};
+
+struct slow_peers {
+	uint64_t looked_ns;
+	struct samples before;	/* as of then, by link */
+	struct suspect suspects[SUSPECTS];
+};
+
+/* What is compared. */
+struct aspect {
+	const char *name;
+	uint64_t (*ns)(const struct sample *s);
+	enum finding_severity severity;
+};
+
+static uint64_t wire_ns(const struct sample *s)
+{
+	return s->busy_ns;
+}
+
+static uint64_t room_ns(const struct sample *s)
+{
+	return s->busy_ns + s->held_ns;
+}
+
+static const struct aspect wire = { "wire", wire_ns, FINDING_WARNING };
+static const struct aspect room = { "room", room_ns, FINDING_INFO };
+
+/* Links of one group, and what is slow among them. */
+struct scene {
+	struct diagnose *dg;
+	struct slow_peers *sp;
+	const struct aspect *aspect;
+	const struct sample *at;
+	size_t n;
+	uint64_t now_ns;
+	uint64_t window_ns;	/* since the last look */
+	double median;		/* ns for a byte */
+};
+
+/* ---- the samples ----------------------------------------------------------- */
+
+static uint64_t comm_of(const struct links_who *who)
+{
+	const uint64_t key[] = {
+		who->uid,
+		who->has_comm_id,
+		who->has_comm_id ? who->comm_id : who->process_id,
+		who->has_comm_id ? (uint64_t)who->nranks : who->comm_index,
+	};
+
+	return index_hash(0, key, sizeof(key));
+}
+
+static uint64_t link_of(const struct links_who *who)
+{
+	const uint64_t key[] = {
+		who->process_id, who->comm_index, (uint64_t)who->peer, who->channel,
+		(uint64_t)who->proxy_pid,
+	};
+
+	return index_hash(0, key, sizeof(key));
+}
+
+static bool take_sample(const struct links_row *row, void *arg)
+{
+	struct samples *list = arg;
+	const struct links_sums *sums = &row->sums;
+
+	if (!row->who.send || row->who.rank < 0 || row->who.peer < 0 || !sums->timed_steps ||
+	    list->n == list->room)
+		return true;
+	list->at[list->n++] = (struct sample){
+		.link = link_of(&row->who),
+		.comm = comm_of(&row->who),
+		.who = row->who,
+		.bytes = sums->timed_bytes,
+		.steps = sums->timed_steps,
+		.busy_ns = sums->busy_ns,
+		.held_ns = sums->held_ns,
+	};
+	return true;
+}
+
+static int by_link(const void *a, const void *b)
+{
+	const struct sample *x = a, *y = b;
+
+	return (x->link > y->link) - (x->link < y->link);
+}
+
+/* Less what it had done before.  False: too little is left to be compared. */
+static bool make_difference(struct sample *s, const struct samples *before)
+{
+	const struct sample *old = before->n ? bsearch(s, before->at, before->n, sizeof(*s), by_link) :
+					       NULL;
+
+	if (old && old->steps <= s->steps) {
+		s->bytes -= old->bytes;
+		s->steps -= old->steps;
+		s->busy_ns -= old->busy_ns;
+		s->held_ns -= old->held_ns;
+	}
+	if (s->steps < LEAST_STEPS || !s->bytes || !s->busy_ns)
+		return false;
+	/* sizes up to the next power of two */
+	s->group = index_mix(s->comm, (uint64_t)__builtin_clzll(s->bytes / s->steps | 1));
+	return true;
+}
+
+static int by_group(const void *a, const void *b)
+{
+	const struct sample *x = a, *y = b;
+
+	return (x->group > y->group) - (x->group < y->group);
+}
+
+static size_t make_links(const struct scene *s, struct delay_link *links)
+{
+	for (size_t i = 0; i < s->n; i++)
+		links[i] = (struct delay_link){
+			.from = s->at[i].who.rank,
+			.to = s->at[i].who.peer,
+			.channel = s->at[i].who.channel,
+			.delay = (double)s->aspect->ns(&s->at[i]) / (double)s->at[i].bytes,
+		};
+	return s->n;
+}
+
+/* ---- what is slow ---------------------------------------------------------- */
+
+static bool is_of(const struct delay_hot *hot, const struct sample *s)
+{
+	return (hot->where == DELAY_RECEIVE_SIDE || hot->from == s->who.rank) &&
+	       (hot->where == DELAY_SEND_SIDE || hot->to == s->who.peer) &&
+	       (hot->where != DELAY_CHANNEL || hot->channel == s->who.channel);
+}
+
+/* The link that costs most; *share: the part of the time that it is slower for. */
+static const struct sample *worst_of(const struct scene *s, const struct delay_hot *hot,
+				     double *share)
+{
+	const struct sample *worst = NULL;
+
+	*share = -1;
+	for (size_t i = 0; i < s->n; i++) {
+		double ns = (double)s->aspect->ns(&s->at[i]);
+		double part = ns * (1 - 1 / hot->ratio) / (double)s->window_ns;
+
+		if (!is_of(hot, &s->at[i]) || part <= *share)
+			continue;
+		*share = part;
+		worst = &s->at[i];
+	}
+	return worst;
+}
+
+static bool is_beyond(const struct limits *limits, const struct scene *s, double ratio,
+		      double share)
+{
+	return share >= limits->share &&
+	       ratio >= (s->n < FEW_LINKS ? limits->ratio_of_few : limits->ratio);
+}
+
+/* That one; else one that is unused, or else the stalest. */
+static struct suspect *find_suspect(struct slow_peers *sp, uint64_t key)
+{
+	struct suspect *stalest = &sp->suspects[0];
+
+	for (size_t i = 0; i < SUSPECTS; i++) {
+		if (sp->suspects[i].key == key)
+			return &sp->suspects[i];
+		if (sp->suspects[i].seen_ns < stalest->seen_ns)
+			stalest = &sp->suspects[i];
+	}
+	return stalest;
+}
+
+/* *since_ns: for how long it has been. */
+static bool is_confirmed(const struct scene *s, uint64_t key, uint64_t *since_ns)
+{
+	struct suspect *suspect = find_suspect(s->sp, key);
+	bool again = suspect->key == key && s->now_ns - suspect->seen_ns <= s->window_ns;
+
+	if (!again)
+		*suspect = (struct suspect){ .key = key, .since_ns = s->now_ns - s->window_ns };
+	suspect->seen_ns = s->now_ns;
+	suspect->times++;
+	*since_ns = suspect->since_ns;
+	return suspect->times >= CONFIRMED;
+}
+
+static uint64_t key_of(const struct scene *s, const struct delay_hot *hot)
+{
+	const uint64_t key[] = {
+		s->at->comm, (uintptr_t)s->aspect, hot->where,
+		hot->where == DELAY_RECEIVE_SIDE ? 0 : (uint64_t)hot->from,
+		hot->where == DELAY_SEND_SIDE ? 0 : (uint64_t)hot->to,
+		hot->channel,
+	};
+
+	return index_hash(0, key, sizeof(key)) | 1;
+}
+
+/* ---- saying it -------------------------------------------------------------- */
+
+/* By enum delay_where. */
+static const struct {
+	name_t verdict;
+	const char *action;
+} wheres[] = {
+	[DELAY_CHANNEL] = { "CHANNEL", "see the NIC that NCCL gave this channel: its port counters, "
+			    "its rail" },
+	[DELAY_LINK] = { "LINK", "check that path: port counters, cable, switch, congestion" },
+	[DELAY_SEND_SIDE] = { "SEND_SIDE", "check what that rank sends with: its NIC, its PCIe lanes, "
+			      "its proxy thread's CPU" },
+	[DELAY_RECEIVE_SIDE] = { "RECEIVE_SIDE", "look at that rank's node: its NIC, its PCIe lanes, "
+				 "and ncclinsp diagnose there" },
+};
+
+/* By sender_cleared and receiver_cleared: whose fault a slow link may be. */
+static const char *const doubts[2][2] = {
+	{ "neither has another link here to compare with: it may be the path, the sender's side or "
+	  "the receiver's",
+	  "others reach that receiver at full speed: it is the path or the sender's side" },
+	{ "the sender's other links are not slow: it is the path or the receiver's side",
+	  "other links of both are not slow: it is the path between them" },
+};
+
+static void say_subject(struct phrase *text, const struct delay_hot *hot, const struct sample *w)
+{
+	int pid = (int)w->who.pid;
+
+	if (hot->where == DELAY_CHANNEL)
+		phrase_add(text, "channel %" PRIu32 " from rank %" PRId32 " (pid %d) to rank %" PRId32,
+			   hot->channel, hot->from, pid, hot->to);
+	if (hot->where == DELAY_LINK)
+		phrase_add(text, "the link from rank %" PRId32 " (pid %d) to rank %" PRId32, hot->from,
+			   pid, hot->to);
+	if (hot->where == DELAY_SEND_SIDE)
+		phrase_add(text, "all that rank %" PRId32 " (pid %d) sends", hot->from, pid);
+	if (hot->where == DELAY_RECEIVE_SIDE)
+		phrase_add(text, "all that is sent to rank %" PRId32, hot->to);
+}
+
+static double rate_gbs(const struct scene *s, const struct sample *w)
+{
+	return (double)w->bytes / (double)s->aspect->ns(w);
+}
+
+static void say(const struct scene *s, const struct delay_hot *hot, const struct sample *w,
+		double share, struct finding *f)
+{
+	bool by_room = s->aspect == &room;
+	struct phrase text;
+
+	phrase_start(&text, f->text, sizeof(f->text));
+	say_subject(&text, hot, w);
+	phrase_add(&text, by_room ? " waits for room at the receiver: %.1f times" :
+				    " is slow: %.1f times", hot->ratio);
+	phrase_add(&text, " the time for a byte of the other links of %s seen here (%.2f against %.2f "
+		   "GB/s), %.0f %% of wall time", w->who.comm_name ? w->who.comm_name :
+		   "its communicator", rate_gbs(s, w), 1 / s->median, 100 * share);
+	if (hot->where == DELAY_LINK && !by_room)
+		phrase_add(&text, "; %s", doubts[hot->sender_cleared][hot->receiver_cleared]);
+	if (by_room)
+		phrase_add(&text, "; that rank comes late, its GPU does not take the data, or its "
+			   "proxy thread does not run: ask the daemon of its node");
+	else
+		phrase_add(&text, "; %s", wheres[hot->where].action);
+}
+
+static void put_rank(struct json *j, const char *key, bool known, int32_t rank)
+{
+	json_key(j, key);
+	if (known)
+		json_put_i64(j, rank);
+	else
+		json_put_null(j);
+}
+
+static void show(const struct scene *s, const struct delay_hot *hot, const struct sample *w,
+		 double share, struct finding *f)
+{
+	struct json j;
+
+	json_init(&j, FINDING_EVIDENCE);
+	json_begin(&j, '{');
+	json_key(&j, "aspect");
+	json_put_string(&j, s->aspect->name);
+	put_rank(&j, "from", hot->where != DELAY_RECEIVE_SIDE, hot->from);
+	put_rank(&j, "to", hot->where != DELAY_SEND_SIDE, hot->to);
+	put_rank(&j, "channel", hot->where == DELAY_CHANNEL, (int32_t)hot->channel);
+	json_key(&j, "ratio");
+	json_put_rounded(&j, hot->ratio);
+	json_key(&j, "share");
+	json_put_rounded(&j, share);
+	json_key(&j, "rate_gbs");
+	json_put_rounded(&j, rate_gbs(s, w));
+	json_key(&j, "median_gbs");
+	json_put_rounded(&j, 1 / s->median);
+	json_key(&j, "links");
+	json_put_u64(&j, s->n);
+	json_key(&j, "sender_cleared");
+	json_put_bool(&j, hot->where == DELAY_LINK && hot->sender_cleared);
+	json_key(&j, "receiver_cleared");
+	json_put_bool(&j, hot->where == DELAY_LINK && hot->receiver_cleared);
+	json_key(&j, "window_ns");
+	json_put_u64(&j, s->window_ns);
+	json_end(&j, '}');
+	finding_set_evidence(f, &j);
+	json_deinit(&j);
+}
+
+static void report(const struct scene *s, const struct delay_hot *hot, const struct sample *w,
+		   double share, uint64_t key, uint64_t since_ns)
+{
+	bool receives = hot->where == DELAY_RECEIVE_SIDE;
+	struct finding f = {
+		.kind = FINDING_SLOW_PEER,
+		.severity = s->aspect->severity,
+		.verdict = wheres[hot->where].verdict,
+		.uid = w->who.uid,
+		.has_comm_id = w->who.has_comm_id,
+		.comm_id = w->who.comm_id,
+		.ranks = { receives ? hot->to : hot->from },
+		.nranks = 1,
+		.peer = hot->where == DELAY_LINK || hot->where == DELAY_CHANNEL ? hot->to : UNKNOWN_I32,
+		.since_ns = since_ns,
+	};
+
+	if (w->who.comm_name)
+		snprintf(f.comm_name, sizeof(f.comm_name), "%s", w->who.comm_name);
+	say(s, hot, w, share, &f);
+	show(s, hot, w, share, &f);
+	diagnose_report(s->dg, &finding_slow_peer, key, &f, s->now_ns);
+}
+
+/* ---- the detector ---------------------------------------------------------- */
+
+/* Does what its thread was away for explain it? */
+static bool is_starved(const struct scene *s, const struct sample *worst, double share)
+{
+	return proxy_starved_share(s->dg, worst->who.process_id, s->now_ns) >= share / 2;
+}
+
+/* True: it is slow, told or not yet. */
+static bool judge(const struct scene *s, const struct delay_hot *hot)
+{
+	uint64_t key = key_of(s, hot), since_ns;
+	const struct sample *worst;
+	double share;
+
+	worst = worst_of(s, hot, &share);
+	if (!worst || !is_beyond(&go_on, s, hot->ratio, share) || is_starved(s, worst, share))
+		return false;
+	if (!is_beyond(&begin, s, hot->ratio, share))
+		return diagnose_renew(s->dg, &finding_slow_peer, key, s->now_ns);
+	if (is_confirmed(s, key, &since_ns))
+		report(s, hot, worst, share, key, since_ns);
+	return true;
+}
+
+/* Of a receiver on this node its own proxies and its lateness tell more. */
+static bool is_here(const struct scene *s, int32_t rank)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->at[i].who.rank == rank)
+			return true;
+	return false;
+}
+
+static bool is_worth_telling(const struct scene *s, const struct delay_hot *hot)
+{
+	return s->aspect == &wire ||
+	       (hot->where != DELAY_SEND_SIDE && hot->where != DELAY_CHANNEL && !is_here(s, hot->to));
+}
+
+static int by_delay(const void *a, const void *b)
+{
+	const struct delay_link *x = a, *y = b;
+
+	return (x->delay > y->delay) - (x->delay < y->delay);
+}
+
+/* Returns how many are slow. */
+static int look_at_aspect(struct scene *s, const struct aspect *aspect)
+{
+	struct delay_link *links = malloc(s->n * sizeof(*links));
+	struct delay_hot hot[HOT_MAX];
+	int found = 0, n;
+
+	if (!links)
+		return 0;
+	s->aspect = aspect;
+	n = delay_find(links, make_links(s, links), go_on.ratio, hot, HOT_MAX);
+	qsort(links, s->n, sizeof(*links), by_delay);
+	s->median = links[(s->n - 1) / 2].delay;
+	free(links);
+	for (int i = 0; i < n; i++)
+		if (is_worth_telling(s, &hot[i]))
+			found += judge(s, &hot[i]);
+	return found;
+}
+
+static void look_at_groups(struct scene *s, struct samples *list)
+{
+	size_t end;
+
+	qsort(list->at, list->n, sizeof(*list->at), by_group);
+	for (size_t i = 0; i < list->n; i = end) {
+		for (end = i + 1; end < list->n && list->at[end].group == list->at[i].group; end++)
+			continue;
+		s->at = &list->at[i];
+		s->n = end - i;
+		diagnose_meanwhile(s->dg);
+		if (!look_at_aspect(s, &wire))
+			look_at_aspect(s, &room);
+	}
+}
+
+static void meanwhile(void *arg)
+{
+	diagnose_meanwhile(arg);
+}
+
+/* By link.  False: not this time. */
+static bool take_samples(struct diagnose *dg, struct samples *list, uint64_t now_ns)
+{
+	const struct links_query query = {
+		.windows = 1u << LINKS_ALL,
+		.all_users = true,
+		.meanwhile = meanwhile,
+		.meanwhile_arg = dg,
+	};
+	struct links *links = diagnose_source(dg)->links;
+
+	*list = (struct samples){ .room = links_stats(links)->links };
+	list->at = malloc((list->room + 1) * sizeof(*list->at));
+	if (!list->at || links_visit(links, &query, now_ns, take_sample, list) < 0) {
+		free(list->at);
+		return false;
+	}
+	qsort(list->at, list->n, sizeof(*list->at), by_link);
+	return true;
+}
+
+/* What was done since the last look; NULL there: nothing to compare. */
+static void take_differences(const struct samples *now, const struct samples *before,
+			     struct samples *out)
+{
+	*out = (struct samples){ .at = malloc((now->n + 1) * sizeof(*out->at)) };
+	for (size_t i = 0; out->at && i < now->n; i++) {
+		out->at[out->n] = now->at[i];
+		out->n += make_difference(&out->at[out->n], before);
+	}
+}
+
+static void look(struct diagnose *dg, void *state, uint64_t now_ns)
+{
+	struct slow_peers *sp = state;
+	struct scene s = { .dg = dg, .sp = sp, .now_ns = now_ns,
+			   .window_ns = now_ns - sp->looked_ns };
+	struct samples now, since;
+
+	if (!diagnose_source(dg)->links || s.window_ns < LOOK_NS || !take_samples(dg, &now, now_ns))
+		return;
+	take_differences(&now, &sp->before, &since);
+	if (sp->looked_ns)
+		look_at_groups(&s, &since);
+	free(since.at);
+	free(sp->before.at);
+	sp->before = now;
+	sp->looked_ns = now_ns;
+}
+
+static void deinit(void *state)
+{
+	free(((struct slow_peers *)state)->before.at);
+}
+
+const struct detector finding_slow_peer = {
+	.name = "slow_peer",
+	.state_bytes = sizeof(struct slow_peers),
+	.hold_ns = HOLD_NS,
+	.deinit = deinit,
+	.look = look,
+};

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Data on its way: what each stage hands to the next, and when.
+ *
+ *     discover -> drain -> decode -> reconstruct -> ranks -> aggregate, oplog, diagnose -> serve
+ *                                                    ranks -> straggler -> diagnose
+ *                                    reconstruct -> links -> serve
+ */
+#include <string.h>
+#include <time.h>
+
+#include "ncclinspd/daemon.h"
+#include "shmring/clock.h"
+
+#define FIRST_TICKS_NS	UINT64_C(5000000)	/* between the first two pairs */
+#define TICKS_NS	UINT64_C(1000000000)	/* between two pairs later */
+
+void flow_event(void *arg, struct process *p, const struct event *event, uint64_t now_ns)
+{
+	struct daemon *d = arg;
+
+	reconstruct_event(d->reconstruct, p, event, now_ns);
+}
+
+void flow_done(const struct op *op, uint64_t now_ns, void *arg)
+{
+	struct daemon *d = arg;
+
+	ranks_add(d->ranks, op, now_ns);
+}
+
+/* What several ranks did together, or one that is alone here. */
+void flow_joint(const struct op *const *ops, uint32_t n, uint32_t expected,
+		     uint64_t now_ns, void *arg)
+{
+	struct daemon *d = arg;
+	struct process *const *list;
+	size_t count = discover_processes(d->discover, &list);
+
+	(void)expected;
+	straggler_see(d->straggler, ops, n, list, count, now_ns);
+}
+
+void flow_op(const struct op *op, uint64_t now_ns, void *arg)
+{
+	struct daemon *d = arg;
+
+	aggregate_add(d->aggregate, op, now_ns);
+	oplog_add(d->oplog, op);
+	diagnose_op(d->diagnose, op, now_ns);
+	if (!op->local_ranks)
+		flow_joint(&op, 1, 1, now_ns, d);
+	if (d->serve)
+		serve_op(d->serve, op);
+}
+
+void flow_moved(const struct transfers *t, uint64_t now_ns, void *arg)
+{
+	struct daemon *d = arg;
+
+	links_add(d->links, t, now_ns);
+}
+
+void flow_appeared(void *arg, struct process *p, uint64_t now_ns)
+{
+	struct daemon *d = arg;
+	int r = reconstruct_attach(d->reconstruct, p);
+
+	if (r < 0)
+		log_say(LOG_WARN, "operations of pid=%d cannot be followed error=\"%s\"",
+			(int)p->pid, strerror(-r));
+	log_say(LOG_DEBUG, "process appeared pid=%d command=%s", (int)p->pid, p->command);
+	loop_arm(d->loop, &d->poll_timer, now_ns);	/* it may fill its lanes soon */
+	if (d->serve)
+		serve_process(d->serve, p);
+}
+
+void flow_ended(void *arg, struct process *p, uint64_t now_ns)
+{
+	struct daemon *d = arg;
+
+	reconstruct_end(d->reconstruct, p, now_ns);
+	ranks_end(d->ranks, p, now_ns);
+	diagnose_ended(d->diagnose, p, now_ns);
+	if (d->serve)
+		serve_process(d->serve, p);
+}
+
+void flow_forgotten(void *arg, struct process *p)
+{
+	struct daemon *d = arg;
+
+	diagnose_forgotten(d->diagnose, p);
+	straggler_forget(d->straggler, p->id);
+	reconstruct_detach(d->reconstruct, p);
+}
+
+/* What only the events in flight can decide. */
+static void settle(struct daemon *d, uint64_t now_ns)
+{
+	struct process *const *list;
+	size_t n = discover_processes(d->discover, &list);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct live_slot *slots;
+		int count;
+
+		if (list[i]->state != PROCESS_LIVE ||
+		    !reconstruct_wants_slots(d->reconstruct, list[i], now_ns))
+			continue;
+		count = drain_slots(d->drain, list[i], &slots);
+		if (count >= 0)
+			reconstruct_settle(d->reconstruct, list[i], slots, (size_t)count, now_ns);
+	}
+}
+
+static void account(struct daemon *d, uint64_t now_ns)
+{
+	struct process *const *list;
+	size_t n = discover_processes(d->discover, &list);
+
+	for (size_t i = 0; i < n; i++)
+		aggregate_account(d->aggregate, list[i]->id, list[i]->records,
+				  process_lost(list[i]), now_ns);
+}
+
+/* What was recorded since a suspended machine woke up is not to be placed before it. */
+static void watch_ticks(struct daemon *d)
+{
+	struct ticks_pair pair;
+
+	ticks_read(d->ticks.clock.kind, &pair);
+	if (ticks_jumped(&d->ticks, &pair))
+		ticks_observe(&d->ticks, &pair);
+}
+
+void flow_poll(void *arg, uint64_t now_ns)
+{
+	struct daemon *d = arg;
+	uint64_t next_ns;
+
+	watch_ticks(d);
+	next_ns = drain_poll(d->drain, now_ns);
+	account(d, now_ns);
+	settle(d, now_ns);
+	reconstruct_flush(d->reconstruct, now_ns);
+	ranks_flush(d->ranks, now_ns);
+	loop_arm(d->loop, &d->poll_timer, next_ns);
+}
+
+void flow_look(void *arg, uint64_t now_ns)
+{
+	struct daemon *d = arg;
+
+	straggler_turn(d->straggler, now_ns);
+	diagnose_look(d->diagnose, now_ns);
+	if (d->blackbox)
+		blackbox_tick(d->blackbox, now_ns, clock_ns(CLOCK_REALTIME));
+	loop_arm(d->loop, &d->look_timer, now_ns + DAEMON_LOOK_NS);
+}
+
+void flow_finding(void *arg, const struct finding *f, uint64_t now_ns)
+{
+	struct daemon *d = arg;
+
+	journal_finding(&d->journal, f);
+	if (d->blackbox)
+		blackbox_note(d->blackbox, f, now_ns);
+	if (d->serve)
+		serve_finding(d->serve, f);
+}
+
+/* ---- time ------------------------------------------------------------------- */
+
+/* Often at first, when each pair makes the rate much better. */
+static void on_ticks_timer(void *arg, uint64_t now_ns)
+{
+	struct daemon *d = arg;
+	struct ticks_pair pair;
+
+	ticks_read(d->ticks.clock.kind, &pair);
+	ticks_observe(&d->ticks, &pair);
+	loop_arm(d->loop, &d->ticks_timer, now_ns + d->ticks_wait_ns);
+	if (d->ticks_wait_ns < TICKS_NS)
+		d->ticks_wait_ns *= 2;
+}
+
+void flow_start_ticks(struct daemon *d)
+{
+	const struct timespec wait = { .tv_nsec = FIRST_TICKS_NS };
+	struct ticks_pair pair;
+
+	ticks_init(&d->ticks, ticks_hardware());
+	ticks_read(d->ticks.clock.kind, &pair);
+	ticks_observe(&d->ticks, &pair);
+	nanosleep(&wait, NULL);
+	d->ticks_wait_ns = FIRST_TICKS_NS;
+	d->ticks_timer = (struct loop_timer){ .fn = on_ticks_timer, .arg = d };
+	on_ticks_timer(d, loop_clock_ns());
+}

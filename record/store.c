@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The file is mapped once and for ever, at its full size.  Threads take their room
+ * by moving `next` on; who takes room beyond `ready` has the file system give
+ * blocks first, so that a full disk is an error here and no SIGBUS later.
+ *
+ * Closing puts `next` beyond every limit and learns in the same step how far it
+ * had come: all room given out lies before that, none is given out after it, and
+ * the file can be cut there under threads that still write.
+ */
+#include "record/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "record/format.h"
+#include "shmring/clock.h"
+
+#define CLOSED		(UINT64_C(1) << 62)
+#define CHUNK_BYTES	(UINT64_C(1) << 20)
+#define PAGE_BYTES	UINT64_C(4096)
+
+static struct {
+	struct record_header *header;	/* NULL: there is no file */
+	uint64_t limit;
+	_Atomic uint64_t next;		/* offset of the next record */
+	_Atomic uint64_t ready;		/* blocks are there up to here */
+	int fd;
+	bool is_open;
+	bool has_hole;			/* room was given out that the disk had not */
+	bool watches_forks;
+	char path[512];
+} store = { .next = CLOSED, .fd = -1 };
+
+/* A child has the mapping, but not the threads, and the file is its parent's. */
+static void forget_parent(void)
+{
+	store.header = NULL;
+	store.is_open = false;
+	atomic_store_explicit(&store.next, CLOSED, memory_order_relaxed);
+	close(store.fd);
+	store.fd = -1;
+}
+
+__attribute__((destructor))
+static void leave(void)
+{
+	store_close();
+}
+
+/* ---- making the file ---- */
+
+/* What stands for %c; NULL: nothing does. */
+static const char *expansion(char c, const char *pid, const char *host)
+{
+	switch (c) {
+	case 'p': return pid;
+	case 'h': return host;
+	case '%': return "%";
+	}
+	return NULL;
+}
+
+static int expand(char *to, size_t room, const char *pattern)
+{
+	char pid[16], host[64] = "";
+	size_t n = 0;
+
+	snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	gethostname(host, sizeof(host) - 1);
+	for (; *pattern; pattern++) {
+		char one[2] = { *pattern };
+		const char *part = *pattern == '%' ? expansion(*++pattern, pid, host) : one;
+
+		if (!part)
+			return -EINVAL;
+		if (strlen(part) >= room - n)
+			return -ENAMETOOLONG;
+		n += strlen(strcpy(to + n, part));
+	}
+	return n ? 0 : -EINVAL;
+}
+
+static int get_blocks(uint64_t from, uint64_t to)
+{
+	int saved = errno, r;
+
+	do
+		r = fallocate(store.fd, 0, (off_t)from, (off_t)(to - from)) < 0 ? -errno : 0;
+	while (r == -EINTR);
+	errno = saved;		/* the application's */
+	return r;
+}
+
+static void read_program(char *to, size_t room)
+{
+	int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, to, room - 1);
+
+	if (fd >= 0)
+		close(fd);
+	to[n > 0 ? n - 1 : 0] = 0;	/* without the line's end */
+}
+
+static void fill_header(struct record_header *h, int api)
+{
+	memcpy(h->magic, RECORD_MAGIC, sizeof(h->magic));
+	h->version = RECORD_VERSION;
+	h->header_bytes = sizeof(*h);
+	h->pid = (uint32_t)getpid();
+	h->api = (uint32_t)api;
+	h->realtime_ns = clock_ns(CLOCK_REALTIME);
+	h->monotonic_ns = clock_ns(CLOCK_MONOTONIC);
+	gethostname(h->host, sizeof(h->host) - 1);
+	read_program(h->program, sizeof(h->program));
+}
+
+static int map_file(uint64_t limit)
+{
+	void *at;
+	int r;
+
+	if (ftruncate(store.fd, (off_t)limit) < 0)
+		return -errno;
+	r = get_blocks(0, CHUNK_BYTES);
+	if (r)
+		return r;
+	at = mmap(NULL, limit, PROT_READ | PROT_WRITE, MAP_SHARED, store.fd, 0);
+	if (at == MAP_FAILED)
+		return -errno;
+	store.header = at;
+	return 0;
+}
+
+static int make_file(const char *pattern, uint64_t limit, int api)
+{
+	int r = expand(store.path, sizeof(store.path), pattern);
+
+	if (r)
+		return r;
+	store.fd = open(store.path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (store.fd < 0)
+		return -errno;
+	r = map_file(limit);
+	if (r) {
+		unlink(store.path);
+		close(store.fd);
+		store.fd = -1;
+		return r;
+	}
+	store.limit = limit;
+	fill_header(store.header, api);
+	atomic_store_explicit(&store.ready, CHUNK_BYTES, memory_order_relaxed);
+	atomic_store_explicit(&store.next, sizeof(*store.header), memory_order_release);
+	return 0;
+}
+
+/* ---- open and close ---- */
+
+/* Where the file was cut; the blocks behind it are gone. */
+static int go_on(void)
+{
+	off_t end = lseek(store.fd, 0, SEEK_END);
+
+	if (end < 0 || ftruncate(store.fd, (off_t)store.limit) < 0)
+		return -errno;
+	atomic_store_explicit(&store.ready, (uint64_t)end & ~(PAGE_BYTES - 1),
+			      memory_order_relaxed);
+	atomic_store_explicit(&store.next, (uint64_t)end, memory_order_release);
+	return 0;
+}
+
+int store_open(const char *pattern, uint64_t limit_bytes, int api)
+{
+	int r;
+
+	if (store.is_open)
+		return 0;
+	if (store.has_hole)
+		return -ENOSPC;
+	if (!store.watches_forks)
+		store.watches_forks = pthread_atfork(NULL, NULL, forget_parent) == 0;
+	if (limit_bytes < CHUNK_BYTES)
+		limit_bytes = CHUNK_BYTES;
+	r = store.header ? go_on() : make_file(pattern, limit_bytes, api);
+	store.is_open = r == 0;
+	return r;
+}
+
+void store_close(void)
+{
+	uint64_t end;
+
+	if (!store.is_open)
+		return;
+	store.is_open = false;
+	end = atomic_exchange_explicit(&store.next, CLOSED, memory_order_acq_rel);
+	store.has_hole = end & CLOSED;
+	end &= ~CLOSED;
+	if (end > store.limit)
+		end = store.limit;
+	if (ftruncate(store.fd, (off_t)end) < 0)
+		return;		/* it stays long, and is read all the same */
+}
+
+/* ---- records ---- */
+
+/* Several threads may ask for overlapping blocks: the file system does not mind. */
+static bool grow(uint64_t end)
+{
+	uint64_t had = atomic_load_explicit(&store.ready, memory_order_relaxed), want;
+
+	want = (end + CHUNK_BYTES - 1) & ~(CHUNK_BYTES - 1);
+	if (want > store.limit)
+		want = store.limit;
+	if (get_blocks(had, want))
+		return false;
+	while (had < want && !atomic_compare_exchange_weak_explicit(
+			&store.ready, &had, want, memory_order_relaxed, memory_order_relaxed))
+		;
+	return true;
+}
+
+static void *lose(void)
+{
+	if (store.header)
+		__atomic_fetch_add(&store.header->lost, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+void *store_take(uint32_t bytes, uint64_t *offset)
+{
+	uint64_t at = atomic_fetch_add_explicit(&store.next, bytes, memory_order_acquire);
+
+	if (at >= CLOSED || at > store.limit - bytes)
+		return lose();
+	if (at + bytes > atomic_load_explicit(&store.ready, memory_order_relaxed) &&
+	    !grow(at + bytes)) {
+		atomic_fetch_or_explicit(&store.next, CLOSED, memory_order_relaxed);
+		return lose();
+	}
+	*offset = at;
+	return (char *)store.header + at;
+}
+
+uint64_t store_time(void)
+{
+	return clock_ns(CLOCK_MONOTONIC) - store.header->monotonic_ns;
+}
+
+uint64_t store_handle(uint64_t offset)
+{
+	return record_handle(store.header->pid, offset);
+}
+
+const char *store_path(void)
+{
+	return store.path;
+}

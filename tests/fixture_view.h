@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_FIXTURE_VIEW_H
+#define TESTS_FIXTURE_VIEW_H
+
+/*
+ * The live view over answers made here, in the form of the API: a node with one
+ * communicator of eight ranks, for a test to change before it builds the frame.
+ */
+
+#include <string.h>
+
+#include "cli/layout.h"
+#include "tests/fixture.h"
+
+#define FX_SECOND UINT64_C(1000000000)
+#define FX_NOW    (1000 * FX_SECOND)
+#define FX_RANKS  8
+
+static struct {
+	struct view view;
+	struct view_answers answers;
+	struct layout_state state;
+	struct frame frame;
+} fx;
+
+/* ---- answers -------------------------------------------------------------- */
+
+static inline json_t *fx_make_process(int i)
+{
+	return json_pack("{s:i s:i s:s s:s s:s}",
+			 "pid", 4000 + i, "uid", 1000, "user", "ada", "state", "live",
+			 "command", "python");
+}
+
+static inline json_t *fx_make_member(int i)
+{
+	char bus[16];
+
+	snprintf(bus, sizeof(bus), "0000:%02x:00.0", 16 + i);
+	return json_pack("{s:i s:i s:s s:i s:s}",
+			 "rank", i, "pid", 4000 + i, "pci_bus_id", bus, "in_flight", 1,
+			 "state", "live");
+}
+
+static inline json_t *fx_make_rank_row(int i)
+{
+	return json_pack("{s:s s:s s:i s:i s:I s:i s:{s:i s:i} s:{s:f} s:f s:s}",
+			 "comm_id", "0x01", "comm_name", "größe", "nranks", FX_RANKS, "rank", i,
+			 "window_ns", (json_int_t)(10 * FX_SECOND), "ops", 500,
+			 "exec", "p50_ns", 17300 + i, "p99_ns", 99000,
+			 "busbw_gbs", "mean", 123.4,
+			 "share", 0.25, "timing_source", "kernel_gpu");
+}
+
+static inline json_t *fx_make_op_row(int i)
+{
+	return json_pack("{s:s s:s s:s s:i s:s s:s s:I s:i s:{s:i s:i s:i} s:{s:f} s:s}",
+			 "comm_id", "0x01", "comm_name", "größe",
+			 "func", i % 2 ? "AllGather" : "AllReduce", "size_class", 1 << (10 + i),
+			 "algo", "Ring", "proto", "Simple",
+			 "window_ns", (json_int_t)(10 * FX_SECOND), "ops", 1000 - i,
+			 "exec", "p50_ns", 17300, "p99_ns", 99000, "max_ns", 123000,
+			 "busbw_gbs", "mean", 123.4, "timing_source", "kernel_gpu");
+}
+
+static inline json_t *fx_make_collective(int rank, int seq)
+{
+	return json_pack("{s:s s:i s:i s:s s:i s:i s:s s:b}",
+			 "comm_id", "0x01", "rank", rank, "pid", 4000 + rank,
+			 "func", "AllReduce", "seq", seq,
+			 "exec_ns", rank == 5 ? 1000000 : 14900000,
+			 "timing_source", "kernel_gpu", "complete", 1);
+}
+
+static inline json_t *fx_list_of(const char *name, json_t *(*make)(int i), int n)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < n; i++)
+		json_array_append_new(list, make(i));
+	return json_pack("{s:o}", name, list);
+}
+
+static inline json_t *fx_add_inflight(const char *event_type, const char *process_state,
+				       double age_s)
+{
+	json_t *row = json_pack("{s:i s:s s:s s:s s:i s:s s:s s:i s:I}",
+				"pid", 4003, "process_state", process_state,
+				"comm_id", "0x01", "comm_name", "größe", "rank", 3,
+				"event_type", event_type, "func", "AllReduce", "seq", 12,
+				"age_ns", (json_int_t)(age_s * (double)FX_SECOND));
+
+	json_array_append_new(json_object_get(fx.answers.inflight, "inflight"), row);
+	return row;
+}
+
+static inline void fx_setup(void)
+{
+	json_t *comms = json_array(), *members = fx_list_of("local_ranks", fx_make_member, FX_RANKS);
+
+	memset(&fx.state, 0, sizeof(fx.state));
+	fx.state.sort = -1;
+	fx.state.interactive = true;
+	fx.state.delay_ns = 2 * FX_SECOND;
+	fx.answers.status = json_loads(
+		"{\"version\": \"0.1.0\", \"host\": \"node7\", \"uptime_ns\": 7980000000000,"
+		" \"loop\": \"io_uring\", \"level\": null,"
+		" \"ingest\": {\"records\": 1000, \"lost\": 0, \"rejected\": 0}}", 0, NULL);
+	fx.answers.processes = fx_list_of("processes", fx_make_process, FX_RANKS);
+	json_array_append_new(comms, json_pack("{s:s s:s s:i s:O}", "comm_id", "0x01", "name",
+					       "größe", "nranks", FX_RANKS, "local_ranks",
+					       json_object_get(members, "local_ranks")));
+	json_decref(members);
+	fx.answers.comms = json_pack("{s:o}", "comms", comms);
+	fx.answers.ranks = fx_list_of("rows", fx_make_rank_row, FX_RANKS);
+	fx.answers.ops = fx_list_of("rows", fx_make_op_row, 12);
+	fx.answers.inflight = json_pack("{s:[]}", "inflight");
+	fx.answers.collectives = json_pack("{s:[]}", "collectives");
+}
+
+static inline void fx_teardown(void)
+{
+	view_deinit(&fx.view);
+	frame_deinit(&fx.frame);
+}
+
+static inline void fx_show(int columns, int lines)
+{
+	frame_deinit(&fx.frame);
+	frame_init(&fx.frame, columns, lines);
+	layout_frame(&fx.frame, &fx.view, &fx.state);
+}
+
+static inline void fx_build(void)
+{
+	view_build(&fx.view, &fx.answers, FX_NOW);
+	fx_show(120, 40);
+}
+
+/* The first line that holds `text`; -1: none. */
+static inline int fx_find_line(const char *text)
+{
+	for (int i = 0; i < fx.frame.count; i++)
+		if (strstr(fx.frame.lines[i].text, text))
+			return i;
+	return -1;
+}
+
+static inline bool fx_shows(const char *text)
+{
+	return fx_find_line(text) >= 0;
+}
+
+#endif

@@ -1,0 +1,303 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Everything that needs a GPU, from the folder that `make gpu-bundle` has built:
+#
+#   run.sh [RESULTS [STEP...]]       steps: machine times stamps cost graph record
+#
+# Makes RESULTS (./results) for what it finds; a summary goes to stdout.
+# Ends with 0: all is well, 1: something is not, 77: there is no GPU.
+#
+#   NCCL_LIB, CUDART_LIB   libraries, if the ones that are found are not meant
+#   RANKS (2)              processes, each a node of its own, on one GPU
+#   MOST_BYTES (256 MiB)   size of the largest operations
+#   ROUNDS (5)             how often each plugin's turn comes when costs are compared
+#   PLUGINS                which: none empty off ops kernel net trace
+#   MPS=1                  kernels of several processes run at once, by NVIDIA's own service;
+#                          without it they take turns on a GPU, milliseconds each
+#   LIMIT (300)            seconds for each job
+#   GPU_PRELOAD            a library that plays the GPU
+set -u
+HERE=$(cd "$(dirname "$0")" && pwd)
+RESULTS=${1:-results}
+[ $# -eq 0 ] || shift
+STEPS=${*:-machine times stamps cost graph record}
+RANKS=${RANKS:-2} MOST_BYTES=${MOST_BYTES:-268435456} ROUNDS=${ROUNDS:-5}
+PLUGINS=${PLUGINS:-none empty off ops kernel net trace}
+LIMIT=${LIMIT:-300}
+
+mkdir "$RESULTS" || exit 1
+RESULTS=$(cd "$RESULTS" && pwd)
+T=$(mktemp -d "${TMPDIR:-/tmp}/gpu-run.XXXXXX")
+SHM=$(mktemp -d /dev/shm/gpu-run.XXXXXX)
+export NCCLINSP_SHM_DIR=$SHM NCCLINSP_SOCKET=$T/sock NCCLINSP_SAMPLE=all LC_ALL=C
+export NCCL_SOCKET_IFNAME=${NCCL_SOCKET_IFNAME:-lo} NCCL_DEBUG=${NCCL_DEBUG:-WARN}
+
+failed=0
+finish() {
+	local pids
+	[ -z "${CUDA_MPS_PIPE_DIRECTORY:-}" ] || echo quit | nvidia-cuda-mps-control >/dev/null 2>&1
+	pids=$(jobs -p)
+	[ -z "$pids" ] || kill $pids 2>/dev/null
+	wait 2>/dev/null
+	rm -rf "$T" "$SHM"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+# The programs that are no part of the job bring all their libraries with them.
+loader=("$HERE"/lib/ld-linux-*.so.* --library-path "$HERE/lib")
+tool() {
+	local name=$1
+	shift
+	"${loader[@]}" "$HERE/bin/$name" "$@"
+}
+
+say() { echo "$*" | tee -a "$RESULTS/summary.txt"; }
+bad() { say "NOT OK: $*"; failed=1; }
+
+# ---- libraries ----
+
+search() {
+	ldconfig -p 2>/dev/null | sed -n "s/^\t$1 .*=> //p"
+	ls ${CUDA_HOME:+"$CUDA_HOME"/lib64/$1} /usr/local/cuda*/lib64/$1 2>/dev/null
+	timeout 60 find /usr /opt /home /root -name "$1" 2>/dev/null
+}
+
+# Whether there is a GPU, for the libraries that are named.
+look() { LD_PRELOAD=${GPU_PRELOAD:-} "$HERE/bin/gpu-job" 1 0 "$T" look; }
+
+# Python's wheels bring both, where no system has them.  Of several CUDAs, the
+# newest that gets on with the driver.
+find_libraries() {
+	local candidate
+	[ -z "${GPU_PRELOAD:-}" ] || return
+	: "${NCCL_LIB:=$(search 'libnccl.so.2' | head -n 1)}"
+	export NCCL_LIB
+	[ -z "${CUDART_LIB:-}" ] || return
+	for candidate in $(search 'libcudart.so.1[0-9]' | sed 's/.*[.]//' | sort -run); do
+		export CUDART_LIB=$(search "libcudart.so.$candidate" | head -n 1)
+		look >/dev/null && return
+	done
+}
+
+start_mps() {
+	export CUDA_MPS_PIPE_DIRECTORY=$T/mps CUDA_MPS_LOG_DIRECTORY=$T/mps
+	mkdir "$T/mps"
+	timeout 20 nvidia-cuda-mps-control -d && return
+	unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
+	bad "MPS does not start"
+}
+
+# ---- jobs ----
+
+# start_job DIRECTORY PROGRAM [ARGUMENT...]: its ranks join ${pids[@]}.
+start_job() {
+	local directory=$1 rank
+	shift
+	mkdir -p "$directory"
+	for ((rank = 0; rank < RANKS; rank++)); do
+		NCCL_HOSTID=node$rank FAKE_GPU_COUNT=1 LD_PRELOAD=${GPU_PRELOAD:-} \
+			timeout -k 5 "$LIMIT" "$HERE/bin/gpu-job" "$RANKS" "$rank" "$directory" "$@" \
+			>"$directory/out.$rank" 2>&1 &
+		pids+=($!)
+	done
+}
+
+end_jobs() {
+	local pid status=0
+	for pid in "${pids[@]}"; do
+		wait "$pid" || status=$?
+	done
+	pids=()
+	return $status
+}
+pids=()
+
+play() {
+	start_job "$@"
+	end_jobs
+}
+
+pid_of() { head -n 1 "$1/truth.$2" | tr -cd 0-9; }
+
+# What went wrong in a job.
+words() { head -n 20 "$1"/out.* | tee -a "$RESULTS/summary.txt"; }
+
+# ---- the daemon ----
+
+api() { tool curl -s --unix-socket "$NCCLINSP_SOCKET" "http://ncclinspd/v1/$1"; }
+
+# until_true COMMAND...: within ten seconds.
+until_true() {
+	local i
+	for i in $(seq 200); do
+		"$@" >/dev/null 2>&1 && return
+		sleep 0.05
+	done
+	return 1
+}
+
+answers() { api status | tool jq -e .version; }
+drained() { api processes | tool jq -e '[.processes[] | select(.state == "live")] == []'; }
+
+start_daemon() {
+	"${loader[@]}" "$HERE/bin/ncclinspd" --foreground --socket "$NCCLINSP_SOCKET" --shm-dir "$SHM" \
+		--state-dir "$T/state" >>"$RESULTS/daemon.log" 2>&1 &
+	daemon=$!
+	until_true answers || { bad "the daemon did not start"; exit 1; }
+}
+
+stop_daemon() {
+	kill "$daemon"
+	wait "$daemon" || bad "the daemon ended with $?"
+}
+
+# ---- steps ----
+
+step_machine() {
+	{
+		date -u
+		uname -a
+		grep -m 1 PRETTY_NAME /etc/os-release
+		grep -m 1 'model name' /proc/cpuinfo
+		nproc
+		echo "NCCL_LIB=${NCCL_LIB:-} CUDART_LIB=${CUDART_LIB:-} GPU_PRELOAD=${GPU_PRELOAD:-}"
+		nvidia-smi -L 2>/dev/null
+		nvidia-smi --query-gpu=name,driver_version,clocks.max.sm --format=csv 2>/dev/null
+	} >"$RESULTS/machine.txt"
+	cat "$RESULTS/machine.txt"
+}
+
+# What the daemon tells of times against what CUDA's events say.
+step_times() {
+	local rank
+	start_daemon
+	if NCCLINSP_LEVEL=net NCCL_PROFILER_PLUGIN=$HERE/lib/libnccl-profiler-insp.so \
+			play "$T/times" times "$MOST_BYTES"; then
+		until_true drained || bad "the daemon did not come to an end"
+		for rank in $(seq 0 $((RANKS - 1))); do
+			api "collectives?pid=$(pid_of "$T/times" "$rank")&limit=10000"
+		done >"$RESULTS/times.rows.json"
+		api status >"$RESULTS/times.status.json"
+		api clocks >"$RESULTS/times.clocks.json"
+		say "times: $(grep -h -m 1 'NCCL version' "$T/times/out.0")"
+		tool ncclinsp ops -S "$NCCLINSP_SOCKET" >"$RESULTS/times.ops.txt"
+		cat "$T"/times/truth.* >"$RESULTS/times.truth.jsonl"
+		tool jq -s --slurpfile rows "$RESULTS/times.rows.json" -f "$HERE/times.jq" \
+			"$RESULTS/times.truth.jsonl" >"$RESULTS/times.json"
+		tool jq -r '"times: what, bytes, how often, by CUDA events, as told, difference, worst, " +
+				"near enough, ns",
+			(.rows[] | [.span, .bytes, .n, .event_ns, .exec_ns, .difference_ns, .worst_ns,
+				.near, .verdict] | @tsv)' "$RESULTS/times.json" | tee -a "$RESULTS/summary.txt"
+		tool jq -r '.bad[]' "$RESULTS/times.json" >"$T/bad"
+		[ ! -s "$T/bad" ] || bad "times: $(wc -l <"$T/bad") of them, $(head -n 3 "$T/bad")"
+		tool jq -e .rows "$RESULTS/times.json" >/dev/null || bad "times: no comparison"
+	else
+		bad "times: the job failed"
+		words "$T/times"
+	fi
+	stop_daemon
+}
+
+# Resolution of the GPU's clock, and how it runs against the host's.
+step_stamps() {
+	local file
+	mkdir -p "$RESULTS/stamps"
+	if NCCL_PROFILER_PLUGIN=$HERE/lib/libnccl-profiler-record.so \
+			NCCLINSP_RECORD=$RESULTS/stamps/%p.rec \
+			play "$T/stamps" times "$((MOST_BYTES < 1048576 ? MOST_BYTES : 1048576))"; then
+		for file in "$RESULTS"/stamps/*.rec; do
+			tool nccl-replay --print "$file" | awk -f "$HERE/stamps.awk"
+		done | tee "$RESULTS/stamps.txt" | tee -a "$RESULTS/summary.txt"
+	else
+		bad "stamps: the job failed"
+		words "$T/stamps"
+	fi
+}
+
+plugin_of() {
+	case $1 in
+	none)  echo none ;;
+	empty) echo "$HERE/lib/libnccl-profiler-empty.so" ;;
+	*)     echo "$HERE/lib/libnccl-profiler-insp.so" ;;
+	esac
+}
+
+# What an AllReduce costs with each plugin and level, all of them taking turns.
+step_cost() {
+	local name index=0
+	set -- $PLUGINS
+	head -c 4 /dev/zero >"$T/turns"
+	start_daemon
+	for name; do
+		NCCL_PROFILER_PLUGIN=$(plugin_of "$name") NCCLINSP_LEVEL=$name \
+			start_job "$T/cost.$name" cost "$T/turns" "$index" $# "$ROUNDS" "$name"
+		index=$((index + 1))
+	done
+	if end_jobs; then
+		cat "$T"/cost.*/cost.* >"$RESULTS/cost.jsonl"
+		tool jq -s -f "$HERE/cost.jq" "$RESULTS/cost.jsonl" >"$RESULTS/cost.json"
+		tool jq -r '"cost of an AllReduce, ns, and over no plugin: bytes plugin " +
+				"post streamed alone",
+			(.[] | [.bytes, .name, .post_ns, .streamed_ns, .alone_ns,
+				.post_ratio, .streamed_ratio, .alone_ratio] | @tsv)' \
+			"$RESULTS/cost.json" | tee -a "$RESULTS/summary.txt"
+	else
+		bad "cost: a job failed"
+		for name; do words "$T/cost.$name"; done
+	fi
+	stop_daemon
+}
+
+# A graph must run, and its operations be known.
+step_graph() {
+	local status
+	start_daemon
+	NCCLINSP_LEVEL=net NCCL_PROFILER_PLUGIN=$HERE/lib/libnccl-profiler-insp.so \
+		play "$T/graph" graph
+	status=$?
+	if [ $status -eq 0 ]; then
+		until_true drained
+		api 'collectives?limit=10000' >"$RESULTS/graph.rows.json"
+		tool jq -r '.collectives | "graph: \(length) operations told, \(map(select(.graph)) |
+			length) of them captured"' "$RESULTS/graph.rows.json" | tee -a "$RESULTS/summary.txt"
+		tool jq -e '[.collectives[] | select(.graph)] != []' "$RESULTS/graph.rows.json" \
+			>/dev/null || bad "graph: none of its operations is known"
+	elif [ $status -eq 77 ]; then
+		say "graph: skipped, $(cat "$T/graph/out.0")"
+	else
+		bad "graph: the job failed"
+		words "$T/graph"
+	fi
+	stop_daemon
+}
+
+# Recordings for tests/recordings/: files by rank, and the truth about them.
+step_record() {
+	local name rank
+	for name in allreduce every alltoall group nonblocking; do
+		mkdir -p "$RESULTS/recordings/$name"
+		if ! NCCL_PROFILER_PLUGIN=$HERE/lib/libnccl-profiler-record.so \
+				NCCLINSP_RECORD=$T/$name.%p.rec play "$T/$name" small "$name"; then
+			bad "record: $name failed"
+			words "$T/$name"
+			continue
+		fi
+		for ((rank = 0; rank < RANKS; rank++)); do
+			mv "$T/$name.$(pid_of "$T/$name" "$rank").rec" \
+				"$RESULTS/recordings/$name/$rank.rec"
+			tail -n +2 "$T/$name/truth.$rank"
+		done >"$RESULTS/recordings/$name/truth.jsonl"
+		say "record: $name, $(cat "$RESULTS/recordings/$name"/*.rec | wc -c) bytes"
+	done
+}
+
+find_libraries
+: >"$RESULTS/summary.txt"
+look || exit
+[ -z "${MPS:-}" ] || start_mps
+for step in $STEPS; do
+	"step_$step"
+done
+[ $failed -eq 0 ] && say "all is well"
+exit $failed

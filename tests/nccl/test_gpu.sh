@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What goes to machines with a GPU works: the folder is complete, the steps run
+# (on the GPU that is played), and wrong times are found.
+. "$(dirname "$0")/lib.sh"
+
+# Status 1 is for what is found: where NCCL's progress thread starves, as on a busy
+# machine, it may be that times were told that cannot be.
+run() {
+	MOST_BYTES=64 ROUNDS=1 PLUGINS="none empty" LIMIT=30 GPU_PRELOAD=$NCCL/libfake-cuda.so \
+		nice "$T/bundle/run.sh" "$T/results" machine times stamps cost
+	[ $? -le 1 ] && ! grep -E "failed|did not|ended with" "$T/results/summary.txt"
+}
+
+# compare EVENT-NS EXEC-NS [ROWS]: the verdict on one AllReduce.
+compare() {
+	local row='{"pid":7,"func":"AllReduce","peer":null,"bytes":64,"enqueued_mono_ns":1,"exec_ns":'$2',
+		"timing_source":"'${SOURCE:-kernel_gpu}'","stamps_refused":'${REFUSED:-0}',"gpu_start_mono_ns":'${GPU_START:-null}',"gpu_clock_error_ns":100}'
+	printf '{"collectives":[%s]}' "${3-$row}" >"$T/rows"
+	jq -r -s --slurpfile rows "$T/rows" -f "$T/bundle/times.jq" <<-END | jq -r '.rows[].verdict'
+		{"pid":7}
+		{"span":"AllReduce","bytes":64}
+		{"func":"AllReduce","peer":null,"bytes":64}
+		{"event_ns":[$1],"after_mono_ns":1000,"before_mono_ns":30000}
+	END
+}
+verdict() { [ "$(compare "${@:2}")" = "$1" ] || { compare "${@:2}"; return 1; }; }
+
+check "the folder is made" "$TOP/tests/gpu/bundle.sh" "$B" "$T/bundle"
+check "without a GPU it says so" sh -c '"$0" "$1" machine; [ $? -eq 77 ] || [ -e /dev/nvidiactl ]' "$T/bundle/run.sh" "$T/none"
+check "the steps run" run
+check "every operation is told" jq -e '.untold == 0 and (.rows | length >= 6)' "$T/results/times.json"
+check "the stamps are read" grep -q 'resolution [0-9]* ns' "$T/results/stamps.txt"
+check "costs are compared" jq -e 'map(select(.name == "empty")) | length > 0 and all(.[]; .alone_ratio > 0)' \
+	"$T/results/cost.json"
+check "a time within 5 us is right" verdict ok 20000 16000
+check "so is one within 2 percent" verdict ok 1000000 981000
+check "one that is further off is not" verdict "1 of 1 off" 1000000 979000
+check "nor one that is longer than it can be" verdict "1 of 1 off" 1000000 1021000
+SOURCE=proxy_cpu check "nor one that is not by the GPU" verdict "1 without a time" 20000 20000
+check "nor is none" verdict "1 without a time" 20000 null
+check "an operation that is not told is missed" verdict "operations are missing" 20000 20000 ""
+REFUSED=1 check "unless its stamps were refused" verdict "1 refused" 20000 null
+REFUSED=1 check "a wrong one is wrong in spite of that" verdict "1 of 1 off" 20000 10000
+GPU_START=30100 check "one that may have run when it did is right" verdict ok 20000 20000
+GPU_START=999 check "one that ran too early is not" verdict "1 at a time that cannot be" 20000 20000
+GPU_START=30101 check "nor one that ran too late" verdict "1 at a time that cannot be" 20000 20000
+done_testing

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What the documents name is there: files, scenarios, manual pages, make's targets.
+. "$(dirname "$0")/lib.sh"
+cd "$TOP" || exit 1
+
+# named_files DOCUMENT: each file that it names in backticks, but for patterns.
+named_files() {
+	grep -o '`[A-Za-z0-9_./-]*\.\(c\|h\|md\|sh\|map\)`' "$1" | tr -d '`' | sort -u
+}
+
+all_there() {
+	local file= missing=0
+	for file in $(named_files "$1"); do
+		[ -n "$(git ls-files "$file" "*/$file" 2>/dev/null || find . -path "*/$file")" ] ||
+			{ echo "$1: $file"; missing=1; }
+	done
+	[ -n "$file" ] && return $missing
+}
+
+pages_there() {
+	local page missing=0
+	for page in $(grep -oh '`[a-z-]*([1-8])`' README.md docs/*.md NEWS.md | tr -d '`)' | tr '(' . | sort -u); do
+		[ -f "man/$page.scd" ] || { echo "no man/$page.scd"; missing=1; }
+	done
+	for page in man/*.scd; do
+		page=${page#man/} page=${page%.scd}
+		grep -qF "${page%.*}(${page##*.})" README.md || { echo "README: $page"; missing=1; }
+	done
+	return $missing
+}
+
+targets_there() {
+	local target missing=0
+	for target in $(grep -oh '`make [a-z-]*`' README.md docs/*.md NEWS.md tests/*/README.md |
+			tr -d '`' | cut -d ' ' -f 2 | sort -u); do
+		grep -qE "^([a-z-]+ )*$target( [a-z-]+)*:" Makefile || { echo "make $target"; missing=1; }
+	done
+	return $missing
+}
+
+for document in README.md docs/ARCHITECTURE.md tests/nccl/README.md tests/gpu/README.md; do
+	check "$document: the files that it names are there" all_there $document
+done
+check "manual pages that are named are there, and all are named" pages_there
+check "targets of make that are named are there" targets_there
+done_testing

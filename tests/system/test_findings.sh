@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What hangs is found, the right rank is named, and what runs well is left alone.
+. "$(dirname "$0")/lib.sh"
+
+start_daemon --stall-min 300ms
+I=$B/ncclinsp
+
+# exits CODE command...: and leaves what it printed in $T/out.
+exits() {
+	local want=$1 code
+	shift
+	"$@" >"$T/out" 2>&1
+	code=$?
+	[ "$code" -eq "$want" ] || { echo "exit $code"; cat "$T/out"; return 1; }
+}
+says() { grep -Eq -- "$1" "$T/out" || { cat "$T/out"; return 1; }; }
+
+check "nothing wrong: diagnose ends with 0" exits 0 "$I" diagnose
+check "... and does not call silence health" says 'no live process'
+check "nothing wrong: check ends with 0" exits 0 "$I" check
+check "... and says OK with figures" says '^NCCLINSP OK - no finding \| critical=0;;0;0 warning=0;0;;0$'
+
+# Processes share two CPUs: they are not to take more than they need.
+start_job() {
+	nice -n 10 "$B/nccl-sim" --plugin "$PLUGIN" "$TOP/tests/scenarios/$1.scn" 2>"$T/sim" &
+	JOB_PID=$!
+	started+=("$JOB_PID")
+}
+
+end_job() {
+	pkill -9 -P "$JOB_PID"
+	kill -9 "$JOB_PID" 2>/dev/null
+	wait "$JOB_PID" 2>/dev/null
+	wait_until 10 drained
+}
+
+# verdict KIND VERDICT RANKS: what the newest active one says.
+verdict() {
+	api_is 'findings?active=true' "[.findings[] | select(.kind != \"died\")][0] |
+		.kind == \"$1\" and .verdict == \"$2\" and .ranks == $3"
+}
+
+# hangs SCENARIO KIND VERDICT RANKS
+hangs() {
+	start_job "$1"
+	check "$1: $2, $3, ranks $4" wait_until 20 verdict "$2" "$3" "$4"
+	check "$1: the evidence tells where each rank stands" api_is 'findings?active=true' \
+		'.findings[0].evidence | .age_ns > .limit_ns'
+	end_job
+}
+
+hangs never-joins desync NOT_JOINED '[3]'
+hangs order-mismatch desync ORDER_MISMATCH '[2]'
+hangs size-mismatch desync METADATA_MISMATCH '[3]'
+hangs comm-deadlock desync COMM_DEADLOCK '[0,1]'
+hangs stuck-step stall LINK '[1]'
+hangs frozen-gpu stall GPU_STUCK '[1]'
+hangs paused stall OUTSIDE '[0,1,2,3]'
+
+start_job killed
+check "killed: who died is named at once" wait_until 20 api_is 'findings?active=true' \
+	'.findings | map(select(.kind == "died" and .ranks == [2])) | length > 0'
+check "killed: the others wait for the dead" wait_until 20 verdict stall RANK_DEAD '[2]'
+check "killed: diagnose ends with 10" exits 10 "$I" diagnose
+check "... and says who, and what to do" says 'RANK_DEAD on world, for'
+check "killed: check ends with 2" exits 2 "$I" check
+check "... with one line" says '^NCCLINSP CRITICAL - rank 2 .*\| critical=[2-9]'
+check "killed: status begins with the daemon's own verdict" \
+	eval '"$I" status >"$T/out" && says "now +! rank 2 \(pid .*it began"'
+check "killed: CSV has a row for each" eval 'exits 10 "$I" diagnose -H -o csv && says "^[0-9]+,died,"'
+end_job
+
+check "findings end with what they are about" wait_until 10 api_is 'findings?active=true' \
+	'[.findings[] | select(.kind != "died")] == []'
+
+before=$(api findings | jq '[.findings[].id] | max')
+start_job training
+sleep 3
+end_job
+# (Eight processes on two CPUs that others use too: their threads may well starve.)
+check "a job that runs is left alone" api_is findings \
+	"[.findings[] | select(.id > $before and .kind != \"died\" and .kind != \"proxy_starved\")] == []"
+check "the log tells of them" grep -q "finding active id=.* kind=died .*text=rank 2" "$T/daemon.log"
+check "what is over can be asked for" eval 'exits 10 "$I" diagnose --all && says "over, it took"'
+check "explain tells what a verdict means" eval 'exits 0 "$I" explain not_joined && says "^what to do"'
+check "explain does not know every word" exits 4 "$I" explain nonsense
+done_testing

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Who comes late and makes others wait is named, who only passes it on is not, and
+# noise is left alone.  Windows of a second take the place of those of a minute.
+. "$(dirname "$0")/lib.sh"
+
+start_daemon --straggler-window 1s
+I=$B/ncclinsp
+
+start_job() {
+	nice -n 10 timeout -k 1 60 "$B/nccl-sim" --plugin "$PLUGIN" "$TOP/tests/scenarios/$1.scn" \
+		2>"$T/$1.sim" &
+	started+=("$!")
+}
+
+end_jobs() {
+	kill "${started[@]:1}" 2>/dev/null
+	wait "${started[@]:1}" 2>/dev/null
+	started=("${started[0]}")
+	wait_until 10 drained
+}
+
+# finding COMM JQ: there is exactly one straggler of that communicator, and it is so.
+finding() {
+	api_is 'findings?active=true' "[.findings[] | select(.kind == \"straggler\" and .comm_name == \"$1\")]
+		| length == 1 and (.[0] | $2)"
+}
+
+start_job late-nested
+start_job late-pauses
+check "who comes late each time is named" wait_until 40 \
+	finding tp '.verdict == "STEADY" and .ranks == [1]'
+check "... by the process that it is, with what it costs" wait_until 5 finding tp \
+	".evidence | .pid == $(sed -n 's/.*: process 3 is pid //p' "$T/late-nested.sim") and
+	 .blame_ns > 0.1 * .window_ns and .last >= 0.8 * .judged and (.late_ns - 3e6 | fabs) < 3e5"
+check "... and with what others handed on" wait_until 5 finding tp '.evidence.moved_ns > 0.2 * .evidence.blame_ns'
+check "who is late only because it had to wait is not" api_is 'findings?active=true' \
+	'[.findings[] | select(.comm_name == "dp")] == []'
+check "who comes late now and then is told apart" wait_until 40 \
+	finding pauses '.verdict == "INTERMITTENT" and .ranks == [1] and
+		(.evidence.late_ns - 2e7 | fabs) < 2e6'
+check "diagnose says it" eval '"$I" diagnose >"$T/out"; [ $? -eq 10 ] && grep -q "comes last in" "$T/out"'
+check "each rank's waiting is added up" api_is comms \
+	'[.comms[] | select(.name == "pauses") | .local_ranks[].waiting]
+	 | all(.[]; .ops > 0 and .remote_wait_ns == 0) and (max_by(.blame_ns) == .[1])'
+end_jobs
+check "what has ended is late no more" wait_until 10 api_is 'findings?active=true' \
+	'[.findings[] | select(.kind == "straggler")] == []'
+
+before=$(api findings | jq '[.findings[].id] | max')
+start_job noise
+sleep 6
+check "noise is left alone" api_is findings \
+	"[.findings[] | select(.id > $before and .kind == \"straggler\")] == []"
+end_jobs
+done_testing

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/cusum.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "tests/fixture.h"
+
+static struct cusum c;
+
+static double uniform(void)
+{
+	return ((double)(fx_random() % 1000000) + 0.5) / 1e6;
+}
+
+static double normal(void)
+{
+	return sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform());
+}
+
+static void learn(double mean, double sigma)
+{
+	memset(&c, 0, sizeof(c));
+	for (int i = 0; i < CUSUM_LEARN; i++)
+		ck_assert_int_eq(cusum_add(&c, mean + sigma * normal(), 8), 0);
+}
+
+/* The alarm after so many samples at that level, or its first one. */
+static int feed(int n, double mean, double sigma, double h)
+{
+	for (int i = 0; i < n; i++)
+		if (cusum_add(&c, mean + sigma * normal(), h))
+			return i + 1;
+	return 0;
+}
+
+START_TEST(it_learns_the_level_and_its_spread_whatever_a_few_say)
+{
+	learn(5, 0.1);
+	ck_assert(fabs(c.mean - 5) < 0.03);
+	ck_assert(fabs(c.sigma - 0.1) < 0.03);
+	memset(&c, 0, sizeof(c));
+	for (int i = 0; i < CUSUM_LEARN; i++)
+		cusum_add(&c, i % 10 ? 5 + 0.1 * normal() : 50, 8);
+	ck_assert(fabs(c.mean - 5) < 0.06);
+	ck_assert(c.sigma < 0.2);
+}
+END_TEST
+
+START_TEST(a_level_without_any_spread_has_one_of_a_percent)
+{
+	learn(5, 0);
+	ck_assert(fabs(c.sigma - CUSUM_SIGMA_MIN) < 1e-9);
+	ck_assert_int_eq(feed(1000, 5.004, 0, 8), 0);
+	ck_assert_int_gt(feed(1000, 5.02, 0, 8), 0);
+}
+END_TEST
+
+static const struct { double h, samples; } lengths[] = {
+	{ 5, 940 }, { 8, 19000 }, { 10, 141000 },
+};
+
+START_TEST(run_lengths_are_the_published_ones)
+{
+	ck_assert(fabs(cusum_run_length(lengths[_i].h) / lengths[_i].samples - 1) < 0.02);
+	ck_assert(fabs(cusum_limit(lengths[_i].samples) - lengths[_i].h) < 0.02);
+}
+END_TEST
+
+/* Both sides together: half of one side's run length.  Of 400 runs, within a fifth. */
+START_TEST(false_alarms_come_as_rarely_as_the_formula_says)
+{
+	double h = 3 + _i, expected = cusum_run_length(h) / 2, sum = 0;
+
+	for (int run = 0; run < 400; run++) {
+		cusum_start(&c, 0, 1);
+		while (!cusum_add(&c, normal(), h))
+			sum++;
+		sum++;
+	}
+	ck_assert(fabs(sum / 400 / expected - 1) < 0.2);
+}
+END_TEST
+
+START_TEST(a_change_is_found_with_its_size_its_onset_and_its_direction)
+{
+	int direction = _i % 2 ? 1 : -1, n;
+
+	learn(3, 0.02);
+	feed(50, 3, 0.02, 12);
+	n = feed(100, 3 + direction * 0.1, 0.02, 12);
+	ck_assert_int_gt(n, 0);
+	ck_assert_int_lt(n, 8);
+	ck_assert_int_eq(c.alarm, direction);
+	ck_assert_int_ge((int)cusum_onset(&c, direction), n);
+	ck_assert_int_le((int)cusum_onset(&c, direction), n + 12);
+	for (int i = 0; i < 20; i++)
+		cusum_add(&c, 3 + direction * 0.1, 12);
+	ck_assert(fabs(cusum_change(&c) - direction * 0.1) < 0.02);
+}
+END_TEST
+
+START_TEST(an_alarm_stays_until_the_series_is_back_even_when_the_level_is_learned)
+{
+	learn(3, 0.02);
+	ck_assert_int_gt(feed(100, 3.2, 0.02, 8), 0);
+	for (int i = 0; i < 300; i++)
+		ck_assert_int_eq(cusum_add(&c, 3.2 + 0.02 * normal(), 8), 1);
+	ck_assert(fabs(c.mean - 3.2) < 0.03);		/* learned */
+	ck_assert(fabs(cusum_change(&c) - 0.2) < 0.03);	/* and not forgotten */
+	for (int i = 0; i < 20; i++)
+		cusum_add(&c, 3 + 0.02 * normal(), 8);
+	ck_assert_int_eq(c.alarm, 0);
+	ck_assert(fabs(c.mean - 3) < 0.03);
+}
+END_TEST
+
+START_TEST(what_is_no_number_is_ignored)
+{
+	learn(3, 0.02);
+	ck_assert_int_eq(cusum_add(&c, NAN, 8), 0);
+	ck_assert_int_eq(cusum_add(&c, INFINITY, 8), 0);
+	ck_assert_int_eq(cusum_add(&c, 3, 8), 0);
+	ck_assert(isfinite(c.recent));
+}
+END_TEST
+
+/* Sums the long way: the greatest sum of a stretch that ends now. */
+START_TEST(sums_are_those_of_the_worst_stretch)
+{
+	double x[60], worst[2] = { 0, 0 };
+
+	cusum_start(&c, 0, 1);
+	for (int i = 0; i < 60; i++) {
+		x[i] = normal();
+		cusum_add(&c, x[i], 1e9);
+	}
+	for (int side = 0; side < 2; side++) {
+		double sum = 0;
+
+		for (int from = 59; from >= 0; from--) {
+			sum += (side ? -x[from] : x[from]) - CUSUM_K;
+			worst[side] = fmax(worst[side], sum);
+		}
+		ck_assert(fabs(worst[side] - c.sum[side]) < 1e-9);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(it_learns_the_level_and_its_spread_whatever_a_few_say),
+		FX_TEST(a_level_without_any_spread_has_one_of_a_percent),
+		FX_LOOP(run_lengths_are_the_published_ones, 0, FX_COUNT(lengths)),
+		FX_LOOP(false_alarms_come_as_rarely_as_the_formula_says, 0, 3),
+		FX_LOOP(a_change_is_found_with_its_size_its_onset_and_its_direction, 0, 10),
+		FX_TEST(an_alarm_stays_until_the_series_is_back_even_when_the_level_is_learned),
+		FX_TEST(what_is_no_number_is_ignored),
+		FX_LOOP(sums_are_those_of_the_worst_stretch, 0, 10),
+	};
+
+	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why an operation does not end: one case after the other, then all kinds of nonsense. */
+#include <string.h>
+
+#include "ncclinspd/desync.h"
+#include "tests/fixture.h"
+
+#define RANKS	4
+#define COMMS	3
+
+static struct desync_rank ranks[COMMS][RANKS];
+static struct desync_comm comms[COMMS];
+static struct desync_input in = { comms, COMMS };
+static struct desync_result got;
+
+/* Everybody is in the same operation of each communicator, and waits for nothing. */
+static void setup(void)
+{
+	for (uint32_t c = 0; c < COMMS; c++) {
+		comms[c] = (struct desync_comm){ RANKS, ranks[c], RANKS };
+		for (int32_t r = 0; r < RANKS; r++)
+			ranks[c][r] = (struct desync_rank){
+				.rank = r, .posted = true, .peer = UNKNOWN_I32, .count = 1024,
+				.datatype = "float", .algo = "RING", .proto = "LL",
+				.root = UNKNOWN_I32, .channels = 2, .elsewhere = DESYNC_NONE,
+			};
+	}
+}
+
+static void expect(uint32_t comm, enum verdict verdict, uint32_t nranks, int32_t first)
+{
+	desync_decide(&in, comm, &got);
+	ck_assert_msg(got.verdict == verdict, "got %s, not %s", words_verdict(got.verdict)->name,
+		      words_verdict(verdict)->name);
+	ck_assert_uint_eq(got.nranks, nranks);
+	if (nranks)
+		ck_assert_int_eq(got.ranks[0], first);
+}
+
+static void wait_for(int32_t rank, enum desync_wait wait, int32_t peer)
+{
+	ranks[0][rank].wait = wait;
+	ranks[0][rank].peer = peer;
+}
+
+START_TEST(a_dead_rank_explains_everything_unless_it_was_done)
+{
+	ranks[0][1].posted = false;
+	ranks[0][2].ended = true;
+	expect(0, VERDICT_RANK_DEAD, 1, 2);
+	ranks[0][2].done = true;
+	expect(0, VERDICT_NOT_JOINED, 1, 1);
+}
+END_TEST
+
+START_TEST(who_is_nowhere_has_not_joined)
+{
+	ranks[0][1].posted = false;
+	ranks[0][3].posted = false;
+	expect(0, VERDICT_NOT_JOINED, 2, 1);
+}
+END_TEST
+
+START_TEST(who_is_in_another_call_is_out_of_order)
+{
+	ranks[0][3].posted = false;
+	ranks[0][3].other_func = "AllGather";
+	ranks[0][3].elsewhere = 1;	/* what it did first is no excuse */
+	expect(0, VERDICT_ORDER_MISMATCH, 1, 3);
+	ck_assert_str_eq(got.other_func, "AllGather");
+}
+END_TEST
+
+START_TEST(where_as_many_came_in_the_other_order_all_are_named)
+{
+	ranks[0][1].posted = ranks[0][3].posted = false;
+	ranks[0][1].other_func = ranks[0][3].other_func = "AllGather";
+	expect(0, VERDICT_ORDER_MISMATCH, 4, 1);
+}
+END_TEST
+
+START_TEST(who_waits_elsewhere_is_followed_to_the_cause)
+{
+	ranks[0][3].posted = false;
+	ranks[0][3].elsewhere = 1;
+	ranks[1][2].posted = false;
+	ranks[1][2].elsewhere = 2;
+	ranks[2][0].posted = false;
+	expect(0, VERDICT_NOT_JOINED, 1, 0);
+	ck_assert_uint_eq(got.comm, 2);
+}
+END_TEST
+
+START_TEST(a_circle_of_communicators_is_a_deadlock)
+{
+	ranks[0][3].posted = false;
+	ranks[0][3].elsewhere = 1;
+	ranks[1][2].posted = false;
+	ranks[1][2].elsewhere = 2;
+	ranks[2][1].posted = false;
+	ranks[2][1].elsewhere = 1;
+	expect(0, VERDICT_COMM_DEADLOCK, 2, 2);
+	ck_assert_uint_eq(got.ncircle, 2);
+	ck_assert_uint_eq(got.circle[0], 1);
+	ck_assert_uint_eq(got.circle[1], 2);
+}
+END_TEST
+
+START_TEST(gpus_that_began_in_another_order_are_a_deadlock_too)
+{
+	for (uint32_t c = 0; c < 2; c++)
+		for (int32_t r = 0; r < RANKS; r++) {
+			ranks[c][r].wants_kernel = true;
+			ranks[c][r].kernel_started = 2;
+		}
+	ranks[0][3].kernel_started = 0;		/* it is in the other one */
+	ranks[0][3].elsewhere = 1;
+	ranks[1][0].kernel_started = 0;
+	ranks[1][0].elsewhere = 0;
+	expect(1, VERDICT_COMM_DEADLOCK, 2, 0);
+	ck_assert_uint_eq(got.ncircle, 2);
+}
+END_TEST
+
+START_TEST(the_few_that_differ_from_the_many_are_named)
+{
+	ranks[0][2].count = 2048;
+	expect(0, VERDICT_METADATA_MISMATCH, 1, 2);
+	ck_assert_str_eq(got.field, "count");
+	ranks[0][1].count = 2048;	/* two against two: nobody can say who */
+	expect(0, VERDICT_METADATA_MISMATCH, 4, 0);
+	setup();
+	ranks[0][0].proto = "SIMPLE";
+	expect(0, VERDICT_CONFIG_MISMATCH, 1, 0);
+	ck_assert_str_eq(got.field, "proto");
+}
+END_TEST
+
+START_TEST(what_is_not_known_differs_from_nothing)
+{
+	ranks[0][0].count = UNKNOWN_U64;
+	ranks[0][1].datatype = NULL;
+	ranks[0][2].channels = 0;
+	ranks[0][3].algo = NULL;
+	expect(0, VERDICT_UNKNOWN, 0, 0);
+}
+END_TEST
+
+START_TEST(the_wire_is_a_surer_sign_than_a_gpu_that_waits)
+{
+	wait_for(0, WAIT_PRODUCE, 1);
+	wait_for(1, WAIT_WIRE, 2);
+	wait_for(2, WAIT_RECV, 1);
+	expect(0, VERDICT_LINK, 1, 1);
+	ck_assert_int_eq(got.peer, 2);
+}
+END_TEST
+
+START_TEST(a_gpu_that_takes_nothing_is_stuck)
+{
+	wait_for(0, WAIT_RECV, 3);
+	wait_for(1, WAIT_CREDIT, 2);
+	wait_for(2, WAIT_CONSUME, 1);
+	expect(0, VERDICT_GPU_STUCK, 1, 2);
+}
+END_TEST
+
+START_TEST(a_gpu_that_has_not_begun_is_not_running)
+{
+	for (int32_t r = 0; r < RANKS; r++) {
+		ranks[0][r].wants_kernel = true;
+		ranks[0][r].kernel_started = 2;
+		wait_for(r, WAIT_RECV, (r + 3) % RANKS);
+	}
+	ranks[0][2].kernel_started = 0;
+	wait_for(2, WAIT_PRODUCE, 3);
+	expect(0, VERDICT_NOT_RUNNING, 1, 2);
+	ranks[0][2].kernel_started = 2;
+	expect(0, VERDICT_GPU_STUCK, 1, 2);
+}
+END_TEST
+
+START_TEST(a_kernel_whose_transfers_come_forward_is_running)
+{
+	for (int32_t r = 0; r < RANKS; r++) {
+		ranks[0][r].wants_kernel = true;
+		wait_for(r, WAIT_RECV, (r + 3) % RANKS);
+	}
+	wait_for(2, WAIT_PRODUCE, 3);
+	ranks[0][2].step = 6;
+	expect(0, VERDICT_GPU_STUCK, 1, 2);
+	ck_assert(!got.one_of);
+}
+END_TEST
+
+START_TEST(who_sends_may_lack_what_those_without_transfers_have)
+{
+	for (int32_t r = 0; r < RANKS; r++)
+		wait_for(r, WAIT_NONE, UNKNOWN_I32);
+	comms[0].nranks = 8;
+	wait_for(0, WAIT_RECV, 7);
+	ranks[0][0].step = 9;
+	wait_for(3, WAIT_PRODUCE, 4);
+	ranks[0][3].step = 2;
+	expect(0, VERDICT_GPU_STUCK, 3, 3);
+	ck_assert(got.one_of);
+	ranks[0][3].step = 0;		/* that is its own */
+	ranks[0][0].step = 1;
+	expect(0, VERDICT_GPU_STUCK, 1, 3);
+	ck_assert(!got.one_of);
+}
+END_TEST
+
+START_TEST(a_gpu_that_may_lack_data_from_another_node_is_not_accused)
+{
+	comms[0].nranks = 8;
+	wait_for(0, WAIT_RECV, 7);
+	wait_for(3, WAIT_PRODUCE, 4);
+	ranks[0][0].step = 2;
+	ranks[0][3].step = 4;
+	expect(0, VERDICT_UNKNOWN, 0, 0);
+	ck_assert_int_eq(got.peer, 7);
+	ranks[0][3].step = 0;		/* that it does not depend on */
+	expect(0, VERDICT_GPU_STUCK, 1, 3);
+}
+END_TEST
+
+START_TEST(a_circle_of_waits_is_internal_only_if_all_ranks_are_seen)
+{
+	for (int32_t r = 0; r < RANKS; r++)
+		wait_for(r, WAIT_RECV, (r + 3) % RANKS);
+	expect(0, VERDICT_INTERNAL, 4, 0);
+	comms[0].nranks = 8;
+	expect(0, VERDICT_UNKNOWN, 0, 0);
+	ck_assert(got.remote);
+}
+END_TEST
+
+START_TEST(a_wait_for_a_rank_elsewhere_names_that_rank)
+{
+	comms[0].nranks = 8;
+	wait_for(0, WAIT_RECV, 7);
+	wait_for(1, WAIT_RECV, 0);
+	expect(0, VERDICT_UNKNOWN, 0, 0);
+	ck_assert_int_eq(got.peer, 7);
+	ck_assert(got.remote);
+}
+END_TEST
+
+START_TEST(what_is_over_for_some_is_partial)
+{
+	ranks[0][0].done = true;
+	ranks[0][1].done = true;
+	wait_for(2, WAIT_RECV, 1);
+	wait_for(3, WAIT_RECV, 2);
+	expect(0, VERDICT_PARTIAL, 2, 2);
+}
+END_TEST
+
+static void make_nonsense(void)
+{
+	for (uint32_t c = 0; c < COMMS; c++) {
+		comms[c] = (struct desync_comm){ (int32_t)(fx_random() % 9) - 1, ranks[c],
+						 (uint32_t)(fx_random() % (RANKS + 1)) };
+		for (int32_t r = 0; r < RANKS; r++)
+			ranks[c][r] = (struct desync_rank){
+				.rank = (int32_t)(fx_random() % 6) - 1,
+				.ended = !(fx_random() % 5),
+				.posted = fx_random() % 3,
+				.done = !(fx_random() % 4),
+				.wants_kernel = fx_random() % 2,
+				.kernel_started = (uint32_t)(fx_random() % 2),
+				.wait = (enum desync_wait)(fx_random() % (WAIT_WIRE + 1)),
+				.peer = (int32_t)(fx_random() % 9) - 1,
+				.count = fx_random() % 4 ? 1 : UNKNOWN_U64,
+				.root = fx_random() % 4 ? 0 : UNKNOWN_I32,
+				.other_func = fx_random() % 6 ? NULL : "Send",
+				.elsewhere = fx_random() % 3 ? (uint32_t)(fx_random() % (COMMS + 1)) :
+							       DESYNC_NONE,
+			};
+	}
+}
+
+static bool is_of(const struct desync_comm *c, int32_t rank)
+{
+	for (uint32_t i = 0; i < c->n; i++)
+		if (c->ranks[i].rank == rank)
+			return true;
+	return false;
+}
+
+START_TEST(nonsense_gets_a_verdict_about_ranks_that_exist)
+{
+	fx_seed((uint64_t)_i);
+	for (int k = 0; k < 2000; k++) {
+		make_nonsense();
+		desync_decide(&in, 0, &got);
+		ck_assert_uint_lt(got.verdict, VERDICT_END);
+		ck_assert_uint_lt(got.comm, COMMS);
+		ck_assert_uint_le(got.ncircle, COMMS);
+		ck_assert_uint_le(got.nranks, DESYNC_RANKS);
+		for (uint32_t i = 0; !got.ncircle && i < got.nranks; i++)
+			ck_assert(is_of(&comms[got.comm], got.ranks[i]));
+		ck_assert_int_eq(got.verdict == VERDICT_COMM_DEADLOCK, got.ncircle > 0);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(a_dead_rank_explains_everything_unless_it_was_done),
+		FX_TEST(who_is_nowhere_has_not_joined),
+		FX_TEST(who_is_in_another_call_is_out_of_order),
+		FX_TEST(where_as_many_came_in_the_other_order_all_are_named),
+		FX_TEST(who_waits_elsewhere_is_followed_to_the_cause),
+		FX_TEST(a_circle_of_communicators_is_a_deadlock),
+		FX_TEST(gpus_that_began_in_another_order_are_a_deadlock_too),
+		FX_TEST(the_few_that_differ_from_the_many_are_named),
+		FX_TEST(what_is_not_known_differs_from_nothing),
+		FX_TEST(the_wire_is_a_surer_sign_than_a_gpu_that_waits),
+		FX_TEST(a_gpu_that_takes_nothing_is_stuck),
+		FX_TEST(a_gpu_that_has_not_begun_is_not_running),
+		FX_TEST(a_kernel_whose_transfers_come_forward_is_running),
+		FX_TEST(who_sends_may_lack_what_those_without_transfers_have),
+		FX_TEST(a_gpu_that_may_lack_data_from_another_node_is_not_accused),
+		FX_TEST(a_circle_of_waits_is_internal_only_if_all_ranks_are_seen),
+		FX_TEST(a_wait_for_a_rank_elsewhere_names_that_rank),
+		FX_TEST(what_is_over_for_some_is_partial),
+		FX_LOOP(nonsense_gets_a_verdict_about_ranks_that_exist, 0, 5),
+	};
+
+	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Findings about operations that take longer than they used to. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ncclinspd/cusum.h"
+#include "ncclinspd/diagnose.h"
+#include "tests/fixture.h"
+#include "util/log.h"
+
+#define SECOND	UINT64_C(1000000000)
+#define KINDS	3
+#define LEARN	(CUSUM_LEARN + 2)
+
+static struct diagnose *dg;
+static uint64_t now_ns;
+static const struct finding *found;
+static int nfound;
+
+static size_t no_processes(void *arg, struct process *const **list)
+{
+	(void)arg;
+	*list = NULL;
+	return 0;
+}
+
+static void start(const char *state_dir)
+{
+	const struct diagnose_config config = { .state_dir = state_dir };
+	const struct diagnose_source source = { .processes = no_processes };
+
+	ck_assert_int_eq(diagnose_new(&dg, &config, &source), 0);
+}
+
+static void setup(void)
+{
+	log_set_level(LOG_ERROR);
+	now_ns = 100000 * SECOND;
+	start(NULL);
+}
+
+static void teardown(void)
+{
+	diagnose_free(dg);
+}
+
+static bool keep(const struct finding *f, void *arg)
+{
+	(void)arg;
+	if (f->kind == FINDING_REGRESSION && !f->life.until_ns) {
+		found = f;
+		nfound++;
+	}
+	return true;
+}
+
+static int count(void)
+{
+	nfound = 0;
+	diagnose_visit(dg, keep, NULL);
+	return nfound;
+}
+
+static void add_op(int comm, int kind, double times)
+{
+	static const char *const names[] = { "dp", "tp" };
+	struct op op = {
+		.process_id = 1, .has_comm_id = true, .comm_id = 0xc0 + (uint64_t)comm,
+		.comm_name = names[comm], .nranks = 8, .func = "AllReduce", .algo = "RING",
+		.proto = "SIMPLE", .bytes = UINT64_C(1) << (20 + kind), .source = TIMING_KERNEL_GPU,
+		.sampled = true, .complete = true,
+	};
+
+	/* waiting for others makes many longer, and none shorter */
+	op.exec_ns = (uint64_t)((double)(1000000u << kind) * times *
+				(1 + 0.02 * (double)(fx_random() % 100) / 100));
+	if (fx_random() % 2)
+		op.exec_ns *= 1 + fx_random() % 4;
+	diagnose_op(dg, &op, now_ns);
+}
+
+/* Windows of ten seconds, three kinds on each of two communicators. */
+static void run(int windows, int comms, int kinds, double times)
+{
+	for (int w = 0; w < windows; w++) {
+		for (int i = 0; i < 2 * KINDS * 30; i++) {
+			int comm = i % 2, kind = i / 2 % KINDS;
+
+			add_op(comm, kind, comm < comms && kind < kinds ? times : 1);
+		}
+		now_ns += 10 * SECOND;
+		diagnose_look(dg, now_ns);
+	}
+}
+
+START_TEST(what_stays_as_it_was_is_no_finding)
+{
+	for (int i = 0; i < 30; i++) {
+		run(LEARN, 0, 0, 1);
+		ck_assert_int_eq(count(), 0);
+	}
+}
+END_TEST
+
+static const struct { int comms, kinds; const char *scope; } changes[] = {
+	{ 1, 1, "\"scope\":\"kind\"" },
+	{ 1, KINDS, "\"scope\":\"communicator\"" },
+	{ 2, KINDS, "\"scope\":\"node\"" },
+};
+
+START_TEST(what_became_slower_is_told_with_what_else_did)
+{
+	run(LEARN, 0, 0, 1);
+	run(8, changes[_i].comms, changes[_i].kinds, 1.3);
+	ck_assert_int_eq(count(), 1);
+	ck_assert_ptr_nonnull(memmem(found->evidence, found->evidence_bytes, changes[_i].scope,
+				     strlen(changes[_i].scope)));
+	ck_assert_ptr_nonnull(strstr(found->text, "longer than usual"));
+	ck_assert_uint_ge(found->since_ns, now_ns - 110 * SECOND);
+	run(20, 0, 0, 1);
+	ck_assert_int_eq(count(), 0);
+}
+END_TEST
+
+START_TEST(what_became_faster_is_the_new_way_of_things)
+{
+	run(LEARN, 0, 0, 1);
+	run(60, 2, KINDS, 0.5);
+	ck_assert_int_eq(count(), 0);
+	run(10, 2, KINDS, 1);
+	ck_assert_int_eq(count(), 1);
+}
+END_TEST
+
+START_TEST(a_baseline_outlives_the_daemon)
+{
+	char path[256];
+
+	diagnose_free(dg);
+	snprintf(path, sizeof(path), "%s/baselines", fx_tmpdir());
+	unlink(path);
+	start(fx_tmpdir());
+	run(LEARN, 0, 0, 1);
+	diagnose_free(dg);
+	start(fx_tmpdir());
+	run(12, 2, KINDS, 1.3);
+	ck_assert_int_eq(count(), 1);
+	ck_assert_ptr_nonnull(strstr(found->text, "as of an earlier job"));
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(what_stays_as_it_was_is_no_finding),
+		FX_LOOP(what_became_slower_is_told_with_what_else_did, 0, FX_COUNT(changes)),
+		FX_TEST(what_became_faster_is_the_new_way_of_things),
+		FX_TEST(a_baseline_outlives_the_daemon),
+	};
+
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Findings about links that are slower than others, and threads that are away. */
+#include "tests/fixture_serve.h"
+
+#define STEP_NS	1000000
+
+static void setup(void)
+{
+	fx_serve_open(NULL);
+}
+
+/* What one link did in an operation: times in ns for each of its ten steps. */
+static void transfer(int32_t rank, int32_t peer, uint8_t channel, uint64_t held, uint64_t busy)
+{
+	struct process *p = fx.processes[rank];
+	const struct nci_ev_proxy_op op = {
+		.type = NCI_EV_PROXY_OP, .form = 2 | NCI_FORM_SEND, .rank = rank, .peer = peer,
+		.channel = channel, .steps_done = 10, .bytes = 10 << 16,
+	};
+	const struct nci_ev_proxy_sums sums = {
+		.start = 1000, .stop = 1000 + 10 * (held + busy + 20), .steps = 10,
+		.bytes = 10 << 16, .busy = 10 * busy, .covered = 10 * (held + busy),
+	};
+	const struct transfers t = { p, p, 0, "dp", NULL, &op, &sums };
+
+	links_add(fx.links, &t, fx.now_ns);
+}
+
+/*
+ * Four ranks in a ring on two channels, for so many seconds, each 50 ms of them on the
+ * wire; `slow` is how much longer rank 1 needs on channels `from` and up, `held` for how
+ * long each step of rank 3 waits for its peer.
+ */
+static void run_ring(uint32_t seconds, uint64_t slow, uint8_t from, uint64_t held)
+{
+	for (uint32_t s = 0; s < seconds; s++) {
+		for (int32_t i = 0; i < 40; i++) {
+			int32_t rank = i % 4;
+			uint8_t channel = (uint8_t)(i / 4 % 2);
+			bool hurt = rank == 1 && channel >= from;
+
+			transfer(rank, (rank + 1) % 8, channel, rank == 3 ? held : 0,
+				 (hurt ? slow : 1) * STEP_NS);
+		}
+		fx.now_ns += FX_SECOND;
+		diagnose_look(fx.diagnose, fx.now_ns);
+	}
+}
+
+static void start_ranks(void)
+{
+	for (int32_t rank = 0; rank < 4; rank++)
+		fx_process(100 + rank, 0, rank);
+}
+
+static json_t *only_finding(const char *query)
+{
+	char target[64];
+	json_t *a;
+
+	snprintf(target, sizeof(target), "/v1/findings%s", query);
+	a = fx_get(target, 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 1);
+	return a;
+}
+
+START_TEST(even_links_are_no_finding)
+{
+	json_t *a;
+
+	start_ranks();
+	run_ring(30, 1, 0, 0);
+	a = fx_get("/v1/findings", 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 0);
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(a_slow_link_is_named_with_what_cannot_be_told)
+{
+	json_t *a;
+
+	start_ranks();
+	run_ring(15, 3, 0, 0);
+	a = only_finding("?active=true");
+	ck_assert_str_eq(fx_text(a, "findings.0.verdict"), "LINK");
+	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 1);
+	ck_assert_uint_eq(fx_number(a, "findings.0.peer"), 2);
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "3.0 times"));
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "it may be the path"));
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(a_slow_channel_is_told_from_a_slow_link)
+{
+	json_t *a;
+
+	start_ranks();
+	run_ring(15, 3, 1, 0);
+	a = only_finding("?active=true");
+	ck_assert_str_eq(fx_text(a, "findings.0.verdict"), "CHANNEL");
+	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.channel"), 1);
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(it_is_over_when_the_link_is_well_again)
+{
+	json_t *a;
+
+	start_ranks();
+	run_ring(20, 3, 0, 0);
+	run_ring(120, 1, 0, 0);
+	a = only_finding("");
+	ck_assert(json_is_false(fx_at(a, "findings.0.active")));
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(a_receiver_that_has_no_room_is_told_as_such)
+{
+	json_t *a;
+
+	start_ranks();
+	run_ring(15, 1, 0, 10 * STEP_NS);
+	a = only_finding("?active=true");
+	ck_assert_str_eq(fx_text(a, "findings.0.severity"), "info");
+	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 3);
+	ck_assert_uint_eq(fx_number(a, "findings.0.peer"), 4);
+	ck_assert_str_eq(fx_text(a, "findings.0.evidence.aspect"), "room");
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(what_costs_next_to_nothing_is_not_told)
+{
+	json_t *a;
+
+	start_ranks();
+	for (int s = 0; s < 30; s++) {
+		for (int32_t rank = 0; rank < 4; rank++)
+			for (int n = 0; n < 5; n++)
+				transfer(rank, (rank + 1) % 8, 0, 0, rank == 1 ? 9 * 1000 : 1000);
+		fx.now_ns += FX_SECOND;
+		diagnose_look(fx.diagnose, fx.now_ns);
+	}
+	a = fx_get("/v1/findings", 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 0);
+	json_decref(a);
+}
+END_TEST
+
+/* ---- progress threads ----------------------------------------------------------- */
+
+/* Twenty operations a second of each rank; every `nth` of rank 2 is seen so much later. */
+static void run_ops(uint32_t seconds, int nth, uint64_t unseen_ns, int32_t others)
+{
+	struct op op = { .has_comm_id = true, .comm_id = FX_COMM_ID, .comm_name = "dp",
+			 .nranks = 8, .proxy_ops = 4 };
+
+	for (uint32_t i = 0; i < 20 * seconds; i++) {
+		fx.now_ns += FX_SECOND / 20;
+		for (op.rank = 0; op.rank < 4; op.rank++) {
+			bool away = i % (uint32_t)nth == 0 && (op.rank == 2 || op.rank < others);
+
+			op.pid = 100 + op.rank;
+			op.process_id = (uint64_t)op.rank + 1;
+			op.gpu_start_mono_ns = fx.now_ns - FX_SECOND;
+			op.unseen_ns = i % 2 ? UNKNOWN_U64 : away ? unseen_ns : 20000;
+			diagnose_op(fx.diagnose, &op, fx.now_ns);
+		}
+		if (i % 20 == 0)
+			diagnose_look(fx.diagnose, fx.now_ns);
+	}
+}
+
+START_TEST(a_thread_that_is_away_is_named_and_its_slow_link_is_not)
+{
+	json_t *a;
+
+	start_ranks();
+	run_ops(10, 4, 20000000, 0);
+	a = only_finding("?active=true");
+	ck_assert_str_eq(fx_text(a, "findings.0.kind"), "proxy_starved");
+	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 2);
+	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.starved"), 1);
+	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.processes"), 4);
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "that of no other of the 4"));
+	json_decref(a);
+	for (int i = 0; i < 5; i++) {
+		run_ops(2, 4, 20000000, 0);
+		for (int n = 0; n < 40; n++)
+			transfer(n % 4, n % 4 + 1, 0, 0, (n % 4 == 2 ? 2 : 1) * STEP_NS);
+	}
+	json_decref(only_finding("?active=true"));
+}
+END_TEST
+
+START_TEST(threads_that_are_away_together_are_one_finding)
+{
+	json_t *a;
+
+	start_ranks();
+	run_ops(10, 4, 20000000, 2);
+	a = only_finding("?active=true");
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings.0.ranks")), 3);
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "3 of 4 processes"));
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(a_rare_hiccup_of_a_thread_is_no_finding)
+{
+	json_t *a;
+
+	start_ranks();
+	run_ops(30, 100, 900000000, 0);
+	run_ops(10, 4, 900000, 4);	/* less than a poll that is late */
+	a = fx_get("/v1/findings", 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 0);
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(a_thread_that_is_back_is_no_finding_any_more)
+{
+	json_t *a;
+
+	start_ranks();
+	run_ops(10, 4, 20000000, 0);
+	run_ops(90, 4, 20000, 0);
+	a = only_finding("");
+	ck_assert(json_is_false(fx_at(a, "findings.0.active")));
+	json_decref(a);
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(even_links_are_no_finding),
+		FX_TEST(a_slow_link_is_named_with_what_cannot_be_told),
+		FX_TEST(a_slow_channel_is_told_from_a_slow_link),
+		FX_TEST(it_is_over_when_the_link_is_well_again),
+		FX_TEST(a_receiver_that_has_no_room_is_told_as_such),
+		FX_TEST(what_costs_next_to_nothing_is_not_told),
+		FX_TEST(a_thread_that_is_away_is_named_and_its_slow_link_is_not),
+		FX_TEST(threads_that_are_away_together_are_one_finding),
+		FX_TEST(a_rare_hiccup_of_a_thread_is_no_finding),
+		FX_TEST(a_thread_that_is_back_is_no_finding_any_more),
+	};
+
+	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operations that hang and jobs that do nothing, as /v1/findings tells them. */
+#include "ncclinspd/stuck.h"
+#include "tests/fixture_serve.h"
+
+#define MASK_COLL	NCI_EVENT_BIT(NCI_EV_COLL)
+
+static struct process *first, *second;
+
+/* Ranks 0 and 1 of eight. */
+static void setup(void)
+{
+	fx_serve_open(NULL);
+	first = fx_process(10, 0, 0);
+	second = fx_process(11, 0, 1);
+}
+
+static uint64_t ticks(void)
+{
+	return fx.now_ns - FX_START_NS + 1000;
+}
+
+static uint64_t token_of(const struct process *p, uint64_t seq)
+{
+	return p->id << 32 | (seq + 1);
+}
+
+static void post(struct process *p, uint64_t seq)
+{
+	fx_post(p, seq, token_of(p, seq), ticks());
+}
+
+/* The kernel of one of its two channels, from start to end. */
+static void run_channel(struct process *p, uint64_t seq, uint8_t channel)
+{
+	struct nci_ev_kernel_ch kernel = {
+		.type = NCI_EV_KERNEL_CH, .form = 1, .comm = 0, .serial = 2,
+		.token = token_of(p, seq) | (UINT64_C(1) << 60) | (uint64_t)channel << 50,
+		.parent = token_of(p, seq), .start = ticks(), .stop = ticks() + 10,
+		.channel = channel,
+	};
+	struct event ev = { .rec = (const struct nci_record *)&kernel, .comm = p->comms };
+
+	reconstruct_event(fx.reconstruct, p, &ev, fx.now_ns);
+}
+
+static void run(struct process *p, uint64_t seq)
+{
+	post(p, seq);
+	run_channel(p, seq, 0);
+	run_channel(p, seq, 1);
+}
+
+/* The clock goes on with a poll and a look each second. */
+static void look_for(uint64_t seconds)
+{
+	while (seconds--) {
+		fx.now_ns += FX_SECOND;
+		reconstruct_flush(fx.reconstruct, fx.now_ns);
+		diagnose_look(fx.diagnose, fx.now_ns);
+	}
+}
+
+/* A history; the number of the next one. */
+static uint64_t both_run(uint64_t seq, int times)
+{
+	while (times--) {
+		run(first, seq);
+		run(second, seq++);
+		fx.now_ns += FX_SECOND / 1000;
+		reconstruct_flush(fx.reconstruct, fx.now_ns);
+	}
+	return seq;
+}
+
+static json_t *findings(void)
+{
+	return fx_get("/v1/findings?active=true", 200);
+}
+
+static size_t count(void)
+{
+	json_t *a = findings();
+	size_t n = json_array_size(fx_at(a, "findings"));
+
+	json_decref(a);
+	return n;
+}
+
+static void expect_verdict(const char *kind, const char *verdict)
+{
+	json_t *a = findings();
+
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 1);
+	ck_assert_str_eq(fx_text(a, "findings.0.kind"), kind);
+	ck_assert_str_eq(fx_text(a, "findings.0.verdict"), verdict);
+	json_decref(a);
+}
+
+START_TEST(the_first_operation_of_a_communicator_has_two_minutes)
+{
+	post(first, 0);
+	post(second, 0);
+	look_for(121);
+	ck_assert_uint_eq(count(), 0);
+	look_for(2);
+	expect_verdict("stall", "NOT_RUNNING");
+}
+END_TEST
+
+START_TEST(who_has_not_come_is_named_with_evidence_and_forgotten_when_it_comes)
+{
+	uint64_t seq = both_run(0, 20);
+	json_t *a;
+
+	post(first, seq);
+	look_for(10);
+	ck_assert_uint_eq(count(), 0);
+	look_for(3);
+	a = findings();
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 1);
+	ck_assert_str_eq(fx_text(a, "findings.0.kind"), "desync");
+	ck_assert_str_eq(fx_text(a, "findings.0.verdict"), "NOT_JOINED");
+	ck_assert_str_eq(fx_text(a, "findings.0.severity"), "critical");
+	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 1);
+	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.seq"), 20);
+	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.limit_ns"), 10 * FX_SECOND);
+	ck_assert_str_eq(fx_text(a, "findings.0.evidence.limit_reason"), "minimum");
+	ck_assert_str_eq(fx_text(a, "findings.0.evidence.flight_recorder"),
+			 "COLLECTIVE_STATE_MISMATCH");
+	ck_assert(json_is_true(fx_at(a, "findings.0.evidence.ranks.0.posted")));
+	ck_assert(json_is_false(fx_at(a, "findings.0.evidence.ranks.1.posted")));
+	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.ranks.1.last_seq"), 19);
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"),
+				     "rank 1 (pid 11) has not come to AllReduce #20 on dp"));
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"),
+				     "6 of its 8 ranks are not on this node"));
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "py-spy dump -p 11"));
+	json_decref(a);
+
+	run(second, seq);
+	run_channel(first, seq, 0);
+	run_channel(first, seq, 1);
+	look_for(5);
+	ck_assert_uint_eq(count(), 0);
+}
+END_TEST
+
+START_TEST(who_claims_another_users_communicator_is_none_of_its_ranks)
+{
+	struct process *stranger = fx_process(12, 101, 2);
+	uint64_t seq = both_run(0, 20);
+	json_t *a;
+
+	post(first, seq);
+	look_for(13);
+	a = findings();
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 1);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings.0.ranks")), 1);
+	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 1);
+	json_decref(a);
+	stranger->state = PROCESS_DIED;
+	look_for(2);
+	expect_verdict("desync", "NOT_JOINED");
+}
+END_TEST
+
+/* A job may make up as many as its table has room for. */
+START_TEST(communicators_that_are_too_many_are_left_out_and_counted)
+{
+	enum { MANY = 5000 };
+	struct comm one = first->comms[0];
+	json_t *a;
+
+	first->comms = realloc(first->comms, MANY * sizeof(one));
+	first->ncomms = MANY;
+	for (int i = 0; i < MANY; i++)
+		first->comms[i] = one;
+	first->comms[MANY - 1].id++;	/* the newest, which is looked at */
+	first->comms[MANY - 1].rank = 1;
+	second->comms[0].id = one.id + 1;
+	fx_post(second, 1, token_of(second, 1), ticks());
+	look_for(70);
+	a = findings();
+	ck_assert_uint_eq(fx_number(a, "left_out"), MANY - STUCK_RANKS / 2);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 1);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings.0.evidence.ranks")), 2);
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(what_still_moves_is_slow_until_it_stops_moving)
+{
+	uint64_t seq;
+
+	first->comms[0].nranks = second->comms[0].nranks = 2;
+	seq = both_run(0, 20);
+	post(first, seq);
+	post(second, seq);
+	look_for(12);
+	run_channel(first, seq, 0);
+	look_for(2);
+	expect_verdict("stall", "SLOW");
+	look_for(6);
+	expect_verdict("stall", "NOT_RUNNING");
+}
+END_TEST
+
+START_TEST(where_no_end_is_watched_counters_tell_who_is_behind)
+{
+	json_t *a;
+
+	first->mask = MASK_COLL;
+	second->mask = MASK_COLL;
+	for (uint64_t seq = 0; seq < 5; seq++) {
+		post(first, seq);
+		if (seq < 4)
+			post(second, seq);
+	}
+	look_for(60);
+	ck_assert_uint_eq(count(), 0);
+	look_for(4);
+	expect_verdict("desync", "NOT_JOINED");
+	a = findings();
+	ck_assert(json_is_false(fx_at(a, "findings.0.evidence.watched")));
+	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 1);
+	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.seq"), 4);
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "NCCLINSP_SAMPLE=all"));
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(who_is_not_watched_at_all_is_not_accused)
+{
+	uint64_t seq = both_run(0, 20);
+
+	second->mask = NCI_EVENT_BIT(NCI_EV_GROUP_API);	/* level off */
+	post(first, seq);
+	run_channel(first, seq, 0);
+	look_for(30);
+	expect_verdict("stall", "UNKNOWN");
+}
+END_TEST
+
+START_TEST(the_dead_are_named_by_those_who_wait_for_them)
+{
+	uint64_t seq = both_run(0, 20);
+	json_t *a;
+
+	post(first, seq);
+	second->state = PROCESS_DIED;
+	second->ended_ns = fx.now_ns;
+	reconstruct_end(fx.reconstruct, second, fx.now_ns);
+	look_for(13);
+	expect_verdict("stall", "RANK_DEAD");
+	a = findings();
+	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 1);
+	json_decref(a);
+}
+END_TEST
+
+/* One operation each 50 ms, all of them over. */
+static void iterate(void)
+{
+	for (uint64_t i = 0; i < 200; i++) {
+		run(first, i);
+		run(second, i);
+		fx.now_ns += FX_SECOND / 20;
+		reconstruct_flush(fx.reconstruct, fx.now_ns);
+	}
+}
+
+START_TEST(a_job_that_has_stopped_posting_is_outside_nccl)
+{
+	json_t *a;
+
+	iterate();
+	look_for(119);
+	ck_assert_uint_eq(count(), 0);
+	look_for(3);
+	expect_verdict("stall", "OUTSIDE");
+	a = findings();
+	ck_assert_str_eq(fx_text(a, "findings.0.severity"), "warning");
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings.0.ranks")), 2);
+	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.period_ns"), FX_SECOND / 20);
+	json_decref(a);
+	run(first, 200);
+	run(second, 200);
+	look_for(5);
+	ck_assert_uint_eq(count(), 0);
+}
+END_TEST
+
+START_TEST(a_pause_it_has_made_before_is_none_to_speak_of)
+{
+	iterate();
+	look_for(100);
+	run(first, 200);
+	run(second, 200);
+	look_for(198);
+	ck_assert_uint_eq(count(), 0);
+	look_for(4);
+	expect_verdict("stall", "OUTSIDE");
+}
+END_TEST
+
+START_TEST(without_a_watched_end_nobody_says_that_it_is_outside)
+{
+	first->mask = MASK_COLL;
+	second->mask = MASK_COLL;
+	iterate();
+	look_for(125);
+	expect_verdict("stall", "UNKNOWN");
+}
+END_TEST
+
+START_TEST(a_process_without_a_communicator_may_do_what_it_likes)
+{
+	iterate();
+	first->comms[0].finalize_ticks = 1;
+	second->comms[0].finalize_ticks = 1;
+	look_for(100);
+	ck_assert_uint_eq(count(), 0);
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(the_first_operation_of_a_communicator_has_two_minutes),
+		FX_TEST(who_has_not_come_is_named_with_evidence_and_forgotten_when_it_comes),
+		FX_TEST(who_claims_another_users_communicator_is_none_of_its_ranks),
+		FX_TEST(communicators_that_are_too_many_are_left_out_and_counted),
+		FX_TEST(what_still_moves_is_slow_until_it_stops_moving),
+		FX_TEST(where_no_end_is_watched_counters_tell_who_is_behind),
+		FX_TEST(who_is_not_watched_at_all_is_not_accused),
+		FX_TEST(the_dead_are_named_by_those_who_wait_for_them),
+		FX_TEST(a_job_that_has_stopped_posting_is_outside_nccl),
+		FX_TEST(a_pause_it_has_made_before_is_none_to_speak_of),
+		FX_TEST(without_a_watched_end_nobody_says_that_it_is_outside),
+		FX_TEST(a_process_without_a_communicator_may_do_what_it_likes),
+	};
+
+	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));
+}

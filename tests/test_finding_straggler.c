@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks that make others wait, as /v1/findings and /v1/comms tell them. */
+#include "tests/fixture_serve.h"
+
+#define MS		UINT64_C(1000000)
+#define TRANSFER	(2 * MS)
+#define WINDOW		600	/* operations, ten a second */
+
+/* Ranks 0 and 1 of eight. */
+static void setup(void)
+{
+	fx_serve_open(NULL);
+	fx_process(10, 0, 0);
+	fx_process(11, 0, 1);
+	straggler_turn(fx.straggler, fx.now_ns);
+}
+
+static struct op op_of(const struct process *p, uint64_t inside_ns)
+{
+	return (struct op){
+		.process_id = p->id, .pid = p->pid, .has_comm_id = true, .comm_id = FX_COMM_ID,
+		.comm_name = "dp", .rank = p->comms[0].rank, .nranks = 8, .func = FX_FUNC,
+		.bytes = 8192, .complete = true, .source = TIMING_KERNEL_GPU,
+		.exec_ns = inside_ns, .gpu_start_ns = fx.now_ns, .gpu_clock_error_ns = UNKNOWN_U64,
+	};
+}
+
+/* How much longer than the transfer rank 0 and rank 1 are inside, at every `every`th. */
+static void work(int n, int every, uint64_t first_ns, uint64_t second_ns)
+{
+	for (int k = 0; k < n; k++) {
+		uint64_t first = k % every ? 0 : first_ns, second = k % every ? 0 : second_ns;
+		struct op ops[2] = { op_of(fx.processes[0], TRANSFER + first),
+				     op_of(fx.processes[1], TRANSFER + second) };
+		const struct op *const both[2] = { &ops[0], &ops[1] };
+
+		straggler_see(fx.straggler, both, 2, fx.processes, fx.nprocesses, fx.now_ns);
+		fx.now_ns += FX_SECOND / 10;
+		if (k % 10)
+			continue;
+		straggler_turn(fx.straggler, fx.now_ns);
+		diagnose_look(fx.diagnose, fx.now_ns);
+	}
+}
+
+static json_t *findings(void)
+{
+	return fx_get("/v1/findings?active=true", 200);
+}
+
+START_TEST(a_late_rank_is_named_with_evidence_and_a_next_step)
+{
+	json_t *a;
+
+	work(4 * WINDOW, 1, 5 * MS, 0);
+	a = findings();
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 1);
+	ck_assert_str_eq(fx_text(a, "findings.0.kind"), "straggler");
+	ck_assert_str_eq(fx_text(a, "findings.0.verdict"), "STEADY");
+	ck_assert_str_eq(fx_text(a, "findings.0.severity"), "warning");
+	ck_assert_str_eq(fx_text(a, "findings.0.comm_name"), "dp");
+	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 1);
+	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.pid"), 11);
+	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.late_ns"), 5 * MS);
+	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.last"),
+			  fx_number(a, "findings.0.evidence.judged"));
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"),
+				     "rank 1 of dp (pid 11) comes last of the 2 of 8 ranks"));
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "py-spy dump -p 11"));
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(the_gpu_is_named_where_it_is_known)
+{
+	json_t *a;
+
+	work(4 * WINDOW, 20, 0, 80 * MS);
+	a = findings();
+	ck_assert_str_eq(fx_text(a, "findings.0.verdict"), "INTERMITTENT");
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "GPU 0000:1b:00.0"));
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(a_process_that_has_ended_is_late_no_more)
+{
+	json_t *a;
+
+	work(4 * WINDOW, 1, 5 * MS, 0);
+	fx.processes[1]->state = PROCESS_DIED;
+	work(60, 1, 5 * MS, 0);
+	a = findings();
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 0);
+	json_decref(a);
+}
+END_TEST
+
+/* Every tenth finds nobody elsewhere late. */
+START_TEST(who_waits_for_other_nodes_is_no_straggler_and_says_for_how_long)
+{
+	json_t *a;
+
+	work(WINDOW, 1, 0, 0);
+	for (int k = 0; k < 4 * WINDOW / 10; k++) {
+		work(9, 1, 5 * MS, 5 * MS);
+		work(1, 1, 0, 0);
+	}
+	a = findings();
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 1);
+	ck_assert_str_eq(fx_text(a, "findings.0.verdict"), "ELSEWHERE");
+	ck_assert_str_eq(fx_text(a, "findings.0.severity"), "info");
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings.0.ranks")), 0);
+	ck_assert(json_is_null(fx_at(a, "findings.0.evidence.pid")));
+	json_decref(a);
+	a = fx_get("/v1/comms", 200);
+	ck_assert_uint_eq(fx_number(a, "comms.0.local_ranks.0.waiting.ops"), 5 * WINDOW);
+	ck_assert_uint_eq(fx_number(a, "comms.0.local_ranks.0.waiting.remote_wait_ns"),
+			  4 * WINDOW / 10 * 9 * 5 * MS);
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(waiting_is_null_before_anything_is_known)
+{
+	json_t *a = fx_get("/v1/comms", 200);
+
+	ck_assert(json_is_null(fx_at(a, "comms.0.local_ranks.0.waiting")));
+	json_decref(a);
+}
+END_TEST
+
+/* Not all wait for all, or nobody knows how long, or only its head stands for it. */
+START_TEST(what_cannot_be_compared_is_left_out)
+{
+	struct op ops[] = {
+		op_of(fx.processes[0], MS), op_of(fx.processes[0], MS), op_of(fx.processes[0], MS),
+		op_of(fx.processes[0], MS), op_of(fx.processes[0], MS), op_of(fx.processes[0], MS),
+	};
+	struct straggler_sums sums;
+
+	ops[0].func = "Broadcast";
+	ops[1].func = "Reduce";
+	ops[2].func = "Send";
+	ops[3].source = TIMING_KERNEL_CPU;
+	ops[4].fused = OP_FUSED;
+	ops[5].fused = 2;	/* not the head */
+	for (int i = 0; i < FX_COUNT(ops); i++) {
+		const struct op *one = &ops[i];
+
+		straggler_see(fx.straggler, &one, 1, fx.processes, fx.nprocesses, fx.now_ns);
+		ck_assert_msg(!straggler_of(fx.straggler, 1, 0, &sums), "operation %d", i);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(a_late_rank_is_named_with_evidence_and_a_next_step),
+		FX_TEST(the_gpu_is_named_where_it_is_known),
+		FX_TEST(a_process_that_has_ended_is_late_no_more),
+		FX_TEST(who_waits_for_other_nodes_is_no_straggler_and_says_for_how_long),
+		FX_TEST(waiting_is_null_before_anything_is_known),
+		FX_TEST(what_cannot_be_compared_is_left_out),
+	};
+
+	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));
+}

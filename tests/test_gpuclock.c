@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/gpuclock.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ncclinspd/hull.h"
+#include "ncclinspd/model.h"
+#include "tests/fixture.h"
+#include "tests/gpu_model.h"
+
+static struct gpuclock *c;
+static struct gpu_model m;
+
+static void setup(void)
+{
+	ck_assert_int_eq(gpuclock_new(&c), 0);
+	gpu_model_init(&m, 1);
+}
+
+static void teardown(void)
+{
+	gpuclock_free(c);
+}
+
+/* The next kernel, and what the clock says of it. */
+static enum gpuclock_verdict see_next(void)
+{
+	gpu_model_next(&m);
+	return gpuclock_see(c, &m.sight, true);
+}
+
+/* How wide the bracket is; the true time is in it. */
+static uint64_t bracket(void)
+{
+	uint64_t lo, hi;
+
+	ck_assert(gpuclock_map(c, m.sight.gpu_start_ns, &lo, &hi));
+	ck_assert_uint_le(lo, m.start_ns);
+	ck_assert_uint_ge(hi, m.start_ns);
+	ck_assert(gpuclock_map(c, m.sight.gpu_stop_ns, &lo, &hi));
+	ck_assert_uint_le(lo, m.stop_ns);
+	ck_assert_uint_ge(hi, m.stop_ns);
+	return hi - lo;
+}
+
+START_TEST(nothing_is_known_before_the_first_stamp)
+{
+	struct gpuclock_facts facts;
+	uint64_t lo, hi;
+
+	ck_assert(!gpuclock_map(c, 5, &lo, &hi));
+	ck_assert_uint_eq(gpuclock_span_error(c, 1000), UNKNOWN_U64);
+	gpuclock_facts(c, &facts);
+	ck_assert(!facts.has_drift);
+	ck_assert_uint_eq(facts.hi_ns, 0);
+	ck_assert_uint_eq(facts.resolution_ns, UNKNOWN_U64);
+}
+END_TEST
+
+START_TEST(first_kernel_lies_between_its_launch_and_its_callback)
+{
+	struct gpuclock_sight s = {
+		.gpu_start_ns = UINT64_C(1770000000000000000),
+		.gpu_stop_ns = UINT64_C(1770000000000100000),
+		.start_ns = 5000900, .stop_ns = 5102000, .launch_ns = 4990000,
+	};
+	uint64_t lo, hi;
+
+	ck_assert_int_eq(gpuclock_see(c, &s, true), GPUCLOCK_FITS);
+	ck_assert(gpuclock_map(c, s.gpu_start_ns, &lo, &hi));
+	ck_assert_uint_le(lo, s.launch_ns);
+	ck_assert_uint_ge(hi, s.start_ns);
+	ck_assert_uint_le(hi - lo, 10900 + 2 * 100000 + 2 * GPUCLOCK_HOST_NS);
+}
+END_TEST
+
+START_TEST(without_launches_only_the_upper_bound_is_known)
+{
+	struct gpuclock_facts facts;
+	uint64_t lo, hi;
+
+	for (int i = 0; i < 1000; i++) {
+		gpu_model_next(&m);
+		m.sight.launch_ns = 0;
+		ck_assert_int_eq(gpuclock_see(c, &m.sight, true), GPUCLOCK_FITS);
+		ck_assert(gpuclock_map(c, m.sight.gpu_start_ns, &lo, &hi));
+		ck_assert_uint_eq(lo, 0);
+		ck_assert_uint_ge(hi, m.start_ns);
+	}
+	ck_assert_uint_le(hi, m.start_ns + 20000);
+	gpuclock_facts(c, &facts);
+	ck_assert(!facts.has_drift);
+	ck_assert_uint_eq(facts.lo_ns, 0);
+}
+END_TEST
+
+START_TEST(bracket_is_20_us_wide_after_a_second_of_kernels_every_ms)
+{
+	static const double drifts[] = { -50, -7, 0, 3, 50 };
+
+	for (size_t k = 0; k < FX_COUNT(drifts); k++) {
+		teardown();
+		setup();
+		m.drift_ppm = drifts[k];
+		m.offset_ns = INT64_C(3600000000000) * (int64_t)k;
+		for (int i = 0; i < 1000; i++) {
+			ck_assert_int_eq(see_next(), GPUCLOCK_FITS);
+			bracket();
+		}
+		for (int i = 0; i < 1000; i++) {
+			ck_assert_int_eq(see_next(), GPUCLOCK_FITS);
+			ck_assert_uint_le(bracket(), 20000);
+		}
+	}
+}
+END_TEST
+
+/* A thousand seconds; half of them after a step of the clock. */
+static void million(double drift_ppm, int64_t step_ns)
+{
+	struct gpuclock_facts facts;
+	uint64_t refused = 0, wide = 0;
+
+	m.drift_ppm = drift_ppm;
+	m.offset_ns = INT64_C(5) * 3600 * 1000000000;
+	for (int i = 0; i < 1000000 / 2; i++) {		/* two stamps each */
+		if (i == 250000)
+			m.offset_ns += step_ns;
+		if (see_next() != GPUCLOCK_FITS) {
+			refused++;
+			continue;
+		}
+		wide += bracket() > 20000 && i > 1000 && (i < 250000 || i > 251100);
+	}
+	gpuclock_facts(c, &facts);
+	ck_assert_uint_eq(facts.steps, 1);
+	ck_assert_uint_eq(facts.bends, 0);
+	ck_assert_uint_le(refused, 80);
+	ck_assert_uint_eq(wide, 0);
+	ck_assert_double_le(fabs(facts.drift_ppm - drift_ppm), facts.drift_error_ppm);
+	ck_assert_double_le(facts.drift_error_ppm, 0.5);
+	ck_assert_uint_le(facts.points, 2 * HULL_POINTS);
+}
+
+START_TEST(million_true_times_are_in_their_brackets_when_the_clock_steps_ahead)
+{
+	million(50, 7000000);
+}
+END_TEST
+
+START_TEST(million_true_times_are_in_their_brackets_when_the_clock_steps_back)
+{
+	million(-50, -INT64_C(3600000000000));
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(nothing_is_known_before_the_first_stamp),
+		FX_TEST(first_kernel_lies_between_its_launch_and_its_callback),
+		FX_TEST(without_launches_only_the_upper_bound_is_known),
+		FX_TEST(bracket_is_20_us_wide_after_a_second_of_kernels_every_ms),
+		FX_TEST(million_true_times_are_in_their_brackets_when_the_clock_steps_ahead),
+		FX_TEST(million_true_times_are_in_their_brackets_when_the_clock_steps_back),
+	};
+
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+}

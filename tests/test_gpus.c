@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which clock of a GPU a communicator gets. */
+#include "ncclinspd/gpus.h"
+#include "tests/fixture.h"
+
+static struct gpus gpus;
+static struct comm comm = { .ready = true, .has_gpu = true, .gpu_uuid = { 0xab } };
+static struct process ours, others;
+
+static void setup(void)
+{
+	gpus = (struct gpus){ 0 };
+	ours = (struct process){ .id = 1, .uid = 100, .comms = &comm, .ncomms = 1,
+				 .clock = { NCI_CLOCK_TSC, 0, 0, 0.5 } };
+	others = ours;
+	others.id = 2;
+}
+
+static void teardown(void)
+{
+	gpus_deinit(&gpus);
+}
+
+START_TEST(a_gpu_has_one_clock_for_all_processes_of_a_user)
+{
+	ck_assert_ptr_eq(gpus_get(&gpus, &ours, 0), gpus_get(&gpus, &others, 0));
+	ck_assert_uint_eq(gpus.n, 1);
+}
+END_TEST
+
+START_TEST(a_clock_is_kept_for_the_next_job)
+{
+	struct gpu *gpu = gpus_get(&gpus, &ours, 0);
+
+	gpus_put(gpu);
+	ck_assert_ptr_eq(gpus_get(&gpus, &others, 0), gpu);
+}
+END_TEST
+
+START_TEST(who_claims_the_gpu_of_another_user_gets_a_clock_of_their_own)
+{
+	struct gpu *gpu = gpus_get(&gpus, &ours, 0);
+
+	others.uid = 101;
+	ck_assert_ptr_ne(gpus_get(&gpus, &others, 0), gpu);
+	ck_assert_uint_eq(gpu->uid, 100);
+	ck_assert_uint_eq(gpu->users, 1);
+}
+END_TEST
+
+START_TEST(ticks_of_another_counter_have_another_clock)
+{
+	struct gpu *gpu = gpus_get(&gpus, &ours, 0);
+
+	gpus_put(gpu);
+	others.clock = (struct tick_clock){ NCI_CLOCK_MONOTONIC, 0, 0, 1 };
+	ck_assert_ptr_ne(gpus_get(&gpus, &others, 0), gpu);
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(a_gpu_has_one_clock_for_all_processes_of_a_user),
+		FX_TEST(a_clock_is_kept_for_the_next_job),
+		FX_TEST(who_claims_the_gpu_of_another_user_gets_a_clock_of_their_own),
+		FX_TEST(ticks_of_another_counter_have_another_clock),
+	};
+
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+}

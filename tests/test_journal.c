@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Findings as entries of the journal, received by a socket of our own. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "ncclinspd/journal.h"
+#include "tests/fixture.h"
+#include "util/words.h"
+
+static int listener;
+static struct journal j;
+static char entry[8192];
+
+static void setup(void)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/journal", fx_tmpdir());
+	listener = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+	ck_assert_int_eq(bind(listener, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	journal_open(&j, addr.sun_path);
+	ck_assert_int_ge(j.fd, 0);
+}
+
+static void teardown(void)
+{
+	journal_close(&j);
+	close(listener);
+}
+
+static struct finding make_finding(void)
+{
+	return (struct finding){
+		.kind = FINDING_DESYNC, .severity = FINDING_CRITICAL, .verdict = "NOT_JOINED",
+		.has_comm_id = true, .comm_id = 0xab, .comm_name = "dp", .ranks = { 1, 2, 3, 7 },
+		.nranks = 4, .text = "ranks 1-3,7 have not come", .life.id = 9,
+	};
+}
+
+static void receive(void)
+{
+	ssize_t n = recv(listener, entry, sizeof(entry) - 1, 0);
+
+	ck_assert_int_gt(n, 0);
+	entry[n] = '\0';
+}
+
+static bool has(const char *line)
+{
+	char whole[256];
+
+	snprintf(whole, sizeof(whole), "%s\n", line);
+	return !strncmp(entry, whole, strlen(whole)) ||
+	       (snprintf(whole, sizeof(whole), "\n%s\n", line), strstr(entry, whole));
+}
+
+START_TEST(an_entry_has_the_id_of_its_kind_and_fields_to_search_for)
+{
+	struct finding f = make_finding();
+	char id[64];
+
+	journal_finding(&j, &f);
+	receive();
+	snprintf(id, sizeof(id), "MESSAGE_ID=%s", words_find("desync")->message_id);
+	ck_assert(has(id));
+	ck_assert(has("PRIORITY=2"));
+	ck_assert(has("NCCLINSP_FINDING=9"));
+	ck_assert(has("NCCLINSP_ACTIVE=1"));
+	ck_assert(has("NCCLINSP_VERDICT=NOT_JOINED"));
+	ck_assert(has("NCCLINSP_COMM_ID=0x00000000000000ab"));
+	ck_assert(has("NCCLINSP_RANKS=1-3,7"));
+	ck_assert(has("MESSAGE=ranks 1-3,7 have not come"));
+}
+END_TEST
+
+START_TEST(what_is_over_is_no_alarm)
+{
+	struct finding f = make_finding();
+
+	f.life.until_ns = 1;
+	f.has_comm_id = false;
+	journal_finding(&j, &f);
+	receive();
+	ck_assert(has("PRIORITY=6"));
+	ck_assert(has("NCCLINSP_ACTIVE=0"));
+	ck_assert(has("MESSAGE=desync NOT_JOINED is over: ranks 1-3,7 have not come"));
+	ck_assert_ptr_null(strstr(entry, "COMM_ID"));
+}
+END_TEST
+
+START_TEST(a_job_cannot_forge_fields_by_its_names)
+{
+	struct finding f = make_finding();
+
+	snprintf(f.comm_name, sizeof(f.comm_name), "dp\nPRIORITY=0\n");
+	snprintf(f.text, sizeof(f.text), "rank 1 of dp\nPRIORITY=0\n\x1b[2J");
+	journal_finding(&j, &f);
+	receive();
+	ck_assert(!has("PRIORITY=0"));
+	ck_assert_ptr_null(strchr(entry, '\x1b'));
+}
+END_TEST
+
+START_TEST(every_kind_has_an_id_of_its_own)
+{
+	for (int a = 0; a < FINDING_KIND_END; a++) {
+		const struct word *one = words_find(finding_kind_name((enum finding_kind)a));
+
+		ck_assert_ptr_nonnull(one);
+		ck_assert_uint_eq(strlen(one->message_id), 32);
+		for (int b = 0; b < a; b++)
+			ck_assert_str_ne(one->message_id,
+					 words_find(finding_kind_name((enum finding_kind)b))->message_id);
+	}
+}
+END_TEST
+
+START_TEST(a_full_or_absent_journal_holds_nobody_up)
+{
+	struct finding f = make_finding();
+
+	for (int i = 0; i < 300; i++)
+		journal_finding(&j, &f);
+	journal_close(&j);
+	journal_open(&j, "/nowhere/socket");
+	ck_assert_int_eq(j.fd, -1);
+	journal_finding(&j, &f);
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(an_entry_has_the_id_of_its_kind_and_fields_to_search_for),
+		FX_TEST(what_is_over_is_no_alarm),
+		FX_TEST(a_job_cannot_forge_fields_by_its_names),
+		FX_TEST(every_kind_has_an_id_of_its_own),
+		FX_TEST(a_full_or_absent_journal_holds_nobody_up),
+	};
+
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How long an operation may be in flight. */
+#include "ncclinspd/limits.h"
+#include "tests/fixture.h"
+
+#define MS	UINT64_C(1000000)
+#define SECOND	(1000 * MS)
+
+static struct limits *l;
+
+static void setup(void)
+{
+	ck_assert_int_eq(limits_new(&l, 10 * SECOND), 0);
+}
+
+static void teardown(void)
+{
+	limits_free(l);
+}
+
+static struct op make_op(uint64_t comm_id, uint64_t bytes, uint64_t ns)
+{
+	return (struct op){ .has_comm_id = true, .comm_id = comm_id, .nranks = 8,
+			    .func = "AllReduce", .seq = UNKNOWN_U64, .bytes = bytes,
+			    .complete = true, .expects_kernel = true, .enqueued_ns = 5 * SECOND,
+			    .done_ns = 5 * SECOND + ns };
+}
+
+static void add(uint64_t comm_id, uint64_t bytes, uint64_t ns, int times)
+{
+	struct op op = make_op(comm_id, bytes, ns);
+
+	while (times--)
+		limits_add(l, &op);
+}
+
+static struct limit limit_of(uint64_t comm_id, uint64_t bytes, uint64_t period_ns)
+{
+	struct op op = make_op(comm_id, bytes, 0);
+	struct limit limit;
+
+	limits_of(l, &op, period_ns, &limit);
+	return limit;
+}
+
+START_TEST(without_a_history_there_is_patience_and_most_for_the_first)
+{
+	struct op later = make_op(1, 4096, 0);
+	struct limit limit;
+
+	ck_assert_uint_eq(limit_of(1, 4096, 0).ns, 120 * SECOND);
+	ck_assert_int_eq(limit_of(1, 4096, 0).reason, LIMIT_FIRST);
+	later.seq = 7;		/* the daemon came late, the communicator is not new */
+	limits_of(l, &later, 0, &limit);
+	ck_assert_uint_eq(limit.ns, 60 * SECOND);
+	add(1, 1 << 20, MS, 1);
+	ck_assert_uint_eq(limit_of(1, 4096, 0).ns, 60 * SECOND);
+	ck_assert_int_eq(limit_of(1, 4096, 0).reason, LIMIT_NO_HISTORY);
+	ck_assert_uint_eq(limit_of(1, 4096, 0).p999_ns, UNKNOWN_U64);
+	ck_assert_uint_eq(limit_of(2, 4096, 0).ns, 120 * SECOND);
+}
+END_TEST
+
+START_TEST(short_operations_have_the_least_limit)
+{
+	add(1, 4096, MS, 8);
+	ck_assert_uint_eq(limit_of(1, 4096, 0).ns, 10 * SECOND);
+	ck_assert_int_eq(limit_of(1, 4096, 0).reason, LIMIT_MINIMUM);
+	ck_assert_uint_eq(limit_of(1, 4096, 0).ops, 8);
+}
+END_TEST
+
+START_TEST(long_ones_have_eight_times_their_99_9th_percentile)
+{
+	struct limit limit;
+
+	add(1, 4096, 2 * SECOND, 100000);
+	add(1, 4096, 8 * SECOND, 20);	/* less than one in 1000 */
+	limit = limit_of(1, 4096, 0);
+	ck_assert_uint_ge(limit.p999_ns, 2 * SECOND);
+	ck_assert_uint_le(limit.p999_ns, 2 * SECOND * 3 / 2);
+	ck_assert_uint_eq(limit.ns, 8 * limit.p999_ns);
+	ck_assert_int_eq(limit.reason, LIMIT_HISTORY);
+}
+END_TEST
+
+START_TEST(long_iterations_give_three_of_them)
+{
+	add(1, 4096, MS, 8);
+	ck_assert_uint_eq(limit_of(1, 4096, 4 * SECOND).ns, 12 * SECOND);
+	ck_assert_int_eq(limit_of(1, 4096, 4 * SECOND).reason, LIMIT_PERIOD);
+}
+END_TEST
+
+START_TEST(a_stall_that_went_by_is_not_learnt_from_but_a_new_way_is)
+{
+	add(1, 4096, MS, 20);
+	add(1, 4096, 100 * SECOND, 3);
+	ck_assert_uint_eq(limit_of(1, 4096, 0).ns, 10 * SECOND);
+	add(1, 4096, 100 * SECOND, 1);
+	ck_assert_uint_ge(limit_of(1, 4096, 0).ns, 800 * SECOND);
+}
+END_TEST
+
+START_TEST(what_had_no_watched_end_is_no_history)
+{
+	struct op op = make_op(1, 4096, MS);
+
+	op.expects_kernel = false;
+	for (int i = 0; i < 20; i++)
+		limits_add(l, &op);
+	op.expects_kernel = true;
+	op.complete = false;
+	for (int i = 0; i < 20; i++)
+		limits_add(l, &op);
+	ck_assert_uint_eq(limit_of(1, 4096, 0).ns, 120 * SECOND);
+}
+END_TEST
+
+START_TEST(who_claims_another_users_communicator_does_not_make_its_history)
+{
+	struct op op = make_op(1, 4096, 100 * SECOND);
+
+	add(1, 4096, MS, 8);
+	op.uid = 101;
+	for (int i = 0; i < 100; i++)
+		limits_add(l, &op);
+	ck_assert_uint_eq(limit_of(1, 4096, 0).ns, 10 * SECOND);
+}
+END_TEST
+
+START_TEST(many_kinds_push_out_the_oldest_and_the_newest_stays)
+{
+	for (uint64_t comm = 1; comm < 3000; comm++)
+		add(comm, 4096, MS, 8);
+	ck_assert_uint_eq(limit_of(2999, 4096, 0).ns, 10 * SECOND);
+	ck_assert_uint_eq(limit_of(1, 4096, 0).ns, 120 * SECOND);
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(without_a_history_there_is_patience_and_most_for_the_first),
+		FX_TEST(short_operations_have_the_least_limit),
+		FX_TEST(long_ones_have_eight_times_their_99_9th_percentile),
+		FX_TEST(long_iterations_give_three_of_them),
+		FX_TEST(a_stall_that_went_by_is_not_learnt_from_but_a_new_way_is),
+		FX_TEST(what_had_no_watched_end_is_no_history),
+		FX_TEST(who_claims_another_users_communicator_does_not_make_its_history),
+		FX_TEST(many_kinds_push_out_the_oldest_and_the_newest_stays),
+	};
+
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+}

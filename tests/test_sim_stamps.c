@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What KernelCh is told: NCCL's counters, late polls, and the GPUs' clocks. */
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugin/nccl_profiler.h"
+#include "tests/fixture.h"
+#include "tests/fixture_sim.h"
+#include "tests/sim/plan.h"
+#include "tests/sim/probe.h"
+
+/* What the plan has for rank 0's AllReduce number `seq`. */
+static struct plan_side true_side(const char *text, uint64_t seq)
+{
+	struct scenario *scn = fx_scenario(text);
+	const struct plan_step *step;
+	struct plan_side side = { 0 };
+	struct plan *plan;
+
+	ck_assert_int_eq(plan_new(&plan, scn), 0);
+	for (;;) {
+		ck_assert_int_eq(plan_next(plan, &step), 0);
+		ck_assert_int_ne(step->kind, PLAN_END);
+		if (step->kind != PLAN_SYNC && step->kind != PLAN_CAPTURE &&
+		    step->op->spec->func == FUNC_ALL_REDUCE && step->op->side[0].seq == seq)
+			break;
+	}
+	side = step->op->side[0];
+	plan_free(plan);
+	scenario_free(scn);
+	return side;
+}
+
+/* Rank 0's KernelCh of channel 0 of AllReduce number `seq`. */
+static const struct probe_kernel *told(uint64_t seq)
+{
+	const struct probe_kernel *k;
+	int n = probe_kernels(&k);
+
+	for (int i = 0; i < n; i++)
+		if (!k[i].rank && !k[i].channel && k[i].parent_seq == (int64_t)seq)
+			return &k[i];
+	ck_abort_msg("AllReduce %d has no KernelCh", (int)seq);
+	return NULL;
+}
+
+/* Of n AllReduces, those that were not told their own start. */
+static int wrong_starts(const char *text, int n)
+{
+	int wrong = 0;
+
+	for (int i = 0; i < n; i++)
+		wrong += told(i)->start != true_side(text, i).gpu_start;
+	return wrong;
+}
+
+#define ONE_CHANNEL "processes 2\npace none\ncomm w ranks 0,1 channels 1\n"
+#define FIVE "loop 5\nAllReduce w 1Ki float32\ncompute 50us\nend\n"
+
+START_TEST(a_self_send_out_of_place_leaves_the_host_behind_for_good)
+{
+	const char *text = ONE_CHANNEL "stamps ring\nSend w 1Ki float32 from 0 to 0\n" FIVE;
+
+	fx_play(text, NCCL_KERNEL_CH);
+	ck_assert_int_eq(wrong_starts(text, 5), 5);
+	for (int i = 1; i < 5; i++) {
+		ck_assert_uint_eq(told(i)->start, true_side(text, i - 1).gpu_start);
+		ck_assert_uint_eq(told(i)->stop, true_side(text, i - 1).gpu_stop);
+	}
+}
+END_TEST
+
+START_TEST(each_all_to_all_out_of_place_adds_to_the_drift)
+{
+	const char *text = ONE_CHANNEL "stamps ring\nAlltoAll w 1Ki float32\n"
+			   "AlltoAll w 1Ki float32\nAlltoAll w 1Ki float32\n" FIVE;
+
+	fx_play(text, NCCL_KERNEL_CH);
+	ck_assert_uint_eq(told(3)->start, true_side(text, 0).gpu_start);
+	ck_assert_uint_eq(told(4)->start, true_side(text, 1).gpu_start);
+}
+END_TEST
+
+START_TEST(what_moves_nothing_within_a_rank_does_no_harm)
+{
+	const char *text = ONE_CHANNEL "stamps ring\nAlltoAll w 1Ki float32 inplace\n" FIVE;
+
+	fx_play(text, NCCL_KERNEL_CH);
+	ck_assert_int_eq(wrong_starts(text, 5), 0);
+}
+END_TEST
+
+START_TEST(exact_stamps_know_no_drift)
+{
+	const char *text = ONE_CHANNEL "stamps exact\nAlltoAll w 1Ki float32\n" FIVE;
+
+	fx_play(text, NCCL_KERNEL_CH);
+	ck_assert_int_eq(wrong_starts(text, 5), 0);
+}
+END_TEST
+
+START_TEST(replays_after_an_eager_operation_are_counted_by_the_gpu_alone)
+{
+	const char *text = ONE_CHANNEL "stamps ring\ngraph g\nAllReduce w 1Ki float32\nend\n"
+			   "replay g\nsync\nAllReduce w 1Ki float32\nsync\n"
+			   "replay g\nsync\nAllReduce w 1Ki float32\nsync\n";
+
+	fx_play(text, NCCL_KERNEL_CH);
+	ck_assert_uint_eq(told(0)->start, true_side(text, 0).gpu_start);
+	ck_assert_uint_eq(told(1)->start, true_side(text, 1).gpu_start);
+	ck_assert_uint_eq(told(3)->start, true_side(text, 2).gpu_start);
+}
+END_TEST
+
+START_TEST(who_polls_64_works_late_is_told_a_later_one)
+{
+	const char *text = ONE_CHANNEL "stamps ring\nstarve rank 0 by 20ms comm w from 10 until 10\n"
+			   "loop 100\nAllReduce w 1Ki float32\ncompute 50us\nend\n";
+
+	fx_play(text, NCCL_KERNEL_CH);
+	ck_assert_uint_eq(told(9)->start, true_side(text, 9).gpu_start);
+	ck_assert_uint_eq(told(10)->start, true_side(text, 74).gpu_start);
+	ck_assert_uint_eq(told(35)->start, true_side(text, 99).gpu_start);
+	ck_assert_uint_eq(told(36)->start, true_side(text, 36).gpu_start);
+	ck_assert_int_eq(wrong_starts(text, 100), 26);
+}
+END_TEST
+
+START_TEST(a_late_poll_of_exact_stamps_is_late_and_true)
+{
+	const char *text = ONE_CHANNEL "starve rank 0 by 20ms comm w from 10 until 10\n"
+			   "loop 100\nAllReduce w 1Ki float32\ncompute 50us\nend\n";
+
+	fx_play(text, NCCL_KERNEL_CH);
+	ck_assert_int_eq(wrong_starts(text, 100), 0);
+}
+END_TEST
+
+/* Rank 0's receive is told before the last of nine AllReduces that ran before it. */
+static bool receive_overtakes(void)
+{
+	const struct probe_kernel *k;
+	int n, recv = -1, coll = -1;
+
+	fx_play(ONE_CHANNEL "starve rank 0 by 20ms comm w from 0 until 0\n"
+		"loop 9\nAllReduce w 1Ki float32\nend\n"
+		"Send w 1Ki float32 from 1 to 0\n", NCCL_KERNEL_CH);
+	n = probe_kernels(&k);
+	for (int i = 0; i < n; i++) {
+		if (k[i].rank)
+			continue;
+		if (k[i].parent_type == NCCL_P2P)
+			recv = i;
+		if (k[i].parent_seq == 8)
+			coll = i;
+	}
+	ck_assert_int_ge(recv, 0);
+	ck_assert_int_ge(coll, 0);
+	if (coll < recv)
+		return false;
+	ck_assert_uint_lt(k[coll].start, k[recv].start);
+	return true;
+}
+
+/*
+ * The receives' helpers wait in a queue of their own: late polls mix up the order.
+ * How late is the machine's matter: a busy one may post the receive only afterwards.
+ */
+START_TEST(a_receive_overtakes_collectives_when_the_progress_thread_lags)
+{
+	int tries = 0;
+
+	while (!receive_overtakes())
+		ck_assert_int_lt(++tries, 100);
+}
+END_TEST
+
+START_TEST(communicators_that_share_a_thread_count_for_themselves)
+{
+	const char *text = ONE_CHANNEL "comm v ranks 0,1 channels 1 share w\nstamps ring\n"
+			   "AlltoAll w 1Ki float32\n"
+			   "loop 5\nAllReduce v 1Ki float32\ncompute 50us\nend\n";
+
+	fx_play(text, NCCL_KERNEL_CH);
+	ck_assert_int_eq(wrong_starts(text, 5), 0);
+}
+END_TEST
+
+START_TEST(a_clock_may_step_and_tick_coarsely)
+{
+	struct scenario *s = fx_scenario("gpus 3\nclock tick 1us ranks 1\n"
+					 "clock offset 7200s step minus 5ms at 1s ranks 2\n");
+
+	ck_assert_uint_eq(plan_gpu_clock(s, 1, 123456) % 1000, 0);
+	ck_assert_uint_ne(plan_gpu_clock(s, 0, 123456) % 1000, 0);
+	ck_assert_uint_eq(plan_gpu_clock(s, 2, 0) - plan_gpu_clock(s, 0, 0), 7200000000000);
+	ck_assert_uint_eq(plan_gpu_clock(s, 2, 1000000000) - plan_gpu_clock(s, 2, 0), 995000000);
+	scenario_free(s);
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(a_self_send_out_of_place_leaves_the_host_behind_for_good),
+		FX_TEST(each_all_to_all_out_of_place_adds_to_the_drift),
+		FX_TEST(what_moves_nothing_within_a_rank_does_no_harm),
+		FX_TEST(exact_stamps_know_no_drift),
+		FX_TEST(replays_after_an_eager_operation_are_counted_by_the_gpu_alone),
+		FX_TEST(who_polls_64_works_late_is_told_a_later_one),
+		FX_TEST(a_late_poll_of_exact_stamps_is_late_and_true),
+		FX_TEST(a_receive_overtakes_collectives_when_the_progress_thread_lags),
+		FX_TEST(communicators_that_share_a_thread_count_for_themselves),
+		FX_TEST(a_clock_may_step_and_tick_coarsely),
+	};
+
+	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/stamps.h"
+
+#include <string.h>
+
+#include "tests/fixture.h"
+
+#define US	UINT64_C(1000)
+#define EPOCH	UINT64_C(1770000000000000000)	/* what the GPU's clock reads at host time 0 */
+
+static struct stamps s;
+static struct gpuclock *clock;
+static uint64_t host;		/* the next kernel starts then, by the host's clock */
+static uint64_t group;
+
+static void setup(void)
+{
+	memset(&s, 0, sizeof(s));
+	ck_assert_int_eq(gpuclock_new(&clock), 0);
+	host = 5000000 * US;
+	group = 100;
+}
+
+static void teardown(void)
+{
+	gpuclock_free(clock);
+}
+
+/* A collective of one channel that runs for 40 us, 10 us after its launch. */
+static struct stamps_told kernel(uint64_t start)
+{
+	return (struct stamps_told){
+		.sight = {
+			.gpu_start_ns = EPOCH + start, .gpu_stop_ns = EPOCH + start + 40 * US,
+			.start_ns = start + 2 * US, .stop_ns = start + 42 * US,
+			.launch_ns = start - 10 * US,
+		},
+		.group = ++group,
+	};
+}
+
+static enum stamp_fault tell(struct stamps_told *told)
+{
+	told->nth = stamps_post(&s, told->sight.launch_ns, told->is_p2p, 1, told->group);
+	stamps_read(&s, told);
+	return stamps_judge(&s, clock, told);
+}
+
+/* The next one, 100 us after the last, told as it was. */
+static enum stamp_fault tell_next(void)
+{
+	struct stamps_told told = kernel(host);
+
+	host += 100 * US;
+	return tell(&told);
+}
+
+/* The next one, told the stamps of one before it that nobody was told of. */
+static enum stamp_fault tell_late(void)
+{
+	struct stamps_told told = kernel(host), before = kernel(host - 50 * US);
+
+	host += 100 * US;
+	told.sight.gpu_start_ns = before.sight.gpu_start_ns;
+	told.sight.gpu_stop_ns = before.sight.gpu_stop_ns;
+	return tell(&told);
+}
+
+/* How many more are refused until one is good. */
+static int refused_until_good(void)
+{
+	int n = 0;
+
+	while (tell_next() != STAMP_GOOD)
+		ck_assert_int_le(++n, 1000);
+	return n;
+}
+
+START_TEST(true_stamps_are_good)
+{
+	for (int i = 0; i < 1000; i++)
+		ck_assert_int_eq(tell_next(), STAMP_GOOD);
+}
+END_TEST
+
+START_TEST(zero_and_backwards_are_refused_and_their_channel_until_it_is_sane)
+{
+	struct stamps_told told = kernel(host);
+
+	tell_next();
+	told.sight.gpu_start_ns = 0;
+	ck_assert_int_eq(tell(&told), STAMP_ZERO);
+	ck_assert_int_eq(refused_until_good(), STAMPS_SANE);
+	told = kernel(host);
+	told.sight.gpu_stop_ns = told.sight.gpu_start_ns - 1;
+	ck_assert_int_eq(tell(&told), STAMP_BACKWARDS);
+	ck_assert_int_eq(refused_until_good(), STAMPS_SANE);
+	told = kernel(host - 500 * US);
+	ck_assert_int_eq(tell(&told), STAMP_BACKWARDS);
+	ck_assert_int_eq(refused_until_good(), STAMPS_SANE);
+}
+END_TEST
+
+START_TEST(stamps_are_true_of_one_kernel_only)
+{
+	struct stamps_told first = kernel(host), again;
+
+	first.sight.gpu_stop_ns = first.sight.gpu_start_ns + 500;
+	ck_assert_int_eq(tell(&first), STAMP_GOOD);
+	again = first;
+	again.group = ++group;
+	ck_assert_int_eq(tell(&again), STAMP_REPEATED);
+}
+END_TEST
+
+START_TEST(kernels_of_one_communicator_do_not_run_at_once)
+{
+	struct stamps_told first = kernel(host), second = kernel(host + 20 * US);
+
+	ck_assert_int_eq(tell(&first), STAMP_GOOD);
+	ck_assert(!stamps_doubtful(&s, first.group));
+	second.channel = 1;
+	ck_assert_int_eq(tell(&second), STAMP_REPEATED);
+	ck_assert(stamps_doubtful(&s, first.group));	/* which one was lied about? */
+}
+END_TEST
+
+/* The channels of what it was launched with. */
+static enum stamp_fault tell_next_channel(bool alone, uint64_t later_ns)
+{
+	struct stamps_told first = kernel(host), second;
+
+	first.alone = alone;
+	second = first;
+	second.channel = 1;
+	second.sight.gpu_start_ns += later_ns;
+	second.sight.gpu_stop_ns += later_ns;
+	host += 200 * US;
+	ck_assert_int_eq(tell(&first), STAMP_GOOD);
+	return tell(&second);
+}
+
+START_TEST(channels_of_one_collective_run_at_once)
+{
+	ck_assert_int_eq(tell_next_channel(true, US), STAMP_GOOD);
+	ck_assert_int_eq(tell_next_channel(true, 80 * US), STAMP_REPEATED);
+}
+END_TEST
+
+START_TEST(collectives_of_one_launch_may_run_one_after_another)
+{
+	ck_assert_int_eq(tell_next_channel(false, 80 * US), STAMP_GOOD);
+}
+END_TEST
+
+START_TEST(what_ran_before_its_launch_was_another_kernel)
+{
+	for (int i = 0; i < 100; i++)
+		tell_next();
+	ck_assert_int_eq(tell_late(), STAMP_DRIFTED);
+	ck_assert_int_eq(refused_until_good(), STAMPS_SANE);	/* each of them is a proof, too */
+}
+END_TEST
+
+START_TEST(channel_whose_counters_have_drifted_is_never_believed)
+{
+	for (int i = 0; i < 100; i++)
+		tell_next();
+	for (int i = 0; i < 100; i++)
+		ck_assert_int_eq(tell_late(), STAMP_DRIFTED);
+}
+END_TEST
+
+/* So many operations are posted at once, the first of them the next one to run. */
+static uint64_t post_ahead(uint64_t n)
+{
+	uint64_t first = 0;
+
+	for (int i = 0; i < 100; i++)	/* the clock is known by then */
+		tell_next();
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t nth = stamps_post(&s, host - 200 * US, false, 1, group + 1 + i);
+
+		first = i ? first : nth;
+	}
+	return first / 64;
+}
+
+/* One of those, told as the one that starts and the one that stops so much later. */
+static struct stamps_told read_ahead(uint64_t first, uint64_t i, uint64_t start, uint64_t stop)
+{
+	struct stamps_told told = kernel(host + start * 100 * US);
+
+	told.sight.gpu_stop_ns = kernel(host + stop * 100 * US).sight.gpu_stop_ns;
+	told.sight.start_ns = told.sight.stop_ns = 0;
+	told.sight.launch_ns = host - 200 * US;
+	told.group = 100000 + i;
+	told.nth = (first + i) * 64;
+	stamps_read(&s, &told);
+	return told;
+}
+
+START_TEST(who_is_not_far_ahead_need_not_wait)
+{
+	struct stamps_told told = kernel(host);
+
+	told.sight.gpu_stop_ns += 200 * US;
+	told.sight.stop_ns += 200 * US;
+	told.nth = stamps_post(&s, told.sight.launch_ns, false, 1, told.group);
+	stamps_read(&s, &told);
+	ck_assert(!stamps_settle(&s, clock, &told, false));	/* what was posted until then? */
+	stamps_post(&s, told.sight.stop_ns + 1, false, 1, ++group);
+	ck_assert(stamps_settle(&s, clock, &told, false));
+}
+END_TEST
+
+START_TEST(later_works_stamps_are_found_out_when_who_was_late_catches_up)
+{
+	struct stamps_told late[8], own;
+	uint64_t first;
+
+	first = post_ahead(200);
+	late[0] = read_ahead(first, 0, 0, 64);	/* it was away between the two */
+	for (uint64_t i = 1; i < 8; i++)
+		late[i] = read_ahead(first, i, i + 64, i + 64);
+	for (int i = 0; i < 8; i++)
+		ck_assert(!stamps_settle(&s, clock, &late[i], true));
+	own = read_ahead(first, 8, 8, 8);
+	ck_assert_int_eq(stamps_judge(&s, clock, &own), STAMP_BACKWARDS);
+	for (int i = 0; i < 8; i++) {
+		ck_assert(stamps_settle(&s, clock, &late[i], true));
+		ck_assert_int_eq(stamps_judge(&s, clock, &late[i]), STAMP_OVERRUN);
+	}
+}
+END_TEST
+
+START_TEST(hosts_that_are_far_ahead_wait_for_64_that_are_told_in_order)
+{
+	struct stamps_told told[200];
+	uint64_t first = post_ahead(200);
+
+	for (uint64_t i = 0; i < 64; i++) {
+		told[i] = read_ahead(first, i, i, i);
+		ck_assert(!stamps_settle(&s, clock, &told[0], true));
+	}
+	for (uint64_t i = 64; i < 200; i++) {
+		told[i] = read_ahead(first, i, i, i);
+		ck_assert(stamps_settle(&s, clock, &told[i - 64], true));
+		ck_assert_int_eq(stamps_judge(&s, clock, &told[i - 64]), STAMP_GOOD);
+	}
+	/* nothing was posted after it that it could be told of, nor then of those before */
+	ck_assert(stamps_settle(&s, clock, &told[199], true));
+	ck_assert(stamps_settle(&s, clock, &told[136], true));
+}
+END_TEST
+
+START_TEST(what_nothing_was_told_after_is_not_believed)
+{
+	uint64_t first = post_ahead(200);
+	struct stamps_told told = read_ahead(first, 0, 0, 0);
+
+	ck_assert_int_eq(stamps_judge(&s, clock, &told), STAMP_OVERRUN);
+}
+END_TEST
+
+START_TEST(send_to_oneself_makes_all_that_follows_doubtful)
+{
+	struct stamps_told before;
+
+	for (int i = 0; i < 100; i++)
+		tell_next();
+	before = kernel(host);
+	before.nth = stamps_post(&s, before.sight.launch_ns, false, 1, before.group);
+	stamps_suspect(&s, STAMPS_SELF_SEND);
+	stamps_read(&s, &before);
+	ck_assert_int_eq(stamps_judge(&s, clock, &before), STAMP_GOOD);	/* posted before it */
+	host += 100 * US;
+	/* the first finds nothing told since that it could be a proof against */
+	ck_assert_int_eq(refused_until_good(), STAMPS_PROOFS + 1);
+	stamps_suspect(&s, STAMPS_SELF_SEND);	/* it did no harm */
+	ck_assert_int_eq(tell_next(), STAMP_GOOD);
+	stamps_suspect(&s, STAMPS_REPLAY);
+	ck_assert_int_eq(tell_next(), STAMP_DISTRUSTED);
+}
+END_TEST
+
+START_TEST(lost_records_may_hide_that_later_works_were_posted)
+{
+	struct stamps_told told;
+
+	for (int i = 0; i < 100; i++)
+		tell_next();
+	told = kernel(host);
+	told.nth = stamps_post(&s, told.sight.launch_ns, false, 1, told.group);
+	stamps_gap(&s);
+	told.sight = kernel(host + 6400 * US).sight;
+	told.sight.launch_ns = host - 10 * US;
+	stamps_read(&s, &told);
+	ck_assert_int_eq(stamps_judge(&s, clock, &told), STAMP_OVERRUN);
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(true_stamps_are_good),
+		FX_TEST(zero_and_backwards_are_refused_and_their_channel_until_it_is_sane),
+		FX_TEST(stamps_are_true_of_one_kernel_only),
+		FX_TEST(kernels_of_one_communicator_do_not_run_at_once),
+		FX_TEST(channels_of_one_collective_run_at_once),
+		FX_TEST(collectives_of_one_launch_may_run_one_after_another),
+		FX_TEST(what_ran_before_its_launch_was_another_kernel),
+		FX_TEST(channel_whose_counters_have_drifted_is_never_believed),
+		FX_TEST(who_is_not_far_ahead_need_not_wait),
+		FX_TEST(later_works_stamps_are_found_out_when_who_was_late_catches_up),
+		FX_TEST(hosts_that_are_far_ahead_wait_for_64_that_are_told_in_order),
+		FX_TEST(what_nothing_was_told_after_is_not_believed),
+		FX_TEST(send_to_oneself_makes_all_that_follows_doubtful),
+		FX_TEST(lost_records_may_hide_that_later_works_were_posted),
+	};
+
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+}

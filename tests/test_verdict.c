@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lines that say what is wrong, as text on the screen. */
+#include "tests/fixture_view.h"
+
+START_TEST(the_oldest_in_flight_is_told_with_what_it_waits_for)
+{
+	json_t *step;
+
+	fx_add_inflight("Coll", "live", 43);
+	step = fx_add_inflight("ProxyStep", "live", 42);
+	json_object_set_new(step, "step", json_integer(2));
+	json_object_set_new(step, "steps", json_integer(8));
+	json_object_set_new(step, "state", json_string("RecvWait"));
+	json_object_set_new(step, "peer", json_integer(1));
+	fx_build();
+	ck_assert(fx_shows("! AllReduce #12 on größe hangs for 43s: rank 3 (pid 4003), step 2/8, "
+			"waiting for data from rank 1;"));
+	ck_assert(fx_shows("sends nothing"));
+}
+END_TEST
+
+START_TEST(the_sender_is_blamed_before_those_who_wait_for_its_data)
+{
+	static const char *const states[] = { "RecvWait", "SendGPUWait", "SendWait", "RecvWait" };
+
+	fx_add_inflight("Coll", "live", 43);
+	for (int rank = 0; rank < 4; rank++) {
+		json_t *step = fx_add_inflight("ProxyStep", "live", 42);
+
+		json_object_set_new(step, "rank", json_integer(rank));
+		json_object_set_new(step, "pid", json_integer(4000 + rank));
+		json_object_set_new(step, "state", json_string(states[rank]));
+		json_object_set_new(step, "peer", json_integer((rank + 1) % 4));
+	}
+	fx_build();
+	ck_assert(fx_shows("hangs for 43s: rank 2 (pid 4002), waiting for the network to rank 3; "
+			"check the network"));
+}
+END_TEST
+
+/* Rank 5 of the first communicator is at `seq`, all others are at 12. */
+static void set_last_seqs(int seq)
+{
+	json_t *member;
+	size_t i;
+
+	json_array_foreach(json_object_get(json_array_get(json_object_get(fx.answers.comms, "comms"),
+							  0), "local_ranks"), i, member)
+		json_object_set_new(member, "last_seq",
+				    json_pack("{s:i}", "AllReduce", i == 5 ? seq : 12));
+}
+
+START_TEST(the_rank_that_does_not_come_is_named)
+{
+	fx_add_inflight("Coll", "live", 43);
+	set_last_seqs(11);
+	fx_build();
+	ck_assert(fx_shows("! AllReduce #12 on größe hangs for 43s: rank 5 (pid 4005) has not come to "
+			"it, its last is #11;"));
+	ck_assert(fx_shows("py-spy dump -p 4005"));
+}
+END_TEST
+
+START_TEST(nobody_is_absent_where_all_have_come)
+{
+	fx_add_inflight("Coll", "live", 43);
+	set_last_seqs(12);
+	fx_build();
+	ck_assert(fx_shows("hangs for 43s"));
+	ck_assert(!fx_shows("has not come"));
+}
+END_TEST
+
+START_TEST(a_death_stands_before_what_hangs_because_of_it)
+{
+	int died;
+
+	fx_add_inflight("Coll", "died", 43);
+	fx_add_inflight("Coll", "live", 43);
+	fx_build();
+	died = fx_find_line("! process 4003 died");
+	ck_assert_int_ge(died, 0);
+	ck_assert_int_gt(fx_find_line("hangs for 43s, because of that"), died);
+}
+END_TEST
+
+START_TEST(nobody_says_all_is_well_who_cannot_see)
+{
+	json_t *process = json_array_get(json_object_get(fx.answers.processes, "processes"), 3);
+
+	json_object_set_new(process, "level", json_string("net"));
+	json_object_set_new(process, "sampling", json_null());
+	fx_build();
+	ck_assert(fx_shows("nothing in flight longer than 1s; but the kernels of 1 of 8 processes "
+			"are not seen"));
+}
+END_TEST
+
+START_TEST(what_is_wrong_is_said_in_full_on_a_narrow_terminal)
+{
+	fx_add_inflight("Coll", "live", 43);
+	set_last_seqs(11);
+	view_build(&fx.view, &fx.answers, FX_NOW);
+	fx_show(80, 24);
+	ck_assert(fx_shows("! AllReduce #12 on größe hangs for 43s: rank 5 (pid 4005) has not come"));
+	ck_assert(fx_shows("last is #11; see what that process does: gdb -p 4005, py-spy dump -p"));
+}
+END_TEST
+
+START_TEST(what_the_dead_left_is_not_taken_for_a_stall)
+{
+	json_t *process = json_array_get(json_object_get(fx.answers.processes, "processes"), 3);
+
+	fx_add_inflight("Coll", "died", 43);
+	json_object_set_new(process, "state", json_string("died"));
+	json_object_set_new(process, "ended_mono_ns",
+			    json_integer((json_int_t)(FX_NOW - 130 * FX_SECOND)));
+	fx_build();
+	ck_assert(fx_shows("! process 4003 died 2m10s ago in the middle of "
+			"AllReduce #12 on größe, rank 3"));
+	ck_assert(fx_shows("nothing in flight longer than 1s"));
+}
+END_TEST
+
+/* Rank 5 comes last in each. */
+static void add_collectives(void)
+{
+	for (int seq = 0; seq < 6; seq++)
+		for (int rank = 0; rank < FX_RANKS; rank++)
+			json_array_append_new(json_object_get(fx.answers.collectives, "collectives"),
+					      fx_make_collective(rank, seq));
+}
+
+START_TEST(a_late_rank_is_named_and_listed_first)
+{
+	int header;
+
+	add_collectives();
+	fx_build();
+	ck_assert(fx_shows("! rank 5 of größe (pid 4005) comes last in 6 of 6 AllReduce, 13.9ms "
+			"after the first; others wait 13.9ms (p50)"));
+	header = fx_find_line("RANK  GPU");
+	ck_assert_int_ge(header, 0);
+	ck_assert(strstr(fx.frame.lines[header + 1].text, "  5  0000:15:00.0"));
+	ck_assert(strstr(fx.frame.lines[header + 1].text, "13900"));
+}
+END_TEST
+
+START_TEST(what_the_daemon_has_found_is_not_said_twice)
+{
+	add_collectives();
+	fx.answers.findings = json_loads(
+		"{\"findings\": [{\"kind\": \"straggler\", \"severity\": \"warning\","
+		" \"text\": \"rank 5 comes last, which costs 9 %. See its clock.\","
+		" \"since_mono_ns\": 1, \"evidence\": {\"pid\": 4005}}]}", 0, NULL);
+	fx_build();
+	ck_assert(fx_shows("! rank 5 comes last, which costs 9 %; it began"));
+	ck_assert(!fx_shows("in 6 of 6 AllReduce"));
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(the_oldest_in_flight_is_told_with_what_it_waits_for),
+		FX_TEST(the_sender_is_blamed_before_those_who_wait_for_its_data),
+		FX_TEST(the_rank_that_does_not_come_is_named),
+		FX_TEST(nobody_is_absent_where_all_have_come),
+		FX_TEST(a_death_stands_before_what_hangs_because_of_it),
+		FX_TEST(nobody_says_all_is_well_who_cannot_see),
+		FX_TEST(what_is_wrong_is_said_in_full_on_a_narrow_terminal),
+		FX_TEST(what_the_dead_left_is_not_taken_for_a_stall),
+		FX_TEST(a_late_rank_is_named_and_listed_first),
+		FX_TEST(what_the_daemon_has_found_is_not_said_twice),
+	};
+
+	return fx_run(fx_setup, fx_teardown, tests, FX_COUNT(tests));
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files that are there whole or not at all, and no more of them than allowed. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ncclinspd/writer.h"
+#include "tests/fixture.h"
+
+static struct writer *w;
+
+static void open_writer(uint32_t files, uint64_t bytes)
+{
+	const struct writer_limits limits = { files, bytes };
+
+	ck_assert_int_eq(writer_new(&w, fx_tmpdir(), "box-", &limits), 0);
+}
+
+/* Too many at a time are refused: then wait until there is room. */
+static void put(int number, const char *text)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "box-%03d.json", number);
+	while (writer_put(w, name, strdup(text), strlen(text)) == -EBUSY)
+		usleep(1000);
+}
+
+static const char *path_of(const char *name)
+{
+	static char path[512];
+
+	snprintf(path, sizeof(path), "%s/%s", fx_tmpdir(), name);
+	return path;
+}
+
+static int count_files(void)
+{
+	DIR *dir = opendir(fx_tmpdir());
+	struct dirent *entry;
+	int n = 0;
+
+	while ((entry = readdir(dir)))
+		n += strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
+	closedir(dir);
+	return n;
+}
+
+START_TEST(what_was_given_is_there_when_the_writer_is_gone)
+{
+	char text[16] = "";
+	struct stat st;
+	FILE *file;
+
+	open_writer(10, 1000);
+	put(1, "hello");
+	writer_free(w);
+	file = fopen(path_of("box-001.json"), "r");
+	ck_assert_ptr_nonnull(file);
+	ck_assert_uint_eq(fread(text, 1, sizeof(text) - 1, file), 5);
+	ck_assert_str_eq(text, "hello");
+	fclose(file);
+	ck_assert_int_eq(stat(path_of("box-001.json"), &st), 0);
+	ck_assert_uint_eq(st.st_mode & 0777, 0600);
+	ck_assert_int_eq(count_files(), 1);
+}
+END_TEST
+
+START_TEST(the_oldest_make_room_and_what_is_not_ours_stays)
+{
+	FILE *other = fopen(path_of("notes"), "w");
+
+	fclose(other);
+	open_writer(3, 1000);
+	for (int i = 0; i < 20; i++)
+		put(i, "hello");
+	writer_free(w);
+	ck_assert_int_eq(count_files(), 4);
+	ck_assert_int_eq(access(path_of("box-016.json"), F_OK), -1);
+	ck_assert_int_eq(access(path_of("box-017.json"), F_OK), 0);
+	ck_assert_int_eq(access(path_of("box-019.json"), F_OK), 0);
+}
+END_TEST
+
+START_TEST(bytes_are_limited_but_the_newest_always_stays)
+{
+	open_writer(100, 12);
+	for (int i = 0; i < 5; i++)
+		put(i, "hello");
+	put(9, "a long one, longer than all that is allowed");
+	writer_free(w);
+	ck_assert_int_eq(count_files(), 1);
+	ck_assert_int_eq(access(path_of("box-009.json"), F_OK), 0);
+}
+END_TEST
+
+START_TEST(a_failure_is_counted_and_leaves_nothing_behind)
+{
+	struct writer_stats stats;
+
+	ck_assert_int_eq(mkdir(path_of("box-001.json"), 0700), 0);	/* in the way */
+	open_writer(10, 1000);
+	put(1, "hello");
+	do {
+		usleep(1000);
+		writer_read_stats(w, &stats);
+	} while (!stats.failed && !stats.written);
+	ck_assert_uint_eq(stats.failed, 1);
+	ck_assert_int_lt(stats.error, 0);
+	writer_free(w);
+	ck_assert_int_eq(count_files(), 1);
+}
+END_TEST
+
+START_TEST(without_its_directory_there_is_no_writer)
+{
+	const struct writer_limits limits = { 1, 1 };
+
+	ck_assert_int_eq(writer_new(&w, path_of("nowhere"), "box-", &limits), -ENOENT);
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(what_was_given_is_there_when_the_writer_is_gone),
+		FX_TEST(the_oldest_make_room_and_what_is_not_ours_stays),
+		FX_TEST(bytes_are_limited_but_the_newest_always_stays),
+		FX_TEST(a_failure_is_counted_and_leaves_nothing_behind),
+		FX_TEST(without_its_directory_there_is_no_writer),
+	};
+
+	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+}
