@@ -2,11 +2,10 @@
 /* Faults as the plan meets them, operation by operation. */
 #include "tests/sim/injected.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
 
-#include "tests/sim/plan.h"
+#include "tests/sim/truth.h"
 
 /* When a fault takes effect, as seen from its rank's part in the operation. */
 enum effect {
@@ -143,20 +142,5 @@ static int64_t put_step(FILE *out, const struct scenario *scn, const struct pace
 int64_t injected_write(FILE *out, const struct scenario *scn, const struct pace *pace,
 		       uint64_t limit)
 {
-	const struct plan_step *step;
-	struct plan *plan = NULL;
-	int64_t lines = 0;
-	int r = plan_new(&plan, scn);
-
-	while (!r) {
-		r = plan_next(plan, &step);
-		if (r || step->kind == PLAN_END || step->number > limit)
-			break;
-		if (step->kind == PLAN_LAUNCH || step->kind == PLAN_REPLAY)
-			lines += put_step(out, scn, pace, step);
-	}
-	plan_free(plan);
-	if (r)
-		return r;
-	return fflush(out) || ferror(out) ? -EIO : lines;
+	return truth_write_steps(out, scn, pace, limit, put_step);
 }

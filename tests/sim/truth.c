@@ -7,7 +7,6 @@
 #include <stdbool.h>
 
 #include "tests/sim/injected.h"
-#include "tests/sim/plan.h"
 
 static void put_ns(FILE *out, const char *key, int64_t ns)
 {
@@ -134,8 +133,8 @@ static int64_t put_step(FILE *out, const struct scenario *scn, const struct pace
 	return lines;
 }
 
-int64_t truth_write(FILE *out, const struct scenario *scn, const struct pace *pace,
-		    uint64_t limit)
+int64_t truth_write_steps(FILE *out, const struct scenario *scn, const struct pace *pace,
+			  uint64_t limit, truth_step_fn *write_step)
 {
 	const struct plan_step *step;
 	struct plan *plan = NULL;
@@ -147,10 +146,16 @@ int64_t truth_write(FILE *out, const struct scenario *scn, const struct pace *pa
 		if (r || step->kind == PLAN_END || step->number > limit)
 			break;
 		if (step->kind == PLAN_LAUNCH || step->kind == PLAN_REPLAY)
-			lines += put_step(out, scn, pace, step);
+			lines += write_step(out, scn, pace, step);
 	}
 	plan_free(plan);
 	if (r)
 		return r;
 	return fflush(out) || ferror(out) ? -EIO : lines;
+}
+
+int64_t truth_write(FILE *out, const struct scenario *scn, const struct pace *pace,
+		    uint64_t limit)
+{
+	return truth_write_steps(out, scn, pace, limit, put_step);
 }

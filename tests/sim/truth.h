@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "tests/sim/pace.h"
-#include "tests/sim/scenario.h"
+#include "tests/sim/plan.h"
 
 /*
  * Write one JSON line per operation and rank, in the program's order (README.md
@@ -19,5 +19,13 @@
  */
 int64_t truth_write(FILE *out, const struct scenario *scn, const struct pace *pace,
 		    uint64_t limit);
+
+/* What a step is in the file; returns the lines written. */
+typedef int64_t truth_step_fn(FILE *out, const struct scenario *scn, const struct pace *pace,
+			      const struct plan_step *step);
+
+/* truth_write() of something else about each launch and replay. */
+int64_t truth_write_steps(FILE *out, const struct scenario *scn, const struct pace *pace,
+			  uint64_t limit, truth_step_fn *write_step);
 
 #endif
