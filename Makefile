@@ -178,15 +178,24 @@ submake   = $(MAKE) --no-print-directory $(if $(V),,-s) \
 tests: $(TESTS)
 fuzz-targets: $(FUZZ)
 
-# Every build first, so that what prove counts is the last thing to be read.
+PROVE     = B=$(abspath $(B)) prove --failures --comments --exec tests/tap.sh \
+	--statefile=$(B)/prove
+
+# Every build first, so that what prove counts is the last thing to be read.  Tests with
+# real processes share what cores there are: what fails beside others is run once more,
+# alone, and named.  What a sanitizer has built gets no second chance.
 check: deps
 	+@$(submake) B=$(B) all tests $(B)/bench/bench_soak
 	+@$(submake) B=$(B)-clang CC=clang all tests
 	+@$(submake) B=$(B)-address SAN=address tests fuzz-targets
 	+@$(submake) B=$(B)-thread SAN=thread $(THREADED)
 	+@$(build_nccl)
-	@B=$(abspath $(B)) prove -j$(JOBS) --rules 'seq=tests/{system,nccl}/*' --rules 'par=**' \
-		--failures --comments --exec tests/tap.sh $(CHECKED) $(SYSTEM_TESTS) $(NCCL_TESTS)
+	@rm -f $(B)/prove
+	@$(PROVE) -j$(JOBS) --rules 'seq=tests/{system,nccl}/*' --rules 'par=**' --state=save \
+		$(CHECKED) $(SYSTEM_TESTS) $(NCCL_TESTS) || { \
+	failed=$$($(PROVE) --state=failed --dry) && [ -n "$$failed" ] && \
+	! echo "$$failed" | grep -E '^$(B)-(address|thread)/' && \
+	echo "Failed beside others, once more alone:" $$failed && $(PROVE) $$failed; }
 
 fuzz: deps
 	+@$(submake) B=$(B)-fuzzer SAN=fuzzer CC=clang fuzz-targets
