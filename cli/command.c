@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/command.h"
+
+#include <string.h>
+
+const struct command commands[COMMANDS] = {
+	[STATUS] = { "status", cmd_status, "one page: daemon, processes, losses, verdict", NULL },
+	[PS] = { "ps", cmd_ps, "processes that use NCCL", NULL },
+	[COMMS] = { "comms", cmd_comms, "communicators and their ranks on this node", NULL },
+	[OPS] = { "ops", cmd_ops, "how fast each operation and size ran", NULL },
+	[PEERS] = { "peers", cmd_peers, "network links, the worst first", NULL },
+	[INFLIGHT] = { "inflight", cmd_inflight, "what has begun and not ended, oldest first", NULL },
+	[TAIL] = { "tail", cmd_tail, "one line per operation as it ends", NULL },
+	[TOP] = { "top", cmd_top, "live view", NULL },
+	[DIAGNOSE] = { "diagnose", cmd_diagnose, "what is wrong, what says so, what to do next", NULL },
+	[CHECK] = { "check", cmd_check, "one line for a monitoring system", NULL },
+	[EXPLAIN] = { "explain", cmd_explain, "what a word of a finding means", "WORD" },
+};
+
+const struct command *command_find(const char *name)
+{
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (!strcmp(commands[i].name, name))
+			return &commands[i];
+	return NULL;
+}

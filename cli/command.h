@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_COMMAND_H
+#define CLI_COMMAND_H
+
+/* The subcommands that there are: help, completion and main() read the same rows. */
+
+#include "cli/cli.h"
+
+enum command_id {
+	STATUS, PS, COMMS, OPS, PEERS, INFLIGHT, TAIL, TOP, DIAGNOSE, CHECK, EXPLAIN, COMMANDS
+};
+
+struct command {
+	const char *name;
+	int (*run)(struct cli *cli);
+	const char *help;
+	const char *argument;	/* that it may have; NULL: none */
+};
+
+extern const struct command commands[COMMANDS];
+
+/* NULL: there is no such command. */
+const struct command *command_find(const char *name);
+
+#endif

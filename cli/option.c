@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/option.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "util/text.h"
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+#define DEFAULT_DELAY_NS UINT64_C(2000000000)
+
+#define IN(id)	 (UINT64_C(1) << (id))
+#define ANYWHERE (IN(COMMANDS) - 1)
+#define TABLES	 (IN(PS) | IN(COMMS) | IN(OPS) | IN(PEERS) | IN(INFLIGHT))
+#define SAMPLES	 (TABLES | IN(STATUS))
+#define PRINTS	 (SAMPLES | IN(TAIL) | IN(DIAGNOSE))
+
+static const char *const formats[] = { "table", "json", "csv", NULL };
+static const char *const colors[] = { "auto", "always", "never", NULL };
+static const char *const directions[] = { "send", "recv", NULL };
+static const char *const windows[] = { "1s", "10s", "60s", "all", NULL };
+
+static const struct option_row options[] = {
+	{ "output", 'o', OPTION_INDEX, offsetof(struct options, cli.format), PRINTS, "FORMAT",
+	  "table, json (what the API answered) or csv (base units)", formats, 0, 0 },
+	{ "watch", 'w', OPTION_FLAG, offsetof(struct options, cli.watch), SAMPLES, NULL,
+	  "repeat until interrupted", NULL, 0, 0 },
+	{ "delay", 'd', OPTION_SECONDS, offsetof(struct options, cli.delay_ns),
+	  SAMPLES | IN(TOP), "SECONDS", "between two samples (2)", NULL, 0, 0 },
+	{ "iterations", 'n', OPTION_NUMBER, offsetof(struct options, cli.samples),
+	  SAMPLES | IN(TAIL) | IN(TOP), "N", "end after N samples, or lines of tail", NULL, 1,
+	  INT32_MAX },
+	{ "no-header", 'H', OPTION_NO_FLAG, offsetof(struct options, cli.header),
+	  PRINTS, NULL, "leave the header out", NULL, 0, 0 },
+	{ "comm", 0, OPTION_STRING, offsetof(struct options, cli.comm),
+	  IN(COMMS) | IN(OPS) | IN(PEERS) | IN(INFLIGHT) | IN(TAIL), "NAME",
+	  "only this communicator, by name or id", NULL, 0, 0 },
+	{ "rank", 'r', OPTION_NUMBER, offsetof(struct options, cli.rank), TABLES | IN(TAIL), "RANK",
+	  "only this rank", NULL, 0, INT32_MAX },
+	{ "func", 'f', OPTION_STRING, offsetof(struct options, cli.func),
+	  IN(OPS) | IN(INFLIGHT) | IN(TAIL), "NAME", "only this operation, as AllReduce", NULL, 0,
+	  0 },
+	{ "pid", 'p', OPTION_NUMBER, offsetof(struct options, cli.pid),
+	  IN(PS) | IN(COMMS) | IN(PEERS) | IN(INFLIGHT) | IN(TAIL), "PID", "only this process", NULL, 1,
+	  INT32_MAX },
+	{ "peer", 0, OPTION_NUMBER, offsetof(struct options, cli.peer), IN(PEERS), "RANK",
+	  "only links with this rank", NULL, 0, INT32_MAX },
+	{ "direction", 0, OPTION_WORD, offsetof(struct options, cli.direction), IN(PEERS), "WAY",
+	  "send or recv", directions, 0, 0 },
+	{ "older-than", 0, OPTION_SECONDS, offsetof(struct options, cli.older_ns), IN(INFLIGHT), "SECONDS",
+	  "only what began longer ago", NULL, 0, 0 },
+	{ "window", 0, OPTION_WORD, offsetof(struct options, cli.window), IN(OPS) | IN(PEERS) | IN(TOP),
+	  "WINDOW", "1s, 10s, 60s or all (ops: all, top: 10s); peers: 60s or all (all)", windows, 0, 0 },
+	{ "by-rank", 0, OPTION_FLAG, offsetof(struct options, cli.by_rank), IN(OPS), NULL,
+	  "a row for each rank", NULL, 0, 0 },
+	{ "all", 'a', OPTION_FLAG, offsetof(struct options, cli.all), IN(DIAGNOSE), NULL,
+	  "also what is over", NULL, 0, 0 },
+	{ "socket", 'S', OPTION_STRING, offsetof(struct options, socket), ANYWHERE, "PATH",
+	  "the daemon's socket", NULL, 0, 0 },
+	{ "color", 0, OPTION_INDEX, offsetof(struct options, color), ANYWHERE, "WHEN",
+	  "auto, always or never", colors, 0, 0 },
+	{ "help", 'h', OPTION_FLAG, offsetof(struct options, help), ANYWHERE, NULL, "this text", NULL, 0,
+	  0 },
+	{ "version", 'V', OPTION_FLAG, offsetof(struct options, version), ANYWHERE, NULL, "the version",
+	  NULL, 0, 0 },
+};
+
+const struct option_row *option_all(size_t *n)
+{
+	*n = ARRAY_LEN(options);
+	return options;
+}
+
+void option_init(struct options *opts)
+{
+	*opts = (struct options){
+		.cli = { .header = true, .delay_ns = DEFAULT_DELAY_NS, .samples = CLI_ANY,
+			 .rank = CLI_ANY, .pid = CLI_ANY, .peer = CLI_ANY },
+	};
+}
+
+int option_error(const char *format, ...)
+{
+	va_list args;
+
+	fputs("ncclinsp: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputs("\nTry 'ncclinsp --help'.\n", stderr);
+	return CLI_USAGE;
+}
+
+static int find_word(const char *const *words, const char *text, int64_t *index)
+{
+	for (int64_t i = 0; words[i]; i++) {
+		if (!strcmp(words[i], text)) {
+			*index = i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static int set_option(const struct option_row *row, const char *arg, struct options *opts)
+{
+	void *at = (char *)opts + row->offset;
+	int64_t index;
+
+	switch (row->kind) {
+	case OPTION_FLAG:
+	case OPTION_NO_FLAG:
+		*(bool *)at = row->kind == OPTION_FLAG;
+		return 0;
+	case OPTION_STRING:
+		*(const char **)at = arg;
+		return *arg ? 0 : -EINVAL;
+	case OPTION_NUMBER:
+		return text_parse_integer(arg, row->least, row->most, at);
+	case OPTION_SECONDS:
+		return text_parse_duration(arg, at);
+	case OPTION_INDEX:
+		return find_word(row->words, arg, at);
+	case OPTION_WORD:
+		if (find_word(row->words, arg, &index))
+			return -EINVAL;
+		*(const char **)at = row->words[index];
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int option_parse(int argc, char **argv, struct options *opts, uint64_t *given)
+{
+	struct option longs[ARRAY_LEN(options) + 1] = { { 0 } };
+	char letters[2 * ARRAY_LEN(options) + 2] = ":";
+	size_t used = 1;
+	int c, i;
+
+	for (size_t k = 0; k < ARRAY_LEN(options); k++) {
+		longs[k] = (struct option){ options[k].name, options[k].arg ? 1 : 0, NULL,
+					    256 + (int)k };
+		if (options[k].letter)
+			letters[used++] = options[k].letter;
+		if (options[k].letter && options[k].arg)
+			letters[used++] = ':';
+	}
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+		if (c == ':')
+			return option_error("%s needs a value", argv[optind - 1]);
+		if (c == '?')
+			return option_error("unknown option %s", argv[optind - 1]);
+		for (i = 0; i + 256 != c && options[i].letter != c; i++)
+			continue;
+		if (set_option(&options[i], optarg, opts))
+			return option_error("'%s' does not fit --%s %s: %s", optarg, options[i].name,
+					   options[i].arg, options[i].help);
+		*given |= UINT64_C(1) << i;
+	}
+	return 0;
+}
+
+int option_check(const struct command *command, uint64_t given)
+{
+	for (size_t i = 0; i < ARRAY_LEN(options); i++)
+		if (given >> i & 1 && !(options[i].commands & IN(command - commands)))
+			return option_error("%s does not take --%s", command->name, options[i].name);
+	return 0;
+}
+
+/* ---- help ----------------------------------------------------------------- */
+
+void option_help(const struct command *command)
+{
+	uint64_t wanted = command ? IN(command - commands) : ANYWHERE;
+	const char *argument = command ? command->argument : NULL;
+
+	printf("Usage: ncclinsp %s%s%s%s [OPTION...]\n\n", command ? command->name : "[COMMAND]",
+	       argument ? " [" : "", argument ? argument : "", argument ? "]" : "");
+	if (command)
+		printf("%s: %s.\n\n", command->name, command->help);
+	else
+		puts("Shows what NCCL does on this node, as the local ncclinspd(8) sees it.\n");
+	for (size_t i = 0; !command && i < COMMANDS; i++)
+		printf("  %-10s %s\n", commands[i].name, commands[i].help);
+	if (!command)
+		puts("\nWithout a command: top on a terminal, status otherwise.\n");
+	for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+		char left[48];
+
+		if (!(options[i].commands & wanted))
+			continue;
+		snprintf(left, sizeof(left), "%c%c%s --%s%s%s", options[i].letter ? '-' : ' ',
+			 options[i].letter ? options[i].letter : ' ',
+			 options[i].letter ? "," : " ", options[i].name, options[i].arg ? " " : "",
+			 options[i].arg ? options[i].arg : "");
+		printf("  %-24s %s\n", left, options[i].help);
+	}
+	puts("\nExit codes: 0 done, 1 failed, 2 usage, 3 no daemon, 4 nothing matched, "
+	     "5 no permission,\n6 timeout, 10 finding (diagnose), 130 interrupted.  check has those of "
+	     "monitoring plugins.\nMore: man ncclinsp");
+}

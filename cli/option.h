@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_OPTION_H
+#define CLI_OPTION_H
+
+/* The options: one row each, from which they are parsed, explained and completed. */
+
+#include "cli/command.h"
+
+enum option_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+
+/* Everything that is said before it is known which command it is for. */
+struct options {
+	struct cli cli;
+	const char *socket;
+	int64_t color;
+	bool help;
+	bool version;
+};
+
+enum option_kind {
+	OPTION_FLAG,	/* true */
+	OPTION_NO_FLAG,	/* false */
+	OPTION_STRING,	/* char *, not empty */
+	OPTION_NUMBER,	/* int64_t */
+	OPTION_SECONDS,	/* uint64_t, in ns */
+	OPTION_WORD,	/* char *, one of `words` */
+	OPTION_INDEX,	/* int64_t, which of `words` */
+};
+
+struct option_row {
+	const char *name;
+	char letter;		/* 0: none */
+	enum option_kind kind;
+	size_t offset;		/* in struct options */
+	uint64_t commands;	/* that take it, a bit each */
+	const char *arg;	/* what its value is called; NULL: it has none */
+	const char *help;
+	const char *const *words;	/* that may be given, NULL at the end */
+	int64_t least;		/* of OPTION_NUMBER */
+	int64_t most;
+};
+
+/* At most 64. */
+const struct option_row *option_all(size_t *n);
+
+/* As nothing was said yet. */
+void option_init(struct options *opts);
+
+/*
+ * Read all options wherever they stand; optind is then that of the first word that
+ * is none.  Adds a bit for each row that was given.  0, or an exit code after
+ * having said what is wrong.
+ */
+int option_parse(int argc, char **argv, struct options *opts, uint64_t *given);
+
+/* Does the command take all that was given?  As option_parse(). */
+int option_check(const struct command *command, uint64_t given);
+
+/* On stdout: of one command, or of all (NULL). */
+void option_help(const struct command *command);
+
+/* Say what is wrong with the command line, and where help is; CLI_USAGE. */
+int option_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif
