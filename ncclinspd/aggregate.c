@@ -119,148 +119,6 @@ void aggregate_free(struct aggregate *agg)
 	free(agg);
 }
 
-/* ---- sums ---------------------------------------------------------------- */
-
-static void free_chunks(struct aggregate *agg, struct sums *sums)
-{
-	for (int v = 0; v < VALUE_END; v++) {
-		uint32_t item = sums->value[v].chunks;
-
-		while (item) {
-			struct chunk *chunk = pool_at(&agg->chunks, item - 1);
-			uint32_t next = chunk->next;
-
-			pool_put(&agg->chunks, item - 1);
-			item = next;
-		}
-		sums->value[v].chunks = 0;
-	}
-}
-
-static struct chunk *find_chunk(struct aggregate *agg, struct value_sums *value,
-				uint32_t octave)
-{
-	struct chunk *chunk;
-	uint32_t item;
-
-	for (item = value->chunks; item; item = chunk->next) {
-		chunk = pool_at(&agg->chunks, item - 1);
-		if (chunk->octave == octave)
-			return chunk;
-	}
-	item = pool_take(&agg->chunks);
-	if (item == POOL_NONE)
-		return NULL;
-	chunk = pool_at(&agg->chunks, item);
-	chunk->octave = octave;
-	chunk->next = value->chunks;
-	value->chunks = item + 1;
-	return chunk;
-}
-
-/*
- * An operation, worked out once for the totals and all windows.  What ran in a
- * batch has no time of its own; the batch's counts with its first member.
- */
-struct sample {
-	const struct op *op;
-	bool timed;
-	uint64_t ns, bytes;		/* of the operation or the batch; UNKNOWN_U64 */
-	double busbw_gbs;		/* over `ns`; < 0: not known */
-	uint64_t value[VALUE_END];	/* UNKNOWN_U64: not known */
-	uint32_t bucket[VALUE_END];
-};
-
-static void take_alone(struct sample *sample, const struct op *op)
-{
-	sample->timed = op->exec_ns != UNKNOWN_U64;
-	sample->ns = sample->value[VALUE_EXEC] = op->exec_ns;
-	sample->bytes = op->bytes;
-	sample->busbw_gbs = op->busbw_gbs;
-}
-
-static void take_fused(struct sample *sample, const struct op *op)
-{
-	sample->timed = op->fused != OP_FUSED && op->batch_ns != UNKNOWN_U64;
-	if (!sample->timed || !op->batch_head)
-		return;
-	sample->ns = sample->value[VALUE_BATCH] = op->batch_ns;
-	sample->bytes = op->batch_bytes;
-	sample->busbw_gbs = op->batch_busbw_gbs;
-}
-
-static void make_sample(struct sample *sample, const struct op *op)
-{
-	*sample = (struct sample){
-		.op = op,
-		.ns = UNKNOWN_U64,
-		.busbw_gbs = -1,
-		.value = {
-			[VALUE_EXEC] = UNKNOWN_U64,
-			[VALUE_BATCH] = UNKNOWN_U64,
-			[VALUE_QUEUE] = op->queue_ns,
-			[VALUE_BUSBW] = UNKNOWN_U64,
-		},
-	};
-	if (op_is_fused(op))
-		take_fused(sample, op);
-	else
-		take_alone(sample, op);
-	if (sample->busbw_gbs >= 0 && sample->busbw_gbs <= 1e9)
-		sample->value[VALUE_BUSBW] = (uint64_t)(sample->busbw_gbs * 1e6);
-	for (int v = 0; v < VALUE_END; v++)
-		if (sample->value[v] != UNKNOWN_U64)
-			sample->bucket[v] = histogram_bucket(sample->value[v]);
-}
-
-static void add_value(struct aggregate *agg, struct value_sums *sums, uint64_t value,
-		      uint32_t bucket)
-{
-	struct chunk *chunk;
-
-	if (value == UNKNOWN_U64)
-		return;
-	if (!sums->n || value < sums->min)
-		sums->min = value;
-	if (value > sums->max)
-		sums->max = value;
-	sums->n++;
-	sums->sum += value;
-	chunk = find_chunk(agg, sums, bucket / HISTOGRAM_SUB);
-	if (chunk)
-		chunk->count[bucket % HISTOGRAM_SUB]++;
-	else
-		agg->stats.unbinned++;
-}
-
-static void add_sample(struct aggregate *agg, struct sums *sums, const struct sample *sample)
-{
-	const struct op *op = sample->op;
-
-	sums->ops++;
-	sums->fused += op_is_fused(op);
-	sums->derived += op->parts > 0;
-	sums->timed_ops += sample->timed;
-	if (op->bytes != UNKNOWN_U64) {
-		sums->sized_ops++;
-		sums->bytes += op->bytes;
-	}
-	if (sample->ns != UNKNOWN_U64 && sample->bytes != UNKNOWN_U64) {
-		sums->timed_bytes += sample->bytes;
-		sums->timed_ns += sample->ns;
-	}
-	if (sample->busbw_gbs >= 0) {
-		sums->busbw_ns += sample->busbw_gbs * (double)sample->ns;
-		sums->bus_timed_ns += sample->ns;
-	}
-	if (op->busbw_waitfree_gbs > 0) {
-		sums->waitfree_busbw_ns += op->busbw_waitfree_gbs * (double)op->waitfree_ns;
-		sums->waitfree_ns += op->waitfree_ns;
-	}
-	for (int v = 0; v < VALUE_END; v++)
-		add_value(agg, &sums->value[v], sample->value[v], sample->bucket[v]);
-}
-
 /* ---- windows ------------------------------------------------------------- */
 
 static void free_period(struct aggregate *agg, uint32_t *first)
@@ -271,7 +129,7 @@ static void free_period(struct aggregate *agg, uint32_t *first)
 		struct slice *slice = aggregate_slice(agg, item);
 		uint32_t next = slice->next;
 
-		free_chunks(agg, &slice->sums);
+		aggregate_free_chunks(agg, &slice->sums);
 		pool_put(&agg->slices, item);
 		item = next;
 	}
@@ -383,7 +241,7 @@ static void evict(struct aggregate *agg, uint32_t item)
 {
 	struct cell *cell = aggregate_cell(agg, item);
 
-	free_chunks(agg, &cell->sums);
+	aggregate_free_chunks(agg, &cell->sums);
 	index_remove(&agg->index, cell->place);
 	pool_list_remove(&agg->cells, &agg->lru, item);
 	pool_put(&agg->cells, item);
@@ -460,14 +318,14 @@ static void take_in(struct aggregate *agg, const struct op *op, uint64_t now_ns)
 
 	aggregate_advance(agg, now_ns);
 	make_key(&key, op);
-	make_sample(&sample, op);
+	aggregate_sample(&sample, op);
 	item = touch_cell(agg, &key, op, now_ns);
-	add_sample(agg, &aggregate_cell(agg, item)->sums, &sample);
+	aggregate_add_sample(agg, &aggregate_cell(agg, item)->sums, &sample);
 	for (int w = 0; w < AGGREGATE_SLIDING; w++) {
 		struct slice *slice = current_slice(agg, item, w);
 
 		if (slice)
-			add_sample(agg, &slice->sums, &sample);
+			aggregate_add_sample(agg, &slice->sums, &sample);
 		else
 			agg->stats.unbinned++;
 	}

@@ -3,9 +3,9 @@
 #define NCCLINSPD_AGGREGATE_IMPL_H
 
 /*
- * What these share: aggregate.c adds, aggregate_query.c finds out what belongs
- * into which row, aggregate_figures.c makes a row's figures, aggregate_tally.c
- * knows what was lost.
+ * What these share: aggregate.c keeps cells and windows, aggregate_sums.c adds to
+ * them, aggregate_query.c finds out what belongs into which row,
+ * aggregate_figures.c makes a row's figures, aggregate_tally.c knows what was lost.
  */
 
 #include "ncclinspd/aggregate.h"
@@ -44,6 +44,19 @@ struct sums {
 	double waitfree_busbw_ns; /* the same of who waited for nobody */
 	uint64_t waitfree_ns;
 	struct value_sums value[VALUE_END];
+};
+
+/*
+ * An operation, worked out once for the totals and all windows.  What ran in a
+ * batch has no time of its own; the batch's counts with its first member.
+ */
+struct sample {
+	const struct op *op;
+	bool timed;
+	uint64_t ns, bytes;		/* of the operation or the batch; UNKNOWN_U64 */
+	double busbw_gbs;		/* over `ns`; < 0: not known */
+	uint64_t value[VALUE_END];	/* UNKNOWN_U64: not known */
+	uint32_t bucket[VALUE_END];
 };
 
 /* Compared and hashed as bytes: no padding. */
@@ -142,6 +155,13 @@ struct aggregate {
  */
 void aggregate_hold(struct aggregate *agg);
 void aggregate_release(struct aggregate *agg);
+
+void aggregate_sample(struct sample *sample, const struct op *op);
+void aggregate_add_sample(struct aggregate *agg, struct sums *sums,
+			  const struct sample *sample);
+
+/* Give back the histograms of sums that are not needed any more. */
+void aggregate_free_chunks(struct aggregate *agg, struct sums *sums);
 
 /* Let the windows' oldest slices go. */
 void aggregate_advance(struct aggregate *agg, uint64_t now_ns);

@@ -12,17 +12,14 @@
  * the progress thread is starved, that is the finding (finding_proxy_starved.c).  Hiccups
  * pass: it has to be so in CONFIRMED intervals one after another.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/delay.h"
 #include "ncclinspd/diagnose.h"
 #include "ncclinspd/links.h"
 #include "ncclinspd/pool.h"
-#include "util/json.h"
-#include "util/phrase.h"
+#include "ncclinspd/slow_peer.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define LOOK_NS		(3 * SECOND_NS)
@@ -261,137 +258,32 @@ static uint64_t key_of(const struct scene *s, const struct delay_hot *hot)
 	return index_hash(0, key, sizeof(key)) | 1;
 }
 
-/* ---- saying it -------------------------------------------------------------- */
-
-/* By enum delay_where. */
-static const struct {
-	name_t verdict;
-	const char *action;
-} wheres[] = {
-	[DELAY_CHANNEL] = { "CHANNEL", "see the NIC that NCCL gave this channel: its port counters, "
-			    "its rail" },
-	[DELAY_LINK] = { "LINK", "check that path: port counters, cable, switch, congestion" },
-	[DELAY_SEND_SIDE] = { "SEND_SIDE", "check what that rank sends with: its NIC, its PCIe lanes, "
-			      "its proxy thread's CPU" },
-	[DELAY_RECEIVE_SIDE] = { "RECEIVE_SIDE", "look at that rank's node: its NIC, its PCIe lanes, "
-				 "and ncclinsp diagnose there" },
-};
-
-/* By sender_cleared and receiver_cleared: whose fault a slow link may be. */
-static const char *const doubts[2][2] = {
-	{ "neither has another link here to compare with: it may be the path, the sender's side or "
-	  "the receiver's",
-	  "others reach that receiver at full speed: it is the path or the sender's side" },
-	{ "the sender's other links are not slow: it is the path or the receiver's side",
-	  "other links of both are not slow: it is the path between them" },
-};
-
-static void say_subject(struct phrase *text, const struct delay_hot *hot, const struct sample *w)
-{
-	int pid = (int)w->who.pid;
-
-	if (hot->where == DELAY_CHANNEL)
-		phrase_add(text, "channel %" PRIu32 " from rank %" PRId32 " (pid %d) to rank %" PRId32,
-			   hot->channel, hot->from, pid, hot->to);
-	if (hot->where == DELAY_LINK)
-		phrase_add(text, "the link from rank %" PRId32 " (pid %d) to rank %" PRId32, hot->from,
-			   pid, hot->to);
-	if (hot->where == DELAY_SEND_SIDE)
-		phrase_add(text, "all that rank %" PRId32 " (pid %d) sends", hot->from, pid);
-	if (hot->where == DELAY_RECEIVE_SIDE)
-		phrase_add(text, "all that is sent to rank %" PRId32, hot->to);
-}
-
-static double rate_gbs(const struct scene *s, const struct sample *w)
-{
-	return (double)w->bytes / (double)s->aspect->ns(w);
-}
-
-static void say(const struct scene *s, const struct delay_hot *hot, const struct sample *w,
-		double share, struct finding *f)
-{
-	bool by_room = s->aspect == &room;
-	struct phrase text;
-
-	phrase_start(&text, f->text, sizeof(f->text));
-	say_subject(&text, hot, w);
-	phrase_add(&text, by_room ? " waits for room at the receiver: %.1f times" :
-				    " is slow: %.1f times", hot->ratio);
-	phrase_add(&text, " the time for a byte of the other links of %s seen here (%.2f against %.2f "
-		   "GB/s), %.0f %% of wall time", w->who.comm_name ? w->who.comm_name :
-		   "its communicator", rate_gbs(s, w), 1 / s->median, 100 * share);
-	if (hot->where == DELAY_LINK && !by_room)
-		phrase_add(&text, "; %s", doubts[hot->sender_cleared][hot->receiver_cleared]);
-	if (by_room)
-		phrase_add(&text, "; that rank comes late, its GPU does not take the data, or its "
-			   "proxy thread does not run: ask the daemon of its node");
-	else
-		phrase_add(&text, "; %s", wheres[hot->where].action);
-}
-
-static void put_rank(struct json *j, const char *key, bool known, int32_t rank)
-{
-	json_key(j, key);
-	if (known)
-		json_put_i64(j, rank);
-	else
-		json_put_null(j);
-}
-
-static void show(const struct scene *s, const struct delay_hot *hot, const struct sample *w,
-		 double share, struct finding *f)
-{
-	struct json j;
-
-	json_init(&j, FINDING_EVIDENCE);
-	json_begin(&j, '{');
-	json_key(&j, "aspect");
-	json_put_string(&j, s->aspect->name);
-	put_rank(&j, "from", hot->where != DELAY_RECEIVE_SIDE, hot->from);
-	put_rank(&j, "to", hot->where != DELAY_SEND_SIDE, hot->to);
-	put_rank(&j, "channel", hot->where == DELAY_CHANNEL, (int32_t)hot->channel);
-	json_key(&j, "ratio");
-	json_put_rounded(&j, hot->ratio);
-	json_key(&j, "share");
-	json_put_rounded(&j, share);
-	json_key(&j, "rate_gbs");
-	json_put_rounded(&j, rate_gbs(s, w));
-	json_key(&j, "median_gbs");
-	json_put_rounded(&j, 1 / s->median);
-	json_key(&j, "links");
-	json_put_u64(&j, s->n);
-	json_key(&j, "sender_cleared");
-	json_put_bool(&j, hot->where == DELAY_LINK && hot->sender_cleared);
-	json_key(&j, "receiver_cleared");
-	json_put_bool(&j, hot->where == DELAY_LINK && hot->receiver_cleared);
-	json_key(&j, "window_ns");
-	json_put_u64(&j, s->window_ns);
-	json_end(&j, '}');
-	finding_set_evidence(f, &j);
-	json_deinit(&j);
-}
-
 static void report(const struct scene *s, const struct delay_hot *hot, const struct sample *w,
 		   double share, uint64_t key, uint64_t since_ns)
 {
-	bool receives = hot->where == DELAY_RECEIVE_SIDE;
+	const struct slow_peer told = {
+		.hot = hot,
+		.who = &w->who,
+		.aspect = s->aspect->name,
+		.by_room = s->aspect == &room,
+		.share = share,
+		.rate_gbs = (double)w->bytes / (double)s->aspect->ns(w),
+		.median_gbs = 1 / s->median,
+		.links = s->n,
+		.window_ns = s->window_ns,
+	};
 	struct finding f = {
 		.kind = FINDING_SLOW_PEER,
 		.severity = s->aspect->severity,
-		.verdict = wheres[hot->where].verdict,
 		.uid = w->who.uid,
 		.has_comm_id = w->who.has_comm_id,
 		.comm_id = w->who.comm_id,
-		.ranks = { receives ? hot->to : hot->from },
-		.nranks = 1,
-		.peer = hot->where == DELAY_LINK || hot->where == DELAY_CHANNEL ? hot->to : UNKNOWN_I32,
 		.since_ns = since_ns,
 	};
 
 	if (w->who.comm_name)
 		snprintf(f.comm_name, sizeof(f.comm_name), "%s", w->who.comm_name);
-	say(s, hot, w, share, &f);
-	show(s, hot, w, share, &f);
+	slow_peer_describe(&told, &f);
 	diagnose_report(s->dg, &finding_slow_peer, key, &f, s->now_ns);
 }
 

@@ -11,6 +11,7 @@
 
 #include "ncclinspd/ops.h"
 #include "ncclinspd/pool.h"
+#include "ncclinspd/ranks_compare.h"
 #include "ncclinspd/timeline.h"
 
 #define RESCAN_NS	UINT64_C(5000000000)	/* a cohort may have lost members by then */
@@ -215,64 +216,6 @@ static uint32_t member_of(const struct cohort *cohort, const struct op *op)
 	return POOL_NONE;
 }
 
-/* ---- comparing ----------------------------------------------------------- */
-
-static uint64_t inside_ns(const struct op *op)
-{
-	return op_is_fused(op) ? op->batch_ns : op->exec_ns;
-}
-
-static bool is_timed(const struct op *op)
-{
-	return op->complete && op->source == TIMING_KERNEL_GPU && op->fused != OP_FUSED &&
-	       inside_ns(op) != UNKNOWN_U64;
-}
-
-/* The longest inside came first. */
-static int by_arrival(const void *left, const void *right)
-{
-	const struct op *a = *(const struct op *const *)left;
-	const struct op *b = *(const struct op *const *)right;
-
-	if (inside_ns(a) != inside_ns(b))
-		return inside_ns(a) > inside_ns(b) ? -1 : 1;
-	return (a->rank > b->rank) - (a->rank < b->rank);
-}
-
-/* Ranks that did not do the same have nothing to compare. */
-static bool are_alike(struct op *const *ops, uint32_t n)
-{
-	for (uint32_t i = 1; i < n; i++)
-		if (ops[i]->fused != ops[0]->fused ||
-		    (!ops[0]->parts && ops[i]->bytes != ops[0]->bytes))
-			return false;
-	return n > 1;
-}
-
-static void fill_waitfree(struct op *op, uint64_t least_ns)
-{
-	double bus = ops_bus_bytes(op);
-
-	op->waitfree_ns = least_ns;
-	if (!op_is_fused(op) && bus > 0 && least_ns)
-		op->busbw_waitfree_gbs = bus / (double)least_ns;
-}
-
-static void compare(struct op **ops, uint32_t n)
-{
-	struct op *order[OP_RANKS];
-
-	memcpy(order, ops, n * sizeof(*ops));
-	qsort(order, n, sizeof(*order), by_arrival);
-	for (uint32_t i = 0; i < n; i++) {
-		ops[i]->local_ranks = n;
-		ops[i]->late_ns = inside_ns(order[0]) - inside_ns(ops[i]);
-		for (uint32_t k = 0; k < n; k++)
-			ops[i]->arrival[k] = order[k]->rank;
-		fill_waitfree(ops[i], inside_ns(order[n - 1]));
-	}
-}
-
 /* ---- what is waited for -------------------------------------------------- */
 
 /* All that came goes on, compared if there is something to compare. */
@@ -287,8 +230,8 @@ static void release(struct ranks *ranks, uint32_t item, uint64_t now_ns)
 	pool_put(&ranks->joints, item);
 	for (uint32_t i = 0; i < joint.n; i++)
 		ops[i] = op_at(ranks, joint.item[i]);
-	if (are_alike(ops, joint.n)) {
-		compare(ops, joint.n);
+	if (ranks_are_alike(ops, joint.n)) {
+		ranks_compare(ops, joint.n);
 		ranks->stats.joints++;
 		if (ranks->hooks.joint)
 			ranks->hooks.joint((const struct op *const *)ops, joint.n, expected,
@@ -426,7 +369,7 @@ static bool take_in(struct ranks *ranks, const struct op *op, uint32_t cohort, u
 
 	make_room(ranks, now_ns);
 	item = index_find(&ranks->joint_index, key);
-	if (item == POOL_NONE && !is_timed(op))
+	if (item == POOL_NONE && !ranks_is_timed(op))
 		return false;
 	if (item == POOL_NONE)
 		item = new_joint(ranks, cohort, key, now_ns);
@@ -434,13 +377,13 @@ static bool take_in(struct ranks *ranks, const struct op *op, uint32_t cohort, u
 	if (joint->cohort != cohort || joint->here & UINT32_C(1) << member)
 		return false;		/* an id was used again: nothing fits */
 	joint->here |= UINT32_C(1) << member;
-	if (is_timed(op)) {
+	if (ranks_is_timed(op)) {
 		joint->item[joint->n] = pool_take(&ranks->ops);
 		*op_at(ranks, joint->item[joint->n++]) = *op;
 	}
 	if (is_whole(ranks, joint))
 		release(ranks, item, now_ns);
-	return is_timed(op);
+	return ranks_is_timed(op);
 }
 
 static bool is_joint(const struct ranks *ranks, const struct op *op)
@@ -449,7 +392,7 @@ static bool is_joint(const struct ranks *ranks, const struct op *op)
 
 	if (op->seq == UNKNOWN_U64 || !op->has_comm_id || op->comm_index == NCI_COMM_NONE)
 		return false;
-	if (!is_timed(op) && ranks->joint_list.first == POOL_NONE)
+	if (!ranks_is_timed(op) && ranks->joint_list.first == POOL_NONE)
 		return false;
 	facts = ops_facts(op->func);
 	return facts && facts->joint;

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_RANKS_COMPARE_H
+#define NCCLINSPD_RANKS_COMPARE_H
+
+/* One operation as several ranks did it: who came when, and what the transfer alone takes. */
+
+#include "ncclinspd/model.h"
+
+/* Is it known for how long that rank was inside, by its GPU's clock? */
+bool ranks_is_timed(const struct op *op);
+
+/* False: these n ranks did not do the same, or are one alone: nothing to compare. */
+bool ranks_are_alike(struct op *const *ops, uint32_t n);
+
+/* Fill in what struct op has beside other ranks; timed and alike, n <= OP_RANKS. */
+void ranks_compare(struct op *const *ops, uint32_t n);
+
+#endif
