@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 #   make            everything          make demo     see it work
+#   make install    DESTDIR= PREFIX=/usr/local; uninstall: the same again, out (install.mk)
 #   make check      all tests           make bench    what an event costs
 #   make check-nccl inside the real NCCL, on a GPU that is played; bench-nccl: the cost there
 #   make gpu-check  what only a real GPU can tell; gpu-bundle: a folder to take to one
@@ -325,6 +326,9 @@ demo: deps
 campaign: deps
 	+@$(submake) B=$(B) all
 	@B=$(abspath $(B)) tests/campaign/campaign.sh $(CAMPAIGN)
+
+# ---- onto the system ----------------------------------------------------------------
+include install.mk
 
 # ---- the rest ------------------------------------------------------------
 clean:

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `make install` into a staged tree: every file with its mode, what lies there works,
+# and `make uninstall` takes out what it put in and nothing else.
+. "$(dirname "$0")/lib.sh"
+cd "$TOP" || exit 1
+
+ROOT=$T/root
+P=/opt/insp
+make_here() { make --no-print-directory -s B="$B" DESTDIR="$ROOT" PREFIX=$P "$@"; }
+
+# What must be there: mode and path, from what the tree has sources for.
+expected() {
+	local f
+	echo "755 bin/ncclinsp" "755 bin/nccl-replay" "755 sbin/ncclinspd" \
+		"644 lib/libnccl-profiler-insp.so" "644 lib/libnccl-profiler-record.so" \
+		"644 lib/pkgconfig/ncclinsp.pc" | sed 's/ \([67]\)/\n\1/g'
+	for f in include/nci/*.h; do echo "644 $f"; done
+	for f in man/*.scd; do
+		f=${f#man/} f=${f%.scd}
+		echo "644 share/man/man${f##*.}/$f"
+	done
+}
+
+installed() { find "$ROOT$P" ! -type d -printf '%m %P\n'; }
+as_expected() { diff <(expected | sort -k 2) <(installed | sort -k 2); }
+directories_are_open() { [ -z "$(find "$ROOT$P" -type d ! -perm 755)" ]; }
+nothing_elsewhere() { [ "$(ls "$ROOT")" = opt ] && [ "$(ls "$ROOT/opt")" = insp ]; }
+
+# Whatever the caller's umask is, others must be able to use it.
+check "it installs" sh -c 'umask 077; exec "$@"' sh \
+	make --no-print-directory -s B="$B" DESTDIR="$ROOT" PREFIX=$P install
+check "every file is there, with its mode, and no other" as_expected
+check "directories can be entered by everybody" directories_are_open
+check "nothing lies outside PREFIX" nothing_elsewhere
+
+cat >"$T/reader.c" <<'EOF'
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+#include <nci/segment.h>
+#include <nci/sums.h>
+
+int main(int argc, char **argv)
+{
+	struct nci_header h;
+	int fd = open(argv[argc - 1], O_RDONLY);
+
+	if (pread(fd, &h, sizeof(h), 0) != sizeof(h) || h.magic != NCI_MAGIC)
+		return 1;
+	printf("%u %u.%u\n", h.pid, h.abi_major, NCI_ABI_MINOR);
+	return 0;
+}
+EOF
+pc() { PKG_CONFIG_PATH=$ROOT$P/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$ROOT pkg-config "$@"; }
+compiles() { "${CC:-gcc}" -Wall -Werror -o "$T/reader" "$T/reader.c" $(pc --cflags --libs ncclinsp); }
+tells_version() { [ "$(pc --modversion ncclinsp)" = "$("$B/ncclinspd" --version | cut -d ' ' -f 2)" ]; }
+plugin_is_named() { [ "$(pc --variable=plugin ncclinsp)" = "$ROOT$P/lib/libnccl-profiler-insp.so" ] ||
+	[ "$(pc --variable=plugin ncclinsp)" = "$P/lib/libnccl-profiler-insp.so" ]; }
+
+check "pkg-config compiles a program against it" compiles
+check "pkg-config tells the version" tells_version
+check "pkg-config tells where the plugin is" plugin_is_named
+
+# The installed plugin, loaded by the name that a user gives NCCL, and the installed rest.
+printf 'nodes 1\nprocesses 1\ncomm world ranks 0 channels 1\nAllReduce world 1Ki float32\nhold 60s\n' \
+	>"$T/one.scn"
+LD_LIBRARY_PATH=$ROOT$P/lib "$B/nccl-sim" --plugin libnccl-profiler-insp.so "$T/one.scn" \
+	>/dev/null 2>&1 &
+started+=($!)
+one_segment() { ls "$SHM"/ncclinsp.* >/dev/null 2>&1 && "$T/reader" "$SHM"/ncclinsp.*; }
+reads_the_pid() { [ "$("$T/reader" "$SHM"/ncclinsp.* | cut -d ' ' -f 1)" = "$(ls "$SHM" | cut -d . -f 3)" ]; }
+check "the installed plugin is found by its name" wait_until 20 one_segment
+check "that program reads the segment of a job" reads_the_pid
+
+"$ROOT$P/sbin/ncclinspd" --foreground --socket "$SOCK" --shm-dir "$SHM" --state-dir "$T/state" \
+	2>>"$T/daemon.log" &
+started+=($!)
+sees_the_job() { "$ROOT$P/bin/ncclinsp" ps | grep -q nccl-sim; }
+check "the installed daemon and command line see the job" wait_until 20 sees_the_job
+
+touch "$ROOT$P/lib/another.so" "$ROOT$P/include/nci/own.h"
+left() { find "$ROOT" ! -type d -printf '%P\n' | sort | tr '\n' ' '; }
+check "it uninstalls" make_here uninstall
+check "what others put there stays, and nothing else" \
+	test "$(left)" = "opt/insp/include/nci/own.h opt/insp/lib/another.so "
+rm "$ROOT$P/include/nci/own.h"
+check "it uninstalls where nothing is" make_here uninstall
+check "directories of its own are gone" test ! -e "$ROOT$P/include/nci"
+done_testing
