@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nci/control.h"
 #include "nci/events.h"
 #include "nci/segment.h"
 #include "plugin/nccl_profiler.h"
@@ -36,8 +37,18 @@ static const struct field fields[] = {
 	FIELDS(nci_header, magic, abi_major, abi_minor, ready, live_offset, comms_offset)
 	FIELDS(nci_header, strings_offset, lanes, comms, strings, pid, start_time, uid, nonce)
 	FIELDS(nci_header, instance, boot_id, clock, zero, anchor, plugin_version, command)
-	FIELDS(nci_header, env_bytes, env, zero1)
+	FIELDS(nci_header, env_bytes, env, steer, zero1)
 	FIELDS(nci_anchor, ticks, mono_ns, real_ns)
+	FIELDS(nci_steer, sequence, since, until_mono_ns, source, wish, sample, kernels)
+	FIELDS(nci_steer, budget_ppm, kernel_cost_ns, burst_period_ms, burst_length_ms, bursts)
+	FIELDS(nci_steer, burst_ticks, burst_start, groups_inside, groups_outside, ops_inside)
+	FIELDS(nci_steer, ops_outside, switches, control_reads, control_refused, clock_ticks)
+	FIELDS(nci_steer, timed, zero)
+	FIELDS(nci_timed, count, ticks)
+	FIELDS(nci_control, magic, version, entries, sequence, checksum, written_mono_ns)
+	FIELDS(nci_control, boot_id, zero, entry)
+	FIELDS(nci_control_entry, instance, until_mono_ns, level, sample, wish, budget_ppm)
+	FIELDS(nci_control_entry, kernel_cost_ns, zero)
 	FIELDS(nci_live, lanes, comms, strings, flags, api_version, level, mask, reason)
 	FIELDS(nci_live, comms_open, zero, no_lane, no_comm, no_string, unknown_event)
 	FIELDS(nci_live, unknown_state, foreign, closed_comm, bad_context, zero1)
@@ -86,6 +97,7 @@ struct owner {
 static struct owner owners[] = {
 #define WHOLE(s) { #s, 0, sizeof(struct s), 0 },
 	WHOLE(nci_header) WHOLE(nci_anchor) WHOLE(nci_live) WHOLE(nci_lane) WHOLE(nci_comm)
+	WHOLE(nci_steer) WHOLE(nci_timed) WHOLE(nci_control) WHOLE(nci_control_entry)
 	WHOLE(nci_string) WHOLE(nci_record) WHOLE(nci_marks) WHOLE(nci_point)
 #define X(id, NAME, name, lines) \
 	{ "nci_ev_" #name, offsetof(struct nci_record, body), sizeof(struct nci_ev_##name), 0 },
@@ -230,6 +242,66 @@ START_TEST(context_carries_nonce_and_communicator_and_is_never_0)
 }
 END_TEST
 
+static struct nci_control control;
+
+static void write_control(void)
+{
+	memset(&control, 0, sizeof(control));
+	control.magic = NCI_CONTROL_MAGIC;
+	control.version = NCI_CONTROL_VERSION;
+	control.sequence = 7;
+	control.entries = 1;
+	control.entry[0].level = NCI_CONTROL_KEEP;
+	control.entry[0].sample = NCI_SAMPLE_ALL;
+	control.checksum = nci_control_checksum(&control);
+}
+
+/* The checksum as nci-abi(7) tells it, for the reader's own program. */
+START_TEST(checksum_of_the_control_file_is_the_one_that_the_page_tells)
+{
+	uint64_t sum = UINT64_C(0xcbf29ce484222325), word;
+
+	write_control();
+	for (size_t at = 0; at < sizeof(control); at += sizeof(word)) {
+		memcpy(&word, (const char *)&control + at, sizeof(word));
+		sum = (sum ^ (at == 24 ? 0 : word)) * UINT64_C(0x100000001b3);
+		sum ^= sum >> 32;
+	}
+	ck_assert_uint_eq(control.checksum, sum);
+	ck_assert(nci_control_is_whole(&control));
+}
+END_TEST
+
+START_TEST(control_file_with_any_bit_changed_is_not_whole)
+{
+	uint8_t *byte = (uint8_t *)&control;
+
+	write_control();
+	for (size_t i = 0; i < 8 * sizeof(control); i++) {
+		byte[i / 8] ^= (uint8_t)(1u << i % 8);
+		ck_assert_msg(!nci_control_is_whole(&control), "bit %zu", i);
+		byte[i / 8] ^= (uint8_t)(1u << i % 8);
+	}
+	/* The same bit of two words: what a sum without carry from above would miss. */
+	byte[103] ^= 0x80;
+	byte[111] ^= 0x80;
+	ck_assert(!nci_control_is_whole(&control));
+}
+END_TEST
+
+START_TEST(control_file_of_zeros_or_of_too_many_entries_is_not_whole)
+{
+	write_control();
+	control.entries = NCI_CONTROL_ENTRIES + 1;
+	control.checksum = nci_control_checksum(&control);
+	ck_assert(!nci_control_is_whole(&control));
+	memset(&control, 0, sizeof(control));
+	ck_assert(!nci_control_is_whole(&control));
+	control.checksum = nci_control_checksum(&control);
+	ck_assert(!nci_control_is_whole(&control));
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -238,6 +310,9 @@ int main(void)
 		FX_TEST(event_numbers_are_nccls_bits_plus_one),
 		FX_TEST(token_keeps_its_three_parts_apart),
 		FX_TEST(context_carries_nonce_and_communicator_and_is_never_0),
+		FX_TEST(checksum_of_the_control_file_is_the_one_that_the_page_tells),
+		FX_TEST(control_file_with_any_bit_changed_is_not_whole),
+		FX_TEST(control_file_of_zeros_or_of_too_many_entries_is_not_whole),
 	};
 
 	return fx_run(NULL, NULL, tests, FX_COUNT(tests));

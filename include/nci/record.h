@@ -43,6 +43,7 @@
 #define NCI_FORM_UNSTOPPED	0x20	/* NCCL never stopped it: closed by us, stop is when */
 #define NCI_FORM_GRAPH		0x40	/* API events: posted under CUDA graph capture */
 #define NCI_FORM_SEND		0x80	/* proxy events: the sending side */
+#define NCI_FORM_WATCHED	0x80	/* Coll, P2p: posted with KernelCh asked for (ABI 1.2) */
 
 #define NCI_COMM_NONE		0xffff	/* the communicator is not in the table */
 

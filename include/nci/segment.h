@@ -8,7 +8,8 @@
  * else.  <start-time> is field 22 of /proc/<pid>/stat.
  *
  *   +---------------------------+ 0
- *   | struct nci_header         |   written before `ready`, never changed after
+ *   | struct nci_header         |   written before `ready`, never changed after,
+   |                           |   but for its struct nci_steer
  *   +---------------------------+ live_offset
  *   | struct nci_live           |   counters and table sizes, changing
  *   | struct nci_lane [lanes]   |   the lane directory, right behind it
@@ -44,10 +45,27 @@
 #define NCI_LEVEL_MASK		5	/* a raw mask from NCCL_PROFILE_EVENT_MASK */
 #define NCI_LEVEL_END		6
 
-/* Why the mask is less than what the level asks for. */
+/* Why the mask is not what the level asks for; all are about KernelCh. */
 #define NCI_REASON_NONE		0
-#define NCI_REASON_API		1	/* no KernelCh: the API is older than v5 */
-#define NCI_REASON_SHM		2	/* no KernelCh: not enough shared memory to spare */
+#define NCI_REASON_API		1	/* none: the API is older than v5 */
+#define NCI_REASON_SHM		2	/* none: not enough shared memory to spare */
+#define NCI_REASON_GRAPHS	3	/* none: the process captures CUDA graphs (ABI 1.2) */
+#define NCI_REASON_THREADS	4	/* stays as it is: several threads send and receive (1.2) */
+#define NCI_REASON_LIBRARIES	5	/* stays as it is: two NCCLs in the process (1.2) */
+
+/* Which operations are watched by KernelCh, where the level asks for it. */
+#define NCI_SAMPLE_BUDGET	1	/* bursts on the wall-clock grid, as the budget allows */
+#define NCI_SAMPLE_ALL		2
+
+/* Where the level and the sampling in force come from. */
+#define NCI_SOURCE_DEFAULT	1
+#define NCI_SOURCE_ENVIRONMENT	2
+#define NCI_SOURCE_CONTROL	3	/* the control file, see control.h */
+
+#define NCI_KERNELS_NEVER	1	/* the level asks for none, or there is a reason */
+#define NCI_KERNELS_ALWAYS	2
+#define NCI_KERNELS_OUTSIDE	3	/* now: outside a burst */
+#define NCI_KERNELS_INSIDE	4	/* now: inside a burst */
 
 /* What one tick was at init; a reader on the same machine calibrates better. */
 struct nci_anchor {
@@ -55,6 +73,80 @@ struct nci_anchor {
 	uint64_t mono_ns;	/* CLOCK_MONOTONIC, read right after ticks */
 	uint64_t real_ns;	/* CLOCK_REALTIME, read right after mono_ns */
 };
+
+/* Threads by what they do: NCCL's proxy threads, and all the others. */
+#define NCI_THREADS_USER	0
+#define NCI_THREADS_PROXY	1
+#define NCI_THREAD_CLASSES	2
+
+/* What the plugin's own callbacks cost, measured on one of NCI_TIMED_ONE_IN. */
+struct nci_timed {
+	_Atomic uint64_t count;		/* callbacks measured */
+	_Atomic uint64_t ticks;		/* that they took, two looks at the clock included */
+};
+
+#define NCI_TIMED_ONE_IN	256
+
+/*
+ * What steers the events, and what it came to (ABI 1.2; zeros before).  The one part
+ * of the header's page that changes while the process lives.  Every field is whole;
+ * two fields may be of different moments.  Operations are API calls that post one.
+ *
+ *   offset  size  field            meaning
+ *        0     8  sequence         of the control file that is in force; 0: none ever was
+ *        8     8  since            ticks when level or sample last changed
+ *       16     8  until_mono_ns    CLOCK_MONOTONIC when an entry in force ends next; 0: none
+ *       24     4  source           NCI_SOURCE_*
+ *       28     4  wish             NCI_WISH_* of the last entry in force; 0: none
+ *       32     4  sample           NCI_SAMPLE_*
+ *       36     4  kernels          NCI_KERNELS_*
+ *       40     4  budget_ppm       of wall time that KernelCh may cost
+ *       44     4  kernel_cost_ns   what it is taken to cost per operation
+ *       48     4  burst_period_ms  as planned last; 0: no plan yet
+ *       52     4  burst_length_ms  as planned last; equal to the period: always on
+ *       56     8  bursts           begun
+ *       64     8  burst_ticks      time in bursts that have ended
+ *       72     8  burst_start      ticks when the one that is on began; 0: none is
+ *       80     8  groups_inside    groups whose operations KernelCh watched
+ *       88     8  groups_outside
+ *       96     8  ops_inside       operations of these groups
+ *      104     8  ops_outside
+ *      112     8  switches         stores into NCCL's mask since the first init
+ *      120     8  control_reads    of the control file
+ *      128     8  control_refused  of these: what was read was not whole, or not ours
+ *      136     8  clock_ticks      two looks at the clock with nothing between them
+ *      144    32  timed            by NCI_THREADS_*
+ *      176    80  zero
+ */
+struct nci_steer {
+	_Atomic uint64_t sequence;
+	_Atomic uint64_t since;
+	_Atomic uint64_t until_mono_ns;
+	_Atomic uint32_t source;
+	_Atomic uint32_t wish;
+	_Atomic uint32_t sample;
+	_Atomic uint32_t kernels;
+	_Atomic uint32_t budget_ppm;
+	_Atomic uint32_t kernel_cost_ns;
+	_Atomic uint32_t burst_period_ms;
+	_Atomic uint32_t burst_length_ms;
+	_Atomic uint64_t bursts;
+	_Atomic uint64_t burst_ticks;
+	_Atomic uint64_t burst_start;
+	_Atomic uint64_t groups_inside;
+	_Atomic uint64_t groups_outside;
+	_Atomic uint64_t ops_inside;
+	_Atomic uint64_t ops_outside;
+	_Atomic uint64_t switches;
+	_Atomic uint64_t control_reads;
+	_Atomic uint64_t control_refused;
+	_Atomic uint64_t clock_ticks;
+	struct nci_timed timed[NCI_THREAD_CLASSES];
+	uint8_t zero[80];
+};
+_Static_assert(sizeof(struct nci_steer) == 256, "ABI: what steers is four lines");
+_Static_assert(offsetof(struct nci_steer, bursts) == 56, "ABI: bursts moved");
+_Static_assert(offsetof(struct nci_steer, timed) == 144, "ABI: timed moved");
 
 /*
  *   offset  size  field            meaning
@@ -82,7 +174,8 @@ struct nci_anchor {
  *      160    64  command          program's name, zero-terminated
  *      224     4  env_bytes        used bytes of env
  *      228  1820  env              "NAME=VALUE\0" of the allow-listed job variables
- *     2048  2048  zero1
+ *     2048   256  steer            changes
+ *     2304  1792  zero1
  */
 struct nci_header {
 	uint64_t magic;
@@ -108,13 +201,15 @@ struct nci_header {
 	char command[64];
 	uint32_t env_bytes;
 	char env[1820];
-	uint8_t zero1[2048];
+	struct nci_steer steer;
+	uint8_t zero1[1792];
 };
 _Static_assert(sizeof(struct nci_header) == NCI_PAGE, "ABI: the header is one page");
 _Static_assert(offsetof(struct nci_header, ready) == 12, "ABI: ready moved");
 _Static_assert(offsetof(struct nci_header, instance) == 72, "ABI: instance moved");
 _Static_assert(offsetof(struct nci_header, anchor) == 104, "ABI: anchor moved");
 _Static_assert(offsetof(struct nci_header, env) == 228, "ABI: env moved");
+_Static_assert(offsetof(struct nci_header, steer) == 2048, "ABI: steer moved");
 
 #define NCI_LIVE_EXITED		0x1	/* the process ended by exit() or return from main() */
 
