@@ -116,7 +116,7 @@ int main(void)
 		 "../shared/data/nccl-4gpu-group-2allreduce.jsonl");
 	if (recording_load(&rec, path, err, sizeof(err))) {
 		printf("1..0 # SKIP the recorded run is not here (NCCLINSP_RECORDING)\n");
-		return 77;
+		return 0;
 	}
 	read_cupti();
 	r = fx_run(NULL, NULL, tests, FX_COUNT(tests));
