@@ -133,8 +133,9 @@ static int find_socket(struct client *client)
 		return refuse(client, SYSTEM_SOCKET, system_error);
 
 	r = probe(own);
-	if (!r) {
-		snprintf(client->path, sizeof(client->path), "%s", own);
+	if (!r) {	/* hence it is no longer than a socket's name can be */
+		snprintf(client->path, sizeof(client->path), "%.*s",
+			 (int)sizeof(client->path) - 1, own);
 		return 0;
 	}
 	if (system_error == -EACCES || r == -ENOENT)
