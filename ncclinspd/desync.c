@@ -239,10 +239,19 @@ static bool is_blocked_by_own_gpu(const struct desync_rank *r)
 }
 
 /* A transfer that got anywhere needed its kernel, whether or not that was told. */
+static bool has_begun(const struct desync_rank *r)
+{
+	return r->kernel_started || r->done || r->step > 0;
+}
+
+bool desync_has_not_begun(const struct desync_rank *r)
+{
+	return is_inside(r) && r->wants_kernel && !has_begun(r);
+}
+
 static bool is_not_running(const struct desync_rank *r)
 {
-	return is_inside(r) && !waits_for_peer(r) && r->wants_kernel && !r->kernel_started &&
-	       r->step <= 0;
+	return desync_has_not_begun(r) && !waits_for_peer(r);
 }
 
 static bool is_not_producing(const struct desync_rank *r)
@@ -282,6 +291,31 @@ static bool is_held_up_from_afar(const struct desync_comm *c, const struct desyn
 		if (waits_for_remote(c, &c->ranks[i]) && c->ranks[i].step <= r->step)
 			return true;
 	return false;
+}
+
+/* Are ranks of it on other nodes? */
+static bool goes_elsewhere(const struct desync_comm *c)
+{
+	return c->nranks == UNKNOWN_I32 || (uint32_t)c->nranks > c->n;
+}
+
+/*
+ * A kernel that nobody told of is missing only where others were told of.  And what a
+ * rank elsewhere gives first needs nobody but itself: where that does not come, it is
+ * gone, and the thread that would tell of a kernel here may have ended with the
+ * connection to it.
+ */
+static bool is_untold(const struct desync_comm *c)
+{
+	uint32_t inside = 0, begun = 0;
+
+	for (uint32_t i = 0; i < c->n; i++) {
+		if (waits_for_remote(c, &c->ranks[i]) && c->ranks[i].step <= 0)
+			return true;
+		inside += is_inside(&c->ranks[i]);
+		begun += has_begun(&c->ranks[i]);
+	}
+	return goes_elsewhere(c) && inside > 1 && !begun;
 }
 
 static void keep_furthest_behind(const struct desync_comm *c, struct desync_result *out)
@@ -332,6 +366,8 @@ static bool find_sink(const struct desync_comm *c, struct desync_result *out)
 			keep_furthest_behind(c, out);
 			add_silent(c, out);
 		}
+		if (sinks[i].is == is_not_running && is_untold(c))
+			out->nranks = 0;
 		if (!out->nranks)
 			continue;
 		if (sinks[i].verdict == VERDICT_LINK)
@@ -357,7 +393,7 @@ static bool find_remote(const struct desync_comm *c, struct desync_result *out)
 
 static void decide_together(const struct desync_comm *c, struct desync_result *out)
 {
-	bool remote = c->nranks == UNKNOWN_I32 || (uint32_t)c->nranks > c->n;
+	bool remote = goes_elsewhere(c);
 
 	for (size_t i = 0; i < ARRAY_LEN(sames); i++)
 		if (find_different(c, &sames[i], out))

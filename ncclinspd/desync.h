@@ -18,7 +18,8 @@
  *         other algorithm                    CONFIG_MISMATCH
  *         else follow who waits for whom to a rank that waits for nobody:
  *         its network                        LINK
- *         its GPU                            GPU_STUCK, NOT_RUNNING
+ *         its GPU                            GPU_STUCK, NOT_RUNNING (that only where
+ *                                            a kernel would have been told of)
  *         nobody such, some are done         PARTIAL
  *         a circle                           INTERNAL
  *         a rank that is not on this node    UNKNOWN
@@ -71,6 +72,9 @@ static inline bool desync_is_away(const struct desync_rank *r)
 	return !r->posted ||
 	       (r->wants_kernel && !r->kernel_started && r->elsewhere != DESYNC_NONE);
 }
+
+/* It is inside, and nothing tells that its GPU has begun: no kernel, no transfer. */
+bool desync_has_not_begun(const struct desync_rank *r);
 
 /* One communicator with an operation in flight. */
 struct desync_comm {

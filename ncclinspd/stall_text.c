@@ -291,6 +291,22 @@ static void say_slow(struct scene *s)
 	phrase_add(&s->text, " takes far longer than usual, but still moves");
 }
 
+/* No accusation: what would tell may be silent because of the same cause. */
+static void add_not_begun(struct scene *s)
+{
+	int32_t ranks[DESYNC_RANKS];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->comm->n && n < DESYNC_RANKS; i++)
+		if (desync_has_not_begun(&s->comm->ranks[i]))
+			ranks[n++] = s->comm->ranks[i].rank;
+	if (!n)
+		return;
+	phrase_add(&s->text, "; nothing tells whether the %s of ", n == 1 ? "GPU" : "GPUs");
+	add_numbers(&s->text, ranks, n);
+	phrase_add(&s->text, " %s begun it", n == 1 ? "has" : "have");
+}
+
 static void say_unknown(struct scene *s)
 {
 	int32_t peer = s->stall->result.peer;
@@ -300,6 +316,7 @@ static void say_unknown(struct scene *s)
 	add_waiting(s);
 	if (peer != UNKNOWN_I32)
 		phrase_add(&s->text, " for rank %" PRId32 ", which is on another node", peer);
+	add_not_begun(s);
 }
 
 static void (*const sayings[VERDICT_END])(struct scene *) = {

@@ -193,6 +193,62 @@ START_TEST(a_kernel_whose_transfers_come_forward_is_running)
 }
 END_TEST
 
+/* Two of four are here, neither is known to have begun: 2 waits for 1, 3 for its GPU. */
+static void lose_a_rank_elsewhere(void)
+{
+	comms[0].n = 2;
+	for (int32_t i = 0; i < 2; i++) {
+		ranks[0][i].rank = i + 2;
+		ranks[0][i].wants_kernel = true;
+		ranks[0][i].step = 0;
+	}
+	wait_for(0, WAIT_RECV, 1);
+	wait_for(1, WAIT_PRODUCE, 0);
+}
+
+START_TEST(a_rank_elsewhere_that_gives_nothing_comes_before_a_kernel_that_nobody_told_of)
+{
+	lose_a_rank_elsewhere();
+	expect(0, VERDICT_UNKNOWN, 0, 0);
+	ck_assert_int_eq(got.peer, 1);
+	ck_assert(got.remote);
+	ck_assert(desync_has_not_begun(&ranks[0][0]) && desync_has_not_begun(&ranks[0][1]));
+	wait_for(1, WAIT_NONE, UNKNOWN_I32);	/* its transfers have not begun either */
+	ranks[0][1].step = UNKNOWN_I32;
+	expect(0, VERDICT_UNKNOWN, 0, 0);
+	wait_for(0, WAIT_CREDIT, 1);		/* it has no room for the first either */
+	expect(0, VERDICT_UNKNOWN, 0, 0);
+	ranks[0][0].kernel_started = 2;		/* one thread still tells, the other may not */
+	expect(0, VERDICT_UNKNOWN, 0, 0);
+}
+END_TEST
+
+START_TEST(a_kernel_is_missing_only_where_others_were_told_of)
+{
+	lose_a_rank_elsewhere();
+	wait_for(0, WAIT_NONE, UNKNOWN_I32);
+	expect(0, VERDICT_UNKNOWN, 0, 0);
+	ranks[0][0].kernel_started = 2;
+	expect(0, VERDICT_NOT_RUNNING, 1, 3);
+	wait_for(0, WAIT_RECV, 1);		/* whose later steps need this node's */
+	ranks[0][0].step = 4;
+	expect(0, VERDICT_NOT_RUNNING, 1, 3);
+	ranks[0][0].done = true;
+	expect(0, VERDICT_NOT_RUNNING, 1, 3);
+}
+END_TEST
+
+START_TEST(the_only_rank_here_is_not_running_unless_it_waits_for_another)
+{
+	lose_a_rank_elsewhere();
+	comms[0].n = 1;
+	expect(0, VERDICT_UNKNOWN, 0, 0);
+	ck_assert_int_eq(got.peer, 1);
+	wait_for(0, WAIT_PRODUCE, 3);
+	expect(0, VERDICT_NOT_RUNNING, 1, 2);
+}
+END_TEST
+
 START_TEST(who_sends_may_lack_what_those_without_transfers_have)
 {
 	for (int32_t r = 0; r < RANKS; r++)
@@ -322,6 +378,9 @@ int main(void)
 		FX_TEST(a_gpu_that_takes_nothing_is_stuck),
 		FX_TEST(a_gpu_that_has_not_begun_is_not_running),
 		FX_TEST(a_kernel_whose_transfers_come_forward_is_running),
+		FX_TEST(a_rank_elsewhere_that_gives_nothing_comes_before_a_kernel_that_nobody_told_of),
+		FX_TEST(a_kernel_is_missing_only_where_others_were_told_of),
+		FX_TEST(the_only_rank_here_is_not_running_unless_it_waits_for_another),
 		FX_TEST(who_sends_may_lack_what_those_without_transfers_have),
 		FX_TEST(a_gpu_that_may_lack_data_from_another_node_is_not_accused),
 		FX_TEST(a_circle_of_waits_is_internal_only_if_all_ranks_are_seen),

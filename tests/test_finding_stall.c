@@ -99,12 +99,37 @@ static void expect_verdict(const char *kind, const char *verdict)
 
 START_TEST(the_first_operation_of_a_communicator_has_two_minutes)
 {
+	first->comms[0].nranks = second->comms[0].nranks = 2;
 	post(first, 0);
 	post(second, 0);
 	look_for(121);
 	ck_assert_uint_eq(count(), 0);
 	look_for(2);
 	expect_verdict("stall", "NOT_RUNNING");
+}
+END_TEST
+
+START_TEST(with_ranks_elsewhere_kernels_that_nobody_told_of_accuse_no_gpu)
+{
+	uint64_t seq = both_run(0, 20);
+	json_t *a;
+
+	post(first, seq);
+	post(second, seq);
+	look_for(13);
+	expect_verdict("stall", "UNKNOWN");
+	a = findings();
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings.0.ranks")), 0);
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"),
+				     "AllReduce #20 on dp hangs; ranks 0-1 wait there; nothing tells "
+				     "whether the GPUs of ranks 0-1 have begun it."));
+	json_decref(a);
+	run_channel(first, seq, 0);	/* this one is told of */
+	look_for(10);
+	expect_verdict("stall", "NOT_RUNNING");
+	a = findings();
+	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 1);
+	json_decref(a);
 }
 END_TEST
 
@@ -328,6 +353,7 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(the_first_operation_of_a_communicator_has_two_minutes),
+		FX_TEST(with_ranks_elsewhere_kernels_that_nobody_told_of_accuse_no_gpu),
 		FX_TEST(who_has_not_come_is_named_with_evidence_and_forgotten_when_it_comes),
 		FX_TEST(who_claims_another_users_communicator_is_none_of_its_ranks),
 		FX_TEST(communicators_that_are_too_many_are_left_out_and_counted),

@@ -194,6 +194,24 @@ START_TEST(what_is_launched_late_is_late_as_a_whole_and_no_faster)
 }
 END_TEST
 
+START_TEST(a_kernel_of_who_lives_on_begins_however_late_the_other_was_killed)
+{
+	const char *text = "nodes 2\nprocesses 2\ncomm w ranks 0,1 channels 1\n"
+			   "kill process 1 comm w op 0\nAllReduce w 1Mi float32\n";
+	int begun = 0, ended = 0;
+	struct view v;
+
+	look_late(&v, text, 0, 0, 0, 50000000);
+	for (int i = 0; i < v.work.nactions; i++) {
+		begun += v.work.action[i].verb == WORK_KERNEL_START;
+		ended += v.work.action[i].verb == WORK_KERNEL_STOP;
+	}
+	ck_assert_int_eq(begun, 1);
+	ck_assert_int_eq(ended, 0);
+	look_away(&v);
+}
+END_TEST
+
 /* ---- slow ---- */
 
 START_TEST(lateness_may_come_in_bursts)
@@ -449,6 +467,7 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(what_is_launched_late_is_late_as_a_whole_and_no_faster),
+		FX_TEST(a_kernel_of_who_lives_on_begins_however_late_the_other_was_killed),
 		FX_TEST(lateness_may_come_in_bursts),
 		FX_TEST(a_slow_link_slows_all_and_shows_in_its_own_steps),
 		FX_TEST(a_slow_channel_ends_last_and_the_others_end_early),

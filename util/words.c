@@ -119,7 +119,9 @@ static const struct word words[] = {
 	VERDICT(NOT_RUNNING),
 	  .flight_recorder = "UNDECIDED",
 	  .meaning = "A rank has posted the operation, but its GPU has not begun it.",
-	  .evidence = "No kernel of it has started there, while the others wait.",
+	  .evidence = "No kernel of it has started there, while that of another rank here has, or all "
+		      "ranks are here. Nobody here waits for the first data of a rank elsewhere: that one "
+		      "would be the cause, and what tells of kernels may have ended with it.",
 	  .action = "Something else occupies that GPU or stream: a compute kernel that does not end, a "
 		    "wait for an event, too few free SMs. See nvidia-smi; py-spy dump that process." },
 	VERDICT(INTERNAL),

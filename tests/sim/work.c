@@ -344,7 +344,15 @@ static void pace_steps(struct flow *f)
 		f->wire = f->dt;
 }
 
-/* A kernel that begins late moves its data late, and no faster. */
+static bool is_kill(const struct sim_fault *fault)
+{
+	return fault && fault->kind == FAULT_KILL;
+}
+
+/*
+ * A kernel that begins late moves its data late, and no faster.  Those of the ranks
+ * that live on begin whatever has become of the killed one.
+ */
 static void put_off(struct flow *f)
 {
 	int64_t late = f->task->late_ns;
@@ -412,6 +420,8 @@ static void plan_helper(struct flow *f, int64_t busy, int64_t *donep)
 	stop = after(span.stop, poll_lag(scn, span.stop, sub->channel, 1));
 	stop = later(after(stop, sub->late_ns), after(start, WORK_LOOP_NS));
 	*donep = stop;
+	if (is_kill(f->task->op.fault) && start != PLAN_NEVER)
+		f->cut = later(f->cut, start + 1);
 	emit(f, start, WORK_KERNEL_START, 0, 0);
 	if (stop < after(f->cut, sub->late_ns))
 		work_add(f->work, &(struct work_action){ .at = stop, .sub = sub,
