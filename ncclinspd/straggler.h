@@ -21,10 +21,12 @@
  *   blame     what the last one cost: the median waiting of the others
  *
  * A rank is flagged when in 3 of 4 windows it was last in most that was judged (half of
- * at least 20, 1.5/n, and 4 standard deviations more than chance), stands out (0.6745 (x
- * - median) / MAD of the mean lateness over 4.7: one false alarm a day in 512 ranks; of
- * two ranks, tails take the place of the MAD), and costs 2 % of the time; it is let go
- * below half of that.  Or: most of what bursts cost is its doing, again and again.
+ * at least 20, 1.5/n or 1.5/n of what all cost, and 4 standard deviations more than
+ * chance), stands out (0.6745 (x - median) / MAD of the mean lateness over 4.7: one false
+ * alarm a day in 512 ranks; of two ranks, the other one takes the place of the median and
+ * tails that of the MAD), and costs 1.5 % of the time, so that who costs 2 % is over it in
+ * nearly every window; it is let go below half of that.  Or: most of what bursts cost is
+ * its doing, again and again.
  *
  * Who was late because it had waited for somebody else in the operation before, on
  * the same GPU, only handed that on: what it cost is moved to whoever was last there,

@@ -9,7 +9,7 @@
 #define LEAST_JUDGED	20.0
 #define LEAST_BURSTS	5.0	/* in one window, and LEAST_JUDGED in all that are kept */
 #define LEAST_SCORE	4.7
-#define LEAST_COST	0.02	/* of wall time */
+#define LEAST_COST	0.015	/* of wall time */
 #define LEAST_SHARE	0.5
 #define SLOW_SHARE	0.95	/* more than that is everything */
 #define OVER		3	/* windows, to be flagged; */
@@ -37,7 +37,8 @@ static double score_of(const struct window *w, uint32_t nseats, uint32_t seat)
 
 	for (uint32_t i = 0; i < nseats; i++)
 		away[i] = mean[i] = (double)w->tally[i].late_ns / (double)w->judged;
-	middle = median(away, nseats);
+	/* of two, the middle is half of what is looked for */
+	middle = nseats == 2 ? mean[1 - seat] : median(away, nseats);
 	for (uint32_t i = 0; i < nseats; i++)
 		away[i] = fabs(mean[i] - middle);
 	mad = nseats > 2 ? median(away, nseats) : 0;
@@ -45,17 +46,20 @@ static double score_of(const struct window *w, uint32_t nseats, uint32_t seat)
 	return 0.6745 * (mean[seat] - middle) / (mad > tail ? mad : tail);
 }
 
-/*
- * How much of it one of `ranks` must have so that it is no chance: four standard
- * deviations more than its share of `count` events, and so much that it matters.
- */
-static double share_of(uint32_t ranks, uint64_t count)
+/* So much of `count` events is no chance: four standard deviations more than its share. */
+static double beyond_chance(uint32_t ranks, uint64_t count)
 {
 	double even = 1.0 / ranks;
-	double share = even + 4 * sqrt(even * (1 - even) / (double)count);
-	double least = even * 1.5 > LEAST_SHARE ? even * 1.5 : LEAST_SHARE;
 
-	return share > least ? share : least;
+	return even + 4 * sqrt(even * (1 - even) / (double)count);
+}
+
+/* So much must be of one of `ranks` that it matters. */
+static double worth_telling(uint32_t ranks)
+{
+	double even = 1.0 / ranks;
+
+	return even * 1.5 > LEAST_SHARE ? even * 1.5 : LEAST_SHARE;
 }
 
 /* ---- grades ---------------------------------------------------------------- */
@@ -65,14 +69,27 @@ static bool costs(uint64_t ns, const struct window *w, double part)
 	return (double)ns >= part * LEAST_COST * (double)w->wall_ns;
 }
 
+/* It is last in most that was judged; or in many, and what these cost is most of it all. */
+static bool is_most(const struct unit *u, const struct window *w, uint32_t seat, double part)
+{
+	double share = (double)w->tally[seat].last / (double)w->judged;
+	double chance = beyond_chance(u->nseats, w->judged), least = worth_telling(u->nseats);
+	uint64_t all_ns = 0;
+
+	for (uint32_t i = 0; i < u->nseats; i++)
+		all_ns += w->tally[i].blame_ns;
+	return share >= part * chance && share >= part * LEAST_SHARE &&
+	       (share >= part * least ||
+		(double)w->tally[seat].blame_ns >= part * least * (double)all_ns);
+}
+
 /* `part` of each limit is reached. */
 static bool is_steady(const struct unit *u, const struct window *w, uint32_t seat, double part)
 {
 	const struct tally *t = &w->tally[seat];
 	double judged = (double)w->judged;
 
-	return judged >= part * LEAST_JUDGED &&
-	       (double)t->last >= part * share_of(u->nseats, w->judged) * judged &&
+	return judged >= part * LEAST_JUDGED && is_most(u, w, seat, part) &&
 	       costs(t->blame_ns + t->moved_ns, w, part) &&
 	       score_of(w, u->nseats, seat) >= part * LEAST_SCORE;
 }
@@ -86,12 +103,13 @@ static uint64_t repeated_ns(const struct tally *t)
 static bool is_bursty(const struct unit *u, const struct window *w, uint32_t seat, double part)
 {
 	const struct tally *t = &w->tally[seat];
+	double share = fmax(beyond_chance(u->nseats, w->bursts), worth_telling(u->nseats));
 	uint64_t all_ns = 0;
 
 	for (uint32_t i = 0; i < u->nseats; i++)
 		all_ns += repeated_ns(&w->tally[i]);
 	return (double)t->bursts >= part * LEAST_BURSTS && costs(repeated_ns(t), w, part) &&
-	       (double)repeated_ns(t) >= part * share_of(u->nseats, w->bursts) * (double)all_ns;
+	       (double)repeated_ns(t) >= part * share * (double)all_ns;
 }
 
 /*

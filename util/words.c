@@ -149,13 +149,13 @@ static const struct word words[] = {
 	VERDICT(STEADY),
 	  .meaning = "A rank is the last to come to most operations, and the others wait for it.",
 	  .evidence = "In three of four windows of a minute (--straggler-window) it was last in most "
-		      "operations in which somebody was late, stands out from the others, and cost 2 % of "
-		      "the time. What it only handed on from another communicator is not counted.",
+		      "operations in which somebody was late, stands out from the others, and cost 1.5 % "
+		      "of the time. What it only handed on from another communicator is not counted.",
 	  .action = "See that rank's GPU clock and temperature, its CPU, its share of the work." },
 	VERDICT(INTERMITTENT),
 	  .meaning = "A rank is much later than usual now and then, mostly the same one.",
 	  .evidence = "The operations in which ranks were four times as far apart as usual; it was last in "
-		      "most of them, and they cost 2 % of the time.",
+		      "most of them, and they cost 1.5 % of the time.",
 	  .action = "Look for what stops it: garbage collection, input, other processes, throttling." },
 	VERDICT(ELSEWHERE),
 	  .meaning = "All ranks of a communicator on this node wait for one of another node.",

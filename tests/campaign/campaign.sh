@@ -46,6 +46,7 @@ declare -A period_us=([dp]=31000 [nested]=54000 [moe]=32000 [nodes]=32000)
 # A and B the ends of a link, LATEn: n percent of an iteration.
 faults='
 late 1 %|dp nested moe nodes|one|^straggler$|.|late rank R by LATE1 comm Q every 2 from 20
+late 2 %|dp nested moe nodes|one|^straggler$|.|late rank R by LATE2 comm Q every 2 from 20
 late 3 %|dp nested moe nodes|one|^straggler$|.|late rank R by LATE3 comm Q every 2 from 20
 late 5 %|dp nested moe nodes|one|^straggler$|.|late rank R by LATE5 comm Q every 2 from 20
 late 20 %|dp nested moe nodes|one|^straggler$|.|late rank R by LATE20 comm Q every 2 from 20
