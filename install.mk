@@ -3,7 +3,8 @@
 #   make install    DESTDIR= PREFIX=/usr/local
 #   make uninstall  the same, the other way round
 #
-# One list says what goes where; both targets walk through it.
+# One list says what goes where; both targets walk through it.  The configuration is
+# where the daemon looks for it, and what somebody has changed there stays.
 DESTDIR    :=
 PREFIX     := /usr/local
 BINDIR     := $(PREFIX)/bin
@@ -11,13 +12,15 @@ SBINDIR    := $(PREFIX)/sbin
 LIBDIR     := $(PREFIX)/lib
 INCLUDEDIR := $(PREFIX)/include
 MANDIR     := $(PREFIX)/share/man
+CONFDIR    := /etc/ncclinsp
 INSTALL    := install
 
 # mode:source:destination, one word each.
 files = $(foreach f,$(2),$(1):$(f):$(3)/$(notdir $(f)))
 pages = $(foreach f,$(1),644:$(f):$(MANDIR)/man$(patsubst .%,%,$(suffix $(f)))/$(notdir $(f)))
 
-PC := $(B)/ncclinsp.pc
+PC   := $(B)/ncclinsp.pc
+CONF := $(B)/ncclinspd.conf
 
 INSTALLED = \
 	$(call files,755,$(CLI) $(REPLAY),$(BINDIR)) \
@@ -28,9 +31,14 @@ INSTALLED = \
 	$(call pages,$(MAN))
 
 # What nobody else has files in.
-INSTALLED_DIRS = $(INCLUDEDIR)/nci
+INSTALLED_DIRS = $(INCLUDEDIR)/nci $(CONFDIR)
 
-.PHONY: FORCE install uninstall
+.PHONY: install uninstall
+
+# From the daemon's table of options.  Where another machine's is built: its emulator.
+EMULATOR :=
+$(CONF): $(DAEMON)
+	$(Q)$(EMULATOR) $(DAEMON) --print-config >$@.tmp && mv $@.tmp $@
 
 # Always made anew: the paths may be others than the last time.
 $(PC): packaging/ncclinsp.pc.in FORCE
@@ -38,17 +46,21 @@ $(PC): packaging/ncclinsp.pc.in FORCE
 		-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' -e 's|@VERSION@|$(VERSION)|' $< >$@
 
 # A directory in the linker's cache must be told of what is new in it.
-install: $(PLUGIN) $(RECORD) $(DAEMON) $(CLI) $(REPLAY) $(MAN) $(PC)
+install: $(PLUGIN) $(RECORD) $(DAEMON) $(CLI) $(REPLAY) $(MAN) $(PC) $(CONF)
 	@echo "  INSTALL  $(DESTDIR)$(PREFIX)"
 	$(Q)for row in $(INSTALLED); do \
 		mode=$${row%%:*}; row=$${row#*:}; \
 		$(INSTALL) -D -m $$mode "$${row%%:*}" "$(DESTDIR)$${row#*:}" || exit 1; \
 	done
+	$(Q)[ -e "$(DESTDIR)$(CONFDIR)/$(notdir $(CONF))" ] || \
+		$(INSTALL) -D -m 644 $(CONF) "$(DESTDIR)$(CONFDIR)/$(notdir $(CONF))"
 	$(Q)[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
 
-uninstall:
+uninstall: $(CONF)
 	@echo "  UNINSTALL  $(DESTDIR)$(PREFIX)"
 	$(Q)for row in $(INSTALLED); do rm -f "$(DESTDIR)$${row##*:}"; done
+	$(Q)! cmp -s $(CONF) "$(DESTDIR)$(CONFDIR)/$(notdir $(CONF))" || \
+		rm "$(DESTDIR)$(CONFDIR)/$(notdir $(CONF))"
 	$(Q)for dir in $(INSTALLED_DIRS); do \
 		rmdir "$(DESTDIR)$$dir" 2>/dev/null || [ ! -d "$(DESTDIR)$$dir" ] || \
 			echo "  KEPT  $(DESTDIR)$$dir"; \

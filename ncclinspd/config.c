@@ -3,125 +3,91 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "ncclinspd/config_file.h"
+#include "ncclinspd/config_rows.h"
 #include "nci/segment.h"
-#include "util/text.h"
+#include "util/cleanup.h"
 
-#define STALL_LEAST_NS UINT64_C(100000000)
-#define WINDOW_LEAST_NS UINT64_C(1000000000)	/* looked at once a second */
 #define KEEP_NS (UINT64_C(10) * 60 * 1000000000)
+#define FIRST_VALUE 256		/* of getopt's: behind all letters */
 
-static int complain(const char *what, const char *value)
+/* ---- what is told -------------------------------------------------------------- */
+
+static void tell(config_tell_fn *fn, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void tell(config_tell_fn *fn, const char *format, ...)
 {
-	fprintf(stderr, "ncclinspd: %s: %s\n", what, value);
-	return -EINVAL;
+	char line[PATH_MAX + 512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	fn(line);
 }
 
-static int set_path(char path[PATH_MAX], const char *value, const char *what)
+static void print_help(const struct config *c)
 {
-	if (!*value)
-		return complain("needs a path", what);
-	if (snprintf(path, PATH_MAX, "%s", value) >= PATH_MAX)
-		return complain("path too long", what);
-	return 0;
-}
+	const struct config_row *rows;
+	size_t n;
 
-static int set_socket(struct config *c, const char *value)
-{
-	return set_path(c->socket, value, "--socket");
-}
-
-static int set_shm_dir(struct config *c, const char *value)
-{
-	return set_path(c->shm_dir, value, "--shm-dir");
-}
-
-static int set_state_dir(struct config *c, const char *value)
-{
-	return set_path(c->state_dir, value, "--state-dir");
-}
-
-static int set_foreground(struct config *c, const char *value)
-{
-	(void)value;
-	c->foreground = true;
-	return 0;
-}
-
-static int set_stall_min(struct config *c, const char *value)
-{
-	if (text_parse_duration(value, &c->stall_min_ns) || c->stall_min_ns < STALL_LEAST_NS)
-		return complain("--stall-min is a time of 100ms or more, as 10s, not", value);
-	return 0;
-}
-
-static int set_straggler_window(struct config *c, const char *value)
-{
-	if (text_parse_duration(value, &c->straggler_window_ns) ||
-	    c->straggler_window_ns < WINDOW_LEAST_NS)
-		return complain("--straggler-window is a time of 1s or more, as 60s, not", value);
-	return 0;
-}
-
-static int set_log_level(struct config *c, const char *value)
-{
-	int level = log_parse_level(value);
-
-	if (level < 0)
-		return complain("--log-level is err, warn, info or debug, not", value);
-	c->log_level = (enum log_level)level;
-	return 0;
-}
-
-static int usage(struct config *c, const char *value);
-
-static int version(struct config *c, const char *value)
-{
-	(void)c;
-	(void)value;
-	puts("ncclinspd " NCCLINSP_VERSION);
-	return CONFIG_DONE;
-}
-
-static const struct {
-	const char *name;
-	char letter;
-	const char *argument;
-	int (*set)(struct config *, const char *);
-	const char *help;
-} options[] = {
-	{ "socket", 'S', "PATH", set_socket, "where to listen" },
-	{ "shm-dir", 'm', "DIR", set_shm_dir, "where jobs write, " NCI_SHM_DIR " by default" },
-	{ "state-dir", 's', "DIR", set_state_dir, "where to keep the log and what must last" },
-	{ "foreground", 'f', NULL, set_foreground, "stay in the foreground, log to stderr" },
-	{ "stall-min", 't', "SECONDS", set_stall_min,
-	  "the shortest time in flight that may be a stall (10)" },
-	{ "straggler-window", 'w', "SECONDS", set_straggler_window,
-	  "late ranks are judged over four of these (60)" },
-	{ "log-level", 'l', "LEVEL", set_log_level, "err, warn, info (default) or debug" },
-	{ "version", 'V', NULL, version, "print the version" },
-	{ "help", 'h', NULL, usage, "print this" },
-};
-
-#define OPTIONS (sizeof(options) / sizeof(options[0]))
-
-static int usage(struct config *c, const char *value)
-{
-	(void)value;
+	rows = config_rows(&n);
 	puts("usage: ncclinspd [option...]\n"
 	     "\nWatches the NCCL processes of this node and answers ncclinsp(1).\n");
-	for (size_t i = 0; i < OPTIONS; i++)
-		printf("  -%c, --%s %-*s %s\n", options[i].letter, options[i].name,
-		       16 - (int)strlen(options[i].name),
-		       options[i].argument ? options[i].argument : "", options[i].help);
-	printf("\nHere: --socket %s\n      --shm-dir %s\n      --state-dir %s\n", c->socket,
-	       c->shm_dir, c->state_dir);
+	for (size_t i = 0; i < n; i++) {
+		const struct config_row *row = &rows[i];
+		char letter[] = { '-', row->letter, ',', '\0' }, text[64];
+
+		snprintf(text, sizeof(text), "%s %s", row->name,
+			 row->argument ? row->argument : "");
+		printf("  %-3s --%-24s  %s", row->letter ? letter : "", text, row->help);
+		printf(row->fallback ? " (%s)\n" : "\n", row->fallback);
+	}
+	printf("\nHere: --config %s\n      --socket %s\n      --shm-dir %s\n"
+	       "      --state-dir %s\n", c->file, c->socket, c->shm_dir, c->state_dir);
+}
+
+static void print_config(void)
+{
+	const struct config_row *rows;
+	size_t n;
+
+	rows = config_rows(&n);
+	puts("# How ncclinspd works on this node; ncclinspd.conf(5) explains it.\n"
+	     "#\n"
+	     "# NAME = VALUE, one a line; a line that begins with # is a comment.  What is\n"
+	     "# commented out is the default.  After a change:\n"
+	     "#     ncclinspd --check-config && systemctl reload ncclinspd");
+	for (size_t i = 0; i < n; i++)
+		if (rows[i].fallback)
+			printf("\n# %s%s\n#%s = %s\n", rows[i].help,
+			       rows[i].live ? "" : " (needs a restart)", rows[i].name,
+			       rows[i].fallback);
+}
+
+static int answer(const struct config *c)
+{
+	if (c->question == CONFIG_HELP)
+		print_help(c);
+	else if (c->question == CONFIG_PRINT)
+		print_config();
+	else if (c->question == CONFIG_VERSION)
+		puts("ncclinspd " NCCLINSP_VERSION);
+	else if (c->file_read)
+		printf("%s: good\n", c->file);
+	else
+		printf("%s: not there, which is good too\n", c->file[0] ? c->file : CONFIG_NODE_FILE);
 	return CONFIG_DONE;
 }
+
+/* ---- defaults and environment -------------------------------------------------- */
 
 static const char *environment(const char *name)
 {
@@ -133,11 +99,16 @@ static const char *environment(const char *name)
 static void user_paths(struct config *c)
 {
 	const char *runtime = environment("XDG_RUNTIME_DIR");
+	const char *config = environment("XDG_CONFIG_HOME");
 	const char *state = environment("XDG_STATE_HOME");
 	const char *home = environment("HOME");
 
 	if (runtime)
 		snprintf(c->socket, PATH_MAX, "%s/ncclinsp/ncclinspd.sock", runtime);
+	if (config)
+		snprintf(c->file, PATH_MAX, "%s/ncclinsp/ncclinspd.conf", config);
+	else if (home)
+		snprintf(c->file, PATH_MAX, "%s/.config/ncclinsp/ncclinspd.conf", home);
 	if (state)
 		snprintf(c->state_dir, PATH_MAX, "%s/ncclinsp", state);
 	else if (home)
@@ -146,9 +117,6 @@ static void user_paths(struct config *c)
 
 static void defaults(struct config *c)
 {
-	const char *socket = environment("NCCLINSP_SOCKET");
-	const char *shm_dir = environment("NCCLINSP_SHM_DIR");
-
 	*c = (struct config){
 		.loop = getenv("NCCLINSP_LOOP"),
 		.everybody = geteuid() == 0,
@@ -159,60 +127,232 @@ static void defaults(struct config *c)
 	};
 	strcpy(c->shm_dir, NCI_SHM_DIR);
 	if (geteuid() == 0) {
-		strcpy(c->socket, "/run/ncclinsp/ncclinspd.sock");
-		strcpy(c->state_dir, "/var/lib/ncclinsp");
+		strcpy(c->file, CONFIG_NODE_FILE);
+		strcpy(c->socket, CONFIG_NODE_SOCKET);
+		strcpy(c->state_dir, CONFIG_NODE_STATE);
 	} else {
 		user_paths(c);
 	}
+}
+
+static void take_environment(struct config *c)
+{
+	const char *socket = environment("NCCLINSP_SOCKET");
+	const char *shm_dir = environment("NCCLINSP_SHM_DIR");
+
 	if (socket)
-		snprintf(c->socket, PATH_MAX, "%s", socket);
+		config_set_path(c->socket, socket);
 	if (shm_dir)
-		snprintf(c->shm_dir, PATH_MAX, "%s", shm_dir);
+		config_set_path(c->shm_dir, shm_dir);
 }
 
-static void for_getopt(struct option longs[OPTIONS + 1], char shorts[2 * OPTIONS + 1])
-{
-	size_t n = 0;
+/* ---- the file ------------------------------------------------------------------- */
 
-	memset(longs, 0, (OPTIONS + 1) * sizeof(longs[0]));
-	for (size_t i = 0; i < OPTIONS; i++) {
-		longs[i].name = options[i].name;
-		longs[i].has_arg = options[i].argument ? required_argument : no_argument;
-		longs[i].val = options[i].letter;
-		shorts[n++] = options[i].letter;
-		if (options[i].argument)
-			shorts[n++] = ':';
+struct reading {
+	struct config *config;
+	config_tell_fn *tell;
+	unsigned set_on[CONFIG_ROWS];	/* the line; 0: on none yet */
+	unsigned wrong;
+};
+
+static const struct config_row *find_row(const char *name, size_t *at)
+{
+	const struct config_row *rows;
+	size_t n;
+
+	rows = config_rows(&n);
+	for (*at = 0; *at < n; ++*at)
+		if (strcmp(rows[*at].name, name) == 0)
+			return &rows[*at];
+	return NULL;
+}
+
+/* The name that was probably meant, or NULL. */
+static const char *similar(const char *name)
+{
+	const char *best = NULL;
+	unsigned least = 4;	/* letters that differ: with more it is another word */
+	const struct config_row *rows;
+	size_t n;
+
+	rows = config_rows(&n);
+	for (size_t i = 0; i < n; i++) {
+		unsigned away = config_distance(name, rows[i].name);
+
+		if (rows[i].fallback && away < least && away < strlen(rows[i].name) / 2 + 1) {
+			least = away;
+			best = rows[i].name;
+		}
 	}
-	shorts[n] = '\0';
+	return best;
 }
 
-static int apply(struct config *c, int letter)
+static void tell_unknown(const struct reading *r, unsigned line, const char *name)
 {
-	for (size_t i = 0; i < OPTIONS; i++)
-		if (options[i].letter == letter)
-			return options[i].set(c, optarg);
-	fputs("try: ncclinspd --help\n", stderr);
+	const char *file = r->config->file, *meant = similar(name);
+
+	if (meant)
+		tell(r->tell, "%s:%u: there is no \"%s\"; is it %s?", file, line, name, meant);
+	else
+		tell(r->tell, "%s:%u: there is no \"%s\"; ncclinspd.conf(5) has what there is",
+		     file, line, name);
+}
+
+static bool take_line(struct reading *r, unsigned line, const char *name, const char *value)
+{
+	size_t at;
+	const struct config_row *row = find_row(name, &at);
+	const char *file = r->config->file;
+
+	if (!value)
+		tell(r->tell, "%s:%u: a line is NAME = VALUE, not \"%s\"", file, line, name);
+	else if (!row)
+		tell_unknown(r, line, name);
+	else if (!row->fallback)
+		tell(r->tell, "%s:%u: %s is for the command line only", file, line, name);
+	else if (r->set_on[at])
+		tell(r->tell, "%s:%u: %s was set on line %u already", file, line, name,
+		     r->set_on[at]);
+	else if (row->set(r->config, value) < 0)
+		tell(r->tell, "%s:%u: %s is %s, not \"%s\"", file, line, name, row->wants, value);
+	else
+		return (r->set_on[at] = line);
+	return false;
+}
+
+static void on_line(void *arg, unsigned line, const char *name, const char *value)
+{
+	struct reading *r = arg;
+
+	r->wrong += !take_line(r, line, name, value);
+}
+
+int config_take_text(struct config *c, char *text, config_tell_fn *fn)
+{
+	struct reading r = { .config = c, .tell = fn };
+
+	config_file_walk(text, on_line, &r);
+	return r.wrong ? -EINVAL : 0;
+}
+
+/* One that nobody has named need not be there. */
+static int take_file(struct config *c, config_tell_fn *fn)
+{
+	CLEANUP(cleanup_freep) char *text = NULL;
+	int r;
+
+	if (!c->file[0])
+		return 0;
+	r = config_file_read(c->file, &text);
+	if (r == -ENOENT && !c->file_named)
+		return 0;
+	if (r < 0) {
+		tell(fn, "%s: %s", c->file, config_file_error(r));
+		return -EINVAL;
+	}
+	c->file_read = true;
+	return config_take_text(c, text, fn);
+}
+
+/* ---- the command line ------------------------------------------------------------ */
+
+static void for_getopt(const struct config_row *rows, size_t n, struct option *longs,
+		       char *shorts)
+{
+	for (size_t i = 0; i < n; i++) {
+		longs[i].name = rows[i].name;
+		longs[i].has_arg = rows[i].argument ? required_argument : no_argument;
+		longs[i].val = FIRST_VALUE + (int)i;
+		if (!rows[i].letter)
+			continue;
+		*shorts++ = rows[i].letter;
+		if (rows[i].argument)
+			*shorts++ = ':';
+	}
+}
+
+static const struct config_row *row_of(const struct config_row *rows, size_t n, int value)
+{
+	for (size_t i = 0; i < n; i++)
+		if (value == FIRST_VALUE + (int)i || (rows[i].letter && value == rows[i].letter))
+			return &rows[i];
+	return NULL;
+}
+
+static int take_arguments(struct config *c, int argc, char **argv, config_tell_fn *fn)
+{
+	struct option longs[CONFIG_ROWS + 1] = { 0 };
+	char shorts[2 * CONFIG_ROWS + 1] = "";
+	const struct config_row *rows;
+	size_t n;
+	int value;
+
+	rows = config_rows(&n);
+	for_getopt(rows, n, longs, shorts);
+	optind = 0;		/* GNU: begin anew, also what it has inside */
+	while ((value = getopt_long(argc, argv, shorts, longs, NULL)) >= 0) {
+		const struct config_row *row = row_of(rows, n, value);
+
+		if (!row) {
+			fn("try: ncclinspd --help");
+			return -EINVAL;
+		}
+		if (row->set(c, optarg) < 0) {
+			tell(fn, "--%s is %s, not \"%s\"", row->name, row->wants, optarg);
+			return -EINVAL;
+		}
+	}
+	if (optind < argc) {
+		tell(fn, "takes no arguments: %s", argv[optind]);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* ---- from outside ------------------------------------------------------------------ */
+
+/* The command line has the last word, and the first: it says which file is read. */
+int config_parse(struct config *c, int argc, char **argv, config_tell_fn *fn)
+{
+	int r;
+
+	defaults(c);
+	r = take_arguments(c, argc, argv, fn);
+	if (r == 0)
+		r = take_file(c, fn);
+	if (r < 0 && c->question != CONFIG_HELP)
+		return r;
+	take_environment(c);
+	r = take_arguments(c, argc, argv, fn);
+	if (r < 0)
+		return r;
+	if (c->question != CONFIG_NONE)
+		return answer(c);
+	if (!c->socket[0])
+		fn("where to listen?  XDG_RUNTIME_DIR is not set: use --socket");
+	else if (!c->state_dir[0])
+		fn("where to keep state?  HOME is not set: use --state-dir");
+	else
+		return CONFIG_RUN;
 	return -EINVAL;
 }
 
-int config_parse(struct config *c, int argc, char **argv)
+void config_take_live(struct config *c, const struct config *next, config_tell_fn *fn)
 {
-	struct option longs[OPTIONS + 1];
-	char shorts[2 * OPTIONS + 1];
-	int letter, r = CONFIG_RUN;
+	const struct config_row *rows;
+	size_t n;
 
-	defaults(c);
-	for_getopt(longs, shorts);
-	optind = 1;
-	while (r == CONFIG_RUN && (letter = getopt_long(argc, argv, shorts, longs, NULL)) >= 0)
-		r = apply(c, letter);
-	if (r != CONFIG_RUN)
-		return r;
-	if (optind < argc)
-		return complain("takes no arguments", argv[optind]);
-	if (!c->socket[0])
-		return complain("where to listen?  XDG_RUNTIME_DIR is not set", "use --socket");
-	if (!c->state_dir[0])
-		return complain("where to keep state?  HOME is not set", "use --state-dir");
-	return CONFIG_RUN;
+	rows = config_rows(&n);
+	for (size_t i = 0; i < n; i++) {
+		const struct config_row *row = &rows[i];
+		char *to = (char *)c + row->at;
+		const char *from = (const char *)next + row->at;
+
+		if (memcmp(to, from, row->bytes) == 0)
+			continue;
+		if (row->live)
+			memcpy(to, from, row->bytes);
+		else
+			tell(fn, "a change of %s needs a restart", row->name);
+	}
 }

@@ -2,7 +2,10 @@
 #ifndef NCCLINSPD_CONFIG_H
 #define NCCLINSPD_CONFIG_H
 
-/* Options, environment and defaults: root's daemon serves the node, a user's the user. */
+/*
+ * Options, environment, file and defaults, in this order of precedence: root's daemon
+ * serves the node, a user's the user.
+ */
 
 #include <limits.h>
 #include <stdbool.h>
@@ -10,7 +13,19 @@
 
 #include "util/log.h"
 
+enum config_question {
+	CONFIG_NONE,		/* none: it is to run */
+	CONFIG_CHECK,
+	CONFIG_PRINT,
+	CONFIG_VERSION,
+	CONFIG_HELP,
+};
+
 struct config {
+	char file[PATH_MAX];	/* "": there is none */
+	bool file_named;	/* on the command line: it must be there */
+	bool file_read;
+	enum config_question question;
 	char socket[PATH_MAX];
 	char shm_dir[PATH_MAX];
 	char state_dir[PATH_MAX];
@@ -30,7 +45,19 @@ enum config_outcome {
 	CONFIG_DONE,		/* it was a question, and it was answered on stdout */
 };
 
-/* Texts of the result live as long as argv and the environment.  -EINVAL: told on stderr. */
-int config_parse(struct config *config, int argc, char **argv);
+/* What is wrong, a line without an end, in words that say what would be right. */
+typedef void config_tell_fn(const char *line);
+
+/* Texts of the result live as long as the environment.  -EINVAL: told. */
+int config_parse(struct config *config, int argc, char **argv, config_tell_fn *tell);
+
+/* A file's content, cut up on the way.  0; -EINVAL: told, and all else is taken. */
+int config_take_text(struct config *config, char *text, config_tell_fn *tell);
+
+/*
+ * Take over from `next` what may change while the daemon runs, and tell of what is
+ * different and may not.
+ */
+void config_take_live(struct config *config, const struct config *next, config_tell_fn *tell);
 
 #endif

@@ -29,6 +29,8 @@
 
 struct daemon {
 	struct config config;
+	int argc;			/* to be read again with the configuration */
+	char **argv;
 	struct instance instance;
 	int listen_fd;			/* until serve has it */
 	int ready_fd;			/* where our parent waits for us; -1: none does */

@@ -295,6 +295,11 @@ const struct diagnose_source *diagnose_source(const struct diagnose *dg)
 	return &dg->source;
 }
 
+void diagnose_set_stall_min(struct diagnose *dg, uint64_t stall_min_ns)
+{
+	dg->config.stall_min_ns = stall_min_ns ? stall_min_ns : STALL_MIN_NS;
+}
+
 /* ---- life ----------------------------------------------------------------- */
 
 static void diagnose_freep(struct diagnose **dgp)
@@ -328,8 +333,7 @@ int diagnose_new(struct diagnose **dgp, const struct diagnose_config *config,
 		return -ENOMEM;
 	dg->config = *config;
 	dg->source = *source;
-	if (!dg->config.stall_min_ns)
-		dg->config.stall_min_ns = STALL_MIN_NS;
+	diagnose_set_stall_min(dg, config->stall_min_ns);
 	if (!dg->config.keep_ns)
 		dg->config.keep_ns = KEEP_NS;
 	if (!dg->config.findings)

@@ -125,6 +125,9 @@ int diagnose_new(struct diagnose **dgp, const struct diagnose_config *config,
 		 const struct diagnose_source *source);
 void diagnose_free(struct diagnose *dg);
 
+/* From the next look on; 0: the default. */
+void diagnose_set_stall_min(struct diagnose *dg, uint64_t stall_min_ns);
+
 /* An operation finished; a process ended; a process will be gone after this call. */
 void diagnose_op(struct diagnose *dg, const struct op *op, uint64_t now_ns);
 void diagnose_ended(struct diagnose *dg, struct process *p, uint64_t now_ns);

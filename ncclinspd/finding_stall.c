@@ -250,6 +250,7 @@ static void look(struct diagnose *dg, void *state, uint64_t now_ns)
 	if (stuck_init(&view, diagnose_source(dg), now_ns) < 0)
 		return;
 	diagnose_leave_out(dg, view.left_out);
+	limits_set_min(st->limits, diagnose_settings(dg)->stall_min_ns);
 	if (look_at_operations(dg, st, &view) == 0)
 		stall_look_for_quiet(dg, &st->paces, &view);
 	stuck_deinit(&view);

@@ -197,6 +197,11 @@ int limits_new(struct limits **lp, uint64_t min_ns)
 	return 0;
 }
 
+void limits_set_min(struct limits *l, uint64_t min_ns)
+{
+	l->min_ns = min_ns;
+}
+
 void limits_free(struct limits *l)
 {
 	free(l);

@@ -36,6 +36,7 @@ struct limit {
 /* `min_ns`: no limit is below.  0 or -ENOMEM. */
 int limits_new(struct limits **lp, uint64_t min_ns);
 void limits_free(struct limits *l);
+void limits_set_min(struct limits *l, uint64_t min_ns);
 
 name_t limit_reason_name(enum limit_reason reason);
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -32,6 +33,34 @@ static void on_stop(void *arg, uint64_t now_ns)
 	loop_stop(d->loop);
 }
 
+static void tell_on_stderr(const char *line)
+{
+	fprintf(stderr, "ncclinspd: %s\n", line);
+}
+
+static void tell_on_log(const char *line)
+{
+	log_say(LOG_ERROR, "configuration: %s", line);
+}
+
+/* All of the new configuration, or nothing: half of one is nobody's wish. */
+static void on_reload(void *arg, uint64_t now_ns)
+{
+	struct daemon *d = arg;
+	struct config next;
+
+	(void)now_ns;
+	if (config_parse(&next, d->argc, d->argv, tell_on_log) != CONFIG_RUN) {
+		log_say(LOG_ERROR, "configuration stays as it was");
+		return;
+	}
+	config_take_live(&d->config, &next, tell_on_log);
+	log_set_level(d->config.log_level);
+	diagnose_set_stall_min(d->diagnose, d->config.stall_min_ns);
+	straggler_set_window(d->straggler, d->config.straggler_window_ns);
+	log_say(LOG_INFO, "configuration read file=%s", next.file_read ? next.file : "none");
+}
+
 static int start_loop(struct daemon *d)
 {
 	int r = loop_new(&d->loop, d->config.loop);
@@ -45,6 +74,8 @@ static int start_loop(struct daemon *d)
 	r = loop_signal(d->loop, SIGTERM, on_stop, d);
 	if (r == 0)
 		r = loop_signal(d->loop, SIGINT, on_stop, d);
+	if (r == 0)
+		r = loop_signal(d->loop, SIGHUP, on_reload, d);
 	return r;
 }
 
@@ -235,8 +266,10 @@ int main(int argc, char **argv)
 {
 	static struct daemon d = { .instance.lock = -1, .listen_fd = -1, .ready_fd = -1,
 				  .journal.fd = -1 };
-	int r = config_parse(&d.config, argc, argv);
+	int r = config_parse(&d.config, argc, argv, tell_on_stderr);
 
+	d.argc = argc;
+	d.argv = argv;
 	if (r != CONFIG_RUN)
 		return r < 0 ? 2 : EXIT_SUCCESS;
 	log_set_level(d.config.log_level);

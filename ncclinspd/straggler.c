@@ -425,6 +425,11 @@ bool straggler_of(const struct straggler *s, uint64_t process_id, uint32_t comm_
 	return true;
 }
 
+void straggler_set_window(struct straggler *s, uint64_t window_ns)
+{
+	s->window_ns = window_ns ? window_ns : WINDOW_NS;
+}
+
 int straggler_new(struct straggler **sp, const struct straggler_config *config)
 {
 	struct straggler *s = calloc(1, sizeof(*s));
@@ -433,7 +438,7 @@ int straggler_new(struct straggler **sp, const struct straggler_config *config)
 	if (!s)
 		return -ENOMEM;
 	s->seed = config ? config->seed : 0;
-	s->window_ns = config && config->window_ns ? config->window_ns : WINDOW_NS;
+	straggler_set_window(s, config ? config->window_ns : 0);
 	s->joints = calloc(JOINTS, sizeof(*s->joints));
 	r = s->joints ? 0 : -ENOMEM;
 	r = r ? r : store_init(&s->buckets, BUCKETS, sizeof(struct bucket), s->seed);

@@ -108,6 +108,9 @@ struct straggler;
 int straggler_new(struct straggler **sp, const struct straggler_config *config);
 void straggler_free(struct straggler *s);
 
+/* Of the window that is open, and of those after it; 0: the default. */
+void straggler_set_window(struct straggler *s, uint64_t window_ns);
+
 void straggler_add(struct straggler *s, const struct straggler_op *op, uint64_t now_ns);
 
 /*

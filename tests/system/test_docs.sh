@@ -20,7 +20,7 @@ all_there() {
 
 pages_there() {
 	local page missing=0
-	for page in $(grep -oh '`[a-z-]*([1-8])`' README.md docs/*.md NEWS.md | tr -d '`)' | tr '(' . | sort -u); do
+	for page in $(grep -oh '`[a-z.-]*([1-8])`' README.md docs/*.md NEWS.md | tr -d '`)' | tr '(' . | sort -u); do
 		[ -f "man/$page.scd" ] || { echo "no man/$page.scd"; missing=1; }
 	done
 	for page in man/*.scd; do

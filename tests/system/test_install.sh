@@ -25,14 +25,22 @@ expected() {
 installed() { find "$ROOT$P" ! -type d -printf '%m %P\n'; }
 as_expected() { diff <(expected | sort -k 2) <(installed | sort -k 2); }
 directories_are_open() { [ -z "$(find "$ROOT$P" -type d ! -perm 755)" ]; }
-nothing_elsewhere() { [ "$(ls "$ROOT")" = opt ] && [ "$(ls "$ROOT/opt")" = insp ]; }
+CONF=etc/ncclinsp/ncclinspd.conf
+nothing_elsewhere() {
+	[ "$(find "$ROOT" ! -type d ! -path "$ROOT$P/*" -printf '%m %P\n')" = "644 $CONF" ]
+}
 
 # Whatever the caller's umask is, others must be able to use it.
 check "it installs" sh -c 'umask 077; exec "$@"' sh \
 	make --no-print-directory -s B="$B" DESTDIR="$ROOT" PREFIX=$P install
 check "every file is there, with its mode, and no other" as_expected
 check "directories can be entered by everybody" directories_are_open
-check "nothing lies outside PREFIX" nothing_elsewhere
+check "nothing lies outside PREFIX but the configuration" nothing_elsewhere
+check "which is that of the daemon's defaults" \
+	sh -c '"$1/sbin/ncclinspd" --print-config | diff - "$2"' sh "$ROOT$P" "$ROOT/$CONF"
+echo "# mine" >>"$ROOT/$CONF"
+check "it installs again" make_here install
+check "and leaves a configuration that was changed" grep -qx "# mine" "$ROOT/$CONF"
 
 cat >"$T/reader.c" <<'EOF'
 #include <fcntl.h>
@@ -83,8 +91,12 @@ touch "$ROOT$P/lib/another.so" "$ROOT$P/include/nci/own.h"
 left() { find "$ROOT" ! -type d -printf '%P\n' | sort | tr '\n' ' '; }
 check "it uninstalls" make_here uninstall
 check "what others put there stays, and nothing else" \
-	test "$(left)" = "opt/insp/include/nci/own.h opt/insp/lib/another.so "
+	test "$(left)" = "$CONF opt/insp/include/nci/own.h opt/insp/lib/another.so "
 rm "$ROOT$P/include/nci/own.h"
+"$B/ncclinspd" --print-config >"$ROOT/$CONF"
+check "it uninstalls where little is" make_here uninstall
+check "with a configuration that nobody has changed" test ! -e "$ROOT/$CONF"
+check "directories of its own are gone" \
+	test ! -e "$ROOT$P/include/nci" -a ! -e "$ROOT/etc/ncclinsp"
 check "it uninstalls where nothing is" make_here uninstall
-check "directories of its own are gone" test ! -e "$ROOT$P/include/nci"
 done_testing

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/config_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util/cleanup.h"
+
+#define LARGEST 65536
+#define LONGEST 32	/* a word that is compared with another */
+
+/* ---- reading ------------------------------------------------------------------- */
+
+static int read_all(int fd, char *text, size_t room, size_t *bytes)
+{
+	ssize_t n;
+
+	for (*bytes = 0; *bytes < room; *bytes += (size_t)n) {
+		n = read(fd, text + *bytes, room - *bytes);
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return 0;
+	}
+	return -EFBIG;
+}
+
+/* Whoever makes a FIFO of it must not hold the daemon up. */
+int config_file_read(const char *path, char **text)
+{
+	CLEANUP(cleanup_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	CLEANUP(cleanup_freep) char *all = calloc(1, LARGEST + 1);
+	struct stat st;
+	size_t bytes;
+	int r;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EMEDIUMTYPE;
+	if (!all)
+		return -ENOMEM;
+	r = read_all(fd, all, LARGEST + 1, &bytes);
+	if (r < 0)
+		return r;
+	if (strlen(all) != bytes)
+		return -EBADMSG;
+	*text = all;
+	all = NULL;
+	return 0;
+}
+
+const char *config_file_error(int r)
+{
+	if (r == -EFBIG)
+		return "larger than 64 KiB";
+	if (r == -EBADMSG)
+		return "not a text";
+	return r == -EMEDIUMTYPE ? "not a file" : strerror(-r);
+}
+
+/* ---- lines --------------------------------------------------------------------- */
+
+static char *trim(char *s)
+{
+	size_t n;
+
+	s += strspn(s, " \t\r");
+	n = strlen(s);
+	while (n && strchr(" \t\r", s[n - 1]))
+		n--;
+	s[n] = '\0';
+	return s;
+}
+
+void config_file_walk(char *text, config_line_fn *fn, void *arg)
+{
+	unsigned number = 0;
+
+	while (text) {
+		char *line = strsep(&text, "\n"), *value;
+
+		number++;
+		line = trim(line);
+		if (!*line || *line == '#')
+			continue;
+		value = strchr(line, '=');
+		if (!value || value == line) {
+			fn(arg, number, line, NULL);
+			continue;
+		}
+		*value++ = '\0';
+		fn(arg, number, trim(line), trim(value));
+	}
+}
+
+/* ---- what was meant -------------------------------------------------------------- */
+
+static unsigned least(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+/* Levenshtein's, row by row: row[j] is that of the first i of `a` and the first j of `b`. */
+unsigned config_distance(const char *a, const char *b)
+{
+	size_t na = strlen(a), nb = strlen(b);
+	unsigned row[LONGEST + 1];
+
+	if (na > LONGEST || nb > LONGEST)
+		return UINT_MAX;
+	for (unsigned j = 0; j <= nb; j++)
+		row[j] = j;
+	for (unsigned i = 1; i <= na; i++) {
+		unsigned diagonal = row[0];
+
+		row[0] = i;
+		for (unsigned j = 1; j <= nb; j++) {
+			unsigned above = row[j];
+
+			row[j] = least(least(above, row[j - 1]) + 1,
+				       diagonal + (a[i - 1] != b[j - 1]));
+			diagonal = above;
+		}
+	}
+	return row[nb];
+}

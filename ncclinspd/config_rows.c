@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/config_rows.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "nci/segment.h"
+#include "util/text.h"
+
+#define STALL_LEAST_NS UINT64_C(100000000)
+#define WINDOW_LEAST_NS UINT64_C(1000000000)	/* looked at once a second */
+
+/* Whole, so that configurations can be compared byte by byte. */
+int config_set_path(char path[PATH_MAX], const char *value)
+{
+	size_t n = strlen(value);
+
+	if (n == 0 || n >= PATH_MAX)
+		return -EINVAL;
+	memset(path, 0, PATH_MAX);
+	memcpy(path, value, n);
+	return 0;
+}
+
+static int set_file(struct config *c, const char *value)
+{
+	c->file_named = true;
+	return config_set_path(c->file, value);
+}
+
+static int set_socket(struct config *c, const char *value)
+{
+	return config_set_path(c->socket, value);
+}
+
+static int set_shm_dir(struct config *c, const char *value)
+{
+	return config_set_path(c->shm_dir, value);
+}
+
+static int set_state_dir(struct config *c, const char *value)
+{
+	return config_set_path(c->state_dir, value);
+}
+
+static int set_foreground(struct config *c, const char *value)
+{
+	(void)value;
+	c->foreground = true;
+	return 0;
+}
+
+static int set_duration(uint64_t *ns, const char *value, uint64_t least_ns)
+{
+	uint64_t given_ns;
+
+	if (text_parse_duration(value, &given_ns) || given_ns < least_ns)
+		return -EINVAL;
+	*ns = given_ns;
+	return 0;
+}
+
+static int set_stall_min(struct config *c, const char *value)
+{
+	return set_duration(&c->stall_min_ns, value, STALL_LEAST_NS);
+}
+
+static int set_straggler_window(struct config *c, const char *value)
+{
+	return set_duration(&c->straggler_window_ns, value, WINDOW_LEAST_NS);
+}
+
+static int set_log_level(struct config *c, const char *value)
+{
+	int level = log_parse_level(value);
+
+	if (level < 0)
+		return -EINVAL;
+	c->log_level = (enum log_level)level;
+	return 0;
+}
+
+static int set_check(struct config *c, const char *value)
+{
+	(void)value;
+	c->question = CONFIG_CHECK;
+	return 0;
+}
+
+static int set_print(struct config *c, const char *value)
+{
+	(void)value;
+	c->question = CONFIG_PRINT;
+	return 0;
+}
+
+static int set_version(struct config *c, const char *value)
+{
+	(void)value;
+	c->question = CONFIG_VERSION;
+	return 0;
+}
+
+static int set_help(struct config *c, const char *value)
+{
+	(void)value;
+	c->question = CONFIG_HELP;
+	return 0;
+}
+
+#define FIELD(name) offsetof(struct config, name), sizeof(((struct config *)0)->name)
+
+static const struct config_row rows[] = {
+	{ "config", 'c', "FILE", set_file, "a path", "what to read first, instead of "
+	  CONFIG_NODE_FILE, NULL, false, 0, 0 },
+	{ "socket", 'S', "PATH", set_socket, "a path", "where to listen", CONFIG_NODE_SOCKET, false,
+	  FIELD(socket) },
+	{ "shm-dir", 'm', "DIR", set_shm_dir, "a path", "where jobs write", NCI_SHM_DIR, false,
+	  FIELD(shm_dir) },
+	{ "state-dir", 's', "DIR", set_state_dir, "a path",
+	  "where to keep the log and what must last", CONFIG_NODE_STATE, false, FIELD(state_dir) },
+	{ "stall-min", 't', "SECONDS", set_stall_min, "a time of 100ms or more, as 10s",
+	  "the shortest time in flight that may be a stall", "10s", true, FIELD(stall_min_ns) },
+	{ "straggler-window", 'w', "SECONDS", set_straggler_window,
+	  "a time of 1s or more, as 60s", "late ranks are judged over four of these", "60s", true,
+	  FIELD(straggler_window_ns) },
+	{ "log-level", 'l', "LEVEL", set_log_level, "err, warn, info or debug",
+	  "what to log: err, warn, info or debug", "info", true, FIELD(log_level) },
+	{ "foreground", 'f', NULL, set_foreground, NULL, "stay in the foreground, log to stderr",
+	  NULL, false, 0, 0 },
+	{ "check-config", 'C', NULL, set_check, NULL, "say whether the configuration is good",
+	  NULL, false, 0, 0 },
+	{ "print-config", 0, NULL, set_print, NULL, "print a configuration with all defaults",
+	  NULL, false, 0, 0 },
+	{ "version", 'V', NULL, set_version, NULL, "print the version", NULL, false, 0, 0 },
+	{ "help", 'h', NULL, set_help, NULL, "print this", NULL, false, 0, 0 },
+};
+
+_Static_assert(sizeof(rows) / sizeof(rows[0]) <= CONFIG_ROWS, "room for one line number each");
+
+const struct config_row *config_rows(size_t *n)
+{
+	*n = sizeof(rows) / sizeof(rows[0]);
+	return rows;
+}

@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The configuration file of a running daemon: what is wrong is told, what is right is
+# taken on SIGHUP, and nobody notices but those who wanted it.
+. "$(dirname "$0")/lib.sh"
+
+D=$B/ncclinspd
+CONF=$T/ncclinspd.conf
+
+# exits STATUS PATTERN command...: that status, and the pattern in what it says.
+exits() {
+	local want=$1 pattern=$2 out status
+	shift 2
+	out=$("$@" 2>&1 </dev/null)
+	status=$?
+	printf '%s\n(status %s)\n' "$out" "$status"
+	[ "$status" -eq "$want" ] && grep -Eq -- "$pattern" <<<"$out"
+}
+
+names() { "$D" --print-config | sed -n 's/^#\([a-z-]*\) = .*/\1/p'; }
+
+"$D" --print-config | sed 's/^#\([a-z-]* = \)/\1/' >"$CONF"
+check "all defaults as the daemon prints them are good" \
+	exits 0 "^$CONF: good$" "$D" --config "$CONF" --check-config
+check "there are several" test "$(grep -c '^[a-z]' "$CONF")" -ge 6
+
+# The manual pages must not fall behind the table.
+flat() { mandoc -T ascii "$B/man/$1" | sed 's/.\x08//g' | tr -s ' \n' ' '; }
+conf_page=$(flat ncclinspd.conf.5)
+daemon_page=$(flat ncclinspd.8)
+names_it() { case $1 in *"$2"*) ;; *) return 1 ;; esac; }
+while read -r name value; do
+	check "ncclinspd.conf(5) has $name and its default" names_it "$conf_page" "$name (default $value)"
+done < <("$D" --print-config | sed -n 's/^#\([a-z-]*\) = /\1 /p')
+for option in $("$D" --help | grep -o -- ' --[a-z-]*' | sort -u); do
+	check "ncclinspd(8) has $option" names_it "$daemon_page" "$option"
+done
+
+printf 'stall-min = 10s\nlog-level = loud\nstal-min = 5s\n' >"$CONF"
+check "what is wrong is told: file, line, what would be right" \
+	exits 2 "^ncclinspd: $CONF:2: log-level is err, warn, info or debug, not \"loud\"" \
+	"$D" --config "$CONF" --check-config
+check "all of it" exits 2 "^ncclinspd: $CONF:3: .*is it stall-min" "$D" -c "$CONF" -C
+check "a daemon does not start with it" exits 2 "$CONF:2" "$D" -f -c "$CONF"
+check "help is given all the same" exits 0 'usage:' "$D" -c "$CONF" --help
+check "a file that is not there is told" exits 2 'No such file' "$D" -c "$T/none" -C
+
+# ---- a running one -------------------------------------------------------------
+
+logged() { grep -Eq -- "$1" "$T/daemon.log"; }
+reads() { grep -c 'configuration read' "$T/daemon.log"; }
+reload() {	# and wait until it has happened
+	local before
+	before=$(grep -c 'configuration read\|configuration stays' "$T/daemon.log")
+	kill -HUP "$DAEMON_PID"
+	wait_until 20 sh -c 'test "$(grep -c "configuration read\|configuration stays" "$0")" -gt "$1"' \
+		"$T/daemon.log" "$before"
+}
+
+echo 'stall-min = 1h' >"$CONF"
+start_daemon --config "$CONF"
+
+# A few seconds of records, fewer than the rings hold: whoever loses one has let go of it.
+sed 's/^loop .*/loop 400/' "$TOP/tests/scenarios/steady.scn" >"$T/steady.scn"
+RECORDS=$((400 * 6))
+export NCCLINSP_SAMPLE=all
+"$B/nccl-sim" --plugin "$PLUGIN" "$T/steady.scn" 2>"$T/sim" &
+job=$!
+started+=("$job")
+some_records() { api_is processes '[.processes[] | select(.records > 50)] | length == 4'; }
+all_records() { api_is processes "[.processes[] | .records] == [$RECORDS, $RECORDS, $RECORDS, $RECORDS]"; }
+check "a job is seen" wait_until 20 some_records
+curl -sN --unix-socket "$SOCK" 'http://ncclinspd/v1/stream?kinds=finding' >"$T/stream" &
+client=$!
+started+=("$client")
+ids=$(api processes | jq -c '[.processes[].id] | sort')
+for i in 1 2 3 4 5; do check "it reads its configuration (time $i)" reload; done
+check "every record is delivered" wait_until 30 all_records
+check "none was lost" api_is status '.ingest.lost == 0 and .ingest.before == 0'
+check "the processes are the same as before" \
+	test "$(api processes | jq -c '[.processes[].id] | sort')" = "$ids"
+check "a client that listens is still there" kill -0 "$client"
+pkill -P "$job"
+
+# An operation that hangs: whether it is a finding is up to the configuration.
+"$B/nccl-sim" --plugin "$PLUGIN" "$TOP/tests/scenarios/frozen-gpu.scn" 2>"$T/sim" &
+job=$!
+started+=("$job")
+stalls='[.findings[] | select(.kind == "stall")]'
+hangs() { api_is inflight '[.inflight[] | select(.age_ns > 2e9)] | length > 0'; }
+check "a job hangs" wait_until 60 hangs
+check "and is no finding where an hour is fine" api_is findings "$stalls == []"
+
+printf 'stall-min = 300ms\nlog-level = quiet\n' >"$CONF"
+check "it reads what is wrong" reload
+check "it says what" logged "err: configuration: $CONF:2: log-level is"
+check "and stays as it was" logged 'configuration stays as it was'
+printf 'stall-min = 300ms\nlog-level = debug\nstate-dir = /elsewhere\n' >"$CONF"
+check "it reads what is right" reload
+check "the job that hangs is a finding now" \
+	wait_until 60 api_is findings "$stalls != []"
+check "what the command line sets does not change" sh -c '! grep -q "state-dir needs" "$0"' "$T/daemon.log"
+pkill -P "$job"
+stop_daemon TERM
+check "it ends with status 0" test $? -eq 0
+check "the log has the new level" logged 'debug: asked to stop'
+
+printf 'state-dir = %s\n' "$T/state" >"$CONF"
+"$D" --foreground --config "$CONF" 2>>"$T/daemon.log" &
+DAEMON_PID=$!
+started+=("$DAEMON_PID")
+check "a daemon starts from the file" wait_until 20 api_answers
+check "its state is where the file says" test -d "$T/state/blackbox"
+echo 'state-dir = /elsewhere' >"$CONF"
+check "it reads that this has changed" reload
+check "and says that it needs a restart" logged 'a change of state-dir needs a restart'
+stop_daemon TERM
+done_testing

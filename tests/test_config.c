@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/config.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ncclinspd/config_file.h"
+#include "tests/fixture.h"
+
+static char told[8192];
+static char dir[64], path[128];
+
+static void collect(const char *line)
+{
+	size_t n = strlen(told);
+
+	snprintf(told + n, sizeof(told) - n, "%s\n", line);
+}
+
+static void setup(void)
+{
+	told[0] = '\0';
+	unsetenv("NCCLINSP_SOCKET");
+	unsetenv("NCCLINSP_SHM_DIR");
+	setenv("XDG_RUNTIME_DIR", "/run/user/0", 1);
+	strcpy(dir, "/tmp/ncclinsp-config.XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/conf", dir);
+}
+
+static void teardown(void)
+{
+	unlink(path);
+	rmdir(dir);
+}
+
+static void write_file(const char *bytes, size_t n)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	ck_assert_int_eq(write(fd, bytes, n), (ssize_t)n);
+	close(fd);
+}
+
+/* The daemon's command line: that file, and one option more or none. */
+static int parse(struct config *c, const char *option)
+{
+	char *argv[] = { "ncclinspd", "--config", path, (char *)option, NULL };
+
+	return config_parse(c, option ? 4 : 3, argv, collect);
+}
+
+static int parse_text(struct config *c, const char *text)
+{
+	write_file(text, strlen(text));
+	return parse(c, NULL);
+}
+
+START_TEST(each_line_sets_what_it_names)
+{
+	struct config c;
+
+	ck_assert_int_eq(parse_text(&c, "# a comment\n\n  stall-min =  2s \r\nlog-level=debug\n"
+				    "straggler-window = 30\nsocket = /a b/=c#d\n"
+				    "\tshm-dir\t=\t/x\nstate-dir=/y"), CONFIG_RUN);
+	ck_assert_str_eq(told, "");
+	ck_assert_uint_eq(c.stall_min_ns, UINT64_C(2000000000));
+	ck_assert_uint_eq(c.straggler_window_ns, UINT64_C(30000000000));
+	ck_assert_int_eq(c.log_level, LOG_DEBUG);
+	ck_assert_str_eq(c.socket, "/a b/=c#d");
+	ck_assert_str_eq(c.shm_dir, "/x");
+	ck_assert_str_eq(c.state_dir, "/y");
+}
+END_TEST
+
+static const struct {
+	const char *text, *told;
+} wrong[] = {
+	{ "stall-min = 5ms", "1: stall-min is a time of 100ms or more, as 10s, not \"5ms\"" },
+	{ "\n\nstraggler-window = soon",
+	  "3: straggler-window is a time of 1s or more, as 60s, not \"soon\"" },
+	{ "log-level = loud", "1: log-level is err, warn, info or debug, not \"loud\"" },
+	{ "socket =", "1: socket is a path, not \"\"" },
+	{ "stal-min = 5s", "1: there is no \"stal-min\"; is it stall-min?" },
+	{ "Log_Level = info", "1: there is no \"Log_Level\"; is it log-level?" },
+	{ "colour = red", "1: there is no \"colour\"; ncclinspd.conf(5) has what there is" },
+	{ "foreground = yes", "1: foreground is for the command line only" },
+	{ "help", "1: a line is NAME = VALUE, not \"help\"" },
+	{ "= 5", "1: a line is NAME = VALUE, not \"= 5\"" },
+	{ "log-level = err\nlog-level = info", "2: log-level was set on line 1 already" },
+};
+
+START_TEST(what_is_wrong_is_told_with_its_line_and_what_would_be_right)
+{
+	struct config c;
+	char want[512];
+
+	ck_assert_int_eq(parse_text(&c, wrong[_i].text), -EINVAL);
+	snprintf(want, sizeof(want), "%s:%s\n", path, wrong[_i].told);
+	ck_assert_str_eq(told, want);
+}
+END_TEST
+
+START_TEST(all_that_is_wrong_is_told_at_once)
+{
+	struct config c;
+	int lines = 0;
+
+	ck_assert_int_eq(parse_text(&c, "a = b\nstall-min = 1s\nlog-level = x\nsocket"), -EINVAL);
+	for (const char *s = told; (s = strchr(s, '\n')); s++)
+		lines++;
+	ck_assert_int_eq(lines, 3);
+}
+END_TEST
+
+START_TEST(the_command_line_goes_before_the_environment_and_that_before_the_file)
+{
+	struct config c;
+
+	static const char text[] = "shm-dir = /file\nsocket = /file\nstate-dir = /file\n";
+
+	write_file(text, strlen(text));
+	setenv("NCCLINSP_SHM_DIR", "/environment", 1);
+	setenv("NCCLINSP_SOCKET", "/environment", 1);
+	ck_assert_int_eq(parse(&c, "--shm-dir=/argument"), CONFIG_RUN);
+	ck_assert_str_eq(c.shm_dir, "/argument");
+	ck_assert_str_eq(c.socket, "/environment");
+	ck_assert_str_eq(c.state_dir, "/file");
+}
+END_TEST
+
+START_TEST(a_file_that_was_named_must_be_there)
+{
+	struct config c;
+
+	ck_assert_int_eq(parse(&c, NULL), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(told, "No such file"));
+}
+END_TEST
+
+START_TEST(a_file_that_nobody_named_need_not_be_there)
+{
+	char *argv[] = { "ncclinspd", "--socket=/s", "--state-dir=/t", NULL };
+	struct config c;
+
+	setenv("XDG_CONFIG_HOME", dir, 1);
+	ck_assert_int_eq(config_parse(&c, 3, argv, collect), CONFIG_RUN);
+	ck_assert(!c.file_read);
+}
+END_TEST
+
+START_TEST(what_is_no_text_file_is_refused_and_holds_nobody_up)
+{
+	struct config c;
+	char *large = calloc(1, 70000);
+
+	write_file("log-level = err\n\0", 17);
+	ck_assert_int_eq(parse(&c, NULL), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(told, "not a text"));
+	memset(large, '\n', 70000);
+	write_file(large, 70000);
+	ck_assert_int_eq(parse(&c, NULL), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(told, "larger than 64 KiB"));
+	write_file(large, 65536);
+	ck_assert_int_eq(parse(&c, NULL), CONFIG_RUN);
+	free(large);
+	unlink(path);
+	ck_assert_int_eq(mkfifo(path, 0600), 0);
+	ck_assert_int_eq(parse(&c, NULL), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(told, "not a file"));
+}
+END_TEST
+
+START_TEST(only_what_may_change_while_it_runs_does)
+{
+	struct config now, next;
+
+	parse_text(&now, "socket = /a\nshm-dir = /m\nstate-dir = /s\nstall-min = 10s\n");
+	parse_text(&next, "socket = /abc\nshm-dir = /m\nstate-dir = /s\nstall-min = 3s\n"
+		   "log-level = err\nstraggler-window = 5s");
+	config_take_live(&now, &next, collect);
+	ck_assert_str_eq(told, "a change of socket needs a restart\n");
+	ck_assert_str_eq(now.socket, "/a");
+	ck_assert_uint_eq(now.stall_min_ns, UINT64_C(3000000000));
+	ck_assert_uint_eq(now.straggler_window_ns, UINT64_C(5000000000));
+	ck_assert_int_eq(now.log_level, LOG_ERROR);
+}
+END_TEST
+
+START_TEST(the_same_configuration_again_changes_nothing)
+{
+	struct config now, next;
+	const char *text = "socket = /a\nshm-dir = /m\nstate-dir = /s\n";
+
+	parse_text(&now, "socket = /before\nstate-dir = /before\n");
+	parse_text(&now, text);
+	parse_text(&next, text);
+	config_take_live(&now, &next, collect);
+	ck_assert_str_eq(told, "");
+}
+END_TEST
+
+START_TEST(distance_is_the_number_of_letters_to_change)
+{
+	char longest[64] = { 0 };
+
+	ck_assert_uint_eq(config_distance("", ""), 0);
+	ck_assert_uint_eq(config_distance("", "abc"), 3);
+	ck_assert_uint_eq(config_distance("kitten", "sitting"), 3);
+	ck_assert_uint_eq(config_distance("sitting", "kitten"), 3);
+	ck_assert_uint_eq(config_distance("socket", "sockte"), 2);
+	memset(longest, 'x', 32);
+	ck_assert_uint_eq(config_distance(longest, longest), 0);
+	ck_assert_uint_eq(config_distance(longest, ""), 32);
+	longest[32] = 'x';
+	ck_assert_uint_gt(config_distance(longest, longest), 32);
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(each_line_sets_what_it_names),
+		FX_LOOP(what_is_wrong_is_told_with_its_line_and_what_would_be_right, 0,
+			FX_COUNT(wrong)),
+		FX_TEST(all_that_is_wrong_is_told_at_once),
+		FX_TEST(the_command_line_goes_before_the_environment_and_that_before_the_file),
+		FX_TEST(a_file_that_was_named_must_be_there),
+		FX_TEST(a_file_that_nobody_named_need_not_be_there),
+		FX_TEST(what_is_no_text_file_is_refused_and_holds_nobody_up),
+		FX_TEST(only_what_may_change_while_it_runs_does),
+		FX_TEST(the_same_configuration_again_changes_nothing),
+		FX_TEST(distance_is_the_number_of_letters_to_change),
+	};
+
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+}
