@@ -173,7 +173,7 @@ static int print_once(struct cli *cli, struct view *view, bool first)
 
 	if (cli->format != CLI_TABLE)
 		return print_raw(cli, cli->header && first);
-	r = view_fetch(view, cli->client, "10s", true, cli_now_ns());
+	r = view_fetch(view, cli->client, "10s", cli_now_ns());
 	if (r)
 		return cli_fail(cli, r);
 	cli_next_sample(cli, first);

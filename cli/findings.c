@@ -23,6 +23,25 @@ int findings_count(const json_t *rows, const char *severity)
 	return n;
 }
 
+json_t *findings_by_severity(const json_t *rows)
+{
+	static const char *const severities[] = { "critical", "warning", "info" };
+	size_t n = sizeof(severities) / sizeof(severities[0]);
+	json_t *sorted = rows ? json_array() : NULL, *row;
+	size_t i;
+
+	for (size_t k = 0; k <= n && sorted; k++)
+		json_array_foreach((json_t *)rows, i, row) {
+			size_t is = 0;
+
+			while (is < n && !finding_is(row, "severity", severities[is]))
+				is++;
+			if (is == k)
+				json_array_append(sorted, row);
+		}
+	return sorted;
+}
+
 void finding_sentence(const json_t *row, char buf[FINDINGS_SENTENCE])
 {
 	const char *text = json_string_value(json_object_get(row, "text")) ?: "";

@@ -16,6 +16,9 @@ bool finding_is(const json_t *row, const char *key, const char *value);
 /* How many active ones have that severity. */
 int findings_count(const json_t *rows, const char *severity);
 
+/* A new array of the same rows, the most severe first, else in their order; NULL of none. */
+json_t *findings_by_severity(const json_t *rows);
+
 /* The verdict alone: the first sentence of the text, without its full stop. */
 void finding_sentence(const json_t *row, char buf[FINDINGS_SENTENCE]);
 

@@ -47,7 +47,7 @@ static int run_text(struct top *top)
 	for (int64_t i = 0; !r && cli_wants_sample(cli, i); i++) {
 		if (i)
 			putchar('\n');
-		r = view_fetch(&top->view, cli->client, window(cli), true, cli_now_ns());
+		r = view_fetch(&top->view, cli->client, window(cli), cli_now_ns());
 		if (r)
 			break;
 		layout_frame(&top->frame, &top->view, &top->state);
@@ -91,15 +91,12 @@ static void run_live(struct top *top)
 {
 	const struct cli *cli = top->cli;
 
-	/* Something to look at comes before all there is to know. */
-	view_fetch(&top->view, cli->client, window(cli), false, cli_now_ns());
-	draw(top);
 	for (int64_t i = 0; !top->state.quit && !screen_signal(); i++) {
 		uint64_t begin = cli_now_ns();
 
 		if (cli->samples != CLI_ANY && i >= cli->samples)
 			break;
-		view_fetch(&top->view, cli->client, window(cli), true, begin);
+		view_fetch(&top->view, cli->client, window(cli), begin);
 		draw(top);
 		wait_keys(top, begin + cli->delay_ns);
 	}

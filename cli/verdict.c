@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/findings.h"
@@ -15,7 +16,8 @@
 #define STALL_NS   UINT64_C(10000000000)
 #define NAMED_MOST 3	/* absent ranks that are named */
 #define FOUND_MOST 3	/* findings that are told */
-#define LATE_MOST  2	/* communicators with a late rank that are told */
+#define LATE_MOST  2	/* late ranks that are told */
+#define LATE_SEEN  64	/* ... that are looked at */
 
 /* ---- text ------------------------------------------------------------------ */
 
@@ -329,33 +331,6 @@ static void put_oldest(struct frame *frame, const struct view *view, bool died)
 	put(frame, view->blind ? LINE_PLAIN : LINE_GOOD, &text);
 }
 
-static void put_late(struct frame *frame, const struct late *late)
-{
-	struct text text = { 0 };
-
-	say(&text, "! rank %lld of %s (pid %lld) comes last%s in %d of %d %s, ",
-	    (long long)late->rank, late->name, (long long)late->pid,
-	    late->whole ? "" : " of this node's", late->times, late->ops, late->func);
-	say_duration(&text, late->late_ns);
-	say(&text, " after the first; others wait ");
-	say_duration(&text, late->wait_ns);
-	say(&text, " (p50); see its GPU's clock, CPU, input");
-	put(frame, LINE_WARN, &text);
-}
-
-/* The daemon has found it: its text knows more than these few operations tell. */
-static bool is_found(const struct view *view, const struct late *late)
-{
-	json_t *row;
-	size_t i;
-
-	json_array_foreach(view->findings, i, row)
-		if (finding_is(row, "kind", "straggler") &&
-		    json_integer_value(report_get(row, "evidence.pid")) == late->pid)
-			return true;
-	return false;
-}
-
 static bool has_finding(const struct view *view, const char *kind)
 {
 	json_t *row;
@@ -391,24 +366,100 @@ static void put_findings(struct frame *frame, const struct view *view)
 	}
 }
 
+/* ---- who is late, before it has lasted long enough to be a finding ------------ */
+
+struct late {
+	const json_t *comm, *member, *lately;
+};
+
+static json_int_t number(const json_t *row, const char *path)
+{
+	return json_integer_value(report_get(row, path));
+}
+
+/* The daemon has found it: its text knows more. */
+static bool is_found(const struct view *view, const json_t *member)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(view->findings, i, row)
+		if (finding_is(row, "kind", "straggler") &&
+		    number(row, "evidence.pid") == number(member, "pid"))
+			return true;
+	return false;
+}
+
+static int compare_late(const void *one, const void *two)
+{
+	json_int_t a = number(((const struct late *)one)->lately, "blame_ns");
+	json_int_t b = number(((const struct late *)two)->lately, "blame_ns");
+
+	return (a < b) - (a > b);
+}
+
+/* Those that the daemon calls late and has no finding of, the costliest first. */
+static int list_late(const struct view *view, struct late late[LATE_SEEN])
+{
+	json_t *comm, *member;
+	size_t i, k;
+	int n = 0;
+
+	json_array_foreach(view->all_comms, i, comm)
+		json_array_foreach(json_object_get(comm, "local_ranks"), k, member) {
+			const json_t *lately = view_lateness(member);
+
+			if (lately && n < LATE_SEEN && !is_found(view, member))
+				late[n++] = (struct late){ comm, member, lately };
+		}
+	qsort(late, (size_t)n, sizeof(*late), compare_late);
+	return n;
+}
+
+static void put_late(struct frame *frame, const struct late *late)
+{
+	const json_t *comm = late->comm, *lately = late->lately;
+	bool whole = (size_t)number(comm, "nranks") ==
+		     json_array_size(json_object_get(comm, "local_ranks"));
+	struct text text = { 0 };
+
+	say(&text, "! rank %lld of %s (pid %lld) comes last%s in %lld of %lld %s, ",
+	    (long long)number(late->member, "rank"),
+	    name_of(comm, "comm_label|name|comm_id", "a communicator"),
+	    (long long)number(late->member, "pid"), whole ? "" : " of this node's",
+	    (long long)number(lately, "last"), (long long)number(lately, "ops"),
+	    name_of(lately, "func", "operations"));
+	say_duration(&text, (uint64_t)number(lately, "late_ns"));
+	say(&text, " after the first; it costs the others ");
+	say_duration(&text, (uint64_t)number(lately, "blame_ns"));
+	say(&text, " in ");
+	say_duration(&text, (uint64_t)number(lately, "window_ns"));
+	say(&text, "; see its GPU's clock, CPU, input");
+	put(frame, LINE_WARN, &text);
+}
+
+static void put_all_late(struct frame *frame, const struct view *view)
+{
+	struct late late[LATE_SEEN];
+	struct text text = { 0 };
+	int n = list_late(view, late);
+
+	for (int i = 0; i < n && i < LATE_MOST; i++)
+		put_late(frame, &late[i]);
+	if (n <= LATE_MOST)
+		return;
+	say(&text, "! %d more ranks come late", n - LATE_MOST);
+	put(frame, LINE_WARN, &text);
+}
+
 void verdicts_put(struct frame *frame, const struct view *view)
 {
 	bool died = has_finding(view, "died");
-	struct text text = { 0 };
-	int told = 0;
 
 	put_findings(frame, view);
 	if (!died)
 		died = put_died(frame, view);
 	if (!has_finding(view, "stall") && !has_finding(view, "desync"))
 		put_oldest(frame, view, died);
-	for (int i = 0; i < view->late_count; i++) {
-		if (is_found(view, &view->late[i]) || told++ >= LATE_MOST)
-			continue;
-		put_late(frame, &view->late[i]);
-	}
-	if (told <= LATE_MOST)
-		return;
-	say(&text, "! %d more communicators have a late rank", told - LATE_MOST);
-	put(frame, LINE_WARN, &text);
+	put_all_late(frame, view);
 }

@@ -7,22 +7,18 @@
  */
 #include "cli/view.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/findings.h"
 #include "cli/label.h"
 #include "cli/listing.h"
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
-#define LATE_SINCE_NS UINT64_C(60000000000)
 #define STALLED_NS    UINT64_C(1000000000)
 #define RATE_NS	      UINT64_C(50000000)	/* over less, the daemon's polls make it jump */
-#define LATE_OPS      24	/* of each communicator, for each rank */
-#define LATE_COMMS    32	/* that are looked at */
-#define PIDS_MOST     32	/* that a request may name */
 
 static const struct column rank_columns[] = {
 	{ NULL, "RANK", COL_INTEGER, "rank", 0, 0, 0 },
@@ -125,29 +121,6 @@ static void take_inflight(json_t *to, const json_t *inflight)
 	json_object_set_new(to, "oldest_ns", oldest < 0 ? json_null() : json_integer(oldest));
 }
 
-static void take_late(json_t *to, const struct late *late)
-{
-	json_object_set_new(to, "late_ns", json_null());
-	for (int i = 0; late && i < late->ranks; i++)
-		if (late->each[i].rank == json_integer_value(json_object_get(to, "rank")))
-			json_object_set_new(to, "late_ns",
-					    json_integer((json_int_t)late->each[i].late_ns));
-}
-
-/* Worst first: who died, what hangs, who comes last; the rest keeps its order. */
-static void rate_badness(json_t *row, const struct late *late)
-{
-	json_int_t oldest = json_integer_value(json_object_get(row, "oldest_ns"));
-	json_int_t badness = oldest >= (json_int_t)STALLED_NS ? oldest : 0;
-	const char *ended = json_string_value(json_object_get(row, "ended"));
-
-	if (!badness && late && late->rank == json_integer_value(json_object_get(row, "rank")))
-		badness = 1;
-	if (ended && !strcmp(ended, "died"))
-		badness = INT64_MAX;
-	json_object_set_new(row, "badness", json_integer(badness));
-}
-
 static bool is_in_state(const json_t *member, const char *state)
 {
 	const char *is = json_string_value(report_get(member, "state"));
@@ -178,7 +151,27 @@ static void add_ends(json_t *inflight, const json_t *processes)
 	}
 }
 
-static json_t *join_rank(const json_t *comm, const json_t *member, const struct late *late,
+const json_t *view_lateness(const json_t *member)
+{
+	const json_t *lately = report_get(member, "waiting.lately");
+
+	return json_is_true(report_get(lately, "late")) && is_in_state(member, "live") ? lately : NULL;
+}
+
+/* Worst first: who died, what hangs, who comes last; the rest keeps its order. */
+static void rate_badness(json_t *row, const json_t *member)
+{
+	json_int_t oldest = json_integer_value(json_object_get(row, "oldest_ns"));
+	json_int_t badness = oldest >= (json_int_t)STALLED_NS ? oldest : 0;
+
+	if (!badness && view_lateness(member))
+		badness = 1;
+	if (is_in_state(member, "died"))
+		badness = INT64_MAX;
+	json_object_set_new(row, "badness", json_integer(badness));
+}
+
+static json_t *join_rank(const json_t *comm, const json_t *member,
 			 const struct view_answers *answers, const json_t *inflight)
 {
 	static const char *const rank_key[] = { "comm_id", "comm_name", "nranks", "rank", NULL };
@@ -206,41 +199,23 @@ static json_t *join_rank(const json_t *comm, const json_t *member, const struct 
 	take(row, "share", summary, "share");
 	take_rate(row, "ops_per_s", summary);
 	take_inflight(row, inflight);
-	take_late(row, late);
-	rate_badness(row, late);
+	take(row, "late_ns", member, "waiting.lately.late_ns");
+	rate_badness(row, member);
 	return row;
 }
 
 static json_t *join_ranks(struct view *view, const struct view_answers *answers)
 {
 	json_t *rows = json_array(), *comm, *member;
-	struct late late;
 	size_t i, k;
 
-	view->late_count = 0;
-	json_array_foreach(json_object_get(answers->comms, "comms"), i, comm) {
-		bool compared = late_find(
-			comm, json_object_get(answers->collectives, "collectives"), &late);
-
-		if (compared && late.rank != LATE_NONE && view->late_count < VIEW_LATE)
-			view->late[view->late_count++] = late;
-		json_array_foreach(json_object_get(comm, "local_ranks"), k, member) {
-			if (is_over(member))
-				continue;
-			json_array_append_new(rows, join_rank(comm, member,
-							      compared ? &late : NULL, answers,
-							      view->rows[VIEW_INFLIGHT]));
-		}
-	}
+	json_array_foreach(json_object_get(answers->comms, "comms"), i, comm)
+		json_array_foreach(json_object_get(comm, "local_ranks"), k, member)
+			if (!is_over(member))
+				json_array_append_new(rows, join_rank(comm, member, answers,
+								      view->rows[VIEW_INFLIGHT]));
 	report_sort(rows, by_badness, false);
 	return rows;
-}
-
-static int compare_late(const void *left, const void *right)
-{
-	const struct late *a = left, *b = right;
-
-	return (a->wait_ns < b->wait_ns) - (a->wait_ns > b->wait_ns);
 }
 
 /* ---- counting ------------------------------------------------------------- */
@@ -335,7 +310,6 @@ static void free_answers(struct view_answers *answers)
 	json_decref(answers->ops);
 	json_decref(answers->inflight);
 	json_decref(answers->findings);
-	json_decref(answers->collectives);
 	memset(answers, 0, sizeof(*answers));
 }
 
@@ -352,7 +326,7 @@ void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns
 
 	label_rows(comms, comms);
 	view->all_comms = json_incref(comms);
-	view->findings = json_incref(json_object_get(answers->findings, "findings"));
+	view->findings = findings_by_severity(json_object_get(answers->findings, "findings"));
 	view->rows[VIEW_OPS] = json_incref(json_object_get(answers->ops, "rows"));
 	label_rows(view->rows[VIEW_OPS], comms);
 	count_ops(view, view->rows[VIEW_OPS]);
@@ -362,7 +336,6 @@ void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns
 	add_ends(view->rows[VIEW_INFLIGHT], json_object_get(answers->processes, "processes"));
 	report_sort(view->rows[VIEW_INFLIGHT], &oldest, false);
 	view->rows[VIEW_RANKS] = join_ranks(view, answers);
-	qsort(view->late, (size_t)view->late_count, sizeof(view->late[0]), compare_late);
 
 	view->now_ns = view->tried_ns = now_ns;
 	view->known = view->up = true;
@@ -370,93 +343,7 @@ void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns
 	free_answers(answers);
 }
 
-/*
- * "&nranks=2&pid=1,2": others may have the communicator's id, and would fill the
- * limit.  More processes than can be named are not.
- */
-static void put_members(char *out, size_t size, const json_t *comm)
-{
-	const json_t *members = json_object_get(comm, "local_ranks");
-	json_int_t nranks = json_integer_value(report_get(comm, "nranks"));
-	const json_t *member;
-	size_t i;
-	int used = 0;
-
-	*out = '\0';
-	if (nranks > 0)
-		used = snprintf(out, size, "&nranks=%" JSON_INTEGER_FORMAT, nranks);
-	json_array_foreach((json_t *)members, i, member) {
-		if (json_array_size(members) > PIDS_MOST)
-			break;
-		used += snprintf(out + used, size - (size_t)used, "%s%" JSON_INTEGER_FORMAT,
-				 i ? "," : "&pid=", json_integer_value(report_get(member, "pid")));
-	}
-}
-
-/* The newest operations of one communicator go to the end of `all`. */
-static int fetch_of_comm(struct client *client, const json_t *comm, uint64_t since_ns, json_t *all)
-{
-	size_t ranks = json_array_size(json_object_get(comm, "local_ranks"));
-	const char *id = json_string_value(report_get(comm, "comm_id"));
-	char target[1024], members[22 * (PIDS_MOST + 2)];
-	json_t *root;
-	int r;
-
-	put_members(members, sizeof(members), comm);
-	snprintf(target, sizeof(target),
-		 "/v1/collectives?comm=%s%s&limit=%zu&since_mono_ns=%" PRIu64, id, members,
-		 ranks * LATE_OPS, since_ns);
-	r = client_get(client, target, &root);
-	if (r)
-		return r;
-	json_array_extend(all, json_object_get(root, "collectives"));
-	json_decref(root);
-	return 0;
-}
-
-/* Those of the living or those of the dead; *asked: how many there were. */
-static int fetch_of_comms(struct client *client, const json_t *comms, bool over,
-			  uint64_t since_ns, json_t *all, int *asked)
-{
-	json_t *comm;
-	size_t i;
-	int r;
-
-	*asked = 0;
-	json_array_foreach((json_t *)comms, i, comm) {
-		if (!late_comparable(comm, over))
-			continue;
-		if (++*asked > LATE_COMMS)
-			break;
-		r = fetch_of_comm(client, comm, since_ns, all);
-		if (r)
-			return r;
-	}
-	return 0;
-}
-
-/*
- * What tells who is late, as one answer.  Asked by communicator, because those
- * that are used all the time would push out those that are used once a step.  A
- * job that is over is of interest only while nothing else runs.
- */
-static int fetch_collectives(struct client *client, const json_t *answer, uint64_t now_ns,
-			     json_t **collectives)
-{
-	uint64_t since_ns = now_ns > LATE_SINCE_NS ? now_ns - LATE_SINCE_NS : 0;
-	const json_t *comms = json_object_get(answer, "comms");
-	json_t *all = json_array();
-	int asked, r;
-
-	*collectives = json_pack("{s:o}", "collectives", all);
-	r = fetch_of_comms(client, comms, false, since_ns, all, &asked);
-	if (!r && !asked)
-		r = fetch_of_comms(client, comms, true, since_ns, all, &asked);
-	return r;
-}
-
-int view_fetch(struct view *view, struct client *client, const char *window, bool who_is_late,
-	       uint64_t now_ns)
+int view_fetch(struct view *view, struct client *client, const char *window, uint64_t now_ns)
 {
 	struct view_answers answers = { 0 };
 	char ranks[96], ops[96];
@@ -478,8 +365,6 @@ int view_fetch(struct view *view, struct client *client, const char *window, boo
 	snprintf(ops, sizeof(ops), "/v1/summary?window=%s&by=comm,func,size,algo,proto", window);
 	for (size_t i = 0; i < ARRAY_LEN(requests) && !r; i++)
 		r = client_get(client, requests[i].target, requests[i].answer);
-	if (!r && who_is_late)
-		r = fetch_collectives(client, answers.comms, now_ns, &answers.collectives);
 	if (!r) {
 		view_build(view, &answers, now_ns);
 		return 0;

@@ -5,10 +5,7 @@
 /* One look at the whole node: what `top` and `status` show. */
 
 #include "cli/client.h"
-#include "cli/late.h"
 #include "cli/report.h"
-
-#define VIEW_LATE 8
 
 /* What the daemon answered; each may be NULL. */
 struct view_answers {
@@ -19,7 +16,6 @@ struct view_answers {
 	json_t *ops;		/* /v1/summary by communicator, operation and size */
 	json_t *inflight;
 	json_t *findings;	/* that are active */
-	json_t *collectives;	/* the newest */
 };
 
 enum view_table { VIEW_RANKS, VIEW_OPS, VIEW_INFLIGHT, VIEW_TABLES };
@@ -40,10 +36,8 @@ struct view {
 	double records;
 	double lost;
 	json_t *rows[VIEW_TABLES];
-	json_t *findings;	/* of /v1/findings, the newest first */
+	json_t *findings;	/* of /v1/findings, the most severe first, then the newest */
 	json_t *all_comms;	/* /v1/comms: who is in which, ended processes included */
-	int late_count;
-	struct late late[VIEW_LATE];	/* where somebody comes last, the worst first */
 };
 
 extern const struct view_table_type {
@@ -59,12 +53,14 @@ extern const struct view_table_type {
  */
 void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns);
 
+/* Ask for all of it.  Returns 0, or client_get()'s failure, which leaves what was known. */
+int view_fetch(struct view *view, struct client *client, const char *window, uint64_t now_ns);
+
 /*
- * Ask the daemon for all of it, with or without what tells who is late, which is
- * the most.  Returns 0, or client_get()'s failure, which leaves what was known.
+ * What the daemon says of this member of /v1/comms, if it makes the others wait lately
+ * and its process is alive; else NULL.
  */
-int view_fetch(struct view *view, struct client *client, const char *window, bool who_is_late,
-	       uint64_t now_ns);
+const json_t *view_lateness(const json_t *member);
 
 void view_deinit(struct view *view);
 

@@ -154,6 +154,34 @@ static const struct field waiting_fields[] = {
 	{ NULL, 0, 0, NULL },
 };
 
+static const struct field lately_fields[] = {
+#define F(name, kind) { #name, kind, offsetof(struct straggler_lately, name), NULL }
+	F(func, FIELD_NAME),
+	F(window_ns, FIELD_U64),
+	F(ops, FIELD_U64),
+	F(judged, FIELD_U64),
+	F(last, FIELD_U64),
+	F(late_ns, FIELD_U64),
+	F(blame_ns, FIELD_U64),
+	F(late, FIELD_BOOL),
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+static void put_lately(const struct serve *s, struct json *j, const struct local_rank *l)
+{
+	struct straggler_lately lately;
+
+	json_key(j, "lately");
+	if (!straggler_lately(s->source.straggler, l->process->id, l->index, &lately)) {
+		json_put_null(j);
+		return;
+	}
+	json_begin(j, '{');
+	rows_put(s, j, lately_fields, &lately);
+	json_end(j, '}');
+}
+
 static void put_waiting(const struct serve *s, struct json *j, const void *row)
 {
 	const struct local_rank *l = row;
@@ -166,6 +194,7 @@ static void put_waiting(const struct serve *s, struct json *j, const void *row)
 	}
 	json_begin(j, '{');
 	rows_put(s, j, waiting_fields, &sums);
+	put_lately(s, j, l);
 	json_end(j, '}');
 }
 

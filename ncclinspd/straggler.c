@@ -173,6 +173,15 @@ static void learn(struct bucket *b, const struct extent *e, uint32_t n)
 
 /* ---- one operation --------------------------------------------------------- */
 
+static void join_unit(struct member *m, uint64_t unit_key)
+{
+	for (uint32_t i = 0; i < m->nunits; i++)
+		if (m->unit_key[i] == unit_key)
+			return;
+	if (m->nunits < MEMBER_UNITS)
+		m->unit_key[m->nunits++] = unit_key;
+}
+
 static uint32_t seat_of(struct straggler *s, struct unit *u, const struct straggler_part *p)
 {
 	struct seat *seat;
@@ -189,6 +198,7 @@ static uint32_t seat_of(struct straggler *s, struct unit *u, const struct stragg
 	seat->track = store_get(&s->tracks, p->gpu);
 	seat->member = store_get(&s->members,
 				 straggler_member_key(s, p->process_id, p->comm_index));
+	join_unit(member_at(s, seat->member), u->key);
 	return i;
 }
 
@@ -364,6 +374,7 @@ void straggler_turn(struct straggler *s, uint64_t now_ns)
 		s->settled_id++;
 		straggler_settle(s, j);
 	}
+	s->turned_ns = now_ns;
 	if (!s->opened_ns)
 		s->opened_ns = now_ns;
 	if (now_ns >= s->opened_ns + s->window_ns)

@@ -82,6 +82,19 @@ struct straggler_sums {
 	uint64_t blame_ns;	/* the others' waiting for it */
 };
 
+/*
+ * Of one rank, in the function in which it cost the others most, over the windows that
+ * are kept and the one that is open.
+ */
+struct straggler_lately {
+	name_t func;
+	uint64_t window_ns;	/* what the rest is of */
+	uint64_t ops, judged, last;	/* as above */
+	uint64_t late_ns;	/* mean lateness behind the first where it was judged; UNKNOWN_U64 */
+	uint64_t blame_ns;	/* with what others that had waited for it passed on */
+	bool late;		/* last in most that was judged, no chance, at 2 % of the time */
+};
+
 /* A rank, or (ELSEWHERE, SLOWER) all ranks here, as the last windows show it. */
 struct straggler_case {
 	enum verdict verdict;	/* VERDICT_STEADY, _INTERMITTENT, _ELSEWHERE or _SLOWER */
@@ -130,6 +143,10 @@ void straggler_forget(struct straggler *s, uint64_t process_id);
 /* False: nothing is known. */
 bool straggler_of(const struct straggler *s, uint64_t process_id, uint32_t comm_index,
 		  struct straggler_sums *sums);
+
+/* False: nothing is known. */
+bool straggler_lately(const struct straggler *s, uint64_t process_id, uint32_t comm_index,
+		      struct straggler_lately *lately);
 
 /* All that is flagged. */
 typedef void straggler_case_fn(const struct straggler_case *c, void *arg);

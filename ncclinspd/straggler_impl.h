@@ -21,6 +21,7 @@
 #define BASES		8	/* windows whose c* counts */
 #define JOINTS		4096
 #define TRACK_JOINTS	1024	/* more than settle late, and some that were before */
+#define MEMBER_UNITS	4	/* functions of which ranks are compared: see ops.c */
 #define NOBODY		UINT32_MAX
 
 struct bucket {
@@ -118,6 +119,8 @@ struct member {
 	struct pool_link link;	/* all, least recently used first */
 	uint64_t key;
 	struct straggler_sums sums;
+	uint32_t nunits;
+	uint64_t unit_key[MEMBER_UNITS];
 };
 
 /* Items with a key, the least recently used of which makes room. */
@@ -131,6 +134,7 @@ struct straggler {
 	uint64_t window_ns;
 	uint64_t seed;
 	uint64_t opened_ns;	/* the window that is open */
+	uint64_t turned_ns;	/* the last turn */
 	uint64_t windows;	/* ended since the start */
 	struct store buckets, units, tracks, members;
 	struct joint *joints;

@@ -84,14 +84,19 @@ static bool is_most(const struct unit *u, const struct window *w, uint32_t seat,
 }
 
 /* `part` of each limit is reached. */
-static bool is_steady(const struct unit *u, const struct window *w, uint32_t seat, double part)
+static bool is_mostly_last(const struct unit *u, const struct window *w, uint32_t seat,
+			   double part)
 {
 	const struct tally *t = &w->tally[seat];
 	double judged = (double)w->judged;
 
 	return judged >= part * LEAST_JUDGED && is_most(u, w, seat, part) &&
-	       costs(t->blame_ns + t->moved_ns, w, part) &&
-	       score_of(w, u->nseats, seat) >= part * LEAST_SCORE;
+	       costs(t->blame_ns + t->moved_ns, w, part);
+}
+
+static bool is_steady(const struct unit *u, const struct window *w, uint32_t seat, double part)
+{
+	return is_mostly_last(u, w, seat, part) && score_of(w, u->nseats, seat) >= part * LEAST_SCORE;
 }
 
 /* Once is no pattern (a checkpoint, say): a rank's costliest burst is left out. */
@@ -203,35 +208,36 @@ void straggler_close(struct straggler *s, uint64_t now_ns)
 
 /* ---- what is flagged --------------------------------------------------------- */
 
+static void add_window(struct window *sum, const struct window *w, uint32_t nseats)
+{
+	sum->wall_ns += w->wall_ns;
+	sum->ops += w->ops;
+	sum->judged += w->judged;
+	sum->bursts += w->bursts;
+	sum->rated += w->rated;
+	sum->slow += w->slow;
+	sum->slow_ns += w->slow_ns;
+	sum->tail_ns += w->tail_ns;
+	for (uint32_t k = 0; k < nseats; k++) {
+		struct tally *to = &sum->tally[k];
+
+		to->last += w->tally[k].last;
+		to->bursts += w->tally[k].bursts;
+		to->late_ns += w->tally[k].late_ns;
+		to->blame_ns += w->tally[k].blame_ns;
+		to->burst_ns += w->tally[k].burst_ns;
+		to->moved_ns += w->tally[k].moved_ns;
+	}
+}
+
 /* The windows that have ended, together. */
 static struct window sum_of(const struct unit *u)
 {
 	struct window sum = { 0 };
 
-	for (uint32_t i = 0; i < WINDOWS; i++) {
-		const struct window *w = &u->window[i];
-
-		if (!w->wall_ns)
-			continue;
-		sum.wall_ns += w->wall_ns;
-		sum.ops += w->ops;
-		sum.judged += w->judged;
-		sum.bursts += w->bursts;
-		sum.rated += w->rated;
-		sum.slow += w->slow;
-		sum.slow_ns += w->slow_ns;
-		sum.tail_ns += w->tail_ns;
-		for (uint32_t k = 0; k < u->nseats; k++) {
-			struct tally *to = &sum.tally[k];
-
-			to->last += w->tally[k].last;
-			to->bursts += w->tally[k].bursts;
-			to->late_ns += w->tally[k].late_ns;
-			to->blame_ns += w->tally[k].blame_ns;
-			to->burst_ns += w->tally[k].burst_ns;
-			to->moved_ns += w->tally[k].moved_ns;
-		}
-	}
+	for (uint32_t i = 0; i < WINDOWS; i++)
+		if (u->window[i].wall_ns)
+			add_window(&sum, &u->window[i], u->nseats);
 	return sum;
 }
 
@@ -320,4 +326,56 @@ void straggler_visit(const struct straggler *s, straggler_case_fn *visit, void *
 			tell_seat(u, &sum, i, visit, arg);
 		tell_all(u, &sum, visit, arg);
 	}
+}
+
+/* ---- what is not, or not yet ------------------------------------------------- */
+
+static uint32_t find_seat(const struct unit *u, uint64_t process_id, uint32_t comm_index)
+{
+	for (uint32_t i = 0; i < u->nseats; i++)
+		if (u->seat[i].part.process_id == process_id &&
+		    u->seat[i].part.comm_index == comm_index)
+			return i;
+	return NOBODY;
+}
+
+static void look_at_seat(const struct straggler *s, const struct unit *u, uint32_t seat,
+			 struct straggler_lately *out)
+{
+	struct window sum = sum_of(u), open = u->window[u->current];
+	const struct tally *t = &sum.tally[seat];
+
+	open.wall_ns = s->turned_ns - s->opened_ns;
+	add_window(&sum, &open, u->nseats);
+	if (out->func && t->blame_ns + t->moved_ns <= out->blame_ns)
+		return;
+	*out = (struct straggler_lately){
+		.func = u->func,
+		.window_ns = sum.wall_ns,
+		.ops = sum.ops,
+		.judged = sum.judged,
+		.last = t->last,
+		.late_ns = sum.judged ? t->late_ns / sum.judged : UNKNOWN_U64,
+		.blame_ns = t->blame_ns + t->moved_ns,
+		.late = is_mostly_last(u, &sum, seat, 1),
+	};
+}
+
+bool straggler_lately(const struct straggler *s, uint64_t process_id, uint32_t comm_index,
+		      struct straggler_lately *lately)
+{
+	uint32_t item = index_find(&s->members.index,
+				   straggler_member_key(s, process_id, comm_index));
+	const struct member *m = item == POOL_NONE ? NULL : member_at(s, item);
+
+	*lately = (struct straggler_lately){ .late_ns = UNKNOWN_U64 };
+	for (uint32_t i = 0; m && i < m->nunits; i++) {
+		uint32_t unit = index_find(&s->units.index, m->unit_key[i]), seat = NOBODY;
+
+		if (unit != POOL_NONE)
+			seat = find_seat(unit_at(s, unit), process_id, comm_index);
+		if (seat != NOBODY)
+			look_at_seat(s, unit_at(s, unit), seat, lately);
+	}
+	return lately->func;
 }

@@ -63,15 +63,6 @@ static inline json_t *fx_make_op_row(int i)
 			 "busbw_gbs", "mean", 123.4, "timing_source", "kernel_gpu");
 }
 
-static inline json_t *fx_make_collective(int rank, int seq)
-{
-	return json_pack("{s:s s:i s:i s:s s:i s:i s:s s:b}",
-			 "comm_id", "0x01", "rank", rank, "pid", 4000 + rank,
-			 "func", "AllReduce", "seq", seq,
-			 "exec_ns", rank == 5 ? 1000000 : 14900000,
-			 "timing_source", "kernel_gpu", "complete", 1);
-}
-
 static inline json_t *fx_list_of(const char *name, json_t *(*make)(int i), int n)
 {
 	json_t *list = json_array();
@@ -115,7 +106,6 @@ static inline void fx_setup(void)
 	fx.answers.ranks = fx_list_of("rows", fx_make_rank_row, FX_RANKS);
 	fx.answers.ops = fx_list_of("rows", fx_make_op_row, 12);
 	fx.answers.inflight = json_pack("{s:[]}", "inflight");
-	fx.answers.collectives = json_pack("{s:[]}", "collectives");
 }
 
 static inline void fx_teardown(void)

@@ -121,6 +121,23 @@ START_TEST(who_waits_for_other_nodes_is_no_straggler_and_says_for_how_long)
 }
 END_TEST
 
+START_TEST(who_is_late_before_it_is_a_finding_is_told_by_comms)
+{
+	json_t *a;
+
+	work(200, 1, 5 * MS, 0);
+	a = findings();
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 0);
+	json_decref(a);
+	a = fx_get("/v1/comms", 200);
+	ck_assert(json_is_false(fx_at(a, "comms.0.local_ranks.0.waiting.lately.late")));
+	ck_assert(json_is_true(fx_at(a, "comms.0.local_ranks.1.waiting.lately.late")));
+	ck_assert_str_eq(fx_text(a, "comms.0.local_ranks.1.waiting.lately.func"), FX_FUNC);
+	ck_assert_uint_eq(fx_number(a, "comms.0.local_ranks.1.waiting.lately.late_ns"), 5 * MS);
+	json_decref(a);
+}
+END_TEST
+
 START_TEST(waiting_is_null_before_anything_is_known)
 {
 	json_t *a = fx_get("/v1/comms", 200);
@@ -161,6 +178,7 @@ int main(void)
 		FX_TEST(the_gpu_is_named_where_it_is_known),
 		FX_TEST(a_process_that_has_ended_is_late_no_more),
 		FX_TEST(who_waits_for_other_nodes_is_no_straggler_and_says_for_how_long),
+		FX_TEST(who_is_late_before_it_is_a_finding_is_told_by_comms),
 		FX_TEST(waiting_is_null_before_anything_is_known),
 		FX_TEST(what_cannot_be_compared_is_left_out),
 	};

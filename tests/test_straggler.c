@@ -328,6 +328,61 @@ START_TEST(sums_are_those_of_the_operations)
 }
 END_TEST
 
+START_TEST(who_comes_last_lately_is_told_long_before_it_is_flagged)
+{
+	struct straggler_lately one, other;
+
+	ck_assert(!straggler_lately(straggler, 3, 1, &one));
+	for (int k = 0; k < 120; k++) {		/* 20 to know what is usual, 100 to judge */
+		const uint64_t late[4] = { 0, noise(), 5 * MS, noise() };
+		struct straggler_op op = op_of(1, 4, 4, late);
+
+		straggler_add(straggler, &op, now_ns);
+		pass(STEP);
+	}
+	pass(2 * SECOND);
+	ck_assert_uint_eq(look(), 0);
+	ck_assert(straggler_lately(straggler, 3, 1, &one));
+	ck_assert(one.late);
+	ck_assert_str_eq(one.func, "AllReduce");
+	ck_assert_uint_eq(one.window_ns, now_ns - 1000 * SECOND);
+	ck_assert_uint_eq(one.ops, 120);
+	ck_assert_uint_eq(one.last, one.judged);
+	ck_assert_uint_ge(one.judged, 90);
+	ck_assert_uint_eq(one.late_ns, 5 * MS);
+	ck_assert_uint_ge(one.blame_ns, one.last * (5 * MS - 300 * US));
+	ck_assert(straggler_lately(straggler, 2, 1, &other));
+	ck_assert(!other.late);
+	ck_assert_uint_eq(other.last, 0);
+	work(5, 0, 0, 0);			/* it has become better */
+	ck_assert(straggler_lately(straggler, 3, 1, &one));
+	ck_assert(!one.late);
+	ck_assert_uint_eq(one.judged, 0);
+	ck_assert_uint_eq(one.late_ns, UNKNOWN_U64);
+	straggler_forget(straggler, 3);
+	ck_assert(!straggler_lately(straggler, 3, 1, &one));
+}
+END_TEST
+
+START_TEST(of_several_functions_the_one_that_costs_most_is_told)
+{
+	struct straggler_lately lately;
+
+	for (int k = 0; k < 240; k++) {
+		const uint64_t late[4] = { 0, 0, k % 2 ? 9 * MS : 5 * MS, 0 };
+		struct straggler_op op = op_of(1, 4, 4, late);
+
+		op.func = k % 2 ? "AllGather" : "AllReduce";
+		straggler_add(straggler, &op, now_ns);
+		pass(STEP);
+	}
+	pass(2 * SECOND);
+	ck_assert(straggler_lately(straggler, 3, 1, &lately));
+	ck_assert_str_eq(lately.func, "AllGather");
+	ck_assert_uint_eq(lately.late_ns, 9 * MS);
+}
+END_TEST
+
 /* Median by definition: as many are above as below. */
 START_TEST(blame_is_the_median_waiting_of_the_others)
 {
@@ -609,6 +664,8 @@ int main(void)
 		FX_LOOP(who_costs_two_percent_is_flagged, 0, 10),
 		FX_LOOP(chance_flags_nobody, 0, 20),
 		FX_TEST(who_is_late_in_turn_with_others_is_not_flagged),
+		FX_TEST(who_comes_last_lately_is_told_long_before_it_is_flagged),
+		FX_TEST(of_several_functions_the_one_that_costs_most_is_told),
 		FX_TEST(who_comes_late_in_bursts_is_told_apart_from_who_is_late_each_time),
 		FX_TEST(one_long_pause_in_each_window_is_a_checkpoint),
 		FX_LOOP(one_checkpoint_among_hiccups_is_no_pattern, 0, 5),

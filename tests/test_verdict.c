@@ -122,23 +122,33 @@ START_TEST(what_the_dead_left_is_not_taken_for_a_stall)
 }
 END_TEST
 
-/* Rank 5 comes last in each. */
-static void add_collectives(void)
+static json_t *member_of(int rank)
 {
-	for (int seq = 0; seq < 6; seq++)
-		for (int rank = 0; rank < FX_RANKS; rank++)
-			json_array_append_new(json_object_get(fx.answers.collectives, "collectives"),
-					      fx_make_collective(rank, seq));
+	json_t *comm = json_array_get(json_object_get(fx.answers.comms, "comms"), 0);
+
+	return json_array_get(json_object_get(comm, "local_ranks"), (size_t)rank);
+}
+
+/* As /v1/comms tells it. */
+static void set_lately(int rank, int late, json_int_t blame_ns)
+{
+	json_object_set_new(member_of(rank), "waiting",
+			    json_pack("{s:{s:s s:I s:i s:i s:i s:I s:I s:b}}", "lately",
+				      "func", "AllReduce", "window_ns", (json_int_t)(4 * FX_SECOND),
+				      "ops", 200, "judged", 180, "last", 170,
+				      "late_ns", (json_int_t)13900000, "blame_ns", blame_ns,
+				      "late", late));
 }
 
 START_TEST(a_late_rank_is_named_and_listed_first)
 {
 	int header;
 
-	add_collectives();
+	set_lately(5, 1, 2400000000);
 	fx_build();
-	ck_assert(fx_shows("! rank 5 of größe (pid 4005) comes last in 6 of 6 AllReduce, 13.9ms "
-			"after the first; others wait 13.9ms (p50)"));
+	ck_assert(fx_shows("! rank 5 of größe (pid 4005) comes last in 170 of 200 AllReduce, 13.9ms "
+			   "after the first; it costs the others"));
+	ck_assert(fx_shows("the others 2.4s in") && fx_shows("4.0s; see its GPU's clock"));
 	header = fx_find_line("RANK  GPU");
 	ck_assert_int_ge(header, 0);
 	ck_assert(strstr(fx.frame.lines[header + 1].text, "  5  0000:15:00.0"));
@@ -146,16 +156,70 @@ START_TEST(a_late_rank_is_named_and_listed_first)
 }
 END_TEST
 
+START_TEST(whom_the_daemon_does_not_call_late_is_not)
+{
+	set_lately(5, 0, 2400000000);
+	fx_build();
+	ck_assert(!fx_shows("comes last"));
+	ck_assert(fx_shows("13900"));
+}
+END_TEST
+
+START_TEST(who_has_ended_comes_last_no_more)
+{
+	static const char *const states[] = { "exited", "died", "finalized" };
+
+	for (size_t i = 0; i < 3; i++) {
+		fx_teardown();
+		fx_setup();
+		set_lately(5, 1, 2400000000);
+		json_object_set_new(member_of(5), "state", json_string(states[i]));
+		fx_build();
+		ck_assert(!fx_shows("comes last"));
+	}
+}
+END_TEST
+
+START_TEST(the_costliest_come_first_and_the_rest_is_counted)
+{
+	for (int rank = 0; rank < 4; rank++)
+		set_lately(rank, 1, (rank + 1) * 1000000000LL);
+	fx_build();
+	ck_assert_int_ge(fx_find_line("rank 3 of größe"), 0);
+	ck_assert_int_gt(fx_find_line("rank 2 of größe"), fx_find_line("rank 3 of größe"));
+	ck_assert(!fx_shows("rank 1 of größe"));
+	ck_assert(fx_shows("! 2 more ranks come late"));
+}
+END_TEST
+
 START_TEST(what_the_daemon_has_found_is_not_said_twice)
 {
-	add_collectives();
+	set_lately(5, 1, 2400000000);
 	fx.answers.findings = json_loads(
 		"{\"findings\": [{\"kind\": \"straggler\", \"severity\": \"warning\","
 		" \"text\": \"rank 5 comes last, which costs 9 %. See its clock.\","
 		" \"since_mono_ns\": 1, \"evidence\": {\"pid\": 4005}}]}", 0, NULL);
 	fx_build();
 	ck_assert(fx_shows("! rank 5 comes last, which costs 9 %; it began"));
-	ck_assert(!fx_shows("in 6 of 6 AllReduce"));
+	ck_assert(!fx_shows("in 170 of 200 AllReduce"));
+}
+END_TEST
+
+START_TEST(findings_stand_before_all_else_and_the_worst_before_them)
+{
+	fx_add_inflight("Coll", "live", 43);
+	set_lately(5, 1, 2400000000);
+	fx.answers.findings = json_loads(
+		"{\"findings\": [{\"kind\": \"slow_peer\", \"severity\": \"info\", \"text\": \"a. x\","
+		" \"since_mono_ns\": 1}, {\"kind\": \"regression\", \"severity\": \"warning\","
+		" \"text\": \"b. x\", \"since_mono_ns\": 1}, {\"kind\": \"died\","
+		" \"severity\": \"critical\", \"text\": \"c. x\", \"since_mono_ns\": 1}]}", 0, NULL);
+	fx_build();
+	ck_assert_int_ge(fx_find_line("! c; it began"), 0);
+	ck_assert_int_gt(fx_find_line("! b; it began"), fx_find_line("! c; it began"));
+	ck_assert_int_gt(fx_find_line("! a; it began"), fx_find_line("! b; it began"));
+	ck_assert_int_gt(fx_find_line("hangs for 43s"), fx_find_line("! a; it began"));
+	ck_assert_int_gt(fx_find_line("comes last in 170"), fx_find_line("hangs for 43s"));
 }
 END_TEST
 
@@ -171,7 +235,11 @@ int main(void)
 		FX_TEST(what_is_wrong_is_said_in_full_on_a_narrow_terminal),
 		FX_TEST(what_the_dead_left_is_not_taken_for_a_stall),
 		FX_TEST(a_late_rank_is_named_and_listed_first),
+		FX_TEST(whom_the_daemon_does_not_call_late_is_not),
+		FX_TEST(who_has_ended_comes_last_no_more),
+		FX_TEST(the_costliest_come_first_and_the_rest_is_counted),
 		FX_TEST(what_the_daemon_has_found_is_not_said_twice),
+		FX_TEST(findings_stand_before_all_else_and_the_worst_before_them),
 	};
 
 	return fx_run(fx_setup, fx_teardown, tests, FX_COUNT(tests));

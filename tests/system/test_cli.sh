@@ -126,7 +126,18 @@ check "tail wrote one JSON object per line" \
 check "top as text shows the ranks' operations" eval 'exits 0 "$I" top --window all && says AllReduce'
 check "top as text keeps to COLUMNS" \
 	eval 'COLUMNS=60 "$I" top --window all >"$T/out" && [ "$(wc -L <"$T/out")" -le 60 ]'
-check "the late rank is named" eval 'exits 0 "$I" status && says "rank 2 of dp .pid [0-9]+. comes last in [0-9]+ of"'
+
+# ---- who is late -------------------------------------------------------------------
+
+status_says() { "$I" status >"$T/out" && grep -q "comes last" "$T/out"; }
+check "whose job is over comes last no more" eval '! status_says'
+sed 's/loop 40/loop forever/' "$T/job.scn" >"$T/late.scn"
+setsid "$B/nccl-sim" --plugin "$PLUGIN" "$T/late.scn" >/dev/null 2>&1 &
+JOB=$!
+check "the late rank is named" wait_until 20 eval \
+	'"$I" status | grep -Eq "rank 2 of dp.* .pid [0-9]+. comes last in [0-9]+ of [0-9]+ AllReduce"'
+kill -- -"$JOB"
+check "... until its job ends" wait_until 20 eval '! status_says'
 
 # ---- a daemon that does not answer ------------------------------------------------
 
