@@ -9,9 +9,12 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ncclinspd/diagnose.h"
+#include "ncclinspd/jobs.h"
+#include "ncclinspd/pool.h"
 #include "util/json.h"
 #include "util/phrase.h"
 
@@ -19,8 +22,7 @@
 #define SLICE_NS	(20 * SECOND_NS)	/* what counts: this slice and the one before */
 #define HOLD_NS		(20 * SECOND_NS)
 #define AWAY_NS		UINT64_C(1000000)	/* polls are microseconds apart */
-#define PROCESSES	64
-#define EVERYBODY	0	/* key of the finding about several processes */
+#define PROCESSES	1024	/* as many as are read at most */
 #define LEAST_SEEN	20	/* operations, to say something about a share of them */
 #define LEAST_AWAY	0.05	/* of them: what is rarer is a hiccup */
 
@@ -36,37 +38,66 @@ struct slice {
 	uint64_t away_ns, longest_ns;
 };
 
+/* Whose operation it was. */
+struct owner {
+	pid_t pid;
+	uid_t uid;
+	int32_t rank;
+	bool has_comm_id;
+	uint64_t comm_id;
+	name_t comm_name;
+};
+
 struct process_sums {
-	uint64_t process_id;	/* 0: unused */
-	uint64_t used_ns;
+	struct pool_link link;	/* all, least recently used first */
+	uint64_t process_id;
 	uint64_t since_ns;	/* of the first that was too late, and still counts */
-	struct op last;		/* that was too late */
+	struct owner last;	/* of the last that was too late */
 	struct slice slice[2];
 };
 
 struct starved {
-	struct process_sums processes[PROCESSES];
-	struct process_sums *recent;	/* most often the next one's */
+	struct pool pool;
+	struct index index;	/* by process_id */
+	struct pool_list lru;
 };
 
 /* ---- counting --------------------------------------------------------------- */
 
-static struct process_sums *find(struct starved *st, uint64_t process_id)
+static struct process_sums *find(const struct starved *st, uint64_t process_id)
 {
-	struct process_sums *oldest = &st->processes[0];
+	uint32_t item = index_find(&st->index, process_id);
 
-	if (st->recent && st->recent->process_id == process_id)
-		return st->recent;
-	for (size_t i = 0; i < PROCESSES; i++) {
-		struct process_sums *p = &st->processes[i];
+	return item == POOL_NONE ? NULL : pool_at(&st->pool, item);
+}
 
-		if (p->process_id == process_id)
-			return st->recent = p;
-		if (p->used_ns < oldest->used_ns)
-			oldest = p;
+static void drop(struct starved *st, uint32_t item)
+{
+	const struct process_sums *p = pool_at(&st->pool, item);
+
+	index_remove(&st->index, p->process_id);
+	pool_list_remove(&st->pool, &st->lru, item);
+	pool_put(&st->pool, item);
+}
+
+static struct process_sums *find_or_make(struct starved *st, uint64_t process_id)
+{
+	uint32_t item = index_find(&st->index, process_id);
+	struct process_sums *p;
+
+	if (item != POOL_NONE) {
+		pool_list_remove(&st->pool, &st->lru, item);
+		pool_list_append(&st->pool, &st->lru, item);
+		return pool_at(&st->pool, item);
 	}
-	*oldest = (struct process_sums){ .process_id = process_id };
-	return st->recent = oldest;
+	if (st->pool.used == st->pool.capacity)
+		drop(st, st->lru.first);
+	item = pool_take(&st->pool);
+	p = pool_at(&st->pool, item);
+	p->process_id = process_id;
+	pool_list_append(&st->pool, &st->lru, item);
+	index_set(&st->index, process_id, item);
+	return p;
 }
 
 static struct slice *current_slice(struct process_sums *p, uint64_t now_ns)
@@ -94,8 +125,7 @@ static void on_op(struct diagnose *dg, void *state, const struct op *op, uint64_
 	(void)dg;
 	if (!counts(op))
 		return;
-	p = find(state, op->process_id);
-	p->used_ns = now_ns;
+	p = find_or_make(state, op->process_id);
 	slice = current_slice(p, now_ns);
 	slice->ops++;
 	if (op->unseen_ns == UNKNOWN_U64)
@@ -109,15 +139,18 @@ static void on_op(struct diagnose *dg, void *state, const struct op *op, uint64_
 		slice->longest_ns = op->unseen_ns;
 	if (!p->since_ns)
 		p->since_ns = op->gpu_start_mono_ns;
-	p->last = *op;
+	p->last = (struct owner){ op->pid, op->uid, op->rank, op->has_comm_id, op->comm_id,
+				  op->comm_name };
 }
 
 static void on_forgotten(struct diagnose *dg, void *state, const struct process *process)
 {
-	struct process_sums *p = find(state, process->id);
+	struct starved *st = state;
+	uint32_t item = index_find(&st->index, process->id);
 
 	(void)dg;
-	*p = (struct process_sums){ 0 };
+	if (item != POOL_NONE)
+		drop(st, item);
 }
 
 /* Both slices; `begin_ns` is when they began. */
@@ -153,41 +186,49 @@ static double share_of(const struct slice *sum, uint64_t now_ns)
 
 double proxy_starved_share(const struct diagnose *dg, uint64_t process_id, uint64_t now_ns)
 {
-	const struct starved *st = diagnose_state(dg, &finding_proxy_starved);
+	const struct process_sums *p = find(diagnose_state(dg, &finding_proxy_starved), process_id);
 	struct slice sum;
 
-	for (size_t i = 0; i < PROCESSES; i++) {
-		if (st->processes[i].process_id != process_id)
-			continue;
-		sum = add_up(&st->processes[i], now_ns);
-		return share_of(&sum, now_ns);
-	}
-	return 0;
+	if (!p)
+		return 0;
+	sum = add_up(p, now_ns);
+	return share_of(&sum, now_ns);
 }
 
 /* ---- saying it ---------------------------------------------------------------- */
 
-/* One of the processes that have a network, beside the others. */
+/* One process of the list. */
+struct part {
+	struct process_sums *sums;	/* NULL: it has no network */
+	struct slice sum;
+	bool starved;
+	bool still;		/* it would be, had it been before */
+	uint32_t job;		/* jobs_group() */
+};
+
+/* All of this node, one job of which is told about. */
 struct scene {
 	struct diagnose *dg;
 	uint64_t now_ns;
-	uint32_t all, starved;		/* processes of this node */
-	const struct process_sums *worst;
-	struct slice sum;		/* of the worst */
-	int32_t ranks[FINDING_RANKS];	/* of all that are starved, the worst first */
-	uint32_t nranks;
+	struct process *const *list;
+	struct part *part;
+	size_t n;
+	uint32_t all, starved;	/* processes of this node that have a network */
+	uint32_t job;
+	const struct part *worst;
 };
 
 static void say(const struct scene *s, double share, struct finding *f)
 {
-	const struct op *last = &s->worst->last;
+	const struct owner *last = &s->worst->sums->last;
+	const struct slice *sum = &s->worst->sum;
 	struct phrase text;
 
 	phrase_start(&text, f->text, sizeof(f->text));
 	phrase_add(&text, "the network thread of rank %" PRId32 " (pid %d) was away: of %" PRIu64
 		   " kernels it saw %" PRIu64 " too late, up to ", last->rank, (int)last->pid,
-		   s->sum.seen, s->sum.away);
-	phrase_add_duration(&text, s->sum.longest_ns);
+		   sum->seen, sum->away);
+	phrase_add_duration(&text, sum->longest_ns);
 	phrase_add(&text, " after they had begun, %.0f %% of wall time; ", 100 * share);
 	if (s->starved > 1)
 		phrase_add(&text, "so were those of %" PRIu32 " of %" PRIu32 " processes on this node: "
@@ -201,11 +242,12 @@ static void say(const struct scene *s, double share, struct finding *f)
 
 static void show(const struct scene *s, double share, struct finding *f)
 {
+	const struct slice *sum = &s->worst->sum;
 	const struct { const char *name; uint64_t value; } numbers[] = {
-		{ "ops", s->sum.ops }, { "seen", s->sum.seen }, { "late", s->sum.away },
-		{ "late_ns", s->sum.away_ns }, { "longest_ns", s->sum.longest_ns },
+		{ "ops", sum->ops }, { "seen", sum->seen }, { "late", sum->away },
+		{ "late_ns", sum->away_ns }, { "longest_ns", sum->longest_ns },
 		{ "processes", s->all }, { "starved", s->starved },
-		{ "window_ns", s->now_ns - s->sum.begin_ns },
+		{ "window_ns", s->now_ns - sum->begin_ns },
 	};
 	struct json j;
 
@@ -222,27 +264,44 @@ static void show(const struct scene *s, double share, struct finding *f)
 	json_deinit(&j);
 }
 
-static void report(const struct scene *s, uint64_t key)
+/* Of the others, as the communicator that is named numbers them, and if they are in it. */
+static void add_others(const struct scene *s, struct finding *f)
 {
-	const struct op *last = &s->worst->last;
-	double share = share_of(&s->sum, s->now_ns);
+	for (size_t i = 0; i < s->n && f->nranks < FINDING_RANKS; i++) {
+		const struct part *part = &s->part[i];
+		const struct comm *comm;
+
+		if (!part->starved || part->job != s->job || part == s->worst)
+			continue;
+		comm = jobs_comm(s->list[i], f->comm_id, UNKNOWN_I32);
+		if (comm)
+			f->ranks[f->nranks++] = comm->rank;
+	}
+}
+
+static void report(const struct scene *s)
+{
+	const struct owner *last = &s->worst->sums->last;
+	double share = share_of(&s->worst->sum, s->now_ns);
 	struct finding f = {
 		.kind = FINDING_PROXY_STARVED,
 		.severity = FINDING_WARNING,
 		.uid = last->uid,
 		.has_comm_id = last->has_comm_id,
 		.comm_id = last->comm_id,
-		.nranks = s->nranks,
+		.ranks = { last->rank },
+		.nranks = 1,
 		.peer = UNKNOWN_I32,
-		.since_ns = s->worst->since_ns,
+		.since_ns = s->worst->sums->since_ns,
 	};
 
-	memcpy(f.ranks, s->ranks, sizeof(f.ranks));
+	if (f.has_comm_id)
+		add_others(s, &f);
 	if (last->comm_name)
 		snprintf(f.comm_name, sizeof(f.comm_name), "%s", last->comm_name);
 	say(s, share, &f);
 	show(s, share, &f);
-	diagnose_report(s->dg, &finding_proxy_starved, key, &f, s->now_ns);
+	diagnose_report(s->dg, &finding_proxy_starved, s->list[s->job]->id, &f, s->now_ns);
 }
 
 /* ---- the detector -------------------------------------------------------------- */
@@ -253,55 +312,102 @@ static bool is_beyond(const struct slice *sum, double share, uint64_t now_ns)
 	       share_of(sum, now_ns) >= share;
 }
 
-static void add_rank(struct scene *s, int32_t rank, bool worst)
+/* True: there may be something to say. */
+static bool weigh(struct scene *s, const struct starved *st)
 {
-	uint32_t last = s->nranks < FINDING_RANKS ? s->nranks++ : FINDING_RANKS - 1;
+	bool any = false;
 
-	s->ranks[last] = rank;
-	if (!worst)
-		return;
-	s->ranks[last] = s->ranks[0];
-	s->ranks[0] = rank;
-}
+	for (size_t i = 0; i < s->n; i++) {
+		struct part *part = &s->part[i];
 
-static void weigh(struct scene *s, struct process_sums *p)
-{
-	struct slice sum = add_up(p, s->now_ns);
-	bool worst;
-
-	s->all += sum.seen > 0;
-	if (!sum.away)
-		p->since_ns = 0;
-	if (!is_beyond(&sum, begin_share, s->now_ns)) {
-		if (is_beyond(&sum, go_on_share, s->now_ns))
-			diagnose_renew(s->dg, &finding_proxy_starved, p->process_id, s->now_ns);
-		return;
+		part->sums = find(st, s->list[i]->id);
+		if (!part->sums)
+			continue;
+		part->sum = add_up(part->sums, s->now_ns);
+		if (!part->sum.away)
+			part->sums->since_ns = 0;
+		part->starved = is_beyond(&part->sum, begin_share, s->now_ns);
+		part->still = is_beyond(&part->sum, go_on_share, s->now_ns);
+		s->all += part->sum.seen > 0;
+		s->starved += part->starved;
+		any = any || part->still;
 	}
-	worst = !s->worst || share_of(&sum, s->now_ns) > share_of(&s->sum, s->now_ns);
-	add_rank(s, p->last.rank, worst);
-	s->starved++;
-	if (!worst)
-		return;
-	s->worst = p;
-	s->sum = sum;
+	return any;
 }
 
-/* Several are one finding: what they have in common is their node. */
+/* Several processes of a job are one finding. */
+static void look_at_job(struct scene *s, uint32_t job)
+{
+	bool still = false;
+
+	s->job = job;
+	s->worst = NULL;
+	for (size_t i = 0; i < s->n; i++) {
+		const struct part *part = &s->part[i];
+
+		if (part->job != job)
+			continue;
+		still = still || part->still;
+		if (part->starved && (!s->worst || share_of(&part->sum, s->now_ns) >
+						   share_of(&s->worst->sum, s->now_ns)))
+			s->worst = part;
+	}
+	if (s->worst)
+		report(s);
+	else if (still)
+		diagnose_renew(s->dg, &finding_proxy_starved, s->list[job]->id, s->now_ns);
+}
+
+static void look_at_jobs(struct scene *s)
+{
+	uint32_t *job = malloc(s->n * sizeof(*job));
+
+	if (job && jobs_group(s->list, s->n, s->now_ns, job) == 0) {
+		for (size_t i = 0; i < s->n; i++)
+			s->part[i].job = job[i];
+		for (uint32_t i = 0; i < s->n; i++)
+			if (job[i] == i)
+				look_at_job(s, i);
+	}
+	free(job);
+}
+
 static void look(struct diagnose *dg, void *state, uint64_t now_ns)
 {
-	struct starved *st = state;
+	const struct diagnose_source *source = diagnose_source(dg);
 	struct scene s = { .dg = dg, .now_ns = now_ns };
 
-	for (size_t i = 0; i < PROCESSES; i++)
-		weigh(&s, &st->processes[i]);
-	if (s.worst)
-		report(&s, s.starved > 1 ? EVERYBODY : s.worst->process_id);
+	s.n = source->processes(source->arg, &s.list);
+	s.part = calloc(s.n + 1, sizeof(*s.part));
+	if (s.part && weigh(&s, state))
+		look_at_jobs(&s);
+	free(s.part);
+}
+
+static int init(struct diagnose *dg, void *state)
+{
+	struct starved *st = state;
+	int r = pool_init(&st->pool, PROCESSES, sizeof(struct process_sums));
+
+	(void)dg;
+	pool_list_init(&st->lru, 0);
+	return r ? r : index_init(&st->index, PROCESSES, 0);
+}
+
+static void deinit(void *state)
+{
+	struct starved *st = state;
+
+	index_deinit(&st->index);
+	pool_deinit(&st->pool);
 }
 
 const struct detector finding_proxy_starved = {
 	.name = "proxy_starved",
 	.state_bytes = sizeof(struct starved),
 	.hold_ns = HOLD_NS,
+	.init = init,
+	.deinit = deinit,
 	.op = on_op,
 	.forgotten = on_forgotten,
 	.look = look,

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "ncclinspd/diagnose.h"
+#include "ncclinspd/jobs.h"
 #include "ncclinspd/links.h"
 #include "ncclinspd/pool.h"
 #include "ncclinspd/slow_peer.h"
@@ -289,10 +290,35 @@ static void report(const struct scene *s, const struct delay_hot *hot, const str
 
 /* ---- the detector ---------------------------------------------------------- */
 
-/* Does what its thread was away for explain it? */
+/* Is it that process that is this rank, or any with UNKNOWN_I32, of what is compared? */
+static bool is_rank(const struct scene *s, const struct process *p, int32_t rank)
+{
+	const struct links_who *who = &s->at->who;
+
+	if (!who->has_comm_id)
+		return p->id == who->process_id && (rank == who->rank || rank == UNKNOWN_I32);
+	return p->uid == who->uid && jobs_comm(p, who->comm_id, rank);
+}
+
+/*
+ * Does what a thread here was away for explain it?  What a receiver has no room for may be
+ * held up by any thread of the communicator; else it is the one at either end.
+ */
 static bool is_starved(const struct scene *s, const struct sample *worst, double share)
 {
-	return proxy_starved_share(s->dg, worst->who.process_id, s->now_ns) >= share / 2;
+	const struct diagnose_source *source = diagnose_source(s->dg);
+	struct process *const *list;
+	size_t n = source->processes(source->arg, &list);
+
+	for (size_t i = 0; i < n; i++) {
+		bool any = s->aspect == &room && is_rank(s, list[i], UNKNOWN_I32);
+
+		if ((any || is_rank(s, list[i], worst->who.rank) ||
+		     is_rank(s, list[i], worst->who.peer)) &&
+		    proxy_starved_share(s->dg, list[i]->id, s->now_ns) >= share / 2)
+			return true;
+	}
+	return false;
 }
 
 /* True: it is slow, told or not yet. */
@@ -315,8 +341,12 @@ static bool judge(const struct scene *s, const struct delay_hot *hot)
 /* Of a receiver on this node its own proxies and its lateness tell more. */
 static bool is_here(const struct scene *s, int32_t rank)
 {
-	for (size_t i = 0; i < s->n; i++)
-		if (s->at[i].who.rank == rank)
+	const struct diagnose_source *source = diagnose_source(s->dg);
+	struct process *const *list;
+	size_t n = source->processes(source->arg, &list);
+
+	for (size_t i = 0; i < n; i++)
+		if (is_rank(s, list[i], rank))
 			return true;
 	return false;
 }

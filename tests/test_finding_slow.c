@@ -210,6 +210,57 @@ START_TEST(threads_that_are_away_together_are_one_finding)
 }
 END_TEST
 
+START_TEST(threads_of_two_jobs_are_two_findings)
+{
+	json_t *a;
+
+	start_ranks();
+	fx.processes[0]->comms[0].id = fx.processes[1]->comms[0].id = 77;
+	run_ops(10, 4, 20000000, 1);
+	a = fx_get("/v1/findings", 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 2);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings.0.ranks")), 1);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings.1.ranks")), 1);
+	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0") + fx_number(a, "findings.1.ranks.0"), 2);
+	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.starved"), 2);
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(what_waits_for_a_thread_that_is_away_is_no_slow_peer)
+{
+	json_t *a;
+
+	start_ranks();
+	for (int i = 0; i < 15; i++) {
+		run_ops(1, 4, 20000000, 0);
+		for (int n = 0; n < 40; n++)	/* rank 3 sends to who is elsewhere */
+			transfer(n % 4, n % 4 + 1, 0, n % 4 == 3 ? 2 * STEP_NS : 0, STEP_NS);
+	}
+	a = only_finding("?active=true");
+	ck_assert_str_eq(fx_text(a, "findings.0.kind"), "proxy_starved");
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(what_waits_for_room_at_a_rank_that_is_here_is_not_told)
+{
+	json_t *a;
+
+	start_ranks();
+	for (int i = 0; i < 15; i++) {
+		for (int n = 0; n < 40; n++)	/* rank 2 is here, and sends nothing itself */
+			if (n % 4 != 2)
+				transfer(n % 4, n % 4 + 1, 0, n % 4 == 1 ? 2 * STEP_NS : 0, STEP_NS);
+		fx.now_ns += FX_SECOND;
+		diagnose_look(fx.diagnose, fx.now_ns);
+	}
+	a = fx_get("/v1/findings", 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 0);
+	json_decref(a);
+}
+END_TEST
+
 START_TEST(a_rare_hiccup_of_a_thread_is_no_finding)
 {
 	json_t *a;
@@ -247,6 +298,9 @@ int main(void)
 		FX_TEST(what_costs_next_to_nothing_is_not_told),
 		FX_TEST(a_thread_that_is_away_is_named_and_its_slow_link_is_not),
 		FX_TEST(threads_that_are_away_together_are_one_finding),
+		FX_TEST(threads_of_two_jobs_are_two_findings),
+		FX_TEST(what_waits_for_a_thread_that_is_away_is_no_slow_peer),
+		FX_TEST(what_waits_for_room_at_a_rank_that_is_here_is_not_told),
 		FX_TEST(a_rare_hiccup_of_a_thread_is_no_finding),
 		FX_TEST(a_thread_that_is_back_is_no_finding_any_more),
 	};

@@ -41,7 +41,7 @@ static const struct word words[] = {
 	  .meaning = "The threads that drive the network do not get the CPU when they need it.",
 	  .evidence = "Kernels of operations over a network that had begun 1 ms or more, by the GPU's own "
 		      "stamps, before the thread that polls them and the network looked at them: one in "
-		      "twenty or more, and 2 % of the time. Several processes are one finding.",
+		      "twenty or more, and 2 % of the time. Several processes of a job are one finding.",
 	  .action = "Check CPU pinning, cgroup limits and what else runs on those cores." },
 	{ KIND("regression", "f9a81e01cd53458287b007110dd2553c"),
 	  .meaning = "An operation has become slower than it used to be.",

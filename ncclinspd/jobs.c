@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/jobs.h"
+
+#include "ncclinspd/pool.h"
+
+/* The first of i's job as far as it is known; what was passed on the way gets nearer to it. */
+static uint32_t first_of(uint32_t *job, uint32_t i)
+{
+	while (job[i] != i) {
+		job[i] = job[job[i]];
+		i = job[i];
+	}
+	return i;
+}
+
+static void join(uint32_t *job, uint32_t i, uint32_t k)
+{
+	uint32_t a = first_of(job, i), b = first_of(job, k);
+
+	if (a < b)
+		job[b] = a;
+	else
+		job[a] = b;
+}
+
+static uint32_t entries(const struct process *p)
+{
+	return p->ncomms < JOBS_ENTRIES ? p->ncomms : JOBS_ENTRIES;
+}
+
+/* Processes that were there before and have one of this one's communicators. */
+static void join_process(const struct process *p, uint32_t i, struct index *seen, uint32_t *job)
+{
+	uint32_t looked = 0;
+
+	for (uint32_t c = 0; c < entries(p) && looked < JOBS_COMMS; c++) {
+		const struct comm *comm = &p->comms[c];
+		uint64_t key;
+		uint32_t other;
+
+		if (!comm->ready || !comm->has_id || comm->finalize_ticks)
+			continue;
+		looked++;
+		key = index_mix(index_mix(seen->seed, comm->id), p->uid);
+		other = index_find(seen, key);
+		if (other == POOL_NONE)
+			index_set(seen, key, i);
+		else
+			join(job, i, other);
+	}
+}
+
+int jobs_group(struct process *const *list, size_t n, uint64_t seed, uint32_t *job)
+{
+	struct index seen = { 0 };
+	int r = index_init(&seen, (uint32_t)n * JOBS_COMMS, seed);
+
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < n; i++) {
+		job[i] = i;
+		join_process(list[i], i, &seen, job);
+	}
+	for (uint32_t i = 0; i < n; i++)
+		job[i] = first_of(job, i);
+	index_deinit(&seen);
+	return 0;
+}
+
+const struct comm *jobs_comm(const struct process *p, uint64_t comm_id, int32_t rank)
+{
+	for (uint32_t c = 0; c < entries(p); c++) {
+		const struct comm *comm = &p->comms[c];
+
+		if (comm->ready && comm->has_id && comm->id == comm_id &&
+		    (rank == UNKNOWN_I32 || comm->rank == rank))
+			return comm;
+	}
+	return NULL;
+}
