@@ -31,9 +31,13 @@ struct baseline {
 _Static_assert(sizeof(struct baseline) == 24, "the file has no padding");
 
 struct baselines;
+struct writer;
 
-/* `state_dir` NULL, or one that cannot be used: they are kept in memory.  0 or -ENOMEM. */
-int baselines_new(struct baselines **bp, const char *state_dir);
+/*
+ * `w` or `state_dir` NULL, or one that cannot be used: they are kept in memory.  0 or
+ * -ENOMEM.
+ */
+int baselines_new(struct baselines **bp, struct writer *w, const char *state_dir);
 
 /* Writes what has changed, and waits for it. */
 void baselines_free(struct baselines *b);

@@ -16,12 +16,16 @@
 #include "ncclinspd/diagnose.h"
 
 struct blackbox;
+struct writer;
 
 /* Write everything into `j`.  0 or a negative errno. */
 typedef int blackbox_fill_fn(void *arg, const char *reason, uint64_t now_ns, struct json *j);
 
 /* Makes the directory.  0 or a negative errno. */
-int blackbox_new(struct blackbox **bp, const char *state_dir, blackbox_fill_fn *fill, void *arg);
+int blackbox_new(struct blackbox **bp, struct writer *w, const char *state_dir,
+		 blackbox_fill_fn *fill, void *arg);
+
+/* Waits until what was given is written. */
 void blackbox_free(struct blackbox *b);
 
 /* New critical findings ask for a file. */

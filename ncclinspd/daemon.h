@@ -24,6 +24,7 @@
 #include "ncclinspd/serve.h"
 #include "ncclinspd/straggler.h"
 #include "ncclinspd/ticks.h"
+#include "ncclinspd/writer.h"
 
 #define DAEMON_LOOK_NS	UINT64_C(1000000000)	/* between two looks of diagnose */
 
@@ -47,6 +48,7 @@ struct daemon {
 	struct oplog *oplog;
 	struct diagnose *diagnose;
 	struct journal journal;
+	struct writer *writer;		/* the one other thread; NULL: there is none */
 	struct blackbox *blackbox;	/* NULL: there is no place for any */
 	struct drain *drain;
 	struct discover *discover;

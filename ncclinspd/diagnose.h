@@ -24,6 +24,7 @@ struct json;
 struct links;
 struct reconstruct;
 struct straggler;
+struct writer;
 
 /* The texts of `kind` in docs/api.md, for ever. */
 #define FINDING_KINDS(X)			\
@@ -103,6 +104,7 @@ struct diagnose_config {
 	uint64_t keep_ns;	/* how long what has ended stays listed; 0: 1 h */
 	uint32_t findings;	/* kept at most; 0: 128 */
 	const char *state_dir;	/* where baselines are kept; NULL: nowhere */
+	struct writer *writer;	/* who writes them; NULL: nobody */
 };
 
 /*

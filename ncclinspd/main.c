@@ -119,6 +119,7 @@ static int start_diagnose(struct daemon *d, uint64_t now_ns)
 	const struct diagnose_config config = {
 		.stall_min_ns = d->config.stall_min_ns,
 		.state_dir = d->config.state_dir,
+		.writer = d->writer,
 	};
 	const struct diagnose_source source = {
 		.arg = d,
@@ -137,14 +138,23 @@ static int start_diagnose(struct daemon *d, uint64_t now_ns)
 	return diagnose_new(&d->diagnose, &config, &source);
 }
 
-/* Worth having, not worth failing for. */
-static void start_blackbox(struct daemon *d)
+static void tell_missing(const struct daemon *d, const char *what, int error)
 {
-	int r = blackbox_new(&d->blackbox, d->config.state_dir, answers_snapshot, d);
+	if (error < 0)
+		log_say(LOG_WARN, "no %s state-dir=%s error=\"%s\"", what, d->config.state_dir,
+			strerror(-error));
+}
 
-	if (r < 0)
-		log_say(LOG_WARN, "no black boxes state-dir=%s error=\"%s\"", d->config.state_dir,
-			strerror(-r));
+/* Worth having, not worth failing for. */
+static void start_files(struct daemon *d)
+{
+	const char *dir = d->config.state_dir;
+
+	tell_missing(d, "files", writer_new(&d->writer));
+	if (!d->writer)
+		return;
+	tell_missing(d, "black boxes",
+		     blackbox_new(&d->blackbox, d->writer, dir, answers_snapshot, d));
 }
 
 static int start_discovery(struct daemon *d, uint64_t now_ns)
@@ -222,6 +232,7 @@ static int start(struct daemon *d)
 	if (r < 0)
 		return r;
 	flow_start_ticks(d);
+	start_files(d);
 	r = start_stages(d, now_ns);
 	if (r == 0)
 		r = start_diagnose(d, now_ns);
@@ -229,8 +240,6 @@ static int start(struct daemon *d)
 		r = start_discovery(d, loop_clock_ns());
 	if (r == 0)
 		r = answers_start(d);
-	if (r == 0)
-		start_blackbox(d);
 	if (r < 0)
 		log_say(LOG_ERROR, "cannot start error=\"%s\"", strerror(-r));
 	else
@@ -242,10 +251,10 @@ static int start(struct daemon *d)
 static void stop(struct daemon *d)
 {
 	instance_close(&d->instance);
-	blackbox_free(d->blackbox);
-	d->blackbox = NULL;
 	serve_close(d->serve);
 	d->serve = NULL;
+	blackbox_free(d->blackbox);
+	d->blackbox = NULL;
 	discover_free(d->discover);
 	drain_free(d->drain);
 	diagnose_free(d->diagnose);
@@ -257,6 +266,7 @@ static void stop(struct daemon *d)
 	ranks_free(d->ranks);
 	reconstruct_free(d->reconstruct);
 	names_free(d->names);
+	writer_free(d->writer);
 	loop_free(d->loop);
 	if (d->listen_fd >= 0)
 		close(d->listen_fd);

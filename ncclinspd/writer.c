@@ -16,27 +16,50 @@
 
 #include "util/cleanup.h"
 
-#define WAITING		4	/* files at a time */
+#define DIRS		4
+#define WAITING		4	/* files at a time, of each directory */
 #define TEMPORARY	".new"
 
+/* A file that is there. */
+struct entry {
+	char name[NAME_MAX + 1];
+	uint64_t bytes;
+};
+
+struct stock {
+	struct entry *at;
+	uint32_t n, room;
+};
+
+struct writer_dir {
+	struct writer *writer;
+	int fd;
+	char prefix[32];
+	char temporary[40];	/* what is being written; hidden */
+	struct writer_limits limits;
+	struct stock counted;		/* the thread's */
+	/* by the writer's lock: */
+	struct stock stock;
+	unsigned waiting;
+	struct writer_stats stats;
+};
+
 struct file {
+	struct writer_dir *dir;
 	char name[NAME_MAX + 1];
 	char *text;
 	size_t bytes;
 };
 
 struct writer {
-	int dir;
-	char prefix[32];
-	struct writer_limits limits;
+	unsigned ndirs;
 	pthread_t thread;
 	bool running;
 	pthread_mutex_t lock;	/* of what follows */
-	pthread_cond_t changed;
-	struct file waiting[WAITING];
+	pthread_cond_t given, done;
+	struct file waiting[DIRS * WAITING];
 	unsigned n;
 	bool stop;
-	struct writer_stats stats;
 };
 
 /* ---- one file, in the thread ---------------------------------------------------- */
@@ -56,43 +79,34 @@ static int write_all(int fd, const char *text, size_t bytes)
 	return fsync(fd) < 0 ? -errno : 0;
 }
 
-static int write_file(const struct writer *w, const struct file *file)
+static int write_file(const struct file *file)
 {
-	char temporary[sizeof(w->prefix) + sizeof(TEMPORARY)];
+	const struct writer_dir *d = file->dir;
+	const char *temporary = d->temporary;
 	CLEANUP(cleanup_closep) int fd = -1;
 	int r;
 
-	snprintf(temporary, sizeof(temporary), ".%.*s" TEMPORARY, (int)strlen(w->prefix) - 1,
-		 w->prefix);
-	fd = openat(w->dir, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = openat(d->fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
 	r = write_all(fd, file->text, file->bytes);
-	if (r == 0 && renameat(w->dir, temporary, w->dir, file->name) < 0)
+	if (r == 0 && renameat(d->fd, temporary, d->fd, file->name) < 0)
 		r = -errno;
 	if (r < 0)
-		unlinkat(w->dir, temporary, 0);
+		unlinkat(d->fd, temporary, 0);
 	else
-		fsync(w->dir);	/* best effort: the file itself is safe */
+		fsync(d->fd);	/* best effort: the file itself is safe */
 	return r;
 }
 
 /* ---- the oldest make room --------------------------------------------------------- */
 
-/* What there is: how many, how large, and the name that sorts first. */
-struct survey {
-	uint32_t files;
-	uint64_t bytes;
-	char oldest[NAME_MAX + 1];
-};
-
-static int survey(const struct writer *w, struct survey *out)
+static int walk(const struct writer_dir *d, writer_visit_fn *visit, void *arg)
 {
-	int fd = openat(w->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 
-	*out = (struct survey){ 0 };
 	if (!dir) {
 		if (fd >= 0)
 			close(fd);
@@ -101,27 +115,66 @@ static int survey(const struct writer *w, struct survey *out)
 	while ((entry = readdir(dir))) {
 		struct stat st;
 
-		if (strncmp(entry->d_name, w->prefix, strlen(w->prefix)) ||
-		    fstatat(w->dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			continue;
-		out->files++;
-		out->bytes += (uint64_t)st.st_size;
-		if (!*out->oldest || strcmp(entry->d_name, out->oldest) < 0)
-			snprintf(out->oldest, sizeof(out->oldest), "%s", entry->d_name);
+		if (!strncmp(entry->d_name, d->prefix, strlen(d->prefix)) &&
+		    fstatat(d->fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			visit(arg, entry->d_name, (uint64_t)st.st_size);
 	}
 	closedir(dir);
 	return 0;
 }
 
-/* The newest stays, however large it is. */
-static void prune(const struct writer *w)
-{
-	struct survey s;
+/* What there is: how many, how large, and the name that sorts first. */
+struct survey {
+	uint32_t files;
+	uint64_t bytes;
+	char oldest[NAME_MAX + 1];
+};
 
-	while (survey(w, &s) == 0 && s.files > 1 &&
-	       (s.files > w->limits.files || s.bytes > w->limits.bytes))
-		if (unlinkat(w->dir, s.oldest, 0) < 0)
+static void add_to_survey(void *arg, const char *name, uint64_t bytes)
+{
+	struct survey *s = arg;
+
+	s->files++;
+	s->bytes += bytes;
+	if (!*s->oldest || strcmp(name, s->oldest) < 0)
+		snprintf(s->oldest, sizeof(s->oldest), "%s", name);
+}
+
+/* The newest stays, however large it is. */
+static void prune(const struct writer_dir *d)
+{
+	for (;;) {
+		struct survey s = { 0 };
+
+		if (walk(d, add_to_survey, &s) < 0 || s.files <= 1 ||
+		    (s.files <= d->limits.files && s.bytes <= d->limits.bytes) ||
+		    unlinkat(d->fd, s.oldest, 0) < 0)
 			return;
+	}
+}
+
+static void add_to_stock(void *arg, const char *name, uint64_t bytes)
+{
+	struct stock *stock = arg;
+
+	if (stock->n == stock->room)
+		return;
+	stock->at[stock->n].bytes = bytes;
+	snprintf(stock->at[stock->n++].name, NAME_MAX + 1, "%s", name);
+}
+
+static void take_stock(struct writer_dir *d)
+{
+	d->counted.n = 0;
+	walk(d, add_to_stock, &d->counted);
+}
+
+static void show_stock(struct writer_dir *d)
+{
+	struct stock shown = d->stock;
+
+	d->stock = d->counted;
+	d->counted = shown;
 }
 
 /* ---- the thread --------------------------------------------------------------------- */
@@ -137,20 +190,24 @@ static void *run(void *arg)
 		int r;
 
 		while (!w->n && !w->stop)
-			pthread_cond_wait(&w->changed, &w->lock);
+			pthread_cond_wait(&w->given, &w->lock);
 		if (!w->n)
 			break;
 		file = w->waiting[0];
 		pthread_mutex_unlock(&w->lock);
-		r = write_file(w, &file);
+		r = write_file(&file);
 		if (r == 0)
-			prune(w);
+			prune(file.dir);
+		take_stock(file.dir);
 		free(file.text);
 		pthread_mutex_lock(&w->lock);
 		memmove(w->waiting, w->waiting + 1, --w->n * sizeof(w->waiting[0]));
-		w->stats.written += r == 0;
-		w->stats.failed += r < 0;
-		w->stats.error = r < 0 ? r : w->stats.error;
+		show_stock(file.dir);
+		file.dir->stats.written += r == 0;
+		file.dir->stats.failed += r < 0;
+		file.dir->stats.error = r < 0 ? r : file.dir->stats.error;
+		file.dir->waiting--;
+		pthread_cond_signal(&w->done);
 	}
 	pthread_mutex_unlock(&w->lock);
 	return NULL;
@@ -172,16 +229,18 @@ static int start_thread(struct writer *w)
 
 /* ---- the loop's side ----------------------------------------------------------------- */
 
-int writer_put(struct writer *w, const char *name, char *text, size_t bytes)
+int writer_put(struct writer_dir *d, const char *name, char *text, size_t bytes)
 {
-	struct file file = { .text = text, .bytes = bytes };
+	struct file file = { .dir = d, .text = text, .bytes = bytes };
+	struct writer *w = d->writer;
 	int r = -EBUSY;
 
 	snprintf(file.name, sizeof(file.name), "%s", name);
 	pthread_mutex_lock(&w->lock);
-	if (w->n < WAITING) {
+	if (d->waiting < WAITING) {
+		d->waiting++;
 		w->waiting[w->n++] = file;
-		pthread_cond_signal(&w->changed);
+		pthread_cond_signal(&w->given);
 		r = 0;
 	}
 	pthread_mutex_unlock(&w->lock);
@@ -190,39 +249,103 @@ int writer_put(struct writer *w, const char *name, char *text, size_t bytes)
 	return r;
 }
 
-void writer_read_stats(struct writer *w, struct writer_stats *out)
+void writer_read_stats(struct writer_dir *d, struct writer_stats *out)
 {
-	pthread_mutex_lock(&w->lock);
-	*out = w->stats;
-	pthread_mutex_unlock(&w->lock);
+	pthread_mutex_lock(&d->writer->lock);
+	*out = d->stats;
+	pthread_mutex_unlock(&d->writer->lock);
 }
 
-static void writer_freep(struct writer **wp)
+void writer_visit(struct writer_dir *d, writer_visit_fn *visit, void *arg)
 {
-	writer_free(*wp);
+	pthread_mutex_lock(&d->writer->lock);
+	for (uint32_t i = 0; i < d->stock.n; i++)
+		visit(arg, d->stock.at[i].name, d->stock.at[i].bytes);
+	pthread_mutex_unlock(&d->writer->lock);
 }
 
-int writer_new(struct writer **wp, const char *dir, const char *prefix,
-	       const struct writer_limits *limits)
+int writer_open(const struct writer_dir *d, const char *name)
 {
-	CLEANUP(writer_freep) struct writer *w = calloc(1, sizeof(*w));
+	int fd = openat(d->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* ---- directories ----------------------------------------------------------------------- */
+
+static int init_stock(struct stock *stock, const struct writer_limits *limits)
+{
+	stock->room = limits->files;
+	stock->at = calloc(limits->files, sizeof(*stock->at));
+	return stock->at ? 0 : -ENOMEM;
+}
+
+static void close_dirp(struct writer_dir **dp)
+{
+	writer_close_dir(*dp);
+}
+
+int writer_open_dir(struct writer_dir **dp, struct writer *w, const char *dir,
+		    const char *prefix, const struct writer_limits *limits)
+{
+	CLEANUP(close_dirp) struct writer_dir *d = NULL;
+
+	if (w->ndirs == DIRS)
+		return -ENOSPC;
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return -ENOMEM;
+	d->writer = w;
+	w->ndirs++;
+	d->limits = *limits;
+	snprintf(d->prefix, sizeof(d->prefix), "%s", prefix);
+	snprintf(d->temporary, sizeof(d->temporary), ".%.*s" TEMPORARY,
+		 (int)strlen(d->prefix) - 1, d->prefix);
+	d->fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (d->fd < 0)
+		return -errno;
+	if (init_stock(&d->stock, limits) < 0 || init_stock(&d->counted, limits) < 0)
+		return -ENOMEM;
+	unlinkat(d->fd, d->temporary, 0);	/* of a daemon that was killed */
+	take_stock(d);
+	show_stock(d);
+	*dp = d;
+	d = NULL;
+	return 0;
+}
+
+void writer_close_dir(struct writer_dir *d)
+{
+	if (!d)
+		return;
+	pthread_mutex_lock(&d->writer->lock);
+	while (d->waiting)
+		pthread_cond_wait(&d->writer->done, &d->writer->lock);
+	pthread_mutex_unlock(&d->writer->lock);
+	d->writer->ndirs--;
+	if (d->fd >= 0)
+		close(d->fd);
+	free(d->counted.at);
+	free(d->stock.at);
+	free(d);
+}
+
+int writer_new(struct writer **wp)
+{
+	struct writer *w = calloc(1, sizeof(*w));
 	int r;
 
 	if (!w)
 		return -ENOMEM;
-	w->limits = *limits;
-	snprintf(w->prefix, sizeof(w->prefix), "%s", prefix);
 	pthread_mutex_init(&w->lock, NULL);
-	pthread_cond_init(&w->changed, NULL);
-	w->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (w->dir < 0)
-		return -errno;
+	pthread_cond_init(&w->given, NULL);
+	pthread_cond_init(&w->done, NULL);
 	r = start_thread(w);
 	if (r < 0)
-		return r;
-	*wp = w;
-	w = NULL;
-	return 0;
+		writer_free(w);
+	else
+		*wp = w;
+	return r;
 }
 
 void writer_free(struct writer *w)
@@ -232,13 +355,12 @@ void writer_free(struct writer *w)
 	if (w->running) {
 		pthread_mutex_lock(&w->lock);
 		w->stop = true;
-		pthread_cond_signal(&w->changed);
+		pthread_cond_signal(&w->given);
 		pthread_mutex_unlock(&w->lock);
 		pthread_join(w->thread, NULL);
 	}
-	if (w->dir >= 0)
-		close(w->dir);
-	pthread_cond_destroy(&w->changed);
+	pthread_cond_destroy(&w->done);
+	pthread_cond_destroy(&w->given);
 	pthread_mutex_destroy(&w->lock);
 	free(w);
 }

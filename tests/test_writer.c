@@ -12,12 +12,23 @@
 #include "tests/fixture.h"
 
 static struct writer *w;
+static struct writer_dir *d;
 
-static void open_writer(uint32_t files, uint64_t bytes)
+static void setup(void)
+{
+	ck_assert_int_eq(writer_new(&w), 0);
+}
+
+static void teardown(void)
+{
+	writer_free(w);
+}
+
+static void open_dir(uint32_t files, uint64_t bytes)
 {
 	const struct writer_limits limits = { files, bytes };
 
-	ck_assert_int_eq(writer_new(&w, fx_tmpdir(), "box-", &limits), 0);
+	ck_assert_int_eq(writer_open_dir(&d, w, fx_tmpdir(), "box-", &limits), 0);
 }
 
 /* Too many at a time are refused: then wait until there is room. */
@@ -26,7 +37,7 @@ static void put(int number, const char *text)
 	char name[32];
 
 	snprintf(name, sizeof(name), "box-%03d.json", number);
-	while (writer_put(w, name, strdup(text), strlen(text)) == -EBUSY)
+	while (writer_put(d, name, strdup(text), strlen(text)) == -EBUSY)
 		usleep(1000);
 }
 
@@ -56,9 +67,9 @@ START_TEST(what_was_given_is_there_when_the_writer_is_gone)
 	struct stat st;
 	FILE *file;
 
-	open_writer(10, 1000);
+	open_dir(10, 1000);
 	put(1, "hello");
-	writer_free(w);
+	writer_close_dir(d);
 	file = fopen(path_of("box-001.json"), "r");
 	ck_assert_ptr_nonnull(file);
 	ck_assert_uint_eq(fread(text, 1, sizeof(text) - 1, file), 5);
@@ -75,10 +86,10 @@ START_TEST(the_oldest_make_room_and_what_is_not_ours_stays)
 	FILE *other = fopen(path_of("notes"), "w");
 
 	fclose(other);
-	open_writer(3, 1000);
+	open_dir(3, 1000);
 	for (int i = 0; i < 20; i++)
 		put(i, "hello");
-	writer_free(w);
+	writer_close_dir(d);
 	ck_assert_int_eq(count_files(), 4);
 	ck_assert_int_eq(access(path_of("box-016.json"), F_OK), -1);
 	ck_assert_int_eq(access(path_of("box-017.json"), F_OK), 0);
@@ -88,11 +99,11 @@ END_TEST
 
 START_TEST(bytes_are_limited_but_the_newest_always_stays)
 {
-	open_writer(100, 12);
+	open_dir(100, 12);
 	for (int i = 0; i < 5; i++)
 		put(i, "hello");
 	put(9, "a long one, longer than all that is allowed");
-	writer_free(w);
+	writer_close_dir(d);
 	ck_assert_int_eq(count_files(), 1);
 	ck_assert_int_eq(access(path_of("box-009.json"), F_OK), 0);
 }
@@ -103,24 +114,109 @@ START_TEST(a_failure_is_counted_and_leaves_nothing_behind)
 	struct writer_stats stats;
 
 	ck_assert_int_eq(mkdir(path_of("box-001.json"), 0700), 0);	/* in the way */
-	open_writer(10, 1000);
+	open_dir(10, 1000);
 	put(1, "hello");
 	do {
 		usleep(1000);
-		writer_read_stats(w, &stats);
+		writer_read_stats(d, &stats);
 	} while (!stats.failed && !stats.written);
 	ck_assert_uint_eq(stats.failed, 1);
 	ck_assert_int_lt(stats.error, 0);
-	writer_free(w);
+	writer_close_dir(d);
 	ck_assert_int_eq(count_files(), 1);
 }
 END_TEST
 
-START_TEST(without_its_directory_there_is_no_writer)
+START_TEST(without_its_directory_nothing_is_written)
 {
 	const struct writer_limits limits = { 1, 1 };
 
-	ck_assert_int_eq(writer_new(&w, path_of("nowhere"), "box-", &limits), -ENOENT);
+	ck_assert_int_eq(writer_open_dir(&d, w, path_of("nowhere"), "box-", &limits), -ENOENT);
+}
+END_TEST
+
+struct seen {
+	char names[256];
+	uint64_t bytes;
+};
+
+static void note(void *arg, const char *name, uint64_t bytes)
+{
+	struct seen *seen = arg;
+
+	strcat(strcat(seen->names, name), " ");
+	seen->bytes += bytes;
+}
+
+START_TEST(what_is_there_is_known_and_can_be_opened)
+{
+	struct seen seen = { "", 0 };
+	char text[8] = "";
+	int fd;
+
+	open_dir(1, 1000);
+	put(1, "hello");
+	put(2, "hi");
+	writer_close_dir(d);
+	open_dir(1, 1000);
+	writer_visit(d, note, &seen);
+	ck_assert_str_eq(seen.names, "box-002.json ");
+	ck_assert_uint_eq(seen.bytes, 2);
+	fd = writer_open(d, "box-002.json");
+	ck_assert_int_eq(read(fd, text, sizeof(text)), 2);
+	close(fd);
+	ck_assert_int_eq(writer_open(d, "box-001.json"), -ENOENT);
+	writer_close_dir(d);
+}
+END_TEST
+
+START_TEST(what_is_written_is_known_at_once_when_it_is_counted)
+{
+	struct writer_stats stats;
+	struct seen seen = { "", 0 };
+
+	open_dir(8, 1000);
+	put(1, "hello");
+	do {
+		usleep(1000);
+		writer_read_stats(d, &stats);
+	} while (!stats.written);
+	writer_visit(d, note, &seen);
+	ck_assert_str_eq(seen.names, "box-001.json ");
+	writer_close_dir(d);
+}
+END_TEST
+
+START_TEST(what_a_killed_writer_left_half_written_goes)
+{
+	FILE *half = fopen(path_of(".box.new"), "w");
+
+	fclose(half);
+	open_dir(8, 1000);
+	ck_assert_int_eq(count_files(), 0);
+	writer_close_dir(d);
+}
+END_TEST
+
+START_TEST(one_thread_serves_several_directories)
+{
+	const struct writer_limits limits = { 8, 1000 };
+	struct writer_dir *other;
+	struct seen seen = { "", 0 };
+
+	ck_assert_int_eq(mkdir(path_of("other"), 0700), 0);
+	ck_assert_int_eq(writer_open_dir(&other, w, path_of("other"), "pin-", &limits), 0);
+	open_dir(8, 1000);
+	put(1, "hello");
+	ck_assert_int_eq(writer_put(other, "pin-1", strdup("x"), 1), 0);
+	writer_close_dir(d);
+	writer_close_dir(other);
+	ck_assert_int_eq(access(path_of("box-001.json"), F_OK), 0);
+	ck_assert_int_eq(access(path_of("other/pin-1"), F_OK), 0);
+	ck_assert_int_eq(writer_open_dir(&other, w, path_of("other"), "pin-", &limits), 0);
+	writer_visit(other, note, &seen);
+	ck_assert_str_eq(seen.names, "pin-1 ");
+	writer_close_dir(other);
 }
 END_TEST
 
@@ -131,8 +227,12 @@ int main(void)
 		FX_TEST(the_oldest_make_room_and_what_is_not_ours_stays),
 		FX_TEST(bytes_are_limited_but_the_newest_always_stays),
 		FX_TEST(a_failure_is_counted_and_leaves_nothing_behind),
-		FX_TEST(without_its_directory_there_is_no_writer),
+		FX_TEST(without_its_directory_nothing_is_written),
+		FX_TEST(what_is_there_is_known_and_can_be_opened),
+		FX_TEST(what_is_written_is_known_at_once_when_it_is_counted),
+		FX_TEST(what_a_killed_writer_left_half_written_goes),
+		FX_TEST(one_thread_serves_several_directories),
 	};
 
-	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
 }

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/archive.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ncclinspd/instance.h"
+#include "util/cleanup.h"
+#include "util/json.h"
+#include "util/log.h"
+
+#define SECOND_NS	UINT64_C(1000000000)
+#define SUFFIX		".json"
+
+struct archive {
+	const char *name;
+	char dir[PATH_MAX];
+	struct writer_dir *files;
+	uint64_t failed;	/* as told on the log */
+};
+
+void archive_make_id(char id[ARCHIVE_ID], uint64_t real_ns, const char *word)
+{
+	time_t seconds = (time_t)(real_ns / SECOND_NS);
+	char stamp[24];
+	struct tm tm;
+
+	gmtime_r(&seconds, &tm);
+	strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%S", &tm);
+	snprintf(id, ARCHIVE_ID, "%s.%09" PRIu64 "Z%s%s", stamp, real_ns % SECOND_NS,
+		 word ? "-" : "", word ? word : "");
+}
+
+static void make_name(const struct archive *a, const char *id, char name[NAME_MAX + 1])
+{
+	snprintf(name, NAME_MAX + 1, "%s-%s" SUFFIX, a->name, id);
+}
+
+/* False: a name that we do not give. */
+static bool read_name(const struct archive *a, const char *name, char id[ARCHIVE_ID])
+{
+	size_t prefix = strlen(a->name) + 1, bytes = strlen(name);
+
+	if (bytes <= prefix + strlen(SUFFIX) || strcmp(name + bytes - strlen(SUFFIX), SUFFIX) ||
+	    bytes - prefix - strlen(SUFFIX) >= ARCHIVE_ID)
+		return false;
+	snprintf(id, ARCHIVE_ID, "%.*s", (int)(bytes - prefix - strlen(SUFFIX)), name + prefix);
+	return true;
+}
+
+int archive_put(struct archive *a, const char *id, struct json *j, uint64_t *bytes)
+{
+	char name[NAME_MAX + 1], *text;
+	size_t size;
+	int r;
+
+	make_name(a, id, name);
+	text = json_steal(j, &size);
+	r = writer_put(a->files, name, text, size);
+	if (r == 0)
+		*bytes = size;
+	return r;
+}
+
+void archive_path(const struct archive *a, const char *id, char path[PATH_MAX])
+{
+	char name[NAME_MAX + 1];
+
+	make_name(a, id, name);
+	snprintf(path, PATH_MAX, "%.*s/%s", (int)(PATH_MAX - sizeof(name) - 2), a->dir, name);
+}
+
+/* ---- what is there ------------------------------------------------------------------ */
+
+struct visit {
+	const struct archive *archive;
+	writer_visit_fn *visit;
+	void *arg;
+};
+
+static void visit_file(void *arg, const char *name, uint64_t bytes)
+{
+	const struct visit *v = arg;
+	char id[ARCHIVE_ID];
+
+	if (read_name(v->archive, name, id))
+		v->visit(v->arg, id, bytes);
+}
+
+void archive_visit(struct archive *a, writer_visit_fn *visit, void *arg)
+{
+	struct visit v = { a, visit, arg };
+
+	writer_visit(a->files, visit_file, &v);
+}
+
+struct search {
+	const char *id;
+	uint64_t bytes;
+};
+
+static void compare(void *arg, const char *id, uint64_t bytes)
+{
+	struct search *s = arg;
+
+	if (!strcmp(s->id, id))
+		s->bytes = bytes;
+}
+
+uint64_t archive_holds(struct archive *a, const char *id)
+{
+	struct search s = { .id = id };
+
+	archive_visit(a, compare, &s);
+	return s.bytes;
+}
+
+/* Nothing but what the directory was seen to hold: an id may come from a client. */
+int archive_open(struct archive *a, const char *id)
+{
+	char name[NAME_MAX + 1];
+
+	if (!archive_holds(a, id))
+		return -ENOENT;
+	make_name(a, id, name);
+	return writer_open(a->files, name);
+}
+
+void archive_tell_failures(struct archive *a, struct writer_stats *stats)
+{
+	writer_read_stats(a->files, stats);
+	if (stats->failed == a->failed)
+		return;
+	a->failed = stats->failed;
+	log_say(LOG_WARN, "%s not written dir=%s error=\"%s\"", a->name, a->dir,
+		strerror(-stats->error));
+}
+
+/* ---- life --------------------------------------------------------------------------- */
+
+static void archive_freep(struct archive **ap)
+{
+	archive_free(*ap);
+}
+
+int archive_new(struct archive **ap, struct writer *w, const char *state_dir, const char *name,
+		const struct writer_limits *limits)
+{
+	CLEANUP(archive_freep) struct archive *a = calloc(1, sizeof(*a));
+	char prefix[32];
+	int r;
+
+	if (!a)
+		return -ENOMEM;
+	a->name = name;
+	snprintf(prefix, sizeof(prefix), "%s-", name);
+	if (snprintf(a->dir, sizeof(a->dir), "%s/%s", state_dir, name) >= (int)sizeof(a->dir))
+		return -ENAMETOOLONG;
+	r = instance_make_dir(a->dir, 0700);
+	if (r == 0)
+		r = writer_open_dir(&a->files, w, a->dir, prefix, limits);
+	if (r < 0)
+		return r;
+	*ap = a;
+	a = NULL;
+	return 0;
+}
+
+void archive_free(struct archive *a)
+{
+	if (!a)
+		return;
+	writer_close_dir(a->files);
+	free(a);
+}

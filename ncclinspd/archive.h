@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_ARCHIVE_H
+#define NCCLINSPD_ARCHIVE_H
+
+/*
+ * A directory of accounts of what happened, one JSON file each:
+ *
+ *     <state-dir>/NAME/NAME-<id>.json
+ *
+ * The id begins with the time of writing, so that ids sort by age; a word may follow.
+ */
+
+#include <limits.h>
+#include <stdint.h>
+
+#include "ncclinspd/writer.h"
+
+struct archive;
+struct json;
+
+#define ARCHIVE_ID	48
+
+/* "20261121T233512.123456789Z", and "-word" unless that is NULL. */
+void archive_make_id(char id[ARCHIVE_ID], uint64_t real_ns, const char *word);
+
+/* Makes the directory, 0700.  `name` is static.  0 or a negative errno. */
+int archive_new(struct archive **ap, struct writer *w, const char *state_dir, const char *name,
+		const struct writer_limits *limits);
+
+/* Waits until what was given is written. */
+void archive_free(struct archive *a);
+
+/* Have the text of `j` written.  0 and its size, or a negative errno as writer_put(). */
+int archive_put(struct archive *a, const char *id, struct json *j, uint64_t *bytes);
+
+void archive_path(const struct archive *a, const char *id, char path[PATH_MAX]);
+
+/* What is there, in no order; as writer_visit(), with the id as the name. */
+void archive_visit(struct archive *a, writer_visit_fn *visit, void *arg);
+
+/* How large that is; 0: it is not there. */
+uint64_t archive_holds(struct archive *a, const char *id);
+
+/* Open for reading what is there: a descriptor, or a negative errno. */
+int archive_open(struct archive *a, const char *id);
+
+/* Say on the log what could not be written since the last call; the figures so far. */
+void archive_tell_failures(struct archive *a, struct writer_stats *stats);
+
+#endif
