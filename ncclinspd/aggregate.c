@@ -278,22 +278,35 @@ static uint32_t new_cell(struct aggregate *agg, const struct cell_key *key, uint
 	return item;
 }
 
-/* Two keys of one hash stand side by side; past PROBES the last one makes room. */
+/*
+ * The cell of that key.  POOL_NONE: there is none, and *place is where it may go: it is
+ * free or, past PROBES keys of one hash side by side, the last of them has to make room.
+ */
+static uint32_t look_up(const struct aggregate *agg, const struct cell_key *key, uint64_t *place)
+{
+	*place = index_hash(agg->seed, key, sizeof(*key));
+	for (int probe = 1;; probe++, ++*place) {
+		uint32_t item = index_find(&agg->index, *place);
+
+		if (item == POOL_NONE || !memcmp(&aggregate_cell(agg, item)->key, key, sizeof(*key)))
+			return item;
+		if (probe == PROBES)
+			return POOL_NONE;
+	}
+}
+
 static uint32_t find_cell(struct aggregate *agg, const struct cell_key *key,
 			  const struct op *op, uint64_t now_ns)
 {
-	uint64_t place = index_hash(agg->seed, key, sizeof(*key));
-	uint32_t item;
+	uint64_t place;
+	uint32_t item = look_up(agg, key, &place), taken;
 
-	for (int probe = 0; probe < PROBES; probe++, place++) {
-		item = index_find(&agg->index, place);
-		if (item == POOL_NONE)
-			return new_cell(agg, key, place, op, now_ns);
-		if (!memcmp(&aggregate_cell(agg, item)->key, key, sizeof(*key)))
-			return item;
-	}
-	evict(agg, item);
-	return new_cell(agg, key, place - 1, op, now_ns);
+	if (item != POOL_NONE)
+		return item;
+	taken = index_find(&agg->index, place);
+	if (taken != POOL_NONE)
+		evict(agg, taken);
+	return new_cell(agg, key, place, op, now_ns);
 }
 
 static uint32_t touch_cell(struct aggregate *agg, const struct cell_key *key,
@@ -308,6 +321,37 @@ static uint32_t touch_cell(struct aggregate *agg, const struct cell_key *key,
 	pool_list_append(&agg->cells, &agg->lru, item);
 	agg->last = item;
 	return item;
+}
+
+bool aggregate_usual(const struct aggregate *agg, const struct op *op, uint64_t least_ns,
+		     struct aggregate_usual *out)
+{
+	const struct value_sums *past;
+	struct cell_key key;
+	struct sample sample;
+	uint64_t place;
+	uint32_t item;
+	double n;
+
+	aggregate_sample(&sample, op);
+	if (sample.ns == UNKNOWN_U64 || sample.ns < least_ns)
+		return false;
+	make_key(&key, op);
+	item = look_up(agg, &key, &place);
+	if (item == POOL_NONE)
+		return false;
+	past = &aggregate_cell(agg, item)->sums.value[op_is_fused(op) ? VALUE_BATCH : VALUE_EXEC];
+	n = (double)past->n;
+	if (!past->n)
+		return false;
+	*out = (struct aggregate_usual){
+		.taken_ns = sample.ns,
+		.ops = past->n,
+		.p50_ns = aggregate_quantile(agg, past, 0.5),
+		/* rank n - 1, or the first thousandth */
+		.p999_ns = aggregate_quantile(agg, past, n < 1000 ? (n - 1.5) / n : 0.999),
+	};
+	return true;
 }
 
 static void take_in(struct aggregate *agg, const struct op *op, uint64_t now_ns)

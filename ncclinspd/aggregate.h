@@ -125,6 +125,21 @@ void aggregate_free(struct aggregate *agg);
 
 void aggregate_add(struct aggregate *agg, const struct op *op, uint64_t now_ns);
 
+/* What operations of one kind took so far: of one rank, function, size class and so on. */
+struct aggregate_usual {
+	uint64_t taken_ns;	/* by the one that is asked for */
+	uint64_t ops;		/* the others */
+	uint64_t p50_ns;
+	uint64_t p999_ns;	/* of fewer than 1000: the second longest */
+};
+
+/*
+ * Of an operation that is not added yet.  False: it took less than `least_ns` or an
+ * unknown time, or is the first of its kind.
+ */
+bool aggregate_usual(const struct aggregate *agg, const struct op *op, uint64_t least_ns,
+		     struct aggregate_usual *out);
+
 /* How many records of this process were read and lost so far; as often as it may change. */
 void aggregate_account(struct aggregate *agg, uint64_t process_id, uint64_t records,
 		       uint64_t lost, uint64_t now_ns);

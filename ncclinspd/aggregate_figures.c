@@ -58,6 +58,14 @@ static uint64_t quantile(const struct histogram *h, const struct value_sums *sum
 	return value < sums->min ? sums->min : value > sums->max ? sums->max : value;
 }
 
+uint64_t aggregate_quantile(const struct aggregate *agg, const struct value_sums *sums, double q)
+{
+	struct histogram h = { 0 };
+
+	merge_chunks(agg, &h, sums->chunks);
+	return quantile(&h, sums, q);
+}
+
 static void fill_times(struct aggregate_times *times, const struct histogram *h,
 		       const struct value_sums *sums)
 {

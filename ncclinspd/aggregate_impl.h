@@ -174,6 +174,9 @@ void aggregate_merge(const struct aggregate *agg, struct sums *to, struct histog
 void aggregate_figures(struct aggregate_row *row, const struct sums *sums,
 		       const struct histogram h[VALUE_END]);
 
+/* The q-quantile of values of which there is one at least. */
+uint64_t aggregate_quantile(const struct aggregate *agg, const struct value_sums *sums, double q);
+
 /* Add what that process wrote within the window to *records and *lost. */
 void aggregate_tally(const struct aggregate *agg, uint64_t process_id,
 		     enum aggregate_window window, uint64_t *records, uint64_t *lost);

@@ -67,6 +67,13 @@ int answers_snapshot(void *arg, const char *reason, uint64_t now_ns, struct json
 	return serve_snapshot(d->serve, reason, now_ns, j);
 }
 
+int answers_exemplar(void *arg, const struct exemplar *e, uint64_t now_ns, struct json *j)
+{
+	struct daemon *d = arg;
+
+	return serve_exemplar_fill(d->serve, e, now_ns, j);
+}
+
 static void source_catch_up(void *arg)
 {
 	flow_poll(arg, loop_clock_ns());
@@ -119,6 +126,7 @@ int answers_start(struct daemon *d)
 		.aggregate = d->aggregate,
 		.links = d->links,
 		.diagnose = d->diagnose,
+		.exemplars = d->exemplars,
 	};
 	char host[256] = "", boot_id[64];
 	struct serve_config config = {

@@ -13,6 +13,7 @@
 #include "ncclinspd/diagnose.h"
 #include "ncclinspd/discover.h"
 #include "ncclinspd/drain.h"
+#include "ncclinspd/exemplars.h"
 #include "ncclinspd/instance.h"
 #include "ncclinspd/journal.h"
 #include "ncclinspd/links.h"
@@ -50,10 +51,12 @@ struct daemon {
 	struct journal journal;
 	struct writer *writer;		/* the one other thread; NULL: there is none */
 	struct blackbox *blackbox;	/* NULL: there is no place for any */
+	struct exemplars *exemplars;	/* as well */
 	struct drain *drain;
 	struct discover *discover;
 	struct serve *serve;
 	struct loop_timer poll_timer, ticks_timer, serve_timer, look_timer;
+	struct loop_timer exemplar_timer;
 };
 
 /*
@@ -75,6 +78,9 @@ void flow_finding(void *arg, const struct finding *f, uint64_t now_ns);
 void flow_poll(void *arg, uint64_t now_ns);
 void flow_look(void *arg, uint64_t now_ns);
 
+/* Timer: write the exemplars that are due. */
+void flow_exemplar(void *arg, uint64_t now_ns);
+
 /* Two pairs before the first segment is read, so that no tick is without a time. */
 void flow_start_ticks(struct daemon *d);
 
@@ -87,6 +93,9 @@ void answers_meanwhile(void *arg);
 
 /* What a black box consists of, as serve_snapshot(). */
 int answers_snapshot(void *arg, const char *reason, uint64_t now_ns, struct json *j);
+
+/* What an exemplar consists of, as serve_exemplar_fill(). */
+int answers_exemplar(void *arg, const struct exemplar *e, uint64_t now_ns, struct json *j);
 
 /* Takes over d->listen_fd.  0 or negative errno, told of. */
 int answers_start(struct daemon *d);

@@ -41,10 +41,19 @@ void flow_joint(const struct op *const *ops, uint32_t n, uint32_t expected,
 	straggler_see(d->straggler, ops, n, list, count, now_ns);
 }
 
+static void look_for_exemplar(struct daemon *d, const struct op *op, uint64_t now_ns)
+{
+	struct aggregate_usual usual;
+
+	if (d->exemplars && aggregate_usual(d->aggregate, op, EXEMPLARS_EXCESS_NS, &usual))
+		exemplars_op(d->exemplars, op, &usual, oplog_newest(d->oplog), now_ns);
+}
+
 void flow_op(const struct op *op, uint64_t now_ns, void *arg)
 {
 	struct daemon *d = arg;
 
+	look_for_exemplar(d, op, now_ns);	/* before it is one of those it is compared with */
 	aggregate_add(d->aggregate, op, now_ns);
 	oplog_add(d->oplog, op);
 	diagnose_op(d->diagnose, op, now_ns);
@@ -134,6 +143,15 @@ static void watch_ticks(struct daemon *d)
 		ticks_observe(&d->ticks, &pair);
 }
 
+static void arm_exemplar(struct daemon *d)
+{
+	uint64_t due_ns = d->exemplars ? exemplars_due_ns(d->exemplars, oplog_newest(d->oplog)) :
+					 UINT64_MAX;
+
+	if (due_ns != UINT64_MAX)
+		loop_arm(d->loop, &d->exemplar_timer, due_ns);
+}
+
 void flow_poll(void *arg, uint64_t now_ns)
 {
 	struct daemon *d = arg;
@@ -146,6 +164,16 @@ void flow_poll(void *arg, uint64_t now_ns)
 	reconstruct_flush(d->reconstruct, now_ns);
 	ranks_flush(d->ranks, now_ns);
 	loop_arm(d->loop, &d->poll_timer, next_ns);
+	arm_exemplar(d);
+}
+
+/* A timer of its own: a poll may be due in the middle of an answer, and so be no place for one. */
+void flow_exemplar(void *arg, uint64_t now_ns)
+{
+	struct daemon *d = arg;
+
+	exemplars_run(d->exemplars, oplog_newest(d->oplog), now_ns, clock_ns(CLOCK_REALTIME));
+	arm_exemplar(d);
 }
 
 void flow_look(void *arg, uint64_t now_ns)

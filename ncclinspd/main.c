@@ -150,11 +150,14 @@ static void start_files(struct daemon *d)
 {
 	const char *dir = d->config.state_dir;
 
+	d->exemplar_timer = (struct loop_timer){ .fn = flow_exemplar, .arg = d };
 	tell_missing(d, "files", writer_new(&d->writer));
 	if (!d->writer)
 		return;
 	tell_missing(d, "black boxes",
 		     blackbox_new(&d->blackbox, d->writer, dir, answers_snapshot, d));
+	tell_missing(d, "exemplars",
+		     exemplars_new(&d->exemplars, d->writer, dir, answers_exemplar, d));
 }
 
 static int start_discovery(struct daemon *d, uint64_t now_ns)
@@ -254,7 +257,9 @@ static void stop(struct daemon *d)
 	serve_close(d->serve);
 	d->serve = NULL;
 	blackbox_free(d->blackbox);
+	exemplars_free(d->exemplars);
 	d->blackbox = NULL;
+	d->exemplars = NULL;
 	discover_free(d->discover);
 	drain_free(d->drain);
 	diagnose_free(d->diagnose);

@@ -120,6 +120,19 @@ uint64_t oplog_add(struct oplog *log, const struct op *op)
 	return to->serial;
 }
 
+uint64_t oplog_newest(const struct oplog *log)
+{
+	return log->all.newest;
+}
+
+uint64_t oplog_since_ns(const struct oplog *log)
+{
+	const struct ring *all = &log->all;
+
+	return all->newest <= all->kept ? 0 :
+	       ring_at(all, all->newest - all->kept + 1, all->newest)->op.done_ns;
+}
+
 const struct op *oplog_at(const struct oplog *log, uint64_t serial)
 {
 	const struct entry *entry = ring_at(&log->all, serial, log->all.newest);

@@ -50,6 +50,12 @@ void oplog_free(struct oplog *log);
 /* Takes a copy and returns its serial. */
 uint64_t oplog_add(struct oplog *log, const struct op *op);
 
+/* The serial of the newest; 0: there was none yet. */
+uint64_t oplog_newest(const struct oplog *log);
+
+/* What ended before this moment may have left the log; 0: nothing has. */
+uint64_t oplog_since_ns(const struct oplog *log);
+
 /* The operation with that serial, or NULL: gone, in reserve or not yet there. */
 const struct op *oplog_at(const struct oplog *log, uint64_t serial);
 

@@ -44,24 +44,28 @@ static const struct route {
 	const char *type;
 	/* Instead, where something is to be done: POST, and nothing else.  Negative errno: not. */
 	int (*act)(struct request *r, struct json *j);
-} routes[] = {
-	{ "/v1/status", 0, serve_status, NULL, SERVE_JSON, NULL },
-	{ "/v1/processes", 0, serve_processes, NULL, SERVE_JSON, NULL },
-	{ "/v1/comms", 0, serve_comms, NULL, SERVE_JSON, NULL },
+	/* Instead, where the answer is a file: a descriptor.  Negative errno: none. */
+	int (*file)(struct request *r, uint64_t *bytes);
+} routes[] = {	/* a path that ends in a slash is the beginning of one */
+	{ "/v1/status", 0, serve_status, NULL, SERVE_JSON, NULL, NULL },
+	{ "/v1/processes", 0, serve_processes, NULL, SERVE_JSON, NULL, NULL },
+	{ "/v1/comms", 0, serve_comms, NULL, SERVE_JSON, NULL, NULL },
 	{ "/v1/collectives",
 	  PARAM_BIT(COMM) | PARAM_BIT(NRANKS) | PARAM_BIT(RANK) | PARAM_BIT(FUNC) |
 		  PARAM_BIT(PID) | PARAM_BIT(SINCE_MONO_NS) | PARAM_BIT(LIMIT),
-	  NULL, serve_collectives, SERVE_JSON, NULL },
-	{ "/v1/summary", PARAM_BIT(WINDOW) | PARAM_BIT(BY), NULL, serve_summary, SERVE_JSON, NULL },
+	  NULL, serve_collectives, SERVE_JSON, NULL, NULL },
+	{ "/v1/summary", PARAM_BIT(WINDOW) | PARAM_BIT(BY), NULL, serve_summary, SERVE_JSON, NULL, NULL },
 	{ "/v1/peers",
 	  PARAM_BIT(COMM) | PARAM_BIT(NRANKS) | PARAM_BIT(RANK) | PARAM_BIT(PID) | PARAM_BIT(PEER) |
 		  PARAM_BIT(DIRECTION) | PARAM_BIT(LINK_WINDOW),
-	  NULL, serve_peers, SERVE_JSON, NULL },
-	{ "/v1/inflight", PARAM_BIT(OLDER_THAN_NS), serve_inflight, NULL, SERVE_JSON, NULL },
-	{ "/v1/findings", PARAM_BIT(ACTIVE), serve_findings, NULL, SERVE_JSON, NULL },
-	{ "/v1/clocks", 0, serve_clocks, NULL, SERVE_JSON, NULL },
-	{ "/v1/stream", PARAM_BIT(KINDS), NULL, stream_open, JSON_LINES, NULL },
-	{ "/v1/snapshot", 0, NULL, NULL, SERVE_JSON, serve_write_snapshot },
+	  NULL, serve_peers, SERVE_JSON, NULL, NULL },
+	{ "/v1/inflight", PARAM_BIT(OLDER_THAN_NS), serve_inflight, NULL, SERVE_JSON, NULL, NULL },
+	{ "/v1/findings", PARAM_BIT(ACTIVE), serve_findings, NULL, SERVE_JSON, NULL, NULL },
+	{ "/v1/clocks", 0, serve_clocks, NULL, SERVE_JSON, NULL, NULL },
+	{ "/v1/stream", PARAM_BIT(KINDS), NULL, stream_open, JSON_LINES, NULL, NULL },
+	{ "/v1/snapshot", 0, NULL, NULL, SERVE_JSON, serve_write_snapshot, NULL },
+	{ "/v1/exemplars", 0, serve_exemplars, NULL, SERVE_JSON, NULL, NULL },
+	{ "/v1/exemplars/", 0, NULL, NULL, SERVE_JSON, NULL, serve_exemplar },
 };
 
 static const char *route_methods(const struct route *route)
@@ -69,11 +73,17 @@ static const char *route_methods(const struct route *route)
 	return route->act ? MHD_HTTP_METHOD_POST : METHODS;
 }
 
-static const struct route *route_find(const char *path)
+/* *tail: what follows the path. */
+static const struct route *route_find(const char *path, const char **tail)
 {
-	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
-		if (!strcmp(routes[i].path, path))
+	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
+		size_t bytes = strlen(routes[i].path);
+
+		*tail = path + bytes;
+		if (!strncmp(routes[i].path, path, bytes) &&
+		    (!**tail || routes[i].path[bytes - 1] == '/'))
 			return &routes[i];
+	}
 	return NULL;
 }
 
@@ -121,10 +131,20 @@ static const struct {
 	{ -EPERM, MHD_HTTP_FORBIDDEN, "forbidden",
 	  "only root, the daemon's user and members of its group may do that" },
 	{ -ENOSYS, MHD_HTTP_NOT_FOUND, "not_found", "there is no place for it" },
+	{ -ENOENT, MHD_HTTP_NOT_FOUND, "not_found", "there is none of that name" },
 	{ -EBUSY, MHD_HTTP_SERVICE_UNAVAILABLE, "busy",
 	  "several are being written already: try again in a second" },
 	{ -E2BIG, MHD_HTTP_INTERNAL_SERVER_ERROR, "too_large", "there is too much to be written" },
 };
+
+static enum MHD_Result refuse_failure(struct MHD_Connection *connection, int error)
+{
+	for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++)
+		if (failures[i].error == error)
+			return answer_refuse(connection, failures[i].status, failures[i].code, "%s",
+				      failures[i].message);
+	return answer_no_memory(connection);
+}
 
 static enum MHD_Result act(struct MHD_Connection *connection, struct request *r,
 			   const struct route *route)
@@ -136,13 +156,24 @@ static enum MHD_Result act(struct MHD_Connection *connection, struct request *r,
 	json_begin(&j, '{');
 	error = route->act(r, &j);
 	json_end(&j, '}');
-	for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++)
-		if (failures[i].error == error)
-			return answer_refuse(connection, failures[i].status, failures[i].code, "%s",
-				      failures[i].message);
 	if (error < 0)
-		return answer_no_memory(connection);
+		return refuse_failure(connection, error);
 	return answer_send(connection, MHD_HTTP_OK, answer_json(&j), SERVE_JSON);
+}
+
+static enum MHD_Result send_file(struct MHD_Connection *connection, struct request *r,
+				 const struct route *route)
+{
+	struct MHD_Response *response;
+	uint64_t bytes;
+	int fd = route->file(r, &bytes);
+
+	if (fd < 0)
+		return refuse_failure(connection, fd);
+	response = MHD_create_response_from_fd64(bytes, fd);
+	if (!response)
+		close(fd);
+	return answer_send(connection, MHD_HTTP_OK, response, route->type);
 }
 
 static ssize_t read_nothing(void *arg, uint64_t pos, char *buf, size_t max)
@@ -197,7 +228,7 @@ static enum MHD_Result dispatch(struct MHD_Connection *connection, struct client
 {
 	struct request r = { .serve = c->serve, .viewer = c->viewer };
 	struct arguments a = { .query = &r.query };
-	const struct route *route = route_find(path);
+	const struct route *route = route_find(path, &r.tail);
 	bool head = !strcmp(method, MHD_HTTP_METHOD_HEAD);
 
 	if (!route)
@@ -215,6 +246,8 @@ static enum MHD_Result dispatch(struct MHD_Connection *connection, struct client
 	serve_meanwhile(c->serve);
 	if (route->act)
 		return act(connection, &r, route);
+	if (route->file)
+		return send_file(connection, &r, route);
 	return route->fill ? fill(connection, &r, route)
 			   : open_answer(connection, &r, route, head);
 }

@@ -20,6 +20,8 @@
 
 struct aggregate;
 struct diagnose;
+struct exemplar;
+struct exemplars;
 struct finding;
 struct json;
 struct links;
@@ -89,6 +91,7 @@ struct serve_source {
 	struct aggregate *aggregate;
 	struct links *links;
 	struct diagnose *diagnose;
+	struct exemplars *exemplars;	/* NULL: there is no place for any */
 };
 
 /* 0 or a negative errno; listen_fd is closed by serve_close() or on failure. */
@@ -107,6 +110,10 @@ void serve_run(struct serve *s, uint64_t now_ns, uint64_t real_ns);
 
 /* All that root could be told now, as one object and a line.  0 or a negative errno. */
 int serve_snapshot(struct serve *s, const char *reason, uint64_t now_ns, struct json *j);
+
+/* An exemplar: its user's part of that, and what was under way in its window.  As above. */
+int serve_exemplar_fill(struct serve *s, const struct exemplar *e, uint64_t now_ns,
+			struct json *j);
 
 /*
  * Something happened that a stream may tell: an operation finished; a process

@@ -17,6 +17,7 @@
  *   serve_findings.c  /v1/findings                serve_peers.c      /v1/peers
  *   serve_clocks.c    /v1/clocks
  *   serve_snapshot.c  POST /v1/snapshot, and what is written then
+ *   serve_exemplars.c /v1/exemplars, one of them, and what is written into one
  *   stream.c          /v1/stream
  */
 
@@ -250,6 +251,7 @@ struct request {
 	struct serve *serve;
 	struct viewer viewer;
 	struct query query;
+	const char *tail;	/* of the path, behind a route that ends in a slash */
 };
 
 /* The text of a timing source; NULL: none. */
@@ -261,6 +263,17 @@ void serve_comms(struct request *r, struct json *j);
 void serve_inflight(struct request *r, struct json *j);
 void serve_findings(struct request *r, struct json *j);
 void serve_clocks(struct request *r, struct json *j);
+
+void serve_exemplars(struct request *r, struct json *j);
+
+/*
+ * The members that a snapshot and an exemplar have in common: status, findings, inflight,
+ * processes, comms, clocks, host_clocks.
+ */
+void serve_state(struct request *r, struct json *j);
+
+/* A descriptor of the exemplar that r->tail names, and its size; -ENOENT: no such, for that user. */
+int serve_exemplar(struct request *r, uint64_t *bytes);
 
 /* -EPERM, -ENOSYS: no place; or as serve_source.snapshot. */
 int serve_write_snapshot(struct request *r, struct json *j);

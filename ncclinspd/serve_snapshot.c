@@ -143,6 +143,20 @@ static void put_kinds(const struct request *r, struct json *j, const struct kind
 	json_end(j, ']');
 }
 
+void serve_state(struct request *r, struct json *j)
+{
+	json_key(j, "status");
+	json_begin(j, '{');
+	serve_status(r, j);
+	json_end(j, '}');
+	serve_findings(r, j);
+	serve_inflight(r, j);
+	serve_processes(r, j);
+	serve_comms(r, j);
+	serve_clocks(r, j);
+	put_ticks(r, j);
+}
+
 static void put_header(struct request *r, struct json *j, const char *reason)
 {
 	json_key(j, "format");
@@ -152,10 +166,6 @@ static void put_header(struct request *r, struct json *j, const char *reason)
 	json_key(j, "reason");
 	json_put_string(j, reason);
 	rows_put_time(r->serve, j, "written", r->serve->now_ns);
-	json_key(j, "status");
-	json_begin(j, '{');
-	serve_status(r, j);
-	json_end(j, '}');
 }
 
 int serve_snapshot(struct serve *s, const char *reason, uint64_t now_ns, struct json *j)
@@ -169,12 +179,7 @@ int serve_snapshot(struct serve *s, const char *reason, uint64_t now_ns, struct 
 	s->now_ns = now_ns;
 	json_begin(j, '{');
 	put_header(&r, j, reason);
-	serve_findings(&r, j);
-	serve_inflight(&r, j);
-	serve_processes(&r, j);
-	serve_comms(&r, j);
-	serve_clocks(&r, j);
-	put_ticks(&r, j);
+	serve_state(&r, j);
 	put_ops(&r, j, kinds);
 	put_kinds(&r, j, kinds);
 	json_end(j, '}');

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "ncclinspd/aggregate.h"
+#include "ncclinspd/exemplars.h"
 #include "ncclinspd/links.h"
 #include "ncclinspd/ranks.h"
 #include "ncclinspd/reconstruct.h"
@@ -91,6 +92,19 @@ static const struct field links_fields[] = {
 	F(added, FIELD_U64),
 	F(refused, FIELD_U64),
 	F(evicted, FIELD_U64),
+	F(bytes, FIELD_U64),
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+static const struct field exemplars_fields[] = {
+#define F(name, kind) { #name, kind, offsetof(struct exemplars_stats, name), NULL }
+	F(beyond, FIELD_U64),
+	F(merged, FIELD_U64),
+	F(skipped, FIELD_U64),
+	F(written, FIELD_U64),
+	F(failed, FIELD_U64),
+	F(files, FIELD_U32),
 	F(bytes, FIELD_U64),
 #undef F
 	{ NULL, 0, 0, NULL },
@@ -220,6 +234,12 @@ void serve_status(struct request *r, struct json *j)
 		put_stage(r, j, "ranks", ranks_fields, ranks_stats(s->source.ranks));
 	put_stage(r, j, "aggregate", aggregate_fields, aggregate_stats(s->source.aggregate));
 	put_stage(r, j, "links", links_fields, links_stats(s->source.links));
+	if (s->source.exemplars) {
+		struct exemplars_stats stats;
+
+		exemplars_read_stats(s->source.exemplars, &stats);
+		put_stage(r, j, "exemplars", exemplars_fields, &stats);
+	}
 	json_key(j, "exporters");
 	json_begin(j, '[');
 	json_end(j, ']');

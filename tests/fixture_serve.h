@@ -56,6 +56,9 @@ static struct {
 	struct sockaddr_un addr;
 } fx;
 
+/* NULL, or what a test has made before it opens the server. */
+static struct exemplars *fx_exemplars;
+
 static inline size_t fx_processes(void *arg, struct process *const **list)
 {
 	(void)arg;
@@ -159,6 +162,7 @@ static inline void fx_serve_open(const struct serve_config *config)
 		.links = fx.links,
 		.diagnose = fx.diagnose,
 		.straggler = fx.straggler,
+		.exemplars = fx_exemplars,
 	};
 	c.listen_fd = fx_listen();
 	c.host = "node \"7\"";

@@ -49,7 +49,7 @@ struct fx_answer {
 	int n;
 };
 
-static bool fx_keep(const struct aggregate_row *row, void *arg)
+static inline bool fx_keep(const struct aggregate_row *row, void *arg)
 {
 	struct fx_answer *a = arg;
 
@@ -59,13 +59,13 @@ static bool fx_keep(const struct aggregate_row *row, void *arg)
 }
 
 /* The first 64 rows. */
-static void fx_ask_for(struct fx_answer *a, const struct aggregate_query *query)
+static inline void fx_ask_for(struct fx_answer *a, const struct aggregate_query *query)
 {
 	a->n = 0;
 	ck_assert_int_ge(aggregate_query(fx.agg, query, fx.now, fx_keep, a), a->n);
 }
 
-static void fx_ask(struct fx_answer *a, enum aggregate_window window, uint32_t by)
+static inline void fx_ask(struct fx_answer *a, enum aggregate_window window, uint32_t by)
 {
 	struct aggregate_query query = { .windows = 1u << window, .by = by, .all_users = true };
 

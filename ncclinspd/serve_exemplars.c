@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /v1/exemplars and /v1/exemplars/ID; and what is written into one. */
+#include "ncclinspd/serve_impl.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ncclinspd/exemplars.h"
+#include "ncclinspd/oplog.h"
+#include "ncclinspd/timeline.h"
+#include "util/cleanup.h"
+
+#define ROWS	2048	/* operations, the nearest to the slow one */
+#define BREATH	256	/* rows between two turns of who cannot wait */
+
+/* ---- which operations --------------------------------------------------------------- */
+
+struct shown {
+	struct op op;
+	uint64_t proxy_start_ns, proxy_stop_ns;	/* 0: not known */
+};
+
+/* One of the log's. */
+struct near {
+	const struct op *op;
+	uint64_t apart_ns;	/* from the slow one */
+};
+
+static uint64_t began_ns(const struct op *op)
+{
+	return op->enqueued_ns ? op->enqueued_ns : op->seen_ns;
+}
+
+static uint64_t apart_ns(const struct op *a, const struct op *b)
+{
+	if (began_ns(a) > b->done_ns)
+		return began_ns(a) - b->done_ns;
+	return began_ns(b) > a->done_ns ? began_ns(b) - a->done_ns : 0;
+}
+
+static int by_distance(const void *left, const void *right)
+{
+	const struct near *a = left, *b = right;
+
+	return (a->apart_ns > b->apart_ns) - (a->apart_ns < b->apart_ns);
+}
+
+static int by_time(const void *left, const void *right)
+{
+	const struct shown *a = left, *b = right;
+
+	return (began_ns(&a->op) > began_ns(&b->op)) - (began_ns(&a->op) < began_ns(&b->op));
+}
+
+/* All that were under way in the window.  They hold until the log is added to. */
+static size_t find_near(const struct request *r, const struct exemplar *e, struct near *near,
+			size_t room)
+{
+	const struct oplog_filter filter = {
+		.all_users = r->viewer.all, .uid = r->viewer.uid, .rank = UNKNOWN_I32,
+		.nranks = UNKNOWN_I32, .since_mono_ns = e->from_ns,
+	};
+	const struct oplog *log = r->serve->source.oplog;
+	uint32_t budget = UINT32_MAX;
+	struct oplog_visit visit;
+	const struct op *op;
+	size_t n = 0;
+
+	oplog_begin(&visit, log, &filter);
+	while (n < room && (op = oplog_next(&visit, log, &budget)))
+		if (began_ns(op) <= e->to_ns)
+			near[n++] = (struct near){ op, apart_ns(op, &e->op) };
+	return n;
+}
+
+static const struct process *find_process(const struct request *r, uint64_t id)
+{
+	struct process *p;
+
+	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));)
+		if (p->id == id)
+			return p;
+	return NULL;
+}
+
+static void copy_op(const struct request *r, struct shown *to, const struct op *op)
+{
+	const struct process *p = find_process(r, op->process_id);
+
+	*to = (struct shown){ .op = *op };
+	if (!p)
+		return;
+	to->proxy_start_ns = timeline_mono(&p->clock, op->proxy_start_ticks);
+	to->proxy_stop_ns = timeline_mono(&p->clock, op->proxy_stop_ticks);
+}
+
+/* Copies of the nearest, in the order of time.  How many, or -ENOMEM; *left_out: others. */
+static int choose(const struct request *r, const struct exemplar *e, struct shown **shown,
+		  uint64_t *left_out)
+{
+	const size_t room = OPLOG_DEFAULT + OPLOG_DEFAULT / OPLOG_RESERVE + 1;
+	CLEANUP(cleanup_freep) struct near *near = malloc(room * sizeof(*near));
+	size_t found, n;
+
+	if (!near)
+		return -ENOMEM;
+	found = find_near(r, e, near, room);
+	qsort(near, found, sizeof(*near), by_distance);
+	n = found < ROWS ? found : ROWS;
+	*left_out = found - n;
+	*shown = malloc((n + 1) * sizeof(**shown));
+	if (!*shown)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		copy_op(r, &(*shown)[i], near[i].op);
+	qsort(*shown, n, sizeof(**shown), by_time);
+	return (int)n;
+}
+
+/* ---- what is written ------------------------------------------------------------------ */
+
+/* How far its parts got, beside what /v1/collectives tells. */
+static const struct field part_fields[] = {
+#define F(name, kind) { #name, kind, offsetof(struct shown, op.name), NULL }
+	F(kernel_started, FIELD_U32),
+	F(kernel_stopped, FIELD_U32),
+	F(proxy_ops, FIELD_U32),
+	F(proxy_steps, FIELD_U32),
+	F(proxy_bytes, FIELD_U64),
+#undef F
+	{ "proxy_start", FIELD_TIME, offsetof(struct shown, proxy_start_ns), NULL },
+	{ "proxy_stop", FIELD_TIME, offsetof(struct shown, proxy_stop_ns), NULL },
+	{ NULL, 0, 0, NULL },
+};
+
+static void put_op(const struct request *r, struct json *j, const struct shown *row)
+{
+	json_begin(j, '{');
+	rows_put(r->serve, j, op_fields, &row->op);
+	rows_put(r->serve, j, part_fields, row);
+	json_end(j, '}');
+}
+
+static void put_comm_id(const struct serve *s, struct json *j, const void *row)
+{
+	const struct exemplar_beyond *b = row;
+
+	(void)s;
+	if (b->has_comm_id)
+		json_put_hex64(j, b->comm_id);
+	else
+		json_put_null(j);
+}
+
+static const struct field beyond_fields[] = {
+#define F(name, kind) { #name, kind, offsetof(struct exemplar_beyond, name), NULL }
+	{ "comm_id", FIELD_PUT, 0, put_comm_id },
+	F(comm_name, FIELD_NAME),
+	F(rank, FIELD_I32),
+	F(pid, FIELD_I32),
+	F(func, FIELD_NAME),
+	F(seq, FIELD_U64),
+	F(exec_ns, FIELD_U64),
+	F(threshold_ns, FIELD_U64),
+	{ "done", FIELD_TIME, offsetof(struct exemplar_beyond, done_ns), NULL },
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+static void put_beyond(const struct request *r, struct json *j, const struct exemplar *e)
+{
+	json_key(j, "beyond");
+	json_begin(j, '[');
+	for (uint32_t i = 0; i < e->nbeyond; i++) {
+		json_begin(j, '{');
+		rows_put(r->serve, j, beyond_fields, &e->beyond[i]);
+		json_end(j, '}');
+	}
+	json_end(j, ']');
+}
+
+static void put_window(const struct request *r, struct json *j, const struct exemplar *e,
+		       uint64_t left_out)
+{
+	uint64_t since_ns = oplog_since_ns(r->serve->source.oplog);
+
+	json_key(j, "window");
+	json_begin(j, '{');
+	rows_put_time(r->serve, j, "from", e->from_ns);
+	rows_put_time(r->serve, j, "to", e->to_ns);
+	json_key(j, "whole");	/* else the log had forgotten what ended first */
+	json_put_bool(j, since_ns <= e->from_ns);
+	json_key(j, "left_out");
+	json_put_u64(j, left_out);
+	json_end(j, '}');
+}
+
+static void put_ops(struct request *r, struct json *j, const struct shown *rows, size_t n)
+{
+	json_key(j, "collectives");
+	json_begin(j, '[');
+	for (size_t i = 0; i < n; i++) {
+		if (i % BREATH == BREATH - 1)
+			serve_meanwhile(r->serve);
+		put_op(r, j, &rows[i]);
+	}
+	json_end(j, ']');
+}
+
+int serve_exemplar_fill(struct serve *s, const struct exemplar *e, uint64_t now_ns,
+			struct json *j)
+{
+	struct request r = { .serve = s, .viewer = { .uid = e->head.uid } };
+	CLEANUP(cleanup_freep) struct shown *rows = NULL;
+	uint64_t left_out;
+	struct shown slow;
+	int n;
+
+	query_init(&r.query);
+	s->now_ns = now_ns;
+	n = choose(&r, e, &rows, &left_out);	/* before anything makes the log go on */
+	if (n < 0)
+		return n;
+	copy_op(&r, &slow, &e->op);
+	exemplar_head_begin(&e->head, j);
+	rows_put_time(s, j, "written", now_ns);
+	put_window(&r, j, e, left_out);
+	json_key(j, "operation");
+	put_op(&r, j, &slow);
+	put_beyond(&r, j, e);
+	put_ops(&r, j, rows, (size_t)n);
+	serve_state(&r, j);
+	json_end(j, '}');
+	json_newline(j);
+	return json_error(j);
+}
+
+/* ---- what there is ---------------------------------------------------------------------- */
+
+struct list {
+	const struct request *request;
+	struct json *json;
+};
+
+static bool put_head(const struct exemplar_head *h, uint64_t size, void *arg)
+{
+	const struct list *l = arg;
+
+	if (!viewer_sees(&l->request->viewer, h->uid))
+		return true;
+	json_begin(l->json, '{');
+	exemplar_head_put(h, l->json);
+	json_key(l->json, "size_bytes");
+	json_put_u64(l->json, size);
+	json_end(l->json, '}');
+	return true;
+}
+
+void serve_exemplars(struct request *r, struct json *j)
+{
+	struct list list = { r, j };
+
+	json_key(j, "exemplars");
+	json_begin(j, '[');
+	if (r->serve->source.exemplars)
+		exemplars_visit(r->serve->source.exemplars, put_head, &list);
+	json_end(j, ']');
+}
+
+struct search {
+	const struct request *request;
+	bool found;
+};
+
+static bool compare(const struct exemplar_head *h, uint64_t size, void *arg)
+{
+	struct search *s = arg;
+
+	(void)size;
+	s->found = viewer_sees(&s->request->viewer, h->uid) && !strcmp(h->id, s->request->tail);
+	return !s->found;
+}
+
+/* Only what is listed for that user is opened: there is no path that leads elsewhere. */
+int serve_exemplar(struct request *r, uint64_t *bytes)
+{
+	struct search search = { .request = r };
+	struct stat st;
+	int fd;
+
+	if (!r->serve->source.exemplars)
+		return -ENOENT;
+	exemplars_visit(r->serve->source.exemplars, compare, &search);
+	if (!search.found)
+		return -ENOENT;
+	fd = exemplars_open(r->serve->source.exemplars, r->tail);
+	if (fd < 0)
+		return -ENOENT;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return -ENOENT;
+	}
+	*bytes = (uint64_t)st.st_size;
+	return fd;
+}
