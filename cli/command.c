@@ -15,6 +15,7 @@ const struct command commands[COMMANDS] = {
 	[DIAGNOSE] = { "diagnose", cmd_diagnose, "what is wrong, what says so, what to do next", NULL },
 	[CHECK] = { "check", cmd_check, "one line for a monitoring system", NULL },
 	[EXPLAIN] = { "explain", cmd_explain, "what a word of a finding means", "WORD" },
+	[EXEMPLARS] = { "exemplars", cmd_exemplars, "operations slower than ever, and around them", "ID" },
 };
 
 const struct command *command_find(const char *name)

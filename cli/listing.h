@@ -2,7 +2,7 @@
 #ifndef CLI_LISTING_H
 #define CLI_LISTING_H
 
-/* Commands that ask for one array and print it: ps, comms, ops, peers, inflight. */
+/* Commands that ask for one array and print it: ps, comms, ops, peers, inflight, exemplars. */
 
 #include "cli/cli.h"
 #include "cli/report.h"

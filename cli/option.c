@@ -16,7 +16,7 @@
 
 #define IN(id)	 (UINT64_C(1) << (id))
 #define ANYWHERE (IN(COMMANDS) - 1)
-#define TABLES	 (IN(PS) | IN(COMMS) | IN(OPS) | IN(PEERS) | IN(INFLIGHT))
+#define TABLES	 (IN(PS) | IN(COMMS) | IN(OPS) | IN(PEERS) | IN(INFLIGHT) | IN(EXEMPLARS))
 #define SAMPLES	 (TABLES | IN(STATUS))
 #define PRINTS	 (SAMPLES | IN(TAIL) | IN(DIAGNOSE))
 
@@ -38,15 +38,15 @@ static const struct option_row options[] = {
 	{ "no-header", 'H', OPTION_NO_FLAG, offsetof(struct options, cli.header),
 	  PRINTS, NULL, "leave the header out", NULL, 0, 0 },
 	{ "comm", 0, OPTION_STRING, offsetof(struct options, cli.comm),
-	  IN(COMMS) | IN(OPS) | IN(PEERS) | IN(INFLIGHT) | IN(TAIL), "NAME",
+	  (TABLES & ~IN(PS)) | IN(TAIL), "NAME",
 	  "only this communicator, by name or id", NULL, 0, 0 },
 	{ "rank", 'r', OPTION_NUMBER, offsetof(struct options, cli.rank), TABLES | IN(TAIL), "RANK",
 	  "only this rank", NULL, 0, INT32_MAX },
 	{ "func", 'f', OPTION_STRING, offsetof(struct options, cli.func),
-	  IN(OPS) | IN(INFLIGHT) | IN(TAIL), "NAME", "only this operation, as AllReduce", NULL, 0,
+	  IN(OPS) | IN(INFLIGHT) | IN(EXEMPLARS) | IN(TAIL), "NAME", "only this operation, as AllReduce", NULL, 0,
 	  0 },
 	{ "pid", 'p', OPTION_NUMBER, offsetof(struct options, cli.pid),
-	  IN(PS) | IN(COMMS) | IN(PEERS) | IN(INFLIGHT) | IN(TAIL), "PID", "only this process", NULL, 1,
+	  (TABLES & ~IN(OPS)) | IN(TAIL), "PID", "only this process", NULL, 1,
 	  INT32_MAX },
 	{ "peer", 0, OPTION_NUMBER, offsetof(struct options, cli.peer), IN(PEERS), "RANK",
 	  "only links with this rank", NULL, 0, INT32_MAX },

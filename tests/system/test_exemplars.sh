@@ -40,6 +40,12 @@ check "what was counted is what there is" api_is status \
 check "the file is for the daemon's user only" sh -c "[ \$(stat -c %a '$FILES/exemplars-$ID.json') = 600 ]"
 check "no other file is to be had" api_is "exemplars/..%2f..%2fncclinspd.log" '.error.code == "not_found"'
 
+check "the cli lists it" eval '"$B/ncclinsp" exemplars --comm dp >"$T/out" && grep -q "$ID.* AllReduce .*300 " "$T/out"'
+check "... and gives the file as it is" eval '"$B/ncclinsp" exemplars "$ID" | cmp - "$T/file"'
+nothing() { "$B/ncclinsp" exemplars "$1" >"$T/out" 2>&1; [ $? -eq 4 ] && grep -q "no exemplar" "$T/out"; }
+check "... but none of another name" eval 'nothing "$ID.json" && nothing ../../etc/passwd && nothing "a b"'
+check "what matches no filter is said so" eval '"$B/ncclinsp" exemplars --rank 77; [ $? -eq 4 ]'
+
 mkdir "$T/was"
 api exemplars | jq '[.exemplars[] | del(.at_mono_ns)]' >"$T/was/list"
 stop_daemon KILL 2>/dev/null
