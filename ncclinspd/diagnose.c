@@ -17,6 +17,7 @@
 
 static const struct detector *const detectors[] = {
 	&finding_died,
+	&finding_loss,
 	&finding_proxy_starved,
 	&finding_slow_peer,
 	&finding_regression,
@@ -214,6 +215,20 @@ void diagnose_visit(const struct diagnose *dg, diagnose_visit_fn *visit, void *a
 			return;
 		below = next->life.id;
 	}
+}
+
+const struct comm *diagnose_largest_comm(const struct process *p)
+{
+	const struct comm *largest = NULL;
+
+	for (uint32_t i = 0; i < p->ncomms; i++) {
+		const struct comm *comm = process_comm(p, (uint16_t)i);
+
+		if (comm && comm->has_id && !comm->finalize_ticks &&
+		    (!largest || comm->nranks > largest->nranks))
+			largest = comm;
+	}
+	return largest;
 }
 
 void finding_set_evidence(struct finding *f, const struct json *j)

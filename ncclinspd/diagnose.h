@@ -172,6 +172,7 @@ struct detector {
 extern const struct detector finding_stall;
 extern const struct detector finding_straggler;
 extern const struct detector finding_died;
+extern const struct detector finding_loss;
 extern const struct detector finding_slow_peer;
 extern const struct detector finding_proxy_starved;
 extern const struct detector finding_regression;
@@ -193,6 +194,9 @@ void *diagnose_state(const struct diagnose *dg, const struct detector *detector)
 
 /* The part of wall time for which that process's progress threads were away, lately. */
 double proxy_starved_share(const struct diagnose *dg, uint64_t process_id, uint64_t now_ns);
+
+/* The largest communicator of the process, which is the job's own; NULL: it has none. */
+const struct comm *diagnose_largest_comm(const struct process *p);
 
 void diagnose_leave_out(struct diagnose *dg, uint32_t comms);
 

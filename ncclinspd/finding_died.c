@@ -40,21 +40,6 @@ struct died {
 	uint64_t keys;
 };
 
-/* The largest communicator of the process, which is the job's own; NULL: it has none. */
-static const struct comm *largest_comm(const struct process *p)
-{
-	const struct comm *largest = NULL;
-
-	for (uint32_t i = 0; i < p->ncomms; i++) {
-		const struct comm *comm = process_comm(p, (uint16_t)i);
-
-		if (comm && comm->has_id && !comm->finalize_ticks &&
-		    (!largest || comm->nranks > largest->nranks))
-			largest = comm;
-	}
-	return largest;
-}
-
 static bool take_oldest(const struct op *op, void *arg)
 {
 	struct death *death = arg;
@@ -203,7 +188,7 @@ static void report(struct diagnose *dg, struct died *died, const struct death *d
 
 static struct death *remember(struct died *died, const struct process *p, uint64_t now_ns)
 {
-	const struct comm *comm = largest_comm(p);
+	const struct comm *comm = diagnose_largest_comm(p);
 	uint64_t key = key_of(died, p, comm, now_ns);
 	struct death *d = &died->deaths[died->count++ % ARRAY_LEN(died->deaths)];
 

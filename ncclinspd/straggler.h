@@ -92,7 +92,7 @@ struct straggler_lately {
 	uint64_t ops, judged, last;	/* as above */
 	uint64_t late_ns;	/* mean lateness behind the first where it was judged; UNKNOWN_U64 */
 	uint64_t blame_ns;	/* with what others that had waited for it passed on */
-	bool late;		/* last in most that was judged, no chance, at 2 % of the time */
+	bool late;		/* last in most that was judged, no chance, at 1.5 % of the time */
 };
 
 /* A rank, or (ELSEWHERE, SLOWER) all ranks here, as the last windows show it. */

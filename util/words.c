@@ -51,9 +51,14 @@ static const struct word words[] = {
 		      "of operation, all of a communicator or all on this node changed.",
 	  .action = "Compare with what changed at that time: driver, topology, neighbours, settings." },
 	{ KIND("loss", "6f15bacc4b7c42a2a79fc3c8337631b6"),
-	  .meaning = "Records were lost, so that other findings and figures rest on less than all.",
-	  .evidence = "The loss counters of the process, by cause.",
-	  .action = "Lower the level, or give the plugin larger lanes." },
+	  .meaning = "Records of a process are lost, so that figures and other findings about it rest on "
+		     "less than all: counts are too small by as much, operations may have no time or seem "
+		     "not to end. As info: it ran before the daemon came, and what it did then is not "
+		     "known.",
+	  .evidence = "The loss counters of the process, by cause, over the last 15 to 30 s: one record in "
+		      "a thousand and 100 at least, or a table of names or communicators that is full.",
+	  .action = "Give the daemon CPU time, lower the level (NCCLINSP_LEVEL), or make room in shared "
+		    "memory: the text tells which, by the cause that lost most." },
 	{ KIND("died", "5dd69bbbf8d74c628466bd33b37ab49f"),
 	  .meaning = "A process ended without a clean exit: a signal, the out-of-memory killer, a crash.",
 	  .evidence = "The lock on its segment fell without the plugin's word of farewell; what was in "

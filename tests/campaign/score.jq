@@ -23,10 +23,10 @@ def who($node; $f): $f.ranks[] as $rank
 		 else .named | index($culprit) end)] as $right
 | [$after[] | select(.ranks != [] and $in.run.rule != "all")
 	| select(.named | index($culprit) | not)] as $wrong
-# What is merely told is no alarm.  Threads without CPU are real where nobody injected them:
-# the machine that all of this runs on has too few.
+# What is merely told is no alarm.  Threads without CPU, and records lost by a daemon without,
+# are real where nobody injected them: the machine that all of this runs on has too few.
 | (($said - $after + $wrong)
-	| map(select(.severity != "info" and .kind != "proxy_starved"))) as $alarms
+	| map(select(.severity != "info" and .kind != "proxy_starved" and .kind != "loss"))) as $alarms
 | any($said[]; .kind == "proxy_starved" and $in.fault.kind != "starve") as $starved
 | ($right == [] and any($found[]; ((.verdict // "") | test("^(UNKNOWN|ELSEWHERE|SLOWER)$"))
 	and (.ranks == [] or $in.run.rule == "all"))) as $untold

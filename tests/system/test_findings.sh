@@ -35,9 +35,9 @@ end_job() {
 	wait_until 10 drained
 }
 
-# verdict KIND VERDICT RANKS: what the newest active one says.
+# verdict KIND VERDICT RANKS: what the newest active one says of what hangs.
 verdict() {
-	api_is 'findings?active=true' "[.findings[] | select(.kind != \"died\")][0] |
+	api_is 'findings?active=true' "[.findings[] | select(.kind != \"died\" and .kind != \"loss\")][0] |
 		.kind == \"$1\" and .verdict == \"$2\" and .ranks == $3"
 }
 
@@ -46,7 +46,7 @@ hangs() {
 	start_job "$1"
 	check "$1: $2, $3, ranks $4" wait_until 20 verdict "$2" "$3" "$4"
 	check "$1: the evidence tells where each rank stands" api_is 'findings?active=true' \
-		'.findings[0].evidence | .age_ns > .limit_ns'
+		'[.findings[] | select(.kind != "loss")][0].evidence | .age_ns > .limit_ns'
 	end_job
 }
 
@@ -72,15 +72,41 @@ check "killed: CSV has a row for each" eval 'exits 10 "$I" diagnose -H -o csv &&
 end_job
 
 check "findings end with what they are about" wait_until 10 api_is 'findings?active=true' \
-	'[.findings[] | select(.kind != "died")] == []'
+	'[.findings[] | select(.kind != "died" and .kind != "loss")] == []'
 
 before=$(api findings | jq '[.findings[].id] | max')
 start_job training
 sleep 3
 end_job
-# (Eight processes on two CPUs that others use too: their threads may well starve.)
-check "a job that runs is left alone" api_is findings \
-	"[.findings[] | select(.id > $before and .kind != \"died\" and .kind != \"proxy_starved\")] == []"
+# (Eight processes on two CPUs that others use too: threads, and the daemon, may well starve.)
+check "a job that runs is left alone" api_is findings "[.findings[] | select(.id > $before) | .kind]
+	- [\"died\", \"proxy_starved\", \"loss\"] == []"
+
+# A daemon that does not get to read, until something is overwritten.
+cat >"$T/many.scn" <<-SCN
+	processes 2
+	comm many ranks 0,1 channels 2
+	loop forever
+		compute 200us
+		AllReduce many 1Ki float32
+	end
+SCN
+loses() {
+	kill -STOP "$DAEMON_PID"
+	sleep 3
+	kill -CONT "$DAEMON_PID"
+	wait_until 4 api_is 'findings?active=true' \
+		'any(.findings[]; .kind == "loss" and .severity == "warning" and .comm_name == "many" and
+		 .evidence.lost.overrun > 0)'
+}
+setsid nice -n 10 "$B/nccl-sim" --plugin "$PLUGIN" "$T/many.scn" 2>/dev/null &
+JOB=$!
+wait_until 10 api_is comms 'any(.comms[]; .name == "many")'
+check "records that are lost are told, with their cause" wait_until 60 loses
+kill -KILL -- "-$JOB"
+wait "$JOB" 2>/dev/null
+check "... and no more when nothing is lost" wait_until 60 api_is 'findings?active=true' \
+	'all(.findings[]; .kind != "loss")'
 check "the log tells of them" grep -q "finding active id=.* kind=died .*text=rank 2" "$T/daemon.log"
 check "what is over can be asked for" eval 'exits 10 "$I" diagnose --all && says "over, it took"'
 check "explain tells what a verdict means" eval 'exits 0 "$I" explain not_joined && says "^what to do"'
