@@ -12,6 +12,7 @@ SBINDIR    := $(PREFIX)/sbin
 LIBDIR     := $(PREFIX)/lib
 INCLUDEDIR := $(PREFIX)/include
 MANDIR     := $(PREFIX)/share/man
+UNITDIR    := $(PREFIX)/lib/systemd
 CONFDIR    := /etc/ncclinsp
 INSTALL    := install
 
@@ -19,8 +20,9 @@ INSTALL    := install
 files = $(foreach f,$(2),$(1):$(f):$(3)/$(notdir $(f)))
 pages = $(foreach f,$(1),644:$(f):$(MANDIR)/man$(patsubst .%,%,$(suffix $(f)))/$(notdir $(f)))
 
-PC   := $(B)/ncclinsp.pc
-CONF := $(B)/ncclinspd.conf
+PC    := $(B)/ncclinsp.pc
+CONF  := $(B)/ncclinspd.conf
+UNITS := $(B)/systemd/ncclinspd.service $(B)/systemd/ncclinspd-user.service
 
 INSTALLED = \
 	$(call files,755,$(CLI) $(REPLAY),$(BINDIR)) \
@@ -28,7 +30,11 @@ INSTALLED = \
 	$(call files,644,$(PLUGIN) $(RECORD),$(LIBDIR)) \
 	$(call files,644,$(wildcard include/nci/*.h),$(INCLUDEDIR)/nci) \
 	$(call files,644,$(PC),$(LIBDIR)/pkgconfig) \
-	$(call pages,$(MAN))
+	$(call pages,$(MAN)) \
+	$(call files,644,$(B)/systemd/ncclinspd.service systemd/ncclinspd.socket,$(UNITDIR)/system) \
+	644:$(B)/systemd/ncclinspd-user.service:$(UNITDIR)/user/ncclinspd.service \
+	644:systemd/ncclinsp.sysusers:$(PREFIX)/lib/sysusers.d/ncclinsp.conf \
+	644:systemd/ncclinsp.tmpfiles:$(PREFIX)/lib/tmpfiles.d/ncclinsp.conf
 
 # What nobody else has files in.
 INSTALLED_DIRS = $(INCLUDEDIR)/nci $(CONFDIR)
@@ -41,12 +47,17 @@ $(CONF): $(DAEMON)
 	$(Q)$(EMULATOR) $(DAEMON) --print-config >$@.tmp && mv $@.tmp $@
 
 # Always made anew: the paths may be others than the last time.
+$(UNITS): $(B)/systemd/%: systemd/%.in FORCE
+	@mkdir -p $(@D)
+	$(Q)sed -e 's|@SBINDIR@|$(SBINDIR)|' $< >$@
+
 $(PC): packaging/ncclinsp.pc.in FORCE
+	@mkdir -p $(@D)
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
 		-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' -e 's|@VERSION@|$(VERSION)|' $< >$@
 
 # A directory in the linker's cache must be told of what is new in it.
-install: $(PLUGIN) $(RECORD) $(DAEMON) $(CLI) $(REPLAY) $(MAN) $(PC) $(CONF)
+install: $(PLUGIN) $(RECORD) $(DAEMON) $(CLI) $(REPLAY) $(MAN) $(PC) $(CONF) $(UNITS)
 	@echo "  INSTALL  $(DESTDIR)$(PREFIX)"
 	$(Q)for row in $(INSTALLED); do \
 		mode=$${row%%:*}; row=$${row#*:}; \

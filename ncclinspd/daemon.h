@@ -18,6 +18,7 @@
 #include "ncclinspd/journal.h"
 #include "ncclinspd/links.h"
 #include "ncclinspd/loop.h"
+#include "ncclinspd/manager.h"
 #include "ncclinspd/names.h"
 #include "ncclinspd/oplog.h"
 #include "ncclinspd/ranks.h"
@@ -33,6 +34,7 @@ struct daemon {
 	struct config config;
 	int argc;			/* to be read again with the configuration */
 	char **argv;
+	struct manager manager;
 	struct instance instance;
 	int listen_fd;			/* until serve has it */
 	int ready_fd;			/* where our parent waits for us; -1: none does */
@@ -56,7 +58,7 @@ struct daemon {
 	struct discover *discover;
 	struct serve *serve;
 	struct loop_timer poll_timer, ticks_timer, serve_timer, look_timer;
-	struct loop_timer exemplar_timer;
+	struct loop_timer exemplar_timer, alive_timer;
 };
 
 /*

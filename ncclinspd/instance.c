@@ -114,7 +114,7 @@ static int listen_on(const char *socket_path)
 	return r;
 }
 
-int instance_open(struct instance *in, const char *socket)
+int instance_open(struct instance *in, const char *socket, int given)
 {
 	int r;
 
@@ -131,6 +131,8 @@ int instance_open(struct instance *in, const char *socket)
 	r = take_lock(in, socket);
 	if (r < 0)
 		return r;
+	if (given >= 0)
+		return given;
 	r = listen_on(socket);
 	if (r < 0)
 		log_say(LOG_ERROR, "cannot listen socket=%s error=\"%s\"", socket, strerror(-r));

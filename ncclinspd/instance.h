@@ -7,18 +7,19 @@
 #include <limits.h>
 
 struct instance {
-	char socket[PATH_MAX];	/* "": not bound */
+	char socket[PATH_MAX];	/* "": not bound by us */
 	int lock;		/* -1: not held */
 };
 
 /*
  * Take the lock and listen on `socket`, its directory made if need be.  Returns
  * the listening descriptor, the caller's, non-blocking; or a negative errno, told
- * on the log.  A socket that a dead daemon left is replaced.
+ * on the log.  A socket that a dead daemon left is replaced.  `given` listens there
+ * already, and is returned; -1: nothing does.
  */
-int instance_open(struct instance *in, const char *socket);
+int instance_open(struct instance *in, const char *socket, int given);
 
-/* Removes the socket, then lets go of the lock.  Zeroed but for lock = -1 is fine. */
+/* Removes the socket, unless it was given, and lets go of the lock.  Zeroed but for lock = -1 is fine. */
 void instance_close(struct instance *in);
 
 /* mkdir -p.  0 or a negative errno. */

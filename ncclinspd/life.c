@@ -49,6 +49,13 @@ static int lock_owner(const struct segment *seg, pid_t *pid)
 	return lock.l_type != F_UNLCK;
 }
 
+bool life_is_held(const struct segment *seg)
+{
+	pid_t pid;
+
+	return lock_owner(seg, &pid) > 0;
+}
+
 /* The lock's owner has the number that it has here; without it, the name's may be right. */
 void life_find_owner(struct segment *seg)
 {

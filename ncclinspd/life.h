@@ -15,6 +15,9 @@ enum life {
 /* Fills in host_pid and host_pid_proven of a segment that was just opened. */
 void life_find_owner(struct segment *seg);
 
+/* Its process holds the lock, as only a running one can. */
+bool life_is_held(const struct segment *seg);
+
 enum life life_of(const struct segment *seg);
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -29,6 +30,7 @@ static void on_stop(void *arg, uint64_t now_ns)
 	struct daemon *d = arg;
 
 	(void)now_ns;
+	manager_say(&d->manager, "STOPPING=1");
 	log_say(LOG_DEBUG, "asked to stop");
 	loop_stop(d->loop);
 }
@@ -44,12 +46,10 @@ static void tell_on_log(const char *line)
 }
 
 /* All of the new configuration, or nothing: half of one is nobody's wish. */
-static void on_reload(void *arg, uint64_t now_ns)
+static void reload(struct daemon *d)
 {
-	struct daemon *d = arg;
 	struct config next;
 
-	(void)now_ns;
 	if (config_parse(&next, d->argc, d->argv, tell_on_log) != CONFIG_RUN) {
 		log_say(LOG_ERROR, "configuration stays as it was");
 		return;
@@ -59,6 +59,29 @@ static void on_reload(void *arg, uint64_t now_ns)
 	diagnose_set_stall_min(d->diagnose, d->config.stall_min_ns);
 	straggler_set_window(d->straggler, d->config.straggler_window_ns);
 	log_say(LOG_INFO, "configuration read file=%s", next.file_read ? next.file : "none");
+}
+
+static void on_reload(void *arg, uint64_t now_ns)
+{
+	struct daemon *d = arg;
+	char text[64];
+
+	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, now_ns / 1000);
+	manager_say(&d->manager, text);
+	reload(d);
+	manager_say(&d->manager, "READY=1");
+}
+
+/* That this comes at all says that the loop goes round. */
+static void on_alive_timer(void *arg, uint64_t now_ns)
+{
+	struct daemon *d = arg;
+	char text[64];
+
+	snprintf(text, sizeof(text), "WATCHDOG=1\nSTATUS=processes: %u",
+		 discover_attached(d->discover));
+	manager_say(&d->manager, text);
+	loop_arm(d->loop, &d->alive_timer, now_ns + d->manager.watchdog_ns / 3);
 }
 
 static int start_loop(struct daemon *d)
@@ -210,6 +233,29 @@ static void ask_for_short_slice(void)
 		syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
+static int start_listening(struct daemon *d)
+{
+	int r = manager_socket(d->config.socket);
+
+	if (r < 0 && r != -ENOENT) {
+		log_say(LOG_ERROR, "started with something that is not one listening unix socket");
+		return r;
+	}
+	r = instance_open(&d->instance, d->config.socket, r);
+	if (r >= 0)
+		d->listen_fd = r;
+	return r;
+}
+
+static void tell_ready(struct daemon *d)
+{
+	background_ready(&d->ready_fd, d->config.state_dir);
+	manager_say(&d->manager, "READY=1");
+	d->alive_timer = (struct loop_timer){ .fn = on_alive_timer, .arg = d };
+	if (d->manager.watchdog_ns)
+		loop_arm(d->loop, &d->alive_timer, loop_clock_ns());
+}
+
 static int start(struct daemon *d)
 {
 	uint64_t now_ns = loop_clock_ns();
@@ -227,10 +273,9 @@ static int start(struct daemon *d)
 			strerror(-r));
 		return r;
 	}
-	r = instance_open(&d->instance, d->config.socket);
+	r = start_listening(d);
 	if (r < 0)
 		return r;
-	d->listen_fd = r;
 	r = start_loop(d);
 	if (r < 0)
 		return r;
@@ -246,7 +291,7 @@ static int start(struct daemon *d)
 	if (r < 0)
 		log_say(LOG_ERROR, "cannot start error=\"%s\"", strerror(-r));
 	else
-		background_ready(&d->ready_fd, d->config.state_dir);
+		tell_ready(d);
 	return r;
 }
 
@@ -288,6 +333,7 @@ int main(int argc, char **argv)
 	if (r != CONFIG_RUN)
 		return r < 0 ? 2 : EXIT_SUCCESS;
 	log_set_level(d.config.log_level);
+	manager_open(&d.manager);
 	if (!d.config.foreground)
 		r = background_enter(&d.ready_fd);
 	if (r == 0)
@@ -298,5 +344,6 @@ int main(int argc, char **argv)
 			log_say(LOG_ERROR, "event loop failed error=\"%s\"", strerror(-r));
 	}
 	stop(&d);
+	manager_close(&d.manager);
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

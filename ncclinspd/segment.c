@@ -154,14 +154,17 @@ static bool read_boot_id(uint8_t id[16])
 	return digits == 32;
 }
 
-/* Ticks of an earlier boot mean nothing now.  Zeros: the writer could not tell. */
-static bool of_this_boot(const struct nci_header *h)
+/*
+ * Ticks of an earlier boot mean nothing now.  Zeros: the writer could not tell.  Some
+ * containers have an id of their own: who holds a lock runs, whatever it was told.
+ */
+static bool of_this_boot(const struct segment *seg, const struct nci_header *h)
 {
 	static const uint8_t none[16];
 	uint8_t id[16] = { 0 };
 
 	return memcmp(h->boot_id, none, sizeof(none)) == 0 || !read_boot_id(id) ||
-	       memcmp(h->boot_id, id, sizeof(id)) == 0;
+	       memcmp(h->boot_id, id, sizeof(id)) == 0 || life_is_held(seg);
 }
 
 static void copy_text(char *to, size_t room, const char *from, size_t bytes)
@@ -239,7 +242,7 @@ int segment_check(struct segment *seg)
 		return r;
 	if (h.magic != NCI_MAGIC)
 		return -EPROTO;
-	if (h.abi_major != NCI_ABI_MAJOR || !of_this_boot(&h))
+	if (h.abi_major != NCI_ABI_MAJOR || !of_this_boot(seg, &h))
 		return SEGMENT_FOREIGN;
 	if (!segment_parse_name(seg->process.file, &name))
 		return -EINVAL;

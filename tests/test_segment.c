@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "ncclinspd/life.h"
@@ -155,6 +156,48 @@ START_TEST(other_formats_and_other_boots_are_foreign)
 }
 END_TEST
 
+/* A process that holds the segment's lock until its pipe is closed. */
+static pid_t hold(int *until)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	struct flock none = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
+	int ready[2], end[2];
+	char byte = 0;
+	pid_t pid;
+
+	ck_assert_int_eq(pipe(ready), 0);
+	ck_assert_int_eq(pipe(end), 0);
+	ck_assert_int_eq(fcntl(ring.fd, F_SETLK, &none), 0);
+	pid = fork();
+	if (pid == 0) {
+		close(end[1]);
+		if (fcntl(ring.fd, F_SETLK, &lock) < 0 || write(ready[1], &byte, 1) != 1)
+			_exit(1);
+		_exit(read(end[0], &byte, 1) == 0 ? 0 : 1);
+	}
+	close(ready[1]);
+	close(end[0]);
+	ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	*until = end[1];
+	return pid;
+}
+
+START_TEST(who_holds_the_lock_is_of_this_boot_whatever_it_says)
+{
+	int until, status;
+	pid_t pid;
+
+	memset(h->boot_id, 0xab, sizeof(h->boot_id));
+	pid = hold(&until);
+	ck_assert_int_eq(open_it(), SEGMENT_OK);
+	close(until);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	ck_assert_int_eq(open_it(), SEGMENT_FOREIGN);
+}
+END_TEST
+
 START_TEST(segment_in_the_making_is_not_ready)
 {
 	atomic_store_explicit(&h->ready, 0, memory_order_relaxed);
@@ -261,6 +304,7 @@ int main(void)
 		FX_LOOP(only_names_in_canonical_form_are_segments, 0, FX_COUNT(files)),
 		FX_LOOP(header_that_cannot_be_is_refused, 0, FX_COUNT(lies)),
 		FX_TEST(other_formats_and_other_boots_are_foreign),
+		FX_TEST(who_holds_the_lock_is_of_this_boot_whatever_it_says),
 		FX_TEST(segment_in_the_making_is_not_ready),
 		FX_TEST(file_that_others_may_write_is_refused),
 		FX_TEST(file_of_another_owner_than_its_name_says_is_refused),

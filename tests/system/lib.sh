@@ -58,6 +58,16 @@ done_testing() {
 	exit
 }
 
+# exits STATUS PATTERN command...: that status, and the pattern in what it says.
+exits() {
+	local want=$1 pattern=$2 out status
+	shift 2
+	out=$("$@" 2>&1 </dev/null)
+	status=$?
+	printf '%s\n(status %s)\n' "$out" "$status"
+	[ "$status" -eq "$want" ] && grep -Eq -- "$pattern" <<<"$out"
+}
+
 # start_daemon [option...]: returns when the socket answers.
 start_daemon() {
 	"$B/ncclinspd" --foreground --socket "$SOCK" --shm-dir "$SHM" --state-dir "$T/state" "$@" \

@@ -7,16 +7,6 @@
 D=$B/ncclinspd
 CONF=$T/ncclinspd.conf
 
-# exits STATUS PATTERN command...: that status, and the pattern in what it says.
-exits() {
-	local want=$1 pattern=$2 out status
-	shift 2
-	out=$("$@" 2>&1 </dev/null)
-	status=$?
-	printf '%s\n(status %s)\n' "$out" "$status"
-	[ "$status" -eq "$want" ] && grep -Eq -- "$pattern" <<<"$out"
-}
-
 names() { "$D" --print-config | sed -n 's/^#\([a-z-]*\) = .*/\1/p'; }
 
 "$D" --print-config | sed 's/^#\([a-z-]* = \)/\1/' >"$CONF"

@@ -6,16 +6,6 @@
 D=$B/ncclinspd
 here=(--socket "$SOCK" --shm-dir "$SHM" --state-dir "$T/state")
 
-# exits STATUS PATTERN command...: that status, and the pattern in what it says.
-exits() {
-	local want=$1 pattern=$2 out status
-	shift 2
-	out=$("$@" 2>&1 </dev/null)
-	status=$?
-	printf '%s\n(status %s)\n' "$out" "$status"
-	[ "$status" -eq "$want" ] && grep -Eq -- "$pattern" <<<"$out"
-}
-
 check "help names every option" exits 0 '--state-dir' "$D" --help
 check "the version is told" exits 0 '^ncclinspd [0-9]+\.' "$D" --version
 check "an unknown option is bad usage" exits 2 'ncclinspd --help' "$D" --nonsense

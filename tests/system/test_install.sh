@@ -14,7 +14,11 @@ expected() {
 	local f
 	echo "755 bin/ncclinsp" "755 bin/nccl-replay" "755 sbin/ncclinspd" \
 		"644 lib/libnccl-profiler-insp.so" "644 lib/libnccl-profiler-record.so" \
-		"644 lib/pkgconfig/ncclinsp.pc" | sed 's/ \([67]\)/\n\1/g'
+		"644 lib/pkgconfig/ncclinsp.pc" \
+		"644 lib/systemd/system/ncclinspd.service" \
+		"644 lib/systemd/system/ncclinspd.socket" \
+		"644 lib/systemd/user/ncclinspd.service" \
+		"644 lib/sysusers.d/ncclinsp.conf" "644 lib/tmpfiles.d/ncclinsp.conf" | sed 's/ \([67]\)/\n\1/g'
 	for f in include/nci/*.h; do echo "644 $f"; done
 	for f in man/*.scd; do
 		f=${f#man/} f=${f%.scd}
