@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "ncclinspd/ops.h"
+#include "ncclinspd/sets.h"
 
 static int by_channel_and_start(const void *left, const void *right)
 {
@@ -12,25 +13,6 @@ static int by_channel_and_start(const void *left, const void *right)
 	if (a->channel != b->channel)
 		return a->channel < b->channel ? -1 : 1;
 	return (a->start > b->start) - (a->start < b->start);
-}
-
-static uint32_t root_of(uint32_t *batch, uint32_t member)
-{
-	while (batch[member] != member) {
-		batch[member] = batch[batch[member]];
-		member = batch[member];
-	}
-	return member;
-}
-
-static void unite(uint32_t *batch, uint32_t a, uint32_t b)
-{
-	a = root_of(batch, a);
-	b = root_of(batch, b);
-	if (a < b)
-		batch[b] = a;
-	else
-		batch[a] = b;
 }
 
 void batch_unite(struct batch_span *spans, uint32_t nspans, uint32_t *batch, uint32_t nmembers)
@@ -45,7 +27,7 @@ void batch_unite(struct batch_span *spans, uint32_t nspans, uint32_t *batch, uin
 
 		if (i && next->channel == open.channel &&
 		    (next->start < open.stop || next->start == open.start)) {
-			unite(batch, open.member, next->member);
+			sets_unite(batch, open.member, next->member);
 			if (next->stop > open.stop)
 				open.stop = next->stop;
 		} else {
@@ -53,7 +35,7 @@ void batch_unite(struct batch_span *spans, uint32_t nspans, uint32_t *batch, uin
 		}
 	}
 	for (uint32_t m = 0; m < nmembers; m++)
-		batch[m] = root_of(batch, m);
+		batch[m] = sets_root(batch, m);
 }
 
 /* What the members carried, as bytes on the bus; < 0: not known of one of them. */

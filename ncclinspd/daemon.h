@@ -57,6 +57,7 @@ struct daemon {
 	struct drain *drain;
 	struct discover *discover;
 	struct serve *serve;
+	size_t watch_turn;		/* whose threads are looked at first */
 	struct loop_timer poll_timer, ticks_timer, serve_timer, look_timer;
 	struct loop_timer exemplar_timer, alive_timer;
 };

@@ -314,11 +314,24 @@ static void deliver_record(struct drain *d, struct attached *a, struct nci_recor
 	}
 }
 
+/* Polling of kernels and of the network: nobody else does that. */
+static bool is_of_progress_thread(const struct nci_record *rec)
+{
+	return rec->type == NCI_EV_KERNEL_CH || rec->type == NCI_EV_PROXY_STEP ||
+	       rec->type == NCI_EV_PROXY_CTRL || rec->type == NCI_EV_PROXY_SUMS;
+}
+
+static pid_t owner_of(const struct attached *a, uint32_t lane)
+{
+	return (pid_t)atomic_load_explicit(&a->look->lane[lane].tid, memory_order_relaxed);
+}
+
 static void deliver_lane(struct drain *d, struct plan *plan_of, uint64_t now_ns)
 {
 	struct attached *a = plan_of->a;
 	struct process *p = &a->seg->process;
-	struct shmring_reader *reader = &a->seg->lane[plan_of->lane].reader;
+	struct segment_lane *lane = &a->seg->lane[plan_of->lane];
+	struct shmring_reader *reader = &lane->reader;
 	struct shmring_reader was = *reader;
 	const struct nci_record *rec;
 	int r;
@@ -327,8 +340,11 @@ static void deliver_lane(struct drain *d, struct plan *plan_of, uint64_t now_ns)
 		return;
 	r = shmring_settle(reader, &a->look->lane[plan_of->lane]);
 	/* The record lies in our own buffer: decode may mend it. */
-	while (r >= 0 && (r = shmring_next(reader, &rec)) > 0)
+	while (r >= 0 && (r = shmring_next(reader, &rec)) > 0) {
+		if (is_of_progress_thread(rec))
+			lane->progress_tid = owner_of(a, plan_of->lane);
 		deliver_record(d, a, (struct nci_record *)(uintptr_t)rec, now_ns);
+	}
 	if (r < 0)
 		a->seg->lies = true;
 	p->records += reader->records - was.records;
@@ -459,4 +475,18 @@ int drain_slots(struct drain *d, struct process *p, const struct live_slot **slo
 		return r;
 	*slots = d->slots.at;
 	return (int)d->slots.count;
+}
+
+uint32_t drain_progress_threads(struct drain *d, struct process *p, pid_t *tids, uint32_t max)
+{
+	const struct attached *a = find(d, process_segment(p));
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; a && i < a->seg->nlanes && n < max; i++) {
+		pid_t tid = a->seg->lane[i].progress_tid;
+
+		if (tid > 0 && tid == owner_of(a, i))
+			tids[n++] = tid;
+	}
+	return n;
 }

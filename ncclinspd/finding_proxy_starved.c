@@ -6,17 +6,20 @@
  * nor a rank that comes late: it is the thread itself that was away.
  *
  * Only operations that go over a network and whose kernels are watched count.
+ *
+ * The kernel tells, if it may be asked (cpuwait.h), whether such a thread could have run
+ * and got no CPU, or slept.  Where too few kernels are watched, a thread that waits for a
+ * CPU for long is told by that alone, as info: what it costs is not known.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "ncclinspd/cpuwait.h"
 #include "ncclinspd/diagnose.h"
 #include "ncclinspd/jobs.h"
 #include "ncclinspd/pool.h"
-#include "util/json.h"
-#include "util/phrase.h"
+#include "ncclinspd/proxy_starved_text.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define SLICE_NS	(20 * SECOND_NS)	/* what counts: this slice and the one before */
@@ -24,36 +27,22 @@
 #define AWAY_NS		UINT64_C(1000000)	/* polls are microseconds apart */
 #define PROCESSES	1024	/* as many as are read at most */
 #define LEAST_SEEN	20	/* operations, to say something about a share of them */
+#define UNWATCHED	200	/* operations, fewer than LEAST_SEEN of which were seen */
 #define LEAST_AWAY	0.05	/* of them: what is rarer is a hiccup */
 
 /* Part of wall time that it costs: to begin and to go on. */
 static const double begin_share = 0.02, go_on_share = 0.01;
 
-struct slice {
-	uint64_t number;	/* now / SLICE_NS */
-	uint64_t begin_ns;	/* of the first operation */
-	uint64_t ops;		/* over a network */
-	uint64_t seen;		/* of these, with a known kernel start */
-	uint64_t away;		/* of these, too late */
-	uint64_t away_ns, longest_ns;
-};
-
-/* Whose operation it was. */
-struct owner {
-	pid_t pid;
-	uid_t uid;
-	int32_t rank;
-	bool has_comm_id;
-	uint64_t comm_id;
-	name_t comm_name;
-};
+/* Part of its time that a thread waits for a CPU, where that is all that is known. */
+static const double begin_wait = 0.1, go_on_wait = 0.05;
 
 struct process_sums {
 	struct pool_link link;	/* all, least recently used first */
 	uint64_t process_id;
 	uint64_t since_ns;	/* of the first that was too late, and still counts */
-	struct owner last;	/* of the last that was too late */
-	struct slice slice[2];
+	struct starved_owner newest;	/* of any */
+	struct starved_owner last;	/* of the last that was too late */
+	struct starved_slice slice[2];
 };
 
 struct starved {
@@ -100,14 +89,20 @@ static struct process_sums *find_or_make(struct starved *st, uint64_t process_id
 	return p;
 }
 
-static struct slice *current_slice(struct process_sums *p, uint64_t now_ns)
+static struct starved_slice *current_slice(struct process_sums *p, uint64_t now_ns)
 {
 	uint64_t number = now_ns / SLICE_NS;
-	struct slice *slice = &p->slice[number % 2];
+	struct starved_slice *slice = &p->slice[number % 2];
 
 	if (slice->number != number)
-		*slice = (struct slice){ .number = number, .begin_ns = now_ns };
+		*slice = (struct starved_slice){ .number = number, .begin_ns = now_ns };
 	return slice;
+}
+
+static struct starved_owner owner_of(const struct op *op)
+{
+	return (struct starved_owner){ op->pid, op->uid, op->rank, op->has_comm_id, op->comm_id,
+			       op->comm_name };
 }
 
 /* What ran in one kernel counts once; a captured one is launched when nobody knows. */
@@ -120,7 +115,7 @@ static bool counts(const struct op *op)
 static void on_op(struct diagnose *dg, void *state, const struct op *op, uint64_t now_ns)
 {
 	struct process_sums *p;
-	struct slice *slice;
+	struct starved_slice *slice;
 
 	(void)dg;
 	if (!counts(op))
@@ -128,6 +123,7 @@ static void on_op(struct diagnose *dg, void *state, const struct op *op, uint64_
 	p = find_or_make(state, op->process_id);
 	slice = current_slice(p, now_ns);
 	slice->ops++;
+	p->newest = owner_of(op);
 	if (op->unseen_ns == UNKNOWN_U64)
 		return;
 	slice->seen++;
@@ -139,8 +135,7 @@ static void on_op(struct diagnose *dg, void *state, const struct op *op, uint64_
 		slice->longest_ns = op->unseen_ns;
 	if (!p->since_ns)
 		p->since_ns = op->gpu_start_mono_ns;
-	p->last = (struct owner){ op->pid, op->uid, op->rank, op->has_comm_id, op->comm_id,
-				  op->comm_name };
+	p->last = owner_of(op);
 }
 
 static void on_forgotten(struct diagnose *dg, void *state, const struct process *process)
@@ -154,13 +149,13 @@ static void on_forgotten(struct diagnose *dg, void *state, const struct process 
 }
 
 /* Both slices; `begin_ns` is when they began. */
-static struct slice add_up(const struct process_sums *p, uint64_t now_ns)
+static struct starved_slice add_up(const struct process_sums *p, uint64_t now_ns)
 {
 	uint64_t number = now_ns / SLICE_NS;
-	struct slice sum = { .begin_ns = now_ns };
+	struct starved_slice sum = { .begin_ns = now_ns };
 
 	for (int i = 0; i < 2; i++) {
-		const struct slice *s = &p->slice[i];
+		const struct starved_slice *s = &p->slice[i];
 
 		if (!s->ops || s->number + 1 < number)
 			continue;
@@ -177,17 +172,25 @@ static struct slice add_up(const struct process_sums *p, uint64_t now_ns)
 }
 
 /* Of wall time; what was not watched is taken to be like the rest. */
-static double share_of(const struct slice *sum, uint64_t now_ns)
+static double share_of(const struct starved_slice *sum, uint64_t now_ns)
 {
 	double all = (double)sum->away_ns * (double)sum->ops / (double)(sum->seen + !sum->seen);
 
 	return now_ns > sum->begin_ns ? all / (double)(now_ns - sum->begin_ns) : 0;
 }
 
+/* < 0: nobody knows. */
+static double cpu_share_of(const struct cpuwait *c, uint64_t now_ns, struct cpuwait_sums *sums)
+{
+	if (!cpuwait_tell(c, now_ns, sums))
+		return -1;
+	return (double)sums->wait_ns / (double)sums->watched_ns;
+}
+
 double proxy_starved_share(const struct diagnose *dg, uint64_t process_id, uint64_t now_ns)
 {
 	const struct process_sums *p = find(diagnose_state(dg, &finding_proxy_starved), process_id);
-	struct slice sum;
+	struct starved_slice sum;
 
 	if (!p)
 		return 0;
@@ -200,9 +203,10 @@ double proxy_starved_share(const struct diagnose *dg, uint64_t process_id, uint6
 /* One process of the list. */
 struct part {
 	struct process_sums *sums;	/* NULL: it has no network */
-	struct slice sum;
-	bool starved;
-	bool still;		/* it would be, had it been before */
+	struct starved_slice sum;
+	struct cpuwait_sums cpu;
+	double cpu_share;	/* of its time that a thread waited for a CPU; < 0: not known */
+	enum starved_grade grade;
 	uint32_t job;		/* jobs_group() */
 };
 
@@ -218,50 +222,9 @@ struct scene {
 	const struct part *worst;
 };
 
-static void say(const struct scene *s, double share, struct finding *f)
+static const struct starved_owner *owner_told(const struct part *part)
 {
-	const struct owner *last = &s->worst->sums->last;
-	const struct slice *sum = &s->worst->sum;
-	struct phrase text;
-
-	phrase_start(&text, f->text, sizeof(f->text));
-	phrase_add(&text, "the network thread of rank %" PRId32 " (pid %d) was away: of %" PRIu64
-		   " kernels it saw %" PRIu64 " too late, up to ", last->rank, (int)last->pid,
-		   sum->seen, sum->away);
-	phrase_add_duration(&text, sum->longest_ns);
-	phrase_add(&text, " after they had begun, %.0f %% of wall time; ", 100 * share);
-	if (s->starved > 1)
-		phrase_add(&text, "so were those of %" PRIu32 " of %" PRIu32 " processes on this node: "
-			   "too few CPUs for all that runs here, or a cgroup limit", s->starved, s->all);
-	else if (s->all > 1)
-		phrase_add(&text, "that of no other of the %" PRIu32 " processes on this node was: see "
-			   "what shares its CPUs (taskset -p, numactl), a cgroup limit", s->all);
-	else
-		phrase_add(&text, "see what shares its CPUs (taskset -p, numactl), a cgroup limit");
-}
-
-static void show(const struct scene *s, double share, struct finding *f)
-{
-	const struct slice *sum = &s->worst->sum;
-	const struct { const char *name; uint64_t value; } numbers[] = {
-		{ "ops", sum->ops }, { "seen", sum->seen }, { "late", sum->away },
-		{ "late_ns", sum->away_ns }, { "longest_ns", sum->longest_ns },
-		{ "processes", s->all }, { "starved", s->starved },
-		{ "window_ns", s->now_ns - sum->begin_ns },
-	};
-	struct json j;
-
-	json_init(&j, FINDING_EVIDENCE);
-	json_begin(&j, '{');
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		json_key(&j, numbers[i].name);
-		json_put_u64(&j, numbers[i].value);
-	}
-	json_key(&j, "share");
-	json_put_rounded(&j, share);
-	json_end(&j, '}');
-	finding_set_evidence(f, &j);
-	json_deinit(&j);
+	return part->grade == STARVED_AWAY ? &part->sums->last : &part->sums->newest;
 }
 
 /* Of the others, as the communicator that is named numbers them, and if they are in it. */
@@ -271,7 +234,7 @@ static void add_others(const struct scene *s, struct finding *f)
 		const struct part *part = &s->part[i];
 		const struct comm *comm;
 
-		if (!part->starved || part->job != s->job || part == s->worst)
+		if (part->grade != s->worst->grade || part->job != s->job || part == s->worst)
 			continue;
 		comm = jobs_comm(s->list[i], f->comm_id, UNKNOWN_I32);
 		if (comm)
@@ -281,35 +244,58 @@ static void add_others(const struct scene *s, struct finding *f)
 
 static void report(const struct scene *s)
 {
-	const struct owner *last = &s->worst->sums->last;
-	double share = share_of(&s->worst->sum, s->now_ns);
+	const struct starved_owner *last = owner_told(s->worst);
+	const struct proxy_starved_told told = {
+		.grade = s->worst->grade,
+		.owner = last,
+		.sum = &s->worst->sum,
+		.share = share_of(&s->worst->sum, s->now_ns),
+		.cpu_share = s->worst->cpu_share,
+		.tid = s->worst->cpu.tid,
+		.all = s->all,
+		.starved = s->starved,
+		.window_ns = s->now_ns - s->worst->sum.begin_ns,
+	};
 	struct finding f = {
 		.kind = FINDING_PROXY_STARVED,
-		.severity = FINDING_WARNING,
+		.severity = s->worst->grade == STARVED_AWAY ? FINDING_WARNING : FINDING_INFO,
 		.uid = last->uid,
 		.has_comm_id = last->has_comm_id,
 		.comm_id = last->comm_id,
 		.ranks = { last->rank },
 		.nranks = 1,
 		.peer = UNKNOWN_I32,
-		.since_ns = s->worst->sums->since_ns,
+		.since_ns = s->worst->grade == STARVED_AWAY ? s->worst->sums->since_ns :
+							 s->worst->sum.begin_ns,
 	};
 
 	if (f.has_comm_id)
 		add_others(s, &f);
 	if (last->comm_name)
 		snprintf(f.comm_name, sizeof(f.comm_name), "%s", last->comm_name);
-	say(s, share, &f);
-	show(s, share, &f);
+	proxy_starved_describe(&told, &f);
 	diagnose_report(s->dg, &finding_proxy_starved, s->list[s->job]->id, &f, s->now_ns);
 }
 
 /* ---- the detector -------------------------------------------------------------- */
 
-static bool is_beyond(const struct slice *sum, double share, uint64_t now_ns)
+static bool is_beyond(const struct starved_slice *sum, double share, uint64_t now_ns)
 {
 	return sum->seen >= LEAST_SEEN && (double)sum->away >= LEAST_AWAY * (double)sum->seen &&
 	       share_of(sum, now_ns) >= share;
+}
+
+static enum starved_grade grade_of(const struct part *part, uint64_t now_ns)
+{
+	const struct starved_slice *sum = &part->sum;
+
+	if (is_beyond(sum, begin_share, now_ns))
+		return STARVED_AWAY;
+	if (is_beyond(sum, go_on_share, now_ns))
+		return STARVED_STILL_AWAY;
+	if (sum->seen >= LEAST_SEEN || sum->ops < UNWATCHED || part->cpu_share < go_on_wait)
+		return STARVED_NOT;
+	return part->cpu_share >= begin_wait ? STARVED_WAITS : STARVED_STILL_WAITS;
 }
 
 /* True: there may be something to say. */
@@ -326,35 +312,38 @@ static bool weigh(struct scene *s, const struct starved *st)
 		part->sum = add_up(part->sums, s->now_ns);
 		if (!part->sum.away)
 			part->sums->since_ns = 0;
-		part->starved = is_beyond(&part->sum, begin_share, s->now_ns);
-		part->still = is_beyond(&part->sum, go_on_share, s->now_ns);
+		part->cpu_share = cpu_share_of(s->list[i]->cpuwait, s->now_ns, &part->cpu);
+		part->grade = grade_of(part, s->now_ns);
 		s->all += part->sum.seen > 0;
-		s->starved += part->starved;
-		any = any || part->still;
+		s->starved += part->grade == STARVED_AWAY;
+		any = any || part->grade != STARVED_NOT;
 	}
 	return any;
+}
+
+static bool is_worse(const struct scene *s, const struct part *a, const struct part *b)
+{
+	if (a->grade != b->grade)
+		return a->grade > b->grade;
+	if (a->grade != STARVED_AWAY)
+		return a->cpu_share > b->cpu_share;
+	return share_of(&a->sum, s->now_ns) > share_of(&b->sum, s->now_ns);
 }
 
 /* Several processes of a job are one finding. */
 static void look_at_job(struct scene *s, uint32_t job)
 {
-	bool still = false;
-
 	s->job = job;
 	s->worst = NULL;
 	for (size_t i = 0; i < s->n; i++) {
 		const struct part *part = &s->part[i];
 
-		if (part->job != job)
-			continue;
-		still = still || part->still;
-		if (part->starved && (!s->worst || share_of(&part->sum, s->now_ns) >
-						   share_of(&s->worst->sum, s->now_ns)))
+		if (part->job == job && (!s->worst || is_worse(s, part, s->worst)))
 			s->worst = part;
 	}
-	if (s->worst)
+	if (s->worst->grade == STARVED_AWAY || s->worst->grade == STARVED_WAITS)
 		report(s);
-	else if (still)
+	else if (s->worst->grade != STARVED_NOT)
 		diagnose_renew(s->dg, &finding_proxy_starved, s->list[job]->id, s->now_ns);
 }
 

@@ -9,11 +9,14 @@
 #include <string.h>
 #include <time.h>
 
+#include "ncclinspd/cpuwait.h"
 #include "ncclinspd/daemon.h"
+#include "ncclinspd/life.h"
 #include "shmring/clock.h"
 
 #define FIRST_TICKS_NS	UINT64_C(5000000)	/* between the first two pairs */
 #define TICKS_NS	UINT64_C(1000000000)	/* between two pairs later */
+#define CPUWAIT_FILES	256	/* that are read in /proc at each look of diagnose */
 
 void flow_event(void *arg, struct process *p, const struct event *event, uint64_t now_ns)
 {
@@ -88,6 +91,8 @@ void flow_ended(void *arg, struct process *p, uint64_t now_ns)
 {
 	struct daemon *d = arg;
 
+	cpuwait_free(p->cpuwait);
+	p->cpuwait = NULL;
 	reconstruct_end(d->reconstruct, p, now_ns);
 	ranks_end(d->ranks, p, now_ns);
 	diagnose_ended(d->diagnose, p, now_ns);
@@ -99,6 +104,8 @@ void flow_forgotten(void *arg, struct process *p)
 {
 	struct daemon *d = arg;
 
+	cpuwait_free(p->cpuwait);	/* one that was caught lying never ended */
+	p->cpuwait = NULL;
 	diagnose_forgotten(d->diagnose, p);
 	straggler_forget(d->straggler, p->id);
 	reconstruct_detach(d->reconstruct, p);
@@ -176,10 +183,39 @@ void flow_exemplar(void *arg, uint64_t now_ns)
 	arm_exemplar(d);
 }
 
+static void watch_process(struct daemon *d, struct process *p, uint64_t now_ns,
+			  uint32_t *files)
+{
+	const struct segment *seg = process_segment(p);
+	pid_t tids[CPUWAIT_THREADS];
+	uint32_t n;
+
+	if (p->state != PROCESS_LIVE || !seg->host_pid_proven)
+		return;
+	n = drain_progress_threads(d->drain, p, tids, CPUWAIT_THREADS);
+	if (n && !p->cpuwait)
+		cpuwait_new(&p->cpuwait, LIFE_PROC, seg->host_pid, seg->start_time);
+	if (p->cpuwait)
+		cpuwait_look(p->cpuwait, tids, n, now_ns, files);
+}
+
+/* Each time another process is first: all get their turn where they have too many files. */
+static void watch_threads(struct daemon *d, uint64_t now_ns)
+{
+	struct process *const *list;
+	size_t n = discover_processes(d->discover, &list);
+	uint32_t files = CPUWAIT_FILES;
+
+	for (size_t i = 0; i < n && files; i++)
+		watch_process(d, list[(d->watch_turn + i) % n], now_ns, &files);
+	d->watch_turn++;
+}
+
 void flow_look(void *arg, uint64_t now_ns)
 {
 	struct daemon *d = arg;
 
+	watch_threads(d, now_ns);
 	straggler_turn(d->straggler, now_ns);
 	diagnose_look(d->diagnose, now_ns);
 	if (d->blackbox)

@@ -2,26 +2,7 @@
 #include "ncclinspd/jobs.h"
 
 #include "ncclinspd/pool.h"
-
-/* The first of i's job as far as it is known; what was passed on the way gets nearer to it. */
-static uint32_t first_of(uint32_t *job, uint32_t i)
-{
-	while (job[i] != i) {
-		job[i] = job[job[i]];
-		i = job[i];
-	}
-	return i;
-}
-
-static void join(uint32_t *job, uint32_t i, uint32_t k)
-{
-	uint32_t a = first_of(job, i), b = first_of(job, k);
-
-	if (a < b)
-		job[b] = a;
-	else
-		job[a] = b;
-}
+#include "ncclinspd/sets.h"
 
 static uint32_t entries(const struct process *p)
 {
@@ -46,7 +27,7 @@ static void join_process(const struct process *p, uint32_t i, struct index *seen
 		if (other == POOL_NONE)
 			index_set(seen, key, i);
 		else
-			join(job, i, other);
+			sets_unite(job, i, other);
 	}
 }
 
@@ -62,7 +43,7 @@ int jobs_group(struct process *const *list, size_t n, uint64_t seed, uint32_t *j
 		join_process(list[i], i, &seen, job);
 	}
 	for (uint32_t i = 0; i < n; i++)
-		job[i] = first_of(job, i);
+		job[i] = sets_root(job, i);
 	index_deinit(&seen);
 	return 0;
 }

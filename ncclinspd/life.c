@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,18 +15,14 @@
 
 #include "util/cleanup.h"
 
-/*
- * Field 22 of /proc/<pid>/stat.  0: there is no such process, it is not shown to
- * us, or it is over and nobody has waited for it.
- */
-static uint64_t start_time_of(pid_t pid)
+uint64_t life_start_time(const char *proc, pid_t pid)
 {
-	char path[64], text[1024], state;
+	char path[PATH_MAX], text[1024], state;
 	unsigned long long start;
 	const char *at;
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	snprintf(path, sizeof(path), "%s/%d/stat", proc, (int)pid);
 	CLEANUP(cleanup_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	if (n <= 0)
@@ -64,7 +61,7 @@ void life_find_owner(struct segment *seg)
 	if (lock_owner(seg, &pid) <= 0 || pid == 0)
 		pid = seg->process.pid;
 	seg->host_pid = pid;
-	seg->host_pid_proven = start_time_of(pid) == seg->start_time;
+	seg->host_pid_proven = life_start_time(LIFE_PROC, pid) == seg->start_time;
 }
 
 static bool said_goodbye(const struct segment *seg)
@@ -90,7 +87,7 @@ enum life life_of(const struct segment *seg)
 		return LIFE_ALIVE;
 	if (said_goodbye(seg))
 		return LIFE_EXITED;
-	if (seg->host_pid_proven && start_time_of(seg->host_pid) == seg->start_time)
+	if (seg->host_pid_proven && life_start_time(LIFE_PROC, seg->host_pid) == seg->start_time)
 		return LIFE_ALIVE;
 	return LIFE_DIED;
 }

@@ -6,6 +6,8 @@
 
 #include "ncclinspd/segment.h"
 
+#define LIFE_PROC	"/proc"
+
 enum life {
 	LIFE_ALIVE,
 	LIFE_EXITED,
@@ -17,6 +19,12 @@ void life_find_owner(struct segment *seg);
 
 /* Its process holds the lock, as only a running one can. */
 bool life_is_held(const struct segment *seg);
+
+/*
+ * Field 22 of <proc>/<pid>/stat, `proc` being where procfs is.  0: there is no such process,
+ * it is not shown to us, or it is over and nobody has waited for it.
+ */
+uint64_t life_start_time(const char *proc, pid_t pid);
 
 enum life life_of(const struct segment *seg);
 

@@ -128,6 +128,7 @@ struct process {
 	name_t *strings;	/* string id - 1 -> name; owned, the names are not */
 	uint32_t nstrings;
 	struct recon *recon;	/* what reconstruct keeps for it, or NULL */
+	struct cpuwait *cpuwait;	/* what the kernel tells of its progress threads, or NULL */
 	struct live_slot *last_slots;	/* what was in flight when it ended; owned; NULL: alive */
 	uint32_t nlast_slots;
 };

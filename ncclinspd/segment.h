@@ -33,6 +33,7 @@ struct segment_lane {
 	bool open;		/* reader is initialised */
 	bool refused;		/* it will never be */
 	uint32_t used;		/* slots of the pool that were ever used, as last seen */
+	pid_t progress_tid;	/* of a record that only progress threads write; 0: none */
 };
 
 struct segment {

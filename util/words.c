@@ -41,8 +41,12 @@ static const struct word words[] = {
 	  .meaning = "The threads that drive the network do not get the CPU when they need it.",
 	  .evidence = "Kernels of operations over a network that had begun 1 ms or more, by the GPU's own "
 		      "stamps, before the thread that polls them and the network looked at them: one in "
-		      "twenty or more, and 2 % of the time. Several processes of a job are one finding.",
-	  .action = "Check CPU pinning, cgroup limits and what else runs on those cores." },
+		      "twenty or more, and 2 % of the time. Whether it waited for a CPU meanwhile or slept "
+		      "is told where the kernel counts it (schedstat in /proc). As info: it waited for a CPU "
+		      "for a tenth of the time, and too few kernels are watched to tell what that costs. "
+		      "Several processes of a job are one finding.",
+	  .action = "Check CPU pinning, cgroup limits and what else runs on those cores; where it slept, "
+		    "what stops it." },
 	{ KIND("regression", "f9a81e01cd53458287b007110dd2553c"),
 	  .meaning = "An operation has become slower than it used to be.",
 	  .evidence = "Its own baseline: the lower quartile of its times in windows of 10 s, learned over "

@@ -95,6 +95,8 @@ static int fault_delay(struct parser *p, enum sim_fault_kind kind)
 		r = lex_duration(&p->lex, &f->by_ns);
 	if (!r && kind == FAULT_LATE)
 		f->host = lex_accept(&p->lex, "host");
+	if (!r && kind == FAULT_STARVE)
+		f->busy = lex_accept(&p->lex, "busy");
 	return r ? r : fault_ranges(p, f);
 }
 
@@ -104,7 +106,7 @@ static int on_late(struct parser *p)
 	return fault_delay(p, FAULT_LATE);
 }
 
-/* starve rank R by D [comm NAME] [every N [for M]] [from K] [until K] */
+/* starve rank R by D [busy] [comm NAME] [every N [for M]] [from K] [until K] */
 static int on_starve(struct parser *p)
 {
 	return fault_delay(p, FAULT_STARVE);

@@ -42,6 +42,7 @@ struct plan_side {
 	bool moves;		/* false: within a rank and in place */
 	bool elsewhere;		/* this call is made in another step */
 	int64_t away;		/* the rank's progress thread gets no CPU before this */
+	bool busy;		/* ... though it wants one, while others have it */
 };
 
 struct plan_op {

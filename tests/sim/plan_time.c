@@ -212,6 +212,7 @@ static void starve(struct plan *plan, const struct plan_op *op, struct plan_side
 	if (f && side->launched + f->by_ns > *away)
 		*away = side->launched + f->by_ns;
 	side->away = *away > side->launched ? *away : 0;
+	side->busy = f && f->busy;
 }
 
 static void arrive(struct plan *plan, struct plan_op *op, struct plan_side *side)

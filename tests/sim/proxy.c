@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/sim/compete.h"
 #include "tests/sim/proxy_play.h"
 #include "tests/sim/proxy_state.h"
 #include "tests/sim/pxn.h"
@@ -253,6 +254,22 @@ static bool next_time(const struct proxy *p, int64_t *at)
 	return true;
 }
 
+/* The first job found the thread away because others have its CPU, and nothing else is due. */
+static bool is_crowded_out(const struct proxy *p)
+{
+	const struct plan_side *side = p->first ? &p->first->task->side : NULL;
+
+	return side && side->away && side->busy && p->member->player->pace.factor != 0;
+}
+
+/* Called and returns with the mutex held. */
+static void stay_crowded_out(struct proxy *p, const struct timespec *deadline)
+{
+	pthread_mutex_unlock(&p->mutex);
+	compete_until(deadline);
+	pthread_mutex_lock(&p->mutex);
+}
+
 /* The next job, once there is one or an action is due; NULL: an action is, or the end. */
 static struct job *next_job(struct proxy *p)
 {
@@ -271,7 +288,10 @@ static struct job *next_job(struct proxy *p)
 		if (next_time(p, &at)) {
 			struct timespec ts = pace_deadline(pace, at);
 
-			wait_for(p, &ts);
+			if (is_crowded_out(p))
+				stay_crowded_out(p, &ts);
+			else
+				wait_for(p, &ts);
 		} else if (p->leaving) {
 			return NULL;
 		}

@@ -140,6 +140,7 @@ struct sim_fault {
 	uint64_t count;		/* mismatch: 0 and -1 as with the others */
 	int datatype, root;
 	bool host;		/* late: the host is late, not the GPU */
+	bool busy;		/* starve: others have the CPU, and the thread wants it */
 	int step;		/* stuck */
 	int state;		/* stuck: 8, 9 or 20 (nccl_profiler.h) */
 };
