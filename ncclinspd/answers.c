@@ -125,6 +125,7 @@ int answers_start(struct daemon *d)
 		.oplog = d->oplog,
 		.aggregate = d->aggregate,
 		.links = d->links,
+		.transferlog = d->transferlog,
 		.diagnose = d->diagnose,
 		.exemplars = d->exemplars,
 	};

@@ -26,6 +26,7 @@
 #include "ncclinspd/serve.h"
 #include "ncclinspd/straggler.h"
 #include "ncclinspd/ticks.h"
+#include "ncclinspd/transferlog.h"
 #include "ncclinspd/writer.h"
 
 #define DAEMON_LOOK_NS	UINT64_C(1000000000)	/* between two looks of diagnose */
@@ -48,6 +49,7 @@ struct daemon {
 	struct straggler *straggler;
 	struct aggregate *aggregate;
 	struct links *links;
+	struct transferlog *transferlog;
 	struct oplog *oplog;
 	struct diagnose *diagnose;
 	struct journal journal;

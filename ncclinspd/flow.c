@@ -4,7 +4,7 @@
  *
  *     discover -> drain -> decode -> reconstruct -> ranks -> aggregate, oplog, diagnose -> serve
  *                                                    ranks -> straggler -> diagnose
- *                                    reconstruct -> links -> serve
+ *                                    reconstruct -> links, transferlog -> serve
  */
 #include <string.h>
 #include <time.h>
@@ -71,6 +71,7 @@ void flow_moved(const struct transfers *t, uint64_t now_ns, void *arg)
 	struct daemon *d = arg;
 
 	links_add(d->links, t, now_ns);
+	transferlog_add(d->transferlog, t, d->links);
 }
 
 void flow_appeared(void *arg, struct process *p, uint64_t now_ns)

@@ -247,7 +247,9 @@ void links_release(struct links *l)
 void links_add(struct links *l, const struct transfers *t, uint64_t now_ns)
 {
 	bool times = t->sums && are_possible(t->sums);
-	struct links_entry e = {
+	struct links_entry *e = &l->last;
+
+	*e = (struct links_entry){
 		.key = {
 			.issuer = t->issuer->id,
 			.executor = t->executor->id,
@@ -259,16 +261,16 @@ void links_add(struct links *l, const struct transfers *t, uint64_t now_ns)
 		.now_ns = now_ns,
 	};
 
-	set_who(&e.who, t);
-	make_sums(&e.sums, t, times);
+	set_who(&e->who, t);
+	make_sums(&e->sums, t, times);
 	l->stats.added++;
 	l->stats.refused += t->sums && !times;
 	if (l->nheld == LINKS_HELD)
 		links_release(l);
 	if (l->holding)
-		l->held[l->nheld++] = e;
+		l->held[l->nheld++] = *e;
 	else
-		take_in(l, &e);
+		take_in(l, e);
 }
 
 const struct links_stats *links_stats(const struct links *l)

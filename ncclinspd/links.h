@@ -113,6 +113,9 @@ void links_free(struct links *l);
 
 void links_add(struct links *l, const struct transfers *t, uint64_t now_ns);
 
+/* What the last links_add() brought, as a row of its own; without rate_gbs and excess_ns. */
+void links_last(const struct links *l, struct links_row *row);
+
 /*
  * Visit the rows, window after window, in each the one with the most excess first, then
  * what has none by the time spent waiting, as of this moment: what is added from

@@ -57,6 +57,7 @@ struct links {
 	struct index index;	/* hash of a link_key -> link */
 	struct pool_list lru;
 	struct links_stats stats;
+	struct links_entry last;	/* of links_add() */
 	uint64_t seed;
 	uint64_t started_ns;
 	struct links_entry *held;	/* LINKS_HELD of them */

@@ -240,6 +240,18 @@ static void forget_untold(struct links_sums *sums)
 		sums->state_ns[i] = sums->longest_ns[i] = UNKNOWN_U64;
 }
 
+void links_last(const struct links *l, struct links_row *row)
+{
+	*row = (struct links_row){
+		.window = LINKS_ALL,
+		.who = l->last.who,
+		.sums = l->last.sums,
+		.rate_gbs = -1,
+		.excess_ns = UNKNOWN_U64,
+	};
+	forget_untold(&row->sums);
+}
+
 static void make_row(const struct work *w, const struct candidate *c, struct links_row *row)
 {
 	row->window = w->window;

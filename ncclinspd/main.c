@@ -131,6 +131,8 @@ static int start_stages(struct daemon *d, uint64_t now_ns)
 	if (r == 0)
 		r = links_new(&d->links, &links, now_ns);
 	if (r == 0)
+		r = transferlog_new(&d->transferlog, TRANSFERLOG_DEFAULT);
+	if (r == 0)
 		r = oplog_new(&d->oplog, OPLOG_DEFAULT);
 	if (r == 0)
 		r = drain_new(&d->drain, d->loop, &d->ticks.clock, flow_event, d);
@@ -310,6 +312,7 @@ static void stop(struct daemon *d)
 	diagnose_free(d->diagnose);
 	journal_close(&d->journal);
 	oplog_free(d->oplog);
+	transferlog_free(d->transferlog);
 	links_free(d->links);
 	aggregate_free(d->aggregate);
 	straggler_free(d->straggler);

@@ -29,6 +29,7 @@ struct oplog;
 struct reconstruct;
 struct serve;
 struct straggler;
+struct transferlog;
 
 struct serve_config {
 	int listen_fd;		/* bound, listening, non-blocking; the server's from then on */
@@ -90,6 +91,7 @@ struct serve_source {
 	struct oplog *oplog;
 	struct aggregate *aggregate;
 	struct links *links;
+	const struct transferlog *transferlog;
 	struct diagnose *diagnose;
 	struct exemplars *exemplars;	/* NULL: there is no place for any */
 };

@@ -12,21 +12,38 @@
 #include "ncclinspd/exemplars.h"
 #include "ncclinspd/oplog.h"
 #include "ncclinspd/timeline.h"
+#include "ncclinspd/transferlog.h"
 #include "util/cleanup.h"
 
-#define ROWS	2048	/* operations, the nearest to the slow one */
+#define ROWS	2048	/* operations, transfers: the nearest to the slow one */
 #define BREATH	256	/* rows between two turns of who cannot wait */
 
-/* ---- which operations --------------------------------------------------------------- */
+/* ---- what is shown ------------------------------------------------------------------ */
 
 struct shown {
 	struct op op;
 	uint64_t proxy_start_ns, proxy_stop_ns;	/* 0: not known */
 };
 
-/* One of the log's. */
+/* Copies, in the order of time: what they are made of goes on meanwhile. */
+struct scene {
+	const struct request *request;
+	const struct exemplar *exemplar;
+	struct shown *ops;
+	struct transfer *transfers;
+	size_t nops, ntransfers;
+	uint64_t left_out, transfers_left_out;
+};
+
+static void scene_deinit(struct scene *s)
+{
+	free(s->ops);
+	free(s->transfers);
+}
+
+/* One of a log's. */
 struct near {
-	const struct op *op;
+	const void *what;
 	uint64_t apart_ns;	/* from the slow one */
 };
 
@@ -35,11 +52,20 @@ static uint64_t began_ns(const struct op *op)
 	return op->enqueued_ns ? op->enqueued_ns : op->seen_ns;
 }
 
-static uint64_t apart_ns(const struct op *a, const struct op *b)
+/* Adds what was under way in the window. */
+static void add_near(const struct scene *s, struct near *near, size_t *n, const void *what,
+		     uint64_t from_ns, uint64_t to_ns)
 {
-	if (began_ns(a) > b->done_ns)
-		return began_ns(a) - b->done_ns;
-	return began_ns(b) > a->done_ns ? began_ns(b) - a->done_ns : 0;
+	const struct op *slow = &s->exemplar->op;
+	uint64_t apart_ns = 0;
+
+	if (from_ns > s->exemplar->to_ns || to_ns < s->exemplar->from_ns)
+		return;
+	if (from_ns > slow->done_ns)
+		apart_ns = from_ns - slow->done_ns;
+	else if (began_ns(slow) > to_ns)
+		apart_ns = began_ns(slow) - to_ns;
+	near[(*n)++] = (struct near){ what, apart_ns };
 }
 
 static int by_distance(const void *left, const void *right)
@@ -49,22 +75,24 @@ static int by_distance(const void *left, const void *right)
 	return (a->apart_ns > b->apart_ns) - (a->apart_ns < b->apart_ns);
 }
 
-static int by_time(const void *left, const void *right)
+/* Returns how many are kept. */
+static size_t keep_nearest(struct near *near, size_t found, uint64_t *left_out)
 {
-	const struct shown *a = left, *b = right;
+	size_t n = found < ROWS ? found : ROWS;
 
-	return (began_ns(&a->op) > began_ns(&b->op)) - (began_ns(&a->op) < began_ns(&b->op));
+	qsort(near, found, sizeof(*near), by_distance);
+	*left_out = found - n;
+	return n;
 }
 
-/* All that were under way in the window.  They hold until the log is added to. */
-static size_t find_near(const struct request *r, const struct exemplar *e, struct near *near,
-			size_t room)
+static size_t find_ops(const struct scene *s, struct near *near, size_t room)
 {
+	const struct viewer *viewer = &s->request->viewer;
 	const struct oplog_filter filter = {
-		.all_users = r->viewer.all, .uid = r->viewer.uid, .rank = UNKNOWN_I32,
-		.nranks = UNKNOWN_I32, .since_mono_ns = e->from_ns,
+		.all_users = viewer->all, .uid = viewer->uid, .rank = UNKNOWN_I32,
+		.nranks = UNKNOWN_I32,
 	};
-	const struct oplog *log = r->serve->source.oplog;
+	const struct oplog *log = s->request->serve->source.oplog;
 	uint32_t budget = UINT32_MAX;
 	struct oplog_visit visit;
 	const struct op *op;
@@ -72,8 +100,19 @@ static size_t find_near(const struct request *r, const struct exemplar *e, struc
 
 	oplog_begin(&visit, log, &filter);
 	while (n < room && (op = oplog_next(&visit, log, &budget)))
-		if (began_ns(op) <= e->to_ns)
-			near[n++] = (struct near){ op, apart_ns(op, &e->op) };
+		add_near(s, near, &n, op, began_ns(op), op->done_ns);
+	return n;
+}
+
+static size_t find_transfers(const struct scene *s, struct near *near, size_t room)
+{
+	const struct transferlog *log = s->request->serve->source.transferlog;
+	const struct transfer *t;
+	size_t n = 0;
+
+	for (uint32_t i = 0; n < room && (t = transferlog_at(log, i)); i++)
+		if (viewer_sees(&s->request->viewer, t->row.who.uid))
+			add_near(s, near, &n, t, t->start_ns, t->stop_ns);
 	return n;
 }
 
@@ -98,27 +137,52 @@ static void copy_op(const struct request *r, struct shown *to, const struct op *
 	to->proxy_stop_ns = timeline_mono(&p->clock, op->proxy_stop_ticks);
 }
 
-/* Copies of the nearest, in the order of time.  How many, or -ENOMEM; *left_out: others. */
-static int choose(const struct request *r, const struct exemplar *e, struct shown **shown,
-		  uint64_t *left_out)
+static int by_posting(const void *left, const void *right)
+{
+	const struct shown *a = left, *b = right;
+
+	return (began_ns(&a->op) > began_ns(&b->op)) - (began_ns(&a->op) < began_ns(&b->op));
+}
+
+static int by_start(const void *left, const void *right)
+{
+	const struct transfer *a = left, *b = right;
+
+	return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+}
+
+static int take_ops(struct scene *s, struct near *near, size_t room)
+{
+	s->nops = keep_nearest(near, find_ops(s, near, room), &s->left_out);
+	s->ops = malloc((s->nops + 1) * sizeof(*s->ops));
+	if (!s->ops)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->nops; i++)
+		copy_op(s->request, &s->ops[i], near[i].what);
+	qsort(s->ops, s->nops, sizeof(*s->ops), by_posting);
+	return 0;
+}
+
+static int take_transfers(struct scene *s, struct near *near, size_t room)
+{
+	s->ntransfers = keep_nearest(near, find_transfers(s, near, room), &s->transfers_left_out);
+	s->transfers = malloc((s->ntransfers + 1) * sizeof(*s->transfers));
+	if (!s->transfers)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->ntransfers; i++)
+		s->transfers[i] = *(const struct transfer *)near[i].what;
+	qsort(s->transfers, s->ntransfers, sizeof(*s->transfers), by_start);
+	return 0;
+}
+
+/* 0 or -ENOMEM. */
+static int scene_take(struct scene *s)
 {
 	const size_t room = OPLOG_DEFAULT + OPLOG_DEFAULT / OPLOG_RESERVE + 1;
 	CLEANUP(cleanup_freep) struct near *near = malloc(room * sizeof(*near));
-	size_t found, n;
+	int r = near ? take_ops(s, near, room) : -ENOMEM;
 
-	if (!near)
-		return -ENOMEM;
-	found = find_near(r, e, near, room);
-	qsort(near, found, sizeof(*near), by_distance);
-	n = found < ROWS ? found : ROWS;
-	*left_out = found - n;
-	*shown = malloc((n + 1) * sizeof(**shown));
-	if (!*shown)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		copy_op(r, &(*shown)[i], near[i].op);
-	qsort(*shown, n, sizeof(**shown), by_time);
-	return (int)n;
+	return r < 0 ? r : take_transfers(s, near, room);
 }
 
 /* ---- what is written ------------------------------------------------------------------ */
@@ -183,30 +247,53 @@ static void put_beyond(const struct request *r, struct json *j, const struct exe
 	json_end(j, ']');
 }
 
-static void put_window(const struct request *r, struct json *j, const struct exemplar *e,
-		       uint64_t left_out)
+static void put_window(const struct scene *scene, struct json *j)
 {
-	uint64_t since_ns = oplog_since_ns(r->serve->source.oplog);
+	const struct serve_source *source = &scene->request->serve->source;
+	const struct exemplar *e = scene->exemplar;
 
 	json_key(j, "window");
 	json_begin(j, '{');
-	rows_put_time(r->serve, j, "from", e->from_ns);
-	rows_put_time(r->serve, j, "to", e->to_ns);
-	json_key(j, "whole");	/* else the log had forgotten what ended first */
-	json_put_bool(j, since_ns <= e->from_ns);
+	rows_put_time(scene->request->serve, j, "from", e->from_ns);
+	rows_put_time(scene->request->serve, j, "to", e->to_ns);
+	json_key(j, "whole");	/* else a log had forgotten what ended first */
+	json_put_bool(j, oplog_since_ns(source->oplog) <= e->from_ns);
 	json_key(j, "left_out");
-	json_put_u64(j, left_out);
+	json_put_u64(j, scene->left_out);
+	json_key(j, "transfers_whole");
+	json_put_bool(j, transferlog_since_ns(source->transferlog) <= e->from_ns);
+	json_key(j, "transfers_left_out");
+	json_put_u64(j, scene->transfers_left_out);
 	json_end(j, '}');
 }
 
-static void put_ops(struct request *r, struct json *j, const struct shown *rows, size_t n)
+/* Now and then whoever cannot wait has his turn. */
+static void breathe(const struct request *r, size_t i)
+{
+	if (i % BREATH == BREATH - 1)
+		serve_meanwhile(r->serve);
+}
+
+static void put_ops(const struct scene *s, struct json *j)
 {
 	json_key(j, "collectives");
 	json_begin(j, '[');
-	for (size_t i = 0; i < n; i++) {
-		if (i % BREATH == BREATH - 1)
-			serve_meanwhile(r->serve);
-		put_op(r, j, &rows[i]);
+	for (size_t i = 0; i < s->nops; i++) {
+		breathe(s->request, i);
+		put_op(s->request, j, &s->ops[i]);
+	}
+	json_end(j, ']');
+}
+
+static void put_transfers(const struct scene *s, struct json *j)
+{
+	json_key(j, "transfers");
+	json_begin(j, '[');
+	for (size_t i = 0; i < s->ntransfers; i++) {
+		breathe(s->request, i);
+		json_begin(j, '{');
+		rows_put(s->request->serve, j, transfer_fields, &s->transfers[i]);
+		json_end(j, '}');
 	}
 	json_end(j, ']');
 }
@@ -215,24 +302,24 @@ int serve_exemplar_fill(struct serve *s, const struct exemplar *e, uint64_t now_
 			struct json *j)
 {
 	struct request r = { .serve = s, .viewer = { .uid = e->head.uid } };
-	CLEANUP(cleanup_freep) struct shown *rows = NULL;
-	uint64_t left_out;
+	CLEANUP(scene_deinit) struct scene scene = { .request = &r, .exemplar = e };
 	struct shown slow;
-	int n;
+	int err;
 
 	query_init(&r.query);
 	s->now_ns = now_ns;
-	n = choose(&r, e, &rows, &left_out);	/* before anything makes the log go on */
-	if (n < 0)
-		return n;
+	err = scene_take(&scene);	/* before anything makes the logs go on */
+	if (err < 0)
+		return err;
 	copy_op(&r, &slow, &e->op);
 	exemplar_head_begin(&e->head, j);
 	rows_put_time(s, j, "written", now_ns);
-	put_window(&r, j, e, left_out);
+	put_window(&scene, j);
 	json_key(j, "operation");
 	put_op(&r, j, &slow);
 	put_beyond(&r, j, e);
-	put_ops(&r, j, rows, (size_t)n);
+	put_ops(&scene, j);
+	put_transfers(&scene, j);
 	serve_state(&r, j);
 	json_end(j, '}');
 	json_newline(j);

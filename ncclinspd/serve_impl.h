@@ -204,6 +204,7 @@ extern const struct field process_fields[];
 extern const struct field op_fields[];
 extern const struct field finding_fields[];
 extern const struct field inflight_fields[];
+extern const struct field transfer_fields[];
 
 /* A GPU's uuid as the driver writes it, 16 bytes; NULL: not known. */
 void serve_put_uuid(struct json *j, const uint8_t *uuid);
@@ -272,7 +273,7 @@ void serve_exemplars(struct request *r, struct json *j);
  */
 void serve_state(struct request *r, struct json *j);
 
-/* A descriptor of the exemplar that r->tail names, and its size; -ENOENT: no such, for that user. */
+/* A descriptor of the exemplar that r->tail names, and its size; -ENOENT: no such for him. */
 int serve_exemplar(struct request *r, uint64_t *bytes);
 
 /* -EPERM, -ENOSYS: no place; or as serve_source.snapshot. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ncclinspd/links.h"
+#include "ncclinspd/transferlog.h"
 
 static void put_window(const struct serve *s, struct json *j, const void *row)
 {
@@ -163,6 +164,39 @@ static const struct field peer_fields[] = {
 	R(excess_ns, FIELD_U64),
 	P("bound", put_bound),
 #undef R
+#undef S
+#undef W
+#undef P
+	{ NULL, 0, 0, NULL },
+};
+
+/* Of a struct transfer. */
+const struct field transfer_fields[] = {
+#define P(name, put) { name, FIELD_PUT, 0, put }
+#define W(name, kind) { #name, kind, offsetof(struct transfer, row.who.name), NULL }
+#define S(name, kind) { #name, kind, offsetof(struct transfer, row.sums.name), NULL }
+#define T(name, member, kind) { name, kind, offsetof(struct transfer, member), NULL }
+	P("comm_id", put_comm_id),
+	W(comm_name, FIELD_NAME),
+	W(rank, FIELD_I32),
+	W(pid, FIELD_I32),
+	W(proxy_pid, FIELD_I32),
+	W(peer, FIELD_I32),
+	W(channel, FIELD_U32),
+	P("direction", put_direction),
+	T("parent", parent, FIELD_HEX_0),
+	T("start", start_ns, FIELD_TIME),
+	T("stop", stop_ns, FIELD_TIME),
+	S(bytes, FIELD_U64),
+	S(steps, FIELD_U64),
+	S(timed_steps, FIELD_U64),
+	P("time", put_time),
+	P("longest", put_longest),
+	S(active_ns, FIELD_U64),
+	S(held_ns, FIELD_U64),
+	S(busy_ns, FIELD_U64),
+	S(repeats, FIELD_U64),
+#undef T
 #undef S
 #undef W
 #undef P

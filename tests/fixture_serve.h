@@ -28,6 +28,7 @@
 #include "ncclinspd/reconstruct.h"
 #include "ncclinspd/serve.h"
 #include "ncclinspd/straggler.h"
+#include "ncclinspd/transferlog.h"
 #include "tests/fixture.h"
 
 #define FX_START_NS	UINT64_C(5000000000000)
@@ -40,6 +41,7 @@ static struct {
 	struct serve *serve;
 	struct aggregate *aggregate;
 	struct links *links;
+	struct transferlog *transferlog;
 	struct oplog *oplog;
 	struct diagnose *diagnose;
 	struct straggler *straggler;
@@ -146,6 +148,7 @@ static inline void fx_serve_open(const struct serve_config *config)
 	fx.now_ns = FX_START_NS;
 	ck_assert_int_eq(aggregate_new(&fx.aggregate, NULL, fx.now_ns), 0);
 	ck_assert_int_eq(links_new(&fx.links, NULL, fx.now_ns), 0);
+	ck_assert_int_eq(transferlog_new(&fx.transferlog, 0), 0);
 	ck_assert_int_eq(oplog_new(&fx.oplog, 0), 0);
 	ck_assert_int_eq(names_new(&fx.names, 0), 0);
 	ck_assert_int_eq(reconstruct_new(&fx.reconstruct, NULL, fx.names, fx_serve_done, NULL), 0);
@@ -160,6 +163,7 @@ static inline void fx_serve_open(const struct serve_config *config)
 		.oplog = fx.oplog,
 		.aggregate = fx.aggregate,
 		.links = fx.links,
+		.transferlog = fx.transferlog,
 		.diagnose = fx.diagnose,
 		.straggler = fx.straggler,
 		.exemplars = fx_exemplars,
@@ -182,6 +186,7 @@ static inline void fx_serve_close(void)
 	names_free(fx.names);
 	oplog_free(fx.oplog);
 	aggregate_free(fx.aggregate);
+	transferlog_free(fx.transferlog);
 	links_free(fx.links);
 	for (size_t i = 0; i < fx.nprocesses; i++) {
 		free(fx.processes[i]->comms);

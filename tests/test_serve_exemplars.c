@@ -168,6 +168,64 @@ START_TEST(it_holds_what_was_under_way_in_its_window)
 }
 END_TEST
 
+/* A send of 1 ms, n times, one every 10 ms from the server's start on. */
+static void add_transfers(const struct process *p, int n)
+{
+	struct nci_ev_proxy_op moved = { .rank = 1, .peer = 3, .channel = 2, .form = NCI_FORM_SEND,
+					 .parent = 0x77, .steps_done = 8, .bytes = 4096 };
+	const struct transfers t = { .issuer = p, .executor = p, .op = &moved };
+
+	for (int i = 0; i < n; i++) {
+		moved.start = 1000 + (uint64_t)i * 10000000;
+		moved.stop = moved.start + 1000000;
+		links_add(fx.links, &t, fx.now_ns);
+		transferlog_add(fx.transferlog, &t, fx.links);
+	}
+}
+
+START_TEST(it_holds_the_transfers_of_its_window_and_of_its_user)
+{
+	struct process *p = fx_process(100, 0, 1), *other = fx_process(101, OTHER_UID, 0);
+	struct exemplar e = { .op = add_ops(p, 100) };
+	json_t *a, *row;
+
+	add_transfers(p, 100);
+	add_transfers(other, 100);
+	e.from_ns = FX_START_NS + 400500000;
+	e.to_ns = FX_START_NS + 600000000;
+	a = written(&e);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "transfers")), 21);
+	row = json_array_get(fx_at(a, "transfers"), 0);
+	ck_assert_uint_eq(fx_number(row, "start_mono_ns"), FX_START_NS + 400000000);
+	ck_assert_uint_eq(fx_number(row, "stop_mono_ns"), FX_START_NS + 401000000);
+	ck_assert_uint_eq(fx_number(row, "pid"), 100);
+	ck_assert_uint_eq(fx_number(row, "peer"), 3);
+	ck_assert_uint_eq(fx_number(row, "channel"), 2);
+	ck_assert_uint_eq(fx_number(row, "steps"), 8);
+	ck_assert_str_eq(fx_text(row, "direction"), "send");
+	ck_assert_str_eq(fx_text(row, "parent"), "0x0000000000000077");
+	ck_assert(json_is_null(fx_at(row, "busy_ns")));		/* no step told */
+	ck_assert(json_is_true(fx_at(a, "window.transfers_whole")));
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(of_too_many_transfers_the_nearest_are_kept)
+{
+	struct process *p = fx_process(100, 0, 1);
+	struct exemplar e = { .op = add_ops(p, 1), .from_ns = FX_START_NS, .to_ns = UINT64_MAX / 2 };
+	json_t *a;
+
+	add_transfers(p, TRANSFERLOG_DEFAULT + 100);
+	a = written(&e);	/* the slow one was at the beginning */
+	ck_assert_uint_eq(json_array_size(fx_at(a, "transfers")), 2048);
+	ck_assert_uint_eq(fx_number(a, "transfers.0.start_mono_ns"), FX_START_NS + 100 * UINT64_C(10000000));
+	ck_assert_uint_eq(fx_number(a, "window.transfers_left_out"), TRANSFERLOG_DEFAULT - 2048);
+	ck_assert(json_is_false(fx_at(a, "window.transfers_whole")));
+	json_decref(a);
+}
+END_TEST
+
 START_TEST(of_too_many_the_nearest_are_kept)
 {
 	struct process *p = fx_process(100, 0, 1);
@@ -223,6 +281,8 @@ int main(void)
 		FX_LOOP(nothing_else_is_to_be_had_by_any_name, 0, FX_COUNT(games)),
 		FX_TEST(it_is_read_and_nothing_else),
 		FX_TEST(it_holds_what_was_under_way_in_its_window),
+		FX_TEST(it_holds_the_transfers_of_its_window_and_of_its_user),
+		FX_TEST(of_too_many_transfers_the_nearest_are_kept),
 		FX_TEST(of_too_many_the_nearest_are_kept),
 		FX_TEST(a_log_that_has_forgotten_is_told),
 		FX_TEST(what_another_user_does_is_not_in_it),

@@ -2,10 +2,12 @@
 /* Files that are there whole or not at all, and no more of them than allowed. */
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "ncclinspd/writer.h"
@@ -187,6 +189,69 @@ START_TEST(what_is_written_is_known_at_once_when_it_is_counted)
 }
 END_TEST
 
+#define BIG	(4u << 20)
+
+static void write_until_killed(const char *place)
+{
+	const struct writer_limits limits = { 8, UINT64_C(1) << 30 };
+
+	if (writer_new(&w) < 0 || writer_open_dir(&d, w, place, "box-", &limits) < 0)
+		_exit(1);
+	for (int i = 0; ; i++) {
+		char *text = malloc(BIG), name[32];
+
+		memset(text, 'x', BIG);
+		snprintf(name, sizeof(name), "box-%03d.json", i % 1000);
+		if (writer_put(d, name, text, BIG) < 0)
+			usleep(100);
+	}
+}
+
+/* Counts the whole ones, and takes them away. */
+static int check_whole(const char *place)
+{
+	DIR *dir = opendir(place);
+	struct dirent *entry;
+	char path[512];
+	struct stat st;
+	int n = 0;
+
+	while ((entry = readdir(dir))) {
+		snprintf(path, sizeof(path), "%s/%s", place, entry->d_name);
+		if (!strncmp(entry->d_name, "box-", 4) && stat(path, &st) == 0) {
+			ck_assert_int_eq(st.st_size, BIG);
+			n++;
+		}
+		unlink(path);
+	}
+	closedir(dir);
+	return n;
+}
+
+/* In memory: a disk would make it wait, and who waits is not in the middle of a write. */
+START_TEST(who_is_killed_while_writing_leaves_whole_files_only)
+{
+	char place[] = "/dev/shm/ncclinsp-test.XXXXXX";
+	int whole = 0;
+
+	writer_free(w);		/* nobody forks but who is alone */
+	ck_assert_ptr_nonnull(mkdtemp(place));
+	for (int i = 0; i < 40 || (!whole && i < 2000); i++) {
+		pid_t pid = fork();
+
+		if (!pid)
+			write_until_killed(place);
+		usleep(5000 + (useconds_t)(i % 40) * 250);
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		whole += check_whole(place);
+	}
+	rmdir(place);
+	ck_assert_int_gt(whole, 0);
+	ck_assert_int_eq(writer_new(&w), 0);
+}
+END_TEST
+
 START_TEST(what_a_killed_writer_left_half_written_goes)
 {
 	FILE *half = fopen(path_of(".box.new"), "w");
@@ -230,6 +295,7 @@ int main(void)
 		FX_TEST(without_its_directory_nothing_is_written),
 		FX_TEST(what_is_there_is_known_and_can_be_opened),
 		FX_TEST(what_is_written_is_known_at_once_when_it_is_counted),
+		FX_TEST(who_is_killed_while_writing_leaves_whole_files_only),
 		FX_TEST(what_a_killed_writer_left_half_written_goes),
 		FX_TEST(one_thread_serves_several_directories),
 	};

@@ -7,15 +7,22 @@
 export NCCLINSP_SAMPLE=all
 FILES=$T/state/exemplars
 
-start_daemon
-nice -n 10 timeout -k 1 120 "$B/nccl-sim" --plugin "$PLUGIN" "$TOP/tests/scenarios/slow-once.scn" \
-	2>"$T/sim" &
-started+=("$!")
+play() {
+	nice -n 10 timeout -k 1 120 "$B/nccl-sim" --plugin "$PLUGIN" "$TOP/tests/scenarios/$1.scn" \
+		2>"$T/sim" &
+	started+=("$!")
+}
 
-id_of() { api exemplars | jq -r '[.exemplars[] | select(.func == "AllReduce" and .seq == 300)][0].id'; }
-kept() { [ "$(id_of)" != null ]; }
-check "what is slower than ever is kept" wait_until 60 kept
-ID=$(id_of)
+# id_of COMM SEQ: of the exemplar of that operation.
+id_of() {
+	api exemplars | jq -r "[.exemplars[] | select(.comm_name == \"$1\" and .seq == $2)][0].id"
+}
+kept() { [ "$(id_of "$@")" != null ]; }
+
+start_daemon
+play slow-once
+check "what is slower than ever is kept" wait_until 60 kept dp 300
+ID=$(id_of dp 300)
 api "exemplars/$ID" >"$T/file"
 file_is() { jq -e "$1" "$T/file" >/dev/null || { jq -c '.exemplar, .window, .beyond' "$T/file"; return 1; }; }
 
@@ -45,6 +52,20 @@ check "... and gives the file as it is" eval '"$B/ncclinsp" exemplars "$ID" | cm
 nothing() { "$B/ncclinsp" exemplars "$1" >"$T/out" 2>&1; [ $? -eq 4 ] && grep -q "no exemplar" "$T/out"; }
 check "... but none of another name" eval 'nothing "$ID.json" && nothing ../../etc/passwd && nothing "a b"'
 check "what matches no filter is said so" eval '"$B/ncclinsp" exemplars --rank 77; [ $? -eq 4 ]'
+
+play slow-link-once
+check "an operation over the network as well" wait_until 60 kept world 200
+NET=$(id_of world 200)
+api "exemplars/$NET" >"$T/net"
+net_is() { jq -e "$1" "$T/net" >/dev/null || { jq -c '.exemplar, .window, .transfers[:4]' "$T/net"; return 1; }; }
+check "... with its transfers" net_is \
+	'. as $f | [.transfers[] | select(.parent == $f.operation.token and .pid == $f.operation.pid) | .channel]
+	 | unique | length == 2'
+check "... which tell the link that was slow" net_is \
+	'[.transfers[] | select(.direction == "send")] | max_by(.time.net_ns) | .rank == 0 and .peer == 1'
+check "... and those before and after" net_is \
+	'. as $f | any(.transfers[]; .stop_mono_ns < $f.operation.enqueued_mono_ns) and
+		   any(.transfers[]; .start_mono_ns > $f.operation.proxy_stop_mono_ns)'
 
 mkdir "$T/was"
 api exemplars | jq '[.exemplars[] | del(.at_mono_ns)]' >"$T/was/list"
