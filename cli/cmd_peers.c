@@ -2,7 +2,7 @@
 /* ncclinsp peers: what went over the network, link by link, the worst first. */
 #include "cli/listing.h"
 
-static const struct column columns[] = {
+const struct column peers_columns[] = {
 	{ "window_ns", NULL, COL_INTEGER, "window_ns", 0, 0, 0 },
 	{ "comm_id", NULL, COL_TEXT, "comm_id", 0, 0, 0 },
 	{ "comm_name", NULL, COL_TEXT, "comm_name", 0, 0, 0 },
@@ -27,9 +27,9 @@ static const struct column columns[] = {
 	{ "excess_ns", "EXCESS", COL_AGE, "excess_ns", 6, 0, 1 },
 	{ "bound", "BOUND", COL_TEXT, "bound", 5, 0, 0 },
 };
+const size_t peers_column_count = sizeof(peers_columns) / sizeof(peers_columns[0]);
 
-/* Rows with "mean": what a step spent in each state. */
-static json_t *reshape(const json_t *peers)
+json_t *peers_reshape(const json_t *peers)
 {
 	json_t *rows = json_deep_copy(peers), *row, *sum;
 	const char *key;
@@ -52,10 +52,10 @@ int cmd_peers(struct cli *cli)
 {
 	static const struct listing listing = {
 		.array = "peers",
-		.columns = columns,
-		.count = sizeof(columns) / sizeof(columns[0]),
+		.columns = peers_columns,
+		.count = sizeof(peers_columns) / sizeof(peers_columns[0]),
 		.nothing = "no transfer over a network has been seen",
-		.reshape = reshape,
+		.reshape = peers_reshape,
 	};
 	char target[128];
 	int used = snprintf(target, sizeof(target), "/v1/peers?window=%s",

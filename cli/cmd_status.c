@@ -169,11 +169,12 @@ static int print_raw(const struct cli *cli, bool header)
 
 static int print_once(struct cli *cli, struct view *view, bool first)
 {
+	const struct view_want want = { .window = "10s" };
 	int r;
 
 	if (cli->format != CLI_TABLE)
 		return print_raw(cli, cli->header && first);
-	r = view_fetch(view, cli->client, "10s", cli_now_ns());
+	r = view_fetch(view, cli->client, &want, cli_now_ns());
 	if (r)
 		return cli_fail(cli, r);
 	cli_next_sample(cli, first);

@@ -6,7 +6,7 @@
 #include "cli/label.h"
 #include "cli/listing.h"
 
-static const struct column columns[] = {
+const struct column run_columns[] = {
 	{ NULL, "POSTED", COL_TIME, "enqueued_at", 12, 12, 0 },
 	{ "enqueued_at", NULL, COL_TEXT, "enqueued_at", 0, 0, 0 },
 	{ "pid", "PID", COL_INTEGER, "pid", 7, 0, 4 },
@@ -18,7 +18,7 @@ static const struct column columns[] = {
 	{ NULL, "OP", COL_OP, "func", 14, 14, 0 },
 	{ "derived", NULL, COL_TEXT, "derived", 0, 0, 0 },
 	{ "parts", NULL, COL_INTEGER, "parts", 0, 0, 0 },
-	{ "seq", "SEQ", COL_INTEGER, "seq", 6, 0, 0 },
+	{ "seq", "SEQ", COL_INTEGER, "seq", 6, 0, 1 },
 	{ "peer", NULL, COL_INTEGER, "peer", 0, 0, 0 },
 	{ "bytes", "SIZE", COL_BYTES, "bytes", 7, 0, 0 },
 	{ "algo", NULL, COL_TEXT, "algo", 0, 0, 0 },
@@ -37,6 +37,7 @@ static const struct column columns[] = {
 	{ "complete", NULL, COL_TEXT, "complete", 0, 0, 0 },
 	{ "timing_source", "SRC", COL_TEXT, "timing_source", 11, 11, 2 },
 };
+const size_t run_column_count = sizeof(run_columns) / sizeof(run_columns[0]);
 
 struct tail {
 	struct cli *cli;
@@ -119,7 +120,7 @@ int cmd_tail(struct cli *cli)
 	struct line line;
 	int r;
 
-	report_init(&tail.report, columns, sizeof(columns) / sizeof(columns[0]), 0);
+	report_init(&tail.report, run_columns, run_column_count, 0);
 	report_fit(&tail.report, NULL, cli->columns);
 	if (cli->header && cli->format == CLI_CSV)
 		report_csv_header(&tail.report, stdout);

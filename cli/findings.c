@@ -59,3 +59,71 @@ uint64_t finding_age_ns(const json_t *row, uint64_t now_ns)
 		now_ns = (uint64_t)json_integer_value(until);
 	return now_ns > since_ns ? now_ns - since_ns : 0;
 }
+
+/* ---- as a table --------------------------------------------------------------- */
+
+const struct column finding_columns[] = {
+	{ NULL, "SEVERITY", COL_TEXT, "severity", 8, 0, 0 },
+	{ NULL, "STATE", COL_TEXT, "now", 0, 0, REPORT_IF_KNOWN },
+	{ NULL, "AGE", COL_AGE, "age_ns", 6, 0, 0 },
+	{ NULL, "KIND", COL_TEXT, "kind", 0, 0, 1 },
+	{ NULL, "VERDICT", COL_TEXT, "verdict", 0, 0, 0 },
+	{ NULL, "COMM", COL_TEXT, "comm_label|comm_name|comm_id", 0, 20, 2 },
+	{ NULL, "RANKS", COL_TEXT, "who", 0, 16, 0 },
+	{ NULL, "WHAT", COL_TEXT, "sentence", 0, 0, 0 },
+};
+const size_t finding_column_count = sizeof(finding_columns) / sizeof(finding_columns[0]);
+
+/* [3, 0] -> "3,0"; null when it is about no rank. */
+static json_t *who(const json_t *row)
+{
+	char text[128] = "";
+	json_t *rank;
+	size_t i, used = 0;
+
+	json_array_foreach(json_object_get(row, "ranks"), i, rank)
+		if (used < sizeof(text))
+			used += (size_t)snprintf(text + used, sizeof(text) - used,
+						 "%s%" JSON_INTEGER_FORMAT, i ? "," : "",
+						 json_integer_value(rank));
+	return *text ? json_string(text) : json_null();
+}
+
+static json_t *reshape(const json_t *row, uint64_t now_ns)
+{
+	json_t *copy = json_copy((json_t *)row);
+	char sentence[FINDINGS_SENTENCE];
+
+	finding_sentence(row, sentence);
+	json_object_set_new(copy, "sentence", json_string(sentence));
+	json_object_set_new(copy, "who", who(row));
+	json_object_set_new(copy, "age_ns",
+			    json_integer((json_int_t)finding_age_ns(row, now_ns)));
+	if (!json_is_true(json_object_get(row, "active")))
+		json_object_set_new(copy, "now", json_string("over"));
+	return copy;
+}
+
+json_t *findings_active(const json_t *rows)
+{
+	json_t *active = json_array(), *row;
+	size_t i;
+
+	json_array_foreach((json_t *)rows, i, row)
+		if (json_is_true(json_object_get(row, "active")))
+			json_array_append(active, row);
+	return active;
+}
+
+json_t *findings_reshape(const json_t *rows, uint64_t now_ns)
+{
+	json_t *sorted = findings_by_severity(rows), *shaped = json_array(), *row;
+	size_t i;
+
+	for (int over = 0; over < 2; over++)
+		json_array_foreach(sorted, i, row)
+			if (json_is_true(json_object_get(row, "active")) == !over)
+				json_array_append_new(shaped, reshape(row, now_ns));
+	json_decref(sorted);
+	return shaped;
+}

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cli/report.h"
+
 #define FINDINGS_SENTENCE 512
 
 bool finding_is(const json_t *row, const char *key, const char *value);
@@ -18,6 +20,18 @@ int findings_count(const json_t *rows, const char *severity);
 
 /* A new array of the same rows, the most severe first, else in their order; NULL of none. */
 json_t *findings_by_severity(const json_t *rows);
+
+/* Those that are active, a new array in the same order. */
+json_t *findings_active(const json_t *rows);
+
+/*
+ * The most severe first, what is over last, with what a table shows: "who", the ranks;
+ * "now", "over" where it is; "age_ns"; and the "sentence".  A new array.
+ */
+json_t *findings_reshape(const json_t *rows, uint64_t now_ns);
+
+extern const struct column finding_columns[];
+extern const size_t finding_column_count;
 
 /* The verdict alone: the first sentence of the text, without its full stop. */
 void finding_sentence(const json_t *row, char buf[FINDINGS_SENTENCE]);

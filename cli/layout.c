@@ -1,157 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/layout.h"
 
-#include <stddef.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "cli/verdict.h"
-#include "util/text.h"
+#include "cli/detail.h"
+#include "cli/head.h"
+#include "cli/keys.h"
+#include "cli/rows.h"
 
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
-
-#define FEWEST_ROWS  3	/* a second table is begun only where so many fit */
-#define TEXT_ROWS    15	/* of a second table in text, which nobody can scroll */
-
-/* ---- frame ---------------------------------------------------------------- */
-
-void frame_init(struct frame *frame, int columns, int lines)
-{
-	frame->columns = columns < LINE_BYTES / 4 ? columns : LINE_BYTES / 4;
-	frame->capacity = lines;
-	frame->count = 0;
-	frame->lines = calloc((size_t)lines + 1, sizeof(*frame->lines));
-	if (!frame->lines)
-		abort();
-}
-
-void frame_deinit(struct frame *frame)
-{
-	free(frame->lines);
-	frame->lines = NULL;
-}
-
-struct line *frame_add(struct frame *frame)
-{
-	struct line *line = &frame->lines[frame->count];
-
-	if (frame->count < frame->capacity)
-		frame->count++;
-	line_start(line, frame->columns);
-	return line;
-}
-
-static int room(const struct frame *frame)
-{
-	return frame->capacity - frame->count;
-}
-
-/* ---- the head ------------------------------------------------------------- */
-
-static void put_known(struct line *line, const char *label, const json_t *value)
-{
-	if (json_is_string(value))
-		line_printf(line, LINE_PLAIN, "  %s %s", label, json_string_value(value));
-}
-
-static void head_daemon(struct frame *frame, const struct view *view,
-			const struct layout_state *state)
-{
-	const json_t *uptime = report_get(view->status, "uptime_ns");
-	struct line *line = frame_add(frame);
-	char text[TEXT_MAX];
-
-	line_printf(line, LINE_BOLD, "ncclinsp  %s",
-		    json_string_value(report_get(view->status, "host")) ?: "-");
-	put_known(line, "ncclinspd", report_get(view->status, "version"));
-	if (json_is_integer(uptime)) {
-		text_duration(text, sizeof(text), (uint64_t)json_integer_value(uptime));
-		line_printf(line, LINE_PLAIN, "  up %s", text);
-	}
-	put_known(line, "level", report_get(view->status, "level"));
-	put_known(line, "loop", report_get(view->status, "loop"));
-	if (!state->interactive)
-		return;
-	text_duration(text, sizeof(text), state->delay_ns);
-	if (state->paused)
-		line_put(line, LINE_WARN, "  [paused]");
-	else
-		line_printf(line, LINE_DIM, "  every %s", text);
-}
-
-static void head_counts(struct frame *frame, const struct view *view)
-{
-	struct line *line = frame_add(frame);
-	char text[TEXT_MAX];
-
-	line_printf(line, LINE_PLAIN, "processes %d", view->live);
-	if (view->died)
-		line_printf(line, LINE_BAD, "  %d died", view->died);
-	if (view->exited)
-		line_printf(line, LINE_DIM, "  %d ended", view->exited);
-	if (view->gpus >= 0)
-		line_printf(line, LINE_PLAIN, "  GPUs %d", view->gpus);
-	else
-		line_put(line, LINE_PLAIN, "  GPUs -");
-	line_printf(line, LINE_PLAIN, "  communicators %d", view->comms);
-	text_count(text, sizeof(text), view->ops_per_s);
-	line_printf(line, LINE_PLAIN, "  ops/s %s", text);
-	text_count(text, sizeof(text), view->records_per_s);
-	line_printf(line, LINE_PLAIN, "  records/s %s", text);
-	text_count(text, sizeof(text), view->lost);
-	line_printf(line, view->lost > 0 ? LINE_BAD : LINE_PLAIN, "  lost %s%s", text,
-		    view->lost > 0 ? "!" : "");
-}
-
-static void head_down(struct frame *frame, const struct view *view)
-{
-	char age[TEXT_MAX];
-
-	line_printf(frame_add(frame), LINE_BAD, "! %s",
-		    view->error[0] ? view->error : "not asked yet");
-	if (!view->known)
-		return;
-	text_duration(age, sizeof(age), view->tried_ns - view->now_ns);
-	line_printf(frame_add(frame), LINE_WARN, "  trying again; what follows is %s old", age);
-}
-
-/* ---- tables --------------------------------------------------------------- */
-
-static void put_tabs(struct frame *frame, const struct view *view, enum view_table table)
-{
-	struct line *line = frame_add(frame);
-
-	for (int i = 0; i < VIEW_TABLES; i++)
-		line_printf(line, i == (int)table ? LINE_BAR : LINE_DIM, " %s %zu ",
-			    view_tables[i].title, json_array_size(view->rows[i]));
-}
-
-/* One table: as many rows as fit, at most `most`, from where the user has scrolled to. */
-static void put_table(struct frame *frame, const struct view *view, enum view_table table,
-		      const json_t *rows, const struct layout_state *state, int most)
-{
-	const struct view_table_type *type = &view_tables[table];
-	int n = (int)json_array_size(rows);
-	struct report report;
-	struct line *line;
-
-	if (!n) {
-		line_put(frame_add(frame), LINE_DIM, type->nothing);
-		return;
-	}
-	report_init(&report, type->columns, *type->count, view->now_ns);
-	report_fit(&report, rows, frame->columns);
-	line = frame_add(frame);
-	report_header(&report, line, state->sort);
-	line_pad(line, LINE_BAR, frame->columns);
-	for (int i = state->scroll; i < n && room(frame) > 0; i++) {
-		if (i == most) {
-			line_printf(frame_add(frame), LINE_DIM, "... %d more", n - most);
-			break;
-		}
-		report_row(&report, json_array_get(rows, (size_t)i), frame_add(frame));
-	}
-}
+#define FEWEST_ROWS  3		/* a second table is begun only where so many fit */
+#define TEXT_ROWS    15		/* of a second table in text, which nobody can scroll */
+#define TABS_FROM    9		/* lines of the screen from which each is worth its line */
+#define FOOTER_FROM  12
+#define PLOT_FROM    20
+#define TALL_FROM    36		/* ... a plot of several lines */
+#define TALL_PLOT    4
+#define DETAIL_LINES 512
+#define CURSOR_WIDTH 1		/* before each row: where the cursor is, in every terminal */
 
 static int clamp(int value, int least, int most)
 {
@@ -159,176 +25,273 @@ static int clamp(int value, int least, int most)
 	return value > least ? value : least;
 }
 
-static void put_tables(struct frame *frame, const struct view *view, struct layout_state *state)
-{
-	static const struct layout_state whole = { .sort = -1 };
-	const struct view_table_type *type = &view_tables[state->table];
-	json_t *rows = json_copy(view->rows[state->table]);
+/* ---- tables ------------------------------------------------------------------- */
 
-	if (state->sort >= 0)
-		report_sort(rows, &type->columns[state->sort], state->ascending);
-	state->page = room(frame) - 1;
-	state->scroll = clamp(state->scroll, 0, (int)json_array_size(rows) - state->page);
-	put_table(frame, view, state->table, rows, state, INT16_MAX);
+/* One line of the table behind the sign, which text for a file has none of. */
+static struct line *put_behind(struct frame *frame, const struct line *cells,
+			       const struct place *place, enum line_attr attr, const char *sign)
+{
+	struct line *line = frame_add(frame);
+
+	if (place->interactive)
+		line_put(line, attr, sign);
+	line_append(line, cells);
+	return line;
+}
+
+static void put_header(struct frame *frame, const struct report *report,
+		       const struct place *place, int sort)
+{
+	struct line cells;
+
+	line_start(&cells, frame->columns);
+	report_header(report, &cells, sort);
+	line_pad(put_behind(frame, &cells, place, LINE_BAR, " "), LINE_BAR, frame->columns);
+}
+
+/* The row under the cursor is told by a sign and by being one bar from end to end. */
+static void put_row(struct frame *frame, const struct report *report, const json_t *row,
+		    const struct place *place, bool here)
+{
+	struct line cells, *line;
+
+	line_start(&cells, frame->columns);
+	report_row(report, row, &cells);
+	line = put_behind(frame, &cells, place, LINE_PLAIN, here ? ">" : " ");
+	if (!here)
+		return;
+	line_pad(line, LINE_CURSOR, frame->columns);
+	line_repaint(line, LINE_CURSOR);
+}
+
+/* Rows from `first` on, at most `most`; `cursor` is the one with the cursor, or -1. */
+static void put_table(struct frame *frame, const struct view *view, const struct place *place,
+		      enum view_table table, const json_t *rows, int first, int most, int cursor)
+{
+	const struct view_table_type *type = &view_tables[table];
+	int n = (int)json_array_size(rows);
+	struct report report;
+
+	if (!n) {
+		line_put(frame_add(frame), LINE_DIM,
+			 json_array_size(view->rows[table]) ? "nothing fits the filter"
+							    : type->nothing);
+		return;
+	}
+	report_init(&report, type->columns, *type->count, view->now_ns);
+	report_fit(&report, rows, frame->columns - (place->interactive ? CURSOR_WIDTH : 0));
+	put_header(frame, &report, place, place->sort[table]);
+	for (int i = first; i < n && frame_room(frame) > 0; i++) {
+		if (i == first + most) {
+			line_printf(frame_add(frame), LINE_DIM, "... %d more", n - i);
+			break;
+		}
+		put_row(frame, &report, json_array_get(rows, (size_t)i), place, i == cursor);
+	}
+}
+
+/* ---- the table that the keys act on ------------------------------------------- */
+
+/* Where the row is that the cursor was on; -1: it has gone. */
+static int find_key(const json_t *rows, enum view_table table, const char *key)
+{
+	char has[PLACE_KEY];
+
+	for (size_t i = 0; i < json_array_size(rows) && *key; i++) {
+		rows_key(table, json_array_get(rows, i), has);
+		if (!strcmp(has, key))
+			return (int)i;
+	}
+	return -1;
+}
+
+static void put_cursor(struct place *place, enum view_table table, const json_t *rows)
+{
+	struct place_step *step = place_step(place);
+	int n = (int)json_array_size(rows), found = -1;
+	json_t *row;
+
+	if (place->follow)
+		found = find_key(rows, table, step->key);
+	if (found >= 0)
+		step->cursor = found;
+	step->cursor = clamp(step->cursor, 0, n - 1);
+	step->scroll = clamp(step->scroll, step->cursor - place->page + 1, step->cursor);
+	step->scroll = clamp(step->scroll, 0, clamp(n - place->page, 0, n));
+	place->count = n;
+	row = json_array_get(rows, (size_t)step->cursor);
+	json_decref(place->under);
+	place->under = json_incref(row);
+	if (row)
+		rows_key(table, row, step->key);
+}
+
+static void put_first_table(struct frame *frame, const struct view *view, struct place *place)
+{
+	struct place_step *step = place_step(place);
+	enum view_table table = place_table(place);
+	json_t *rows = rows_select(view, place, table, step->scope);
+
+	place->page = clamp(frame_room(frame) - 1, 1, INT16_MAX);
+	put_cursor(place, table, rows);
+	put_table(frame, view, place, table, rows, step->scroll, INT16_MAX,
+		  place->interactive ? step->cursor : -1);
 	json_decref(rows);
-	for (int i = 1; i < VIEW_TABLES; i++) {
-		enum view_table next = (enum view_table)(((int)state->table + i) % VIEW_TABLES);
+}
 
-		if (room(frame) < FEWEST_ROWS + 2 || !json_array_size(view->rows[next]))
+/* What else there is room for, the screens in their order; keys do not act on it. */
+static void put_other_tables(struct frame *frame, const struct view *view,
+			     const struct place *place)
+{
+	for (int i = 1; i < VIEW_FINDINGS; i++) {
+		enum view_table next = (enum view_table)((place->screen + i) % VIEW_FINDINGS);
+		json_t *rows;
+
+		if (frame_room(frame) < FEWEST_ROWS + 2)
+			return;
+		rows = rows_select(view, place, next, NULL);
+		if (json_array_size(rows)) {
+			frame_add(frame);
+			line_put(frame_add(frame), LINE_BOLD, view_tables[next].title);
+			put_table(frame, view, place, next, rows, 0,
+				  place->interactive ? INT16_MAX : TEXT_ROWS, -1);
+		}
+		json_decref(rows);
+	}
+}
+
+/* ---- details ------------------------------------------------------------------- */
+
+/* The row as it is now; as it was last, when it has gone. */
+static void put_details(struct frame *frame, const struct view *view, struct place *place)
+{
+	struct place_step *step = place_step(place);
+	enum view_table table = step->table == VIEW_TREE ? VIEW_RANKS : step->table;
+	int found = find_key(view->rows[table], table, step->key);
+	struct frame all;
+
+	if (found >= 0) {
+		json_decref(step->row);
+		step->row = json_incref(json_array_get(view->rows[table], (size_t)found));
+	}
+	frame_init(&all, frame->columns, DETAIL_LINES);
+	if (found < 0)
+		line_put(frame_add(&all), LINE_WARN, "no longer there; this is what it was last");
+	detail_put(&all, step->row);
+	place->count = all.count;
+	place->page = clamp(frame_room(frame), 1, INT16_MAX);
+	step->cursor = clamp(step->cursor, 0, clamp(all.count - place->page, 0, all.count));
+	for (int i = step->cursor; i < all.count && frame_room(frame); i++)
+		*frame_add(frame) = all.lines[i];
+	frame_deinit(&all);
+}
+
+/* ---- around the table ----------------------------------------------------------- */
+
+static void put_tabs(struct frame *frame, const struct view *view, const struct place *place)
+{
+	struct line *line = frame_add(frame);
+
+	for (int i = 0; i < VIEW_SCREENS; i++) {
+		enum line_attr attr = i == place->screen ? LINE_BAR : LINE_DIM;
+
+		line_printf(line, attr, "%d %s", i + 1, view_tables[i].title);
+		if (view->rows[i])
+			line_printf(line, attr, " %zu", json_array_size(view->rows[i]));
+		line_put(line, LINE_PLAIN, "  ");
+	}
+}
+
+/* "rank 3 of dp  AllReduce": where one is, and what is left out. */
+static void put_where(struct frame *frame, struct place *place)
+{
+	static const struct {
+		const char *key;
+		const char *label;
+	} parts[] = {
+		{ "job", "job " }, { "comm_name", "comm " }, { "comm_id", "" },
+		{ "rank", "rank " }, { "func", "" }, { "size_class", "size " },
+	};
+	const struct place_step *step = place_step(place);
+	struct line *line;
+	bool any = step->scope || step->row || step->table != (enum view_table)place->screen;
+	static const char *const labels[PLACE_PICKS] = { "user", "GPU", "communicator" };
+
+	for (int i = 0; i < PLACE_PICKS; i++)
+		any = any || place->pick[i][0];
+	if (!any && !place->filter[0])
+		return;
+	line = frame_add(frame);
+	if (step->row || step->scope || step->table != (enum view_table)place->screen)
+		line_printf(line, LINE_BOLD, "%s%s", view_tables[step->table].title,
+			    step->row ? ", details" : "");
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		struct column column = { NULL, NULL, COL_TEXT, parts[i].key, 0, 0, 0 };
+		char text[PLACE_TEXT];
+
+		if (!report_get(step->scope, parts[i].key))
 			continue;
-		frame_add(frame);
-		line_put(frame_add(frame), LINE_BOLD, view_tables[next].title);
-		put_table(frame, view, next, view->rows[next], &whole,
-			  state->interactive ? INT16_MAX : TEXT_ROWS);
+		report_cell(&column, step->scope, 0, text, sizeof(text));
+		line_printf(line, LINE_BOLD, "  %s%s", parts[i].label, text);
 	}
+	for (int i = 0; i < PLACE_PICKS; i++)
+		if (place->pick[i][0])
+			line_printf(line, LINE_WARN, "  [%s %s]", labels[i], place->pick[i]);
+	if (place->filter[0])
+		line_printf(line, LINE_WARN, "  [filter %s]", place->filter);
 }
 
-static const char *const help[] = {
-	"Tab, Right / Shift-Tab, Left   next / previous table      1 2 3   a table directly",
-	"Up Down k j  PgUp PgDn  g G    scroll",
-	"s / S      sort by the next / previous column; i inverts; 0 is worst first again",
-	"p          pause                 h ?   this help            q   quit",
-	"",
-	"LATE    how long after the first rank on this node this one comes, median.  Told by who",
-	"        waits least inside; needs GPU times of AllReduce, AllGather or ReduceScatter.",
-	"SHARE   part of the wall time spent inside NCCL's kernels.",
-	"OLDEST  the longest that something of this rank has been in flight.",
-	"A dash is a value that is not known.  Any key goes back.",
-};
-
-static void put_help(struct frame *frame)
+static void put_plot(struct frame *frame, const struct view *view, const struct place *place)
 {
-	for (size_t i = 0; i < ARRAY_LEN(help) && room(frame); i++)
-		line_put(frame_add(frame), LINE_PLAIN, help[i]);
+	if (place->interactive && frame->capacity >= PLOT_FROM)
+		history_plot(frame, &view->history, frame->capacity >= TALL_FROM ? TALL_PLOT : 1,
+			     place->ascii);
 }
 
-void layout_frame(struct frame *frame, const struct view *view, struct layout_state *state)
+/* What is between the head and the footer. */
+static void put_body(struct frame *frame, const struct view *view, struct place *place)
 {
-	frame->count = 0;
-	head_daemon(frame, view, state);
-	if (!view->up)
-		head_down(frame, view);
-	if (view->known) {
-		head_counts(frame, view);
-		verdicts_put(frame, view);
-	}
-	if (state->help) {
-		frame_add(frame);
-		put_help(frame);
+	if (place->help) {
+		keys_put_help(frame, place);
 		return;
 	}
 	if (!view->known)
 		return;
-	if (state->interactive)
-		put_tabs(frame, view, state->table);
-	else
+	put_plot(frame, view, place);
+	if (!place->interactive)
 		frame_add(frame);
-	put_tables(frame, view, state);
-}
-
-/* ---- keys ----------------------------------------------------------------- */
-
-static void act_table(struct layout_state *state, int table)
-{
-	state->table = (enum view_table)((table + VIEW_TABLES) % VIEW_TABLES);
-	state->scroll = 0;
-	state->sort = -1;
-	state->ascending = false;
-}
-
-static void act_turn(struct layout_state *state, int step)
-{
-	act_table(state, (int)state->table + step);
-}
-
-/* Stays in bounds with any step; layout_frame() knows the table's end. */
-static void act_scroll(struct layout_state *state, int step)
-{
-	state->scroll = clamp(state->scroll + step, 0, INT16_MAX);
-}
-
-static void act_page(struct layout_state *state, int pages)
-{
-	act_scroll(state, pages * (state->page > 0 ? state->page : 1));
-}
-
-/* The next column that a table shows; past the last comes the daemon's order. */
-static void act_sort(struct layout_state *state, int step)
-{
-	const struct view_table_type *type = &view_tables[state->table];
-	int count = (int)*type->count;
-
-	do {
-		state->sort += step;
-		if (state->sort >= count)
-			state->sort = -1;
-		if (state->sort < -1)
-			state->sort = count - 1;
-	} while (state->sort >= 0 && !type->columns[state->sort].header);
-}
-
-static void act_unsort(struct layout_state *state, int unused)
-{
-	(void)unused;
-	state->sort = -1;
-	state->ascending = false;
-}
-
-static void act_toggle(struct layout_state *state, int offset)
-{
-	bool *flag = (bool *)((char *)state + offset);
-
-	*flag = !*flag;
-}
-
-#define FLAG(member) ((int)offsetof(struct layout_state, member))
-
-static const struct {
-	int key;
-	void (*act)(struct layout_state *state, int argument);
-	int argument;
-} keys[] = {
-	{ '\t', act_turn, 1 },
-	{ LAYOUT_NEXT, act_turn, 1 },
-	{ LAYOUT_PREVIOUS, act_turn, -1 },
-	{ '1', act_table, VIEW_RANKS },
-	{ '2', act_table, VIEW_OPS },
-	{ '3', act_table, VIEW_INFLIGHT },
-	{ 'k', act_scroll, -1 },
-	{ LAYOUT_UP, act_scroll, -1 },
-	{ 'j', act_scroll, 1 },
-	{ LAYOUT_DOWN, act_scroll, 1 },
-	{ LAYOUT_PAGE_UP, act_page, -1 },
-	{ LAYOUT_PAGE_DOWN, act_page, 1 },
-	{ 'g', act_scroll, -INT16_MAX },
-	{ LAYOUT_HOME, act_scroll, -INT16_MAX },
-	{ 'G', act_scroll, INT16_MAX },
-	{ LAYOUT_END, act_scroll, INT16_MAX },
-	{ 's', act_sort, 1 },
-	{ '>', act_sort, 1 },
-	{ 'S', act_sort, -1 },
-	{ '<', act_sort, -1 },
-	{ '0', act_unsort, 0 },
-	{ 'i', act_toggle, FLAG(ascending) },
-	{ 'I', act_toggle, FLAG(ascending) },
-	{ 'p', act_toggle, FLAG(paused) },
-	{ 'Z', act_toggle, FLAG(paused) },
-	{ 'h', act_toggle, FLAG(help) },
-	{ '?', act_toggle, FLAG(help) },
-	{ LAYOUT_HELP, act_toggle, FLAG(help) },
-	{ 'q', act_toggle, FLAG(quit) },
-	{ LAYOUT_QUIT, act_toggle, FLAG(quit) },
-};
-
-void layout_key(struct layout_state *state, int key)
-{
-	bool helped = state->help;
-
-	if (!key)
+	else if (frame->capacity >= TABS_FROM)
+		put_tabs(frame, view, place);
+	put_where(frame, place);
+	if (place->menu.title) {
+		menu_put(frame, &place->menu);
 		return;
-	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-		if (keys[i].key == key && (!helped || keys[i].argument == FLAG(quit)))
-			keys[i].act(state, keys[i].argument);
-	if (helped)
-		state->help = false;
+	}
+	if (place_step(place)->row) {
+		put_details(frame, view, place);
+		return;
+	}
+	put_first_table(frame, view, place);
+	if (!place_step(place)->scope)
+		put_other_tables(frame, view, place);
+}
+
+void layout_frame(struct frame *frame, const struct view *view, struct place *place)
+{
+	bool footer = place->interactive &&
+		      (frame->capacity >= FOOTER_FROM || place->prompt.label);
+
+	frame->count = 0;
+	head_put(frame, view, place);
+	if (footer)
+		frame->capacity--;
+	if (frame->count > frame->capacity)
+		frame->count = frame->capacity;
+	put_body(frame, view, place);
+	if (!footer)
+		return;
+	while (frame_room(frame) > 0)
+		frame_add(frame);
+	frame->capacity++;
+	keys_put_footer(frame, place);
 }

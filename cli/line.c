@@ -10,7 +10,7 @@
 static const char *const escapes[LINE_ATTRS] = {
 	[LINE_PLAIN] = "",	  [LINE_BOLD] = "\033[1m",    [LINE_DIM] = "\033[2m",
 	[LINE_BAD] = "\033[1;31m", [LINE_WARN] = "\033[33m",  [LINE_GOOD] = "\033[32m",
-	[LINE_BAR] = "\033[7m",
+	[LINE_BAR] = "\033[7m",	  [LINE_CURSOR] = "\033[1;7m",
 };
 
 void line_start(struct line *line, int limit)
@@ -87,6 +87,24 @@ void line_cell(struct line *line, enum line_attr attr, const char *text, int wid
 		line_put(line, attr, cell);
 	}
 	line_pad(line, attr, begin + width);
+}
+
+void line_append(struct line *line, const struct line *other)
+{
+	int begin = 0;
+
+	for (int i = 0; i < other->spans; i++) {
+		line_printf(line, (enum line_attr)other->span[i].attr, "%.*s",
+			    other->span[i].end - begin, other->text + begin);
+		begin = other->span[i].end;
+	}
+}
+
+void line_repaint(struct line *line, enum line_attr attr)
+{
+	line->spans = 1;
+	line->span[0].end = (uint16_t)line->bytes;
+	line->span[0].attr = (uint8_t)attr;
 }
 
 static void print_span(const char *text, int len, enum line_attr attr,

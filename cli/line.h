@@ -22,6 +22,7 @@ enum line_attr {
 	LINE_WARN,	/* look at it */
 	LINE_GOOD,
 	LINE_BAR,	/* a table's header, the selected tab */
+	LINE_CURSOR,	/* the row that keys act on */
 	LINE_ATTRS
 };
 
@@ -50,6 +51,12 @@ void line_cell(struct line *line, enum line_attr attr, const char *text, int wid
 
 /* Append blanks up to a column; no effect when it is behind. */
 void line_pad(struct line *line, enum line_attr attr, int column);
+
+/* Append what another line has, attributes and all. */
+void line_append(struct line *line, const struct line *other);
+
+/* The whole line in one attribute. */
+void line_repaint(struct line *line, enum line_attr attr);
 
 struct line_style {
 	bool color;

@@ -36,8 +36,15 @@ extern const struct column ops_columns[];
 extern const size_t ops_column_count;
 extern const struct column inflight_columns[];
 extern const size_t inflight_column_count;
+extern const struct column peers_columns[];
+extern const size_t peers_column_count;
+extern const struct column run_columns[];
+extern const size_t run_column_count;
 
 /* Rows of /v1/inflight with "progress", the state in words; a new array. */
 json_t *inflight_reshape(const json_t *rows);
+
+/* Rows of /v1/peers with "mean", what a step spent in each state; a new array. */
+json_t *peers_reshape(const json_t *rows);
 
 #endif

@@ -3,12 +3,14 @@
 
 #include <curses.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <termios.h>
 #include <unistd.h>
 
+#include "cli/keys.h"
 #include "util/text.h"
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
@@ -79,6 +81,7 @@ static const struct {
 	[LINE_WARN] = { A_NORMAL, COLOR_YELLOW, A_NORMAL },
 	[LINE_GOOD] = { A_NORMAL, COLOR_GREEN, A_NORMAL },
 	[LINE_BAR] = { A_REVERSE, -1, A_REVERSE },
+	[LINE_CURSOR] = { A_REVERSE | A_BOLD, -1, A_REVERSE | A_BOLD },
 };
 
 static void make_attrs(bool color)
@@ -102,7 +105,7 @@ int screen_open(const struct line_style *style)
 {
 	const char *name = getenv("TERM");
 
-	if (!name || !*name || !strcmp(name, "dumb"))
+	if (!name || !*name || !strcmp(name, "dumb") || !isatty(STDIN_FILENO))
 		return -ENOTTY;
 	term.have_before = !tcgetattr(STDIN_FILENO, &term.before);
 	catch_signals();	/* before curses, which leaves handlers that it finds alone */
@@ -172,14 +175,27 @@ static const struct {
 	int curses;
 	int key;
 } keys[] = {
-	{ KEY_UP, LAYOUT_UP },		{ KEY_DOWN, LAYOUT_DOWN },
-	{ KEY_PPAGE, LAYOUT_PAGE_UP },	{ KEY_NPAGE, LAYOUT_PAGE_DOWN },
-	{ 'U' - '@', LAYOUT_PAGE_UP },	{ 'D' - '@', LAYOUT_PAGE_DOWN },
-	{ KEY_HOME, LAYOUT_HOME },	{ KEY_END, LAYOUT_END },
-	{ KEY_RIGHT, LAYOUT_NEXT },	{ KEY_LEFT, LAYOUT_PREVIOUS },
-	{ KEY_BTAB, LAYOUT_PREVIOUS },	{ KEY_F(1), LAYOUT_HELP },
-	{ KEY_F(10), LAYOUT_QUIT },
+	{ KEY_UP, KEYS_UP },		{ KEY_DOWN, KEYS_DOWN },
+	{ KEY_PPAGE, KEYS_PAGE_UP },	{ KEY_NPAGE, KEYS_PAGE_DOWN },
+	{ KEY_HOME, KEYS_HOME },	{ KEY_END, KEYS_END },
+	{ KEY_RIGHT, KEYS_NEXT },	{ KEY_LEFT, KEYS_PREVIOUS },
+	{ KEY_BTAB, KEYS_PREVIOUS },	{ KEY_F(1), KEYS_HELP },
+	{ KEY_F(3), KEYS_SEARCH },	{ KEY_F(4), KEYS_FILTER },
+	{ KEY_F(5), KEYS_TREE },	{ KEY_F(6), KEYS_SORT },
+	{ KEY_F(10), KEYS_QUIT },	{ KEY_ENTER, KEYS_ENTER },
+	{ '\n', KEYS_ENTER },		{ KEY_BACKSPACE, KEYS_ERASE },
+	{ KEY_RESIZE, KEYS_NONE },	{ 'L' - '@', KEYS_NONE },
+	{ 0x7f, KEYS_ERASE },		{ '\b', KEYS_ERASE },
 };
+
+/* A terminal that has gone answers at once, again and again. */
+static void look_for_end(void)
+{
+	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
+
+	if (poll(&in, 1, 0) > 0 && in.revents & (POLLHUP | POLLERR | POLLNVAL))
+		end_signal = SIGHUP;
+}
 
 int screen_key(int timeout_ms)
 {
@@ -187,6 +203,8 @@ int screen_key(int timeout_ms)
 
 	timeout(timeout_ms);
 	c = getch();
+	if (c == ERR)
+		look_for_end();
 	if (c == 'L' - '@')
 		clearok(curscr, TRUE);
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++)

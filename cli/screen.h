@@ -7,7 +7,7 @@
  * the screen is open, a signal or a crash included, gives the terminal back.
  */
 
-#include "cli/layout.h"
+#include "cli/frame.h"
 
 /* 0, or -ENOTTY when the terminal cannot do it. */
 int screen_open(const struct line_style *style);
@@ -20,8 +20,8 @@ void screen_size(int *columns, int *lines);
 void screen_draw(const struct frame *frame);
 
 /*
- * Wait for a key, at most `timeout_ms`.  Returns a character or an enum
- * layout_key; 0 when none came or the size changed.
+ * Wait for a key, at most `timeout_ms`.  Returns a byte or an enum key; 0 when none
+ * came or the size changed.
  */
 int screen_key(int timeout_ms);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "cli/cli.h"
+#include "cli/keys.h"
 #include "cli/layout.h"
 #include "cli/screen.h"
 #include "util/text.h"
@@ -17,13 +18,16 @@
 struct top {
 	struct cli *cli;
 	struct view view;
-	struct layout_state state;
+	struct place place;
 	struct frame frame;
 };
 
-static const char *window(const struct cli *cli)
+static int fetch(struct top *top, uint64_t now_ns)
 {
-	return cli->window ? cli->window : "10s";
+	const char *window = top->cli->window ? top->cli->window : "10s";
+	const struct view_want want = place_want(&top->place, window);
+
+	return view_fetch(&top->view, top->cli->client, &want, now_ns);
 }
 
 /* ---- as text -------------------------------------------------------------- */
@@ -47,10 +51,10 @@ static int run_text(struct top *top)
 	for (int64_t i = 0; !r && cli_wants_sample(cli, i); i++) {
 		if (i)
 			putchar('\n');
-		r = view_fetch(&top->view, cli->client, window(cli), cli_now_ns());
+		r = fetch(top, cli_now_ns());
 		if (r)
 			break;
-		layout_frame(&top->frame, &top->view, &top->state);
+		layout_frame(&top->frame, &top->view, &top->place);
 		for (int k = 0; k < top->frame.count; k++)
 			line_print(&top->frame.lines[k], &cli->style, stdout);
 		fflush(stdout);
@@ -67,23 +71,41 @@ static void draw(struct top *top)
 
 	screen_size(&columns, &lines);
 	frame_init(&top->frame, columns, lines);
-	layout_frame(&top->frame, &top->view, &top->state);
+	layout_frame(&top->frame, &top->view, &top->place);
 	screen_draw(&top->frame);
 	frame_deinit(&top->frame);
 }
 
-/* Keys until it is time to ask again; every key is seen at once. */
-static void wait_keys(struct top *top, uint64_t until_ns)
+/* Where something else is to be asked for than before. */
+static bool has_moved(const struct top *top, int screen, int depth)
 {
-	while (!top->state.quit && !screen_signal()) {
-		uint64_t now = cli_now_ns();
-		uint64_t left = now < until_ns ? until_ns - now : 0;
+	return top->place.screen != screen || top->place.path[screen].depth != depth;
+}
 
-		if (!left && !top->state.paused)
+/* One key acts and shows what it did, with what has to be asked for first. */
+static void take_key(struct top *top, int key)
+{
+	int screen = top->place.screen, depth = top->place.path[screen].depth;
+
+	keys_press(&top->place, &top->view, key);
+	if (has_moved(top, screen, depth))
+		fetch(top, cli_now_ns());
+	draw(top);
+}
+
+/* Keys until it is time to ask again; every key is seen at once. */
+static void wait_keys(struct top *top, uint64_t begin_ns)
+{
+	while (!top->place.quit && !screen_signal()) {
+		uint64_t until_ns = begin_ns + top->place.delay_ns, now = cli_now_ns();
+		uint64_t left = now < until_ns ? until_ns - now : 0;
+		int key;
+
+		if (!left && !top->place.paused)
 			return;
-		layout_key(&top->state,
-			   screen_key(top->state.paused ? 1000 : (int)(left / 1000000) + 1));
-		draw(top);
+		key = screen_key(top->place.paused ? 1000 : (int)(left / 1000000) + 1);
+		if (key)
+			take_key(top, key);
 	}
 }
 
@@ -91,14 +113,15 @@ static void run_live(struct top *top)
 {
 	const struct cli *cli = top->cli;
 
-	for (int64_t i = 0; !top->state.quit && !screen_signal(); i++) {
+	for (int64_t i = 0; !top->place.quit && !screen_signal(); i++) {
 		uint64_t begin = cli_now_ns();
 
 		if (cli->samples != CLI_ANY && i >= cli->samples)
 			break;
-		view_fetch(&top->view, cli->client, window(cli), begin);
+		if (!fetch(top, begin))
+			view_sample(&top->view);
 		draw(top);
-		wait_keys(top, begin + cli->delay_ns);
+		wait_keys(top, begin);
 	}
 }
 
@@ -116,18 +139,19 @@ static int end_by(int caught)
 
 int cmd_top(struct cli *cli)
 {
-	struct top top = { .cli = cli, .state = { .sort = -1, .delay_ns = cli->delay_ns } };
-	int code;
+	struct top top = { .cli = cli };
+	bool live = cli->terminal && !screen_open(&cli->style);
+	int code = CLI_DONE;
 
-	top.state.interactive = cli->terminal && !screen_open(&cli->style);
-	if (!top.state.interactive) {
+	place_init(&top.place, cli->delay_ns, cli->style.ascii, live);
+	if (live) {
+		client_set_timeout(cli->client, LIVE_TIMEOUT_MS);
+		run_live(&top);
+		screen_close();
+	} else {
 		code = run_text(&top);
-		view_deinit(&top.view);
-		return code;
 	}
-	client_set_timeout(cli->client, LIVE_TIMEOUT_MS);
-	run_live(&top);
-	screen_close();
 	view_deinit(&top.view);
-	return end_by(screen_signal());
+	place_deinit(&top.place);
+	return live ? end_by(screen_signal()) : code;
 }

@@ -407,7 +407,7 @@ static int list_late(const struct view *view, struct late late[LATE_SEEN])
 
 	json_array_foreach(view->all_comms, i, comm)
 		json_array_foreach(json_object_get(comm, "local_ranks"), k, member) {
-			const json_t *lately = view_lateness(member);
+			const json_t *lately = ranks_lateness(member);
 
 			if (lately && n < LATE_SEEN && !is_found(view, member))
 				late[n++] = (struct late){ comm, member, lately };

@@ -7,7 +7,8 @@
  * says so, and where to look next.
  */
 
-#include "cli/layout.h"
+#include "cli/frame.h"
+#include "cli/view.h"
 
 /*
  * Causes before effects: what died, what hangs and for whom, who comes last.  At

@@ -5,7 +5,10 @@
 /* One look at the whole node: what `top` and `status` show. */
 
 #include "cli/client.h"
+#include "cli/history.h"
+#include "cli/ranks.h"
 #include "cli/report.h"
+#include "cli/waits.h"
 
 /* What the daemon answered; each may be NULL. */
 struct view_answers {
@@ -14,11 +17,25 @@ struct view_answers {
 	json_t *comms;
 	json_t *ranks;		/* /v1/summary by communicator and rank */
 	json_t *ops;		/* /v1/summary by communicator, operation and size */
+	json_t *now;		/* /v1/summary of the last second by communicator */
 	json_t *inflight;
-	json_t *findings;	/* that are active */
+	json_t *findings;
+	json_t *peers;
+	json_t *kinds;		/* /v1/summary by all of the above */
+	json_t *runs;		/* /v1/collectives of one kind */
 };
 
-enum view_table { VIEW_RANKS, VIEW_OPS, VIEW_INFLIGHT, VIEW_TABLES };
+void view_answers_deinit(struct view_answers *answers);
+
+/* The first ones are screens of their own; into the others one goes from a row. */
+enum view_table {
+	VIEW_RANKS, VIEW_OPS, VIEW_PEERS, VIEW_INFLIGHT, VIEW_FINDINGS, VIEW_SCREENS,
+	VIEW_JOBS = VIEW_SCREENS, VIEW_COMMS,
+	VIEW_TREE,	/* jobs, communicators and ranks; made of the ranks that are shown */
+	VIEW_KINDS,	/* operations of one rank by kind */
+	VIEW_RUNS,	/* single operations of one kind */
+	VIEW_TABLES
+};
 
 struct view {
 	bool known;		/* something was answered once */
@@ -35,17 +52,30 @@ struct view {
 	double records_per_s;	/* between the last two answers; < 0: not known */
 	double records;
 	double lost;
-	json_t *rows[VIEW_TABLES];
-	json_t *findings;	/* of /v1/findings, the most severe first, then the newest */
+	json_t *rows[VIEW_TABLES];	/* worst first; NULL: not asked for */
+	json_t *findings;	/* that are active, the most severe first, then the newest */
 	json_t *all_comms;	/* /v1/comms: who is in which, ended processes included */
+	struct waits waits;
+	double busbw_gbs;	/* now, over all communicators; < 0: not known */
+	struct history history;
 };
 
 extern const struct view_table_type {
 	const char *title;
 	const struct column *columns;
 	const size_t *count;
-	const char *nothing;
+	const char *nothing;	/* said when there is no row */
+	const char *key;	/* path: what tells a row from all others */
 } view_tables[VIEW_TABLES];
+
+/* What is to be asked for beside what is always shown. */
+struct view_want {
+	const char *window;	/* 1s, 10s, 60s or all */
+	bool peers;
+	bool past;		/* also findings that are over */
+	bool kinds;
+	const json_t *runs;	/* of the communicator, rank and func it names; NULL: none */
+};
 
 /*
  * Replace the view's contents.  Takes the answers over.  `now_ns` is that of
@@ -54,13 +84,11 @@ extern const struct view_table_type {
 void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns);
 
 /* Ask for all of it.  Returns 0, or client_get()'s failure, which leaves what was known. */
-int view_fetch(struct view *view, struct client *client, const char *window, uint64_t now_ns);
+int view_fetch(struct view *view, struct client *client, const struct view_want *want,
+	       uint64_t now_ns);
 
-/*
- * What the daemon says of this member of /v1/comms, if it makes the others wait lately
- * and its process is alive; else NULL.
- */
-const json_t *view_lateness(const json_t *member);
+/* Keep the figures of the last answer in the history: once for each step of the plot. */
+void view_sample(struct view *view);
 
 void view_deinit(struct view *view);
 

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "cli/keys.h"
 #include "cli/layout.h"
 #include "tests/fixture.h"
 
@@ -19,7 +20,7 @@
 static struct {
 	struct view view;
 	struct view_answers answers;
-	struct layout_state state;
+	struct place place;
 	struct frame frame;
 } fx;
 
@@ -89,10 +90,7 @@ static inline void fx_setup(void)
 {
 	json_t *comms = json_array(), *members = fx_list_of("local_ranks", fx_make_member, FX_RANKS);
 
-	memset(&fx.state, 0, sizeof(fx.state));
-	fx.state.sort = -1;
-	fx.state.interactive = true;
-	fx.state.delay_ns = 2 * FX_SECOND;
+	place_init(&fx.place, 2 * FX_SECOND, false, true);
 	fx.answers.status = json_loads(
 		"{\"version\": \"0.1.0\", \"host\": \"node7\", \"uptime_ns\": 7980000000000,"
 		" \"loop\": \"io_uring\", \"level\": null,"
@@ -111,6 +109,7 @@ static inline void fx_setup(void)
 static inline void fx_teardown(void)
 {
 	view_deinit(&fx.view);
+	place_deinit(&fx.place);
 	frame_deinit(&fx.frame);
 }
 
@@ -118,13 +117,13 @@ static inline void fx_show(int columns, int lines)
 {
 	frame_deinit(&fx.frame);
 	frame_init(&fx.frame, columns, lines);
-	layout_frame(&fx.frame, &fx.view, &fx.state);
+	layout_frame(&fx.frame, &fx.view, &fx.place);
 }
 
 static inline void fx_build(void)
 {
 	view_build(&fx.view, &fx.answers, FX_NOW);
-	fx_show(120, 40);
+	fx_show(160, 40);
 }
 
 /* The first line that holds `text`; -1: none. */

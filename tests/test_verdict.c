@@ -196,7 +196,7 @@ START_TEST(what_the_daemon_has_found_is_not_said_twice)
 {
 	set_lately(5, 1, 2400000000);
 	fx.answers.findings = json_loads(
-		"{\"findings\": [{\"kind\": \"straggler\", \"severity\": \"warning\","
+		"{\"findings\": [{\"active\": true, \"kind\": \"straggler\", \"severity\": \"warning\","
 		" \"text\": \"rank 5 comes last, which costs 9 %. See its clock.\","
 		" \"since_mono_ns\": 1, \"evidence\": {\"pid\": 4005}}]}", 0, NULL);
 	fx_build();
@@ -210,9 +210,9 @@ START_TEST(findings_stand_before_all_else_and_the_worst_before_them)
 	fx_add_inflight("Coll", "live", 43);
 	set_lately(5, 1, 2400000000);
 	fx.answers.findings = json_loads(
-		"{\"findings\": [{\"kind\": \"slow_peer\", \"severity\": \"info\", \"text\": \"a. x\","
-		" \"since_mono_ns\": 1}, {\"kind\": \"regression\", \"severity\": \"warning\","
-		" \"text\": \"b. x\", \"since_mono_ns\": 1}, {\"kind\": \"died\","
+		"{\"findings\": [{\"active\": true, \"kind\": \"slow_peer\", \"severity\": \"info\", \"text\": \"a. x\","
+		" \"since_mono_ns\": 1}, {\"active\": true, \"kind\": \"regression\", \"severity\": \"warning\","
+		" \"text\": \"b. x\", \"since_mono_ns\": 1}, {\"active\": true, \"kind\": \"died\","
 		" \"severity\": \"critical\", \"text\": \"c. x\", \"since_mono_ns\": 1}]}", 0, NULL);
 	fx_build();
 	ck_assert_int_ge(fx_find_line("! c; it began"), 0);

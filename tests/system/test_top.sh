@@ -63,15 +63,15 @@ check "an idle node is shown" sees "no live process uses NCCL"
 setsid "$B/nccl-sim" --plugin "$PLUGIN" "$T/job.scn" >/dev/null 2>&1 &
 JOB=$!
 check "a job that starts appears by itself" sees "processes 4"
-check "its ranks are listed" sees "RANK .* LATE"
+check "its ranks are listed" sees "RANK .* BLAME"
 check "what runs is shown with its source" sees "AllReduce .*kernel_gpu"
 check "the late rank is named" sees "rank 1 of dp .pid [0-9]+. comes last"
 check "records per second come with the second look" sees "records/s [0-9]"
 
 press Tab
-check "Tab shows the operations" sees "^COMM .*OP .*SIZE"
-press 3
-check "3 shows what is in flight" sees "AGE .*EVENT"
+check "Tab shows the operations" sees "^ COMM .*OP .*SIZE"
+press 4
+check "4 shows what is in flight" sees "AGE .*EVENT"
 press h
 check "h shows the keys" sees "this help"
 press x
@@ -82,9 +82,9 @@ press p
 check "and goes on" no_longer_sees "\[paused\]"
 press 1
 resize 60 12
-check "a smaller window is filled anew" eval 'sees "^RANK" && fits 60'
+check "a smaller window is filled anew" eval 'sees "^ RANK" && fits 60'
 resize 200 50
-check "a larger window shows more columns" sees "SHARE"
+check "a larger window shows more columns" sees "IDLE"
 
 stop_daemon
 check "a daemon that goes is told" sees "! cannot connect to .*no such file"

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks added up by communicator and by job. */
+#include <string.h>
+
+#include "cli/ranks.h"
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+/* What both tables show after the columns that tell whose row it is. */
+#define GROUP_COLUMNS									\
+	{ "ops_per_s", "OPS/s", COL_NUMBER, "ops_per_s", 5, 0, 4 },			\
+	{ "busbw_gbs", "BUSBW(GB/s)", COL_NUMBER, "busbw_gbs", 0, 0, 1 },		\
+	{ "wait", "WAIT(%)", COL_PERCENT, "wait", 0, 0, 2 },				\
+	{ "idle", "IDLE(%)", COL_PERCENT, "idle", 0, 0, 5 },				\
+	{ "in_flight", "INFL", COL_INTEGER, "in_flight", 0, 0, 0 },			\
+	{ "oldest_ns", "OLDEST", COL_STALL, "oldest_ns", 6, 0, 0 },			\
+	{ "verdict", "VERDICT", COL_TEXT, "verdict", 7, 16, 0 }
+
+const struct column comm_columns[] = {
+	{ "comm_id", NULL, COL_TEXT, "comm_id", 0, 0, 0 },
+	{ "comm_name", NULL, COL_TEXT, "comm_name", 0, 0, 0 },
+	{ NULL, "COMM", COL_TEXT, "comm", 4, 20, 0 },
+	{ "job", "JOB", COL_TEXT, "job", 0, 16, 6 },
+	{ "user", "USER", COL_TEXT, "user", 0, 10, 7 },
+	{ "nranks", "RANKS", COL_INTEGER, "nranks", 0, 0, 0 },
+	{ "here", "HERE", COL_INTEGER, "here", 0, 0, 3 },
+	GROUP_COLUMNS,
+};
+const size_t comm_column_count = ARRAY_LEN(comm_columns);
+
+const struct column job_columns[] = {
+	{ "job", "JOB", COL_TEXT, "job", 4, 24, 0 },
+	{ "user", "USER", COL_TEXT, "user", 0, 10, 7 },
+	{ "processes", "PROCS", COL_INTEGER, "processes", 0, 0, 0 },
+	{ "comms", "COMMS", COL_INTEGER, "comms", 0, 0, 3 },
+	GROUP_COLUMNS,
+};
+const size_t job_column_count = ARRAY_LEN(job_columns);
+
+/* How the members of a group become one figure. */
+enum fold { SUM, MOST, MEAN, FIRST };
+
+static const struct {
+	const char *key;
+	enum fold fold;
+} folds[] = {
+	{ "ops_per_s", SUM },	 { "in_flight", SUM },	 { "oldest_ns", MOST },
+	{ "busbw_gbs", MEAN },	 { "wait", MEAN },	 { "idle", MEAN },
+	{ "verdict", FIRST },	 { "ended", FIRST },
+};
+
+static json_t *fold(const json_t *members, const char *key, enum fold how)
+{
+	json_t *member;
+	double sum = 0, most = 0;
+	bool whole = true;
+	int n = 0;
+	size_t i;
+
+	json_array_foreach((json_t *)members, i, member) {
+		json_t *value = json_object_get(member, key);
+
+		if (!value || json_is_null(value))
+			continue;
+		if (how == FIRST)
+			return json_incref(value);
+		whole = whole && json_is_integer(value);
+		sum += json_number_value(value);
+		most = !n++ || json_number_value(value) > most ? json_number_value(value) : most;
+	}
+	if (!n)
+		return json_null();
+	sum = how == MEAN ? sum / n : how == MOST ? most : sum;
+	return whole && how != MEAN ? json_integer((json_int_t)sum) : json_real(sum);
+}
+
+/* Rows that agree in all of the keys, in the order of the first of each. */
+static json_t *group(const json_t *ranks, const char *const *keys)
+{
+	json_t *groups = json_object(), *row;
+	size_t i;
+
+	json_array_foreach((json_t *)ranks, i, row) {
+		json_t *name = json_array(), *members;
+		char *text;
+
+		for (const char *const *key = keys; *key; key++)
+			json_array_append(name, json_object_get(row, *key));
+		text = json_dumps(name, JSON_COMPACT);
+		members = json_object_get(groups, text);
+		if (!members)
+			json_object_set_new(groups, text, members = json_array());
+		json_array_append(members, row);
+		free(text);
+		json_decref(name);
+	}
+	return groups;
+}
+
+static json_int_t count_distinct(const json_t *members, const char *const *keys)
+{
+	json_t *groups = group(members, keys);
+	json_int_t n = (json_int_t)json_object_size(groups);
+
+	json_decref(groups);
+	return n;
+}
+
+static const char *const comm_keys[] = { "comm_id", "comm_name", "nranks", "job", "user", NULL };
+static const char *const pid_keys[] = { "pid", NULL };
+static const char *const job_keys[] = { "job", "user", NULL };
+
+static json_t *sum_up(const json_t *members, const char *const *keys)
+{
+	const json_t *first = json_array_get(members, 0);
+	json_t *row = json_object();
+
+	for (const char *const *key = keys; *key; key++)
+		json_object_set(row, *key, json_object_get(first, *key));
+	json_object_set(row, "user", json_object_get(first, "user"));
+	json_object_set(row, "uid", json_object_get(first, "uid"));
+	for (size_t i = 0; i < ARRAY_LEN(folds); i++)
+		json_object_set_new(row, folds[i].key, fold(members, folds[i].key, folds[i].fold));
+	return row;
+}
+
+static void add_to_comm(json_t *row, const json_t *members)
+{
+	json_object_set(row, "comm", json_object_get(json_array_get(members, 0), "comm"));
+	json_object_set_new(row, "here", json_integer((json_int_t)json_array_size(members)));
+}
+
+static void add_to_job(json_t *row, const json_t *members)
+{
+	json_object_set_new(row, "processes", json_integer(count_distinct(members, pid_keys)));
+	json_object_set_new(row, "comms", json_integer(count_distinct(members, comm_keys)));
+}
+
+static json_t *sum_groups(const json_t *ranks, const char *const *keys,
+			  void (*add)(json_t *row, const json_t *members))
+{
+	json_t *groups = group(ranks, keys), *rows = json_array(), *members;
+	const char *key;
+
+	json_object_foreach(groups, key, members) {
+		json_t *row = sum_up(members, keys);
+
+		add(row, members);
+		json_array_append_new(rows, row);
+	}
+	json_decref(groups);
+	return rows;
+}
+
+json_t *ranks_by_comm(const json_t *ranks)
+{
+	return sum_groups(ranks, comm_keys, add_to_comm);
+}
+
+json_t *ranks_by_job(const json_t *ranks)
+{
+	return sum_groups(ranks, job_keys, add_to_job);
+}
+
+/* ---- the tree ------------------------------------------------------------------- */
+
+static bool agree(const json_t *a, const json_t *b, const char *const *keys)
+{
+	for (; *keys; keys++)
+		if (!json_equal(json_object_get(a, *keys), json_object_get(b, *keys)))
+			return false;
+	return true;
+}
+
+static const char *shown(const json_t *row, const char *key, char number[32])
+{
+	const json_t *value = json_object_get(row, key);
+
+	if (!json_is_integer(value))
+		return json_string_value(value) ?: "-";
+	snprintf(number, 32, "%lld", (long long)json_integer_value(value));
+	return number;
+}
+
+static void grow(json_t *tree, const json_t *row, enum ranks_branch branch)
+{
+	static const struct {
+		const char *indent;
+		const char *what;
+		const char *key;
+	} names[] = {
+		[RANKS_JOB] = { "", "job ", "job" },
+		[RANKS_COMM] = { "  ", "", "comm" },
+		[RANKS_RANK] = { "    ", "rank ", "rank" },
+	};
+	json_t *copy = json_copy((json_t *)row);
+	char text[128], number[32];
+
+	snprintf(text, sizeof(text), "%s%s%s", names[branch].indent, names[branch].what,
+		 shown(row, names[branch].key, number));
+	json_object_set_new(copy, "tree", json_string(text));
+	json_object_set_new(copy, "branch", json_integer(branch));
+	json_array_append_new(tree, copy);
+}
+
+json_t *ranks_tree(const json_t *ranks)
+{
+	json_t *tree = json_array(), *jobs = ranks_by_job(ranks), *comms = ranks_by_comm(ranks);
+	json_t *job, *comm, *rank;
+	size_t i, k, n;
+
+	json_array_foreach(jobs, i, job) {
+		grow(tree, job, RANKS_JOB);
+		json_array_foreach(comms, k, comm) {
+			if (!agree(job, comm, job_keys))
+				continue;
+			grow(tree, comm, RANKS_COMM);
+			json_array_foreach((json_t *)ranks, n, rank)
+				if (agree(comm, rank, comm_keys) && agree(job, rank, job_keys))
+					grow(tree, rank, RANKS_RANK);
+		}
+	}
+	json_decref(jobs);
+	json_decref(comms);
+	return tree;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/rows.h"
+
+#include <string.h>
+
+#define CELL 512
+
+/* ---- text --------------------------------------------------------------------- */
+
+void rows_key(enum view_table table, const json_t *row, char key[PLACE_KEY])
+{
+	const struct column column = { NULL, NULL, COL_TEXT, view_tables[table].key, 0, 0, 0 };
+
+	report_cell(&column, row, 0, key, PLACE_KEY);
+}
+
+static bool contains(const char *cell, const char *words)
+{
+	while (*words) {
+		size_t len = strcspn(words, "|");
+		char word[PLACE_TEXT];
+
+		snprintf(word, sizeof(word), "%.*s", (int)len, words);
+		if (*word && strcasestr(cell, word))
+			return true;
+		words += len + (words[len] == '|');
+	}
+	return false;
+}
+
+bool rows_show(enum view_table table, const json_t *row, uint64_t now_ns, const char *text)
+{
+	const struct view_table_type *type = &view_tables[table];
+	char cell[CELL];
+
+	for (size_t i = 0; i < *type->count; i++) {
+		if (!type->columns[i].header)
+			continue;
+		report_cell(&type->columns[i], row, now_ns, cell, sizeof(cell));
+		if (contains(cell, text))
+			return true;
+	}
+	return false;
+}
+
+/* ---- scope -------------------------------------------------------------------- */
+
+static bool agrees(const json_t *row, const json_t *scope)
+{
+	const char *key;
+	json_t *wanted;
+
+	json_object_foreach((json_t *)scope, key, wanted) {
+		const json_t *has = json_object_get(row, key);
+
+		if (!json_equal((json_t *)has ?: json_null(), wanted))
+			return false;
+	}
+	return true;
+}
+
+/* ---- choices ------------------------------------------------------------------ */
+
+/* Where a row of the ranks' table has what is chosen by. */
+static const char *const pick_paths[PLACE_PICKS] = {
+	[PLACE_USER] = "user", [PLACE_GPU] = "gpu|gpu_uuid", [PLACE_COMM] = "comm",
+};
+
+static void value_of(const json_t *rank, enum place_pick pick, char text[PLACE_TEXT])
+{
+	const struct column column = { NULL, NULL, COL_TEXT, pick_paths[pick], 0, 0, 0 };
+
+	report_cell(&column, rank, 0, text, PLACE_TEXT);
+}
+
+static int compare_texts(const void *left, const void *right)
+{
+	return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+json_t *rows_values(const struct view *view, enum place_pick pick)
+{
+	json_t *seen = json_object(), *values = json_array(), *rank, *unused;
+	const char **sorted, *key;
+	char text[PLACE_TEXT];
+	size_t i, n = 0;
+
+	json_array_foreach(view->rows[VIEW_RANKS], i, rank) {
+		value_of(rank, pick, text);
+		json_object_set_new(seen, text, json_true());
+	}
+	sorted = calloc(json_object_size(seen) + 1, sizeof(*sorted));
+	if (!sorted)
+		abort();
+	json_object_foreach(seen, key, unused)
+		sorted[n++] = key;
+	qsort(sorted, n, sizeof(*sorted), compare_texts);
+	for (i = 0; i < n; i++)
+		json_array_append_new(values, json_string(sorted[i]));
+	free(sorted);
+	json_decref(seen);
+	return values;
+}
+
+static bool picks(const struct place *place)
+{
+	for (int i = 0; i < PLACE_PICKS; i++)
+		if (place->pick[i][0])
+			return true;
+	return false;
+}
+
+/* The ranks that were chosen. */
+static json_t *chosen(const struct view *view, const struct place *place)
+{
+	json_t *ranks = json_array(), *rank;
+	char text[PLACE_TEXT];
+	size_t i;
+
+	json_array_foreach(view->rows[VIEW_RANKS], i, rank) {
+		bool fits = true;
+
+		for (int k = 0; k < PLACE_PICKS && fits; k++) {
+			value_of(rank, (enum place_pick)k, text);
+			fits = !place->pick[k][0] || !strcmp(place->pick[k], text);
+		}
+		if (fits)
+			json_array_append(ranks, rank);
+	}
+	return ranks;
+}
+
+/* What a row does not know cannot contradict. */
+static bool concerns(const json_t *row, const json_t *rank)
+{
+	static const char *const keys[] = { "comm_id", "comm_name", "nranks", "rank", "pid",
+					    "job", "user" };
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		const json_t *has = report_get(row, keys[i]);
+
+		if (has && !json_equal((json_t *)has, json_object_get(rank, keys[i])))
+			return false;
+	}
+	return true;
+}
+
+static bool concerns_any(const json_t *row, const json_t *ranks)
+{
+	json_t *rank;
+	size_t i;
+
+	json_array_foreach((json_t *)ranks, i, rank)
+		if (concerns(row, rank))
+			return true;
+	return false;
+}
+
+/* ---- selection ---------------------------------------------------------------- */
+
+static json_t *sort_rows(json_t *rows, const struct place *place, enum view_table table)
+{
+	int sort = place->sort[table];
+
+	if (sort >= 0)
+		report_sort(rows, &view_tables[table].columns[sort], place->ascending[table]);
+	return rows;
+}
+
+/* A tree is made of the ranks that are left, so that nothing stands under nobody. */
+static json_t *select_tree(const struct view *view, const struct place *place,
+			   const json_t *scope)
+{
+	json_t *ranks = rows_select(view, place, VIEW_RANKS, scope), *tree;
+
+	tree = ranks_tree(sort_rows(ranks, place, VIEW_TREE));
+	json_decref(ranks);
+	return tree;
+}
+
+json_t *rows_select(const struct view *view, const struct place *place, enum view_table table,
+		    const json_t *scope)
+{
+	json_t *rows = json_array(), *ranks = NULL, *row;
+	size_t i;
+
+	if (table == VIEW_TREE) {
+		json_decref(rows);
+		return select_tree(view, place, scope);
+	}
+	if (picks(place))
+		ranks = chosen(view, place);
+	json_array_foreach(view->rows[table], i, row) {
+		if (scope && !agrees(row, scope))
+			continue;
+		if (ranks && !concerns_any(row, ranks))
+			continue;
+		if (place->filter[0] && !rows_show(table, row, view->now_ns, place->filter))
+			continue;
+		json_array_append(rows, row);
+	}
+	json_decref(ranks);
+	return sort_rows(rows, place, table);
+}
