@@ -74,6 +74,11 @@ int answers_exemplar(void *arg, const struct exemplar *e, uint64_t now_ns, struc
 	return serve_exemplar_fill(d->serve, e, now_ns, j);
 }
 
+static int source_steer(void *arg, uint64_t now_ns)
+{
+	return flow_steer(arg, now_ns);
+}
+
 static void source_catch_up(void *arg)
 {
 	flow_poll(arg, loop_clock_ns());
@@ -119,6 +124,8 @@ int answers_start(struct daemon *d)
 		.meanwhile = answers_meanwhile,
 		.catch_up = source_catch_up,
 		.snapshot = source_snapshot,
+		.steered = source_steer,
+		.steer = d->steer,
 		.reconstruct = d->reconstruct,
 		.ranks = d->ranks,
 		.straggler = d->straggler,

@@ -53,7 +53,8 @@ static void print_help(const struct config *c)
 		printf(row->fallback ? " (%s)\n" : "\n", row->fallback);
 	}
 	printf("\nHere: --config %s\n      --socket %s\n      --shm-dir %s\n"
-	       "      --state-dir %s\n", c->file, c->socket, c->shm_dir, c->state_dir);
+	       "      --state-dir %s\n      --control %s\n", c->file, c->socket, c->shm_dir,
+	       c->state_dir, c->control);
 }
 
 static void print_config(void)
@@ -132,6 +133,8 @@ static void defaults(struct config *c)
 	*c = (struct config){
 		.loop = getenv("NCCLINSP_LOOP"),
 		.everybody = geteuid() == 0 || may_read_all(),
+		.auto_detail = true,
+		.auto_thrift = true,
 		.log_level = LOG_INFO,
 		.max_segments = 256,
 		.max_ended = 64,
@@ -151,11 +154,26 @@ static void take_environment(struct config *c)
 {
 	const char *socket = environment("NCCLINSP_SOCKET");
 	const char *shm_dir = environment("NCCLINSP_SHM_DIR");
+	const char *control = environment("NCCLINSP_CONTROL");
 
 	if (socket)
 		config_set_path(c->socket, socket);
 	if (shm_dir)
 		config_set_path(c->shm_dir, shm_dir);
+	if (control)
+		config_set_path(c->control, control);
+}
+
+/* Beside the socket, unless it was said where. */
+static void place_control(struct config *c)
+{
+	char path[PATH_MAX + sizeof("control")];
+	const char *slash = strrchr(c->socket, '/');
+	int dir = slash ? (int)(slash + 1 - c->socket) : 0;
+
+	snprintf(path, sizeof(path), "%.*scontrol", dir, c->socket);
+	if (!c->control[0])
+		config_set_path(c->control, path);
 }
 
 /* ---- the file ------------------------------------------------------------------- */
@@ -338,6 +356,7 @@ int config_parse(struct config *c, int argc, char **argv, config_tell_fn *fn)
 	r = take_arguments(c, argc, argv, fn);
 	if (r < 0)
 		return r;
+	place_control(c);
 	if (c->question != CONFIG_NONE)
 		return answer(c);
 	if (!c->socket[0])

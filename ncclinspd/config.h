@@ -29,9 +29,12 @@ struct config {
 	char socket[PATH_MAX];
 	char shm_dir[PATH_MAX];
 	char state_dir[PATH_MAX];
+	char control[PATH_MAX];	/* of the control file */
 	const char *loop;	/* backend that is forced, or NULL */
 	bool foreground;
 	bool everybody;		/* read all users' segments */
+	bool auto_detail;	/* findings have every operation timed for a while */
+	bool auto_thrift;	/* callbacks over the budget lower the level */
 	enum log_level log_level;
 	uint32_t max_segments;
 	uint32_t max_ended;

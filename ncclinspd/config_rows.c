@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "nci/segment.h"
+#include "nci/control.h"
 #include "util/text.h"
 
 #define STALL_LEAST_NS UINT64_C(100000000)
@@ -41,6 +41,31 @@ static int set_shm_dir(struct config *c, const char *value)
 static int set_state_dir(struct config *c, const char *value)
 {
 	return config_set_path(c->state_dir, value);
+}
+
+static int set_control(struct config *c, const char *value)
+{
+	return config_set_path(c->control, value);
+}
+
+static int set_switch(bool *to, const char *value)
+{
+	bool yes = !strcmp(value, "yes");
+
+	if (!yes && strcmp(value, "no"))
+		return -EINVAL;
+	*to = yes;
+	return 0;
+}
+
+static int set_auto_detail(struct config *c, const char *value)
+{
+	return set_switch(&c->auto_detail, value);
+}
+
+static int set_auto_thrift(struct config *c, const char *value)
+{
+	return set_switch(&c->auto_thrift, value);
 }
 
 static int set_foreground(struct config *c, const char *value)
@@ -119,6 +144,14 @@ static const struct config_row rows[] = {
 	  FIELD(shm_dir) },
 	{ "state-dir", 's', "DIR", set_state_dir, "a path",
 	  "where to keep the log and what must last", CONFIG_NODE_STATE, false, FIELD(state_dir) },
+	{ "control", 0, "PATH", set_control, "a path",
+	  "the file that tells jobs their level", NCI_CONTROL_PATH, false, FIELD(control) },
+	{ "auto-detail", 0, "YES", set_auto_detail, "yes or no",
+	  "time every operation for 10 s when a rank or link is found slow: yes or no", "yes",
+	  true, FIELD(auto_detail) },
+	{ "auto-thrift", 0, "YES", set_auto_thrift, "yes or no",
+	  "lower the level of a job that watching costs more than its budget: yes or no", "yes",
+	  true, FIELD(auto_thrift) },
 	{ "stall-min", 't', "SECONDS", set_stall_min, "a time of 100ms or more, as 10s",
 	  "the shortest time in flight that may be a stall", "10s", true, FIELD(stall_min_ns) },
 	{ "straggler-window", 'w', "SECONDS", set_straggler_window,

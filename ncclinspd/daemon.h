@@ -24,6 +24,7 @@
 #include "ncclinspd/ranks.h"
 #include "ncclinspd/reconstruct.h"
 #include "ncclinspd/serve.h"
+#include "ncclinspd/steer.h"
 #include "ncclinspd/straggler.h"
 #include "ncclinspd/ticks.h"
 #include "ncclinspd/transferlog.h"
@@ -60,7 +61,8 @@ struct daemon {
 	struct discover *discover;
 	struct serve *serve;
 	size_t watch_turn;		/* whose threads are looked at first */
-	struct loop_timer poll_timer, ticks_timer, serve_timer, look_timer;
+	struct steer *steer;
+	struct loop_timer poll_timer, ticks_timer, serve_timer, look_timer, steer_timer;
 	struct loop_timer exemplar_timer, alive_timer;
 };
 
@@ -85,6 +87,11 @@ void flow_look(void *arg, uint64_t now_ns);
 
 /* Timer: write the exemplars that are due. */
 void flow_exemplar(void *arg, uint64_t now_ns);
+
+/* The control file, now and when something in it ends.  0, or why it cannot be written. */
+int flow_steer(struct daemon *d, uint64_t now_ns);
+
+void flow_start_steering(struct daemon *d, uint64_t now_ns);
 
 /* Two pairs before the first segment is read, so that no tick is without a time. */
 void flow_start_ticks(struct daemon *d);

@@ -84,6 +84,7 @@ void flow_appeared(void *arg, struct process *p, uint64_t now_ns)
 			(int)p->pid, strerror(-r));
 	log_say(LOG_DEBUG, "process appeared pid=%d command=%s", (int)p->pid, p->command);
 	loop_arm(d->loop, &d->poll_timer, now_ns);	/* it may fill its lanes soon */
+	loop_arm(d->loop, &d->steer_timer, now_ns);	/* it may be of a job that is wished for */
 	if (d->serve)
 		serve_process(d->serve, p);
 }
@@ -212,13 +213,52 @@ static void watch_threads(struct daemon *d, uint64_t now_ns)
 	d->watch_turn++;
 }
 
+/* ---- the way back ------------------------------------------------------------ */
+
+static void arm_steering(struct daemon *d, uint64_t now_ns)
+{
+	uint64_t end_ns = steer_next_end(d->steer, now_ns);
+
+	if (end_ns == UINT64_MAX)
+		loop_cancel(d->loop, &d->steer_timer);
+	else
+		loop_arm(d->loop, &d->steer_timer, end_ns);
+}
+
+int flow_steer(struct daemon *d, uint64_t now_ns)
+{
+	struct process *const *list;
+	size_t n = discover_processes(d->discover, &list);
+	int r = steer_changed(d->steer, list, n, now_ns);
+
+	arm_steering(d, now_ns);
+	return r;
+}
+
+static void on_steer_timer(void *arg, uint64_t now_ns)
+{
+	flow_steer(arg, now_ns);
+}
+
+void flow_start_steering(struct daemon *d, uint64_t now_ns)
+{
+	d->steer_timer = (struct loop_timer){ .fn = on_steer_timer, .arg = d };
+	loop_arm(d->loop, &d->steer_timer, now_ns);
+}
+
+/* ---- what is wrong ------------------------------------------------------------- */
+
 void flow_look(void *arg, uint64_t now_ns)
 {
 	struct daemon *d = arg;
+	struct process *const *list;
+	size_t n = discover_processes(d->discover, &list);
 
 	watch_threads(d, now_ns);
 	straggler_turn(d->straggler, now_ns);
 	diagnose_look(d->diagnose, now_ns);
+	steer_look(d->steer, list, n, now_ns);
+	arm_steering(d, now_ns);
 	if (d->blackbox)
 		blackbox_tick(d->blackbox, now_ns, clock_ns(CLOCK_REALTIME));
 	loop_arm(d->loop, &d->look_timer, now_ns + DAEMON_LOOK_NS);
@@ -227,7 +267,10 @@ void flow_look(void *arg, uint64_t now_ns)
 void flow_finding(void *arg, const struct finding *f, uint64_t now_ns)
 {
 	struct daemon *d = arg;
+	struct process *const *list;
+	size_t n = discover_processes(d->discover, &list);
 
+	steer_finding(d->steer, f, list, n, now_ns);
 	journal_finding(&d->journal, f);
 	if (d->blackbox)
 		blackbox_note(d->blackbox, f, now_ns);

@@ -35,12 +35,12 @@ int instance_make_dir(const char *path, unsigned mode)
 	return 0;
 }
 
-static int make_parent(const char *socket)
+int instance_make_parent(const char *path)
 {
 	char dir[PATH_MAX];
 	char *slash;
 
-	snprintf(dir, sizeof(dir), "%s", socket);
+	snprintf(dir, sizeof(dir), "%s", path);
 	slash = strrchr(dir, '/');
 	if (!slash || slash == dir)
 		return 0;
@@ -122,7 +122,7 @@ int instance_open(struct instance *in, const char *socket, int given)
 		log_say(LOG_ERROR, "socket path too long limit=107 socket=%s", socket);
 		return -ENAMETOOLONG;
 	}
-	r = make_parent(socket);
+	r = instance_make_parent(socket);
 	if (r < 0) {
 		log_say(LOG_ERROR, "cannot make directory of socket=%s error=\"%s\"", socket,
 			strerror(-r));

@@ -25,4 +25,7 @@ void instance_close(struct instance *in);
 /* mkdir -p.  0 or a negative errno. */
 int instance_make_dir(const char *path, unsigned mode);
 
+/* The same of the directory that `path` lies in, mode 0755. */
+int instance_make_parent(const char *path);
+
 #endif

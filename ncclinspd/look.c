@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "nci/control.h"
+
 #define SPARE_LANES	2	/* read beyond those in use: new ones show up at once */
 
 uint32_t look_bytes(const struct attached *a)
@@ -37,6 +39,59 @@ static void take_counters(struct attached *a)
 	p->level = load32(&live->level);
 	p->mask = load32(&live->mask);
 	p->reason = load32(&live->reason);
+}
+
+static bool is_one_of(uint32_t value, uint32_t last)
+{
+	return value >= 1 && value <= last;
+}
+
+/*
+ * What steers it.  Each field is whole by itself and only shown, so that one that makes
+ * no sense is a block that is not known.
+ */
+static int take_steering(struct attached *a)
+{
+	struct nci_steer from;
+	struct steering *to = &a->seg->process.steering;
+	int r = segment_read(a->seg, &from, sizeof(from), offsetof(struct nci_header, steer));
+
+	if (r < 0)
+		return r;
+#define TAKE32(name) to->name = load32(&from.name)
+#define TAKE64(name) to->name = load64(&from.name)
+	TAKE64(sequence);
+	to->since_ticks = load64(&from.since);
+	to->until_ns = load64(&from.until_mono_ns);
+	TAKE32(source);
+	TAKE32(wish);
+	TAKE32(sample);
+	TAKE32(kernels);
+	TAKE32(budget_ppm);
+	TAKE32(kernel_cost_ns);
+	TAKE32(burst_period_ms);
+	TAKE32(burst_length_ms);
+	TAKE64(bursts);
+	TAKE64(burst_ticks);
+	TAKE64(burst_start);
+	TAKE64(groups_inside);
+	TAKE64(groups_outside);
+	TAKE64(ops_inside);
+	TAKE64(ops_outside);
+	TAKE64(switches);
+	TAKE64(control_reads);
+	TAKE64(control_refused);
+	TAKE64(clock_ticks);
+#undef TAKE32
+#undef TAKE64
+	for (int i = 0; i < NCI_THREAD_CLASSES; i++) {
+		to->timed[i].count = load64(&from.timed[i].count);
+		to->timed[i].ticks = load64(&from.timed[i].ticks);
+	}
+	to->known = is_one_of(to->source, NCI_SOURCE_CONTROL) && to->wish <= NCI_WISH_TRACE &&
+		    is_one_of(to->sample, NCI_SAMPLE_ALL) &&
+		    is_one_of(to->kernels, NCI_KERNELS_INSIDE);
+	return 0;
 }
 
 /*
@@ -94,5 +149,7 @@ int look_take(struct attached *a, int copied, bool all)
 	if (r == 0)
 		r = segment_tables(seg, &a->look->live, all);
 	take_counters(a);
+	if (r == 0 && all)
+		r = take_steering(a);
 	return r;
 }

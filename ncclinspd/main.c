@@ -58,6 +58,7 @@ static void reload(struct daemon *d)
 	log_set_level(d->config.log_level);
 	diagnose_set_stall_min(d->diagnose, d->config.stall_min_ns);
 	straggler_set_window(d->straggler, d->config.straggler_window_ns);
+	steer_set(d->steer, d->config.auto_detail, d->config.auto_thrift);
 	log_say(LOG_INFO, "configuration read file=%s", next.file_read ? next.file : "none");
 }
 
@@ -161,6 +162,20 @@ static int start_diagnose(struct daemon *d, uint64_t now_ns)
 	d->look_timer = (struct loop_timer){ .fn = flow_look, .arg = d };
 	loop_arm(d->loop, &d->look_timer, now_ns + DAEMON_LOOK_NS);
 	return diagnose_new(&d->diagnose, &config, &source);
+}
+
+static int start_steering(struct daemon *d, uint64_t now_ns)
+{
+	const struct steer_config config = {
+		.control = d->config.control,
+		.detail = d->config.auto_detail,
+		.thrift = d->config.auto_thrift,
+	};
+	int r = steer_new(&d->steer, &config, now_ns);
+
+	if (r == 0)
+		flow_start_steering(d, now_ns);
+	return r;
 }
 
 static void tell_missing(const struct daemon *d, const char *what, int error)
@@ -287,6 +302,8 @@ static int start(struct daemon *d)
 	if (r == 0)
 		r = start_diagnose(d, now_ns);
 	if (r == 0)
+		r = start_steering(d, now_ns);
+	if (r == 0)
 		r = start_discovery(d, loop_clock_ns());
 	if (r == 0)
 		r = answers_start(d);
@@ -309,6 +326,7 @@ static void stop(struct daemon *d)
 	d->exemplars = NULL;
 	discover_free(d->discover);
 	drain_free(d->drain);
+	steer_free(d->steer);
 	diagnose_free(d->diagnose);
 	journal_close(&d->journal);
 	oplog_free(d->oplog);

@@ -93,6 +93,35 @@ struct live_slot {
 	struct nci_slot slot;
 };
 
+/* One class of threads: callbacks that were measured, and the ticks that they took. */
+struct steering_timed {
+	uint64_t count;
+	uint64_t ticks;
+};
+
+/* What steers a process's events, and what that came to: a copy of struct nci_steer. */
+struct steering {
+	bool known;		/* false: the plugin is older than ABI 1.2, or has not begun */
+	uint64_t sequence;	/* of the control file in force; 0: none ever was */
+	uint64_t since_ticks;
+	uint64_t until_ns;	/* 0: no end */
+	uint32_t source;	/* NCI_SOURCE_* */
+	uint32_t wish;		/* NCI_WISH_* */
+	uint32_t sample;	/* NCI_SAMPLE_* */
+	uint32_t kernels;	/* NCI_KERNELS_* */
+	uint32_t budget_ppm;
+	uint32_t kernel_cost_ns;
+	uint32_t burst_period_ms, burst_length_ms;	/* 0: no plan yet */
+	uint64_t bursts;
+	uint64_t burst_ticks, burst_start;
+	uint64_t groups_inside, groups_outside;
+	uint64_t ops_inside, ops_outside;
+	uint64_t switches;
+	uint64_t control_reads, control_refused;
+	uint64_t clock_ticks;
+	struct steering_timed timed[NCI_THREAD_CLASSES];
+};
+
 /*
  * One process that writes, or wrote, a segment.  discover makes and ends it;
  * drain keeps the copied part up to date; later stages only read it.
@@ -113,6 +142,7 @@ struct process {
 	uint32_t level;		/* NCI_LEVEL_* */
 	uint32_t mask;
 	uint32_t reason;	/* NCI_REASON_* */
+	struct steering steering;
 	uint32_t lanes;
 	uint64_t records;
 	uint64_t bytes;

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ncclinspd/boot.h"
 #include "ncclinspd/life.h"
 #include "ncclinspd/names.h"
 #include "shmring/clock.h"
@@ -128,32 +129,6 @@ static bool clock_fits(const struct nci_header *h)
 		h->clock == NCI_CLOCK_TSC ? "tsc" : "arch_sys_counter");
 }
 
-static int hex_digit(char c)
-{
-	const char *digits = "0123456789abcdef", *at = strchr(digits, c);
-
-	return c && at ? (int)(at - digits) : -1;
-}
-
-static bool read_boot_id(uint8_t id[16])
-{
-	CLEANUP(cleanup_closep) int fd = open("/proc/sys/kernel/random/boot_id",
-					      O_RDONLY | O_CLOEXEC);
-	char text[64];
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
-	int digits = 0;
-
-	for (ssize_t i = 0; i < n && digits < 32; i++) {
-		int digit = hex_digit(text[i]);
-
-		if (digit < 0)
-			continue;
-		id[digits / 2] = (uint8_t)(id[digits / 2] << 4 | digit);
-		digits++;
-	}
-	return digits == 32;
-}
-
 /*
  * Ticks of an earlier boot mean nothing now.  Zeros: the writer could not tell.  Some
  * containers have an id of their own: who holds a lock runs, whatever it was told.
@@ -163,7 +138,7 @@ static bool of_this_boot(const struct segment *seg, const struct nci_header *h)
 	static const uint8_t none[16];
 	uint8_t id[16] = { 0 };
 
-	return memcmp(h->boot_id, none, sizeof(none)) == 0 || !read_boot_id(id) ||
+	return memcmp(h->boot_id, none, sizeof(none)) == 0 || !boot_id_read(id) ||
 	       memcmp(h->boot_id, id, sizeof(id)) == 0 || life_is_held(seg);
 }
 

@@ -32,6 +32,7 @@
 struct exchange {
 	size_t line_bytes;	/* without the method */
 	size_t body_bytes;
+	char *body;		/* the first SERVE_BODY_BYTES of it at most; NULL: none, or no memory */
 	bool begun;
 };
 
@@ -41,36 +42,58 @@ static const struct route {
 	void (*fill)(struct request *r, struct json *j);
 	/* Instead, where the answer is not made in one go. */
 	struct MHD_Response *(*open)(struct request *r, struct MHD_Connection *connection);
-	const char *type;
-	/* Instead, where something is to be done: POST, and nothing else.  Negative errno: not. */
+	const char *type;	/* of it; NULL: SERVE_JSON */
+	/* Where something is to be done, by which method.  Negative errno: it was not. */
 	int (*act)(struct request *r, struct json *j);
+	const char *by;
 	/* Instead, where the answer is a file: a descriptor.  Negative errno: none. */
 	int (*file)(struct request *r, uint64_t *bytes);
 } routes[] = {	/* a path that ends in a slash is the beginning of one */
-	{ "/v1/status", 0, serve_status, NULL, SERVE_JSON, NULL, NULL },
-	{ "/v1/processes", 0, serve_processes, NULL, SERVE_JSON, NULL, NULL },
-	{ "/v1/comms", 0, serve_comms, NULL, SERVE_JSON, NULL, NULL },
-	{ "/v1/collectives",
-	  PARAM_BIT(COMM) | PARAM_BIT(NRANKS) | PARAM_BIT(RANK) | PARAM_BIT(FUNC) |
-		  PARAM_BIT(PID) | PARAM_BIT(SINCE_MONO_NS) | PARAM_BIT(LIMIT),
-	  NULL, serve_collectives, SERVE_JSON, NULL, NULL },
-	{ "/v1/summary", PARAM_BIT(WINDOW) | PARAM_BIT(BY), NULL, serve_summary, SERVE_JSON, NULL, NULL },
-	{ "/v1/peers",
-	  PARAM_BIT(COMM) | PARAM_BIT(NRANKS) | PARAM_BIT(RANK) | PARAM_BIT(PID) | PARAM_BIT(PEER) |
-		  PARAM_BIT(DIRECTION) | PARAM_BIT(LINK_WINDOW),
-	  NULL, serve_peers, SERVE_JSON, NULL, NULL },
-	{ "/v1/inflight", PARAM_BIT(OLDER_THAN_NS), serve_inflight, NULL, SERVE_JSON, NULL, NULL },
-	{ "/v1/findings", PARAM_BIT(ACTIVE), serve_findings, NULL, SERVE_JSON, NULL, NULL },
-	{ "/v1/clocks", 0, serve_clocks, NULL, SERVE_JSON, NULL, NULL },
-	{ "/v1/stream", PARAM_BIT(KINDS), NULL, stream_open, JSON_LINES, NULL, NULL },
-	{ "/v1/snapshot", 0, NULL, NULL, SERVE_JSON, serve_write_snapshot, NULL },
-	{ "/v1/exemplars", 0, serve_exemplars, NULL, SERVE_JSON, NULL, NULL },
-	{ "/v1/exemplars/", 0, NULL, NULL, SERVE_JSON, NULL, serve_exemplar },
+	{ "/v1/status", .fill = serve_status },
+	{ "/v1/processes", .fill = serve_processes },
+	{ "/v1/comms", .fill = serve_comms },
+	{ "/v1/collectives", .open = serve_collectives,
+	  .params = PARAM_BIT(COMM) | PARAM_BIT(NRANKS) | PARAM_BIT(RANK) | PARAM_BIT(FUNC) |
+		    PARAM_BIT(PID) | PARAM_BIT(SINCE_MONO_NS) | PARAM_BIT(LIMIT) },
+	{ "/v1/summary", .open = serve_summary, .params = PARAM_BIT(WINDOW) | PARAM_BIT(BY) },
+	{ "/v1/peers", .open = serve_peers,
+	  .params = PARAM_BIT(COMM) | PARAM_BIT(NRANKS) | PARAM_BIT(RANK) | PARAM_BIT(PID) |
+		    PARAM_BIT(PEER) | PARAM_BIT(DIRECTION) | PARAM_BIT(LINK_WINDOW) },
+	{ "/v1/inflight", .fill = serve_inflight, .params = PARAM_BIT(OLDER_THAN_NS) },
+	{ "/v1/findings", .fill = serve_findings, .params = PARAM_BIT(ACTIVE) },
+	{ "/v1/clocks", .fill = serve_clocks },
+	{ "/v1/stream", .open = stream_open, .type = JSON_LINES, .params = PARAM_BIT(KINDS) },
+	{ "/v1/level", .fill = serve_level, .act = serve_put_level, .by = MHD_HTTP_METHOD_PUT },
+	{ "/v1/overhead", .fill = serve_overhead },
+	{ "/v1/snapshot", .act = serve_write_snapshot, .by = MHD_HTTP_METHOD_POST },
+	{ "/v1/exemplars", .fill = serve_exemplars },
+	{ "/v1/exemplars/", .file = serve_exemplar },
 };
 
-static const char *route_methods(const struct route *route)
+static const char *route_type(const struct route *route)
 {
-	return route->act ? MHD_HTTP_METHOD_POST : METHODS;
+	return route->type ? route->type : SERVE_JSON;
+}
+
+static bool route_reads(const struct route *route)
+{
+	return route->fill || route->open || route->file;
+}
+
+static void route_methods(const struct route *route, char text[32])
+{
+	bool both = route->act && route_reads(route);
+
+	snprintf(text, 32, "%s%s%s", route_reads(route) ? METHODS : "", both ? ", " : "",
+		 route->act ? route->by : "");
+}
+
+static bool route_takes(const struct route *route, const char *method)
+{
+	if (route->act && !strcmp(method, route->by))
+		return true;
+	return route_reads(route) && (!strcmp(method, MHD_HTTP_METHOD_GET) ||
+				      !strcmp(method, MHD_HTTP_METHOD_HEAD));
 }
 
 /* *tail: what follows the path. */
@@ -93,13 +116,14 @@ static enum MHD_Result refuse_method(struct MHD_Connection *connection,
 				     const struct route *route, const char *method)
 {
 	struct MHD_Response *response;
-	char message[256];
+	char message[256], methods[32];
 
+	route_methods(route, methods);
 	snprintf(message, sizeof(message), "%.32s is not possible at %s; allowed: %s", method,
-		 route->path, route_methods(route));
+		 route->path, methods);
 	response = answer_error("method_not_allowed", message);
 	if (response)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, route_methods(route));
+		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, methods);
 	return answer_send(connection, MHD_HTTP_METHOD_NOT_ALLOWED, response, SERVE_JSON);
 }
 
@@ -121,31 +145,6 @@ static enum MHD_Result fill(struct MHD_Connection *connection, struct request *r
 	return answer_send(connection, MHD_HTTP_OK, answer_json(&j), SERVE_JSON);
 }
 
-/* Why something was not done. */
-static const struct {
-	int error;
-	unsigned status;
-	const char *code;
-	const char *message;
-} failures[] = {
-	{ -EPERM, MHD_HTTP_FORBIDDEN, "forbidden",
-	  "only root, the daemon's user and members of its group may do that" },
-	{ -ENOSYS, MHD_HTTP_NOT_FOUND, "not_found", "there is no place for it" },
-	{ -ENOENT, MHD_HTTP_NOT_FOUND, "not_found", "there is none of that name" },
-	{ -EBUSY, MHD_HTTP_SERVICE_UNAVAILABLE, "busy",
-	  "several are being written already: try again in a second" },
-	{ -E2BIG, MHD_HTTP_INTERNAL_SERVER_ERROR, "too_large", "there is too much to be written" },
-};
-
-static enum MHD_Result refuse_failure(struct MHD_Connection *connection, int error)
-{
-	for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++)
-		if (failures[i].error == error)
-			return answer_refuse(connection, failures[i].status, failures[i].code, "%s",
-				      failures[i].message);
-	return answer_no_memory(connection);
-}
-
 static enum MHD_Result act(struct MHD_Connection *connection, struct request *r,
 			   const struct route *route)
 {
@@ -157,7 +156,7 @@ static enum MHD_Result act(struct MHD_Connection *connection, struct request *r,
 	error = route->act(r, &j);
 	json_end(&j, '}');
 	if (error < 0)
-		return refuse_failure(connection, error);
+		return answer_failure(connection, error, r->why);
 	return answer_send(connection, MHD_HTTP_OK, answer_json(&j), SERVE_JSON);
 }
 
@@ -169,11 +168,11 @@ static enum MHD_Result send_file(struct MHD_Connection *connection, struct reque
 	int fd = route->file(r, &bytes);
 
 	if (fd < 0)
-		return refuse_failure(connection, fd);
+		return answer_failure(connection, fd, r->why);
 	response = MHD_create_response_from_fd64(bytes, fd);
 	if (!response)
 		close(fd);
-	return answer_send(connection, MHD_HTTP_OK, response, route->type);
+	return answer_send(connection, MHD_HTTP_OK, response, route_type(route));
 }
 
 static ssize_t read_nothing(void *arg, uint64_t pos, char *buf, size_t max)
@@ -196,7 +195,7 @@ static enum MHD_Result open_answer(struct MHD_Connection *connection, struct req
 			: route->open(r, connection);
 	if (!response)
 		return answer_no_memory(connection);
-	return answer_send(connection, MHD_HTTP_OK, response, route->type);
+	return answer_send(connection, MHD_HTTP_OK, response, route_type(route));
 }
 
 /* ---- requests ---------------------------------------------------------- */
@@ -224,9 +223,10 @@ static enum MHD_Result read_argument(void *arg, enum MHD_ValueKind kind, const c
 }
 
 static enum MHD_Result dispatch(struct MHD_Connection *connection, struct client *c,
-				const char *path, const char *method)
+				const struct exchange *x, const char *path, const char *method)
 {
-	struct request r = { .serve = c->serve, .viewer = c->viewer };
+	struct request r = { .serve = c->serve, .viewer = c->viewer, .body = x->body,
+			     .body_bytes = x->body_bytes };
 	struct arguments a = { .query = &r.query };
 	const struct route *route = route_find(path, &r.tail);
 	bool head = !strcmp(method, MHD_HTTP_METHOD_HEAD);
@@ -234,8 +234,7 @@ static enum MHD_Result dispatch(struct MHD_Connection *connection, struct client
 	if (!route)
 		return answer_refuse(connection, MHD_HTTP_NOT_FOUND, "not_found",
 			      "there is nothing at '%.128s'", path);
-	if (route->act ? strcmp(method, route_methods(route)) :
-			 !head && strcmp(method, MHD_HTTP_METHOD_GET))
+	if (!route_takes(route, method))
 		return refuse_method(connection, route, method);
 	a.allowed = route->params;
 	query_init(&r.query);
@@ -244,7 +243,7 @@ static enum MHD_Result dispatch(struct MHD_Connection *connection, struct client
 		return answer_refuse(connection, MHD_HTTP_BAD_REQUEST, "bad_request", "%s", a.why);
 	client_enter(c, CLIENT_ANSWERING);
 	serve_meanwhile(c->serve);
-	if (route->act)
+	if (route->act && !strcmp(method, route->by))
 		return act(connection, &r, route);
 	if (route->file)
 		return send_file(connection, &r, route);
@@ -282,6 +281,23 @@ static enum MHD_Result begin(struct MHD_Connection *connection, const struct cli
 	return MHD_YES;
 }
 
+static void keep_body(struct exchange *x, const char *bytes, size_t n)
+{
+	bool whole = x->body || !x->body_bytes;
+	char *body = NULL;
+
+	if (!n)
+		return;
+	x->body_bytes += n;
+	if (whole && x->body_bytes <= SERVE_BODY_BYTES)
+		body = realloc(x->body, x->body_bytes);
+	if (body)
+		memcpy(body + x->body_bytes - n, bytes, n);
+	else
+		free(x->body);
+	x->body = body;
+}
+
 static enum MHD_Result answer(void *arg, struct MHD_Connection *connection, const char *url,
 			      const char *method, const char *version, const char *upload,
 			      size_t *upload_bytes, void **context)
@@ -292,7 +308,6 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *connection, cons
 
 	(void)arg;
 	(void)version;
-	(void)upload;
 	if (!c || !x)
 		return MHD_NO;
 	if (!x->begun) {
@@ -300,12 +315,12 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *connection, cons
 		return begin(connection, c, x, method);
 	}
 	*upload_bytes = 0;
-	x->body_bytes += bytes;
+	keep_body(x, upload, bytes);
 	if (bytes)
 		return MHD_YES;
 	if (x->body_bytes > SERVE_BODY_BYTES)
 		return refuse_body(connection);
-	return dispatch(connection, c, url, method);
+	return dispatch(connection, c, x, url, method);
 }
 
 /* The result is answer()'s context from its first call on. */
@@ -326,10 +341,13 @@ static void completed(void *arg, struct MHD_Connection *connection, void **conte
 		      enum MHD_RequestTerminationCode code)
 {
 	struct client *c = client_of(connection);
+	struct exchange *x = *context;
 
 	(void)arg;
 	(void)code;
-	free(*context);
+	if (x)
+		free(x->body);
+	free(x);
 	*context = NULL;
 	if (c)
 		client_enter(c, CLIENT_IDLE);

@@ -28,6 +28,7 @@ struct links;
 struct oplog;
 struct reconstruct;
 struct serve;
+struct steer;
 struct straggler;
 struct transferlog;
 
@@ -85,6 +86,9 @@ struct serve_source {
 	 * -EBUSY if too many are on their way.  NULL: there is no place for one.
 	 */
 	int (*snapshot)(void *arg, uint64_t now_ns, char *path, uint64_t *bytes);
+	/* What is wanted of jobs has changed: 0, or why they cannot be told: a negative errno. */
+	int (*steered)(void *arg, uint64_t now_ns);
+	struct steer *steer;	/* NULL: nothing can be wanted of jobs */
 	struct reconstruct *reconstruct;
 	struct ranks *ranks;	/* NULL: no ranks are compared */
 	const struct straggler *straggler;	/* NULL: nor is waiting added up */

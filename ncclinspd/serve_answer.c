@@ -2,6 +2,7 @@
 /* Answers on their way out: headers, JSON, and why something was refused. */
 #include "ncclinspd/serve_impl.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,4 +75,33 @@ enum MHD_Result answer_no_memory(struct MHD_Connection *connection)
 {
 	return answer_refuse(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "no_memory",
 		      "the daemon has no memory for the answer");
+}
+
+/* Why something was not done. */
+static const struct {
+	int error;
+	unsigned status;
+	const char *code;
+	const char *message;
+} failures[] = {
+	{ -EPERM, MHD_HTTP_FORBIDDEN, "forbidden",
+	  "only root, the daemon's user and members of its group may do that" },
+	{ -ENOSYS, MHD_HTTP_NOT_FOUND, "not_found", "there is no place for it" },
+	{ -ENOENT, MHD_HTTP_NOT_FOUND, "not_found", "there is none of that name" },
+	{ -EBUSY, MHD_HTTP_SERVICE_UNAVAILABLE, "busy",
+	  "several are being written already: try again in a second" },
+	{ -EINVAL, MHD_HTTP_BAD_REQUEST, "bad_request", "the body makes no sense" },
+	{ -ESRCH, MHD_HTTP_NOT_FOUND, "not_found", "there is no such process" },
+	{ -ENOSPC, MHD_HTTP_TOO_MANY_REQUESTS, "too_many", "there are too many already" },
+	{ -EIO, MHD_HTTP_SERVICE_UNAVAILABLE, "unwritable", "the control file cannot be written" },
+	{ -E2BIG, MHD_HTTP_INTERNAL_SERVER_ERROR, "too_large", "there is too much to be written" },
+};
+
+enum MHD_Result answer_failure(struct MHD_Connection *connection, int error, const char *why)
+{
+	for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++)
+		if (failures[i].error == error)
+			return answer_refuse(connection, failures[i].status, failures[i].code, "%s",
+				      *why ? why : failures[i].message);
+	return answer_no_memory(connection);
 }

@@ -16,6 +16,8 @@
  *   serve_ops.c       /v1/collectives             serve_summary.c    /v1/summary
  *   serve_findings.c  /v1/findings                serve_peers.c      /v1/peers
  *   serve_clocks.c    /v1/clocks
+ *   serve_level.c     GET /v1/level               serve_level_put.c  PUT /v1/level
+ *   serve_overhead.c  /v1/overhead
  *   serve_snapshot.c  POST /v1/snapshot, and what is written then
  *   serve_exemplars.c /v1/exemplars, one of them, and what is written into one
  *   stream.c          /v1/stream
@@ -92,6 +94,8 @@ struct MHD_Response *answer_error(const char *code, const char *message);
 enum MHD_Result answer_refuse(struct MHD_Connection *connection, unsigned status,
 			      const char *code, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
+/* A negative errno of what was to be done; `why` in words, "": those that fit the errno. */
+enum MHD_Result answer_failure(struct MHD_Connection *connection, int error, const char *why);
 enum MHD_Result answer_no_memory(struct MHD_Connection *connection);
 
 /* ---- what is asked ----------------------------------------------------- */
@@ -253,6 +257,9 @@ struct request {
 	struct viewer viewer;
 	struct query query;
 	const char *tail;	/* of the path, behind a route that ends in a slash */
+	const char *body;	/* not terminated; NULL: none */
+	size_t body_bytes;
+	char why[256];		/* in words, why something cannot be done; "": nothing to add */
 };
 
 /* The text of a timing source; NULL: none. */
@@ -275,6 +282,30 @@ void serve_state(struct request *r, struct json *j);
 
 /* A descriptor of the exemplar that r->tail names, and its size; -ENOENT: no such for him. */
 int serve_exemplar(struct request *r, uint64_t *bytes);
+void serve_level(struct request *r, struct json *j);
+void serve_overhead(struct request *r, struct json *j);
+
+/*
+ * -EPERM; -EINVAL: the body; -ESRCH: there is no such process here that is his; -ENOSPC:
+ * too many wishes; -EIO: jobs cannot be told; -ENOSYS: nothing can be wanted of jobs.
+ */
+int serve_put_level(struct request *r, struct json *j);
+
+/* A wish's members; and, as the answer to one, also whom it is about. */
+struct wish;
+void serve_put_wish(const struct serve *s, struct json *j, const struct wish *w);
+void serve_put_outcome(struct request *r, struct json *j, const struct wish *w);
+
+/* The control file and what is done by itself, as a member of the open object. */
+void serve_control(const struct serve *s, struct json *j);
+
+/* What the daemon itself costs, as a member of the open object. */
+void serve_put_daemon_cost(const struct serve *s, struct json *j);
+
+extern const char *const serve_levels[NCI_LEVEL_END];	/* "off" and so on */
+
+/* FIELD_PUTs; the row is a struct process. */
+field_put_fn serve_put_steering, serve_put_wanted;
 
 /* -EPERM, -ENOSYS: no place; or as serve_source.snapshot. */
 int serve_write_snapshot(struct request *r, struct json *j);

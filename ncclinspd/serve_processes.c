@@ -6,77 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ncclinspd/job.h"
 #include "ncclinspd/stamps.h"
 #include "util/cleanup.h"
 
-/*
- * What a launcher says about its job stands in environment variables, those that
- * the plugin copies.  The first one that is set wins: the innermost launcher
- * first, because under torchrun in a Slurm job the Slurm variables count nodes.
- */
-static const char *const scheduler_names[][2] = {
-	{ "SLURM_JOB_ID", "slurm" },
-	{ "PBS_JOBID", "pbs" },
-	{ "LSB_JOBID", "lsf" },
-	{ "FLUX_JOB_ID", "flux" },
-	{ "RAY_JOB_ID", "ray" },
-	{ "POD_NAME", "kubernetes" },
-	{ "JOB_COMPLETION_INDEX", "kubernetes" },
-	{ "TORCHELASTIC_RUN_ID", "torchrun" },
-	{ "OMPI_COMM_WORLD_RANK", "mpi" },
-	{ "PMIX_RANK", "mpi" },
-	{ "PMI_RANK", "mpi" },
-};
-
-static const char *const job_ids[] = {
-	"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "RAY_JOB_ID", "JOB_NAME",
-	"TORCHELASTIC_RUN_ID", "POD_NAME", "PMIX_NAMESPACE", NULL,
-};
-
-static const char *const ranks[] = {
-	"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID",
-	"JOB_COMPLETION_INDEX", NULL,
-};
-
-static const char *const local_ranks[] = {
-	"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", NULL,
-};
-
-static const char *const world_sizes[] = {
-	"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", NULL,
-};
-
-static const char *env_get(const struct process *p, const char *name)
+static void put_number(struct json *j, const char *key, const char *text)
 {
-	size_t bytes = strlen(name);
-	uint32_t end = p->env_bytes < sizeof(p->env) ? p->env_bytes : sizeof(p->env);
-
-	for (uint32_t at = 0; at < end;) {
-		const char *pair = p->env + at;
-		size_t length = strnlen(pair, end - at);
-
-		if (length == end - at)
-			return NULL;	/* not terminated */
-		if (length > bytes && pair[bytes] == '=' && !memcmp(pair, name, bytes))
-			return pair + bytes + 1;
-		at += (uint32_t)length + 1;
-	}
-	return NULL;
-}
-
-static const char *env_first(const struct process *p, const char *const *names)
-{
-	const char *value = NULL;
-
-	for (; *names && !value; names++)
-		value = env_get(p, *names);
-	return value && *value ? value : NULL;
-}
-
-static void put_env_number(struct json *j, const char *key, const struct process *p,
-			   const char *const *names)
-{
-	const char *text = env_first(p, names);
 	uint64_t value;
 
 	json_key(j, key);
@@ -86,14 +21,6 @@ static void put_env_number(struct json *j, const char *key, const struct process
 		json_put_null(j);
 }
 
-static const char *scheduler(const struct process *p)
-{
-	for (size_t i = 0; i < sizeof(scheduler_names) / sizeof(scheduler_names[0]); i++)
-		if (env_get(p, scheduler_names[i][0]))
-			return scheduler_names[i][1];
-	return NULL;
-}
-
 static void put_job(const struct serve *s, struct json *j, const void *row)
 {
 	const struct process *p = row;
@@ -101,12 +28,12 @@ static void put_job(const struct serve *s, struct json *j, const void *row)
 	(void)s;
 	json_begin(j, '{');
 	json_key(j, "scheduler");
-	json_put_string(j, scheduler(p));
+	json_put_string(j, job_scheduler(p));
 	json_key(j, "id");
-	json_put_string(j, env_first(p, job_ids));
-	put_env_number(j, "rank", p, ranks);
-	put_env_number(j, "local_rank", p, local_ranks);
-	put_env_number(j, "world_size", p, world_sizes);
+	json_put_string(j, job_id(p));
+	put_number(j, "rank", job_rank(p));
+	put_number(j, "local_rank", job_local_rank(p));
+	put_number(j, "world_size", job_world_size(p));
 	json_end(j, '}');
 }
 
@@ -143,14 +70,14 @@ static void put_user(const struct serve *s, struct json *j, const void *row)
 	json_put_string(j, *u->name ? u->name : NULL);
 }
 
+const char *const serve_levels[NCI_LEVEL_END] = {
+	[NCI_LEVEL_OFF] = "off", [NCI_LEVEL_OPS] = "ops", [NCI_LEVEL_KERNEL] = "kernel",
+	[NCI_LEVEL_NET] = "net", [NCI_LEVEL_TRACE] = "trace", [NCI_LEVEL_MASK] = "mask",
+};
+
 const char *process_level(const struct process *p)
 {
-	static const char *const names[NCI_LEVEL_END] = {
-		[NCI_LEVEL_OFF] = "off", [NCI_LEVEL_OPS] = "ops", [NCI_LEVEL_KERNEL] = "kernel",
-		[NCI_LEVEL_NET] = "net", [NCI_LEVEL_TRACE] = "trace", [NCI_LEVEL_MASK] = "mask",
-	};
-
-	return p->api_version && p->level < NCI_LEVEL_END ? names[p->level] : NULL;
+	return p->api_version && p->level < NCI_LEVEL_END ? serve_levels[p->level] : NULL;
 }
 
 static void put_level(const struct serve *s, struct json *j, const void *row)
@@ -272,6 +199,8 @@ const struct field process_fields[] = {
 	P("level", put_level),
 	P("level_reason", put_reason),
 	P("sampling", put_sampling),
+	P("steering", serve_put_steering),
+	P("wanted", serve_put_wanted),
 	F("event_mask", FIELD_U32, mask),
 	P("job", put_job),
 	F("lanes", FIELD_U32, lanes),

@@ -160,6 +160,32 @@ static uint64_t rss_bytes(void)
 	return n == 2 ? resident * (uint64_t)sysconf(_SC_PAGESIZE) : UNKNOWN_U64;
 }
 
+struct cost_row {
+	uint64_t cpu_ns;
+	double cpu_share;	/* of one core, since the start */
+	uint64_t rss_bytes;
+};
+
+static const struct field cost_fields[] = {
+	{ "cpu_ns", FIELD_U64, offsetof(struct cost_row, cpu_ns), NULL },
+	{ "cpu_share", FIELD_RATE, offsetof(struct cost_row, cpu_share), NULL },
+	{ "rss_bytes", FIELD_U64, offsetof(struct cost_row, rss_bytes), NULL },
+	{ NULL, 0, 0, NULL },
+};
+
+void serve_put_daemon_cost(const struct serve *s, struct json *j)
+{
+	uint64_t up_ns = s->now_ns - s->config.started_mono_ns;
+	struct cost_row row = { cpu_ns(), -1, rss_bytes() };
+
+	if (up_ns && row.cpu_ns != UNKNOWN_U64)
+		row.cpu_share = (double)row.cpu_ns / (double)up_ns;
+	json_key(j, "daemon");
+	json_begin(j, '{');
+	rows_put(s, j, cost_fields, &row);
+	json_end(j, '}');
+}
+
 struct status_row {
 	const char *version;
 	const char *host;
@@ -240,6 +266,7 @@ void serve_status(struct request *r, struct json *j)
 		exemplars_read_stats(s->source.exemplars, &stats);
 		put_stage(r, j, "exemplars", exemplars_fields, &stats);
 	}
+	serve_control(s, j);
 	json_key(j, "exporters");
 	json_begin(j, '[');
 	json_end(j, ']');

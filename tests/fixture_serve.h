@@ -27,6 +27,7 @@
 #include "ncclinspd/oplog.h"
 #include "ncclinspd/reconstruct.h"
 #include "ncclinspd/serve.h"
+#include "ncclinspd/steer.h"
 #include "ncclinspd/straggler.h"
 #include "ncclinspd/transferlog.h"
 #include "tests/fixture.h"
@@ -45,6 +46,7 @@ static struct {
 	struct oplog *oplog;
 	struct diagnose *diagnose;
 	struct straggler *straggler;
+	struct steer *steer;
 	struct reconstruct *reconstruct;
 	struct names *names;
 	struct process *processes[8];
@@ -80,6 +82,21 @@ static inline void fx_ingest(void *arg, struct serve_ingest *out)
 {
 	(void)arg;
 	*out = fx.ingest;
+}
+
+static inline int fx_steered(void *arg, uint64_t now_ns)
+{
+	(void)arg;
+	return steer_changed(fx.steer, fx.processes, fx.nprocesses, now_ns);
+}
+
+static inline void fx_steer_open(void)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/control", fx_tmpdir());
+	ck_assert_int_eq(steer_new(&fx.steer, &(struct steer_config){ .control = path,
+			 .detail = true, .thrift = true }, fx.now_ns), 0);
 }
 
 static inline void fx_turn(void)
@@ -154,6 +171,7 @@ static inline void fx_serve_open(const struct serve_config *config)
 	ck_assert_int_eq(reconstruct_new(&fx.reconstruct, NULL, fx.names, fx_serve_done, NULL), 0);
 	ck_assert_int_eq(straggler_new(&fx.straggler, NULL), 0);
 	fx_diagnose_open();
+	fx_steer_open();
 	source = (struct serve_source){
 		.processes = fx_processes,
 		.slots = fx_slots,
@@ -167,6 +185,8 @@ static inline void fx_serve_open(const struct serve_config *config)
 		.diagnose = fx.diagnose,
 		.straggler = fx.straggler,
 		.exemplars = fx_exemplars,
+		.steered = fx_steered,
+		.steer = fx.steer,
 	};
 	c.listen_fd = fx_listen();
 	c.host = "node \"7\"";
@@ -182,6 +202,7 @@ static inline void fx_serve_close(void)
 	serve_close(fx.serve);
 	diagnose_free(fx.diagnose);
 	straggler_free(fx.straggler);
+	steer_free(fx.steer);
 	reconstruct_free(fx.reconstruct);
 	names_free(fx.names);
 	oplog_free(fx.oplog);
@@ -370,20 +391,37 @@ static inline void fx_unchunk(char *answer)
 	*to = '\0';
 }
 
-/* Over `fd`, which is closed then. */
-static inline char *fx_ask_over(int fd, const char *method, const char *target)
+/* What is answered over `fd`, which is closed then. */
+static inline char *fx_finish(int fd)
 {
-	char text[8192];
-	char *answer;
+	char *answer = fx_receive(fd, NULL);
 
-	snprintf(text, sizeof(text), "%s %s HTTP/1.1\r\nHost: x\r\n\r\n", method, target);
-	fx_send(fd, text, strlen(text));
-	answer = fx_receive(fd, NULL);
 	close(fd);
 	fx_pump();
 	if (*answer)
 		fx_unchunk(answer);
 	return answer;
+}
+
+/* Over `fd`, which is closed then. */
+static inline char *fx_ask_over(int fd, const char *method, const char *target)
+{
+	char text[8192];
+
+	snprintf(text, sizeof(text), "%s %s HTTP/1.1\r\nHost: x\r\n\r\n", method, target);
+	fx_send(fd, text, strlen(text));
+	return fx_finish(fd);
+}
+
+/* The same with a body. */
+static inline char *fx_send_over(int fd, const char *method, const char *target, const char *body)
+{
+	char text[8192];
+
+	snprintf(text, sizeof(text), "%s %s HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n%s",
+		 method, target, strlen(body), body);
+	fx_send(fd, text, strlen(text));
+	return fx_finish(fd);
 }
 
 static inline char *fx_ask_text(const char *method, const char *target)

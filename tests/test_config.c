@@ -28,6 +28,7 @@ static void setup(void)
 	told[0] = '\0';
 	unsetenv("NCCLINSP_SOCKET");
 	unsetenv("NCCLINSP_SHM_DIR");
+	unsetenv("NCCLINSP_CONTROL");
 	setenv("XDG_RUNTIME_DIR", "/run/user/0", 1);
 	strcpy(dir, "/tmp/ncclinsp-config.XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(dir));
@@ -61,6 +62,26 @@ static int parse_text(struct config *c, const char *text)
 	write_file(text, strlen(text));
 	return parse(c, NULL);
 }
+
+START_TEST(the_control_file_lies_beside_the_socket_unless_it_is_said_where)
+{
+	struct config c;
+
+	ck_assert_int_eq(parse_text(&c, "socket = /run/x/y.sock\n"), CONFIG_RUN);
+	ck_assert_str_eq(c.control, "/run/x/control");
+	ck_assert_int_eq(parse_text(&c, "socket = here.sock\n"), CONFIG_RUN);
+	ck_assert_str_eq(c.control, "control");
+	ck_assert_int_eq(parse_text(&c, "socket = /run/x/y.sock\ncontrol = /dev/shm/c\n"),
+			 CONFIG_RUN);
+	ck_assert_str_eq(c.control, "/dev/shm/c");
+	setenv("NCCLINSP_CONTROL", "/environment", 1);
+	ck_assert_int_eq(parse_text(&c, "control = /dev/shm/c\n"), CONFIG_RUN);
+	ck_assert_str_eq(c.control, "/environment");
+	ck_assert(c.auto_detail && c.auto_thrift);
+	ck_assert_int_eq(parse_text(&c, "auto-detail = no\nauto-thrift = maybe\n"), -EINVAL);
+	ck_assert(!c.auto_detail);
+}
+END_TEST
 
 START_TEST(each_line_sets_what_it_names)
 {
@@ -226,6 +247,7 @@ END_TEST
 int main(void)
 {
 	const struct fx_test tests[] = {
+		FX_TEST(the_control_file_lies_beside_the_socket_unless_it_is_said_where),
 		FX_TEST(each_line_sets_what_it_names),
 		FX_LOOP(what_is_wrong_is_told_with_its_line_and_what_would_be_right, 0,
 			FX_COUNT(wrong)),

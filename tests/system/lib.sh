@@ -10,7 +10,7 @@ T=$(mktemp -d "${TMPDIR:-/tmp}/ncclinsp-test.XXXXXX")
 SHM=$(mktemp -d /dev/shm/ncclinsp-test.XXXXXX)
 SOCK=$T/ncclinspd.sock
 PLUGIN=$B/libnccl-profiler-insp.so
-export NCCLINSP_SHM_DIR=$SHM NCCLINSP_SOCKET=$SOCK LC_ALL=C.UTF-8
+export NCCLINSP_SHM_DIR=$SHM NCCLINSP_SOCKET=$SOCK NCCLINSP_CONTROL=$T/control LC_ALL=C.UTF-8
 
 tests_run=0
 tests_failed=0
@@ -68,9 +68,11 @@ exits() {
 	[ "$status" -eq "$want" ] && grep -Eq -- "$pattern" <<<"$out"
 }
 
-# start_daemon [option...]: returns when the socket answers.
+# start_daemon [option...]: returns when the socket answers.  Jobs keep their level, however
+# busy the machine is.
 start_daemon() {
-	"$B/ncclinspd" --foreground --socket "$SOCK" --shm-dir "$SHM" --state-dir "$T/state" "$@" \
+	"$B/ncclinspd" --foreground --socket "$SOCK" --shm-dir "$SHM" --state-dir "$T/state" \
+		--auto-thrift no "$@" \
 		2>>"$T/daemon.log" &
 	DAEMON_PID=$!
 	started+=("$DAEMON_PID")

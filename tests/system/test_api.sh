@@ -115,7 +115,7 @@ for loop in auto epoll; do
 		peer_wait_ns net_ns flush_ns
 	check "$loop: their fits have what is promised" promised peers '.peers[].fit' latency_ns \
 		rate_gbs r2 points
-	for request in status processes comms collectives summary peers inflight; do
+	for request in status processes comms collectives summary peers inflight level overhead; do
 		check "$loop: every field of $request is documented" documented $request
 	done
 	for request in status processes collectives peers inflight clocks \

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/job.h"
+
+#include <string.h>
+
+/*
+ * What a launcher says about its job stands in environment variables, those that
+ * the plugin copies.  The first one that is set wins: the innermost launcher
+ * first, because under torchrun in a Slurm job the Slurm variables count nodes.
+ */
+static const char *const scheduler_names[][2] = {
+	{ "SLURM_JOB_ID", "slurm" },
+	{ "PBS_JOBID", "pbs" },
+	{ "LSB_JOBID", "lsf" },
+	{ "FLUX_JOB_ID", "flux" },
+	{ "RAY_JOB_ID", "ray" },
+	{ "POD_NAME", "kubernetes" },
+	{ "JOB_COMPLETION_INDEX", "kubernetes" },
+	{ "TORCHELASTIC_RUN_ID", "torchrun" },
+	{ "OMPI_COMM_WORLD_RANK", "mpi" },
+	{ "PMIX_RANK", "mpi" },
+	{ "PMI_RANK", "mpi" },
+};
+
+static const char *const job_ids[] = {
+	"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "RAY_JOB_ID", "JOB_NAME",
+	"TORCHELASTIC_RUN_ID", "POD_NAME", "PMIX_NAMESPACE", NULL,
+};
+
+static const char *const ranks[] = {
+	"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID",
+	"JOB_COMPLETION_INDEX", NULL,
+};
+
+static const char *const local_ranks[] = {
+	"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", NULL,
+};
+
+static const char *const world_sizes[] = {
+	"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", NULL,
+};
+
+static const char *env_get(const struct process *p, const char *name)
+{
+	size_t bytes = strlen(name);
+	uint32_t end = p->env_bytes < sizeof(p->env) ? p->env_bytes : sizeof(p->env);
+
+	for (uint32_t at = 0; at < end;) {
+		const char *pair = p->env + at;
+		size_t length = strnlen(pair, end - at);
+
+		if (length == end - at)
+			return NULL;	/* not terminated */
+		if (length > bytes && pair[bytes] == '=' && !memcmp(pair, name, bytes))
+			return pair + bytes + 1;
+		at += (uint32_t)length + 1;
+	}
+	return NULL;
+}
+
+static const char *env_first(const struct process *p, const char *const *names)
+{
+	const char *value = NULL;
+
+	for (; *names && !value; names++)
+		value = env_get(p, *names);
+	return value && *value ? value : NULL;
+}
+
+const char *job_scheduler(const struct process *p)
+{
+	for (size_t i = 0; i < sizeof(scheduler_names) / sizeof(scheduler_names[0]); i++)
+		if (env_get(p, scheduler_names[i][0]))
+			return scheduler_names[i][1];
+	return NULL;
+}
+
+const char *job_id(const struct process *p)
+{
+	return env_first(p, job_ids);
+}
+
+const char *job_rank(const struct process *p)
+{
+	return env_first(p, ranks);
+}
+
+const char *job_local_rank(const struct process *p)
+{
+	return env_first(p, local_ranks);
+}
+
+const char *job_world_size(const struct process *p)
+{
+	return env_first(p, world_sizes);
+}

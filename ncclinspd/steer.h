@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_STEER_H
+#define NCCLINSPD_STEER_H
+
+/*
+ * The way back, from the daemon to the jobs: what is wanted of each process (levels.h),
+ * what watching it costs (overhead.h, kernelcost.h), and the file that tells it (control.h).
+ *
+ *     steer_new(&st, &config, now)       what was in force before holds again
+ *     steer_look()                       once a second
+ *     steer_op(), steer_finding()        as things happen
+ *     steer_changed()                    somebody wishes something else, or steer_next_end()
+ *                                        has passed, or a process has appeared
+ *
+ * `list` are all processes, alive and lately ended.  Times are CLOCK_MONOTONIC ns.
+ */
+
+#include "ncclinspd/control.h"
+#include "ncclinspd/levels.h"
+#include "ncclinspd/overhead.h"
+
+struct finding;
+struct steer;
+
+struct steer_config {
+	const char *control;	/* the path of the control file */
+	bool detail, thrift;	/* what happens by itself */
+};
+
+/* 0 or -ENOMEM: a control file that cannot be written is no failure. */
+int steer_new(struct steer **sp, const struct steer_config *config, uint64_t now_ns);
+void steer_free(struct steer *st);
+
+/* As levels_set(). */
+void steer_set(struct steer *st, bool detail, bool thrift);
+
+void steer_look(struct steer *st, struct process *const *list, size_t n, uint64_t now_ns);
+void steer_finding(struct steer *st, const struct finding *f, struct process *const *list,
+		   size_t n, uint64_t now_ns);
+
+/* Bring the control file up to date.  0, or why it could not be written: negative errno. */
+int steer_changed(struct steer *st, struct process *const *list, size_t n, uint64_t now_ns);
+
+uint64_t steer_next_end(const struct steer *st, uint64_t now_ns);
+
+struct levels *steer_levels(struct steer *st);
+const struct control *steer_control(const struct steer *st);
+
+/* What is known of a process's cost; NULL: nothing. */
+const struct overhead *steer_overhead(const struct steer *st, const struct process *p);
+
+#endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/levels.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/fixture.h"
+
+#define SECOND	UINT64_C(1000000000)
+#define T0	(1000 * SECOND)
+#define MANY	(NCI_CONTROL_ENTRIES + 5)
+
+static struct levels *l;
+static struct process p[MANY];
+static struct process *list[MANY];
+static struct nci_control_entry entry[NCI_CONTROL_ENTRIES];
+
+static void setup(void)
+{
+	const struct levels_config config = { .detail = true, .thrift = true };
+
+	ck_assert_int_eq(levels_new(&l, &config), 0);
+	for (int i = 0; i < MANY; i++) {
+		p[i] = (struct process){ .id = 1 + (uint64_t)i, .instance = 0x10 + (uint64_t)i };
+		list[i] = &p[i];
+	}
+}
+
+static void teardown(void)
+{
+	levels_free(l);
+}
+
+static void wish(enum wish_kind kind, uint32_t level, uint32_t sample, uint64_t until_ns)
+{
+	const struct wish w = { .kind = kind, .level = level, .sample = sample,
+				.id = kind == WISH_PROCESS ? p[0].instance : 0, .everybody = 1,
+				.until_ns = until_ns };
+
+	ck_assert_int_eq(wishes_put(levels_wishes(l), &w, T0), 0);
+}
+
+static struct level_wanted wanted(const struct process *of, uint64_t now_ns)
+{
+	struct level_wanted out;
+
+	levels_wanted(l, of, now_ns, &out);
+	return out;
+}
+
+/* What a plugin makes of the file (control.h). */
+static struct level_wanted as_read(uint32_t n, uint64_t instance, uint64_t now_ns)
+{
+	struct level_wanted out = { .level = WISH_KEEP, .sample = WISH_KEEP };
+
+	for (uint32_t i = 0; i < n; i++) {
+		if ((entry[i].instance && entry[i].instance != instance) ||
+		    (entry[i].until_mono_ns && now_ns >= entry[i].until_mono_ns))
+			continue;
+		if (entry[i].level != NCI_CONTROL_KEEP)
+			out.level = entry[i].level;
+		if (entry[i].sample != NCI_CONTROL_KEEP)
+			out.sample = entry[i].sample;
+	}
+	return out;
+}
+
+static void lower(const struct process *of)
+{
+	struct thrift_look look = { .share = 0.02, .budget = 0.005, .level = NCI_LEVEL_NET };
+
+	for (int i = 0; i < THRIFT_LOOKS; i++)
+		levels_look(l, of, look, T0);
+	ck_assert_uint_eq(levels_thrift(l, of)->cap, NCI_LEVEL_KERNEL);
+}
+
+START_TEST(nothing_is_wanted_of_anybody_at_first)
+{
+	ck_assert_uint_eq(levels_entries(l, list, 3, T0, entry), 0);
+	ck_assert_uint_eq(wanted(&p[0], T0).level, WISH_KEEP);
+	ck_assert_uint_eq(wanted(&p[0], T0).since_ns, 0);
+}
+END_TEST
+
+START_TEST(a_person_s_word_is_stronger_than_what_happens_by_itself)
+{
+	lower(&p[0]);
+	ck_assert_uint_eq(wanted(&p[0], T0).level, NCI_LEVEL_KERNEL);
+	ck_assert_uint_eq(wanted(&p[0], T0).why, NCI_WISH_THRIFT);
+	ck_assert(levels_detail(l, &p[0], T0));
+	ck_assert_uint_eq(wanted(&p[0], T0).level, NCI_LEVEL_NET);
+	ck_assert_uint_eq(wanted(&p[0], T0).sample, NCI_SAMPLE_ALL);
+	ck_assert_uint_eq(wanted(&p[0], T0).until_ns, T0 + LEVELS_DETAIL_NS);
+	wish(WISH_NODE, NCI_LEVEL_OPS, NCI_SAMPLE_BUDGET, 0);
+	ck_assert_uint_eq(wanted(&p[0], T0).level, NCI_LEVEL_OPS);
+	ck_assert_uint_eq(wanted(&p[0], T0).sample, NCI_SAMPLE_BUDGET);
+	ck_assert_uint_eq(wanted(&p[0], T0).why, NCI_WISH_PERSON);
+}
+END_TEST
+
+START_TEST(the_file_says_what_is_wanted_now_and_when_its_parts_have_ended)
+{
+	lower(&p[0]);
+	levels_detail(l, &p[0], T0);
+	wish(WISH_NODE, NCI_LEVEL_OPS, WISH_KEEP, T0 + 3 * SECOND);
+	wish(WISH_PROCESS, NCI_LEVEL_TRACE, WISH_KEEP, T0 + SECOND);
+	wish(WISH_PROCESS, WISH_KEEP, NCI_SAMPLE_BUDGET, 0);
+	for (uint64_t at = T0; at < T0 + 12 * SECOND; at += SECOND / 2) {
+		uint32_t n = levels_entries(l, list, 3, T0, entry);	/* nobody writes later */
+
+		for (int i = 0; i < 3; i++) {
+			struct level_wanted want = wanted(&p[i], at);
+			struct level_wanted got = as_read(n, p[i].instance, at);
+
+			ck_assert_uint_eq(want.level, got.level);
+			ck_assert_uint_eq(want.sample, got.sample);
+		}
+	}
+	ck_assert_uint_eq(levels_next_end(l, T0), T0 + SECOND);
+	ck_assert_uint_eq(levels_next_end(l, T0 + 3 * SECOND), T0 + LEVELS_DETAIL_NS);
+}
+END_TEST
+
+START_TEST(a_finding_raises_a_process_once_in_a_while)
+{
+	ck_assert(levels_detail(l, &p[0], T0));
+	ck_assert(!levels_detail(l, &p[0], T0 + SECOND));	/* it is up already */
+	ck_assert_uint_eq(levels_stats(l)->withheld, 0);
+	ck_assert(!levels_detail(l, &p[0], T0 + LEVELS_DETAIL_NS));
+	ck_assert_uint_eq(levels_stats(l)->withheld, 1);
+	ck_assert(levels_detail(l, &p[0], T0 + LEVELS_DETAIL_APART_NS));
+	ck_assert_uint_eq(levels_stats(l)->raised, 2);
+}
+END_TEST
+
+START_TEST(neither_happens_where_it_was_switched_off)
+{
+	struct thrift_look look = { .share = 0.02, .budget = 0.005, .level = NCI_LEVEL_NET };
+
+	levels_free(l);
+	ck_assert_int_eq(levels_new(&l, &(struct levels_config){ .detail = false }), 0);
+	ck_assert(!levels_detail(l, &p[0], T0));
+	for (int i = 0; i < 3 * THRIFT_LOOKS; i++)
+		ck_assert(!levels_look(l, &p[0], look, T0));
+}
+END_TEST
+
+START_TEST(who_is_wanted_at_a_level_is_not_lowered)
+{
+	struct thrift_look look = { .share = 0.02, .budget = 0.005, .level = NCI_LEVEL_NET };
+
+	wish(WISH_PROCESS, NCI_LEVEL_NET, WISH_KEEP, 0);
+	for (int i = 0; i < 3 * THRIFT_LOOKS; i++)
+		ck_assert(!levels_look(l, &p[0], look, T0));
+	lower(&p[1]);
+}
+END_TEST
+
+START_TEST(an_instance_that_was_copied_steers_its_owner_only)
+{
+	p[1].instance = p[0].instance;
+	lower(&p[1]);
+	ck_assert_uint_eq(levels_entries(l, list, 3, T0, entry), 0);
+	lower(&p[0]);
+	ck_assert_uint_eq(levels_entries(l, list, 3, T0, entry), 1);
+}
+END_TEST
+
+START_TEST(who_has_ended_has_no_entry_and_gives_its_place_back)
+{
+	lower(&p[0]);
+	p[0].state = PROCESS_EXITED;
+	ck_assert_uint_eq(levels_entries(l, list, 3, T0, entry), 0);
+	ck_assert(levels_tidy(l, list, 3, T0));
+	ck_assert_ptr_null(levels_thrift(l, &p[0]));
+}
+END_TEST
+
+/* 105 processes: the automatic ones go first, then the oldest wish that does not fit. */
+START_TEST(what_finds_no_room_is_the_weakest_and_is_counted)
+{
+	const struct wish of_all = { .kind = WISH_JOB, .level = NCI_LEVEL_OPS,
+				     .sample = WISH_KEEP, .job = "7", .everybody = 1 };
+	uint32_t n;
+
+	for (int i = 0; i < MANY; i++) {
+		p[i].env_bytes = (uint32_t)sprintf(p[i].env, "SLURM_JOB_ID=%d", i < 98 ? 7 : 8) + 1;
+		levels_detail(l, &p[i], T0);
+	}
+	n = levels_entries(l, list, MANY, T0, entry);
+	ck_assert_uint_eq(n, NCI_CONTROL_ENTRIES);
+	ck_assert_uint_eq(levels_stats(l)->left_out, 5);
+	ck_assert_int_eq(wishes_put(levels_wishes(l), &of_all, T0), 0);
+	wish(WISH_PROCESS, NCI_LEVEL_TRACE, WISH_KEEP, 0);
+	n = levels_entries(l, list, MANY, T0, entry);
+	ck_assert_uint_eq(n, NCI_CONTROL_ENTRIES);
+	ck_assert_uint_eq(entry[n - 1].level, NCI_LEVEL_TRACE);
+	ck_assert_uint_eq(as_read(n, p[97].instance, T0).level, NCI_LEVEL_OPS);
+	ck_assert_uint_eq(levels_stats(l)->left_out, MANY - 1);
+	wish(WISH_PROCESS, WISH_KEEP, NCI_SAMPLE_ALL, T0 + SECOND);
+	wish(WISH_NODE, NCI_LEVEL_OPS, WISH_KEEP, 0);
+	n = levels_entries(l, list, MANY, T0, entry);
+	ck_assert_uint_eq(as_read(n, p[0].instance, T0).sample, NCI_SAMPLE_ALL);
+	ck_assert_uint_eq(as_read(n, p[0].instance, T0).level, NCI_LEVEL_TRACE);
+	ck_assert_uint_eq(n + levels_stats(l)->left_out, 98 + 1 + 1 + 1 + MANY);
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(nothing_is_wanted_of_anybody_at_first),
+		FX_TEST(a_person_s_word_is_stronger_than_what_happens_by_itself),
+		FX_TEST(the_file_says_what_is_wanted_now_and_when_its_parts_have_ended),
+		FX_TEST(a_finding_raises_a_process_once_in_a_while),
+		FX_TEST(neither_happens_where_it_was_switched_off),
+		FX_TEST(who_is_wanted_at_a_level_is_not_lowered),
+		FX_TEST(an_instance_that_was_copied_steers_its_owner_only),
+		FX_TEST(who_has_ended_has_no_entry_and_gives_its_place_back),
+		FX_TEST(what_finds_no_room_is_the_weakest_and_is_counted),
+	};
+
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+}
