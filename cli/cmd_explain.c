@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ncclinsp explain: what a word of a finding means, and what to do. */
+/* ncclinsp explain: what a word that the daemon says means, and what to do. */
 #include <stdio.h>
+#include <strings.h>
 
 #include "cli/cli.h"
 #include "cli/prose.h"
@@ -20,12 +21,13 @@ static void put_part(struct frame *frame, const char *label, const char *text)
 	prose_put(frame, LINE_PLAIN, 0, INDENT, part);
 }
 
-static void explain(const struct cli *cli, const struct word *word)
+static void explain(const struct cli *cli, const struct topic *topic, const struct word *word)
 {
 	const struct {
 		const char *label;
 		const char *text;
 	} parts[] = {
+		{ "one of", topic->title },
 		{ "meaning", word->meaning },
 		{ "evidence", word->evidence },
 		{ "what to do", word->action },
@@ -44,29 +46,67 @@ static void explain(const struct cli *cli, const struct word *word)
 	frame_deinit(&frame);
 }
 
-static void list(void)
+static void list(const struct topic *topic)
 {
-	size_t n;
-	const struct word *words = words_all(&n);
+	printf("%s (%s)\n", topic->title, topic->field);
+	for (size_t i = 0; i < topic->n; i++)
+		printf("  %-18s  %s\n", topic->words[i].name, topic->words[i].meaning);
+}
 
-	for (size_t i = 0; i < n; i++)
-		printf("%-18s %s\n", words[i].name, words[i].meaning);
+static bool is_same(const char *name, const char *wanted)
+{
+	return name && !strcasecmp(name, wanted);
+}
+
+/* What other tools call by that name is explained by each of ours. */
+static bool is_called(const struct word *word, const char *wanted)
+{
+	return is_same(word->name, wanted) || is_same(word->flight_recorder, wanted) ||
+	       is_same(word->ncclx, wanted);
+}
+
+/* A word, or a field, of which all words are listed; how many there were. */
+static int find(const struct cli *cli, const char *wanted)
+{
+	const struct topic *topic;
+	int found = 0;
+
+	for (size_t i = 0; (topic = words_topic(i)); i++) {
+		for (size_t k = 0; k < topic->n; k++) {
+			if (!is_called(&topic->words[k], wanted))
+				continue;
+			if (found++)
+				putchar('\n');
+			explain(cli, topic, &topic->words[k]);
+		}
+		if (is_same(topic->field, wanted)) {
+			if (found++)
+				putchar('\n');
+			list(topic);
+		}
+	}
+	return found;
+}
+
+static void list_all(void)
+{
+	const struct topic *topic;
+
+	for (size_t i = 0; (topic = words_topic(i)); i++) {
+		if (i)
+			putchar('\n');
+		list(topic);
+	}
 }
 
 int cmd_explain(struct cli *cli)
 {
-	const struct word *word;
-
 	if (!cli->argument) {
-		list();
+		list_all();
 		return CLI_DONE;
 	}
-	word = words_find(cli->argument);
-	if (!word) {
-		fprintf(stderr, "ncclinsp: no word '%s'; ncclinsp explain lists them all\n",
-			cli->argument);
-		return CLI_NOTHING;
-	}
-	explain(cli, word);
-	return CLI_DONE;
+	if (find(cli, cli->argument))
+		return CLI_DONE;
+	fprintf(stderr, "ncclinsp: no word '%s'; ncclinsp explain lists them all\n", cli->argument);
+	return CLI_NOTHING;
 }

@@ -14,7 +14,7 @@ const struct command commands[COMMANDS] = {
 	[TOP] = { "top", cmd_top, "live view", NULL },
 	[DIAGNOSE] = { "diagnose", cmd_diagnose, "what is wrong, what says so, what to do next", NULL },
 	[CHECK] = { "check", cmd_check, "one line for a monitoring system", NULL },
-	[EXPLAIN] = { "explain", cmd_explain, "what a word of a finding means", "WORD" },
+	[EXPLAIN] = { "explain", cmd_explain, "what a word that is said means", "WORD" },
 	[EXEMPLARS] = { "exemplars", cmd_exemplars, "operations slower than ever, and around them", "ID" },
 };
 

@@ -44,16 +44,27 @@ static name_t op_type(const struct op *op)
 	return op->is_p2p ? "P2p" : "Coll";
 }
 
-/* How far an operation got, as far as its children were asked for. */
-static name_t op_state(const struct op *op)
+name_t inflight_op_state(enum op_state state)
+{
+	static const name_t names[] = {
+#define X(NAME, text) [OP_STATE_##NAME] = text,
+		OP_STATES(X)
+#undef X
+	};
+
+	return names[state];
+}
+
+/* As far as its children were asked for. */
+static enum op_state op_state(const struct op *op)
 {
 	if (op->kernel_started > op->kernel_stopped)
-		return "running";
+		return OP_STATE_RUNNING;
 	if (op->kernel_stopped)
-		return op->kernel_stopped < op->channels ? "running" : "finishing";
+		return op->kernel_stopped < op->channels ? OP_STATE_RUNNING : OP_STATE_FINISHING;
 	if (op->proxy_ops)
-		return "running";
-	return op->expects_kernel || op->expects_proxy ? "not_started" : "posted";
+		return OP_STATE_RUNNING;
+	return op->expects_kernel || op->expects_proxy ? OP_STATE_NOT_STARTED : OP_STATE_POSTED;
 }
 
 static bool add_op(const struct op *op, void *arg)
@@ -73,7 +84,7 @@ static bool add_op(const struct op *op, void *arg)
 	row->seq = op->seq;
 	row->bytes = op->bytes;
 	row->peer = op->peer;
-	row->state = op_state(op);
+	row->state = inflight_op_state(op_state(op));
 	if (op->enqueued_ns)
 		row->age_ns = rows->now_ns > op->enqueued_ns ? rows->now_ns - op->enqueued_ns : 0;
 	if (op->channels)
@@ -183,6 +194,11 @@ static const name_t states[] = {
 	"GroupStartApiStop", "GroupEndApiStart",
 };
 
+name_t inflight_part_state(uint32_t n)
+{
+	return n < sizeof(states) / sizeof(states[0]) ? states[n] : NULL;
+}
+
 /* Of an ended process: as old as it was at the end. */
 static uint64_t slot_age_ns(const struct inflights *rows, uint64_t start_ticks)
 {
@@ -220,8 +236,8 @@ static void add_slot(struct inflights *rows, const struct live_slot *slot)
 		row->comm_name = *comm->name ? comm->name : NULL;
 		row->rank = comm->rank;
 	}
-	if (ev.rec->serial && ev.rec->serial <= sizeof(states) / sizeof(states[0]))
-		row->state = states[ev.rec->serial - 1];
+	if (ev.rec->serial)
+		row->state = inflight_part_state(ev.rec->serial - 1u);
 	if (types[ev.rec->type].is_proxy)
 		row->direction = ev.rec->form & NCI_FORM_SEND ? "send" : "recv";
 	if (types[ev.rec->type].read)
@@ -280,7 +296,7 @@ static void count_live_child(struct inflight *op, const struct inflight *child)
 		return;		/* no operation, or one whose children nobody asked for */
 	if (kernel || op->kernel_stopped == UNKNOWN_I32 ||
 	    (child->event_type == types[NCI_EV_PROXY_OP].name && child->step > 0))
-		op->state = "running";
+		op->state = inflight_op_state(OP_STATE_RUNNING);
 	if (!kernel || op->kernel_stopped == UNKNOWN_I32)
 		return;
 	op->live_kernels++;

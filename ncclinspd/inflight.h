@@ -16,6 +16,25 @@
 
 struct reconstruct;
 
+/* How far an operation got. */
+#define OP_STATES(X)			\
+	X(POSTED,      "posted")	\
+	X(NOT_STARTED, "not_started")	\
+	X(RUNNING,     "running")	\
+	X(FINISHING,   "finishing")
+
+enum op_state {
+#define X(NAME, text) OP_STATE_##NAME,
+	OP_STATES(X)
+#undef X
+	OP_STATE_END
+};
+
+name_t inflight_op_state(enum op_state state);
+
+/* NCCL's state number n; NULL: there is none. */
+name_t inflight_part_state(uint32_t n);
+
 /* One thing that has begun and not ended.  What is not known is as in model.h. */
 struct inflight {
 	const struct process *process;

@@ -24,6 +24,7 @@ enum limit_reason {
 #define X(NAME, text) LIMIT_##NAME,
 	LIMIT_REASONS(X)
 #undef X
+	LIMIT_END
 };
 
 struct limit {

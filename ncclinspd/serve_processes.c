@@ -86,16 +86,20 @@ static void put_level(const struct serve *s, struct json *j, const void *row)
 	json_put_string(j, process_level(row));
 }
 
-static void put_reason(const struct serve *s, struct json *j, const void *row)
+const char *process_level_reason(uint32_t reason)
 {
 	static const char *const texts[] = {
 		[NCI_REASON_API] = "no KernelCh events: this NCCL's profiler API is older than v5",
 		[NCI_REASON_SHM] = "no KernelCh events: too little shared memory to spare",
 	};
-	const struct process *p = row;
 
+	return reason < sizeof(texts) / sizeof(texts[0]) ? texts[reason] : NULL;
+}
+
+static void put_reason(const struct serve *s, struct json *j, const void *row)
+{
 	(void)s;
-	json_put_string(j, p->reason < sizeof(texts) / sizeof(texts[0]) ? texts[p->reason] : NULL);
+	json_put_string(j, process_level_reason(((const struct process *)row)->reason));
 }
 
 /* Every operation that was asked for is timed; there are no bursts yet. */

@@ -6,18 +6,19 @@
 
 #include "util/json.h"
 #include "util/phrase.h"
+#include "util/words.h"
 
 /* By enum delay_where. */
 static const struct {
-	name_t verdict;
+	enum verdict verdict;
 	const char *action;
 } wheres[] = {
-	[DELAY_CHANNEL] = { "CHANNEL", "see the NIC that NCCL gave this channel: its port counters, "
+	[DELAY_CHANNEL] = { VERDICT_CHANNEL, "see the NIC that NCCL gave this channel: its port counters, "
 			    "its rail" },
-	[DELAY_LINK] = { "LINK", "check that path: port counters, cable, switch, congestion" },
-	[DELAY_SEND_SIDE] = { "SEND_SIDE", "check what that rank sends with: its NIC, its PCIe lanes, "
+	[DELAY_LINK] = { VERDICT_LINK, "check that path: port counters, cable, switch, congestion" },
+	[DELAY_SEND_SIDE] = { VERDICT_SEND_SIDE, "check what that rank sends with: its NIC, its PCIe lanes, "
 			      "its proxy thread's CPU" },
-	[DELAY_RECEIVE_SIDE] = { "RECEIVE_SIDE", "look at that rank's node: its NIC, its PCIe lanes, "
+	[DELAY_RECEIVE_SIDE] = { VERDICT_RECEIVE_SIDE, "look at that rank's node: its NIC, its PCIe lanes, "
 				 "and ncclinsp diagnose there" },
 };
 
@@ -115,7 +116,7 @@ void slow_peer_describe(const struct slow_peer *p, struct finding *f)
 	const struct delay_hot *hot = p->hot;
 	bool pair = hot->where == DELAY_LINK || hot->where == DELAY_CHANNEL;
 
-	f->verdict = wheres[hot->where].verdict;
+	f->verdict = words_verdict(wheres[hot->where].verdict)->name;
 	f->ranks[0] = hot->where == DELAY_RECEIVE_SIDE ? hot->to : hot->from;
 	f->nranks = 1;
 	f->peer = pair ? hot->to : UNKNOWN_I32;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "util/words.h"
 
+#include "util/glossary.h"
+
 #include <strings.h>
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
@@ -114,9 +116,12 @@ static const struct word words[] = {
 	  .action = "Look at the named ranks' GPUs and at the links to them." },
 	VERDICT(LINK),
 	  .flight_recorder = "UNDECIDED",
-	  .meaning = "A transfer was handed to the network and does not come to its end.",
-	  .evidence = "A step is in SendWait: the data left the GPU, the peer had room, the network has "
-		      "not confirmed.",
+	  .meaning = "Of stall: a transfer was handed to the network and does not come to its end. Of "
+		     "slow_peer: the network between two ranks is slower than the other links.",
+	  .evidence = "Stall: a step is in SendWait: the data left the GPU, the peer had room, the network "
+		      "has not confirmed. Slow_peer: the time for a byte, against the other links; where "
+		      "these do not tell the sender's side, the receiver's and the path apart, the text "
+		      "says so.",
 	  .action = "Check the path between the two ranks: port counters, link state, the fabric, the "
 		    "other node's NIC." },
 	VERDICT(GPU_STUCK),
@@ -177,13 +182,31 @@ static const struct word words[] = {
 		      "last eight windows.",
 	  .action = "With all ranks on this node, the links are slower. Else a rank elsewhere may be late "
 		    "each time: compare remote_wait_ns between nodes." },
+	VERDICT(CHANNEL),
+	  .meaning = "One channel between two ranks is slower than the other channels.",
+	  .evidence = "The time for a byte on it against the other links; those of the same two ranks on "
+		      "other channels are not slow.",
+	  .action = "See the NIC that NCCL gave this channel: its port counters, its rail." },
+	VERDICT(SEND_SIDE),
+	  .meaning = "All that a rank sends is slower than what others send.",
+	  .evidence = "Its links to all peers that are seen here, and not those of others to these peers.",
+	  .action = "Check what that rank sends with: its NIC, its PCIe lanes, the CPU of its proxy "
+		    "thread." },
+	VERDICT(RECEIVE_SIDE),
+	  .meaning = "All that is sent to a rank is slower than what others are sent.",
+	  .evidence = "The links to it of all senders that are seen here, and not their other links.",
+	  .action = "Look at that rank's node: its NIC, its PCIe lanes, and ncclinsp diagnose there." },
 };
 _Static_assert(ARRAY_LEN(words) == KINDS + VERDICT_END, "every verdict has a row");
 
-const struct word *words_all(size_t *n)
+const struct topic *words_topic(size_t i)
 {
-	*n = ARRAY_LEN(words);
-	return words;
+	static const struct topic own[] = {
+		{ "kind", "kinds of findings", words, KINDS },
+		{ "verdict", "verdicts of findings", words + KINDS, VERDICT_END },
+	};
+
+	return i < ARRAY_LEN(own) ? &own[i] : glossary_topic(i - ARRAY_LEN(own));
 }
 
 const struct word *words_find(const char *name)

@@ -3,9 +3,9 @@
 #define UTIL_WORDS_H
 
 /*
- * The words of findings: their kinds, and the verdicts of those about operations
- * that hang and ranks that are late.  The daemon says them, the command line explains them, and
- * ncclinsp-findings(7) is made from the same table.
+ * The words that the daemon says: the kinds of findings, their verdicts, and those of
+ * its answers whose values are one of a few (glossary.c).  The daemon says them, the
+ * command line explains them, and ncclinsp-findings(7) is made from the same tables.
  */
 
 #include <stddef.h>
@@ -28,7 +28,10 @@
 	X(STEADY)		\
 	X(INTERMITTENT)		\
 	X(ELSEWHERE)		\
-	X(SLOWER)
+	X(SLOWER)		\
+	X(CHANNEL)		\
+	X(SEND_SIDE)		\
+	X(RECEIVE_SIDE)
 
 enum verdict {
 #define X(NAME) VERDICT_##NAME,
@@ -47,10 +50,18 @@ struct word {
 	const char *action;
 };
 
-/* All of them, kinds first. */
-const struct word *words_all(size_t *n);
+/* Words that are the values of one field; a name may stand in several topics. */
+struct topic {
+	const char *field;	/* as docs/api.md names it */
+	const char *title;
+	const struct word *words;
+	size_t n;
+};
 
-/* In whichever case; NULL: there is no such word. */
+/* Kinds, then verdicts, then all others.  NULL: there is no topic `i`. */
+const struct topic *words_topic(size_t i);
+
+/* A kind or a verdict, in whichever case; NULL: there is none of that name. */
 const struct word *words_find(const char *name);
 
 const struct word *words_verdict(enum verdict verdict);

@@ -12,10 +12,56 @@ for page in "$B"/man/*; do
 	check "${page##*/} prints" prints "$page"
 done
 
-# One table is behind the findings; the page must not fall behind it.
-page=$(mandoc -T ascii "$B/man/ncclinsp-findings.7" | sed 's/.\x08//g' | tr -s ' \n' ' ')
-tells() { case $page in *"$1 $2"*) ;; *) return 1 ;; esac; }
-while read -r word meaning; do
-	check "ncclinsp-findings(7) tells what $word means" tells "$word" "$meaning"
-done < <("$B/ncclinsp" explain)
+# One set of tables is behind what the daemon says, explain and the page.
+plain() { tr -s ' \n' ' ' | sed 's/ $//'; }
+page=$(mandoc -T ascii "$B/man/ncclinsp-findings.7" | sed 's/.\x08//g' | plain)
+tells() { case $page in *"$1"*) ;; *) return 1 ;; esac; }
+
+# parts WORD: what explain says of it, one line each: label, tab, text.
+parts() {
+	COLUMNS=100 "$B/ncclinsp" explain "$1" | awk '
+		!NF || !/^.............[^ ]/ { name = $0; next }
+		/^ / { sub(/^ +/, ""); text = text " " $0; next }
+		{ if (text) print text; label = substr($0, 1, 13); sub(/ +$/, "", label)
+		  text = label "\t" substr($0, 14) }
+		END { print text }'
+}
+# all_told WORD: meaning, evidence and next step of every topic that it stands in.
+all_told() {
+	local label text n=0
+	while IFS=$'\t' read -r label text; do
+		case $label in
+		meaning) n=$((n + 1)) ;;
+		evidence) text="Evidence: $text" ;;
+		"what to do") text="What to do: $text" ;;
+		*) continue ;;
+		esac
+		tells "$text" || { echo "$label: $text"; return 1; }
+	done < <(parts "$1")
+	[ "$n" -gt 0 ]
+}
+"$B/ncclinsp" explain | sed -nE 's/^  (.*[^ ])  +([^ ].*)$/\1\t\2/p' >"$T/words"
+check "there are words to explain" [ "$(wc -l <"$T/words")" -gt 100 ]
+while IFS=$'\t' read -r word meaning; do
+	check "ncclinsp-findings(7) tells what $word means" tells "$word $meaning"
+	check "... and all else that explain does" all_told "$word"
+done <"$T/words"
+
+# Fields of the API; what is a sentence, or NCCL's own name, stands there only in part.
+in_api() {
+	local field word missing=0
+	for field in kind verdict severity limit_reason aspect scope level sampling lost \
+			timing_source stamps_why bound method; do
+		while read -r word; do
+			grep -qF -e "\`$word\`" "$TOP/docs/api.md" || { echo "$field: $word"; missing=1; }
+		done < <("$B/ncclinsp" explain $field | sed -nE 's/^  (.*[^ ])  +[^ ].*$/\1/p')
+	done
+	return $missing
+}
+check "docs/api.md has the words of each of its fields" in_api
+check "a field's name gives all of its words" eval '"$B/ncclinsp" explain bound | grep -q "^  peer "'
+check "what another tool calls it is explained" eval \
+	'"$B/ncclinsp" explain collective_state_mismatch | grep -cE "^[A-Z_]+$" | grep -qx 3'
+check "a word of two topics is explained twice" eval \
+	'"$B/ncclinsp" explain unknown | grep -c "^meaning" | grep -qx 2'
 done_testing

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Words of the daemon's answers, field by field: what explain knows beside findings. */
+#include "util/glossary.h"
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+#define W(word, text)	{ .name = word, .meaning = text }
+
+static const struct word severities[] = {
+	W("info", "Worth knowing; nothing has to be done, and diagnose and check do not count it."),
+	W("warning", "It costs time, or hides something."),
+	W("critical", "A job stands still, or a process has died."),
+};
+
+static const struct word limits[] = {
+	W("minimum", "The least limit that there is, --stall-min."),
+	W("history", "8 times the 99.9th percentile of the same operation and size."),
+	W("period", "Three iterations of the job."),
+	W("no_history", "Nothing like it has been seen: six times --stall-min."),
+	W("first_operation",
+	  "The first one on its communicator, which sets up connections: twelve times "
+	  "--stall-min."),
+};
+
+static const struct word aspects[] = {
+	W("wire", "A byte takes longer on the network."),
+	W("room", "The receiver has no room for what is ready to be sent."),
+};
+
+static const struct word scopes[] = {
+	W("kind",
+	  "One kind of operation (function, size, algorithm) has become slower, others have "
+	  "not."),
+	W("communicator", "Most kinds of operations of one communicator have."),
+	W("node", "Most kinds of operations on this node have."),
+};
+
+static const struct word processes[] = {
+	W("live", "It runs, and holds the lock on its segment."),
+	W("exited", "It ended by itself: the plugin said so."),
+	W("died", "It ended without a word: a signal, a crash, the out-of-memory killer."),
+	W("finalized", "Of a rank: its process runs, but has left the communicator."),
+};
+
+static const struct word levels[] = {
+	W("off", "Nothing is asked of NCCL."),
+	W("ops", "Which operations are posted; nothing of when they run."),
+	W("kernel", "Also when their kernels run on the GPU."),
+	W("net", "Also what goes over the network, by sums of each link."),
+	W("trace", "Also each network transfer by itself."),
+	W("mask", "What NCCL_PROFILE_EVENT_MASK says."),
+};
+
+static const struct word reasons[] = {
+	{ .name = "no KernelCh events: this NCCL's profiler API is older than v5",
+	  .meaning = "When kernels run cannot be known; times come from the network's part, "
+		"or there are none.",
+	  .action = "Use a newer NCCL (2.28 and later)." },
+	{ .name = "no KernelCh events: too little shared memory to spare",
+	  .meaning = "NCCL's events of kernels would need more lanes than there is room for.",
+	  .action = "Enlarge /dev/shm (--shm-size of a container), or choose another place "
+		"by NCCLINSP_SHM_DIR." },
+};
+
+static const struct word samplings[] = {
+	W("all", "Every operation is timed."),
+};
+
+static const struct word losses[] = {
+	W("overrun",
+	  "Records overwritten before the daemon read them: it did not get the CPU in time."),
+	W("before", "Records overwritten before this daemon came to the process."),
+	W("pool",
+	  "Events that found no free slot in their thread's lane, or were pushed out of "
+	  "one."),
+	W("lane", "Events of threads that have no lane: the 129th, or no shared memory was left."),
+	W("string", "Names that found the table full; what they name is shown without."),
+	W("comm", "Communicators that found the table full; nothing is shown of them."),
+	W("rejected", "Records that the daemon refused, because they cannot be true."),
+	W("unknown", "Records of a type that this daemon does not know: the plugin is newer."),
+	W("evicted", "Operations given up before their end was seen: too many were open."),
+};
+
+static const struct word events[] = {
+	W("Group", "What NCCL launches together."),
+	W("Coll", "A collective operation."),
+	W("P2p", "A send or a receive."),
+	W("ProxyOp", "The network's part of an operation, on one channel with one peer."),
+	W("ProxyStep", "One transfer of a ProxyOp."),
+	W("ProxyCtrl", "What a progress thread does besides."),
+	W("KernelCh", "A kernel on one channel."),
+	W("NetPlugin", "An event of the network plugin."),
+	W("GroupApi", "From ncclGroupStart to ncclGroupEnd."),
+	W("CollApi", "The call of a collective operation, on the host."),
+	W("P2pApi", "The call of a send or a receive, on the host."),
+	W("KernelLaunch", "The launch of a kernel."),
+	W("CeColl", "A collective operation by copy engines."),
+	W("CeSync", "Copy engines wait for each other."),
+	W("CeBatch", "A batch of copies."),
+};
+
+static const struct word operations[] = {
+	W("posted", "The call was made; more cannot be seen of it."),
+	W("not_started", "No kernel of it has begun, and no transfer is done."),
+	W("running", "A kernel has begun, or data have moved."),
+	W("finishing", "Its kernel has ended on all channels; the rest is the host's."),
+};
+
+static const struct word parts[] = {
+	W("SendPosted", "A send waits for data of its own GPU (before API v4)."),
+	W("SendRemFifoWait", "A send waits for the receiver to have room (before API v4)."),
+	W("SendTransmitted",
+	  "A send is in the network, which has not confirmed it (before API v4)."),
+	W("SendDone", "A send has ended (before API v4)."),
+	W("RecvPosted", "A receive waits for data from the sender (before API v4)."),
+	W("RecvReceived", "Data have come and are flushed into the GPU's memory (before API v4)."),
+	W("RecvTransmitted", "The own GPU has not yet taken what has come (before API v4)."),
+	W("RecvDone", "A receive has ended (before API v4)."),
+	W("SendGPUWait", "A send waits for data of its own GPU."),
+	W("SendWait", "A send is in the network, which has not confirmed it."),
+	W("RecvWait", "A receive waits for data from the sender."),
+	W("RecvFlushWait", "Data have come and are flushed into the GPU's memory."),
+	W("RecvGPUWait", "The own GPU has not yet taken what has come."),
+	W("Idle", "A progress thread has nothing to do."),
+	W("Active", "A progress thread works."),
+	W("Sleep", "A progress thread lies down."),
+	W("Wakeup", "A progress thread was woken."),
+	W("Append", "A progress thread takes new work."),
+	W("AppendEnd", "A progress thread has taken new work."),
+	W("InProgress", "A progress thread has begun with this ProxyOp."),
+	W("SendPeerWait", "A send waits for the receiver to have room."),
+	W("Update", "The network plugin has told something."),
+	W("KernelChStop", "A kernel has ended on this channel."),
+	W("GroupStartApiStop", "ncclGroupStart has returned."),
+	W("GroupEndApiStart", "ncclGroupEnd was called."),
+};
+
+static const struct word timings[] = {
+	W("kernel_gpu", "The GPU's own stamps of its kernels."),
+	W("kernel_cpu", "When the host saw kernels begin and end."),
+	W("proxy_cpu", "From the first to the last network transfer, on the host's clock."),
+	W("enqueue_cpu", "The posting of an operation by copy engines."),
+};
+
+static const struct word stamps[] = {
+	W("zero", "NCCL gave none."),
+	W("backwards", "It stops before it starts, or before what its queue told last."),
+	W("repeated", "Another kernel was told to run at that time."),
+	W("overrun",
+	  "Of a later operation, or not known not to be: the progress thread came more than "
+	  "64 works late."),
+	W("drifted", "Of an earlier operation: it was over before this one was launched."),
+	W("distrusted",
+	  "Good by itself, but its channel lied a while ago, or NCCL's counters may have "
+	  "drifted."),
+};
+
+static const struct word bounds[] = {
+	W("gpu", "The own GPU: nothing was ready to be sent, or what came was not taken."),
+	W("peer", "The receiver had no room for what was ready."),
+	W("net", "The network: data were on the wire."),
+};
+
+static const struct word methods[] = {
+	W("hull", "The lower hull of the times, at the mean size."),
+	W("least_squares", "Least squares through the least time of each size."),
+	W("theil_sen", "The median slope between pairs of sizes."),
+};
+
+static const struct topic topics[] = {
+#define T(field, title, words) { field, title, words, ARRAY_LEN(words) }
+	T("severity", "severities of findings", severities),
+	T("limit_reason", "what a stall's limit rests on", limits),
+	T("aspect", "what is slow at a slow peer", aspects),
+	T("scope", "how far a regression goes", scopes),
+	T("process_state", "states of a process", processes),
+	T("level", "levels", levels),
+	T("level_reason", "why less is seen than the level says", reasons),
+	T("sampling", "which operations are timed", samplings),
+	T("lost", "causes of loss", losses),
+	T("event_type", "what can be in flight", events),
+	T("state", "states of an operation", operations),
+	T("state", "states of a part of an operation", parts),
+	T("timing_source", "where a duration comes from", timings),
+	T("stamps_why", "what is wrong with a GPU stamp", stamps),
+	T("bound", "what takes the time of a link", bounds),
+	T("method", "how the line of a link was found", methods),
+#undef T
+};
+
+const struct topic *glossary_topic(size_t i)
+{
+	return i < ARRAY_LEN(topics) ? &topics[i] : NULL;
+}
