@@ -26,6 +26,13 @@ int cli_fail(const struct cli *cli, int error)
 	return CLI_FAILED;
 }
 
+struct report_style cli_report_style(const struct cli *cli)
+{
+	return (struct report_style){ .now_ns = cli_now_ns(),
+				      .units = (enum report_units)cli->units,
+				      .utc = cli->utc };
+}
+
 uint64_t cli_now_ns(void)
 {
 	struct timespec now;

@@ -9,6 +9,7 @@
 
 #include "cli/client.h"
 #include "cli/line.h"
+#include "cli/report.h"
 
 /* Promised in ncclinsp(1). */
 enum cli_exit {
@@ -23,7 +24,17 @@ enum cli_exit {
 	CLI_INTERRUPTED = 130,
 };
 
-enum cli_format { CLI_TABLE, CLI_JSON, CLI_CSV };
+enum cli_format { CLI_TABLE, CLI_WIDE, CLI_JSON, CLI_JSONL, CLI_CSV, CLI_PROM };
+
+#define CLI_ANY_WIDTH 1000	/* of what is cut nowhere */
+
+#define CLI_LIST 8
+
+/* An option that may be given several times. */
+struct cli_list {
+	const char *text[CLI_LIST];
+	size_t count;
+};
 
 #define CLI_ANY INT64_MIN	/* a number that was not given */
 
@@ -31,6 +42,11 @@ struct cli {
 	/* output */
 	int64_t format;		/* enum cli_format */
 	bool header;
+	int64_t units;		/* enum report_units */
+	bool utc;
+	const char *fields;	/* a,b or help; NULL: the command's own */
+	const char *sort;	/* [-]field; NULL: the command's own order */
+	struct cli_list filters;
 	bool watch;
 	uint64_t delay_ns;
 	int64_t samples;	/* of -w, of top, lines of tail; CLI_ANY: no end */
@@ -42,6 +58,9 @@ struct cli {
 	const char *func;
 	int64_t rank;
 	int64_t pid;
+	const char *job;	/* its id */
+	int64_t uid;
+	const char *gpu;	/* part of its uuid or bus id */
 	int64_t peer;
 	const char *direction;	/* send or recv */
 	uint64_t older_ns;
@@ -49,12 +68,16 @@ struct cli {
 	bool by_rank;
 	bool all;		/* also what is over */
 	const char *argument;	/* of a command that takes one; NULL: none was given */
+	const char *command;	/* its name */
 	/* the daemon */
 	struct client *client;
 };
 
 /* Say on stderr why the last request failed; the exit code that goes with it. */
 int cli_fail(const struct cli *cli, int error);
+
+/* How cells are to be written, as of now. */
+struct report_style cli_report_style(const struct cli *cli);
 
 /* CLOCK_MONOTONIC: as the daemon's *_mono_ns, which is on this node. */
 uint64_t cli_now_ns(void);

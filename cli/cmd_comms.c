@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ncclinsp comms: communicators, one row per rank that lives on this node. */
-#include <string.h>
-
 #include "cli/listing.h"
 
 static const struct column columns[] = {
 	{ "comm_id", "COMM_ID", COL_TEXT, "comm_id", 18, 0, 5 },
 	{ "name", "NAME", COL_TEXT, "name", 0, 24, 0 },
-	{ "nranks", "RANKS", COL_INTEGER, "nranks", 0, 0, 2 },
+	{ "nranks", "RANKS", COL_INTEGER, "nranks", 0, 0, 2 | REPORT_KEY },
 	{ "nnodes", "NODES", COL_INTEGER, "nnodes", 0, 0, 3 },
-	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, 0 },
-	{ "pid", "PID", COL_INTEGER, "pid", 7, 0, 0 },
+	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, REPORT_KEY },
+	{ "pid", "PID", COL_INTEGER, "pid", 7, 0, REPORT_KEY },
 	{ "gpu_uuid", NULL, COL_TEXT, "gpu_uuid", 0, 0, 0 },
 	{ "pci_bus_id", "GPU", COL_TEXT, "pci_bus_id", 0, 16, 4 },
 	{ "last_seq", "LAST_SEQ", COL_TEXT, "last", 0, 40, 1 },
 	{ "in_flight", "INFL", COL_INTEGER, "in_flight", 0, 0, 0 },
 	{ NULL, "IDLE", COL_SINCE, "last_op_mono_ns", 6, 0, 1 },
-	{ "last_op_at", NULL, COL_TEXT, "last_op_at", 0, 0, 0 },
+	{ "last_op_at", NULL, COL_TIME, "last_op_at", 0, 0, 0 },
 	{ "state", "STATE", COL_STATE, "state", 6, 0, 0 },
 };
 
@@ -50,6 +48,7 @@ static json_t *reshape(const json_t *comms)
 			json_t *row = json_copy(comm);
 
 			json_object_del(row, "local_ranks");
+			json_object_set(row, LISTING_SOURCE, rank);
 			json_object_update(row, rank);
 			json_object_set_new(row, "last",
 					    last_seq_text(json_object_get(rank, "last_seq")));
@@ -59,30 +58,36 @@ static json_t *reshape(const json_t *comms)
 	return rows;
 }
 
-/* The same filter on the answer's own form, which keeps ranks inside communicators. */
-static json_t *nested(const struct cli *cli, const json_t *comms)
+static bool is_kept(const json_t *kept, const json_t *rank)
 {
-	json_t *kept = json_array(), *comm, *rank;
+	json_t *row;
+	size_t i;
+
+	json_array_foreach((json_t *)kept, i, row)
+		if (json_object_get(row, LISTING_SOURCE) == rank)
+			return true;
+	return false;
+}
+
+/* The answer's own form keeps ranks inside communicators, and these in its order. */
+static json_t *nested(const json_t *comms, const json_t *kept)
+{
+	json_t *all = json_array(), *comm, *rank;
 	size_t i, k;
 
 	json_array_foreach((json_t *)comms, i, comm) {
 		json_t *copy = json_copy(comm), *ranks = json_array();
 
-		json_array_foreach(json_object_get(comm, "local_ranks"), k, rank) {
-			json_t *row = json_copy(comm);
-
-			json_object_update(row, rank);
-			if (listing_wants(cli, row))
+		json_array_foreach(json_object_get(comm, "local_ranks"), k, rank)
+			if (is_kept(kept, rank))
 				json_array_append(ranks, rank);
-			json_decref(row);
-		}
 		json_object_set(copy, "local_ranks", ranks);
 		if (json_array_size(ranks))
-			json_array_append(kept, copy);
+			json_array_append(all, copy);
 		json_decref(ranks);
 		json_decref(copy);
 	}
-	return kept;
+	return all;
 }
 
 int cmd_comms(struct cli *cli)

@@ -2,10 +2,9 @@
 /* ncclinsp diagnose: what is wrong, what says so, what to do next. */
 #include <stdio.h>
 
-#include "cli/cli.h"
 #include "cli/findings.h"
+#include "cli/listing.h"
 #include "cli/prose.h"
-#include "cli/report.h"
 #include "util/text.h"
 
 #define WIDEST		100	/* longer lines are hard to read */
@@ -13,15 +12,15 @@
 #define TITLE		256
 
 static const struct column columns[] = {
-	{ "id", NULL, COL_INTEGER, "id", 0, 0, 0 },
+	{ "id", NULL, COL_INTEGER, "id", 0, 0, REPORT_KEY },
 	{ "kind", NULL, COL_TEXT, "kind", 0, 0, 0 },
 	{ "verdict", NULL, COL_TEXT, "verdict", 0, 0, 0 },
 	{ "severity", NULL, COL_TEXT, "severity", 0, 0, 0 },
 	{ "comm_id", NULL, COL_TEXT, "comm_id", 0, 0, 0 },
 	{ "comm_name", NULL, COL_TEXT, "comm_name", 0, 0, 0 },
-	{ "peer", NULL, COL_INTEGER, "peer", 0, 0, 0 },
-	{ "since_at", NULL, COL_TEXT, "since_at", 0, 0, 0 },
-	{ "until_at", NULL, COL_TEXT, "until_at", 0, 0, 0 },
+	{ "peer", NULL, COL_INTEGER, "peer", 0, 0, REPORT_KEY },
+	{ "since_at", NULL, COL_TIME, "since_at", 0, 0, 0 },
+	{ "until_at", NULL, COL_TIME, "until_at", 0, 0, 0 },
 	{ "text", NULL, COL_TEXT, "text", 0, 0, 0 },
 };
 
@@ -97,52 +96,33 @@ static void print_text(const struct cli *cli, const json_t *rows, const json_t *
 	frame_deinit(&frame);
 }
 
-static void print_csv(const struct cli *cli, const json_t *rows)
-{
-	struct report report;
-	json_t *row;
-	size_t i;
-
-	report_init(&report, columns, sizeof(columns) / sizeof(columns[0]), 0);
-	if (cli->header)
-		report_csv_header(&report, stdout);
-	json_array_foreach((json_t *)rows, i, row)
-		report_csv_row(&report, row, stdout);
-}
-
-static int print(struct cli *cli, const json_t *rows)
+static int page(struct cli *cli, const json_t *rows, bool first)
 {
 	json_t *processes = NULL;
-	int r;
+	int r = client_get(cli->client, "/v1/processes", &processes);
 
-	if (cli->format == CLI_CSV) {
-		print_csv(cli, rows);
-		return 0;
-	}
-	r = client_get(cli->client, "/v1/processes", &processes);
+	(void)first;
 	if (!r)
 		print_text(cli, rows, json_object_get(processes, "processes"));
 	json_decref(processes);
 	return r;
 }
 
+static int code(const json_t *rows)
+{
+	return findings_count(rows, "critical") + findings_count(rows, "warning") ? CLI_FINDING
+										  : CLI_DONE;
+}
+
 int cmd_diagnose(struct cli *cli)
 {
-	const json_t *rows;
-	json_t *answer;
-	size_t bytes;
-	int r, code;
+	static const struct listing listing = {
+		.array = "findings",
+		.columns = columns,
+		.count = sizeof(columns) / sizeof(columns[0]),
+		.page = page,
+		.code = code,
+	};
 
-	r = client_get(cli->client, cli->all ? "/v1/findings" : "/v1/findings?active=true", &answer);
-	if (r)
-		return cli_fail(cli, r);
-	rows = json_object_get(answer, "findings");
-	code = findings_count(rows, "critical") + findings_count(rows, "warning") ?
-	       CLI_FINDING : CLI_DONE;
-	if (cli->format == CLI_JSON)
-		puts(client_body(cli->client, &bytes));
-	else
-		r = print(cli, rows);
-	json_decref(answer);
-	return r ? cli_fail(cli, r) : code;
+	return listing_run(cli, &listing, cli->all ? "/v1/findings" : "/v1/findings?active=true");
 }

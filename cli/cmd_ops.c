@@ -6,10 +6,10 @@ const struct column ops_columns[] = {
 	{ "comm_id", NULL, COL_TEXT, "comm_id", 0, 0, 0 },
 	{ "comm_name", NULL, COL_TEXT, "comm_name", 0, 0, 0 },
 	{ NULL, "COMM", COL_TEXT, "comm_label|comm_name|comm_id", 0, 20, 0 },
-	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, REPORT_IF_KNOWN },
+	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, REPORT_IF_KNOWN | REPORT_KEY },
 	{ "func", NULL, COL_TEXT, "func", 0, 0, 0 },
 	{ NULL, "OP", COL_OP, "func", 9, 20, 0 },
-	{ "size_class", "SIZE", COL_BYTES, "size_class", 6, 0, 0 },
+	{ "size_class", "SIZE", COL_BYTES, "size_class", 6, 0, REPORT_KEY },
 	{ "algo", NULL, COL_TEXT, "algo", 0, 0, 0 },
 	{ "proto", NULL, COL_TEXT, "proto", 0, 0, 0 },
 	{ NULL, "ALGO/PROTO", COL_TEXT, "algo/proto", 0, 20, 3 },
@@ -38,6 +38,7 @@ const struct column ops_columns[] = {
 	  REPORT_IF_UNUSUAL },
 	{ "lost_fraction", "LOST(%)", COL_LOSS, "lost_fraction", 0, 0, REPORT_IF_UNUSUAL },
 	{ "timing_source", "SRC", COL_TEXT, "timing_source", 10, 0, 2 },
+	{ "nranks", NULL, COL_INTEGER, "nranks", 0, 0, REPORT_KEY },
 };
 const size_t ops_column_count = sizeof(ops_columns) / sizeof(ops_columns[0]);
 
@@ -48,11 +49,13 @@ int cmd_ops(struct cli *cli)
 		.columns = ops_columns,
 		.count = ops_column_count,
 		.nothing = "no operation has finished yet",
+		.joint = true,
 	};
+	bool by_rank = cli->by_rank || cli->rank != CLI_ANY || cli->pid != CLI_ANY || cli->gpu;
 	char target[128];
 
 	snprintf(target, sizeof(target), "/v1/summary?window=%s&by=comm,func,size,algo,proto%s",
 		 cli->window ? cli->window : "all",
-		 cli->by_rank || cli->rank != CLI_ANY ? ",rank" : "");
+		 by_rank ? ",rank" : "");
 	return listing_run(cli, &listing, target);
 }

@@ -5,12 +5,12 @@
 #include "cli/listing.h"
 
 static const struct column columns[] = {
-	{ "pid", "PID", COL_INTEGER, "pid", 7, 0, 0 },
-	{ "uid", NULL, COL_INTEGER, "uid", 0, 0, 0 },
+	{ "pid", "PID", COL_INTEGER, "pid", 7, 0, REPORT_KEY },
+	{ "uid", NULL, COL_INTEGER, "uid", 0, 0, REPORT_KEY },
 	{ "user", "USER", COL_TEXT, "user|uid", 4, 16, 6 },
 	{ "state", "STATE", COL_STATE, "state", 6, 0, 0 },
 	{ "job", "JOB", COL_TEXT, "job.id", 0, 20, 5 },
-	{ "rank", "RANK", COL_INTEGER, "job.rank", 0, 0, 0 },
+	{ "rank", "RANK", COL_INTEGER, "job.rank", 0, 0, REPORT_KEY },
 	{ "level", "LEVEL", COL_TEXT, "level", 6, 0, 2 },
 	{ "level_reason", NULL, COL_TEXT, "level_reason", 0, 0, 0 },
 	{ "api_version", "API", COL_TEXT, "api_version", 0, 0, 4 },
@@ -20,8 +20,8 @@ static const struct column columns[] = {
 	{ "before", NULL, COL_INTEGER, "before", 0, 0, 0 },
 	{ "stamps_refused", "REFUSED", COL_INTEGER, "stamps_refused", 0, 0,
 	  4 + REPORT_IF_UNUSUAL },
-	{ "first_seen_at", NULL, COL_TEXT, "first_seen_at", 0, 0, 0 },
-	{ "last_record_at", NULL, COL_TEXT, "last_record_at", 0, 0, 0 },
+	{ "first_seen_at", NULL, COL_TIME, "first_seen_at", 0, 0, 0 },
+	{ "last_record_at", NULL, COL_TIME, "last_record_at", 0, 0, 0 },
 	{ NULL, "AGE", COL_SINCE, "first_seen_mono_ns", 6, 0, 3 },
 	{ "command", "COMMAND", COL_TEXT, "command", 0, 0, 0 },
 };

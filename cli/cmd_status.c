@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/cli.h"
+#include "cli/listing.h"
 #include "cli/verdict.h"
 #include "util/text.h"
 
@@ -17,7 +17,7 @@ static const struct column columns[] = {
 	{ "host", NULL, COL_TEXT, "host", 0, 0, 0 },
 	{ "boot_id", NULL, COL_TEXT, "boot_id", 0, 0, 0 },
 	{ "uptime_ns", NULL, COL_AGE, "uptime_ns", 0, 0, 0 },
-	{ "started_at", NULL, COL_TEXT, "started_at", 0, 0, 0 },
+	{ "started_at", NULL, COL_TIME, "started_at", 0, 0, 0 },
 	{ "loop", NULL, COL_TEXT, "loop", 0, 0, 0 },
 	{ "cpu_ns", NULL, COL_AGE, "cpu_ns", 0, 0, 0 },
 	{ "rss_bytes", NULL, COL_BYTES, "rss_bytes", 0, 0, 0 },
@@ -56,7 +56,7 @@ static const char *shown(const struct view *view, enum column_kind kind, const c
 {
 	const struct column column = { NULL, NULL, kind, path, 0, 0, 0 };
 
-	report_cell(&column, view->status, 0, buf, TEXT_MAX);
+	report_cell(&column, view->status, NULL, buf, TEXT_MAX);
 	return buf;
 }
 
@@ -142,55 +142,28 @@ static void print_page(const struct cli *cli, const struct view *view)
 	say_verdicts(cli, view);
 }
 
-/* The answer of /v1/status itself, for programs. */
-static int print_raw(const struct cli *cli, bool header)
+/* One page, from more answers than the one that the fields are of. */
+static int page(struct cli *cli, const json_t *rows, bool first)
 {
-	struct report report;
-	json_t *status;
-	size_t len;
-	int r;
-
-	r = client_get(cli->client, "/v1/status", &status);
-	if (r)
-		return cli_fail(cli, r);
-	if (cli->format == CLI_JSON) {
-		const char *body = client_body(cli->client, &len);
-
-		printf("%s%s", body, len && body[len - 1] == '\n' ? "" : "\n");
-	} else {
-		report_init(&report, columns, sizeof(columns) / sizeof(columns[0]), 0);
-		if (header)
-			report_csv_header(&report, stdout);
-		report_csv_row(&report, status, stdout);
-	}
-	json_decref(status);
-	return CLI_DONE;
-}
-
-static int print_once(struct cli *cli, struct view *view, bool first)
-{
+	struct view view = { 0 };
 	const struct view_want want = { .window = "10s" };
-	int r;
+	int r = view_fetch(&view, cli->client, &want, cli_now_ns());
 
-	if (cli->format != CLI_TABLE)
-		return print_raw(cli, cli->header && first);
-	r = view_fetch(view, cli->client, &want, cli_now_ns());
-	if (r)
-		return cli_fail(cli, r);
-	cli_next_sample(cli, first);
-	print_page(cli, view);
-	return CLI_DONE;
+	(void)rows;
+	(void)first;
+	if (!r)
+		print_page(cli, &view);
+	view_deinit(&view);
+	return r;
 }
 
 int cmd_status(struct cli *cli)
 {
-	struct view view = { 0 };
-	int code = CLI_DONE;
+	static const struct listing listing = {
+		.columns = columns,
+		.count = sizeof(columns) / sizeof(columns[0]),
+		.page = page,
+	};
 
-	for (int64_t i = 0; code == CLI_DONE && cli_wants_sample(cli, i); i++) {
-		code = print_once(cli, &view, !i);
-		fflush(stdout);
-	}
-	view_deinit(&view);
-	return code;
+	return listing_run(cli, &listing, "/v1/status");
 }

@@ -5,21 +5,23 @@
 
 #include "cli/label.h"
 #include "cli/listing.h"
+#include "cli/members.h"
+#include "cli/option.h"
 
 const struct column run_columns[] = {
 	{ NULL, "POSTED", COL_TIME, "enqueued_at", 12, 12, 0 },
-	{ "enqueued_at", NULL, COL_TEXT, "enqueued_at", 0, 0, 0 },
-	{ "pid", "PID", COL_INTEGER, "pid", 7, 0, 4 },
+	{ "enqueued_at", NULL, COL_TIME, "enqueued_at", 0, 0, 0 },
+	{ "pid", "PID", COL_INTEGER, "pid", 7, 0, 4 | REPORT_KEY },
 	{ "comm_id", NULL, COL_TEXT, "comm_id", 0, 0, 0 },
 	{ "comm_name", NULL, COL_TEXT, "comm_name", 0, 0, 0 },
 	{ NULL, "COMM", COL_TEXT, "comm_label|comm_id", 16, 20, 0 },
-	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, 0 },
+	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, REPORT_KEY },
 	{ "func", NULL, COL_TEXT, "func", 0, 0, 0 },
 	{ NULL, "OP", COL_OP, "func", 14, 14, 0 },
 	{ "derived", NULL, COL_TEXT, "derived", 0, 0, 0 },
 	{ "parts", NULL, COL_INTEGER, "parts", 0, 0, 0 },
 	{ "seq", "SEQ", COL_INTEGER, "seq", 6, 0, 1 },
-	{ "peer", NULL, COL_INTEGER, "peer", 0, 0, 0 },
+	{ "peer", NULL, COL_INTEGER, "peer", 0, 0, REPORT_KEY },
 	{ "bytes", "SIZE", COL_BYTES, "bytes", 7, 0, 0 },
 	{ "algo", NULL, COL_TEXT, "algo", 0, 0, 0 },
 	{ "proto", NULL, COL_TEXT, "proto", 0, 0, 0 },
@@ -41,6 +43,7 @@ const size_t run_column_count = sizeof(run_columns) / sizeof(run_columns[0]);
 
 struct tail {
 	struct cli *cli;
+	struct listing_query query;
 	struct report report;
 	json_t *known;	/* communicators, as labels are made of them */
 	int64_t left;	/* lines; CLI_ANY: no end */
@@ -55,31 +58,16 @@ static void label(const struct tail *tail, json_t *op)
 	json_decref(rows);
 }
 
-static void print_op(const struct tail *tail, json_t *op, const char *text)
-{
-	struct line line;
-
-	if (tail->cli->format == CLI_JSON) {
-		puts(text);
-	} else if (tail->cli->format == CLI_CSV) {
-		report_csv_row(&tail->report, op, stdout);
-	} else {
-		label(tail, op);
-		line_start(&line, tail->cli->columns);
-		report_row(&tail->report, op, &line);
-		line_print(&line, &tail->cli->style, stdout);
-	}
-}
-
-/* What is not an operation is a remark between the rows, and none of CSV's. */
+/* What is not an operation is a remark between the rows, for people and in JSON only. */
 static void print_remark(const struct tail *tail, const char *kind, const json_t *event,
 			 const char *text)
 {
+	const struct cli *cli = tail->cli;
 	struct line line;
 
-	if (tail->cli->format == CLI_JSON)
+	if (cli->format == CLI_JSON)
 		puts(text);
-	if (tail->cli->format != CLI_TABLE)
+	if (cli->format != CLI_TABLE && cli->format != CLI_WIDE)
 		return;
 	line_start(&line, tail->cli->columns);
 	if (!strcmp(kind, "lost"))
@@ -95,16 +83,28 @@ static void print_remark(const struct tail *tail, const char *kind, const json_t
 	line_print(&line, &tail->cli->style, stdout);
 }
 
+static bool on_operation(struct tail *tail, json_t *op, const char *text)
+{
+	label(tail, op);
+	if (!listing_wants(&tail->query, op))
+		return false;
+	if (tail->cli->format == CLI_JSON && !tail->cli->fields)
+		puts(text);
+	else
+		listing_put(&tail->query, &tail->report, op);
+	return true;
+}
+
 static int on_line(void *arg, const char *text, size_t len)
 {
 	struct tail *tail = arg;
 	json_t *event = json_loadb(text, len, 0, NULL);
 	const char *kind = json_string_value(json_object_get(event, "kind"));
-	bool shown = kind && !strcmp(kind, "collective") && listing_wants(tail->cli, event);
+	bool shown = false;
 
-	if (shown)
-		print_op(tail, event, text);
-	else if (kind && strcmp(kind, "collective"))
+	if (kind && !strcmp(kind, "collective"))
+		shown = on_operation(tail, event, text);
+	else if (kind)
 		print_remark(tail, kind, event, text);
 	json_decref(event);
 	if (fflush(stdout))
@@ -114,29 +114,61 @@ static int on_line(void *arg, const char *text, size_t len)
 	return 0;
 }
 
-int cmd_tail(struct cli *cli)
+static void print_header(const struct tail *tail)
 {
-	struct tail tail = { .cli = cli, .left = cli->samples, .known = listing_comms(cli) };
+	const struct cli *cli = tail->cli;
 	struct line line;
-	int r;
 
-	report_init(&tail.report, run_columns, run_column_count, 0);
-	report_fit(&tail.report, NULL, cli->columns);
-	if (cli->header && cli->format == CLI_CSV)
-		report_csv_header(&tail.report, stdout);
-	if (cli->header && cli->format == CLI_TABLE) {
+	if (!cli->header)
+		return;
+	if (cli->format == CLI_CSV)
+		report_csv_header(&tail->report, stdout);
+	if (cli->format == CLI_TABLE || cli->format == CLI_WIDE) {
 		line_start(&line, cli->columns);
-		report_header(&tail.report, &line, -1);
+		report_header(&tail->report, &line, -1);
 		line_print(&line, &cli->style, stdout);
 	}
 	fflush(stdout);
+}
 
-	r = client_stream(cli->client, "/v1/stream?kinds=collective,process", on_line, &tail);
-	json_decref(tail.known);
+static int follow(struct tail *tail)
+{
+	struct cli *cli = tail->cli;
+	int r = 0;
+
+	print_header(tail);
+	if (members_asked(cli))
+		r = members_get(cli, &tail->query.members);
+	if (!r)
+		r = client_stream(cli->client, "/v1/stream?kinds=collective,process", on_line,
+				  tail);
 	if (r < 0)
 		return cli_fail(cli, r);
 	if (r > 0)
 		return CLI_DONE;
 	fprintf(stderr, "ncclinsp: the daemon ended the stream\n");
 	return CLI_NO_DAEMON;
+}
+
+int cmd_tail(struct cli *cli)
+{
+	static const struct listing listing = {
+		.columns = run_columns,
+		.count = sizeof(run_columns) / sizeof(run_columns[0]),
+	};
+	struct tail tail = { .cli = cli, .left = cli->samples };
+	const struct report_style style = cli_report_style(cli);
+	int code;
+
+	if (cli->format == CLI_PROM)
+		return option_error("tail has no end, prom has samples: ops -o prom");
+	if (listing_begin(&tail.query, cli, &listing, &code)) {
+		tail.known = listing_comms(cli);
+		report_init(&tail.report, tail.query.columns, tail.query.count, &style);
+		report_fit(&tail.report, NULL, cli->format == CLI_WIDE ? CLI_ANY_WIDTH : cli->columns);
+		code = follow(&tail);
+	}
+	json_decref(tail.known);
+	listing_end(&tail.query);
+	return code;
 }

@@ -69,6 +69,7 @@ static void put_table(struct frame *frame, const struct view *view, const struct
 		      enum view_table table, const json_t *rows, int first, int most, int cursor)
 {
 	const struct view_table_type *type = &view_tables[table];
+	const struct report_style style = { .now_ns = view->now_ns };
 	int n = (int)json_array_size(rows);
 	struct report report;
 
@@ -78,7 +79,7 @@ static void put_table(struct frame *frame, const struct view *view, const struct
 							    : type->nothing);
 		return;
 	}
-	report_init(&report, type->columns, *type->count, view->now_ns);
+	report_init(&report, type->columns, *type->count, &style);
 	report_fit(&report, rows, frame->columns - (place->interactive ? CURSOR_WIDTH : 0));
 	put_header(frame, &report, place, place->sort[table]);
 	for (int i = first; i < n && frame_room(frame) > 0; i++) {
@@ -231,7 +232,7 @@ static void put_where(struct frame *frame, struct place *place)
 
 		if (!report_get(step->scope, parts[i].key))
 			continue;
-		report_cell(&column, step->scope, 0, text, sizeof(text));
+		report_cell(&column, step->scope, NULL, text, sizeof(text));
 		line_printf(line, LINE_BOLD, "  %s%s", parts[i].label, text);
 	}
 	for (int i = 0; i < PLACE_PICKS; i++)

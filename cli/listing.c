@@ -1,10 +1,100 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/listing.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "cli/label.h"
+#include "cli/members.h"
+
+/* ---- what is asked for ------------------------------------------------------ */
+
+static bool is_for_people(const struct cli *cli)
+{
+	return cli->format == CLI_TABLE || cli->format == CLI_WIDE;
+}
+
+static int wrong(const char *option, const char *why)
+{
+	fprintf(stderr, "ncclinsp: --%s: %s\n", option, why);
+	return CLI_USAGE;
+}
+
+static int choose_fields(struct listing_query *query, const struct listing *listing)
+{
+	char why[128], *unknown = NULL;
+	int r;
+
+	query->columns = listing->columns;
+	query->count = listing->count;
+	if (query->cli->fields) {
+		r = fields_select(&query->fields, listing->columns, listing->count,
+				  query->cli->fields, &unknown);
+		snprintf(why, sizeof(why), "no field '%s'; --fields help lists them",
+			 unknown ?: "");
+		free(unknown);
+		if (r)
+			return wrong("fields", unknown ? why : "too many fields");
+	} else if (query->cli->format == CLI_WIDE) {
+		fields_widen(&query->fields, listing->columns, listing->count);
+	} else {
+		return CLI_DONE;
+	}
+	query->columns = query->fields.columns;
+	query->count = query->fields.count;
+	return CLI_DONE;
+}
+
+static int choose_order(struct listing_query *query, const struct listing *listing)
+{
+	const char *name = query->cli->sort;
+	char why[128];
+	bool by_name;
+
+	query->sort = listing->sort;
+	if (!name)
+		return CLI_DONE;
+	query->ascending = *name != '-';
+	name += *name == '-' || *name == '+';
+	query->sort = fields_find(listing->columns, listing->count, name, &by_name);
+	snprintf(why, sizeof(why), "no field '%s'; --fields help lists them", name);
+	return query->sort ? CLI_DONE : wrong("sort", why);
+}
+
+static int choose_filters(struct listing_query *query, const struct listing *listing)
+{
+	const struct cli_list *list = &query->cli->filters;
+	char why[128];
+
+	filter_init(&query->filter, listing->columns, listing->count);
+	for (size_t i = 0; i < list->count; i++)
+		if (filter_add(&query->filter, list->text[i], why, sizeof(why)))
+			return wrong("filter", why);
+	return CLI_DONE;
+}
+
+bool listing_begin(struct listing_query *query, const struct cli *cli,
+		   const struct listing *listing, int *code)
+{
+	*query = (struct listing_query){ .cli = cli };
+	if (cli->fields && !strcmp(cli->fields, "help")) {
+		fields_list(listing->columns, listing->count, stdout);
+		*code = CLI_DONE;
+		return false;
+	}
+	*code = choose_fields(query, listing);
+	if (!*code)
+		*code = choose_order(query, listing);
+	if (!*code)
+		*code = choose_filters(query, listing);
+	return !*code;
+}
+
+void listing_end(struct listing_query *query)
+{
+	json_decref(query->members);
+}
 
 /* ---- filters -------------------------------------------------------------- */
 
@@ -22,18 +112,30 @@ static bool number_matches(int64_t wanted, const json_t *row, const char *path)
 	return json_is_integer(have) && json_integer_value(have) == wanted;
 }
 
-bool listing_wants(const struct cli *cli, const json_t *row)
+bool listing_wants(const struct listing_query *query, const json_t *row)
 {
+	const struct cli *cli = query->cli;
+	const struct report_style style = cli_report_style(cli);
+
 	return (!cli->comm || label_matches(cli->comm, row)) &&
 	       (!cli->func || text_matches(cli->func, row, "func")) &&
 	       (cli->rank == CLI_ANY || number_matches(cli->rank, row, "rank|job.rank")) &&
-	       (cli->pid == CLI_ANY || number_matches(cli->pid, row, "pid"));
+	       (query->members ? members_want(cli, query->members, row)
+			       : cli->pid == CLI_ANY || number_matches(cli->pid, row, "pid")) &&
+	       filter_wants(&query->filter, row, &style);
 }
 
 static bool filters(const struct cli *cli)
 {
 	return cli->comm || cli->func || cli->rank != CLI_ANY || cli->pid != CLI_ANY ||
-	       cli->peer != CLI_ANY || cli->direction || cli->older_ns;
+	       cli->peer != CLI_ANY || cli->direction || cli->older_ns || cli->filters.count ||
+	       members_asked(cli);
+}
+
+/* Is the answer printed otherwise than it came? */
+static bool changes(const struct cli *cli)
+{
+	return filters(cli) || cli->fields || cli->sort;
 }
 
 /* ---- communicators -------------------------------------------------------- */
@@ -65,117 +167,240 @@ static void label_all(const struct cli *cli, json_t *rows)
 	json_decref(known);
 }
 
-/* ---- one sample ----------------------------------------------------------- */
+/* ---- rows ----------------------------------------------------------------- */
 
-/* The rows that pass the filters: the table's, or for JSON the daemon's own. */
-static json_t *select_rows(const struct cli *cli, const struct listing *listing,
-			   const json_t *root)
+/* The answer's rows, borrowed but for the array. */
+static json_t *answered_rows(const struct listing *listing, json_t *root)
 {
-	bool reshaped = listing->reshape && (cli->format != CLI_JSON || listing->nested);
-	const json_t *answered = json_object_get(root, listing->array);
-	json_t *rows, *wanted = json_array();
+	if (!listing->array)
+		return json_pack("[O]", root);
+	return json_incref(json_object_get(root, listing->array)) ?: json_array();
+}
 
-	rows = reshaped ? listing->reshape(answered) : json_copy((json_t *)answered);
-	if (cli->format == CLI_TABLE)
-		label_all(cli, rows);
-	for (size_t i = 0; i < json_array_size(rows); i++)
-		if (listing_wants(cli, json_array_get(rows, i)))
-			json_array_append(wanted, json_array_get(rows, i));
+/* The table's rows, each with its source; none of them is the answer's own. */
+static json_t *shape(const struct listing *listing, const json_t *answered)
+{
+	json_t *rows = listing->reshape ? listing->reshape(answered) : json_array(), *row;
+	size_t i;
+
+	for (i = 0; !listing->reshape && i < json_array_size(answered); i++)
+		json_array_append_new(rows, json_copy(json_array_get(answered, i)));
+	json_array_foreach(rows, i, row)
+		if (!listing->nested)
+			json_object_set(row, LISTING_SOURCE, json_array_get(answered, i));
+	return rows;
+}
+
+static json_t *select_rows(const struct listing_query *query, const struct listing *listing,
+			   const json_t *answered)
+{
+	json_t *rows = shape(listing, answered), *wanted = json_array(), *row;
+	size_t i;
+
+	if (is_for_people(query->cli) || changes(query->cli))
+		label_all(query->cli, rows);
+	json_array_foreach(rows, i, row)
+		if (listing_wants(query, row))
+			json_array_append(wanted, row);
 	json_decref(rows);
-	if (listing->sort)
-		report_sort(wanted, listing->sort, false);
+	if (query->sort)
+		report_sort(wanted, query->sort, query->ascending);
 	return wanted;
 }
 
-/* What the daemon answered, to the byte, unless a filter of ours was given. */
-static void print_json(const struct cli *cli, const struct listing *listing, json_t *root,
-		       json_t *rows)
-{
-	size_t len;
-	const char *body = client_body(cli->client, &len);
+/* ---- printing ------------------------------------------------------------- */
 
-	if (!filters(cli) && body) {
-		fwrite(body, 1, len, stdout);
-		if (len && body[len - 1] == '\n')
-			return;
-	} else {
-		if (listing->nested)
-			json_object_set_new(root, listing->array,
-					    listing->nested(cli, report_get(root, listing->array)));
-		else
-			json_object_set(root, listing->array, rows);
-		json_dumpf(root, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
-	}
-	fputc('\n', stdout);
-}
+struct sample {
+	struct cli *cli;
+	const struct listing *listing;
+	struct report report;
+	json_t *root;		/* the answer */
+	json_t *answered;	/* its rows */
+	json_t *rows;		/* those that are wanted, as the table has them */
+	bool first;
+};
 
-static void print_csv(const struct cli *cli, const struct report *report, const json_t *rows,
-		      bool first)
+static int print_table(struct sample *sample)
 {
-	if (cli->header && first)
-		report_csv_header(report, stdout);
-	for (size_t i = 0; i < json_array_size(rows); i++)
-		report_csv_row(report, json_array_get(rows, i), stdout);
-}
-
-static void print_table(const struct cli *cli, struct report *report, const json_t *rows)
-{
+	const struct cli *cli = sample->cli;
+	size_t n = json_array_size(sample->rows);
+	int width = cli->format == CLI_WIDE ? CLI_ANY_WIDTH : cli->columns;
 	struct line line;
 
-	report_fit(report, rows, cli->columns);
-	for (size_t i = 0; i < json_array_size(rows) + 1; i++) {
-		line_start(&line, cli->columns);
+	if (!sample->listing->appends)
+		cli_next_sample(cli, sample->first);
+	if (sample->listing->page && !cli->fields)
+		return sample->listing->page(sample->cli, sample->rows, sample->first);
+	report_fit(&sample->report, sample->rows, width);
+	for (size_t i = cli->header ? 0 : 1; n && i < n + 1; i++) {
+		line_start(&line, width);
 		if (i)
-			report_row(report, json_array_get(rows, i - 1), &line);
-		else if (cli->header)
-			report_header(report, &line, -1);
+			report_row(&sample->report, json_array_get(sample->rows, i - 1), &line);
 		else
-			continue;
+			report_header(&sample->report, &line, -1);
+		line_print(&line, &cli->style, stdout);
+	}
+	return 0;
+}
+
+/* The answer's own rows behind those of the table. */
+static json_t *sources(const struct sample *sample)
+{
+	json_t *array, *row;
+	size_t i;
+
+	if (sample->listing->nested)
+		return sample->listing->nested(sample->answered, sample->rows);
+	array = json_array();
+	json_array_foreach(sample->rows, i, row)
+		json_array_append(array, json_object_get(row, LISTING_SOURCE));
+	return array;
+}
+
+static json_t *objects(const struct sample *sample)
+{
+	json_t *array = json_array(), *row;
+	size_t i;
+
+	json_array_foreach(sample->rows, i, row)
+		json_array_append_new(array, report_object(&sample->report, row));
+	return array;
+}
+
+static void dump(const json_t *value)
+{
+	json_dumpf(value, stdout, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15));
+	putchar('\n');
+}
+
+/* What the daemon answered, to the byte, unless something else was asked for. */
+static int print_json(struct sample *sample)
+{
+	const struct listing *listing = sample->listing;
+	json_t *rows;
+	size_t len;
+	const char *body = client_body(sample->cli->client, &len);
+
+	if (!changes(sample->cli) && !listing->fetch) {
+		printf("%s%s", body, len && body[len - 1] == '\n' ? "" : "\n");
+		return 0;
+	}
+	rows = sample->cli->fields ? objects(sample) : sources(sample);
+	if (listing->array)
+		json_object_set(sample->root, listing->array, rows);
+	dump(listing->array ? sample->root : json_array_get(rows, 0));
+	json_decref(rows);
+	return 0;
+}
+
+void listing_put(const struct listing_query *query, const struct report *report, const json_t *row)
+{
+	const struct cli *cli = query->cli;
+	struct line line;
+	json_t *object;
+
+	if (cli->format == CLI_CSV) {
+		report_csv_row(report, row, stdout);
+	} else if (cli->format == CLI_JSONL) {
+		object = report_object(report, row);
+		dump(object);
+		json_decref(object);
+	} else {
+		line_start(&line, cli->columns);
+		report_row(report, row, &line);
 		line_print(&line, &cli->style, stdout);
 	}
 }
 
-static int sample(struct cli *cli, const struct listing *listing, const char *target, bool first)
+static int print_lines(struct sample *sample, const struct listing_query *query)
 {
-	struct report report;
-	json_t *root, *rows;
-	size_t n;
-	int r;
+	if (sample->cli->format == CLI_CSV && sample->cli->header && sample->first)
+		report_csv_header(&sample->report, stdout);
+	for (size_t i = 0; i < json_array_size(sample->rows); i++)
+		listing_put(query, &sample->report, json_array_get(sample->rows, i));
+	return 0;
+}
 
-	r = client_get(cli->client, target, &root);
+static int print(struct sample *sample, const struct listing_query *query)
+{
+	switch (sample->cli->format) {
+	case CLI_JSON:
+		return print_json(sample);
+	case CLI_JSONL:
+	case CLI_CSV:
+		return print_lines(sample, query);
+	case CLI_PROM:
+		report_prom(&sample->report, sample->cli->command, sample->rows, stdout);
+		return 0;
+	}
+	return print_table(sample);
+}
+
+/* ---- one sample ----------------------------------------------------------- */
+
+static int fetch(struct listing_query *query, struct cli *cli, const struct listing *listing,
+		 const char *target, json_t **root)
+{
+	json_decref(query->members);
+	query->members = NULL;
+	if (members_asked(cli) || (listing->joint && cli->pid != CLI_ANY)) {
+		int r = members_get(cli, &query->members);
+
+		if (r)
+			return r;
+	}
+	return listing->fetch ? listing->fetch(cli, root) : client_get(cli->client, target, root);
+}
+
+static int code_of(const struct sample *sample)
+{
+	const struct cli *cli = sample->cli;
+
+	if (sample->listing->code)
+		return sample->listing->code(sample->rows);
+	if (json_array_size(sample->rows))
+		return CLI_DONE;
+	if (is_for_people(cli))
+		fprintf(stderr, "ncclinsp: %s\n",
+			filters(cli) ? "nothing matches the filter" : sample->listing->nothing);
+	return CLI_NOTHING;
+}
+
+static int take_sample(struct listing_query *query, struct cli *cli,
+		       const struct listing *listing, const char *target, bool first)
+{
+	const struct report_style style = cli_report_style(cli);
+	struct sample sample = { .cli = cli, .listing = listing, .first = first };
+	int r, code;
+
+	r = fetch(query, cli, listing, target, &sample.root);
 	if (r)
 		return cli_fail(cli, r);
-
-	rows = select_rows(cli, listing, root);
-	n = json_array_size(rows);
-	report_init(&report, listing->columns, listing->count, cli_now_ns());
-	if (cli->format == CLI_TABLE)
-		cli_next_sample(cli, first);
-	if (cli->format == CLI_JSON)
-		print_json(cli, listing, root, rows);
-	else if (cli->format == CLI_CSV)
-		print_csv(cli, &report, rows, first);
-	else if (n)
-		print_table(cli, &report, rows);
+	report_init(&sample.report, query->columns, query->count, &style);
+	sample.answered = answered_rows(listing, sample.root);
+	sample.rows = select_rows(query, listing, sample.answered);
+	r = print(&sample, query);
 	fflush(stdout);
-	json_decref(rows);
-	json_decref(root);
-	if (n)
-		return CLI_DONE;
-	if (cli->format == CLI_TABLE)
-		fprintf(stderr, "ncclinsp: %s\n",
-			filters(cli) ? "nothing matches the filter" : listing->nothing);
-	return CLI_NOTHING;
+	code = r ? cli_fail(cli, r) : code_of(&sample);
+	json_decref(sample.rows);
+	json_decref(sample.answered);
+	json_decref(sample.root);
+	return code;
+}
+
+static bool goes_on(int code)
+{
+	return code == CLI_DONE || code == CLI_NOTHING || code == CLI_FINDING;
 }
 
 int listing_run(struct cli *cli, const struct listing *listing, const char *target)
 {
-	int code = CLI_DONE;
+	struct listing_query query;
+	int code;
 
-	for (int64_t i = 0; cli_wants_sample(cli, i); i++) {
-		code = sample(cli, listing, target, !i);
-		if (code != CLI_DONE && code != CLI_NOTHING)
-			break;
-	}
+	if (listing_begin(&query, cli, listing, &code))
+		for (int64_t i = 0; goes_on(code) && cli_wants_sample(cli, i); i++)
+			code = take_sample(&query, cli, listing, target, !i);
+	listing_end(&query);
 	return code;
 }

@@ -2,28 +2,71 @@
 #ifndef CLI_LISTING_H
 #define CLI_LISTING_H
 
-/* Commands that ask for one array and print it: ps, comms, ops, peers, inflight, exemplars. */
+/*
+ * Commands that print rows: one column table each gives the table, CSV, JSON lines
+ * and Prometheus' text, and what --fields, -s and -f may name.
+ */
 
 #include "cli/cli.h"
+#include "cli/fields.h"
+#include "cli/filter.h"
 #include "cli/report.h"
 
 struct listing {
-	const char *array;	/* its name in the answer */
+	const char *array;	/* its name in the answer; NULL: the answer is the one row */
 	const struct column *columns;
 	size_t count;
 	const struct column *sort;	/* largest first; NULL: the daemon's order */
 	const char *nothing;	/* said when there is no row and no filter */
 	/* Turns the answer's rows into the table's, a new array; NULL: they are the same. */
 	json_t *(*reshape)(const json_t *rows);
-	/* Where rows of the table lie deeper in the answer: filters it as it is; or NULL. */
-	json_t *(*nested)(const struct cli *cli, const json_t *rows);
+	/*
+	 * Where rows of the table lie deeper in the answer: the answer's array with
+	 * nothing but `kept` rows, whose LISTING_SOURCE is what lies there.  NULL: each
+	 * row of the table is one of the answer, in the same order.
+	 */
+	json_t *(*nested)(const json_t *rows, const json_t *kept);
+	/* Gets the answer; NULL: it is that of the target.  As client_get(). */
+	int (*fetch)(struct cli *cli, json_t **root);
+	/* Prints for people, in place of the table; NULL: the table.  As client_get(). */
+	int (*page)(struct cli *cli, const json_t *rows, bool first);
+	/* The exit code that rows give; NULL: CLI_DONE, or CLI_NOTHING without any. */
+	int (*code)(const json_t *rows);
+	bool joint;	/* rows are of several processes: -p asks who is in them */
+	bool appends;	/* samples follow one another, as text as well */
+};
+
+#define LISTING_SOURCE ""	/* key of a reshaped row: what it was made of */
+
+/* What the options say about the rows of one command. */
+struct listing_query {
+	const struct cli *cli;
+	struct fields fields;
+	const struct column *columns;	/* that are printed */
+	size_t count;
+	struct filter filter;
+	const struct column *sort;
+	bool ascending;
+	json_t *members;	/* who is where, when it is asked for; or NULL */
 };
 
 /* Ask, filter, print, and again with -w.  Returns an exit code. */
 int listing_run(struct cli *cli, const struct listing *listing, const char *target);
 
-/* Does a row pass --comm, --rank, --func and --pid? */
-bool listing_wants(const struct cli *cli, const json_t *row);
+/*
+ * For commands with a loop of their own.  listing_begin() returns true when there is
+ * something to do, else an exit code is in *code.  Whoever begins ends.
+ */
+bool listing_begin(struct listing_query *query, const struct cli *cli,
+		   const struct listing *listing, int *code);
+void listing_end(struct listing_query *query);
+
+/* Does a row pass all filters? */
+bool listing_wants(const struct listing_query *query, const json_t *row);
+
+/* One row of CSV or JSON lines, or a line of a table that was laid out before. */
+void listing_put(const struct listing_query *query, const struct report *report,
+		 const json_t *row);
 
 /*
  * The communicators that there are, for label_rows(): a new array, the caller's,

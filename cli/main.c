@@ -13,7 +13,6 @@
 #include "cli/option.h"
 #include "util/text.h"
 
-#define NOT_A_TERMINAL_COLUMNS 1000
 #define LEAST_DELAY_NS	       UINT64_C(100000000)	/* -d 0 must not keep the daemon busy */
 #define TIMEOUT_MS	       5000
 
@@ -46,9 +45,10 @@ static void look_at_terminal(struct options *opts)
 	struct cli *cli = &opts->cli;
 
 	cli->terminal = isatty(STDOUT_FILENO);
-	cli->columns = cli->terminal ? terminal_columns() : NOT_A_TERMINAL_COLUMNS;
+	cli->columns = cli->terminal ? terminal_columns() : CLI_ANY_WIDTH;
 	cli->style.color = wants_color(opts->color, cli->terminal);
-	cli->style.ascii = cli->terminal && strcmp(nl_langinfo(CODESET), "UTF-8");
+	if (cli->terminal && strcmp(nl_langinfo(CODESET), "UTF-8"))
+		cli->style.ascii = true;
 }
 
 /* The command that was named, or the one that a bare call means. */
@@ -57,6 +57,15 @@ static const struct command *choose(int argc, char **argv)
 	if (optind < argc)
 		return command_find(argv[optind]);
 	return &commands[isatty(STDOUT_FILENO) && isatty(STDIN_FILENO) ? TOP : STATUS];
+}
+
+/* Whoever reads no more knows why: no word of that where SIGPIPE does not end us anyway. */
+static int cannot_write(int code)
+{
+	if (errno == EPIPE)
+		return code;
+	fprintf(stderr, "ncclinsp: cannot write the output: %s\n", strerror(errno));
+	return CLI_FAILED;
 }
 
 int main(int argc, char **argv)
@@ -93,12 +102,11 @@ int main(int argc, char **argv)
 	look_at_terminal(&opts);
 	if (opts.cli.delay_ns < LEAST_DELAY_NS)
 		opts.cli.delay_ns = LEAST_DELAY_NS;
+	opts.cli.command = command->name;
 	opts.cli.client = client_new(opts.socket, TIMEOUT_MS);
 	code = command->run(&opts.cli);
-	if (fflush(stdout) || ferror(stdout)) {
-		fprintf(stderr, "ncclinsp: cannot write the output: %s\n", strerror(errno));
-		code = CLI_FAILED;
-	}
+	if (fflush(stdout) || ferror(stdout))
+		code = cannot_write(code);
 	client_free(opts.cli.client);
 	return code;
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -18,16 +19,29 @@
 #define ANYWHERE (IN(COMMANDS) - 1)
 #define TABLES	 (IN(PS) | IN(COMMS) | IN(OPS) | IN(PEERS) | IN(INFLIGHT) | IN(EXEMPLARS))
 #define SAMPLES	 (TABLES | IN(STATUS))
+#define ROWS	 (TABLES | IN(TAIL) | IN(DIAGNOSE) | IN(STATUS))
 #define PRINTS	 (SAMPLES | IN(TAIL) | IN(DIAGNOSE))
 
-static const char *const formats[] = { "table", "json", "csv", NULL };
+static const char *const formats[] = { "table", "wide", "json", "jsonl", "csv", "prom", NULL };
+static const char *const units[] = { "iec", "si", "raw", NULL };
 static const char *const colors[] = { "auto", "always", "never", NULL };
 static const char *const directions[] = { "send", "recv", NULL };
 static const char *const windows[] = { "1s", "10s", "60s", "all", NULL };
 
 static const struct option_row options[] = {
 	{ "output", 'o', OPTION_INDEX, offsetof(struct options, cli.format), PRINTS, "FORMAT",
-	  "table, json (what the API answered) or csv (base units)", formats, 0, 0 },
+	  "table, wide, json (what the API answered), jsonl, csv or prom", formats, 0, 0 },
+	{ "fields", 0, OPTION_STRING, offsetof(struct options, cli.fields), ROWS, "A,B",
+	  "only these, in this order; help lists them", NULL, 0, 0 },
+	{ "sort", 's', OPTION_STRING, offsetof(struct options, cli.sort), TABLES, "[-]FIELD",
+	  "smallest first, with - largest first", NULL, 0, 0 },
+	{ "filter", 'f', OPTION_LIST, offsetof(struct options, cli.filters),
+	  TABLES | IN(TAIL) | IN(DIAGNOSE), "EXPR",
+	  "only rows with FIELD OP VALUE (= != < <= > >= ~ !~), or that show A|B", NULL, 0, 0 },
+	{ "units", 0, OPTION_INDEX, offsetof(struct options, cli.units), TABLES | IN(TAIL), "UNITS",
+	  "iec (KiB), si (kB) or raw (base units)", units, 0, 0 },
+	{ "utc", 0, OPTION_FLAG, offsetof(struct options, cli.utc), TABLES | IN(TAIL), NULL,
+	  "times of day in UTC", NULL, 0, 0 },
 	{ "watch", 'w', OPTION_FLAG, offsetof(struct options, cli.watch), SAMPLES, NULL,
 	  "repeat until interrupted", NULL, 0, 0 },
 	{ "delay", 'd', OPTION_SECONDS, offsetof(struct options, cli.delay_ns),
@@ -42,12 +56,17 @@ static const struct option_row options[] = {
 	  "only this communicator, by name or id", NULL, 0, 0 },
 	{ "rank", 'r', OPTION_NUMBER, offsetof(struct options, cli.rank), TABLES | IN(TAIL), "RANK",
 	  "only this rank", NULL, 0, INT32_MAX },
-	{ "func", 'f', OPTION_STRING, offsetof(struct options, cli.func),
+	{ "func", 0, OPTION_STRING, offsetof(struct options, cli.func),
 	  IN(OPS) | IN(INFLIGHT) | IN(EXEMPLARS) | IN(TAIL), "NAME",
 	  "only this operation, as AllReduce", NULL, 0, 0 },
-	{ "pid", 'p', OPTION_NUMBER, offsetof(struct options, cli.pid),
-	  (TABLES & ~IN(OPS)) | IN(TAIL), "PID", "only this process", NULL, 1,
-	  INT32_MAX },
+	{ "pid", 'p', OPTION_NUMBER, offsetof(struct options, cli.pid), TABLES | IN(TAIL), "PID",
+	  "only this process", NULL, 1, INT32_MAX },
+	{ "user", 'u', OPTION_USER, offsetof(struct options, cli.uid), TABLES | IN(TAIL), "USER",
+	  "only this user's, by name or number", NULL, 0, UINT32_MAX },
+	{ "job", 'j', OPTION_STRING, offsetof(struct options, cli.job), TABLES | IN(TAIL), "JOB",
+	  "only this job's, by the id that ps shows", NULL, 0, 0 },
+	{ "gpu", 'g', OPTION_STRING, offsetof(struct options, cli.gpu), TABLES | IN(TAIL), "GPU",
+	  "only of this GPU, by part of its uuid or bus id", NULL, 0, 0 },
 	{ "peer", 0, OPTION_NUMBER, offsetof(struct options, cli.peer), IN(PEERS), "RANK",
 	  "only links with this rank", NULL, 0, INT32_MAX },
 	{ "direction", 0, OPTION_WORD, offsetof(struct options, cli.direction), IN(PEERS), "WAY",
@@ -64,6 +83,8 @@ static const struct option_row options[] = {
 	  "the daemon's socket", NULL, 0, 0 },
 	{ "color", 0, OPTION_INDEX, offsetof(struct options, color), ANYWHERE, "WHEN",
 	  "auto, always or never", colors, 0, 0 },
+	{ "ascii", 0, OPTION_FLAG, offsetof(struct options, cli.style.ascii), ANYWHERE, NULL,
+	  "no letters beyond ASCII", NULL, 0, 0 },
 	{ "help", 'h', OPTION_FLAG, offsetof(struct options, help), ANYWHERE, NULL, "this text", NULL, 0,
 	  0 },
 	{ "version", 'V', OPTION_FLAG, offsetof(struct options, version), ANYWHERE, NULL, "the version",
@@ -80,7 +101,7 @@ void option_init(struct options *opts)
 {
 	*opts = (struct options){
 		.cli = { .header = true, .delay_ns = DEFAULT_DELAY_NS, .samples = CLI_ANY,
-			 .rank = CLI_ANY, .pid = CLI_ANY, .peer = CLI_ANY },
+			 .rank = CLI_ANY, .pid = CLI_ANY, .uid = CLI_ANY, .peer = CLI_ANY },
 	};
 }
 
@@ -107,6 +128,27 @@ static int find_word(const char *const *words, const char *text, int64_t *index)
 	return -EINVAL;
 }
 
+static int add_to_list(struct cli_list *list, const char *text)
+{
+	if (!*text || list->count == CLI_LIST)
+		return -EINVAL;
+	list->text[list->count++] = text;
+	return 0;
+}
+
+static int find_user(const struct option_row *row, const char *text, int64_t *uid)
+{
+	const struct passwd *user;
+
+	if (!text_parse_integer(text, row->least, row->most, uid))
+		return 0;
+	user = getpwnam(text);
+	if (!user)
+		return -ENOENT;
+	*uid = user->pw_uid;
+	return 0;
+}
+
 static int set_option(const struct option_row *row, const char *arg, struct options *opts)
 {
 	void *at = (char *)opts + row->offset;
@@ -124,6 +166,10 @@ static int set_option(const struct option_row *row, const char *arg, struct opti
 		return text_parse_integer(arg, row->least, row->most, at);
 	case OPTION_SECONDS:
 		return text_parse_duration(arg, at);
+	case OPTION_LIST:
+		return add_to_list(at, arg);
+	case OPTION_USER:
+		return find_user(row, arg, at);
 	case OPTION_INDEX:
 		return find_word(row->words, arg, at);
 	case OPTION_WORD:

@@ -23,6 +23,8 @@ enum option_kind {
 	OPTION_STRING,	/* char *, not empty */
 	OPTION_NUMBER,	/* int64_t */
 	OPTION_SECONDS,	/* uint64_t, in ns */
+	OPTION_LIST,	/* struct cli_list */
+	OPTION_USER,	/* int64_t, the uid of a name or number */
 	OPTION_WORD,	/* char *, one of `words` */
 	OPTION_INDEX,	/* int64_t, which of `words` */
 };
@@ -36,7 +38,7 @@ struct option_row {
 	const char *arg;	/* what its value is called; NULL: it has none */
 	const char *help;
 	const char *const *words;	/* that may be given, NULL at the end */
-	int64_t least;		/* of OPTION_NUMBER */
+	int64_t least;		/* of OPTION_NUMBER and OPTION_USER */
 	int64_t most;
 };
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define CELL 512
+#include "cli/filter.h"
 
 /* ---- text --------------------------------------------------------------------- */
 
@@ -11,36 +11,15 @@ void rows_key(enum view_table table, const json_t *row, char key[PLACE_KEY])
 {
 	const struct column column = { NULL, NULL, COL_TEXT, view_tables[table].key, 0, 0, 0 };
 
-	report_cell(&column, row, 0, key, PLACE_KEY);
-}
-
-static bool contains(const char *cell, const char *words)
-{
-	while (*words) {
-		size_t len = strcspn(words, "|");
-		char word[PLACE_TEXT];
-
-		snprintf(word, sizeof(word), "%.*s", (int)len, words);
-		if (*word && strcasestr(cell, word))
-			return true;
-		words += len + (words[len] == '|');
-	}
-	return false;
+	report_cell(&column, row, NULL, key, PLACE_KEY);
 }
 
 bool rows_show(enum view_table table, const json_t *row, uint64_t now_ns, const char *text)
 {
 	const struct view_table_type *type = &view_tables[table];
-	char cell[CELL];
+	const struct report_style style = { .now_ns = now_ns };
 
-	for (size_t i = 0; i < *type->count; i++) {
-		if (!type->columns[i].header)
-			continue;
-		report_cell(&type->columns[i], row, now_ns, cell, sizeof(cell));
-		if (contains(cell, text))
-			return true;
-	}
-	return false;
+	return filter_shows(type->columns, *type->count, row, &style, text);
 }
 
 /* ---- scope -------------------------------------------------------------------- */
@@ -70,7 +49,7 @@ static void value_of(const json_t *rank, enum place_pick pick, char text[PLACE_T
 {
 	const struct column column = { NULL, NULL, COL_TEXT, pick_paths[pick], 0, 0, 0 };
 
-	report_cell(&column, rank, 0, text, PLACE_TEXT);
+	report_cell(&column, rank, NULL, text, PLACE_TEXT);
 }
 
 static int compare_texts(const void *left, const void *right)

@@ -19,6 +19,7 @@ static const struct column columns[] = {
 
 static json_t *rows;
 static struct report report;
+static const struct report_style usual;
 
 static void setup(void)
 {
@@ -32,7 +33,7 @@ static void setup(void)
 		" {\"pid\": 9, \"name\": \"a, \\\"long\\\" name\", \"algo\": \"Tree\"}]",
 		0, NULL);
 	ck_assert_ptr_nonnull(rows);
-	report_init(&report, columns, NCOLUMNS, 0);
+	report_init(&report, columns, NCOLUMNS, &usual);
 	report_fit(&report, rows, 1000);
 }
 
@@ -85,7 +86,7 @@ START_TEST(a_column_that_nothing_knows_can_be_left_out)
 		{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, REPORT_IF_KNOWN },
 	};
 
-	report_init(&report, some, 2, 0);
+	report_init(&report, some, 2, &usual);
 	report_fit(&report, rows, 1000);
 	ck_assert_str_eq(row_text(0), "  PID");
 	json_object_set_new(json_array_get(rows, 2), "rank", json_integer(0));
@@ -106,7 +107,7 @@ START_TEST(a_column_that_says_only_the_usual_can_be_left_out)
 
 	json_object_update_new(row, json_pack("{s:i,s:f,s:i}", "fused", 0, "timed", 1.0,
 					      "loss", 0));
-	report_init(&report, some, FX_COUNT(some), 0);
+	report_init(&report, some, FX_COUNT(some), &usual);
 	report_fit(&report, rows, 1000);
 	ck_assert_str_eq(row_text(0), "  PID");
 	json_object_update_new(row, json_pack("{s:i,s:f,s:f}", "fused", 3, "timed", 0.25,
@@ -137,7 +138,7 @@ START_TEST(what_was_put_together_has_a_mark)
 	for (size_t i = 0; i < FX_COUNT(cases); i++) {
 		json_t *row = json_loads(cases[i].row, 0, NULL);
 
-		report_cell(&op, row, 0, cell, sizeof(cell));
+		report_cell(&op, row, &usual, cell, sizeof(cell));
 		ck_assert_str_eq(cell, cases[i].cell);
 		json_decref(row);
 	}
@@ -213,27 +214,132 @@ START_TEST(ages_count_from_the_daemons_clock_and_never_below_zero)
 	json_t *row = json_pack("{s:I}", "t", (json_int_t)1000000000);
 	char cell[32];
 
-	report_cell(&since, row, UINT64_C(131000000000), cell, sizeof(cell));
+	report_cell(&since, row, &(struct report_style){ .now_ns = 131000000000 }, cell,
+		    sizeof(cell));
 	ck_assert_str_eq(cell, "2m10s");
-	report_cell(&since, row, 5, cell, sizeof(cell));
+	report_cell(&since, row, &(struct report_style){ .now_ns = 5 }, cell, sizeof(cell));
 	ck_assert_str_eq(cell, "0ns");
 	json_decref(row);
 }
 END_TEST
 
-START_TEST(a_time_is_shown_in_the_local_zone)
+START_TEST(a_time_is_shown_in_the_local_zone_unless_utc_is_asked_for)
 {
 	const struct column at = { NULL, "AT", COL_TIME, "at", 0, 0, 0 };
 	json_t *row = json_pack("{s:s}", "at", "2026-01-02T23:04:05.678901234Z");
 	char cell[64];
 
 	setenv("TZ", "UTC-1", 1);
-	report_cell(&at, row, 0, cell, sizeof(cell));
+	report_cell(&at, row, &usual, cell, sizeof(cell));
 	ck_assert_str_eq(cell, "00:04:05.678");
+	report_cell(&at, row, &(struct report_style){ .utc = true }, cell, sizeof(cell));
+	ck_assert_str_eq(cell, "23:04:05.678");
 	json_object_set_new(row, "at", json_string("yesterday"));
-	report_cell(&at, row, 0, cell, sizeof(cell));
+	report_cell(&at, row, &usual, cell, sizeof(cell));
 	ck_assert_str_eq(cell, "yesterday");
 	json_decref(row);
+}
+END_TEST
+
+static const struct column of_a_link[] = {
+	{ "comm_name", "COMM", COL_TEXT, "comm_name", 0, 0, 0 },
+	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, REPORT_KEY },
+	{ "seen_at", NULL, COL_TIME, "at", 0, 0, 0 },
+	{ "p50_ns", "P50(us)", COL_MICROS, "exec.p50", 0, 0, 0 },
+	{ "busbw_gbs", "BUSBW(GB/s)", COL_NUMBER, "busbw", 0, 0, 0 },
+	{ "lost", NULL, COL_SUM, "lost", 0, 0, 0 },
+	{ "idle_ns", "IDLE", COL_SINCE, "since", 0, 0, 0 },
+	{ "share", "SHARE(%)", COL_PERCENT, "share", 0, 0, 0 },
+	{ NULL, "SIZE", COL_BYTES, "size", 0, 0, 0 },
+};
+
+static json_t *links(void)
+{
+	return json_pack("[{s:s,s:i,s:s,s:{s:i},s:f,s:{s:i,s:i},s:I,s:f,s:I},{s:s,s:i,s:n}]",
+			 "comm_name", "a\"b\\c\nd", "rank", 3, "at", "2026-01-02T03:04:05Z", "exec",
+			 "p50", 17345, "busbw", 1.5, "lost", "overrun", 2, "pool", 3, "since",
+			 (json_int_t)1000, "share", 0.25, "size", (json_int_t)134217728,
+			 "comm_name", "tp", "rank", 0, "share");
+}
+
+START_TEST(prometheus_has_base_units_labels_and_no_unknowns)
+{
+	const struct report_style style = { .now_ns = 2000001000 };
+	json_t *rows_of_links = links();
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	report_init(&report, of_a_link, FX_COUNT(of_a_link), &style);
+	report_prom(&report, "links", rows_of_links, out);
+	fclose(out);
+	ck_assert_ptr_nonnull(strstr(text, "# TYPE ncclinsp_links_p50_seconds gauge\n"
+		"ncclinsp_links_p50_seconds{comm_name=\"a\\\"b\\\\c\\nd\",rank=\"3\"} 1.7345e-05\n# "));
+	ck_assert_ptr_nonnull(strstr(text, "ncclinsp_links_busbw_bytes_per_second{"));
+	ck_assert_ptr_nonnull(strstr(text, "\"} 1500000000\n"));
+	ck_assert_ptr_nonnull(strstr(text, "ncclinsp_links_lost{"));
+	ck_assert_ptr_nonnull(strstr(text, "\"} 5\n"));
+	ck_assert_ptr_nonnull(strstr(text, "ncclinsp_links_idle_seconds{"));
+	ck_assert_ptr_nonnull(strstr(text, "\"} 2\n"));
+	ck_assert_ptr_null(strstr(text, "tp"));
+	ck_assert_ptr_null(strstr(text, "seen"));
+	ck_assert_ptr_null(strstr(text, "size"));
+	free(text);
+	json_decref(rows_of_links);
+}
+END_TEST
+
+START_TEST(json_lines_keep_types_and_tell_null_from_zero)
+{
+	const struct report_style style = { .now_ns = 5000 };
+	json_t *rows_of_links = links(), *expected, *object;
+
+	report_init(&report, of_a_link, FX_COUNT(of_a_link), &style);
+	object = report_object(&report, json_array_get(rows_of_links, 0));
+	expected = json_pack("{s:s,s:i,s:s,s:i,s:f,s:i,s:i,s:f}", "comm_name", "a\"b\\c\nd", "rank", 3,
+			     "seen_at", "2026-01-02T03:04:05Z", "p50_ns", 17345, "busbw_gbs", 1.5,
+			     "lost", 5, "idle_ns", 4000, "share", 0.25);
+	ck_assert(json_equal(object, expected));
+	json_decref(object);
+	json_decref(expected);
+	object = report_object(&report, json_array_get(rows_of_links, 1));
+	expected = json_pack("{s:s,s:i,s:n,s:n,s:n,s:n,s:n,s:n}", "comm_name", "tp", "rank", 0,
+			     "seen_at", "p50_ns", "busbw_gbs", "lost", "idle_ns", "share");
+	ck_assert(json_equal(object, expected));
+	json_decref(object);
+	json_decref(expected);
+	json_decref(rows_of_links);
+}
+END_TEST
+
+static const char *link_text(enum report_units units, size_t i)
+{
+	const struct report_style style = { .now_ns = 5000001000, .units = units };
+	static struct line line;
+	json_t *rows_of_links = links();
+
+	report_init(&report, &of_a_link[3], FX_COUNT(of_a_link) - 3, &style);
+	report_fit(&report, rows_of_links, 1000);
+	line_start(&line, 1000);
+	if (i)
+		report_row(&report, json_array_get(rows_of_links, i - 1), &line);
+	else
+		report_header(&report, &line, -1);
+	json_decref(rows_of_links);
+	return line.text;
+}
+
+START_TEST(units_are_those_that_were_asked_for)
+{
+	ck_assert_str_eq(link_text(REPORT_IEC, 0), "P50(us)  BUSBW(GB/s)  IDLE  SHARE(%)    SIZE");
+	ck_assert_str_eq(link_text(REPORT_IEC, 1), "   17.3         1.50  5.0s      25.0  128MiB");
+	ck_assert_str_eq(link_text(REPORT_SI, 1), "   17.3         1.50  5.0s      25.0  134MB");
+	ck_assert_str_eq(link_text(REPORT_RAW, 0),
+			 "P50(ns)  BUSBW(GB/s)    IDLE(ns)  SHARE    SIZE(B)");
+	ck_assert_str_eq(link_text(REPORT_RAW, 1),
+			 "  17345          1.5  5000000000   0.25  134217728");
+	ck_assert_str_eq(link_text(REPORT_RAW, 2),
+			 "      -            -           -      -          -");
 }
 END_TEST
 
@@ -292,10 +398,13 @@ int main(void)
 		FX_TEST(a_column_that_says_only_the_usual_can_be_left_out),
 		FX_TEST(what_was_put_together_has_a_mark),
 		FX_TEST(a_line_never_passes_its_limit),
+		FX_TEST(prometheus_has_base_units_labels_and_no_unknowns),
+		FX_TEST(json_lines_keep_types_and_tell_null_from_zero),
+		FX_TEST(units_are_those_that_were_asked_for),
 		FX_TEST(csv_has_base_units_empty_unknowns_and_quotes),
 		FX_TEST(sorting_puts_the_largest_first_and_the_unknown_last),
 		FX_TEST(ages_count_from_the_daemons_clock_and_never_below_zero),
-		FX_TEST(a_time_is_shown_in_the_local_zone),
+		FX_TEST(a_time_is_shown_in_the_local_zone_unless_utc_is_asked_for),
 		FX_TEST(colour_is_only_written_when_asked_for),
 		FX_TEST(a_terminal_without_utf8_gets_ascii_of_the_same_width),
 	};

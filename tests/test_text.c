@@ -28,6 +28,41 @@ START_TEST(sizes_are_in_powers_of_1024_with_three_digits)
 END_TEST
 
 static const struct {
+	uint64_t bytes;
+	const char *text;
+} si_sizes[] = {
+	{ 0, "0B" }, { 999, "999B" }, { 1000, "1kB" }, { 1500, "1.5kB" }, { 134217728, "134MB" },
+	{ UINT64_MAX, "18.4EB" },
+};
+
+START_TEST(or_in_powers_of_1000)
+{
+	text_bytes_si(buf, sizeof(buf), si_sizes[_i].bytes);
+	ck_assert_str_eq(buf, si_sizes[_i].text);
+}
+END_TEST
+
+static const struct {
+	const char *text;
+	double bytes;		/* < 0: refused */
+} read_sizes[] = {
+	{ "0", 0 }, { "4096", 4096 }, { "4096B", 4096 }, { "4KiB", 4096 }, { "4k", 4096 },
+	{ "1.5M", 1572864 }, { "10MB", 1e7 }, { "2gib", 2147483648.0 }, { "1EB", 1e18 },
+	{ "", -1 }, { "-1", -1 }, { "x", -1 }, { "4q", -1 }, { "4KiBx", -1 }, { "4iB", -1 },
+	{ " 4", -1 }, { "nan", -1 },
+};
+
+START_TEST(sizes_are_read_with_either)
+{
+	double bytes = -1;
+	int r = text_parse_bytes(read_sizes[_i].text, &bytes);
+
+	ck_assert_int_eq(r, read_sizes[_i].bytes < 0 ? -EINVAL : 0);
+	ck_assert_double_eq(bytes, read_sizes[_i].bytes);
+}
+END_TEST
+
+static const struct {
 	uint64_t ns;
 	const char *text;
 } durations[] = {
@@ -210,6 +245,8 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_LOOP(sizes_are_in_powers_of_1024_with_three_digits, 0, FX_COUNT(sizes)),
+		FX_LOOP(or_in_powers_of_1000, 0, FX_COUNT(si_sizes)),
+		FX_LOOP(sizes_are_read_with_either, 0, FX_COUNT(read_sizes)),
 		FX_LOOP(durations_and_ages_read_as_people_say_them, 0, FX_COUNT(durations)),
 		FX_TEST(counts_rates_and_microseconds_keep_three_digits),
 		FX_TEST(no_number_overflows_text_max),

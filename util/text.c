@@ -6,12 +6,14 @@
  */
 #include "util/text.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "util/utf8.h"
 
@@ -161,6 +163,13 @@ void text_bytes(char *buf, size_t size, uint64_t bytes)
 	put_scaled(buf, size, (double)bytes, 1024, 1023.5, units, ARRAY_LEN(units));
 }
 
+void text_bytes_si(char *buf, size_t size, uint64_t bytes)
+{
+	static const char *const units[] = { "B", "kB", "MB", "GB", "TB", "PB", "EB" };
+
+	put_scaled(buf, size, (double)bytes, 1000, 999.5, units, ARRAY_LEN(units));
+}
+
 void text_count(char *buf, size_t size, double n)
 {
 	static const char *const units[] = { "", "k", "M", "G", "T", "P", "E" };
@@ -236,6 +245,25 @@ int text_parse_duration(const char *text, uint64_t *ns)
 		return 0;
 	}
 	return -EINVAL;
+}
+
+int text_parse_bytes(const char *text, double *bytes)
+{
+	static const char letters[] = "kmgtpe";
+	const char *letter;
+	double n, base;
+	char *end;
+
+	n = strtod(text, &end);
+	if (end == text || !(n >= 0) || text[0] == '-' || text[0] == ' ')
+		return -EINVAL;
+	letter = *end ? strchr(letters, tolower((unsigned char)*end)) : NULL;
+	end += !!letter;
+	base = letter && !strcasecmp(end, "b") ? 1000 : 1024;
+	if (*end && strcasecmp(end, "b") && !(letter && !strcasecmp(end, "ib")))
+		return -EINVAL;
+	*bytes = letter ? n * pow(base, (double)(letter - letters + 1)) : n;
+	return 0;
 }
 
 int text_parse_integer(const char *text, int64_t min, int64_t max, int64_t *out)

@@ -18,6 +18,9 @@
 /* "8B", "1.5KiB", "128MiB": three digits, powers of 1024. */
 void text_bytes(char *buf, size_t size, uint64_t bytes);
 
+/* "8B", "1.5kB", "134MB": the same in powers of 1000. */
+void text_bytes_si(char *buf, size_t size, uint64_t bytes);
+
 /* "950", "12.3k", "4.56M": three digits, powers of 1000.  Negative is "-". */
 void text_count(char *buf, size_t size, double n);
 
@@ -35,6 +38,12 @@ void text_number(char *buf, size_t size, double n);
  * Returns 0, or -EINVAL for anything else, negative and endless included.
  */
 int text_parse_duration(const char *text, uint64_t *ns);
+
+/*
+ * "4096", "4KiB", "1.5M", "10MB" -> *bytes; powers of 1024, unless a B without an i
+ * follows the letter.  Returns 0 or -EINVAL.
+ */
+int text_parse_bytes(const char *text, double *bytes);
 
 /* Whole decimal number from min to max; returns 0 or -EINVAL. */
 int text_parse_integer(const char *text, int64_t min, int64_t max, int64_t *out);

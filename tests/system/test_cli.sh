@@ -50,6 +50,15 @@ check "an unknown command is a usage error" exits 2 "$I" nonsense
 check "an unknown option is a usage error" exits 2 "$I" ps --nonsense
 check "an option of another command is a usage error" exits 2 "$I" ps --older-than 3
 check "a value that does not fit is a usage error" exits 2 "$I" ops --window 5y
+check "a field that is not there is a usage error, and needs no daemon" \
+	eval 'exits 2 "$I" ops --fields rank,nonsense && says "no field .nonsense.; --fields help"'
+check "so it is in an order" eval 'exits 2 "$I" ops -s -nonsense && says "no field .nonsense."'
+check "so it is in a filter" eval 'exits 2 "$I" ops -f "nonsense>3" && says "no field .nonsense."'
+check "a filter's value that is no number is a usage error" \
+	eval 'exits 2 "$I" ops -f "rank=three" && says ".three. is no number"'
+check "a user that is not there is a usage error" exits 2 "$I" ps -u no.such.user
+check "fields are listed without a daemon" eval 'exits 0 "$I" ops --fields help && says "^p50_ns "'
+check "tail has no samples for prom" exits 2 "$I" tail -o prom
 check "a second command is a usage error" exits 2 "$I" ps comms
 check "help is no error and needs no daemon" exits 0 "$I" --help
 check "the help of a command names its own options" eval 'exits 0 "$I" inflight -h && says older-than'
@@ -111,6 +120,43 @@ check "csv has raw base units" \
 	eval '"$I" ops -o csv | sed -n 2p | cut -d, -f5 | grep -qx 4194304'
 check "csv has as many fields in each line" \
 	eval '[ "$("$I" ps -o csv | awk -F, "{print NF}" | sort -u | wc -l)" -eq 1 ]'
+check "jsonl has the fields of csv, one row a line" \
+	eval 'diff <("$I" comms -o csv | head -1) <("$I" comms -o jsonl | head -1 | jq -r "keys_unsorted | join(\",\")") &&
+	      [ "$("$I" comms -o jsonl | jq -s length)" -eq 4 ]'
+check "prom has each metric once, with its samples together" \
+	eval 'exits 0 "$I" ops -o prom && says "^ncclinsp_ops_ops\{.*func=.AllReduce.*\} 160$" &&
+	      [ -z "$(grep "^# TYPE" "$T/out" | sort | uniq -d)" ] &&
+	      [ "$(grep -v "^#" "$T/out" | sed "s/{.*//" | uniq | sort | uniq -d | wc -l)" -eq 0 ]'
+check "no two samples of prom have the same labels" \
+	eval 'for c in ps comms ops inflight status; do "$I" $c -o prom; done | grep -v "^#" |
+	      sed "s/ [^ ]*$//" >"$T/out"; [ -s "$T/out" ] && [ -z "$(sort "$T/out" | uniq -d)" ]'
+check "wide has what the table leaves out" \
+	eval 'exits 0 "$I" ops -o wide && says BATCH_P50 && exits 0 "$I" ops && ! says BATCH_P50'
+check "fields are chosen, and in which order" \
+	eval '[ "$("$I" comms --fields rank,comm_id,name | head -1 | tr -s " ")" = "RANK COMM_ID NAME" ]'
+check "also of csv and of json" \
+	eval '[ "$("$I" comms --fields rank,name -o csv | head -2 | tail -1)" = 0,dp ] &&
+	      "$I" comms --fields rank,name -o json | jq -e ".comms == [range(4) | {rank: ., name: \"dp\"}]"'
+check "also of a page" eval '[ "$("$I" status --fields version,lost -H | wc -w)" -eq 2 ]'
+check "rows are ordered by a field" \
+	eval '[ "$("$I" ops --by-rank -s -rank -o csv -H --fields rank | tr "\n" " ")" = "3 2 1 0 " ] &&
+	      [ "$("$I" ops --by-rank -s rank -o csv -H --fields rank | tr "\n" " ")" = "0 1 2 3 " ]'
+check "an order holds in json too" \
+	eval '"$I" ops --by-rank -s -rank -o json | jq -e "[.rows[].rank] == [3, 2, 1, 0]"'
+check "filters on fields must all hold" \
+	eval '[ "$("$I" ops --by-rank -f "rank>=1" -f "rank<3" -H | wc -l)" -eq 2 ]'
+check "a fixed string is looked for in all cells" eval 'exits 0 "$I" ops -f reduce && exits 4 "$I" ops -f "send|recv"'
+check "filters hold for json in the answer's form" \
+	eval '"$I" comms -f rank=2 -o json | jq -e "[.comms[].local_ranks[].rank] == [2]"'
+check "a process's row of ops is that of its rank" \
+	eval 'pid=$("$I" comms -f rank=2 -o csv -H --fields pid) && [ -n "$pid" ] &&
+	      [ "$("$I" ops -p "$pid" -o csv -H --fields rank)" = 2 ]'
+check "a user's rows can be asked for, by name and number" \
+	eval 'exits 0 "$I" ops -u "$(id -un)" && exits 0 "$I" ps -u "$(id -u)" && exits 4 "$I" ops -u 4000000'
+check "a job's rows can be asked for" eval 'exits 4 "$I" ops -j no.such.job'
+check "units are those asked for" \
+	eval 'exits 0 "$I" ops && says 4MiB && exits 0 "$I" ops --units si && says 4.19MB &&
+	      exits 0 "$I" ops --units raw && says " 4194304 " && says "P50\(ns\)"'
 check "nothing has colours in a file" eval '! "$I" status | grep -q "$(printf "\033")"'
 check "colours can be asked for" eval '"$I" --color always status | grep -q "$(printf "\033")"'
 check "output that cannot be written is a failure" \
@@ -120,6 +166,12 @@ check "-n repeats, and numbers the samples" \
 	eval '[ "$("$I" ps -H -n 2 -d 0.1 -o json | wc -l)" -eq 2 ]'
 check "a reader that goes away ends it quietly" \
 	eval '"$I" ps -w -d 0.1 2>"$T/err" | head -1 >/dev/null; [ ! -s "$T/err" ]'
+check "also where nobody gets a SIGPIPE" \
+	eval '(trap "" PIPE; timeout 20 "$I" ps -w -d 0.1 2>"$T/err" | head -1 >/dev/null); [ ! -s "$T/err" ]'
+check "interrupted: 130, and not a word" \
+	eval 'exits 130 timeout --preserve-status -s INT 1 "$I" ps -w -d 0.1 && [ ! -s "$T/err" ]'
+check "without a locale, and with one that is not there, figures are the same" \
+	eval 'diff <(LC_ALL=C "$I" ops) <(LC_ALL=xx_YY.UTF-8 "$I" ops) && diff <(LC_ALL=C "$I" ops) <("$I" ops)'
 check "tail ended by itself after 20 operations" wait "$TAIL"
 check "tail wrote one JSON object per line" \
 	eval '[ "$(jq -c "select(.kind == \"collective\") | .func" "$T/tail.json" | wc -l)" -eq 20 ]'

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/members.h"
+
+#include <string.h>
+
+#include "cli/report.h"
+
+bool members_asked(const struct cli *cli)
+{
+	return cli->uid != CLI_ANY || cli->job || cli->gpu;
+}
+
+static void take(json_t *to, const char *key, const json_t *from, const char *path)
+{
+	const json_t *value = report_get(from, path);
+
+	json_object_set(to, key, value ? (json_t *)value : json_null());
+}
+
+static json_t *new_member(const json_t *process)
+{
+	json_t *member = json_object();
+
+	take(member, "pid", process, "pid");
+	take(member, "uid", process, "uid");
+	take(member, "job", process, "job.id");
+	return member;
+}
+
+static void add_ranks(json_t *members, const json_t *process, const json_t *comms)
+{
+	const json_t *pid = report_get(process, "pid");
+	json_t *comm, *rank;
+	size_t i, k;
+
+	json_array_foreach((json_t *)comms, i, comm) {
+		json_array_foreach(json_object_get(comm, "local_ranks"), k, rank) {
+			json_t *member;
+
+			if (!json_equal(pid, report_get(rank, "pid")))
+				continue;
+			member = new_member(process);
+			take(member, "comm_id", comm, "comm_id");
+			take(member, "comm_name", comm, "name");
+			take(member, "nranks", comm, "nranks");
+			take(member, "rank", rank, "rank");
+			take(member, "gpu_uuid", rank, "gpu_uuid");
+			take(member, "pci_bus_id", rank, "pci_bus_id");
+			json_array_append_new(members, member);
+		}
+	}
+}
+
+json_t *members_join(const json_t *processes, const json_t *comms)
+{
+	json_t *members = json_array(), *process;
+	size_t i;
+
+	json_array_foreach((json_t *)processes, i, process) {
+		size_t before = json_array_size(members);
+
+		add_ranks(members, process, comms);
+		if (json_array_size(members) == before)
+			json_array_append_new(members, new_member(process));
+	}
+	return members;
+}
+
+int members_get(const struct cli *cli, json_t **members)
+{
+	json_t *processes = NULL, *comms = NULL;
+	int r;
+
+	r = client_get(cli->client, "/v1/processes", &processes);
+	if (!r)
+		r = client_get(cli->client, "/v1/comms", &comms);
+	if (!r)
+		*members = members_join(json_object_get(processes, "processes"),
+					json_object_get(comms, "comms"));
+	json_decref(processes);
+	json_decref(comms);
+	return r;
+}
+
+static bool contains(const json_t *member, const char *key, const char *part)
+{
+	const char *text = json_string_value(json_object_get(member, key));
+
+	return text && strcasestr(text, part);
+}
+
+static bool is_asked_for(const struct cli *cli, const json_t *member)
+{
+	char job[128];
+
+	if (cli->pid != CLI_ANY && json_integer_value(report_get(member, "pid")) != cli->pid)
+		return false;
+	if (cli->uid != CLI_ANY && json_integer_value(report_get(member, "uid")) != cli->uid)
+		return false;
+	if (cli->job && (!report_text(member, "job", job, sizeof(job)) || strcmp(job, cli->job)))
+		return false;
+	return !cli->gpu || contains(member, "gpu_uuid", cli->gpu) ||
+	       contains(member, "pci_bus_id", cli->gpu);
+}
+
+static bool agrees(const json_t *member, const json_t *row, const char *of_member, const char *path)
+{
+	const json_t *has = report_get(member, of_member), *wants = report_get(row, path);
+
+	return !wants || (has && json_equal(has, wants));
+}
+
+/* What a row does not know cannot contradict; what knows nothing is about nobody. */
+static bool concerns(const json_t *row, const json_t *member)
+{
+	static const char *const keys[][2] = {
+		{ "pid", "pid" }, { "comm_id", "comm_id" }, { "comm_name", "comm_name|name" },
+		{ "nranks", "nranks" }, { "rank", "rank" }, { "gpu_uuid", "gpu_uuid" },
+	};
+	bool known = false;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		if (!agrees(member, row, keys[i][0], keys[i][1]))
+			return false;
+		known = known || report_get(row, keys[i][1]);
+	}
+	return known;
+}
+
+bool members_want(const struct cli *cli, const json_t *members, const json_t *row)
+{
+	json_t *member;
+	size_t i;
+
+	json_array_foreach((json_t *)members, i, member)
+		if (is_asked_for(cli, member) && concerns(row, member))
+			return true;
+	return false;
+}
