@@ -60,6 +60,7 @@ void flow_op(const struct op *op, uint64_t now_ns, void *arg)
 	aggregate_add(d->aggregate, op, now_ns);
 	oplog_add(d->oplog, op);
 	diagnose_op(d->diagnose, op, now_ns);
+	steer_op(d->steer, op);
 	if (!op->local_ranks)
 		flow_joint(&op, 1, 1, now_ns, d);
 	if (d->serve)

@@ -37,6 +37,10 @@ struct kernels_row {
 	double duty;
 	double share;
 	uint32_t cost_used_ns;
+	uint32_t cost_bursts;
+	bool has_cost;
+	double cost_ns, cost_error_ns;	/* what is seen can be below 0: chance */
+	double slower, slower_error;
 	uint64_t period_ns, length_ns;
 	uint64_t bursts;
 	uint64_t groups_inside, groups_outside;
@@ -44,12 +48,49 @@ struct kernels_row {
 	double groups_per_s;
 };
 
+static void put_if(struct json *j, bool known, double value)
+{
+	if (known)
+		json_put_rounded(j, value);
+	else
+		json_put_null(j);
+}
+
+static void put_cost(const struct serve *s, struct json *j, const void *at)
+{
+	const struct kernels_row *row = at;
+
+	(void)s;
+	put_if(j, row->has_cost, row->cost_ns);
+}
+
+static void put_cost_error(const struct serve *s, struct json *j, const void *at)
+{
+	const struct kernels_row *row = at;
+
+	(void)s;
+	put_if(j, row->has_cost, row->cost_error_ns);
+}
+
+static void put_slower(const struct serve *s, struct json *j, const void *at)
+{
+	const struct kernels_row *row = at;
+
+	(void)s;
+	put_if(j, row->slower_error >= 0, row->slower);
+}
+
 static const struct field kernels_fields[] = {
 #define F(name, kind) { #name, kind, offsetof(struct kernels_row, name), NULL }
 	F(budget, FIELD_RATE),
 	F(duty, FIELD_RATE),
 	F(share, FIELD_RATE),
 	F(cost_used_ns, FIELD_U32_0),
+	{ "cost_ns", FIELD_PUT, 0, put_cost },
+	{ "cost_error_ns", FIELD_PUT, 0, put_cost_error },
+	{ "slower", FIELD_PUT, 0, put_slower },
+	F(slower_error, FIELD_RATE),
+	F(cost_bursts, FIELD_U32),
 	{ "burst_period_ns", FIELD_U64_0, offsetof(struct kernels_row, period_ns), NULL },
 	{ "burst_length_ns", FIELD_U64_0, offsetof(struct kernels_row, length_ns), NULL },
 	F(bursts, FIELD_U64),
@@ -71,6 +112,7 @@ static void fill_kernels(struct kernels_row *row, const struct process *p,
 		.budget = st->budget_ppm * 1e-6,
 		.duty = f->duty,
 		.share = -1,
+		.slower_error = -1,
 		.cost_used_ns = st->kernel_cost_ns,
 		.period_ns = st->burst_period_ms * UINT64_C(1000000),
 		.length_ns = st->burst_length_ms * UINT64_C(1000000),
@@ -85,15 +127,31 @@ static void fill_kernels(struct kernels_row *row, const struct process *p,
 		row->share = f->duty * f->groups_per_s * st->kernel_cost_ns * 1e-9;
 }
 
+static void fill_cost(struct kernels_row *row, const struct cost *cost)
+{
+	struct kernelcost_estimate estimate;
+
+	kernelcost_estimate(&cost->kernels, &estimate);
+	row->cost_bursts = estimate.bursts;
+	if (estimate.known) {
+		row->slower = estimate.slower;
+		row->slower_error = estimate.error;
+	}
+	if (steer_kernel_cost(cost, &row->cost_ns, &row->cost_error_ns))
+		row->has_cost = true;
+}
+
 static void put_figures(const struct serve *s, struct json *j, const struct process *p)
 {
-	const struct overhead *o = steer_overhead(s->source.steer, p);
+	const struct cost *cost = steer_cost(s->source.steer, p);
 	struct overhead empty = { 0 };
 	struct overhead_figures f;
 	struct kernels_row row;
 
-	overhead_figures(o ? o : &empty, WINDOW_S, &f);
+	overhead_figures(cost ? &cost->overhead : &empty, WINDOW_S, &f);
 	fill_kernels(&row, p, &f);
+	if (cost)
+		fill_cost(&row, cost);
 	json_key(j, "window_ns");
 	if (f.window_ns)
 		json_put_u64(j, f.window_ns);

@@ -3,24 +3,23 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "ncclinspd/diagnose.h"
+#include "ncclinspd/job.h"
+#include "ncclinspd/pool.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
 #define PROCESSES 256
-
-struct cost {
-	uint64_t process_id;	/* 0: not in use */
-	struct overhead overhead;
-};
+#define COST_LOOKS 10	/* from one step of a cost to the next */
 
 struct steer {
 	struct levels *levels;
 	struct control control;
 	uint64_t last_finding;	/* id of the newest that was looked at */
 	struct cost *costs;	/* PROCESSES of them */
-	bool unsaved;		/* wishes have changed since they were kept */
+	uint32_t looks;
 };
 
 static void steer_freep(struct steer **sp)
@@ -76,11 +75,27 @@ static struct cost *find_cost(const struct steer *st, uint64_t process_id)
 	return NULL;
 }
 
-const struct overhead *steer_overhead(const struct steer *st, const struct process *p)
+const struct cost *steer_cost(const struct steer *st, const struct process *p)
 {
-	const struct cost *cost = find_cost(st, p->id);
+	return find_cost(st, p->id);
+}
 
-	return cost ? &cost->overhead : NULL;
+void steer_op(struct steer *st, const struct op *op)
+{
+	struct cost *cost = find_cost(st, op->process_id);
+
+	if (cost)
+		kernelcost_op(&cost->kernels, op);
+}
+
+static uint64_t job_of(const struct process *p)
+{
+	const char *id = job_id(p);
+	char text[WISH_JOB_BYTES + sizeof(p->command)] = "";
+
+	/* A launcher that gives no id: the command, which all ranks of a job share. */
+	strncpy(text, id ? id : p->command, sizeof(text) - 8);
+	return index_mix(index_hash(0, text, sizeof(text) / 8 * 8), p->uid);
 }
 
 /* NULL: more than there is room for; levels_stats() counts them. */
@@ -91,8 +106,13 @@ static struct cost *cost_of(struct steer *st, const struct process *p)
 	if (cost)
 		return cost;
 	cost = find_cost(st, 0);
-	if (cost)
-		*cost = (struct cost){ .process_id = p->id };
+	if (!cost)
+		return NULL;
+	*cost = (struct cost){ .job = job_of(p), .used_ns = KERNELCOST_DEFAULT_NS };
+	for (uint32_t i = 0; i < PROCESSES; i++)
+		if (st->costs[i].process_id && st->costs[i].job == cost->job)
+			cost->used_ns = st->costs[i].used_ns;
+	cost->process_id = p->id;
 	return cost;
 }
 
@@ -139,6 +159,70 @@ static void look_at(struct steer *st, const struct process *p, uint64_t now_ns)
 		tell_step(st, p, look.budget);
 }
 
+bool steer_kernel_cost(const struct cost *cost, double *ns, double *error_ns)
+{
+	struct kernelcost_estimate estimate;
+	struct overhead_figures figures;
+
+	kernelcost_estimate(&cost->kernels, &estimate);
+	overhead_figures(&cost->overhead, OVERHEAD_SAMPLES - 1, &figures);
+	if (!estimate.known || !figures.group_ns)
+		return false;
+	*ns = estimate.slower * (double)figures.group_ns;
+	*error_ns = estimate.error * (double)figures.group_ns;
+	return true;
+}
+
+/* The same step for all ranks of a job here, by the mean of what they see. */
+static void step_job(struct steer *st, const struct cost *first)
+{
+	double sum_ns = 0, sum_error_ns = 0, ns, error_ns;
+	uint32_t n = 0, used_ns = first->used_ns;
+
+	for (uint32_t i = 0; i < PROCESSES; i++) {
+		struct cost *cost = &st->costs[i];
+
+		if (!cost->process_id || cost->job != first->job ||
+		    !steer_kernel_cost(cost, &ns, &error_ns))
+			continue;
+		n++;
+		sum_ns += ns;
+		sum_error_ns += error_ns;
+	}
+	if (n)
+		used_ns = kernelcost_step(used_ns, sum_ns / n, sum_error_ns / n);
+	for (uint32_t i = 0; i < PROCESSES; i++)
+		if (st->costs[i].process_id && st->costs[i].job == first->job)
+			st->costs[i].used_ns = used_ns;
+}
+
+static bool is_first_of_job(const struct steer *st, uint32_t at)
+{
+	for (uint32_t i = 0; i < at; i++)
+		if (st->costs[i].process_id && st->costs[i].job == st->costs[at].job)
+			return false;
+	return st->costs[at].process_id;
+}
+
+static void step_costs(struct steer *st)
+{
+	for (uint32_t i = 0; i < PROCESSES; i++)
+		if (is_first_of_job(st, i))
+			step_job(st, &st->costs[i]);
+}
+
+/* Plugins begin with the default: only what differs is told. */
+static void tell_costs(struct steer *st, struct process *const *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct cost *cost = find_cost(st, list[i]->id);
+
+		if (cost && list[i]->state == PROCESS_LIVE)
+			levels_set_cost(st->levels, list[i],
+					cost->used_ns == KERNELCOST_DEFAULT_NS ? 0 : cost->used_ns);
+	}
+}
+
 /* ---- what happens ---------------------------------------------------------------- */
 
 int steer_changed(struct steer *st, struct process *const *list, size_t n, uint64_t now_ns)
@@ -159,6 +243,9 @@ void steer_look(struct steer *st, struct process *const *list, size_t n, uint64_
 	for (size_t i = 0; i < n; i++)
 		if (list[i]->state == PROCESS_LIVE)
 			look_at(st, list[i], now_ns);
+	if (st->looks++ % COST_LOOKS == 0)
+		step_costs(st);
+	tell_costs(st, list, n);
 	steer_changed(st, list, n, now_ns);
 }
 

@@ -16,6 +16,7 @@
  */
 
 #include "ncclinspd/control.h"
+#include "ncclinspd/kernelcost.h"
 #include "ncclinspd/levels.h"
 #include "ncclinspd/overhead.h"
 
@@ -35,6 +36,7 @@ void steer_free(struct steer *st);
 void steer_set(struct steer *st, bool detail, bool thrift);
 
 void steer_look(struct steer *st, struct process *const *list, size_t n, uint64_t now_ns);
+void steer_op(struct steer *st, const struct op *op);
 void steer_finding(struct steer *st, const struct finding *f, struct process *const *list,
 		   size_t n, uint64_t now_ns);
 
@@ -46,7 +48,22 @@ uint64_t steer_next_end(const struct steer *st, uint64_t now_ns);
 struct levels *steer_levels(struct steer *st);
 const struct control *steer_control(const struct steer *st);
 
-/* What is known of a process's cost; NULL: nothing. */
-const struct overhead *steer_overhead(const struct steer *st, const struct process *p);
+/* What is known of a process's cost. */
+struct cost {
+	uint64_t process_id;	/* 0: not in use */
+	uint64_t job;		/* the same number: they wait for each other, and share an estimate */
+	struct overhead overhead;
+	struct kernelcost kernels;
+	uint32_t used_ns;	/* per group, what bursts are planned with; see kernelcost_step() */
+};
+
+/* NULL: nothing. */
+const struct cost *steer_cost(const struct steer *st, const struct process *p);
+
+/*
+ * What having kernels timed costs per group, and its standard error, in ns; false: not
+ * known.
+ */
+bool steer_kernel_cost(const struct cost *cost, double *ns, double *error_ns);
 
 #endif

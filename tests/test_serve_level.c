@@ -244,6 +244,52 @@ START_TEST(the_cost_of_watching_is_told)
 }
 END_TEST
 
+/* In the first quarter of each second kernels are timed, and all takes longer. */
+static void bursts(int seconds, uint64_t inside_ns)
+{
+	struct op op = { .func = FX_FUNC, .bytes = 8, .enqueued_ns = fx.now_ns };
+
+	for (int i = 0; i < seconds; i++) {
+		uint64_t end_ns = fx.now_ns + FX_SECOND;
+
+		for (; op.enqueued_ns < end_ns; op.seq++) {
+			bool inside = op.enqueued_ns - fx.now_ns < FX_SECOND / 4;
+
+			op.kernel_stopped = inside;
+			op.process_id = 1;
+			steer_op(fx.steer, &op);
+			op.process_id = 2;
+			steer_op(fx.steer, &op);
+			op.enqueued_ns += inside ? inside_ns : 50000;
+			fx.processes[1]->steering.groups_outside += !inside;
+		}
+		fx.now_ns = end_ns;
+		fx.processes[1]->steering.burst_ticks += FX_SECOND / 4;
+		steer_look(fx.steer, fx.processes, fx.nprocesses, fx.now_ns);
+	}
+}
+
+START_TEST(bursts_are_planned_with_what_they_cost)
+{
+	json_t *a;
+
+	two_users();
+	bursts(30, 58000);
+	a = fx_get("/v1/overhead", 200);
+	ck_assert(fabs(json_number_value(fx_at(a, "processes.0.kernels.cost_ns")) - 8000) < 50);
+	ck_assert(fabs(json_number_value(fx_at(a, "processes.0.kernels.slower")) - 0.16) < 0.001);
+	ck_assert_uint_ge(fx_number(a, "processes.0.kernels.cost_bursts"), 25);
+	json_decref(a);
+	ck_assert_uint_eq(file().entries, 0);	/* near enough to what plugins take it to be */
+	bursts(40, 53000);
+	ck_assert_uint_eq(file().entries, 1);
+	ck_assert_uint_eq(file().entry[0].instance, 0x11);
+	ck_assert_uint_eq(file().entry[0].level, NCI_CONTROL_KEEP);
+	ck_assert_uint_le(file().entry[0].kernel_cost_ns, 5000);
+	ck_assert_uint_ge(file().entry[0].kernel_cost_ns, 2500);
+}
+END_TEST
+
 static struct finding finding_of(enum finding_kind kind, uint64_t id)
 {
 	return (struct finding){ .kind = kind, .has_comm_id = true, .comm_id = FX_COMM_ID,
@@ -286,6 +332,7 @@ int main(void)
 		FX_TEST(jobs_that_cannot_be_told_are_not_changed),
 		FX_TEST(a_user_s_wishes_have_a_bound),
 		FX_TEST(the_cost_of_watching_is_told),
+		FX_TEST(bursts_are_planned_with_what_they_cost),
 		FX_TEST(a_new_finding_raises_those_whom_it_concerns),
 	};
 
