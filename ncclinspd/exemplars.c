@@ -13,6 +13,7 @@
 #include "util/json.h"
 #include "util/log.h"
 
+#define SAME_NS		UINT64_C(10000000000)	/* ranks of one operation end within it */
 #define MINUTE_NS	UINT64_C(60000000000)
 #define SETTLE_NS	UINT64_C(500000000)	/* what ended in the window is known by then */
 #define HURRY_OPS	(OPLOG_DEFAULT / 2)	/* the log holds what came before so long */
@@ -157,7 +158,8 @@ void exemplars_op(struct exemplars *x, const struct op *op, const struct aggrega
 		return;
 	x->stats.beyond++;
 	w = find_watch(x, op->uid, now_ns);
-	if (w && w->windows && (w->open || is_same(op, &w->exemplar.op))) {
+	if (w && w->windows &&
+	    (w->open || (is_same(op, &w->exemplar.op) && now_ns < last_opened(w) + SAME_NS))) {
 		x->stats.merged++;
 		w->exemplar.head.merged++;
 	} else if (!w || is_spent(w, now_ns)) {

@@ -116,7 +116,8 @@ static int walk(const struct writer_dir *d, writer_visit_fn *visit, void *arg)
 		struct stat st;
 
 		if (!strncmp(entry->d_name, d->prefix, strlen(d->prefix)) &&
-		    fstatat(d->fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		    fstatat(d->fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    S_ISREG(st.st_mode))
 			visit(arg, entry->d_name, (uint64_t)st.st_size);
 	}
 	closedir(dir);

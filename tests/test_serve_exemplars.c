@@ -29,6 +29,20 @@ static void put_file(const char *id, uid_t uid)
 	json_deinit(&j);
 }
 
+/* What a path that is put together would reach. */
+static void put_secret(void)
+{
+	char path[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/exemplars/exemplars-d", fx_tmpdir());
+	mkdir(path, 0700);
+	snprintf(path, sizeof(path), "%s/exemplars/secret.json", fx_tmpdir());
+	f = fopen(path, "w");
+	fputs("{}", f);
+	fclose(f);
+}
+
 static int fill(void *arg, const struct exemplar *e, uint64_t now_ns, struct json *j)
 {
 	(void)arg;
@@ -39,6 +53,7 @@ static void setup(void)
 {
 	put_file("1", 0);
 	put_file("2", OTHER_UID);
+	put_secret();
 	ck_assert_int_eq(writer_new(&w), 0);
 	ck_assert_int_eq(exemplars_new(&fx_exemplars, w, fx_tmpdir(), fill, NULL), 0);
 	fx_serve_open(NULL);
@@ -86,7 +101,7 @@ END_TEST
 
 static const char *const games[] = {
 	"", "3", "..", "../2", "..%2F2", "%2e%2e/exemplars/exemplars-2.json", "1/", "1/../2",
-	"2.json", "exemplars-2", "1%0a",
+	"2.json", "exemplars-2", "1%0a", "d%2f..%2fsecret",
 };
 
 START_TEST(nothing_else_is_to_be_had_by_any_name)
