@@ -95,6 +95,8 @@ void cli_next_sample(const struct cli *cli, bool first);
 int cmd_status(struct cli *cli);
 int cmd_ps(struct cli *cli);
 int cmd_comms(struct cli *cli);
+int cmd_ranks(struct cli *cli);
+int cmd_dmon(struct cli *cli);
 int cmd_ops(struct cli *cli);
 int cmd_peers(struct cli *cli);
 int cmd_inflight(struct cli *cli);

@@ -220,26 +220,46 @@ struct sample {
 	bool first;
 };
 
-static int print_table(struct sample *sample)
+static bool wants_header(const struct sample *sample, struct listing_query *query)
+{
+	int every = sample->listing->header_every;
+
+	if (!sample->cli->header || !json_array_size(sample->rows))
+		return false;
+	if (every && !sample->first && query->lines < every)
+		return false;
+	query->lines = 0;
+	return true;
+}
+
+static void print_rows(struct sample *sample, struct listing_query *query, int width)
 {
 	const struct cli *cli = sample->cli;
-	size_t n = json_array_size(sample->rows);
-	int width = cli->format == CLI_WIDE ? CLI_ANY_WIDTH : cli->columns;
+	bool header = wants_header(sample, query);
 	struct line line;
 
-	if (!sample->listing->appends)
+	report_fit(&sample->report, sample->rows, width);
+	if (header) {
+		line_start(&line, width);
+		report_header(&sample->report, &line, -1);
+		line_print(&line, &cli->style, stdout);
+	}
+	for (size_t i = 0; i < json_array_size(sample->rows); i++, query->lines++) {
+		line_start(&line, width);
+		report_row(&sample->report, json_array_get(sample->rows, i), &line);
+		line_print(&line, &cli->style, stdout);
+	}
+}
+
+static int print_table(struct sample *sample, struct listing_query *query)
+{
+	const struct cli *cli = sample->cli;
+
+	if (!sample->listing->header_every)
 		cli_next_sample(cli, sample->first);
 	if (sample->listing->page && !cli->fields)
 		return sample->listing->page(sample->cli, sample->rows, sample->first);
-	report_fit(&sample->report, sample->rows, width);
-	for (size_t i = cli->header ? 0 : 1; n && i < n + 1; i++) {
-		line_start(&line, width);
-		if (i)
-			report_row(&sample->report, json_array_get(sample->rows, i - 1), &line);
-		else
-			report_header(&sample->report, &line, -1);
-		line_print(&line, &cli->style, stdout);
-	}
+	print_rows(sample, query, cli->format == CLI_WIDE ? CLI_ANY_WIDTH : cli->columns);
 	return 0;
 }
 
@@ -285,7 +305,7 @@ static int print_json(struct sample *sample)
 		printf("%s%s", body, len && body[len - 1] == '\n' ? "" : "\n");
 		return 0;
 	}
-	rows = sample->cli->fields ? objects(sample) : sources(sample);
+	rows = sample->cli->fields || listing->fetch ? objects(sample) : sources(sample);
 	if (listing->array)
 		json_object_set(sample->root, listing->array, rows);
 	dump(listing->array ? sample->root : json_array_get(rows, 0));
@@ -321,7 +341,7 @@ static int print_lines(struct sample *sample, const struct listing_query *query)
 	return 0;
 }
 
-static int print(struct sample *sample, const struct listing_query *query)
+static int print(struct sample *sample, struct listing_query *query)
 {
 	switch (sample->cli->format) {
 	case CLI_JSON:
@@ -333,7 +353,7 @@ static int print(struct sample *sample, const struct listing_query *query)
 		report_prom(&sample->report, sample->cli->command, sample->rows, stdout);
 		return 0;
 	}
-	return print_table(sample);
+	return print_table(sample, query);
 }
 
 /* ---- one sample ----------------------------------------------------------- */
@@ -349,7 +369,7 @@ static int fetch(struct listing_query *query, struct cli *cli, const struct list
 		if (r)
 			return r;
 	}
-	return listing->fetch ? listing->fetch(cli, root) : client_get(cli->client, target, root);
+	return listing->fetch ? listing->fetch(cli, listing->arg, root) : client_get(cli->client, target, root);
 }
 
 static int code_of(const struct sample *sample)

@@ -27,13 +27,14 @@ struct listing {
 	 */
 	json_t *(*nested)(const json_t *rows, const json_t *kept);
 	/* Gets the answer; NULL: it is that of the target.  As client_get(). */
-	int (*fetch)(struct cli *cli, json_t **root);
+	int (*fetch)(struct cli *cli, void *arg, json_t **root);
+	void *arg;
 	/* Prints for people, in place of the table; NULL: the table.  As client_get(). */
 	int (*page)(struct cli *cli, const json_t *rows, bool first);
 	/* The exit code that rows give; NULL: CLI_DONE, or CLI_NOTHING without any. */
 	int (*code)(const json_t *rows);
 	bool joint;	/* rows are of several processes: -p asks who is in them */
-	bool appends;	/* samples follow one another, as text as well */
+	int header_every;	/* so many lines; samples follow one another.  0: each stands alone */
 };
 
 #define LISTING_SOURCE ""	/* key of a reshaped row: what it was made of */
@@ -47,6 +48,7 @@ struct listing_query {
 	struct filter filter;
 	const struct column *sort;
 	bool ascending;
+	int lines;		/* of a table since its header */
 	json_t *members;	/* who is where, when it is asked for; or NULL */
 };
 

@@ -17,7 +17,7 @@
 
 #define IN(id)	 (UINT64_C(1) << (id))
 #define ANYWHERE (IN(COMMANDS) - 1)
-#define TABLES	 (IN(PS) | IN(COMMS) | IN(OPS) | IN(PEERS) | IN(INFLIGHT) | IN(EXEMPLARS))
+#define TABLES	 (IN(PS) | IN(COMMS) | IN(RANKS) | IN(DMON) | IN(OPS) | IN(PEERS) | IN(INFLIGHT) | IN(EXEMPLARS))
 #define SAMPLES	 (TABLES | IN(STATUS))
 #define ROWS	 (TABLES | IN(TAIL) | IN(DIAGNOSE) | IN(STATUS))
 #define PRINTS	 (SAMPLES | IN(TAIL) | IN(DIAGNOSE))
@@ -73,8 +73,8 @@ static const struct option_row options[] = {
 	  "send or recv", directions, 0, 0 },
 	{ "older-than", 0, OPTION_SECONDS, offsetof(struct options, cli.older_ns), IN(INFLIGHT), "SECONDS",
 	  "only what began longer ago", NULL, 0, 0 },
-	{ "window", 0, OPTION_WORD, offsetof(struct options, cli.window), IN(OPS) | IN(PEERS) | IN(TOP),
-	  "WINDOW", "1s, 10s, 60s or all (ops: all, top: 10s); peers: 60s or all (all)", windows, 0, 0 },
+	{ "window", 0, OPTION_WORD, offsetof(struct options, cli.window), IN(OPS) | IN(RANKS) | IN(DMON) | IN(PEERS) | IN(TOP),
+	  "WINDOW", "1s, 10s, 60s or all; peers: 60s or all", windows, 0, 0 },
 	{ "by-rank", 0, OPTION_FLAG, offsetof(struct options, cli.by_rank), IN(OPS), NULL,
 	  "a row for each rank", NULL, 0, 0 },
 	{ "all", 'a', OPTION_FLAG, offsetof(struct options, cli.all), IN(DIAGNOSE), NULL,

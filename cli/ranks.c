@@ -14,7 +14,7 @@
 #define WHO_COLUMNS									\
 	{ "gpu", "GPU", COL_TEXT, "gpu", 0, 16, 5 },					\
 	{ "gpu_uuid", NULL, COL_TEXT, "gpu_uuid", 0, 0, 0 },				\
-	{ "pid", "PID", COL_INTEGER, "pid", 7, 0, 4 },					\
+	{ "pid", "PID", COL_INTEGER, "pid", 7, 0, 4 | REPORT_KEY },			\
 	{ "user", "USER", COL_TEXT, "user", 0, 10, 8 }
 
 #define FIGURE_COLUMNS									\
@@ -34,12 +34,12 @@
 	{ "verdict", "VERDICT", COL_TEXT, "verdict", 7, 16, 0 }
 
 const struct column rank_columns[] = {
-	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, 0 },
+	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, REPORT_KEY },
 	WHO_COLUMNS,
 	{ "job", "JOB", COL_TEXT, "job", 0, 16, 10 },
 	{ "comm_id", NULL, COL_TEXT, "comm_id", 0, 0, 0 },
 	{ "comm_name", NULL, COL_TEXT, "comm_name", 0, 0, 0 },
-	{ "nranks", NULL, COL_INTEGER, "nranks", 0, 0, 0 },
+	{ "nranks", NULL, COL_INTEGER, "nranks", 0, 0, REPORT_KEY },
 	{ NULL, "COMM", COL_TEXT, "comm", 4, 20, 0 },
 	FIGURE_COLUMNS,
 };

@@ -37,16 +37,19 @@ const json_t *ranks_lateness(const json_t *member);
 json_t *ranks_join(const struct ranks_answers *answers, const struct waits *waits);
 
 /*
- * The same, added up: a row for each communicator, or for each job, in the order of
- * their worst rank.  New arrays.
+ * The same, added up: a row for each communicator, for each job, or for each process
+ * and its GPU, in the order of their worst rank.  New arrays.
  */
 json_t *ranks_by_comm(const json_t *ranks);
 json_t *ranks_by_job(const json_t *ranks);
+json_t *ranks_by_gpu(const json_t *ranks);
 
 extern const struct column comm_columns[];
 extern const size_t comm_column_count;
 extern const struct column job_columns[];
 extern const size_t job_column_count;
+extern const struct column gpu_columns[];
+extern const size_t gpu_column_count;
 
 /*
  * The same as a tree: each job, under it its communicators, under each its ranks; "tree"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks added up by communicator and by job. */
+/* Ranks added up by communicator, by job, and by GPU. */
 #include <string.h>
 
 #include "cli/ranks.h"
@@ -37,6 +37,26 @@ const struct column job_columns[] = {
 };
 const size_t job_column_count = ARRAY_LEN(job_columns);
 
+/* As wide as they get: lines that follow one another stay in columns. */
+const struct column gpu_columns[] = {
+	{ "at", "TIME", COL_TIME, "at", 12, 12, 0 },
+	{ "gpu", "GPU", COL_TEXT, "gpu", 12, 16, 0 },
+	{ "gpu_uuid", NULL, COL_TEXT, "gpu_uuid", 0, 0, 0 },
+	{ "pid", "PID", COL_INTEGER, "pid", 7, 0, REPORT_KEY },
+	{ "user", "USER", COL_TEXT, "user", 6, 10, 8 },
+	{ "job", "JOB", COL_TEXT, "job", 6, 16, 7 },
+	{ "comms", "COMMS", COL_INTEGER, "comms", 0, 0, 6 },
+	{ "ops_per_s", "OPS/s", COL_NUMBER, "ops_per_s", 6, 0, 2 },
+	{ "busbw_gbs", "BUSBW(GB/s)", COL_NUMBER, "busbw_gbs", 0, 0, 1 },
+	{ "share", "SHARE(%)", COL_PERCENT, "share", 0, 0, 3 },
+	{ "wait", "WAIT(%)", COL_PERCENT, "wait", 0, 0, 4 },
+	{ "blame", "BLAME(%)", COL_PERCENT, "blame", 0, 0, 5 },
+	{ "in_flight", "INFL", COL_INTEGER, "in_flight", 5, 0, 0 },
+	{ "oldest_ns", "OLDEST", COL_STALL, "oldest_ns", 6, 0, 0 },
+	{ "verdict", "VERDICT", COL_TEXT, "verdict", 12, 16, 0 },
+};
+const size_t gpu_column_count = ARRAY_LEN(gpu_columns);
+
 /* How the members of a group become one figure. */
 enum fold { SUM, MOST, MEAN, FIRST };
 
@@ -46,7 +66,8 @@ static const struct {
 } folds[] = {
 	{ "ops_per_s", SUM },	 { "in_flight", SUM },	 { "oldest_ns", MOST },
 	{ "busbw_gbs", MEAN },	 { "wait", MEAN },	 { "idle", MEAN },
-	{ "verdict", FIRST },	 { "ended", FIRST },
+	{ "verdict", FIRST },	 { "ended", FIRST },	 { "share", SUM },
+	{ "blame", MOST },
 };
 
 static json_t *fold(const json_t *members, const char *key, enum fold how)
@@ -108,6 +129,8 @@ static json_int_t count_distinct(const json_t *members, const char *const *keys)
 
 static const char *const comm_keys[] = { "comm_id", "comm_name", "nranks", "job", "user", NULL };
 static const char *const pid_keys[] = { "pid", NULL };
+/* Processes that share a GPU have a row each; where no GPU is known, a process stands for it. */
+static const char *const gpu_keys[] = { "gpu_uuid", "gpu", "pid", "job", NULL };
 static const char *const job_keys[] = { "job", "user", NULL };
 
 static json_t *sum_up(const json_t *members, const char *const *keys)
@@ -136,6 +159,11 @@ static void add_to_job(json_t *row, const json_t *members)
 	json_object_set_new(row, "comms", json_integer(count_distinct(members, comm_keys)));
 }
 
+static void add_to_gpu(json_t *row, const json_t *members)
+{
+	json_object_set_new(row, "comms", json_integer(count_distinct(members, comm_keys)));
+}
+
 static json_t *sum_groups(const json_t *ranks, const char *const *keys,
 			  void (*add)(json_t *row, const json_t *members))
 {
@@ -160,6 +188,11 @@ json_t *ranks_by_comm(const json_t *ranks)
 json_t *ranks_by_job(const json_t *ranks)
 {
 	return sum_groups(ranks, job_keys, add_to_job);
+}
+
+json_t *ranks_by_gpu(const json_t *ranks)
+{
+	return sum_groups(ranks, gpu_keys, add_to_gpu);
 }
 
 /* ---- the tree ------------------------------------------------------------------- */

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Commands about what runs now, against a job that goes on: ranks, dmon.
+. "$(dirname "$0")/lib.sh"
+
+[ -x "$B/nccl-sim" ] && [ -x "$B/ncclinspd" ] || skip_all "the simulator or the daemon is not built"
+
+I=$B/ncclinsp
+unset COLUMNS NO_COLOR
+export TERM=xterm
+
+start_daemon
+check "no process: ranks and dmon exit with 4" \
+	eval '"$I" ranks 2>"$T/err"; [ $? -eq 4 ] && grep -q "no rank is alive" "$T/err" &&
+	      { "$I" dmon -n 1 2>"$T/err"; [ $? -eq 4 ]; } && grep -q "no GPU uses NCCL" "$T/err"'
+
+cat >"$T/job.scn" <<-SCN
+nodes 1
+processes 4
+seed 3
+comm dp ranks 0-3 channels 2
+late rank 2 by 5ms
+loop forever
+	compute 1ms
+	AllReduce dp 1Mi float32
+end
+SCN
+SLURM_JOB_ID=4711 sim "$T/job.scn" >"$T/sim.log" 2>&1 &
+SIM_PID=$!
+started+=("$SIM_PID")
+blamed() { "$I" ranks --window all -o jsonl | jq -se 'length == 4 and (map(select(.blame != null)) | length) > 0'; }
+check "the job runs" wait_until 30 blamed
+
+check "ranks has a row for each rank, with its job" \
+	eval '[ "$("$I" ranks -o jsonl | jq -s "map(select(.job == \"4711\")) | length")" -eq 4 ]'
+slow_first() { [ "$("$I" ranks --window all -o csv -H --fields rank | head -1)" = 2 ]; }
+check "the rank that makes others wait comes first" wait_until 30 slow_first
+check "a job's ranks can be asked for, and another job's" \
+	eval '[ "$("$I" ranks -j 4711 -H | wc -l)" -eq 4 ] && { "$I" ranks -j 4712 2>/dev/null; [ $? -eq 4 ]; }'
+check "samples have the same rows, and the second knows who waits" \
+	eval '"$I" ranks -n 2 -d 1 -o jsonl | jq -se "length == 8 and (.[4:] | map(.wait) | any(. != null))"'
+
+check "dmon has a line for each process and sample, as no GPU is known" \
+	eval '[ "$("$I" dmon -n 3 -d 0.1 -H | wc -l)" -eq 12 ]'
+check "they keep their order" \
+	eval '"$I" dmon -n 2 -d 0.1 -o csv -H --fields pid >"$T/out" && diff <(head -4 "$T/out") <(tail -4 "$T/out")'
+check "its header is repeated" eval '[ "$("$I" dmon -n 7 -d 0.1 | grep -c "^TIME ")" -eq 2 ]'
+check "csv has it once" eval '[ "$("$I" dmon -n 7 -d 0.1 -o csv | grep -c "^at,")" -eq 1 ]'
+check "its time is that of the zone, or UTC" \
+	eval 'a=$(TZ=UTC-5 "$I" dmon -n 1 -H | head -1 | cut -d: -f1) b=$("$I" dmon -n 1 -H --utc | head -1 | cut -d: -f1) &&
+	      [ $(((10#$a - 10#$b + 24) % 24)) -eq 5 ] || [ $(((10#$a - 10#$b + 24) % 24)) -eq 4 ]'
+check "each sample is written at once" \
+	eval 'timeout 60 "$I" dmon -d 0.1 | head -9 | tail -1 | grep -q "[0-9]:"'
+kill "$SIM_PID"
+done_testing

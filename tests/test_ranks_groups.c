@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/fixture.h"
+
+#include "cli/ranks.h"
+
+static json_t *ranks, *gpus;
+
+/* Process 11 on GPU-a is in two communicators, 12 shares its GPU; of 13's nobody knows. */
+static void setup(void)
+{
+	ranks = json_loads(
+		"[{\"gpu\": \"1b\", \"gpu_uuid\": \"GPU-a\", \"pid\": 11, \"job\": \"7\", \"user\": \"ada\","
+		"  \"comm_id\": \"0x1\", \"ops_per_s\": 10.0, \"busbw_gbs\": 20.0, \"share\": 0.25,"
+		"  \"blame\": 0.5, \"in_flight\": 1, \"oldest_ns\": 5, \"verdict\": \"STEADY\"},"
+		" {\"gpu\": \"1b\", \"gpu_uuid\": \"GPU-a\", \"pid\": 11, \"job\": \"7\", \"user\": \"ada\","
+		"  \"comm_id\": \"0x2\", \"ops_per_s\": 5.0, \"busbw_gbs\": 40.0, \"share\": 0.5,"
+		"  \"blame\": null, \"in_flight\": 2, \"oldest_ns\": 9, \"verdict\": \"SLOW\"},"
+		" {\"gpu\": \"1b\", \"gpu_uuid\": \"GPU-a\", \"pid\": 12, \"job\": \"7\", \"user\": \"ada\","
+		"  \"comm_id\": \"0x1\", \"ops_per_s\": 1.0},"
+		" {\"gpu\": null, \"gpu_uuid\": null, \"pid\": 13, \"job\": null, \"user\": \"bob\","
+		"  \"comm_id\": \"0x3\", \"in_flight\": 0},"
+		" {\"gpu\": null, \"gpu_uuid\": null, \"pid\": 14, \"job\": null, \"user\": \"bob\","
+		"  \"comm_id\": \"0x3\", \"in_flight\": 0}]", 0, NULL);
+	ck_assert_ptr_nonnull(ranks);
+	gpus = ranks_by_gpu(ranks);
+}
+
+static void teardown(void)
+{
+	json_decref(ranks);
+	json_decref(gpus);
+}
+
+START_TEST(the_communicators_of_one_gpu_and_process_are_one_row)
+{
+	json_t *row = json_array_get(gpus, 0), *expected;
+
+	ck_assert_uint_eq(json_array_size(gpus), 4);
+	expected = json_pack("{s:s,s:s,s:i,s:s,s:i,s:f,s:f,s:f,s:f,s:i,s:i,s:s}", "gpu", "1b",
+			     "gpu_uuid", "GPU-a", "pid", 11, "user", "ada", "comms", 2, "ops_per_s",
+			     15.0, "busbw_gbs", 30.0, "share", 0.75, "blame", 0.5, "in_flight", 3,
+			     "oldest_ns", 9, "verdict", "STEADY");
+	for (size_t i = 0; i < gpu_column_count; i++) {
+		const char *path = gpu_columns[i].path;
+		const json_t *want = json_object_get(expected, path);
+
+		if (want)
+			ck_assert_msg(json_equal(json_object_get(row, path), want), "%s", path);
+	}
+	json_decref(expected);
+}
+END_TEST
+
+START_TEST(what_no_member_knows_stays_unknown)
+{
+	json_t *row = json_array_get(gpus, 1);
+
+	ck_assert_int_eq(json_integer_value(json_object_get(row, "pid")), 12);
+	ck_assert(json_is_null(json_object_get(row, "busbw_gbs")));
+	ck_assert(json_is_null(json_object_get(row, "verdict")));
+}
+END_TEST
+
+START_TEST(processes_of_unknown_gpus_are_not_thrown_together)
+{
+	ck_assert_int_eq(json_integer_value(json_object_get(json_array_get(gpus, 2), "pid")), 13);
+	ck_assert_int_eq(json_integer_value(json_object_get(json_array_get(gpus, 3), "pid")), 14);
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(the_communicators_of_one_gpu_and_process_are_one_row),
+		FX_TEST(what_no_member_knows_stays_unknown),
+		FX_TEST(processes_of_unknown_gpus_are_not_thrown_together),
+	};
+
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+}
