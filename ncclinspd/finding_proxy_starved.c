@@ -26,9 +26,11 @@
 #define HOLD_NS		(20 * SECOND_NS)
 #define AWAY_NS		UINT64_C(1000000)	/* polls are microseconds apart */
 #define PROCESSES	1024	/* as many as are read at most */
+#define LEAST_NS	(5 * SECOND_NS)	/* what a start costs is no pattern */
 #define LEAST_SEEN	20	/* operations, to say something about a share of them */
 #define UNWATCHED	200	/* operations, fewer than LEAST_SEEN of which were seen */
-#define LEAST_AWAY	0.05	/* of them: what is rarer is a hiccup */
+#define LEAST_LATE	0.05	/* of them: what is rarer is a hiccup, */
+#define LEAST_TIMES	5	/* ... and so is an absence that makes many late */
 
 /* Part of wall time that it costs: to begin and to go on. */
 static const double begin_share = 0.02, go_on_share = 0.01;
@@ -40,6 +42,7 @@ struct process_sums {
 	struct pool_link link;	/* all, least recently used first */
 	uint64_t process_id;
 	uint64_t since_ns;	/* of the first that was too late, and still counts */
+	uint64_t back_ns;	/* the end of its last absence */
 	struct starved_owner newest;	/* of any */
 	struct starved_owner last;	/* of the last that was too late */
 	struct starved_slice slice[2];
@@ -112,6 +115,22 @@ static bool counts(const struct op *op)
 	       (!op_is_fused(op) || op->batch_head);
 }
 
+/* What began in one absence, on whatever communicator, is late by the same time. */
+static void add_absence(struct process_sums *p, struct starved_slice *slice, const struct op *op)
+{
+	uint64_t from = op->gpu_start_mono_ns, to = from + op->unseen_ns;
+
+	if (op->unseen_ns > slice->longest_ns)
+		slice->longest_ns = op->unseen_ns;
+	slice->times += from >= p->back_ns;
+	if (from < p->back_ns)
+		from = p->back_ns;
+	if (to <= from)
+		return;
+	slice->away_ns += to - from;
+	p->back_ns = to;
+}
+
 static void on_op(struct diagnose *dg, void *state, const struct op *op, uint64_t now_ns)
 {
 	struct process_sums *p;
@@ -129,10 +148,8 @@ static void on_op(struct diagnose *dg, void *state, const struct op *op, uint64_
 	slice->seen++;
 	if (op->unseen_ns < AWAY_NS)
 		return;
-	slice->away++;
-	slice->away_ns += op->unseen_ns;
-	if (op->unseen_ns > slice->longest_ns)
-		slice->longest_ns = op->unseen_ns;
+	slice->late++;
+	add_absence(p, slice, op);
 	if (!p->since_ns)
 		p->since_ns = op->gpu_start_mono_ns;
 	p->last = owner_of(op);
@@ -163,7 +180,8 @@ static struct starved_slice add_up(const struct process_sums *p, uint64_t now_ns
 			sum.begin_ns = s->begin_ns;
 		sum.ops += s->ops;
 		sum.seen += s->seen;
-		sum.away += s->away;
+		sum.late += s->late;
+		sum.times += s->times;
 		sum.away_ns += s->away_ns;
 		if (s->longest_ns > sum.longest_ns)
 			sum.longest_ns = s->longest_ns;
@@ -281,7 +299,9 @@ static void report(const struct scene *s)
 
 static bool is_beyond(const struct starved_slice *sum, double share, uint64_t now_ns)
 {
-	return sum->seen >= LEAST_SEEN && (double)sum->away >= LEAST_AWAY * (double)sum->seen &&
+	return now_ns - sum->begin_ns >= LEAST_NS && sum->seen >= LEAST_SEEN &&
+	       sum->times >= LEAST_TIMES &&
+	       (double)sum->late >= LEAST_LATE * (double)sum->seen &&
 	       share_of(sum, now_ns) >= share;
 }
 
@@ -310,7 +330,7 @@ static bool weigh(struct scene *s, const struct starved *st)
 		if (!part->sums)
 			continue;
 		part->sum = add_up(part->sums, s->now_ns);
-		if (!part->sum.away)
+		if (!part->sum.late)
 			part->sums->since_ns = 0;
 		part->cpu_share = cpu_share_of(s->list[i]->cpuwait, s->now_ns, &part->cpu);
 		part->grade = grade_of(part, s->now_ns);

@@ -2,7 +2,8 @@
 /*
  * Links that are slower than the others of their communicator: which one, or which end
  * of it (delay.h).  Only what is sent from here can be compared; what the other end sees
- * is on its node.  Where that leaves two causes, the text names both.
+ * is on its node.  Where that leaves two causes, the text names both.  A communicator with
+ * one link from here is compared with others of the same job, name and size.
  *
  * Compared is the time that a byte is on the wire, among links whose transfers are of
  * one size (within a factor of two).  Where nobody's wire is slow, the time for which the
@@ -18,15 +19,14 @@
 
 #include "ncclinspd/diagnose.h"
 #include "ncclinspd/jobs.h"
-#include "ncclinspd/links.h"
 #include "ncclinspd/pool.h"
 #include "ncclinspd/slow_peer.h"
+#include "ncclinspd/slow_peer_samples.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define LOOK_NS		(3 * SECOND_NS)
 #define HOLD_NS		(10 * SECOND_NS)
 #define CONFIRMED	3
-#define LEAST_STEPS	20	/* of a link, to be compared */
 #define FEW_LINKS	3	/* fewer, and one of them has to be worse to be called slow */
 #define HOT_MAX		8	/* told of one communicator */
 #define SUSPECTS	64
@@ -35,20 +35,6 @@
 static const struct limits {
 	double ratio, ratio_of_few, share;
 } begin = { 1.5, 2, 0.02 }, go_on = { 1.25, 1.5, 0.01 };
-
-/* One link that sends: all that it did, and then what it did since the last look. */
-struct sample {
-	uint64_t link;		/* which */
-	uint64_t comm;		/* equal: one communicator */
-	uint64_t group;		/* equal: and one size of transfers */
-	struct links_who who;
-	uint64_t bytes, steps, busy_ns, held_ns;
-};
-
-struct samples {
-	struct sample *at;
-	size_t n, room;
-};
 
 struct suspect {
 	uint64_t key;		/* 0: unused */
@@ -59,23 +45,23 @@ struct suspect {
 
 struct slow_peers {
 	uint64_t looked_ns;
-	struct samples before;	/* as of then, by link */
+	struct slow_peer_samples before;	/* as of then, by link */
 	struct suspect suspects[SUSPECTS];
 };
 
 /* What is compared. */
 struct aspect {
 	const char *name;
-	uint64_t (*ns)(const struct sample *s);
+	uint64_t (*ns)(const struct slow_peer_sample *s);
 	enum finding_severity severity;
 };
 
-static uint64_t wire_ns(const struct sample *s)
+static uint64_t wire_ns(const struct slow_peer_sample *s)
 {
 	return s->busy_ns;
 }
 
-static uint64_t room_ns(const struct sample *s)
+static uint64_t room_ns(const struct slow_peer_sample *s)
 {
 	return s->busy_ns + s->held_ns;
 }
@@ -88,96 +74,20 @@ struct scene {
 	struct diagnose *dg;
 	struct slow_peers *sp;
 	const struct aspect *aspect;
-	const struct sample *at;
+	const struct slow_peer_sample *at;
 	size_t n;
+	bool siblings;		/* of several communicators, one of each */
 	uint64_t now_ns;
 	uint64_t window_ns;	/* since the last look */
 	double median;		/* ns for a byte */
 };
 
-/* ---- the samples ----------------------------------------------------------- */
-
-static uint64_t comm_of(const struct links_who *who)
-{
-	const uint64_t key[] = {
-		who->uid,
-		who->has_comm_id,
-		who->has_comm_id ? who->comm_id : who->process_id,
-		who->has_comm_id ? (uint64_t)who->nranks : who->comm_index,
-	};
-
-	return index_hash(0, key, sizeof(key));
-}
-
-static uint64_t link_of(const struct links_who *who)
-{
-	const uint64_t key[] = {
-		who->process_id, who->comm_index, (uint64_t)who->peer, who->channel,
-		(uint64_t)who->proxy_pid,
-	};
-
-	return index_hash(0, key, sizeof(key));
-}
-
-static bool take_sample(const struct links_row *row, void *arg)
-{
-	struct samples *list = arg;
-	const struct links_sums *sums = &row->sums;
-
-	if (!row->who.send || row->who.rank < 0 || row->who.peer < 0 || !sums->timed_steps ||
-	    list->n == list->room)
-		return true;
-	list->at[list->n++] = (struct sample){
-		.link = link_of(&row->who),
-		.comm = comm_of(&row->who),
-		.who = row->who,
-		.bytes = sums->timed_bytes,
-		.steps = sums->timed_steps,
-		.busy_ns = sums->busy_ns,
-		.held_ns = sums->held_ns,
-	};
-	return true;
-}
-
-static int by_link(const void *a, const void *b)
-{
-	const struct sample *x = a, *y = b;
-
-	return (x->link > y->link) - (x->link < y->link);
-}
-
-/* Less what it had done before.  False: too little is left to be compared. */
-static bool make_difference(struct sample *s, const struct samples *before)
-{
-	const struct sample *old = before->n ? bsearch(s, before->at, before->n, sizeof(*s), by_link) :
-					       NULL;
-
-	if (old && old->steps <= s->steps) {
-		s->bytes -= old->bytes;
-		s->steps -= old->steps;
-		s->busy_ns -= old->busy_ns;
-		s->held_ns -= old->held_ns;
-	}
-	if (s->steps < LEAST_STEPS || !s->bytes || !s->busy_ns)
-		return false;
-	/* sizes up to the next power of two */
-	s->group = index_mix(s->comm, (uint64_t)__builtin_clzll(s->bytes / s->steps | 1));
-	return true;
-}
-
-static int by_group(const void *a, const void *b)
-{
-	const struct sample *x = a, *y = b;
-
-	return (x->group > y->group) - (x->group < y->group);
-}
-
 static size_t make_links(const struct scene *s, struct delay_link *links)
 {
 	for (size_t i = 0; i < s->n; i++)
 		links[i] = (struct delay_link){
-			.from = s->at[i].who.rank,
-			.to = s->at[i].who.peer,
+			.from = s->at[i].row,
+			.to = s->at[i].column,
 			.channel = s->at[i].who.channel,
 			.delay = (double)s->aspect->ns(&s->at[i]) / (double)s->at[i].bytes,
 		};
@@ -186,18 +96,18 @@ static size_t make_links(const struct scene *s, struct delay_link *links)
 
 /* ---- what is slow ---------------------------------------------------------- */
 
-static bool is_of(const struct delay_hot *hot, const struct sample *s)
+static bool is_of(const struct delay_hot *hot, const struct slow_peer_sample *s)
 {
-	return (hot->where == DELAY_RECEIVE_SIDE || hot->from == s->who.rank) &&
-	       (hot->where == DELAY_SEND_SIDE || hot->to == s->who.peer) &&
+	return (hot->where == DELAY_RECEIVE_SIDE || hot->from == s->row) &&
+	       (hot->where == DELAY_SEND_SIDE || hot->to == s->column) &&
 	       (hot->where != DELAY_CHANNEL || hot->channel == s->who.channel);
 }
 
 /* The link that costs most; *share: the part of the time that it is slower for. */
-static const struct sample *worst_of(const struct scene *s, const struct delay_hot *hot,
+static const struct slow_peer_sample *worst_of(const struct scene *s, const struct delay_hot *hot,
 				     double *share)
 {
-	const struct sample *worst = NULL;
+	const struct slow_peer_sample *worst = NULL;
 
 	*share = -1;
 	for (size_t i = 0; i < s->n; i++) {
@@ -216,7 +126,7 @@ static bool is_beyond(const struct limits *limits, const struct scene *s, double
 		      double share)
 {
 	return share >= limits->share &&
-	       ratio >= (s->n < FEW_LINKS ? limits->ratio_of_few : limits->ratio);
+	       ratio >= (s->siblings || s->n < FEW_LINKS ? limits->ratio_of_few : limits->ratio);
 }
 
 /* That one; else one that is unused, or else the stalest. */
@@ -247,10 +157,10 @@ static bool is_confirmed(const struct scene *s, uint64_t key, uint64_t *since_ns
 	return suspect->times >= CONFIRMED;
 }
 
-static uint64_t key_of(const struct scene *s, const struct delay_hot *hot)
+static uint64_t key_of(const struct scene *s, const struct delay_hot *hot, uint64_t comm)
 {
 	const uint64_t key[] = {
-		s->at->comm, (uintptr_t)s->aspect, hot->where,
+		comm, (uintptr_t)s->aspect, hot->where,
 		hot->where == DELAY_RECEIVE_SIDE ? 0 : (uint64_t)hot->from,
 		hot->where == DELAY_SEND_SIDE ? 0 : (uint64_t)hot->to,
 		hot->channel,
@@ -259,7 +169,7 @@ static uint64_t key_of(const struct scene *s, const struct delay_hot *hot)
 	return index_hash(0, key, sizeof(key)) | 1;
 }
 
-static void report(const struct scene *s, const struct delay_hot *hot, const struct sample *w,
+static void report(const struct scene *s, const struct delay_hot *hot, const struct slow_peer_sample *w,
 		   double share, uint64_t key, uint64_t since_ns)
 {
 	const struct slow_peer told = {
@@ -271,6 +181,7 @@ static void report(const struct scene *s, const struct delay_hot *hot, const str
 		.rate_gbs = (double)w->bytes / (double)s->aspect->ns(w),
 		.median_gbs = 1 / s->median,
 		.links = s->n,
+		.siblings = s->siblings,
 		.window_ns = s->window_ns,
 	};
 	struct finding f = {
@@ -290,11 +201,9 @@ static void report(const struct scene *s, const struct delay_hot *hot, const str
 
 /* ---- the detector ---------------------------------------------------------- */
 
-/* Is it that process that is this rank, or any with UNKNOWN_I32, of what is compared? */
-static bool is_rank(const struct scene *s, const struct process *p, int32_t rank)
+/* Is it that process that is this rank, or any with UNKNOWN_I32, of the communicator? */
+static bool is_rank(const struct links_who *who, const struct process *p, int32_t rank)
 {
-	const struct links_who *who = &s->at->who;
-
 	if (!who->has_comm_id)
 		return p->id == who->process_id && (rank == who->rank || rank == UNKNOWN_I32);
 	return p->uid == who->uid && jobs_comm(p, who->comm_id, rank);
@@ -304,17 +213,17 @@ static bool is_rank(const struct scene *s, const struct process *p, int32_t rank
  * Does what a thread here was away for explain it?  What a receiver has no room for may be
  * held up by any thread of the communicator; else it is the one at either end.
  */
-static bool is_starved(const struct scene *s, const struct sample *worst, double share)
+static bool is_starved(const struct scene *s, const struct links_who *who, double share)
 {
 	const struct diagnose_source *source = diagnose_source(s->dg);
 	struct process *const *list;
 	size_t n = source->processes(source->arg, &list);
 
 	for (size_t i = 0; i < n; i++) {
-		bool any = s->aspect == &room && is_rank(s, list[i], UNKNOWN_I32);
+		bool any = s->aspect == &room && is_rank(who, list[i], UNKNOWN_I32);
 
-		if ((any || is_rank(s, list[i], worst->who.rank) ||
-		     is_rank(s, list[i], worst->who.peer)) &&
+		if ((any || is_rank(who, list[i], who->rank) ||
+		     is_rank(who, list[i], who->peer)) &&
 		    proxy_starved_share(s->dg, list[i]->id, s->now_ns) >= share / 2)
 			return true;
 	}
@@ -324,17 +233,21 @@ static bool is_starved(const struct scene *s, const struct sample *worst, double
 /* True: it is slow, told or not yet. */
 static bool judge(const struct scene *s, const struct delay_hot *hot)
 {
-	uint64_t key = key_of(s, hot), since_ns;
-	const struct sample *worst;
+	const struct slow_peer_sample *worst;
+	struct delay_hot named = *hot;
+	uint64_t key, since_ns;
 	double share;
 
 	worst = worst_of(s, hot, &share);
-	if (!worst || !is_beyond(&go_on, s, hot->ratio, share) || is_starved(s, worst, share))
+	if (!worst || !is_beyond(&go_on, s, hot->ratio, share) || is_starved(s, &worst->who, share))
 		return false;
+	named.from = worst->who.rank;
+	named.to = worst->who.peer;
+	key = key_of(s, &named, worst->comm);
 	if (!is_beyond(&begin, s, hot->ratio, share))
 		return diagnose_renew(s->dg, &finding_slow_peer, key, s->now_ns);
 	if (is_confirmed(s, key, &since_ns))
-		report(s, hot, worst, share, key, since_ns);
+		report(s, &named, worst, share, key, since_ns);
 	return true;
 }
 
@@ -346,13 +259,15 @@ static bool is_here(const struct scene *s, int32_t rank)
 	size_t n = source->processes(source->arg, &list);
 
 	for (size_t i = 0; i < n; i++)
-		if (is_rank(s, list[i], rank))
+		if (is_rank(&s->at->who, list[i], rank))
 			return true;
 	return false;
 }
 
 static bool is_worth_telling(const struct scene *s, const struct delay_hot *hot)
 {
+	if (s->siblings)	/* its own channels were compared before */
+		return hot->where == DELAY_LINK;
 	return s->aspect == &wire ||
 	       (hot->where != DELAY_SEND_SIDE && hot->where != DELAY_CHANNEL && !is_here(s, hot->to));
 }
@@ -384,57 +299,29 @@ static int look_at_aspect(struct scene *s, const struct aspect *aspect)
 	return found;
 }
 
-static void look_at_groups(struct scene *s, struct samples *list)
+static void look_at_groups(struct scene *s, const struct slow_peer_samples *list)
 {
 	size_t end;
 
-	qsort(list->at, list->n, sizeof(*list->at), by_group);
 	for (size_t i = 0; i < list->n; i = end) {
 		for (end = i + 1; end < list->n && list->at[end].group == list->at[i].group; end++)
 			continue;
 		s->at = &list->at[i];
 		s->n = end - i;
 		diagnose_meanwhile(s->dg);
-		if (!look_at_aspect(s, &wire))
+		if (!look_at_aspect(s, &wire) && !s->siblings)
 			look_at_aspect(s, &room);
 	}
 }
 
-static void meanwhile(void *arg)
+static void look_at_siblings(struct scene *s, const struct slow_peer_samples *since)
 {
-	diagnose_meanwhile(arg);
-}
+	struct slow_peer_samples siblings;
 
-/* By link.  False: not this time. */
-static bool take_samples(struct diagnose *dg, struct samples *list, uint64_t now_ns)
-{
-	const struct links_query query = {
-		.windows = 1u << LINKS_ALL,
-		.all_users = true,
-		.meanwhile = meanwhile,
-		.meanwhile_arg = dg,
-	};
-	struct links *links = diagnose_source(dg)->links;
-
-	*list = (struct samples){ .room = links_stats(links)->links };
-	list->at = malloc((list->room + 1) * sizeof(*list->at));
-	if (!list->at || links_visit(links, &query, now_ns, take_sample, list) < 0) {
-		free(list->at);
-		return false;
-	}
-	qsort(list->at, list->n, sizeof(*list->at), by_link);
-	return true;
-}
-
-/* What was done since the last look; NULL there: nothing to compare. */
-static void take_differences(const struct samples *now, const struct samples *before,
-			     struct samples *out)
-{
-	*out = (struct samples){ .at = malloc((now->n + 1) * sizeof(*out->at)) };
-	for (size_t i = 0; out->at && i < now->n; i++) {
-		out->at[out->n] = now->at[i];
-		out->n += make_difference(&out->at[out->n], before);
-	}
+	slow_peer_samples_siblings(s->dg, since, &siblings, s->now_ns);
+	s->siblings = true;
+	look_at_groups(s, &siblings);
+	free(siblings.at);
 }
 
 static void look(struct diagnose *dg, void *state, uint64_t now_ns)
@@ -442,13 +329,16 @@ static void look(struct diagnose *dg, void *state, uint64_t now_ns)
 	struct slow_peers *sp = state;
 	struct scene s = { .dg = dg, .sp = sp, .now_ns = now_ns,
 			   .window_ns = now_ns - sp->looked_ns };
-	struct samples now, since;
+	struct slow_peer_samples now, since;
 
-	if (!diagnose_source(dg)->links || s.window_ns < LOOK_NS || !take_samples(dg, &now, now_ns))
+	if (!diagnose_source(dg)->links || s.window_ns < LOOK_NS ||
+	    !slow_peer_samples_take(dg, &now, now_ns))
 		return;
-	take_differences(&now, &sp->before, &since);
-	if (sp->looked_ns)
+	slow_peer_samples_since(&now, &sp->before, &since);
+	if (sp->looked_ns && since.at) {
 		look_at_groups(&s, &since);
+		look_at_siblings(&s, &since);
+	}
 	free(since.at);
 	free(sp->before.at);
 	sp->before = now;

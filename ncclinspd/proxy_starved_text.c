@@ -15,8 +15,8 @@ static void say_what(const struct proxy_starved_told *t, struct phrase *text)
 			   "known, since too few kernels are watched; ", 100 * t->cpu_share);
 		return;
 	}
-	phrase_add(text, "was away: of %" PRIu64 " kernels it saw %" PRIu64 " too late, up to ",
-		   t->sum->seen, t->sum->away);
+	phrase_add(text, "was away %" PRIu64 " times: of %" PRIu64 " kernels it saw %" PRIu64
+		   " too late, up to ", t->sum->times, t->sum->seen, t->sum->late);
 	phrase_add_duration(text, t->sum->longest_ns);
 	phrase_add(text, " after they had begun, %.0f %% of wall time; ", 100 * t->share);
 }
@@ -43,9 +43,10 @@ static void say_why(const struct proxy_starved_told *t, struct phrase *text)
 	bool most = t->starved > 1 && 2 * t->starved > t->all;
 
 	if (t->cpu_share >= 0 && !waits_for_cpu(t)) {
-		phrase_add(text, "it did not wait for a CPU meanwhile (%.0f %% of the time): it slept "
-			   "or was stopped; see what it does (gdb -p %d), and whether somebody "
-			   "stops it or freezes its cgroup", percent, (int)t->owner->pid);
+		phrase_add(text, "it did not itself wait for a CPU meanwhile (%.0f %% of the time): it "
+			   "slept, waited for another thread or was stopped; see what it does (gdb "
+			   "-p %d), and whether somebody stops it or freezes its cgroup", percent,
+			   (int)t->owner->pid);
 		return;
 	}
 	if (t->cpu_share >= 0 && t->grade == STARVED_AWAY)
@@ -83,8 +84,8 @@ static void show(const struct proxy_starved_told *t, struct finding *f)
 {
 	const struct starved_slice *sum = t->sum;
 	const struct { const char *name; uint64_t value; } numbers[] = {
-		{ "ops", sum->ops }, { "seen", sum->seen }, { "late", sum->away },
-		{ "late_ns", sum->away_ns }, { "longest_ns", sum->longest_ns },
+		{ "ops", sum->ops }, { "seen", sum->seen }, { "late", sum->late },
+		{ "times", sum->times }, { "late_ns", sum->away_ns }, { "longest_ns", sum->longest_ns },
 		{ "processes", t->all }, { "starved", t->starved },
 		{ "window_ns", t->window_ns },
 	};

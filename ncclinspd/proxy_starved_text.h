@@ -21,8 +21,10 @@ struct starved_slice {
 	uint64_t begin_ns;	/* of the first operation */
 	uint64_t ops;		/* over a network */
 	uint64_t seen;		/* of these, with a known kernel start */
-	uint64_t away;		/* of these, too late */
-	uint64_t away_ns, longest_ns;
+	uint64_t late;		/* of these, too late */
+	uint64_t times;		/* that the thread was away for them; one may make several late */
+	uint64_t away_ns;	/* in all */
+	uint64_t longest_ns;	/* of one operation */
 };
 
 /* Whose operation it was. */

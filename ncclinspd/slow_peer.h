@@ -17,6 +17,7 @@ struct slow_peer {
 	double share;			/* of wall time that it costs, 0 to 1 */
 	double rate_gbs, median_gbs;	/* of that link; of all that were compared */
 	size_t links;			/* that were compared */
+	bool siblings;			/* they are of several communicators, one of each */
 	uint64_t window_ns;
 };
 

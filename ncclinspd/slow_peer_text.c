@@ -57,9 +57,10 @@ static void say(const struct slow_peer *p, struct finding *f)
 	say_subject(&text, p);
 	phrase_add(&text, p->by_room ? " waits for room at the receiver: %.1f times" :
 				       " is slow: %.1f times", hot->ratio);
-	phrase_add(&text, " the time for a byte of the other links of %s seen here (%.2f against %.2f "
-		   "GB/s), %.0f %% of wall time", p->who->comm_name ? p->who->comm_name :
-		   "its communicator", p->rate_gbs, p->median_gbs, 100 * p->share);
+	phrase_add(&text, " the time for a byte of the %s %s seen here (%.2f against %.2f GB/s), %.0f %% "
+		   "of wall time", p->siblings ? "links of other communicators like" : "other links of",
+		   p->who->comm_name ? p->who->comm_name : "its communicator", p->rate_gbs,
+		   p->median_gbs, 100 * p->share);
 	if (hot->where == DELAY_LINK && !p->by_room)
 		phrase_add(&text, "; %s", doubts[hot->sender_cleared][hot->receiver_cleared]);
 	if (p->by_room)
@@ -100,6 +101,8 @@ static void show(const struct slow_peer *p, struct finding *f)
 	json_put_rounded(&j, p->median_gbs);
 	json_key(&j, "links");
 	json_put_u64(&j, p->links);
+	json_key(&j, "siblings");
+	json_put_bool(&j, p->siblings);
 	json_key(&j, "sender_cleared");
 	json_put_bool(&j, hot->where == DELAY_LINK && hot->sender_cleared);
 	json_key(&j, "receiver_cleared");

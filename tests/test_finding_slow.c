@@ -12,9 +12,9 @@ static void setup(void)
 }
 
 /* What one link did in an operation: times in ns for each of its ten steps. */
-static void transfer(int32_t rank, int32_t peer, uint8_t channel, uint64_t held, uint64_t busy)
+static void transfer_of(struct process *p, name_t comm, int32_t rank, int32_t peer,
+			uint8_t channel, uint64_t held, uint64_t busy)
 {
-	struct process *p = fx.processes[rank];
 	const struct nci_ev_proxy_op op = {
 		.type = NCI_EV_PROXY_OP, .form = 2 | NCI_FORM_SEND, .rank = rank, .peer = peer,
 		.channel = channel, .steps_done = 10, .bytes = 10 << 16,
@@ -23,9 +23,14 @@ static void transfer(int32_t rank, int32_t peer, uint8_t channel, uint64_t held,
 		.start = 1000, .stop = 1000 + 10 * (held + busy + 20), .steps = 10,
 		.bytes = 10 << 16, .busy = 10 * busy, .covered = 10 * (held + busy),
 	};
-	const struct transfers t = { p, p, 0, "dp", NULL, &op, &sums };
+	const struct transfers t = { p, p, 0, comm, NULL, &op, &sums };
 
 	links_add(fx.links, &t, fx.now_ns);
+}
+
+static void transfer(int32_t rank, int32_t peer, uint8_t channel, uint64_t held, uint64_t busy)
+{
+	transfer_of(fx.processes[rank], "dp", rank, peer, channel, held, busy);
 }
 
 /*
@@ -153,6 +158,79 @@ START_TEST(what_costs_next_to_nothing_is_not_told)
 }
 END_TEST
 
+/* ---- one link in each communicator ------------------------------------------------ */
+
+enum kin {
+	KIN,		/* of one job, name and size */
+	OTHER_JOB,
+	OTHER_NAME,
+	OTHER_SIZE,
+};
+
+/*
+ * Three communicators, in each of which one rank is here and sends to one elsewhere, on two
+ * channels; the last one's transfers take so many times as long.
+ */
+static void run_lonely_links(enum kin kin, double slow)
+{
+	static const name_t names[2] = { "dp", "pp" };
+
+	for (int32_t i = 0; i < 3; i++) {
+		struct process *p = fx_process(100 + i, 0, 0);
+
+		p->comms = realloc(p->comms, 2 * sizeof(*p->comms));
+		p->comms[1] = p->comms[0];
+		p->comms[1].id = kin == OTHER_JOB ? 900 + (uint64_t)i : 900;
+		p->comms[1].rank = i;
+		p->comms[0].id = 70 + (uint64_t)i;
+		p->comms[0].nranks = kin == OTHER_SIZE ? 4 + i : 4;
+		p->ncomms = 2;
+	}
+	for (uint32_t s = 0; s < 15; s++) {
+		for (int32_t i = 0; i < 3 * 2 * 10; i++) {
+			int32_t who = i % 3;
+			double ns = who == 2 ? slow * STEP_NS : STEP_NS;
+
+			transfer_of(fx.processes[who], names[kin == OTHER_NAME ? who % 2 : 0], 0, 1,
+				    (uint8_t)(i / 3 % 2), 0, (uint64_t)ns);
+			if (kin == OTHER_NAME && who == 0)	/* else two are alike */
+				transfer_of(fx.processes[who], names[0], 0, 2, 0, 0, STEP_NS);
+		}
+		fx.now_ns += FX_SECOND;
+		diagnose_look(fx.diagnose, fx.now_ns);
+	}
+}
+
+START_TEST(a_link_that_is_alone_is_compared_with_its_like)
+{
+	json_t *a;
+
+	run_lonely_links(KIN, 4);
+	a = only_finding("?active=true");
+	ck_assert_str_eq(fx_text(a, "findings.0.verdict"), "LINK");
+	ck_assert_str_eq(fx_text(a, "findings.0.comm_id"), "0x0000000000000048");
+	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 0);
+	ck_assert_uint_eq(fx_number(a, "findings.0.peer"), 1);
+	ck_assert(json_is_true(fx_at(a, "findings.0.evidence.siblings")));
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"),
+				     "4.0 times the time for a byte of the links of other communicators "
+				     "like dp"));
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "neither has another link here"));
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(what_is_not_alike_is_not_compared)
+{
+	json_t *a;
+
+	run_lonely_links(_i ? (enum kin)_i : KIN, _i ? 4 : 1.8);
+	a = fx_get("/v1/findings", 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 0);
+	json_decref(a);
+}
+END_TEST
+
 /* ---- progress threads ----------------------------------------------------------- */
 
 /* Twenty operations a second of each rank; every `nth` of rank 2 is seen so much later. */
@@ -229,6 +307,42 @@ START_TEST(threads_of_two_jobs_are_two_findings)
 }
 END_TEST
 
+/* So many absences of 100 ms, one every two seconds, in each of which ten kernels begin. */
+static void run_absences(uint32_t absences)
+{
+	struct op op = { .has_comm_id = true, .comm_id = FX_COMM_ID, .comm_name = "dp",
+			 .nranks = 8, .proxy_ops = 4, .rank = 1, .pid = 101, .process_id = 2 };
+
+	for (uint32_t i = 0; i < 40 * absences; i++) {
+		uint64_t away_ns = (i % 40) * 10000000;
+
+		op.gpu_start_mono_ns = fx.now_ns + away_ns;
+		op.unseen_ns = i % 40 < 10 ? 100000000 - away_ns : 0;
+		diagnose_op(fx.diagnose, &op, fx.now_ns);
+		if (i % 40 == 39)
+			fx.now_ns += 2 * FX_SECOND;
+		diagnose_look(fx.diagnose, fx.now_ns);
+	}
+}
+
+START_TEST(many_kernels_in_one_absence_are_one)
+{
+	json_t *a;
+
+	start_ranks();
+	run_absences(4);	/* a few, whatever they cost, are hiccups */
+	a = fx_get("/v1/findings", 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 0);
+	json_decref(a);
+	run_absences(6);
+	a = only_finding("?active=true");
+	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.times"), 10);
+	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.late"), 100);
+	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.late_ns"), 10 * 100000000);
+	json_decref(a);
+}
+END_TEST
+
 /* ---- what the kernel tells of them ------------------------------------------------ */
 
 /* The kernel tells that rank 2's thread waited for so much of the time, twenty seconds long. */
@@ -258,7 +372,7 @@ START_TEST(a_thread_without_cpu_is_told_from_one_that_sleeps)
 	const struct { uint64_t wait_ns; const char *text; } cases[] = {
 		{ FX_SECOND / 5, "it could have run, and waited for a CPU for 20 % of the time: see what "
 				 "shares its CPUs (taskset -cp 103" },
-		{ FX_SECOND / 100, "it did not wait for a CPU meanwhile (1 % of the time)" },
+		{ FX_SECOND / 100, "it did not itself wait for a CPU meanwhile (1 % of the time)" },
 	};
 	json_t *a;
 
@@ -385,6 +499,19 @@ START_TEST(a_rare_hiccup_of_a_thread_is_no_finding)
 }
 END_TEST
 
+START_TEST(what_a_start_costs_is_no_finding)
+{
+	json_t *a;
+
+	start_ranks();
+	run_ops(3, 4, 3000000, 0);
+	run_ops(30, 4, 20000, 0);
+	a = fx_get("/v1/findings", 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 0);
+	json_decref(a);
+}
+END_TEST
+
 START_TEST(a_thread_that_is_back_is_no_finding_any_more)
 {
 	json_t *a;
@@ -412,11 +539,15 @@ int main(void)
 		FX_TEST(threads_of_two_jobs_are_two_findings),
 		FX_TEST(what_waits_for_a_thread_that_is_away_is_no_slow_peer),
 		FX_TEST(what_waits_for_room_at_a_rank_that_is_here_is_not_told),
+		FX_TEST(a_link_that_is_alone_is_compared_with_its_like),
+		FX_LOOP(what_is_not_alike_is_not_compared, 0, 4),
+		FX_TEST(many_kernels_in_one_absence_are_one),
 		FX_LOOP(a_thread_without_cpu_is_told_from_one_that_sleeps, 0, 2),
 		FX_TEST(where_the_kernel_tells_nothing_the_reason_is_not_known),
 		FX_TEST(a_thread_without_cpu_is_told_where_no_kernels_are_watched),
 		FX_LOOP(a_thread_that_waits_and_is_in_time_is_no_finding, 0, 2),
 		FX_TEST(a_rare_hiccup_of_a_thread_is_no_finding),
+		FX_TEST(what_a_start_costs_is_no_finding),
 		FX_TEST(a_thread_that_is_back_is_no_finding_any_more),
 	};
 

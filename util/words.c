@@ -34,7 +34,8 @@ static const struct word words[] = {
 	  .meaning = "Transfers with one peer, on one channel or of one side are slower than the rest.",
 	  .evidence = "The time for a byte on the network against the other links of the communicator "
 		      "that this node sends over, at least 1.5 times theirs (twice, of two links) and 2 % "
-		      "of the time. All that a rank sends, all that one receives (SEND_SIDE, "
+		      "of the time; of a single link, against those of other communicators of the job "
+		      "that have its name and size. All that a rank sends, all that one receives (SEND_SIDE, "
 		      "RECEIVE_SIDE), one channel (CHANNEL) or one link (LINK); where the links seen here "
 		      "do not tell these apart, it is called LINK and the text says what else it may be. "
 		      "As info: a peer on another node that has no room for what it is sent.",
@@ -43,10 +44,10 @@ static const struct word words[] = {
 	  .meaning = "The threads that drive the network do not get the CPU when they need it.",
 	  .evidence = "Kernels of operations over a network that had begun 1 ms or more, by the GPU's own "
 		      "stamps, before the thread that polls them and the network looked at them: one in "
-		      "twenty or more, and 2 % of the time. Whether it waited for a CPU meanwhile or slept "
-		      "is told where the kernel counts it (schedstat in /proc). As info: it waited for a CPU "
-		      "for a tenth of the time, and too few kernels are watched to tell what that costs. "
-		      "Several processes of a job are one finding.",
+		      "twenty or more, in five absences or more, and 2 % of the time. Whether it waited "
+		      "for a CPU meanwhile or slept is told where the kernel counts it (schedstat in /proc). "
+		      "As info: it waited for a CPU for a tenth of the time, and too few kernels are watched "
+		      "to tell what that costs. Several processes of a job are one finding.",
 	  .action = "Check CPU pinning, cgroup limits and what else runs on those cores; where it slept, "
 		    "what stops it." },
 	{ KIND("regression", "f9a81e01cd53458287b007110dd2553c"),

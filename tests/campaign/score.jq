@@ -9,6 +9,9 @@ def who($node; $f): $f.ranks[] as $rank
 	| $node.comms[] | select(.comm_id == $f.comm_id)
 	| .local_ranks[] | select(.rank == $rank) | .pid;
 
+# Told by the kernel's own count to have waited for a CPU for at least half of what it cost.
+def is_proven: .evidence.cpu_wait_share != null and .evidence.cpu_wait_share >= .evidence.share / 2;
+
 . as $in
 | ([$in.nodes[].comms[] | select(any(.local_ranks[]; .pid as $p | $in.pids | index($p)))
 	| .comm_id] | unique) as $ours
@@ -27,11 +30,12 @@ def who($node; $f): $f.ranks[] as $rank
 # are real where nobody injected them: the machine that all of this runs on has too few.
 | (($said - $after + $wrong)
 	| map(select(.severity != "info" and .kind != "proxy_starved" and .kind != "loss"))) as $alarms
-| any($said[]; .kind == "proxy_starved" and $in.fault.kind != "starve") as $starved
+| [$said[] | select(.kind == "proxy_starved" and $in.fault.kind != "starve")] as $starving
 | ($right == [] and any($found[]; ((.verdict // "") | test("^(UNKNOWN|ELSEWHERE|SLOWER)$"))
 	and (.ranks == [] or $in.run.rule == "all"))) as $untold
 | {run: $in.run, fault: $in.fault, injected: ($in.fault != null), found: ($found != []),
-   right: ($right != []), $untold, $starved,
+   right: ($right != []), $untold,
+   starved: ($starving != []), proven: ($starving != [] and all($starving[]; is_proven)),
    alarms: ($alarms | length),
    took_ns: (if $found == [] then null
 	     else ([$found[].found_mono_ns] | min) - $in.fault.at_mono_ns end),
