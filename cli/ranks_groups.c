@@ -4,6 +4,8 @@
 
 #include "cli/ranks.h"
 
+#define NAME 512
+
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 /* What both tables show after the columns that tell whose row it is. */
@@ -95,25 +97,41 @@ static json_t *fold(const json_t *members, const char *key, enum fold how)
 	return whole && how != MEAN ? json_integer((json_int_t)sum) : json_real(sum);
 }
 
+/* The values of the keys, so that no two rows that differ in one read the same. */
+static void name_group(const json_t *row, const char *const *keys, char name[NAME])
+{
+	size_t used = 0;
+
+	for (; *keys && used < NAME; keys++) {
+		const json_t *value = json_object_get(row, *keys);
+
+		if (json_is_string(value))
+			used += (size_t)snprintf(name + used, NAME - used, "%.100s\x1f",
+						 json_string_value(value));
+		else if (json_is_integer(value))
+			used += (size_t)snprintf(name + used, NAME - used,
+						 "%" JSON_INTEGER_FORMAT "\x1f",
+						 json_integer_value(value));
+		else
+			used += (size_t)snprintf(name + used, NAME - used, "\x1e\x1f");
+	}
+}
+
 /* Rows that agree in all of the keys, in the order of the first of each. */
 static json_t *group(const json_t *ranks, const char *const *keys)
 {
 	json_t *groups = json_object(), *row;
+	char name[NAME];
 	size_t i;
 
 	json_array_foreach((json_t *)ranks, i, row) {
-		json_t *name = json_array(), *members;
-		char *text;
+		json_t *members;
 
-		for (const char *const *key = keys; *key; key++)
-			json_array_append(name, json_object_get(row, *key));
-		text = json_dumps(name, JSON_COMPACT);
-		members = json_object_get(groups, text);
+		name_group(row, keys, name);
+		members = json_object_get(groups, name);
 		if (!members)
-			json_object_set_new(groups, text, members = json_array());
+			json_object_set_new(groups, name, members = json_array());
 		json_array_append(members, row);
-		free(text);
-		json_decref(name);
 	}
 	return groups;
 }

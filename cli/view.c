@@ -236,5 +236,9 @@ void view_sample(struct view *view)
 void view_deinit(struct view *view)
 {
 	drop_contents(view);
+	json_decref(view->kept.processes);
+	json_decref(view->kept.ranks);
+	json_decref(view->kept.ops);
+	memset(&view->kept, 0, sizeof(view->kept));
 	waits_deinit(&view->waits);
 }

@@ -37,6 +37,19 @@ enum view_table {
 	VIEW_TABLES
 };
 
+/*
+ * Answers that are not asked for at each look: figures over some seconds are of hardly
+ * anything else a moment later, and who the processes are changes when one comes or goes.
+ */
+struct view_kept {
+	json_t *processes;
+	json_t *ranks;
+	json_t *ops;
+	uint64_t processes_ns;	/* when they were asked for; 0: never */
+	uint64_t figures_ns;
+	uint64_t census;	/* of whom and what state /v1/comms told, then */
+};
+
 struct view {
 	bool known;		/* something was answered once */
 	bool up;		/* the last attempt was answered */
@@ -56,6 +69,7 @@ struct view {
 	json_t *findings;	/* that are active, the most severe first, then the newest */
 	json_t *all_comms;	/* /v1/comms: who is in which, ended processes included */
 	struct waits waits;
+	struct view_kept kept;
 	double busbw_gbs;	/* now, over all communicators; < 0: not known */
 	struct history history;
 };

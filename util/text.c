@@ -50,6 +50,8 @@ static bool in_ranges(const struct range *table, size_t n, uint32_t cp)
 
 static int char_width(uint32_t cp)
 {
+	if (cp < zero_width[0].first)
+		return 1;
 	if (in_ranges(zero_width, ARRAY_LEN(zero_width), cp))
 		return 0;
 	return in_ranges(two_wide, ARRAY_LEN(two_wide), cp) ? 2 : 1;
@@ -58,6 +60,11 @@ static int char_width(uint32_t cp)
 /* One character of `s`, not at its end.  *len: its bytes.  False: show '?'. */
 static bool decode(const char *s, uint32_t *cp, size_t *len)
 {
+	if (*s >= ' ' && *s < 0x7f) {	/* nearly all there is */
+		*cp = (uint32_t)*s;
+		*len = 1;
+		return true;
+	}
 	*len = utf8_decode(s, strnlen(s, 4), cp);
 	if (*len)
 		return true;
