@@ -189,7 +189,7 @@ static void act_ask(struct place *place, const struct view *view, int what)
 	(void)view;
 	text_duration(delay, sizeof(delay), place->delay_ns);
 	if (what == PROMPT_FILTER)
-		prompt_open(&place->prompt, "Filter (a|b)", what, place->filter);
+		prompt_open(&place->prompt, "Filter (a|b, FIELD OP VALUE)", what, place->filter);
 	else if (what == PROMPT_SEARCH)
 		prompt_open(&place->prompt, "Search (a|b)", what, "");
 	else
@@ -318,7 +318,7 @@ static const struct key_row {
 	{ "n", { 'n' }, act_search_next, 1, "the next row that was searched for", NULL },
 	{ "N", { 'N' }, act_search_next, -1, "the one before", NULL },
 	{ "F4 \\", { KEYS_FILTER, '\\' }, act_ask, PROMPT_FILTER,
-	  "only rows that show a text, as rank 3|died", "F4 Filter" },
+	  "only rows that show a|b, or with FIELD OP VALUE, as wait > 5", "F4 Filter" },
 	{ "F5 t", { KEYS_TREE, 't' }, act_toggle, FLAG(tree),
 	  "ranks as a tree of jobs and communicators", "F5 Tree" },
 	{ "F6", { KEYS_SORT }, act_sort_menu, 0, "choose the column to sort by", "F6 Sort" },

@@ -203,6 +203,19 @@ static void put_tabs(struct frame *frame, const struct view *view, const struct 
 	}
 }
 
+static void put_filter(struct line *line, const struct place *place)
+{
+	enum view_table table = place_table(place) == VIEW_TREE ? VIEW_RANKS : place_table(place);
+	struct filter filter;
+	char why[PLACE_TEXT];
+
+	if (!place->filter[0])
+		return;
+	line_printf(line, LINE_WARN, "  [filter %s]", place->filter);
+	if (rows_filter(place, table, &filter, why, sizeof(why)))
+		line_printf(line, LINE_BAD, "  ! %s", why);
+}
+
 /* "rank 3 of dp  AllReduce": where one is, and what is left out. */
 static void put_where(struct frame *frame, struct place *place)
 {
@@ -238,8 +251,7 @@ static void put_where(struct frame *frame, struct place *place)
 	for (int i = 0; i < PLACE_PICKS; i++)
 		if (place->pick[i][0])
 			line_printf(line, LINE_WARN, "  [%s %s]", labels[i], place->pick[i]);
-	if (place->filter[0])
-		line_printf(line, LINE_WARN, "  [filter %s]", place->filter);
+	put_filter(line, place);
 }
 
 static void put_plot(struct frame *frame, const struct view *view, const struct place *place)

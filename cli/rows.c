@@ -22,6 +22,15 @@ bool rows_show(enum view_table table, const json_t *row, uint64_t now_ns, const 
 	return filter_shows(type->columns, *type->count, row, &style, text);
 }
 
+int rows_filter(const struct place *place, enum view_table table, struct filter *filter,
+		char *why, size_t size)
+{
+	const struct view_table_type *type = &view_tables[table];
+
+	filter_init(filter, type->columns, *type->count);
+	return place->filter[0] ? filter_add(filter, place->filter, why, size) : 0;
+}
+
 /* ---- scope -------------------------------------------------------------------- */
 
 static bool agrees(const json_t *row, const json_t *scope)
@@ -160,21 +169,24 @@ static json_t *select_tree(const struct view *view, const struct place *place,
 json_t *rows_select(const struct view *view, const struct place *place, enum view_table table,
 		    const json_t *scope)
 {
-	json_t *rows = json_array(), *ranks = NULL, *row;
+	const struct report_style style = { .now_ns = view->now_ns };
+	json_t *rows, *ranks, *row;
+	struct filter filter;
+	char why[PLACE_TEXT];
 	size_t i;
 
-	if (table == VIEW_TREE) {
-		json_decref(rows);
+	if (table == VIEW_TREE)
 		return select_tree(view, place, scope);
-	}
-	if (picks(place))
-		ranks = chosen(view, place);
+	rows = json_array();
+	ranks = picks(place) ? chosen(view, place) : NULL;
+	if (rows_filter(place, table, &filter, why, sizeof(why)))
+		filter_init(&filter, NULL, 0);	/* that table knows no such field */
 	json_array_foreach(view->rows[table], i, row) {
 		if (scope && !agrees(row, scope))
 			continue;
 		if (ranks && !concerns_any(row, ranks))
 			continue;
-		if (place->filter[0] && !rows_show(table, row, view->now_ns, place->filter))
+		if (!filter_wants(&filter, row, &style))
 			continue;
 		json_array_append(rows, row);
 	}

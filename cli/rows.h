@@ -4,6 +4,7 @@
 
 /* Which rows of a table the user of the live view gets to see, and in which order. */
 
+#include "cli/filter.h"
 #include "cli/place.h"
 
 /*
@@ -12,6 +13,13 @@
  */
 json_t *rows_select(const struct view *view, const struct place *place, enum view_table table,
 		    const json_t *scope);
+
+/*
+ * The user's filter for a table.  Returns 0, or -EINVAL with what is wrong in `why`:
+ * then the table shows all its rows.
+ */
+int rows_filter(const struct place *place, enum view_table table, struct filter *filter,
+		char *why, size_t size);
 
 /* What tells a row from all others of its table, as text. */
 void rows_key(enum view_table table, const json_t *row, char key[PLACE_KEY]);

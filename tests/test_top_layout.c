@@ -467,7 +467,7 @@ START_TEST(the_filter_leaves_what_shows_one_of_its_texts)
 	fx_press(KEYS_FILTER);
 	fx_type("4002|:16:");
 	fx_show(120, 40);
-	ck_assert(fx_shows("Filter (a|b): 4002|:16:"));
+	ck_assert(fx_shows("FIELD OP VALUE): 4002|:16:"));
 	ck_assert_int_eq(fx.place.count, 2);
 	fx_press(KEYS_ENTER);
 	fx_show(120, 40);
@@ -480,6 +480,23 @@ START_TEST(the_filter_leaves_what_shows_one_of_its_texts)
 	fx_press(KEYS_ESCAPE);
 	fx_show(120, 40);
 	ck_assert_int_eq(fx.place.count, 2);
+}
+END_TEST
+
+START_TEST(the_filter_knows_the_fields_of_the_table)
+{
+	fx_build();
+	fx_press(KEYS_FILTER);
+	fx_type("rank>=6");
+	fx_press(KEYS_ENTER);
+	fx_show(120, 40);
+	ck_assert_int_eq(fx.place.count, 2);
+	fx_press('5');
+	fx_show(120, 40);
+	ck_assert(fx_shows("[filter rank>=6]  ! "));
+	fx_press('1');
+	fx_show(120, 40);
+	ck_assert(!fx_shows("[filter rank>=6]  ! "));
 }
 END_TEST
 
@@ -709,6 +726,7 @@ int main(void)
 		FX_TEST(a_finding_is_told_in_full),
 		FX_TEST(a_finding_stands_at_the_ranks_that_it_is_about),
 		FX_TEST(the_filter_leaves_what_shows_one_of_its_texts),
+		FX_TEST(the_filter_knows_the_fields_of_the_table),
 		FX_TEST(searching_moves_the_cursor_on),
 		FX_TEST(the_delay_is_taken_when_it_makes_sense),
 		FX_TEST(one_gpu_can_be_picked_and_let_go),
