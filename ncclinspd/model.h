@@ -222,6 +222,19 @@ enum timing_source {
 	TIMING_END
 };
 
+/* What the order in which ranks came rests on. */
+#define ARRIVAL_SOURCES(X)		\
+	X(NONE,      NULL)		\
+	X(DURATION,  "duration")	\
+	X(GPU_CLOCK, "gpu_clock")
+
+enum arrival_source {
+#define X(NAME, text) ARRIVAL_##NAME,
+	ARRIVAL_SOURCES(X)
+#undef X
+	ARRIVAL_END
+};
+
 #define OP_RANKS 16		/* of one node that are compared */
 #define OP_FUSED UINT32_MAX	/* perhaps in a batch: records that would tell are missing */
 
@@ -317,6 +330,7 @@ struct op {
 	/* beside the same operation of other ranks here (ranks.h); local_ranks 0: not */
 	uint32_t local_ranks;	/* how many were compared, this one included */
 	int32_t arrival[OP_RANKS];	/* their ranks, the first to come first */
+	enum arrival_source arrival_source;
 	uint64_t late_ns;	/* how much later than the first it came */
 	uint64_t waitfree_ns;	/* inside, of the one that came last: it waited for nobody */
 	double busbw_waitfree_gbs;	/* over that; <= 0: not known */

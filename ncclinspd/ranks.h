@@ -7,8 +7,9 @@
  * others, and what the transfer alone takes.
  *
  * Where every rank needs data of every other, all leave nearly together, so that the
- * one that was inside for the least time came last and waited for nobody.  Only
- * durations on each rank's own GPU clock are compared: no clock is synchronised.  This
+ * one that was inside for the least time came last and waited for nobody.  Durations
+ * on each rank's own GPU clock are compared: no clock is synchronised.  (Only the order
+ * of those that came nearly together is told by the clocks, see ranks_compare.h.)  This
  * holds for AllReduce, AllGather, ReduceScatter and AlltoAll, and for nothing else
  * (ops_facts()->joint).
  *

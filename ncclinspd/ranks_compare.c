@@ -6,6 +6,12 @@
 
 #include "ncclinspd/ops.h"
 
+/*
+ * As far as ranks leave apart.  A wider bracket tells less than durations do, and clocks
+ * by which they left further apart do not agree.
+ */
+#define APART_MOST_NS	20000
+
 static uint64_t inside_ns(const struct op *op)
 {
 	return op_is_fused(op) ? op->batch_ns : op->exec_ns;
@@ -46,17 +52,87 @@ static void fill_waitfree(struct op *op, uint64_t least_ns)
 		op->busbw_waitfree_gbs = bus / (double)least_ns;
 }
 
+/* ---- by the GPUs' clocks ---------------------------------------------------- */
+
+static int by_start(const void *left, const void *right)
+{
+	const struct op *a = *(const struct op *const *)left;
+	const struct op *b = *(const struct op *const *)right;
+
+	return (a->gpu_start_mono_ns > b->gpu_start_mono_ns) -
+	       (a->gpu_start_mono_ns < b->gpu_start_mono_ns);
+}
+
+/* What ran with others, or was put together, has its start from others. */
+static bool is_placed(const struct op *op)
+{
+	return op->gpu_start_mono_ns && op->gpu_clock_error_ns <= APART_MOST_NS &&
+	       !op_is_fused(op) && !op->parts;
+}
+
+/* All leave nearly together, by clocks that agree. */
+static bool left_together(struct op *const *ops, uint32_t n)
+{
+	uint64_t first = UINT64_MAX, last = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t end = ops[i]->gpu_start_mono_ns + inside_ns(ops[i]);
+
+		first = end < first ? end : first;
+		last = end > last ? end : last;
+	}
+	return last - first <= APART_MOST_NS;
+}
+
+/* A start is no later than told, and earlier by its bracket at most. */
+static bool sort_by_clock(struct op **order, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (!is_placed(order[i]))
+			return false;
+	if (!left_together(order, n))
+		return false;
+	qsort(order, n, sizeof(*order), by_start);
+	for (uint32_t i = 1; i < n; i++)
+		if (order[i]->gpu_start_mono_ns - order[i - 1]->gpu_start_mono_ns <=
+		    order[i]->gpu_clock_error_ns)
+			return false;
+	return true;
+}
+
+const char *ranks_arrival_text(enum arrival_source source)
+{
+	static const char *const text[] = {
+#define X(NAME, string) [ARRIVAL_##NAME] = string,
+		ARRIVAL_SOURCES(X)
+#undef X
+	};
+
+	return text[source];
+}
+
 void ranks_compare(struct op *const *ops, uint32_t n)
 {
 	struct op *order[OP_RANKS];
+	enum arrival_source source = ARRIVAL_GPU_CLOCK;
+	uint64_t most_ns, least_ns;
 
 	memcpy(order, ops, n * sizeof(*ops));
 	qsort(order, n, sizeof(*order), by_arrival);
+	most_ns = inside_ns(order[0]);
+	least_ns = inside_ns(order[n - 1]);
+	if (!sort_by_clock(order, n)) {
+		source = ARRIVAL_DURATION;
+		qsort(order, n, sizeof(*order), by_arrival);
+	}
 	for (uint32_t i = 0; i < n; i++) {
 		ops[i]->local_ranks = n;
-		ops[i]->late_ns = inside_ns(order[0]) - inside_ns(ops[i]);
+		ops[i]->arrival_source = source;
+		ops[i]->late_ns = source == ARRIVAL_GPU_CLOCK ?
+				  ops[i]->gpu_start_mono_ns - order[0]->gpu_start_mono_ns :
+				  most_ns - inside_ns(ops[i]);
 		for (uint32_t k = 0; k < n; k++)
 			ops[i]->arrival[k] = order[k]->rank;
-		fill_waitfree(ops[i], inside_ns(order[n - 1]));
+		fill_waitfree(ops[i], least_ns);
 	}
 }

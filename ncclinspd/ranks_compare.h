@@ -12,6 +12,14 @@ bool ranks_is_timed(const struct op *op);
 /* False: these n ranks did not do the same, or are one alone: nothing to compare. */
 bool ranks_are_alike(struct op *const *ops, uint32_t n);
 
+/*
+ * The order is that of the kernels' starts on the host's clock where that is certain: no
+ * bracket reaches the start before it, none is wider than ranks may leave apart, and by
+ * these clocks they left no further apart.  Else that of the times inside: who was there
+ * for longest came first.
+ */
+const char *ranks_arrival_text(enum arrival_source source);
+
 /* Fill in what struct op has beside other ranks; timed and alike, n <= OP_RANKS. */
 void ranks_compare(struct op *const *ops, uint32_t n);
 

@@ -217,7 +217,7 @@ void serve_put_uuid(struct json *j, const uint8_t *uuid);
 void serve_put_refused(struct json *j, const uint64_t *refused);
 
 /* What a struct op has together with others (serve_joint.c). */
-field_put_fn serve_put_arrival, serve_put_late, serve_put_waitfree;
+field_put_fn serve_put_arrival, serve_put_arrival_source, serve_put_late, serve_put_waitfree;
 field_put_fn serve_put_fused, serve_put_batch;
 field_put_fn serve_put_derived, serve_put_shift, serve_put_skew;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an operation has together with others: a kernel, a group, the other ranks. */
+#include "ncclinspd/ranks_compare.h"
 #include "ncclinspd/serve_impl.h"
 
 void serve_put_fused(const struct serve *s, struct json *j, const void *row)
@@ -80,6 +81,12 @@ void serve_put_arrival(const struct serve *s, struct json *j, const void *row)
 	for (uint32_t i = 0; i < op->local_ranks && i < OP_RANKS; i++)
 		json_put_i64(j, op->arrival[i]);
 	json_end(j, ']');
+}
+
+void serve_put_arrival_source(const struct serve *s, struct json *j, const void *row)
+{
+	(void)s;
+	json_put_string(j, ranks_arrival_text(((const struct op *)row)->arrival_source));
 }
 
 void serve_put_late(const struct serve *s, struct json *j, const void *row)

@@ -91,6 +91,7 @@ const struct field op_fields[] = {
 	{ "gpu_stop", FIELD_TIME, offsetof(struct op, gpu_stop_mono_ns), NULL },
 	F(gpu_clock_error_ns, FIELD_U64),
 	{ "arrival_rank_order", FIELD_PUT, 0, serve_put_arrival },
+	{ "arrival_source", FIELD_PUT, 0, serve_put_arrival_source },
 	{ "late_ns", FIELD_PUT, 0, serve_put_late },
 	{ "busbw_waitfree_gbs", FIELD_PUT, 0, serve_put_waitfree },
 	{ "fused", FIELD_PUT, 0, serve_put_fused },

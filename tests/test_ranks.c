@@ -107,6 +107,60 @@ static const struct op *told_of(int32_t rank)
 	return NULL;
 }
 
+/* Began at `start` at the latest, and earlier by `error` at most. */
+static void give_placed(uint32_t p, uint64_t exec_ns, uint64_t start, uint64_t error)
+{
+	struct op op = op_of(p, 0, "AllReduce", 5, exec_ns);
+
+	op.gpu_start_mono_ns = start;
+	op.gpu_clock_error_ns = error;
+	ranks_add(ranks, &op, now_ns);
+}
+
+START_TEST(where_clocks_tell_for_certain_who_came_when_they_are_believed)
+{
+	const int32_t order[] = { 3, 1, 0, 2 };
+
+	give_placed(0, 3000, 105000, 1000);	/* ranks leave apart by as much as they come */
+	give_placed(1, 2000, 103000, 1000);
+	give_placed(2, 9000, 108000, 2999);
+	give_placed(3, 8000, 100000, 20000);	/* nobody is before it */
+	ck_assert_uint_eq(ntold, 4);
+	ck_assert_mem_eq(told_of(0)->arrival, order, sizeof(order));
+	ck_assert_int_eq(told_of(0)->arrival_source, ARRIVAL_GPU_CLOCK);
+	ck_assert_uint_eq(told_of(3)->late_ns, 0);
+	ck_assert_uint_eq(told_of(2)->late_ns, 8000);
+	ck_assert_uint_eq(told_of(2)->waitfree_ns, 2000);
+}
+END_TEST
+
+static const struct {
+	uint64_t start, error;	/* of rank 2 */
+	uint64_t first_error;	/* of rank 3, which came before all others */
+} uncertain[] = {
+	{ 108000, 3000, 1000 },		/* may have come together with rank 0 */
+	{ 108000, UNKNOWN_U64, 1000 },
+	{ 108000, 1000, 20001 },	/* durations tell more */
+	{ 108000, 1000, UNKNOWN_U64 },
+	{ 117000, 1000, 1000 },		/* it left 21 us after rank 1: some clock is wrong */
+	{ 0, 1000, 1000 },		/* nobody knows when */
+};
+
+START_TEST(else_times_inside_tell_the_order)
+{
+	const int32_t order[] = { 2, 3, 0, 1 };
+
+	give_placed(0, 3000, 105000, 1000);
+	give_placed(1, 2000, 103000, 1000);
+	give_placed(2, 9000, uncertain[_i].start, uncertain[_i].error);
+	give_placed(3, 8000, 100000, uncertain[_i].first_error);
+	ck_assert_uint_eq(ntold, 4);
+	ck_assert_mem_eq(told_of(0)->arrival, order, sizeof(order));
+	ck_assert_int_eq(told_of(0)->arrival_source, ARRIVAL_DURATION);
+	ck_assert_uint_eq(told_of(1)->late_ns, 7000);
+}
+END_TEST
+
 START_TEST(who_was_inside_for_the_least_time_came_last)
 {
 	const int32_t order[] = { 2, 0, 1, 3 };
@@ -384,6 +438,8 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(who_was_inside_for_the_least_time_came_last),
+		FX_TEST(where_clocks_tell_for_certain_who_came_when_they_are_believed),
+		FX_LOOP(else_times_inside_tell_the_order, 0, (int)FX_COUNT(uncertain)),
 		FX_TEST(who_never_comes_is_waited_for_only_for_a_while),
 		FX_TEST(who_has_ended_is_not_waited_for),
 		FX_LOOP(where_it_says_nothing_nothing_is_held, 0, 5),

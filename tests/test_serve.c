@@ -279,7 +279,7 @@ START_TEST(collectives_come_newest_first_with_every_field)
 {
 	static const char *const nulls[] = {
 		"root", "peer", "graph", "queue_ns", "exec_error_ns", "busbw_gbs", "gpu_start_at",
-		"gpu_stop_at", "arrival_rank_order", "late_ns", "fused", "tag",
+		"gpu_stop_at", "arrival_rank_order", "arrival_source", "late_ns", "fused", "tag",
 	};
 	struct process *p = fx_process(10, 0, 3);
 	char path[64];

@@ -5,6 +5,7 @@
 #include "ncclinspd/fit.h"
 #include "ncclinspd/inflight.h"
 #include "ncclinspd/limits.h"
+#include "ncclinspd/ranks_compare.h"
 #include "ncclinspd/serve_impl.h"
 #include "ncclinspd/stamps.h"
 #include "ncclinspd/timeline.h"
@@ -113,6 +114,9 @@ START_TEST(sources_faults_and_methods_are_explained)
 	for (int i = 0; i < TIMING_END; i++)
 		say(timeline_source_text((enum timing_source)i));
 	compare("where a duration comes from");
+	for (int i = 0; i < ARRIVAL_END; i++)
+		say(ranks_arrival_text((enum arrival_source)i));
+	compare("what the order of ranks rests on");
 	for (int i = 0; i < STAMP_FAULT_END; i++)
 		say(stamps_fault_text((enum stamp_fault)i));
 	compare("what is wrong with a GPU stamp");

@@ -142,6 +142,13 @@ static const struct word timings[] = {
 	W("enqueue_cpu", "The posting of an operation by copy engines."),
 };
 
+static const struct word arrivals[] = {
+	W("gpu_clock",
+	  "When each rank's kernel began, on the host's clock: the brackets do not reach each other, "
+	  "so the order is certain."),
+	W("duration", "Who was inside for longest came first, since all leave nearly together."),
+};
+
 static const struct word stamps[] = {
 	W("zero", "NCCL gave none."),
 	W("backwards", "It stops before it starts, or before what its queue told last."),
@@ -182,6 +189,7 @@ static const struct topic topics[] = {
 	T("state", "states of an operation", operations),
 	T("state", "states of a part of an operation", parts),
 	T("timing_source", "where a duration comes from", timings),
+	T("arrival_source", "what the order of ranks rests on", arrivals),
 	T("stamps_why", "what is wrong with a GPU stamp", stamps),
 	T("bound", "what takes the time of a link", bounds),
 	T("method", "how the line of a link was found", methods),

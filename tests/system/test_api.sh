@@ -101,7 +101,7 @@ for loop in auto epoll; do
 	check "$loop: collectives have what is promised" promised collectives '.collectives[]' \
 		comm_id rank pid func seq count datatype bytes root peer algo proto channels graph \
 		enqueued_at enqueue_ns queue_ns exec_ns timing_source exec_error_ns algbw_gbs \
-		busbw_gbs gpu_start_at gpu_stop_at arrival_rank_order late_ns busbw_waitfree_gbs \
+		busbw_gbs gpu_start_at gpu_stop_at arrival_rank_order arrival_source late_ns busbw_waitfree_gbs \
 		fused batch derived parts shift skew sampled complete stamps_refused tag
 	check "$loop: summaries have what is promised" promised \
 		'summary?by=comm,rank,func,algo,proto,size,peer,tag' '.rows[]' comm_id comm_name rank \

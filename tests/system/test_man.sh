@@ -51,7 +51,7 @@ done <"$T/words"
 in_api() {
 	local field word missing=0
 	for field in kind verdict severity limit_reason aspect scope level sampling lost \
-			timing_source stamps_why bound method; do
+			timing_source arrival_source stamps_why bound method; do
 		while read -r word; do
 			grep -qF -e "\`$word\`" "$TOP/docs/api.md" || { echo "$field: $word"; missing=1; }
 		done < <("$B/ncclinsp" explain $field | sed -nE 's/^  (.*[^ ])  +[^ ].*$/\1/p')
