@@ -323,18 +323,24 @@ static uint32_t touch_cell(struct aggregate *agg, const struct cell_key *key,
 	return item;
 }
 
+/* UNKNOWN_U64: nobody knows, or a batch's head tells it. */
+static uint64_t taken_ns(const struct op *op)
+{
+	if (!op_is_fused(op))
+		return op->exec_ns;
+	return op->fused != OP_FUSED && op->batch_head ? op->batch_ns : UNKNOWN_U64;
+}
+
 bool aggregate_usual(const struct aggregate *agg, const struct op *op, uint64_t least_ns,
 		     struct aggregate_usual *out)
 {
 	const struct value_sums *past;
+	uint64_t taken = taken_ns(op), place;
 	struct cell_key key;
-	struct sample sample;
-	uint64_t place;
 	uint32_t item;
 	double n;
 
-	aggregate_sample(&sample, op);
-	if (sample.ns == UNKNOWN_U64 || sample.ns < least_ns)
+	if (taken == UNKNOWN_U64 || taken < least_ns)
 		return false;
 	make_key(&key, op);
 	item = look_up(agg, &key, &place);
@@ -345,7 +351,7 @@ bool aggregate_usual(const struct aggregate *agg, const struct op *op, uint64_t 
 	if (!past->n)
 		return false;
 	*out = (struct aggregate_usual){
-		.taken_ns = sample.ns,
+		.taken_ns = taken,
 		.ops = past->n,
 		.p50_ns = aggregate_quantile(agg, past, 0.5),
 		/* rank n - 1, or the first thousandth */

@@ -46,7 +46,7 @@ struct links_sums {
 	uint64_t longest_ns[LINKS_STATES];	/* of one step */
 	uint64_t active_ns, held_ns, busy_ns;	/* see above; idle is the rest */
 	uint64_t repeats;	/* steps posted again, because the peer had no room yet */
-	struct fit fit;		/* sends that found the wire idle */
+	struct fit fit;		/* sends that found the wire idle; the last member */
 };
 
 /* Who sent or received, and with whom. */
@@ -113,7 +113,10 @@ void links_free(struct links *l);
 
 void links_add(struct links *l, const struct transfers *t, uint64_t now_ns);
 
-/* What the last links_add() brought, as a row of its own; without rate_gbs and excess_ns. */
+/*
+ * What the last links_add() brought, as a row of its own: without rate_gbs and excess_ns,
+ * and sums.fit is left as it was.
+ */
 void links_last(const struct links *l, struct links_row *row);
 
 /*

@@ -242,13 +242,12 @@ static void forget_untold(struct links_sums *sums)
 
 void links_last(const struct links *l, struct links_row *row)
 {
-	*row = (struct links_row){
-		.window = LINKS_ALL,
-		.who = l->last.who,
-		.sums = l->last.sums,
-		.rate_gbs = -1,
-		.excess_ns = UNKNOWN_U64,
-	};
+	row->window = LINKS_ALL;
+	row->window_ns = 0;
+	row->who = l->last.who;
+	memcpy(&row->sums, &l->last.sums, offsetof(struct links_sums, fit));
+	row->rate_gbs = -1;
+	row->excess_ns = UNKNOWN_U64;
 	forget_untold(&row->sums);
 }
 
