@@ -10,203 +10,142 @@
 #include <unistd.h>
 
 #include "ncclinspd/exemplars.h"
+#include "ncclinspd/nearest.h"
 #include "ncclinspd/oplog.h"
 #include "ncclinspd/timeline.h"
 #include "ncclinspd/transferlog.h"
 #include "util/cleanup.h"
 
 #define ROWS	2048	/* operations, transfers: the nearest to the slow one */
-#define BREATH	256	/* rows between two turns of who cannot wait */
+#define PIECE	256	/* of a log, looked at between two turns of who cannot wait */
+#define BREATH	32	/* rows written between them */
 
 /* ---- what is shown ------------------------------------------------------------------ */
 
-struct shown {
-	struct op op;
-	uint64_t proxy_start_ns, proxy_stop_ns;	/* 0: not known */
-};
-
-/* Copies, in the order of time: what they are made of goes on meanwhile. */
+/* Copies: what they are made of goes on meanwhile. */
 struct scene {
 	const struct request *request;
 	const struct exemplar *exemplar;
-	struct shown *ops;
-	struct transfer *transfers;
-	size_t nops, ntransfers;
-	uint64_t left_out, transfers_left_out;
+	struct nearest ops;		/* struct op */
+	struct nearest transfers;	/* struct transfer */
 };
 
 static void scene_deinit(struct scene *s)
 {
-	free(s->ops);
-	free(s->transfers);
+	nearest_deinit(&s->ops);
+	nearest_deinit(&s->transfers);
 }
-
-/* One of a log's. */
-struct near {
-	const void *what;
-	uint64_t apart_ns;	/* from the slow one */
-};
 
 static uint64_t began_ns(const struct op *op)
 {
 	return op->enqueued_ns ? op->enqueued_ns : op->seen_ns;
 }
 
-/* Adds what was under way in the window. */
-static void add_near(const struct scene *s, struct near *near, size_t *n, const void *what,
-		     uint64_t from_ns, uint64_t to_ns)
+/* What was under way in the window is offered, by how far it is from the slow one. */
+static void *offer(const struct exemplar *e, struct nearest *l, uint64_t from_ns, uint64_t to_ns)
 {
-	const struct op *slow = &s->exemplar->op;
-	uint64_t apart_ns = 0;
-
-	if (from_ns > s->exemplar->to_ns || to_ns < s->exemplar->from_ns)
-		return;
-	if (from_ns > slow->done_ns)
-		apart_ns = from_ns - slow->done_ns;
-	else if (began_ns(slow) > to_ns)
-		apart_ns = began_ns(slow) - to_ns;
-	near[(*n)++] = (struct near){ what, apart_ns };
+	if (from_ns > e->to_ns || to_ns < e->from_ns)
+		return NULL;
+	if (from_ns > e->op.done_ns)
+		return nearest_offer(l, from_ns - e->op.done_ns);
+	return nearest_offer(l, began_ns(&e->op) > to_ns ? began_ns(&e->op) - to_ns : 0);
 }
 
-static int by_distance(const void *left, const void *right)
+/* The log as it is now, piece by piece. */
+static void take_ops(struct scene *s)
 {
-	const struct near *a = left, *b = right;
-
-	return (a->apart_ns > b->apart_ns) - (a->apart_ns < b->apart_ns);
-}
-
-/* Returns how many are kept. */
-static size_t keep_nearest(struct near *near, size_t found, uint64_t *left_out)
-{
-	size_t n = found < ROWS ? found : ROWS;
-
-	qsort(near, found, sizeof(*near), by_distance);
-	*left_out = found - n;
-	return n;
-}
-
-static size_t find_ops(const struct scene *s, struct near *near, size_t room)
-{
-	const struct viewer *viewer = &s->request->viewer;
+	const struct request *r = s->request;
 	const struct oplog_filter filter = {
-		.all_users = viewer->all, .uid = viewer->uid, .rank = UNKNOWN_I32,
+		.all_users = r->viewer.all, .uid = r->viewer.uid, .rank = UNKNOWN_I32,
 		.nranks = UNKNOWN_I32,
 	};
-	const struct oplog *log = s->request->serve->source.oplog;
-	uint32_t budget = UINT32_MAX;
 	struct oplog_visit visit;
-	const struct op *op;
-	size_t n = 0;
+	uint32_t budget;
 
-	oplog_begin(&visit, log, &filter);
-	while (n < room && (op = oplog_next(&visit, log, &budget)))
-		add_near(s, near, &n, op, began_ns(op), op->done_ns);
-	return n;
+	oplog_begin(&visit, r->serve->source.oplog, &filter);
+	do {
+		const struct op *op;
+
+		budget = PIECE;
+		while ((op = oplog_next(&visit, r->serve->source.oplog, &budget))) {
+			struct op *copy = offer(s->exemplar, &s->ops, began_ns(op), op->done_ns);
+
+			if (copy)
+				*copy = *op;
+		}
+		serve_meanwhile(r->serve);
+	} while (!budget);
 }
 
-static size_t find_transfers(const struct scene *s, struct near *near, size_t room)
+static void take_transfers(struct scene *s)
 {
-	const struct transferlog *log = s->request->serve->source.transferlog;
+	const struct request *r = s->request;
+	const struct transferlog *log = r->serve->source.transferlog;
+	uint64_t serial = transferlog_newest(log);
 	const struct transfer *t;
-	size_t n = 0;
 
-	for (uint32_t i = 0; n < room && (t = transferlog_at(log, i)); i++)
-		if (viewer_sees(&s->request->viewer, t->row.who.uid))
-			add_near(s, near, &n, t, t->start_ns, t->stop_ns);
-	return n;
-}
+	for (; (t = transferlog_at(log, serial)); serial--) {
+		struct transfer *copy = NULL;
 
-static const struct process *find_process(const struct request *r, uint64_t id)
-{
-	struct process *p;
-
-	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));)
-		if (p->id == id)
-			return p;
-	return NULL;
-}
-
-static void copy_op(const struct request *r, struct shown *to, const struct op *op)
-{
-	const struct process *p = find_process(r, op->process_id);
-
-	*to = (struct shown){ .op = *op };
-	if (!p)
-		return;
-	to->proxy_start_ns = timeline_mono(&p->clock, op->proxy_start_ticks);
-	to->proxy_stop_ns = timeline_mono(&p->clock, op->proxy_stop_ticks);
-}
-
-static int by_posting(const void *left, const void *right)
-{
-	const struct shown *a = left, *b = right;
-
-	return (began_ns(&a->op) > began_ns(&b->op)) - (began_ns(&a->op) < began_ns(&b->op));
-}
-
-static int by_start(const void *left, const void *right)
-{
-	const struct transfer *a = left, *b = right;
-
-	return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
-}
-
-static int take_ops(struct scene *s, struct near *near, size_t room)
-{
-	s->nops = keep_nearest(near, find_ops(s, near, room), &s->left_out);
-	s->ops = malloc((s->nops + 1) * sizeof(*s->ops));
-	if (!s->ops)
-		return -ENOMEM;
-	for (size_t i = 0; i < s->nops; i++)
-		copy_op(s->request, &s->ops[i], near[i].what);
-	qsort(s->ops, s->nops, sizeof(*s->ops), by_posting);
-	return 0;
-}
-
-static int take_transfers(struct scene *s, struct near *near, size_t room)
-{
-	s->ntransfers = keep_nearest(near, find_transfers(s, near, room), &s->transfers_left_out);
-	s->transfers = malloc((s->ntransfers + 1) * sizeof(*s->transfers));
-	if (!s->transfers)
-		return -ENOMEM;
-	for (size_t i = 0; i < s->ntransfers; i++)
-		s->transfers[i] = *(const struct transfer *)near[i].what;
-	qsort(s->transfers, s->ntransfers, sizeof(*s->transfers), by_start);
-	return 0;
+		if (viewer_sees(&r->viewer, t->row.who.uid))
+			copy = offer(s->exemplar, &s->transfers, t->start_ns, t->stop_ns);
+		if (copy)
+			*copy = *t;
+		if (serial % PIECE == 0)
+			serve_meanwhile(r->serve);
+	}
 }
 
 /* 0 or -ENOMEM. */
 static int scene_take(struct scene *s)
 {
-	const size_t room = OPLOG_DEFAULT + OPLOG_DEFAULT / OPLOG_RESERVE + 1;
-	CLEANUP(cleanup_freep) struct near *near = malloc(room * sizeof(*near));
-	int r = near ? take_ops(s, near, room) : -ENOMEM;
-
-	return r < 0 ? r : take_transfers(s, near, room);
+	if (nearest_init(&s->ops, ROWS, sizeof(struct op)) < 0 ||
+	    nearest_init(&s->transfers, ROWS, sizeof(struct transfer)) < 0)
+		return -ENOMEM;
+	take_ops(s);
+	take_transfers(s);
+	return 0;
 }
 
 /* ---- what is written ------------------------------------------------------------------ */
 
+static void put_part_time(const struct request *r, struct json *j, const struct op *op,
+			  const char *name, uint64_t ticks)
+{
+	struct process *p;
+	uint64_t at_ns = 0;
+
+	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));)
+		if (p->id == op->process_id)
+			at_ns = timeline_mono(&p->clock, ticks);
+	rows_put_time(r->serve, j, name, at_ns);
+}
+
 /* How far its parts got, beside what /v1/collectives tells. */
 static const struct field part_fields[] = {
-#define F(name, kind) { #name, kind, offsetof(struct shown, op.name), NULL }
+#define F(name, kind) { #name, kind, offsetof(struct op, name), NULL }
 	F(kernel_started, FIELD_U32),
 	F(kernel_stopped, FIELD_U32),
 	F(proxy_ops, FIELD_U32),
 	F(proxy_steps, FIELD_U32),
 	F(proxy_bytes, FIELD_U64),
 #undef F
-	{ "proxy_start", FIELD_TIME, offsetof(struct shown, proxy_start_ns), NULL },
-	{ "proxy_stop", FIELD_TIME, offsetof(struct shown, proxy_stop_ns), NULL },
 	{ NULL, 0, 0, NULL },
 };
 
-static void put_op(const struct request *r, struct json *j, const struct shown *row)
+static void put_op(const struct request *r, struct json *j, const void *row)
 {
-	json_begin(j, '{');
-	rows_put(r->serve, j, op_fields, &row->op);
-	rows_put(r->serve, j, part_fields, row);
-	json_end(j, '}');
+	const struct op *op = row;
+
+	rows_put(r->serve, j, op_fields, op);
+	rows_put(r->serve, j, part_fields, op);
+	put_part_time(r, j, op, "proxy_start", op->proxy_start_ticks);
+	put_part_time(r, j, op, "proxy_stop", op->proxy_stop_ticks);
+}
+
+static void put_transfer(const struct request *r, struct json *j, const void *row)
+{
+	rows_put(r->serve, j, transfer_fields, row);
 }
 
 static void put_comm_id(const struct serve *s, struct json *j, const void *row)
@@ -259,40 +198,55 @@ static void put_window(const struct scene *scene, struct json *j)
 	json_key(j, "whole");	/* else a log had forgotten what ended first */
 	json_put_bool(j, oplog_since_ns(source->oplog) <= e->from_ns);
 	json_key(j, "left_out");
-	json_put_u64(j, scene->left_out);
+	json_put_u64(j, scene->ops.left_out);
 	json_key(j, "transfers_whole");
 	json_put_bool(j, transferlog_since_ns(source->transferlog) <= e->from_ns);
 	json_key(j, "transfers_left_out");
-	json_put_u64(j, scene->transfers_left_out);
+	json_put_u64(j, scene->transfers.left_out);
 	json_end(j, '}');
 }
 
-/* Now and then whoever cannot wait has his turn. */
-static void breathe(const struct request *r, size_t i)
+/* A row's place in the order of time. */
+struct place {
+	uint64_t at_ns;
+	const void *row;
+};
+
+static int by_time(const void *left, const void *right)
 {
-	if (i % BREATH == BREATH - 1)
-		serve_meanwhile(r->serve);
+	const struct place *a = left, *b = right;
+
+	return (a->at_ns > b->at_ns) - (a->at_ns < b->at_ns);
 }
 
-static void put_ops(const struct scene *s, struct json *j)
+static uint64_t time_of_op(const void *row)
 {
-	json_key(j, "collectives");
-	json_begin(j, '[');
-	for (size_t i = 0; i < s->nops; i++) {
-		breathe(s->request, i);
-		put_op(s->request, j, &s->ops[i]);
-	}
-	json_end(j, ']');
+	return began_ns(row);
 }
 
-static void put_transfers(const struct scene *s, struct json *j)
+static uint64_t time_of_transfer(const void *row)
 {
-	json_key(j, "transfers");
+	return ((const struct transfer *)row)->start_ns;
+}
+
+static void put_rows(const struct request *r, struct json *j, const struct nearest *l,
+		     uint64_t time_of(const void *row),
+		     void put(const struct request *r, struct json *j, const void *row))
+{
+	CLEANUP(cleanup_freep) struct place *order = malloc((l->n + 1) * sizeof(*order));
+
 	json_begin(j, '[');
-	for (size_t i = 0; i < s->ntransfers; i++) {
-		breathe(s->request, i);
+	if (!order)
+		json_fail(j, -ENOMEM);
+	for (uint32_t i = 0; order && i < l->n; i++)
+		order[i] = (struct place){ time_of(nearest_row(l, i)), nearest_row(l, i) };
+	if (order)
+		qsort(order, l->n, sizeof(*order), by_time);
+	for (uint32_t i = 0; order && i < l->n; i++) {
+		if (i % BREATH == 0)
+			serve_meanwhile(r->serve);
 		json_begin(j, '{');
-		rows_put(s->request->serve, j, transfer_fields, &s->transfers[i]);
+		put(r, j, order[i].row);
 		json_end(j, '}');
 	}
 	json_end(j, ']');
@@ -303,23 +257,25 @@ int serve_exemplar_fill(struct serve *s, const struct exemplar *e, uint64_t now_
 {
 	struct request r = { .serve = s, .viewer = { .uid = e->head.uid } };
 	CLEANUP(scene_deinit) struct scene scene = { .request = &r, .exemplar = e };
-	struct shown slow;
 	int err;
 
 	query_init(&r.query);
 	s->now_ns = now_ns;
-	err = scene_take(&scene);	/* before anything makes the logs go on */
+	err = scene_take(&scene);
 	if (err < 0)
 		return err;
-	copy_op(&r, &slow, &e->op);
 	exemplar_head_begin(&e->head, j);
 	rows_put_time(s, j, "written", now_ns);
 	put_window(&scene, j);
 	json_key(j, "operation");
-	put_op(&r, j, &slow);
+	json_begin(j, '{');
+	put_op(&r, j, &e->op);
+	json_end(j, '}');
 	put_beyond(&r, j, e);
-	put_ops(&scene, j);
-	put_transfers(&scene, j);
+	json_key(j, "collectives");
+	put_rows(&r, j, &scene.ops, time_of_op, put_op);
+	json_key(j, "transfers");
+	put_rows(&r, j, &scene.transfers, time_of_transfer, put_transfer);
 	serve_state(&r, j);
 	json_end(j, '}');
 	json_newline(j);

@@ -145,16 +145,18 @@ static void put_kinds(const struct request *r, struct json *j, const struct kind
 
 void serve_state(struct request *r, struct json *j)
 {
+	static void (*const parts[])(struct request *r, struct json *j) = {
+		serve_findings, serve_inflight, serve_processes, serve_comms, serve_clocks, put_ticks,
+	};
+
 	json_key(j, "status");
 	json_begin(j, '{');
 	serve_status(r, j);
 	json_end(j, '}');
-	serve_findings(r, j);
-	serve_inflight(r, j);
-	serve_processes(r, j);
-	serve_comms(r, j);
-	serve_clocks(r, j);
-	put_ticks(r, j);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		serve_meanwhile(r->serve);
+		parts[i](r, j);
+	}
 }
 
 static void put_header(struct request *r, struct json *j, const char *reason)

@@ -38,7 +38,7 @@ void transferlog_free(struct transferlog *log)
 
 void transferlog_add(struct transferlog *log, const struct transfers *t, const struct links *links)
 {
-	struct transfer *to = &log->at[log->added++ % log->capacity];
+	struct transfer *to = &log->at[++log->added % log->capacity];
 
 	links_last(links, &to->row);
 	to->parent = t->parent ? t->parent->token : t->op->parent;
@@ -46,14 +46,19 @@ void transferlog_add(struct transferlog *log, const struct transfers *t, const s
 	to->stop_ns = timeline_mono(&t->executor->clock, t->op->stop);
 }
 
-const struct transfer *transferlog_at(const struct transferlog *log, uint32_t n)
+uint64_t transferlog_newest(const struct transferlog *log)
 {
-	if (n >= log->capacity || n >= log->added)
+	return log->added;
+}
+
+const struct transfer *transferlog_at(const struct transferlog *log, uint64_t serial)
+{
+	if (!serial || serial > log->added || log->added - serial >= log->capacity)
 		return NULL;
-	return &log->at[(log->added - 1 - n) % log->capacity];
+	return &log->at[serial % log->capacity];
 }
 
 uint64_t transferlog_since_ns(const struct transferlog *log)
 {
-	return log->added <= log->capacity ? 0 : log->at[log->added % log->capacity].stop_ns;
+	return log->added <= log->capacity ? 0 : log->at[(log->added + 1) % log->capacity].stop_ns;
 }

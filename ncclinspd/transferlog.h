@@ -26,8 +26,11 @@ void transferlog_free(struct transferlog *log);
 /* After links_add() of the same transfers. */
 void transferlog_add(struct transferlog *log, const struct transfers *t, const struct links *links);
 
-/* The n-th newest, from 0; NULL: there are not so many.  Valid until the next add. */
-const struct transfer *transferlog_at(const struct transferlog *log, uint32_t n);
+/* The serial of the newest, from 1; 0: there was none yet. */
+uint64_t transferlog_newest(const struct transferlog *log);
+
+/* That with the serial; NULL: gone, or not yet there.  Valid until the next add. */
+const struct transfer *transferlog_at(const struct transferlog *log, uint64_t serial);
 
 /* What ended before this moment may have left the log; 0: nothing has. */
 uint64_t transferlog_since_ns(const struct transferlog *log);
