@@ -88,6 +88,15 @@ static int find(const struct cli *cli, const char *wanted)
 	return found;
 }
 
+static void list_names(void)
+{
+	const struct topic *topic;
+
+	for (size_t i = 0; (topic = words_topic(i)); i++)
+		for (size_t k = 0; k < topic->n; k++)
+			puts(topic->words[k].name);
+}
+
 static void list_all(void)
 {
 	const struct topic *topic;
@@ -102,7 +111,10 @@ static void list_all(void)
 int cmd_explain(struct cli *cli)
 {
 	if (!cli->argument) {
-		list_all();
+		if (cli->header)
+			list_all();
+		else
+			list_names();
 		return CLI_DONE;
 	}
 	if (find(cli, cli->argument))

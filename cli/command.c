@@ -18,6 +18,8 @@ const struct command commands[COMMANDS] = {
 	[CHECK] = { "check", cmd_check, "one line for a monitoring system", NULL },
 	[EXPLAIN] = { "explain", cmd_explain, "what a word that is said means", "WORD" },
 	[EXEMPLARS] = { "exemplars", cmd_exemplars, "operations slower than ever, and around them", "ID" },
+	[COMPLETION] = { "completion", cmd_completion, "what makes a shell complete words",
+			 "bash|zsh|fish" },
 };
 
 const struct command *command_find(const char *name)

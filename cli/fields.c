@@ -142,7 +142,7 @@ void fields_widen(struct fields *fields, const struct column *columns, size_t co
 			add(fields, &columns[i]);
 }
 
-void fields_list(const struct column *columns, size_t count, FILE *out)
+void fields_list(const struct column *columns, size_t count, bool with_header, FILE *out)
 {
 	for (size_t i = 0; i < count; i++) {
 		const struct column *column = &columns[i];
@@ -155,6 +155,9 @@ void fields_list(const struct column *columns, size_t count, FILE *out)
 			make_name(column, name);
 		if (fields_find(columns, count, name, &by_name) != column)
 			continue;	/* the one of that name says more */
-		fprintf(out, "%-20s %s\n", name, column->header ?: "-");
+		if (with_header)
+			fprintf(out, "%-20s  %s\n", name, column->header ?: "-");
+		else
+			fprintf(out, "%s\n", name);
 	}
 }

@@ -34,7 +34,7 @@ int fields_select(struct fields *fields, const struct column *columns, size_t co
 /* All there is to show, each once; those that no column showed come last. */
 void fields_widen(struct fields *fields, const struct column *columns, size_t count);
 
-/* One line for each field: what --fields, -s and -f may name. */
-void fields_list(const struct column *columns, size_t count, FILE *out);
+/* One line for each field: what --fields, -s and -f may name, and its header if wanted. */
+void fields_list(const struct column *columns, size_t count, bool with_header, FILE *out);
 
 #endif

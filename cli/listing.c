@@ -79,7 +79,7 @@ bool listing_begin(struct listing_query *query, const struct cli *cli,
 {
 	*query = (struct listing_query){ .cli = cli };
 	if (cli->fields && !strcmp(cli->fields, "help")) {
-		fields_list(listing->columns, listing->count, stdout);
+		fields_list(listing->columns, listing->count, cli->header, stdout);
 		*code = CLI_DONE;
 		return false;
 	}

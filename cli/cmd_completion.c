@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ncclinsp completion: a script for a shell, made from the tables of commands and
+ * options.  What is there only while something runs is asked for as the user types.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/option.h"
+
+#define FILES "<files>"
+
+/* By what a value is called: the command line whose output lines can be the value. */
+static const struct {
+	const char *arg;
+	const char *query;	/* %: the command being completed */
+} live[] = {
+	{ "PID", "ps -H -o csv --fields pid" },	 { "USER", "ps -H -o csv --fields user" },
+	{ "JOB", "ps -H -o csv --fields job" },	 { "COMM", "comms -H -o csv --fields name" },
+	{ "RANK", "comms -H -o csv --fields rank" },
+	{ "GPU", "comms -H -o csv --fields pci_bus_id" },
+	{ "FUNC", "ops -H -o csv --fields func" },
+	{ "ID", "exemplars -H -o csv --fields id" },
+	{ "WORD", "explain -H" },		 { "A,B", "% --fields help -H" },
+	{ "[-]FIELD", "% --fields help -H" },	 { "PATH", FILES },
+};
+
+/* NULL: nobody knows what could be meant. */
+static const char *query_of(const char *arg)
+{
+	for (size_t i = 0; i < sizeof(live) / sizeof(live[0]); i++)
+		if (!strcmp(live[i].arg, arg))
+			return live[i].query;
+	return NULL;
+}
+
+static bool is_files(const char *query)
+{
+	return query && !strcmp(query, FILES);
+}
+
+/* "a b c" of words, or of "a|b|c" where an argument tells them so. */
+static void put_words(const char *const *words, const char *arg)
+{
+	const char *blank = "";
+
+	for (; words && *words; words++, blank = " ")
+		printf("%s%s", blank, *words);
+	for (; !words && *arg; arg++)
+		putchar(*arg == '|' ? ' ' : *arg);
+}
+
+static bool has_words(const char *const *words, const char *arg)
+{
+	return words || strchr(arg, '|');
+}
+
+static void put_query(const char *query, const char *command)
+{
+	for (; *query; query++) {
+		if (*query == '%')
+			fputs(command, stdout);
+		else
+			putchar(*query);
+	}
+}
+
+/* Text between single quotes of any of the shells. */
+static void put_quoted(const char *text)
+{
+	putchar('\'');
+	for (; *text; text++) {
+		if (*text == '\'')
+			fputs("'\\''", stdout);
+		else
+			putchar(*text);
+	}
+	putchar('\'');
+}
+
+static bool takes(size_t command, const struct option_row *row)
+{
+	return row->commands >> command & 1;
+}
+
+/* Of fewer commands than all. */
+static bool is_special(const struct option_row *row)
+{
+	for (size_t c = 0; c < COMMANDS; c++)
+		if (!takes(c, row))
+			return true;
+	return false;
+}
+
+/* ---- bash and zsh: one function, which differs in how words come and go ---------- */
+
+static void put_command_names(const char *between)
+{
+	for (size_t c = 0; c < COMMANDS; c++)
+		printf("%s%s", c ? between : "", commands[c].name);
+}
+
+static void put_value_case(const char *pattern, const char *const *words, const char *arg)
+{
+	const char *query = query_of(arg);
+
+	printf("\t%s) ", pattern);
+	if (has_words(words, arg)) {
+		fputs("found=(", stdout);
+		put_words(words, arg);
+		fputs(")", stdout);
+	} else if (is_files(query)) {
+		fputs("files=1", stdout);
+	} else if (query) {
+		fputs("_ncclinsp_ask ", stdout);
+		put_query(query, "\"${cmd:-ops}\"");
+	}
+	puts(" ;;");
+}
+
+static void put_option_values(const struct option_row *rows, size_t n)
+{
+	char pattern[64];
+
+	puts("\tcase $prev in");
+	for (size_t i = 0; i < n; i++) {
+		if (!rows[i].arg)
+			continue;
+		snprintf(pattern, sizeof(pattern), "--%s%s%c", rows[i].name,
+			 rows[i].letter ? "|-" : "", rows[i].letter ? rows[i].letter : '\0');
+		put_value_case(pattern, rows[i].words, rows[i].arg);
+	}
+}
+
+static void put_option_names(const struct option_row *rows, size_t n, size_t command)
+{
+	for (size_t i = 0; i < n; i++)
+		if (command == COMMANDS || takes(command, &rows[i]))
+			printf(" --%s", rows[i].name);
+}
+
+/* After the values: options where a dash was begun, else commands or an argument. */
+static void put_rest(const struct option_row *rows, size_t n)
+{
+	puts("\t*) case $cur in\n\t-*) case $cmd in");
+	for (size_t c = 0; c < COMMANDS; c++) {
+		printf("\t\t%s) found=(", commands[c].name);
+		put_option_names(rows, n, c);
+		puts(") ;;");
+	}
+	fputs("\t\t*) found=(", stdout);
+	put_option_names(rows, n, COMMANDS);
+	puts(") ;;\n\t\tesac ;;\n\t*) case $cmd in\n");
+	fputs("\t'') found=(", stdout);
+	put_command_names(" ");
+	puts(") ;;");
+	for (size_t c = 0; c < COMMANDS; c++)
+		if (commands[c].argument)
+			put_value_case(commands[c].name, NULL, commands[c].argument);
+	puts("\t\tesac ;;\n\tesac ;;\n\tesac");
+}
+
+static void put_ask(void)
+{
+	puts("_ncclinsp_ask() {\n"
+	     "\tlocal line\n"
+	     "\twhile IFS= read -r line; do found+=(\"$line\"); done < <(\n"
+	     "\t\ttimeout 2 ncclinsp \"$@\" 2>/dev/null | sed 's/  .*//' | sort -u)\n"
+	     "}");
+}
+
+static void put_find_command(const char *words)
+{
+	printf("\tfor word in %s; do\n\t\tcase $word in\n\t\t", words);
+	put_command_names("|");
+	puts(") cmd=$word; break ;;\n\t\tesac\n\tdone");
+}
+
+static void put_bash(const struct option_row *rows, size_t n)
+{
+	puts("# ncclinsp(1) for bash: source <(ncclinsp completion bash)");
+	put_ask();
+	puts("_ncclinsp() {\n"
+	     "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} word cmd= files=\n"
+	     "\tlocal -a found=()\n"
+	     "\tif [ \"$cur\" = = ]; then\n\t\tcur=\n"
+	     "\telif [ \"$prev\" = = ]; then\n\t\tprev=${COMP_WORDS[COMP_CWORD-2]}\n\tfi");
+	put_find_command("\"${COMP_WORDS[@]:1:COMP_CWORD-1}\"");
+	put_option_values(rows, n);
+	put_rest(rows, n);
+	puts("\tCOMPREPLY=()\n"
+	     "\tif [ -n \"$files\" ]; then\n"
+	     "\t\tmapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
+	     "\telse\n"
+	     "\t\tfor word in \"${found[@]}\"; do\n"
+	     "\t\t\tcase $word in \"$cur\"*) COMPREPLY+=(\"$(printf %q \"$word\")\") ;; esac\n"
+	     "\t\tdone\n"
+	     "\tfi\n"
+	     "}\n"
+	     "complete -F _ncclinsp ncclinsp");
+}
+
+static void put_zsh(const struct option_row *rows, size_t n)
+{
+	puts("#compdef ncclinsp\n# ncclinsp(1) for zsh: source <(ncclinsp completion zsh)");
+	put_ask();
+	puts("_ncclinsp() {\n"
+	     "\tlocal cur=${words[CURRENT]} prev=${words[CURRENT-1]} word cmd= files=\n"
+	     "\tlocal -a found\n"
+	     "\tif [[ $cur == --*=* ]]; then\n"
+	     "\t\tprev=${cur%%=*}\n\t\tcompset -P '*='\n\t\tcur=\n\tfi");
+	put_find_command("${words[2,CURRENT-1]}");
+	put_option_values(rows, n);
+	put_rest(rows, n);
+	puts("\tif [ -n \"$files\" ]; then _files; else compadd -a found; fi\n"
+	     "}\n"
+	     "compdef _ncclinsp ncclinsp");
+}
+
+/* ---- fish --------------------------------------------------------------------- */
+
+static void put_fish_values(const char *const *words, const char *arg)
+{
+	const char *query = query_of(arg);
+
+	if (has_words(words, arg)) {
+		fputs(" -a '", stdout);
+		put_words(words, arg);
+		putchar('\'');
+	} else if (query && !is_files(query)) {
+		fputs(" -a '(__ncclinsp_ask ", stdout);
+		put_query(query, "(__ncclinsp_command)");
+		fputs(")'", stdout);
+	}
+}
+
+static void put_fish_option(const struct option_row *row)
+{
+	fputs("complete -c ncclinsp", stdout);
+	if (is_special(row)) {
+		fputs(" -n '__fish_seen_subcommand_from", stdout);
+		for (size_t c = 0; c < COMMANDS; c++)
+			if (takes(c, row))
+				printf(" %s", commands[c].name);
+		putchar('\'');
+	}
+	printf(" -l %s", row->name);
+	if (row->letter)
+		printf(" -s %c", row->letter);
+	if (row->arg)
+		fputs(is_files(query_of(row->arg)) ? " -r -F" : " -x", stdout);
+	if (row->arg)
+		put_fish_values(row->words, row->arg);
+	fputs(" -d ", stdout);
+	put_quoted(row->help);
+	putchar('\n');
+}
+
+static void put_fish(const struct option_row *rows, size_t n)
+{
+	puts("# ncclinsp(1) for fish: ncclinsp completion fish | source\n"
+	     "function __ncclinsp_ask\n"
+	     "\ttimeout 2 ncclinsp $argv 2>/dev/null | string replace -r '  .*' '' | sort -u\n"
+	     "end\n"
+	     "function __ncclinsp_command\n"
+	     "\tfor word in (commandline -opc)[2..-1]");
+	fputs("\t\tif contains -- $word ", stdout);
+	put_command_names(" ");
+	puts("\n\t\t\techo $word\n\t\t\treturn\n\t\tend\n\tend\n\techo ops\nend\n"
+	     "complete -c ncclinsp -f");
+	for (size_t c = 0; c < COMMANDS; c++) {
+		printf("complete -c ncclinsp -n __fish_use_subcommand -a %s -d ", commands[c].name);
+		put_quoted(commands[c].help);
+		putchar('\n');
+		if (!commands[c].argument)
+			continue;
+		printf("complete -c ncclinsp -n '__fish_seen_subcommand_from %s'", commands[c].name);
+		put_fish_values(NULL, commands[c].argument);
+		putchar('\n');
+	}
+	for (size_t i = 0; i < n; i++)
+		put_fish_option(&rows[i]);
+}
+
+int cmd_completion(struct cli *cli)
+{
+	static const struct {
+		const char *name;
+		void (*put)(const struct option_row *rows, size_t n);
+	} shells[] = { { "bash", put_bash }, { "zsh", put_zsh }, { "fish", put_fish } };
+	size_t n;
+	const struct option_row *rows = option_all(&n);
+
+	for (size_t i = 0; cli->argument && i < sizeof(shells) / sizeof(shells[0]); i++) {
+		if (!strcmp(shells[i].name, cli->argument)) {
+			shells[i].put(rows, n);
+			return CLI_DONE;
+		}
+	}
+	return option_error("for which shell? ncclinsp completion bash, zsh or fish");
+}
