@@ -91,6 +91,9 @@ TLSDESC := $(shell $(CC) $(TLSDESC) -x c -c /dev/null -o /dev/null 2>/dev/null &
 
 $(B)/obj/plugin/%.o $(B)/obj/record/%.o $(B)/obj/shmring/producer.o: ALLFLAGS += -fPIC \
 	-fvisibility=hidden -fno-stack-protector -U_FORTIFY_SOURCE $(TLSDESC)
+# What no event goes through is small rather than fast.
+$(patsubst %,$(B)/obj/plugin/%.o,burst gpu identity level orders process steer_decide \
+	steer_init sweep): ALLFLAGS += -Os
 $(B)/obj/tests/%.o $(B)/obj/bench/%.o: CPPFLAGS += -DB='"$(abspath $(B))"'
 
 $(B)/obj/%.o: %.c
@@ -100,7 +103,7 @@ $(B)/obj/%.o: %.c
 
 link_plugin = $(CC) $(SANFLAGS) -shared -o $@ $(filter %.o,$^) \
 	-Wl,--version-script=$(filter %.map,$^) -Wl,-z,nodelete -Wl,-z,defs -Wl,-z,now \
-	-Wl,--as-needed -Wl,-soname,$(@F) -Wl,-O1
+	-Wl,--as-needed -Wl,-soname,$(@F) -Wl,-O1 -Wl,-z,noseparate-code
 
 $(PLUGIN): $(PLUGIN_OBJS)
 $(RECORD): $(RECORD_OBJS)

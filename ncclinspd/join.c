@@ -211,6 +211,14 @@ static bool asked_for(const struct recon *r, uint32_t event)
 	return r->process->mask & NCI_EVENT_BIT(event);
 }
 
+/* A process that does not tell by operation has always asked for the same. */
+static bool expects_kernel(const struct recon *r, const struct nci_record *head)
+{
+	if (!r->process->tells_watched)
+		return asked_for(r, NCI_EV_KERNEL_CH);
+	return head->form & NCI_FORM_WATCHED;
+}
+
 /* Within one node there is no network, unless we have seen it used all the same. */
 static bool expects_proxy(const struct recon *r, const struct comm *comm,
 			  const struct recon_comm *rcomm)
@@ -231,7 +239,7 @@ static void fill_head(struct reconstruct *rc, struct recon *r, uint32_t item,
 	o->head_ns = now_ns;
 	o->op.start_ticks = ev->rec->start;
 	o->op.stop_ticks = ev->rec->stop;
-	o->op.expects_kernel = asked_for(r, NCI_EV_KERNEL_CH) || o->op.kernel_stopped;
+	o->op.expects_kernel = o->op.kernel_stopped || expects_kernel(r, ev->rec);
 	o->op.expects_proxy = o->op.proxy_ops || expects_proxy(r, ev->comm, rcomm);
 	if (rcomm)
 		rcomm->progress.in_flight++;

@@ -131,6 +131,7 @@ struct process {
 	char file[80];		/* name of the segment's file */
 	uint64_t instance;
 	uint32_t nonce;		/* of its context tokens: how PXN records name it */
+	bool tells_watched;	/* its records carry NCI_FORM_WATCHED (ABI 1.2) */
 	pid_t pid;		/* as the file's name says */
 	uid_t uid;
 	char command[64];

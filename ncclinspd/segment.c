@@ -166,6 +166,7 @@ static void take_header(struct segment *seg, const struct nci_header *h)
 	p->first_ticks = h->anchor.ticks;
 	p->instance = h->instance;
 	p->nonce = h->nonce;
+	p->tells_watched = h->abi_minor >= 2;
 	p->pid = (pid_t)h->pid;
 	p->uid = h->uid;
 	p->clock.kind = h->clock;

@@ -17,8 +17,8 @@ RARE void count_stale(uint64_t handle)
 {
 	struct shmring_lane *lane;
 
-	if (!handle)
-		return;		/* NCCL's word for an event that was refused */
+	if (!handle || handle == STEER_HANDLE)
+		return;		/* NCCL's word for an event that was refused, and ours */
 	lane = process_lane();
 	if (lane)
 		shmring_count(&lane->line->stale);
@@ -26,10 +26,18 @@ RARE void count_stale(uint64_t handle)
 		PROCESS_COUNT(no_lane);
 }
 
-int emit_refuse(uint64_t type, uint32_t events)
+int emit_refuse(uint64_t type, uint32_t events, void **handle, const struct nccl_descr_v6 *d)
 {
+	const struct process *p = &process_self;
+
 	if (!type || type & (type - 1) || type & ~(uint64_t)events)
 		PROCESS_COUNT(unknown_event);
+	else if (p->group && type == NCI_EVENT_BIT(p->group) &&
+		 atomic_load_explicit(&p->steer.mask, memory_order_relaxed)) {
+		*handle = (void *)STEER_HANDLE;
+		if (type == NCCL_GROUP_API)
+			steer_started(d, clock_ticks(p->clock));
+	}
 	return NCCL_SUCCESS;
 }
 
@@ -142,6 +150,8 @@ INLINE int do_start(uint64_t context, void **handle, const struct nccl_descr_v6 
 	uint16_t *place = NULL;
 	struct nci_record *rec;
 
+	if (unlikely(d->type & STEER_EVENTS))
+		steer_started(d, ticks);
 	if (unlikely(!lane)) {
 		count_no_lane();
 		return NCCL_SUCCESS;
@@ -177,6 +187,8 @@ INLINE int do_start(uint64_t context, void **handle, const struct nccl_descr_v6 
 		((struct nci_ev_proxy_op *)rec)->origin = context;
 	shmring_open(rec, token);
 	*handle = (void *)token;
+	if (unlikely(steer_is_timed(ticks)))
+		steer_timed(type, ticks);
 	return NCCL_SUCCESS;
 }
 
@@ -235,6 +247,8 @@ INLINE int do_state(uint64_t handle, uint32_t state, const void *args, uint32_t 
 		take_span(rec, row, ticks);
 	if (row->take)
 		row->take(rec, (uint8_t)state, row->offset, ticks, args);
+	if (unlikely(steer_is_timed(ticks)))
+		steer_timed(row->event, ticks);
 	return NCCL_SUCCESS;
 }
 
@@ -245,19 +259,30 @@ RARE void drop(struct nci_record *rec, uint64_t token)
 	shmring_empty_elsewhere(rec, token);
 }
 
+/* A stop that finds no event: most likely its second, or a group's at level off. */
+RARE void stop_without_event(uint64_t handle, uint32_t clock)
+{
+	if (handle == STEER_HANDLE)
+		steer_stopped(clock_ticks(clock));
+	else
+		count_stale(handle);
+}
+
 INLINE int do_stop(uint64_t handle, uint32_t clock)
 {
 	struct nci_record *rec = shmring_find(&process_self.ring, handle);
 	struct steps_ending e = { 0 };
 	struct shmring_lane *lane;
 	uint64_t ticks;
+	uint32_t type;
 
 	if (unlikely(!rec)) {
-		count_stale(handle);
+		stop_without_event(handle, clock);
 		return NCCL_SUCCESS;
 	}
 	lane = process_lane_known();
-	if (rec->type == NCI_EV_PROXY_STEP)
+	type = rec->type;
+	if (type == NCI_EV_PROXY_STEP)
 		e = steps_begin_end(lane, rec, handle);
 	ticks = clock_ticks(clock);	/* making a lane is no part of the event */
 	if (unlikely(!lane))
@@ -266,12 +291,16 @@ INLINE int do_stop(uint64_t handle, uint32_t clock)
 		drop(rec, handle);
 		return NCCL_SUCCESS;
 	}
-	if (rec->type == NCI_EV_PROXY_OP)
+	if (type == NCI_EV_PROXY_OP)
 		steps_close_parts(lane, rec, handle, ticks);
-	if (unlikely(!(rec->type == NCI_EV_PROXY_STEP ?
+	if (unlikely(!(type == NCI_EV_PROXY_STEP ?
 		       steps_end(lane, rec, handle, &e, ticks) :
 		       shmring_close(lane, rec, handle, ticks))))
 		shmring_count(&lane->line->stale);
+	else if (unlikely(type == process_self.group))
+		steer_stopped(ticks);
+	if (unlikely(steer_is_timed(ticks)))
+		steer_timed(type, ticks);
 	return NCCL_SUCCESS;
 }
 

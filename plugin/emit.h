@@ -19,8 +19,11 @@ static inline bool emit_wants(uint64_t type)
 	       likely(!(type & (type - 1)));
 }
 
-/* Counts a start that emit_wants() refused, if its type is no event of `version`. */
-int emit_refuse(uint64_t type, uint32_t events);
+/*
+ * A start that emit_wants() refused: counted, if its type is none of `events`.  Where
+ * groups are there only for us to decide when they stop, *handle says so.
+ */
+int emit_refuse(uint64_t type, uint32_t events, void **handle, const struct nccl_descr_v6 *d);
 
 /* For a type that emit_wants().  *handle is written, 0 if the event is refused. */
 int emit_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,

@@ -5,7 +5,6 @@
  * init, unloads us under other communicators.
  */
 #include "plugin/emit.h"
-#include "plugin/level.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -60,7 +59,8 @@ static int finalize(void *context)
 	if (unlikely(!(d)))								\
 		return NCCL_SUCCESS;							\
 	if (unlikely(!emit_wants((d)->type)))						\
-		return emit_refuse((d)->type, NCCL_EVENTS_V##v);			\
+		return emit_refuse((d)->type, NCCL_EVENTS_V##v, (eHandle),		\
+				   (const void *)(d));					\
 } while (0)
 
 #define START_BEFORE_V5(v)								\

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "plugin/process.h"
+#include "plugin/steps.h"
 
 #define CLEAR(field) memset(&(field), 0, sizeof(field))
 
@@ -59,7 +60,7 @@ static uint32_t fill_coll(struct nci_record *rec, const struct nccl_descr_v6 *d,
 	ev->tag = 0;
 	ev->root = c->root;
 	ev->red_op = extra->red_op;
-	return 0;
+	return steer_watched(rec->start) ? NCI_FORM_WATCHED : 0;
 }
 
 static uint32_t fill_p2p(struct nci_record *rec, const struct nccl_descr_v6 *d,
@@ -82,7 +83,7 @@ static uint32_t fill_p2p(struct nci_record *rec, const struct nccl_descr_v6 *d,
 	ev->comm_hash = extra->comm_hash;
 	ev->tag = 0;
 	CLEAR(ev->zero2);
-	return 0;
+	return steer_watched(rec->start) ? NCI_FORM_WATCHED : 0;
 }
 
 static uint32_t fill_proxy_op(struct nci_record *rec, const struct nccl_descr_v6 *d,
@@ -101,6 +102,8 @@ static uint32_t fill_proxy_op(struct nci_record *rec, const struct nccl_descr_v6
 	CLEAR(ev->zero);
 	memset(&ev->cont, 0, NCI_LINE_BYTES);
 	ev->cont = NCI_LINE_CONT;
+	ev->sums = atomic_load_explicit(&process_self.folds, memory_order_relaxed) ?
+		   0 : STEPS_NO_SUMS;
 	return p->isSend == 1 ? NCI_FORM_SEND : 0;
 }
 

@@ -116,10 +116,10 @@ static bool parse_level(const char *text, uint32_t *level)
 	return false;
 }
 
-/* Elsewhere KernelCh was not asked for, or by name. */
 static bool takes_kernel_ch_with_care(const struct level *lv)
 {
-	return lv->level == NCI_LEVEL_KERNEL || lv->level == NCI_LEVEL_NET;
+	return !lv->by_name && lv->level < NCI_LEVEL_END &&
+	       levels[lv->level].mask & NCCL_KERNEL_CH;
 }
 
 bool level_shrink(struct level *lv, uint64_t spare_bytes)
@@ -138,6 +138,8 @@ uint32_t level_mask(const struct level *lv, int version)
 
 	if (lv->level == NCI_LEVEL_MASK)
 		return mask;
+	if (lv->level == NCI_LEVEL_OFF && !mask)
+		return NCCL_GROUP;	/* older versions have no GroupApi */
 	if (version < FIRST_API_WITH_CALM_PROXY_CTRL)
 		mask &= ~(uint32_t)NCCL_PROXY_CTRL;
 	if (takes_kernel_ch_with_care(lv) && version < FIRST_API_WITH_SAFE_KERNEL_CH)
@@ -146,12 +148,22 @@ uint32_t level_mask(const struct level *lv, int version)
 }
 
 /* What a level may have in this version and on this machine. */
-static void restrict_level(struct level *lv, int version, uint64_t spare_bytes)
+static void take_level(struct level *lv, int version, uint64_t spare_bytes)
 {
+	lv->mask = levels[lv->level].mask;
+	lv->folds = levels[lv->level].folds;
 	lv->mask = level_mask(lv, version);
 	if (takes_kernel_ch_with_care(lv) && version < FIRST_API_WITH_SAFE_KERNEL_CH)
 		lv->reason = NCI_REASON_API;
 	level_shrink(lv, spare_bytes);
+	if (lv->level != NCI_LEVEL_OFF)
+		lv->wanted = with_parents(lv->mask) & level_events(version);
+}
+
+void level_switch(struct level *lv, int version, uint32_t level, bool scarce)
+{
+	*lv = (struct level){ .level = level };
+	take_level(lv, version, scarce ? 0 : UINT64_MAX);
 }
 
 void level_choose(struct level *lv, int version, const char *name, const char *mask,
@@ -163,19 +175,13 @@ void level_choose(struct level *lv, int version, const char *name, const char *m
 	if (mask && *mask) {
 		if (parse_mask(mask, &lv->mask)) {
 			lv->level = NCI_LEVEL_MASK;
+			lv->by_name = true;
 			lv->mask &= level_events(version);
 			lv->wanted = with_parents(lv->mask) & level_events(version);
 			return;
 		}
 		lv->misspelt = true;
 	}
-	lv->mask = levels[lv->level].mask;
-	lv->folds = levels[lv->level].folds;
-	restrict_level(lv, version, spare_bytes);
-	if (lv->level == NCI_LEVEL_OFF) {
-		if (!lv->mask)
-			lv->mask = NCCL_GROUP;	/* older versions have no GroupApi */
-		return;
-	}
-	lv->wanted = with_parents(lv->mask) & level_events(version);
+	lv->by_name = lv->level == NCI_LEVEL_TRACE;
+	take_level(lv, version, spare_bytes);
 }

@@ -16,6 +16,7 @@ struct level {
 	uint32_t wanted;	/* events that get a handle: mask, and the parents it brings */
 	bool folds;		/* steps leave no record beside the sums of their operation */
 	uint32_t reason;	/* NCI_REASON_*: why mask is less than the level asks for */
+	bool by_name;		/* the environment asks for it by a mask or as trace: no care */
 	bool misspelt;		/* a text was no level or no mask, and was ignored */
 };
 
@@ -32,6 +33,12 @@ const char *level_name(uint32_t level);
  */
 void level_choose(struct level *lv, int version, const char *name, const char *mask,
 		  uint64_t spare_bytes);
+
+/*
+ * The same level as the control file asks for it: always with care.  `scarce`: that
+ * there is too little shared memory is known.
+ */
+void level_switch(struct level *lv, int version, uint32_t level, bool scarce);
 
 /*
  * What of it an NCCL that speaks `version` may be asked for; where a process has

@@ -17,7 +17,6 @@
 
 #include "plugin/gpu.h"
 #include "plugin/identity.h"
-#include "plugin/level.h"
 #include "plugin/sweep.h"
 
 struct process process_self;
@@ -29,7 +28,6 @@ static struct {
 	uint32_t open;		/* communicators initialised and not finalized */
 	bool watches_forks;
 	bool told;		/* that the process is muted has been said */
-	struct level level;
 	int error;		/* why the process is muted; 0: it is not */
 	/* By communicator: another's may lie in a libnccl that is gone. */
 	nccl_logger_fn *logger[SHMRING_COMMS];
@@ -69,6 +67,7 @@ static void forget_parent(void)
 	p->generation++;
 	p->contexts = 0;
 	p->pid = 0;
+	steer_forget(p);
 	shmring_forget(&p->ring);
 	state.open = 0;
 	pthread_mutex_init(&state.lock, NULL);
@@ -123,21 +122,6 @@ static uint64_t spare_bytes(void)
 	return (uint64_t)fs.f_bavail * fs.f_frsize;
 }
 
-static void publish_level(struct nci_live *live)
-{
-	atomic_store_explicit(&live->level, state.level.level, memory_order_relaxed);
-	atomic_store_explicit(&live->mask, state.level.mask, memory_order_relaxed);
-	atomic_store_explicit(&live->reason, state.level.reason, memory_order_relaxed);
-}
-
-static void choose_level(struct nci_live *live, int version)
-{
-	level_choose(&state.level, version, getenv("NCCLINSP_LEVEL"),
-		     getenv("NCCL_PROFILE_EVENT_MASK"), spare_bytes());
-	atomic_store_explicit(&live->api_version, (uint32_t)version, memory_order_relaxed);
-	publish_level(live);
-}
-
 /* No communicator is open: environment, version and libnccl itself may be new. */
 static void begin(struct process *p, int version)
 {
@@ -155,13 +139,12 @@ static void begin(struct process *p, int version)
 		p->generation++;
 	}
 	intern_reset(&p->names);
-	choose_level(p->ring.live, version);
-	p->folds = state.level.folds;
-	atomic_store_explicit(&p->wanted, state.level.wanted, memory_order_release);
+	steer_begin(p, version, spare_bytes());
 }
 
 #define LOG_AS(level) (level), NCCL_LOG_INIT | NCCL_LOG_PROFILE, __FILE__, __LINE__
 
+/* As far as it can be at an init. */
 static const char *const reasons[] = {
 	[NCI_REASON_NONE] = "",
 	[NCI_REASON_API] = ", no KernelCh: NCCL is older than 2.28",
@@ -171,12 +154,11 @@ static const char *const reasons[] = {
 /* Each communicator takes its own share on its first KernelCh. */
 static void watch_room(struct process *p, nccl_logger_fn *logger)
 {
-	if (state.error || !level_shrink(&state.level, spare_bytes()))
+	if (state.error || !steer_comm(p, spare_bytes()))
 		return;
-	publish_level(p->ring.live);
 	if (logger)
 		logger(LOG_AS(NCCL_LOG_INFO), "ncclinsp: one more communicator%s",
-		       reasons[state.level.reason]);
+		       reasons[NCI_REASON_SHM]);
 }
 
 static uint32_t cut_name(struct nci_comm *entry, const char *name)
@@ -246,9 +228,9 @@ static void report_muted(nccl_logger_fn *logger)
 }
 
 /* Once per first init.  NCCL's logger takes a lock of its own, never ours. */
-static void report_begin(nccl_logger_fn *logger)
+static void report_begin(const struct process *p, nccl_logger_fn *logger)
 {
-	const struct level *lv = &state.level;
+	const struct steer *s = &p->steer;
 
 	if (state.error) {
 		report_muted(logger);
@@ -257,8 +239,8 @@ static void report_begin(nccl_logger_fn *logger)
 	if (logger)
 		logger(LOG_AS(NCCL_LOG_INFO),
 		       "ncclinsp " NCCLINSP_VERSION ": active, level %s, events 0x%x%s, %s/%s%s",
-		       level_name(lv->level), lv->mask, reasons[lv->reason], state.dir,
-		       state.file, lv->misspelt ? ", misspelt level or mask ignored" : "");
+		       level_name(s->now.level), s->now.mask, reasons[s->now.reason], state.dir,
+		       state.file, s->misspelt ? ", misspelt variable ignored" : "");
 }
 
 static void report_end(nccl_logger_fn *logger, const struct process *p)
@@ -288,7 +270,6 @@ uint64_t process_init(const struct process_comm *comm, int *mask)
 	uint32_t i;
 	struct gpu gpu;
 	bool first, has_gpu = gpu_identify(&gpu);
-	int value;
 
 	pthread_mutex_lock(&state.lock);
 	first = state.open == 0;
@@ -302,11 +283,12 @@ uint64_t process_init(const struct process_comm *comm, int *mask)
 	context = nci_context((uint32_t)(p->contexts >> 32), i);
 	state.open++;
 	count_open(p);
-	value = state.error ? 0 : (int)level_mask(&state.level, comm->version);
-	if (mask)
-		__atomic_store_n(mask, value, __ATOMIC_RELAXED);
+	if (mask && state.error)
+		__atomic_store_n(mask, 0, __ATOMIC_RELAXED);
+	else if (mask)
+		steer_mask(p, comm->version, mask);
 	if (first)
-		report_begin(comm->logger);
+		report_begin(p, comm->logger);
 	pthread_mutex_unlock(&state.lock);
 	return context;
 }
@@ -338,6 +320,8 @@ void process_finalize(uint64_t context)
 	if (close_comm(p, context)) {
 		state.open--;
 		count_open(p);
+		if (state.open == 0)
+			steer_end(p);
 		if (state.open == 0 && i != NCI_COMM_NONE)
 			report_end(state.logger[i], p);
 	}

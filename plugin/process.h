@@ -15,34 +15,38 @@
 
 #include "plugin/intern.h"
 #include "plugin/nccl_profiler.h"
+#include "plugin/steer.h"
 #include "shmring/clock.h"
 #include "shmring/producer.h"
 
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
 #define INLINE		static inline __attribute__((always_inline))
-#define RARE		static __attribute__((noinline))	/* out of the callbacks' way */
+#define RARE		static __attribute__((noinline, cold))	/* out of the callbacks' way */
 
 struct process {
 	/* Read by every callback. */
 	_Alignas(64) _Atomic uint32_t wanted;	/* events that get a handle; 0: muted */
 	uint32_t clock;			/* NCI_CLOCK_* */
-	bool folds;			/* steps leave no record of their own */
+	_Atomic uint32_t folds;		/* steps leave no record of their own */
 	uint32_t generation;		/* of the segment; lanes of older ones are void */
 	_Atomic uint32_t comms;		/* communicators in the table */
 	uint64_t contexts;		/* context token of the first communicator */
 	_Atomic uint64_t closed[SHMRING_COMMS / 64];	/* finalized communicators */
 	_Atomic(struct nci_live *) live;		/* NULL: no segment */
 	pid_t pid;			/* who made the segment */
+	uint32_t group;			/* NCI_EV_*: at whose stop decisions are made */
 	pid_t loaded_pid;		/* who loaded us: NCCL goes by that, also after fork */
 	struct shmring ring;
 	struct intern names;
+	struct steer steer;
 };
 
 /* The lane of a thread; void if its generation is not the process's. */
 struct process_thread {
 	struct shmring_lane *lane;
 	uint32_t generation;
+	struct steer_thread steer;
 };
 
 extern struct process process_self;

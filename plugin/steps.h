@@ -20,6 +20,7 @@
 #include "plugin/process.h"
 
 #define STEPS_OPEN	8
+#define STEPS_NO_SUMS	0xffff	/* in place of a note: each step leaves a record */
 
 /* The live event of a token if it is of that type, else NULL. */
 static inline struct nci_record *steps_find(uint64_t token, uint8_t type)
@@ -78,8 +79,12 @@ INLINE uint16_t *steps_place(const struct nccl_descr_v6 *d, const struct shmring
 		->open_step[(uint32_t)d->proxyStep.step % STEPS_OPEN];
 }
 
-/* A step that is about to stop, and where its times go; NULL: nowhere. */
+/*
+ * A step that is about to stop, and where its times go; NULL: nowhere.  An operation
+ * is of one kind to its end: its level may have been switched.
+ */
 struct steps_ending {
+	bool folds;		/* it leaves no record of its own */
 	struct nci_ev_proxy_sums *sums;
 	struct nci_sums_times times;
 };
@@ -88,7 +93,7 @@ struct steps_ending {
 INLINE struct steps_ending steps_enter(struct shmring_lane *lane, struct nci_ev_proxy_op *op,
 				       const struct nci_ev_proxy_step *step)
 {
-	struct steps_ending e = { 0 };
+	struct steps_ending e = { .folds = true };
 	struct nci_record *sums;
 	uint64_t token;
 
@@ -119,20 +124,22 @@ INLINE struct steps_ending steps_begin_end(struct shmring_lane *lane,
 	uint16_t *place;
 
 	if (!op)
-		return (struct steps_ending){ 0 };
+		return (struct steps_ending){ .folds = atomic_load_explicit(
+				&process_self.folds, memory_order_relaxed) };
 	op->steps_done++;
 	if (step->bytes != NCI_BYTES_UNKNOWN)
 		op->bytes += step->bytes;
 	place = &op->open_step[(uint32_t)step->step % STEPS_OPEN];
 	if (*place == nci_token_slot(token) + 1)
 		*place = 0;
-	return process_self.folds ? steps_enter(lane, op, step) : (struct steps_ending){ 0 };
+	return op->sums != STEPS_NO_SUMS ? steps_enter(lane, op, step) :
+	       (struct steps_ending){ 0 };
 }
 
 INLINE bool steps_end(struct shmring_lane *lane, struct nci_record *rec, uint64_t token,
 		      const struct steps_ending *e, uint64_t ticks)
 {
-	if (!process_self.folds)
+	if (!e->folds)
 		return shmring_close(lane, rec, token, ticks);
 	if (likely(e->sums))
 		nci_sums_leave(e->sums, (const struct nci_ev_proxy_step *)rec, e->times, ticks);

@@ -55,6 +55,8 @@ void pd_open(struct pd *pd, const char *level)
 	snprintf(pd->dir, sizeof(pd->dir), "%s", fx_tmpdir());
 	setenv("NCCLINSP_SHM_DIR", pd->dir, 1);
 	unsetenv("NCCL_PROFILE_EVENT_MASK");
+	snprintf(pd->control, sizeof(pd->control), "%s/control", pd->dir);
+	setenv("NCCLINSP_CONTROL", pd->control, 1);
 	if (level)
 		setenv("NCCLINSP_LEVEL", level, 1);
 	else

@@ -40,6 +40,7 @@ struct pd {
 	int mask;		/* as the plugin left it */
 	void *context;		/* of the last pd_init() */
 	char dir[256];		/* where segments are made */
+	char control[300];	/* where a control file would be */
 	/* What pd_read() saw. */
 	int fd;			/* of the segment, -1: none yet */
 	char path[512];

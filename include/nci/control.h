@@ -71,8 +71,9 @@ _Static_assert(sizeof(struct nci_control_entry) == 40, "control: an entry change
  *       16     8  sequence         grows with every write, never 0
  *       24     8  checksum         nci_control_checksum() of everything else
  *       32     8  written_mono_ns  CLOCK_MONOTONIC
- *       40    16  boot_id          of the kernel, binary: times of another boot mean
- *                                  nothing; zeros: not readable
+ *       40    16  boot_id          of the kernel as the daemon sees it, binary; zeros: not
+ *                                  readable.  Of another id, and written later than now:
+ *                                  that is of another boot
  *       56    40  zero
  *       96  4000  entry            NCI_CONTROL_ENTRIES of them, zeros behind the used ones
  */

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two ranks that measure almost the same rate must not choose differently, least of
+ * all different periods, which would leave them half of their bursts in common.  So
+ * the limits between periods do not lie at round figures, what was chosen has a
+ * margin, and all ranks measure between the same seconds.
+ */
+#include "plugin/burst.h"
+
+#define SECOND_US	UINT64_C(1000000)
+#define SECOND_NS	UINT64_C(1000000000)
+#define WHOLE_PPB	UINT64_C(1000000000)
+
+/* A clock that is 2 ms off must leave 95 % of a burst in common with the others. */
+#define SHORTEST_US	100000
+#define WANTED_US	110000	/* by a period that is chosen anew */
+#define LONGEST_US	240000	/* then half the period will do */
+#define MOST_DOUBLINGS	6	/* 64 s: whoever looks should not wait longer */
+
+#define FIRST_LOOK_US	100000	/* less tells nothing about a rate */
+
+#define OCTAVE		32
+#define LEAST_STEP	(-7 * OCTAVE)
+#define MOST_STEP	(4 * OCTAVE)
+
+/* 2^(i/32), times 2^20. */
+static const uint32_t fraction[OCTAVE] = {
+	1048576, 1071537, 1095000, 1118978, 1143480, 1168519, 1194106, 1220254,
+	1246974, 1274279, 1302182, 1330696, 1359835, 1389611, 1420040, 1451135,
+	1482910, 1515382, 1548564, 1582474, 1617125, 1652536, 1688722, 1725700,
+	1763488, 1802103, 1841564, 1881889, 1923097, 1965207, 2008240, 2052214,
+};
+
+static uint64_t step_us(int step)
+{
+	int octave = (step - LEAST_STEP) / OCTAVE - 7;
+	uint64_t us = ((uint64_t)SHORTEST_US * fraction[(step - LEAST_STEP) % OCTAVE]) >> 20;
+
+	return octave < 0 ? us >> -octave : us << octave;
+}
+
+/* The last step that is not longer. */
+static int step_of(uint64_t us)
+{
+	int step = LEAST_STEP;
+
+	while (step + OCTAVE <= MOST_STEP && step_us(step + OCTAVE) <= us)
+		step += OCTAVE;
+	while (step < MOST_STEP && step_us(step + 1) <= us)
+		step++;
+	return step;
+}
+
+/* The share of the time that may be watched, in parts of 10^9. */
+static uint64_t share(uint64_t rate, uint32_t cost_ns, uint32_t budget_ppm)
+{
+	/* ns of cost in a second; a rate that would overflow is no rate. */
+	uint64_t load = rate / 1000 < UINT32_MAX ? rate * (uint64_t)cost_ns / 1000 : UINT64_MAX;
+	uint64_t ppb;
+
+	if (!budget_ppm)
+		return 0;
+	if (!load)
+		return WHOLE_PPB;
+	ppb = budget_ppm * UINT64_C(1000000000000) / load;
+	return ppb < WHOLE_PPB ? ppb : WHOLE_PPB;
+}
+
+static uint64_t length_us(uint64_t ppb, int doublings)
+{
+	return (ppb << doublings) / (WHOLE_PPB / SECOND_US);
+}
+
+static int choose_doublings(struct burst_plan old, uint64_t ppb)
+{
+	int doublings = 0;
+
+	if (old.period_ms) {
+		while (doublings < MOST_DOUBLINGS && 1000u << doublings < old.period_ms)
+			doublings++;
+		if (length_us(ppb, doublings) >= SHORTEST_US &&
+		    (!doublings || length_us(ppb, doublings) < LONGEST_US))
+			return doublings;
+		doublings = 0;
+	}
+	while (doublings < MOST_DOUBLINGS && length_us(ppb, doublings) < WANTED_US)
+		doublings++;
+	return doublings;
+}
+
+struct burst_plan burst_choose(struct burst_plan old, uint64_t rate, uint32_t cost_ns,
+			       uint32_t budget_ppm)
+{
+	uint64_t ppb = share(rate, cost_ns, budget_ppm), us;
+	int doublings = choose_doublings(old, ppb);
+	struct burst_plan plan = { .period_ms = 1000u << doublings };
+	int step;
+
+	us = length_us(ppb, doublings);
+	if (us >= SECOND_US << doublings) {
+		plan.length_us = (uint32_t)(SECOND_US << doublings);
+		return plan;
+	}
+	if (!us)
+		return plan;
+	step = step_of(us);
+	if (old.period_ms == plan.period_ms && old.length_us &&
+	    !burst_is_whole(old) &&
+	    step >= step_of(old.length_us) - 1 && step <= step_of(old.length_us) + 1)
+		return old;
+	plan.length_us = (uint32_t)step_us(step);
+	return plan;
+}
+
+static uint64_t period_ns(struct burst_plan plan)
+{
+	return plan.period_ms * UINT64_C(1000000);
+}
+
+bool burst_is_on(struct burst_plan plan, uint64_t real_ns)
+{
+	return plan.period_ms && real_ns % period_ns(plan) < plan.length_us * UINT64_C(1000);
+}
+
+uint64_t burst_edge(struct burst_plan plan, uint64_t real_ns)
+{
+	uint64_t begin;
+
+	if (!plan.period_ms || !plan.length_us || burst_is_whole(plan))
+		return UINT64_MAX;
+	begin = real_ns - real_ns % period_ns(plan);
+	if (burst_is_on(plan, real_ns))
+		return begin + plan.length_us * UINT64_C(1000);
+	return begin + period_ns(plan);
+}
+
+static uint64_t window_of(uint64_t real_ns)
+{
+	return real_ns / (BURST_WINDOW_S * SECOND_NS);
+}
+
+bool burst_measure(struct burst_rate *r, uint64_t ops, uint64_t real_ns)
+{
+	uint64_t took_us = (real_ns - r->from_ns) / 1000, rate;
+
+	if (r->from_ns && real_ns >= r->from_ns &&
+	    (r->rate ? window_of(real_ns) == window_of(r->from_ns) : took_us < SECOND_US))
+		return false;
+	/* The first one, what is left of its window, or a clock that was set: begin anew. */
+	if (!r->from_ns || real_ns < r->from_ns || took_us < SECOND_US ||
+	    took_us > 3600 * SECOND_US) {
+		r->from_ns = real_ns;
+		r->ops = ops;
+		return false;
+	}
+	rate = (ops - r->ops) * (1000 * SECOND_US) / took_us;
+	r->rate = r->rate ? (r->rate + rate) / 2 : rate;
+	if (!r->rate)
+		r->rate = 1;
+	r->from_ns = real_ns;
+	r->ops = ops;
+	return true;
+}
+
+uint64_t burst_guess(const struct burst_rate *r, uint64_t ops, uint64_t real_ns)
+{
+	uint64_t took_us = r->from_ns ? (real_ns - r->from_ns) / 1000 : 0;
+
+	if (r->rate)
+		return r->rate;
+	if (took_us < FIRST_LOOK_US || took_us > 3600 * SECOND_US)
+		took_us = FIRST_LOOK_US;
+	return (ops - r->ops) * (1000 * SECOND_US) / took_us;
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When KernelCh is on, and who may switch it. */
+#include <pthread.h>
+
+#include "tests/fx_steer.h"
+
+/* ---- bursts --------------------------------------------------------------------------- */
+
+START_TEST(slow_job_is_watched_all_the_time)
+{
+	init();
+	ck_assert(is_on());
+	for (int i = 0; i < 1000; i++) {
+		pass(20 * MS);
+		collective();
+		ck_assert(is_on());
+	}
+	ck_assert_uint_eq(told()->kernels, NCI_KERNELS_ALWAYS);
+	ck_assert_uint_eq(told()->burst_length_ms, told()->burst_period_ms);
+	ck_assert_uint_eq(told()->groups_inside, 1000);
+	ck_assert_uint_eq(told()->groups_outside, 0);
+	ck_assert_uint_eq(told()->switches, 0);
+}
+END_TEST
+
+START_TEST(fast_job_is_watched_in_bursts_that_cost_the_budget)
+{
+	uint64_t inside, outside;
+	double cost;
+
+	init();
+	run_until(false, SECOND);
+	run_for(3 * SECOND, FAST);
+	inside = told()->ops_inside;
+	outside = told()->ops_outside;
+	run_for(32 * SECOND, FAST);
+	inside = told()->ops_inside - inside;
+	outside = told()->ops_outside - outside;
+	cost = (double)inside / (double)(inside + outside) * FAST * 10e-6;
+	ck_assert_msg(cost > 0.004 && cost < 0.006, "%.5f", cost);
+	ck_assert_uint_eq(told()->burst_period_ms, 8000);
+	ck_assert_uint_eq(told()->bursts, 5);	/* the one at the begin among them */
+	ck_assert_uint_eq(told()->kernels, NCI_KERNELS_OUTSIDE);
+}
+END_TEST
+
+START_TEST(burst_begins_on_the_grid_and_is_seen_as_one)
+{
+	init();
+	run_for(9 * SECOND, FAST);
+	now.real_ns = (now.real_ns / (8 * SECOND) + 1) * 8 * SECOND - MS;
+	collective();
+	ck_assert(!is_on());
+	pass(MS);
+	collective();
+	ck_assert(is_on());
+	ck_assert_uint_eq(told()->kernels, NCI_KERNELS_INSIDE);
+	ck_assert_uint_ne(told()->burst_start, 0);
+	ck_assert_uint_eq(process_self.ring.live->mask, (uint32_t)mask);
+	pass(told()->burst_length_ms * MS + MS);
+	collective();
+	ck_assert(!is_on());
+	ck_assert_uint_eq(told()->burst_start, 0);
+}
+END_TEST
+
+START_TEST(all_operations_are_watched_where_that_is_asked_for)
+{
+	setenv("NCCLINSP_SAMPLE", "all", 1);
+	init();
+	run_for(5 * SECOND, FAST);
+	ck_assert(is_on());
+	ck_assert_uint_eq(told()->switches, 0);
+	ck_assert_uint_eq(told()->kernels, NCI_KERNELS_ALWAYS);
+	ck_assert_uint_eq(told()->sample, NCI_SAMPLE_ALL);
+	ck_assert_uint_eq(told()->source, NCI_SOURCE_ENVIRONMENT);
+}
+END_TEST
+
+START_TEST(budget_of_the_environment_is_kept)
+{
+	setenv("NCCLINSP_BUDGET", _i ? "0" : "20.5", 1);
+	init();
+	run_for(10 * SECOND, 200);
+	ck_assert_uint_eq(told()->budget_ppm, _i ? 0 : 205000);
+	ck_assert_int_eq(is_on(), !_i);
+	if (_i)
+		ck_assert_uint_eq(told()->bursts, 0);
+}
+END_TEST
+
+START_TEST(words_that_are_none_are_told_and_ignored)
+{
+	static const char *const variable[] = { "NCCLINSP_SAMPLE", "NCCLINSP_BUDGET",
+		"NCCLINSP_GRAPHS", "NCCLINSP_SETTLE" };
+	static const char *const bad[] = { "some", "0.5%", "-1", "101", ".", "1.2.3", "1e3" };
+
+	setenv(variable[_i / FX_COUNT(bad)], bad[_i % FX_COUNT(bad)], 1);
+	init();
+	if (_i / FX_COUNT(bad) == 3 && strcmp(bad[_i % FX_COUNT(bad)], "101") == 0)
+		ck_assert(!s->misspelt);	/* seconds, not percent */
+	else
+		ck_assert(s->misspelt);
+	ck_assert_uint_eq(told()->budget_ppm, 5000);
+	ck_assert_uint_eq(told()->sample, NCI_SAMPLE_BUDGET);
+}
+END_TEST
+
+START_TEST(first_groups_of_a_later_communicator_are_watched)
+{
+	void *first;
+
+	init();
+	run_for(9 * SECOND, FAST);
+	run_until(false, SECOND);
+	first = context;
+	init();
+	ck_assert_ptr_ne(first, context);
+	ck_assert(!is_on());		/* groups of the first one may be under way */
+	collective();
+	ck_assert(is_on());
+	run_until(false, SECOND);
+}
+END_TEST
+
+/* ---- who may switch --------------------------------------------------------------------- */
+
+START_TEST(who_sends_is_watched_again_only_when_nobody_else_has_sent_for_a_while)
+{
+	init();
+	make_fast();
+	send_recv();
+	go_to_burst();
+	send_recv();
+	ck_assert(!is_on());
+	pass(29 * SECOND);
+	go_to_burst();
+	send_recv();
+	ck_assert(!is_on());
+	pass(2 * SECOND);
+	go_to_burst();
+	send_recv();
+	ck_assert(is_on());
+	ck_assert_uint_eq(reason(), NCI_REASON_NONE);
+}
+END_TEST
+
+/* An inner ncclGroupEnd: a Send is posted and its Recv is not. */
+START_TEST(group_that_has_launched_nothing_switches_nothing)
+{
+	void *group;
+
+	setenv("NCCLINSP_SETTLE", "0", 1);
+	init();
+	make_fast();
+	send_recv();
+	go_to_burst();
+	group = start(NCCL_GROUP_API, NULL, 2, false);
+	play(NCCL_P2P_API, "Send");
+	stop_group(group);
+	ck_assert(!is_on());
+	ck_assert_uint_eq(s->waits, 1);
+	group = start(NCCL_GROUP_API, NULL, 2, false);
+	play(NCCL_P2P_API, "Recv");
+	play(NCCL_P2P, "Send");
+	stop_group(group);
+	ck_assert(is_on());
+}
+END_TEST
+
+START_TEST(lone_call_of_the_sender_switches)
+{
+	void *group;
+
+	setenv("NCCLINSP_SETTLE", "0", 1);
+	init();
+	make_fast();
+	send_recv();
+	go_to_burst();
+	group = start(NCCL_GROUP_API, NULL, 1, false);	/* launched by another thread */
+	play(NCCL_COLL_API, "AllReduce");
+	stop_group(group);
+	ck_assert(is_on());
+}
+END_TEST
+
+static void *other_collective(void *arg)
+{
+	(void)arg;
+	collective();
+	return NULL;
+}
+
+static void *other_sender(void *arg)
+{
+	(void)arg;
+	send_recv();
+	return NULL;
+}
+
+static void on_another_thread(void *(*run)(void *))
+{
+	pthread_t thread;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, run, NULL), 0);
+	pthread_join(thread, NULL);
+}
+
+START_TEST(other_threads_do_not_switch_for_the_sender)
+{
+	setenv("NCCLINSP_SETTLE", "0", 1);
+	init();
+	make_fast();
+	send_recv();
+	go_to_burst();
+	on_another_thread(other_collective);
+	ck_assert(!is_on());
+	ck_assert_uint_eq(s->waits, 1);
+	send_recv();
+	ck_assert(is_on());
+	pass(SECOND);
+	on_another_thread(other_collective);
+	ck_assert(is_on());
+	send_recv();
+	ck_assert(!is_on());
+}
+END_TEST
+
+START_TEST(two_senders_leave_it_as_it_is_for_good)
+{
+	bool on = _i;
+
+	setenv("NCCLINSP_SETTLE", "0", 1);
+	init();
+	make_fast();
+	atomic_store(&s->switched, 0);		/* long ago */
+	send_recv();
+	go_to_burst();
+	if (on)
+		send_recv();
+	atomic_store(&s->switched, 0);
+	ck_assert_int_eq(is_on(), on);
+	on_another_thread(other_sender);
+	for (int i = 0; i < 100; i++) {
+		pass(777 * MS);
+		send_recv();
+		ck_assert_int_eq(is_on(), on);
+	}
+	ck_assert_uint_eq(reason(), NCI_REASON_THREADS);
+	ck_assert_uint_eq(told()->kernels, on ? NCI_KERNELS_ALWAYS : NCI_KERNELS_NEVER);
+}
+END_TEST
+
+/* Its first call may have read the mask before the change. */
+START_TEST(first_send_right_after_a_change_sets_what_cannot_hang)
+{
+	bool sends = _i & 1, on = _i & 2;
+	void *group;
+
+	init();
+	make_fast();
+	if (on) {
+		go_to_burst();
+		collective();
+	}
+	ck_assert_int_eq(is_on(), on);
+	group = start(NCCL_GROUP_API, NULL, 2, false);
+	play(NCCL_P2P_API, sends ? "Send" : "Recv");
+	ck_assert_int_eq(is_on(), sends);
+	ck_assert_uint_eq(process_self.ring.live->mask, (uint32_t)mask);
+	(void)group;
+}
+END_TEST
+
+START_TEST(first_send_long_after_a_change_sets_nothing)
+{
+	init();
+	make_fast();
+	atomic_store(&s->switched, clock_ticks(process_self.clock) - (UINT64_C(1) << 32));
+	start(NCCL_GROUP_API, NULL, 2, false);
+	play(NCCL_P2P_API, "Send");
+	ck_assert(!is_on());
+}
+END_TEST
+
+START_TEST(captured_group_ends_it_for_good)
+{
+	void *group;
+
+	init();
+	ck_assert(is_on());
+	group = start(NCCL_GROUP_API, NULL, 1, true);
+	play(NCCL_COLL_API, "AllReduce");
+	stop_group(group);
+	ck_assert(!is_on());
+	run_for(5 * SECOND, 100);
+	ck_assert(!is_on());
+	ck_assert_uint_eq(reason(), NCI_REASON_GRAPHS);
+	ck_assert_uint_eq(told()->kernels, NCI_KERNELS_NEVER);
+}
+END_TEST
+
+START_TEST(captured_group_changes_nothing_for_who_accepts_it)
+{
+	setenv("NCCLINSP_GRAPHS", "kernel", 1);
+	init();
+	run_for(2 * SECOND, FAST);
+	stop_group(start(NCCL_GROUP_API, NULL, 1, true));
+	run_for(2 * SECOND, FAST);
+	ck_assert(is_on());
+	ck_assert_uint_eq(told()->switches, 0);
+	ck_assert_uint_eq(reason(), NCI_REASON_NONE);
+}
+END_TEST
+
+START_TEST(second_nccl_pins_both)
+{
+	int other = 0;
+	void *c;
+
+	init();
+	make_fast();
+	ncclProfiler_v6.init(&c, 2, &other, "d", 1, 2, 0, NULL);
+	ck_assert_int_eq(other & NCCL_KERNEL_CH, 0);
+	ck_assert_int_ne(other & NCCL_PROXY_STEP, 0);
+	for (int i = 0; i < 100; i++) {
+		pass(777 * MS);
+		collective();
+		ck_assert(!is_on());
+	}
+	ck_assert_uint_eq(reason(), NCI_REASON_LIBRARIES);
+}
+END_TEST
+
+START_TEST(mask_is_forgotten_with_the_last_communicator)
+{
+	void *group, *first;
+
+	init();
+	make_fast();
+	first = context;
+	group = start(NCCL_GROUP_API, NULL, 1, false);
+	ncclProfiler_v6.finalize(first);
+	mask = 0x77;		/* another library's memory by now */
+	go_to_burst();
+	stop_group(group);
+	ck_assert_int_eq(mask, 0x77);
+	init();
+	ck_assert(is_on());
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(slow_job_is_watched_all_the_time),
+		FX_TEST(fast_job_is_watched_in_bursts_that_cost_the_budget),
+		FX_TEST(burst_begins_on_the_grid_and_is_seen_as_one),
+		FX_TEST(all_operations_are_watched_where_that_is_asked_for),
+		FX_LOOP(budget_of_the_environment_is_kept, 0, 2),
+		FX_LOOP(words_that_are_none_are_told_and_ignored, 0, 28),
+		FX_TEST(first_groups_of_a_later_communicator_are_watched),
+		FX_TEST(who_sends_is_watched_again_only_when_nobody_else_has_sent_for_a_while),
+		FX_TEST(group_that_has_launched_nothing_switches_nothing),
+		FX_TEST(lone_call_of_the_sender_switches),
+		FX_TEST(other_threads_do_not_switch_for_the_sender),
+		FX_LOOP(two_senders_leave_it_as_it_is_for_good, 0, 2),
+		FX_LOOP(first_send_right_after_a_change_sets_what_cannot_hang, 0, 4),
+		FX_TEST(first_send_long_after_a_change_sets_nothing),
+		FX_TEST(captured_group_ends_it_for_good),
+		FX_TEST(captured_group_changes_nothing_for_who_accepts_it),
+		FX_TEST(second_nccl_pins_both),
+		FX_TEST(mask_is_forgotten_with_the_last_communicator),
+	};
+
+	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Levels that are switched while a job runs, and what records and readers are told. */
+#include "tests/fx_steer.h"
+
+/* ---- levels ------------------------------------------------------------------------------- */
+
+static void put(void)
+{
+	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+
+	file.sequence++;
+	file.checksum = nci_control_checksum(&file);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(pwrite(fd, &file, sizeof(file), 0), sizeof(file));
+	close(fd);
+}
+
+static void ask(uint32_t level, uint32_t sample, uint64_t until)
+{
+	file.entries = 1;
+	file.entry[0] = (struct nci_control_entry){
+		.instance = process_self.ring.header ? process_self.ring.header->instance : 0,
+		.level = level, .sample = sample, .until_mono_ns = until,
+		.wish = NCI_WISH_PERSON,
+	};
+	put();
+	if (process_self.ring.header) {
+		pass(ORDERS_LOOK_NS);
+		collective();
+	}
+}
+
+START_TEST(level_of_the_file_holds_from_the_first_communicator_on)
+{
+	ask(NCI_LEVEL_OPS, NCI_CONTROL_KEEP, 0);
+	init();
+	ck_assert_int_eq(mask, 0x1606);
+	ck_assert_uint_eq(told()->source, NCI_SOURCE_CONTROL);
+	ck_assert_uint_eq(told()->wish, NCI_WISH_PERSON);
+	ck_assert_uint_eq(told()->sequence, file.sequence);
+	ck_assert_uint_eq(process_self.ring.live->level, NCI_LEVEL_OPS);
+}
+END_TEST
+
+/* At any level, to any other, in each version that has groups. */
+START_TEST(mask_holds_bits_of_the_version_after_every_switch)
+{
+	static const uint32_t levels[] = { NCI_LEVEL_OFF, NCI_LEVEL_OPS, NCI_LEVEL_KERNEL,
+					   NCI_LEVEL_NET, NCI_LEVEL_TRACE };
+
+	setenv("NCCLINSP_SETTLE", "0", 1);
+	ask(NCI_CONTROL_KEEP, NCI_CONTROL_KEEP, 0);
+	if (_i == 5)
+		ncclProfiler_v5.init(&context, 1, &mask, "c", 1, 2, 0, NULL);
+	else
+		ncclProfiler_v6.init(&context, 1, &mask, "c", 1, 2, 0, NULL);
+	now.mono_ns = clock_ns(CLOCK_MONOTONIC);
+	now.real_ns = 1700000000 * SECOND;
+	for (int i = 0; i < 300; i++) {
+		uint32_t level = levels[fx_random() % 5];
+
+		ask(level, i % 3 ? NCI_SAMPLE_BUDGET : NCI_SAMPLE_ALL, 0);
+		ck_assert_uint_eq(process_self.ring.live->level, level);
+		ck_assert_uint_eq((uint32_t)mask & ~level_events(_i), 0);
+		ck_assert_uint_eq(process_self.ring.live->mask, (uint32_t)mask);
+		ck_assert_msg(mask != 0, "nothing would switch it on again");
+		if (level == NCI_LEVEL_OFF)
+			ck_assert_int_eq(mask, NCCL_GROUP_API);
+		if (level == NCI_LEVEL_TRACE)
+			ck_assert_uint_eq((uint32_t)mask, level_events(_i));
+	}
+	ck_assert_uint_eq(told()->control_refused, 0);
+}
+END_TEST
+
+START_TEST(off_records_nothing_and_is_switched_on_again)
+{
+	uint32_t lanes;
+	void *group;
+
+	setenv("NCCLINSP_LEVEL", "off", 1);
+	ask(NCI_CONTROL_KEEP, NCI_CONTROL_KEEP, 0);
+	init();
+	ck_assert_int_eq(mask, NCCL_GROUP_API);
+	group = start(NCCL_GROUP_API, NULL, 1, false);
+	ncclProfiler_v6.recordEventState(group, NCCL_GROUP_API_START_STOP, NULL);
+	stop_group(group);
+	lanes = atomic_load(&process_self.ring.live->lanes);
+	ck_assert_uint_eq(lanes, 0);
+	ask(NCI_LEVEL_NET, NCI_CONTROL_KEEP, 0);
+	ck_assert_int_eq(mask, 0x161e);		/* who sends is not known yet */
+	collective();
+	ck_assert_uint_eq(atomic_load(&process_self.ring.live->lanes), 1);
+	pass(31 * SECOND);
+	collective();
+	ck_assert_int_eq(mask, 0x165e);
+}
+END_TEST
+
+START_TEST(raise_ends_by_itself_when_the_daemon_is_gone)
+{
+	init();
+	ask(NCI_LEVEL_TRACE, NCI_SAMPLE_ALL, now.mono_ns + 5 * SECOND);
+	ck_assert_int_eq(mask, 0x165e);		/* there was no file to be found yet */
+	pass(ORDERS_OPEN_NS);
+	ask(NCI_LEVEL_TRACE, NCI_SAMPLE_ALL, now.mono_ns + 5 * SECOND);
+	ck_assert_int_eq(mask, 0x7fff);
+	ck_assert_uint_eq(told()->until_mono_ns, file.entry[0].until_mono_ns);
+	unlink(path);
+	pass(4 * SECOND);
+	collective();
+	ck_assert_int_eq(mask, 0x7fff);
+	pass(SECOND);
+	collective();
+	ck_assert_int_eq(mask, 0x165e);
+	ck_assert_uint_eq(told()->until_mono_ns, 0);
+	ck_assert_uint_eq(told()->source, NCI_SOURCE_ENVIRONMENT);
+}
+END_TEST
+
+/* What is in flight when the level falls is told to its end. */
+START_TEST(handles_outlive_the_level_that_gave_them)
+{
+	struct nccl_descr_v6 d = { .type = NCCL_PROXY_OP };
+	uint64_t size = 4096, stale;
+	void *op, *step = NULL;
+
+	ask(NCI_LEVEL_TRACE, NCI_CONTROL_KEEP, 0);
+	init();
+	d.proxyOp.pid = getpid();
+	ncclProfiler_v6.startEvent(context, &op, &d);
+	ask(NCI_LEVEL_OFF, NCI_CONTROL_KEEP, 0);
+	ck_assert_int_eq(mask, NCCL_GROUP_API);
+	d = (struct nccl_descr_v6){ .type = NCCL_PROXY_STEP, .parentObj = op };
+	ncclProfiler_v6.startEvent(context, &step, &d);
+	ck_assert_ptr_nonnull(step);
+	ncclProfiler_v6.recordEventState(step, NCCL_STEP_SEND_WAIT, (void *)&size);
+	ncclProfiler_v6.stopEvent(step);
+	ncclProfiler_v6.stopEvent(op);
+	stale = atomic_load(&process_self.ring.directory[0].stale);
+	ck_assert_uint_eq(stale, 0);
+	ncclProfiler_v6.stopEvent(op);
+	ck_assert_uint_eq(atomic_load(&process_self.ring.directory[0].stale), 1);
+}
+END_TEST
+
+START_TEST(old_interface_is_never_given_kernel_ch_on_the_way)
+{
+	ask(NCI_CONTROL_KEEP, NCI_CONTROL_KEEP, 0);
+	ncclProfiler_v4.init(&context, &mask, "c", 1, 1, 2, 0, NULL);
+	now.mono_ns = clock_ns(CLOCK_MONOTONIC);
+	for (uint32_t level = NCI_LEVEL_OFF; level <= NCI_LEVEL_TRACE; level++) {
+		file.entry[0].level = level;
+		put();
+		pass(ORDERS_LOOK_NS);
+		decide_at(true);
+		ck_assert_uint_eq(process_self.ring.live->level, level);
+		ck_assert_int_eq(mask & NCCL_KERNEL_CH, 0);
+		ck_assert_uint_eq((uint32_t)mask & ~level_events(4), 0);
+		ck_assert_int_ne(mask, 0);
+	}
+}
+END_TEST
+
+/* ---- records, and what is measured ---------------------------------------------------------- */
+
+static bool tells_watched(void)
+{
+	void *coll = start(NCCL_COLL, "AllReduce", 0, false);
+	struct nci_record *rec = shmring_find(&process_self.ring, (uint64_t)coll);
+	bool watched = rec->form & NCI_FORM_WATCHED;
+
+	ncclProfiler_v6.stopEvent(coll);
+	return watched;
+}
+
+START_TEST(record_says_whether_its_kernels_will_be_told)
+{
+	void *group;
+
+	init();
+	group = start(NCCL_GROUP_API, NULL, 1, false);
+	ck_assert(tells_watched());
+	stop_group(group);
+	make_fast();
+	atomic_store(&s->switched, 0);
+	group = start(NCCL_GROUP_API, NULL, 1, false);
+	ck_assert(!tells_watched());
+	stop_group(group);
+	/* Who has called is not known, and it has not been on for long. */
+	go_to_burst();
+	collective();
+	ck_assert(is_on());
+	ck_assert(!tells_watched());
+	atomic_store(&s->switched, 0);
+	ck_assert(tells_watched());
+}
+END_TEST
+
+/* Another thread has ended its group in the middle of ours. */
+START_TEST(change_within_a_group_is_not_taken_for_watched)
+{
+	void *group;
+
+	init();
+	group = start(NCCL_GROUP_API, NULL, 2, false);
+	ck_assert(process_thread.steer.watched);
+	ck_assert(steer_try(s));
+	steer_store(&process_self, (uint32_t)mask ^ NCCL_KERNEL_CH, 1);
+	steer_leave(s);
+	ck_assert(!tells_watched());
+	stop_group(group);
+}
+END_TEST
+
+START_TEST(one_callback_of_256_is_measured_by_the_kind_of_its_thread)
+{
+	uint64_t user, proxy;
+
+	setenv("NCCLINSP_LEVEL", "trace", 1);
+	init();
+	for (int i = 0; i < 256 * 64; i++)
+		play(NCCL_KERNEL_CH, NULL);
+	user = told()->timed[NCI_THREADS_USER].count;
+	proxy = told()->timed[NCI_THREADS_PROXY].count;
+	ck_assert_uint_eq(user, 0);
+	ck_assert_msg(proxy > 32 && proxy < 512, "%lu", proxy);
+	ck_assert_uint_ne(told()->timed[NCI_THREADS_PROXY].ticks, 0);
+	ck_assert_uint_ne(told()->clock_ticks, 0);
+	for (int i = 0; i < 256 * 16; i++)
+		play(NCCL_COLL_API, "AllReduce");
+	ck_assert_uint_gt(told()->timed[NCI_THREADS_USER].count, 0);
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(level_of_the_file_holds_from_the_first_communicator_on),
+		FX_LOOP(mask_holds_bits_of_the_version_after_every_switch, 5, 7),
+		FX_TEST(off_records_nothing_and_is_switched_on_again),
+		FX_TEST(raise_ends_by_itself_when_the_daemon_is_gone),
+		FX_TEST(handles_outlive_the_level_that_gave_them),
+		FX_TEST(old_interface_is_never_given_kernel_ch_on_the_way),
+		FX_TEST(record_says_whether_its_kernels_will_be_told),
+		FX_TEST(change_within_a_group_is_not_taken_for_watched),
+		FX_TEST(one_callback_of_256_is_measured_by_the_kind_of_its_thread),
+	};
+
+	return fx_run(setup, NULL, tests, FX_COUNT(tests));
+}
