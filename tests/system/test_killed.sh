@@ -21,8 +21,9 @@ check "its segment is gone" sh -c "! ls '$SHM'/ncclinsp.*.$DEAD.* 2>/dev/null"
 check "the segments of the living are there" segments_are 3
 check "what it had completed is all there" api_is "collectives?pid=$DEAD&limit=1000" \
 	"[.collectives[] | select(.complete) | .seq] | sort == [range($OP)]"
+# On a busy machine it may be killed while it posts: then only the call was recorded.
 check "what it was in is there, and not complete" api_is "collectives?pid=$DEAD&limit=1000" \
-	"[.collectives[] | select(.complete | not) | .seq] == [$OP]"
+	"[.collectives[] | select(.complete | not) | .seq] | . == [$OP] or . == [null]"
 check "what was in flight when it died can be seen" api_is inflight \
 	"[.inflight[] | select(.pid == $DEAD)] | length > 0 and any(.[]; .func == \"AllReduce\" and .seq == $OP)"
 check "the living hang in the same operation" api_is inflight \
