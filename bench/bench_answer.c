@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ncclinspd/exemplars.h"
 #include "shmring/clock.h"
 #include "tests/fixture_serve.h"
+#include "util/json.h"
 
 #define ROUNDS	31
 #define RANKS	8
@@ -20,7 +22,7 @@
 static const struct question {
 	const char *name;
 	uint32_t cells;
-	const char *target;
+	const char *target;	/* NULL: nobody asks, an exemplar is written */
 } questions[] = {
 	{ "collectives, 10,000 rows", 64, "/v1/collectives?limit=10000" },
 	{ "collectives, nothing found", 64, "/v1/collectives?func=Reduce" },
@@ -31,6 +33,7 @@ static const struct question {
 	{ "summary of all windows, 4096 cells", 4096,
 	  "/v1/summary?window=1s,10s,60s,all&by=rank,tag" },
 	{ "peers of both windows, 4096 links", 8, "/v1/peers?window=60s,all" },
+	{ "exemplar, 2048 rows of each kind", 64, NULL },
 };
 
 static uint64_t last_ns, longest_ns;
@@ -96,6 +99,7 @@ static void fill_links(void)
 
 		fx.now_ns += 70 * FX_SECOND / (5 * 8 * LINKS);
 		links_add(fx.links, &t, fx.now_ns);
+		transferlog_add(fx.transferlog, &t, fx.links);
 	}
 }
 
@@ -104,6 +108,21 @@ static int by_value(const void *a, const void *b)
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
 	return x < y ? -1 : x > y;
+}
+
+/* Of all that the logs hold. */
+static void write_exemplar(void)
+{
+	struct exemplar *e = calloc(1, sizeof(*e));
+	struct json j;
+
+	e->op = *oplog_at(fx.oplog, oplog_newest(fx.oplog) - OPLOG_DEFAULT / 2);
+	e->to_ns = UINT64_MAX;
+	json_init(&j, 64u << 20);
+	ck_assert_int_eq(serve_exemplar_fill(fx.serve, e, fx.now_ns, &j), 0);
+	fx_turn();
+	json_deinit(&j);
+	free(e);
 }
 
 static void measure(const struct question *q)
@@ -116,11 +135,14 @@ static void measure(const struct question *q)
 	fx.turn = note_turn;
 	for (int i = 0; i < ROUNDS; i++) {
 		uint64_t from = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-		int fd = fx_connect();
+		int fd = q->target ? fx_connect() : -1;
 
 		last_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		longest_ns = 0;
-		free(fx_ask_over(fd, "GET", q->target));
+		if (q->target)
+			free(fx_ask_over(fd, "GET", q->target));
+		else
+			write_exemplar();
 		hold[i] = longest_ns;
 		total += clock_ns(CLOCK_THREAD_CPUTIME_ID) - from;
 	}
