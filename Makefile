@@ -117,7 +117,7 @@ $(DAEMON): $(DAEMON_OBJS)
 
 $(CLI): $(CLI_OBJS)
 	@echo "  LD    $@"
-	$(Q)$(CC) $(SANFLAGS) -o $@ $^ -Wl,-z,defs $(call pc,libs,$(CLI_LIBS)) -lm
+	$(Q)$(CC) $(SANFLAGS) -o $@ $^ -Wl,-z,defs $(call pc,libs,$(CLI_LIBS)) -ldl -lm
 
 $(SIM): $(B)/obj/tests/sim/nccl_sim.o $(SIM_OBJS)
 $(REPLAY): $(B)/obj/tests/sim/nccl_replay.o $(SIM_OBJS)

@@ -105,6 +105,7 @@ int cmd_top(struct cli *cli);
 int cmd_diagnose(struct cli *cli);
 int cmd_explain(struct cli *cli);
 int cmd_completion(struct cli *cli);
+int cmd_doctor(struct cli *cli);
 int cmd_exemplars(struct cli *cli);
 
 /* ... but this one, whose exit codes are those of monitoring plugins. */

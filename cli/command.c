@@ -18,6 +18,7 @@ const struct command commands[COMMANDS] = {
 	[CHECK] = { "check", cmd_check, "one line for a monitoring system", NULL },
 	[EXPLAIN] = { "explain", cmd_explain, "what a word that is said means", "WORD" },
 	[EXEMPLARS] = { "exemplars", cmd_exemplars, "operations slower than ever, and around them", "ID" },
+	[DOCTOR] = { "doctor", cmd_doctor, "does the data flow, and what is wrong if not", NULL },
 	[COMPLETION] = { "completion", cmd_completion, "what makes a shell complete words",
 			 "bash|zsh|fish" },
 };

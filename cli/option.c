@@ -19,8 +19,8 @@
 #define ANYWHERE (IN(COMMANDS) - 1)
 #define TABLES	 (IN(PS) | IN(COMMS) | IN(RANKS) | IN(DMON) | IN(OPS) | IN(PEERS) | IN(INFLIGHT) | IN(EXEMPLARS))
 #define SAMPLES	 (TABLES | IN(STATUS))
-#define ROWS	 (TABLES | IN(TAIL) | IN(DIAGNOSE) | IN(STATUS))
-#define PRINTS	 (SAMPLES | IN(TAIL) | IN(DIAGNOSE))
+#define ROWS	 (TABLES | IN(TAIL) | IN(DIAGNOSE) | IN(STATUS) | IN(DOCTOR))
+#define PRINTS	 (SAMPLES | IN(TAIL) | IN(DIAGNOSE) | IN(DOCTOR))
 
 static const char *const formats[] = { "table", "wide", "json", "jsonl", "csv", "prom", NULL };
 static const char *const units[] = { "iec", "si", "raw", NULL };

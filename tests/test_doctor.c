@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/fixture.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/doctor.h"
+
+static char top[64];	/* proc/ and shm/ are below it */
+static char proc[80], shm[80];
+
+static void setup(void)
+{
+	strcpy(top, "/tmp/test_doctor.XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(top));
+	snprintf(proc, sizeof(proc), "%s/proc", top);
+	snprintf(shm, sizeof(shm), "%s/shm", top);
+	ck_assert(!mkdir(proc, 0700) && !mkdir(shm, 0700));
+}
+
+static void teardown(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -r %s", top);
+	ck_assert_int_eq(system(command), 0);
+}
+
+static void put_file(int pid, const char *name, const char *bytes, size_t len)
+{
+	char path[256];
+	FILE *out;
+
+	snprintf(path, sizeof(path), "%s/%d", proc, pid);
+	mkdir(path, 0700);
+	snprintf(path, sizeof(path), "%s/%d/%s", proc, pid, name);
+	out = fopen(path, "w");
+	ck_assert_ptr_nonnull(out);
+	fwrite(bytes, 1, len, out);
+	fclose(out);
+}
+
+#define PUT(pid, name, text) put_file(pid, name, text, sizeof(text) - 1)
+
+/* A root that shows the same directory, or another one by its name. */
+static void put_root(int pid, bool own_shm)
+{
+	char root[256], path[512];
+
+	snprintf(root, sizeof(root), "%s/%d/root", proc, pid);
+	if (!own_shm) {
+		ck_assert_int_eq(symlink("/", root), 0);
+		return;
+	}
+	snprintf(path, sizeof(path), "mkdir -p %s%s", root, shm);
+	ck_assert_int_eq(system(path), 0);
+}
+
+#define NCCL_MAP   "7f00-7f01 r-xp 0 08:01 1 /usr/lib/libnccl.so.2.28\n"
+#define PLUGIN_MAP "7f02-7f03 r-xp 0 08:01 2 /opt/lib/libnccl-profiler-insp.so\n"
+
+START_TEST(who_uses_nccl_is_told_from_what_is_mapped)
+{
+	json_t *jobs, *job;
+
+	PUT(100, "maps", "7f00-7f01 r-xp 0 08:01 1 /usr/lib/libc.so.6\n");
+	PUT(200, "maps", NCCL_MAP PLUGIN_MAP);
+	PUT(200, "environ", "HOME=/\0NOT_NCCL_PROFILER_PLUGIN=x\0NCCL_PROFILER_PLUGIN=insp\0");
+	PUT(200, "comm", "python\n");
+	PUT(200, "status", "Name:\tpython\nNSpid:\t200\t7\n");
+	put_root(200, false);
+	jobs = doctor_scan(proc, shm);
+	ck_assert_uint_eq(json_array_size(jobs), 1);
+	job = json_array_get(jobs, 0);
+	ck_assert_int_eq(json_integer_value(json_object_get(job, "pid")), 200);
+	ck_assert_str_eq(json_string_value(json_object_get(job, "command")), "python");
+	ck_assert_str_eq(json_string_value(json_object_get(job, "plugin")), "insp");
+	ck_assert(json_is_true(json_object_get(job, "loaded")));
+	ck_assert(json_is_true(json_object_get(job, "other_dir")));	/* /dev/shm */
+	ck_assert(json_is_false(json_object_get(job, "foreign_shm")));
+	ck_assert_int_eq(json_integer_value(json_array_get(json_object_get(job, "pids"), 2)), 7);
+	json_decref(jobs);
+}
+END_TEST
+
+START_TEST(what_may_not_be_read_is_no_reason_to_fail)
+{
+	json_t *jobs;
+
+	PUT(300, "maps", NCCL_MAP);
+	jobs = doctor_scan(proc, shm);
+	ck_assert_uint_eq(json_array_size(jobs), 1);
+	ck_assert(json_is_null(json_object_get(json_array_get(jobs, 0), "plugin")));
+	json_decref(jobs);
+	jobs = doctor_scan("/nonexistent", shm);
+	ck_assert_uint_eq(json_array_size(jobs), 0);
+	json_decref(jobs);
+}
+END_TEST
+
+START_TEST(a_container_with_its_own_directory_is_seen)
+{
+	char environment[128];
+	int len = snprintf(environment, sizeof(environment), "NCCLINSP_SHM_DIR=%s", shm);
+	json_t *jobs;
+
+	PUT(400, "maps", PLUGIN_MAP);
+	put_file(400, "environ", environment, (size_t)len + 1);
+	put_root(400, true);
+	jobs = doctor_scan(proc, shm);
+	ck_assert(json_is_true(json_object_get(json_array_get(jobs, 0), "foreign_shm")));
+	ck_assert(json_is_false(json_object_get(json_array_get(jobs, 0), "other_dir")));
+	json_decref(jobs);
+}
+END_TEST
+
+static const struct {
+	const char *job;
+	enum doctor_state state;
+	const char *text;	/* part of it; NULL: all is well */
+} cases[] = {
+	{ "{\"pids\": [11], \"loaded\": true}", DOCTOR_OK, NULL },
+	{ "{\"pids\": [4711, 11], \"loaded\": true}", DOCTOR_OK, NULL },	/* in a container */
+	{ "{\"pids\": [12], \"loaded\": true}", DOCTOR_FAILED, "knows nothing of it" },
+	{ "{\"pids\": [12], \"loaded\": true, \"foreign_shm\": true}", DOCTOR_FAILED,
+	  "the daemon does not see" },
+	{ "{\"pids\": [12], \"loaded\": true, \"other_dir\": true}", DOCTOR_WARNING,
+	  "another directory" },
+	{ "{\"pids\": [12], \"loaded\": false, \"plugin\": null}", DOCTOR_WARNING,
+	  "without the plugin" },
+	{ "{\"pids\": [12], \"loaded\": false, \"plugin\": \"\"}", DOCTOR_WARNING,
+	  "without the plugin" },
+	{ "{\"pids\": [12], \"loaded\": false, \"plugin\": \"insp\"}", DOCTOR_WARNING,
+	  "but not the plugin loaded" },
+	{ "{\"pids\": [12], \"loaded\": false, \"plugin\": \"none\"}", DOCTOR_WARNING,
+	  "switched off" },
+};
+
+START_TEST(each_process_is_judged_by_itself)
+{
+	json_t *job = json_loads(cases[_i].job, 0, NULL), *jobs, *known, *rows, *row;
+
+	json_object_set_new(job, "pid", json_integer(99));
+	json_object_set_new(job, "command", json_string("python"));
+	jobs = json_pack("[o]", job);
+	known = json_pack("[{s:i}, {s:i}]", "pid", 10, "pid", 11);
+	rows = doctor_judge(jobs, known);
+	ck_assert_uint_eq(json_array_size(rows), cases[_i].text ? 1 : 0);
+	row = json_array_get(rows, 0);
+	if (row) {
+		ck_assert_int_eq(json_integer_value(json_object_get(row, "state")), cases[_i].state);
+		ck_assert_ptr_nonnull(strstr(json_string_value(json_object_get(row, "text")),
+					     cases[_i].text));
+		ck_assert_ptr_nonnull(json_string_value(json_object_get(row, "next")));
+	}
+	json_decref(jobs);
+	json_decref(known);
+	json_decref(rows);
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(who_uses_nccl_is_told_from_what_is_mapped),
+		FX_TEST(what_may_not_be_read_is_no_reason_to_fail),
+		FX_TEST(a_container_with_its_own_directory_is_seen),
+		FX_LOOP(each_process_is_judged_by_itself, 0, FX_COUNT(cases)),
+	};
+
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+}
