@@ -16,7 +16,7 @@ int cli_fail(const struct cli *cli, int error)
 	} codes[] = {
 		{ -ENOENT, CLI_NO_DAEMON },   { -ECONNREFUSED, CLI_NO_DAEMON },
 		{ -EACCES, CLI_NO_RIGHT },    { -EPERM, CLI_NO_RIGHT },
-		{ -ETIMEDOUT, CLI_TIMEOUT },
+		{ -ETIMEDOUT, CLI_TIMEOUT },   { -ESRCH, CLI_NOTHING },
 	};
 
 	fprintf(stderr, "ncclinsp: %s\n", client_error(cli->client));

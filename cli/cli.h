@@ -67,7 +67,10 @@ struct cli {
 	const char *window;
 	bool by_rank;
 	bool all;		/* also what is over */
+	uint64_t for_ns;	/* how long a level is wanted; 0: for good */
+	const char *sample;	/* all or budget; NULL: as it is */
 	const char *argument;	/* of a command that takes one; NULL: none was given */
+	const char *second;	/* behind that; NULL: none was given */
 	const char *command;	/* its name */
 	/* the daemon */
 	struct client *client;
@@ -107,6 +110,8 @@ int cmd_explain(struct cli *cli);
 int cmd_completion(struct cli *cli);
 int cmd_doctor(struct cli *cli);
 int cmd_exemplars(struct cli *cli);
+int cmd_level(struct cli *cli);
+int cmd_overhead(struct cli *cli);
 
 /* ... but this one, whose exit codes are those of monitoring plugins. */
 int cmd_check(struct cli *cli);

@@ -209,22 +209,19 @@ static int refused(struct client *client, const char *target, long status)
 	fail(client, 0, "%s: the daemon answered %ld: %s", target, status,
 	     message ? message : "no reason given");
 	json_decref(root);
+	if (status == 404)
+		return -ESRCH;
 	return status == 403 ? -EACCES : -EBADMSG;
 }
 
-int client_get(struct client *client, const char *target, json_t **root)
+/* Whatever set_up() and the caller have made ready. */
+static int perform(struct client *client, const char *target, json_t **root)
 {
 	json_error_t error;
 	long status = 0;
 	CURLcode code;
 	json_t *got;
-	int r;
 
-	r = find_socket(client);
-	if (r)
-		return r;
-
-	set_up(client, target, (curl_write_callback)on_body);
 	curl_easy_setopt(client->curl, CURLOPT_TIMEOUT_MS, client->timeout_ms);
 	code = curl_easy_perform(client->curl);
 	if (code)
@@ -241,6 +238,33 @@ int client_get(struct client *client, const char *target, json_t **root)
 	}
 	*root = got;
 	return 0;
+}
+
+int client_get(struct client *client, const char *target, json_t **root)
+{
+	int r = find_socket(client);
+
+	if (r)
+		return r;
+	set_up(client, target, (curl_write_callback)on_body);
+	return perform(client, target, root);
+}
+
+int client_put(struct client *client, const char *target, const json_t *body, json_t **root)
+{
+	char *text = must(json_dumps(body, JSON_COMPACT));
+	int r = find_socket(client);
+
+	if (!r) {
+		set_up(client, target, (curl_write_callback)on_body);
+		curl_easy_setopt(client->curl, CURLOPT_CUSTOMREQUEST, "PUT");
+		curl_easy_setopt(client->curl, CURLOPT_POSTFIELDS, text);
+		r = perform(client, target, root);
+		curl_easy_setopt(client->curl, CURLOPT_CUSTOMREQUEST, NULL);
+		curl_easy_setopt(client->curl, CURLOPT_HTTPGET, 1L);
+	}
+	free(text);
+	return r;
 }
 
 const char *client_body(const struct client *client, size_t *len)

@@ -8,8 +8,8 @@
  *
  * Failures are negative errno values: -ENOENT and -ECONNREFUSED when no daemon
  * is there, -EACCES, -ETIMEDOUT, -EPROTO for an answer that makes no sense,
- * -EBADMSG for an error that the daemon answered.  client_error() then says in
- * words what failed, why, what to do.
+ * -ESRCH for what the daemon does not have, -EBADMSG for another error that it
+ * answered.  client_error() then says in words what failed, why, what to do.
  */
 
 #include <jansson.h>
@@ -29,6 +29,9 @@ void client_set_timeout(struct client *client, long timeout_ms);
 
 /* Ask for `target` ("/v1/status"); the caller owns the object in *root. */
 int client_get(struct client *client, const char *target, json_t **root);
+
+/* The same with a body, by PUT; also -ESRCH: what it is about is not there. */
+int client_put(struct client *client, const char *target, const json_t *body, json_t **root);
 
 /* The bytes of the last answer, until the next request. */
 const char *client_body(const struct client *client, size_t *len);

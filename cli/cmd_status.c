@@ -22,6 +22,9 @@ static const struct column columns[] = {
 	{ "cpu_ns", NULL, COL_AGE, "cpu_ns", 0, 0, 0 },
 	{ "rss_bytes", NULL, COL_BYTES, "rss_bytes", 0, 0, 0 },
 	{ "level", NULL, COL_TEXT, "level", 0, 0, 0 },
+	{ "sampling", NULL, COL_TEXT, "sampling", 0, 0, 0 },
+	{ "overhead_share", NULL, COL_PERCENT, "overhead.share", 0, 0, 0 },
+	{ "control_error", NULL, COL_TEXT, "control.error", 0, 0, 0 },
 	{ "segments", NULL, COL_INTEGER, "ingest.segments", 0, 0, 0 },
 	{ "records", NULL, COL_INTEGER, "ingest.records", 0, 0, 0 },
 	{ "bytes", NULL, COL_INTEGER, "ingest.bytes", 0, 0, 0 },
@@ -85,6 +88,26 @@ static void say_jobs(const struct cli *cli, const struct view *view)
 	    json_array_size(view->rows[VIEW_RANKS]), gpus);
 }
 
+/* What is recorded; "mixed" where processes do not agree. */
+static void say_level(const struct cli *cli, const struct view *view)
+{
+	const char *level = json_string_value(report_get(view->status, "level"));
+	const char *sampling = json_string_value(report_get(view->status, "sampling"));
+	const char *error = json_string_value(report_get(view->status, "control.error"));
+	const json_t *share = report_get(view->status, "overhead.share");
+	char cost[48] = "";
+
+	if (json_is_number(share))
+		snprintf(cost, sizeof(cost), ", costs up to %.2g%% (ncclinsp overhead)",
+			 100 * json_number_value(share));
+	if (view->live)
+		say(cli, "level", LINE_PLAIN, "%s%s%s%s", level ?: "mixed (ncclinsp level)",
+		    sampling ? ", sampling " : "", sampling ?: "", cost);
+	if (error)
+		say(cli, "", LINE_BAD, "! levels cannot be changed: %s: %s",
+		    json_string_value(report_get(view->status, "control.path")) ?: "-", error);
+}
+
 static void say_records(const struct cli *cli, const struct view *view)
 {
 	char records[TEXT_MAX], bytes[TEXT_MAX], lost[TEXT_MAX], rejected[TEXT_MAX];
@@ -137,6 +160,7 @@ static void print_page(const struct cli *cli, const struct view *view)
 {
 	say_daemon(cli, view);
 	say_jobs(cli, view);
+	say_level(cli, view);
 	say_records(cli, view);
 	say_refused(cli, view);
 	say_verdicts(cli, view);

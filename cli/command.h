@@ -8,7 +8,7 @@
 
 enum command_id {
 	STATUS, PS, COMMS, RANKS, OPS, PEERS, INFLIGHT, TAIL, DMON, TOP, DIAGNOSE, CHECK, EXPLAIN, EXEMPLARS,
-	COMPLETION, DOCTOR, COMMANDS
+	COMPLETION, DOCTOR, LEVEL, OVERHEAD, COMMANDS
 };
 
 struct command {
@@ -16,6 +16,7 @@ struct command {
 	int (*run)(struct cli *cli);
 	const char *help;
 	const char *argument;	/* that it may have; NULL: none */
+	const char *second;	/* behind that; NULL: no other */
 };
 
 extern const struct command commands[COMMANDS];

@@ -91,10 +91,12 @@ int main(int argc, char **argv)
 	}
 	if (!command)
 		return option_error("no command '%s'", argv[optind]);
-	if (optind + 1 + !!command->argument < argc)
+	if (optind + 1 + !!command->argument + !!command->second < argc)
 		return option_error("%s takes no argument '%s'", command->name, argv[argc - 1]);
 	if (optind + 1 < argc)
 		opts.cli.argument = argv[optind + 1];
+	if (optind + 2 < argc)
+		opts.cli.second = argv[optind + 2];
 	code = option_check(command, given);
 	if (code)
 		return code;

@@ -17,7 +17,8 @@
 
 #define IN(id)	 (UINT64_C(1) << (id))
 #define ANYWHERE (IN(COMMANDS) - 1)
-#define TABLES	 (IN(PS) | IN(COMMS) | IN(RANKS) | IN(DMON) | IN(OPS) | IN(PEERS) | IN(INFLIGHT) | IN(EXEMPLARS))
+#define TABLES	 (IN(PS) | IN(COMMS) | IN(RANKS) | IN(DMON) | IN(OPS) | IN(PEERS) | \
+		  IN(INFLIGHT) | IN(EXEMPLARS) | IN(LEVEL) | IN(OVERHEAD))
 #define SAMPLES	 (TABLES | IN(STATUS))
 #define ROWS	 (TABLES | IN(TAIL) | IN(DIAGNOSE) | IN(STATUS) | IN(DOCTOR))
 #define PRINTS	 (SAMPLES | IN(TAIL) | IN(DIAGNOSE) | IN(DOCTOR))
@@ -26,6 +27,7 @@ static const char *const formats[] = { "table", "wide", "json", "jsonl", "csv", 
 static const char *const units[] = { "iec", "si", "raw", NULL };
 static const char *const colors[] = { "auto", "always", "never", NULL };
 static const char *const directions[] = { "send", "recv", NULL };
+static const char *const samples[] = { "all", "budget", NULL };
 static const char *const windows[] = { "1s", "10s", "60s", "all", NULL };
 
 static const struct option_row options[] = {
@@ -52,9 +54,10 @@ static const struct option_row options[] = {
 	{ "no-header", 'H', OPTION_NO_FLAG, offsetof(struct options, cli.header),
 	  PRINTS | IN(EXPLAIN), NULL, "leave the header out", NULL, 0, 0 },
 	{ "comm", 0, OPTION_STRING, offsetof(struct options, cli.comm),
-	  (TABLES & ~IN(PS)) | IN(TAIL), "COMM",
+	  (TABLES & ~IN(PS) & ~IN(OVERHEAD)) | IN(TAIL), "COMM",
 	  "only this communicator, by name or id", NULL, 0, 0 },
-	{ "rank", 'r', OPTION_NUMBER, offsetof(struct options, cli.rank), TABLES | IN(TAIL), "RANK",
+	{ "rank", 'r', OPTION_NUMBER, offsetof(struct options, cli.rank),
+	  (TABLES & ~IN(LEVEL) & ~IN(OVERHEAD)) | IN(TAIL), "RANK",
 	  "only this rank", NULL, 0, INT32_MAX },
 	{ "func", 0, OPTION_STRING, offsetof(struct options, cli.func),
 	  IN(OPS) | IN(INFLIGHT) | IN(EXEMPLARS) | IN(TAIL), "FUNC",
@@ -77,6 +80,10 @@ static const struct option_row options[] = {
 	  "WINDOW", "1s, 10s, 60s or all; peers: 60s or all", windows, 0, 0 },
 	{ "by-rank", 0, OPTION_FLAG, offsetof(struct options, cli.by_rank), IN(OPS), NULL,
 	  "a row for each rank", NULL, 0, 0 },
+	{ "for", 0, OPTION_SECONDS, offsetof(struct options, cli.for_ns), IN(LEVEL), "SECONDS",
+	  "for so long, and then as before (for good)", NULL, 0, 0 },
+	{ "sample", 0, OPTION_WORD, offsetof(struct options, cli.sample), IN(LEVEL), "WHICH",
+	  "time all operations, or in bursts as the budget allows", samples, 0, 0 },
 	{ "all", 'a', OPTION_FLAG, offsetof(struct options, cli.all), IN(DIAGNOSE), NULL,
 	  "also what is over", NULL, 0, 0 },
 	{ "socket", 'S', OPTION_STRING, offsetof(struct options, socket), ANYWHERE, "PATH",
@@ -226,9 +233,11 @@ void option_help(const struct command *command)
 {
 	uint64_t wanted = command ? IN(command - commands) : ANYWHERE;
 	const char *argument = command ? command->argument : NULL;
+	const char *second = command ? command->second : NULL;
 
-	printf("Usage: ncclinsp %s%s%s%s [OPTION...]\n\n", command ? command->name : "[COMMAND]",
-	       argument ? " [" : "", argument ? argument : "", argument ? "]" : "");
+	printf("Usage: ncclinsp %s%s%s%s%s%s%s [OPTION...]\n\n",
+	       command ? command->name : "[COMMAND]", argument ? " [" : "", argument ?: "",
+	       argument ? "]" : "", second ? " [" : "", second ?: "", second ? "]" : "");
 	if (command)
 		printf("%s: %s.\n\n", command->name, command->help);
 	else

@@ -299,6 +299,9 @@ void serve_put_outcome(struct request *r, struct json *j, const struct wish *w);
 /* The control file and what is done by itself, as a member of the open object. */
 void serve_control(const struct serve *s, struct json *j);
 
+/* The most that watching costs any process, as a member of the open object. */
+void serve_put_overhead(struct request *r, struct json *j);
+
 /* What the daemon itself costs, as a member of the open object. */
 void serve_put_daemon_cost(const struct serve *s, struct json *j);
 

@@ -185,6 +185,41 @@ static void put_process(const struct serve *s, struct json *j, const struct proc
 	json_end(j, '}');
 }
 
+/* Of one process: callbacks and kernels; < 0: not known. */
+static double share_of(const struct serve *s, const struct process *p)
+{
+	const struct cost *cost = steer_cost(s->source.steer, p);
+	struct overhead_figures f;
+	struct kernels_row row;
+	double share;
+
+	if (!cost || p->state != PROCESS_LIVE || !p->steering.known)
+		return -1;
+	overhead_figures(&cost->overhead, WINDOW_S, &f);
+	fill_kernels(&row, p, &f);
+	share = overhead_share(&f);
+	return share >= 0 && row.share > 0 ? share + row.share : share;
+}
+
+void serve_put_overhead(struct request *r, struct json *j)
+{
+	double most = -1;
+	struct process *p;
+
+	for (size_t i = 0;
+	     r->serve->source.steer && (p = serve_next_process(r->serve, &r->viewer, &i));) {
+		double share = share_of(r->serve, p);
+
+		if (share > most)
+			most = share;
+	}
+	json_key(j, "overhead");
+	json_begin(j, '{');
+	json_key(j, "share");
+	put_if(j, most >= 0, most);
+	json_end(j, '}');
+}
+
 void serve_overhead(struct request *r, struct json *j)
 {
 	const struct serve *s = r->serve;

@@ -267,6 +267,7 @@ void serve_status(struct request *r, struct json *j)
 		put_stage(r, j, "exemplars", exemplars_fields, &stats);
 	}
 	serve_control(s, j);
+	serve_put_overhead(r, j);
 	json_key(j, "exporters");
 	json_begin(j, '[');
 	json_end(j, ']');

@@ -211,7 +211,7 @@ END_TEST
 START_TEST(an_error_is_no_line_of_a_stream)
 {
 	ck_assert_int_eq(stream("HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\nno\n", 0),
-			 -EBADMSG);
+			 -ESRCH);
 	ck_assert_str_eq(seen, "");
 }
 END_TEST

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ncclinsp level: what is recorded of whom, and since when; with a level, change it. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/label.h"
+#include "cli/listing.h"
+#include "cli/option.h"
+#include "util/text.h"
+
+#define FOLLOW_NS UINT64_C(1000000000)	/* who has not followed by then posts nothing */
+#define LOOK_NS	  20000000
+#define HALF_SECOND_NS 500000000
+
+/* ---- what there is ------------------------------------------------------------- */
+
+static const struct column columns[] = {
+	{ "pid", "PID", COL_INTEGER, "pid", 7, 0, REPORT_KEY },
+	{ "instance", NULL, COL_TEXT, "instance", 0, 0, 0 },
+	{ "job", "JOB", COL_TEXT, "job", 0, 20, 5 },
+	{ "level", "LEVEL", COL_TEXT, "level", 6, 0, 0 },
+	{ "sampling", "SAMPLING", COL_TEXT, "sampling", 0, 0, 0 },
+	{ "kernels", "KERNELS", COL_TEXT, "steering.kernels", 0, 0, 3 },
+	{ "why", "WHY", COL_TEXT, "steering.why|steering.source", 0, 0, 0 },
+	{ "since_at", NULL, COL_TIME, "steering.since_at", 0, 0, 0 },
+	{ NULL, "SINCE", COL_SINCE, "steering.since_mono_ns", 6, 0, 1 },
+	{ "wanted_level", "WANTED", COL_TEXT, "wanted.level", 0, 0, 0 },
+	{ "wanted_sampling", "SAMPLE", COL_TEXT, "wanted.sampling", 0, 0, 2 },
+	{ "wanted_why", NULL, COL_TEXT, "wanted.why", 0, 0, 0 },
+	{ "until_at", NULL, COL_TIME, "wanted.until_at", 0, 0, 0 },
+	{ NULL, "LEFT", COL_AGE, "left_ns", 6, 0, 0 },
+	{ "sequence", NULL, COL_INTEGER, "steering.sequence", 0, 0, REPORT_KEY },
+	{ "control_refused", NULL, COL_INTEGER, "steering.control_refused", 0, 0, 0 },
+	{ "command", "COMMAND", COL_TEXT, "command", 0, 0, 4 },
+};
+
+/* What is left of a time that ends; unknown: it does not. */
+static json_t *left(const json_t *until)
+{
+	json_int_t ns = json_integer_value(until) - (json_int_t)cli_now_ns();
+
+	return json_is_integer(until) ? json_integer(ns > 0 ? ns : 0) : json_null();
+}
+
+static json_t *reshape(const json_t *processes)
+{
+	json_t *rows = json_array(), *process;
+	size_t i;
+
+	json_array_foreach((json_t *)processes, i, process) {
+		json_t *row = json_copy(process);
+
+		json_object_set_new(row, "left_ns",
+				    left(report_get(process, "wanted.until_mono_ns")));
+		json_array_append_new(rows, row);
+	}
+	return rows;
+}
+
+/* The communicator's members with its name, so that they pass its filter. */
+static void name_members(json_t *processes, const json_t *comm)
+{
+	json_t *member, *process;
+	size_t i, k;
+
+	json_array_foreach(json_object_get(comm, "local_ranks"), i, member)
+		json_array_foreach(processes, k, process) {
+			if (!json_equal(json_object_get(process, "pid"),
+					json_object_get(member, "pid")))
+				continue;
+			json_object_set(process, "comm_id", json_object_get(comm, "comm_id"));
+			json_object_set(process, "comm_name", json_object_get(comm, "name"));
+		}
+}
+
+static int fetch_with_comms(struct cli *cli, void *unused, json_t **root)
+{
+	json_t *comms, *comm;
+	size_t i;
+	int r;
+
+	(void)unused;
+	r = client_get(cli->client, "/v1/comms", &comms);
+	if (r)
+		return r;
+	r = client_get(cli->client, "/v1/level", root);
+	json_array_foreach(json_object_get(comms, "comms"), i, comm)
+		if (!r && label_matches(cli->comm, comm))
+			name_members(json_object_get(*root, "processes"), comm);
+	json_decref(comms);
+	return r;
+}
+
+static void put_target(char *buf, size_t size, const json_t *wish)
+{
+	const char *target = json_string_value(json_object_get(wish, "target")) ?: "-";
+	const char *name = json_string_value(report_get(wish, "job|comm_id"));
+	const json_t *pid = json_object_get(wish, "pid");
+
+	if (json_is_integer(pid))
+		snprintf(buf, size, "%s %lld", target, (long long)json_integer_value(pid));
+	else
+		snprintf(buf, size, "%s%s%s", target, name ? " " : "", name ?: "");
+}
+
+static void put_wanted(char *buf, size_t size, const json_t *wish)
+{
+	const char *level = json_string_value(json_object_get(wish, "level"));
+	const char *sampling = json_string_value(json_object_get(wish, "sampling"));
+
+	snprintf(buf, size, "%s%s%s%s", level ?: "", level && sampling ? ", " : "",
+		 sampling ? "sample " : "", sampling ?: "");
+}
+
+static void put_left(char *buf, size_t size, const json_t *wish)
+{
+	json_t *ns = left(report_get(wish, "until_mono_ns"));
+	char text[TEXT_MAX];
+
+	text_duration(text, sizeof(text), (uint64_t)json_integer_value(ns) + HALF_SECOND_NS);
+	snprintf(buf, size, json_is_integer(ns) ? " for %s" : "", text);
+	json_decref(ns);
+}
+
+/* Whom a wish is about may come later, so that no process says so yet. */
+static int print_wishes(struct cli *cli)
+{
+	json_t *root, *wish;
+	size_t i;
+	int r = client_get(cli->client, "/v1/level", &root);
+
+	if (r)
+		return cli_fail(cli, r);
+	json_array_foreach(json_object_get(root, "wishes"), i, wish) {
+		char target[192], wanted[64], time[64];
+
+		put_target(target, sizeof(target), wish);
+		put_wanted(wanted, sizeof(wanted), wish);
+		put_left(time, sizeof(time), wish);
+		printf("wanted of %s: %s%s, by uid %lld\n", target, wanted, time,
+		       (long long)json_integer_value(json_object_get(wish, "uid")));
+	}
+	json_decref(root);
+	return CLI_DONE;
+}
+
+static int show(struct cli *cli)
+{
+	struct listing listing = {
+		.array = "processes",
+		.columns = columns,
+		.count = sizeof(columns) / sizeof(columns[0]),
+		.nothing = "no process uses NCCL with this plugin",
+		.reshape = reshape,
+		.fetch = cli->comm ? fetch_with_comms : NULL,
+	};
+	int code = listing_run(cli, &listing, "/v1/level"), more = CLI_DONE;
+
+	if ((code == CLI_DONE || code == CLI_NOTHING) && cli->format == CLI_TABLE && !cli->fields)
+		more = print_wishes(cli);
+	return more == CLI_DONE ? code : more;
+}
+
+/* ---- what is to be --------------------------------------------------------------- */
+
+static const char *const levels[] = { "off", "ops", "kernel", "net", "trace", "default", NULL };
+
+static bool is_level(const char *word)
+{
+	for (int i = 0; word && levels[i]; i++)
+		if (!strcmp(levels[i], word))
+			return true;
+	return false;
+}
+
+/* The one that the name means; several may have it. */
+static int find_comm(struct cli *cli, json_t *body)
+{
+	json_t *comms = listing_comms(cli), *comm;
+	const char *id = NULL;
+	size_t i, found = 0;
+
+	label_rows(comms, comms);
+	json_array_foreach(comms, i, comm)
+		if (label_matches(cli->comm, comm)) {
+			found++;
+			id = json_string_value(report_get(comm, "comm_id"));
+		}
+	if (found == 1 && id)
+		json_object_set_new(body, "comm_id", json_string(id));
+	json_decref(comms);
+	if (found == 1 && id)
+		return CLI_DONE;
+	if (found > 1)
+		return option_error("%zu communicators are called '%s': give the id", found,
+				    cli->comm);
+	fprintf(stderr, "ncclinsp: no communicator '%s' with an id; ncclinsp comms lists them\n",
+		cli->comm);
+	return CLI_NOTHING;
+}
+
+static int set_target(struct cli *cli, json_t *body)
+{
+	if ((cli->pid != CLI_ANY) + !!cli->job + !!cli->comm > 1)
+		return option_error("of what: one of a pid, --job and --comm");
+	if (cli->pid != CLI_ANY)
+		json_object_set_new(body, "pid", json_integer(cli->pid));
+	if (cli->job)
+		json_object_set_new(body, "job", json_string(cli->job));
+	return cli->comm ? find_comm(cli, body) : CLI_DONE;
+}
+
+/* How many of those that it is about follow that sequence of the control file. */
+static size_t count_followers(const json_t *root, const json_t *of, json_int_t sequence)
+{
+	size_t i, k, n = 0;
+	json_t *asked, *row;
+
+	json_array_foreach((json_t *)of, i, asked)
+		json_array_foreach(json_object_get(root, "processes"), k, row)
+			n += json_equal(json_object_get(row, "instance"),
+					json_object_get(asked, "instance")) &&
+			     json_integer_value(report_get(row, "steering.sequence")) >= sequence;
+	return n;
+}
+
+/* Wait until all follow, or long enough; how many do. */
+static size_t follow(struct cli *cli, const json_t *answer, uint64_t *took_ns)
+{
+	const struct timespec pause = { .tv_nsec = LOOK_NS };
+	const json_t *of = json_object_get(answer, "processes");
+	json_int_t sequence = json_integer_value(report_get(answer, "control.sequence"));
+	uint64_t since_ns = cli_now_ns();
+	size_t n = 0;
+	json_t *root;
+
+	do {
+		nanosleep(&pause, NULL);
+		if (client_get(cli->client, "/v1/level", &root))
+			break;
+		n = count_followers(root, of, sequence);
+		json_decref(root);
+		*took_ns = cli_now_ns() - since_ns;
+	} while (n < json_array_size(of) && *took_ns < FOLLOW_NS);
+	return n;
+}
+
+static void tell(struct cli *cli, const json_t *answer)
+{
+	size_t all = json_array_size(json_object_get(answer, "processes")), n;
+	char target[192], wanted[64], time[64], took[TEXT_MAX];
+	uint64_t took_ns = 0;
+
+	put_target(target, sizeof(target), answer);
+	put_wanted(wanted, sizeof(wanted), answer);
+	put_left(time, sizeof(time), answer);
+	n = follow(cli, answer, &took_ns);
+	text_duration(took, sizeof(took), took_ns);
+	printf("%s: %s%s; %zu of %zu processes follow", target, *wanted ? wanted : "as before",
+	       time, n, all);
+	if (n < all)
+		printf("; the others post nothing, or have an older plugin (ncclinsp level)\n");
+	else
+		printf("%s%s\n", all ? ", after " : "", all ? took : "");
+}
+
+static void print_answer(struct cli *cli)
+{
+	size_t len;
+	const char *body = client_body(cli->client, &len);
+
+	fwrite(body, 1, len, stdout);
+}
+
+static int change(struct cli *cli, const char *level)
+{
+	json_t *body = json_object(), *answer;
+	int code = set_target(cli, body), r;
+
+	if (level)
+		json_object_set_new(body, "level", json_string(level));
+	if (cli->sample)
+		json_object_set_new(body, "sample", json_string(cli->sample));
+	if (cli->for_ns)
+		json_object_set_new(body, "for_s", json_real((double)cli->for_ns * 1e-9));
+	if (code) {
+		json_decref(body);
+		return code;
+	}
+	r = client_put(cli->client, "/v1/level", body, &answer);
+	json_decref(body);
+	if (r)
+		return cli_fail(cli, r);
+	if (cli->format == CLI_JSON)
+		print_answer(cli);
+	else
+		tell(cli, answer);
+	json_decref(answer);
+	return CLI_DONE;
+}
+
+/* "node", a pid, or already the level. */
+int cmd_level(struct cli *cli)
+{
+	const char *target = cli->argument, *level = cli->second;
+	bool node = target && !strcmp(target, "node");
+
+	if (is_level(target) && !level) {
+		level = target;
+		target = NULL;
+	}
+	if (target && !node && text_parse_integer(target, 1, INT32_MAX, &cli->pid))
+		return option_error("'%s' is no pid, not node, and no level", target);
+	if (node && (cli->pid != CLI_ANY || cli->job || cli->comm))
+		return option_error("of what: the node, or one of its processes?");
+	if (level && !is_level(level))
+		return option_error("'%s' is no level; there are off, ops, kernel, net, trace, "
+				    "default", level);
+	if (level || cli->sample)
+		return change(cli, level);
+	if (cli->for_ns)
+		return option_error("--for goes with a level, or with --sample");
+	return show(cli);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ncclinsp overhead: what watching costs, in each process and in the daemon. */
+#include "cli/listing.h"
+
+static const struct column columns[] = {
+	{ "pid", "PID", COL_INTEGER, "pid", 7, 0, REPORT_KEY },
+	{ "instance", NULL, COL_TEXT, "instance", 0, 0, 0 },
+	{ "level", "LEVEL", COL_TEXT, "level", 6, 0, 0 },
+	{ "sampling", "SAMPLING", COL_TEXT, "sampling", 0, 0, 4 },
+	{ "why", "WHY", COL_TEXT, "steering.why|steering.source", 0, 0, 5 },
+	{ "calls_per_s", "CALLS/s", COL_NUMBER, "calls_per_s", 0, 0, 3 },
+	{ "user_mean_ns", "USER(ns)", COL_NUMBER, "callbacks.user.mean_ns", 0, 0, 6 },
+	{ "user_share", NULL, COL_PERCENT, "callbacks.user.share", 0, 0, 0 },
+	{ NULL, "USER(%)", COL_NUMBER, "percent.user", 0, 0, 0 },
+	{ "proxy_mean_ns", "PROXY(ns)", COL_NUMBER, "callbacks.proxy.mean_ns", 0, 0, 6 },
+	{ "proxy_share", NULL, COL_PERCENT, "callbacks.proxy.share", 0, 0, 0 },
+	{ NULL, "PROXY(%)", COL_NUMBER, "percent.proxy", 0, 0, 0 },
+	{ "kernel_cost_ns", "KERNEL(us)", COL_MICROS, "kernels.cost_ns", 0, 0, 1 },
+	{ "kernel_cost_error_ns", "+-(us)", COL_MICROS, "kernels.cost_error_ns", 0, 0, 7 },
+	{ "kernel_cost_used_ns", "USED(us)", COL_MICROS, "kernels.cost_used_ns", 0, 0, 8 },
+	{ "duty", "DUTY(%)", COL_PERCENT, "kernels.duty", 0, 0, 2 },
+	{ "kernels_share", NULL, COL_PERCENT, "kernels.share", 0, 0, 0 },
+	{ NULL, "KERNELS(%)", COL_NUMBER, "percent.kernels", 0, 0, 0 },
+	{ "budget", NULL, COL_PERCENT, "kernels.budget", 0, 0, 0 },
+	{ NULL, "BUDGET(%)", COL_NUMBER, "percent.budget", 0, 0, 0 },
+	{ "burst_period_ns", "PERIOD", COL_AGE, "kernels.burst_period_ns", 0, 0, 9 },
+	{ "burst_length_ns", "BURST", COL_AGE, "kernels.burst_length_ns", 0, 0, 9 },
+	{ "bursts", "BURSTS", COL_INTEGER, "kernels.bursts", 0, 0, 10 },
+	{ "groups_per_s", NULL, COL_NUMBER, "kernels.groups_per_s", 0, 0, 0 },
+	{ "groups_inside", NULL, COL_INTEGER, "kernels.groups_inside", 0, 0, 0 },
+	{ "groups_outside", NULL, COL_INTEGER, "kernels.groups_outside", 0, 0, 0 },
+	{ "window_ns", NULL, COL_AGE, "window_ns", 0, 0, 0 },
+	{ "command", "COMMAND", COL_TEXT, "command", 0, 0, 11 },
+};
+
+/* Shares of a thousandth matter here: they are shown with all the digits they have. */
+static json_t *percents(const json_t *process)
+{
+	static const char *const paths[][2] = {
+		{ "user", "callbacks.user.share" },
+		{ "proxy", "callbacks.proxy.share" },
+		{ "kernels", "kernels.share" },
+		{ "budget", "kernels.budget" },
+	};
+	json_t *all = json_object();
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		const json_t *share = report_get(process, paths[i][1]);
+
+		if (json_is_number(share))
+			json_object_set_new(all, paths[i][0],
+					    json_real(100 * json_number_value(share)));
+	}
+	return all;
+}
+
+static json_t *calls(const json_t *process)
+{
+	const json_t *user = report_get(process, "callbacks.user.per_s");
+	const json_t *proxy = report_get(process, "callbacks.proxy.per_s");
+
+	if (!json_is_number(user) || !json_is_number(proxy))
+		return json_null();
+	return json_real(json_number_value(user) + json_number_value(proxy));
+}
+
+static json_t *reshape(const json_t *processes)
+{
+	json_t *rows = json_array(), *process;
+	size_t i;
+
+	json_array_foreach((json_t *)processes, i, process) {
+		json_t *row = json_copy(process);
+
+		json_object_set_new(row, "percent", percents(process));
+		json_object_set_new(row, "calls_per_s", calls(process));
+		json_array_append_new(rows, row);
+	}
+	return rows;
+}
+
+static int print_daemon(struct cli *cli)
+{
+	const struct report_style style = cli_report_style(cli);
+	const struct column rss = { NULL, NULL, COL_BYTES, "daemon.rss_bytes", 0, 0, 0 };
+	char bytes[REPORT_CELL];
+	json_t *root;
+	int r = client_get(cli->client, "/v1/overhead", &root);
+
+	if (r)
+		return cli_fail(cli, r);
+	report_cell(&rss, root, &style, bytes, sizeof(bytes));
+	printf("ncclinspd: %.2f%% of a core since it began, %s\n",
+	       100 * json_number_value(report_get(root, "daemon.cpu_share")), bytes);
+	json_decref(root);
+	return CLI_DONE;
+}
+
+int cmd_overhead(struct cli *cli)
+{
+	static const struct listing listing = {
+		.array = "processes",
+		.columns = columns,
+		.count = sizeof(columns) / sizeof(columns[0]),
+		.nothing = "no process with a plugin that tells",
+		.reshape = reshape,
+	};
+	int code = listing_run(cli, &listing, "/v1/overhead"), more = CLI_DONE;
+
+	if ((code == CLI_DONE || code == CLI_NOTHING) && cli->format == CLI_TABLE && !cli->fields)
+		more = print_daemon(cli);
+	return more == CLI_DONE ? code : more;
+}
