@@ -2,9 +2,12 @@
 #
 #   make            everything          make demo     see it work
 #   make install    DESTDIR= PREFIX=/usr/local; uninstall: the same again, out (install.mk)
+#   make deb; make rpm  packages (packaging/packages.mk)
 #   make check      all tests           make bench    what an event costs
 #   make check-nccl inside the real NCCL, on a GPU that is played; bench-nccl: the cost there
 #   make gpu-check  what only a real GPU can tell; gpu-bundle: a folder to take to one
+#   make check-systemd  packages built, and used in a booted system (root, mmdebstrap,
+#                   systemd-container, debhelper)
 #   make soak       the daemon's memory over ten million operations
 #   make campaign   faults and clean runs by the hundred: what is found (docs/campaign.md)
 #   make fuzz       FUZZ_SECONDS=60 of looking for hostile input, each
@@ -101,7 +104,7 @@ $(B)/obj/%.o: %.c
 	@echo "  CC    $<"
 	$(Q)$(CC) $(CPPFLAGS) $(ALLFLAGS) $(call pc,cflags,$(DAEMON_LIBS) $(CLI_LIBS) check) -c $< -o $@
 
-link_plugin = $(CC) $(SANFLAGS) -shared -o $@ $(filter %.o,$^) \
+link_plugin = $(CC) $(LDFLAGS) $(SANFLAGS) -shared -o $@ $(filter %.o,$^) \
 	-Wl,--version-script=$(filter %.map,$^) -Wl,-z,nodelete -Wl,-z,defs -Wl,-z,now \
 	-Wl,--as-needed -Wl,-soname,$(@F) -Wl,-O1 -Wl,-z,noseparate-code
 
@@ -113,17 +116,17 @@ $(PLUGIN) $(RECORD): plugin/plugin.map
 
 $(DAEMON): $(DAEMON_OBJS)
 	@echo "  LD    $@"
-	$(Q)$(CC) $(SANFLAGS) -o $@ $^ -Wl,-z,defs $(call pc,libs,$(DAEMON_LIBS)) -lm -pthread
+	$(Q)$(CC) $(LDFLAGS) $(SANFLAGS) -o $@ $^ -Wl,-z,defs $(call pc,libs,$(DAEMON_LIBS)) -lm -pthread
 
 $(CLI): $(CLI_OBJS)
 	@echo "  LD    $@"
-	$(Q)$(CC) $(SANFLAGS) -o $@ $^ -Wl,-z,defs $(call pc,libs,$(CLI_LIBS)) -ldl -lm
+	$(Q)$(CC) $(LDFLAGS) $(SANFLAGS) -o $@ $^ -Wl,-z,defs $(call pc,libs,$(CLI_LIBS)) -ldl -lm
 
 $(SIM): $(B)/obj/tests/sim/nccl_sim.o $(SIM_OBJS)
 $(REPLAY): $(B)/obj/tests/sim/nccl_replay.o $(SIM_OBJS)
 $(SIM) $(REPLAY):
 	@echo "  LD    $@"
-	$(Q)$(CC) $(SANFLAGS) -o $@ $^ $(call pc,libs,jansson) -ldl -lm -pthread
+	$(Q)$(CC) $(LDFLAGS) $(SANFLAGS) -o $@ $^ $(call pc,libs,jansson) -ldl -lm -pthread
 
 $(B)/man/%: man/%.scd
 	@mkdir -p $(@D)
@@ -332,8 +335,17 @@ campaign: deps
 	+@$(submake) B=$(B) all
 	@B=$(abspath $(B)) tests/campaign/campaign.sh $(CAMPAIGN)
 
+# ---- in a system of its own -----------------------------------------------------------
+# Packages built where only what they declare is, and in a system that systemd booted.
+.PHONY: check-systemd
+check-systemd: deps
+	+@$(submake) B=$(B) all deb
+	@B=$(abspath $(B)) prove --failures --comments --exec 'timeout -k 5 1800' \
+		tests/systemd/test_*.sh
+
 # ---- onto the system ----------------------------------------------------------------
 include install.mk
+include packaging/packages.mk
 
 # ---- the rest ------------------------------------------------------------
 clean:

@@ -12,7 +12,8 @@ SBINDIR    := $(PREFIX)/sbin
 LIBDIR     := $(PREFIX)/lib
 INCLUDEDIR := $(PREFIX)/include
 MANDIR     := $(PREFIX)/share/man
-UNITDIR    := $(PREFIX)/lib/systemd
+UNITDIR    := $(PREFIX)/lib/systemd/system
+USERUNITDIR := $(PREFIX)/lib/systemd/user
 CONFDIR    := /etc/ncclinsp
 INSTALL    := install
 
@@ -31,8 +32,8 @@ INSTALLED = \
 	$(call files,644,$(wildcard include/nci/*.h),$(INCLUDEDIR)/nci) \
 	$(call files,644,$(PC),$(LIBDIR)/pkgconfig) \
 	$(call pages,$(MAN)) \
-	$(call files,644,$(B)/systemd/ncclinspd.service systemd/ncclinspd.socket,$(UNITDIR)/system) \
-	644:$(B)/systemd/ncclinspd-user.service:$(UNITDIR)/user/ncclinspd.service \
+	$(call files,644,$(B)/systemd/ncclinspd.service systemd/ncclinspd.socket,$(UNITDIR)) \
+	644:$(B)/systemd/ncclinspd-user.service:$(USERUNITDIR)/ncclinspd.service \
 	644:systemd/ncclinsp.sysusers:$(PREFIX)/lib/sysusers.d/ncclinsp.conf \
 	644:systemd/ncclinsp.tmpfiles:$(PREFIX)/lib/tmpfiles.d/ncclinsp.conf
 
@@ -56,8 +57,11 @@ $(PC): packaging/ncclinsp.pc.in FORCE
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
 		-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' -e 's|@VERSION@|$(VERSION)|' $< >$@
 
+.PHONY: installables
+installables: $(PLUGIN) $(RECORD) $(DAEMON) $(CLI) $(REPLAY) $(MAN) $(PC) $(CONF) $(UNITS)
+
 # A directory in the linker's cache must be told of what is new in it.
-install: $(PLUGIN) $(RECORD) $(DAEMON) $(CLI) $(REPLAY) $(MAN) $(PC) $(CONF) $(UNITS)
+install: installables
 	@echo "  INSTALL  $(DESTDIR)$(PREFIX)"
 	$(Q)for row in $(INSTALLED); do \
 		mode=$${row%%:*}; row=$${row#*:}; \

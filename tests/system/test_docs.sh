@@ -34,7 +34,7 @@ targets_there() {
 	local target missing=0
 	for target in $(grep -oh '`make [a-z-]*`' README.md docs/*.md NEWS.md tests/*/README.md |
 			tr -d '`' | cut -d ' ' -f 2 | sort -u); do
-		grep -qhE "^([a-z-]+ )*$target( [a-z-]+)*:" Makefile *.mk || { echo "make $target"; missing=1; }
+		grep -qhE "^([a-z-]+ )*$target( [a-z-]+)*:" Makefile *.mk */*.mk || { echo "make $target"; missing=1; }
 	done
 	return $missing
 }

@@ -46,6 +46,33 @@ echo "# mine" >>"$ROOT/$CONF"
 check "it installs again" make_here install
 check "and leaves a configuration that was changed" grep -qx "# mine" "$ROOT/$CONF"
 
+# Each file is in exactly one package of either kind.
+make --no-print-directory -s B="$B" DESTDIR="$T/packaged" PREFIX=/usr LIBDIR=/usr/lib/multi \
+	UNITDIR=/lib/systemd/system install
+debian_lists() { cat packaging/debian/*.install; }
+rpm_lists() {
+	sed -e '1,/^%files$/d' packaging/ncclinsp.spec.in |
+		grep -Ev '^(%files|%license|%doc|%dir|$)' | sed -e 's/^%config(noreplace) //' \
+		-e 's|^/||' -e 's|%{_unitdir}|lib/systemd/system|' \
+		-e 's|%{_userunitdir}|usr/lib/systemd/user|' -e 's|%{_libdir}|usr/lib/multi|' \
+		-e 's|%{_prefix}|usr|' -e 's|%{_bindir}|usr/bin|' -e 's|%{_sbindir}|usr/sbin|' \
+		-e 's|%{_includedir}|usr/include|' -e 's|%{_mandir}|usr/share/man|'
+}
+once_each() {	# LISTS
+	local f pattern n failed=0
+	while read -r f; do
+		n=0
+		while read -r pattern; do
+			# Unquoted: it is a pattern.
+			case $f in $pattern | $pattern/*) n=$((n + 1)) ;; esac
+		done < <("$1")
+		[ $n -eq 1 ] || { echo "$f is in $n packages"; failed=1; }
+	done < <(find "$T/packaged" ! -type d -printf '%P\n')
+	return $failed
+}
+check "each file is in one Debian package" once_each debian_lists
+check "each file is in one RPM package" once_each rpm_lists
+
 cat >"$T/reader.c" <<'EOF'
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+#   make deb        packages for Debian and Ubuntu, in $(B)/deb; needs debhelper, and
+#                   lintian looks at them where it is
+#   make rpm        packages for others, in $(B)/rpm; needs rpmbuild
+#
+# Built from a copy of the tree, as a package's builder gets it.
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y NEWS.md)
+export SOURCE_DATE_EPOCH
+
+SOURCE = ncclinsp-$(VERSION)
+copy_tree = rm -rf $(1) && mkdir -p $(1)/$(SOURCE) && \
+	tar -c --exclude-vcs --exclude='./build*' . | tar -x -C $(1)/$(SOURCE)
+
+.PHONY: deb rpm
+deb:
+	$(Q)$(call copy_tree,$(B)/deb)
+	$(Q)cp -r packaging/debian $(B)/deb/$(SOURCE)/debian
+	$(Q)printf 'ncclinsp (%s) unstable; urgency=medium\n\n  * See NEWS.md.\n\n -- %s  %s\n' \
+		'$(VERSION)' "$$(sed -n 's/^Maintainer: //p' packaging/debian/control)" \
+		"$$(date -u -R -d @$(SOURCE_DATE_EPOCH))" >$(B)/deb/$(SOURCE)/debian/changelog
+	$(Q)cd $(B)/deb/$(SOURCE) && env -u MAKEFLAGS -u MAKEOVERRIDES -u MAKELEVEL \
+		dpkg-buildpackage -us -uc -b >../build.log 2>&1 || { tail -n 40 ../build.log; exit 1; }
+	$(Q)rm -rf $(B)/deb/$(SOURCE)
+	$(Q)! command -v lintian >/dev/null || lintian --allow-root --fail-on error,warning \
+		$(B)/deb/*.changes
+	$(Q)ls $(B)/deb/*.deb
+
+rpm:
+	$(Q)$(call copy_tree,$(B)/rpm)
+	$(Q)tar -C $(B)/rpm -czf $(B)/rpm/$(SOURCE).tar.gz $(SOURCE)
+	$(Q)sed -e 's|@VERSION@|$(VERSION)|' packaging/ncclinsp.spec.in >$(B)/rpm/ncclinsp.spec
+	$(Q)rpmbuild -bb $(if $(wildcard /etc/debian_version),--nodeps) \
+		-D '_topdir $(abspath $(B))/rpm' -D '_sourcedir $(abspath $(B))/rpm' \
+		$(B)/rpm/ncclinsp.spec >$(B)/rpm/build.log 2>&1 || { tail -n 40 $(B)/rpm/build.log; exit 1; }
+	$(Q)rm -rf $(B)/rpm/$(SOURCE) $(B)/rpm/BUILD $(B)/rpm/BUILDROOT
+	$(Q)ls $(B)/rpm/RPMS/*/*.rpm

@@ -1,0 +1,165 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The packages in a system of their own that systemd has booted: installed, used by
+# ordinary users, reloaded, restarted, upgraded under a job, removed.
+. "$(dirname "$0")/../system/lib.sh"
+. "$(dirname "$0")/tree.sh"
+
+DEBS=$(echo "$B"/deb/libnccl-profiler-insp_*.deb "$B"/deb/ncclinsp_*.deb)
+ls $DEBS >/dev/null || skip_all "no packages in $B/deb: make deb"
+needed() { for deb in $DEBS; do dpkg-deb -f "$deb" Depends | dependencies; done; }
+fresh_tree booted systemd systemd-sysv dbus libpam-systemd procps curl jq $(needed)
+ROOT=$T/booted
+
+# ---- the machine -----------------------------------------------------------------
+
+cp $DEBS "$ROOT/root"
+cp "$B/nccl-sim" "$ROOT/usr/local/bin"
+sed -e 's/^hold .*/hold 600s/' -e 's/^loop .*/loop 400/' "$TOP/tests/scenarios/steady.scn" \
+	>"$ROOT/opt/steady.scn"
+cp "$TOP/tests/scenarios/frozen-gpu.scn" "$ROOT/opt"
+chmod 644 "$ROOT"/opt/*.scn
+for user in alice bob carol; do chroot "$ROOT" useradd -m $user; done
+
+# What the filter refuses ends the daemon here, so that nothing is refused unseen.
+mkdir -p "$ROOT/etc/systemd/system/ncclinspd.service.d"
+printf '[Service]\nSystemCallErrorNumber=kill\nWatchdogSec=2s\n' \
+	>"$ROOT/etc/systemd/system/ncclinspd.service.d/test.conf"
+
+systemd-nspawn --quiet -D "$ROOT" --boot --register=no --keep-unit --private-network \
+	--machine="ncclinsp-test-$$" </dev/null >"$T/console" 2>&1 &
+NSPAWN=$!
+started+=("$NSPAWN")
+leader() { LEADER=$(pgrep -P "$NSPAWN") && [ -n "$LEADER" ]; }
+inside() { nsenter -t "$LEADER" -m -u -i -n -p -C -r -w -- env -i PATH=/usr/local/bin:/usr/bin:/usr/sbin LC_ALL=C.UTF-8 "$@"; }
+as() { inside su "$1" -c "$2"; }
+is_up() { [ "$(inside systemctl is-system-running)" = running ]; }
+wait_until 60 leader && wait_until 60 is_up ||
+	skip_all "no system boots here: $(tr -d '\033' <"$T/console" | grep . | tail -n 1)"
+
+prop() { inside systemctl show -P "$1" ncclinspd; }
+is() { local got; got=$(prop "$1"); [ "$got" = "$2" ] || { echo "$1=$got"; return 1; }; }
+journal() { inside journalctl -u ncclinspd --no-pager -o cat; }
+tells() { journal | grep -Eq -- "$1" || { journal | tail -n 20; return 1; }; }
+
+# ---- installed --------------------------------------------------------------------
+
+check "the packages install" inside sh -c 'dpkg -i /root/*.deb'
+check "the service runs" wait_until 30 is ActiveState active
+check "as its own user" is User ncclinsp
+check "and will after the next boot" inside systemctl is-enabled ncclinspd.service ncclinspd.socket
+check "nobody's session starts one of its own" \
+	sh -c '[ "$1" = disabled ]' sh "$(inside systemctl --global is-enabled ncclinspd 2>/dev/null)"
+check "its exposure is 2.0 at most" inside systemd-analyze security --no-pager --threshold=20 ncclinspd
+echo "# $(inside systemd-analyze security --no-pager ncclinspd | tail -n 1)"
+
+main_pid() { prop MainPID; }
+status_of() { inside sh -c "sed -n 's/^$1:[[:space:]]*//p' /proc/$(main_pid)/status"; }
+two_capabilities() {
+	local set
+	for set in CapPrm CapEff CapBnd CapAmb; do
+		[ "$(status_of $set)" = 000000000000000c ] || { echo "$set $(status_of $set)"; return 1; }
+	done
+}
+check "it has the rights to read and to remove, and no other" two_capabilities
+check "it can get no more" test "$(status_of NoNewPrivs) $(status_of Seccomp)" = "1 2"
+sees() { inside nsenter -t "$(main_pid)" -m -- sh -c "$1"; }
+check "it sees nobody's passwords" sees '! test -e /etc/shadow'
+check "nor homes" sees '! test -e /home/alice'
+check "it can write nowhere that matters" \
+	sees '! touch /usr/x && ! touch /etc/x && ! touch /var/x && ! touch /x'
+check "it has no network but the empty one" \
+	test "$(inside cat "/proc/$(main_pid)/net/dev" | grep -c :)" -eq 1
+
+# ---- used ---------------------------------------------------------------------------
+
+# job USER SCENARIO: four processes that NCCL's plugin is loaded into by its name.
+job() { as "$1" "setsid nccl-sim --plugin libnccl-profiler-insp.so /opt/$2.scn >/dev/null 2>&1 &"; }
+processes() { as "$1" 'ncclinsp ps' 2>/dev/null | grep -c ' live .*nccl-sim'; }
+sees_jobs() { local n; n=$(processes "$1"); [ "$n" = "$2" ] || { echo "$1 sees $n"; return 1; }; }
+inside usermod -aG ncclinsp carol
+
+check "a user's job starts" job alice steady
+check "the user sees it" wait_until 30 sees_jobs alice 4
+job_pids=$(inside pgrep -d , nccl-sim)
+check "another one sees nothing of it" sees_jobs bob 0
+check "who is in the group does" sees_jobs carol 4
+check "and root" sees_jobs root 4
+check "nothing of it is lost" \
+	as alice "curl -sf --unix-socket /run/ncclinsp/ncclinspd.sock http://x/v1/processes |
+		jq -es '[.[].processes[].lost[]] | add == 0'"
+check "jobs can read the control file" as alice 'test -r /run/ncclinsp/control'
+check "and not write it, nor what lies beside it" \
+	as alice '! test -w /run/ncclinsp/control && ! test -w /run/ncclinsp'
+check "the state is the daemon's own" as alice '! ls /var/lib/ncclinsp/blackbox'
+
+# ---- reloaded and restarted ---------------------------------------------------------
+
+conf() { inside sh -c "printf '$1' >/etc/ncclinsp/ncclinspd.conf"; }
+before=$(main_pid)
+conf 'log-level = debug\n'
+check "it reloads" inside systemctl reload ncclinspd
+check "and says so" wait_until 10 tells 'configuration read'
+conf 'log-level = loud\n'
+check "a reload of what is wrong fails" sh -c '! "$@"' sh nsenter -t "$LEADER" -a systemctl reload ncclinspd
+check "and says what is" tells 'ncclinspd.conf:1: log-level is err, warn, info or debug'
+check "it goes on" is MainPID "$before"
+conf ''
+check "a user's job survives the daemon" inside systemctl stop ncclinspd.service
+check "who asks meanwhile waits for the next one, and is answered" wait_until 30 sees_jobs alice 4
+check "it is another one" sh -c '[ "$1" != "$2" ]' sh "$before" "$(main_pid)"
+check "nothing that it does in normal use is refused" is NRestarts 0
+
+inside kill -STOP "$(main_pid)"
+restarted() { [ "$(prop NRestarts)" = 1 ] && is ActiveState active; }
+check "one that hangs is replaced" wait_until 60 restarted
+check "by the watchdog" tells 'Watchdog timeout'
+check "and the next one sees the job" wait_until 30 sees_jobs alice 4
+
+check "it is upgraded while the job runs" inside sh -c 'dpkg -i /root/*.deb'
+check "the job is seen by the new one" wait_until 30 sees_jobs alice 4
+check "and has not noticed" sh -c '[ "$1" = "$2" ]' sh "$job_pids" "$(inside pgrep -d , nccl-sim)"
+
+# ---- a death ------------------------------------------------------------------------
+
+segments() { inside sh -c 'ls /dev/shm | grep -c ^ncclinsp'; }
+segments_are() { [ "$(segments)" = "$1" ]; }
+check "its segments are there" segments_are 4
+inside pkill -KILL -u alice nccl-sim
+check "what the dead leave is removed" wait_until 30 segments_are 0
+check "a job that will hang starts" job alice frozen-gpu
+hangs() { as alice 'ncclinsp inflight --older-than 2' | grep -q AllReduce; }
+check "and hangs in the middle of something" wait_until 60 hangs
+inside pkill -KILL -u alice nccl-sim
+black_box() { inside sh -c 'ls /var/lib/ncclinsp/blackbox/*-died.json'; }
+check "a black box is written" wait_until 30 black_box
+check "nothing that it does then is refused" is NRestarts 0
+
+# ---- a user's own ---------------------------------------------------------------------
+
+inside loginctl enable-linger bob
+uid=$(inside id -u bob)
+own() { as bob "XDG_RUNTIME_DIR=/run/user/$uid $1"; }
+manager_is_up() { own 'systemctl --user is-system-running'; }
+wait_until 30 manager_is_up
+check "a user starts one without root" own 'systemctl --user start ncclinspd'
+check "it answers" own "curl -sf --unix-socket /run/user/$uid/ncclinsp/ncclinspd.sock http://x/v1/status"
+check "it reloads" own 'systemctl --user reload ncclinspd'
+check "it stops" own 'systemctl --user stop ncclinspd'
+
+# ---- removed ----------------------------------------------------------------------------
+
+check "a job starts again" job alice steady
+check "and is seen" wait_until 30 sees_jobs alice 4
+check "the package is removed" inside dpkg -r ncclinsp
+check "with the socket" inside sh -c '! test -e /run/ncclinsp/ncclinspd.sock'
+check "and the processes" inside sh -c '! pgrep -x ncclinspd'
+check "the job goes on" as alice 'pgrep -c nccl-sim'
+check "the configuration stays" inside test -e /etc/ncclinsp/ncclinspd.conf
+check "all of it goes when asked to" inside dpkg -P ncclinsp
+check "the state too" inside sh -c '! ls -d /etc/ncclinsp /var/lib/ncclinsp /run/ncclinsp'
+check "no unit is left broken" test -z "$(inside systemctl --failed --plain --no-legend)"
+
+inside systemctl poweroff
+wait_until 30 sh -c '! kill -0 "$0" 2>/dev/null' "$NSPAWN"
+done_testing
