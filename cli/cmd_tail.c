@@ -165,7 +165,8 @@ int cmd_tail(struct cli *cli)
 	if (listing_begin(&tail.query, cli, &listing, &code)) {
 		tail.known = listing_comms(cli);
 		report_init(&tail.report, tail.query.columns, tail.query.count, &style);
-		report_fit(&tail.report, NULL, cli->format == CLI_WIDE ? CLI_ANY_WIDTH : cli->columns);
+		report_fit(&tail.report, NULL,
+			   cli->format == CLI_WIDE ? CLI_ANY_WIDTH : cli->columns);
 		code = follow(&tail);
 	}
 	json_decref(tail.known);

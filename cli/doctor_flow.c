@@ -141,7 +141,7 @@ static int start(struct child *child, const char *library, const char *name)
 		close(out[0]);
 		alarm(3 * PATIENCE_S);
 		play(library, name, in[0], out[1]);
-		exit(0);	/* the library says goodbye in a destructor, or it would have died */
+		exit(0);	/* not _exit(): the library says goodbye in a destructor */
 	}
 	close(in[0]);
 	close(out[1]);
@@ -221,16 +221,18 @@ void doctor_library(struct doctor *doctor)
 		doctor_say(doctor, "library", DOCTOR_OK, NULL, "%s loads", wanted);
 		return;
 	}
-	if (getenv("NCCL_PROFILER_PLUGIN") || !find_beside(doctor->library, sizeof(doctor->library))) {
+	if (getenv("NCCL_PROFILER_PLUGIN") ||
+	    !find_beside(doctor->library, sizeof(doctor->library))) {
 		doctor->library[0] = '\0';
 		doctor_say(doctor, "library", DOCTOR_FAILED,
 			   "install it where the linker looks (make install, ldconfig), or set "
-			   "NCCL_PROFILER_PLUGIN to its full path", "%s does not load: %s", wanted, why);
+			   "NCCL_PROFILER_PLUGIN to its full path", "%s does not load: %s", wanted,
+			   why);
 		return;
 	}
 	snprintf(next, sizeof(next), "start jobs with NCCL_PROFILER_PLUGIN=%s", doctor->library);
-	doctor_say(doctor, "library", DOCTOR_OK, next, "%s loads; by name the linker does not find it",
-		   doctor->library);
+	doctor_say(doctor, "library", DOCTOR_OK, next,
+		   "%s loads; by name the linker does not find it", doctor->library);
 }
 
 /* ---- all the way -------------------------------------------------------------------- */

@@ -152,7 +152,8 @@ void doctor_exporters(struct doctor *doctor)
 	size_t i;
 
 	json_array_foreach((json_t *)report_get(doctor->status, "exporters"), i, exporter) {
-		const char *name = text_at(exporter, "name|kind"), *error = text_at(exporter, "error");
+		const char *name = text_at(exporter, "name|kind");
+		const char *error = text_at(exporter, "error");
 
 		if (error)
 			doctor_say(doctor, "exporter", DOCTOR_WARNING,

@@ -369,7 +369,8 @@ static int fetch(struct listing_query *query, struct cli *cli, const struct list
 		if (r)
 			return r;
 	}
-	return listing->fetch ? listing->fetch(cli, listing->arg, root) : client_get(cli->client, target, root);
+	return listing->fetch ? listing->fetch(cli, listing->arg, root)
+			      : client_get(cli->client, target, root);
 }
 
 static int code_of(const struct sample *sample)

@@ -34,7 +34,7 @@ struct listing {
 	/* The exit code that rows give; NULL: CLI_DONE, or CLI_NOTHING without any. */
 	int (*code)(const json_t *rows);
 	bool joint;	/* rows are of several processes: -p asks who is in them */
-	int header_every;	/* so many lines; samples follow one another.  0: each stands alone */
+	int header_every;	/* lines; samples follow one another.  0: each stands alone */
 };
 
 #define LISTING_SOURCE ""	/* key of a reshaped row: what it was made of */

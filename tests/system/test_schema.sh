@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What each command prints for programs is what docs/schema/ says, and CSV is CSV for others.
+. "$(dirname "$0")/lib.sh"
+
+[ -x "$B/nccl-sim" ] && [ -x "$B/ncclinspd" ] || skip_all "the simulator or the daemon is not built"
+command -v jsonschema >/dev/null || skip_all "no validator: python3-jsonschema is not installed"
+
+I=$B/ncclinsp
+SCHEMA=$TOP/docs/schema
+
+# fits COMMAND: what is in $T/out fits the command's schema.
+fits() {
+	PYTHONWARNINGS=ignore jsonschema -i "$T/out" "$SCHEMA/$1.json" >"$T/why" 2>&1 ||
+		{ head -c 2000 "$T/why"; return 1; }
+}
+
+# prints COMMAND [option...]: as JSON, into $T/out; tail: the first of its lines.
+prints() {
+	local command=$1
+	shift
+	case $command in
+	dmon) set -- -n 1 "$@" ;;
+	esac
+	"$I" "$command" -o json "$@" >"$T/out" 2>"$T/err"
+	[ -s "$T/out" ] || { cat "$T/err"; return 1; }
+}
+
+# with JQ COMMAND [option...]: it prints something of which JQ holds, and that fits.
+with() {
+	local filter=$1
+	shift
+	prints "$@" && fits "$1" && jq -e "$filter" "$T/out" >/dev/null || { head -c 1000 "$T/out"; return 1; }
+}
+
+commands() {
+	local c
+	for c in $("$I" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
+		"$I" "$c" --help | grep -q -- '--output' && echo "$c"
+	done
+}
+check "each command that prints JSON has a schema, and each schema a command" \
+	diff <(commands | sort) <(cd "$SCHEMA" && ls | sed 's/\.json$//' | sort)
+
+start_daemon
+for c in $(commands); do
+	case $c in
+	tail | doctor) ;;	# the one ends with what it shows, the other leaves something behind
+	*) check "$c: with nothing to show" with . "$c" ;;
+	esac
+done
+
+cat >"$T/job.scn" <<-SCN
+nodes 2
+comm dp ranks 0,1 channels 2
+link net latency 10us rate 20GB/s
+late rank 1 by 2ms every 3
+loop forever
+	compute 5ms
+	AllReduce dp 1Mi float32
+	Send dp 1Mi float16 from 0 to 1
+end
+SCN
+"$I" tail -n 40 -o json >"$T/tail.json" 2>"$T/tail.err" &
+TAIL=$!
+SLURM_JOB_ID=4711 SLURM_PROCID=0 sim "$T/job.scn" >"$T/sim.log" 2>&1 &
+SIM_PID=$!
+started+=("$TAIL" "$SIM_PID")
+finished() { api_is 'peers' '.peers | length > 0' && api_is comms '.comms[0].local_ranks | length == 2'; }
+check "a job runs" wait_until 60 finished
+
+check "status of a node at work" with '.ingest.records > 0' status
+check "ps" with '.processes[0].job.id == "4711"' ps
+check "comms" with '.comms[0].local_ranks | length > 0' comms
+check "level" with '.processes | length > 0' level
+check "overhead" with '.processes | length > 0' overhead
+check "ranks" with '.ranks | length > 0' ranks
+check "ops" with '.rows[0].exec.p50_ns > 0' ops
+check "ops by rank" with '.rows[0].rank != null' ops --by-rank
+check "peers" with '.peers | length > 0' peers
+check "dmon" with '.gpus | length > 0' dmon
+open_ops() { with '.inflight | length > 0' inflight; }
+check "inflight" wait_until 30 open_ops
+wished() { "$I" level net >/dev/null && with ".wishes | length == 1" level; }
+check "level with a wish" wished
+check "a filter keeps the form" with '.comms | length == 1' comms -f rank=0
+lines() { [ "$(grep -c '"kind":"collective"' "$T/tail.json")" -ge 40 ]; }
+check "tail" eval 'wait_until 30 lines; grep "\"kind\":\"collective\"" "$T/tail.json" | head -1 >"$T/out"; fits tail'
+
+kill_one() { kill -KILL "$(api processes | jq '[.processes[] | select(.state == "live").pid][0]')"; }
+check "a process is killed" kill_one
+found() { with '.findings | length > 0' diagnose; }
+check "diagnose" wait_until 30 found
+found
+check "a validator that never fails would prove nothing" \
+	eval 'jq "del(.findings[0].text)" "$T/out" >"$T/bad" && mv "$T/bad" "$T/out" && ! fits diagnose'
+
+# ---- CSV ---------------------------------------------------------------------------
+
+# parses COMMAND: as many fields in each row as in the header, whose names differ.
+parses() {
+	local command=$1
+	shift
+	[ "$command" = dmon ] && set -- -n 1
+	[ "$command" = diagnose ] && set -- --all
+	"$I" "$command" -o csv "$@" 2>/dev/null | python3 -c '
+import csv, sys
+rows = list(csv.reader(sys.stdin, strict=True))
+assert rows, "no header"
+assert len(set(rows[0])) == len(rows[0]), rows[0]
+bad = [row for row in rows if len(row) != len(rows[0])]
+assert not bad, bad[0]
+assert len(rows) > 1 or sys.argv[1] in ("exemplars", "overhead", "level"), "no row"
+' "$command"
+}
+for c in $(commands); do
+	[ "$c" = tail ] || check "$c: CSV is read by a CSV reader" parses "$c"
+done
+check "doctor" with '.checks | length > 5' doctor
+done_testing
