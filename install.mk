@@ -14,6 +14,9 @@ INCLUDEDIR := $(PREFIX)/include
 MANDIR     := $(PREFIX)/share/man
 UNITDIR    := $(PREFIX)/lib/systemd/system
 USERUNITDIR := $(PREFIX)/lib/systemd/user
+BASHDIR    := $(PREFIX)/share/bash-completion/completions
+ZSHDIR     := $(PREFIX)/share/zsh/site-functions
+FISHDIR    := $(PREFIX)/share/fish/vendor_completions.d
 CONFDIR    := /etc/ncclinsp
 INSTALL    := install
 
@@ -25,6 +28,8 @@ PC    := $(B)/ncclinsp.pc
 CONF  := $(B)/ncclinspd.conf
 UNITS := $(B)/systemd/ncclinspd.service $(B)/systemd/ncclinspd-user.service
 
+SHELLS := $(addprefix $(B)/completion/,ncclinsp.bash ncclinsp.zsh ncclinsp.fish)
+
 INSTALLED = \
 	$(call files,755,$(CLI) $(REPLAY),$(BINDIR)) \
 	$(call files,755,$(DAEMON),$(SBINDIR)) \
@@ -35,15 +40,22 @@ INSTALLED = \
 	$(call files,644,$(B)/systemd/ncclinspd.service systemd/ncclinspd.socket,$(UNITDIR)) \
 	644:$(B)/systemd/ncclinspd-user.service:$(USERUNITDIR)/ncclinspd.service \
 	644:systemd/ncclinsp.sysusers:$(PREFIX)/lib/sysusers.d/ncclinsp.conf \
-	644:systemd/ncclinsp.tmpfiles:$(PREFIX)/lib/tmpfiles.d/ncclinsp.conf
+	644:systemd/ncclinsp.tmpfiles:$(PREFIX)/lib/tmpfiles.d/ncclinsp.conf \
+	644:$(B)/completion/ncclinsp.bash:$(BASHDIR)/ncclinsp \
+	644:$(B)/completion/ncclinsp.zsh:$(ZSHDIR)/_ncclinsp \
+	644:$(B)/completion/ncclinsp.fish:$(FISHDIR)/ncclinsp.fish
 
 # What nobody else has files in.
 INSTALLED_DIRS = $(INCLUDEDIR)/nci $(CONFDIR)
 
 .PHONY: install uninstall
 
-# From the daemon's table of options.  Where another machine's is built: its emulator.
+# From the programs' own tables.  Where they are built for another machine: its emulator.
 EMULATOR :=
+$(SHELLS): $(B)/completion/ncclinsp.%: $(CLI)
+	@mkdir -p $(@D)
+	$(Q)$(EMULATOR) $(CLI) completion $* >$@.tmp && mv $@.tmp $@
+
 $(CONF): $(DAEMON)
 	$(Q)$(EMULATOR) $(DAEMON) --print-config >$@.tmp && mv $@.tmp $@
 
@@ -58,7 +70,8 @@ $(PC): packaging/ncclinsp.pc.in FORCE
 		-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' -e 's|@VERSION@|$(VERSION)|' $< >$@
 
 .PHONY: installables
-installables: $(PLUGIN) $(RECORD) $(DAEMON) $(CLI) $(REPLAY) $(MAN) $(PC) $(CONF) $(UNITS)
+installables: $(PLUGIN) $(RECORD) $(DAEMON) $(CLI) $(REPLAY) $(MAN) $(PC) $(CONF) $(UNITS) \
+	$(SHELLS)
 
 # A directory in the linker's cache must be told of what is new in it.
 install: installables

@@ -214,7 +214,9 @@ static void put_zsh(const struct option_row *rows, size_t n)
 	put_rest(rows, n);
 	puts("\tif [ -n \"$files\" ]; then _files; else compadd -a found; fi\n"
 	     "}\n"
-	     "compdef _ncclinsp ncclinsp");
+	     "compdef _ncclinsp ncclinsp\n"
+	     "# Where the shell has loaded this for its first call, that is still to be answered.\n"
+	     "if [[ ${funcstack[1]} = _ncclinsp ]]; then _ncclinsp; fi");
 }
 
 /* ---- fish --------------------------------------------------------------------- */

@@ -18,6 +18,9 @@ expected() {
 		"644 lib/systemd/system/ncclinspd.service" \
 		"644 lib/systemd/system/ncclinspd.socket" \
 		"644 lib/systemd/user/ncclinspd.service" \
+		"644 share/bash-completion/completions/ncclinsp" \
+		"644 share/fish/vendor_completions.d/ncclinsp.fish" \
+		"644 share/zsh/site-functions/_ncclinsp" \
 		"644 lib/sysusers.d/ncclinsp.conf" "644 lib/tmpfiles.d/ncclinsp.conf" | sed 's/ \([67]\)/\n\1/g'
 	for f in include/nci/*.h; do echo "644 $f"; done
 	for f in man/*.scd; do
@@ -116,6 +119,19 @@ check "that program reads the segment of a job" reads_the_pid
 	2>>"$T/daemon.log" &
 started+=($!)
 sees_the_job() { "$ROOT$P/bin/ncclinsp" ps | grep -q nccl-sim; }
+# What zsh loads by its name must answer already when that is called for the first time.
+autoloads() {
+	[ "$(PATH=$ROOT$P/bin:$PATH zsh -f -c 'fpath=("$1" $fpath); autoload -U _ncclinsp
+		compdef() { :; }; compadd() { typeset -a all=("${(@P)argv[-1]}"); print -r -- $all }
+		words=(ncclinsp completion "") CURRENT=3; _ncclinsp' zsh \
+		"$ROOT$P/share/zsh/site-functions")" = "bash zsh fish" ]
+}
+if command -v zsh >/dev/null; then
+	check "zsh completes at the first attempt" autoloads
+else
+	skip "zsh completes at the first attempt" "zsh is not here"
+fi
+
 check "the installed daemon and command line see the job" wait_until 20 sees_the_job
 
 touch "$ROOT$P/lib/another.so" "$ROOT$P/include/nci/own.h"
