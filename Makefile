@@ -68,6 +68,7 @@ DAEMON := $(B)/ncclinspd
 CLI    := $(B)/ncclinsp
 SIM    := $(B)/nccl-sim
 REPLAY := $(B)/nccl-replay
+ANSWERS := $(B)/api-answers
 RECORD := $(B)/libnccl-profiler-record.so
 MAN    := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
@@ -82,7 +83,7 @@ SIM_OBJS    := $(filter-out $(SIM_MAINS),$(call objs,tests/sim)) \
 	       $(B)/obj/plugin/adapt.o $(B)/obj/record/shape.o
 
 .PHONY: all deps check demo bench soak clean
-all: $(if $(SAN),,$(PLUGIN) $(RECORD)) $(DAEMON) $(CLI) $(SIM) $(REPLAY) $(MAN)
+all: $(if $(SAN),,$(PLUGIN) $(RECORD)) $(DAEMON) $(CLI) $(SIM) $(REPLAY) $(ANSWERS) $(MAN)
 
 # ---- build ---------------------------------------------------------------
 # A thread's lane by descriptor: cheap, and no allocation when the process has loaded
@@ -127,6 +128,10 @@ $(REPLAY): $(B)/obj/tests/sim/nccl_replay.o $(SIM_OBJS)
 $(SIM) $(REPLAY):
 	@echo "  LD    $@"
 	$(Q)$(CC) $(LDFLAGS) $(SANFLAGS) -o $@ $^ $(call pc,libs,jansson) -ldl -lm -pthread
+
+$(ANSWERS): $(B)/obj/tests/top/answers.o
+	@echo "  LD    $@"
+	$(Q)$(CC) $(SANFLAGS) -o $@ $^
 
 $(B)/man/%: man/%.scd
 	@mkdir -p $(@D)

@@ -64,7 +64,7 @@ uint64_t finding_age_ns(const json_t *row, uint64_t now_ns)
 
 const struct column finding_columns[] = {
 	{ NULL, "SEVERITY", COL_TEXT, "severity", 8, 0, 0 },
-	{ NULL, "STATE", COL_TEXT, "now", 0, 0, REPORT_IF_KNOWN },
+	{ NULL, "STATE", COL_TEXT, "now", 6, 0, 3 },
 	{ NULL, "AGE", COL_AGE, "age_ns", 6, 0, 0 },
 	{ NULL, "KIND", COL_TEXT, "kind", 0, 0, 1 },
 	{ NULL, "VERDICT", COL_TEXT, "verdict", 0, 0, 0 },
@@ -99,8 +99,8 @@ static json_t *reshape(const json_t *row, uint64_t now_ns)
 	json_object_set_new(copy, "who", who(row));
 	json_object_set_new(copy, "age_ns",
 			    json_integer((json_int_t)finding_age_ns(row, now_ns)));
-	if (!json_is_true(json_object_get(row, "active")))
-		json_object_set_new(copy, "now", json_string("over"));
+	json_object_set_new(copy, "now", json_string(json_is_true(json_object_get(row, "active"))
+							     ? "active" : "over"));
 	return copy;
 }
 

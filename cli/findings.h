@@ -26,7 +26,7 @@ json_t *findings_active(const json_t *rows);
 
 /*
  * The most severe first, what is over last, with what a table shows: "who", the ranks;
- * "now", "over" where it is; "age_ns"; and the "sentence".  A new array.
+ * "now", active or over; "age_ns"; and the "sentence".  A new array.
  */
 json_t *findings_reshape(const json_t *rows, uint64_t now_ns);
 

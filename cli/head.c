@@ -17,7 +17,10 @@ static void put_verdicts(struct frame *frame, const struct view *view, const str
 
 	frame_init(&all, frame->columns, VERDICTS);
 	verdicts_put(&all, view);
-	frame_append(frame, &all, most > 1 ? most : 1);
+	most = most > 1 ? most : 1;
+	if (all.count > most)
+		line_put(&all.lines[most - 1], LINE_DIM, " ...");
+	frame_append(frame, &all, most);
 	frame_deinit(&all);
 }
 

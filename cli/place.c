@@ -133,6 +133,13 @@ void place_enter(struct place *place)
 	}
 }
 
+static void show_table(struct place_step *step, enum view_table table)
+{
+	if (step->table != table)
+		step->cursor = step->scroll = 0;
+	step->table = table;
+}
+
 void place_leave(struct place *place)
 {
 	struct place_path *path = &place->path[place->screen];
@@ -144,12 +151,9 @@ void place_leave(struct place *place)
 		return;
 	}
 	if (step->table == VIEW_RANKS)
-		step->table = VIEW_COMMS;
+		show_table(step, VIEW_COMMS);
 	else if (step->table == VIEW_COMMS)
-		step->table = VIEW_JOBS;
-	else
-		return;
-	step->cursor = step->scroll = 0;
+		show_table(step, VIEW_JOBS);
 }
 
 /* Going to a screen that one is in leads to its beginning. */
@@ -159,7 +163,7 @@ void place_screen(struct place *place, int screen)
 	if (screen == place->screen) {
 		while (path_of(place)->depth)
 			place_leave(place);
-		place_step(place)->table = (enum view_table)screen;
+		show_table(place_step(place), (enum view_table)screen);
 	}
 	place->screen = screen;
 }

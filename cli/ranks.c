@@ -320,7 +320,10 @@ static const json_t *put_verdict(json_t *row, const struct maps *maps)
 	return finding;
 }
 
-/* Of those that are well, the one that the others wait for most comes first. */
+/*
+ * Of those that hang, the one that was found guilty comes first; of those that are
+ * well, the one that the others wait for most.
+ */
 static void put_badness(json_t *row, const json_t *member, const json_t *finding)
 {
 	double blame = json_number_value(json_object_get(row, "blame"));
@@ -330,7 +333,7 @@ static void put_badness(json_t *row, const json_t *member, const json_t *finding
 	if (is_in_state(member, "died"))
 		badness = 1e19;
 	else if (oldest >= STALLED_NS)
-		badness = (double)oldest;
+		badness = (double)oldest * (finding ? 2 : 1);
 	else if (finding)
 		badness += finding_is(finding, "severity", "critical") ? 6 : 4;
 	else if (ranks_lateness(member))

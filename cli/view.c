@@ -65,17 +65,19 @@ static void count_ops(struct view *view, const json_t *ops)
 	}
 }
 
+/* A key may have asked again a moment after the last look: then the rate stays. */
 static void count_records(struct view *view, uint64_t now_ns)
 {
 	double records = json_number_value(report_get(view->status, "ingest.records"));
+	bool counted = view->known && view->up && records >= view->records;
 
-	view->records_per_s = -1;
-	if (view->known && view->up && records >= view->records &&
-	    now_ns >= view->now_ns + RATE_NS)
-		view->records_per_s = (records - view->records) * 1e9 /
-				      (double)(now_ns - view->now_ns);
-	view->records = records;
 	view->lost = json_number_value(report_get(view->status, "ingest.lost"));
+	if (counted && now_ns < view->counted_ns + RATE_NS)
+		return;
+	view->records_per_s = counted ? (records - view->records) * 1e9 /
+						(double)(now_ns - view->counted_ns) : -1;
+	view->records = records;
+	view->counted_ns = now_ns;
 }
 
 /* ---- building ------------------------------------------------------------- */

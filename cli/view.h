@@ -63,7 +63,8 @@ struct view {
 	int comms;
 	double ops_per_s;	/* < 0: not known */
 	double records_per_s;	/* between the last two answers; < 0: not known */
-	double records;
+	double records;		/* as of this moment: */
+	uint64_t counted_ns;
 	double lost;
 	json_t *rows[VIEW_TABLES];	/* worst first; NULL: not asked for */
 	json_t *findings;	/* that are active, the most severe first, then the newest */

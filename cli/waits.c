@@ -57,7 +57,7 @@ static double share_between(const json_t *before, const json_t *after, uint64_t 
 		waited += (double)more;
 		members++;
 	}
-	return members && ns >= LEAST_NS ? waited / members / (double)ns : -1;
+	return members ? waited / members / (double)ns : -1;
 }
 
 static void keep(struct waits *waits)
@@ -73,8 +73,11 @@ static void keep(struct waits *waits)
 
 void waits_update(struct waits *waits, const json_t *comms, uint64_t now_ns)
 {
-	json_t *sums = sums_of(comms);
+	json_t *sums;
 
+	if (waits->last && now_ns < waits->last_ns + LEAST_NS)
+		return;
+	sums = sums_of(comms);
 	waits->share = waits->last
 			       ? share_between(waits->last, sums, now_ns - waits->last_ns)
 			       : -1;
@@ -92,7 +95,7 @@ double waits_share(const struct waits *waits, const char *key)
 		const json_t *then = json_object_get(waits->base[i], key);
 		json_int_t waited = json_integer_value(now) - json_integer_value(then);
 
-		if (!then || waited < 0 || waits->last_ns < waits->base_ns[i] + LEAST_NS)
+		if (!then || waited < 0 || waits->last_ns == waits->base_ns[i])
 			continue;
 		return (double)waited / (double)(waits->last_ns - waits->base_ns[i]);
 	}

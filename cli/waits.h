@@ -27,7 +27,7 @@ void waits_deinit(struct waits *waits);
 /* What a member of /v1/comms is called here. */
 void waits_key(const json_t *comm, const json_t *member, char key[WAITS_KEY]);
 
-/* Take in an answer's "comms". */
+/* Take in an answer's "comms", unless the last one has just come. */
 void waits_update(struct waits *waits, const json_t *comms, uint64_t now_ns);
 
 /*

@@ -1,0 +1,281 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The screens of ncclinsp top in a real terminal, from a daemon that always answers the
+# same (tests/top/node.answers), compared with what they looked like (tests/top/golden/);
+# and what each key of the help does.  GOLDEN=write writes them anew: read the difference.
+. "$(dirname "$0")/lib.sh"
+
+command -v tmux >/dev/null || skip_all "tmux is not installed"
+[ -x "$B/api-answers" ] || skip_all "api-answers is not built"
+
+I=$B/ncclinsp
+GOLDEN_DIR=$TOP/tests/top/golden
+TM=(tmux -S "$T/tmux" -f /dev/null)
+unset COLUMNS NO_COLOR TMUX
+
+close_terminal() { "${TM[@]}" kill-server 2>/dev/null; }
+trap 'close_terminal; finish' EXIT
+"${TM[@]}" new-session -d -s keep "exec sleep 1000"
+
+start_answers() {
+	"$B/api-answers" "$SOCK" "$TOP/tests/top/node.answers" &
+	ANSWERS_PID=$!
+	started+=("$ANSWERS_PID")
+	wait_until 5 api_answers
+}
+
+# open_top COLUMNS LINES [option...]: so slow that it looks once, and again for what
+# was not asked for before.
+open_top() {
+	local columns=$1 lines=$2
+	shift 2
+	"${TM[@]}" kill-session -t top 2>/dev/null
+	"${TM[@]}" new-session -d -s top -x "$columns" -y "$lines" \
+		"stty -g >$T/before; env TZ=UTC LC_ALL=${TOP_LOCALE:-C.UTF-8} TERM=${TOP_TERM:-screen-256color} \
+		$I top -d 1000 $*; echo ended with \$? >$T/end; stty -g >$T/after; exec sleep 1000"
+	rm -f "$T/end" "$T/after"
+	sees "^.RANK|^.COMM"
+}
+
+screen() { "${TM[@]}" capture-pane -p -t top; }
+shows() { screen | grep -Eq -- "$1"; }
+hides() { ! shows "$1"; }
+sees() { wait_until 20 shows "$1" || { echo "not seen: $1"; screen; return 1; }; }
+no_longer_sees() { wait_until 20 hides "$1" || { echo "still seen: $1"; screen; return 1; }; }
+press() { "${TM[@]}" send-keys -t top "$@"; }
+
+# press_until "text" key...: the keys, and what they lead to is there.
+press_until() {
+	local text=$1
+	shift
+	press "$@"
+	sees "$text"
+}
+
+# A screen that is still being drawn is looked at again.
+is_golden() {
+	screen >"$T/screen"
+	diff -u "$GOLDEN_DIR/$1" "$T/screen"
+}
+golden() {
+	if [ "${GOLDEN:-}" = write ]; then
+		sleep 1
+		screen >"$GOLDEN_DIR/$1"
+	fi
+	wait_until 20 is_golden "$1" || is_golden "$1"
+}
+
+start_answers
+
+# ---- what it looks like --------------------------------------------------------
+
+for size in "80 24" "120 40" "200 60"; do
+	set -- $size
+	open_top "$1" "$2"
+	check "ranks at $1x$2" golden "ranks-$1x$2"
+	sleep 0.2		# the figures that need two looks need a while between them
+	press_until "^.COMM .*SIZE" 2
+	check "operations at $1x$2" golden "operations-$1x$2"
+	press_until "^.COMM .*DIR" 3
+	check "peers at $1x$2" golden "peers-$1x$2"
+	press_until "^ *AGE .*EVENT" 4
+	check "what is in flight at $1x$2" golden "inflight-$1x$2"
+	press_until "^.SEVERITY" 5
+	check "findings at $1x$2" golden "findings-$1x$2"
+done
+TOP_LOCALE=C open_top 80 24
+check "in a terminal without UTF-8" golden ranks-ascii-80x24
+open_top 20 5
+check "on the smallest screen" golden ranks-20x5
+
+TOP_TERM=vt100 open_top 80 24
+check "in a terminal without colours" golden ranks-80x24
+
+# ---- what each key does ---------------------------------------------------------
+
+tried=" "
+
+# key "name in the help" "pattern" tmux-key...: the last of the keys leads to the pattern.
+key() {
+	local name=$1 pattern=$2
+	shift 2
+	tried="$tried$name "
+	check "$name: $pattern" press_until "$pattern" "$@"
+}
+
+open_top 120 40
+sleep 0.2
+key F1 "this help" F1
+press q		# of the help, too
+check "q in the help ends it" wait_until 20 test -s "$T/after"
+open_top 120 40
+sleep 0.2
+key h "this help" h
+check "any other key leaves the help" eval 'press x; no_longer_sees "this help"'
+key '?' "this help" '?'
+press Escape
+
+key Tab "^.COMM .*SIZE" Tab
+key Right "^.COMM .*DIR" Right
+key Left "^.COMM .*SIZE" Left
+key Shift-Tab "^.RANK " BTab
+key 5 "^.SEVERITY" 5
+key 4 "^ *AGE " 4
+key 3 "^.COMM .*DIR" 3
+key 2 "^.COMM .*SIZE" 2
+key 1 "^.RANK " 1
+
+key Esc "^Communicators" Escape
+check "Esc, again: the jobs" press_until "^Jobs" Escape
+key Enter "^Communicators  job 712" Enter
+check "Enter: ranks of a communicator" press_until "^Ranks .*comm world" Enter
+press Escape Escape
+sees "^Jobs"
+press j
+check "Enter: another job" press_until "^Communicators  job 711" Enter
+press 1 1
+sees "^.RANK "
+
+press 2
+sees "^.COMM .*SIZE"
+key Down "^>dp:0ebf .*ReduceScatter" Down
+check "Enter: single operations of one kind" press_until "^Single operations .*ReduceScatter" Enter
+check "Enter: all that is known of one" press_until "^comm_id " Enter
+press Escape Escape
+key Up "^>tp:e669" Up
+key j "^>dp:0ebf" j
+key k "^>tp:e669" k
+key End "^>pp:[0-9a-f]* *Send" End
+key Home "^>tp:e669" Home
+key G "^>pp:[0-9a-f]* *Send" G
+press Home
+sees "^>tp:e669"
+press 1
+sees "^.RANK "
+key PgDn "^>.*pp:" PgDn
+key PgUp "^>.*LINK" PgUp
+key Ctrl-D "^>.*pp:" C-d
+key Ctrl-U "^>.*LINK" C-u
+
+key F3 "^Search" F3
+check "what is typed is searched" press_until "^>.*tp:d570" -l tp:d5
+press Enter
+key n "^> .* 0  .*tp:d570" n
+key N "^> .* 1  .*tp:d570" N
+key / "^Search" /
+press Escape Home
+
+key F4 "^Filter" F4
+check "what is typed is filtered" press_until "^.*filter world" -l world
+check "and the rest is gone" no_longer_sees "tp:d570"
+press Enter
+key '\' "^Filter .*world" '\'
+press C-h C-h C-h C-h C-h Enter
+check "an empty filter shows all" sees "tp:d570"
+
+key F5 "job 712" F5
+check "the tree can be gone into" press_until "^Communicators  job 712" Enter
+press Escape
+key t "^.RANK " t
+
+key F6 "^ Sort by" F6
+check "a column that is chosen" eval 'press j; press_until "^>   1 " Enter'
+key 0 "^>.*LINK" 0
+key '>' "^> *1 .*LINK|^>   1 " '>'
+key I "^>   0 " I
+key i "^>   1 " i
+key '<' "^>.*LINK" '<'
+press Home
+key s "^>   1 .*dp|^>   1 " s
+key S "^>.*LINK" S
+
+key F "\[follow\]" F
+check "F again lets go" eval 'press F; no_longer_sees "\[follow\]"'
+
+key u "^ Only this user" u
+check "one user" eval 'press j j; press_until "\[user bo\]" Enter'
+check "has only his ranks" no_longer_sees "ada"
+press u
+sees "^ Only this user"
+press Home Enter
+key g "^ Only this GPU" g
+check "one GPU" eval 'press j; press_until "\[GPU 0000:10:00.0\]" Enter'
+press g
+sees "^ Only this GPU"
+press Home Enter
+key c "^ Only this communicator" c
+press Escape
+
+key Z "\[paused\]" Z
+check "Z again goes on" eval 'press Z; no_longer_sees "\[paused\]"'
+key p "\[paused\]" p
+press p
+
+key d "^Seconds between two looks: 16m40s" d
+check "an unknown delay is refused" press_until "! seconds, at least" x Enter
+press Escape
+key Ctrl-L "^.RANK " C-l
+for name in F10 q; do
+	open_top 120 40
+	tried="$tried$name "
+	check "$name ends it" eval 'press $name; wait_until 20 test -s "$T/after"'
+done
+
+# What the help names, and nothing else, was tried.
+open_top 120 60
+press h
+sees "any other key goes back"
+names=$(screen | sed -n '/this help/,/^.*quit$/p' | cut -c 1-24)
+all_tried() {
+	local name missing=0
+	for name in $names; do
+		case $tried in *" $name "*) ;; *) echo "not tried: $name"; missing=1 ;; esac
+	done
+	[ -n "$names" ] && return $missing
+}
+set -f
+check "every key of the help was tried" all_tried
+set +f
+
+# ncclinsp(1) has them all.
+in_manual() {
+	local name missing=0 page
+	page=$(mandoc -T utf8 "$B/man/ncclinsp.1" | sed 's/.\x08//g' | sed -n '/THE LIVE VIEW/,/EXIT STATUS/p')
+	for name in $names; do
+		grep -qF -- "$name" <<<"$page" || { echo "not in the manual: $name"; missing=1; }
+	done
+	return $missing
+}
+set -f
+check "and stands in the manual" in_manual
+set +f
+
+# ---- sizes ----------------------------------------------------------------------
+
+storm() {
+	local i
+	for i in $(seq 60); do
+		"${TM[@]}" resize-window -t top -x $((20 + i * 37 % 180)) -y $((5 + i * 23 % 55)) || return 1
+	done
+	"${TM[@]}" resize-window -t top -x 80 -y 24
+}
+open_top 80 24
+check "a storm of sizes" storm
+check "leaves the screen as it was" golden ranks-80x24
+
+# ---- the terminal's state -------------------------------------------------------
+
+# same_state ACTION...: however it ends, the line's settings are those from before.
+same_state() {
+	open_top 80 24 || return 1
+	"$@"
+	wait_until 20 test -s "$T/after" && cmp "$T/before" "$T/after" && cat "$T/end" &&
+		[ "$("${TM[@]}" display-message -p -t top '#{alternate_on}')" = 0 ]
+}
+kill_top() { kill "-$1" "$(pgrep -P "$("${TM[@]}" display-message -p -t top '#{pane_pid}')" -f " top " | head -1)"; }
+check "q leaves the line's settings as they were" same_state press q
+check "Ctrl-C leaves them" same_state press C-c
+check "SIGTERM leaves them" same_state kill_top TERM
+check "a crash leaves them" same_state kill_top SEGV
+
+done_testing
