@@ -18,11 +18,17 @@ tests_run=0
 tests_failed=0
 started=()
 
-finish() {
+# A function in the background is a shell of its own: what it started must end too.
+end_all() {
 	local pid
-	for pid in "${started[@]:-}"; do
-		[ -n "$pid" ] && kill "$pid" 2>/dev/null
+	for pid in "$@"; do
+		end_all $(pgrep -P "$pid")
+		kill "$pid" 2>/dev/null
 	done
+}
+
+finish() {
+	[ ${#started[@]} -eq 0 ] || end_all "${started[@]}"
 	wait 2>/dev/null
 	rm -rf "$T" "$SHM"
 }
