@@ -60,6 +60,35 @@ START_TEST(killed_process_is_drained_shown_and_its_file_removed)
 }
 END_TEST
 
+/* Whatever bears a segment's name: only what was read as one is ours to remove. */
+START_TEST(what_is_no_segment_stays_where_it_is)
+{
+	char rubbish[64], other[64], path[FX_PATH], link_path[FX_PATH];
+	pid_t pid;
+	int fd;
+
+	if (!fx_daemon_open(&fx, _i))
+		return;
+	pid = fx_job_fork(fx.dir, leave_three_in_flight, name);
+	snprintf(rubbish, sizeof(rubbish), "ncclinsp.%u.1.1", (unsigned)geteuid());
+	snprintf(other, sizeof(other), "ncclinsp.%u.1.2", (unsigned)geteuid());
+	fd = open(fx_shm_path(&fx, rubbish, path), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	ck_assert_int_eq(ftruncate(fd, 1 << 20), 0);
+	close(fd);
+	ck_assert_int_eq(link(fx_shm_path(&fx, name, path), fx_shm_path(&fx, other, link_path)), 0);
+	discover_look(fx.discover, fx.now_ns + UINT64_C(4000000000));
+	fx_job_kill(pid);
+	fx_daemon_step(&fx, 30000);
+	ck_assert(!there(name));
+	ck_assert(there(rubbish));
+	ck_assert(there(other));
+	ck_assert_uint_eq(fx.seen.appeared, 1);
+	unlink(link_path);
+	unlink(fx_shm_path(&fx, rubbish, path));
+	fx_daemon_close(&fx);
+}
+END_TEST
+
 START_TEST(process_that_nobody_waits_for_is_dead_as_well)
 {
 	siginfo_t info;
@@ -246,6 +275,7 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_LOOP(killed_process_is_drained_shown_and_its_file_removed, 0, FX_BACKENDS),
+		FX_LOOP(what_is_no_segment_stays_where_it_is, 0, FX_BACKENDS),
 		FX_LOOP(process_that_nobody_waits_for_is_dead_as_well, 0, FX_BACKENDS),
 		FX_LOOP(black_box_of_a_process_that_died_before_us_is_read, 0, FX_BACKENDS),
 		FX_LOOP(process_that_said_goodbye_has_exited, 0, FX_BACKENDS),

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -247,6 +248,19 @@ START_TEST(what_is_no_plain_file_is_refused_and_does_not_block)
 }
 END_TEST
 
+START_TEST(another_name_for_a_segment_is_refused)
+{
+	char other[80];
+
+	snprintf(other, sizeof(other), "ncclinsp.%u.1.%" PRIu64, (unsigned)geteuid(),
+		 (uint64_t)h->start_time);
+	ck_assert_int_eq(linkat(dirfd, name, dirfd, other, 0), 0);
+	strcpy(name, other);
+	ck_assert_int_eq(open_it(), -EPROTO);
+	unlinkat(dirfd, name, 0);
+}
+END_TEST
+
 static const struct {
 	const char *from, *to;
 } texts[] = {
@@ -309,6 +323,7 @@ int main(void)
 		FX_TEST(file_that_others_may_write_is_refused),
 		FX_TEST(file_of_another_owner_than_its_name_says_is_refused),
 		FX_TEST(what_is_no_plain_file_is_refused_and_does_not_block),
+		FX_TEST(another_name_for_a_segment_is_refused),
 		FX_LOOP(foreign_text_is_made_safe, 0, FX_COUNT(texts)),
 		FX_TEST(damaged_header_never_harms_the_reader),
 	};

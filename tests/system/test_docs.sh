@@ -39,9 +39,23 @@ targets_there() {
 	return $missing
 }
 
-for document in README.md docs/ARCHITECTURE.md tests/nccl/README.md tests/gpu/README.md; do
+# docs/SECURITY.md names a test for each threat.
+proofs_there() {
+	local file name sentence missing=0
+	while read -r name; do
+		grep -rqF "START_TEST($name)" tests || { echo "no test $name"; missing=1; }
+	done < <(grep -o '`[a-z0-9_]*_[a-z0-9_]*`' docs/SECURITY.md | tr -d '`')
+	while IFS= read -r sentence; do
+		grep -rqF "check \"$sentence\"" tests/*/*.sh ||
+			{ echo "nothing checks: $sentence"; missing=1; }
+	done < <(tr '\n' ' ' <docs/SECURITY.md | grep -o '"[^"]*"' | tr -d '"')
+	return $missing
+}
+
+for document in README.md docs/SECURITY.md docs/ARCHITECTURE.md tests/nccl/README.md tests/gpu/README.md; do
 	check "$document: the files that it names are there" all_there $document
 done
 check "manual pages that are named are there, and all are named" pages_there
+check "docs/SECURITY.md names tests that there are" proofs_there
 check "targets of make that are named are there" targets_there
 done_testing

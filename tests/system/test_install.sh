@@ -114,6 +114,8 @@ one_segment() { ls "$SHM"/ncclinsp.* >/dev/null 2>&1 && "$T/reader" "$SHM"/nccli
 reads_the_pid() { [ "$("$T/reader" "$SHM"/ncclinsp.* | cut -d ' ' -f 1)" = "$(ls "$SHM" | cut -d . -f 3)" ]; }
 check "the installed plugin is found by its name" wait_until 20 one_segment
 check "that program reads the segment of a job" reads_the_pid
+check "a segment is its owner's alone" \
+	test "$(stat -c '%a %u' "$SHM"/ncclinsp.*)" = "600 $(id -u)"
 
 "$ROOT$P/sbin/ncclinspd" --foreground --socket "$SOCK" --shm-dir "$SHM" --state-dir "$T/state" \
 	2>>"$T/daemon.log" &

@@ -15,7 +15,7 @@ ROOT=$T/booted
 
 cp $DEBS "$ROOT/root"
 cp "$B/nccl-sim" "$ROOT/usr/local/bin"
-sed -e 's/^hold .*/hold 600s/' -e 's/^loop .*/loop 400/' "$TOP/tests/scenarios/steady.scn" \
+sed -e 's/^loop .*/loop forever/' -e 's/compute .*/compute 20ms/' "$TOP/tests/scenarios/steady.scn" \
 	>"$ROOT/opt/steady.scn"
 cp "$TOP/tests/scenarios/frozen-gpu.scn" "$ROOT/opt"
 chmod 644 "$ROOT"/opt/*.scn
@@ -92,6 +92,55 @@ check "jobs can read the control file" as alice 'test -r /run/ncclinsp/control'
 check "and not write it, nor what lies beside it" \
 	as alice '! test -w /run/ncclinsp/control && ! test -w /run/ncclinsp'
 check "the state is the daemon's own" as alice '! ls /var/lib/ncclinsp/blackbox'
+
+as_level() { as alice 'ncclinsp ps' | awk '/nccl-sim/ { print $6 }' | sort -u | tr '\n' ' '; }
+level_is() { [ "$(as_level)" = "$1 " ] || { as_level; return 1; }; }
+check "root changes the level of all" inside ncclinsp level node ops
+check "which the job hears of through the control file" wait_until 20 level_is ops
+check "others may not" as bob '! ncclinsp level node trace'
+check "the file is still the same one" as alice '[ "$(stat -c "%a %U" /run/ncclinsp/control)" = "644 ncclinsp" ]'
+check "root takes it back" inside ncclinsp level node default
+
+# ---- taken over ---------------------------------------------------------------------
+
+# What somebody could do who runs code of his own in the daemon's place: the same unit,
+# another program.  It prints what it was able to do.
+cat >"$ROOT/usr/local/bin/intruder" <<'EOF'
+#!/bin/bash
+read -r victim </usr/local/share/victim
+set -- /dev/shm/ncclinsp.*
+segment=$1
+can() { local what=$1; shift; "$@" >/dev/null 2>&1 && echo "intruder can $what"; }
+can read-segments head -c 64 "$segment"
+can write-segments dd if=/dev/zero of="$segment" bs=1 count=1 conv=notrunc
+can open-segments-up chmod 666 "$segment"
+can take-segments-over chown ncclinsp "$segment"
+can kill-jobs kill -TERM "$victim"
+can trace-jobs sh -c "exec 3<>/proc/$victim/mem"
+can read-jobs-memory dd if="/proc/$victim/mem" bs=1 count=1
+can read-homes ls /home/alice
+can read-passwords cat /etc/shadow
+can read-logs ls /var/log
+can write-programs touch /usr/sbin/ncclinspd
+can write-configuration sh -c 'echo >>/etc/ncclinsp/ncclinspd.conf'
+can use-the-network curl -s -m 5 http://127.0.0.1/
+can make-namespaces unshare -U true
+can be-root setpriv --reuid=0 true
+can make-setuid sh -c 'cp /bin/true /dev/shm/x && chmod 4755 /dev/shm/x'
+can mount mount -t tmpfs tmpfs /tmp
+true
+EOF
+chmod 755 "$ROOT/usr/local/bin/intruder"
+inside sh -c 'pgrep -u alice -o nccl-sim >/usr/local/share/victim'
+sed -e 's|^ExecStart=.*|ExecStart=/usr/local/bin/intruder|' -e '/^ExecReload/d' -e '/^Restart/d' \
+	-e 's/^Type=.*/Type=oneshot/' -e '/^WatchdogSec/d' -e '/^Requires/d' -e '/^After/d' \
+	"$ROOT/lib/systemd/system/ncclinspd.service" >"$ROOT/run-intruder.service"
+inside cp /run-intruder.service /run/systemd/system/intruder.service
+inside systemctl daemon-reload
+intrusion() { inside journalctl --sync; inside journalctl -u intruder --no-pager -o cat | sed -n 's/^intruder can //p' | sort | tr '\n' ' '; }
+check "an intruder starts in the daemon's place" inside systemctl start intruder
+check "and can read what the daemon can, nothing else" test "$(intrusion)" = "read-segments "
+check "the job has not noticed" sees_jobs alice 4
 
 # ---- reloaded and restarted ---------------------------------------------------------
 
