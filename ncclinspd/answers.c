@@ -135,6 +135,7 @@ int answers_start(struct daemon *d)
 		.transferlog = d->transferlog,
 		.diagnose = d->diagnose,
 		.exemplars = d->exemplars,
+		.metrics = d->metrics,
 	};
 	char host[256] = "", boot_id[64];
 	struct serve_config config = {

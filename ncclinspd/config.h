@@ -37,6 +37,7 @@ struct config {
 	bool auto_thrift;	/* callbacks over the budget lower the level */
 	enum log_level log_level;
 	uint32_t max_segments;
+	uint32_t metrics_series;	/* at most; 0: the default of metrics */
 	uint32_t max_ended;
 	uint64_t keep_ns;
 	uint64_t straggler_window_ns;	/* 0: the default of straggler */

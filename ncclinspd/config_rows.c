@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "ncclinspd/metrics.h"
 #include "nci/control.h"
 #include "util/text.h"
 
@@ -95,6 +96,19 @@ static int set_straggler_window(struct config *c, const char *value)
 	return set_duration(&c->straggler_window_ns, value, WINDOW_LEAST_NS);
 }
 
+static int set_metrics_series(struct config *c, const char *value)
+{
+	uint64_t n = 0;
+
+	for (const char *at = value; *at >= '0' && *at <= '9' && n <= METRICS_SERIES_MOST; at++)
+		n = n * 10 + (uint64_t)(*at - '0');
+	if (value[strspn(value, "0123456789")] || n < METRICS_SERIES_LEAST ||
+	    n > METRICS_SERIES_MOST)
+		return -EINVAL;
+	c->metrics_series = (uint32_t)n;
+	return 0;
+}
+
 static int set_log_level(struct config *c, const char *value)
 {
 	int level = log_parse_level(value);
@@ -157,6 +171,8 @@ static const struct config_row rows[] = {
 	{ "straggler-window", 'w', "SECONDS", set_straggler_window,
 	  "a time of 1s or more, as 60s", "late ranks are judged over four of these", "60s", true,
 	  FIELD(straggler_window_ns) },
+	{ "metrics-series", 0, "NUMBER", set_metrics_series, "a number from 200 to 100000",
+	  "how many series /metrics may have", "2000", false, FIELD(metrics_series) },
 	{ "log-level", 'l', "LEVEL", set_log_level, "err, warn, info or debug",
 	  "what to log: err, warn, info or debug", "info", true, FIELD(log_level) },
 	{ "foreground", 'f', NULL, set_foreground, NULL, "stay in the foreground, log to stderr",

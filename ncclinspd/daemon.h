@@ -19,6 +19,7 @@
 #include "ncclinspd/links.h"
 #include "ncclinspd/loop.h"
 #include "ncclinspd/manager.h"
+#include "ncclinspd/metrics.h"
 #include "ncclinspd/names.h"
 #include "ncclinspd/oplog.h"
 #include "ncclinspd/ranks.h"
@@ -59,6 +60,7 @@ struct daemon {
 	struct exemplars *exemplars;	/* as well */
 	struct drain *drain;
 	struct discover *discover;
+	struct metrics *metrics;
 	struct serve *serve;
 	size_t watch_turn;		/* whose threads are looked at first */
 	struct steer *steer;

@@ -2,7 +2,7 @@
 /*
  * Data on its way: what each stage hands to the next, and when.
  *
- *     discover -> drain -> decode -> reconstruct -> ranks -> aggregate, oplog, diagnose -> serve
+ *     discover -> drain -> decode -> reconstruct -> ranks -> aggregate, oplog, diagnose, metrics -> serve
  *                                                    ranks -> straggler -> diagnose
  *                                    reconstruct -> links, transferlog -> serve
  */
@@ -61,6 +61,7 @@ void flow_op(const struct op *op, uint64_t now_ns, void *arg)
 	oplog_add(d->oplog, op);
 	diagnose_op(d->diagnose, op, now_ns);
 	steer_op(d->steer, op);
+	metrics_op(d->metrics, op, now_ns);
 	if (!op->local_ranks)
 		flow_joint(&op, 1, 1, now_ns, d);
 	if (d->serve)
@@ -70,8 +71,11 @@ void flow_op(const struct op *op, uint64_t now_ns, void *arg)
 void flow_moved(const struct transfers *t, uint64_t now_ns, void *arg)
 {
 	struct daemon *d = arg;
+	struct links_row row;
 
 	links_add(d->links, t, now_ns);
+	links_last(d->links, &row);
+	metrics_moved(d->metrics, &row, now_ns);
 	transferlog_add(d->transferlog, t, d->links);
 }
 
@@ -99,6 +103,7 @@ void flow_ended(void *arg, struct process *p, uint64_t now_ns)
 	reconstruct_end(d->reconstruct, p, now_ns);
 	ranks_end(d->ranks, p, now_ns);
 	diagnose_ended(d->diagnose, p, now_ns);
+	metrics_ended(d->metrics, p, now_ns);
 	if (d->serve)
 		serve_process(d->serve, p);
 }
@@ -110,6 +115,7 @@ void flow_forgotten(void *arg, struct process *p)
 	cpuwait_free(p->cpuwait);	/* one that was caught lying never ended */
 	p->cpuwait = NULL;
 	diagnose_forgotten(d->diagnose, p);
+	metrics_forgotten(d->metrics, p);
 	straggler_forget(d->straggler, p->id);
 	reconstruct_detach(d->reconstruct, p);
 }
@@ -260,6 +266,7 @@ void flow_look(void *arg, uint64_t now_ns)
 	diagnose_look(d->diagnose, now_ns);
 	steer_look(d->steer, list, n, now_ns);
 	arm_steering(d, now_ns);
+	metrics_look(d->metrics, now_ns);
 	if (d->blackbox)
 		blackbox_tick(d->blackbox, now_ns, clock_ns(CLOCK_REALTIME));
 	loop_arm(d->loop, &d->look_timer, now_ns + DAEMON_LOOK_NS);

@@ -200,6 +200,25 @@ static void start_files(struct daemon *d)
 		     exemplars_new(&d->exemplars, d->writer, dir, answers_exemplar, d));
 }
 
+static int start_metrics(struct daemon *d)
+{
+	char host[256] = "";
+	struct metrics_config config = { .host = host, .series = d->config.metrics_series };
+	const struct metrics_source source = {
+		.arg = d,
+		.processes = answers_processes,
+		.reconstruct = d->reconstruct,
+		.straggler = d->straggler,
+		.steer = d->steer,
+		.diagnose = d->diagnose,
+	};
+
+	gethostname(host, sizeof(host) - 1);
+	if (getrandom(&config.seed, sizeof(config.seed), GRND_NONBLOCK) < 0)
+		config.seed = d->started_mono_ns;
+	return metrics_new(&d->metrics, &config, &source);
+}
+
 static int start_discovery(struct daemon *d, uint64_t now_ns)
 {
 	const struct discover_config config = {
@@ -304,6 +323,8 @@ static int start(struct daemon *d)
 	if (r == 0)
 		r = start_steering(d, now_ns);
 	if (r == 0)
+		r = start_metrics(d);
+	if (r == 0)
 		r = start_discovery(d, loop_clock_ns());
 	if (r == 0)
 		r = answers_start(d);
@@ -326,6 +347,7 @@ static void stop(struct daemon *d)
 	d->exemplars = NULL;
 	discover_free(d->discover);
 	drain_free(d->drain);
+	metrics_free(d->metrics);
 	steer_free(d->steer);
 	diagnose_free(d->diagnose);
 	journal_close(&d->journal);

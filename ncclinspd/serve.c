@@ -9,16 +9,15 @@
 #include "ncclinspd/serve.h"
 
 #include <errno.h>
-#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "ncclinspd/exposition.h"
 #include "ncclinspd/serve_impl.h"
 #include "util/cleanup.h"
 
-#define GROUP		"ncclinsp"
 #define METHODS		"GET, HEAD"
 #define JSON_LINES	"application/x-ndjson"
 #define SPARE		16	/* connections above the limit, to be told so */
@@ -65,6 +64,7 @@ static const struct route {
 	{ "/v1/stream", .open = stream_open, .type = JSON_LINES, .params = PARAM_BIT(KINDS) },
 	{ "/v1/level", .fill = serve_level, .act = serve_put_level, .by = MHD_HTTP_METHOD_PUT },
 	{ "/v1/overhead", .fill = serve_overhead },
+	{ "/metrics", .open = serve_metrics, .type = EXPOSITION_TEXT_TYPE },
 	{ "/v1/snapshot", .act = serve_write_snapshot, .by = MHD_HTTP_METHOD_POST },
 	{ "/v1/exemplars", .fill = serve_exemplars },
 	{ "/v1/exemplars/", .file = serve_exemplar },
@@ -195,7 +195,7 @@ static enum MHD_Result open_answer(struct MHD_Connection *connection, struct req
 			: route->open(r, connection);
 	if (!response)
 		return answer_no_memory(connection);
-	return answer_send(connection, MHD_HTTP_OK, response, route_type(route));
+	return answer_send(connection, MHD_HTTP_OK, response, r->type ? r->type : route_type(route));
 }
 
 /* ---- requests ---------------------------------------------------------- */
@@ -355,13 +355,6 @@ static void completed(void *arg, struct MHD_Connection *connection, void **conte
 
 /* ---- life -------------------------------------------------------------- */
 
-static gid_t group_id(const char *name)
-{
-	struct group *group = getgrnam(name ? name : GROUP);
-
-	return group ? group->gr_gid : (gid_t)-1;
-}
-
 static int http_start(struct serve *s)
 {
 	const union MHD_DaemonInfo *info;
@@ -401,7 +394,7 @@ int serve_open(struct serve **sp, const struct serve_config *config,
 	}
 	s->config = *config;
 	s->source = *source;
-	s->group = group_id(config->group);
+	s->group = client_group(config->group);
 	s->now_ns = config->started_mono_ns;
 	s->real_offset_ns = config->started_real_ns - config->started_mono_ns;
 	snprintf(s->host, sizeof(s->host), "%s", config->host);

@@ -25,6 +25,7 @@ struct exemplars;
 struct finding;
 struct json;
 struct links;
+struct metrics;
 struct oplog;
 struct reconstruct;
 struct serve;
@@ -97,6 +98,7 @@ struct serve_source {
 	struct links *links;
 	const struct transferlog *transferlog;
 	struct diagnose *diagnose;
+	const struct metrics *metrics;
 	struct exemplars *exemplars;	/* NULL: there is no place for any */
 };
 

@@ -8,10 +8,20 @@
  */
 #include "ncclinspd/serve_impl.h"
 
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#define GROUP	"ncclinsp"
+
+gid_t client_group(const char *name)
+{
+	struct group *group = getgrnam(name ? name : GROUP);
+
+	return group ? group->gr_gid : (gid_t)-1;
+}
 
 static bool in_group(int fd, gid_t own, gid_t group)
 {

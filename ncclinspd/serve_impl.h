@@ -17,7 +17,7 @@
  *   serve_findings.c  /v1/findings                serve_peers.c      /v1/peers
  *   serve_clocks.c    /v1/clocks
  *   serve_level.c     GET /v1/level               serve_level_put.c  PUT /v1/level
- *   serve_overhead.c  /v1/overhead
+ *   serve_overhead.c  /v1/overhead           serve_metrics.c    /metrics
  *   serve_snapshot.c  POST /v1/snapshot, and what is written then
  *   serve_exemplars.c /v1/exemplars, one of them, and what is written into one
  *   stream.c          /v1/stream
@@ -71,6 +71,9 @@ struct client {
 void client_notify(void *arg, struct MHD_Connection *connection, void **context,
 		   enum MHD_ConnectionNotificationCode code);
 struct client *client_of(struct MHD_Connection *connection);	/* NULL: memory ran out */
+
+/* The group whose members see everything, NULL: of the usual name; -1: there is no such. */
+gid_t client_group(const char *name);
 
 /* Enter a phase; it decides how long the connection may stay in it. */
 void client_enter(struct client *c, enum client_phase phase);
@@ -259,6 +262,7 @@ struct request {
 	const char *tail;	/* of the path, behind a route that ends in a slash */
 	const char *body;	/* not terminated; NULL: none */
 	size_t body_bytes;
+	const char *type;	/* of the answer; NULL: the route's */
 	char why[256];		/* in words, why something cannot be done; "": nothing to add */
 };
 
@@ -355,6 +359,7 @@ struct MHD_Response *listing_open(struct listing *l);
 /* NULL: no memory. */
 struct MHD_Response *serve_collectives(struct request *r, struct MHD_Connection *connection);
 struct MHD_Response *serve_summary(struct request *r, struct MHD_Connection *connection);
+struct MHD_Response *serve_metrics(struct request *r, struct MHD_Connection *connection);
 struct MHD_Response *serve_peers(struct request *r, struct MHD_Connection *connection);
 
 /*

@@ -23,6 +23,7 @@
 #include "ncclinspd/aggregate.h"
 #include "ncclinspd/diagnose.h"
 #include "ncclinspd/links.h"
+#include "ncclinspd/metrics.h"
 #include "ncclinspd/names.h"
 #include "ncclinspd/oplog.h"
 #include "ncclinspd/reconstruct.h"
@@ -43,6 +44,7 @@ static struct {
 	struct aggregate *aggregate;
 	struct links *links;
 	struct transferlog *transferlog;
+	struct metrics *metrics;
 	struct oplog *oplog;
 	struct diagnose *diagnose;
 	struct straggler *straggler;
@@ -97,6 +99,17 @@ static inline void fx_steer_open(void)
 	snprintf(path, sizeof(path), "%s/control", fx_tmpdir());
 	ck_assert_int_eq(steer_new(&fx.steer, &(struct steer_config){ .control = path,
 			 .detail = true, .thrift = true }, fx.now_ns), 0);
+}
+
+static inline void fx_metrics_open(void)
+{
+	const struct metrics_config config = { .host = "node \"7\"" };
+	const struct metrics_source source = {
+		.processes = fx_processes, .reconstruct = fx.reconstruct,
+		.straggler = fx.straggler, .steer = fx.steer, .diagnose = fx.diagnose,
+	};
+
+	ck_assert_int_eq(metrics_new(&fx.metrics, &config, &source), 0);
 }
 
 static inline void fx_turn(void)
@@ -172,6 +185,7 @@ static inline void fx_serve_open(const struct serve_config *config)
 	ck_assert_int_eq(straggler_new(&fx.straggler, NULL), 0);
 	fx_diagnose_open();
 	fx_steer_open();
+	fx_metrics_open();
 	source = (struct serve_source){
 		.processes = fx_processes,
 		.slots = fx_slots,
@@ -185,6 +199,7 @@ static inline void fx_serve_open(const struct serve_config *config)
 		.diagnose = fx.diagnose,
 		.straggler = fx.straggler,
 		.exemplars = fx_exemplars,
+		.metrics = fx.metrics,
 		.steered = fx_steered,
 		.steer = fx.steer,
 	};
@@ -202,6 +217,7 @@ static inline void fx_serve_close(void)
 	serve_close(fx.serve);
 	diagnose_free(fx.diagnose);
 	straggler_free(fx.straggler);
+	metrics_free(fx.metrics);
 	steer_free(fx.steer);
 	reconstruct_free(fx.reconstruct);
 	names_free(fx.names);

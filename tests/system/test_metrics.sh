@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What Prometheus is told: sound, the same as the API says, and all of it in the manual.
+. "$(dirname "$0")/lib.sh"
+
+start_daemon --straggler-window 1s
+metrics() { curl -sf --unix-socket "$SOCK" "$@" http://ncclinspd/metrics; }
+
+# value NAME LABELS: the sum of the series of that name that have these labels.
+value() {
+	metrics | awk -v name="$1" -v labels="$2" 'index($0, name "{") == 1 && index($0, labels) {
+		sum += $NF; n++ } END { if (!n) exit 1; printf "%.15g\n", sum }'
+}
+value_is() { [ "$(value "$1" "$2")" = "$3" ]; }
+value_above() { awk -v v="$(value "$1" "$2")" -v least="$3" 'BEGIN { exit !(v > least) }'; }
+
+nice -n 10 timeout -k 1 120 "$B/nccl-sim" --plugin "$PLUGIN" "$TOP/tests/scenarios/late-pauses.scn" \
+	2>"$T/sim" &
+started+=("$!")
+JOB=$!
+check "who comes last is counted" wait_until 60 value_above ncclinsp_last_arrivals_total 'rank="1"' 5
+check "... and what it costs" wait_until 10 value_above ncclinsp_blame_seconds_total 'rank="1"' 0.1
+check "... for which the others waited" value_above ncclinsp_op_wait_seconds_total 'rank="0"' 0.05
+check "its processes live" value_is ncclinsp_processes 'uid=' 4
+check "callbacks are timed" wait_until 30 value_above ncclinsp_plugin_callback_seconds_total user 0
+
+# ---- what it looks like -------------------------------------------------------------
+
+flat=$(mandoc -T ascii "$B/man/ncclinsp-metrics.7" | sed 's/.\x08//g')
+families() { metrics | sed -n 's/^# TYPE \([a-z_]*\) .*/\1/p'; }
+all_told() {
+	local name missing=0
+	for name in $(families); do
+		grep -qE "(^|[ ,])$name($|[ ,])" <<<"$flat" || { echo "$name is not in the manual"; missing=1; }
+	done
+	[ -n "$name" ] && return $missing
+}
+all_served() {
+	local name missing=0
+	for name in $(grep -oE '\<ncclinsp_[a-z_]+' <<<"$flat" | sort -u); do
+		families | grep -qx "$name" || { echo "$name is not served"; missing=1; }
+	done
+	[ -n "$name" ] && return $missing
+}
+labels_told() {
+	local label missing=0
+	for label in $(metrics | grep -v '^#' | grep -oE '[{,][a-z_0-9]+="' | tr -d '{,="' | sort -u); do
+		[ "$label" = le ] || grep -qE "(^|[^a-z_])$label($|[^a-z_])" <<<"$flat" ||
+			{ echo "label $label is not in the manual"; missing=1; }
+	done
+	[ -n "$label" ] && return $missing
+}
+check "ncclinsp-metrics(7) has every family" all_told
+check "... and no other" all_served
+check "... and every label" labels_told
+check "every family has its help" eval \
+	'[ "$(metrics | grep -c "^# HELP ")" -eq "$(metrics | grep -c "^# TYPE ")" ]'
+check "no series comes twice" eval '[ -z "$(metrics | grep -v "^#" | sed "s/ [^ ]*$//" | sort | uniq -d)" ]'
+if command -v promtool >/dev/null; then
+	check "promtool has nothing to say" eval 'metrics | promtool check metrics'
+else
+	skip "promtool has nothing to say" "there is no promtool (Debian: prometheus)"
+fi
+check "OpenMetrics is there for who asks" eval \
+	'metrics -H "Accept: application/openmetrics-text" | tail -n 1 | grep -qx "# EOF"'
+
+# ---- to the end ---------------------------------------------------------------------
+
+kill "$JOB"
+wait "$JOB" 2>/dev/null
+check "whoever ends is counted" wait_until 20 \
+	value_is ncclinsp_process_exits_total 'uid=' 4
+check "all that the API counts is counted" wait_until 10 eval \
+	'[ "$(value ncclinsp_ops_total op=)" = "$(api "summary?window=all&by=comm" | jq "[.rows[].ops] | add")" ]'
+check "nobody lives" wait_until 10 value_is ncclinsp_processes 'uid=' 0
+done_testing

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The series: what they count, that they never go back, and that they are bounded. */
+#include "ncclinspd/metrics.h"
+
+#include <ctype.h>
+
+#include "ncclinspd/exposition.h"
+#include "tests/fixture_serve.h"
+
+#define OTHER_UID	54321
+
+static char *text;
+
+static void setup(void)
+{
+	fx_serve_open(NULL);
+	text = NULL;
+}
+
+static void teardown(void)
+{
+	free(text);
+	fx_serve_close();
+}
+
+/* A process with `ncomms` communicators of its rank. */
+static struct process *add_process(int32_t rank, uint32_t ncomms)
+{
+	struct process *p = fx_process(100 + rank, 0, rank);
+
+	p->records = 100;
+	p->comms = realloc(p->comms, ncomms * sizeof(*p->comms));
+	p->ncomms = ncomms;
+	for (uint32_t i = 1; i < ncomms; i++) {
+		p->comms[i] = p->comms[0];
+		p->comms[i].id += i;
+		snprintf(p->comms[i].name, sizeof(p->comms[i].name), "c%u", i);
+	}
+	return p;
+}
+
+static struct op make_op(const struct process *p, uint32_t comm, uint64_t bytes)
+{
+	return (struct op){
+		.process_id = p->id, .uid = p->uid, .comm_index = comm, .has_comm_id = true,
+		.rank = p->comms[comm].rank, .nranks = 8, .func = FX_FUNC, .bytes = bytes,
+		.exec_ns = 15000, .source = TIMING_KERNEL_GPU, .busbw_gbs = 200,
+	};
+}
+
+static void add_op(const struct op *op)
+{
+	metrics_op(fx.metrics, op, fx.now_ns);
+}
+
+/* Everything as root, or one user, is told it. */
+static uint64_t collect(bool all, uid_t uid)
+{
+	struct exposition e;
+	size_t bytes;
+
+	exposition_init(&e, false, 32 << 20);
+	metrics_write(fx.metrics, &e, all, uid, fx.now_ns);
+	ck_assert_int_eq(e.error, 0);
+	free(text);
+	text = exposition_steal(&e, &bytes);
+	text = realloc(text, bytes + 1);
+	text[bytes] = '\0';
+	return e.series;
+}
+
+/* The sum of the series of this name, whose labels have this in them; -1: there is none. */
+static double sum_of(const char *name, const char *label)
+{
+	double sum = -1;
+
+	for (const char *line = text; *line; line = strchr(line, '\n') + 1) {
+		const char *end = strchr(line, '\n'), *at = strstr(line, label);
+		size_t n = strlen(name);
+
+		if (strncmp(line, name, n) || isalpha((unsigned char)line[n]) || line[n] == '_' ||
+		    !at || at > end)
+			continue;
+		while (*end != ' ')
+			end--;
+		sum = (sum < 0 ? 0 : sum) + strtod(end, NULL);
+	}
+	return sum;
+}
+
+START_TEST(operations_are_counted_with_their_labels)
+{
+	struct process *p = add_process(0, 1);
+	struct op op = make_op(p, 0, 3 << 20);
+
+	add_op(&op);
+	op.exec_ns = 200 * FX_SECOND;
+	op.busbw_gbs = 100;
+	add_op(&op);
+	collect(true, 0);
+	ck_assert(strstr(text, "\nncclinsp_ops_total{node=\"node \\\"7\\\"\",uid=\"0\",comm=\"dp\","
+			       "rank=\"0\",gpu_uuid=\"GPU-00000000-0000-0000-0000-0000000000ab\","
+			       "op=\"AllReduce\"} 2\n"));
+	ck_assert_double_eq(sum_of("ncclinsp_op_bytes_total", ""), 2 * (3 << 20));
+	ck_assert_double_eq(sum_of("ncclinsp_op_duration_seconds_count", "size_class=\"4MiB\""), 2);
+	ck_assert_double_eq(sum_of("ncclinsp_op_duration_seconds_bucket", "le=\"1e-05\""), 0);
+	ck_assert_double_eq(sum_of("ncclinsp_op_duration_seconds_bucket", "le=\"2e-05\""), 1);
+	ck_assert_double_eq(sum_of("ncclinsp_op_duration_seconds_bucket", "le=\"83.88608\""), 1);
+	ck_assert_double_eq(sum_of("ncclinsp_op_duration_seconds_bucket", "le=\"+Inf\""), 2);
+	ck_assert_double_eq(sum_of("ncclinsp_op_duration_seconds_sum", ""), 200.000015);
+	ck_assert_double_eq(sum_of("ncclinsp_op_busbw_bytes_per_second", "naive"), 150e9);
+	ck_assert_double_eq(sum_of("ncclinsp_op_busbw_bytes_per_second", "waitfree"), -1);
+	fx.now_ns += 61 * FX_SECOND;
+	collect(true, 0);
+	ck_assert_double_eq(sum_of("ncclinsp_op_busbw_bytes_per_second", "naive"), -1);
+}
+END_TEST
+
+static const struct {
+	uint64_t bytes;
+	const char *label;
+} classes[] = {
+	{ 0, "\"1KiB\"" }, { 1024, "\"1KiB\"" }, { 1025, "\"2KiB\"" }, { 1 << 20, "\"1MiB\"" },
+	{ UINT64_C(16) << 30, "\"16GiB\"" }, { (UINT64_C(16) << 30) + 1, "\"inf\"" },
+};
+
+START_TEST(a_size_class_is_the_power_of_two_that_holds_it)
+{
+	struct op op = make_op(add_process(0, 1), 0, classes[_i].bytes);
+
+	add_op(&op);
+	collect(true, 0);
+	ck_assert_double_eq(sum_of("ncclinsp_op_duration_seconds_count", classes[_i].label), 1);
+}
+END_TEST
+
+START_TEST(what_ran_in_a_batch_or_without_a_time_is_in_no_histogram)
+{
+	struct op op = make_op(add_process(0, 1), 0, 4096);
+
+	op.fused = 2;
+	add_op(&op);
+	op.fused = 0;
+	op.source = TIMING_NONE;
+	op.exec_ns = UNKNOWN_U64;
+	op.bytes = UNKNOWN_U64;
+	add_op(&op);
+	collect(true, 0);
+	ck_assert_double_eq(sum_of("ncclinsp_ops_total", ""), 2);
+	ck_assert_double_eq(sum_of("ncclinsp_op_bytes_total", ""), 4096);
+	ck_assert_double_eq(sum_of("ncclinsp_op_duration_seconds_count", ""), -1);
+	ck_assert_double_eq(sum_of("ncclinsp_records_dropped_total", "\"fused\""), 1);
+}
+END_TEST
+
+START_TEST(eight_ranks_of_ten_communicators_have_room)
+{
+	uint64_t series;
+
+	for (int32_t rank = 0; rank < 8; rank++) {
+		struct process *p = add_process(rank, 10);
+
+		for (uint32_t comm = 0; comm < 10; comm++) {
+			struct op op = make_op(p, comm, 1 << 20);
+
+			add_op(&op);
+			op.bytes = 64 << 20;
+			add_op(&op);
+		}
+	}
+	metrics_look(fx.metrics, fx.now_ns);
+	series = collect(true, 0);
+	ck_assert_uint_le(series, 2000);
+	ck_assert_double_eq(sum_of("ncclinsp_series_refused_total", ""), 0);
+	ck_assert_double_eq(sum_of("ncclinsp_ops_total", "other"), -1);
+	ck_assert_double_eq(sum_of("ncclinsp_ops_total", ""), 160);
+}
+END_TEST
+
+START_TEST(more_than_there_is_room_for_is_counted_under_other)
+{
+	static const char *const funcs[] = { "AllReduce", "AllGather", "ReduceScatter" };
+	double refused;
+	uint64_t series;
+
+	for (int32_t rank = 0; rank < 8; rank++) {
+		struct process *p = add_process(rank, 40);
+
+		for (uint32_t i = 0; i < 40 * 3; i++) {
+			struct op op = make_op(p, i / 3, UINT64_C(1024) << i % 20);
+
+			op.func = funcs[i % 3];
+			add_op(&op);
+		}
+	}
+	metrics_look(fx.metrics, fx.now_ns);
+	series = collect(true, 0);
+	ck_assert_uint_le(series, 2000);
+	ck_assert_uint_gt(series, 1200);
+	refused = sum_of("ncclinsp_series_refused_total", "");
+	ck_assert_double_gt(refused, 0);
+	ck_assert_double_gt(sum_of("ncclinsp_ops_total", "op=\"other\""), 0);
+	ck_assert_double_eq(sum_of("ncclinsp_ops_total", ""), 8 * 120);
+	ck_assert_double_eq(sum_of("ncclinsp_op_duration_seconds_count", ""), 8 * 120);
+	ck_assert_double_le(sum_of("ncclinsp_series", ""), 2000);
+}
+END_TEST
+
+START_TEST(a_counter_does_not_go_back_when_its_process_is_replaced)
+{
+	struct process *p = add_process(0, 1);
+
+	metrics_look(fx.metrics, fx.now_ns);
+	p->records = 250;
+	p->state = PROCESS_DIED;
+	metrics_ended(fx.metrics, p, fx.now_ns);
+	metrics_look(fx.metrics, fx.now_ns);
+	collect(true, 0);
+	ck_assert_double_eq(sum_of("ncclinsp_records_total", ""), 250);
+	ck_assert_double_eq(sum_of("ncclinsp_processes", ""), 0);
+	ck_assert_double_eq(sum_of("ncclinsp_process_exits_total", "\"unknown\""), 1);
+	ck_assert_double_eq(sum_of("ncclinsp_process_exits_total", "\"clean\""), 0);
+	metrics_forgotten(fx.metrics, p);
+	p->id = 77;		/* the next one of the same labels */
+	p->records = 5;
+	p->state = PROCESS_LIVE;
+	metrics_look(fx.metrics, fx.now_ns);
+	metrics_look(fx.metrics, fx.now_ns);
+	collect(true, 0);
+	ck_assert_double_eq(sum_of("ncclinsp_records_total", ""), 255);
+	ck_assert_double_eq(sum_of("ncclinsp_processes", ""), 1);
+}
+END_TEST
+
+START_TEST(what_is_in_flight_has_an_age_and_a_number)
+{
+	struct process *p = add_process(3, 1);
+
+	fx_post(p, 41, 0x5001, 1000);
+	fx.now_ns += 9 * FX_SECOND;
+	metrics_look(fx.metrics, fx.now_ns);
+	collect(true, 0);
+	ck_assert_double_eq(sum_of("ncclinsp_inflight_ops", "rank=\"3\""), 1);
+	ck_assert_double_eq(sum_of("ncclinsp_inflight_oldest_seconds", "rank=\"3\""), 9);
+	ck_assert_double_eq(sum_of("ncclinsp_last_sequence", "op=\"AllReduce\""), 41);
+	ck_assert_double_eq(sum_of("ncclinsp_stalled", "comm=\"dp\""), 0);
+	ck_assert(strstr(text, "comm_id=\"0xd00dfeedcafe0001\",comm_name=\"dp\",nranks=\"8\","
+			       "nnodes=\"2\"} 1\n"));
+	p->comms[0].finalize_ticks = 1;
+	metrics_look(fx.metrics, fx.now_ns);
+	collect(true, 0);
+	ck_assert_double_eq(sum_of("ncclinsp_inflight_ops", ""), -1);
+	ck_assert_double_eq(sum_of("ncclinsp_comm_info", ""), -1);
+}
+END_TEST
+
+static void hours_pass(int n)
+{
+	for (int i = 0; i < n * 60; i++) {
+		fx.now_ns += 60 * FX_SECOND;
+		metrics_look(fx.metrics, fx.now_ns);
+	}
+}
+
+START_TEST(what_is_alive_stays_and_what_has_gone_is_let_go)
+{
+	struct process *p = add_process(0, 1);
+	struct op op = make_op(p, 0, 4096);
+
+	add_op(&op);
+	metrics_look(fx.metrics, fx.now_ns);
+	hours_pass(3);
+	collect(true, 0);
+	ck_assert_double_eq(sum_of("ncclinsp_ops_total", ""), 1);
+	ck_assert_double_eq(sum_of("ncclinsp_op_duration_seconds_count", ""), 1);
+	fx.nprocesses = 0;
+	hours_pass(2);
+	collect(true, 0);
+	ck_assert_double_eq(sum_of("ncclinsp_ops_total", ""), -1);
+	ck_assert_double_eq(sum_of("ncclinsp_series", ""), 0);
+	fx.nprocesses = 1;
+	add_op(&op);
+	collect(true, 0);
+	ck_assert_double_eq(sum_of("ncclinsp_ops_total", ""), 1);
+}
+END_TEST
+
+START_TEST(a_user_sees_what_is_his)
+{
+	struct op op = make_op(add_process(0, 1), 0, 4096);
+
+	add_op(&op);
+	op = make_op(add_process(1, 1), 0, 4096);
+	fx.processes[1]->uid = OTHER_UID;
+	add_op(&op);
+	metrics_look(fx.metrics, fx.now_ns);
+	collect(false, OTHER_UID);
+	ck_assert_double_eq(sum_of("ncclinsp_ops_total", "uid=\"54321\""), 1);
+	ck_assert_ptr_null(strstr(text, "uid=\"0\""));
+	ck_assert_ptr_null(strstr(text, "ncclinsp_series"));
+	collect(true, 0);
+	ck_assert_double_eq(sum_of("ncclinsp_ops_total", ""), 2);
+}
+END_TEST
+
+/* ---- over the socket -------------------------------------------------------------- */
+
+static char *ask(const char *accept)
+{
+	char request[256];
+	int fd = fx_connect();
+
+	snprintf(request, sizeof(request), "GET /metrics HTTP/1.1\r\nHost: x\r\n%s\r\n", accept);
+	fx_send(fd, request, strlen(request));
+	return fx_finish(fd);
+}
+
+START_TEST(who_asks_for_openmetrics_gets_it)
+{
+	char *answer = ask("");
+
+	ck_assert_int_eq(fx_status(answer), 200);
+	ck_assert(strstr(answer, "Content-Type: text/plain; version=0.0.4"));
+	ck_assert_ptr_null(strstr(answer, "# EOF"));
+	free(answer);
+	answer = ask("Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.1\r\n");
+	ck_assert(strstr(answer, "Content-Type: application/openmetrics-text; version=1.0.0"));
+	ck_assert_str_eq(answer + strlen(answer) - 6, "# EOF\n");
+	free(answer);
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(operations_are_counted_with_their_labels),
+		FX_LOOP(a_size_class_is_the_power_of_two_that_holds_it, 0, FX_COUNT(classes)),
+		FX_TEST(what_ran_in_a_batch_or_without_a_time_is_in_no_histogram),
+		FX_TEST(eight_ranks_of_ten_communicators_have_room),
+		FX_TEST(more_than_there_is_room_for_is_counted_under_other),
+		FX_TEST(a_counter_does_not_go_back_when_its_process_is_replaced),
+		FX_TEST(what_is_in_flight_has_an_age_and_a_number),
+		FX_TEST(what_is_alive_stays_and_what_has_gone_is_let_go),
+		FX_TEST(a_user_sees_what_is_his),
+		FX_TEST(who_asks_for_openmetrics_gets_it),
+	};
+
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+}
