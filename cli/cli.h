@@ -67,6 +67,7 @@ struct cli {
 	const char *window;
 	bool by_rank;
 	bool all;		/* also what is over */
+	bool readonly;		/* top: without keys that change anything */
 	uint64_t for_ns;	/* how long a level is wanted; 0: for good */
 	const char *sample;	/* all or budget; NULL: as it is */
 	const char *argument;	/* of a command that takes one; NULL: none was given */

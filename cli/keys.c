@@ -100,12 +100,17 @@ static void act_invert(struct place *place, const struct view *view, int unused)
 	*ascending = !*ascending;
 }
 
+enum prompt_for { PROMPT_FILTER, PROMPT_SEARCH, PROMPT_DELAY, PROMPT_CONFIRM };
+
 /* ---- menus --------------------------------------------------------------------- */
 
 static const char worst_first[] = "worst first";
 static const char all[] = "all";
 
-enum menu_for { MENU_USER = PLACE_USER, MENU_GPU = PLACE_GPU, MENU_COMM = PLACE_COMM, MENU_SORT };
+enum menu_for {
+	MENU_USER = PLACE_USER, MENU_GPU = PLACE_GPU, MENU_COMM = PLACE_COMM, MENU_SORT,
+	MENU_TARGET, MENU_LEVEL,
+};
 
 static void act_sort_menu(struct place *place, const struct view *view, int unused)
 {
@@ -137,6 +142,14 @@ static void act_pick(struct place *place, const struct view *view, int pick)
 		  place->pick[pick][0] ? place->pick[pick] : all);
 }
 
+static void act_level(struct place *place, const struct view *view, int unused)
+{
+	(void)view;
+	(void)unused;
+	menu_open(&place->menu, "Change the level of", MENU_TARGET,
+		  wish_targets(&place->wish, place->under), "");
+}
+
 static void choose_sort(struct place *place, const char *choice)
 {
 	enum view_table table = place_table(place);
@@ -151,13 +164,21 @@ static void choose_sort(struct place *place, const char *choice)
 static void choose(struct place *place)
 {
 	const char *choice = menu_choice(&place->menu);
+	int index = place->menu.cursor, what = place->menu.what;
 
-	if (choice && place->menu.what == MENU_SORT)
+	if (choice && what == MENU_TARGET)
+		wish_take_target(&place->wish, index, choice);
+	else if (choice && what == MENU_LEVEL)
+		wish_take_level(&place->wish, index);
+	else if (choice && what == MENU_SORT)
 		choose_sort(place, choice);
 	else if (choice)
-		snprintf(place->pick[place->menu.what], PLACE_TEXT, "%s",
-			 place->menu.cursor ? choice : "");
+		snprintf(place->pick[what], PLACE_TEXT, "%s", index ? choice : "");
 	menu_close(&place->menu);
+	if (what == MENU_TARGET)
+		menu_open(&place->menu, "Level", MENU_LEVEL, wish_levels(), "net");
+	else if (what == MENU_LEVEL)
+		prompt_open(&place->prompt, place->wish.question, PROMPT_CONFIRM, "");
 }
 
 static void press_in_menu(struct place *place, int key)
@@ -179,8 +200,6 @@ static void press_in_menu(struct place *place, int key)
 }
 
 /* ---- prompts ------------------------------------------------------------------- */
-
-enum prompt_for { PROMPT_FILTER, PROMPT_SEARCH, PROMPT_DELAY };
 
 static void act_ask(struct place *place, const struct view *view, int what)
 {
@@ -256,7 +275,11 @@ static void cancel(struct place *place)
 
 static void press_in_prompt(struct place *place, const struct view *view, int key)
 {
-	if (key == KEYS_ESCAPE) {
+	if (place->prompt.what == PROMPT_CONFIRM) {
+		if (key == 'y' || key == 'Y')
+			wish_confirm(&place->wish);
+		prompt_close(&place->prompt);
+	} else if (key == KEYS_ESCAPE) {
 		cancel(place);
 	} else if (key == KEYS_ENTER && place->prompt.what == PROMPT_DELAY) {
 		take_delay(place);
@@ -333,6 +356,8 @@ static const struct key_row {
 	{ "c", { 'c' }, act_pick, PLACE_COMM, "only one communicator", NULL },
 	{ "Z p", { 'Z', 'p' }, act_toggle, FLAG(paused), "pause", NULL },
 	{ "d", { 'd' }, act_ask, PROMPT_DELAY, "seconds between two looks", NULL },
+	{ "L", { 'L' }, act_level, 0, "change the level of a process, job, communicator or the node",
+	  NULL },
 	{ "Ctrl-L", { 'L' - '@' }, NULL, 0, "draw everything anew", NULL },
 	{ "F10 q", { KEYS_QUIT, 'q' }, act_toggle, FLAG(quit), "quit", "F10 Quit" },
 };
@@ -379,6 +404,9 @@ void keys_press(struct place *place, const struct view *view, int key)
 
 	if (!key)
 		return;
+	place->wish.told[0] = '\0';
+	if (row && row->act == act_level && place->readonly && !place->prompt.label)
+		return;
 	if (place->prompt.label)
 		press_in_prompt(place, view, key);
 	else if (place->menu.title)
@@ -391,16 +419,22 @@ void keys_press(struct place *place, const struct view *view, int key)
 
 /* ---- help ---------------------------------------------------------------------- */
 
-static void put_help_line(struct frame *frame, int i)
+static void put_key(struct line *line, const struct key_row *row)
+{
+	line_cell(line, LINE_BOLD, row->names, HELP_KEYS, false);
+	line_put(line, LINE_PLAIN, row->help);
+}
+
+static void put_help_line(struct frame *frame, const struct place *place, int i)
 {
 	struct line *line = frame_add(frame);
 
-	if (i >= (int)ARRAY_LEN(rows)) {
+	if (i < (int)ARRAY_LEN(rows) && rows[i].act == act_level && place->readonly)
+		line_put(line, LINE_DIM, "(--readonly: nothing can be changed)");
+	else if (i >= (int)ARRAY_LEN(rows))
 		line_put(line, LINE_PLAIN, legend[i - (int)ARRAY_LEN(rows)]);
-		return;
-	}
-	line_cell(line, LINE_BOLD, rows[i].names, HELP_KEYS, false);
-	line_put(line, LINE_PLAIN, rows[i].help);
+	else
+		put_key(line, &rows[i]);
 }
 
 void keys_put_help(struct frame *frame, struct place *place)
@@ -410,7 +444,7 @@ void keys_put_help(struct frame *frame, struct place *place)
 	place->page = frame_room(frame);
 	place->help_line = clamp(place->help_line, 0, clamp(n - place->page, 0, n));
 	for (int i = place->help_line; i < n && frame_room(frame); i++)
-		put_help_line(frame, i);
+		put_help_line(frame, place, i);
 }
 
 void keys_put_footer(struct frame *frame, const struct place *place)
@@ -419,6 +453,11 @@ void keys_put_footer(struct frame *frame, const struct place *place)
 
 	if (place->prompt.label) {
 		prompt_put(line, &place->prompt);
+		return;
+	}
+	if (place->wish.told[0]) {
+		line_put(line, place->wish.told[0] == '!' ? LINE_BAD : LINE_GOOD,
+			 place->wish.told);
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

@@ -88,6 +88,8 @@ static const struct option_row options[] = {
 	  "time all operations, or in bursts as the budget allows", samples, 0, 0 },
 	{ "all", 'a', OPTION_FLAG, offsetof(struct options, cli.all), IN(DIAGNOSE), NULL,
 	  "also what is over", NULL, 0, 0 },
+	{ "readonly", 0, OPTION_FLAG, offsetof(struct options, cli.readonly), IN(TOP), NULL,
+	  "without keys that change anything", NULL, 0, 0 },
 	{ "socket", 'S', OPTION_STRING, offsetof(struct options, socket), ANYWHERE, "PATH",
 	  "the daemon's socket", NULL, 0, 0 },
 	{ "color", 0, OPTION_INDEX, offsetof(struct options, color), ANYWHERE, "WHEN",

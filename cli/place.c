@@ -53,6 +53,7 @@ void place_deinit(struct place *place)
 	json_decref(place->under);
 	place->under = NULL;
 	menu_close(&place->menu);
+	wish_deinit(&place->wish);
 }
 
 static const struct place_path *path_of(const struct place *place)

@@ -10,6 +10,7 @@
 #include "cli/menu.h"
 #include "cli/prompt.h"
 #include "cli/view.h"
+#include "cli/wish.h"
 
 #define PLACE_DEEP 6
 #define PLACE_KEY  256
@@ -49,9 +50,11 @@ struct place {
 	bool quit;
 	bool interactive;	/* false: one frame of text, no keys */
 	bool ascii;
+	bool readonly;		/* nothing can be changed from here */
 	uint64_t delay_ns;
 	struct prompt prompt;
 	struct menu menu;
+	struct wish wish;
 	/* as of the last frame */
 	int page;	/* rows that it had room for */
 	int count;	/* rows that there were */

@@ -82,12 +82,33 @@ static bool has_moved(const struct top *top, int screen, int depth)
 	return top->place.screen != screen || top->place.path[screen].depth != depth;
 }
 
+/* Send what was confirmed, and tell what came of it until the next key. */
+static void send_wish(struct top *top)
+{
+	struct wish *wish = &top->place.wish;
+	json_t *answer = NULL;
+	int r;
+
+	if (!wish->due)
+		return;
+	r = client_put(top->cli->client, "/v1/level", wish->due, &answer);
+	if (r)
+		snprintf(wish->told, sizeof(wish->told), "! %s", client_error(top->cli->client));
+	else
+		snprintf(wish->told, sizeof(wish->told), "%s: %zu processes are told", wish->whom,
+			 json_array_size(json_object_get(answer, "processes")));
+	json_decref(answer);
+	json_decref(wish->due);
+	wish->due = NULL;
+}
+
 /* One key acts and shows what it did, with what has to be asked for first. */
 static void take_key(struct top *top, int key)
 {
 	int screen = top->place.screen, depth = top->place.path[screen].depth;
 
 	keys_press(&top->place, &top->view, key);
+	send_wish(top);
 	if (has_moved(top, screen, depth))
 		fetch(top, cli_now_ns());
 	draw(top);
@@ -144,6 +165,7 @@ int cmd_top(struct cli *cli)
 	int code = CLI_DONE;
 
 	place_init(&top.place, cli->delay_ns, cli->style.ascii, live);
+	top.place.readonly = cli->readonly;
 	if (live) {
 		client_set_timeout(cli->client, LIVE_TIMEOUT_MS);
 		run_live(&top);

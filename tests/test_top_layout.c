@@ -623,6 +623,55 @@ START_TEST(followed_rows_keep_the_cursor_and_others_do_not)
 }
 END_TEST
 
+/* Up to the question about the process under the cursor. */
+static void fx_ask_for_a_level(void)
+{
+	fx_press('L');
+	fx_show(120, 40);
+	ck_assert(fx_shows("Change the level of"));
+	ck_assert(fx_shows(">the node"));
+	ck_assert(fx_shows("communicator größe"));
+	fx_press('j');
+	fx_press(KEYS_ENTER);
+	fx_show(120, 40);
+	ck_assert(fx_shows(">net"));
+	fx_press('k');
+	fx_press(KEYS_ENTER);
+	fx_show(120, 40);
+	ck_assert(fx_shows("Level of process 4000: kernel.  Do it? (y/n)"));
+}
+
+START_TEST(a_level_is_wished_only_after_a_yes)
+{
+	fx_build();
+	fx_ask_for_a_level();
+	fx_press('n');
+	ck_assert_ptr_null(fx.place.wish.due);
+	fx_ask_for_a_level();
+	fx_press(KEYS_ESCAPE);
+	ck_assert_ptr_null(fx.place.wish.due);
+	fx_ask_for_a_level();
+	fx_press('y');
+	ck_assert_ptr_nonnull(fx.place.wish.due);
+	ck_assert_int_eq(json_integer_value(json_object_get(fx.place.wish.due, "pid")), 4000);
+	ck_assert_str_eq(json_string_value(json_object_get(fx.place.wish.due, "level")), "kernel");
+	ck_assert_uint_eq(json_object_size(fx.place.wish.due), 2);
+}
+END_TEST
+
+START_TEST(readonly_there_is_no_key_for_levels)
+{
+	fx_build();
+	fx.place.readonly = true;
+	fx_press('L');
+	fx_show(120, 40);
+	ck_assert(!fx_shows("Change the level of"));
+	fx_press('h');
+	fx_show(120, 60);
+	ck_assert(!fx_shows("change the level"));
+}
+END_TEST
+
 START_TEST(the_plot_shows_the_newest_at_its_right_end)
 {
 	int line;
@@ -733,6 +782,8 @@ int main(void)
 		FX_TEST(a_pick_holds_on_every_screen),
 		FX_TEST(the_tree_has_jobs_above_communicators_above_ranks),
 		FX_TEST(followed_rows_keep_the_cursor_and_others_do_not),
+		FX_TEST(a_level_is_wished_only_after_a_yes),
+		FX_TEST(readonly_there_is_no_key_for_levels),
 		FX_TEST(the_plot_shows_the_newest_at_its_right_end),
 		FX_TEST(the_history_is_bounded),
 		FX_TEST(no_key_breaks_the_view),

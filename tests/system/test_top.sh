@@ -29,8 +29,8 @@ open_terminal() {
 screen() { "${TM[@]}" capture-pane -p -t top; }
 shows() { screen | grep -Eq -- "$1"; }
 hides() { ! shows "$1"; }
-sees() { wait_until 5 shows "$1" || { screen; return 1; }; }
-no_longer_sees() { wait_until 5 hides "$1" || { screen; return 1; }; }
+sees() { wait_until 20 shows "$1" || { screen; return 1; }; }
+no_longer_sees() { wait_until 20 hides "$1" || { screen; return 1; }; }
 press() { "${TM[@]}" send-keys -t top "$@"; }
 resize() { "${TM[@]}" resize-window -t top -x "$1" -y "$2"; }
 
@@ -67,6 +67,26 @@ check "its ranks are listed" sees "RANK .* BLAME"
 check "what runs is shown with its source" sees "AllReduce .*kernel_gpu"
 check "the late rank is named" sees "rank 1 of dp .pid [0-9]+. comes last"
 check "records per second come with the second look" sees "records/s [0-9]"
+
+# choose "text" key...: the keys, and what they lead to.
+choose() {
+	local text=$1
+	shift
+	press "$@"
+	sees "$text"
+}
+press Home
+check "L asks whom a level is for" choose "^>the node" L
+check "and which it is to be" choose "^>net" Enter
+check "and whether" choose "Level of the node: kernel.  Do it" k Enter
+check "a no changes nothing" eval "press n; no_longer_sees 'Do it'; api_is level '.wishes == []'"
+choose "^>the node" L >/dev/null; choose "^>net" Enter >/dev/null
+choose "Do it" k Enter >/dev/null
+check "a yes changes it" eval \
+	"press y; sees 'level kernel' && api_is level '.wishes[0].target == \"node\"'"
+choose "^>the node" L >/dev/null; choose "^>net" Enter >/dev/null
+choose "Do it" End Enter >/dev/null
+check "and it can be taken back" eval "press y; sees 'level net' && api_is level '.wishes == []'"
 
 press Tab
 check "Tab shows the operations" sees "^ COMM .*OP .*SIZE"
@@ -110,6 +130,12 @@ ends_with() {
 check "SIGTERM gives the terminal back" ends_with TERM 143
 check "SIGHUP gives the terminal back" ends_with HUP 129
 check "even a crash gives the terminal back" ends_with SEGV 139
+
+open_terminal 100 20 "$I" top --readonly
+sees "every 2.0s" >/dev/null
+press L h End
+check "--readonly has no key for levels" sees "nothing can be changed"
+press q
 
 TOP_LOCALE=C open_terminal 100 20 "$I" top -n 1
 check "-n ends by itself" given_back 0

@@ -214,6 +214,8 @@ press p
 key d "^Seconds between two looks: 16m40s" d
 check "an unknown delay is refused" press_until "! seconds, at least" x Enter
 press Escape
+key L "^ Change the level of" L
+press Escape
 key Ctrl-L "^.RANK " C-l
 for name in F10 q; do
 	open_top 120 40
