@@ -52,7 +52,7 @@ proofs_there() {
 	return $missing
 }
 
-for document in README.md docs/SECURITY.md docs/ARCHITECTURE.md tests/nccl/README.md tests/gpu/README.md; do
+for document in README.md docs/SECURITY.md docs/ARCHITECTURE.md deploy/slurm/README.md tests/nccl/README.md tests/gpu/README.md; do
 	check "$document: the files that it names are there" all_there $document
 done
 check "manual pages that are named are there, and all are named" pages_there

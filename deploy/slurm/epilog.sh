@@ -1,0 +1,25 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Slurm's Epilog, as root on each node when a job ends: the job's black boxes are kept
+# where they are not pruned.  They may tell of other jobs of the node: root's only.
+# It always succeeds, and soon: a failed epilog would drain the node.
+#
+#   NCCLINSP_STATE_DIR  of the daemon (/var/lib/ncclinsp)
+#   NCCLINSP_KEEP_DIR   where to keep them, in a folder for each job (/var/log/ncclinsp)
+boxes=${NCCLINSP_STATE_DIR:-/var/lib/ncclinsp}/blackbox
+keep=${NCCLINSP_KEEP_DIR:-/var/log/ncclinsp}
+
+# It is part of a path and of a pattern.
+case $SLURM_JOB_ID in
+'' | *[!0-9]*) exit 0 ;;
+esac
+[ -d "$boxes" ] || exit 0
+
+# The daemon writes a second after a death; an older file has been there for long.
+sleep 2
+umask 077
+for box in "$boxes"/blackbox-*.json; do
+	grep -Eqs "\"scheduler\":\"slurm\",\"id\":\"$SLURM_JOB_ID\"" "$box" || continue
+	mkdir -p "$keep/$SLURM_JOB_ID" && cp -p "$box" "$keep/$SLURM_JOB_ID/"
+done
+exit 0
