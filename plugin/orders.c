@@ -12,6 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "shmring/producer.h"
+
 #define MOST_COST_NS	UINT32_C(1000000000)
 #define MOST_PPM	UINT32_C(1000000)
 
@@ -21,45 +23,53 @@ static bool look_at(int fd, struct stat *st)
 	return syscall(SYS_fstat, fd, st) == 0;
 }
 
-static bool is_trusted(int fd, int dirfd)
+static bool is_trusted(const struct stat *file, int dirfd)
 {
-	struct stat file, dir;
+	struct stat dir;
 
-	return look_at(fd, &file) && look_at(dirfd, &dir) && S_ISREG(file.st_mode) &&
-	       !(file.st_mode & (S_IWGRP | S_IWOTH)) &&
-	       (file.st_uid == 0 || file.st_uid == geteuid() || file.st_uid == dir.st_uid);
+	return look_at(dirfd, &dir) && S_ISREG(file->st_mode) &&
+	       !(file->st_mode & (S_IWGRP | S_IWOTH)) &&
+	       (file->st_uid == 0 || file->st_uid == geteuid() || file->st_uid == dir.st_uid);
 }
 
-static int open_in(int dirfd, const char *name)
+static void open_in(struct orders *c, int dirfd, const char *name)
 {
+	struct stat st;
+
 	/* A FIFO must not keep us waiting. */
-	int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-
-	if (fd >= 0 && !is_trusted(fd, dirfd)) {
-		close(fd);
-		fd = -1;
+	c->fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (c->fd < 0)
+		return;
+	c->fd = shmring_move_up(c->fd);
+	if (c->fd < 0)
+		return;
+	if (!look_at(c->fd, &st) || !is_trusted(&st, dirfd)) {
+		close(c->fd);
+		c->fd = -1;
+		return;
 	}
-	return fd;
+	c->dev = st.st_dev;
+	c->ino = st.st_ino;
 }
 
-static int open_file(const char *path)
+static void open_file(struct orders *c)
 {
-	const char *slash = strrchr(path, '/');
-	char dir[sizeof(((struct orders *)0)->path)] = "/";
-	int dirfd, fd;
+	const char *slash = strrchr(c->path, '/');
+	char dir[sizeof(c->path)] = "/";
+	int dirfd;
 
+	c->fd = -1;
 	if (!slash)
-		return -1;
-	if (slash != path) {
-		memcpy(dir, path, (size_t)(slash - path));
-		dir[slash - path] = '\0';
+		return;
+	if (slash != c->path) {
+		memcpy(dir, c->path, (size_t)(slash - c->path));
+		dir[slash - c->path] = '\0';
 	}
 	dirfd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dirfd < 0)
-		return -1;
-	fd = open_in(dirfd, slash + 1);
+		return;
+	open_in(c, dirfd, slash + 1);
 	close(dirfd);
-	return fd;
 }
 
 void orders_init(struct orders *c, const char *path, const uint8_t *boot_id,
@@ -71,33 +81,39 @@ void orders_init(struct orders *c, const char *path, const uint8_t *boot_id,
 	memcpy(c->boot_id, boot_id, sizeof(c->boot_id));
 	if (path[0] == '/' && strlen(path) < sizeof(c->path))
 		strcpy(c->path, path);
-	c->fd = open_file(c->path);
+	open_file(c);
 	c->open_ns = mono_ns;
+}
+
+/* Jobs close descriptors that are not theirs; the number comes back as anything. */
+static bool is_still_ours(const struct orders *c, struct stat *st)
+{
+	return c->fd >= 0 && look_at(c->fd, st) && st->st_dev == c->dev &&
+	       st->st_ino == c->ino;
 }
 
 void orders_close(struct orders *c)
 {
-	if (c->fd >= 0)
+	struct stat st;
+
+	if (is_still_ours(c, &st))
 		close(c->fd);
 	c->fd = -1;
 }
 
-static bool is_removed(int fd)
+static void look_for_file(struct orders *c, uint64_t mono_ns)
 {
 	struct stat st;
 
-	return !look_at(fd, &st) || !st.st_nlink;
-}
-
-static void look_for_file(struct orders *c, uint64_t mono_ns)
-{
+	if (!is_still_ours(c, &st))
+		c->fd = -1;
 	if (mono_ns - c->open_ns < ORDERS_OPEN_NS)
 		return;
 	c->open_ns = mono_ns;
-	if (c->fd >= 0 && is_removed(c->fd))
+	if (c->fd >= 0 && !st.st_nlink)
 		orders_close(c);
 	if (c->fd < 0)
-		c->fd = open_file(c->path);
+		open_file(c);
 }
 
 /* Times of another boot mean nothing in this one.  A container may have an id of its own. */

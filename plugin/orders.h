@@ -4,6 +4,8 @@
 
 /* The control file as a process reads it: include/nci/control.h. */
 
+#include <sys/types.h>
+
 #include "nci/control.h"
 
 #define ORDERS_LOOK_NS		UINT64_C(100000000)	/* not read more often than that */
@@ -11,6 +13,8 @@
 
 struct orders {
 	int fd;			/* -1: there is none, or none to be trusted */
+	dev_t dev;		/* dev, ino: by which fd is known to be still the file's */
+	ino_t ino;
 	uint64_t open_ns;	/* CLOCK_MONOTONIC of the last look at the file itself */
 	char path[256];		/* "": no control file for this process */
 	uint8_t boot_id[16];
@@ -28,6 +32,7 @@ struct orders_wish {
 /* `path`: NULL or "": NCI_CONTROL_PATH.  Opens the file if it is there already. */
 void orders_init(struct orders *c, const char *path, const uint8_t *boot_id,
 		  uint64_t mono_ns);
+/* A descriptor that the job has closed itself, and may have opened anew, is left alone. */
 void orders_close(struct orders *c);
 
 enum orders_read {
@@ -38,7 +43,7 @@ enum orders_read {
 };
 
 /*
- * Two system calls at most where the file is as it was; more, every ORDERS_OPEN_NS,
+ * Three system calls at most where the file is as it was; more, every ORDERS_OPEN_NS,
  * to look for one that is not there.  c->file stays what it was unless it is new.
  */
 enum orders_read orders_read(struct orders *c, uint64_t mono_ns);

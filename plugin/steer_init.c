@@ -152,6 +152,8 @@ void steer_forget(struct process *p)
 	atomic_store_explicit(&s->mask, NULL, memory_order_relaxed);
 	SET(s->busy, 0);
 	SET(s->value, 0);
+	process_thread.steer = (struct steer_thread){ .open = false };
+	orders_close(&s->orders);
 }
 
 /* Callbacks decide within microseconds, if they are let run. */

@@ -88,12 +88,14 @@ static bool is_in_use(int dirfd, const char *name)
 	return held;
 }
 
-/* Where the job has closed its standard output, ours must not become it. */
-static int move_up(int fd)
+int shmring_move_up(int fd)
 {
-	int higher = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	int r = higher < 0 ? -errno : higher;
+	int higher, r;
 
+	if (fd > STDERR_FILENO)
+		return fd;
+	higher = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	r = higher < 0 ? -errno : higher;
 	close(fd);
 	return r;
 }
@@ -111,7 +113,7 @@ static int open_exclusively(int dirfd, const char *name)
 	}
 	if (fd < 0)
 		return -errno;
-	return fd > STDERR_FILENO ? fd : move_up(fd);
+	return shmring_move_up(fd);
 }
 
 /*

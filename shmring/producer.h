@@ -74,6 +74,12 @@ struct shmring {
  */
 int shmring_create(struct shmring *ring, const char *dir, const char *name);
 
+/*
+ * Where the job has closed its standard output, a file of ours must not become it: the
+ * descriptor, or another one of the same file in its place; or a negative errno.
+ */
+int shmring_move_up(int fd);
+
 /* Whether another process holds the lock of the segment that is open at `fd`, or may. */
 bool shmring_is_held(int fd);
 

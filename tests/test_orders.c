@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -269,6 +270,69 @@ START_TEST(path_that_is_none_is_no_file)
 }
 END_TEST
 
+/* ---- the descriptor -------------------------------------------------------------------- */
+
+/* What a job opens after it has closed all that it can think of. */
+static int reuse(int fd, const void *bytes, size_t n)
+{
+	int own = memfd_create("job", MFD_CLOEXEC);
+
+	ck_assert_int_eq(pwrite(own, bytes, n, 0), (ssize_t)n);
+	ck_assert_int_eq(dup2(own, fd), fd);
+	close(own);
+	return fd;
+}
+
+START_TEST(descriptor_that_became_the_jobs_is_neither_read_nor_closed)
+{
+	int fd;
+
+	put_and_open();
+	ck_assert_int_eq(look(), ORDERS_NEW);
+	file.entry[0].level = NCI_LEVEL_TRACE;
+	seal();
+	fd = reuse(c.fd, &file, sizeof(file));
+	ck_assert_int_eq(look(), ORDERS_NONE);
+	ck_assert_uint_eq(c.file.entry[0].level, NCI_LEVEL_OPS);
+	now += ORDERS_OPEN_NS;
+	ck_assert_int_eq(look(), ORDERS_SAME);	/* the file itself, opened again */
+	ck_assert_int_ne(c.fd, fd);
+	ck_assert_int_ge(fcntl(fd, F_GETFD), 0);
+	fd = reuse(c.fd, &file, sizeof(file));
+	now += ORDERS_OPEN_NS;
+	ck_assert_int_eq(look(), ORDERS_SAME);	/* it was time to look for it at once */
+	ck_assert_int_ge(fcntl(fd, F_GETFD), 0);
+}
+END_TEST
+
+START_TEST(descriptor_that_became_the_jobs_is_left_open_at_the_end)
+{
+	int fd;
+
+	put_and_open();
+	fd = reuse(c.fd, &file, 1);
+	orders_close(&c);
+	ck_assert_int_ge(fcntl(fd, F_GETFD), 0);
+	open_it();
+	fd = c.fd;
+	orders_close(&c);
+	ck_assert_int_lt(fcntl(fd, F_GETFD), 0);
+}
+END_TEST
+
+START_TEST(descriptor_is_none_of_the_standard_ones)
+{
+	put(&file, sizeof(file));
+	close(STDIN_FILENO);		/* the directory's, for a moment */
+	close(STDOUT_FILENO);
+	open_it();
+	ck_assert_int_gt(c.fd, STDERR_FILENO);
+	ck_assert_int_lt(fcntl(STDOUT_FILENO, F_GETFD), 0);
+	ck_assert_int_ne(fcntl(c.fd, F_GETFD) & FD_CLOEXEC, 0);
+	ck_assert_int_eq(look(), ORDERS_NEW);
+}
+END_TEST
+
 /* ---- what entries come to ------------------------------------------------------------- */
 
 static struct orders_wish wish(void)
@@ -365,6 +429,9 @@ int main(void)
 		FX_TEST(file_of_somebody_else_is_none_unless_the_directory_is_theirs),
 		FX_TEST(link_fifo_and_directory_are_none),
 		FX_TEST(path_that_is_none_is_no_file),
+		FX_TEST(descriptor_that_became_the_jobs_is_neither_read_nor_closed),
+		FX_TEST(descriptor_that_became_the_jobs_is_left_open_at_the_end),
+		FX_TEST(descriptor_is_none_of_the_standard_ones),
 		FX_TEST(later_entries_win_field_by_field),
 		FX_TEST(entry_ends_by_itself_and_what_was_before_holds_again),
 		FX_TEST(values_that_are_none_change_nothing),

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Levels that are switched while a job runs, and what records and readers are told. */
+#include <sys/wait.h>
+
 #include "tests/fx_steer.h"
 
 /* ---- levels ------------------------------------------------------------------------------- */
@@ -233,6 +235,30 @@ START_TEST(one_callback_of_256_is_measured_by_the_kind_of_its_thread)
 }
 END_TEST
 
+/* NCCL may stop in the child what it started in the parent. */
+START_TEST(group_that_is_open_across_a_fork_harms_nobody)
+{
+	bool off = _i;
+	void *group;
+	int status;
+	pid_t pid;
+
+	setenv("NCCLINSP_LEVEL", off ? "off" : "ops", 1);
+	init();
+	group = start(NCCL_GROUP_API, NULL, 1, false);
+	pid = fork();
+	if (pid == 0) {
+		ncclProfiler_v6.stopEvent(group);
+		ncclProfiler_v6.stopEvent((void *)STEER_HANDLE);
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	stop_group(group);
+	ck_assert_uint_eq(told()->groups_outside, 1);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -245,6 +271,7 @@ int main(void)
 		FX_TEST(record_says_whether_its_kernels_will_be_told),
 		FX_TEST(change_within_a_group_is_not_taken_for_watched),
 		FX_TEST(one_callback_of_256_is_measured_by_the_kind_of_its_thread),
+		FX_LOOP(group_that_is_open_across_a_fork_harms_nobody, 0, 2),
 	};
 
 	return fx_run(setup, NULL, tests, FX_COUNT(tests));
