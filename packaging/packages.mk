@@ -5,12 +5,12 @@
 #   make rpm        packages for others, in $(B)/rpm; needs rpmbuild
 #
 # Built from a copy of the tree, as a package's builder gets it.
-SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y NEWS.md)
-export SOURCE_DATE_EPOCH
+deb rpm: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || \
+	stat -c %Y NEWS.md)
 
 SOURCE = ncclinsp-$(VERSION)
 copy_tree = rm -rf $(1) && mkdir -p $(1)/$(SOURCE) && \
-	tar -c --exclude-vcs --exclude='./build*' . | tar -x -C $(1)/$(SOURCE)
+	tar -c --exclude-vcs --exclude='./build*' --exclude='./$(B)' . | tar -x -C $(1)/$(SOURCE)
 
 .PHONY: deb rpm
 deb:
