@@ -31,11 +31,11 @@ struct process {
 	_Atomic uint32_t folds;		/* steps leave no record of their own */
 	uint32_t generation;		/* of the segment; lanes of older ones are void */
 	_Atomic uint32_t comms;		/* communicators in the table */
+	uint32_t group;			/* NCI_EV_*: at whose stop decisions are made */
 	uint64_t contexts;		/* context token of the first communicator */
 	_Atomic uint64_t closed[SHMRING_COMMS / 64];	/* finalized communicators */
 	_Atomic(struct nci_live *) live;		/* NULL: no segment */
 	pid_t pid;			/* who made the segment */
-	uint32_t group;			/* NCI_EV_*: at whose stop decisions are made */
 	pid_t loaded_pid;		/* who loaded us: NCCL goes by that, also after fork */
 	struct shmring ring;
 	struct intern names;
