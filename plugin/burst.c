@@ -139,7 +139,7 @@ static uint64_t window_of(uint64_t real_ns)
 	return real_ns / (BURST_WINDOW_S * SECOND_NS);
 }
 
-bool burst_measure(struct burst_rate *r, uint64_t ops, uint64_t real_ns)
+bool burst_measure(struct burst_rate *r, uint64_t groups, uint64_t real_ns)
 {
 	uint64_t took_us = (real_ns - r->from_ns) / 1000, rate;
 
@@ -150,19 +150,19 @@ bool burst_measure(struct burst_rate *r, uint64_t ops, uint64_t real_ns)
 	if (!r->from_ns || real_ns < r->from_ns || took_us < SECOND_US ||
 	    took_us > 3600 * SECOND_US) {
 		r->from_ns = real_ns;
-		r->ops = ops;
+		r->groups = groups;
 		return false;
 	}
-	rate = (ops - r->ops) * (1000 * SECOND_US) / took_us;
+	rate = (groups - r->groups) * (1000 * SECOND_US) / took_us;
 	r->rate = r->rate ? (r->rate + rate) / 2 : rate;
 	if (!r->rate)
 		r->rate = 1;
 	r->from_ns = real_ns;
-	r->ops = ops;
+	r->groups = groups;
 	return true;
 }
 
-uint64_t burst_guess(const struct burst_rate *r, uint64_t ops, uint64_t real_ns)
+uint64_t burst_guess(const struct burst_rate *r, uint64_t groups, uint64_t real_ns)
 {
 	uint64_t took_us = r->from_ns ? (real_ns - r->from_ns) / 1000 : 0;
 
@@ -170,5 +170,5 @@ uint64_t burst_guess(const struct burst_rate *r, uint64_t ops, uint64_t real_ns)
 		return r->rate;
 	if (took_us < FIRST_LOOK_US || took_us > 3600 * SECOND_US)
 		took_us = FIRST_LOOK_US;
-	return (ops - r->ops) * (1000 * SECOND_US) / took_us;
+	return (groups - r->groups) * (1000 * SECOND_US) / took_us;
 }

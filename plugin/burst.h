@@ -3,7 +3,7 @@
 #define PLUGIN_BURST_H
 
 /*
- * When operations are watched by KernelCh, so that it costs no more than a budget:
+ * When groups of operations are watched by KernelCh, so that it costs no more than a budget:
  * in bursts that begin on the wall clock's seconds.  All ranks of a job run the same
  * operations at the same rate, so all of them plan the same without a word: a period
  * is a power of two of seconds, a length one of steps of 2 %, and neither is given up
@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define BURST_COST_NS		10000	/* of an operation, until somebody has measured it */
+#define BURST_COST_NS		10000	/* of a group, until somebody has measured it */
 #define BURST_BUDGET_PPM	5000
 #define BURST_WINDOW_S		4	/* rates are looked at on this grid */
 
@@ -23,8 +23,8 @@ struct burst_plan {
 };
 
 /*
- * rate: operations in 1000 s.  `old` is kept as far as it still fits; its period is 0
- * where there is none.  No operations, or none that cost anything: always on.
+ * rate: groups in 1000 s.  `old` is kept as far as it still fits; its period is 0
+ * where there is none.  No groups, or none that cost anything: always on.
  */
 struct burst_plan burst_choose(struct burst_plan old, uint64_t rate, uint32_t cost_ns,
 			       uint32_t budget_ppm);
@@ -35,21 +35,21 @@ bool burst_is_on(struct burst_plan plan, uint64_t real_ns);
 /* When that changes next; UINT64_MAX: it does not. */
 uint64_t burst_edge(struct burst_plan plan, uint64_t real_ns);
 
-/* How many operations there are per time; starts as zeros. */
+/* How many groups there are per time; starts as zeros. */
 struct burst_rate {
 	uint64_t from_ns;	/* CLOCK_REALTIME, when the window began; 0: none has */
-	uint64_t ops;		/* counted until then */
-	uint64_t rate;		/* operations in 1000 s; 0: not known yet */
+	uint64_t groups;	/* counted until then */
+	uint64_t rate;		/* groups in 1000 s; 0: not known yet */
 };
 
 /*
  * True: a window has ended and the rate is new.  The first one lasts a second, the
  * others are between BURST_WINDOW_S of the clock, the same for all ranks.
  */
-bool burst_measure(struct burst_rate *r, uint64_t ops, uint64_t real_ns);
+bool burst_measure(struct burst_rate *r, uint64_t groups, uint64_t real_ns);
 
 /* The rate if it is known, else what it looks like so far. */
-uint64_t burst_guess(const struct burst_rate *r, uint64_t ops, uint64_t real_ns);
+uint64_t burst_guess(const struct burst_rate *r, uint64_t groups, uint64_t real_ns);
 
 static inline bool burst_is_whole(struct burst_plan plan)
 {

@@ -253,14 +253,14 @@ static void replan(struct process *p, const struct steer_moment *now)
 {
 	struct steer *s = &p->steer;
 	struct nci_steer *out = &p->ring.header->steer;
-	uint64_t ops = GET(out->ops_inside) + GET(out->ops_outside);
+	uint64_t groups = GET(out->groups_inside) + GET(out->groups_outside);
 	struct burst_plan guess = { 0 };
 
-	if ((burst_measure(&s->rate, ops, now->real_ns) || s->replan) && s->rate.rate)
+	if ((burst_measure(&s->rate, groups, now->real_ns) || s->replan) && s->rate.rate)
 		s->plan = burst_choose(s->plan, s->rate.rate, s->cost_ns, s->budget_ppm);
 	s->replan = false;
 	if (!s->plan.period_ms)
-		guess = burst_choose(guess, burst_guess(&s->rate, ops, now->real_ns), s->cost_ns,
+		guess = burst_choose(guess, burst_guess(&s->rate, groups, now->real_ns), s->cost_ns,
 				     s->budget_ppm);
 	s->seems_whole = burst_is_whole(guess);
 	SET(out->burst_period_ms, s->plan.period_ms);

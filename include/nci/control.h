@@ -48,7 +48,7 @@
  *       24     4  wish            NCI_WISH_*
  *       28     4  budget_ppm      of wall time that KernelCh may cost, up to 1,000,000;
  *                                 0: no change
- *       32     4  kernel_cost_ns  what KernelCh costs per operation; 0: no change
+ *       32     4  kernel_cost_ns  what KernelCh costs per group; 0: no change
  *       36     4  zero
  */
 struct nci_control_entry {

@@ -101,7 +101,7 @@ struct nci_timed {
  *       32     4  sample           NCI_SAMPLE_*
  *       36     4  kernels          NCI_KERNELS_*
  *       40     4  budget_ppm       of wall time that KernelCh may cost
- *       44     4  kernel_cost_ns   what it is taken to cost per operation
+ *       44     4  kernel_cost_ns   what it is taken to cost per group
  *       48     4  burst_period_ms  as planned last; 0: no plan yet
  *       52     4  burst_length_ms  as planned last; equal to the period: always on
  *       56     8  bursts           begun
