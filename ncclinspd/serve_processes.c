@@ -91,6 +91,11 @@ const char *process_level_reason(uint32_t reason)
 	static const char *const texts[] = {
 		[NCI_REASON_API] = "no KernelCh events: this NCCL's profiler API is older than v5",
 		[NCI_REASON_SHM] = "no KernelCh events: too little shared memory to spare",
+		[NCI_REASON_GRAPHS] = "no KernelCh events: the process captures CUDA graphs",
+		[NCI_REASON_THREADS] =
+			"KernelCh events stay as they are: several threads send and receive",
+		[NCI_REASON_LIBRARIES] =
+			"KernelCh events stay as they are: two NCCLs in the process",
 	};
 
 	return reason < sizeof(texts) / sizeof(texts[0]) ? texts[reason] : NULL;
