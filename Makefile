@@ -225,7 +225,7 @@ fuzz: deps
 NCCL := $(B)/nccl
 nccl_objs = $(patsubst %,$(NCCL)/%.o,$(1))
 NCCL_FAKE := $(call nccl_objs,device memory stream driver kernel conn gpu patch patience)
-NCCL_JOB  := $(call nccl_objs,world operation)
+NCCL_JOB  := $(call nccl_objs,world operation switch)
 NCCL_PROGRAMS := $(NCCL)/nccl-job $(NCCL)/nccl-cost
 
 $(NCCL)/%.o: tests/nccl/%.c $(NCCL)/layout.h

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "fake.h"
+#include "switch.h"
 #include "world.h"
 
 #define TURNS	3
@@ -303,6 +304,10 @@ static const struct {
 	{ "rescue", rescue },
 	{ "careless", careless },
 	{ "forks", forks },
+	{ "bursts", switch_bursts },
+	{ "senders", switch_senders },
+	{ "beside", switch_beside },
+	{ "levels", switch_levels },
 };
 
 static int run(struct job *job, const char *name)

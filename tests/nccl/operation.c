@@ -150,6 +150,25 @@ static void send_recv(struct world *w, int local, size_t count, enum nccl_type t
 	tell_p2p(w, local, count, type, to, from);
 }
 
+void world_send_call(struct world *w, int local, size_t count, enum nccl_type type)
+{
+	int to = (w->rank[local] + 1) % w->ranks;
+
+	turn_to(w, local);
+	WORLD_REQUIRE(ncclSend(buffer(), count, type, to, w->comm[local], w->stream[local]));
+	tell(w, local, "Send", NO_NUMBER, count, type, count * types[type].bytes, NO_NUMBER, to);
+}
+
+void world_recv_call(struct world *w, int local, size_t count, enum nccl_type type)
+{
+	int from = (w->rank[local] + w->ranks - 1) % w->ranks;
+
+	turn_to(w, local);
+	WORLD_REQUIRE(ncclRecv(buffer() + BUFFER_BYTES / 2, count, type, from, w->comm[local],
+			       w->stream[local]));
+	tell(w, local, "Recv", NO_NUMBER, count, type, count * types[type].bytes, NO_NUMBER, from);
+}
+
 void world_ring_call(struct world *w, int local, size_t count, enum nccl_type type)
 {
 	int r = w->rank[local];

@@ -78,6 +78,9 @@ void world_each(struct world *w, void (*run)(struct world *w, int local));
 void world_call(struct world *w, int local, enum world_func func, size_t count,
 		enum nccl_type type, int root);
 void world_ring_call(struct world *w, int local, size_t count, enum nccl_type type);
+/* The two halves of it, for a group of the caller's. */
+void world_send_call(struct world *w, int local, size_t count, enum nccl_type type);
+void world_recv_call(struct world *w, int local, size_t count, enum nccl_type type);
 
 /* All local ranks, in one group. */
 void world_collective(struct world *w, enum world_func func, size_t count,
