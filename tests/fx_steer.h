@@ -8,6 +8,7 @@
  */
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +73,8 @@ static inline void decide_at(bool outermost)
 {
 	now.outermost = outermost;
 	now.ticks = clock_ticks(process_self.clock);
-	ck_assert(steer_try(s));
+	while (!steer_try(s))
+		sched_yield();
 	steer_decide(&process_self, &now);
 	steer_leave(s);
 }
@@ -163,6 +165,24 @@ static void setup(void)
 	memset(&file, 0, sizeof(file));
 	file.magic = NCI_CONTROL_MAGIC;
 	file.version = NCI_CONTROL_VERSION;
+}
+
+/* A control file with one entry, about this process. */
+static inline void write_wish(uint32_t level, uint32_t sample, uint64_t until)
+{
+	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+
+	file.entries = 1;
+	file.entry[0] = (struct nci_control_entry){
+		.instance = process_self.ring.header ? process_self.ring.header->instance : 0,
+		.level = level, .sample = sample, .until_mono_ns = until,
+		.wish = NCI_WISH_PERSON,
+	};
+	file.sequence++;
+	file.checksum = nci_control_checksum(&file);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(pwrite(fd, &file, sizeof(file), 0), sizeof(file));
+	close(fd);
 }
 
 #endif

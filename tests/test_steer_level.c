@@ -6,26 +6,9 @@
 
 /* ---- levels ------------------------------------------------------------------------------- */
 
-static void put(void)
-{
-	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
-
-	file.sequence++;
-	file.checksum = nci_control_checksum(&file);
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(pwrite(fd, &file, sizeof(file), 0), sizeof(file));
-	close(fd);
-}
-
 static void ask(uint32_t level, uint32_t sample, uint64_t until)
 {
-	file.entries = 1;
-	file.entry[0] = (struct nci_control_entry){
-		.instance = process_self.ring.header ? process_self.ring.header->instance : 0,
-		.level = level, .sample = sample, .until_mono_ns = until,
-		.wish = NCI_WISH_PERSON,
-	};
-	put();
+	write_wish(level, sample, until);
 	if (process_self.ring.header) {
 		pass(ORDERS_LOOK_NS);
 		collective();
@@ -152,8 +135,7 @@ START_TEST(old_interface_is_never_given_kernel_ch_on_the_way)
 	ncclProfiler_v4.init(&context, &mask, "c", 1, 1, 2, 0, NULL);
 	now.mono_ns = clock_ns(CLOCK_MONOTONIC);
 	for (uint32_t level = NCI_LEVEL_OFF; level <= NCI_LEVEL_TRACE; level++) {
-		file.entry[0].level = level;
-		put();
+		write_wish(level, NCI_CONTROL_KEEP, 0);
 		pass(ORDERS_LOOK_NS);
 		decide_at(true);
 		ck_assert_uint_eq(process_self.ring.live->level, level);
