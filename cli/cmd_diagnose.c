@@ -11,19 +11,6 @@
 #define LINES		1024
 #define TITLE		256
 
-static const struct column columns[] = {
-	{ "id", NULL, COL_INTEGER, "id", 0, 0, REPORT_KEY },
-	{ "kind", NULL, COL_TEXT, "kind", 0, 0, 0 },
-	{ "verdict", NULL, COL_TEXT, "verdict", 0, 0, 0 },
-	{ "severity", NULL, COL_TEXT, "severity", 0, 0, 0 },
-	{ "comm_id", NULL, COL_TEXT, "comm_id", 0, 0, 0 },
-	{ "comm_name", NULL, COL_TEXT, "comm_name", 0, 0, 0 },
-	{ "peer", NULL, COL_INTEGER, "peer", 0, 0, REPORT_KEY },
-	{ "since_at", NULL, COL_TIME, "since_at", 0, 0, 0 },
-	{ "until_at", NULL, COL_TIME, "until_at", 0, 0, 0 },
-	{ "text", NULL, COL_TEXT, "text", 0, 0, 0 },
-};
-
 static const char *text_of(const json_t *row, const char *key)
 {
 	return json_string_value(json_object_get(row, key)) ?: "";
@@ -89,7 +76,9 @@ static void print_text(const struct cli *cli, const json_t *rows, const json_t *
 	frame_init(&frame, cli->columns < WIDEST ? cli->columns : WIDEST, LINES);
 	json_array_foreach((json_t *)rows, i, row)
 		put_finding(&frame, row);
-	if (!json_array_size(rows))
+	if (!json_array_size(rows) && cli->filters.count)
+		prose_put(&frame, LINE_PLAIN, 0, 0, "no finding matches the filter");
+	else if (!json_array_size(rows))
 		put_health(&frame, processes);
 	for (int k = 0; k < frame.count; k++)
 		line_print(&frame.lines[k], &cli->style, stdout);
@@ -114,12 +103,18 @@ static int code(const json_t *rows)
 										  : CLI_DONE;
 }
 
+static json_t *reshape(const json_t *rows)
+{
+	return findings_shape(rows, cli_now_ns());
+}
+
 int cmd_diagnose(struct cli *cli)
 {
-	static const struct listing listing = {
+	const struct listing listing = {
 		.array = "findings",
-		.columns = columns,
-		.count = sizeof(columns) / sizeof(columns[0]),
+		.columns = finding_columns,
+		.count = finding_column_count,
+		.reshape = reshape,
 		.page = page,
 		.code = code,
 	};

@@ -62,7 +62,18 @@ uint64_t finding_age_ns(const json_t *row, uint64_t now_ns)
 
 /* ---- as a table --------------------------------------------------------------- */
 
+/* For programs as the daemon tells them, for people in their own order. */
 const struct column finding_columns[] = {
+	{ "id", NULL, COL_INTEGER, "id", 0, 0, REPORT_KEY },
+	{ "kind", NULL, COL_TEXT, "kind", 0, 0, 0 },
+	{ "verdict", NULL, COL_TEXT, "verdict", 0, 0, 0 },
+	{ "severity", NULL, COL_TEXT, "severity", 0, 0, 0 },
+	{ "comm_id", NULL, COL_TEXT, "comm_id", 0, 0, 0 },
+	{ "comm_name", NULL, COL_TEXT, "comm_name", 0, 0, 0 },
+	{ "peer", NULL, COL_INTEGER, "peer", 0, 0, REPORT_KEY },
+	{ "since_at", NULL, COL_TIME, "since_at", 0, 0, 0 },
+	{ "until_at", NULL, COL_TIME, "until_at", 0, 0, 0 },
+	{ "text", NULL, COL_TEXT, "text", 0, 0, 0 },
 	{ NULL, "SEVERITY", COL_TEXT, "severity", 8, 0, 0 },
 	{ NULL, "STATE", COL_TEXT, "now", 6, 0, 3 },
 	{ NULL, "AGE", COL_AGE, "age_ns", 6, 0, 0 },
@@ -89,7 +100,7 @@ static json_t *who(const json_t *row)
 	return *text ? json_string(text) : json_null();
 }
 
-static json_t *reshape(const json_t *row, uint64_t now_ns)
+static json_t *shape(const json_t *row, uint64_t now_ns)
 {
 	json_t *copy = json_copy((json_t *)row);
 	char sentence[FINDINGS_SENTENCE];
@@ -102,6 +113,16 @@ static json_t *reshape(const json_t *row, uint64_t now_ns)
 	json_object_set_new(copy, "now", json_string(json_is_true(json_object_get(row, "active"))
 							     ? "active" : "over"));
 	return copy;
+}
+
+json_t *findings_shape(const json_t *rows, uint64_t now_ns)
+{
+	json_t *shaped = json_array(), *row;
+	size_t i;
+
+	json_array_foreach((json_t *)rows, i, row)
+		json_array_append_new(shaped, shape(row, now_ns));
+	return shaped;
 }
 
 json_t *findings_active(const json_t *rows)
@@ -123,7 +144,7 @@ json_t *findings_reshape(const json_t *rows, uint64_t now_ns)
 	for (int over = 0; over < 2; over++)
 		json_array_foreach(sorted, i, row)
 			if (json_is_true(json_object_get(row, "active")) == !over)
-				json_array_append_new(shaped, reshape(row, now_ns));
+				json_array_append_new(shaped, shape(row, now_ns));
 	json_decref(sorted);
 	return shaped;
 }

@@ -25,9 +25,12 @@ json_t *findings_by_severity(const json_t *rows);
 json_t *findings_active(const json_t *rows);
 
 /*
- * The most severe first, what is over last, with what a table shows: "who", the ranks;
- * "now", active or over; "age_ns"; and the "sentence".  A new array.
+ * With what a table shows: "who", the ranks; "now", active or over; "age_ns"; and the
+ * "sentence".  A new array in the same order.
  */
+json_t *findings_shape(const json_t *rows, uint64_t now_ns);
+
+/* The same, the most severe first, what is over last. */
 json_t *findings_reshape(const json_t *rows, uint64_t now_ns);
 
 extern const struct column finding_columns[];

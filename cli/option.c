@@ -19,9 +19,8 @@
 #define ANYWHERE (IN(COMMANDS) - 1)
 #define TABLES	 (IN(PS) | IN(COMMS) | IN(RANKS) | IN(DMON) | IN(OPS) | IN(PEERS) | \
 		  IN(INFLIGHT) | IN(EXEMPLARS) | IN(LEVEL) | IN(OVERHEAD))
-#define SAMPLES	 (TABLES | IN(STATUS))
-#define ROWS	 (TABLES | IN(TAIL) | IN(DIAGNOSE) | IN(STATUS) | IN(DOCTOR))
-#define PRINTS	 (SAMPLES | IN(TAIL) | IN(DIAGNOSE) | IN(DOCTOR))
+#define SAMPLES	 (TABLES | IN(STATUS) | IN(DIAGNOSE))
+#define ROWS	 (SAMPLES | IN(TAIL) | IN(DOCTOR))
 
 static const char *const formats[] = { "table", "wide", "json", "jsonl", "csv", "prom", NULL };
 static const char *const units[] = { "iec", "si", "raw", NULL };
@@ -31,7 +30,7 @@ static const char *const samples[] = { "all", "budget", NULL };
 static const char *const windows[] = { "1s", "10s", "60s", "all", NULL };
 
 static const struct option_row options[] = {
-	{ "output", 'o', OPTION_INDEX, offsetof(struct options, cli.format), PRINTS, "FORMAT",
+	{ "output", 'o', OPTION_INDEX, offsetof(struct options, cli.format), ROWS, "FORMAT",
 	  "table, wide, json (what the API answered), jsonl, csv or prom", formats, 0, 0 },
 	{ "fields", 0, OPTION_STRING, offsetof(struct options, cli.fields), ROWS, "A,B",
 	  "only these, in this order; help lists them", NULL, 0, 0 },
@@ -52,7 +51,7 @@ static const struct option_row options[] = {
 	  SAMPLES | IN(TAIL) | IN(TOP), "N", "end after N samples, or lines of tail", NULL, 1,
 	  INT32_MAX },
 	{ "no-header", 'H', OPTION_NO_FLAG, offsetof(struct options, cli.header),
-	  PRINTS | IN(EXPLAIN), NULL, "leave the header out", NULL, 0, 0 },
+	  ROWS | IN(EXPLAIN), NULL, "leave the header out", NULL, 0, 0 },
 	{ "comm", 0, OPTION_STRING, offsetof(struct options, cli.comm),
 	  (TABLES & ~IN(PS) & ~IN(OVERHEAD)) | IN(TAIL), "COMM",
 	  "only this communicator, by name or id", NULL, 0, 0 },

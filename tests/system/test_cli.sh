@@ -159,6 +159,19 @@ check "units are those asked for" \
 	      exits 0 "$I" ops --units raw && says " 4194304 " && says "P50\(ns\)"'
 check "nothing has colours in a file" eval '! "$I" status | grep -q "$(printf "\033")"'
 check "colours can be asked for" eval '"$I" --color always status | grep -q "$(printf "\033")"'
+
+# coloured [NAME=VALUE...] command...: on a terminal, it writes escapes.
+coloured() { script -qec "env $*" /dev/null </dev/null | grep -q "$(printf "\033\\[[0-9]")"; }
+if command -v script >/dev/null; then
+	check "a terminal has colours" coloured TERM=xterm "$I" status
+	check "but not where NO_COLOR is set" eval '! coloured TERM=xterm NO_COLOR=1 "$I" status'
+	check "nor where TERM is dumb" eval '! coloured TERM=dumb "$I" status'
+	check "nor where they are not wanted" eval '! coloured TERM=xterm "$I" --color never status'
+	check "those asked for win over NO_COLOR" coloured TERM=xterm NO_COLOR=1 "$I" --color always status
+	check "an empty NO_COLOR means nothing" coloured TERM=xterm NO_COLOR= "$I" status
+else
+	skip "a terminal has colours" "no script(1)"
+fi
 check "output that cannot be written is a failure" \
 	eval 'exits 1 sh -c "\"$I\" ps >/dev/full" && says "cannot write the output: No space"'
 check "and ends what would go on" eval 'exits 1 timeout 5 sh -c "\"$I\" ps -w -d 0.1 >/dev/full"'

@@ -68,6 +68,10 @@ check "killed: check ends with 2" exits 2 "$I" check
 check "... with one line" says '^NCCLINSP CRITICAL - rank 2 .*\| critical=[2-9]'
 check "killed: status begins with the daemon's own verdict" \
 	eval '"$I" status >"$T/out" && says "now +! rank 2 \(pid .*it began"'
+check "killed: fields of the findings are chosen as of any table" \
+	eval 'exits 10 "$I" diagnose --fields severity,kind && says "^SEVERITY  KIND" && says "^critical  died"'
+check "killed: findings are filtered" eval 'exits 0 "$I" diagnose -f kind=slow_peer && says "no finding matches" && exits 10 "$I" diagnose -f kind=died'
+check "killed: samples repeat" eval '"$I" diagnose -n 2 -d 0.1 --fields kind -H >"$T/out"; [ "$(grep -c died "$T/out")" -ge 2 ]'
 check "killed: CSV has a row for each" eval 'exits 10 "$I" diagnose -H -o csv && says "^[0-9]+,died,"'
 end_job
 
