@@ -159,9 +159,10 @@ static const struct {
 	const char *text;
 	const char *next;
 } judgements[] = {
-	[UNSEEN_ELSEWHERE] = { DOCTOR_WARNING, "records into another directory than is looked at "
-			       "here", "ask its own daemon, if there is one; else start it with the "
-			       "same NCCLINSP_SHM_DIR as this" },
+	[UNSEEN_ELSEWHERE] = { DOCTOR_WARNING,
+			       "records into another directory than is looked at here",
+			       "ask its own daemon, if there is one; else start it with the same "
+			       "NCCLINSP_SHM_DIR as this" },
 	[UNSEEN_FOREIGN] = { DOCTOR_FAILED, "records into a directory that the daemon does not see",
 			     "it is in a container: mount the host's /dev/shm there (--ipc=host), "
 			     "or start a daemon inside" },
@@ -173,8 +174,8 @@ static const struct {
 	[SWITCHED_OFF] = { DOCTOR_WARNING, "uses NCCL with profilers switched off or another one",
 			   "start it with NCCL_PROFILER_PLUGIN=insp, or the library's path" },
 	[NOT_LOADED] = { DOCTOR_WARNING, "has NCCL_PROFILER_PLUGIN set, but not the plugin loaded",
-			 "it may have made no communicator yet; else NCCL_DEBUG=INFO says what NCCL "
-			 "tried to load" },
+			 "it may have made no communicator yet; else NCCL_DEBUG=INFO says what "
+			 "NCCL tried to load" },
 };
 
 static int judge(const json_t *job, const json_t *known)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/listing.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -35,7 +36,7 @@ static int choose_fields(struct listing_query *query, const struct listing *list
 			 unknown ?: "");
 		free(unknown);
 		if (r)
-			return wrong("fields", unknown ? why : "too many fields");
+			return wrong("fields", r == -ENOENT ? why : "too many fields");
 	} else if (query->cli->format == CLI_WIDE) {
 		fields_widen(&query->fields, listing->columns, listing->count);
 	} else {

@@ -16,10 +16,13 @@ static void setup(void)
 		" {\"pid\": 31, \"uid\": 3, \"job\": null}]", 0, NULL);
 	json_t *comms = json_loads(
 		"[{\"comm_id\": \"0xa\", \"name\": \"dp\", \"nranks\": 2, \"local_ranks\": ["
-		"   {\"rank\": 0, \"pid\": 11, \"gpu_uuid\": \"GPU-aa\", \"pci_bus_id\": \"0000:1b:00.0\"},"
-		"   {\"rank\": 1, \"pid\": 12, \"gpu_uuid\": \"GPU-bb\", \"pci_bus_id\": \"0000:2c:00.0\"}]},"
+		"   {\"rank\": 0, \"pid\": 11, \"gpu_uuid\": \"GPU-aa\","
+		"    \"pci_bus_id\": \"0000:1b:00.0\"},"
+		"   {\"rank\": 1, \"pid\": 12, \"gpu_uuid\": \"GPU-bb\","
+		"    \"pci_bus_id\": \"0000:2c:00.0\"}]},"
 		" {\"comm_id\": \"0xa\", \"name\": \"dp\", \"nranks\": 4, \"local_ranks\": ["
-		"   {\"rank\": 0, \"pid\": 21, \"gpu_uuid\": null, \"pci_bus_id\": null}]}]", 0, NULL);
+		"   {\"rank\": 0, \"pid\": 21, \"gpu_uuid\": null, \"pci_bus_id\": null}]}]",
+		0, NULL);
 
 	members = members_join(processes, comms);
 	json_decref(processes);
@@ -42,6 +45,8 @@ static bool wants(const char *text)
 }
 
 #define OF_JOB_77 "{\"comm_id\": \"0xa\", \"comm_name\": \"dp\", \"nranks\": 2}"
+#define OF_RANK(n) \
+	"{\"comm_id\": \"0xa\", \"comm_name\": \"dp\", \"nranks\": 2, \"rank\": " #n "}"
 #define OF_JOB_8  "{\"comm_id\": \"0xa\", \"comm_name\": \"dp\", \"nranks\": 4}"
 
 START_TEST(a_communicators_row_is_of_the_job_and_user_of_its_members)
@@ -93,8 +98,8 @@ END_TEST
 START_TEST(a_pid_selects_its_rank_of_a_communicator)
 {
 	cli.pid = 12;
-	ck_assert(wants("{\"comm_id\": \"0xa\", \"comm_name\": \"dp\", \"nranks\": 2, \"rank\": 1}"));
-	ck_assert(!wants("{\"comm_id\": \"0xa\", \"comm_name\": \"dp\", \"nranks\": 2, \"rank\": 0}"));
+	ck_assert(wants(OF_RANK(1)));
+	ck_assert(!wants(OF_RANK(0)));
 }
 END_TEST
 

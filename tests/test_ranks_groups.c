@@ -9,17 +9,22 @@ static json_t *ranks, *gpus;
 static void setup(void)
 {
 	ranks = json_loads(
-		"[{\"gpu\": \"1b\", \"gpu_uuid\": \"GPU-a\", \"pid\": 11, \"job\": \"7\", \"user\": \"ada\","
+		"[{\"gpu\": \"1b\", \"gpu_uuid\": \"GPU-a\", \"pid\": 11, \"job\": \"7\","
+		"  \"user\": \"ada\","
 		"  \"comm_id\": \"0x1\", \"ops_per_s\": 10.0, \"busbw_gbs\": 20.0, \"share\": 0.25,"
 		"  \"blame\": 0.5, \"in_flight\": 1, \"oldest_ns\": 5, \"verdict\": \"STEADY\"},"
-		" {\"gpu\": \"1b\", \"gpu_uuid\": \"GPU-a\", \"pid\": 11, \"job\": \"7\", \"user\": \"ada\","
+		" {\"gpu\": \"1b\", \"gpu_uuid\": \"GPU-a\", \"pid\": 11, \"job\": \"7\","
+		"  \"user\": \"ada\","
 		"  \"comm_id\": \"0x2\", \"ops_per_s\": 5.0, \"busbw_gbs\": 40.0, \"share\": 0.5,"
 		"  \"blame\": null, \"in_flight\": 2, \"oldest_ns\": 9, \"verdict\": \"SLOW\"},"
-		" {\"gpu\": \"1b\", \"gpu_uuid\": \"GPU-a\", \"pid\": 12, \"job\": \"7\", \"user\": \"ada\","
+		" {\"gpu\": \"1b\", \"gpu_uuid\": \"GPU-a\", \"pid\": 12, \"job\": \"7\","
+		"  \"user\": \"ada\","
 		"  \"comm_id\": \"0x1\", \"ops_per_s\": 1.0},"
-		" {\"gpu\": null, \"gpu_uuid\": null, \"pid\": 13, \"job\": null, \"user\": \"bob\","
+		" {\"gpu\": null, \"gpu_uuid\": null, \"pid\": 13, \"job\": null,"
+		"  \"user\": \"bob\","
 		"  \"comm_id\": \"0x3\", \"in_flight\": 0},"
-		" {\"gpu\": null, \"gpu_uuid\": null, \"pid\": 14, \"job\": null, \"user\": \"bob\","
+		" {\"gpu\": null, \"gpu_uuid\": null, \"pid\": 14, \"job\": null,"
+		"  \"user\": \"bob\","
 		"  \"comm_id\": \"0x3\", \"in_flight\": 0}]", 0, NULL);
 	ck_assert_ptr_nonnull(ranks);
 	gpus = ranks_by_gpu(ranks);

@@ -274,7 +274,9 @@ START_TEST(prometheus_has_base_units_labels_and_no_unknowns)
 	report_prom(&report, "links", rows_of_links, out);
 	fclose(out);
 	ck_assert_ptr_nonnull(strstr(text, "# TYPE ncclinsp_links_p50_seconds gauge\n"
-		"ncclinsp_links_p50_seconds{comm_name=\"a\\\"b\\\\c\\nd\",rank=\"3\"} 1.7345e-05\n# "));
+					   "ncclinsp_links_p50_seconds"
+					   "{comm_name=\"a\\\"b\\\\c\\nd\",rank=\"3\"} "
+					   "1.7345e-05\n# "));
 	ck_assert_ptr_nonnull(strstr(text, "ncclinsp_links_busbw_bytes_per_second{"));
 	ck_assert_ptr_nonnull(strstr(text, "\"} 1500000000\n"));
 	ck_assert_ptr_nonnull(strstr(text, "ncclinsp_links_lost{"));
