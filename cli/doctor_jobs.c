@@ -248,6 +248,17 @@ static json_t *ask_and_judge(struct doctor *doctor, const json_t *jobs)
 	return rows;
 }
 
+static bool any_failed(const json_t *rows)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach((json_t *)rows, i, row)
+		if (json_integer_value(json_object_get(row, "state")) == DOCTOR_FAILED)
+			return true;
+	return false;
+}
+
 void doctor_jobs(struct doctor *doctor)
 {
 	const struct timespec pause = { .tv_sec = 1 };
@@ -258,7 +269,7 @@ void doctor_jobs(struct doctor *doctor)
 		return;
 	jobs = doctor_scan("/proc", doctor_shm_dir());
 	rows = ask_and_judge(doctor, jobs);
-	if (json_array_size(rows)) {	/* what has just begun may not have been seen yet */
+	if (any_failed(rows)) {	/* what has just begun may not have been seen yet */
 		nanosleep(&pause, NULL);
 		json_decref(rows);
 		rows = ask_and_judge(doctor, jobs);
