@@ -91,16 +91,23 @@ static void run_server(void *arg, uint64_t now_ns)
 	serve_run(d->serve, now_ns, clock_ns(CLOCK_REALTIME));
 }
 
+void answers_arm(struct daemon *d, struct serve *s, struct loop_timer *timer, uint64_t now_ns)
+{
+	uint64_t wait_ns = serve_timeout_ns(s, now_ns);
+
+	if (wait_ns == UINT64_MAX)
+		loop_cancel(d->loop, timer);
+	else
+		loop_arm(d->loop, timer, now_ns + wait_ns);
+}
+
 /* At the end of a round: lines for streams may have come up. */
 static void on_round(void *arg, uint64_t now_ns)
 {
 	struct daemon *d = arg;
-	uint64_t wait_ns = serve_timeout_ns(d->serve, now_ns);
 
-	if (wait_ns == UINT64_MAX)
-		loop_cancel(d->loop, &d->serve_timer);
-	else
-		loop_arm(d->loop, &d->serve_timer, now_ns + wait_ns);
+	answers_arm(d, d->serve, &d->serve_timer, now_ns);
+	exports_round(d, now_ns);
 }
 
 static void read_boot_id(char id[64])
@@ -125,6 +132,7 @@ int answers_start(struct daemon *d)
 		.catch_up = source_catch_up,
 		.snapshot = source_snapshot,
 		.steered = source_steer,
+		.exporters = exports_list,
 		.steer = d->steer,
 		.reconstruct = d->reconstruct,
 		.ranks = d->ranks,
@@ -156,5 +164,6 @@ int answers_start(struct daemon *d)
 		return r;
 	d->serve_timer = (struct loop_timer){ .fn = run_server, .arg = d };
 	loop_hook(d->loop, on_round, d);
+	exports_start(d, &config, &source);
 	return loop_add(d->loop, serve_fd(d->serve), run_server, d);
 }

@@ -90,7 +90,7 @@ static void blackbox_freep(struct blackbox **bp)
 int blackbox_new(struct blackbox **bp, struct writer *w, const char *state_dir,
 		 blackbox_fill_fn *fill, void *arg)
 {
-	static const struct writer_limits limits = { FILES, BYTES };
+	static const struct writer_limits limits = { .files = FILES, .bytes = BYTES };
 	CLEANUP(blackbox_freep) struct blackbox *b = calloc(1, sizeof(*b));
 	int r;
 

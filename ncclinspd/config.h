@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ncclinspd/tcp.h"
 #include "util/log.h"
 
 enum config_question {
@@ -36,6 +37,8 @@ struct config {
 	bool auto_detail;	/* findings have every operation timed for a while */
 	bool auto_thrift;	/* callbacks over the budget lower the level */
 	enum log_level log_level;
+	char metrics_listen[TCP_TEXT_BYTES];	/* "": nowhere */
+	char metrics_textfile[PATH_MAX];	/* "": none */
 	uint32_t max_segments;
 	uint32_t metrics_series;	/* at most; 0: the default of metrics */
 	uint32_t max_ended;

@@ -96,6 +96,25 @@ static int set_straggler_window(struct config *c, const char *value)
 	return set_duration(&c->straggler_window_ns, value, WINDOW_LEAST_NS);
 }
 
+static int set_metrics_listen(struct config *c, const char *value)
+{
+	struct tcp_address address;
+	bool none = !strcmp(value, "none");
+
+	if (strlen(value) >= sizeof(c->metrics_listen) || (!none && tcp_parse(value, &address)))
+		return -EINVAL;
+	memset(c->metrics_listen, 0, sizeof(c->metrics_listen));
+	if (!none)
+		memcpy(c->metrics_listen, value, strlen(value));
+	return 0;
+}
+
+static int set_metrics_textfile(struct config *c, const char *value)
+{
+	memset(c->metrics_textfile, 0, sizeof(c->metrics_textfile));
+	return strcmp(value, "none") ? config_set_path(c->metrics_textfile, value) : 0;
+}
+
 static int set_metrics_series(struct config *c, const char *value)
 {
 	uint64_t n = 0;
@@ -171,6 +190,12 @@ static const struct config_row rows[] = {
 	{ "straggler-window", 'w', "SECONDS", set_straggler_window,
 	  "a time of 1s or more, as 60s", "late ranks are judged over four of these", "60s", true,
 	  FIELD(straggler_window_ns) },
+	{ "metrics-listen", 0, "ADDRESS:PORT", set_metrics_listen,
+	  "[ADDRESS]:PORT of a numeric address, or none",
+	  "serve /metrics there as well; without an address on loopback", "none", false,
+	  FIELD(metrics_listen) },
+	{ "metrics-textfile", 0, "FILE", set_metrics_textfile, "a path, or none",
+	  "write it there every 10 s, for node_exporter", "none", false, FIELD(metrics_textfile) },
 	{ "metrics-series", 0, "NUMBER", set_metrics_series, "a number from 200 to 100000",
 	  "how many series /metrics may have", "2000", false, FIELD(metrics_series) },
 	{ "log-level", 'l', "LEVEL", set_log_level, "err, warn, info or debug",

@@ -3,8 +3,9 @@
 #define NCCLINSPD_DAEMON_H
 
 /*
- * What the daemon consists of, and what its three files hand to each other:
- * main.c (start and stop), flow.c (data on its way), answers.c (what is asked).
+ * What the daemon consists of, and what its four files hand to each other:
+ * main.c (start and stop), flow.c (data on its way), answers.c (what is asked),
+ * exports.c (what leaves the node).
  */
 
 #include "ncclinspd/aggregate.h"
@@ -27,6 +28,7 @@
 #include "ncclinspd/serve.h"
 #include "ncclinspd/steer.h"
 #include "ncclinspd/straggler.h"
+#include "ncclinspd/textfile.h"
 #include "ncclinspd/ticks.h"
 #include "ncclinspd/transferlog.h"
 #include "ncclinspd/writer.h"
@@ -62,10 +64,14 @@ struct daemon {
 	struct discover *discover;
 	struct metrics *metrics;
 	struct serve *serve;
+	struct serve *scrape;		/* over TCP; NULL: nowhere */
+	int scrape_error;		/* why not: a negative errno */
+	struct textfile *textfile;	/* NULL: none */
+	int textfile_error;
 	size_t watch_turn;		/* whose threads are looked at first */
 	struct steer *steer;
 	struct loop_timer poll_timer, ticks_timer, serve_timer, look_timer, steer_timer;
-	struct loop_timer exemplar_timer, alive_timer;
+	struct loop_timer exemplar_timer, alive_timer, scrape_timer, textfile_timer;
 };
 
 /*
@@ -110,6 +116,18 @@ int answers_snapshot(void *arg, const char *reason, uint64_t now_ns, struct json
 
 /* What an exemplar consists of, as serve_exemplar_fill(). */
 int answers_exemplar(void *arg, const struct exemplar *e, uint64_t now_ns, struct json *j);
+
+/* When that server is to run again at the latest. */
+void answers_arm(struct daemon *d, struct serve *s, struct loop_timer *timer, uint64_t now_ns);
+
+/* exports.c: what leaves the node.  What cannot be is told, and no failure. */
+void exports_start(struct daemon *d, const struct serve_config *config,
+		   const struct serve_source *source);
+void exports_stop(struct daemon *d);
+size_t exports_list(void *arg, struct serve_exporter out[SERVE_EXPORTERS]);
+
+/* At the end of a round of the loop. */
+void exports_round(struct daemon *d, uint64_t now_ns);
 
 /* Takes over d->listen_fd.  0 or negative errno, told of. */
 int answers_start(struct daemon *d);

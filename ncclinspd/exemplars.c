@@ -329,7 +329,8 @@ static void exemplars_freep(struct exemplars **xp)
 int exemplars_new(struct exemplars **xp, struct writer *w, const char *state_dir,
 		  exemplars_fill_fn *fill, void *arg)
 {
-	static const struct writer_limits limits = { EXEMPLARS_FILES, EXEMPLARS_BYTES };
+	static const struct writer_limits limits = { .files = EXEMPLARS_FILES,
+						     .bytes = EXEMPLARS_BYTES };
 	CLEANUP(exemplars_freep) struct exemplars *x = calloc(1, sizeof(*x));
 	int r;
 

@@ -339,6 +339,7 @@ static int start(struct daemon *d)
 static void stop(struct daemon *d)
 {
 	instance_close(&d->instance);
+	exports_stop(d);
 	serve_close(d->serve);
 	d->serve = NULL;
 	blackbox_free(d->blackbox);

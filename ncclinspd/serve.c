@@ -231,7 +231,7 @@ static enum MHD_Result dispatch(struct MHD_Connection *connection, struct client
 	const struct route *route = route_find(path, &r.tail);
 	bool head = !strcmp(method, MHD_HTTP_METHOD_HEAD);
 
-	if (!route)
+	if (!route || (c->serve->config.metrics_only && route->open != serve_metrics))
 		return answer_refuse(connection, MHD_HTTP_NOT_FOUND, "not_found",
 			      "there is nothing at '%.128s'", path);
 	if (!route_takes(route, method))

@@ -39,6 +39,11 @@ struct serve_config {
 	const char *boot_id;	/* NULL: not readable */
 	const char *loop;	/* "io_uring" or "epoll" */
 	const char *group;	/* whose members see everything; NULL: "ncclinsp" */
+	/*
+	 * Over TCP, where nobody knows who asks: /metrics of everything, and nothing else.
+	 * Who may connect is a matter of the address.
+	 */
+	bool metrics_only;
 	uint64_t started_mono_ns;
 	uint64_t started_real_ns;
 	uint64_t request_ns;	/* to receive a request; 0: the 5 s that are promised */
@@ -56,6 +61,18 @@ struct serve_ingest {
 	uint32_t segments;	/* attached now */
 	uint64_t poll_interval_ns;
 };
+
+/* One way of telling others, as /v1/status has it. */
+struct serve_exporter {
+	const char *kind;
+	const char *at;		/* where; holds until the daemon's next step */
+	uint64_t done;		/* answers, files */
+	uint64_t failed;	/* UNKNOWN_U64: does not apply */
+	uint64_t last_ns;	/* 0: none yet */
+	int error;		/* a negative errno: why it does not work; 0: it does */
+};
+
+#define SERVE_EXPORTERS 4
 
 /*
  * Where the answers come from.  The pointers hold for the server's life; what
@@ -89,6 +106,8 @@ struct serve_source {
 	int (*snapshot)(void *arg, uint64_t now_ns, char *path, uint64_t *bytes);
 	/* What is wanted of jobs has changed: 0, or why they cannot be told: a negative errno. */
 	int (*steered)(void *arg, uint64_t now_ns);
+	/* Fills in what is configured, and says how many that are.  NULL: nothing is. */
+	size_t (*exporters)(void *arg, struct serve_exporter out[SERVE_EXPORTERS]);
 	struct steer *steer;	/* NULL: nothing can be wanted of jobs */
 	struct reconstruct *reconstruct;
 	struct ranks *ranks;	/* NULL: no ranks are compared */
@@ -115,6 +134,9 @@ uint64_t serve_timeout_ns(struct serve *s, uint64_t now_ns);
 
 /* Do all that can be done without waiting.  The same moment on both clocks. */
 void serve_run(struct serve *s, uint64_t now_ns, uint64_t real_ns);
+
+/* Answers of /metrics so far, and when the last was given; 0: none was. */
+uint64_t serve_collected(const struct serve *s, uint64_t *last_ns);
 
 /* All that root could be told now, as one object and a line.  0 or a negative errno. */
 int serve_snapshot(struct serve *s, const char *reason, uint64_t now_ns, struct json *j);

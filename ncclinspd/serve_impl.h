@@ -250,6 +250,7 @@ struct serve {
 	uint32_t nclients;
 	struct stream *streams;
 	uint64_t streams_checked_ns;
+	uint64_t collected, collected_ns;	/* of /metrics */
 	bool woken;		/* a stream has something to send since the last serve_run() */
 	struct json line;	/* scratch of the streams */
 	struct user *users;	/* SERVE_USERS of them, by uid */

@@ -18,6 +18,12 @@ static bool wants_open(struct MHD_Connection *connection)
 	return accept && strstr(accept, "application/openmetrics-text");
 }
 
+uint64_t serve_collected(const struct serve *s, uint64_t *last_ns)
+{
+	*last_ns = s->collected_ns;
+	return s->collected;
+}
+
 struct MHD_Response *serve_metrics(struct request *r, struct MHD_Connection *connection)
 {
 	CLEANUP(exposition_deinit) struct exposition e;
@@ -35,5 +41,7 @@ struct MHD_Response *serve_metrics(struct request *r, struct MHD_Connection *con
 	response = MHD_create_response_from_buffer(bytes, text, MHD_RESPMEM_MUST_FREE);
 	if (!response)
 		free(text);
+	r->serve->collected++;
+	r->serve->collected_ns = r->serve->now_ns;
 	return response;
 }

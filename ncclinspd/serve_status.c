@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -235,6 +236,41 @@ static const char *agreed(const struct request *r, const char *text(const struct
 	return all;
 }
 
+static void put_error(const struct serve *s, struct json *j, const void *row)
+{
+	int error = ((const struct serve_exporter *)row)->error;
+
+	(void)s;
+	json_put_string(j, error ? strerror(-error) : NULL);
+}
+
+static const struct field exporter_fields[] = {
+#define F(name, kind) { #name, kind, offsetof(struct serve_exporter, name), NULL }
+	F(kind, FIELD_NAME),
+	F(at, FIELD_NAME),
+	F(done, FIELD_U64),
+	F(failed, FIELD_U64),
+	{ "last", FIELD_TIME, offsetof(struct serve_exporter, last_ns), NULL },
+	{ "error", FIELD_PUT, 0, put_error },
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+static void put_exporters(const struct serve *s, struct json *j)
+{
+	struct serve_exporter at[SERVE_EXPORTERS];
+	size_t n = s->source.exporters ? s->source.exporters(s->source.arg, at) : 0;
+
+	json_key(j, "exporters");
+	json_begin(j, '[');
+	for (size_t i = 0; i < n; i++) {
+		json_begin(j, '{');
+		rows_put(s, j, exporter_fields, &at[i]);
+		json_end(j, '}');
+	}
+	json_end(j, ']');
+}
+
 void serve_status(struct request *r, struct json *j)
 {
 	const struct serve *s = r->serve;
@@ -268,7 +304,5 @@ void serve_status(struct request *r, struct json *j)
 	}
 	serve_control(s, j);
 	serve_put_overhead(r, j);
-	json_key(j, "exporters");
-	json_begin(j, '[');
-	json_end(j, ']');
+	put_exporters(s, j);
 }

@@ -16,7 +16,7 @@
 
 #include "util/cleanup.h"
 
-#define DIRS		4
+#define DIRS		6
 #define WAITING		4	/* files at a time, of each directory */
 #define TEMPORARY	".new"
 
@@ -86,7 +86,8 @@ static int write_file(const struct file *file)
 	CLEANUP(cleanup_closep) int fd = -1;
 	int r;
 
-	fd = openat(d->fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = openat(d->fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+		    d->limits.mode ? d->limits.mode : 0600);
 	if (fd < 0)
 		return -errno;
 	r = write_all(fd, file->text, file->bytes);
@@ -144,7 +145,7 @@ static void add_to_survey(void *arg, const char *name, uint64_t bytes)
 /* The newest stays, however large it is. */
 static void prune(const struct writer_dir *d)
 {
-	for (;;) {
+	while (d->limits.files) {
 		struct survey s = { 0 };
 
 		if (walk(d, add_to_survey, &s) < 0 || s.files <= 1 ||
@@ -167,6 +168,8 @@ static void add_to_stock(void *arg, const char *name, uint64_t bytes)
 static void take_stock(struct writer_dir *d)
 {
 	d->counted.n = 0;
+	if (!d->counted.room)
+		return;
 	walk(d, add_to_stock, &d->counted);
 }
 
@@ -277,6 +280,8 @@ int writer_open(const struct writer_dir *d, const char *name)
 static int init_stock(struct stock *stock, const struct writer_limits *limits)
 {
 	stock->room = limits->files;
+	if (!limits->files)
+		return 0;
 	stock->at = calloc(limits->files, sizeof(*stock->at));
 	return stock->at ? 0 : -ENOMEM;
 }

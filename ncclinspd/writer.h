@@ -14,13 +14,15 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct writer;
 struct writer_dir;
 
 struct writer_limits {
-	uint32_t files;
+	uint32_t files;		/* 0: nothing makes room, and nothing is listed */
 	uint64_t bytes;		/* of all of them together */
+	mode_t mode;		/* of the files; 0: 0600 */
 };
 
 struct writer_stats {

@@ -28,7 +28,7 @@ static void teardown(void)
 
 static void open_dir(uint32_t files, uint64_t bytes)
 {
-	const struct writer_limits limits = { files, bytes };
+	const struct writer_limits limits = { .files = files, .bytes = bytes };
 
 	ck_assert_int_eq(writer_open_dir(&d, w, fx_tmpdir(), "box-", &limits), 0);
 }
@@ -132,7 +132,7 @@ END_TEST
 
 START_TEST(without_its_directory_nothing_is_written)
 {
-	const struct writer_limits limits = { 1, 1 };
+	const struct writer_limits limits = { .files = 1, .bytes = 1 };
 
 	ck_assert_int_eq(writer_open_dir(&d, w, path_of("nowhere"), "box-", &limits), -ENOENT);
 }
@@ -194,7 +194,7 @@ END_TEST
 
 static void write_until_killed(const char *place)
 {
-	const struct writer_limits limits = { 8, UINT64_C(1) << 30 };
+	const struct writer_limits limits = { .files = 8, .bytes = UINT64_C(1) << 30 };
 
 	if (writer_new(&w) < 0 || writer_open_dir(&d, w, place, "box-", &limits) < 0)
 		_exit(1);
@@ -266,7 +266,7 @@ END_TEST
 
 START_TEST(one_thread_serves_several_directories)
 {
-	const struct writer_limits limits = { 8, 1000 };
+	const struct writer_limits limits = { .files = 8, .bytes = 1000 };
 	struct writer_dir *other;
 	struct seen seen = { "", 0 };
 

@@ -3,7 +3,18 @@
 # What Prometheus is told: sound, the same as the API says, and all of it in the manual.
 . "$(dirname "$0")/lib.sh"
 
-start_daemon --straggler-window 1s
+# A port that nobody else has: another one is tried where it was taken.
+free_port() {
+	local port
+	for port in $(shuf -i 20000-32000 -n 50); do
+		(exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port"; return; }
+	done
+}
+PORT=$(free_port)
+FILE=$T/textfile/ncclinsp.prom
+mkdir "$T/textfile"
+: >"$FILE.other"
+start_daemon --straggler-window 1s --metrics-listen "$PORT" --metrics-textfile "$FILE"
 metrics() { curl -sf --unix-socket "$SOCK" "$@" http://ncclinspd/metrics; }
 
 # value NAME LABELS: the sum of the series of that name that have these labels.
@@ -64,6 +75,24 @@ fi
 check "OpenMetrics is there for who asks" eval \
 	'metrics -H "Accept: application/openmetrics-text" | tail -n 1 | grep -qx "# EOF"'
 
+# ---- elsewhere ----------------------------------------------------------------------
+
+tcp() { curl -s -o /dev/null -w '%{http_code}' "http://127.0.0.1:$PORT$1"; }
+check "it is there over TCP" eval '[ "$(tcp /metrics)" = 200 ]'
+check "... with all that root is told" eval \
+	'[ "$(curl -sf "http://127.0.0.1:$PORT/metrics" | grep -c "^ncclinsp_processes{.* 4$")" -eq 1 ]'
+check "... and nothing else is" eval \
+	'for p in / /v1/status /v1/level /v1/stream /metrics/x; do [ "$(tcp $p)" = 404 ] || exit; done'
+check "... for nobody to change" eval '[ "$(tcp /v1/level -X PUT)" = 404 ] &&
+	curl -s -o /dev/null -w "%{http_code}" -X POST "http://127.0.0.1:$PORT/metrics" | grep -qx 405'
+check "it is there as a file" wait_until 30 grep -q '^ncclinsp_ops_total' "$FILE"
+check "... that everybody may read" eval '[ "$(stat -c %a "$FILE")" = 644 ]'
+check "... and others are left alone" [ -e "$FILE.other" ]
+check "/v1/status has them" wait_until 20 api_is status ".exporters | map({(.kind): .}) | add |
+	.socket.done > 0 and .tcp.at == \"$PORT\" and .tcp.done > 1 and .tcp.last_at != null and
+	.textfile.at == \"$FILE\" and .textfile.done > 0 and .textfile.last_at != null and
+	all(.[]; .error == null)"
+
 # ---- to the end ---------------------------------------------------------------------
 
 kill "$JOB"
@@ -73,4 +102,12 @@ check "whoever ends is counted" wait_until 20 \
 check "all that the API counts is counted" wait_until 10 eval \
 	'[ "$(value ncclinsp_ops_total op=)" = "$(api "summary?window=all&by=comm" | jq "[.rows[].ops] | add")" ]'
 check "nobody lives" wait_until 10 value_is ncclinsp_processes 'uid=' 0
+stop_daemon
+check "the file goes with the daemon" [ ! -e "$FILE" ]
+check "... and nothing is left beside it" eval '[ "$(ls -A "$T/textfile")" = ncclinsp.prom.other ]'
+
+start_daemon --metrics-listen 192.0.2.1:9 --metrics-textfile "$T/none/x.prom"
+check "what cannot be is told, and no reason not to start" api_is status '.exporters |
+	map({(.kind): .}) | add | (.tcp.error | length > 0) and (.textfile.error | length > 0)'
+stop_daemon
 done_testing
