@@ -141,8 +141,16 @@ INLINE void fill_slot(struct nci_record *rec, const struct nccl_descr_v6 *d,
 	*(uint64_t *)rec = head | row->fill(rec, d, extra) << 8;
 }
 
+/*
+ * What a callback costs is measured on some of them: its own look at the clock decides,
+ * and a start or state begins anew in a copy, so that the others keep nothing for it.
+ */
+static int time_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
+		      const struct adapt_extra *extra, uint32_t clock);
+static int time_state(uint64_t handle, uint32_t state, const void *args, uint32_t clock);
+
 INLINE int do_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
-		    const struct adapt_extra *extra, uint32_t clock)
+		    const struct adapt_extra *extra, uint32_t clock, bool timed)
 {
 	struct shmring_lane *lane = process_lane();
 	uint64_t ticks = clock_ticks(clock), comm = context - process_self.contexts, token;
@@ -150,6 +158,8 @@ INLINE int do_start(uint64_t context, void **handle, const struct nccl_descr_v6 
 	uint16_t *place = NULL;
 	struct nci_record *rec;
 
+	if (unlikely(steer_is_timed(ticks)) && !timed)
+		return time_start(context, handle, d, extra, clock);
 	if (unlikely(d->type & STEER_EVENTS))
 		steer_started(d, ticks);
 	if (unlikely(!lane)) {
@@ -187,8 +197,6 @@ INLINE int do_start(uint64_t context, void **handle, const struct nccl_descr_v6 
 		((struct nci_ev_proxy_op *)rec)->origin = context;
 	shmring_open(rec, token);
 	*handle = (void *)token;
-	if (unlikely(steer_is_timed(ticks)))
-		steer_timed(type, ticks);
 	return NCCL_SUCCESS;
 }
 
@@ -223,7 +231,8 @@ RARE void count_unknown_state(void)
 	PROCESS_COUNT(unknown_state);
 }
 
-INLINE int do_state(uint64_t handle, uint32_t state, const void *args, uint32_t clock)
+INLINE int do_state(uint64_t handle, uint32_t state, const void *args, uint32_t clock,
+		    bool timed)
 {
 	struct nci_record *rec = shmring_find(&process_self.ring, handle);
 	const struct states_row *row;
@@ -241,14 +250,14 @@ INLINE int do_state(uint64_t handle, uint32_t state, const void *args, uint32_t 
 	if (row->when != STATES_ANY && take_unclocked(rec, row, state))
 		return NCCL_SUCCESS;
 	ticks = clock_ticks(clock);
+	if (unlikely(steer_is_timed(ticks)) && !timed)
+		return time_state(handle, state, args, clock);
 	rec->serial = state + 1;
 	rec->stop = ticks;
 	if (row->span)
 		take_span(rec, row, ticks);
 	if (row->take)
 		row->take(rec, (uint8_t)state, row->offset, ticks, args);
-	if (unlikely(steer_is_timed(ticks)))
-		steer_timed(row->event, ticks);
 	return NCCL_SUCCESS;
 }
 
@@ -280,8 +289,8 @@ INLINE int do_stop(uint64_t handle, uint32_t clock)
 		stop_without_event(handle, clock);
 		return NCCL_SUCCESS;
 	}
-	lane = process_lane_known();
 	type = rec->type;
+	lane = process_lane_known();
 	if (type == NCI_EV_PROXY_STEP)
 		e = steps_begin_end(lane, rec, handle);
 	ticks = clock_ticks(clock);	/* making a lane is no part of the event */
@@ -304,17 +313,37 @@ INLINE int do_stop(uint64_t handle, uint32_t clock)
 	return NCCL_SUCCESS;
 }
 
+static __attribute__((noinline)) int time_start(uint64_t context, void **handle,
+		const struct nccl_descr_v6 *d, const struct adapt_extra *extra, uint32_t clock)
+{
+	uint64_t ticks = clock_ticks(clock);
+
+	do_start(context, handle, d, extra, clock, true);
+	steer_timed((uint32_t)__builtin_ctzll(d->type) + 1, ticks);
+	return NCCL_SUCCESS;
+}
+
+static __attribute__((noinline)) int time_state(uint64_t handle, uint32_t state, const void *args,
+						uint32_t clock)
+{
+	uint64_t ticks = clock_ticks(clock);
+
+	do_state(handle, state, args, clock, true);
+	steer_timed(states_rows[state].event, ticks);
+	return NCCL_SUCCESS;
+}
+
 /* ---- compiled for the machine's counter, and once more for where there is none --- */
 
 RARE int start_monotonic(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
 			 const struct adapt_extra *extra)
 {
-	return do_start(context, handle, d, extra, NCI_CLOCK_MONOTONIC);
+	return do_start(context, handle, d, extra, NCI_CLOCK_MONOTONIC, false);
 }
 
 RARE int state_monotonic(uint64_t handle, uint32_t state, const void *args)
 {
-	return do_state(handle, state, args, NCI_CLOCK_MONOTONIC);
+	return do_state(handle, state, args, NCI_CLOCK_MONOTONIC, false);
 }
 
 RARE int stop_monotonic(uint64_t handle)
@@ -327,14 +356,14 @@ int emit_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
 {
 	if (unlikely(process_self.clock != PROCESS_COUNTER))
 		return start_monotonic(context, handle, d, extra);
-	return do_start(context, handle, d, extra, PROCESS_COUNTER);
+	return do_start(context, handle, d, extra, PROCESS_COUNTER, false);
 }
 
 int emit_state(uint64_t handle, uint32_t state, const void *args)
 {
 	if (unlikely(process_self.clock != PROCESS_COUNTER))
 		return state_monotonic(handle, state, args);
-	return do_state(handle, state, args, PROCESS_COUNTER);
+	return do_state(handle, state, args, PROCESS_COUNTER, false);
 }
 
 __attribute__((flatten)) int emit_stop(uint64_t handle)

@@ -60,7 +60,7 @@ static uint32_t fill_coll(struct nci_record *rec, const struct nccl_descr_v6 *d,
 	ev->tag = 0;
 	ev->root = c->root;
 	ev->red_op = extra->red_op;
-	return steer_watched(rec->start) ? NCI_FORM_WATCHED : 0;
+	return steer_launched(rec->start) ? NCI_FORM_WATCHED : 0;
 }
 
 static uint32_t fill_p2p(struct nci_record *rec, const struct nccl_descr_v6 *d,
@@ -83,7 +83,7 @@ static uint32_t fill_p2p(struct nci_record *rec, const struct nccl_descr_v6 *d,
 	ev->comm_hash = extra->comm_hash;
 	ev->tag = 0;
 	CLEAR(ev->zero2);
-	return steer_watched(rec->start) ? NCI_FORM_WATCHED : 0;
+	return steer_launched(rec->start) ? NCI_FORM_WATCHED : 0;
 }
 
 static uint32_t fill_proxy_op(struct nci_record *rec, const struct nccl_descr_v6 *d,

@@ -120,22 +120,19 @@ void steer_started(const struct nccl_descr_v6 *d, uint64_t ticks)
 		begin_group(s, t, d, ticks);
 		return;
 	}
-	if (d->type & (NCCL_COLL | NCCL_P2P)) {
-		t->ends = true;
-		return;
-	}
 	t->ops++;
 	if (d->type == NCCL_P2P_API &&
 	    t->epoch != atomic_load_explicit(&s->epoch, memory_order_relaxed))
 		begin_to_send(s, t, d->p2pApi.func, ticks);
 }
 
-bool steer_watched(uint64_t ticks)
+bool steer_launched(uint64_t ticks)
 {
 	const struct steer *s = &process_self.steer;
-	const struct steer_thread *t = &process_thread.steer;
+	struct steer_thread *t = &process_thread.steer;
 	uint64_t switched = atomic_load_explicit(&s->switched, memory_order_relaxed);
 
+	t->ends = true;
 	if (t->open)
 		return t->watched && t->switches == atomic_load_explicit(&s->switches,
 								       memory_order_relaxed);

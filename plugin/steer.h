@@ -123,7 +123,7 @@ uint32_t steer_reason(const struct steer *s);
 
 /* ---- from callbacks ---- */
 
-#define STEER_EVENTS	(NCCL_GROUP_API | NCCL_COLL_API | NCCL_P2P_API | NCCL_COLL | NCCL_P2P)
+#define STEER_EVENTS	(NCCL_GROUP_API | NCCL_COLL_API | NCCL_P2P_API)
 
 /* An event of STEER_EVENTS starts on this thread. */
 void steer_started(const struct nccl_descr_v6 *d, uint64_t ticks);
@@ -131,10 +131,13 @@ void steer_started(const struct nccl_descr_v6 *d, uint64_t ticks);
 /* A GroupApi, or before version 5 a Group, has stopped on this thread. */
 void steer_stopped(uint64_t ticks);
 
-/* Whether KernelCh was on for sure when the operation that starts now was called. */
-bool steer_watched(uint64_t ticks);
+/*
+ * A Coll or P2p starts on this thread, hence a launch: whether KernelCh was on for sure
+ * when the operation was called.
+ */
+bool steer_launched(uint64_t ticks);
 
-/* One of NCI_TIMED_ONE_IN callbacks: `ticks` was its look at the clock. */
+/* One of NCI_TIMED_ONE_IN callbacks began at `ticks`, and this is its end. */
 void steer_timed(uint32_t type, uint64_t ticks);
 
 static inline bool steer_is_timed(uint64_t ticks)
