@@ -160,6 +160,22 @@ START_TEST(records_per_second_come_with_the_second_answer)
 }
 END_TEST
 
+START_TEST(a_rate_stays_when_a_key_asks_again_at_once)
+{
+	json_t *status = json_deep_copy(fx.answers.status), *same;
+	struct view_answers later = { .status = status }, again;
+
+	view_build(&fx.view, &fx.answers, FX_NOW);
+	json_object_set_new(json_object_get(status, "ingest"), "records", json_integer(25600));
+	same = json_deep_copy(status);
+	view_build(&fx.view, &later, FX_NOW + 2 * FX_SECOND);
+	again = (struct view_answers){ .status = same };
+	view_build(&fx.view, &again, FX_NOW + 2 * FX_SECOND + FX_SECOND / 100);
+	fx_show(120, 40);
+	ck_assert(fx_shows("records/s 12.3k"));
+}
+END_TEST
+
 START_TEST(a_loss_is_marked_with_more_than_colour)
 {
 	json_object_set_new(json_object_get(fx.answers.status, "ingest"), "lost", json_integer(42));
@@ -756,6 +772,7 @@ int main(void)
 		FX_TEST(the_head_counts_what_there_is),
 		FX_TEST(what_is_in_flight_is_counted_where_its_age_is_read),
 		FX_TEST(records_per_second_come_with_the_second_answer),
+		FX_TEST(a_rate_stays_when_a_key_asks_again_at_once),
 		FX_TEST(a_loss_is_marked_with_more_than_colour),
 		FX_TEST(a_stalled_rank_is_listed_before_a_healthy_one),
 		FX_TEST(ranks_are_joined_from_all_answers),
