@@ -126,6 +126,16 @@ RARE void count_no_lane(void)
 	PROCESS_COUNT(no_lane);
 }
 
+/* No lane or no slot for it.  What is decided when groups stop does not hang on that. */
+RARE int refuse(void **handle, uint32_t type)
+{
+	if (type == process_self.group)
+		*handle = (void *)STEER_HANDLE;
+	else if (type == NCI_EV_COLL || type == NCI_EV_P2P)
+		steer_launched(0);
+	return NCCL_SUCCESS;
+}
+
 /* All of the slot but its token.  The head is one store; the machine is little-endian. */
 INLINE void fill_slot(struct nci_record *rec, const struct nccl_descr_v6 *d,
 		      const struct adapt_extra *extra, uint32_t type, uint32_t form,
@@ -164,7 +174,7 @@ INLINE int do_start(uint64_t context, void **handle, const struct nccl_descr_v6 
 		steer_started(d, ticks);
 	if (unlikely(!lane)) {
 		count_no_lane();
-		return NCCL_SUCCESS;
+		return refuse(handle, type);
 	}
 	if (unlikely(!is_plain(comm, d))) {
 		int strange = place_strange(context, d);
@@ -188,7 +198,7 @@ INLINE int do_start(uint64_t context, void **handle, const struct nccl_descr_v6 
 	if (unlikely(!rec)) {
 		rec = take_slowly(lane, &token);
 		if (!rec)
-			return NCCL_SUCCESS;
+			return refuse(handle, type);
 	}
 	if (place)
 		*place = (uint16_t)(nci_token_slot(token) + 1);
@@ -268,11 +278,11 @@ RARE void drop(struct nci_record *rec, uint64_t token)
 	shmring_empty_elsewhere(rec, token);
 }
 
-/* A stop that finds no event: most likely its second, or a group's at level off. */
-RARE void stop_without_event(uint64_t handle, uint32_t clock)
+/* A stop that finds no event: most likely its second, or a group's without a record. */
+RARE void stop_without_event(uint64_t handle)
 {
 	if (handle == STEER_HANDLE)
-		steer_stopped(clock_ticks(clock));
+		steer_stopped();
 	else
 		count_stale(handle);
 }
@@ -286,7 +296,7 @@ INLINE int do_stop(uint64_t handle, uint32_t clock)
 	uint32_t type;
 
 	if (unlikely(!rec)) {
-		stop_without_event(handle, clock);
+		stop_without_event(handle);
 		return NCCL_SUCCESS;
 	}
 	type = rec->type;
@@ -307,7 +317,7 @@ INLINE int do_stop(uint64_t handle, uint32_t clock)
 		       shmring_close(lane, rec, handle, ticks))))
 		shmring_count(&lane->line->stale);
 	else if (unlikely(type == process_self.group))
-		steer_stopped(ticks);
+		steer_stopped();
 	if (unlikely(steer_is_timed(ticks)))
 		steer_timed(type, ticks);
 	return NCCL_SUCCESS;

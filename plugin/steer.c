@@ -12,6 +12,8 @@
 #define COARSE_NS	UINT64_C(10000000)	/* a coarse clock is no later than that */
 #define QUIET_NS	UINT64_C(25000000)	/* the longest time without a look */
 #define RECENT_TICKS	(UINT64_C(1) << 31)	/* 0.7 s at 3 GHz; never too short by much */
+#define CLAIMS		8	/* who changes it meanwhile is the one that decides, or few */
+#define NO_GROUPS	(NCCL_GROUP_API | NCCL_PROXY_CTRL)
 #define SURE_TICKS	(UINT64_C(1) << 16)	/* what a call may take until we hear of it */
 
 /* ---- what is counted ---------------------------------------------------------- */
@@ -48,11 +50,22 @@ static bool is_on(const struct steer *s)
 	return atomic_load_explicit(&s->value, memory_order_relaxed) & NCCL_KERNEL_CH;
 }
 
+/* Another thread's look at the clock may be the later one. */
+static bool is_since(uint64_t then, uint64_t ticks, uint64_t span)
+{
+	return (int64_t)(ticks - then) >= (int64_t)span;
+}
+
 static bool changed_recently(const struct steer *s, uint64_t ticks)
 {
 	uint64_t switched = atomic_load_explicit(&s->switched, memory_order_relaxed);
 
-	return switched && ticks - switched < RECENT_TICKS;
+	return switched && !is_since(switched, ticks, RECENT_TICKS);
+}
+
+static bool is_sender(const struct steer *s)
+{
+	return atomic_load_explicit(&s->sender, memory_order_relaxed) == &process_thread;
 }
 
 /*
@@ -60,15 +73,30 @@ static bool changed_recently(const struct steer *s, uint64_t ticks)
  * to read what does no harm beside either value; a sender that is within a group of
  * its own has read the new one, and needs it to stay.
  */
-static void rescue(struct steer *s, bool sends, uint64_t ticks)
+static uint32_t rescue(const struct steer *s, uint32_t asked, bool sends, uint64_t ticks)
 {
-	uint32_t value = atomic_load_explicit(&s->value, memory_order_relaxed);
+	bool stays = atomic_load_explicit(&s->sending, memory_order_relaxed) && !is_sender(s);
 
-	if (!changed_recently(s, ticks) || is_on(s) == sends ||
-	    atomic_load_explicit(&s->sending, memory_order_relaxed) || !steer_try(s))
-		return;
-	steer_store(&process_self, value ^ NCCL_KERNEL_CH, ticks);
-	steer_leave(s);
+	if (stays || !changed_recently(s, ticks))
+		return asked;
+	return sends ? asked | NCCL_KERNEL_CH : asked & ~(uint32_t)NCCL_KERNEL_CH;
+}
+
+/*
+ * Who has found that nobody sends, and is about to change the mask, must not: so it gets
+ * another value in any case.  NCCL shows us groups for all that is not NO_GROUPS, whether
+ * or not their own bit is set, and so that one is free to say so.
+ */
+static void claim_mask(const struct steer *s, bool sends, uint64_t ticks)
+{
+	for (int i = 0; i < CLAIMS; i++) {
+		uint32_t old = steer_asked(s), value = rescue(s, old, sends, ticks);
+
+		if (old & value & ~(uint32_t)NO_GROUPS)
+			value ^= NCCL_GROUP_API;
+		if (steer_store(&process_self, old, value, ticks))
+			return;
+	}
 }
 
 RARE void begin_to_send(struct steer *s, struct steer_thread *t,
@@ -81,16 +109,13 @@ RARE void begin_to_send(struct steer *s, struct steer_thread *t,
 			memory_order_acq_rel, memory_order_relaxed) &&
 	    expected != &process_thread)
 		atomic_fetch_or_explicit(&s->flags, STEER_SENDERS, memory_order_relaxed);
-	rescue(s, func && func[0] == 'S', ticks);
+	else if (t->open)
+		atomic_store_explicit(&s->sending, 1, memory_order_relaxed);
+	claim_mask(s, func && func[0] == 'S', ticks);
 	atomic_store_explicit(&s->quiet_ns, 0, memory_order_relaxed);
 }
 
 /* ---- groups ---------------------------------------------------------------------- */
-
-static bool is_sender(const struct steer *s)
-{
-	return atomic_load_explicit(&s->sender, memory_order_relaxed) == &process_thread;
-}
 
 static void begin_group(struct steer *s, struct steer_thread *t,
 			const struct nccl_descr_v6 *d, uint64_t ticks)
@@ -99,8 +124,8 @@ static void begin_group(struct steer *s, struct steer_thread *t,
 	t->ends = d->groupApi.groupDepth <= 1;
 	t->ops = 0;
 	t->switches = atomic_load_explicit(&s->switches, memory_order_relaxed);
-	t->watched = is_on(s) && ticks - atomic_load_explicit(&s->switched,
-				memory_order_relaxed) >= SURE_TICKS &&
+	t->watched = is_on(s) && is_since(atomic_load_explicit(&s->switched,
+				memory_order_relaxed), ticks, SURE_TICKS) &&
 		     !(atomic_load_explicit(&s->flags, memory_order_relaxed) & STEER_LIBRARIES);
 	if (is_sender(s))
 		atomic_store_explicit(&s->sending, 1, memory_order_relaxed);
@@ -137,7 +162,7 @@ bool steer_launched(uint64_t ticks)
 		return t->watched && t->switches == atomic_load_explicit(&s->switches,
 								       memory_order_relaxed);
 	/* Launched by another thread than the caller: what has long been so was so then. */
-	return is_on(s) && ticks - switched >= RECENT_TICKS &&
+	return is_on(s) && is_since(switched, ticks, RECENT_TICKS) &&
 	       !(atomic_load_explicit(&s->flags, memory_order_relaxed) & STEER_LIBRARIES);
 }
 
@@ -174,7 +199,7 @@ static void go_quiet(struct steer *s, uint64_t coarse_ns)
 	atomic_store_explicit(&s->quiet_ns, quiet, memory_order_relaxed);
 }
 
-RARE void look(struct steer *s, bool outermost, uint64_t ticks)
+RARE void look(struct steer *s, bool outermost)
 {
 	struct steer_moment now;
 
@@ -182,14 +207,14 @@ RARE void look(struct steer *s, bool outermost, uint64_t ticks)
 		return;
 	now = (struct steer_moment){
 		.mono_ns = clock_ns(CLOCK_MONOTONIC), .real_ns = clock_ns(CLOCK_REALTIME),
-		.ticks = ticks, .outermost = outermost,
+		.ticks = clock_ticks(process_self.clock), .outermost = outermost,
 	};
 	steer_decide(&process_self, &now);
 	go_quiet(s, clock_ns(CLOCK_REALTIME_COARSE));
 	steer_leave(s);
 }
 
-void steer_stopped(uint64_t ticks)
+void steer_stopped(void)
 {
 	struct steer *s = &process_self.steer;
 	struct steer_thread *t = &process_thread.steer;
@@ -205,5 +230,5 @@ void steer_stopped(uint64_t ticks)
 		atomic_store_explicit(&s->sending, 0, memory_order_relaxed);
 	if (atomic_load_explicit(&s->mask, memory_order_relaxed) &&
 	    !is_quiet(s, outermost && is_sender(s)))
-		look(s, outermost, ticks);
+		look(s, outermost);
 }

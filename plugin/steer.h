@@ -32,7 +32,9 @@
  * That leaves one race.  A thread whose first send ever reads the mask just before
  * another thread changes it.  So whoever sends for the first time within the second
  * after a change sets the bit to what its own first call cannot conflict with: on after
- * a Send, off after a Recv.
+ * a Send, off after a Recv.  And who decided on a change before that may not make it any
+ * more: each first send alters the mask, in a bit that means nothing beside others, and
+ * a change is stored only where the mask is what it was when its reasons were looked at.
  */
 
 #include "nci/events.h"
@@ -44,7 +46,7 @@
 struct process;
 struct process_thread;
 
-/* The handle of a GroupApi that is there for us alone: no lane, no event has it. */
+/* The handle of a group that leaves no record, but at whose stop we decide: no event has it. */
 #define STEER_HANDLE	UINT64_C(0x7fffffffffffffff)
 
 #define STEER_CAPTURES	1	/* a group was captured into a CUDA graph */
@@ -129,7 +131,7 @@ uint32_t steer_reason(const struct steer *s);
 void steer_started(const struct nccl_descr_v6 *d, uint64_t ticks);
 
 /* A GroupApi, or before version 5 a Group, has stopped on this thread. */
-void steer_stopped(uint64_t ticks);
+void steer_stopped(void);
 
 /*
  * A Coll or P2p starts on this thread, hence a launch: whether KernelCh was on for sure

@@ -48,25 +48,36 @@ static void count_switch(struct nci_steer *out, bool on, uint64_t ticks)
 	SET(out->burst_start, on ? ticks : 0);
 }
 
-void steer_store(struct process *p, uint32_t value, uint64_t ticks)
+uint32_t steer_asked(const struct steer *s)
+{
+	int *mask = atomic_load_explicit(&s->mask, memory_order_acquire);
+
+	return mask ? (uint32_t)__atomic_load_n(mask, __ATOMIC_ACQUIRE) : GET(s->value);
+}
+
+bool steer_store(struct process *p, uint32_t old, uint32_t value, uint64_t ticks)
 {
 	struct steer *s = &p->steer;
 	struct nci_steer *out = &p->ring.header->steer;
 	int *mask = atomic_load_explicit(&s->mask, memory_order_acquire);
-	uint32_t old = GET(s->value);
+	int seen = (int)old;
 
 	if (!mask || value == old)
-		return;
+		return true;
 	if ((value ^ old) & NCCL_KERNEL_CH) {
 		/* Before the store: what is watched meanwhile is not taken for sure. */
 		SET(s->switched, ticks);
 		atomic_fetch_add_explicit(&s->switches, 1, memory_order_relaxed);
-		count_switch(out, value & NCCL_KERNEL_CH, ticks);
 	}
+	if (!__atomic_compare_exchange_n(mask, &seen, (int)value, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_RELAXED))
+		return false;
+	if ((value ^ old) & NCCL_KERNEL_CH)
+		count_switch(out, value & NCCL_KERNEL_CH, ticks);
 	SET(s->value, value);
-	__atomic_store_n(mask, (int)value, __ATOMIC_RELAXED);
 	SET(p->ring.live->mask, value);
 	atomic_fetch_add_explicit(&out->switches, 1, memory_order_relaxed);
+	return true;
 }
 
 /* ---- KernelCh ---------------------------------------------------------------------- */
@@ -281,9 +292,10 @@ static void settle(struct steer *s, uint64_t mono_ns)
 void steer_decide(struct process *p, const struct steer_moment *now)
 {
 	struct steer *s = &p->steer;
-	uint32_t value = GET(s->value);
+	uint32_t old = steer_asked(s), value;
 	bool on;
 
+	SET(s->value, old);		/* NCCL 2.31 alters it as well */
 	look_at_control(p, now);
 	settle(s, now->mono_ns);
 	replan(p, now);
@@ -291,7 +303,7 @@ void steer_decide(struct process *p, const struct steer_moment *now)
 	if (on != is_on(s) && !may_switch(s, on, now))
 		on = !on;
 	value = s->now.mask & ~(uint32_t)NCCL_KERNEL_CH;
-	steer_store(p, on ? value | NCCL_KERNEL_CH : value, now->ticks);
+	steer_store(p, old, on ? value | NCCL_KERNEL_CH : value, now->ticks);
 	SET(p->ring.live->reason, steer_reason(s));
 	SET(p->ring.header->steer.kernels, kernels_state(s));
 }

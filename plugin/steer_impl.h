@@ -15,8 +15,15 @@ struct steer_moment {
 bool steer_try(struct steer *s);
 void steer_leave(struct steer *s);
 
-/* Only between these two: a whole value for NCCL's mask, and what readers see of it. */
-void steer_store(struct process *p, uint32_t value, uint64_t ticks);
+/* What NCCL's mask holds: whoever decides looks at it before all else. */
+uint32_t steer_asked(const struct steer *s);
+
+/*
+ * A whole value for NCCL's mask, and what readers see of it.  False, and nothing is
+ * stored: it does not hold `old` any more.  So who was about to change it gives way to
+ * a thread that has come to send since.
+ */
+bool steer_store(struct process *p, uint32_t old, uint32_t value, uint64_t ticks);
 
 /* All that can change by itself: control file, level, plan, KernelCh. */
 void steer_decide(struct process *p, const struct steer_moment *now);

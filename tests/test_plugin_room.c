@@ -107,6 +107,9 @@ START_TEST(room_for_no_lane_refuses_and_counts)
 	pd_read(&pd);
 	ck_assert_uint_eq(pd.live.no_lane, 10);
 	ck_assert_uint_eq(pd.lane[0].state, NCI_LANE_REFUSED);
+	pd_stop(&pd, PD_START(&pd, NCCL_GROUP_API));	/* bursts end, levels change all the same */
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.header.steer.groups_inside + pd.header.steer.groups_outside, 1);
 }
 END_TEST
 

@@ -283,6 +283,84 @@ START_TEST(first_send_long_after_a_change_sets_nothing)
 }
 END_TEST
 
+/* That thread's clock was looked at before the other one's, which was faster then. */
+START_TEST(change_that_came_after_the_look_at_the_clock_is_a_change)
+{
+	init();
+	make_fast();
+	atomic_store(&s->switched, clock_ticks(process_self.clock) + (UINT64_C(1) << 40));
+	start(NCCL_GROUP_API, NULL, 2, false);
+	ck_assert(!process_thread.steer.watched);
+	play(NCCL_P2P_API, "Send");
+	ck_assert(is_on());
+	ck_assert(!steer_launched(clock_ticks(process_self.clock)));
+}
+END_TEST
+
+static void *first_send(void *arg)
+{
+	start(NCCL_GROUP_API, NULL, 2, false);
+	play(NCCL_P2P_API, arg);
+	return NULL;
+}
+
+static void on_another_thread_call(char *func)
+{
+	pthread_t thread;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, first_send, func), 0);
+	pthread_join(thread, NULL);
+}
+
+/* Somebody found that nobody sends, and was not let run until somebody did. */
+START_TEST(change_that_was_decided_before_a_first_send_is_not_made_after_it)
+{
+	bool second = _i;
+	uint32_t before;
+
+	setenv("NCCLINSP_SAMPLE", "all", 1);
+	init();
+	if (second)
+		send_recv();
+	ck_assert(is_on());
+	ck_assert(steer_try(s));
+	before = steer_asked(s);
+	on_another_thread_call("Send");
+	ck_assert(!steer_store(&process_self, before, before & ~(uint32_t)NCCL_KERNEL_CH, 1));
+	steer_leave(s);
+	ck_assert(is_on());
+	ck_assert_uint_eq(told()->bursts, 1);
+	ck_assert_uint_eq(process_self.ring.live->mask, (uint32_t)mask);
+	collective();		/* what was altered is as it was */
+	ck_assert_int_eq(mask, (int)before);
+}
+END_TEST
+
+/* The first one is within its first group: a Send that is watched waits for its Recv. */
+START_TEST(second_first_send_leaves_to_the_first_one_what_it_needs)
+{
+	init();
+	make_fast();
+	start(NCCL_GROUP_API, NULL, 2, false);
+	play(NCCL_P2P_API, "Send");
+	ck_assert(is_on());
+	on_another_thread_call("Recv");
+	ck_assert(is_on());
+}
+END_TEST
+
+/* At off there is but the one bit, and without it nothing would ever be on again. */
+START_TEST(first_send_leaves_the_groups)
+{
+	setenv("NCCLINSP_LEVEL", "off", 1);
+	init();
+	start(NCCL_GROUP_API, NULL, 2, false);
+	atomic_store(&process_self.wanted, NCCL_P2P_API);
+	play(NCCL_P2P_API, "Send");
+	ck_assert_int_eq(mask, NCCL_GROUP_API);
+}
+END_TEST
+
 START_TEST(captured_group_ends_it_for_good)
 {
 	void *group;
@@ -367,6 +445,10 @@ int main(void)
 		FX_LOOP(two_senders_leave_it_as_it_is_for_good, 0, 2),
 		FX_LOOP(first_send_right_after_a_change_sets_what_cannot_hang, 0, 4),
 		FX_TEST(first_send_long_after_a_change_sets_nothing),
+		FX_TEST(change_that_came_after_the_look_at_the_clock_is_a_change),
+		FX_LOOP(change_that_was_decided_before_a_first_send_is_not_made_after_it, 0, 2),
+		FX_TEST(second_first_send_leaves_to_the_first_one_what_it_needs),
+		FX_TEST(first_send_leaves_the_groups),
 		FX_TEST(captured_group_ends_it_for_good),
 		FX_TEST(captured_group_changes_nothing_for_who_accepts_it),
 		FX_TEST(second_nccl_pins_both),

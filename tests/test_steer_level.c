@@ -190,7 +190,7 @@ START_TEST(change_within_a_group_is_not_taken_for_watched)
 	group = start(NCCL_GROUP_API, NULL, 2, false);
 	ck_assert(process_thread.steer.watched);
 	ck_assert(steer_try(s));
-	steer_store(&process_self, (uint32_t)mask ^ NCCL_KERNEL_CH, 1);
+	ck_assert(steer_store(&process_self, (uint32_t)mask, (uint32_t)mask ^ NCCL_KERNEL_CH, 1));
 	steer_leave(s);
 	ck_assert(!tells_watched());
 	stop_group(group);
@@ -214,6 +214,29 @@ START_TEST(one_callback_of_256_is_measured_by_the_kind_of_its_thread)
 	for (int i = 0; i < 256 * 16; i++)
 		play(NCCL_COLL_API, "AllReduce");
 	ck_assert_uint_gt(told()->timed[NCI_THREADS_USER].count, 0);
+}
+END_TEST
+
+/* A full pool is no reason to go on as before for ever. */
+START_TEST(groups_without_a_record_decide_as_well)
+{
+	void *group;
+
+	init();
+	make_fast();
+	for (int i = 0; i < SHMRING_SLOTS + 64; i++)
+		start(NCCL_COLL_API, "AllReduce", 0, false);
+	ck_assert_uint_gt(process_thread.lane->line->pool_full, 0);
+	go_to_burst();
+	group = start(NCCL_GROUP_API, NULL, 2, false);
+	ck_assert_ptr_eq(group, (void *)STEER_HANDLE);
+	ck_assert(!process_thread.steer.ends);
+	ck_assert_ptr_null(start(NCCL_P2P, "Send", 0, false));
+	ck_assert(process_thread.steer.ends);
+	atomic_store(&s->quiet_ns, 0);
+	ncclProfiler_v6.stopEvent(group);
+	ck_assert(!process_thread.steer.open);
+	ck_assert_uint_ne(atomic_load(&s->quiet_ns), 0);	/* it has looked */
 }
 END_TEST
 
@@ -253,6 +276,7 @@ int main(void)
 		FX_TEST(record_says_whether_its_kernels_will_be_told),
 		FX_TEST(change_within_a_group_is_not_taken_for_watched),
 		FX_TEST(one_callback_of_256_is_measured_by_the_kind_of_its_thread),
+		FX_TEST(groups_without_a_record_decide_as_well),
 		FX_LOOP(group_that_is_open_across_a_fork_harms_nobody, 0, 2),
 	};
 
