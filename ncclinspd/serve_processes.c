@@ -107,10 +107,14 @@ static void put_reason(const struct serve *s, struct json *j, const void *row)
 	json_put_string(j, process_level_reason(((const struct process *)row)->reason));
 }
 
-/* Every operation that was asked for is timed; there are no bursts yet. */
+/* The mask says it of plugins that know no bursts; of others it says whether one is on. */
 const char *process_sampling(const struct process *p)
 {
-	return p->mask & NCI_EVENT_BIT(NCI_EV_KERNEL_CH) ? "all" : NULL;
+	if (!p->steering.known)
+		return p->mask & NCI_EVENT_BIT(NCI_EV_KERNEL_CH) ? "all" : NULL;
+	if (p->steering.kernels == NCI_KERNELS_NEVER)
+		return NULL;
+	return p->steering.sample == NCI_SAMPLE_ALL ? "all" : "budget";
 }
 
 static void put_sampling(const struct serve *s, struct json *j, const void *row)
