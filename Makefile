@@ -8,6 +8,7 @@
 #   make gpu-check  what only a real GPU can tell; gpu-bundle: a folder to take to one
 #   make check-systemd  packages built, and used in a booted system (root, mmdebstrap,
 #                   systemd-container, debhelper)
+#   make check-prometheus  a real Prometheus collects for minutes (Debian: prometheus)
 #   make soak       the daemon's memory over ten million operations
 #   make campaign   faults and clean runs by the hundred: what is found (docs/campaign.md)
 #   make fuzz       FUZZ_SECONDS=60 of looking for hostile input, each
@@ -36,7 +37,8 @@ NEEDS := gcc make pkg-config /usr/include/stdio.h=libc6-dev clang scdoc mandoc t
          prove=perl jsonschema=python3-jsonschema pgrep=procps unshare=util-linux check.pc=check liburing.pc=liburing-dev \
          libmicrohttpd.pc=libmicrohttpd-dev jansson.pc=libjansson-dev \
          libcurl.pc=libcurl4-openssl-dev ncursesw.pc=libncurses-dev \
-         $(if $(wildcard /usr/local/cuda*/lib*/libnccl.so.2),gdb)
+         $(if $(wildcard /usr/local/cuda*/lib*/libnccl.so.2),gdb) \
+         $(if $(filter check-prometheus,$(MAKECMDGOALS)),promtool=prometheus)
 APT := DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120
 
 deps:
@@ -347,6 +349,13 @@ check-systemd: deps
 	+@$(submake) B=$(B) all deb
 	@B=$(abspath $(B)) prove --failures --comments --exec 'timeout -k 5 1800' \
 		tests/systemd/test_*.sh
+
+# ---- a real Prometheus ---------------------------------------------------------------
+# In `make check` it is skipped where there is none, and is a matter of seconds.
+.PHONY: check-prometheus
+check-prometheus: deps
+	+@$(submake) B=$(B) all
+	@LONG=1 B=$(abspath $(B)) tests/system/test_prometheus.sh
 
 # ---- onto the system ----------------------------------------------------------------
 include install.mk
