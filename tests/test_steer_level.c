@@ -116,6 +116,7 @@ START_TEST(handles_outlive_the_level_that_gave_them)
 	ncclProfiler_v6.startEvent(context, &op, &d);
 	ask(NCI_LEVEL_OFF, NCI_CONTROL_KEEP, 0);
 	ck_assert_int_eq(mask, NCCL_GROUP_API);
+	ck_assert_ptr_eq(start(NCCL_GROUP_API, NULL, 1, false), (void *)STEER_HANDLE);
 	d = (struct nccl_descr_v6){ .type = NCCL_PROXY_STEP, .parentObj = op };
 	ncclProfiler_v6.startEvent(context, &step, &d);
 	ck_assert_ptr_nonnull(step);
