@@ -26,11 +26,13 @@ __thread struct process_thread process_thread;
 static struct {
 	pthread_mutex_t lock;
 	uint32_t open;		/* communicators initialised and not finalized */
+	uint32_t steered;	/* of these, those of the NCCL whose mask is steered */
 	bool watches_forks;
 	bool told;		/* that the process is muted has been said */
 	int error;		/* why the process is muted; 0: it is not */
 	/* By communicator: another's may lie in a libnccl that is gone. */
 	nccl_logger_fn *logger[SHMRING_COMMS];
+	bool is_steered[SHMRING_COMMS];
 	char dir[192];
 	char file[64];
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -70,6 +72,7 @@ static void forget_parent(void)
 	steer_forget(p);
 	shmring_forget(&p->ring);
 	state.open = 0;
+	state.steered = 0;
 	pthread_mutex_init(&state.lock, NULL);
 }
 
@@ -263,6 +266,19 @@ static void report_end(nccl_logger_fn *logger, const struct process *p)
 	       (unsigned long long)lines, lanes, (unsigned long long)refused);
 }
 
+static void set_mask(struct process *p, const struct process_comm *comm, uint32_t i, int *mask)
+{
+	bool steered = false;
+
+	if (state.error)
+		__atomic_store_n(mask, 0, __ATOMIC_RELAXED);
+	else
+		steered = steer_mask(p, comm->version, mask);
+	state.steered += steered;
+	if (i != NCI_COMM_NONE)
+		state.is_steered[i] = steered;
+}
+
 uint64_t process_init(const struct process_comm *comm, int *mask)
 {
 	struct process *p = &process_self;
@@ -283,10 +299,8 @@ uint64_t process_init(const struct process_comm *comm, int *mask)
 	context = nci_context((uint32_t)(p->contexts >> 32), i);
 	state.open++;
 	count_open(p);
-	if (mask && state.error)
-		__atomic_store_n(mask, 0, __ATOMIC_RELAXED);
-	else if (mask)
-		steer_mask(p, comm->version, mask);
+	if (mask)
+		set_mask(p, comm, i, mask);
 	if (first)
 		report_begin(p, comm->logger);
 	pthread_mutex_unlock(&state.lock);
@@ -311,6 +325,17 @@ static bool close_comm(struct process *p, uint64_t context)
 	return true;
 }
 
+/* NCCL's library may be unmapped when its last one is gone, whatever another NCCL has open. */
+static void forget_mask(struct process *p, uint32_t i)
+{
+	bool last = i != NCI_COMM_NONE && state.is_steered[i] && --state.steered == 0;
+
+	if (last || state.open == 0)
+		steer_end(p);
+	if (state.open == 0)
+		state.steered = 0;
+}
+
 void process_finalize(uint64_t context)
 {
 	struct process *p = &process_self;
@@ -320,8 +345,7 @@ void process_finalize(uint64_t context)
 	if (close_comm(p, context)) {
 		state.open--;
 		count_open(p);
-		if (state.open == 0)
-			steer_end(p);
+		forget_mask(p, i);
 		if (state.open == 0 && i != NCI_COMM_NONE)
 			report_end(state.logger[i], p);
 	}

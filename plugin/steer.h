@@ -111,10 +111,10 @@ void steer_begin(struct process *p, int version, uint64_t spare_bytes);
 /* One more: true if KernelCh has just gone, since shared memory has become scarce. */
 bool steer_comm(struct process *p, uint64_t spare_bytes);
 
-/* What a communicator's init is to leave in its NCCL's mask. */
-void steer_mask(struct process *p, int version, int *mask);
+/* What a communicator's init is to leave in its NCCL's mask; true: the one that is steered. */
+bool steer_mask(struct process *p, int version, int *mask);
 
-/* The last communicator is gone, and its NCCL with it. */
+/* The last communicator of the NCCL that is steered is gone, and the mask with it. */
 void steer_end(struct process *p);
 
 /* In a forked child. */

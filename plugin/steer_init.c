@@ -140,11 +140,6 @@ void steer_begin(struct process *p, int version, uint64_t spare_bytes)
 	steer_start(p, &now);
 }
 
-void steer_end(struct process *p)
-{
-	atomic_store_explicit(&p->steer.mask, NULL, memory_order_release);
-}
-
 void steer_forget(struct process *p)
 {
 	struct steer *s = &p->steer;
@@ -165,6 +160,15 @@ static bool wait_for(struct steer *s)
 		sched_yield();
 	}
 	return false;
+}
+
+void steer_end(struct process *p)
+{
+	struct steer *s = &p->steer;
+
+	atomic_store_explicit(&s->mask, NULL, memory_order_release);
+	if (wait_for(s))	/* who has begun to decide still has the pointer */
+		steer_leave(s);
 }
 
 /* ---- one more communicator --------------------------------------------------------------- */
@@ -193,22 +197,23 @@ bool steer_comm(struct process *p, uint64_t spare_bytes)
 	return gone;
 }
 
-void steer_mask(struct process *p, int version, int *mask)
+bool steer_mask(struct process *p, int version, int *mask)
 {
 	struct steer *s = &p->steer;
 	int *known = GET(s->mask);
 	uint32_t value;
 
-	if (!known) {
+	if (!known && !(GET(s->flags) & STEER_LIBRARIES)) {
 		__atomic_store_n(mask, (int)GET(s->value), __ATOMIC_RELAXED);
 		atomic_store_explicit(&s->mask, mask, memory_order_release);
-		return;
+		return true;
 	}
 	if (known == mask && version == s->version)
-		return;		/* it holds what is in force; groups may be under way */
+		return true;	/* it holds what is in force; groups may be under way */
 	atomic_fetch_or_explicit(&s->flags, STEER_LIBRARIES, memory_order_relaxed);
 	value = level_mask(&s->env, version);
 	if (s->env_sample == NCI_SAMPLE_BUDGET && !s->env.by_name)
 		value &= ~(uint32_t)NCCL_KERNEL_CH;
 	__atomic_store_n(mask, (int)value, __ATOMIC_RELAXED);
+	return known == mask;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When KernelCh is on, and who may switch it. */
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include "tests/fx_steer.h"
 
@@ -410,6 +411,37 @@ START_TEST(second_nccl_pins_both)
 }
 END_TEST
 
+/* The first NCCL's library is closed, and the other one's job goes on. */
+START_TEST(mask_of_an_nccl_that_is_gone_is_not_touched)
+{
+	int *own = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *first, *second, *third;
+	int other = 0;
+
+	ck_assert_ptr_ne(own, MAP_FAILED);
+	ncclProfiler_v6.init(&first, 1, own, "c", 1, 2, 0, NULL);
+	ncclProfiler_v6.init(&second, 1, own, "d", 1, 2, 0, NULL);
+	ncclProfiler_v6.init(&third, 2, &other, "e", 1, 2, 0, NULL);
+	ncclProfiler_v6.finalize(second);
+	ck_assert_ptr_eq(atomic_load(&s->mask), own);
+	ncclProfiler_v6.finalize(first);
+	ck_assert_int_eq(munmap(own, 4096), 0);
+	context = third;
+	now.mono_ns = clock_ns(CLOCK_MONOTONIC);
+	now.real_ns = 1700000000 * SECOND;
+	atomic_store(&s->switched, clock_ticks(process_self.clock));
+	send_recv();
+	make_fast();
+	ncclProfiler_v6.init(&first, 2, &other, "f", 1, 2, 0, NULL);
+	ck_assert_int_eq(other & NCCL_KERNEL_CH, 0);	/* as it was: groups may be under way */
+	ck_assert_ptr_null(atomic_load(&s->mask));
+	ncclProfiler_v6.finalize(first);
+	ncclProfiler_v6.finalize(third);
+	init();
+	ck_assert_ptr_eq(atomic_load(&s->mask), &mask);
+}
+END_TEST
+
 START_TEST(mask_is_forgotten_with_the_last_communicator)
 {
 	void *group, *first;
@@ -452,6 +484,7 @@ int main(void)
 		FX_TEST(captured_group_ends_it_for_good),
 		FX_TEST(captured_group_changes_nothing_for_who_accepts_it),
 		FX_TEST(second_nccl_pins_both),
+		FX_TEST(mask_of_an_nccl_that_is_gone_is_not_touched),
 		FX_TEST(mask_is_forgotten_with_the_last_communicator),
 	};
 
