@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The control file: which bytes are believed, whose, and what entries come to. */
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -253,6 +255,32 @@ START_TEST(link_fifo_and_directory_are_none)
 }
 END_TEST
 
+/* One that somebody has to answer for; the file itself could be read well. */
+START_TEST(file_system_that_could_keep_us_waiting_is_left_alone)
+{
+	orders_init(&c, "/proc/version", boot_id, now);
+	ck_assert_int_eq(look(), ORDERS_NONE);
+	ck_assert_str_eq(c.path, "");
+	now += ORDERS_OPEN_NS;
+	ck_assert_int_eq(look(), ORDERS_NONE);
+}
+END_TEST
+
+/* A file alone may be mounted where all else is local. */
+START_TEST(file_of_such_a_file_system_is_left_alone)
+{
+	put(&file, sizeof(file));
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("/proc/version", path, NULL, MS_BIND, NULL) < 0)
+		return;		/* not ours to mount */
+	open_it();
+	ck_assert_int_eq(look(), ORDERS_NONE);
+	ck_assert_int_eq(umount(path), 0);
+	now += ORDERS_OPEN_NS;
+	ck_assert_int_eq(look(), ORDERS_NEW);
+}
+END_TEST
+
 START_TEST(path_that_is_none_is_no_file)
 {
 	static char long_path[400];
@@ -428,6 +456,8 @@ int main(void)
 		FX_TEST(file_that_others_may_write_is_none),
 		FX_TEST(file_of_somebody_else_is_none_unless_the_directory_is_theirs),
 		FX_TEST(link_fifo_and_directory_are_none),
+		FX_TEST(file_system_that_could_keep_us_waiting_is_left_alone),
+		FX_TEST(file_of_such_a_file_system_is_left_alone),
 		FX_TEST(path_that_is_none_is_no_file),
 		FX_TEST(descriptor_that_became_the_jobs_is_neither_read_nor_closed),
 		FX_TEST(descriptor_that_became_the_jobs_is_left_open_at_the_end),
