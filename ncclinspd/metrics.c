@@ -70,8 +70,7 @@ static void find_rows(struct metrics *m, struct metrics_cached *c, const struct 
 	l.op = op->func;
 	l.rank = op->rank;
 	c->op = metrics_row(m, &l, now_ns);
-	metrics_member_labels(&l, p);
-	c->member = metrics_row(m, &l, now_ns);
+	c->member = metrics_member(m, p->id, now_ns);
 	if (c->source == TIMING_NONE)
 		return;
 	metrics_comm_labels(&l, METRICS_TIME, p, comm);
@@ -163,17 +162,29 @@ static double known(uint64_t value)
 	return value == UNKNOWN_U64 ? 0 : (double)value;
 }
 
+/* By the last look, for what comes by the hundred thousand; else by its labels. */
+uint32_t metrics_member(struct metrics *m, uint64_t process_id, uint64_t now_ns)
+{
+	uint32_t item = index_find(&m->seen_index, process_id);
+	const struct metrics_seen *seen = item == POOL_NONE ? NULL : pool_at(&m->seen, item);
+	const struct process *p;
+	struct metrics_labels l;
+
+	if (seen && seen->generation == m->generation)
+		return seen->member;
+	p = metrics_process(m, process_id);
+	if (!p)
+		return POOL_NONE;
+	metrics_member_labels(&l, p);
+	return metrics_row(m, &l, now_ns);
+}
+
 void metrics_moved(struct metrics *m, const struct links_row *link, uint64_t now_ns)
 {
-	const struct process *p = metrics_process(m, link->who.process_id);
+	struct metrics_row *row = metrics_row_at(m, metrics_member(m, link->who.process_id,
+								   now_ns));
 	int receive = !link->who.send;
-	struct metrics_labels l;
-	struct metrics_row *row;
 
-	if (!p)
-		return;
-	metrics_member_labels(&l, p);
-	row = metrics_row_at(m, metrics_row(m, &l, now_ns));
 	if (!row)
 		return;
 	row->v[MEMBER_MOVED + receive] += known(link->sums.bytes);

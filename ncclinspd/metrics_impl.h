@@ -119,6 +119,8 @@ struct metrics_row {
 struct metrics_seen {
 	struct pool_link link;
 	uint64_t process_id;
+	uint32_t member;	/* its row, or POOL_NONE ... */
+	uint64_t generation;	/* ... as of then; 0: never looked for */
 	double records;
 	double dropped[METRICS_REASON_END];
 	double callback_s[NCI_THREAD_CLASSES];
@@ -186,6 +188,9 @@ void metrics_comm_labels(struct metrics_labels *l, enum metrics_kind kind,
 
 /* Short role of a communicator: its name up to a separator, else 12 digits of its id. */
 void metrics_comm_text(char text[40], const char *name, bool has_id, uint64_t id);
+
+/* The row of kind MEMBER of a process; POOL_NONE: it is gone, or there is no room. */
+uint32_t metrics_member(struct metrics *m, uint64_t process_id, uint64_t now_ns);
 
 const struct process *metrics_process(const struct metrics *m, uint64_t id);
 

@@ -97,13 +97,17 @@ static void see_process(struct metrics *m, const struct process *p, uint64_t now
 {
 	const struct cost *cost = m->source.steer ? steer_cost(m->source.steer, p) : NULL;
 	struct metrics_seen *seen = seen_of(m, p);
+	uint32_t item;
 	struct metrics_labels l;
 	struct metrics_row *row;
 
 	metrics_member_labels(&l, p);
-	row = metrics_row_at(m, metrics_row(m, &l, now_ns));
+	item = metrics_row(m, &l, now_ns);
+	row = metrics_row_at(m, item);
 	if (!row || !seen)
 		return;
+	seen->member = item;
+	seen->generation = m->generation;
 	see_losses(row, seen, p);
 	if (cost)
 		see_cost(row, seen, cost);
@@ -253,20 +257,34 @@ struct ages {
 	struct metrics *m;
 	const struct process *process;
 	uint64_t now_ns;
+	uint32_t comm_index;		/* of the one before, most often this one's too */
+	struct metrics_row *row;	/* NULL: none yet */
 };
+
+static struct metrics_row *row_of_open(struct ages *a, uint32_t comm_index)
+{
+	const struct comm *comm = process_comm(a->process, (uint16_t)comm_index);
+	struct metrics_labels l;
+
+	if (a->row && a->comm_index == comm_index)
+		return a->row;
+	if (!comm)
+		return NULL;
+	metrics_comm_labels(&l, METRICS_RANK, a->process, comm);
+	a->comm_index = comm_index;
+	a->row = metrics_row_at(a->m, metrics_row(a->m, &l, a->now_ns));
+	return a->row;
+}
 
 static bool see_age(const struct op *op, void *arg)
 {
 	struct ages *a = arg;
-	const struct comm *comm = process_comm(a->process, (uint16_t)op->comm_index);
-	struct metrics_labels l;
 	struct metrics_row *row;
 	double age_s;
 
-	if (op->api_only || !comm || !op->enqueued_ns || op->enqueued_ns > a->now_ns)
+	if (op->api_only || !op->enqueued_ns || op->enqueued_ns > a->now_ns)
 		return true;
-	metrics_comm_labels(&l, METRICS_RANK, a->process, comm);
-	row = metrics_row_at(a->m, metrics_row(a->m, &l, a->now_ns));
+	row = row_of_open(a, op->comm_index);
 	age_s = (double)(a->now_ns - op->enqueued_ns) * 1e-9;
 	if (row && row->v[RANK_OLDEST] < age_s)
 		row->v[RANK_OLDEST] = age_s;
