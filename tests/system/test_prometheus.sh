@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Rules and alerts, and a real Prometheus that collects from two nodes of one job.  Here
+# Rules, alerts and dashboards, and a real Prometheus that collects from two nodes of one job.  Here
 # minutes of the rules are seconds; with LONG=1 it is minutes of load.
 . "$(dirname "$0")/lib.sh"
 RULES=$TOP/deploy/prometheus
+BOARDS=$TOP/deploy/grafana
 
 # ---- the files ---------------------------------------------------------------------
 
 names_there() {
 	local name missing=0
-	for name in $(grep -ohE '\<ncclinsp_[a-z_]+[a-z]' "$RULES"/*.yml | sort -u); do
+	for name in $(grep -ohE '\<ncclinsp_[a-z_]+[a-z]' "$RULES"/*.yml "$BOARDS"/*.json | sort -u); do
 		case $name in ncclinsp_op_wait | ncclinsp_blame | ncclinsp_last_arrivals | \
 			ncclinsp_op_busbw_waitfree | ncclinsp_credit_wait) continue ;; esac	# recorded
 		grep -qE "\"${name%_bucket}\"" "$TOP/ncclinspd/metrics_write.c" ||
@@ -17,7 +18,27 @@ names_there() {
 	done
 	[ -n "$name" ] && return $missing
 }
-check "all that rules name is served" names_there
+check "all that rules and dashboards name is served" names_there
+
+# Labels of a panel's legend and filters are such that ncclinsp-metrics(7) has.
+sound() {
+	jq -e '.title and (.panels | length > 0) and (.panels | map(.id) | unique | length) ==
+		(.panels | length) and all(.panels[].targets[]; (.expr | length > 0) and
+		.datasource.uid == "${datasource}")' "$1"
+}
+labels_there() {
+	local label missing=0
+	for label in $(jq -r '.panels[].targets[] | .legendFormat, .expr' "$1" |
+			grep -oE '\{\{[a-z_]+\}\}|[{,][a-z_]+(=~|=|!=)"' | tr -cd 'a-z_\n' | sort -u); do
+		[ "$label" = __name__ ] || grep -qE "(^|[^a-z_])_${label}_($|[^a-z_])" \
+			"$TOP/man/ncclinsp-metrics.7.scd" || { echo "there is no label $label"; missing=1; }
+	done
+	[ -n "$label" ] && return $missing
+}
+for board in "$BOARDS"/*.json; do
+	check "${board##*/} is sound" sound "$board"
+	check "... its labels are there" labels_there "$board"
+done
 alerts_tested() {
 	local alert missing=0
 	for alert in $(sed -n 's/.*- alert: //p' "$RULES/ncclinsp.rules.yml"); do
@@ -117,6 +138,17 @@ fires() { result "ALERTS{alertname=\"$1\",alertstate=\"firing\"}" "$2"; }
 check "Prometheus collects from both nodes" wait_until 60 result up 'length == 2 and all(.[]; .value[1] == "1")'
 check "four processes of one job are there" wait_until 30 \
 	result 'sum by (job_id) (ncclinsp_processes)' '.[0].metric.job_id == "4711" and .[0].value[1] == "4"'
+panels_answer() {
+	local expr answer n=0
+	while IFS= read -r expr; do
+		answer=$(curl -s "http://$P/api/v1/query" --data-urlencode "query=$(sed -E \
+			's/\$__rate_interval/20s/g; s/\$(job|comm|node)/.*/g' <<<"$expr")")
+		jq -e '.status == "success"' <<<"$answer" || { echo "$expr: $answer"; return 1; }
+		n=$((n + $(jq '.data.result | length > 0 | if . then 1 else 0 end' <<<"$answer")))
+	done < <(jq -r '.panels[].targets[].expr' "$BOARDS"/*.json)
+	[ "$n" -ge 24 ] || { echo "only $n panels show anything"; return 1; }
+}
+check "the dashboards' panels have something to show" wait_until $((UNIT * 10 + 60)) panels_answer
 check "the late rank of the second node is named" wait_until $((UNIT * 30 + 60)) \
 	fires NcclStraggler 'map(.metric.rank) == ["3"] and .[0].metric.job_id == "4711"'
 if [ -n "$LONG" ]; then
