@@ -36,7 +36,7 @@ ALLFLAGS  = -std=gnu11 -fno-strict-aliasing $(CFLAGS) $(WARN) $(if $(WERROR),-We
 NEEDS := gcc make pkg-config /usr/include/stdio.h=libc6-dev clang scdoc mandoc tmux curl jq \
          prove=perl jsonschema=python3-jsonschema pgrep=procps unshare=util-linux check.pc=check liburing.pc=liburing-dev \
          libmicrohttpd.pc=libmicrohttpd-dev jansson.pc=libjansson-dev \
-         libcurl.pc=libcurl4-openssl-dev ncursesw.pc=libncurses-dev \
+         libcurl.pc=libcurl4-openssl-dev libzstd.pc=libzstd-dev zstd ncursesw.pc=libncurses-dev \
          $(if $(wildcard /usr/local/cuda*/lib*/libnccl.so.2),gdb) \
          $(if $(filter check-prometheus,$(MAKECMDGOALS)),promtool=prometheus)
 APT := DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120
@@ -59,8 +59,8 @@ deps:
 	fi
 
 pc = $(shell pkg-config --$(1) $(2) 2>/dev/null)
-DAEMON_LIBS := liburing libmicrohttpd jansson
-CLI_LIBS    := libcurl jansson ncursesw
+DAEMON_LIBS := liburing libmicrohttpd jansson libzstd
+CLI_LIBS    := libcurl jansson ncursesw libzstd
 
 # ---- what there is -------------------------------------------------------
 objs = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(1)/*.c))

@@ -67,6 +67,13 @@ int answers_snapshot(void *arg, const char *reason, uint64_t now_ns, struct json
 	return serve_snapshot(d->serve, reason, now_ns, j);
 }
 
+int answers_interval(void *arg, uint64_t now_ns, struct json *j)
+{
+	struct daemon *d = arg;
+
+	return serve_snapshot(d->serve, NULL, now_ns, j);
+}
+
 int answers_exemplar(void *arg, const struct exemplar *e, uint64_t now_ns, struct json *j)
 {
 	struct daemon *d = arg;

@@ -12,12 +12,16 @@
 #include "util/cleanup.h"
 #include "util/json.h"
 #include "util/log.h"
+#include "util/zst.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define SUFFIX		".json"
+#define HOST		64	/* bytes of a prefix */
 
 struct archive {
 	const char *name;
+	char prefix[HOST + 2];	/* with its hyphen */
+	const char *suffix;
 	char dir[PATH_MAX];
 	struct writer_dir *files;
 	uint64_t failed;	/* as told on the log */
@@ -37,18 +41,18 @@ void archive_make_id(char id[ARCHIVE_ID], uint64_t real_ns, const char *word)
 
 static void make_name(const struct archive *a, const char *id, char name[NAME_MAX + 1])
 {
-	snprintf(name, NAME_MAX + 1, "%s-%s" SUFFIX, a->name, id);
+	snprintf(name, NAME_MAX + 1, "%s%s%s", a->prefix, id, a->suffix);
 }
 
 /* False: a name that we do not give. */
 static bool read_name(const struct archive *a, const char *name, char id[ARCHIVE_ID])
 {
-	size_t prefix = strlen(a->name) + 1, bytes = strlen(name);
+	size_t prefix = strlen(a->prefix), suffix = strlen(a->suffix), bytes = strlen(name);
 
-	if (bytes <= prefix + strlen(SUFFIX) || strcmp(name + bytes - strlen(SUFFIX), SUFFIX) ||
-	    bytes - prefix - strlen(SUFFIX) >= ARCHIVE_ID)
+	if (bytes <= prefix + suffix || strcmp(name + bytes - suffix, a->suffix) ||
+	    bytes - prefix - suffix >= ARCHIVE_ID)
 		return false;
-	snprintf(id, ARCHIVE_ID, "%.*s", (int)(bytes - prefix - strlen(SUFFIX)), name + prefix);
+	snprintf(id, ARCHIVE_ID, "%.*s", (int)(bytes - prefix - suffix), name + prefix);
 	return true;
 }
 
@@ -64,6 +68,20 @@ int archive_put(struct archive *a, const char *id, struct json *j, uint64_t *byt
 	if (r == 0)
 		*bytes = size;
 	return r;
+}
+
+void archive_expire(struct archive *a, uint64_t real_ns)
+{
+	char id[ARCHIVE_ID], name[NAME_MAX + 1];
+
+	archive_make_id(id, real_ns, NULL);
+	make_name(a, id, name);
+	writer_expire(a->files, name);
+}
+
+const char *archive_dir(const struct archive *a)
+{
+	return a->dir;
 }
 
 void archive_path(const struct archive *a, const char *id, char path[PATH_MAX])
@@ -148,21 +166,21 @@ static void archive_freep(struct archive **ap)
 }
 
 int archive_new(struct archive **ap, struct writer *w, const char *state_dir, const char *name,
-		const struct writer_limits *limits)
+		const char *prefix, const struct writer_limits *limits)
 {
 	CLEANUP(archive_freep) struct archive *a = calloc(1, sizeof(*a));
-	char prefix[32];
 	int r;
 
 	if (!a)
 		return -ENOMEM;
 	a->name = name;
-	snprintf(prefix, sizeof(prefix), "%s-", name);
+	a->suffix = limits->compressed ? SUFFIX ZST_SUFFIX : SUFFIX;
+	snprintf(a->prefix, sizeof(a->prefix), "%.*s-", HOST, prefix);
 	if (snprintf(a->dir, sizeof(a->dir), "%s/%s", state_dir, name) >= (int)sizeof(a->dir))
 		return -ENAMETOOLONG;
 	r = instance_make_dir(a->dir, 0700);
 	if (r == 0)
-		r = writer_open_dir(&a->files, w, a->dir, prefix, limits);
+		r = writer_open_dir(&a->files, w, a->dir, a->prefix, limits);
 	if (r < 0)
 		return r;
 	*ap = a;

@@ -5,7 +5,7 @@
 /*
  * A directory of accounts of what happened, one JSON file each:
  *
- *     <state-dir>/NAME/NAME-<id>.json
+ *     <state-dir>/NAME/PREFIX-<id>.json, with .zst where they are compressed
  *
  * The id begins with the time of writing, so that ids sort by age; a word may follow.
  */
@@ -23,15 +23,20 @@ struct json;
 /* "20261121T233512.123456789Z", and "-word" unless that is NULL. */
 void archive_make_id(char id[ARCHIVE_ID], uint64_t real_ns, const char *word);
 
-/* Makes the directory, 0700.  `name` is static.  0 or a negative errno. */
+/* Makes the directory, 0700.  `name` is static, `prefix` copied.  0 or a negative errno. */
 int archive_new(struct archive **ap, struct writer *w, const char *state_dir, const char *name,
-		const struct writer_limits *limits);
+		const char *prefix, const struct writer_limits *limits);
 
 /* Waits until what was given is written. */
 void archive_free(struct archive *a);
 
-/* Have the text of `j` written.  0 and its size, or a negative errno as writer_put(). */
+/* Have the text of `j` written.  0 and its size (not compressed), or a negative errno as writer_put(). */
 int archive_put(struct archive *a, const char *id, struct json *j, uint64_t *bytes);
+
+/* What was written before this moment is too old to be kept. */
+void archive_expire(struct archive *a, uint64_t real_ns);
+
+const char *archive_dir(const struct archive *a);
 
 void archive_path(const struct archive *a, const char *id, char path[PATH_MAX]);
 

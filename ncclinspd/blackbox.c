@@ -98,7 +98,7 @@ int blackbox_new(struct blackbox **bp, struct writer *w, const char *state_dir,
 		return -ENOMEM;
 	b->fill = fill;
 	b->arg = arg;
-	r = archive_new(&b->archive, w, state_dir, "blackbox", &limits);
+	r = archive_new(&b->archive, w, state_dir, "blackbox", "blackbox", &limits);
 	if (r < 0)
 		return r;
 	*bp = b;

@@ -17,6 +17,7 @@
 #include "util/cleanup.h"
 
 #define KEEP_NS (UINT64_C(10) * 60 * 1000000000)
+#define SNAPSHOT_NS (UINT64_C(60) * 1000000000)
 #define FIRST_VALUE 256		/* of getopt's: behind all letters */
 
 /* ---- what is told -------------------------------------------------------------- */
@@ -135,6 +136,7 @@ static void defaults(struct config *c)
 		.everybody = geteuid() == 0 || may_read_all(),
 		.auto_detail = true,
 		.auto_thrift = true,
+		.snapshot_interval_ns = SNAPSHOT_NS,
 		.log_level = LOG_INFO,
 		.max_segments = 256,
 		.max_ended = 64,

@@ -44,6 +44,7 @@ struct config {
 	uint32_t max_ended;
 	uint64_t keep_ns;
 	uint64_t straggler_window_ns;	/* 0: the default of straggler */
+	uint64_t snapshot_interval_ns;	/* 0: none are written */
 	uint64_t stall_min_ns;	/* 0: the default of diagnose */
 };
 

@@ -9,6 +9,7 @@
 #include "util/text.h"
 
 #define STALL_LEAST_NS UINT64_C(100000000)
+#define INTERVAL_LEAST_NS UINT64_C(1000000000)
 #define WINDOW_LEAST_NS UINT64_C(1000000000)	/* looked at once a second */
 
 /* Whole, so that configurations can be compared byte by byte. */
@@ -128,6 +129,17 @@ static int set_metrics_series(struct config *c, const char *value)
 	return 0;
 }
 
+static int set_snapshot_interval(struct config *c, const char *value)
+{
+	uint64_t ns;
+
+	if (!text_parse_duration(value, &ns) && !ns) {
+		c->snapshot_interval_ns = 0;
+		return 0;
+	}
+	return set_duration(&c->snapshot_interval_ns, value, INTERVAL_LEAST_NS);
+}
+
 static int set_log_level(struct config *c, const char *value)
 {
 	int level = log_parse_level(value);
@@ -198,6 +210,9 @@ static const struct config_row rows[] = {
 	  "write it there every 10 s, for node_exporter", "none", false, FIELD(metrics_textfile) },
 	{ "metrics-series", 0, "NUMBER", set_metrics_series, "a number from 200 to 100000",
 	  "how many series /metrics may have", "2000", false, FIELD(metrics_series) },
+	{ "snapshot-interval", 0, "SECONDS", set_snapshot_interval,
+	  "a time of 1s or more, as 60s, or 0", "a file with all that is known so often; 0: never",
+	  "60s", true, FIELD(snapshot_interval_ns) },
 	{ "log-level", 'l', "LEVEL", set_log_level, "err, warn, info or debug",
 	  "what to log: err, warn, info or debug", "info", true, FIELD(log_level) },
 	{ "foreground", 'f', NULL, set_foreground, NULL, "stay in the foreground, log to stderr",

@@ -26,6 +26,7 @@
 #include "ncclinspd/ranks.h"
 #include "ncclinspd/reconstruct.h"
 #include "ncclinspd/serve.h"
+#include "ncclinspd/snapshots.h"
 #include "ncclinspd/steer.h"
 #include "ncclinspd/straggler.h"
 #include "ncclinspd/textfile.h"
@@ -60,6 +61,7 @@ struct daemon {
 	struct writer *writer;		/* the one other thread; NULL: there is none */
 	struct blackbox *blackbox;	/* NULL: there is no place for any */
 	struct exemplars *exemplars;	/* as well */
+	struct snapshots *snapshots;	/* as well */
 	struct drain *drain;
 	struct discover *discover;
 	struct metrics *metrics;
@@ -72,6 +74,7 @@ struct daemon {
 	struct steer *steer;
 	struct loop_timer poll_timer, ticks_timer, serve_timer, look_timer, steer_timer;
 	struct loop_timer exemplar_timer, alive_timer, scrape_timer, textfile_timer;
+	struct loop_timer snapshot_timer;
 };
 
 /*
@@ -96,6 +99,10 @@ void flow_look(void *arg, uint64_t now_ns);
 /* Timer: write the exemplars that are due. */
 void flow_exemplar(void *arg, uint64_t now_ns);
 
+/* Timer: write a snapshot, if it is wanted; and when it is wanted from now on. */
+void flow_snapshot(void *arg, uint64_t now_ns);
+void flow_start_snapshots(struct daemon *d, uint64_t now_ns);
+
 /* The control file, now and when something in it ends.  0, or why it cannot be written. */
 int flow_steer(struct daemon *d, uint64_t now_ns);
 
@@ -113,6 +120,9 @@ void answers_meanwhile(void *arg);
 
 /* What a black box consists of, as serve_snapshot(). */
 int answers_snapshot(void *arg, const char *reason, uint64_t now_ns, struct json *j);
+
+/* What is written every so often. */
+int answers_interval(void *arg, uint64_t now_ns, struct json *j);
 
 /* What an exemplar consists of, as serve_exemplar_fill(). */
 int answers_exemplar(void *arg, const struct exemplar *e, uint64_t now_ns, struct json *j);

@@ -338,7 +338,7 @@ int exemplars_new(struct exemplars **xp, struct writer *w, const char *state_dir
 		return -ENOMEM;
 	x->fill = fill;
 	x->arg = arg;
-	r = archive_new(&x->archive, w, state_dir, "exemplars", &limits);
+	r = archive_new(&x->archive, w, state_dir, "exemplars", "exemplars", &limits);
 	if (r < 0)
 		return r;
 	find_files(x);

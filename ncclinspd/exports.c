@@ -112,6 +112,16 @@ static void tell_textfile(const struct daemon *d, struct serve_exporter *e)
 				      .last_ns = stats.last_ns, .error = stats.error };
 }
 
+static void tell_snapshots(const struct daemon *d, struct serve_exporter *e)
+{
+	struct snapshots_stats stats;
+
+	snapshots_read_stats(d->snapshots, &stats);
+	*e = (struct serve_exporter){ .kind = "snapshots", .at = snapshots_dir(d->snapshots),
+				      .done = stats.written, .failed = stats.failed,
+				      .last_ns = stats.last_ns, .error = stats.error };
+}
+
 size_t exports_list(void *arg, struct serve_exporter out[SERVE_EXPORTERS])
 {
 	struct daemon *d = arg;
@@ -125,5 +135,7 @@ size_t exports_list(void *arg, struct serve_exporter out[SERVE_EXPORTERS])
 		tell_scrape(d, &out[n++]);
 	if (d->config.metrics_textfile[0])
 		tell_textfile(d, &out[n++]);
+	if (d->snapshots && d->config.snapshot_interval_ns)
+		tell_snapshots(d, &out[n++]);
 	return n;
 }

@@ -192,6 +192,27 @@ void flow_exemplar(void *arg, uint64_t now_ns)
 	arm_exemplar(d);
 }
 
+void flow_start_snapshots(struct daemon *d, uint64_t now_ns)
+{
+	uint64_t due_ns = snapshots_due_ns(d->config.snapshot_interval_ns, now_ns,
+					   clock_ns(CLOCK_REALTIME));
+
+	if (!d->snapshots)
+		return;
+	if (due_ns == UINT64_MAX)
+		loop_cancel(d->loop, &d->snapshot_timer);
+	else
+		loop_arm(d->loop, &d->snapshot_timer, due_ns);
+}
+
+void flow_snapshot(void *arg, uint64_t now_ns)
+{
+	struct daemon *d = arg;
+
+	snapshots_write(d->snapshots, now_ns, clock_ns(CLOCK_REALTIME));
+	flow_start_snapshots(d, loop_clock_ns());
+}
+
 static void watch_process(struct daemon *d, struct process *p, uint64_t now_ns,
 			  uint32_t *files)
 {

@@ -59,6 +59,7 @@ static void reload(struct daemon *d)
 	diagnose_set_stall_min(d->diagnose, d->config.stall_min_ns);
 	straggler_set_window(d->straggler, d->config.straggler_window_ns);
 	steer_set(d->steer, d->config.auto_detail, d->config.auto_thrift);
+	flow_start_snapshots(d, loop_clock_ns());
 	log_say(LOG_INFO, "configuration read file=%s", next.file_read ? next.file : "none");
 }
 
@@ -189,7 +190,10 @@ static void tell_missing(const struct daemon *d, const char *what, int error)
 static void start_files(struct daemon *d)
 {
 	const char *dir = d->config.state_dir;
+	char host[HOST_NAME_MAX + 1] = "";
 
+	gethostname(host, sizeof(host) - 1);
+	d->snapshot_timer = (struct loop_timer){ .fn = flow_snapshot, .arg = d };
 	d->exemplar_timer = (struct loop_timer){ .fn = flow_exemplar, .arg = d };
 	tell_missing(d, "files", writer_new(&d->writer));
 	if (!d->writer)
@@ -198,6 +202,8 @@ static void start_files(struct daemon *d)
 		     blackbox_new(&d->blackbox, d->writer, dir, answers_snapshot, d));
 	tell_missing(d, "exemplars",
 		     exemplars_new(&d->exemplars, d->writer, dir, answers_exemplar, d));
+	tell_missing(d, "snapshots",
+		     snapshots_new(&d->snapshots, d->writer, dir, host, answers_interval, d));
 }
 
 static int start_metrics(struct daemon *d)
@@ -328,6 +334,8 @@ static int start(struct daemon *d)
 		r = start_discovery(d, loop_clock_ns());
 	if (r == 0)
 		r = answers_start(d);
+	if (r == 0)
+		flow_start_snapshots(d, now_ns);
 	if (r < 0)
 		log_say(LOG_ERROR, "cannot start error=\"%s\"", strerror(-r));
 	else
@@ -346,6 +354,8 @@ static void stop(struct daemon *d)
 	exemplars_free(d->exemplars);
 	d->blackbox = NULL;
 	d->exemplars = NULL;
+	snapshots_free(d->snapshots);
+	d->snapshots = NULL;
 	discover_free(d->discover);
 	drain_free(d->drain);
 	metrics_free(d->metrics);

@@ -343,4 +343,10 @@ static inline bool op_is_fused(const struct op *op)
 	return op->fused > 1;
 }
 
+/* Its time on the GPU, of a batch all of it; UNKNOWN_U64: not known. */
+static inline uint64_t op_inside_ns(const struct op *op)
+{
+	return op_is_fused(op) ? op->batch_ns : op->exec_ns;
+}
+
 #endif

@@ -12,15 +12,10 @@
  */
 #define APART_MOST_NS	20000
 
-static uint64_t inside_ns(const struct op *op)
-{
-	return op_is_fused(op) ? op->batch_ns : op->exec_ns;
-}
-
 bool ranks_is_timed(const struct op *op)
 {
 	return op->complete && op->source == TIMING_KERNEL_GPU && op->fused != OP_FUSED &&
-	       inside_ns(op) != UNKNOWN_U64;
+	       op_inside_ns(op) != UNKNOWN_U64;
 }
 
 /* The longest inside came first. */
@@ -29,8 +24,8 @@ static int by_arrival(const void *left, const void *right)
 	const struct op *a = *(const struct op *const *)left;
 	const struct op *b = *(const struct op *const *)right;
 
-	if (inside_ns(a) != inside_ns(b))
-		return inside_ns(a) > inside_ns(b) ? -1 : 1;
+	if (op_inside_ns(a) != op_inside_ns(b))
+		return op_inside_ns(a) > op_inside_ns(b) ? -1 : 1;
 	return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
@@ -76,7 +71,7 @@ static bool left_together(struct op *const *ops, uint32_t n)
 	uint64_t first = UINT64_MAX, last = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		uint64_t end = ops[i]->gpu_start_mono_ns + inside_ns(ops[i]);
+		uint64_t end = ops[i]->gpu_start_mono_ns + op_inside_ns(ops[i]);
 
 		first = end < first ? end : first;
 		last = end > last ? end : last;
@@ -119,8 +114,8 @@ void ranks_compare(struct op *const *ops, uint32_t n)
 
 	memcpy(order, ops, n * sizeof(*ops));
 	qsort(order, n, sizeof(*order), by_arrival);
-	most_ns = inside_ns(order[0]);
-	least_ns = inside_ns(order[n - 1]);
+	most_ns = op_inside_ns(order[0]);
+	least_ns = op_inside_ns(order[n - 1]);
 	if (!sort_by_clock(order, n)) {
 		source = ARRIVAL_DURATION;
 		qsort(order, n, sizeof(*order), by_arrival);
@@ -130,7 +125,7 @@ void ranks_compare(struct op *const *ops, uint32_t n)
 		ops[i]->arrival_source = source;
 		ops[i]->late_ns = source == ARRIVAL_GPU_CLOCK ?
 				  ops[i]->gpu_start_mono_ns - order[0]->gpu_start_mono_ns :
-				  most_ns - inside_ns(ops[i]);
+				  most_ns - op_inside_ns(ops[i]);
 		for (uint32_t k = 0; k < n; k++)
 			ops[i]->arrival[k] = order[k]->rank;
 		fill_waitfree(ops[i], least_ns);

@@ -431,6 +431,7 @@ void serve_close(struct serve *s)
 		close(s->config.listen_fd);
 	}
 	json_deinit(&s->line);
+	serve_free_sums(s);
 	free(s->users);
 	free(s);
 }

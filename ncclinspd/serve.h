@@ -138,7 +138,11 @@ void serve_run(struct serve *s, uint64_t now_ns, uint64_t real_ns);
 /* Answers of /metrics so far, and when the last was given; 0: none was. */
 uint64_t serve_collected(const struct serve *s, uint64_t *last_ns);
 
-/* All that root could be told now, as one object and a line.  0 or a negative errno. */
+/*
+ * All that root could be told now, as one object and a line.  `reason` NULL: it is time
+ * for one; the next is compared with it, and single operations are left out.  0 or a
+ * negative errno.
+ */
 int serve_snapshot(struct serve *s, const char *reason, uint64_t now_ns, struct json *j);
 
 /* An exemplar: its user's part of that, and what was under way in its window.  As above. */

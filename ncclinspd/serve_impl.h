@@ -254,6 +254,7 @@ struct serve {
 	bool woken;		/* a stream has something to send since the last serve_run() */
 	struct json line;	/* scratch of the streams */
 	struct user *users;	/* SERVE_USERS of them, by uid */
+	struct sums *sums;	/* of the snapshot before; NULL: none was asked for yet */
 };
 
 struct request {
@@ -354,8 +355,30 @@ void listing_free(struct listing *l);
 void *listing_add(struct listing *l);
 void listing_clear(struct listing *l);
 
+/* All rows as an array, and none left. */
+void listing_put_all(struct listing *l, struct json *j);
+
 /* The answer; the listing is its own from then on.  NULL: no memory. */
 struct MHD_Response *listing_open(struct listing *l);
+
+/*
+ * Put in what the query asks for: the number of rows, or -ENOMEM.  The summary's are
+ * struct aggregate_row, which serve_put_summary_row() writes.
+ */
+int serve_take_summary(struct request *r, struct listing *l);
+int serve_take_peers(struct request *r, struct listing *l);
+struct listing *serve_new_peers(const struct serve *s);	/* NULL: no memory */
+listing_put serve_put_summary_row;
+
+/*
+ * The members of a snapshot that sum up: rows, peers, and what is since the one before,
+ * which `keeps` makes this one be for the next.
+ */
+void serve_sums(struct request *r, struct json *j, bool keeps);
+void serve_free_sums(struct serve *s);
+
+/* The member of a snapshot by which ranks of several nodes are compared: samples. */
+void serve_samples(struct request *r, struct json *j);
 
 /* NULL: no memory. */
 struct MHD_Response *serve_collectives(struct request *r, struct MHD_Connection *connection);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define BLOCK_BYTES	65536	/* of rows, allocated and freed in one go */
+#define BREATH		32	/* rows written between two turns of who cannot wait */
 
 struct block {
 	struct block *next;
@@ -89,18 +90,33 @@ void listing_free(struct listing *l)
 	free(l);
 }
 
+static void write_row(struct listing *l, struct json *j)
+{
+	json_begin(j, '{');
+	l->put(l->serve, j, l->first->rows + l->next++ * l->row_bytes);
+	json_end(j, '}');
+	if (l->next == l->first->n)
+		drop_first(l);
+}
+
+void listing_put_all(struct listing *l, struct json *j)
+{
+	json_begin(j, '[');
+	for (uint32_t n = 0; l->first; n++) {
+		if (n % BREATH == 0)
+			serve_meanwhile(l->serve);
+		write_row(l, j);
+	}
+	json_end(j, ']');
+}
+
 /* At least `bytes` of text, unless that is the end. */
 static void write_rows(struct listing *l, size_t bytes)
 {
 	struct json *j = &l->text;
 
-	while (l->first && j->bytes < bytes) {
-		json_begin(j, '{');
-		l->put(l->serve, j, l->first->rows + l->next++ * l->row_bytes);
-		json_end(j, '}');
-		if (l->next == l->first->n)
-			drop_first(l);
-	}
+	while (l->first && j->bytes < bytes)
+		write_row(l, j);
 	if (l->first || l->ended)
 		return;
 	json_end(j, ']');

@@ -259,7 +259,12 @@ static void meanwhile(void *arg)
 	serve_meanwhile(arg);
 }
 
-struct MHD_Response *serve_peers(struct request *r, struct MHD_Connection *connection)
+struct listing *serve_new_peers(const struct serve *s)
+{
+	return listing_new(s, "peers", sizeof(struct links_row), put_row);
+}
+
+int serve_take_peers(struct request *r, struct listing *l)
 {
 	struct serve *s = r->serve;
 	struct links_query query = {
@@ -269,21 +274,24 @@ struct MHD_Response *serve_peers(struct request *r, struct MHD_Connection *conne
 		.meanwhile = meanwhile,
 		.meanwhile_arg = s,
 	};
-	struct wanted wanted = { .query = &r->query };
-	int err = -ENOMEM;
+	struct wanted wanted = { .query = &r->query, .listing = l };
+	int err = links_visit(s->source.links, &query, s->now_ns, keep_row, &wanted);
 
-	(void)connection;
-	wanted.listing = listing_new(s, "peers", sizeof(struct links_row), put_row);
-	if (wanted.listing)
-		err = links_visit(s->source.links, &query, s->now_ns, keep_row, &wanted);
 	if (err == -EAGAIN) {
-		listing_clear(wanted.listing);
+		listing_clear(l);
 		query.meanwhile = NULL;
 		err = links_visit(s->source.links, &query, s->now_ns, keep_row, &wanted);
 	}
-	if (err < 0) {
-		listing_free(wanted.listing);
-		return NULL;
-	}
-	return listing_open(wanted.listing);
+	return err;
+}
+
+struct MHD_Response *serve_peers(struct request *r, struct MHD_Connection *connection)
+{
+	struct listing *l = serve_new_peers(r->serve);
+
+	(void)connection;
+	if (l && serve_take_peers(r, l) >= 0)
+		return listing_open(l);
+	listing_free(l);
+	return NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything in one object: what /v1/ would answer to root at this moment, with the
- * newest operations of each rank.  And POST /v1/snapshot, which has it written.
+ * Everything in one object: what /v1/ would answer to root at this moment, with sums and
+ * the newest operations of each rank.  And POST /v1/snapshot, which has it written.
  */
 #include "ncclinspd/serve_impl.h"
 
@@ -166,24 +166,35 @@ static void put_header(struct request *r, struct json *j, const char *reason)
 	json_key(j, "format_version");
 	json_put_u64(j, VERSION);
 	json_key(j, "reason");
-	json_put_string(j, reason);
+	json_put_string(j, reason ? reason : "interval");
 	rows_put_time(r->serve, j, "written", r->serve->now_ns);
+}
+
+static void put_newest(struct request *r, struct json *j)
+{
+	CLEANUP(cleanup_freep) struct kind *kinds = calloc(KINDS, sizeof(*kinds));
+
+	if (!kinds) {
+		json_fail(j, -ENOMEM);
+		return;
+	}
+	put_ops(r, j, kinds);
+	put_kinds(r, j, kinds);
 }
 
 int serve_snapshot(struct serve *s, const char *reason, uint64_t now_ns, struct json *j)
 {
-	CLEANUP(cleanup_freep) struct kind *kinds = calloc(KINDS, sizeof(*kinds));
 	struct request r = { .serve = s, .viewer = { .all = true } };
 
-	if (!kinds)
-		return -ENOMEM;
 	query_init(&r.query);
 	s->now_ns = now_ns;
 	json_begin(j, '{');
 	put_header(&r, j, reason);
 	serve_state(&r, j);
-	put_ops(&r, j, kinds);
-	put_kinds(&r, j, kinds);
+	serve_sums(&r, j, !reason);
+	serve_samples(&r, j);
+	if (reason)
+		put_newest(&r, j);
 	json_end(j, '}');
 	json_newline(j);
 	return json_error(j);

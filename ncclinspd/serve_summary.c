@@ -119,7 +119,7 @@ static const struct field sum_fields[] = {
 };
 #undef A
 
-static void put_row(const struct serve *s, struct json *j, const void *row)
+void serve_put_summary_row(const struct serve *s, struct json *j, const void *row)
 {
 	static const char *const texts[] = {
 #define X(NAME, text, slices, ns) [AGGREGATE_##NAME] = text,
@@ -150,7 +150,7 @@ static bool keep_row(const struct aggregate_row *row, void *arg)
 	return copy;
 }
 
-struct MHD_Response *serve_summary(struct request *r, struct MHD_Connection *connection)
+int serve_take_summary(struct request *r, struct listing *l)
 {
 	struct serve *s = r->serve;
 	struct aggregate_query query = {
@@ -161,18 +161,24 @@ struct MHD_Response *serve_summary(struct request *r, struct MHD_Connection *con
 		.meanwhile = meanwhile,
 		.meanwhile_arg = s,
 	};
-	struct listing *l = listing_new(s, "rows", sizeof(struct aggregate_row), put_row);
-	int err = l ? aggregate_query(s->source.aggregate, &query, s->now_ns, keep_row, l) : -ENOMEM;
+	int err = aggregate_query(s->source.aggregate, &query, s->now_ns, keep_row, l);
 
-	(void)connection;
 	if (err == -EAGAIN) {
 		listing_clear(l);
 		query.meanwhile = NULL;
 		err = aggregate_query(s->source.aggregate, &query, s->now_ns, keep_row, l);
 	}
-	if (err < 0) {
-		listing_free(l);
-		return NULL;
-	}
-	return listing_open(l);
+	return err;
+}
+
+struct MHD_Response *serve_summary(struct request *r, struct MHD_Connection *connection)
+{
+	struct listing *l = listing_new(r->serve, "rows", sizeof(struct aggregate_row),
+					serve_put_summary_row);
+
+	(void)connection;
+	if (l && serve_take_summary(r, l) >= 0)
+		return listing_open(l);
+	listing_free(l);
+	return NULL;
 }

@@ -44,11 +44,6 @@ static uint64_t gpu_of(const struct straggler *s, const struct op *op,
 	return op->process_id;
 }
 
-static uint64_t inside_ns(const struct op *op)
-{
-	return op_is_fused(op) ? op->batch_ns : op->exec_ns;
-}
-
 static uint64_t size_class(uint64_t bytes)
 {
 	return bytes && bytes != UNKNOWN_U64 ? 63 - (uint64_t)__builtin_clzll(bytes) : 0;
@@ -71,7 +66,7 @@ static bool is_seen(const struct op *op)
 
 	return facts && facts->joint && op->has_comm_id && op->nranks > 1 && op->complete &&
 	       op->source == TIMING_KERNEL_GPU && op->fused != OP_FUSED &&
-	       inside_ns(op) != UNKNOWN_U64;
+	       op_inside_ns(op) != UNKNOWN_U64;
 }
 
 /* Of a batch, one operation counts, and stands for all of it. */
@@ -107,7 +102,7 @@ void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
 			.process_id = ops[i]->process_id, .pid = ops[i]->pid,
 			.comm_index = ops[i]->comm_index, .rank = ops[i]->rank,
 			.gpu = gpu_of(s, ops[i], list, count), .start = ops[i]->gpu_start_ns,
-			.inside_ns = inside_ns(ops[i]), .end_ns = ops[i]->gpu_stop_mono_ns,
+			.inside_ns = op_inside_ns(ops[i]), .end_ns = ops[i]->gpu_stop_mono_ns,
 			.end_error_ns = ops[i]->gpu_clock_error_ns,
 		};
 	straggler_add(s, &op, now_ns);

@@ -15,8 +15,9 @@
 #include <unistd.h>
 
 #include "util/cleanup.h"
+#include "util/zst.h"
 
-#define DIRS		6
+#define DIRS		8
 #define WAITING		4	/* files at a time, of each directory */
 #define TEMPORARY	".new"
 
@@ -34,19 +35,22 @@ struct stock {
 struct writer_dir {
 	struct writer *writer;
 	int fd;
-	char prefix[32];
-	char temporary[40];	/* what is being written; hidden */
+	char path[PATH_MAX];
+	char prefix[96];
+	char temporary[104];	/* what is being written; hidden */
 	struct writer_limits limits;
 	struct stock counted;		/* the thread's */
 	/* by the writer's lock: */
 	struct stock stock;
 	unsigned waiting;
+	char expired[NAME_MAX + 1];	/* what sorts before it is too old */
 	struct writer_stats stats;
 };
 
 struct file {
 	struct writer_dir *dir;
 	char name[NAME_MAX + 1];
+	char expired[NAME_MAX + 1];
 	char *text;
 	size_t bytes;
 };
@@ -79,7 +83,7 @@ static int write_all(int fd, const char *text, size_t bytes)
 	return fsync(fd) < 0 ? -errno : 0;
 }
 
-static int write_file(const struct file *file)
+static int write_beside(const struct file *file)
 {
 	const struct writer_dir *d = file->dir;
 	const char *temporary = d->temporary;
@@ -97,6 +101,36 @@ static int write_file(const struct file *file)
 		unlinkat(d->fd, temporary, 0);
 	else
 		fsync(d->fd);	/* best effort: the file itself is safe */
+	return r;
+}
+
+/* Somebody took the directory away.  The descriptor keeps its number: others read it. */
+static bool make_dir_again(const struct writer_dir *d)
+{
+	CLEANUP(cleanup_closep) int fd = -1;
+
+	mkdir(d->path, 0700);
+	fd = open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd >= 0 && dup3(fd, d->fd, O_CLOEXEC) >= 0;
+}
+
+static int write_file(struct file *file)
+{
+	char *packed;
+	size_t bytes;
+	int r;
+
+	if (file->dir->limits.compressed) {
+		r = zst_compress(file->text, file->bytes, &packed, &bytes);
+		if (r < 0)
+			return r;
+		free(file->text);
+		file->text = packed;
+		file->bytes = bytes;
+	}
+	r = write_beside(file);
+	if (r == -ENOENT && make_dir_again(file->dir))
+		r = write_beside(file);
 	return r;
 }
 
@@ -143,13 +177,14 @@ static void add_to_survey(void *arg, const char *name, uint64_t bytes)
 }
 
 /* The newest stays, however large it is. */
-static void prune(const struct writer_dir *d)
+static void prune(const struct writer_dir *d, const char *expired)
 {
 	while (d->limits.files) {
 		struct survey s = { 0 };
 
 		if (walk(d, add_to_survey, &s) < 0 || s.files <= 1 ||
-		    (s.files <= d->limits.files && s.bytes <= d->limits.bytes) ||
+		    (s.files <= d->limits.files && s.bytes <= d->limits.bytes &&
+		     strcmp(s.oldest, expired) >= 0) ||
 		    unlinkat(d->fd, s.oldest, 0) < 0)
 			return;
 	}
@@ -201,7 +236,7 @@ static void *run(void *arg)
 		pthread_mutex_unlock(&w->lock);
 		r = write_file(&file);
 		if (r == 0)
-			prune(file.dir);
+			prune(file.dir, file.expired);
 		take_stock(file.dir);
 		free(file.text);
 		pthread_mutex_lock(&w->lock);
@@ -210,6 +245,7 @@ static void *run(void *arg)
 		file.dir->stats.written += r == 0;
 		file.dir->stats.failed += r < 0;
 		file.dir->stats.error = r < 0 ? r : file.dir->stats.error;
+		file.dir->stats.failing = r;
 		file.dir->waiting--;
 		pthread_cond_signal(&w->done);
 	}
@@ -241,6 +277,7 @@ int writer_put(struct writer_dir *d, const char *name, char *text, size_t bytes)
 
 	snprintf(file.name, sizeof(file.name), "%s", name);
 	pthread_mutex_lock(&w->lock);
+	snprintf(file.expired, sizeof(file.expired), "%s", d->expired);
 	if (d->waiting < WAITING) {
 		d->waiting++;
 		w->waiting[w->n++] = file;
@@ -251,6 +288,13 @@ int writer_put(struct writer_dir *d, const char *name, char *text, size_t bytes)
 	if (r < 0)
 		free(text);
 	return r;
+}
+
+void writer_expire(struct writer_dir *d, const char *name)
+{
+	pthread_mutex_lock(&d->writer->lock);
+	snprintf(d->expired, sizeof(d->expired), "%s", name);
+	pthread_mutex_unlock(&d->writer->lock);
 }
 
 void writer_read_stats(struct writer_dir *d, struct writer_stats *out)
@@ -307,6 +351,7 @@ int writer_open_dir(struct writer_dir **dp, struct writer *w, const char *dir,
 	snprintf(d->prefix, sizeof(d->prefix), "%s", prefix);
 	snprintf(d->temporary, sizeof(d->temporary), ".%.*s" TEMPORARY,
 		 (int)strlen(d->prefix) - 1, d->prefix);
+	snprintf(d->path, sizeof(d->path), "%s", dir);
 	d->fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (d->fd < 0)
 		return -errno;

@@ -5,13 +5,15 @@
 /*
  * Whole files, written by a thread of their own: a disk that is slow or hangs holds
  * nobody up.  A file is there complete (written beside, synced, renamed) or not at
- * all, and in each directory the oldest make room for the new.
+ * all, and in each directory the oldest make room for the new.  A directory that has
+ * vanished is made again.
  *
  *     writer_new(&w), writer_open_dir(&d, w, ...)     one thread for all directories
  *     writer_put(d, ...)
  *     writer_close_dir(d), writer_free(w)             in this order
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -23,12 +25,14 @@ struct writer_limits {
 	uint32_t files;		/* 0: nothing makes room, and nothing is listed */
 	uint64_t bytes;		/* of all of them together */
 	mode_t mode;		/* of the files; 0: 0600 */
+	bool compressed;	/* by zstd, in the thread */
 };
 
 struct writer_stats {
 	uint64_t written;
 	uint64_t failed;
 	int error;		/* of the last that failed: a negative errno */
+	int failing;		/* the same while nothing has been written since; else 0 */
 };
 
 /* 0 or a negative errno. */
@@ -53,6 +57,9 @@ void writer_close_dir(struct writer_dir *d);
  * waiting already.
  */
 int writer_put(struct writer_dir *d, const char *name, char *text, size_t bytes);
+
+/* From the next file on, those go as well whose names sort before `name`. */
+void writer_expire(struct writer_dir *d, const char *name);
 
 void writer_read_stats(struct writer_dir *d, struct writer_stats *out);
 

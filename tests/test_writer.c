@@ -12,6 +12,7 @@
 
 #include "ncclinspd/writer.h"
 #include "tests/fixture.h"
+#include "util/zst.h"
 
 static struct writer *w;
 static struct writer_dir *d;
@@ -190,6 +191,62 @@ START_TEST(what_is_written_is_known_at_once_when_it_is_counted)
 }
 END_TEST
 
+START_TEST(what_sorts_before_the_given_name_is_too_old)
+{
+	open_dir(100, 1000);
+	for (int i = 0; i < 6; i++)
+		put(i, "hello");
+	writer_close_dir(d);
+	open_dir(100, 1000);
+	writer_expire(d, "box-004.json");
+	put(7, "hello");
+	writer_close_dir(d);
+	ck_assert_int_eq(access(path_of("box-003.json"), F_OK), -1);
+	ck_assert_int_eq(access(path_of("box-004.json"), F_OK), 0);
+	ck_assert_int_eq(count_files(), 3);
+}
+END_TEST
+
+START_TEST(a_directory_that_vanished_is_made_again)
+{
+	const struct writer_limits limits = { .files = 8, .bytes = 1000 };
+	struct writer_stats stats;
+	struct stat st;
+
+	ck_assert_int_eq(mkdir(path_of("place"), 0700), 0);
+	ck_assert_int_eq(writer_open_dir(&d, w, path_of("place"), "box-", &limits), 0);
+	ck_assert_int_eq(rmdir(path_of("place")), 0);
+	put(1, "hello");
+	do {
+		usleep(1000);
+		writer_read_stats(d, &stats);
+	} while (!stats.written && !stats.failed);
+	ck_assert_int_eq(stats.failing, 0);
+	writer_close_dir(d);
+	ck_assert_int_eq(stat(path_of("place/box-001.json"), &st), 0);
+	ck_assert_int_eq(st.st_size, 5);
+}
+END_TEST
+
+START_TEST(a_compressed_file_holds_the_text)
+{
+	const struct writer_limits limits = { .files = 8, .bytes = 1000, .compressed = true };
+	char packed[64], *text;
+	size_t bytes;
+	FILE *file;
+
+	ck_assert_int_eq(writer_open_dir(&d, w, fx_tmpdir(), "box-", &limits), 0);
+	put(1, "hello");
+	writer_close_dir(d);
+	file = fopen(path_of("box-001.json"), "r");
+	bytes = fread(packed, 1, sizeof(packed), file);
+	fclose(file);
+	ck_assert_int_eq(zst_expand(packed, bytes, 5, &text, &bytes), 0);
+	ck_assert_mem_eq(text, "hello", 5);
+	free(text);
+}
+END_TEST
+
 #define BIG	(4u << 20)
 
 static void write_until_killed(const char *place)
@@ -296,6 +353,9 @@ int main(void)
 		FX_TEST(without_its_directory_nothing_is_written),
 		FX_TEST(what_is_there_is_known_and_can_be_opened),
 		FX_TEST(what_is_written_is_known_at_once_when_it_is_counted),
+		FX_TEST(what_sorts_before_the_given_name_is_too_old),
+		FX_TEST(a_directory_that_vanished_is_made_again),
+		FX_TEST(a_compressed_file_holds_the_text),
 		FX_TEST(who_is_killed_while_writing_leaves_whole_files_only),
 		FX_TEST(what_a_killed_writer_left_half_written_goes),
 		FX_TEST(one_thread_serves_several_directories),

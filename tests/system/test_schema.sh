@@ -40,7 +40,7 @@ commands() {
 	done
 }
 check "each command that prints JSON has a schema, and each schema a command" \
-	diff <(commands | sort) <(cd "$SCHEMA" && ls | sed 's/\.json$//' | sort)
+	diff <(commands | sort) <(cd "$SCHEMA" && ls | sed 's/\.json$//' | grep -vx snapshot | sort)
 
 start_daemon
 for c in $(commands); do
