@@ -229,6 +229,10 @@ START_TEST(a_counter_does_not_go_back_when_its_process_is_replaced)
 	collect(true, 0);
 	ck_assert_double_eq(sum_of("ncclinsp_records_total", ""), 255);
 	ck_assert_double_eq(sum_of("ncclinsp_processes", ""), 1);
+	p->records = 2;		/* who counts them has begun anew */
+	metrics_look(fx.metrics, fx.now_ns);
+	collect(true, 0);
+	ck_assert_double_eq(sum_of("ncclinsp_records_total", ""), 257);
 }
 END_TEST
 
