@@ -30,6 +30,8 @@ systemd-nspawn --quiet -D "$ROOT" --boot --register=no --keep-unit --private-net
 	--machine="ncclinsp-test-$$" </dev/null >"$T/console" 2>&1 &
 NSPAWN=$!
 started+=("$NSPAWN")
+# Its first process outlives the program that has started it; nothing in it outlives that.
+trap '[ -z "${LEADER:-}" ] || kill -KILL "$LEADER" 2>/dev/null; finish' EXIT
 leader() { LEADER=$(pgrep -P "$NSPAWN") && [ -n "$LEADER" ]; }
 inside() { nsenter -t "$LEADER" -m -u -i -n -p -C -r -w -- env -i PATH=/usr/local/bin:/usr/bin:/usr/sbin LC_ALL=C.UTF-8 "$@"; }
 as() { inside su "$1" -c "$2"; }
@@ -210,5 +212,5 @@ check "the state too" inside sh -c '! ls -d /etc/ncclinsp /var/lib/ncclinsp /run
 check "no unit is left broken" test -z "$(inside systemctl --failed --plain --no-legend)"
 
 inside systemctl poweroff
-wait_until 30 sh -c '! kill -0 "$0" 2>/dev/null' "$NSPAWN"
+wait_until 30 sh -c '! kill -0 "$0" 2>/dev/null' "$NSPAWN" && LEADER=
 done_testing
