@@ -85,6 +85,7 @@ SIM_OBJS    := $(filter-out $(SIM_MAINS),$(call objs,tests/sim)) \
 	       $(B)/obj/plugin/adapt.o $(B)/obj/record/shape.o
 
 .PHONY: all deps check demo bench soak clean
+.DEFAULT_GOAL := all
 all: $(if $(SAN),,$(PLUGIN) $(RECORD)) $(DAEMON) $(CLI) $(SIM) $(REPLAY) $(ANSWERS) $(MAN)
 
 # ---- build ---------------------------------------------------------------

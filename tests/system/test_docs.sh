@@ -58,4 +58,5 @@ done
 check "manual pages that are named are there, and all are named" pages_there
 check "docs/SECURITY.md names tests that there are" proofs_there
 check "targets of make that are named are there" targets_there
+check "make without a target builds everything" eval 'make -np 2>/dev/null </dev/null | grep -qx ".DEFAULT_GOAL := all"'
 done_testing
