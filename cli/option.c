@@ -31,14 +31,14 @@ static const char *const windows[] = { "1s", "10s", "60s", "all", NULL };
 
 static const struct option_row options[] = {
 	{ "output", 'o', OPTION_INDEX, offsetof(struct options, cli.format), ROWS, "FORMAT",
-	  "table, wide, json (what the API answered), jsonl, csv or prom", formats, 0, 0 },
+	  "table, wide, json, jsonl, csv or prom", formats, 0, 0 },
 	{ "fields", 0, OPTION_STRING, offsetof(struct options, cli.fields), ROWS, "A,B",
 	  "only these, in this order; help lists them", NULL, 0, 0 },
 	{ "sort", 's', OPTION_STRING, offsetof(struct options, cli.sort), TABLES, "[-]FIELD",
 	  "smallest first, with - largest first", NULL, 0, 0 },
 	{ "filter", 'f', OPTION_LIST, offsetof(struct options, cli.filters),
 	  TABLES | IN(TAIL) | IN(DIAGNOSE), "EXPR",
-	  "only rows with FIELD OP VALUE (= != < <= > >= ~ !~), or that show A|B", NULL, 0, 0 },
+	  "only rows with FIELD=VALUE (!= < <= > >= ~ !~)", NULL, 0, 0 },
 	{ "units", 0, OPTION_INDEX, offsetof(struct options, cli.units), TABLES | IN(TAIL), "UNITS",
 	  "iec (KiB), si (kB) or raw (base units)", units, 0, 0 },
 	{ "utc", 0, OPTION_FLAG, offsetof(struct options, cli.utc), TABLES | IN(TAIL), NULL,
@@ -84,7 +84,7 @@ static const struct option_row options[] = {
 	{ "for", 0, OPTION_SECONDS, offsetof(struct options, cli.for_ns), IN(LEVEL), "SECONDS",
 	  "for so long, and then as before (for good)", NULL, 0, 0 },
 	{ "sample", 0, OPTION_WORD, offsetof(struct options, cli.sample), IN(LEVEL), "WHICH",
-	  "time all operations, or in bursts as the budget allows", samples, 0, 0 },
+	  "time all operations, or bursts within budget", samples, 0, 0 },
 	{ "all", 'a', OPTION_FLAG, offsetof(struct options, cli.all), IN(DIAGNOSE), NULL,
 	  "also what is over", NULL, 0, 0 },
 	{ "readonly", 0, OPTION_FLAG, offsetof(struct options, cli.readonly), IN(TOP), NULL,
@@ -260,7 +260,7 @@ void option_help(const struct command *command)
 			 options[i].arg ? options[i].arg : "");
 		printf("  %-24s %s\n", left, options[i].help);
 	}
-	puts("\nExit codes: 0 done, 1 failed, 2 usage, 3 no daemon, 4 nothing matched, "
-	     "5 no permission,\n6 timeout, 10 finding (diagnose), 130 interrupted.  check has those of "
-	     "monitoring plugins.\nMore: man ncclinsp");
+	puts("\nExit codes: 0 done, 1 failed, 2 usage, 3 no daemon, 4 nothing matched,\n"
+	     "5 no permission, 6 timeout, 10 finding (diagnose), 130 interrupted;\n"
+	     "those of check are of monitoring plugins.  More: man ncclinsp");
 }

@@ -342,27 +342,57 @@ static bool has_finding(const struct view *view, const char *kind)
 	return false;
 }
 
-/* What the daemon found, which knows more than one look can tell. */
+/* Notes, which ask for nothing to be done, are behind all that does. */
+static size_t count_notes(const struct view *view)
+{
+	json_t *row;
+	size_t i, n = 0;
+
+	json_array_foreach(view->findings, i, row)
+		n += finding_is(row, "severity", "info");
+	return n;
+}
+
+static void put_finding(struct frame *frame, const struct view *view, const json_t *row, bool last)
+{
+	bool note = finding_is(row, "severity", "info");
+	char sentence[FINDINGS_SENTENCE];
+	struct text text = { 0 };
+
+	finding_sentence(row, sentence);
+	say(&text, "%s%s; it began ", note ? "" : "! ", sentence);
+	say_duration(&text, finding_age_ns(row, view->now_ns));
+	say(&text, " ago%s", last ? " (more: ncclinsp diagnose)" : "");
+	put(frame, note ? LINE_PLAIN : finding_is(row, "severity", "critical") ? LINE_BAD : LINE_WARN,
+	    &text);
+}
+
+/* What the daemon found, which knows more than one look can tell; the worst come first. */
 static void put_findings(struct frame *frame, const struct view *view)
 {
-	size_t count = json_array_size(view->findings);
+	size_t count = json_array_size(view->findings) - count_notes(view);
+	struct text text = { 0 };
 
-	for (size_t i = 0; i < count && i < FOUND_MOST; i++) {
-		const json_t *row = json_array_get(view->findings, i);
-		char sentence[FINDINGS_SENTENCE];
-		struct text text = { 0 };
+	for (size_t i = 0; i < count && i < FOUND_MOST; i++)
+		put_finding(frame, view, json_array_get(view->findings, i), i + 1 == count);
+	if (count <= FOUND_MOST)
+		return;
+	say(&text, "! %zu more finding%s: ncclinsp diagnose", count - FOUND_MOST,
+	    count - FOUND_MOST == 1 ? "" : "s");
+	put(frame, LINE_BAD, &text);
+}
 
-		finding_sentence(row, sentence);
-		say(&text, "! %s; it began ", sentence);
-		say_duration(&text, finding_age_ns(row, view->now_ns));
-		say(&text, " ago%s", i + 1 == count ? " (more: ncclinsp diagnose)" : "");
-		put(frame, finding_is(row, "severity", "critical") ? LINE_BAD : LINE_WARN, &text);
-	}
-	if (count > FOUND_MOST) {
-		struct text text = { 0 };
+static void put_notes(struct frame *frame, const struct view *view)
+{
+	size_t count = count_notes(view);
+	struct text text = { 0 };
 
-		say(&text, "! %zu more findings: ncclinsp diagnose", count - FOUND_MOST);
-		put(frame, LINE_BAD, &text);
+	if (count == 1) {
+		put_finding(frame, view,
+			    json_array_get(view->findings, json_array_size(view->findings) - 1), true);
+	} else if (count) {
+		say(&text, "%zu notes: ncclinsp diagnose", count);
+		put(frame, LINE_PLAIN, &text);
 	}
 }
 
@@ -448,7 +478,10 @@ static void put_all_late(struct frame *frame, const struct view *view)
 		put_late(frame, &late[i]);
 	if (n <= LATE_MOST)
 		return;
-	say(&text, "! %d more ranks come late", n - LATE_MOST);
+	if (n - LATE_MOST == 1)
+		say(&text, "! 1 more rank comes late");
+	else
+		say(&text, "! %d more ranks come late", n - LATE_MOST);
 	put(frame, LINE_WARN, &text);
 }
 
@@ -462,4 +495,5 @@ void verdicts_put(struct frame *frame, const struct view *view)
 	if (!has_finding(view, "stall") && !has_finding(view, "desync"))
 		put_oldest(frame, view, died);
 	put_all_late(frame, view);
+	put_notes(frame, view);
 }

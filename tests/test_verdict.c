@@ -188,6 +188,15 @@ START_TEST(the_costliest_come_first_and_the_rest_is_counted)
 }
 END_TEST
 
+START_TEST(a_single_one_is_one)
+{
+	for (int rank = 0; rank < 3; rank++)
+		set_lately(rank, 1, (rank + 1) * 1000000000LL);
+	fx_build();
+	ck_assert(fx_shows("! 1 more rank comes late"));
+}
+END_TEST
+
 START_TEST(what_the_daemon_has_found_is_not_said_twice)
 {
 	set_lately(5, 1, 2400000000);
@@ -213,9 +222,25 @@ START_TEST(findings_stand_before_all_else_and_the_worst_before_them)
 	fx_build();
 	ck_assert_int_ge(fx_find_line("! c; it began"), 0);
 	ck_assert_int_gt(fx_find_line("! b; it began"), fx_find_line("! c; it began"));
-	ck_assert_int_gt(fx_find_line("! a; it began"), fx_find_line("! b; it began"));
-	ck_assert_int_gt(fx_find_line("hangs for 43s"), fx_find_line("! a; it began"));
+	ck_assert_int_gt(fx_find_line("hangs for 43s"), fx_find_line("! b; it began"));
 	ck_assert_int_gt(fx_find_line("comes last in 170"), fx_find_line("hangs for 43s"));
+	ck_assert_int_gt(fx_find_line("a; it began"), fx_find_line("comes last in 170"));
+	ck_assert(!fx_shows("! a"));
+}
+END_TEST
+
+/* As after a restart of the daemon, which has one about each process. */
+START_TEST(notes_do_not_stand_before_what_hangs)
+{
+	fx_add_inflight("Coll", "live", 43);
+	fx.answers.findings = json_loads(
+		"{\"findings\": [{\"active\": true, \"kind\": \"loss\", \"severity\": \"info\","
+		" \"text\": \"a. x\", \"since_mono_ns\": 1}, {\"active\": true, \"kind\": \"loss\","
+		" \"severity\": \"info\", \"text\": \"b. x\", \"since_mono_ns\": 1}]}", 0, NULL);
+	fx_build();
+	ck_assert_int_eq(fx_find_line("hangs for 43s"), 0);
+	ck_assert_int_gt(fx_find_line("2 notes: ncclinsp diagnose"), 0);
+	ck_assert(!fx_shows("it began"));
 }
 END_TEST
 
@@ -234,8 +259,10 @@ int main(void)
 		FX_TEST(whom_the_daemon_does_not_call_late_is_not),
 		FX_LOOP(who_has_ended_comes_last_no_more, 0, FX_COUNT(ended)),
 		FX_TEST(the_costliest_come_first_and_the_rest_is_counted),
+		FX_TEST(a_single_one_is_one),
 		FX_TEST(what_the_daemon_has_found_is_not_said_twice),
 		FX_TEST(findings_stand_before_all_else_and_the_worst_before_them),
+		FX_TEST(notes_do_not_stand_before_what_hangs),
 	};
 
 	return fx_run(fx_setup, fx_teardown, tests, FX_COUNT(tests));
