@@ -72,6 +72,8 @@ struct cli {
 	const char *sample;	/* all or budget; NULL: as it is */
 	const char *argument;	/* of a command that takes one; NULL: none was given */
 	const char *second;	/* behind that; NULL: none was given */
+	char *const *paths;	/* all arguments, of a command that takes any number */
+	int npaths;
 	const char *command;	/* its name */
 	/* the daemon */
 	struct client *client;
@@ -113,6 +115,8 @@ int cmd_doctor(struct cli *cli);
 int cmd_exemplars(struct cli *cli);
 int cmd_level(struct cli *cli);
 int cmd_overhead(struct cli *cli);
+int cmd_snapshot(struct cli *cli);
+int cmd_report(struct cli *cli);
 
 /* ... but this one, whose exit codes are those of monitoring plugins. */
 int cmd_check(struct cli *cli);

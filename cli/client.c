@@ -250,21 +250,34 @@ int client_get(struct client *client, const char *target, json_t **root)
 	return perform(client, target, root);
 }
 
+static int send_text(struct client *client, const char *method, const char *target,
+		     const char *text, json_t **root)
+{
+	int r = find_socket(client);
+
+	if (r)
+		return r;
+	set_up(client, target, (curl_write_callback)on_body);
+	curl_easy_setopt(client->curl, CURLOPT_CUSTOMREQUEST, method);
+	curl_easy_setopt(client->curl, CURLOPT_POSTFIELDS, text);
+	r = perform(client, target, root);
+	curl_easy_setopt(client->curl, CURLOPT_CUSTOMREQUEST, NULL);
+	curl_easy_setopt(client->curl, CURLOPT_HTTPGET, 1L);
+	return r;
+}
+
 int client_put(struct client *client, const char *target, const json_t *body, json_t **root)
 {
 	char *text = must(json_dumps(body, JSON_COMPACT));
-	int r = find_socket(client);
+	int r = send_text(client, "PUT", target, text, root);
 
-	if (!r) {
-		set_up(client, target, (curl_write_callback)on_body);
-		curl_easy_setopt(client->curl, CURLOPT_CUSTOMREQUEST, "PUT");
-		curl_easy_setopt(client->curl, CURLOPT_POSTFIELDS, text);
-		r = perform(client, target, root);
-		curl_easy_setopt(client->curl, CURLOPT_CUSTOMREQUEST, NULL);
-		curl_easy_setopt(client->curl, CURLOPT_HTTPGET, 1L);
-	}
 	free(text);
 	return r;
+}
+
+int client_post(struct client *client, const char *target, json_t **root)
+{
+	return send_text(client, "POST", target, "", root);
 }
 
 const char *client_body(const struct client *client, size_t *len)

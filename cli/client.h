@@ -33,6 +33,9 @@ int client_get(struct client *client, const char *target, json_t **root);
 /* The same with a body, by PUT; also -ESRCH: what it is about is not there. */
 int client_put(struct client *client, const char *target, const json_t *body, json_t **root);
 
+/* Have something done that takes no body, by POST. */
+int client_post(struct client *client, const char *target, json_t **root);
+
 /* The bytes of the last answer, until the next request. */
 const char *client_body(const struct client *client, size_t *len);
 

@@ -24,6 +24,9 @@ const struct command commands[COMMANDS] = {
 	[LEVEL] = { "level", cmd_level, "what is recorded of whom; with a level, change it",
 		    "PID", "off|ops|kernel|net|trace|default" },
 	[OVERHEAD] = { "overhead", cmd_overhead, "what watching costs the jobs and the node" },
+	[SNAPSHOT] = { "snapshot", cmd_snapshot, "have all that is known written to a file now" },
+	[REPORT] = { "report", cmd_report, "what snapshots of many nodes tell together",
+		     "PATH", .many = true },
 };
 
 const struct command *command_find(const char *name)

@@ -8,7 +8,7 @@
 
 enum command_id {
 	STATUS, PS, COMMS, RANKS, OPS, PEERS, INFLIGHT, TAIL, DMON, TOP, DIAGNOSE,
-	CHECK, EXPLAIN, EXEMPLARS, COMPLETION, DOCTOR, LEVEL, OVERHEAD, COMMANDS
+	CHECK, EXPLAIN, EXEMPLARS, COMPLETION, DOCTOR, LEVEL, OVERHEAD, SNAPSHOT, REPORT, COMMANDS
 };
 
 struct command {
@@ -17,6 +17,7 @@ struct command {
 	const char *help;
 	const char *argument;	/* that it may have; NULL: none */
 	const char *second;	/* behind that; NULL: no other */
+	bool many;		/* any number of arguments */
 };
 
 extern const struct command commands[COMMANDS];

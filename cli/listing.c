@@ -157,9 +157,9 @@ json_t *listing_comms(const struct cli *cli)
  * A name that one communicator of these rows has may be another's as well that is not
  * among them; one that is has perhaps ended, and the daemon does not know it any more.
  */
-static void label_all(const struct cli *cli, json_t *rows)
+static void label_all(const struct cli *cli, const struct listing *listing, json_t *rows)
 {
-	json_t *known = listing_comms(cli), *row;
+	json_t *known = listing->offline ? json_array() : listing_comms(cli), *row;
 	size_t i;
 
 	json_array_foreach(rows, i, row)
@@ -199,7 +199,7 @@ static json_t *select_rows(const struct listing_query *query, const struct listi
 	size_t i;
 
 	if (is_for_people(query->cli) || changes(query->cli))
-		label_all(query->cli, rows);
+		label_all(query->cli, listing, rows);
 	json_array_foreach(rows, i, row)
 		if (listing_wants(query, row))
 			json_array_append(wanted, row);

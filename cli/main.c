@@ -91,8 +91,13 @@ int main(int argc, char **argv)
 	}
 	if (!command)
 		return option_error("no command '%s'", argv[optind]);
-	if (optind + 1 + !!command->argument + !!command->second < argc)
+	if (!command->many &&
+	    optind + 1 + !!command->argument + !!command->second < argc)
 		return option_error("%s takes no argument '%s'", command->name, argv[argc - 1]);
+	if (command->many && optind + 1 < argc) {
+		opts.cli.paths = argv + optind + 1;
+		opts.cli.npaths = argc - optind - 1;
+	}
 	if (optind + 1 < argc)
 		opts.cli.argument = argv[optind + 1];
 	if (optind + 2 < argc)

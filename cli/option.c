@@ -20,7 +20,7 @@
 #define TABLES	 (IN(PS) | IN(COMMS) | IN(RANKS) | IN(DMON) | IN(OPS) | IN(PEERS) | \
 		  IN(INFLIGHT) | IN(EXEMPLARS) | IN(LEVEL) | IN(OVERHEAD))
 #define SAMPLES	 (TABLES | IN(STATUS) | IN(DIAGNOSE))
-#define ROWS	 (SAMPLES | IN(TAIL) | IN(DOCTOR))
+#define ROWS	 (SAMPLES | IN(TAIL) | IN(DOCTOR) | IN(REPORT))
 
 static const char *const formats[] = { "table", "wide", "json", "jsonl", "csv", "prom", NULL };
 static const char *const units[] = { "iec", "si", "raw", NULL };

@@ -41,22 +41,60 @@ bool zst_is(const char *bytes, size_t n)
 	return n >= sizeof(magic) && !memcmp(bytes, magic, sizeof(magic));
 }
 
+static void free_streamp(ZSTD_DStream **d)
+{
+	ZSTD_freeDStream(*d);
+}
+
+/* Twice the room, or what is allowed; -EFBIG: that is had already. */
+static int grow(ZSTD_outBuffer *out, size_t max)
+{
+	size_t room = out->size < max / 2 ? 2 * out->size : max;
+	void *more;
+
+	if (out->size == max)
+		return -EFBIG;
+	more = realloc(out->dst, room);
+	if (!more)
+		return -ENOMEM;
+	out->dst = more;
+	out->size = room;
+	return 0;
+}
+
+static int expand(ZSTD_DStream *stream, ZSTD_inBuffer *in, ZSTD_outBuffer *out, size_t max)
+{
+	for (;;) {
+		size_t left = ZSTD_decompressStream(stream, out, in);
+		int r;
+
+		if (ZSTD_isError(left))
+			return -EBADMSG;
+		if (!left)
+			return in->pos == in->size ? 0 : -EBADMSG;
+		if (out->pos < out->size)
+			return -EBADMSG;	/* it ends in the middle */
+		r = grow(out, max);
+		if (r < 0)
+			return r;
+	}
+}
+
 int zst_expand(const char *bytes, size_t n, size_t max, char **out, size_t *out_bytes)
 {
-	unsigned long long size = ZSTD_getFrameContentSize(bytes, n);
-	CLEANUP(cleanup_freep) char *to = NULL;
+	CLEANUP(free_streamp) ZSTD_DStream *stream = ZSTD_createDStream();
+	size_t room = n < max / 8 ? 8 * n + 1 : max + 1;
+	ZSTD_outBuffer to = { malloc(room), room, 0 };
+	ZSTD_inBuffer in = { bytes, n, 0 };
+	int r = stream && to.dst ? expand(stream, &in, &to, max + 1) : -ENOMEM;
 
-	if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN)
-		return -EBADMSG;
-	if (size > max)
-		return -EFBIG;
-	to = malloc(size + 1);
-	if (!to)
-		return -ENOMEM;
-	if (ZSTD_decompress(to, size, bytes, n) != size)
-		return -EBADMSG;
-	*out = to;
-	*out_bytes = size;
-	to = NULL;
+	if (r == 0 && to.pos > max)
+		r = -EFBIG;
+	if (r < 0) {
+		free(to.dst);
+		return r;
+	}
+	*out = to.dst;
+	*out_bytes = to.pos;
 	return 0;
 }

@@ -16,8 +16,8 @@ int zst_compress(const char *text, size_t bytes, char **out, size_t *out_bytes);
 bool zst_is(const char *bytes, size_t n);
 
 /*
- * 0 and *out, the caller's to free(), of at most `max` bytes.  -EBADMSG: no whole frame
- * that we wrote; -EFBIG: more than max; -ENOMEM.
+ * 0 and *out, the caller's to free(), of at most `max` bytes.  -EBADMSG: not one
+ * whole frame; -EFBIG: more than max; -ENOMEM.
  */
 int zst_expand(const char *bytes, size_t n, size_t max, char **out, size_t *out_bytes);
 

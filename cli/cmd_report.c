@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ncclinsp report: what the snapshots of many nodes tell together, without any daemon.
+ * Ranks of all nodes are joined by their communicator's id and size.
+ */
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/late.h"
+#include "cli/listing.h"
+#include "cli/shots.h"
+#include "util/text.h"
+
+#define STUCK_NS UINT64_C(10000000000)	/* as the daemon's shortest stall */
+#define NAMED	 16			/* ranks in a sentence */
+
+static const struct column columns[] = {
+	{ "severity", "SEVERITY", COL_TEXT, "severity", 8, 0, 0 },
+	{ "verdict", "VERDICT", COL_TEXT, "verdict", 0, 0, 0 },
+	{ "comm_id", "COMM_ID", COL_TEXT, "comm_id", 18, 0, 3 },
+	{ "comm_name", "COMM", COL_TEXT, "comm_name", 0, 24, 2 },
+	{ "nranks", "OF", COL_INTEGER, "nranks", 0, 0, REPORT_KEY | 4 },
+	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, REPORT_KEY },
+	{ "host", "HOST", COL_TEXT, "host", 0, 24, 0 },
+	{ "pid", "PID", COL_INTEGER, "pid", 0, 0, REPORT_KEY | 5 },
+	{ "func", "OP", COL_TEXT, "func", 0, 20, 0 },
+	{ "seq", NULL, COL_INTEGER, "seq", 0, 0, REPORT_KEY },
+	{ "ops", NULL, COL_INTEGER, "ops", 0, 0, 0 },
+	{ "last", NULL, COL_INTEGER, "last", 0, 0, 0 },
+	{ "wait_ns", NULL, COL_MICROS, "wait_ns", 0, 0, 0 },
+	{ "share", NULL, COL_PERCENT, "share", 0, 0, 0 },
+	{ "text", "WHAT", COL_TEXT, "text", 0, 0, 0 },
+};
+
+/* What is said of one communicator: its key in the join, as samples name it. */
+struct told {
+	json_t *comms;	/* by key: { comm_id, comm_name, nranks, ranks: { rank: where } } */
+	json_t *rows;
+};
+
+/* ---- the join ---------------------------------------------------------------------- */
+
+static const char *text_at(const json_t *row, const char *key)
+{
+	return json_string_value(json_object_get(row, key));
+}
+
+static json_t *comm_of(struct told *t, const json_t *row)
+{
+	char key[64];
+	json_t *comm;
+
+	snprintf(key, sizeof(key), "%.20s/%lld", text_at(row, "comm_id") ?: "",
+		 (long long)json_integer_value(json_object_get(row, "nranks")));
+	comm = json_object_get(t->comms, key);
+	if (comm)
+		return comm;
+	comm = json_pack("{s:O, s:O?, s:O?, s:{}, s:[]}", "comm_id",
+			 json_object_get(row, "comm_id"), "comm_name",
+			 json_object_get(row, "name"), "nranks", json_object_get(row, "nranks"),
+			 "ranks", "stuck");
+	json_object_set_new(t->comms, key, comm);
+	return comm;
+}
+
+static json_t *rank_of(const json_t *comm, int64_t rank)
+{
+	char key[24];
+
+	snprintf(key, sizeof(key), "%" PRId64, rank);
+	return json_object_get(json_object_get(comm, "ranks"), key);
+}
+
+static void add_rank(json_t *comm, const char *host, const json_t *node, json_t *rank)
+{
+	char key[24];
+
+	if (!json_is_integer(json_object_get(rank, "rank")))
+		return;
+	snprintf(key, sizeof(key), "%lld",
+		 (long long)json_integer_value(json_object_get(rank, "rank")));
+	json_object_set_new(rank, "host", json_string(host));
+	json_object_set(rank, "written_at", json_object_get(node, "written_at"));
+	json_object_set(json_object_get(comm, "ranks"), key, rank);
+}
+
+static void join_node(struct told *t, const char *host, const json_t *node)
+{
+	json_t *row, *rank;
+	size_t i, k;
+
+	json_array_foreach(json_object_get(node, "comms"), i, row) {
+		if (!text_at(row, "comm_id"))
+			continue;
+		json_array_foreach(json_object_get(row, "local_ranks"), k, rank)
+			add_rank(comm_of(t, row), host, node, rank);
+	}
+}
+
+/* ---- rows ---------------------------------------------------------------------------- */
+
+static json_t *add_row(struct told *t, const char *severity, const char *verdict,
+		       const json_t *comm, const json_t *rank, const char *text)
+{
+	static const char *const of_rank[] = { "rank", "host", "pid" };
+	static const char *const of_comm[] = { "comm_id", "comm_name", "nranks" };
+	json_t *row = json_pack("{s:s, s:s, s:s}", "severity", severity, "verdict", verdict,
+				"text", text);
+
+	for (size_t i = 0; i < 3; i++) {
+		json_object_set(row, of_comm[i], json_object_get(comm, of_comm[i]));
+		json_object_set(row, of_rank[i], json_object_get(rank, of_rank[i]));
+	}
+	json_array_append_new(t->rows, row);
+	return row;
+}
+
+static void tell_late(const struct late *l, void *arg)
+{
+	struct told *t = arg;
+	const json_t *comm = json_object_get(t->comms, l->comm);
+	const json_t *rank = rank_of(comm, l->rank);
+	char mean[TEXT_MAX], text[256];
+	json_t *row;
+
+	text_duration(mean, sizeof(mean), (uint64_t)l->wait_ns / l->last);
+	snprintf(text, sizeof(text), "rank %" PRId64 " was last in %zu of %zu operations in which "
+		 "somebody was late; the others waited %s for it each time, %.0f %% of their time "
+		 "inside", l->rank, l->last, l->ops, mean, 100 * l->share);
+	row = add_row(t, "warning", "STRAGGLER", comm, rank, text);
+	json_object_set_new(row, "rank", json_integer(l->rank));
+	json_object_set_new(row, "func", json_string(l->func));
+	json_object_set_new(row, "ops", json_integer((json_int_t)l->ops));
+	json_object_set_new(row, "last", json_integer((json_int_t)l->last));
+	json_object_set_new(row, "wait_ns", json_integer(l->wait_ns));
+	json_object_set_new(row, "share", json_real(l->share));
+}
+
+/* "rank 3", "ranks 0-7 8-15": from nobody's file. */
+static void tell_missing(struct told *t, const json_t *comm)
+{
+	int64_t nranks = json_integer_value(json_object_get(comm, "nranks")), missing = 0;
+	char ranks[256] = "", text[400];
+	size_t used = 0, named = 0;
+
+	for (int64_t r = 0; r < nranks; r++) {
+		int64_t first = r;
+
+		while (r < nranks && !rank_of(comm, r))
+			r++;
+		if (r == first)
+			continue;
+		missing += r - first;
+		if (named++ == NAMED)
+			used += (size_t)snprintf(ranks + used, sizeof(ranks) - used, " ...");
+		if (named > NAMED)
+			continue;
+		used += (size_t)snprintf(ranks + used, sizeof(ranks) - used, " %" PRId64, first);
+		if (r - first > 1)
+			used += (size_t)snprintf(ranks + used, sizeof(ranks) - used, "-%" PRId64, r - 1);
+	}
+	if (!missing)
+		return;
+	snprintf(text, sizeof(text), "no file tells of %" PRId64 " of %" PRId64 " ranks:%s",
+		 missing, nranks, ranks);
+	add_row(t, "info", "MISSING", comm, NULL, text);
+}
+
+/* ---- what hangs ------------------------------------------------------------------------ */
+
+/* Seconds since 1970, of the daemon's RFC 3339; 0: it is none. */
+static double seconds_of(const json_t *row)
+{
+	const char *text = text_at(row, "written_at") ?: "";
+	struct tm tm = { 0 };
+	double seconds;
+	int n = 0;
+
+	if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%lfZ%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
+		   &tm.tm_hour, &tm.tm_min, &seconds, &n) != 6 || !n)
+		return 0;
+	tm.tm_year -= 1900;
+	tm.tm_mon--;
+	return (double)timegm(&tm) + seconds;
+}
+
+/* Of each communicator, the operation that has been open for longest. */
+static void note_stuck(struct told *t, const json_t *node)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(node, "inflight"), i, row) {
+		uint64_t age_ns = (uint64_t)json_integer_value(json_object_get(row, "age_ns"));
+		double began = seconds_of(node) - (double)age_ns / 1e9;
+		const char *id = text_at(row, "comm_id"), *key;
+		json_t *comm;
+
+		if (!id || !text_at(row, "func") || age_ns < STUCK_NS ||
+		    !json_is_integer(json_object_get(row, "seq")))
+			continue;
+		json_object_foreach(t->comms, key, comm) {
+			const json_t *other = json_object_get(comm, "stuck_since");
+
+			if (strcmp(id, text_at(comm, "comm_id") ?: "") ||
+			    !rank_of(comm, json_integer_value(json_object_get(row, "rank"))) ||
+			    (other && json_real_value(other) <= began))
+				continue;
+			json_object_set_new(comm, "stuck_since", json_real(began));
+			json_object_set(comm, "stuck_func", json_object_get(row, "func"));
+			json_object_set(comm, "stuck_seq", json_object_get(row, "seq"));
+		}
+	}
+}
+
+static bool has_posted(const json_t *rank, const char *func, int64_t seq)
+{
+	const json_t *last = json_object_get(json_object_get(rank, "last_seq"), func);
+
+	return json_is_integer(last) && json_integer_value(last) >= seq;
+}
+
+/* A file that was written before, or just when it began, cannot tell. */
+static void tell_stuck(struct told *t, const json_t *comm)
+{
+	const char *func = text_at(comm, "stuck_func"), *key;
+	int64_t seq = json_integer_value(json_object_get(comm, "stuck_seq"));
+	double since = json_real_value(json_object_get(comm, "stuck_since"));
+	json_t *rank;
+
+	if (!func)
+		return;
+	json_object_foreach(json_object_get(comm, "ranks"), key, rank) {
+		const char *state = text_at(rank, "state") ?: "";
+		bool dead = !strcmp(state, "died") || !strcmp(state, "exited");
+		char text[256];
+		json_t *row;
+
+		if (!dead && (has_posted(rank, func, seq) ||
+			      seconds_of(rank) < since + STUCK_NS / 1e9))
+			continue;
+		snprintf(text, sizeof(text), dead ? "the process of rank %s is over, and others are in "
+			 "%s %" PRId64 : "rank %s has not joined %s %" PRId64 ", in which others wait",
+			 key, func, seq);
+		row = add_row(t, "critical", dead ? "RANK_DEAD" : "NOT_JOINED", comm, rank, text);
+		json_object_set_new(row, "func", json_string(func));
+		json_object_set_new(row, "seq", json_integer(seq));
+	}
+}
+
+/* ---- the command ------------------------------------------------------------------------- */
+
+static void tell_all(struct told *t, const struct shots *s)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(s->nodes, key, value)
+		join_node(t, key, value);
+	json_object_foreach(s->nodes, key, value)
+		note_stuck(t, value);
+	json_object_foreach(t->comms, key, value)
+		tell_stuck(t, value);
+	late_find(s, tell_late, t);
+	json_object_foreach(t->comms, key, value)
+		tell_missing(t, value);
+}
+
+static int fetch(struct cli *cli, void *arg, json_t **root)
+{
+	struct told t = { .comms = json_object(), .rows = json_array() };
+	struct shots *s = arg;
+
+	(void)cli;
+	tell_all(&t, s);
+	*root = json_pack("{s:i, s:i, s:o}", "nodes", (int)json_object_size(s->nodes), "files",
+			  (int)s->files, "verdicts", t.rows);
+	json_decref(t.comms);
+	return 0;
+}
+
+static int code(const json_t *rows)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach((json_t *)rows, i, row)
+		if (strcmp(text_at(row, "severity"), "info"))
+			return CLI_FINDING;
+	return CLI_DONE;
+}
+
+int cmd_report(struct cli *cli)
+{
+	struct shots s = { 0 };
+	const struct listing listing = {
+		.array = "verdicts", .columns = columns,
+		.count = sizeof(columns) / sizeof(columns[0]), .fetch = fetch, .arg = &s,
+		.code = code, .offline = true,
+	};
+	int r = CLI_FAILED;
+
+	for (int i = 0; i < cli->npaths; i++)
+		shots_add(&s, cli->paths[i]);
+	if (!cli->npaths) {
+		fputs("ncclinsp: report needs files or directories\n", stderr);
+		r = CLI_USAGE;
+	} else if (!s.files) {
+		fputs("ncclinsp: no snapshot is there\n", stderr);
+		r = CLI_NOTHING;
+	} else {
+		shots_sort(&s);
+		r = listing_run(cli, &listing, NULL);
+		if (cli->format == CLI_TABLE || cli->format == CLI_WIDE)
+			printf("%zu node%s, %zu file%s, %zu refused\n", json_object_size(s.nodes),
+			       json_object_size(s.nodes) == 1 ? "" : "s", s.files,
+			       s.files == 1 ? "" : "s", s.refused);
+	}
+	shots_deinit(&s);
+	return r;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ncclinsp snapshot: have all that the daemon knows written now, and say where. */
+#include "cli/cli.h"
+
+int cmd_snapshot(struct cli *cli)
+{
+	json_t *root;
+	int r = client_post(cli->client, "/v1/snapshot", &root);
+
+	if (r)
+		return cli_fail(cli, r);
+	puts(json_string_value(json_object_get(root, "path")) ?: "-");
+	json_decref(root);
+	return CLI_DONE;
+}

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Snapshots of many nodes, read together: who is late, who is missing, who has not joined.
+. "$(dirname "$0")/lib.sh"
+
+I=$B/ncclinsp
+start_daemon --snapshot-interval 0
+cat >"$T/scn" <<-SCN
+	nodes 2
+	comm dp ranks 0,1 channels 2
+	link net latency 10us rate 20GB/s
+	late rank 1 by 2ms
+	loop forever
+		compute 5ms
+		AllReduce dp 1Mi float32
+	end
+SCN
+nice -n 10 "$B/nccl-sim" --plugin "$PLUGIN" "$T/scn" 2>"$T/sim" &
+JOB_PID=$!
+started+=("$JOB_PID")
+has_run() { api_is collectives '[.collectives[].seq] | max > 100'; }
+check "a job runs" wait_until 60 has_run
+check "a snapshot is written when it is asked for, and its path printed" \
+	eval 'SNAP=$("$I" snapshot) && wait_until 10 test -s "$SNAP" && jq -e .format "$SNAP"'
+SNAP=$("$I" snapshot)
+wait_until 10 test -s "$SNAP"
+check "none is written by itself where the interval is 0" \
+	eval '[ -z "$(ls "$T/state/snapshots")" ] && api_is status ".exporters | map(select(.kind == \"snapshots\")) == []"'
+pkill -9 -P "$JOB_PID" 2>/dev/null
+stop_daemon
+
+# verdict JQ PATH...: it is told of these.
+verdict() { "$I" report -o json "${@:2}" >"$T/out"; { [ -s "$T/out" ] && jq -e "$1" "$T/out" >/dev/null; } || { cat "$T/out"; return 1; }; }
+check "the late rank is named" verdict \
+	'.verdicts | map(select(.verdict == "STRAGGLER")) | length == 1 and .[0].rank == 1 and .[0].func == "AllReduce"' "$SNAP"
+check "without any daemon; with the code of a finding" exits 10 'STRAGGLER.*rank 1 was last in' "$I" report "$SNAP"
+check "csv has the same" exits 10 '^warning,STRAGGLER,' "$I" report -o csv -H "$SNAP"
+
+# A hundred nodes of two ranks each from the one: in node 37 alone the second rank is late.
+mkdir "$T/many"
+node() {
+	jq -c --argjson n "$1" --argjson late "$2" '
+		.status.host = "node\($n)" |
+		(.samples | map(select(.rank == 0))) as $z |
+		(if $n == $late then . else .samples = $z + ($z | map(.rank = 1)) end) |
+		.samples[] |= (.nranks = 200 | .rank += 2 * $n) |
+		.comms[] |= (.nranks = 200 | .local_ranks[] |= (.rank += 2 * $n)) |
+		.inflight = [] | del(.collectives, .kept)' "$SNAP"
+}
+for n in $(seq 0 99); do node "$n" 37 | zstd -q >"$T/many/node$n.json.zst"; done
+check "of a hundred nodes the late rank is named, with its node" verdict \
+	'.nodes == 100 and (.verdicts | length == 1) and
+	 (.verdicts[0] | .verdict == "STRAGGLER" and .rank == 75 and .host == "node37" and .nranks == 200)' "$T/many"
+check "... as docs/schema/report.json says" \
+	eval 'PYTHONWARNINGS=ignore jsonschema -i "$T/out" "$TOP/docs/schema/report.json"'
+rm "$T/many/node7.json.zst"
+check "ranks of whom no file tells are counted and named" verdict \
+	'[.verdicts[] | select(.verdict == "MISSING") | .text] == ["no file tells of 2 of 200 ranks: 14-15"]' "$T/many"
+for n in $(seq 0 99); do node "$n" -1 >"$T/many/node$n.json"; done
+rm "$T"/many/*.zst
+check "where nobody is late, nothing is said" exits 0 '^100 nodes, 100 files' "$I" report "$T/many"
+
+# All but node 5 are in operation 1000; its file was written later.
+for n in 1 2 3 4 5; do
+	node "$n" -1 | jq -c --argjson n "$n" '
+		.comms[] |= (.nranks = 200 | .local_ranks[].last_seq.AllReduce = (if $n == 5 then 999 else 1000 end)) |
+		.inflight = if $n == 5 then [] else [{comm_id: .comms[0].comm_id, rank: (2 * $n), func: "AllReduce",
+			seq: 1000, age_ns: 60000000000}] end' >"$T/stuck$n.json"
+done
+check "who has not joined what others wait in is named" verdict \
+	'[.verdicts[] | select(.verdict == "NOT_JOINED") | [.rank, .host, .seq]] == [[10, "node5", 1000], [11, "node5", 1000]]' "$T"/stuck*.json
+jq -c '.written_at = "2020-01-01T00:00:00.000000000Z"' "$T/stuck5.json" >"$T/stuck5.old"
+check "... but not by a file from before" verdict \
+	'[.verdicts[] | select(.verdict == "NOT_JOINED")] == []' "$T"/stuck[1-4].json "$T/stuck5.old"
+jq -c '.comms[].local_ranks[0].state = "died"' "$T/stuck5.json" >"$T/dead5.json"
+check "who is dead is told apart" verdict \
+	'[.verdicts[] | select(.verdict == "RANK_DEAD") | .rank] == [10]' "$T"/stuck[1-4].json "$T/dead5.json"
+
+head -c 3000 "$SNAP" >"$T/half.json"
+echo '{}' >"$T/other.json"
+check "what is no snapshot is told, and the rest read" exits 10 'half.json: no snapshot.*' "$I" report "$T/half.json" "$SNAP"
+check "... nothing else: that is no answer" exits 4 'no snapshot is there' "$I" report "$T/other.json"
+check "without a path that is said" exits 2 'needs files' "$I" report
+done_testing
