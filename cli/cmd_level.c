@@ -261,7 +261,8 @@ static void tell(struct cli *cli, const json_t *answer)
 	printf("%s: %s%s; %zu of %zu processes follow", target, *wanted ? wanted : "as before",
 	       time, n, all);
 	if (n < all)
-		printf("; the others post nothing, or have an older plugin (ncclinsp level)\n");
+		puts("; the others post nothing, have an older plugin, or look at another\n"
+		     "control file (NCCLINSP_CONTROL; the daemon's: ncclinsp doctor)");
 	else
 		printf("%s%s\n", all ? ", after " : "", all ? took : "");
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The node: where segments lie, the daemon, the clock, the file that steers jobs. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +10,11 @@
 #include <unistd.h>
 
 #include "cli/doctor.h"
+#include "nci/control.h"
 #include "nci/segment.h"
 #include "util/text.h"
 
+#define CONTROL_HINT (PATH_MAX + 64)
 #define LEAST_SPACE (UINT64_C(64) << 20)	/* bytes: what a process with many threads takes */
 
 const char *doctor_shm_dir(void)
@@ -126,10 +129,21 @@ void doctor_clock(struct doctor *doctor)
 		   "clocksource %s: reading the time is slow", source);
 }
 
+/* Jobs do not look for it where a user's own daemon has it.  NULL: they do. */
+static const char *control_hint(const char *path, char hint[CONTROL_HINT])
+{
+	if (!strcmp(path, NCI_CONTROL_PATH))
+		return NULL;
+	snprintf(hint, CONTROL_HINT, "so that levels reach a job, start it with NCCLINSP_CONTROL=%s",
+		 path);
+	return hint;
+}
+
 void doctor_control(struct doctor *doctor)
 {
 	const char *path = text_at(doctor->status, "control.path");
 	const char *error = text_at(doctor->status, "control.error");
+	char hint[CONTROL_HINT];
 
 	if (!path)
 		return;
@@ -142,8 +156,8 @@ void doctor_control(struct doctor *doctor)
 			   "jobs of this user cannot be told what to record; let them reach it",
 			   "%s: %s", path, strerror(errno));
 	else
-		doctor_say(doctor, "control", DOCTOR_OK, NULL, "%s is written and can be read",
-			   path);
+		doctor_say(doctor, "control", DOCTOR_OK, control_hint(path, hint),
+			   "%s is written and can be read", path);
 }
 
 void doctor_exporters(struct doctor *doctor)
