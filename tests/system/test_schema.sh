@@ -95,6 +95,9 @@ found
 check "a validator that never fails would prove nothing" \
 	eval 'jq "del(.findings[0].text)" "$T/out" >"$T/bad" && mv "$T/bad" "$T/out" && ! fits diagnose'
 
+SNAP=$("$I" snapshot)
+check "report" eval 'wait_until 20 test -s "$SNAP" && with ".nodes == 1" report "$SNAP"'
+
 # ---- CSV ---------------------------------------------------------------------------
 
 # parses COMMAND: as many fields in each row as in the header, whose names differ.
@@ -102,6 +105,7 @@ parses() {
 	local command=$1
 	shift
 	[ "$command" = dmon ] && set -- -n 1
+	[ "$command" = report ] && set -- "$SNAP"
 	[ "$command" = diagnose ] && set -- --all
 	"$I" "$command" -o csv "$@" 2>/dev/null | python3 -c '
 import csv, sys
@@ -110,7 +114,7 @@ assert rows, "no header"
 assert len(set(rows[0])) == len(rows[0]), rows[0]
 bad = [row for row in rows if len(row) != len(rows[0])]
 assert not bad, bad[0]
-assert len(rows) > 1 or sys.argv[1] in ("exemplars", "overhead", "level"), "no row"
+assert len(rows) > 1 or sys.argv[1] in ("exemplars", "overhead", "level", "report"), "no row"
 ' "$command"
 }
 for c in $(commands); do
