@@ -15,6 +15,8 @@
 #include "ncclinspd/ops.h"
 #include "ncclinspd/timeline.h"
 
+#define PREDATES_NS UINT64_C(1000000000)
+
 /* ---- handing on ---------------------------------------------------------- */
 
 void join_deliver(struct reconstruct *rc, struct recon *r, struct op *op, bool complete,
@@ -23,6 +25,7 @@ void join_deliver(struct reconstruct *rc, struct recon *r, struct op *op, bool c
 	op->complete = complete;
 	op->done_ns = now_ns;
 	timeline_place(&r->process->clock, join_gpu(r, op->comm_index), op);
+	op->predates = op->enqueued_ns && op->enqueued_ns + PREDATES_NS < r->process->first_seen_ns;
 	ops_bandwidth(op);
 	rc->stats.finished++;
 	rc->stats.unbatched += op->fused == OP_FUSED;

@@ -171,8 +171,8 @@ void limits_add(struct limits *l, const struct op *op)
 	struct history *h;
 	uint64_t ns;
 
-	if (!op->complete || !(op->expects_kernel || op->expects_proxy) || !op->enqueued_ns ||
-	    op->done_ns < op->enqueued_ns)
+	if (op->predates || !op->complete || !(op->expects_kernel || op->expects_proxy) ||
+	    !op->enqueued_ns || op->done_ns < op->enqueued_ns)
 		return;
 	ns = op->done_ns - op->enqueued_ns;
 	limits_of(l, op, 0, &limit);

@@ -309,6 +309,7 @@ struct op {
 	uint64_t gpu_clock_error_ns;	/* UNKNOWN_U64: nobody told when it was launched */
 	uint64_t unseen_ns;	/* at least so long it ran before NCCL's progress thread saw it */
 	uint64_t done_ns;		/* when we knew it was complete */
+	bool predates;	/* posted long before its process was seen: done_ns is not its end */
 	/* from these */
 	double algbw_gbs;		/* < 0: not known */
 	double busbw_gbs;		/* < 0: not known */

@@ -61,6 +61,19 @@ START_TEST(without_a_history_there_is_patience_and_most_for_the_first)
 }
 END_TEST
 
+/* A daemon that starts again finds them in the rings, and was not there when they ended. */
+START_TEST(what_was_over_before_the_daemon_came_makes_no_limit_longer)
+{
+	struct op op = make_op(1, 4096, 3600 * SECOND);
+
+	op.predates = true;
+	for (int i = 0; i < 100; i++)
+		limits_add(l, &op);
+	add(1, 4096, MS, 8);
+	ck_assert_uint_eq(limit_of(1, 4096, 0).ns, 10 * SECOND);
+}
+END_TEST
+
 START_TEST(short_operations_have_the_least_limit)
 {
 	add(1, 4096, MS, 8);
@@ -142,6 +155,7 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(without_a_history_there_is_patience_and_most_for_the_first),
+		FX_TEST(what_was_over_before_the_daemon_came_makes_no_limit_longer),
 		FX_TEST(short_operations_have_the_least_limit),
 		FX_TEST(long_ones_have_eight_times_their_99_9th_percentile),
 		FX_TEST(long_iterations_give_three_of_them),

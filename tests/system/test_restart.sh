@@ -52,4 +52,15 @@ check "and held the newest operations" api_is 'collectives?limit=4' \
 check "which are whole" api_is 'collectives?limit=1000' \
 	'[.collectives[] | select(.complete and .timing_source == "kernel_gpu")] | length == 1000'
 stop_job
+stop_daemon
+
+# How long ago operations ended before it came is not how long they take.
+SCENARIO=$TOP/tests/scenarios/order-mismatch.scn
+start_job
+sleep 5
+start_daemon --stall-min 300ms
+check "what hung before the daemon came is found, and not after many times as long" wait_until 60 \
+	api_is 'findings?active=true' '[.findings[] | select(.verdict == "ORDER_MISMATCH")][0].evidence |
+		.limit_ns != null and .limit_ns < 2e10'
+stop_job
 done_testing
