@@ -119,8 +119,12 @@ static void put_left(char *buf, size_t size, const json_t *wish)
 	json_t *ns = left(report_get(wish, "until_mono_ns"));
 	char text[TEXT_MAX];
 
-	text_duration(text, sizeof(text), (uint64_t)json_integer_value(ns) + HALF_SECOND_NS);
-	snprintf(buf, size, json_is_integer(ns) ? " for %s" : "", text);
+	*buf = '\0';
+	if (json_is_integer(ns)) {
+		text_duration(text, sizeof(text),
+			      (uint64_t)json_integer_value(ns) + HALF_SECOND_NS);
+		snprintf(buf, size, " for %s", text);
+	}
 	json_decref(ns);
 }
 
