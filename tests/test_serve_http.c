@@ -82,7 +82,7 @@ END_TEST
 START_TEST(what_there_is_not_is_not_found)
 {
 	static const char *const targets[] = { "/", "/v1", "/v1/peer", "/v1/nothing",
-					       "/metrics", "/v1/status/", "//v1/status",
+					       "/metrics/", "/v1/status/", "//v1/status",
 					       "/v1/../v1/status", "/v2/status" };
 
 	for (int i = 0; i < FX_COUNT(targets); i++) {

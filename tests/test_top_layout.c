@@ -622,6 +622,7 @@ END_TEST
 
 START_TEST(followed_rows_keep_the_cursor_and_others_do_not)
 {
+	fx_build();
 	for (int follow = 0; follow < 2; follow++) {
 		fx_build_again();
 		fx_press('1');

@@ -60,6 +60,17 @@ static const struct word reasons[] = {
 	  .meaning = "NCCL's events of kernels would need more lanes than there is room for.",
 	  .action = "Enlarge /dev/shm (--shm-size of a container), or choose another place "
 		"by NCCLINSP_SHM_DIR." },
+	{ .name = "no KernelCh events: the process captures CUDA graphs",
+	  .meaning = "NCCL would count kernels wrongly if they were watched at times only.",
+	  .action = "Where they are wanted all the same, start the job with "
+		"NCCLINSP_GRAPHS=kernel." },
+	{ .name = "KernelCh events stay as they are: several threads send and receive",
+	  .meaning = "A change between a send and a receive of one group could hang the job, and "
+		"no moment is sure to be outside of all groups.",
+	  .action = "Choose when the job starts: NCCLINSP_SAMPLE=all, or NCCLINSP_LEVEL=ops." },
+	{ .name = "KernelCh events stay as they are: two NCCLs in the process",
+	  .meaning = "What one of them is asked for says nothing about the other.",
+	  .action = "See which libraries bring libnccl (ldd, /proc/PID/maps), and keep one." },
 };
 
 static const struct word samplings[] = {

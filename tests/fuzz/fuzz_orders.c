@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "plugin/orders.h"
@@ -44,17 +45,26 @@ static enum orders_read look(struct orders *o, const void *bytes, size_t n)
 	return r;
 }
 
+/* A file without a name, as if it had been opened by one. */
+static void open_file(struct orders *o)
+{
+	struct stat st;
+
+	memset(o->boot_id, 1, sizeof(o->boot_id));
+	o->open_ns = NOW_NS;
+	o->fd = memfd_create("control", MFD_CLOEXEC);
+	demand(o->fd > 0 && fstat(o->fd, &st) == 0);
+	o->dev = st.st_dev;
+	o->ino = st.st_ino;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct orders o;
 	struct nci_control file;
 
-	if (!o.fd) {
-		memset(o.boot_id, 1, sizeof(o.boot_id));
-		o.open_ns = NOW_NS;
-		o.fd = memfd_create("control", MFD_CLOEXEC);
-		demand(o.fd > 0);
-	}
+	if (!o.fd)
+		open_file(&o);
 	memset(&file, 0, sizeof(file));
 	memcpy(&file, data, size < sizeof(file) ? size : sizeof(file));
 	apply(&file);
