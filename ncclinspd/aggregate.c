@@ -288,7 +288,8 @@ static uint32_t look_up(const struct aggregate *agg, const struct cell_key *key,
 	for (int probe = 1;; probe++, ++*place) {
 		uint32_t item = index_find(&agg->index, *place);
 
-		if (item == POOL_NONE || !memcmp(&aggregate_cell(agg, item)->key, key, sizeof(*key)))
+		if (item == POOL_NONE ||
+		    !memcmp(&aggregate_cell(agg, item)->key, key, sizeof(*key)))
 			return item;
 		if (probe == PROBES)
 			return POOL_NONE;

@@ -30,7 +30,10 @@ int archive_new(struct archive **ap, struct writer *w, const char *state_dir, co
 /* Waits until what was given is written. */
 void archive_free(struct archive *a);
 
-/* Have the text of `j` written.  0 and its size (not compressed), or a negative errno as writer_put(). */
+/*
+ * Have the text of `j` written.  0 and its size (not compressed), or a negative errno as
+ * writer_put().
+ */
 int archive_put(struct archive *a, const char *id, struct json *j, uint64_t *bytes);
 
 /* What was written before this moment is too old to be kept. */

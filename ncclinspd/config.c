@@ -87,7 +87,8 @@ static int answer(const struct config *c)
 	else if (c->file_read)
 		printf("%s: good\n", c->file);
 	else
-		printf("%s: not there, which is good too\n", c->file[0] ? c->file : CONFIG_NODE_FILE);
+		printf("%s: not there, which is good too\n",
+		       c->file[0] ? c->file : CONFIG_NODE_FILE);
 	return CONFIG_DONE;
 }
 

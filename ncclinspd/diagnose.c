@@ -189,7 +189,8 @@ static void end_unseen(struct diagnose *dg, uint64_t now_ns)
 		struct finding *f = &dg->findings[i];
 
 		if (is_active(f) && now_ns - f->life.seen_ns > f->life.detector->hold_ns) {
-			f->life.until_ns = f->life.seen_ns > f->since_ns ? f->life.seen_ns : f->since_ns;
+			f->life.until_ns = f->life.seen_ns > f->since_ns ? f->life.seen_ns :
+									   f->since_ns;
 			tell(dg, f, now_ns);
 		} else if (f->life.until_ns && now_ns - f->life.until_ns > dg->config.keep_ns) {
 			f->life.id = 0;
@@ -208,7 +209,8 @@ void diagnose_visit(const struct diagnose *dg, diagnose_visit_fn *visit, void *a
 		for (uint32_t i = 0; i < dg->config.findings; i++) {
 			const struct finding *f = &dg->findings[i];
 
-			if (f->life.id && f->life.id < below && (!next || f->life.id > next->life.id))
+			if (f->life.id && f->life.id < below &&
+			    (!next || f->life.id > next->life.id))
 				next = f;
 		}
 		if (!next || !visit(next, arg))

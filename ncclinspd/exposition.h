@@ -22,7 +22,8 @@
 #define EXPOSITION_TEXT_TYPE	"text/plain; version=0.0.4; charset=utf-8"
 #define EXPOSITION_OPEN_TYPE	"application/openmetrics-text; version=1.0.0; charset=utf-8"
 
-#define EXPOSITION_LABELS	2048	/* bytes of one sample's: those that find no room are left out */
+/* Bytes of one sample's: those that find no room are left out. */
+#define EXPOSITION_LABELS	2048
 
 enum exposition_type {
 	EXPOSITION_COUNTER,

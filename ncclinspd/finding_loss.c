@@ -36,8 +36,8 @@ static const struct cause {
 } causes[] = {
 #define C(name) #name, offsetof(struct loss, name)
 	{ C(overrun), false, "overwritten before they were read",
-	  "The daemon comes too late: see what keeps the CPU from ncclinspd (nice, cgroup, pinning), "
-	  "or lower the level (NCCLINSP_LEVEL)." },
+	  "The daemon comes too late: see what keeps the CPU from ncclinspd (nice, cgroup, "
+	  "pinning), or lower the level (NCCLINSP_LEVEL)." },
 	{ C(pool), false, "events for which their thread had no free slot",
 	  "More events of a thread were open at once than can be followed: lower the level "
 	  "(NCCLINSP_LEVEL)." },
@@ -205,16 +205,17 @@ static void say_lost(struct phrase *text, const struct lately *l)
 	phrase_add(text, ": ");
 	most = add_causes(text, l);
 	if (l->lost)
-		phrase_add(text, ". What is counted of it is too little by as much, operations may have "
-			   "no time or seem not to end, and findings about it rest on less than all");
+		phrase_add(text, ". What is counted of it is too little by as much, operations may "
+			   "have no time or seem not to end, and findings about it rest on less "
+			   "than all");
 	phrase_add(text, ". %s", most->action);
 }
 
 static void say_before(struct phrase *text, const struct lately *l)
 {
-	phrase_add(text, " ran before this daemon came: %" PRIu64 " records were overwritten by then. "
-		   "What it did earlier is not known, and its figures begin when it was first seen. "
-		   "Nothing is to be done.", l->loss.before);
+	phrase_add(text, " ran before this daemon came: %" PRIu64 " records were overwritten by "
+		   "then. What it did earlier is not known, and its figures begin when it was "
+		   "first seen. Nothing is to be done.", l->loss.before);
 }
 
 static void show(const struct process *p, const struct lately *l, struct finding *f)

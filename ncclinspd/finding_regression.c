@@ -286,16 +286,16 @@ static double usual_ns(const struct series *s)
 static void say_others(struct phrase *text, const struct scene *s)
 {
 	if (!strcmp(s->scope, "node"))
-		phrase_add(text, "so do %" PRIu32 " of %" PRIu32 " kinds of operations on this node, on "
-			   "several communicators: see the host, its GPUs' clocks, its network cards",
-			   s->node.changed, s->node.all);
+		phrase_add(text, "so do %" PRIu32 " of %" PRIu32 " kinds of operations on this "
+			   "node, on several communicators: see the host, its GPUs' clocks, its "
+			   "network cards", s->node.changed, s->node.all);
 	else if (!strcmp(s->scope, "communicator"))
 		phrase_add(text, "so do %" PRIu32 " of %" PRIu32 " kinds of operations of this "
-			   "communicator, and those of others do not: see its links (ncclinsp peers) "
-			   "and its other nodes", s->comm.changed, s->comm.all);
+			   "communicator, and those of others do not: see its links (ncclinsp "
+			   "peers) and its other nodes", s->comm.changed, s->comm.all);
 	else if (s->node.all > 1)
-		phrase_add(text, "%" PRIu32 " of %" PRIu32 " kinds of operations here do: what runs "
-			   "beside this one may have changed", s->node.changed, s->node.all);
+		phrase_add(text, "%" PRIu32 " of %" PRIu32 " kinds of operations here do: what "
+			   "runs beside this one may have changed", s->node.changed, s->node.all);
 	else
 		phrase_add(text, "nothing else here can be compared with it");
 }
@@ -308,8 +308,8 @@ static void say(const struct scene *scene, uint64_t now_ns, struct finding *f)
 
 	text_bytes(size, sizeof(size), s->op.bytes);
 	phrase_start(&text, f->text, sizeof(f->text));
-	phrase_add(&text, "%s of %s on %s (%s, %s) takes %.0f %% longer than usual: ", s->op.func, size,
-		   s->op.comm_name ? s->op.comm_name : "its communicator", s->op.algo,
+	phrase_add(&text, "%s of %s on %s (%s, %s) takes %.0f %% longer than usual: ", s->op.func,
+		   size, s->op.comm_name ? s->op.comm_name : "its communicator", s->op.algo,
 		   s->op.proto ? s->op.proto : "-", 100 * (exp(cusum_change(&s->cusum)) - 1));
 	phrase_add_duration(&text, (uint64_t)exp(s->cusum.recent));
 	phrase_add(&text, " instead of ");

@@ -169,8 +169,8 @@ static uint64_t key_of(const struct scene *s, const struct delay_hot *hot, uint6
 	return index_hash(0, key, sizeof(key)) | 1;
 }
 
-static void report(const struct scene *s, const struct delay_hot *hot, const struct slow_peer_sample *w,
-		   double share, uint64_t key, uint64_t since_ns)
+static void report(const struct scene *s, const struct delay_hot *hot,
+		   const struct slow_peer_sample *w, double share, uint64_t key, uint64_t since_ns)
 {
 	const struct slow_peer told = {
 		.hot = hot,
@@ -269,7 +269,8 @@ static bool is_worth_telling(const struct scene *s, const struct delay_hot *hot)
 	if (s->siblings)	/* its own channels were compared before */
 		return hot->where == DELAY_LINK;
 	return s->aspect == &wire ||
-	       (hot->where != DELAY_SEND_SIDE && hot->where != DELAY_CHANNEL && !is_here(s, hot->to));
+	       (hot->where != DELAY_SEND_SIDE && hot->where != DELAY_CHANNEL &&
+		!is_here(s, hot->to));
 }
 
 static int by_delay(const void *a, const void *b)

@@ -73,8 +73,8 @@ static void add_moved(struct phrase *text, const struct straggler_case *c)
 
 static void add_process(struct phrase *text, const struct scene *s)
 {
-	phrase_add(text, " See that GPU's clock and temperature (nvidia-smi -q -d PERFORMANCE), its "
-		   "CPU and its input pipeline (py-spy dump -p %d).", (int)s->c->who.pid);
+	phrase_add(text, " See that GPU's clock and temperature (nvidia-smi -q -d PERFORMANCE), "
+		   "its CPU and its input pipeline (py-spy dump -p %d).", (int)s->c->who.pid);
 }
 
 static void say_steady(struct phrase *text, const struct scene *s)
@@ -88,8 +88,8 @@ static void say_steady(struct phrase *text, const struct scene *s)
 	phrase_add_duration(text, c->late_ns);
 	phrase_add(text, " after the first, ");
 	add_cost(text, c);
-	phrase_add(text, ". Last in %" PRIu64 " of %" PRIu64 " operations in which somebody was late "
-		   "(of %" PRIu64 " in all).", c->last, c->judged, c->ops);
+	phrase_add(text, ". Last in %" PRIu64 " of %" PRIu64 " operations in which somebody was "
+		   "late (of %" PRIu64 " in all).", c->last, c->judged, c->ops);
 	add_moved(text, c);
 	add_process(text, s);
 }
@@ -103,8 +103,8 @@ static void say_intermittent(struct phrase *text, const struct scene *s)
 	add_scope(text, c);
 	phrase_add(text, " to %.1f %% of %s, ", percent(c->last, c->ops), c->func);
 	add_cost(text, c);
-	phrase_add(text, ". Last in %" PRIu64 " of %" PRIu64 " operations in which somebody was much "
-		   "later than the rest (of %" PRIu64 " in all), by ",
+	phrase_add(text, ". Last in %" PRIu64 " of %" PRIu64 " operations in which somebody was "
+		   "much later than the rest (of %" PRIu64 " in all), by ",
 		   c->last, c->judged, c->ops);
 	phrase_add_duration(text, c->late_ns);
 	phrase_add(text, " each time.");
@@ -120,11 +120,11 @@ static void say_elsewhere(struct phrase *text, const struct scene *s)
 
 	phrase_add(text, "the ranks of ");
 	add_comm(text, s->comm);
-	phrase_add(text, " on this node (%" PRIu32 " of %" PRId32 ") wait for one elsewhere in %.0f %% "
-		   "of %s, ", c->local, c->nranks, percent(c->last, c->judged), c->func);
+	phrase_add(text, " on this node (%" PRIu32 " of %" PRId32 ") wait for one elsewhere in "
+		   "%.0f %% of %s, ", c->local, c->nranks, percent(c->last, c->judged), c->func);
 	add_cost(text, c);
-	phrase_add(text, ". They are not the late ones: look for the node of this communicator whose "
-		   "remote_wait_ns in /v1/comms is near zero.");
+	phrase_add(text, ". They are not the late ones: look for the node of this communicator "
+		   "whose remote_wait_ns in /v1/comms is near zero.");
 }
 
 static void say_slower(struct phrase *text, const struct scene *s)
@@ -139,12 +139,14 @@ static void say_slower(struct phrase *text, const struct scene *s)
 		   percent(c->last, c->judged));
 	add_cost(text, c);
 	if ((int32_t)c->local < c->nranks)
-		phrase_add(text, ". The ranks here wait alike, so from this node a slower network cannot "
-			   "be told from a rank elsewhere that is late each time: if some node's "
-			   "remote_wait_ns in /v1/comms does not grow, it is there, else the network.");
+		phrase_add(text, ". The ranks here wait alike, so from this node a slower network "
+			   "cannot be told from a rank elsewhere that is late each time: if some "
+			   "node's remote_wait_ns in /v1/comms does not grow, it is there, else "
+			   "the network.");
 	else
-		phrase_add(text, ". All its ranks are here and also the last one takes so long: the "
-			   "transfer itself is slower. See ncclinsp peers, and what else uses the links.");
+		phrase_add(text, ". All its ranks are here and also the last one takes so long: "
+			   "the transfer itself is slower. See ncclinsp peers, and what else uses "
+			   "the links.");
 }
 
 /* ---- kinds ---------------------------------------------------------------- */

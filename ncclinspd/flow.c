@@ -2,8 +2,9 @@
 /*
  * Data on its way: what each stage hands to the next, and when.
  *
- *     discover -> drain -> decode -> reconstruct -> ranks -> aggregate, oplog, diagnose, metrics -> serve
- *                                                    ranks -> straggler -> diagnose
+ *     discover -> drain -> decode -> reconstruct -> ranks
+ *                                    ranks -> aggregate, oplog, diagnose, metrics -> serve
+ *                                    ranks -> straggler -> diagnose
  *                                    reconstruct -> links, transferlog -> serve
  */
 #include <string.h>

@@ -19,7 +19,10 @@ struct instance {
  */
 int instance_open(struct instance *in, const char *socket, int given);
 
-/* Removes the socket, unless it was given, and lets go of the lock.  Zeroed but for lock = -1 is fine. */
+/*
+ * Removes the socket, unless it was given, and lets go of the lock.  Zeroed but for
+ * lock = -1 is fine.
+ */
 void instance_close(struct instance *in);
 
 /* mkdir -p.  0 or a negative errno. */

@@ -79,7 +79,8 @@ void kernelcost_op(struct kernelcost *k, const struct op *op)
 	if (op->enqueued_ns <= kind->posted_ns)
 		return;		/* the first of its kind, or it was overtaken */
 	stride = op->seq > kind->seq ? op->seq - kind->seq : 0;
-	follows = stride && stride == kind->stride && stride <= STRIDE_MOST && inside == kind->inside;
+	follows = stride && stride == kind->stride && stride <= STRIDE_MOST &&
+		  inside == kind->inside;
 	from_ns = kind->posted_ns;
 	kind->seq = op->seq;
 	kind->stride = stride;

@@ -40,7 +40,8 @@ struct links_sums {
 	uint64_t ops;		/* ProxyOps that have stopped */
 	uint64_t steps;		/* of them; in a row UNKNOWN_U64 instead of 0 */
 	uint64_t bytes;		/* the same */
-	uint64_t timed_steps;	/* told their states: the rest is theirs, in a row UNKNOWN_U64 for 0 */
+	/* those that told their states; the rest is theirs, in a row UNKNOWN_U64 for 0 */
+	uint64_t timed_steps;
 	uint64_t timed_bytes;
 	uint64_t state_ns[LINKS_STATES];	/* sum over the steps */
 	uint64_t longest_ns[LINKS_STATES];	/* of one step */

@@ -62,7 +62,8 @@ enum {
 	MEMBER_CALLBACK = MEMBER_DROPPED + METRICS_REASON_END,	/* by thread class */
 	MEMBER_OVERHEAD = MEMBER_CALLBACK + NCI_THREAD_CLASSES,
 	MEMBER_BUDGET, MEMBER_LEVEL,
-	MEMBER_STEP,		/* send: produce, credit, wire; receive: recv_wait, flush, consume */
+	/* send: produce, credit, wire; receive: recv_wait, flush, consume */
+	MEMBER_STEP,
 	MEMBER_MOVED = MEMBER_STEP + 6,	/* sent, received */
 };
 enum { ROLE_STALL, ROLE_DESYNC };

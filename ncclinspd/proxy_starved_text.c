@@ -43,15 +43,15 @@ static void say_why(const struct proxy_starved_told *t, struct phrase *text)
 	bool most = t->starved > 1 && 2 * t->starved > t->all;
 
 	if (t->cpu_share >= 0 && !waits_for_cpu(t)) {
-		phrase_add(text, "it did not itself wait for a CPU meanwhile (%.0f %% of the time): it "
-			   "slept, waited for another thread or was stopped; see what it does (gdb "
-			   "-p %d), and whether somebody stops it or freezes its cgroup", percent,
-			   (int)t->owner->pid);
+		phrase_add(text, "it did not itself wait for a CPU meanwhile (%.0f %% of the "
+			   "time): it slept, waited for another thread or was stopped; see what it "
+			   "does (gdb -p %d), and whether somebody stops it or freezes its cgroup",
+			   percent, (int)t->owner->pid);
 		return;
 	}
 	if (t->cpu_share >= 0 && t->grade == STARVED_AWAY)
-		phrase_add(text, "it could have run, and waited for a CPU for %.0f %% of the time: ",
-			   percent);
+		phrase_add(text, "it could have run, and waited for a CPU for %.0f %% of the "
+			   "time: ", percent);
 	if (most)
 		phrase_add(text, "too few CPUs for all that runs here, or a cgroup limit");
 	else if (t->cpu_share >= 0)
@@ -85,9 +85,9 @@ static void show(const struct proxy_starved_told *t, struct finding *f)
 	const struct starved_slice *sum = t->sum;
 	const struct { const char *name; uint64_t value; } numbers[] = {
 		{ "ops", sum->ops }, { "seen", sum->seen }, { "late", sum->late },
-		{ "times", sum->times }, { "late_ns", sum->away_ns }, { "longest_ns", sum->longest_ns },
-		{ "processes", t->all }, { "starved", t->starved },
-		{ "window_ns", t->window_ns },
+		{ "times", sum->times }, { "late_ns", sum->away_ns },
+		{ "longest_ns", sum->longest_ns }, { "processes", t->all },
+		{ "starved", t->starved }, { "window_ns", t->window_ns },
 	};
 	struct json j;
 

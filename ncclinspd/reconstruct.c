@@ -80,7 +80,8 @@ int reconstruct_new(struct reconstruct **rcp, const struct reconstruct_limits *l
 	rc->arg = arg;
 	rc->recons = calloc(rc->limits.processes, sizeof(*rc->recons));
 	rc->scratch = malloc(sizeof(*rc->scratch));
-	if (!rc->recons || !rc->scratch || index_init(&rc->nonces, rc->limits.processes, rc->limits.seed)) {
+	if (!rc->recons || !rc->scratch ||
+	    index_init(&rc->nonces, rc->limits.processes, rc->limits.seed)) {
 		reconstruct_free(rc);
 		return -ENOMEM;
 	}

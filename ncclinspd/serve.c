@@ -31,7 +31,7 @@
 struct exchange {
 	size_t line_bytes;	/* without the method */
 	size_t body_bytes;
-	char *body;		/* the first SERVE_BODY_BYTES of it at most; NULL: none, or no memory */
+	char *body;		/* its first SERVE_BODY_BYTES at most; NULL: none, or no memory */
 	bool begun;
 };
 
@@ -195,7 +195,8 @@ static enum MHD_Result open_answer(struct MHD_Connection *connection, struct req
 			: route->open(r, connection);
 	if (!response)
 		return answer_no_memory(connection);
-	return answer_send(connection, MHD_HTTP_OK, response, r->type ? r->type : route_type(route));
+	return answer_send(connection, MHD_HTTP_OK, response,
+			   r->type ? r->type : route_type(route));
 }
 
 /* ---- requests ---------------------------------------------------------- */

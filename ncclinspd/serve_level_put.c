@@ -143,7 +143,8 @@ static int check_whole(struct request *r, const struct asked *asked)
 	bool wants = asked->wish.level != WISH_KEEP || asked->wish.sample != WISH_KEEP;
 
 	if (asked->back && (asked->wish.sample != WISH_KEEP || asked->wish.until_ns))
-		return refuse(r, -EINVAL, "default takes back what was wanted: no sample, no for_s");
+		return refuse(r, -EINVAL,
+			      "default takes back what was wanted: no sample, no for_s");
 	if (!asked->back && !wants)
 		return refuse(r, -EINVAL, "a level, a sample or both are wanted");
 	return 0;
@@ -231,7 +232,8 @@ static int take_and_tell(struct request *r, const struct asked *asked)
 	int error = take(r, asked);
 
 	if (error == -ENOSPC)
-		return refuse(r, error, "there are too many levels to be kept: take some back first");
+		return refuse(r, error,
+			      "there are too many levels to be kept: take some back first");
 	if (s->source.steered(s->source.arg, s->now_ns) == 0)
 		return 0;
 	error = refuse(r, -EIO, "jobs cannot be told: %s: %s", steer_control(s->source.steer)->path,

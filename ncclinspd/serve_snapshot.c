@@ -146,7 +146,8 @@ static void put_kinds(const struct request *r, struct json *j, const struct kind
 void serve_state(struct request *r, struct json *j)
 {
 	static void (*const parts[])(struct request *r, struct json *j) = {
-		serve_findings, serve_inflight, serve_processes, serve_comms, serve_clocks, put_ticks,
+		serve_findings, serve_inflight, serve_processes, serve_comms, serve_clocks,
+		put_ticks,
 	};
 
 	json_key(j, "status");

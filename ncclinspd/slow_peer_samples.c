@@ -63,9 +63,10 @@ static int by_link(const void *a, const void *b)
 /* Less what it had done before.  False: too little is left to be compared. */
 static bool make_difference(struct slow_peer_sample *s, const struct slow_peer_samples *before)
 {
-	const struct slow_peer_sample *old = before->n ? bsearch(s, before->at, before->n, sizeof(*s), by_link) :
-					       NULL;
+	const struct slow_peer_sample *old = NULL;
 
+	if (before->n)
+		old = bsearch(s, before->at, before->n, sizeof(*s), by_link);
 	if (old && old->steps <= s->steps) {
 		s->bytes -= old->bytes;
 		s->steps -= old->steps;

@@ -13,13 +13,17 @@ static const struct {
 	enum verdict verdict;
 	const char *action;
 } wheres[] = {
-	[DELAY_CHANNEL] = { VERDICT_CHANNEL, "see the NIC that NCCL gave this channel: its port counters, "
-			    "its rail" },
-	[DELAY_LINK] = { VERDICT_LINK, "check that path: port counters, cable, switch, congestion" },
-	[DELAY_SEND_SIDE] = { VERDICT_SEND_SIDE, "check what that rank sends with: its NIC, its PCIe lanes, "
-			      "its proxy thread's CPU" },
-	[DELAY_RECEIVE_SIDE] = { VERDICT_RECEIVE_SIDE, "look at that rank's node: its NIC, its PCIe lanes, "
-				 "and ncclinsp diagnose there" },
+	[DELAY_CHANNEL] = { VERDICT_CHANNEL,
+			    "see the NIC that NCCL gave this channel: its port counters, its "
+			    "rail" },
+	[DELAY_LINK] = { VERDICT_LINK,
+			 "check that path: port counters, cable, switch, congestion" },
+	[DELAY_SEND_SIDE] = { VERDICT_SEND_SIDE,
+			      "check what that rank sends with: its NIC, its PCIe lanes, its "
+			      "proxy thread's CPU" },
+	[DELAY_RECEIVE_SIDE] = { VERDICT_RECEIVE_SIDE,
+				 "look at that rank's node: its NIC, its PCIe lanes, and "
+				 "ncclinsp diagnose there" },
 };
 
 /* By sender_cleared and receiver_cleared: whose fault a slow link may be. */
@@ -37,11 +41,12 @@ static void say_subject(struct phrase *text, const struct slow_peer *p)
 	int pid = (int)p->who->pid;
 
 	if (hot->where == DELAY_CHANNEL)
-		phrase_add(text, "channel %" PRIu32 " from rank %" PRId32 " (pid %d) to rank %" PRId32,
+		phrase_add(text,
+			   "channel %" PRIu32 " from rank %" PRId32 " (pid %d) to rank %" PRId32,
 			   hot->channel, hot->from, pid, hot->to);
 	if (hot->where == DELAY_LINK)
-		phrase_add(text, "the link from rank %" PRId32 " (pid %d) to rank %" PRId32, hot->from,
-			   pid, hot->to);
+		phrase_add(text, "the link from rank %" PRId32 " (pid %d) to rank %" PRId32,
+			   hot->from, pid, hot->to);
 	if (hot->where == DELAY_SEND_SIDE)
 		phrase_add(text, "all that rank %" PRId32 " (pid %d) sends", hot->from, pid);
 	if (hot->where == DELAY_RECEIVE_SIDE)
@@ -57,8 +62,9 @@ static void say(const struct slow_peer *p, struct finding *f)
 	say_subject(&text, p);
 	phrase_add(&text, p->by_room ? " waits for room at the receiver: %.1f times" :
 				       " is slow: %.1f times", hot->ratio);
-	phrase_add(&text, " the time for a byte of the %s %s seen here (%.2f against %.2f GB/s), %.0f %% "
-		   "of wall time", p->siblings ? "links of other communicators like" : "other links of",
+	phrase_add(&text, " the time for a byte of the %s %s seen here (%.2f against %.2f GB/s), "
+		   "%.0f %% of wall time",
+		   p->siblings ? "links of other communicators like" : "other links of",
 		   p->who->comm_name ? p->who->comm_name : "its communicator", p->rate_gbs,
 		   p->median_gbs, 100 * p->share);
 	if (hot->where == DELAY_LINK && !p->by_room)

@@ -136,8 +136,8 @@ static void tell_step(const struct steer *st, const struct process *p, double bu
 	const struct thrift *t = levels_thrift(st->levels, p);
 
 	if (t->raised_ns)
-		log_say(LOG_INFO, "level back pid=%d callbacks are below half of their budget=%.3g%%",
-			(int)p->pid, budget * 100);
+		log_say(LOG_INFO, "level back pid=%d callbacks are below half of their "
+			"budget=%.3g%%", (int)p->pid, budget * 100);
 	else
 		log_say(LOG_WARN, "level lowered pid=%d to=%s callbacks=%.3g%% budget=%.3g%%",
 			(int)p->pid, t->cap == NCI_LEVEL_OPS ? "ops" : "kernel", t->cost * 100,

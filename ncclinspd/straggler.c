@@ -289,7 +289,8 @@ static bool add_parts(struct straggler *s, struct unit *u, struct joint *j,
 		if (seat == NOBODY)
 			return false;
 		j->part[j->n++] = (struct joint_part){
-			.track = u->seat[seat].track, .seat = seat, .gpu = p->gpu, .start = p->start,
+			.track = u->seat[seat].track, .seat = seat, .gpu = p->gpu,
+			.start = p->start,
 		};
 		follow(track_at(s, u->seat[seat].track), p->start, j->id);
 		member_at(s, u->seat[seat].member)->sums.ops++;

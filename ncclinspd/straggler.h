@@ -90,7 +90,7 @@ struct straggler_lately {
 	name_t func;
 	uint64_t window_ns;	/* what the rest is of */
 	uint64_t ops, judged, last;	/* as above */
-	uint64_t late_ns;	/* mean lateness behind the first where it was judged; UNKNOWN_U64 */
+	uint64_t late_ns;	/* mean behind the first where it was judged; UNKNOWN_U64 */
 	uint64_t blame_ns;	/* with what others that had waited for it passed on */
 	bool late;		/* last in most that was judged, no chance, at 1.5 % of the time */
 };
@@ -107,7 +107,8 @@ struct straggler_case {
 	/* over the windows that are kept: */
 	uint64_t wall_ns;
 	uint64_t ops;		/* looked at */
-	uint64_t judged;	/* somebody was late, or much later than usual; ELSEWHERE, SLOWER: could be told */
+	/* somebody was late, or much later than usual; ELSEWHERE, SLOWER: could be told */
+	uint64_t judged;
 	uint64_t last;		/* of these: that it was last in; that were so */
 	uint64_t late_ns;	/* mean lateness behind the first, or waiting, in these */
 	uint64_t blame_ns;	/* what it cost in all */

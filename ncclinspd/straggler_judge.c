@@ -96,7 +96,8 @@ static bool is_mostly_last(const struct unit *u, const struct window *w, uint32_
 
 static bool is_steady(const struct unit *u, const struct window *w, uint32_t seat, double part)
 {
-	return is_mostly_last(u, w, seat, part) && score_of(w, u->nseats, seat) >= part * LEAST_SCORE;
+	return is_mostly_last(u, w, seat, part) &&
+	       score_of(w, u->nseats, seat) >= part * LEAST_SCORE;
 }
 
 /* Once is no pattern (a checkpoint, say): a rank's costliest burst is left out. */

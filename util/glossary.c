@@ -155,8 +155,8 @@ static const struct word timings[] = {
 
 static const struct word arrivals[] = {
 	W("gpu_clock",
-	  "When each rank's kernel began, on the host's clock: the brackets do not reach each other, "
-	  "so the order is certain."),
+	  "When each rank's kernel began, on the host's clock: the brackets do not reach each "
+	  "other, so the order is certain."),
 	W("duration", "Who was inside for longest came first, since all leave nearly together."),
 };
 

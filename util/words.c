@@ -13,67 +13,76 @@
 
 static const struct word words[] = {
 	{ KIND("stall", "695df236c8eb4bcf96dc80460ebc9618"),
-	  .meaning = "An operation has been in flight for longer than its limit, or a job has posted "
-		     "nothing for a long time.",
-	  .evidence = "The limit is the largest of 10 s (--stall-min), 8 times the 99.9th percentile of "
-		      "the same operation and size, and 3 iterations; 60 s without a history, 120 s for "
-		      "the first operation on a communicator. It is critical when nothing has moved, a "
-		      "warning when transfers still go on.",
+	  .meaning = "An operation has been in flight for longer than its limit, or a job has "
+		     "posted nothing for a long time.",
+	  .evidence = "The limit is the largest of 10 s (--stall-min), 8 times the 99.9th "
+		      "percentile of the same operation and size, and 3 iterations; 60 s without a "
+		      "history, 120 s for the first operation on a communicator. It is critical "
+		      "when nothing has moved, a warning when transfers still go on.",
 	  .action = "Read its verdict; it names the rank to look at." },
 	{ KIND("desync", "d79ee70f395945f1a3bdf374c69faa6c"),
 	  .meaning = "Ranks of a communicator do not do the same: one has not come, or comes with "
 		     "something else.",
 	  .evidence = "What each rank on this node has posted on each communicator, by NCCL's own "
 		      "sequence numbers.",
-	  .action = "Compare what the named ranks run: py-spy dump, gdb -p, the step in their logs." },
+	  .action = "Compare what the named ranks run: py-spy dump, gdb -p, the step in their "
+		    "logs." },
 	{ KIND("straggler", "4e6c51865b354fb08069022b213f88a1"),
-	  .meaning = "A rank comes late to its operations again and again, and the others wait for it.",
+	  .meaning = "A rank comes late to its operations again and again, and the others wait for "
+		     "it.",
 	  .evidence = "Who came last, how often, by how much, and what it cost the others.",
 	  .action = "See that rank's GPU clock and temperature, its CPU, its input pipeline." },
 	{ KIND("slow_peer", "8d971b57eb1a4ccdba1123bcd059a879"),
-	  .meaning = "Transfers with one peer, on one channel or of one side are slower than the rest.",
-	  .evidence = "The time for a byte on the network against the other links of the communicator "
-		      "that this node sends over, at least 1.5 times theirs (twice, of two links) and 2 % "
-		      "of the time; of a single link, against those of other communicators of the job "
-		      "that have its name and size. All that a rank sends, all that one receives (SEND_SIDE, "
-		      "RECEIVE_SIDE), one channel (CHANNEL) or one link (LINK); where the links seen here "
-		      "do not tell these apart, it is called LINK and the text says what else it may be. "
-		      "As info: a peer on another node that has no room for what it is sent.",
+	  .meaning = "Transfers with one peer, on one channel or of one side are slower than the "
+		     "rest.",
+	  .evidence = "The time for a byte on the network against the other links of the "
+		      "communicator that this node sends over, at least 1.5 times theirs (twice, "
+		      "of two links) and 2 % of the time; of a single link, against those of other "
+		      "communicators of the job that have its name and size. All that a rank "
+		      "sends, all that one receives (SEND_SIDE, RECEIVE_SIDE), one channel "
+		      "(CHANNEL) or one link (LINK); where the links seen here do not tell these "
+		      "apart, it is called LINK and the text says what else it may be. As info: a "
+		      "peer on another node that has no room for what it is sent.",
 	  .action = "Check that link: port counters, cable, the other node." },
 	{ KIND("proxy_starved", "868b787667d241938fb96d0a61abce83"),
 	  .meaning = "The threads that drive the network do not get the CPU when they need it.",
-	  .evidence = "Kernels of operations over a network that had begun 1 ms or more, by the GPU's own "
-		      "stamps, before the thread that polls them and the network looked at them: one in "
-		      "twenty or more, in five absences or more, and 2 % of the time. Whether it waited "
-		      "for a CPU meanwhile or slept is told where the kernel counts it (schedstat in /proc). "
-		      "As info: it waited for a CPU for a tenth of the time, and too few kernels are watched "
-		      "to tell what that costs. Several processes of a job are one finding.",
-	  .action = "Check CPU pinning, cgroup limits and what else runs on those cores; where it slept, "
-		    "what stops it." },
+	  .evidence = "Kernels of operations over a network that had begun 1 ms or more, by the "
+		      "GPU's own stamps, before the thread that polls them and the network looked "
+		      "at them: one in twenty or more, in five absences or more, and 2 % of the "
+		      "time. Whether it waited for a CPU meanwhile or slept is told where the "
+		      "kernel counts it (schedstat in /proc). As info: it waited for a CPU for a "
+		      "tenth of the time, and too few kernels are watched to tell what that costs. "
+		      "Several processes of a job are one finding.",
+	  .action = "Check CPU pinning, cgroup limits and what else runs on those cores; where it "
+		    "slept, what stops it." },
 	{ KIND("regression", "f9a81e01cd53458287b007110dd2553c"),
 	  .meaning = "An operation has become slower than it used to be.",
-	  .evidence = "Its own baseline: the lower quartile of its times in windows of 10 s, learned over "
-		      "200 of them, in the daemon's state directory for later jobs. By cumulative sums, so "
-		      "that a false alarm comes once a week, of 5 % or more. It tells whether one kind "
-		      "of operation, all of a communicator or all on this node changed.",
-	  .action = "Compare with what changed at that time: driver, topology, neighbours, settings." },
+	  .evidence = "Its own baseline: the lower quartile of its times in windows of 10 s, "
+		      "learned over 200 of them, in the daemon's state directory for later jobs. "
+		      "By cumulative sums, so that a false alarm comes once a week, of 5 % or "
+		      "more. It tells whether one kind of operation, all of a communicator or all "
+		      "on this node changed.",
+	  .action = "Compare with what changed at that time: driver, topology, neighbours, "
+		    "settings." },
 	{ KIND("loss", "6f15bacc4b7c42a2a79fc3c8337631b6"),
-	  .meaning = "Records of a process are lost, so that figures and other findings about it rest on "
-		     "less than all: counts are too small by as much, operations may have no time or seem "
-		     "not to end. As info: it ran before the daemon came, and what it did then is not "
-		     "known.",
-	  .evidence = "The loss counters of the process, by cause, over the last 15 to 30 s: one record in "
-		      "a thousand and 100 at least, or a table of names or communicators that is full.",
-	  .action = "Give the daemon CPU time, lower the level (NCCLINSP_LEVEL), or make room in shared "
-		    "memory: the text tells which, by the cause that lost most." },
+	  .meaning = "Records of a process are lost, so that figures and other findings about it "
+		     "rest on less than all: counts are too small by as much, operations may have "
+		     "no time or seem not to end. As info: it ran before the daemon came, and what "
+		     "it did then is not known.",
+	  .evidence = "The loss counters of the process, by cause, over the last 15 to 30 s: one "
+		      "record in a thousand and 100 at least, or a table of names or communicators "
+		      "that is full.",
+	  .action = "Give the daemon CPU time, lower the level (NCCLINSP_LEVEL), or make room in "
+		    "shared memory: the text tells which, by the cause that lost most." },
 	{ KIND("died", "5dd69bbbf8d74c628466bd33b37ab49f"),
-	  .meaning = "A process ended without a clean exit: a signal, the out-of-memory killer, a crash.",
-	  .evidence = "The lock on its segment fell without the plugin's word of farewell; what was in "
-		      "flight then is still in the segment. Those of one communicator that die within "
-		      "30 s of each other are one finding, the first that was seen dead first; within a "
-		      "tenth of a second the order is not known.",
-	  .action = "See the log of the first, and dmesg for \"Out of memory\" and Xid. The black box in "
-		    "the daemon's state directory has its last operations." },
+	  .meaning = "A process ended without a clean exit: a signal, the out-of-memory killer, a "
+		     "crash.",
+	  .evidence = "The lock on its segment fell without the plugin's word of farewell; what "
+		      "was in flight then is still in the segment. Those of one communicator that "
+		      "die within 30 s of each other are one finding, the first that was seen dead "
+		      "first; within a tenth of a second the order is not known.",
+	  .action = "See the log of the first, and dmesg for \"Out of memory\" and Xid. The black "
+		    "box in the daemon's state directory has its last operations." },
 
 	VERDICT(RANK_DEAD),
 	  .flight_recorder = "COLLECTIVE_STATE_MISMATCH", .ncclx = "JOB_RANK_PROCESS_DEAD",
@@ -81,30 +90,35 @@ static const struct word words[] = {
 	  .evidence = "The process is gone, and had not completed the operation.",
 	  .action = "See why it died; the job has to be restarted." },
 	VERDICT(NOT_JOINED),
-	  .flight_recorder = "COLLECTIVE_STATE_MISMATCH", .ncclx = "JOB_STUCK_IN_NCCL_RANK_NOT_JOIN",
+	  .flight_recorder = "COLLECTIVE_STATE_MISMATCH",
+	  .ncclx = "JOB_STUCK_IN_NCCL_RANK_NOT_JOIN",
 	  .meaning = "A rank lives but has not made the call that the others wait in.",
-	  .evidence = "Its newest sequence number of that function is lower than theirs, and it has "
-		      "nothing else in flight.",
-	  .action = "See what its process does: py-spy dump -p PID, gdb -p PID. Often a branch that only "
-		    "this rank takes, a data loader, or an exception that was swallowed." },
+	  .evidence = "Its newest sequence number of that function is lower than theirs, and it "
+		      "has nothing else in flight.",
+	  .action = "See what its process does: py-spy dump -p PID, gdb -p PID. Often a branch "
+		    "that only this rank takes, a data loader, or an exception that was "
+		    "swallowed." },
 	VERDICT(ORDER_MISMATCH),
 	  .flight_recorder = "COLLECTIVE_TYPE_MISMATCH",
 	  .meaning = "A rank made another call than the others at the same place.",
-	  .evidence = "On the same communicator it has an operation of another function in flight, which "
-		      "the others have not posted.",
-	  .action = "Compare the code path of that rank with the others': the calls on one communicator "
-		    "must come in the same order on all ranks." },
+	  .evidence = "On the same communicator it has an operation of another function in flight, "
+		      "which the others have not posted.",
+	  .action = "Compare the code path of that rank with the others': the calls on one "
+		    "communicator must come in the same order on all ranks." },
 	VERDICT(COMM_DEADLOCK),
 	  .flight_recorder = "UNDECIDED", .ncclx = "JOB_CONTAINS_COLL_DEADLOCK",
 	  .meaning = "Ranks wait for each other on different communicators, in a circle.",
-	  .evidence = "Each has an operation in flight on one communicator and is missing on the next.",
-	  .action = "Give all ranks the same order of calls over these communicators, or run them on "
-		    "streams that cannot block each other." },
+	  .evidence = "Each has an operation in flight on one communicator and is missing on the "
+		      "next.",
+	  .action = "Give all ranks the same order of calls over these communicators, or run them "
+		    "on streams that cannot block each other." },
 	VERDICT(METADATA_MISMATCH),
-	  .flight_recorder = "SIZE_OR_SYNTAX_MISMATCH", .ncclx = "JOB_CONTAINS_COLL_METADATA_MISMATCH",
+	  .flight_recorder = "SIZE_OR_SYNTAX_MISMATCH",
+	  .ncclx = "JOB_CONTAINS_COLL_METADATA_MISMATCH",
 	  .meaning = "All ranks are in the same call, but with different arguments.",
 	  .evidence = "Count, datatype or root as each application passed them.",
-	  .action = "Compare the tensors of the named ranks: uneven last batches are the usual cause." },
+	  .action = "Compare the tensors of the named ranks: uneven last batches are the usual "
+		    "cause." },
 	VERDICT(CONFIG_MISMATCH),
 	  .flight_recorder = "UNDECIDED",
 	  .meaning = "NCCL runs the same call with different algorithms on different ranks.",
@@ -117,33 +131,37 @@ static const struct word words[] = {
 	  .action = "Look at the named ranks' GPUs and at the links to them." },
 	VERDICT(LINK),
 	  .flight_recorder = "UNDECIDED",
-	  .meaning = "Of stall: a transfer was handed to the network and does not come to its end. Of "
-		     "slow_peer: the network between two ranks is slower than the other links.",
-	  .evidence = "Stall: a step is in SendWait: the data left the GPU, the peer had room, the network "
-		      "has not confirmed. Slow_peer: the time for a byte, against the other links; where "
-		      "these do not tell the sender's side, the receiver's and the path apart, the text "
-		      "says so.",
-	  .action = "Check the path between the two ranks: port counters, link state, the fabric, the "
-		    "other node's NIC." },
+	  .meaning = "Of stall: a transfer was handed to the network and does not come to its end. "
+		     "Of slow_peer: the network between two ranks is slower than the other links.",
+	  .evidence = "Stall: a step is in SendWait: the data left the GPU, the peer had room, the "
+		      "network has not confirmed. Slow_peer: the time for a byte, against the "
+		      "other links; where these do not tell the sender's side, the receiver's and "
+		      "the path apart, the text says so.",
+	  .action = "Check the path between the two ranks: port counters, link state, the fabric, "
+		    "the other node's NIC." },
 	VERDICT(GPU_STUCK),
 	  .flight_recorder = "UNDECIDED",
 	  .meaning = "A GPU has begun the operation and moves no more.",
-	  .evidence = "Its kernel runs, and the transfers wait for it to give or to take data, while it "
-		      "waits for no other rank.",
+	  .evidence = "Its kernel runs, and the transfers wait for it to give or to take data, "
+		      "while it waits for no other rank.",
 	  .action = "See nvidia-smi and dmesg for Xid; attach cuda-gdb to that process." },
 	VERDICT(NOT_RUNNING),
 	  .flight_recorder = "UNDECIDED",
 	  .meaning = "A rank has posted the operation, but its GPU has not begun it.",
-	  .evidence = "No kernel of it has started there, while that of another rank here has, or all "
-		      "ranks are here. Nobody here waits for the first data of a rank elsewhere: that one "
-		      "would be the cause, and what tells of kernels may have ended with it.",
-	  .action = "Something else occupies that GPU or stream: a compute kernel that does not end, a "
-		    "wait for an event, too few free SMs. See nvidia-smi; py-spy dump that process." },
+	  .evidence = "No kernel of it has started there, while that of another rank here has, or "
+		      "all ranks are here. Nobody here waits for the first data of a rank "
+		      "elsewhere: that one would be the cause, and what tells of kernels may have "
+		      "ended with it.",
+	  .action = "Something else occupies that GPU or stream: a compute kernel that does not "
+		    "end, a wait for an event, too few free SMs. See nvidia-smi; py-spy dump that "
+		    "process." },
 	VERDICT(INTERNAL),
 	  .flight_recorder = "UNDECIDED",
-	  .meaning = "Every rank waits for another one, in a circle: NCCL itself, or what cannot be seen.",
+	  .meaning = "Every rank waits for another one, in a circle: NCCL itself, or what cannot "
+		     "be seen.",
 	  .evidence = "The transfers of all ranks on this node, each waiting for the next.",
-	  .action = "Take a snapshot (POST /v1/snapshot) and NCCL's debug log, and report it to NCCL." },
+	  .action = "Take a snapshot (POST /v1/snapshot) and NCCL's debug log, and report it to "
+		    "NCCL." },
 	VERDICT(SLOW),
 	  .flight_recorder = "UNDECIDED",
 	  .meaning = "The operation is far beyond its usual time, but it goes on.",
@@ -152,10 +170,10 @@ static const struct word words[] = {
 	VERDICT(OUTSIDE),
 	  .flight_recorder = "UNDECIDED", .ncclx = "JOB_STUCK_OUTSIDE_NCCL",
 	  .meaning = "No operation is in flight and no new one comes: the job is not in NCCL.",
-	  .evidence = "The time since the last operation, against the job's iterations and its longest "
-		      "pause so far.",
-	  .action = "A checkpoint, an evaluation or the end of the job look the same. If it should run: "
-		    "py-spy dump the ranks." },
+	  .evidence = "The time since the last operation, against the job's iterations and its "
+		      "longest pause so far.",
+	  .action = "A checkpoint, an evaluation or the end of the job look the same. If it should "
+		    "run: py-spy dump the ranks." },
 	VERDICT(UNKNOWN),
 	  .flight_recorder = "UNDECIDED", .ncclx = "UNKNOWN_VERDICT_TYPE",
 	  .meaning = "What can be seen on this node does not tell the cause.",
@@ -163,15 +181,17 @@ static const struct word words[] = {
 	  .action = "Ask the daemons of the other nodes: ncclinsp diagnose there." },
 	VERDICT(STEADY),
 	  .meaning = "A rank is the last to come to most operations, and the others wait for it.",
-	  .evidence = "In three of four windows of a minute (--straggler-window) it was last in most "
-		      "operations in which somebody was late, stands out from the others, and cost 1.5 % "
-		      "of the time. What it only handed on from another communicator is not counted.",
+	  .evidence = "In three of four windows of a minute (--straggler-window) it was last in "
+		      "most operations in which somebody was late, stands out from the others, and "
+		      "cost 1.5 % of the time. What it only handed on from another communicator is "
+		      "not counted.",
 	  .action = "See that rank's GPU clock and temperature, its CPU, its share of the work." },
 	VERDICT(INTERMITTENT),
 	  .meaning = "A rank is much later than usual now and then, mostly the same one.",
-	  .evidence = "The operations in which ranks were four times as far apart as usual; it was last in "
-		      "most of them, and they cost 1.5 % of the time.",
-	  .action = "Look for what stops it: garbage collection, input, other processes, throttling." },
+	  .evidence = "The operations in which ranks were four times as far apart as usual; it was "
+		      "last in most of them, and they cost 1.5 % of the time.",
+	  .action = "Look for what stops it: garbage collection, input, other processes, "
+		    "throttling." },
 	VERDICT(ELSEWHERE),
 	  .meaning = "All ranks of a communicator on this node wait for one of another node.",
 	  .evidence = "They are inside for more than 1.3 times what the transfer takes (its 5th "
@@ -179,24 +199,27 @@ static const struct word words[] = {
 	  .action = "Look for the node whose remote_wait_ns in /v1/comms is near zero." },
 	VERDICT(SLOWER),
 	  .meaning = "Nearly every operation takes longer than it used to, for the last rank too.",
-	  .evidence = "The shortest time inside of this node's ranks, against its 5th percentile in the "
-		      "last eight windows.",
-	  .action = "With all ranks on this node, the links are slower. Else a rank elsewhere may be late "
-		    "each time: compare remote_wait_ns between nodes." },
+	  .evidence = "The shortest time inside of this node's ranks, against its 5th percentile "
+		      "in the last eight windows.",
+	  .action = "With all ranks on this node, the links are slower. Else a rank elsewhere may "
+		    "be late each time: compare remote_wait_ns between nodes." },
 	VERDICT(CHANNEL),
 	  .meaning = "One channel between two ranks is slower than the other channels.",
-	  .evidence = "The time for a byte on it against the other links; those of the same two ranks on "
-		      "other channels are not slow.",
+	  .evidence = "The time for a byte on it against the other links; those of the same two "
+		      "ranks on other channels are not slow.",
 	  .action = "See the NIC that NCCL gave this channel: its port counters, its rail." },
 	VERDICT(SEND_SIDE),
 	  .meaning = "All that a rank sends is slower than what others send.",
-	  .evidence = "Its links to all peers that are seen here, and not those of others to these peers.",
-	  .action = "Check what that rank sends with: its NIC, its PCIe lanes, the CPU of its proxy "
-		    "thread." },
+	  .evidence = "Its links to all peers that are seen here, and not those of others to these "
+		      "peers.",
+	  .action = "Check what that rank sends with: its NIC, its PCIe lanes, the CPU of its "
+		    "proxy thread." },
 	VERDICT(RECEIVE_SIDE),
 	  .meaning = "All that is sent to a rank is slower than what others are sent.",
-	  .evidence = "The links to it of all senders that are seen here, and not their other links.",
-	  .action = "Look at that rank's node: its NIC, its PCIe lanes, and ncclinsp diagnose there." },
+	  .evidence = "The links to it of all senders that are seen here, and not their other "
+		      "links.",
+	  .action = "Look at that rank's node: its NIC, its PCIe lanes, and ncclinsp diagnose "
+		    "there." },
 };
 _Static_assert(ARRAY_LEN(words) == KINDS + VERDICT_END, "every verdict has a row");
 
