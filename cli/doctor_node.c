@@ -134,8 +134,7 @@ static const char *control_hint(const char *path, char hint[CONTROL_HINT])
 {
 	if (!strcmp(path, NCI_CONTROL_PATH))
 		return NULL;
-	snprintf(hint, CONTROL_HINT, "so that levels reach a job, start it with NCCLINSP_CONTROL=%s",
-		 path);
+	snprintf(hint, CONTROL_HINT, "so that levels reach a job, start it with NCCLINSP_CONTROL=%s", path);
 	return hint;
 }
 
