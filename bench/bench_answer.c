@@ -79,7 +79,9 @@ static void fill(uint32_t cells)
 /* All links that there is room for, each with five slices of eight sizes. */
 static void fill_links(void)
 {
-	static struct comm comm = { .ready = true, .has_id = true, .id = FX_COMM_ID, .nranks = 256 };
+	static struct comm comm = {
+		.ready = true, .has_id = true, .id = FX_COMM_ID, .nranks = 256,
+	};
 	const struct process p = { .id = 1, .pid = 100, .comms = &comm, .ncomms = 1,
 				   .clock = { .ns_per_tick = 1 } };
 

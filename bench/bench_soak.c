@@ -54,7 +54,8 @@ static void play(struct feed *f, uint64_t *nth, uint64_t ops)
 int main(int argc, char **argv)
 {
 	static const struct feed_mix mix = { "soak", 4, 0, 2 };
-	uint64_t ops = argc > 1 ? strtoull(argv[1], NULL, 10) : 10000000, nth = 0, full = 0, kib = 0;
+	uint64_t ops = argc > 1 ? strtoull(argv[1], NULL, 10) : 10000000;
+	uint64_t nth = 0, full = 0, kib = 0;
 	struct feed f;
 
 	if (ops < 100000) {

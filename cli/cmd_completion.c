@@ -181,7 +181,8 @@ static void put_bash(const struct option_row *rows, size_t n)
 	puts("# ncclinsp(1) for bash: source <(ncclinsp completion bash)");
 	put_ask();
 	puts("_ncclinsp() {\n"
-	     "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} word cmd= files=\n"
+	     "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} "
+	     "word cmd= files=\n"
 	     "\tlocal -a found=()\n"
 	     "\tif [ \"$cur\" = = ]; then\n\t\tcur=\n"
 	     "\telif [ \"$prev\" = = ]; then\n\t\tprev=${COMP_WORDS[COMP_CWORD-2]}\n\tfi");
@@ -276,7 +277,8 @@ static void put_fish(const struct option_row *rows, size_t n)
 		putchar('\n');
 		if (!commands[c].argument)
 			continue;
-		printf("complete -c ncclinsp -n '__fish_seen_subcommand_from %s'", commands[c].name);
+		printf("complete -c ncclinsp -n '__fish_seen_subcommand_from %s'",
+		       commands[c].name);
 		put_fish_values(NULL, commands[c].argument);
 		putchar('\n');
 	}

@@ -53,7 +53,8 @@ static int print_file(struct cli *cli, const char *id)
 	listed = is_listed(root, id);
 	json_decref(root);
 	if (!listed) {
-		fprintf(stderr, "ncclinsp: no exemplar '%s'; ncclinsp exemplars lists them all\n", id);
+		fprintf(stderr, "ncclinsp: no exemplar '%s'; ncclinsp exemplars lists them all\n",
+			id);
 		return CLI_NOTHING;
 	}
 	snprintf(target, sizeof(target), "/v1/exemplars/%s", id);

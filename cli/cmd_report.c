@@ -158,7 +158,8 @@ static void tell_missing(struct told *t, const json_t *comm)
 			continue;
 		used += (size_t)snprintf(ranks + used, sizeof(ranks) - used, " %" PRId64, first);
 		if (r - first > 1)
-			used += (size_t)snprintf(ranks + used, sizeof(ranks) - used, "-%" PRId64, r - 1);
+			used += (size_t)snprintf(ranks + used, sizeof(ranks) - used, "-%" PRId64,
+						 r - 1);
 	}
 	if (!missing)
 		return;
@@ -240,8 +241,9 @@ static void tell_stuck(struct told *t, const json_t *comm)
 		if (!dead && (has_posted(rank, func, seq) ||
 			      seconds_of(rank) < since + STUCK_NS / 1e9))
 			continue;
-		snprintf(text, sizeof(text), dead ? "the process of rank %s is over, and others are in "
-			 "%s %" PRId64 : "rank %s has not joined %s %" PRId64 ", in which others wait",
+		snprintf(text, sizeof(text),
+			 dead ? "the process of rank %s is over, and others are in %s %" PRId64 :
+				"rank %s has not joined %s %" PRId64 ", in which others wait",
 			 key, func, seq);
 		row = add_row(t, "critical", dead ? "RANK_DEAD" : "NOT_JOINED", comm, rank, text);
 		json_object_set_new(row, "func", json_string(func));

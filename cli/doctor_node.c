@@ -78,7 +78,8 @@ void doctor_version(struct doctor *doctor)
 		doctor_say(doctor, "version", DOCTOR_OK, NULL, "all are %s", version);
 	else
 		doctor_say(doctor, "version", DOCTOR_WARNING, "restart the daemon after an upgrade",
-			   "the daemon is %s, this program " NCCLINSP_VERSION, version ?: "unknown");
+			   "the daemon is %s, this program " NCCLINSP_VERSION,
+			   version ?: "unknown");
 }
 
 void doctor_loop(struct doctor *doctor)
@@ -125,7 +126,8 @@ void doctor_clock(struct doctor *doctor)
 		}
 	}
 	doctor_say(doctor, "clock", DOCTOR_WARNING,
-		   "see why the kernel gave up the processor's counter: dmesg | grep -i clocksource",
+		   "see why the kernel gave up the processor's counter: dmesg | "
+		   "grep -i clocksource",
 		   "clocksource %s: reading the time is slow", source);
 }
 
@@ -134,7 +136,8 @@ static const char *control_hint(const char *path, char hint[CONTROL_HINT])
 {
 	if (!strcmp(path, NCI_CONTROL_PATH))
 		return NULL;
-	snprintf(hint, CONTROL_HINT, "so that levels reach a job, start it with NCCLINSP_CONTROL=%s", path);
+	snprintf(hint, CONTROL_HINT,
+		 "so that levels reach a job, start it with NCCLINSP_CONTROL=%s", path);
 	return hint;
 }
 
@@ -174,6 +177,7 @@ void doctor_exporters(struct doctor *doctor)
 				   error);
 		else
 			doctor_say(doctor, "exporter", DOCTOR_OK, NULL, "%s, last success %s",
-				   name ?: "-", text_at(exporter, "last_success_at") ?: "never yet");
+				   name ?: "-",
+				   text_at(exporter, "last_success_at") ?: "never yet");
 	}
 }

@@ -100,10 +100,12 @@ static void put_plot(struct line *line, const struct history *history,
 	double top = top_of(history, figure, n);
 
 	put_label(line, history, figure, y, top, begin);
-	for (int i = n - 1; i >= 0; i--)
+	for (int i = n - 1; i >= 0; i--) {
+		double value = history_get(history, figure, (unsigned long)i);
+
 		line_put(line, LINE_PLAIN,
-			 cell(history_get(history, figure, (unsigned long)i) * figures[figure].scale,
-			      top, y, height, ascii));
+			 cell(value * figures[figure].scale, top, y, height, ascii));
+	}
 	line_pad(line, LINE_PLAIN, begin + width);
 }
 

@@ -356,8 +356,8 @@ static const struct key_row {
 	{ "c", { 'c' }, act_pick, PLACE_COMM, "only one communicator", NULL },
 	{ "Z p", { 'Z', 'p' }, act_toggle, FLAG(paused), "pause", NULL },
 	{ "d", { 'd' }, act_ask, PROMPT_DELAY, "seconds between two looks", NULL },
-	{ "L", { 'L' }, act_level, 0, "change the level of a process, job, communicator or the node",
-	  NULL },
+	{ "L", { 'L' }, act_level, 0,
+	  "change the level of a process, job, communicator or the node", NULL },
 	{ "Ctrl-L", { 'L' - '@' }, NULL, 0, "draw everything anew", NULL },
 	{ "F10 q", { KEYS_QUIT, 'q' }, act_toggle, FLAG(quit), "quit", "F10 Quit" },
 };

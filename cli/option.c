@@ -95,10 +95,10 @@ static const struct option_row options[] = {
 	  "auto, always or never", colors, 0, 0 },
 	{ "ascii", 0, OPTION_FLAG, offsetof(struct options, cli.style.ascii), ANYWHERE, NULL,
 	  "no letters beyond ASCII", NULL, 0, 0 },
-	{ "help", 'h', OPTION_FLAG, offsetof(struct options, help), ANYWHERE, NULL, "this text", NULL, 0,
-	  0 },
-	{ "version", 'V', OPTION_FLAG, offsetof(struct options, version), ANYWHERE, NULL, "the version",
-	  NULL, 0, 0 },
+	{ "help", 'h', OPTION_FLAG, offsetof(struct options, help), ANYWHERE, NULL,
+	  "this text", NULL, 0, 0 },
+	{ "version", 'V', OPTION_FLAG, offsetof(struct options, version), ANYWHERE, NULL,
+	  "the version", NULL, 0, 0 },
 };
 
 const struct option_row *option_all(size_t *n)
@@ -215,8 +215,8 @@ int option_parse(int argc, char **argv, struct options *opts, uint64_t *given)
 		for (i = 0; i + 256 != c && options[i].letter != c; i++)
 			continue;
 		if (set_option(&options[i], optarg, opts))
-			return option_error("'%s' does not fit --%s %s: %s", optarg, options[i].name,
-					   options[i].arg, options[i].help);
+			return option_error("'%s' does not fit --%s %s: %s", optarg,
+					    options[i].name, options[i].arg, options[i].help);
 		*given |= UINT64_C(1) << i;
 	}
 	return 0;
@@ -226,7 +226,8 @@ int option_check(const struct command *command, uint64_t given)
 {
 	for (size_t i = 0; i < ARRAY_LEN(options); i++)
 		if (given >> i & 1 && !(options[i].commands & IN(command - commands)))
-			return option_error("%s does not take --%s", command->name, options[i].name);
+			return option_error("%s does not take --%s", command->name,
+					    options[i].name);
 	return 0;
 }
 

@@ -183,8 +183,8 @@ static void put_metric(const struct report *report, const struct column *column,
 
 	snprintf(metric, sizeof(metric), "ncclinsp_%s_%.*s%s", command, (int)stem, column->name,
 		 unit->of_metric);
-	fprintf(out, "# HELP %s %s of ncclinsp %s\n# TYPE %s gauge\n", metric, column->name, command,
-		metric);
+	fprintf(out, "# HELP %s %s of ncclinsp %s\n# TYPE %s gauge\n", metric, column->name,
+		command, metric);
 	for (size_t i = 0; i < json_array_size(rows); i++) {
 		const json_t *row = json_array_get(rows, i);
 

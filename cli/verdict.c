@@ -356,6 +356,7 @@ static size_t count_notes(const struct view *view)
 static void put_finding(struct frame *frame, const struct view *view, const json_t *row, bool last)
 {
 	bool note = finding_is(row, "severity", "info");
+	bool bad = finding_is(row, "severity", "critical");
 	char sentence[FINDINGS_SENTENCE];
 	struct text text = { 0 };
 
@@ -363,8 +364,7 @@ static void put_finding(struct frame *frame, const struct view *view, const json
 	say(&text, "%s%s; it began ", note ? "" : "! ", sentence);
 	say_duration(&text, finding_age_ns(row, view->now_ns));
 	say(&text, " ago%s", last ? " (more: ncclinsp diagnose)" : "");
-	put(frame, note ? LINE_PLAIN : finding_is(row, "severity", "critical") ? LINE_BAD : LINE_WARN,
-	    &text);
+	put(frame, note ? LINE_PLAIN : bad ? LINE_BAD : LINE_WARN, &text);
 }
 
 /* What the daemon found, which knows more than one look can tell; the worst come first. */
@@ -389,7 +389,8 @@ static void put_notes(struct frame *frame, const struct view *view)
 
 	if (count == 1) {
 		put_finding(frame, view,
-			    json_array_get(view->findings, json_array_size(view->findings) - 1), true);
+			    json_array_get(view->findings, json_array_size(view->findings) - 1),
+			    true);
 	} else if (count) {
 		say(&text, "%zu notes: ncclinsp diagnose", count);
 		put(frame, LINE_PLAIN, &text);

@@ -187,8 +187,8 @@ INLINE int do_start(uint64_t context, void **handle, const struct nccl_descr_v6 
 	if (type == NCI_EV_PROXY_STEP)
 		place = steps_place(d, lane, &form);
 	if (place && unlikely(*place)) {
-		token = steps_settle_place(lane, *place, adapt_number(d->parentObj), d->proxyStep.step,
-				     ticks);
+		token = steps_settle_place(lane, *place, adapt_number(d->parentObj),
+					   d->proxyStep.step, ticks);
 		if (token) {
 			*handle = (void *)token;
 			return NCCL_SUCCESS;

@@ -79,7 +79,7 @@ struct steer {
 	uint32_t env_budget_ppm, budget_ppm;
 	uint32_t cost_ns;
 	uint64_t settle_ns;
-	uint64_t settled_ns;	/* CLOCK_MONOTONIC until which no burst begins; 0: none to wait for */
+	uint64_t settled_ns;	/* CLOCK_MONOTONIC until which no burst begins; 0: no wait */
 	bool settles;		/* that was begun for the sender */
 	bool unsettled;		/* it is to begin, since calls have not been shown before */
 	bool replan;		/* budget or cost are new */

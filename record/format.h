@@ -84,7 +84,8 @@ struct record_init {
 
 struct record_state {
 	int32_t state;
-	uint32_t args_bytes;	/* 0: NULL.  Of states 23 and 24 only zeros are kept: nobody set them */
+	/* 0: NULL.  Of states 23 and 24 only zeros are kept: nobody set them */
+	uint32_t args_bytes;
 	uint64_t args[2];
 };
 

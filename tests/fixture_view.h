@@ -88,7 +88,8 @@ static inline json_t *fx_add_inflight(const char *event_type, const char *proces
 
 static inline void fx_setup(void)
 {
-	json_t *comms = json_array(), *members = fx_list_of("local_ranks", fx_make_member, FX_RANKS);
+	json_t *comms = json_array();
+	json_t *members = fx_list_of("local_ranks", fx_make_member, FX_RANKS);
 
 	place_init(&fx.place, 2 * FX_SECOND, false, true);
 	fx.answers.status = json_loads(

@@ -150,7 +150,8 @@ END_TEST
 
 START_TEST(untimed_operations_count_in_the_row_of_the_best_source)
 {
-	struct op timed = fx_make_op(0, 0, 4096, 5000), untimed = fx_make_op(0, 0, 4096, UNKNOWN_U64);
+	struct op timed = fx_make_op(0, 0, 4096, 5000);
+	struct op untimed = fx_make_op(0, 0, 4096, UNKNOWN_U64);
 	struct op proxy = fx_make_op(0, 0, 4096, 7000);
 	struct fx_answer a;
 

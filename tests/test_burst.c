@@ -55,7 +55,8 @@ START_TEST(cost_is_the_budget_while_the_rate_changes)
 		plan = burst_choose(plan, rate(ops), 10000, 5000);
 		cost = ops * 10000 / 1e9 * duty(plan);
 		ck_assert_msg(cost < 1.2 * 0.005, "%.0f/s: %.5f", ops, cost);
-		ck_assert_msg(cost > 0.8 * 0.005 || burst_is_whole(plan), "%.0f/s: %.5f", ops, cost);
+		ck_assert_msg(cost > 0.8 * 0.005 || burst_is_whole(plan), "%.0f/s: %.5f", ops,
+			      cost);
 	}
 }
 END_TEST

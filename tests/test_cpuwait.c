@@ -51,7 +51,8 @@ START_TEST(what_a_thread_waited_is_told)
 	fx_proc_thread(PID, tid, 0);
 	open_process();
 	for (uint64_t s = 0; s <= 10; s++) {
-		fx_proc_schedstat(PID, tid, 5 * SECOND + s * 600 * MS, 7 * SECOND + s * 300 * MS, 9);
+		fx_proc_schedstat(PID, tid, 5 * SECOND + s * 600 * MS, 7 * SECOND + s * 300 * MS,
+				  9);
 		ck_assert_uint_eq(look(&tid, 1, 10), 1);
 	}
 	ck_assert(cpuwait_tell(cpu, now_ns, &sums));

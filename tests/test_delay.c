@@ -21,7 +21,8 @@ static void fill(uint32_t channels)
 		for (int32_t to = 0; to < SIDE; to++)
 			for (uint32_t c = 0; from != to && c < channels; c++)
 				links[nlinks++] = (struct delay_link){
-					from, to, c, 0.95 + 0.1 * (double)(fx_random() % 1000) / 1000,
+					from, to, c,
+					0.95 + 0.1 * (double)(fx_random() % 1000) / 1000,
 				};
 }
 

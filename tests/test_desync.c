@@ -331,8 +331,8 @@ static void make_nonsense(void)
 				.count = fx_random() % 4 ? 1 : UNKNOWN_U64,
 				.root = fx_random() % 4 ? 0 : UNKNOWN_I32,
 				.other_func = fx_random() % 6 ? NULL : "Send",
-				.elsewhere = fx_random() % 3 ? (uint32_t)(fx_random() % (COMMS + 1)) :
-							       DESYNC_NONE,
+				.elsewhere = fx_random() % 3 ?
+					     (uint32_t)(fx_random() % (COMMS + 1)) : DESYNC_NONE,
 			};
 	}
 }
@@ -378,7 +378,8 @@ int main(void)
 		FX_TEST(a_gpu_that_takes_nothing_is_stuck),
 		FX_TEST(a_gpu_that_has_not_begun_is_not_running),
 		FX_TEST(a_kernel_whose_transfers_come_forward_is_running),
-		FX_TEST(a_rank_elsewhere_that_gives_nothing_comes_before_a_kernel_that_nobody_told_of),
+		FX_TEST(
+		  a_rank_elsewhere_that_gives_nothing_comes_before_a_kernel_that_nobody_told_of),
 		FX_TEST(a_kernel_is_missing_only_where_others_were_told_of),
 		FX_TEST(the_only_rank_here_is_not_running_unless_it_waits_for_another),
 		FX_TEST(who_sends_may_lack_what_those_without_transfers_have),

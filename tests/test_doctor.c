@@ -150,7 +150,8 @@ START_TEST(each_process_is_judged_by_itself)
 	ck_assert_uint_eq(json_array_size(rows), cases[_i].text ? 1 : 0);
 	row = json_array_get(rows, 0);
 	if (row) {
-		ck_assert_int_eq(json_integer_value(json_object_get(row, "state")), cases[_i].state);
+		ck_assert_int_eq(json_integer_value(json_object_get(row, "state")),
+				 cases[_i].state);
 		ck_assert_ptr_nonnull(strstr(json_string_value(json_object_get(row, "text")),
 					     cases[_i].text));
 		ck_assert_ptr_nonnull(json_string_value(json_object_get(row, "next")));

@@ -351,7 +351,8 @@ START_TEST(what_is_no_exemplar_is_not_listed)
 	put_file("exemplars-20260101T000000.000000000Z.json", "");
 	put_file("exemplars-20260101T000000.000000001Z.json", "{\"format\":\"other\"}");
 	put_file("exemplars-20260101T000000.000000002Z.json",
-		 "{\"format\":\"ncclinsp-exemplar\",\"format_version\":1,\"exemplar\":{\"id\":\"another\"}");
+		 "{\"format\":\"ncclinsp-exemplar\",\"format_version\":1,"
+		 "\"exemplar\":{\"id\":\"another\"}");
 	put_file("notes", "mine");
 	open_all();
 	ck_assert_int_eq(list(), 1);

@@ -61,7 +61,8 @@ START_TEST(what_is_chosen_has_the_order_given_a_name_and_a_header)
 	char *unknown = NULL;
 
 	ck_assert_int_eq(fields_select(&fields, columns, NCOLUMNS,
-				       "algbw_gbs,p50_ns,p50,algo/proto,rank,comm_id", &unknown), 0);
+				       "algbw_gbs,p50_ns,p50,algo/proto,rank,comm_id", &unknown),
+			 0);
 	ck_assert_str_eq(chosen(), "algbw_gbs:ALGBW(GB/s) p50_ns:P50(us) p50:P50(us) "
 				   "algo/proto:ALGO/PROTO rank:RANK comm_id:COMM_ID");
 	for (size_t i = 0; i < fields.count; i++)	/* none is left out */

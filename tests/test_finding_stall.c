@@ -121,8 +121,8 @@ START_TEST(with_ranks_elsewhere_kernels_that_nobody_told_of_accuse_no_gpu)
 	a = findings();
 	ck_assert_uint_eq(json_array_size(fx_at(a, "findings.0.ranks")), 0);
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"),
-				     "AllReduce #20 on dp hangs; ranks 0-1 wait there; nothing tells "
-				     "whether the GPUs of ranks 0-1 have begun it."));
+				     "AllReduce #20 on dp hangs; ranks 0-1 wait there; nothing "
+				     "tells whether the GPUs of ranks 0-1 have begun it."));
 	json_decref(a);
 	run_channel(first, seq, 0);	/* this one is told of */
 	look_for(10);

@@ -111,9 +111,11 @@ START_TEST(every_kind_has_an_id_of_its_own)
 
 		ck_assert_ptr_nonnull(one);
 		ck_assert_uint_eq(strlen(one->message_id), 32);
-		for (int b = 0; b < a; b++)
-			ck_assert_str_ne(one->message_id,
-					 words_find(finding_kind_name((enum finding_kind)b))->message_id);
+		for (int b = 0; b < a; b++) {
+			const char *other = finding_kind_name((enum finding_kind)b);
+
+			ck_assert_str_ne(one->message_id, words_find(other)->message_id);
+		}
 	}
 }
 END_TEST

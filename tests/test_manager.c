@@ -100,7 +100,7 @@ START_TEST(a_manager_that_does_not_listen_holds_nobody_up)
 	manager_open(&m);
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
-	for (int i = 0; i < 20; i++)	/* its queue is full after some: 100 ms each, not for ever */
+	for (int i = 0; i < 20; i++)	/* its queue fills up: 100 ms each, not for ever */
 		manager_say(&m, text);
 	unlink(path);
 	manager_say(&m, "READY=1");

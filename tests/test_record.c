@@ -422,7 +422,8 @@ static void check_same_text(const char *a, const char *b)
 	for (line = at; line && a[line - 1] != '\n'; line--)
 		;
 	ck_assert_msg(a[at] == b[at], "\"%.*s\" became \"%.*s\"",
-		      (int)strcspn(a + line, "\n"), a + line, (int)strcspn(b + line, "\n"), b + line);
+		      (int)strcspn(a + line, "\n"), a + line,
+		      (int)strcspn(b + line, "\n"), b + line);
 }
 
 START_TEST(a_replay_makes_the_recorded_calls_in_every_version)

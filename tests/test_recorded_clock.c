@@ -66,10 +66,12 @@ static uint64_t learn(struct gpuclock *c, int rank)
 
 	for (int i = 0; i < rec->ncalls; i++) {
 		const struct recording_call *call = &rec->call[i];
-		const struct recording_event *ev = call->event < 0 ? NULL : &rec->event[call->event];
+		const struct recording_event *ev = call->event < 0 ? NULL :
+						   &rec->event[call->event];
 		struct gpuclock_sight *s = ev ? &sights[call->event] : NULL;
 
-		if (!ev || ev->descr.type != NCCL_KERNEL_CH || rec->context[ev->context].rank != rank)
+		if (!ev || ev->descr.type != NCCL_KERNEL_CH ||
+		    rec->context[ev->context].rank != rank)
 			continue;
 		if (call->verb == RECORDING_START) {
 			s->gpu_start_ns = ev->descr.kernelCh.pTimer;

@@ -298,9 +298,9 @@ START_TEST(json_lines_keep_types_and_tell_null_from_zero)
 
 	report_init(&report, of_a_link, FX_COUNT(of_a_link), &style);
 	object = report_object(&report, json_array_get(rows_of_links, 0));
-	expected = json_pack("{s:s,s:i,s:s,s:i,s:f,s:i,s:i,s:f}", "comm_name", "a\"b\\c\nd", "rank", 3,
-			     "seen_at", "2026-01-02T03:04:05Z", "p50_ns", 17345, "busbw_gbs", 1.5,
-			     "lost", 5, "idle_ns", 4000, "share", 0.25);
+	expected = json_pack("{s:s,s:i,s:s,s:i,s:f,s:i,s:i,s:f}", "comm_name", "a\"b\\c\nd",
+			     "rank", 3, "seen_at", "2026-01-02T03:04:05Z", "p50_ns", 17345,
+			     "busbw_gbs", 1.5, "lost", 5, "idle_ns", 4000, "share", 0.25);
 	ck_assert(json_equal(object, expected));
 	json_decref(object);
 	json_decref(expected);

@@ -146,7 +146,8 @@ static json_t *written(const struct exemplar *e)
 static struct op add_ops(const struct process *p, int n)
 {
 	struct op op = { .process_id = p->id, .pid = p->pid, .uid = p->uid, .rank = 1,
-			 .func = FX_FUNC, .exec_ns = 1000, .proxy_ops = 3, .proxy_start_ticks = 2000 };
+			 .func = FX_FUNC, .exec_ns = 1000, .proxy_ops = 3,
+			 .proxy_start_ticks = 2000 };
 
 	for (int i = 0; i < n; i++) {
 		op.seq = (uint64_t)i;
@@ -228,13 +229,15 @@ END_TEST
 START_TEST(of_too_many_transfers_the_nearest_are_kept)
 {
 	struct process *p = fx_process(100, 0, 1);
-	struct exemplar e = { .op = add_ops(p, 1), .from_ns = FX_START_NS, .to_ns = UINT64_MAX / 2 };
+	struct exemplar e = { .op = add_ops(p, 1), .from_ns = FX_START_NS,
+			      .to_ns = UINT64_MAX / 2 };
 	json_t *a;
 
 	add_transfers(p, TRANSFERLOG_DEFAULT + 100);
 	a = written(&e);	/* the slow one was at the beginning */
 	ck_assert_uint_eq(json_array_size(fx_at(a, "transfers")), 2048);
-	ck_assert_uint_eq(fx_number(a, "transfers.0.start_mono_ns"), FX_START_NS + 100 * UINT64_C(10000000));
+	ck_assert_uint_eq(fx_number(a, "transfers.0.start_mono_ns"),
+			  FX_START_NS + 100 * UINT64_C(10000000));
 	ck_assert_uint_eq(fx_number(a, "window.transfers_left_out"), TRANSFERLOG_DEFAULT - 2048);
 	ck_assert(json_is_false(fx_at(a, "window.transfers_whole")));
 	json_decref(a);

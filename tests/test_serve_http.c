@@ -37,7 +37,8 @@ static const struct {
 } bad_requests[] = {
 	{ "/v1/status?x=1", "unknown parameter 'x'; allowed here: none" },
 	{ "/v1/status?limit=1", "unknown parameter 'limit'" },
-	{ "/v1/collectives?by=comm", "allowed here: comm, nranks, rank, func, pid, since_mono_ns, limit" },
+	{ "/v1/collectives?by=comm",
+	  "allowed here: comm, nranks, rank, func, pid, since_mono_ns, limit" },
 	{ "/v1/collectives?limit=0", "a whole number from 1 to 10000" },
 	{ "/v1/collectives?limit=10001", "bad value '10001' of 'limit'" },
 	{ "/v1/collectives?limit=", "bad value '' of 'limit'" },

@@ -230,7 +230,8 @@ START_TEST(the_cost_of_watching_is_told)
 	ck_assert_uint_eq(json_array_size(fx_at(a, "processes")), 1);
 	ck_assert_uint_eq(fx_number(a, "processes.0.pid"), 101);
 	ck_assert_uint_eq(fx_number(a, "processes.0.window_ns"), 10 * FX_SECOND);
-	ck_assert(fabs(json_number_value(fx_at(a, "processes.0.callbacks.proxy.mean_ns")) - 50) < 1e-6);
+	ck_assert(fabs(json_number_value(fx_at(a, "processes.0.callbacks.proxy.mean_ns")) - 50) <
+		  1e-6);
 	ck_assert(fabs(json_number_value(fx_at(a, "processes.0.callbacks.proxy.share")) -
 		       1000 * 256 * 50e-9) < 1e-6);
 	ck_assert(json_is_null(fx_at(a, "processes.0.callbacks.user.mean_ns")));

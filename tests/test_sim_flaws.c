@@ -258,7 +258,8 @@ START_TEST(what_the_network_adds_up_begins_and_is_never_heard_of_again)
 	ck_assert_int_eq(probe_count("ProxyOp"), 6);
 	ck_assert_int_eq(probe_count("ProxyStep"), 0);
 	ck_assert_int_eq(probe_count("KernelCh X"), 3);
-	ck_assert_ptr_nonnull(strstr(probe_text(PROBE_UNIT, 0), "COLLNET_DIRECT SIMPLE channels=0"));
+	ck_assert_ptr_nonnull(strstr(probe_text(PROBE_UNIT, 0),
+				     "COLLNET_DIRECT SIMPLE channels=0"));
 }
 END_TEST
 

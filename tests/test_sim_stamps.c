@@ -115,7 +115,8 @@ END_TEST
 
 START_TEST(who_polls_64_works_late_is_told_a_later_one)
 {
-	const char *text = ONE_CHANNEL "stamps ring\nstarve rank 0 by 20ms comm w from 10 until 10\n"
+	const char *text = ONE_CHANNEL "stamps ring\n"
+			   "starve rank 0 by 20ms comm w from 10 until 10\n"
 			   "loop 100\nAllReduce w 1Ki float32\ncompute 50us\nend\n";
 
 	fx_play(text, NCCL_KERNEL_CH);

@@ -51,7 +51,8 @@ static bool comes_before(const char *first, const char *second)
 START_TEST(the_last_rank_of_a_thread_is_launched_first)
 {
 	const char *ops = FX_ONE_NODE "Send w 1Ki float32 from 0 to 1\n";
-	const char *send = "P2p S <P2pApi group=Group Send", *recv = "P2p S <P2pApi group=Group Recv";
+	const char *send = "P2p S <P2pApi group=Group Send";
+	const char *recv = "P2p S <P2pApi group=Group Recv";
 
 	fx_play(ops, NCCL_P2P | NCCL_KERNEL_LAUNCH);
 	ck_assert(comes_before(recv, send));

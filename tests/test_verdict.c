@@ -41,11 +41,10 @@ END_TEST
 /* Rank 5 of the first communicator is at `seq`, all others are at 12. */
 static void set_last_seqs(int seq)
 {
-	json_t *member;
+	json_t *comms = json_object_get(fx.answers.comms, "comms"), *member;
 	size_t i;
 
-	json_array_foreach(json_object_get(json_array_get(json_object_get(fx.answers.comms, "comms"),
-							  0), "local_ranks"), i, member)
+	json_array_foreach(json_object_get(json_array_get(comms, 0), "local_ranks"), i, member)
 		json_object_set_new(member, "last_seq",
 				    json_pack("{s:i}", "AllReduce", i == 5 ? seq : 12));
 }
@@ -55,8 +54,8 @@ START_TEST(the_rank_that_does_not_come_is_named)
 	fx_add_inflight("Coll", "live", 43);
 	set_last_seqs(11);
 	fx_build();
-	ck_assert(fx_shows("! AllReduce #12 on größe hangs for 43s: rank 5 (pid 4005) has not come to "
-			"it, its last is #11;"));
+	ck_assert(fx_shows("! AllReduce #12 on größe hangs for 43s: rank 5 (pid 4005) has not "
+			   "come to it, its last is #11;"));
 	ck_assert(fx_shows("py-spy dump -p 4005"));
 }
 END_TEST
@@ -102,7 +101,8 @@ START_TEST(what_is_wrong_is_said_in_full_on_a_narrow_terminal)
 	set_last_seqs(11);
 	view_build(&fx.view, &fx.answers, FX_NOW);
 	fx_show(80, 24);
-	ck_assert(fx_shows("! AllReduce #12 on größe hangs for 43s: rank 5 (pid 4005) has not come"));
+	ck_assert(fx_shows("! AllReduce #12 on größe hangs for 43s: rank 5 (pid 4005) has not "
+			   "come"));
 	ck_assert(fx_shows("last is #11; see what that process does: gdb -p 4005, py-spy dump -p"));
 }
 END_TEST
@@ -146,8 +146,8 @@ START_TEST(a_late_rank_is_named_and_listed_first)
 
 	set_lately(5, 1, 2400000000);
 	fx_build();
-	ck_assert(fx_shows("! rank 5 of größe (pid 4005) comes last in 170 of 200 AllReduce, 13.9ms "
-			   "after the first; it costs the others"));
+	ck_assert(fx_shows("! rank 5 of größe (pid 4005) comes last in 170 of 200 AllReduce, "
+			   "13.9ms after the first; it costs the others"));
 	ck_assert(fx_shows("the others 2.4s in") && fx_shows("4.0s; see its GPU's clock"));
 	header = fx_find_line("RANK  GPU");
 	ck_assert_int_ge(header, 0);
@@ -201,7 +201,8 @@ START_TEST(what_the_daemon_has_found_is_not_said_twice)
 {
 	set_lately(5, 1, 2400000000);
 	fx.answers.findings = json_loads(
-		"{\"findings\": [{\"active\": true, \"kind\": \"straggler\", \"severity\": \"warning\","
+		"{\"findings\": [{\"active\": true, \"kind\": \"straggler\","
+		" \"severity\": \"warning\","
 		" \"text\": \"rank 5 comes last, which costs 9 %. See its clock.\","
 		" \"since_mono_ns\": 1, \"evidence\": {\"pid\": 4005}}]}", 0, NULL);
 	fx_build();
@@ -215,10 +216,13 @@ START_TEST(findings_stand_before_all_else_and_the_worst_before_them)
 	fx_add_inflight("Coll", "live", 43);
 	set_lately(5, 1, 2400000000);
 	fx.answers.findings = json_loads(
-		"{\"findings\": [{\"active\": true, \"kind\": \"slow_peer\", \"severity\": \"info\", \"text\": \"a. x\","
-		" \"since_mono_ns\": 1}, {\"active\": true, \"kind\": \"regression\", \"severity\": \"warning\","
-		" \"text\": \"b. x\", \"since_mono_ns\": 1}, {\"active\": true, \"kind\": \"died\","
-		" \"severity\": \"critical\", \"text\": \"c. x\", \"since_mono_ns\": 1}]}", 0, NULL);
+		"{\"findings\": ["
+		"{\"active\": true, \"kind\": \"slow_peer\", \"severity\": \"info\","
+		" \"text\": \"a. x\", \"since_mono_ns\": 1}, "
+		"{\"active\": true, \"kind\": \"regression\", \"severity\": \"warning\","
+		" \"text\": \"b. x\", \"since_mono_ns\": 1}, "
+		"{\"active\": true, \"kind\": \"died\", \"severity\": \"critical\","
+		" \"text\": \"c. x\", \"since_mono_ns\": 1}]}", 0, NULL);
 	fx_build();
 	ck_assert_int_ge(fx_find_line("! c; it began"), 0);
 	ck_assert_int_gt(fx_find_line("! b; it began"), fx_find_line("! c; it began"));

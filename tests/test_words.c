@@ -72,7 +72,8 @@ static void compare(const char *title)
 
 	ck_assert_uint_gt(said.n, 0);
 	for (size_t i = 0; i < said.n; i++)
-		ck_assert_msg(is_told(topic, said.said[i]), "%s: no word '%s'", title, said.said[i]);
+		ck_assert_msg(is_told(topic, said.said[i]), "%s: no word '%s'", title,
+			      said.said[i]);
 	ck_assert_msg(topic->n == said.n, "%s: %zu words, of which %zu are said", title, topic->n,
 		      said.n);
 	said.n = 0;

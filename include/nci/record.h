@@ -39,7 +39,7 @@
 #define NCI_LINE_CONT		0xff	/* first byte of a record's second line */
 
 #define NCI_FORM_LINES(form)	((form) & 0x0f)
-#define NCI_FORM_FOREIGN	0x10	/* another process issued it (PXN): parent, origin are its */
+#define NCI_FORM_FOREIGN	0x10	/* another process's (PXN): so are parent and origin */
 #define NCI_FORM_UNSTOPPED	0x20	/* NCCL never stopped it: closed by us, stop is when */
 #define NCI_FORM_GRAPH		0x40	/* API events: posted under CUDA graph capture */
 #define NCI_FORM_SEND		0x80	/* proxy events: the sending side */

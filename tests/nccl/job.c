@@ -69,7 +69,8 @@ static void comms(struct job *job)
 	struct world *a = world_new(job, "A", ordinary);
 	struct world *b = world_new(job, "B", ordinary);
 	struct world *part = world_split(a, 2, "A-part", ordinary);
-	struct world *shared = world_split(b, 2, "B-shared", (struct world_options){ .share = true });
+	struct world *shared = world_split(b, 2, "B-shared",
+					   (struct world_options){ .share = true });
 
 	for (int i = 0; i < TURNS; i++) {
 		world_everything(a, i);
@@ -150,7 +151,8 @@ static void threads(struct job *job)
 
 static void nonblocking(struct job *job)
 {
-	struct world *w = world_new(job, "nonblocking", (struct world_options){ .nonblocking = true });
+	struct world *w = world_new(job, "nonblocking",
+				    (struct world_options){ .nonblocking = true });
 
 	for (int i = 0; i < TURNS; i++)
 		world_everything(w, i);

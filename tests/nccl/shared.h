@@ -17,7 +17,8 @@
 
 /* The value of a bit field, which lies within 16 bits. */
 #define BITS(base, s, member) \
-	shared_bits((const char *)(base) + AT_##s##_##member, BIT_##s##_##member, WIDTH_##s##_##member)
+	shared_bits((const char *)(base) + AT_##s##_##member, BIT_##s##_##member, \
+		    WIDTH_##s##_##member)
 
 static inline unsigned int shared_bits(const char *p, unsigned int first, unsigned int width)
 {

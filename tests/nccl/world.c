@@ -94,7 +94,8 @@ static void write_id(const char *path, const struct nccl_unique_id *id)
 
 	snprintf(unready, sizeof(unready), "%s.unready", path);
 	file = fopen(unready, "w");
-	if (!file || fwrite(id, sizeof(*id), 1, file) != 1 || fclose(file) || rename(unready, path)) {
+	if (!file || fwrite(id, sizeof(*id), 1, file) != 1 || fclose(file) ||
+	    rename(unready, path)) {
 		perror(path);
 		exit(1);
 	}
@@ -222,7 +223,8 @@ struct world *world_shrink(struct world *parent, const char *name, int flags)
 	for (int i = 0; i < w->local; i++) {
 		w->rank[i] = parent->rank[i];
 		cudaSetDevice(i);
-		WORLD_REQUIRE(ncclCommShrink(parent->comm[i], &last, 1, &w->comm[i], &config, flags));
+		WORLD_REQUIRE(ncclCommShrink(parent->comm[i], &last, 1, &w->comm[i], &config,
+					     flags));
 	}
 	world_group_end();
 	world_settle(w);

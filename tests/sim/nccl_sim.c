@@ -222,7 +222,8 @@ static bool await_children(const struct scenario *scn)
 }
 
 static int write_file(const char *path,
-		      int64_t (*write)(FILE *, const struct scenario *, const struct pace *, uint64_t),
+		      int64_t (*write)(FILE *, const struct scenario *, const struct pace *,
+				       uint64_t),
 		      const struct scenario *scn, const struct pace *pace)
 {
 	FILE *f = fopen(path, "we");
