@@ -141,4 +141,16 @@ static inline bool fx_shows(const char *text)
 	return fx_find_line(text) >= 0;
 }
 
+static inline void fx_press(int key)
+{
+	keys_press(&fx.place, &fx.view, key);
+}
+
+/* Line `i` of the ranks' table. */
+static inline const char *fx_row(int i)
+{
+	fx_show(120, 40);
+	return fx.frame.lines[fx_find_line("RANK  GPU") + 1 + i].text;
+}
+
 #endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_FX_STRAGGLER_H
+#define TESTS_FX_STRAGGLER_H
+
+/* Scenes of which it is known who makes the others wait, on a clock of their own. */
+#include <string.h>
+
+#include "ncclinspd/straggler.h"
+#include "tests/fixture.h"
+
+#define US		UINT64_C(1000)
+#define MS		UINT64_C(1000000)
+#define SECOND		UINT64_C(1000000000)
+#define TRANSFER	(2 * MS)
+#define STEP		(100 * MS)	/* from one operation to the next: 600 in a window */
+#define CASES		32
+
+static struct straggler *straggler;
+static struct straggler_case cases[CASES];
+static uint32_t ncases;
+static uint64_t now_ns;
+
+static inline void setup(void)
+{
+	now_ns = 1000 * SECOND;
+	ck_assert_int_eq(straggler_new(&straggler, NULL), 0);
+	straggler_turn(straggler, now_ns);
+}
+
+static inline void teardown(void)
+{
+	straggler_free(straggler);
+}
+
+static inline void take_case(const struct straggler_case *c, void *arg)
+{
+	(void)arg;
+	ck_assert_uint_lt(ncases, CASES);
+	cases[ncases++] = *c;
+}
+
+static inline uint32_t look(void)
+{
+	ncases = 0;
+	straggler_visit(straggler, take_case, NULL);
+	return ncases;
+}
+
+/*
+ * n of nranks ranks, the first of which is `first`; late[i] is how much later rank
+ * first + i comes than this one's start.  All leave together when the last one has
+ * come, and the transfer is over.
+ */
+static inline struct straggler_op op_of(uint64_t comm, int32_t nranks, uint32_t n,
+					const uint64_t *late)
+{
+	struct straggler_op op = { .comm = comm, .func = "AllReduce", .nranks = nranks, .n = n };
+	uint64_t last = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		last = late[i] > last ? late[i] : last;
+	for (uint32_t i = 0; i < n; i++)
+		op.part[i] = (struct straggler_part){
+			.process_id = i + 1, .pid = (pid_t)(100 + i), .comm_index = (uint32_t)comm,
+			.rank = (int32_t)i, .gpu = 0xa000 + i, .start = now_ns + late[i],
+			.inside_ns = last - late[i] + TRANSFER,
+		};
+	return op;
+}
+
+static inline void pass(uint64_t ns)
+{
+	uint64_t second = now_ns / SECOND;
+
+	now_ns += ns;
+	if (now_ns / SECOND != second)
+		straggler_turn(straggler, now_ns);
+}
+
+static inline uint64_t noise(void)
+{
+	return fx_random() % (300 * US);
+}
+
+/* Operations of four ranks for so many windows; every `every`th finds `who` late. */
+static inline void work(uint32_t windows, uint32_t every, uint32_t who, uint64_t late_ns)
+{
+	uint64_t end = now_ns + windows * 60 * SECOND;
+
+	for (uint32_t k = 0; now_ns < end; k++) {
+		uint64_t late[4] = { noise(), noise(), noise(), noise() };
+		struct straggler_op op;
+
+		late[who] += every && k % every == 0 ? late_ns : 0;
+		op = op_of(1, 4, 4, late);
+		straggler_add(straggler, &op, now_ns);
+		pass(STEP);
+	}
+}
+
+#endif

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whose doing the waiting is: all sums against slow and obvious ones, and who inherits. */
+#include "tests/fx_straggler.h"
+
+/* What a slow mind would add up: each operation by itself. */
+START_TEST(sums_are_those_of_the_operations)
+{
+	uint64_t wait[4] = { 0 }, last[4] = { 0 };
+	struct straggler_sums sums;
+
+	fx_seed((uint64_t)_i);
+	for (int k = 0; k < 500; k++) {
+		uint64_t late[4], least = UINT64_MAX;
+		struct straggler_op op;
+
+		for (int i = 0; i < 4; i++)
+			late[i] = noise() + (fx_random() % 4 ? 0 : 7 * MS);
+		op = op_of(1, 4, 4, late);
+		for (int i = 0; i < 4; i++)
+			least = op.part[i].inside_ns < least ? op.part[i].inside_ns : least;
+		for (int i = 0; i < 4; i++) {
+			wait[i] += op.part[i].inside_ns - least;
+			last[i] += op.part[i].inside_ns == least;
+		}
+		straggler_add(straggler, &op, now_ns);
+		pass(STEP);
+	}
+	pass(2 * SECOND);
+	for (uint32_t i = 0; i < 4; i++) {
+		ck_assert(straggler_of(straggler, i + 1, 1, &sums));
+		ck_assert_uint_eq(sums.ops, 500);
+		ck_assert_uint_eq(sums.wait_ns, wait[i]);
+		ck_assert_uint_eq(sums.remote_wait_ns, 0);
+		ck_assert_uint_le(sums.last, last[i]);
+		ck_assert_uint_le(sums.last, sums.judged);
+	}
+	ck_assert(!straggler_of(straggler, 5, 1, &sums));
+}
+END_TEST
+
+START_TEST(who_comes_last_lately_is_told_long_before_it_is_flagged)
+{
+	struct straggler_lately one, other;
+
+	ck_assert(!straggler_lately(straggler, 3, 1, &one));
+	for (int k = 0; k < 120; k++) {		/* 20 to know what is usual, 100 to judge */
+		const uint64_t late[4] = { 0, noise(), 5 * MS, noise() };
+		struct straggler_op op = op_of(1, 4, 4, late);
+
+		straggler_add(straggler, &op, now_ns);
+		pass(STEP);
+	}
+	pass(2 * SECOND);
+	ck_assert_uint_eq(look(), 0);
+	ck_assert(straggler_lately(straggler, 3, 1, &one));
+	ck_assert(one.late);
+	ck_assert_str_eq(one.func, "AllReduce");
+	ck_assert_uint_eq(one.window_ns, now_ns - 1000 * SECOND);
+	ck_assert_uint_eq(one.ops, 120);
+	ck_assert_uint_eq(one.last, one.judged);
+	ck_assert_uint_ge(one.judged, 90);
+	ck_assert_uint_eq(one.late_ns, 5 * MS);
+	ck_assert_uint_ge(one.blame_ns, one.last * (5 * MS - 300 * US));
+	ck_assert(straggler_lately(straggler, 2, 1, &other));
+	ck_assert(!other.late);
+	ck_assert_uint_eq(other.last, 0);
+	work(5, 0, 0, 0);			/* it has become better */
+	ck_assert(straggler_lately(straggler, 3, 1, &one));
+	ck_assert(!one.late);
+	ck_assert_uint_eq(one.judged, 0);
+	ck_assert_uint_eq(one.late_ns, UNKNOWN_U64);
+	straggler_forget(straggler, 3);
+	ck_assert(!straggler_lately(straggler, 3, 1, &one));
+}
+END_TEST
+
+START_TEST(of_several_functions_the_one_that_costs_most_is_told)
+{
+	struct straggler_lately lately;
+
+	for (int k = 0; k < 240; k++) {
+		const uint64_t late[4] = { 0, 0, k % 2 ? 9 * MS : 5 * MS, 0 };
+		struct straggler_op op = op_of(1, 4, 4, late);
+
+		op.func = k % 2 ? "AllGather" : "AllReduce";
+		straggler_add(straggler, &op, now_ns);
+		pass(STEP);
+	}
+	pass(2 * SECOND);
+	ck_assert(straggler_lately(straggler, 3, 1, &lately));
+	ck_assert_str_eq(lately.func, "AllGather");
+	ck_assert_uint_eq(lately.late_ns, 9 * MS);
+}
+END_TEST
+
+/* Median by definition: as many are above as below. */
+START_TEST(blame_is_the_median_waiting_of_the_others)
+{
+	const uint64_t late[4] = { 0, 2 * MS, 3 * MS, 9 * MS };
+	struct straggler_sums sums;
+
+	for (int k = 0; k < 120; k++) {
+		struct straggler_op op = op_of(1, 4, 4, late);
+
+		straggler_add(straggler, &op, now_ns);
+		pass(STEP);
+	}
+	pass(2 * SECOND);
+	ck_assert(straggler_of(straggler, 4, 1, &sums));
+	ck_assert_uint_eq(sums.last, sums.judged);
+	ck_assert_uint_eq(sums.blame_ns, sums.last * 7 * MS);
+}
+END_TEST
+
+/* Two of four are here; `away` is how late one elsewhere comes after the last here. */
+static void half_here(uint64_t away)
+{
+	uint64_t late[2] = { noise(), noise() };
+	struct straggler_op op = op_of(1, 4, 2, late);
+
+	op.part[0].inside_ns += away;
+	op.part[1].inside_ns += away;
+	straggler_add(straggler, &op, now_ns);
+	pass(STEP);
+}
+
+START_TEST(who_waits_for_ranks_elsewhere_is_told_how_long_and_not_blamed)
+{
+	struct straggler_sums sums;
+	uint64_t truth = 0;
+
+	for (int k = 0; k < 2400; k++) {
+		uint64_t away = k % 10 ? 5 * MS : 0;
+
+		half_here(away);
+		truth += away;
+	}
+	pass(SECOND);
+	ck_assert_uint_eq(look(), 1);
+	ck_assert_int_eq(cases[0].verdict, VERDICT_ELSEWHERE);
+	ck_assert(straggler_of(straggler, 1, 1, &sums));
+	ck_assert_double_eq_tol((double)sums.remote_wait_ns, (double)truth, 0.1 * (double)truth);
+	ck_assert_uint_le(sums.last, 240);
+	ck_assert_uint_le(sums.blame_ns, 240 * 300 * US);
+}
+END_TEST
+
+START_TEST(what_takes_longer_each_time_is_slower_and_nobody_is_named)
+{
+	for (int k = 0; k < 600; k++)
+		half_here(0);
+	for (int k = 0; k < 2400; k++)
+		half_here(5 * MS);
+	ck_assert_uint_eq(look(), 1);
+	ck_assert_int_eq(cases[0].verdict, VERDICT_SLOWER);
+}
+END_TEST
+
+START_TEST(a_rank_that_is_alone_here_knows_how_long_it_waits)
+{
+	struct straggler_sums sums;
+
+	for (int k = 0; k < 300; k++) {
+		uint64_t late = 0;
+		struct straggler_op op = op_of(1, 8, 1, &late);
+
+		op.part[0].inside_ns += k >= 100 && k % 2 ? 3 * MS : 0;
+		straggler_add(straggler, &op, now_ns);
+		pass(STEP);
+	}
+	ck_assert(straggler_of(straggler, 1, 1, &sums));
+	ck_assert_uint_eq(sums.remote_wait_ns, 100 * 3 * MS);
+	ck_assert_uint_eq(sums.wait_ns, sums.remote_wait_ns);
+}
+END_TEST
+
+/*
+ * Ranks 0 and 1 are in tp (2), 1 and 2 in dp (3): rank 0 comes late to tp, rank 1 has
+ * waited for it when it comes late to dp, with another operation in between.  Parts
+ * come in whatever order.
+ */
+static void nested(uint64_t late_ns, bool other_first)
+{
+	const uint64_t on_time[4] = { 0 };
+	struct straggler_op between = op_of(4, 4, 4, on_time);
+	const uint64_t tp_late[2] = { late_ns, 0 };
+	const uint64_t dp_late[3] = { 0, late_ns, 0 };
+	struct straggler_op tp = op_of(2, 2, 2, tp_late), dp = op_of(3, 2, 3, dp_late);
+
+	dp.n = 2;
+	memmove(&dp.part[0], &dp.part[1], 2 * sizeof(dp.part[0]));
+	for (int i = 0; i < 2; i++)
+		dp.part[i].start += 20 * MS;
+	between.n = 2;			/* rank 1 with rank 3, who wait for nobody */
+	between.part[0] = between.part[1];
+	between.part[1] = between.part[3];
+	for (int i = 0; i < 2; i++)
+		between.part[i].start += 10 * MS;
+	straggler_add(straggler, &between, now_ns);
+	straggler_add(straggler, other_first ? &dp : &tp, now_ns);
+	straggler_add(straggler, other_first ? &tp : &dp, now_ns);
+	pass(STEP);
+}
+
+START_TEST(inherited_lateness_is_its_roots)
+{
+	struct straggler_sums root, heir;
+
+	for (int k = 0; k < 2400; k++)
+		nested(5 * MS, k % 2);
+	pass(SECOND);
+	ck_assert_uint_eq(look(), 1);
+	ck_assert_int_eq(cases[0].verdict, VERDICT_STEADY);
+	ck_assert_int_eq(cases[0].who.rank, 0);
+	ck_assert_uint_gt(cases[0].moved_ns, cases[0].blame_ns * 2 / 5);
+	ck_assert(straggler_of(straggler, 1, 2, &root));
+	ck_assert(straggler_of(straggler, 2, 3, &heir));
+	ck_assert_uint_eq(heir.blame_ns, 0);
+	ck_assert_uint_ge(root.blame_ns, 2 * 2300 * 5 * MS);
+}
+END_TEST
+
+/* Rank 0 is in a long transfer with a rank elsewhere before it meets rank 1. */
+START_TEST(what_is_lost_in_a_long_transfer_is_nobodys_doing)
+{
+	const uint64_t late[2] = { 5 * MS, 0 };
+
+	for (int k = 0; k < 2400; k++) {
+		struct straggler_op away = op_of(4, 2, 1, late), meet = op_of(2, 2, 2, late);
+
+		away.part[0].start = now_ns;
+		away.part[0].inside_ns = 5 * MS;
+		for (int i = 0; i < 2; i++)
+			meet.part[i].start += 10 * MS;
+		straggler_add(straggler, &away, now_ns);
+		straggler_add(straggler, &meet, now_ns);
+		pass(STEP);
+	}
+	ck_assert_uint_eq(look(), 0);
+}
+END_TEST
+
+START_TEST(whose_part_is_missing_is_not_waited_for_elsewhere)
+{
+	const uint64_t late[4] = { 0, 0, 0, 5 * MS };
+	struct straggler_sums before, after;
+
+	work(1, 0, 0, 0);
+	ck_assert(straggler_of(straggler, 1, 1, &before));
+	for (int k = 0; k < 300; k++) {
+		struct straggler_op op = op_of(1, 4, 4, late);
+
+		op.n = 3;
+		straggler_add(straggler, &op, now_ns);
+		pass(STEP);
+	}
+	ck_assert(straggler_of(straggler, 1, 1, &after));
+	ck_assert_uint_eq(after.ops, before.ops + 300);
+	ck_assert_uint_eq(after.remote_wait_ns, 0);
+	ck_assert_uint_eq(after.wait_ns, before.wait_ns);
+}
+END_TEST
+
+/* Rank 2 keeps 0 and 1 waiting; all leave together, and 0 then takes its time. */
+START_TEST(who_has_waited_together_with_the_others_is_late_by_itself)
+{
+	struct straggler_sums own, before;
+
+	for (int k = 0; k < 300; k++) {
+		const uint64_t all_late[3] = { 0, 0, 5 * MS }, two_late[2] = { 5 * MS, 0 };
+		struct straggler_op all = op_of(2, 3, 3, all_late), two = op_of(3, 2, 2, two_late);
+
+		for (int i = 0; i < 2; i++)
+			two.part[i].start += 20 * MS;
+		straggler_add(straggler, &all, now_ns);
+		straggler_add(straggler, &two, now_ns);
+		pass(STEP);
+	}
+	pass(2 * SECOND);
+	ck_assert(straggler_of(straggler, 1, 3, &own));
+	ck_assert(straggler_of(straggler, 3, 2, &before));
+	ck_assert_uint_gt(own.judged, 250);
+	ck_assert_uint_eq(own.blame_ns, own.judged * 5 * MS);
+	ck_assert_uint_eq(before.blame_ns, before.judged * 5 * MS);
+}
+END_TEST
+
+START_TEST(what_may_be_inherited_from_what_nobody_saw_is_nobodys)
+{
+	struct straggler_sums heir;
+
+	for (int k = 0; k < 300; k++)
+		nested(0, false);
+	for (int k = 0; k < 300; k++) {
+		const uint64_t tp_late[2] = { 5 * MS, 0 }, dp_late[3] = { 0, 5 * MS, 0 };
+		struct straggler_op tp = op_of(2, 2, 2, tp_late), dp = op_of(3, 2, 3, dp_late);
+
+		tp.part[0] = tp.part[1];
+		tp.n = 1;
+		dp.n = 2;
+		memmove(&dp.part[0], &dp.part[1], 2 * sizeof(dp.part[0]));
+		dp.part[0].start += 20 * MS;
+		straggler_add(straggler, &tp, now_ns);
+		straggler_add(straggler, &dp, now_ns);
+		pass(STEP);
+	}
+	pass(2 * SECOND);
+	ck_assert(straggler_of(straggler, 2, 3, &heir));
+	ck_assert_uint_eq(heir.blame_ns, 0);
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(who_comes_last_lately_is_told_long_before_it_is_flagged),
+		FX_TEST(of_several_functions_the_one_that_costs_most_is_told),
+		FX_LOOP(sums_are_those_of_the_operations, 0, 5),
+		FX_TEST(blame_is_the_median_waiting_of_the_others),
+		FX_TEST(who_waits_for_ranks_elsewhere_is_told_how_long_and_not_blamed),
+		FX_TEST(what_takes_longer_each_time_is_slower_and_nobody_is_named),
+		FX_TEST(a_rank_that_is_alone_here_knows_how_long_it_waits),
+		FX_TEST(inherited_lateness_is_its_roots),
+		FX_TEST(what_is_lost_in_a_long_transfer_is_nobodys_doing),
+		FX_TEST(whose_part_is_missing_is_not_waited_for_elsewhere),
+		FX_TEST(who_has_waited_together_with_the_others_is_late_by_itself),
+		FX_TEST(what_may_be_inherited_from_what_nobody_saw_is_nobodys),
+	};
+
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+}

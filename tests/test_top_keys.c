@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The live view under its keys: what each one does, as a user sees it. */
+#include <stdlib.h>
+
+#include "tests/fixture_view.h"
+
+static void fx_type(const char *text)
+{
+	for (; *text; text++)
+		fx_press(*text);
+}
+
+static struct place_step *fx_step(void)
+{
+	return place_step(&fx.place);
+}
+
+/* As the first time: what was built before took the answers. */
+static void fx_build_again(void)
+{
+	fx_teardown();
+	memset(&fx, 0, sizeof(fx));
+	fx_setup();
+	fx_build();
+}
+
+START_TEST(tab_goes_round_the_screens)
+{
+	fx_build();
+	ck_assert_int_eq(fx.place.screen, VIEW_RANKS);
+	fx_press('\t');
+	ck_assert_int_eq(fx.place.screen, VIEW_OPS);
+	fx_press(KEYS_PREVIOUS);
+	fx_press(KEYS_PREVIOUS);
+	ck_assert_int_eq(fx.place.screen, VIEW_FINDINGS);
+	fx_press(KEYS_NEXT);
+	ck_assert_int_eq(fx.place.screen, VIEW_RANKS);
+	for (int i = 0; i < VIEW_SCREENS; i++) {
+		fx_press('1' + i);
+		ck_assert_int_eq(fx.place.screen, i);
+	}
+	fx_press('2');
+	fx_show(120, 14);
+	ck_assert(fx_shows("ALGO/PROTO"));
+}
+END_TEST
+
+START_TEST(the_cursor_stays_inside_the_table_and_on_the_screen)
+{
+	fx_build();
+	fx_press('2');
+	fx_show(100, 12);
+	fx_press('k');
+	ck_assert_int_eq(fx_step()->cursor, 0);
+	fx_press('G');
+	fx_show(100, 12);
+	ck_assert_int_eq(fx_step()->cursor, 11);
+	ck_assert_int_eq(fx_step()->scroll, 12 - fx.place.page);
+	ck_assert(fx_shows(">größe"));
+	ck_assert(fx_shows("2MiB"));
+	fx_press('j');
+	fx_show(100, 12);
+	ck_assert_int_eq(fx_step()->cursor, 11);
+	for (int i = 0; i < 12; i++)
+		fx_press(KEYS_PAGE_UP);
+	ck_assert_int_eq(fx_step()->cursor, 0);
+	fx_press('j');
+	fx_show(100, 12);
+	ck_assert_int_le(fx_step()->scroll, 1);
+}
+END_TEST
+
+START_TEST(sorting_goes_through_the_shown_columns_and_back)
+{
+	fx_build();
+	for (int i = 0; i < 100 && (i == 0 || fx.place.sort[VIEW_RANKS] >= 0); i++) {
+		int sort;
+
+		fx_press('>');
+		sort = fx.place.sort[VIEW_RANKS];
+		if (sort >= 0)
+			ck_assert_ptr_nonnull(view_tables[VIEW_RANKS].columns[sort].header);
+	}
+	ck_assert_int_eq(fx.place.sort[VIEW_RANKS], -1);
+
+	fx_press('>');
+	ck_assert_ptr_nonnull(strstr(fx_row(0), "  7  0000:17:00.0"));
+	fx_press('I');
+	ck_assert_ptr_nonnull(strstr(fx_row(0), "  0  0000:10:00.0"));
+	fx_press('0');
+	ck_assert_int_eq(fx.place.sort[VIEW_RANKS], -1);
+	fx_press('<');
+	fx_press('>');
+	ck_assert_int_eq(fx.place.sort[VIEW_RANKS], -1);
+}
+END_TEST
+
+START_TEST(the_menu_sorts_by_the_column_that_is_chosen)
+{
+	fx_build();
+	fx_press(KEYS_SORT);
+	fx_show(120, 40);
+	ck_assert(fx_shows("Sort by"));
+	ck_assert(fx_shows(">worst first"));
+	fx_press('j');
+	fx_press(KEYS_ENTER);
+	ck_assert_ptr_nonnull(strstr(fx_row(0), "  7  0000:17:00.0"));
+	fx_press(KEYS_SORT);
+	fx_show(120, 40);
+	ck_assert(fx_shows(">RANK"));
+	fx_press(KEYS_ESCAPE);
+	ck_assert_ptr_nonnull(strstr(fx_row(0), "  7  0000:17:00.0"));
+}
+END_TEST
+
+START_TEST(pause_help_and_quit_answer_their_keys)
+{
+	fx_build();
+	fx_press('Z');
+	fx_show(120, 40);
+	ck_assert(fx_shows("[paused]"));
+	fx_press('h');
+	fx_press(0);
+	fx_show(120, 40);
+	ck_assert(fx_shows("the next screen"));
+	fx_press('p');
+	fx_show(120, 40);
+	ck_assert(!fx_shows("the next screen"));
+	ck_assert(fx_shows("[paused]"));
+	fx_press('h');
+	fx_press('q');
+	ck_assert(fx.place.quit);
+}
+END_TEST
+
+START_TEST(help_that_does_not_fit_is_scrolled)
+{
+	fx_build();
+	fx_press(KEYS_HELP);
+	fx_show(80, 24);
+	ck_assert(fx_shows("this help"));
+	for (int i = 0; i < 10; i++) {
+		fx_press(KEYS_PAGE_DOWN);
+		fx_show(80, 24);
+	}
+	ck_assert(!fx_shows("this help"));
+	ck_assert(fx_shows("any other key goes back"));
+	fx_press(KEYS_HOME);
+	fx_show(80, 24);
+	ck_assert(fx_shows("this help"));
+}
+END_TEST
+
+START_TEST(enter_goes_from_job_to_operation_and_escape_back)
+{
+	fx_build();
+	fx_press(KEYS_ESCAPE);
+	fx_show(120, 40);
+	ck_assert(fx_shows("COMM   JOB") || fx_shows("COMM   "));
+	ck_assert_int_eq(fx_step()->table, VIEW_COMMS);
+	fx_press(KEYS_ESCAPE);
+	fx_show(120, 40);
+	ck_assert_int_eq(fx_step()->table, VIEW_JOBS);
+	fx_press(KEYS_ESCAPE);
+	ck_assert_int_eq(fx_step()->table, VIEW_JOBS);
+	fx_press(KEYS_ENTER);
+	fx_show(120, 40);
+	ck_assert_int_eq(fx_step()->table, VIEW_COMMS);
+	fx_press(KEYS_ENTER);
+	fx_show(120, 40);
+	ck_assert_int_eq(fx_step()->table, VIEW_RANKS);
+	ck_assert(fx_shows("comm größe"));
+	fx_press('j');
+	fx_show(120, 40);
+	fx_press(KEYS_ENTER);
+	ck_assert_int_eq(fx_step()->table, VIEW_KINDS);
+	ck_assert(place_want(&fx.place, "10s").kinds);
+	ck_assert_int_eq(json_integer_value(json_object_get(fx_step()->scope, "rank")), 1);
+	for (int i = 0; i < 3; i++)
+		fx_press(KEYS_ESCAPE);
+	ck_assert_int_eq(fx_step()->table, VIEW_JOBS);
+}
+END_TEST
+
+START_TEST(a_row_without_parts_is_shown_in_detail)
+{
+	fx_add_inflight("Coll", "live", 43);
+	fx_build();
+	fx_press('4');
+	fx_show(120, 40);
+	fx_press(KEYS_ENTER);
+	fx_show(120, 40);
+	ck_assert(fx_shows("event_type"));
+	ck_assert(fx_shows("43000000000  (43s)"));
+	ck_assert(!fx_shows("no longer there"));
+	json_array_clear(fx.view.rows[VIEW_INFLIGHT]);
+	fx_show(120, 40);
+	ck_assert(fx_shows("no longer there"));
+	ck_assert(fx_shows("43000000000  (43s)"));
+	fx_press(KEYS_ESCAPE);
+	fx_show(120, 40);
+	ck_assert(fx_shows("nothing is in flight"));
+}
+END_TEST
+
+START_TEST(the_filter_leaves_what_shows_one_of_its_texts)
+{
+	fx_build();
+	fx_press(KEYS_FILTER);
+	fx_type("4002|:16:");
+	fx_show(120, 40);
+	ck_assert(fx_shows("FIELD OP VALUE): 4002|:16:"));
+	ck_assert_int_eq(fx.place.count, 2);
+	fx_press(KEYS_ENTER);
+	fx_show(120, 40);
+	ck_assert(fx_shows("[filter 4002|:16:]"));
+	fx_press('\\');
+	fx_press(KEYS_ERASE);
+	fx_type("nonsense");
+	fx_show(120, 40);
+	ck_assert_int_eq(fx.place.count, 1);
+	fx_press(KEYS_ESCAPE);
+	fx_show(120, 40);
+	ck_assert_int_eq(fx.place.count, 2);
+}
+END_TEST
+
+START_TEST(the_filter_knows_the_fields_of_the_table)
+{
+	fx_build();
+	fx_press(KEYS_FILTER);
+	fx_type("rank>=6");
+	fx_press(KEYS_ENTER);
+	fx_show(120, 40);
+	ck_assert_int_eq(fx.place.count, 2);
+	fx_press('5');
+	fx_show(120, 40);
+	ck_assert(fx_shows("[filter rank>=6]  ! "));
+	fx_press('1');
+	fx_show(120, 40);
+	ck_assert(!fx_shows("[filter rank>=6]  ! "));
+}
+END_TEST
+
+START_TEST(searching_moves_the_cursor_on)
+{
+	fx_build();
+	fx_press('/');
+	fx_type("000");
+	ck_assert_int_eq(fx_step()->cursor, 0);
+	fx_type("0:14");
+	ck_assert_int_eq(fx_step()->cursor, 4);
+	fx_press(KEYS_ENTER);
+	fx_press('n');
+	ck_assert_int_eq(fx_step()->cursor, 4);
+	fx_press('/');
+	fx_type("ada");
+	fx_press(KEYS_ENTER);
+	fx_press('n');
+	ck_assert_int_eq(fx_step()->cursor, 5);
+	fx_press('N');
+	fx_press('N');
+	ck_assert_int_eq(fx_step()->cursor, 3);
+}
+END_TEST
+
+START_TEST(the_delay_is_taken_when_it_makes_sense)
+{
+	fx_build();
+	fx_press('d');
+	for (int i = 0; i < 9; i++)
+		fx_press(KEYS_ERASE);
+	fx_type("0.01");
+	fx_press(KEYS_ENTER);
+	fx_show(120, 40);
+	ck_assert(fx_shows("! seconds, at least 0.1"));
+	fx_press(KEYS_ERASE);
+	fx_press(KEYS_ERASE);
+	fx_type("5");
+	fx_press(KEYS_ENTER);
+	fx_show(120, 40);
+	ck_assert(fx_shows("every 500ms"));
+	fx_press('d');
+	fx_press(KEYS_ESCAPE);
+	ck_assert_uint_eq(fx.place.delay_ns, FX_SECOND / 2);
+}
+END_TEST
+
+START_TEST(one_gpu_can_be_picked_and_let_go)
+{
+	fx_build();
+	fx_press('g');
+	fx_show(120, 40);
+	ck_assert(fx_shows("Only this GPU"));
+	fx_press('j');
+	fx_press('j');
+	fx_press(KEYS_ENTER);
+	fx_show(120, 40);
+	ck_assert(fx_shows("[GPU 0000:11:00.0]"));
+	ck_assert_int_eq(fx.place.count, 1);
+	fx_press('g');
+	fx_press(KEYS_HOME);
+	fx_press(KEYS_ENTER);
+	fx_show(120, 40);
+	ck_assert_int_eq(fx.place.count, FX_RANKS);
+}
+END_TEST
+
+START_TEST(a_pick_holds_on_every_screen)
+{
+	fx_add_inflight("Coll", "live", 2);
+	fx_build();
+	fx_press('4');
+	snprintf(fx.place.pick[PLACE_GPU], PLACE_TEXT, "0000:11:00.0");
+	fx_show(120, 40);
+	ck_assert_int_eq(fx.place.count, 0);
+	ck_assert(fx_shows("nothing fits the filter"));
+	snprintf(fx.place.pick[PLACE_GPU], PLACE_TEXT, "0000:13:00.0");
+	fx_show(120, 40);
+	ck_assert_int_eq(fx.place.count, 1);
+}
+END_TEST
+
+START_TEST(the_tree_has_jobs_above_communicators_above_ranks)
+{
+	fx_build();
+	fx_press(KEYS_TREE);
+	fx_show(120, 40);
+	ck_assert_int_eq(fx.place.count, 2 + FX_RANKS);
+	ck_assert(fx_shows(">job -"));
+	ck_assert(fx_shows("   größe"));
+	ck_assert(fx_shows("     rank 7"));
+	fx_press('j');
+	fx_show(120, 40);
+	fx_press(KEYS_ENTER);
+	fx_press(KEYS_TREE);
+	fx_show(120, 40);
+	ck_assert_int_eq(fx_step()->table, VIEW_RANKS);
+	ck_assert_int_eq(fx.place.count, FX_RANKS);
+	fx_press(KEYS_ESCAPE);
+	fx_press(KEYS_TREE);
+	fx_press(KEYS_FILTER);
+	fx_type("rank");
+	fx_show(120, 40);
+	ck_assert_int_eq(fx.place.count, 0);
+}
+END_TEST
+
+START_TEST(followed_rows_keep_the_cursor_and_others_do_not)
+{
+	fx_build();
+	for (int follow = 0; follow < 2; follow++) {
+		fx_build_again();
+		fx_press('1');
+		fx_press('0');
+		fx_press(KEYS_HOME);
+		fx_press('j');
+		fx_show(120, 40);
+		if (follow)
+			fx_press('F');
+		fx_press('>');
+		fx_show(120, 40);
+		ck_assert_int_eq(fx_step()->cursor, follow ? 6 : 1);
+		fx_press('<');
+	}
+}
+END_TEST
+
+/* Up to the question about the process under the cursor. */
+static void fx_ask_for_a_level(void)
+{
+	fx_press('L');
+	fx_show(120, 40);
+	ck_assert(fx_shows("Change the level of"));
+	ck_assert(fx_shows(">the node"));
+	ck_assert(fx_shows("communicator größe"));
+	fx_press('j');
+	fx_press(KEYS_ENTER);
+	fx_show(120, 40);
+	ck_assert(fx_shows(">net"));
+	fx_press('k');
+	fx_press(KEYS_ENTER);
+	fx_show(120, 40);
+	ck_assert(fx_shows("Level of process 4000: kernel.  Do it? (y/n)"));
+}
+
+START_TEST(a_level_is_wished_only_after_a_yes)
+{
+	fx_build();
+	fx_ask_for_a_level();
+	fx_press('n');
+	ck_assert_ptr_null(fx.place.wish.due);
+	fx_ask_for_a_level();
+	fx_press(KEYS_ESCAPE);
+	ck_assert_ptr_null(fx.place.wish.due);
+	fx_ask_for_a_level();
+	fx_press('y');
+	ck_assert_ptr_nonnull(fx.place.wish.due);
+	ck_assert_int_eq(json_integer_value(json_object_get(fx.place.wish.due, "pid")), 4000);
+	ck_assert_str_eq(json_string_value(json_object_get(fx.place.wish.due, "level")), "kernel");
+	ck_assert_uint_eq(json_object_size(fx.place.wish.due), 2);
+}
+END_TEST
+
+START_TEST(readonly_there_is_no_key_for_levels)
+{
+	fx_build();
+	fx.place.readonly = true;
+	fx_press('L');
+	fx_show(120, 40);
+	ck_assert(!fx_shows("Change the level of"));
+	fx_press('h');
+	fx_show(120, 60);
+	ck_assert(!fx_shows("change the level"));
+}
+END_TEST
+
+START_TEST(no_key_breaks_the_view)
+{
+	unsigned seed = 1;
+
+	fx_add_inflight("Coll", "live", 2);
+	fx_build();
+	for (int i = 0; i < 5000; i++) {
+		int key = rand_r(&seed) % 4 ? 0x1000 + rand_r(&seed) % 20 : rand_r(&seed) % 256;
+
+		fx_press(rand_r(&seed) % 8 ? key : KEYS_ENTER);
+		fx_show(20 + rand_r(&seed) % 120, 1 + rand_r(&seed) % 50);
+		ck_assert_int_ge(fx_step()->scroll, 0);
+		ck_assert_int_ge(fx_step()->cursor, 0);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(tab_goes_round_the_screens),
+		FX_TEST(the_cursor_stays_inside_the_table_and_on_the_screen),
+		FX_TEST(sorting_goes_through_the_shown_columns_and_back),
+		FX_TEST(the_menu_sorts_by_the_column_that_is_chosen),
+		FX_TEST(pause_help_and_quit_answer_their_keys),
+		FX_TEST(help_that_does_not_fit_is_scrolled),
+		FX_TEST(enter_goes_from_job_to_operation_and_escape_back),
+		FX_TEST(a_row_without_parts_is_shown_in_detail),
+		FX_TEST(the_filter_leaves_what_shows_one_of_its_texts),
+		FX_TEST(the_filter_knows_the_fields_of_the_table),
+		FX_TEST(searching_moves_the_cursor_on),
+		FX_TEST(the_delay_is_taken_when_it_makes_sense),
+		FX_TEST(one_gpu_can_be_picked_and_let_go),
+		FX_TEST(a_pick_holds_on_every_screen),
+		FX_TEST(the_tree_has_jobs_above_communicators_above_ranks),
+		FX_TEST(followed_rows_keep_the_cursor_and_others_do_not),
+		FX_TEST(a_level_is_wished_only_after_a_yes),
+		FX_TEST(readonly_there_is_no_key_for_levels),
+		FX_TEST(no_key_breaks_the_view),
+	};
+
+	return fx_run(fx_setup, fx_teardown, tests, FX_COUNT(tests));
+}
