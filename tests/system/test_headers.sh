@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Every header compiles alone and is guarded by its path.
+# Every header compiles alone and is guarded by its path; no line of C is too wide.
 . "$(dirname "$0")/lib.sh"
 
 ROOMS="include/nci shmring plugin ncclinspd util cli tests bench"
@@ -30,6 +30,17 @@ each_header() {
 	return $failed
 }
 
+# Tabs are of eight columns, and a letter beyond ASCII is one.
+no_wide_lines() {
+	find $ROOMS record -name '*.[ch]' -exec perl -CSD -ne '
+		s/[\r\n]+$//;
+		1 while s/\t/" " x (8 - $-[0] % 8)/e;
+		if (length > 100) { print "$ARGV:$.: ", length, " columns\n"; $wide = 1 }
+		close ARGV if eof;
+		END { exit $wide }' {} +
+}
+
 check "every header compiles alone" each_header compiles
 check "every header is guarded by its path" each_header is_guarded
+check "no line of C is wider than 100 columns" no_wide_lines
 done_testing
