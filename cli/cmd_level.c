@@ -12,7 +12,7 @@
 
 #define FOLLOW_NS UINT64_C(1000000000)	/* who has not followed by then posts nothing */
 #define LOOK_NS	  20000000
-#define HALF_SECOND_NS 500000000
+#define SECOND_NS UINT64_C(1000000000)
 
 /* ---- what there is ------------------------------------------------------------- */
 
@@ -118,11 +118,12 @@ static void put_left(char *buf, size_t size, const json_t *wish)
 {
 	json_t *ns = left(report_get(wish, "until_mono_ns"));
 	char text[TEXT_MAX];
+	uint64_t seconds;
 
 	*buf = '\0';
 	if (json_is_integer(ns)) {
-		text_duration(text, sizeof(text),
-			      (uint64_t)json_integer_value(ns) + HALF_SECOND_NS);
+		seconds = ((uint64_t)json_integer_value(ns) + SECOND_NS / 2) / SECOND_NS;
+		text_duration(text, sizeof(text), seconds * SECOND_NS);
 		snprintf(buf, size, " for %s", text);
 	}
 	json_decref(ns);
