@@ -27,7 +27,10 @@ SANFLAGS := $(if $(SAN),$(SANFLAGS_$(SAN)) -fno-omit-frame-pointer)
 
 # Shared memory holds records under several types: no type-based aliasing.
 CPPFLAGS += -Iinclude -I. -D_GNU_SOURCE -DNCCLINSP_VERSION='"$(VERSION)"'
-ALLFLAGS  = -std=gnu11 -fno-strict-aliasing $(CFLAGS) $(WARN) $(if $(WERROR),-Werror) \
+# Between a sanitizer's checks gcc takes a pointer to a struct for one to its first
+# member, and warns: the other builds warn of what there is.
+ALLFLAGS  = -std=gnu11 -fno-strict-aliasing $(CFLAGS) $(if $(SAN),-w,$(WARN)) \
+            $(if $(WERROR),-Werror) \
             $(SANFLAGS) -MMD -MP
 
 # ---- dependencies --------------------------------------------------------
@@ -200,11 +203,10 @@ PROVE     = B=$(abspath $(B)) prove --failures --comments --exec tests/tap.sh \
 # real processes share what cores there are: what fails beside others is run once more,
 # alone, and named.  What a sanitizer has built gets no second chance.  Clang is here for
 # its warnings only, and the address sanitizer for what it sees: neither needs to be fast.
-# (Between its checks gcc takes a pointer to a struct for one to its first member, and warns.)
 check: deps
 	+@$(submake) B=$(B) all tests $(B)/bench/bench_soak
 	+@$(submake) B=$(B)-clang CC=clang CFLAGS=-O0 all tests
-	+@$(submake) B=$(B)-address SAN=address CFLAGS='-O1 -g1' WARN=-w tests fuzz-targets
+	+@$(submake) B=$(B)-address SAN=address CFLAGS='-O1 -g1' tests fuzz-targets
 	+@$(submake) B=$(B)-thread SAN=thread $(THREADED)
 	+@$(build_nccl)
 	@rm -f $(B)/prove
