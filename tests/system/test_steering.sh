@@ -96,7 +96,7 @@ start_daemon --auto-detail no
 follows() { all_are ".steering.sequence == $(api status | jq .control.sequence)"; }
 check "the next daemon's file is followed" wait_until 30 follows
 as_before() { all_are '.level == "ops"' && since_when | diff - "$T/since"; }
-check "and nothing has changed meanwhile" as_before
+check "and nothing has changed meanwhile" wait_until 30 as_before
 check "what it costs is told" wait_until 30 api_is overhead \
 	'[.processes[] | select(.callbacks.user.share > 0 and .kernels.groups_per_s > 0)] | length == 4'
 put '{"level":"default"}' >"$T/answer"
