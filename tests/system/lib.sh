@@ -84,7 +84,7 @@ start_daemon() {
 		2>>"$T/daemon.log" &
 	DAEMON_PID=$!
 	started+=("$DAEMON_PID")
-	wait_until 5 api_answers || { echo "# daemon did not start"; sed 's/^/# /' "$T/daemon.log"; exit 1; }
+	wait_until 30 api_answers || { echo "# daemon did not start"; sed 's/^/# /' "$T/daemon.log"; exit 1; }
 }
 
 api_answers() { curl -sf --unix-socket "$SOCK" http://ncclinspd/v1/status -o /dev/null; }
