@@ -51,30 +51,14 @@ static void *offer(const struct exemplar *e, struct nearest *l, uint64_t from_ns
 	return nearest_offer(l, began_ns(&e->op) > to_ns ? began_ns(&e->op) - to_ns : 0);
 }
 
-/* The log as it is now, piece by piece. */
-static void take_ops(struct scene *s)
+static bool take_op(const struct op *op, void *arg)
 {
-	const struct request *r = s->request;
-	const struct oplog_filter filter = {
-		.all_users = r->viewer.all, .uid = r->viewer.uid, .rank = UNKNOWN_I32,
-		.nranks = UNKNOWN_I32,
-	};
-	struct oplog_visit visit;
-	uint32_t budget;
+	struct scene *s = arg;
+	struct op *copy = offer(s->exemplar, &s->ops, began_ns(op), op->done_ns);
 
-	oplog_begin(&visit, r->serve->source.oplog, &filter);
-	do {
-		const struct op *op;
-
-		budget = PIECE;
-		while ((op = oplog_next(&visit, r->serve->source.oplog, &budget))) {
-			struct op *copy = offer(s->exemplar, &s->ops, began_ns(op), op->done_ns);
-
-			if (copy)
-				*copy = *op;
-		}
-		serve_meanwhile(r->serve);
-	} while (!budget);
+	if (copy)
+		*copy = *op;
+	return true;
 }
 
 static void take_transfers(struct scene *s)
@@ -102,7 +86,7 @@ static int scene_take(struct scene *s)
 	if (nearest_init(&s->ops, ROWS, sizeof(struct op)) < 0 ||
 	    nearest_init(&s->transfers, ROWS, sizeof(struct transfer)) < 0)
 		return -ENOMEM;
-	take_ops(s);
+	serve_visit_ops(s->request, take_op, s);
 	take_transfers(s);
 	return 0;
 }

@@ -380,6 +380,13 @@ void serve_free_sums(struct serve *s);
 /* The member of a snapshot by which ranks of several nodes are compared: samples. */
 void serve_samples(struct request *r, struct json *j);
 
+/*
+ * The log's operations that the client may see, newest first and piece by piece: what is
+ * added meanwhile is not visited.  `visit` returns false to stop.
+ */
+typedef bool serve_op_fn(const struct op *op, void *arg);
+void serve_visit_ops(const struct request *r, serve_op_fn *visit, void *arg);
+
 /* NULL: no memory. */
 struct MHD_Response *serve_collectives(struct request *r, struct MHD_Connection *connection);
 struct MHD_Response *serve_summary(struct request *r, struct MHD_Connection *connection);

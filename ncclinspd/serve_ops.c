@@ -154,6 +154,25 @@ static int copy_rows(struct request *r, struct listing *l, const struct oplog_fi
 	return 0;
 }
 
+void serve_visit_ops(const struct request *r, serve_op_fn *visit, void *arg)
+{
+	const struct oplog_filter filter = { .all_users = r->viewer.all, .uid = r->viewer.uid,
+					     .rank = UNKNOWN_I32, .nranks = UNKNOWN_I32 };
+	const struct oplog *log = r->serve->source.oplog;
+	struct oplog_visit at;
+	const struct op *op;
+	uint32_t budget;
+
+	oplog_begin(&at, log, &filter);
+	do {
+		budget = PIECE;
+		while ((op = oplog_next(&at, log, &budget)))
+			if (!visit(op, arg))
+				return;
+		serve_meanwhile(r->serve);
+	} while (!budget);
+}
+
 static void put_op(const struct serve *s, struct json *j, const void *row)
 {
 	rows_put(s, j, op_fields, row);

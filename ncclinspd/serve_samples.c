@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "ncclinspd/oplog.h"
 #include "ncclinspd/ops.h"
 #include "ncclinspd/ranks_compare.h"
 #include "ncclinspd/serve_impl.h"
@@ -16,7 +15,6 @@
 #define SERIES	512	/* one rank's operations of one function on one communicator */
 #define KEPT	64	/* of each, and half of that at least where there are so many */
 #define ROWS	8192
-#define PIECE	256	/* of the log, between two turns of who cannot wait */
 
 struct series {
 	uint64_t process_id;
@@ -62,16 +60,17 @@ static struct series *series_of(struct samples *s, const struct op *op)
 	return l;
 }
 
-static void measure(struct samples *s, const struct op *op)
+static bool measure(const struct op *op, void *arg)
 {
-	struct series *l = series_of(s, op);
+	struct series *l = is_comparable(op) ? series_of(arg, op) : NULL;
 
 	if (!l)
-		return;
+		return true;
 	if (op->seq < l->least_seq)
 		l->least_seq = op->seq;
 	if (op->seq > l->most_seq)
 		l->most_seq = op->seq;
+	return true;
 }
 
 static void put_comm_id(const struct serve *s, struct json *j, const void *row)
@@ -101,37 +100,20 @@ static const struct field sample_fields[] = {
 	{ NULL, 0, 0, NULL },
 };
 
-static void put_sample(struct samples *s, const struct op *op)
+static bool put_sample(const struct op *op, void *arg)
 {
-	const struct series *l = series_of(s, op);
+	struct samples *s = arg;
+	const struct series *l = is_comparable(op) ? series_of(s, op) : NULL;
 
-	if (!l || !l->stride || op->seq % l->stride || s->rows == ROWS)
-		return;
+	if (!l || !l->stride || op->seq % l->stride)
+		return true;
+	if (s->rows == ROWS)
+		return false;
 	s->rows++;
 	json_begin(s->json, '{');
 	rows_put(s->request->serve, s->json, sample_fields, op);
 	json_end(s->json, '}');
-}
-
-/* Piece by piece: what is added to the log meanwhile is not seen. */
-static void walk(struct samples *s, void look(struct samples *s, const struct op *op))
-{
-	const struct request *r = s->request;
-	const struct oplog_filter filter = { .all_users = r->viewer.all, .uid = r->viewer.uid,
-					     .rank = UNKNOWN_I32, .nranks = UNKNOWN_I32 };
-	struct oplog_visit visit;
-	uint32_t budget;
-
-	oplog_begin(&visit, r->serve->source.oplog, &filter);
-	do {
-		const struct op *op;
-
-		budget = PIECE;
-		while ((op = oplog_next(&visit, r->serve->source.oplog, &budget)))
-			if (is_comparable(op))
-				look(s, op);
-		serve_meanwhile(r->serve);
-	} while (!budget);
+	return true;
 }
 
 static void choose_strides(struct samples *s)
@@ -155,10 +137,10 @@ void serve_samples(struct request *r, struct json *j)
 	}
 	s->request = r;
 	s->json = j;
-	walk(s, measure);
+	serve_visit_ops(r, measure, s);
 	choose_strides(s);
 	json_key(j, "samples");
 	json_begin(j, '[');
-	walk(s, put_sample);
+	serve_visit_ops(r, put_sample, s);
 	json_end(j, ']');
 }

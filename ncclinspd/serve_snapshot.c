@@ -10,7 +10,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "ncclinspd/oplog.h"
 #include "util/cleanup.h"
 
 #define FORMAT		"ncclinsp-snapshot"
@@ -77,36 +76,36 @@ static struct kind *kind_of(struct kind *kinds, const struct op *op)
 	return NULL;
 }
 
-static void put_op(const struct request *r, struct json *j, const struct op *op)
+struct ops {
+	const struct request *request;
+	struct json *json;
+	struct kind *kinds;
+	uint32_t rows;
+};
+
+static bool put_op(const struct op *op, void *arg)
 {
-	json_begin(j, '{');
-	rows_put(r->serve, j, op_fields, op);
-	json_end(j, '}');
+	struct ops *o = arg;
+	struct kind *k = kind_of(o->kinds, op);
+
+	if (!k || k->rows == KEPT)
+		return true;
+	k->rows++;
+	if (op->seq != UNKNOWN_U64)
+		k->first_seq = op->seq;
+	json_begin(o->json, '{');
+	rows_put(o->request->serve, o->json, op_fields, op);
+	json_end(o->json, '}');
+	return ++o->rows < ROWS;
 }
 
 static void put_ops(struct request *r, struct json *j, struct kind *kinds)
 {
-	const struct oplog_filter filter = { .all_users = r->viewer.all, .uid = r->viewer.uid,
-					     .rank = UNKNOWN_I32, .nranks = UNKNOWN_I32 };
-	const struct oplog *log = r->serve->source.oplog;
-	uint32_t budget = UINT32_MAX, rows = 0;
-	struct oplog_visit visit;
-	const struct op *op;
+	struct ops ops = { .request = r, .json = j, .kinds = kinds };
 
-	oplog_begin(&visit, log, &filter);
 	json_key(j, "collectives");
 	json_begin(j, '[');
-	while (rows < ROWS && (op = oplog_next(&visit, log, &budget))) {
-		struct kind *k = kind_of(kinds, op);
-
-		if (!k || k->rows == KEPT)
-			continue;
-		k->rows++;
-		rows++;
-		if (op->seq != UNKNOWN_U64)
-			k->first_seq = op->seq;
-		put_op(r, j, op);
-	}
+	serve_visit_ops(r, put_op, &ops);
 	json_end(j, ']');
 }
 
