@@ -116,6 +116,19 @@ wait_until() {
 
 sim() { "$B/nccl-sim" --plugin "$PLUGIN" "$@"; }
 
+# replay FILE...: recordings, all at once, as the processes of a job are.
+replay() {
+	local one pids=() status=0
+	for one in "$@"; do
+		timeout -k 1 60 "$B/nccl-replay" --plugin "$PLUGIN" "$one" &
+		pids+=($!)
+	done
+	for one in "${pids[@]}"; do
+		wait "$one" || status=$?
+	done
+	return $status
+}
+
 # bounded SCENARIO: one that comes to an end soon; what hangs in it is ended after a while.
 # Nothing is sent to oneself, nor is a graph replayed after what was not: after that, no
 # stamp is believed for a while (test_stamps.sh).

@@ -16,19 +16,6 @@ rows() {
 	api processes | jq '.processes[].pid' >"$T/old"
 }
 
-# replay DIRECTORY: all its processes at once.
-replay() {
-	local file pids=() status=0
-	for file in "$1"/*.rec; do
-		"$B/nccl-replay" --plugin "$PLUGIN" "$file" 2>>"$T/replay" &
-		pids+=($!)
-	done
-	for file in "${pids[@]}"; do
-		wait "$file" || status=$?
-	done
-	return $status
-}
-
 same() { [ -s "$1" ] && diff "$1" "$2"; }
 
 start_daemon
@@ -42,7 +29,7 @@ while read -r name api level; do
 	rows "$T/true"
 	NCCLINSP_RECORD=$T/$name.$api.$level/%p.rec "$B/nccl-sim" --plugin "$RECORDER" --api "$api" \
 		"$scenario" 2>"$T/sim"
-	check "$name $api: it is played back" replay "$T/$name.$api.$level"
+	check "$name $api: it is played back" replay "$T/$name.$api.$level"/*.rec
 	wait_until 5 drained
 	rows "$T/told"
 	check "$name $api, level $level: the same operations, and times by the GPU" \

@@ -15,18 +15,6 @@ fate='{comm_name, rank, func, seq, peer, bytes, algo, proto, channels, complete,
 	exec_ns: (if .timing_source == "kernel_gpu" then .exec_ns else null end),
 	fused, batch_ns: .batch.exec_ns, stamps_why}'
 
-replay_all() {
-	local file pids=() status=0
-	for file in "$RECORDINGS"/*/*.rec; do
-		timeout -k 1 60 "$B/nccl-replay" --plugin "$PLUGIN" "$file" &
-		pids+=($!)
-	done
-	for file in "${pids[@]}"; do
-		wait "$file" || status=$?
-	done
-	return $status
-}
-
 # told NAME: the operations of that recording, whose communicator has its name.
 told() {
 	api "collectives?comm=$1&limit=10000" | jq -c '.collectives[] | select(.derived | not)'
@@ -46,7 +34,7 @@ same_fates() {
 
 start_daemon
 export NCCLINSP_LEVEL=net NCCLINSP_SAMPLE=all
-check "all are played back" replay_all
+check "all are played back" replay "$RECORDINGS"/*/*.rec
 wait_until 5 drained
 for directory in "$RECORDINGS"/*/; do
 	name=$(basename "$directory")
