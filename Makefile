@@ -171,7 +171,7 @@ $(B)/tests/%: $(B)/obj/tests/%.o $(ARCHIVES)
 		$(call pc,libs,check $(DAEMON_LIBS) $(CLI_LIBS)) -ldl -lm -pthread
 
 # Two libraries have the names that NCCL looks for: this one tests the other.
-$(B)/tests/test_record: $(B)/obj/record/entry.o
+$(B)/tests/test_record $(B)/tests/test_record_replay: $(B)/obj/record/entry.o
 
 # A fuzz target is tests/fuzz/fuzz_<input>.c with its corpus/<input>/.  With the
 # plain driver it is one more test: the corpus, then a short random run.

@@ -1,110 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing calls down, reading them again, and making them again. */
+/* Writing calls down. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "record/format.h"
-#include "tests/fixture.h"
-#include "tests/fixture_sim.h"
-#include "tests/plugin_driver.h"
-#include "tests/sim/player.h"
-#include "tests/sim/replay.h"
-
-static const void *const tables[] = {
-	NULL, &ncclProfiler_v1, &ncclProfiler_v2, &ncclProfiler_v3, &ncclProfiler_v4,
-	&ncclProfiler_v5, &ncclProfiler_v6,
-};
-static const int releases[] = { 0, 23, 25, 26, 27, 28, 30 };
-
-static const struct nccl_profiler_v6 *const v6 = &ncclProfiler_v6;
-static char path[300];
-static void *context;
-static int mask;
-
-/* Each test is a process of its own, and so has one file. */
-static void use_file(const char *name)
-{
-	snprintf(path, sizeof(path), "%s/%s", fx_tmpdir(), name);
-	setenv("NCCLINSP_RECORD", path, 1);
-}
-
-static void setup(void)
-{
-	use_file("calls.rec");
-}
-
-static void init(void)
-{
-	ck_assert_int_eq(v6->init(&context, 0xfedcba9876543210, &mask, "world", 2, 8, 3, NULL),
-			 NCCL_SUCCESS);
-}
-
-static void *start_in(void *where, uint64_t type, void *parent)
-{
-	struct nccl_descr_v6 d = { .type = type, .parentObj = parent, .rank = 3 };
-	void *handle = &d;
-
-	v6->startEvent(where, &handle, &d);
-	return handle;
-}
-
-static void *start(uint64_t type, void *parent)
-{
-	return start_in(context, type, parent);
-}
-
-static struct recording *load(const char *from)
-{
-	struct recording *rec = NULL;
-	char err[300];
-
-	ck_assert_msg(recording_load(&rec, from, err, sizeof(err)) == 0, "%s", err);
-	return rec;
-}
-
-/* Without the times in front. */
-static char *text_of(const char *from)
-{
-	struct recording *rec = load(from);
-	char *text = NULL, *to, *p;
-	size_t size = 0;
-	FILE *f = open_memstream(&text, &size);
-
-	recording_print(rec, f);
-	fclose(f);
-	recording_free(rec);
-	for (to = p = text; *p; ) {
-		p += strcspn(p, " ");
-		do
-			*to++ = *p;
-		while (*p++ != '\n');
-	}
-	*to = 0;
-	return text;
-}
-
-/* In a process of its own, which ends with `end_signal`, or well. */
-static void in_child(void (*what)(int), int arg, int end_signal)
-{
-	int status = 0;
-	pid_t pid = fork();
-
-	if (!pid) {
-		what(arg);
-		if (end_signal)
-			raise(end_signal);
-		exit(0);
-	}
-	waitpid(pid, &status, 0);
-	ck_assert_int_eq(end_signal ? WTERMSIG(status) : WEXITSTATUS(status), end_signal);
-}
+#include "tests/fx_record.h"
 
 /* ---- what is in the file ---- */
 
@@ -372,142 +275,6 @@ START_TEST(threads_keep_their_order_while_the_file_is_cut)
 }
 END_TEST
 
-/* ---- there and back ---- */
-
-static const char *const scenarios[] = {
-	"nodes 2\ncomm w ranks 0,1 channels 2\nloop 2\nAllReduce w 1Mi float32\n"
-	"AllGather w 64Ki bfloat16\nBroadcast w 4Ki int8 root 1\n"
-	"group\nSend w 128 float16 from 0 to 1\nSend w 128 float16 from 1 to 0\nend\nend\n",
-	"gpus 2\nthreads process\ncomm w ranks 0,1 channels 2\nAllReduce w 1Mi float32 algo tree\n"
-	"AllGather w 1Ki int8 ce\nAllReduce w 1Ki float32 symmetric\n"
-	"graph g\nAllReduce w 1Ki float32\nend\nreplay g 3\n",
-	"nodes 2\nnetplugin ib\ncomm w ranks 0,1 channels 1\nAllReduce w 1Mi float32\n",
-};
-
-static const char *played;
-
-static void play(int version)
-{
-	struct scenario *scn = fx_scenario(played);
-	struct player_plugin plugin = { tables[version], version };
-	struct pace pace = { .factor = 0 };
-
-	scn->hold_ns = 0;
-	scn->release = releases[version];
-	if (player_run(scn, 0, &plugin, &pace, NULL))
-		abort();
-	scenario_free(scn);
-}
-
-static char first[300];
-
-static void replay(int version)
-{
-	struct recording *rec = load(first);
-	struct api api;
-
-	api_bind(&api, tables[version], version, releases[version]);
-	if (replay_run(rec, &api, 0, 0) < 0)
-		abort();
-	recording_free(rec);
-}
-
-/* The first line that differs, since both in full are too long for a message. */
-static void check_same_text(const char *a, const char *b)
-{
-	size_t at = 0, line;
-
-	while (a[at] && a[at] == b[at])
-		at++;
-	for (line = at; line && a[line - 1] != '\n'; line--)
-		;
-	ck_assert_msg(a[at] == b[at], "\"%.*s\" became \"%.*s\"",
-		      (int)strcspn(a + line, "\n"), a + line,
-		      (int)strcspn(b + line, "\n"), b + line);
-}
-
-START_TEST(a_replay_makes_the_recorded_calls_in_every_version)
-{
-	int version = 1 + _i % NCCL_PROFILER_VERSIONS;
-	char *once, *again;
-
-	played = scenarios[_i / NCCL_PROFILER_VERSIONS];
-	use_file("first.rec");
-	strcpy(first, path);
-	in_child(play, version, 0);
-	use_file("again.rec");
-	in_child(replay, version, 0);
-	once = text_of(first);
-	again = text_of(path);
-	ck_assert_ptr_nonnull(strstr(once, "start"));
-	check_same_text(once, again);
-	free(once);
-	free(again);
-}
-END_TEST
-
-/* ---- damaged files ---- */
-
-static const struct { long at; const char *bytes; int size; const char *why; } damages[] = {
-	{ 0, "x", 1, "" },
-	{ 4, "x", 1, "no recording" },
-	{ 8, "\x02", 1, "another version" },
-	{ 12, "\x08", 1, "another version" },
-	{ 19, "\xff", 1, "makes no sense" },
-	{ 20, "\x07", 1, "makes no sense" },
-	{ 256, "\x09", 1, "impossible size" },
-	{ 256, "\x08", 1, "impossible size" },
-	{ 256, "\xf8\xff", 2, "impossible size" },
-	{ 256, "\x00\x00", 2, "no communicator" },
-};
-
-START_TEST(a_damaged_recording_is_refused)
-{
-	struct recording *rec;
-	char err[300] = "";
-	FILE *f;
-
-	init();
-	v6->finalize(context);
-	f = fopen(path, "r+e");
-	fseek(f, damages[_i].at, SEEK_SET);
-	fwrite(damages[_i].bytes, 1, damages[_i].size, f);
-	fclose(f);
-	ck_assert_int_eq(recording_load(&rec, path, err, sizeof(err)), -EINVAL);
-	ck_assert_ptr_nonnull(strstr(err, damages[_i].why));
-}
-END_TEST
-
-START_TEST(a_name_ends_at_a_nul)
-{
-	struct recording *rec = recording_new();
-	const char *name = recording_intern(rec->names, "a\0bcdefgh", 9);
-
-	ck_assert_str_eq(name, "a");
-	ck_assert_ptr_eq((void *)recording_intern(rec->names, "a\0xyzuvwx", 9), (void *)name);
-	recording_free(rec);
-}
-END_TEST
-
-/* Where a copy may have ended; at the end of a record it is a shorter recording. */
-START_TEST(a_recording_that_is_cut_off_is_refused)
-{
-	struct recording *rec;
-	char err[300] = "";
-	struct stat st;
-
-	init();
-	v6->stopEvent(start(NCCL_PROXY_OP, NULL));
-	v6->finalize(context);
-	ck_assert_int_eq(stat(path, &st), 0);
-	for (off_t size = st.st_size - 1; size > st.st_size - 24; size--) {
-		ck_assert_int_eq(truncate(path, size), 0);
-		ck_assert_int_eq(recording_load(&rec, path, err, sizeof(err)), -EINVAL);
-		ck_assert_ptr_nonnull(strstr(err, "cut off"));
-	}
-}
-END_TEST
-
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -524,11 +291,6 @@ int main(void)
 		FX_TEST(a_name_may_hold_the_process_id),
 		FX_TEST(a_forked_child_writes_nothing),
 		FX_TEST(threads_keep_their_order_while_the_file_is_cut),
-		FX_LOOP(a_replay_makes_the_recorded_calls_in_every_version, 0,
-			FX_COUNT(scenarios) * NCCL_PROFILER_VERSIONS),
-		FX_LOOP(a_damaged_recording_is_refused, 0, FX_COUNT(damages)),
-		FX_TEST(a_name_ends_at_a_nul),
-		FX_TEST(a_recording_that_is_cut_off_is_refused),
 	};
 
 	return fx_run(setup, NULL, tests, FX_COUNT(tests));
