@@ -200,8 +200,8 @@ PROVE     = B=$(abspath $(B)) prove --failures --comments --exec tests/tap.sh \
 	--statefile=$(B)/prove
 
 # Every build first, so that what prove counts is the last thing to be read.  Tests with
-# real processes share what cores there are: what fails beside others is run once more,
-# alone, and named.  What a sanitizer has built gets no second chance.  Clang is here for
+# real processes are long and wait a lot: they begin, and there is one more at a time than
+# cores.  What fails beside others is run once more, alone, and named.  What a sanitizer has built gets no second chance.  Clang is here for
 # its warnings only, and the address sanitizer for what it sees: neither needs to be fast.
 check: deps
 	+@$(submake) B=$(B) all tests $(B)/bench/bench_soak
@@ -210,8 +210,8 @@ check: deps
 	+@$(submake) B=$(B)-thread SAN=thread $(THREADED)
 	+@$(build_nccl)
 	@rm -f $(B)/prove
-	@$(PROVE) -j$(JOBS) --rules 'seq=tests/{system,nccl}/*' --rules 'par=**' --state=save \
-		$(CHECKED) $(SYSTEM_TESTS) $(NCCL_TESTS) || { \
+	@$(PROVE) -j$$(($(JOBS) + 1)) --timer --state=save \
+		$(SYSTEM_TESTS) $(NCCL_TESTS) $(CHECKED) || { \
 	failed=$$($(PROVE) --state=failed --dry) && [ -n "$$failed" ] && \
 	! echo "$$failed" | grep -E '^$(B)-(address|thread)/' && \
 	echo "Failed beside others, once more alone:" $$failed && $(PROVE) $$failed; }
