@@ -38,6 +38,7 @@ struct exchange {
 static const struct route {
 	const char *path;
 	unsigned params;
+	const struct field_table *tables;	/* of its rows, where `fields` may choose */
 	void (*fill)(struct request *r, struct json *j);
 	/* Instead, where the answer is not made in one go. */
 	struct MHD_Response *(*open)(struct request *r, struct MHD_Connection *connection);
@@ -49,17 +50,20 @@ static const struct route {
 	int (*file)(struct request *r, uint64_t *bytes);
 } routes[] = {	/* a path that ends in a slash is the beginning of one */
 	{ "/v1/status", .fill = serve_status },
-	{ "/v1/processes", .fill = serve_processes },
-	{ "/v1/comms", .fill = serve_comms },
-	{ "/v1/collectives", .open = serve_collectives,
+	{ "/v1/processes", .fill = serve_processes, .tables = process_tables },
+	{ "/v1/comms", .fill = serve_comms, .tables = comm_tables },
+	{ "/v1/collectives", .open = serve_collectives, .tables = op_tables,
 	  .params = PARAM_BIT(COMM) | PARAM_BIT(NRANKS) | PARAM_BIT(RANK) | PARAM_BIT(FUNC) |
 		    PARAM_BIT(PID) | PARAM_BIT(SINCE_MONO_NS) | PARAM_BIT(LIMIT) },
-	{ "/v1/summary", .open = serve_summary, .params = PARAM_BIT(WINDOW) | PARAM_BIT(BY) },
-	{ "/v1/peers", .open = serve_peers,
+	{ "/v1/summary", .open = serve_summary, .tables = summary_tables,
+	  .params = PARAM_BIT(WINDOW) | PARAM_BIT(BY) },
+	{ "/v1/peers", .open = serve_peers, .tables = peer_tables,
 	  .params = PARAM_BIT(COMM) | PARAM_BIT(NRANKS) | PARAM_BIT(RANK) | PARAM_BIT(PID) |
 		    PARAM_BIT(PEER) | PARAM_BIT(DIRECTION) | PARAM_BIT(LINK_WINDOW) },
-	{ "/v1/inflight", .fill = serve_inflight, .params = PARAM_BIT(OLDER_THAN_NS) },
-	{ "/v1/findings", .fill = serve_findings, .params = PARAM_BIT(ACTIVE) },
+	{ "/v1/inflight", .fill = serve_inflight, .tables = inflight_tables,
+	  .params = PARAM_BIT(OLDER_THAN_NS) },
+	{ "/v1/findings", .fill = serve_findings, .tables = finding_tables,
+	  .params = PARAM_BIT(ACTIVE) },
 	{ "/v1/clocks", .fill = serve_clocks },
 	{ "/v1/stream", .open = stream_open, .type = JSON_LINES, .params = PARAM_BIT(KINDS) },
 	{ "/v1/level", .fill = serve_level, .act = serve_put_level, .by = MHD_HTTP_METHOD_PUT },
@@ -201,26 +205,15 @@ static enum MHD_Result open_answer(struct MHD_Connection *connection, struct req
 
 /* ---- requests ---------------------------------------------------------- */
 
-struct arguments {
-	struct query *query;
-	unsigned allowed;
-	unsigned seen;
-	char why[400];
-};
-
-/* A value with a zero byte inside is cut there by nobody but us: refuse it. */
-static enum MHD_Result read_argument(void *arg, enum MHD_ValueKind kind, const char *name,
-				     size_t name_bytes, const char *value, size_t value_bytes)
+/* False: `why` says what is wrong. */
+static bool read_query(struct MHD_Connection *connection, struct request *r,
+		       const struct route *route, char why[SERVE_WHY_BYTES])
 {
-	struct arguments *a = arg;
+	struct query *q = &r->query;
 
-	(void)kind;
-	if (strlen(name) != name_bytes || (value && strlen(value) != value_bytes)) {
-		snprintf(a->why, sizeof(a->why), "a parameter holds a zero byte");
-		return MHD_NO;
-	}
-	return query_parse(a->query, a->allowed, &a->seen, name, value, a->why, sizeof(a->why)) ?
-		       MHD_YES : MHD_NO;
+	return query_read(q, connection, route->params | (route->tables ? PARAM_BIT(FIELDS) : 0),
+			  why) &&
+	       (!q->fields || fields_choose(route->tables, q->fields, &r->chosen, why));
 }
 
 static enum MHD_Result dispatch(struct MHD_Connection *connection, struct client *c,
@@ -228,20 +221,17 @@ static enum MHD_Result dispatch(struct MHD_Connection *connection, struct client
 {
 	struct request r = { .serve = c->serve, .viewer = c->viewer, .body = x->body,
 			     .body_bytes = x->body_bytes };
-	struct arguments a = { .query = &r.query };
 	const struct route *route = route_find(path, &r.tail);
 	bool head = !strcmp(method, MHD_HTTP_METHOD_HEAD);
+	char why[SERVE_WHY_BYTES];
 
 	if (!route || (c->serve->config.metrics_only && route->open != serve_metrics))
 		return answer_refuse(connection, MHD_HTTP_NOT_FOUND, "not_found",
 			      "there is nothing at '%.128s'", path);
 	if (!route_takes(route, method))
 		return refuse_method(connection, route, method);
-	a.allowed = route->params;
-	query_init(&r.query);
-	MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, read_argument, &a);
-	if (*a.why)
-		return answer_refuse(connection, MHD_HTTP_BAD_REQUEST, "bad_request", "%s", a.why);
+	if (!read_query(connection, &r, route, why))
+		return answer_refuse(connection, MHD_HTTP_BAD_REQUEST, "bad_request", "%s", why);
 	client_enter(c, CLIENT_ANSWERING);
 	serve_meanwhile(c->serve);
 	if (route->act && !strcmp(method, route->by))

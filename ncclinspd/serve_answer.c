@@ -62,7 +62,7 @@ struct MHD_Response *answer_error(const char *code, const char *message)
 enum MHD_Result answer_refuse(struct MHD_Connection *connection, unsigned status,
 			      const char *code, const char *format, ...)
 {
-	char message[512];
+	char message[SERVE_WHY_BYTES];
 	va_list args;
 
 	va_start(args, format);

@@ -262,23 +262,40 @@ static const struct field comm_fields[] = {
 	{ NULL, 0, 0, NULL },
 };
 
-static size_t put_group(const struct serve *s, struct json *j, struct local_rank *at, size_t n)
-{
-	size_t i = 0;
+const struct field_table comm_tables[] = {
+	{ NULL, comm_fields },
+	{ "local_ranks", local_rank_fields },
+	{ NULL, NULL },
+};
 
-	json_begin(j, '{');
-	rows_put(s, j, comm_fields, at->comm);
+static void put_local_ranks(const struct request *r, struct json *j, struct local_rank *at,
+			    size_t n, unsigned first)
+{
 	json_key(j, "local_ranks");
 	json_begin(j, '[');
-	do {
+	for (size_t i = 0; i < n; i++) {
 		reconstruct_progress(at[i].process, at[i].index, &at[i].progress);
 		json_begin(j, '{');
-		rows_put(s, j, local_rank_fields, &at[i]);
+		rows_put_chosen(r->serve, j, local_rank_fields, &at[i], &r->chosen, first);
 		json_end(j, '}');
-	} while (++i < n && !compare_groups(at, &at[i]));
+	}
 	json_end(j, ']');
+}
+
+static size_t put_group(const struct request *r, struct json *j, struct local_rank *at, size_t n)
+{
+	unsigned first, end;
+	size_t members = 1;
+
+	while (members < n && !compare_groups(at, &at[members]))
+		members++;
+	json_begin(j, '{');
+	first = rows_put_chosen(r->serve, j, comm_fields, at->comm, &r->chosen, 0);
+	end = first + rows_count(local_rank_fields);
+	if (chosen_wants_any(&r->chosen, first, end))
+		put_local_ranks(r, j, at, members, first);
 	json_end(j, '}');
-	return i;
+	return members;
 }
 
 void serve_comms(struct request *r, struct json *j)
@@ -296,6 +313,6 @@ void serve_comms(struct request *r, struct json *j)
 	json_key(j, "comms");
 	json_begin(j, '[');
 	for (size_t i = 0; i < n;)
-		i += put_group(r->serve, j, &at[i], n - i);
+		i += put_group(r, j, &at[i], n - i);
 	json_end(j, ']');
 }

@@ -76,6 +76,18 @@ const struct field finding_fields[] = {
 	{ NULL, 0, 0, NULL },
 };
 
+/* In an answer the kind is called that. */
+static const struct field kind_field[] = {
+	{ "kind", FIELD_PUT, 0, put_kind },
+	{ NULL, 0, 0, NULL },
+};
+
+const struct field_table finding_tables[] = {
+	{ NULL, kind_field },
+	{ NULL, finding_fields + 1 },
+	{ NULL, NULL },
+};
+
 struct listing {
 	const struct request *request;
 	struct json *json;
@@ -85,15 +97,16 @@ static bool put_finding(const struct finding *f, void *arg)
 {
 	const struct listing *l = arg;
 	const struct query *q = &l->request->query;
+	unsigned n = 0;
 
 	if (!viewer_sees(&l->request->viewer, f->uid))
 		return true;
 	if (q->active != QUERY_ANY && q->active != !f->life.until_ns)
 		return true;
 	json_begin(l->json, '{');
-	json_key(l->json, "kind");
-	json_put_string(l->json, finding_kind_name(f->kind));
-	rows_put(l->request->serve, l->json, finding_fields + 1, f);
+	for (const struct field_table *t = finding_tables; t->fields; t++)
+		n = rows_put_chosen(l->request->serve, l->json, t->fields, f, &l->request->chosen,
+				    n);
 	json_end(l->json, '}');
 	return true;
 }

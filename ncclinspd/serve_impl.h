@@ -9,7 +9,7 @@
  *   serve_answer.c    answers and refusals
  *   serve_client.c    one connection: who it is, its deadline
  *   serve_query.c     parameters -> struct query
- *   serve_rows.c      fields of a row, as tables
+ *   serve_rows.c      fields of a row, as tables  serve_fields.c     which of them are wanted
  *   serve_status.c    /v1/status                  serve_processes.c  /v1/processes
  *   serve_comms.c     /v1/comms                   serve_inflight.c   /v1/inflight
  *   serve_listing.c   answers of many rows
@@ -36,6 +36,7 @@
 #define SERVE_ROWS_DEFAULT	100
 #define SERVE_ROWS_MAX		10000
 #define SERVE_PIDS_MAX		32
+#define SERVE_WHY_BYTES		1536	/* of why a request was refused */
 
 /* ---- who asks ---------------------------------------------------------- */
 
@@ -118,7 +119,8 @@ enum MHD_Result answer_no_memory(struct MHD_Connection *connection);
 	X(ACTIVE,        active)	\
 	X(LINK_WINDOW,   window)	\
 	X(PEER,          peer)		\
-	X(DIRECTION,     direction)
+	X(DIRECTION,     direction)	\
+	X(FIELDS,        fields)
 
 enum serve_param {
 #define X(NAME, name) PARAM_##NAME,
@@ -157,16 +159,18 @@ struct query {
 	uint32_t link_windows;		/* bits: 1 << enum links_window */
 	int32_t peer;			/* UNKNOWN_I32: all */
 	int send;			/* true, false or QUERY_ANY */
+	const char *fields;		/* as it was given, the request's; NULL: all */
 };
 
+/* Nothing asked for in particular. */
 void query_init(struct query *q);
 
 /*
- * One parameter; `allowed` and `*seen` are bits of enum serve_param.  False: `why`
- * says what is wrong with it and what is allowed.
+ * All parameters of a request; `allowed` are bits of enum serve_param.  False: `why`
+ * says what is wrong and what is allowed.  Texts stay the connection's.
  */
-bool query_parse(struct query *q, unsigned allowed, unsigned *seen, const char *name,
-		 const char *value, char *why, size_t why_bytes);
+bool query_read(struct query *q, struct MHD_Connection *connection, unsigned allowed,
+		char why[SERVE_WHY_BYTES]);
 
 /* Digits of `base` and nothing else, at most `max`. */
 bool query_number(const char *text, int base, uint64_t max, uint64_t *out);
@@ -202,6 +206,53 @@ struct field {
 /* All fields up to the one without a name, as members of the open object. */
 void rows_put(const struct serve *s, struct json *j, const struct field *fields,
 	      const void *row);
+
+#define SERVE_NAMES	128
+
+/*
+ * The members of a row that a client wants: a bit each, numbered through all tables
+ * that the row is made of.  A time has two.
+ */
+struct chosen {
+	bool some;		/* false: all */
+	uint64_t bits[SERVE_NAMES / 64];
+};
+
+static inline bool chosen_wants(const struct chosen *c, unsigned n)
+{
+	return !c->some || c->bits[n / 64] >> n % 64 & 1;
+}
+
+/* Is one of [first, end) wanted? */
+static inline bool chosen_wants_any(const struct chosen *c, unsigned first, unsigned end)
+{
+	while (first < end && !chosen_wants(c, first))
+		first++;
+	return first < end;
+}
+
+/* Those of a table that are wanted.  Its first has the number `n`; returns that of the next's. */
+unsigned rows_put_chosen(const struct serve *s, struct json *j, const struct field *fields,
+			 const void *row, const struct chosen *c, unsigned n);
+
+/* How many names a table has. */
+unsigned rows_count(const struct field *fields);
+
+/* One of the tables of a row; the last has no fields. */
+struct field_table {
+	const char *inside;	/* the member whose own members these are; NULL: the row */
+	const struct field *fields;
+};
+
+/*
+ * "pid,local_ranks.rank" -> what is wanted.  False: `why` says which name is none, and
+ * which there are.
+ */
+bool fields_choose(const struct field_table *tables, const char *list, struct chosen *c,
+		   char why[SERVE_WHY_BYTES]);
+
+extern const struct field_table process_tables[], comm_tables[], op_tables[], summary_tables[];
+extern const struct field_table peer_tables[], inflight_tables[], finding_tables[];
 
 /* The two members of a time: name "ended" gives "ended_at" and "ended_mono_ns". */
 void rows_put_time(const struct serve *s, struct json *j, const char *name,
@@ -261,6 +312,7 @@ struct request {
 	struct serve *serve;
 	struct viewer viewer;
 	struct query query;
+	struct chosen chosen;
 	const char *tail;	/* of the path, behind a route that ends in a slash */
 	const char *body;	/* not terminated; NULL: none */
 	size_t body_bytes;
@@ -344,11 +396,12 @@ struct process *serve_next_process(const struct serve *s, const struct viewer *v
  * the client takes it.
  */
 struct listing;
-typedef void listing_put(const struct serve *s, struct json *j, const void *row);
+typedef void listing_put(const struct serve *s, struct json *j, const void *row,
+			 const struct chosen *chosen);
 
-/* `put` writes a row's members.  NULL: no memory. */
+/* `put` writes those of a row's members that are wanted; NULL: all.  NULL: no memory. */
 struct listing *listing_new(const struct serve *s, const char *name, size_t row_bytes,
-			    listing_put *put);
+			    listing_put *put, const struct chosen *chosen);
 void listing_free(struct listing *l);
 
 /* Room for another row.  NULL: no memory. */
@@ -367,7 +420,8 @@ struct MHD_Response *listing_open(struct listing *l);
  */
 int serve_take_summary(struct request *r, struct listing *l);
 int serve_take_peers(struct request *r, struct listing *l);
-struct listing *serve_new_peers(const struct serve *s);	/* NULL: no memory */
+/* NULL: no memory. */
+struct listing *serve_new_peers(const struct serve *s, const struct chosen *chosen);
 listing_put serve_put_summary_row;
 
 /*

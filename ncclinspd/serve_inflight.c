@@ -67,6 +67,8 @@ const struct field inflight_fields[] = {
 	{ NULL, 0, 0, NULL },
 };
 
+const struct field_table inflight_tables[] = { { NULL, inflight_fields }, { NULL, NULL } };
+
 static void put_rows(const struct request *r, struct json *j, const struct inflights *rows)
 {
 	size_t n = 0;
@@ -77,7 +79,7 @@ static void put_rows(const struct request *r, struct json *j, const struct infli
 		if (inflight_age_ns(&rows->at[i]) < r->query.older_than_ns)
 			break;
 		json_begin(j, '{');
-		rows_put(r->serve, j, inflight_fields, &rows->at[i]);
+		rows_put_chosen(r->serve, j, inflight_fields, &rows->at[i], &r->chosen, 0);
 		json_end(j, '}');
 		n++;
 	}

@@ -21,6 +21,7 @@ struct block {
 struct listing {
 	const struct serve *serve;
 	listing_put *put;
+	struct chosen chosen;
 	size_t row_bytes;
 	struct block *first, *last;	/* not yet all text */
 	uint32_t next;			/* row of the first */
@@ -30,13 +31,15 @@ struct listing {
 };
 
 struct listing *listing_new(const struct serve *s, const char *name, size_t row_bytes,
-			    listing_put *put)
+			    listing_put *put, const struct chosen *chosen)
 {
 	struct listing *l = malloc(sizeof(*l));
 
 	if (!l)
 		return NULL;
 	*l = (struct listing){ .serve = s, .put = put, .row_bytes = row_bytes };
+	if (chosen)
+		l->chosen = *chosen;
 	json_init(&l->text, SERVE_ANSWER_BYTES);
 	json_begin(&l->text, '{');
 	json_key(&l->text, name);
@@ -93,7 +96,7 @@ void listing_free(struct listing *l)
 static void write_row(struct listing *l, struct json *j)
 {
 	json_begin(j, '{');
-	l->put(l->serve, j, l->first->rows + l->next++ * l->row_bytes);
+	l->put(l->serve, j, l->first->rows + l->next++ * l->row_bytes, &l->chosen);
 	json_end(j, '}');
 	if (l->next == l->first->n)
 		drop_first(l);

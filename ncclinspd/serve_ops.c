@@ -110,6 +110,8 @@ const struct field op_fields[] = {
 	{ NULL, 0, 0, NULL },
 };
 
+const struct field_table op_tables[] = { { NULL, op_fields }, { NULL, NULL } };
+
 /*
  * Ten thousand rows take longer to copy than a busy lane takes to fill: they are
  * copied piece by piece, of the log as it is when it is asked.
@@ -173,9 +175,10 @@ void serve_visit_ops(const struct request *r, serve_op_fn *visit, void *arg)
 	} while (!budget);
 }
 
-static void put_op(const struct serve *s, struct json *j, const void *row)
+static void put_op(const struct serve *s, struct json *j, const void *row,
+		   const struct chosen *chosen)
 {
-	rows_put(s, j, op_fields, row);
+	rows_put_chosen(s, j, op_fields, row, chosen, 0);
 }
 
 struct MHD_Response *serve_collectives(struct request *r, struct MHD_Connection *connection)
@@ -193,7 +196,8 @@ struct MHD_Response *serve_collectives(struct request *r, struct MHD_Connection 
 		.npids = q->npids,
 		.since_mono_ns = q->since_mono_ns,
 	};
-	struct listing *l = listing_new(r->serve, "collectives", sizeof(struct op), put_op);
+	struct listing *l = listing_new(r->serve, "collectives", sizeof(struct op), put_op,
+					&r->chosen);
 
 	(void)connection;
 	memcpy(filter.pid, q->pid, sizeof(filter.pid));

@@ -203,9 +203,12 @@ const struct field transfer_fields[] = {
 	{ NULL, 0, 0, NULL },
 };
 
-static void put_row(const struct serve *s, struct json *j, const void *row)
+const struct field_table peer_tables[] = { { NULL, peer_fields }, { NULL, NULL } };
+
+static void put_row(const struct serve *s, struct json *j, const void *row,
+		    const struct chosen *chosen)
 {
-	rows_put(s, j, peer_fields, row);
+	rows_put_chosen(s, j, peer_fields, row, chosen, 0);
 }
 
 /* ---- which ----------------------------------------------------------------- */
@@ -259,9 +262,9 @@ static void meanwhile(void *arg)
 	serve_meanwhile(arg);
 }
 
-struct listing *serve_new_peers(const struct serve *s)
+struct listing *serve_new_peers(const struct serve *s, const struct chosen *chosen)
 {
-	return listing_new(s, "peers", sizeof(struct links_row), put_row);
+	return listing_new(s, "peers", sizeof(struct links_row), put_row, chosen);
 }
 
 int serve_take_peers(struct request *r, struct listing *l)
@@ -287,7 +290,7 @@ int serve_take_peers(struct request *r, struct listing *l)
 
 struct MHD_Response *serve_peers(struct request *r, struct MHD_Connection *connection)
 {
-	struct listing *l = serve_new_peers(r->serve);
+	struct listing *l = serve_new_peers(r->serve, &r->chosen);
 
 	(void)connection;
 	if (l && serve_take_peers(r, l) >= 0)

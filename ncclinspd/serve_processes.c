@@ -231,6 +231,8 @@ const struct field process_fields[] = {
 	{ NULL, 0, 0, NULL },
 };
 
+const struct field_table process_tables[] = { { NULL, process_fields }, { NULL, NULL } };
+
 void serve_processes(struct request *r, struct json *j)
 {
 	struct process *p;
@@ -239,7 +241,7 @@ void serve_processes(struct request *r, struct json *j)
 	json_begin(j, '[');
 	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));) {
 		json_begin(j, '{');
-		rows_put(r->serve, j, process_fields, p);
+		rows_put_chosen(r->serve, j, process_fields, p, &r->chosen, 0);
 		json_end(j, '}');
 	}
 	json_end(j, ']');

@@ -200,6 +200,12 @@ static bool read_direction(struct query *q, const char *text)
 	return read_either(text, "recv", "send", &q->send);
 }
 
+static bool read_fields(struct query *q, const char *text)
+{
+	q->fields = text;
+	return *text;
+}
+
 /* One name may have several rows, each for other requests. */
 static const struct {
 	const char *name;
@@ -225,6 +231,7 @@ static const struct {
 	[PARAM_LINK_WINDOW] = { "window", read_link_window, "a list of 60s, all" },
 	[PARAM_PEER] = { "peer", read_peer, "a rank: a whole number from 0" },
 	[PARAM_DIRECTION] = { "direction", read_direction, "send or recv" },
+	[PARAM_FIELDS] = { "fields", read_fields, "a list of names of a row's members" },
 };
 _Static_assert(sizeof(params) / sizeof(params[0]) == PARAM_END, "every parameter has a row");
 
@@ -258,27 +265,59 @@ static void list_allowed(unsigned allowed, char *out, size_t bytes)
 	}
 }
 
-bool query_parse(struct query *q, unsigned allowed, unsigned *seen, const char *name,
-		 const char *value, char *why, size_t why_bytes)
+struct arguments {
+	struct query *query;
+	unsigned allowed;	/* bits of enum serve_param */
+	unsigned seen;
+	char *why;		/* SERVE_WHY_BYTES */
+};
+
+static enum MHD_Result read_parameter(struct arguments *a, const char *name, const char *value)
 {
 	char list[256];
 	unsigned i = 0;
 
-	while (i < PARAM_END && (!(allowed & 1u << i) || strcmp(params[i].name, name)))
+	while (i < PARAM_END && (!(a->allowed & 1u << i) || strcmp(params[i].name, name)))
 		i++;
 	if (i == PARAM_END) {
-		list_allowed(allowed, list, sizeof(list));
-		snprintf(why, why_bytes, "unknown parameter '%.64s'; allowed here: %s", name, list);
-		return false;
+		list_allowed(a->allowed, list, sizeof(list));
+		snprintf(a->why, SERVE_WHY_BYTES, "unknown parameter '%.64s'; allowed here: %s",
+			 name, list);
+		return MHD_NO;
 	}
-	if (*seen & 1u << i) {
-		snprintf(why, why_bytes, "parameter '%s' is given twice; once is allowed", name);
-		return false;
+	if (a->seen & 1u << i) {
+		snprintf(a->why, SERVE_WHY_BYTES, "parameter '%s' is given twice; once is allowed",
+			 name);
+		return MHD_NO;
 	}
-	*seen |= 1u << i;
-	if (value && params[i].read(q, value))
-		return true;
-	snprintf(why, why_bytes, "bad value '%.64s' of '%s'; allowed: %s", value ? value : "", name,
-		 params[i].allowed);
-	return false;
+	a->seen |= 1u << i;
+	if (value && params[i].read(a->query, value))
+		return MHD_YES;
+	snprintf(a->why, SERVE_WHY_BYTES, "bad value '%.64s' of '%s'; allowed: %s",
+		 value ? value : "", name, params[i].allowed);
+	return MHD_NO;
+}
+
+/* A value with a zero byte inside is cut there by nobody but us: refuse it. */
+static enum MHD_Result read_argument(void *arg, enum MHD_ValueKind kind, const char *name,
+				     size_t name_bytes, const char *value, size_t value_bytes)
+{
+	struct arguments *a = arg;
+
+	(void)kind;
+	if (strlen(name) == name_bytes && (!value || strlen(value) == value_bytes))
+		return read_parameter(a, name, value);
+	snprintf(a->why, SERVE_WHY_BYTES, "a parameter holds a zero byte");
+	return MHD_NO;
+}
+
+bool query_read(struct query *q, struct MHD_Connection *connection, unsigned allowed,
+		char why[SERVE_WHY_BYTES])
+{
+	struct arguments a = { .query = q, .allowed = allowed, .why = why };
+
+	*why = '\0';
+	query_init(q);
+	MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, read_argument, &a);
+	return !*why;
 }

@@ -112,7 +112,7 @@ static void (*const putters[])(struct json *j, const void *at) = {
 	[FIELD_NULL] = put_null,
 };
 
-void rows_put_time(const struct serve *s, struct json *j, const char *name, uint64_t mono_ns)
+static void put_time_at(const struct serve *s, struct json *j, const char *name, uint64_t mono_ns)
 {
 	char key[64];
 
@@ -122,25 +122,58 @@ void rows_put_time(const struct serve *s, struct json *j, const char *name, uint
 		json_put_time(j, mono_ns + s->real_offset_ns);
 	else
 		json_put_null(j);
+}
+
+static void put_mono_ns(struct json *j, const char *name, uint64_t mono_ns)
+{
+	char key[64];
+
 	snprintf(key, sizeof(key), "%s_mono_ns", name);
 	json_key(j, key);
 	put_u64_0(j, &mono_ns);
 }
 
-void rows_put(const struct serve *s, struct json *j, const struct field *fields,
-	      const void *row)
+void rows_put_time(const struct serve *s, struct json *j, const char *name, uint64_t mono_ns)
 {
-	for (const struct field *f = fields; f->name; f++) {
+	put_time_at(s, j, name, mono_ns);
+	put_mono_ns(j, name, mono_ns);
+}
+
+unsigned rows_put_chosen(const struct serve *s, struct json *j, const struct field *fields,
+			 const void *row, const struct chosen *c, unsigned n)
+{
+	for (const struct field *f = fields; f->name; f++, n++) {
 		const void *at = (const char *)row + f->offset;
 
 		if (f->kind == FIELD_TIME) {
-			rows_put_time(s, j, f->name, *(const uint64_t *)at);
+			if (chosen_wants(c, n))
+				put_time_at(s, j, f->name, *(const uint64_t *)at);
+			if (chosen_wants(c, ++n))
+				put_mono_ns(j, f->name, *(const uint64_t *)at);
 			continue;
 		}
+		if (!chosen_wants(c, n))
+			continue;
 		json_key(j, f->name);
 		if (f->kind == FIELD_PUT)
 			f->put(s, j, row);
 		else
 			putters[f->kind](j, at);
 	}
+	return n;
+}
+
+void rows_put(const struct serve *s, struct json *j, const struct field *fields,
+	      const void *row)
+{
+	rows_put_chosen(s, j, fields, row, &(struct chosen){ .some = false }, 0);
+}
+
+unsigned rows_count(const struct field *fields)
+{
+	unsigned n = 0;
+
+	for (const struct field *f = fields; f->name; f++)
+		n += f->kind == FIELD_TIME ? 2 : 1;
+	return n;
 }

@@ -84,6 +84,23 @@ static void put_row_source(const struct serve *s, struct json *j, const void *ro
 	json_put_string(j, timeline_source_text(((const struct aggregate_row *)row)->source));
 }
 
+static void put_window(const struct serve *s, struct json *j, const void *row)
+{
+	static const char *const texts[] = {
+#define X(NAME, text, slices, ns) [AGGREGATE_##NAME] = text,
+		AGGREGATE_WINDOWS(X)
+#undef X
+	};
+
+	(void)s;
+	json_put_string(j, texts[((const struct aggregate_row *)row)->window]);
+}
+
+static const struct field window_field[] = {
+	{ "window", FIELD_PUT, 0, put_window },
+	{ NULL, 0, 0, NULL },
+};
+
 #define A(name, kind) { #name, kind, offsetof(struct aggregate_row, name), NULL }
 
 /* What a key of ?by= shows; in the order of AGGREGATE_KEYS. */
@@ -119,21 +136,25 @@ static const struct field sum_fields[] = {
 };
 #undef A
 
-void serve_put_summary_row(const struct serve *s, struct json *j, const void *row)
-{
-	static const char *const texts[] = {
-#define X(NAME, text, slices, ns) [AGGREGATE_##NAME] = text,
-		AGGREGATE_WINDOWS(X)
+const struct field_table summary_tables[] = {
+	{ NULL, window_field },
+#define X(bit, NAME, text) { NULL, key_fields[bit] },
+	AGGREGATE_KEYS(X)
 #undef X
-	};
-	const struct aggregate_row *a = row;
+	{ NULL, sum_fields },
+	{ NULL, NULL },
+};
 
-	json_key(j, "window");
-	json_put_string(j, texts[a->window]);
+void serve_put_summary_row(const struct serve *s, struct json *j, const void *row,
+			   const struct chosen *chosen)
+{
+	const struct aggregate_row *a = row;
+	unsigned n = rows_put_chosen(s, j, window_field, row, chosen, 0);
+
 	for (size_t i = 0; i < sizeof(key_fields) / sizeof(key_fields[0]); i++)
-		if (a->by & 1u << i)
-			rows_put(s, j, key_fields[i], row);
-	rows_put(s, j, sum_fields, row);
+		n = a->by & 1u << i ? rows_put_chosen(s, j, key_fields[i], row, chosen, n)
+				    : n + rows_count(key_fields[i]);
+	rows_put_chosen(s, j, sum_fields, row, chosen, n);
 }
 
 static void meanwhile(void *arg)
@@ -174,7 +195,7 @@ int serve_take_summary(struct request *r, struct listing *l)
 struct MHD_Response *serve_summary(struct request *r, struct MHD_Connection *connection)
 {
 	struct listing *l = listing_new(r->serve, "rows", sizeof(struct aggregate_row),
-					serve_put_summary_row);
+					serve_put_summary_row, &r->chosen);
 
 	(void)connection;
 	if (l && serve_take_summary(r, l) >= 0)

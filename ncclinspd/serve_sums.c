@@ -74,12 +74,13 @@ static void put_since(const struct sums *sums, struct json *j, const struct sum 
 	json_end(j, '}');
 }
 
-static void put_row(const struct serve *s, struct json *j, const void *row)
+static void put_row(const struct serve *s, struct json *j, const void *row,
+		    const struct chosen *chosen)
 {
 	struct sums *sums = s->sums;
 	struct sum now = make_sum(row);
 
-	serve_put_summary_row(s, j, row);
+	serve_put_summary_row(s, j, row, chosen);
 	put_since(sums, j, &now);
 	if (sums->keeps && sums->nnext < SUMS)
 		sums->next[sums->nnext++] = now;
@@ -120,7 +121,8 @@ static void put_listing(struct json *j, const char *name, struct listing *l, int
 
 static void put_operations(struct request *r, struct json *j)
 {
-	struct listing *l = listing_new(r->serve, "rows", sizeof(struct aggregate_row), put_row);
+	struct listing *l = listing_new(r->serve, "rows", sizeof(struct aggregate_row), put_row,
+					NULL);
 
 	r->query.windows = 1u << AGGREGATE_ALL;
 	r->query.by = KEYS;
@@ -129,7 +131,7 @@ static void put_operations(struct request *r, struct json *j)
 
 static void put_links(struct request *r, struct json *j)
 {
-	struct listing *l = serve_new_peers(r->serve);
+	struct listing *l = serve_new_peers(r->serve, NULL);
 
 	r->query.link_windows = 1u << LINKS_60S | 1u << LINKS_ALL;
 	put_listing(j, "peers", l, l ? serve_take_peers(r, l) : -ENOMEM);
