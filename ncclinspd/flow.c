@@ -24,6 +24,8 @@ void flow_event(void *arg, struct process *p, const struct event *event, uint64_
 	struct daemon *d = arg;
 
 	reconstruct_event(d->reconstruct, p, event, now_ns);
+	if (d->serve)
+		serve_record(d->serve, p, event);
 }
 
 void flow_done(const struct op *op, uint64_t now_ns, void *arg)
@@ -115,6 +117,8 @@ void flow_forgotten(void *arg, struct process *p)
 
 	cpuwait_free(p->cpuwait);	/* one that was caught lying never ended */
 	p->cpuwait = NULL;
+	if (d->serve)
+		serve_flush_records(d->serve);
 	diagnose_forgotten(d->diagnose, p);
 	metrics_forgotten(d->metrics, p);
 	straggler_forget(d->straggler, p->id);
@@ -176,6 +180,8 @@ void flow_poll(void *arg, uint64_t now_ns)
 
 	watch_ticks(d);
 	next_ns = drain_poll(d->drain, now_ns);
+	if (d->serve)
+		serve_flush_records(d->serve);
 	account(d, now_ns);
 	settle(d, now_ns);
 	reconstruct_flush(d->reconstruct, now_ns);

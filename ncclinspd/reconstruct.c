@@ -428,6 +428,11 @@ const struct reconstruct_stats *reconstruct_stats(const struct reconstruct *rc)
 	return &rc->stats;
 }
 
+const struct gpu *reconstruct_gpu(const struct process *process, uint32_t comm_index)
+{
+	return process->recon ? join_gpu(process->recon, comm_index) : NULL;
+}
+
 const struct gpus *reconstruct_gpus(const struct reconstruct *rc)
 {
 	return &rc->gpus;

@@ -125,6 +125,9 @@ void reconstruct_open(struct reconstruct *rc, const struct process *process,
 bool reconstruct_progress(const struct process *process, uint32_t comm_index,
 			  struct comm_progress *progress);
 
+/* The GPU of a communicator of that process; NULL: not known. */
+const struct gpu *reconstruct_gpu(const struct process *process, uint32_t comm_index);
+
 /* The clocks of the GPUs that were seen in use. */
 const struct gpus *reconstruct_gpus(const struct reconstruct *rc);
 

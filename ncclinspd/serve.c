@@ -25,7 +25,6 @@
 
 #define REQUEST_NS	(UINT64_C(5) * 1000000000)
 #define CONNECTIONS	64
-#define STREAM_BYTES	(1u << 20)
 
 /* One request, from its line to its end. */
 struct exchange {
@@ -65,7 +64,8 @@ static const struct route {
 	{ "/v1/findings", .fill = serve_findings, .tables = finding_tables,
 	  .params = PARAM_BIT(ACTIVE) },
 	{ "/v1/clocks", .fill = serve_clocks },
-	{ "/v1/stream", .open = stream_open, .type = JSON_LINES, .params = PARAM_BIT(KINDS) },
+	{ "/v1/stream", .open = stream_open, .type = JSON_LINES,
+	  .params = PARAM_BIT(KINDS) | PARAM_BIT(PID) },
 	{ "/v1/level", .fill = serve_level, .act = serve_put_level, .by = MHD_HTTP_METHOD_PUT },
 	{ "/v1/overhead", .fill = serve_overhead },
 	{ "/metrics", .open = serve_metrics, .type = EXPOSITION_TEXT_TYPE },
@@ -198,7 +198,7 @@ static enum MHD_Result open_answer(struct MHD_Connection *connection, struct req
 							    NULL)
 			: route->open(r, connection);
 	if (!response)
-		return answer_no_memory(connection);
+		return answer_failure(connection, *r->why ? -ENOSPC : -ENOMEM, r->why);
 	return answer_send(connection, MHD_HTTP_OK, response,
 			   r->type ? r->type : route_type(route));
 }
@@ -395,8 +395,6 @@ int serve_open(struct serve **sp, const struct serve_config *config,
 		s->config.request_ns = REQUEST_NS;
 	if (!s->config.connections)
 		s->config.connections = CONNECTIONS;
-	if (!s->config.stream_bytes)
-		s->config.stream_bytes = STREAM_BYTES;
 	json_init(&s->line, SERVE_ANSWER_BYTES);
 	s->users = calloc(SERVE_USERS, sizeof(*s->users));
 	if (!s->users)

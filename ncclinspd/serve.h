@@ -48,7 +48,7 @@ struct serve_config {
 	uint64_t started_real_ns;
 	uint64_t request_ns;	/* to receive a request; 0: the 5 s that are promised */
 	uint32_t connections;	/* at the same time; 0: the 64 that are promised */
-	uint32_t stream_bytes;	/* that wait for one slow client; 0: 1 MiB */
+	uint32_t stream_bytes;	/* that wait for one slow client; 0: 1 MiB, of records 8 */
 };
 
 /* The sums of /v1/status that hold since the daemon's start, ended processes included. */
@@ -157,5 +157,12 @@ int serve_exemplar_fill(struct serve *s, const struct exemplar *e, uint64_t now_
 void serve_op(struct serve *s, const struct op *op);
 void serve_process(struct serve *s, const struct process *p);
 void serve_finding(struct serve *s, const struct finding *f);
+
+/*
+ * A record was read, and reconstructed.  Several are told together: serve_flush_records()
+ * tells what is left, at the end of a poll, and before a process is forgotten.
+ */
+void serve_record(struct serve *s, const struct process *p, const struct event *ev);
+void serve_flush_records(struct serve *s);
 
 #endif

@@ -20,7 +20,7 @@
  *   serve_overhead.c  /v1/overhead           serve_metrics.c    /metrics
  *   serve_snapshot.c  POST /v1/snapshot, and what is written then
  *   serve_exemplars.c /v1/exemplars, one of them, and what is written into one
- *   stream.c          /v1/stream
+ *   stream.c          /v1/stream                  stream_records.c   records in it
  */
 
 #include <microhttpd.h>
@@ -135,6 +135,7 @@ enum stream_kind {
 	STREAM_COLLECTIVE,
 	STREAM_PROCESS,
 	STREAM_FINDING,
+	STREAM_RECORD,
 	STREAM_KINDS,
 };
 
@@ -300,6 +301,7 @@ struct serve {
 	struct client *clients;
 	uint32_t nclients;
 	struct stream *streams;
+	uint32_t tracing;	/* of these take records */
 	uint64_t streams_checked_ns;
 	uint64_t collected, collected_ns;	/* of /metrics */
 	bool woken;		/* a stream has something to send since the last serve_run() */

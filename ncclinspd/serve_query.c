@@ -74,6 +74,7 @@ static const char *const kinds[] = {
 	[STREAM_COLLECTIVE] = "collective",
 	[STREAM_PROCESS] = "process",
 	[STREAM_FINDING] = "finding",
+	[STREAM_RECORD] = "record",
 	NULL,
 };
 
@@ -226,7 +227,7 @@ static const struct {
 		       "a list of comm, rank, func, algo, proto, size, peer, tag" },
 	[PARAM_OLDER_THAN_NS] = { "older_than_ns", read_older_than_ns,
 				  "an age in ns: a whole number from 0" },
-	[PARAM_KINDS] = { "kinds", read_kinds, "a list of collective, process, finding" },
+	[PARAM_KINDS] = { "kinds", read_kinds, "a list of collective, process, finding, record" },
 	[PARAM_ACTIVE] = { "active", read_active, "true or false" },
 	[PARAM_LINK_WINDOW] = { "window", read_link_window, "a list of 60s, all" },
 	[PARAM_PEER] = { "peer", read_peer, "a rank: a whole number from 0" },
@@ -243,7 +244,7 @@ void query_init(struct query *q)
 		.limit = SERVE_ROWS_DEFAULT,
 		.windows = 1u << AGGREGATE_ALL,
 		.by = AGGREGATE_BY_COMM | AGGREGATE_BY_FUNC | AGGREGATE_BY_SIZE,
-		.kinds = (1u << STREAM_KINDS) - 1,
+		.kinds = (1u << STREAM_RECORD) - 1,	/* records are for who asks for them */
 		.active = QUERY_ANY,
 		.link_windows = 1u << LINKS_ALL,
 		.peer = UNKNOWN_I32,

@@ -5,7 +5,7 @@
  * by half.  With nothing to send its connection sleeps (is suspended), and the
  * library does not watch a sleeping one: streams_check() does.
  */
-#include "ncclinspd/serve_impl.h"
+#include "ncclinspd/stream.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -16,21 +16,8 @@
 #include "ncclinspd/diagnose.h"
 
 #define CHECK_NS	UINT64_C(1000000000)
-
-struct stream {
-	struct serve *serve;
-	struct stream *next, **prev;
-	struct MHD_Connection *connection;
-	struct viewer viewer;
-	uint32_t kinds;
-	int fd;
-	bool asleep;
-	bool gone;		/* the client hung up, or the server ends */
-	uint64_t lost;		/* lines, since the last one that was queued */
-	size_t first, used;	/* the waiting bytes, in a ring of `room` */
-	size_t room;
-	char ring[];
-};
+#define STREAM_BYTES	(1u << 20)
+#define ANY_PID	0	/* of several processes, or of none */
 
 static void append(struct stream *st, const char *text, size_t bytes)
 {
@@ -61,18 +48,31 @@ static void wake(struct stream *st)
 	MHD_resume_connection(st->connection);
 }
 
-static void enqueue(struct stream *st, const struct json *line)
+bool stream_wants(const struct stream *st, enum stream_kind kind, uid_t uid, pid_t pid)
+{
+	bool wants = !st->npids || pid == ANY_PID;
+
+	if (!(st->kinds & 1u << kind) || !viewer_sees(&st->viewer, uid))
+		return false;
+	for (uint32_t i = 0; i < st->npids && !wants; i++)
+		wants = st->pid[i] == pid;
+	return wants;
+}
+
+bool stream_enqueue(struct stream *st, const struct json *line)
 {
 	size_t free_bytes = st->room - st->used;
 
-	if (free_bytes < line->bytes || (st->lost && st->used > st->room / 2)) {
+	if (json_error(line) || free_bytes < line->bytes ||
+	    (st->lost && st->used > st->room / 2)) {
 		st->lost++;
-		return;
+		return false;
 	}
 	if (st->lost)
 		append_lost(st);	/* fits: half the ring is free, and a line is short */
 	append(st, line->text, line->bytes);
 	wake(st);
+	return true;
 }
 
 /* The library wants up to `max` bytes to send. */
@@ -107,18 +107,26 @@ static void stream_free(void *arg)
 	*st->prev = st->next;
 	if (st->next)
 		st->next->prev = st->prev;
+	st->serve->tracing -= !!st->batch;
+	batch_free(st->batch);
 	free(st);
 }
 
-struct MHD_Response *stream_open(struct request *r, struct MHD_Connection *connection)
+/* Takes the batch over.  NULL: no memory. */
+static struct stream *stream_new(struct request *r, struct MHD_Connection *connection,
+				 struct batch *batch)
 {
 	struct serve *s = r->serve;
-	struct MHD_Response *response;
-	struct stream *st = malloc(sizeof(*st) + s->config.stream_bytes);
+	size_t room = batch && !s->config.stream_bytes ? STREAM_RECORD_BYTES : STREAM_BYTES;
+	struct stream *st;
 
-	if (!st)
+	if (s->config.stream_bytes)
+		room = s->config.stream_bytes;
+	st = malloc(sizeof(*st) + room);
+	if (!st) {
+		batch_free(batch);
 		return NULL;
-	client_enter(client_of(connection), CLIENT_STREAMING);
+	}
 	*st = (struct stream){
 		.serve = s,
 		.next = s->streams,
@@ -126,12 +134,40 @@ struct MHD_Response *stream_open(struct request *r, struct MHD_Connection *conne
 		.connection = connection,
 		.viewer = r->viewer,
 		.kinds = r->query.kinds,
+		.npids = r->query.npids,
+		.batch = batch,
 		.fd = client_of(connection)->fd,
-		.room = s->config.stream_bytes,
+		.room = room,
 	};
+	memcpy(st->pid, r->query.pid, sizeof(st->pid));
 	if (st->next)
 		st->next->prev = &st->next;
 	s->streams = st;
+	s->tracing += !!batch;
+	return st;
+}
+
+struct MHD_Response *stream_open(struct request *r, struct MHD_Connection *connection)
+{
+	bool records = r->query.kinds & 1u << STREAM_RECORD;
+	struct MHD_Response *response;
+	struct batch *batch = NULL;
+	struct stream *st;
+
+	if (records && r->serve->tracing == STREAM_RECORD_CLIENTS) {
+		snprintf(r->why, sizeof(r->why), "%d clients are told records already: try again "
+			 "when one of these traces is over", STREAM_RECORD_CLIENTS);
+		return NULL;
+	}
+	if (records) {
+		batch = batch_new();
+		if (!batch)
+			return NULL;
+	}
+	st = stream_new(r, connection, batch);
+	if (!st)
+		return NULL;
+	client_enter(client_of(connection), CLIENT_STREAMING);
 	response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, SERVE_BLOCK_BYTES,
 						     read_queue, st, stream_free);
 	if (!response)
@@ -168,42 +204,45 @@ void streams_end(struct serve *s)
 }
 
 /* A line is written once, and only when somebody is there to read it. */
-static void tell(struct serve *s, enum stream_kind kind, uid_t uid, const char *kind_name,
+static void tell(struct serve *s, enum stream_kind kind, uid_t uid, pid_t pid,
 		 const struct field *fields, const void *row)
 {
+	static const char *const names[] = {
+		[STREAM_COLLECTIVE] = "collective", [STREAM_PROCESS] = "process",
+		[STREAM_FINDING] = "finding",
+	};
+
 	json_clear(&s->line);
 	for (struct stream *st = s->streams; st; st = st->next) {
-		if (!(st->kinds & 1u << kind) || !viewer_sees(&st->viewer, uid))
+		if (!stream_wants(st, kind, uid, pid))
 			continue;
 		if (!s->line.bytes) {
 			json_begin(&s->line, '{');
 			json_key(&s->line, "kind");
-			json_put_string(&s->line, kind_name);
+			json_put_string(&s->line, names[kind]);
 			rows_put(s, &s->line, fields, row);
 			json_end(&s->line, '}');
 			json_newline(&s->line);
 		}
-		if (json_error(&s->line))
-			st->lost++;
-		else
-			enqueue(st, &s->line);
+		stream_enqueue(st, &s->line);
 	}
 }
 
 void serve_op(struct serve *s, const struct op *op)
 {
 	if (s->streams)
-		tell(s, STREAM_COLLECTIVE, op->uid, "collective", op_fields, op);
+		tell(s, STREAM_COLLECTIVE, op->uid, op->pid, op_fields, op);
 }
 
 void serve_process(struct serve *s, const struct process *p)
 {
+	serve_flush_records(s);		/* they were before */
 	if (s->streams)
-		tell(s, STREAM_PROCESS, p->uid, "process", process_fields, p);
+		tell(s, STREAM_PROCESS, p->uid, p->pid, process_fields, p);
 }
 
 void serve_finding(struct serve *s, const struct finding *f)
 {
 	if (s->streams)
-		tell(s, STREAM_FINDING, f->uid, "finding", finding_fields, f);
+		tell(s, STREAM_FINDING, f->uid, ANY_PID, finding_fields, f);
 }

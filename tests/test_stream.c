@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/stream: what happens is told as it happens, and nobody is waited for. */
+#include "nci/token.h"
 #include "tests/fixture_serve.h"
 
 static void setup(void)
@@ -228,6 +229,160 @@ START_TEST(the_server_ends_while_streams_sleep_and_wait)
 }
 END_TEST
 
+/* ---- records ------------------------------------------------------------------------ */
+
+static struct process *a_process(pid_t pid)
+{
+	return fx_process(pid, geteuid(), 0);
+}
+
+static void read_coll(struct process *p, uint64_t seq)
+{
+	struct nci_ev_coll coll = {
+		.type = NCI_EV_COLL, .form = 2, .token = nci_token(1, 2, seq + 1),
+		.start = 2000 + seq * 100, .stop = 2050 + seq * 100, .seq = seq, .count = 1024,
+		.func = 1, .cont = NCI_LINE_CONT, .channels = 2,
+	};
+	struct event ev = { .rec = (const struct nci_record *)&coll, .comm = p->comms };
+
+	serve_record(fx.serve, p, &ev);
+}
+
+/* What is told next, flushed; `answer` is to be freed. */
+static json_t *told_next(int fd, char **answer, const char **at)
+{
+	serve_flush_records(fx.serve);
+	*answer = fx_receive(fd, NULL);
+	*at = *answer;
+	return next_line(at);
+}
+
+START_TEST(records_come_as_they_lie_with_what_they_refer_to)
+{
+	struct process *p = a_process(7);
+	int fd = follow("/v1/stream?kinds=record");
+	const char *at;
+	char *answer;
+	json_t *line;
+
+	free(fx_receive(fd, NULL));
+	read_coll(p, 5);
+	line = told_next(fd, &answer, &at);
+	ck_assert_str_eq(kind_of(line), "source");
+	ck_assert_str_eq(fx_text(line, "names.0"), FX_FUNC);
+	ck_assert_str_eq(fx_text(line, "comms.0.comm_id"), "0xd00dfeedcafe0001");
+	ck_assert_uint_eq(fx_number(line, "comms.0.nranks"), 8);
+	json_decref(line);
+	line = next_line(&at);
+	ck_assert_str_eq(kind_of(line), "records");
+	ck_assert_uint_eq(fx_number(line, "pid"), 7);
+	ck_assert_uint_eq(fx_number(line, "first"), 0);
+	ck_assert_uint_eq(fx_number(line, "n"), 1);
+	ck_assert_uint_eq(fx_number(line, "mono_ns"), FX_START_NS);
+	/* type 2, two lines, communicator 0, no serial, token 1:2 of generation 6 */
+	ck_assert_str_eq(fx_text(line, "data"),
+			 "AgIAAAAAAAACEGAAAAAAAAAAAAAAAAAAxAkAAAAAAAD2CQAAAAAAAAUAAAAAAAAA"
+			 "AAQAAAAAAAABAAAAAAAAAP8CAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+			 "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=");
+	json_decref(line);
+	ck_assert_ptr_null(next_line(&at));
+	free(answer);
+
+	read_coll(p, 6);	/* and the names are known by now */
+	line = told_next(fd, &answer, &at);
+	ck_assert_str_eq(kind_of(line), "records");
+	ck_assert_uint_eq(fx_number(line, "first"), 1);
+	json_decref(line);
+	free(answer);
+	close(fd);
+}
+END_TEST
+
+/* Add up what has come: records, and how many are missing before each line. */
+static void count_records(int fd, uint64_t *expected, uint64_t *got, uint64_t *missing)
+{
+	const char *at;
+	char *answer;
+	json_t *line;
+
+	for (line = told_next(fd, &answer, &at); line; line = next_line(&at)) {
+		if (!strcmp(kind_of(line), "records")) {
+			*missing += fx_number(line, "first") - *expected;
+			*got += fx_number(line, "n");
+			*expected = fx_number(line, "first") + fx_number(line, "n");
+		}
+		json_decref(line);
+	}
+	free(answer);
+}
+
+START_TEST(records_that_are_lost_show_in_the_count)
+{
+	static const uint64_t sent = 4000;
+	struct process *p = a_process(7);
+	int fd = follow("/v1/stream?kinds=record");
+	uint64_t expected = 0, missing = 0, got = 0;
+
+	free(fx_receive(fd, NULL));
+	for (uint64_t seq = 0; seq < sent; seq++)
+		read_coll(p, seq);	/* more than the queue holds */
+	count_records(fd, &expected, &got, &missing);
+	read_coll(p, sent);
+	count_records(fd, &expected, &got, &missing);
+	ck_assert_uint_eq(expected, sent + 1);
+	ck_assert_uint_eq(got + missing, sent + 1);
+	ck_assert_uint_gt(got, 1);
+	ck_assert_uint_gt(missing, 0);
+	close(fd);
+}
+END_TEST
+
+START_TEST(records_of_other_processes_and_of_other_kinds_are_not_told)
+{
+	struct process *mine = a_process(7), *other = a_process(8);
+	int some = follow("/v1/stream?kinds=record&pid=7"), none = follow("/v1/stream");
+	const char *at;
+	char *answer;
+	json_t *line;
+
+	free(fx_receive(some, NULL));
+	free(fx_receive(none, NULL));
+	read_coll(other, 1);
+	read_coll(mine, 1);
+	read_coll(other, 2);
+	line = told_next(some, &answer, &at);
+	ck_assert_uint_eq(fx_number(line, "pid"), 7);
+	json_decref(line);
+	line = next_line(&at);
+	ck_assert_uint_eq(fx_number(line, "n"), 1);
+	json_decref(line);
+	ck_assert_ptr_null(next_line(&at));
+	free(answer);
+	answer = fx_receive(none, NULL);
+	ck_assert_str_eq(answer, "");
+	free(answer);
+	close(some);
+	close(none);
+}
+END_TEST
+
+START_TEST(a_fifth_client_gets_no_records_until_another_goes)
+{
+	int fd[4];
+
+	for (int i = 0; i < 4; i++) {
+		fd[i] = follow("/v1/stream?kinds=record,finding");
+		free(fx_receive(fd[i], NULL));
+	}
+	json_decref(fx_get("/v1/stream?kinds=record", 429));
+	close(fd[2]);
+	fx_pass(2 * FX_SECOND);
+	fd[2] = follow("/v1/stream?kinds=record");
+	free(fx_receive(fd[2], NULL));
+	json_decref(fx_get("/v1/stream?kinds=record", 429));
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -239,6 +394,10 @@ int main(void)
 		FX_TEST(a_client_that_hangs_up_in_silence_is_noticed),
 		FX_TEST(a_quiet_stream_lasts),
 		FX_TEST(the_server_ends_while_streams_sleep_and_wait),
+		FX_TEST(records_come_as_they_lie_with_what_they_refer_to),
+		FX_TEST(records_that_are_lost_show_in_the_count),
+		FX_TEST(records_of_other_processes_and_of_other_kinds_are_not_told),
+		FX_TEST(a_fifth_client_gets_no_records_until_another_goes),
 	};
 
 	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));
