@@ -89,7 +89,7 @@ static void put_check(struct frame *frame, const json_t *row)
 		prose_put(frame, LINE_PLAIN, INDENT, INDENT, text_of(row, "next"));
 }
 
-/* One sentence at the end, which is all that most people read. */
+/* At the end, which is all that most people read: the worst, and what to do. */
 static void put_sum(struct frame *frame, const json_t *rows)
 {
 	const json_t *worst = first_in_state(rows, DOCTOR_FAILED);
@@ -106,6 +106,10 @@ static void put_sum(struct frame *frame, const json_t *rows)
 	else
 		snprintf(text, sizeof(text), "All is well: the data flows.");
 	prose_put(frame, worst ? attrs[state] : LINE_GOOD, 0, 4, text);
+	if (!worst || !*text_of(worst, "next"))
+		return;
+	snprintf(text, sizeof(text), "What to do: %s", text_of(worst, "next"));
+	prose_put(frame, LINE_PLAIN, 0, 4, text);
 }
 
 static int page(struct cli *cli, const json_t *rows, bool first)

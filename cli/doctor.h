@@ -43,14 +43,15 @@ void doctor_jobs(struct doctor *doctor);
 /*
  * The processes below `proc` that can be read and use NCCL or the plugin: a new array of
  * {pid, pids (in all namespaces), command, plugin (the variable's value, or null), loaded,
- * other_dir (it was told of another directory than `shm_dir`), foreign_shm (what is there
- * by that name is not what is here)}.
+ * lacks_library (that value is the path of no file), other_dir (it was told of another
+ * directory than `shm_dir`), foreign_shm (what is there by that name is not what is here),
+ * foreign_control (where it looks for its level is not the file `control`; NULL: none)}.
  */
-json_t *doctor_scan(const char *proc, const char *shm_dir);
+json_t *doctor_scan(const char *proc, const char *shm_dir, const char *control);
 
 /*
- * What of these is not as it should be, one row each: {pid, command, state, text, next}; a
- * new array.  `known` are rows of /v1/processes.
+ * What of these is not as it should be, one row each: {pid, command, state, text, next,
+ * watched (all the same)}; a new array.  `known` are rows of /v1/processes.
  */
 json_t *doctor_judge(const json_t *jobs, const json_t *known);
 

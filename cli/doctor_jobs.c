@@ -11,7 +11,10 @@
 #include <unistd.h>
 
 #include "cli/doctor.h"
+#include "nci/control.h"
 #include "nci/segment.h"
+
+#define NAMED 6	/* processes that one row names besides the first */
 
 /* ---- reading ----------------------------------------------------------------- */
 
@@ -104,26 +107,66 @@ static bool has_foreign_shm(const char *proc, const char *pid, const char *shm_d
 	return here.st_dev != there.st_dev || here.st_ino != there.st_ino;
 }
 
-static void add_process(json_t *jobs, const char *proc, const char *pid, const char *shm_dir)
+/* Is `path` there, as that process sees it?  Who cannot be asked: yes. */
+static bool is_there(const char *proc, const char *pid, const char *path, struct stat *st)
 {
-	json_t *own_dir;
+	char seen[2 * DOCTOR_PATH];
+
+	snprintf(seen, sizeof(seen), "%s/%s/root%s", proc, pid, path);
+	return !stat(seen, st) || (errno != ENOENT && errno != ENOTDIR);
+}
+
+/* Does it look for its level elsewhere than in the file `control`, of the daemon? */
+static bool has_foreign_control(const char *proc, const char *pid, const char *control)
+{
+	json_t *own = read_variable(proc, pid, "NCCLINSP_CONTROL");
+	const char *path = json_string_value(own);
+	struct stat here, there = { 0 };
+	bool seen;
+
+	if (!control || stat(control, &here)) {
+		json_decref(own);
+		return false;
+	}
+	seen = is_there(proc, pid, path && *path ? path : NCI_CONTROL_PATH, &there);
+	json_decref(own);
+	return !seen || (there.st_ino && (here.st_dev != there.st_dev ||
+					  here.st_ino != there.st_ino));
+}
+
+/* A path that NCCL is to load, and which is none. */
+static bool lacks_library(const char *proc, const char *pid, const json_t *plugin)
+{
+	const char *path = json_string_value(plugin);
+	struct stat st;
+
+	return path && path[0] == '/' && !is_there(proc, pid, path, &st);
+}
+
+static void add_process(json_t *jobs, const char *proc, const char *pid, const char *shm_dir,
+			const char *control)
+{
+	json_t *own_dir, *value;
 	bool nccl, plugin;
 
 	read_maps(proc, pid, &nccl, &plugin);
 	if (!nccl && !plugin)
 		return;
 	own_dir = read_variable(proc, pid, "NCCLINSP_SHM_DIR") ?: json_string(NCI_SHM_DIR);
+	value = read_variable(proc, pid, "NCCL_PROFILER_PLUGIN");
 	json_array_append_new(
-		jobs, json_pack("{s:I s:o s:o s:o? s:b s:b s:b}", "pid", (json_int_t)atoll(pid),
-				"pids", read_pids(proc, pid), "command", read_command(proc, pid),
-				"plugin", read_variable(proc, pid, "NCCL_PROFILER_PLUGIN"),
-				"loaded", plugin, "other_dir",
+		jobs, json_pack("{s:I s:o s:o s:b s:b s:b s:b s:b s:o?}", "pid",
+				(json_int_t)atoll(pid), "pids", read_pids(proc, pid), "command",
+				read_command(proc, pid), "loaded", plugin, "lacks_library",
+				lacks_library(proc, pid, value), "other_dir",
 				strcmp(json_string_value(own_dir) ?: "", shm_dir) != 0,
-				"foreign_shm", has_foreign_shm(proc, pid, shm_dir)));
+				"foreign_shm", has_foreign_shm(proc, pid, shm_dir),
+				"foreign_control", has_foreign_control(proc, pid, control),
+				"plugin", value));
 	json_decref(own_dir);
 }
 
-json_t *doctor_scan(const char *proc, const char *shm_dir)
+json_t *doctor_scan(const char *proc, const char *shm_dir, const char *control)
 {
 	json_t *jobs = json_array();
 	struct dirent *entry;
@@ -131,7 +174,7 @@ json_t *doctor_scan(const char *proc, const char *shm_dir)
 
 	while (dir && (entry = readdir(dir)))
 		if (isdigit((unsigned char)entry->d_name[0]) && atoll(entry->d_name) != getpid())
-			add_process(jobs, proc, entry->d_name, shm_dir);
+			add_process(jobs, proc, entry->d_name, shm_dir, control);
 	if (dir)
 		closedir(dir);
 	return jobs;
@@ -152,7 +195,8 @@ static bool is_known(const json_t *pids, const json_t *known)
 }
 
 /* The first that fits. */
-enum { UNSEEN_ELSEWHERE, UNSEEN_FOREIGN, UNSEEN, NOT_SET, SWITCHED_OFF, NOT_LOADED, WELL };
+enum { UNSEEN_ELSEWHERE, UNSEEN_FOREIGN, UNSEEN, DEAF, NOT_SET, SWITCHED_OFF, NO_FILE, NOT_LOADED,
+       WELL };
 
 static const struct {
 	enum doctor_state state;
@@ -169,10 +213,18 @@ static const struct {
 	[UNSEEN] = { DOCTOR_FAILED, "has the plugin, but the daemon knows nothing of it",
 		     "see what NCCLINSP_SHM_DIR was where it started, and ncclinspd's --shm-dir; "
 		     "NCCL_DEBUG=WARN says why a plugin records nothing" },
+	[DEAF] = { DOCTOR_WARNING,
+		   "is watched, but does not look at the daemon's control file for its level",
+		   "start it with NCCLINSP_CONTROL, or in a container mount that file's directory "
+		   "where it looks; until then ncclinsp level does not reach it" },
 	[NOT_SET] = { DOCTOR_WARNING, "uses NCCL without the plugin",
 		      "start it with NCCL_PROFILER_PLUGIN=insp, or the library's path" },
 	[SWITCHED_OFF] = { DOCTOR_WARNING, "uses NCCL with profilers switched off or another one",
 			   "start it with NCCL_PROFILER_PLUGIN=insp, or the library's path" },
+	[NO_FILE] = { DOCTOR_WARNING,
+		      "has NCCL_PROFILER_PLUGIN set to a file that it does not see",
+		      "give the library's path as that process sees it; in a container, install or "
+		      "mount the library there" },
 	[NOT_LOADED] = { DOCTOR_WARNING, "has NCCL_PROFILER_PLUGIN set, but not the plugin loaded",
 			 "it may have made no communicator yet; else NCCL_DEBUG=INFO says what "
 			 "NCCL tried to load" },
@@ -184,13 +236,15 @@ static int judge(const json_t *job, const json_t *known)
 
 	if (json_is_true(json_object_get(job, "loaded"))) {
 		if (is_known(json_object_get(job, "pids"), known))
-			return WELL;
+			return json_is_true(json_object_get(job, "foreign_control")) ? DEAF : WELL;
 		if (json_is_true(json_object_get(job, "other_dir")))
 			return UNSEEN_ELSEWHERE;
 		return json_is_true(json_object_get(job, "foreign_shm")) ? UNSEEN_FOREIGN : UNSEEN;
 	}
 	if (!plugin || !*plugin)
 		return NOT_SET;
+	if (json_is_true(json_object_get(job, "lacks_library")))
+		return NO_FILE;
 	return strstr(plugin, "insp") ? NOT_LOADED : SWITCHED_OFF;
 }
 
@@ -205,36 +259,51 @@ json_t *doctor_judge(const json_t *jobs, const json_t *known)
 		if (is == WELL)
 			continue;
 		json_array_append_new(
-			rows, json_pack("{s:O s:O s:i s:s s:s}", "pid", json_object_get(job, "pid"),
-					"command", json_object_get(job, "command"), "state",
+			rows, json_pack("{s:O s:O s:i s:s s:s s:b}", "pid",
+					json_object_get(job, "pid"), "command",
+					json_object_get(job, "command"), "state",
 					judgements[is].state, "text", judgements[is].text, "next",
-					judgements[is].next));
+					judgements[is].next, "watched", is == DEAF));
 	}
 	return rows;
+}
+
+/* The other rows that say the same: "; the same: 12, 13 and 5 more". */
+static void put_same(const json_t *rows, size_t first, char *out, size_t size)
+{
+	const json_t *text = json_object_get(json_array_get(rows, first), "text"), *row;
+	size_t same = 0, len = 0;
+
+	*out = '\0';
+	for (size_t i = first + 1; (row = json_array_get(rows, i)); i++) {
+		if (!json_equal(text, json_object_get(row, "text")))
+			continue;
+		if (same++ < NAMED)
+			len += (size_t)snprintf(out + len, size - len, "%s%lld",
+						same == 1 ? "; the same: " : ", ",
+						(long long)json_integer_value(
+							json_object_get(row, "pid")));
+	}
+	if (same > NAMED)
+		snprintf(out + len, size - len, " and %zu more", same - NAMED);
 }
 
 /* A job has many processes: those of which the same is to be said share a row. */
 static void say_group(struct doctor *doctor, const json_t *rows, size_t first)
 {
-	const json_t *row = json_array_get(rows, first);
-	const json_t *text = json_object_get(row, "text");
-	char others[48];
-	size_t same = 0;
+	const json_t *row = json_array_get(rows, first), *text = json_object_get(row, "text");
+	char others[NAMED * 24 + 48];
 
-	for (size_t i = 0; i < json_array_size(rows); i++) {
-		if (!json_equal(text, json_object_get(json_array_get(rows, i), "text")))
-			continue;
-		if (i < first)
+	for (size_t i = 0; i < first; i++)
+		if (json_equal(text, json_object_get(json_array_get(rows, i), "text")))
 			return;		/* was said with that one */
-		same++;
-	}
-	snprintf(others, sizeof(others), "; and %zu more", same - 1);
+	put_same(rows, first, others, sizeof(others));
 	doctor_say(doctor, "jobs",
 		   (enum doctor_state)json_integer_value(json_object_get(row, "state")),
 		   json_string_value(json_object_get(row, "next")), "process %lld (%s) %s%s",
 		   (long long)json_integer_value(json_object_get(row, "pid")),
 		   json_string_value(json_object_get(row, "command")), json_string_value(text),
-		   same > 1 ? others : "");
+		   others);
 }
 
 static json_t *ask_and_judge(struct doctor *doctor, const json_t *jobs)
@@ -259,31 +328,48 @@ static bool any_failed(const json_t *rows)
 	return false;
 }
 
+static void say_jobs(struct doctor *doctor, const json_t *jobs, const json_t *rows)
+{
+	size_t all = json_array_size(jobs), unseen = 0;
+	json_t *row;
+	size_t i;
+
+	json_array_foreach((json_t *)rows, i, row)
+		unseen += !json_is_true(json_object_get(row, "watched"));
+	if (!all)
+		doctor_say(doctor, "jobs", DOCTOR_OK, NULL, geteuid()
+			   ? "no process of this user uses NCCL now (root sees all users')"
+			   : "no process uses NCCL now");
+	else if (all > unseen)
+		doctor_say(doctor, "jobs", DOCTOR_OK, NULL,
+			   "%zu of %zu processes that use NCCL are watched", all - unseen, all);
+	for (i = 0; i < json_array_size(rows); i++)
+		say_group(doctor, rows, i);
+}
+
 void doctor_jobs(struct doctor *doctor)
 {
 	const struct timespec pause = { .tv_sec = 1 };
+	const char *control;
 	json_t *jobs, *rows;
-	size_t all, wrong;
 
 	if (!doctor->status)
 		return;
-	jobs = doctor_scan("/proc", doctor_shm_dir());
+	control = json_string_value(report_get(doctor->status, "control.path"));
+	if (json_is_string(report_get(doctor->status, "control.error")))
+		control = NULL;		/* has been said; nobody can look at it */
+	jobs = doctor_scan("/proc", doctor_shm_dir(), control);
 	rows = ask_and_judge(doctor, jobs);
 	if (any_failed(rows)) {	/* what has just begun may not have been seen yet */
 		nanosleep(&pause, NULL);
 		json_decref(rows);
 		rows = ask_and_judge(doctor, jobs);
 	}
-	all = json_array_size(jobs);
-	wrong = json_array_size(rows);
-	if (!all)
-		doctor_say(doctor, "jobs", DOCTOR_OK, NULL,
-			   "no process that may be looked at uses NCCL now");
-	else if (all > wrong)
-		doctor_say(doctor, "jobs", DOCTOR_OK, NULL,
-			   "%zu of %zu processes that use NCCL are watched", all - wrong, all);
-	for (size_t i = 0; i < wrong; i++)
-		say_group(doctor, rows, i);
+	if (rows)
+		say_jobs(doctor, jobs, rows);
+	else
+		doctor_say(doctor, "jobs", DOCTOR_FAILED, NULL, "%s",
+			   client_error(doctor->cli->client));
 	json_decref(jobs);
 	json_decref(rows);
 }

@@ -16,6 +16,7 @@
 
 #define CONTROL_HINT (PATH_MAX + 64)
 #define LEAST_SPACE (UINT64_C(64) << 20)	/* bytes: what a process with many threads takes */
+#define NO_SPACE    (UINT64_C(1) << 20)		/* bytes: less than one with two threads takes */
 
 const char *doctor_shm_dir(void)
 {
@@ -24,43 +25,81 @@ const char *doctor_shm_dir(void)
 	return dir && *dir ? dir : NCI_SHM_DIR;
 }
 
+/* What is in the way of a process that makes its file in `dir`; false: nothing. */
+static bool say_unusable(struct doctor *doctor, const char *dir, const struct stat *st)
+{
+	bool is_dir = S_ISDIR(st->st_mode);
+
+	if (is_dir && !access(dir, R_OK | W_OK | X_OK))
+		return false;
+	doctor_say(doctor, "segments", DOCTOR_FAILED,
+		   is_dir ? "make it writable for those who run jobs: chmod 1777"
+			  : "name a directory with NCCLINSP_SHM_DIR and ncclinspd's --shm-dir",
+		   "%s: %s, mode %o", dir, is_dir ? strerror(errno) : "it is no directory",
+		   st->st_mode & 07777);
+	return true;
+}
+
+/* A process that finds no room records nothing; with little, less than its level says. */
+static void say_space(struct doctor *doctor, const char *dir, const struct statvfs *fs)
+{
+	uint64_t bytes = (uint64_t)fs->f_bavail * fs->f_frsize;
+	enum doctor_state state = DOCTOR_OK;
+	const char *next = NULL;
+	char space[TEXT_MAX];
+
+	if (fs->f_blocks && bytes < LEAST_SPACE) {
+		state = bytes < NO_SPACE ? DOCTOR_FAILED : DOCTOR_WARNING;
+		next = "make room, or enlarge it: mount -o remount,size=1g, and for a container "
+		       "--shm-size=1g";
+	} else if (fs->f_files && !fs->f_favail) {
+		state = DOCTOR_FAILED;
+		next = "remove files that nobody needs";
+	}
+	text_bytes(space, sizeof(space), bytes);
+	if (!fs->f_blocks)
+		snprintf(space, sizeof(space), "no limit");
+	doctor_say(doctor, "segments", state, next, "%s has %s free%s", dir, space,
+		   bytes >= NO_SPACE && state == DOCTOR_FAILED ? ", but no inode" : "");
+}
+
 void doctor_segments(struct doctor *doctor)
 {
 	const char *dir = doctor_shm_dir();
 	struct statvfs fs;
 	struct stat st;
-	char space[TEXT_MAX];
-	uint64_t bytes;
 
-	if (stat(dir, &st) || !S_ISDIR(st.st_mode) || statvfs(dir, &fs)) {
+	if (stat(dir, &st) || statvfs(dir, &fs)) {
 		doctor_say(doctor, "segments", DOCTOR_FAILED,
 			   "mount a tmpfs there, or name another directory with NCCLINSP_SHM_DIR "
-			   "and ncclinspd's --shm-dir", "%s: %s", dir,
-			   errno ? strerror(errno) : "no directory");
+			   "and ncclinspd's --shm-dir", "%s: %s", dir, strerror(errno));
 		return;
 	}
-	if (access(dir, R_OK | W_OK | X_OK)) {
-		doctor_say(doctor, "segments", DOCTOR_FAILED,
-			   "make it writable for those who run jobs: chmod 1777",
-			   "%s: %s, mode %o", dir, strerror(errno), st.st_mode & 07777);
+	if (say_unusable(doctor, dir, &st))
 		return;
-	}
-	bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
-	text_bytes(space, sizeof(space), bytes);
-	doctor_say(doctor, "segments", bytes < LEAST_SPACE ? DOCTOR_WARNING : DOCTOR_OK,
-		   bytes < LEAST_SPACE ? "make room, or give containers more: --shm-size=1g" : NULL,
-		   "%s has %s free", dir, space);
+	say_space(doctor, dir, &fs);
+	if (!geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH)))
+		doctor_say(doctor, "segments", DOCTOR_WARNING,
+			   "if other users run jobs here: chmod 1777",
+			   "%s has mode %o: jobs of its owner only can write there", dir,
+			   st.st_mode & 07777);
 }
 
 void doctor_daemon(struct doctor *doctor)
 {
 	struct client *client = doctor->cli->client;
+	char text[DOCTOR_PATH], *next;
 
-	if (client_get(client, "/v1/status", &doctor->status)) {
-		doctor_say(doctor, "daemon", DOCTOR_FAILED, NULL, "%s", client_error(client));
+	if (!client_get(client, "/v1/status", &doctor->status)) {
+		doctor_say(doctor, "daemon", DOCTOR_OK, NULL, "answers on %s",
+			   client_socket(client));
 		return;
 	}
-	doctor_say(doctor, "daemon", DOCTOR_OK, NULL, "answers on %s", client_socket(client));
+	snprintf(text, sizeof(text), "%s", client_error(client));	/* "what: why; next" */
+	next = strstr(text, "; ");
+	if (next)
+		*next = '\0';
+	doctor_say(doctor, "daemon", DOCTOR_FAILED, next ? next + 2 : NULL, "%s", text);
 }
 
 static const char *text_at(const json_t *row, const char *path)
@@ -162,22 +201,69 @@ void doctor_control(struct doctor *doctor)
 			   "%s is written and can be read", path);
 }
 
+/* What leaves the node: what it is counted in, and how seldom it cannot be. */
+static const struct exporter_kind {
+	const char *name;
+	const char *done;
+	uint64_t stale_ns;	/* none for so long: it hangs; 0: that cannot be told */
+	const char *next;
+} exporter_kinds[] = {
+	{ "socket", "answers", 0, NULL },
+	{ "tcp", "answers", 0,
+	  "see ncclinspd's --metrics-listen: an address of this node, a port that is free" },
+	{ "textfile", "files", UINT64_C(60000000000),
+	  "see ncclinspd's --metrics-textfile: a directory that exists, has room, and may be "
+	  "written by the daemon's user" },
+	{ "snapshots", "files", 0,
+	  "see ncclinspd's --state-dir: it must have room, and the daemon's user may write it" },
+	{ NULL, "done", 0, "see the daemon's configuration and log" },
+};
+
+static const struct exporter_kind *exporter_kind(const char *name)
+{
+	const struct exporter_kind *kind = exporter_kinds;
+
+	while (kind->name && strcmp(kind->name, name))
+		kind++;
+	return kind;
+}
+
+static void say_exporter(struct doctor *doctor, const json_t *exporter)
+{
+	const char *name = text_at(exporter, "kind") ?: "-", *at = text_at(exporter, "at") ?: "-";
+	const struct exporter_kind *kind = exporter_kind(name);
+	const json_t *last = report_get(exporter, "last_mono_ns");
+	const char *error = text_at(exporter, "error");
+	json_int_t failed = json_integer_value(report_get(exporter, "failed"));
+	uint64_t now_ns = cli_now_ns(), then_ns = (uint64_t)json_integer_value(last);
+	uint64_t age_ns = now_ns > then_ns ? now_ns - then_ns : 0;
+	char age[TEXT_MAX], failures[48] = "";
+	bool stale = json_is_integer(last) && kind->stale_ns && age_ns > kind->stale_ns;
+
+	if (error) {
+		doctor_say(doctor, "exporter", DOCTOR_WARNING, kind->next, "%s at %s: %s", name,
+			   at, error);
+		return;
+	}
+	if (!json_is_integer(last)) {
+		doctor_say(doctor, "exporter", DOCTOR_OK, NULL, "%s at %s: no %s yet", name, at,
+			   kind->done);
+		return;
+	}
+	text_duration(age, sizeof(age), age_ns);
+	if (failed)
+		snprintf(failures, sizeof(failures), ", failed %lld", (long long)failed);
+	doctor_say(doctor, "exporter", stale ? DOCTOR_WARNING : DOCTOR_OK,
+		   stale ? "does its file system hang? see the daemon's log" : NULL,
+		   "%s at %s: %s %lld%s, the last %s ago", name, at, kind->done,
+		   (long long)json_integer_value(report_get(exporter, "done")), failures, age);
+}
+
 void doctor_exporters(struct doctor *doctor)
 {
 	json_t *exporter;
 	size_t i;
 
-	json_array_foreach((json_t *)report_get(doctor->status, "exporters"), i, exporter) {
-		const char *name = text_at(exporter, "name|kind");
-		const char *error = text_at(exporter, "error");
-
-		if (error)
-			doctor_say(doctor, "exporter", DOCTOR_WARNING,
-				   "see the daemon's configuration and log", "%s: %s", name ?: "-",
-				   error);
-		else
-			doctor_say(doctor, "exporter", DOCTOR_OK, NULL, "%s, last success %s",
-				   name ?: "-",
-				   text_at(exporter, "last_success_at") ?: "never yet");
-	}
+	json_array_foreach((json_t *)report_get(doctor->status, "exporters"), i, exporter)
+		say_exporter(doctor, exporter);
 }

@@ -71,7 +71,7 @@ START_TEST(who_uses_nccl_is_told_from_what_is_mapped)
 	PUT(200, "comm", "python\n");
 	PUT(200, "status", "Name:\tpython\nNSpid:\t200\t7\n");
 	put_root(200, false);
-	jobs = doctor_scan(proc, shm);
+	jobs = doctor_scan(proc, shm, NULL);
 	ck_assert_uint_eq(json_array_size(jobs), 1);
 	job = json_array_get(jobs, 0);
 	ck_assert_int_eq(json_integer_value(json_object_get(job, "pid")), 200);
@@ -90,11 +90,11 @@ START_TEST(what_may_not_be_read_is_no_reason_to_fail)
 	json_t *jobs;
 
 	PUT(300, "maps", NCCL_MAP);
-	jobs = doctor_scan(proc, shm);
+	jobs = doctor_scan(proc, shm, NULL);
 	ck_assert_uint_eq(json_array_size(jobs), 1);
 	ck_assert(json_is_null(json_object_get(json_array_get(jobs, 0), "plugin")));
 	json_decref(jobs);
-	jobs = doctor_scan("/nonexistent", shm);
+	jobs = doctor_scan("/nonexistent", shm, NULL);
 	ck_assert_uint_eq(json_array_size(jobs), 0);
 	json_decref(jobs);
 }
@@ -109,10 +109,40 @@ START_TEST(a_container_with_its_own_directory_is_seen)
 	PUT(400, "maps", PLUGIN_MAP);
 	put_file(400, "environ", environment, (size_t)len + 1);
 	put_root(400, true);
-	jobs = doctor_scan(proc, shm);
+	jobs = doctor_scan(proc, shm, NULL);
 	ck_assert(json_is_true(json_object_get(json_array_get(jobs, 0), "foreign_shm")));
 	ck_assert(json_is_false(json_object_get(json_array_get(jobs, 0), "other_dir")));
 	json_decref(jobs);
+}
+END_TEST
+
+START_TEST(a_job_is_told_from_one_that_looks_elsewhere_for_its_level)
+{
+	static const char environment[] = "NCCL_PROFILER_PLUGIN=/none/insp.so\0NCCLINSP_CONTROL=";
+	char control[96], entry[256];
+	size_t len = sizeof(environment) - 1;
+	json_t *jobs;
+
+	snprintf(control, sizeof(control), "%s/control", shm);
+	fclose(fopen(control, "w"));
+	for (int pid = 500; pid < 502; pid++) {
+		memcpy(entry, environment, len);
+		snprintf(entry + len, sizeof(entry) - len, "%s%s", pid == 500 ? "" : "/not", control);
+		PUT(pid, "maps", PLUGIN_MAP);
+		put_file(pid, "environ", entry, len + strlen(entry + len) + 1);
+		put_root(pid, false);
+		jobs = doctor_scan(proc, shm, control);
+		for (size_t i = 0; i < json_array_size(jobs); i++) {
+			json_t *job = json_array_get(jobs, i);
+			bool is_500 = json_integer_value(json_object_get(job, "pid")) == 500;
+
+			ck_assert_int_eq(json_is_true(json_object_get(job, "foreign_control")),
+					 !is_500);
+			ck_assert(json_is_true(json_object_get(job, "lacks_library")));
+		}
+		ck_assert_uint_eq(json_array_size(jobs), pid - 499);
+		json_decref(jobs);
+	}
 }
 END_TEST
 
@@ -132,6 +162,10 @@ static const struct {
 	  "without the plugin" },
 	{ "{\"pids\": [12], \"loaded\": false, \"plugin\": \"\"}", DOCTOR_WARNING,
 	  "without the plugin" },
+	{ "{\"pids\": [11], \"loaded\": true, \"foreign_control\": true}", DOCTOR_WARNING,
+	  "does not look at the daemon's control file" },
+	{ "{\"pids\": [12], \"loaded\": false, \"plugin\": \"/x/insp.so\", "
+	  "\"lacks_library\": true}", DOCTOR_WARNING, "a file that it does not see" },
 	{ "{\"pids\": [12], \"loaded\": false, \"plugin\": \"insp\"}", DOCTOR_WARNING,
 	  "but not the plugin loaded" },
 	{ "{\"pids\": [12], \"loaded\": false, \"plugin\": \"none\"}", DOCTOR_WARNING,
@@ -168,6 +202,7 @@ int main(void)
 		FX_TEST(who_uses_nccl_is_told_from_what_is_mapped),
 		FX_TEST(what_may_not_be_read_is_no_reason_to_fail),
 		FX_TEST(a_container_with_its_own_directory_is_seen),
+		FX_TEST(a_job_is_told_from_one_that_looks_elsewhere_for_its_level),
 		FX_LOOP(each_process_is_judged_by_itself, 0, FX_COUNT(cases)),
 	};
 
