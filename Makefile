@@ -283,6 +283,35 @@ bench-nccl: deps
 	+@$(submake) B=$(B) all nccl
 	@B=$(abspath $(B)) tests/nccl/cost.sh
 
+# ---- another version's format ---------------------------------------------------
+# The plugin and the daemon as the next major version of the format would have them, for
+# tests of what an upgrade leaves behind.  Only what names the version differs.
+OTHER := $(B)/other-abi
+OTHER_OBJS := $(patsubst %.c,$(B)/obj/%.o,$(shell grep -l NCI_ABI_MAJOR shmring/*.c ncclinspd/*.c))
+other_objs = $(patsubst $(B)/obj/%,$(OTHER)/obj/%,$(filter $(OTHER_OBJS),$(1))) \
+	$(filter-out $(OTHER_OBJS),$(1))
+
+$(OTHER)/include/nci/abi.h: include/nci/abi.h
+	@mkdir -p $(@D)
+	$(Q)sed -e 's/^#define NCI_ABI_MAJOR.*/#define NCI_ABI_MAJOR 2/' $< >$@
+
+$(OTHER)/obj/%.o: %.c $(OTHER)/include/nci/abi.h
+	@mkdir -p $(@D)
+	@echo "  CC    $< (other ABI)"
+	$(Q)$(CC) -I$(OTHER)/include $(CPPFLAGS) $(ALLFLAGS) -fPIC -fvisibility=hidden \
+		$(TLSDESC) -c $< -o $@
+
+$(OTHER)/$(notdir $(PLUGIN)): $(call other_objs,$(PLUGIN_OBJS)) plugin/plugin.map
+	@echo "  LD    $@"
+	$(Q)$(link_plugin)
+
+$(OTHER)/ncclinspd: $(call other_objs,$(DAEMON_OBJS))
+	@echo "  LD    $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -Wl,-z,defs $(call pc,libs,$(DAEMON_LIBS)) -lm -pthread
+
+.PHONY: other-abi
+other-abi: $(OTHER)/$(notdir $(PLUGIN)) $(OTHER)/ncclinspd
+
 # ---- a real GPU --------------------------------------------------------------
 # gpu-job is linked with neither NCCL nor CUDA: a call finds what has been loaded by
 # then, so it must not be looked for at the start.

@@ -2,6 +2,7 @@
 /* ncclinsp ps: the processes that use NCCL, or lately did. */
 #include <pwd.h>
 
+#include "cli/foreign.h"
 #include "cli/listing.h"
 
 static const struct column columns[] = {
@@ -81,6 +82,7 @@ int cmd_ps(struct cli *cli)
 		.count = sizeof(columns) / sizeof(columns[0]),
 		.nothing = "no process uses NCCL with this plugin; start the job with "
 			   "NCCL_PROFILER_PLUGIN=insp (see ncclinsp(1))",
+		.note = foreign_tell,
 		.reshape = reshape,
 	};
 

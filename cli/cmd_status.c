@@ -5,7 +5,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/foreign.h"
 #include "cli/listing.h"
+#include "cli/prose.h"
 #include "cli/verdict.h"
 #include "util/text.h"
 
@@ -156,6 +158,21 @@ static void say_verdicts(const struct cli *cli, const struct view *view)
 	frame_deinit(&frame);
 }
 
+/* Whose plugin is not of this daemon's version: it is missing in all that stands above. */
+static void say_foreign(const struct cli *cli, const struct view *view)
+{
+	struct frame frame;
+	char text[512];
+
+	if (!foreign_tell(view->kept.processes, text, sizeof(text)))
+		return;
+	frame_init(&frame, cli->columns - LABEL - 2, VERDICT_LINES);
+	prose_put(&frame, LINE_BAD, 0, 0, text);
+	for (int i = 0; i < frame.count; i++)
+		say(cli, i ? "" : "format", LINE_BAD, "%s", frame.lines[i].text);
+	frame_deinit(&frame);
+}
+
 static void print_page(const struct cli *cli, const struct view *view)
 {
 	say_daemon(cli, view);
@@ -163,6 +180,7 @@ static void print_page(const struct cli *cli, const struct view *view)
 	say_level(cli, view);
 	say_records(cli, view);
 	say_refused(cli, view);
+	say_foreign(cli, view);
 	say_verdicts(cli, view);
 }
 

@@ -51,9 +51,9 @@ json_t *doctor_scan(const char *proc, const char *shm_dir, const char *control);
 
 /*
  * What of these is not as it should be, one row each: {pid, command, state, text, next,
- * watched (all the same)}; a new array.  `known` are rows of /v1/processes.
+ * watched (all the same)}; a new array.  `answer` is that of /v1/processes.
  */
-json_t *doctor_judge(const json_t *jobs, const json_t *known);
+json_t *doctor_judge(const json_t *jobs, const json_t *answer);
 
 /* doctor_flow.c: the library, and one operation all the way. */
 void doctor_library(struct doctor *doctor);

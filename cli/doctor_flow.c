@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "cli/doctor.h"
+#include "cli/foreign.h"
 #include "plugin/nccl_profiler.h"
 
 #define LIBRARY	   "libnccl-profiler-insp.so"
@@ -248,12 +249,16 @@ static const json_t *find(const json_t *rows, const char *key, const json_t *val
 	return NULL;
 }
 
-/* Names, since pids may be those of another namespace.  -1: no answer; else records. */
-static long long arrived(struct client *client, const char *name)
+#define NO_ANSWER (-1)
+#define FOREIGN	  (-2)	/* the daemon sees its segment, and does not read such */
+
+/* Records, or one of the above.  Names, since pids may be those of another namespace. */
+static long long arrived(struct client *client, const char *name, pid_t pid)
 {
 	json_t *comms = NULL, *processes = NULL, *wanted = json_string(name);
+	json_t *number = json_integer(pid);
 	const json_t *comm, *member, *process;
-	long long records = -1;
+	long long records = NO_ANSWER;
 
 	if (!client_get(client, "/v1/comms", &comms) &&
 	    !client_get(client, "/v1/processes", &processes)) {
@@ -262,21 +267,24 @@ static long long arrived(struct client *client, const char *name)
 		process = find(json_object_get(processes, "processes"), "pid",
 			       json_object_get(member, "pid"));
 		records = comm ? json_integer_value(json_object_get(process, "records")) : 0;
+		if (!comm && foreign_has(processes, number))
+			records = FOREIGN;
 	}
 	json_decref(comms);
 	json_decref(processes);
 	json_decref(wanted);
+	json_decref(number);
 	return records;
 }
 
-static void wait_for(struct doctor *doctor, const char *name)
+static void wait_for(struct doctor *doctor, const char *name, pid_t pid)
 {
 	struct timespec pause = { .tv_nsec = POLL_NS };
 	uint64_t begin = cli_now_ns(), spent = 0;
 	long long records = 0;
 
 	while (!records && spent < PATIENCE_S * UINT64_C(1000000000)) {
-		records = arrived(doctor->cli->client, name);
+		records = arrived(doctor->cli->client, name, pid);
 		spent = cli_now_ns() - begin;
 		if (!records)
 			nanosleep(&pause, NULL);
@@ -285,6 +293,11 @@ static void wait_for(struct doctor *doctor, const char *name)
 		doctor_say(doctor, "flow", DOCTOR_OK, NULL,
 			   "an operation went from the library to the daemon and back in %" PRIu64
 			   " ms", spent / 1000000);
+	else if (records == FOREIGN)
+		doctor_say(doctor, "flow", DOCTOR_FAILED,
+			   "restart the daemon after an upgrade, and install the library and the "
+			   "daemon of one version",
+			   "%s writes a format that the daemon does not read", doctor->library);
 	else if (records < 0)
 		doctor_say(doctor, "flow", DOCTOR_FAILED, NULL, "%s",
 			   client_error(doctor->cli->client));
@@ -310,6 +323,6 @@ void doctor_flow(struct doctor *doctor)
 		doctor_say(doctor, "flow", DOCTOR_FAILED, NULL, "the library records nothing: %s",
 			   child.word);
 	else
-		wait_for(doctor, name);
+		wait_for(doctor, name, child.pid);
 	end(&child);
 }

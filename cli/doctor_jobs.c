@@ -195,14 +195,17 @@ static bool is_known(const json_t *pids, const json_t *known)
 }
 
 /* The first that fits. */
-enum { UNSEEN_ELSEWHERE, UNSEEN_FOREIGN, UNSEEN, DEAF, NOT_SET, SWITCHED_OFF, NO_FILE, NOT_LOADED,
-       WELL };
+enum { FOREIGN, UNSEEN_ELSEWHERE, UNSEEN_FOREIGN, UNSEEN, DEAF, NOT_SET, SWITCHED_OFF, NO_FILE,
+       NOT_LOADED, WELL };
 
 static const struct {
 	enum doctor_state state;
 	const char *text;
 	const char *next;
 } judgements[] = {
+	[FOREIGN] = { DOCTOR_FAILED, "has a plugin of another version, whose format the daemon does "
+				     "not read",
+		      "restart what is older, the daemon or the job: ncclinsp ps says which" },
 	[UNSEEN_ELSEWHERE] = { DOCTOR_WARNING,
 			       "records into another directory than is looked at here",
 			       "ask its own daemon, if there is one; else start it with the same "
@@ -230,13 +233,16 @@ static const struct {
 			 "NCCL tried to load" },
 };
 
-static int judge(const json_t *job, const json_t *known)
+static int judge(const json_t *job, const json_t *answer)
 {
 	const char *plugin = json_string_value(json_object_get(job, "plugin"));
+	const json_t *pids = json_object_get(job, "pids");
 
 	if (json_is_true(json_object_get(job, "loaded"))) {
-		if (is_known(json_object_get(job, "pids"), known))
+		if (is_known(pids, json_object_get(answer, "processes")))
 			return json_is_true(json_object_get(job, "foreign_control")) ? DEAF : WELL;
+		if (is_known(pids, json_object_get(answer, "foreign")))
+			return FOREIGN;
 		if (json_is_true(json_object_get(job, "other_dir")))
 			return UNSEEN_ELSEWHERE;
 		return json_is_true(json_object_get(job, "foreign_shm")) ? UNSEEN_FOREIGN : UNSEEN;
@@ -248,13 +254,13 @@ static int judge(const json_t *job, const json_t *known)
 	return strstr(plugin, "insp") ? NOT_LOADED : SWITCHED_OFF;
 }
 
-json_t *doctor_judge(const json_t *jobs, const json_t *known)
+json_t *doctor_judge(const json_t *jobs, const json_t *answer)
 {
 	json_t *rows = json_array(), *job;
 	size_t i;
 
 	json_array_foreach((json_t *)jobs, i, job) {
-		int is = judge(job, known);
+		int is = judge(job, answer);
 
 		if (is == WELL)
 			continue;
@@ -312,7 +318,7 @@ static json_t *ask_and_judge(struct doctor *doctor, const json_t *jobs)
 
 	if (client_get(doctor->cli->client, "/v1/processes", &answer))
 		return NULL;
-	rows = doctor_judge(jobs, json_object_get(answer, "processes"));
+	rows = doctor_judge(jobs, answer);
 	json_decref(answer);
 	return rows;
 }

@@ -374,7 +374,19 @@ static int fetch(struct listing_query *query, struct cli *cli, const struct list
 			      : client_get(cli->client, target, root);
 }
 
-static int code_of(const struct sample *sample)
+/* Beside the table, not in it: true when there was something to say. */
+static bool say_note(const struct sample *sample)
+{
+	char text[512];
+
+	if (!sample->listing->note || !is_for_people(sample->cli) ||
+	    !sample->listing->note(sample->root, text, sizeof(text)))
+		return false;
+	fprintf(stderr, "ncclinsp: %s\n", text);
+	return true;
+}
+
+static int code_of(const struct sample *sample, bool noted)
 {
 	const struct cli *cli = sample->cli;
 
@@ -382,7 +394,7 @@ static int code_of(const struct sample *sample)
 		return sample->listing->code(sample->rows);
 	if (json_array_size(sample->rows))
 		return CLI_DONE;
-	if (is_for_people(cli))
+	if (is_for_people(cli) && (!noted || filters(cli)))
 		fprintf(stderr, "ncclinsp: %s\n",
 			filters(cli) ? "nothing matches the filter" : sample->listing->nothing);
 	return CLI_NOTHING;
@@ -403,7 +415,7 @@ static int take_sample(struct listing_query *query, struct cli *cli,
 	sample.rows = select_rows(query, listing, sample.answered);
 	r = print(&sample, query);
 	fflush(stdout);
-	code = r ? cli_fail(cli, r) : code_of(&sample);
+	code = r ? cli_fail(cli, r) : code_of(&sample, say_note(&sample));
 	json_decref(sample.rows);
 	json_decref(sample.answered);
 	json_decref(sample.root);

@@ -17,6 +17,13 @@ size_t answers_processes(void *arg, struct process *const **list)
 	return discover_processes(d->discover, list);
 }
 
+static const struct foreign *source_next_foreign(void *arg, size_t *i)
+{
+	const struct daemon *d = arg;
+
+	return discover_next_foreign(d->discover, i);
+}
+
 int answers_slots(void *arg, struct process *p, const struct live_slot **slots)
 {
 	struct daemon *d = arg;
@@ -133,6 +140,7 @@ int answers_start(struct daemon *d)
 	struct serve_source source = {
 		.arg = d,
 		.processes = answers_processes,
+		.next_foreign = source_next_foreign,
 		.slots = answers_slots,
 		.ingest = source_ingest,
 		.meanwhile = answers_meanwhile,

@@ -37,6 +37,7 @@ struct file {
 	enum file_state state;
 	uint64_t since_ns;
 	struct segment *seg;
+	struct foreign foreign;	/* abi_major 0: the format is ours, or not known */
 	bool there;		/* found by the scan in progress */
 };
 
@@ -183,6 +184,8 @@ static void ignore(struct discover *d, struct file *f, enum log_level level, con
 		   uint64_t now_ns)
 {
 	f->state = FILE_IGNORED;
+	if (f->seg)
+		f->foreign = f->seg->foreign;
 	segment_free(f->seg);
 	f->seg = NULL;
 	d->refused++;
@@ -213,7 +216,9 @@ static bool is_passing(int outcome)
 static const char *reason(int outcome)
 {
 	if (outcome == SEGMENT_FOREIGN)
-		return "another format, or another boot";
+		return "its format is another version's, restart the older: job or daemon";
+	if (outcome == SEGMENT_STALE)
+		return "another boot";
 	return outcome == SEGMENT_NOT_READY ? "was never ready" : strerror(-outcome);
 }
 
@@ -452,6 +457,17 @@ size_t discover_processes(const struct discover *d, struct process *const **list
 uint64_t discover_refused(const struct discover *d)
 {
 	return d->refused;
+}
+
+const struct foreign *discover_next_foreign(const struct discover *d, size_t *i)
+{
+	while (*i < d->nfiles) {
+		const struct foreign *f = &d->files[(*i)++].foreign;
+
+		if (f->abi_major && life_start_time(LIFE_PROC, f->host_pid) == f->start_time)
+			return f;
+	}
+	return NULL;
 }
 
 uint32_t discover_attached(const struct discover *d)

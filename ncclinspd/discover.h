@@ -57,6 +57,12 @@ void discover_look(struct discover *d, uint64_t now_ns);
  */
 size_t discover_processes(const struct discover *d, struct process *const **list);
 
+/*
+ * Running processes whose segments are in a format of another major version, from *i = 0
+ * on; NULL: no more.  What it returns holds until the loop's next callback.
+ */
+const struct foreign *discover_next_foreign(const struct discover *d, size_t *i);
+
 /* Segments left alone: foreign, broken, or over the limit. */
 uint64_t discover_refused(const struct discover *d);
 

@@ -164,6 +164,15 @@ struct process {
 	uint32_t nlast_slots;
 };
 
+/* A process whose segment is in a format of another major version: nothing of it is read. */
+struct foreign {
+	pid_t pid;		/* as the file's name says */
+	pid_t host_pid;		/* in our pid namespace */
+	uid_t uid;
+	uint64_t start_time;	/* clock ticks since boot */
+	uint32_t abi_major, abi_minor;
+};
+
 /* Records that nobody will ever see. */
 static inline uint64_t process_lost(const struct process *p)
 {

@@ -197,6 +197,23 @@ static int make_tables(struct segment *seg)
 	return seg->lane && seg->process.comms && seg->process.strings ? 0 : -ENOMEM;
 }
 
+/* Of another format only the magic and the version can be read; the rest is in the name. */
+static void take_foreign(struct segment *seg, const struct nci_header *h,
+			 const struct segment_name *name)
+{
+	seg->process.pid = name->pid;
+	seg->start_time = name->start_time;
+	life_find_owner(seg);
+	seg->foreign = (struct foreign){
+		.pid = name->pid,
+		.host_pid = seg->host_pid,
+		.uid = name->uid,
+		.start_time = name->start_time,
+		.abi_major = h->abi_major,
+		.abi_minor = h->abi_minor,
+	};
+}
+
 int segment_check(struct segment *seg)
 {
 	struct segment_name name;
@@ -218,10 +235,14 @@ int segment_check(struct segment *seg)
 		return r;
 	if (h.magic != NCI_MAGIC)
 		return -EPROTO;
-	if (h.abi_major != NCI_ABI_MAJOR || !of_this_boot(seg, &h))
-		return SEGMENT_FOREIGN;
 	if (!segment_parse_name(seg->process.file, &name))
 		return -EINVAL;
+	if (h.abi_major != NCI_ABI_MAJOR) {
+		take_foreign(seg, &h, &name);
+		return SEGMENT_FOREIGN;
+	}
+	if (!of_this_boot(seg, &h))
+		return SEGMENT_STALE;
 	if (!layout_fits(seg, &h) || !identity_fits(&h, &name) || !clock_fits(&h))
 		return -EPROTO;
 	take_header(seg, &h);

@@ -18,7 +18,8 @@ struct names;
 enum segment_outcome {
 	SEGMENT_OK = 0,
 	SEGMENT_NOT_READY,	/* its process is still at work on it: try again */
-	SEGMENT_FOREIGN,	/* another ABI major, another boot: leave it alone */
+	SEGMENT_FOREIGN,	/* another ABI major, told in `foreign`: leave it alone */
+	SEGMENT_STALE,		/* of another boot: leave it alone */
 };
 
 /* What the file's name says. */
@@ -40,6 +41,7 @@ struct segment {
 	struct process process;	/* first: process_segment() */
 	int fd;
 	ino_t ino;
+	struct foreign foreign;	/* filled in where the format is not ours */
 	uint64_t start_time;
 	pid_t host_pid;		/* in our pid namespace; 0: not known */
 	bool host_pid_proven;	/* its start time is the segment's: /proc tells if it lives */

@@ -82,6 +82,8 @@ struct serve_source {
 	void *arg;	/* of the functions */
 	/* All processes, alive and lately ended, in the order of their ids; returns how many. */
 	size_t (*processes)(void *arg, struct process *const **list);
+	/* As discover_next_foreign().  NULL: there are none. */
+	const struct foreign *(*next_foreign)(void *arg, size_t *i);
 	/*
 	 * What is in flight in a live process, copied now.  Returns how many, or a
 	 * negative errno; *slots holds until the next call.  (An ended process has

@@ -10,6 +10,8 @@
 #include "ncclinspd/stamps.h"
 #include "util/cleanup.h"
 
+#define FOREIGN_ROWS	64	/* the rest is told when these are gone */
+
 static void put_number(struct json *j, const char *key, const char *text)
 {
 	uint64_t value;
@@ -233,6 +235,39 @@ const struct field process_fields[] = {
 
 const struct field_table process_tables[] = { { NULL, process_fields }, { NULL, NULL } };
 
+static const struct field foreign_fields[] = {
+#define F(name, kind) { #name, kind, offsetof(struct foreign, name), NULL }
+	F(pid, FIELD_I32),
+	F(uid, FIELD_U32),
+	F(abi_major, FIELD_U32),
+	F(abi_minor, FIELD_U32),
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+/* Who records in a format that is not ours: running, and not to be listed above. */
+static void put_foreign(const struct request *r, struct json *j)
+{
+	const struct serve_source *source = &r->serve->source;
+	const struct foreign *f;
+	uint32_t n = 0;
+
+	json_key(j, "abi_major");
+	json_put_u64(j, NCI_ABI_MAJOR);
+	json_key(j, "foreign");
+	json_begin(j, '[');
+	for (size_t i = 0; source->next_foreign && n < FOREIGN_ROWS &&
+			   (f = source->next_foreign(source->arg, &i));) {
+		if (!viewer_sees(&r->viewer, f->uid))
+			continue;
+		json_begin(j, '{');
+		rows_put(r->serve, j, foreign_fields, f);
+		json_end(j, '}');
+		n++;
+	}
+	json_end(j, ']');
+}
+
 void serve_processes(struct request *r, struct json *j)
 {
 	struct process *p;
@@ -245,4 +280,5 @@ void serve_processes(struct request *r, struct json *j)
 		json_end(j, '}');
 	}
 	json_end(j, ']');
+	put_foreign(r, j);
 }

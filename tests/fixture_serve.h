@@ -52,6 +52,7 @@ static struct {
 	struct reconstruct *reconstruct;
 	struct names *names;
 	struct process *processes[8];
+	struct foreign foreign[2];	/* abi_major 0: none */
 	size_t nprocesses;
 	struct live_slot slots[64];
 	int nslots;
@@ -78,6 +79,12 @@ static inline int fx_slots(void *arg, struct process *p, const struct live_slot 
 	(void)arg;
 	*slots = fx.slots;
 	return p == fx.processes[0] ? fx.nslots : 0;
+}
+
+static inline const struct foreign *fx_next_foreign(void *arg, size_t *i)
+{
+	(void)arg;
+	return *i < 2 && fx.foreign[*i].abi_major ? &fx.foreign[(*i)++] : NULL;
 }
 
 static inline void fx_ingest(void *arg, struct serve_ingest *out)
@@ -188,20 +195,17 @@ static inline void fx_serve_open(const struct serve_config *config)
 	fx_metrics_open();
 	source = (struct serve_source){
 		.processes = fx_processes,
+		.next_foreign = fx_next_foreign,
 		.slots = fx_slots,
 		.ingest = fx_ingest,
 		.meanwhile = fx_meanwhile,
 		.reconstruct = fx.reconstruct,
-		.oplog = fx.oplog,
-		.aggregate = fx.aggregate,
-		.links = fx.links,
-		.transferlog = fx.transferlog,
-		.diagnose = fx.diagnose,
-		.straggler = fx.straggler,
+		.oplog = fx.oplog, .aggregate = fx.aggregate,
+		.links = fx.links, .transferlog = fx.transferlog,
+		.diagnose = fx.diagnose, .straggler = fx.straggler,
 		.exemplars = fx_exemplars,
 		.metrics = fx.metrics,
-		.steered = fx_steered,
-		.steer = fx.steer,
+		.steered = fx_steered, .steer = fx.steer,
 	};
 	c.listen_fd = fx_listen();
 	c.host = "node \"7\"";

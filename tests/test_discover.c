@@ -133,6 +133,48 @@ START_TEST(foreign_segment_is_left_alone_and_counted_once)
 }
 END_TEST
 
+static size_t count_foreign(void)
+{
+	size_t i = 0, n = 0;
+
+	while (discover_next_foreign(fx.discover, &i))
+		n++;
+	return n;
+}
+
+START_TEST(running_process_of_another_format_is_told_until_it_ends)
+{
+	const struct foreign *f;
+	struct shmring ring;
+	char path[FX_PATH];
+	size_t i = 0;
+	pid_t pid;
+	int fd;
+
+	if (!fx_daemon_open(&fx, _i))
+		return;
+	fx_job_open(&ring, fx.dir, name);	/* ours: neither foreign nor stale */
+	pid = fx_job_fork(fx.dir, fx_job_publish_some, name);
+	fd = open(fx_shm_path(&fx, name, path), O_RDWR);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(pwrite(fd, &(uint16_t){ 7 }, 2,
+				offsetof(struct nci_header, abi_major)), 2);
+	fx_daemon_step(&fx, 4000);
+	f = discover_next_foreign(fx.discover, &i);
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_eq(f->pid, pid);
+	ck_assert_uint_eq(f->uid, geteuid());
+	ck_assert_uint_eq(f->abi_major, 7);
+	ck_assert_uint_eq(f->abi_minor, NCI_ABI_MINOR);
+	ck_assert_uint_eq(count_foreign(), 1);
+	fx_job_kill(pid);
+	ck_assert_uint_eq(count_foreign(), 0);	/* its file is still there */
+	ck_assert_int_eq(access(path, F_OK), 0);
+	close(fd);
+	fx_daemon_close(&fx);
+}
+END_TEST
+
 START_TEST(segments_over_the_limit_wait_for_their_turn)
 {
 	pid_t pid[3];
@@ -343,6 +385,7 @@ int main(void)
 		FX_LOOP(segment_is_read_soon_after_it_is_ready, 0, FX_BACKENDS),
 		FX_LOOP(overflow_of_the_notices_leads_to_a_scan, 0, FX_BACKENDS),
 		FX_LOOP(foreign_segment_is_left_alone_and_counted_once, 0, FX_BACKENDS),
+		FX_LOOP(running_process_of_another_format_is_told_until_it_ends, 0, FX_BACKENDS),
 		FX_LOOP(segments_over_the_limit_wait_for_their_turn, 0, FX_BACKENDS),
 		FX_LOOP(no_user_takes_all_the_room, 0, FX_BACKENDS),
 		FX_LOOP(one_users_rubbish_does_not_blind_us, 0, FX_BACKENDS),

@@ -154,6 +154,8 @@ static const struct {
 	{ "{\"pids\": [11], \"loaded\": true}", DOCTOR_OK, NULL },
 	{ "{\"pids\": [4711, 11], \"loaded\": true}", DOCTOR_OK, NULL },	/* in a container */
 	{ "{\"pids\": [12], \"loaded\": true}", DOCTOR_FAILED, "knows nothing of it" },
+	{ "{\"pids\": [13], \"loaded\": true, \"other_dir\": true}", DOCTOR_FAILED,
+	  "a plugin of another version" },
 	{ "{\"pids\": [12], \"loaded\": true, \"foreign_shm\": true}", DOCTOR_FAILED,
 	  "the daemon does not see" },
 	{ "{\"pids\": [12], \"loaded\": true, \"other_dir\": true}", DOCTOR_WARNING,
@@ -179,7 +181,8 @@ START_TEST(each_process_is_judged_by_itself)
 	json_object_set_new(job, "pid", json_integer(99));
 	json_object_set_new(job, "command", json_string("python"));
 	jobs = json_pack("[o]", job);
-	known = json_pack("[{s:i}, {s:i}]", "pid", 10, "pid", 11);
+	known = json_pack("{s:[{s:i}, {s:i}], s:[{s:i}]}", "processes", "pid", 10, "pid", 11,
+			  "foreign", "pid", 13);
 	rows = doctor_judge(jobs, known);
 	ck_assert_uint_eq(json_array_size(rows), cases[_i].text ? 1 : 0);
 	row = json_array_get(rows, 0);

@@ -143,7 +143,7 @@ START_TEST(header_that_cannot_be_is_refused)
 }
 END_TEST
 
-START_TEST(other_formats_and_other_boots_are_foreign)
+START_TEST(other_formats_and_other_boots_are_told_apart)
 {
 	h->abi_minor = 0;	/* the first of this format, without sums */
 	ck_assert_int_eq(open_it(), SEGMENT_OK);
@@ -153,7 +153,7 @@ START_TEST(other_formats_and_other_boots_are_foreign)
 	h->abi_minor += 5;
 	ck_assert_int_eq(open_it(), SEGMENT_OK);
 	memset(h->boot_id, 0xab, sizeof(h->boot_id));
-	ck_assert_int_eq(open_it(), SEGMENT_FOREIGN);
+	ck_assert_int_eq(open_it(), SEGMENT_STALE);
 }
 END_TEST
 
@@ -195,7 +195,7 @@ START_TEST(who_holds_the_lock_is_of_this_boot_whatever_it_says)
 	close(until);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
-	ck_assert_int_eq(open_it(), SEGMENT_FOREIGN);
+	ck_assert_int_eq(open_it(), SEGMENT_STALE);
 }
 END_TEST
 
@@ -317,7 +317,7 @@ int main(void)
 		FX_TEST(sound_segment_opens_with_what_its_header_says),
 		FX_LOOP(only_names_in_canonical_form_are_segments, 0, FX_COUNT(files)),
 		FX_LOOP(header_that_cannot_be_is_refused, 0, FX_COUNT(lies)),
-		FX_TEST(other_formats_and_other_boots_are_foreign),
+		FX_TEST(other_formats_and_other_boots_are_told_apart),
 		FX_TEST(who_holds_the_lock_is_of_this_boot_whatever_it_says),
 		FX_TEST(segment_in_the_making_is_not_ready),
 		FX_TEST(file_that_others_may_write_is_refused),

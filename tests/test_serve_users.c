@@ -64,6 +64,26 @@ START_TEST(a_user_sees_what_is_his_and_root_sees_all)
 }
 END_TEST
 
+START_TEST(who_records_in_another_format_is_told_to_his_own_user)
+{
+	json_t *a;
+
+	for (int i = 0; i < 2; i++)
+		fx.foreign[i] = (struct foreign){ .pid = 100 + i, .uid = i ? OTHER_UID : 0,
+						  .abi_major = 7, .abi_minor = 1 };
+	a = get_as(0, "/v1/processes");
+	ck_assert_int_eq(json_integer_value(fx_at(a, "abi_major")), NCI_ABI_MAJOR);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "foreign")), 2);
+	json_decref(a);
+	a = get_as(OTHER_UID, "/v1/processes");
+	ck_assert_uint_eq(json_array_size(fx_at(a, "foreign")), 1);
+	ck_assert_int_eq(json_integer_value(fx_at(a, "foreign.0.pid")), 101);
+	ck_assert_int_eq(json_integer_value(fx_at(a, "foreign.0.abi_major")), 7);
+	ck_assert_int_eq(json_integer_value(fx_at(a, "foreign.0.abi_minor")), 1);
+	json_decref(a);
+}
+END_TEST
+
 START_TEST(the_totals_of_a_user_are_the_sums_of_his_own)
 {
 	json_t *a;
@@ -169,6 +189,7 @@ int main(void)
 		FX_TEST(a_stream_tells_a_user_what_is_his),
 		FX_TEST(only_who_sees_everything_may_have_a_snapshot_written),
 		FX_TEST(one_user_cannot_take_all_connections),
+		FX_TEST(who_records_in_another_format_is_told_to_his_own_user),
 		FX_TEST(the_totals_of_a_user_are_the_sums_of_his_own),
 	};
 
