@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/head.h"
 
+#include "cli/marks.h"
 #include "cli/verdict.h"
 #include "util/text.h"
 
@@ -90,6 +91,10 @@ static void put_tempo(struct line *line, const struct place *place)
 		line_printf(line, LINE_DIM, "  every %s", text);
 	if (place->follow)
 		line_put(line, LINE_WARN, "  [follow]");
+	if (marks_tagged(place))
+		line_printf(line, LINE_WARN, "  [%zu tagged]", marks_tagged(place));
+	if (place->focus.timed)
+		line_put(line, LINE_WARN, "  [all timed]");
 }
 
 static void put_node(struct frame *frame, const struct view *view, const struct place *place)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/keys.h"
 
-#include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "cli/ask.h"
+#include "cli/marks.h"
 #include "cli/rows.h"
 #include "util/text.h"
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
-#define LEAST_DELAY_NS UINT64_C(100000000)
-#define FAR	       (1 << 20)	/* further than any table reaches */
-#define HELP_KEYS      24		/* columns that name the keys */
+#define HELP_KEYS 24	/* columns that name the keys */
 
 static int clamp(int value, int least, int most)
 {
@@ -24,11 +24,8 @@ static int clamp(int value, int least, int most)
 
 static void act_move(struct place *place, const struct view *view, int step)
 {
-	struct place_step *at = place_step(place);
-
 	(void)view;
-	at->cursor = clamp(at->cursor + step, 0, place->count > 0 ? place->count - 1 : 0);
-	at->key[0] = '\0';	/* the next frame finds out whose row it is */
+	place_move(place, step);
 }
 
 static void act_page(struct place *place, const struct view *view, int pages)
@@ -53,6 +50,13 @@ static void act_enter(struct place *place, const struct view *view, int unused)
 	(void)view;
 	(void)unused;
 	place_enter(place);
+}
+
+static void act_jobs(struct place *place, const struct view *view, int unused)
+{
+	(void)view;
+	(void)unused;
+	place_jobs(place);
 }
 
 static void act_leave(struct place *place, const struct view *view, int unused)
@@ -100,200 +104,32 @@ static void act_invert(struct place *place, const struct view *view, int unused)
 	*ascending = !*ascending;
 }
 
-enum prompt_for { PROMPT_FILTER, PROMPT_SEARCH, PROMPT_DELAY, PROMPT_CONFIRM };
+/* ---- marks --------------------------------------------------------------------- */
 
-/* ---- menus --------------------------------------------------------------------- */
-
-static const char worst_first[] = "worst first";
-static const char all[] = "all";
-
-enum menu_for {
-	MENU_USER = PLACE_USER, MENU_GPU = PLACE_GPU, MENU_COMM = PLACE_COMM, MENU_SORT,
-	MENU_TARGET, MENU_LEVEL,
-};
-
-static void act_sort_menu(struct place *place, const struct view *view, int unused)
-{
-	enum view_table table = place_table(place);
-	const struct view_table_type *type = &view_tables[table];
-	json_t *items = json_array();
-	int sort = place->sort[table];
-
-	(void)view;
-	(void)unused;
-	json_array_append_new(items, json_string(worst_first));
-	for (size_t i = 0; i < *type->count; i++)
-		if (type->columns[i].header)
-			json_array_append_new(items, json_string(type->columns[i].header));
-	menu_open(&place->menu, "Sort by", MENU_SORT, items,
-		  sort < 0 ? worst_first : type->columns[sort].header);
-}
-
-static void act_pick(struct place *place, const struct view *view, int pick)
-{
-	static const char *const titles[] = {
-		[PLACE_USER] = "Only this user", [PLACE_GPU] = "Only this GPU",
-		[PLACE_COMM] = "Only this communicator",
-	};
-	json_t *items = rows_values(view, (enum place_pick)pick);
-
-	json_array_insert_new(items, 0, json_string(all));
-	menu_open(&place->menu, titles[pick], pick, items,
-		  place->pick[pick][0] ? place->pick[pick] : all);
-}
-
-static void act_level(struct place *place, const struct view *view, int unused)
+static void act_tag(struct place *place, const struct view *view, int unused)
 {
 	(void)view;
 	(void)unused;
-	menu_open(&place->menu, "Change the level of", MENU_TARGET,
-		  wish_targets(&place->wish, place->under), "");
+	marks_tag(place);
 }
 
-static void choose_sort(struct place *place, const char *choice)
+static void act_untag(struct place *place, const struct view *view, int unused)
 {
-	enum view_table table = place_table(place);
-	const struct view_table_type *type = &view_tables[table];
-
-	place->sort[table] = -1;
-	for (size_t i = 0; i < *type->count; i++)
-		if (type->columns[i].header && !strcmp(type->columns[i].header, choice))
-			place->sort[table] = (int)i;
-}
-
-static void choose(struct place *place)
-{
-	const char *choice = menu_choice(&place->menu);
-	int index = place->menu.cursor, what = place->menu.what;
-
-	if (choice && what == MENU_TARGET)
-		wish_take_target(&place->wish, index, choice);
-	else if (choice && what == MENU_LEVEL)
-		wish_take_level(&place->wish, index);
-	else if (choice && what == MENU_SORT)
-		choose_sort(place, choice);
-	else if (choice)
-		snprintf(place->pick[what], PLACE_TEXT, "%s", index ? choice : "");
-	menu_close(&place->menu);
-	if (what == MENU_TARGET)
-		menu_open(&place->menu, "Level", MENU_LEVEL, wish_levels(), "net");
-	else if (what == MENU_LEVEL)
-		prompt_open(&place->prompt, place->wish.question, PROMPT_CONFIRM, "");
-}
-
-static void press_in_menu(struct place *place, int key)
-{
-	struct menu *menu = &place->menu;
-
-	if (key == KEYS_ENTER)
-		choose(place);
-	else if (key == KEYS_ESCAPE || key == 'q')
-		menu_close(menu);
-	else if (key == KEYS_UP || key == 'k')
-		menu_move(menu, -1);
-	else if (key == KEYS_DOWN || key == 'j')
-		menu_move(menu, 1);
-	else if (key == KEYS_PAGE_UP || key == KEYS_PAGE_DOWN)
-		menu_move(menu, key == KEYS_PAGE_UP ? -place->page : place->page);
-	else if (key == KEYS_HOME || key == KEYS_END)
-		menu_move(menu, key == KEYS_HOME ? -FAR : FAR);
-}
-
-/* ---- prompts ------------------------------------------------------------------- */
-
-static void act_ask(struct place *place, const struct view *view, int what)
-{
-	char delay[TEXT_MAX];
-
 	(void)view;
-	text_duration(delay, sizeof(delay), place->delay_ns);
-	if (what == PROMPT_FILTER)
-		prompt_open(&place->prompt, "Filter (a|b, FIELD OP VALUE)", what, place->filter);
-	else if (what == PROMPT_SEARCH)
-		prompt_open(&place->prompt, "Search (a|b)", what, "");
-	else
-		prompt_open(&place->prompt, "Seconds between two looks", what, delay);
+	(void)unused;
+	marks_untag_all(place);
 }
 
-/* From the row under the cursor, itself included when `step` is 0, to the next that shows it. */
-static void search(struct place *place, const struct view *view, int step)
+static void act_fold(struct place *place, const struct view *view, int how)
 {
-	struct place_step *at = place_step(place);
-	enum view_table table = place_table(place);
-	json_t *rows = rows_select(view, place, table, at->scope);
-	int n = (int)json_array_size(rows);
-
-	for (int i = 0; i < n && place->search[0]; i++) {
-		int row = ((at->cursor + step + (step < 0 ? -i : i)) % n + n) % n;
-
-		if (!rows_show(table, json_array_get(rows, (size_t)row), view->now_ns,
-			       place->search))
-			continue;
-		act_move(place, view, row - at->cursor);
-		break;
-	}
-	json_decref(rows);
+	marks_fold(place, view, (enum marks_fold)how);
 }
 
-static void act_search_next(struct place *place, const struct view *view, int step)
+static void act_snapshot(struct place *place, const struct view *view, int unused)
 {
-	search(place, view, step);
-}
-
-static void take_delay(struct place *place)
-{
-	uint64_t delay_ns;
-
-	if (text_parse_duration(place->prompt.text, &delay_ns) || delay_ns < LEAST_DELAY_NS) {
-		snprintf(place->prompt.error, sizeof(place->prompt.error),
-			 "seconds, at least 0.1, as 0.5 or 10s");
-		return;
-	}
-	place->delay_ns = delay_ns;
-	prompt_close(&place->prompt);
-}
-
-/* What is typed acts at once, so that one sees where it leads. */
-static void typed(struct place *place, const struct view *view)
-{
-	struct prompt *prompt = &place->prompt;
-
-	if (prompt->what == PROMPT_FILTER) {
-		snprintf(place->filter, sizeof(place->filter), "%s", prompt->text);
-	} else if (prompt->what == PROMPT_SEARCH) {
-		snprintf(place->search, sizeof(place->search), "%s", prompt->text);
-		search(place, view, 0);
-	}
-}
-
-static void cancel(struct place *place)
-{
-	if (place->prompt.what == PROMPT_FILTER)
-		snprintf(place->filter, sizeof(place->filter), "%s", place->prompt.before);
-	prompt_close(&place->prompt);
-}
-
-static void press_in_prompt(struct place *place, const struct view *view, int key)
-{
-	if (place->prompt.what == PROMPT_CONFIRM) {
-		if (key == 'y' || key == 'Y')
-			wish_confirm(&place->wish);
-		prompt_close(&place->prompt);
-	} else if (key == KEYS_ESCAPE) {
-		cancel(place);
-	} else if (key == KEYS_ENTER && place->prompt.what == PROMPT_DELAY) {
-		take_delay(place);
-	} else if (key == KEYS_ENTER) {
-		prompt_close(&place->prompt);
-	} else if (key == KEYS_SEARCH && place->prompt.what == PROMPT_SEARCH) {
-		search(place, view, 1);
-	} else if (key == KEYS_ERASE) {
-		prompt_erase(&place->prompt);
-		typed(place, view);
-	} else if (key < 0x100) {
-		prompt_add(&place->prompt, key);
-		typed(place, view);
-	}
+	(void)view;
+	(void)unused;
+	place->wish.snapshot = true;
 }
 
 /* ---- flags --------------------------------------------------------------------- */
@@ -309,7 +145,11 @@ static void act_toggle(struct place *place, const struct view *view, int offset)
 	place->help_line = 0;
 }
 
+static void act_menu(struct place *place, const struct view *view, int unused);
+
 /* ---- the table ----------------------------------------------------------------- */
+
+enum { IN_MENU = 1, CHANGES = 2 };	/* ... what jobs do, or the daemon's files */
 
 static const struct key_row {
 	const char *names;	/* as the help and ncclinsp(1) have them; NULL: of the row before */
@@ -318,48 +158,64 @@ static const struct key_row {
 	int argument;
 	const char *help;
 	const char *footer;	/* NULL: it is not in the footer */
+	unsigned flags;
 } rows[] = {
-	{ "F1 h ?", { KEYS_HELP, 'h', '?' }, act_toggle, FLAG(help), "this help", "F1 Help" },
-	{ "Tab Right", { '\t', KEYS_NEXT }, act_turn, 1, "the next screen", "Tab Screen" },
-	{ "Shift-Tab Left", { KEYS_PREVIOUS }, act_turn, -1, "the previous screen", NULL },
-	{ "1", { '1' }, act_screen, VIEW_RANKS, "ranks", NULL },
-	{ "2", { '2' }, act_screen, VIEW_OPS, "operations", NULL },
-	{ "3", { '3' }, act_screen, VIEW_PEERS, "peers: network links", NULL },
-	{ "4", { '4' }, act_screen, VIEW_INFLIGHT, "what is in flight", NULL },
-	{ "5", { '5' }, act_screen, VIEW_FINDINGS, "findings, also those that are over", NULL },
+	{ "F1 h ?", { KEYS_HELP, 'h', '?' }, act_toggle, FLAG(help), "this help", "F1 Help", 0 },
+	{ "Tab Right", { '\t', KEYS_NEXT }, act_turn, 1, "the next screen", "Tab Screen", 0 },
+	{ "Shift-Tab Left", { KEYS_PREVIOUS }, act_turn, -1, "the previous screen", NULL, 0 },
+	{ "1", { '1' }, act_screen, VIEW_RANKS, "ranks", NULL, 0 },
+	{ "2", { '2' }, act_screen, VIEW_OPS, "operations", NULL, 0 },
+	{ "3", { '3' }, act_screen, VIEW_PEERS, "peers: network links", NULL, 0 },
+	{ "4", { '4' }, act_screen, VIEW_INFLIGHT, "what is in flight", NULL, 0 },
+	{ "5", { '5' }, act_screen, VIEW_FINDINGS, "findings, also those that are over", NULL, 0 },
+	{ "6", { '6' }, act_jobs, 0, "jobs; Enter leads down to their ranks", NULL, 0 },
 	{ "Enter", { KEYS_ENTER, '\n' }, act_enter, 0,
-	  "into the row: job, communicator, rank, kind of operation, operation", "Enter Open" },
+	  "into the row: job, communicator, rank, kind of operation, operation", "Enter Open", 0 },
 	{ "Esc", { KEYS_ESCAPE }, act_leave, 0,
-	  "back; from the ranks up to communicators and jobs", "Esc Back" },
-	{ "Up k", { KEYS_UP, 'k' }, act_move, -1, "up", NULL },
-	{ "Down j", { KEYS_DOWN, 'j' }, act_move, 1, "down", NULL },
-	{ "PgUp Ctrl-U", { KEYS_PAGE_UP, 'U' - '@' }, act_page, -1, "a page up", NULL },
-	{ "PgDn Ctrl-D", { KEYS_PAGE_DOWN, 'D' - '@' }, act_page, 1, "a page down", NULL },
-	{ "Home", { KEYS_HOME }, act_move, -FAR, "the first row", NULL },
-	{ "End G", { KEYS_END, 'G' }, act_move, FAR, "the last row", NULL },
-	{ "F3 /", { KEYS_SEARCH, '/' }, act_ask, PROMPT_SEARCH, "search", "F3 Search" },
-	{ "n", { 'n' }, act_search_next, 1, "the next row that was searched for", NULL },
-	{ "N", { 'N' }, act_search_next, -1, "the one before", NULL },
-	{ "F4 \\", { KEYS_FILTER, '\\' }, act_ask, PROMPT_FILTER,
-	  "only rows that show a|b, or with FIELD OP VALUE, as wait > 5", "F4 Filter" },
+	  "back; from the ranks up to communicators and jobs", "Esc Back", 0 },
+	{ "Up k", { KEYS_UP, 'k' }, act_move, -1, "up", NULL, 0 },
+	{ "Down j", { KEYS_DOWN, 'j' }, act_move, 1, "down", NULL, 0 },
+	{ "PgUp Ctrl-U", { KEYS_PAGE_UP, 'U' - '@' }, act_page, -1, "a page up", NULL, 0 },
+	{ "PgDn Ctrl-D", { KEYS_PAGE_DOWN, 'D' - '@' }, act_page, 1, "a page down", NULL, 0 },
+	{ "Home", { KEYS_HOME }, act_move, -PLACE_FAR, "the first row", NULL, 0 },
+	{ "End G", { KEYS_END, 'G' }, act_move, PLACE_FAR, "the last row", NULL, 0 },
+	{ "F2 S", { KEYS_MENU, 'S' }, act_menu, 0,
+	  "all that can be done, for terminals that keep keys for themselves", "F2 Menu", 0 },
+	{ "F3 /", { KEYS_SEARCH, '/' }, ask_text, ASK_SEARCH, "search", "F3 Find", IN_MENU },
+	{ "n", { 'n' }, ask_search_next, 1, "the next row that was searched for", NULL, IN_MENU },
+	{ "N", { 'N' }, ask_search_next, -1, "the one before", NULL, IN_MENU },
+	{ "F4 \\", { KEYS_FILTER, '\\' }, ask_text, ASK_FILTER,
+	  "only rows that show a|b, or with FIELD OP VALUE, as wait > 5", "F4 Filter", IN_MENU },
 	{ "F5 t", { KEYS_TREE, 't' }, act_toggle, FLAG(tree),
-	  "ranks as a tree of jobs and communicators", "F5 Tree" },
-	{ "F6", { KEYS_SORT }, act_sort_menu, 0, "choose the column to sort by", "F6 Sort" },
-	{ "< S", { '<', 'S' }, act_sort, -1, "sort by the column before", NULL },
-	{ "> s", { '>', 's' }, act_sort, 1, "sort by the next column", NULL },
-	{ "I i", { 'I', 'i' }, act_invert, 0, "the other way round", NULL },
-	{ "0", { '0' }, act_unsort, 0, "worst first again", NULL },
+	  "ranks as a tree of jobs and communicators", "F5 Tree", IN_MENU },
+	{ "-", { '-' }, act_fold, MARKS_SHUT, "in the tree: fold the branch", NULL, IN_MENU },
+	{ "+", { '+' }, act_fold, MARKS_OPEN, "unfold it", NULL, IN_MENU },
+	{ "*", { '*' }, act_fold, MARKS_ALL, "fold all communicators, or unfold all", NULL,
+	  IN_MENU },
+	{ "F6", { KEYS_SORT }, ask_sort, 0, "choose the column to sort by", "F6 Sort", IN_MENU },
+	{ "<", { '<' }, act_sort, -1, "sort by the column before", NULL, IN_MENU },
+	{ "> s", { '>', 's' }, act_sort, 1, "sort by the next column", NULL, IN_MENU },
+	{ "I i", { 'I', 'i' }, act_invert, 0, "sort the other way round", NULL, IN_MENU },
+	{ "0", { '0' }, act_unsort, 0, "worst first again", NULL, IN_MENU },
 	{ "F", { 'F' }, act_toggle, FLAG(follow), "follow the row, wherever it is sorted to",
-	  NULL },
-	{ "u", { 'u' }, act_pick, PLACE_USER, "only one user", NULL },
-	{ "g", { 'g' }, act_pick, PLACE_GPU, "only one GPU", NULL },
-	{ "c", { 'c' }, act_pick, PLACE_COMM, "only one communicator", NULL },
-	{ "Z p", { 'Z', 'p' }, act_toggle, FLAG(paused), "pause", NULL },
-	{ "d", { 'd' }, act_ask, PROMPT_DELAY, "seconds between two looks", NULL },
-	{ "L", { 'L' }, act_level, 0,
-	  "change the level of a process, job, communicator or the node", NULL },
-	{ "Ctrl-L", { 'L' - '@' }, NULL, 0, "draw everything anew", NULL },
-	{ "F10 q", { KEYS_QUIT, 'q' }, act_toggle, FLAG(quit), "quit", "F10 Quit" },
+	  NULL, IN_MENU },
+	{ "Space", { ' ' }, act_tag, 0, "tag the row, for L and T, or take its tag away", NULL,
+	  IN_MENU },
+	{ "U", { 'U' }, act_untag, 0, "take all tags away", NULL, IN_MENU },
+	{ "u", { 'u' }, ask_pick, PLACE_USER, "only one user", NULL, IN_MENU },
+	{ "g", { 'g' }, ask_pick, PLACE_GPU, "only one GPU", NULL, IN_MENU },
+	{ "c", { 'c' }, ask_pick, PLACE_COMM, "only one communicator", NULL, IN_MENU },
+	{ "Z p", { 'Z', 'p' }, act_toggle, FLAG(paused), "pause", NULL, IN_MENU },
+	{ "d", { 'd' }, ask_text, ASK_DELAY, "seconds between two looks", NULL, IN_MENU },
+	{ "L", { 'L' }, ask_level, 0,
+	  "change the level of a process, job, communicator or the node", NULL,
+	  IN_MENU | CHANGES },
+	{ "T", { 'T' }, ask_trace, 0, "record every event of it for 10 s, at level trace", NULL,
+	  IN_MENU | CHANGES },
+	{ "x", { 'x' }, act_snapshot, 0, "have the daemon write all that it knows to a file",
+	  NULL, IN_MENU | CHANGES },
+	{ "Ctrl-L", { 'L' - '@' }, NULL, 0, "draw everything anew", NULL, 0 },
+	{ "F10 q", { KEYS_QUIT, 'q' }, act_toggle, FLAG(quit), "quit", "F10 Quit", 0 },
 };
 
 static const char *const legend[] = {
@@ -383,19 +239,58 @@ static const struct key_row *row_of(int key)
 	return NULL;
 }
 
+static bool is_allowed(const struct place *place, const struct key_row *row)
+{
+	return !(row->flags & CHANGES && place->readonly);
+}
+
 /* Only what moves, and what quits, does not leave the help. */
 static void press_in_help(struct place *place, const struct view *view, int key)
 {
 	const struct key_row *row = row_of(key);
 
 	if (row && row->act == act_move)
-		place->help_line = clamp(place->help_line + row->argument, 0, FAR);
+		place->help_line = clamp(place->help_line + row->argument, 0, PLACE_FAR);
 	else if (row && row->act == act_page)
-		place->help_line = clamp(place->help_line + row->argument * place->page, 0, FAR);
+		place->help_line = clamp(place->help_line + row->argument * place->page, 0,
+					 PLACE_FAR);
 	else if (row && row->argument == FLAG(quit) && row->act == act_toggle)
 		row->act(place, view, row->argument);
 	else
 		place->help = false;
+}
+
+/* ---- the menu ------------------------------------------------------------------ */
+
+static bool is_in_menu(const struct place *place, const struct key_row *row)
+{
+	return row->flags & IN_MENU && is_allowed(place, row);
+}
+
+static void act_menu(struct place *place, const struct view *view, int unused)
+{
+	json_t *items = json_array();
+
+	(void)view;
+	(void)unused;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char text[PLACE_TEXT];
+
+		if (!is_in_menu(place, &rows[i]))
+			continue;
+		snprintf(text, sizeof(text), "%-8s%s", rows[i].names, rows[i].help);
+		json_array_append_new(items, json_string(text));
+	}
+	ask_action(place, items);
+}
+
+static void press_in_menu(struct place *place, const struct view *view, int key)
+{
+	int chosen = ask_press_menu(place, key);
+
+	for (size_t i = 0; i < ARRAY_LEN(rows) && chosen >= 0; i++)
+		if (is_in_menu(place, &rows[i]) && !chosen--)
+			rows[i].act(place, view, rows[i].argument);
 }
 
 void keys_press(struct place *place, const struct view *view, int key)
@@ -405,36 +300,35 @@ void keys_press(struct place *place, const struct view *view, int key)
 	if (!key)
 		return;
 	place->wish.told[0] = '\0';
-	if (row && row->act == act_level && place->readonly && !place->prompt.label)
-		return;
 	if (place->prompt.label)
-		press_in_prompt(place, view, key);
+		ask_press_prompt(place, view, key);
 	else if (place->menu.title)
-		press_in_menu(place, key);
+		press_in_menu(place, view, key);
 	else if (place->help)
 		press_in_help(place, view, key);
-	else if (row && row->act)
+	else if (row && row->act && is_allowed(place, row))
 		row->act(place, view, row->argument);
 }
 
 /* ---- help ---------------------------------------------------------------------- */
 
-static void put_key(struct line *line, const struct key_row *row)
+static void put_key(struct line *line, const struct place *place, const struct key_row *row)
 {
 	line_cell(line, LINE_BOLD, row->names, HELP_KEYS, false);
-	line_put(line, LINE_PLAIN, row->help);
+	if (is_allowed(place, row))
+		line_put(line, LINE_PLAIN, row->help);
+	else
+		line_put(line, LINE_DIM, "(--readonly: nothing can be changed)");
 }
 
 static void put_help_line(struct frame *frame, const struct place *place, int i)
 {
 	struct line *line = frame_add(frame);
 
-	if (i < (int)ARRAY_LEN(rows) && rows[i].act == act_level && place->readonly)
-		line_put(line, LINE_DIM, "(--readonly: nothing can be changed)");
-	else if (i >= (int)ARRAY_LEN(rows))
+	if (i >= (int)ARRAY_LEN(rows))
 		line_put(line, LINE_PLAIN, legend[i - (int)ARRAY_LEN(rows)]);
 	else
-		put_key(line, &rows[i]);
+		put_key(line, place, &rows[i]);
 }
 
 void keys_put_help(struct frame *frame, struct place *place)
@@ -466,7 +360,7 @@ void keys_put_footer(struct frame *frame, const struct place *place)
 		if (!rows[i].footer)
 			continue;
 		space = strchr(rows[i].footer, ' ');
-		if (line->columns + text_width(rows[i].footer) + 1 > line->limit)
+		if (line->columns + text_width(rows[i].footer) - 1 > line->limit)
 			break;
 		line_printf(line, LINE_BOLD, "%.*s", (int)(space - rows[i].footer),
 			    rows[i].footer);

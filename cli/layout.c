@@ -7,6 +7,7 @@
 #include "cli/detail.h"
 #include "cli/head.h"
 #include "cli/keys.h"
+#include "cli/marks.h"
 #include "cli/rows.h"
 
 #define FEWEST_ROWS  3		/* a second table is begun only where so many fit */
@@ -17,7 +18,6 @@
 #define TALL_FROM    36		/* ... a plot of several lines */
 #define TALL_PLOT    4
 #define DETAIL_LINES 512
-#define CURSOR_WIDTH 1		/* before each row: where the cursor is, in every terminal */
 
 static int clamp(int value, int least, int most)
 {
@@ -27,14 +27,22 @@ static int clamp(int value, int least, int most)
 
 /* ---- tables ------------------------------------------------------------------- */
 
-/* One line of the table behind the sign, which text for a file has none of. */
+/*
+ * Columns before each row that tell, in every terminal, where the cursor is and, as soon
+ * as there are any, the tags.  Text for a file has neither.
+ */
+static int sign_width(const struct place *place)
+{
+	return place->interactive ? 1 + (marks_tagged(place) > 0) : 0;
+}
+
+/* One line of the table behind its signs. */
 static struct line *put_behind(struct frame *frame, const struct line *cells,
 			       const struct place *place, enum line_attr attr, const char *sign)
 {
 	struct line *line = frame_add(frame);
 
-	if (place->interactive)
-		line_put(line, attr, sign);
+	line_printf(line, attr, "%.*s", sign_width(place), sign);
 	line_append(line, cells);
 	return line;
 }
@@ -46,18 +54,21 @@ static void put_header(struct frame *frame, const struct report *report,
 
 	line_start(&cells, frame->columns);
 	report_header(report, &cells, sort);
-	line_pad(put_behind(frame, &cells, place, LINE_BAR, " "), LINE_BAR, frame->columns);
+	line_pad(put_behind(frame, &cells, place, LINE_BAR, "  "), LINE_BAR, frame->columns);
 }
 
 /* The row under the cursor is told by a sign and by being one bar from end to end. */
 static void put_row(struct frame *frame, const struct report *report, const json_t *row,
-		    const struct place *place, bool here)
+		    const struct place *place, bool tagged, bool here)
 {
+	const char sign[] = { here ? '>' : ' ', tagged ? '*' : ' ', '\0' };
 	struct line cells, *line;
 
 	line_start(&cells, frame->columns);
 	report_row(report, row, &cells);
-	line = put_behind(frame, &cells, place, LINE_PLAIN, here ? ">" : " ");
+	line = put_behind(frame, &cells, place, LINE_PLAIN, sign);
+	if (tagged)
+		line_repaint(line, LINE_BOLD);
 	if (!here)
 		return;
 	line_pad(line, LINE_CURSOR, frame->columns);
@@ -72,6 +83,7 @@ static void put_table(struct frame *frame, const struct view *view, const struct
 	const struct report_style style = { .now_ns = view->now_ns };
 	int n = (int)json_array_size(rows);
 	struct report report;
+	const json_t *row;
 
 	if (!n) {
 		line_put(frame_add(frame), LINE_DIM,
@@ -80,14 +92,16 @@ static void put_table(struct frame *frame, const struct view *view, const struct
 		return;
 	}
 	report_init(&report, type->columns, *type->count, &style);
-	report_fit(&report, rows, frame->columns - (place->interactive ? CURSOR_WIDTH : 0));
+	report_fit(&report, rows, frame->columns - sign_width(place));
 	put_header(frame, &report, place, place->sort[table]);
 	for (int i = first; i < n && frame_room(frame) > 0; i++) {
 		if (i == first + most) {
 			line_printf(frame_add(frame), LINE_DIM, "... %d more", n - i);
 			break;
 		}
-		put_row(frame, &report, json_array_get(rows, (size_t)i), place, i == cursor);
+		row = json_array_get(rows, (size_t)i);
+		put_row(frame, &report, row, place, marks_is_tagged(place, table, row),
+			i == cursor);
 	}
 }
 

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/rows.h"
+
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 #define OF_COMM "comm_id", "comm_name", "nranks"
@@ -20,10 +22,6 @@ static const struct descent {
 	{ VIEW_KINDS, VIEW_RUNS,
 	  { OF_COMM, "rank", "func", "size_class", "algo", "proto", NULL } },
 	{ VIEW_OPS, VIEW_RUNS, { OF_COMM, "func", "size_class", "algo", "proto", NULL } },
-};
-
-static const enum view_table of_branch[] = {
-	[RANKS_JOB] = VIEW_JOBS, [RANKS_COMM] = VIEW_COMMS, [RANKS_RANK] = VIEW_RANKS,
 };
 
 void place_init(struct place *place, uint64_t delay_ns, bool ascii, bool interactive)
@@ -51,7 +49,9 @@ void place_deinit(struct place *place)
 		for (int k = 0; k < PLACE_DEEP; k++)
 			drop_step(&place->path[i].step[k]);
 	json_decref(place->under);
-	place->under = NULL;
+	json_decref(place->tags);
+	json_decref(place->folded);
+	place->under = place->tags = place->folded = NULL;
 	menu_close(&place->menu);
 	wish_deinit(&place->wish);
 }
@@ -102,16 +102,6 @@ static json_t *scope_of(const json_t *row, const char *const *keys)
 	return scope;
 }
 
-/* In the tree, what a row is depends on the row. */
-static enum view_table table_of(const struct place *place, const json_t *row)
-{
-	enum view_table table = place_table(place);
-
-	if (table != VIEW_TREE)
-		return table;
-	return of_branch[json_integer_value(json_object_get(row, "branch"))];
-}
-
 void place_enter(struct place *place)
 {
 	json_t *row = place->under;
@@ -120,7 +110,7 @@ void place_enter(struct place *place)
 	if (!row || place_step(place)->row)
 		return;
 	for (size_t i = 0; i < ARRAY_LEN(descents); i++) {
-		if (descents[i].from != table_of(place, row))
+		if (descents[i].from != rows_table(place_table(place), row))
 			continue;
 		step = push(place, descents[i].to);
 		if (step)
@@ -167,6 +157,44 @@ void place_screen(struct place *place, int screen)
 		show_table(place_step(place), (enum view_table)screen);
 	}
 	place->screen = screen;
+}
+
+void place_jobs(struct place *place)
+{
+	place->screen = VIEW_RANKS;
+	while (path_of(place)->depth)
+		place_leave(place);
+	show_table(place_step(place), VIEW_JOBS);
+}
+
+void place_move(struct place *place, int step)
+{
+	struct place_step *at = place_step(place);
+	int last = place->count > 0 ? place->count - 1 : 0;
+
+	at->cursor += step;
+	at->cursor = at->cursor < last ? at->cursor : last;
+	at->cursor = at->cursor > 0 ? at->cursor : 0;
+	at->key[0] = '\0';	/* the next frame finds out whose row it is */
+}
+
+json_int_t place_process(const struct place *place, const struct view *view)
+{
+	const struct place_path *path = path_of(place);
+	const struct place_step *step = &path->step[path->depth];
+	json_t *rank, *scope = step->scope;
+	size_t i;
+
+	if (step->row)
+		return json_integer_value(report_get(step->row, "pid"));
+	if (!report_get(scope, "rank"))
+		return 0;
+	if (step->table == VIEW_RUNS)
+		scope = path->step[path->depth - 1].scope;	/* the rank alone */
+	json_array_foreach(view->rows[VIEW_RANKS], i, rank)
+		if (rows_agree(rank, scope))
+			return json_integer_value(report_get(rank, "pid"));
+	return 0;
 }
 
 struct view_want place_want(const struct place *place, const char *window)

@@ -7,6 +7,7 @@
  * and what was asked to be left out.
  */
 
+#include "cli/focus.h"
 #include "cli/menu.h"
 #include "cli/prompt.h"
 #include "cli/view.h"
@@ -15,6 +16,7 @@
 #define PLACE_DEEP 6
 #define PLACE_KEY  256
 #define PLACE_TEXT 128
+#define PLACE_FAR  (1 << 20)	/* further than any table reaches */
 
 /* One table, or the details of one row. */
 struct place_step {
@@ -55,6 +57,9 @@ struct place {
 	struct prompt prompt;
 	struct menu menu;
 	struct wish wish;
+	struct focus focus;
+	json_t *tags;	/* rows that are tagged, as they were then, by key; or NULL */
+	json_t *folded;	/* keys of the tree's branches that are; or NULL */
 	/* as of the last frame */
 	int page;	/* rows that it had room for */
 	int count;	/* rows that there were */
@@ -77,6 +82,15 @@ void place_enter(struct place *place);
 void place_leave(struct place *place);
 
 void place_screen(struct place *place, int screen);
+
+/* To the jobs, above the ranks' screen. */
+void place_jobs(struct place *place);
+
+/* The cursor up or down, as far as there are rows. */
+void place_move(struct place *place, int step);
+
+/* The process that the user looks at: has gone into; 0: none. */
+json_int_t place_process(const struct place *place, const struct view *view);
 
 /* What has to be asked for to show it. */
 struct view_want place_want(const struct place *place, const char *window);

@@ -4,6 +4,18 @@
 #include <string.h>
 
 #include "cli/filter.h"
+#include "cli/marks.h"
+
+enum view_table rows_table(enum view_table table, const json_t *row)
+{
+	static const enum view_table of_branch[] = {
+		[RANKS_JOB] = VIEW_JOBS, [RANKS_COMM] = VIEW_COMMS, [RANKS_RANK] = VIEW_RANKS,
+	};
+
+	if (table != VIEW_TREE)
+		return table;
+	return of_branch[json_integer_value(json_object_get(row, "branch"))];
+}
 
 /* ---- text --------------------------------------------------------------------- */
 
@@ -33,7 +45,7 @@ int rows_filter(const struct place *place, enum view_table table, struct filter 
 
 /* ---- scope -------------------------------------------------------------------- */
 
-static bool agrees(const json_t *row, const json_t *scope)
+bool rows_agree(const json_t *row, const json_t *scope)
 {
 	const char *key;
 	json_t *wanted;
@@ -159,11 +171,13 @@ static json_t *sort_rows(json_t *rows, const struct place *place, enum view_tabl
 static json_t *select_tree(const struct view *view, const struct place *place,
 			   const json_t *scope)
 {
-	json_t *ranks = rows_select(view, place, VIEW_RANKS, scope), *tree;
+	json_t *ranks = rows_select(view, place, VIEW_RANKS, scope), *tree, *shown;
 
 	tree = ranks_tree(sort_rows(ranks, place, VIEW_TREE));
+	shown = marks_fold_tree(place, tree);
 	json_decref(ranks);
-	return tree;
+	json_decref(tree);
+	return shown;
 }
 
 json_t *rows_select(const struct view *view, const struct place *place, enum view_table table,
@@ -182,7 +196,7 @@ json_t *rows_select(const struct view *view, const struct place *place, enum vie
 	if (rows_filter(place, table, &filter, why, sizeof(why)))
 		filter_init(&filter, NULL, 0);	/* that table knows no such field */
 	json_array_foreach(view->rows[table], i, row) {
-		if (scope && !agrees(row, scope))
+		if (!rows_agree(row, scope))
 			continue;
 		if (ranks && !concerns_any(row, ranks))
 			continue;

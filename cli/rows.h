@@ -21,6 +21,12 @@ json_t *rows_select(const struct view *view, const struct place *place, enum vie
 int rows_filter(const struct place *place, enum view_table table, struct filter *filter,
 		char *why, size_t size);
 
+/* The table that a row is of: in the tree, that depends on the row. */
+enum view_table rows_table(enum view_table table, const json_t *row);
+
+/* Has the row all that the scope (NULL: anything) says? */
+bool rows_agree(const json_t *row, const json_t *scope);
+
 /* What tells a row from all others of its table, as text. */
 void rows_key(enum view_table table, const json_t *row, char key[PLACE_KEY]);
 

@@ -180,12 +180,13 @@ static const struct {
 	{ KEY_HOME, KEYS_HOME },	{ KEY_END, KEYS_END },
 	{ KEY_RIGHT, KEYS_NEXT },	{ KEY_LEFT, KEYS_PREVIOUS },
 	{ KEY_BTAB, KEYS_PREVIOUS },	{ KEY_F(1), KEYS_HELP },
-	{ KEY_F(3), KEYS_SEARCH },	{ KEY_F(4), KEYS_FILTER },
-	{ KEY_F(5), KEYS_TREE },	{ KEY_F(6), KEYS_SORT },
-	{ KEY_F(10), KEYS_QUIT },	{ KEY_ENTER, KEYS_ENTER },
-	{ '\n', KEYS_ENTER },		{ KEY_BACKSPACE, KEYS_ERASE },
-	{ KEY_RESIZE, KEYS_NONE },	{ 'L' - '@', KEYS_NONE },
-	{ 0x7f, KEYS_ERASE },		{ '\b', KEYS_ERASE },
+	{ KEY_F(2), KEYS_MENU },	{ KEY_F(3), KEYS_SEARCH },
+	{ KEY_F(4), KEYS_FILTER },	{ KEY_F(5), KEYS_TREE },
+	{ KEY_F(6), KEYS_SORT },	{ KEY_F(10), KEYS_QUIT },
+	{ KEY_ENTER, KEYS_ENTER },	{ '\n', KEYS_ENTER },
+	{ KEY_BACKSPACE, KEYS_ERASE },	{ KEY_RESIZE, KEYS_NONE },
+	{ 'L' - '@', KEYS_NONE },	{ 0x7f, KEYS_ERASE },
+	{ '\b', KEYS_ERASE },
 };
 
 /* A terminal that has gone answers at once, again and again. */

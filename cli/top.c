@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cli/ask.h"
 #include "cli/cli.h"
 #include "cli/keys.h"
 #include "cli/layout.h"
@@ -82,24 +83,88 @@ static bool has_moved(const struct top *top, int screen, int depth)
 	return top->place.screen != screen || top->place.path[screen].depth != depth;
 }
 
-/* Send what was confirmed, and tell what came of it until the next key. */
-static void send_wish(struct top *top)
+/* ---- what the user wants done ---------------------------------------------- */
+
+static void tell_failure(struct top *top)
+{
+	struct wish *wish = &top->place.wish;
+
+	snprintf(wish->told, sizeof(wish->told), "! %s", client_error(top->cli->client));
+}
+
+/* How many processes it is about; negative: it failed, and why is told. */
+static int put_level(struct top *top, const json_t *body)
+{
+	json_t *answer = NULL;
+	int n = client_put(top->cli->client, "/v1/level", body, &answer);
+
+	if (n)
+		tell_failure(top);
+	else
+		n = (int)json_array_size(json_object_get(answer, "processes"));
+	json_decref(answer);
+	return n;
+}
+
+static void send_levels(struct top *top)
+{
+	struct wish *wish = &top->place.wish;
+	int told = 0, n = 0;
+	json_t *body;
+	size_t i;
+
+	json_array_foreach(wish->due, i, body) {
+		n = put_level(top, body);
+		if (n < 0)
+			break;
+		told += n;
+	}
+	if (n >= 0)
+		snprintf(wish->told, sizeof(wish->told), "%s: %d process%s told", wish->whom,
+			 told, told == 1 ? " is" : "es are");
+	json_decref(wish->due);
+	wish->due = NULL;
+}
+
+static void send_snapshot(struct top *top)
 {
 	struct wish *wish = &top->place.wish;
 	json_t *answer = NULL;
-	int r;
 
-	if (!wish->due)
-		return;
-	r = client_put(top->cli->client, "/v1/level", wish->due, &answer);
-	if (r)
-		snprintf(wish->told, sizeof(wish->told), "! %s", client_error(top->cli->client));
+	wish->snapshot = false;
+	if (client_post(top->cli->client, "/v1/snapshot", &answer))
+		tell_failure(top);
 	else
-		snprintf(wish->told, sizeof(wish->told), "%s: %zu processes are told", wish->whom,
-			 json_array_size(json_object_get(answer, "processes")));
+		snprintf(wish->told, sizeof(wish->told), "snapshot: %s",
+			 json_string_value(json_object_get(answer, "path")) ?: "-");
 	json_decref(answer);
-	json_decref(wish->due);
-	wish->due = NULL;
+}
+
+/* Send what was confirmed, and tell what came of it until the next key. */
+static void send_wishes(struct top *top)
+{
+	json_t *body = focus_due(&top->place.focus, cli_now_ns());
+
+	if (body && put_level(top, body) < 0)
+		focus_failed(&top->place.focus);
+	json_decref(body);
+	if (top->place.wish.due)
+		send_levels(top);
+	if (top->place.wish.snapshot)
+		send_snapshot(top);
+}
+
+/* The process that is looked at may be timed in full: asked where nothing else is. */
+static void look_closer(struct top *top)
+{
+	struct place *place = &top->place;
+	json_int_t pid = place_process(place, &top->view);
+
+	if (place->readonly || !top->view.up)
+		return;
+	if (focus_look(&place->focus, pid, view_process(&top->view, pid)) &&
+	    !place->prompt.label && !place->menu.title && !place->help)
+		prompt_open(&place->prompt, FOCUS_QUESTION, ASK_FOCUS, "");
 }
 
 /* One key acts and shows what it did, with what has to be asked for first. */
@@ -108,9 +173,11 @@ static void take_key(struct top *top, int key)
 	int screen = top->place.screen, depth = top->place.path[screen].depth;
 
 	keys_press(&top->place, &top->view, key);
-	send_wish(top);
-	if (has_moved(top, screen, depth))
+	send_wishes(top);
+	if (has_moved(top, screen, depth)) {
 		fetch(top, cli_now_ns());
+		look_closer(top);
+	}
 	draw(top);
 }
 
@@ -141,6 +208,8 @@ static void run_live(struct top *top)
 			break;
 		if (!fetch(top, begin))
 			view_sample(&top->view);
+		look_closer(top);
+		send_wishes(top);
 		draw(top);
 		wait_keys(top, begin);
 	}

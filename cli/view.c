@@ -230,6 +230,17 @@ void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns
 	view_answers_deinit(answers);
 }
 
+const json_t *view_process(const struct view *view, json_int_t pid)
+{
+	json_t *process;
+	size_t i;
+
+	json_array_foreach(json_object_get(view->kept.processes, "processes"), i, process)
+		if (json_integer_value(json_object_get(process, "pid")) == pid)
+			return process;
+	return NULL;
+}
+
 void view_sample(struct view *view)
 {
 	history_push(&view->history, view->busbw_gbs, view->waits.share);

@@ -102,6 +102,9 @@ void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns
 int view_fetch(struct view *view, struct client *client, const struct view_want *want,
 	       uint64_t now_ns);
 
+/* What the daemon told of a process, at most some seconds ago; NULL: nothing. */
+const json_t *view_process(const struct view *view, json_int_t pid);
+
 /* Keep the figures of the last answer in the history: once for each step of the plot. */
 void view_sample(struct view *view);
 

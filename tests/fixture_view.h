@@ -146,6 +146,23 @@ static inline void fx_press(int key)
 	keys_press(&fx.place, &fx.view, key);
 }
 
+static inline void fx_type(const char *text)
+{
+	for (; *text; text++)
+		fx_press(*text);
+}
+
+static inline struct place_step *fx_step(void)
+{
+	return place_step(&fx.place);
+}
+
+/* One of the bodies that are due to be sent; NULL: there are not so many. */
+static inline const json_t *fx_due(size_t i)
+{
+	return json_array_get(fx.place.wish.due, i);
+}
+
 /* Line `i` of the ranks' table. */
 static inline const char *fx_row(int i)
 {

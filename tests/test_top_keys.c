@@ -4,17 +4,6 @@
 
 #include "tests/fixture_view.h"
 
-static void fx_type(const char *text)
-{
-	for (; *text; text++)
-		fx_press(*text);
-}
-
-static struct place_step *fx_step(void)
-{
-	return place_step(&fx.place);
-}
-
 /* As the first time: what was built before took the answers. */
 static void fx_build_again(void)
 {
@@ -327,8 +316,8 @@ START_TEST(the_tree_has_jobs_above_communicators_above_ranks)
 	fx_press(KEYS_TREE);
 	fx_show(120, 40);
 	ck_assert_int_eq(fx.place.count, 2 + FX_RANKS);
-	ck_assert(fx_shows(">job -"));
-	ck_assert(fx_shows("   größe"));
+	ck_assert(fx_shows(">- job -"));
+	ck_assert(fx_shows("   - größe"));
 	ck_assert(fx_shows("     rank 7"));
 	fx_press('j');
 	fx_show(120, 40);
@@ -396,9 +385,9 @@ START_TEST(a_level_is_wished_only_after_a_yes)
 	fx_ask_for_a_level();
 	fx_press('y');
 	ck_assert_ptr_nonnull(fx.place.wish.due);
-	ck_assert_int_eq(json_integer_value(json_object_get(fx.place.wish.due, "pid")), 4000);
-	ck_assert_str_eq(json_string_value(json_object_get(fx.place.wish.due, "level")), "kernel");
-	ck_assert_uint_eq(json_object_size(fx.place.wish.due), 2);
+	ck_assert_int_eq(json_integer_value(json_object_get(fx_due(0), "pid")), 4000);
+	ck_assert_str_eq(json_string_value(json_object_get(fx_due(0), "level")), "kernel");
+	ck_assert_uint_eq(json_object_size(fx_due(0)), 2);
 }
 END_TEST
 

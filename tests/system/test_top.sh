@@ -88,6 +88,13 @@ choose "^>the node" L >/dev/null; choose "^>net" Enter >/dev/null
 choose "Do it" End Enter >/dev/null
 check "and it can be taken back" eval "press y; sees 'level net' && api_is level '.wishes == []'"
 
+written() { compgen -G "$T/state/blackbox/*-request.json*" >/dev/null || compgen -G "$T/state/snapshots/*" >/dev/null; }
+check "x has a file written, and says where" eval \
+	"choose '^snapshot: $T/state/' x && wait_until 20 written"
+check "T asks whether to trace the row" choose "^Level of process [0-9]+: trace, for 10s" T
+check "and a yes does it, for a while" eval \
+	"press y; sees '1 process is told' && api_is level '.wishes[0].level == \"trace\" and .wishes[0].until_at != null'"
+
 press Tab
 check "Tab shows the operations" sees "^ COMM .*OP .*SIZE"
 press 4
@@ -156,6 +163,25 @@ first_paint() {
 }
 check "a frame takes at most 100 ms of processor time, from exec to exit" first_paint
 
+kill -- "-$JOB" 2>/dev/null
+wait "$JOB" 2>/dev/null
+
+# A job that times a sample of its operations, as jobs do by themselves.
+NCCLINSP_SAMPLE=budget setsid "$B/nccl-sim" --plugin "$PLUGIN" "$T/job.scn" >/dev/null 2>&1 &
+JOB=$!
+is_sampled() { api_is processes '[.processes[] | select(.sampling == "budget")] | length == 4'; }
+wait_until 20 is_sampled
+open_terminal 120 30 "$I" top -d 0.2
+sees "^>.* dp " >/dev/null
+press Escape; sees "^Communicators" >/dev/null
+press Enter; sees "^Ranks " >/dev/null
+check "who goes into a rank is asked to have it all timed" choose "Time every operation" Enter
+check "a yes does it" eval "press y; sees 'all timed' && \
+	api_is level '.wishes[0].target == \"process\" and .wishes[0].sampling == \"all\"'"
+check "who turns away has it end by itself" eval "press Escape; no_longer_sees 'all timed' && \
+	api_is level '.wishes[0].until_at != null'"
+check "and is not asked again" eval "press j Enter; sees 'all timed' && hides 'Time every'"
+press q
 kill -- "-$JOB" 2>/dev/null
 wait "$JOB" 2>/dev/null
 done_testing

@@ -124,6 +124,9 @@ key 4 "^ *AGE " 4
 key 3 "^.COMM .*DIR" 3
 key 2 "^.COMM .*SIZE" 2
 key 1 "^.RANK " 1
+key 6 "^.JOB " 6
+press 1 1
+sees "^.RANK "
 
 key Esc "^Communicators" Escape
 check "Esc, again: the jobs" press_until "^Jobs" Escape
@@ -176,7 +179,16 @@ check "an empty filter shows all" sees "tp:d570"
 key F5 "job 712" F5
 check "the tree can be gone into" press_until "^Communicators  job 712" Enter
 press Escape
+press Home j
+sees "^>  - world"
+key - "^>  [+] world [(]2[)]" -
+key + "^>  - world" +
+check "and its ranks are there again" sees "^     rank 0"
+key '*' "^   [+] dp:0ebf [(]2[)]" '*'
+check "* folds them all" no_longer_sees "^     rank"
+check "* again opens them all" press_until "^     rank" '*'
 key t "^.RANK " t
+press Home
 
 key F6 "^ Sort by" F6
 check "a column that is chosen" eval 'press j; press_until "^>   1 " Enter'
@@ -187,7 +199,23 @@ key i "^>   1 " i
 key '<' "^>.*LINK" '<'
 press Home
 key s "^>   1 .*dp|^>   1 " s
-key S "^>.*LINK" S
+press 0
+sees "^>.*LINK"
+key F2 "^>F3 / " F2
+press Escape
+key S "^>F3 / " S
+check "the menu does what the key does" eval 'press G k k k k k; press_until "Only this communicator" Enter'
+press Escape
+no_longer_sees "Only this"
+
+press Home
+key Space "^ [*]   1 .*LINK" Space
+check "it is counted" sees "\[1 tagged\]"
+key T "^Level of the 1 tagged: trace, for 10s.  Do it" T
+press n
+key U "^>   0 " U
+check "and is gone" no_longer_sees "tagged"
+key x "^snapshot: /var/lib/.*json.zst" x
 
 key F "\[follow\]" F
 check "F again lets go" eval 'press F; no_longer_sees "\[follow\]"'
@@ -224,7 +252,7 @@ for name in F10 q; do
 done
 
 # What the help names, and nothing else, was tried.
-open_top 120 60
+open_top 120 80
 press h
 sees "any other key goes back"
 names=$(screen | sed -n '/this help/,/^.*quit$/p' | cut -c 1-24)

@@ -2,8 +2,8 @@
 /*
  * api-answers SOCKET FILE: a daemon that always answers the same, for tests of what
  * is made of an answer.  FILE has two lines for each request: its target, as
- * "/v1/status", and the body.  What is not in it is answered 404.  One client at a
- * time; ends by a signal.
+ * "/v1/status", and the body, whatever the method.  What is not in it is answered
+ * 404.  One client at a time; ends by a signal.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -83,7 +83,7 @@ static void answer(int fd, const char *request)
 	const char *body;
 	char target[REQUEST], head[256];
 
-	if (sscanf(request, "GET %8191s", target) != 1)
+	if (sscanf(request, "%*15s %8191s", target) != 1)
 		return;
 	body = body_of(target);
 	snprintf(head, sizeof(head),

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The live view: tags, folded branches, what is asked of the daemon, the menu of all that. */
+#include "tests/fixture_view.h"
+
+static json_int_t fx_due_pid(size_t i)
+{
+	return json_integer_value(json_object_get(fx_due(i), "pid"));
+}
+
+static const char *fx_due_text(size_t i, const char *key)
+{
+	return json_string_value(json_object_get(fx_due(i), key)) ?: "-";
+}
+
+/* As on a screen: each key has its frame. */
+static void fx_type_and_see(const char *keys)
+{
+	for (; *keys; keys++) {
+		fx_press(*keys);
+		fx_show(120, 40);
+	}
+}
+
+/* ---- tags --------------------------------------------------------------------- */
+
+START_TEST(space_tags_a_row_and_takes_the_tag_away)
+{
+	fx_build();
+	ck_assert(!fx_shows("tagged"));
+	ck_assert_ptr_nonnull(strstr(fx_row(0), ">   0"));
+	fx_press(' ');
+	ck_assert_ptr_nonnull(strstr(fx_row(0), " *   0"));
+	ck_assert_ptr_nonnull(strstr(fx_row(1), ">    1"));
+	ck_assert(fx_shows("[1 tagged]"));
+	fx_press('k');
+	ck_assert_ptr_nonnull(strstr(fx_row(0), ">*   0"));
+	fx_press(' ');
+	ck_assert_ptr_nonnull(strstr(fx_row(0), "    0"));
+	ck_assert(!fx_shows("tagged"));
+}
+END_TEST
+
+START_TEST(a_tag_stays_with_its_row_in_the_tree_and_in_another_order)
+{
+	fx_build();
+	fx_press(' ');
+	fx_press('>');
+	ck_assert_ptr_nonnull(strstr(fx_row(7), "*   0"));
+	ck_assert_ptr_null(strstr(fx_row(0), "*"));
+	fx_press(KEYS_TREE);
+	fx_show(120, 40);
+	ck_assert(fx_shows("*    rank 0"));
+	ck_assert(!fx_shows("*    rank 1"));
+	fx_press('U');
+	fx_show(120, 40);
+	ck_assert(!fx_shows("*    rank 0"));
+	ck_assert(!fx_shows("tagged"));
+}
+END_TEST
+
+START_TEST(a_level_can_be_wished_of_what_is_tagged)
+{
+	fx_build();
+	fx_type_and_see(" j ");	/* ranks 0 and 2; the cursor is on rank 3 */
+	fx_press('L');
+	fx_show(120, 40);
+	ck_assert(fx_shows("the 2 tagged"));
+	fx_press('j');
+	fx_press(KEYS_ENTER);
+	fx_press('k');
+	fx_press(KEYS_ENTER);
+	fx_show(120, 40);
+	ck_assert(fx_shows("Level of the 2 tagged: kernel.  Do it?"));
+	fx_press('y');
+	ck_assert_int_eq(fx_due_pid(0), 4000);
+	ck_assert_int_eq(fx_due_pid(1), 4002);
+	ck_assert_str_eq(fx_due_text(1, "level"), "kernel");
+	ck_assert_ptr_null(fx_due(2));
+}
+END_TEST
+
+START_TEST(two_ranks_of_one_process_are_asked_for_once)
+{
+	json_t *members = json_object_get(json_array_get(
+		json_object_get(fx.answers.comms, "comms"), 0), "local_ranks");
+
+	json_object_set_new(json_array_get(members, 1), "pid", json_integer(4000));
+	fx_build();
+	fx_type_and_see("  T");
+	ck_assert(fx_shows("Level of the 2 tagged: trace"));
+	fx_press('y');
+	ck_assert_int_eq(fx_due_pid(0), 4000);
+	ck_assert_ptr_null(fx_due(1));
+}
+END_TEST
+
+/* ---- folding ------------------------------------------------------------------- */
+
+static void fx_grow(void)
+{
+	fx_build();
+	fx_press(KEYS_TREE);
+	fx_show(120, 40);
+}
+
+START_TEST(a_folded_branch_hides_what_is_in_it_and_tells_how_much)
+{
+	fx_grow();
+	fx_press('j');
+	fx_show(120, 40);
+	fx_press('-');
+	fx_show(120, 40);
+	ck_assert_int_eq(fx.place.count, 2);
+	ck_assert(fx_shows(">  + größe (8)"));
+	ck_assert(!fx_shows("rank 7"));
+	fx_press('+');
+	fx_show(120, 40);
+	ck_assert_int_eq(fx.place.count, 2 + FX_RANKS);
+	ck_assert(fx_shows(">  - größe "));
+	fx_press('k');
+	fx_show(120, 40);
+	fx_press('-');
+	fx_show(120, 40);
+	ck_assert_int_eq(fx.place.count, 1);
+	ck_assert(fx_shows(">+ job - (1)"));
+}
+END_TEST
+
+START_TEST(folding_at_a_rank_folds_its_communicator_and_goes_there)
+{
+	fx_grow();
+	for (int i = 0; i < 5; i++)
+		fx_press('j');
+	fx_show(120, 40);
+	fx_press('+');		/* means nothing at a rank */
+	fx_show(120, 40);
+	ck_assert_int_eq(fx_step()->cursor, 5);
+	fx_press('-');
+	fx_show(120, 40);
+	ck_assert_int_eq(fx_step()->cursor, 1);
+	ck_assert_int_eq(fx.place.count, 2);
+}
+END_TEST
+
+START_TEST(a_star_folds_all_communicators_and_opens_everything)
+{
+	fx_grow();
+	fx_press('*');
+	fx_show(120, 40);
+	ck_assert_int_eq(fx.place.count, 2);
+	ck_assert(fx_shows("- job -"));
+	fx_press('*');
+	fx_show(120, 40);
+	ck_assert_int_eq(fx.place.count, 2 + FX_RANKS);
+}
+END_TEST
+
+START_TEST(outside_the_tree_nothing_is_folded)
+{
+	fx_build();
+	fx_press('-');
+	fx_press('*');
+	fx_press(KEYS_TREE);
+	fx_show(120, 40);
+	ck_assert_int_eq(fx.place.count, 2 + FX_RANKS);
+}
+END_TEST
+
+/* ---- what the daemon is asked to do ---------------------------------------------- */
+
+START_TEST(a_trace_is_of_the_row_for_ten_seconds_and_asks)
+{
+	fx_build();
+	fx_press('T');
+	fx_show(120, 40);
+	ck_assert(fx_shows("Level of process 4000: trace, for 10s.  Do it? (y/n)"));
+	fx_press('n');
+	ck_assert_ptr_null(fx.place.wish.due);
+	fx_press('T');
+	fx_press('y');
+	ck_assert_int_eq(fx_due_pid(0), 4000);
+	ck_assert_str_eq(fx_due_text(0, "level"), "trace");
+	ck_assert_int_eq(json_integer_value(json_object_get(fx_due(0), "for_s")), 10);
+}
+END_TEST
+
+START_TEST(on_an_empty_node_a_trace_is_of_the_node)
+{
+	json_array_clear(json_object_get(fx.answers.comms, "comms"));
+	fx_build();
+	fx_press('T');
+	fx_press('y');
+	ck_assert_uint_eq(json_object_size(fx_due(0)), 2);
+	ck_assert_str_eq(fx_due_text(0, "level"), "trace");
+}
+END_TEST
+
+START_TEST(readonly_nothing_is_asked_of_the_daemon)
+{
+	fx_build();
+	fx.place.readonly = true;
+	fx_type("xTy");
+	ck_assert(!fx.place.wish.snapshot);
+	ck_assert_ptr_null(fx.place.wish.due);
+	fx_press(KEYS_MENU);
+	fx_show(120, 60);
+	ck_assert(fx_shows("pause"));
+	ck_assert(!fx_shows("at level trace"));
+	ck_assert(!fx_shows("change the level"));
+}
+END_TEST
+
+/* ---- the menu ------------------------------------------------------------------ */
+
+/* Down to the item that reads so, then Enter. */
+static void fx_choose(const char *text)
+{
+	for (int i = 0; i < 40; i++) {
+		fx_show(120, 60);
+		if (fx_shows(text) && strchr(fx.frame.lines[fx_find_line(text)].text, '>'))
+			break;
+		fx_press('j');
+	}
+	ck_assert(fx_shows(text));
+	fx_press(KEYS_ENTER);
+	fx_show(120, 60);
+}
+
+START_TEST(the_menu_does_what_the_keys_do)
+{
+	fx_build();
+	fx_press('S');
+	fx_choose(">Z p     pause");
+	ck_assert(fx_shows("[paused]"));
+	fx_press(KEYS_MENU);
+	fx_choose(">x ");
+	ck_assert(fx.place.wish.snapshot);
+	fx_press(KEYS_MENU);
+	fx_choose(">u ");
+	ck_assert(fx_shows("Only this user"));
+	fx_press(KEYS_ESCAPE);
+	fx.place.readonly = true;	/* fewer items: the last is another */
+	fx_press(KEYS_MENU);
+	fx_press(KEYS_END);
+	fx_press(KEYS_ENTER);
+	fx_show(120, 40);
+	ck_assert(fx_shows("Seconds between two looks"));
+}
+END_TEST
+
+/* ---- the process that is looked at ------------------------------------------------ */
+
+static json_t *fx_process(const char *sampling)
+{
+	json_t *process = fx_make_process(1);
+
+	json_object_set_new(process, "sampling", json_string(sampling));
+	json_object_set_new(process, "steering", json_object());
+	return process;
+}
+
+START_TEST(who_is_looked_at_is_who_was_gone_into)
+{
+	fx_build();
+	ck_assert_int_eq(place_process(&fx.place, &fx.view), 0);
+	fx_press('j');
+	fx_show(120, 40);
+	fx_press(KEYS_ENTER);		/* the kinds of operations of rank 1 */
+	ck_assert_int_eq(place_process(&fx.place, &fx.view), 4001);
+	fx_press(KEYS_ESCAPE);
+	ck_assert_int_eq(place_process(&fx.place, &fx.view), 0);
+	fx_press(KEYS_ESCAPE);		/* communicators */
+	ck_assert_int_eq(place_process(&fx.place, &fx.view), 0);
+}
+END_TEST
+
+START_TEST(a_yes_is_asked_for_once_and_renewed_while_one_looks)
+{
+	struct focus focus = { .said = FOCUS_UNASKED };
+	json_t *process = fx_process("budget"), *body;
+
+	ck_assert(!focus_look(&focus, 0, NULL));
+	ck_assert(focus_look(&focus, 4001, process));
+	ck_assert_ptr_null(focus_due(&focus, FX_NOW));
+	focus_answer(&focus, true);
+	body = focus_due(&focus, FX_NOW);
+	ck_assert_int_eq(json_integer_value(json_object_get(body, "pid")), 4001);
+	ck_assert_str_eq(json_string_value(json_object_get(body, "sample")), "all");
+	json_decref(body);
+	json_object_set_new(process, "sampling", json_string("all"));
+	ck_assert(!focus_look(&focus, 4001, process));
+	ck_assert_ptr_null(focus_due(&focus, FX_NOW + 19 * FX_SECOND));
+	body = focus_due(&focus, FX_NOW + 20 * FX_SECOND);
+	ck_assert_ptr_nonnull(body);
+	json_decref(body);
+	ck_assert(!focus_look(&focus, 0, NULL));	/* looks away */
+	ck_assert_ptr_null(focus_due(&focus, FX_NOW + 60 * FX_SECOND));
+	json_object_set_new(process, "sampling", json_string("budget"));
+	ck_assert(!focus_look(&focus, 4002, process));	/* not asked again */
+	body = focus_due(&focus, FX_NOW + 61 * FX_SECOND);
+	ck_assert_int_eq(json_integer_value(json_object_get(body, "pid")), 4002);
+	json_decref(body);
+	json_decref(process);
+}
+END_TEST
+
+START_TEST(a_no_is_kept)
+{
+	struct focus focus = { .said = FOCUS_UNASKED };
+	json_t *process = fx_process("budget");
+
+	ck_assert(focus_look(&focus, 4001, process));
+	focus_answer(&focus, false);
+	ck_assert(!focus_look(&focus, 4001, process));
+	ck_assert(!focus_look(&focus, 4002, process));
+	ck_assert_ptr_null(focus_due(&focus, FX_NOW));
+	json_decref(process);
+}
+END_TEST
+
+START_TEST(who_cannot_be_timed_is_not_asked_about)
+{
+	struct focus focus = { .said = FOCUS_UNASKED };
+	json_t *all = fx_process("all"), *old = fx_process("budget"), *dead = fx_process("budget");
+
+	json_object_set_new(old, "steering", json_null());
+	json_object_set_new(dead, "state", json_string("died"));
+	ck_assert(!focus_look(&focus, 4001, all));
+	ck_assert(!focus_look(&focus, 4001, old));
+	ck_assert(!focus_look(&focus, 4001, dead));
+	ck_assert(!focus_look(&focus, 4001, NULL));
+	json_decref(all);
+	json_decref(old);
+	json_decref(dead);
+}
+END_TEST
+
+START_TEST(who_died_is_no_longer_asked_for)
+{
+	struct focus focus = { .said = FOCUS_YES };
+	json_t *process = fx_process("budget");
+
+	ck_assert(!focus_look(&focus, 4001, process));
+	ck_assert(focus.timed);
+	json_object_set_new(process, "state", json_string("died"));
+	ck_assert(!focus_look(&focus, 4001, process));
+	ck_assert_ptr_null(focus_due(&focus, FX_NOW));
+	json_decref(process);
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(space_tags_a_row_and_takes_the_tag_away),
+		FX_TEST(a_tag_stays_with_its_row_in_the_tree_and_in_another_order),
+		FX_TEST(a_level_can_be_wished_of_what_is_tagged),
+		FX_TEST(two_ranks_of_one_process_are_asked_for_once),
+		FX_TEST(a_folded_branch_hides_what_is_in_it_and_tells_how_much),
+		FX_TEST(folding_at_a_rank_folds_its_communicator_and_goes_there),
+		FX_TEST(a_star_folds_all_communicators_and_opens_everything),
+		FX_TEST(outside_the_tree_nothing_is_folded),
+		FX_TEST(a_trace_is_of_the_row_for_ten_seconds_and_asks),
+		FX_TEST(on_an_empty_node_a_trace_is_of_the_node),
+		FX_TEST(readonly_nothing_is_asked_of_the_daemon),
+		FX_TEST(the_menu_does_what_the_keys_do),
+		FX_TEST(who_is_looked_at_is_who_was_gone_into),
+		FX_TEST(a_yes_is_asked_for_once_and_renewed_while_one_looks),
+		FX_TEST(a_no_is_kept),
+		FX_TEST(who_cannot_be_timed_is_not_asked_about),
+		FX_TEST(who_died_is_no_longer_asked_for),
+	};
+
+	return fx_run(fx_setup, fx_teardown, tests, FX_COUNT(tests));
+}
