@@ -29,6 +29,7 @@ end_all() {
 
 finish() {
 	[ ${#started[@]} -eq 0 ] || end_all "${started[@]}"
+	pkill -f "$T/"		# whose shell ended before they did
 	wait 2>/dev/null
 	rm -rf "$T" "$SHM"
 }
