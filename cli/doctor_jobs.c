@@ -203,8 +203,8 @@ static const struct {
 	const char *text;
 	const char *next;
 } judgements[] = {
-	[FOREIGN] = { DOCTOR_FAILED, "has a plugin of another version, whose format the daemon does "
-				     "not read",
+	[FOREIGN] = { DOCTOR_FAILED,
+		      "has a plugin of another version, whose format the daemon does not read",
 		      "restart what is older, the daemon or the job: ncclinsp ps says which" },
 	[UNSEEN_ELSEWHERE] = { DOCTOR_WARNING,
 			       "records into another directory than is looked at here",

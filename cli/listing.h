@@ -18,7 +18,7 @@ struct listing {
 	size_t count;
 	const struct column *sort;	/* largest first; NULL: the daemon's order */
 	const char *nothing;	/* said when there is no row and no filter */
-	/* What people should know beside the rows: fills in `text`; false: nothing.  NULL: never. */
+	/* What is to be known beside the rows: fills in `text`; false: nothing.  NULL: never. */
 	bool (*note)(const json_t *answer, char *text, size_t size);
 	/* Turns the answer's rows into the table's, a new array; NULL: they are the same. */
 	json_t *(*reshape)(const json_t *rows);

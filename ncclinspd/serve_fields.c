@@ -87,7 +87,8 @@ bool fields_choose(const struct field_table *tables, const char *list, struct ch
 
 		if (!choose_one(tables, list, bytes, c)) {
 			list_names(tables, known, sizeof(known));
-			snprintf(why, SERVE_WHY_BYTES, "unknown field '%.*s' in 'fields'; known: %s",
+			snprintf(why, SERVE_WHY_BYTES,
+				 "unknown field '%.*s' in 'fields'; known: %s",
 				 bytes < 64 ? (int)bytes : 64, list, known);
 			return false;
 		}

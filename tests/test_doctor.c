@@ -127,7 +127,8 @@ START_TEST(a_job_is_told_from_one_that_looks_elsewhere_for_its_level)
 	fclose(fopen(control, "w"));
 	for (int pid = 500; pid < 502; pid++) {
 		memcpy(entry, environment, len);
-		snprintf(entry + len, sizeof(entry) - len, "%s%s", pid == 500 ? "" : "/not", control);
+		snprintf(entry + len, sizeof(entry) - len, "%s%s", pid == 500 ? "" : "/not",
+			 control);
 		PUT(pid, "maps", PLUGIN_MAP);
 		put_file(pid, "environ", entry, len + strlen(entry + len) + 1);
 		put_root(pid, false);

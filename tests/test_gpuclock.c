@@ -138,7 +138,8 @@ static void million(double drift_ppm, int64_t step_ns)
 			refused++;
 			continue;
 		}
-		wide += bracket() > 20000 && i > 1000 && (i < KERNELS / 2 || i > KERNELS / 2 + 1100);
+		wide += bracket() > 20000 && i > 1000 &&
+			(i < KERNELS / 2 || i > KERNELS / 2 + 1100);
 	}
 	gpuclock_facts(c, &facts);
 	ck_assert_uint_eq(facts.steps, 1);
