@@ -4,6 +4,7 @@
 
 #include "cli/findings.h"
 #include "cli/listing.h"
+#include "cli/option.h"
 #include "cli/prose.h"
 #include "util/text.h"
 
@@ -23,19 +24,20 @@ static enum line_attr attr_of(const json_t *row)
 	return finding_is(row, "severity", "critical") ? LINE_BAD : LINE_WARN;
 }
 
-/* "CRITICAL desync NOT_JOINED on dp, for 43s" */
+/* "critical: desync NOT_JOINED on dp of job 4711, for 43s" */
 static void make_title(const json_t *row, char title[TITLE])
 {
 	bool active = json_is_true(json_object_get(row, "active"));
 	const char *verdict = text_of(row, "verdict"), *comm = text_of(row, "comm_name");
+	const char *job = text_of(row, "job");
 	char age[TEXT_MAX];
 
 	text_duration(age, sizeof(age), finding_age_ns(row, cli_now_ns()));
 	if (!*comm)
 		comm = text_of(row, "comm_id");
-	snprintf(title, TITLE, "%s: %s%s%s%s%s, %s %s", text_of(row, "severity"),
+	snprintf(title, TITLE, "%s: %s%s%s%s%s%s%s, %s %s", text_of(row, "severity"),
 		 text_of(row, "kind"), *verdict ? " " : "", verdict, *comm ? " on " : "", comm,
-		 active ? "for" : "over, it took", age);
+		 *job ? " of job " : "", job, active ? "for" : "over, it took", age);
 }
 
 static void put_finding(struct frame *frame, const json_t *row)
@@ -118,6 +120,14 @@ int cmd_diagnose(struct cli *cli)
 		.page = page,
 		.code = code,
 	};
+	char filter[FINDINGS_SENTENCE];
 
+	if (cli->job) {
+		if (cli->filters.count == CLI_LIST)
+			return option_error("--job and %d filters are more than there may be",
+					    CLI_LIST);
+		snprintf(filter, sizeof(filter), "job=%s", cli->job);
+		cli->filters.text[cli->filters.count++] = filter;
+	}
 	return listing_run(cli, &listing, cli->all ? "/v1/findings" : "/v1/findings?active=true");
 }

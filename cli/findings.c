@@ -70,6 +70,7 @@ const struct column finding_columns[] = {
 	{ "severity", NULL, COL_TEXT, "severity", 0, 0, 0 },
 	{ "comm_id", NULL, COL_TEXT, "comm_id", 0, 0, 0 },
 	{ "comm_name", NULL, COL_TEXT, "comm_name", 0, 0, 0 },
+	{ "job", NULL, COL_TEXT, "job", 0, 0, 0 },
 	{ "peer", NULL, COL_INTEGER, "peer", 0, 0, REPORT_KEY },
 	{ "since_at", NULL, COL_TIME, "since_at", 0, 0, 0 },
 	{ "until_at", NULL, COL_TIME, "until_at", 0, 0, 0 },

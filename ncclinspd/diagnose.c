@@ -2,9 +2,11 @@
 #include "ncclinspd/diagnose.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "ncclinspd/job.h"
 #include "util/cleanup.h"
 #include "util/json.h"
 
@@ -136,14 +138,40 @@ static void refresh(struct diagnose *dg, struct finding *f, const struct finding
 		       f->severity != news->severity || f->nranks != news->nranks;
 	struct finding_life life = f->life;
 	uint64_t since_ns = f->since_ns;
+	char job[FINDING_JOB];
 
+	memcpy(job, f->job, sizeof(job));
 	*f = *news;
+	memcpy(f->job, job, sizeof(job));
 	f->life = life;
 	f->life.seen_ns = now_ns;
 	if (since_ns < f->since_ns)
 		f->since_ns = since_ns;
 	if (changed)
 		tell(dg, f, now_ns);
+}
+
+static bool is_in(const struct process *p, const struct finding *f)
+{
+	if (p->uid != f->uid)
+		return false;
+	for (uint32_t i = 0; i < p->ncomms; i++)
+		if (p->comms[i].has_id && p->comms[i].id == f->comm_id)
+			return true;
+	return false;
+}
+
+/* Once, as it begins: its processes may be forgotten before it is. */
+static void name_job(const struct diagnose *dg, struct finding *f)
+{
+	struct process *const *list;
+	size_t n = f->has_comm_id ? dg->source.processes(dg->source.arg, &list) : 0;
+	const char *id = NULL;
+
+	for (size_t i = 0; i < n && !id; i++)
+		if (is_in(list[i], f))
+			id = job_id(list[i]);
+	snprintf(f->job, sizeof(f->job), "%s", id ?: "");
 }
 
 void diagnose_report(struct diagnose *dg, const struct detector *detector, uint64_t key,
@@ -170,6 +198,7 @@ void diagnose_report(struct diagnose *dg, const struct detector *detector, uint6
 		.found_ns = now_ns,
 		.seen_ns = now_ns,
 	};
+	name_job(dg, f);
 	tell(dg, f, now_ns);
 }
 

@@ -58,6 +58,7 @@ enum finding_severity {
 
 #define FINDING_RANKS		32
 #define FINDING_TEXT		1024
+#define FINDING_JOB		65	/* longer ids are cut */
 #define FINDING_EVIDENCE	8192
 
 struct detector;
@@ -83,6 +84,7 @@ struct finding {
 	bool has_comm_id;
 	uint64_t comm_id;
 	char comm_name[97];	/* "": none */
+	char job[FINDING_JOB];	/* by diagnose: as job_id(); "": not told, or of no communicator */
 	int32_t ranks[FINDING_RANKS];	/* who it is about; the first is the worst */
 	uint32_t nranks;
 	int32_t peer;		/* UNKNOWN_I32: none */

@@ -5,8 +5,9 @@
 
 /*
  * What a launcher says about its job stands in environment variables, those that
- * the plugin copies.  The first one that is set wins: the innermost launcher
- * first, because under torchrun in a Slurm job the Slurm variables count nodes.
+ * the plugin copies (plugin/identity.c).  The first one that says something wins.  Who
+ * reserved the nodes names the job; the innermost launcher counts ranks, because under
+ * torchrun in a Slurm job the Slurm variables count nodes.
  */
 static const char *const scheduler_names[][2] = {
 	{ "SLURM_JOB_ID", "slurm" },
@@ -20,6 +21,7 @@ static const char *const scheduler_names[][2] = {
 	{ "OMPI_COMM_WORLD_RANK", "mpi" },
 	{ "PMIX_RANK", "mpi" },
 	{ "PMI_RANK", "mpi" },
+	{ "MV2_COMM_WORLD_RANK", "mpi" },
 };
 
 static const char *const job_ids[] = {
@@ -28,16 +30,20 @@ static const char *const job_ids[] = {
 };
 
 static const char *const ranks[] = {
-	"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID",
+	"RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
+	"PALS_RANKID", "JSM_NAMESPACE_RANK", "FLUX_TASK_RANK", "SLURM_PROCID",
 	"JOB_COMPLETION_INDEX", NULL,
 };
 
 static const char *const local_ranks[] = {
-	"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", NULL,
+	"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+	"PMI_LOCAL_RANK", "PALS_LOCAL_RANKID", "JSM_NAMESPACE_LOCAL_RANK", "FLUX_TASK_LOCAL_ID",
+	"SLURM_LOCALID", NULL,
 };
 
 static const char *const world_sizes[] = {
-	"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", NULL,
+	"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE",
+	"JSM_NAMESPACE_SIZE", "FLUX_JOB_SIZE", "SLURM_NTASKS", NULL,
 };
 
 static const char *env_get(const struct process *p, const char *name)
@@ -58,13 +64,21 @@ static const char *env_get(const struct process *p, const char *name)
 	return NULL;
 }
 
+/* torchrun calls every job "none" that nobody gave an id: it would join strangers. */
+static bool says_something(const char *value)
+{
+	return value && *value && strcmp(value, "none");
+}
+
 static const char *env_first(const struct process *p, const char *const *names)
 {
-	const char *value = NULL;
+	for (; *names; names++) {
+		const char *value = env_get(p, *names);
 
-	for (; *names && !value; names++)
-		value = env_get(p, *names);
-	return value && *value ? value : NULL;
+		if (says_something(value))
+			return value;
+	}
+	return NULL;
 }
 
 const char *job_scheduler(const struct process *p)

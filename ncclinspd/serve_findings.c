@@ -65,6 +65,7 @@ const struct field finding_fields[] = {
 	F(verdict, FIELD_NAME),
 	{ "comm_id", FIELD_PUT, 0, put_comm_id },
 	F(comm_name, FIELD_TEXT),
+	F(job, FIELD_TEXT),
 	{ "ranks", FIELD_PUT, 0, put_ranks },
 	F(peer, FIELD_I32),
 	{ "since", FIELD_TIME, offsetof(struct finding, since_ns), NULL },

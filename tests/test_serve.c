@@ -168,6 +168,37 @@ static const struct {
 	    "{'scheduler':'mpi','id':null,'rank':2,'local_rank':2,'world_size':4}"),
 	JOB("POD_NAME=train-0-x7\0JOB_NAME=train\0RANK=3\0LOCAL_RANK=3\0WORLD_SIZE=8",
 	    "{'scheduler':'kubernetes','id':'train','rank':3,'local_rank':3,'world_size':8}"),
+	/* torchrun without --rdzv-id, and in a batch script of Slurm, where no task counts */
+	JOB("TORCHELASTIC_RUN_ID=none\0RANK=1\0LOCAL_RANK=1\0WORLD_SIZE=8",
+	    "{'scheduler':'torchrun','id':null,'rank':1,'local_rank':1,'world_size':8}"),
+	JOB("SLURM_JOB_ID=88\0SLURM_PROCID=0\0SLURM_NTASKS=1\0TORCHELASTIC_RUN_ID=none\0RANK=7\0"
+	    "LOCAL_RANK=7\0WORLD_SIZE=8",
+	    "{'scheduler':'slurm','id':'88','rank':7,'local_rank':7,'world_size':8}"),
+	/* srun with PMIx; mpirun of Open MPI 5, of MPICH and Intel MPI, of MVAPICH2 */
+	JOB("SLURM_JOB_ID=88\0SLURM_PROCID=3\0SLURM_LOCALID=1\0SLURM_NTASKS=4\0PMIX_RANK=3\0"
+	    "PMIX_NAMESPACE=slurm.pmix.88.0",
+	    "{'scheduler':'slurm','id':'88','rank':3,'local_rank':1,'world_size':4}"),
+	JOB("OMPI_COMM_WORLD_RANK=5\0OMPI_COMM_WORLD_SIZE=8\0OMPI_COMM_WORLD_LOCAL_RANK=1\0"
+	    "PMIX_RANK=5\0PMIX_NAMESPACE=prterun-n1-4242@1",
+	    "{'scheduler':'mpi','id':'prterun-n1-4242@1','rank':5,'local_rank':1,'world_size':8}"),
+	JOB("PMI_RANK=5\0PMI_SIZE=8\0MPI_LOCALRANKID=1",
+	    "{'scheduler':'mpi','id':null,'rank':5,'local_rank':1,'world_size':8}"),
+	JOB("MV2_COMM_WORLD_RANK=5\0MV2_COMM_WORLD_SIZE=8\0MV2_COMM_WORLD_LOCAL_RANK=1",
+	    "{'scheduler':'mpi','id':null,'rank':5,'local_rank':1,'world_size':8}"),
+	/* PBS with PALS, LSF with jsrun, Flux, Ray Train, an indexed Job of Kubernetes */
+	JOB("PBS_JOBID=77.pbs1\0PMI_RANK=9\0PMI_SIZE=16\0PMI_LOCAL_RANK=1\0PALS_RANKID=9\0"
+	    "PALS_LOCAL_RANKID=1",
+	    "{'scheduler':'pbs','id':'77.pbs1','rank':9,'local_rank':1,'world_size':16}"),
+	JOB("PBS_JOBID=77.pbs1\0PALS_RANKID=9\0PALS_LOCAL_RANKID=1",
+	    "{'scheduler':'pbs','id':'77.pbs1','rank':9,'local_rank':1,'world_size':null}"),
+	JOB("LSB_JOBID=123\0JSM_NAMESPACE_RANK=2\0JSM_NAMESPACE_SIZE=6\0JSM_NAMESPACE_LOCAL_RANK=0",
+	    "{'scheduler':'lsf','id':'123','rank':2,'local_rank':0,'world_size':6}"),
+	JOB("FLUX_JOB_ID=f2iTyA\0FLUX_TASK_RANK=3\0FLUX_TASK_LOCAL_ID=1\0FLUX_JOB_SIZE=4",
+	    "{'scheduler':'flux','id':'f2iTyA','rank':3,'local_rank':1,'world_size':4}"),
+	JOB("RAY_JOB_ID=01000000\0RANK=1\0LOCAL_RANK=0\0WORLD_SIZE=2",
+	    "{'scheduler':'ray','id':'01000000','rank':1,'local_rank':0,'world_size':2}"),
+	JOB("JOB_COMPLETION_INDEX=3\0TORCHELASTIC_RUN_ID=none",
+	    "{'scheduler':'kubernetes','id':null,'rank':3,'local_rank':null,'world_size':null}"),
 	JOB("RANK=-1\0WORLD_SIZE=8x\0LOCAL_RANK=",
 	    "{'scheduler':null,'id':null,'rank':null,'local_rank':null,'world_size':null}"),
 #undef JOB

@@ -47,6 +47,17 @@ while IFS=$'\t' read -r word meaning; do
 	check "... and all else that explain does" all_told "$word"
 done <"$T/words"
 
+# Each variable that the plugin copies is told of.
+variables_told() {
+	local name missing=0
+	for name in $(sed -n '/^static const char \*const job_variables/,/^}/p' "$TOP/plugin/identity.c" |
+		grep -oE '[A-Z][A-Z0-9_]+'); do
+		grep -qF "*$name*" "$TOP/man/libnccl-profiler-insp.7.scd" || { echo "$name"; missing=1; }
+	done
+	return $missing
+}
+check "libnccl-profiler-insp(7) has each variable that is copied" variables_told
+
 # Fields of the API; what is a sentence, or NCCL's own name, stands there only in part.
 in_api() {
 	local field word missing=0
