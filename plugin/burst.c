@@ -18,6 +18,8 @@
 #define MOST_DOUBLINGS	6	/* 64 s: whoever looks should not wait longer */
 
 #define FIRST_LOOK_US	100000	/* less tells nothing about a rate */
+#define FIRST_WINDOW_US	900000	/* from one second to the next, looked at late */
+#define WHOLE_WINDOW_US	(BURST_WINDOW_S * SECOND_US * 9 / 10)
 
 #define OCTAVE		32
 #define LEAST_STEP	(-7 * OCTAVE)
@@ -88,13 +90,23 @@ static int choose_doublings(struct burst_plan old, uint64_t ppb)
 	return doublings;
 }
 
+/*
+ * A step is kept for half a step more on either side.  With more than that, two ranks
+ * that had once measured differently could stay two steps apart for ever.
+ */
+static bool still_fits(struct burst_plan old, uint64_t us)
+{
+	return old.length_us && !burst_is_whole(old) &&
+	       us * 1000 >= old.length_us * UINT64_C(989) &&
+	       us * 1000 < old.length_us * UINT64_C(1033);
+}
+
 struct burst_plan burst_choose(struct burst_plan old, uint64_t rate, uint32_t cost_ns,
 			       uint32_t budget_ppm)
 {
 	uint64_t ppb = share(rate, cost_ns, budget_ppm), us;
 	int doublings = choose_doublings(old, ppb);
 	struct burst_plan plan = { .period_ms = 1000u << doublings };
-	int step;
 
 	us = length_us(ppb, doublings);
 	if (us >= SECOND_US << doublings) {
@@ -103,13 +115,8 @@ struct burst_plan burst_choose(struct burst_plan old, uint64_t rate, uint32_t co
 	}
 	if (!us)
 		return plan;
-	step = step_of(us);
-	if (old.period_ms == plan.period_ms && old.length_us &&
-	    !burst_is_whole(old) &&
-	    step >= step_of(old.length_us) - 1 && step <= step_of(old.length_us) + 1)
-		return old;
-	plan.length_us = (uint32_t)step_us(step);
-	return plan;
+	plan.length_us = (uint32_t)step_us(step_of(us));
+	return old.period_ms == plan.period_ms && still_fits(old, us) ? old : plan;
 }
 
 static uint64_t period_ns(struct burst_plan plan)
@@ -134,9 +141,10 @@ uint64_t burst_edge(struct burst_plan plan, uint64_t real_ns)
 	return begin + period_ns(plan);
 }
 
-static uint64_t window_of(uint64_t real_ns)
+/* Ranks begin at different times: what they are to agree on lies between whole seconds. */
+static uint64_t window_of(const struct burst_rate *r, uint64_t real_ns)
 {
-	return real_ns / (BURST_WINDOW_S * SECOND_NS);
+	return real_ns / (r->rate ? BURST_WINDOW_S * SECOND_NS : SECOND_NS);
 }
 
 bool burst_measure(struct burst_rate *r, uint64_t groups, uint64_t real_ns)
@@ -144,17 +152,20 @@ bool burst_measure(struct burst_rate *r, uint64_t groups, uint64_t real_ns)
 	uint64_t took_us = (real_ns - r->from_ns) / 1000, rate;
 
 	if (r->from_ns && real_ns >= r->from_ns &&
-	    (r->rate ? window_of(real_ns) == window_of(r->from_ns) : took_us < SECOND_US))
+	    window_of(r, real_ns) == window_of(r, r->from_ns))
 		return false;
 	/* The first one, what is left of its window, or a clock that was set: begin anew. */
-	if (!r->from_ns || real_ns < r->from_ns || took_us < SECOND_US ||
+	if (!r->from_ns || real_ns < r->from_ns || took_us < FIRST_WINDOW_US ||
 	    took_us > 3600 * SECOND_US) {
 		r->from_ns = real_ns;
 		r->groups = groups;
 		return false;
 	}
+	r->anew = real_ns / (BURST_ANEW_S * SECOND_NS) != r->from_ns / (BURST_ANEW_S * SECOND_NS);
 	rate = (groups - r->groups) * (1000 * SECOND_US) / took_us;
-	r->rate = r->rate ? (r->rate + rate) / 2 : rate;
+	/* Two whole windows and no more: who began later soon knows the same. */
+	r->rate = r->last ? (r->last + rate) / 2 : rate;
+	r->last = took_us >= WHOLE_WINDOW_US ? rate : 0;
 	if (!r->rate)
 		r->rate = 1;
 	r->from_ns = real_ns;

@@ -7,7 +7,8 @@
  * in bursts that begin on the wall clock's seconds.  All ranks of a job run the same
  * operations at the same rate, so all of them plan the same without a word: a period
  * is a power of two of seconds, a length one of steps of 2 %, and neither is given up
- * for a rate that is only a little different.  Pure functions; time is an argument.
+ * for a rate that is only a little different; but about once a minute, since ranks with
+ * different pasts could else keep different plans for ever.  Pure functions; time is an argument.
  */
 
 #include <stdbool.h>
@@ -16,6 +17,7 @@
 #define BURST_COST_NS		10000	/* of a group, until somebody has measured it */
 #define BURST_BUDGET_PPM	5000
 #define BURST_WINDOW_S		4	/* rates are looked at on this grid */
+#define BURST_ANEW_S		64	/* ... and plans chosen as if there had been none */
 
 struct burst_plan {
 	uint32_t period_ms;	/* 0: no plan */
@@ -40,11 +42,13 @@ struct burst_rate {
 	uint64_t from_ns;	/* CLOCK_REALTIME, when the window began; 0: none has */
 	uint64_t groups;	/* counted until then */
 	uint64_t rate;		/* groups in 1000 s; 0: not known yet */
+	uint64_t last;		/* that of the last window alone; 0: it was not whole */
+	bool anew;		/* the plan is to be chosen without the old one's say */
 };
 
 /*
- * True: a window has ended and the rate is new.  The first one lasts a second, the
- * others are between BURST_WINDOW_S of the clock, the same for all ranks.
+ * True: a window has ended and the rate is new.  The first one is a whole second of the
+ * clock, the others are BURST_WINDOW_S of them, the same for all ranks.
  */
 bool burst_measure(struct burst_rate *r, uint64_t groups, uint64_t real_ns);
 

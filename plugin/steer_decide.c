@@ -265,13 +265,15 @@ static void replan(struct process *p, const struct steer_moment *now)
 	struct steer *s = &p->steer;
 	struct nci_steer *out = &p->ring.header->steer;
 	uint64_t groups = GET(out->groups_inside) + GET(out->groups_outside);
-	struct burst_plan guess = { 0 };
+	struct burst_plan none = { 0 }, guess = none;
+	bool measured = burst_measure(&s->rate, groups, now->real_ns);
 
-	if ((burst_measure(&s->rate, groups, now->real_ns) || s->replan) && s->rate.rate)
-		s->plan = burst_choose(s->plan, s->rate.rate, s->cost_ns, s->budget_ppm);
+	if ((measured || s->replan) && s->rate.rate)
+		s->plan = burst_choose(measured && s->rate.anew ? none : s->plan, s->rate.rate,
+				       s->cost_ns, s->budget_ppm);
 	s->replan = false;
 	if (!s->plan.period_ms)
-		guess = burst_choose(guess, burst_guess(&s->rate, groups, now->real_ns), s->cost_ns,
+		guess = burst_choose(none, burst_guess(&s->rate, groups, now->real_ns), s->cost_ns,
 				     s->budget_ppm);
 	s->seems_whole = burst_is_whole(guess);
 	SET(out->burst_period_ms, s->plan.period_ms);

@@ -7,6 +7,7 @@
 #define MS	UINT64_C(1000000)
 
 static const struct burst_plan none;
+static struct burst_rate r;
 
 static uint64_t rate(double ops_per_s)
 {
@@ -92,6 +93,42 @@ START_TEST(ranks_that_measure_almost_the_same_have_95_percent_in_common)
 }
 END_TEST
 
+/* Whatever they had measured before: half of the job may have been slow to begin. */
+START_TEST(ranks_that_had_different_plans_come_within_one_step)
+{
+	for (double before = 0.9; before < 1.1; before += 0.001) {
+		struct burst_plan a = burst_choose(none, rate(20000), 10000, 5000);
+		struct burst_plan b = burst_choose(none, rate(20000 * before), 10000, 5000);
+
+		for (double now = 0.95; now < 1.05; now += 0.003) {
+			struct burst_plan c = burst_choose(a, rate(20000 * now), 10000, 5000);
+			struct burst_plan d = burst_choose(b, rate(20000 * now), 10000, 5000);
+			double apart = (double)c.length_us / d.length_us;
+
+			if (c.period_ms != d.period_ms)
+				continue;	/* see the next one */
+			ck_assert_msg(apart > 0.975 && apart < 1.025, "%.3f, %.3f: %u and %u",
+				      before, now, c.length_us, d.length_us);
+		}
+	}
+}
+END_TEST
+
+START_TEST(old_plan_has_its_say_until_the_minute_is_over)
+{
+	const uint64_t t = 1700000000 * SECOND / (BURST_ANEW_S * SECOND) * BURST_ANEW_S * SECOND;
+	uint64_t news = 0;
+
+	burst_measure(&r, 0, t);
+	for (uint64_t i = 1; i <= 2 * BURST_ANEW_S; i++)
+		if (burst_measure(&r, i * 100, t + i * SECOND) && r.anew) {
+			ck_assert_uint_eq(i % BURST_ANEW_S, 0);
+			news++;
+		}
+	ck_assert_uint_eq(news, 2);
+}
+END_TEST
+
 /* Round figures are what people test with. */
 START_TEST(round_rates_are_not_where_the_period_changes)
 {
@@ -111,7 +148,7 @@ START_TEST(plan_that_still_fits_stays)
 	struct burst_plan plan = burst_choose(none, rate(20000), 10000, 5000);
 
 	for (int i = 0; i < 100; i++) {
-		struct burst_plan next = burst_choose(plan, rate(20000 * (i % 2 ? 1.015 : 0.985)),
+		struct burst_plan next = burst_choose(plan, rate(20000 * (i % 2 ? 1.01 : 0.99)),
 						      10000, 5000);
 
 		ck_assert_uint_eq(next.length_us, plan.length_us);
@@ -151,8 +188,6 @@ END_TEST
 
 /* ---- rates ------------------------------------------------------------------- */
 
-static struct burst_rate r;
-
 START_TEST(first_rate_is_known_after_a_second_and_guessed_before)
 {
 	const uint64_t t = 1700000001 * SECOND;
@@ -164,6 +199,31 @@ START_TEST(first_rate_is_known_after_a_second_and_guessed_before)
 	ck_assert(burst_measure(&r, 401, t + SECOND));
 	ck_assert_uint_eq(r.rate, rate(400));
 	ck_assert_uint_eq(burst_guess(&r, 401, t + SECOND), rate(400));
+}
+END_TEST
+
+/* What ranks measure from their own begin on differs by all that differs at the begin. */
+START_TEST(first_rate_is_that_of_the_first_whole_second)
+{
+	const uint64_t t = 1700000001 * SECOND;
+
+	ck_assert(!burst_measure(&r, 0, t - 300 * MS));
+	ck_assert(!burst_measure(&r, 900, t + 10 * MS));
+	ck_assert(!burst_measure(&r, 1200, t + 990 * MS));
+	ck_assert(burst_measure(&r, 1300, t + 1010 * MS));
+	ck_assert_uint_eq(r.rate, rate(400));
+}
+END_TEST
+
+/* Its looks are far apart: whatever lies between two is as good as a second. */
+START_TEST(first_rate_of_a_slow_job_is_known_in_the_end)
+{
+	const uint64_t t = 1700000001 * SECOND;
+
+	ck_assert(!burst_measure(&r, 0, t + 700 * MS));
+	ck_assert(!burst_measure(&r, 1, t + 1500 * MS));
+	ck_assert(burst_measure(&r, 2, t + 3500 * MS));
+	ck_assert_uint_eq(r.rate, rate(0.5));
 }
 END_TEST
 
@@ -180,6 +240,25 @@ START_TEST(later_windows_lie_on_the_same_grid_for_all)
 	ck_assert(burst_measure(&r, 900, grid + 4001 * MS));
 	ck_assert_uint_ge(r.rate, rate(99.9));
 	ck_assert_uint_le(r.rate, rate(100));
+}
+END_TEST
+
+START_TEST(rank_that_began_later_knows_the_same_rate_after_a_few_windows)
+{
+	const uint64_t grid = 1700000000 * SECOND, four = 4 * SECOND;
+	struct burst_rate a = { 0 }, b = { 0 };
+
+	burst_measure(&a, 0, grid);
+	burst_measure(&a, 500, grid + SECOND);		/* it was slow at first */
+	burst_measure(&a, 9500, grid + four);
+	burst_measure(&b, 9500, grid + four);
+	burst_measure(&b, 12500, grid + four + SECOND);
+	for (uint64_t i = 2; i < 5; i++) {
+		burst_measure(&a, 9500 + 12000 * (i - 1) + i * 100, grid + i * four);
+		burst_measure(&b, 9500 + 12000 * (i - 1) + i * 100, grid + i * four);
+	}
+	ck_assert_uint_eq(a.rate, b.rate);
+	ck_assert_uint_ge(a.rate, rate(3000));
 }
 END_TEST
 
@@ -209,12 +288,17 @@ int main(void)
 		FX_TEST(cost_is_the_budget_while_the_rate_changes),
 		FX_TEST(period_is_a_power_of_two_of_seconds_and_a_burst_is_not_short),
 		FX_TEST(ranks_that_measure_almost_the_same_have_95_percent_in_common),
+		FX_TEST(ranks_that_had_different_plans_come_within_one_step),
+		FX_TEST(old_plan_has_its_say_until_the_minute_is_over),
 		FX_TEST(round_rates_are_not_where_the_period_changes),
 		FX_TEST(plan_that_still_fits_stays),
 		FX_TEST(nothing_to_spend_is_never_and_nothing_to_pay_is_always),
 		FX_TEST(bursts_begin_on_the_whole_second_and_end_after_their_length),
 		FX_TEST(first_rate_is_known_after_a_second_and_guessed_before),
+		FX_TEST(first_rate_is_that_of_the_first_whole_second),
+		FX_TEST(first_rate_of_a_slow_job_is_known_in_the_end),
 		FX_TEST(later_windows_lie_on_the_same_grid_for_all),
+		FX_TEST(rank_that_began_later_knows_the_same_rate_after_a_few_windows),
 		FX_TEST(clock_that_is_set_begins_a_new_window),
 	};
 
