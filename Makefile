@@ -74,6 +74,7 @@ CLI    := $(B)/ncclinsp
 SIM    := $(B)/nccl-sim
 REPLAY := $(B)/nccl-replay
 ANSWERS := $(B)/api-answers
+SKEWED_CLOCK := $(B)/skewed-clock.so
 RECORD := $(B)/libnccl-profiler-record.so
 MAN    := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
@@ -89,7 +90,7 @@ SIM_OBJS    := $(filter-out $(SIM_MAINS),$(call objs,tests/sim)) \
 
 .PHONY: all deps check demo bench soak clean
 .DEFAULT_GOAL := all
-all: $(if $(SAN),,$(PLUGIN) $(RECORD)) $(DAEMON) $(CLI) $(SIM) $(REPLAY) $(ANSWERS) $(MAN)
+all: $(if $(SAN),,$(PLUGIN) $(RECORD) $(SKEWED_CLOCK)) $(DAEMON) $(CLI) $(SIM) $(REPLAY) $(ANSWERS) $(MAN)
 
 # ---- build ---------------------------------------------------------------
 # A thread's lane by descriptor: cheap, and no allocation when the process has loaded
@@ -138,6 +139,12 @@ $(SIM) $(REPLAY):
 $(ANSWERS): $(B)/obj/tests/top/answers.o
 	@echo "  LD    $@"
 	$(Q)$(CC) $(SANFLAGS) -o $@ $^
+
+$(SKEWED_CLOCK): $(B)/obj/tests/preload/skewed_clock.o
+	@echo "  LD    $@"
+	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ -Wl,-z,defs -ldl -pthread
+
+$(B)/obj/tests/preload/%.o: ALLFLAGS += -fPIC
 
 $(B)/man/%: man/%.scd
 	@mkdir -p $(@D)
@@ -389,6 +396,13 @@ check-systemd: deps
 check-prometheus: deps
 	+@$(submake) B=$(B) all
 	@LONG=1 B=$(abspath $(B)) tests/system/test_prometheus.sh
+
+# ---- bursts of a whole job -------------------------------------------------------------
+# Over a minute, with as many operations as there can be; in `make check` it is shorter.
+.PHONY: check-bursts
+check-bursts: deps
+	+@$(submake) B=$(B) all
+	@LONG=1 B=$(abspath $(B)) tests/system/test_bursts.sh
 
 # ---- onto the system ----------------------------------------------------------------
 include install.mk

@@ -23,7 +23,7 @@ int fx_play_version(const char *text, int version)
 	int r;
 
 	scn->hold_ns = 0;
-	r = player_run(scn, 0, &plugin, &pace, NULL);
+	r = player_run(scn, 0, &plugin, &pace, &PLAYER_ALONE);
 	scenario_free(scn);
 	return r;
 }

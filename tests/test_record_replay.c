@@ -29,7 +29,7 @@ static void play(int version)
 
 	scn->hold_ns = 0;
 	scn->release = releases[version];
-	if (player_run(scn, 0, &plugin, &pace, NULL))
+	if (player_run(scn, 0, &plugin, &pace, &PLAYER_ALONE))
 		abort();
 	scenario_free(scn);
 }

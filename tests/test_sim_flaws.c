@@ -137,9 +137,11 @@ static void *play_pxn(void *arg)
 {
 	struct pxn_process *p = arg;
 	struct player_plugin plugin = { probe_table(6), 6 };
+	struct player_shared shared = PLAYER_ALONE;
 	struct pace pace = { .factor = 0 };
 
-	player_run(p->scn, p->process, &plugin, &pace, p->pxn);
+	shared.pxn = p->pxn;
+	player_run(p->scn, p->process, &plugin, &pace, &shared);
 	return NULL;
 }
 

@@ -11,6 +11,7 @@
 
 #include "tests/sim/calls.h"
 #include "tests/sim/ce.h"
+#include "tests/sim/meet.h"
 #include "tests/sim/proxy.h"
 
 /* One captured kernel launch. */
@@ -81,6 +82,7 @@ static void call(struct app *app, struct task *t, bool captured)
 {
 	pace_wait(&app->player->pace, t->side.enqueued);
 	t->mask = player_mask(app->player);
+	watched_note(app->player->watched_fd, t->member, t->op.index, t->mask & NCCL_KERNEL_CH);
 	calls_make(&app->calls, t, captured);
 }
 
@@ -393,8 +395,10 @@ static int play_sync(struct app *app, const struct plan_step *step)
 	if (p->hook)
 		hook_drain(p->hook);
 	drain_proxies(app, step->kind == PLAN_END);
-	if (plan_host_ns(app->plan, app->first) != PLAN_NEVER)
-		pace_wait(&p->pace, plan_host_ns(app->plan, app->first));
+	if (plan_host_ns(app->plan, app->first) == PLAN_NEVER)
+		return 0;
+	meet_wait(p->meet, app->first, step->number, &p->pace);
+	pace_wait(&p->pace, plan_host_ns(app->plan, app->first));
 	return 0;
 }
 

@@ -6,6 +6,7 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
 #include <signal.h>
@@ -18,6 +19,7 @@
 
 #include "tests/sim/injected.h"
 #include "tests/sim/loader.h"
+#include "tests/sim/meet.h"
 #include "tests/sim/player.h"
 #include "tests/sim/pxn.h"
 #include "tests/sim/truth.h"
@@ -26,6 +28,7 @@
 #define EXIT_HUNG	3		/* of a child: as its scenario says */
 #define START_NS	100000000	/* for inits, before model time 0 */
 #define TRUTH_LIMIT	10000		/* launches of an endless scenario */
+#define MAX_ENV		16
 
 static pid_t children[SCENARIO_MAX_RANKS];
 static volatile sig_atomic_t nchildren, stop;
@@ -39,16 +42,29 @@ static void on_stop(int sig)
 }
 
 struct options {
-	const char *plugin, *truth, *injected, *scenario, *shm_dir, *pace;
-	int api, hold_ms;
+	const char *plugin, *truth, *injected, *scenario, *shm_dir, *pace, *watched;
+	char *env[MAX_ENV];	/* N:NAME=VALUE */
+	int api, hold_ms, nenv;
 	long long seed;
 };
 
 static const char usage[] =
 	"usage: nccl-sim [--plugin FILE] [--api vN] [--seed N] [--truth FILE]\n"
-	"                [--injected FILE] [--pace none|real|N] [--hold MS] [--shm-dir DIR]\n"
-	"                SCENARIO\n"
+	"                [--injected FILE] [--watched FILE] [--pace none|real|N] [--hold MS]\n"
+	"                [--shm-dir DIR] [--env NODE:NAME=VALUE]... SCENARIO\n"
 	"Plays SCENARIO to the profiler library that NCCL_PROFILER_PLUGIN means, or FILE.\n";
+
+/* NODE:NAME=VALUE, of which setenv() is to get the parts later. */
+static int add_env(struct options *o, char *text)
+{
+	char *colon;
+
+	strtoul(text, &colon, 10);
+	if (o->nenv == MAX_ENV || colon == text || *colon != ':' || !strchr(colon, '='))
+		return -EINVAL;
+	o->env[o->nenv++] = text;
+	return 0;
+}
 
 static int parse_options(int argc, char **argv, struct options *o)
 {
@@ -56,6 +72,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{ "plugin", 1, NULL, 'p' }, { "api", 1, NULL, 'a' }, { "seed", 1, NULL, 's' },
 		{ "truth", 1, NULL, 't' }, { "pace", 1, NULL, 'c' }, { "hold", 1, NULL, 'o' },
 		{ "shm-dir", 1, NULL, 'd' }, { "injected", 1, NULL, 'i' },
+		{ "watched", 1, NULL, 'w' }, { "env", 1, NULL, 'e' },
 		{ "help", 0, NULL, 'h' }, { NULL, 0, NULL, 0 }
 	};
 	char *end = "";
@@ -67,12 +84,16 @@ static int parse_options(int argc, char **argv, struct options *o)
 		case 'p': o->plugin = optarg; break;
 		case 't': o->truth = optarg; break;
 		case 'i': o->injected = optarg; break;
+		case 'w': o->watched = optarg; break;
 		case 'c': o->pace = optarg; break;
 		case 'd': o->shm_dir = optarg; break;
 		case 's': o->seed = strtoll(optarg, &end, 0); break;
 		case 'o': o->hold_ms = strtol(optarg, &end, 10); break;
 		case 'a': o->api = strtol(optarg + (*optarg == 'v'), &end, 10);
 			  if (o->api < 1 || o->api > NCCL_PROFILER_VERSIONS)
+				  return -EINVAL;
+			  break;
+		case 'e': if (add_env(o, optarg))
 				  return -EINVAL;
 			  break;
 		case 'h': fputs(usage, stdout); exit(EXIT_SUCCESS);
@@ -147,19 +168,35 @@ static int set_shm_dir(const char *dir, int node)
 	return setenv("NCCLINSP_SHM_DIR", path, 1) ? -errno : 0;
 }
 
-static int child_main(const struct options *o, const struct scenario *scn, int process,
-		      const struct pace *pace, struct pxn *pxn)
+static int set_env(const struct options *o, int node)
 {
+	for (int i = 0; i < o->nenv; i++) {
+		char *colon = strchr(o->env[i], ':'), *value = strchr(colon, '=');
+		char name[128];
+
+		if (atoi(o->env[i]) != node)
+			continue;
+		snprintf(name, sizeof(name), "%.*s", (int)(value - colon - 1), colon + 1);
+		if (setenv(name, value + 1, 1))
+			return -errno;
+	}
+	return 0;
+}
+
+static int child_main(const struct options *o, const struct scenario *scn, int process,
+		      const struct pace *pace, const struct player_shared *shared)
+{
+	int node = process / scn->processes_per_node;
 	struct loader loader;
 	struct player_plugin plugin;
 	int r;
 
-	if (o->shm_dir && set_shm_dir(o->shm_dir, process / scn->processes_per_node) < 0)
+	if ((o->shm_dir && set_shm_dir(o->shm_dir, node) < 0) || set_env(o, node) < 0)
 		return EXIT_FAILURE;
 	if (load_plugin(o, scn, process, &loader))
 		return EXIT_FAILURE;
 	plugin = (struct player_plugin){ loader.table, loader.version };
-	r = player_run(scn, process, &plugin, pace, pxn);
+	r = player_run(scn, process, &plugin, pace, shared);
 	if (r < 0)
 		fprintf(stderr, "nccl-sim: process %d: %s\n", process, strerror(-r));
 	loader_close(&loader);
@@ -167,7 +204,7 @@ static int child_main(const struct options *o, const struct scenario *scn, int p
 }
 
 static int start_children(const struct options *o, const struct scenario *scn,
-			  const struct pace *pace, struct pxn *pxn)
+			  const struct pace *pace, const struct player_shared *shared)
 {
 	pid_t parent = getpid(), pid;
 
@@ -186,7 +223,7 @@ static int start_children(const struct options *o, const struct scenario *scn,
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != parent)
 			_exit(EXIT_FAILURE);
-		exit(child_main(o, scn, i, pace, pxn));
+		exit(child_main(o, scn, i, pace, shared));
 	}
 	if (stop)
 		on_stop(SIGTERM);
@@ -201,22 +238,41 @@ static bool dies(const struct scenario *scn, int process)
 	return false;
 }
 
-/* Whether every process ended the way its scenario says. */
-static bool await_children(const struct scenario *scn)
+static bool ended_well(const struct scenario *scn, int process, int status)
 {
+	if (WIFEXITED(status) && (!WEXITSTATUS(status) || WEXITSTATUS(status) == EXIT_HUNG))
+		return true;
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && dies(scn, process))
+		return true;
+	fprintf(stderr, "nccl-sim: process %d failed, wait status 0x%x\n", process, status);
+	return false;
+}
+
+static int process_of(pid_t pid)
+{
+	int i = 0;
+
+	while (i < nchildren && children[i] != pid)
+		i++;
+	return i;
+}
+
+/* Whether every process ended the way its scenario says. */
+static bool await_children(const struct scenario *scn, struct meet *meet)
+{
+	int left = nchildren, status;
 	bool ok = true;
+	pid_t pid;
 
-	for (int i = 0; i < scn->nprocesses; i++) {
-		int status = 0;
-
-		while (waitpid(children[i], &status, 0) < 0 && errno == EINTR)
-			;
-		if (WIFEXITED(status) && (!WEXITSTATUS(status) || WEXITSTATUS(status) == EXIT_HUNG))
+	while (left) {
+		pid = waitpid(-1, &status, 0);
+		if (pid < 0 && errno == EINTR)
 			continue;
-		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && dies(scn, i))
-			continue;
-		fprintf(stderr, "nccl-sim: process %d failed, wait status 0x%x\n", i, status);
-		ok = false;
+		if (pid < 0 || process_of(pid) == nchildren)
+			return false;
+		meet_bury(meet, scn, process_of(pid));
+		ok &= ended_well(scn, process_of(pid), status);
+		left--;
 	}
 	return ok;
 }
@@ -245,23 +301,52 @@ static int write_files(const struct options *o, const struct scenario *scn,
 	return r || !o->injected ? r : write_file(o->injected, injected_write, scn, pace);
 }
 
+/* What the processes are to have in common, before there are any. */
+static int share(const struct options *o, const struct scenario *scn,
+		 struct player_shared *shared)
+{
+	int r = pxn_new(&shared->pxn, scn);
+
+	shared->meet = NULL;
+	shared->watched_fd = -1;
+	if (!r)
+		r = meet_new(&shared->meet, scn);
+	if (r || !o->watched)
+		return r;
+	shared->watched_fd = open(o->watched, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC,
+				  0666);
+	if (shared->watched_fd >= 0)
+		return 0;
+	r = -errno;
+	fprintf(stderr, "nccl-sim: %s: %s\n", o->watched, strerror(-r));
+	return r;
+}
+
+static void unshare_all(const struct scenario *scn, struct player_shared *shared)
+{
+	pxn_free(shared->pxn, scn);
+	meet_free(shared->meet);
+	if (shared->watched_fd >= 0)
+		close(shared->watched_fd);
+}
+
 static int run(const struct options *o, const struct scenario *scn)
 {
 	struct pace pace = { .factor = scn->pace, .base_ns = pace_now() + START_NS,
 			     .stop = &stop };
 	struct sigaction action = { .sa_handler = on_stop };
-	struct pxn *pxn;
-	int r = pxn_new(&pxn, scn);
+	struct player_shared shared;
+	int r = share(o, scn, &shared);
 
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
 	if (!r)
-		r = start_children(o, scn, &pace, pxn);
+		r = start_children(o, scn, &pace, &shared);
 	if (!r)
 		r = write_files(o, scn, &pace);
-	if (!r && !await_children(scn))
+	if (!r && !await_children(scn, shared.meet))
 		r = -ECHILD;
-	pxn_free(pxn, scn);
+	unshare_all(scn, &shared);
 	return r ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 

@@ -5,12 +5,22 @@
 #define SECOND		1000000000LL
 #define SLICE_NS	50000000
 
-int64_t pace_now(void)
+static int64_t look(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(clock, &ts);
 	return ts.tv_sec * SECOND + ts.tv_nsec;
+}
+
+int64_t pace_now(void)
+{
+	return look(CLOCK_MONOTONIC);
+}
+
+int64_t pace_real_now(void)
+{
+	return look(CLOCK_REALTIME);
 }
 
 int64_t pace_wall(const struct pace *pace, int64_t model_ns)

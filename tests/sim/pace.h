@@ -16,6 +16,7 @@ struct pace {
 };
 
 int64_t pace_now(void);				/* CLOCK_MONOTONIC, ns */
+int64_t pace_real_now(void);			/* CLOCK_REALTIME, ns */
 bool pace_due(const struct pace *pace, int64_t model_ns);
 void pace_wait(const struct pace *pace, int64_t model_ns);
 bool pace_stopped(const struct pace *pace);

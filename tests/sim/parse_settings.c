@@ -58,6 +58,12 @@ static int on_threads(struct parser *p)
 	return p->scn->thread_per_process ? 0 : lex_expect(&p->lex, "rank");
 }
 
+static int on_peers(struct parser *p)
+{
+	p->scn->together = lex_accept(&p->lex, "together");
+	return p->scn->together ? 0 : lex_expect(&p->lex, "apart");
+}
+
 static int on_allgatherv(struct parser *p)
 {
 	p->scn->agv = lex_accept(&p->lex, "on");
@@ -327,6 +333,7 @@ const struct parse_word parse_settings[] = {
 	{ "netplugin",	on_netplugin },
 	{ "nodes",	on_nodes },
 	{ "pace",	on_pace },
+	{ "peers",	on_peers },
 	{ "poll",	on_poll },
 	{ "processes",	on_processes },
 	{ "seed",	on_seed },

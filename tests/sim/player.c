@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "tests/sim/app.h"
+#include "tests/sim/meet.h"
 #include "tests/sim/proxy.h"
 #include "tests/sim/pxn.h"
 
@@ -142,6 +143,7 @@ static void *app_main(void *arg)
 	pthread_barrier_wait(w->ready);
 	if (!w->result)
 		w->result = app_run(&w->range);
+	meet_leave(w->range.player->meet, w->range.first);
 	return NULL;
 }
 
@@ -175,6 +177,7 @@ static void finalize(struct player *p)
 	for (int i = 0; i < p->nmembers; i++) {
 		struct member *m = &p->member[i];
 
+		watched_end(p->watched_fd, m);
 		if (m->aborted)
 			continue;
 		proxy_leave(m);
@@ -196,9 +199,10 @@ static void hold(const struct player *p, bool hangs)
 }
 
 int player_run(const struct scenario *scn, int process, const struct player_plugin *plugin,
-	       const struct pace *pace, struct pxn *pxn)
+	       const struct pace *pace, const struct player_shared *shared)
 {
-	struct player p = { .scn = scn, .process = process, .pace = *pace, .pxn = pxn };
+	struct player p = { .scn = scn, .process = process, .pace = *pace, .pxn = shared->pxn,
+			    .meet = shared->meet, .watched_fd = shared->watched_fd };
 	int r;
 
 	if (plugin->table)
@@ -211,8 +215,8 @@ int player_run(const struct scenario *scn, int process, const struct player_plug
 	if (r < 0)
 		return r;
 	hold(&p, r);
-	if (pxn)
-		pxn_leave(pxn, scn);
+	if (p.pxn)
+		pxn_leave(p.pxn, scn);
 	finalize(&p);
 	return r;
 }

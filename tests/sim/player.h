@@ -12,9 +12,11 @@
 #include "tests/sim/api.h"
 #include "tests/sim/pace.h"
 #include "tests/sim/plan.h"
+#include "tests/sim/watched.h"
 
 struct conn;
 struct hook;
+struct meet;
 struct proxy;
 struct pxn;
 
@@ -32,6 +34,7 @@ struct member {
 	bool aborted;
 	bool capturing;			/* the last launch went into a graph */
 	int64_t late_ns;		/* most that a launch came late */
+	struct watched watched;
 };
 
 struct player {
@@ -39,6 +42,8 @@ struct player {
 	struct api api;
 	struct pace pace;
 	struct pxn *pxn;		/* NULL: none in this scenario */
+	struct meet *meet;		/* NULL: threads do not wait for their peers */
+	int watched_fd;			/* -1: nobody wants to know */
 	int process;
 	int mask;			/* NCCL's one activation mask; libraries write it */
 	struct hook *hook;		/* the callback thread */
@@ -52,13 +57,21 @@ struct player_plugin {
 	int version;
 };
 
+/* What all processes of a job have in common: see struct player. */
+struct player_shared {
+	struct pxn *pxn;
+	struct meet *meet;
+	int watched_fd;
+};
+#define PLAYER_ALONE	((struct player_shared){ .watched_fd = -1 })
+
 /*
- * Play process `process` from init to finalize, in the calling process.  `pxn`
- * is shared by all processes, or NULL.  Returns 0 when all was played, 1 when
- * operations hang for ever (after the scenario's hold), or -errno.
+ * Play process `process` from init to finalize, in the calling process.  Returns 0
+ * when all was played, 1 when operations hang for ever (after the scenario's hold),
+ * or -errno.
  */
 int player_run(const struct scenario *scn, int process, const struct player_plugin *plugin,
-	       const struct pace *pace, struct pxn *pxn);
+	       const struct pace *pace, const struct player_shared *shared);
 
 /* The member of this communicator and rank, or NULL if it lives elsewhere. */
 struct member *player_member(struct player *player, const struct sim_comm *comm, int rank);

@@ -152,6 +152,7 @@ struct scenario {
 	int nnodes, processes_per_node, gpus_per_process;
 	int nranks, nprocesses;
 	bool thread_per_process;
+	bool together;		/* who waits for its GPU waits for the launches of its peers */
 	enum sim_net net;
 	bool agv;		/* Broadcast runs as AllGatherV, invisible from 2.29 on */
 	double pace;		/* 0: as fast as can be; 1: real; 10: tenfold */

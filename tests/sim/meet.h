@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_SIM_MEET_H
+#define TESTS_SIM_MEET_H
+
+/*
+ * Where the machine is slower than the model, processes that only look at the clock
+ * drift apart without end.  Real ranks do not: a collective ends on no GPU before it
+ * was launched on all, so a host that waits for its GPU waits for its peers as well.
+ * This is that wait, in memory that all processes share.
+ */
+
+#include "tests/sim/pace.h"
+#include "tests/sim/scenario.h"
+
+struct meet;
+
+/* Before the processes are forked; 0, or -errno.  *meetp stays NULL where nobody meets. */
+int meet_new(struct meet **meetp, const struct scenario *scn);
+void meet_free(struct meet *meet);
+
+/*
+ * The thread of world rank `first` has made `launches`.  Returns when all others have
+ * or are through, or when the pace is stopped.  NULL: at once, as all that follows.
+ */
+void meet_wait(struct meet *meet, int first, uint64_t launches, const struct pace *pace);
+
+/* This thread launches nothing more; nor does this process. */
+void meet_leave(struct meet *meet, int first);
+void meet_bury(struct meet *meet, const struct scenario *scn, int process);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Processes that wait for their peers, and what is told of what they were asked for. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/fixture.h"
+#include "tests/fixture_sim.h"
+#include "tests/sim/meet.h"
+#include "tests/sim/player.h"
+#include "tests/sim/probe.h"
+
+#define RANKS	4
+#define ROUNDS	200
+
+static struct scenario *scn;
+static struct meet *meet;
+static volatile sig_atomic_t stop;
+static const struct pace pace = { .stop = &stop };
+
+static void open_meet(const char *text)
+{
+	scn = fx_scenario(text);
+	ck_assert_int_eq(meet_new(&meet, scn), 0);
+}
+
+static void close_meet(void)
+{
+	meet_free(meet);
+	scenario_free(scn);
+}
+
+struct rank {
+	pthread_t thread;
+	int world;
+	int rounds;		/* that it takes part in */
+	bool ran_ahead;
+};
+
+static _Atomic int done[RANKS];
+
+static void *take_part(void *arg)
+{
+	struct rank *r = arg;
+
+	for (int i = 1; i <= r->rounds; i++) {
+		atomic_store(&done[r->world], i);
+		if (r->world == 1 && i % 50 == 0)
+			usleep(2000);		/* the others would be far away */
+		meet_wait(meet, r->world, (uint64_t)i, &pace);
+		for (int w = 0; w < RANKS; w++)
+			r->ran_ahead |= atomic_load(&done[w]) < i && w != 3;
+	}
+	if (r->rounds < ROUNDS)
+		meet_leave(meet, r->world);
+	return NULL;
+}
+
+/* The fourth one leaves in the middle. */
+START_TEST(nobody_goes_on_before_all_who_are_there_have_come)
+{
+	struct rank r[RANKS];
+
+	open_meet("gpus 4\npeers together\ncomm w ranks 0-3\n");
+	for (int i = 0; i < RANKS; i++) {
+		r[i] = (struct rank){ .world = i, .rounds = i == 3 ? ROUNDS / 2 : ROUNDS };
+		ck_assert_int_eq(pthread_create(&r[i].thread, NULL, take_part, &r[i]), 0);
+	}
+	for (int i = 0; i < RANKS; i++) {
+		pthread_join(r[i].thread, NULL);
+		ck_assert_msg(!r[i].ran_ahead, "rank %d", i);
+	}
+	close_meet();
+}
+END_TEST
+
+START_TEST(nobody_waits_for_who_is_dead)
+{
+	open_meet("processes 2\ngpus 2\npeers together\ncomm w ranks 0-3\n");
+	meet_bury(meet, scn, 1);
+	meet_leave(meet, 1);
+	meet_wait(meet, 0, 7, &pace);
+	close_meet();
+}
+END_TEST
+
+START_TEST(who_is_stopped_waits_no_more)
+{
+	open_meet("gpus 2\npeers together\ncomm w ranks 0,1\n");
+	stop = 1;
+	meet_wait(meet, 0, 1, &pace);
+	close_meet();
+}
+END_TEST
+
+START_TEST(ranks_that_share_a_thread_come_as_one)
+{
+	open_meet("processes 2\ngpus 2\nthreads process\npeers together\ncomm w ranks 0-3\n");
+	meet_leave(meet, 2);
+	meet_wait(meet, 0, 1, &pace);
+	close_meet();
+}
+END_TEST
+
+START_TEST(apart_there_is_nothing_to_wait_for)
+{
+	open_meet("gpus 2\ncomm w ranks 0,1\n");
+	ck_assert_ptr_null(meet);
+	meet_wait(meet, 0, 1, &pace);
+	meet_leave(meet, 0);
+	close_meet();
+}
+END_TEST
+
+/* ---- what was watched -------------------------------------------------------------- */
+
+static const char *note_all(const char *pattern)
+{
+	static char text[1024];
+	const struct sim_comm comm = { .name = "w", .id = 0xabc };
+	struct member m = { .comm = &comm, .rank = 1, .world = 3 };
+	char path[300];
+	int fd, n;
+
+	snprintf(path, sizeof(path), "%s/watched", fx_tmpdir());
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+	ck_assert_int_ge(fd, 0);
+	for (uint64_t op = 0; pattern[op]; op++) {
+		watched_note(fd, &m, op, pattern[op] == 'x');
+		watched_note(fd, &m, op, pattern[op] == 'x');	/* a send and its receive */
+	}
+	watched_end(fd, &m);
+	watched_end(fd, &m);
+	n = (int)pread(fd, text, sizeof(text) - 1, 0);
+	ck_assert_int_ge(n, 0);
+	text[n] = '\0';
+	close(fd);
+	/* Without the times, which are of 19 digits. */
+	for (char *at; (at = strstr(text, ",\"first_real_ns\":"));)
+		memmove(at, at + 17 + 19, strlen(at + 17 + 19) + 1);
+	return text;
+}
+
+#define RUN(first, last) "{\"comm\":\"w\",\"comm_id\":\"0000000000000abc\",\"rank\":1," \
+			 "\"world_rank\":3,\"first\":" #first ",\"last\":" #last "}\n"
+
+START_TEST(watched_operations_are_told_run_by_run)
+{
+	ck_assert_str_eq(note_all("....."), "");
+	ck_assert_str_eq(note_all("xxx.."), RUN(0, 2));
+	ck_assert_str_eq(note_all(".x..xx"), RUN(1, 1) RUN(4, 5));
+}
+END_TEST
+
+START_TEST(what_is_told_is_what_the_mask_said)
+{
+	struct player_shared shared = PLAYER_ALONE;
+	struct player_plugin plugin = { probe_table(6), 6 };
+	const struct pace at_once = { .factor = 0 };
+	char path[300], text[2048];
+	int n;
+
+	snprintf(path, sizeof(path), "%s/run", fx_tmpdir());
+	shared.watched_fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	scn = fx_scenario(FX_ONE_NODE "loop 3\nAllReduce w 1Ki float32\nend\n");
+	probe_reset(_i ? NCCL_KERNEL_CH : NCCL_COLL, 0);
+	ck_assert_int_eq(player_run(scn, 0, &plugin, &at_once, &shared), 0);
+	n = (int)pread(shared.watched_fd, text, sizeof(text) - 1, 0);
+	text[n] = '\0';
+	ck_assert_int_eq(strstr(text, "\"world_rank\":0,\"first\":0,\"last\":2,") != NULL, _i);
+	ck_assert_int_eq(strstr(text, "\"world_rank\":1,\"first\":0,\"last\":2,") != NULL, _i);
+	close(shared.watched_fd);
+	scenario_free(scn);
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(nobody_goes_on_before_all_who_are_there_have_come),
+		FX_TEST(nobody_waits_for_who_is_dead),
+		FX_TEST(who_is_stopped_waits_no_more),
+		FX_TEST(ranks_that_share_a_thread_come_as_one),
+		FX_TEST(apart_there_is_nothing_to_wait_for),
+		FX_TEST(watched_operations_are_told_run_by_run),
+		FX_LOOP(what_is_told_is_what_the_mask_said, 0, 2),
+	};
+
+	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
+}
