@@ -36,6 +36,8 @@ struct config {
 	bool everybody;		/* read all users' segments */
 	bool auto_detail;	/* findings have every operation timed for a while */
 	bool auto_thrift;	/* callbacks over the budget lower the level */
+	uint32_t kernel_budget_ppm;	/* of wall time; 0: what each job says */
+	uint32_t kernel_cost_ns;	/* per group of operations; 0: estimated */
 	enum log_level log_level;
 	char metrics_listen[TCP_TEXT_BYTES];	/* "": nowhere */
 	char metrics_textfile[PATH_MAX];	/* "": none */

@@ -2,12 +2,15 @@
 #include "ncclinspd/config_rows.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ncclinspd/metrics.h"
 #include "nci/control.h"
 #include "util/text.h"
 
+#define COST_LEAST_NS UINT64_C(100)
+#define COST_MOST_NS UINT64_C(1000000000)
 #define STALL_LEAST_NS UINT64_C(100000000)
 #define INTERVAL_LEAST_NS UINT64_C(1000000000)
 #define WINDOW_LEAST_NS UINT64_C(1000000000)	/* looked at once a second */
@@ -68,6 +71,35 @@ static int set_auto_detail(struct config *c, const char *value)
 static int set_auto_thrift(struct config *c, const char *value)
 {
 	return set_switch(&c->auto_thrift, value);
+}
+
+/* Percent of wall time; the control file has it in parts of a million. */
+static int set_kernel_budget(struct config *c, const char *value)
+{
+	bool job = !strcmp(value, "job");
+	double percent = 0;
+	char *end;
+
+	if (!job) {
+		if (value[strspn(value, "0123456789.")])
+			return -EINVAL;
+		percent = strtod(value, &end);
+		if (end == value || *end || percent < 0.0001 || percent > 100)
+			return -EINVAL;
+	}
+	c->kernel_budget_ppm = (uint32_t)(percent * 10000 + 0.5);
+	return 0;
+}
+
+static int set_kernel_cost(struct config *c, const char *value)
+{
+	uint64_t ns = 0;
+
+	if (strcmp(value, "auto") && (text_parse_duration(value, &ns) || ns < COST_LEAST_NS ||
+				      ns > COST_MOST_NS))
+		return -EINVAL;
+	c->kernel_cost_ns = (uint32_t)ns;
+	return 0;
 }
 
 static int set_foreground(struct config *c, const char *value)
@@ -197,6 +229,13 @@ static const struct config_row rows[] = {
 	{ "auto-thrift", 0, "YES", set_auto_thrift, "yes or no",
 	  "lower the level of a job that watching costs more than its budget: yes or no", "yes",
 	  true, FIELD(auto_thrift) },
+	{ "kernel-budget", 0, "PERCENT", set_kernel_budget,
+	  "a share of time from 0.0001 to 100 in percent, or job",
+	  "what timing kernels may cost jobs; job: what each says itself", "job", true,
+	  FIELD(kernel_budget_ppm) },
+	{ "kernel-cost", 0, "SECONDS", set_kernel_cost, "a time from 100ns to 1s, as 10us, or auto",
+	  "what timing kernels costs a group of operations; auto: estimate it", "auto", true,
+	  FIELD(kernel_cost_ns) },
 	{ "stall-min", 't', "SECONDS", set_stall_min, "a time of 100ms or more, as 10s",
 	  "the shortest time in flight that may be a stall", "10s", true, FIELD(stall_min_ns) },
 	{ "straggler-window", 'w', "SECONDS", set_straggler_window,

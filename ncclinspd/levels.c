@@ -154,6 +154,17 @@ const struct thrift *levels_thrift(const struct levels *l, const struct process 
 
 #define LEAST_ENTRY { .level = NCI_CONTROL_KEEP, .sample = NCI_CONTROL_KEEP }
 
+/* What the node's configuration says: up to one entry. */
+static uint32_t node_entry(const struct levels *l, struct nci_control_entry *entry)
+{
+	if (!l->config.budget_ppm && !l->config.kernel_cost_ns)
+		return 0;
+	*entry = (struct nci_control_entry)LEAST_ENTRY;
+	entry->budget_ppm = l->config.budget_ppm;
+	entry->kernel_cost_ns = l->config.kernel_cost_ns;
+	return 1;
+}
+
 /* What of a process is steered by itself: up to two entries. */
 static uint32_t automatic_entries(const struct automatic *a, const struct process *p,
 				  uint64_t now_ns, struct nci_control_entry entry[2])
@@ -243,13 +254,12 @@ static uint32_t count_covered(const struct wish *w, struct process *const *list,
 	return count;
 }
 
-/* The weakest wish from which on all find room; *room is what they leave. */
+/* The weakest wish from which on all find room; of *room, the rest is left. */
 static uint32_t first_that_fits(struct levels *l, const struct wish *const *order, uint32_t n,
 				struct process *const *list, size_t count, uint32_t *room)
 {
 	uint32_t first = n;
 
-	*room = NCI_CONTROL_ENTRIES;
 	while (first) {
 		uint32_t entries = count_covered(order[first - 1], list, count);
 
@@ -305,17 +315,16 @@ uint32_t levels_entries(struct levels *l, struct process *const *list, size_t n,
 			uint64_t now_ns, struct nci_control_entry *entry)
 {
 	const struct wish *order[WISHES];
-	uint32_t wishes = wishes_in_order(l, now_ns, order), room, used;
+	uint32_t wishes = wishes_in_order(l, now_ns, order), first;
+	uint32_t at = node_entry(l, entry), room = NCI_CONTROL_ENTRIES - at;
 
 	l->stats.left_out = 0;
-	used = first_that_fits(l, order, wishes, list, n, &room);
-	for (uint32_t i = used, at = put_automatic(l, list, n, now_ns, entry, room);; i++) {
-		if (i == wishes) {
-			l->stats.entries = at;
-			return at;
-		}
+	first = first_that_fits(l, order, wishes, list, n, &room);
+	at += put_automatic(l, list, n, now_ns, entry + at, room);
+	for (uint32_t i = first; i < wishes; i++)
 		at += put_wish(order[i], list, n, entry + at);
-	}
+	l->stats.entries = at;
+	return at;
 }
 
 /* ---- what it comes to ---------------------------------------------------------- */
@@ -389,11 +398,13 @@ void levels_free(struct levels *l)
 	free(l);
 }
 
-void levels_set(struct levels *l, bool detail, bool thrift)
+void levels_set(struct levels *l, const struct levels_config *config)
 {
-	l->config.detail = detail;
-	l->config.thrift = thrift;
-	for (uint32_t i = 0; !thrift && i < l->config.processes; i++)
+	uint32_t processes = l->config.processes;
+
+	l->config = *config;
+	l->config.processes = processes;
+	for (uint32_t i = 0; !config->thrift && i < l->config.processes; i++)
 		thrift_init(&l->automatic[i].thrift);
 }
 

@@ -5,6 +5,7 @@
 /*
  * What is wanted of each process, from all who have a say, the strongest last:
  *
+ *     the node  what its configuration says that having kernels timed costs, and may
  *     thrift    callbacks cost more than the budget: a lower level
  *     detail    a finding concerns it: every operation is timed for a while, at the
  *               level that it was lowered from
@@ -28,6 +29,8 @@ struct levels;
 struct levels_config {
 	bool detail;
 	bool thrift;
+	uint32_t budget_ppm;		/* of wall time, for kernels; 0: each process's own */
+	uint32_t kernel_cost_ns;	/* of each process's groups; 0: levels_set_cost() */
 	uint32_t processes;	/* that are kept in mind; 0: 256 */
 };
 
@@ -53,8 +56,11 @@ struct levels_stats {
 int levels_new(struct levels **lp, const struct levels_config *config);
 void levels_free(struct levels *l);
 
-/* What happens by itself from now on; without thrift, what was lowered comes back. */
-void levels_set(struct levels *l, bool detail, bool thrift);
+/*
+ * From now on, but for `processes`; without thrift, what was lowered comes back.  The
+ * next levels_entries() have it.
+ */
+void levels_set(struct levels *l, const struct levels_config *config);
 
 /* The wishes themselves, to be asked and changed. */
 struct wishes *levels_wishes(struct levels *l);

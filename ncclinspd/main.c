@@ -45,9 +45,18 @@ static void tell_on_log(const char *line)
 	log_say(LOG_ERROR, "configuration: %s", line);
 }
 
+static struct levels_config levels_of(const struct config *c)
+{
+	return (struct levels_config){
+		.detail = c->auto_detail, .thrift = c->auto_thrift,
+		.budget_ppm = c->kernel_budget_ppm, .kernel_cost_ns = c->kernel_cost_ns,
+	};
+}
+
 /* All of the new configuration, or nothing: half of one is nobody's wish. */
 static void reload(struct daemon *d)
 {
+	struct levels_config levels;
 	struct config next;
 
 	if (config_parse(&next, d->argc, d->argv, tell_on_log) != CONFIG_RUN) {
@@ -55,10 +64,11 @@ static void reload(struct daemon *d)
 		return;
 	}
 	config_take_live(&d->config, &next, tell_on_log);
+	levels = levels_of(&d->config);
 	log_set_level(d->config.log_level);
 	diagnose_set_stall_min(d->diagnose, d->config.stall_min_ns);
 	straggler_set_window(d->straggler, d->config.straggler_window_ns);
-	steer_set(d->steer, d->config.auto_detail, d->config.auto_thrift);
+	steer_set(d->steer, &levels);
 	flow_start_snapshots(d, loop_clock_ns());
 	log_say(LOG_INFO, "configuration read file=%s", next.file_read ? next.file : "none");
 }
@@ -169,8 +179,7 @@ static int start_steering(struct daemon *d, uint64_t now_ns)
 {
 	const struct steer_config config = {
 		.control = d->config.control,
-		.detail = d->config.auto_detail,
-		.thrift = d->config.auto_thrift,
+		.levels = levels_of(&d->config),
 	};
 	int r = steer_new(&d->steer, &config, now_ns);
 

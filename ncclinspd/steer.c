@@ -20,6 +20,7 @@ struct steer {
 	uint64_t last_finding;	/* id of the newest that was looked at */
 	struct cost *costs;	/* PROCESSES of them */
 	uint32_t looks;
+	bool has_cost;		/* it is the node's: none is estimated */
 };
 
 static void steer_freep(struct steer **sp)
@@ -29,8 +30,7 @@ static void steer_freep(struct steer **sp)
 
 int steer_new(struct steer **sp, const struct steer_config *config, uint64_t now_ns)
 {
-	const struct levels_config levels = { .detail = config->detail, .thrift = config->thrift,
-					      .processes = PROCESSES };
+	struct levels_config levels = config->levels;
 	CLEANUP(steer_freep) struct steer *st = calloc(1, sizeof(*st));
 	int r;
 
@@ -40,9 +40,11 @@ int steer_new(struct steer **sp, const struct steer_config *config, uint64_t now
 	st->costs = calloc(PROCESSES, sizeof(*st->costs));
 	if (!st->costs)
 		return -ENOMEM;
+	levels.processes = PROCESSES;
 	r = levels_new(&st->levels, &levels);
 	if (r < 0)
 		return r;
+	st->has_cost = levels.kernel_cost_ns;
 	control_open(&st->control, config->control);
 	control_restore(&st->control, levels_wishes(st->levels), now_ns);
 	*sp = st;
@@ -60,9 +62,10 @@ void steer_free(struct steer *st)
 	free(st);
 }
 
-void steer_set(struct steer *st, bool detail, bool thrift)
+void steer_set(struct steer *st, const struct levels_config *config)
 {
-	levels_set(st->levels, detail, thrift);
+	levels_set(st->levels, config);
+	st->has_cost = config->kernel_cost_ns;
 }
 
 /* ---- what it costs ------------------------------------------------------------- */
@@ -211,14 +214,14 @@ static void step_costs(struct steer *st)
 			step_job(st, &st->costs[i]);
 }
 
-/* Plugins begin with the default: only what differs is told. */
+/* Plugins begin with the default or the node's: only what differs is told. */
 static void tell_costs(struct steer *st, struct process *const *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct cost *cost = find_cost(st, list[i]->id);
 
 		if (cost && list[i]->state == PROCESS_LIVE)
-			levels_set_cost(st->levels, list[i],
+			levels_set_cost(st->levels, list[i], st->has_cost ||
 					cost->used_ns == KERNELCOST_DEFAULT_NS ? 0 : cost->used_ns);
 	}
 }

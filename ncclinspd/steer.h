@@ -25,7 +25,7 @@ struct steer;
 
 struct steer_config {
 	const char *control;	/* the path of the control file */
-	bool detail, thrift;	/* what happens by itself */
+	struct levels_config levels;
 };
 
 /* 0 or -ENOMEM: a control file that cannot be written is no failure. */
@@ -33,7 +33,7 @@ int steer_new(struct steer **sp, const struct steer_config *config, uint64_t now
 void steer_free(struct steer *st);
 
 /* As levels_set(). */
-void steer_set(struct steer *st, bool detail, bool thrift);
+void steer_set(struct steer *st, const struct levels_config *config);
 
 void steer_look(struct steer *st, struct process *const *list, size_t n, uint64_t now_ns);
 void steer_op(struct steer *st, const struct op *op);

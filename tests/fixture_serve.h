@@ -105,7 +105,7 @@ static inline void fx_steer_open(void)
 
 	snprintf(path, sizeof(path), "%s/control", fx_tmpdir());
 	ck_assert_int_eq(steer_new(&fx.steer, &(struct steer_config){ .control = path,
-			 .detail = true, .thrift = true }, fx.now_ns), 0);
+			 .levels = { .detail = true, .thrift = true } }, fx.now_ns), 0);
 }
 
 static inline void fx_metrics_open(void)

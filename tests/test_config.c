@@ -83,6 +83,26 @@ START_TEST(the_control_file_lies_beside_the_socket_unless_it_is_said_where)
 }
 END_TEST
 
+START_TEST(budget_and_cost_are_the_node_s_or_nobody_s)
+{
+	static const char *const bad[] = { "kernel-budget = 0\n", "kernel-budget = 101\n",
+		"kernel-budget = 1%\n", "kernel-budget = 1e1\n", "kernel-budget = .\n",
+		"kernel-cost = 0\n", "kernel-cost = 10\n", "kernel-cost = never\n" };
+	struct config c;
+
+	ck_assert_int_eq(parse_text(&c, "\n"), CONFIG_RUN);
+	ck_assert_uint_eq(c.kernel_budget_ppm, 0);
+	ck_assert_uint_eq(c.kernel_cost_ns, 0);
+	ck_assert_int_eq(parse_text(&c, "kernel-budget = 0.25\nkernel-cost = 8us\n"), CONFIG_RUN);
+	ck_assert_uint_eq(c.kernel_budget_ppm, 2500);
+	ck_assert_uint_eq(c.kernel_cost_ns, 8000);
+	ck_assert_int_eq(parse_text(&c, "kernel-budget = job\nkernel-cost = auto\n"), CONFIG_RUN);
+	ck_assert_uint_eq(c.kernel_budget_ppm, 0);
+	for (int i = 0; i < FX_COUNT(bad); i++)
+		ck_assert_msg(parse_text(&c, bad[i]) == -EINVAL, "%s", bad[i]);
+}
+END_TEST
+
 START_TEST(each_line_sets_what_it_names)
 {
 	struct config c;
@@ -248,6 +268,7 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(the_control_file_lies_beside_the_socket_unless_it_is_said_where),
+		FX_TEST(budget_and_cost_are_the_node_s_or_nobody_s),
 		FX_TEST(each_line_sets_what_it_names),
 		FX_LOOP(what_is_wrong_is_told_with_its_line_and_what_would_be_right, 0,
 			FX_COUNT(wrong)),
