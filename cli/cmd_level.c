@@ -12,6 +12,7 @@
 
 #define FOLLOW_NS UINT64_C(1000000000)	/* who has not followed by then posts nothing */
 #define LOOK_NS	  20000000
+#define PIDS_NAMED 8
 #define SECOND_NS UINT64_C(1000000000)
 
 /* ---- what there is ------------------------------------------------------------- */
@@ -21,6 +22,7 @@ static const struct column columns[] = {
 	{ "instance", NULL, COL_TEXT, "instance", 0, 0, 0 },
 	{ "job", "JOB", COL_TEXT, "job", 0, 20, 5 },
 	{ "level", "LEVEL", COL_TEXT, "level", 6, 0, 0 },
+	{ "level_reason", NULL, COL_TEXT, "level_reason", 0, 0, 0 },
 	{ "sampling", "SAMPLING", COL_TEXT, "sampling", 0, 0, 0 },
 	{ "kernels", "KERNELS", COL_TEXT, "steering.kernels", 0, 0, 3 },
 	{ "why", "WHY", COL_TEXT, "steering.why|steering.source", 0, 0, 0 },
@@ -129,16 +131,44 @@ static void put_left(char *buf, size_t size, const json_t *wish)
 	json_decref(ns);
 }
 
-/* Whom a wish is about may come later, so that no process says so yet. */
-static int print_wishes(struct cli *cli)
+/* Why kernels are not what the level says, once for all processes that say the same. */
+static void print_reasons(const struct cli *cli, const json_t *processes)
 {
-	json_t *root, *wish;
+	json_t *reasons = json_object(), *process, *pids;
+	const char *reason;
 	size_t i;
-	int r = client_get(cli->client, "/v1/level", &root);
 
-	if (r)
-		return cli_fail(cli, r);
-	json_array_foreach(json_object_get(root, "wishes"), i, wish) {
+	json_array_foreach((json_t *)processes, i, process) {
+		json_t *pid = json_object_get(process, "pid");
+
+		reason = json_string_value(json_object_get(process, "level_reason"));
+		if (!reason || (cli->pid != CLI_ANY && json_integer_value(pid) != cli->pid))
+			continue;
+		if (!json_object_get(reasons, reason))
+			json_object_set_new(reasons, reason, json_array());
+		json_array_append(json_object_get(reasons, reason), pid);
+	}
+	json_object_foreach(reasons, reason, pids) {
+		size_t n = json_array_size(pids);
+
+		printf("%s: pid", reason);
+		for (i = 0; i < n && i < PIDS_NAMED; i++)
+			printf("%s%lld", i ? ", " : " ",
+			       (long long)json_integer_value(json_array_get(pids, i)));
+		if (n > PIDS_NAMED)
+			printf(" and %zu more", n - PIDS_NAMED);
+		putchar('\n');
+	}
+	json_decref(reasons);
+}
+
+/* Whom a wish is about may come later, so that no process says so yet. */
+static void print_wishes(const json_t *wishes)
+{
+	json_t *wish;
+	size_t i;
+
+	json_array_foreach((json_t *)wishes, i, wish) {
 		char target[192], wanted[64], time[64];
 
 		put_target(target, sizeof(target), wish);
@@ -147,6 +177,18 @@ static int print_wishes(struct cli *cli)
 		printf("wanted of %s: %s%s, by uid %lld\n", target, wanted, time,
 		       (long long)json_integer_value(json_object_get(wish, "uid")));
 	}
+}
+
+/* What a table has no room for. */
+static int print_notes(struct cli *cli)
+{
+	json_t *root;
+	int r = client_get(cli->client, "/v1/level", &root);
+
+	if (r)
+		return cli_fail(cli, r);
+	print_reasons(cli, json_object_get(root, "processes"));
+	print_wishes(json_object_get(root, "wishes"));
 	json_decref(root);
 	return CLI_DONE;
 }
@@ -164,7 +206,7 @@ static int show(struct cli *cli)
 	int code = listing_run(cli, &listing, "/v1/level"), more = CLI_DONE;
 
 	if ((code == CLI_DONE || code == CLI_NOTHING) && cli->format == CLI_TABLE && !cli->fields)
-		more = print_wishes(cli);
+		more = print_notes(cli);
 	return more == CLI_DONE ? code : more;
 }
 
