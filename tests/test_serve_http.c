@@ -137,7 +137,8 @@ START_TEST(one_connection_carries_many_requests)
 
 		fx_send(fd, request, sizeof(request) - 1);
 		answer = fx_receive(fd, &closed);
-		ck_assert_str_eq(fx_body(answer), "{\"processes\":[]}\n");
+		ck_assert_str_eq(fx_body(answer), "{\"processes\":[],\"abi_major\":1,"
+				 "\"foreign\":[]}\n");
 		ck_assert(!closed);
 		free(answer);
 		fx_pass(4 * FX_SECOND);
