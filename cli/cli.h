@@ -117,6 +117,7 @@ int cmd_level(struct cli *cli);
 int cmd_overhead(struct cli *cli);
 int cmd_snapshot(struct cli *cli);
 int cmd_report(struct cli *cli);
+int cmd_help(struct cli *cli);		/* option.c */
 
 /* ... but this one, whose exit codes are those of monitoring plugins. */
 int cmd_check(struct cli *cli);

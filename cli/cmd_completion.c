@@ -21,6 +21,7 @@ static const struct {
 	{ "GPU", "comms -H -o csv --fields pci_bus_id" },
 	{ "FUNC", "ops -H -o csv --fields func" },
 	{ "ID", "exemplars -H -o csv --fields id" },
+	{ "COMMAND", "help -H" },
 	{ "WORD", "explain -H" },		 { "A,B", "% --fields help -H" },
 	{ "[-]FIELD", "% --fields help -H" },	 { "PATH", FILES },
 };

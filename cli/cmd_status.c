@@ -142,7 +142,7 @@ static void say_refused(const struct cli *cli, const struct view *view)
 		if (json_integer_value(count))
 			snprintf(text + strlen(text), sizeof(text) - strlen(text), ", %s %lld",
 				 reason, (long long)json_integer_value(count));
-	say(cli, "GPU times", LINE_PLAIN, "refused %lld stamps%s (see ncclinsp(1), REFUSED STAMPS)",
+	say(cli, "GPU times", LINE_PLAIN, "refused %lld stamps%s (see man ncclinsp-ops)",
 	    (long long)json_integer_value(n), text);
 }
 

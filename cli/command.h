@@ -8,7 +8,8 @@
 
 enum command_id {
 	STATUS, PS, COMMS, RANKS, OPS, PEERS, INFLIGHT, TAIL, DMON, TOP, DIAGNOSE,
-	CHECK, EXPLAIN, EXEMPLARS, COMPLETION, DOCTOR, LEVEL, OVERHEAD, SNAPSHOT, REPORT, COMMANDS
+	CHECK, EXPLAIN, EXEMPLARS, COMPLETION, DOCTOR, LEVEL, OVERHEAD, SNAPSHOT, REPORT,
+	HELP, COMMANDS
 };
 
 struct command {
@@ -18,6 +19,7 @@ struct command {
 	const char *argument;	/* that it may have; NULL: none */
 	const char *second;	/* behind that; NULL: no other */
 	bool many;		/* any number of arguments */
+	const char *page;	/* of the manual, in section 1; NULL: "ncclinsp" */
 };
 
 extern const struct command commands[COMMANDS];

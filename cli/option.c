@@ -51,7 +51,7 @@ static const struct option_row options[] = {
 	  SAMPLES | IN(TAIL) | IN(TOP), "N", "end after N samples, or lines of tail", NULL, 1,
 	  INT32_MAX },
 	{ "no-header", 'H', OPTION_NO_FLAG, offsetof(struct options, cli.header),
-	  ROWS | IN(EXPLAIN), NULL, "leave the header out", NULL, 0, 0 },
+	  ROWS | IN(EXPLAIN) | IN(HELP), NULL, "leave the header out", NULL, 0, 0 },
 	{ "comm", 0, OPTION_STRING, offsetof(struct options, cli.comm),
 	  (TABLES & ~IN(PS) & ~IN(OVERHEAD)) | IN(TAIL), "COMM",
 	  "only this communicator, by name or id", NULL, 0, 0 },
@@ -262,7 +262,21 @@ void option_help(const struct command *command)
 			 options[i].arg ? options[i].arg : "");
 		printf("  %-24s %s\n", left, options[i].help);
 	}
-	puts("\nExit codes: 0 done, 1 failed, 2 usage, 3 no daemon, 4 nothing matched,\n"
-	     "5 no permission, 6 timeout, 10 finding (diagnose), 130 interrupted;\n"
-	     "those of check are of monitoring plugins.  More: man ncclinsp");
+	printf("\nExit codes: 0 done, 1 failed, 2 usage, 3 no daemon, 4 nothing matched,\n"
+	       "5 no permission, 6 timeout, 10 finding (diagnose), 130 interrupted;\n"
+	       "those of check are of monitoring plugins.  More: man %s\n",
+	       command && command->page ? command->page : "ncclinsp");
+}
+
+int cmd_help(struct cli *cli)
+{
+	const struct command *command = cli->argument ? command_find(cli->argument) : NULL;
+
+	if (cli->argument && !command)
+		return option_error("no command '%s'", cli->argument);
+	if (cli->header)
+		option_help(command);
+	for (size_t i = 0; !cli->header && i < COMMANDS; i++)
+		puts(commands[i].name);
+	return CLI_DONE;
 }

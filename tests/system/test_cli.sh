@@ -60,6 +60,8 @@ check "a user that is not there is a usage error" exits 2 "$I" ps -u no.such.use
 check "fields are listed without a daemon" eval 'exits 0 "$I" ops --fields help && says "^p50_ns "'
 check "tail has no samples for prom" exits 2 "$I" tail -o prom
 check "a second command is a usage error" exits 2 "$I" ps comms
+check "help of a command names its page" eval '"$I" help top | grep -q "More: man ncclinsp-top\$"'
+check "help of none that there is is bad usage" exits 2 "$I" help nonsense
 check "help is no error and needs no daemon" exits 0 "$I" --help
 check "the help of a command names its own options" eval 'exits 0 "$I" inflight -h && says older-than'
 check "the version is printed" eval 'exits 0 "$I" --version && says "^ncclinsp [0-9]"'

@@ -12,6 +12,55 @@ for page in "$B"/man/*; do
 	check "${page##*/} prints" prints "$page"
 done
 
+# Each command names a page, which has it; what options it takes stands there or among the
+# common ones.
+text_of() { mandoc -T ascii -O width=500 "$B/man/$1" | sed 's/.\x08//g'; }	# no word is broken
+general=$(text_of ncclinsp.1)
+# page_of COMMAND: its text.
+page_of() {
+	local name
+	name=$("$B/ncclinsp" help "$1" | sed -n 's/.*More: man //p')
+	[ -n "$name" ] && text_of "$name.1"
+}
+has_command() { page_of "$1" | grep -Eq "(^|[ ,])$1([ ,]|\$)"; }
+has_options() {
+	local option page missing=0
+	page=$(page_of "$1")
+	for option in $("$B/ncclinsp" "$1" --help | grep -o -- ' --[a-z-]*'); do
+		grep -Eq -- "$option([^a-z-]|\$)" <<<"$page $general" || { echo "$option"; missing=1; }
+	done
+	return $missing
+}
+"$B/ncclinsp" help -H >"$T/commands"
+check "there are commands" [ "$(wc -l <"$T/commands")" -gt 20 ]
+while read -r command; do
+	check "the page that $command names has it" has_command "$command"
+	check "ncclinsp(1) has it, too" grep -Eq "^ .*(^|[ ,])$command([ ,]|\$)" <<<"$general"
+	check "and the manual has its options" has_options "$command"
+done <"$T/commands"
+pages_seen() {
+	local page missing=0
+	for page in "$B"/man/*; do
+		page=${page##*/}
+		grep -qF "${page%.*}(${page##*.})" <<<"$general" || [ "$page" = libnccl-profiler-record.7 ] ||
+			[ "$page" = ncclinspd.conf.5 ] || { echo "$page"; missing=1; }
+	done
+	return $missing
+}
+check "ncclinsp(1) leads to all other pages" pages_seen
+# Each name(N) in a page is a page of ours, or of the system.
+refers() {
+	local name missing=0
+	for name in $(text_of "${1##*/}" | grep -oE '(lib)?nccl?[a-z.-]*\([1-8]\)' | sort -u); do
+		name=${name%)}
+		[ -e "$B/man/${name%(*}.${name#*(}" ] || { echo "$name"; missing=1; }
+	done
+	return $missing
+}
+for page in "$B"/man/*; do
+	check "what ${page##*/} refers to is there" refers "$page"
+done
+
 # One set of tables is behind what the daemon says, explain and the page.
 plain() { tr -s ' \n' ' ' | sed 's/ $//'; }
 page=$(mandoc -T ascii "$B/man/ncclinsp-findings.7" | sed 's/.\x08//g' | plain)

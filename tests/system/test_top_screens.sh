@@ -267,10 +267,10 @@ set -f
 check "every key of the help was tried" all_tried
 set +f
 
-# ncclinsp(1) has them all.
+# ncclinsp-top(1) has them all.
 in_manual() {
 	local name missing=0 page
-	page=$(mandoc -T utf8 "$B/man/ncclinsp.1" | sed 's/.\x08//g' | sed -n '/THE LIVE VIEW/,/EXIT STATUS/p')
+	page=$(mandoc -T utf8 "$B/man/ncclinsp-top.1" | sed 's/.\x08//g' | sed -n '/^KEYS/,/^EXAMPLES/p')
 	for name in $names; do
 		grep -qF -- "$name" <<<"$page" || { echo "not in the manual: $name"; missing=1; }
 	done
