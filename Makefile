@@ -397,12 +397,14 @@ check-prometheus: deps
 	+@$(submake) B=$(B) all
 	@LONG=1 B=$(abspath $(B)) tests/system/test_prometheus.sh
 
-# ---- bursts of a whole job -------------------------------------------------------------
-# Over a minute, with as many operations as there can be; in `make check` it is shorter.
-.PHONY: check-bursts
-check-bursts: deps
+# ---- levels and bursts, at length ------------------------------------------------------
+# A minute of bursts with as many operations as there can be, and a thousand switches of
+# the level; in `make check` both are a matter of seconds.
+.PHONY: check-control
+check-control: deps
 	+@$(submake) B=$(B) all
 	@LONG=1 B=$(abspath $(B)) tests/system/test_bursts.sh
+	@LONG=1 B=$(abspath $(B)) tests/system/test_switches.sh
 
 # ---- onto the system ----------------------------------------------------------------
 include install.mk

@@ -115,9 +115,10 @@ START_TEST(apart_there_is_nothing_to_wait_for)
 }
 END_TEST
 
-/* ---- what was watched -------------------------------------------------------------- */
+/* ---- what was asked for -------------------------------------------------------------- */
 
-static const char *note_all(const char *pattern)
+/* A digit for the mask of each operation. */
+static const char *note_all(const char *masks)
 {
 	static char text[1024];
 	const struct sim_comm comm = { .name = "w", .id = 0xabc };
@@ -125,15 +126,17 @@ static const char *note_all(const char *pattern)
 	char path[300];
 	int fd, n;
 
-	snprintf(path, sizeof(path), "%s/watched", fx_tmpdir());
+	snprintf(path, sizeof(path), "%s/asked", fx_tmpdir());
 	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
 	ck_assert_int_ge(fd, 0);
-	for (uint64_t op = 0; pattern[op]; op++) {
-		watched_note(fd, &m, op, pattern[op] == 'x');
-		watched_note(fd, &m, op, pattern[op] == 'x');	/* a send and its receive */
+	for (uint64_t op = 0; masks[op]; op++) {
+		if (masks[op] == ' ')
+			continue;	/* an operation of others */
+		asked_note(fd, &m, op, masks[op] - '0');
+		asked_note(fd, &m, op, masks[op] - '0');	/* a send and its receive */
 	}
-	watched_end(fd, &m);
-	watched_end(fd, &m);
+	asked_end(fd, &m);
+	asked_end(fd, &m);
 	n = (int)pread(fd, text, sizeof(text) - 1, 0);
 	ck_assert_int_ge(n, 0);
 	text[n] = '\0';
@@ -144,35 +147,38 @@ static const char *note_all(const char *pattern)
 	return text;
 }
 
-#define RUN(first, last) "{\"comm\":\"w\",\"comm_id\":\"0000000000000abc\",\"rank\":1," \
-			 "\"world_rank\":3,\"first\":" #first ",\"last\":" #last "}\n"
+#define RUN(mask, first, last) "{\"comm\":\"w\",\"comm_id\":\"0000000000000abc\",\"rank\":1," \
+	"\"world_rank\":3,\"mask\":" #mask ",\"first\":" #first ",\"last\":" #last "}\n"
 
-START_TEST(watched_operations_are_told_run_by_run)
+START_TEST(operations_are_told_run_by_run)
 {
-	ck_assert_str_eq(note_all("....."), "");
-	ck_assert_str_eq(note_all("xxx.."), RUN(0, 2));
-	ck_assert_str_eq(note_all(".x..xx"), RUN(1, 1) RUN(4, 5));
+	ck_assert_str_eq(note_all(""), "");
+	ck_assert_str_eq(note_all("00700"), RUN(0, 0, 1) RUN(7, 2, 2) RUN(0, 3, 4));
+	ck_assert_str_eq(note_all("33 3"), RUN(3, 0, 1) RUN(3, 3, 3));
 }
 END_TEST
 
 START_TEST(what_is_told_is_what_the_mask_said)
 {
+	int mask = _i ? NCCL_KERNEL_CH : NCCL_COLL, n;
 	struct player_shared shared = PLAYER_ALONE;
 	struct player_plugin plugin = { probe_table(6), 6 };
 	const struct pace at_once = { .factor = 0 };
-	char path[300], text[2048];
-	int n;
+	char path[300], text[2048], expected[100];
 
 	snprintf(path, sizeof(path), "%s/run", fx_tmpdir());
-	shared.watched_fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	shared.asked_fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	scn = fx_scenario(FX_ONE_NODE "loop 3\nAllReduce w 1Ki float32\nend\n");
-	probe_reset(_i ? NCCL_KERNEL_CH : NCCL_COLL, 0);
+	probe_reset(mask, 0);
 	ck_assert_int_eq(player_run(scn, 0, &plugin, &at_once, &shared), 0);
-	n = (int)pread(shared.watched_fd, text, sizeof(text) - 1, 0);
+	n = (int)pread(shared.asked_fd, text, sizeof(text) - 1, 0);
 	text[n] = '\0';
-	ck_assert_int_eq(strstr(text, "\"world_rank\":0,\"first\":0,\"last\":2,") != NULL, _i);
-	ck_assert_int_eq(strstr(text, "\"world_rank\":1,\"first\":0,\"last\":2,") != NULL, _i);
-	close(shared.watched_fd);
+	for (int w = 0; w < 2; w++) {
+		snprintf(expected, sizeof(expected), "\"world_rank\":%d,\"mask\":%d,\"first\":0,"
+			 "\"last\":2,", w, mask);
+		ck_assert_msg(strstr(text, expected), "%s is not in\n%s", expected, text);
+	}
+	close(shared.asked_fd);
 	scenario_free(scn);
 }
 END_TEST
@@ -185,7 +191,7 @@ int main(void)
 		FX_TEST(who_is_stopped_waits_no_more),
 		FX_TEST(ranks_that_share_a_thread_come_as_one),
 		FX_TEST(apart_there_is_nothing_to_wait_for),
-		FX_TEST(watched_operations_are_told_run_by_run),
+		FX_TEST(operations_are_told_run_by_run),
 		FX_LOOP(what_is_told_is_what_the_mask_said, 0, 2),
 	};
 

@@ -82,7 +82,7 @@ static void call(struct app *app, struct task *t, bool captured)
 {
 	pace_wait(&app->player->pace, t->side.enqueued);
 	t->mask = player_mask(app->player);
-	watched_note(app->player->watched_fd, t->member, t->op.index, t->mask & NCCL_KERNEL_CH);
+	asked_note(app->player->asked_fd, t->member, t->op.index, t->mask);
 	calls_make(&app->calls, t, captured);
 }
 

@@ -42,7 +42,7 @@ static void on_stop(int sig)
 }
 
 struct options {
-	const char *plugin, *truth, *injected, *scenario, *shm_dir, *pace, *watched;
+	const char *plugin, *truth, *injected, *scenario, *shm_dir, *pace, *asked;
 	char *env[MAX_ENV];	/* N:NAME=VALUE */
 	int api, hold_ms, nenv;
 	long long seed;
@@ -50,7 +50,7 @@ struct options {
 
 static const char usage[] =
 	"usage: nccl-sim [--plugin FILE] [--api vN] [--seed N] [--truth FILE]\n"
-	"                [--injected FILE] [--watched FILE] [--pace none|real|N] [--hold MS]\n"
+	"                [--injected FILE] [--asked FILE] [--pace none|real|N] [--hold MS]\n"
 	"                [--shm-dir DIR] [--env NODE:NAME=VALUE]... SCENARIO\n"
 	"Plays SCENARIO to the profiler library that NCCL_PROFILER_PLUGIN means, or FILE.\n";
 
@@ -72,7 +72,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{ "plugin", 1, NULL, 'p' }, { "api", 1, NULL, 'a' }, { "seed", 1, NULL, 's' },
 		{ "truth", 1, NULL, 't' }, { "pace", 1, NULL, 'c' }, { "hold", 1, NULL, 'o' },
 		{ "shm-dir", 1, NULL, 'd' }, { "injected", 1, NULL, 'i' },
-		{ "watched", 1, NULL, 'w' }, { "env", 1, NULL, 'e' },
+		{ "asked", 1, NULL, 'w' }, { "env", 1, NULL, 'e' },
 		{ "help", 0, NULL, 'h' }, { NULL, 0, NULL, 0 }
 	};
 	char *end = "";
@@ -84,7 +84,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 		case 'p': o->plugin = optarg; break;
 		case 't': o->truth = optarg; break;
 		case 'i': o->injected = optarg; break;
-		case 'w': o->watched = optarg; break;
+		case 'w': o->asked = optarg; break;
 		case 'c': o->pace = optarg; break;
 		case 'd': o->shm_dir = optarg; break;
 		case 's': o->seed = strtoll(optarg, &end, 0); break;
@@ -308,17 +308,17 @@ static int share(const struct options *o, const struct scenario *scn,
 	int r = pxn_new(&shared->pxn, scn);
 
 	shared->meet = NULL;
-	shared->watched_fd = -1;
+	shared->asked_fd = -1;
 	if (!r)
 		r = meet_new(&shared->meet, scn);
-	if (r || !o->watched)
+	if (r || !o->asked)
 		return r;
-	shared->watched_fd = open(o->watched, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC,
+	shared->asked_fd = open(o->asked, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC,
 				  0666);
-	if (shared->watched_fd >= 0)
+	if (shared->asked_fd >= 0)
 		return 0;
 	r = -errno;
-	fprintf(stderr, "nccl-sim: %s: %s\n", o->watched, strerror(-r));
+	fprintf(stderr, "nccl-sim: %s: %s\n", o->asked, strerror(-r));
 	return r;
 }
 
@@ -326,8 +326,8 @@ static void unshare_all(const struct scenario *scn, struct player_shared *shared
 {
 	pxn_free(shared->pxn, scn);
 	meet_free(shared->meet);
-	if (shared->watched_fd >= 0)
-		close(shared->watched_fd);
+	if (shared->asked_fd >= 0)
+		close(shared->asked_fd);
 }
 
 static int run(const struct options *o, const struct scenario *scn)

@@ -177,7 +177,7 @@ static void finalize(struct player *p)
 	for (int i = 0; i < p->nmembers; i++) {
 		struct member *m = &p->member[i];
 
-		watched_end(p->watched_fd, m);
+		asked_end(p->asked_fd, m);
 		if (m->aborted)
 			continue;
 		proxy_leave(m);
@@ -202,7 +202,7 @@ int player_run(const struct scenario *scn, int process, const struct player_plug
 	       const struct pace *pace, const struct player_shared *shared)
 {
 	struct player p = { .scn = scn, .process = process, .pace = *pace, .pxn = shared->pxn,
-			    .meet = shared->meet, .watched_fd = shared->watched_fd };
+			    .meet = shared->meet, .asked_fd = shared->asked_fd };
 	int r;
 
 	if (plugin->table)

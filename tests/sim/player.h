@@ -12,7 +12,7 @@
 #include "tests/sim/api.h"
 #include "tests/sim/pace.h"
 #include "tests/sim/plan.h"
-#include "tests/sim/watched.h"
+#include "tests/sim/asked.h"
 
 struct conn;
 struct hook;
@@ -34,7 +34,7 @@ struct member {
 	bool aborted;
 	bool capturing;			/* the last launch went into a graph */
 	int64_t late_ns;		/* most that a launch came late */
-	struct watched watched;
+	struct asked asked;
 };
 
 struct player {
@@ -43,7 +43,7 @@ struct player {
 	struct pace pace;
 	struct pxn *pxn;		/* NULL: none in this scenario */
 	struct meet *meet;		/* NULL: threads do not wait for their peers */
-	int watched_fd;			/* -1: nobody wants to know */
+	int asked_fd;			/* -1: nobody wants to know */
 	int process;
 	int mask;			/* NCCL's one activation mask; libraries write it */
 	struct hook *hook;		/* the callback thread */
@@ -61,9 +61,9 @@ struct player_plugin {
 struct player_shared {
 	struct pxn *pxn;
 	struct meet *meet;
-	int watched_fd;
+	int asked_fd;
 };
-#define PLAYER_ALONE	((struct player_shared){ .watched_fd = -1 })
+#define PLAYER_ALONE	((struct player_shared){ .asked_fd = -1 })
 
 /*
  * Play process `process` from init to finalize, in the calling process.  Returns 0

@@ -48,14 +48,14 @@ start_node() {
 		--shm-dir "$SHM/$1" --snapshot-interval 0
 }
 
-# run PEERS: the job for so long; what it was asked to time is in watched-PEERS.
+# run PEERS: the job for so long; what it was asked to time, by KernelCh (64), is in timed-PEERS.
 run() {
 	job "$1" >"$T/job.scn"
 	on_node 0 timeout -s TERM "$seconds" "$B/nccl-sim" --plugin "$PLUGIN" \
-		--shm-dir "$SHM/%n" --watched "$T/watched-$1" \
+		--shm-dir "$SHM/%n" --asked "$T/asked" \
 		--env 0:NCCLINSP_CONTROL="$T/control0" --env 1:NCCLINSP_CONTROL="$T/control1" \
 		--env 1:SKEWED_CLOCK_NS=$SKEW_NS "$T/job.scn" 2>"$T/sim"
-	[ $? -eq 124 ]
+	[ $? -eq 124 ] && jq -c 'select(.mask % 128 >= 64)' "$T/asked" >"$T/timed-$1"
 }
 
 # A line for each rank: how many operations of it were timed, and which part of them on
@@ -64,7 +64,7 @@ run() {
 in_common() {
 	jq -rs '(map(.first_real_ns) | min / 1e9 | floor + 4.6) as $from |
 		.[] | select(.first_real_ns / 1e9 > $from) | [.world_rank, .first, .last] |
-		@tsv' "$T/watched-$1" | awk '
+		@tsv' "$T/timed-$1" | awk '
 		{ for (i = $2; i <= $3; i++) on[i]++; timed[$1] += $3 - $2 + 1; runs[$1]++ }
 		END {
 			for (i in on) all += on[i] == 8
@@ -76,7 +76,7 @@ least() { awk 'NR == 1 || $4 < least { least = $4 } END { print NR == 8 ? least 
 least_is() {
 	awk -v least="$(least "$T/common-$1")" "BEGIN { exit !(least $2) }" && return
 	cat "$T/common-$1"
-	jq -r '"\(.world_rank) \(.first)-\(.last)"' "$T/watched-$1" |
+	jq -r '"\(.world_rank) \(.first)-\(.last)"' "$T/timed-$1" |
 		awk '{ runs[$1] = runs[$1] " " $2 } END { for (r in runs) print "rank", r ":" runs[r] }'
 	return 1
 }
@@ -119,9 +119,9 @@ nothing_is_lost() {
 		jq -se '[.[].processes[].lost.overrun] | add == 0' >/dev/null
 }
 as_timed() {
-	jq -s 'group_by(.world_rank)[] | map(.last - .first + 1) | add' "$T/watched-together" \
-		>"$T/asked"
-	jq -r '.[].timed' "$T/daemons" | paste - "$T/asked" |
+	jq -s 'group_by(.world_rank)[] | map(.last - .first + 1) | add' "$T/timed-together" \
+		>"$T/counted"
+	jq -r '.[].timed' "$T/daemons" | paste - "$T/counted" |
 		awk '$1 > $2 || $1 < 0.95 * $2 { bad = 1 } { print } END { exit bad || NR != 8 }'
 }
 if nothing_is_lost; then

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TESTS_SIM_WATCHED_H
-#define TESTS_SIM_WATCHED_H
+#ifndef TESTS_SIM_ASKED_H
+#define TESTS_SIM_ASKED_H
 
 /*
- * Which operations NCCL was asked to time by KernelCh, as their calls read it in the
- * mask: one line of JSON for each run of operations of one rank of a communicator.
+ * What NCCL was asked for of each operation, which is what its call read in the mask:
+ * one line of JSON for each run of operations of one rank with the same mask.
  */
 
 #include <stdbool.h>
@@ -13,16 +13,17 @@
 struct member;
 
 /* Of one member. */
-struct watched {
+struct asked {
 	uint64_t first, last;		/* operations of the communicator */
 	int64_t first_real_ns;		/* CLOCK_REALTIME, when the first one was called */
+	int mask;
 	bool any;
 };
 
 /* fd: in O_APPEND, each line one write; -1: nobody wants to know. */
-void watched_note(int fd, struct member *m, uint64_t op, bool is_watched);
+void asked_note(int fd, struct member *m, uint64_t op, int mask);
 
 /* The run that lasts, if one does, ends here. */
-void watched_end(int fd, struct member *m);
+void asked_end(int fd, struct member *m);
 
 #endif
