@@ -259,22 +259,32 @@ static int set_target(struct cli *cli, json_t *body)
 	return cli->comm ? find_comm(cli, body) : CLI_DONE;
 }
 
-/* How many of those that it is about follow that sequence of the control file. */
-static size_t count_followers(const json_t *root, const json_t *of, json_int_t sequence)
+/*
+ * How many of those that it is about follow that sequence of the control file; *walled: of
+ * the others in containers, how many have never seen any.
+ */
+static size_t count_followers(const json_t *root, const json_t *of, json_int_t sequence,
+			      size_t *walled)
 {
 	size_t i, k, n = 0;
 	json_t *asked, *row;
 
+	*walled = 0;
 	json_array_foreach((json_t *)of, i, asked)
-		json_array_foreach(json_object_get(root, "processes"), k, row)
-			n += json_equal(json_object_get(row, "instance"),
-					json_object_get(asked, "instance")) &&
-			     json_integer_value(report_get(row, "steering.sequence")) >= sequence;
+		json_array_foreach(json_object_get(root, "processes"), k, row) {
+			json_int_t has = json_integer_value(report_get(row, "steering.sequence"));
+
+			if (!json_equal(json_object_get(row, "instance"),
+					json_object_get(asked, "instance")))
+				continue;
+			n += has >= sequence;
+			*walled += !has && json_is_object(json_object_get(row, "container"));
+		}
 	return n;
 }
 
-/* Wait until all follow, or long enough; how many do. */
-static size_t follow(struct cli *cli, const json_t *answer, uint64_t *took_ns)
+/* Wait until all follow, or long enough; how many do, and how many cannot. */
+static size_t follow(struct cli *cli, const json_t *answer, uint64_t *took_ns, size_t *walled)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_NS };
 	const json_t *of = json_object_get(answer, "processes");
@@ -287,7 +297,7 @@ static size_t follow(struct cli *cli, const json_t *answer, uint64_t *took_ns)
 		nanosleep(&pause, NULL);
 		if (client_get(cli->client, "/v1/level", &root))
 			break;
-		n = count_followers(root, of, sequence);
+		n = count_followers(root, of, sequence, walled);
 		json_decref(root);
 		*took_ns = cli_now_ns() - since_ns;
 	} while (n < json_array_size(of) && *took_ns < FOLLOW_NS);
@@ -299,17 +309,22 @@ static void tell(struct cli *cli, const json_t *answer)
 	size_t all = json_array_size(json_object_get(answer, "processes")), n;
 	char target[192], wanted[64], time[64], took[TEXT_MAX];
 	uint64_t took_ns = 0;
+	size_t walled = 0;
 
 	put_target(target, sizeof(target), answer);
 	put_wanted(wanted, sizeof(wanted), answer);
 	put_left(time, sizeof(time), answer);
-	n = follow(cli, answer, &took_ns);
+	n = follow(cli, answer, &took_ns, &walled);
 	text_duration(took, sizeof(took), took_ns);
 	printf("%s: %s%s; %zu of %zu processes follow", target, *wanted ? wanted : "as before",
 	       time, n, all);
 	if (n < all)
 		puts("; the others post nothing, have an older plugin, or look at another\n"
 		     "control file (NCCLINSP_CONTROL; the daemon's: ncclinsp doctor)");
+	if (walled)
+		printf("%zu of them, in containers, have never seen it: is the directory of %s "
+		       "mounted there?\n", walled,
+		       json_string_value(report_get(answer, "control.path")) ?: "that file");
 	else
 		printf("%s%s\n", all ? ", after " : "", all ? took : "");
 }

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ncclinsp ps: the processes that use NCCL, or lately did. */
 #include <pwd.h>
+#include <string.h>
 
 #include "cli/foreign.h"
 #include "cli/listing.h"
 
 static const struct column columns[] = {
 	{ "pid", "PID", COL_INTEGER, "pid", 7, 0, REPORT_KEY },
+	{ "ns_pid", NULL, COL_INTEGER, "ns_pid", 0, 0, REPORT_KEY },
+	{ NULL, "NSPID", COL_INTEGER, "other_pid", 0, 0, REPORT_KEY + REPORT_IF_KNOWN + 2 },
+	{ "container", "CONTAINER", COL_TEXT, "container_name", 0, 24, REPORT_IF_KNOWN + 3 },
+	{ "container_id", NULL, COL_TEXT, "container.id", 0, 0, 0 },
+	{ "pod", NULL, COL_TEXT, "container.pod", 0, 0, 0 },
+	{ "namespace", NULL, COL_TEXT, "container.namespace", 0, 0, 0 },
 	{ "uid", NULL, COL_INTEGER, "uid", 0, 0, REPORT_KEY },
 	{ "user", "USER", COL_TEXT, "user|uid", 4, 16, 6 },
 	{ "state", "STATE", COL_STATE, "state", 6, 0, 0 },
@@ -59,6 +66,24 @@ static void part_losses(json_t *row)
 	json_object_set_new(row, "lost", lost);
 }
 
+/* As people call it: the pod, else the runtime's name, of an id as much as runtimes show. */
+static void name_container(json_t *row)
+{
+	const char *pod = json_string_value(report_get(row, "container.pod"));
+	const char *space = json_string_value(report_get(row, "container.namespace"));
+	const char *id = json_string_value(report_get(row, "container.id"));
+	json_t *ns_pid = json_object_get(row, "ns_pid");
+
+	if (pod)
+		json_object_set_new(row, "container_name",
+				    json_sprintf("%s%s%s", space ?: "", space ? "/" : "", pod));
+	else if (id)
+		json_object_set_new(row, "container_name",
+				    json_sprintf("%.*s", strlen(id) == 64 ? 12 : 64, id));
+	if (!json_equal(ns_pid, json_object_get(row, "pid")))
+		json_object_set(row, "other_pid", ns_pid);
+}
+
 static json_t *reshape(const json_t *processes)
 {
 	json_t *rows = json_array(), *process;
@@ -69,6 +94,7 @@ static json_t *reshape(const json_t *processes)
 
 		name_user(row);
 		part_losses(row);
+		name_container(row);
 		json_array_append_new(rows, row);
 	}
 	return rows;

@@ -34,6 +34,7 @@ void doctor_daemon(struct doctor *doctor);
 void doctor_version(struct doctor *doctor);
 void doctor_loop(struct doctor *doctor);
 void doctor_clock(struct doctor *doctor);
+void doctor_containers(struct doctor *doctor);
 void doctor_control(struct doctor *doctor);
 void doctor_exporters(struct doctor *doctor);
 

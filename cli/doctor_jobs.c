@@ -211,8 +211,9 @@ static const struct {
 			       "ask its own daemon, if there is one; else start it with the same "
 			       "NCCLINSP_SHM_DIR as this" },
 	[UNSEEN_FOREIGN] = { DOCTOR_FAILED, "records into a directory that the daemon does not see",
-			     "it is in a container: mount the host's /dev/shm there (--ipc=host), "
-			     "or start a daemon inside" },
+			     "it is in a container: let the daemon look into it (ncclinspd(8), "
+			     "CONTAINERS), mount the host's /dev/shm there (--ipc=host), or start "
+			     "a daemon inside" },
 	[UNSEEN] = { DOCTOR_FAILED, "has the plugin, but the daemon knows nothing of it",
 		     "see what NCCLINSP_SHM_DIR was where it started, and ncclinspd's --shm-dir; "
 		     "NCCL_DEBUG=WARN says why a plugin records nothing" },

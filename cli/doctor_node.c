@@ -259,6 +259,25 @@ static void say_exporter(struct doctor *doctor, const json_t *exporter)
 		   (long long)json_integer_value(report_get(exporter, "done")), failures, age);
 }
 
+/* Most nodes have some that are nobody's concern: that is only wrong where a job is among them. */
+void doctor_containers(struct doctor *doctor)
+{
+	const json_t *found = report_get(doctor->status, "containers.found");
+	json_int_t unseen = json_integer_value(report_get(doctor->status, "containers.unseen"));
+
+	if (!json_is_integer(found))
+		return;
+	if (unseen)
+		doctor_say(doctor, "containers", DOCTOR_OK,
+			   "if jobs are among them: CONTAINERS in ncclinspd(8)",
+			   "%lld looked into; %lld processes of others may not be",
+			   (long long)json_integer_value(found), (long long)unseen);
+	else
+		doctor_say(doctor, "containers", DOCTOR_OK, NULL,
+			   "%lld with shared memory of their own, all looked into",
+			   (long long)json_integer_value(found));
+}
+
 void doctor_exporters(struct doctor *doctor)
 {
 	json_t *exporter;

@@ -48,6 +48,13 @@ static void source_ingest(void *arg, struct serve_ingest *out)
 	};
 }
 
+static void source_containers(void *arg, struct containers_stats *out)
+{
+	const struct daemon *d = arg;
+
+	discover_containers(d->discover, out);
+}
+
 void answers_meanwhile(void *arg)
 {
 	struct daemon *d = arg;
@@ -143,6 +150,7 @@ int answers_start(struct daemon *d)
 		.next_foreign = source_next_foreign,
 		.slots = answers_slots,
 		.ingest = source_ingest,
+		.containers = d->config.containers ? source_containers : NULL,
 		.meanwhile = answers_meanwhile,
 		.catch_up = source_catch_up,
 		.snapshot = source_snapshot,

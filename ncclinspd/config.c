@@ -135,6 +135,7 @@ static void defaults(struct config *c)
 	*c = (struct config){
 		.loop = getenv("NCCLINSP_LOOP"),
 		.everybody = geteuid() == 0 || may_read_all(),
+		.containers = true,
 		.auto_detail = true,
 		.auto_thrift = true,
 		.snapshot_interval_ns = SNAPSHOT_NS,

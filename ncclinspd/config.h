@@ -34,6 +34,7 @@ struct config {
 	const char *loop;	/* backend that is forced, or NULL */
 	bool foreground;
 	bool everybody;		/* read all users' segments */
+	bool containers;	/* also in shared memory that containers have for themselves */
 	bool auto_detail;	/* findings have every operation timed for a while */
 	bool auto_thrift;	/* callbacks over the budget lower the level */
 	uint32_t kernel_budget_ppm;	/* of wall time; 0: what each job says */

@@ -63,6 +63,11 @@ static int set_switch(bool *to, const char *value)
 	return 0;
 }
 
+static int set_containers(struct config *c, const char *value)
+{
+	return set_switch(&c->containers, value);
+}
+
 static int set_auto_detail(struct config *c, const char *value)
 {
 	return set_switch(&c->auto_detail, value);
@@ -219,6 +224,9 @@ static const struct config_row rows[] = {
 	  FIELD(socket) },
 	{ "shm-dir", 'm', "DIR", set_shm_dir, "a path", "where jobs write", NCI_SHM_DIR, false,
 	  FIELD(shm_dir) },
+	{ "containers", 0, "YES", set_containers, "yes or no",
+	  "look into the shared memory of containers: yes or no", "yes", false,
+	  FIELD(containers) },
 	{ "state-dir", 's', "DIR", set_state_dir, "a path",
 	  "where to keep the log and what must last", CONFIG_NODE_STATE, false, FIELD(state_dir) },
 	{ "control", 0, "PATH", set_control, "a path",

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "ncclinspd/life.h"
+#include "ncclinspd/proc.h"
 #include "util/cleanup.h"
 
 #define SLICE_NS	UINT64_C(20000000000)	/* what counts: this slice and the one before */
@@ -39,46 +40,6 @@ struct cpuwait {
 	uint32_t n;
 	struct thread thread[CPUWAIT_THREADS];
 };
-
-/* ---- files ------------------------------------------------------------------- */
-
-/* The file `name` of thread `tid` as text.  False: it cannot be read. */
-static bool read_file(const struct cpuwait *c, pid_t tid, const char *name, char *text,
-		      size_t size)
-{
-	char path[64];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "%d/%s", (int)tid, name);
-	CLEANUP(cleanup_closep) int fd = openat(c->task, path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, size - 1);
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
-	return true;
-}
-
-/*
- * Thread `here` in its own pid namespace, the last number of the NSpid line; *depth: how many
- * numbers there are.  0: not known.
- */
-static pid_t number_there(const struct cpuwait *c, pid_t here, uint32_t *depth)
-{
-	char text[4096], *at, *end;
-	long tid = 0;
-
-	*depth = 0;
-	at = read_file(c, here, "status", text, sizeof(text)) ? strstr(text, "\nNSpid:") : NULL;
-	if (!at)
-		return 0;
-	at += strlen("\nNSpid:");
-	while (*at == '\t') {
-		tid = strtol(at, &end, 10);
-		at = end;
-		++*depth;
-	}
-	return tid > 0 && tid <= INT_MAX ? (pid_t)tid : 0;
-}
 
 /* ---- finding threads ------------------------------------------------------------ */
 
@@ -140,7 +101,7 @@ static void search(struct cpuwait *c, DIR *dir, uint32_t *files)
 		if (here <= 0)
 			continue;	/* . and .. */
 		--*files;
-		t = find(c, number_there(c, here, &depth));
+		t = find(c, life_ns_pid(c->task, here, &depth));
 		if (t)
 			t->here = here;
 	}
@@ -179,10 +140,11 @@ static void count(struct thread *t, uint64_t watched_ns, uint64_t wait_ns, uint6
 /* A thread that was never scheduled does not exist: the kernel does not count (zeros). */
 static bool read_schedstat(const struct cpuwait *c, pid_t here, uint64_t *ran, uint64_t *wait)
 {
+	char path[64], text[128];
 	uint64_t times;
-	char text[128];
 
-	return read_file(c, here, "schedstat", text, sizeof(text)) &&
+	snprintf(path, sizeof(path), "%d/schedstat", (int)here);
+	return proc_read(c->task, path, text, sizeof(text)) &&
 	       sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64, ran, wait, &times) == 3 && times;
 }
 
@@ -275,7 +237,7 @@ int cpuwait_new(struct cpuwait **out, const char *proc, pid_t pid, uint64_t star
 	/* In this order: had the number gone to another one before, that is seen here. */
 	if (!start_time || life_start_time(proc, pid) != start_time)
 		return -ESRCH;
-	c->same = number_there(c, pid, &depth) == pid && depth == 1;
+	c->same = life_ns_pid(c->task, pid, &depth) == pid && depth == 1;
 	*out = c;
 	c = NULL;
 	return 0;

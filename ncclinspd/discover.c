@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Every file of the directory that has a segment's name has a row here for as
- * long as it is there: so a broken one is looked at once, not every time, and a
- * new file under an old name (an exec, a reused pid) is told apart by its inode.
- */
+/* From a file in a directory, by its row (files.h), to a process that is read, and to its end. */
 #include "ncclinspd/discover.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ncclinspd/beneath.h"
+#include "ncclinspd/cgroup.h"
+#include "ncclinspd/containers.h"
+#include "ncclinspd/files.h"
 #include "ncclinspd/life.h"
 #include "ncclinspd/shmdir.h"
 #include "util/cleanup.h"
@@ -24,36 +23,21 @@
 #define READY_NS	UINT64_C(10000000000)	/* for a process to finish its segment */
 #define FILES_PER_SEGMENT 4			/* rows for each segment that may be read */
 
-enum file_state {
-	FILE_NEW,		/* not ready yet; `seg` is open, or it could not be opened yet */
-	FILE_WAITING,		/* for another one to end: too many are read */
-	FILE_READ,		/* `seg` is attached */
-	FILE_IGNORED,		/* broken, foreign, or read to its end */
-};
-
-struct file {
-	char name[80];
-	ino_t ino;
-	enum file_state state;
-	uint64_t since_ns;
-	struct segment *seg;
-	struct foreign foreign;	/* abi_major 0: the format is ours, or not known */
-	bool there;		/* found by the scan in progress */
-};
-
 struct discover {
 	struct loop *loop;
 	struct drain *drain;
 	struct names *names;
 	struct discover_config config;
 	struct discover_hooks hooks;
+	struct shmwatch watch;
 	struct shmdir dir;
+	struct containers *containers;	/* NULL: they are not looked for */
 	struct loop_timer life;
 	struct loop_timer fresh;
 	uint64_t fresh_wait_ns;
 	uint64_t scan_ns;	/* when the next one is due */
-	struct file *files;
-	uint32_t nfiles, max_files;
+	bool more;		/* processes, that could not yet be looked at for containers */
+	struct files files;
 	struct process **processes;	/* of attached and ended segments */
 	uint32_t nprocesses, max_processes;
 	uint32_t attached;
@@ -111,6 +95,9 @@ static int attach(struct discover *d, struct file *f, uint64_t now_ns)
 		return r;
 	p->id = ++d->last_id;
 	p->first_seen_ns = now_ns;
+	p->contained |= f->dir != &d->dir;
+	if (f->seg->host_pid_proven)
+		cgroup_identify(p, LIFE_PROC, p->pid);
 	d->processes[d->nprocesses++] = p;
 	d->attached++;
 	f->state = FILE_READ;
@@ -137,12 +124,17 @@ static void detach(struct discover *d, struct file *f, enum process_state state,
 		f->ino = 0;	/* it unlinked its file, and the number may serve again */
 }
 
-/* A killed process leaves its file behind; it has told us all it can. */
+/*
+ * A killed process leaves its file behind; it has told us all it can.  In a container nothing
+ * is touched: the next plugin there removes it, or it goes with the container.
+ */
 static void remove_file(struct discover *d, struct file *f)
 {
 	struct stat st;
 
-	if (fstatat(d->dir.fd, f->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == f->ino &&
+	if (f->dir != &d->dir)
+		return;
+	if (beneath_stat(d->dir.fd, f->name, &st) == 0 && st.st_ino == f->ino &&
 	    unlinkat(d->dir.fd, f->name, 0) == 0)
 		f->ino = 0;
 }
@@ -193,17 +185,16 @@ static void ignore(struct discover *d, struct file *f, enum log_level level, con
 		    f->name, why);
 }
 
-/* No user may have more than three quarters of what can be read. */
+/* No user may have more than three quarters of what can be read, no container more than one. */
 static bool is_over_limit(const struct discover *d, const struct file *f)
 {
 	uint32_t limit = d->config.max_segments, of_user = 0;
-	struct segment_name name;
 
-	segment_parse_name(f->name, &name);
 	for (uint32_t i = 0; i < d->nprocesses; i++)
 		of_user += d->processes[i]->state == PROCESS_LIVE &&
-			   d->processes[i]->uid == name.uid;
-	return d->attached == limit || of_user >= limit - limit / 4;
+			   d->processes[i]->uid == f->uid;
+	return d->attached == limit || of_user >= limit - limit / 4 ||
+	       (f->dir != &d->dir && files_read_in(&d->files, f->dir) >= limit / 4);
 }
 
 /* What another look in a while may find changed. */
@@ -224,7 +215,7 @@ static const char *reason(int outcome)
 
 static int open_file(struct discover *d, struct file *f)
 {
-	int r = f->seg ? 0 : segment_open(&f->seg, d->dir.fd, f->name, d->names);
+	int r = f->seg ? 0 : segment_open(&f->seg, f->dir ? f->dir->fd : -1, f->name, d->names);
 
 	if (r < 0)
 		return r;
@@ -273,27 +264,6 @@ static void (*const on_life[])(struct discover *, struct file *, uint64_t) = {
 	[FILE_IGNORED] = NULL,
 };
 
-static struct file *find_file(struct discover *d, const char *name, ino_t ino)
-{
-	for (uint32_t i = 0; i < d->nfiles; i++)
-		if (d->files[i].ino == ino && strcmp(d->files[i].name, name) == 0)
-			return &d->files[i];
-	return NULL;
-}
-
-/* No user may take more than half of the rows, so that nobody can blind us. */
-static bool has_room(const struct discover *d, uid_t uid)
-{
-	uint32_t taken = 0;
-	struct segment_name name;
-
-	if (d->nfiles == d->max_files)
-		return false;
-	for (uint32_t i = 0; i < d->nfiles; i++)
-		taken += segment_parse_name(d->files[i].name, &name) && name.uid == uid;
-	return taken < d->max_files / 2;
-}
-
 static void look_soon(struct discover *d, uint64_t now_ns, uint64_t wait_ns)
 {
 	d->fresh_wait_ns = wait_ns;
@@ -302,29 +272,26 @@ static void look_soon(struct discover *d, uint64_t now_ns, uint64_t wait_ns)
 }
 
 /* A file of that name is there. */
-static void see(void *arg, const char *file, uint64_t now_ns)
+static void see(void *arg, struct shmdir *dir, const char *file, uint64_t now_ns)
 {
 	struct discover *d = arg;
 	struct segment_name name;
 	struct stat st;
 	struct file *f;
 
-	if (!segment_parse_name(file, &name) || strlen(file) >= sizeof(f->name))
+	if (!segment_parse_name(file, &name) || beneath_stat(dir->fd, file, &st) < 0)
 		return;
-	if (!d->config.everybody && name.uid != geteuid())
+	if (!d->config.everybody && st.st_uid != geteuid())
 		return;
-	if (fstatat(d->dir.fd, file, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return;
-	f = find_file(d, file, st.st_ino);
+	f = files_find(&d->files, dir, file, st.st_ino);
 	if (!f) {
-		if (!has_room(d, name.uid)) {
+		f = files_add(&d->files, dir, file, st.st_ino, st.st_uid);
+		if (!f) {
 			log_limited(&d->rate, now_ns, LOG_WARN, "too many files uid=%u",
-				    (unsigned)name.uid);
+				    (unsigned)st.st_uid);
 			return;
 		}
-		f = &d->files[d->nfiles++];
-		*f = (struct file){ .ino = st.st_ino, .since_ns = now_ns };
-		strcpy(f->name, file);
+		f->since_ns = now_ns;
 		try_open(d, f, now_ns);
 	}
 	f->there = true;
@@ -332,37 +299,54 @@ static void see(void *arg, const char *file, uint64_t now_ns)
 		look_soon(d, now_ns, FRESH_NS);
 }
 
-/* Rows whose file is gone; one that is open stays: its process may have exited quickly. */
-static void sweep(struct discover *d)
-{
-	uint32_t kept = 0;
+/* ---- what happens when ------------------------------------------------------ */
 
-	for (uint32_t i = 0; i < d->nfiles; i++)
-		if (d->files[i].there || d->files[i].seg)
-			d->files[kept++] = d->files[i];
-	d->nfiles = kept;
+static void scan_dir(struct discover *d, struct shmdir *dir, uint64_t now_ns)
+{
+	files_begin_scan(&d->files, dir);
+	if (shmdir_scan(dir, now_ns) == 0)
+		files_end_scan(&d->files, dir);
+	if (dir->cut)
+		log_limited(&d->rate, now_ns, LOG_WARN, "too many files in %s limit=%u",
+			    dir->path ? dir->path : "a container's shared memory", dir->entries);
 }
 
-/* ---- what happens when ------------------------------------------------------ */
+static void on_gone(void *arg, const struct shmdir *dir)
+{
+	struct discover *d = arg;
+
+	files_leave(&d->files, dir);
+}
 
 static void scan(struct discover *d, uint64_t now_ns)
 {
-	for (uint32_t i = 0; i < d->nfiles; i++)
-		d->files[i].there = false;
-	if (shmdir_scan(&d->dir, now_ns) == 0)
-		sweep(d);
+	bool all = now_ns >= d->scan_ns;
+	struct shmdir *dir;
+	uint32_t at = 0;
+
+	if (all)
+		d->scan_ns = now_ns + SCAN_NS;
+	if (all || d->dir.missed)
+		scan_dir(d, &d->dir, now_ns);
+	if (!d->containers)
+		return;
+	if (all || d->more)
+		d->more = containers_look(d->containers, now_ns);
+	while ((dir = containers_next(d->containers, &at)))
+		if (all || dir->missed)
+			scan_dir(d, dir, now_ns);
 }
 
 void discover_look(struct discover *d, uint64_t now_ns)
 {
-	for (uint32_t i = 0; i < d->nfiles; i++)
-		if (on_life[d->files[i].state])
-			on_life[d->files[i].state](d, &d->files[i], now_ns);
-	forget_old(d, now_ns);
-	if (now_ns >= d->scan_ns || d->dir.missed) {
-		scan(d, now_ns);
-		d->scan_ns = now_ns + SCAN_NS;
+	for (uint32_t i = 0; i < d->files.n; i++) {
+		struct file *f = &d->files.row[i];
+
+		if (on_life[f->state])
+			on_life[f->state](d, f, now_ns);
 	}
+	forget_old(d, now_ns);
+	scan(d, now_ns);
 }
 
 /*
@@ -374,8 +358,8 @@ static void on_fresh_timer(void *arg, uint64_t now_ns)
 	struct discover *d = arg;
 	bool more = false;
 
-	for (uint32_t i = 0; i < d->nfiles; i++) {
-		struct file *f = &d->files[i];
+	for (uint32_t i = 0; i < d->files.n; i++) {
+		struct file *f = &d->files.row[i];
 
 		if (f->state != FILE_NEW || now_ns - f->since_ns > LIFE_NS)
 			continue;
@@ -395,6 +379,18 @@ static void on_life_timer(void *arg, uint64_t now_ns)
 }
 
 /* ---- from outside ---------------------------------------------------------- */
+
+/* Worth having, not worth failing for. */
+static void look_for_containers(struct discover *d)
+{
+	const struct containers_config config = {
+		.proc = LIFE_PROC, .everybody = d->config.everybody,
+	};
+	int r = containers_new(&d->containers, &config, &d->watch, &d->dir, on_gone, d);
+
+	if (r < 0)
+		log_say(LOG_WARN, "containers are not looked for error=\"%s\"", strerror(-r));
+}
 
 static void discover_freep(struct discover **d)
 {
@@ -417,14 +413,16 @@ int discover_new(struct discover **out, struct loop *loop, struct drain *drain,
 		.hooks = *hooks,
 		.life = { .fn = on_life_timer, .arg = d },
 		.fresh = { .fn = on_fresh_timer, .arg = d },
-		.max_files = config->max_segments * FILES_PER_SEGMENT,
 		.max_processes = config->max_segments + config->max_ended + 1,
 	};
-	shmdir_init(&d->dir, loop, config->dir, see, d);
-	d->files = calloc(d->max_files, sizeof(d->files[0]));
+	shmwatch_init(&d->watch, loop, see, d);
+	shmdir_init(&d->dir, &d->watch, config->dir);
 	d->processes = calloc(d->max_processes, sizeof(d->processes[0]));
-	if (!d->files || !d->processes)
+	if (!d->processes ||
+	    files_init(&d->files, &d->dir, config->max_segments * FILES_PER_SEGMENT) < 0)
 		return -ENOMEM;
+	if (config->containers)
+		look_for_containers(d);
 	on_life_timer(d, now_ns);
 	*out = d;
 	d = NULL;
@@ -437,14 +435,13 @@ void discover_free(struct discover *d)
 		return;
 	loop_cancel(d->loop, &d->life);
 	loop_cancel(d->loop, &d->fresh);
+	containers_free(d->containers);
 	shmdir_deinit(&d->dir);
+	shmwatch_deinit(&d->watch);
 	while (d->nprocesses)
 		forget(d, d->nprocesses - 1);
-	for (uint32_t i = 0; i < d->nfiles; i++)
-		if (d->files[i].state != FILE_READ)
-			segment_free(d->files[i].seg);
+	files_deinit(&d->files);
 	free(d->processes);
-	free(d->files);
 	free(d);
 }
 
@@ -454,6 +451,13 @@ size_t discover_processes(const struct discover *d, struct process *const **list
 	return d->nprocesses;
 }
 
+void discover_containers(const struct discover *d, struct containers_stats *stats)
+{
+	*stats = (struct containers_stats){ 0 };
+	if (d->containers)
+		containers_read_stats(d->containers, stats);
+}
+
 uint64_t discover_refused(const struct discover *d)
 {
 	return d->refused;
@@ -461,8 +465,8 @@ uint64_t discover_refused(const struct discover *d)
 
 const struct foreign *discover_next_foreign(const struct discover *d, size_t *i)
 {
-	while (*i < d->nfiles) {
-		const struct foreign *f = &d->files[(*i)++].foreign;
+	while (*i < d->files.n) {
+		const struct foreign *f = &d->files.row[(*i)++].foreign;
 
 		if (f->abi_major && life_start_time(LIFE_PROC, f->host_pid) == f->start_time)
 			return f;

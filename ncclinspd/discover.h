@@ -17,6 +17,7 @@ struct names;
 struct discover_config {
 	const char *dir;	/* where segments lie */
 	bool everybody;		/* all users' segments, not only our own */
+	bool containers;	/* also those in shared memory that a container has for itself */
 	uint32_t max_segments;	/* read at the same time */
 	uint32_t max_ended;	/* remembered after their end */
 	uint64_t keep_ns;	/* for how long */
@@ -62,6 +63,10 @@ size_t discover_processes(const struct discover *d, struct process *const **list
  * on; NULL: no more.  What it returns holds until the loop's next callback.
  */
 const struct foreign *discover_next_foreign(const struct discover *d, size_t *i);
+
+/* What there is of containers; zeros: they are not looked for. */
+struct containers_stats;
+void discover_containers(const struct discover *d, struct containers_stats *stats);
 
 /* Segments left alone: foreign, broken, or over the limit. */
 uint64_t discover_refused(const struct discover *d);

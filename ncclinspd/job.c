@@ -108,3 +108,19 @@ const char *job_world_size(const struct process *p)
 {
 	return env_first(p, world_sizes);
 }
+
+/* Kubernetes calls the host as the pod, where nobody has said anything else. */
+const char *job_pod(const struct process *p)
+{
+	static const char *const names[] = { "POD_NAME", "HOSTNAME", NULL };
+	static const char *const told[] = { "POD_NAME", NULL };
+
+	return env_first(p, *p->pod_uid ? names : told);
+}
+
+const char *job_namespace(const struct process *p)
+{
+	static const char *const names[] = { "POD_NAMESPACE", NULL };
+
+	return env_first(p, names);
+}

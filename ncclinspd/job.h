@@ -14,5 +14,7 @@ const char *job_id(const struct process *p);
 const char *job_rank(const struct process *p);
 const char *job_local_rank(const struct process *p);
 const char *job_world_size(const struct process *p);
+const char *job_pod(const struct process *p);	/* of Kubernetes, by name */
+const char *job_namespace(const struct process *p);	/* that one's */
 
 #endif

@@ -9,10 +9,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ncclinspd/proc.h"
 #include "util/cleanup.h"
 
 uint64_t life_start_time(const char *proc, pid_t pid)
@@ -20,14 +22,10 @@ uint64_t life_start_time(const char *proc, pid_t pid)
 	char path[PATH_MAX], text[1024], state;
 	unsigned long long start;
 	const char *at;
-	ssize_t n;
 
 	snprintf(path, sizeof(path), "%s/%d/stat", proc, (int)pid);
-	CLEANUP(cleanup_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (n <= 0)
+	if (!proc_read(AT_FDCWD, path, text, sizeof(text)))
 		return 0;
-	text[n] = '\0';
 	at = strrchr(text, ')');	/* the command may hold anything */
 	if (!at || sscanf(at + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u"
 			  " %*d %*d %*d %*d %*d %*d %llu", &state, &start) != 2)
@@ -53,15 +51,44 @@ bool life_is_held(const struct segment *seg)
 	return lock_owner(seg, &pid) > 0;
 }
 
-/* The lock's owner has the number that it has here; without it, the name's may be right. */
+pid_t life_ns_pid(int dirfd, pid_t tid, uint32_t *depth)
+{
+	char path[32], text[4096], *at, *end;
+	long number = 0;
+
+	*depth = 0;
+	snprintf(path, sizeof(path), "%d/status", (int)tid);
+	at = proc_read(dirfd, path, text, sizeof(text)) ? strstr(text, "\nNSpid:") : NULL;
+	if (!at)
+		return 0;
+	at += strlen("\nNSpid:");
+	while (*at == '\t') {
+		number = strtol(at, &end, 10);
+		at = end;
+		++*depth;
+	}
+	return number > 0 && number <= INT_MAX ? (pid_t)number : 0;
+}
+
+/*
+ * The lock tells the number that its owner has here; 0: it is in a pid namespace that is not
+ * below ours, where any number means somebody else.  Without a lock the name's may be right.
+ * That it is the one which made the file says when it began, and how it calls itself.
+ */
 void life_find_owner(struct segment *seg)
 {
+	struct process *p = &seg->process;
 	pid_t pid = 0;
+	uint32_t depth;
+	int locked = lock_owner(seg, &pid);
 
-	if (lock_owner(seg, &pid) <= 0 || pid == 0)
-		pid = seg->process.pid;
-	seg->host_pid = pid;
-	seg->host_pid_proven = life_start_time(LIFE_PROC, pid) == seg->start_time;
+	if (locked > 0 && pid == 0)
+		return;
+	seg->host_pid = p->pid = locked > 0 ? pid : p->ns_pid;
+	CLEANUP(cleanup_closep) int proc = open(LIFE_PROC, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	seg->host_pid_proven = life_start_time(LIFE_PROC, p->pid) == seg->start_time &&
+			       life_ns_pid(proc, p->pid, &depth) == p->ns_pid;
+	p->contained = seg->host_pid_proven && depth > 1;
 }
 
 static bool said_goodbye(const struct segment *seg)

@@ -14,7 +14,10 @@ enum life {
 	LIFE_DIED,
 };
 
-/* Fills in host_pid and host_pid_proven of a segment that was just opened. */
+/*
+ * Who an opened segment's process is here, by its lock: host_pid, host_pid_proven, and its
+ * process's pid and container.
+ */
 void life_find_owner(struct segment *seg);
 
 /* Its process holds the lock, as only a running one can. */
@@ -25,6 +28,12 @@ bool life_is_held(const struct segment *seg);
  * it is not shown to us, or it is over and nobody has waited for it.
  */
 uint64_t life_start_time(const char *proc, pid_t pid);
+
+/*
+ * Thread `tid`, whose <tid>/status lies in `dirfd`, as it calls itself: the last number of its
+ * NSpid line; *depth: how many there are, so many pid namespaces deep.  0: not known.
+ */
+pid_t life_ns_pid(int dirfd, pid_t tid, uint32_t *depth);
 
 enum life life_of(const struct segment *seg);
 

@@ -239,6 +239,7 @@ static int start_discovery(struct daemon *d, uint64_t now_ns)
 	const struct discover_config config = {
 		.dir = d->config.shm_dir,
 		.everybody = d->config.everybody,
+		.containers = d->config.containers,
 		.max_segments = d->config.max_segments,
 		.max_ended = d->config.max_ended,
 		.keep_ns = d->config.keep_ns,

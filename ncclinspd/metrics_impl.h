@@ -106,6 +106,7 @@ struct metrics_lately {
 	} of[2];		/* as they were; of who waited for nobody */
 };
 
+#define METRICS_INFOS	7
 struct metrics_row {
 	struct pool_link link;	/* of its kind */
 	struct metrics_labels labels;
@@ -113,7 +114,7 @@ struct metrics_row {
 	uint64_t used_ns;
 	double v[METRICS_VALUES];	/* NaN: not known, not written */
 	uint32_t lately;	/* of kind TIME: item of its pool */
-	char info[4][128];	/* of what has an info: values of its labels; command last */
+	char info[METRICS_INFOS][128];	/* of what has an info: values of its labels */
 };
 
 /* What was last seen of a process, for what grows by differences. */

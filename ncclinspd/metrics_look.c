@@ -77,18 +77,25 @@ static void see_cost(struct metrics_row *row, struct metrics_seen *seen, const s
 		row->v[MEMBER_OVERHEAD] = share;
 }
 
+/* "": not known, and no label. */
+static void put_info(struct metrics_row *row, int i, const char *text)
+{
+	snprintf(row->info[i], sizeof(row->info[i]), "%s", text ? text : "");
+}
+
 static void see_facts(struct metrics_row *row, const struct process *p)
 {
-	const char *scheduler = job_scheduler(p);
-
 	row->v[MEMBER_INFO] = 1;
 	if (p->api_version) {
 		row->v[MEMBER_LEVEL] = p->level;
 		snprintf(row->info[0], sizeof(row->info[0]), "%u", p->api_version);
 	}
-	snprintf(row->info[1], sizeof(row->info[1]), "%s", p->plugin_version);
-	snprintf(row->info[2], sizeof(row->info[2]), "%s", scheduler ? scheduler : "");
-	snprintf(row->info[3], sizeof(row->info[3]), "%s", p->command);
+	put_info(row, 1, p->plugin_version);
+	put_info(row, 2, job_scheduler(p));
+	put_info(row, 3, job_namespace(p));
+	put_info(row, 4, job_pod(p));
+	put_info(row, 5, p->container);
+	put_info(row, 6, p->command);
 	if (p->steering.known)
 		row->v[MEMBER_BUDGET] = p->steering.budget_ppm * 1e-6;
 }

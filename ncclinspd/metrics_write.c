@@ -176,13 +176,17 @@ static void put_size_class(struct exposition *e, uint64_t class)
 
 static void put_info(struct exposition *e, const struct metrics_row *row)
 {
-	static const char *const member[] = { "plugin_api", "plugin_version", "scheduler",
-					      "command" };
-	static const char *const comm[] = { "comm_id", "comm_name", "nranks", "nnodes" };
+	static const char *const member[METRICS_INFOS] = {
+		"plugin_api", "plugin_version", "scheduler", "namespace", "pod", "container_id",
+		"command",
+	};
+	static const char *const comm[METRICS_INFOS] = {
+		"comm_id", "comm_name", "nranks", "nnodes",
+	};
+	const char *const *names = row->labels.kind == METRICS_MEMBER ? member : comm;
 
-	for (int i = 0; i < 4; i++)
-		exposition_label(e, row->labels.kind == METRICS_MEMBER ? member[i] : comm[i],
-				 row->info[i]);
+	for (int i = 0; i < METRICS_INFOS && names[i]; i++)
+		exposition_label(e, names[i], row->info[i]);
 }
 
 static void put_other(struct exposition *e, enum metrics_kind kind)

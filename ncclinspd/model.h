@@ -132,8 +132,12 @@ struct process {
 	uint64_t instance;
 	uint32_t nonce;		/* of its context tokens: how PXN records name it */
 	bool tells_watched;	/* its records carry NCI_FORM_WATCHED (ABI 1.2) */
-	pid_t pid;		/* as the file's name says */
-	uid_t uid;
+	pid_t pid;		/* here, as its lock tells; else as it calls itself */
+	pid_t ns_pid;		/* as it calls itself, in its own pid namespace */
+	uid_t uid;		/* whose file it is, by the kernel's word */
+	bool contained;		/* in a pid namespace, or with shared memory, of its own */
+	char container[65];	/* its id, or name, as its cgroup says; "": not known */
+	char pod_uid[37];	/* of Kubernetes, likewise */
 	char command[64];
 	char plugin_version[32];
 	char env[1820];		/* "NAME=VALUE\0" pairs, env_bytes of them */
@@ -166,7 +170,7 @@ struct process {
 
 /* A process whose segment is in a format of another major version: nothing of it is read. */
 struct foreign {
-	pid_t pid;		/* as the file's name says */
+	pid_t pid;		/* here, as its lock tells; else as the file's name says */
 	pid_t host_pid;		/* in our pid namespace */
 	uid_t uid;
 	uint64_t start_time;	/* clock ticks since boot */

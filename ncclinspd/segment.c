@@ -6,13 +6,13 @@
 #include "ncclinspd/segment.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ncclinspd/beneath.h"
 #include "ncclinspd/boot.h"
 #include "ncclinspd/life.h"
 #include "ncclinspd/names.h"
@@ -167,8 +167,7 @@ static void take_header(struct segment *seg, const struct nci_header *h)
 	p->instance = h->instance;
 	p->nonce = h->nonce;
 	p->tells_watched = h->abi_minor >= 2;
-	p->pid = (pid_t)h->pid;
-	p->uid = h->uid;
+	p->pid = p->ns_pid = (pid_t)h->pid;
 	p->clock.kind = h->clock;
 	copy_text(p->command, sizeof(p->command), h->command, sizeof(h->command));
 	copy_text(p->plugin_version, sizeof(p->plugin_version), h->plugin_version,
@@ -201,13 +200,13 @@ static int make_tables(struct segment *seg)
 static void take_foreign(struct segment *seg, const struct nci_header *h,
 			 const struct segment_name *name)
 {
-	seg->process.pid = name->pid;
+	seg->process.pid = seg->process.ns_pid = name->pid;
 	seg->start_time = name->start_time;
 	life_find_owner(seg);
 	seg->foreign = (struct foreign){
-		.pid = name->pid,
+		.pid = seg->process.pid,
 		.host_pid = seg->host_pid,
-		.uid = name->uid,
+		.uid = seg->process.uid,
 		.start_time = name->start_time,
 		.abi_major = h->abi_major,
 		.abi_minor = h->abi_minor,
@@ -252,15 +251,20 @@ int segment_check(struct segment *seg)
 
 /* ---- open and close -------------------------------------------------------- */
 
-static int check_file(struct segment *seg, const struct segment_name *name)
+/*
+ * Whose it is says the file, not its name: in a user namespace a process calls itself by
+ * another number, and anybody may give a file any name.
+ */
+static int check_file(struct segment *seg)
 {
 	struct stat st;
 
 	if (fstat(seg->fd, &st) < 0)
 		return -errno;
-	if (!S_ISREG(st.st_mode) || st.st_uid != name->uid || st.st_mode & (S_IWGRP | S_IWOTH))
+	if (!S_ISREG(st.st_mode) || st.st_mode & (S_IWGRP | S_IWOTH))
 		return -EPERM;
 	seg->ino = st.st_ino;
+	seg->process.uid = st.st_uid;
 	return 0;
 }
 
@@ -282,11 +286,10 @@ int segment_open(struct segment **out, int dirfd, const char *file, struct names
 		return -ENOMEM;
 	seg->names = names;
 	snprintf(seg->process.file, sizeof(seg->process.file), "%s", file);
-	/* O_NONBLOCK: somebody may have put a FIFO there. */
-	seg->fd = openat(dirfd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	seg->fd = beneath_open(dirfd, file);
 	if (seg->fd < 0)
-		return -errno;
-	r = check_file(seg, &name);
+		return seg->fd;
+	r = check_file(seg);
 	if (r < 0)
 		return r;
 	*out = seg;

@@ -43,7 +43,7 @@ struct segment {
 	ino_t ino;
 	struct foreign foreign;	/* filled in where the format is not ours */
 	uint64_t start_time;
-	pid_t host_pid;		/* in our pid namespace; 0: not known */
+	pid_t host_pid;		/* in our pid namespace; may be another's unless it is proven */
 	bool host_pid_proven;	/* its start time is the segment's: /proc tells if it lives */
 	uint64_t bytes;		/* size of the file as last seen */
 	uint64_t live_offset, comms_offset, strings_offset;
@@ -67,7 +67,7 @@ bool segment_parse_name(const char *file, struct segment_name *name);
 
 /*
  * Open the segment `file` in `dirfd`.  0 and *out, or a negative errno: -EPERM
- * when it is not its owner's or others may write it, -ENOENT, -EACCES ...
+ * when it is no plain file or others may write it, -ENOENT, -EACCES ...
  * What is open can be read to its end also when its process exits meanwhile.
  */
 int segment_open(struct segment **out, int dirfd, const char *file, struct names *names);

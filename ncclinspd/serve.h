@@ -19,6 +19,7 @@
 #include "ncclinspd/model.h"
 
 struct aggregate;
+struct containers_stats;
 struct diagnose;
 struct exemplar;
 struct exemplars;
@@ -91,6 +92,8 @@ struct serve_source {
 	 */
 	int (*slots)(void *arg, struct process *p, const struct live_slot **slots);
 	void (*ingest)(void *arg, struct serve_ingest *ingest);
+	/* What there is of containers.  NULL: they are not looked for. */
+	void (*containers)(void *arg, struct containers_stats *stats);
 	/*
 	 * Called before each answer, and each part of a long one, is made: what must
 	 * not wait until many have been.  serve_op() may be called from it.  NULL: nothing.

@@ -260,6 +260,9 @@ void rows_put_time(const struct serve *s, struct json *j, const char *name,
 		   uint64_t mono_ns);
 
 extern const struct field process_fields[];
+
+/* A FIELD_PUT, the row is a struct process: the container that it is in, or null. */
+void serve_put_container(const struct serve *s, struct json *j, const void *row);
 extern const struct field op_fields[];
 extern const struct field finding_fields[];
 extern const struct field inflight_fields[];

@@ -138,6 +138,8 @@ static void put_process(const struct serve *s, struct json *j, const struct proc
 	json_put_i64(j, p->pid);
 	json_key(j, "instance");
 	json_put_hex64(j, p->instance);
+	json_key(j, "container");
+	serve_put_container(s, j, p);
 	put_text(j, "command", *p->command ? p->command : NULL);
 	put_text(j, "job", job_id(p));
 	put_text(j, "level", process_level(p));

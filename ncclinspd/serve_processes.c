@@ -39,6 +39,31 @@ static void put_job(const struct serve *s, struct json *j, const void *row)
 	json_end(j, '}');
 }
 
+static const struct field container_fields[] = {
+#define F(name, member) { name, FIELD_TEXT, offsetof(struct process, member), NULL }
+	F("id", container),
+	F("pod_uid", pod_uid),
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+void serve_put_container(const struct serve *s, struct json *j, const void *row)
+{
+	const struct process *p = row;
+
+	if (!p->contained && !*p->container) {
+		json_put_null(j);
+		return;
+	}
+	json_begin(j, '{');
+	rows_put(s, j, container_fields, p);
+	json_key(j, "pod");
+	json_put_string(j, job_pod(p));
+	json_key(j, "namespace");
+	json_put_string(j, job_namespace(p));
+	json_end(j, '}');
+}
+
 static void user_read(struct user *u)
 {
 	FILE *f = fopen("/etc/passwd", "re");
@@ -203,6 +228,8 @@ const struct field process_fields[] = {
 #define F(name, kind, member) { name, kind, offsetof(struct process, member), NULL }
 #define P(name, put) { name, FIELD_PUT, 0, put }
 	F("pid", FIELD_I32, pid),
+	F("ns_pid", FIELD_I32, ns_pid),
+	P("container", serve_put_container),
 	F("uid", FIELD_U32, uid),
 	P("user", put_user),
 	F("command", FIELD_TEXT, command),

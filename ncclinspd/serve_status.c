@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "ncclinspd/aggregate.h"
+#include "ncclinspd/containers.h"
 #include "ncclinspd/exemplars.h"
 #include "ncclinspd/links.h"
 #include "ncclinspd/ranks.h"
@@ -107,6 +108,15 @@ static const struct field exemplars_fields[] = {
 	F(failed, FIELD_U64),
 	F(files, FIELD_U32),
 	F(bytes, FIELD_U64),
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+static const struct field containers_fields[] = {
+#define F(name, kind) { #name, kind, offsetof(struct containers_stats, name), NULL }
+	F(found, FIELD_U32),
+	F(unseen, FIELD_U32),
+	F(left_out, FIELD_U64),
 #undef F
 	{ NULL, 0, 0, NULL },
 };
@@ -301,6 +311,12 @@ void serve_status(struct request *r, struct json *j)
 
 		exemplars_read_stats(s->source.exemplars, &stats);
 		put_stage(r, j, "exemplars", exemplars_fields, &stats);
+	}
+	if (s->source.containers) {
+		struct containers_stats stats;
+
+		s->source.containers(s->source.arg, &stats);
+		put_stage(r, j, "containers", containers_fields, &stats);
 	}
 	serve_control(s, j);
 	serve_put_overhead(r, j);

@@ -78,10 +78,10 @@ exits() {
 }
 
 # start_daemon [option...]: returns when the socket answers.  Jobs keep their level, however
-# busy the machine is.
+# busy the machine is; containers of other tests are none of its business.
 start_daemon() {
 	"$B/ncclinspd" --foreground --socket "$SOCK" --shm-dir "$SHM" --state-dir "$T/state" \
-		--auto-thrift no "$@" \
+		--auto-thrift no --containers no "$@" \
 		2>>"$T/daemon.log" &
 	DAEMON_PID=$!
 	started+=("$DAEMON_PID")
