@@ -98,6 +98,13 @@ stop_daemon() {
 
 api() { curl -s --unix-socket "$SOCK" "http://ncclinspd/v1/$1"; }
 
+# Of no input at all, -e of jq 1.6 says that it is true.
+jq() {
+	local out
+	[ "$1" = -e ] || { command jq "$@"; return; }
+	out=$(command jq "$@") && [ -n "$out" ] && printf '%s\n' "$out"
+}
+
 # api_is PATH JQ: the answer satisfies the filter; prints the answer if not.
 api_is() {
 	local answer

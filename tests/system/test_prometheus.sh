@@ -87,9 +87,9 @@ cat >"$T/late.scn" <<-END
 	nodes 2
 	processes 2
 	comm world ranks 0-3 channels 2
-	late rank 3 by 8ms
+	late rank 3 by 40ms
 	loop forever
-		compute 10ms
+		compute 50ms
 		AllReduce world 1Mi float32
 	end
 END
