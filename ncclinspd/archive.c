@@ -8,7 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "ncclinspd/instance.h"
 #include "util/cleanup.h"
 #include "util/json.h"
 #include "util/log.h"
@@ -23,8 +22,8 @@ struct archive {
 	char prefix[HOST + 2];	/* with its hyphen */
 	const char *suffix;
 	char dir[PATH_MAX];
-	struct writer_dir *files;
-	uint64_t failed;	/* as told on the log */
+	struct writer *files;
+	int told;	/* on the log: why files are not written; 0: they are */
 };
 
 void archive_make_id(char id[ARCHIVE_ID], uint64_t real_ns, const char *word)
@@ -138,24 +137,46 @@ uint64_t archive_holds(struct archive *a, const char *id)
 }
 
 /* Nothing but what the directory was seen to hold: an id may come from a client. */
-int archive_open(struct archive *a, const char *id)
+int archive_read(struct archive *a, const char *id, size_t most, char **text, size_t *bytes)
 {
 	char name[NAME_MAX + 1];
 
 	if (!archive_holds(a, id))
 		return -ENOENT;
 	make_name(a, id, name);
-	return writer_open(a->files, name);
+	return writer_read(a->files, name, most, text, bytes);
 }
 
-void archive_tell_failures(struct archive *a, struct writer_stats *stats)
+/* ---- what is not ---------------------------------------------------------------------- */
+
+bool archive_is_full(struct archive *a)
+{
+	return writer_is_full(a->files);
+}
+
+void archive_miss(struct archive *a, int error)
+{
+	writer_miss(a->files, error);
+}
+
+void archive_watch(struct archive *a, uint64_t now_ns, struct writer_output *out)
+{
+	*out = (struct writer_output){ .what = a->name, .dir = a->dir };
+	writer_watch(a->files, now_ns);
+	writer_read_stats(a->files, &out->stats);
+	if (out->stats.failing == a->told)
+		return;
+	a->told = out->stats.failing;
+	if (a->told)
+		log_say(LOG_WARN, "%s not written dir=%s error=\"%s\"", a->name, a->dir,
+			strerror(-a->told));
+	else
+		log_say(LOG_INFO, "%s written again dir=%s", a->name, a->dir);
+}
+
+void archive_read_stats(struct archive *a, struct writer_stats *stats)
 {
 	writer_read_stats(a->files, stats);
-	if (stats->failed == a->failed)
-		return;
-	a->failed = stats->failed;
-	log_say(LOG_WARN, "%s not written dir=%s error=\"%s\"", a->name, a->dir,
-		strerror(-stats->error));
 }
 
 /* ---- life --------------------------------------------------------------------------- */
@@ -165,10 +186,11 @@ static void archive_freep(struct archive **ap)
 	archive_free(*ap);
 }
 
-int archive_new(struct archive **ap, struct writer *w, const char *state_dir, const char *name,
+int archive_new(struct archive **ap, const char *state_dir, const char *name,
 		const char *prefix, const struct writer_limits *limits)
 {
 	CLEANUP(archive_freep) struct archive *a = calloc(1, sizeof(*a));
+	struct writer_limits made = *limits;
 	int r;
 
 	if (!a)
@@ -178,9 +200,8 @@ int archive_new(struct archive **ap, struct writer *w, const char *state_dir, co
 	snprintf(a->prefix, sizeof(a->prefix), "%.*s-", HOST, prefix);
 	if (snprintf(a->dir, sizeof(a->dir), "%s/%s", state_dir, name) >= (int)sizeof(a->dir))
 		return -ENAMETOOLONG;
-	r = instance_make_dir(a->dir, 0700);
-	if (r == 0)
-		r = writer_open_dir(&a->files, w, a->dir, a->prefix, limits);
+	made.made = true;
+	r = writer_open(&a->files, a->dir, a->prefix, &made);
 	if (r < 0)
 		return r;
 	*ap = a;
@@ -192,6 +213,6 @@ void archive_free(struct archive *a)
 {
 	if (!a)
 		return;
-	writer_close_dir(a->files);
+	writer_close(a->files);
 	free(a);
 }

@@ -23,11 +23,14 @@ struct json;
 /* "20261121T233512.123456789Z", and "-word" unless that is NULL. */
 void archive_make_id(char id[ARCHIVE_ID], uint64_t real_ns, const char *word);
 
-/* Makes the directory, 0700.  `name` is static, `prefix` copied.  0 or a negative errno. */
-int archive_new(struct archive **ap, struct writer *w, const char *state_dir, const char *name,
+/*
+ * Makes the directory, 0700.  `name` is static, `prefix` copied, `limits` but for what
+ * they say of that.  0 or a negative errno.
+ */
+int archive_new(struct archive **ap, const char *state_dir, const char *name,
 		const char *prefix, const struct writer_limits *limits);
 
-/* Waits until what was given is written. */
+/* As writer_close(). */
 void archive_free(struct archive *a);
 
 /*
@@ -49,10 +52,19 @@ void archive_visit(struct archive *a, writer_visit_fn *visit, void *arg);
 /* How large that is; 0: it is not there. */
 uint64_t archive_holds(struct archive *a, const char *id);
 
-/* Open for reading what is there: a descriptor, or a negative errno. */
-int archive_open(struct archive *a, const char *id);
+/* Read what is there, as writer_read(). */
+int archive_read(struct archive *a, const char *id, size_t most, char **text, size_t *bytes);
 
-/* Say on the log what could not be written since the last call; the figures so far. */
-void archive_tell_failures(struct archive *a, struct writer_stats *stats);
+/* As writer_is_full() and writer_miss(). */
+bool archive_is_full(struct archive *a);
+void archive_miss(struct archive *a, int error);
+
+/*
+ * Once a second: say on the log when files are not written, and when they are again; and
+ * how it stands.
+ */
+void archive_watch(struct archive *a, uint64_t now_ns, struct writer_output *out);
+
+void archive_read_stats(struct archive *a, struct writer_stats *stats);
 
 #endif

@@ -30,7 +30,7 @@ _Static_assert(sizeof(struct header) == 24, "the file has no padding");
 #define FILE_BYTES (sizeof(struct header) + BASELINES * sizeof(struct baseline))
 
 struct baselines {
-	struct writer_dir *dir;	/* NULL: no place to write to */
+	struct writer *writer;	/* NULL: no place to write to */
 	bool changed;
 	uint32_t n;
 	struct baseline at[BASELINES];	/* the one used last at the end */
@@ -81,7 +81,7 @@ static int read_file(struct baselines *b, const char *state_dir)
 	return baselines_parse(bytes, (size_t)n, b->at);
 }
 
-static void start_file(struct baselines *b, struct writer *w, const char *state_dir)
+static void start_file(struct baselines *b, const char *state_dir)
 {
 	const struct writer_limits limits = { .files = 1, .bytes = 2 * FILE_BYTES };
 	int n = read_file(b, state_dir);
@@ -91,7 +91,7 @@ static void start_file(struct baselines *b, struct writer *w, const char *state_
 	else
 		log_say(LOG_WARN, "baselines of earlier jobs ignored file=%s/" NAME " error=\"%s\"",
 			state_dir, strerror(-n));
-	n = writer_open_dir(&b->dir, w, state_dir, NAME, &limits);
+	n = writer_open(&b->writer, state_dir, NAME, &limits);
 	if (n < 0)
 		log_say(LOG_WARN, "baselines will not be kept state-dir=%s error=\"%s\"", state_dir,
 			strerror(-n));
@@ -108,26 +108,26 @@ void baselines_save(struct baselines *b)
 	};
 	char *text;
 
-	if (!b->dir || !b->changed)
+	if (!b->writer || !b->changed)
 		return;
 	text = malloc(bytes);
 	if (!text)
 		return;		/* the next time may have more */
 	memcpy(text, &h, sizeof(h));
 	memcpy(text + sizeof(h), b->at, bytes - sizeof(h));
-	b->changed = writer_put(b->dir, NAME, text, bytes) < 0;
+	b->changed = writer_put(b->writer, NAME, text, bytes) < 0;
 }
 
 /* ---- the table -------------------------------------------------------------- */
 
-int baselines_new(struct baselines **bp, struct writer *w, const char *state_dir)
+int baselines_new(struct baselines **bp, const char *state_dir)
 {
 	struct baselines *b = calloc(1, sizeof(*b));
 
 	if (!b)
 		return -ENOMEM;
-	if (w && state_dir)
-		start_file(b, w, state_dir);
+	if (state_dir)
+		start_file(b, state_dir);
 	*bp = b;
 	return 0;
 }
@@ -137,7 +137,7 @@ void baselines_free(struct baselines *b)
 	if (!b)
 		return;
 	baselines_save(b);
-	writer_close_dir(b->dir);
+	writer_close(b->writer);
 	free(b);
 }
 

@@ -31,15 +31,14 @@ struct baseline {
 _Static_assert(sizeof(struct baseline) == 24, "the file has no padding");
 
 struct baselines;
-struct writer;
 
 /*
- * `w` or `state_dir` NULL, or one that cannot be used: they are kept in memory.  0 or
+ * `state_dir` NULL, or one that cannot be used: they are kept in memory.  0 or
  * -ENOMEM.
  */
-int baselines_new(struct baselines **bp, struct writer *w, const char *state_dir);
+int baselines_new(struct baselines **bp, const char *state_dir);
 
-/* Writes what has changed, and waits for it. */
+/* Writes what has changed, and waits for it as writer_close(). */
 void baselines_free(struct baselines *b);
 
 /* It counts as used.  NULL: not known; valid until the next put. */

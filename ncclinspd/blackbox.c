@@ -63,12 +63,10 @@ void blackbox_note(struct blackbox *b, const struct finding *f, uint64_t now_ns)
 
 void blackbox_tick(struct blackbox *b, uint64_t now_ns, uint64_t real_ns)
 {
-	struct writer_stats stats;
 	char path[PATH_MAX];
 	uint64_t bytes;
 	int r;
 
-	archive_tell_failures(b->archive, &stats);
 	if (!b->due_ns || now_ns < b->due_ns)
 		return;
 	b->due_ns = 0;
@@ -82,13 +80,18 @@ void blackbox_tick(struct blackbox *b, uint64_t now_ns, uint64_t real_ns)
 			bytes);
 }
 
+void blackbox_watch(struct blackbox *b, uint64_t now_ns, struct writer_output *out)
+{
+	archive_watch(b->archive, now_ns, out);
+	out->what = "black boxes";
+}
+
 static void blackbox_freep(struct blackbox **bp)
 {
 	blackbox_free(*bp);
 }
 
-int blackbox_new(struct blackbox **bp, struct writer *w, const char *state_dir,
-		 blackbox_fill_fn *fill, void *arg)
+int blackbox_new(struct blackbox **bp, const char *state_dir, blackbox_fill_fn *fill, void *arg)
 {
 	static const struct writer_limits limits = { .files = FILES, .bytes = BYTES };
 	CLEANUP(blackbox_freep) struct blackbox *b = calloc(1, sizeof(*b));
@@ -98,7 +101,7 @@ int blackbox_new(struct blackbox **bp, struct writer *w, const char *state_dir,
 		return -ENOMEM;
 	b->fill = fill;
 	b->arg = arg;
-	r = archive_new(&b->archive, w, state_dir, "blackbox", "blackbox", &limits);
+	r = archive_new(&b->archive, state_dir, "blackbox", "blackbox", &limits);
 	if (r < 0)
 		return r;
 	*bp = b;

@@ -16,23 +16,23 @@
 #include "ncclinspd/diagnose.h"
 
 struct blackbox;
-struct writer;
 
 /* Write everything into `j`.  0 or a negative errno. */
 typedef int blackbox_fill_fn(void *arg, const char *reason, uint64_t now_ns, struct json *j);
 
 /* Makes the directory.  0 or a negative errno. */
-int blackbox_new(struct blackbox **bp, struct writer *w, const char *state_dir,
-		 blackbox_fill_fn *fill, void *arg);
+int blackbox_new(struct blackbox **bp, const char *state_dir, blackbox_fill_fn *fill, void *arg);
 
-/* Waits until what was given is written. */
 void blackbox_free(struct blackbox *b);
 
 /* New critical findings ask for a file. */
 void blackbox_note(struct blackbox *b, const struct finding *f, uint64_t now_ns);
 
-/* Write the file that is due, if any; say on the log what could not be written. */
+/* Write the file that is due, if any; say on the log when it could not be made. */
 void blackbox_tick(struct blackbox *b, uint64_t now_ns, uint64_t real_ns);
+
+/* As archive_watch(). */
+void blackbox_watch(struct blackbox *b, uint64_t now_ns, struct writer_output *out);
 
 /*
  * Write one now.  The file will be at `path` (PATH_MAX) with *bytes bytes, in a

@@ -32,9 +32,9 @@
 #include "ncclinspd/textfile.h"
 #include "ncclinspd/ticks.h"
 #include "ncclinspd/transferlog.h"
-#include "ncclinspd/writer.h"
 
 #define DAEMON_LOOK_NS	UINT64_C(1000000000)	/* between two looks of diagnose */
+#define DAEMON_OUTPUTS	4			/* directories that files go to */
 
 struct daemon {
 	struct config config;
@@ -58,7 +58,6 @@ struct daemon {
 	struct oplog *oplog;
 	struct diagnose *diagnose;
 	struct journal journal;
-	struct writer *writer;		/* the one other thread; NULL: there is none */
 	struct blackbox *blackbox;	/* NULL: there is no place for any */
 	struct exemplars *exemplars;	/* as well */
 	struct snapshots *snapshots;	/* as well */
@@ -70,6 +69,8 @@ struct daemon {
 	int scrape_error;		/* why not: a negative errno */
 	struct textfile *textfile;	/* NULL: none */
 	int textfile_error;
+	struct writer_output outputs[DAEMON_OUTPUTS];	/* as of the last look */
+	size_t noutputs;
 	size_t watch_turn;		/* whose threads are looked at first */
 	struct steer *steer;
 	struct loop_timer poll_timer, ticks_timer, serve_timer, look_timer, steer_timer;
@@ -135,6 +136,10 @@ void exports_start(struct daemon *d, const struct serve_config *config,
 		   const struct serve_source *source);
 void exports_stop(struct daemon *d);
 size_t exports_list(void *arg, struct serve_exporter out[SERVE_EXPORTERS]);
+
+/* Once a second: are files written?  And what was found then. */
+void exports_watch(struct daemon *d, uint64_t now_ns);
+size_t exports_outputs(void *arg, const struct writer_output **list);
 
 /* At the end of a round of the loop. */
 void exports_round(struct daemon *d, uint64_t now_ns);

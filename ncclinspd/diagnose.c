@@ -25,6 +25,7 @@ static const struct detector *const detectors[] = {
 	&finding_regression,
 	&finding_stall,
 	&finding_straggler,
+	&finding_unwritten,
 };
 
 struct diagnose {

@@ -18,13 +18,13 @@
  */
 
 #include "ncclinspd/model.h"
+#include "ncclinspd/writer.h"
 
 struct diagnose;
 struct json;
 struct links;
 struct reconstruct;
 struct straggler;
-struct writer;
 
 /* The texts of `kind` in docs/api.md, for ever. */
 #define FINDING_KINDS(X)			\
@@ -35,7 +35,8 @@ struct writer;
 	X(PROXY_STARVED, "proxy_starved")	\
 	X(REGRESSION,    "regression")		\
 	X(LOSS,          "loss")		\
-	X(DIED,          "died")
+	X(DIED,          "died")		\
+	X(UNWRITTEN,     "unwritten")
 
 enum finding_kind {
 #define X(NAME, text) FINDING_##NAME,
@@ -106,12 +107,11 @@ struct diagnose_config {
 	uint64_t keep_ns;	/* how long what has ended stays listed; 0: 1 h */
 	uint32_t findings;	/* kept at most; 0: 128 */
 	const char *state_dir;	/* where baselines are kept; NULL: nowhere */
-	struct writer *writer;	/* who writes them; NULL: nobody */
 };
 
 /*
- * What the detectors look at; as in struct serve_source.  `changed`, `meanwhile` and
- * `links` may be NULL.
+ * What the detectors look at; as in struct serve_source.  `changed`, `meanwhile`, `outputs`
+ * and `links` may be NULL.
  */
 struct diagnose_source {
 	void *arg;
@@ -119,6 +119,7 @@ struct diagnose_source {
 	int (*slots)(void *arg, struct process *p, const struct live_slot **slots);
 	diagnose_changed_fn *changed;
 	void (*meanwhile)(void *arg);
+	size_t (*outputs)(void *arg, const struct writer_output **list);
 	struct reconstruct *reconstruct;
 	struct links *links;
 	const struct straggler *straggler;	/* NULL: nobody compares ranks */
@@ -178,6 +179,7 @@ extern const struct detector finding_loss;
 extern const struct detector finding_slow_peer;
 extern const struct detector finding_proxy_starved;
 extern const struct detector finding_regression;
+extern const struct detector finding_unwritten;
 
 /*
  * Say it, and say it again at each look for as long as it holds.  `key` tells the

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "ncclinspd/oplog.h"
 #include "util/cleanup.h"
@@ -257,9 +256,14 @@ void exemplars_visit(struct exemplars *x, exemplars_visit_fn *visit, void *arg)
 	}
 }
 
-int exemplars_open(struct exemplars *x, const char *id)
+int exemplars_read(struct exemplars *x, const char *id, char **text, size_t *bytes)
 {
-	return archive_open(x->archive, id);
+	return archive_read(x->archive, id, FILE_BYTES, text, bytes);
+}
+
+void exemplars_watch(struct exemplars *x, uint64_t now_ns, struct writer_output *out)
+{
+	archive_watch(x->archive, now_ns, out);
 }
 
 static void count_file(void *arg, const char *id, uint64_t bytes)
@@ -275,7 +279,7 @@ void exemplars_read_stats(struct exemplars *x, struct exemplars_stats *out)
 {
 	struct writer_stats files;
 
-	archive_tell_failures(x->archive, &files);
+	archive_read_stats(x->archive, &files);
 	*out = x->stats;
 	out->written = files.written;
 	out->failed += files.failed;
@@ -306,17 +310,18 @@ static int by_age(const void *a, const void *b)
 /* The beginning of a file tells what it is; one that is not ours is left alone. */
 static void find_files(struct exemplars *x)
 {
-	char text[EXEMPLAR_HEAD_BYTES];
 	struct found found = { .n = 0 };
 	struct exemplar_head head;
 
 	archive_visit(x->archive, note_file, &found);
 	qsort(found.id, found.n, sizeof(found.id[0]), by_age);
 	for (uint32_t i = 0; i < found.n; i++) {
-		CLEANUP(cleanup_closep) int fd = archive_open(x->archive, found.id[i]);
-		ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+		CLEANUP(cleanup_freep) char *text = NULL;
+		size_t bytes;
 
-		if (n > 0 && exemplar_head_read(&head, found.id[i], text, (size_t)n))
+		if (archive_read(x->archive, found.id[i], EXEMPLAR_HEAD_BYTES, &text,
+				 &bytes) == 0 &&
+		    exemplar_head_read(&head, found.id[i], text, bytes))
 			add_head(x, &head);
 	}
 }
@@ -326,8 +331,8 @@ static void exemplars_freep(struct exemplars **xp)
 	exemplars_free(*xp);
 }
 
-int exemplars_new(struct exemplars **xp, struct writer *w, const char *state_dir,
-		  exemplars_fill_fn *fill, void *arg)
+int exemplars_new(struct exemplars **xp, const char *state_dir, exemplars_fill_fn *fill,
+		  void *arg)
 {
 	static const struct writer_limits limits = { .files = EXEMPLARS_FILES,
 						     .bytes = EXEMPLARS_BYTES };
@@ -338,7 +343,7 @@ int exemplars_new(struct exemplars **xp, struct writer *w, const char *state_dir
 		return -ENOMEM;
 	x->fill = fill;
 	x->arg = arg;
-	r = archive_new(&x->archive, w, state_dir, "exemplars", "exemplars", &limits);
+	r = archive_new(&x->archive, state_dir, "exemplars", "exemplars", &limits);
 	if (r < 0)
 		return r;
 	find_files(x);

@@ -77,10 +77,9 @@ typedef int exemplars_fill_fn(void *arg, const struct exemplar *e, uint64_t now_
 uint64_t exemplars_threshold_ns(const struct aggregate_usual *usual);
 
 /* Makes the directory, and finds out what is in it.  0 or a negative errno. */
-int exemplars_new(struct exemplars **xp, struct writer *w, const char *state_dir,
-		  exemplars_fill_fn *fill, void *arg);
+int exemplars_new(struct exemplars **xp, const char *state_dir, exemplars_fill_fn *fill,
+		  void *arg);
 
-/* Waits until what was given is written. */
 void exemplars_free(struct exemplars *x);
 
 /* `newest` is the serial of the newest operation in the log. */
@@ -100,8 +99,11 @@ void exemplars_run(struct exemplars *x, uint64_t newest, uint64_t now_ns, uint64
 typedef bool exemplars_visit_fn(const struct exemplar_head *h, uint64_t size, void *arg);
 void exemplars_visit(struct exemplars *x, exemplars_visit_fn *visit, void *arg);
 
-/* Open that file: a descriptor, or a negative errno. */
-int exemplars_open(struct exemplars *x, const char *id);
+/* Read that file, as writer_read(). */
+int exemplars_read(struct exemplars *x, const char *id, char **text, size_t *bytes);
+
+/* As archive_watch(). */
+void exemplars_watch(struct exemplars *x, uint64_t now_ns, struct writer_output *out);
 
 void exemplars_read_stats(struct exemplars *x, struct exemplars_stats *out);
 

@@ -54,8 +54,7 @@ static void on_textfile_timer(void *arg, uint64_t now_ns)
 
 static int open_textfile(struct daemon *d)
 {
-	int r = d->writer ? textfile_new(&d->textfile, d->writer, d->config.metrics_textfile) :
-			    -ENOMEM;
+	int r = textfile_new(&d->textfile, d->config.metrics_textfile);
 
 	if (r < 0)
 		return r;
@@ -120,6 +119,27 @@ static void tell_snapshots(const struct daemon *d, struct serve_exporter *e)
 	*e = (struct serve_exporter){ .kind = "snapshots", .at = snapshots_dir(d->snapshots),
 				      .done = stats.written, .failed = stats.failed,
 				      .last_ns = stats.last_ns, .error = stats.error };
+}
+
+void exports_watch(struct daemon *d, uint64_t now_ns)
+{
+	d->noutputs = 0;
+	if (d->snapshots)
+		snapshots_watch(d->snapshots, now_ns, &d->outputs[d->noutputs++]);
+	if (d->blackbox)
+		blackbox_watch(d->blackbox, now_ns, &d->outputs[d->noutputs++]);
+	if (d->exemplars)
+		exemplars_watch(d->exemplars, now_ns, &d->outputs[d->noutputs++]);
+	if (d->textfile)
+		textfile_watch(d->textfile, now_ns, &d->outputs[d->noutputs++]);
+}
+
+size_t exports_outputs(void *arg, const struct writer_output **list)
+{
+	const struct daemon *d = arg;
+
+	*list = d->outputs;
+	return d->noutputs;
 }
 
 size_t exports_list(void *arg, struct serve_exporter out[SERVE_EXPORTERS])

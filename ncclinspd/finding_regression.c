@@ -425,8 +425,7 @@ static int init(struct diagnose *dg, void *state)
 {
 	struct regressions *rg = state;
 
-	return baselines_new(&rg->baselines, diagnose_settings(dg)->writer,
-			     diagnose_settings(dg)->state_dir);
+	return baselines_new(&rg->baselines, diagnose_settings(dg)->state_dir);
 }
 
 static void deinit(void *state)

@@ -290,6 +290,7 @@ void flow_look(void *arg, uint64_t now_ns)
 	size_t n = discover_processes(d->discover, &list);
 
 	watch_threads(d, now_ns);
+	exports_watch(d, now_ns);
 	straggler_turn(d->straggler, now_ns);
 	diagnose_look(d->diagnose, now_ns);
 	steer_look(d->steer, list, n, now_ns);

@@ -156,7 +156,6 @@ static int start_diagnose(struct daemon *d, uint64_t now_ns)
 	const struct diagnose_config config = {
 		.stall_min_ns = d->config.stall_min_ns,
 		.state_dir = d->config.state_dir,
-		.writer = d->writer,
 	};
 	const struct diagnose_source source = {
 		.arg = d,
@@ -164,6 +163,7 @@ static int start_diagnose(struct daemon *d, uint64_t now_ns)
 		.slots = answers_slots,
 		.changed = flow_finding,
 		.meanwhile = answers_meanwhile,
+		.outputs = exports_outputs,
 		.reconstruct = d->reconstruct,
 		.links = d->links,
 		.straggler = d->straggler,
@@ -204,15 +204,10 @@ static void start_files(struct daemon *d)
 	gethostname(host, sizeof(host) - 1);
 	d->snapshot_timer = (struct loop_timer){ .fn = flow_snapshot, .arg = d };
 	d->exemplar_timer = (struct loop_timer){ .fn = flow_exemplar, .arg = d };
-	tell_missing(d, "files", writer_new(&d->writer));
-	if (!d->writer)
-		return;
-	tell_missing(d, "black boxes",
-		     blackbox_new(&d->blackbox, d->writer, dir, answers_snapshot, d));
-	tell_missing(d, "exemplars",
-		     exemplars_new(&d->exemplars, d->writer, dir, answers_exemplar, d));
+	tell_missing(d, "black boxes", blackbox_new(&d->blackbox, dir, answers_snapshot, d));
+	tell_missing(d, "exemplars", exemplars_new(&d->exemplars, dir, answers_exemplar, d));
 	tell_missing(d, "snapshots",
-		     snapshots_new(&d->snapshots, d->writer, dir, host, answers_interval, d));
+		     snapshots_new(&d->snapshots, dir, host, answers_interval, d));
 }
 
 static int start_metrics(struct daemon *d)
@@ -380,7 +375,6 @@ static void stop(struct daemon *d)
 	ranks_free(d->ranks);
 	reconstruct_free(d->reconstruct);
 	names_free(d->names);
-	writer_free(d->writer);
 	loop_free(d->loop);
 	if (d->listen_fd >= 0)
 		close(d->listen_fd);

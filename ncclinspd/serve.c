@@ -45,8 +45,8 @@ static const struct route {
 	/* Where something is to be done, by which method.  Negative errno: it was not. */
 	int (*act)(struct request *r, struct json *j);
 	const char *by;
-	/* Instead, where the answer is a file: a descriptor.  Negative errno: none. */
-	int (*file)(struct request *r, uint64_t *bytes);
+	/* Instead, where the answer is a file's text (malloc'ed).  Negative errno: none. */
+	int (*file)(struct request *r, char **text, size_t *bytes);
 } routes[] = {	/* a path that ends in a slash is the beginning of one */
 	{ "/v1/status", .fill = serve_status },
 	{ "/v1/processes", .fill = serve_processes, .tables = process_tables },
@@ -168,14 +168,15 @@ static enum MHD_Result send_file(struct MHD_Connection *connection, struct reque
 				 const struct route *route)
 {
 	struct MHD_Response *response;
-	uint64_t bytes;
-	int fd = route->file(r, &bytes);
+	size_t bytes;
+	char *text;
+	int error = route->file(r, &text, &bytes);
 
-	if (fd < 0)
-		return answer_failure(connection, fd, r->why);
-	response = MHD_create_response_from_fd64(bytes, fd);
+	if (error < 0)
+		return answer_failure(connection, error, r->why);
+	response = MHD_create_response_from_buffer(bytes, text, MHD_RESPMEM_MUST_FREE);
 	if (!response)
-		close(fd);
+		free(text);
 	return answer_send(connection, MHD_HTTP_OK, response, route_type(route));
 }
 

@@ -90,6 +90,8 @@ static const struct {
 	{ -ENOENT, MHD_HTTP_NOT_FOUND, "not_found", "there is none of that name" },
 	{ -EBUSY, MHD_HTTP_SERVICE_UNAVAILABLE, "busy",
 	  "several are being written already: try again in a second" },
+	{ -EAGAIN, MHD_HTTP_SERVICE_UNAVAILABLE, "busy",
+	  "its disk is busy, or does not answer: try again in a second" },
 	{ -EINVAL, MHD_HTTP_BAD_REQUEST, "bad_request", "the body makes no sense" },
 	{ -ESRCH, MHD_HTTP_NOT_FOUND, "not_found", "there is no such process" },
 	{ -ENOSPC, MHD_HTTP_TOO_MANY_REQUESTS, "too_many", "there are too many already" },

@@ -6,8 +6,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "ncclinspd/exemplars.h"
 #include "ncclinspd/nearest.h"
@@ -313,24 +311,16 @@ static bool compare(const struct exemplar_head *h, uint64_t size, void *arg)
 }
 
 /* Only what is listed for that user is opened: there is no path that leads elsewhere. */
-int serve_exemplar(struct request *r, uint64_t *bytes)
+int serve_exemplar(struct request *r, char **text, size_t *bytes)
 {
 	struct search search = { .request = r };
-	struct stat st;
-	int fd;
+	int error;
 
 	if (!r->serve->source.exemplars)
 		return -ENOENT;
 	exemplars_visit(r->serve->source.exemplars, compare, &search);
 	if (!search.found)
 		return -ENOENT;
-	fd = exemplars_open(r->serve->source.exemplars, r->tail);
-	if (fd < 0)
-		return -ENOENT;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-		close(fd);
-		return -ENOENT;
-	}
-	*bytes = (uint64_t)st.st_size;
-	return fd;
+	error = exemplars_read(r->serve->source.exemplars, r->tail, text, bytes);
+	return error == -EAGAIN || error == -ENOMEM ? error : error < 0 ? -ENOENT : 0;
 }

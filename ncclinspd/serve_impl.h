@@ -343,8 +343,11 @@ void serve_exemplars(struct request *r, struct json *j);
  */
 void serve_state(struct request *r, struct json *j);
 
-/* A descriptor of the exemplar that r->tail names, and its size; -ENOENT: no such for him. */
-int serve_exemplar(struct request *r, uint64_t *bytes);
+/*
+ * The text (malloc'ed) of the exemplar that r->tail names.  -ENOENT: no such for him;
+ * -EAGAIN: its disk is busy, or does not answer.
+ */
+int serve_exemplar(struct request *r, char **text, size_t *bytes);
 void serve_level(struct request *r, struct json *j);
 void serve_overhead(struct request *r, struct json *j);
 

@@ -3,12 +3,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "ncclinspd/archive.h"
 #include "util/cleanup.h"
 #include "util/json.h"
-#include "util/log.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define FILES		1440
@@ -23,8 +21,6 @@ struct snapshots {
 	uint64_t given_ns;	/* when the writer took the newest */
 	uint64_t last_ns;	/* the same of the newest that is there */
 	uint64_t written;	/* files, when last_ns was learnt */
-	uint64_t unfilled;	/* that never came to be a text */
-	int error;		/* of the newest, before the writer had it; 0: none */
 };
 
 uint64_t snapshots_due_ns(uint64_t interval_ns, uint64_t now_ns, uint64_t real_ns)
@@ -48,8 +44,10 @@ static int write_file(struct snapshots *s, uint64_t now_ns, uint64_t real_ns)
 
 	json_init(&j, FILE_BYTES);
 	r = s->fill(s->arg, now_ns, &j);
-	if (r < 0)
+	if (r < 0) {
+		archive_miss(s->archive, r);
 		return r;
+	}
 	archive_make_id(id, real_ns, NULL);
 	if (real_ns > AGE_NS)
 		archive_expire(s->archive, real_ns - AGE_NS);
@@ -60,14 +58,16 @@ void snapshots_write(struct snapshots *s, uint64_t now_ns, uint64_t real_ns)
 {
 	struct snapshots_stats stats;
 
-	snapshots_read_stats(s, &stats);	/* and tell of the one before */
-	s->error = write_file(s, now_ns, real_ns);
-	if (s->error == 0) {
+	snapshots_read_stats(s, &stats);	/* when the one before was given */
+	if (archive_is_full(s->archive))
+		archive_miss(s->archive, -EBUSY);
+	else if (write_file(s, now_ns, real_ns) == 0)
 		s->given_ns = now_ns;
-		return;
-	}
-	s->unfilled++;
-	log_say(LOG_WARN, "snapshot not written error=\"%s\"", strerror(-s->error));
+}
+
+void snapshots_watch(struct snapshots *s, uint64_t now_ns, struct writer_output *out)
+{
+	archive_watch(s->archive, now_ns, out);
 }
 
 static void count_file(void *arg, const char *id, uint64_t bytes)
@@ -83,16 +83,16 @@ void snapshots_read_stats(struct snapshots *s, struct snapshots_stats *out)
 {
 	struct writer_stats files;
 
-	archive_tell_failures(s->archive, &files);
+	archive_read_stats(s->archive, &files);
 	if (files.written != s->written) {
 		s->written = files.written;
 		s->last_ns = s->given_ns;
 	}
 	*out = (struct snapshots_stats){
 		.written = files.written,
-		.failed = files.failed + s->unfilled,
+		.failed = files.failed,
 		.last_ns = s->last_ns,
-		.error = s->error ? s->error : files.failing,
+		.error = files.failing,
 	};
 	archive_visit(s->archive, count_file, out);
 }
@@ -107,8 +107,8 @@ static void snapshots_freep(struct snapshots **sp)
 	snapshots_free(*sp);
 }
 
-int snapshots_new(struct snapshots **sp, struct writer *w, const char *state_dir,
-		  const char *host, snapshots_fill_fn *fill, void *arg)
+int snapshots_new(struct snapshots **sp, const char *state_dir, const char *host,
+		  snapshots_fill_fn *fill, void *arg)
 {
 	static const struct writer_limits limits = { .files = FILES, .bytes = BYTES,
 						     .compressed = true };
@@ -119,7 +119,7 @@ int snapshots_new(struct snapshots **sp, struct writer *w, const char *state_dir
 		return -ENOMEM;
 	s->fill = fill;
 	s->arg = arg;
-	r = archive_new(&s->archive, w, state_dir, "snapshots", host, &limits);
+	r = archive_new(&s->archive, state_dir, "snapshots", host, &limits);
 	if (r < 0)
 		return r;
 	*sp = s;

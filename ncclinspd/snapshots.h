@@ -30,17 +30,18 @@ struct snapshots_stats {
 typedef int snapshots_fill_fn(void *arg, uint64_t now_ns, struct json *j);
 
 /* Makes the directory.  0 or a negative errno. */
-int snapshots_new(struct snapshots **sp, struct writer *w, const char *state_dir,
-		  const char *host, snapshots_fill_fn *fill, void *arg);
-
-/* Waits until what was given is written. */
+int snapshots_new(struct snapshots **sp, const char *state_dir, const char *host,
+		  snapshots_fill_fn *fill, void *arg);
 void snapshots_free(struct snapshots *s);
 
 /* When the next is due, in the time of `now_ns`; UINT64_MAX: never (the interval is 0). */
 uint64_t snapshots_due_ns(uint64_t interval_ns, uint64_t now_ns, uint64_t real_ns);
 
-/* Write one.  What cannot be written is counted, and told on the log. */
+/* Write one.  What cannot be written is counted; where too many wait none is made. */
 void snapshots_write(struct snapshots *s, uint64_t now_ns, uint64_t real_ns);
+
+/* As archive_watch(). */
+void snapshots_watch(struct snapshots *s, uint64_t now_ns, struct writer_output *out);
 
 /* Where they are. */
 const char *snapshots_dir(const struct snapshots *s);

@@ -6,17 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "ncclinspd/exposition.h"
 #include "ncclinspd/metrics.h"
-#include "ncclinspd/writer.h"
 #include "util/cleanup.h"
 
 #define TEXT_BYTES (32u << 20)
 
 struct textfile {
-	struct writer_dir *dir;
+	struct writer *writer;
+	char dir[PATH_MAX];
 	char path[PATH_MAX];
 	const char *name;	/* in `path` */
 	uint64_t given_ns;	/* when the last one was given to the writer */
@@ -28,27 +27,27 @@ static void freep(struct textfile **tp)
 	textfile_free(*tp);
 }
 
-int textfile_new(struct textfile **tp, struct writer *writer, const char *path)
+int textfile_new(struct textfile **tp, const char *path)
 {
 	/* Everybody may read it, as node_exporter must, and it has no older ones. */
-	const struct writer_limits limits = { .mode = 0644 };
+	const struct writer_limits limits = { .mode = 0644, .fleeting = true };
 	CLEANUP(freep) struct textfile *t = calloc(1, sizeof(*t));
-	char dir[PATH_MAX];
 	char *slash;
 	int r;
 
 	if (!t)
 		return -ENOMEM;
-	snprintf(dir, sizeof(dir), "%s", path);
-	slash = strrchr(dir, '/');
-	t->name = slash ? t->path + (slash + 1 - dir) : t->path;
+	snprintf(t->path, sizeof(t->path), "%s", path);
+	snprintf(t->dir, sizeof(t->dir), "%s", path);
+	slash = strrchr(t->dir, '/');
+	t->name = slash ? t->path + (slash + 1 - t->dir) : t->path;
 	if (slash)
-		slash[slash == dir] = '\0';
-	r = writer_open_dir(&t->dir, writer, slash ? dir : ".", path + (t->name - t->path),
-			    &limits);
+		slash[slash == t->dir] = '\0';
+	else
+		strcpy(t->dir, ".");
+	r = writer_open(&t->writer, t->dir, t->name, &limits);
 	if (r < 0)
 		return r;
-	snprintf(t->path, sizeof(t->path), "%s", path);
 	*tp = t;
 	t = NULL;
 	return 0;
@@ -58,9 +57,7 @@ void textfile_free(struct textfile *t)
 {
 	if (!t)
 		return;
-	writer_close_dir(t->dir);
-	if (*t->path)
-		unlink(t->path);
+	writer_close(t->writer);
 	free(t);
 }
 
@@ -69,35 +66,47 @@ static void take_stats(struct textfile *t)
 {
 	struct writer_stats now;
 
-	writer_read_stats(t->dir, &now);
-	if (now.failed > t->stats.failed)
-		t->stats.error = now.error;
-	if (now.written > t->stats.written) {
+	writer_read_stats(t->writer, &now);
+	if (now.written > t->stats.written)
 		t->stats.last_ns = t->given_ns;
-		t->stats.error = 0;
-	}
+	t->stats.error = now.failing;
 	t->stats.written = now.written;
 	t->stats.failed = now.failed;
 }
 
-void textfile_write(struct textfile *t, const struct metrics *m, uint64_t now_ns)
+static void make_text(struct textfile *t, const struct metrics *m, uint64_t now_ns)
 {
 	CLEANUP(exposition_deinit) struct exposition e;
 	size_t bytes;
 	char *text;
 
-	take_stats(t);
 	exposition_init(&e, false, TEXT_BYTES);
 	metrics_write(m, &e, true, 0, now_ns);
 	if (e.error)
 		return;
 	text = exposition_steal(&e, &bytes);
-	if (writer_put(t->dir, t->name, text, bytes) == 0)
+	if (writer_put(t->writer, t->name, text, bytes) == 0)
 		t->given_ns = now_ns;
+}
+
+void textfile_write(struct textfile *t, const struct metrics *m, uint64_t now_ns)
+{
+	take_stats(t);
+	if (writer_is_full(t->writer))
+		writer_miss(t->writer, -EBUSY);
+	else
+		make_text(t, m, now_ns);
 }
 
 void textfile_read_stats(struct textfile *t, struct textfile_stats *out)
 {
 	take_stats(t);
 	*out = t->stats;
+}
+
+void textfile_watch(struct textfile *t, uint64_t now_ns, struct writer_output *out)
+{
+	*out = (struct writer_output){ .what = "metrics", .dir = t->dir };
+	writer_watch(t->writer, now_ns);
+	writer_read_stats(t->writer, &out->stats);
 }

@@ -9,9 +9,10 @@
 
 #include <stdint.h>
 
+#include "ncclinspd/writer.h"
+
 struct metrics;
 struct textfile;
-struct writer;
 
 #define TEXTFILE_NS	UINT64_C(10000000000)	/* between two of them */
 
@@ -22,13 +23,16 @@ struct textfile_stats {
 };
 
 /* A negative errno: the directory of `path` is not there, or has no place for it. */
-int textfile_new(struct textfile **tp, struct writer *writer, const char *path);
+int textfile_new(struct textfile **tp, const char *path);
 
-/* Waits for the writer; removes the file. */
+/* As writer_close(); the file goes. */
 void textfile_free(struct textfile *t);
 
 /* Have it written.  What cannot be is told by the stats. */
 void textfile_write(struct textfile *t, const struct metrics *m, uint64_t now_ns);
+
+/* Once a second: how it stands. */
+void textfile_watch(struct textfile *t, uint64_t now_ns, struct writer_output *out);
 
 void textfile_read_stats(struct textfile *t, struct textfile_stats *out);
 

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The loop's side and the thread of a directory.  What they share is under the lock,
+ * which nobody holds while the disk is asked.
+ */
 #include "ncclinspd/writer.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "ncclinspd/store.h"
+#include "shmring/clock.h"
 #include "util/cleanup.h"
-#include "util/zst.h"
+#include "util/log.h"
 
-#define DIRS		8
-#define WAITING		4	/* files at a time, of each directory */
-#define TEMPORARY	".new"
+#define WAITING		4	/* files at a time */
+#define OPEN_NS		UINT64_C(2000000000)	/* a directory may take to answer at first */
+#define READ_NS		UINT64_C(200000000)	/* who asks for a file is held up */
+#define CLOSE_NS	UINT64_C(5000000000)
+#define HANGS_NS	UINT64_C(10000000000)
 
 /* A file that is there. */
 struct entry {
@@ -32,163 +34,57 @@ struct stock {
 	uint32_t n, room;
 };
 
-struct writer_dir {
-	struct writer *writer;
-	int fd;
-	char path[PATH_MAX];
-	char prefix[96];
-	char temporary[104];	/* what is being written; hidden */
-	struct writer_limits limits;
-	struct stock counted;		/* the thread's */
-	/* by the writer's lock: */
-	struct stock stock;
-	unsigned waiting;
-	char expired[NAME_MAX + 1];	/* what sorts before it is too old */
-	struct writer_stats stats;
-};
-
 struct file {
-	struct writer_dir *dir;
 	char name[NAME_MAX + 1];
 	char expired[NAME_MAX + 1];
 	char *text;
 	size_t bytes;
 };
 
-struct writer {
-	unsigned ndirs;
-	pthread_t thread;
-	bool running;
-	pthread_mutex_t lock;	/* of what follows */
-	pthread_cond_t given, done;
-	struct file waiting[DIRS * WAITING];
-	unsigned n;
-	bool stop;
-};
-
-/* ---- one file, in the thread ---------------------------------------------------- */
-
-static int write_all(int fd, const char *text, size_t bytes)
-{
-	while (bytes) {
-		ssize_t n = write(fd, text, bytes);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		text += n;
-		bytes -= (size_t)n;
-	}
-	return fsync(fd) < 0 ? -errno : 0;
-}
-
-static int write_beside(const struct file *file)
-{
-	const struct writer_dir *d = file->dir;
-	const char *temporary = d->temporary;
-	CLEANUP(cleanup_closep) int fd = -1;
-	int r;
-
-	fd = openat(d->fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-		    d->limits.mode ? d->limits.mode : 0600);
-	if (fd < 0)
-		return -errno;
-	r = write_all(fd, file->text, file->bytes);
-	if (r == 0 && renameat(d->fd, temporary, d->fd, file->name) < 0)
-		r = -errno;
-	if (r < 0)
-		unlinkat(d->fd, temporary, 0);
-	else
-		fsync(d->fd);	/* best effort: the file itself is safe */
-	return r;
-}
-
-/* Somebody took the directory away.  The descriptor keeps its number: others read it. */
-static bool make_dir_again(const struct writer_dir *d)
-{
-	CLEANUP(cleanup_closep) int fd = -1;
-
-	mkdir(d->path, 0700);
-	fd = open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd >= 0 && dup3(fd, d->fd, O_CLOEXEC) >= 0;
-}
-
-static int write_file(struct file *file)
-{
-	char *packed;
+/* What somebody wants to read; who has gone away meanwhile has another turn by now. */
+struct reading {
+	uint64_t turn;
+	bool wanted, done;
+	char name[NAME_MAX + 1];
+	size_t most;
+	int result;
+	char *text;
 	size_t bytes;
-	int r;
-
-	if (file->dir->limits.compressed) {
-		r = zst_compress(file->text, file->bytes, &packed, &bytes);
-		if (r < 0)
-			return r;
-		free(file->text);
-		file->text = packed;
-		file->bytes = bytes;
-	}
-	r = write_beside(file);
-	if (r == -ENOENT && make_dir_again(file->dir))
-		r = write_beside(file);
-	return r;
-}
-
-/* ---- the oldest make room --------------------------------------------------------- */
-
-static int walk(const struct writer_dir *d, writer_visit_fn *visit, void *arg)
-{
-	int fd = openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
-
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
-		return -ENOTDIR;
-	}
-	while ((entry = readdir(dir))) {
-		struct stat st;
-
-		if (!strncmp(entry->d_name, d->prefix, strlen(d->prefix)) &&
-		    fstatat(d->fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    S_ISREG(st.st_mode))
-			visit(arg, entry->d_name, (uint64_t)st.st_size);
-	}
-	closedir(dir);
-	return 0;
-}
-
-/* What there is: how many, how large, and the name that sorts first. */
-struct survey {
-	uint32_t files;
-	uint64_t bytes;
-	char oldest[NAME_MAX + 1];
 };
 
-static void add_to_survey(void *arg, const char *name, uint64_t bytes)
-{
-	struct survey *s = arg;
+struct writer {
+	struct store store;		/* the thread's */
+	struct stock counted;		/* the thread's */
+	pthread_t thread;
+	bool running;			/* the loop's */
+	uint64_t watched, moved_ns;	/* the loop's: `through`, and since when */
+	pthread_mutex_t lock;		/* of what follows */
+	pthread_cond_t given, done;
+	struct stock stock;
+	struct file waiting[WAITING];
+	unsigned n;
+	struct reading reading;
+	char expired[NAME_MAX + 1];	/* what sorts before it is too old */
+	struct writer_stats stats;
+	uint64_t through;		/* files that the thread is done with */
+	bool opened, busy, stop, left, finished;
+	int open_error;
+};
 
-	s->files++;
-	s->bytes += bytes;
-	if (!*s->oldest || strcmp(name, s->oldest) < 0)
-		snprintf(s->oldest, sizeof(s->oldest), "%s", name);
+static void free_writer(struct writer *w)
+{
+	for (unsigned i = 0; i < w->n; i++)
+		free(w->waiting[i].text);
+	free(w->reading.text);
+	free(w->counted.at);
+	free(w->stock.at);
+	pthread_cond_destroy(&w->done);
+	pthread_cond_destroy(&w->given);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
 }
 
-/* The newest stays, however large it is. */
-static void prune(const struct writer_dir *d, const char *expired)
-{
-	while (d->limits.files) {
-		struct survey s = { 0 };
-
-		if (walk(d, add_to_survey, &s) < 0 || s.files <= 1 ||
-		    (s.files <= d->limits.files && s.bytes <= d->limits.bytes &&
-		     strcmp(s.oldest, expired) >= 0) ||
-		    unlinkat(d->fd, s.oldest, 0) < 0)
-			return;
-	}
-}
+/* ---- the thread ------------------------------------------------------------------------ */
 
 static void add_to_stock(void *arg, const char *name, uint64_t bytes)
 {
@@ -200,56 +96,104 @@ static void add_to_stock(void *arg, const char *name, uint64_t bytes)
 	snprintf(stock->at[stock->n++].name, NAME_MAX + 1, "%s", name);
 }
 
-static void take_stock(struct writer_dir *d)
+static void take_stock(struct writer *w)
 {
-	d->counted.n = 0;
-	if (!d->counted.room)
-		return;
-	walk(d, add_to_stock, &d->counted);
+	w->counted.n = 0;
+	if (w->counted.room)
+		store_visit(&w->store, add_to_stock, &w->counted);
 }
 
-static void show_stock(struct writer_dir *d)
+static void show_stock(struct writer *w)
 {
-	struct stock shown = d->stock;
+	struct stock shown = w->stock;
 
-	d->stock = d->counted;
-	d->counted = shown;
+	w->stock = w->counted;
+	w->counted = shown;
 }
-
-/* ---- the thread --------------------------------------------------------------------- */
 
 /* The file stays first in the queue while it is written. */
+static void write_first(struct writer *w)
+{
+	struct file file = w->waiting[0];
+	int r;
+
+	pthread_mutex_unlock(&w->lock);
+	r = store_write(&w->store, file.name, &file.text, file.bytes, file.expired);
+	take_stock(w);
+	free(file.text);
+	pthread_mutex_lock(&w->lock);
+	memmove(w->waiting, w->waiting + 1, --w->n * sizeof(w->waiting[0]));
+	show_stock(w);
+	w->through++;
+	w->stats.written += r == 0;
+	w->stats.failed += r < 0;
+	w->stats.error = r < 0 ? r : w->stats.error;
+	w->stats.failing = r;
+}
+
+static void read_wanted(struct writer *w)
+{
+	struct reading mine = w->reading;
+	char *text = NULL;
+	size_t bytes = 0;
+	int r;
+
+	w->reading.wanted = false;
+	pthread_mutex_unlock(&w->lock);
+	r = store_read(&w->store, mine.name, mine.most, &text, &bytes);
+	pthread_mutex_lock(&w->lock);
+	if (w->reading.turn != mine.turn) {
+		free(text);
+		return;
+	}
+	w->reading.done = true;
+	w->reading.result = r;
+	w->reading.text = text;
+	w->reading.bytes = bytes;
+}
+
+static void open_store(struct writer *w)
+{
+	int r = store_open(&w->store);
+
+	if (r == 0)
+		take_stock(w);
+	pthread_mutex_lock(&w->lock);
+	show_stock(w);
+	w->opened = true;
+	w->open_error = r;
+	w->stats.failing = r;
+	pthread_cond_broadcast(&w->done);
+}
+
 static void *run(void *arg)
 {
 	struct writer *w = arg;
+	bool left;
 
-	pthread_mutex_lock(&w->lock);
+	open_store(w);
 	for (;;) {
-		struct file file;
-		int r;
-
-		while (!w->n && !w->stop)
+		while (!w->n && !w->reading.wanted && !w->stop)
 			pthread_cond_wait(&w->given, &w->lock);
-		if (!w->n)
+		if (!w->n && !w->reading.wanted)
 			break;
-		file = w->waiting[0];
-		pthread_mutex_unlock(&w->lock);
-		r = write_file(&file);
-		if (r == 0)
-			prune(file.dir, file.expired);
-		take_stock(file.dir);
-		free(file.text);
-		pthread_mutex_lock(&w->lock);
-		memmove(w->waiting, w->waiting + 1, --w->n * sizeof(w->waiting[0]));
-		show_stock(file.dir);
-		file.dir->stats.written += r == 0;
-		file.dir->stats.failed += r < 0;
-		file.dir->stats.error = r < 0 ? r : file.dir->stats.error;
-		file.dir->stats.failing = r;
-		file.dir->waiting--;
-		pthread_cond_signal(&w->done);
+		w->busy = true;
+		if (w->reading.wanted)
+			read_wanted(w);
+		else
+			write_first(w);
+		w->busy = false;
+		pthread_cond_broadcast(&w->done);
 	}
 	pthread_mutex_unlock(&w->lock);
+	store_close(&w->store);
+	pthread_mutex_lock(&w->lock);
+	w->finished = true;
+	left = w->left;
+	pthread_cond_broadcast(&w->done);
+	pthread_mutex_unlock(&w->lock);
+	if (left)
+		free_writer(w);
 	return NULL;
 }
 
@@ -269,20 +213,40 @@ static int start_thread(struct writer *w)
 
 /* ---- the loop's side ----------------------------------------------------------------- */
 
-int writer_put(struct writer_dir *d, const char *name, char *text, size_t bytes)
+/* Under the lock: until `*flag`, or the time is over. */
+static bool wait_for(struct writer *w, const bool *flag, uint64_t wait_ns)
 {
-	struct file file = { .dir = d, .text = text, .bytes = bytes };
-	struct writer *w = d->writer;
+	uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + wait_ns;
+	struct timespec until = { .tv_sec = (time_t)(until_ns / 1000000000),
+				  .tv_nsec = (long)(until_ns % 1000000000) };
+
+	while (!*flag && pthread_cond_timedwait(&w->done, &w->lock, &until) != ETIMEDOUT)
+		;
+	return *flag;
+}
+
+static void count_failure(struct writer *w, int error)
+{
+	w->stats.failed++;
+	w->stats.error = error;
+	if (!w->stats.failing && error != -EBUSY)	/* that alone says that all is well there */
+		w->stats.failing = error;
+}
+
+int writer_put(struct writer *w, const char *name, char *text, size_t bytes)
+{
+	struct file file = { .text = text, .bytes = bytes };
 	int r = -EBUSY;
 
 	snprintf(file.name, sizeof(file.name), "%s", name);
 	pthread_mutex_lock(&w->lock);
-	snprintf(file.expired, sizeof(file.expired), "%s", d->expired);
-	if (d->waiting < WAITING) {
-		d->waiting++;
+	snprintf(file.expired, sizeof(file.expired), "%s", w->expired);
+	if (w->n < WAITING) {
 		w->waiting[w->n++] = file;
 		pthread_cond_signal(&w->given);
 		r = 0;
+	} else {
+		count_failure(w, r);
 	}
 	pthread_mutex_unlock(&w->lock);
 	if (r < 0)
@@ -290,36 +254,79 @@ int writer_put(struct writer_dir *d, const char *name, char *text, size_t bytes)
 	return r;
 }
 
-void writer_expire(struct writer_dir *d, const char *name)
+bool writer_is_full(struct writer *w)
 {
-	pthread_mutex_lock(&d->writer->lock);
-	snprintf(d->expired, sizeof(d->expired), "%s", name);
-	pthread_mutex_unlock(&d->writer->lock);
+	bool full;
+
+	pthread_mutex_lock(&w->lock);
+	full = w->n == WAITING;
+	pthread_mutex_unlock(&w->lock);
+	return full;
 }
 
-void writer_read_stats(struct writer_dir *d, struct writer_stats *out)
+void writer_miss(struct writer *w, int error)
 {
-	pthread_mutex_lock(&d->writer->lock);
-	*out = d->stats;
-	pthread_mutex_unlock(&d->writer->lock);
+	pthread_mutex_lock(&w->lock);
+	count_failure(w, error);
+	pthread_mutex_unlock(&w->lock);
 }
 
-void writer_visit(struct writer_dir *d, writer_visit_fn *visit, void *arg)
+void writer_expire(struct writer *w, const char *name)
 {
-	pthread_mutex_lock(&d->writer->lock);
-	for (uint32_t i = 0; i < d->stock.n; i++)
-		visit(arg, d->stock.at[i].name, d->stock.at[i].bytes);
-	pthread_mutex_unlock(&d->writer->lock);
+	pthread_mutex_lock(&w->lock);
+	snprintf(w->expired, sizeof(w->expired), "%s", name);
+	pthread_mutex_unlock(&w->lock);
 }
 
-int writer_open(const struct writer_dir *d, const char *name)
+void writer_watch(struct writer *w, uint64_t now_ns)
 {
-	int fd = openat(d->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-
-	return fd < 0 ? -errno : fd;
+	pthread_mutex_lock(&w->lock);
+	if (!w->moved_ns || (!w->n && w->opened) || w->through != w->watched) {
+		w->watched = w->through;
+		w->moved_ns = now_ns;
+	} else if (now_ns - w->moved_ns >= HANGS_NS) {
+		w->stats.failing = w->stats.error = -ETIMEDOUT;
+	}
+	pthread_mutex_unlock(&w->lock);
 }
 
-/* ---- directories ----------------------------------------------------------------------- */
+void writer_read_stats(struct writer *w, struct writer_stats *out)
+{
+	pthread_mutex_lock(&w->lock);
+	*out = w->stats;
+	pthread_mutex_unlock(&w->lock);
+}
+
+void writer_visit(struct writer *w, writer_visit_fn *visit, void *arg)
+{
+	pthread_mutex_lock(&w->lock);
+	for (uint32_t i = 0; i < w->stock.n; i++)
+		visit(arg, w->stock.at[i].name, w->stock.at[i].bytes);
+	pthread_mutex_unlock(&w->lock);
+}
+
+int writer_read(struct writer *w, const char *name, size_t most, char **text, size_t *bytes)
+{
+	struct reading *reading = &w->reading;
+	int r = -EAGAIN;
+
+	pthread_mutex_lock(&w->lock);
+	if (w->opened && !w->busy && !w->n) {
+		*reading = (struct reading){ .turn = reading->turn, .wanted = true, .most = most };
+		snprintf(reading->name, sizeof(reading->name), "%s", name);
+		pthread_cond_signal(&w->given);
+		if (wait_for(w, &reading->done, READ_NS)) {
+			r = reading->result;
+			*text = reading->text;
+			*bytes = reading->bytes;
+		}
+		*reading = (struct reading){ .turn = reading->turn + 1 };
+	}
+	pthread_mutex_unlock(&w->lock);
+	return r;
+}
+
+/* ---- life ------------------------------------------------------------------------------ */
 
 static int init_stock(struct stock *stock, const struct writer_limits *limits)
 {
@@ -330,88 +337,74 @@ static int init_stock(struct stock *stock, const struct writer_limits *limits)
 	return stock->at ? 0 : -ENOMEM;
 }
 
-static void close_dirp(struct writer_dir **dp)
+static void init_sync(struct writer *w)
 {
-	writer_close_dir(*dp);
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&w->given, &attr);
+	pthread_cond_init(&w->done, &attr);
+	pthread_condattr_destroy(&attr);
 }
 
-int writer_open_dir(struct writer_dir **dp, struct writer *w, const char *dir,
-		    const char *prefix, const struct writer_limits *limits)
+static void closep(struct writer **wp)
 {
-	CLEANUP(close_dirp) struct writer_dir *d = NULL;
-
-	if (w->ndirs == DIRS)
-		return -ENOSPC;
-	d = calloc(1, sizeof(*d));
-	if (!d)
-		return -ENOMEM;
-	d->writer = w;
-	w->ndirs++;
-	d->limits = *limits;
-	snprintf(d->prefix, sizeof(d->prefix), "%s", prefix);
-	snprintf(d->temporary, sizeof(d->temporary), ".%.*s" TEMPORARY,
-		 (int)strlen(d->prefix) - 1, d->prefix);
-	snprintf(d->path, sizeof(d->path), "%s", dir);
-	d->fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (d->fd < 0)
-		return -errno;
-	if (init_stock(&d->stock, limits) < 0 || init_stock(&d->counted, limits) < 0)
-		return -ENOMEM;
-	unlinkat(d->fd, d->temporary, 0);	/* of a daemon that was killed */
-	take_stock(d);
-	show_stock(d);
-	*dp = d;
-	d = NULL;
-	return 0;
+	writer_close(*wp);
 }
 
-void writer_close_dir(struct writer_dir *d)
+int writer_open(struct writer **wp, const char *dir, const char *prefix,
+		const struct writer_limits *limits)
 {
-	if (!d)
-		return;
-	pthread_mutex_lock(&d->writer->lock);
-	while (d->waiting)
-		pthread_cond_wait(&d->writer->done, &d->writer->lock);
-	pthread_mutex_unlock(&d->writer->lock);
-	d->writer->ndirs--;
-	if (d->fd >= 0)
-		close(d->fd);
-	free(d->counted.at);
-	free(d->stock.at);
-	free(d);
-}
-
-int writer_new(struct writer **wp)
-{
-	struct writer *w = calloc(1, sizeof(*w));
+	CLEANUP(closep) struct writer *w = calloc(1, sizeof(*w));
 	int r;
 
 	if (!w)
 		return -ENOMEM;
-	pthread_mutex_init(&w->lock, NULL);
-	pthread_cond_init(&w->given, NULL);
-	pthread_cond_init(&w->done, NULL);
+	init_sync(w);
+	store_init(&w->store, dir, prefix, limits);
+	if (init_stock(&w->stock, limits) < 0 || init_stock(&w->counted, limits) < 0)
+		return -ENOMEM;
 	r = start_thread(w);
 	if (r < 0)
-		writer_free(w);
-	else
-		*wp = w;
-	return r;
+		return r;
+	pthread_mutex_lock(&w->lock);
+	if (wait_for(w, &w->opened, OPEN_NS))
+		r = w->open_error;
+	pthread_mutex_unlock(&w->lock);
+	if (r < 0)
+		return r;
+	*wp = w;
+	w = NULL;
+	return 0;
 }
 
-void writer_free(struct writer *w)
+void writer_close(struct writer *w)
 {
+	pthread_t thread;
+	bool finished;
+
 	if (!w)
 		return;
-	if (w->running) {
-		pthread_mutex_lock(&w->lock);
-		w->stop = true;
-		pthread_cond_signal(&w->given);
-		pthread_mutex_unlock(&w->lock);
-		pthread_join(w->thread, NULL);
+	if (!w->running) {
+		free_writer(w);
+		return;
 	}
-	pthread_cond_destroy(&w->done);
-	pthread_cond_destroy(&w->given);
-	pthread_mutex_destroy(&w->lock);
-	free(w);
+	pthread_mutex_lock(&w->lock);
+	w->stop = true;
+	pthread_cond_signal(&w->given);
+	finished = wait_for(w, &w->finished, CLOSE_NS);
+	if (!finished)
+		log_say(LOG_WARN, "directory does not answer, %u file(s) given up dir=%s", w->n,
+			w->store.path);
+	w->left = !finished;
+	thread = w->thread;
+	pthread_mutex_unlock(&w->lock);
+	if (!finished) {
+		pthread_detach(thread);
+		return;
+	}
+	pthread_join(thread, NULL);
+	free_writer(w);
 }

@@ -21,7 +21,6 @@
 #define MINUTE	(60 * SECOND)
 #define EPOCH	(UINT64_C(1700000000) * SECOND)
 
-static struct writer *w;
 static struct exemplars *x;
 static uint64_t now;
 static uint64_t newest;		/* serial of the log */
@@ -42,14 +41,12 @@ static int fill(void *arg, const struct exemplar *e, uint64_t now_ns, struct jso
 
 static void open_all(void)
 {
-	ck_assert_int_eq(writer_new(&w), 0);
-	ck_assert_int_eq(exemplars_new(&x, w, fx_tmpdir(), fill, NULL), 0);
+	ck_assert_int_eq(exemplars_new(&x, fx_tmpdir(), fill, NULL), 0);
 }
 
 static void close_all(void)
 {
 	exemplars_free(x);
-	writer_free(w);
 }
 
 static void setup(void)
@@ -359,23 +356,24 @@ START_TEST(what_is_no_exemplar_is_not_listed)
 }
 END_TEST
 
-START_TEST(only_what_is_there_by_that_name_can_be_opened)
+START_TEST(only_what_is_there_by_that_name_can_be_read)
 {
 	const char *const games[] = {
 		"", ".", "..", "../exemplars", "../../etc/passwd", "/etc/passwd", "*",
 		"d/../secret", "20260101T000000.000000000Z",
 	};
-	int fd;
+	size_t bytes;
+	char *text;
 
 	write_some(1);
 	ck_assert_int_eq(mkdir(path_of("exemplars-d"), 0700), 0);
 	put_file("secret.json", "");
 	ck_assert_int_eq(list(), 1);
-	fd = exemplars_open(x, seen[0].id);
-	ck_assert_int_ge(fd, 0);
-	close(fd);
+	ck_assert_int_eq(exemplars_read(x, seen[0].id, &text, &bytes), 0);
+	ck_assert_uint_gt(bytes, 0);
+	free(text);
 	for (int i = 0; i < FX_COUNT(games); i++)
-		ck_assert_int_eq(exemplars_open(x, games[i]), -ENOENT);
+		ck_assert_int_eq(exemplars_read(x, games[i], &text, &bytes), -ENOENT);
 }
 END_TEST
 
@@ -454,7 +452,7 @@ int main(void)
 		FX_TEST(the_oldest_make_room),
 		FX_TEST(a_restart_keeps_the_list),
 		FX_TEST(what_is_no_exemplar_is_not_listed),
-		FX_TEST(only_what_is_there_by_that_name_can_be_opened),
+		FX_TEST(only_what_is_there_by_that_name_can_be_read),
 		FX_TEST(ids_of_one_moment_differ),
 		FX_TEST(a_head_reads_back_as_it_was),
 		FX_TEST(unknown_reads_back_as_unknown),

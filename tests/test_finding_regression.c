@@ -7,7 +7,6 @@
 
 #include "ncclinspd/cusum.h"
 #include "ncclinspd/diagnose.h"
-#include "ncclinspd/writer.h"
 #include "tests/fixture.h"
 #include "util/log.h"
 
@@ -16,7 +15,6 @@
 #define LEARN	(CUSUM_LEARN + 2)
 
 static struct diagnose *dg;
-static struct writer *writer;
 static uint64_t now_ns;
 static const struct finding *found;
 static int nfound;
@@ -30,7 +28,7 @@ static size_t no_processes(void *arg, struct process *const **list)
 
 static void start(const char *state_dir)
 {
-	const struct diagnose_config config = { .state_dir = state_dir, .writer = writer };
+	const struct diagnose_config config = { .state_dir = state_dir };
 	const struct diagnose_source source = { .processes = no_processes };
 
 	ck_assert_int_eq(diagnose_new(&dg, &config, &source), 0);
@@ -40,14 +38,12 @@ static void setup(void)
 {
 	log_set_level(LOG_ERROR);
 	now_ns = 100000 * SECOND;
-	ck_assert_int_eq(writer_new(&writer), 0);
 	start(NULL);
 }
 
 static void teardown(void)
 {
 	diagnose_free(dg);
-	writer_free(writer);
 }
 
 static bool keep(const struct finding *f, void *arg)

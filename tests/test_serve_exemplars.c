@@ -7,7 +7,6 @@
 
 #define OTHER_UID	54321
 
-static struct writer *w;
 
 static void put_file(const char *id, uid_t uid)
 {
@@ -54,8 +53,7 @@ static void setup(void)
 	put_file("1", 0);
 	put_file("2", OTHER_UID);
 	put_secret();
-	ck_assert_int_eq(writer_new(&w), 0);
-	ck_assert_int_eq(exemplars_new(&fx_exemplars, w, fx_tmpdir(), fill, NULL), 0);
+	ck_assert_int_eq(exemplars_new(&fx_exemplars, fx_tmpdir(), fill, NULL), 0);
 	fx_serve_open(NULL);
 }
 
@@ -63,7 +61,6 @@ static void teardown(void)
 {
 	fx_serve_close();
 	exemplars_free(fx_exemplars);
-	writer_free(w);
 }
 
 START_TEST(the_newest_comes_first_and_the_file_is_to_be_had)

@@ -14,7 +14,6 @@
 #define S	UINT64_C(1000000000)
 #define NOW	(1764000000 * S)	/* on the wall clock */
 
-static struct writer *w;
 static struct snapshots *shots;
 static int answer;
 
@@ -31,14 +30,12 @@ static int fill(void *arg, uint64_t now_ns, struct json *j)
 static void setup(void)
 {
 	answer = 0;
-	ck_assert_int_eq(writer_new(&w), 0);
-	ck_assert_int_eq(snapshots_new(&shots, w, fx_tmpdir(), "node1", fill, NULL), 0);
+	ck_assert_int_eq(snapshots_new(&shots, fx_tmpdir(), "node1", fill, NULL), 0);
 }
 
 static void teardown(void)
 {
 	snapshots_free(shots);
-	writer_free(w);
 }
 
 /* Once the writer is through with so many. */

@@ -2,6 +2,7 @@
 /* Files that are there whole or not at all, and no more of them than allowed. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,26 +13,16 @@
 
 #include "ncclinspd/writer.h"
 #include "tests/fixture.h"
+#include "util/log.h"
 #include "util/zst.h"
 
 static struct writer *w;
-static struct writer_dir *d;
-
-static void setup(void)
-{
-	ck_assert_int_eq(writer_new(&w), 0);
-}
-
-static void teardown(void)
-{
-	writer_free(w);
-}
 
 static void open_dir(uint32_t files, uint64_t bytes)
 {
 	const struct writer_limits limits = { .files = files, .bytes = bytes };
 
-	ck_assert_int_eq(writer_open_dir(&d, w, fx_tmpdir(), "box-", &limits), 0);
+	ck_assert_int_eq(writer_open(&w, fx_tmpdir(), "box-", &limits), 0);
 }
 
 /* Too many at a time are refused: then wait until there is room. */
@@ -40,7 +31,7 @@ static void put(int number, const char *text)
 	char name[32];
 
 	snprintf(name, sizeof(name), "box-%03d.json", number);
-	while (writer_put(d, name, strdup(text), strlen(text)) == -EBUSY)
+	while (writer_put(w, name, strdup(text), strlen(text)) == -EBUSY)
 		usleep(1000);
 }
 
@@ -72,7 +63,7 @@ START_TEST(what_was_given_is_there_when_the_writer_is_gone)
 
 	open_dir(10, 1000);
 	put(1, "hello");
-	writer_close_dir(d);
+	writer_close(w);
 	file = fopen(path_of("box-001.json"), "r");
 	ck_assert_ptr_nonnull(file);
 	ck_assert_uint_eq(fread(text, 1, sizeof(text) - 1, file), 5);
@@ -93,7 +84,7 @@ START_TEST(the_oldest_make_room_and_what_is_not_ours_stays)
 	open_dir(3, 1000);
 	for (int i = 0; i < 20; i++)
 		put(i, "hello");
-	writer_close_dir(d);
+	writer_close(w);
 	ck_assert_int_eq(count_files(), 5);
 	ck_assert_int_eq(access(path_of("box-016.json"), F_OK), -1);
 	ck_assert_int_eq(access(path_of("box-017.json"), F_OK), 0);
@@ -107,7 +98,7 @@ START_TEST(bytes_are_limited_but_the_newest_always_stays)
 	for (int i = 0; i < 5; i++)
 		put(i, "hello");
 	put(9, "a long one, longer than all that is allowed");
-	writer_close_dir(d);
+	writer_close(w);
 	ck_assert_int_eq(count_files(), 1);
 	ck_assert_int_eq(access(path_of("box-009.json"), F_OK), 0);
 }
@@ -122,11 +113,11 @@ START_TEST(a_failure_is_counted_and_leaves_nothing_behind)
 	put(1, "hello");
 	do {
 		usleep(1000);
-		writer_read_stats(d, &stats);
+		writer_read_stats(w, &stats);
 	} while (!stats.failed && !stats.written);
 	ck_assert_uint_eq(stats.failed, 1);
 	ck_assert_int_lt(stats.error, 0);
-	writer_close_dir(d);
+	writer_close(w);
 	ck_assert_int_eq(count_files(), 1);
 }
 END_TEST
@@ -135,7 +126,7 @@ START_TEST(without_its_directory_nothing_is_written)
 {
 	const struct writer_limits limits = { .files = 1, .bytes = 1 };
 
-	ck_assert_int_eq(writer_open_dir(&d, w, path_of("nowhere"), "box-", &limits), -ENOENT);
+	ck_assert_int_eq(writer_open(&w, path_of("nowhere"), "box-", &limits), -ENOENT);
 }
 END_TEST
 
@@ -152,25 +143,30 @@ static void note(void *arg, const char *name, uint64_t bytes)
 	seen->bytes += bytes;
 }
 
-START_TEST(what_is_there_is_known_and_can_be_opened)
+START_TEST(what_is_there_is_known_and_can_be_read)
 {
 	struct seen seen = { "", 0 };
-	char text[8] = "";
-	int fd;
+	size_t bytes;
+	char *text;
 
 	open_dir(1, 1000);
 	put(1, "hello");
 	put(2, "hi");
-	writer_close_dir(d);
+	writer_close(w);
 	open_dir(1, 1000);
-	writer_visit(d, note, &seen);
+	writer_visit(w, note, &seen);
 	ck_assert_str_eq(seen.names, "box-002.json ");
 	ck_assert_uint_eq(seen.bytes, 2);
-	fd = writer_open(d, "box-002.json");
-	ck_assert_int_eq(read(fd, text, sizeof(text)), 2);
-	close(fd);
-	ck_assert_int_eq(writer_open(d, "box-001.json"), -ENOENT);
-	writer_close_dir(d);
+	ck_assert_int_eq(writer_read(w, "box-002.json", 100, &text, &bytes), 0);
+	ck_assert_uint_eq(bytes, 2);
+	ck_assert_mem_eq(text, "hi", 2);
+	free(text);
+	ck_assert_int_eq(writer_read(w, "box-002.json", 1, &text, &bytes), 0);
+	ck_assert_uint_eq(bytes, 1);
+	free(text);
+	ck_assert_int_eq(writer_read(w, "box-001.json", 100, &text, &bytes), -ENOENT);
+	ck_assert_int_eq(writer_read(w, ".", 100, &text, &bytes), -ENOENT);
+	writer_close(w);
 }
 END_TEST
 
@@ -183,11 +179,11 @@ START_TEST(what_is_written_is_known_at_once_when_it_is_counted)
 	put(1, "hello");
 	do {
 		usleep(1000);
-		writer_read_stats(d, &stats);
+		writer_read_stats(w, &stats);
 	} while (!stats.written);
-	writer_visit(d, note, &seen);
+	writer_visit(w, note, &seen);
 	ck_assert_str_eq(seen.names, "box-001.json ");
-	writer_close_dir(d);
+	writer_close(w);
 }
 END_TEST
 
@@ -196,11 +192,11 @@ START_TEST(what_sorts_before_the_given_name_is_too_old)
 	open_dir(100, 1000);
 	for (int i = 0; i < 6; i++)
 		put(i, "hello");
-	writer_close_dir(d);
+	writer_close(w);
 	open_dir(100, 1000);
-	writer_expire(d, "box-004.json");
+	writer_expire(w, "box-004.json");
 	put(7, "hello");
-	writer_close_dir(d);
+	writer_close(w);
 	ck_assert_int_eq(access(path_of("box-003.json"), F_OK), -1);
 	ck_assert_int_eq(access(path_of("box-004.json"), F_OK), 0);
 	ck_assert_int_eq(count_files(), 3);
@@ -214,15 +210,15 @@ START_TEST(a_directory_that_vanished_is_made_again)
 	struct stat st;
 
 	ck_assert_int_eq(mkdir(path_of("place"), 0700), 0);
-	ck_assert_int_eq(writer_open_dir(&d, w, path_of("place"), "box-", &limits), 0);
+	ck_assert_int_eq(writer_open(&w, path_of("place"), "box-", &limits), 0);
 	ck_assert_int_eq(rmdir(path_of("place")), 0);
 	put(1, "hello");
 	do {
 		usleep(1000);
-		writer_read_stats(d, &stats);
+		writer_read_stats(w, &stats);
 	} while (!stats.written && !stats.failed);
 	ck_assert_int_eq(stats.failing, 0);
-	writer_close_dir(d);
+	writer_close(w);
 	ck_assert_int_eq(stat(path_of("place/box-001.json"), &st), 0);
 	ck_assert_int_eq(st.st_size, 5);
 }
@@ -235,9 +231,9 @@ START_TEST(a_compressed_file_holds_the_text)
 	size_t bytes;
 	FILE *file;
 
-	ck_assert_int_eq(writer_open_dir(&d, w, fx_tmpdir(), "box-", &limits), 0);
+	ck_assert_int_eq(writer_open(&w, fx_tmpdir(), "box-", &limits), 0);
 	put(1, "hello");
-	writer_close_dir(d);
+	writer_close(w);
 	file = fopen(path_of("box-001.json"), "r");
 	bytes = fread(packed, 1, sizeof(packed), file);
 	fclose(file);
@@ -253,14 +249,14 @@ static void write_until_killed(const char *place)
 {
 	const struct writer_limits limits = { .files = 8, .bytes = UINT64_C(1) << 30 };
 
-	if (writer_new(&w) < 0 || writer_open_dir(&d, w, place, "box-", &limits) < 0)
+	if (writer_open(&w, place, "box-", &limits) < 0)
 		_exit(1);
 	for (int i = 0; ; i++) {
 		char *text = malloc(BIG), name[32];
 
 		memset(text, 'x', BIG);
 		snprintf(name, sizeof(name), "box-%03d.json", i % 1000);
-		if (writer_put(d, name, text, BIG) < 0)
+		if (writer_put(w, name, text, BIG) < 0)
 			usleep(100);
 	}
 }
@@ -292,7 +288,6 @@ START_TEST(who_is_killed_while_writing_leaves_whole_files_only)
 	char place[] = "/dev/shm/ncclinsp-test.XXXXXX";
 	int whole = 0;
 
-	writer_free(w);		/* nobody forks but who is alone */
 	ck_assert_ptr_nonnull(mkdtemp(place));
 	for (int i = 0; i < 40 || (!whole && i < 2000); i++) {
 		pid_t pid = fork();
@@ -306,7 +301,6 @@ START_TEST(who_is_killed_while_writing_leaves_whole_files_only)
 	}
 	rmdir(place);
 	ck_assert_int_gt(whole, 0);
-	ck_assert_int_eq(writer_new(&w), 0);
 }
 END_TEST
 
@@ -317,29 +311,134 @@ START_TEST(what_a_killed_writer_left_half_written_goes)
 	fclose(half);
 	open_dir(8, 1000);
 	ck_assert_int_eq(count_files(), 0);
-	writer_close_dir(d);
+	writer_close(w);
 }
 END_TEST
 
-START_TEST(one_thread_serves_several_directories)
+/* ---- a directory that does not answer ------------------------------------------------- */
+
+/* Who opens a pipe to write into it waits for a reader: as on a disk that hangs. */
+static void open_hanging(void)
+{
+	open_dir(8, 1000);
+	ck_assert_int_eq(mkfifo(path_of(".box.new"), 0600), 0);
+	put(1, "hello");
+}
+
+/* The thread may not have come to it yet. */
+static void let_go(void)
+{
+	while (access(path_of(".box.new"), F_OK) == 0) {
+		int fd = open(path_of(".box.new"), O_RDONLY | O_NONBLOCK);
+
+		usleep(1000);
+		if (fd >= 0)
+			close(fd);
+	}
+}
+
+START_TEST(what_hangs_fails_after_ten_seconds_and_no_longer_than_it_lasts)
+{
+	const uint64_t second_ns = 1000000000;
+	struct writer_stats stats;
+
+	open_hanging();
+	for (uint64_t i = 1; i <= 10; i++)
+		writer_watch(w, i * second_ns);
+	writer_read_stats(w, &stats);
+	ck_assert_int_eq(stats.failing, 0);
+	writer_watch(w, 11 * second_ns);
+	writer_read_stats(w, &stats);
+	ck_assert_int_eq(stats.failing, -ETIMEDOUT);
+	let_go();
+	put(2, "hi");
+	do {
+		usleep(1000);
+		writer_read_stats(w, &stats);
+	} while (!stats.written);
+	ck_assert_int_eq(stats.failing, 0);
+	writer_watch(w, 1000 * second_ns);
+	writer_watch(w, 2000 * second_ns);	/* nothing waits: nothing hangs */
+	writer_read_stats(w, &stats);
+	ck_assert_int_eq(stats.failing, 0);
+	writer_close(w);
+}
+END_TEST
+
+START_TEST(where_one_hangs_too_many_are_refused_and_counted)
+{
+	struct writer_stats stats;
+	int taken = 1;
+
+	open_hanging();
+	while (writer_put(w, "box-002.json", strdup("hi"), 2) == 0)
+		taken++;
+	ck_assert_int_eq(taken, 4);
+	ck_assert(writer_is_full(w));
+	writer_miss(w, -EBUSY);
+	writer_read_stats(w, &stats);
+	ck_assert_uint_eq(stats.failed, 2);
+	ck_assert_int_eq(stats.error, -EBUSY);
+	ck_assert_int_eq(stats.failing, 0);
+	let_go();
+	writer_close(w);
+	ck_assert_int_eq(access(path_of("box-002.json"), F_OK), 0);
+}
+END_TEST
+
+/* Nor does a thread that hangs hold up who reads, or who closes, for more than seconds. */
+START_TEST(who_asks_for_a_file_where_one_hangs_is_refused)
+{
+	size_t bytes;
+	char *text;
+
+	open_hanging();
+	ck_assert_int_eq(writer_read(w, "box-001.json", 100, &text, &bytes), -EAGAIN);
+	let_go();
+	writer_close(w);
+}
+END_TEST
+
+START_TEST(a_thread_that_hangs_is_left_behind)
+{
+	open_hanging();
+	log_set_level(LOG_ERROR);
+	writer_close(w);
+	ck_assert_int_eq(access(path_of("box-001.json"), F_OK), -1);
+	let_go();	/* then it ends by itself, and frees what it has */
+}
+END_TEST
+
+START_TEST(one_that_hangs_holds_up_no_other)
 {
 	const struct writer_limits limits = { .files = 8, .bytes = 1000 };
-	struct writer_dir *other;
-	struct seen seen = { "", 0 };
+	struct writer *other;
 
 	ck_assert_int_eq(mkdir(path_of("other"), 0700), 0);
-	ck_assert_int_eq(writer_open_dir(&other, w, path_of("other"), "pin-", &limits), 0);
-	open_dir(8, 1000);
-	put(1, "hello");
-	ck_assert_int_eq(writer_put(other, "pin-1", strdup("x"), 1), 0);
-	writer_close_dir(d);
-	writer_close_dir(other);
-	ck_assert_int_eq(access(path_of("box-001.json"), F_OK), 0);
+	ck_assert_int_eq(writer_open(&other, path_of("other"), "pin-", &limits), 0);
+	open_hanging();
+	ck_assert_int_eq(writer_put(other, "pin-1", strdup("there"), 5), 0);
+	writer_close(other);
 	ck_assert_int_eq(access(path_of("other/pin-1"), F_OK), 0);
-	ck_assert_int_eq(writer_open_dir(&other, w, path_of("other"), "pin-", &limits), 0);
-	writer_visit(other, note, &seen);
-	ck_assert_str_eq(seen.names, "pin-1 ");
-	writer_close_dir(other);
+	let_go();
+	writer_close(w);
+}
+END_TEST
+
+START_TEST(what_is_fleeting_goes_with_its_writer)
+{
+	const struct writer_limits limits = { .mode = 0644, .fleeting = true };
+	struct writer_stats stats;
+
+	ck_assert_int_eq(writer_open(&w, fx_tmpdir(), "m.prom", &limits), 0);
+	ck_assert_int_eq(writer_put(w, "m.prom", strdup("x 1"), 3), 0);
+	do {
+		usleep(1000);
+		writer_read_stats(w, &stats);
+	} while (!stats.written);
+	ck_assert_int_eq(access(path_of("m.prom"), F_OK), 0);
+	writer_close(w);
+	ck_assert_int_eq(access(path_of("m.prom"), F_OK), -1);
 }
 END_TEST
 
@@ -351,15 +450,20 @@ int main(void)
 		FX_TEST(bytes_are_limited_but_the_newest_always_stays),
 		FX_TEST(a_failure_is_counted_and_leaves_nothing_behind),
 		FX_TEST(without_its_directory_nothing_is_written),
-		FX_TEST(what_is_there_is_known_and_can_be_opened),
+		FX_TEST(what_is_there_is_known_and_can_be_read),
 		FX_TEST(what_is_written_is_known_at_once_when_it_is_counted),
 		FX_TEST(what_sorts_before_the_given_name_is_too_old),
 		FX_TEST(a_directory_that_vanished_is_made_again),
 		FX_TEST(a_compressed_file_holds_the_text),
 		FX_TEST(who_is_killed_while_writing_leaves_whole_files_only),
 		FX_TEST(what_a_killed_writer_left_half_written_goes),
-		FX_TEST(one_thread_serves_several_directories),
+		FX_TEST(what_hangs_fails_after_ten_seconds_and_no_longer_than_it_lasts),
+		FX_TEST(where_one_hangs_too_many_are_refused_and_counted),
+		FX_TEST(who_asks_for_a_file_where_one_hangs_is_refused),
+		FX_TEST(a_thread_that_hangs_is_left_behind),
+		FX_TEST(one_that_hangs_holds_up_no_other),
+		FX_TEST(what_is_fleeting_goes_with_its_writer),
 	};
 
-	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+	return fx_run(NULL, NULL, tests, FX_COUNT(tests));
 }

@@ -9,7 +9,7 @@
 
 #define KIND(word, id)		.name = word, .message_id = id
 #define VERDICT(NAME)		[KINDS + VERDICT_##NAME] = { .name = #NAME
-#define KINDS			8
+#define KINDS			9
 
 static const struct word words[] = {
 	{ KIND("stall", "695df236c8eb4bcf96dc80460ebc9618"),
@@ -83,6 +83,15 @@ static const struct word words[] = {
 		      "first; within a tenth of a second the order is not known.",
 	  .action = "See the log of the first, and dmesg for \"Out of memory\" and Xid. The black "
 		    "box in the daemon's state directory has its last operations." },
+	{ KIND("unwritten", "cd40003ddcf544869281c4a4d66642b7"),
+	  .meaning = "Files are not written: snapshots, black boxes, exemplars or the metrics' "
+		     "text. What is shown now is not touched by that; what was to be kept for "
+		     "later is missing.",
+	  .evidence = "The last file failed, and none was written since, or one has waited for "
+		      "ten seconds for a disk that does not answer. All directories are one "
+		      "finding, which ends with the next file that is written.",
+	  .action = "Make room, mount it for writing, or see whether the server of what is "
+		    "mounted there lives: the text tells which, by the error." },
 
 	VERDICT(RANK_DEAD),
 	  .flight_recorder = "COLLECTIVE_STATE_MISMATCH", .ncclx = "JOB_RANK_PROCESS_DEAD",

@@ -78,6 +78,9 @@ if [ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null; then
 	check "a daemon starts where its directory is full" wait_until 10 api_answers
 	check "... it says that it cannot write" wait_until 30 exporter_is \
 		'.failed > 0 and (.error | test("space"))'
+	check "... one finding tells of it, and what to do" wait_until 30 api_is 'findings?active=true' \
+		'[.findings[] | select(.kind == "unwritten") | .text] | length == 1 and
+		 (.[0] | test("snapshots are not written to .*: No space left on device.* df -h"))'
 	check "... leaves nothing half written" eval '[ "$(inside ls -A "$SNAPS")" = filler ]'
 	check "... reads on" wait_until 20 api_is status '.ingest.records > 0'
 	inside rm "$SNAPS/filler"
@@ -89,6 +92,8 @@ if [ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null; then
 		'(.error // "" | test("[Rr]ead-only"))'
 	inside mount -o remount,rw "$SNAPS"
 	check "... and that is over as well" wait_until 30 exporter_is '.error == null'
+	check "... and the finding is" wait_until 30 api_is 'findings?active=true' \
+		'[.findings[] | select(.kind == "unwritten")] == []'
 	check "the log has told of it" grep -q 'snapshots not written' "$T/daemon.log"
 else
 	skip "directories that take nothing" "needs root and unshare"
