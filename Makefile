@@ -74,6 +74,7 @@ CLI    := $(B)/ncclinsp
 SIM    := $(B)/nccl-sim
 REPLAY := $(B)/nccl-replay
 ANSWERS := $(B)/api-answers
+FLOOD  := $(B)/nccl-flood
 SKEWED_CLOCK := $(B)/skewed-clock.so
 RECORD := $(B)/libnccl-profiler-record.so
 MAN    := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
@@ -90,7 +91,7 @@ SIM_OBJS    := $(filter-out $(SIM_MAINS),$(call objs,tests/sim)) \
 
 .PHONY: all deps check demo bench soak clean
 .DEFAULT_GOAL := all
-all: $(if $(SAN),,$(PLUGIN) $(RECORD) $(SKEWED_CLOCK)) $(DAEMON) $(CLI) $(SIM) $(REPLAY) $(ANSWERS) $(MAN)
+all: $(if $(SAN),,$(PLUGIN) $(RECORD) $(SKEWED_CLOCK)) $(DAEMON) $(CLI) $(SIM) $(REPLAY) $(ANSWERS) $(FLOOD) $(MAN)
 
 # ---- build ---------------------------------------------------------------
 # A thread's lane by descriptor: cheap, and no allocation when the process has loaded
@@ -137,6 +138,8 @@ $(SIM) $(REPLAY):
 	$(Q)$(CC) $(LDFLAGS) $(SANFLAGS) -o $@ $^ $(call pc,libs,jansson) -ldl -lm -pthread
 
 $(ANSWERS): $(B)/obj/tests/top/answers.o
+$(FLOOD): $(B)/obj/tests/flood/flood.o
+$(ANSWERS) $(FLOOD):
 	@echo "  LD    $@"
 	$(Q)$(CC) $(SANFLAGS) -o $@ $^
 

@@ -68,22 +68,45 @@ static void forget(struct discover *d, uint32_t i)
 		(d->nprocesses - i) * sizeof(d->processes[0]));
 }
 
-/* Those that ended long ago, and the first of those that are too many. */
+static uint32_t count_ended(const struct discover *d, uid_t uid)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < d->nprocesses; i++)
+		n += d->processes[i]->state != PROCESS_LIVE && d->processes[i]->uid == uid;
+	return n;
+}
+
+/* The first to go: of who has more than half of those that are kept, else of all. */
+static uint32_t first_ended(const struct discover *d)
+{
+	uint32_t first = UINT32_MAX;
+
+	for (uint32_t i = 0; i < d->nprocesses; i++) {
+		const struct process *p = d->processes[i];
+
+		if (p->state == PROCESS_LIVE)
+			continue;
+		if (count_ended(d, p->uid) > d->config.max_ended / 2)
+			return i;
+		first = first < i ? first : i;
+	}
+	return first;
+}
+
+/* Those that ended long ago, and those that are too many. */
 static void forget_old(struct discover *d, uint64_t now_ns)
 {
-	uint32_t ended = d->nprocesses - d->attached;
-
 	for (uint32_t i = 0; i < d->nprocesses;) {
 		const struct process *p = d->processes[i];
 
-		if (p->state != PROCESS_LIVE && (ended > d->config.max_ended ||
-						 now_ns - p->ended_ns >= d->config.keep_ns)) {
+		if (p->state != PROCESS_LIVE && now_ns - p->ended_ns >= d->config.keep_ns)
 			forget(d, i);
-			ended--;
-		} else {
+		else
 			i++;
-		}
 	}
+	while (d->nprocesses - d->attached > d->config.max_ended)
+		forget(d, first_ended(d));
 }
 
 static int attach(struct discover *d, struct file *f, uint64_t now_ns)

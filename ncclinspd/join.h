@@ -30,6 +30,7 @@ struct reconstruct {
 	reconstruct_done_fn *done;
 	reconstruct_moved_fn *moved;	/* or NULL */
 	void *arg;
+	struct recon_room room;
 	struct recon **recons;	/* limits.processes places; NULL: free */
 	uint32_t nrecons;	/* places in use or once used */
 	struct join_scratch *scratch;

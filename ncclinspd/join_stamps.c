@@ -25,7 +25,7 @@ static void look_for_gpu(struct reconstruct *rc, struct recon *r, struct recon_c
 
 const struct gpu *join_gpu(const struct recon *r, uint32_t comm)
 {
-	const struct recon_comm *rcomm = comm < r->ncomms ? r->comms[comm] : NULL;
+	const struct recon_comm *rcomm = recon_seen_comm(r, comm);
 
 	return rcomm ? rcomm->gpu : NULL;
 }

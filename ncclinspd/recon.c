@@ -13,6 +13,9 @@
 #define KIND_SHIFT	28
 #define ITEM_MASK	((UINT32_C(1) << KIND_SHIFT) - 1)
 
+/* Stands in the place of a communicator that was refused. */
+#define NO_ROOM		((struct recon_comm *)(uintptr_t)-1)
+
 static uint32_t pack(enum recon_kind kind, uint32_t item)
 {
 	return (uint32_t)kind << KIND_SHIFT | item;
@@ -38,8 +41,26 @@ static int init_stores(struct recon *r, const struct reconstruct_limits *limits)
 	return err ? err : r->finished ? 0 : -ENOMEM;
 }
 
+static uint32_t *of_user(struct recon *r)
+{
+	return &r->room->of_user[r->process->uid % RECON_USERS];
+}
+
+static void drop_comm(struct recon *r, uint32_t comm)
+{
+	struct recon_comm *rcomm = r->comms[comm];
+
+	r->comms[comm] = NULL;
+	if (!rcomm || rcomm == NO_ROOM)
+		return;
+	gpus_put(rcomm->gpu);
+	free(rcomm);
+	r->room->comms--;
+	--*of_user(r);
+}
+
 int recon_new(struct recon **rp, struct process *process,
-	      const struct reconstruct_limits *limits)
+	      const struct reconstruct_limits *limits, struct recon_room *room)
 {
 	struct recon *r = calloc(1, sizeof(*r));
 	int err;
@@ -52,6 +73,7 @@ int recon_new(struct recon **rp, struct process *process,
 		return err;
 	}
 	r->process = process;
+	r->room = room;
 	pool_list_init(&r->open, offsetof(struct open_op, link));
 	pool_list_init(&r->headless, offsetof(struct open_op, link));
 	pool_list_init(&r->waiting, offsetof(struct open_op, wait_link));
@@ -68,11 +90,8 @@ void recon_free(struct recon *r)
 {
 	if (!r)
 		return;
-	for (uint32_t i = 0; i < r->ncomms; i++) {
-		if (r->comms[i])
-			gpus_put(r->comms[i]->gpu);
-		free(r->comms[i]);
-	}
+	for (uint32_t i = 0; i < r->ncomms; i++)
+		drop_comm(r, i);
 	free(r->comms);
 	free(r->finished);
 	index_deinit(&r->index);
@@ -243,17 +262,60 @@ static bool grow_comms(struct recon *r, uint32_t n)
 	return true;
 }
 
+static bool is_over(const struct recon *r, uint16_t comm)
+{
+	const struct comm *c = process_comm(r->process, comm);
+
+	return r->comms[comm] && r->comms[comm] != NO_ROOM && c && c->finalize_ticks &&
+	       !r->comms[comm]->progress.in_flight;
+}
+
+/* A process that makes communicators again and again needs only those of now. */
+static bool make_room(struct recon *r)
+{
+	const struct recon_room *room = r->room;
+
+	if (room->comms < room->most && *of_user(r) < room->most / 2)
+		return true;
+	for (uint32_t i = 0; i < r->ncomms; i++) {
+		if (is_over(r, (uint16_t)i)) {
+			drop_comm(r, i);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* 26 KiB each, for an event of the job's. */
+static struct recon_comm *add_comm(struct recon *r)
+{
+	struct recon_comm *rcomm = make_room(r) ? calloc(1, sizeof(*rcomm)) : NULL;
+
+	if (!rcomm) {
+		++*r->room->refused;
+		return NO_ROOM;
+	}
+	r->room->comms++;
+	++*of_user(r);
+	return rcomm;
+}
+
 struct recon_comm *recon_comm(struct recon *r, uint16_t comm)
 {
 	const struct comm *c = process_comm(r->process, comm);
-	struct recon_comm *rcomm;
 
 	if (!c)
 		return NULL;
 	if (comm >= r->ncomms && !grow_comms(r, r->process->ncomms))
 		return NULL;
-	rcomm = r->comms[comm];
-	if (!rcomm)
-		rcomm = r->comms[comm] = calloc(1, sizeof(*rcomm));
-	return rcomm;
+	if (!r->comms[comm])
+		r->comms[comm] = add_comm(r);
+	return r->comms[comm] == NO_ROOM ? NULL : r->comms[comm];
+}
+
+const struct recon_comm *recon_seen_comm(const struct recon *r, uint32_t comm)
+{
+	const struct recon_comm *rcomm = comm < r->ncomms ? r->comms[comm] : NULL;
+
+	return rcomm == NO_ROOM ? NULL : rcomm;
 }

@@ -143,8 +143,18 @@ enum recon_kind {
 	RECON_CALL,		/* ... and was of a single call */
 };
 
+/* Communicators that are followed, of all processes: no user has more than half. */
+#define RECON_USERS	256
+
+struct recon_room {
+	uint32_t comms, most;
+	uint32_t of_user[RECON_USERS];	/* by uid modulo: a collision shares a half */
+	uint64_t *refused;
+};
+
 struct recon {
 	struct process *process;
+	struct recon_room *room;
 	struct index index;		/* token -> kind and item */
 	struct index group_index;
 	struct pool ops, apis, steps, plans, spans, groups, parts;
@@ -168,7 +178,7 @@ struct recon {
 
 /* -ENOMEM: nothing left behind. */
 int recon_new(struct recon **rp, struct process *process,
-	      const struct reconstruct_limits *limits);
+	      const struct reconstruct_limits *limits, struct recon_room *room);
 void recon_free(struct recon *r);
 
 /* What a token stands for; *item is its number in the kind's pool. */
@@ -198,8 +208,12 @@ void recon_add_span(struct recon *r, struct open_op *o, const struct recon_span 
 /* Remember a token that has no item (any more). */
 void recon_remember(struct recon *r, uint64_t token, enum recon_kind kind);
 
-/* The state of a communicator, or NULL: not in the table, or no memory. */
+/*
+ * The state of a communicator, or NULL: not in the table, or there is no room; who has
+ * been refused once stays so.  recon_seen_comm(): NULL also before its first event.
+ */
 struct recon_comm *recon_comm(struct recon *r, uint16_t comm);
+const struct recon_comm *recon_seen_comm(const struct recon *r, uint32_t comm);
 
 static inline struct open_op *recon_op(const struct recon *r, uint32_t item)
 {

@@ -48,7 +48,11 @@ static const struct reconstruct_limits defaults = {
 	.parts = 16384,
 	.finished = 4096,
 	.processes = 1024,
+	.comms = 8192,
 };
+
+#define FULL_OF_USER	32	/* processes of one user that have all the room there is */
+#define LESS		8	/* ... of which the others have one part in so many */
 
 static void apply_limits(struct reconstruct_limits *to, const struct reconstruct_limits *from)
 {
@@ -64,6 +68,7 @@ static void apply_limits(struct reconstruct_limits *to, const struct reconstruct
 	to->parts = from->parts ? from->parts : to->parts;
 	to->finished = from->finished ? from->finished : to->finished;
 	to->processes = from->processes ? from->processes : to->processes;
+	to->comms = from->comms ? from->comms : to->comms;
 	to->seed = from->seed;
 }
 
@@ -75,6 +80,8 @@ int reconstruct_new(struct reconstruct **rcp, const struct reconstruct_limits *l
 	if (!rc)
 		return -ENOMEM;
 	apply_limits(&rc->limits, limits);
+	rc->room = (struct recon_room){ .most = rc->limits.comms,
+					.refused = &rc->stats.comms_refused };
 	rc->names = names;
 	rc->done = done;
 	rc->arg = arg;
@@ -117,14 +124,41 @@ static uint32_t free_place(const struct reconstruct *rc)
 	return i;
 }
 
+static uint32_t less(uint32_t n)
+{
+	return n > LESS ? n / LESS : n;
+}
+
+/* Sixteen MiB for each of hundreds of processes would be too much. */
+static struct reconstruct_limits limits_of(const struct reconstruct *rc, uid_t uid)
+{
+	struct reconstruct_limits limits = rc->limits;
+	uint32_t same = 0;
+
+	for (uint32_t i = 0; i < rc->nrecons; i++)
+		same += rc->recons[i] && rc->recons[i]->process->uid == uid;
+	if (same < FULL_OF_USER)
+		return limits;
+	limits.ops = less(limits.ops);
+	limits.apis = less(limits.apis);
+	limits.proxies = less(limits.proxies);
+	limits.plans = less(limits.plans);
+	limits.spans = less(limits.spans);
+	limits.groups = less(limits.groups);
+	limits.parts = less(limits.parts);
+	limits.finished = less(limits.finished);
+	return limits;
+}
+
 int reconstruct_attach(struct reconstruct *rc, struct process *process)
 {
+	const struct reconstruct_limits limits = limits_of(rc, process->uid);
 	uint32_t place = free_place(rc);
 	int err;
 
 	if (place == rc->limits.processes)
 		return -ENOSPC;
-	err = recon_new(&process->recon, process, &rc->limits);
+	err = recon_new(&process->recon, process, &limits, &rc->room);
 	if (err)
 		return err;
 	rc->recons[place] = process->recon;
@@ -414,12 +448,13 @@ void reconstruct_open(struct reconstruct *rc, const struct process *process,
 bool reconstruct_progress(const struct process *process, uint32_t comm_index,
 			  struct comm_progress *progress)
 {
-	const struct recon *r = process->recon;
+	const struct recon_comm *rcomm;
 
 	memset(progress, 0, sizeof(*progress));
-	if (!r || comm_index >= r->ncomms || !r->comms[comm_index])
+	rcomm = process->recon ? recon_seen_comm(process->recon, comm_index) : NULL;
+	if (!rcomm)
 		return false;
-	*progress = r->comms[comm_index]->progress;
+	*progress = rcomm->progress;
 	return true;
 }
 

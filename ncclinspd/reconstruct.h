@@ -33,7 +33,10 @@ typedef void reconstruct_done_fn(const struct op *op, uint64_t now_ns, void *arg
 /* A ProxyOp has stopped.  `t` and what it points to are valid during the call only. */
 typedef void reconstruct_moved_fn(const struct transfers *t, uint64_t now_ns, void *arg);
 
-/* Zero means the default. */
+/*
+ * Zero means the default.  Processes of one user beyond the first 32 that are attached
+ * have an eighth of each per process, so that no user takes all memory.
+ */
 struct reconstruct_limits {
 	uint32_t ops;		/* open operations per process (16384) */
 	uint32_t apis;		/* API calls waiting for their operation (2048) */
@@ -44,6 +47,7 @@ struct reconstruct_limits {
 	uint32_t parts;		/* sends and receives in these (16384) */
 	uint32_t finished;	/* tokens remembered for late children (4096) */
 	uint32_t processes;	/* attached at once (1024) */
+	uint32_t comms;		/* followed in all processes, half by one user (8192) */
 	uint64_t seed;		/* of the index tables: should be random */
 };
 
@@ -57,6 +61,7 @@ struct reconstruct_stats {
 	uint64_t late;		/* children that came after their operation was handed on */
 	uint64_t unbatched;	/* operations of which nobody knows whether they ran alone */
 	uint64_t unnamed;	/* groups of transfers that lack something: not told */
+	uint64_t comms_refused;	/* communicators that are not followed: too many */
 	uint64_t stamps_refused; /* GPU stamps that cannot be true, or are not believed */
 	uint64_t stamps_refused_by[STAMP_FAULT_END];
 };

@@ -20,7 +20,6 @@
 
 #define METHODS		"GET, HEAD"
 #define JSON_LINES	"application/x-ndjson"
-#define SPARE		16	/* connections above the limit, to be told so */
 #define HTTP_BYTES	32768	/* the library's memory for one request's line and headers */
 
 #define REQUEST_NS	(UINT64_C(5) * 1000000000)
@@ -354,7 +353,7 @@ static int http_start(struct serve *s)
 	s->http = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
 				   answer, s,
 				   MHD_OPTION_LISTEN_SOCKET, s->config.listen_fd,
-				   MHD_OPTION_CONNECTION_LIMIT, s->config.connections + SPARE,
+				   MHD_OPTION_CONNECTION_LIMIT, s->config.connections + SERVE_SPARE,
 				   MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_BYTES,
 				   MHD_OPTION_NOTIFY_CONNECTION, client_notify, s,
 				   MHD_OPTION_NOTIFY_COMPLETED, completed, s,

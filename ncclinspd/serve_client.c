@@ -57,14 +57,30 @@ static struct viewer viewer_of(const struct serve *s, int fd)
 	};
 }
 
-/* One user without the right to see all gets half of the places, lest he shut out root. */
+/*
+ * One user without the right to see all gets half of the places, and all of these users
+ * together seven eighths, lest they shut out root.  Who is refused takes no place.
+ */
 static bool is_surplus(const struct serve *s, const struct viewer *v)
 {
-	uint32_t same = 0;
+	uint32_t places = s->config.connections, taken = 0, same = 0;
 
-	for (const struct client *c = s->clients; c && !v->all; c = c->next)
-		same += !c->viewer.all && c->viewer.uid == v->uid;
-	return s->nclients >= s->config.connections || same >= s->config.connections / 2;
+	for (const struct client *c = s->clients; c; c = c->next) {
+		taken += !c->surplus;
+		same += !c->surplus && !c->viewer.all && c->viewer.uid == v->uid;
+	}
+	if (v->all)
+		return taken >= places;
+	return taken >= places - places / 8 || same >= places / 2;
+}
+
+static uint32_t count_surplus(const struct serve *s)
+{
+	uint32_t n = 0;
+
+	for (const struct client *c = s->clients; c; c = c->next)
+		n += c->surplus;
+	return n;
 }
 
 static void client_add(struct serve *s, struct MHD_Connection *connection, void **context)
@@ -85,6 +101,9 @@ static void client_add(struct serve *s, struct MHD_Connection *connection, void 
 		c->next->prev = &c->next;
 	s->clients = c;
 	s->nclients++;
+	/* The library takes no more than so many, whoever comes: these must go at once. */
+	if (c->surplus && count_surplus(s) > SERVE_SPARE / 2)
+		shutdown(c->fd, SHUT_RDWR);
 }
 
 static void client_remove(struct client *c)

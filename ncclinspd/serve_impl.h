@@ -30,6 +30,7 @@
 #include "util/json.h"
 
 #define SERVE_LINE_BYTES	4096
+#define SERVE_SPARE		16	/* connections above the limit; half are told so */
 #define SERVE_BODY_BYTES	65536
 #define SERVE_ANSWER_BYTES	(32u << 20)
 #define SERVE_BLOCK_BYTES	16384	/* of an answer that is written piece by piece */

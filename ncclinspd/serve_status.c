@@ -42,6 +42,7 @@ static const struct field reconstruct_fields[] = {
 	F(foreign),
 	F(foreign_orphans),
 	F(late),
+	F(comms_refused),
 	F(stamps_refused),
 	{ "stamps_refused_by", FIELD_PUT, 0, put_refused_by },
 	F(unbatched),

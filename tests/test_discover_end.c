@@ -271,6 +271,48 @@ START_TEST(only_the_last_that_ended_are_remembered)
 }
 END_TEST
 
+#define STRANGER 77
+
+static void publish_as_stranger(struct shmring *ring, struct shmring_lane *lane)
+{
+	char own[80], from[FX_PATH], to[FX_PATH];
+
+	fx_job_name(own, getpid());
+	ring->header->uid = STRANGER;
+	snprintf(to, sizeof(to), "%s/ncclinsp.%d%s", fx.dir, STRANGER,
+		 own + strlen("ncclinsp.0"));
+	if (fchown(ring->fd, STRANGER, STRANGER) || rename(fx_shm_path(&fx, own, from), to))
+		_exit(1);
+	fx_job_publish_some(ring, lane);
+}
+
+START_TEST(many_ends_of_one_user_do_not_push_out_another_s)
+{
+	if (geteuid() != 0) {
+		fx_skip("only root can give a file away");
+		return;
+	}
+	if (!fx_daemon_open_with(&fx, _i, (struct discover_config){
+			.everybody = true, .max_segments = 4, .max_ended = 4,
+			.keep_ns = UINT64_C(60000000000) }))
+		return;
+	for (int i = 0; i < 7; i++) {
+		pid_t pid = fx_job_fork(fx.dir, i ? fx_job_publish_some : publish_as_stranger,
+					name);
+
+		fx_daemon_step(&fx, 4000);
+		fx_job_kill(pid);
+		fx_daemon_step(&fx, 100);
+	}
+	ck_assert_uint_eq(fx.seen.ended, 7);
+	ck_assert_uint_eq(fx.seen.forgotten, 3);
+	ck_assert_uint_eq(fx_process(&fx, 0)->uid, STRANGER);
+	ck_assert_uint_eq(fx_process(&fx, 1)->id, 5);
+	ck_assert_uint_eq(fx_process(&fx, 3)->id, 7);
+	fx_daemon_close(&fx);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -284,6 +326,7 @@ int main(void)
 		FX_LOOP(process_that_exits_at_once_is_read_to_its_end, 0, FX_BACKENDS),
 		FX_LOOP(what_others_wrote_is_known_before_a_process_is_over, 0, FX_BACKENDS),
 		FX_LOOP(only_the_last_that_ended_are_remembered, 0, FX_BACKENDS),
+		FX_LOOP(many_ends_of_one_user_do_not_push_out_another_s, 0, FX_BACKENDS),
 	};
 
 	return fx_run(NULL, NULL, tests, FX_COUNT(tests));

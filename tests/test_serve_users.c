@@ -176,6 +176,24 @@ START_TEST(one_user_cannot_take_all_connections)
 }
 END_TEST
 
+START_TEST(who_comes_again_and_again_shuts_nobody_out)
+{
+	static int fd[300];
+
+	for (int i = 0; i < 300; i++) {
+		fd[i] = fx_connect_as(OTHER_UID + i % 2, OTHER_UID);
+		fx_pump();
+	}
+	json_decref(fx_get("/v1/status", 200));		/* root */
+	for (int i = 0; i < 300; i += 2)		/* one of the two leaves */
+		close(fd[i]);
+	fx_pump();
+	json_decref(get_as(OTHER_UID + 7, "/v1/status"));
+	for (int i = 1; i < 300; i += 2)
+		close(fd[i]);
+}
+END_TEST
+
 static void setup_users(void)
 {
 	fx_serve_open(&(struct serve_config){ .group = "tty" });
@@ -189,6 +207,7 @@ int main(void)
 		FX_TEST(a_stream_tells_a_user_what_is_his),
 		FX_TEST(only_who_sees_everything_may_have_a_snapshot_written),
 		FX_TEST(one_user_cannot_take_all_connections),
+		FX_TEST(who_comes_again_and_again_shuts_nobody_out),
 		FX_TEST(who_records_in_another_format_is_told_to_his_own_user),
 		FX_TEST(the_totals_of_a_user_are_the_sums_of_his_own),
 	};

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What processes share: no user's communicators or operations take it from the others. */
+#include "tests/fx_recon.h"
+
+#define COMMS	 6	/* of each process */
+#define FOLLOWED 8	/* of all; four of one user */
+#define OPS	 16	/* open in one process */
+#define FULL	 32	/* processes of a user that may have so many */
+
+static struct fx_recon fx;
+
+struct member {
+	struct process p;
+	struct comm comms[COMMS];
+};
+
+static void setup(void)
+{
+	const struct reconstruct_limits limits = { .comms = FOLLOWED, .ops = OPS };
+
+	memset(&fx, 0, sizeof(fx));
+	fx.now = 1000 * FX_MS;
+	ck_assert_int_eq(names_new(&fx.names, 64), 0);
+	ck_assert_int_eq(reconstruct_new(&fx.rc, &limits, fx.names, fx_recon_done, &fx), 0);
+}
+
+static void teardown(void)
+{
+	fx_recon_close(&fx);
+}
+
+static void join(struct member *m, uint32_t number, uid_t uid)
+{
+	*m = (struct member){ .p = {
+		.id = number + 1, .pid = 1000 + (pid_t)number, .uid = uid,
+		.nonce = 0x5000 + number, .api_version = 6, .mask = FX_MASK_KERNEL,
+		.comms = m->comms, .ncomms = COMMS,
+		.clock = { .kind = NCI_CLOCK_MONOTONIC, .ns_per_tick = 1 },
+	} };
+	for (uint32_t i = 0; i < COMMS; i++)
+		m->comms[i] = (struct comm){ .ready = true, .has_id = true, .id = 0xc0 + i,
+					     .nranks = 4, .nnodes = 1 };
+	ck_assert_int_eq(reconstruct_attach(fx.rc, &m->p), 0);
+}
+
+static void give(struct member *m, const union fx_record *r)
+{
+	struct event ev = { &r->rec, process_comm(&m->p, r->rec.comm) };
+
+	reconstruct_event(fx.rc, &m->p, &ev, fx.now);
+}
+
+/* Something happens on each of its communicators, on some of them twice. */
+static void use_all(struct member *m)
+{
+	for (uint32_t i = 0; i < 2 * COMMS; i++) {
+		union fx_record r = fx_coll_api(0x100 + i, 0, FX_ALLREDUCE, 1, fx.now);
+
+		r.rec.comm = (uint16_t)(i % COMMS);
+		give(m, &r);
+	}
+}
+
+static uint32_t followed(const struct member *m)
+{
+	struct comm_progress progress;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < COMMS; i++)
+		n += reconstruct_progress(&m->p, i, &progress);
+	return n;
+}
+
+START_TEST(communicators_of_one_user_leave_room_for_others)
+{
+	struct member greedy[2], other;
+
+	join(&greedy[0], 0, 77);
+	join(&greedy[1], 1, 77);
+	use_all(&greedy[0]);
+	use_all(&greedy[1]);
+	ck_assert_uint_eq(followed(&greedy[0]) + followed(&greedy[1]), FOLLOWED / 2);
+	ck_assert_uint_eq(reconstruct_stats(fx.rc)->comms_refused, 2 * COMMS - FOLLOWED / 2);
+	join(&other, 2, 78);
+	use_all(&other);
+	ck_assert_uint_eq(followed(&other), FOLLOWED / 2);
+}
+END_TEST
+
+START_TEST(room_comes_back_when_a_process_is_forgotten)
+{
+	struct member first, next;
+
+	join(&first, 0, 77);
+	use_all(&first);
+	reconstruct_detach(fx.rc, &first.p);
+	join(&next, 1, 77);
+	use_all(&next);
+	ck_assert_uint_eq(followed(&next), FOLLOWED / 2);
+}
+END_TEST
+
+START_TEST(communicators_that_are_over_make_room_for_new_ones)
+{
+	struct member m;
+	struct comm_progress progress;
+	union fx_record r = fx_coll(0x900, 0, 1, 1, fx.now);
+
+	join(&m, 0, 77);
+	give(&m, &r);			/* in flight on the first */
+	for (uint32_t i = 0; i < COMMS; i++) {
+		union fx_record call = fx_coll_api(0x100 + i, 0, FX_ALLREDUCE, 1, fx.now);
+
+		call.rec.comm = (uint16_t)i;
+		give(&m, &call);
+		m.comms[i].finalize_ticks = fx.now;
+	}
+	ck_assert_uint_eq(reconstruct_stats(fx.rc)->comms_refused, 0);
+	ck_assert_uint_eq(followed(&m), FOLLOWED / 2);
+	ck_assert(reconstruct_progress(&m.p, 0, &progress));
+	ck_assert_uint_eq(progress.in_flight, 1);
+	ck_assert(reconstruct_progress(&m.p, COMMS - 1, &progress));
+}
+END_TEST
+
+static uint64_t pushed_out(struct member *m)
+{
+	for (uint32_t i = 0; i < OPS; i++) {
+		union fx_record r = fx_coll(0x100 + i, 0, i + 1, 1, fx.now);
+
+		give(m, &r);
+	}
+	return m->p.loss.evicted;
+}
+
+START_TEST(first_processes_of_a_user_have_more_room_than_the_next)
+{
+	static struct member member[FULL + 1], other;
+
+	for (uint32_t i = 0; i <= FULL; i++)
+		join(&member[i], i, 77);
+	join(&other, FULL + 1, 78);
+	ck_assert_uint_eq(pushed_out(&member[FULL - 1]), 0);
+	ck_assert_uint_eq(pushed_out(&member[FULL]), OPS - OPS / 8);
+	ck_assert_uint_eq(pushed_out(&other), 0);
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(communicators_of_one_user_leave_room_for_others),
+		FX_TEST(room_comes_back_when_a_process_is_forgotten),
+		FX_TEST(communicators_that_are_over_make_room_for_new_ones),
+		FX_TEST(first_processes_of_a_user_have_more_room_than_the_next),
+	};
+
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+}
