@@ -149,6 +149,20 @@ static void put_stage(const struct request *r, struct json *j, const char *name,
 	json_end(j, '}');
 }
 
+static void put_containers(const struct request *r, struct json *j)
+{
+	const struct serve_source *source = &r->serve->source;
+	struct containers_stats stats;
+
+	if (source->containers) {
+		source->containers(source->arg, &stats);
+		put_stage(r, j, "containers", containers_fields, &stats);
+	} else {
+		json_key(j, "containers");
+		json_put_null(j);
+	}
+}
+
 static uint64_t cpu_ns(void)
 {
 	struct rusage u;
@@ -313,12 +327,7 @@ void serve_status(struct request *r, struct json *j)
 		exemplars_read_stats(s->source.exemplars, &stats);
 		put_stage(r, j, "exemplars", exemplars_fields, &stats);
 	}
-	if (s->source.containers) {
-		struct containers_stats stats;
-
-		s->source.containers(s->source.arg, &stats);
-		put_stage(r, j, "containers", containers_fields, &stats);
-	}
+	put_containers(r, j);
 	serve_control(s, j);
 	serve_put_overhead(r, j);
 	put_exporters(s, j);
