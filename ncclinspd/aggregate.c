@@ -196,6 +196,7 @@ static void make_key(struct cell_key *key, const struct op *op)
 		.proto = op->proto,
 		.size_class = size_class(op->bytes),
 		.tag = op->tag,
+		.phase = op->phase,
 		.comm_index = op->comm_index,
 		.peer = op->peer,
 		.source = op->source,

@@ -4,7 +4,7 @@
 
 /*
  * Operations -> counts and histograms per cell (communicator of a process,
- * function, algorithm, protocol, size class, peer, timing source), over several
+ * function, algorithm, protocol, size class, peer, tag, phase, timing source), over several
  * windows.  A query merges cells; histograms are merged, never their results.
  */
 
@@ -33,13 +33,14 @@ enum aggregate_window {
 	X(4, PROTO, "proto")		\
 	X(5, SIZE,  "size")		\
 	X(6, PEER,  "peer")		\
-	X(7, TAG,   "tag")
+	X(7, TAG,   "tag")		\
+	X(8, PHASE, "phase")
 
 enum aggregate_key {
 #define X(bit, NAME, text) AGGREGATE_BY_##NAME = 1 << (bit),
 	AGGREGATE_KEYS(X)
 #undef X
-	AGGREGATE_BY_ALL = 0xff
+	AGGREGATE_BY_ALL = 0x1ff
 };
 
 /* Durations of the operations that were timed; all UNKNOWN_U64 when n is 0. */
@@ -67,6 +68,7 @@ struct aggregate_row {
 	uint64_t size_class;	/* bytes rounded down to a power of two; UNKNOWN_U64 */
 	int32_t peer;
 	uint64_t tag;
+	name_t phase;
 	enum timing_source source;
 	uint64_t window_ns;	/* time that the figures cover */
 	uint64_t ops;

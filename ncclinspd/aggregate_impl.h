@@ -65,12 +65,13 @@ struct cell_key {
 	name_t func, algo, proto;
 	uint64_t size_class;
 	uint64_t tag;
+	name_t phase;
 	uint32_t comm_index;
 	int32_t peer;
 	uint32_t source;
 	uint32_t derived;	/* 1: put together from others, which are cells of their own */
 };
-_Static_assert(sizeof(struct cell_key) == 64, "padding would be compared");
+_Static_assert(sizeof(struct cell_key) == 72, "padding would be compared");
 
 #define AGGREGATE_SLIDING AGGREGATE_ALL	/* windows before it are made of slices */
 

@@ -27,12 +27,13 @@ struct row_key {
 	name_t func, algo, proto;
 	uint64_t size_class;
 	uint64_t tag;
+	name_t phase;
 	int32_t rank;
 	int32_t nranks;
 	int32_t peer;
 	uint32_t source;
 };
-_Static_assert(sizeof(struct row_key) == 80, "padding would be compared");
+_Static_assert(sizeof(struct row_key) == 88, "padding would be compared");
 
 /* One cell's share in a row. */
 struct part {
@@ -143,6 +144,7 @@ static void make_row_key(struct row_key *key, const struct cell *cell, uint32_t 
 	key->algo = by & AGGREGATE_BY_ALGO ? cell->key.algo : NULL;
 	key->proto = by & AGGREGATE_BY_PROTO ? cell->key.proto : NULL;
 	key->tag = by & AGGREGATE_BY_TAG ? cell->key.tag : 0;
+	key->phase = by & AGGREGATE_BY_PHASE ? cell->key.phase : NULL;
 	if (!(by & AGGREGATE_BY_COMM))
 		return;
 	key->comm_name = cell->comm_name;
@@ -371,6 +373,7 @@ static void fill_keys(struct aggregate_row *out, const struct row_key *key, uint
 	out->size_class = key->size_class;
 	out->peer = key->peer;
 	out->tag = key->tag;
+	out->phase = key->phase;
 	out->source = key->source;
 }
 

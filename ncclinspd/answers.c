@@ -164,6 +164,7 @@ int answers_start(struct daemon *d)
 		.aggregate = d->aggregate,
 		.links = d->links,
 		.transferlog = d->transferlog,
+		.names = d->names,
 		.diagnose = d->diagnose,
 		.exemplars = d->exemplars,
 		.metrics = d->metrics,

@@ -13,6 +13,7 @@
 #include "ncclinspd/join.h"
 
 #include "ncclinspd/ops.h"
+#include "ncclinspd/phase.h"
 #include "ncclinspd/timeline.h"
 
 #define PREDATES_NS UINT64_C(1000000000)
@@ -25,6 +26,7 @@ void join_deliver(struct reconstruct *rc, struct recon *r, struct op *op, bool c
 	op->complete = complete;
 	op->done_ns = now_ns;
 	timeline_place(&r->process->clock, join_gpu(r, op->comm_index), op);
+	op->phase = phase_at(r->process, op->enqueued_ns);
 	op->predates = op->enqueued_ns && op->enqueued_ns + PREDATES_NS < r->process->first_seen_ns;
 	ops_bandwidth(op);
 	rc->stats.finished++;

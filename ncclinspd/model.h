@@ -126,6 +126,13 @@ struct steering {
  * One process that writes, or wrote, a segment.  discover makes and ends it;
  * drain keeps the copied part up to date; later stages only read it.
  */
+/* What people say a process is at (phase.h).  All zero: nobody has said anything. */
+struct phase {
+	name_t name;		/* NULL: none */
+	name_t before;		/* until since_ns */
+	uint64_t since_ns;
+};
+
 struct process {
 	uint64_t id;		/* ours: 1, 2, ...; never used twice */
 	char file[80];		/* name of the segment's file */
@@ -148,6 +155,7 @@ struct process {
 	uint32_t mask;
 	uint32_t reason;	/* NCI_REASON_* */
 	struct steering steering;
+	struct phase phase;
 	uint32_t lanes;
 	uint64_t records;
 	uint64_t bytes;
@@ -282,6 +290,7 @@ struct op {
 	bool graph;		/* captured; only API events can tell */
 	bool has_graph;
 	uint64_t tag;		/* 0: none */
+	name_t phase;		/* of its process when it was posted; NULL: none */
 	uint64_t group;		/* token of the Group event that posted it; 0: not known */
 	/* how far: records seen so far, and for kernel_started live slots */
 	uint32_t kernel_started;

@@ -27,6 +27,7 @@ struct finding;
 struct json;
 struct links;
 struct metrics;
+struct names;
 struct oplog;
 struct reconstruct;
 struct serve;
@@ -121,6 +122,7 @@ struct serve_source {
 	struct aggregate *aggregate;
 	struct links *links;
 	const struct transferlog *transferlog;
+	struct names *names;	/* what people call things goes there; charged to them */
 	struct diagnose *diagnose;
 	const struct metrics *metrics;
 	struct exemplars *exemplars;	/* NULL: there is no place for any */

@@ -208,6 +208,12 @@ static void put_state(const struct serve *s, struct json *j, const void *row)
 		put_process_state(s, j, l->process);
 }
 
+static void put_phase(const struct serve *s, struct json *j, const void *row)
+{
+	(void)s;
+	json_put_string(j, ((const struct local_rank *)row)->process->phase.name);
+}
+
 static const struct field local_rank_fields[] = {
 	{ "rank", FIELD_PUT, 0, put_rank },
 	{ "pid", FIELD_PUT, 0, put_pid },
@@ -217,6 +223,7 @@ static const struct field local_rank_fields[] = {
 	{ "in_flight", FIELD_U32, offsetof(struct local_rank, progress.in_flight), NULL },
 	{ "last_op", FIELD_TIME, offsetof(struct local_rank, progress.last_op_ns), NULL },
 	{ "state", FIELD_PUT, 0, put_state },
+	{ "phase", FIELD_PUT, 0, put_phase },
 	{ "waiting", FIELD_PUT, 0, put_waiting },
 	{ NULL, 0, 0, NULL },
 };

@@ -17,12 +17,14 @@
  *   serve_findings.c  /v1/findings                serve_peers.c      /v1/peers
  *   serve_clocks.c    /v1/clocks
  *   serve_level.c     GET /v1/level               serve_level_put.c  PUT /v1/level
+ *   serve_phase.c     PUT /v1/phase               serve_target.c     whom a PUT is about
  *   serve_overhead.c  /v1/overhead           serve_metrics.c    /metrics
  *   serve_snapshot.c  POST /v1/snapshot, and what is written then
  *   serve_exemplars.c /v1/exemplars, one of them, and what is written into one
  *   stream.c          /v1/stream                  stream_records.c   records in it
  */
 
+#include <jansson.h>
 #include <microhttpd.h>
 
 #include "ncclinspd/model.h"
@@ -319,6 +321,7 @@ struct request {
 	struct viewer viewer;
 	struct query query;
 	struct chosen chosen;
+	bool dry_run;		/* a PUT that is to change nothing */
 	const char *tail;	/* of the path, behind a route that ends in a slash */
 	const char *body;	/* not terminated; NULL: none */
 	size_t body_bytes;
@@ -358,8 +361,31 @@ void serve_overhead(struct request *r, struct json *j);
  */
 int serve_put_level(struct request *r, struct json *j);
 
-/* A wish's members; and, as the answer to one, also whom it is about. */
+/* As that, of PUT /v1/phase; -ENOSPC: too many names. */
+int serve_put_phase(struct request *r, struct json *j);
+
+/* Keep in r->why what is wrong; returns `error`. */
+int serve_refuse(struct request *r, int error, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/*
+ * Whom a PUT is about is a wish: its kind, pid, job, id, uid and everybody.
+ * target_read() takes these and dry_run from the body and gives all other members to `other`;
+ * target_find() sees to it that there are such processes, and that they may be changed.
+ * 0, or -EINVAL, -ESRCH, -EPERM, or what `other` returned.
+ */
 struct wish;
+typedef int target_member_fn(struct request *r, const char *key, const json_t *value, void *arg);
+int target_read(struct request *r, struct wish *w, target_member_fn *other, void *arg);
+int target_find(struct request *r, struct wish *w);
+
+/* The live ones: step from *i = 0 until NULL. */
+struct process *target_next(const struct request *r, const struct wish *w, size_t *i);
+
+/* As members of the open object: target, pid, job, comm_id. */
+void target_put(struct json *j, const struct wish *w);
+
+/* A wish's members; and, as the answer to one, also whom it is about. */
 void serve_put_wish(const struct serve *s, struct json *j, const struct wish *w);
 void serve_put_outcome(struct request *r, struct json *j, const struct wish *w);
 

@@ -3,6 +3,7 @@
 #include "ncclinspd/serve_impl.h"
 
 #include "ncclinspd/inflight.h"
+#include "ncclinspd/phase.h"
 #include "util/cleanup.h"
 
 static void collect(const struct request *r, struct process *p, struct inflights *rows)
@@ -38,6 +39,15 @@ static void put_state_of_process(const struct serve *s, struct json *j, const vo
 	put_process_state(s, j, ((const struct inflight *)row)->process);
 }
 
+/* That in which it began. */
+static void put_phase(const struct serve *s, struct json *j, const void *row)
+{
+	const struct inflight *r = row;
+	uint64_t now_ns = r->process->ended_ns ? r->process->ended_ns : s->now_ns;
+
+	json_put_string(j, phase_at(r->process, r->age_ns == UNKNOWN_U64 ? 0 : now_ns - r->age_ns));
+}
+
 const struct field inflight_fields[] = {
 #define F(name, kind) { #name, kind, offsetof(struct inflight, name), NULL }
 	{ "pid", FIELD_PUT, 0, put_pid },
@@ -52,6 +62,7 @@ const struct field inflight_fields[] = {
 	F(bytes, FIELD_U64),
 	F(age_ns, FIELD_U64),
 	F(state, FIELD_NAME),
+	{ "phase", FIELD_PUT, 0, put_phase },
 	F(direction, FIELD_NAME),
 	F(channel, FIELD_I32),
 	F(peer, FIELD_I32),

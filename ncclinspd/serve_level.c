@@ -174,18 +174,7 @@ static void put_processes(struct request *r, struct json *j, const struct wish *
 
 void serve_put_wish(const struct serve *s, struct json *j, const struct wish *w)
 {
-	put_text(j, "target", wish_kind_name((enum wish_kind)w->kind));
-	json_key(j, "pid");
-	if (w->kind == WISH_PROCESS)
-		json_put_i64(j, (pid_t)w->pid);
-	else
-		json_put_null(j);
-	put_text(j, "job", w->kind == WISH_JOB ? w->job : NULL);
-	json_key(j, "comm_id");
-	if (w->kind == WISH_COMM)
-		json_put_hex64(j, w->id);
-	else
-		json_put_null(j);
+	target_put(j, w);
 	put_text(j, "level", level_word(w->level));
 	put_text(j, "sampling", sample_word(w->sample));
 	json_key(j, "uid");

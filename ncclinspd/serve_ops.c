@@ -105,6 +105,7 @@ const struct field op_fields[] = {
 	F(stamps_refused, FIELD_U32),
 	{ "stamps_why", FIELD_PUT, 0, put_stamps_why },
 	F(tag, FIELD_HEX_0),
+	F(phase, FIELD_NAME),
 	{ "done", FIELD_TIME, offsetof(struct op, done_ns), NULL },
 #undef F
 	{ NULL, 0, 0, NULL },

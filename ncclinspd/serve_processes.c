@@ -245,6 +245,8 @@ const struct field process_fields[] = {
 	P("wanted", serve_put_wanted),
 	F("event_mask", FIELD_U32, mask),
 	P("job", put_job),
+	F("phase", FIELD_NAME, phase.name),
+	F("phase_since", FIELD_TIME, phase.since_ns),
 	F("lanes", FIELD_U32, lanes),
 	F("records", FIELD_U64, records),
 	F("bytes", FIELD_U64, bytes),

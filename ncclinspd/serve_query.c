@@ -224,7 +224,7 @@ static const struct {
 	[PARAM_LIMIT] = { "limit", read_limit, "a whole number from 1 to 10000" },
 	[PARAM_WINDOW] = { "window", read_window, "a list of 1s, 10s, 60s, all" },
 	[PARAM_BY] = { "by", read_by,
-		       "a list of comm, rank, func, algo, proto, size, peer, tag" },
+		       "a list of comm, rank, func, algo, proto, size, peer, tag, phase" },
 	[PARAM_OLDER_THAN_NS] = { "older_than_ns", read_older_than_ns,
 				  "an age in ns: a whole number from 0" },
 	[PARAM_KINDS] = { "kinds", read_kinds, "a list of collective, process, finding, record" },

@@ -114,6 +114,7 @@ static const struct field key_fields[][4] = {
 	{ A(size_class, FIELD_U64) },
 	{ A(peer, FIELD_I32) },
 	{ A(tag, FIELD_HEX_0) },
+	{ A(phase, FIELD_NAME) },
 };
 
 static const struct field sum_fields[] = {

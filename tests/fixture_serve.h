@@ -37,6 +37,7 @@
 #define FX_EPOCH_NS	UINT64_C(1700000000000000000)	/* CLOCK_REALTIME at FX_START_NS */
 #define FX_SECOND	UINT64_C(1000000000)
 #define FX_FUNC		"AllReduce"
+#define FX_NAMES	8		/* kept at most, half of them of one user */
 #define FX_COMM_ID	UINT64_C(0xd00dfeedcafe0001)
 
 static struct {
@@ -187,7 +188,7 @@ static inline void fx_serve_open(const struct serve_config *config)
 	ck_assert_int_eq(links_new(&fx.links, NULL, fx.now_ns), 0);
 	ck_assert_int_eq(transferlog_new(&fx.transferlog, 0), 0);
 	ck_assert_int_eq(oplog_new(&fx.oplog, 0), 0);
-	ck_assert_int_eq(names_new(&fx.names, 0), 0);
+	ck_assert_int_eq(names_new(&fx.names, FX_NAMES), 0);
 	ck_assert_int_eq(reconstruct_new(&fx.reconstruct, NULL, fx.names, fx_serve_done, NULL), 0);
 	ck_assert_int_eq(straggler_new(&fx.straggler, NULL), 0);
 	fx_diagnose_open();
@@ -201,7 +202,7 @@ static inline void fx_serve_open(const struct serve_config *config)
 		.meanwhile = fx_meanwhile,
 		.reconstruct = fx.reconstruct,
 		.oplog = fx.oplog, .aggregate = fx.aggregate,
-		.links = fx.links, .transferlog = fx.transferlog,
+		.links = fx.links, .transferlog = fx.transferlog, .names = fx.names,
 		.diagnose = fx.diagnose, .straggler = fx.straggler,
 		.exemplars = fx_exemplars,
 		.metrics = fx.metrics,
@@ -466,6 +467,19 @@ static inline json_t *fx_get_over(int fd, const char *target, int status)
 static inline json_t *fx_get(const char *target, int status)
 {
 	return fx_get_over(fx_connect(), target, status);
+}
+
+/* The same of PUT, with a body. */
+static inline json_t *fx_put_over(int fd, const char *target, const char *body, int status)
+{
+	char *answer = fx_send_over(fd, "PUT", target, body);
+	json_t *value;
+
+	ck_assert_msg(fx_status(answer) == status, "%s: %.600s", body, answer);
+	value = json_loads(fx_body(answer), 0, NULL);
+	ck_assert_ptr_nonnull(value);
+	free(answer);
+	return value;
 }
 
 /* A member by its path, as "a.b"; NULL: none. */

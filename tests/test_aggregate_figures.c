@@ -43,6 +43,7 @@ static struct op random_op(void)
 	op.comm_index = (uint32_t)(op.rank % 2);
 	op.comm_id = 0xabc + op.comm_index;
 	op.tag = fx_random() % 3;
+	op.phase = fx_random() % 2 ? "eval" : NULL;
 	op.peer = fx_random() % 2 ? UNKNOWN_I32 : (int32_t)(fx_random() % 4);
 	op.proto = fx_random() % 2 ? "SIMPLE" : "LL";
 	op.source = fx_random() % 3 ? TIMING_KERNEL_GPU : TIMING_PROXY_CPU;
@@ -138,6 +139,7 @@ static bool has_keys(const struct aggregate_row *row, const struct op *op)
 	       !(by & AGGREGATE_BY_PROTO && op->proto != row->proto) &&
 	       !(by & AGGREGATE_BY_PEER && op->peer != row->peer) &&
 	       !(by & AGGREGATE_BY_TAG && op->tag != row->tag) &&
+	       !(by & AGGREGATE_BY_PHASE && op->phase != row->phase) &&
 	       !(by & AGGREGATE_BY_SIZE && size_class(op->bytes) != row->size_class);
 }
 

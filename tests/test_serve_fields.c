@@ -11,7 +11,7 @@ static const struct {
 	{ "/v1/processes", "processes", NULL },
 	{ "/v1/comms", "comms", "local_ranks" },
 	{ "/v1/collectives", "collectives", NULL },
-	{ "/v1/summary?by=comm,rank,func,algo,proto,size,peer,tag", "rows", NULL },
+	{ "/v1/summary?by=comm,rank,func,algo,proto,size,peer,tag,phase", "rows", NULL },
 	{ "/v1/summary?by=func", "rows", NULL },
 	{ "/v1/peers", "peers", NULL },
 	{ "/v1/inflight", "inflight", NULL },

@@ -63,7 +63,7 @@ static const struct {
 	{ "/v1/summary?window=5s", "1s, 10s, 60s, all" },
 	{ "/v1/summary?window=1s,", "1s, 10s, 60s, all" },
 	{ "/v1/summary?window=,1s", "1s, 10s, 60s, all" },
-	{ "/v1/summary?by=colour", "comm, rank, func, algo, proto, size, peer, tag" },
+	{ "/v1/summary?by=colour", "comm, rank, func, algo, proto, size, peer, tag, phase" },
 	{ "/v1/inflight?older_than_ns=1s", "an age in ns" },
 	{ "/v1/stream?kinds=all", "collective, process, finding" },
 };

@@ -27,14 +27,7 @@ static void two_users(void)
 
 static json_t *put_over(int fd, const char *body, int status)
 {
-	char *answer = fx_send_over(fd, "PUT", "/v1/level", body);
-	json_t *value;
-
-	ck_assert_msg(fx_status(answer) == status, "%s: %.600s", body, answer);
-	value = json_loads(fx_body(answer), 0, NULL);
-	ck_assert_ptr_nonnull(value);
-	free(answer);
-	return value;
+	return fx_put_over(fd, "/v1/level", body, status);
 }
 
 static json_t *put(const char *body, int status)
