@@ -48,6 +48,8 @@ struct cli {
 	const char *sort;	/* [-]field; NULL: the command's own order */
 	struct cli_list filters;
 	bool watch;
+	bool batch;		/* as into a file, also on a terminal */
+	bool quiet;		/* nothing but errors and the exit code */
 	uint64_t delay_ns;
 	int64_t samples;	/* of -w, of top, lines of tail; CLI_ANY: no end */
 	struct line_style style;
@@ -69,6 +71,8 @@ struct cli {
 	bool all;		/* also what is over */
 	bool readonly;		/* top: without keys that change anything */
 	uint64_t for_ns;	/* how long a level is wanted; 0: for good */
+	bool dry_run;		/* say what would be changed, and change nothing */
+	int64_t warn, crit;	/* check: findings from which on it says so */
 	const char *sample;	/* all or budget; NULL: as it is */
 	const char *argument;	/* of a command that takes one; NULL: none was given */
 	const char *second;	/* behind that; NULL: none was given */
@@ -114,6 +118,7 @@ int cmd_completion(struct cli *cli);
 int cmd_doctor(struct cli *cli);
 int cmd_exemplars(struct cli *cli);
 int cmd_level(struct cli *cli);
+int cmd_mark(struct cli *cli);
 int cmd_overhead(struct cli *cli);
 int cmd_snapshot(struct cli *cli);
 int cmd_report(struct cli *cli);

@@ -27,6 +27,7 @@ struct client {
 	char *given;	/* the caller's or the environment's path, or NULL: search */
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	long timeout_ms;
+	bool verbose;
 	struct bytes body;
 	char error[512];
 	/* while a stream runs */
@@ -214,6 +215,20 @@ static int refused(struct client *client, const char *target, long status)
 	return status == 403 ? -EACCES : -EBADMSG;
 }
 
+static void tell(struct client *client, const char *target)
+{
+	curl_off_t us = 0, bytes = 0;
+	long status = 0;
+
+	if (!client->verbose)
+		return;
+	curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(client->curl, CURLINFO_SIZE_DOWNLOAD_T, &bytes);
+	curl_easy_getinfo(client->curl, CURLINFO_TOTAL_TIME_T, &us);
+	fprintf(stderr, "ncclinsp: %s: %s: %ld, %lld bytes, %.1f ms\n", client->path, target,
+		status, (long long)bytes, (double)us * 1e-3);
+}
+
 /* Whatever set_up() and the caller have made ready. */
 static int perform(struct client *client, const char *target, json_t **root)
 {
@@ -224,6 +239,7 @@ static int perform(struct client *client, const char *target, json_t **root)
 
 	curl_easy_setopt(client->curl, CURLOPT_TIMEOUT_MS, client->timeout_ms);
 	code = curl_easy_perform(client->curl);
+	tell(client, target);
 	if (code)
 		return explain(client, code);
 	curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
@@ -286,6 +302,11 @@ const char *client_body(const struct client *client, size_t *len)
 	return client->body.data;
 }
 
+void client_print_body(const struct client *client)
+{
+	fwrite(client->body.data, 1, client->body.len, stdout);
+}
+
 /* ---- a stream ------------------------------------------------------------- */
 
 /* Hand on the whole lines of the buffer, keep the rest. */
@@ -338,6 +359,7 @@ int client_stream(struct client *client, const char *target,
 	set_up(client, target, (curl_write_callback)on_stream);
 	curl_easy_setopt(client->curl, CURLOPT_TIMEOUT_MS, 0L);
 	code = curl_easy_perform(client->curl);
+	tell(client, target);
 	if (client->line_result)
 		return client->line_result;
 	if (code)
@@ -371,6 +393,11 @@ void client_free(struct client *client)
 	free(client->body.data);
 	free(client->given);
 	free(client);
+}
+
+void client_set_verbose(struct client *client)
+{
+	client->verbose = true;
 }
 
 void client_set_timeout(struct client *client, long timeout_ms)

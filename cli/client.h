@@ -36,8 +36,12 @@ int client_put(struct client *client, const char *target, const json_t *body, js
 /* Have something done that takes no body, by POST. */
 int client_post(struct client *client, const char *target, json_t **root);
 
-/* The bytes of the last answer, until the next request. */
+/* The bytes of the last answer, until the next request; and on stdout, as they are. */
 const char *client_body(const struct client *client, size_t *len);
+void client_print_body(const struct client *client);
+
+/* Say on stderr what is asked, and what came of it, from now on. */
+void client_set_verbose(struct client *client);
 
 /*
  * Receive newline-delimited JSON until the daemon ends it or on_line() returns

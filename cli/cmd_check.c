@@ -28,19 +28,21 @@ static const json_t *worst_of(const json_t *rows, const char *severity)
 	return NULL;
 }
 
-static int print_state(const json_t *rows)
+static int print_state(const struct cli *cli, const json_t *rows)
 {
 	int critical = findings_count(rows, "critical"), warnings = findings_count(rows, "warning");
-	int state = critical ? CRITICAL : warnings ? WARNING : OK;
+	int state = critical >= cli->crit ? CRITICAL
+		    : critical || warnings >= cli->warn ? WARNING : OK;
 	char sentence[FINDINGS_SENTENCE] = "no finding";
 
-	if (state != OK)
+	if (critical + warnings)
 		finding_sentence(worst_of(rows, critical ? "critical" : "warning"), sentence);
 	printf("NCCLINSP %s - ", words[state]);
 	print_plain(sentence);
 	if (critical + warnings > 1)
 		printf(" (and %d more)", critical + warnings - 1);
-	printf(" | critical=%d;;0;0 warning=%d;0;;0\n", critical, warnings);
+	printf(" | critical=%d;;%lld;0 warning=%d;%lld;;0\n", critical,
+	       (long long)cli->crit - 1, warnings, (long long)cli->warn - 1);
 	return state;
 }
 
@@ -55,7 +57,7 @@ int cmd_check(struct cli *cli)
 		putchar('\n');
 		return UNKNOWN;
 	}
-	code = print_state(json_object_get(answer, "findings"));
+	code = print_state(cli, json_object_get(answer, "findings"));
 	json_decref(answer);
 	return code;
 }

@@ -16,6 +16,7 @@ static const struct column columns[] = {
 	{ NULL, "IDLE", COL_SINCE, "last_op_mono_ns", 6, 0, 1 },
 	{ "last_op_at", NULL, COL_TIME, "last_op_at", 0, 0, 0 },
 	{ "state", "STATE", COL_STATE, "state", 6, 0, 0 },
+	{ "phase", "PHASE", COL_TEXT, "phase", 0, 16, 2 | REPORT_IF_KNOWN },
 };
 
 /* {"AllReduce": 5121, "AllGather": 7} -> "AllReduce 5121, AllGather 7" */

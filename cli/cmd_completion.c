@@ -20,6 +20,7 @@ static const struct {
 	{ "RANK", "comms -H -o csv --fields rank" },
 	{ "GPU", "comms -H -o csv --fields pci_bus_id" },
 	{ "FUNC", "ops -H -o csv --fields func" },
+	{ "PHASE", "mark -H -o csv --fields phase" },
 	{ "ID", "exemplars -H -o csv --fields id" },
 	{ "COMMAND", "help -H" },
 	{ "WORD", "explain -H" },		 { "A,B", "% --fields help -H" },
@@ -101,21 +102,49 @@ static void put_command_names(const char *between)
 		printf("%s%s", c ? between : "", commands[c].name);
 }
 
-static void put_value_case(const char *pattern, const char *const *words, const char *arg)
+/* Those that are one themselves: what is repeated stands behind "watch". */
+static void put_real_commands(const char *between)
+{
+	const char *before = "";
+
+	for (size_t c = 0; c < COMMANDS; c++) {
+		if (!commands[c].run)
+			continue;
+		printf("%s%s", before, commands[c].name);
+		before = between;
+	}
+}
+
+static void put_values(const char *const *words, const char *arg)
 {
 	const char *query = query_of(arg);
 
-	printf("\t%s) ", pattern);
 	if (has_words(words, arg)) {
-		fputs("found=(", stdout);
+		fputs("; found+=(", stdout);
 		put_words(words, arg);
 		fputs(")", stdout);
 	} else if (is_files(query)) {
-		fputs("files=1", stdout);
+		fputs("; files=1", stdout);
 	} else if (query) {
-		fputs("_ncclinsp_ask ", stdout);
+		fputs("; _ncclinsp_ask ", stdout);
 		put_query(query, "\"${cmd:-ops}\"");
 	}
+}
+
+static void put_value_case(const char *pattern, const char *const *words, const char *arg)
+{
+	printf("\t%s) :", pattern);
+	put_values(words, arg);
+	puts(" ;;");
+}
+
+/* Either of its arguments may be left out. */
+static void put_argument_case(const struct command *command)
+{
+	printf("\t%s) :", command->name);
+	put_values(NULL, command->argument);
+	if (command->second)
+		put_values(NULL, command->second);
 	puts(" ;;");
 }
 
@@ -145,6 +174,8 @@ static void put_rest(const struct option_row *rows, size_t n)
 {
 	puts("\t*) case $cur in\n\t-*) case $cmd in");
 	for (size_t c = 0; c < COMMANDS; c++) {
+		if (!commands[c].run)
+			continue;
 		printf("\t\t%s) found=(", commands[c].name);
 		put_option_names(rows, n, c);
 		puts(") ;;");
@@ -156,8 +187,8 @@ static void put_rest(const struct option_row *rows, size_t n)
 	put_command_names(" ");
 	puts(") ;;");
 	for (size_t c = 0; c < COMMANDS; c++)
-		if (commands[c].argument)
-			put_value_case(commands[c].name, NULL, commands[c].argument);
+		if (commands[c].argument && commands[c].run)
+			put_argument_case(&commands[c]);
 	puts("\t\tesac ;;\n\tesac ;;\n\tesac");
 }
 
@@ -173,7 +204,7 @@ static void put_ask(void)
 static void put_find_command(const char *words)
 {
 	printf("\tfor word in %s; do\n\t\tcase $word in\n\t\t", words);
-	put_command_names("|");
+	put_real_commands("|");
 	puts(") cmd=$word; break ;;\n\t\tesac\n\tdone");
 }
 
@@ -260,6 +291,25 @@ static void put_fish_option(const struct option_row *row)
 	putchar('\n');
 }
 
+static void put_fish_argument(const struct command *command, const char *argument)
+{
+	if (!argument)
+		return;
+	printf("complete -c ncclinsp -n '__fish_seen_subcommand_from %s'", command->name);
+	put_fish_values(NULL, argument);
+	putchar('\n');
+}
+
+static void put_fish_repeated(const struct command *command)
+{
+	printf("complete -c ncclinsp -n '__fish_seen_subcommand_from %s; and not "
+	       "__fish_seen_subcommand_from ", command->name);
+	put_real_commands(" ");
+	fputs("' -a '", stdout);
+	put_real_commands(" ");
+	puts("'");
+}
+
 static void put_fish(const struct option_row *rows, size_t n)
 {
 	puts("# ncclinsp(1) for fish: ncclinsp completion fish | source\n"
@@ -269,19 +319,19 @@ static void put_fish(const struct option_row *rows, size_t n)
 	     "function __ncclinsp_command\n"
 	     "\tfor word in (commandline -opc)[2..-1]");
 	fputs("\t\tif contains -- $word ", stdout);
-	put_command_names(" ");
+	put_real_commands(" ");
 	puts("\n\t\t\techo $word\n\t\t\treturn\n\t\tend\n\tend\n\techo ops\nend\n"
 	     "complete -c ncclinsp -f");
 	for (size_t c = 0; c < COMMANDS; c++) {
 		printf("complete -c ncclinsp -n __fish_use_subcommand -a %s -d ", commands[c].name);
 		put_quoted(commands[c].help);
 		putchar('\n');
-		if (!commands[c].argument)
-			continue;
-		printf("complete -c ncclinsp -n '__fish_seen_subcommand_from %s'",
-		       commands[c].name);
-		put_fish_values(NULL, commands[c].argument);
-		putchar('\n');
+		if (commands[c].run)
+			put_fish_argument(&commands[c], commands[c].argument);
+		if (commands[c].run)
+			put_fish_argument(&commands[c], commands[c].second);
+		else
+			put_fish_repeated(&commands[c]);
 	}
 	for (size_t i = 0; i < n; i++)
 		put_fish_option(&rows[i]);

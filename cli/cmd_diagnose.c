@@ -6,6 +6,7 @@
 #include "cli/listing.h"
 #include "cli/option.h"
 #include "cli/prose.h"
+#include "cli/verdict.h"
 #include "util/text.h"
 
 #define WIDEST		100	/* longer lines are hard to read */
@@ -51,6 +52,18 @@ static void put_finding(struct frame *frame, const json_t *row)
 	prose_put(frame, LINE_PLAIN, 4, 4, text_of(row, "text"));
 }
 
+/* What is seen already, and has not lasted long enough to be a finding. */
+static void put_late(struct frame *frame, json_t *comms)
+{
+	const struct view view = { .all_comms = comms };
+	int before = frame->count;
+
+	verdicts_put_late(frame, &view);
+	if (frame->count > before)
+		prose_put(frame, LINE_PLAIN, 2, 2, "so far: a straggler is judged over minutes, "
+			  "and is a finding when it lasts; see ncclinsp ranks");
+}
+
 /* Silence must not be taken for health where nothing is seen. */
 static void put_health(struct frame *frame, const json_t *processes)
 {
@@ -69,7 +82,8 @@ static void put_health(struct frame *frame, const json_t *processes)
 	prose_put(frame, live ? LINE_GOOD : LINE_PLAIN, 0, 0, text);
 }
 
-static void print_text(const struct cli *cli, const json_t *rows, const json_t *processes)
+static void print_text(const struct cli *cli, const json_t *rows, const json_t *processes,
+		       json_t *comms)
 {
 	struct frame frame;
 	json_t *row;
@@ -78,10 +92,12 @@ static void print_text(const struct cli *cli, const json_t *rows, const json_t *
 	frame_init(&frame, cli->columns < WIDEST ? cli->columns : WIDEST, LINES);
 	json_array_foreach((json_t *)rows, i, row)
 		put_finding(&frame, row);
-	if (!json_array_size(rows) && cli->filters.count)
+	if (!json_array_size(rows) && listing_filters(cli)) {
 		prose_put(&frame, LINE_PLAIN, 0, 0, "no finding matches the filter");
-	else if (!json_array_size(rows))
+	} else if (!json_array_size(rows)) {
 		put_health(&frame, processes);
+		put_late(&frame, comms);
+	}
 	for (int k = 0; k < frame.count; k++)
 		line_print(&frame.lines[k], &cli->style, stdout);
 	frame_deinit(&frame);
@@ -89,13 +105,17 @@ static void print_text(const struct cli *cli, const json_t *rows, const json_t *
 
 static int page(struct cli *cli, const json_t *rows, bool first)
 {
-	json_t *processes = NULL;
-	int r = client_get(cli->client, "/v1/processes", &processes);
+	json_t *processes = NULL, *comms = NULL;
+	int r = client_get(cli->client, "/v1/processes?fields=state", &processes);
 
 	(void)first;
 	if (!r)
-		print_text(cli, rows, json_object_get(processes, "processes"));
+		r = client_get(cli->client, "/v1/comms", &comms);
+	if (!r)
+		print_text(cli, rows, json_object_get(processes, "processes"),
+			   json_object_get(comms, "comms"));
 	json_decref(processes);
+	json_decref(comms);
 	return r;
 }
 
@@ -119,6 +139,7 @@ int cmd_diagnose(struct cli *cli)
 		.reshape = reshape,
 		.page = page,
 		.code = code,
+		.joint = true,
 	};
 	char filter[FINDINGS_SENTENCE];
 
@@ -128,6 +149,7 @@ int cmd_diagnose(struct cli *cli)
 					    CLI_LIST);
 		snprintf(filter, sizeof(filter), "job=%s", cli->job);
 		cli->filters.text[cli->filters.count++] = filter;
+		cli->job = NULL;	/* its processes may be forgotten: a finding knows itself */
 	}
 	return listing_run(cli, &listing, cli->all ? "/v1/findings" : "/v1/findings?active=true");
 }

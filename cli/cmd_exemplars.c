@@ -41,10 +41,8 @@ static bool is_listed(const json_t *root, const char *id)
 static int print_file(struct cli *cli, const char *id)
 {
 	char target[128];
-	const char *body;
 	json_t *root;
 	bool listed;
-	size_t len;
 	int r;
 
 	r = client_get(cli->client, "/v1/exemplars", &root);
@@ -62,8 +60,7 @@ static int print_file(struct cli *cli, const char *id)
 	if (r)
 		return cli_fail(cli, r);
 	json_decref(root);
-	body = client_body(cli->client, &len);
-	fwrite(body, 1, len, stdout);
+	client_print_body(cli->client);
 	return CLI_DONE;
 }
 

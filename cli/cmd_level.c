@@ -5,9 +5,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/label.h"
 #include "cli/listing.h"
 #include "cli/option.h"
+#include "cli/target.h"
 #include "util/text.h"
 
 #define FOLLOW_NS UINT64_C(1000000000)	/* who has not followed by then posts nothing */
@@ -59,52 +59,6 @@ static json_t *reshape(const json_t *processes)
 		json_array_append_new(rows, row);
 	}
 	return rows;
-}
-
-/* The communicator's members with its name, so that they pass its filter. */
-static void name_members(json_t *processes, const json_t *comm)
-{
-	json_t *member, *process;
-	size_t i, k;
-
-	json_array_foreach(json_object_get(comm, "local_ranks"), i, member)
-		json_array_foreach(processes, k, process) {
-			if (!json_equal(json_object_get(process, "pid"),
-					json_object_get(member, "pid")))
-				continue;
-			json_object_set(process, "comm_id", json_object_get(comm, "comm_id"));
-			json_object_set(process, "comm_name", json_object_get(comm, "name"));
-		}
-}
-
-static int fetch_with_comms(struct cli *cli, void *unused, json_t **root)
-{
-	json_t *comms, *comm;
-	size_t i;
-	int r;
-
-	(void)unused;
-	r = client_get(cli->client, "/v1/comms", &comms);
-	if (r)
-		return r;
-	r = client_get(cli->client, "/v1/level", root);
-	json_array_foreach(json_object_get(comms, "comms"), i, comm)
-		if (!r && label_matches(cli->comm, comm))
-			name_members(json_object_get(*root, "processes"), comm);
-	json_decref(comms);
-	return r;
-}
-
-static void put_target(char *buf, size_t size, const json_t *wish)
-{
-	const char *target = json_string_value(json_object_get(wish, "target")) ?: "-";
-	const char *name = json_string_value(report_get(wish, "job|comm_id"));
-	const json_t *pid = json_object_get(wish, "pid");
-
-	if (json_is_integer(pid))
-		snprintf(buf, size, "%s %lld", target, (long long)json_integer_value(pid));
-	else
-		snprintf(buf, size, "%s%s%s", target, name ? " " : "", name ?: "");
 }
 
 static void put_wanted(char *buf, size_t size, const json_t *wish)
@@ -171,7 +125,7 @@ static void print_wishes(const json_t *wishes)
 	json_array_foreach((json_t *)wishes, i, wish) {
 		char target[192], wanted[64], time[64];
 
-		put_target(target, sizeof(target), wish);
+		target_text(target, sizeof(target), wish);
 		put_wanted(wanted, sizeof(wanted), wish);
 		put_left(time, sizeof(time), wish);
 		printf("wanted of %s: %s%s, by uid %lld\n", target, wanted, time,
@@ -201,7 +155,8 @@ static int show(struct cli *cli)
 		.count = sizeof(columns) / sizeof(columns[0]),
 		.nothing = "no process uses NCCL with this plugin",
 		.reshape = reshape,
-		.fetch = cli->comm ? fetch_with_comms : NULL,
+		.fetch = cli->comm ? target_fetch : NULL,
+		.arg = (void *)(uintptr_t)"/v1/level",
 	};
 	int code = listing_run(cli, &listing, "/v1/level"), more = CLI_DONE;
 
@@ -220,43 +175,6 @@ static bool is_level(const char *word)
 		if (!strcmp(levels[i], word))
 			return true;
 	return false;
-}
-
-/* The one that the name means; several may have it. */
-static int find_comm(struct cli *cli, json_t *body)
-{
-	json_t *comms = listing_comms(cli), *comm;
-	const char *id = NULL;
-	size_t i, found = 0;
-
-	label_rows(comms, comms);
-	json_array_foreach(comms, i, comm)
-		if (label_matches(cli->comm, comm)) {
-			found++;
-			id = json_string_value(report_get(comm, "comm_id"));
-		}
-	if (found == 1 && id)
-		json_object_set_new(body, "comm_id", json_string(id));
-	json_decref(comms);
-	if (found == 1 && id)
-		return CLI_DONE;
-	if (found > 1)
-		return option_error("%zu communicators are called '%s': give the id", found,
-				    cli->comm);
-	fprintf(stderr, "ncclinsp: no communicator '%s' with an id; ncclinsp comms lists them\n",
-		cli->comm);
-	return CLI_NOTHING;
-}
-
-static int set_target(struct cli *cli, json_t *body)
-{
-	if ((cli->pid != CLI_ANY) + !!cli->job + !!cli->comm > 1)
-		return option_error("of what: one of a pid, --job and --comm");
-	if (cli->pid != CLI_ANY)
-		json_object_set_new(body, "pid", json_integer(cli->pid));
-	if (cli->job)
-		json_object_set_new(body, "job", json_string(cli->job));
-	return cli->comm ? find_comm(cli, body) : CLI_DONE;
 }
 
 /*
@@ -311,9 +229,14 @@ static void tell(struct cli *cli, const json_t *answer)
 	uint64_t took_ns = 0;
 	size_t walled = 0;
 
-	put_target(target, sizeof(target), answer);
+	target_text(target, sizeof(target), answer);
 	put_wanted(wanted, sizeof(wanted), answer);
 	put_left(time, sizeof(time), answer);
+	if (cli->dry_run) {
+		printf("%s: would be %s%s, of %zu processes; nothing was changed\n", target,
+		       *wanted ? wanted : "as before", time, all);
+		return;
+	}
 	n = follow(cli, answer, &took_ns, &walled);
 	text_duration(took, sizeof(took), took_ns);
 	printf("%s: %s%s; %zu of %zu processes follow", target, *wanted ? wanted : "as before",
@@ -329,18 +252,9 @@ static void tell(struct cli *cli, const json_t *answer)
 		printf("%s%s\n", all ? ", after " : "", all ? took : "");
 }
 
-static void print_answer(struct cli *cli)
-{
-	size_t len;
-	const char *body = client_body(cli->client, &len);
-
-	fwrite(body, 1, len, stdout);
-}
-
 static int change(struct cli *cli, const char *level)
 {
-	json_t *body = json_object(), *answer;
-	int code = set_target(cli, body), r;
+	json_t *body = json_object();
 
 	if (level)
 		json_object_set_new(body, "level", json_string(level));
@@ -348,42 +262,29 @@ static int change(struct cli *cli, const char *level)
 		json_object_set_new(body, "sample", json_string(cli->sample));
 	if (cli->for_ns)
 		json_object_set_new(body, "for_s", json_real((double)cli->for_ns * 1e-9));
-	if (code) {
-		json_decref(body);
-		return code;
-	}
-	r = client_put(cli->client, "/v1/level", body, &answer);
-	json_decref(body);
-	if (r)
-		return cli_fail(cli, r);
-	if (cli->format == CLI_JSON)
-		print_answer(cli);
-	else
-		tell(cli, answer);
-	json_decref(answer);
-	return CLI_DONE;
+	return target_change(cli, "/v1/level", body, tell);
 }
 
 /* "node", a pid, or already the level. */
 int cmd_level(struct cli *cli)
 {
 	const char *target = cli->argument, *level = cli->second;
-	bool node = target && !strcmp(target, "node");
+	int code;
 
 	if (is_level(target) && !level) {
 		level = target;
 		target = NULL;
 	}
-	if (target && !node && text_parse_integer(target, 1, INT32_MAX, &cli->pid))
-		return option_error("'%s' is no pid, not node, and no level", target);
-	if (node && (cli->pid != CLI_ANY || cli->job || cli->comm))
-		return option_error("of what: the node, or one of its processes?");
+	code = target_take(cli, target, "level");
+	if (code)
+		return code;
 	if (level && !is_level(level))
 		return option_error("'%s' is no level; there are off, ops, kernel, net, trace, "
 				    "default", level);
 	if (level || cli->sample)
 		return change(cli, level);
-	if (cli->for_ns)
-		return option_error("--for goes with a level, or with --sample");
+	if (cli->for_ns || cli->dry_run)
+		return option_error("--%s goes with a level, or with --sample",
+				    cli->for_ns ? "for" : "dry-run");
 	return show(cli);
 }

@@ -7,6 +7,7 @@ const struct column ops_columns[] = {
 	{ "comm_name", NULL, COL_TEXT, "comm_name", 0, 0, 0 },
 	{ NULL, "COMM", COL_TEXT, "comm_label|comm_name|comm_id", 0, 20, 0 },
 	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, REPORT_IF_KNOWN | REPORT_KEY },
+	{ NULL, "PHASE", COL_TEXT, "phase", 0, 16, 1 | REPORT_IF_KNOWN },
 	{ "func", NULL, COL_TEXT, "func", 0, 0, 0 },
 	{ NULL, "OP", COL_OP, "func", 9, 20, 0 },
 	{ "size_class", "SIZE", COL_BYTES, "size_class", 6, 0, REPORT_KEY },
@@ -39,6 +40,7 @@ const struct column ops_columns[] = {
 	{ "lost_fraction", "LOST(%)", COL_LOSS, "lost_fraction", 0, 0, REPORT_IF_UNUSUAL },
 	{ "timing_source", "SRC", COL_TEXT, "timing_source", 10, 0, 2 },
 	{ "nranks", NULL, COL_INTEGER, "nranks", 0, 0, REPORT_KEY },
+	{ "phase", NULL, COL_TEXT, "phase", 0, 0, 0 },
 };
 const size_t ops_column_count = sizeof(ops_columns) / sizeof(ops_columns[0]);
 
@@ -54,7 +56,7 @@ int cmd_ops(struct cli *cli)
 	bool by_rank = cli->by_rank || cli->rank != CLI_ANY || cli->pid != CLI_ANY || cli->gpu;
 	char target[128];
 
-	snprintf(target, sizeof(target), "/v1/summary?window=%s&by=comm,func,size,algo,proto%s",
+	snprintf(target, sizeof(target), "/v1/summary?window=%s&by=comm,func,size,algo,proto,phase%s",
 		 cli->window ? cli->window : "all",
 		 by_rank ? ",rank" : "");
 	return listing_run(cli, &listing, target);

@@ -19,6 +19,7 @@ static const struct column columns[] = {
 	{ "state", "STATE", COL_STATE, "state", 6, 0, 0 },
 	{ "job", "JOB", COL_TEXT, "job.id", 0, 20, 5 },
 	{ "rank", "RANK", COL_INTEGER, "job.rank", 0, 0, REPORT_KEY },
+	{ NULL, "PHASE", COL_TEXT, "phase", 0, 16, 1 | REPORT_IF_KNOWN },
 	{ "level", "LEVEL", COL_TEXT, "level", 6, 0, 2 },
 	{ "sampling", "SAMPLING", COL_TEXT, "sampling", 0, 0, 5 },
 	{ "level_why", NULL, COL_TEXT, "steering.why|steering.source", 0, 0, 0 },
@@ -37,6 +38,8 @@ static const struct column columns[] = {
 	{ "last_record_at", NULL, COL_TIME, "last_record_at", 0, 0, 0 },
 	{ NULL, "AGE", COL_SINCE, "first_seen_mono_ns", 6, 0, 3 },
 	{ "command", "COMMAND", COL_TEXT, "command", 0, 0, 0 },
+	{ "phase", NULL, COL_TEXT, "phase", 0, 0, 0 },
+	{ "phase_since_at", NULL, COL_TIME, "phase_since_at", 0, 0, 0 },
 };
 
 /* The daemon asks no directory service for a name, since it must not wait. */

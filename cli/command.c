@@ -42,6 +42,9 @@ const struct command commands[COMMANDS] = {
 		.help = "what is recorded of whom; with a level, change it",
 		.argument = "PID", .second = "off|ops|kernel|net|trace|default",
 		.page = "ncclinsp-level" },
+	[MARK] = { "mark", cmd_mark,
+		.help = "what processes are at, as people say; with a phase, say it",
+		.argument = "PID", .second = "PHASE" },
 	[OVERHEAD] = { "overhead", cmd_overhead,
 		.help = "what watching costs the jobs and the node",
 		.page = "ncclinsp-level" },
@@ -52,6 +55,8 @@ const struct command commands[COMMANDS] = {
 		.help = "what snapshots of many nodes tell together",
 		.argument = "PATH", .many = true,
 		.page = "ncclinsp-report" },
+	[WATCH] = { "watch", NULL, .help = "repeat a command, as with its option -w",
+		.argument = "COMMAND" },
 	[HELP] = { "help", cmd_help, .help = "what a command does, and its options",
 		.argument = "COMMAND" },
 };

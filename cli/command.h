@@ -8,13 +8,13 @@
 
 enum command_id {
 	STATUS, PS, COMMS, RANKS, OPS, PEERS, INFLIGHT, TAIL, DMON, TOP, DIAGNOSE,
-	CHECK, EXPLAIN, EXEMPLARS, COMPLETION, DOCTOR, LEVEL, OVERHEAD, SNAPSHOT, REPORT,
-	HELP, COMMANDS
+	CHECK, EXPLAIN, EXEMPLARS, COMPLETION, DOCTOR, LEVEL, MARK, OVERHEAD, SNAPSHOT, REPORT,
+	WATCH, HELP, COMMANDS
 };
 
 struct command {
 	const char *name;
-	int (*run)(struct cli *cli);
+	int (*run)(struct cli *cli);	/* NULL: what follows is a command to be repeated */
 	const char *help;
 	const char *argument;	/* that it may have; NULL: none */
 	const char *second;	/* behind that; NULL: no other */

@@ -126,7 +126,7 @@ bool listing_wants(const struct listing_query *query, const json_t *row)
 	       filter_wants(&query->filter, row, &style);
 }
 
-static bool filters(const struct cli *cli)
+bool listing_filters(const struct cli *cli)
 {
 	return cli->comm || cli->func || cli->rank != CLI_ANY || cli->pid != CLI_ANY ||
 	       cli->peer != CLI_ANY || cli->direction || cli->older_ns || cli->filters.count ||
@@ -136,7 +136,7 @@ static bool filters(const struct cli *cli)
 /* Is the answer printed otherwise than it came? */
 static bool changes(const struct cli *cli)
 {
-	return filters(cli) || cli->fields || cli->sort;
+	return listing_filters(cli) || cli->fields || cli->sort;
 }
 
 /* ---- communicators -------------------------------------------------------- */
@@ -146,7 +146,7 @@ json_t *listing_comms(const struct cli *cli)
 	json_t *root = NULL, *known = json_array(), *row;
 	size_t i;
 
-	if (!client_get(cli->client, "/v1/comms", &root))
+	if (!client_get(cli->client, "/v1/comms?fields=comm_id,name", &root))
 		json_array_foreach(json_object_get(root, "comms"), i, row)
 			label_learn(known, row);
 	json_decref(root);
@@ -394,9 +394,10 @@ static int code_of(const struct sample *sample, bool noted)
 		return sample->listing->code(sample->rows);
 	if (json_array_size(sample->rows))
 		return CLI_DONE;
-	if (is_for_people(cli) && (!noted || filters(cli)))
+	if (is_for_people(cli) && !cli->quiet && (!noted || listing_filters(cli)))
 		fprintf(stderr, "ncclinsp: %s\n",
-			filters(cli) ? "nothing matches the filter" : sample->listing->nothing);
+			listing_filters(cli) ? "nothing matches the filter"
+					     : sample->listing->nothing);
 	return CLI_NOTHING;
 }
 

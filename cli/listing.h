@@ -66,6 +66,9 @@ bool listing_begin(struct listing_query *query, const struct cli *cli,
 		   const struct listing *listing, int *code);
 void listing_end(struct listing_query *query);
 
+/* Is there any filter? */
+bool listing_filters(const struct cli *cli);
+
 /* Does a row pass all filters? */
 bool listing_wants(const struct listing_query *query, const json_t *row);
 

@@ -46,7 +46,7 @@ static void look_at_terminal(struct options *opts)
 
 	cli->terminal = isatty(STDOUT_FILENO);
 	cli->columns = cli->terminal ? terminal_columns() : CLI_ANY_WIDTH;
-	cli->style.color = wants_color(opts->color, cli->terminal);
+	cli->style.color = wants_color(opts->no_color ? COLOR_NEVER : opts->color, cli->terminal);
 	if (cli->terminal && strcmp(nl_langinfo(CODESET), "UTF-8"))
 		cli->style.ascii = true;
 }
@@ -59,6 +59,33 @@ static const struct command *choose(int argc, char **argv)
 	return &commands[isatty(STDOUT_FILENO) && isatty(STDIN_FILENO) ? TOP : STATUS];
 }
 
+/* "watch ps" is "ps --watch": the command that is meant, or NULL. */
+static const struct command *repeated(int argc, char **argv, struct options *opts,
+				      uint64_t *given)
+{
+	if (++optind == argc)
+		return NULL;
+	opts->cli.watch = true;
+	*given |= option_bit("watch");
+	return command_find(argv[optind]);
+}
+
+/* What stands behind the command; an exit code when that is too much. */
+static int take_arguments(const struct command *command, int argc, char **argv, struct cli *cli)
+{
+	if (!command->many && optind + 1 + !!command->argument + !!command->second < argc)
+		return option_error("%s takes no argument '%s'", command->name, argv[argc - 1]);
+	if (command->many && optind + 1 < argc) {
+		cli->paths = argv + optind + 1;
+		cli->npaths = argc - optind - 1;
+	}
+	if (optind + 1 < argc)
+		cli->argument = argv[optind + 1];
+	if (optind + 2 < argc)
+		cli->second = argv[optind + 2];
+	return CLI_DONE;
+}
+
 /* Whoever reads no more knows why: no word of that where SIGPIPE does not end us anyway. */
 static int cannot_write(int code)
 {
@@ -66,6 +93,27 @@ static int cannot_write(int code)
 		return code;
 	fprintf(stderr, "ncclinsp: cannot write the output: %s\n", strerror(errno));
 	return CLI_FAILED;
+}
+
+static int run(const struct command *command, struct options *opts)
+{
+	struct cli *cli = &opts->cli;
+	int code;
+
+	look_at_terminal(opts);
+	if (cli->delay_ns < LEAST_DELAY_NS)
+		cli->delay_ns = LEAST_DELAY_NS;
+	if (cli->quiet && !freopen("/dev/null", "w", stdout))
+		return CLI_FAILED;
+	cli->command = command->name;
+	cli->client = client_new(opts->socket, TIMEOUT_MS);
+	if (opts->verbose)
+		client_set_verbose(cli->client);
+	code = command->run(cli);
+	if (fflush(stdout) || ferror(stdout))
+		code = cannot_write(code);
+	client_free(cli->client);
+	return code;
 }
 
 int main(int argc, char **argv)
@@ -89,31 +137,15 @@ int main(int argc, char **argv)
 		option_help(optind < argc ? command : NULL);
 		return command ? CLI_DONE : CLI_USAGE;
 	}
-	if (!command)
-		return option_error("no command '%s'", argv[optind]);
-	if (!command->many &&
-	    optind + 1 + !!command->argument + !!command->second < argc)
-		return option_error("%s takes no argument '%s'", command->name, argv[argc - 1]);
-	if (command->many && optind + 1 < argc) {
-		opts.cli.paths = argv + optind + 1;
-		opts.cli.npaths = argc - optind - 1;
-	}
-	if (optind + 1 < argc)
-		opts.cli.argument = argv[optind + 1];
-	if (optind + 2 < argc)
-		opts.cli.second = argv[optind + 2];
-	code = option_check(command, given);
-	if (code)
-		return code;
-
-	look_at_terminal(&opts);
-	if (opts.cli.delay_ns < LEAST_DELAY_NS)
-		opts.cli.delay_ns = LEAST_DELAY_NS;
-	opts.cli.command = command->name;
-	opts.cli.client = client_new(opts.socket, TIMEOUT_MS);
-	code = command->run(&opts.cli);
-	if (fflush(stdout) || ferror(stdout))
-		code = cannot_write(code);
-	client_free(opts.cli.client);
-	return code;
+	if (command && !command->run)
+		command = repeated(argc, argv, &opts, &given);
+	if (optind == argc && !command)
+		return option_error("watch repeats a command: which?");
+	if (!command || !command->run)
+		return option_error("no command '%s'%s", argv[optind],
+				    command ? " to be repeated" : "");
+	code = take_arguments(command, argc, argv, &opts.cli);
+	if (!code)
+		code = option_check(command, given);
+	return code ?: run(command, &opts);
 }

@@ -71,9 +71,11 @@ int members_get(const struct cli *cli, json_t **members)
 	json_t *processes = NULL, *comms = NULL;
 	int r;
 
-	r = client_get(cli->client, "/v1/processes", &processes);
+	r = client_get(cli->client, "/v1/processes?fields=pid,uid,job", &processes);
 	if (!r)
-		r = client_get(cli->client, "/v1/comms", &comms);
+		r = client_get(cli->client, "/v1/comms?fields=comm_id,name,nranks,local_ranks.rank,"
+			       "local_ranks.pid,local_ranks.gpu_uuid,local_ranks.pci_bus_id",
+			       &comms);
 	if (!r)
 		*members = members_join(json_object_get(processes, "processes"),
 					json_object_get(comms, "comms"));

@@ -18,8 +18,9 @@
 #define IN(id)	 (UINT64_C(1) << (id))
 #define ANYWHERE (IN(COMMANDS) - 1)
 #define TABLES	 (IN(PS) | IN(COMMS) | IN(RANKS) | IN(DMON) | IN(OPS) | IN(PEERS) | \
-		  IN(INFLIGHT) | IN(EXEMPLARS) | IN(LEVEL) | IN(OVERHEAD))
+		  IN(INFLIGHT) | IN(EXEMPLARS) | IN(LEVEL) | IN(MARK) | IN(OVERHEAD))
 #define SAMPLES	 (TABLES | IN(STATUS) | IN(DIAGNOSE))
+#define WHO	 (TABLES | IN(TAIL) | IN(DIAGNOSE))
 #define ROWS	 (SAMPLES | IN(TAIL) | IN(DOCTOR) | IN(REPORT))
 
 static const char *const formats[] = { "table", "wide", "json", "jsonl", "csv", "prom", NULL };
@@ -47,13 +48,15 @@ static const struct option_row options[] = {
 	  "repeat until interrupted", NULL, 0, 0 },
 	{ "delay", 'd', OPTION_SECONDS, offsetof(struct options, cli.delay_ns),
 	  SAMPLES | IN(TOP), "SECONDS", "between two samples (2)", NULL, 0, 0 },
+	{ "batch", 'b', OPTION_FLAG, offsetof(struct options, cli.batch), SAMPLES | IN(TOP), NULL,
+	  "on a terminal as into a file: nothing is cleared", NULL, 0, 0 },
 	{ "iterations", 'n', OPTION_NUMBER, offsetof(struct options, cli.samples),
 	  SAMPLES | IN(TAIL) | IN(TOP), "N", "end after N samples, or lines of tail", NULL, 1,
 	  INT32_MAX },
 	{ "no-header", 'H', OPTION_NO_FLAG, offsetof(struct options, cli.header),
 	  ROWS | IN(EXPLAIN) | IN(HELP), NULL, "leave the header out", NULL, 0, 0 },
 	{ "comm", 0, OPTION_STRING, offsetof(struct options, cli.comm),
-	  (TABLES & ~IN(PS) & ~IN(OVERHEAD)) | IN(TAIL), "COMM",
+	  (TABLES & ~IN(PS) & ~IN(OVERHEAD)) | IN(TAIL) | IN(DIAGNOSE), "COMM",
 	  "only this communicator, by name or id", NULL, 0, 0 },
 	{ "rank", 'r', OPTION_NUMBER, offsetof(struct options, cli.rank),
 	  (TABLES & ~IN(LEVEL) & ~IN(OVERHEAD)) | IN(TAIL), "RANK",
@@ -61,14 +64,13 @@ static const struct option_row options[] = {
 	{ "func", 0, OPTION_STRING, offsetof(struct options, cli.func),
 	  IN(OPS) | IN(INFLIGHT) | IN(EXEMPLARS) | IN(TAIL), "FUNC",
 	  "only this operation, as AllReduce", NULL, 0, 0 },
-	{ "pid", 'p', OPTION_NUMBER, offsetof(struct options, cli.pid), TABLES | IN(TAIL), "PID",
+	{ "pid", 'p', OPTION_NUMBER, offsetof(struct options, cli.pid), WHO, "PID",
 	  "only this process", NULL, 1, INT32_MAX },
-	{ "user", 'u', OPTION_USER, offsetof(struct options, cli.uid), TABLES | IN(TAIL), "USER",
+	{ "user", 'u', OPTION_USER, offsetof(struct options, cli.uid), WHO, "USER",
 	  "only this user's, by name or number", NULL, 0, UINT32_MAX },
-	{ "job", 'j', OPTION_STRING, offsetof(struct options, cli.job),
-	  TABLES | IN(TAIL) | IN(DIAGNOSE), "JOB",
+	{ "job", 'j', OPTION_STRING, offsetof(struct options, cli.job), WHO, "JOB",
 	  "only this job's, by the id that ps shows", NULL, 0, 0 },
-	{ "gpu", 'g', OPTION_STRING, offsetof(struct options, cli.gpu), TABLES | IN(TAIL), "GPU",
+	{ "gpu", 'g', OPTION_STRING, offsetof(struct options, cli.gpu), WHO, "GPU",
 	  "only of this GPU, by part of its uuid or bus id", NULL, 0, 0 },
 	{ "peer", 0, OPTION_NUMBER, offsetof(struct options, cli.peer), IN(PEERS), "RANK",
 	  "only links with this rank", NULL, 0, INT32_MAX },
@@ -86,6 +88,12 @@ static const struct option_row options[] = {
 	  "for so long, and then as before (for good)", NULL, 0, 0 },
 	{ "sample", 0, OPTION_WORD, offsetof(struct options, cli.sample), IN(LEVEL), "WHICH",
 	  "time all operations, or bursts within budget", samples, 0, 0 },
+	{ "dry-run", 0, OPTION_FLAG, offsetof(struct options, cli.dry_run), IN(LEVEL) | IN(MARK),
+	  NULL, "say what would be changed, and change nothing", NULL, 0, 0 },
+	{ "warn", 0, OPTION_NUMBER, offsetof(struct options, cli.warn), IN(CHECK), "N",
+	  "WARNING from so many warnings on (1)", NULL, 1, INT32_MAX },
+	{ "crit", 0, OPTION_NUMBER, offsetof(struct options, cli.crit), IN(CHECK), "N",
+	  "CRITICAL from so many critical findings on (1)", NULL, 1, INT32_MAX },
 	{ "all", 'a', OPTION_FLAG, offsetof(struct options, cli.all), IN(DIAGNOSE), NULL,
 	  "also what is over", NULL, 0, 0 },
 	{ "readonly", 0, OPTION_FLAG, offsetof(struct options, cli.readonly), IN(TOP), NULL,
@@ -94,8 +102,14 @@ static const struct option_row options[] = {
 	  "the daemon's socket", NULL, 0, 0 },
 	{ "color", 0, OPTION_INDEX, offsetof(struct options, color), ANYWHERE, "WHEN",
 	  "auto, always or never", colors, 0, 0 },
+	{ "no-color", 0, OPTION_FLAG, offsetof(struct options, no_color), ANYWHERE, NULL,
+	  "as --color never", NULL, 0, 0 },
 	{ "ascii", 0, OPTION_FLAG, offsetof(struct options, cli.style.ascii), ANYWHERE, NULL,
 	  "no letters beyond ASCII", NULL, 0, 0 },
+	{ "quiet", 'q', OPTION_FLAG, offsetof(struct options, cli.quiet), ANYWHERE, NULL,
+	  "print nothing but errors: the exit code tells", NULL, 0, 0 },
+	{ "verbose", 'v', OPTION_FLAG, offsetof(struct options, verbose), ANYWHERE & ~IN(TOP), NULL,
+	  "say what is asked of the daemon, and what came of it", NULL, 0, 0 },
 	{ "help", 'h', OPTION_FLAG, offsetof(struct options, help), ANYWHERE, NULL,
 	  "this text", NULL, 0, 0 },
 	{ "version", 'V', OPTION_FLAG, offsetof(struct options, version), ANYWHERE, NULL,
@@ -112,7 +126,8 @@ void option_init(struct options *opts)
 {
 	*opts = (struct options){
 		.cli = { .header = true, .delay_ns = DEFAULT_DELAY_NS, .samples = CLI_ANY,
-			 .rank = CLI_ANY, .pid = CLI_ANY, .uid = CLI_ANY, .peer = CLI_ANY },
+			 .rank = CLI_ANY, .pid = CLI_ANY, .uid = CLI_ANY, .peer = CLI_ANY,
+			 .warn = 1, .crit = 1 },
 	};
 }
 
@@ -218,8 +233,16 @@ int option_parse(int argc, char **argv, struct options *opts, uint64_t *given)
 		if (set_option(&options[i], optarg, opts))
 			return option_error("'%s' does not fit --%s %s: %s", optarg,
 					    options[i].name, options[i].arg, options[i].help);
-		*given |= UINT64_C(1) << i;
+		*given |= option_bit(options[i].name);
 	}
+	return 0;
+}
+
+uint64_t option_bit(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(options); i++)
+		if (!strcmp(options[i].name, name))
+			return UINT64_C(1) << i;
 	return 0;
 }
 

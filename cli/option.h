@@ -13,6 +13,8 @@ struct options {
 	struct cli cli;
 	const char *socket;
 	int64_t color;
+	bool no_color;
+	bool verbose;
 	bool help;
 	bool version;
 };
@@ -54,6 +56,9 @@ void option_init(struct options *opts);
  * having said what is wrong.
  */
 int option_parse(int argc, char **argv, struct options *opts, uint64_t *given);
+
+/* The bit of one row, by its name. */
+uint64_t option_bit(const char *name);
 
 /* Does the command take all that was given?  As option_parse(). */
 int option_check(const struct command *command, uint64_t given);

@@ -230,7 +230,7 @@ static int end_by(int caught)
 int cmd_top(struct cli *cli)
 {
 	struct top top = { .cli = cli };
-	bool live = cli->terminal && !screen_open(&cli->style);
+	bool live = cli->terminal && !cli->batch && !screen_open(&cli->style);
 	int code = CLI_DONE;
 
 	place_init(&top.place, cli->delay_ns, cli->style.ascii, live);

@@ -469,7 +469,7 @@ static void put_late(struct frame *frame, const struct late *late)
 	put(frame, LINE_WARN, &text);
 }
 
-static void put_all_late(struct frame *frame, const struct view *view)
+void verdicts_put_late(struct frame *frame, const struct view *view)
 {
 	struct late late[LATE_SEEN];
 	struct text text = { 0 };
@@ -495,6 +495,6 @@ void verdicts_put(struct frame *frame, const struct view *view)
 		died = put_died(frame, view);
 	if (!has_finding(view, "stall") && !has_finding(view, "desync"))
 		put_oldest(frame, view, died);
-	put_all_late(frame, view);
+	verdicts_put_late(frame, view);
 	put_notes(frame, view);
 }

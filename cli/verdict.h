@@ -16,4 +16,7 @@
  */
 void verdicts_put(struct frame *frame, const struct view *view);
 
+/* Of that, who comes last without being a finding yet: from all_comms and findings alone. */
+void verdicts_put_late(struct frame *frame, const struct view *view);
+
 #endif

@@ -77,6 +77,18 @@ exits() {
 	[ "$status" -eq "$want" ] && grep -Eq -- "$pattern" <<<"$out"
 }
 
+# ends STATUS command...: with that status; what it says is in $T/out and $T/err.
+ends() {
+	local want=$1 status
+	shift
+	"$@" >"$T/out" 2>"$T/err"
+	status=$?
+	[ "$status" -eq "$want" ] || { echo "status $status"; cat "$T/out" "$T/err"; return 1; }
+}
+
+# says PATTERN: what ended last said so, on stdout or stderr.
+says() { grep -Eq -- "$1" "$T/out" "$T/err" || { cat "$T/out" "$T/err"; return 1; }; }
+
 # start_daemon [option...]: returns when the socket answers.  Jobs keep their level, however
 # busy the machine is; containers of other tests are none of its business.
 start_daemon() {

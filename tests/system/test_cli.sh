@@ -9,18 +9,6 @@ I=$B/ncclinsp
 unset COLUMNS NO_COLOR
 export TERM=xterm
 
-# exits CODE command...: the command ends with that code.
-exits() {
-	local want=$1 code
-	shift
-	"$@" >"$T/out" 2>"$T/err"
-	code=$?
-	[ "$code" -eq "$want" ] || { echo "exit $code"; cat "$T/out" "$T/err"; return 1; }
-}
-
-# says PATTERN: the last command said so, on stdout or stderr.
-says() { grep -Eq -- "$1" "$T/out" "$T/err" || { cat "$T/out" "$T/err"; return 1; }; }
-
 scenario() {
 	cat >"$T/job.scn" <<-SCN
 	nodes 1
@@ -39,32 +27,38 @@ scenario() {
 
 unset_socket() { env -u NCCLINSP_SOCKET "$@"; }
 
-check "no daemon: exit code 3" exits 3 "$I" status
+check "no daemon: exit code 3" ends 3 "$I" status
 check "no daemon: the message says what, why and what next" \
 	says "cannot connect to $SOCK: no such file; is ncclinspd running\?.*ncclinspd --foreground"
 python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$T/dead" 2>/dev/null ||
 	perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 1)' "$T/dead"
-check "a socket that nobody listens on: exit code 3" exits 3 "$I" ps -S "$T/dead"
-check "top without a daemon, as text: exit code 3" exits 3 "$I" top
-check "an unknown command is a usage error" exits 2 "$I" nonsense
-check "an unknown option is a usage error" exits 2 "$I" ps --nonsense
-check "an option of another command is a usage error" exits 2 "$I" ps --older-than 3
-check "a value that does not fit is a usage error" exits 2 "$I" ops --window 5y
+check "a socket that nobody listens on: exit code 3" ends 3 "$I" ps -S "$T/dead"
+check "top without a daemon, as text: exit code 3" ends 3 "$I" top
+check "an unknown command is a usage error" ends 2 "$I" nonsense
+check "an unknown option is a usage error" ends 2 "$I" ps --nonsense
+check "an option of another command is a usage error" ends 2 "$I" ps --older-than 3
+check "a value that does not fit is a usage error" ends 2 "$I" ops --window 5y
 check "a field that is not there is a usage error, and needs no daemon" \
-	eval 'exits 2 "$I" ops --fields rank,nonsense && says "no field .nonsense.; --fields help"'
-check "so it is in an order" eval 'exits 2 "$I" ops -s -nonsense && says "no field .nonsense."'
-check "so it is in a filter" eval 'exits 2 "$I" ops -f "nonsense>3" && says "no field .nonsense."'
+	eval 'ends 2 "$I" ops --fields rank,nonsense && says "no field .nonsense.; --fields help"'
+check "so it is in an order" eval 'ends 2 "$I" ops -s -nonsense && says "no field .nonsense."'
+check "so it is in a filter" eval 'ends 2 "$I" ops -f "nonsense>3" && says "no field .nonsense."'
 check "a filter's value that is no number is a usage error" \
-	eval 'exits 2 "$I" ops -f "rank=three" && says ".three. is no number"'
-check "a user that is not there is a usage error" exits 2 "$I" ps -u no.such.user
-check "fields are listed without a daemon" eval 'exits 0 "$I" ops --fields help && says "^p50_ns "'
-check "tail has no samples for prom" exits 2 "$I" tail -o prom
-check "a second command is a usage error" exits 2 "$I" ps comms
+	eval 'ends 2 "$I" ops -f "rank=three" && says ".three. is no number"'
+check "a user that is not there is a usage error" ends 2 "$I" ps -u no.such.user
+check "fields are listed without a daemon" eval 'ends 0 "$I" ops --fields help && says "^p50_ns "'
+check "tail has no samples for prom" ends 2 "$I" tail -o prom
+check "a second command is a usage error" ends 2 "$I" ps comms
+check "watch without a command is a usage error" eval 'ends 2 "$I" watch && says "which\?"'
+check "so is one that cannot be repeated" eval 'ends 2 "$I" watch explain && says "explain does not take --watch"'
+check "so is watch itself, and what is no command" eval 'ends 2 "$I" watch watch && ends 2 "$I" watch nonsense'
+check "so is a job or phase that is no text, which must not become the node" \
+	eval 'ends 2 "$I" level -j $'"'\\377'"' off && says UTF-8 && ends 2 "$I" mark $'"'\\377'"' && says UTF-8'
+check "a dry run of nothing is a usage error" eval 'ends 2 "$I" mark --dry-run && ends 2 "$I" level --dry-run'
 check "help of a command names its page" eval '"$I" help top | grep -q "More: man ncclinsp-top\$"'
-check "help of none that there is is bad usage" exits 2 "$I" help nonsense
-check "help is no error and needs no daemon" exits 0 "$I" --help
-check "the help of a command names its own options" eval 'exits 0 "$I" inflight -h && says older-than'
-check "the version is printed" eval 'exits 0 "$I" --version && says "^ncclinsp [0-9]"'
+check "help of none that there is is bad usage" ends 2 "$I" help nonsense
+check "help is no error and needs no daemon" ends 0 "$I" --help
+check "the help of a command names its own options" eval 'ends 0 "$I" inflight -h && says older-than'
+check "the version is printed" eval 'ends 0 "$I" --version && says "^ncclinsp [0-9]"'
 
 denied() {
 	local code
@@ -84,12 +78,12 @@ fi
 
 start_daemon
 check "no process: ps exits with 4 and says how to get one" \
-	eval 'exits 4 "$I" ps && says NCCL_PROFILER_PLUGIN=insp'
-check "no process: status is still 0" exits 0 "$I" status
-check "no command and no terminal: status" eval 'exits 0 "$I" && says "ncclinspd .* up"'
+	eval 'ends 4 "$I" ps && says NCCL_PROFILER_PLUGIN=insp'
+check "no process: status is still 0" ends 0 "$I" status
+check "no command and no terminal: status" eval 'ends 0 "$I" && says "ncclinspd .* up"'
 check "the user's own daemon is found" \
 	eval 'mkdir -p "$T/xdg/ncclinsp" && ln -s "$SOCK" "$T/xdg/ncclinsp/ncclinspd.sock" &&
-	      exits 0 unset_socket XDG_RUNTIME_DIR="$T/xdg" "$I" status'
+	      ends 0 unset_socket XDG_RUNTIME_DIR="$T/xdg" "$I" status'
 
 # ---- with a job ------------------------------------------------------------------
 
@@ -101,10 +95,10 @@ sleep 0.3
 check "the job runs" sim "$T/job.scn"
 wait_until 5 drained
 
-check "ps lists its processes" eval 'exits 0 "$I" ps && says "nccl-sim"'
-check "an option before the command means the same" eval 'exits 0 "$I" -H ps && ! says PID'
+check "ps lists its processes" eval 'ends 0 "$I" ps && says "nccl-sim"'
+check "an option before the command means the same" eval 'ends 0 "$I" -H ps && ! says PID'
 check "comms has a row for each rank" \
-	eval 'exits 0 "$I" comms -H && [ "$(grep -c " dp " "$T/out")" -eq 4 ]'
+	eval 'ends 0 "$I" comms -H && [ "$(grep -c " dp " "$T/out")" -eq 4 ]'
 check "ops counts every operation" \
 	eval '[ "$("$I" ops -o json | jq "[.rows[].ops] | add")" -eq 160 ]'
 check "ops by rank has four rows" eval '[ "$("$I" ops --by-rank -H | wc -l)" -eq 4 ]'
@@ -113,9 +107,9 @@ check "the communicator's name and id select the same" \
 	eval 'id=$("$I" comms -o json | jq -r ".comms[0].comm_id") &&
 	      diff <("$I" comms -o json --comm dp) <("$I" comms -o json --comm "${id#0x}")'
 check "what matches nothing exits with 4" \
-	eval 'exits 4 "$I" ops --comm nonsense && says "nothing matches"'
+	eval 'ends 4 "$I" ops --comm nonsense && says "nothing matches"'
 check "json is what the API answered" \
-	eval 'diff <("$I" comms -o json) <(api comms)'
+	eval 'diff <("$I" ps -o json) <(api processes)'
 check "json that is filtered keeps the answer's form" \
 	eval '"$I" comms --rank 2 -o json | jq -e ".comms[0].local_ranks | length == 1" >/dev/null'
 check "csv has raw base units" \
@@ -126,14 +120,14 @@ check "jsonl has the fields of csv, one row a line" \
 	eval 'diff <("$I" comms -o csv | head -1) <("$I" comms -o jsonl | head -1 | jq -r "keys_unsorted | join(\",\")") &&
 	      [ "$("$I" comms -o jsonl | jq -s length)" -eq 4 ]'
 check "prom has each metric once, with its samples together" \
-	eval 'exits 0 "$I" ops -o prom && says "^ncclinsp_ops_ops\{.*func=.AllReduce.*\} 160$" &&
+	eval 'ends 0 "$I" ops -o prom && says "^ncclinsp_ops_ops\{.*func=.AllReduce.*\} 160$" &&
 	      [ -z "$(grep "^# TYPE" "$T/out" | sort | uniq -d)" ] &&
 	      [ "$(grep -v "^#" "$T/out" | sed "s/{.*//" | uniq | sort | uniq -d | wc -l)" -eq 0 ]'
 check "no two samples of prom have the same labels" \
 	eval 'for c in ps comms ops inflight status; do "$I" $c -o prom; done | grep -v "^#" |
 	      sed "s/ [^ ]*$//" >"$T/out"; [ -s "$T/out" ] && [ -z "$(sort "$T/out" | uniq -d)" ]'
 check "wide has what the table leaves out" \
-	eval 'exits 0 "$I" ops -o wide && says BATCH_P50 && exits 0 "$I" ops && ! says BATCH_P50'
+	eval 'ends 0 "$I" ops -o wide && says BATCH_P50 && ends 0 "$I" ops && ! says BATCH_P50'
 check "fields are chosen, and in which order" \
 	eval '[ "$("$I" comms --fields rank,comm_id,name | head -1 | tr -s " ")" = "RANK COMM_ID NAME" ]'
 check "also of csv and of json" \
@@ -147,18 +141,18 @@ check "an order holds in json too" \
 	eval '"$I" ops --by-rank -s -rank -o json | jq -e "[.rows[].rank] == [3, 2, 1, 0]"'
 check "filters on fields must all hold" \
 	eval '[ "$("$I" ops --by-rank -f "rank>=1" -f "rank<3" -H | wc -l)" -eq 2 ]'
-check "a fixed string is looked for in all cells" eval 'exits 0 "$I" ops -f reduce && exits 4 "$I" ops -f "send|recv"'
+check "a fixed string is looked for in all cells" eval 'ends 0 "$I" ops -f reduce && ends 4 "$I" ops -f "send|recv"'
 check "filters hold for json in the answer's form" \
 	eval '"$I" comms -f rank=2 -o json | jq -e "[.comms[].local_ranks[].rank] == [2]"'
 check "a process's row of ops is that of its rank" \
 	eval 'pid=$("$I" comms -f rank=2 -o csv -H --fields pid) && [ -n "$pid" ] &&
 	      [ "$("$I" ops -p "$pid" -o csv -H --fields rank)" = 2 ]'
 check "a user's rows can be asked for, by name and number" \
-	eval 'exits 0 "$I" ops -u "$(id -un)" && exits 0 "$I" ps -u "$(id -u)" && exits 4 "$I" ops -u 4000000'
-check "a job's rows can be asked for" eval 'exits 4 "$I" ops -j no.such.job'
+	eval 'ends 0 "$I" ops -u "$(id -un)" && ends 0 "$I" ps -u "$(id -u)" && ends 4 "$I" ops -u 4000000'
+check "a job's rows can be asked for" eval 'ends 4 "$I" ops -j no.such.job'
 check "units are those asked for" \
-	eval 'exits 0 "$I" ops && says 4MiB && exits 0 "$I" ops --units si && says 4.19MB &&
-	      exits 0 "$I" ops --units raw && says " 4194304 " && says "P50\(ns\)"'
+	eval 'ends 0 "$I" ops && says 4MiB && ends 0 "$I" ops --units si && says 4.19MB &&
+	      ends 0 "$I" ops --units raw && says " 4194304 " && says "P50\(ns\)"'
 check "nothing has colours in a file" eval '! "$I" status | grep -q "$(printf "\033")"'
 check "colours can be asked for" eval '"$I" --color always status | grep -q "$(printf "\033")"'
 
@@ -169,14 +163,26 @@ if command -v script >/dev/null; then
 	check "but not where NO_COLOR is set" eval '! coloured TERM=xterm NO_COLOR=1 "$I" status'
 	check "nor where TERM is dumb" eval '! coloured TERM=dumb "$I" status'
 	check "nor where they are not wanted" eval '! coloured TERM=xterm "$I" --color never status'
+	check "however that is said" eval '! coloured TERM=xterm "$I" --no-color status'
+	cleared() { script -qec "$I $*" /dev/null </dev/null | grep -q "$(printf "\033\\[2J")"; }
+	check "samples clear a terminal" cleared ps -n 2 -d 0.1
+	check "in a batch they do not" eval '! cleared ps -n 2 -d 0.1 --batch'
+	check "nor does the live view" eval '! cleared top -n 1 -b'
 	check "those asked for win over NO_COLOR" coloured TERM=xterm NO_COLOR=1 "$I" --color always status
 	check "an empty NO_COLOR means nothing" coloured TERM=xterm NO_COLOR= "$I" status
 else
 	skip "a terminal has colours" "no script(1)"
 fi
 check "output that cannot be written is a failure" \
-	eval 'exits 1 sh -c "\"$I\" ps >/dev/full" && says "cannot write the output: No space"'
-check "and ends what would go on" eval 'exits 1 timeout 5 sh -c "\"$I\" ps -w -d 0.1 >/dev/full"'
+	eval 'ends 1 sh -c "\"$I\" ps >/dev/full" && says "cannot write the output: No space"'
+check "and ends what would go on" eval 'ends 1 timeout 5 sh -c "\"$I\" ps -w -d 0.1 >/dev/full"'
+check "watch repeats a command" eval '[ "$("$I" watch ps -H -n 2 -d 0.1 -o json | wc -l)" -eq 2 ]'
+check "watch goes on until it is ended" eval 'ends 130 timeout --preserve-status -s INT 1 "$I" watch -d 0.1 ps'
+check "quiet: the exit code alone tells" \
+	eval 'ends 0 "$I" -q ps && [ ! -s "$T/out" ] && ends 4 "$I" -q ops --comm nonsense && [ ! -s "$T/err" ]'
+check "verbose: what was asked, and what came of it, beside the table" \
+	eval 'ends 0 "$I" -v ps && grep -q "/v1/processes: 200, [0-9]* bytes, [0-9.]* ms$" "$T/err" &&
+	      diff <("$I" ps -v 2>/dev/null | cut -c1-40) <("$I" ps | cut -c1-40)'
 check "-n repeats, and numbers the samples" \
 	eval '[ "$("$I" ps -H -n 2 -d 0.1 -o json | wc -l)" -eq 2 ]'
 check "a reader that goes away ends it quietly" \
@@ -184,14 +190,14 @@ check "a reader that goes away ends it quietly" \
 check "also where nobody gets a SIGPIPE" \
 	eval '(trap "" PIPE; timeout 20 "$I" ps -w -d 0.1 2>"$T/err" | head -1 >/dev/null); [ ! -s "$T/err" ]'
 check "interrupted: 130, and not a word" \
-	eval 'exits 130 timeout --preserve-status -s INT 1 "$I" ps -w -d 0.1 && [ ! -s "$T/err" ]'
+	eval 'ends 130 timeout --preserve-status -s INT 1 "$I" ps -w -d 0.1 && [ ! -s "$T/err" ]'
 check "without a locale, and with one that is not there, figures are the same" \
 	eval 'shown() { "$I" ops --fields func,size,p50,p99,busbw; }; diff <(LC_ALL=C shown) <(LC_ALL=xx_YY.UTF-8 shown) &&
 	      diff <(LC_ALL=C shown) <(shown)'
 check "tail ended by itself after 20 operations" wait "$TAIL"
 check "tail wrote one JSON object per line" \
 	eval '[ "$(jq -c "select(.kind == \"collective\") | .func" "$T/tail.json" | wc -l)" -eq 20 ]'
-check "top as text shows the ranks' operations" eval 'exits 0 "$I" top --window all && says AllReduce'
+check "top as text shows the ranks' operations" eval 'ends 0 "$I" top --window all && says AllReduce'
 check "top as text keeps to COLUMNS" \
 	eval 'COLUMNS=60 "$I" top --window all >"$T/out" && [ "$(wc -L <"$T/out")" -le 60 ]'
 
@@ -204,13 +210,16 @@ setsid "$B/nccl-sim" --plugin "$PLUGIN" "$T/late.scn" >/dev/null 2>&1 &
 JOB=$!
 check "the late rank is named" wait_until 20 eval \
 	'"$I" status | grep -Eq "rank 2 of dp.* .pid [0-9]+. comes last in [0-9]+ of [0-9]+ AllReduce"'
+check "diagnose tells of it before it is a finding" \
+	eval '[ "$(api "findings?active=true&fields=kind" | jq -c "[.findings[] | select(.kind == \"straggler\")]")" != "[]" ] ||
+	      { "$I" diagnose >"$T/out"; grep -q "rank 2 of dp .*comes last" "$T/out" && grep -q "^  so far: " "$T/out"; }'
 kill -- -"$JOB"
 check "... until its job ends" wait_until 20 eval '! status_says'
 
 # ---- a daemon that does not answer ------------------------------------------------
 
 kill -STOP "$DAEMON_PID"
-check "a stopped daemon: exit code 6" exits 6 "$I" status
+check "a stopped daemon: exit code 6" ends 6 "$I" status
 kill -CONT "$DAEMON_PID"
 
 "$I" tail >"$T/out" 2>"$T/err" &

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Commands about what runs now, against a job that goes on: ranks, dmon.
+# Commands about what runs now, against a job that goes on: ranks, dmon, mark.
 . "$(dirname "$0")/lib.sh"
 
 [ -x "$B/nccl-sim" ] && [ -x "$B/ncclinspd" ] || skip_all "the simulator or the daemon is not built"
@@ -51,5 +51,34 @@ check "its time is that of the zone, or UTC" \
 	      [ $(((10#$a - 10#$b + 24) % 24)) -eq 5 ] || [ $(((10#$a - 10#$b + 24) % 24)) -eq 4 ]'
 check "each sample is written at once" \
 	eval 'timeout 60 "$I" dmon -d 0.1 | head -9 | tail -1 | grep -q "[0-9]:"'
+# ---- mark ---------------------------------------------------------------------------
+
+phases() { "$I" ps -o csv -H --fields phase | sort -u | tr '\n' ' '; }
+check "nobody is marked" eval '[ "$("$I" mark -o jsonl | jq -s "map(select(.phase == null)) | length")" -eq 4 ]'
+check "a dry run tells of whom, and changes nothing" \
+	eval 'ends 0 "$I" mark -j 4711 eval --dry-run && says "^job 4711: would be in phase eval, 4 processes; nothing" &&
+	      ends 4 "$I" ps -f phase=eval'
+check "a job is marked" eval 'ends 0 "$I" mark -j 4711 eval && says "^job 4711: in phase eval, 4 processes$"'
+check "ps and ranks show it" eval 'ends 0 "$I" ps && says "RANK  PHASE +LEVEL" && ends 0 "$I" ranks -f phase=eval'
+both() { [ "$("$I" ops -o csv -H --fields phase | sort -u | tr '\n' ' ')" = " eval " ]; }
+check "what was posted before and after is told apart" wait_until 30 both
+check "it is a filter" eval 'ends 0 "$I" ops -f phase=eval -o jsonl && [ "$(jq -r .phase "$T/out" | sort -u)" = eval ]'
+check "tail tells it of each operation" \
+	eval '[ "$(timeout 60 "$I" tail -n 9 -f phase=eval -o jsonl | jq -r .phase | sort -u)" = eval ]'
+check "a process is marked by its pid, and a communicator by its name" \
+	eval 'pid=$("$I" ps -o csv -H --fields pid | head -1); ends 0 "$I" mark "$pid" one && [ "$(phases)" = "eval one " ] &&
+	      ends 0 "$I" mark --comm dp train && [ "$(phases)" = "train " ] &&
+	      ends 0 "$I" mark "$pid" && says " train " && [ "$(grep -c . "$T/out")" -eq 2 ]'
+check "and all of the node; a dash takes it back" \
+	eval 'ends 0 "$I" mark node warmup && [ "$(phases)" = "warmup " ] &&
+	      ends 0 "$I" mark - && says "node: in no phase, 4 processes" && ends 4 "$I" ps -f "phase!=-"'
+check "what is no name is refused with what is one" eval 'ends 1 "$I" mark -j 4711 "two words" && says "letters, digits"'
+check "as is what is not there" eval 'ends 4 "$I" mark -j 4712 eval && ends 4 "$I" mark 4000000 eval'
+check "json is the answer, of a change and of the list" \
+	eval '"$I" mark -j 4711 eval -o json | jq -e ".processes | length == 4" && "$I" mark -o json | jq -e ".processes[0].phase == \"eval\""'
+check "a level's dry run changes nothing either" \
+	eval 'ends 0 "$I" level -j 4711 trace --dry-run && says "would be trace, of 4 processes; nothing was changed" &&
+	      [ "$(api level | jq -c .wishes)" = "[]" ]'
+check "what is wrong can be asked of a job" eval '"$I" diagnose -j 4712 >"$T/out"; grep -q "no finding matches" "$T/out"'
 kill "$SIM_PID"
 done_testing

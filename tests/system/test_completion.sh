@@ -84,6 +84,9 @@ for SHELL_NAME in bash fish zsh; do
 	check "$SHELL_NAME: the command's own fields" asks age age_ns -- ncclinsp inflight --fields age
 	check "$SHELL_NAME: pids that are there" asks $(cat "$T/pids") -- ncclinsp ops -p ""
 	check "$SHELL_NAME: communicators that are there" asks dp -- ncclinsp ops --comm d
+	check "$SHELL_NAME: what can be repeated" gives ps peers -- ncclinsp watch p
+	check "$SHELL_NAME: options of what is repeated" gives --by-rank -- ncclinsp watch ops --by
+	check "$SHELL_NAME: levels where a pid could stand" asks off ops -- ncclinsp level o
 	check "$SHELL_NAME: nothing where nobody knows" gives -- ncclinsp ps -n ""
 	for c in ps diagnose check; do
 		check "$SHELL_NAME: all options of $c" gives $(all_options $c) -- ncclinsp $c --

@@ -6,19 +6,9 @@
 start_daemon --stall-min 300ms
 I=$B/ncclinsp
 
-# exits CODE command...: and leaves what it printed in $T/out.
-exits() {
-	local want=$1 code
-	shift
-	"$@" >"$T/out" 2>&1
-	code=$?
-	[ "$code" -eq "$want" ] || { echo "exit $code"; cat "$T/out"; return 1; }
-}
-says() { grep -Eq -- "$1" "$T/out" || { cat "$T/out"; return 1; }; }
-
-check "nothing wrong: diagnose ends with 0" exits 0 "$I" diagnose
+check "nothing wrong: diagnose ends with 0" ends 0 "$I" diagnose
 check "... and does not call silence health" says 'no live process'
-check "nothing wrong: check ends with 0" exits 0 "$I" check
+check "nothing wrong: check ends with 0" ends 0 "$I" check
 check "... and says OK with figures" says '^NCCLINSP OK - no finding \| critical=0;;0;0 warning=0;0;;0$'
 
 # Processes share two CPUs: they are not to take more than they need.
@@ -62,17 +52,22 @@ start_job killed
 check "killed: who died is named at once" wait_until 20 api_is 'findings?active=true' \
 	'.findings | map(select(.kind == "died" and .ranks == [2])) | length > 0'
 check "killed: the others wait for the dead" wait_until 20 verdict stall RANK_DEAD '[2]'
-check "killed: diagnose ends with 10" exits 10 "$I" diagnose
+check "killed: diagnose ends with 10" ends 10 "$I" diagnose
 check "... and says who, and what to do" says 'RANK_DEAD on world, for'
-check "killed: check ends with 2" exits 2 "$I" check
+check "killed: check ends with 2" ends 2 "$I" check
 check "... with one line" says '^NCCLINSP CRITICAL - rank 2 .*\| critical=[2-9]'
+check "killed: ... fewer than --crit are a warning" \
+	eval 'ends 1 "$I" check --crit 99 && says "^NCCLINSP WARNING - rank 2 .*\| critical=[2-9];;98;0 "'
+check "killed: diagnose tells of the dead process by its pid" \
+	eval 'pid=$(api findings | jq "[.findings[] | select(.kind == \"died\")][0].evidence.processes[0].pid") &&
+	      ends 10 "$I" diagnose -p "$pid" && says "died" && ends 0 "$I" diagnose -p 4000000'
 check "killed: status begins with the daemon's own verdict" \
-	eval '"$I" status >"$T/out" && says "now +! rank 2 \(pid .*it began"'
+	eval 'ends 0 "$I" status && says "now +! rank 2 \(pid .*it began"'
 check "killed: fields of the findings are chosen as of any table" \
-	eval 'exits 10 "$I" diagnose --fields severity,kind && says "^SEVERITY  KIND" && says "^critical  died"'
-check "killed: findings are filtered" eval 'exits 0 "$I" diagnose -f kind=slow_peer && says "no finding matches" && exits 10 "$I" diagnose -f kind=died'
+	eval 'ends 10 "$I" diagnose --fields severity,kind && says "^SEVERITY  KIND" && says "^critical  died"'
+check "killed: findings are filtered" eval 'ends 0 "$I" diagnose -f kind=slow_peer && says "no finding matches" && ends 10 "$I" diagnose -f kind=died'
 check "killed: samples repeat" eval '"$I" diagnose -n 2 -d 0.1 --fields kind -H >"$T/out"; [ "$(grep -c died "$T/out")" -ge 2 ]'
-check "killed: CSV has a row for each" eval 'exits 10 "$I" diagnose -H -o csv && says "^[0-9]+,died,"'
+check "killed: CSV has a row for each" eval 'ends 10 "$I" diagnose -H -o csv && says "^[0-9]+,died,"'
 end_job
 
 check "findings end with what they are about" wait_until 10 api_is 'findings?active=true' \
@@ -112,7 +107,7 @@ wait "$JOB" 2>/dev/null
 check "... and no more when nothing is lost" wait_until 60 api_is 'findings?active=true' \
 	'all(.findings[]; .kind != "loss")'
 check "the log tells of them" grep -q "finding active id=.* kind=died .*text=rank 2" "$T/daemon.log"
-check "what is over can be asked for" eval 'exits 10 "$I" diagnose --all && says "over, it took"'
-check "explain tells what a verdict means" eval 'exits 0 "$I" explain not_joined && says "^what to do"'
-check "explain does not know every word" exits 4 "$I" explain nonsense
+check "what is over can be asked for" eval 'ends 10 "$I" diagnose --all && says "over, it took"'
+check "explain tells what a verdict means" eval 'ends 0 "$I" explain not_joined && says "^what to do"'
+check "explain does not know every word" ends 4 "$I" explain nonsense
 done_testing

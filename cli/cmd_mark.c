@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ncclinsp mark: what processes are at, as somebody says; with a name, say so. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/listing.h"
+#include "cli/option.h"
+#include "cli/target.h"
+
+#define MEMBERS "?fields=pid,uid,user,state,command,job,phase,phase_since_at,phase_since_mono_ns"
+
+static const struct column columns[] = {
+	{ "pid", "PID", COL_INTEGER, "pid", 7, 0, REPORT_KEY },
+	{ "uid", NULL, COL_INTEGER, "uid", 0, 0, REPORT_KEY },
+	{ "user", "USER", COL_TEXT, "user|uid", 4, 16, 3 },
+	{ "job", "JOB", COL_TEXT, "job.id", 0, 20, 2 },
+	{ "rank", "RANK", COL_INTEGER, "job.rank", 0, 0, 1 | REPORT_KEY },
+	{ "state", "STATE", COL_STATE, "state", 6, 0, 4 },
+	{ "phase", "PHASE", COL_TEXT, "phase", 5, 0, 0 },
+	{ NULL, "SINCE", COL_SINCE, "phase_since_mono_ns", 6, 0, 0 },
+	{ "phase_since_at", NULL, COL_TIME, "phase_since_at", 0, 0, 0 },
+	{ "command", "COMMAND", COL_TEXT, "command", 0, 0, 0 },
+};
+
+static int show(struct cli *cli)
+{
+	const struct listing listing = {
+		.array = "processes",
+		.columns = columns,
+		.count = sizeof(columns) / sizeof(columns[0]),
+		.nothing = "no process uses NCCL with this plugin",
+		.fetch = cli->comm ? target_fetch : NULL,
+		.arg = (void *)(uintptr_t)("/v1/processes" MEMBERS),
+	};
+
+	return listing_run(cli, &listing, "/v1/processes" MEMBERS);
+}
+
+static void tell(struct cli *cli, const json_t *answer)
+{
+	const char *phase = json_string_value(json_object_get(answer, "phase"));
+	size_t n = json_array_size(json_object_get(answer, "processes"));
+	char target[192];
+
+	target_text(target, sizeof(target), answer);
+	printf("%s: ", target);
+	if (cli->dry_run)
+		fputs("would be ", stdout);
+	printf("%s%s, %zu process%s%s\n", phase ? "in phase " : "in no phase", phase ?: "", n,
+	       n == 1 ? "" : "es", cli->dry_run ? "; nothing was changed" : "");
+}
+
+/* One word is the phase, but a number or "node" alone: that asks. */
+int cmd_mark(struct cli *cli)
+{
+	const char *target = cli->argument, *phase = cli->second;
+	json_t *body;
+	int code;
+
+	if (target && !phase && strcmp(target, "node") &&
+	    strspn(target, "0123456789") != strlen(target)) {
+		phase = target;
+		target = NULL;
+	}
+	code = target_take(cli, target, "phase alone");
+	if (code)
+		return code;
+	if (!phase && cli->dry_run)
+		return option_error("--dry-run goes with a phase");
+	if (!phase)
+		return show(cli);
+	body = strcmp(phase, "-") ? json_pack("{s:s}", "phase", phase) : json_pack("{s:n}", "phase");
+	if (!body)
+		return option_error("the phase '%s' is not written in UTF-8", phase);
+	return target_change(cli, "/v1/phase", body, tell);
+}

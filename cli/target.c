@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/target.h"
+
+#include <string.h>
+
+#include "cli/label.h"
+#include "cli/listing.h"
+#include "cli/option.h"
+#include "util/text.h"
+
+int target_take(struct cli *cli, const char *argument, const char *what)
+{
+	bool node = argument && !strcmp(argument, "node");
+
+	if (argument && !node && text_parse_integer(argument, 1, INT32_MAX, &cli->pid))
+		return option_error("'%s' is no pid, not node, and no %s", argument, what);
+	if (node && (cli->pid != CLI_ANY || cli->job || cli->comm))
+		return option_error("of what: the node, or one of its processes?");
+	return CLI_DONE;
+}
+
+/* The one that the name means; several may have it. */
+static int find_comm(struct cli *cli, json_t *body)
+{
+	json_t *comms = listing_comms(cli), *comm;
+	const char *id = NULL;
+	size_t i, found = 0;
+
+	label_rows(comms, comms);
+	json_array_foreach(comms, i, comm)
+		if (label_matches(cli->comm, comm)) {
+			found++;
+			id = json_string_value(report_get(comm, "comm_id"));
+		}
+	if (found == 1 && id)
+		json_object_set_new(body, "comm_id", json_string(id));
+	json_decref(comms);
+	if (found == 1 && id)
+		return CLI_DONE;
+	if (found > 1)
+		return option_error("%zu communicators are called '%s': give the id", found,
+				    cli->comm);
+	fprintf(stderr, "ncclinsp: no communicator '%s' with an id; ncclinsp comms lists them\n",
+		cli->comm);
+	return CLI_NOTHING;
+}
+
+static int put_target(struct cli *cli, json_t *body)
+{
+	if ((cli->pid != CLI_ANY) + !!cli->job + !!cli->comm > 1)
+		return option_error("of what: one of a pid, --job and --comm");
+	if (cli->pid != CLI_ANY)
+		json_object_set_new(body, "pid", json_integer(cli->pid));
+	/* A job that cannot be told must not become the whole node. */
+	if (cli->job && json_object_set_new(body, "job", json_string(cli->job)))
+		return option_error("the job '%s' is not written in UTF-8", cli->job);
+	return cli->comm ? find_comm(cli, body) : CLI_DONE;
+}
+
+int target_change(struct cli *cli, const char *path, json_t *body,
+		  void (*tell)(struct cli *cli, const json_t *answer))
+{
+	int code = put_target(cli, body), r;
+	json_t *answer;
+
+	if (cli->dry_run)
+		json_object_set_new(body, "dry_run", json_true());
+	r = code ? 0 : client_put(cli->client, path, body, &answer);
+	json_decref(body);
+	if (code || r)
+		return code ?: cli_fail(cli, r);
+	if (cli->format == CLI_JSON)
+		client_print_body(cli->client);
+	else
+		tell(cli, answer);
+	json_decref(answer);
+	return CLI_DONE;
+}
+
+void target_text(char *buf, size_t size, const json_t *answer)
+{
+	const char *target = json_string_value(json_object_get(answer, "target")) ?: "-";
+	const char *name = json_string_value(report_get(answer, "job|comm_id"));
+	const json_t *pid = json_object_get(answer, "pid");
+
+	if (json_is_integer(pid))
+		snprintf(buf, size, "%s %lld", target, (long long)json_integer_value(pid));
+	else
+		snprintf(buf, size, "%s%s%s", target, name ? " " : "", name ?: "");
+}
+
+/* The communicator's members with its name, so that they pass its filter. */
+static void name_members(json_t *processes, const json_t *comm)
+{
+	json_t *member, *process;
+	size_t i, k;
+
+	json_array_foreach(json_object_get(comm, "local_ranks"), i, member)
+		json_array_foreach(processes, k, process) {
+			if (!json_equal(json_object_get(process, "pid"),
+					json_object_get(member, "pid")))
+				continue;
+			json_object_set(process, "comm_id", json_object_get(comm, "comm_id"));
+			json_object_set(process, "comm_name", json_object_get(comm, "name"));
+		}
+}
+
+int target_fetch(struct cli *cli, void *arg, json_t **root)
+{
+	json_t *comms, *comm;
+	size_t i;
+	int r;
+
+	r = client_get(cli->client, "/v1/comms?fields=comm_id,name,local_ranks.pid", &comms);
+	if (r)
+		return r;
+	r = client_get(cli->client, arg, root);
+	json_array_foreach(json_object_get(comms, "comms"), i, comm)
+		if (!r && label_matches(cli->comm, comm))
+			name_members(json_object_get(*root, "processes"), comm);
+	json_decref(comms);
+	return r;
+}
