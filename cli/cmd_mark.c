@@ -69,7 +69,8 @@ int cmd_mark(struct cli *cli)
 		return option_error("--dry-run goes with a phase");
 	if (!phase)
 		return show(cli);
-	body = strcmp(phase, "-") ? json_pack("{s:s}", "phase", phase) : json_pack("{s:n}", "phase");
+	body = strcmp(phase, "-") ? json_pack("{s:s}", "phase", phase)
+				  : json_pack("{s:n}", "phase");
 	if (!body)
 		return option_error("the phase '%s' is not written in UTF-8", phase);
 	return target_change(cli, "/v1/phase", body, tell);

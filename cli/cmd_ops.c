@@ -56,7 +56,8 @@ int cmd_ops(struct cli *cli)
 	bool by_rank = cli->by_rank || cli->rank != CLI_ANY || cli->pid != CLI_ANY || cli->gpu;
 	char target[128];
 
-	snprintf(target, sizeof(target), "/v1/summary?window=%s&by=comm,func,size,algo,proto,phase%s",
+	snprintf(target, sizeof(target),
+		 "/v1/summary?window=%s&by=comm,func,size,algo,proto,phase%s",
 		 cli->window ? cli->window : "all",
 		 by_rank ? ",rank" : "");
 	return listing_run(cli, &listing, target);

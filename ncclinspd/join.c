@@ -4,11 +4,11 @@
  * that it came from, and its children (KernelCh, ProxyOp, ProxyStep).  Any of
  * them may be read first, so an operation exists from the first one on:
  *
- *     child ──► headless ──head──► open ──complete──► done()  ──► finished
- *                  │                │ ▲                  (its token, for late
- *                  │ 30 s           │ └─ child            children)
- *                  ▼                └─ superseded, evicted, process ended
- *               orphans                 ──► done(), complete = false
+ *     child --> headless --head--> open --complete--> done()  --> finished
+ *                  |                | ^                  (its token, for late
+ *                  | 30 s           | +- child            children)
+ *                  v                +- superseded, evicted, process ended
+ *               orphans                 --> done(), complete = false
  */
 #include "ncclinspd/join.h"
 

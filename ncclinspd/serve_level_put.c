@@ -77,8 +77,8 @@ static int read_member(struct request *r, const char *key, const json_t *value, 
 		if (!strcmp(members[i].key, key))
 			return json_is_null(value) ? 0 : members[i].read(r, value, asked);
 	return serve_refuse(r, -EINVAL,
-			    "there is no '%.64s'; allowed: pid, job, comm_id, level, sample, for_s, "
-			    "dry_run",
+			    "there is no '%.64s'; allowed: pid, job, comm_id, level, sample, "
+			    "for_s, dry_run",
 			    key);
 }
 
@@ -119,8 +119,9 @@ static int take_and_tell(struct request *r, const struct asked *asked)
 			      "there are too many levels to be kept: take some back first");
 	if (s->source.steered(s->source.arg, s->now_ns) == 0)
 		return 0;
-	error = serve_refuse(r, -EIO, "jobs cannot be told: %s: %s", steer_control(s->source.steer)->path,
-		       control_error_text(steer_control(s->source.steer)));
+	error = serve_refuse(r, -EIO, "jobs cannot be told: %s: %s",
+			     steer_control(s->source.steer)->path,
+			     control_error_text(steer_control(s->source.steer)));
 	*ws = before;
 	s->source.steered(s->source.arg, s->now_ns);
 	return error;

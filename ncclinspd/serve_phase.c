@@ -23,8 +23,8 @@ static int read_member(struct request *r, const char *key, const json_t *value, 
 
 	if (strcmp(key, "phase"))
 		return serve_refuse(r, -EINVAL,
-				    "there is no '%.64s'; allowed: pid, job, comm_id, phase, dry_run",
-				    key);
+				    "there is no '%.64s'; allowed: pid, job, comm_id, phase, "
+				    "dry_run", key);
 	if (!json_is_null(value) && !(text && phase_is_sound(text)))
 		return serve_refuse(r, -EINVAL,
 				    "phase is a name of up to %d letters, digits and ._:/+-, not "

@@ -141,7 +141,8 @@ static int find_any(struct request *r, const struct wish *w)
 	if (w->kind == WISH_JOB)
 		return serve_refuse(r, -ESRCH, "no process of job '%s' here, or none of yours",
 				    w->job);
-	return serve_refuse(r, -ESRCH, "no process of communicator 0x%016llx here, or none of yours",
+	return serve_refuse(r, -ESRCH,
+			    "no process of communicator 0x%016llx here, or none of yours",
 			    (unsigned long long)w->id);
 }
 

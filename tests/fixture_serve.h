@@ -37,7 +37,7 @@
 #define FX_EPOCH_NS	UINT64_C(1700000000000000000)	/* CLOCK_REALTIME at FX_START_NS */
 #define FX_SECOND	UINT64_C(1000000000)
 #define FX_FUNC		"AllReduce"
-#define FX_NAMES	8		/* kept at most, half of them of one user */
+#define FX_NAMES	8	/* kept, half of them of one user */
 #define FX_COMM_ID	UINT64_C(0xd00dfeedcafe0001)
 
 static struct {
@@ -230,10 +230,9 @@ static inline void fx_serve_close(void)
 	aggregate_free(fx.aggregate);
 	transferlog_free(fx.transferlog);
 	links_free(fx.links);
-	for (size_t i = 0; i < fx.nprocesses; i++) {
+	for (size_t i = 0; i < fx.nprocesses; free(fx.processes[i++])) {
 		free(fx.processes[i]->comms);
 		free(fx.processes[i]->strings);
-		free(fx.processes[i]);
 	}
 }
 
@@ -382,10 +381,7 @@ static inline char *fx_receive(int fd, bool *closed)
 
 static inline int fx_status(const char *answer)
 {
-	int status = 0;
-
-	sscanf(answer, "HTTP/1.1 %d ", &status);
-	return status;
+	return strncmp(answer, "HTTP/1.1 ", 9) ? 0 : atoi(answer + 9);
 }
 
 static inline const char *fx_body(const char *answer)
@@ -412,7 +408,6 @@ static inline void fx_unchunk(char *answer)
 	*to = '\0';
 }
 
-/* What is answered over `fd`, which is closed then. */
 static inline char *fx_finish(int fd)
 {
 	char *answer = fx_receive(fd, NULL);
@@ -424,25 +419,22 @@ static inline char *fx_finish(int fd)
 	return answer;
 }
 
-/* Over `fd`, which is closed then. */
-static inline char *fx_ask_over(int fd, const char *method, const char *target)
+/* Over `fd`, which is closed then; `body` may be NULL. */
+static inline char *fx_send_over(int fd, const char *method, const char *target, const char *body)
 {
-	char text[8192];
+	char text[8192], length[64] = "";
 
-	snprintf(text, sizeof(text), "%s %s HTTP/1.1\r\nHost: x\r\n\r\n", method, target);
+	if (body)
+		snprintf(length, sizeof(length), "Content-Length: %zu\r\n", strlen(body));
+	snprintf(text, sizeof(text), "%s %s HTTP/1.1\r\nHost: x\r\n%s\r\n%s", method, target,
+		 length, body ? body : "");
 	fx_send(fd, text, strlen(text));
 	return fx_finish(fd);
 }
 
-/* The same with a body. */
-static inline char *fx_send_over(int fd, const char *method, const char *target, const char *body)
+static inline char *fx_ask_over(int fd, const char *method, const char *target)
 {
-	char text[8192];
-
-	snprintf(text, sizeof(text), "%s %s HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n%s",
-		 method, target, strlen(body), body);
-	fx_send(fd, text, strlen(text));
-	return fx_finish(fd);
+	return fx_send_over(fd, method, target, NULL);
 }
 
 static inline char *fx_ask_text(const char *method, const char *target)
@@ -450,36 +442,30 @@ static inline char *fx_ask_text(const char *method, const char *target)
 	return fx_ask_over(fx_connect(), method, target);
 }
 
-/* GET `target`; the answer's object (a new reference) if its status is `status`. */
-static inline json_t *fx_get_over(int fd, const char *target, int status)
+/* The object of an answer (taken over), a new reference, if its status is `status`. */
+static inline json_t *fx_parse(char *answer, const char *asked, int status)
 {
-	char *answer = fx_ask_over(fd, "GET", target);
-	json_error_t error;
-	json_t *value;
+	json_t *value = json_loads(fx_body(answer), 0, NULL);
 
-	ck_assert_msg(fx_status(answer) == status, "%s: %.400s", target, answer);
-	value = json_loads(fx_body(answer), 0, &error);
-	ck_assert_msg(value, "%s: %s in %.2000s", target, error.text, fx_body(answer));
+	ck_assert_msg(fx_status(answer) == status, "%s: %.600s", asked, answer);
+	ck_assert_msg(value, "%s: no JSON: %.2000s", asked, fx_body(answer));
 	free(answer);
 	return value;
+}
+
+static inline json_t *fx_get_over(int fd, const char *target, int status)
+{
+	return fx_parse(fx_ask_over(fd, "GET", target), target, status);
+}
+
+static inline json_t *fx_put_over(int fd, const char *target, const char *body, int status)
+{
+	return fx_parse(fx_send_over(fd, "PUT", target, body), body, status);
 }
 
 static inline json_t *fx_get(const char *target, int status)
 {
 	return fx_get_over(fx_connect(), target, status);
-}
-
-/* The same of PUT, with a body. */
-static inline json_t *fx_put_over(int fd, const char *target, const char *body, int status)
-{
-	char *answer = fx_send_over(fd, "PUT", target, body);
-	json_t *value;
-
-	ck_assert_msg(fx_status(answer) == status, "%s: %.600s", body, answer);
-	value = json_loads(fx_body(answer), 0, NULL);
-	ck_assert_ptr_nonnull(value);
-	free(answer);
-	return value;
 }
 
 /* A member by its path, as "a.b"; NULL: none. */
