@@ -21,8 +21,18 @@ job() {
 	SCN
 }
 
+# beside NAME command...: on a node of its own, with another daemon.
+beside() {
+	local name=$1
+	local SOCK=$T/$name.sock SHM=$SHM/$name
+	local -x NCCLINSP_SHM_DIR=$SHM NCCLINSP_CONTROL=$T/$name.control
+	shift
+	mkdir -p "$SHM"
+	"$@"
+}
+
 start_job() {
-	"$B/nccl-sim" --plugin "$PLUGIN" "$1" 2>"$T/sim" &
+	"$B/nccl-sim" --plugin "$PLUGIN" "$1" 2>>"$T/sim" &
 	JOB_PID=$!
 	started+=("$JOB_PID")
 }
@@ -35,9 +45,21 @@ four() { api_is processes '[.processes[] | select(.state == "live" and .steering
 all_are() { api_is processes "[.processes[] | select(.state == \"live\") | $1] | length == 4 and all(.)"; }
 put() { curl -sf --unix-socket "$SOCK" -X PUT -d "$1" http://ncclinspd/v1/level; }
 
+# ---- what takes its time, which is looked at in the end -------------------------------
+
+# A budget of a millionth: whatever the callbacks cost is more.
+job 5 >"$T/thrift.scn"
+beside thrift start_daemon --auto-thrift yes --auto-detail no --state-dir "$T/thrift"
+NCCLINSP_BUDGET=0.0001 beside thrift start_job "$T/thrift.scn"
+
+# Slow enough for a busy machine: ranks that are apart by 0.3 s are not compared.
+job 5 'late rank 2 by 10ms' >"$T/late.scn"
+beside late start_daemon --straggler-window 2 --state-dir "$T/late"
+beside late start_job "$T/late.scn"
+
 # ---- how soon ---------------------------------------------------------------------
 
-job 1 >"$T/job.scn"
+job 2 >"$T/job.scn"
 start_daemon --auto-detail no
 start_job "$T/job.scn"
 check "all processes follow the control file" wait_until 30 four
@@ -105,27 +127,17 @@ stop_daemon
 
 # ---- by itself ----------------------------------------------------------------------------
 
-# A budget of a millionth: whatever the callbacks cost is more.
-export NCCLINSP_BUDGET=0.0001
-start_daemon --auto-thrift yes --auto-detail no
-start_job "$T/job.scn"
-check "callbacks over the budget lower the level" wait_until 90 all_are \
+check "callbacks over the budget lower the level" wait_until 90 beside thrift all_are \
 	'.level == "ops" and .steering.why == "thrift" and .wanted.why == "thrift"'
 check "which the log tells" grep -q 'level lowered pid=.* to=ops callbacks=' "$T/daemon.log"
-put '{"level":"net"}' >"$T/answer"
-check "a person's word goes before" wait_until 30 all_are '.level == "net" and .steering.why == "person"'
-put '{"level":"default"}' >"$T/answer"
-stop_job
-stop_daemon
-unset NCCLINSP_BUDGET
+beside thrift put '{"level":"net"}' >"$T/answer"
+check "a person's word goes before" wait_until 30 beside thrift all_are \
+	'.level == "net" and .steering.why == "person"'
 
-# Slow enough for a busy machine: ranks that are apart by 0.3 s are not compared.
-job 5 'late rank 2 by 10ms' >"$T/late.scn"
-start_daemon --straggler-window 2
-detailed() { api_is status '.control.raised == 4' && grep -q 'every operation is timed' "$T/daemon.log"; }
-start_job "$T/late.scn"
-check "a late rank that is found has every operation of its job timed" wait_until 90 detailed
-check "and says so" api_is findings '[.findings[] | select(.kind == "straggler")] != []'
-stop_job
-stop_daemon
+detailed() {
+	api_is status '.control.raised == 4' && grep -q 'every operation is timed' "$T/daemon.log"
+}
+check "a late rank that is found has every operation of its job timed" wait_until 90 \
+	beside late detailed
+check "and says so" beside late api_is findings '[.findings[] | select(.kind == "straggler")] != []'
 done_testing
