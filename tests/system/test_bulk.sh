@@ -45,9 +45,10 @@ done
 
 jq -r ".comm_id |= \"0x\" + . | $facts" "$T/truth" | sort >"$T/true"
 jq -r "select(.kind == \"collective\") | $facts" "$T/stream" | sort >"$T/told"
-jq -s -c "[.[] | .comm_id |= \"0x\" + .] | group_by($keys)[] |
-	{comm_id: .[0].comm_id, rank: .[0].rank, func: .[0].func, ops: length, bytes: (map(.bytes) | add)}" \
-	"$T/truth" | sums >"$T/true_sums"
+# By communicator, rank and function: operations, and the bytes of the seventh column.
+awk -F'\t' '{ at = $1 FS $2 FS $3; ops[at]++; bytes[at] += $7 }
+	END { for (at in ops) printf "%s\t%d\t%.0f\n", at, ops[at], bytes[at] }' "$T/true" |
+	sort >"$T/true_sums"
 api 'summary?window=all&by=comm,rank,func' | jq -c '.rows[]' | sums >"$T/told_sums"
 stop_daemon
 
