@@ -169,8 +169,8 @@ static const struct word words[] = {
 	  .meaning = "Every rank waits for another one, in a circle: NCCL itself, or what cannot "
 		     "be seen.",
 	  .evidence = "The transfers of all ranks on this node, each waiting for the next.",
-	  .action = "Take a snapshot (POST /v1/snapshot) and NCCL's debug log, and report it to "
-		    "NCCL." },
+	  .action = "Keep what is known (ncclinsp snapshot) and NCCL's debug log, and report it "
+		    "to NCCL." },
 	VERDICT(SLOW),
 	  .flight_recorder = "UNDECIDED",
 	  .meaning = "The operation is far beyond its usual time, but it goes on.",
@@ -179,15 +179,17 @@ static const struct word words[] = {
 	VERDICT(OUTSIDE),
 	  .flight_recorder = "UNDECIDED", .ncclx = "JOB_STUCK_OUTSIDE_NCCL",
 	  .meaning = "No operation is in flight and no new one comes: the job is not in NCCL.",
-	  .evidence = "The time since the last operation, against the job's iterations and its "
-		      "longest pause so far.",
+	  .evidence = "The time since the last operation: longer than two minutes (12 times "
+		      "--stall-min), ten iterations of the job, and twice its longest pause so "
+		      "far.",
 	  .action = "A checkpoint, an evaluation or the end of the job look the same. If it should "
 		    "run: py-spy dump the ranks." },
 	VERDICT(UNKNOWN),
 	  .flight_recorder = "UNDECIDED", .ncclx = "UNKNOWN_VERDICT_TYPE",
 	  .meaning = "What can be seen on this node does not tell the cause.",
 	  .evidence = "All ranks of this node are in the operation; the others are on other nodes.",
-	  .action = "Ask the daemons of the other nodes: ncclinsp diagnose there." },
+	  .action = "Ask the daemons of the other nodes: ncclinsp diagnose there, or ncclinsp "
+		    "report of a snapshot of each." },
 	VERDICT(STEADY),
 	  .meaning = "A rank is the last to come to most operations, and the others wait for it.",
 	  .evidence = "In three of four windows of a minute (--straggler-window) it was last in "
@@ -205,7 +207,8 @@ static const struct word words[] = {
 	  .meaning = "All ranks of a communicator on this node wait for one of another node.",
 	  .evidence = "They are inside for more than 1.3 times what the transfer takes (its 5th "
 		      "percentile), more often than chance would have it.",
-	  .action = "Look for the node whose remote_wait_ns in /v1/comms is near zero." },
+	  .action = "ncclinsp report of a snapshot of each node names the rank. Or look for the "
+		    "node whose remote_wait_ns in /v1/comms is near zero." },
 	VERDICT(SLOWER),
 	  .meaning = "Nearly every operation takes longer than it used to, for the last rank too.",
 	  .evidence = "The shortest time inside of this node's ranks, against its 5th percentile "
