@@ -36,8 +36,23 @@ start "$B/nccl-sim" --plugin "$B/libnccl-profiler-insp.so" "$TOP/tests/scenarios
 start "$B/nccl-sim" --plugin "$B/libnccl-profiler-insp.so" "$TOP/tests/scenarios/training.scn"
 
 if [ -t 0 ] && [ -t 1 ]; then
-	sleep 1
+	cat <<-EOF
+
+		A daemon and two simulated jobs, for this demo only; no GPU is needed. In each job one
+		rank is slow. After ten seconds or so the first lines of the live view name it.
+
+		  Enter  into a row, to what that rank ran; Esc back      5  findings (after three minutes)
+		  2, 3   operations, network links                        h  all keys      q  end
+
+		To try other commands meanwhile, in another terminal:
+
+		  export NCCLINSP_SOCKET=$NCCLINSP_SOCKET
+		  $B/ncclinsp ranks -w
+
+	EOF
+	sleep 5
 	"$B/ncclinsp" top
+	echo "The demo has ended. For a job of your own: \"With a real job\" in README.md."
 else
 	sleep 5
 	for _ in $(seq "$FRAMES"); do

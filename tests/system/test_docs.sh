@@ -52,7 +52,16 @@ proofs_there() {
 	return $missing
 }
 
-for document in README.md docs/SECURITY.md docs/ARCHITECTURE.md deploy/slurm/README.md tests/nccl/README.md tests/gpu/README.md; do
+# Who is called at night finds each kind of finding in docs/operations.md.
+kinds_there() {
+	local kind= missing=0
+	for kind in $("$B/ncclinsp" explain kind | sed -nE 's/^  ([a-z_]+)  +[^ ].*$/\1/p'); do
+		grep -qF "| \`$kind\` |" docs/operations.md || { echo "no $kind"; missing=1; }
+	done
+	[ -n "$kind" ] && return $missing
+}
+check "docs/operations.md has each kind of finding" kinds_there
+for document in README.md docs/SECURITY.md docs/operations.md docs/ARCHITECTURE.md deploy/slurm/README.md tests/nccl/README.md tests/gpu/README.md; do
 	check "$document: the files that it names are there" all_there $document
 done
 check "manual pages that are named are there, and all are named" pages_there
