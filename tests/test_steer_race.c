@@ -43,7 +43,7 @@ static void switch_until(const struct pair *p)
 	for (uint64_t i = 0; !atomic_load(&p->done); i++) {
 		now.real_ns = 1700000000 * SECOND + (i % 2) * 500 * MS;
 		s->plan = (struct burst_plan){ 1000, 500000 };
-		s->rate = (struct burst_rate){ now.real_ns, 0, 1 };
+		s->rate = (struct burst_rate){ .from_ns = now.real_ns, .rate = 1 };
 		decide_at(true);
 	}
 }
