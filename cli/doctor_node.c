@@ -170,10 +170,12 @@ void doctor_clock(struct doctor *doctor)
 		   "clocksource %s: reading the time is slow", source);
 }
 
-/* Jobs do not look for it where a user's own daemon has it.  NULL: they do. */
+/* Jobs of this shell do not look where a user's own daemon has it.  NULL: they do. */
 static const char *control_hint(const char *path, char hint[CONTROL_HINT])
 {
-	if (!strcmp(path, NCI_CONTROL_PATH))
+	const char *own = getenv("NCCLINSP_CONTROL");
+
+	if (!strcmp(path, own && *own ? own : NCI_CONTROL_PATH))
 		return NULL;
 	snprintf(hint, CONTROL_HINT,
 		 "so that levels reach a job, start it with NCCLINSP_CONTROL=%s", path);

@@ -364,7 +364,8 @@ int config_parse(struct config *c, int argc, char **argv, config_tell_fn *fn)
 	if (c->question != CONFIG_NONE)
 		return answer(c);
 	if (!c->socket[0])
-		fn("where to listen?  XDG_RUNTIME_DIR is not set: use --socket");
+		fn("where to listen?  XDG_RUNTIME_DIR is not set: use --socket, or set "
+		   "NCCLINSP_SOCKET, for ncclinsp as well");
 	else if (!c->state_dir[0])
 		fn("where to keep state?  HOME is not set: use --state-dir");
 	else

@@ -40,6 +40,10 @@ check "rows as csv" eval '"$I" doctor -o csv --fields check,state | grep -qx flo
 check "a level of the environment is no hindrance" \
 	eval 'exam 0 NCCLINSP_LEVEL=off && says "ok flow"'
 
+check "a job of this shell is told where levels come from" \
+	eval 'exam 0 NCCLINSP_CONTROL= && says "so that levels reach a job, start it with NCCLINSP_CONTROL=$T/control"'
+check "but not one that knows" eval 'exam 0 && ! grep -q "so that levels reach" "$T/out"'
+
 check "a library that is not there is the first thing that is wrong" \
 	eval 'exam 1 NCCL_PROFILER_PLUGIN=nonsense && says "first thing that is wrong: library: libnccl-profiler-nonsense.so"'
 : >"$T/broken.so"
