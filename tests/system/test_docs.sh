@@ -60,6 +60,15 @@ kinds_there() {
 	done
 	[ -n "$kind" ] && return $missing
 }
+rooms_there() {
+	local room missing=0
+	for room in */; do
+		git ls-files --error-unmatch "$room" >/dev/null 2>&1 || continue
+		grep -qF "\`$room" docs/ARCHITECTURE.md || { echo "no $room"; missing=1; }
+	done
+	return $missing
+}
+check "docs/ARCHITECTURE.md describes each room" rooms_there
 check "docs/operations.md has each kind of finding" kinds_there
 for document in README.md docs/SECURITY.md docs/operations.md docs/ARCHITECTURE.md deploy/slurm/README.md tests/nccl/README.md tests/gpu/README.md; do
 	check "$document: the files that it names are there" all_there $document
