@@ -169,17 +169,16 @@ int answers_start(struct daemon *d)
 		.exemplars = d->exemplars,
 		.metrics = d->metrics,
 	};
-	char host[256] = "", boot_id[64];
+	char boot_id[64];
 	struct serve_config config = {
 		.listen_fd = d->listen_fd,
-		.host = host,
+		.host = d->config.node_name,
 		.loop = loop_backend(d->loop),
 		.started_mono_ns = d->started_mono_ns,
 		.started_real_ns = d->started_real_ns,
 	};
 	int r;
 
-	gethostname(host, sizeof(host) - 1);
 	read_boot_id(boot_id);
 	config.boot_id = boot_id[0] ? boot_id : NULL;
 	d->listen_fd = -1;

@@ -145,6 +145,7 @@ static void defaults(struct config *c)
 		.keep_ns = KEEP_NS,
 	};
 	strcpy(c->shm_dir, NCI_SHM_DIR);
+	gethostname(c->node_name, sizeof(c->node_name) - 1);
 	if (c->everybody) {
 		strcpy(c->file, CONFIG_NODE_FILE);
 		strcpy(c->socket, CONFIG_NODE_SOCKET);

@@ -31,6 +31,7 @@ struct config {
 	char shm_dir[PATH_MAX];
 	char state_dir[PATH_MAX];
 	char control[PATH_MAX];	/* of the control file */
+	char node_name[HOST_NAME_MAX + 1];	/* as others are told it */
 	const char *loop;	/* backend that is forced, or NULL */
 	bool foreground;
 	bool everybody;		/* read all users' segments */

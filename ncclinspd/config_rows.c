@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ncclinspd/metrics.h"
 #include "nci/control.h"
@@ -60,6 +61,23 @@ static int set_switch(bool *to, const char *value)
 	if (!yes && strcmp(value, "no"))
 		return -EINVAL;
 	*to = yes;
+	return 0;
+}
+
+/* It becomes part of the names of files, and of labels. */
+static int set_node_name(struct config *c, const char *value)
+{
+	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				   "0123456789-_.";
+	size_t n = strlen(value);
+
+	if (n == 0 || n >= sizeof(c->node_name) || value[strspn(value, good)] || value[0] == '.')
+		return -EINVAL;
+	memset(c->node_name, 0, sizeof(c->node_name));
+	if (strcmp(value, "none"))
+		memcpy(c->node_name, value, n);
+	else
+		gethostname(c->node_name, sizeof(c->node_name) - 1);
 	return 0;
 }
 
@@ -224,6 +242,9 @@ static const struct config_row rows[] = {
 	  FIELD(socket) },
 	{ "shm-dir", 'm', "DIR", set_shm_dir, "a path", "where jobs write", NCI_SHM_DIR, false,
 	  FIELD(shm_dir) },
+	{ "node-name", 0, "NAME", set_node_name, "letters, digits, -, _ and ., 64 at most, or none",
+	  "what this node is called, for others; none: as the system says", "none", false,
+	  FIELD(node_name) },
 	{ "containers", 0, "YES", set_containers, "yes or no",
 	  "look into the shared memory of containers: yes or no", "yes", false,
 	  FIELD(containers) },

@@ -199,21 +199,20 @@ static void tell_missing(const struct daemon *d, const char *what, int error)
 static void start_files(struct daemon *d)
 {
 	const char *dir = d->config.state_dir;
-	char host[HOST_NAME_MAX + 1] = "";
 
-	gethostname(host, sizeof(host) - 1);
 	d->snapshot_timer = (struct loop_timer){ .fn = flow_snapshot, .arg = d };
 	d->exemplar_timer = (struct loop_timer){ .fn = flow_exemplar, .arg = d };
 	tell_missing(d, "black boxes", blackbox_new(&d->blackbox, dir, answers_snapshot, d));
 	tell_missing(d, "exemplars", exemplars_new(&d->exemplars, dir, answers_exemplar, d));
 	tell_missing(d, "snapshots",
-		     snapshots_new(&d->snapshots, dir, host, answers_interval, d));
+		     snapshots_new(&d->snapshots, dir, d->config.node_name, answers_interval, d));
 }
 
 static int start_metrics(struct daemon *d)
 {
-	char host[256] = "";
-	struct metrics_config config = { .host = host, .series = d->config.metrics_series };
+	struct metrics_config config = {
+		.host = d->config.node_name, .series = d->config.metrics_series,
+	};
 	const struct metrics_source source = {
 		.arg = d,
 		.processes = answers_processes,
@@ -223,7 +222,6 @@ static int start_metrics(struct daemon *d)
 		.diagnose = d->diagnose,
 	};
 
-	gethostname(host, sizeof(host) - 1);
 	if (getrandom(&config.seed, sizeof(config.seed), GRND_NONBLOCK) < 0)
 		config.seed = d->started_mono_ns;
 	return metrics_new(&d->metrics, &config, &source);

@@ -185,6 +185,24 @@ START_TEST(a_file_that_was_named_must_be_there)
 }
 END_TEST
 
+/* It becomes part of a file's name. */
+START_TEST(a_node_s_name_is_one_word)
+{
+	static const char *const bad[] = { "--node-name=", "--node-name=../x", "--node-name=a/b",
+		"--node-name=.a", "--node-name=a b", "--node-name=a\"b",
+		"--node-name=12345678901234567890123456789012345678901234567890123456789012345" };
+	struct config c;
+
+	write_file("", 0);
+	ck_assert_int_eq(parse(&c, "--node-name=gpu-07.rack_2"), CONFIG_RUN);
+	ck_assert_str_eq(c.node_name, "gpu-07.rack_2");
+	ck_assert_int_eq(parse(&c, "--node-name=none"), CONFIG_RUN);
+	ck_assert_str_ne(c.node_name, "none");
+	for (int i = 0; i < FX_COUNT(bad); i++)
+		ck_assert_int_eq(parse(&c, bad[i]), -EINVAL);
+}
+END_TEST
+
 START_TEST(a_file_that_nobody_named_need_not_be_there)
 {
 	char *argv[] = { "ncclinspd", "--socket=/s", "--state-dir=/t", NULL };
@@ -275,6 +293,7 @@ int main(void)
 		FX_TEST(all_that_is_wrong_is_told_at_once),
 		FX_TEST(the_command_line_goes_before_the_environment_and_that_before_the_file),
 		FX_TEST(a_file_that_was_named_must_be_there),
+		FX_TEST(a_node_s_name_is_one_word),
 		FX_TEST(a_file_that_nobody_named_need_not_be_there),
 		FX_TEST(what_is_no_text_file_is_refused_and_holds_nobody_up),
 		FX_TEST(only_what_may_change_while_it_runs_does),
