@@ -59,35 +59,44 @@ static json_t *reshape(const json_t *comms)
 	return rows;
 }
 
-static bool is_kept(const json_t *kept, const json_t *rank)
+/* The communicator that a rank is of: which of the answer's. */
+static size_t comm_of(const json_t *comms, const json_t *member)
 {
-	json_t *row;
-	size_t i;
-
-	json_array_foreach((json_t *)kept, i, row)
-		if (json_object_get(row, LISTING_SOURCE) == rank)
-			return true;
-	return false;
-}
-
-/* The answer's own form keeps ranks inside communicators, and these in its order. */
-static json_t *nested(const json_t *comms, const json_t *kept)
-{
-	json_t *all = json_array(), *comm, *rank;
+	json_t *comm, *rank;
 	size_t i, k;
 
-	json_array_foreach((json_t *)comms, i, comm) {
-		json_t *copy = json_copy(comm), *ranks = json_array();
-
+	json_array_foreach((json_t *)comms, i, comm)
 		json_array_foreach(json_object_get(comm, "local_ranks"), k, rank)
-			if (is_kept(kept, rank))
-				json_array_append(ranks, rank);
-		json_object_set(copy, "local_ranks", ranks);
-		if (json_array_size(ranks))
+			if (rank == member)
+				return i;
+	return i;
+}
+
+/*
+ * The answer's own form keeps ranks inside communicators.  These come in the order of their
+ * first rank, and their ranks in that of the rows.
+ */
+static json_t *nested(const json_t *comms, const json_t *kept)
+{
+	json_t *all = json_array(), *copies = json_array(), *row;
+	size_t i;
+
+	for (i = 0; i < json_array_size(comms); i++)
+		json_array_append_new(copies, json_null());
+	json_array_foreach((json_t *)kept, i, row) {
+		json_t *rank = json_object_get(row, LISTING_SOURCE);
+		size_t at = comm_of(comms, rank);
+		json_t *copy = json_array_get(copies, at);
+
+		if (json_is_null(copy)) {
+			copy = json_copy(json_array_get(comms, at));
+			json_object_set_new(copy, "local_ranks", json_array());
+			json_array_set_new(copies, at, copy);
 			json_array_append(all, copy);
-		json_decref(ranks);
-		json_decref(copy);
+		}
+		json_array_append(json_object_get(copy, "local_ranks"), rank);
 	}
+	json_decref(copies);
 	return all;
 }
 
@@ -95,6 +104,10 @@ int cmd_comms(struct cli *cli)
 {
 	static const struct listing listing = {
 		.array = "comms",
+		.members = "comm_id,name,nranks,nnodes,local_ranks.rank,local_ranks.pid,"
+			   "local_ranks.gpu_uuid,local_ranks.pci_bus_id,local_ranks.last_seq,"
+			   "local_ranks.in_flight,local_ranks.last_op_at,"
+			   "local_ranks.last_op_mono_ns,local_ranks.state,local_ranks.phase",
 		.columns = columns,
 		.count = sizeof(columns) / sizeof(columns[0]),
 		.nothing = "no communicator has been seen",

@@ -48,6 +48,9 @@ int cmd_ops(struct cli *cli)
 {
 	const struct listing listing = {
 		.array = "rows",
+		.members = "comm_id,comm_name,nranks,rank,func,algo,proto,size_class,phase,ops,"
+			   "bytes,fused,derived,exec,batch,algbw_gbs,busbw_gbs,"
+			   "busbw_waitfree_gbs,share,timing_source,sampled_fraction,lost_fraction",
 		.columns = ops_columns,
 		.count = ops_column_count,
 		.nothing = "no operation has finished yet",

@@ -52,6 +52,8 @@ int cmd_peers(struct cli *cli)
 {
 	static const struct listing listing = {
 		.array = "peers",
+		.members = "window_ns,comm_id,comm_name,nranks,rank,pid,proxy_pid,direction,peer,"
+			   "channel,ops,steps,timed_steps,bytes,rate_gbs,fit,time,excess_ns,bound",
 		.columns = peers_columns,
 		.count = sizeof(peers_columns) / sizeof(peers_columns[0]),
 		.nothing = "no transfer over a network has been seen",

@@ -359,6 +359,19 @@ static int print(struct sample *sample, struct listing_query *query)
 
 /* ---- one sample ----------------------------------------------------------- */
 
+/* JSON shows the answer itself, and so all of it. */
+static int fetch_rows(struct cli *cli, const struct listing *listing, const char *target,
+		      json_t **root)
+{
+	char some[1024];
+
+	if (!listing->members || cli->format == CLI_JSON)
+		return client_get(cli->client, target, root);
+	snprintf(some, sizeof(some), "%s%cfields=%s", target, strchr(target, '?') ? '&' : '?',
+		 listing->members);
+	return client_get(cli->client, some, root);
+}
+
 static int fetch(struct listing_query *query, struct cli *cli, const struct listing *listing,
 		 const char *target, json_t **root)
 {
@@ -371,7 +384,7 @@ static int fetch(struct listing_query *query, struct cli *cli, const struct list
 			return r;
 	}
 	return listing->fetch ? listing->fetch(cli, listing->arg, root)
-			      : client_get(cli->client, target, root);
+			      : fetch_rows(cli, listing, target, root);
 }
 
 /* Beside the table, not in it: true when there was something to say. */
@@ -379,7 +392,7 @@ static bool say_note(const struct sample *sample)
 {
 	char text[512];
 
-	if (!sample->listing->note || !is_for_people(sample->cli) ||
+	if (!sample->listing->note || !is_for_people(sample->cli) || sample->cli->quiet ||
 	    !sample->listing->note(sample->root, text, sizeof(text)))
 		return false;
 	fprintf(stderr, "ncclinsp: %s\n", text);

@@ -14,6 +14,7 @@
 
 struct listing {
 	const char *array;	/* its name in the answer; NULL: the answer is the one row */
+	const char *members;	/* all that columns and filters look at; NULL: ask for all */
 	const struct column *columns;
 	size_t count;
 	const struct column *sort;	/* largest first; NULL: the daemon's order */

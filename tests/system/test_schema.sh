@@ -85,6 +85,17 @@ check "inflight" wait_until 30 open_ops
 wished() { "$I" level net >/dev/null && with ".wishes | length == 1" level; }
 check "level with a wish" wished
 check "a filter keeps the form" with '.comms | length == 1' comms -f rank=0
+# What is asked for beside JSON is only what the table needs: nothing of it must be missing.
+known() { jq -s -c 'map(map_values(. != null)) | unique'; }
+same_known() {
+	local all
+	all=$("$I" "$1" --fields help -H | sed 's/ .*//' | grep -x '[a-z][a-z0-9_]*' | tr '\n' ,) &&
+		diff <("$I" "$1" -o json --fields "${all%,}" | jq -c '.[] | arrays[]' | known) \
+			<("$I" "$1" -o jsonl --fields "${all%,}" | known)
+}
+for c in ps comms ops peers mark inflight; do
+	check "$c: a table has all that JSON has" wait_until 30 same_known "$c"
+done
 lines() { [ "$(grep -c '"kind":"collective"' "$T/tail.json")" -ge 40 ]; }
 check "tail" eval 'wait_until 30 lines; grep "\"kind\":\"collective\"" "$T/tail.json" | head -1 >"$T/out"; fits tail'
 
