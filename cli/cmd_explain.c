@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/prose.h"
+#include "util/meant.h"
 #include "util/words.h"
 
 #define WIDEST	100
@@ -108,6 +109,20 @@ static void list_all(void)
 	}
 }
 
+static void suggest(const char *wanted)
+{
+	struct meant meant = { .wanted = wanted };
+	const struct topic *topic;
+
+	for (size_t i = 0; (topic = words_topic(i)); i++) {
+		meant_offer(&meant, topic->field);
+		for (size_t k = 0; k < topic->n; k++)
+			meant_offer(&meant, topic->words[k].name);
+	}
+	fprintf(stderr, "ncclinsp: no word '%s'%s%s%s; ncclinsp explain lists them all\n", wanted,
+		meant.best ? "; is it " : "", meant.best ?: "", meant.best ? "?" : "");
+}
+
 int cmd_explain(struct cli *cli)
 {
 	if (!cli->argument) {
@@ -119,6 +134,6 @@ int cmd_explain(struct cli *cli)
 	}
 	if (find(cli, cli->argument))
 		return CLI_DONE;
-	fprintf(stderr, "ncclinsp: no word '%s'; ncclinsp explain lists them all\n", cli->argument);
+	suggest(cli->argument);
 	return CLI_NOTHING;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/option.h"
+#include "util/meant.h"
 #include "util/text.h"
 
 #define LEAST_DELAY_NS	       UINT64_C(100000000)	/* -d 0 must not keep the daemon busy */
@@ -116,6 +117,17 @@ static int run(const struct command *command, struct options *opts)
 	return code;
 }
 
+static int no_command(const char *name)
+{
+	struct meant meant = { .wanted = name };
+
+	for (size_t i = 0; i < COMMANDS; i++)
+		meant_offer(&meant, commands[i].name);
+	if (meant.best)
+		return option_error("no command '%s'; is it %s?", name, meant.best);
+	return option_error("no command '%s'", name);
+}
+
 int main(int argc, char **argv)
 {
 	struct options opts;
@@ -142,8 +154,8 @@ int main(int argc, char **argv)
 	if (optind == argc && !command)
 		return option_error("watch repeats a command: which?");
 	if (!command || !command->run)
-		return option_error("no command '%s'%s", argv[optind],
-				    command ? " to be repeated" : "");
+		return command ? option_error("watch cannot repeat '%s'", argv[optind])
+			       : no_command(argv[optind]);
 	code = take_arguments(command, argc, argv, &opts.cli);
 	if (!code)
 		code = option_check(command, given);

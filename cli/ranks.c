@@ -142,16 +142,16 @@ static void map_inflight(struct maps *maps, const json_t *inflight)
 	maps->ops = json_object();
 	maps->oldest = json_object();
 	json_array_foreach((json_t *)inflight, i, row) {
-		json_int_t age = json_integer_value(report_get(row, "age_ns")), n;
-		const json_t *have;
+		const json_t *age = report_get(row, "age_ns"), *have;
 
+		if (!report_get(row, "func") || report_get(row, "parent"))
+			continue;	/* a part of one */
 		open_key(key, row);
 		have = json_object_get(maps->oldest, key);
-		if (!have || json_integer_value(have) < age)
-			json_object_set_new(maps->oldest, key, json_integer(age));
-		n = json_integer_value(json_object_get(maps->ops, key));
-		n += report_get(row, "func") && !report_get(row, "parent");
-		json_object_set_new(maps->ops, key, json_integer(n));
+		if (age && (!have || json_integer_value(have) < json_integer_value(age)))
+			json_object_set(maps->oldest, key, (json_t *)age);
+		have = json_object_get(maps->ops, key);
+		json_object_set_new(maps->ops, key, json_integer(json_integer_value(have) + 1));
 	}
 }
 

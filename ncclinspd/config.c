@@ -15,6 +15,7 @@
 #include "ncclinspd/config_rows.h"
 #include "nci/segment.h"
 #include "util/cleanup.h"
+#include "util/meant.h"
 
 #define KEEP_NS (UINT64_C(10) * 60 * 1000000000)
 #define SNAPSHOT_NS (UINT64_C(60) * 1000000000)
@@ -205,21 +206,15 @@ static const struct config_row *find_row(const char *name, size_t *at)
 /* The name that was probably meant, or NULL. */
 static const char *similar(const char *name)
 {
-	const char *best = NULL;
-	unsigned least = 4;	/* letters that differ: with more it is another word */
+	struct meant meant = { .wanted = name };
 	const struct config_row *rows;
 	size_t n;
 
 	rows = config_rows(&n);
-	for (size_t i = 0; i < n; i++) {
-		unsigned away = config_distance(name, rows[i].name);
-
-		if (rows[i].fallback && away < least && away < strlen(rows[i].name) / 2 + 1) {
-			least = away;
-			best = rows[i].name;
-		}
-	}
-	return best;
+	for (size_t i = 0; i < n; i++)
+		if (rows[i].fallback)
+			meant_offer(&meant, rows[i].name);
+	return meant.best;
 }
 
 static void tell_unknown(const struct reading *r, unsigned line, const char *name)

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,7 +11,6 @@
 #include "util/cleanup.h"
 
 #define LARGEST 65536
-#define LONGEST 32	/* a word that is compared with another */
 
 /* ---- reading ------------------------------------------------------------------- */
 
@@ -97,36 +95,4 @@ void config_file_walk(char *text, config_line_fn *fn, void *arg)
 		*value++ = '\0';
 		fn(arg, number, trim(line), trim(value));
 	}
-}
-
-/* ---- what was meant -------------------------------------------------------------- */
-
-static unsigned least(unsigned a, unsigned b)
-{
-	return a < b ? a : b;
-}
-
-/* Levenshtein's, row by row: row[j] is that of the first i of `a` and the first j of `b`. */
-unsigned config_distance(const char *a, const char *b)
-{
-	size_t na = strlen(a), nb = strlen(b);
-	unsigned row[LONGEST + 1];
-
-	if (na > LONGEST || nb > LONGEST)
-		return UINT_MAX;
-	for (unsigned j = 0; j <= nb; j++)
-		row[j] = j;
-	for (unsigned i = 1; i <= na; i++) {
-		unsigned diagonal = row[0];
-
-		row[0] = i;
-		for (unsigned j = 1; j <= nb; j++) {
-			unsigned above = row[j];
-
-			row[j] = least(least(above, row[j - 1]) + 1,
-				       diagonal + (a[i - 1] != b[j - 1]));
-			diagonal = above;
-		}
-	}
-	return row[nb];
 }

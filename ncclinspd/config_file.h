@@ -19,7 +19,4 @@ const char *config_file_error(int r);
 /* Call `fn` for each line that is not empty and no comment; `text` is cut up. */
 void config_file_walk(char *text, config_line_fn *fn, void *arg);
 
-/* Letters to add, drop or replace to make one of the other; UINT_MAX: far too many. */
-unsigned config_distance(const char *a, const char *b);
-
 #endif

@@ -32,8 +32,10 @@ for _ in $(seq 100); do
 done
 "$B/ncclinsp" status >/dev/null || { cat "$T/log"; exit 1; }
 
-start "$B/nccl-sim" --plugin "$B/libnccl-profiler-insp.so" "$TOP/tests/scenarios/recorded-like.scn"
-start "$B/nccl-sim" --plugin "$B/libnccl-profiler-insp.so" "$TOP/tests/scenarios/training.scn"
+# job ID SCENARIO: as a scheduler starts it.
+job() { SLURM_JOB_ID=$1 start "$B/nccl-sim" --plugin "$B/libnccl-profiler-insp.so" "$TOP/tests/scenarios/$2.scn"; }
+job 4711 recorded-like
+job 4712 training
 
 if [ -t 0 ] && [ -t 1 ]; then
 	cat <<-EOF

@@ -265,23 +265,6 @@ START_TEST(the_same_configuration_again_changes_nothing)
 }
 END_TEST
 
-START_TEST(distance_is_the_number_of_letters_to_change)
-{
-	char longest[64] = { 0 };
-
-	ck_assert_uint_eq(config_distance("", ""), 0);
-	ck_assert_uint_eq(config_distance("", "abc"), 3);
-	ck_assert_uint_eq(config_distance("kitten", "sitting"), 3);
-	ck_assert_uint_eq(config_distance("sitting", "kitten"), 3);
-	ck_assert_uint_eq(config_distance("socket", "sockte"), 2);
-	memset(longest, 'x', 32);
-	ck_assert_uint_eq(config_distance(longest, longest), 0);
-	ck_assert_uint_eq(config_distance(longest, ""), 32);
-	longest[32] = 'x';
-	ck_assert_uint_gt(config_distance(longest, longest), 32);
-}
-END_TEST
-
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -298,7 +281,6 @@ int main(void)
 		FX_TEST(what_is_no_text_file_is_refused_and_holds_nobody_up),
 		FX_TEST(only_what_may_change_while_it_runs_does),
 		FX_TEST(the_same_configuration_again_changes_nothing),
-		FX_TEST(distance_is_the_number_of_letters_to_change),
 	};
 
 	return fx_run(setup, teardown, tests, FX_COUNT(tests));

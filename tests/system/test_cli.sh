@@ -35,6 +35,8 @@ python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])'
 check "a socket that nobody listens on: exit code 3" ends 3 "$I" ps -S "$T/dead"
 check "top without a daemon, as text: exit code 3" ends 3 "$I" top
 check "an unknown command is a usage error" ends 2 "$I" nonsense
+check "one that is nearly one is told" eval 'ends 2 "$I" inflght && says "is it inflight\?"'
+check "what has nothing of one is not" eval 'ends 2 "$I" nonsense && ! says "is it"'
 check "an unknown option is a usage error" ends 2 "$I" ps --nonsense
 check "an option of another command is a usage error" ends 2 "$I" ps --older-than 3
 check "a value that does not fit is a usage error" ends 2 "$I" ops --window 5y
@@ -105,7 +107,7 @@ check "ops by rank has four rows" eval '[ "$("$I" ops --by-rank -H | wc -l)" -eq
 check "a rank can be asked for" eval '[ "$("$I" ops -H --rank 2 | wc -l)" -eq 1 ]'
 check "the communicator's name and id select the same" \
 	eval 'id=$("$I" comms -o json | jq -r ".comms[0].comm_id") &&
-	      diff <("$I" comms -o json --comm dp) <("$I" comms -o json --comm "${id#0x}")'
+	      diff <("$I" comms -o csv --comm dp) <("$I" comms -o csv --comm "${id#0x}")'
 check "what matches nothing exits with 4" \
 	eval 'ends 4 "$I" ops --comm nonsense && says "nothing matches"'
 check "json is what the API answered" \
@@ -137,6 +139,8 @@ check "also of a page" eval '[ "$("$I" status --fields version,lost -H | wc -w)"
 check "rows are ordered by a field" \
 	eval '[ "$("$I" ops --by-rank -s -rank -o csv -H --fields rank | tr "\n" " ")" = "3 2 1 0 " ] &&
 	      [ "$("$I" ops --by-rank -s rank -o csv -H --fields rank | tr "\n" " ")" = "0 1 2 3 " ]'
+check "also of ranks inside communicators" \
+	eval '"$I" comms -s -rank -o json | jq -e "[.comms[0].local_ranks[].rank] == [3, 2, 1, 0]"'
 check "an order holds in json too" \
 	eval '"$I" ops --by-rank -s -rank -o json | jq -e "[.rows[].rank] == [3, 2, 1, 0]"'
 check "filters on fields must all hold" \

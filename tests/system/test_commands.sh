@@ -37,6 +37,8 @@ slow_first() { [ "$("$I" ranks --window all -o csv -H --fields rank | head -1)" 
 check "the rank that makes others wait comes first" wait_until 30 slow_first
 check "a job's ranks can be asked for, and another job's" \
 	eval '[ "$("$I" ranks -j 4711 -H | wc -l)" -eq 4 ] && { "$I" ranks -j 4712 2>/dev/null; [ $? -eq 4 ]; }'
+# A look after half a second may find that nobody has waited in it, but not that nobody knows.
+check "one sample knows who waits" eval '"$I" ranks -o jsonl | jq -se "length == 4 and all(.wait != null)"'
 check "samples have the same rows, and the second knows who waits" \
 	eval '"$I" ranks -n 2 -d 1 -o jsonl | jq -se "length == 8 and (.[4:] | map(.wait) | any(. != null))"'
 

@@ -16,5 +16,6 @@ check "rank 0 of the first job is named in every frame" \
 check "rank 1 of a data-parallel pair of the second too" \
 	test "$(said '! rank 1 of dp:[0-9a-f]{4} \(pid [0-9]+\) comes last in [0-9]+ of [0-9]+ ReduceScatter')" -eq 2
 check "nobody else is" test "$(said 'comes last in')" -eq 4
+check "there are two jobs" test "$(said ' jobs 2 ')" -eq 2
 check "nothing is left behind" test -z "$(traces)"
 done_testing

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "util/meant.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define LONGEST 32	/* a word that is compared with another */
+#define FAR	4	/* letters that differ: with so many it is another word */
+
+static unsigned least(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+static bool same(char a, char b)
+{
+	return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+/* Levenshtein's, row by row: row[j] is that of the first i of `a` and the first j of `b`. */
+unsigned meant_distance(const char *a, const char *b)
+{
+	size_t na = strlen(a), nb = strlen(b);
+	unsigned row[LONGEST + 1];
+
+	if (na > LONGEST || nb > LONGEST)
+		return UINT_MAX;
+	for (unsigned j = 0; j <= nb; j++)
+		row[j] = j;
+	for (unsigned i = 1; i <= na; i++) {
+		unsigned diagonal = row[0];
+
+		row[0] = i;
+		for (unsigned j = 1; j <= nb; j++) {
+			unsigned above = row[j];
+
+			row[j] = least(least(above, row[j - 1]) + 1,
+				       diagonal + !same(a[i - 1], b[j - 1]));
+			diagonal = above;
+		}
+	}
+	return row[nb];
+}
+
+void meant_offer(struct meant *m, const char *word)
+{
+	unsigned away = meant_distance(m->wanted, word);
+
+	if (away >= (m->best ? m->away : FAR) || away >= strlen(word) / 2 + 1)
+		return;
+	m->best = word;
+	m->away = away;
+}
