@@ -164,7 +164,7 @@ static void say_foreign(const struct cli *cli, const struct view *view)
 	struct frame frame;
 	char text[512];
 
-	if (!foreign_tell(view->kept.processes, text, sizeof(text)))
+	if (!foreign_tell(view->kept.at[VIEW_ASK_PROCESSES].root, text, sizeof(text)))
 		return;
 	frame_init(&frame, cli->columns - LABEL - 2, VERDICT_LINES);
 	prose_put(&frame, LINE_BAD, 0, 0, text);
@@ -188,7 +188,7 @@ static void print_page(const struct cli *cli, const struct view *view)
 static int page(struct cli *cli, const json_t *rows, bool first)
 {
 	struct view view = { 0 };
-	const struct view_want want = { .window = "10s" };
+	const struct view_want want = { .window = "10s", .young = true };
 	int r = view_fetch(&view, cli->client, &want, cli_now_ns());
 
 	(void)rows;

@@ -16,11 +16,10 @@ static bool is(const json_t *process, const char *key, const char *value)
 	return has && !strcmp(has, value);
 }
 
-/* Of a process that cannot be steered, or times nothing or everything, there is nothing to ask. */
+/* Of a process that times nothing, or everything, there is nothing to ask. */
 static bool can_be_timed(const json_t *process)
 {
-	return process && is(process, "state", "live") && is(process, "sampling", "budget") &&
-	       report_get(process, "steering");
+	return process && is(process, "state", "live") && is(process, "sampling", "budget");
 }
 
 bool focus_look(struct focus *focus, json_int_t pid, const json_t *process)

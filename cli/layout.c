@@ -167,7 +167,9 @@ static void put_other_tables(struct frame *frame, const struct view *view,
 		rows = rows_select(view, place, next, NULL);
 		if (json_array_size(rows)) {
 			frame_add(frame);
-			line_put(frame_add(frame), LINE_BOLD, view_tables[next].title);
+			line_printf(frame_add(frame), LINE_BOLD, "%s%s", view_tables[next].title,
+				    next == VIEW_INFLIGHT && view->only_old
+					    ? " for more than " VIEW_OLD_TEXT : "");
 			put_table(frame, view, place, next, rows, 0,
 				  place->interactive ? INT16_MAX : TEXT_ROWS, -1);
 		}
@@ -211,7 +213,9 @@ static void put_tabs(struct frame *frame, const struct view *view, const struct 
 		enum line_attr attr = i == place->screen ? LINE_BAR : LINE_DIM;
 
 		line_printf(line, attr, "%d %s", i + 1, view_tables[i].title);
-		if (view->rows[i])
+		if (i == VIEW_INFLIGHT)
+			line_printf(line, attr, " %lld", (long long)view->in_flight);
+		else if (view->rows[i])
 			line_printf(line, attr, " %zu", json_array_size(view->rows[i]));
 		line_put(line, LINE_PLAIN, "  ");
 	}

@@ -207,6 +207,8 @@ struct view_want place_want(const struct place *place, const char *window)
 		.peers = step->table == VIEW_PEERS,
 		.past = step->table == VIEW_FINDINGS,
 		.kinds = step->table == VIEW_KINDS,
+		.young = step->table == VIEW_INFLIGHT || !place->interactive,
+		.whole = step->row,
 		.runs = step->table == VIEW_RUNS ? step->scope ?: path->step[path->depth - 1].scope
 						 : NULL,
 	};

@@ -30,7 +30,7 @@
 	{ "late_ns", "LATE(us)", COL_MICROS, "late_ns", 8, 0, 9 },			\
 	{ "idle", "IDLE(%)", COL_PERCENT, "idle", 0, 0, 11 },				\
 	{ "in_flight", "INFL", COL_INTEGER, "in_flight", 0, 0, 0 },			\
-	{ "oldest_ns", "OLDEST", COL_STALL, "oldest_ns", 6, 0, 0 },			\
+	{ "oldest_ns", "OLDEST", COL_STALL, "oldest_ns|oldest_bound", 6, 0, 0 },	\
 	{ "verdict", "VERDICT", COL_TEXT, "verdict", 7, 16, 0 }
 
 const struct column rank_columns[] = {
@@ -64,6 +64,7 @@ struct maps {
 	json_t *ops;		/* in flight, by process and member: how many */
 	json_t *oldest;		/* the same: for how long */
 	json_t *findings;	/* by communicator and rank, and by pid */
+	const char *unseen_age;
 };
 
 static const char *text_of(const json_t *row, const char *path)
@@ -298,14 +299,20 @@ static void put_waiting(json_t *row, const json_t *comm, const json_t *member,
 	take(row, "late_ns", lately, "late_ns");
 }
 
-static void put_inflight(json_t *row, const struct maps *maps)
+static void put_inflight(json_t *row, const json_t *member, const struct maps *maps)
 {
+	const json_t *oldest;
+	json_int_t ops;
 	char key[KEY];
 
 	open_key(key, row);
-	json_object_set_new(row, "in_flight", json_integer(json_integer_value(
-						      json_object_get(maps->ops, key))));
-	put(row, "oldest_ns", json_object_get(maps->oldest, key));
+	oldest = json_object_get(maps->oldest, key);
+	put(row, "oldest_ns", oldest);
+	ops = maps->unseen_age ? json_integer_value(report_get(member, "in_flight"))
+			       : json_integer_value(json_object_get(maps->ops, key));
+	json_object_set_new(row, "in_flight", json_integer(ops));
+	if (maps->unseen_age && ops && !oldest)
+		json_object_set_new(row, "oldest_bound", json_string(maps->unseen_age));
 }
 
 static const json_t *put_verdict(json_t *row, const struct maps *maps)
@@ -352,7 +359,7 @@ static json_t *join_rank(const json_t *comm, const json_t *member, const struct 
 	put_identity(row, comm, member, maps);
 	put_speed(row, maps);
 	put_waiting(row, comm, member, waits);
-	put_inflight(row, maps);
+	put_inflight(row, member, maps);
 	put_badness(row, member, put_verdict(row, maps));
 	return row;
 }
@@ -363,6 +370,7 @@ json_t *ranks_join(const struct ranks_answers *answers, const struct waits *wait
 		.processes = map_processes(answers->processes),
 		.summary = map_summary(answers->summary),
 		.findings = map_findings(answers->findings),
+		.unseen_age = answers->unseen_age,
 	};
 	json_t *rows = json_array(), *comm, *member;
 	size_t i, k;

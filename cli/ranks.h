@@ -25,6 +25,8 @@ struct ranks_answers {
 	const json_t *summary;	/* by communicator and rank */
 	const json_t *inflight;
 	const json_t *findings;	/* the most severe first */
+	/* "<1s": what is in flight and has no row there is younger; NULL: all has a row. */
+	const char *unseen_age;
 };
 
 /*

@@ -15,7 +15,7 @@
 	{ "wait", "WAIT(%)", COL_PERCENT, "wait", 0, 0, 2 },				\
 	{ "idle", "IDLE(%)", COL_PERCENT, "idle", 0, 0, 5 },				\
 	{ "in_flight", "INFL", COL_INTEGER, "in_flight", 0, 0, 0 },			\
-	{ "oldest_ns", "OLDEST", COL_STALL, "oldest_ns", 6, 0, 0 },			\
+	{ "oldest_ns", "OLDEST", COL_STALL, "oldest_ns|oldest_bound", 6, 0, 0 },	\
 	{ "verdict", "VERDICT", COL_TEXT, "verdict", 7, 16, 0 }
 
 const struct column comm_columns[] = {
@@ -54,7 +54,7 @@ const struct column gpu_columns[] = {
 	{ "wait", "WAIT(%)", COL_PERCENT, "wait", 0, 0, 4 },
 	{ "blame", "BLAME(%)", COL_PERCENT, "blame", 0, 0, 5 },
 	{ "in_flight", "INFL", COL_INTEGER, "in_flight", 5, 0, 0 },
-	{ "oldest_ns", "OLDEST", COL_STALL, "oldest_ns", 6, 0, 0 },
+	{ "oldest_ns", "OLDEST", COL_STALL, "oldest_ns|oldest_bound", 6, 0, 0 },
 	{ "verdict", "VERDICT", COL_TEXT, "verdict", 12, 16, 0 },
 };
 const size_t gpu_column_count = ARRAY_LEN(gpu_columns);
@@ -69,7 +69,7 @@ static const struct {
 	{ "ops_per_s", SUM },	 { "in_flight", SUM },	 { "oldest_ns", MOST },
 	{ "busbw_gbs", MEAN },	 { "wait", MEAN },	 { "idle", MEAN },
 	{ "verdict", FIRST },	 { "ended", FIRST },	 { "share", SUM },
-	{ "blame", MOST },
+	{ "blame", MOST },	 { "oldest_bound", FIRST },
 };
 
 static json_t *fold(const json_t *members, const char *key, enum fold how)

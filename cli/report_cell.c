@@ -272,7 +272,9 @@ enum line_attr report_cell(const struct column *column, const json_t *row,
 	if (!kind->show)
 		return show_text(column, row, style->utc, buf, size);
 	if (!report_value(column, row, style->now_ns, &value)) {
-		snprintf(buf, size, "-");
+		/* A number of which only a bound is known is a text: "<1s". */
+		snprintf(buf, size, "%s",
+			 json_string_value(report_get(row, column->path)) ?: "-");
 		return LINE_DIM;
 	}
 	if (style->units == REPORT_RAW)

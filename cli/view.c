@@ -2,6 +2,8 @@
 /* Answers of the daemon made into what is shown; what asks for them is view_fetch.c. */
 #include "cli/view.h"
 
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/findings.h"
@@ -36,11 +38,13 @@ static void count_comms(struct view *view, const json_t *answer)
 	json_t *gpus = json_object(), *comm, *member;
 	size_t i, k;
 
+	view->in_flight = 0;
 	json_array_foreach(json_object_get(answer, "comms"), i, comm) {
 		json_array_foreach(json_object_get(comm, "local_ranks"), k, member) {
 			const char *gpu = json_string_value(report_get(member,
 								       "gpu_uuid|pci_bus_id"));
 
+			view->in_flight += json_integer_value(report_get(member, "in_flight"));
 			if (gpu)
 				json_object_set_new(gpus, gpu, json_true());
 		}
@@ -82,7 +86,39 @@ static void count_records(struct view *view, uint64_t now_ns)
 
 /* ---- building ------------------------------------------------------------- */
 
-static void drop_contents(struct view *view)
+static bool has_old(const json_t *inflight)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(inflight, "inflight"), i, row)
+		if (json_integer_value(json_object_get(row, "age_ns")) >= (json_int_t)VIEW_OLD_NS)
+			return true;
+	return false;
+}
+
+/*
+ * Are the rows of ranks, communicators and jobs joined of the same as before?  What has
+ * just begun may be another operation than two seconds ago: that is of no rank a trouble.
+ */
+static bool has_same_members(const struct view *view, const struct view_answers *answers)
+{
+	const struct view_answers *built = &view->built;
+
+	return view->known && answers->comms == built->comms &&
+	       answers->processes == built->processes && answers->ranks == built->ranks &&
+	       answers->only_old == built->only_old &&
+	       !has_old(answers->inflight) && !has_old(built->inflight) &&
+	       (answers->findings == built->findings ||
+		json_equal(answers->findings, built->findings));
+}
+
+static bool is_of_members(int table)
+{
+	return table == VIEW_RANKS || table == VIEW_COMMS || table == VIEW_JOBS;
+}
+
+static void drop_contents(struct view *view, bool same_members)
 {
 	json_decref(view->status);
 	view->status = NULL;
@@ -91,25 +127,38 @@ static void drop_contents(struct view *view)
 	json_decref(view->all_comms);
 	view->all_comms = NULL;
 	for (int i = 0; i < VIEW_TABLES; i++) {
+		if (same_members && is_of_members(i))
+			continue;
 		json_decref(view->rows[i]);
 		view->rows[i] = NULL;
 	}
 }
 
+json_t **view_answer(struct view_answers *answers, enum view_question question)
+{
+	static const size_t at[VIEW_QUESTIONS] = {
+#define AT(QUESTION, member) [VIEW_ASK_##QUESTION] = offsetof(struct view_answers, member)
+		AT(STATUS, status), AT(PROCESSES, processes), AT(COMMS, comms), AT(RANKS, ranks),
+		AT(OPS, ops), AT(NOW, now), AT(INFLIGHT, inflight), AT(FINDINGS, findings),
+		AT(PEERS, peers), AT(KINDS, kinds), AT(RUNS, runs),
+#undef AT
+	};
+
+	return (json_t **)((char *)answers + at[question]);
+}
+
 void view_answers_deinit(struct view_answers *answers)
 {
-	json_decref(answers->status);
-	json_decref(answers->processes);
-	json_decref(answers->comms);
-	json_decref(answers->ranks);
-	json_decref(answers->ops);
-	json_decref(answers->now);
-	json_decref(answers->inflight);
-	json_decref(answers->findings);
-	json_decref(answers->peers);
-	json_decref(answers->kinds);
-	json_decref(answers->runs);
+	for (int i = 0; i < VIEW_QUESTIONS; i++)
+		json_decref(*view_answer(answers, (enum view_question)i));
 	memset(answers, 0, sizeof(*answers));
+}
+
+void view_forget(struct view_kept_answer *kept)
+{
+	json_decref(kept->root);
+	free(kept->target);
+	memset(kept, 0, sizeof(*kept));
 }
 
 /* When the processes ended that left something in flight. */
@@ -143,6 +192,7 @@ static void build_inflight(struct view *view, const struct view_answers *answers
 	add_ends(rows, json_object_get(answers->processes, "processes"));
 	report_sort(rows, &oldest, false);
 	view->rows[VIEW_INFLIGHT] = rows;
+	view->only_old = answers->only_old;
 }
 
 static void build_ranks(struct view *view, const struct view_answers *answers, uint64_t now_ns)
@@ -153,9 +203,11 @@ static void build_ranks(struct view *view, const struct view_answers *answers, u
 		.summary = json_object_get(answers->ranks, "rows"),
 		.inflight = view->rows[VIEW_INFLIGHT],
 		.findings = view->findings,
+		.unseen_age = answers->only_old ? "<" VIEW_OLD_TEXT : NULL,
 	};
 
-	waits_update(&view->waits, view->all_comms, now_ns);
+	if (answers->comms_are_new)
+		waits_update(&view->waits, view->all_comms, now_ns);
 	view->rows[VIEW_RANKS] = ranks_join(&of_ranks, &view->waits);
 	view->rows[VIEW_COMMS] = ranks_by_comm(view->rows[VIEW_RANKS]);
 	view->rows[VIEW_JOBS] = ranks_by_job(view->rows[VIEW_RANKS]);
@@ -199,14 +251,17 @@ static double mean_busbw(const json_t *rows)
 void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns)
 {
 	json_t *comms = json_object_get(answers->comms, "comms");
+	bool same_members = has_same_members(view, answers);
 
-	drop_contents(view);
+	drop_contents(view, same_members);
 	view->status = json_incref(answers->status);
 	count_records(view, now_ns);
-	count_processes(view, answers->processes);
-	count_comms(view, answers->comms);
+	if (!same_members) {
+		count_processes(view, answers->processes);
+		count_comms(view, answers->comms);
+		label_rows(comms, comms);
+	}
 
-	label_rows(comms, comms);
 	view->all_comms = json_incref(comms);
 	view->rows[VIEW_FINDINGS] =
 		findings_reshape(json_object_get(answers->findings, "findings"), now_ns);
@@ -214,20 +269,24 @@ void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns
 	view->rows[VIEW_OPS] = json_incref(json_object_get(answers->ops, "rows"));
 	count_ops(view, view->rows[VIEW_OPS]);
 	build_inflight(view, answers);
-	build_ranks(view, answers, now_ns);
+	if (!same_members)
+		build_ranks(view, answers, now_ns);
 	if (answers->peers)
 		view->rows[VIEW_PEERS] = peers_reshape(json_object_get(answers->peers, "peers"));
 	view->rows[VIEW_KINDS] = json_incref(json_object_get(answers->kinds, "rows"));
 	view->rows[VIEW_RUNS] = json_incref(json_object_get(answers->runs, "collectives"));
 	add_size_classes(view->rows[VIEW_RUNS]);
 	for (int i = 0; i < VIEW_TABLES; i++)
-		label_rows(view->rows[i], comms);
+		if (!same_members || !is_of_members(i))
+			label_rows(view->rows[i], comms);
 	view->busbw_gbs = mean_busbw(json_object_get(answers->now, "rows"));
 
 	view->now_ns = view->tried_ns = now_ns;
 	view->known = view->up = true;
 	view->error[0] = '\0';
-	view_answers_deinit(answers);
+	view_answers_deinit(&view->built);
+	view->built = *answers;
+	memset(answers, 0, sizeof(*answers));
 }
 
 const json_t *view_process(const struct view *view, json_int_t pid)
@@ -235,7 +294,8 @@ const json_t *view_process(const struct view *view, json_int_t pid)
 	json_t *process;
 	size_t i;
 
-	json_array_foreach(json_object_get(view->kept.processes, "processes"), i, process)
+	json_array_foreach(json_object_get(view->kept.at[VIEW_ASK_PROCESSES].root,
+					  "processes"), i, process)
 		if (json_integer_value(json_object_get(process, "pid")) == pid)
 			return process;
 	return NULL;
@@ -248,10 +308,9 @@ void view_sample(struct view *view)
 
 void view_deinit(struct view *view)
 {
-	drop_contents(view);
-	json_decref(view->kept.processes);
-	json_decref(view->kept.ranks);
-	json_decref(view->kept.ops);
-	memset(&view->kept, 0, sizeof(view->kept));
+	drop_contents(view, false);
+	view_answers_deinit(&view->built);
+	for (int i = 0; i < VIEW_QUESTIONS; i++)
+		view_forget(&view->kept.at[i]);
 	waits_deinit(&view->waits);
 }

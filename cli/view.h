@@ -10,6 +10,13 @@
 #include "cli/report.h"
 #include "cli/waits.h"
 
+/* What there is to ask the daemon. */
+enum view_question {
+	VIEW_ASK_STATUS, VIEW_ASK_PROCESSES, VIEW_ASK_COMMS, VIEW_ASK_RANKS, VIEW_ASK_OPS,
+	VIEW_ASK_NOW, VIEW_ASK_INFLIGHT, VIEW_ASK_FINDINGS, VIEW_ASK_PEERS, VIEW_ASK_KINDS,
+	VIEW_ASK_RUNS, VIEW_QUESTIONS
+};
+
 /* What the daemon answered; each may be NULL. */
 struct view_answers {
 	json_t *status;
@@ -23,8 +30,11 @@ struct view_answers {
 	json_t *peers;
 	json_t *kinds;		/* /v1/summary by all of the above */
 	json_t *runs;		/* /v1/collectives of one kind */
+	bool comms_are_new;	/* not those of the look before */
+	bool only_old;		/* in flight is what has been for longer than VIEW_OLD_NS */
 };
 
+json_t **view_answer(struct view_answers *answers, enum view_question question);
 void view_answers_deinit(struct view_answers *answers);
 
 /* The first ones are screens of their own; into the others one goes from a row. */
@@ -38,17 +48,25 @@ enum view_table {
 };
 
 /*
- * Answers that are not asked for at each look: figures over some seconds are of hardly
- * anything else a moment later, and who the processes are changes when one comes or goes.
+ * The last answers: figures over some seconds are of hardly anything else a moment
+ * later, and are not asked for at each look; nor is who the processes are.
  */
-struct view_kept {
-	json_t *processes;
-	json_t *ranks;
-	json_t *ops;
-	uint64_t processes_ns;	/* when they were asked for; 0: never */
-	uint64_t figures_ns;
-	uint64_t census;	/* of whom and what state /v1/comms told, then */
+struct view_kept_answer {
+	json_t *root;		/* NULL: none */
+	char *target;		/* of what; owned */
+	uint64_t asked_ns;
 };
+
+struct view_kept {
+	struct view_kept_answer at[VIEW_QUESTIONS];
+	uint64_t census;	/* of whom and what state /v1/comms told, with the processes */
+};
+
+void view_forget(struct view_kept_answer *kept);
+
+/* In flight for longer: of each rank it is shown where single operations are not. */
+#define VIEW_OLD_NS   UINT64_C(1000000000)
+#define VIEW_OLD_TEXT "1s"
 
 struct view {
 	bool known;		/* something was answered once */
@@ -61,12 +79,15 @@ struct view {
 	int blind;		/* of the live: NCCL tells nothing of their kernels */
 	int gpus;		/* with a live communicator; -1: not known */
 	int comms;
+	json_int_t in_flight;	/* operations */
+	bool only_old;		/* rows[VIEW_INFLIGHT] are those of them that are old */
 	double ops_per_s;	/* < 0: not known */
 	double records_per_s;	/* between the last two answers; < 0: not known */
 	double records;		/* as of this moment: */
 	uint64_t counted_ns;
 	double lost;
 	json_t *rows[VIEW_TABLES];	/* worst first; NULL: not asked for */
+	struct view_answers built;	/* what all this was made of */
 	json_t *findings;	/* that are active, the most severe first, then the newest */
 	json_t *all_comms;	/* /v1/comms: who is in which, ended processes included */
 	struct waits waits;
@@ -89,6 +110,8 @@ struct view_want {
 	bool peers;
 	bool past;		/* also findings that are over */
 	bool kinds;
+	bool young;		/* what has been in flight for less than VIEW_OLD_NS, too */
+	bool whole;		/* all that is known of rows that have details */
 	const json_t *runs;	/* of the communicator, rank and func it names; NULL: none */
 };
 

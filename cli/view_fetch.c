@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asked of the daemon for one look at the node. */
+/*
+ * What is asked of the daemon for one look at the node: only what will be shown, and
+ * figures over some seconds not at each look.
+ */
 #include <ctype.h>
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/view.h"
@@ -8,17 +13,47 @@
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
-#define TARGET	  512
+#define TARGET	  960	/* bytes */
 #define RUNS_MOST 200
 
 #define PROCESSES_AGE_NS UINT64_C(5000000000)
 #define FIGURES_AGE_NS	 UINT64_C(2000000000)
 #define SLACK_NS	 UINT64_C(100000000)	/* a look comes a little early or late */
 
+#define COMM_FIELDS \
+	"comm_id,name,nranks,local_ranks.rank,local_ranks.pid,local_ranks.gpu_uuid," \
+	"local_ranks.pci_bus_id,local_ranks.last_seq,local_ranks.in_flight,"	      \
+	"local_ranks.state,local_ranks.waiting"
+#define PROCESS_FIELDS "pid,uid,user,state,job,level,sampling,ended_mono_ns"
+#define RANK_FIELDS \
+	"comm_id,comm_name,nranks,rank,window_ns,ops,exec,batch,busbw_gbs," \
+	"busbw_waitfree_gbs,share"
+
+struct look {
+	struct client *client;
+	struct view_kept *kept;
+	const struct view_want *want;
+	struct view_answers *answers;
+	uint64_t now_ns;
+	uint64_t figures_ns;	/* how old figures may be */
+};
+
+/* ---- targets ---------------------------------------------------------------- */
+
+__attribute__((format(printf, 2, 3)))
+static void add(char target[TARGET], const char *format, ...)
+{
+	size_t used = strlen(target);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(target + used, TARGET - used, format, args);
+	va_end(args);
+}
+
 /* "&key=value", with all but letters and digits escaped; nothing where it is not known. */
 static void add_parameter(char target[TARGET], const char *key, const json_t *value)
 {
-	size_t used = strlen(target);
 	char number[32] = "";
 	const char *text = json_string_value(value) ?: number;
 
@@ -27,41 +62,85 @@ static void add_parameter(char target[TARGET], const char *key, const json_t *va
 			 json_integer_value(value));
 	if (!*text)
 		return;
-	used += (size_t)snprintf(target + used, TARGET - used, "&%s=", key);
-	for (; *text && used + 4 < TARGET; text++)
-		used += (size_t)snprintf(target + used, TARGET - used,
-					 isalnum((unsigned char)*text) ? "%c" : "%%%02X",
-					 (unsigned char)*text);
+	add(target, "&%s=", key);
+	for (; *text && strlen(target) + 4 < TARGET; text++)
+		add(target, isalnum((unsigned char)*text) ? "%c" : "%%%02X",
+		    (unsigned char)*text);
 }
 
-static int ask_anew(struct client *client, const char *target, json_t **kept)
+/* Made here, of what the daemon tells. */
+static bool is_made_here(const char *name)
 {
-	json_t *answer;
-	int r = client_get(client, target, &answer);
+	static const char *const made[] = { "comm_label", "progress" };
 
-	if (r)
-		return r;
-	json_decref(*kept);
-	*kept = answer;
+	for (size_t i = 0; i < ARRAY_LEN(made); i++)
+		if (!strcmp(made[i], name))
+			return true;
+	return false;
+}
+
+/* The members that a path begins at: "busbw_gbs.mean" begins at "busbw_gbs". */
+static void add_members(json_t *names, const char *path)
+{
+	while (*path) {
+		size_t all = strcspn(path, "|/"), first = strcspn(path, "|/.");
+		char name[64];
+
+		snprintf(name, sizeof(name), "%.*s", (int)first, path);
+		if (!is_made_here(name))
+			json_object_set_new(names, name, json_true());
+		path += all + (path[all] != '\0');
+	}
+}
+
+/* What the table shows, sorts and filters by, and knows its rows by; and `more`. */
+static void add_fields(char target[TARGET], enum view_table table, const char *more)
+{
+	const struct view_table_type *type = &view_tables[table];
+	json_t *names = json_object(), *unused;
+	const char *name, *separator = "&fields=";
+
+	for (size_t i = 0; i < *type->count; i++)
+		add_members(names, type->columns[i].path);
+	add_members(names, type->key);
+	add_members(names, more);
+	json_object_foreach(names, name, unused) {
+		add(target, "%s%s", separator, name);
+		separator = ",";
+	}
+	json_decref(names);
+}
+
+/* ---- asking ----------------------------------------------------------------- */
+
+static bool is_due(const struct view_kept_answer *kept, const char *target, uint64_t age_ns,
+		   uint64_t now_ns)
+{
+	return !kept->root || strcmp(kept->target, target) ||
+	       now_ns + SLACK_NS >= kept->asked_ns + age_ns;
+}
+
+/* Ask, unless what was answered to the same question is younger than `age_ns`. */
+static int ask(struct look *look, enum view_question question, const char *target,
+	       uint64_t age_ns)
+{
+	struct view_kept_answer *kept = &look->kept->at[question];
+	json_t *root;
+	int r;
+
+	if (is_due(kept, target, age_ns, look->now_ns)) {
+		r = client_get(look->client, target, &root);
+		if (r)
+			return r;
+		view_forget(kept);
+		*kept = (struct view_kept_answer){
+			.root = root, .target = strdup(target), .asked_ns = look->now_ns,
+		};
+		if (!kept->target)
+			abort();
+	}
+	*view_answer(look->answers, question) = json_incref(kept->root);
 	return 0;
-}
-
-static int fetch_runs(struct client *client, const json_t *of, json_t **runs)
-{
-	static const struct {
-		const char *parameter;
-		const char *key;
-	} parameters[] = {
-		{ "comm", "comm_id" }, { "nranks", "nranks" }, { "rank", "rank" },
-		{ "func", "func" },
-	};
-	char target[TARGET];
-
-	snprintf(target, sizeof(target), "/v1/collectives?limit=%d", RUNS_MOST);
-	for (size_t i = 0; i < ARRAY_LEN(parameters); i++)
-		add_parameter(target, parameters[i].parameter,
-			      json_object_get(of, parameters[i].key));
-	return client_get(client, target, runs);
 }
 
 /* How long figures over a window are good for, at most a fifth of it. */
@@ -74,10 +153,7 @@ static uint64_t figures_age_ns(const char *window)
 	return window_ns / 5;
 }
 
-static bool is_due(uint64_t asked_ns, uint64_t age_ns, uint64_t now_ns)
-{
-	return !asked_ns || now_ns + SLACK_NS >= asked_ns + age_ns;
-}
+/* ---- the questions ---------------------------------------------------------- */
 
 /* Whoever comes, goes or dies changes it. */
 static uint64_t census(const json_t *comms)
@@ -98,76 +174,122 @@ static uint64_t census(const json_t *comms)
 	return sum;
 }
 
-/* Ask anew for what is kept, where it is due. */
-static int fetch_kept(struct client *client, struct view_kept *kept,
-		      const struct view_want *want, uint64_t census_now, uint64_t now_ns)
+/* Who is here: asked for when somebody came or went, and for what changes slowly. */
+static int ask_members(struct look *look)
 {
-	bool processes = census_now != kept->census ||
-			 is_due(kept->processes_ns, PROCESSES_AGE_NS, now_ns);
-	bool figures = is_due(kept->figures_ns, figures_age_ns(want->window), now_ns);
-	char ranks[TARGET], ops[TARGET];
-	int r = 0;
+	uint64_t asked_ns = look->kept->at[VIEW_ASK_COMMS].asked_ns, sum;
+	int r = ask(look, VIEW_ASK_COMMS, "/v1/comms?fields=" COMM_FIELDS, look->figures_ns);
 
-	snprintf(ranks, sizeof(ranks), "/v1/summary?window=%s&by=comm,rank", want->window);
-	snprintf(ops, sizeof(ops), "/v1/summary?window=%s&by=comm,func,size,algo,proto",
-		 want->window);
-	if (processes)
-		r = ask_anew(client, "/v1/processes", &kept->processes);
-	if (!r && figures)
-		r = ask_anew(client, ranks, &kept->ranks);
-	if (!r && figures)
-		r = ask_anew(client, ops, &kept->ops);
 	if (r)
 		return r;
-	kept->census = census_now;
-	if (processes)
-		kept->processes_ns = now_ns;
-	if (figures)
-		kept->figures_ns = now_ns;
-	return 0;
+	look->answers->comms_are_new = look->kept->at[VIEW_ASK_COMMS].asked_ns != asked_ns;
+	sum = census(json_object_get(look->answers->comms, "comms"));
+	r = ask(look, VIEW_ASK_PROCESSES, "/v1/processes?fields=" PROCESS_FIELDS,
+		sum == look->kept->census ? PROCESSES_AGE_NS : 0);
+	if (!r)
+		look->kept->census = sum;
+	return r;
 }
 
-static int fetch_all(struct client *client, const struct view_want *want,
-		     struct view_kept *kept, uint64_t now_ns, struct view_answers *answers)
+/* Of each rank only what is old matters where single operations are not shown. */
+static int ask_inflight(struct look *look)
 {
-	char kinds[TARGET];
-	const struct {
-		bool wanted;
-		const char *target;
-		json_t **answer;
-	} requests[] = {
-		{ true, "/v1/status", &answers->status },
-		{ true, "/v1/comms", &answers->comms },
-		{ true, "/v1/summary?window=1s&by=comm", &answers->now },
-		{ true, "/v1/inflight", &answers->inflight },
-		{ !want->past, "/v1/findings?active=true", &answers->findings },
-		{ want->past, "/v1/findings", &answers->findings },
-		{ want->peers, "/v1/peers?window=60s", &answers->peers },
-		{ want->kinds, kinds, &answers->kinds },
+	char target[TARGET] = "/v1/inflight?older_than_ns=";
+
+	add(target, "%llu", look->want->young ? 0ULL : (unsigned long long)VIEW_OLD_NS);
+	if (!look->want->whole)
+		add_fields(target, VIEW_INFLIGHT, "channels/kernel_started/kernel_stopped");
+	look->answers->only_old = !look->want->young;
+	return ask(look, VIEW_ASK_INFLIGHT, target, 0);
+}
+
+/* The summary by these keys, as a table of operations shows it, or the fields named. */
+static int ask_summary(struct look *look, enum view_question question, const char *by,
+		       const char *fields)
+{
+	char target[TARGET] = "/v1/summary?window=";
+
+	add(target, "%s&by=%s", look->want->window, by);
+	if (fields)
+		add(target, "&fields=%s", fields);
+	else
+		add_fields(target, VIEW_OPS, "window_ns");
+	return ask(look, question, target, look->figures_ns);
+}
+
+static int ask_peers(struct look *look)
+{
+	char target[TARGET] = "/v1/peers?window=60s";
+
+	if (!look->want->whole)
+		add_fields(target, VIEW_PEERS, "time/timed_steps");
+	return ask(look, VIEW_ASK_PEERS, target, look->figures_ns);
+}
+
+static int ask_runs(struct look *look)
+{
+	static const struct {
+		const char *parameter;
+		const char *key;
+	} parameters[] = {
+		{ "comm", "comm_id" }, { "nranks", "nranks" }, { "rank", "rank" },
+		{ "func", "func" },
 	};
+	char target[TARGET] = "/v1/collectives?limit=";
+
+	add(target, "%d", RUNS_MOST);
+	for (size_t i = 0; i < ARRAY_LEN(parameters); i++)
+		add_parameter(target, parameters[i].parameter,
+			      json_object_get(look->want->runs, parameters[i].key));
+	if (!look->want->whole)
+		add_fields(target, VIEW_RUNS, "nranks/bytes");
+	return ask(look, VIEW_ASK_RUNS, target, look->figures_ns);
+}
+
+/* What only one screen shows. */
+static int ask_for_screen(struct look *look)
+{
+	const struct view_want *want = look->want;
 	int r = 0;
 
-	snprintf(kinds, sizeof(kinds), "/v1/summary?window=%s&by=comm,rank,func,size,algo,proto",
-		 want->window);
-	for (size_t i = 0; i < ARRAY_LEN(requests) && !r; i++)
-		if (requests[i].wanted)
-			r = client_get(client, requests[i].target, requests[i].answer);
-	if (!r && want->runs)
-		r = fetch_runs(client, want->runs, &answers->runs);
-	if (!r)
-		r = fetch_kept(client, kept, want,
-			       census(json_object_get(answers->comms, "comms")), now_ns);
-	answers->processes = json_incref(kept->processes);
-	answers->ranks = json_incref(kept->ranks);
-	answers->ops = json_incref(kept->ops);
+	if (want->peers)
+		r = ask_peers(look);
+	else
+		view_forget(&look->kept->at[VIEW_ASK_PEERS]);
+	if (want->kinds)
+		r = r ?: ask_summary(look, VIEW_ASK_KINDS, "comm,rank,func,size,algo,proto", NULL);
+	else
+		view_forget(&look->kept->at[VIEW_ASK_KINDS]);
+	if (want->runs)
+		r = r ?: ask_runs(look);
+	else
+		view_forget(&look->kept->at[VIEW_ASK_RUNS]);
 	return r;
+}
+
+static int ask_all(struct look *look)
+{
+	int r = ask(look, VIEW_ASK_STATUS, "/v1/status", 0);
+
+	r = r ?: ask_members(look);
+	r = r ?: ask(look, VIEW_ASK_NOW, "/v1/summary?window=1s&by=comm&fields=busbw_gbs,share", 0);
+	r = r ?: ask_inflight(look);
+	r = r ?: ask(look, VIEW_ASK_FINDINGS,
+		     look->want->past ? "/v1/findings" : "/v1/findings?active=true", 0);
+	r = r ?: ask_summary(look, VIEW_ASK_RANKS, "comm,rank", RANK_FIELDS);
+	r = r ?: ask_summary(look, VIEW_ASK_OPS, "comm,func,size,algo,proto", NULL);
+	return r ?: ask_for_screen(look);
 }
 
 int view_fetch(struct view *view, struct client *client, const struct view_want *want,
 	       uint64_t now_ns)
 {
 	struct view_answers answers = { 0 };
-	int r = fetch_all(client, want, &view->kept, now_ns, &answers);
+	struct look look = {
+		.client = client, .kept = &view->kept, .want = want, .answers = &answers,
+		.now_ns = now_ns, .figures_ns = figures_age_ns(want->window),
+	};
+	int r = ask_all(&look);
 
 	if (!r) {
 		view_build(view, &answers, now_ns);

@@ -115,6 +115,71 @@ START_TEST(what_is_in_flight_is_counted_where_its_age_is_read)
 }
 END_TEST
 
+/* As the client does where single operations are not shown. */
+START_TEST(what_is_young_is_told_without_its_age)
+{
+	const json_t *row;
+
+	fx_add_inflight("Coll", "live", 3);
+	fx.answers.only_old = true;
+	fx_build();
+	row = json_array_get(fx.view.rows[VIEW_RANKS], 0);
+	ck_assert_int_eq(json_integer_value(json_object_get(row, "rank")), 3);
+	ck_assert_int_eq(json_integer_value(json_object_get(row, "oldest_ns")), 3 * FX_SECOND);
+	row = json_array_get(fx.view.rows[VIEW_RANKS], 1);
+	ck_assert_int_eq(json_integer_value(json_object_get(row, "in_flight")), 1);
+	ck_assert(json_is_null(json_object_get(row, "oldest_ns")));
+	ck_assert(fx_shows("     1     <1s  -"));
+	ck_assert(fx_shows("In flight for more than 1s"));
+	ck_assert(fx_shows("4 In flight 8"));
+}
+END_TEST
+
+/* The same answers again, but for the status, as when figures are not asked for. */
+static struct view_answers fx_again(void)
+{
+	return (struct view_answers){
+		.status = json_incref(fx.view.built.status),
+		.processes = json_incref(fx.view.built.processes),
+		.comms = json_incref(fx.view.built.comms),
+		.ranks = json_incref(fx.view.built.ranks),
+		.ops = json_incref(fx.view.built.ops),
+		.inflight = json_deep_copy(fx.view.built.inflight),
+		.findings = json_deep_copy(fx.view.built.findings),
+	};
+}
+
+START_TEST(ranks_stay_as_they_are_until_something_is_new_of_them)
+{
+	const json_t *ranks;
+	struct view_answers again;
+
+	fx_build();
+	ranks = fx.view.rows[VIEW_RANKS];
+	again = fx_again();
+	view_build(&fx.view, &again, FX_NOW + FX_SECOND);
+	ck_assert_ptr_eq(fx.view.rows[VIEW_RANKS], ranks);
+	ck_assert_ptr_null(strstr(fx_row(0), "GPU_STUCK"));
+
+	again = fx_again();
+	json_decref(again.findings);
+	again.findings = fx_make_findings();
+	view_build(&fx.view, &again, FX_NOW + 2 * FX_SECOND);
+	ck_assert_ptr_nonnull(strstr(fx_row(0), "GPU_STUCK"));
+
+	again = fx_again();
+	fx.answers.inflight = again.inflight;
+	fx_add_inflight("Coll", "live", 43);
+	view_build(&fx.view, &again, FX_NOW + 3 * FX_SECOND);
+	ck_assert_ptr_nonnull(strstr(fx_row(0), "43s"));
+
+	again = fx_again();
+	json_array_clear(json_object_get(again.inflight, "inflight"));
+	view_build(&fx.view, &again, FX_NOW + 4 * FX_SECOND);
+	ck_assert_ptr_null(strstr(fx_row(0), "43s"));
+}
+END_TEST
+
 START_TEST(records_per_second_come_with_the_second_answer)
 {
 	json_t *status = json_deep_copy(fx.answers.status);
@@ -332,6 +397,8 @@ int main(void)
 		FX_TEST(an_empty_node_says_so),
 		FX_TEST(the_head_counts_what_there_is),
 		FX_TEST(what_is_in_flight_is_counted_where_its_age_is_read),
+		FX_TEST(what_is_young_is_told_without_its_age),
+		FX_TEST(ranks_stay_as_they_are_until_something_is_new_of_them),
 		FX_TEST(records_per_second_come_with_the_second_answer),
 		FX_TEST(a_rate_stays_when_a_key_asks_again_at_once),
 		FX_TEST(a_loss_is_marked_with_more_than_colour),

@@ -73,8 +73,10 @@ choose() {
 	local text=$1
 	shift
 	press "$@"
-	sees "$text"
+	sees "$text" && knows_all_fields
 }
+# The daemon knew all that it was asked for.
+knows_all_fields() { hides "unknown field"; }
 press Home
 check "L asks whom a level is for" choose "^>the node" L
 check "and which it is to be" choose "^>net" Enter
@@ -97,8 +99,20 @@ check "and a yes does it, for a while" eval \
 
 press Tab
 check "Tab shows the operations" sees "^ COMM .*OP .*SIZE"
-press 4
-check "4 shows what is in flight" sees "AGE .*EVENT"
+check "Enter shows single operations" choose "^Single operations" Enter
+check "and all that is known of one" choose "^stamps_why" Enter G
+press Escape Escape 1
+sees "^.RANK" >/dev/null
+press Escape Enter
+sees "^Ranks .*comm dp" >/dev/null
+check "Enter shows what a rank ran" choose "^Operations .*rank" Enter
+press 1 1
+check "3 shows links, or that there are none" choose \
+	"^.COMM .*DIR|no transfer over a network" 3
+check "5 shows findings, or that there are none" choose "^.SEVERITY|nothing was found" 5
+check "4 shows what is in flight" choose "AGE .*EVENT" 4
+check "and all of one" choose "^kernel_started" Enter
+press Escape
 press h
 check "h shows the keys" sees "this help"
 press x

@@ -73,7 +73,7 @@ for size in "80 24" "120 40" "200 60"; do
 	set -- $size
 	open_top "$1" "$2"
 	check "ranks at $1x$2" golden "ranks-$1x$2"
-	sleep 0.2		# the figures that need two looks need a while between them
+	sleep 2.2		# figures that need two answers: this old, they are asked for again
 	press_until "^.COMM .*SIZE" 2
 	check "operations at $1x$2" golden "operations-$1x$2"
 	press_until "^.COMM .*DIR" 3
