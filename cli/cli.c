@@ -63,7 +63,7 @@ void cli_next_sample(const struct cli *cli, bool first)
 {
 	if (!repeats(cli))
 		return;
-	if (cli->terminal && !cli->batch)
+	if (cli->clears)
 		fputs("\033[H\033[2J", stdout);
 	else if (!first)
 		fputc('\n', stdout);

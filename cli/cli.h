@@ -54,6 +54,7 @@ struct cli {
 	int64_t samples;	/* of -w, of top, lines of tail; CLI_ANY: no end */
 	struct line_style style;
 	bool terminal;		/* stdout is one */
+	bool clears;		/* it can be cleared, and is to be */
 	int columns;		/* of the terminal; for a file, more than any table has */
 	/* filters; NULL or CLI_ANY: everything */
 	const char *comm;

@@ -30,15 +30,21 @@ static int terminal_columns(void)
 	return 80;
 }
 
-static bool wants_color(int64_t color, bool terminal)
+/* A terminal that does more than print. */
+static bool is_clever(void)
 {
-	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+	const char *term = getenv("TERM");
+
+	return isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb");
+}
+
+static bool wants_color(int64_t color, bool clever)
+{
+	const char *no_color = getenv("NO_COLOR");
 
 	if (color != COLOR_AUTO)
 		return color == COLOR_ALWAYS;
-	if (no_color && *no_color)
-		return false;
-	return terminal && term && strcmp(term, "dumb");
+	return clever && !(no_color && *no_color);
 }
 
 static void look_at_terminal(struct options *opts)
@@ -46,8 +52,9 @@ static void look_at_terminal(struct options *opts)
 	struct cli *cli = &opts->cli;
 
 	cli->terminal = isatty(STDOUT_FILENO);
+	cli->clears = is_clever() && !cli->batch;
+	cli->style.color = wants_color(opts->no_color ? COLOR_NEVER : opts->color, is_clever());
 	cli->columns = cli->terminal ? terminal_columns() : CLI_ANY_WIDTH;
-	cli->style.color = wants_color(opts->no_color ? COLOR_NEVER : opts->color, cli->terminal);
 	if (cli->terminal && strcmp(nl_langinfo(CODESET), "UTF-8"))
 		cli->style.ascii = true;
 }

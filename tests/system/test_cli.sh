@@ -171,6 +171,9 @@ if command -v script >/dev/null; then
 	cleared() { script -qec "$I $*" /dev/null </dev/null | grep -q "$(printf "\033\\[2J")"; }
 	check "samples clear a terminal" cleared ps -n 2 -d 0.1
 	check "in a batch they do not" eval '! cleared ps -n 2 -d 0.1 --batch'
+	check "nor where TERM is dumb, empty or not known" \
+		eval '(export TERM=dumb; ! cleared ps -n 2 -d 0.1) && (export TERM=; ! cleared ps -n 2 -d 0.1) &&
+		      (unset TERM; ! cleared ps -n 2 -d 0.1) && (export TERM=; ! coloured TERM= "$I" status)'
 	check "nor does the live view" eval '! cleared top -n 1 -b'
 	check "those asked for win over NO_COLOR" coloured TERM=xterm NO_COLOR=1 "$I" --color always status
 	check "an empty NO_COLOR means nothing" coloured TERM=xterm NO_COLOR= "$I" status
