@@ -15,7 +15,8 @@ static const char *window(const struct cli *cli, const char *usual)
 
 static int fetch(struct cli *cli, struct view *view, const char *usual_window)
 {
-	const struct view_want want = { .window = window(cli, usual_window), .young = true };
+	const struct view_want want = { .window = window(cli, usual_window), .young = true,
+					.fresh = true };
 
 	return view_fetch(view, cli->client, &want, cli_now_ns());
 }

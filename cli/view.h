@@ -112,6 +112,7 @@ struct view_want {
 	bool kinds;
 	bool young;		/* what has been in flight for less than VIEW_OLD_NS, too */
 	bool whole;		/* all that is known of rows that have details */
+	bool fresh;		/* nothing that was answered before is good enough */
 	const json_t *runs;	/* of the communicator, rank and func it names; NULL: none */
 };
 

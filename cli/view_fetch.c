@@ -23,7 +23,7 @@
 #define COMM_FIELDS \
 	"comm_id,name,nranks,local_ranks.rank,local_ranks.pid,local_ranks.gpu_uuid," \
 	"local_ranks.pci_bus_id,local_ranks.last_seq,local_ranks.in_flight,"	      \
-	"local_ranks.state,local_ranks.waiting"
+	"local_ranks.state,local_ranks.waiting,local_ranks.phase"
 #define PROCESS_FIELDS "pid,uid,user,state,job,level,sampling,ended_mono_ns"
 #define RANK_FIELDS \
 	"comm_id,comm_name,nranks,rank,window_ns,ops,exec,batch,busbw_gbs," \
@@ -287,7 +287,7 @@ int view_fetch(struct view *view, struct client *client, const struct view_want 
 	struct view_answers answers = { 0 };
 	struct look look = {
 		.client = client, .kept = &view->kept, .want = want, .answers = &answers,
-		.now_ns = now_ns, .figures_ns = figures_age_ns(want->window),
+		.now_ns = now_ns, .figures_ns = want->fresh ? 0 : figures_age_ns(want->window),
 	};
 	int r = ask_all(&look);
 
