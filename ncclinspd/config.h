@@ -41,6 +41,7 @@ struct config {
 	uint32_t kernel_budget_ppm;	/* of wall time; 0: what each job says */
 	uint32_t kernel_cost_ns;	/* per group of operations; 0: estimated */
 	enum log_level log_level;
+	bool metrics_peers;	/* series of each link */
 	char metrics_listen[TCP_TEXT_BYTES];	/* "": nowhere */
 	char metrics_textfile[PATH_MAX];	/* "": none */
 	uint32_t max_segments;

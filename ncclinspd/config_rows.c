@@ -91,6 +91,11 @@ static int set_auto_detail(struct config *c, const char *value)
 	return set_switch(&c->auto_detail, value);
 }
 
+static int set_metrics_peers(struct config *c, const char *value)
+{
+	return set_switch(&c->metrics_peers, value);
+}
+
 static int set_auto_thrift(struct config *c, const char *value)
 {
 	return set_switch(&c->auto_thrift, value);
@@ -276,6 +281,8 @@ static const struct config_row rows[] = {
 	  FIELD(metrics_listen) },
 	{ "metrics-textfile", 0, "FILE", set_metrics_textfile, "a path, or none",
 	  "write it there every 10 s, for node_exporter", "none", false, FIELD(metrics_textfile) },
+	{ "metrics-peers", 0, "YES", set_metrics_peers, "yes or no",
+	  "series of each network link, by peer", "no", false, FIELD(metrics_peers) },
 	{ "metrics-series", 0, "NUMBER", set_metrics_series, "a number from 200 to 100000",
 	  "how many series /metrics may have", "2000", false, FIELD(metrics_series) },
 	{ "snapshot-interval", 0, "SECONDS", set_snapshot_interval,

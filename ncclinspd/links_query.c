@@ -304,6 +304,24 @@ int links_visit(struct links *l, const struct links_query *query, uint64_t now_n
 	return r < 0 ? r : sum;
 }
 
+/*
+ * Stamps that come late make transfers look short.  A line that has a transfer of
+ * mean size ten times as fast as the busy wire was tells of such stamps, not of it.
+ */
+static bool is_credible(const struct links_row *row, const struct fit_line *line)
+{
+	const struct fit *fit = &row->sums.fit;
+	double bytes = fit->bytes / (double)fit->n;
+	double ns = line->latency_ns + line->ns_per_byte * bytes;
+
+	return row->rate_gbs < 0 || bytes <= 10 * row->rate_gbs * ns;
+}
+
+bool links_line(const struct links_row *row, struct fit_line *line)
+{
+	return fit_line(&row->sums.fit, line) && is_credible(row, line);
+}
+
 const char *links_bound(const struct links_row *row)
 {
 	enum { IDLE, HELD, BUSY };

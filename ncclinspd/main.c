@@ -212,11 +212,13 @@ static int start_metrics(struct daemon *d)
 {
 	struct metrics_config config = {
 		.host = d->config.node_name, .series = d->config.metrics_series,
+		.peers = d->config.metrics_peers,
 	};
 	const struct metrics_source source = {
 		.arg = d,
 		.processes = answers_processes,
 		.reconstruct = d->reconstruct,
+		.links = d->links,
 		.straggler = d->straggler,
 		.steer = d->steer,
 		.diagnose = d->diagnose,

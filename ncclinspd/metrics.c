@@ -6,12 +6,14 @@
 #include "ncclinspd/metrics.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ncclinspd/links.h"
 #include "ncclinspd/metrics_impl.h"
+#include "ncclinspd/ranks_compare.h"
 #include "util/cleanup.h"
 
 #define PROCESSES	1024	/* that are looked at */
@@ -63,7 +65,7 @@ static void find_rows(struct metrics *m, struct metrics_cached *c, const struct 
 	const struct comm *comm = p ? process_comm(p, (uint16_t)op->comm_index) : NULL;
 	struct metrics_labels l;
 
-	c->op = c->time = c->member = POOL_NONE;
+	c->op = c->time = c->member = c->within = POOL_NONE;
 	if (!p || !comm)
 		return;
 	metrics_comm_labels(&l, METRICS_OP, p, comm);
@@ -71,18 +73,25 @@ static void find_rows(struct metrics *m, struct metrics_cached *c, const struct 
 	l.rank = op->rank;
 	c->op = metrics_row(m, &l, now_ns);
 	c->member = metrics_member(m, p->id, now_ns);
+	if (c->inside) {
+		metrics_comm_labels(&l, METRICS_INSIDE, p, comm);
+		c->within = metrics_row(m, &l, now_ns);
+	}
 	if (c->source == TIMING_NONE)
 		return;
 	metrics_comm_labels(&l, METRICS_TIME, p, comm);
 	l.op = op->func;
 	l.size_class = c->size_class;
+	l.algo = c->algo;
+	l.proto = c->proto;
 	l.source = c->source;
 	c->time = metrics_row(m, &l, now_ns);
 }
 
 static bool is_same(const struct metrics_cached *a, const struct metrics_cached *b)
 {
-	return a->process_id == b->process_id && a->func == b->func &&
+	return a->process_id == b->process_id && a->func == b->func && a->algo == b->algo &&
+	       a->proto == b->proto && a->inside == b->inside &&
 	       a->size_class == b->size_class && a->comm_index == b->comm_index &&
 	       a->source == b->source && a->rank == b->rank && a->generation == b->generation;
 }
@@ -95,9 +104,11 @@ static const struct metrics_cached *rows_of(struct metrics *m, const struct op *
 		.process_id = op->process_id, .func = op->func, .size_class = size_class(op->bytes),
 		.comm_index = op->comm_index, .rank = op->rank, .generation = m->generation,
 		.source = is_timed(op) ? op->source : TIMING_NONE,
+		.algo = op->algo, .proto = op->proto, .inside = ranks_are_told_apart_by(op),
 	};
 	const uint64_t words[] = { want.process_id, (uintptr_t)want.func, want.size_class,
-				   (uint64_t)want.comm_index << 32 | want.source };
+				   (uint64_t)want.comm_index << 32 | want.source,
+				   (uintptr_t)want.algo, (uintptr_t)want.proto };
 	struct metrics_cached *c = &m->cache[index_hash(m->config.seed, words, sizeof(words)) %
 					     METRICS_CACHE];
 
@@ -152,9 +163,49 @@ void metrics_op(struct metrics *m, const struct op *op, uint64_t now_ns)
 	row = metrics_row_at(m, c->time);
 	if (row)
 		add_time(m, row, op, now_ns);
+	row = metrics_row_at(m, c->within);
+	if (row) {
+		row->v[INSIDE_OPS]++;
+		row->v[INSIDE_TIME] += (double)op_inside_ns(op) * 1e-9;
+		row->used_ns = now_ns;
+	}
 	row = metrics_row_at(m, c->member);
 	if (row && op_is_fused(op))
 		row->v[MEMBER_DROPPED + METRICS_REASON_FUSED]++;
+}
+
+/* Whom that link is with, if anybody wants to know. */
+static struct metrics_row *peer_row(struct metrics *m, const struct links_who *who,
+				    uint64_t now_ns)
+{
+	const struct process *p = metrics_process(m, who->process_id);
+	const struct comm *comm = p ? process_comm(p, (uint16_t)who->comm_index) : NULL;
+	struct metrics_labels l;
+
+	if (!m->config.peers || !comm || who->peer == UNKNOWN_I32)
+		return NULL;
+	metrics_comm_labels(&l, METRICS_PEER, p, comm);
+	l.peer = who->peer;
+	l.receives = !who->send;
+	return metrics_row_at(m, metrics_row(m, &l, now_ns));
+}
+
+/* Of all channels together: their rates, and the least of their latencies. */
+bool metrics_see_link(const struct links_row *link, void *arg)
+{
+	struct metrics *m = arg;
+	struct metrics_row *row = peer_row(m, &link->who, m->look_ns);
+	struct fit_line line;
+
+	if (!row || row->labels.uid == METRICS_NOBODY)
+		return true;
+	if (link->rate_gbs >= 0)
+		row->v[PEER_RATE] = (isnan(row->v[PEER_RATE]) ? 0 : row->v[PEER_RATE]) +
+				    link->rate_gbs * 1e9;
+	if (link->who.send && links_line(link, &line) &&
+	    !(row->v[PEER_LATENCY] <= line.latency_ns * 1e-9))
+		row->v[PEER_LATENCY] = line.latency_ns * 1e-9;
+	return true;
 }
 
 static double known(uint64_t value)
@@ -184,6 +235,7 @@ void metrics_moved(struct metrics *m, const struct links_row *link, uint64_t now
 	struct metrics_row *row = metrics_row_at(m, metrics_member(m, link->who.process_id,
 								   now_ns));
 	int receive = !link->who.send;
+	struct metrics_row *peer;
 
 	if (!row)
 		return;
@@ -191,6 +243,9 @@ void metrics_moved(struct metrics *m, const struct links_row *link, uint64_t now
 	for (int i = 0; i < LINKS_STATES; i++)
 		row->v[MEMBER_STEP + LINKS_STATES * receive + i] +=
 			known(link->sums.state_ns[i]) * 1e-9;
+	peer = peer_row(m, &link->who, now_ns);
+	if (peer)
+		peer->v[PEER_BYTES] += known(link->sums.bytes);
 }
 
 /* ---- making ------------------------------------------------------------------------ */

@@ -27,6 +27,7 @@
 
 struct diagnose;
 struct exposition;
+struct links;
 struct links_row;
 struct metrics;
 struct reconstruct;
@@ -36,14 +37,16 @@ struct straggler;
 struct metrics_config {
 	const char *host;	/* copied */
 	uint32_t series;	/* at most; 0: the default */
+	bool peers;		/* series of each link */
 	uint64_t seed;
 };
 
-/* As in struct serve_source.  `steer`, `straggler` and `diagnose` may be NULL. */
+/* As in struct serve_source.  `links`, `steer`, `straggler` and `diagnose` may be NULL. */
 struct metrics_source {
 	void *arg;
 	size_t (*processes)(void *arg, struct process *const **list);
 	struct reconstruct *reconstruct;
+	struct links *links;
 	const struct straggler *straggler;
 	const struct steer *steer;
 	const struct diagnose *diagnose;

@@ -24,7 +24,9 @@
 	X(COMM)		/* comm, comm_id */				\
 	X(RANK)		/* comm, rank, GPU */				\
 	X(OP)		/* comm, rank, GPU, op */			\
-	X(TIME)		/* comm, op, size class, source */
+	X(INSIDE)	/* comm, comm_id, rank, GPU */	\
+	X(PEER)		/* comm, rank, GPU, peer rank, direction */	\
+	X(TIME)		/* comm, op, size class, algorithm, protocol, source */
 
 enum metrics_kind {
 #define X(NAME) METRICS_##NAME,
@@ -70,6 +72,8 @@ enum { ROLE_STALL, ROLE_DESYNC };
 enum { COMM_INFO };
 enum { RANK_WAIT, RANK_BLAME, RANK_JUDGED, RANK_LAST, RANK_INFLIGHT, RANK_OLDEST };
 enum { OP_OPS, OP_BYTES, OP_SEQUENCE };
+enum { INSIDE_OPS, INSIDE_TIME };
+enum { PEER_BYTES, PEER_RATE, PEER_LATENCY };
 enum {
 	TIME_BUCKET,		/* METRICS_BOUNDS of them, and the one for the rest */
 	TIME_SUM = TIME_BUCKET + METRICS_BOUNDS + 1,
@@ -85,13 +89,15 @@ struct metrics_labels {
 	char job[64];		/* "": not known */
 	char comm[40];
 	uint64_t comm_id;
-	name_t op;
+	name_t op, algo, proto;
 	uint64_t size_class;	/* the most bytes that belong to it; 0: not known */
 	uint32_t source;	/* enum timing_source */
 	int32_t rank;		/* UNKNOWN_I32 */
 	uint8_t gpu[16];	/* all 0: not known */
+	int32_t peer;		/* of kind PEER */
+	uint32_t receives;
 };
-_Static_assert(sizeof(struct metrics_labels) == 160, "padding would be compared");
+_Static_assert(sizeof(struct metrics_labels) == 184, "padding would be compared");
 
 #define METRICS_NOBODY	((uid_t)-1)
 #define METRICS_OTHER	"other"
@@ -142,12 +148,13 @@ struct metrics_waited {
 /* Which rows an operation belongs to. */
 struct metrics_cached {
 	uint64_t process_id;
-	name_t func;
+	name_t func, algo, proto;
 	uint64_t size_class;
 	uint32_t comm_index;
 	uint32_t source;
 	int32_t rank;
-	uint32_t op, time, member;	/* rows, or POOL_NONE */
+	bool inside;		/* it tells ranks apart */
+	uint32_t op, time, member, within;	/* rows, or POOL_NONE */
 	uint64_t generation;	/* of the stage, then; 0: empty */
 };
 
@@ -164,6 +171,7 @@ struct metrics {
 	struct metrics_cached *cache;	/* METRICS_CACHE of them */
 	uint64_t generation;		/* grows when a row goes */
 	uint64_t evict_ns;		/* not looked for room before */
+	uint64_t look_ns;		/* of the look that is under way */
 	uint32_t findings[FINDING_KIND_END];		/* active, by kind */
 	struct metrics_stats stats;
 };
@@ -195,6 +203,9 @@ void metrics_comm_text(char text[40], const char *name, bool has_id, uint64_t id
 uint32_t metrics_member(struct metrics *m, uint64_t process_id, uint64_t now_ns);
 
 const struct process *metrics_process(const struct metrics *m, uint64_t id);
+
+/* The gauges of a link over the last minute; `arg` is the struct metrics.  True. */
+bool metrics_see_link(const struct links_row *link, void *arg);
 
 /* All gauges and infos of a row become unknown. */
 void metrics_reset_gauges(struct metrics_row *row);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ncclinspd/job.h"
+#include "ncclinspd/links.h"
 #include "ncclinspd/metrics_impl.h"
 #include "ncclinspd/reconstruct.h"
 #include "ncclinspd/steer.h"
@@ -322,6 +323,15 @@ static bool see_finding(const struct finding *f, void *arg)
 	return true;
 }
 
+static void see_links(struct metrics *m, uint64_t now_ns)
+{
+	const struct links_query query = { .windows = 1u << LINKS_60S, .all_users = true };
+
+	m->look_ns = now_ns;
+	if (m->config.peers && m->source.links)
+		links_visit(m->source.links, &query, now_ns, metrics_see_link, m);
+}
+
 /* ---- all of it ------------------------------------------------------------------------- */
 
 static void reset(struct metrics *m)
@@ -354,6 +364,7 @@ void metrics_look(struct metrics *m, uint64_t now_ns)
 	reset(m);
 	for (size_t i = 0; i < n; i++)
 		see(m, list[i], now_ns);
+	see_links(m, now_ns);
 	if (m->source.diagnose)
 		diagnose_visit(m->source.diagnose, see_finding, m);
 }

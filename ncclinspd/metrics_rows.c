@@ -142,7 +142,7 @@ static uint32_t other(struct metrics *m, enum metrics_kind kind, uint64_t now_ns
 	uint32_t item;
 
 	m->stats.refused++;
-	if (kind == METRICS_COMM)	/* facts about one cannot be added up */
+	if (kind == METRICS_COMM || kind == METRICS_INSIDE)	/* means nothing of several */
 		return POOL_NONE;
 	memset(&labels, 0, sizeof(labels));
 	labels.kind = kind;
@@ -217,9 +217,10 @@ void metrics_comm_labels(struct metrics_labels *l, enum metrics_kind kind,
 {
 	common_labels(l, kind, p);
 	metrics_comm_text(l->comm, comm->name, comm->has_id, comm->id);
-	if (kind == METRICS_COMM)
+	if (kind == METRICS_COMM || kind == METRICS_INSIDE)
 		l->comm_id = comm->id;
-	if (kind != METRICS_RANK && kind != METRICS_OP)
+	if (kind != METRICS_RANK && kind != METRICS_OP && kind != METRICS_INSIDE &&
+	    kind != METRICS_PEER)
 		return;
 	l->rank = comm->rank;
 	if (comm->has_gpu)

@@ -91,6 +91,19 @@ static const struct family families[] = {
 	  "Operations that have begun and not ended.", ONE(RANK_INFLIGHT) },
 	{ METRICS_RANK, EXPOSITION_GAUGE, "ncclinsp_inflight_oldest_seconds",
 	  "Age of the oldest of them; 0: there is none.", ONE(RANK_OLDEST) },
+	{ METRICS_INSIDE, EXPOSITION_COUNTER, "ncclinsp_op_inside_ops_total",
+	  "Timed operations in which each rank needs the data of all others.", ONE(INSIDE_OPS) },
+	{ METRICS_INSIDE, EXPOSITION_COUNTER, "ncclinsp_op_inside_seconds_total",
+	  "Time inside these: on average it is shortest for the rank of all nodes that is late.",
+	  ONE(INSIDE_TIME) },
+	{ METRICS_PEER, EXPOSITION_COUNTER, "ncclinsp_peer_bytes_total",
+	  "Bytes that went over the network, by peer.", ONE(PEER_BYTES) },
+	{ METRICS_PEER, EXPOSITION_GAUGE, "ncclinsp_peer_rate_bytes_per_second",
+	  "What was sent in the last minute over the time that the wire was busy, channels added.",
+	  ONE(PEER_RATE) },
+	{ METRICS_PEER, EXPOSITION_GAUGE, "ncclinsp_peer_latency_seconds",
+	  "Time of a transfer of no size, from a line through the sizes of the last minute.",
+	  ONE(PEER_LATENCY) },
 	{ METRICS_OP, EXPOSITION_COUNTER, "ncclinsp_ops_total",
 	  "Operations that finished.", ONE(OP_OPS) },
 	{ METRICS_OP, EXPOSITION_COUNTER, "ncclinsp_op_bytes_total",
@@ -159,6 +172,14 @@ static void put_number(struct exposition *e, const char *name, int64_t value)
 	exposition_label(e, name, text);
 }
 
+static void put_hex(struct exposition *e, const char *name, uint64_t value)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "0x%016llx", (unsigned long long)value);
+	exposition_label(e, name, text);
+}
+
 static void put_size_class(struct exposition *e, uint64_t class)
 {
 	static const char *const units[] = { "KiB", "MiB", "GiB" };
@@ -211,11 +232,19 @@ static void put_labels(const struct metrics *m, struct exposition *e,
 	put_number(e, "uid", l->uid);
 	exposition_label(e, "job_id", l->job);
 	exposition_label(e, "comm", l->comm);
+	if (l->kind == METRICS_INSIDE)
+		put_hex(e, "comm_id", l->comm_id);
 	if (l->rank != UNKNOWN_I32)
 		put_number(e, "rank", l->rank);
 	put_gpu(e, l->gpu);
+	if (l->kind == METRICS_PEER) {
+		put_number(e, "peer_rank", l->peer);
+		exposition_label(e, "direction", l->receives ? "receive" : "send");
+	}
 	exposition_label(e, "op", l->op);
 	put_size_class(e, l->size_class);
+	exposition_label(e, "algo", l->algo);
+	exposition_label(e, "proto", l->proto);
 	exposition_label(e, "source", timeline_source_text((enum timing_source)l->source));
 }
 

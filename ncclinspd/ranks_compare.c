@@ -18,6 +18,14 @@ bool ranks_is_timed(const struct op *op)
 	       op_inside_ns(op) != UNKNOWN_U64;
 }
 
+bool ranks_are_told_apart_by(const struct op *op)
+{
+	const struct op_facts *facts = ops_facts(op->func);
+
+	return facts && facts->joint && op->has_comm_id && op->nranks > 1 &&
+	       op->seq != UNKNOWN_U64 && ranks_is_timed(op);
+}
+
 /* The longest inside came first. */
 static int by_arrival(const void *left, const void *right)
 {

@@ -9,6 +9,12 @@
 /* Is it known for how long that rank was inside, by its GPU's clock? */
 bool ranks_is_timed(const struct op *op);
 
+/*
+ * Each rank needs all the others' data there, and is numbered as they are: so that who was
+ * inside for the least time came last, on whatever node.
+ */
+bool ranks_are_told_apart_by(const struct op *op);
+
 /* False: these n ranks did not do the same, or are one alone: nothing to compare. */
 bool ranks_are_alike(struct op *const *ops, uint32_t n);
 

@@ -92,26 +92,13 @@ static const struct field fit_fields[] = {
 	{ NULL, 0, 0, NULL },
 };
 
-/*
- * Stamps that come late make transfers look short.  A line that has a transfer of
- * mean size ten times as fast as the busy wire was tells of such stamps, not of it.
- */
-static bool is_credible(const struct links_row *row, const struct fit_line *line)
-{
-	const struct fit *fit = &row->sums.fit;
-	double bytes = fit->bytes / (double)fit->n;
-	double ns = line->latency_ns + line->ns_per_byte * bytes;
-
-	return row->rate_gbs < 0 || bytes <= 10 * row->rate_gbs * ns;
-}
-
 static void put_fit(const struct serve *s, struct json *j, const void *row)
 {
 	const struct fit *fit = &((const struct links_row *)row)->sums.fit;
 	struct fit_fields f = { .latency_ns = UNKNOWN_U64, .rate_gbs = -1, .r2 = -1 };
 	struct fit_line line;
 
-	if (fit_line(fit, &line) && is_credible(row, &line))
+	if (links_line(row, &line))
 		f = (struct fit_fields){
 			.latency_ns = (uint64_t)(line.latency_ns + 0.5),
 			.rate_gbs = 1 / line.ns_per_byte,

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "ncclinspd/ops.h"
 #include "ncclinspd/ranks_compare.h"
 #include "ncclinspd/serve_impl.h"
 #include "util/cleanup.h"
@@ -32,15 +31,6 @@ struct samples {
 	uint32_t rows;
 };
 
-/* Ranks can be told apart by their time inside, if each needs all the others' data. */
-static bool is_comparable(const struct op *op)
-{
-	const struct op_facts *facts = ops_facts(op->func);
-
-	return facts && facts->joint && op->has_comm_id && op->nranks > 1 &&
-	       op->seq != UNKNOWN_U64 && ranks_is_timed(op);
-}
-
 /* NULL: no room for another. */
 static struct series *series_of(struct samples *s, const struct op *op)
 {
@@ -62,7 +52,7 @@ static struct series *series_of(struct samples *s, const struct op *op)
 
 static bool measure(const struct op *op, void *arg)
 {
-	struct series *l = is_comparable(op) ? series_of(arg, op) : NULL;
+	struct series *l = ranks_are_told_apart_by(op) ? series_of(arg, op) : NULL;
 
 	if (!l)
 		return true;
@@ -103,7 +93,7 @@ static const struct field sample_fields[] = {
 static bool put_sample(const struct op *op, void *arg)
 {
 	struct samples *s = arg;
-	const struct series *l = is_comparable(op) ? series_of(s, op) : NULL;
+	const struct series *l = ranks_are_told_apart_by(op) ? series_of(s, op) : NULL;
 
 	if (!l || !l->stride || op->seq % l->stride)
 		return true;

@@ -163,6 +163,7 @@ START_TEST(eight_ranks_of_ten_communicators_have_room)
 		for (uint32_t comm = 0; comm < 10; comm++) {
 			struct op op = make_op(p, comm, 1 << 20);
 
+			op.complete = true;
 			add_op(&op);
 			op.bytes = 64 << 20;
 			add_op(&op);
@@ -174,6 +175,36 @@ START_TEST(eight_ranks_of_ten_communicators_have_room)
 	ck_assert_double_eq(sum_of("ncclinsp_series_refused_total", ""), 0);
 	ck_assert_double_eq(sum_of("ncclinsp_ops_total", "other"), -1);
 	ck_assert_double_eq(sum_of("ncclinsp_ops_total", ""), 160);
+	ck_assert_double_eq(sum_of("ncclinsp_op_inside_ops_total", ""), 160);
+}
+END_TEST
+
+START_TEST(time_inside_is_counted_by_communicator_where_it_tells_ranks_apart)
+{
+	struct process *p = add_process(3, 2);
+	struct op op = make_op(p, 1, 4096);
+
+	op.complete = true;
+	op.algo = "RING";
+	op.proto = "SIMPLE";
+	add_op(&op);
+	op.exec_ns = 25000;
+	add_op(&op);
+	op.source = TIMING_KERNEL_CPU;	/* a time, but not the GPU's */
+	add_op(&op);
+	op.source = TIMING_KERNEL_GPU;
+	op.func = "Broadcast";		/* its root waits for nobody */
+	add_op(&op);
+	op.func = FX_FUNC;
+	op.nranks = 1;
+	add_op(&op);
+	collect(true, 0);
+	ck_assert_ptr_nonnull(strstr(text, "\nncclinsp_op_inside_seconds_total{node=\"node \\\"7"
+				     "\\\"\",uid=\"0\",comm=\"c1\",comm_id=\"0x"));
+	ck_assert_double_eq(sum_of("ncclinsp_op_inside_seconds_total", "rank=\"3\""), 40e-6);
+	ck_assert_double_eq(sum_of("ncclinsp_op_inside_ops_total", ""), 2);
+	ck_assert_double_eq(sum_of("ncclinsp_op_duration_seconds_count",
+				   "algo=\"RING\",proto=\"SIMPLE\",source=\"kernel_gpu\""), 4);
 }
 END_TEST
 
@@ -341,6 +372,7 @@ int main(void)
 		FX_LOOP(a_size_class_is_the_power_of_two_that_holds_it, 0, FX_COUNT(classes)),
 		FX_TEST(what_ran_in_a_batch_or_without_a_time_is_in_no_histogram),
 		FX_TEST(eight_ranks_of_ten_communicators_have_room),
+		FX_TEST(time_inside_is_counted_by_communicator_where_it_tells_ranks_apart),
 		FX_TEST(more_than_there_is_room_for_is_counted_under_other),
 		FX_TEST(a_counter_does_not_go_back_when_its_process_is_replaced),
 		FX_TEST(what_is_in_flight_has_an_age_and_a_number),

@@ -32,6 +32,7 @@ JOB=$!
 check "who comes last is counted" wait_until 60 value_above ncclinsp_last_arrivals_total 'rank="1"' 5
 check "... and what it costs" wait_until 10 value_above ncclinsp_blame_seconds_total 'rank="1"' 0.1
 check "... for which the others waited" value_above ncclinsp_op_wait_seconds_total 'rank="0"' 0.05
+check "nobody is told of links who has not asked" eval "! metrics | grep -q '^ncclinsp_peer.*{'"
 check "its processes live" value_is ncclinsp_processes 'uid=' 4
 check "callbacks are timed" wait_until 30 value_above ncclinsp_plugin_callback_seconds_total user 0
 
@@ -105,6 +106,35 @@ check "nobody lives" wait_until 10 value_is ncclinsp_processes 'uid=' 0
 stop_daemon
 check "the file goes with the daemon" [ ! -e "$FILE" ]
 check "... and nothing is left beside it" eval '[ "$(ls -A "$T/textfile")" = ncclinsp.prom.other ]'
+
+start_daemon --metrics-peers yes
+cat >"$T/scn" <<-SCN
+	nodes 2
+	comm dp ranks 0,1 channels 2
+	link net latency 2ms rate 1GB/s
+	loop forever
+		compute 5ms
+		AllReduce dp 64Ki float32
+		AllReduce dp 256Ki float32
+		AllReduce dp 4Mi float32
+	end
+SCN
+NCCLINSP_LEVEL=net nice -n 10 timeout -k 1 300 "$B/nccl-sim" --plugin "$PLUGIN" "$T/scn" 2>>"$T/sim" &
+JOB=$!
+started+=("$JOB")
+peer() { metrics | sed -n "s/^$1{.*,rank=\"0\",peer_rank=\"1\",direction=\"send\"} //p"; }
+link() { api "peers?window=$1" | jq -r "[.peers[] | select(.rank == 0 and .peer == 1 and .direction == \"send\") | $2"; }
+has_peer() { awk -v v="$(peer "$1")" -v a="$2" 'BEGIN { exit !(v != "" && v > a) }'; }
+check "who wants it is told each link's bytes" wait_until 60 has_peer ncclinsp_peer_bytes_total 1e6
+check "... and its rate" wait_until 60 has_peer ncclinsp_peer_rate_bytes_per_second 1e6
+kill "$JOB"
+wait "$JOB" 2>/dev/null
+wait_until 20 drained
+check "its bytes are those that the API tells" wait_until 10 eval \
+	'[ "$(peer ncclinsp_peer_bytes_total)" = "$(link all ".bytes] | add")" ]'
+as_told() { [ "$(peer ncclinsp_peer_latency_seconds)" = "$(link 60s '.fit.latency_ns // empty] | min // empty | . / 1e9')" ]; }
+check "so is its latency, or not known there either" wait_until 20 as_told
+stop_daemon
 
 start_daemon --metrics-listen 192.0.2.1:9 --metrics-textfile "$T/none/x.prom"
 check "what cannot be is told, and no reason not to start" api_is status '.exporters |

@@ -12,7 +12,7 @@ names_there() {
 	local name missing=0
 	for name in $(grep -ohE '\<ncclinsp_[a-z_]+[a-z]' "$RULES"/*.yml "$BOARDS"/*.json | sort -u); do
 		case $name in ncclinsp_op_wait | ncclinsp_blame | ncclinsp_last_arrivals | \
-			ncclinsp_op_busbw_waitfree | ncclinsp_credit_wait) continue ;; esac	# recorded
+			ncclinsp_op_busbw_waitfree | ncclinsp_credit_wait | ncclinsp_op_inside | ncclinsp_late) continue ;; esac	# recorded
 		grep -qE "\"${name%_bucket}\"" "$TOP/ncclinspd/metrics_write.c" ||
 			{ echo "$name is not served"; missing=1; }
 	done
@@ -151,6 +151,8 @@ panels_answer() {
 check "the dashboards' panels have something to show" wait_until $((UNIT * 10 + 60)) panels_answer
 check "the late rank of the second node is named" wait_until $((UNIT * 30 + 60)) \
 	fires NcclStraggler 'map(.metric.rank) == ["3"] and .[0].metric.job_id == "4711"'
+check "... also as one of all ranks of the job" wait_until $((UNIT * 30 + 60)) \
+	fires NcclStragglerOfJob 'map(.metric.rank) == ["3"] and .[0].metric.comm == "world"'
 if [ -n "$LONG" ]; then
 	sleep 300
 	check "five minutes of load later no collection has failed" \
