@@ -74,6 +74,8 @@ struct cli {
 	uint64_t for_ns;	/* how long a level is wanted; 0: for good */
 	bool dry_run;		/* say what would be changed, and change nothing */
 	int64_t warn, crit;	/* check: findings from which on it says so */
+	const char *path;	/* of the file that is written; NULL: none was named */
+	const char *exemplar;	/* id of the one that is asked for; NULL: none */
 	const char *sample;	/* all or budget; NULL: as it is */
 	const char *argument;	/* of a command that takes one; NULL: none was given */
 	const char *second;	/* behind that; NULL: none was given */
@@ -124,6 +126,7 @@ int cmd_overhead(struct cli *cli);
 int cmd_snapshot(struct cli *cli);
 int cmd_report(struct cli *cli);
 int cmd_help(struct cli *cli);		/* option.c */
+int cmd_trace(struct cli *cli);
 
 /* ... but this one, whose exit codes are those of monitoring plugins. */
 int cmd_check(struct cli *cli);

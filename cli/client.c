@@ -12,6 +12,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "cli/must.h"
+
 #define SYSTEM_SOCKET "/run/ncclinsp/ncclinspd.sock"
 #define BODY_MAX      (256u << 20)
 #define LINE_MAX_BYTES (1u << 20)
@@ -32,17 +34,10 @@ struct client {
 	char error[512];
 	/* while a stream runs */
 	int (*on_line)(void *arg, const char *text, size_t len);
+	bool (*goes_on)(void *arg);	/* NULL: it does */
 	void *on_line_arg;
 	int line_result;
 };
-
-static void *must(void *memory)
-{
-	if (memory)
-		return memory;
-	fputs("ncclinsp: out of memory\n", stderr);
-	exit(EXIT_FAILURE);
-}
 
 __attribute__((format(printf, 3, 4)))
 static int fail(struct client *client, int error, const char *format, ...)
@@ -343,8 +338,27 @@ static size_t on_stream(char *data, size_t one, size_t len, void *arg)
 	return client->line_result ? 0 : len;
 }
 
+/* Non-zero: end it. */
+static int on_progress(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+{
+	const struct client *client = arg;
+
+	(void)a;
+	(void)b;
+	(void)c;
+	(void)d;
+	return client->goes_on && !client->goes_on(client->on_line_arg);
+}
+
 int client_stream(struct client *client, const char *target,
 		  int (*on_line)(void *arg, const char *text, size_t len), void *arg)
+{
+	return client_stream_while(client, target, on_line, NULL, arg);
+}
+
+int client_stream_while(struct client *client, const char *target,
+			int (*on_line)(void *arg, const char *text, size_t len),
+			bool (*goes_on)(void *arg), void *arg)
 {
 	long status = 0;
 	CURLcode code;
@@ -355,14 +369,21 @@ int client_stream(struct client *client, const char *target,
 		return r;
 
 	client->on_line = on_line;
+	client->goes_on = goes_on;
 	client->on_line_arg = arg;
 	client->line_result = 0;
 	set_up(client, target, (curl_write_callback)on_stream);
 	curl_easy_setopt(client->curl, CURLOPT_TIMEOUT_MS, 0L);
+	curl_easy_setopt(client->curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+	curl_easy_setopt(client->curl, CURLOPT_XFERINFODATA, client);
+	curl_easy_setopt(client->curl, CURLOPT_NOPROGRESS, goes_on ? 0L : 1L);
 	code = curl_easy_perform(client->curl);
 	tell(client, target);
+	curl_easy_setopt(client->curl, CURLOPT_NOPROGRESS, 1L);
 	if (client->line_result)
 		return client->line_result;
+	if (code == CURLE_ABORTED_BY_CALLBACK)
+		return 0;
 	if (code)
 		return explain(client, code);
 	curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);

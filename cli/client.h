@@ -13,6 +13,7 @@
  */
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct client;
@@ -50,6 +51,11 @@ void client_set_verbose(struct client *client);
  */
 int client_stream(struct client *client, const char *target,
 		  int (*on_line)(void *arg, const char *text, size_t len), void *arg);
+
+/* The same as long as goes_on(arg) says so, which is asked about once a second at least. */
+int client_stream_while(struct client *client, const char *target,
+			int (*on_line)(void *arg, const char *text, size_t len),
+			bool (*goes_on)(void *arg), void *arg);
 
 /* The socket in use, or the one that would be; never NULL. */
 const char *client_socket(const struct client *client);

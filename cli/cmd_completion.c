@@ -148,16 +148,39 @@ static void put_argument_case(const struct command *command)
 	puts(" ;;");
 }
 
+/* Has a row before it the same name?  Then that one is for the other commands. */
+static bool is_second(const struct option_row *rows, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (!strcmp(rows[k].name, rows[i].name))
+			return true;
+	return false;
+}
+
+static void put_pattern(char *buf, size_t size, const struct option_row *row, const char *command)
+{
+	size_t used = (size_t)snprintf(buf, size, "%s:--%s", command, row->name);
+
+	if (row->letter)
+		snprintf(buf + used, size - used, "|%s:-%c", command, row->letter);
+}
+
 static void put_option_values(const struct option_row *rows, size_t n)
 {
-	char pattern[64];
+	char pattern[96];
 
-	puts("\tcase $prev in");
+	puts("\tcase $cmd:$prev in");
+	for (size_t i = 0; i < n; i++)
+		for (size_t c = 0; c < COMMANDS && rows[i].arg && is_second(rows, i); c++) {
+			if (!takes(c, &rows[i]))
+				continue;
+			put_pattern(pattern, sizeof(pattern), &rows[i], commands[c].name);
+			put_value_case(pattern, rows[i].words, rows[i].arg);
+		}
 	for (size_t i = 0; i < n; i++) {
-		if (!rows[i].arg)
+		if (!rows[i].arg || is_second(rows, i))
 			continue;
-		snprintf(pattern, sizeof(pattern), "--%s%s%c", rows[i].name,
-			 rows[i].letter ? "|-" : "", rows[i].letter ? rows[i].letter : '\0');
+		put_pattern(pattern, sizeof(pattern), &rows[i], "*");
 		put_value_case(pattern, rows[i].words, rows[i].arg);
 	}
 }
@@ -165,7 +188,7 @@ static void put_option_values(const struct option_row *rows, size_t n)
 static void put_option_names(const struct option_row *rows, size_t n, size_t command)
 {
 	for (size_t i = 0; i < n; i++)
-		if (command == COMMANDS || takes(command, &rows[i]))
+		if (command == COMMANDS ? !is_second(rows, i) : takes(command, &rows[i]))
 			printf(" --%s", rows[i].name);
 }
 

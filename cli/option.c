@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "util/text.h"
@@ -33,6 +34,8 @@ static const char *const windows[] = { "1s", "10s", "60s", "all", NULL };
 static const struct option_row options[] = {
 	{ "output", 'o', OPTION_INDEX, offsetof(struct options, cli.format), ROWS, "FORMAT",
 	  "table, wide, json, jsonl, csv or prom", formats, 0, 0 },
+	{ "output", 'o', OPTION_STRING, offsetof(struct options, cli.path), IN(TRACE), "PATH",
+	  "the file to be written (.json, .gz, .zst); -: stdout", NULL, 0, 0 },
 	{ "fields", 0, OPTION_STRING, offsetof(struct options, cli.fields), ROWS, "A,B",
 	  "only these, in this order; help lists them", NULL, 0, 0 },
 	{ "sort", 's', OPTION_STRING, offsetof(struct options, cli.sort), TABLES, "[-]FIELD",
@@ -56,7 +59,7 @@ static const struct option_row options[] = {
 	{ "no-header", 'H', OPTION_NO_FLAG, offsetof(struct options, cli.header),
 	  ROWS | IN(EXPLAIN) | IN(HELP), NULL, "leave the header out", NULL, 0, 0 },
 	{ "comm", 0, OPTION_STRING, offsetof(struct options, cli.comm),
-	  (TABLES & ~IN(PS) & ~IN(OVERHEAD)) | IN(TAIL) | IN(DIAGNOSE), "COMM",
+	  (TABLES & ~IN(PS) & ~IN(OVERHEAD)) | IN(TAIL) | IN(DIAGNOSE) | IN(TRACE), "COMM",
 	  "only this communicator, by name or id", NULL, 0, 0 },
 	{ "rank", 'r', OPTION_NUMBER, offsetof(struct options, cli.rank),
 	  (TABLES & ~IN(LEVEL) & ~IN(OVERHEAD)) | IN(TAIL), "RANK",
@@ -64,11 +67,11 @@ static const struct option_row options[] = {
 	{ "func", 0, OPTION_STRING, offsetof(struct options, cli.func),
 	  IN(OPS) | IN(INFLIGHT) | IN(EXEMPLARS) | IN(TAIL), "FUNC",
 	  "only this operation, as AllReduce", NULL, 0, 0 },
-	{ "pid", 'p', OPTION_NUMBER, offsetof(struct options, cli.pid), WHO, "PID",
+	{ "pid", 'p', OPTION_NUMBER, offsetof(struct options, cli.pid), WHO | IN(TRACE), "PID",
 	  "only this process", NULL, 1, INT32_MAX },
 	{ "user", 'u', OPTION_USER, offsetof(struct options, cli.uid), WHO, "USER",
 	  "only this user's, by name or number", NULL, 0, UINT32_MAX },
-	{ "job", 'j', OPTION_STRING, offsetof(struct options, cli.job), WHO, "JOB",
+	{ "job", 'j', OPTION_STRING, offsetof(struct options, cli.job), WHO | IN(TRACE), "JOB",
 	  "only this job's, by the id that ps shows", NULL, 0, 0 },
 	{ "gpu", 'g', OPTION_STRING, offsetof(struct options, cli.gpu), WHO, "GPU",
 	  "only of this GPU, by part of its uuid or bus id", NULL, 0, 0 },
@@ -84,8 +87,10 @@ static const struct option_row options[] = {
 	  "WINDOW", "1s, 10s, 60s or all; peers: 60s or all", windows, 0, 0 },
 	{ "by-rank", 0, OPTION_FLAG, offsetof(struct options, cli.by_rank), IN(OPS), NULL,
 	  "a row for each rank", NULL, 0, 0 },
-	{ "for", 0, OPTION_SECONDS, offsetof(struct options, cli.for_ns), IN(LEVEL), "SECONDS",
-	  "for so long, and then as before (for good)", NULL, 0, 0 },
+	{ "for", 0, OPTION_SECONDS, offsetof(struct options, cli.for_ns), IN(LEVEL) | IN(TRACE),
+	  "SECONDS", "for so long, and then as before (level: for good; trace: 5)", NULL, 0, 0 },
+	{ "exemplar", 0, OPTION_STRING, offsetof(struct options, cli.exemplar), IN(TRACE), "ID",
+	  "of that one, instead of the next seconds", NULL, 0, 0 },
 	{ "sample", 0, OPTION_WORD, offsetof(struct options, cli.sample), IN(LEVEL), "WHICH",
 	  "time all operations, or bursts within budget", samples, 0, 0 },
 	{ "dry-run", 0, OPTION_FLAG, offsetof(struct options, cli.dry_run), IN(LEVEL) | IN(MARK),
@@ -207,35 +212,83 @@ static int set_option(const struct option_row *row, const char *arg, struct opti
 	return -EINVAL;
 }
 
+/* One of the rows of that name: the command's, if it has one. */
+static size_t row_for(size_t i, const struct command *command)
+{
+	for (size_t k = 0; command && k < ARRAY_LEN(options); k++)
+		if (!strcmp(options[k].name, options[i].name) &&
+		    options[k].commands & IN(command - commands))
+			return k;
+	return i;
+}
+
+/* A value that getopt found for a row. */
+struct found {
+	size_t row;
+	const char *arg;
+};
+
+static int set_all(const struct found *found, size_t n, const struct command *command,
+		   struct options *opts, uint64_t *given)
+{
+	for (size_t k = 0; k < n; k++) {
+		size_t i = row_for(found[k].row, command);
+
+		if (set_option(&options[i], found[k].arg, opts))
+			return option_error("'%s' does not fit --%s %s: %s", found[k].arg,
+					    options[i].name, options[i].arg, options[i].help);
+		*given |= UINT64_C(1) << i;
+	}
+	return 0;
+}
+
+/* No more options than these can be in it. */
+static size_t letters_of(int argc, char **argv)
+{
+	size_t n = 1;
+
+	for (int i = 0; i < argc; i++)
+		n += strlen(argv[i]);
+	return n;
+}
+
+/* What the options mean may depend on the command, which may stand behind them. */
 int option_parse(int argc, char **argv, struct options *opts, uint64_t *given)
 {
 	struct option longs[ARRAY_LEN(options) + 1] = { { 0 } };
 	char letters[2 * ARRAY_LEN(options) + 2] = ":";
-	size_t used = 1;
-	int c, i;
+	struct found *found = calloc(letters_of(argc, argv), sizeof(*found));
+	size_t used = 1, n = 0;
+	int c, r = 0;
 
+	if (!found)
+		return CLI_FAILED;
 	for (size_t k = 0; k < ARRAY_LEN(options); k++) {
 		longs[k] = (struct option){ options[k].name, options[k].arg ? 1 : 0, NULL,
 					    256 + (int)k };
-		if (options[k].letter)
-			letters[used++] = options[k].letter;
-		if (options[k].letter && options[k].arg)
+		if (!options[k].letter || strchr(letters, options[k].letter))
+			continue;
+		letters[used++] = options[k].letter;
+		if (options[k].arg)
 			letters[used++] = ':';
 	}
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+	while (!r && (c = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
 		if (c == ':')
-			return option_error("%s needs a value", argv[optind - 1]);
-		if (c == '?')
-			return option_error("unknown option %s", argv[optind - 1]);
-		for (i = 0; i + 256 != c && options[i].letter != c; i++)
-			continue;
-		if (set_option(&options[i], optarg, opts))
-			return option_error("'%s' does not fit --%s %s: %s", optarg,
-					    options[i].name, options[i].arg, options[i].help);
-		*given |= option_bit(options[i].name);
+			r = option_error("%s needs a value", argv[optind - 1]);
+		else if (c == '?')
+			r = option_error("unknown option %s", argv[optind - 1]);
+		found[n].arg = optarg;
+		for (size_t i = 0; !r && i < ARRAY_LEN(options); i++)
+			if (c == 256 + (int)i || (c < 256 && options[i].letter == c))
+				found[n].row = i;
+		n++;
 	}
-	return 0;
+	if (!r)
+		r = set_all(found, n, optind < argc ? command_find(argv[optind]) : NULL, opts,
+			    given);
+	free(found);
+	return r;
 }
 
 uint64_t option_bit(const char *name)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/must.h"
 #include "cli/report.h"
 #include "util/cleanup.h"
 #include "util/zst.h"
@@ -16,14 +17,6 @@
 #define FORMAT	  "ncclinsp-snapshot"
 #define VERSION	  1
 #define FILE_MOST (256u << 20)	/* also expanded */
-
-static void *must(void *memory)
-{
-	if (memory)
-		return memory;
-	fputs("ncclinsp: out of memory\n", stderr);
-	exit(EXIT_FAILURE);
-}
 
 /* ---- one file ------------------------------------------------------------------- */
 

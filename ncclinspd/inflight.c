@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "ncclinspd/reconstruct.h"
+#include "util/nccl_names.h"
 
 #define MAX_DEPTH	4	/* step, proxy operation, operation, API call */
 
@@ -38,10 +39,10 @@ static struct inflight *rows_add(struct inflights *rows)
 static name_t op_type(const struct op *op)
 {
 	if (op->is_ce)
-		return "CeColl";
+		return nccl_event_name(NCI_EV_CE_COLL);
 	if (op->api_only)
-		return op->is_p2p ? "P2pApi" : "CollApi";
-	return op->is_p2p ? "P2p" : "Coll";
+		return nccl_event_name(op->is_p2p ? NCI_EV_P2P_API : NCI_EV_COLL_API);
+	return nccl_event_name(op->is_p2p ? NCI_EV_P2P : NCI_EV_COLL);
 }
 
 name_t inflight_op_state(enum op_state state)
@@ -162,42 +163,21 @@ static void from_proxy_step(struct inflight *row, const struct event *ev)
 	row->step = EVENT(ev, proxy_step)->step;
 }
 
-static const struct {
-	name_t name;
-	bool is_proxy;		/* NCI_FORM_SEND tells its direction */
-	void (*read)(struct inflight *row, const struct event *ev);
-} types[NCI_EV_END] = {
-	[NCI_EV_GROUP] = { "Group", false, NULL },
-	[NCI_EV_COLL] = { "Coll", false, from_coll },
-	[NCI_EV_P2P] = { "P2p", false, from_p2p },
-	[NCI_EV_PROXY_OP] = { "ProxyOp", true, from_proxy_op },
-	[NCI_EV_PROXY_STEP] = { "ProxyStep", true, from_proxy_step },
-	[NCI_EV_PROXY_CTRL] = { "ProxyCtrl", false, NULL },
-	[NCI_EV_KERNEL_CH] = { "KernelCh", false, from_kernel_ch },
-	[NCI_EV_NET_PLUGIN] = { "NetPlugin", false, NULL },
-	[NCI_EV_GROUP_API] = { "GroupApi", false, NULL },
-	[NCI_EV_COLL_API] = { "CollApi", false, from_coll_api },
-	[NCI_EV_P2P_API] = { "P2pApi", false, from_p2p_api },
-	[NCI_EV_KERNEL_LAUNCH] = { "KernelLaunch", false, NULL },
-	[NCI_EV_CE_COLL] = { "CeColl", false, from_ce_coll },
-	[NCI_EV_CE_SYNC] = { "CeSync", false, NULL },
-	[NCI_EV_CE_BATCH] = { "CeBatch", false, NULL },
-};
-
-/* NCCL's state values, by their number. */
-static const name_t states[] = {
-	"SendPosted", "SendRemFifoWait", "SendTransmitted", "SendDone",
-	"RecvPosted", "RecvReceived", "RecvTransmitted", "RecvDone",
-	"SendGPUWait", "SendWait", "RecvWait", "RecvFlushWait", "RecvGPUWait",
-	"Idle", "Active", "Sleep", "Wakeup", "Append", "AppendEnd",
-	"InProgress", "SendPeerWait", "Update", "KernelChStop",
-	"GroupStartApiStop", "GroupEndApiStart",
-};
-
-name_t inflight_part_state(uint32_t n)
+static bool is_proxy(uint32_t type)
 {
-	return n < sizeof(states) / sizeof(states[0]) ? states[n] : NULL;
+	return type == NCI_EV_PROXY_OP || type == NCI_EV_PROXY_STEP;
 }
+
+static void (*const readers[NCI_EV_END])(struct inflight *row, const struct event *ev) = {
+	[NCI_EV_COLL] = from_coll,
+	[NCI_EV_P2P] = from_p2p,
+	[NCI_EV_PROXY_OP] = from_proxy_op,
+	[NCI_EV_PROXY_STEP] = from_proxy_step,
+	[NCI_EV_KERNEL_CH] = from_kernel_ch,
+	[NCI_EV_COLL_API] = from_coll_api,
+	[NCI_EV_P2P_API] = from_p2p_api,
+	[NCI_EV_CE_COLL] = from_ce_coll,
+};
 
 /* Of an ended process: as old as it was at the end. */
 static uint64_t slot_age_ns(const struct inflights *rows, uint64_t start_ticks)
@@ -219,7 +199,7 @@ static void add_slot(struct inflights *rows, const struct live_slot *slot)
 	const struct comm *comm;
 	struct inflight *row;
 
-	if (ev.rec->type >= NCI_EV_END || !types[ev.rec->type].name)
+	if (!nccl_event_name(ev.rec->type))
 		return;
 	row = rows_add(rows);
 	if (!row)
@@ -227,7 +207,7 @@ static void add_slot(struct inflights *rows, const struct live_slot *slot)
 	row->token = ev.rec->token;
 	row->parent = ev.rec->parent;
 	row->tid = slot->tid;
-	row->event_type = types[ev.rec->type].name;
+	row->event_type = nccl_event_name(ev.rec->type);
 	row->age_ns = slot_age_ns(rows, ev.rec->start);
 	comm = process_comm(rows->process, ev.rec->comm);
 	if (comm) {
@@ -237,11 +217,11 @@ static void add_slot(struct inflights *rows, const struct live_slot *slot)
 		row->rank = comm->rank;
 	}
 	if (ev.rec->serial)
-		row->state = inflight_part_state(ev.rec->serial - 1u);
-	if (types[ev.rec->type].is_proxy)
+		row->state = nccl_state_name(ev.rec->serial - 1u);
+	if (is_proxy(ev.rec->type))
 		row->direction = ev.rec->form & NCI_FORM_SEND ? "send" : "recv";
-	if (types[ev.rec->type].read)
-		types[ev.rec->type].read(row, &ev);
+	if (readers[ev.rec->type])
+		readers[ev.rec->type](row, &ev);
 }
 
 /* ---- whose slot is it -------------------------------------------------- */
@@ -290,12 +270,12 @@ static void inherit(struct inflight *row, const struct inflight *from)
  */
 static void count_live_child(struct inflight *op, const struct inflight *child)
 {
-	bool kernel = child->event_type == types[NCI_EV_KERNEL_CH].name;
+	bool kernel = child->event_type == nccl_event_name(NCI_EV_KERNEL_CH);
 
 	if (op->kernel_stopped == UNKNOWN_I32 && op->proxy_ops == UNKNOWN_I32)
 		return;		/* no operation, or one whose children nobody asked for */
 	if (kernel || op->kernel_stopped == UNKNOWN_I32 ||
-	    (child->event_type == types[NCI_EV_PROXY_OP].name && child->step > 0))
+	    (child->event_type == nccl_event_name(NCI_EV_PROXY_OP) && child->step > 0))
 		op->state = inflight_op_state(OP_STATE_RUNNING);
 	if (!kernel || op->kernel_stopped == UNKNOWN_I32)
 		return;
@@ -357,9 +337,4 @@ void inflights_deinit(struct inflights *rows)
 {
 	free(rows->at);
 	*rows = (struct inflights){ 0 };
-}
-
-name_t inflight_type(uint32_t event)
-{
-	return types[event].name;
 }

@@ -32,9 +32,6 @@ enum op_state {
 
 name_t inflight_op_state(enum op_state state);
 
-/* NCCL's state number n; NULL: there is none. */
-name_t inflight_part_state(uint32_t n);
-
 /* One thing that has begun and not ended.  What is not known is as in model.h. */
 struct inflight {
 	const struct process *process;
@@ -45,7 +42,7 @@ struct inflight {
 	uint64_t comm_id;
 	name_t comm_name;
 	int32_t rank;
-	name_t event_type;
+	name_t event_type;	/* as nccl_event_name() */
 	name_t func;
 	uint64_t seq;
 	uint64_t bytes;
@@ -90,8 +87,5 @@ static inline uint64_t inflight_age_ns(const struct inflight *row)
 {
 	return row->age_ns == UNKNOWN_U64 ? 0 : row->age_ns;
 }
-
-/* The text that event_type is for this NCI_EV_*, to be compared by pointer. */
-name_t inflight_type(uint32_t event);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "ncclinspd/diagnose.h"
 #include "ncclinspd/stuck.h"
+#include "util/nccl_names.h"
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 #define SEARCHES	512	/* of one look: each goes through a process's operations */
@@ -249,7 +250,7 @@ static bool tells_more(const struct inflight *row, const struct inflight *than)
 
 static void find_rows(const struct stuck *v, struct stuck_rank *r)
 {
-	name_t step = inflight_type(NCI_EV_PROXY_STEP), proxy = inflight_type(NCI_EV_PROXY_OP);
+	name_t step = nccl_event_name(NCI_EV_PROXY_STEP), proxy = nccl_event_name(NCI_EV_PROXY_OP);
 
 	for (size_t i = r->first_row; r->has_op && i < r->end_row; i++) {
 		const struct inflight *row = &v->rows.at[i];

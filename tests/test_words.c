@@ -10,6 +10,7 @@
 #include "ncclinspd/stamps.h"
 #include "ncclinspd/timeline.h"
 #include "tests/fixture_serve.h"
+#include "util/nccl_names.h"
 #include "util/words.h"
 
 #define REASONS		64	/* more than there will be */
@@ -101,11 +102,11 @@ START_TEST(what_is_in_flight_is_explained)
 	for (int i = 0; i < OP_STATE_END; i++)
 		say(inflight_op_state((enum op_state)i));
 	compare("states of an operation");
-	for (uint32_t i = 0; inflight_part_state(i); i++)
-		say(inflight_part_state(i));
+	for (uint32_t i = 0; nccl_state_name(i); i++)
+		say(nccl_state_name(i));
 	compare("states of a part of an operation");
 	for (int i = 1; i < NCI_EV_END; i++)
-		say(inflight_type(i));
+		say(nccl_event_name(i));
 	compare("what can be in flight");
 }
 END_TEST

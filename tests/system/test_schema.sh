@@ -36,7 +36,7 @@ with() {
 commands() {
 	local c
 	for c in $("$I" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
-		"$I" "$c" --help | grep -q -- '--output' && echo "$c"
+		"$I" "$c" --help | grep -q -- '--output FORMAT' && echo "$c"
 	done
 }
 check "each command that prints JSON has a schema, and each schema a command" \

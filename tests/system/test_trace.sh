@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A trace of a job with a late rank: sound, and the arrow comes from the late one.  Live, from
+# a black box, an exemplar, and the stream as it came.
+. "$(dirname "$0")/lib.sh"
+
+CHECK=$TOP/tests/trace/check_trace.py
+trace() { timeout -k 1 60 "$B/ncclinsp" trace "$@"; }
+sound() { timeout -k 1 60 python3 "$CHECK" "$@"; }
+has() { jq -e "$2" "$1" >/dev/null || { jq -c '.otherData, .traceEvents[:3]' "$1"; return 1; }; }
+level_is() { api_is level "[.processes[].level] | unique == [\"$1\"]"; }
+
+start_daemon
+cat >"$T/late.scn" <<-END
+	nodes 2
+	processes 2
+	comm dp ranks 0-3 channels 2
+	late rank 1 by 20ms comm dp
+	loop forever
+		compute 5ms jitter 5%
+		AllReduce dp 512Ki float32
+	end
+END
+timeout -k 1 120 "$B/nccl-sim" --plugin "$PLUGIN" "$T/late.scn" 2>"$T/sim" &
+JOB=$!
+started+=("$JOB")
+works() { api_is collectives '[.collectives[] | select(.gpu_start_at != null)] | length > 20'; }
+wait_until 60 works
+
+check "a trace is taken of a job that runs" eval 'trace --for 1s -o "$T/live.json" 2>"$T/said"'
+check "... it says what is in it, and how to look at it" grep -q "ui.perfetto.dev" "$T/said"
+check "slices nest, arrows have two ends, threads have names" sound "$T/live.json"
+check "the level is what it was" wait_until 20 level_is net
+check "all of NCCL's events are in it" has "$T/live.json" \
+	'([.traceEvents[] | select(.ph == "X") | .cat] | unique) as $c |
+	 ["Group", "GroupApi", "CollApi", "Coll", "KernelLaunch", "KernelCh", "ProxyOp", "ProxyStep",
+	  "ProxyCtrl", "state", "operation", "waiting"] - $c == []'
+check "names and arguments are NCCL's" has "$T/live.json" \
+	'any(.traceEvents[]; .name == "Coll AllReduce" and .args.algo == "RING" and
+	     .args.proto == "SIMPLE" and .args.nchannels == 2 and .args.seq > 0 and .args.comm == "dp") and
+	 any(.traceEvents[]; .name == "ProxyOp send" and .args.peer >= 0 and .args.bytes > 0)'
+check "kernels are at the times of the GPU" has "$T/live.json" \
+	'[.traceEvents[] | select(.cat == "KernelCh" and .args.clock == "gpu")] | length > 20'
+check "each rank is a process" has "$T/live.json" \
+	'[.traceEvents[] | select(.name == "process_name") | .args.name[:6]] | sort ==
+	 ["rank 0", "rank 1", "rank 2", "rank 3"]'
+
+# From which process most arrows to those who wait come.
+late_rank() {
+	jq -r '([.traceEvents[] | select(.name == "process_name") | {key: (.pid | tostring),
+		 value: .args.name[:6]}] | from_entries) as $name |
+		[.traceEvents[] | select(.ph == "s" and .name == "arrived") | $name[.pid | tostring]] |
+		group_by(.) | max_by(length)[0]' "$1"
+}
+check "the arrows to those who wait come from the late one" \
+	eval '[ "$(late_rank "$T/live.json")" = "rank 1" ]'
+check "... for whom rank 0 waits" has "$T/live.json" \
+	'[.traceEvents[] | select(.name == "waiting for rank 1")] | length > 5'
+check "no record is missing" has "$T/live.json" '.otherData | .lost_records == 0 and .records > 200'
+
+check "of one process there is but that one" \
+	eval 'pid=$(api processes | jq .processes[0].pid) && trace --pid "$pid" --for 0.3 -o - 2>/dev/null >"$T/one.json" &&
+	      sound "$T/one.json" && has "$T/one.json" \
+	      "[.traceEvents[] | select(.cat == \"Coll\") | .pid] | unique == [$pid]"'
+check "compressed by its name" eval 'trace --for 0.3 -o "$T/c.json.gz" 2>/dev/null && sound "$T/c.json.gz"'
+
+timeout -k 1 60 "$B/ncclinsp" trace --for 100s -o "$T/int.json" 2>"$T/said" &
+TRACE=$!
+wait_until 20 level_is trace
+kill -INT $(pgrep -P "$TRACE")
+wait "$TRACE"
+check "Ctrl-C ends it" test $? -eq 130
+check "... and what came is a sound file" sound "$T/int.json"
+check "... and the level falls back at once" wait_until 20 level_is net
+check "nothing half written is left" eval '! ls -A "$T" | grep -q part'
+
+timeout 1 curl -sN --unix-socket "$SOCK" "http://ncclinspd/v1/stream?kinds=record,collective" >"$T/stream"
+check "the stream as it came is as good" eval 'trace "$T/stream" -o "$T/s.json" 2>/dev/null && sound "$T/s.json"'
+check "... with the same late one" eval '[ "$(late_rank "$T/s.json")" = "rank 1" ]'
+
+box=$("$B/ncclinsp" snapshot)
+wait_until 10 test -s "$box"
+check "so is a black box" eval 'trace "$box" -o "$T/box.json" 2>/dev/null && sound "$T/box.json"'
+check "... with operations, arrows between ranks, and what has not ended" has "$T/box.json" \
+	'[.traceEvents[] | .cat] as $c | any($c[]; . == "operation") and any($c[]; . == "waiting") and
+	 any(.traceEvents[]; .ph == "s" and .name == "arrived")'
+
+kill "$JOB"
+wait_until 20 drained
+timeout -k 1 120 "$B/nccl-sim" --plugin "$PLUGIN" "$TOP/tests/scenarios/slow-once.scn" 2>>"$T/sim" &
+started+=($!)
+id() { api exemplars | jq -er '[.exemplars[] | select(.seq == 300)][0].id'; }
+wait_until 60 id
+check "so is an exemplar, from the daemon" \
+	eval 'trace --exemplar "$(id)" -o "$T/ex.json" 2>/dev/null && sound "$T/ex.json"'
+check "... and from its file" \
+	eval '"$B/ncclinsp" exemplars "$(id)" >"$T/ex" && trace "$T/ex" -o - 2>/dev/null >"$T/ex2.json" && has "$T/ex2.json" ".otherData.operations > 100"'
+check "... with the late one" has "$T/ex.json" \
+	'any(.traceEvents[]; .name == "waiting for rank 1" and .dur > 30000)'
+
+check "where to is to be said" exits 2 "-o FILE" trace
+check "of a file there is no time to come" exits 2 "go with a trace of now" trace "$T/ex" --for 1 -o "$T/x"
+check "what is no such file is told" exits 1 "no black box" trace "$TOP/Makefile" -o "$T/x"
+check "... and a snapshot without operations" \
+	eval 'echo "{\"format\":\"ncclinsp-snapshot\",\"format_version\":1}" >"$T/empty"; exits 4 "no single operations" trace "$T/empty" -o "$T/x"'
+check "an exemplar that is not there" exits 4 "no such exemplar" trace --exemplar 20000101T000000.0Z -o "$T/x"
+check "a place that cannot be written" exits 1 "cannot write /nonexistent" trace --for 1 -o /nonexistent/x
+check "a process that is not there" exits 4 "is the one asked for" trace --pid 1 -o "$T/x"
+check "... and none of these leaves a file" test ! -e "$T/x"
+stop_daemon
+check "no daemon" exits 3 "ncclinspd running" trace -o "$T/x"
+done_testing
