@@ -154,13 +154,31 @@ static const char *const reasons[] = {
 	[NCI_REASON_SHM] = (", no KernelCh: too little free in " NCI_SHM_DIR),
 };
 
-/* Each communicator takes its own share on its first KernelCh. */
-static void watch_room(struct process *p, nccl_logger_fn *logger)
+static struct steer_company company_of(const struct process *p, const struct process_comm *comm)
 {
-	if (state.error || !steer_comm(p, spare_bytes()))
+	uint32_t n = atomic_load_explicit(&p->comms, memory_order_relaxed);
+	struct steer_company company = { 0 };
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct nci_comm *entry = &p->ring.comms[i];
+		bool same = comm->has_id && entry->flags & NCI_COMM_HAS_ID &&
+			    entry->comm_id == comm->id;
+
+		if (process_is_closed(i))
+			continue;
+		company.twins |= same && entry->rank != comm->rank;
+		company.others |= !same;
+	}
+	return company;
+}
+
+/* Each communicator takes its own share of shared memory on its first KernelCh. */
+static void watch_comm(struct process *p, const struct process_comm *comm)
+{
+	if (state.error || !steer_comm(p, spare_bytes(), company_of(p, comm)))
 		return;
-	if (logger)
-		logger(LOG_AS(NCCL_LOG_INFO), "ncclinsp: one more communicator%s",
+	if (comm->logger)
+		comm->logger(LOG_AS(NCCL_LOG_INFO), "ncclinsp: one more communicator%s",
 		       reasons[NCI_REASON_SHM]);
 }
 
@@ -292,7 +310,7 @@ uint64_t process_init(const struct process_comm *comm, int *mask)
 	if (first)
 		begin(p, comm->version);
 	else
-		watch_room(p, comm->logger);
+		watch_comm(p, comm);
 	i = add_comm(p, comm, has_gpu ? &gpu : NULL);
 	if (i != NCI_COMM_NONE)
 		state.logger[i] = comm->logger;

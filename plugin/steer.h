@@ -27,7 +27,10 @@
  *  - What stays for good should rather be off.  So from the first send on the bit goes
  *    off, and no burst begins for `settle` seconds, in which a second thread shows up:
  *    the one that runs backward passes, say.  The same holds after a level that showed
- *    us no calls.
+ *    us no calls, and after a second rank of one communicator has come: where a process
+ *    has a GPU for each thread, all of them send for the first time at once, and none of
+ *    them may change anything any more.  (No rank has made a call then: NCCL lets the
+ *    ranks of a node go on when all of them have been through init.)
  *
  * That leaves one race.  A thread whose first send ever reads the mask just before
  * another thread changes it.  So whoever sends for the first time within the second
@@ -81,7 +84,7 @@ struct steer {
 	uint64_t settle_ns;
 	uint64_t settled_ns;	/* CLOCK_MONOTONIC until which no burst begins; 0: no wait */
 	bool settles;		/* that was begun for the sender */
-	bool unsettled;		/* it is to begin, since calls have not been shown before */
+	bool unsettled;		/* it is to begin: calls are shown again, or ranks come */
 	bool replan;		/* budget or cost are new */
 	bool seems_whole;	/* no plan yet, and so far the budget is enough for all */
 	uint64_t fresh_ns;	/* ... when the first look after its init was; 0: none yet */
@@ -108,8 +111,14 @@ struct steer_thread {
  */
 void steer_begin(struct process *p, int version, uint64_t spare_bytes);
 
+/* Who else has a communicator in this process. */
+struct steer_company {
+	bool twins;		/* other ranks of the same one */
+	bool others;		/* ranks of others */
+};
+
 /* One more: true if KernelCh has just gone, since shared memory has become scarce. */
-bool steer_comm(struct process *p, uint64_t spare_bytes);
+bool steer_comm(struct process *p, uint64_t spare_bytes, struct steer_company company);
 
 /* What a communicator's init is to leave in its NCCL's mask; true: the one that is steered. */
 bool steer_mask(struct process *p, int version, int *mask);

@@ -118,11 +118,13 @@ static bool wants_kernels(struct steer *s, const struct steer_moment *now)
 		return false;
 	if (!in_bursts(s))
 		return true;
+	if (is_settling(s, now->mono_ns))
+		return false;
 	if (!s->plan.period_ms)		/* as long as it looks as if all were watched anyway */
 		return s->seems_whole && (is_on(s) || is_fresh(s, now->mono_ns));
 	if (burst_is_whole(s->plan))
 		return true;
-	return !is_settling(s, now->mono_ns) && s->plan.length_us &&
+	return s->plan.length_us &&
 	       (is_fresh(s, now->mono_ns) || burst_is_on(s->plan, now->real_ns));
 }
 

@@ -173,7 +173,7 @@ void steer_end(struct process *p)
 
 /* ---- one more communicator --------------------------------------------------------------- */
 
-bool steer_comm(struct process *p, uint64_t spare_bytes)
+bool steer_comm(struct process *p, uint64_t spare_bytes, struct steer_company company)
 {
 	struct steer *s = &p->steer;
 	struct steer_moment now = {
@@ -190,8 +190,11 @@ bool steer_comm(struct process *p, uint64_t spare_bytes)
 	}
 	s->fresh_ns = 0;
 	SET(s->fresh, FRESH_GROUPS);
-	if (gone)
+	s->unsettled = s->unsettled || (company.twins && !GET(s->sender));
+	if (gone || s->unsettled)
 		steer_decide(p, &now);
+	if (company.twins && !company.others)
+		SET(s->switched, 0);	/* as if at the first one: nobody has read the mask */
 	SET(s->quiet_ns, 0);
 	steer_leave(s);
 	return gone;

@@ -124,6 +124,57 @@ START_TEST(first_groups_of_a_later_communicator_are_watched)
 }
 END_TEST
 
+/* Threads with a GPU each would all send for the first time at once. */
+START_TEST(second_rank_of_a_communicator_is_waited_for)
+{
+	void *first;
+	bool twin = _i;
+
+	init();
+	first = context;
+	ck_assert(is_on());
+	ck_assert_int_eq(ncclProfiler_v6.init(&context, 1, &mask, "c", 1, 2, twin, NULL), 0);
+	ck_assert_int_eq(is_on(), !twin);
+	now.mono_ns = clock_ns(CLOCK_MONOTONIC);
+	ck_assert_uint_eq(atomic_load(&s->switched), 0);
+	run_for(29 * SECOND, 100);
+	ck_assert_int_eq(is_on(), !twin);
+	run_for(2 * SECOND, 100);
+	ck_assert(is_on());		/* nobody has sent */
+	ncclProfiler_v6.finalize(first);
+	ncclProfiler_v6.init(&first, 1, &mask, "c", 1, 2, twin, NULL);
+	ck_assert(is_on());		/* the other one is no more */
+}
+END_TEST
+
+/* A thread may be within a call on the first one, and have read the mask before. */
+START_TEST(change_for_ranks_that_come_later_is_one_for_who_was_there)
+{
+	void *c;
+
+	init();
+	ncclProfiler_v6.init(&c, 2, &mask, "d", 1, 2, 0, NULL);
+	ck_assert(is_on());
+	ncclProfiler_v6.init(&c, 2, &mask, "d", 1, 2, 1, NULL);
+	ck_assert(!is_on());
+	ck_assert_uint_ne(atomic_load(&s->switched), 0);
+}
+END_TEST
+
+/* However slow it is: how fast it will be is not known. */
+START_TEST(first_send_of_a_slow_job_waits_as_well)
+{
+	init();
+	collective();
+	ck_assert(is_on());
+	send_recv();
+	ck_assert(!is_on());
+	pass(31 * SECOND);
+	send_recv();
+	ck_assert(is_on());
+}
+END_TEST
+
 /* ---- who may switch --------------------------------------------------------------------- */
 
 START_TEST(who_sends_is_watched_again_only_when_nobody_else_has_sent_for_a_while)
@@ -470,6 +521,9 @@ int main(void)
 		FX_LOOP(budget_of_the_environment_is_kept, 0, 2),
 		FX_LOOP(words_that_are_none_are_told_and_ignored, 0, 28),
 		FX_TEST(first_groups_of_a_later_communicator_are_watched),
+		FX_LOOP(second_rank_of_a_communicator_is_waited_for, 0, 2),
+		FX_TEST(change_for_ranks_that_come_later_is_one_for_who_was_there),
+		FX_TEST(first_send_of_a_slow_job_waits_as_well),
 		FX_TEST(who_sends_is_watched_again_only_when_nobody_else_has_sent_for_a_while),
 		FX_TEST(group_that_has_launched_nothing_switches_nothing),
 		FX_TEST(lone_call_of_the_sender_switches),
