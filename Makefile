@@ -37,7 +37,8 @@ ALLFLAGS  = -std=gnu11 -fno-strict-aliasing $(CFLAGS) $(if $(SAN),-w,$(WARN)) \
 # A command, a file or a pkg-config module, and behind "=" the package of Debian
 # and Ubuntu that brings it, where that has another name.
 NEEDS := gcc make pkg-config /usr/include/stdio.h=libc6-dev clang scdoc mandoc tmux curl jq \
-         prove=perl jsonschema=python3-jsonschema pgrep=procps unshare=util-linux bindfs check.pc=check liburing.pc=liburing-dev \
+         prove=perl jsonschema=python3-jsonschema pgrep=procps unshare=util-linux \
+         /usr/lib/python3/dist-packages/yaml=python3-yaml bindfs check.pc=check liburing.pc=liburing-dev \
          libmicrohttpd.pc=libmicrohttpd-dev jansson.pc=libjansson-dev \
          libcurl.pc=libcurl4-openssl-dev libzstd.pc=libzstd-dev zstd zlib.pc=zlib1g-dev ncursesw.pc=libncurses-dev \
          $(if $(wildcard /usr/local/cuda*/lib*/libnccl.so.2),gdb) \

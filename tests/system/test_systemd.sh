@@ -36,6 +36,13 @@ if systemd-analyze --version >/dev/null 2>&1; then
 		systemd-analyze security --no-pager --offline=yes --threshold=20 \
 		"$UNITS/system/ncclinspd.service"
 	echo "# $(exposure "$UNITS/system/ncclinspd.service")"
+	# As systemd puts unit and drop-in together.
+	mkdir "$T/looking"
+	cat "$UNITS/system/ncclinspd.service" systemd/containers.conf >"$T/looking/ncclinspd.service"
+	check "also where it may look into containers" \
+		systemd-analyze security --no-pager --offline=yes --threshold=20 "$T/looking/ncclinspd.service"
+	check "which systemd understands" has_no_complaint "$T/looking/ncclinspd.service"
+	echo "# $(exposure "$T/looking/ncclinspd.service")"
 else
 	skip "systemd understands the units" "there is no systemd-analyze"
 fi
