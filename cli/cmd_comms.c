@@ -108,8 +108,7 @@ int cmd_comms(struct cli *cli)
 			   "local_ranks.gpu_uuid,local_ranks.pci_bus_id,local_ranks.last_seq,"
 			   "local_ranks.in_flight,local_ranks.last_op_at,"
 			   "local_ranks.last_op_mono_ns,local_ranks.state,local_ranks.phase",
-		.columns = columns,
-		.count = sizeof(columns) / sizeof(columns[0]),
+		LISTING_COLUMNS(columns),
 		.nothing = "no communicator has been seen",
 		.reshape = reshape,
 		.nested = nested,

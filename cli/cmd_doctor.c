@@ -143,8 +143,7 @@ int cmd_doctor(struct cli *cli)
 {
 	static const struct listing listing = {
 		.array = "checks",
-		.columns = columns,
-		.count = sizeof(columns) / sizeof(columns[0]),
+		LISTING_COLUMNS(columns),
 		.fetch = fetch,
 		.page = page,
 		.code = code,

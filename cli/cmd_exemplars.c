@@ -68,8 +68,7 @@ int cmd_exemplars(struct cli *cli)
 {
 	static const struct listing listing = {
 		.array = "exemplars",
-		.columns = columns,
-		.count = sizeof(columns) / sizeof(columns[0]),
+		LISTING_COLUMNS(columns),
 		.nothing = "no operation was slower than ever",
 	};
 

@@ -116,18 +116,9 @@ static json_t *progress(const json_t *row)
 	return *text ? json_string(text) : json_null();
 }
 
-json_t *inflight_reshape(const json_t *rows)
+void inflight_dress(json_t *row)
 {
-	json_t *shaped = json_array(), *row;
-	size_t i;
-
-	json_array_foreach((json_t *)rows, i, row) {
-		json_t *copy = json_copy(row);
-
-		json_object_set_new(copy, "progress", progress(row));
-		json_array_append_new(shaped, copy);
-	}
-	return shaped;
+	json_object_set_new(row, "progress", progress(row));
 }
 
 int cmd_inflight(struct cli *cli)
@@ -135,11 +126,10 @@ int cmd_inflight(struct cli *cli)
 	static const struct column oldest = { "age_ns", NULL, COL_AGE, "age_ns", 0, 0, 0 };
 	static const struct listing listing = {
 		.array = "inflight",
-		.columns = inflight_columns,
-		.count = sizeof(inflight_columns) / sizeof(inflight_columns[0]),
+		LISTING_COLUMNS(inflight_columns),
 		.sort = &oldest,
 		.nothing = "nothing is in flight",
-		.reshape = inflight_reshape,
+		.dress = inflight_dress,
 	};
 	char target[64];
 

@@ -46,19 +46,9 @@ static json_t *left(const json_t *until)
 	return json_is_integer(until) ? json_integer(ns > 0 ? ns : 0) : json_null();
 }
 
-static json_t *reshape(const json_t *processes)
+static void dress(json_t *row)
 {
-	json_t *rows = json_array(), *process;
-	size_t i;
-
-	json_array_foreach((json_t *)processes, i, process) {
-		json_t *row = json_copy(process);
-
-		json_object_set_new(row, "left_ns",
-				    left(report_get(process, "wanted.until_mono_ns")));
-		json_array_append_new(rows, row);
-	}
-	return rows;
+	json_object_set_new(row, "left_ns", left(report_get(row, "wanted.until_mono_ns")));
 }
 
 static void put_wanted(char *buf, size_t size, const json_t *wish)
@@ -151,10 +141,9 @@ static int show(struct cli *cli)
 {
 	struct listing listing = {
 		.array = "processes",
-		.columns = columns,
-		.count = sizeof(columns) / sizeof(columns[0]),
+		LISTING_COLUMNS(columns),
 		.nothing = "no process uses NCCL with this plugin",
-		.reshape = reshape,
+		.dress = dress,
 		.fetch = cli->comm ? target_fetch : NULL,
 		.arg = (void *)(uintptr_t)"/v1/level",
 	};

@@ -26,8 +26,7 @@ static int show(struct cli *cli)
 {
 	const struct listing listing = {
 		.array = "processes",
-		.columns = columns,
-		.count = sizeof(columns) / sizeof(columns[0]),
+		LISTING_COLUMNS(columns),
 		.nothing = "no process uses NCCL with this plugin",
 		.fetch = cli->comm ? target_fetch : NULL,
 		.arg = (void *)(uintptr_t)("/v1/processes" MEMBERS),

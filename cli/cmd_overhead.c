@@ -64,19 +64,10 @@ static json_t *calls(const json_t *process)
 	return json_real(json_number_value(user) + json_number_value(proxy));
 }
 
-static json_t *reshape(const json_t *processes)
+static void dress(json_t *row)
 {
-	json_t *rows = json_array(), *process;
-	size_t i;
-
-	json_array_foreach((json_t *)processes, i, process) {
-		json_t *row = json_copy(process);
-
-		json_object_set_new(row, "percent", percents(process));
-		json_object_set_new(row, "calls_per_s", calls(process));
-		json_array_append_new(rows, row);
-	}
-	return rows;
+	json_object_set_new(row, "percent", percents(row));
+	json_object_set_new(row, "calls_per_s", calls(row));
 }
 
 static int print_daemon(struct cli *cli)
@@ -100,10 +91,9 @@ int cmd_overhead(struct cli *cli)
 {
 	static const struct listing listing = {
 		.array = "processes",
-		.columns = columns,
-		.count = sizeof(columns) / sizeof(columns[0]),
+		LISTING_COLUMNS(columns),
 		.nothing = "no process with a plugin that tells",
-		.reshape = reshape,
+		.dress = dress,
 	};
 	int code = listing_run(cli, &listing, "/v1/overhead"), more = CLI_DONE;
 

@@ -29,23 +29,17 @@ const struct column peers_columns[] = {
 };
 const size_t peers_column_count = sizeof(peers_columns) / sizeof(peers_columns[0]);
 
-json_t *peers_reshape(const json_t *peers)
+void peers_dress(json_t *row)
 {
-	json_t *rows = json_deep_copy(peers), *row, *sum;
+	json_int_t steps = json_integer_value(json_object_get(row, "timed_steps"));
+	json_t *mean = json_object(), *sum;
 	const char *key;
-	size_t i;
 
-	json_array_foreach(rows, i, row) {
-		json_int_t steps = json_integer_value(json_object_get(row, "timed_steps"));
-		json_t *mean = json_object();
-
-		json_object_foreach(json_object_get(row, "time"), key, sum)
-			if (json_is_integer(sum) && steps)
-				json_object_set_new(mean, key,
-						    json_integer(json_integer_value(sum) / steps));
-		json_object_set_new(row, "mean", mean);
-	}
-	return rows;
+	json_object_foreach(json_object_get(row, "time"), key, sum)
+		if (json_is_integer(sum) && steps)
+			json_object_set_new(mean, key,
+					    json_integer(json_integer_value(sum) / steps));
+	json_object_set_new(row, "mean", mean);
 }
 
 int cmd_peers(struct cli *cli)
@@ -54,10 +48,9 @@ int cmd_peers(struct cli *cli)
 		.array = "peers",
 		.members = "window_ns,comm_id,comm_name,nranks,rank,pid,proxy_pid,direction,peer,"
 			   "channel,ops,steps,timed_steps,bytes,rate_gbs,fit,time,excess_ns,bound",
-		.columns = peers_columns,
-		.count = sizeof(peers_columns) / sizeof(peers_columns[0]),
+		LISTING_COLUMNS(peers_columns),
 		.nothing = "no transfer over a network has been seen",
-		.reshape = peers_reshape,
+		.dress = peers_dress,
 	};
 	char target[128];
 	int used = snprintf(target, sizeof(target), "/v1/peers?window=%s",

@@ -87,32 +87,22 @@ static void name_container(json_t *row)
 		json_object_set(row, "other_pid", ns_pid);
 }
 
-static json_t *reshape(const json_t *processes)
+static void dress(json_t *row)
 {
-	json_t *rows = json_array(), *process;
-	size_t i;
-
-	json_array_foreach((json_t *)processes, i, process) {
-		json_t *row = json_copy(process);
-
-		name_user(row);
-		part_losses(row);
-		name_container(row);
-		json_array_append_new(rows, row);
-	}
-	return rows;
+	name_user(row);
+	part_losses(row);
+	name_container(row);
 }
 
 int cmd_ps(struct cli *cli)
 {
 	static const struct listing listing = {
 		.array = "processes",
-		.columns = columns,
-		.count = sizeof(columns) / sizeof(columns[0]),
+		LISTING_COLUMNS(columns),
 		.nothing = "no process uses NCCL with this plugin; start the job with "
 			   "NCCL_PROFILER_PLUGIN=insp (see ncclinsp(1))",
 		.note = foreign_tell,
-		.reshape = reshape,
+		.dress = dress,
 	};
 
 	return listing_run(cli, &listing, "/v1/processes");

@@ -202,8 +202,7 @@ static int page(struct cli *cli, const json_t *rows, bool first)
 int cmd_status(struct cli *cli)
 {
 	static const struct listing listing = {
-		.columns = columns,
-		.count = sizeof(columns) / sizeof(columns[0]),
+		LISTING_COLUMNS(columns),
 		.page = page,
 	};
 

@@ -154,8 +154,7 @@ static int follow(struct tail *tail)
 int cmd_tail(struct cli *cli)
 {
 	static const struct listing listing = {
-		.columns = run_columns,
-		.count = sizeof(run_columns) / sizeof(run_columns[0]),
+		LISTING_COLUMNS(run_columns),
 	};
 	struct tail tail = { .cli = cli, .left = cli->samples };
 	const struct report_style style = cli_report_style(cli);

@@ -178,14 +178,28 @@ static json_t *answered_rows(const struct listing *listing, json_t *root)
 	return json_incref(json_object_get(root, listing->array)) ?: json_array();
 }
 
+json_t *listing_dressed(const json_t *rows, listing_dress *dress)
+{
+	json_t *all = json_array(), *row;
+	size_t i;
+
+	json_array_foreach((json_t *)rows, i, row) {
+		json_t *copy = json_copy(row);
+
+		if (dress)
+			dress(copy);
+		json_array_append_new(all, copy);
+	}
+	return all;
+}
+
 /* The table's rows, each with its source; none of them is the answer's own. */
 static json_t *shape(const struct listing *listing, const json_t *answered)
 {
-	json_t *rows = listing->reshape ? listing->reshape(answered) : json_array(), *row;
+	json_t *rows = listing->reshape ? listing->reshape(answered)
+					: listing_dressed(answered, listing->dress), *row;
 	size_t i;
 
-	for (i = 0; !listing->reshape && i < json_array_size(answered); i++)
-		json_array_append_new(rows, json_copy(json_array_get(answered, i)));
 	json_array_foreach(rows, i, row)
 		if (!listing->nested)
 			json_object_set(row, LISTING_SOURCE, json_array_get(answered, i));

@@ -12,6 +12,9 @@
 #include "cli/filter.h"
 #include "cli/report.h"
 
+/* Adds to a row, a copy of the answer's, what columns show beyond it. */
+typedef void listing_dress(json_t *row);
+
 struct listing {
 	const char *array;	/* its name in the answer; NULL: the answer is the one row */
 	const char *members;	/* all that columns and filters look at; NULL: ask for all */
@@ -21,7 +24,8 @@ struct listing {
 	const char *nothing;	/* said when there is no row and no filter */
 	/* What is to be known beside the rows: fills in `text`; false: nothing.  NULL: never. */
 	bool (*note)(const json_t *answer, char *text, size_t size);
-	/* Turns the answer's rows into the table's, a new array; NULL: they are the same. */
+	listing_dress *dress;	/* NULL: rows are shown as they came */
+	/* Instead, where the table's rows are others than the answer's: a new array. */
 	json_t *(*reshape)(const json_t *rows);
 	/*
 	 * Where rows of the table lie deeper in the answer: the answer's array with
@@ -40,6 +44,9 @@ struct listing {
 	bool joint;	/* rows are of several processes: -p asks who is in them */
 	int header_every;	/* lines; samples follow one another.  0: each stands alone */
 };
+
+/* Of the columns' own array: .columns and .count. */
+#define LISTING_COLUMNS(table) .columns = (table), .count = sizeof(table) / sizeof((table)[0])
 
 #define LISTING_SOURCE ""	/* key of a reshaped row: what it was made of */
 
@@ -93,10 +100,13 @@ extern const size_t peers_column_count;
 extern const struct column run_columns[];
 extern const size_t run_column_count;
 
-/* Rows of /v1/inflight with "progress", the state in words; a new array. */
-json_t *inflight_reshape(const json_t *rows);
+/* Copies of rows, dressed (NULL: as they are); a new array. */
+json_t *listing_dressed(const json_t *rows, listing_dress *dress);
 
-/* Rows of /v1/peers with "mean", what a step spent in each state; a new array. */
-json_t *peers_reshape(const json_t *rows);
+/* Rows of /v1/inflight with "progress", the state in words. */
+listing_dress inflight_dress;
+
+/* Rows of /v1/peers with "mean", what a step spent in each state. */
+listing_dress peers_dress;
 
 #endif

@@ -187,7 +187,8 @@ static void add_ends(json_t *inflight, const json_t *processes)
 static void build_inflight(struct view *view, const struct view_answers *answers)
 {
 	static const struct column oldest = { NULL, NULL, COL_AGE, "age_ns", 0, 0, 0 };
-	json_t *rows = inflight_reshape(json_object_get(answers->inflight, "inflight"));
+	json_t *rows = listing_dressed(json_object_get(answers->inflight, "inflight"),
+				       inflight_dress);
 
 	add_ends(rows, json_object_get(answers->processes, "processes"));
 	report_sort(rows, &oldest, false);
@@ -272,7 +273,8 @@ void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns
 	if (!same_members)
 		build_ranks(view, answers, now_ns);
 	if (answers->peers)
-		view->rows[VIEW_PEERS] = peers_reshape(json_object_get(answers->peers, "peers"));
+		view->rows[VIEW_PEERS] = listing_dressed(json_object_get(answers->peers, "peers"),
+							 peers_dress);
 	view->rows[VIEW_KINDS] = json_incref(json_object_get(answers->kinds, "rows"));
 	view->rows[VIEW_RUNS] = json_incref(json_object_get(answers->runs, "collectives"));
 	add_size_classes(view->rows[VIEW_RUNS]);
