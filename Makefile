@@ -8,6 +8,7 @@
 #   make gpu-check  what only a real GPU can tell; gpu-bundle: a folder to take to one
 #   make check-systemd  packages built, and used in a booted system (root, mmdebstrap,
 #                   systemd-container, debhelper)
+#   make check-launchers  what real launchers tell of jobs: Slurm, Open MPI, MPICH (root)
 #   make check-prometheus  a real Prometheus collects for minutes (Debian: prometheus)
 #   make soak       the daemon's memory over ten million operations
 #   make campaign   faults and clean runs by the hundred: what is found (docs/campaign.md)
@@ -42,7 +43,9 @@ NEEDS := gcc make pkg-config /usr/include/stdio.h=libc6-dev clang scdoc mandoc t
          libmicrohttpd.pc=libmicrohttpd-dev jansson.pc=libjansson-dev \
          libcurl.pc=libcurl4-openssl-dev libzstd.pc=libzstd-dev zstd zlib.pc=zlib1g-dev ncursesw.pc=libncurses-dev \
          $(if $(wildcard /usr/local/cuda*/lib*/libnccl.so.2),gdb) \
-         $(if $(filter check-prometheus,$(MAKECMDGOALS)),promtool=prometheus)
+         $(if $(filter check-prometheus,$(MAKECMDGOALS)),promtool=prometheus) \
+         $(if $(filter check-launchers,$(MAKECMDGOALS)),slurmctld slurmd srun=slurm-client \
+           munged=munge mpirun.openmpi=openmpi-bin mpiexec.hydra=mpich)
 APT := DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120
 
 deps:
@@ -400,6 +403,12 @@ check-systemd: deps
 check-prometheus: deps
 	+@$(submake) B=$(B) all
 	@LONG=1 B=$(abspath $(B)) tests/system/test_prometheus.sh
+
+# ---- launchers -------------------------------------------------------------------------
+.PHONY: check-launchers
+check-launchers: deps
+	+@$(submake) B=$(B) all
+	@B=$(abspath $(B)) tests/launchers/check.sh
 
 # ---- levels and bursts, at length ------------------------------------------------------
 # A minute of bursts with as many operations as there can be, and a thousand switches of
