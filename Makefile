@@ -10,6 +10,7 @@
 #                   systemd-container, debhelper)
 #   make check-launchers  what real launchers tell of jobs: Slurm, Open MPI, MPICH (root)
 #   make check-prometheus  a real Prometheus collects for minutes (Debian: prometheus)
+#   make check-aarch64  built for 64-bit Arm, tested under emulation (cross.mk)
 #   make soak       the daemon's memory over ten million operations
 #   make campaign   faults and clean runs by the hundred: what is found (docs/campaign.md)
 #   make fuzz       FUZZ_SECONDS=60 of looking for hostile input, each
@@ -422,6 +423,9 @@ check-control: deps
 # ---- onto the system ----------------------------------------------------------------
 include install.mk
 include packaging/packages.mk
+
+# ---- for other processors ---------------------------------------------------------------
+include cross.mk
 
 # ---- the rest ------------------------------------------------------------
 clean:

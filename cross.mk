@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+#   make aarch64        everything, for 64-bit Arm, in $(B)-aarch64
+#   make check-aarch64  its tests under qemu's emulation of a process; some minutes
+#
+# By Debian's cross compiler and against Debian's libraries for arm64, unpacked in a tree
+# of their own: this machine's stay as they are.  Needs mmdebstrap,
+# gcc-aarch64-linux-gnu and qemu-user-static.
+#
+# What this cannot show: an emulated processor on an x86 machine orders memory as that
+# one does, so that a missing barrier does no harm here.  Only a real one tells.
+ARM      := $(B)-aarch64
+ARM_TREE := $(abspath $(ARM))/tree
+ARM_CC   := aarch64-linux-gnu-gcc --sysroot=$(ARM_TREE)
+ARM_QEMU := qemu-aarch64-static
+ARM_LIBS := libc6-dev libgcc-12-dev libjansson-dev libzstd-dev libcurl4-openssl-dev \
+            libmicrohttpd-dev libncurses-dev liburing-dev check
+ARM_MAKE  = PKG_CONFIG_SYSROOT_DIR=$(ARM_TREE) \
+	PKG_CONFIG_LIBDIR=$(ARM_TREE)/usr/lib/aarch64-linux-gnu/pkgconfig \
+	$(submake) B=$(ARM) CC="$(ARM_CC)" EMULATOR="$(ARM_QEMU) -L $(ARM_TREE)"
+
+# Not there: what asks /proc who somebody is, where the emulator tells a start of its own
+# (discover); what installs a filter of system calls (loop); what counts pages that the
+# emulator does not ask for (shmring_lanes), or what starts programs (sim_loader, top); and
+# what takes minutes there, and has nothing in it that depends on the processor.
+ARM_NOT   := discover discover_end gpuclock loop reconstruct_order shmring_lanes sim_loader steer \
+             straggler stream top_keys top_layout
+ARM_TESTS := $(filter-out $(ARM_NOT:%=$(ARM)/tests/test_%),$(patsubst $(B)/%,$(ARM)/%,$(TESTS)))
+
+space := $(subst ,, )
+comma := ,
+
+# Its links are made relative: they would lead into this machine's own libraries.  What
+# a tree has beside libraries would be found in place of this machine's.
+$(ARM_TREE)/.made:
+	@mkdir -p $(ARM)
+	@rm -rf $(ARM_TREE)
+	@echo "  TREE  $(ARM_TREE)"
+	$(Q)mmdebstrap --quiet --variant=extract --architectures=arm64 \
+		--include=$(subst $(space),$(comma),$(strip $(ARM_LIBS))) bookworm $(ARM).tar
+	$(Q)mkdir $(ARM_TREE) && tar -C $(ARM_TREE) -xf $(ARM).tar ./lib ./usr && rm $(ARM).tar
+	$(Q)find $(ARM_TREE) -type l -lname '/*' | while read -r link; do \
+		to=$(ARM_TREE)$$(readlink "$$link"); \
+		ln -sfn "$$(realpath -m --relative-to="$$(dirname "$$link")" "$$to")" "$$link"; \
+	done
+	$(Q)touch $@
+
+# Tests that build something, or look into what was built, ask for these by name.
+ARM_TOOLS := $(ARM)/tools
+$(ARM_TOOLS)/.made: cross.mk
+	@mkdir -p $(@D)
+	$(Q)printf '#!/bin/sh\nexec $(ARM_CC) "$$@"\n' >$(@D)/cc
+	$(Q)printf '#!/bin/sh\nexec aarch64-linux-gnu-strip "$$@"\n' >$(@D)/strip
+	$(Q)chmod +x $(@D)/cc $(@D)/strip && touch $@
+
+.PHONY: aarch64 check-aarch64
+aarch64: $(ARM_TREE)/.made
+	+@$(ARM_MAKE) all
+
+check-aarch64: aarch64 $(ARM_TOOLS)/.made
+	+@$(ARM_MAKE) $(ARM_TESTS)
+	@PATH=$(abspath $(ARM_TOOLS)):$$PATH B=$(abspath $(ARM)) CK_TIMEOUT_MULTIPLIER=10 \
+		QEMU_LD_PREFIX=$(ARM_TREE) prove -j$(JOBS) --failures --comments \
+		--exec '$(abspath tests/tap.sh) $(ARM_QEMU)' $(ARM_TESTS)
