@@ -394,7 +394,7 @@ campaign: deps
 # Packages built where only what they declare is, and in a system that systemd booted.
 .PHONY: check-systemd
 check-systemd: deps
-	+@$(submake) B=$(B) all deb
+	+@$(submake) B=$(B) all other-abi deb
 	@B=$(abspath $(B)) prove --failures --comments --exec 'timeout -k 5 1800' \
 		tests/systemd/test_*.sh
 

@@ -161,6 +161,29 @@ check "who asks meanwhile waits for the next one, and is answered" wait_until 30
 check "it is another one" sh -c '[ "$1" != "$2" ]' sh "$before" "$(main_pid)"
 check "nothing that it does in normal use is refused" is NRestarts 0
 
+# ---- over TCP -----------------------------------------------------------------------
+
+tcp() { inside curl -sf -m 5 http://127.0.0.1:9464/metrics | grep -q '^ncclinsp_'; }
+no_tcp() { ! tcp; }
+DROP_IN=/etc/systemd/system/ncclinspd.service.d/metrics.conf
+conf 'metrics-listen = 9464\n'
+inside systemctl restart ncclinspd
+check "an address alone gives nobody a network" no_tcp
+mkdir -p "$ROOT/root/deploy" && cp "$TOP/deploy/systemd/metrics.conf" "$ROOT/root/deploy"
+inside install -D -m 644 /root/deploy/metrics.conf $DROP_IN
+inside systemctl daemon-reload
+inside systemctl restart ncclinspd
+check "with the drop-in that comes along, metrics are served over TCP" wait_until 30 tcp
+check "the socket answers as before" wait_until 30 sees_jobs alice 4
+check "nothing that TCP takes is refused" is NRestarts 0
+echo "# $(inside systemd-analyze security --no-pager ncclinspd | tail -n 1) with it"
+inside rm $DROP_IN
+conf ''
+inside systemctl daemon-reload
+inside systemctl restart ncclinspd
+check "without it there is none again" no_tcp
+check "the job is seen by the daemon that has none" wait_until 30 sees_jobs alice 4
+
 inside kill -STOP "$(main_pid)"
 restarted() { [ "$(prop NRestarts)" = 1 ] && is ActiveState active; }
 check "one that hangs is replaced" wait_until 60 restarted
@@ -170,6 +193,41 @@ check "and the next one sees the job" wait_until 30 sees_jobs alice 4
 check "it is upgraded while the job runs" inside sh -c 'dpkg -i /root/*.deb'
 check "the job is seen by the new one" wait_until 30 sees_jobs alice 4
 check "and has not noticed" sh -c '[ "$1" = "$2" ]' sh "$job_pids" "$(inside pgrep -d , nccl-sim)"
+
+# ---- upgraded to another format --------------------------------------------------------
+
+# other_deb PACKAGE PATH FILE: the package as a later version has it, with that file.
+other_deb() {
+	local new=$T/other-$1
+	dpkg-deb -R "$B"/deb/"$1"_*.deb "$new" && cp "$3" "$(echo "$new"/$2)" &&
+		sed -i 's/^Version: .*/Version: 9.0/' "$new/DEBIAN/control" &&
+		dpkg-deb -b "$new" "$ROOT/root/other/$1.deb"
+}
+mkdir "$ROOT/root/other"
+other_deb ncclinsp usr/sbin/ncclinspd "$B/other-abi/ncclinspd" >/dev/null
+other_deb libnccl-profiler-insp 'usr/lib/*/libnccl-profiler-insp.so' \
+	"$B/other-abi/libnccl-profiler-insp.so" >/dev/null
+tells_format() {	# USER PATTERN
+	local said
+	said=$(as "$1" 'ncclinsp ps' 2>&1)
+	grep -Eq -- "$2" <<<"$said" || { echo "$said"; return 1; }
+}
+older='not watched: process [0-9]+ and 3 more, whose plugin writes format 1; the daemon reads format 2'
+newer='not watched: process [0-9]+ and 3 more, whose plugin writes format 2; the daemon reads format 1'
+check "an upgrade changes the format under a job" inside dpkg -i /root/other/ncclinsp.deb
+check "its user is told why it is not there" wait_until 30 tells_format alice "$older"
+check "another one is not" sh -c '! "$@" | grep "not watched"' sh \
+	nsenter -t "$LEADER" -a su bob -c 'ncclinsp ps 2>&1'
+check "the job has not noticed" sh -c '[ "$1" = "$2" ]' sh "$job_pids" "$(inside pgrep -d , nccl-sim)"
+check "the daemon is put back" inside sh -c 'dpkg -i /root/ncclinsp_*.deb'
+check "and sees the job again" wait_until 30 sees_jobs alice 4
+check "the plugin is upgraded first" inside dpkg -i /root/other/libnccl-profiler-insp.deb
+check "a job starts with it" job bob steady
+check "its user is told that the daemon is older" wait_until 30 tells_format bob "$newer"
+check "the other job is watched as before" sees_jobs alice 4
+inside pkill -KILL -u bob nccl-sim
+inside sh -c 'rm -f /dev/shm/ncclinsp.$(id -u bob).*'
+check "the plugin is put back" inside sh -c 'dpkg -i /root/libnccl*.deb'
 
 # ---- a death ------------------------------------------------------------------------
 
