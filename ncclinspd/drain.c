@@ -174,15 +174,19 @@ static bool wants_look(const struct attached *a, bool again)
 static struct tick_clock clock_of(const struct drain *d, uint32_t kind, uint64_t now_ns)
 {
 	if (kind == NCI_CLOCK_MONOTONIC)
-		return (struct tick_clock){ kind, now_ns, now_ns, 1 };
+		return (struct tick_clock){ .kind = kind, .ticks = now_ns, .mono_ns = now_ns,
+					    .ns_per_tick = 1, .span_ns = UINT64_MAX };
 	return *d->ticks;
 }
 
 static void take_time(const struct drain *d, struct attached *a, uint64_t now_ns)
 {
+	const struct process *p = &a->seg->process;
+	const struct ticks_pair first = { p->first_ticks, p->first_mono_ns };
 	struct tick_clock *clock = &a->seg->process.clock;
 
 	*clock = clock_of(d, a->seg->clock, now_ns);
+	ticks_reach_back(clock, &first);
 	a->latest_ticks = ticks_at(clock, now_ns) +
 			  (uint64_t)(FUTURE_NS / clock->ns_per_tick);
 }

@@ -55,6 +55,7 @@ struct tick_clock {
 	uint64_t ticks;
 	uint64_t mono_ns;
 	double ns_per_tick;
+	uint64_t span_ns;	/* that the rate was taken over; 0: not known */
 };
 
 /* What a process lost, by cause: every one of these is shown. */
@@ -162,7 +163,8 @@ struct process {
 	struct loss loss;
 	uint64_t stamps_refused[STAMP_FAULT_END];	/* by enum stamp_fault */
 	struct tick_clock clock;
-	uint64_t first_ticks;	/* no stamp is older: when the segment was made */
+	uint64_t first_ticks;	/* no stamp is older: when the segment was made, */
+	uint64_t first_mono_ns;	/* which was then, as the process says; 0: not known */
 	uint64_t first_seen_ns;
 	uint64_t last_record_ns; /* 0: none yet; when it was drained */
 	uint64_t ended_ns;	/* 0: alive */

@@ -164,6 +164,7 @@ static void take_header(struct segment *seg, const struct nci_header *h)
 	seg->clock = h->clock;
 	seg->start_time = h->start_time;
 	p->first_ticks = h->anchor.ticks;
+	p->first_mono_ns = h->anchor.mono_ns;
 	p->instance = h->instance;
 	p->nonce = h->nonce;
 	p->tells_watched = h->abi_minor >= 2;

@@ -8,6 +8,7 @@
 
 #define READ_TRIES	8
 #define JUMP		1e-3	/* no rate changes by this much: the counter jumped */
+#define LONG_NS		UINT64_C(30000000000)	/* a rate over that is good for hours */
 #define JUMP_NS		50000	/* reading errors that are no jump */
 
 uint32_t ticks_hardware(void)
@@ -76,8 +77,20 @@ void ticks_observe(struct ticks *t, const struct ticks_pair *pair)
 	if (t->clock.kind == NCI_CLOCK_MONOTONIC || pair->ticks <= first->ticks ||
 	    pair->mono_ns <= first->mono_ns)
 		return;
-	t->clock.ns_per_tick = (double)(pair->mono_ns - first->mono_ns) /
-			       (double)(pair->ticks - first->ticks);
+	t->clock.span_ns = pair->mono_ns - first->mono_ns;
+	t->clock.ns_per_tick = (double)t->clock.span_ns / (double)(pair->ticks - first->ticks);
+}
+
+void ticks_reach_back(struct tick_clock *clock, const struct ticks_pair *first)
+{
+	double ns = (double)(clock->mono_ns - first->mono_ns);
+	double ticks = (double)(clock->ticks - first->ticks);
+
+	if (!first->mono_ns || first->mono_ns >= clock->mono_ns ||
+	    first->ticks >= clock->ticks || clock->span_ns >= LONG_NS || ns < clock->span_ns)
+		return;
+	if (fabs(ns / ticks / clock->ns_per_tick - 1) <= JUMP)
+		clock->ns_per_tick = ns / ticks;
 }
 
 uint64_t ticks_at(const struct tick_clock *clock, uint64_t mono_ns)

@@ -40,6 +40,14 @@ void ticks_observe(struct ticks *t, const struct ticks_pair *pair);
  */
 bool ticks_jumped(const struct ticks *t, const struct ticks_pair *now);
 
+/*
+ * A rate that was taken over moments is microseconds off per second of the past.  A
+ * process that has been there for longer knows a pair of its begin: as long as its rate
+ * is the better one, and does not contradict ours, what it has told lies between its
+ * begin and now.
+ */
+void ticks_reach_back(struct tick_clock *clock, const struct ticks_pair *first);
+
 /* Where on the counter CLOCK_MONOTONIC `mono_ns` lies. */
 uint64_t ticks_at(const struct tick_clock *clock, uint64_t mono_ns);
 

@@ -53,7 +53,7 @@ START_TEST(ticks_of_another_counter_have_another_clock)
 	struct gpu *gpu = gpus_get(&gpus, &ours, 0);
 
 	gpus_put(gpu);
-	others.clock = (struct tick_clock){ NCI_CLOCK_MONOTONIC, 0, 0, 1 };
+	others.clock = (struct tick_clock){ NCI_CLOCK_MONOTONIC, 0, 0, 1, 0 };
 	ck_assert_ptr_ne(gpus_get(&gpus, &others, 0), gpu);
 }
 END_TEST

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ncclinspd/ticks.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "tests/fixture.h"
@@ -149,6 +150,69 @@ START_TEST(this_machines_counter_agrees_with_its_clock)
 }
 END_TEST
 
+/* ---- a process that was there before ------------------------------------------------ */
+
+#define HOUR (3600 * SECOND)
+#define BEGAN (5 * SECOND)
+
+static const struct ticks_pair first = { 1000000 + (uint64_t)(5e9 * 2.9), BEGAN };
+
+/* How far off a stamp of the process's begin is told. */
+static double begin_error_ns(const struct tick_clock *clock)
+{
+	return (double)clock->mono_ns - (double)(clock->ticks - first.ticks) *
+	       clock->ns_per_tick - (double)first.mono_ns;
+}
+
+START_TEST(daemon_that_has_just_come_knows_when_an_old_process_began)
+{
+	struct tick_clock clock;
+
+	ticks_init(&t, NCI_CLOCK_TSC);
+	observe(2.9, BEGAN + HOUR);
+	observe(2.9, BEGAN + HOUR + 5000000);
+	clock = t.clock;
+	ck_assert_uint_lt(clock.span_ns, 6000000);
+	clock.ns_per_tick *= 1 + 3e-4;		/* it was not let run between two looks */
+	ck_assert_double_lt(begin_error_ns(&clock), -0.9e9);
+	ticks_reach_back(&clock, &first);
+	ck_assert_double_lt(fabs(begin_error_ns(&clock)), 1000);
+}
+END_TEST
+
+START_TEST(what_a_process_says_of_its_begin_is_not_believed_blindly)
+{
+	static const struct ticks_pair lies[] = {
+		{ 0, 0 },				/* nothing */
+		{ UINT64_MAX, BEGAN }, { 1000000, UINT64_MAX },	/* the future */
+		{ 1000000 + (uint64_t)(50e9 * 2.9), BEGAN },	/* another rate */
+		{ 1000000 + (uint64_t)((5e9 + 3600e9 + 4e6) * 2.9), BEGAN + HOUR + 4000000 },
+	};
+	struct tick_clock clock;
+
+	ticks_init(&t, NCI_CLOCK_TSC);
+	observe(2.9, BEGAN + HOUR);
+	observe(2.9, BEGAN + HOUR + 5000000);
+	clock = t.clock;
+	ticks_reach_back(&clock, &lies[_i]);
+	ck_assert_double_eq(clock.ns_per_tick, t.clock.ns_per_tick);
+}
+END_TEST
+
+START_TEST(own_rate_serves_once_it_is_a_long_one)
+{
+	const struct ticks_pair other = { first.ticks, first.mono_ns - SECOND };
+	struct tick_clock clock;
+
+	ticks_init(&t, NCI_CLOCK_TSC);
+	for (uint64_t s = 0; s < 40; s++)
+		observe(2.9, BEGAN + HOUR + s * SECOND);
+	clock = t.clock;
+	ticks_reach_back(&clock, &other);
+	ck_assert_double_eq(clock.ns_per_tick, t.clock.ns_per_tick);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -159,6 +223,9 @@ int main(void)
 		FX_TEST(ticks_and_times_map_back_and_forth),
 		FX_TEST(monotonic_ticks_are_nanoseconds),
 		FX_TEST(this_machines_counter_agrees_with_its_clock),
+		FX_TEST(daemon_that_has_just_come_knows_when_an_old_process_began),
+		FX_LOOP(what_a_process_says_of_its_begin_is_not_believed_blindly, 0, 5),
+		FX_TEST(own_rate_serves_once_it_is_a_long_one),
 	};
 
 	return fx_run(NULL, NULL, tests, FX_COUNT(tests));

@@ -351,7 +351,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	demand(segment_open(&seg, dirfd, name, names) == 0);
 	if (segment_check(seg) == SEGMENT_OK) {
 		seg->process.id = 1;
-		seg->process.clock = (struct tick_clock){ NCI_CLOCK_MONOTONIC, 0, 0, 1 };
+		seg->process.clock = (struct tick_clock){ NCI_CLOCK_MONOTONIC, 0, 0, 1, 0 };
 		demand(reconstruct_attach(recon, &seg->process) == 0);
 		read_segment(seg);
 		apply(data + 4 + half * PATCH_BYTES, patches - half);
