@@ -31,6 +31,14 @@ has_options() {
 	done
 	return $missing
 }
+checks_told() {
+	local name missing=0
+	for name in $(grep -ohE 'doctor_say\(doctor, "[a-z_]+"' "$TOP"/cli/doctor_*.c | grep -oE '[a-z_]+"' | tr -d '"' | sort -u); do
+		grep -qE "^\*$name\*|, \*$name\*" "$TOP/man/ncclinsp-doctor.1.scd" || { echo "$name"; missing=1; }
+	done
+	[ -n "$name" ] && return $missing
+}
+check "ncclinsp-doctor(1) has each thing that is looked at" checks_told
 "$B/ncclinsp" help -H >"$T/commands"
 check "there are commands" [ "$(wc -l <"$T/commands")" -gt 20 ]
 while read -r command; do
