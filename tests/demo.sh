@@ -25,7 +25,7 @@ start() {
 	started+=($!)
 }
 
-start "$B/ncclinspd" --foreground --socket "$NCCLINSP_SOCKET" --shm-dir "$SHM" --state-dir "$T/state"
+start "$B/ncclinspd" --foreground --socket "$NCCLINSP_SOCKET" --shm-dir "$SHM" --state-dir "$T/state" --containers no
 for _ in $(seq 100); do
 	"$B/ncclinsp" status >/dev/null 2>&1 && break
 	sleep 0.05

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 
 D=$B/ncclinspd
-here=(--socket "$SOCK" --shm-dir "$SHM" --state-dir "$T/state")
+here=(--socket "$SOCK" --shm-dir "$SHM" --state-dir "$T/state" --containers no)
 
 check "help names every option" exits 0 '--state-dir' "$D" --help
 check "the version is told" exits 0 '^ncclinspd [0-9]+\.' "$D" --version

@@ -6,7 +6,7 @@ cd "$TOP" || exit 1
 
 # named_files DOCUMENT: each file that it names in backticks, but for patterns.
 named_files() {
-	grep -o '`[A-Za-z0-9_./-]*\.\(c\|h\|md\|sh\|map\)`' "$1" | tr -d '`' | sort -u
+	grep -o '`[A-Za-z0-9_./-]*\.\(c\|h\|md\|sh\|map\|yaml\)`' "$1" | tr -d '`' | sort -u
 }
 
 all_there() {
@@ -70,7 +70,7 @@ rooms_there() {
 }
 check "docs/ARCHITECTURE.md describes each room" rooms_there
 check "docs/operations.md has each kind of finding" kinds_there
-for document in README.md docs/SECURITY.md docs/operations.md docs/ARCHITECTURE.md deploy/slurm/README.md tests/nccl/README.md tests/gpu/README.md; do
+for document in README.md docs/SECURITY.md docs/operations.md docs/ARCHITECTURE.md deploy/slurm/README.md deploy/kubernetes/README.md deploy/container/README.md tests/nccl/README.md tests/gpu/README.md; do
 	check "$document: the files that it names are there" all_there $document
 done
 check "manual pages that are named are there, and all are named" pages_there

@@ -117,7 +117,7 @@ check "that program reads the segment of a job" reads_the_pid
 check "a segment is its owner's alone" \
 	test "$(stat -c '%a %u' "$SHM"/ncclinsp.*)" = "600 $(id -u)"
 
-"$ROOT$P/sbin/ncclinspd" --foreground --socket "$SOCK" --shm-dir "$SHM" --state-dir "$T/state" \
+"$ROOT$P/sbin/ncclinspd" --foreground --socket "$SOCK" --shm-dir "$SHM" --state-dir "$T/state" --containers no \
 	2>>"$T/daemon.log" &
 started+=($!)
 sees_the_job() { "$ROOT$P/bin/ncclinsp" ps | grep -q nccl-sim; }

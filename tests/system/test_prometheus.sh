@@ -70,7 +70,7 @@ mkdir -p "$SHM/0" "$SHM/1"
 daemons=()
 for node in 0 1; do
 	"$B/ncclinspd" --foreground --socket "$T/$node.sock" --control "$T/$node.control" \
-		--shm-dir "$SHM/$node" --state-dir "$T/state$node" --straggler-window 1s \
+		--shm-dir "$SHM/$node" --state-dir "$T/state$node" --containers no --straggler-window 1s \
 		--auto-thrift no --stall-min 1s --metrics-listen "${ports[node]}" 2>>"$T/daemon$node.log" &
 	daemons+=("$!")
 	started+=("$!")

@@ -70,7 +70,7 @@ if [ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null; then
 		exec "$@"
 	EOF
 	unshare -m sh "$T/narrow" "$SNAPS" "$B/ncclinspd" --foreground --socket "$SOCK" \
-		--shm-dir "$SHM" --state-dir "$T/state" --auto-thrift no \
+		--shm-dir "$SHM" --state-dir "$T/state" --containers no --auto-thrift no \
 		--snapshot-interval 1s >/dev/null 2>>"$T/daemon.log" &
 	DAEMON_PID=$!
 	started+=("$DAEMON_PID")

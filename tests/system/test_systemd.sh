@@ -96,7 +96,7 @@ dup2(fileno(S), 3) if fileno(S) != 3;
 exec @ARGV;
 EOF
 NOTIFY_SOCKET=$T/notify WATCHDOG_USEC=300000 perl "$T/activate" "$T/given.sock" \
-	"$B/ncclinspd" --foreground --socket "$SOCK" --shm-dir "$SHM" --state-dir "$T/state" \
+	"$B/ncclinspd" --foreground --socket "$SOCK" --shm-dir "$SHM" --state-dir "$T/state" --containers no \
 	2>>"$T/daemon.log" &
 DAEMON_PID=$!
 started+=("$DAEMON_PID")
@@ -123,5 +123,5 @@ check "who reloads is ready afterwards" ready_comes_last
 
 check "a socket that does not listen is refused" exits 1 'not one listening unix socket' \
 	env LISTEN_FDS=1 perl -e '$^F = 10; $ENV{LISTEN_PID} = $$; open(F, "<", "/dev/null"); exec @ARGV' \
-	"$B/ncclinspd" --foreground --socket "$SOCK" --shm-dir "$SHM" --state-dir "$T/state"
+	"$B/ncclinspd" --foreground --socket "$SOCK" --shm-dir "$SHM" --state-dir "$T/state" --containers no
 done_testing

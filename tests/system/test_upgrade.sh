@@ -66,7 +66,7 @@ check "its file is left to those who can read it" sh -c 'ls "$1" | grep -q "\.$2
 stop_daemon
 check "a job outlives its daemon" kill -0 "$same"
 JOB=$same
-"$OTHER/ncclinspd" --foreground --socket "$SOCK" --shm-dir "$SHM" --state-dir "$T/state" \
+"$OTHER/ncclinspd" --foreground --socket "$SOCK" --shm-dir "$SHM" --state-dir "$T/state" --containers no \
 	2>>"$T/daemon.log" &
 DAEMON_PID=$!
 started+=("$DAEMON_PID")
