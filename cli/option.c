@@ -252,6 +252,16 @@ static size_t letters_of(int argc, char **argv)
 	return n;
 }
 
+/* That which is to run: of "watch ps" it is ps.  NULL: none is named. */
+static const struct command *named_command(int argc, char **argv)
+{
+	const struct command *command = optind < argc ? command_find(argv[optind]) : NULL;
+
+	if (command && !command->run && optind + 1 < argc)
+		command = command_find(argv[optind + 1]);
+	return command;
+}
+
 /* What the options mean may depend on the command, which may stand behind them. */
 int option_parse(int argc, char **argv, struct options *opts, uint64_t *given)
 {
@@ -285,8 +295,7 @@ int option_parse(int argc, char **argv, struct options *opts, uint64_t *given)
 		n++;
 	}
 	if (!r)
-		r = set_all(found, n, optind < argc ? command_find(argv[optind]) : NULL, opts,
-			    given);
+		r = set_all(found, n, named_command(argc, argv), opts, given);
 	free(found);
 	return r;
 }
