@@ -24,11 +24,12 @@ SCN
 # before "exec": two ranks, whose parent is that process.
 SIM="exec $B/nccl-sim --plugin $PLUGIN $T/job.scn"
 PRIVATE='mount -t tmpfs -o size=64m tmpfs /dev/shm'
+US=test-$$	# what others have in containers at the same time is none of ours
 # in_container COMMAND [unshare-option...]: in the background, LAST is its pid here.
 in_container() {
 	local command=$1
 	shift
-	env -u NCCLINSP_SHM_DIR NCCLINSP_CONTROL="${CONTROL:-/run/no-such/control}" \
+	env -u NCCLINSP_SHM_DIR NCCLINSP_CONTROL="${CONTROL:-/run/no-such/control}" JOB_NAME="$US" \
 		unshare "$@" -m -p -f -i -u --mount-proc --kill-child sh -c "$command" >>"$T/sim" 2>&1 &
 	LAST=$!
 	started+=("$LAST")
@@ -38,10 +39,10 @@ soon() { local tries=60; until "$@" >/dev/null 2>&1; do tries=$((tries - 1)); [ 
 
 # of_containers JQ: of their live processes, as one array.
 of_containers() {
-	api_is processes "[.processes[] | select(.container != null and .state == \"live\")] | $1"
+	api_is processes "[.processes[] | select(.container != null and .job.id == \"$US\" and .state == \"live\")] | $1"
 }
 are_live() { of_containers "length == $1"; }
-pids() { api processes | jq '.processes[] | select(.container != null and .state == "live") | .pid'; }
+pids() { api processes | jq --arg us "$US" '.processes[] | select(.job.id == $us and .state == "live") | .pid'; }
 all_run() { local pid; for pid in $(pids); do [ "$(cat "/proc/$pid/comm")" = nccl-sim ] || return; done; }
 
 touch "$T/control"	# a job that does not find it looks for it again ten seconds later
@@ -76,24 +77,27 @@ check "doctor counts them" eval \
 
 # ---- levels ---------------------------------------------------------------------
 
-two_follow() { "$I" level node ops >"$T/said" && grep -q '; 2 of ' "$T/said"; }
+two_follow() { "$I" level --job "$US" ops >"$T/said" && grep -q "; 2 of $all " "$T/said"; }
 check "who has the control file follows" soon two_follow
 check "of the others it is said" exits 0 \
 	"^$((all - 2)) of them, in containers, have never seen it: is the directory of $T/control mounted" \
 	cat "$T/said"
-"$I" level node default >/dev/null
+dev_of() { stat -c %d "/proc/$1/root/dev/shm"; }
+GONE=$(dev_of "$(pgrep -P "$FIRST")")
 
 # ---- the end ----------------------------------------------------------------------
 
 end_all "$REACHED" "$SHARED" ${OTHERS:-}
 { kill -KILL "$FIRST"; wait "$FIRST"; } 2>/dev/null	# its first process's end is everybody's
 check "containers that go are seen to" soon are_live 2
-state_of() { api_is processes "[.processes[] | select(.state == \"$1\")] | length >= $2"; }
+state_of() { api_is processes "[.processes[] | select(.state == \"$1\" and .job.id == \"$US\")] | length >= $2"; }
 check "some ended, some were killed" eval 'state_of exited 2 && state_of died 2'
 check "what was known of them stays" \
-	api_is processes '[.processes[] | select(.command == "nccl-sim") | .container] | all(. != null)'
-goes() { [ "$(ls -l "/proc/$DAEMON_PID/fd" | grep -c '/dev/shm$\|/ncclinsp\.')" -le 4 ]; }
-check "nothing of them is held" soon goes
+	api_is processes "[.processes[] | select(.job.id == \"$US\") | .container] | all(. != null)"
+holds() { local fd; for fd in "/proc/$DAEMON_PID/fd/"*; do stat -L -c %d "$fd"; done 2>/dev/null | grep -qx "$1"; }
+check "what is there is held" holds "$(dev_of "$(pgrep -P "$SECOND")")"
+let_go() { ! holds "$GONE"; }
+check "and what is gone is not" soon let_go
 
 # ---- a hostile one ---------------------------------------------------------------
 
