@@ -9,7 +9,7 @@ export NCCLINSP_SETTLE=0	# KernelCh may change although the job sends
 
 # Processes look every 0.1 s.  The job is ended then, or ends before on a slow machine.
 if [ -n "${LONG:-}" ]; then
-	switches=1000 passes=12000 pass=25ms
+	switches=1000 passes=12000 pass=50ms
 else
 	switches=40 passes=400 pass=16ms
 fi
