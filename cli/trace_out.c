@@ -108,12 +108,12 @@ uint64_t trace_out_bytes(const struct trace_out *o)
 	return o->bytes;
 }
 
-/* A device or a pipe is no file that another one may take the place of. */
+/* Nothing may take the place of a device, a pipe, or a link such as /dev/stdout. */
 static bool is_replaceable(const char *path)
 {
 	struct stat st;
 
-	return stat(path, &st) < 0 || S_ISREG(st.st_mode);
+	return lstat(path, &st) < 0 || S_ISREG(st.st_mode);
 }
 
 static int open_file(struct trace_out *o, const char *path)
@@ -121,7 +121,7 @@ static int open_file(struct trace_out *o, const char *path)
 	if (!strcmp(path, "-")) {
 		o->fd = dup(STDOUT_FILENO);
 	} else if (!is_replaceable(path)) {
-		o->fd = open(path, O_WRONLY | O_CLOEXEC);
+		o->fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
 	} else if (strlen(path) + 20 >= sizeof(o->part)) {
 		return -ENAMETOOLONG;
 	} else {

@@ -5,7 +5,7 @@
 /*
  * A file that is written piece by piece and is there whole or not at all: under another
  * name until it is closed.  A name that ends in .gz or .zst is compressed on the way; "-"
- * is stdout, and a device or a pipe is written as it is.
+ * is stdout, and a device, a pipe or what a link leads to is written as it is.
  */
 
 #include <stddef.h>

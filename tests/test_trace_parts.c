@@ -2,6 +2,7 @@
 /* What a trace is made of: rows, arrows, steps that wait, the file, and its memory. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <zlib.h>
@@ -259,6 +260,27 @@ START_TEST(what_cannot_be_written_is_told_and_leaves_nothing)
 }
 END_TEST
 
+START_TEST(a_link_stays_one)
+{
+	char target[160];
+	struct trace_out *o;
+	struct stat st;
+	size_t n;
+
+	snprintf(target, sizeof(target), "%s/target", fx_tmpdir());
+	snprintf(fx_path, sizeof(fx_path), "%s/link", fx_tmpdir());
+	ck_assert_int_eq(close(creat(target, 0600)), 0);
+	ck_assert_int_eq(symlink(target, fx_path), 0);
+	o = open_at("link");
+	trace_out_put(o, "x", 1);
+	ck_assert_int_eq(trace_out_close(o), 0);
+	ck_assert_int_eq(lstat(fx_path, &st), 0);
+	ck_assert(S_ISLNK(st.st_mode));
+	free(read_all(&n));
+	ck_assert_uint_eq(n, 1);
+}
+END_TEST
+
 /* ---- memory ---------------------------------------------------------------------- */
 
 #define MEMORY_KB   (64 * 1024)
@@ -328,6 +350,7 @@ int main(void)
 		FX_TEST(a_file_is_there_whole_or_not_at_all),
 		FX_TEST(a_name_decides_how_it_is_compressed),
 		FX_TEST(what_cannot_be_written_is_told_and_leaves_nothing),
+		FX_TEST(a_link_stays_one),
 		FX_TEST(memory_does_not_grow_with_the_trace),
 	};
 
