@@ -359,6 +359,11 @@ gpu-check: gpu-bundle
 	@rm -rf $(B)/gpu-results
 	@$(B)/gpu-bundle/run.sh $(B)/gpu-results || [ $$? -eq 77 ]
 
+# The pictures in docs/screens, anew: look at each.
+.PHONY: screenshots
+screenshots: all
+	@B=$(abspath $(B)) tests/screenshots.sh docs/screens
+
 # ---- bench -------------------------------------------------------------------
 # A benchmark is bench/bench_<what>.c; what else lies in bench/ is shared by them.
 # Their symbols win over the C library's, for what they count.

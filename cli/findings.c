@@ -23,22 +23,29 @@ int findings_count(const json_t *rows, const char *severity)
 	return n;
 }
 
+#define SEVERITIES 3
+#define ORDERS	   (2 * SEVERITIES + 2)
+
+/* What is wrong with the job comes before what was not seen of it. */
+static size_t order_of(const json_t *row)
+{
+	static const char *const severities[SEVERITIES] = { "critical", "warning", "info" };
+	size_t is = 0;
+
+	while (is < SEVERITIES && !finding_is(row, "severity", severities[is]))
+		is++;
+	return 2 * is + finding_is(row, "kind", "loss");
+}
+
 json_t *findings_by_severity(const json_t *rows)
 {
-	static const char *const severities[] = { "critical", "warning", "info" };
-	size_t n = sizeof(severities) / sizeof(severities[0]);
 	json_t *sorted = rows ? json_array() : NULL, *row;
 	size_t i;
 
-	for (size_t k = 0; k <= n && sorted; k++)
-		json_array_foreach((json_t *)rows, i, row) {
-			size_t is = 0;
-
-			while (is < n && !finding_is(row, "severity", severities[is]))
-				is++;
-			if (is == k)
+	for (size_t k = 0; k < ORDERS && sorted; k++)
+		json_array_foreach((json_t *)rows, i, row)
+			if (order_of(row) == k)
 				json_array_append(sorted, row);
-		}
 	return sorted;
 }
 
@@ -76,10 +83,10 @@ const struct column finding_columns[] = {
 	{ "until_at", NULL, COL_TIME, "until_at", 0, 0, 0 },
 	{ "text", NULL, COL_TEXT, "text", 0, 0, 0 },
 	{ NULL, "SEVERITY", COL_TEXT, "severity", 8, 0, 0 },
-	{ NULL, "STATE", COL_TEXT, "now", 6, 0, 3 },
+	{ NULL, "STATE", COL_TEXT, "now", 6, 0, 0 },
 	{ NULL, "AGE", COL_AGE, "age_ns", 6, 0, 0 },
 	{ NULL, "KIND", COL_TEXT, "kind", 0, 0, 1 },
-	{ NULL, "VERDICT", COL_TEXT, "verdict", 0, 0, 0 },
+	{ NULL, "VERDICT", COL_TEXT, "verdict", 0, 0, 3 },
 	{ NULL, "COMM", COL_TEXT, "comm_label|comm_name|comm_id", 0, 20, 2 },
 	{ NULL, "RANKS", COL_TEXT, "who", 0, 16, 0 },
 	{ NULL, "WHAT", COL_TEXT, "sentence", 0, 0, 0 },

@@ -18,7 +18,7 @@ bool finding_is(const json_t *row, const char *key, const char *value);
 /* How many active ones have that severity. */
 int findings_count(const json_t *rows, const char *severity);
 
-/* A new array of the same rows, the most severe first, else in their order; NULL of none. */
+/* A new array of the same rows, the most severe first, of these losses last; NULL of none. */
 json_t *findings_by_severity(const json_t *rows);
 
 /* Those that are active, a new array in the same order. */

@@ -7,6 +7,7 @@
 
 #include "util/text.h"
 
+#define SENTENCE 40	/* columns that leave something of one */
 #define GAP 2
 #define FAR_FUTURE (UINT64_C(1) << 62)	/* how long ago things are has the same order then */
 
@@ -142,14 +143,41 @@ static bool is_shown(const struct column *column, const json_t *rows)
 	return shown && column->header;
 }
 
+/* The last column that is shown, where that is text of any length; -1: it is not. */
+static int sentence_of(const struct report *report)
+{
+	int last = -1;
+
+	for (size_t i = 0; i < report->count; i++)
+		last = report->width[i] ? (int)i : last;
+	if (last < 0 || !report_is_text(&report->columns[last]) || report->columns[last].most)
+		return -1;
+	return last;
+}
+
+/*
+ * A sentence at the end gives way before other columns do, as far as it still says
+ * something, and takes what they leave.
+ */
 void report_fit(struct report *report, const json_t *rows, int limit)
 {
+	int sentence, whole = 0, left;
+
 	for (size_t i = 0; i < report->count; i++)
 		report->width[i] = is_shown(&report->columns[i], rows)
 					   ? natural_width(report, &report->columns[i], rows)
 					   : 0;
+	sentence = sentence_of(report);
+	if (sentence >= 0) {
+		whole = report->width[sentence];
+		report->width[sentence] = whole < SENTENCE ? whole : SENTENCE;
+	}
 	while (total_width(report) > limit && drop_one(report))
 		continue;
+	if (sentence < 0 || !report->width[sentence])
+		return;
+	left = report->width[sentence] + limit - total_width(report);
+	report->width[sentence] = left < 1 ? 1 : left < whole ? left : whole;
 }
 
 /* Blanks between this cell and the one before it. */

@@ -379,7 +379,8 @@ static void put_findings(struct frame *frame, const struct view *view)
 		return;
 	say(&text, "! %zu more finding%s: ncclinsp diagnose", count - FOUND_MOST,
 	    count - FOUND_MOST == 1 ? "" : "s");
-	put(frame, LINE_BAD, &text);
+	put(frame, finding_is(json_array_get(view->findings, FOUND_MOST), "severity", "critical")
+			   ? LINE_BAD : LINE_WARN, &text);
 }
 
 static void put_notes(struct frame *frame, const struct view *view)

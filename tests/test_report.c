@@ -79,6 +79,40 @@ START_TEST(a_narrow_terminal_drops_what_is_missed_least_first)
 }
 END_TEST
 
+START_TEST(a_sentence_gives_way_before_columns_do_and_its_header_too)
+{
+	static const struct column said[] = {
+		{ "pid", "PID", COL_INTEGER, "pid", 5, 0, 0 },
+		{ "kind", "KIND", COL_TEXT, "kind", 0, 0, 1 },
+		{ "text", "WHAT", COL_TEXT, "text", 0, 0, 0 },
+	};
+	json_t *findings = json_pack("[{s:i s:s s:s}]", "pid", 7, "kind", "stall", "text",
+				     "a rank has not come to it, and nobody knows why it has not");
+	const json_t *row = json_array_get(findings, 0);
+	struct line line;
+
+	report_init(&report, said, FX_COUNT(said), &usual);
+	report_fit(&report, findings, 60);
+	line_start(&line, 60);
+	report_row(&report, row, &line);
+	ck_assert_str_eq(line.text,
+			 "    7  stall  a rank has not come to it, and nobody knows w~");
+	line_start(&line, 60);
+	report_header(&report, &line, -1);
+	ck_assert_ptr_null(strchr(line.text, '~'));
+	report_fit(&report, findings, 50);	/* 40 columns of it are wanted at least */
+	line_start(&line, 50);
+	report_row(&report, row, &line);
+	ck_assert_str_eq(line.text, "    7  a rank has not come to it, and nobody know~");
+	report_fit(&report, findings, 1000);
+	line_start(&line, 1000);
+	report_row(&report, row, &line);
+	ck_assert_ptr_nonnull(strstr(line.text, "stall  a rank"));
+	ck_assert_ptr_nonnull(strstr(line.text, "why it has not"));
+	json_decref(findings);
+}
+END_TEST
+
 START_TEST(a_column_that_nothing_knows_can_be_left_out)
 {
 	const struct column some[] = {
@@ -396,6 +430,7 @@ int main(void)
 		FX_TEST(a_table_is_aligned_with_numbers_to_the_right),
 		FX_TEST(what_is_not_known_is_a_dash_and_never_a_zero),
 		FX_TEST(a_narrow_terminal_drops_what_is_missed_least_first),
+		FX_TEST(a_sentence_gives_way_before_columns_do_and_its_header_too),
 		FX_TEST(a_column_that_nothing_knows_can_be_left_out),
 		FX_TEST(a_column_that_says_only_the_usual_can_be_left_out),
 		FX_TEST(what_was_put_together_has_a_mark),

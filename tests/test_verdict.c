@@ -219,6 +219,8 @@ START_TEST(findings_stand_before_all_else_and_the_worst_before_them)
 		"{\"findings\": ["
 		"{\"active\": true, \"kind\": \"slow_peer\", \"severity\": \"info\","
 		" \"text\": \"a. x\", \"since_mono_ns\": 1}, "
+		"{\"active\": true, \"kind\": \"loss\", \"severity\": \"warning\","
+		" \"text\": \"d. x\", \"since_mono_ns\": 1}, "
 		"{\"active\": true, \"kind\": \"regression\", \"severity\": \"warning\","
 		" \"text\": \"b. x\", \"since_mono_ns\": 1}, "
 		"{\"active\": true, \"kind\": \"died\", \"severity\": \"critical\","
@@ -226,7 +228,8 @@ START_TEST(findings_stand_before_all_else_and_the_worst_before_them)
 	fx_build();
 	ck_assert_int_ge(fx_find_line("! c; it began"), 0);
 	ck_assert_int_gt(fx_find_line("! b; it began"), fx_find_line("! c; it began"));
-	ck_assert_int_gt(fx_find_line("hangs for 43s"), fx_find_line("! b; it began"));
+	ck_assert_int_gt(fx_find_line("! d; it began"), fx_find_line("! b; it began"));
+	ck_assert_int_gt(fx_find_line("hangs for 43s"), fx_find_line("! d; it began"));
 	ck_assert_int_gt(fx_find_line("comes last in 170"), fx_find_line("hangs for 43s"));
 	ck_assert_int_gt(fx_find_line("a; it began"), fx_find_line("comes last in 170"));
 	ck_assert(!fx_shows("! a"));
