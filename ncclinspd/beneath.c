@@ -1,53 +1,84 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * openat2() could do this in one call, but units with RestrictSUIDSGID= and old kernels do
+ * not have it.
+ */
 #include "ncclinspd/beneath.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
-#include <stdint.h>
-#include <sys/syscall.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define NO_LINKS (RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
+#include "util/cleanup.h"
 
-static int open_in(int dirfd, const char *path, int flags, uint64_t resolve)
+/* O_PATH: the file system is not asked for anything. */
+#define HOLD (O_PATH | O_NOFOLLOW | O_CLOEXEC)
+
+/*
+ * What is at hand of that file: 0, or -EXDEV if it is of another file system than `dirfd`,
+ * which is not waited for.
+ */
+static int look(int dirfd, int fd, struct statx *stx)
 {
-	struct open_how how = { .flags = (uint64_t)flags, .resolve = resolve };
-	long fd = syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
+	struct stat dir;
 
-	return fd < 0 ? -errno : (int)fd;
-}
-
-/* A kernel or a filter that does not know the call: the directory is the node's own then. */
-static int open_file(int dirfd, const char *name, int flags)
-{
-	int fd = open_in(dirfd, name, flags | O_NOFOLLOW,
-			 RESOLVE_BENEATH | RESOLVE_NO_XDEV | NO_LINKS);
-
-	if (fd != -ENOSYS)
-		return fd;
-	fd = openat(dirfd, name, flags | O_NOFOLLOW);
-	return fd < 0 ? -errno : fd;
+	if (fstat(dirfd, &dir) < 0 ||
+	    statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, stx) < 0)
+		return -errno;
+	return makedev(stx->stx_dev_major, stx->stx_dev_minor) == dir.st_dev ? 0 : -EXDEV;
 }
 
 int beneath_open(int dirfd, const char *name)
 {
-	return open_file(dirfd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	CLEANUP(cleanup_closep) int held = openat(dirfd, name, HOLD);
+	struct statx stx;
+	char path[32];
+	int r = held < 0 ? -errno : look(dirfd, held, &stx);
+
+	if (r < 0)
+		return r;
+	if (!S_ISREG(stx.stx_mode))
+		return S_ISLNK(stx.stx_mode) ? -ELOOP : -EPERM;
+	/* This one, whatever lies there by now. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", held);
+	r = open(path, O_RDONLY | O_CLOEXEC);
+	return r < 0 ? -errno : r;
 }
 
 int beneath_stat(int dirfd, const char *name, struct stat *st)
 {
-	int fd = open_file(dirfd, name, O_PATH | O_CLOEXEC), r;
+	CLEANUP(cleanup_closep) int held = openat(dirfd, name, HOLD);
+	struct statx stx;
+	int r = held < 0 ? -errno : look(dirfd, held, &stx);
 
-	if (fd < 0)
-		return fd;
-	r = fstat(fd, st) < 0 ? -errno : 0;
-	close(fd);
-	return r;
+	if (r < 0)
+		return r;
+	return fstat(held, st) < 0 ? -errno : 0;
 }
 
 int beneath_open_dir(int rootfd, const char *path)
 {
-	return open_in(rootfd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC,
-		       RESOLVE_IN_ROOT | NO_LINKS);
+	int fd = openat(rootfd, ".", HOLD | O_DIRECTORY);
+	char part[64];
+	size_t n;
+
+	for (path += strspn(path, "/"); fd >= 0 && *path; path += n + strspn(path + n, "/")) {
+		CLEANUP(cleanup_closep) int above = fd;
+		bool last;
+
+		n = strcspn(path, "/");
+		last = !path[n + strspn(path + n, "/")];
+		if (n >= sizeof(part))
+			return -ENAMETOOLONG;
+		memcpy(part, path, n);
+		part[n] = '\0';
+		fd = openat(above, part, (last ? O_RDONLY | O_NOFOLLOW | O_CLOEXEC : HOLD) |
+			    O_DIRECTORY);
+	}
+	return fd < 0 ? -errno : fd;
 }

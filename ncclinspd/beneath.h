@@ -10,8 +10,9 @@
 #include <sys/stat.h>
 
 /*
- * The file `name`, which has no slash, of the directory itself: a descriptor or a negative
- * errno, -ELOOP for a link, -EXDEV where something is mounted.  Does not wait for a FIFO.
+ * The file `name`, which has no slash, of the directory itself, to be read: a descriptor or a
+ * negative errno, -ELOOP for a link, -EPERM for what else is no plain file, -EXDEV where
+ * another file system is mounted.
  */
 int beneath_open(int dirfd, const char *name);
 
@@ -19,8 +20,8 @@ int beneath_open(int dirfd, const char *name);
 int beneath_stat(int dirfd, const char *name, struct stat *st);
 
 /*
- * The directory `path` below the root directory `rootfd`, without any link on the way.
- * -ENOSYS: the kernel is older than 5.6.
+ * The directory `path`, which has no "..", below the root directory `rootfd`, without any link
+ * on the way: a descriptor or a negative errno.
  */
 int beneath_open_dir(int rootfd, const char *path);
 

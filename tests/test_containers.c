@@ -2,6 +2,7 @@
 /* What the kernel tells of containers, and directories of real ones that are hostile. */
 #include "ncclinspd/containers.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -14,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "ncclinspd/beneath.h"
 #include "ncclinspd/cgroup.h"
 #include "ncclinspd/life.h"
 #include "ncclinspd/loop.h"
@@ -328,6 +330,8 @@ END_TEST
 /* /dev is a tmpfs, and its "shm" a link. */
 static bool link_shm(const char *to)
 {
+	while (umount2("/dev/shm", MNT_DETACH) == 0)
+		;	/* what lies hidden there would be what the kernel tells of */
 	return mount("t", "/dev", "tmpfs", 0, "size=1m") == 0 && mkdir("/dev/real", 0777) == 0 &&
 	       symlink(to, "/dev/shm") == 0;
 }
@@ -351,6 +355,35 @@ START_TEST(a_link_is_not_followed)
 	open_all();
 	ours_is(pid, traps[_i].to);
 	ck_assert_ptr_null(find_ours());
+	end(pid);
+	close_all();
+}
+END_TEST
+
+/* A file of another file system, which may be one that does not answer, over one of its own. */
+static bool cover(const char *arg)
+{
+	return mount_shm(arg) && close(open("/dev/shm/covered", O_CREAT | O_WRONLY, 0600)) == 0 &&
+	       close(open("/dev/shm/plain", O_CREAT | O_WRONLY, 0600)) == 0 &&
+	       mount("/proc/version", "/dev/shm/covered", NULL, MS_BIND, NULL) == 0;
+}
+
+START_TEST(a_file_that_something_is_mounted_over_is_let_be)
+{
+	pid_t pid = contain(0, cover, "size=1m");
+	struct shmdir *dir;
+	struct stat st;
+
+	if (!pid)
+		return;
+	open_all();
+	ours_is(pid, "/dev/shm");
+	dir = find_ours();
+	ck_assert_ptr_nonnull(dir);
+	ck_assert_int_eq(beneath_open(dir->fd, "covered"), -EXDEV);
+	ck_assert_int_eq(beneath_stat(dir->fd, "covered", &st), -EXDEV);
+	ck_assert_int_eq(beneath_stat(dir->fd, "plain", &st), 0);
+	ck_assert(S_ISREG(st.st_mode));
 	end(pid);
 	close_all();
 }
@@ -438,6 +471,7 @@ int main(void)
 		FX_TEST(the_next_container_is_not_taken_for_the_last_one),
 		FX_TEST(the_node_s_shared_memory_is_no_container_s),
 		FX_LOOP(a_link_is_not_followed, 0, FX_COUNT(traps)),
+		FX_TEST(a_file_that_something_is_mounted_over_is_let_be),
 		FX_TEST(a_directory_full_of_files_is_listed_in_part),
 		FX_TEST(a_flood_of_notices_is_not_followed),
 	};

@@ -144,6 +144,29 @@ check "an intruder starts in the daemon's place" inside systemctl start intruder
 check "and can read what the daemon can, nothing else" test "$(intrusion)" = "read-segments "
 check "the job has not noticed" sees_jobs alice 4
 
+# ---- containers ---------------------------------------------------------------------
+
+# One of a mount and a pid namespace, with a job of alice's in it.
+inside sh -c 'setsid unshare -m -p -f --mount-proc sh -c "mount -t tmpfs tmpfs /dev/shm &&
+	exec su alice -c \"nccl-sim --plugin libnccl-profiler-insp.so /opt/steady.scn\"" >/dev/null 2>&1 &'
+four_in_it() { inside sh -c 'pgrep -c -n nccl-sim >/dev/null && [ "$(pgrep -c -u alice nccl-sim)" -ge 9 ]'; }
+check "a job starts in a container" wait_until 30 four_in_it
+unseen() { as carol 'curl -sf --unix-socket /run/ncclinsp/ncclinspd.sock http://x/v1/status' | jq -e '.containers.unseen >= 4'; }
+check "the daemon has no right to look into it, and says so" wait_until 30 unseen
+check "it sees the others" sees_jobs root 4
+cp "$TOP/systemd/containers.conf" "$ROOT/etc/systemd/system/ncclinspd.service.d"
+inside systemctl daemon-reload
+check "with the drop-in that allows it" inside systemctl restart ncclinspd.service
+check "its exposure is 2.0 at most, too" inside systemd-analyze security --no-pager --threshold=20 ncclinspd
+check "it sees them all" wait_until 30 sees_jobs alice 8
+check "and makes no call that is refused for it" is NRestarts 0
+inside rm /etc/systemd/system/ncclinspd.service.d/containers.conf
+inside systemctl daemon-reload
+inside sh -c 'kill -KILL $(pgrep -f "unshare -m -p -f" | head -n 1)'
+inside systemctl restart ncclinspd.service
+wait_until 30 sees_jobs alice 4
+job_pids=$(inside pgrep -d , nccl-sim)
+
 # ---- reloaded and restarted ---------------------------------------------------------
 
 conf() { inside sh -c "printf '$1' >/etc/ncclinsp/ncclinspd.conf"; }
