@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/head.h"
 
+#include <stdio.h>
+
 #include "cli/marks.h"
+#include "cli/prose.h"
 #include "cli/verdict.h"
 #include "util/text.h"
 
@@ -27,10 +30,10 @@ static void put_verdicts(struct frame *frame, const struct view *view, const str
 
 static void put_down(struct frame *frame, const struct view *view)
 {
-	char age[TEXT_MAX];
+	char age[TEXT_MAX], text[sizeof(view->error) + 2];
 
-	line_printf(frame_add(frame), LINE_BAD, "! %s",
-		    view->error[0] ? view->error : "not asked yet");
+	snprintf(text, sizeof(text), "! %s", view->error[0] ? view->error : "not asked yet");
+	prose_put(frame, LINE_BAD, 0, 2, text);
 	if (!view->known)
 		return;
 	text_duration(age, sizeof(age), view->tried_ns - view->now_ns);

@@ -294,6 +294,18 @@ START_TEST(a_lost_daemon_is_told_and_the_last_data_stay)
 }
 END_TEST
 
+START_TEST(why_the_daemon_is_lost_is_not_cut)
+{
+	fx_build();
+	fx.view.up = false;
+	strcpy(fx.view.error, "cannot connect to /run/ncclinsp/ncclinspd.sock: permission denied; "
+	       "you are not in group ncclinsp: see ncclinsp doctor");
+	fx_show(80, 24);
+	ck_assert(fx_shows("! cannot connect to"));
+	ck_assert(fx_shows("see ncclinsp doctor"));
+}
+END_TEST
+
 START_TEST(without_any_answer_only_the_error_is_shown)
 {
 	view_build(&fx.view, &fx.answers, FX_NOW);
@@ -408,6 +420,7 @@ int main(void)
 		FX_TEST(communicators_of_one_name_are_told_apart),
 		FX_TEST(what_no_answer_knows_is_a_dash),
 		FX_TEST(a_lost_daemon_is_told_and_the_last_data_stay),
+		FX_TEST(why_the_daemon_is_lost_is_not_cut),
 		FX_TEST(without_any_answer_only_the_error_is_shown),
 		FX_TEST(a_finding_is_told_in_full),
 		FX_TEST(a_finding_stands_at_the_ranks_that_it_is_about),
