@@ -11,7 +11,7 @@ static void setup(void)
 {
 	gpus = (struct gpus){ 0 };
 	ours = (struct process){ .id = 1, .uid = 100, .comms = &comm, .ncomms = 1,
-				 .clock = { NCI_CLOCK_TSC, 0, 0, 0.5 } };
+				 .clock = { NCI_CLOCK_TSC, 0, 0, 0.5, 0 } };
 	others = ours;
 	others.id = 2;
 }

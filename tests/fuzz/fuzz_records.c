@@ -159,7 +159,7 @@ static void make_process(uint32_t i)
 		.id = i + 1, .pid = (pid_t)(10 + i), .uid = i < 2 ? 100 : 101, .nonce = i + 1,
 		.api_version = 5, .mask = UINT32_MAX, .lanes = 1, .comms = comms[i],
 		.ncomms = COMMS, .strings = strings, .nstrings = TEXTS, .first_ticks = 1,
-		.clock = { NCI_CLOCK_TSC, START_NS, START_NS, 1 },
+		.clock = { NCI_CLOCK_TSC, START_NS, START_NS, 1, 0 },
 	};
 	for (uint32_t k = 0; k < COMMS; k++)
 		comms[i][k] = (struct comm){
