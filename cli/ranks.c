@@ -311,7 +311,7 @@ static void put_inflight(json_t *row, const json_t *member, const struct maps *m
 	ops = maps->unseen_age ? json_integer_value(report_get(member, "in_flight"))
 			       : json_integer_value(json_object_get(maps->ops, key));
 	json_object_set_new(row, "in_flight", json_integer(ops));
-	if (maps->unseen_age && ops && !oldest)
+	if (maps->unseen_age && ops && !oldest && !report_get(row, "ended"))
 		json_object_set_new(row, "oldest_bound", json_string(maps->unseen_age));
 }
 

@@ -143,16 +143,14 @@ static bool is_shown(const struct column *column, const json_t *rows)
 	return shown && column->header;
 }
 
-/* The last column that is shown, where that is text of any length; -1: it is not. */
-static int sentence_of(const struct report *report)
+/* The last column that is shown, where that is text; -1: it is not. */
+static int last_text(const struct report *report)
 {
 	int last = -1;
 
 	for (size_t i = 0; i < report->count; i++)
 		last = report->width[i] ? (int)i : last;
-	if (last < 0 || !report_is_text(&report->columns[last]) || report->columns[last].most)
-		return -1;
-	return last;
+	return last >= 0 && report_is_text(&report->columns[last]) ? last : -1;
 }
 
 /*
@@ -161,23 +159,24 @@ static int sentence_of(const struct report *report)
  */
 void report_fit(struct report *report, const json_t *rows, int limit)
 {
-	int sentence, whole = 0, left;
+	int sentence, last, whole, left;
 
 	for (size_t i = 0; i < report->count; i++)
 		report->width[i] = is_shown(&report->columns[i], rows)
 					   ? natural_width(report, &report->columns[i], rows)
 					   : 0;
-	sentence = sentence_of(report);
-	if (sentence >= 0) {
-		whole = report->width[sentence];
-		report->width[sentence] = whole < SENTENCE ? whole : SENTENCE;
-	}
+	sentence = last_text(report);
+	whole = sentence < 0 ? 0 : report->width[sentence];
+	if (whole > SENTENCE && !report->columns[sentence].most)
+		report->width[sentence] = SENTENCE;
 	while (total_width(report) > limit && drop_one(report))
 		continue;
-	if (sentence < 0 || !report->width[sentence])
+	last = last_text(report);
+	if (last < 0)
 		return;
-	left = report->width[sentence] + limit - total_width(report);
-	report->width[sentence] = left < 1 ? 1 : left < whole ? left : whole;
+	left = report->width[last] + limit - total_width(report);
+	whole = last == sentence ? whole : report->width[last];
+	report->width[last] = left < 1 ? 1 : left < whole ? left : whole;
 }
 
 /* Blanks between this cell and the one before it. */

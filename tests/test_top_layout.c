@@ -118,15 +118,21 @@ END_TEST
 /* As the client does where single operations are not shown. */
 START_TEST(what_is_young_is_told_without_its_age)
 {
+	json_t *members = json_object_get(json_array_get(
+		json_object_get(fx.answers.comms, "comms"), 0), "local_ranks");
 	const json_t *row;
 
+	json_object_set_new(json_array_get(members, 5), "state", json_string("died"));
 	fx_add_inflight("Coll", "live", 3);
 	fx.answers.only_old = true;
 	fx_build();
-	row = json_array_get(fx.view.rows[VIEW_RANKS], 0);
+	row = json_array_get(fx.view.rows[VIEW_RANKS], 0);	/* what it was at is no older now */
+	ck_assert_int_eq(json_integer_value(json_object_get(row, "rank")), 5);
+	ck_assert_ptr_null(json_object_get(row, "oldest_bound"));
+	row = json_array_get(fx.view.rows[VIEW_RANKS], 1);
 	ck_assert_int_eq(json_integer_value(json_object_get(row, "rank")), 3);
 	ck_assert_int_eq(json_integer_value(json_object_get(row, "oldest_ns")), 3 * FX_SECOND);
-	row = json_array_get(fx.view.rows[VIEW_RANKS], 1);
+	row = json_array_get(fx.view.rows[VIEW_RANKS], 2);
 	ck_assert_int_eq(json_integer_value(json_object_get(row, "in_flight")), 1);
 	ck_assert(json_is_null(json_object_get(row, "oldest_ns")));
 	ck_assert(fx_shows("     1     <1s  -"));
