@@ -22,7 +22,7 @@ end_job() {
 	pkill -9 -P "$JOB_PID"
 	kill -9 "$JOB_PID" 2>/dev/null
 	wait "$JOB_PID" 2>/dev/null
-	wait_until 10 drained
+	wait_until 60 drained
 }
 
 # verdict KIND VERDICT RANKS: what the newest active one says of what hangs.
@@ -70,7 +70,7 @@ check "killed: samples repeat" eval '"$I" diagnose -n 2 -d 0.1 --fields kind -H 
 check "killed: CSV has a row for each" eval 'ends 10 "$I" diagnose -H -o csv && says "^[0-9]+,died,"'
 end_job
 
-check "findings end with what they are about" wait_until 10 api_is 'findings?active=true' \
+check "findings end with what they are about" wait_until 60 api_is 'findings?active=true' \
 	'[.findings[] | select(.kind != "died" and .kind != "loss")] == []'
 
 before=$(api findings | jq '[.findings[].id] | max')
@@ -100,7 +100,7 @@ loses() {
 }
 setsid nice -n 10 "$B/nccl-sim" --plugin "$PLUGIN" "$T/many.scn" 2>/dev/null &
 JOB=$!
-wait_until 10 api_is comms 'any(.comms[]; .name == "many")'
+wait_until 60 api_is comms 'any(.comms[]; .name == "many")'
 check "records that are lost are told, with their cause" wait_until 60 loses
 kill -KILL -- "-$JOB"
 wait "$JOB" 2>/dev/null
