@@ -345,12 +345,7 @@ static bool has_finding(const struct view *view, const char *kind)
 /* Notes, which ask for nothing to be done, are behind all that does. */
 static size_t count_notes(const struct view *view)
 {
-	json_t *row;
-	size_t i, n = 0;
-
-	json_array_foreach(view->findings, i, row)
-		n += finding_is(row, "severity", "info");
-	return n;
+	return (size_t)findings_count(view->findings, "info");
 }
 
 static void put_finding(struct frame *frame, const struct view *view, const json_t *row, bool last)
