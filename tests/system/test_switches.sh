@@ -82,7 +82,7 @@ switch_all_the_time() {
 }
 
 start_daemon --auto-detail no
-sim --truth "$T/truth" --asked "$T/asked" "$T/job.scn" 2>"$T/sim" &
+"$B/nccl-sim" --plugin "$PLUGIN" --truth "$T/truth" --asked "$T/asked" "$T/job.scn" 2>"$T/sim" &
 JOB_PID=$!
 started+=("$JOB_PID")
 joined() { live | jq -e 'length == 4 and all(.[]; .steering.sequence > 0)' >/dev/null; }
