@@ -86,17 +86,17 @@ done
 	done_testing
 }
 caps=-all$(as_json "$DAEMON" | jq -r ".[0] as \$d | $BOX.securityContext.capabilities.add[]" | tr A-Z a-z | sed 's/^/,+/' | tr -d '\n')
-mkdir "$T/run" "$T/lib" && chmod 755 "$T" && chmod 1777 "$SHM"
+mkdir "$T/run" "$T/lib" "$T/shm" && chmod 755 "$T" && chmod 1777 "$SHM"
 # The daemon's container: its paths over the node's, all else read-only.
 cat >"$T/pod" <<-EOF
-	mount --make-rprivate / && mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /mnt || exit
-	mkdir -p /run/ncclinsp /mnt/shm && mount --bind $T/run /run/ncclinsp && mount --bind $SHM /mnt/shm || exit
+	mount --make-rprivate / && mount -t tmpfs tmpfs /run && mkdir /run/ncclinsp || exit
+	mount --bind $T/run /run/ncclinsp && mount --bind $SHM $T/shm || exit
 	mount -t tmpfs tmpfs /var/lib && mkdir /var/lib/ncclinsp && mount --bind $T/lib /var/lib/ncclinsp || exit
 	mount -o remount,bind,ro / || exit
 	exec env -u NCCLINSP_SHM_DIR -u NCCLINSP_SOCKET -u NCCLINSP_CONTROL setpriv --no-new-privs \\
 		--bounding-set=$caps --inh-caps=$caps $B/ncclinspd --foreground --config $T/conf $(args | tr '\n' ' ')
 EOF
-sed -e 's|^shm-dir = .*|shm-dir = /mnt/shm|' -e 's|^metrics-listen = .*|metrics-listen = none|' "$CONF" >"$T/conf"
+sed -e "s|^shm-dir = .*|shm-dir = $T/shm|" -e 's|^metrics-listen = .*|metrics-listen = none|' "$CONF" >"$T/conf"
 cat >"$T/job.scn" <<-SCN
 	nodes 1
 	processes 1
