@@ -9,6 +9,7 @@
 #   make check-systemd  packages built, and used in a booted system (root, mmdebstrap,
 #                   systemd-container, debhelper)
 #   make check-launchers  what real launchers tell of jobs: Slurm, Open MPI, MPICH (root)
+#   make check-report     a hundred nodes' snapshots, in time and memory
 #   make check-prometheus  a real Prometheus collects for minutes (Debian: prometheus)
 #   make check-aarch64  built for 64-bit Arm, tested under emulation (cross.mk)
 #   make soak       the daemon's memory over ten million operations
@@ -424,6 +425,13 @@ check-control: deps
 	+@$(submake) B=$(B) all
 	@LONG=1 B=$(abspath $(B)) tests/system/test_bursts.sh
 	@LONG=1 B=$(abspath $(B)) tests/system/test_switches.sh
+
+# ---- many nodes' snapshots -------------------------------------------------------------
+# In `make check` a hundred small ones; here whole ones, and how long they take.
+.PHONY: check-report
+check-report: deps
+	+@$(submake) B=$(B) all
+	@LONG=1 B=$(abspath $(B)) tests/system/test_report.sh
 
 # ---- onto the system ----------------------------------------------------------------
 include install.mk

@@ -202,9 +202,12 @@ static int refused(struct client *client, const char *target, long status)
 	const char *message = json_string_value(
 		json_object_get(json_object_get(root, "error"), "message"));
 
-	/* The message names the parameter that is wrong; all of them would hide it. */
-	fail(client, 0, "%.*s: the daemon answered %ld: %s", (int)strcspn(target, "?"), target,
-	     status, message ? message : "no reason given");
+	/* What people asked for is refused in words; else the request itself was wrong. */
+	if (message && status != 400)
+		fail(client, 0, "%s", message);
+	else
+		fail(client, 0, "%.*s: the daemon answered %ld: %s", (int)strcspn(target, "?"),
+		     target, status, message ? message : "no reason given");
 	json_decref(root);
 	if (status == 404)
 		return -ESRCH;

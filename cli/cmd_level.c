@@ -228,17 +228,17 @@ static void tell(struct cli *cli, const json_t *answer)
 	}
 	n = follow(cli, answer, &took_ns, &walled);
 	text_duration(took, sizeof(took), took_ns);
-	printf("%s: %s%s; %zu of %zu processes follow", target, *wanted ? wanted : "as before",
-	       time, n, all);
-	if (n < all)
-		puts("; the others post nothing, have an older plugin, or look at another\n"
-		     "control file (NCCLINSP_CONTROL; the daemon's: ncclinsp doctor)");
+	printf("%s: %s%s; %zu of %zu processes follow%s%s\n", target,
+	       *wanted ? wanted : "as before", time, n, all, all && n == all ? ", after " : "",
+	       all && n == all ? took : "");
+	if (n + walled < all)
+		puts("the others post nothing now, must not change any more (ncclinsp level tells"
+		     "\nwhy), have an older plugin, or look at another control file "
+		     "(ncclinsp doctor)");
 	if (walled)
 		printf("%zu of them, in containers, have never seen it: is the directory of %s "
 		       "mounted there?\n", walled,
 		       json_string_value(report_get(answer, "control.path")) ?: "that file");
-	else
-		printf("%s%s\n", all ? ", after " : "", all ? took : "");
 }
 
 static int change(struct cli *cli, const char *level)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ncclinsp ops: how often and how fast each operation ran, the costliest first. */
+#include <string.h>
+#include <strings.h>
+
 #include "cli/listing.h"
 
 const struct column ops_columns[] = {
@@ -44,6 +47,27 @@ const struct column ops_columns[] = {
 };
 const size_t ops_column_count = sizeof(ops_columns) / sizeof(ops_columns[0]);
 
+static bool is_rank(const char *text, const char *end)
+{
+	return !strncasecmp(text, "rank", 4) && strchr(end, text[4]);
+}
+
+/* Ranks are asked for, in whichever way: else all of a communicator are one row. */
+static bool wants_ranks(const struct cli *cli)
+{
+	const char *sort = cli->sort, *field = cli->fields;
+
+	if (cli->by_rank || cli->rank != CLI_ANY || cli->pid != CLI_ANY || cli->gpu)
+		return true;
+	for (size_t i = 0; i < cli->filters.count; i++)
+		if (is_rank(cli->filters.text[i], " =!<>~"))
+			return true;
+	for (; field && *field; field += strcspn(field, ","), field += *field == ',')
+		if (is_rank(field, ","))
+			return true;
+	return sort && is_rank(sort + strspn(sort, "+-"), "");
+}
+
 int cmd_ops(struct cli *cli)
 {
 	const struct listing listing = {
@@ -56,12 +80,11 @@ int cmd_ops(struct cli *cli)
 		.nothing = "no operation has finished yet",
 		.joint = true,
 	};
-	bool by_rank = cli->by_rank || cli->rank != CLI_ANY || cli->pid != CLI_ANY || cli->gpu;
 	char target[128];
 
 	snprintf(target, sizeof(target),
 		 "/v1/summary?window=%s&by=comm,func,size,algo,proto,phase%s",
 		 cli->window ? cli->window : "all",
-		 by_rank ? ",rank" : "");
+		 wants_ranks(cli) ? ",rank" : "");
 	return listing_run(cli, &listing, target);
 }

@@ -5,14 +5,13 @@
  */
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli/late.h"
 #include "cli/listing.h"
 #include "cli/shots.h"
+#include "cli/stuck.h"
 #include "util/text.h"
 
-#define STUCK_NS UINT64_C(10000000000)	/* as the daemon's shortest stall */
 #define NAMED	 16			/* ranks in a sentence */
 
 static const struct column columns[] = {
@@ -37,6 +36,7 @@ static const struct column columns[] = {
 struct told {
 	json_t *comms;	/* by key: { comm_id, comm_name, nranks, ranks: { rank: where } } */
 	json_t *rows;
+	const json_t *comm;	/* the one that is looked at */
 };
 
 /* ---- the join ---------------------------------------------------------------------- */
@@ -137,6 +137,15 @@ static void tell_late(const struct late *l, void *arg)
 	json_object_set_new(row, "share", json_real(l->share));
 }
 
+static void tell_stuck(const struct stuck *s, void *arg)
+{
+	struct told *t = arg;
+	json_t *row = add_row(t, s->severity, s->verdict, t->comm, s->rank, s->text);
+
+	json_object_set_new(row, "func", json_string(s->func));
+	json_object_set_new(row, "seq", json_integer(s->seq));
+}
+
 /* "rank 3", "ranks 0-7 8-15": from nobody's file. */
 static void tell_missing(struct told *t, const json_t *comm)
 {
@@ -168,90 +177,19 @@ static void tell_missing(struct told *t, const json_t *comm)
 	add_row(t, "info", "MISSING", comm, NULL, text);
 }
 
-/* ---- what hangs ------------------------------------------------------------------------ */
-
-/* Seconds since 1970, of the daemon's RFC 3339; 0: it is none. */
-static double seconds_of(const json_t *row)
-{
-	const char *text = text_at(row, "written_at") ?: "";
-	struct tm tm = { 0 };
-	double seconds;
-	int n = 0;
-
-	if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%lfZ%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
-		   &tm.tm_hour, &tm.tm_min, &seconds, &n) != 6 || !n)
-		return 0;
-	tm.tm_year -= 1900;
-	tm.tm_mon--;
-	return (double)timegm(&tm) + seconds;
-}
-
-/* Of each communicator, the operation that has been open for longest. */
-static void note_stuck(struct told *t, const json_t *node)
-{
-	json_t *row;
-	size_t i;
-
-	json_array_foreach(json_object_get(node, "inflight"), i, row) {
-		uint64_t age_ns = (uint64_t)json_integer_value(json_object_get(row, "age_ns"));
-		double began = seconds_of(node) - (double)age_ns / 1e9;
-		const char *id = text_at(row, "comm_id"), *key;
-		json_t *comm;
-
-		if (!id || !text_at(row, "func") || age_ns < STUCK_NS ||
-		    !json_is_integer(json_object_get(row, "seq")))
-			continue;
-		json_object_foreach(t->comms, key, comm) {
-			const json_t *other = json_object_get(comm, "stuck_since");
-
-			if (strcmp(id, text_at(comm, "comm_id") ?: "") ||
-			    !rank_of(comm, json_integer_value(json_object_get(row, "rank"))) ||
-			    (other && json_real_value(other) <= began))
-				continue;
-			json_object_set_new(comm, "stuck_since", json_real(began));
-			json_object_set(comm, "stuck_func", json_object_get(row, "func"));
-			json_object_set(comm, "stuck_seq", json_object_get(row, "seq"));
-		}
-	}
-}
-
-static bool has_posted(const json_t *rank, const char *func, int64_t seq)
-{
-	const json_t *last = json_object_get(json_object_get(rank, "last_seq"), func);
-
-	return json_is_integer(last) && json_integer_value(last) >= seq;
-}
-
-/* A file that was written before, or just when it began, cannot tell. */
-static void tell_stuck(struct told *t, const json_t *comm)
-{
-	const char *func = text_at(comm, "stuck_func"), *key;
-	int64_t seq = json_integer_value(json_object_get(comm, "stuck_seq"));
-	double since = json_real_value(json_object_get(comm, "stuck_since"));
-	json_t *rank;
-
-	if (!func)
-		return;
-	json_object_foreach(json_object_get(comm, "ranks"), key, rank) {
-		const char *state = text_at(rank, "state") ?: "";
-		bool dead = !strcmp(state, "died") || !strcmp(state, "exited");
-		char text[256];
-		json_t *row;
-
-		if (!dead && (has_posted(rank, func, seq) ||
-			      seconds_of(rank) < since + STUCK_NS / 1e9))
-			continue;
-		snprintf(text, sizeof(text),
-			 dead ? "the process of rank %s is over, and others are in %s %" PRId64 :
-				"rank %s has not joined %s %" PRId64 ", in which others wait",
-			 key, func, seq);
-		row = add_row(t, "critical", dead ? "RANK_DEAD" : "NOT_JOINED", comm, rank, text);
-		json_object_set_new(row, "func", json_string(func));
-		json_object_set_new(row, "seq", json_integer(seq));
-	}
-}
-
 /* ---- the command ------------------------------------------------------------------------- */
+
+/* Of each communicator by its id: of one size as a rule, of several where ids are shared. */
+static void note_open(struct told *t, const struct shots *s)
+{
+	const char *host, *key;
+	json_t *node, *comm;
+
+	json_object_foreach(s->nodes, host, node)
+		if (json_array_size(json_object_get(node, "inflight")))
+			json_object_foreach(t->comms, key, comm)
+				stuck_note(comm, node);
+}
 
 static void tell_all(struct told *t, const struct shots *s)
 {
@@ -260,10 +198,11 @@ static void tell_all(struct told *t, const struct shots *s)
 
 	json_object_foreach(s->nodes, key, value)
 		join_node(t, key, value);
-	json_object_foreach(s->nodes, key, value)
-		note_stuck(t, value);
-	json_object_foreach(t->comms, key, value)
-		tell_stuck(t, value);
+	note_open(t, s);
+	json_object_foreach(t->comms, key, value) {
+		t->comm = value;
+		stuck_find(value, tell_stuck, t);
+	}
 	late_find(s, tell_late, t);
 	json_object_foreach(t->comms, key, value)
 		tell_missing(t, value);

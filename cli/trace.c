@@ -69,6 +69,7 @@ static void put_other(const struct trace *t, struct json *j, const char *what)
 	json_put_string(j, what);
 	json_key(j, "clock");
 	json_put_string(j, "CLOCK_MONOTONIC");
+	put_number(j, "zero_mono_ns", t->w.zero_ns);
 	put_number(j, "slices", t->w.counts.slices);
 	put_number(j, "overlapping_slices", t->w.counts.overlapping);
 	put_number(j, "arrows", t->w.counts.arrows);

@@ -16,9 +16,12 @@ static void draw_stays(struct place *p, struct trace_at at, const struct nci_rec
 	int n = trace_stays((const void *)rec, stay);
 
 	for (int i = 0; i < n && !at.async; i++) {
-		trace_slice(&p->t->w, at, stay[i].state, "state",
-			    trace_source_ns(p->s, rec->start + stay[i].from),
-			    trace_source_ns(p->s, rec->start + stay[i].to));
+		uint64_t from_ns = trace_source_ns(p->s, rec->start + stay[i].from);
+		uint64_t to_ns = trace_source_ns(p->s, rec->start + stay[i].to);
+
+		if (from_ns / TRACE_GRID_NS == to_ns / TRACE_GRID_NS)
+			continue;	/* nothing to be seen */
+		trace_slice(&p->t->w, at, stay[i].state, "state", from_ns, to_ns);
 		trace_slice_end(&p->t->w);
 	}
 }

@@ -292,14 +292,15 @@ static int64_t rank_of(const struct trace_who *who, const struct drawn *d)
 static void put_name(const struct trace_who *who, const struct drawn *d, char *buf, size_t size)
 {
 	const struct source *s = &who->source[d->source];
-	char rank[32] = "rank ?", gpu[48] = "";
+	char rank[32] = "rank ?", gpu[48] = "", pid[32] = "";
 
 	if (rank_of(who, d) != TRACE_ANY)
 		snprintf(rank, sizeof(rank), "rank %" PRId64, rank_of(who, d));
 	if (*d->bus)
 		snprintf(gpu, sizeof(gpu), " GPU %s", d->bus);
-	snprintf(buf, size, "%s%s%s%s (pid %" PRId64 ")", rank, gpu, *s->command ? " " : "",
-		 s->command, s->pid);
+	if (s->pid != d->pid)	/* else viewers show it anyway */
+		snprintf(pid, sizeof(pid), " of pid %" PRId64, s->pid);
+	snprintf(buf, size, "%s%s%s%s%s", rank, gpu, *s->command ? " " : "", s->command, pid);
 }
 
 size_t trace_who_tell(const struct trace_who *who, struct trace_writer *w)

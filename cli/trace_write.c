@@ -5,7 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#define EVENT_BYTES (1u << 20)	/* none is larger */
+#define EVENT_BYTES  (1u << 20)	/* none is larger */
+#define DAY_NS	     UINT64_C(86400000000000)
+#define EARLIER_DAYS 7		/* what is drawn first may not be what began first */
+
+/* Down, so that what nests or follows still does. */
+static uint64_t on_grid(const struct trace_writer *w, uint64_t ns)
+{
+	return ns > w->zero_ns ? (ns - w->zero_ns) / TRACE_GRID_NS * TRACE_GRID_NS : 0;
+}
 
 static void put_us(struct json *j, const char *key, uint64_t ns)
 {
@@ -45,8 +53,11 @@ static void event_end(struct trace_writer *w)
 	w->any = true;
 }
 
+/* Doubles hold 104 days of ns: of a node that has been up for longer, the last ones count. */
 static void note_time(struct trace_writer *w, uint64_t from_ns, uint64_t to_ns)
 {
+	if (!w->first_ns && from_ns > EARLIER_DAYS * DAY_NS)
+		w->zero_ns = (from_ns / DAY_NS - EARLIER_DAYS) * DAY_NS;
 	if (!w->first_ns || from_ns < w->first_ns)
 		w->first_ns = from_ns;
 	if (to_ns > w->last_ns)
@@ -94,13 +105,15 @@ struct json *trace_slice(struct trace_writer *w, struct trace_at at, const char 
 	snprintf(w->name, sizeof(w->name), "%s", name);
 	put_text(j, "name", w->name);
 	put_text(j, "cat", category);
-	put_us(j, "ts", start_ns);
+	put_us(j, "ts", on_grid(w, start_ns));
 	if (at.async)
 		put_async(j, at.async);
 	else
-		put_us(j, "dur", stop_ns - start_ns);
+		put_us(j, "dur", on_grid(w, stop_ns) - on_grid(w, start_ns));
 	json_key(j, "args");
 	json_begin(j, '{');
+	json_key(j, "dur_ns");
+	json_put_u64(j, stop_ns - start_ns);
 	return j;
 }
 
@@ -117,7 +130,7 @@ void trace_slice_end(struct trace_writer *w)
 	j = event_begin(w, "e", w->at);
 	put_text(j, "name", w->name);
 	put_text(j, "cat", w->category);
-	put_us(j, "ts", w->stop_ns);
+	put_us(j, "ts", on_grid(w, w->stop_ns));
 	put_async(j, w->at.async);
 	event_end(w);
 }
@@ -133,7 +146,7 @@ static void put_end(struct trace_writer *w, const char *phase, const char *name,
 	put_text(j, "cat", "arrow");
 	json_key(j, "id");
 	json_put_u64(j, w->arrow);
-	put_us(j, "ts", ns);
+	put_us(j, "ts", on_grid(w, ns));
 	if (*phase == 'f')
 		put_text(j, "bp", "e");		/* bound to the slice around it */
 	event_end(w);
@@ -161,7 +174,7 @@ struct json *trace_instant(struct trace_writer *w, uint32_t pid, const char *nam
 	put_text(j, "name", name);
 	put_text(j, "cat", category);
 	put_text(j, "s", pid ? "p" : "g");
-	put_us(j, "ts", ns);
+	put_us(j, "ts", on_grid(w, ns));
 	json_key(j, "args");
 	json_begin(j, '{');
 	return j;

@@ -6,11 +6,16 @@
  * Chrome's trace events, one per line, as Perfetto's UI, chrome://tracing and speedscope
  * read them: {"displayTimeUnit":"ns","traceEvents":[...],"otherData":{...}}.
  *
- * Times are CLOCK_MONOTONIC ns, written as µs with three decimals.
+ * Times are CLOCK_MONOTONIC ns.  They are written in µs, down to TRACE_GRID_NS: readers
+ * keep them as doubles, add a start and a duration, and some multiply by a thousand.  Only
+ * what is a whole number of eighths of a µs survives that as it is, so that slices nest
+ * there as they do here.  The exact duration is an argument, dur_ns.
  */
 
 #include "cli/trace_out.h"
 #include "util/json.h"
+
+#define TRACE_GRID_NS	125
 
 /* A place on the screen: Chrome's process and thread, which are numbers of our own making. */
 struct trace_at {
@@ -32,6 +37,7 @@ struct trace_writer {
 	const char *category;
 	char name[96];
 	uint64_t first_ns, last_ns;	/* of all that was written; 0: nothing was */
+	uint64_t zero_ns;	/* what is written as 0 */
 	uint64_t arrow;		/* id of the newest */
 	bool any;
 	struct trace_counts counts;

@@ -13,6 +13,7 @@
 #define QUIET_NS	UINT64_C(25000000)	/* the longest time without a look */
 #define RECENT_TICKS	(UINT64_C(1) << 31)	/* 0.7 s at 3 GHz; never too short by much */
 #define CLAIMS		8	/* who changes it meanwhile is the one that decides, or few */
+#define TIMES_USUAL	16	/* no callback of ours takes longer by itself */
 #define NO_GROUPS	(NCCL_GROUP_API | NCCL_PROXY_CTRL)
 #define SURE_TICKS	(UINT64_C(1) << 16)	/* what a call may take until we hear of it */
 
@@ -31,16 +32,32 @@ static void count_group(const struct steer_thread *t)
 	}
 }
 
+/*
+ * A callback that the kernel did not let run says nothing of what we cost.  The usual
+ * time goes one step up or down with each that is measured, which keeps it near the
+ * median; none counts for much more than that.
+ */
+static uint64_t clip(_Atomic uint64_t *usual, uint64_t took)
+{
+	uint64_t u = atomic_load_explicit(usual, memory_order_relaxed), step = u / 16;
+
+	step += !step;
+	atomic_store_explicit(usual, took > u ? u + step : u > step ? u - step : u,
+			      memory_order_relaxed);
+	return took < u * TIMES_USUAL ? took : u * TIMES_USUAL;
+}
+
 void steer_timed(uint32_t type, uint64_t ticks)
 {
 	const uint32_t proxy = NCCL_PROXY_OP | NCCL_PROXY_STEP | NCCL_PROXY_CTRL |
 			       NCCL_KERNEL_CH | NCCL_NET_PLUGIN;
-	uint64_t now = clock_ticks(process_self.clock);
-	struct nci_timed *out = &process_self.ring.header->steer.timed[
-			NCI_EVENT_BIT(type) & proxy ? NCI_THREADS_PROXY : NCI_THREADS_USER];
+	uint64_t took = clock_ticks(process_self.clock) - ticks;
+	int who = NCI_EVENT_BIT(type) & proxy ? NCI_THREADS_PROXY : NCI_THREADS_USER;
+	struct nci_timed *out = &process_self.ring.header->steer.timed[who];
 
+	took = clip(&process_self.steer.usual[who], took);
 	atomic_fetch_add_explicit(&out->count, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&out->ticks, now - ticks, memory_order_relaxed);
+	atomic_fetch_add_explicit(&out->ticks, took, memory_order_relaxed);
 }
 
 /* ---- a thread's first send or receive ------------------------------------------ */

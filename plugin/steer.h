@@ -71,6 +71,7 @@ struct steer {
 	_Atomic uint32_t waits;		/* a change that only the sender may make */
 	_Atomic uint32_t sending;	/* it is within a group */
 	_Atomic(const struct process_thread *) sender;
+	_Atomic uint64_t usual[2];	/* ticks of a callback, by NCI_THREADS_* */
 	/* Of the one that is busy. */
 	int version;
 	bool from_environment;

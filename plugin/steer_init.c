@@ -135,6 +135,8 @@ void steer_begin(struct process *p, int version, uint64_t spare_bytes)
 	SET(s->fresh, FRESH_GROUPS);
 	SET(p->wanted, 0);
 	SET(p->ring.header->steer.clock_ticks, clock_cost(p->clock));
+	SET(s->usual[NCI_THREADS_USER], GET(p->ring.header->steer.clock_ticks) + 1);
+	SET(s->usual[NCI_THREADS_PROXY], GET(p->ring.header->steer.clock_ticks) + 1);
 	SET(p->ring.live->api_version, (uint32_t)version);
 	p->group = version >= 5 ? NCI_EV_GROUP_API : NCI_EV_GROUP;
 	steer_start(p, &now);

@@ -3,8 +3,8 @@
 #define TESTS_FX_TRACE_H
 
 /*
- * Traces of lines that are made here, and what became of them.  Ticks are ns since
- * FX_BEGAN_NS.
+ * Traces of lines that are made here, and what became of them.  A tick is a µs, and the
+ * first one at FX_BEGAN_NS.
  */
 
 #include <inttypes.h>
@@ -20,6 +20,7 @@
 #include "tests/fixture.h"
 
 #define FX_BEGAN_NS UINT64_C(5000000000000)
+#define FX_TICK_NS  1000
 #define FX_COMM	    "0xd00dfeedcafe0001"
 
 static struct trace fx_t;
@@ -96,7 +97,7 @@ static inline void fx_records(int pid, uint64_t first, uint64_t n, uint64_t lost
 	fx_line("{s:s, s:i, s:s, s:I, s:I, s:I, s:i, s:I, s:f, s:o, s:s}", "kind", "records", "pid",
 		pid, "instance", "0x0000000000000001", "first", (json_int_t)first, "n",
 		(json_int_t)n, "lost", (json_int_t)lost, "ticks", 0, "mono_ns",
-		(json_int_t)FX_BEGAN_NS, "ns_per_tick", 1.0, "kernels",
+		(json_int_t)FX_BEGAN_NS, "ns_per_tick", (double)FX_TICK_NS, "kernels",
 		kernels ? kernels : json_array(), "data", text);
 	free(text);
 }
@@ -113,12 +114,12 @@ static inline const char *fx_word(const json_t *event, const char *key)
 	return json_string_value(json_object_get(event, key)) ?: "";
 }
 
-/* ns since FX_BEGAN_NS. */
-static inline int64_t fx_ns(const json_t *event, const char *key)
+/* A time of it: "ts", as a tick, or "dur", in ticks. */
+static inline int64_t fx_ticks(const json_t *event, const char *key)
 {
 	double us = json_number_value(json_object_get(event, key));
 
-	return (int64_t)(us * 1000 + 0.5) - (strcmp(key, "ts") ? 0 : (int64_t)FX_BEGAN_NS);
+	return (int64_t)us - (strcmp(key, "ts") ? 0 : (int64_t)FX_BEGAN_NS / FX_TICK_NS);
 }
 
 /* The `nth` event of that phase whose name begins so; NULL: there are not so many. */
@@ -157,10 +158,15 @@ static inline bool fx_same_thread(const json_t *a, const json_t *b)
 	       json_equal(json_object_get(a, "tid"), json_object_get(b, "tid"));
 }
 
+static inline int64_t fx_end(const json_t *slice)
+{
+	return fx_ticks(slice, "ts") + fx_ticks(slice, "dur");
+}
+
 static inline bool fx_is_in(const json_t *inner, const json_t *outer)
 {
-	return fx_same_thread(inner, outer) && fx_ns(inner, "ts") >= fx_ns(outer, "ts") &&
-	       fx_ns(inner, "ts") + fx_ns(inner, "dur") <= fx_ns(outer, "ts") + fx_ns(outer, "dur");
+	return fx_same_thread(inner, outer) && fx_ticks(inner, "ts") >= fx_ticks(outer, "ts") &&
+	       fx_end(inner) <= fx_end(outer);
 }
 
 /* No two slices of a thread overlap but one inside of the other. */
@@ -175,8 +181,8 @@ static inline void fx_assert_nested(const json_t *root)
 			    strcmp(fx_word(b, "ph"), "X") || !fx_same_thread(a, b))
 				continue;
 			ck_assert_msg(fx_is_in(a, b) || fx_is_in(b, a) ||
-				      fx_ns(a, "ts") + fx_ns(a, "dur") <= fx_ns(b, "ts") ||
-				      fx_ns(b, "ts") + fx_ns(b, "dur") <= fx_ns(a, "ts"),
+				      fx_end(a) <= fx_ticks(b, "ts") ||
+				      fx_end(b) <= fx_ticks(a, "ts"),
 				      "%s and %s overlap", fx_word(a, "name"), fx_word(b, "name"));
 		}
 }

@@ -121,11 +121,19 @@ END_TEST
 
 START_TEST(the_daemons_own_words_are_passed_on)
 {
-	serve_bytes("HTTP/1.1 400 Bad Request\r\nContent-Length: 59\r\n\r\n"
+	serve_bytes("HTTP/1.1 400 Bad Request\r\nContent-Length: 62\r\n\r\n"
 		    "{\"error\":{\"code\":\"bad_request\",\"message\":\"bad value of 'by'\"}}");
 	ck_assert_int_eq(client_get(client, "/v1/summary?by=x", &root), -EBADMSG);
-	ck_assert(says("400"));
-	ck_assert(says("/v1/summary?by=x"));
+	ck_assert(says("/v1/summary: the daemon answered 400: bad value of 'by'"));
+}
+END_TEST
+
+START_TEST(what_is_refused_in_words_needs_no_others)
+{
+	serve_bytes("HTTP/1.1 404 Not Found\r\nContent-Length: 53\r\n\r\n"
+		    "{\"error\":{\"code\":\"not_found\",\"message\":\"no process\"}}");
+	ck_assert_int_eq(client_get(client, "/v1/level", &root), -ESRCH);
+	ck_assert_str_eq(client_error(client), "no process");
 }
 END_TEST
 
@@ -223,6 +231,7 @@ int main(void)
 		FX_TEST(without_a_daemon_the_reason_and_the_remedy_are_told),
 		FX_TEST(a_path_that_no_socket_can_have_is_refused),
 		FX_TEST(the_daemons_own_words_are_passed_on),
+		FX_TEST(what_is_refused_in_words_needs_no_others),
 		FX_TEST(a_refusal_is_a_lack_of_rights),
 		FX_LOOP(who_lies_is_not_believed, 0, FX_COUNT(liars)),
 		FX_TEST(who_does_not_answer_is_not_waited_for),

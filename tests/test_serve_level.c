@@ -123,6 +123,19 @@ START_TEST(what_was_asked_can_be_seen_and_taken_back)
 }
 END_TEST
 
+START_TEST(a_dry_run_tells_whom_it_would_be_about_and_changes_nothing)
+{
+	json_t *a;
+
+	two_users();
+	a = put("{\"job\":\"7\",\"level\":\"trace\",\"dry_run\":true}", 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "processes")), 2);
+	json_decref(a);
+	ck_assert_uint_eq(levels_wishes(steer_levels(fx.steer))->serial, 0);
+	put_as(ALICE, "{\"level\":\"ops\",\"dry_run\":true}", 403);
+}
+END_TEST
+
 START_TEST(a_user_may_change_what_is_his_and_nothing_else)
 {
 	two_users();
@@ -320,6 +333,7 @@ int main(void)
 		FX_LOOP(what_makes_no_sense_is_refused_and_says_why, 0, FX_COUNT(senseless)),
 		FX_TEST(the_answer_says_what_holds_for_whom_and_until_when),
 		FX_TEST(what_was_asked_can_be_seen_and_taken_back),
+		FX_TEST(a_dry_run_tells_whom_it_would_be_about_and_changes_nothing),
 		FX_TEST(a_user_may_change_what_is_his_and_nothing_else),
 		FX_TEST(a_user_sees_his_own_wishes_and_what_concerns_him),
 		FX_TEST(one_pid_in_two_containers_is_not_guessed),

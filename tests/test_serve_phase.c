@@ -129,6 +129,23 @@ START_TEST(a_user_may_mark_what_is_his_and_nothing_else)
 }
 END_TEST
 
+START_TEST(a_dry_run_tells_and_changes_nothing)
+{
+	json_t *a = fx_put_over(fx_connect(), PATH,
+				"{\"job\":\"7\",\"phase\":\"eval\",\"dry_run\":true}", 200);
+
+	ck_assert_str_eq(fx_text(a, "phase"), "eval");
+	ck_assert_uint_eq(json_array_size(fx_at(a, "processes")), 2);
+	json_decref(a);
+	check_phases("-,-,-");
+	ck_assert_uint_eq(names_count(fx.names), 0);
+	put("{\"phase\":\"eval\",\"dry_run\":1}", 400);
+	put("{\"pid\":100,\"phase\":\"eval\",\"dry_run\":false}", 200);
+	check_phases("eval,-,-");
+	put_as(ALICE, "{\"pid\":100,\"phase\":\"b\",\"dry_run\":true}", 404);
+}
+END_TEST
+
 START_TEST(who_has_ended_is_not_marked)
 {
 	fx.processes[0]->state = PROCESS_DIED;
@@ -219,6 +236,7 @@ int main(void)
 		FX_TEST(the_answer_says_who_was_marked_and_since_when),
 		FX_TEST(a_mark_lasts_until_another_or_none),
 		FX_TEST(a_user_may_mark_what_is_his_and_nothing_else),
+		FX_TEST(a_dry_run_tells_and_changes_nothing),
 		FX_TEST(who_has_ended_is_not_marked),
 		FX_TEST(operations_are_of_the_phase_in_which_they_were_posted),
 		FX_TEST(ranks_and_sums_tell_it),

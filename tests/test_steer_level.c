@@ -265,6 +265,29 @@ START_TEST(group_that_is_open_across_a_fork_harms_nobody)
 }
 END_TEST
 
+#define COLL_ID	(__builtin_ctzll(NCCL_COLL) + 1)
+
+/* Neither what came before the usual time was known, nor a thread that was not let run. */
+START_TEST(callback_that_was_interrupted_costs_no_more_than_others)
+{
+	const struct nci_timed *out;
+	uint64_t n = 0, usual, before;
+
+	init();
+	out = &told()->timed[NCI_THREADS_USER];
+	for (; n < 1000; n++)
+		steer_timed(COLL_ID, clock_ticks(process_self.clock) - 5000 - n % 7);
+	usual = atomic_load(&s->usual[NCI_THREADS_USER]);
+	ck_assert_uint_ge(usual, 4000);
+	ck_assert_uint_le(usual, 100000);
+	before = atomic_load(&out->ticks);
+	steer_timed(COLL_ID, clock_ticks(process_self.clock) - (UINT64_C(1) << 36));
+	ck_assert_uint_le(atomic_load(&out->ticks) - before, 16 * usual);
+	ck_assert_uint_eq(atomic_load(&out->count), n + 1);
+	ck_assert_uint_eq(told()->timed[NCI_THREADS_PROXY].count, 0);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -279,6 +302,7 @@ int main(void)
 		FX_TEST(one_callback_of_256_is_measured_by_the_kind_of_its_thread),
 		FX_TEST(groups_without_a_record_decide_as_well),
 		FX_LOOP(group_that_is_open_across_a_fork_harms_nobody, 0, 2),
+		FX_TEST(callback_that_was_interrupted_costs_no_more_than_others),
 	};
 
 	return fx_run(setup, NULL, tests, FX_COUNT(tests));

@@ -89,6 +89,7 @@ report() {
 for node in 0 1; do start_node $node; done
 
 check "a job of eight ranks on two nodes is played" run together
+for node in 0 1; do SOCK=$T/sock$node wait_until 30 drained; done
 in_common together >"$T/common-together"
 report together
 for node in 0 1; do

@@ -143,6 +143,9 @@ check "also of ranks inside communicators" \
 	eval '"$I" comms -s -rank -o json | jq -e "[.comms[0].local_ranks[].rank] == [3, 2, 1, 0]"'
 check "an order holds in json too" \
 	eval '"$I" ops --by-rank -s -rank -o json | jq -e "[.rows[].rank] == [3, 2, 1, 0]"'
+check "who asks for a rank gets a row of it, however he asks" \
+	eval '[ "$("$I" ops -f rank=2 -H | wc -l)" -eq 1 ] && [ "$("$I" ops -s -rank -H | wc -l)" -eq 4 ] &&
+	      [ "$("$I" ops --fields rank,ops -H | wc -l)" -eq 4 ] && [ "$("$I" ops -s -ops -H | wc -l)" -eq 1 ]'
 check "filters on fields must all hold" \
 	eval '[ "$("$I" ops --by-rank -f "rank>=1" -f "rank<3" -H | wc -l)" -eq 2 ]'
 check "a fixed string is looked for in all cells" eval 'ends 0 "$I" ops -f reduce && ends 4 "$I" ops -f "send|recv"'

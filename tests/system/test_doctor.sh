@@ -175,6 +175,12 @@ live_two() { api_is processes '[.processes[] | select(.state == "live")] | lengt
 check "a job runs that looks for its level elsewhere" wait_until 20 live_two
 check "which is told" eval 'exam 0 && says "process [0-9]+ \(nccl-sim\) is watched, but does not look at the daemon.s control file"'
 
+# Both were started with every operation timed for good: neither follows.
+check "levels do not reach it, which is said in whole sentences" \
+	eval '"$I" level node ops --for 2 >"$T/level"; [ "$(wc -l <"$T/level")" -eq 3 ] &&
+		grep -qx "node: ops for 2.0*s; 0 of 2 processes follow" "$T/level" &&
+		tail -1 "$T/level" | grep -q "look at another control file (ncclinsp doctor)$"'
+
 kill -STOP "$DAEMON_PID"
 check "a daemon that does not answer is the first thing" \
 	eval 'exam 3 && says "first thing that is wrong: daemon: $SOCK does not answer within 5000 ms"'

@@ -65,7 +65,7 @@ as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
 	chmod 755 "$T"
 	install -m 755 "$I" "$T/ncclinsp"
-	check "the node is not everybody's" exits 5 "answered 403: only root" \
+	check "the node is not everybody's" exits 5 "^ncclinsp: only root" \
 		as_nobody "$T/ncclinsp" -S "$SOCK" level node off
 	check "another user's process is not there for him" exits 4 "or it is not yours" \
 		as_nobody "$T/ncclinsp" -S "$SOCK" level "$(pid)" off

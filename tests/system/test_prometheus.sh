@@ -157,7 +157,9 @@ if [ -n "$LONG" ]; then
 	sleep 300
 	check "five minutes of load later no collection has failed" \
 		result 'min_over_time(up[5m])' 'length == 2 and all(.[]; .value[1] == "1")'
-	check "... the late rank is named, and nobody else" fires NcclStraggler 'map(.metric.rank) == ["3"]'
+	fired() { result "max by (rank) (max_over_time(ALERTS{alertname=\"$1\",alertstate=\"firing\"}[5m]))" "$2"; }
+	check "... the late rank was named, and nobody else" fired NcclStraggler 'map(.metric.rank) == ["3"]'
+	check "... nor of all nodes' ranks" fired NcclStragglerOfJob 'map(.metric.rank) == ["3"]'
 	check "... and no counter went back" result 'sum(resets(ncclinsp_ops_total[5m]))' '.[0].value[1] == "0"'
 fi
 kill "$JOB"

@@ -48,7 +48,8 @@ node() {
 		.inflight = [] | del(.collectives, .kept)' "$SNAP"
 }
 for n in $(seq 0 99); do node "$n" 37 | zstd -q >"$T/many/node$n.json.zst"; done
-check "of a hundred nodes the late rank is named, with its node" verdict \
+bounded() { (ulimit -v 1048576; verdict "$@"); }
+check "of a hundred nodes the late rank is named, with its node, within 1 GiB" bounded \
 	'.nodes == 100 and (.verdicts | length == 1) and
 	 (.verdicts[0] | .verdict == "STRAGGLER" and .rank == 75 and .host == "node37" and .nranks == 200)' "$T/many"
 check "... as docs/schema/report.json says" \
@@ -73,8 +74,52 @@ jq -c '.written_at = "2020-01-01T00:00:00.000000000Z"' "$T/stuck5.json" >"$T/stu
 check "... but not by a file from before" verdict \
 	'[.verdicts[] | select(.verdict == "NOT_JOINED")] == []' "$T"/stuck[1-4].json "$T/stuck5.old"
 jq -c '.comms[].local_ranks[0].state = "died"' "$T/stuck5.json" >"$T/dead5.json"
+check "... with its last one" verdict '.verdicts[0].text | test("others wait; its last one is 999$")' "$T"/stuck*.json
+open5() {	# FUNC SEQ BYTES RANKS: what these of node 5 are in
+	jq -c --arg func "$1" --argjson seq "$2" --argjson bytes "$3" --argjson ranks "$4" '
+		.inflight = [.comms[0].comm_id as $id | $ranks[] | {comm_id: $id, rank: ., func: $func, seq: $seq,
+			bytes: $bytes, age_ns: 50000000000}] |
+		if $func == "AllReduce" then .comms[].local_ranks[].last_seq.AllReduce = $seq else . end' "$T/stuck5.json"
+}
+open5 AllGather 12 4096 '[10]' >"$T/order5.json"
+check "who made another call instead is told apart" verdict \
+	'[.verdicts[] | select(.severity == "critical") | [.verdict, .rank, .func, .seq]] ==
+	 [["ORDER_MISMATCH", 10, "AllReduce", 1000], ["NOT_JOINED", 11, "AllReduce", 1000]] and
+	 (.verdicts[0].text | test("rank 10 is in AllGather 12, and not in AllReduce 1000"))' "$T"/stuck[1-4].json "$T/order5.json"
+for n in 1 2 3 4; do jq -c '.inflight[].bytes = 4194304' "$T/stuck$n.json" >"$T/size$n.json"; done
+open5 AllReduce 1000 8388608 '[10, 11]' >"$T/size5.json"
+check "who made the same call with another size is told apart" verdict \
+	'[.verdicts[] | select(.severity == "critical") | [.verdict, .rank]] ==
+	 [["METADATA_MISMATCH", 10], ["METADATA_MISMATCH", 11]] and
+	 (.verdicts[0].text | test("AllReduce 1000 with 8 ?MiB?, the others with 4 ?MiB?"))' "$T"/size*.json
+check "... as docs/schema/report.json says" \
+	eval 'PYTHONWARNINGS=ignore jsonschema -i "$T/out" "$TOP/docs/schema/report.json"'
 check "who is dead is told apart" verdict \
 	'[.verdicts[] | select(.verdict == "RANK_DEAD") | .rank] == [10]' "$T"/stuck[1-4].json "$T/dead5.json"
+
+# Whole nodes: eight ranks each in ten communicators over all nodes, with all samples that a file may hold of
+# them, the operations of one rank scaled a little up and down.  Rank 299 is late in two of these.
+whole() {
+	jq -c --argjson n "$1" '
+		.status.host = "node\($n)" | .comms[0] as $comm | .comms[0].local_ranks[0] as $member |
+		([.samples[] | select(.func == "AllReduce")] | map(select(.rank == 0)) | .[:64]) as $z |
+		.comms = [range(10) as $c | $comm | .comm_id = "0x00000000000000\($c + 10)" | .name = "c\($c)" |
+			.nranks = 800 | .local_ranks = [range(8) as $r | $member | .rank = 8 * $n + $r]] |
+		.samples = [range(10) as $c | range(8) as $r | (8 * $n + $r) as $rank | $z[] |
+			.comm_id = "0x00000000000000\($c + 10)" | .nranks = 800 | .rank = $rank |
+			.inside_ns = if $rank == 299 and $c < 2 then 400000 else 3000000 + 100 * (($rank * 7 + .seq) % 97) end] |
+		.rows = [range(80) as $i | .rows[0]] | .inflight = []' "$SNAP"
+}
+if [ -n "${LONG:-}" ]; then
+	mkdir "$T/whole"
+	for n in $(seq 0 99); do whole "$n" | zstd -q >"$T/whole/node$n.json.zst"; done
+	check "a hundred whole nodes are read within 1 GiB, and the late rank is named" bounded \
+		'.nodes == 100 and ([.verdicts[] | [.verdict, .rank, .host]] == [["STRAGGLER", 299, "node37"], ["STRAGGLER", 299, "node37"]])' "$T/whole"
+	# Of the CPU: others may run here.
+	took=$( { TIMEFORMAT='%U %S'; time "$I" report "$T/whole" >/dev/null 2>&1; } 2>&1 | awk '{ print int(1000 * ($1 + $2)) }')
+	echo "# $took ms of the CPU for $(zstd -dc "$T"/whole/*.zst | wc -c) bytes of JSON"
+	check "... within ten seconds" [ "$took" -lt 10000 ]
+fi
 
 head -c 3000 "$SNAP" >"$T/half.json"
 echo '{}' >"$T/other.json"

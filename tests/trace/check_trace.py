@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """check_trace.py FILE...: is that a sound Chrome trace?
 
-Slices of a thread nest, what overlaps comes in pairs of its own, both ends of each arrow lie
+Times survive what readers do to them.  Slices of a thread nest, what overlaps comes in pairs of its own, both ends of each arrow lie
 in a slice and in order, and every thread that is drawn on has a name.  Says what is wrong and
 exits 1, or prints what there is.
 """
@@ -17,6 +17,11 @@ SHOWN = 10
 
 def nanoseconds(us):
     return int(us.scaleb(3))
+
+
+def is_exact(us):
+    """As a double, and as ns after a multiplication: what is nested is so for every reader."""
+    return float(us) * 1000 == nanoseconds(us) and decimal.Decimal(float(us)) == us
 
 
 def load(path):
@@ -55,6 +60,8 @@ def check(trace):
         ns = nanoseconds(event["ts"]) if "ts" in event else None
         if phase == "X":
             duration = nanoseconds(event["dur"])
+            if not is_exact(event["ts"]) or not is_exact(event["dur"]):
+                wrong.append(f"no reader holds that time exactly: {event}")
             if duration < 0:
                 wrong.append(f"negative duration: {event}")
             threads[at].append((ns, -duration, event["name"]))
