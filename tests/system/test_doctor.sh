@@ -106,8 +106,9 @@ if small 1m true 2>/dev/null; then
 	check "too little space for any process is the first thing" \
 		eval 'small 512k "$I" doctor >"$T/out"; says "first thing that is wrong: segments: $SHM has 512KiB free" &&
 			says "What to do: make room"'
+	# Without a library no operation is waited for.
 	check "little space is a warning" \
-		eval 'small 16m "$I" doctor >"$T/out"; says "warning segments $SHM has 16MiB free make room"'
+		eval 'NCCL_PROFILER_PLUGIN=nonsense small 16m "$I" doctor >"$T/out"; says "warning segments $SHM has 16MiB free make room"'
 	check "no inode is the first thing" \
 		eval 'small 64m,nr_inodes=1 "$I" doctor >"$T/out"; says "first thing that is wrong: segments: $SHM has 64MiB free, but no inode"'
 else
@@ -177,8 +178,8 @@ check "which is told" eval 'exam 0 && says "process [0-9]+ \(nccl-sim\) is watch
 
 # Both were started with every operation timed for good: neither follows.
 check "levels do not reach it, which is said in whole sentences" \
-	eval '"$I" level node ops --for 2 >"$T/level"; [ "$(wc -l <"$T/level")" -eq 3 ] &&
-		grep -qx "node: ops for 2.0*s; 0 of 2 processes follow" "$T/level" &&
+	eval '"$I" level node ops --for 60 >"$T/level"; cat "$T/level"; [ "$(wc -l <"$T/level")" -eq 3 ] &&
+		grep -qx "node: ops.*; 0 of 2 processes follow" "$T/level" &&
 		tail -1 "$T/level" | grep -q "look at another control file (ncclinsp doctor)$"'
 
 kill -STOP "$DAEMON_PID"
