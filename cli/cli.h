@@ -67,6 +67,7 @@ struct cli {
 	int64_t peer;
 	const char *direction;	/* send or recv */
 	uint64_t older_ns;
+	struct cli_list from;	/* files, in place of a daemon */
 	const char *window;
 	bool by_rank;
 	bool all;		/* also what is over */

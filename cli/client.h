@@ -28,6 +28,13 @@ void client_free(struct client *client);
 /* How long a request may take from now on. */
 void client_set_timeout(struct client *client, long timeout_ms);
 
+/*
+ * From now on `answer` is asked in place of a daemon: a new object, or NULL where it has
+ * none for that target.
+ */
+void client_set_source(struct client *client, json_t *(*answer)(void *arg, const char *target),
+		       void *arg);
+
 /* Ask for `target` ("/v1/status"); the caller owns the object in *root. */
 int client_get(struct client *client, const char *target, json_t **root);
 

@@ -28,6 +28,7 @@ const struct column inflight_columns[] = {
 	{ NULL, "STATE", COL_TEXT, "progress", 0, 72, 0 },
 	{ "token", NULL, COL_TEXT, "token", 0, 0, 0 },
 	{ "phase", NULL, COL_TEXT, "phase", 0, 0, 0 },
+	{ "host", "HOST", COL_TEXT, "host", 0, 24, REPORT_IF_KNOWN },
 };
 const size_t inflight_column_count = sizeof(inflight_columns) / sizeof(inflight_columns[0]);
 

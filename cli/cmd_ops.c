@@ -44,6 +44,7 @@ const struct column ops_columns[] = {
 	{ "timing_source", "SRC", COL_TEXT, "timing_source", 10, 0, 2 },
 	{ "nranks", NULL, COL_INTEGER, "nranks", 0, 0, REPORT_KEY },
 	{ "phase", NULL, COL_TEXT, "phase", 0, 0, 0 },
+	{ "host", "HOST", COL_TEXT, "host", 0, 24, REPORT_IF_KNOWN },
 };
 const size_t ops_column_count = sizeof(ops_columns) / sizeof(ops_columns[0]);
 

@@ -26,6 +26,7 @@ const struct column peers_columns[] = {
 	{ "mean_flush_ns", NULL, COL_MICROS, "mean.flush_ns", 0, 0, 0 },
 	{ "excess_ns", "EXCESS", COL_AGE, "excess_ns", 6, 0, 1 },
 	{ "bound", "BOUND", COL_TEXT, "bound", 5, 0, 0 },
+	{ "host", "HOST", COL_TEXT, "host", 0, 24, REPORT_IF_KNOWN },
 };
 const size_t peers_column_count = sizeof(peers_columns) / sizeof(peers_columns[0]);
 

@@ -40,6 +40,7 @@ static const struct column columns[] = {
 	{ "command", "COMMAND", COL_TEXT, "command", 0, 0, 0 },
 	{ "phase", NULL, COL_TEXT, "phase", 0, 0, 0 },
 	{ "phase_since_at", NULL, COL_TIME, "phase_since_at", 0, 0, 0 },
+	{ "host", "HOST", COL_TEXT, "host", 0, 24, REPORT_IF_KNOWN },
 };
 
 /* The daemon asks no directory service for a name, since it must not wait. */

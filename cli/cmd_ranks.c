@@ -8,9 +8,10 @@
 #define HEADER_EVERY 20	/* lines of dmon */
 #define LOOK_NS	     500000000	/* between the two of the first sample */
 
+/* Files tell of all the time only. */
 static const char *window(const struct cli *cli, const char *usual)
 {
-	return cli->window ?: usual;
+	return cli->window ?: cli->from.count ? "all" : usual;
 }
 
 static int fetch(struct cli *cli, struct view *view, const char *usual_window)

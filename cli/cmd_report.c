@@ -234,7 +234,8 @@ static int code(const json_t *rows)
 
 int cmd_report(struct cli *cli)
 {
-	struct shots s = { 0 };
+	static const char *const members[] = { "written_at", "comms", "inflight", NULL };
+	struct shots s = { .members = members, .wants_samples = true };
 	const struct listing listing = {
 		.array = "verdicts", .columns = columns,
 		.count = sizeof(columns) / sizeof(columns[0]), .fetch = fetch, .arg = &s,

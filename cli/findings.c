@@ -90,6 +90,7 @@ const struct column finding_columns[] = {
 	{ NULL, "COMM", COL_TEXT, "comm_label|comm_name|comm_id", 0, 20, 2 },
 	{ NULL, "RANKS", COL_TEXT, "who", 0, 16, 0 },
 	{ NULL, "WHAT", COL_TEXT, "sentence", 0, 0, 0 },
+	{ "host", "HOST", COL_TEXT, "host", 0, 24, REPORT_IF_KNOWN },
 };
 const size_t finding_column_count = sizeof(finding_columns) / sizeof(finding_columns[0]);
 

@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cli/offline.h"
 #include "cli/option.h"
 #include "util/meant.h"
 #include "util/text.h"
@@ -103,6 +104,29 @@ static int cannot_write(int code)
 	return CLI_FAILED;
 }
 
+/* Of files there is one sample. */
+static int run_offline(const struct command *command, struct cli *cli)
+{
+	struct offline *offline;
+	int code;
+
+	if (cli->window && strcmp(cli->window, "all") && command != &commands[PEERS]) {
+		fputs("ncclinsp: --window: snapshots tell of all the time only\n", stderr);
+		return CLI_USAGE;
+	}
+	offline = offline_open(&cli->from);
+	if (!offline) {
+		fputs("ncclinsp: --from: no snapshot is there\n", stderr);
+		return CLI_NOTHING;
+	}
+	cli->watch = false;
+	cli->samples = 1;
+	client_set_source(cli->client, offline_answer, offline);
+	code = command->run(cli);
+	offline_free(offline);
+	return code;
+}
+
 static int run(const struct command *command, struct options *opts)
 {
 	struct cli *cli = &opts->cli;
@@ -117,7 +141,7 @@ static int run(const struct command *command, struct options *opts)
 	cli->client = client_new(opts->socket, TIMEOUT_MS);
 	if (opts->verbose)
 		client_set_verbose(cli->client);
-	code = command->run(cli);
+	code = cli->from.count ? run_offline(command, cli) : command->run(cli);
 	if (fflush(stdout) || ferror(stdout))
 		code = cannot_write(code);
 	client_free(cli->client);

@@ -44,6 +44,7 @@ const struct column rank_columns[] = {
 	{ NULL, "COMM", COL_TEXT, "comm", 4, 20, 0 },
 	FIGURE_COLUMNS,
 	{ "phase", NULL, COL_TEXT, "phase", 0, 0, 0 },
+	{ "host", "HOST", COL_TEXT, "host", 0, 24, REPORT_IF_KNOWN },
 };
 const size_t rank_column_count = ARRAY_LEN(rank_columns);
 
@@ -80,9 +81,10 @@ static long long number_of(const json_t *row, const char *path)
 	return json_is_integer(value) ? json_integer_value(value) : -1;
 }
 
-static void pid_key(char key[KEY], long long pid)
+/* Processes of several nodes, from files, may have the same number. */
+static void pid_key(char key[KEY], const json_t *row, long long pid)
 {
-	snprintf(key, KEY, "%lld", pid);
+	snprintf(key, KEY, "%.64s/%lld", text_of(row, "host"), pid);
 }
 
 static void member_key(char key[KEY], const json_t *row)
@@ -110,7 +112,7 @@ static json_t *map_processes(const json_t *processes)
 	size_t i;
 
 	json_array_foreach((json_t *)processes, i, row) {
-		pid_key(key, number_of(row, "pid"));
+		pid_key(key, row, number_of(row, "pid"));
 		json_object_set(map, key, row);
 	}
 	return map;
@@ -177,7 +179,7 @@ static json_t *map_findings(const json_t *findings)
 				found_first(map, key, row);
 		}
 		json_array_foreach((json_t *)report_get(row, "evidence.processes"), k, one) {
-			pid_key(key, number_of(one, "pid"));
+			pid_key(key, row, number_of(one, "pid"));
 			found_first(map, key, row);
 		}
 	}
@@ -253,6 +255,7 @@ static void put_identity(json_t *row, const json_t *comm, const json_t *member,
 	take(row, "comm_name", comm, "name");
 	take(row, "nranks", comm, "nranks");
 	take(row, "comm", comm, "comm_label|comm_id");
+	take(row, "host", comm, "host");
 	take(row, "rank", member, "rank");
 	take(row, "pid", member, "pid");
 	take(row, "gpu", member, "pci_bus_id");
@@ -260,7 +263,7 @@ static void put_identity(json_t *row, const json_t *comm, const json_t *member,
 	take(row, "gpu_uuid", member, "gpu_uuid");
 	if (!is_in_state(member, "live"))
 		take(row, "ended", member, "state");
-	pid_key(key, number_of(member, "pid"));
+	pid_key(key, comm, number_of(member, "pid"));
 	process = json_object_get(maps->processes, key);
 	take(row, "user", process, "user|uid");
 	take(row, "uid", process, "uid");
@@ -323,7 +326,7 @@ static const json_t *put_verdict(json_t *row, const struct maps *maps)
 	found_key(key, text_of(row, "comm_id"), number_of(row, "rank"));
 	finding = json_object_get(maps->findings, key);
 	if (!finding) {
-		pid_key(key, number_of(row, "pid"));
+		pid_key(key, row, number_of(row, "pid"));
 		finding = json_object_get(maps->findings, key);
 	}
 	take(row, "verdict", finding, "verdict|kind");

@@ -116,15 +116,14 @@ static bool is_newer(const json_t *root, const json_t *than)
 
 static void keep_node(struct shots *s, const json_t *root)
 {
-	static const char *const members[] = { "written_at", "comms", "inflight", "findings" };
 	const char *host = json_string_value(report_get(root, "status.host")) ?: "?";
 	json_t *node;
 
 	if (!is_newer(root, json_object_get(s->nodes, host)))
 		return;
 	node = json_object();
-	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
-		json_object_set(node, members[i], json_object_get(root, members[i]));
+	for (const char *const *name = s->members; *name; name++)
+		json_object_set(node, *name, json_object_get(root, *name));
 	json_object_set_new(s->nodes, host, node);
 }
 
@@ -141,7 +140,7 @@ static void add_file(struct shots *s, const char *path)
 	}
 	s->files++;
 	keep_node(s, root);
-	json_array_foreach(json_object_get(root, "samples"), i, row)
+	json_array_foreach(s->wants_samples ? json_object_get(root, "samples") : NULL, i, row)
 		add_sample(s, row);
 	json_decref(root);
 }

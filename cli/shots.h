@@ -8,6 +8,7 @@
  */
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,8 @@ struct shots_sample {
 };
 
 struct shots {
+	const char *const *members;	/* that are kept of a file; NULL behind the last */
+	bool wants_samples;
 	json_t *nodes;		/* by host: what is needed of its newest snapshot */
 	json_t *texts;
 	struct shots_sample *samples;

@@ -71,7 +71,7 @@ static void add_parameter(char target[TARGET], const char *key, const json_t *va
 /* Made here, of what the daemon tells. */
 static bool is_made_here(const char *name)
 {
-	static const char *const made[] = { "comm_label", "progress", "mean" };
+	static const char *const made[] = { "comm_label", "progress", "host", "mean" };
 
 	for (size_t i = 0; i < ARRAY_LEN(made); i++)
 		if (!strcmp(made[i], name))

@@ -26,6 +26,7 @@ SNAP=$("$I" snapshot)
 wait_until 10 test -s "$SNAP"
 check "none is written by itself where the interval is 0" \
 	eval '[ -z "$(ls "$T/state/snapshots")" ] && api_is status ".exporters | map(select(.kind == \"snapshots\")) == []"'
+"$I" ps -H -o csv --fields pid | sort >"$T/pids"
 pkill -9 -P "$JOB_PID" 2>/dev/null
 stop_daemon
 
@@ -35,6 +36,26 @@ check "the late rank is named" verdict \
 	'.verdicts | map(select(.verdict == "STRAGGLER")) | length == 1 and .[0].rank == 1 and .[0].func == "AllReduce"' "$SNAP"
 check "without any daemon; with the code of a finding" exits 10 'STRAGGLER.*rank 1 was last in' "$I" report "$SNAP"
 check "csv has the same" exits 10 '^warning,STRAGGLER,' "$I" report -o csv -H "$SNAP"
+
+# ---- the tables of the live commands --------------------------------------------------
+check "the tables of the live commands are made from files" \
+	eval 'for what in ps comms ranks ops peers inflight; do
+		"$I" $what --from "$SNAP" >"$T/table" || [ $? -eq 4 ] || exit 1
+		[ -s "$T/table" ] && grep -q HOST "$T/table" || [ $what = peers ] || [ $what = inflight ] || exit 1; done'
+check "... with the same processes" eval \
+	'[ -s "$T/pids" ] && "$I" ps --from "$SNAP" -H -o csv --fields pid | sort | cmp - "$T/pids"'
+check "... and the figures that the file has" eval \
+	'[ "$("$I" ops --from "$SNAP" -o json | jq "[.rows[].ops] | add")" = "$(jq "[.rows[].ops] | add" "$SNAP")" ]'
+# Nodes that began at other times, and a process that each saw five seconds before it wrote.
+for n in 1000000000000000 50000000000; do
+	jq -c --argjson n "$n" '.status.host = "up\($n)" | .written_mono_ns = $n | .processes |= .[:1] |
+		.processes[0].first_seen_mono_ns = $n - 5000000000' "$SNAP" >"$T/up$n.json"
+done
+check "... ages are those of then, whenever a node began" eval \
+	'"$I" ps --from "$T/up1000000000000000.json" --from "$T/up50000000000.json" -o json |
+		jq -e "[.processes[].first_seen_mono_ns] | length == 2 and .[0] == .[1] and .[0] > 0"'
+check "what files do not tell is said" exits 2 'of all the time only' "$I" ops --from "$SNAP" --window 10s
+check "... and where there is none" exits 4 'no snapshot is there' "$I" ps --from "$T/nowhere"
 
 # A hundred nodes of two ranks each from the one: in node 37 alone the second rank is late.
 mkdir "$T/many"
@@ -54,6 +75,9 @@ check "of a hundred nodes the late rank is named, with its node, within 1 GiB" b
 	 (.verdicts[0] | .verdict == "STRAGGLER" and .rank == 75 and .host == "node37" and .nranks == 200)' "$T/many"
 check "... as docs/schema/report.json says" \
 	eval 'PYTHONWARNINGS=ignore jsonschema -i "$T/out" "$TOP/docs/schema/report.json"'
+check "... and is in one table with all others" eval \
+	'[ "$("$I" comms --from "$T/many" -H -o csv --fields host,rank | sort -u | wc -l)" -eq 200 ] &&
+	 [ "$("$I" comms --from "$T/many" -H -o csv --fields host -r 75)" = node37 ]'
 rm "$T/many/node7.json.zst"
 check "ranks of whom no file tells are counted and named" verdict \
 	'[.verdicts[] | select(.verdict == "MISSING") | .text] == ["no file tells of 2 of 200 ranks: 14-15"]' "$T/many"
