@@ -29,7 +29,7 @@ struct trace {
 	struct trace_heads *heads;
 	struct trace_joints *joints;
 	struct trace_records *records;
-	bool live;		/* the posting of operations is drawn from records */
+	bool live;		/* records come: calls are drawn from these, not from rows */
 	uint64_t from_ns;	/* what was over before is not drawn; 0: all is */
 	uint64_t nrecords, lost, operations, malformed;
 };

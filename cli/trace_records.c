@@ -226,6 +226,18 @@ static bool is_believable(const struct trace_kernel *k, const struct trace_head 
 	return !head || k->start_ns + slack_ns >= head->start_ns;
 }
 
+/* How long it ran by the GPU's own clock, where it is not known how that lies; 0: not told. */
+static uint64_t gpu_ns(const struct nci_ev_kernel_ch *c, const struct trace_head *head,
+		       uint64_t seen_ns)
+{
+	uint64_t ns = c->gpu_stop - c->gpu_start;
+
+	if (!c->gpu_start || c->gpu_stop < c->gpu_start || ns > seen_ns ||
+	    (head && seen_ns - ns < head->start_ns))
+		return 0;
+	return ns;
+}
+
 static void draw_kernel(struct place *p, const struct nci_record *rec,
 			const struct trace_kernel *k)
 {
@@ -234,6 +246,7 @@ static void draw_kernel(struct place *p, const struct nci_record *rec,
 	uint64_t start_ns = trace_source_ns(p->s, rec->start);
 	uint64_t stop_ns = trace_source_ns(p->s, rec->stop);
 	bool by_gpu = is_believable(k, head, stop_ns);
+	uint64_t length_ns = by_gpu ? 0 : gpu_ns(c, head, stop_ns);
 	struct trace_at at;
 	struct json *j;
 	char name[96];
@@ -241,6 +254,8 @@ static void draw_kernel(struct place *p, const struct nci_record *rec,
 	if (by_gpu) {
 		start_ns = k->start_ns;
 		stop_ns = k->stop_ns;
+	} else if (length_ns) {
+		start_ns = stop_ns - length_ns;
 	}
 	at = trace_rows_place(p->t->rows, trace_channel(p->t, p->pid, p->key, p->label, c->channel),
 			      start_ns, stop_ns);
@@ -249,7 +264,7 @@ static void draw_kernel(struct place *p, const struct nci_record *rec,
 	trace_draw(p, at, name, rec, start_ns, stop_ns);
 	j = &p->t->w.j;
 	json_key(j, "clock");
-	json_put_string(j, by_gpu ? "gpu" : "host");
+	json_put_string(j, by_gpu ? "gpu" : length_ns ? "gpu_duration" : "host");
 	if (by_gpu && k->error_ns != UINT64_MAX) {
 		json_key(j, "error_ns");
 		json_put_u64(j, k->error_ns);
@@ -315,6 +330,7 @@ void trace_records_batch(struct trace *t, const json_t *line)
 	struct source *s = source_of(t, line, &number);
 	bool first = true;
 
+	t->live = true;		/* also in a file: calls are drawn from records */
 	if (!s || !trace_batch_read(b, line)) {
 		t->malformed++;
 		return;

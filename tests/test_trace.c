@@ -23,8 +23,7 @@ static struct nci_ev_kernel_ch a_kernel(uint8_t channel, uint64_t start, uint64_
 {
 	return (struct nci_ev_kernel_ch){
 		.type = NCI_EV_KERNEL_CH, .form = 1, .token = nci_token(1, channel + 8u, 1),
-		.parent = COLL_TOKEN, .start = start, .stop = stop, .gpu_start = 1, .gpu_stop = 2,
-		.channel = channel,
+		.parent = COLL_TOKEN, .start = start, .stop = stop, .channel = channel,
 	};
 }
 
@@ -110,6 +109,26 @@ START_TEST(a_kernel_is_drawn_where_the_gpu_says_with_an_arrow_from_its_operation
 	ck_assert_uint_eq(fx_count(root, "s", "child"), 2);
 	ck_assert(fx_same_thread(fx_find(root, "s", "child", 0), fx_slice(root, "Coll")));
 	ck_assert_int_eq(fx_ticks(fx_find(root, "f", "child", 0), "ts"), 400);
+	json_decref(root);
+}
+END_TEST
+
+START_TEST(a_kernel_is_as_long_as_the_gpu_says_where_only_that_is_known)
+{
+	struct nci_ev_coll coll = a_coll(200, 300);
+	struct nci_ev_kernel_ch kernel = a_kernel(0, 1990, 2000), lying = a_kernel(1, 1990, 2000);
+	json_t *root;
+
+	kernel.gpu_start = lying.gpu_start = 77;
+	kernel.gpu_stop = 77 + 500 * FX_TICK_NS;
+	lying.gpu_stop = 77 + 1900 * FX_TICK_NS;	/* it would have begun before its call */
+	TELL(0, coll);
+	TELL(1, kernel);
+	TELL(2, lying);
+	root = fx_trace_end();
+	ck_assert_int_eq(fx_ticks(fx_find(root, "X", "KernelCh", 0), "ts"), 1500);
+	ck_assert_int_eq(fx_ticks(fx_find(root, "X", "KernelCh", 0), "dur"), 500);
+	ck_assert_int_eq(fx_ticks(fx_find(root, "X", "KernelCh", 1), "dur"), 10);
 	json_decref(root);
 }
 END_TEST
@@ -351,6 +370,7 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_TEST(calls_nest_on_their_lane),
 		FX_TEST(a_kernel_is_drawn_where_the_gpu_says_with_an_arrow_from_its_operation),
+		FX_TEST(a_kernel_is_as_long_as_the_gpu_says_where_only_that_is_known),
 		FX_TEST(a_stamp_from_before_the_call_is_not_believed),
 		FX_TEST(steps_are_in_their_transfer_with_their_states),
 		FX_TEST(steps_whose_transfer_never_comes_are_drawn_all_the_same),

@@ -8,6 +8,10 @@ RECORDING=${NCCLINSP_RECORDING:-$TOP/../shared/data/nccl-4gpu-group-2allreduce.j
 [ -r "$RECORDING" ] || skip_all "the recorded run is not here (NCCLINSP_RECORDING)"
 
 start_daemon
+curl -sN --unix-socket "$SOCK" "http://ncclinspd/v1/stream?kinds=record,collective" >"$T/stream" &
+CURL=$!
+started+=("$CURL")
+wait_until 10 api_is status '.connections >= 2'
 check "the recording is played back" "$B/nccl-replay" --plugin "$PLUGIN" "$RECORDING"
 check "the process is seen to exit" wait_until 5 drained
 
@@ -50,4 +54,20 @@ check "nothing was lost" api_is processes \
 	'[.processes[].lost | to_entries[].value] | all(. == 0)'
 check "nothing was refused" api_is status '.ingest.lost == 0 and .ingest.rejected == 0'
 check "no stamp was refused" ops_are 'all(.collectives[]; .stamps_refused == 0)'
+
+told() { [ "$(grep -c '"kind":"collective"' "$T/stream")" -ge 8 ]; }
+wait_until 10 told
+kill "$CURL"
+drawn() { jq -e "$1" "$T/trace.json" >/dev/null || { head -c 2000 "$T/trace.json"; return 1; }; }
+check "a trace is drawn of it" eval '"$B/ncclinsp" trace "$T/stream" -o "$T/trace.json" 2>/dev/null &&
+	python3 "$TOP/tests/trace/check_trace.py" "$T/trace.json"'
+check "... each GPU of the one process is a rank of its own" drawn \
+	'[.traceEvents[] | select(.name == "process_name") | .args.name[:6]] | sort ==
+	 ["rank 0", "rank 1", "rank 2", "rank 3"]'
+check "... kernels are as long as the GPU says" drawn \
+	'[.traceEvents[] | select(.cat == "KernelCh" and .args.clock != "host") | .dur] |
+	 length > 8 and max > 15000 and max < 15200'
+check "... and the others wait for rank 0, 13.9 ms the longest" drawn \
+	'[.traceEvents[] | select(.cat == "waiting")] | all(.name == "waiting for rank 0") and
+	 (map(.dur) | max - 13926 | fabs) < 140'
 done_testing
