@@ -177,6 +177,7 @@ check "a job runs that looks for its level elsewhere" wait_until 20 live_two
 check "which is told" eval 'exam 0 && says "process [0-9]+ \(nccl-sim\) is watched, but does not look at the daemon.s control file"'
 
 # Both were started with every operation timed for good: neither follows.
+wait_until 20 live_two		# doctor's own process may not be gone yet
 check "levels do not reach it, which is said in whole sentences" \
 	eval '"$I" level node ops --for 60 >"$T/level"; cat "$T/level"; [ "$(wc -l <"$T/level")" -eq 3 ] &&
 		grep -qx "node: ops.*; 0 of 2 processes follow" "$T/level" &&
