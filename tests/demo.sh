@@ -10,6 +10,8 @@ FRAMES=${FRAMES:-3}
 T=$(mktemp -d "${TMPDIR:-/tmp}/ncclinsp-demo.XXXXXX")
 SHM=$(mktemp -d /dev/shm/ncclinsp-demo.XXXXXX)
 export NCCLINSP_SHM_DIR=$SHM NCCLINSP_SOCKET=$T/ncclinspd.sock
+# Nobody wants to watch for half a minute how a job's threads show up: they are known here.
+export NCCLINSP_SETTLE=1
 
 started=()
 finish() {
@@ -56,7 +58,7 @@ if [ -t 0 ] && [ -t 1 ]; then
 	"$B/ncclinsp" top
 	echo "The demo has ended. For a job of your own: \"With a real job\" in README.md."
 else
-	sleep 5
+	sleep 8
 	for _ in $(seq "$FRAMES"); do
 		"$B/ncclinsp" top
 		sleep 2

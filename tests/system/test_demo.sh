@@ -4,7 +4,8 @@
 # leaves nothing behind.
 . "$(dirname "$0")/lib.sh"
 
-unset NCCLINSP_SHM_DIR NCCLINSP_SOCKET
+# As a user calls it: with none of what other tests set.
+unset NCCLINSP_SHM_DIR NCCLINSP_SOCKET NCCLINSP_CONTROL NCCLINSP_SAMPLE NCCLINSP_GRAPHS
 mkdir "$T/tmp"
 traces() { ls -d /dev/shm/ncclinsp-demo.* "$T"/tmp/* 2>/dev/null; }
 
