@@ -262,6 +262,9 @@ extern const struct field_table peer_tables[], inflight_tables[], finding_tables
 void rows_put_time(const struct serve *s, struct json *j, const char *name,
 		   uint64_t mono_ns);
 
+/* The members by which a reader makes times of ticks: ticks, mono_ns, ns_per_tick. */
+void serve_put_clock(struct json *j, const struct tick_clock *clock);
+
 extern const struct field process_fields[];
 
 /* A FIELD_PUT, the row is a struct process: the container that it is in, or null. */

@@ -177,3 +177,13 @@ unsigned rows_count(const struct field *fields)
 		n += f->kind == FIELD_TIME ? 2 : 1;
 	return n;
 }
+
+void serve_put_clock(struct json *j, const struct tick_clock *clock)
+{
+	json_key(j, "ticks");
+	json_put_u64(j, clock->ticks);
+	json_key(j, "mono_ns");
+	json_put_u64(j, clock->mono_ns);
+	json_key(j, "ns_per_tick");
+	json_put_double(j, clock->ns_per_tick);
+}

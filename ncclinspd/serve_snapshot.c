@@ -45,12 +45,7 @@ static void put_ticks(struct request *r, struct json *j)
 		json_put_hex64(j, p->instance);
 		json_key(j, "kind");
 		json_put_u64(j, p->clock.kind);
-		json_key(j, "ticks");
-		json_put_u64(j, p->clock.ticks);
-		json_key(j, "mono_ns");
-		json_put_u64(j, p->clock.mono_ns);
-		json_key(j, "ns_per_tick");
-		json_put_double(j, p->clock.ns_per_tick);
+		serve_put_clock(j, &p->clock);
 		json_end(j, '}');
 	}
 	json_end(j, ']');

@@ -223,12 +223,7 @@ static void put_records(struct json *j, const struct batch *b, const struct told
 	json_put_u64(j, b->records);
 	json_key(j, "lost");
 	json_put_u64(j, process_lost(p));
-	json_key(j, "ticks");
-	json_put_u64(j, p->clock.ticks);
-	json_key(j, "mono_ns");
-	json_put_u64(j, p->clock.mono_ns);
-	json_key(j, "ns_per_tick");
-	json_put_double(j, p->clock.ns_per_tick);
+	serve_put_clock(j, &p->clock);
 	json_key(j, "kernels");
 	put_kernels(j, b);
 	json_key(j, "data");
