@@ -224,6 +224,18 @@ static void ours_is(pid_t pid, const char *path)
 	ck_assert_int_eq(stat(full, &fx.ours), 0);
 }
 
+/* The /dev/shm of that process, which must have been found. */
+static struct shmdir *find_in(pid_t pid)
+{
+	struct shmdir *dir;
+
+	open_all();
+	ours_is(pid, "/dev/shm");
+	dir = find_ours();
+	ck_assert_ptr_nonnull(dir);
+	return dir;
+}
+
 static bool mount_shm(const char *arg)
 {
 	return mount("t", "/dev/shm", "tmpfs", 0, arg) == 0;
@@ -376,10 +388,7 @@ START_TEST(a_file_that_something_is_mounted_over_is_let_be)
 
 	if (!pid)
 		return;
-	open_all();
-	ours_is(pid, "/dev/shm");
-	dir = find_ours();
-	ck_assert_ptr_nonnull(dir);
+	dir = find_in(pid);
 	ck_assert_int_eq(beneath_open(dir->fd, "covered"), -EXDEV);
 	ck_assert_int_eq(beneath_stat(dir->fd, "covered", &st), -EXDEV);
 	ck_assert_int_eq(beneath_stat(dir->fd, "plain", &st), 0);
@@ -409,10 +418,7 @@ START_TEST(a_directory_full_of_files_is_listed_in_part)
 
 	if (!pid)
 		return;
-	open_all();
-	ours_is(pid, "/dev/shm");
-	dir = find_ours();
-	ck_assert_ptr_nonnull(dir);
+	dir = find_in(pid);
 	ck_assert_int_eq(shmdir_scan(dir, 0), 0);
 	ck_assert(dir->cut);
 	ck_assert_uint_ge(fx.seen, 4000);
@@ -439,10 +445,7 @@ START_TEST(a_flood_of_notices_is_not_followed)
 
 	if (!pid)
 		return;
-	open_all();
-	ours_is(pid, "/dev/shm");
-	dir = find_ours();
-	ck_assert_ptr_nonnull(dir);
+	dir = find_in(pid);
 	make_file(pid, "one");
 	while (!fx.seen)
 		ck_assert_int_eq(loop_once(fx.loop, UINT64_MAX), 0);
