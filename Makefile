@@ -72,7 +72,9 @@ DAEMON_LIBS := liburing libmicrohttpd jansson libzstd
 CLI_LIBS    := libcurl jansson ncursesw libzstd zlib
 
 # ---- what there is -------------------------------------------------------
-objs = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(1)/*.c))
+objs = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(addsuffix /*.c,$(1))))
+ROOMS_OF_DAEMON := ncclinspd $(patsubst %/,%,$(wildcard ncclinspd/*/))
+ROOMS_OF_CLI    := cli $(patsubst %/,%,$(wildcard cli/*/))
 
 PLUGIN := $(B)/libnccl-profiler-insp.so
 DAEMON := $(B)/ncclinspd
@@ -88,9 +90,9 @@ MAN    := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 # The link lines are the dependency rules: under -z defs, a call into a room
 # that is not listed here does not link.
 PLUGIN_OBJS := $(call objs,plugin)    $(B)/obj/shmring/producer.o
-DAEMON_OBJS := $(call objs,ncclinspd) $(B)/obj/shmring/consumer.o $(call objs,util)
+DAEMON_OBJS := $(call objs,$(ROOMS_OF_DAEMON)) $(B)/obj/shmring/consumer.o $(call objs,util)
 RECORD_OBJS := $(call objs,record)
-CLI_OBJS    := $(call objs,cli)       $(call objs,util)
+CLI_OBJS    := $(call objs,$(ROOMS_OF_CLI)) $(call objs,util)
 SIM_MAINS   := $(B)/obj/tests/sim/nccl_sim.o $(B)/obj/tests/sim/nccl_replay.o
 SIM_OBJS    := $(filter-out $(SIM_MAINS),$(call objs,tests/sim)) \
 	       $(B)/obj/plugin/adapt.o $(B)/obj/record/shape.o
@@ -164,7 +166,7 @@ $(B)/man/%: man/%.scd
 # A test program is tests/test_<module>.c.  It links against every room, each an
 # archive, so that it pulls in what it calls and nothing else.  What else lies in
 # tests/ is shared by them.
-ROOMS := tests shmring plugin record ncclinspd util cli tests/sim
+ROOMS := tests shmring plugin record $(ROOMS_OF_DAEMON) util $(ROOMS_OF_CLI) tests/sim
 room_objs = $(filter-out $(addprefix $(B)/obj/,ncclinspd/main.o cli/main.o tests/test_%.o) \
 		$(SIM_MAINS),$(call objs,$(1)))
 ARCHIVES := $(foreach r,$(ROOMS),$(B)/lib/$(subst /,-,$(r)).a)
@@ -303,7 +305,7 @@ bench-nccl: deps
 # The plugin and the daemon as the next major version of the format would have them, for
 # tests of what an upgrade leaves behind.  Only what names the version differs.
 OTHER := $(B)/other-abi
-OTHER_OBJS := $(patsubst %.c,$(B)/obj/%.o,$(shell grep -l NCI_ABI_MAJOR shmring/*.c ncclinspd/*.c))
+OTHER_OBJS := $(patsubst %.c,$(B)/obj/%.o,$(shell grep -lr --include='*.c' NCI_ABI_MAJOR shmring ncclinspd))
 other_objs = $(patsubst $(B)/obj/%,$(OTHER)/obj/%,$(filter $(OTHER_OBJS),$(1))) \
 	$(filter-out $(OTHER_OBJS),$(1))
 

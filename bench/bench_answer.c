@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/exemplars.h"
+#include "ncclinspd/keep/exemplars.h"
 #include "shmring/clock.h"
 #include "tests/fixture_serve.h"
 #include "util/json.h"

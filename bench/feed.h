@@ -14,13 +14,13 @@
  * tick is a nanosecond.  What cannot be had ends the program.
  */
 
-#include "ncclinspd/aggregate.h"
-#include "ncclinspd/diagnose.h"
-#include "ncclinspd/links.h"
-#include "ncclinspd/oplog.h"
-#include "ncclinspd/ranks.h"
-#include "ncclinspd/reconstruct.h"
-#include "ncclinspd/straggler.h"
+#include "ncclinspd/compare/ranks.h"
+#include "ncclinspd/compare/straggler.h"
+#include "ncclinspd/findings/diagnose.h"
+#include "ncclinspd/join/reconstruct.h"
+#include "ncclinspd/sums/aggregate.h"
+#include "ncclinspd/sums/links.h"
+#include "ncclinspd/sums/oplog.h"
 
 #define FEED_PROCESSES	8
 #define FEED_STRINGS	7

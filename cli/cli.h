@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 #include "cli/client.h"
-#include "cli/line.h"
-#include "cli/report.h"
+#include "cli/table/line.h"
+#include "cli/table/report.h"
 
 /* Promised in ncclinsp(1). */
 enum cli_exit {

@@ -3,9 +3,9 @@
 #include <stdio.h>
 
 #include "cli/findings.h"
-#include "cli/listing.h"
 #include "cli/option.h"
 #include "cli/prose.h"
+#include "cli/table/listing.h"
 #include "cli/verdict.h"
 #include "util/text.h"
 

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/listing.h"
 #include "cli/option.h"
+#include "cli/table/listing.h"
 #include "cli/target.h"
 #include "util/text.h"
 

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/listing.h"
 #include "cli/option.h"
+#include "cli/table/listing.h"
 #include "cli/target.h"
 
 #define MEMBERS "?fields=pid,uid,user,state,command,job,phase,phase_since_at,phase_since_mono_ns"

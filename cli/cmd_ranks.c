@@ -2,8 +2,8 @@
 /* ncclinsp ranks: who makes whom wait, the worst first; ncclinsp dmon: the same GPU by GPU. */
 #include <time.h>
 
-#include "cli/listing.h"
-#include "cli/view.h"
+#include "cli/table/listing.h"
+#include "cli/top/view.h"
 
 #define HEADER_EVERY 20	/* lines of dmon */
 #define LOOK_NS	     500000000	/* between the two of the first sample */

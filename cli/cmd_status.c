@@ -5,9 +5,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/foreign.h"
-#include "cli/listing.h"
+#include "cli/doctor/foreign.h"
 #include "cli/prose.h"
+#include "cli/table/listing.h"
 #include "cli/verdict.h"
 #include "util/text.h"
 

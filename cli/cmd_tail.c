@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "cli/label.h"
-#include "cli/listing.h"
 #include "cli/members.h"
 #include "cli/option.h"
+#include "cli/table/listing.h"
 
 const struct column run_columns[] = {
 	{ NULL, "POSTED", COL_TIME, "enqueued_at", 12, 12, 0 },

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cli/report.h"
+#include "cli/table/report.h"
 
 #define FINDINGS_SENTENCE 512
 

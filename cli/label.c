@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "cli/report.h"
+#include "cli/table/report.h"
 
 #define SUFFIX 4	/* digits of the id: enough for the groups of one job */
 

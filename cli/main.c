@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "cli/offline.h"
+#include "cli/offline/offline.h"
 #include "cli/option.h"
 #include "util/meant.h"
 #include "util/text.h"

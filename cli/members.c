@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cli/report.h"
+#include "cli/table/report.h"
 
 bool members_asked(const struct cli *cli)
 {

@@ -4,7 +4,7 @@
 
 /* Sentences in a frame: broken between words, so that nothing is cut. */
 
-#include "cli/frame.h"
+#include "cli/top/frame.h"
 
 /*
  * As many lines as the text takes, the first one indented by `first` blanks, the others

@@ -12,7 +12,7 @@
  * parent can share it, and so can those of two jobs.
  */
 
-#include "cli/report.h"
+#include "cli/table/report.h"
 #include "cli/waits.h"
 
 extern const struct column rank_columns[];

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "cli/label.h"
-#include "cli/listing.h"
 #include "cli/option.h"
+#include "cli/table/listing.h"
 #include "util/text.h"
 
 int target_take(struct cli *cli, const char *argument, const char *what)

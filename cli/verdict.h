@@ -7,8 +7,8 @@
  * says so, and where to look next.
  */
 
-#include "cli/frame.h"
-#include "cli/view.h"
+#include "cli/top/frame.h"
+#include "cli/top/view.h"
 
 /*
  * Causes before effects: what died, what hangs and for whom, who comes last.  At

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cli/report.h"
+#include "cli/table/report.h"
 
 #define LEAST_NS UINT64_C(50000000)	/* over less, the moment of the answer counts most */
 

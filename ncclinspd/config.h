@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ncclinspd/tcp.h"
+#include "ncclinspd/metrics/tcp.h"
 #include "util/log.h"
 
 enum config_question {

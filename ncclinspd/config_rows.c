@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ncclinspd/metrics.h"
+#include "ncclinspd/metrics/metrics.h"
 #include "nci/control.h"
 #include "util/text.h"
 

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "ncclinspd/cpuwait.h"
 #include "ncclinspd/daemon.h"
-#include "ncclinspd/life.h"
+#include "ncclinspd/find/life.h"
+#include "ncclinspd/findings/cpuwait.h"
 #include "shmring/clock.h"
 
 #define FIRST_TICKS_NS	UINT64_C(5000000)	/* between the first two pairs */

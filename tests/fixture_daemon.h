@@ -9,11 +9,11 @@
 
 #include <sys/types.h>
 
-#include "ncclinspd/discover.h"
-#include "ncclinspd/drain.h"
+#include "ncclinspd/find/discover.h"
 #include "ncclinspd/loop.h"
 #include "ncclinspd/names.h"
-#include "ncclinspd/ticks.h"
+#include "ncclinspd/read/drain.h"
+#include "ncclinspd/time/ticks.h"
 #include "shmring/producer.h"
 
 /* What the sink and the hooks saw. */

@@ -20,17 +20,17 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "ncclinspd/aggregate.h"
-#include "ncclinspd/diagnose.h"
-#include "ncclinspd/links.h"
-#include "ncclinspd/metrics.h"
+#include "ncclinspd/compare/straggler.h"
+#include "ncclinspd/findings/diagnose.h"
+#include "ncclinspd/join/reconstruct.h"
+#include "ncclinspd/levels/steer.h"
+#include "ncclinspd/metrics/metrics.h"
 #include "ncclinspd/names.h"
-#include "ncclinspd/oplog.h"
-#include "ncclinspd/reconstruct.h"
-#include "ncclinspd/serve.h"
-#include "ncclinspd/steer.h"
-#include "ncclinspd/straggler.h"
-#include "ncclinspd/transferlog.h"
+#include "ncclinspd/serve/serve.h"
+#include "ncclinspd/sums/aggregate.h"
+#include "ncclinspd/sums/links.h"
+#include "ncclinspd/sums/oplog.h"
+#include "ncclinspd/sums/transferlog.h"
 #include "tests/fixture.h"
 
 #define FX_START_NS	UINT64_C(5000000000000)

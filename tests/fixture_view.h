@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-#include "cli/keys.h"
-#include "cli/layout.h"
+#include "cli/top/keys.h"
+#include "cli/top/layout.h"
 #include "tests/fixture.h"
 
 #define FX_SECOND UINT64_C(1000000000)

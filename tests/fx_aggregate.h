@@ -6,8 +6,8 @@
 
 #include <math.h>
 
-#include "ncclinspd/aggregate.h"
-#include "ncclinspd/ops.h"
+#include "ncclinspd/sums/aggregate.h"
+#include "ncclinspd/sums/ops.h"
 #include "tests/fixture.h"
 
 #define FX_SECOND UINT64_C(1000000000)

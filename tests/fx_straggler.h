@@ -5,7 +5,7 @@
 /* Scenes of which it is known who makes the others wait, on a clock of their own. */
 #include <string.h>
 
-#include "ncclinspd/straggler.h"
+#include "ncclinspd/compare/straggler.h"
 #include "tests/fixture.h"
 
 #define US		UINT64_C(1000)

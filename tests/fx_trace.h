@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/trace_file.h"
+#include "cli/trace/trace_file.h"
 #include "nci/events.h"
 #include "nci/token.h"
 #include "tests/fixture.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/baseline.h"
+#include "ncclinspd/findings/baseline.h"
 
 #include <errno.h>
 #include <math.h>

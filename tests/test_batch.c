@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/batch.h"
+#include "ncclinspd/join/batch.h"
 
 #include <stdlib.h>
 #include <string.h>

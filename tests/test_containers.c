@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the kernel tells of containers, and directories of real ones that are hostile. */
-#include "ncclinspd/containers.h"
+#include "ncclinspd/find/containers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,11 +15,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ncclinspd/beneath.h"
-#include "ncclinspd/cgroup.h"
-#include "ncclinspd/life.h"
+#include "ncclinspd/find/beneath.h"
+#include "ncclinspd/find/cgroup.h"
+#include "ncclinspd/find/life.h"
+#include "ncclinspd/find/mounts.h"
 #include "ncclinspd/loop.h"
-#include "ncclinspd/mounts.h"
 #include "tests/fixture.h"
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

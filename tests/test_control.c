@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/control.h"
+#include "ncclinspd/levels/control.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How long threads wait for a CPU, by what the kernel counts. */
-#include "ncclinspd/cpuwait.h"
+#include "ncclinspd/findings/cpuwait.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "ncclinspd/life.h"
+#include "ncclinspd/find/life.h"
 #include "tests/fixture_proc.h"
 
 #define SECOND	UINT64_C(1000000000)

@@ -2,7 +2,7 @@
 /* Why an operation does not end: one case after the other, then all kinds of nonsense. */
 #include <string.h>
 
-#include "ncclinspd/desync.h"
+#include "ncclinspd/findings/desync.h"
 #include "tests/fixture.h"
 
 #define RANKS	4

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/discover.h"
+#include "ncclinspd/find/discover.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a process is found to be over, and what is kept of it. */
-#include "ncclinspd/discover.h"
+#include "ncclinspd/find/discover.h"
 
 #include <fcntl.h>
 #include <signal.h>

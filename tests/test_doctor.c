@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/doctor.h"
+#include "cli/doctor/doctor.h"
 
 static char top[64];	/* proc/ and shm/ are below it */
 static char proc[80], shm[80];

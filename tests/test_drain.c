@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/drain.h"
+#include "ncclinspd/read/drain.h"
 
 #include <pthread.h>
 #include <signal.h>

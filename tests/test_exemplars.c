@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which operations are kept as exemplars, how many, and what is known of them later. */
-#include "ncclinspd/exemplars.h"
+#include "ncclinspd/keep/exemplars.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ncclinspd/oplog.h"
+#include "ncclinspd/sums/oplog.h"
 #include "tests/fixture.h"
 #include "util/json.h"
 #include "util/log.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/exposition.h"
+#include "ncclinspd/metrics/exposition.h"
 
 #include <errno.h>
 #include <math.h>

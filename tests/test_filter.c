@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cli/filter.h"
+#include "cli/table/filter.h"
 
 static const struct column columns[] = {
 	{ "func", "OP", COL_TEXT, "func", 0, 0, 0 },

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ncclinspd/cusum.h"
-#include "ncclinspd/diagnose.h"
+#include "ncclinspd/findings/cusum.h"
+#include "ncclinspd/findings/diagnose.h"
 #include "tests/fixture.h"
 #include "util/log.h"
 

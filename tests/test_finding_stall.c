@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations that hang and jobs that do nothing, as /v1/findings tells them. */
-#include "ncclinspd/stuck.h"
+#include "ncclinspd/findings/stuck.h"
 #include "tests/fixture_serve.h"
 
 #define MASK_COLL	NCI_EVENT_BIT(NCI_EV_COLL)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Findings about threads that are away when the network needs them. */
-#include "ncclinspd/cpuwait.h"
+#include "ncclinspd/findings/cpuwait.h"
 #include "tests/fixture_proc.h"
 #include "tests/fx_slow.h"
 

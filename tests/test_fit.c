@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/fit.h"
+#include "ncclinspd/time/fit.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/gpuclock.h"
+#include "ncclinspd/time/gpuclock.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "ncclinspd/hull.h"
 #include "ncclinspd/model.h"
+#include "ncclinspd/time/hull.h"
 #include "tests/fixture.h"
 #include "tests/gpu_model.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/histogram.h"
+#include "ncclinspd/sums/histogram.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "ncclinspd/journal.h"
+#include "ncclinspd/findings/journal.h"
 #include "tests/fixture.h"
 #include "util/words.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/kernelcost.h"
+#include "ncclinspd/levels/kernelcost.h"
 
 #include <math.h>
 #include <string.h>

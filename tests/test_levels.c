@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/levels.h"
+#include "ncclinspd/levels/levels.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How long an operation may be in flight. */
-#include "ncclinspd/limits.h"
+#include "ncclinspd/findings/limits.h"
 #include "tests/fixture.h"
 
 #define MS	UINT64_C(1000000)

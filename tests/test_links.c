@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/links.h"
+#include "ncclinspd/sums/links.h"
 
 #include <errno.h>
 #include <math.h>

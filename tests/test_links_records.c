@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From records to links: which operation they are of, and whose. */
-#include "ncclinspd/links.h"
+#include "ncclinspd/sums/links.h"
 
 #include "nci/sums.h"
 #include "tests/fx_recon.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The series: what they count, that they never go back, and that they are bounded. */
-#include "ncclinspd/metrics.h"
+#include "ncclinspd/metrics/metrics.h"
 
 #include <ctype.h>
 
-#include "ncclinspd/exposition.h"
+#include "ncclinspd/metrics/exposition.h"
 #include "tests/fixture_serve.h"
 
 #define OTHER_UID	54321

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/nearest.h"
+#include "ncclinspd/time/nearest.h"
 
 #include <stdlib.h>
 

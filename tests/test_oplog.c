@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/oplog.h"
+#include "ncclinspd/sums/oplog.h"
 
 #include "tests/fixture.h"
 

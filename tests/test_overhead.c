@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/overhead.h"
+#include "ncclinspd/levels/overhead.h"
 
 #include <math.h>
 

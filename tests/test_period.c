@@ -2,7 +2,7 @@
 /* The period of an operation stream, against a slow search that tries every lag. */
 #include <stdlib.h>
 
-#include "ncclinspd/period.h"
+#include "ncclinspd/findings/period.h"
 #include "tests/fixture.h"
 
 #define MS UINT64_C(1000000)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who is compared with whom, by durations alone, and who must not be. */
-#include "ncclinspd/ranks.h"
+#include "ncclinspd/compare/ranks.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nci/token.h"
-#include "ncclinspd/stamps.h"
+#include "ncclinspd/time/stamps.h"
 #include "tests/fx_recon.h"
 
 static struct fx_recon fx;

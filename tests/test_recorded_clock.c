@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/gpuclock.h"
+#include "ncclinspd/time/gpuclock.h"
 #include "tests/fixture.h"
 #include "tests/sim/recording.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/report.h"
+#include "cli/table/report.h"
 
 static const struct column columns[] = {
 	{ "pid", "PID", COL_INTEGER, "pid", 5, 0, 0 },

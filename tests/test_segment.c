@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/segment.h"
+#include "ncclinspd/find/segment.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ncclinspd/life.h"
+#include "ncclinspd/find/life.h"
 #include "ncclinspd/names.h"
 #include "tests/fixture.h"
 #include "tests/fixture_daemon.h"

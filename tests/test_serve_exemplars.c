@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /v1/exemplars, and what is written into one: whose, and what of the log. */
-#include "ncclinspd/exemplars.h"
+#include "ncclinspd/keep/exemplars.h"
 #include "tests/fixture_serve.h"
 
 #include "util/json.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/slots.h"
+#include "ncclinspd/read/slots.h"
 
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When snapshots are due, what becomes of them, and what is told of it. */
-#include "ncclinspd/snapshots.h"
+#include "ncclinspd/keep/snapshots.h"
 
 #include <check.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/stamps.h"
+#include "ncclinspd/time/stamps.h"
 
 #include <string.h>
 

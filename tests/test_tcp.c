@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/tcp.h"
+#include "ncclinspd/metrics/tcp.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/thrift.h"
+#include "ncclinspd/levels/thrift.h"
 
 #include "tests/fixture.h"
 

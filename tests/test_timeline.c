@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/timeline.h"
+#include "ncclinspd/time/timeline.h"
 
 #include "tests/fixture.h"
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-#include "cli/trace_steps.h"
+#include "cli/trace/trace_steps.h"
 #include "tests/fx_trace.h"
 #include "util/zst.h"
 

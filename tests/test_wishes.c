@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/wishes.h"
+#include "ncclinspd/levels/wishes.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,13 +2,13 @@
 /* Every word that the daemon says is explained, and no word that it does not say. */
 #include <strings.h>
 
-#include "ncclinspd/fit.h"
-#include "ncclinspd/inflight.h"
-#include "ncclinspd/limits.h"
-#include "ncclinspd/ranks_compare.h"
-#include "ncclinspd/serve_impl.h"
-#include "ncclinspd/stamps.h"
-#include "ncclinspd/timeline.h"
+#include "ncclinspd/compare/ranks_compare.h"
+#include "ncclinspd/findings/limits.h"
+#include "ncclinspd/join/inflight.h"
+#include "ncclinspd/serve/serve_impl.h"
+#include "ncclinspd/time/fit.h"
+#include "ncclinspd/time/stamps.h"
+#include "ncclinspd/time/timeline.h"
 #include "tests/fixture_serve.h"
 #include "util/nccl_names.h"
 #include "util/words.h"

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ncclinspd/writer.h"
+#include "ncclinspd/keep/writer.h"
 #include "tests/fixture.h"
 #include "util/log.h"
 #include "util/zst.h"

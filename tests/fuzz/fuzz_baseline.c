@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "ncclinspd/baseline.h"
+#include "ncclinspd/findings/baseline.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -12,14 +12,14 @@
 #include <string.h>
 
 #include "nci/token.h"
-#include "ncclinspd/aggregate.h"
-#include "ncclinspd/decode.h"
-#include "ncclinspd/diagnose.h"
-#include "ncclinspd/links.h"
+#include "ncclinspd/sums/aggregate.h"
+#include "ncclinspd/read/decode.h"
+#include "ncclinspd/findings/diagnose.h"
+#include "ncclinspd/sums/links.h"
 #include "ncclinspd/names.h"
-#include "ncclinspd/oplog.h"
-#include "ncclinspd/ranks.h"
-#include "ncclinspd/reconstruct.h"
+#include "ncclinspd/sums/oplog.h"
+#include "ncclinspd/compare/ranks.h"
+#include "ncclinspd/join/reconstruct.h"
 
 #define PROCESSES	3
 #define COMMS		3

@@ -16,14 +16,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ncclinspd/aggregate.h"
-#include "ncclinspd/decode.h"
-#include "ncclinspd/links.h"
+#include "ncclinspd/find/segment.h"
+#include "ncclinspd/join/reconstruct.h"
 #include "ncclinspd/names.h"
-#include "ncclinspd/oplog.h"
-#include "ncclinspd/reconstruct.h"
-#include "ncclinspd/segment.h"
-#include "ncclinspd/slots.h"
+#include "ncclinspd/read/decode.h"
+#include "ncclinspd/read/slots.h"
+#include "ncclinspd/sums/aggregate.h"
+#include "ncclinspd/sums/links.h"
+#include "ncclinspd/sums/oplog.h"
 #include "tests/fixture_daemon.h"
 
 #define PATCHES		16

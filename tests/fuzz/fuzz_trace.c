@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cli/trace_file.h"
+#include "cli/trace/trace_file.h"
 
 /* Where traces are written: a file without a name. */
 static int written_fd(void)

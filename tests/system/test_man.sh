@@ -36,7 +36,7 @@ has_options() {
 }
 checks_told() {
 	local name missing=0
-	for name in $(grep -ohE 'doctor_say\(doctor, "[a-z_]+"' "$TOP"/cli/doctor_*.c | grep -oE '[a-z_]+"' | tr -d '"' | sort -u); do
+	for name in $(grep -ohE 'doctor_say\(doctor, "[a-z_]+"' "$TOP"/cli/doctor/doctor_*.c | grep -oE '[a-z_]+"' | tr -d '"' | sort -u); do
 		grep -qE "^\*$name\*|, \*$name\*" "$TOP/man/ncclinsp-doctor.1.scd" || { echo "$name"; missing=1; }
 	done
 	[ -n "$name" ] && return $missing

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ncclinsp doctor: does the data flow, and if not, what is the first thing that is wrong? */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/doctor/doctor.h"
+#include "cli/prose.h"
+#include "cli/table/listing.h"
+
+#define WIDEST 100
+#define LINES  1024
+#define INDENT 20
+
+static const struct column columns[] = {
+	{ "check", "CHECK", COL_TEXT, "check", 9, 0, 0 },
+	{ "state", "STATE", COL_TEXT, "state", 7, 0, 0 },
+	{ "text", "WHAT", COL_TEXT, "text", 0, 0, 0 },
+	{ "next", "NEXT", COL_TEXT, "next", 0, 0, 0 },
+};
+
+static const char *const states[] = { "ok", "warning", "failed" };
+static const enum line_attr attrs[] = { LINE_GOOD, LINE_WARN, LINE_BAD };
+
+/* In the order of the data's way, but for what needs the daemon's answers. */
+static void (*const looks[])(struct doctor *doctor) = {
+	doctor_library, doctor_segments, doctor_daemon, doctor_version, doctor_loop,
+	doctor_clock, doctor_control, doctor_exporters, doctor_containers, doctor_jobs, doctor_flow,
+};
+
+void doctor_say(struct doctor *doctor, const char *check, enum doctor_state state,
+		const char *next, const char *format, ...)
+{
+	char text[DOCTOR_PATH + 256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	json_array_append_new(doctor->rows,
+			      json_pack("{s:s s:s s:s s:s?}", "check", check, "state",
+					states[state], "text", text, "next", next));
+}
+
+static int fetch(struct cli *cli, void *arg, json_t **root)
+{
+	struct doctor doctor = { .cli = cli, .rows = json_array() };
+
+	(void)arg;
+	for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++)
+		looks[i](&doctor);
+	json_decref(doctor.status);
+	*root = json_pack("{s:o}", "checks", doctor.rows);
+	return 0;
+}
+
+static const char *text_of(const json_t *row, const char *key)
+{
+	return json_string_value(json_object_get(row, key)) ?: "";
+}
+
+static enum doctor_state state_of(const json_t *row)
+{
+	for (int i = 0; i < DOCTOR_FAILED; i++)
+		if (!strcmp(text_of(row, "state"), states[i]))
+			return (enum doctor_state)i;
+	return DOCTOR_FAILED;
+}
+
+static const json_t *first_in_state(const json_t *rows, enum doctor_state state)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach((json_t *)rows, i, row)
+		if (state_of(row) == state)
+			return row;
+	return NULL;
+}
+
+static void put_check(struct frame *frame, const json_t *row)
+{
+	char text[DOCTOR_PATH + 512];
+
+	snprintf(text, sizeof(text), "%-9s%-11s%s", states[state_of(row)], text_of(row, "check"),
+		 text_of(row, "text"));
+	prose_put(frame, attrs[state_of(row)], 0, INDENT, text);
+	if (*text_of(row, "next"))
+		prose_put(frame, LINE_PLAIN, INDENT, INDENT, text_of(row, "next"));
+}
+
+/* At the end, which is all that most people read: the worst, and what to do. */
+static void put_sum(struct frame *frame, const json_t *rows)
+{
+	const json_t *worst = first_in_state(rows, DOCTOR_FAILED);
+	enum doctor_state state = worst ? DOCTOR_FAILED : DOCTOR_WARNING;
+	char text[DOCTOR_PATH + 512];
+
+	frame_add(frame);
+	worst = worst ?: first_in_state(rows, DOCTOR_WARNING);
+	if (worst)
+		snprintf(text, sizeof(text), "%s: %s: %s",
+			 state == DOCTOR_FAILED ? "The first thing that is wrong"
+						: "The data flows; look at",
+			 text_of(worst, "check"), text_of(worst, "text"));
+	else
+		snprintf(text, sizeof(text), "All is well: the data flows.");
+	prose_put(frame, worst ? attrs[state] : LINE_GOOD, 0, 4, text);
+	if (!worst || !*text_of(worst, "next"))
+		return;
+	snprintf(text, sizeof(text), "What to do: %s", text_of(worst, "next"));
+	prose_put(frame, LINE_PLAIN, 0, 4, text);
+}
+
+static int page(struct cli *cli, const json_t *rows, bool first)
+{
+	struct frame frame;
+	json_t *row;
+	size_t i;
+
+	(void)first;
+	frame_init(&frame, cli->columns < WIDEST ? cli->columns : WIDEST, LINES);
+	json_array_foreach((json_t *)rows, i, row)
+		put_check(&frame, row);
+	put_sum(&frame, rows);
+	for (int k = 0; k < frame.count; k++)
+		line_print(&frame.lines[k], &cli->style, stdout);
+	frame_deinit(&frame);
+	return 0;
+}
+
+/* A daemon that is not there has an exit code of its own, as everywhere. */
+static int code(const json_t *rows)
+{
+	const json_t *worst = first_in_state(rows, DOCTOR_FAILED);
+
+	if (!worst)
+		return CLI_DONE;
+	return !strcmp(text_of(worst, "check"), "daemon") ? CLI_NO_DAEMON : CLI_FAILED;
+}
+
+int cmd_doctor(struct cli *cli)
+{
+	static const struct listing listing = {
+		.array = "checks",
+		LISTING_COLUMNS(columns),
+		.fetch = fetch,
+		.page = page,
+		.code = code,
+	};
+
+	return listing_run(cli, &listing, NULL);
+}

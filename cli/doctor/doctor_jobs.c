@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who uses NCCL on this node, with the plugin or without: from /proc, of what may be read. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/doctor/doctor.h"
+#include "nci/control.h"
+#include "nci/segment.h"
+
+#define NAMED 6	/* processes that one row names besides the first */
+
+/* ---- reading ----------------------------------------------------------------- */
+
+static FILE *open_of(const char *proc, const char *pid, const char *name)
+{
+	char path[DOCTOR_PATH];
+
+	snprintf(path, sizeof(path), "%s/%s/%s", proc, pid, name);
+	return fopen(path, "re");
+}
+
+/* What its memory is mapped from. */
+static void read_maps(const char *proc, const char *pid, bool *nccl, bool *plugin)
+{
+	FILE *in = open_of(proc, pid, "maps");
+	char *line = NULL;
+	size_t room = 0;
+
+	*nccl = *plugin = false;
+	while (in && getline(&line, &room, in) > 0) {
+		*plugin = *plugin || strstr(line, "/libnccl-profiler-insp");
+		*nccl = *nccl || strstr(line, "/libnccl.so");
+	}
+	free(line);
+	if (in)
+		fclose(in);
+}
+
+/* What it was started with; NULL: not set, or not to be read. */
+static json_t *read_variable(const char *proc, const char *pid, const char *name)
+{
+	FILE *in = open_of(proc, pid, "environ");
+	json_t *value = NULL;
+	size_t room = 0, len = strlen(name);
+	char *entry = NULL;
+
+	while (in && !value && getdelim(&entry, &room, '\0', in) > 0)
+		if (!strncmp(entry, name, len) && entry[len] == '=')
+			value = json_string(entry + len + 1);
+	free(entry);
+	if (in)
+		fclose(in);
+	return value;
+}
+
+static json_t *read_command(const char *proc, const char *pid)
+{
+	FILE *in = open_of(proc, pid, "comm");
+	char name[64] = "";
+
+	if (in && fgets(name, sizeof(name), in))
+		name[strcspn(name, "\n")] = '\0';
+	if (in)
+		fclose(in);
+	return json_string(name) ?: json_string("?");
+}
+
+/* In each pid namespace that it is in, the daemon's own among them. */
+static json_t *read_pids(const char *proc, const char *pid)
+{
+	FILE *in = open_of(proc, pid, "status");
+	json_t *pids = json_pack("[I]", (json_int_t)atoll(pid));
+	char line[512];
+
+	while (in && fgets(line, sizeof(line), in)) {
+		char *left = line + 6, *one;
+
+		if (strncmp(line, "NSpid:", 6))
+			continue;
+		while ((one = strsep(&left, " \t\n")))
+			if (*one)
+				json_array_append_new(pids, json_integer(atoll(one)));
+	}
+	if (in)
+		fclose(in);
+	return pids;
+}
+
+/* Does the directory of segments mean another one there?  Who cannot be asked: no. */
+static bool has_foreign_shm(const char *proc, const char *pid, const char *shm_dir)
+{
+	char path[2 * DOCTOR_PATH];
+	struct stat here, there;
+
+	snprintf(path, sizeof(path), "%s/%s/root%s", proc, pid, shm_dir);
+	if (stat(shm_dir, &here))
+		return false;
+	if (stat(path, &there))
+		return errno == ENOENT;
+	return here.st_dev != there.st_dev || here.st_ino != there.st_ino;
+}
+
+/* Is `path` there, as that process sees it?  Who cannot be asked: yes. */
+static bool is_there(const char *proc, const char *pid, const char *path, struct stat *st)
+{
+	char seen[2 * DOCTOR_PATH];
+
+	snprintf(seen, sizeof(seen), "%s/%s/root%s", proc, pid, path);
+	return !stat(seen, st) || (errno != ENOENT && errno != ENOTDIR);
+}
+
+/* Does it look for its level elsewhere than in the file `control`, of the daemon? */
+static bool has_foreign_control(const char *proc, const char *pid, const char *control)
+{
+	json_t *own = read_variable(proc, pid, "NCCLINSP_CONTROL");
+	const char *path = json_string_value(own);
+	struct stat here, there = { 0 };
+	bool seen;
+
+	if (!control || stat(control, &here)) {
+		json_decref(own);
+		return false;
+	}
+	seen = is_there(proc, pid, path && *path ? path : NCI_CONTROL_PATH, &there);
+	json_decref(own);
+	return !seen || (there.st_ino && (here.st_dev != there.st_dev ||
+					  here.st_ino != there.st_ino));
+}
+
+/* A path that NCCL is to load, and which is none. */
+static bool lacks_library(const char *proc, const char *pid, const json_t *plugin)
+{
+	const char *path = json_string_value(plugin);
+	struct stat st;
+
+	return path && path[0] == '/' && !is_there(proc, pid, path, &st);
+}
+
+static void add_process(json_t *jobs, const char *proc, const char *pid, const char *shm_dir,
+			const char *control)
+{
+	json_t *own_dir, *value;
+	bool nccl, plugin;
+
+	read_maps(proc, pid, &nccl, &plugin);
+	if (!nccl && !plugin)
+		return;
+	own_dir = read_variable(proc, pid, "NCCLINSP_SHM_DIR") ?: json_string(NCI_SHM_DIR);
+	value = read_variable(proc, pid, "NCCL_PROFILER_PLUGIN");
+	json_array_append_new(
+		jobs, json_pack("{s:I s:o s:o s:b s:b s:b s:b s:b s:o?}", "pid",
+				(json_int_t)atoll(pid), "pids", read_pids(proc, pid), "command",
+				read_command(proc, pid), "loaded", plugin, "lacks_library",
+				lacks_library(proc, pid, value), "other_dir",
+				strcmp(json_string_value(own_dir) ?: "", shm_dir) != 0,
+				"foreign_shm", has_foreign_shm(proc, pid, shm_dir),
+				"foreign_control", has_foreign_control(proc, pid, control),
+				"plugin", value));
+	json_decref(own_dir);
+}
+
+json_t *doctor_scan(const char *proc, const char *shm_dir, const char *control)
+{
+	json_t *jobs = json_array();
+	struct dirent *entry;
+	DIR *dir = opendir(proc);
+
+	while (dir && (entry = readdir(dir)))
+		if (isdigit((unsigned char)entry->d_name[0]) && atoll(entry->d_name) != getpid())
+			add_process(jobs, proc, entry->d_name, shm_dir, control);
+	if (dir)
+		closedir(dir);
+	return jobs;
+}
+
+/* ---- judging ----------------------------------------------------------------- */
+
+static bool is_known(const json_t *pids, const json_t *known)
+{
+	json_t *row, *pid;
+	size_t i, k;
+
+	json_array_foreach((json_t *)known, i, row)
+		json_array_foreach((json_t *)pids, k, pid)
+			if (json_equal(json_object_get(row, "pid"), pid))
+				return true;
+	return false;
+}
+
+/* The first that fits. */
+enum { FOREIGN, UNSEEN_ELSEWHERE, UNSEEN_FOREIGN, UNSEEN, DEAF, NOT_SET, SWITCHED_OFF, NO_FILE,
+       NOT_LOADED, WELL };
+
+static const struct {
+	enum doctor_state state;
+	const char *text;
+	const char *next;
+} judgements[] = {
+	[FOREIGN] = { DOCTOR_FAILED,
+		      "has a plugin of another version, whose format the daemon does not read",
+		      "restart what is older, the daemon or the job: ncclinsp ps says which" },
+	[UNSEEN_ELSEWHERE] = { DOCTOR_WARNING,
+			       "records into another directory than is looked at here",
+			       "ask its own daemon, if there is one; else start it with the same "
+			       "NCCLINSP_SHM_DIR as this" },
+	[UNSEEN_FOREIGN] = { DOCTOR_FAILED, "records into a directory that the daemon does not see",
+			     "it is in a container: let the daemon look into it (ncclinspd(8), "
+			     "CONTAINERS), mount the host's /dev/shm there (--ipc=host), or start "
+			     "a daemon inside" },
+	[UNSEEN] = { DOCTOR_FAILED, "has the plugin, but the daemon knows nothing of it",
+		     "see what NCCLINSP_SHM_DIR was where it started, and ncclinspd's --shm-dir; "
+		     "NCCL_DEBUG=WARN says why a plugin records nothing" },
+	[DEAF] = { DOCTOR_WARNING,
+		   "is watched, but does not look at the daemon's control file for its level",
+		   "start it with NCCLINSP_CONTROL, or in a container mount that file's directory "
+		   "where it looks; until then ncclinsp level does not reach it" },
+	[NOT_SET] = { DOCTOR_WARNING, "uses NCCL without the plugin",
+		      "start it with NCCL_PROFILER_PLUGIN=insp, or the library's path" },
+	[SWITCHED_OFF] = { DOCTOR_WARNING, "uses NCCL with profilers switched off or another one",
+			   "start it with NCCL_PROFILER_PLUGIN=insp, or the library's path" },
+	[NO_FILE] = { DOCTOR_WARNING,
+		      "has NCCL_PROFILER_PLUGIN set to a file that it does not see",
+		      "give the library's path as that process sees it; in a container, install or "
+		      "mount the library there" },
+	[NOT_LOADED] = { DOCTOR_WARNING, "has NCCL_PROFILER_PLUGIN set, but not the plugin loaded",
+			 "it may have made no communicator yet; else NCCL_DEBUG=INFO says what "
+			 "NCCL tried to load" },
+};
+
+static int judge(const json_t *job, const json_t *answer)
+{
+	const char *plugin = json_string_value(json_object_get(job, "plugin"));
+	const json_t *pids = json_object_get(job, "pids");
+
+	if (json_is_true(json_object_get(job, "loaded"))) {
+		if (is_known(pids, json_object_get(answer, "processes")))
+			return json_is_true(json_object_get(job, "foreign_control")) ? DEAF : WELL;
+		if (is_known(pids, json_object_get(answer, "foreign")))
+			return FOREIGN;
+		if (json_is_true(json_object_get(job, "other_dir")))
+			return UNSEEN_ELSEWHERE;
+		return json_is_true(json_object_get(job, "foreign_shm")) ? UNSEEN_FOREIGN : UNSEEN;
+	}
+	if (!plugin || !*plugin)
+		return NOT_SET;
+	if (json_is_true(json_object_get(job, "lacks_library")))
+		return NO_FILE;
+	return strstr(plugin, "insp") ? NOT_LOADED : SWITCHED_OFF;
+}
+
+json_t *doctor_judge(const json_t *jobs, const json_t *answer)
+{
+	json_t *rows = json_array(), *job;
+	size_t i;
+
+	json_array_foreach((json_t *)jobs, i, job) {
+		int is = judge(job, answer);
+
+		if (is == WELL)
+			continue;
+		json_array_append_new(
+			rows, json_pack("{s:O s:O s:i s:s s:s s:b}", "pid",
+					json_object_get(job, "pid"), "command",
+					json_object_get(job, "command"), "state",
+					judgements[is].state, "text", judgements[is].text, "next",
+					judgements[is].next, "watched", is == DEAF));
+	}
+	return rows;
+}
+
+/* The other rows that say the same: "; the same: 12, 13 and 5 more". */
+static void put_same(const json_t *rows, size_t first, char *out, size_t size)
+{
+	const json_t *text = json_object_get(json_array_get(rows, first), "text"), *row;
+	size_t same = 0, len = 0;
+
+	*out = '\0';
+	for (size_t i = first + 1; (row = json_array_get(rows, i)); i++) {
+		if (!json_equal(text, json_object_get(row, "text")))
+			continue;
+		if (same++ < NAMED)
+			len += (size_t)snprintf(out + len, size - len, "%s%lld",
+						same == 1 ? "; the same: " : ", ",
+						(long long)json_integer_value(
+							json_object_get(row, "pid")));
+	}
+	if (same > NAMED)
+		snprintf(out + len, size - len, " and %zu more", same - NAMED);
+}
+
+/* A job has many processes: those of which the same is to be said share a row. */
+static void say_group(struct doctor *doctor, const json_t *rows, size_t first)
+{
+	const json_t *row = json_array_get(rows, first), *text = json_object_get(row, "text");
+	char others[NAMED * 24 + 48];
+
+	for (size_t i = 0; i < first; i++)
+		if (json_equal(text, json_object_get(json_array_get(rows, i), "text")))
+			return;		/* was said with that one */
+	put_same(rows, first, others, sizeof(others));
+	doctor_say(doctor, "jobs",
+		   (enum doctor_state)json_integer_value(json_object_get(row, "state")),
+		   json_string_value(json_object_get(row, "next")), "process %lld (%s) %s%s",
+		   (long long)json_integer_value(json_object_get(row, "pid")),
+		   json_string_value(json_object_get(row, "command")), json_string_value(text),
+		   others);
+}
+
+static json_t *ask_and_judge(struct doctor *doctor, const json_t *jobs)
+{
+	json_t *answer = NULL, *rows;
+
+	if (client_get(doctor->cli->client, "/v1/processes", &answer))
+		return NULL;
+	rows = doctor_judge(jobs, answer);
+	json_decref(answer);
+	return rows;
+}
+
+static bool any_failed(const json_t *rows)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach((json_t *)rows, i, row)
+		if (json_integer_value(json_object_get(row, "state")) == DOCTOR_FAILED)
+			return true;
+	return false;
+}
+
+static void say_jobs(struct doctor *doctor, const json_t *jobs, const json_t *rows)
+{
+	size_t all = json_array_size(jobs), unseen = 0;
+	json_t *row;
+	size_t i;
+
+	json_array_foreach((json_t *)rows, i, row)
+		unseen += !json_is_true(json_object_get(row, "watched"));
+	if (!all)
+		doctor_say(doctor, "jobs", DOCTOR_OK, NULL, geteuid()
+			   ? "no process of this user uses NCCL now (root sees all users')"
+			   : "no process uses NCCL now");
+	else if (all > unseen)
+		doctor_say(doctor, "jobs", DOCTOR_OK, NULL,
+			   "%zu of %zu processes that use NCCL are watched", all - unseen, all);
+	for (i = 0; i < json_array_size(rows); i++)
+		say_group(doctor, rows, i);
+}
+
+void doctor_jobs(struct doctor *doctor)
+{
+	const struct timespec pause = { .tv_sec = 1 };
+	const char *control;
+	json_t *jobs, *rows;
+
+	if (!doctor->status)
+		return;
+	control = json_string_value(report_get(doctor->status, "control.path"));
+	if (json_is_string(report_get(doctor->status, "control.error")))
+		control = NULL;		/* has been said; nobody can look at it */
+	jobs = doctor_scan("/proc", doctor_shm_dir(), control);
+	rows = ask_and_judge(doctor, jobs);
+	if (any_failed(rows)) {	/* what has just begun may not have been seen yet */
+		nanosleep(&pause, NULL);
+		json_decref(rows);
+		rows = ask_and_judge(doctor, jobs);
+	}
+	if (rows)
+		say_jobs(doctor, jobs, rows);
+	else
+		doctor_say(doctor, "jobs", DOCTOR_FAILED, NULL, "%s",
+			   client_error(doctor->cli->client));
+	json_decref(jobs);
+	json_decref(rows);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An upgrade leaves plugins in running jobs that write the old format, or a daemon that
+ * was not restarted: nothing else shows why such a job is not there.
+ */
+#include "cli/doctor/foreign.h"
+
+#include <stdio.h>
+
+#include "cli/table/report.h"
+
+static json_int_t number_at(const json_t *row, const char *path)
+{
+	return json_integer_value(report_get(row, path));
+}
+
+bool foreign_tell(const json_t *processes, char *text, size_t size)
+{
+	const json_t *rows = json_object_get(processes, "foreign");
+	const json_t *row = json_array_get(rows, 0);
+	json_int_t reads = number_at(processes, "abi_major"), writes = number_at(row, "abi_major");
+	size_t count = json_array_size(rows);
+	char more[32] = "";
+
+	if (!row)
+		return false;
+	if (count > 1)
+		snprintf(more, sizeof(more), " and %zu more", count - 1);
+	snprintf(text, size, "not watched: process %lld%s, whose plugin writes format %lld; the "
+		 "daemon reads format %lld: %s", (long long)number_at(row, "pid"), more,
+		 (long long)writes, (long long)reads,
+		 writes > reads ? "it is the older one, restart it (systemctl restart ncclinspd) "
+				  "or upgrade it"
+				: "the plugin is the older one, from before an upgrade; it stays "
+				  "until the job starts anew");
+	return true;
+}
+
+bool foreign_has(const json_t *processes, const json_t *pid)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(processes, "foreign"), i, row)
+		if (json_equal(json_object_get(row, "pid"), pid))
+			return true;
+	return false;
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ncclinsp report: what the snapshots of many nodes tell together, without any daemon.
+ * Ranks of all nodes are joined by their communicator's id and size.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/offline/late.h"
+#include "cli/offline/shots.h"
+#include "cli/offline/stuck.h"
+#include "cli/table/listing.h"
+#include "util/text.h"
+
+#define NAMED	 16			/* ranks in a sentence */
+
+static const struct column columns[] = {
+	{ "severity", "SEVERITY", COL_TEXT, "severity", 8, 0, 0 },
+	{ "verdict", "VERDICT", COL_TEXT, "verdict", 0, 0, 0 },
+	{ "comm_id", "COMM_ID", COL_TEXT, "comm_id", 18, 0, 3 },
+	{ "comm_name", "COMM", COL_TEXT, "comm_name", 0, 24, 2 },
+	{ "nranks", "OF", COL_INTEGER, "nranks", 0, 0, REPORT_KEY | 4 },
+	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, REPORT_KEY },
+	{ "host", "HOST", COL_TEXT, "host", 0, 24, 0 },
+	{ "pid", "PID", COL_INTEGER, "pid", 0, 0, REPORT_KEY | 5 },
+	{ "func", "OP", COL_TEXT, "func", 0, 20, 0 },
+	{ "seq", NULL, COL_INTEGER, "seq", 0, 0, REPORT_KEY },
+	{ "ops", NULL, COL_INTEGER, "ops", 0, 0, 0 },
+	{ "last", NULL, COL_INTEGER, "last", 0, 0, 0 },
+	{ "wait_ns", NULL, COL_MICROS, "wait_ns", 0, 0, 0 },
+	{ "share", NULL, COL_PERCENT, "share", 0, 0, 0 },
+	{ "text", "WHAT", COL_TEXT, "text", 0, 0, 0 },
+};
+
+/* What is said of one communicator: its key in the join, as samples name it. */
+struct told {
+	json_t *comms;	/* by key: { comm_id, comm_name, nranks, ranks: { rank: where } } */
+	json_t *rows;
+	const json_t *comm;	/* the one that is looked at */
+};
+
+/* ---- the join ---------------------------------------------------------------------- */
+
+static const char *text_at(const json_t *row, const char *key)
+{
+	return json_string_value(json_object_get(row, key));
+}
+
+static json_t *comm_of(struct told *t, const json_t *row)
+{
+	char key[64];
+	json_t *comm;
+
+	snprintf(key, sizeof(key), "%.20s/%lld", text_at(row, "comm_id") ?: "",
+		 (long long)json_integer_value(json_object_get(row, "nranks")));
+	comm = json_object_get(t->comms, key);
+	if (comm)
+		return comm;
+	comm = json_pack("{s:O, s:O?, s:O?, s:{}, s:[]}", "comm_id",
+			 json_object_get(row, "comm_id"), "comm_name",
+			 json_object_get(row, "name"), "nranks", json_object_get(row, "nranks"),
+			 "ranks", "stuck");
+	json_object_set_new(t->comms, key, comm);
+	return comm;
+}
+
+static json_t *rank_of(const json_t *comm, int64_t rank)
+{
+	char key[24];
+
+	snprintf(key, sizeof(key), "%" PRId64, rank);
+	return json_object_get(json_object_get(comm, "ranks"), key);
+}
+
+static void add_rank(json_t *comm, const char *host, const json_t *node, json_t *rank)
+{
+	char key[24];
+
+	if (!json_is_integer(json_object_get(rank, "rank")))
+		return;
+	snprintf(key, sizeof(key), "%lld",
+		 (long long)json_integer_value(json_object_get(rank, "rank")));
+	json_object_set_new(rank, "host", json_string(host));
+	json_object_set(rank, "written_at", json_object_get(node, "written_at"));
+	json_object_set(json_object_get(comm, "ranks"), key, rank);
+}
+
+static void join_node(struct told *t, const char *host, const json_t *node)
+{
+	json_t *row, *rank;
+	size_t i, k;
+
+	json_array_foreach(json_object_get(node, "comms"), i, row) {
+		if (!text_at(row, "comm_id"))
+			continue;
+		json_array_foreach(json_object_get(row, "local_ranks"), k, rank)
+			add_rank(comm_of(t, row), host, node, rank);
+	}
+}
+
+/* ---- rows ---------------------------------------------------------------------------- */
+
+static json_t *add_row(struct told *t, const char *severity, const char *verdict,
+		       const json_t *comm, const json_t *rank, const char *text)
+{
+	static const char *const of_rank[] = { "rank", "host", "pid" };
+	static const char *const of_comm[] = { "comm_id", "comm_name", "nranks" };
+	json_t *row = json_pack("{s:s, s:s, s:s}", "severity", severity, "verdict", verdict,
+				"text", text);
+
+	for (size_t i = 0; i < 3; i++) {
+		json_object_set(row, of_comm[i], json_object_get(comm, of_comm[i]));
+		json_object_set(row, of_rank[i], json_object_get(rank, of_rank[i]));
+	}
+	json_array_append_new(t->rows, row);
+	return row;
+}
+
+static void tell_late(const struct late *l, void *arg)
+{
+	struct told *t = arg;
+	const json_t *comm = json_object_get(t->comms, l->comm);
+	const json_t *rank = rank_of(comm, l->rank);
+	char mean[TEXT_MAX], text[256];
+	json_t *row;
+
+	text_duration(mean, sizeof(mean), (uint64_t)l->wait_ns / l->last);
+	snprintf(text, sizeof(text), "rank %" PRId64 " was last in %zu of %zu operations in which "
+		 "somebody was late; the others waited %s for it each time, %.0f %% of their time "
+		 "inside", l->rank, l->last, l->ops, mean, 100 * l->share);
+	row = add_row(t, "warning", "STRAGGLER", comm, rank, text);
+	json_object_set_new(row, "rank", json_integer(l->rank));
+	json_object_set_new(row, "func", json_string(l->func));
+	json_object_set_new(row, "ops", json_integer((json_int_t)l->ops));
+	json_object_set_new(row, "last", json_integer((json_int_t)l->last));
+	json_object_set_new(row, "wait_ns", json_integer(l->wait_ns));
+	json_object_set_new(row, "share", json_real(l->share));
+}
+
+static void tell_stuck(const struct stuck *s, void *arg)
+{
+	struct told *t = arg;
+	json_t *row = add_row(t, s->severity, s->verdict, t->comm, s->rank, s->text);
+
+	json_object_set_new(row, "func", json_string(s->func));
+	json_object_set_new(row, "seq", json_integer(s->seq));
+}
+
+/* "rank 3", "ranks 0-7 8-15": from nobody's file. */
+static void tell_missing(struct told *t, const json_t *comm)
+{
+	int64_t nranks = json_integer_value(json_object_get(comm, "nranks")), missing = 0;
+	char ranks[256] = "", text[400];
+	size_t used = 0, named = 0;
+
+	for (int64_t r = 0; r < nranks; r++) {
+		int64_t first = r;
+
+		while (r < nranks && !rank_of(comm, r))
+			r++;
+		if (r == first)
+			continue;
+		missing += r - first;
+		if (named++ == NAMED)
+			used += (size_t)snprintf(ranks + used, sizeof(ranks) - used, " ...");
+		if (named > NAMED)
+			continue;
+		used += (size_t)snprintf(ranks + used, sizeof(ranks) - used, " %" PRId64, first);
+		if (r - first > 1)
+			used += (size_t)snprintf(ranks + used, sizeof(ranks) - used, "-%" PRId64,
+						 r - 1);
+	}
+	if (!missing)
+		return;
+	snprintf(text, sizeof(text), "no file tells of %" PRId64 " of %" PRId64 " ranks:%s",
+		 missing, nranks, ranks);
+	add_row(t, "info", "MISSING", comm, NULL, text);
+}
+
+/* ---- the command ------------------------------------------------------------------------- */
+
+/* Of each communicator by its id: of one size as a rule, of several where ids are shared. */
+static void note_open(struct told *t, const struct shots *s)
+{
+	const char *host, *key;
+	json_t *node, *comm;
+
+	json_object_foreach(s->nodes, host, node)
+		if (json_array_size(json_object_get(node, "inflight")))
+			json_object_foreach(t->comms, key, comm)
+				stuck_note(comm, node);
+}
+
+static void tell_all(struct told *t, const struct shots *s)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(s->nodes, key, value)
+		join_node(t, key, value);
+	note_open(t, s);
+	json_object_foreach(t->comms, key, value) {
+		t->comm = value;
+		stuck_find(value, tell_stuck, t);
+	}
+	late_find(s, tell_late, t);
+	json_object_foreach(t->comms, key, value)
+		tell_missing(t, value);
+}
+
+static int fetch(struct cli *cli, void *arg, json_t **root)
+{
+	struct told t = { .comms = json_object(), .rows = json_array() };
+	struct shots *s = arg;
+
+	(void)cli;
+	tell_all(&t, s);
+	*root = json_pack("{s:i, s:i, s:o}", "nodes", (int)json_object_size(s->nodes), "files",
+			  (int)s->files, "verdicts", t.rows);
+	json_decref(t.comms);
+	return 0;
+}
+
+static int code(const json_t *rows)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach((json_t *)rows, i, row)
+		if (strcmp(text_at(row, "severity"), "info"))
+			return CLI_FINDING;
+	return CLI_DONE;
+}
+
+int cmd_report(struct cli *cli)
+{
+	static const char *const members[] = { "written_at", "comms", "inflight", NULL };
+	struct shots s = { .members = members, .wants_samples = true };
+	const struct listing listing = {
+		.array = "verdicts", .columns = columns,
+		.count = sizeof(columns) / sizeof(columns[0]), .fetch = fetch, .arg = &s,
+		.code = code, .offline = true,
+	};
+	int r = CLI_FAILED;
+
+	for (int i = 0; i < cli->npaths; i++)
+		shots_add(&s, cli->paths[i]);
+	if (!cli->npaths) {
+		fputs("ncclinsp: report needs files or directories\n", stderr);
+		r = CLI_USAGE;
+	} else if (!s.files) {
+		fputs("ncclinsp: no snapshot is there\n", stderr);
+		r = CLI_NOTHING;
+	} else {
+		shots_sort(&s);
+		r = listing_run(cli, &listing, NULL);
+		if (cli->format == CLI_TABLE || cli->format == CLI_WIDE)
+			printf("%zu node%s, %zu file%s, %zu refused\n", json_object_size(s.nodes),
+			       json_object_size(s.nodes) == 1 ? "" : "s", s.files,
+			       s.files == 1 ? "" : "s", s.refused);
+	}
+	shots_deinit(&s);
+	return r;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/offline/late.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LEAST_OPS	20
+#define LEAST_LAST	0.5
+#define LEAST_RANKS	5	/* more often than by chance, where there are few */
+#define LEAST_SHARE	0.05
+#define NOISE		4	/* times as late as the others lie apart */
+#define LEAST_NS	20000
+
+/* One operation. */
+struct joint {
+	int64_t rank;		/* who was inside for the shortest time */
+	int64_t wait_ns;	/* of the median of the others */
+	int64_t median_ns;
+	int64_t apart_ns;	/* the others */
+};
+
+static int by_time(const void *left, const void *right)
+{
+	const struct shots_sample *a = left, *b = right;
+
+	return (a->inside_ns > b->inside_ns) - (a->inside_ns < b->inside_ns);
+}
+
+static int by_apart(const void *left, const void *right)
+{
+	const struct joint *a = left, *b = right;
+
+	return (a->apart_ns > b->apart_ns) - (a->apart_ns < b->apart_ns);
+}
+
+static int by_rank(const void *left, const void *right)
+{
+	const struct joint *a = left, *b = right;
+
+	return (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+static bool is_series(const struct shots_sample *a, const struct shots_sample *b)
+{
+	return !strcmp(a->comm, b->comm) && !strcmp(a->func, b->func);
+}
+
+/* Of two ranks nothing tells how far apart others are. */
+static struct joint compare(const struct shots_sample *at, size_t n, struct shots_sample *scratch)
+{
+	memcpy(scratch, at, n * sizeof(*at));
+	qsort(scratch, n, sizeof(*scratch), by_time);
+	return (struct joint){
+		.rank = scratch[0].rank,
+		.median_ns = scratch[1 + (n - 1) / 2].inside_ns,
+		.wait_ns = scratch[1 + (n - 1) / 2].inside_ns - scratch[0].inside_ns,
+		.apart_ns = scratch[n - 1].inside_ns - scratch[1].inside_ns,
+	};
+}
+
+/* The tenth percentile: most of what lies above has another cause. */
+static int64_t noise_ns(struct joint *joints, size_t n)
+{
+	qsort(joints, n, sizeof(*joints), by_apart);
+	return joints[n / 10].apart_ns;
+}
+
+static size_t drop_noise(struct joint *joints, size_t n)
+{
+	int64_t least_ns = NOISE * noise_ns(joints, n);
+	size_t kept = 0;
+
+	if (least_ns < LEAST_NS)
+		least_ns = LEAST_NS;
+	for (size_t i = 0; i < n; i++)
+		if (joints[i].wait_ns > least_ns)
+			joints[kept++] = joints[i];
+	return kept;
+}
+
+static void judge(struct joint *joints, size_t n, const struct shots_sample *series,
+		  void found(const struct late *l, void *arg), void *arg)
+{
+	int64_t all_ns = 0, nranks = strtoll(strchr(series->comm, '/') + 1, NULL, 10);
+	size_t ops;
+
+	for (size_t i = 0; i < n; i++)
+		all_ns += joints[i].median_ns;
+	ops = drop_noise(joints, n);
+	qsort(joints, ops, sizeof(*joints), by_rank);
+	for (size_t i = 0; i < ops;) {
+		struct late l = { .comm = series->comm, .func = series->func,
+				  .rank = joints[i].rank, .ops = ops };
+
+		for (; i < ops && joints[i].rank == l.rank; i++, l.last++)
+			l.wait_ns += joints[i].wait_ns;
+		l.share = all_ns ? (double)l.wait_ns / (double)all_ns : 0;
+		if (ops >= LEAST_OPS && (double)l.last >= LEAST_LAST * (double)ops &&
+		    (nranks < 2 * LEAST_RANKS || (double)l.last * (double)nranks >=
+		     LEAST_RANKS * (double)ops) && l.share >= LEAST_SHARE)
+			found(&l, arg);
+	}
+}
+
+/* Of sorted samples: those of one operation. */
+static size_t count_joint(const struct shots_sample *at, size_t n)
+{
+	size_t k = 1;
+
+	while (k < n && is_series(at, &at[k]) && at[k].seq == at->seq)
+		k++;
+	return k;
+}
+
+void late_find(const struct shots *s, void found(const struct late *l, void *arg), void *arg)
+{
+	struct joint *joints = malloc((s->nsamples + 1) * sizeof(*joints));
+	struct shots_sample *scratch = malloc((s->nsamples + 1) * sizeof(*scratch));
+
+	for (size_t i = 0; joints && scratch && i < s->nsamples;) {
+		const struct shots_sample *series = &s->samples[i];
+		size_t n = 0;
+
+		while (i < s->nsamples && is_series(series, &s->samples[i])) {
+			size_t k = count_joint(&s->samples[i], s->nsamples - i);
+
+			if (k > 1)
+				joints[n++] = compare(&s->samples[i], k, scratch);
+			i += k;
+		}
+		if (n)
+			judge(joints, n, series, found, arg);
+	}
+	free(scratch);
+	free(joints);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_OFFLINE_OFFLINE_H
+#define CLI_OFFLINE_OFFLINE_H
+
+/*
+ * Snapshots and black boxes in place of the daemon: what it would answer, of all nodes
+ * together, each row with its node's name as "host".  Times on a node's clock are moved so
+ * that its file seems to be of this moment: ages are those of then.
+ */
+
+#include <jansson.h>
+
+struct cli_list;
+struct offline;
+
+/* Files and directories, as ncclinsp report takes them.  NULL: none tells anything. */
+struct offline *offline_open(const struct cli_list *paths);
+void offline_free(struct offline *o);
+
+/* A new object; NULL: files do not tell that.  `arg` is the struct offline. */
+json_t *offline_answer(void *arg, const char *target);
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/offline/shots.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/must.h"
+#include "cli/table/report.h"
+#include "util/cleanup.h"
+#include "util/zst.h"
+
+#define FORMAT	  "ncclinsp-snapshot"
+#define VERSION	  1
+#define FILE_MOST (256u << 20)	/* also expanded */
+
+/* ---- one file ------------------------------------------------------------------- */
+
+/* NULL: *why tells. */
+static char *read_file(const char *path, size_t *bytes, const char **why)
+{
+	FILE *file = fopen(path, "re");
+	struct stat st;
+	char *text = NULL;
+
+	*why = strerror(errno);
+	if (!file)
+		return NULL;
+	if (fstat(fileno(file), &st) || !S_ISREG(st.st_mode)) {
+		*why = "no file";
+	} else if (st.st_size > FILE_MOST) {
+		*why = "too large";
+	} else {
+		text = must(malloc((size_t)st.st_size + 1));
+		*bytes = fread(text, 1, (size_t)st.st_size, file);
+	}
+	fclose(file);
+	return text;
+}
+
+static json_t *parse(const char *path, const char **why)
+{
+	CLEANUP(cleanup_freep) char *text = NULL;
+	size_t bytes = 0;
+	json_t *root;
+
+	text = read_file(path, &bytes, why);
+	if (!text)
+		return NULL;
+	if (zst_is(text, bytes)) {
+		char *expanded;
+
+		*why = "damaged, or too large";
+		if (zst_expand(text, bytes, FILE_MOST, &expanded, &bytes))
+			return NULL;
+		free(text);
+		text = expanded;
+	}
+	*why = "no snapshot of ncclinspd";
+	root = json_loadb(text, bytes, 0, NULL);
+	if (strcmp(json_string_value(json_object_get(root, "format")) ?: "", FORMAT)) {
+		json_decref(root);
+		return NULL;
+	}
+	*why = "of another version of ncclinspd";
+	if (json_integer_value(json_object_get(root, "format_version")) == VERSION)
+		return root;
+	json_decref(root);
+	return NULL;
+}
+
+/* ---- what is kept of it ------------------------------------------------------------ */
+
+/* One string for all that are equal. */
+static const char *text_of(struct shots *s, const char *text)
+{
+	if (!json_object_get(s->texts, text))
+		json_object_set_new(s->texts, text, json_string(text));
+	return json_string_value(json_object_get(s->texts, text));
+}
+
+static void add_sample(struct shots *s, const json_t *row)
+{
+	const char *comm = json_string_value(json_object_get(row, "comm_id"));
+	const char *func = json_string_value(json_object_get(row, "func"));
+	const json_t *rank = json_object_get(row, "rank");
+	const json_t *inside = json_object_get(row, "inside_ns");
+	char key[64];
+
+	if (!comm || !func || !json_is_integer(rank) || !json_is_integer(inside))
+		return;
+	if (s->nsamples == s->room) {
+		s->room = s->room ? 2 * s->room : 4096;
+		s->samples = must(realloc(s->samples, s->room * sizeof(*s->samples)));
+	}
+	snprintf(key, sizeof(key), "%.20s/%lld", comm,
+		 (long long)json_integer_value(json_object_get(row, "nranks")));
+	s->samples[s->nsamples++] = (struct shots_sample){
+		.comm = text_of(s, key), .func = text_of(s, func),
+		.seq = json_integer_value(json_object_get(row, "seq")),
+		.rank = json_integer_value(rank), .inside_ns = json_integer_value(inside),
+	};
+}
+
+static bool is_newer(const json_t *root, const json_t *than)
+{
+	const char *a = json_string_value(json_object_get(root, "written_at")) ?: "";
+	const char *b = json_string_value(json_object_get(than, "written_at")) ?: "";
+
+	return strcmp(a, b) > 0;
+}
+
+static void keep_node(struct shots *s, const json_t *root)
+{
+	const char *host = json_string_value(report_get(root, "status.host")) ?: "?";
+	json_t *node;
+
+	if (!is_newer(root, json_object_get(s->nodes, host)))
+		return;
+	node = json_object();
+	for (const char *const *name = s->members; *name; name++)
+		json_object_set(node, *name, json_object_get(root, *name));
+	json_object_set_new(s->nodes, host, node);
+}
+
+static void add_file(struct shots *s, const char *path)
+{
+	const char *why;
+	json_t *root = parse(path, &why), *row;
+	size_t i;
+
+	if (!root) {
+		fprintf(stderr, "ncclinsp: %s: %s\n", path, why);
+		s->refused++;
+		return;
+	}
+	s->files++;
+	keep_node(s, root);
+	json_array_foreach(s->wants_samples ? json_object_get(root, "samples") : NULL, i, row)
+		add_sample(s, row);
+	json_decref(root);
+}
+
+/* ---- from outside -------------------------------------------------------------------- */
+
+static bool ends_with(const char *name, const char *end)
+{
+	size_t n = strlen(name), m = strlen(end);
+
+	return n > m && *name != '.' && !strcmp(name + n - m, end);
+}
+
+void shots_add(struct shots *s, const char *path)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+
+	if (!s->nodes)
+		s->nodes = json_object();
+	if (!s->texts)
+		s->texts = json_object();
+	if (!dir) {
+		add_file(s, path);
+		return;
+	}
+	while ((entry = readdir(dir))) {
+		char name[4096];
+
+		if (!ends_with(entry->d_name, ".json" ZST_SUFFIX) &&
+		    !ends_with(entry->d_name, ".json"))
+			continue;
+		snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
+		add_file(s, name);
+	}
+	closedir(dir);
+}
+
+static int order(int64_t a, int64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int by_place(const void *left, const void *right)
+{
+	const struct shots_sample *a = left, *b = right;
+	int r = strcmp(a->comm, b->comm);
+
+	if (!r)
+		r = strcmp(a->func, b->func);
+	if (!r)
+		r = order(a->seq, b->seq);
+	return r ? r : order(a->rank, b->rank);
+}
+
+void shots_sort(struct shots *s)
+{
+	size_t n = 0;
+
+	if (s->nsamples)
+		qsort(s->samples, s->nsamples, sizeof(*s->samples), by_place);
+	for (size_t i = 0; i < s->nsamples; i++)
+		if (!n || by_place(&s->samples[n - 1], &s->samples[i]))
+			s->samples[n++] = s->samples[i];
+	s->nsamples = n;
+}
+
+void shots_deinit(struct shots *s)
+{
+	json_decref(s->nodes);
+	json_decref(s->texts);
+	free(s->samples);
+}

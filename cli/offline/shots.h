@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_OFFLINE_SHOTS_H
+#define CLI_OFFLINE_SHOTS_H
+
+/*
+ * Snapshots of one node or many, read from files: of each node the newest counts, but
+ * samples are taken from all.  What is large is kept small: thousands fit.
+ */
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* One rank's time in one operation; the texts are the struct shots'. */
+struct shots_sample {
+	const char *comm;	/* its id and size: "0x...12/8" */
+	const char *func;
+	int64_t seq, rank, inside_ns;
+};
+
+struct shots {
+	const char *const *members;	/* that are kept of a file; NULL behind the last */
+	bool wants_samples;
+	json_t *nodes;		/* by host: what is needed of its newest snapshot */
+	json_t *texts;
+	struct shots_sample *samples;
+	size_t nsamples, room;
+	size_t files, refused;
+};
+
+/* Add a file, or all *.json and *.json.zst of a directory.  What is none is told on stderr. */
+void shots_add(struct shots *s, const char *path);
+void shots_deinit(struct shots *s);
+
+/* Ordered by communicator, function, number and rank, each once. */
+void shots_sort(struct shots *s);
+
+#endif

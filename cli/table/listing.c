@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/table/listing.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "cli/label.h"
+#include "cli/members.h"
+
+/* ---- what is asked for ------------------------------------------------------ */
+
+static bool is_for_people(const struct cli *cli)
+{
+	return cli->format == CLI_TABLE || cli->format == CLI_WIDE;
+}
+
+static int wrong(const char *option, const char *why)
+{
+	fprintf(stderr, "ncclinsp: --%s: %s\n", option, why);
+	return CLI_USAGE;
+}
+
+static int choose_fields(struct listing_query *query, const struct listing *listing)
+{
+	char why[128], *unknown = NULL;
+	int r;
+
+	query->columns = listing->columns;
+	query->count = listing->count;
+	if (query->cli->fields) {
+		r = fields_select(&query->fields, listing->columns, listing->count,
+				  query->cli->fields, &unknown);
+		snprintf(why, sizeof(why), "no field '%s'; --fields help lists them",
+			 unknown ?: "");
+		free(unknown);
+		if (r)
+			return wrong("fields", r == -ENOENT ? why : "too many fields");
+	} else if (query->cli->format == CLI_WIDE) {
+		fields_widen(&query->fields, listing->columns, listing->count);
+	} else {
+		return CLI_DONE;
+	}
+	query->columns = query->fields.columns;
+	query->count = query->fields.count;
+	return CLI_DONE;
+}
+
+static int choose_order(struct listing_query *query, const struct listing *listing)
+{
+	const char *name = query->cli->sort;
+	char why[128];
+	bool by_name;
+
+	query->sort = listing->sort;
+	if (!name)
+		return CLI_DONE;
+	query->ascending = *name != '-';
+	name += *name == '-' || *name == '+';
+	query->sort = fields_find(listing->columns, listing->count, name, &by_name);
+	snprintf(why, sizeof(why), "no field '%s'; --fields help lists them", name);
+	return query->sort ? CLI_DONE : wrong("sort", why);
+}
+
+static int choose_filters(struct listing_query *query, const struct listing *listing)
+{
+	const struct cli_list *list = &query->cli->filters;
+	char why[128];
+
+	filter_init(&query->filter, listing->columns, listing->count);
+	for (size_t i = 0; i < list->count; i++)
+		if (filter_add(&query->filter, list->text[i], why, sizeof(why)))
+			return wrong("filter", why);
+	return CLI_DONE;
+}
+
+bool listing_begin(struct listing_query *query, const struct cli *cli,
+		   const struct listing *listing, int *code)
+{
+	*query = (struct listing_query){ .cli = cli };
+	if (cli->fields && !strcmp(cli->fields, "help")) {
+		fields_list(listing->columns, listing->count, cli->header, stdout);
+		*code = CLI_DONE;
+		return false;
+	}
+	*code = choose_fields(query, listing);
+	if (!*code)
+		*code = choose_order(query, listing);
+	if (!*code)
+		*code = choose_filters(query, listing);
+	return !*code;
+}
+
+void listing_end(struct listing_query *query)
+{
+	json_decref(query->members);
+}
+
+/* ---- filters -------------------------------------------------------------- */
+
+static bool text_matches(const char *wanted, const json_t *row, const char *path)
+{
+	const char *have = json_string_value(report_get(row, path));
+
+	return have && !strcasecmp(wanted, have);
+}
+
+static bool number_matches(int64_t wanted, const json_t *row, const char *path)
+{
+	const json_t *have = report_get(row, path);
+
+	return json_is_integer(have) && json_integer_value(have) == wanted;
+}
+
+bool listing_wants(const struct listing_query *query, const json_t *row)
+{
+	const struct cli *cli = query->cli;
+	const struct report_style style = cli_report_style(cli);
+
+	return (!cli->comm || label_matches(cli->comm, row)) &&
+	       (!cli->func || text_matches(cli->func, row, "func")) &&
+	       (cli->rank == CLI_ANY || number_matches(cli->rank, row, "rank|job.rank")) &&
+	       (query->members ? members_want(cli, query->members, row)
+			       : cli->pid == CLI_ANY || number_matches(cli->pid, row, "pid")) &&
+	       filter_wants(&query->filter, row, &style);
+}
+
+bool listing_filters(const struct cli *cli)
+{
+	return cli->comm || cli->func || cli->rank != CLI_ANY || cli->pid != CLI_ANY ||
+	       cli->peer != CLI_ANY || cli->direction || cli->older_ns || cli->filters.count ||
+	       members_asked(cli);
+}
+
+/* Is the answer printed otherwise than it came? */
+static bool changes(const struct cli *cli)
+{
+	return listing_filters(cli) || cli->fields || cli->sort;
+}
+
+/* ---- communicators -------------------------------------------------------- */
+
+json_t *listing_comms(const struct cli *cli)
+{
+	json_t *root = NULL, *known = json_array(), *row;
+	size_t i;
+
+	if (!client_get(cli->client, "/v1/comms?fields=comm_id,name", &root))
+		json_array_foreach(json_object_get(root, "comms"), i, row)
+			label_learn(known, row);
+	json_decref(root);
+	return known;
+}
+
+/*
+ * A name that one communicator of these rows has may be another's as well that is not
+ * among them; one that is has perhaps ended, and the daemon does not know it any more.
+ */
+static void label_all(const struct cli *cli, const struct listing *listing, json_t *rows)
+{
+	json_t *known = listing->offline ? json_array() : listing_comms(cli), *row;
+	size_t i;
+
+	json_array_foreach(rows, i, row)
+		label_learn(known, row);
+	label_rows(rows, known);
+	json_decref(known);
+}
+
+/* ---- rows ----------------------------------------------------------------- */
+
+/* The answer's rows, borrowed but for the array. */
+static json_t *answered_rows(const struct listing *listing, json_t *root)
+{
+	if (!listing->array)
+		return json_pack("[O]", root);
+	return json_incref(json_object_get(root, listing->array)) ?: json_array();
+}
+
+json_t *listing_dressed(const json_t *rows, listing_dress *dress)
+{
+	json_t *all = json_array(), *row;
+	size_t i;
+
+	json_array_foreach((json_t *)rows, i, row) {
+		json_t *copy = json_copy(row);
+
+		if (dress)
+			dress(copy);
+		json_array_append_new(all, copy);
+	}
+	return all;
+}
+
+/* The table's rows, each with its source; none of them is the answer's own. */
+static json_t *shape(const struct listing *listing, const json_t *answered)
+{
+	json_t *rows = listing->reshape ? listing->reshape(answered)
+					: listing_dressed(answered, listing->dress), *row;
+	size_t i;
+
+	json_array_foreach(rows, i, row)
+		if (!listing->nested)
+			json_object_set(row, LISTING_SOURCE, json_array_get(answered, i));
+	return rows;
+}
+
+static json_t *select_rows(const struct listing_query *query, const struct listing *listing,
+			   const json_t *answered)
+{
+	json_t *rows = shape(listing, answered), *wanted = json_array(), *row;
+	size_t i;
+
+	if (is_for_people(query->cli) || changes(query->cli))
+		label_all(query->cli, listing, rows);
+	json_array_foreach(rows, i, row)
+		if (listing_wants(query, row))
+			json_array_append(wanted, row);
+	json_decref(rows);
+	if (query->sort)
+		report_sort(wanted, query->sort, query->ascending);
+	return wanted;
+}
+
+/* ---- printing ------------------------------------------------------------- */
+
+struct sample {
+	struct cli *cli;
+	const struct listing *listing;
+	struct report report;
+	json_t *root;		/* the answer */
+	json_t *answered;	/* its rows */
+	json_t *rows;		/* those that are wanted, as the table has them */
+	bool first;
+};
+
+static bool wants_header(const struct sample *sample, struct listing_query *query)
+{
+	int every = sample->listing->header_every;
+
+	if (!sample->cli->header || !json_array_size(sample->rows))
+		return false;
+	if (every && !sample->first && query->lines < every)
+		return false;
+	query->lines = 0;
+	return true;
+}
+
+static void print_rows(struct sample *sample, struct listing_query *query, int width)
+{
+	const struct cli *cli = sample->cli;
+	bool header = wants_header(sample, query);
+	struct line line;
+
+	report_fit(&sample->report, sample->rows, width);
+	if (header) {
+		line_start(&line, width);
+		report_header(&sample->report, &line, -1);
+		line_print(&line, &cli->style, stdout);
+	}
+	for (size_t i = 0; i < json_array_size(sample->rows); i++, query->lines++) {
+		line_start(&line, width);
+		report_row(&sample->report, json_array_get(sample->rows, i), &line);
+		line_print(&line, &cli->style, stdout);
+	}
+}
+
+static int print_table(struct sample *sample, struct listing_query *query)
+{
+	const struct cli *cli = sample->cli;
+
+	if (!sample->listing->header_every)
+		cli_next_sample(cli, sample->first);
+	if (sample->listing->page && !cli->fields)
+		return sample->listing->page(sample->cli, sample->rows, sample->first);
+	print_rows(sample, query, cli->format == CLI_WIDE ? CLI_ANY_WIDTH : cli->columns);
+	return 0;
+}
+
+/* The answer's own rows behind those of the table. */
+static json_t *sources(const struct sample *sample)
+{
+	json_t *array, *row;
+	size_t i;
+
+	if (sample->listing->nested)
+		return sample->listing->nested(sample->answered, sample->rows);
+	array = json_array();
+	json_array_foreach(sample->rows, i, row)
+		json_array_append(array, json_object_get(row, LISTING_SOURCE));
+	return array;
+}
+
+static json_t *objects(const struct sample *sample)
+{
+	json_t *array = json_array(), *row;
+	size_t i;
+
+	json_array_foreach(sample->rows, i, row)
+		json_array_append_new(array, report_object(&sample->report, row));
+	return array;
+}
+
+static void dump(const json_t *value)
+{
+	json_dumpf(value, stdout, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15));
+	putchar('\n');
+}
+
+/* What the daemon answered, to the byte, unless something else was asked for. */
+static int print_json(struct sample *sample)
+{
+	const struct listing *listing = sample->listing;
+	json_t *rows;
+	size_t len;
+	const char *body = client_body(sample->cli->client, &len);
+
+	if (!changes(sample->cli) && !listing->fetch) {
+		printf("%s%s", body, len && body[len - 1] == '\n' ? "" : "\n");
+		return 0;
+	}
+	rows = sample->cli->fields || listing->fetch ? objects(sample) : sources(sample);
+	if (listing->array)
+		json_object_set(sample->root, listing->array, rows);
+	dump(listing->array ? sample->root : json_array_get(rows, 0));
+	json_decref(rows);
+	return 0;
+}
+
+void listing_put(const struct listing_query *query, const struct report *report, const json_t *row)
+{
+	const struct cli *cli = query->cli;
+	struct line line;
+	json_t *object;
+
+	if (cli->format == CLI_CSV) {
+		report_csv_row(report, row, stdout);
+	} else if (cli->format == CLI_JSONL) {
+		object = report_object(report, row);
+		dump(object);
+		json_decref(object);
+	} else {
+		line_start(&line, cli->columns);
+		report_row(report, row, &line);
+		line_print(&line, &cli->style, stdout);
+	}
+}
+
+static int print_lines(struct sample *sample, const struct listing_query *query)
+{
+	if (sample->cli->format == CLI_CSV && sample->cli->header && sample->first)
+		report_csv_header(&sample->report, stdout);
+	for (size_t i = 0; i < json_array_size(sample->rows); i++)
+		listing_put(query, &sample->report, json_array_get(sample->rows, i));
+	return 0;
+}
+
+static int print(struct sample *sample, struct listing_query *query)
+{
+	switch (sample->cli->format) {
+	case CLI_JSON:
+		return print_json(sample);
+	case CLI_JSONL:
+	case CLI_CSV:
+		return print_lines(sample, query);
+	case CLI_PROM:
+		report_prom(&sample->report, sample->cli->command, sample->rows, stdout);
+		return 0;
+	}
+	return print_table(sample, query);
+}
+
+/* ---- one sample ----------------------------------------------------------- */
+
+/* JSON shows the answer itself, and so all of it. */
+static int fetch_rows(struct cli *cli, const struct listing *listing, const char *target,
+		      json_t **root)
+{
+	char some[1024];
+
+	if (!listing->members || cli->format == CLI_JSON)
+		return client_get(cli->client, target, root);
+	snprintf(some, sizeof(some), "%s%cfields=%s", target, strchr(target, '?') ? '&' : '?',
+		 listing->members);
+	return client_get(cli->client, some, root);
+}
+
+static int fetch(struct listing_query *query, struct cli *cli, const struct listing *listing,
+		 const char *target, json_t **root)
+{
+	json_decref(query->members);
+	query->members = NULL;
+	if (members_asked(cli) || (listing->joint && cli->pid != CLI_ANY)) {
+		int r = members_get(cli, &query->members);
+
+		if (r)
+			return r;
+	}
+	return listing->fetch ? listing->fetch(cli, listing->arg, root)
+			      : fetch_rows(cli, listing, target, root);
+}
+
+/* Beside the table, not in it: true when there was something to say. */
+static bool say_note(const struct sample *sample)
+{
+	char text[512];
+
+	if (!sample->listing->note || !is_for_people(sample->cli) || sample->cli->quiet ||
+	    !sample->listing->note(sample->root, text, sizeof(text)))
+		return false;
+	fprintf(stderr, "ncclinsp: %s\n", text);
+	return true;
+}
+
+static int code_of(const struct sample *sample, bool noted)
+{
+	const struct cli *cli = sample->cli;
+
+	if (sample->listing->code)
+		return sample->listing->code(sample->rows);
+	if (json_array_size(sample->rows))
+		return CLI_DONE;
+	if (is_for_people(cli) && !cli->quiet && (!noted || listing_filters(cli)))
+		fprintf(stderr, "ncclinsp: %s\n",
+			listing_filters(cli) ? "nothing matches the filter"
+					     : sample->listing->nothing);
+	return CLI_NOTHING;
+}
+
+static int take_sample(struct listing_query *query, struct cli *cli,
+		       const struct listing *listing, const char *target, bool first)
+{
+	const struct report_style style = cli_report_style(cli);
+	struct sample sample = { .cli = cli, .listing = listing, .first = first };
+	int r, code;
+
+	r = fetch(query, cli, listing, target, &sample.root);
+	if (r)
+		return cli_fail(cli, r);
+	report_init(&sample.report, query->columns, query->count, &style);
+	sample.answered = answered_rows(listing, sample.root);
+	sample.rows = select_rows(query, listing, sample.answered);
+	r = print(&sample, query);
+	fflush(stdout);
+	code = r ? cli_fail(cli, r) : code_of(&sample, say_note(&sample));
+	json_decref(sample.rows);
+	json_decref(sample.answered);
+	json_decref(sample.root);
+	return code;
+}
+
+static bool goes_on(int code)
+{
+	return code == CLI_DONE || code == CLI_NOTHING || code == CLI_FINDING;
+}
+
+int listing_run(struct cli *cli, const struct listing *listing, const char *target)
+{
+	struct listing_query query;
+	int code;
+
+	if (listing_begin(&query, cli, listing, &code))
+		for (int64_t i = 0; goes_on(code) && cli_wants_sample(cli, i); i++)
+			code = take_sample(&query, cli, listing, target, !i);
+	listing_end(&query);
+	return code;
+}

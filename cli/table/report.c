@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/table/report.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/text.h"
+
+#define SENTENCE 40	/* columns that leave something of one */
+#define GAP 2
+#define FAR_FUTURE (UINT64_C(1) << 62)	/* how long ago things are has the same order then */
+
+/* ---- order ---------------------------------------------------------------- */
+
+struct sort_key {
+	json_t *row;
+	size_t index;	/* equal rows keep their order */
+	bool known;
+	bool is_text;
+	double value;
+	char text[128];
+	bool ascending;
+};
+
+static int compare_keys(const void *left, const void *right)
+{
+	const struct sort_key *a = left, *b = right;
+	int order;
+
+	if (a->known != b->known)
+		return a->known ? -1 : 1;
+	order = a->is_text ? strcmp(b->text, a->text)
+			   : (a->value < b->value) - (a->value > b->value);
+	if (order)
+		return a->ascending ? -order : order;
+	return (a->index > b->index) - (a->index < b->index);
+}
+
+void report_sort(json_t *rows, const struct column *column, bool ascending)
+{
+	size_t n = json_array_size(rows);
+	struct sort_key *keys = calloc(n + 1, sizeof(*keys));
+
+	if (!keys)
+		abort();
+	for (size_t i = 0; i < n; i++) {
+		struct sort_key *key = &keys[i];
+
+		key->row = json_incref(json_array_get(rows, i));
+		key->index = i;
+		key->ascending = ascending;
+		key->is_text = report_is_text(column);
+		key->known = key->is_text ? report_text(key->row, column->path, key->text,
+						       sizeof(key->text))
+					  : report_value(column, key->row, FAR_FUTURE, &key->value);
+	}
+	qsort(keys, n, sizeof(*keys), compare_keys);
+	for (size_t i = 0; i < n; i++)
+		json_array_set_new(rows, i, keys[i].row);
+	free(keys);
+}
+
+/* ---- tables --------------------------------------------------------------- */
+
+void report_init(struct report *report, const struct column *columns, size_t count,
+		 const struct report_style *style)
+{
+	report->columns = columns;
+	assert(count <= REPORT_COLUMNS);
+	report->count = count;
+	report->style = *style;
+	report_fit(report, NULL, INT16_MAX);
+}
+
+static int natural_width(const struct report *report, const struct column *column,
+			 const json_t *rows)
+{
+	char cell[REPORT_CELL];
+	int width;
+
+	report_title(column, &report->style, cell, sizeof(cell));
+	width = text_width(cell);
+	width = column->least > width ? column->least : width;
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		int need;
+
+		report_cell(column, json_array_get(rows, i), &report->style, cell, sizeof(cell));
+		need = text_width(cell);
+		width = need > width ? need : width;
+	}
+	return column->most && width > column->most ? column->most : width;
+}
+
+static int total_width(const struct report *report)
+{
+	int total = -GAP;
+
+	for (size_t i = 0; i < report->count; i++)
+		total += report->width[i] ? report->width[i] + GAP : 0;
+	return total;
+}
+
+static int drop_order(const struct column *column)
+{
+	return column->drop & ~(REPORT_KEY | REPORT_IF_KNOWN | REPORT_IF_UNUSUAL);
+}
+
+/* Hide the column that is missed least; false when each is needed. */
+static bool drop_one(struct report *report)
+{
+	int victim = -1, most = 1;
+
+	for (size_t i = 0; i < report->count; i++) {
+		int order = drop_order(&report->columns[i]);
+
+		if (!report->width[i] || order < most)
+			continue;
+		victim = (int)i;
+		most = order;
+	}
+	if (victim < 0)
+		return false;
+	report->width[victim] = 0;
+	return true;
+}
+
+static bool tells(const struct column *column, const json_t *row)
+{
+	double value;
+
+	if (column->drop & REPORT_IF_KNOWN)
+		return report_get(row, column->path);
+	return report_value(column, row, 0, &value) && !report_is_usual(column, value);
+}
+
+static bool is_shown(const struct column *column, const json_t *rows)
+{
+	bool shown = !(column->drop & (REPORT_IF_KNOWN | REPORT_IF_UNUSUAL));
+
+	for (size_t i = 0; !shown && i < json_array_size(rows); i++)
+		shown = tells(column, json_array_get(rows, i));
+	return shown && column->header;
+}
+
+/* The last column that is shown, where that is text; -1: it is not. */
+static int last_text(const struct report *report)
+{
+	int last = -1;
+
+	for (size_t i = 0; i < report->count; i++)
+		last = report->width[i] ? (int)i : last;
+	return last >= 0 && report_is_text(&report->columns[last]) ? last : -1;
+}
+
+/*
+ * A sentence at the end gives way before other columns do, as far as it still says
+ * something, and takes what they leave.
+ */
+void report_fit(struct report *report, const json_t *rows, int limit)
+{
+	int sentence, last, whole, left;
+
+	for (size_t i = 0; i < report->count; i++)
+		report->width[i] = is_shown(&report->columns[i], rows)
+					   ? natural_width(report, &report->columns[i], rows)
+					   : 0;
+	sentence = last_text(report);
+	whole = sentence < 0 ? 0 : report->width[sentence];
+	if (whole > SENTENCE && !report->columns[sentence].most)
+		report->width[sentence] = SENTENCE;
+	while (total_width(report) > limit && drop_one(report))
+		continue;
+	last = last_text(report);
+	if (last < 0)
+		return;
+	left = report->width[last] + limit - total_width(report);
+	whole = last == sentence ? whole : report->width[last];
+	report->width[last] = left < 1 ? 1 : left < whole ? left : whole;
+}
+
+/* Blanks between this cell and the one before it. */
+static void put_gap(struct line *line, enum line_attr attr)
+{
+	if (line->columns)
+		line_pad(line, attr, line->columns + GAP);
+}
+
+void report_header(const struct report *report, struct line *line, int sort)
+{
+	char title[REPORT_CELL];
+
+	for (size_t i = 0; i < report->count; i++) {
+		enum line_attr attr = (int)i == sort ? LINE_BOLD : LINE_BAR;
+
+		if (!report->width[i])
+			continue;
+		put_gap(line, LINE_BAR);
+		report_title(&report->columns[i], &report->style, title, sizeof(title));
+		line_cell(line, attr, title, report->width[i],
+			  !report_is_text(&report->columns[i]));
+	}
+}
+
+void report_row(const struct report *report, const json_t *row, struct line *line)
+{
+	char cell[REPORT_CELL];
+
+	for (size_t i = 0; i < report->count; i++) {
+		enum line_attr attr;
+
+		if (!report->width[i])
+			continue;
+		put_gap(line, LINE_PLAIN);
+		attr = report_cell(&report->columns[i], row, &report->style, cell, sizeof(cell));
+		line_cell(line, attr, cell, report->width[i], !report_is_text(&report->columns[i]));
+	}
+}

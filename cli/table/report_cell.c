@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One value of one row: where it is, what it means, how people read it. */
+#include "cli/table/report.h"
+
+#include <float.h>
+#include <string.h>
+#include <time.h>
+
+#include "util/text.h"
+
+#define STALL_NS 1e10
+
+/* ---- paths ---------------------------------------------------------------- */
+
+static const json_t *descend(const json_t *value, const char *path, size_t len)
+{
+	char key[64];
+
+	while (value && len) {
+		const char *dot = memchr(path, '.', len);
+		size_t n = dot ? (size_t)(dot - path) : len;
+
+		if (n >= sizeof(key))
+			return NULL;
+		memcpy(key, path, n);
+		key[n] = '\0';
+		value = json_object_get(value, key);
+		path += dot ? n + 1 : n;
+		len -= dot ? n + 1 : n;
+	}
+	return json_is_null(value) ? NULL : value;
+}
+
+/* The first alternative of a '|' list that is known. */
+static const json_t *get(const json_t *row, const char *path, size_t len)
+{
+	const json_t *found = NULL;
+
+	while (!found && len) {
+		const char *bar = memchr(path, '|', len);
+		size_t n = bar ? (size_t)(bar - path) : len;
+
+		found = descend(row, path, n);
+		if (json_is_string(found) && bar && !json_string_length(found))
+			found = NULL;	/* no name was given: the next may say more */
+		path += bar ? n + 1 : n;
+		len -= bar ? n + 1 : n;
+	}
+	return found;
+}
+
+const json_t *report_get(const json_t *row, const char *path)
+{
+	return get(row, path, strlen(path));
+}
+
+/* ---- values --------------------------------------------------------------- */
+
+static bool sum_of(const json_t *object, double *value)
+{
+	const char *key;
+	json_t *member;
+
+	if (!json_is_object(object))
+		return json_is_number(object) ? (*value = json_number_value(object), true) : false;
+	*value = 0;
+	json_object_foreach((json_t *)object, key, member)
+		*value += json_number_value(member);
+	return true;
+}
+
+bool report_value(const struct column *column, const json_t *row, uint64_t now_ns, double *value)
+{
+	const json_t *got = report_get(row, column->path);
+
+	if (column->kind == COL_SUM)
+		return sum_of(got, value);
+	if (!json_is_number(got))
+		return false;
+	*value = json_number_value(got);
+	if (column->kind == COL_SINCE)
+		*value = *value < (double)now_ns ? (double)now_ns - *value : 0;
+	return true;
+}
+
+typedef enum line_attr show_fn(double value, enum report_units units, char *buf, size_t size);
+
+static enum line_attr show_integer(double value, enum report_units units, char *buf, size_t size)
+{
+	(void)units;
+	snprintf(buf, size, "%.0f", value);
+	return LINE_PLAIN;
+}
+
+static enum line_attr show_bytes(double value, enum report_units units, char *buf, size_t size)
+{
+	if (units == REPORT_SI)
+		text_bytes_si(buf, size, (uint64_t)value);
+	else
+		text_bytes(buf, size, (uint64_t)value);
+	return LINE_PLAIN;
+}
+
+static enum line_attr show_micros(double value, enum report_units units, char *buf, size_t size)
+{
+	(void)units;
+	text_micros(buf, size, value);
+	return LINE_PLAIN;
+}
+
+static enum line_attr show_age(double value, enum report_units units, char *buf, size_t size)
+{
+	(void)units;
+	text_duration(buf, size, (uint64_t)value);
+	return LINE_PLAIN;
+}
+
+static enum line_attr show_number(double value, enum report_units units, char *buf, size_t size)
+{
+	(void)units;
+	text_number(buf, size, value);
+	return LINE_PLAIN;
+}
+
+static enum line_attr show_percent(double value, enum report_units units, char *buf, size_t size)
+{
+	(void)units;
+	snprintf(buf, size, "%.1f", value * 100);
+	return LINE_PLAIN;
+}
+
+/* Little is not nothing. */
+static enum line_attr show_loss(double value, enum report_units units, char *buf, size_t size)
+{
+	if (value > 0 && value < 0.001)
+		snprintf(buf, size, "<0.1");
+	else
+		show_percent(value, units, buf, size);
+	return LINE_PLAIN;
+}
+
+/* How each kind is shown, and from where on it is bad; no function: it is a text. */
+static const struct kind {
+	show_fn *show;
+	const char *unit;	/* in a header, where cells do not say it */
+	const char *raw_unit;
+	double scale;		/* of that unit, or of a bare number that people write */
+	double usual;
+	double bad;		/* above this; 0: never */
+} kinds[COL_KINDS] = {
+	[COL_TEXT] = { NULL, "", "", 1, 0, 0 },
+	[COL_OP] = { NULL, "", "", 1, 0, 0 },
+	[COL_STATE] = { NULL, "", "", 1, 0, 0 },
+	[COL_TIME] = { NULL, "", "", 1, 0, 0 },
+	[COL_INTEGER] = { show_integer, "", "", 1, 0, 0 },
+	[COL_BYTES] = { show_bytes, "", "(B)", 1, 0, 0 },
+	[COL_MICROS] = { show_micros, "(us)", "(ns)", 1e3, 0, 0 },
+	[COL_AGE] = { show_age, "", "(ns)", 1e9, 0, 0 },
+	[COL_SINCE] = { show_age, "", "(ns)", 1e9, 0, 0 },
+	[COL_NUMBER] = { show_number, "", "", 1, 0, 0 },
+	[COL_PERCENT] = { show_percent, "(%)", "", 0.01, 1, 0 },
+	[COL_LOSS] = { show_loss, "(%)", "", 0.01, 0, DBL_MIN },
+	[COL_SUM] = { show_integer, "", "", 1, 0, DBL_MIN },
+	[COL_STALL] = { show_age, "", "(ns)", 1e9, 0, STALL_NS },
+};
+
+bool report_is_text(const struct column *column)
+{
+	return !kinds[column->kind].show;
+}
+
+const char *report_unit(const struct column *column)
+{
+	return kinds[column->kind].unit;
+}
+
+double report_scale(const struct column *column)
+{
+	return kinds[column->kind].scale;
+}
+
+bool report_is_usual(const struct column *column, double value)
+{
+	return value == kinds[column->kind].usual;
+}
+
+/* A scalar as text; "-" when it is not known. */
+static const char *scalar(const json_t *value, char *buf, size_t size)
+{
+	if (json_is_string(value))
+		return json_string_value(value);
+	if (json_is_integer(value))
+		snprintf(buf, size, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+	else if (json_is_real(value))
+		snprintf(buf, size, "%.15g", json_real_value(value));
+	else if (json_is_boolean(value))
+		return json_is_true(value) ? "yes" : "no";
+	else
+		return "-";
+	return buf;
+}
+
+bool report_text(const json_t *row, const char *path, char *buf, size_t size)
+{
+	bool known = false;
+	size_t used = 0;
+
+	buf[0] = '\0';
+	for (bool first = true; path && used < size; first = false) {
+		const char *slash = strchr(path, '/');
+		const json_t *value = get(row, path, slash ? (size_t)(slash - path) : strlen(path));
+		char number[TEXT_MAX];
+
+		known = known || value;
+		used += (size_t)snprintf(buf + used, size - used, "%s%s", first ? "" : "/",
+					 scalar(value, number, sizeof(number)));
+		path = slash ? slash + 1 : NULL;
+	}
+	if (!known)
+		snprintf(buf, size, "-");
+	return known;
+}
+
+/* "2026-01-02T03:04:05.678901234Z" -> "03:04:05.678" here or in UTC; what is no time stays. */
+static void to_time_of_day(bool in_utc, char *buf, size_t size)
+{
+	struct tm utc = { 0 }, shown;
+	char millis[5] = "";
+	const char *rest;
+	time_t t;
+
+	rest = strptime(buf, "%Y-%m-%dT%H:%M:%S", &utc);
+	if (!rest)
+		return;
+	if (*rest == '.')
+		snprintf(millis, sizeof(millis), "%.4s", rest);
+	t = timegm(&utc);
+	if (in_utc)
+		gmtime_r(&t, &shown);
+	else
+		localtime_r(&t, &shown);
+	snprintf(buf, size, "%02d:%02d:%02d%s", shown.tm_hour, shown.tm_min, shown.tm_sec, millis);
+}
+
+static bool is_derived(const json_t *row)
+{
+	const json_t *derived = json_object_get(row, "derived");
+
+	return json_is_true(derived) || json_integer_value(derived) > 0;
+}
+
+static enum line_attr show_text(const struct column *column, const json_t *row, bool in_utc,
+				char *buf, size_t size)
+{
+	report_text(row, column->path, buf, size);
+	if (column->kind == COL_TIME)
+		to_time_of_day(in_utc, buf, size);
+	if (column->kind == COL_OP && is_derived(row) && strlen(buf) + 1 < size)
+		strcat(buf, "*");
+	return column->kind == COL_STATE && !strcmp(buf, "died") ? LINE_BAD : LINE_PLAIN;
+}
+
+enum line_attr report_cell(const struct column *column, const json_t *row,
+			   const struct report_style *style, char *buf, size_t size)
+{
+	static const struct report_style usual;
+	const struct kind *kind = &kinds[column->kind];
+	double value;
+
+	if (!style)
+		style = &usual;
+	if (!kind->show)
+		return show_text(column, row, style->utc, buf, size);
+	if (!report_value(column, row, style->now_ns, &value)) {
+		/* A number of which only a bound is known is a text: "<1s". */
+		snprintf(buf, size, "%s",
+			 json_string_value(report_get(row, column->path)) ?: "-");
+		return LINE_DIM;
+	}
+	if (style->units == REPORT_RAW)
+		snprintf(buf, size, "%.15g", value);
+	else
+		kind->show(value, style->units, buf, size);
+	return kind->bad > 0 && value >= kind->bad ? LINE_BAD : LINE_PLAIN;
+}
+
+void report_title(const struct column *column, const struct report_style *style, char *buf,
+		  size_t size)
+{
+	const struct kind *kind = &kinds[column->kind];
+	const char *header = column->header;
+	size_t len = strlen(header), unit = strlen(kind->unit);
+
+	if (style->units != REPORT_RAW) {
+		snprintf(buf, size, "%s", header);
+		return;
+	}
+	if (unit && len > unit && !strcmp(header + len - unit, kind->unit))
+		len -= unit;
+	snprintf(buf, size, "%.*s%s", (int)len, header, kind->raw_unit);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/top/head.h"
+
+#include <stdio.h>
+
+#include "cli/prose.h"
+#include "cli/top/marks.h"
+#include "cli/verdict.h"
+#include "util/text.h"
+
+#define TALL	     16		/* lines from which the second line of figures is shown */
+#define VERDICT_PART 5		/* of the screen, at most, is what is wrong */
+#define VERDICTS     64
+
+/* ---- what is wrong ------------------------------------------------------------ */
+
+static void put_verdicts(struct frame *frame, const struct view *view, const struct place *place)
+{
+	int most = place->interactive ? frame->capacity / VERDICT_PART : VERDICTS;
+	struct frame all;
+
+	frame_init(&all, frame->columns, VERDICTS);
+	verdicts_put(&all, view);
+	most = most > 1 ? most : 1;
+	if (all.count > most)
+		line_put(&all.lines[most - 1], LINE_DIM, " ...");
+	frame_append(frame, &all, most);
+	frame_deinit(&all);
+}
+
+static void put_down(struct frame *frame, const struct view *view)
+{
+	char age[TEXT_MAX], text[sizeof(view->error) + 2];
+
+	snprintf(text, sizeof(text), "! %s", view->error[0] ? view->error : "not asked yet");
+	prose_put(frame, LINE_BAD, 0, 2, text);
+	if (!view->known)
+		return;
+	text_duration(age, sizeof(age), view->tried_ns - view->now_ns);
+	line_printf(frame_add(frame), LINE_WARN, "  trying again; what follows is %s old", age);
+}
+
+/* ---- the node ----------------------------------------------------------------- */
+
+static void put_known(struct line *line, const char *label, const char *text)
+{
+	if (text)
+		line_printf(line, LINE_PLAIN, "  %s %s", label, text);
+}
+
+static const char *status_text(const struct view *view, const char *path)
+{
+	return json_string_value(report_get(view->status, path));
+}
+
+static void put_count(struct line *line, const char *label, double n)
+{
+	char text[TEXT_MAX];
+
+	text_count(text, sizeof(text), n);
+	put_known(line, label, text);
+}
+
+static void put_lost(struct line *line, double lost)
+{
+	char text[TEXT_MAX];
+
+	text_count(text, sizeof(text), lost);
+	line_printf(line, lost > 0 ? LINE_BAD : LINE_PLAIN, "  lost %s%s", text,
+		    lost > 0 ? "!" : "");
+}
+
+/* The plugin's own cost; a dash until the daemon tells. */
+static void put_overhead(struct line *line, const struct view *view)
+{
+	const json_t *share = report_get(view->status, "overhead.share");
+
+	if (json_is_number(share))
+		line_printf(line, LINE_PLAIN, "  overhead %.2f%%", 100 * json_number_value(share));
+	else
+		line_put(line, LINE_PLAIN, "  overhead -");
+}
+
+static void put_tempo(struct line *line, const struct place *place)
+{
+	char text[TEXT_MAX];
+
+	if (!place->interactive)
+		return;
+	text_duration(text, sizeof(text), place->delay_ns);
+	if (place->paused)
+		line_put(line, LINE_WARN, "  [paused]");
+	else
+		line_printf(line, LINE_DIM, "  every %s", text);
+	if (place->follow)
+		line_put(line, LINE_WARN, "  [follow]");
+	if (marks_tagged(place))
+		line_printf(line, LINE_WARN, "  [%zu tagged]", marks_tagged(place));
+	if (place->focus.timed)
+		line_put(line, LINE_WARN, "  [all timed]");
+}
+
+static void put_node(struct frame *frame, const struct view *view, const struct place *place)
+{
+	struct line *line = frame_add(frame);
+
+	line_printf(line, LINE_BOLD, "%s", status_text(view, "host") ?: "-");
+	put_count(line, "jobs", (double)json_array_size(view->rows[VIEW_JOBS]));
+	put_count(line, "GPUs", view->gpus);
+	put_count(line, "records/s", view->records_per_s);
+	put_lost(line, view->lost);
+	put_overhead(line, view);
+	line_printf(line, LINE_PLAIN, "  level %s", status_text(view, "level") ?: "-");
+	put_tempo(line, place);
+}
+
+static void put_more(struct frame *frame, const struct view *view)
+{
+	const json_t *uptime = report_get(view->status, "uptime_ns");
+	struct line *line = frame_add(frame);
+	char text[TEXT_MAX];
+
+	line_printf(line, LINE_PLAIN, "processes %d", view->live);
+	if (view->died)
+		line_printf(line, LINE_BAD, "  %d died", view->died);
+	if (view->exited)
+		line_printf(line, LINE_DIM, "  %d ended", view->exited);
+	line_printf(line, LINE_PLAIN, "  communicators %d", view->comms);
+	put_count(line, "ops/s", view->ops_per_s);
+	put_known(line, "ncclinspd", status_text(view, "version"));
+	if (json_is_integer(uptime)) {
+		text_duration(text, sizeof(text), (uint64_t)json_integer_value(uptime));
+		put_known(line, "up", text);
+	}
+	put_known(line, "loop", status_text(view, "loop"));
+}
+
+void head_put(struct frame *frame, const struct view *view, const struct place *place)
+{
+	if (!view->up)
+		put_down(frame, view);
+	if (!view->known)
+		return;
+	put_verdicts(frame, view, place);
+	put_node(frame, view, place);
+	if (frame->capacity >= TALL)
+		put_more(frame, view);
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/top/keys.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/table/rows.h"
+#include "cli/top/ask.h"
+#include "cli/top/marks.h"
+#include "util/text.h"
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+#define HELP_KEYS 24	/* columns that name the keys */
+
+static int clamp(int value, int least, int most)
+{
+	value = value < most ? value : most;
+	return value > least ? value : least;
+}
+
+/* ---- moving -------------------------------------------------------------------- */
+
+static void act_move(struct place *place, const struct view *view, int step)
+{
+	(void)view;
+	place_move(place, step);
+}
+
+static void act_page(struct place *place, const struct view *view, int pages)
+{
+	act_move(place, view, pages * (place->page > 1 ? place->page - 1 : 1));
+}
+
+static void act_turn(struct place *place, const struct view *view, int step)
+{
+	(void)view;
+	place_screen(place, place->screen + step);
+}
+
+static void act_screen(struct place *place, const struct view *view, int screen)
+{
+	(void)view;
+	place_screen(place, screen);
+}
+
+static void act_enter(struct place *place, const struct view *view, int unused)
+{
+	(void)view;
+	(void)unused;
+	place_enter(place);
+}
+
+static void act_jobs(struct place *place, const struct view *view, int unused)
+{
+	(void)view;
+	(void)unused;
+	place_jobs(place);
+}
+
+static void act_leave(struct place *place, const struct view *view, int unused)
+{
+	(void)view;
+	(void)unused;
+	place_leave(place);
+}
+
+/* ---- order --------------------------------------------------------------------- */
+
+/* The next column that the table shows; past the last comes worst first. */
+static void act_sort(struct place *place, const struct view *view, int step)
+{
+	enum view_table table = place_table(place);
+	const struct view_table_type *type = &view_tables[table];
+	int count = (int)*type->count, *sort = &place->sort[table];
+
+	(void)view;
+	do {
+		*sort += step;
+		if (*sort >= count)
+			*sort = -1;
+		if (*sort < -1)
+			*sort = count - 1;
+	} while (*sort >= 0 && !type->columns[*sort].header);
+}
+
+static void act_unsort(struct place *place, const struct view *view, int unused)
+{
+	enum view_table table = place_table(place);
+
+	(void)view;
+	(void)unused;
+	place->sort[table] = -1;
+	place->ascending[table] = false;
+}
+
+static void act_invert(struct place *place, const struct view *view, int unused)
+{
+	bool *ascending = &place->ascending[place_table(place)];
+
+	(void)view;
+	(void)unused;
+	*ascending = !*ascending;
+}
+
+/* ---- marks --------------------------------------------------------------------- */
+
+static void act_tag(struct place *place, const struct view *view, int unused)
+{
+	(void)view;
+	(void)unused;
+	marks_tag(place);
+}
+
+static void act_untag(struct place *place, const struct view *view, int unused)
+{
+	(void)view;
+	(void)unused;
+	marks_untag_all(place);
+}
+
+static void act_fold(struct place *place, const struct view *view, int how)
+{
+	marks_fold(place, view, (enum marks_fold)how);
+}
+
+static void act_snapshot(struct place *place, const struct view *view, int unused)
+{
+	(void)view;
+	(void)unused;
+	place->wish.snapshot = true;
+}
+
+/* ---- flags --------------------------------------------------------------------- */
+
+#define FLAG(member) ((int)offsetof(struct place, member))
+
+static void act_toggle(struct place *place, const struct view *view, int offset)
+{
+	bool *flag = (bool *)((char *)place + offset);
+
+	(void)view;
+	*flag = !*flag;
+	place->help_line = 0;
+}
+
+static void act_menu(struct place *place, const struct view *view, int unused);
+
+/* ---- the table ----------------------------------------------------------------- */
+
+enum { IN_MENU = 1, CHANGES = 2 };	/* ... what jobs do, or the daemon's files */
+
+static const struct key_row {
+	const char *names;	/* as the help and ncclinsp(1) have them; NULL: of the row before */
+	int keys[6];
+	void (*act)(struct place *place, const struct view *view, int argument);
+	int argument;
+	const char *help;
+	const char *footer;	/* NULL: it is not in the footer */
+	unsigned flags;
+} rows[] = {
+	{ "F1 h ?", { KEYS_HELP, 'h', '?' }, act_toggle, FLAG(help), "this help", "F1 Help", 0 },
+	{ "Tab Right", { '\t', KEYS_NEXT }, act_turn, 1, "the next screen", "Tab Screen", 0 },
+	{ "Shift-Tab Left", { KEYS_PREVIOUS }, act_turn, -1, "the previous screen", NULL, 0 },
+	{ "1", { '1' }, act_screen, VIEW_RANKS, "ranks", NULL, 0 },
+	{ "2", { '2' }, act_screen, VIEW_OPS, "operations", NULL, 0 },
+	{ "3", { '3' }, act_screen, VIEW_PEERS, "peers: network links", NULL, 0 },
+	{ "4", { '4' }, act_screen, VIEW_INFLIGHT, "what is in flight", NULL, 0 },
+	{ "5", { '5' }, act_screen, VIEW_FINDINGS, "findings, also those that are over", NULL, 0 },
+	{ "6", { '6' }, act_jobs, 0, "jobs; Enter leads down to their ranks", NULL, 0 },
+	{ "Enter", { KEYS_ENTER, '\n' }, act_enter, 0,
+	  "into the row: job, communicator, rank, kind of operation, operation", "Enter Open", 0 },
+	{ "Esc", { KEYS_ESCAPE }, act_leave, 0,
+	  "back; from the ranks up to communicators and jobs", "Esc Back", 0 },
+	{ "Up k", { KEYS_UP, 'k' }, act_move, -1, "up", NULL, 0 },
+	{ "Down j", { KEYS_DOWN, 'j' }, act_move, 1, "down", NULL, 0 },
+	{ "PgUp Ctrl-U", { KEYS_PAGE_UP, 'U' - '@' }, act_page, -1, "a page up", NULL, 0 },
+	{ "PgDn Ctrl-D", { KEYS_PAGE_DOWN, 'D' - '@' }, act_page, 1, "a page down", NULL, 0 },
+	{ "Home", { KEYS_HOME }, act_move, -PLACE_FAR, "the first row", NULL, 0 },
+	{ "End G", { KEYS_END, 'G' }, act_move, PLACE_FAR, "the last row", NULL, 0 },
+	{ "F2 S", { KEYS_MENU, 'S' }, act_menu, 0,
+	  "all that can be done, for terminals that keep keys for themselves", "F2 Menu", 0 },
+	{ "F3 /", { KEYS_SEARCH, '/' }, ask_text, ASK_SEARCH, "search", "F3 Find", IN_MENU },
+	{ "n", { 'n' }, ask_search_next, 1, "the next row that was searched for", NULL, IN_MENU },
+	{ "N", { 'N' }, ask_search_next, -1, "the one before", NULL, IN_MENU },
+	{ "F4 \\", { KEYS_FILTER, '\\' }, ask_text, ASK_FILTER,
+	  "only rows that show a|b, or with FIELD OP VALUE, as wait > 5", "F4 Filter", IN_MENU },
+	{ "F5 t", { KEYS_TREE, 't' }, act_toggle, FLAG(tree),
+	  "ranks as a tree of jobs and communicators", "F5 Tree", IN_MENU },
+	{ "-", { '-' }, act_fold, MARKS_SHUT, "in the tree: fold the branch", NULL, IN_MENU },
+	{ "+", { '+' }, act_fold, MARKS_OPEN, "unfold it", NULL, IN_MENU },
+	{ "*", { '*' }, act_fold, MARKS_ALL, "fold all communicators, or unfold all", NULL,
+	  IN_MENU },
+	{ "F6", { KEYS_SORT }, ask_sort, 0, "choose the column to sort by", "F6 Sort", IN_MENU },
+	{ "<", { '<' }, act_sort, -1, "sort by the column before", NULL, IN_MENU },
+	{ "> s", { '>', 's' }, act_sort, 1, "sort by the next column", NULL, IN_MENU },
+	{ "I i", { 'I', 'i' }, act_invert, 0, "sort the other way round", NULL, IN_MENU },
+	{ "0", { '0' }, act_unsort, 0, "worst first again", NULL, IN_MENU },
+	{ "F", { 'F' }, act_toggle, FLAG(follow), "follow the row, wherever it is sorted to",
+	  NULL, IN_MENU },
+	{ "Space", { ' ' }, act_tag, 0, "tag the row, for L and T, or take its tag away", NULL,
+	  IN_MENU },
+	{ "U", { 'U' }, act_untag, 0, "take all tags away", NULL, IN_MENU },
+	{ "u", { 'u' }, ask_pick, PLACE_USER, "only one user", NULL, IN_MENU },
+	{ "g", { 'g' }, ask_pick, PLACE_GPU, "only one GPU", NULL, IN_MENU },
+	{ "c", { 'c' }, ask_pick, PLACE_COMM, "only one communicator", NULL, IN_MENU },
+	{ "Z p", { 'Z', 'p' }, act_toggle, FLAG(paused), "pause", NULL, IN_MENU },
+	{ "d", { 'd' }, ask_text, ASK_DELAY, "seconds between two looks", NULL, IN_MENU },
+	{ "L", { 'L' }, ask_level, 0,
+	  "change the level of a process, job, communicator or the node", NULL,
+	  IN_MENU | CHANGES },
+	{ "T", { 'T' }, ask_trace, 0, "record every event of it for 10 s, at level trace", NULL,
+	  IN_MENU | CHANGES },
+	{ "x", { 'x' }, act_snapshot, 0, "have the daemon write all that it knows to a file",
+	  NULL, IN_MENU | CHANGES },
+	{ "Ctrl-L", { 'L' - '@' }, NULL, 0, "draw everything anew", NULL, 0 },
+	{ "F10 q", { KEYS_QUIT, 'q' }, act_toggle, FLAG(quit), "quit", "F10 Quit", 0 },
+};
+
+static const char *const legend[] = {
+	"",
+	"WAIT    part of the last seconds that the rank waited for others; a mean over ranks",
+	"BLAME   part of the time that the others waited for this one",
+	"LAST    in how many of the operations in which somebody was late it was the last",
+	"LATE    how long after the first rank on this node it comes, in these",
+	"IDLE    part of the time spent outside NCCL's kernels",
+	"OLDEST  the longest that something of this rank has been in flight",
+	"A dash is a value that is not known.",
+	"Up and Down scroll, any other key goes back.",
+};
+
+static const struct key_row *row_of(int key)
+{
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		for (size_t k = 0; k < ARRAY_LEN(rows[i].keys) && rows[i].keys[k]; k++)
+			if (rows[i].keys[k] == key)
+				return &rows[i];
+	return NULL;
+}
+
+static bool is_allowed(const struct place *place, const struct key_row *row)
+{
+	return !(row->flags & CHANGES && place->readonly);
+}
+
+/* Only what moves, and what quits, does not leave the help. */
+static void press_in_help(struct place *place, const struct view *view, int key)
+{
+	const struct key_row *row = row_of(key);
+
+	if (row && row->act == act_move)
+		place->help_line = clamp(place->help_line + row->argument, 0, PLACE_FAR);
+	else if (row && row->act == act_page)
+		place->help_line = clamp(place->help_line + row->argument * place->page, 0,
+					 PLACE_FAR);
+	else if (row && row->argument == FLAG(quit) && row->act == act_toggle)
+		row->act(place, view, row->argument);
+	else
+		place->help = false;
+}
+
+/* ---- the menu ------------------------------------------------------------------ */
+
+static bool is_in_menu(const struct place *place, const struct key_row *row)
+{
+	return row->flags & IN_MENU && is_allowed(place, row);
+}
+
+static void act_menu(struct place *place, const struct view *view, int unused)
+{
+	json_t *items = json_array();
+
+	(void)view;
+	(void)unused;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char text[PLACE_TEXT];
+
+		if (!is_in_menu(place, &rows[i]))
+			continue;
+		snprintf(text, sizeof(text), "%-8s%s", rows[i].names, rows[i].help);
+		json_array_append_new(items, json_string(text));
+	}
+	ask_action(place, items);
+}
+
+static void press_in_menu(struct place *place, const struct view *view, int key)
+{
+	int chosen = ask_press_menu(place, key);
+
+	for (size_t i = 0; i < ARRAY_LEN(rows) && chosen >= 0; i++)
+		if (is_in_menu(place, &rows[i]) && !chosen--)
+			rows[i].act(place, view, rows[i].argument);
+}
+
+void keys_press(struct place *place, const struct view *view, int key)
+{
+	const struct key_row *row = row_of(key);
+
+	if (!key)
+		return;
+	place->wish.told[0] = '\0';
+	if (place->prompt.label)
+		ask_press_prompt(place, view, key);
+	else if (place->menu.title)
+		press_in_menu(place, view, key);
+	else if (place->help)
+		press_in_help(place, view, key);
+	else if (row && row->act && is_allowed(place, row))
+		row->act(place, view, row->argument);
+}
+
+/* ---- help ---------------------------------------------------------------------- */
+
+static void put_key(struct line *line, const struct place *place, const struct key_row *row)
+{
+	line_cell(line, LINE_BOLD, row->names, HELP_KEYS, false);
+	if (is_allowed(place, row))
+		line_put(line, LINE_PLAIN, row->help);
+	else
+		line_put(line, LINE_DIM, "(--readonly: nothing can be changed)");
+}
+
+static void put_help_line(struct frame *frame, const struct place *place, int i)
+{
+	struct line *line = frame_add(frame);
+
+	if (i >= (int)ARRAY_LEN(rows))
+		line_put(line, LINE_PLAIN, legend[i - (int)ARRAY_LEN(rows)]);
+	else
+		put_key(line, place, &rows[i]);
+}
+
+void keys_put_help(struct frame *frame, struct place *place)
+{
+	int n = (int)(ARRAY_LEN(rows) + ARRAY_LEN(legend));
+
+	place->page = frame_room(frame);
+	place->help_line = clamp(place->help_line, 0, clamp(n - place->page, 0, n));
+	for (int i = place->help_line; i < n && frame_room(frame); i++)
+		put_help_line(frame, place, i);
+}
+
+void keys_put_footer(struct frame *frame, const struct place *place)
+{
+	struct line *line = frame_add(frame);
+
+	if (place->prompt.label) {
+		prompt_put(line, &place->prompt);
+		return;
+	}
+	if (place->wish.told[0]) {
+		line_put(line, place->wish.told[0] == '!' ? LINE_BAD : LINE_GOOD,
+			 place->wish.told);
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const char *space;
+
+		if (!rows[i].footer)
+			continue;
+		space = strchr(rows[i].footer, ' ');
+		if (line->columns + text_width(rows[i].footer) - 1 > line->limit)
+			break;
+		line_printf(line, LINE_BOLD, "%.*s", (int)(space - rows[i].footer),
+			    rows[i].footer);
+		line_printf(line, LINE_BAR, "%s", space + 1);
+		line_put(line, LINE_PLAIN, " ");
+	}
+}

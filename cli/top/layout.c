@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/top/layout.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/table/rows.h"
+#include "cli/top/detail.h"
+#include "cli/top/head.h"
+#include "cli/top/keys.h"
+#include "cli/top/marks.h"
+
+#define FEWEST_ROWS  3		/* a second table is begun only where so many fit */
+#define TEXT_ROWS    15		/* of a second table in text, which nobody can scroll */
+#define TABS_FROM    9		/* lines of the screen from which each is worth its line */
+#define FOOTER_FROM  12
+#define PLOT_FROM    20
+#define TALL_FROM    36		/* ... a plot of several lines */
+#define TALL_PLOT    4
+#define DETAIL_LINES 512
+
+static int clamp(int value, int least, int most)
+{
+	value = value < most ? value : most;
+	return value > least ? value : least;
+}
+
+/* ---- tables ------------------------------------------------------------------- */
+
+/*
+ * Columns before each row that tell, in every terminal, where the cursor is and, as soon
+ * as there are any, the tags.  Text for a file has neither.
+ */
+static int sign_width(const struct place *place)
+{
+	return place->interactive ? 1 + (marks_tagged(place) > 0) : 0;
+}
+
+/* One line of the table behind its signs. */
+static struct line *put_behind(struct frame *frame, const struct line *cells,
+			       const struct place *place, enum line_attr attr, const char *sign)
+{
+	struct line *line = frame_add(frame);
+
+	line_printf(line, attr, "%.*s", sign_width(place), sign);
+	line_append(line, cells);
+	return line;
+}
+
+static void put_header(struct frame *frame, const struct report *report,
+		       const struct place *place, int sort)
+{
+	struct line cells;
+
+	line_start(&cells, frame->columns);
+	report_header(report, &cells, sort);
+	line_pad(put_behind(frame, &cells, place, LINE_BAR, "  "), LINE_BAR, frame->columns);
+}
+
+/* The row under the cursor is told by a sign and by being one bar from end to end. */
+static void put_row(struct frame *frame, const struct report *report, const json_t *row,
+		    const struct place *place, bool tagged, bool here)
+{
+	const char sign[] = { here ? '>' : ' ', tagged ? '*' : ' ', '\0' };
+	struct line cells, *line;
+
+	line_start(&cells, frame->columns);
+	report_row(report, row, &cells);
+	line = put_behind(frame, &cells, place, LINE_PLAIN, sign);
+	if (tagged)
+		line_repaint(line, LINE_BOLD);
+	if (!here)
+		return;
+	line_pad(line, LINE_CURSOR, frame->columns);
+	line_repaint(line, LINE_CURSOR);
+}
+
+/* Rows from `first` on, at most `most`; `cursor` is the one with the cursor, or -1. */
+static void put_table(struct frame *frame, const struct view *view, const struct place *place,
+		      enum view_table table, const json_t *rows, int first, int most, int cursor)
+{
+	const struct view_table_type *type = &view_tables[table];
+	const struct report_style style = { .now_ns = view->now_ns };
+	int n = (int)json_array_size(rows);
+	struct report report;
+	const json_t *row;
+
+	if (!n) {
+		line_put(frame_add(frame), LINE_DIM,
+			 json_array_size(view->rows[table]) ? "nothing fits the filter"
+							    : type->nothing);
+		return;
+	}
+	report_init(&report, type->columns, *type->count, &style);
+	report_fit(&report, rows, frame->columns - sign_width(place));
+	put_header(frame, &report, place, place->sort[table]);
+	for (int i = first; i < n && frame_room(frame) > 0; i++) {
+		if (i == first + most) {
+			line_printf(frame_add(frame), LINE_DIM, "... %d more", n - i);
+			break;
+		}
+		row = json_array_get(rows, (size_t)i);
+		put_row(frame, &report, row, place, marks_is_tagged(place, table, row),
+			i == cursor);
+	}
+}
+
+/* ---- the table that the keys act on ------------------------------------------- */
+
+/* Where the row is that the cursor was on; -1: it has gone. */
+static int find_key(const json_t *rows, enum view_table table, const char *key)
+{
+	char has[PLACE_KEY];
+
+	for (size_t i = 0; i < json_array_size(rows) && *key; i++) {
+		rows_key(table, json_array_get(rows, i), has);
+		if (!strcmp(has, key))
+			return (int)i;
+	}
+	return -1;
+}
+
+static void put_cursor(struct place *place, enum view_table table, const json_t *rows)
+{
+	struct place_step *step = place_step(place);
+	int n = (int)json_array_size(rows), found = -1;
+	json_t *row;
+
+	if (place->follow)
+		found = find_key(rows, table, step->key);
+	if (found >= 0)
+		step->cursor = found;
+	step->cursor = clamp(step->cursor, 0, n - 1);
+	step->scroll = clamp(step->scroll, step->cursor - place->page + 1, step->cursor);
+	step->scroll = clamp(step->scroll, 0, clamp(n - place->page, 0, n));
+	place->count = n;
+	row = json_array_get(rows, (size_t)step->cursor);
+	json_decref(place->under);
+	place->under = json_incref(row);
+	if (row)
+		rows_key(table, row, step->key);
+}
+
+static void put_first_table(struct frame *frame, const struct view *view, struct place *place)
+{
+	struct place_step *step = place_step(place);
+	enum view_table table = place_table(place);
+	json_t *rows = rows_select(view, place, table, step->scope);
+
+	place->page = clamp(frame_room(frame) - 1, 1, INT16_MAX);
+	put_cursor(place, table, rows);
+	put_table(frame, view, place, table, rows, step->scroll, INT16_MAX,
+		  place->interactive ? step->cursor : -1);
+	json_decref(rows);
+}
+
+/* What else there is room for, the screens in their order; keys do not act on it. */
+static void put_other_tables(struct frame *frame, const struct view *view,
+			     const struct place *place)
+{
+	for (int i = 1; i < VIEW_FINDINGS; i++) {
+		enum view_table next = (enum view_table)((place->screen + i) % VIEW_FINDINGS);
+		json_t *rows;
+
+		if (frame_room(frame) < FEWEST_ROWS + 2)
+			return;
+		rows = rows_select(view, place, next, NULL);
+		if (json_array_size(rows)) {
+			frame_add(frame);
+			line_printf(frame_add(frame), LINE_BOLD, "%s%s", view_tables[next].title,
+				    next == VIEW_INFLIGHT && view->only_old
+					    ? " for more than " VIEW_OLD_TEXT : "");
+			put_table(frame, view, place, next, rows, 0,
+				  place->interactive ? INT16_MAX : TEXT_ROWS, -1);
+		}
+		json_decref(rows);
+	}
+}
+
+/* ---- details ------------------------------------------------------------------- */
+
+/* The row as it is now; as it was last, when it has gone. */
+static void put_details(struct frame *frame, const struct view *view, struct place *place)
+{
+	struct place_step *step = place_step(place);
+	enum view_table table = step->table == VIEW_TREE ? VIEW_RANKS : step->table;
+	int found = find_key(view->rows[table], table, step->key);
+	struct frame all;
+
+	if (found >= 0) {
+		json_decref(step->row);
+		step->row = json_incref(json_array_get(view->rows[table], (size_t)found));
+	}
+	frame_init(&all, frame->columns, DETAIL_LINES);
+	if (found < 0)
+		line_put(frame_add(&all), LINE_WARN, "no longer there; this is what it was last");
+	detail_put(&all, step->row);
+	place->count = all.count;
+	place->page = clamp(frame_room(frame), 1, INT16_MAX);
+	step->cursor = clamp(step->cursor, 0, clamp(all.count - place->page, 0, all.count));
+	for (int i = step->cursor; i < all.count && frame_room(frame); i++)
+		*frame_add(frame) = all.lines[i];
+	frame_deinit(&all);
+}
+
+/* ---- around the table ----------------------------------------------------------- */
+
+static void put_tabs(struct frame *frame, const struct view *view, const struct place *place)
+{
+	struct line *line = frame_add(frame);
+
+	for (int i = 0; i < VIEW_SCREENS; i++) {
+		enum line_attr attr = i == place->screen ? LINE_BAR : LINE_DIM;
+
+		line_printf(line, attr, "%d %s", i + 1, view_tables[i].title);
+		if (i == VIEW_INFLIGHT)
+			line_printf(line, attr, " %lld", (long long)view->in_flight);
+		else if (view->rows[i])
+			line_printf(line, attr, " %zu", json_array_size(view->rows[i]));
+		line_put(line, LINE_PLAIN, "  ");
+	}
+}
+
+static void put_filter(struct line *line, const struct place *place)
+{
+	enum view_table table = place_table(place) == VIEW_TREE ? VIEW_RANKS : place_table(place);
+	struct filter filter;
+	char why[PLACE_TEXT];
+
+	if (!place->filter[0])
+		return;
+	line_printf(line, LINE_WARN, "  [filter %s]", place->filter);
+	if (rows_filter(place, table, &filter, why, sizeof(why)))
+		line_printf(line, LINE_BAD, "  ! %s", why);
+}
+
+/* "rank 3 of dp  AllReduce": where one is, and what is left out. */
+static void put_where(struct frame *frame, struct place *place)
+{
+	static const struct {
+		const char *key;
+		const char *label;
+	} parts[] = {
+		{ "job", "job " }, { "comm_name", "comm " }, { "comm_id", "" },
+		{ "rank", "rank " }, { "func", "" }, { "size_class", "size " },
+	};
+	const struct place_step *step = place_step(place);
+	struct line *line;
+	bool any = step->scope || step->row || step->table != (enum view_table)place->screen;
+	static const char *const labels[PLACE_PICKS] = { "user", "GPU", "communicator" };
+
+	for (int i = 0; i < PLACE_PICKS; i++)
+		any = any || place->pick[i][0];
+	if (!any && !place->filter[0])
+		return;
+	line = frame_add(frame);
+	if (step->row || step->scope || step->table != (enum view_table)place->screen)
+		line_printf(line, LINE_BOLD, "%s%s", view_tables[step->table].title,
+			    step->row ? ", details" : "");
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		struct column column = { NULL, NULL, COL_TEXT, parts[i].key, 0, 0, 0 };
+		char text[PLACE_TEXT];
+
+		if (!report_get(step->scope, parts[i].key))
+			continue;
+		report_cell(&column, step->scope, NULL, text, sizeof(text));
+		line_printf(line, LINE_BOLD, "  %s%s", parts[i].label, text);
+	}
+	for (int i = 0; i < PLACE_PICKS; i++)
+		if (place->pick[i][0])
+			line_printf(line, LINE_WARN, "  [%s %s]", labels[i], place->pick[i]);
+	put_filter(line, place);
+}
+
+static void put_plot(struct frame *frame, const struct view *view, const struct place *place)
+{
+	if (place->interactive && frame->capacity >= PLOT_FROM)
+		history_plot(frame, &view->history, frame->capacity >= TALL_FROM ? TALL_PLOT : 1,
+			     place->ascii);
+}
+
+/* What is between the head and the footer. */
+static void put_body(struct frame *frame, const struct view *view, struct place *place)
+{
+	if (place->help) {
+		keys_put_help(frame, place);
+		return;
+	}
+	if (!view->known)
+		return;
+	put_plot(frame, view, place);
+	if (!place->interactive)
+		frame_add(frame);
+	else if (frame->capacity >= TABS_FROM)
+		put_tabs(frame, view, place);
+	put_where(frame, place);
+	if (place->menu.title) {
+		menu_put(frame, &place->menu);
+		return;
+	}
+	if (place_step(place)->row) {
+		put_details(frame, view, place);
+		return;
+	}
+	put_first_table(frame, view, place);
+	if (!place_step(place)->scope)
+		put_other_tables(frame, view, place);
+}
+
+void layout_frame(struct frame *frame, const struct view *view, struct place *place)
+{
+	bool footer = place->interactive &&
+		      (frame->capacity >= FOOTER_FROM || place->prompt.label);
+
+	frame->count = 0;
+	head_put(frame, view, place);
+	if (footer)
+		frame->capacity--;
+	if (frame->count > frame->capacity)
+		frame->count = frame->capacity;
+	put_body(frame, view, place);
+	if (!footer)
+		return;
+	while (frame_room(frame) > 0)
+		frame_add(frame);
+	frame->capacity++;
+	keys_put_footer(frame, place);
+}

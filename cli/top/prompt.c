@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/top/prompt.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void prompt_open(struct prompt *prompt, const char *label, int what, const char *text)
+{
+	prompt->label = label;
+	prompt->what = what;
+	snprintf(prompt->text, sizeof(prompt->text), "%s", text);
+	snprintf(prompt->before, sizeof(prompt->before), "%s", text);
+	prompt->error[0] = '\0';
+}
+
+void prompt_close(struct prompt *prompt)
+{
+	prompt->label = NULL;
+}
+
+void prompt_add(struct prompt *prompt, int byte)
+{
+	size_t len = strlen(prompt->text);
+
+	if (byte < ' ' || byte == 0x7f || len + 1 >= sizeof(prompt->text))
+		return;
+	prompt->text[len] = (char)byte;
+	prompt->text[len + 1] = '\0';
+	prompt->error[0] = '\0';
+}
+
+static bool continues_character(char c)
+{
+	return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+void prompt_erase(struct prompt *prompt)
+{
+	size_t len = strlen(prompt->text);
+
+	while (len && continues_character(prompt->text[len - 1]))
+		len--;
+	prompt->text[len ? len - 1 : 0] = '\0';
+	prompt->error[0] = '\0';
+}
+
+void prompt_put(struct line *line, const struct prompt *prompt)
+{
+	line_printf(line, LINE_BOLD, "%s: ", prompt->label);
+	line_put(line, LINE_PLAIN, prompt->text);
+	line_put(line, LINE_CURSOR, " ");
+	if (prompt->error[0])
+		line_printf(line, LINE_BAD, "  ! %s", prompt->error);
+}

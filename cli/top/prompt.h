@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_TOP_PROMPT_H
+#define CLI_TOP_PROMPT_H
+
+/* One line of text that the user is writing, at the foot of the screen. */
+
+#include "cli/table/line.h"
+
+#define PROMPT_TEXT 128
+
+struct prompt {
+	const char *label;	/* NULL: nothing is asked */
+	int what;		/* what the text is for */
+	char text[PROMPT_TEXT];
+	char before[PROMPT_TEXT];	/* what it was when it was opened */
+	char error[PROMPT_TEXT];	/* why it is not taken; "": it is */
+};
+
+void prompt_open(struct prompt *prompt, const char *label, int what, const char *text);
+void prompt_close(struct prompt *prompt);
+
+/* A byte of a character is added, or a whole character taken away. */
+void prompt_add(struct prompt *prompt, int byte);
+void prompt_erase(struct prompt *prompt);
+
+void prompt_put(struct line *line, const struct prompt *prompt);
+
+#endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ncclinsp top: fetch, layout, draw, key. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/cli.h"
+#include "cli/top/ask.h"
+#include "cli/top/keys.h"
+#include "cli/top/layout.h"
+#include "cli/top/screen.h"
+#include "util/text.h"
+
+#define TEXT_COLUMNS 100
+#define TEXT_LINES   400
+#define LIVE_TIMEOUT_MS 1000
+
+struct top {
+	struct cli *cli;
+	struct view view;
+	struct place place;
+	struct frame frame;
+};
+
+static int fetch(struct top *top, uint64_t now_ns)
+{
+	const char *window = top->cli->window ? top->cli->window : "10s";
+	const struct view_want want = place_want(&top->place, window);
+
+	return view_fetch(&top->view, top->cli->client, &want, now_ns);
+}
+
+/* ---- as text -------------------------------------------------------------- */
+
+static int text_columns(void)
+{
+	const char *columns = getenv("COLUMNS");
+	int64_t n;
+
+	if (columns && !text_parse_integer(columns, 20, LINE_BYTES / 4, &n))
+		return (int)n;
+	return TEXT_COLUMNS;
+}
+
+static int run_text(struct top *top)
+{
+	struct cli *cli = top->cli;
+	int r = 0;
+
+	frame_init(&top->frame, text_columns(), TEXT_LINES);
+	for (int64_t i = 0; !r && cli_wants_sample(cli, i); i++) {
+		if (i)
+			putchar('\n');
+		r = fetch(top, cli_now_ns());
+		if (r)
+			break;
+		layout_frame(&top->frame, &top->view, &top->place);
+		for (int k = 0; k < top->frame.count; k++)
+			line_print(&top->frame.lines[k], &cli->style, stdout);
+		fflush(stdout);
+	}
+	frame_deinit(&top->frame);
+	return r ? cli_fail(cli, r) : CLI_DONE;
+}
+
+/* ---- live ----------------------------------------------------------------- */
+
+static void draw(struct top *top)
+{
+	int columns, lines;
+
+	screen_size(&columns, &lines);
+	frame_init(&top->frame, columns, lines);
+	layout_frame(&top->frame, &top->view, &top->place);
+	screen_draw(&top->frame);
+	frame_deinit(&top->frame);
+}
+
+/* Where something else is to be asked for than before. */
+static bool has_moved(const struct top *top, int screen, int depth)
+{
+	return top->place.screen != screen || top->place.path[screen].depth != depth;
+}
+
+/* ---- what the user wants done ---------------------------------------------- */
+
+static void tell_failure(struct top *top)
+{
+	struct wish *wish = &top->place.wish;
+
+	snprintf(wish->told, sizeof(wish->told), "! %s", client_error(top->cli->client));
+}
+
+/* How many processes it is about; negative: it failed, and why is told. */
+static int put_level(struct top *top, const json_t *body)
+{
+	json_t *answer = NULL;
+	int n = client_put(top->cli->client, "/v1/level", body, &answer);
+
+	if (n)
+		tell_failure(top);
+	else
+		n = (int)json_array_size(json_object_get(answer, "processes"));
+	json_decref(answer);
+	return n;
+}
+
+static void send_levels(struct top *top)
+{
+	struct wish *wish = &top->place.wish;
+	int told = 0, n = 0;
+	json_t *body;
+	size_t i;
+
+	json_array_foreach(wish->due, i, body) {
+		n = put_level(top, body);
+		if (n < 0)
+			break;
+		told += n;
+	}
+	if (n >= 0)
+		snprintf(wish->told, sizeof(wish->told), "%s: %d process%s told", wish->whom,
+			 told, told == 1 ? " is" : "es are");
+	json_decref(wish->due);
+	wish->due = NULL;
+}
+
+static void send_snapshot(struct top *top)
+{
+	struct wish *wish = &top->place.wish;
+	json_t *answer = NULL;
+
+	wish->snapshot = false;
+	if (client_post(top->cli->client, "/v1/snapshot", &answer))
+		tell_failure(top);
+	else
+		snprintf(wish->told, sizeof(wish->told), "snapshot: %s",
+			 json_string_value(json_object_get(answer, "path")) ?: "-");
+	json_decref(answer);
+}
+
+/* Send what was confirmed, and tell what came of it until the next key. */
+static void send_wishes(struct top *top)
+{
+	json_t *body = focus_due(&top->place.focus, cli_now_ns());
+
+	if (body && put_level(top, body) < 0)
+		focus_failed(&top->place.focus);
+	json_decref(body);
+	if (top->place.wish.due)
+		send_levels(top);
+	if (top->place.wish.snapshot)
+		send_snapshot(top);
+}
+
+/* The process that is looked at may be timed in full: asked where nothing else is. */
+static void look_closer(struct top *top)
+{
+	struct place *place = &top->place;
+	json_int_t pid = place_process(place, &top->view);
+
+	if (place->readonly || !top->view.up)
+		return;
+	if (focus_look(&place->focus, pid, view_process(&top->view, pid)) &&
+	    !place->prompt.label && !place->menu.title && !place->help)
+		prompt_open(&place->prompt, FOCUS_QUESTION, ASK_FOCUS, "");
+}
+
+/* One key acts and shows what it did, with what has to be asked for first. */
+static void take_key(struct top *top, int key)
+{
+	int screen = top->place.screen, depth = top->place.path[screen].depth;
+
+	keys_press(&top->place, &top->view, key);
+	send_wishes(top);
+	if (has_moved(top, screen, depth)) {
+		fetch(top, cli_now_ns());
+		look_closer(top);
+	}
+	draw(top);
+}
+
+/* Keys until it is time to ask again; every key is seen at once. */
+static void wait_keys(struct top *top, uint64_t begin_ns)
+{
+	while (!top->place.quit && !screen_signal()) {
+		uint64_t until_ns = begin_ns + top->place.delay_ns, now = cli_now_ns();
+		uint64_t left = now < until_ns ? until_ns - now : 0;
+		int key;
+
+		if (!left && !top->place.paused)
+			return;
+		key = screen_key(top->place.paused ? 1000 : (int)(left / 1000000) + 1);
+		if (key)
+			take_key(top, key);
+	}
+}
+
+static void run_live(struct top *top)
+{
+	const struct cli *cli = top->cli;
+
+	for (int64_t i = 0; !top->place.quit && !screen_signal(); i++) {
+		uint64_t begin = cli_now_ns();
+
+		if (cli->samples != CLI_ANY && i >= cli->samples)
+			break;
+		if (!fetch(top, begin))
+			view_sample(&top->view);
+		look_closer(top);
+		send_wishes(top);
+		draw(top);
+		wait_keys(top, begin);
+	}
+}
+
+/* A signal that was caught to restore the terminal still ends us as it would have. */
+static int end_by(int caught)
+{
+	if (caught == SIGINT)
+		return CLI_INTERRUPTED;
+	if (caught) {
+		signal(caught, SIG_DFL);
+		raise(caught);
+	}
+	return CLI_DONE;
+}
+
+int cmd_top(struct cli *cli)
+{
+	struct top top = { .cli = cli };
+	bool live = cli->terminal && !cli->batch && !screen_open(&cli->style);
+	int code = CLI_DONE;
+
+	place_init(&top.place, cli->delay_ns, cli->style.ascii, live);
+	top.place.readonly = cli->readonly;
+	if (live) {
+		client_set_timeout(cli->client, LIVE_TIMEOUT_MS);
+		run_live(&top);
+		screen_close();
+	} else {
+		code = run_text(&top);
+	}
+	view_deinit(&top.view);
+	place_deinit(&top.place);
+	return live ? end_by(screen_signal()) : code;
+}

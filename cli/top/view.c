@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers of the daemon made into what is shown; what asks for them is view_fetch.c. */
+#include "cli/top/view.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/findings.h"
+#include "cli/label.h"
+#include "cli/table/listing.h"
+#include "util/text.h"
+
+#define RATE_NS UINT64_C(50000000)	/* over less, the daemon's polls make it jump */
+
+/* ---- counting ------------------------------------------------------------- */
+
+static void count_processes(struct view *view, const json_t *answer)
+{
+	json_t *process;
+	size_t i;
+
+	view->live = view->exited = view->died = view->blind = 0;
+	json_array_foreach(json_object_get(answer, "processes"), i, process) {
+		const char *state = json_string_value(report_get(process, "state"));
+
+		view->live += state && !strcmp(state, "live");
+		view->blind += state && !strcmp(state, "live") &&
+			       report_get(process, "level") && !report_get(process, "sampling");
+		view->exited += state && !strcmp(state, "exited");
+		view->died += state && !strcmp(state, "died");
+	}
+}
+
+/* GPUs are told apart by their bus ids, communicators by their rows. */
+static void count_comms(struct view *view, const json_t *answer)
+{
+	json_t *gpus = json_object(), *comm, *member;
+	size_t i, k;
+
+	view->in_flight = 0;
+	json_array_foreach(json_object_get(answer, "comms"), i, comm) {
+		json_array_foreach(json_object_get(comm, "local_ranks"), k, member) {
+			const char *gpu = json_string_value(report_get(member,
+								       "gpu_uuid|pci_bus_id"));
+
+			view->in_flight += json_integer_value(report_get(member, "in_flight"));
+			if (gpu)
+				json_object_set_new(gpus, gpu, json_true());
+		}
+	}
+	view->comms = (int)json_array_size(json_object_get(answer, "comms"));
+	view->gpus = json_object_size(gpus) ? (int)json_object_size(gpus) : -1;
+	json_decref(gpus);
+}
+
+static void count_ops(struct view *view, const json_t *ops)
+{
+	json_t *row;
+	size_t i;
+
+	view->ops_per_s = json_is_array(ops) ? 0 : -1;
+	json_array_foreach((json_t *)ops, i, row) {
+		json_int_t window = json_integer_value(report_get(row, "window_ns"));
+
+		if (window > 0)
+			view->ops_per_s += json_number_value(report_get(row, "ops")) * 1e9 /
+					   (double)window;
+	}
+}
+
+/* A key may have asked again a moment after the last look: then the rate stays. */
+static void count_records(struct view *view, uint64_t now_ns)
+{
+	double records = json_number_value(report_get(view->status, "ingest.records"));
+	bool counted = view->known && view->up && records >= view->records;
+
+	view->lost = json_number_value(report_get(view->status, "ingest.lost"));
+	if (counted && now_ns < view->counted_ns + RATE_NS)
+		return;
+	view->records_per_s = counted ? (records - view->records) * 1e9 /
+						(double)(now_ns - view->counted_ns) : -1;
+	view->records = records;
+	view->counted_ns = now_ns;
+}
+
+/* ---- building ------------------------------------------------------------- */
+
+static bool has_old(const json_t *inflight)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(inflight, "inflight"), i, row)
+		if (json_integer_value(json_object_get(row, "age_ns")) >= (json_int_t)VIEW_OLD_NS)
+			return true;
+	return false;
+}
+
+/*
+ * Are the rows of ranks, communicators and jobs joined of the same as before?  What has
+ * just begun may be another operation than two seconds ago: that is of no rank a trouble.
+ */
+static bool has_same_members(const struct view *view, const struct view_answers *answers)
+{
+	const struct view_answers *built = &view->built;
+
+	return view->known && answers->comms == built->comms &&
+	       answers->processes == built->processes && answers->ranks == built->ranks &&
+	       answers->only_old == built->only_old &&
+	       !has_old(answers->inflight) && !has_old(built->inflight) &&
+	       (answers->findings == built->findings ||
+		json_equal(answers->findings, built->findings));
+}
+
+static bool is_of_members(int table)
+{
+	return table == VIEW_RANKS || table == VIEW_COMMS || table == VIEW_JOBS;
+}
+
+static void drop_contents(struct view *view, bool same_members)
+{
+	json_decref(view->status);
+	view->status = NULL;
+	json_decref(view->findings);
+	view->findings = NULL;
+	json_decref(view->all_comms);
+	view->all_comms = NULL;
+	for (int i = 0; i < VIEW_TABLES; i++) {
+		if (same_members && is_of_members(i))
+			continue;
+		json_decref(view->rows[i]);
+		view->rows[i] = NULL;
+	}
+}
+
+json_t **view_answer(struct view_answers *answers, enum view_question question)
+{
+	static const size_t at[VIEW_QUESTIONS] = {
+#define AT(QUESTION, member) [VIEW_ASK_##QUESTION] = offsetof(struct view_answers, member)
+		AT(STATUS, status), AT(PROCESSES, processes), AT(COMMS, comms), AT(RANKS, ranks),
+		AT(OPS, ops), AT(NOW, now), AT(INFLIGHT, inflight), AT(FINDINGS, findings),
+		AT(PEERS, peers), AT(KINDS, kinds), AT(RUNS, runs),
+#undef AT
+	};
+
+	return (json_t **)((char *)answers + at[question]);
+}
+
+void view_answers_deinit(struct view_answers *answers)
+{
+	for (int i = 0; i < VIEW_QUESTIONS; i++)
+		json_decref(*view_answer(answers, (enum view_question)i));
+	memset(answers, 0, sizeof(*answers));
+}
+
+void view_forget(struct view_kept_answer *kept)
+{
+	json_decref(kept->root);
+	free(kept->target);
+	memset(kept, 0, sizeof(*kept));
+}
+
+/* When the processes ended that left something in flight. */
+static void add_ends(json_t *inflight, const json_t *processes)
+{
+	json_t *ends = json_object(), *row;
+	char key[TEXT_MAX];
+	size_t i;
+
+	json_array_foreach((json_t *)processes, i, row) {
+		if (strcmp(json_string_value(report_get(row, "state")) ?: "", "died"))
+			continue;
+		snprintf(key, sizeof(key), "%lld",
+			 (long long)json_integer_value(report_get(row, "pid")));
+		json_object_set(ends, key, json_object_get(row, "ended_mono_ns"));
+	}
+	json_array_foreach(inflight, i, row) {
+		snprintf(key, sizeof(key), "%lld",
+			 (long long)json_integer_value(report_get(row, "pid")));
+		if (json_object_get(ends, key))
+			json_object_set(row, "ended_mono_ns", json_object_get(ends, key));
+	}
+	json_decref(ends);
+}
+
+static void build_inflight(struct view *view, const struct view_answers *answers)
+{
+	static const struct column oldest = { NULL, NULL, COL_AGE, "age_ns", 0, 0, 0 };
+	json_t *rows = listing_dressed(json_object_get(answers->inflight, "inflight"),
+				       inflight_dress);
+
+	add_ends(rows, json_object_get(answers->processes, "processes"));
+	report_sort(rows, &oldest, false);
+	view->rows[VIEW_INFLIGHT] = rows;
+	view->only_old = answers->only_old;
+}
+
+static void build_ranks(struct view *view, const struct view_answers *answers, uint64_t now_ns)
+{
+	const struct ranks_answers of_ranks = {
+		.processes = json_object_get(answers->processes, "processes"),
+		.comms = view->all_comms,
+		.summary = json_object_get(answers->ranks, "rows"),
+		.inflight = view->rows[VIEW_INFLIGHT],
+		.findings = view->findings,
+		.unseen_age = answers->only_old ? "<" VIEW_OLD_TEXT : NULL,
+	};
+
+	if (answers->comms_are_new)
+		waits_update(&view->waits, view->all_comms, now_ns);
+	view->rows[VIEW_RANKS] = ranks_join(&of_ranks, &view->waits);
+	view->rows[VIEW_COMMS] = ranks_by_comm(view->rows[VIEW_RANKS]);
+	view->rows[VIEW_JOBS] = ranks_by_job(view->rows[VIEW_RANKS]);
+}
+
+/* Operations of one kind are told apart by size as in summaries: by powers of two. */
+static void add_size_classes(json_t *runs)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(runs, i, row) {
+		json_int_t bytes = json_integer_value(report_get(row, "bytes"));
+
+		if (report_get(row, "bytes"))
+			json_object_set_new(row, "size_class", json_integer(
+				bytes > 0 ? INT64_C(1) << (63 - __builtin_clzll((uint64_t)bytes))
+					  : 0));
+	}
+}
+
+/* The bus bandwidth now, over all communicators by the time spent in each; < 0: unknown. */
+static double mean_busbw(const json_t *rows)
+{
+	double sum = 0, shares = 0;
+	json_t *row;
+	size_t i;
+
+	json_array_foreach((json_t *)rows, i, row) {
+		const json_t *busbw = report_get(row, "busbw_gbs.mean");
+		double share = json_number_value(report_get(row, "share"));
+
+		if (!busbw)
+			continue;
+		sum += json_number_value(busbw) * share;
+		shares += share;
+	}
+	return shares > 0 ? sum / shares : -1;
+}
+
+void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns)
+{
+	json_t *comms = json_object_get(answers->comms, "comms");
+	bool same_members = has_same_members(view, answers);
+
+	drop_contents(view, same_members);
+	view->status = json_incref(answers->status);
+	count_records(view, now_ns);
+	if (!same_members) {
+		count_processes(view, answers->processes);
+		count_comms(view, answers->comms);
+		label_rows(comms, comms);
+	}
+
+	view->all_comms = json_incref(comms);
+	view->rows[VIEW_FINDINGS] =
+		findings_reshape(json_object_get(answers->findings, "findings"), now_ns);
+	view->findings = findings_active(view->rows[VIEW_FINDINGS]);
+	view->rows[VIEW_OPS] = json_incref(json_object_get(answers->ops, "rows"));
+	count_ops(view, view->rows[VIEW_OPS]);
+	build_inflight(view, answers);
+	if (!same_members)
+		build_ranks(view, answers, now_ns);
+	if (answers->peers)
+		view->rows[VIEW_PEERS] = listing_dressed(json_object_get(answers->peers, "peers"),
+							 peers_dress);
+	view->rows[VIEW_KINDS] = json_incref(json_object_get(answers->kinds, "rows"));
+	view->rows[VIEW_RUNS] = json_incref(json_object_get(answers->runs, "collectives"));
+	add_size_classes(view->rows[VIEW_RUNS]);
+	for (int i = 0; i < VIEW_TABLES; i++)
+		if (!same_members || !is_of_members(i))
+			label_rows(view->rows[i], comms);
+	view->busbw_gbs = mean_busbw(json_object_get(answers->now, "rows"));
+
+	view->now_ns = view->tried_ns = now_ns;
+	view->known = view->up = true;
+	view->error[0] = '\0';
+	view_answers_deinit(&view->built);
+	view->built = *answers;
+	memset(answers, 0, sizeof(*answers));
+}
+
+const json_t *view_process(const struct view *view, json_int_t pid)
+{
+	json_t *process;
+	size_t i;
+
+	json_array_foreach(json_object_get(view->kept.at[VIEW_ASK_PROCESSES].root,
+					  "processes"), i, process)
+		if (json_integer_value(json_object_get(process, "pid")) == pid)
+			return process;
+	return NULL;
+}
+
+void view_sample(struct view *view)
+{
+	history_push(&view->history, view->busbw_gbs, view->waits.share);
+}
+
+void view_deinit(struct view *view)
+{
+	drop_contents(view, false);
+	view_answers_deinit(&view->built);
+	for (int i = 0; i < VIEW_QUESTIONS; i++)
+		view_forget(&view->kept.at[i]);
+	waits_deinit(&view->waits);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_TOP_VIEW_H
+#define CLI_TOP_VIEW_H
+
+/* One look at the whole node: what `top` and `status` show. */
+
+#include "cli/client.h"
+#include "cli/ranks.h"
+#include "cli/table/report.h"
+#include "cli/top/history.h"
+#include "cli/waits.h"
+
+/* What there is to ask the daemon. */
+enum view_question {
+	VIEW_ASK_STATUS, VIEW_ASK_PROCESSES, VIEW_ASK_COMMS, VIEW_ASK_RANKS, VIEW_ASK_OPS,
+	VIEW_ASK_NOW, VIEW_ASK_INFLIGHT, VIEW_ASK_FINDINGS, VIEW_ASK_PEERS, VIEW_ASK_KINDS,
+	VIEW_ASK_RUNS, VIEW_QUESTIONS
+};
+
+/* What the daemon answered; each may be NULL. */
+struct view_answers {
+	json_t *status;
+	json_t *processes;
+	json_t *comms;
+	json_t *ranks;		/* /v1/summary by communicator and rank */
+	json_t *ops;		/* /v1/summary by communicator, operation and size */
+	json_t *now;		/* /v1/summary of the last second by communicator */
+	json_t *inflight;
+	json_t *findings;
+	json_t *peers;
+	json_t *kinds;		/* /v1/summary by all of the above */
+	json_t *runs;		/* /v1/collectives of one kind */
+	bool comms_are_new;	/* not those of the look before */
+	bool only_old;		/* in flight is what has been for longer than VIEW_OLD_NS */
+};
+
+json_t **view_answer(struct view_answers *answers, enum view_question question);
+void view_answers_deinit(struct view_answers *answers);
+
+/* The first ones are screens of their own; into the others one goes from a row. */
+enum view_table {
+	VIEW_RANKS, VIEW_OPS, VIEW_PEERS, VIEW_INFLIGHT, VIEW_FINDINGS, VIEW_SCREENS,
+	VIEW_JOBS = VIEW_SCREENS, VIEW_COMMS,
+	VIEW_TREE,	/* jobs, communicators and ranks; made of the ranks that are shown */
+	VIEW_KINDS,	/* operations of one rank by kind */
+	VIEW_RUNS,	/* single operations of one kind */
+	VIEW_TABLES
+};
+
+/*
+ * The last answers: figures over some seconds are of hardly anything else a moment
+ * later, and are not asked for at each look; nor is who the processes are.
+ */
+struct view_kept_answer {
+	json_t *root;		/* NULL: none */
+	char *target;		/* of what; owned */
+	uint64_t asked_ns;
+};
+
+struct view_kept {
+	struct view_kept_answer at[VIEW_QUESTIONS];
+	uint64_t census;	/* of whom and what state /v1/comms told, with the processes */
+};
+
+void view_forget(struct view_kept_answer *kept);
+
+/* In flight for longer: of each rank it is shown where single operations are not. */
+#define VIEW_OLD_NS   UINT64_C(1000000000)
+#define VIEW_OLD_TEXT "1s"
+
+struct view {
+	bool known;		/* something was answered once */
+	bool up;		/* the last attempt was answered */
+	char error[512];	/* why not */
+	uint64_t now_ns;	/* of the last answer */
+	uint64_t tried_ns;	/* of the last attempt, >= now_ns */
+	json_t *status;		/* /v1/status */
+	int live, exited, died;	/* processes */
+	int blind;		/* of the live: NCCL tells nothing of their kernels */
+	int gpus;		/* with a live communicator; -1: not known */
+	int comms;
+	json_int_t in_flight;	/* operations */
+	bool only_old;		/* rows[VIEW_INFLIGHT] are those of them that are old */
+	double ops_per_s;	/* < 0: not known */
+	double records_per_s;	/* between the last two answers; < 0: not known */
+	double records;		/* as of this moment: */
+	uint64_t counted_ns;
+	double lost;
+	json_t *rows[VIEW_TABLES];	/* worst first; NULL: not asked for */
+	struct view_answers built;	/* what all this was made of */
+	json_t *findings;	/* that are active, the most severe first, then the newest */
+	json_t *all_comms;	/* /v1/comms: who is in which, ended processes included */
+	struct waits waits;
+	struct view_kept kept;
+	double busbw_gbs;	/* now, over all communicators; < 0: not known */
+	struct history history;
+};
+
+extern const struct view_table_type {
+	const char *title;
+	const struct column *columns;
+	const size_t *count;
+	const char *nothing;	/* said when there is no row */
+	const char *key;	/* path: what tells a row from all others */
+} view_tables[VIEW_TABLES];
+
+/* What is to be asked for beside what is always shown. */
+struct view_want {
+	const char *window;	/* 1s, 10s, 60s or all */
+	bool peers;
+	bool past;		/* also findings that are over */
+	bool kinds;
+	bool young;		/* what has been in flight for less than VIEW_OLD_NS, too */
+	bool whole;		/* all that is known of rows that have details */
+	bool fresh;		/* nothing that was answered before is good enough */
+	const json_t *runs;	/* of the communicator, rank and func it names; NULL: none */
+};
+
+/*
+ * Replace the view's contents.  Takes the answers over.  `now_ns` is that of
+ * CLOCK_MONOTONIC.
+ */
+void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns);
+
+/* Ask for all of it.  Returns 0, or client_get()'s failure, which leaves what was known. */
+int view_fetch(struct view *view, struct client *client, const struct view_want *want,
+	       uint64_t now_ns);
+
+/* What the daemon told of a process, at most some seconds ago; NULL: nothing. */
+const json_t *view_process(const struct view *view, json_int_t pid);
+
+/* Keep the figures of the last answer in the history: once for each step of the plot. */
+void view_sample(struct view *view);
+
+void view_deinit(struct view *view);
+
+#endif

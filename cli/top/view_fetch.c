@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is asked of the daemon for one look at the node: only what will be shown, and
+ * figures over some seconds not at each look.
+ */
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/top/view.h"
+#include "util/text.h"
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+#define TARGET	  960	/* bytes */
+#define RUNS_MOST 200
+
+#define PROCESSES_AGE_NS UINT64_C(5000000000)
+#define FIGURES_AGE_NS	 UINT64_C(2000000000)
+#define SLACK_NS	 UINT64_C(100000000)	/* a look comes a little early or late */
+
+#define COMM_FIELDS \
+	"comm_id,name,nranks,local_ranks.rank,local_ranks.pid,local_ranks.gpu_uuid," \
+	"local_ranks.pci_bus_id,local_ranks.last_seq,local_ranks.in_flight,"	      \
+	"local_ranks.state,local_ranks.waiting,local_ranks.phase"
+#define PROCESS_FIELDS "pid,uid,user,state,job,level,sampling,ended_mono_ns"
+#define RANK_FIELDS \
+	"comm_id,comm_name,nranks,rank,window_ns,ops,exec,batch,busbw_gbs," \
+	"busbw_waitfree_gbs,share"
+
+struct look {
+	struct client *client;
+	struct view_kept *kept;
+	const struct view_want *want;
+	struct view_answers *answers;
+	uint64_t now_ns;
+	uint64_t figures_ns;	/* how old figures may be */
+};
+
+/* ---- targets ---------------------------------------------------------------- */
+
+__attribute__((format(printf, 2, 3)))
+static void add(char target[TARGET], const char *format, ...)
+{
+	size_t used = strlen(target);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(target + used, TARGET - used, format, args);
+	va_end(args);
+}
+
+/* "&key=value", with all but letters and digits escaped; nothing where it is not known. */
+static void add_parameter(char target[TARGET], const char *key, const json_t *value)
+{
+	char number[32] = "";
+	const char *text = json_string_value(value) ?: number;
+
+	if (json_is_integer(value))
+		snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT,
+			 json_integer_value(value));
+	if (!*text)
+		return;
+	add(target, "&%s=", key);
+	for (; *text && strlen(target) + 4 < TARGET; text++)
+		add(target, isalnum((unsigned char)*text) ? "%c" : "%%%02X",
+		    (unsigned char)*text);
+}
+
+/* Made here, of what the daemon tells. */
+static bool is_made_here(const char *name)
+{
+	static const char *const made[] = { "comm_label", "progress", "host", "mean" };
+
+	for (size_t i = 0; i < ARRAY_LEN(made); i++)
+		if (!strcmp(made[i], name))
+			return true;
+	return false;
+}
+
+/* The members that a path begins at: "busbw_gbs.mean" begins at "busbw_gbs". */
+static void add_members(json_t *names, const char *path)
+{
+	while (*path) {
+		size_t all = strcspn(path, "|/"), first = strcspn(path, "|/.");
+		char name[64];
+
+		snprintf(name, sizeof(name), "%.*s", (int)first, path);
+		if (!is_made_here(name))
+			json_object_set_new(names, name, json_true());
+		path += all + (path[all] != '\0');
+	}
+}
+
+/* What the table shows, sorts and filters by, and knows its rows by; and `more`. */
+static void add_fields(char target[TARGET], enum view_table table, const char *more)
+{
+	const struct view_table_type *type = &view_tables[table];
+	json_t *names = json_object(), *unused;
+	const char *name, *separator = "&fields=";
+
+	for (size_t i = 0; i < *type->count; i++)
+		add_members(names, type->columns[i].path);
+	add_members(names, type->key);
+	add_members(names, more);
+	json_object_foreach(names, name, unused) {
+		add(target, "%s%s", separator, name);
+		separator = ",";
+	}
+	json_decref(names);
+}
+
+/* ---- asking ----------------------------------------------------------------- */
+
+static bool is_due(const struct view_kept_answer *kept, const char *target, uint64_t age_ns,
+		   uint64_t now_ns)
+{
+	return !kept->root || strcmp(kept->target, target) ||
+	       now_ns + SLACK_NS >= kept->asked_ns + age_ns;
+}
+
+/* Ask, unless what was answered to the same question is younger than `age_ns`. */
+static int ask(struct look *look, enum view_question question, const char *target,
+	       uint64_t age_ns)
+{
+	struct view_kept_answer *kept = &look->kept->at[question];
+	json_t *root;
+	int r;
+
+	if (is_due(kept, target, age_ns, look->now_ns)) {
+		r = client_get(look->client, target, &root);
+		if (r)
+			return r;
+		view_forget(kept);
+		*kept = (struct view_kept_answer){
+			.root = root, .target = strdup(target), .asked_ns = look->now_ns,
+		};
+		if (!kept->target)
+			abort();
+	}
+	*view_answer(look->answers, question) = json_incref(kept->root);
+	return 0;
+}
+
+/* How long figures over a window are good for, at most a fifth of it. */
+static uint64_t figures_age_ns(const char *window)
+{
+	uint64_t window_ns;
+
+	if (text_parse_duration(window, &window_ns) || window_ns > 5 * FIGURES_AGE_NS)
+		return FIGURES_AGE_NS;
+	return window_ns / 5;
+}
+
+/* ---- the questions ---------------------------------------------------------- */
+
+/* Whoever comes, goes or dies changes it. */
+static uint64_t census(const json_t *comms)
+{
+	json_t *comm, *member;
+	uint64_t sum = 0;
+	size_t i, k;
+
+	json_array_foreach((json_t *)comms, i, comm) {
+		json_array_foreach(json_object_get(comm, "local_ranks"), k, member) {
+			const char *state = json_string_value(json_object_get(member, "state"));
+
+			sum = sum * 31 + (uint64_t)json_integer_value(json_object_get(member,
+										     "pid"));
+			sum = sum * 31 + (state ? (unsigned char)state[0] : 0);
+		}
+	}
+	return sum;
+}
+
+/* Who is here: asked for when somebody came or went, and for what changes slowly. */
+static int ask_members(struct look *look)
+{
+	uint64_t asked_ns = look->kept->at[VIEW_ASK_COMMS].asked_ns, sum;
+	int r = ask(look, VIEW_ASK_COMMS, "/v1/comms?fields=" COMM_FIELDS, look->figures_ns);
+
+	if (r)
+		return r;
+	look->answers->comms_are_new = look->kept->at[VIEW_ASK_COMMS].asked_ns != asked_ns;
+	sum = census(json_object_get(look->answers->comms, "comms"));
+	r = ask(look, VIEW_ASK_PROCESSES, "/v1/processes?fields=" PROCESS_FIELDS,
+		sum == look->kept->census ? PROCESSES_AGE_NS : 0);
+	if (!r)
+		look->kept->census = sum;
+	return r;
+}
+
+/* Of each rank only what is old matters where single operations are not shown. */
+static int ask_inflight(struct look *look)
+{
+	char target[TARGET] = "/v1/inflight?older_than_ns=";
+
+	add(target, "%llu", look->want->young ? 0ULL : (unsigned long long)VIEW_OLD_NS);
+	if (!look->want->whole)
+		add_fields(target, VIEW_INFLIGHT, "channels/kernel_started/kernel_stopped");
+	look->answers->only_old = !look->want->young;
+	return ask(look, VIEW_ASK_INFLIGHT, target, 0);
+}
+
+/* The summary by these keys, as a table of operations shows it, or the fields named. */
+static int ask_summary(struct look *look, enum view_question question, const char *by,
+		       const char *fields)
+{
+	char target[TARGET] = "/v1/summary?window=";
+
+	add(target, "%s&by=%s", look->want->window, by);
+	if (fields)
+		add(target, "&fields=%s", fields);
+	else
+		add_fields(target, VIEW_OPS, "window_ns");
+	return ask(look, question, target, look->figures_ns);
+}
+
+static int ask_peers(struct look *look)
+{
+	char target[TARGET] = "/v1/peers?window=60s";
+
+	if (!look->want->whole)
+		add_fields(target, VIEW_PEERS, "time/timed_steps");
+	return ask(look, VIEW_ASK_PEERS, target, look->figures_ns);
+}
+
+static int ask_runs(struct look *look)
+{
+	static const struct {
+		const char *parameter;
+		const char *key;
+	} parameters[] = {
+		{ "comm", "comm_id" }, { "nranks", "nranks" }, { "rank", "rank" },
+		{ "func", "func" },
+	};
+	char target[TARGET] = "/v1/collectives?limit=";
+
+	add(target, "%d", RUNS_MOST);
+	for (size_t i = 0; i < ARRAY_LEN(parameters); i++)
+		add_parameter(target, parameters[i].parameter,
+			      json_object_get(look->want->runs, parameters[i].key));
+	if (!look->want->whole)
+		add_fields(target, VIEW_RUNS, "nranks/bytes");
+	return ask(look, VIEW_ASK_RUNS, target, look->figures_ns);
+}
+
+/* What only one screen shows. */
+static int ask_for_screen(struct look *look)
+{
+	const struct view_want *want = look->want;
+	int r = 0;
+
+	if (want->peers)
+		r = ask_peers(look);
+	else
+		view_forget(&look->kept->at[VIEW_ASK_PEERS]);
+	if (want->kinds)
+		r = r ?: ask_summary(look, VIEW_ASK_KINDS, "comm,rank,func,size,algo,proto", NULL);
+	else
+		view_forget(&look->kept->at[VIEW_ASK_KINDS]);
+	if (want->runs)
+		r = r ?: ask_runs(look);
+	else
+		view_forget(&look->kept->at[VIEW_ASK_RUNS]);
+	return r;
+}
+
+static int ask_all(struct look *look)
+{
+	int r = ask(look, VIEW_ASK_STATUS, "/v1/status", 0);
+
+	r = r ?: ask_members(look);
+	r = r ?: ask(look, VIEW_ASK_NOW, "/v1/summary?window=1s&by=comm&fields=busbw_gbs,share", 0);
+	r = r ?: ask_inflight(look);
+	r = r ?: ask(look, VIEW_ASK_FINDINGS,
+		     look->want->past ? "/v1/findings" : "/v1/findings?active=true", 0);
+	r = r ?: ask_summary(look, VIEW_ASK_RANKS, "comm,rank", RANK_FIELDS);
+	r = r ?: ask_summary(look, VIEW_ASK_OPS, "comm,func,size,algo,proto", NULL);
+	return r ?: ask_for_screen(look);
+}
+
+int view_fetch(struct view *view, struct client *client, const struct view_want *want,
+	       uint64_t now_ns)
+{
+	struct view_answers answers = { 0 };
+	struct look look = {
+		.client = client, .kept = &view->kept, .want = want, .answers = &answers,
+		.now_ns = now_ns, .figures_ns = want->fresh ? 0 : figures_age_ns(want->window),
+	};
+	int r = ask_all(&look);
+
+	if (!r) {
+		view_build(view, &answers, now_ns);
+		return 0;
+	}
+	view_answers_deinit(&answers);
+	view->up = false;
+	view->tried_ns = now_ns;
+	snprintf(view->error, sizeof(view->error), "%s", client_error(client));
+	return r;
+}

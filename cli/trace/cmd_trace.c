@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ncclinsp trace: what NCCL does, event by event, as a file for Perfetto's UI: of the next
+ * seconds, or of what a black box or an exemplar holds.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+
+#include "cli/label.h"
+#include "cli/option.h"
+#include "cli/trace/trace_file.h"
+#include "cli/trace/trace_line.h"
+#include "util/cleanup.h"
+#include "util/text.h"
+
+#define DEFAULT_NS UINT64_C(5000000000)
+#define LINGER_NS  UINT64_C(500000000)	/* until the last operations have been told */
+#define PIDS_MOST  32			/* that a stream can be asked for */
+#define WISHES	   16			/* that a user may have */
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+	(void)number;
+	interrupted = 1;
+}
+
+/* Ctrl-C ends the trace, not the file. */
+static void catch_signals(void)
+{
+	const struct sigaction action = { .sa_handler = on_signal };
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+struct session {
+	struct cli *cli;
+	struct trace trace;
+	struct trace_out *out;
+	json_t *pids;		/* of whom; empty: of all */
+	json_t *bodies;		/* by which the level was raised */
+	uint64_t until_ns;
+	size_t processes;
+};
+
+/* ---- whom ------------------------------------------------------------------------ */
+
+static bool is_member(const struct cli *cli, const json_t *comms, const json_t *pid)
+{
+	const json_t *comm, *rank;
+	size_t i, k;
+
+	json_array_foreach((json_t *)comms, i, comm) {
+		if (!label_matches(cli->comm, comm))
+			continue;
+		json_array_foreach(json_object_get(comm, "local_ranks"), k, rank)
+			if (json_equal((json_t *)pid, json_object_get(rank, "pid")))
+				return true;
+	}
+	return false;
+}
+
+static bool is_wanted(const struct cli *cli, const json_t *process, const json_t *comms)
+{
+	const json_t *pid = json_object_get(process, "pid");
+	const char *job = json_string_value(report_get(process, "job.id"));
+
+	if (strcmp(json_string_value(json_object_get(process, "state")) ?: "", "live"))
+		return false;
+	return (cli->pid == CLI_ANY || json_integer_value(pid) == cli->pid) &&
+	       (!cli->job || (job && !strcmp(job, cli->job))) &&
+	       (!cli->comm || is_member(cli, comms, pid));
+}
+
+static bool is_filtered(const struct cli *cli)
+{
+	return cli->pid != CLI_ANY || cli->job || cli->comm;
+}
+
+/* The processes that are meant; an exit code. */
+static int choose(struct session *s, const json_t *processes, json_t *comms)
+{
+	const json_t *process;
+	size_t i;
+
+	label_rows(comms, comms);
+	json_array_foreach((json_t *)processes, i, process)
+		if (is_wanted(s->cli, process, comms))
+			json_array_append(s->pids, json_object_get(process, "pid"));
+	s->processes = json_array_size(s->pids);
+	if (!s->processes) {
+		fprintf(stderr, "ncclinsp: no process that uses NCCL %s; ncclinsp ps lists them\n",
+			is_filtered(s->cli) ? "is the one asked for" : "is there");
+		return CLI_NOTHING;
+	}
+	if (is_filtered(s->cli) && s->processes > PIDS_MOST)
+		return option_error("%zu processes are meant, %d at most can be: choose by --pid, "
+				    "or take all", s->processes, PIDS_MOST);
+	return CLI_DONE;
+}
+
+/* ---- the level ------------------------------------------------------------------- */
+
+static json_t *body_for(const json_t *pid, const char *job, double seconds)
+{
+	json_t *body = json_pack("{s:s, s:s, s:f}", "level", "trace", "sample", "all", "for_s",
+				 seconds);
+
+	if (pid)
+		json_object_set(body, "pid", (json_t *)pid);
+	if (job)
+		json_object_set_new(body, "job", json_string(job));
+	return body;
+}
+
+static int put(struct session *s, json_t *body)
+{
+	json_t *answer;
+	int r = client_put(s->cli->client, "/v1/level", body, &answer);
+
+	if (r == 0) {
+		json_decref(answer);
+		json_array_append(s->bodies, body);
+	}
+	json_decref(body);
+	return r;
+}
+
+/* Each by itself: of the node only who sees everything may ask it. */
+static int raise_each(struct session *s, double seconds)
+{
+	const json_t *pid;
+	size_t i;
+	int r = 0;
+
+	if (s->processes > WISHES)
+		return option_error("%zu processes are yours, and the level of %d can be raised at "
+				    "a time: choose by --job, --comm or --pid", s->processes,
+				    WISHES);
+	json_array_foreach(s->pids, i, pid)
+		if (!r)
+			r = put(s, body_for(pid, NULL, seconds));
+	return r ? cli_fail(s->cli, r) : CLI_DONE;
+}
+
+/* For the time of the trace: it falls back by itself, whatever becomes of us. */
+static int raise_level(struct session *s, double seconds)
+{
+	int r;
+
+	if (s->cli->job && !s->cli->comm && s->cli->pid == CLI_ANY)
+		r = put(s, body_for(NULL, s->cli->job, seconds));
+	else if (is_filtered(s->cli))
+		return raise_each(s, seconds);
+	else
+		r = put(s, body_for(NULL, NULL, seconds));
+	if (r == -EACCES)
+		return raise_each(s, seconds);
+	return r ? cli_fail(s->cli, r) : CLI_DONE;
+}
+
+/* Sooner than was said: as short as it can be. */
+static void lower_level(struct session *s)
+{
+	json_t *body, *answer;
+	size_t i;
+
+	json_array_foreach(s->bodies, i, body) {
+		json_object_set_new(body, "for_s", json_real(0.1));
+		if (client_put(s->cli->client, "/v1/level", body, &answer) == 0)
+			json_decref(answer);
+	}
+}
+
+/* ---- live ------------------------------------------------------------------------ */
+
+static bool goes_on(void *arg)
+{
+	const struct session *s = arg;
+
+	return !interrupted && cli_now_ns() < s->until_ns && !trace_out_error(s->out);
+}
+
+static int on_line(void *arg, const char *text, size_t len)
+{
+	struct session *s = arg;
+	json_t *line = json_loadb(text, len, 0, NULL);
+
+	trace_take_line(&s->trace, line);
+	json_decref(line);
+	return !goes_on(s);
+}
+
+static void put_target(const struct session *s, char *buf, size_t size)
+{
+	size_t i, used = (size_t)snprintf(buf, size, "/v1/stream?kinds=record,collective,process,"
+					  "finding");
+	const json_t *pid;
+
+	if (!is_filtered(s->cli))
+		return;
+	json_array_foreach(s->pids, i, pid)
+		used += (size_t)snprintf(buf + used, size - used, "%s%" PRId64, i ? "," : "&pid=",
+					 (int64_t)json_integer_value(pid));
+}
+
+/* What is still open, and what is wrong: told when it is asked for. */
+static void ask_for_the_rest(struct session *s)
+{
+	json_t *root, *row;
+	size_t i, k;
+
+	if (client_get(s->cli->client, "/v1/inflight", &root) == 0) {
+		json_array_foreach(json_object_get(root, "inflight"), i, row)
+			for (k = 0; k < json_array_size(s->pids); k++)
+				if (json_equal(json_array_get(s->pids, k),
+					       json_object_get(row, "pid")))
+					trace_inflight(&s->trace, row, cli_now_ns());
+		json_decref(root);
+	}
+	if (client_get(s->cli->client, "/v1/findings", &root) == 0) {
+		json_array_foreach(json_object_get(root, "findings"), i, row)
+			trace_finding(&s->trace, row);
+		json_decref(root);
+	}
+}
+
+static int follow(struct session *s, uint64_t for_ns)
+{
+	uint64_t began_ns = cli_now_ns();
+	char target[1024];
+	int r;
+
+	s->until_ns = began_ns + for_ns + LINGER_NS;
+	s->trace.from_ns = began_ns;
+	put_target(s, target, sizeof(target));
+	r = client_stream_while(s->cli->client, target, on_line, goes_on, s);
+	if (cli_now_ns() < began_ns + for_ns)
+		lower_level(s);
+	if (r < 0)
+		return cli_fail(s->cli, r);
+	if (goes_on(s))
+		fprintf(stderr, "ncclinsp: the daemon ended the stream; what came is kept\n");
+	ask_for_the_rest(s);
+	return interrupted ? CLI_INTERRUPTED : CLI_DONE;
+}
+
+static int take_live(struct session *s)
+{
+	uint64_t for_ns = s->cli->for_ns ? s->cli->for_ns : DEFAULT_NS;
+	json_t *processes = NULL, *comms = NULL;
+	int r = client_get(s->cli->client, "/v1/processes", &processes), code;
+
+	if (r == 0)
+		r = client_get(s->cli->client, "/v1/comms", &comms);
+	code = r ? cli_fail(s->cli, r) : CLI_DONE;
+	if (!code)
+		code = choose(s, json_object_get(processes, "processes"),
+			      json_object_get(comms, "comms"));
+	if (!code) {
+		trace_who_read(s->trace.who, json_object_get(processes, "processes"),
+			       json_object_get(comms, "comms"));
+		code = raise_level(s, (double)for_ns * 1e-9);
+	}
+	json_decref(processes);
+	json_decref(comms);
+	return code ? code : follow(s, for_ns);
+}
+
+/* ---- from a file ----------------------------------------------------------------- */
+
+static int tell_refused(const char *what, const char *why, int error)
+{
+	fprintf(stderr, "ncclinsp: no trace of %s: %s\n", what, why);
+	return error == -ESRCH ? CLI_NOTHING : CLI_FAILED;
+}
+
+static int take_file(struct session *s, const char *path)
+{
+	FILE *in = fopen(path, "re");
+	const char *why;
+	int r;
+
+	if (!in)
+		return tell_refused(path, strerror(errno), -errno);
+	r = trace_read(&s->trace, in, &why);
+	fclose(in);
+	return r ? tell_refused(path, why, r) : CLI_DONE;
+}
+
+static int take_exemplar(struct session *s, const char *id)
+{
+	char target[128];
+	const char *why;
+	json_t *root;
+	int r;
+
+	if (strspn(id, "0123456789TZ.-") != strlen(id) || strlen(id) > 64)
+		return tell_refused(id, "that is no exemplar's id; ncclinsp exemplars lists them",
+				    -ESRCH);
+	snprintf(target, sizeof(target), "/v1/exemplars/%s", id);
+	r = client_get(s->cli->client, target, &root);
+	if (r == -ESRCH)
+		return tell_refused(id, "there is no such exemplar; ncclinsp exemplars lists them",
+				    r);
+	if (r)
+		return cli_fail(s->cli, r);
+	r = trace_document(&s->trace, root, &why);
+	json_decref(root);
+	return r ? tell_refused(id, why, r) : CLI_DONE;
+}
+
+/* ---- and then -------------------------------------------------------------------- */
+
+static void tell(const struct session *s, const struct trace *t, const char *path, bool live)
+{
+	uint64_t span_ns = t->w.last_ns - t->w.first_ns;
+	char span[TEXT_MAX], bytes[TEXT_MAX];
+
+	text_duration(span, sizeof(span), span_ns);
+	text_bytes(bytes, sizeof(bytes), trace_out_bytes(s->out));
+	fprintf(stderr, "%s: %s, %" PRIu64 " slices, %" PRIu64 " arrows, %s\n", path, span,
+		t->w.counts.slices, t->w.counts.arrows, bytes);
+	if (t->lost)
+		fprintf(stderr, "%" PRIu64 " of %" PRIu64 " records are missing; the threads "
+			"called \"lost\" show when: trace fewer processes (--pid, --comm)\n",
+			t->lost, t->lost + t->nrecords);
+	if (t->malformed)
+		fprintf(stderr, "%" PRIu64 " lines made no sense\n", t->malformed);
+	if (live && !t->nrecords)
+		fputs("no records came: the processes post nothing, or do not follow the level "
+		      "(ncclinsp level)\n", stderr);
+	fputs("open it in https://ui.perfetto.dev or chrome://tracing\n", stderr);
+}
+
+static int finish(struct session *s, const char *path, int code)
+{
+	bool live = s->trace.live;
+	struct trace done;
+	int r;
+
+	if (code && code != CLI_INTERRUPTED) {
+		trace_finish(&s->trace, "");
+		trace_out_drop(s->out);
+		return code;
+	}
+	trace_finish(&s->trace, live ? "live" : s->cli->argument ?: s->cli->exemplar);
+	done = s->trace;
+	r = trace_out_error(s->out);
+	if (r == 0)
+		tell(s, &done, path, live);
+	r = trace_out_close(s->out);
+	if (r == 0)
+		return code;
+	if (r != -EPIPE)
+		fprintf(stderr, "ncclinsp: cannot write %s: %s\n", path, strerror(-r));
+	return CLI_FAILED;
+}
+
+static int take(struct session *s)
+{
+	if (s->cli->argument)
+		return take_file(s, s->cli->argument);
+	if (s->cli->exemplar)
+		return take_exemplar(s, s->cli->exemplar);
+	return take_live(s);
+}
+
+int cmd_trace(struct cli *cli)
+{
+	struct session s = { .cli = cli };
+	bool live = !cli->argument && !cli->exemplar;
+	int r, code;
+
+	if (!cli->path)
+		return option_error("where to: -o FILE (.json, .json.gz, .json.zst), or -o - for "
+				    "stdout");
+	if (!live && (is_filtered(cli) || cli->for_ns))
+		return option_error("--for, --pid, --job and --comm go with a trace of now, not "
+				    "with one of a file");
+	if (cli->argument && cli->exemplar)
+		return option_error("of what: a file, or an exemplar of the daemon?");
+	catch_signals();
+	r = trace_out_open(&s.out, cli->path);
+	if (r < 0) {
+		fprintf(stderr, "ncclinsp: cannot write %s: %s\n", cli->path, strerror(-r));
+		return CLI_FAILED;
+	}
+	s.pids = json_array();
+	s.bodies = json_array();
+	trace_init(&s.trace, s.out, live);
+	code = finish(&s, cli->path, take(&s));
+	json_decref(s.pids);
+	json_decref(s.bodies);
+	return code;
+}

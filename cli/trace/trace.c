@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/trace/trace.h"
+
+#include <string.h>
+
+#include "cli/trace/trace_line.h"
+
+void trace_init(struct trace *t, struct trace_out *out, bool live)
+{
+	*t = (struct trace){ .live = live };
+	trace_begin(&t->w, out);
+	t->rows = trace_rows_new();
+	t->who = trace_who_new();
+	t->heads = trace_heads_new(&t->w);
+	t->joints = trace_joints_new();
+	t->records = trace_records_new();
+}
+
+static void take_loss(struct trace *t, const json_t *line)
+{
+	uint64_t n = trace_number(line, "n", 0);
+
+	/* Records are counted where they are missing; this is of all that a line can be. */
+	trace_loss(t, 0, n, t->w.last_ns, t->w.last_ns, "lines that this client was too slow for");
+	t->lost -= n;
+}
+
+static void describe(struct trace *t, const json_t *line)
+{
+	int64_t pid = (int64_t)trace_number(line, "pid", 0);
+	uint64_t instance = trace_hex(line, "instance");
+
+	trace_who_describe(t->who, trace_who_source(t->who, pid, instance), line);
+}
+
+void trace_take_line(struct trace *t, const json_t *line)
+{
+	const char *kind = json_string_value(json_object_get(line, "kind"));
+
+	if (!kind)
+		t->malformed++;
+	else if (!strcmp(kind, "source"))
+		trace_records_source(t, line);
+	else if (!strcmp(kind, "records"))
+		trace_records_batch(t, line);
+	else if (!strcmp(kind, "collective"))
+		trace_operation(t, line);
+	else if (!strcmp(kind, "finding"))
+		trace_finding(t, line);
+	else if (!strcmp(kind, "process"))
+		describe(t, line);
+	else if (!strcmp(kind, "lost"))
+		take_loss(t, line);
+}
+
+static void put_number(struct json *j, const char *key, uint64_t value)
+{
+	json_key(j, key);
+	json_put_u64(j, value);
+}
+
+/* What a reader of the file should know. */
+static void put_other(const struct trace *t, struct json *j, const char *what)
+{
+	json_begin(j, '{');
+	json_key(j, "made_by");
+	json_put_string(j, "ncclinsp " NCCLINSP_VERSION);
+	json_key(j, "made_from");
+	json_put_string(j, what);
+	json_key(j, "clock");
+	json_put_string(j, "CLOCK_MONOTONIC");
+	put_number(j, "zero_mono_ns", t->w.zero_ns);
+	put_number(j, "slices", t->w.counts.slices);
+	put_number(j, "overlapping_slices", t->w.counts.overlapping);
+	put_number(j, "arrows", t->w.counts.arrows);
+	put_number(j, "records", t->nrecords);
+	put_number(j, "lost_records", t->lost);
+	put_number(j, "operations", t->operations);
+	put_number(j, "malformed_lines", t->malformed);
+	json_end(j, '}');
+}
+
+void trace_finish(struct trace *t, const char *what)
+{
+	struct json j;
+
+	trace_records_flush(t);
+	trace_who_tell(t->who, &t->w);
+	trace_rows_tell(t->rows, &t->w);
+	json_init(&j, 1 << 16);
+	put_other(t, &j, what);
+	trace_end(&t->w, j.text, j.bytes);
+	json_deinit(&j);
+	trace_records_free(t->records);
+	trace_joints_free(t->joints);
+	trace_heads_free(t->heads);
+	trace_who_free(t->who);
+	trace_rows_free(t->rows);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/trace/trace_line.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LEAST_RATE 1e-3		/* ns per tick; counters are slower than 1 THz */
+#define MOST_RATE  1e4		/* ... and faster than 100 kHz */
+
+uint64_t trace_hex(const json_t *row, const char *key)
+{
+	const char *text = json_string_value(json_object_get(row, key));
+
+	return text && !strncmp(text, "0x", 2) ? strtoull(text + 2, NULL, 16) : 0;
+}
+
+uint64_t trace_number(const json_t *row, const char *key, uint64_t none)
+{
+	const json_t *value = json_object_get(row, key);
+
+	return json_is_integer(value) && json_integer_value(value) >= 0
+		       ? (uint64_t)json_integer_value(value) : none;
+}
+
+/* ---- base64 ---------------------------------------------------------------------- */
+
+static int letter(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+/* How many bytes `text` stands for, into `to`; -1: it is none, or more than `room`. */
+static ssize_t decode(const char *text, size_t n, uint8_t *to, size_t room)
+{
+	uint32_t bits = 0;
+	size_t used = 0;
+	int have = 0;
+
+	while (n && text[n - 1] == '=')
+		n--;
+	for (size_t i = 0; i < n; i++) {
+		int value = letter(text[i]);
+
+		if (value < 0)
+			return -1;
+		bits = bits << 6 | (uint32_t)value;
+		have += 6;
+		if (have < 8)
+			continue;
+		have -= 8;
+		if (used == room)
+			return -1;
+		to[used++] = (uint8_t)(bits >> have);
+	}
+	return (ssize_t)used;
+}
+
+/* ---- a batch --------------------------------------------------------------------- */
+
+bool trace_batch_read(struct trace_batch *b, const json_t *line)
+{
+	const json_t *data = json_object_get(line, "data");
+	ssize_t n;
+
+	b->first = trace_number(line, "first", 0);
+	b->n = trace_number(line, "n", 0);
+	b->lost = trace_number(line, "lost", 0);
+	b->ticks = trace_number(line, "ticks", UINT64_MAX);
+	b->mono_ns = trace_number(line, "mono_ns", UINT64_MAX);
+	b->ns_per_tick = json_number_value(json_object_get(line, "ns_per_tick"));
+	b->kernels = json_object_get(line, "kernels");
+	b->at = b->kernel = 0;
+	if (!json_is_string(data) || b->ticks == UINT64_MAX || b->mono_ns == UINT64_MAX ||
+	    !(b->ns_per_tick > LEAST_RATE && b->ns_per_tick < MOST_RATE))
+		return false;
+	n = decode(json_string_value(data), json_string_length(data), (uint8_t *)b->line,
+		   sizeof(b->line));
+	if (n < 0 || n % NCI_LINE_BYTES)
+		return false;
+	b->bytes = (size_t)n;
+	return true;
+}
+
+/* How many lines a record of that type has; 0: no such type. */
+static uint32_t lines_of(uint8_t type)
+{
+	static const uint8_t lines[NCI_EV_END] = {
+#define X(id, NAME, name, n) [id] = (n),
+		NCI_EVENTS(X)
+#undef X
+	};
+
+	return type < NCI_EV_END ? lines[type] : 0;
+}
+
+static struct trace_kernel next_kernel(struct trace_batch *b)
+{
+	const json_t *times = json_array_get(b->kernels, b->kernel++);
+	const json_t *error = json_array_get(times, 2);
+	json_int_t start = json_integer_value(json_array_get(times, 0));
+	json_int_t stop = json_integer_value(json_array_get(times, 1));
+
+	if (start <= 0 || stop < start)
+		return (struct trace_kernel){ 0 };
+	return (struct trace_kernel){
+		.known = true, .start_ns = (uint64_t)start, .stop_ns = (uint64_t)stop,
+		.error_ns = json_integer_value(error) > 0 ? (uint64_t)json_integer_value(error)
+							  : UINT64_MAX,
+	};
+}
+
+const struct nci_record *trace_batch_next(struct trace_batch *b, struct trace_kernel *kernel)
+{
+	while (b->at < b->bytes / NCI_LINE_BYTES) {
+		const struct nci_record *rec = (const struct nci_record *)&b->line[b->at];
+		uint32_t lines = NCI_FORM_LINES(rec->form), left;
+
+		left = (uint32_t)(b->bytes / NCI_LINE_BYTES - b->at);
+		if (!lines || lines > left)
+			return NULL;
+		b->at += lines;
+		*kernel = (struct trace_kernel){ 0 };
+		if (rec->type == NCI_EV_KERNEL_CH)
+			*kernel = next_kernel(b);
+		if (lines_of(rec->type) == lines && rec->stop >= rec->start)
+			return rec;
+	}
+	return NULL;
+}
+
+uint64_t trace_batch_ns(const struct trace_batch *b, uint64_t ticks)
+{
+	double offset = (double)(int64_t)(ticks - b->ticks) * b->ns_per_tick;
+	double ns = (double)b->mono_ns + offset;
+
+	if (!(ns > 0) || ns > 9e18)
+		return 0;
+	return b->mono_ns + (uint64_t)(int64_t)offset;
+}

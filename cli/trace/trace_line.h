@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_TRACE_TRACE_LINE_H
+#define CLI_TRACE_TRACE_LINE_H
+
+/*
+ * What /v1/stream tells of records (docs/api.md), checked: nothing here is believed to be
+ * well-formed.
+ */
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "nci/events.h"
+
+#define TRACE_LINES 4096	/* of 64 bytes, in one batch */
+
+struct trace_kernel {
+	bool known;
+	uint64_t start_ns, stop_ns;
+	uint64_t error_ns;	/* UINT64_MAX: not known */
+};
+
+struct trace_batch {
+	uint64_t first, n;
+	uint64_t lost;
+	uint64_t ticks, mono_ns;
+	double ns_per_tick;
+	const json_t *kernels;
+	size_t bytes;
+	size_t at;		/* of the next record */
+	size_t kernel;		/* of the next KernelCh */
+	struct nci_line line[TRACE_LINES];
+};
+
+/* False: it makes no sense.  `line` is borrowed while the batch is read. */
+bool trace_batch_read(struct trace_batch *b, const json_t *line);
+
+/* The next record, whole and of a known type; NULL: no more of them. */
+const struct nci_record *trace_batch_next(struct trace_batch *b, struct trace_kernel *kernel);
+
+/* Its ticks as CLOCK_MONOTONIC ns. */
+uint64_t trace_batch_ns(const struct trace_batch *b, uint64_t ticks);
+
+/* A member that is "0x" and hex digits; 0: it is not. */
+uint64_t trace_hex(const json_t *row, const char *key);
+
+/* A member that is a whole number from 0; `none` if it is not. */
+uint64_t trace_number(const json_t *row, const char *key, uint64_t none);
+
+#endif

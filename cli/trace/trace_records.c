@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Single records as slices: calls on the lane of their thread, kernels on their GPU's
+ * channel at the GPU's own times.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/must.h"
+#include "cli/trace/trace_records.h"
+#include "nci/token.h"
+#include "util/nccl_names.h"
+
+#define NAMES_MOST 65535	/* ids have 16 bits */
+#define COMMS_MOST 65535
+
+struct trace_records *trace_records_new(void)
+{
+	struct trace_records *r = must(calloc(1, sizeof(*r)));
+
+	r->steps = trace_steps_new();
+	return r;
+}
+
+/* Old names stay: heads may hold them. */
+void trace_records_free(struct trace_records *r)
+{
+	for (uint32_t i = 0; r && i < TRACE_SOURCES; i++) {
+		for (uint32_t k = 0; k < r->source[i].look.n; k++)
+			free(r->source[i].names[k]);
+		free(r->source[i].names);
+		free(r->source[i].comms);
+	}
+	if (r)
+		trace_steps_free(r->steps);
+	free(r);
+}
+
+/* ---- what records refer to ------------------------------------------------------- */
+
+/* Names are only ever added, in the same order. */
+static void learn_names(struct source *s, const json_t *names)
+{
+	size_t n = json_array_size(names);
+
+	if (n > NAMES_MOST)
+		n = NAMES_MOST;
+	if (n <= s->look.n)
+		return;
+	s->names = must(realloc(s->names, n * sizeof(*s->names)));
+	while (s->look.n < n) {
+		const char *name = json_string_value(json_array_get(names, s->look.n));
+
+		s->names[s->look.n++] = must(strdup(name ?: "?"));
+	}
+	s->look.names = (const char *const *)s->names;
+}
+
+static void learn_comms(struct trace *t, struct source *s, uint32_t number, json_t *comms)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(comms, i, row) {
+		uint64_t index = trace_number(row, "index", COMMS_MOST);
+
+		if (index >= COMMS_MOST)
+			continue;
+		if (index >= s->ncomms) {
+			s->comms = must(realloc(s->comms, (index + 1) * sizeof(*s->comms)));
+			memset(s->comms + s->ncomms, 0,
+			       (index + 1 - s->ncomms) * sizeof(*s->comms));
+			s->ncomms = (uint32_t)index + 1;
+		}
+		s->comms[index] = trace_who_learn(t->who, number, row);
+	}
+}
+
+/* NULL: more than there is room for. */
+static struct source *source_of(struct trace *t, const json_t *line, uint32_t *number)
+{
+	*number = trace_who_source(t->who, (int64_t)trace_number(line, "pid", 0),
+				   trace_hex(line, "instance"));
+	return *number < TRACE_SOURCES ? &t->records->source[*number] : NULL;
+}
+
+void trace_records_source(struct trace *t, const json_t *line)
+{
+	uint32_t number;
+	struct source *s = source_of(t, line, &number);
+
+	if (!s)
+		return;
+	s->known = true;
+	s->nonce = (uint32_t)trace_number(line, "nonce", 0);
+	learn_names(s, json_object_get(line, "names"));
+	learn_comms(t, s, number, json_object_get(line, "comms"));
+}
+
+static const struct trace_member *member_at(const struct source *s, uint32_t comm)
+{
+	return comm < s->ncomms ? s->comms[comm] : NULL;
+}
+
+/* With PXN, of another process: it is that one's communicator. */
+static const struct trace_member *member_of(const struct trace *t, const struct source *s,
+					    const struct nci_record *rec)
+{
+	uint64_t origin;
+
+	if (!(rec->form & NCI_FORM_FOREIGN))
+		return member_at(s, rec->comm);
+	if (rec->type != NCI_EV_PROXY_OP)
+		return NULL;
+	origin = ((const struct nci_ev_proxy_op *)(const void *)rec)->origin;
+	for (uint32_t i = 0; i < TRACE_SOURCES; i++)
+		if (t->records->source[i].known &&
+		    t->records->source[i].nonce == nci_context_nonce(origin))
+			return member_at(&t->records->source[i], nci_context_comm(origin));
+	return NULL;
+}
+
+/* ---- one slice ------------------------------------------------------------------- */
+
+struct place trace_place_of(struct trace *t, struct source *s, uint32_t number,
+			     const struct nci_record *rec)
+{
+	struct place p = { .t = t, .s = s, .number = number };
+
+	p.m = member_of(t, s, rec);
+	/* who runs it draws it, also for another one */
+	p.pid = p.m && p.m->source == number ? p.m->pid : trace_who_pid(t->who, number);
+	p.label = p.m ? p.m->comm : "";
+	p.key = p.m ? p.m->index : 0xfffff;
+	return p;
+}
+
+void trace_draw(struct place *p, struct trace_at at, const char *name,
+		const struct nci_record *rec, uint64_t start_ns, uint64_t stop_ns)
+{
+	struct json *j = trace_slice(&p->t->w, at, name, nccl_event_name(rec->type), start_ns,
+				     stop_ns);
+
+	if (p->m) {
+		json_key(j, "comm");
+		json_put_string(j, p->m->comm);
+	}
+	trace_put_args(j, &p->s->look, rec);
+}
+
+static uint64_t parent_of(const struct nci_record *rec)
+{
+	return rec->form & NCI_FORM_FOREIGN ? 0 : rec->parent;
+}
+
+/* ---- on lanes -------------------------------------------------------------------- */
+
+static uint32_t lane_of(struct place *p, const struct nci_record *rec)
+{
+	uint32_t lane = nci_token_lane(rec->token);
+	char name[64];
+
+	snprintf(name, sizeof(name), "lane %u %s", lane,
+		 trace_is_of_caller(rec->type) ? "(calls)" : "(progress)");
+	return trace_rows_track(p->t->rows, p->pid, TRACE_LANE, lane, name);
+}
+
+/* ncclGroupStart() and ncclGroupEnd(), which the calls lie between. */
+static void draw_group_ends(struct place *p, uint32_t track, const struct nci_record *rec,
+			    uint64_t start_ns, uint64_t stop_ns)
+{
+	const struct nci_ev_group_api *g = (const void *)rec;
+	uint64_t begun_ns = trace_source_ns(p->s, rec->start + nci_span_ticks(g->begin_span));
+	uint64_t end_ns = trace_source_ns(p->s, rec->start + nci_span_ticks(g->end_span));
+	struct trace_writer *w = &p->t->w;
+
+	if (g->begin_span && begun_ns <= stop_ns) {
+		trace_slice(w, trace_rows_place(p->t->rows, track, start_ns, begun_ns),
+			    "ncclGroupStart", "GroupApi", start_ns, begun_ns);
+		trace_slice_end(w);
+	}
+	if (g->end_span && end_ns <= stop_ns) {
+		trace_slice(w, trace_rows_place(p->t->rows, track, end_ns, stop_ns),
+			    "ncclGroupEnd", "GroupApi", end_ns, stop_ns);
+		trace_slice_end(w);
+	}
+}
+
+static void draw_on_lane(struct place *p, const struct nci_record *rec)
+{
+	const char *func = trace_func_of(&p->s->look, rec);
+	uint64_t start_ns = trace_source_ns(p->s, rec->start);
+	uint64_t stop_ns = trace_source_ns(p->s, rec->stop);
+	uint32_t track = lane_of(p, rec);
+	struct trace_at at;
+	char name[96];
+
+	if (rec->type == NCI_EV_GROUP_API)
+		draw_group_ends(p, track, rec, start_ns, stop_ns);
+	snprintf(name, sizeof(name), "%s%s%s", nccl_event_name(rec->type), func ? " " : "",
+		 func ?: "");
+	at = trace_rows_place(p->t->rows, track, start_ns, stop_ns);
+	trace_draw(p, at, name, rec, start_ns, stop_ns);
+	trace_slice_end(&p->t->w);
+	if (trace_is_head(rec->type))
+		trace_heads_add(p->t->heads, p->number, rec->token, &(struct trace_head){
+			.at = at, .start_ns = start_ns, .stop_ns = stop_ns, .func = func,
+			.seq = trace_seq_of(rec),
+		});
+	if (rec->type != NCI_EV_PROXY_CTRL && rec->type != NCI_EV_NET_PLUGIN)
+		trace_heads_child(p->t->heads, p->number, parent_of(rec), at, start_ns, stop_ns);
+}
+
+/* ---- on the GPU ------------------------------------------------------------------ */
+
+/* Not before it was called for, nor after the host saw it end: else a stamp that lies. */
+static bool is_believable(const struct trace_kernel *k, const struct trace_head *head,
+			  uint64_t seen_ns)
+{
+	uint64_t slack_ns = TRACE_SLACK_NS + (k->error_ns == UINT64_MAX ? 0 : k->error_ns);
+
+	if (!k->known || k->stop_ns > seen_ns + slack_ns)
+		return false;
+	return !head || k->start_ns + slack_ns >= head->start_ns;
+}
+
+/* How long it ran by the GPU's own clock, where it is not known how that lies; 0: not told. */
+static uint64_t gpu_ns(const struct nci_ev_kernel_ch *c, const struct trace_head *head,
+		       uint64_t seen_ns)
+{
+	uint64_t ns = c->gpu_stop - c->gpu_start;
+
+	if (!c->gpu_start || c->gpu_stop < c->gpu_start || ns > seen_ns ||
+	    (head && seen_ns - ns < head->start_ns))
+		return 0;
+	return ns;
+}
+
+static void draw_kernel(struct place *p, const struct nci_record *rec,
+			const struct trace_kernel *k)
+{
+	const struct nci_ev_kernel_ch *c = (const void *)rec;
+	const struct trace_head *head = trace_heads_find(p->t->heads, p->number, rec->parent);
+	uint64_t start_ns = trace_source_ns(p->s, rec->start);
+	uint64_t stop_ns = trace_source_ns(p->s, rec->stop);
+	bool by_gpu = is_believable(k, head, stop_ns);
+	uint64_t length_ns = by_gpu ? 0 : gpu_ns(c, head, stop_ns);
+	struct trace_at at;
+	struct json *j;
+	char name[96];
+
+	if (by_gpu) {
+		start_ns = k->start_ns;
+		stop_ns = k->stop_ns;
+	} else if (length_ns) {
+		start_ns = stop_ns - length_ns;
+	}
+	at = trace_rows_place(p->t->rows, trace_channel(p->t, p->pid, p->key, p->label, c->channel),
+			      start_ns, stop_ns);
+	snprintf(name, sizeof(name), "KernelCh%s%s", head && head->func ? " " : "",
+		 head && head->func ? head->func : "");
+	trace_draw(p, at, name, rec, start_ns, stop_ns);
+	j = &p->t->w.j;
+	json_key(j, "clock");
+	json_put_string(j, by_gpu ? "gpu" : length_ns ? "gpu_duration" : "host");
+	if (by_gpu && k->error_ns != UINT64_MAX) {
+		json_key(j, "error_ns");
+		json_put_u64(j, k->error_ns);
+	}
+	trace_slice_end(&p->t->w);
+	trace_heads_child(p->t->heads, p->number, parent_of(rec), at, start_ns, stop_ns);
+}
+
+/* ---- a batch --------------------------------------------------------------------- */
+
+static void take_record(struct place *p, const struct nci_record *rec,
+			const struct trace_kernel *kernel)
+{
+	if (rec->type == NCI_EV_PROXY_STEP)
+		trace_keep_step(p->t, p->number, rec);
+	else if (rec->type == NCI_EV_PROXY_SUMS)
+		memcpy(&p->s->sums, rec, sizeof(p->s->sums));
+	else if (rec->type == NCI_EV_PROXY_OP)
+		trace_draw_proxy_op(p, rec);
+	else if (rec->type == NCI_EV_KERNEL_CH)
+		draw_kernel(p, rec, kernel);
+	else if (trace_is_of_lane(rec->type))
+		draw_on_lane(p, rec);
+}
+
+/* What is missing between the batch before and this one, if anything is. */
+static void tell_losses(struct trace *t, struct source *s, uint32_t number,
+			const struct trace_batch *b, uint64_t now_ns)
+{
+	uint64_t from_ns = s->last_ns && s->last_ns < now_ns ? s->last_ns : now_ns;
+	uint32_t pid = trace_who_pid(t->who, number);
+
+	if (s->last_ns && b->first > s->next)
+		trace_loss(t, pid, b->first - s->next, from_ns, now_ns,
+			   "this client was too slow");
+	if (s->last_ns && b->lost > s->lost)
+		trace_loss(t, pid, b->lost - s->lost, from_ns, now_ns,
+			   "overwritten before they were read, or refused for lack of room");
+	s->next = b->first + b->n;
+	s->lost = b->lost;
+}
+
+/* Again only if the counter has jumped: slices of one batch must nest with those of the next. */
+static void take_clock(struct source *s, const struct trace_batch *b)
+{
+	uint64_t now_ns = s->has_clock ? trace_source_ns(s, b->ticks) : 0;
+
+	if (s->has_clock && now_ns < b->mono_ns + TRACE_SLACK_NS &&
+	    b->mono_ns < now_ns + TRACE_SLACK_NS)
+		return;
+	s->has_clock = true;
+	s->ticks = b->ticks;
+	s->mono_ns = b->mono_ns;
+	s->ns_per_tick = b->ns_per_tick;
+}
+
+void trace_records_batch(struct trace *t, const json_t *line)
+{
+	struct trace_batch *b = &t->records->batch;
+	const struct nci_record *rec;
+	struct trace_kernel kernel;
+	uint32_t number;
+	struct source *s = source_of(t, line, &number);
+	bool first = true;
+
+	t->live = true;		/* also in a file: calls are drawn from records */
+	if (!s || !trace_batch_read(b, line)) {
+		t->malformed++;
+		return;
+	}
+	take_clock(s, b);
+	while ((rec = trace_batch_next(b, &kernel))) {
+		struct place p = trace_place_of(t, s, number, rec);
+		uint64_t stop_ns = trace_source_ns(s, rec->stop);
+
+		if (first)
+			tell_losses(t, s, number, b, trace_source_ns(s, rec->start));
+		first = false;
+		t->nrecords++;
+		if (stop_ns > s->last_ns)
+			s->last_ns = stop_ns;
+		take_record(&p, rec, &kernel);
+	}
+}

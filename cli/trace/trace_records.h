@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_TRACE_TRACE_RECORDS_H
+#define CLI_TRACE_TRACE_RECORDS_H
+
+/* What trace_records.c and trace_net.c share: whose records those are, and where they go. */
+
+#include "cli/trace/trace.h"
+#include "cli/trace/trace_line.h"
+#include "cli/trace/trace_look.h"
+#include "cli/trace/trace_steps.h"
+
+#define TRACE_SOURCES	1024
+#define TRACE_SLACK_NS	1000000	/* that a GPU's time may be off and still be believed */
+
+/* What is known of one process, by the number that trace_who gives it. */
+struct source {
+	bool known;
+	uint32_t nonce;
+	char **names;
+	struct trace_names look;
+	const struct trace_member **comms;
+	uint32_t ncomms;
+	bool has_clock;
+	uint64_t ticks, mono_ns;	/* of the first line: nesting needs one and the same */
+	double ns_per_tick;
+	uint64_t next;			/* records seen or known to be lost */
+	uint64_t lost;
+	uint64_t last_ns;		/* end of the newest record so far */
+	struct nci_ev_proxy_sums sums;	/* the newest: of the ProxyOp that comes next */
+};
+
+struct trace_records {
+	struct source source[TRACE_SOURCES];
+	struct trace_batch batch;
+	struct trace_steps *steps;
+};
+
+/* Ticks as CLOCK_MONOTONIC ns; 0: before the boot. */
+static inline uint64_t trace_source_ns(const struct source *s, uint64_t ticks)
+{
+	double offset = (double)(int64_t)(ticks - s->ticks) * s->ns_per_tick;
+
+	if (offset < -(double)s->mono_ns || offset > 1e18)
+		return 0;
+	return s->mono_ns + (uint64_t)(int64_t)offset;
+}
+
+/* Where it is drawn: which process of the trace, and whose. */
+struct place {
+	struct trace *t;
+	struct source *s;
+	uint32_t number;	/* of the source */
+	const struct trace_member *m;	/* NULL: of no communicator that is known */
+	uint32_t pid;
+	const char *label;	/* of its communicator */
+	uint64_t key;		/* the same */
+};
+
+struct place trace_place_of(struct trace *t, struct source *s, uint32_t number,
+			    const struct nci_record *rec);
+
+/* A record's slice with its arguments; ended by trace_slice_end(). */
+void trace_draw(struct place *p, struct trace_at at, const char *name,
+		const struct nci_record *rec, uint64_t start_ns, uint64_t stop_ns);
+
+/* Keep a step until its ProxyOp comes; a ProxyOp, with its steps. */
+void trace_keep_step(struct trace *t, uint32_t number, const struct nci_record *rec);
+void trace_draw_proxy_op(struct place *p, const struct nci_record *rec);
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/trace/trace_rows.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/must.h"
+
+#define BUCKETS	4096
+#define SPANS	48	/* of a row that are remembered */
+#define NO_TRACK UINT32_MAX
+
+struct span {
+	uint64_t start_ns, stop_ns;
+};
+
+/* Invariant: spans are disjoint and in order; nothing new may begin before `forgotten_ns`. */
+struct row {
+	uint32_t tid;
+	uint32_t n, room;
+	uint64_t forgotten_ns;	/* end of what is no longer remembered */
+	struct span *span;
+};
+
+struct track {
+	uint32_t pid;
+	enum trace_kind kind;
+	uint64_t key;
+	uint32_t next;		/* of its bucket, plus one */
+	uint32_t nrows;
+	struct row *row;
+	char name[TRACE_NAME];
+};
+
+struct trace_rows {
+	struct track *track;
+	uint32_t ntracks, room;
+	uint32_t bucket[BUCKETS];	/* plus one */
+	uint32_t tids;
+	uint64_t async;
+};
+
+struct trace_rows *trace_rows_new(void)
+{
+	return must(calloc(1, sizeof(struct trace_rows)));
+}
+
+void trace_rows_free(struct trace_rows *rows)
+{
+	for (uint32_t i = 0; rows && i < rows->ntracks; i++) {
+		for (uint32_t k = 0; k < rows->track[i].nrows; k++)
+			free(rows->track[i].row[k].span);
+		free(rows->track[i].row);
+	}
+	if (rows)
+		free(rows->track);
+	free(rows);
+}
+
+/* ---- tracks ---------------------------------------------------------------------- */
+
+static uint32_t bucket_of(uint32_t pid, enum trace_kind kind, uint64_t key)
+{
+	uint64_t hash = (key ^ (uint64_t)pid << 32 ^ (uint64_t)kind << 56) *
+			UINT64_C(0x9e3779b97f4a7c15);
+
+	return (uint32_t)(hash >> 32) % BUCKETS;
+}
+
+uint32_t trace_rows_track(struct trace_rows *rows, uint32_t pid, enum trace_kind kind,
+			  uint64_t key, const char *name)
+{
+	uint32_t *bucket = &rows->bucket[bucket_of(pid, kind, key)];
+	struct track *t;
+
+	for (uint32_t next = *bucket; next; next = rows->track[next - 1].next) {
+		t = &rows->track[next - 1];
+		if (t->pid == pid && t->kind == kind && t->key == key)
+			return next - 1;
+	}
+	if (rows->ntracks == TRACE_TRACKS)
+		return NO_TRACK;
+	if (rows->ntracks == rows->room) {
+		rows->room = rows->room ? 2 * rows->room : 256;
+		rows->track = must(realloc(rows->track, rows->room * sizeof(*rows->track)));
+	}
+	t = &rows->track[rows->ntracks++];
+	*t = (struct track){ .pid = pid, .kind = kind, .key = key, .next = *bucket };
+	snprintf(t->name, sizeof(t->name), "%s", name);
+	*bucket = rows->ntracks;
+	return rows->ntracks - 1;
+}
+
+/* ---- rows ------------------------------------------------------------------------ */
+
+static void forget_oldest(struct row *r)
+{
+	r->forgotten_ns = r->span[0].stop_ns;
+	memmove(r->span, r->span + 1, --r->n * sizeof(*r->span));
+}
+
+/* Put it in place of those from `first` to before `last`, which it contains. */
+static void row_put(struct row *r, uint32_t first, uint32_t last, struct span span)
+{
+	if (first == last && r->n == SPANS) {
+		forget_oldest(r);
+		first = last = first ? first - 1 : 0;
+	}
+	if (first == last && r->n == r->room) {
+		r->room = r->room ? 4 * r->room : 3;
+		r->span = must(realloc(r->span, r->room * sizeof(*r->span)));
+	}
+	memmove(r->span + first + 1, r->span + last, (r->n - last) * sizeof(*r->span));
+	r->span[first] = span;
+	r->n += 1 - (last - first);
+}
+
+/* True: it nests with all that is on the row, and is on it now. */
+static bool row_take(struct row *r, struct span span)
+{
+	uint32_t first = r->n, last = r->n;
+
+	if (span.start_ns < r->forgotten_ns)
+		return false;
+	while (last && r->span[last - 1].start_ns >= span.stop_ns &&
+	       r->span[last - 1].stop_ns > span.start_ns)
+		last--;
+	for (first = last; first && r->span[first - 1].stop_ns > span.start_ns; first--)
+		if (r->span[first - 1].start_ns < span.start_ns ||
+		    r->span[first - 1].stop_ns > span.stop_ns)
+			return false;
+	if (first == 0 && r->n == SPANS && first == last)
+		return false;		/* older than all: not worth forgetting them */
+	row_put(r, first, last, span);
+	return true;
+}
+
+static struct row *add_row(struct trace_rows *rows, struct track *t)
+{
+	t->row = must(realloc(t->row, (t->nrows + 1) * sizeof(*t->row)));
+	t->row[t->nrows] = (struct row){ .tid = ++rows->tids };
+	return &t->row[t->nrows++];
+}
+
+struct trace_at trace_rows_place(struct trace_rows *rows, uint32_t track, uint64_t start_ns,
+				 uint64_t stop_ns)
+{
+	const struct span span = { start_ns, stop_ns > start_ns ? stop_ns : start_ns };
+	struct track *t = track == NO_TRACK ? NULL : &rows->track[track];
+	struct trace_at at = { .pid = t ? t->pid : 0 };
+
+	for (uint32_t i = 0; t && i < TRACE_ROWS; i++) {
+		struct row *r = i < t->nrows ? &t->row[i] : add_row(rows, t);
+
+		if (row_take(r, span)) {
+			at.tid = r->tid;
+			return at;
+		}
+	}
+	at.tid = t ? t->row[0].tid : 0;
+	at.async = ++rows->async;
+	return at;
+}
+
+/* ---- names ----------------------------------------------------------------------- */
+
+static int by_place(const void *a, const void *b)
+{
+	const struct track *x = *(const struct track *const *)a;
+	const struct track *y = *(const struct track *const *)b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	return (x->key > y->key) - (x->key < y->key);
+}
+
+void trace_rows_tell(const struct trace_rows *rows, struct trace_writer *w)
+{
+	const struct track **order = must(calloc(rows->ntracks + 1, sizeof(const void *)));
+	int64_t index = 0;
+
+	for (uint32_t i = 0; i < rows->ntracks; i++)
+		order[i] = &rows->track[i];
+	qsort(order, rows->ntracks, sizeof(*order), by_place);
+	for (uint32_t i = 0; i < rows->ntracks; i++)
+		for (uint32_t k = 0; k < order[i]->nrows; k++) {
+			struct trace_at at = { .pid = order[i]->pid, .tid = order[i]->row[k].tid };
+			char name[TRACE_NAME + 16];
+
+			snprintf(name, sizeof(name), k ? "%s (%u)" : "%s", order[i]->name, k + 1);
+			trace_name(w, "thread_name", at, name);
+			trace_sort(w, "thread_sort_index", at, ++index);
+		}
+	free(order);
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/trace/trace_write.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EVENT_BYTES  (1u << 20)	/* none is larger */
+#define DAY_NS	     UINT64_C(86400000000000)
+#define EARLIER_DAYS 7		/* what is drawn first may not be what began first */
+
+/* Down, so that what nests or follows still does. */
+static uint64_t on_grid(const struct trace_writer *w, uint64_t ns)
+{
+	return ns > w->zero_ns ? (ns - w->zero_ns) / TRACE_GRID_NS * TRACE_GRID_NS : 0;
+}
+
+static void put_us(struct json *j, const char *key, uint64_t ns)
+{
+	char text[32];
+	int n = snprintf(text, sizeof(text), "%" PRIu64 ".%03u", ns / 1000, (unsigned)(ns % 1000));
+
+	json_key(j, key);
+	json_put_raw(j, text, (size_t)n);
+}
+
+static void put_text(struct json *j, const char *key, const char *text)
+{
+	json_key(j, key);
+	json_put_string(j, text);
+}
+
+static struct json *event_begin(struct trace_writer *w, const char *phase, struct trace_at at)
+{
+	json_clear(&w->j);
+	json_begin(&w->j, '{');
+	put_text(&w->j, "ph", phase);
+	json_key(&w->j, "pid");
+	json_put_u64(&w->j, at.pid);
+	json_key(&w->j, "tid");
+	json_put_u64(&w->j, at.tid);
+	return &w->j;
+}
+
+/* What has no room in memory is left out: the file stays what it is. */
+static void event_end(struct trace_writer *w)
+{
+	json_end(&w->j, '}');
+	if (json_error(&w->j))
+		return;
+	trace_out_put(w->out, w->any ? ",\n" : "\n", w->any ? 2 : 1);
+	trace_out_put(w->out, w->j.text, w->j.bytes);
+	w->any = true;
+}
+
+/* Doubles hold 104 days of ns: of a node that has been up for longer, the last ones count. */
+static void note_time(struct trace_writer *w, uint64_t from_ns, uint64_t to_ns)
+{
+	if (!w->first_ns && from_ns > EARLIER_DAYS * DAY_NS)
+		w->zero_ns = (from_ns / DAY_NS - EARLIER_DAYS) * DAY_NS;
+	if (!w->first_ns || from_ns < w->first_ns)
+		w->first_ns = from_ns;
+	if (to_ns > w->last_ns)
+		w->last_ns = to_ns;
+}
+
+void trace_begin(struct trace_writer *w, struct trace_out *out)
+{
+	static const char head[] = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
+
+	*w = (struct trace_writer){ .out = out };
+	json_init(&w->j, EVENT_BYTES);
+	trace_out_put(out, head, sizeof(head) - 1);
+}
+
+void trace_end(struct trace_writer *w, const char *other, size_t bytes)
+{
+	static const char tail[] = "\n],\n\"otherData\":";
+
+	trace_out_put(w->out, tail, sizeof(tail) - 1);
+	trace_out_put(w->out, other, bytes);
+	trace_out_put(w->out, "}\n", 2);
+	json_deinit(&w->j);
+}
+
+/* ---- slices ---------------------------------------------------------------------- */
+
+static void put_async(struct json *j, uint64_t id)
+{
+	json_key(j, "id");
+	json_put_hex64(j, id);
+}
+
+struct json *trace_slice(struct trace_writer *w, struct trace_at at, const char *name,
+			 const char *category, uint64_t start_ns, uint64_t stop_ns)
+{
+	struct json *j = event_begin(w, at.async ? "b" : "X", at);
+
+	if (stop_ns < start_ns)
+		stop_ns = start_ns;
+	note_time(w, start_ns, stop_ns);
+	w->at = at;
+	w->stop_ns = stop_ns;
+	w->category = category;
+	snprintf(w->name, sizeof(w->name), "%s", name);
+	put_text(j, "name", w->name);
+	put_text(j, "cat", category);
+	put_us(j, "ts", on_grid(w, start_ns));
+	if (at.async)
+		put_async(j, at.async);
+	else
+		put_us(j, "dur", on_grid(w, stop_ns) - on_grid(w, start_ns));
+	json_key(j, "args");
+	json_begin(j, '{');
+	json_key(j, "dur_ns");
+	json_put_u64(j, stop_ns - start_ns);
+	return j;
+}
+
+void trace_slice_end(struct trace_writer *w)
+{
+	struct json *j = &w->j;
+
+	json_end(j, '}');
+	event_end(w);
+	w->counts.slices++;
+	if (!w->at.async)
+		return;
+	w->counts.overlapping++;
+	j = event_begin(w, "e", w->at);
+	put_text(j, "name", w->name);
+	put_text(j, "cat", w->category);
+	put_us(j, "ts", on_grid(w, w->stop_ns));
+	put_async(j, w->at.async);
+	event_end(w);
+}
+
+/* ---- arrows ---------------------------------------------------------------------- */
+
+static void put_end(struct trace_writer *w, const char *phase, const char *name,
+		    struct trace_at at, uint64_t ns)
+{
+	struct json *j = event_begin(w, phase, at);
+
+	put_text(j, "name", name);
+	put_text(j, "cat", "arrow");
+	json_key(j, "id");
+	json_put_u64(j, w->arrow);
+	put_us(j, "ts", on_grid(w, ns));
+	if (*phase == 'f')
+		put_text(j, "bp", "e");		/* bound to the slice around it */
+	event_end(w);
+}
+
+void trace_arrow(struct trace_writer *w, const char *name, struct trace_at from,
+		 uint64_t from_ns, struct trace_at to, uint64_t to_ns)
+{
+	if (from.async || to.async || to_ns < from_ns)
+		return;
+	w->arrow++;
+	w->counts.arrows++;
+	put_end(w, "s", name, from, from_ns);
+	put_end(w, "f", name, to, to_ns);
+}
+
+/* ---- marks and names ------------------------------------------------------------- */
+
+struct json *trace_instant(struct trace_writer *w, uint32_t pid, const char *name,
+			   const char *category, uint64_t ns)
+{
+	struct json *j = event_begin(w, "i", (struct trace_at){ .pid = pid });
+
+	note_time(w, ns, ns);
+	put_text(j, "name", name);
+	put_text(j, "cat", category);
+	put_text(j, "s", pid ? "p" : "g");
+	put_us(j, "ts", on_grid(w, ns));
+	json_key(j, "args");
+	json_begin(j, '{');
+	return j;
+}
+
+void trace_instant_end(struct trace_writer *w)
+{
+	json_end(&w->j, '}');
+	event_end(w);
+	w->counts.instants++;
+}
+
+void trace_name(struct trace_writer *w, const char *what, struct trace_at at, const char *name)
+{
+	struct json *j = event_begin(w, "M", at);
+
+	put_text(j, "name", what);
+	json_key(j, "args");
+	json_begin(j, '{');
+	put_text(j, "name", name);
+	json_end(j, '}');
+	event_end(w);
+}
+
+void trace_sort(struct trace_writer *w, const char *what, struct trace_at at, int64_t index)
+{
+	struct json *j = event_begin(w, "M", at);
+
+	put_text(j, "name", what);
+	json_key(j, "args");
+	json_begin(j, '{');
+	json_key(j, "sort_index");
+	json_put_i64(j, index);
+	json_end(j, '}');
+	event_end(w);
+}

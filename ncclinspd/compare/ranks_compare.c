@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/compare/ranks_compare.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ncclinspd/sums/ops.h"
+
+/*
+ * As far as ranks leave apart.  A wider bracket tells less than durations do, and clocks
+ * by which they left further apart do not agree.
+ */
+#define APART_MOST_NS	20000
+
+bool ranks_is_timed(const struct op *op)
+{
+	return op->complete && op->source == TIMING_KERNEL_GPU && op->fused != OP_FUSED &&
+	       op_inside_ns(op) != UNKNOWN_U64;
+}
+
+bool ranks_are_told_apart_by(const struct op *op)
+{
+	const struct op_facts *facts = ops_facts(op->func);
+
+	return facts && facts->joint && op->has_comm_id && op->nranks > 1 &&
+	       op->seq != UNKNOWN_U64 && ranks_is_timed(op);
+}
+
+/* The longest inside came first. */
+static int by_arrival(const void *left, const void *right)
+{
+	const struct op *a = *(const struct op *const *)left;
+	const struct op *b = *(const struct op *const *)right;
+
+	if (op_inside_ns(a) != op_inside_ns(b))
+		return op_inside_ns(a) > op_inside_ns(b) ? -1 : 1;
+	return (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+bool ranks_are_alike(struct op *const *ops, uint32_t n)
+{
+	for (uint32_t i = 1; i < n; i++)
+		if (ops[i]->fused != ops[0]->fused ||
+		    (!ops[0]->parts && ops[i]->bytes != ops[0]->bytes))
+			return false;
+	return n > 1;
+}
+
+static void fill_waitfree(struct op *op, uint64_t least_ns)
+{
+	double bus = ops_bus_bytes(op);
+
+	op->waitfree_ns = least_ns;
+	if (!op_is_fused(op) && bus > 0 && least_ns)
+		op->busbw_waitfree_gbs = bus / (double)least_ns;
+}
+
+/* ---- by the GPUs' clocks ---------------------------------------------------- */
+
+static int by_start(const void *left, const void *right)
+{
+	const struct op *a = *(const struct op *const *)left;
+	const struct op *b = *(const struct op *const *)right;
+
+	return (a->gpu_start_mono_ns > b->gpu_start_mono_ns) -
+	       (a->gpu_start_mono_ns < b->gpu_start_mono_ns);
+}
+
+/* What ran with others, or was put together, has its start from others. */
+static bool is_placed(const struct op *op)
+{
+	return op->gpu_start_mono_ns && op->gpu_clock_error_ns <= APART_MOST_NS &&
+	       !op_is_fused(op) && !op->parts;
+}
+
+/* All leave nearly together, by clocks that agree. */
+static bool left_together(struct op *const *ops, uint32_t n)
+{
+	uint64_t first = UINT64_MAX, last = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t end = ops[i]->gpu_start_mono_ns + op_inside_ns(ops[i]);
+
+		first = end < first ? end : first;
+		last = end > last ? end : last;
+	}
+	return last - first <= APART_MOST_NS;
+}
+
+/* A start is no later than told, and earlier by its bracket at most. */
+static bool sort_by_clock(struct op **order, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (!is_placed(order[i]))
+			return false;
+	if (!left_together(order, n))
+		return false;
+	qsort(order, n, sizeof(*order), by_start);
+	for (uint32_t i = 1; i < n; i++)
+		if (order[i]->gpu_start_mono_ns - order[i - 1]->gpu_start_mono_ns <=
+		    order[i]->gpu_clock_error_ns)
+			return false;
+	return true;
+}
+
+const char *ranks_arrival_text(enum arrival_source source)
+{
+	static const char *const text[] = {
+#define X(NAME, string) [ARRIVAL_##NAME] = string,
+		ARRIVAL_SOURCES(X)
+#undef X
+	};
+
+	return text[source];
+}
+
+void ranks_compare(struct op *const *ops, uint32_t n)
+{
+	struct op *order[OP_RANKS];
+	enum arrival_source source = ARRIVAL_GPU_CLOCK;
+	uint64_t most_ns, least_ns;
+
+	memcpy(order, ops, n * sizeof(*ops));
+	qsort(order, n, sizeof(*order), by_arrival);
+	most_ns = op_inside_ns(order[0]);
+	least_ns = op_inside_ns(order[n - 1]);
+	if (!sort_by_clock(order, n)) {
+		source = ARRIVAL_DURATION;
+		qsort(order, n, sizeof(*order), by_arrival);
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		ops[i]->local_ranks = n;
+		ops[i]->arrival_source = source;
+		ops[i]->late_ns = source == ARRIVAL_GPU_CLOCK ?
+				  ops[i]->gpu_start_mono_ns - order[0]->gpu_start_mono_ns :
+				  most_ns - op_inside_ns(ops[i]);
+		for (uint32_t k = 0; k < n; k++)
+			ops[i]->arrival[k] = order[k]->rank;
+		fill_waitfree(ops[i], least_ns);
+	}
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_FIND_CGROUP_H
+#define NCCLINSPD_FIND_CGROUP_H
+
+/* Which container a process is in, by the path of its control group. */
+
+#include "ncclinspd/model.h"
+
+/*
+ * What the text of a /proc/<pid>/cgroup says: `container` is the runtime's id of 64 digits,
+ * or the name of a machine of systemd's or LXC's; `pod_uid` is Kubernetes'.  "": it says none.
+ * Of several, the outermost: those further in can be made by who is inside.
+ */
+void cgroup_parse(const char *text, char container[65], char pod_uid[37]);
+
+/* Fills in p->container and p->pod_uid of process `pid`, `proc` being where procfs is. */
+void cgroup_identify(struct process *p, const char *proc, pid_t pid);
+
+#endif

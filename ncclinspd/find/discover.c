@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a file in a directory, by its row (files.h), to a process that is read, and to its end. */
+#include "ncclinspd/find/discover.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ncclinspd/find/beneath.h"
+#include "ncclinspd/find/cgroup.h"
+#include "ncclinspd/find/containers.h"
+#include "ncclinspd/find/files.h"
+#include "ncclinspd/find/life.h"
+#include "ncclinspd/find/shmdir.h"
+#include "util/cleanup.h"
+#include "util/log.h"
+
+#define LIFE_NS		UINT64_C(100000000)	/* between two questions who lives */
+#define FRESH_NS	UINT64_C(1000000)	/* to the first second look at a new file */
+#define SCAN_NS		UINT64_C(3000000000)	/* between two scans of the directory */
+#define READY_NS	UINT64_C(10000000000)	/* for a process to finish its segment */
+#define FILES_PER_SEGMENT 4			/* rows for each segment that may be read */
+
+struct discover {
+	struct loop *loop;
+	struct drain *drain;
+	struct names *names;
+	struct discover_config config;
+	struct discover_hooks hooks;
+	struct shmwatch watch;
+	struct shmdir dir;
+	struct containers *containers;	/* NULL: they are not looked for */
+	struct loop_timer life;
+	struct loop_timer fresh;
+	uint64_t fresh_wait_ns;
+	uint64_t scan_ns;	/* when the next one is due */
+	bool more;		/* processes, that could not yet be looked at for containers */
+	struct files files;
+	struct process **processes;	/* of attached and ended segments */
+	uint32_t nprocesses, max_processes;
+	uint32_t attached;
+	uint64_t refused;
+	uint64_t last_id;
+	struct log_rate rate;
+};
+
+/* ---- processes ------------------------------------------------------------- */
+
+static void call(void (*hook)(void *, struct process *, uint64_t),
+		 const struct discover *d, struct process *p, uint64_t now_ns)
+{
+	if (hook)
+		hook(d->hooks.arg, p, now_ns);
+}
+
+static void forget(struct discover *d, uint32_t i)
+{
+	struct process *p = d->processes[i];
+
+	if (d->hooks.forgotten)
+		d->hooks.forgotten(d->hooks.arg, p);
+	drain_remove(d->drain, process_segment(p));
+	segment_free(process_segment(p));
+	d->nprocesses--;
+	memmove(&d->processes[i], &d->processes[i + 1],
+		(d->nprocesses - i) * sizeof(d->processes[0]));
+}
+
+static uint32_t count_ended(const struct discover *d, uid_t uid)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < d->nprocesses; i++)
+		n += d->processes[i]->state != PROCESS_LIVE && d->processes[i]->uid == uid;
+	return n;
+}
+
+/* The first to go: of who has more than half of those that are kept, else of all. */
+static uint32_t first_ended(const struct discover *d)
+{
+	uint32_t first = UINT32_MAX;
+
+	for (uint32_t i = 0; i < d->nprocesses; i++) {
+		const struct process *p = d->processes[i];
+
+		if (p->state == PROCESS_LIVE)
+			continue;
+		if (count_ended(d, p->uid) > d->config.max_ended / 2)
+			return i;
+		first = first < i ? first : i;
+	}
+	return first;
+}
+
+/* Those that ended long ago, and those that are too many. */
+static void forget_old(struct discover *d, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < d->nprocesses;) {
+		const struct process *p = d->processes[i];
+
+		if (p->state != PROCESS_LIVE && now_ns - p->ended_ns >= d->config.keep_ns)
+			forget(d, i);
+		else
+			i++;
+	}
+	while (d->nprocesses - d->attached > d->config.max_ended)
+		forget(d, first_ended(d));
+}
+
+static int attach(struct discover *d, struct file *f, uint64_t now_ns)
+{
+	struct process *p = &f->seg->process;
+	int r = drain_add(d->drain, f->seg);
+
+	if (r < 0)
+		return r;
+	p->id = ++d->last_id;
+	p->first_seen_ns = now_ns;
+	p->contained |= f->dir != &d->dir;
+	if (f->seg->host_pid_proven)
+		cgroup_identify(p, LIFE_PROC, p->pid);
+	d->processes[d->nprocesses++] = p;
+	d->attached++;
+	f->state = FILE_READ;
+	call(d->hooks.appeared, d, p, now_ns);
+	return 0;
+}
+
+/* Nothing more will be read of it; its process stays listed for a while. */
+static void detach(struct discover *d, struct file *f, enum process_state state,
+		   uint64_t now_ns)
+{
+	struct segment *seg = f->seg;
+	struct process *p = &seg->process;
+
+	p->state = state;
+	p->ended_ns = now_ns;
+	call(d->hooks.ended, d, p, now_ns);
+	drain_remove(d->drain, seg);
+	segment_close(seg);
+	d->attached--;
+	f->seg = NULL;
+	f->state = FILE_IGNORED;
+	if (state == PROCESS_EXITED)
+		f->ino = 0;	/* it unlinked its file, and the number may serve again */
+}
+
+/*
+ * A killed process leaves its file behind; it has told us all it can.  In a container nothing
+ * is touched: the next plugin there removes it, or it goes with the container.
+ */
+static void remove_file(struct discover *d, struct file *f)
+{
+	struct stat st;
+
+	if (f->dir != &d->dir)
+		return;
+	if (beneath_stat(d->dir.fd, f->name, &st) == 0 && st.st_ino == f->ino &&
+	    unlinkat(d->dir.fd, f->name, 0) == 0)
+		f->ino = 0;
+}
+
+static void finish(struct discover *d, struct file *f, enum life life, uint64_t now_ns)
+{
+	bool died = life == LIFE_DIED;
+
+	drain_finish(d->drain, f->seg);
+	if (died)
+		log_limited(&d->rate, now_ns, LOG_INFO,
+			    "process died pid=%d command=%s in_flight=%u",
+			    (int)f->seg->process.pid, f->seg->process.command,
+			    f->seg->process.nlast_slots);
+	detach(d, f, died ? PROCESS_DIED : PROCESS_EXITED, now_ns);
+	if (died)
+		remove_file(d, f);
+}
+
+/* A segment that was caught lying: its process is not ours to judge, and goes unlisted. */
+static void drop(struct discover *d, struct file *f, uint64_t now_ns)
+{
+	uint32_t i = 0;
+
+	log_limited(&d->rate, now_ns, LOG_WARN, "segment cannot be true, left alone file=%s",
+		    f->name);
+	while (d->processes[i] != &f->seg->process)
+		i++;
+	forget(d, i);
+	d->attached--;
+	d->refused++;
+	f->seg = NULL;
+	f->state = FILE_IGNORED;
+}
+
+/* ---- files ----------------------------------------------------------------- */
+
+static void ignore(struct discover *d, struct file *f, enum log_level level, const char *why,
+		   uint64_t now_ns)
+{
+	f->state = FILE_IGNORED;
+	if (f->seg)
+		f->foreign = f->seg->foreign;
+	segment_free(f->seg);
+	f->seg = NULL;
+	d->refused++;
+	log_limited(&d->rate, now_ns, level, "segment left alone file=%s reason=\"%s\"",
+		    f->name, why);
+}
+
+/* No user may have more than three quarters of what can be read, no container more than one. */
+static bool is_over_limit(const struct discover *d, const struct file *f)
+{
+	uint32_t limit = d->config.max_segments, of_user = 0;
+
+	for (uint32_t i = 0; i < d->nprocesses; i++)
+		of_user += d->processes[i]->state == PROCESS_LIVE &&
+			   d->processes[i]->uid == f->uid;
+	return d->attached == limit || of_user >= limit - limit / 4 ||
+	       (f->dir != &d->dir && files_read_in(&d->files, f->dir) >= limit / 4);
+}
+
+/* What another look in a while may find changed. */
+static bool is_passing(int outcome)
+{
+	return outcome == SEGMENT_NOT_READY || outcome == -EMFILE || outcome == -ENFILE ||
+	       outcome == -ENOMEM;
+}
+
+static const char *reason(int outcome)
+{
+	if (outcome == SEGMENT_FOREIGN)
+		return "its format is another version's, restart the older: job or daemon";
+	if (outcome == SEGMENT_STALE)
+		return "another boot";
+	return outcome == SEGMENT_NOT_READY ? "was never ready" : strerror(-outcome);
+}
+
+static int open_file(struct discover *d, struct file *f)
+{
+	int r = f->seg ? 0 : segment_open(&f->seg, f->dir ? f->dir->fd : -1, f->name, d->names);
+
+	if (r < 0)
+		return r;
+	f->ino = f->seg->ino;
+	return segment_check(f->seg);
+}
+
+static void try_open(struct discover *d, struct file *f, uint64_t now_ns)
+{
+	int r;
+
+	if (is_over_limit(d, f)) {
+		log_limited(&d->rate, now_ns, LOG_WARN, "too many segments limit=%u file=%s",
+			    d->config.max_segments, f->name);
+		d->refused += f->state != FILE_WAITING;
+		f->state = FILE_WAITING;
+		return;
+	}
+	r = open_file(d, f);
+	if (r == 0)
+		r = attach(d, f, now_ns);
+	if (r == 0 || r == -ENOENT)
+		return;		/* -ENOENT: the next scan drops the row */
+	if (!is_passing(r) || now_ns - f->since_ns > READY_NS)
+		ignore(d, f, r < 0 ? LOG_WARN : LOG_INFO, reason(r), now_ns);
+}
+
+static void check_life(struct discover *d, struct file *f, uint64_t now_ns)
+{
+	enum life life;
+
+	if (f->seg->lies) {
+		drop(d, f, now_ns);
+		return;
+	}
+	life = life_of(f->seg);
+	if (life != LIFE_ALIVE)
+		finish(d, f, life, now_ns);
+}
+
+/* What to do about a file every LIFE_NS, by its state. */
+static void (*const on_life[])(struct discover *, struct file *, uint64_t) = {
+	[FILE_NEW] = try_open,
+	[FILE_WAITING] = try_open,
+	[FILE_READ] = check_life,
+	[FILE_IGNORED] = NULL,
+};
+
+static void look_soon(struct discover *d, uint64_t now_ns, uint64_t wait_ns)
+{
+	d->fresh_wait_ns = wait_ns;
+	if (wait_ns < LIFE_NS)
+		loop_arm(d->loop, &d->fresh, now_ns + wait_ns);
+}
+
+/* A file of that name is there. */
+static void see(void *arg, struct shmdir *dir, const char *file, uint64_t now_ns)
+{
+	struct discover *d = arg;
+	struct segment_name name;
+	struct stat st;
+	struct file *f;
+
+	if (!segment_parse_name(file, &name) || beneath_stat(dir->fd, file, &st) < 0)
+		return;
+	if (!d->config.everybody && st.st_uid != geteuid())
+		return;
+	f = files_find(&d->files, dir, file, st.st_ino);
+	if (!f) {
+		f = files_add(&d->files, dir, file, st.st_ino, st.st_uid);
+		if (!f) {
+			log_limited(&d->rate, now_ns, LOG_WARN, "too many files uid=%u",
+				    (unsigned)st.st_uid);
+			return;
+		}
+		f->since_ns = now_ns;
+		try_open(d, f, now_ns);
+	}
+	f->there = true;
+	if (f->state == FILE_NEW)
+		look_soon(d, now_ns, FRESH_NS);
+}
+
+/* ---- what happens when ------------------------------------------------------ */
+
+static void scan_dir(struct discover *d, struct shmdir *dir, uint64_t now_ns)
+{
+	files_begin_scan(&d->files, dir);
+	if (shmdir_scan(dir, now_ns) == 0)
+		files_end_scan(&d->files, dir);
+	if (dir->cut)
+		log_limited(&d->rate, now_ns, LOG_WARN, "too many files in %s limit=%u",
+			    dir->path ? dir->path : "a container's shared memory", dir->entries);
+}
+
+static void on_gone(void *arg, const struct shmdir *dir)
+{
+	struct discover *d = arg;
+
+	files_leave(&d->files, dir);
+}
+
+static void scan(struct discover *d, uint64_t now_ns)
+{
+	bool all = now_ns >= d->scan_ns;
+	struct shmdir *dir;
+	uint32_t at = 0;
+
+	if (all)
+		d->scan_ns = now_ns + SCAN_NS;
+	if (all || d->dir.missed)
+		scan_dir(d, &d->dir, now_ns);
+	if (!d->containers)
+		return;
+	if (all || d->more)
+		d->more = containers_look(d->containers, now_ns);
+	while ((dir = containers_next(d->containers, &at)))
+		if (all || dir->missed)
+			scan_dir(d, dir, now_ns);
+}
+
+void discover_look(struct discover *d, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < d->files.n; i++) {
+		struct file *f = &d->files.row[i];
+
+		if (on_life[f->state])
+			on_life[f->state](d, f, now_ns);
+	}
+	forget_old(d, now_ns);
+	scan(d, now_ns);
+}
+
+/*
+ * A file is told of when it is made, which is a moment before it is ready; and a
+ * process that begins with a burst overwrites its records within milliseconds.
+ */
+static void on_fresh_timer(void *arg, uint64_t now_ns)
+{
+	struct discover *d = arg;
+	bool more = false;
+
+	for (uint32_t i = 0; i < d->files.n; i++) {
+		struct file *f = &d->files.row[i];
+
+		if (f->state != FILE_NEW || now_ns - f->since_ns > LIFE_NS)
+			continue;
+		try_open(d, f, now_ns);
+		more |= f->state == FILE_NEW;
+	}
+	if (more)
+		look_soon(d, now_ns, d->fresh_wait_ns * 2);
+}
+
+static void on_life_timer(void *arg, uint64_t now_ns)
+{
+	struct discover *d = arg;
+
+	discover_look(d, now_ns);
+	loop_arm(d->loop, &d->life, now_ns + LIFE_NS);
+}
+
+/* ---- from outside ---------------------------------------------------------- */
+
+/* Worth having, not worth failing for. */
+static void look_for_containers(struct discover *d)
+{
+	const struct containers_config config = {
+		.proc = LIFE_PROC, .everybody = d->config.everybody,
+	};
+	int r = containers_new(&d->containers, &config, &d->watch, &d->dir, on_gone, d);
+
+	if (r < 0)
+		log_say(LOG_WARN, "containers are not looked for error=\"%s\"", strerror(-r));
+}
+
+static void discover_freep(struct discover **d)
+{
+	discover_free(*d);
+}
+
+int discover_new(struct discover **out, struct loop *loop, struct drain *drain,
+		 struct names *names, const struct discover_config *config,
+		 const struct discover_hooks *hooks, uint64_t now_ns)
+{
+	CLEANUP(discover_freep) struct discover *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return -ENOMEM;
+	*d = (struct discover){
+		.loop = loop,
+		.drain = drain,
+		.names = names,
+		.config = *config,
+		.hooks = *hooks,
+		.life = { .fn = on_life_timer, .arg = d },
+		.fresh = { .fn = on_fresh_timer, .arg = d },
+		.max_processes = config->max_segments + config->max_ended + 1,
+	};
+	shmwatch_init(&d->watch, loop, see, d);
+	shmdir_init(&d->dir, &d->watch, config->dir);
+	d->processes = calloc(d->max_processes, sizeof(d->processes[0]));
+	if (!d->processes ||
+	    files_init(&d->files, &d->dir, config->max_segments * FILES_PER_SEGMENT) < 0)
+		return -ENOMEM;
+	if (config->containers)
+		look_for_containers(d);
+	on_life_timer(d, now_ns);
+	*out = d;
+	d = NULL;
+	return 0;
+}
+
+void discover_free(struct discover *d)
+{
+	if (!d)
+		return;
+	loop_cancel(d->loop, &d->life);
+	loop_cancel(d->loop, &d->fresh);
+	containers_free(d->containers);
+	shmdir_deinit(&d->dir);
+	shmwatch_deinit(&d->watch);
+	while (d->nprocesses)
+		forget(d, d->nprocesses - 1);
+	files_deinit(&d->files);
+	free(d->processes);
+	free(d);
+}
+
+size_t discover_processes(const struct discover *d, struct process *const **list)
+{
+	*list = d->processes;
+	return d->nprocesses;
+}
+
+void discover_containers(const struct discover *d, struct containers_stats *stats)
+{
+	*stats = (struct containers_stats){ 0 };
+	if (d->containers)
+		containers_read_stats(d->containers, stats);
+}
+
+uint64_t discover_refused(const struct discover *d)
+{
+	return d->refused;
+}
+
+const struct foreign *discover_next_foreign(const struct discover *d, size_t *i)
+{
+	while (*i < d->files.n) {
+		const struct foreign *f = &d->files.row[(*i)++].foreign;
+
+		if (f->abi_major && life_start_time(LIFE_PROC, f->host_pid) == f->start_time)
+			return f;
+	}
+	return NULL;
+}
+
+uint32_t discover_attached(const struct discover *d)
+{
+	return d->attached;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_FIND_DISCOVER_H
+#define NCCLINSPD_FIND_DISCOVER_H
+
+/*
+ * Segments appear, end, and are removed.  inotify tells of new ones; a scan
+ * every few seconds finds what it missed; their locks are asked for who died.
+ */
+
+#include "ncclinspd/loop.h"
+#include "ncclinspd/model.h"
+#include "ncclinspd/read/drain.h"
+
+struct discover;
+struct names;
+
+struct discover_config {
+	const char *dir;	/* where segments lie */
+	bool everybody;		/* all users' segments, not only our own */
+	bool containers;	/* also those in shared memory that a container has for itself */
+	uint32_t max_segments;	/* read at the same time */
+	uint32_t max_ended;	/* remembered after their end */
+	uint64_t keep_ns;	/* for how long */
+};
+
+/*
+ * What happens to processes; each may be NULL.  `ended`: all of its records were
+ * delivered, p->last_slots is filled in, p->state says how.  `forgotten`: after this
+ * call the process is gone.
+ */
+struct discover_hooks {
+	void (*appeared)(void *arg, struct process *p, uint64_t now_ns);
+	void (*ended)(void *arg, struct process *p, uint64_t now_ns);
+	void (*forgotten)(void *arg, struct process *p);
+	void *arg;
+};
+
+/*
+ * Start watching, and look at what is there already.  A directory that does not
+ * exist is waited for.  Config and hooks are copied, the texts are not.
+ */
+int discover_new(struct discover **out, struct loop *loop, struct drain *drain,
+		 struct names *names, const struct discover_config *config,
+		 const struct discover_hooks *hooks, uint64_t now_ns);
+
+/* Forgets every process (its hook is called); files stay. */
+void discover_free(struct discover *d);
+
+/*
+ * What happens ten times a second: who lives, what is ready now, who is to be
+ * forgotten, and now and then a scan of the directory.
+ */
+void discover_look(struct discover *d, uint64_t now_ns);
+
+/*
+ * All that live and the last that ended, in the order in which they appeared:
+ * returns how many.  The list holds until the loop's next callback.
+ */
+size_t discover_processes(const struct discover *d, struct process *const **list);
+
+/*
+ * Running processes whose segments are in a format of another major version, from *i = 0
+ * on; NULL: no more.  What it returns holds until the loop's next callback.
+ */
+const struct foreign *discover_next_foreign(const struct discover *d, size_t *i);
+
+/* What there is of containers; zeros: they are not looked for. */
+struct containers_stats;
+void discover_containers(const struct discover *d, struct containers_stats *stats);
+
+/* Segments left alone: foreign, broken, or over the limit. */
+uint64_t discover_refused(const struct discover *d);
+
+/* Segments being read now. */
+uint32_t discover_attached(const struct discover *d);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_FIND_FILES_H
+#define NCCLINSPD_FIND_FILES_H
+
+/*
+ * Every file that has a segment's name has a row here for as long as it is there: so a
+ * broken one is looked at once, not every time, and a new file under an old name (an
+ * exec, a reused pid) is told apart by its inode.
+ */
+
+#include "ncclinspd/find/segment.h"
+
+struct shmdir;
+
+enum file_state {
+	FILE_NEW,		/* not ready yet; `seg` is open, or it could not be opened yet */
+	FILE_WAITING,		/* for another one to end: too many are read */
+	FILE_READ,		/* `seg` is attached */
+	FILE_IGNORED,		/* broken, foreign, or read to its end */
+};
+
+struct file {
+	char name[80];
+	const struct shmdir *dir;	/* NULL: its container is gone */
+	ino_t ino;
+	uid_t uid;		/* its owner */
+	enum file_state state;
+	uint64_t since_ns;
+	struct segment *seg;
+	struct foreign foreign;	/* abi_major 0: the format is ours, or not known */
+	bool there;		/* found by the scan in progress */
+};
+
+struct files {
+	const struct shmdir *own;	/* the node's directory; others are containers' */
+	uint32_t n, max;
+	struct file *row;
+};
+
+int files_init(struct files *files, const struct shmdir *own, uint32_t max);
+/* Segments that are attached are not touched.  Zeroed is fine. */
+void files_deinit(struct files *files);
+
+struct file *files_find(struct files *files, const struct shmdir *dir, const char *name,
+			ino_t ino);
+
+/* A new row, FILE_NEW; NULL: this user, or this container, has had its share. */
+struct file *files_add(struct files *files, const struct shmdir *dir, const char *name,
+		       ino_t ino, uid_t uid);
+
+/* Of that directory, that are read now. */
+uint32_t files_read_in(const struct files *files, const struct shmdir *dir);
+
+/* Before and after that directory was listed: what was not found is gone. */
+void files_begin_scan(struct files *files, const struct shmdir *dir);
+void files_end_scan(struct files *files, const struct shmdir *dir);
+
+/* That directory is gone; what is read of it is read to its end. */
+void files_leave(struct files *files, const struct shmdir *dir);
+
+#endif

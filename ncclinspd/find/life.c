@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Asked of the kernel: the process's lock on its file, and /proc where we know
+ * under which number the process runs here.
+ */
+#include "ncclinspd/find/life.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ncclinspd/find/proc.h"
+#include "util/cleanup.h"
+
+uint64_t life_start_time(const char *proc, pid_t pid)
+{
+	char path[PATH_MAX], text[1024], state;
+	unsigned long long start;
+	const char *at;
+
+	snprintf(path, sizeof(path), "%s/%d/stat", proc, (int)pid);
+	if (!proc_read(AT_FDCWD, path, text, sizeof(text)))
+		return 0;
+	at = strrchr(text, ')');	/* the command may hold anything */
+	if (!at || sscanf(at + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u"
+			  " %*d %*d %*d %*d %*d %*d %llu", &state, &start) != 2)
+		return 0;
+	return strchr("ZXx", state) ? 0 : start;
+}
+
+/* 1: locked, and *pid is the owner in our pid namespace or 0; 0: not locked. */
+static int lock_owner(const struct segment *seg, pid_t *pid)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	if (fcntl(seg->fd, F_GETLK, &lock) < 0)
+		return -errno;
+	*pid = lock.l_pid > 0 ? lock.l_pid : 0;
+	return lock.l_type != F_UNLCK;
+}
+
+bool life_is_held(const struct segment *seg)
+{
+	pid_t pid;
+
+	return lock_owner(seg, &pid) > 0;
+}
+
+pid_t life_ns_pid(int dirfd, pid_t tid, uint32_t *depth)
+{
+	char path[32], text[4096], *at, *end;
+	long number = 0;
+
+	*depth = 0;
+	snprintf(path, sizeof(path), "%d/status", (int)tid);
+	at = proc_read(dirfd, path, text, sizeof(text)) ? strstr(text, "\nNSpid:") : NULL;
+	if (!at)
+		return 0;
+	at += strlen("\nNSpid:");
+	while (*at == '\t') {
+		number = strtol(at, &end, 10);
+		at = end;
+		++*depth;
+	}
+	return number > 0 && number <= INT_MAX ? (pid_t)number : 0;
+}
+
+/*
+ * The lock tells the number that its owner has here; 0: it is in a pid namespace that is not
+ * below ours, where any number means somebody else.  Without a lock the name's may be right.
+ * That it is the one which made the file says when it began, and how it calls itself.
+ */
+void life_find_owner(struct segment *seg)
+{
+	struct process *p = &seg->process;
+	pid_t pid = 0;
+	uint32_t depth;
+	int locked = lock_owner(seg, &pid);
+
+	if (locked > 0 && pid == 0)
+		return;
+	seg->host_pid = p->pid = locked > 0 ? pid : p->ns_pid;
+	CLEANUP(cleanup_closep) int proc = open(LIFE_PROC, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	seg->host_pid_proven = life_start_time(LIFE_PROC, p->pid) == seg->start_time &&
+			       life_ns_pid(proc, p->pid, &depth) == p->ns_pid;
+	p->contained = seg->host_pid_proven && depth > 1;
+}
+
+static bool said_goodbye(const struct segment *seg)
+{
+	struct nci_live live;
+	struct stat st;
+
+	if (fstat(seg->fd, &st) == 0 && st.st_nlink == 0)
+		return true;
+	return segment_read(seg, &live, sizeof(live), seg->live_offset) == 0 &&
+	       atomic_load_explicit(&live.flags, memory_order_relaxed) & NCI_LIVE_EXITED;
+}
+
+/*
+ * The lock alone would do, if closing any other descriptor of the file did not
+ * drop it too: where /proc shows the process running, it is believed.
+ */
+enum life life_of(const struct segment *seg)
+{
+	pid_t pid;
+
+	if (lock_owner(seg, &pid) != 0)
+		return LIFE_ALIVE;
+	if (said_goodbye(seg))
+		return LIFE_EXITED;
+	if (seg->host_pid_proven && life_start_time(LIFE_PROC, seg->host_pid) == seg->start_time)
+		return LIFE_ALIVE;
+	return LIFE_DIED;
+}

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The header is copied once and checked; from then on offsets come from the
+ * checked copy.
+ */
+#include "ncclinspd/find/segment.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ncclinspd/boot.h"
+#include "ncclinspd/find/beneath.h"
+#include "ncclinspd/find/life.h"
+#include "ncclinspd/names.h"
+#include "shmring/clock.h"
+#include "util/cleanup.h"
+#include "util/utf8.h"
+
+#define MAX_COMMS	65535	/* a record's index has 16 bits, one value says none */
+#define MAX_STRINGS	65535
+#define KEPT_COMMS	4096	/* of them: nobody needs more, and we pay for each */
+#define KEPT_STRINGS	1024
+#define AT_ONCE		64	/* table entries copied in one read */
+
+/* ---- the name -------------------------------------------------------------- */
+
+/* Decimal without leading zeros, up to `end`; false if it is not, or above `max`. */
+static bool parse_number(const char **text, char end, uint64_t max, uint64_t *out)
+{
+	const char *s = *text;
+	uint64_t n = 0;
+
+	if (*s == '0' && s[1] != end)
+		return false;
+	for (; *s >= '0' && *s <= '9'; s++) {
+		uint64_t digit = (uint64_t)(*s - '0');
+
+		if (n > (max - digit) / 10)
+			return false;
+		n = n * 10 + digit;
+	}
+	if (s == *text || *s != end)
+		return false;
+	*text = s + (end != 0);
+	*out = n;
+	return true;
+}
+
+bool segment_parse_name(const char *file, struct segment_name *name)
+{
+	uint64_t uid, pid, start;
+
+	if (strncmp(file, NCI_FILE_PREFIX, strlen(NCI_FILE_PREFIX)) != 0)
+		return false;
+	file += strlen(NCI_FILE_PREFIX);
+	if (!parse_number(&file, '.', UINT32_MAX - 1, &uid) ||
+	    !parse_number(&file, '.', INT32_MAX, &pid) || pid == 0 ||
+	    !parse_number(&file, '\0', UINT64_MAX / 16, &start))
+		return false;
+	*name = (struct segment_name){ (uid_t)uid, (pid_t)pid, start };
+	return true;
+}
+
+/* ---- reading --------------------------------------------------------------- */
+
+int segment_read(const struct segment *seg, void *buf, size_t bytes, uint64_t offset)
+{
+	uint8_t *to = buf;
+
+	while (bytes) {
+		ssize_t n = pread(seg->fd, to, bytes, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -EPROTO;
+		to += n;
+		offset += (uint64_t)n;
+		bytes -= (size_t)n;
+	}
+	return 0;
+}
+
+static int read_size(struct segment *seg)
+{
+	struct stat st;
+
+	if (fstat(seg->fd, &st) < 0)
+		return -errno;
+	seg->bytes = (uint64_t)st.st_size;
+	return 0;
+}
+
+/* ---- the header ------------------------------------------------------------ */
+
+static bool table_fits(const struct segment *seg, uint64_t offset, uint64_t bytes)
+{
+	return offset % NCI_LINE_BYTES == 0 && offset >= sizeof(struct nci_header) &&
+	       offset <= seg->bytes && bytes <= seg->bytes - offset;
+}
+
+static bool layout_fits(const struct segment *seg, const struct nci_header *h)
+{
+	if (h->lanes == 0 || h->lanes > SEGMENT_MAX_LANES || h->comms > MAX_COMMS ||
+	    h->strings > MAX_STRINGS || h->env_bytes > sizeof(h->env))
+		return false;
+	return table_fits(seg, h->live_offset, sizeof(struct nci_live) +
+			  h->lanes * sizeof(struct nci_lane)) &&
+	       table_fits(seg, h->comms_offset, h->comms * sizeof(struct nci_comm)) &&
+	       table_fits(seg, h->strings_offset, h->strings * sizeof(struct nci_string));
+}
+
+/* The identity is told twice, by the file and in it. */
+static bool identity_fits(const struct nci_header *h, const struct segment_name *name)
+{
+	return h->uid == name->uid && h->pid == (uint32_t)name->pid &&
+	       h->start_time == name->start_time && h->nonce;
+}
+
+static bool clock_fits(const struct nci_header *h)
+{
+	return h->clock == NCI_CLOCK_MONOTONIC || h->clock == clock_kind(
+		h->clock == NCI_CLOCK_TSC ? "tsc" : "arch_sys_counter");
+}
+
+/*
+ * Ticks of an earlier boot mean nothing now.  Zeros: the writer could not tell.  Some
+ * containers have an id of their own: who holds a lock runs, whatever it was told.
+ */
+static bool of_this_boot(const struct segment *seg, const struct nci_header *h)
+{
+	static const uint8_t none[16];
+	uint8_t id[16] = { 0 };
+
+	return memcmp(h->boot_id, none, sizeof(none)) == 0 || !boot_id_read(id) ||
+	       memcmp(h->boot_id, id, sizeof(id)) == 0 || life_is_held(seg);
+}
+
+static void copy_text(char *to, size_t room, const char *from, size_t bytes)
+{
+	size_t n = strnlen(from, bytes < room - 1 ? bytes : room - 1);
+
+	memcpy(to, from, n);
+	to[n] = '\0';
+	utf8_clean(to, n);
+}
+
+static void take_header(struct segment *seg, const struct nci_header *h)
+{
+	struct process *p = &seg->process;
+
+	seg->live_offset = h->live_offset;
+	seg->comms_offset = h->comms_offset;
+	seg->strings_offset = h->strings_offset;
+	seg->max_lanes = h->lanes;
+	seg->max_comms = h->comms < KEPT_COMMS ? h->comms : KEPT_COMMS;
+	seg->max_strings = h->strings < KEPT_STRINGS ? h->strings : KEPT_STRINGS;
+	seg->clock = h->clock;
+	seg->start_time = h->start_time;
+	p->first_ticks = h->anchor.ticks;
+	p->first_mono_ns = h->anchor.mono_ns;
+	p->instance = h->instance;
+	p->nonce = h->nonce;
+	p->tells_watched = h->abi_minor >= 2;
+	p->pid = p->ns_pid = (pid_t)h->pid;
+	p->clock.kind = h->clock;
+	copy_text(p->command, sizeof(p->command), h->command, sizeof(h->command));
+	copy_text(p->plugin_version, sizeof(p->plugin_version), h->plugin_version,
+		  sizeof(h->plugin_version));
+	memcpy(p->env, h->env, h->env_bytes);
+	p->env_bytes = h->env_bytes;
+	if (p->env_bytes)
+		p->env[p->env_bytes - 1] = '\0';
+	utf8_clean(p->env, p->env_bytes);
+}
+
+static void free_tables(struct segment *seg)
+{
+	free(seg->lane);
+	free(seg->process.comms);
+	free(seg->process.strings);
+}
+
+/* Zeroed on purpose: pages of a table that stays empty are never touched. */
+static int make_tables(struct segment *seg)
+{
+	free_tables(seg);	/* of an attempt that came to nothing */
+	seg->lane = calloc(seg->max_lanes, sizeof(*seg->lane));
+	seg->process.comms = calloc(seg->max_comms + 1, sizeof(struct comm));
+	seg->process.strings = calloc(seg->max_strings + 1, sizeof(name_t));
+	return seg->lane && seg->process.comms && seg->process.strings ? 0 : -ENOMEM;
+}
+
+/* Of another format only the magic and the version can be read; the rest is in the name. */
+static void take_foreign(struct segment *seg, const struct nci_header *h,
+			 const struct segment_name *name)
+{
+	seg->process.pid = seg->process.ns_pid = name->pid;
+	seg->start_time = name->start_time;
+	life_find_owner(seg);
+	seg->foreign = (struct foreign){
+		.pid = seg->process.pid,
+		.host_pid = seg->host_pid,
+		.uid = seg->process.uid,
+		.start_time = name->start_time,
+		.abi_major = h->abi_major,
+		.abi_minor = h->abi_minor,
+	};
+}
+
+int segment_check(struct segment *seg)
+{
+	struct segment_name name;
+	struct nci_header h;
+	int r = read_size(seg);
+
+	if (r < 0)
+		return r;
+	if (seg->bytes < sizeof(h))
+		return SEGMENT_NOT_READY;
+	r = segment_read(seg, &h, sizeof(h), 0);
+	if (r < 0)
+		return r;
+	if (!atomic_load_explicit(&h.ready, memory_order_relaxed))
+		return SEGMENT_NOT_READY;
+	atomic_thread_fence(memory_order_acquire);
+	r = segment_read(seg, &h, sizeof(h), 0);	/* all of it is from after `ready` */
+	if (r < 0)
+		return r;
+	if (h.magic != NCI_MAGIC)
+		return -EPROTO;
+	if (!segment_parse_name(seg->process.file, &name))
+		return -EINVAL;
+	if (h.abi_major != NCI_ABI_MAJOR) {
+		take_foreign(seg, &h, &name);
+		return SEGMENT_FOREIGN;
+	}
+	if (!of_this_boot(seg, &h))
+		return SEGMENT_STALE;
+	if (!layout_fits(seg, &h) || !identity_fits(&h, &name) || !clock_fits(&h))
+		return -EPROTO;
+	take_header(seg, &h);
+	life_find_owner(seg);
+	return make_tables(seg);
+}
+
+/* ---- open and close -------------------------------------------------------- */
+
+/*
+ * Whose it is says the file, not its name: in a user namespace a process calls itself by
+ * another number, and anybody may give a file any name.
+ */
+static int check_file(struct segment *seg)
+{
+	struct stat st;
+
+	if (fstat(seg->fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_mode & (S_IWGRP | S_IWOTH))
+		return -EPERM;
+	seg->ino = st.st_ino;
+	seg->process.uid = st.st_uid;
+	return 0;
+}
+
+static void segment_freep(struct segment **seg)
+{
+	segment_free(*seg);
+}
+
+int segment_open(struct segment **out, int dirfd, const char *file, struct names *names)
+{
+	CLEANUP(segment_freep) struct segment *seg = NULL;
+	struct segment_name name;
+	int r;
+
+	if (!segment_parse_name(file, &name))
+		return -EINVAL;
+	seg = calloc(1, sizeof(*seg));
+	if (!seg)
+		return -ENOMEM;
+	seg->names = names;
+	snprintf(seg->process.file, sizeof(seg->process.file), "%s", file);
+	seg->fd = beneath_open(dirfd, file);
+	if (seg->fd < 0)
+		return seg->fd;
+	r = check_file(seg);
+	if (r < 0)
+		return r;
+	*out = seg;
+	seg = NULL;
+	return 0;
+}
+
+void segment_close(struct segment *seg)
+{
+	if (seg->fd >= 0)
+		close(seg->fd);
+	seg->fd = -1;
+}
+
+void segment_free(struct segment *seg)
+{
+	if (!seg)
+		return;
+	segment_close(seg);
+	free_tables(seg);
+	free(seg->process.last_slots);
+	free(seg);
+}
+
+/* ---- tables ---------------------------------------------------------------- */
+
+static void take_comm(struct comm *to, const struct nci_comm *from)
+{
+	size_t name_bytes = from->name_bytes < sizeof(from->name) ? from->name_bytes
+								   : sizeof(from->name);
+
+	to->finalize_ticks = atomic_load_explicit(&from->finalize, memory_order_relaxed);
+	if (to->ready)
+		return;		/* the rest never changes */
+	to->has_id = from->flags & NCI_COMM_HAS_ID;
+	to->id = from->comm_id;
+	to->rank = to->has_id && from->rank >= 0 ? from->rank : UNKNOWN_I32;
+	to->nranks = to->has_id && from->nranks > 0 ? from->nranks : UNKNOWN_I32;
+	to->nnodes = to->has_id && from->nnodes > 0 ? from->nnodes : UNKNOWN_I32;
+	to->has_gpu = from->flags & NCI_COMM_HAS_GPU;
+	memcpy(to->gpu_uuid, from->gpu_uuid, sizeof(to->gpu_uuid));
+	copy_text(to->pci_bus_id, sizeof(to->pci_bus_id), from->pci_bus_id,
+		  sizeof(from->pci_bus_id));
+	copy_text(to->name, sizeof(to->name), from->name, name_bytes);
+	to->init_ticks = from->init;
+	to->ready = true;
+}
+
+/*
+ * Copy table entries twice: what the first copy shows as ready is whole in the
+ * second.  (In one copy, the text may be older than the flag beside it.)
+ */
+static int read_twice(const struct segment *seg, void *first, void *second, size_t bytes,
+		      uint64_t offset)
+{
+	int r = segment_read(seg, first, bytes, offset);
+
+	if (r < 0)
+		return r;
+	atomic_thread_fence(memory_order_acquire);
+	return segment_read(seg, second, bytes, offset);
+}
+
+static int read_comms(struct segment *seg, uint32_t from, uint32_t to)
+{
+	struct nci_comm first[AT_ONCE], second[AT_ONCE];
+
+	while (from < to) {
+		uint32_t n = to - from < AT_ONCE ? to - from : AT_ONCE;
+		int r = read_twice(seg, first, second, n * sizeof(first[0]),
+				   seg->comms_offset + from * sizeof(first[0]));
+
+		if (r < 0)
+			return r;
+		for (uint32_t i = 0; i < n; i++)
+			if (atomic_load_explicit(&first[i].ready, memory_order_relaxed))
+				take_comm(&seg->process.comms[from + i], &second[i]);
+		from += n;
+	}
+	return 0;
+}
+
+static void take_string(struct segment *seg, uint32_t i, const struct nci_string *from)
+{
+	uint32_t bytes = atomic_load_explicit(&from->bytes, memory_order_relaxed);
+	char text[sizeof(from->text)];
+
+	bytes = bytes - 1 < sizeof(text) ? bytes - 1 : sizeof(text);
+	memcpy(text, from->text, bytes);
+	utf8_clean(text, bytes);
+	seg->process.strings[i] = names_intern(seg->names, seg->process.uid, text,
+						bytes);
+}
+
+static int read_strings(struct segment *seg, uint32_t from, uint32_t to)
+{
+	struct nci_string first[AT_ONCE], second[AT_ONCE];
+
+	while (from < to) {
+		uint32_t n = to - from < AT_ONCE ? to - from : AT_ONCE;
+		int r = read_twice(seg, first, second, n * sizeof(first[0]),
+				   seg->strings_offset + from * sizeof(first[0]));
+
+		if (r < 0)
+			return r;
+		for (uint32_t i = 0; i < n; i++)
+			if (atomic_load_explicit(&first[i].bytes, memory_order_relaxed))
+				take_string(seg, from + i, &second[i]);
+		from += n;
+	}
+	return 0;
+}
+
+static uint32_t count_of(const _Atomic uint32_t *begun, uint32_t room)
+{
+	uint32_t n = atomic_load_explicit(begun, memory_order_relaxed);
+
+	return n < room ? n : room;
+}
+
+int segment_tables(struct segment *seg, const struct nci_live *live, bool all)
+{
+	uint32_t comms = count_of(&live->comms, seg->max_comms);
+	uint32_t strings = count_of(&live->strings, seg->max_strings);
+	struct process *p = &seg->process;
+	int r = 0;
+
+	if (comms < p->ncomms || strings < p->nstrings)
+		return -EPROTO;
+	if (all || seg->comms_ready < comms)
+		r = read_comms(seg, all ? 0 : seg->comms_ready, comms);
+	if (r == 0 && seg->strings_ready < strings)
+		r = read_strings(seg, seg->strings_ready, strings);
+	if (r < 0)
+		return r;
+	p->ncomms = comms;
+	p->nstrings = strings;
+	while (seg->comms_ready < comms && p->comms[seg->comms_ready].ready)
+		seg->comms_ready++;
+	while (seg->strings_ready < strings && p->strings[seg->strings_ready])
+		seg->strings_ready++;
+	return 0;
+}
+
+int segment_lane_open(struct segment *seg, uint32_t i, const struct nci_lane *line)
+{
+	struct segment_lane *lane = &seg->lane[i];
+	int r = shmring_reader_init(&lane->reader, line, seg->bytes);
+
+	if (r == -EPROTO) {		/* the file grows with each lane */
+		r = read_size(seg);
+		if (r == 0)
+			r = shmring_reader_init(&lane->reader, line, seg->bytes);
+	}
+	lane->open = r == 0;
+	return r;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/find/shmdir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util/log.h"
+
+/* ---- notices --------------------------------------------------------------- */
+
+void shmwatch_init(struct shmwatch *watch, struct loop *loop, shmdir_see *see, void *arg)
+{
+	*watch = (struct shmwatch){ .loop = loop, .see = see, .arg = arg, .fd = -1 };
+}
+
+void shmwatch_deinit(struct shmwatch *watch)
+{
+	if (!watch->loop || watch->fd < 0)
+		return;
+	loop_remove(watch->loop, watch->fd);
+	close(watch->fd);
+	watch->fd = -1;
+}
+
+static void miss_all(struct shmwatch *watch)
+{
+	for (int i = 0; i < SHMDIR_MOST; i++)
+		if (watch->dir[i])
+			watch->dir[i]->missed = true;
+}
+
+static void unwatch(struct shmdir *dir)
+{
+	for (int i = 0; i < SHMDIR_MOST; i++)
+		if (dir->watch->dir[i] == dir)
+			dir->watch->dir[i] = NULL;
+	if (dir->wd >= 0)
+		inotify_rm_watch(dir->watch->fd, dir->wd);
+	dir->wd = -1;
+}
+
+static void take(struct shmwatch *watch, const struct inotify_event *event, uint64_t now_ns)
+{
+	struct shmdir *dir = NULL;
+
+	for (int i = 0; i < SHMDIR_MOST && !dir; i++)
+		if (watch->dir[i] && watch->dir[i]->wd == event->wd)
+			dir = watch->dir[i];
+	if (!dir)
+		return;		/* one that has just been let go */
+	if (event->mask & (IN_DELETE_SELF | IN_IGNORED))
+		dir->missed = true;
+	else if (event->len)
+		watch->see(watch->arg, dir, event->name, now_ns);
+	/* A container that makes files without end is only scanned, until the next scan. */
+	if (!dir->path && ++dir->notices == SHMDIR_NOTICES)
+		unwatch(dir);
+}
+
+static void on_inotify(void *arg, uint64_t now_ns)
+{
+	_Alignas(struct inotify_event) char buf[4096];
+	struct shmwatch *watch = arg;
+	ssize_t n = read(watch->fd, buf, sizeof(buf));
+
+	for (ssize_t at = 0; at < n;) {
+		const struct inotify_event *event = (const void *)(buf + at);
+
+		if (event->mask & IN_Q_OVERFLOW)
+			miss_all(watch);
+		else
+			take(watch, event, now_ns);
+		at += (ssize_t)(sizeof(*event) + event->len);
+	}
+}
+
+static int open_watch(struct shmwatch *watch)
+{
+	int r;
+
+	if (watch->fd >= 0)
+		return 0;
+	watch->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (watch->fd < 0)
+		return -errno;
+	r = loop_add(watch->loop, watch->fd, on_inotify, watch);
+	if (r < 0) {
+		close(watch->fd);
+		watch->fd = -1;
+	}
+	return r;
+}
+
+static int add_watch(struct shmdir *dir)
+{
+	struct shmwatch *watch = dir->watch;
+	char path[32];
+	int i = 0, r = open_watch(watch);
+
+	while (i < SHMDIR_MOST && watch->dir[i])
+		i++;
+	if (r < 0 || i == SHMDIR_MOST)
+		return r < 0 ? r : -ENOSPC;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", dir->fd);
+	dir->wd = inotify_add_watch(watch->fd, path,
+				    IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF | IN_ONLYDIR);
+	if (dir->wd < 0)
+		return -errno;
+	watch->dir[i] = dir;
+	return 0;
+}
+
+/* Watches are a scarce good; without one the scan finds everything, a little later. */
+static void watch_it(struct shmdir *dir)
+{
+	int r = add_watch(dir);
+
+	if (r < 0)
+		log_say(LOG_WARN, "inotify refused, scanning only dir=%s error=\"%s\"",
+			dir->path ? dir->path : "of a container", strerror(-r));
+}
+
+/* ---- directories ----------------------------------------------------------- */
+
+void shmdir_init(struct shmdir *dir, struct shmwatch *watch, const char *path)
+{
+	*dir = (struct shmdir){
+		.watch = watch, .path = path, .fd = -1, .wd = -1, .entries = SHMDIR_ENTRIES,
+	};
+}
+
+void shmdir_init_fd(struct shmdir *dir, struct shmwatch *watch, int fd, uint32_t entries)
+{
+	*dir = (struct shmdir){
+		.watch = watch, .fd = fd, .wd = -1, .entries = entries, .missed = true,
+	};
+	watch_it(dir);
+}
+
+void shmdir_deinit(struct shmdir *dir)
+{
+	if (!dir->watch)
+		return;
+	unwatch(dir);
+	if (dir->fd >= 0)
+		close(dir->fd);
+	dir->fd = -1;
+}
+
+static bool is_another(const struct shmdir *dir)
+{
+	struct stat held, named;
+
+	return fstat(dir->fd, &held) < 0 || held.st_nlink == 0 ||
+	       stat(dir->path, &named) < 0 || held.st_ino != named.st_ino ||
+	       held.st_dev != named.st_dev;
+}
+
+static int open_it(struct shmdir *dir)
+{
+	if (dir->fd >= 0 && dir->path && is_another(dir))
+		shmdir_deinit(dir);
+	if (dir->fd >= 0)
+		return 0;
+	if (!dir->path)
+		return -ENOENT;
+	dir->fd = open(dir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir->fd < 0)
+		return -errno;
+	watch_it(dir);
+	return 0;
+}
+
+/* Who makes files without end shall not keep us busy with them. */
+static void list_it(struct shmdir *dir, DIR *list, uint64_t now_ns)
+{
+	const struct dirent *entry;
+	uint32_t n = 0;
+
+	while ((entry = readdir(list)) && n++ < dir->entries)
+		dir->watch->see(dir->watch->arg, dir, entry->d_name, now_ns);
+	dir->cut = entry;
+}
+
+int shmdir_scan(struct shmdir *dir, uint64_t now_ns)
+{
+	int fd, r = open_it(dir);
+	DIR *list;
+
+	if (r < 0)
+		return r;
+	fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	list = fd < 0 ? NULL : fdopendir(fd);
+	if (!list) {
+		r = -errno;
+		if (fd >= 0)
+			close(fd);
+		return r;
+	}
+	dir->missed = false;
+	if (dir->notices >= SHMDIR_NOTICES)
+		watch_it(dir);
+	dir->notices = 0;
+	list_it(dir, list, now_ns);
+	closedir(list);
+	return 0;
+}

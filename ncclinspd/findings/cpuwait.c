@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/findings/cpuwait.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ncclinspd/find/life.h"
+#include "ncclinspd/find/proc.h"
+#include "util/cleanup.h"
+
+#define SLICE_NS	UINT64_C(20000000000)	/* what counts: this slice and the one before */
+#define SEARCHES	3	/* through all threads of the process, then it is given up */
+
+struct slice {
+	uint64_t number;	/* now / SLICE_NS */
+	uint64_t watched_ns, wait_ns;
+};
+
+struct thread {
+	pid_t tid;		/* in its pid namespace */
+	pid_t here;		/* 0: not found yet */
+	bool gone;		/* it will never be read again */
+	uint64_t read_ns;	/* 0: not read yet */
+	uint64_t ran_ns, wait_ns;	/* as of then */
+	struct slice slice[2];
+};
+
+struct cpuwait {
+	int task;		/* /proc/<pid>/task, of this process for ever */
+	bool same;		/* threads have the same numbers there and here */
+	uint32_t passed;	/* entries of that directory that this search has read */
+	uint32_t searches;
+	uint32_t n;
+	struct thread thread[CPUWAIT_THREADS];
+};
+
+/* ---- finding threads ------------------------------------------------------------ */
+
+static struct thread *find(struct cpuwait *c, pid_t tid)
+{
+	for (uint32_t i = 0; i < c->n; i++)
+		if (c->thread[i].tid == tid)
+			return &c->thread[i];
+	return NULL;
+}
+
+static bool is_wanted(const pid_t *tids, uint32_t n, pid_t tid)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (tids[i] == tid)
+			return true;
+	return false;
+}
+
+static void choose(struct cpuwait *c, const pid_t *tids, uint32_t n)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < c->n; i++)
+		if (is_wanted(tids, n, c->thread[i].tid))
+			c->thread[kept++] = c->thread[i];
+	c->n = kept;
+	for (uint32_t i = 0; i < n && c->n < CPUWAIT_THREADS; i++) {
+		if (find(c, tids[i]))
+			continue;
+		c->thread[c->n++] = (struct thread){
+			.tid = tids[i], .here = c->same ? tids[i] : 0,
+		};
+		c->searches = c->passed = 0;
+	}
+}
+
+static bool is_searching(const struct cpuwait *c)
+{
+	for (uint32_t i = 0; i < c->n; i++)
+		if (!c->thread[i].here)
+			return c->searches < SEARCHES;
+	return false;
+}
+
+/* The next entries of the directory, as many as may be read. */
+static void search(struct cpuwait *c, DIR *dir, uint32_t *files)
+{
+	const struct dirent *entry;
+	uint32_t at = 0, depth;
+
+	while (*files && (entry = readdir(dir))) {
+		pid_t here = (pid_t)strtol(entry->d_name, NULL, 10);
+		struct thread *t;
+
+		if (at++ < c->passed)
+			continue;
+		c->passed++;
+		if (here <= 0)
+			continue;	/* . and .. */
+		--*files;
+		t = find(c, life_ns_pid(c->task, here, &depth));
+		if (t)
+			t->here = here;
+	}
+	if (*files) {
+		c->passed = 0;
+		c->searches++;
+	}
+}
+
+static void search_threads(struct cpuwait *c, uint32_t *files)
+{
+	int fd = openat(c->task, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (dir) {
+		search(c, dir, files);
+		closedir(dir);
+	} else if (fd >= 0) {
+		close(fd);
+	}
+}
+
+/* ---- counting ------------------------------------------------------------------- */
+
+static void count(struct thread *t, uint64_t watched_ns, uint64_t wait_ns, uint64_t now_ns)
+{
+	uint64_t number = now_ns / SLICE_NS;
+	struct slice *slice = &t->slice[number % 2];
+
+	if (slice->number != number)
+		*slice = (struct slice){ .number = number };
+	slice->watched_ns += watched_ns;
+	slice->wait_ns += wait_ns < watched_ns ? wait_ns : watched_ns;
+}
+
+/* A thread that was never scheduled does not exist: the kernel does not count (zeros). */
+static bool read_schedstat(const struct cpuwait *c, pid_t here, uint64_t *ran, uint64_t *wait)
+{
+	char path[64], text[128];
+	uint64_t times;
+
+	snprintf(path, sizeof(path), "%d/schedstat", (int)here);
+	return proc_read(c->task, path, text, sizeof(text)) &&
+	       sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64, ran, wait, &times) == 3 && times;
+}
+
+static void read_thread(const struct cpuwait *c, struct thread *t, uint64_t now_ns)
+{
+	uint64_t ran, wait;
+
+	if (!read_schedstat(c, t->here, &ran, &wait)) {
+		t->gone = true;
+		return;
+	}
+	/* less than before: another thread has that number now */
+	if (t->read_ns && ran >= t->ran_ns && wait >= t->wait_ns)
+		count(t, now_ns - t->read_ns, wait - t->wait_ns, now_ns);
+	t->read_ns = now_ns;
+	t->ran_ns = ran;
+	t->wait_ns = wait;
+}
+
+void cpuwait_look(struct cpuwait *c, const pid_t *tids, uint32_t n, uint64_t now_ns,
+		  uint32_t *files)
+{
+	choose(c, tids, n);
+	if (is_searching(c))
+		search_threads(c, files);
+	for (uint32_t i = 0; i < c->n && *files; i++) {
+		struct thread *t = &c->thread[i];
+
+		if (!t->here || t->gone)
+			continue;
+		--*files;
+		read_thread(c, t, now_ns);
+	}
+}
+
+/* ---- telling -------------------------------------------------------------------- */
+
+static struct slice add_up(const struct thread *t, uint64_t now_ns)
+{
+	uint64_t number = now_ns / SLICE_NS;
+	struct slice sum = { 0 };
+
+	for (int i = 0; i < 2; i++) {
+		if (t->slice[i].number + 1 < number)
+			continue;
+		sum.watched_ns += t->slice[i].watched_ns;
+		sum.wait_ns += t->slice[i].wait_ns;
+	}
+	return sum;
+}
+
+static double share_of(uint64_t wait_ns, uint64_t watched_ns)
+{
+	return (double)wait_ns / (double)watched_ns;
+}
+
+bool cpuwait_tell(const struct cpuwait *c, uint64_t now_ns, struct cpuwait_sums *sums)
+{
+	*sums = (struct cpuwait_sums){ 0 };
+	for (uint32_t i = 0; c && i < c->n; i++) {
+		struct slice sum = add_up(&c->thread[i], now_ns);
+
+		if (!sum.watched_ns || (sums->watched_ns && share_of(sum.wait_ns, sum.watched_ns) <=
+					share_of(sums->wait_ns, sums->watched_ns)))
+			continue;
+		*sums = (struct cpuwait_sums){ c->thread[i].here, sum.watched_ns, sum.wait_ns };
+	}
+	return sums->watched_ns;
+}
+
+/* ---- life ------------------------------------------------------------------------ */
+
+static void cpuwait_freep(struct cpuwait **c)
+{
+	cpuwait_free(*c);
+}
+
+int cpuwait_new(struct cpuwait **out, const char *proc, pid_t pid, uint64_t start_time)
+{
+	CLEANUP(cpuwait_freep) struct cpuwait *c = calloc(1, sizeof(*c));
+	char path[PATH_MAX];
+	uint32_t depth;
+
+	if (!c)
+		return -ENOMEM;
+	snprintf(path, sizeof(path), "%s/%d/task", proc, (int)pid);
+	c->task = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (c->task < 0)
+		return -errno;
+	/* In this order: had the number gone to another one before, that is seen here. */
+	if (!start_time || life_start_time(proc, pid) != start_time)
+		return -ESRCH;
+	c->same = life_ns_pid(c->task, pid, &depth) == pid && depth == 1;
+	*out = c;
+	c = NULL;
+	return 0;
+}
+
+void cpuwait_free(struct cpuwait *c)
+{
+	if (!c)
+		return;
+	if (c->task >= 0)
+		close(c->task);
+	free(c);
+}

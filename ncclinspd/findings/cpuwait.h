@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_FINDINGS_CPUWAIT_H
+#define NCCLINSPD_FINDINGS_CPUWAIT_H
+
+/*
+ * How long threads of one process could have run and had to wait for a CPU: what the
+ * kernel counts in /proc/<pid>/task/<tid>/schedstat.  It tells a thread without CPU from
+ * one that sleeps.  Where that is not to be had, nothing is known.
+ *
+ * A process in a container knows its threads by other numbers than we do; its threads'
+ * status files tell both.  A thread is looked for once, some files at each look.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define CPUWAIT_THREADS	16	/* of a process; more are not watched */
+
+struct cpuwait;
+
+/*
+ * For the process that has that number here and began at `start_time` (life.h); `proc` is
+ * where procfs is, and holds one descriptor.  0, -ESRCH (it is another one), or why not.
+ */
+int cpuwait_new(struct cpuwait **out, const char *proc, pid_t pid, uint64_t start_time);
+void cpuwait_free(struct cpuwait *c);
+
+/*
+ * Now and then: these `n` threads are to be watched, by their numbers in their own pid
+ * namespace.  At most *files are read, and counted off.
+ */
+void cpuwait_look(struct cpuwait *c, const pid_t *tids, uint32_t n, uint64_t now_ns,
+		  uint32_t *files);
+
+/* Of the thread that waited for the largest part of its time, in the last 20 to 40 s. */
+struct cpuwait_sums {
+	pid_t tid;		/* its number here */
+	uint64_t watched_ns;
+	uint64_t wait_ns;	/* of that: runnable, and no CPU */
+};
+
+/* False: nothing is known.  `c` may be NULL. */
+bool cpuwait_tell(const struct cpuwait *c, uint64_t now_ns, struct cpuwait_sums *sums);
+
+#endif

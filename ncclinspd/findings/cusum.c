@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/findings/cusum.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RECENT		0.2	/* weight of the newest sample */
+#define MAD_TO_SIGMA	1.4826
+#define STEADY_TIMES	2	/* sigma of a steady series, against the learned one */
+#define BACK		0.5	/* of the change: nearer to the old level than to the new */
+#define OVERSHOOT	1.166
+
+static int by_value(const void *a, const void *b)
+{
+	const float *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static double median(float *values, uint32_t n)
+{
+	qsort(values, n, sizeof(*values), by_value);
+	return n % 2 ? (double)values[n / 2] :
+	       ((double)values[n / 2 - 1] + (double)values[n / 2]) / 2;
+}
+
+/* Of the ring's samples. */
+static void learn(const struct cusum *c, double *mean, double *sigma)
+{
+	float values[CUSUM_LEARN];
+
+	memcpy(values, c->ring, c->n * sizeof(*values));
+	*mean = median(values, c->n);
+	for (uint32_t i = 0; i < c->n; i++)
+		values[i] = (float)fabs((double)c->ring[i] - *mean);
+	*sigma = fmax(CUSUM_SIGMA_MIN, MAD_TO_SIGMA * median(values, c->n));
+}
+
+static void restart(struct cusum *c, double mean, double sigma)
+{
+	c->mean = mean;
+	c->sigma = sigma;
+	memset(c->sum, 0, sizeof(c->sum));
+	memset(c->run, 0, sizeof(c->run));
+	c->n = 0;
+}
+
+void cusum_start(struct cusum *c, double mean, double sigma)
+{
+	*c = (struct cusum){ .recent = mean };
+	restart(c, mean, fmax(CUSUM_SIGMA_MIN, sigma));
+}
+
+static void add_up(struct cusum *c, double x)
+{
+	double away = (x - c->mean) / c->sigma;
+
+	for (int side = 0; side < 2; side++) {
+		c->sum[side] += (side ? -away : away) - CUSUM_K;
+		c->run[side]++;
+		if (c->sum[side] > 0)
+			continue;
+		c->sum[side] = 0;
+		c->run[side] = 0;
+	}
+}
+
+/* Enough samples make a level; after an alarm, if they are steady. */
+static void learn_more(struct cusum *c, double x)
+{
+	uint32_t wanted = c->sigma > 0 ? CUSUM_STEADY : CUSUM_LEARN;
+	double mean, sigma;
+
+	c->ring[c->n++] = (float)x;
+	if (c->n < wanted)
+		return;
+	learn(c, &mean, &sigma);
+	if (!(c->sigma > 0))
+		restart(c, mean, sigma);
+	else if (sigma <= STEADY_TIMES * c->sigma)
+		restart(c, mean, c->sigma);
+	else
+		memmove(c->ring, c->ring + 1, --c->n * sizeof(*c->ring));
+}
+
+static void look_whether_back(struct cusum *c)
+{
+	double reached = fmax(fabs(c->mean - c->before), 2 * c->sigma);
+
+	if ((c->recent - c->before) * c->alarm > BACK * reached)
+		return;
+	c->alarm = 0;
+	restart(c, c->before, c->sigma);
+}
+
+/* A new alarm in the other direction is the way back, or to beyond: it begins anew. */
+static void raise_alarm(struct cusum *c, int direction)
+{
+	if (!c->alarm)
+		c->before = c->mean;
+	c->alarm = direction;
+	c->n = 0;
+	memset(c->sum, 0, sizeof(c->sum));
+}
+
+int cusum_add(struct cusum *c, double x, double h)
+{
+	bool learned = c->sigma > 0;
+
+	if (!isfinite(x))
+		return c->alarm;
+	c->recent = learned || c->n ? c->recent + RECENT * (x - c->recent) : x;
+	if (!learned || c->alarm)
+		learn_more(c, x);
+	if (!learned)
+		return 0;
+	add_up(c, x);
+	if (c->alarm)
+		look_whether_back(c);
+	else if (c->sum[0] > h || c->sum[1] > h)
+		raise_alarm(c, c->sum[0] > h ? 1 : -1);
+	return c->alarm;
+}
+
+double cusum_change(const struct cusum *c)
+{
+	return c->recent - (c->alarm ? c->before : c->mean);
+}
+
+uint32_t cusum_onset(const struct cusum *c, int direction)
+{
+	return c->run[direction < 0];
+}
+
+double cusum_run_length(double h)
+{
+	double exponent = 2 * CUSUM_K * (h + OVERSHOOT);
+
+	return (exp(exponent) - exponent - 1) / (2 * CUSUM_K * CUSUM_K);
+}
+
+/* The length grows with h: halving finds it. */
+double cusum_limit(double run_length)
+{
+	double low = 0, high = 40;
+
+	while (high - low > 1e-6) {
+		double h = (low + high) / 2;
+
+		if (cusum_run_length(h) < run_length)
+			low = h;
+		else
+			high = h;
+	}
+	return high;
+}

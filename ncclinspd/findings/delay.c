@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/findings/delay.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROUNDS	10	/* of the polish; it settles after two or three */
+#define SETTLED	1e-9
+#define OTHERS	2	/* cells of a row or column that say something about it */
+
+/* One sender and one receiver, over all channels. */
+struct cell {
+	const struct delay_link *links;
+	size_t nlinks;
+	double delay;
+	double rest;	/* logarithm, of what rows and columns do not explain */
+	uint32_t line[2];	/* row, column */
+};
+
+/* A row or a column. */
+struct line {
+	uint32_t first, n;	/* its cells: places in the order of its kind */
+	double effect;		/* logarithm */
+};
+
+struct matrix {
+	struct cell *cells;
+	size_t n;
+	uint32_t *order[2];	/* cells by row; by column */
+	struct line *lines[2];
+	uint32_t nlines[2];
+	double *scratch;
+};
+
+static int compare(double a, double b)
+{
+	return (a > b) - (a < b);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	return compare(*(const double *)a, *(const double *)b);
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct delay_link *x = a, *y = b;
+
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	if (x->to != y->to)
+		return x->to < y->to ? -1 : 1;
+	return (x->channel > y->channel) - (x->channel < y->channel);
+}
+
+static int by_column(const void *a, const void *b, void *cells)
+{
+	const struct cell *x = (const struct cell *)cells + *(const uint32_t *)a;
+	const struct cell *y = (const struct cell *)cells + *(const uint32_t *)b;
+
+	if (x->links->to != y->links->to)
+		return x->links->to < y->links->to ? -1 : 1;
+	return (x > y) - (x < y);
+}
+
+/* The lower of two; sorts. */
+static double median(double *values, size_t n)
+{
+	qsort(values, n, sizeof(*values), by_value);
+	return values[(n - 1) / 2];
+}
+
+/* ---- making -------------------------------------------------------------- */
+
+static void matrix_deinit(struct matrix *m)
+{
+	for (int kind = 0; kind < 2; kind++) {
+		free(m->order[kind]);
+		free(m->lines[kind]);
+	}
+	free(m->scratch);
+	free(m->cells);
+}
+
+static int matrix_init(struct matrix *m, size_t n)
+{
+	bool ok;
+
+	*m = (struct matrix){
+		.cells = calloc(n + 1, sizeof(*m->cells)),
+		.scratch = calloc(n + 1, sizeof(*m->scratch)),
+	};
+	ok = m->cells && m->scratch;
+	for (int kind = 0; kind < 2; kind++) {
+		m->order[kind] = calloc(n + 1, sizeof(*m->order[kind]));
+		m->lines[kind] = calloc(n + 1, sizeof(*m->lines[kind]));
+		ok = ok && m->order[kind] && m->lines[kind];
+	}
+	return ok ? 0 : -ENOMEM;
+}
+
+static void add_cell(struct matrix *m, const struct delay_link *links, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		m->scratch[i] = links[i].delay;
+	m->cells[m->n] = (struct cell){ .links = links, .nlinks = n,
+					.delay = median(m->scratch, n) };
+	m->order[0][m->n] = m->order[1][m->n] = (uint32_t)m->n;
+	m->n++;
+}
+
+static void make_cells(struct matrix *m, struct delay_link *links, size_t n)
+{
+	size_t end;
+
+	qsort(links, n, sizeof(*links), by_place);
+	for (size_t i = 0; i < n; i = end) {
+		for (end = i + 1; end < n && links[end].from == links[i].from &&
+		     links[end].to == links[i].to; end++)
+			continue;
+		add_cell(m, &links[i], end - i);
+	}
+	qsort_r(m->order[1], m->n, sizeof(*m->order[1]), by_column, m->cells);
+}
+
+static int32_t end_of(const struct cell *cell, int kind)
+{
+	return kind ? cell->links->to : cell->links->from;
+}
+
+static void make_lines(struct matrix *m, int kind)
+{
+	struct line *line = NULL;
+
+	for (uint32_t i = 0; i < m->n; i++) {
+		struct cell *cell = &m->cells[m->order[kind][i]];
+
+		if (!i || end_of(cell, kind) != end_of(&m->cells[m->order[kind][i - 1]], kind)) {
+			line = &m->lines[kind][m->nlines[kind]++];
+			line->first = i;
+		}
+		line->n++;
+		cell->line[kind] = m->nlines[kind] - 1;
+	}
+}
+
+static void make_rests(struct matrix *m)
+{
+	double middle;
+
+	for (size_t i = 0; i < m->n; i++)
+		m->scratch[i] = m->cells[i].delay;
+	middle = median(m->scratch, m->n);
+	for (size_t i = 0; i < m->n; i++)
+		m->cells[i].rest = log(m->cells[i].delay / middle);
+}
+
+/* ---- judging --------------------------------------------------------------- */
+
+/* Take out of the line's cells what they have in common; by how much that moved it. */
+static double polish_line(struct matrix *m, int kind, struct line *line)
+{
+	double common;
+
+	if (line->n < OTHERS)
+		return 0;
+	for (uint32_t i = 0; i < line->n; i++)
+		m->scratch[i] = m->cells[m->order[kind][line->first + i]].rest;
+	common = median(m->scratch, line->n);
+	for (uint32_t i = 0; i < line->n; i++)
+		m->cells[m->order[kind][line->first + i]].rest -= common;
+	line->effect += common;
+	return fabs(common);
+}
+
+static void polish(struct matrix *m)
+{
+	double moved = 1;
+
+	for (int round = 0; round < ROUNDS && moved > SETTLED; round++) {
+		moved = 0;
+		for (int kind = 0; kind < 2; kind++)
+			for (uint32_t i = 0; i < m->nlines[kind]; i++)
+				moved = fmax(moved, polish_line(m, kind, &m->lines[kind][i]));
+	}
+}
+
+/* Where the hot ones go. */
+struct found {
+	double least;
+	struct delay_hot *hot;
+	size_t n, max;
+};
+
+static void add_hot(struct found *found, struct delay_hot hot)
+{
+	if (hot.ratio >= found->least && found->n < found->max)
+		found->hot[found->n++] = hot;
+}
+
+static void judge_lines(const struct matrix *m, int kind, struct found *found)
+{
+	for (uint32_t i = 0; i < m->nlines[kind]; i++) {
+		const struct line *line = &m->lines[kind][i];
+		const struct cell *cell = &m->cells[m->order[kind][line->first]];
+
+		add_hot(found, (struct delay_hot){
+			.where = kind ? DELAY_RECEIVE_SIDE : DELAY_SEND_SIDE,
+			.from = cell->links->from,
+			.to = cell->links->to,
+			.ratio = exp(line->effect),
+		});
+	}
+}
+
+static void judge_channels(const struct cell *cell, struct found *found)
+{
+	for (size_t i = 0; i < cell->nlinks; i++) {
+		const struct delay_link *link = &cell->links[i];
+
+		add_hot(found, (struct delay_hot){
+			.where = DELAY_CHANNEL,
+			.from = link->from,
+			.to = link->to,
+			.channel = link->channel,
+			.ratio = link->delay / cell->delay,
+		});
+	}
+}
+
+static void judge_cell(const struct matrix *m, const struct cell *cell, struct found *found)
+{
+	add_hot(found, (struct delay_hot){
+		.where = DELAY_LINK,
+		.from = cell->links->from,
+		.to = cell->links->to,
+		.ratio = exp(cell->rest),
+		.sender_cleared = m->lines[0][cell->line[0]].n >= OTHERS,
+		.receiver_cleared = m->lines[1][cell->line[1]].n >= OTHERS,
+	});
+	judge_channels(cell, found);
+}
+
+int delay_find(struct delay_link *links, size_t n, double least, struct delay_hot *hot,
+	       size_t max)
+{
+	struct found found = { .least = least, .hot = hot, .max = max };
+	struct matrix m;
+	int r = matrix_init(&m, n);
+
+	if (r == 0 && n) {
+		make_cells(&m, links, n);
+		make_lines(&m, 0);
+		make_lines(&m, 1);
+		make_rests(&m);
+		polish(&m);
+		judge_lines(&m, 0, &found);
+		judge_lines(&m, 1, &found);
+		for (size_t i = 0; i < m.n; i++)
+			judge_cell(&m, &m.cells[i], &found);
+	}
+	matrix_deinit(&m);
+	return r < 0 ? r : (int)found.n;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_FINDINGS_DELAY_H
+#define NCCLINSPD_FINDINGS_DELAY_H
+
+/*
+ * Which link is slow, or which end of it: the delays of one communicator's links as a
+ * matrix, from whom (rows) to whom (columns), each against the median of them all.
+ *
+ *               to 4   5   6   7
+ *     from 0       1   1   1   1        one cell alone: that link
+ *          1       1   6   1   1        most of a row: what sends there
+ *          2       1   1   1   1        most of a column: what receives there
+ *                                       one channel of a cell: that channel
+ *
+ * What a row or a column has in common is taken out of its cells before these are
+ * judged (median polish of the logarithms: Tukey, Exploratory Data Analysis, 1977).
+ * The matrix may have holes.  Medians are the lower of two, so that of two links one
+ * may be the slow one.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct delay_link {
+	int32_t from, to;
+	uint32_t channel;
+	double delay;		/* > 0, of any unit: for a byte, for a transfer */
+};
+
+enum delay_where {
+	DELAY_CHANNEL,
+	DELAY_LINK,
+	DELAY_SEND_SIDE,	/* `to` is of no meaning */
+	DELAY_RECEIVE_SIDE,	/* `from` is of no meaning */
+};
+
+struct delay_hot {
+	enum delay_where where;
+	int32_t from, to;
+	uint32_t channel;	/* of DELAY_CHANNEL */
+	double ratio;		/* how many times slower than the others */
+	/*
+	 * Of DELAY_LINK: other links of the same sender, or to the same receiver, are
+	 * there and are not slow.  False: that side may be the cause as well.
+	 */
+	bool sender_cleared, receiver_cleared;
+};
+
+/*
+ * Everything at least `least` times slower than the rest, into `hot`, which has room for
+ * `max`.  Sorts `links` by sender, receiver, channel; each combination comes once.
+ * Returns how many, or -ENOMEM.
+ */
+int delay_find(struct delay_link *links, size_t n, double least, struct delay_hot *hot,
+	       size_t max);
+
+#endif

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/findings/desync.h"
+
+#include <string.h>
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+typedef bool select_fn(const struct desync_rank *r);
+
+static void name_rank(struct desync_result *out, int32_t rank)
+{
+	if (out->nranks < DESYNC_RANKS)
+		out->ranks[out->nranks++] = rank;
+}
+
+/* The verdict about all ranks that `wanted` selects; false: there is none. */
+static bool name_all(const struct desync_comm *c, select_fn *wanted, enum verdict verdict,
+		     struct desync_result *out)
+{
+	out->nranks = 0;
+	for (uint32_t i = 0; i < c->n; i++)
+		if (wanted(&c->ranks[i]))
+			name_rank(out, c->ranks[i].rank);
+	if (out->nranks)
+		out->verdict = verdict;
+	return out->nranks;
+}
+
+static bool is_dead(const struct desync_rank *r)
+{
+	return r->ended && !r->done;
+}
+
+static bool is_out(const struct desync_rank *r)
+{
+	return !r->posted && !r->ended;
+}
+
+static bool is_lost(const struct desync_rank *r)
+{
+	return is_out(r) && r->elsewhere == DESYNC_NONE;
+}
+
+static bool is_with_another(const struct desync_rank *r)
+{
+	return is_out(r) && r->other_func;
+}
+
+static bool is_inside(const struct desync_rank *r)
+{
+	return r->posted && !r->done && !r->ended;
+}
+
+static bool is_done(const struct desync_rank *r)
+{
+	return r->done;
+}
+
+static const struct desync_rank *first(const struct desync_comm *c, select_fn *wanted)
+{
+	for (uint32_t i = 0; i < c->n; i++)
+		if (wanted(&c->ranks[i]))
+			return &c->ranks[i];
+	return NULL;
+}
+
+/* ---- somebody has not come -------------------------------------------------- */
+
+/* Where as many called the one first as the other, nobody can say who is wrong. */
+static void name_all_of_a_tie(const struct desync_comm *c, struct desync_result *out)
+{
+	uint32_t others = 0;
+
+	for (uint32_t i = 0; i < c->n; i++)
+		others += is_inside(&c->ranks[i]);
+	if (others > out->nranks)
+		return;
+	for (uint32_t i = 0; i < c->n; i++)
+		if (is_inside(&c->ranks[i]))
+			name_rank(out, c->ranks[i].rank);
+}
+
+/* Who is missing here does not wait anywhere else. */
+static bool is_decided(const struct desync_comm *c)
+{
+	return first(c, is_dead) || first(c, is_with_another) || first(c, is_lost);
+}
+
+/* From communicator to communicator, as long as who is missing waits on another one. */
+static void follow(const struct desync_input *in, uint32_t comm, struct desync_result *out)
+{
+	uint32_t path[DESYNC_CIRCLE];
+	uint32_t n = 0;
+
+	for (uint32_t at = comm; n < DESYNC_CIRCLE; n++) {
+		const struct desync_rank *missing;
+
+		for (uint32_t i = 0; i < n; i++) {
+			if (path[i] != at)
+				continue;
+			out->ncircle = n - i;
+			memcpy(out->circle, path + i, (n - i) * sizeof(path[0]));
+			return;
+		}
+		path[n] = at;
+		out->comm = at;
+		missing = first(&in->comms[at], desync_is_away);
+		if (!missing || missing->elsewhere >= in->n)
+			return;
+		if (is_decided(&in->comms[at]))
+			return;
+		at = missing->elsewhere;
+	}
+}
+
+static void name_circle(const struct desync_input *in, struct desync_result *out)
+{
+	out->verdict = VERDICT_COMM_DEADLOCK;
+	out->nranks = 0;
+	for (uint32_t i = 0; i < out->ncircle; i++) {
+		const struct desync_comm *c = &in->comms[out->circle[i]];
+
+		for (uint32_t k = 0; k < c->n; k++)
+			if (desync_is_away(&c->ranks[k]))
+				name_rank(out, c->ranks[k].rank);
+	}
+}
+
+/* ---- all are there ----------------------------------------------------------- */
+
+/* What must be, or normally is, the same on all ranks; 0: not known. */
+static uint64_t count_of(const struct desync_rank *r)
+{
+	return r->count == UNKNOWN_U64 ? 0 : r->count + 1;
+}
+
+static uint64_t datatype_of(const struct desync_rank *r)
+{
+	return (uintptr_t)r->datatype;
+}
+
+static uint64_t root_of(const struct desync_rank *r)
+{
+	return r->root == UNKNOWN_I32 ? 0 : (uint64_t)r->root + 1;
+}
+
+static uint64_t algo_of(const struct desync_rank *r)
+{
+	return (uintptr_t)r->algo;
+}
+
+static uint64_t proto_of(const struct desync_rank *r)
+{
+	return (uintptr_t)r->proto;
+}
+
+static uint64_t channels_of(const struct desync_rank *r)
+{
+	return r->channels;
+}
+
+static const struct same {
+	name_t name;
+	enum verdict verdict;
+	uint64_t (*value)(const struct desync_rank *r);
+} sames[] = {
+	{ "count", VERDICT_METADATA_MISMATCH, count_of },
+	{ "datatype", VERDICT_METADATA_MISMATCH, datatype_of },
+	{ "root", VERDICT_METADATA_MISMATCH, root_of },
+	{ "algo", VERDICT_CONFIG_MISMATCH, algo_of },
+	{ "proto", VERDICT_CONFIG_MISMATCH, proto_of },
+	{ "channels", VERDICT_CONFIG_MISMATCH, channels_of },
+};
+
+static uint32_t count_with(const struct desync_comm *c, const struct same *same, uint64_t value)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n; i++)
+		n += is_inside(&c->ranks[i]) && same->value(&c->ranks[i]) == value;
+	return n;
+}
+
+static uint64_t commonest(const struct desync_comm *c, const struct same *same)
+{
+	uint64_t best = 0;
+
+	for (uint32_t i = 0; i < c->n; i++) {
+		uint64_t value = same->value(&c->ranks[i]);
+
+		if (is_inside(&c->ranks[i]) && value &&
+		    count_with(c, same, value) > (best ? count_with(c, same, best) : 0))
+			best = value;
+	}
+	return best;
+}
+
+/* The few that differ from the many; where there are as many of each, all. */
+static bool find_different(const struct desync_comm *c, const struct same *same,
+			   struct desync_result *out)
+{
+	uint64_t usual = commonest(c, same);
+	uint32_t usuals = usual ? count_with(c, same, usual) : 0, others = 0;
+
+	for (uint32_t i = 0; i < c->n; i++) {
+		uint64_t value = same->value(&c->ranks[i]);
+
+		others += is_inside(&c->ranks[i]) && value && value != usual;
+	}
+	if (!others)
+		return false;
+	out->verdict = same->verdict;
+	out->field = same->name;
+	out->nranks = 0;
+	for (uint32_t i = 0; i < c->n; i++) {
+		uint64_t value = same->value(&c->ranks[i]);
+
+		if (is_inside(&c->ranks[i]) && value && (value != usual || others >= usuals))
+			name_rank(out, c->ranks[i].rank);
+	}
+	return true;
+}
+
+/* ---- who waits for whom ------------------------------------------------------- */
+
+static bool waits_for_peer(const struct desync_rank *r)
+{
+	return is_inside(r) && (r->wait == WAIT_CREDIT || r->wait == WAIT_RECV);
+}
+
+static bool is_on_wire(const struct desync_rank *r)
+{
+	return is_inside(r) && r->wait == WAIT_WIRE;
+}
+
+static bool is_blocked_by_own_gpu(const struct desync_rank *r)
+{
+	return is_inside(r) && (r->wait == WAIT_CONSUME || r->wait == WAIT_FLUSH);
+}
+
+/* A transfer that got anywhere needed its kernel, whether or not that was told. */
+static bool has_begun(const struct desync_rank *r)
+{
+	return r->kernel_started || r->done || r->step > 0;
+}
+
+bool desync_has_not_begun(const struct desync_rank *r)
+{
+	return is_inside(r) && r->wants_kernel && !has_begun(r);
+}
+
+static bool is_not_running(const struct desync_rank *r)
+{
+	return desync_has_not_begun(r) && !waits_for_peer(r);
+}
+
+static bool is_not_producing(const struct desync_rank *r)
+{
+	return is_inside(r) && r->wait == WAIT_PRODUCE && !is_not_running(r);
+}
+
+/* Of those who wait for their own GPU: most do so because that GPU waits for the first. */
+static bool is_furthest_behind(const struct desync_comm *c, const struct desync_rank *r)
+{
+	for (uint32_t i = 0; i < c->n; i++)
+		if (is_not_producing(&c->ranks[i]) && c->ranks[i].step < r->step)
+			return false;
+	return true;
+}
+
+static const struct desync_rank *rank_of(const struct desync_comm *c, int32_t rank)
+{
+	for (uint32_t i = 0; i < c->n; i++)
+		if (c->ranks[i].rank == rank)
+			return &c->ranks[i];
+	return NULL;
+}
+
+static bool waits_for_remote(const struct desync_comm *c, const struct desync_rank *r)
+{
+	return waits_for_peer(r) && r->peer != UNKNOWN_I32 && !rank_of(c, r->peer);
+}
+
+/*
+ * What a GPU sends first is its own; later steps need what others have sent.  Who waits
+ * for another node and is no further than this rank is rather the one that it waits for.
+ */
+static bool is_held_up_from_afar(const struct desync_comm *c, const struct desync_rank *r)
+{
+	for (uint32_t i = 0; i < c->n; i++)
+		if (waits_for_remote(c, &c->ranks[i]) && c->ranks[i].step <= r->step)
+			return true;
+	return false;
+}
+
+/* Are ranks of it on other nodes? */
+static bool goes_elsewhere(const struct desync_comm *c)
+{
+	return c->nranks == UNKNOWN_I32 || (uint32_t)c->nranks > c->n;
+}
+
+/*
+ * A kernel that nobody told of is missing only where others were told of.  And what a
+ * rank elsewhere gives first needs nobody but itself: where that does not come, it is
+ * gone, and the thread that would tell of a kernel here may have ended with the
+ * connection to it.
+ */
+static bool is_untold(const struct desync_comm *c)
+{
+	uint32_t inside = 0, begun = 0;
+
+	for (uint32_t i = 0; i < c->n; i++) {
+		if (waits_for_remote(c, &c->ranks[i]) && c->ranks[i].step <= 0)
+			return true;
+		inside += is_inside(&c->ranks[i]);
+		begun += has_begun(&c->ranks[i]);
+	}
+	return goes_elsewhere(c) && inside > 1 && !begun;
+}
+
+static void keep_furthest_behind(const struct desync_comm *c, struct desync_result *out)
+{
+	out->nranks = 0;
+	for (uint32_t i = 0; i < c->n; i++)
+		if (is_not_producing(&c->ranks[i]) && is_furthest_behind(c, &c->ranks[i]) &&
+		    !is_held_up_from_afar(c, &c->ranks[i]))
+			name_rank(out, c->ranks[i].rank);
+}
+
+static bool is_silent(const struct desync_rank *r)
+{
+	return is_inside(r) && r->wait == WAIT_NONE;
+}
+
+/* Behind its first step a GPU may lack what those have to bring that have no transfers. */
+static void add_silent(const struct desync_comm *c, struct desync_result *out)
+{
+	if (!out->nranks || rank_of(c, out->ranks[0])->step <= 0)
+		return;
+	for (uint32_t i = 0; i < c->n; i++)
+		if (is_silent(&c->ranks[i]))
+			name_rank(out, c->ranks[i].rank);
+	out->one_of = out->nranks > 1;
+}
+
+/*
+ * A rank that waits for nobody else.  The surest sign first: what waits for its own
+ * GPU may do so because that GPU waits for data in a way that cannot be seen.
+ */
+static const struct {
+	select_fn *is;
+	enum verdict verdict;
+} sinks[] = {
+	{ is_on_wire, VERDICT_LINK },
+	{ is_blocked_by_own_gpu, VERDICT_GPU_STUCK },
+	{ is_not_running, VERDICT_NOT_RUNNING },
+	{ is_not_producing, VERDICT_GPU_STUCK },
+};
+
+static bool find_sink(const struct desync_comm *c, struct desync_result *out)
+{
+	for (size_t i = 0; i < ARRAY_LEN(sinks); i++) {
+		if (!name_all(c, sinks[i].is, sinks[i].verdict, out))
+			continue;
+		if (sinks[i].is == is_not_producing) {
+			keep_furthest_behind(c, out);
+			add_silent(c, out);
+		}
+		if (sinks[i].is == is_not_running && is_untold(c))
+			out->nranks = 0;
+		if (!out->nranks)
+			continue;
+		if (sinks[i].verdict == VERDICT_LINK)
+			out->peer = first(c, is_on_wire)->peer;
+		return true;
+	}
+	return false;
+}
+
+/* Somebody of this node waits for a rank that is not on it. */
+static bool find_remote(const struct desync_comm *c, struct desync_result *out)
+{
+	for (uint32_t i = 0; i < c->n; i++) {
+		const struct desync_rank *r = &c->ranks[i];
+
+		if (!waits_for_remote(c, r))
+			continue;
+		out->peer = r->peer;
+		return true;
+	}
+	return false;
+}
+
+static void decide_together(const struct desync_comm *c, struct desync_result *out)
+{
+	bool remote = goes_elsewhere(c);
+
+	for (size_t i = 0; i < ARRAY_LEN(sames); i++)
+		if (find_different(c, &sames[i], out))
+			return;
+	if (find_sink(c, out))
+		return;
+	out->nranks = 0;
+	out->verdict = VERDICT_UNKNOWN;
+	out->remote = find_remote(c, out) || remote;
+	if (out->peer != UNKNOWN_I32)
+		return;
+	if (first(c, is_done))
+		name_all(c, is_inside, VERDICT_PARTIAL, out);
+	else if (!remote)
+		name_all(c, waits_for_peer, VERDICT_INTERNAL, out);
+}
+
+void desync_decide(const struct desync_input *in, uint32_t comm, struct desync_result *out)
+{
+	const struct desync_comm *c;
+
+	*out = (struct desync_result){ .verdict = VERDICT_UNKNOWN, .comm = comm,
+				       .peer = UNKNOWN_I32 };
+	follow(in, comm, out);
+	c = &in->comms[out->comm];
+	if (out->ncircle) {
+		name_circle(in, out);
+		return;
+	}
+	if (name_all(c, is_dead, VERDICT_RANK_DEAD, out))
+		return;
+	if (name_all(c, is_with_another, VERDICT_ORDER_MISMATCH, out)) {
+		out->other_func = first(c, is_with_another)->other_func;
+		name_all_of_a_tie(c, out);
+		return;
+	}
+	if (name_all(c, is_lost, VERDICT_NOT_JOINED, out))
+		return;
+	decide_together(c, out);
+}

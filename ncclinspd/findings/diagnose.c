@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/findings/diagnose.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ncclinspd/job.h"
+#include "util/cleanup.h"
+#include "util/json.h"
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+#define SECOND_NS	UINT64_C(1000000000)
+#define STALL_MIN_NS	(10 * SECOND_NS)
+#define KEEP_NS		(3600 * SECOND_NS)
+#define FINDINGS	128
+
+static const struct detector *const detectors[] = {
+	&finding_died,
+	&finding_loss,
+	&finding_proxy_starved,
+	&finding_slow_peer,
+	&finding_regression,
+	&finding_stall,
+	&finding_straggler,
+	&finding_unwritten,
+};
+
+struct diagnose {
+	struct diagnose_config config;
+	struct diagnose_source source;
+	void *state[ARRAY_LEN(detectors)];
+	struct finding *findings;	/* id 0: unused */
+	uint64_t last_id;
+	uint64_t refused;
+	uint32_t left_out;
+};
+
+name_t finding_kind_name(enum finding_kind kind)
+{
+	static const name_t names[] = {
+#define X(NAME, text) [FINDING_##NAME] = text,
+		FINDING_KINDS(X)
+#undef X
+	};
+
+	return names[kind];
+}
+
+name_t finding_severity_name(enum finding_severity severity)
+{
+	static const name_t names[] = {
+#define X(NAME, text) [FINDING_##NAME] = text,
+		FINDING_SEVERITIES(X)
+#undef X
+	};
+
+	return names[severity];
+}
+
+/* ---- the store ----------------------------------------------------------- */
+
+static void tell(const struct diagnose *dg, const struct finding *f, uint64_t now_ns)
+{
+	if (dg->source.changed)
+		dg->source.changed(dg->source.arg, f, now_ns);
+}
+
+static bool is_active(const struct finding *f)
+{
+	return f->life.id && !f->life.until_ns;
+}
+
+static struct finding *find(struct diagnose *dg, const struct detector *detector, uint64_t key)
+{
+	for (uint32_t i = 0; i < dg->config.findings; i++) {
+		struct finding *f = &dg->findings[i];
+
+		if (is_active(f) && f->life.detector == detector && f->life.key == key)
+			return f;
+	}
+	return NULL;
+}
+
+/* An unused place, else that of whatever ended longest ago; NULL: all are active. */
+static struct finding *make_room(struct diagnose *dg)
+{
+	struct finding *oldest = NULL;
+
+	for (uint32_t i = 0; i < dg->config.findings; i++) {
+		struct finding *f = &dg->findings[i];
+
+		if (!f->life.id)
+			return f;
+		if (f->life.until_ns && (!oldest || f->life.until_ns < oldest->life.until_ns))
+			oldest = f;
+	}
+	return oldest;
+}
+
+static uint32_t count_of(const struct diagnose *dg, uid_t uid)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < dg->config.findings; i++)
+		n += is_active(&dg->findings[i]) && dg->findings[i].uid == uid;
+	return n;
+}
+
+/* All are active: the newest of whoever has more than this user; NULL: nobody has. */
+static struct finding *take_from_others(struct diagnose *dg, uid_t uid, uint64_t now_ns)
+{
+	uint32_t most = count_of(dg, uid) + 1;
+	struct finding *taken = NULL;
+
+	for (uint32_t i = 0; i < dg->config.findings; i++) {
+		struct finding *f = &dg->findings[i];
+		uint32_t n = f->uid == uid ? 0 : count_of(dg, f->uid);
+
+		if (n < most || (n == most && (!taken || taken->life.id > f->life.id)))
+			continue;
+		most = n;
+		taken = f;
+	}
+	if (!taken)
+		return NULL;
+	dg->refused++;
+	taken->life.until_ns = now_ns;
+	tell(dg, taken, now_ns);
+	return taken;
+}
+
+static void refresh(struct diagnose *dg, struct finding *f, const struct finding *news,
+		    uint64_t now_ns)
+{
+	bool changed = f->kind != news->kind || f->verdict != news->verdict ||
+		       f->severity != news->severity || f->nranks != news->nranks;
+	struct finding_life life = f->life;
+	uint64_t since_ns = f->since_ns;
+	char job[FINDING_JOB];
+
+	memcpy(job, f->job, sizeof(job));
+	*f = *news;
+	memcpy(f->job, job, sizeof(job));
+	f->life = life;
+	f->life.seen_ns = now_ns;
+	if (since_ns < f->since_ns)
+		f->since_ns = since_ns;
+	if (changed)
+		tell(dg, f, now_ns);
+}
+
+static bool is_in(const struct process *p, const struct finding *f)
+{
+	if (p->uid != f->uid)
+		return false;
+	for (uint32_t i = 0; i < p->ncomms; i++)
+		if (p->comms[i].has_id && p->comms[i].id == f->comm_id)
+			return true;
+	return false;
+}
+
+/* Once, as it begins: its processes may be forgotten before it is. */
+static void name_job(const struct diagnose *dg, struct finding *f)
+{
+	struct process *const *list;
+	size_t n = f->has_comm_id ? dg->source.processes(dg->source.arg, &list) : 0;
+	const char *id = NULL;
+
+	for (size_t i = 0; i < n && !id; i++)
+		if (is_in(list[i], f))
+			id = job_id(list[i]);
+	snprintf(f->job, sizeof(f->job), "%s", id ?: "");
+}
+
+void diagnose_report(struct diagnose *dg, const struct detector *detector, uint64_t key,
+		     const struct finding *news, uint64_t now_ns)
+{
+	struct finding *f = find(dg, detector, key);
+
+	if (f) {
+		refresh(dg, f, news, now_ns);
+		return;
+	}
+	f = make_room(dg);
+	if (!f)
+		f = take_from_others(dg, news->uid, now_ns);
+	if (!f) {
+		dg->refused++;
+		return;
+	}
+	*f = *news;
+	f->life = (struct finding_life){
+		.id = ++dg->last_id,
+		.detector = detector,
+		.key = key,
+		.found_ns = now_ns,
+		.seen_ns = now_ns,
+	};
+	name_job(dg, f);
+	tell(dg, f, now_ns);
+}
+
+bool diagnose_renew(struct diagnose *dg, const struct detector *detector, uint64_t key,
+		    uint64_t now_ns)
+{
+	struct finding *f = find(dg, detector, key);
+
+	if (f)
+		f->life.seen_ns = now_ns;
+	return f;
+}
+
+static void end_unseen(struct diagnose *dg, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < dg->config.findings; i++) {
+		struct finding *f = &dg->findings[i];
+
+		if (is_active(f) && now_ns - f->life.seen_ns > f->life.detector->hold_ns) {
+			f->life.until_ns = f->life.seen_ns > f->since_ns ? f->life.seen_ns :
+									   f->since_ns;
+			tell(dg, f, now_ns);
+		} else if (f->life.until_ns && now_ns - f->life.until_ns > dg->config.keep_ns) {
+			f->life.id = 0;
+			f->life.until_ns = 0;
+		}
+	}
+}
+
+void diagnose_visit(const struct diagnose *dg, diagnose_visit_fn *visit, void *arg)
+{
+	uint64_t below = UINT64_MAX;
+
+	for (;;) {
+		const struct finding *next = NULL;
+
+		for (uint32_t i = 0; i < dg->config.findings; i++) {
+			const struct finding *f = &dg->findings[i];
+
+			if (f->life.id && f->life.id < below &&
+			    (!next || f->life.id > next->life.id))
+				next = f;
+		}
+		if (!next || !visit(next, arg))
+			return;
+		below = next->life.id;
+	}
+}
+
+const struct comm *diagnose_largest_comm(const struct process *p)
+{
+	const struct comm *largest = NULL;
+
+	for (uint32_t i = 0; i < p->ncomms; i++) {
+		const struct comm *comm = process_comm(p, (uint16_t)i);
+
+		if (comm && comm->has_id && !comm->finalize_ticks &&
+		    (!largest || comm->nranks > largest->nranks))
+			largest = comm;
+	}
+	return largest;
+}
+
+void finding_set_evidence(struct finding *f, const struct json *j)
+{
+	f->evidence_bytes = 0;
+	if (json_error(j) || j->bytes > sizeof(f->evidence))
+		return;
+	memcpy(f->evidence, j->text, j->bytes);
+	f->evidence_bytes = (uint32_t)j->bytes;
+}
+
+uint64_t diagnose_refused(const struct diagnose *dg)
+{
+	return dg->refused;
+}
+
+uint32_t diagnose_left_out(const struct diagnose *dg)
+{
+	return dg->left_out;
+}
+
+void diagnose_leave_out(struct diagnose *dg, uint32_t comms)
+{
+	dg->left_out = comms;
+}
+
+/* ---- detectors ------------------------------------------------------------ */
+
+void *diagnose_state(const struct diagnose *dg, const struct detector *detector)
+{
+	for (size_t i = 0; i < ARRAY_LEN(detectors); i++)
+		if (detectors[i] == detector)
+			return dg->state[i];
+	return NULL;
+}
+
+void diagnose_op(struct diagnose *dg, const struct op *op, uint64_t now_ns)
+{
+	for (size_t i = 0; i < ARRAY_LEN(detectors); i++)
+		if (detectors[i]->op)
+			detectors[i]->op(dg, dg->state[i], op, now_ns);
+}
+
+void diagnose_ended(struct diagnose *dg, struct process *p, uint64_t now_ns)
+{
+	for (size_t i = 0; i < ARRAY_LEN(detectors); i++)
+		if (detectors[i]->ended)
+			detectors[i]->ended(dg, dg->state[i], p, now_ns);
+}
+
+void diagnose_forgotten(struct diagnose *dg, const struct process *p)
+{
+	for (size_t i = 0; i < ARRAY_LEN(detectors); i++)
+		if (detectors[i]->forgotten)
+			detectors[i]->forgotten(dg, dg->state[i], p);
+}
+
+void diagnose_look(struct diagnose *dg, uint64_t now_ns)
+{
+	for (size_t i = 0; i < ARRAY_LEN(detectors); i++)
+		if (detectors[i]->look)
+			detectors[i]->look(dg, dg->state[i], now_ns);
+	end_unseen(dg, now_ns);
+}
+
+void diagnose_meanwhile(const struct diagnose *dg)
+{
+	if (dg->source.meanwhile)
+		dg->source.meanwhile(dg->source.arg);
+}
+
+const struct diagnose_config *diagnose_settings(const struct diagnose *dg)
+{
+	return &dg->config;
+}
+
+const struct diagnose_source *diagnose_source(const struct diagnose *dg)
+{
+	return &dg->source;
+}
+
+void diagnose_set_stall_min(struct diagnose *dg, uint64_t stall_min_ns)
+{
+	dg->config.stall_min_ns = stall_min_ns ? stall_min_ns : STALL_MIN_NS;
+}
+
+/* ---- life ----------------------------------------------------------------- */
+
+static void diagnose_freep(struct diagnose **dgp)
+{
+	diagnose_free(*dgp);
+}
+
+static int start_detectors(struct diagnose *dg)
+{
+	for (size_t i = 0; i < ARRAY_LEN(detectors); i++) {
+		int r = 0;
+
+		dg->state[i] = calloc(1, detectors[i]->state_bytes + 1);
+		if (!dg->state[i])
+			return -ENOMEM;
+		if (detectors[i]->init)
+			r = detectors[i]->init(dg, dg->state[i]);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int diagnose_new(struct diagnose **dgp, const struct diagnose_config *config,
+		 const struct diagnose_source *source)
+{
+	CLEANUP(diagnose_freep) struct diagnose *dg = calloc(1, sizeof(*dg));
+	int r;
+
+	if (!dg)
+		return -ENOMEM;
+	dg->config = *config;
+	dg->source = *source;
+	diagnose_set_stall_min(dg, config->stall_min_ns);
+	if (!dg->config.keep_ns)
+		dg->config.keep_ns = KEEP_NS;
+	if (!dg->config.findings)
+		dg->config.findings = FINDINGS;
+	dg->findings = calloc(dg->config.findings, sizeof(*dg->findings));
+	if (!dg->findings)
+		return -ENOMEM;
+	r = start_detectors(dg);
+	if (r < 0)
+		return r;
+	*dgp = dg;
+	dg = NULL;
+	return 0;
+}
+
+void diagnose_free(struct diagnose *dg)
+{
+	if (!dg)
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(detectors); i++) {
+		if (dg->state[i] && detectors[i]->deinit)
+			detectors[i]->deinit(dg->state[i]);
+		free(dg->state[i]);
+	}
+	free(dg->findings);
+	free(dg);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_FINDINGS_DIAGNOSE_H
+#define NCCLINSPD_FINDINGS_DIAGNOSE_H
+
+/*
+ * Operations and what is in flight -> findings: verdicts with evidence.
+ *
+ * This file keeps them: each has an id, begins, may change, ends, and is kept for
+ * a while after that, all in fixed memory.  What finds them are detectors, one
+ * finding_<kind>.c and one row of the table in diagnose.c each.
+ *
+ *     diagnose_new(&dg, &config, &source)
+ *     as things happen: diagnose_op(), diagnose_ended(), diagnose_forgotten()
+ *     once a second:    diagnose_look()
+ *     to answer:        diagnose_visit()
+ *
+ * Times are CLOCK_MONOTONIC ns.
+ */
+
+#include "ncclinspd/keep/writer.h"
+#include "ncclinspd/model.h"
+
+struct diagnose;
+struct json;
+struct links;
+struct reconstruct;
+struct straggler;
+
+/* The texts of `kind` in docs/api.md, for ever. */
+#define FINDING_KINDS(X)			\
+	X(STALL,         "stall")		\
+	X(DESYNC,        "desync")		\
+	X(STRAGGLER,     "straggler")		\
+	X(SLOW_PEER,     "slow_peer")		\
+	X(PROXY_STARVED, "proxy_starved")	\
+	X(REGRESSION,    "regression")		\
+	X(LOSS,          "loss")		\
+	X(DIED,          "died")		\
+	X(UNWRITTEN,     "unwritten")
+
+enum finding_kind {
+#define X(NAME, text) FINDING_##NAME,
+	FINDING_KINDS(X)
+#undef X
+	FINDING_KIND_END
+};
+
+#define FINDING_SEVERITIES(X)		\
+	X(INFO,     "info")		\
+	X(WARNING,  "warning")		\
+	X(CRITICAL, "critical")
+
+enum finding_severity {
+#define X(NAME, text) FINDING_##NAME,
+	FINDING_SEVERITIES(X)
+#undef X
+	FINDING_SEVERITY_END
+};
+
+#define FINDING_RANKS		32
+#define FINDING_TEXT		1024
+#define FINDING_JOB		65	/* longer ids are cut */
+#define FINDING_EVIDENCE	8192
+
+struct detector;
+
+struct finding_life {
+	uint64_t id;		/* 1, 2, ...; never used twice */
+	uint64_t found_ns;
+	uint64_t seen_ns;	/* its detector last said so */
+	uint64_t until_ns;	/* 0: active */
+	uint64_t key;
+	const struct detector *detector;
+};
+
+/*
+ * What a detector says; `evidence` is one JSON
+ * object, or empty: none.
+ */
+struct finding {
+	enum finding_kind kind;
+	enum finding_severity severity;
+	name_t verdict;		/* NULL: the kind says it all */
+	uid_t uid;		/* whose processes it is about */
+	bool has_comm_id;
+	uint64_t comm_id;
+	char comm_name[97];	/* "": none */
+	char job[FINDING_JOB];	/* by diagnose: as job_id(); "": not told, or of no communicator */
+	int32_t ranks[FINDING_RANKS];	/* who it is about; the first is the worst */
+	uint32_t nranks;
+	int32_t peer;		/* UNKNOWN_I32: none */
+	uint64_t since_ns;	/* when it began, as far as the evidence goes */
+	char text[FINDING_TEXT];	/* verdict, evidence, next step: for people */
+	char evidence[FINDING_EVIDENCE];
+	uint32_t evidence_bytes;
+	struct finding_life life;	/* by diagnose */
+};
+
+name_t finding_kind_name(enum finding_kind kind);
+name_t finding_severity_name(enum finding_severity severity);
+
+/* A finding began, changed its kind, verdict or severity, or ended (until_ns). */
+typedef void diagnose_changed_fn(void *arg, const struct finding *f, uint64_t now_ns);
+
+struct diagnose_config {
+	uint64_t stall_min_ns;	/* no limit is below; 0: 10 s */
+	uint64_t keep_ns;	/* how long what has ended stays listed; 0: 1 h */
+	uint32_t findings;	/* kept at most; 0: 128 */
+	const char *state_dir;	/* where baselines are kept; NULL: nowhere */
+};
+
+/*
+ * What the detectors look at; as in struct serve_source.  `changed`, `meanwhile`, `outputs`
+ * and `links` may be NULL.
+ */
+struct diagnose_source {
+	void *arg;
+	size_t (*processes)(void *arg, struct process *const **list);
+	int (*slots)(void *arg, struct process *p, const struct live_slot **slots);
+	diagnose_changed_fn *changed;
+	void (*meanwhile)(void *arg);
+	size_t (*outputs)(void *arg, const struct writer_output **list);
+	struct reconstruct *reconstruct;
+	struct links *links;
+	const struct straggler *straggler;	/* NULL: nobody compares ranks */
+};
+
+/* 0 or -ENOMEM. */
+int diagnose_new(struct diagnose **dgp, const struct diagnose_config *config,
+		 const struct diagnose_source *source);
+void diagnose_free(struct diagnose *dg);
+
+/* From the next look on; 0: the default. */
+void diagnose_set_stall_min(struct diagnose *dg, uint64_t stall_min_ns);
+
+/* An operation finished; a process ended; a process will be gone after this call. */
+void diagnose_op(struct diagnose *dg, const struct op *op, uint64_t now_ns);
+void diagnose_ended(struct diagnose *dg, struct process *p, uint64_t now_ns);
+void diagnose_forgotten(struct diagnose *dg, const struct process *p);
+
+/* Let every detector look, and end what none of them has seen for a while. */
+void diagnose_look(struct diagnose *dg, uint64_t now_ns);
+
+/* Newest first.  `visit` returns false to stop. */
+typedef bool diagnose_visit_fn(const struct finding *f, void *arg);
+void diagnose_visit(const struct diagnose *dg, diagnose_visit_fn *visit, void *arg);
+
+/*
+ * Findings that found no room, because all that are kept are active, or that gave theirs
+ * to a user who has fewer.
+ */
+uint64_t diagnose_refused(const struct diagnose *dg);
+
+/* Open communicators of processes that the last look left out: they are too many. */
+uint32_t diagnose_left_out(const struct diagnose *dg);
+
+/* ---- for detectors ------------------------------------------------------- */
+
+/*
+ * Each row of the table.  `state` is what `init` made (state_bytes, zeroed); the
+ * functions may be NULL.
+ */
+struct detector {
+	const char *name;
+	size_t state_bytes;
+	uint64_t hold_ns;	/* a finding ends when it was not seen for so long */
+	int (*init)(struct diagnose *dg, void *state);
+	void (*deinit)(void *state);
+	void (*op)(struct diagnose *dg, void *state, const struct op *op, uint64_t now_ns);
+	void (*ended)(struct diagnose *dg, void *state, struct process *p, uint64_t now_ns);
+	void (*forgotten)(struct diagnose *dg, void *state, const struct process *p);
+	void (*look)(struct diagnose *dg, void *state, uint64_t now_ns);
+};
+
+extern const struct detector finding_stall;
+extern const struct detector finding_straggler;
+extern const struct detector finding_died;
+extern const struct detector finding_loss;
+extern const struct detector finding_slow_peer;
+extern const struct detector finding_proxy_starved;
+extern const struct detector finding_regression;
+extern const struct detector finding_unwritten;
+
+/*
+ * Say it, and say it again at each look for as long as it holds.  `key` tells the
+ * findings of one detector apart: while one with that key is active it is brought
+ * up to date, and keeps its id and the earlier since_ns.
+ */
+void diagnose_report(struct diagnose *dg, const struct detector *detector, uint64_t key,
+		     const struct finding *f, uint64_t now_ns);
+
+/* Every active finding with that key is seen again, as it is.  False: there is none. */
+bool diagnose_renew(struct diagnose *dg, const struct detector *detector, uint64_t key,
+		    uint64_t now_ns);
+
+/* What `init` of that detector made, for what one tells another; NULL: not in the table. */
+void *diagnose_state(const struct diagnose *dg, const struct detector *detector);
+
+/* The part of wall time for which that process's progress threads were away, lately. */
+double proxy_starved_share(const struct diagnose *dg, uint64_t process_id, uint64_t now_ns);
+
+/* The largest communicator of the process, which is the job's own; NULL: it has none. */
+const struct comm *diagnose_largest_comm(const struct process *p);
+
+void diagnose_leave_out(struct diagnose *dg, uint32_t comms);
+
+/* Take the text of `j` as the evidence; one that became too long is none. */
+void finding_set_evidence(struct finding *f, const struct json *j);
+
+/* Let the source do what cannot wait; now and then in what takes long. */
+void diagnose_meanwhile(const struct diagnose *dg);
+
+const struct diagnose_config *diagnose_settings(const struct diagnose *dg);
+const struct diagnose_source *diagnose_source(const struct diagnose *dg);
+
+#endif

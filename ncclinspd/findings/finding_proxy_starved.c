@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Progress threads that get no CPU.  NCCL's progress thread polls kernels and network
+ * transfers in turn: a kernel that has begun long before it is seen there, by the GPU's
+ * own stamp, means that nobody moved its transfers either.  A slow link cannot do that,
+ * nor a rank that comes late: it is the thread itself that was away.
+ *
+ * Only operations that go over a network and whose kernels are watched count.
+ *
+ * The kernel tells, if it may be asked (cpuwait.h), whether such a thread could have run
+ * and got no CPU, or slept.  Where too few kernels are watched, a thread that waits for a
+ * CPU for long is told by that alone, as info: what it costs is not known.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ncclinspd/findings/cpuwait.h"
+#include "ncclinspd/findings/diagnose.h"
+#include "ncclinspd/findings/proxy_starved_text.h"
+#include "ncclinspd/jobs.h"
+#include "ncclinspd/pool.h"
+
+#define SECOND_NS	UINT64_C(1000000000)
+#define SLICE_NS	(20 * SECOND_NS)	/* what counts: this slice and the one before */
+#define HOLD_NS		(20 * SECOND_NS)
+#define AWAY_NS		UINT64_C(1000000)	/* polls are microseconds apart */
+#define PROCESSES	1024	/* as many as are read at most */
+#define LEAST_NS	(5 * SECOND_NS)	/* what a start costs is no pattern */
+#define LEAST_SEEN	20	/* operations, to say something about a share of them */
+#define UNWATCHED	200	/* operations, fewer than LEAST_SEEN of which were seen */
+#define LEAST_LATE	0.05	/* of them: what is rarer is a hiccup, */
+#define LEAST_TIMES	5	/* ... and so is an absence that makes many late */
+
+/* Part of wall time that it costs: to begin and to go on. */
+static const double begin_share = 0.02, go_on_share = 0.01;
+
+/* Part of its time that a thread waits for a CPU, where that is all that is known. */
+static const double begin_wait = 0.1, go_on_wait = 0.05;
+
+struct process_sums {
+	struct pool_link link;	/* all, least recently used first */
+	uint64_t process_id;
+	uint64_t since_ns;	/* of the first that was too late, and still counts */
+	uint64_t back_ns;	/* the end of its last absence */
+	struct starved_owner newest;	/* of any */
+	struct starved_owner last;	/* of the last that was too late */
+	struct starved_slice slice[2];
+};
+
+struct starved {
+	struct pool pool;
+	struct index index;	/* by process_id */
+	struct pool_list lru;
+};
+
+/* ---- counting --------------------------------------------------------------- */
+
+static struct process_sums *find(const struct starved *st, uint64_t process_id)
+{
+	uint32_t item = index_find(&st->index, process_id);
+
+	return item == POOL_NONE ? NULL : pool_at(&st->pool, item);
+}
+
+static void drop(struct starved *st, uint32_t item)
+{
+	const struct process_sums *p = pool_at(&st->pool, item);
+
+	index_remove(&st->index, p->process_id);
+	pool_list_remove(&st->pool, &st->lru, item);
+	pool_put(&st->pool, item);
+}
+
+static struct process_sums *find_or_make(struct starved *st, uint64_t process_id)
+{
+	uint32_t item = index_find(&st->index, process_id);
+	struct process_sums *p;
+
+	if (item != POOL_NONE) {
+		pool_list_remove(&st->pool, &st->lru, item);
+		pool_list_append(&st->pool, &st->lru, item);
+		return pool_at(&st->pool, item);
+	}
+	if (st->pool.used == st->pool.capacity)
+		drop(st, st->lru.first);
+	item = pool_take(&st->pool);
+	p = pool_at(&st->pool, item);
+	p->process_id = process_id;
+	pool_list_append(&st->pool, &st->lru, item);
+	index_set(&st->index, process_id, item);
+	return p;
+}
+
+static struct starved_slice *current_slice(struct process_sums *p, uint64_t now_ns)
+{
+	uint64_t number = now_ns / SLICE_NS;
+	struct starved_slice *slice = &p->slice[number % 2];
+
+	if (slice->number != number)
+		*slice = (struct starved_slice){ .number = number, .begin_ns = now_ns };
+	return slice;
+}
+
+static struct starved_owner owner_of(const struct op *op)
+{
+	return (struct starved_owner){ op->pid, op->uid, op->rank, op->has_comm_id, op->comm_id,
+			       op->comm_name };
+}
+
+/* What ran in one kernel counts once; a captured one is launched when nobody knows. */
+static bool counts(const struct op *op)
+{
+	return op->proxy_ops && !op->parts && !(op->has_graph && op->graph) &&
+	       (!op_is_fused(op) || op->batch_head);
+}
+
+/* What began in one absence, on whatever communicator, is late by the same time. */
+static void add_absence(struct process_sums *p, struct starved_slice *slice, const struct op *op)
+{
+	uint64_t from = op->gpu_start_mono_ns, to = from + op->unseen_ns;
+
+	if (op->unseen_ns > slice->longest_ns)
+		slice->longest_ns = op->unseen_ns;
+	slice->times += from >= p->back_ns;
+	if (from < p->back_ns)
+		from = p->back_ns;
+	if (to <= from)
+		return;
+	slice->away_ns += to - from;
+	p->back_ns = to;
+}
+
+static void on_op(struct diagnose *dg, void *state, const struct op *op, uint64_t now_ns)
+{
+	struct process_sums *p;
+	struct starved_slice *slice;
+
+	(void)dg;
+	if (!counts(op))
+		return;
+	p = find_or_make(state, op->process_id);
+	slice = current_slice(p, now_ns);
+	slice->ops++;
+	p->newest = owner_of(op);
+	if (op->unseen_ns == UNKNOWN_U64)
+		return;
+	slice->seen++;
+	if (op->unseen_ns < AWAY_NS)
+		return;
+	slice->late++;
+	add_absence(p, slice, op);
+	if (!p->since_ns)
+		p->since_ns = op->gpu_start_mono_ns;
+	p->last = owner_of(op);
+}
+
+static void on_forgotten(struct diagnose *dg, void *state, const struct process *process)
+{
+	struct starved *st = state;
+	uint32_t item = index_find(&st->index, process->id);
+
+	(void)dg;
+	if (item != POOL_NONE)
+		drop(st, item);
+}
+
+/* Both slices; `begin_ns` is when they began. */
+static struct starved_slice add_up(const struct process_sums *p, uint64_t now_ns)
+{
+	uint64_t number = now_ns / SLICE_NS;
+	struct starved_slice sum = { .begin_ns = now_ns };
+
+	for (int i = 0; i < 2; i++) {
+		const struct starved_slice *s = &p->slice[i];
+
+		if (!s->ops || s->number + 1 < number)
+			continue;
+		if (s->begin_ns < sum.begin_ns)
+			sum.begin_ns = s->begin_ns;
+		sum.ops += s->ops;
+		sum.seen += s->seen;
+		sum.late += s->late;
+		sum.times += s->times;
+		sum.away_ns += s->away_ns;
+		if (s->longest_ns > sum.longest_ns)
+			sum.longest_ns = s->longest_ns;
+	}
+	return sum;
+}
+
+/* Of wall time; what was not watched is taken to be like the rest. */
+static double share_of(const struct starved_slice *sum, uint64_t now_ns)
+{
+	double all = (double)sum->away_ns * (double)sum->ops / (double)(sum->seen + !sum->seen);
+
+	return now_ns > sum->begin_ns ? all / (double)(now_ns - sum->begin_ns) : 0;
+}
+
+/* < 0: nobody knows. */
+static double cpu_share_of(const struct cpuwait *c, uint64_t now_ns, struct cpuwait_sums *sums)
+{
+	if (!cpuwait_tell(c, now_ns, sums))
+		return -1;
+	return (double)sums->wait_ns / (double)sums->watched_ns;
+}
+
+double proxy_starved_share(const struct diagnose *dg, uint64_t process_id, uint64_t now_ns)
+{
+	const struct process_sums *p = find(diagnose_state(dg, &finding_proxy_starved), process_id);
+	struct starved_slice sum;
+
+	if (!p)
+		return 0;
+	sum = add_up(p, now_ns);
+	return share_of(&sum, now_ns);
+}
+
+/* ---- saying it ---------------------------------------------------------------- */
+
+/* One process of the list. */
+struct part {
+	struct process_sums *sums;	/* NULL: it has no network */
+	struct starved_slice sum;
+	struct cpuwait_sums cpu;
+	double cpu_share;	/* of its time that a thread waited for a CPU; < 0: not known */
+	enum starved_grade grade;
+	uint32_t job;		/* jobs_group() */
+};
+
+/* All of this node, one job of which is told about. */
+struct scene {
+	struct diagnose *dg;
+	uint64_t now_ns;
+	struct process *const *list;
+	struct part *part;
+	size_t n;
+	uint32_t all, starved;	/* processes of this node that have a network */
+	uint32_t job;
+	const struct part *worst;
+};
+
+static const struct starved_owner *owner_told(const struct part *part)
+{
+	return part->grade == STARVED_AWAY ? &part->sums->last : &part->sums->newest;
+}
+
+/* Of the others, as the communicator that is named numbers them, and if they are in it. */
+static void add_others(const struct scene *s, struct finding *f)
+{
+	for (size_t i = 0; i < s->n && f->nranks < FINDING_RANKS; i++) {
+		const struct part *part = &s->part[i];
+		const struct comm *comm;
+
+		if (part->grade != s->worst->grade || part->job != s->job || part == s->worst)
+			continue;
+		comm = jobs_comm(s->list[i], f->comm_id, UNKNOWN_I32);
+		if (comm)
+			f->ranks[f->nranks++] = comm->rank;
+	}
+}
+
+static void report(const struct scene *s)
+{
+	const struct starved_owner *last = owner_told(s->worst);
+	const struct proxy_starved_told told = {
+		.grade = s->worst->grade,
+		.owner = last,
+		.sum = &s->worst->sum,
+		.share = share_of(&s->worst->sum, s->now_ns),
+		.cpu_share = s->worst->cpu_share,
+		.tid = s->worst->cpu.tid,
+		.all = s->all,
+		.starved = s->starved,
+		.window_ns = s->now_ns - s->worst->sum.begin_ns,
+	};
+	struct finding f = {
+		.kind = FINDING_PROXY_STARVED,
+		.severity = s->worst->grade == STARVED_AWAY ? FINDING_WARNING : FINDING_INFO,
+		.uid = last->uid,
+		.has_comm_id = last->has_comm_id,
+		.comm_id = last->comm_id,
+		.ranks = { last->rank },
+		.nranks = 1,
+		.peer = UNKNOWN_I32,
+		.since_ns = s->worst->grade == STARVED_AWAY ? s->worst->sums->since_ns :
+							 s->worst->sum.begin_ns,
+	};
+
+	if (f.has_comm_id)
+		add_others(s, &f);
+	if (last->comm_name)
+		snprintf(f.comm_name, sizeof(f.comm_name), "%s", last->comm_name);
+	proxy_starved_describe(&told, &f);
+	diagnose_report(s->dg, &finding_proxy_starved, s->list[s->job]->id, &f, s->now_ns);
+}
+
+/* ---- the detector -------------------------------------------------------------- */
+
+static bool is_beyond(const struct starved_slice *sum, double share, uint64_t now_ns)
+{
+	return now_ns - sum->begin_ns >= LEAST_NS && sum->seen >= LEAST_SEEN &&
+	       sum->times >= LEAST_TIMES &&
+	       (double)sum->late >= LEAST_LATE * (double)sum->seen &&
+	       share_of(sum, now_ns) >= share;
+}
+
+static enum starved_grade grade_of(const struct part *part, uint64_t now_ns)
+{
+	const struct starved_slice *sum = &part->sum;
+
+	if (is_beyond(sum, begin_share, now_ns))
+		return STARVED_AWAY;
+	if (is_beyond(sum, go_on_share, now_ns))
+		return STARVED_STILL_AWAY;
+	if (sum->seen >= LEAST_SEEN || sum->ops < UNWATCHED || part->cpu_share < go_on_wait)
+		return STARVED_NOT;
+	return part->cpu_share >= begin_wait ? STARVED_WAITS : STARVED_STILL_WAITS;
+}
+
+/* True: there may be something to say. */
+static bool weigh(struct scene *s, const struct starved *st)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct part *part = &s->part[i];
+
+		part->sums = find(st, s->list[i]->id);
+		if (!part->sums)
+			continue;
+		part->sum = add_up(part->sums, s->now_ns);
+		if (!part->sum.late)
+			part->sums->since_ns = 0;
+		part->cpu_share = cpu_share_of(s->list[i]->cpuwait, s->now_ns, &part->cpu);
+		part->grade = grade_of(part, s->now_ns);
+		s->all += part->sum.seen > 0;
+		s->starved += part->grade == STARVED_AWAY;
+		any = any || part->grade != STARVED_NOT;
+	}
+	return any;
+}
+
+static bool is_worse(const struct scene *s, const struct part *a, const struct part *b)
+{
+	if (a->grade != b->grade)
+		return a->grade > b->grade;
+	if (a->grade != STARVED_AWAY)
+		return a->cpu_share > b->cpu_share;
+	return share_of(&a->sum, s->now_ns) > share_of(&b->sum, s->now_ns);
+}
+
+/* Several processes of a job are one finding. */
+static void look_at_job(struct scene *s, uint32_t job)
+{
+	s->job = job;
+	s->worst = NULL;
+	for (size_t i = 0; i < s->n; i++) {
+		const struct part *part = &s->part[i];
+
+		if (part->job == job && (!s->worst || is_worse(s, part, s->worst)))
+			s->worst = part;
+	}
+	if (s->worst->grade == STARVED_AWAY || s->worst->grade == STARVED_WAITS)
+		report(s);
+	else if (s->worst->grade != STARVED_NOT)
+		diagnose_renew(s->dg, &finding_proxy_starved, s->list[job]->id, s->now_ns);
+}
+
+static void look_at_jobs(struct scene *s)
+{
+	uint32_t *job = malloc(s->n * sizeof(*job));
+
+	if (job && jobs_group(s->list, s->n, s->now_ns, job) == 0) {
+		for (size_t i = 0; i < s->n; i++)
+			s->part[i].job = job[i];
+		for (uint32_t i = 0; i < s->n; i++)
+			if (job[i] == i)
+				look_at_job(s, i);
+	}
+	free(job);
+}
+
+static void look(struct diagnose *dg, void *state, uint64_t now_ns)
+{
+	const struct diagnose_source *source = diagnose_source(dg);
+	struct scene s = { .dg = dg, .now_ns = now_ns };
+
+	s.n = source->processes(source->arg, &s.list);
+	s.part = calloc(s.n + 1, sizeof(*s.part));
+	if (s.part && weigh(&s, state))
+		look_at_jobs(&s);
+	free(s.part);
+}
+
+static int init(struct diagnose *dg, void *state)
+{
+	struct starved *st = state;
+	int r = pool_init(&st->pool, PROCESSES, sizeof(struct process_sums));
+
+	(void)dg;
+	pool_list_init(&st->lru, 0);
+	return r ? r : index_init(&st->index, PROCESSES, 0);
+}
+
+static void deinit(void *state)
+{
+	struct starved *st = state;
+
+	index_deinit(&st->index);
+	pool_deinit(&st->pool);
+}
+
+const struct detector finding_proxy_starved = {
+	.name = "proxy_starved",
+	.state_bytes = sizeof(struct starved),
+	.hold_ns = HOLD_NS,
+	.init = init,
+	.deinit = deinit,
+	.op = on_op,
+	.forgotten = on_forgotten,
+	.look = look,
+};

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Operations that take longer than they used to: each kind (communicator, function,
+ * bytes, algorithm, protocol) against its own baseline, which outlives jobs and daemons.
+ *
+ * A sample is the logarithm of the lower quartile of a window's times, of the time that
+ * the last rank to come spent inside where ranks were compared: who waits for somebody
+ * else says nothing about the transfer.  What else changed decides what is said: one
+ * kind alone, all of a communicator, or all that runs here.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ncclinspd/findings/baseline.h"
+#include "ncclinspd/findings/cusum.h"
+#include "ncclinspd/findings/diagnose.h"
+#include "ncclinspd/pool.h"
+#include "util/json.h"
+#include "util/phrase.h"
+#include "util/text.h"
+
+#define SECOND_NS	UINT64_C(1000000000)
+#define WINDOW_NS	(10 * SECOND_NS)
+#define HOLD_NS		(3 * WINDOW_NS)
+#define WEEK_WINDOWS	60480.0	/* no false alarm of any series is wanted for so long */
+#define DAY_WINDOWS	8640	/* then what is slower is the new way of things */
+#define SAVE_WINDOWS	60
+#define SERIES		512
+#define PROBES		16
+#define VALUES		32	/* of a window, drawn by chance if there are more */
+#define LEAST_VALUES	4
+#define LEAST_CHANGE	0.05	/* of the logarithm: five percent */
+#define MOST		(2.0 / 3)	/* of all series: that many changed, so all did */
+
+struct series {
+	uint64_t key;		/* 0: unused */
+	uint64_t lasting;	/* key of its baseline: the same in the next job */
+	uint64_t comm;		/* equal: of one communicator of this job */
+	uint64_t used_ns;
+	struct op op;		/* the first of this window */
+	bool from_before;	/* its baseline is of an earlier job */
+	uint32_t slow_windows;
+	uint64_t since_ns;	/* of the alarm */
+	uint32_t ops;		/* in this window */
+	float values[VALUES];	/* ns */
+	struct cusum cusum;
+};
+
+struct regressions {
+	struct baselines *baselines;
+	uint64_t window;
+	uint64_t chance;
+	struct series series[SERIES];
+};
+
+/* ---- samples ---------------------------------------------------------------- */
+
+/* Names are compared by pointer. */
+static uint64_t key_of(const struct op *op)
+{
+	const uint64_t words[] = {
+		op->has_comm_id ? op->comm_id : op->process_id, op->uid, (uint64_t)op->nranks,
+		op->bytes, (uintptr_t)op->comm_name, (uintptr_t)op->func, (uintptr_t)op->algo,
+		(uintptr_t)op->proto, op->source, op->local_ranks > 1,
+	};
+
+	return index_hash(0, words, sizeof(words)) | 1;
+}
+
+static uint64_t mix_name(uint64_t key, name_t name)
+{
+	for (const char *c = name ? name : ""; *c; c++)
+		key = index_mix(key, (unsigned char)*c);
+	return index_mix(key, 0);
+}
+
+/* Of what is the same in the next job: no pointers, no ids. */
+static uint64_t lasting_key(const struct op *op)
+{
+	uint64_t key = index_mix(index_mix((uint64_t)op->uid, (uint64_t)op->nranks), op->bytes);
+
+	key = mix_name(mix_name(key, op->comm_name), op->func);
+	key = mix_name(mix_name(key, op->algo), op->proto);
+	return index_mix(index_mix(key, op->source), op->local_ranks > 1) | 1;
+}
+
+static uint64_t comm_of(const struct op *op)
+{
+	return index_mix(op->has_comm_id ? op->comm_id : op->process_id, (uint64_t)op->nranks);
+}
+
+/* UNKNOWN_U64: it says nothing, or another rank's row says the same. */
+static uint64_t time_of(const struct op *op)
+{
+	if (op->is_p2p || op->parts || op_is_fused(op) || (op->has_graph && op->graph) ||
+	    !op->func || !op->algo || op->bytes == UNKNOWN_U64 || !op->bytes ||
+	    op->source == TIMING_NONE || op->source == TIMING_ENQUEUE_CPU)
+		return UNKNOWN_U64;
+	if (op->local_ranks < 2)
+		return op->exec_ns;
+	return op->rank == op->arrival[op->local_ranks - 1] ? op->waitfree_ns : UNKNOWN_U64;
+}
+
+static void begin_series(struct regressions *rg, struct series *s, uint64_t key,
+			 const struct op *op)
+{
+	uint64_t lasting = lasting_key(op);
+	const struct baseline *known = baselines_find(rg->baselines, lasting);
+
+	*s = (struct series){ .key = key, .lasting = lasting, .comm = comm_of(op),
+			      .from_before = known };
+	if (known)
+		cusum_start(&s->cusum, known->mean, known->sigma);
+}
+
+/* That one; else one that is unused, or else the stalest. */
+static struct series *find(struct regressions *rg, const struct op *op)
+{
+	uint64_t key = key_of(op);
+	struct series *stalest = &rg->series[key / 2 % SERIES];
+
+	for (uint64_t i = 0; i < PROBES; i++) {
+		struct series *s = &rg->series[(key / 2 + i) % SERIES];
+
+		if (s->key == key)
+			return s;
+		if (s->used_ns < stalest->used_ns)
+			stalest = s;
+	}
+	begin_series(rg, stalest, key, op);
+	return stalest;
+}
+
+static void on_op(struct diagnose *dg, void *state, const struct op *op, uint64_t now_ns)
+{
+	struct regressions *rg = state;
+	uint64_t ns = time_of(op), place;
+	struct series *s;
+
+	(void)dg;
+	if (ns == UNKNOWN_U64 || !ns)
+		return;
+	s = find(rg, op);
+	s->used_ns = now_ns;
+	place = s->ops++;
+	if (!place)
+		s->op = *op;
+	if (place >= VALUES) {
+		rg->chance = index_mix(rg->chance, place);
+		place = rg->chance % s->ops;
+	}
+	if (place < VALUES)
+		s->values[place] = (float)ns;
+}
+
+/* ---- windows ----------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b)
+{
+	const float *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static void keep(struct regressions *rg, const struct series *s)
+{
+	const struct baseline b = { s->lasting, s->cusum.mean, s->cusum.sigma };
+
+	baselines_put(rg->baselines, &b);
+}
+
+/* What has become faster, or has been slower for a day, is normal from now on. */
+static void accept(struct regressions *rg, struct series *s)
+{
+	bool learned = fabs(s->cusum.mean - s->cusum.before) > 0;
+
+	if (!learned || (s->cusum.alarm > 0 && s->slow_windows < DAY_WINDOWS))
+		return;
+	cusum_start(&s->cusum, s->cusum.mean, s->cusum.sigma);
+	keep(rg, s);
+}
+
+static void close_window(struct regressions *rg, struct series *s, double h, uint64_t now_ns)
+{
+	uint32_t n = s->ops < VALUES ? s->ops : VALUES;
+	bool learned = s->cusum.sigma > 0;
+	int before = s->cusum.alarm, alarm;
+
+	s->ops = 0;
+	if (n < LEAST_VALUES)
+		return;
+	qsort(s->values, n, sizeof(*s->values), by_value);
+	alarm = cusum_add(&s->cusum, log((double)s->values[n / 4]), h);
+	if (!learned && s->cusum.sigma > 0)
+		keep(rg, s);
+	s->slow_windows = alarm > 0 ? s->slow_windows + 1 : 0;
+	if (alarm > 0 && before <= 0)
+		s->since_ns = now_ns - cusum_onset(&s->cusum, 1) * WINDOW_NS;
+	if (alarm)
+		accept(rg, s);
+}
+
+/* Enough windows of its own, and operations a moment ago. */
+static bool is_rated(const struct series *s, uint64_t now_ns)
+{
+	return s->key && s->cusum.sigma > 0 && now_ns - s->used_ns < 2 * WINDOW_NS;
+}
+
+static void close_windows(struct regressions *rg, uint64_t now_ns)
+{
+	uint32_t rated = 1;
+	double h;
+
+	for (size_t i = 0; i < SERIES; i++)
+		rated += is_rated(&rg->series[i], now_ns);
+	h = cusum_limit(WEEK_WINDOWS * rated);
+	for (size_t i = 0; i < SERIES; i++)
+		if (rg->series[i].key)
+			close_window(rg, &rg->series[i], h, now_ns);
+}
+
+/* ---- what changed together ------------------------------------------------------ */
+
+struct tally {
+	uint32_t all, changed;
+};
+
+static bool has_changed(const struct series *s)
+{
+	return cusum_change(&s->cusum) >= LEAST_CHANGE;
+}
+
+/* `comm` 0: of all communicators. */
+static struct tally count(const struct regressions *rg, uint64_t comm, uint64_t now_ns)
+{
+	struct tally t = { 0, 0 };
+
+	for (size_t i = 0; i < SERIES; i++) {
+		const struct series *s = &rg->series[i];
+
+		if (!is_rated(s, now_ns) || (comm && s->comm != comm))
+			continue;
+		t.all++;
+		t.changed += has_changed(s);
+	}
+	return t;
+}
+
+/* Did most of several do so? */
+static bool is_common(struct tally t)
+{
+	return t.all > 1 && (double)t.changed >= MOST * (double)t.all;
+}
+
+struct scene {
+	const struct series *series;
+	struct tally comm, node;
+	const char *scope;	/* "kind", "communicator", "node" */
+};
+
+static struct scene make_scene(const struct regressions *rg, const struct series *s,
+			       uint64_t now_ns)
+{
+	struct scene scene = {
+		.series = s,
+		.comm = count(rg, s->comm, now_ns),
+		.node = count(rg, 0, now_ns),
+	};
+	bool several = scene.node.all > scene.comm.all;
+
+	scene.scope = several && is_common(scene.node) ? "node" :
+		      is_common(scene.comm) ? "communicator" : "kind";
+	return scene;
+}
+
+/* ---- saying it -------------------------------------------------------------------- */
+
+static double usual_ns(const struct series *s)
+{
+	return exp(s->cusum.before);
+}
+
+static void say_others(struct phrase *text, const struct scene *s)
+{
+	if (!strcmp(s->scope, "node"))
+		phrase_add(text, "so do %" PRIu32 " of %" PRIu32 " kinds of operations on this "
+			   "node, on several communicators: see the host, its GPUs' clocks, its "
+			   "network cards", s->node.changed, s->node.all);
+	else if (!strcmp(s->scope, "communicator"))
+		phrase_add(text, "so do %" PRIu32 " of %" PRIu32 " kinds of operations of this "
+			   "communicator, and those of others do not: see its links (ncclinsp "
+			   "peers) and its other nodes", s->comm.changed, s->comm.all);
+	else if (s->node.all > 1)
+		phrase_add(text, "%" PRIu32 " of %" PRIu32 " kinds of operations here do: what "
+			   "runs beside this one may have changed", s->node.changed, s->node.all);
+	else
+		phrase_add(text, "nothing else here can be compared with it");
+}
+
+static void say(const struct scene *scene, uint64_t now_ns, struct finding *f)
+{
+	const struct series *s = scene->series;
+	char size[32];
+	struct phrase text;
+
+	text_bytes(size, sizeof(size), s->op.bytes);
+	phrase_start(&text, f->text, sizeof(f->text));
+	phrase_add(&text, "%s of %s on %s (%s, %s) takes %.0f %% longer than usual: ", s->op.func,
+		   size, s->op.comm_name ? s->op.comm_name : "its communicator", s->op.algo,
+		   s->op.proto ? s->op.proto : "-", 100 * (exp(cusum_change(&s->cusum)) - 1));
+	phrase_add_duration(&text, (uint64_t)exp(s->cusum.recent));
+	phrase_add(&text, " instead of ");
+	phrase_add_duration(&text, (uint64_t)usual_ns(s));
+	phrase_add(&text, s->from_before ? " (as of an earlier job), for " : ", for ");
+	phrase_add_duration(&text, now_ns - s->since_ns);
+	phrase_add(&text, "; ");
+	say_others(&text, scene);
+}
+
+static void show(const struct scene *scene, struct finding *f)
+{
+	const struct series *s = scene->series;
+	const struct { const char *name; uint64_t value; } numbers[] = {
+		{ "bytes", s->op.bytes }, { "usual_ns", (uint64_t)usual_ns(s) },
+		{ "recent_ns", (uint64_t)exp(s->cusum.recent) }, { "kinds", scene->node.all },
+		{ "changed", scene->node.changed }, { "comm_kinds", scene->comm.all },
+		{ "comm_changed", scene->comm.changed },
+	};
+	const struct { const char *name; name_t value; } texts[] = {
+		{ "func", s->op.func }, { "algo", s->op.algo }, { "proto", s->op.proto },
+		{ "scope", scene->scope },
+	};
+	struct json j;
+
+	json_init(&j, FINDING_EVIDENCE);
+	json_begin(&j, '{');
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		json_key(&j, texts[i].name);
+		json_put_string(&j, texts[i].value);
+	}
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		json_key(&j, numbers[i].name);
+		json_put_u64(&j, numbers[i].value);
+	}
+	json_key(&j, "from_before");
+	json_put_bool(&j, s->from_before);
+	json_key(&j, "sigma");
+	json_put_rounded(&j, s->cusum.sigma);
+	json_end(&j, '}');
+	finding_set_evidence(f, &j);
+	json_deinit(&j);
+}
+
+static void report(struct diagnose *dg, const struct scene *scene, uint64_t now_ns)
+{
+	const struct series *s = scene->series;
+	struct finding f = {
+		.kind = FINDING_REGRESSION,
+		.severity = FINDING_WARNING,
+		.uid = s->op.uid,
+		.has_comm_id = s->op.has_comm_id,
+		.comm_id = s->op.comm_id,
+		.peer = UNKNOWN_I32,
+		.since_ns = s->since_ns,
+	};
+	uint64_t key = !strcmp(scene->scope, "node") ? 0 : s->comm;
+
+	if (s->op.comm_name)
+		snprintf(f.comm_name, sizeof(f.comm_name), "%s", s->op.comm_name);
+	say(scene, now_ns, &f);
+	show(scene, &f);
+	diagnose_report(dg, &finding_regression, key, &f, now_ns);
+}
+
+/* ---- the detector ------------------------------------------------------------------ */
+
+static bool is_told(const struct series *s, uint64_t now_ns)
+{
+	return is_rated(s, now_ns) && s->cusum.alarm > 0 && has_changed(s);
+}
+
+/* No other one of the communicator has changed more. */
+static bool is_worst(const struct regressions *rg, const struct series *s, uint64_t now_ns)
+{
+	for (size_t i = 0; i < SERIES; i++) {
+		const struct series *o = &rg->series[i];
+
+		if (o != s && o->comm == s->comm && is_told(o, now_ns) &&
+		    cusum_change(&o->cusum) > cusum_change(&s->cusum))
+			return false;
+	}
+	return true;
+}
+
+static void tell(struct diagnose *dg, const struct regressions *rg, uint64_t now_ns)
+{
+	for (size_t i = 0; i < SERIES; i++) {
+		const struct series *s = &rg->series[i];
+		struct scene scene;
+
+		if (!is_told(s, now_ns) || !is_worst(rg, s, now_ns))
+			continue;
+		scene = make_scene(rg, s, now_ns);
+		report(dg, &scene, now_ns);
+	}
+}
+
+static void look(struct diagnose *dg, void *state, uint64_t now_ns)
+{
+	struct regressions *rg = state;
+
+	if (now_ns / WINDOW_NS == rg->window)
+		return;
+	rg->window = now_ns / WINDOW_NS;
+	close_windows(rg, now_ns);
+	tell(dg, rg, now_ns);
+	if (rg->window % SAVE_WINDOWS == 0)
+		baselines_save(rg->baselines);
+}
+
+static int init(struct diagnose *dg, void *state)
+{
+	struct regressions *rg = state;
+
+	return baselines_new(&rg->baselines, diagnose_settings(dg)->state_dir);
+}
+
+static void deinit(void *state)
+{
+	baselines_free(((struct regressions *)state)->baselines);
+}
+
+const struct detector finding_regression = {
+	.name = "regression",
+	.state_bytes = sizeof(struct regressions),
+	.hold_ns = HOLD_NS,
+	.init = init,
+	.deinit = deinit,
+	.op = on_op,
+	.look = look,
+};

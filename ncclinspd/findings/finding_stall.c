@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Operations that do not end, and jobs that do nothing.  What hangs in one
+ * communicator often hangs because of another; findings are about the cause, so
+ * that a cause is one finding, whatever waits for it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "ncclinspd/findings/stall.h"
+#include "ncclinspd/pool.h"
+
+#define SECOND_NS	UINT64_C(1000000000)
+#define HOLD_NS		(3 * SECOND_NS)
+#define MOVED_NS	(5 * SECOND_NS)	/* what moved so lately is slow, not stuck */
+#define WATCHES		64
+#define UNWATCHED_PERIODS 3
+#define UNWATCHED_TIMES	6		/* of the least limit, without a period */
+
+/* An operation that is beyond its limit: does anything of it still move? */
+struct watch {
+	uint64_t key;		/* of its group; 0: unused */
+	uint64_t since_ns;	/* enqueued_ns of the operation */
+	uint64_t seen_ns;
+	uint64_t moved_ns;	/* 0: not since it is watched */
+	uint64_t signature;
+};
+
+struct stalls {
+	struct limits *limits;
+	struct paces paces;
+	struct watch watches[WATCHES];
+};
+
+static void on_op(struct diagnose *dg, void *state, const struct op *op, uint64_t now_ns)
+{
+	struct stalls *st = state;
+
+	(void)dg;
+	(void)now_ns;
+	if (op->parts)
+		return;		/* its parts come on their own */
+	limits_add(st->limits, op);
+	paces_add(&st->paces, op);
+}
+
+static void on_forgotten(struct diagnose *dg, void *state, const struct process *p)
+{
+	struct stalls *st = state;
+
+	(void)dg;
+	paces_forget(&st->paces, p->id);
+}
+
+/* The longest of the group's processes; 0: none has one. */
+static uint64_t group_period(struct stalls *st, const struct stuck *v,
+			     const struct stuck_group *g)
+{
+	uint64_t longest = 0;
+
+	for (uint32_t i = g->first; i < g->first + g->n; i++) {
+		uint64_t ns = paces_period(&st->paces, v->ranks[i].process->id);
+
+		if (ns > longest)
+			longest = ns;
+	}
+	return longest;
+}
+
+/* ---- limits --------------------------------------------------------------- */
+
+/* Where completion is not watched there is no history of it. */
+static void unwatched_limit(uint64_t min_ns, uint64_t period_ns, struct limit *out)
+{
+	*out = (struct limit){ .ns = min_ns, .reason = LIMIT_MINIMUM, .p999_ns = UNKNOWN_U64 };
+	if (!period_ns) {
+		out->ns = UNWATCHED_TIMES * min_ns;
+		out->reason = LIMIT_NO_HISTORY;
+	} else if (UNWATCHED_PERIODS * period_ns > min_ns) {
+		out->ns = UNWATCHED_PERIODS * period_ns;
+		out->reason = LIMIT_PERIOD;
+	}
+}
+
+/* Is this group's operation beyond its limit? */
+static bool is_overdue(struct diagnose *dg, struct stalls *st, struct stall *s)
+{
+	const struct stuck_group *g = &s->view->groups[s->group];
+	uint64_t min_ns = diagnose_settings(dg)->stall_min_ns, period_ns;
+
+	if (!g->has_op || !g->op.enqueued_ns || s->view->now_ns < g->op.enqueued_ns)
+		return false;
+	s->age_ns = s->view->now_ns - g->op.enqueued_ns;
+	if (s->age_ns < min_ns)
+		return false;
+	period_ns = group_period(st, s->view, g);
+	if (g->unwatched)
+		unwatched_limit(min_ns, period_ns, &s->limit);
+	else
+		limits_of(st->limits, &g->op, period_ns, &s->limit);
+	return s->age_ns > s->limit.ns;
+}
+
+/* ---- movement ------------------------------------------------------------- */
+
+/* Everything that changes when something of the operation comes forward. */
+static uint64_t sign(const struct stuck *v, const struct stuck_group *g)
+{
+	uint64_t signature = 1;
+
+	for (uint32_t i = g->first; i < g->first + g->n; i++) {
+		const struct stuck_rank *r = &v->ranks[i];
+
+		signature = index_mix(signature, r->has_op);
+		if (!r->has_op)
+			continue;
+		signature = index_mix(signature, r->op.kernel_started);
+		signature = index_mix(signature, r->op.kernel_stopped);
+		signature = index_mix(signature, r->op.proxy_steps);
+		for (size_t k = r->first_row; k < r->end_row; k++) {
+			const struct inflight *row = &v->rows.at[k];
+
+			if (!stuck_is_of(row, r))
+				continue;
+			signature = index_mix(signature, row->token);
+			signature = index_mix(signature, (uint64_t)row->step);
+			signature = index_mix(signature, (uintptr_t)row->state);
+		}
+	}
+	return signature;
+}
+
+/* That of this group and operation; else one that is unused, or else the stalest. */
+static struct watch *find_watch(struct stalls *st, uint64_t key)
+{
+	struct watch *stalest = &st->watches[0];
+
+	for (size_t i = 0; i < WATCHES; i++) {
+		if (st->watches[i].key == key)
+			return &st->watches[i];
+		if (st->watches[i].seen_ns < stalest->seen_ns)
+			stalest = &st->watches[i];
+	}
+	return stalest;
+}
+
+/* False: seen for the first time, so that nothing can be said yet. */
+static bool watch(struct stalls *st, const struct stall *s, bool *moves)
+{
+	const struct stuck_group *g = &s->view->groups[s->group];
+	uint64_t key = stall_key(s->view, s->group), signature = sign(s->view, g);
+	uint64_t now_ns = s->view->now_ns;
+	struct watch *w = find_watch(st, key);
+
+	if (w->key != key || w->since_ns != g->op.enqueued_ns) {
+		*w = (struct watch){ .key = key, .since_ns = g->op.enqueued_ns,
+				     .seen_ns = now_ns, .signature = signature };
+		return false;
+	}
+	if (w->signature != signature)
+		w->moved_ns = now_ns;
+	w->signature = signature;
+	w->seen_ns = now_ns;
+	*moves = w->moved_ns && now_ns - w->moved_ns < MOVED_NS;
+	return true;
+}
+
+/* ---- what hangs ----------------------------------------------------------- */
+
+static bool is_desync(enum verdict verdict)
+{
+	return verdict == VERDICT_NOT_JOINED || verdict == VERDICT_ORDER_MISMATCH ||
+	       verdict == VERDICT_COMM_DEADLOCK || verdict == VERDICT_METADATA_MISMATCH ||
+	       verdict == VERDICT_CONFIG_MISMATCH;
+}
+
+/* A circle is one finding, from wherever one comes to it. */
+static uint64_t cause_key(const struct stall *s)
+{
+	uint64_t key = stall_key(s->view, s->result.comm);
+
+	for (uint32_t i = 0; i < s->result.ncircle; i++)
+		if (stall_key(s->view, s->result.circle[i]) < key)
+			key = stall_key(s->view, s->result.circle[i]);
+	return key;
+}
+
+static void report(struct diagnose *dg, const struct stall *s)
+{
+	enum verdict verdict = s->result.verdict;
+	struct finding f = {
+		.kind = is_desync(verdict) ? FINDING_DESYNC : FINDING_STALL,
+		.severity = verdict == VERDICT_SLOW ? FINDING_WARNING : FINDING_CRITICAL,
+		.since_ns = s->view->groups[s->group].op.enqueued_ns,
+		.peer = s->result.peer,
+	};
+
+	stall_about(&f, s->view, s->result.comm);
+	stall_describe(s, &f);
+	diagnose_report(dg, &finding_stall, cause_key(s), &f, s->view->now_ns);
+}
+
+static void judge(struct diagnose *dg, struct stalls *st, struct stall *s, bool *told)
+{
+	const struct desync_input in = stuck_input(s->view);
+	bool moves;
+
+	if (!watch(st, s, &moves))
+		return;
+	desync_decide(&in, s->group, &s->result);
+	if (moves)
+		s->result = (struct desync_result){ .verdict = VERDICT_SLOW, .comm = s->group,
+						    .peer = UNKNOWN_I32 };
+	if (told[s->result.comm])
+		return;
+	told[s->result.comm] = true;
+	for (uint32_t i = 0; i < s->result.ncircle; i++)
+		told[s->result.circle[i]] = true;
+	report(dg, s);
+}
+
+/* -ENOMEM: the next look may have more. */
+static int look_at_operations(struct diagnose *dg, struct stalls *st, struct stuck *v)
+{
+	struct stall *stalls = calloc(v->ngroups + 1, sizeof(*stalls));
+	bool *told = calloc(v->ngroups + 1, sizeof(*told));
+	uint32_t n = 0;
+	int r = stalls && told ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; r == 0 && i < v->ngroups; i++) {
+		stalls[n] = (struct stall){ .view = v, .group = i };
+		n += is_overdue(dg, st, &stalls[n]);
+	}
+	if (n)
+		r = stuck_look_closer(v, diagnose_source(dg));
+	for (uint32_t i = 0; r == 0 && i < n; i++)
+		judge(dg, st, &stalls[i], told);
+	free(stalls);
+	free(told);
+	return r;
+}
+
+/* ---- the detector ---------------------------------------------------------- */
+
+static void look(struct diagnose *dg, void *state, uint64_t now_ns)
+{
+	struct stalls *st = state;
+	struct stuck view;
+
+	if (stuck_init(&view, diagnose_source(dg), now_ns) < 0)
+		return;
+	diagnose_leave_out(dg, view.left_out);
+	limits_set_min(st->limits, diagnose_settings(dg)->stall_min_ns);
+	if (look_at_operations(dg, st, &view) == 0)
+		stall_look_for_quiet(dg, &st->paces, &view);
+	stuck_deinit(&view);
+}
+
+static int init(struct diagnose *dg, void *state)
+{
+	struct stalls *st = state;
+
+	return limits_new(&st->limits, diagnose_settings(dg)->stall_min_ns);
+}
+
+static void deinit(void *state)
+{
+	struct stalls *st = state;
+
+	limits_free(st->limits);
+	paces_deinit(&st->paces);
+}
+
+const struct detector finding_stall = {
+	.name = "stall",
+	.state_bytes = sizeof(struct stalls),
+	.hold_ns = HOLD_NS,
+	.init = init,
+	.deinit = deinit,
+	.op = on_op,
+	.forgotten = on_forgotten,
+	.look = look,
+};

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files that are not written: what was to be kept for later is missing then, though
+ * nothing that is shown now is wrong.  All directories are one finding, since they have
+ * one cause as a rule.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ncclinspd/findings/diagnose.h"
+#include "util/json.h"
+#include "util/phrase.h"
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+#define SECOND_NS	UINT64_C(1000000000)
+#define HOLD_NS		(2 * SECOND_NS)
+#define OUTPUTS		8
+#define KEY		1
+
+/* By place in the list of outputs, which stays in order. */
+struct unwritten {
+	struct {
+		uint64_t since_ns;	/* 0: it is written */
+		uint64_t before;	/* files that were missing by then */
+	} of[OUTPUTS];
+};
+
+static const struct action {
+	int error;
+	const char *what;
+} actions[] = {
+	{ -ENOSPC, "Make room there: df -h" },
+	{ -EDQUOT, "Make room there, or have the quota raised: quota" },
+	{ -EROFS, "Have it mounted for writing: findmnt -T" },
+	{ -EACCES, "Let the daemon's user write there: namei -l" },
+	{ -EPERM, "Let the daemon's user write there: namei -l" },
+	{ -EIO, "See the disk: dmesg" },
+	{ -ETIMEDOUT, "It has not answered for ten seconds: see what is mounted there (findmnt "
+		      "-T) and whether its server lives; nothing here waits for it" },
+};
+
+static const char *action_of(int error)
+{
+	for (size_t i = 0; i < ARRAY_LEN(actions); i++)
+		if (actions[i].error == error)
+			return actions[i].what;
+	return "See what is there: ls -ld, findmnt -T";
+}
+
+static uint64_t missing(const struct unwritten *u, size_t i, const struct writer_output *o)
+{
+	return o->stats.failed - u->of[i].before;
+}
+
+static void put_output(struct json *j, const struct writer_output *o, uint64_t files)
+{
+	json_begin(j, '{');
+	json_key(j, "what");
+	json_put_string(j, o->what);
+	json_key(j, "dir");
+	json_put_string(j, o->dir);
+	json_key(j, "error");
+	json_put_string(j, strerror(-o->stats.failing));
+	json_key(j, "missing");
+	json_put_u64(j, files);
+	json_end(j, '}');
+}
+
+static void say(struct phrase *text, const struct writer_output *o, uint64_t files, bool first)
+{
+	phrase_add(text, "%s%s are not written to %s: %s", first ? "" : "; ", o->what, o->dir,
+		   strerror(-o->stats.failing));
+	if (files)
+		phrase_add(text, " (%" PRIu64 " missing so far)", files);
+}
+
+static void report(struct diagnose *dg, const struct unwritten *u,
+		   const struct writer_output *list, size_t n, uint64_t now_ns)
+{
+	struct finding f = { .kind = FINDING_UNWRITTEN, .severity = FINDING_WARNING,
+			     .uid = geteuid(), .peer = UNKNOWN_I32, .since_ns = now_ns };
+	const struct writer_output *first = NULL;
+	struct phrase text;
+	struct json j;
+
+	phrase_start(&text, f.text, sizeof(f.text));
+	json_init(&j, sizeof(f.evidence));
+	json_begin(&j, '{');
+	json_key(&j, "outputs");
+	json_begin(&j, '[');
+	for (size_t i = 0; i < n; i++) {
+		if (!u->of[i].since_ns)
+			continue;
+		put_output(&j, &list[i], missing(u, i, &list[i]));
+		say(&text, &list[i], missing(u, i, &list[i]), !first);
+		if (u->of[i].since_ns < f.since_ns)
+			f.since_ns = u->of[i].since_ns;
+		if (!first)
+			first = &list[i];
+	}
+	json_end(&j, ']');
+	json_end(&j, '}');
+	phrase_add(&text, ". What is shown now is not touched by that; what was to be kept for "
+		   "later is missing. %s %s.", action_of(first->stats.failing), first->dir);
+	finding_set_evidence(&f, &j);
+	json_deinit(&j);
+	diagnose_report(dg, &finding_unwritten, KEY, &f, now_ns);
+}
+
+static void look(struct diagnose *dg, void *state, uint64_t now_ns)
+{
+	const struct diagnose_source *source = diagnose_source(dg);
+	const struct writer_output *list = NULL;
+	struct unwritten *u = state;
+	size_t n = source->outputs ? source->outputs(source->arg, &list) : 0, failing = 0;
+
+	if (n > OUTPUTS)
+		n = OUTPUTS;
+	for (size_t i = 0; i < n; i++) {
+		const struct writer_stats *stats = &list[i].stats;
+
+		if (!stats->failing) {
+			u->of[i].since_ns = 0;
+			u->of[i].before = stats->failed;
+			continue;
+		}
+		if (!u->of[i].since_ns)
+			u->of[i].since_ns = now_ns;
+		failing++;
+	}
+	if (failing)
+		report(dg, u, list, n, now_ns);
+}
+
+const struct detector finding_unwritten = {
+	.name = "unwritten",
+	.state_bytes = sizeof(struct unwritten),
+	.hold_ns = HOLD_NS,
+	.look = look,
+};

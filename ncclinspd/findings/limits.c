@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table of small histograms, two buckets per power of two.  A kind of operation
+ * has its place in a short run behind its hash; the one there that was not used for
+ * longest gives way.
+ */
+#include "ncclinspd/findings/limits.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "ncclinspd/pool.h"
+
+#define PLACES		1024
+#define PROBES		8
+#define BINS		64
+#define FIRST_OCTAVE	16	/* 65 us, what is shorter goes with it; up to 2^48 ns */
+#define LEAST_OPS	8	/* of which a history consists */
+#define HALVE_AT	65536	/* what was long ago counts less and less */
+#define REFUSALS	3	/* after which what is too long is the new way of things */
+
+#define HISTORY_TIMES	8
+#define PERIOD_TIMES	3
+#define NO_HISTORY_TIMES 6
+#define FIRST_TIMES	12
+
+struct history {
+	uint64_t key;		/* 0: unused */
+	uint64_t used;		/* limits.uses at the last time */
+	uint32_t total;
+	uint32_t refused;	/* in a row */
+	uint32_t bins[BINS];
+};
+
+struct limits {
+	uint64_t min_ns;
+	uint64_t uses;
+	struct history at[PLACES];
+};
+
+name_t limit_reason_name(enum limit_reason reason)
+{
+	static const name_t names[] = {
+#define X(NAME, text) [LIMIT_##NAME] = text,
+		LIMIT_REASONS(X)
+#undef X
+	};
+
+	return names[reason];
+}
+
+/* ---- the table --------------------------------------------------------------- */
+
+static uint64_t key_of_comm(const struct op *op)
+{
+	uint64_t id = op->has_comm_id ? op->comm_id : index_mix(op->process_id, op->comm_index);
+
+	id = index_mix(index_mix(id, op->uid), (uint64_t)op->nranks);
+	return index_mix(id, (uintptr_t)op->comm_name) | 1;
+}
+
+static uint64_t key_of_kind(const struct op *op)
+{
+	uint64_t size = op->bytes == UNKNOWN_U64 || !op->bytes ?
+			0 : 64 - (uint64_t)__builtin_clzll(op->bytes);
+
+	return index_mix(index_mix(key_of_comm(op), (uintptr_t)op->func), size) | 1;
+}
+
+static struct history *find(struct limits *l, uint64_t key)
+{
+	for (uint64_t i = 0; i < PROBES; i++) {
+		struct history *h = &l->at[(key / 2 + i) % PLACES];
+
+		if (h->key != key)
+			continue;
+		h->used = ++l->uses;
+		return h;
+	}
+	return NULL;
+}
+
+static struct history *find_or_make(struct limits *l, uint64_t key)
+{
+	struct history *h = find(l, key), *oldest = &l->at[key / 2 % PLACES];
+
+	if (h)
+		return h;
+	for (uint64_t i = 1; i < PROBES; i++) {
+		h = &l->at[(key / 2 + i) % PLACES];
+		if (h->used < oldest->used)
+			oldest = h;
+	}
+	*oldest = (struct history){ .key = key, .used = ++l->uses };
+	return oldest;
+}
+
+/* ---- histograms ---------------------------------------------------------------- */
+
+/* Two per octave: [2^o, 1.5 * 2^o) and the rest. */
+static uint32_t bin_of(uint64_t ns)
+{
+	uint32_t octave = ns ? 63 - (uint32_t)__builtin_clzll(ns) : 0, bin;
+
+	if (octave < FIRST_OCTAVE)
+		return 0;
+	bin = (octave - FIRST_OCTAVE) * 2 + (ns >> (octave - 1) & 1);
+	return bin < BINS ? bin : BINS - 1;
+}
+
+static uint64_t top_of(uint32_t bin)
+{
+	uint64_t octave = UINT64_C(1) << (FIRST_OCTAVE + bin / 2);
+
+	return bin & 1 ? 2 * octave : octave + octave / 2;
+}
+
+static void halve(struct history *h)
+{
+	h->total = 0;
+	for (uint32_t i = 0; i < BINS; i++) {
+		h->bins[i] /= 2;
+		h->total += h->bins[i];
+	}
+}
+
+static uint64_t p999_of(const struct history *h)
+{
+	uint32_t above = 0, most = h->total / 1000;
+
+	for (uint32_t i = BINS; i-- > 0;) {
+		above += h->bins[i];
+		if (above > most)
+			return top_of(i);
+	}
+	return top_of(0);
+}
+
+/* ---- limits -------------------------------------------------------------------- */
+
+void limits_of(struct limits *l, const struct op *op, uint64_t period_ns, struct limit *out)
+{
+	const struct history *h = find(l, key_of_kind(op));
+	bool first = !find(l, key_of_comm(op)) && (op->seq == UNKNOWN_U64 || !op->seq);
+
+	*out = (struct limit){ .ns = l->min_ns, .reason = LIMIT_MINIMUM, .p999_ns = UNKNOWN_U64 };
+	if (first) {
+		out->ns = FIRST_TIMES * l->min_ns;
+		out->reason = LIMIT_FIRST;
+	} else if (!h || h->total < LEAST_OPS) {
+		out->ns = NO_HISTORY_TIMES * l->min_ns;
+		out->reason = LIMIT_NO_HISTORY;
+	}
+	if (h && h->total) {
+		out->ops = h->total;
+		out->p999_ns = p999_of(h);
+	}
+	if (out->ops && HISTORY_TIMES * out->p999_ns > out->ns) {
+		out->ns = HISTORY_TIMES * out->p999_ns;
+		out->reason = LIMIT_HISTORY;
+	}
+	if (PERIOD_TIMES * period_ns > out->ns) {
+		out->ns = PERIOD_TIMES * period_ns;
+		out->reason = LIMIT_PERIOD;
+	}
+}
+
+void limits_add(struct limits *l, const struct op *op)
+{
+	struct limit limit;
+	struct history *h;
+	uint64_t ns;
+
+	if (op->predates || !op->complete || !(op->expects_kernel || op->expects_proxy) ||
+	    !op->enqueued_ns || op->done_ns < op->enqueued_ns)
+		return;
+	ns = op->done_ns - op->enqueued_ns;
+	limits_of(l, op, 0, &limit);
+	find_or_make(l, key_of_comm(op));
+	h = find_or_make(l, key_of_kind(op));
+	if (ns > limit.ns && h->refused++ < REFUSALS)
+		return;		/* a stall that went by is no example to follow */
+	h->refused = 0;
+	h->bins[bin_of(ns)]++;
+	if (++h->total == HALVE_AT)
+		halve(h);
+}
+
+int limits_new(struct limits **lp, uint64_t min_ns)
+{
+	struct limits *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return -ENOMEM;
+	l->min_ns = min_ns;
+	*lp = l;
+	return 0;
+}
+
+void limits_set_min(struct limits *l, uint64_t min_ns)
+{
+	l->min_ns = min_ns;
+}
+
+void limits_free(struct limits *l)
+{
+	free(l);
+}

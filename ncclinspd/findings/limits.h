@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_FINDINGS_LIMITS_H
+#define NCCLINSPD_FINDINGS_LIMITS_H
+
+/*
+ * How long an operation may be in flight before it counts as stalled, from how long
+ * others of its kind were: communicator, function and size class.  From posting to
+ * completion, as the daemon saw it, so that the age of one in flight compares.
+ */
+
+#include "ncclinspd/model.h"
+
+struct limits;
+
+/* What a limit comes from; the texts of evidence.limit_reason. */
+#define LIMIT_REASONS(X)		\
+	X(MINIMUM,    "minimum")	\
+	X(HISTORY,    "history")	\
+	X(PERIOD,     "period")		\
+	X(NO_HISTORY, "no_history")	\
+	X(FIRST,      "first_operation")
+
+enum limit_reason {
+#define X(NAME, text) LIMIT_##NAME,
+	LIMIT_REASONS(X)
+#undef X
+	LIMIT_END
+};
+
+struct limit {
+	uint64_t ns;
+	enum limit_reason reason;
+	uint64_t ops;		/* in the history */
+	uint64_t p999_ns;	/* UNKNOWN_U64: no history; at most 41 % too high */
+};
+
+/* `min_ns`: no limit is below.  0 or -ENOMEM. */
+int limits_new(struct limits **lp, uint64_t min_ns);
+void limits_free(struct limits *l);
+void limits_set_min(struct limits *l, uint64_t min_ns);
+
+name_t limit_reason_name(enum limit_reason reason);
+
+/* A finished operation.  What says nothing (no end was watched) is left out. */
+void limits_add(struct limits *l, const struct op *op);
+
+/*
+ * max(min, 8 * P99.9, 3 * period); without a history 6 * min, for the first operation
+ * on a communicator, which sets up connections, 12 * min.  `period_ns` 0: none.
+ */
+void limits_of(struct limits *l, const struct op *op, uint64_t period_ns, struct limit *out);
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Candidates for the lag are the distances between an operation and the next few of
+ * its kind, the most frequent distances first: an operation that an iteration has
+ * once gives the lag, and one that it has a few times gives it as well.
+ */
+#include "ncclinspd/findings/period.h"
+
+#include <stdlib.h>
+
+#define HOPS		4	/* to the next few of its kind */
+#define CANDIDATES	96
+#define ITERATIONS	3	/* to have been seen */
+#define SHARE		0.95
+#define SHARE_OF_BEST	0.98
+#define SHARE_TO_GO_ON	0.8
+
+static uint32_t held(const struct period *p)
+{
+	return p->count < PERIOD_TOKENS ? (uint32_t)p->count : PERIOD_TOKENS;
+}
+
+/* The i-th newest place, from 0. */
+static uint32_t place(const struct period *p, uint32_t i)
+{
+	return (uint32_t)((p->count - 1 - i) % PERIOD_TOKENS);
+}
+
+static int32_t later_by(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b);
+}
+
+/* Operations come in the order in which they end; here they stand as they were posted. */
+void period_add(struct period *p, uint64_t token, uint64_t time_ns)
+{
+	uint32_t us, i = 0;
+
+	if (!p->count)
+		p->origin_ns = time_ns;
+	us = (uint32_t)((time_ns - p->origin_ns) / 1000);
+	if (time_ns > p->last_ns)
+		p->last_ns = time_ns;
+	p->count++;
+	while (i < PERIOD_SHIFT && i + 1 < held(p) &&
+	       later_by(p->ring[place(p, i + 1)].us, us) > 0) {
+		p->ring[place(p, i)] = p->ring[place(p, i + 1)];
+		i++;
+	}
+	p->ring[place(p, i)].token = (uint32_t)(token ^ token >> 32);
+	p->ring[place(p, i)].us = us;
+}
+
+double period_share(const struct period *p, uint32_t lag, uint32_t n)
+{
+	uint32_t same = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		same += p->ring[place(p, i)].token == p->ring[place(p, i + lag)].token;
+	return n ? (double)same / n : 0;
+}
+
+/* ---- candidates ------------------------------------------------------------- */
+
+struct occurrence {
+	uint32_t token;
+	uint32_t age;		/* i of place() */
+};
+
+struct distance {
+	uint32_t lag;
+	uint32_t times;
+};
+
+static int by_token(const void *one, const void *two)
+{
+	const struct occurrence *a = one, *b = two;
+
+	if (a->token != b->token)
+		return a->token < b->token ? -1 : 1;
+	return a->age < b->age ? -1 : a->age > b->age;
+}
+
+static int by_times(const void *one, const void *two)
+{
+	const struct distance *a = one, *b = two;
+
+	if (a->times != b->times)
+		return a->times > b->times ? -1 : 1;
+	return a->lag < b->lag ? -1 : a->lag > b->lag;
+}
+
+static int by_lag(const void *one, const void *two)
+{
+	const struct distance *a = one, *b = two;
+
+	return a->lag < b->lag ? -1 : a->lag > b->lag;
+}
+
+static void sort_by_token(const struct period *p, struct occurrence *at, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		at[i] = (struct occurrence){ p->ring[place(p, i)].token, i };
+	qsort(at, n, sizeof(*at), by_token);
+}
+
+static void count_distances(const struct occurrence *at, uint32_t n, struct distance *distances)
+{
+	for (uint32_t i = 0; i < n; i++)
+		distances[i].lag = i;
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t k = i + 1; k <= i + HOPS && k < n && at[k].token == at[i].token; k++)
+			distances[at[k].age - at[i].age].times++;
+}
+
+/* The most frequent ones, in growing order; how many. */
+static uint32_t choose(struct distance *distances, uint32_t n)
+{
+	uint32_t chosen = 0, longest = n / ITERATIONS;
+
+	qsort(distances, longest + 1, sizeof(*distances), by_times);
+	while (chosen < CANDIDATES && chosen <= longest && distances[chosen].times)
+		chosen++;
+	qsort(distances, chosen, sizeof(*distances), by_lag);
+	return chosen;
+}
+
+static uint32_t best_lag(const struct period *p, const struct distance *candidates, uint32_t n)
+{
+	double share[CANDIDATES], most = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		share[i] = period_share(p, candidates[i].lag, held(p) - candidates[i].lag);
+		if (share[i] > most)
+			most = share[i];
+	}
+	for (uint32_t i = 0; i < n; i++)
+		if (share[i] >= SHARE && share[i] >= SHARE_OF_BEST * most)
+			return candidates[i].lag;
+	return 0;
+}
+
+/* 0: there is none, or no memory to find it. */
+static uint32_t find_lag(const struct period *p)
+{
+	uint32_t n = held(p), lag = 0;
+	struct occurrence *at = malloc(n * sizeof(*at));
+	struct distance *distances = calloc(n, sizeof(*distances));
+
+	if (at && distances) {
+		sort_by_token(p, at, n);
+		count_distances(at, n, distances);
+		lag = best_lag(p, distances, choose(distances, n));
+	}
+	free(at);
+	free(distances);
+	return lag;
+}
+
+/* ---- how long ---------------------------------------------------------------- */
+
+static uint32_t gap_before(const struct period *p, uint32_t i)
+{
+	int32_t us = later_by(p->ring[place(p, i)].us, p->ring[place(p, i + 1)].us);
+
+	return us > 0 ? (uint32_t)us : 0;
+}
+
+/* An iteration begins with the operation that comes after the longest gaps. */
+static uint32_t find_anchor(const struct period *p)
+{
+	uint64_t longest = 0;
+	uint32_t anchor = 0, n = held(p) - 1;
+
+	for (uint32_t residue = 0; residue < p->lag; residue++) {
+		uint64_t sum = 0, times = 0;
+
+		for (uint32_t i = residue; i < n; i += p->lag, times++)
+			sum += gap_before(p, i);
+		if (times && sum / times > longest) {
+			longest = sum / times;
+			anchor = residue;
+		}
+	}
+	return anchor;
+}
+
+static int by_value(const void *one, const void *two)
+{
+	uint32_t a = *(const uint32_t *)one, b = *(const uint32_t *)two;
+
+	return a < b ? -1 : a > b;
+}
+
+static bool measure(struct period *p)
+{
+	uint32_t n = 0, end = held(p);
+	uint32_t *us = malloc((end / p->lag + 1) * sizeof(*us));
+
+	if (!us)
+		return false;
+	for (uint32_t i = find_anchor(p); i + p->lag < end; i += p->lag)
+		us[n++] = p->ring[place(p, i)].us - p->ring[place(p, i + p->lag)].us;
+	qsort(us, n, sizeof(*us), by_value);
+	p->median_ns = us[n / 2] * UINT64_C(1000);
+	p->p95_ns = us[n - 1 - n / 20] * UINT64_C(1000);
+	free(us);
+	return true;
+}
+
+/* ---- when to look -------------------------------------------------------------- */
+
+static bool goes_on(struct period *p)
+{
+	uint32_t n = 2 * p->lag;
+
+	if (p->count - p->checked < p->lag)
+		return true;
+	p->checked = p->count;
+	if (n + p->lag > held(p))
+		n = held(p) - p->lag;
+	return period_share(p, p->lag, n) >= SHARE_TO_GO_ON && measure(p);
+}
+
+/* Again when there is a good deal more to look at than the last time. */
+static bool is_worth_a_try(const struct period *p)
+{
+	uint32_t before = p->tried < PERIOD_TOKENS ? (uint32_t)p->tried : PERIOD_TOKENS;
+
+	return p->count - p->tried >= 16 + before / 4;
+}
+
+bool period_find(struct period *p)
+{
+	if (p->lag && goes_on(p))
+		return true;
+	p->lag = 0;
+	if (!is_worth_a_try(p))
+		return false;
+	p->tried = p->count;
+	p->checked = p->count;
+	p->lag = find_lag(p);
+	if (p->lag && !measure(p))
+		p->lag = 0;
+	return p->lag;
+}

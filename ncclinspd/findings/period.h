@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_FINDINGS_PERIOD_H
+#define NCCLINSPD_FINDINGS_PERIOD_H
+
+/*
+ * The iteration of a training job, found in the stream of one process's operations:
+ * the smallest lag at which it repeats itself.  Fixed memory (32 KiB), and
+ * nothing is worked out before somebody asks.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PERIOD_TOKENS	4096	/* operations looked at */
+#define PERIOD_SHIFT	512	/* places by which an operation may come too late: ranks.h */
+
+struct period {
+	uint64_t count;		/* operations since the start; the ring holds the last */
+	uint64_t origin_ns;	/* of the times in the ring */
+	uint64_t last_ns;	/* the newest time given */
+	uint64_t tried;		/* `count` when a period was last looked for */
+	uint64_t checked;	/* ... when it was last seen to hold */
+	uint32_t lag;		/* operations per iteration; 0: there is no period */
+	uint64_t median_ns;	/* of an iteration; meaningful if lag != 0 */
+	uint64_t p95_ns;
+	struct {
+		uint32_t token;
+		uint32_t us;	/* since origin_ns, modulo 2^32 */
+	} ring[PERIOD_TOKENS];
+};
+
+/* A zeroed one is empty.  One operation, by what it is and when it was posted. */
+void period_add(struct period *p, uint64_t token, uint64_t time_ns);
+
+/*
+ * Bring lag, median_ns and p95_ns up to date; false: there is no period.  A lag is
+ * one if at least 95 % of the operations are the same as those so far before, and
+ * 98 % of what the best lag has; at least three iterations must have been seen.  Cheap
+ * while nothing new came or the period goes on, else some 100 us.
+ */
+bool period_find(struct period *p);
+
+/* Share of operations that are the same as the one `lag` before, over the newest `n`. */
+double period_share(const struct period *p, uint32_t lag, uint32_t n);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/findings/slow_peer_samples.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ncclinspd/jobs.h"
+#include "ncclinspd/pool.h"
+
+#define LEAST_STEPS	20	/* of a link, to be compared */
+
+static uint64_t comm_of(const struct links_who *who)
+{
+	const uint64_t key[] = {
+		who->uid,
+		who->has_comm_id,
+		who->has_comm_id ? who->comm_id : who->process_id,
+		who->has_comm_id ? (uint64_t)who->nranks : who->comm_index,
+	};
+
+	return index_hash(0, key, sizeof(key));
+}
+
+static uint64_t link_of(const struct links_who *who)
+{
+	const uint64_t key[] = {
+		who->process_id, who->comm_index, (uint64_t)who->peer, who->channel,
+		(uint64_t)who->proxy_pid,
+	};
+
+	return index_hash(0, key, sizeof(key));
+}
+
+static bool take_sample(const struct links_row *row, void *arg)
+{
+	struct slow_peer_samples *list = arg;
+	const struct links_sums *sums = &row->sums;
+
+	if (!row->who.send || row->who.rank < 0 || row->who.peer < 0 || !sums->timed_steps ||
+	    list->n == list->room)
+		return true;
+	list->at[list->n++] = (struct slow_peer_sample){
+		.link = link_of(&row->who),
+		.comm = comm_of(&row->who),
+		.row = row->who.rank,
+		.column = row->who.peer,
+		.who = row->who,
+		.bytes = sums->timed_bytes,
+		.steps = sums->timed_steps,
+		.busy_ns = sums->busy_ns,
+		.held_ns = sums->held_ns,
+	};
+	return true;
+}
+
+static int by_link(const void *a, const void *b)
+{
+	const struct slow_peer_sample *x = a, *y = b;
+
+	return (x->link > y->link) - (x->link < y->link);
+}
+
+/* Less what it had done before.  False: too little is left to be compared. */
+static bool make_difference(struct slow_peer_sample *s, const struct slow_peer_samples *before)
+{
+	const struct slow_peer_sample *old = NULL;
+
+	if (before->n)
+		old = bsearch(s, before->at, before->n, sizeof(*s), by_link);
+	if (old && old->steps <= s->steps) {
+		s->bytes -= old->bytes;
+		s->steps -= old->steps;
+		s->busy_ns -= old->busy_ns;
+		s->held_ns -= old->held_ns;
+	}
+	if (s->steps < LEAST_STEPS || !s->bytes || !s->busy_ns)
+		return false;
+	/* sizes up to the next power of two */
+	s->group = index_mix(s->comm, (uint64_t)__builtin_clzll(s->bytes / s->steps | 1));
+	return true;
+}
+
+static int by_group(const void *a, const void *b)
+{
+	const struct slow_peer_sample *x = a, *y = b;
+
+	return (x->group > y->group) - (x->group < y->group);
+}
+
+static void meanwhile(void *arg)
+{
+	diagnose_meanwhile(arg);
+}
+
+bool slow_peer_samples_take(struct diagnose *dg, struct slow_peer_samples *list, uint64_t now_ns)
+{
+	const struct links_query query = {
+		.windows = 1u << LINKS_ALL,
+		.all_users = true,
+		.meanwhile = meanwhile,
+		.meanwhile_arg = dg,
+	};
+	struct links *links = diagnose_source(dg)->links;
+
+	*list = (struct slow_peer_samples){ .room = links_stats(links)->links };
+	list->at = malloc((list->room + 1) * sizeof(*list->at));
+	if (!list->at || links_visit(links, &query, now_ns, take_sample, list) < 0) {
+		free(list->at);
+		return false;
+	}
+	qsort(list->at, list->n, sizeof(*list->at), by_link);
+	return true;
+}
+
+void slow_peer_samples_since(const struct slow_peer_samples *now,
+			     const struct slow_peer_samples *before,
+			     struct slow_peer_samples *out)
+{
+	*out = (struct slow_peer_samples){ .at = malloc((now->n + 1) * sizeof(*out->at)) };
+	for (size_t i = 0; out->at && i < now->n; i++) {
+		out->at[out->n] = now->at[i];
+		out->n += make_difference(&out->at[out->n], before);
+	}
+	if (out->at)
+		qsort(out->at, out->n, sizeof(*out->at), by_group);
+}
+
+/* ---- links that are alone in their communicator ------------------------------------ */
+
+static size_t end_of_group(const struct slow_peer_samples *list, size_t first)
+{
+	size_t end = first + 1;
+
+	while (end < list->n && list->at[end].group == list->at[first].group)
+		end++;
+	return end;
+}
+
+/* All of them, channel by channel, are of one link. */
+static bool is_one_link(const struct slow_peer_sample *s, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (s[i].row != s[0].row || s[i].column != s[0].column)
+			return false;
+	return s->who.has_comm_id;
+}
+
+/* The processes that are there, and which of them are one job's. */
+struct crowd {
+	struct process *const *list;
+	size_t n;
+	uint32_t *job;
+};
+
+static uint32_t job_of(const struct crowd *c, uint64_t process_id)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (c->list[i]->id == process_id)
+			return c->job[i];
+	return UINT32_MAX;
+}
+
+/* Of one job, of one name and number of ranks, and of one size of transfers. */
+static uint64_t family_of(const struct crowd *c, const struct slow_peer_sample *s)
+{
+	const uint64_t key[] = {
+		job_of(c, s->who.process_id), (uintptr_t)s->who.comm_name,
+		(uint64_t)s->who.nranks, (uint64_t)__builtin_clzll(s->bytes / s->steps | 1),
+	};
+
+	return index_hash(0, key, sizeof(key));
+}
+
+static void collect(const struct crowd *c, const struct slow_peer_samples *since,
+		    struct slow_peer_samples *out)
+{
+	size_t end;
+
+	for (size_t i = 0; i < since->n; i = end) {
+		end = end_of_group(since, i);
+		if (!is_one_link(&since->at[i], end - i))
+			continue;
+		for (size_t k = i; k < end; k++) {
+			struct slow_peer_sample *s = &out->at[out->n++];
+
+			*s = since->at[k];
+			s->group = family_of(c, s);
+			s->row = s->column = (int32_t)i;	/* of one communicator alone */
+		}
+	}
+}
+
+/* Links of one communicator have nobody to be compared with. */
+static void keep_families(struct slow_peer_samples *list)
+{
+	size_t kept = 0, end;
+
+	for (size_t i = 0; i < list->n; i = end) {
+		end = end_of_group(list, i);
+		if (is_one_link(&list->at[i], end - i))
+			continue;
+		memmove(&list->at[kept], &list->at[i], (end - i) * sizeof(*list->at));
+		kept += end - i;
+	}
+	list->n = kept;
+}
+
+void slow_peer_samples_siblings(struct diagnose *dg, const struct slow_peer_samples *since,
+				struct slow_peer_samples *out, uint64_t now_ns)
+{
+	const struct diagnose_source *source = diagnose_source(dg);
+	struct crowd c;
+
+	c.n = source->processes(source->arg, &c.list);
+	c.job = malloc((c.n + 1) * sizeof(*c.job));
+	*out = (struct slow_peer_samples){ .at = malloc((since->n + 1) * sizeof(*out->at)) };
+	if (c.job && out->at && jobs_group(c.list, c.n, now_ns, c.job) == 0) {
+		collect(&c, since, out);
+		qsort(out->at, out->n, sizeof(*out->at), by_group);
+		keep_families(out);
+	}
+	free(c.job);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs that used to post operations all the time, and have stopped doing so. */
+#include "ncclinspd/findings/stall.h"
+#include "util/json.h"
+#include "util/phrase.h"
+
+#define QUIET_TIMES	12	/* of the least limit: most checkpoints are shorter */
+#define QUIET_PERIODS	10
+#define QUIET_PAUSES	2	/* of the longest pause that the job made before */
+
+/* Every process of the group is idle: since when, and how long it may be. */
+struct quiet {
+	uint64_t since_ns;
+	uint64_t period_ns;
+	uint64_t longest_ns;
+	bool watched;	/* the end of what was last posted would have been seen */
+};
+
+static bool is_idle(const struct stuck *v, const struct process *p)
+{
+	for (uint32_t i = 0; i < v->nranks; i++)
+		if (v->ranks[i].process == p &&
+		    (v->ranks[i].has_oldest || v->groups[v->ranks[i].group].has_op))
+			return false;
+	return p->state == PROCESS_LIVE && p->mask & NCI_EVENT_BIT(NCI_EV_COLL);
+}
+
+static uint64_t last_op_ns(const struct stuck *v, const struct process *p)
+{
+	uint64_t last_ns = 0;
+
+	for (uint32_t i = 0; i < v->nranks; i++)
+		if (v->ranks[i].process == p && v->ranks[i].progress.last_op_ns > last_ns)
+			last_ns = v->ranks[i].progress.last_op_ns;
+	return last_ns;
+}
+
+static bool find_quiet(struct paces *paces, const struct stuck *v,
+		       const struct stuck_group *g, struct quiet *q)
+{
+	*q = (struct quiet){ .watched = true };
+	for (uint32_t i = g->first; i < g->first + g->n; i++) {
+		const struct process *p = v->ranks[i].process;
+		uint64_t period_ns = paces_period(paces, p->id), last_ns = last_op_ns(v, p);
+		uint64_t pause_ns = paces_longest_pause(paces, p->id);
+
+		if (!period_ns || !is_idle(v, p))
+			return false;
+		if (last_ns > q->since_ns)
+			q->since_ns = last_ns;
+		if (period_ns > q->period_ns)
+			q->period_ns = period_ns;
+		if (pause_ns > q->longest_ns)
+			q->longest_ns = pause_ns;
+		q->watched = q->watched && paces_watched(paces, p->id);
+	}
+	return true;
+}
+
+static uint64_t quiet_limit(const struct diagnose *dg, const struct quiet *q)
+{
+	uint64_t limit_ns = QUIET_TIMES * diagnose_settings(dg)->stall_min_ns;
+
+	if (QUIET_PERIODS * q->period_ns > limit_ns)
+		limit_ns = QUIET_PERIODS * q->period_ns;
+	if (QUIET_PAUSES * q->longest_ns > limit_ns)
+		limit_ns = QUIET_PAUSES * q->longest_ns;
+	return limit_ns;
+}
+
+static void put_number(struct json *j, const char *key, uint64_t value)
+{
+	json_key(j, key);
+	json_put_u64(j, value);
+}
+
+static const struct word *quiet_word(const struct quiet *q)
+{
+	return words_verdict(q->watched ? VERDICT_OUTSIDE : VERDICT_UNKNOWN);
+}
+
+static void say_quiet(struct phrase *text, const struct quiet *q, uint64_t now_ns)
+{
+	phrase_add(text, q->watched ? "the ranks on this node are not in NCCL: nothing is in "
+				      "flight, and no operation was posted for " :
+				      "no operation was posted on this node for ");
+	phrase_add_duration(text, now_ns - q->since_ns);
+	phrase_add(text, " (an iteration takes ");
+	phrase_add_duration(text, q->period_ns);
+	phrase_add(text, ", the longest pause before was ");
+	phrase_add_duration(text, q->longest_ns);
+	phrase_add(text, ").");
+	if (!q->watched)
+		phrase_add(text, " Whether the last ones have ended was not watched, so they may "
+			   "hang, or the job may be outside NCCL; with NCCLINSP_SAMPLE=all every "
+			   "end is watched.");
+	phrase_add(text, " %s", words_verdict(VERDICT_OUTSIDE)->action);
+}
+
+static void describe_quiet(struct finding *f, const struct quiet *q, uint64_t limit_ns,
+			   uint64_t now_ns)
+{
+	struct phrase text;
+	struct json j;
+
+	f->verdict = quiet_word(q)->name;
+	phrase_start(&text, f->text, sizeof(f->text));
+	say_quiet(&text, q, now_ns);
+	json_init(&j, sizeof(f->evidence));
+	json_begin(&j, '{');
+	json_key(&j, "flight_recorder");
+	json_put_string(&j, quiet_word(q)->flight_recorder);
+	json_key(&j, "ncclx");
+	json_put_string(&j, quiet_word(q)->ncclx);
+	json_key(&j, "watched");
+	json_put_bool(&j, q->watched);
+	put_number(&j, "age_ns", now_ns - q->since_ns);
+	put_number(&j, "limit_ns", limit_ns);
+	put_number(&j, "period_ns", q->period_ns);
+	put_number(&j, "longest_pause_ns", q->longest_ns);
+	json_end(&j, '}');
+	finding_set_evidence(f, &j);
+	json_deinit(&j);
+}
+
+static void report_quiet(struct diagnose *dg, const struct stuck *v, uint32_t group,
+			 const struct quiet *q, uint64_t limit_ns)
+{
+	const struct stuck_group *g = &v->groups[group];
+	struct finding f = { .kind = FINDING_STALL, .severity = FINDING_WARNING,
+			     .peer = UNKNOWN_I32, .since_ns = q->since_ns };
+
+	stall_about(&f, v, group);
+	for (uint32_t i = g->first; i < g->first + g->n && f.nranks < FINDING_RANKS; i++)
+		f.ranks[f.nranks++] = v->ranks[i].comm->rank;
+	describe_quiet(&f, q, limit_ns, v->now_ns);
+	diagnose_report(dg, &finding_stall, stall_key(v, group) - 1, &f, v->now_ns);
+}
+
+/* Is this the first group, hence the largest, with each of its processes? */
+static bool is_first(const struct stuck *v, const struct stuck_group *g)
+{
+	for (uint32_t i = 0; i < g->first; i++)
+		for (uint32_t k = g->first; k < g->first + g->n; k++)
+			if (v->ranks[i].process == v->ranks[k].process)
+				return false;
+	return true;
+}
+
+void stall_look_for_quiet(struct diagnose *dg, struct paces *paces, const struct stuck *v)
+{
+	uint64_t least_ns = QUIET_TIMES * diagnose_settings(dg)->stall_min_ns;
+
+	for (uint32_t i = 0; i < v->ngroups; i++) {
+		const struct stuck_group *g = &v->groups[i];
+		uint64_t last_ns = stuck_quiet_since(v, g), limit_ns;
+		struct quiet q;
+
+		if (!last_ns || v->now_ns - last_ns < least_ns || !is_first(v, g) ||
+		    !find_quiet(paces, v, g, &q))
+			continue;
+		limit_ns = quiet_limit(dg, &q);
+		if (v->now_ns > q.since_ns && v->now_ns - q.since_ns > limit_ns)
+			report_quiet(dg, v, i, &q, limit_ns);
+	}
+}

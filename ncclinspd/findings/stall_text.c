@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An operation that hangs: in words, the verdict first, and as numbers. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "ncclinspd/findings/stall.h"
+#include "ncclinspd/pool.h"
+#include "util/json.h"
+#include "util/phrase.h"
+
+uint64_t stall_key(const struct stuck *v, uint32_t group)
+{
+	const struct stuck_rank *r = &v->ranks[v->groups[group].first];
+	uint64_t id = r->comm->has_id ? r->comm->id : index_mix(r->process->id, r->index);
+	uint64_t key = index_mix(index_mix(id, (uint64_t)r->comm->nranks), r->process->uid);
+
+	for (const char *c = r->comm->name; *c; c++)
+		key = index_mix(key, (unsigned char)*c);
+	return key | 1;
+}
+
+void stall_about(struct finding *f, const struct stuck *v, uint32_t group)
+{
+	const struct stuck_rank *r = &v->ranks[v->groups[group].first];
+
+	f->uid = r->process->uid;
+	f->has_comm_id = r->comm->has_id;
+	f->comm_id = r->comm->id;
+	memcpy(f->comm_name, r->comm->name, sizeof(f->comm_name));
+}
+
+/* ---- parts of a sentence ------------------------------------------------------ */
+
+/* Where the cause is: its group, and the ranks of it. */
+struct scene {
+	const struct stall *stall;
+	const struct stuck *view;
+	const struct stuck_group *group;
+	const struct desync_comm *comm;
+	const struct stuck_rank *first;	/* of the ranks that the verdict names, or NULL */
+	struct phrase text;
+};
+
+static void add_comm(struct phrase *text, const struct comm *comm)
+{
+	if (comm->name[0])
+		phrase_add(text, "%s", comm->name);
+	else if (comm->has_id)
+		phrase_add(text, "communicator 0x%016" PRIx64, comm->id);
+	else
+		phrase_add(text, "a communicator of %" PRId32, comm->nranks);
+}
+
+/* "AllReduce #10 on dp" */
+static void add_group_op(struct phrase *text, const struct stuck *v, const struct stuck_group *g)
+{
+	phrase_add(text, "%s", g->op.func ? g->op.func : "an operation");
+	if (g->op.seq != UNKNOWN_U64)
+		phrase_add(text, " #%" PRIu64, g->op.seq);
+	phrase_add(text, " on ");
+	add_comm(text, v->ranks[g->first].comm);
+}
+
+static void add_op(struct scene *s)
+{
+	add_group_op(&s->text, s->view, s->group);
+}
+
+static void add_numbers(struct phrase *text, const int32_t *ranks, uint32_t n)
+{
+	phrase_add(text, n == 1 ? "rank " : "ranks ");
+	phrase_add_list(text, ranks, n);
+}
+
+/* "rank 3 (pid 4711)", "ranks 1,3" */
+static void add_culprits(struct scene *s)
+{
+	const struct desync_result *r = &s->stall->result;
+
+	add_numbers(&s->text, r->ranks, r->nranks);
+	if (r->nranks == 1 && s->first)
+		phrase_add(&s->text, " (pid %d)", (int)s->first->process->pid);
+}
+
+static bool is_culprit(const struct desync_result *r, int32_t rank)
+{
+	for (uint32_t i = 0; i < r->nranks; i++)
+		if (r->ranks[i] == rank)
+			return true;
+	return false;
+}
+
+/* Those of this node who are in it and are not named by the verdict. */
+static uint32_t collect_others(const struct scene *s, int32_t ranks[DESYNC_RANKS])
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->comm->n && n < DESYNC_RANKS; i++) {
+		const struct desync_rank *r = &s->comm->ranks[i];
+
+		if (r->posted && !r->done && !is_culprit(&s->stall->result, r->rank))
+			ranks[n++] = r->rank;
+	}
+	return n;
+}
+
+/* " (ranks 0-2)" */
+static void add_others(struct scene *s)
+{
+	int32_t ranks[DESYNC_RANKS];
+	uint32_t n = collect_others(s, ranks);
+
+	if (!n)
+		return;
+	phrase_add(&s->text, " (");
+	add_numbers(&s->text, ranks, n);
+	phrase_add(&s->text, ")");
+}
+
+/* "; ranks 0-2 wait for it" */
+static void add_waiting(struct scene *s)
+{
+	int32_t ranks[DESYNC_RANKS];
+	uint32_t n = collect_others(s, ranks);
+
+	if (!n)
+		return;
+	phrase_add(&s->text, "; ");
+	add_numbers(&s->text, ranks, n);
+	phrase_add(&s->text, n == 1 ? " waits there" : " wait there");
+}
+
+/* The verb that goes with those whom the verdict names. */
+static const char *verb(const struct scene *s, const char *one, const char *several)
+{
+	return s->stall->result.nranks == 1 ? one : several;
+}
+
+static void add_transfer(struct scene *s, const struct inflight *row)
+{
+	if (!row)
+		return;
+	phrase_add(&s->text, " (%s", row->state ? row->state : row->event_type);
+	if (row->channel != UNKNOWN_I32)
+		phrase_add(&s->text, ", channel %" PRId32, row->channel);
+	if (row->peer != UNKNOWN_I32)
+		phrase_add(&s->text, ", peer %" PRId32, row->peer);
+	if (row->step != UNKNOWN_I32)
+		phrase_add(&s->text, ", step %" PRId32, row->step);
+	if (row->step != UNKNOWN_I32 && row->steps != UNKNOWN_I32)
+		phrase_add(&s->text, " of %" PRId32, row->steps);
+	phrase_add(&s->text, ")");
+}
+
+/* ---- one for each verdict ------------------------------------------------------- */
+
+static void say_dead(struct scene *s)
+{
+	add_culprits(s);
+	phrase_add(&s->text, " died, and is missing in ");
+	add_op(s);
+	add_waiting(s);
+}
+
+static void say_not_joined(struct scene *s)
+{
+	uint64_t last = s->first ? stuck_last_seq(&s->first->progress, s->group->op.func) :
+				   UNKNOWN_U64;
+
+	add_culprits(s);
+	phrase_add(&s->text, " %s not come to ", verb(s, "has", "have"));
+	add_op(s);
+	if (s->stall->result.nranks == 1) {
+		if (last == UNKNOWN_U64)
+			phrase_add(&s->text, "; it never made that call there");
+		else
+			phrase_add(&s->text, "; its last one there is #%" PRIu64, last);
+	}
+	if (s->first && s->first->progress.last_op_ns &&
+	    s->first->progress.last_op_ns < s->view->now_ns) {
+		phrase_add(&s->text, ", its last call of any kind there was ");
+		phrase_add_duration(&s->text, s->view->now_ns - s->first->progress.last_op_ns);
+		phrase_add(&s->text, " ago");
+	}
+	add_waiting(s);
+}
+
+static void say_order(struct scene *s)
+{
+	name_t func = s->stall->result.other_func;
+	uint64_t seq = s->first ? stuck_last_seq(&s->first->progress, func) : UNKNOWN_U64;
+	int32_t others[DESYNC_RANKS];
+
+	add_culprits(s);
+	if (!collect_others(s, others)) {
+		phrase_add(&s->text, " do not agree whether %s comes before or behind ", func);
+		add_op(s);
+		return;
+	}
+	phrase_add(&s->text, " called %s", func);
+	if (seq != UNKNOWN_U64)
+		phrase_add(&s->text, " #%" PRIu64, seq);
+	phrase_add(&s->text, " where the others called ");
+	add_op(s);
+	add_others(s);
+}
+
+static void say_deadlock(struct scene *s)
+{
+	const struct desync_result *r = &s->stall->result;
+
+	phrase_add(&s->text, "ranks wait for each other in a circle: ");
+	for (uint32_t i = 0; i < r->ncircle; i++) {
+		const struct desync_comm *c = &s->view->comms[r->circle[i]];
+		int32_t out[DESYNC_RANKS];
+		uint32_t n = 0;
+
+		for (uint32_t k = 0; k < c->n && n < DESYNC_RANKS; k++)
+			if (desync_is_away(&c->ranks[k]))
+				out[n++] = c->ranks[k].rank;
+		phrase_add(&s->text, i ? ", " : "");
+		add_group_op(&s->text, s->view, &s->view->groups[r->circle[i]]);
+		phrase_add(&s->text, " waits for its ");
+		add_numbers(&s->text, out, n);
+	}
+	phrase_add(&s->text, ", who wait in the next one");
+}
+
+/* "1024 on ranks 0-2, 2048 on rank 3" is for the evidence; here it is who and what. */
+static void say_mismatch(struct scene *s)
+{
+	add_culprits(s);
+	phrase_add(&s->text, " %s another %s than the rest in ", verb(s, "has", "have"),
+		   s->stall->result.field);
+	add_op(s);
+	add_others(s);
+}
+
+static void say_partial(struct scene *s)
+{
+	add_op(s);
+	phrase_add(&s->text, " is over on some ranks of this node, and not on ");
+	add_culprits(s);
+	if (s->first)
+		add_transfer(s, s->first->transfer);
+}
+
+static void say_link(struct scene *s)
+{
+	add_op(s);
+	phrase_add(&s->text, " hangs in the network: ");
+	add_culprits(s);
+	phrase_add(&s->text, " %s handed data to it", verb(s, "has", "have"));
+	if (s->stall->result.peer != UNKNOWN_I32)
+		phrase_add(&s->text, " for rank %" PRId32, s->stall->result.peer);
+	phrase_add(&s->text, ", and it does not arrive");
+	if (s->first)
+		add_transfer(s, s->first->transfer);
+}
+
+static void say_gpu(struct scene *s)
+{
+	phrase_add(&s->text, "%s", s->stall->result.one_of ? "the GPU of one of " :
+				   verb(s, "the GPU of ", "the GPUs of "));
+	add_culprits(s);
+	phrase_add(&s->text, " stopped in the middle of ");
+	add_op(s);
+	if (s->first)
+		add_transfer(s, s->first->transfer);
+}
+
+static void say_not_running(struct scene *s)
+{
+	add_culprits(s);
+	phrase_add(&s->text, " posted ");
+	add_op(s);
+	phrase_add(&s->text, ", but %s not begun it", verb(s, "its GPU has", "their GPUs have"));
+	add_waiting(s);
+}
+
+static void say_internal(struct scene *s)
+{
+	phrase_add(&s->text, "all ranks are in ");
+	add_op(s);
+	phrase_add(&s->text, ", and each waits for another one");
+}
+
+static void say_slow(struct scene *s)
+{
+	add_op(s);
+	phrase_add(&s->text, " takes far longer than usual, but still moves");
+}
+
+/* No accusation: what would tell may be silent because of the same cause. */
+static void add_not_begun(struct scene *s)
+{
+	int32_t ranks[DESYNC_RANKS];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->comm->n && n < DESYNC_RANKS; i++)
+		if (desync_has_not_begun(&s->comm->ranks[i]))
+			ranks[n++] = s->comm->ranks[i].rank;
+	if (!n)
+		return;
+	phrase_add(&s->text, "; nothing tells whether the %s of ", n == 1 ? "GPU" : "GPUs");
+	add_numbers(&s->text, ranks, n);
+	phrase_add(&s->text, " %s begun it", n == 1 ? "has" : "have");
+}
+
+static void say_unknown(struct scene *s)
+{
+	int32_t peer = s->stall->result.peer;
+
+	add_op(s);
+	phrase_add(&s->text, " hangs");
+	add_waiting(s);
+	if (peer != UNKNOWN_I32)
+		phrase_add(&s->text, " for rank %" PRId32 ", which is on another node", peer);
+	add_not_begun(s);
+}
+
+static void (*const sayings[VERDICT_END])(struct scene *) = {
+	[VERDICT_RANK_DEAD] = say_dead,
+	[VERDICT_NOT_JOINED] = say_not_joined,
+	[VERDICT_ORDER_MISMATCH] = say_order,
+	[VERDICT_COMM_DEADLOCK] = say_deadlock,
+	[VERDICT_METADATA_MISMATCH] = say_mismatch,
+	[VERDICT_CONFIG_MISMATCH] = say_mismatch,
+	[VERDICT_PARTIAL] = say_partial,
+	[VERDICT_LINK] = say_link,
+	[VERDICT_GPU_STUCK] = say_gpu,
+	[VERDICT_NOT_RUNNING] = say_not_running,
+	[VERDICT_INTERNAL] = say_internal,
+	[VERDICT_SLOW] = say_slow,
+	[VERDICT_UNKNOWN] = say_unknown,
+};
+
+/* ---- around it ------------------------------------------------------------------- */
+
+static bool is_cause(const struct desync_result *r, uint32_t group)
+{
+	for (uint32_t i = 0; i < r->ncircle; i++)
+		if (r->circle[i] == group)
+			return true;
+	return r->comm == group;
+}
+
+static void add_limit(struct scene *s)
+{
+	phrase_add(&s->text, ". For ");
+	phrase_add_duration(&s->text, s->stall->age_ns);
+	phrase_add(&s->text, "; the limit is ");
+	phrase_add_duration(&s->text, s->stall->limit.ns);
+	phrase_add(&s->text, ".");
+	if (is_cause(&s->stall->result, s->stall->group))
+		return;
+	phrase_add(&s->text, " ");
+	add_group_op(&s->text, s->view, &s->view->groups[s->stall->group]);
+	phrase_add(&s->text, " waits because of it.");
+}
+
+/* What this node cannot know, so that nobody takes the verdict for more than it is. */
+static void add_doubts(struct scene *s)
+{
+	int32_t away = s->comm->nranks == UNKNOWN_I32 ? 0 : s->comm->nranks - (int32_t)s->comm->n;
+
+	if (away > 0)
+		phrase_add(&s->text, " %" PRId32 " of its %" PRId32 " ranks are not on this node; "
+			   "what they do cannot be seen from here.", away, s->comm->nranks);
+	if (s->group->unwatched)
+		phrase_add(&s->text, " Its end is not watched, so this rests on who posted what; "
+			   "with NCCLINSP_SAMPLE=all every end is.");
+}
+
+/* Inside a node no transfer tells which of them holds up the others. */
+static const char *action_of(const struct stall *stall)
+{
+	if (stall->result.verdict == VERDICT_UNKNOWN && !stall->result.remote)
+		return "All its ranks are here and in it, and nothing tells which of them holds up "
+		       "the others. See nvidia-smi and dmesg for Xid; attach cuda-gdb to each.";
+	return words_verdict(stall->result.verdict)->action;
+}
+
+/* What to do, with the culprit's own process where the words say PID. */
+static void add_action(struct scene *s, const char *action)
+{
+	const char *gap;
+
+	phrase_add(&s->text, " ");
+	while (s->first && (gap = strstr(action, "PID"))) {
+		phrase_add(&s->text, "%.*s%d", (int)(gap - action), action,
+			   (int)s->first->process->pid);
+		action = gap + strlen("PID");
+	}
+	phrase_add(&s->text, "%s", action);
+}
+
+void stall_describe(const struct stall *stall, struct finding *f)
+{
+	const struct desync_result *result = &stall->result;
+	const struct word *word = words_verdict(result->verdict);
+	struct scene s = {
+		.stall = stall,
+		.view = stall->view,
+		.group = &stall->view->groups[result->comm],
+		.comm = &stall->view->comms[result->comm],
+	};
+	struct json j;
+
+	if (result->nranks)
+		s.first = stall_rank(stall, result->ranks[0]);
+	f->verdict = word->name;
+	for (uint32_t i = 0; i < result->nranks && i < FINDING_RANKS; i++)
+		f->ranks[f->nranks++] = result->ranks[i];
+	phrase_start(&s.text, f->text, sizeof(f->text));
+	sayings[result->verdict](&s);
+	add_limit(&s);
+	add_doubts(&s);
+	add_action(&s, action_of(stall));
+	json_init(&j, sizeof(f->evidence));
+	stall_put_evidence(stall, &j);
+	finding_set_evidence(f, &j);
+	json_deinit(&j);
+}

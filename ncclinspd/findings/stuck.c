@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/findings/stuck.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ncclinspd/findings/diagnose.h"
+
+/* ---- communicators ------------------------------------------------------------ */
+
+static int order(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+/*
+ * Of one communicator if id, size, name and user agree: anybody may write another's
+ * id into their own segment.  Without an id each stands alone.
+ */
+static int compare_groups(const struct stuck_rank *a, const struct stuck_rank *b)
+{
+	int r = order((uint64_t)b->comm->nranks, (uint64_t)a->comm->nranks);
+
+	if (!r)
+		r = order(b->comm->has_id, a->comm->has_id);
+	if (!r)
+		r = order(a->comm->id, b->comm->id);
+	if (!r)
+		r = order(a->process->uid, b->process->uid);
+	if (!r && !a->comm->has_id)
+		r = order((uintptr_t)a->comm, (uintptr_t)b->comm);
+	return r ? r : strcmp(a->comm->name, b->comm->name);
+}
+
+static int compare(const void *one, const void *two)
+{
+	const struct stuck_rank *a = one, *b = two;
+	int r = compare_groups(a, b);
+
+	if (!r && a->comm->rank != b->comm->rank)
+		r = a->comm->rank < b->comm->rank ? -1 : 1;
+	return r ? r : order(a->process->id, b->process->id);
+}
+
+/* NULL: not made yet, or not open any more. */
+static const struct comm *open_comm(const struct process *p, uint32_t index)
+{
+	const struct comm *comm = process_comm(p, (uint16_t)index);
+
+	return comm && !comm->finalize_ticks ? comm : NULL;
+}
+
+/* At most `room`, the newest. */
+static void add_ranks(struct stuck *v, const struct process *p, uint32_t room)
+{
+	uint32_t first = p->ncomms;
+
+	for (uint32_t n = 0; first && n < room; first--)
+		n += open_comm(p, first - 1) != NULL;
+	for (uint32_t i = 0; i < first; i++)
+		v->left_out += open_comm(p, i) != NULL;
+	for (uint32_t i = first; i < p->ncomms; i++) {
+		const struct comm *comm = open_comm(p, i);
+		struct stuck_rank *r = &v->ranks[v->nranks];
+
+		if (!comm)
+			continue;
+		*r = (struct stuck_rank){ .process = p, .comm = comm, .index = i,
+					  .ended = p->state != PROCESS_LIVE };
+		reconstruct_progress(p, i, &r->progress);
+		v->nranks++;
+	}
+}
+
+static void make_groups(struct stuck *v)
+{
+	qsort(v->ranks, v->nranks, sizeof(*v->ranks), compare);
+	for (uint32_t i = 0; i < v->nranks; i++) {
+		if (!i || compare_groups(&v->ranks[i - 1], &v->ranks[i]) ||
+		    v->groups[v->ngroups - 1].n == STUCK_LOCAL)
+			v->groups[v->ngroups++].first = i;
+		v->ranks[i].group = v->ngroups - 1;
+		v->groups[v->ngroups - 1].n++;
+	}
+}
+
+/* ---- the oldest operation of each ---------------------------------------------- */
+
+/* The ranks of one process, as they were added. */
+struct walk {
+	struct stuck_rank *ranks;
+	size_t n;
+};
+
+static int by_index(const void *key, const void *rank)
+{
+	return order(*(const uint32_t *)key, ((const struct stuck_rank *)rank)->index);
+}
+
+static bool take_oldest(const struct op *op, void *arg)
+{
+	const struct walk *w = arg;
+	struct stuck_rank *r = bsearch(&op->comm_index, w->ranks, w->n, sizeof(*r), by_index);
+
+	if (!r || !op->enqueued_ns)
+		return true;
+	r->has_p2p = r->has_p2p || op->is_p2p;
+	r->p2p_expects_kernel = r->p2p_expects_kernel || (op->is_p2p && op->expects_kernel);
+	if (r->has_oldest && r->oldest.enqueued_ns <= op->enqueued_ns)
+		return true;
+	r->has_oldest = true;
+	r->oldest = *op;
+	return true;
+}
+
+static void add_process(struct stuck *v, const struct diagnose_source *source,
+			const struct process *p, uint32_t room)
+{
+	struct walk w = { .ranks = &v->ranks[v->nranks] };
+
+	add_ranks(v, p, room);
+	w.n = (size_t)(&v->ranks[v->nranks] - w.ranks);
+	reconstruct_open(source->reconstruct, p, take_oldest, &w);
+}
+
+static void find_oldest(struct stuck *v)
+{
+	for (uint32_t i = 0; i < v->nranks; i++) {
+		const struct stuck_rank *r = &v->ranks[i];
+		struct stuck_group *g = &v->groups[r->group];
+
+		if (!r->has_oldest || r->ended)
+			continue;
+		if (g->has_op && g->op.enqueued_ns <= r->oldest.enqueued_ns)
+			continue;
+		g->has_op = true;
+		g->op = r->oldest;
+	}
+}
+
+/* ---- counters -------------------------------------------------------------------- */
+
+uint64_t stuck_last_seq(const struct comm_progress *progress, name_t func)
+{
+	for (uint32_t i = 0; i < progress->nfuncs; i++)
+		if (progress->last_seq[i].func == func)
+			return progress->last_seq[i].seq;
+	return UNKNOWN_U64;
+}
+
+bool stuck_tells(const struct stuck_rank *r)
+{
+	return !r->ended && r->comm->has_id && r->process->mask & NCI_EVENT_BIT(NCI_EV_COLL);
+}
+
+uint64_t stuck_next_seq(const struct stuck_rank *r, name_t func)
+{
+	uint64_t last = stuck_last_seq(&r->progress, func);
+
+	return last == UNKNOWN_U64 ? 0 : last + 1;
+}
+
+/* ---- two that were called in another order -------------------------------------- */
+
+struct pending {
+	const struct stuck_rank *rank;
+	const struct op *op;
+	bool found;
+};
+
+static bool is_same_call(const struct op *a, const struct op *b)
+{
+	return !a->is_p2p && !b->is_p2p && a->func == b->func && a->seq == b->seq;
+}
+
+static bool find_pending(const struct op *op, void *arg)
+{
+	struct pending *p = arg;
+
+	p->found = op->comm_index == p->rank->index && is_same_call(op, p->op);
+	return !p->found;
+}
+
+/* Has the rank still to do it, or to end it? */
+static bool is_pending(const struct diagnose_source *source, const struct stuck_rank *r,
+		       const struct op *op)
+{
+	struct pending p = { .rank = r, .op = op };
+
+	if (op->seq == UNKNOWN_U64 || stuck_next_seq(r, op->func) <= op->seq)
+		return op->seq != UNKNOWN_U64;
+	reconstruct_open(source->reconstruct, r->process, find_pending, &p);
+	return p.found;
+}
+
+/* Both are in something else first, and the second has what the first is in before it. */
+static bool is_crossed(const struct diagnose_source *source, const struct stuck_rank *a,
+		       const struct stuck_rank *b)
+{
+	return a->has_oldest && b->has_oldest && !a->oldest.is_p2p && !b->oldest.is_p2p &&
+	       a->oldest.func != b->oldest.func && is_pending(source, a, &b->oldest) &&
+	       is_pending(source, b, &a->oldest);
+}
+
+bool stuck_is_swapped(const struct stuck *v, const struct diagnose_source *source,
+		      const struct stuck_rank *r)
+{
+	const struct stuck_group *g = &v->groups[r->group];
+
+	for (uint32_t i = g->first; i < g->first + g->n; i++)
+		if (v->ranks[i].has_oldest && is_same_call(&v->ranks[i].oldest, &g->op) &&
+		    is_crossed(source, r, &v->ranks[i]))
+			return true;
+	return false;
+}
+
+static uint32_t count_first(const struct stuck *v, const struct stuck_group *g,
+			    const struct op *op)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = g->first; i < g->first + g->n; i++)
+		n += v->ranks[i].has_oldest && is_same_call(&v->ranks[i].oldest, op);
+	return n;
+}
+
+static void side_with_most(struct stuck *v, const struct diagnose_source *source)
+{
+	for (uint32_t i = 0; i < v->nranks; i++) {
+		const struct stuck_rank *r = &v->ranks[i];
+		struct stuck_group *g = &v->groups[r->group];
+
+		if (g->has_op && r->has_oldest && !is_same_call(&r->oldest, &g->op) &&
+		    count_first(v, g, &r->oldest) > count_first(v, g, &g->op) &&
+		    stuck_is_swapped(v, source, r))
+			g->op = r->oldest;
+	}
+}
+
+/* ---- where no end is watched: who has not posted what others have ---------------- */
+
+/* The first of that function that some have posted and others have not. */
+static bool find_missing(const struct stuck *v, const struct stuck_group *g, name_t func,
+			 uint64_t *seq)
+{
+	uint64_t least = UINT64_MAX, most = 0;
+
+	for (uint32_t i = g->first; i < g->first + g->n; i++) {
+		uint64_t next = stuck_next_seq(&v->ranks[i], func);
+
+		if (!stuck_tells(&v->ranks[i]))
+			continue;
+		if (next < least)
+			least = next;
+		if (next > most)
+			most = next;
+	}
+	*seq = least;
+	return least < most;
+}
+
+uint64_t stuck_quiet_since(const struct stuck *v, const struct stuck_group *g)
+{
+	uint64_t last_ns = 0;
+
+	for (uint32_t i = g->first; i < g->first + g->n; i++)
+		if (v->ranks[i].progress.last_op_ns > last_ns)
+			last_ns = v->ranks[i].progress.last_op_ns;
+	return last_ns;
+}
+
+/* Where several functions are missing, the one that the most ranks have posted. */
+static uint32_t count_posted(const struct stuck *v, const struct stuck_group *g, name_t func,
+			     uint64_t seq)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = g->first; i < g->first + g->n; i++)
+		n += stuck_tells(&v->ranks[i]) && stuck_next_seq(&v->ranks[i], func) > seq;
+	return n;
+}
+
+static void try_missing(const struct stuck *v, struct stuck_group *g, name_t func, uint32_t *most)
+{
+	const struct comm *comm = v->ranks[g->first].comm;
+	uint64_t seq;
+	uint32_t n;
+
+	if (!find_missing(v, g, func, &seq))
+		return;
+	n = count_posted(v, g, func, seq);
+	if (n <= *most)
+		return;
+	*most = n;
+	g->has_op = true;
+	g->unwatched = true;
+	g->op = (struct op){ .has_comm_id = true, .comm_id = comm->id, .nranks = comm->nranks,
+			     .func = func, .seq = seq, .bytes = UNKNOWN_U64, .count = UNKNOWN_U64,
+			     .root = UNKNOWN_I32, .peer = UNKNOWN_I32, .rank = UNKNOWN_I32,
+			     .enqueued_ns = stuck_quiet_since(v, g) };
+}
+
+static void find_behind(struct stuck *v)
+{
+	for (uint32_t k = 0; k < v->ngroups; k++) {
+		struct stuck_group *g = &v->groups[k];
+		bool watched = g->has_op;
+		uint32_t most = 0;
+
+		for (uint32_t i = g->first; !watched && i < g->first + g->n; i++)
+			for (uint32_t f = 0; f < v->ranks[i].progress.nfuncs; f++)
+				try_missing(v, g, v->ranks[i].progress.last_seq[f].func, &most);
+	}
+}
+
+int stuck_init(struct stuck *v, const struct diagnose_source *source, uint64_t now_ns)
+{
+	struct process *const *list;
+	size_t n = source->processes(source->arg, &list), comms = 0;
+	uint32_t room = n < STUCK_RANKS ? STUCK_RANKS / (uint32_t)(n + !n) : 1;
+
+	for (size_t i = 0; i < n; i++)
+		comms += list[i]->ncomms < room ? list[i]->ncomms : room;
+	*v = (struct stuck){ .now_ns = now_ns };
+	v->ranks = calloc(comms + 1, sizeof(*v->ranks));
+	v->groups = calloc(comms + 1, sizeof(*v->groups));
+	if (!v->ranks || !v->groups) {
+		stuck_deinit(v);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < n; i++)
+		add_process(v, source, list[i], room);
+	make_groups(v);
+	find_oldest(v);
+	side_with_most(v, source);
+	find_behind(v);
+	return 0;
+}
+
+void stuck_deinit(struct stuck *v)
+{
+	inflights_deinit(&v->rows);
+	free(v->ranks);
+	free(v->groups);
+	free(v->desync);
+	free(v->comms);
+	*v = (struct stuck){ 0 };
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_FINDINGS_STUCK_H
+#define NCCLINSPD_FINDINGS_STUCK_H
+
+/*
+ * What every rank of this node is in, communicator by communicator: the input of
+ * desync_decide(), and what the text of a finding is made of.
+ *
+ * A view is made when something is stuck, and thrown away after that look.  It
+ * borrows from the processes.
+ */
+
+#include "ncclinspd/findings/desync.h"
+#include "ncclinspd/join/inflight.h"
+#include "ncclinspd/join/reconstruct.h"
+
+/*
+ * Every pair of a communicator's ranks is looked at, and tables of communicators come
+ * from jobs: what is more than this is left out, of each process what is oldest.
+ */
+#define STUCK_RANKS	2048	/* all in all; each process may have its share */
+#define STUCK_LOCAL	32	/* of one communicator */
+
+struct diagnose_source;
+
+/* One local rank of one communicator. */
+struct stuck_rank {
+	const struct process *process;
+	const struct comm *comm;
+	uint32_t index;			/* of comm, in its process */
+	uint32_t group;
+	struct comm_progress progress;
+	bool ended;			/* its process has, and it had not left */
+	bool has_oldest;
+	struct op oldest;		/* of its operations in flight */
+	bool has_p2p;			/* sends or receives are in flight ... */
+	bool p2p_expects_kernel;	/* ... of which KernelCh is told */
+	bool has_op;			/* the group's operation is in flight here ... */
+	struct op op;			/* ... as this */
+	const struct inflight *transfer; /* the one that tells most, or NULL */
+	const struct inflight *row;	/* the operation's own, or NULL */
+	size_t first_row, end_row;	/* those of its process */
+};
+
+/* A communicator: its ranks on this node, [first, first + n) of the view's. */
+struct stuck_group {
+	uint32_t first, n;
+	bool has_op;
+	/*
+	 * The oldest in flight of its live ranks; of two that were called in another
+	 * order, what more ranks called first.  If there is none: the oldest that
+	 * some have posted and others have not (only func, seq and the communicator
+	 * are known then), with the time since when none of them has posted anything.
+	 */
+	struct op op;
+	bool unwatched;			/* the latter */
+	uint32_t decided_first;		/* of desync */
+};
+
+struct stuck {
+	struct stuck_rank *ranks;
+	uint32_t nranks;
+	uint32_t left_out;		/* ranks that are too many */
+	struct stuck_group *groups;
+	uint32_t ngroups;
+	struct desync_rank *desync;
+	struct desync_comm *comms;
+	uint32_t ndesync;
+	struct inflights rows;
+	uint64_t now_ns;
+};
+
+/* The groups, the largest first, with their ranks in order, and what is oldest in each. */
+int stuck_init(struct stuck *v, const struct diagnose_source *source, uint64_t now_ns);
+void stuck_deinit(struct stuck *v);
+
+/* Fill in the rest: where each rank stands with its group's operation.  0 or -ENOMEM. */
+int stuck_look_closer(struct stuck *v, const struct diagnose_source *source);
+
+static inline struct desync_input stuck_input(const struct stuck *v)
+{
+	return (struct desync_input){ v->comms, v->ngroups };
+}
+
+/*
+ * What its counters say is the whole truth: it lives, its communicator has an id, and
+ * collectives are among what it is asked for.
+ */
+bool stuck_tells(const struct stuck_rank *r);
+
+/* The number that its next operation of that function will have. */
+uint64_t stuck_next_seq(const struct stuck_rank *r, name_t func);
+
+/*
+ * Did the rank call something else first, that those who are in the group's operation
+ * have yet to do?
+ */
+bool stuck_is_swapped(const struct stuck *v, const struct diagnose_source *source,
+		      const struct stuck_rank *r);
+
+/* Since when nobody of the group has posted anything. */
+uint64_t stuck_quiet_since(const struct stuck *v, const struct stuck_group *g);
+
+/* Is this row of the operation in question, of that rank? */
+bool stuck_is_of(const struct inflight *row, const struct stuck_rank *r);
+
+/* The newest number of that function on that communicator; UNKNOWN_U64: none. */
+uint64_t stuck_last_seq(const struct comm_progress *progress, name_t func);
+
+#endif

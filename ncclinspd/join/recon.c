@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The index holds one number per token: the kind in the upper bits, the item
+ * below.  A token stands for one thing at a time; a hostile stream that uses one
+ * twice is refused, so that an item and its index entry always belong together.
+ */
+#include "ncclinspd/join/recon.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#define KIND_SHIFT	28
+#define ITEM_MASK	((UINT32_C(1) << KIND_SHIFT) - 1)
+
+/* Stands in the place of a communicator that was refused. */
+#define NO_ROOM		((struct recon_comm *)(uintptr_t)-1)
+
+static uint32_t pack(enum recon_kind kind, uint32_t item)
+{
+	return (uint32_t)kind << KIND_SHIFT | item;
+}
+
+static int init_stores(struct recon *r, const struct reconstruct_limits *limits)
+{
+	uint32_t tokens = limits->ops + limits->apis + limits->proxies + limits->plans +
+			  limits->finished;
+	int err = 0;
+
+	err = err ? err : pool_init(&r->ops, limits->ops, sizeof(struct open_op));
+	err = err ? err : pool_init(&r->apis, limits->apis, sizeof(struct api_call));
+	err = err ? err : pool_init(&r->steps, limits->proxies, sizeof(struct step_sums));
+	err = err ? err : pool_init(&r->plans, limits->plans, sizeof(struct plan));
+	err = err ? err : pool_init(&r->spans, limits->spans, sizeof(struct recon_span));
+	err = err ? err : pool_init(&r->groups, limits->groups, sizeof(struct p2p_group));
+	err = err ? err : pool_init(&r->parts, limits->parts, sizeof(struct recon_part));
+	err = err ? err : index_init(&r->group_index, limits->groups, limits->seed);
+	err = err ? err : index_init(&r->index, tokens, limits->seed);
+	r->finished = calloc(limits->finished, sizeof(*r->finished));
+	r->finished_capacity = limits->finished;
+	return err ? err : r->finished ? 0 : -ENOMEM;
+}
+
+static uint32_t *of_user(struct recon *r)
+{
+	return &r->room->of_user[r->process->uid % RECON_USERS];
+}
+
+static void drop_comm(struct recon *r, uint32_t comm)
+{
+	struct recon_comm *rcomm = r->comms[comm];
+
+	r->comms[comm] = NULL;
+	if (!rcomm || rcomm == NO_ROOM)
+		return;
+	gpus_put(rcomm->gpu);
+	free(rcomm);
+	r->room->comms--;
+	--*of_user(r);
+}
+
+int recon_new(struct recon **rp, struct process *process,
+	      const struct reconstruct_limits *limits, struct recon_room *room)
+{
+	struct recon *r = calloc(1, sizeof(*r));
+	int err;
+
+	if (!r)
+		return -ENOMEM;
+	err = init_stores(r, limits);
+	if (err) {
+		recon_free(r);
+		return err;
+	}
+	r->process = process;
+	r->room = room;
+	pool_list_init(&r->open, offsetof(struct open_op, link));
+	pool_list_init(&r->headless, offsetof(struct open_op, link));
+	pool_list_init(&r->waiting, offsetof(struct open_op, wait_link));
+	pool_list_init(&r->calls, offsetof(struct api_call, link));
+	pool_list_init(&r->captured, offsetof(struct api_call, link));
+	pool_list_init(&r->step_list, offsetof(struct step_sums, link));
+	pool_list_init(&r->group_list, offsetof(struct p2p_group, link));
+	pool_list_init(&r->plan_list, offsetof(struct plan, link));
+	*rp = r;
+	return 0;
+}
+
+void recon_free(struct recon *r)
+{
+	if (!r)
+		return;
+	for (uint32_t i = 0; i < r->ncomms; i++)
+		drop_comm(r, i);
+	free(r->comms);
+	free(r->finished);
+	index_deinit(&r->index);
+	index_deinit(&r->group_index);
+	pool_deinit(&r->parts);
+	pool_deinit(&r->groups);
+	pool_deinit(&r->spans);
+	pool_deinit(&r->plans);
+	pool_deinit(&r->steps);
+	pool_deinit(&r->apis);
+	pool_deinit(&r->ops);
+	free(r);
+}
+
+enum recon_kind recon_find(const struct recon *r, uint64_t token, uint32_t *item)
+{
+	uint32_t value = index_find(&r->index, token);
+
+	if (value == POOL_NONE)
+		return RECON_NONE;
+	*item = value & ITEM_MASK;
+	return (enum recon_kind)(value >> KIND_SHIFT);
+}
+
+static uint32_t take(struct recon *r, struct pool *pool, enum recon_kind kind, uint64_t token)
+{
+	uint32_t item;
+	enum recon_kind have = recon_find(r, token, &item);
+
+	if (have != RECON_NONE)
+		return POOL_NONE;
+	item = pool_take(pool);
+	if (item == POOL_NONE)
+		return POOL_NONE;
+	if (!index_set(&r->index, token, pack(kind, item)))
+		assert(!"the index has room for every item and every remembered token");
+	return item;
+}
+
+uint32_t recon_take_op(struct recon *r, uint64_t token)
+{
+	uint32_t item = take(r, &r->ops, RECON_OP, token);
+
+	if (item != POOL_NONE)
+		recon_op(r, item)->op.token = token;
+	return item;
+}
+
+uint32_t recon_take_api(struct recon *r, uint64_t token)
+{
+	uint32_t item = take(r, &r->apis, RECON_API, token);
+
+	if (item != POOL_NONE)
+		recon_api(r, item)->token = token;
+	return item;
+}
+
+uint32_t recon_take_steps(struct recon *r, uint64_t token)
+{
+	uint32_t item = take(r, &r->steps, RECON_STEPS, token);
+
+	if (item != POOL_NONE)
+		recon_steps(r, item)->token = token;
+	return item;
+}
+
+uint32_t recon_take_plan(struct recon *r, uint64_t token)
+{
+	uint32_t item = take(r, &r->plans, RECON_PLAN, token);
+
+	if (item == POOL_NONE)
+		return item;
+	recon_plan(r, item)->token = token;
+	recon_plan(r, item)->serial = ++r->plans_made;
+	pool_list_init(&recon_plan(r, item)->held, offsetof(struct open_op, link));
+	pool_list_append(&r->plans, &r->plan_list, item);
+	return item;
+}
+
+void recon_add_span(struct recon *r, struct open_op *o, const struct recon_span *span)
+{
+	uint32_t item = pool_take(&r->spans);
+
+	if (item == POOL_NONE) {
+		o->unsure = true;
+		return;
+	}
+	*recon_span(r, item) = *span;
+	recon_span(r, item)->next = o->spans;
+	o->spans = item + 1;
+}
+
+static void drop_spans(struct recon *r, struct open_op *o)
+{
+	while (o->spans) {
+		uint32_t item = o->spans - 1;
+
+		o->spans = recon_span(r, item)->next;
+		pool_put(&r->spans, item);
+	}
+}
+
+void recon_remember(struct recon *r, uint64_t token, enum recon_kind kind)
+{
+	uint64_t *oldest = &r->finished[r->finished_count % r->finished_capacity];
+	uint32_t item;
+
+	assert(kind >= RECON_FINISHED);
+	if (recon_find(r, token, &item) != RECON_NONE)
+		return;
+	if (r->finished_count++ >= r->finished_capacity)
+		index_remove(&r->index, *oldest);	/* nothing else can have taken it */
+	*oldest = token;
+	index_set(&r->index, token, pack(kind, 0));
+}
+
+static void drop(struct recon *r, struct pool *pool, uint32_t item, uint64_t token)
+{
+	index_remove(&r->index, token);
+	pool_put(pool, item);
+}
+
+void recon_drop_op(struct recon *r, uint32_t item)
+{
+	struct open_op *o = recon_op(r, item);
+	uint64_t token = o->op.token;
+
+	if (o->waits)
+		pool_list_remove(&r->ops, &r->waiting, item);
+	if (!o->held)
+		pool_list_remove(&r->ops, o->has_head ? &r->open : &r->headless, item);
+	drop_spans(r, o);
+	drop(r, &r->ops, item, token);
+	recon_remember(r, token, RECON_FINISHED);
+}
+
+void recon_drop_api(struct recon *r, uint32_t item)
+{
+	struct api_call *api = recon_api(r, item);
+
+	pool_list_remove(&r->apis, api->graph ? &r->captured : &r->calls, item);
+	drop(r, &r->apis, item, api->token);
+}
+
+void recon_drop_steps(struct recon *r, uint32_t item)
+{
+	pool_list_remove(&r->steps, &r->step_list, item);
+	drop(r, &r->steps, item, recon_steps(r, item)->token);
+}
+
+void recon_drop_plan(struct recon *r, uint32_t item)
+{
+	pool_list_remove(&r->plans, &r->plan_list, item);
+	drop(r, &r->plans, item, recon_plan(r, item)->token);
+}
+
+/* Tables grow with the process's own, which discover bounds. */
+static bool grow_comms(struct recon *r, uint32_t n)
+{
+	struct recon_comm **comms = realloc(r->comms, n * sizeof(*comms));
+
+	if (!comms)
+		return false;
+	for (uint32_t i = r->ncomms; i < n; i++)
+		comms[i] = NULL;
+	r->comms = comms;
+	r->ncomms = n;
+	return true;
+}
+
+static bool is_over(const struct recon *r, uint16_t comm)
+{
+	const struct comm *c = process_comm(r->process, comm);
+
+	return r->comms[comm] && r->comms[comm] != NO_ROOM && c && c->finalize_ticks &&
+	       !r->comms[comm]->progress.in_flight;
+}
+
+/* A process that makes communicators again and again needs only those of now. */
+static bool make_room(struct recon *r)
+{
+	const struct recon_room *room = r->room;
+
+	if (room->comms < room->most && *of_user(r) < room->most / 2)
+		return true;
+	for (uint32_t i = 0; i < r->ncomms; i++) {
+		if (is_over(r, (uint16_t)i)) {
+			drop_comm(r, i);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* 26 KiB each, for an event of the job's. */
+static struct recon_comm *add_comm(struct recon *r)
+{
+	struct recon_comm *rcomm = make_room(r) ? calloc(1, sizeof(*rcomm)) : NULL;
+
+	if (!rcomm) {
+		++*r->room->refused;
+		return NO_ROOM;
+	}
+	r->room->comms++;
+	++*of_user(r);
+	return rcomm;
+}
+
+struct recon_comm *recon_comm(struct recon *r, uint16_t comm)
+{
+	const struct comm *c = process_comm(r->process, comm);
+
+	if (!c)
+		return NULL;
+	if (comm >= r->ncomms && !grow_comms(r, r->process->ncomms))
+		return NULL;
+	if (!r->comms[comm])
+		r->comms[comm] = add_comm(r);
+	return r->comms[comm] == NO_ROOM ? NULL : r->comms[comm];
+}
+
+const struct recon_comm *recon_seen_comm(const struct recon *r, uint32_t comm)
+{
+	const struct recon_comm *rcomm = comm < r->ncomms ? r->comms[comm] : NULL;
+
+	return rcomm == NO_ROOM ? NULL : rcomm;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_KEEP_ARCHIVE_H
+#define NCCLINSPD_KEEP_ARCHIVE_H
+
+/*
+ * A directory of accounts of what happened, one JSON file each:
+ *
+ *     <state-dir>/NAME/PREFIX-<id>.json, with .zst where they are compressed
+ *
+ * The id begins with the time of writing, so that ids sort by age; a word may follow.
+ */
+
+#include <limits.h>
+#include <stdint.h>
+
+#include "ncclinspd/keep/writer.h"
+
+struct archive;
+struct json;
+
+#define ARCHIVE_ID	48
+
+/* "20261121T233512.123456789Z", and "-word" unless that is NULL. */
+void archive_make_id(char id[ARCHIVE_ID], uint64_t real_ns, const char *word);
+
+/*
+ * Makes the directory, 0700.  `name` is static, `prefix` copied, `limits` but for what
+ * they say of that.  0 or a negative errno.
+ */
+int archive_new(struct archive **ap, const char *state_dir, const char *name,
+		const char *prefix, const struct writer_limits *limits);
+
+/* As writer_close(). */
+void archive_free(struct archive *a);
+
+/*
+ * Have the text of `j` written.  0 and its size (not compressed), or a negative errno as
+ * writer_put().
+ */
+int archive_put(struct archive *a, const char *id, struct json *j, uint64_t *bytes);
+
+/* What was written before this moment is too old to be kept. */
+void archive_expire(struct archive *a, uint64_t real_ns);
+
+const char *archive_dir(const struct archive *a);
+
+void archive_path(const struct archive *a, const char *id, char path[PATH_MAX]);
+
+/* What is there, in no order; as writer_visit(), with the id as the name. */
+void archive_visit(struct archive *a, writer_visit_fn *visit, void *arg);
+
+/* How large that is; 0: it is not there. */
+uint64_t archive_holds(struct archive *a, const char *id);
+
+/* Read what is there, as writer_read(). */
+int archive_read(struct archive *a, const char *id, size_t most, char **text, size_t *bytes);
+
+/* As writer_is_full() and writer_miss(). */
+bool archive_is_full(struct archive *a);
+void archive_miss(struct archive *a, int error);
+
+/*
+ * Once a second: say on the log when files are not written, and when they are again; and
+ * how it stands.
+ */
+void archive_watch(struct archive *a, uint64_t now_ns, struct writer_output *out);
+
+void archive_read_stats(struct archive *a, struct writer_stats *stats);
+
+#endif

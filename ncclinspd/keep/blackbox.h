@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_KEEP_BLACKBOX_H
+#define NCCLINSPD_KEEP_BLACKBOX_H
+
+/*
+ * What the daemon knows, in a file, when something went badly wrong or somebody asks:
+ * <state-dir>/blackbox/blackbox-<UTC>-<reason>.json.  At most 32 files, 256 MiB.
+ *
+ * The findings of one accident come one after another: a file is written a second
+ * after the first of them, and the next one 10 s later at the earliest.
+ *
+ *     blackbox_note()   for each change of a finding
+ *     blackbox_tick()   once a second
+ */
+
+#include "ncclinspd/findings/diagnose.h"
+
+struct blackbox;
+
+/* Write everything into `j`.  0 or a negative errno. */
+typedef int blackbox_fill_fn(void *arg, const char *reason, uint64_t now_ns, struct json *j);
+
+/* Makes the directory.  0 or a negative errno. */
+int blackbox_new(struct blackbox **bp, const char *state_dir, blackbox_fill_fn *fill, void *arg);
+
+void blackbox_free(struct blackbox *b);
+
+/* New critical findings ask for a file. */
+void blackbox_note(struct blackbox *b, const struct finding *f, uint64_t now_ns);
+
+/* Write the file that is due, if any; say on the log when it could not be made. */
+void blackbox_tick(struct blackbox *b, uint64_t now_ns, uint64_t real_ns);
+
+/* As archive_watch(). */
+void blackbox_watch(struct blackbox *b, uint64_t now_ns, struct writer_output *out);
+
+/*
+ * Write one now.  The file will be at `path` (PATH_MAX) with *bytes bytes, in a
+ * moment.  -EBUSY: too many at a time; -E2BIG; -ENOMEM.
+ */
+int blackbox_write(struct blackbox *b, const char *reason, uint64_t now_ns, uint64_t real_ns,
+		   char *path, uint64_t *bytes);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/keep/exemplar_head.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "util/json.h"
+
+#define SECOND_NS	UINT64_C(1000000000)
+
+static const char beginning[] = "{\"format\":\"ncclinsp-exemplar\",\"format_version\":1,"
+				"\"exemplar\":";
+
+/* Numbers, each a member of the object; UNKNOWN_U64 is null. */
+static const struct {
+	const char *name;
+	size_t offset;
+} numbers[] = {
+#define N(name) { #name, offsetof(struct exemplar_head, name) }
+	N(seq), N(bytes), N(exec_ns), N(threshold_ns), N(p999_ns), N(p50_ns), N(ops), N(merged),
+#undef N
+};
+
+#define NUMBERS	(sizeof(numbers) / sizeof(numbers[0]))
+
+/* ---- writing ------------------------------------------------------------------------ */
+
+static void put_text(struct json *j, const char *key, const char *text)
+{
+	json_key(j, key);
+	json_put_string(j, *text ? text : NULL);
+}
+
+static void put_number(struct json *j, const char *key, uint64_t value)
+{
+	json_key(j, key);
+	if (value == UNKNOWN_U64)
+		json_put_null(j);
+	else
+		json_put_u64(j, value);
+}
+
+static void put_rank(struct json *j, const char *key, int32_t value)
+{
+	json_key(j, key);
+	if (value == UNKNOWN_I32)
+		json_put_null(j);
+	else
+		json_put_i64(j, value);
+}
+
+void exemplar_head_put(const struct exemplar_head *h, struct json *j)
+{
+	put_text(j, "id", h->id);
+	put_text(j, "reason", h->reason);
+	json_key(j, "at_at");
+	json_put_time(j, h->at_real_ns);
+	put_number(j, "at_mono_ns", h->at_mono_ns ? h->at_mono_ns : UNKNOWN_U64);
+	put_number(j, "uid", h->uid);
+	json_key(j, "comm_id");
+	if (h->has_comm_id)
+		json_put_hex64(j, h->comm_id);
+	else
+		json_put_null(j);
+	put_text(j, "comm_name", h->comm_name);
+	put_rank(j, "rank", h->rank);
+	put_rank(j, "nranks", h->nranks);
+	put_rank(j, "pid", h->pid);
+	put_text(j, "func", h->func);
+	for (size_t i = 0; i < NUMBERS; i++)
+		put_number(j, numbers[i].name,
+			   *(const uint64_t *)(const void *)((const char *)h + numbers[i].offset));
+}
+
+void exemplar_head_begin(const struct exemplar_head *h, struct json *j)
+{
+	json_begin(j, '{');
+	json_key(j, "format");
+	json_put_string(j, "ncclinsp-exemplar");
+	json_key(j, "format_version");
+	json_put_u64(j, 1);
+	json_key(j, "exemplar");
+	json_begin(j, '{');
+	exemplar_head_put(h, j);
+	json_end(j, '}');
+}
+
+/* ---- reading ------------------------------------------------------------------------ */
+
+static void read_text(const json_t *object, const char *key, char *out, size_t size)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	snprintf(out, size, "%s", text ? text : "");
+}
+
+static uint64_t read_number(const json_t *object, const char *key)
+{
+	const json_t *value = json_object_get(object, key);
+
+	return json_is_integer(value) && json_integer_value(value) >= 0 ?
+	       (uint64_t)json_integer_value(value) : UNKNOWN_U64;
+}
+
+static int32_t read_i32(const json_t *object, const char *key)
+{
+	uint64_t value = read_number(object, key);
+
+	return value <= INT32_MAX ? (int32_t)value : UNKNOWN_I32;
+}
+
+/* As json_put_time() writes it; 0: it is none. */
+static uint64_t read_time(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+	struct tm tm = { 0 };
+	unsigned ns = 0;
+	const char *rest = text ? strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
+
+	if (!rest || sscanf(rest, ".%9uZ", &ns) != 1)
+		return 0;
+	return (uint64_t)timegm(&tm) * SECOND_NS + ns;
+}
+
+static bool read_comm_id(const json_t *object, uint64_t *id)
+{
+	const char *text = json_string_value(json_object_get(object, "comm_id"));
+	unsigned long value;
+
+	if (!text || sscanf(text, "0x%16lx", &value) != 1)
+		return false;
+	*id = value;
+	return true;
+}
+
+static bool read_head(struct exemplar_head *h, const json_t *object)
+{
+	uint64_t uid = read_number(object, "uid");
+
+	*h = (struct exemplar_head){
+		.uid = (uid_t)uid,
+		.at_real_ns = read_time(object, "at_at"),
+		.rank = read_i32(object, "rank"),
+		.nranks = read_i32(object, "nranks"),
+		.pid = read_i32(object, "pid"),
+	};
+	h->has_comm_id = read_comm_id(object, &h->comm_id);
+	read_text(object, "id", h->id, sizeof(h->id));
+	read_text(object, "reason", h->reason, sizeof(h->reason));
+	read_text(object, "comm_name", h->comm_name, sizeof(h->comm_name));
+	read_text(object, "func", h->func, sizeof(h->func));
+	for (size_t i = 0; i < NUMBERS; i++)
+		*(uint64_t *)(void *)((char *)h + numbers[i].offset) =
+			read_number(object, numbers[i].name);
+	return uid <= UINT32_MAX;
+}
+
+bool exemplar_head_read(struct exemplar_head *h, const char *id, const char *text, size_t bytes)
+{
+	const size_t skip = sizeof(beginning) - 1;
+	struct exemplar_head read;
+	json_t *object;
+	bool good;
+
+	if (bytes <= skip || memcmp(text, beginning, skip))
+		return false;
+	object = json_loadb(text + skip, bytes - skip, JSON_DISABLE_EOF_CHECK, NULL);
+	good = json_is_object(object) && read_head(&read, object) && !strcmp(read.id, id);
+	json_decref(object);
+	if (good)
+		*h = read;
+	return good;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/keep/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util/cleanup.h"
+#include "util/zst.h"
+
+#define TEMPORARY	".new"
+
+void store_init(struct store *s, const char *dir, const char *prefix,
+		const struct writer_limits *limits)
+{
+	*s = (struct store){ .fd = -1, .limits = *limits };
+	snprintf(s->path, sizeof(s->path), "%s", dir);
+	snprintf(s->prefix, sizeof(s->prefix), "%s", prefix);
+	snprintf(s->temporary, sizeof(s->temporary), ".%.*s" TEMPORARY,
+		 (int)strlen(s->prefix) - 1, s->prefix);
+}
+
+static int open_dir(struct store *s)
+{
+	int fd = open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = fd;
+	return 0;
+}
+
+int store_open(struct store *s)
+{
+	int r;
+
+	if (s->limits.made && mkdir(s->path, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	r = open_dir(s);
+	if (r == 0)
+		unlinkat(s->fd, s->temporary, 0);
+	return r;
+}
+
+void store_close(struct store *s)
+{
+	if (s->fd < 0)
+		return;
+	if (s->limits.fleeting && *s->last)
+		unlinkat(s->fd, s->last, 0);
+	close(s->fd);
+	s->fd = -1;
+}
+
+/* ---- one file ---------------------------------------------------------------------- */
+
+static int write_all(int fd, const char *text, size_t bytes)
+{
+	while (bytes) {
+		ssize_t n = write(fd, text, bytes);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		text += n;
+		bytes -= (size_t)n;
+	}
+	return fsync(fd) < 0 ? -errno : 0;
+}
+
+static int write_beside(const struct store *s, const char *name, const char *text, size_t bytes)
+{
+	CLEANUP(cleanup_closep) int fd = -1;
+	int r;
+
+	fd = openat(s->fd, s->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+		    s->limits.mode ? s->limits.mode : 0600);
+	if (fd < 0)
+		return -errno;
+	r = write_all(fd, text, bytes);
+	if (r == 0 && renameat(s->fd, s->temporary, s->fd, name) < 0)
+		r = -errno;
+	if (r < 0)
+		unlinkat(s->fd, s->temporary, 0);
+	else
+		fsync(s->fd);	/* best effort: the file itself is safe */
+	return r;
+}
+
+/* Somebody took the directory away. */
+static bool make_dir_again(struct store *s)
+{
+	mkdir(s->path, 0700);
+	return open_dir(s) == 0;
+}
+
+static int compress(char **text, size_t *bytes)
+{
+	char *packed;
+	int r = zst_compress(*text, *bytes, &packed, bytes);
+
+	if (r < 0)
+		return r;
+	free(*text);
+	*text = packed;
+	return 0;
+}
+
+/* ---- the oldest make room -------------------------------------------------------------- */
+
+int store_visit(const struct store *s, writer_visit_fn *visit, void *arg)
+{
+	int fd = openat(s->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return -ENOTDIR;
+	}
+	while ((entry = readdir(dir))) {
+		struct stat st;
+
+		if (!strncmp(entry->d_name, s->prefix, strlen(s->prefix)) &&
+		    fstatat(s->fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    S_ISREG(st.st_mode))
+			visit(arg, entry->d_name, (uint64_t)st.st_size);
+	}
+	closedir(dir);
+	return 0;
+}
+
+/* What there is: how many, how large, and the name that sorts first. */
+struct survey {
+	uint32_t files;
+	uint64_t bytes;
+	char oldest[NAME_MAX + 1];
+};
+
+static void add_to_survey(void *arg, const char *name, uint64_t bytes)
+{
+	struct survey *survey = arg;
+
+	survey->files++;
+	survey->bytes += bytes;
+	if (!*survey->oldest || strcmp(name, survey->oldest) < 0)
+		snprintf(survey->oldest, sizeof(survey->oldest), "%s", name);
+}
+
+/* The newest stays, however large it is. */
+static void prune(const struct store *s, const char *expired)
+{
+	while (s->limits.files) {
+		struct survey survey = { 0 };
+
+		if (store_visit(s, add_to_survey, &survey) < 0 || survey.files <= 1 ||
+		    (survey.files <= s->limits.files && survey.bytes <= s->limits.bytes &&
+		     strcmp(survey.oldest, expired) >= 0) ||
+		    unlinkat(s->fd, survey.oldest, 0) < 0)
+			return;
+	}
+}
+
+/* ---- from the thread ----------------------------------------------------------------- */
+
+int store_write(struct store *s, const char *name, char **text, size_t bytes,
+		const char *expired)
+{
+	int r = 0;
+
+	if (s->limits.compressed)
+		r = compress(text, &bytes);
+	if (r == 0 && s->fd < 0)
+		r = store_open(s);
+	if (r == 0)
+		r = write_beside(s, name, *text, bytes);
+	if (r == -ENOENT && make_dir_again(s))
+		r = write_beside(s, name, *text, bytes);
+	if (r < 0)
+		return r;
+	snprintf(s->last, sizeof(s->last), "%s", name);
+	prune(s, expired);
+	return 0;
+}
+
+int store_read(const struct store *s, const char *name, size_t most, char **text, size_t *bytes)
+{
+	CLEANUP(cleanup_closep) int fd = -1;
+	CLEANUP(cleanup_freep) char *buffer = NULL;
+	struct stat st;
+	size_t used = 0, size;
+	ssize_t n = 1;
+
+	fd = openat(s->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -ENOENT;
+	size = (uint64_t)st.st_size < most ? (size_t)st.st_size : most;
+	buffer = malloc(size + 1);
+	if (!buffer)
+		return -ENOMEM;
+	while (used < size && n) {
+		n = read(fd, buffer + used, size - used);
+		if (n < 0)
+			return -errno;
+		used += (size_t)n;
+	}
+	*text = buffer;
+	*bytes = used;
+	buffer = NULL;
+	return 0;
+}

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The loop's side and the thread of a directory.  What they share is under the lock,
+ * which nobody holds while the disk is asked.
+ */
+#include "ncclinspd/keep/writer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ncclinspd/keep/store.h"
+#include "shmring/clock.h"
+#include "util/cleanup.h"
+#include "util/log.h"
+
+#define WAITING		4	/* files at a time */
+#define OPEN_NS		UINT64_C(2000000000)	/* a directory may take to answer at first */
+#define READ_NS		UINT64_C(200000000)	/* who asks for a file is held up */
+#define CLOSE_NS	UINT64_C(5000000000)
+#define HANGS_NS	UINT64_C(10000000000)
+
+/* A file that is there. */
+struct entry {
+	char name[NAME_MAX + 1];
+	uint64_t bytes;
+};
+
+struct stock {
+	struct entry *at;
+	uint32_t n, room;
+};
+
+struct file {
+	char name[NAME_MAX + 1];
+	char expired[NAME_MAX + 1];
+	char *text;
+	size_t bytes;
+};
+
+/* What somebody wants to read; who has gone away meanwhile has another turn by now. */
+struct reading {
+	uint64_t turn;
+	bool wanted, done;
+	char name[NAME_MAX + 1];
+	size_t most;
+	int result;
+	char *text;
+	size_t bytes;
+};
+
+struct writer {
+	struct store store;		/* the thread's */
+	struct stock counted;		/* the thread's */
+	pthread_t thread;
+	bool running;			/* the loop's */
+	uint64_t watched, moved_ns;	/* the loop's: `through`, and since when */
+	pthread_mutex_t lock;		/* of what follows */
+	pthread_cond_t given, done;
+	struct stock stock;
+	struct file waiting[WAITING];
+	unsigned n;
+	struct reading reading;
+	char expired[NAME_MAX + 1];	/* what sorts before it is too old */
+	struct writer_stats stats;
+	uint64_t through;		/* files that the thread is done with */
+	bool opened, busy, stop, left, finished;
+	int open_error;
+};
+
+static void free_writer(struct writer *w)
+{
+	for (unsigned i = 0; i < w->n; i++)
+		free(w->waiting[i].text);
+	free(w->reading.text);
+	free(w->counted.at);
+	free(w->stock.at);
+	pthread_cond_destroy(&w->done);
+	pthread_cond_destroy(&w->given);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+}
+
+/* ---- the thread ------------------------------------------------------------------------ */
+
+static void add_to_stock(void *arg, const char *name, uint64_t bytes)
+{
+	struct stock *stock = arg;
+
+	if (stock->n == stock->room)
+		return;
+	stock->at[stock->n].bytes = bytes;
+	snprintf(stock->at[stock->n++].name, NAME_MAX + 1, "%s", name);
+}
+
+static void take_stock(struct writer *w)
+{
+	w->counted.n = 0;
+	if (w->counted.room)
+		store_visit(&w->store, add_to_stock, &w->counted);
+}
+
+static void show_stock(struct writer *w)
+{
+	struct stock shown = w->stock;
+
+	w->stock = w->counted;
+	w->counted = shown;
+}
+
+/* The file stays first in the queue while it is written. */
+static void write_first(struct writer *w)
+{
+	struct file file = w->waiting[0];
+	int r;
+
+	pthread_mutex_unlock(&w->lock);
+	r = store_write(&w->store, file.name, &file.text, file.bytes, file.expired);
+	take_stock(w);
+	free(file.text);
+	pthread_mutex_lock(&w->lock);
+	memmove(w->waiting, w->waiting + 1, --w->n * sizeof(w->waiting[0]));
+	show_stock(w);
+	w->through++;
+	w->stats.written += r == 0;
+	w->stats.failed += r < 0;
+	w->stats.error = r < 0 ? r : w->stats.error;
+	w->stats.failing = r;
+}
+
+static void read_wanted(struct writer *w)
+{
+	struct reading mine = w->reading;
+	char *text = NULL;
+	size_t bytes = 0;
+	int r;
+
+	w->reading.wanted = false;
+	pthread_mutex_unlock(&w->lock);
+	r = store_read(&w->store, mine.name, mine.most, &text, &bytes);
+	pthread_mutex_lock(&w->lock);
+	if (w->reading.turn != mine.turn) {
+		free(text);
+		return;
+	}
+	w->reading.done = true;
+	w->reading.result = r;
+	w->reading.text = text;
+	w->reading.bytes = bytes;
+}
+
+static void open_store(struct writer *w)
+{
+	int r = store_open(&w->store);
+
+	if (r == 0)
+		take_stock(w);
+	pthread_mutex_lock(&w->lock);
+	show_stock(w);
+	w->opened = true;
+	w->open_error = r;
+	w->stats.failing = r;
+	pthread_cond_broadcast(&w->done);
+}
+
+static void *run(void *arg)
+{
+	struct writer *w = arg;
+	bool left;
+
+	open_store(w);
+	for (;;) {
+		while (!w->n && !w->reading.wanted && !w->stop)
+			pthread_cond_wait(&w->given, &w->lock);
+		if (!w->n && !w->reading.wanted)
+			break;
+		w->busy = true;
+		if (w->reading.wanted)
+			read_wanted(w);
+		else
+			write_first(w);
+		w->busy = false;
+		pthread_cond_broadcast(&w->done);
+	}
+	pthread_mutex_unlock(&w->lock);
+	store_close(&w->store);
+	pthread_mutex_lock(&w->lock);
+	w->finished = true;
+	left = w->left;
+	pthread_cond_broadcast(&w->done);
+	pthread_mutex_unlock(&w->lock);
+	if (left)
+		free_writer(w);
+	return NULL;
+}
+
+/* Signals are for the main thread. */
+static int start_thread(struct writer *w)
+{
+	sigset_t all, before;
+	int r;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = pthread_create(&w->thread, NULL, run, w);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	w->running = r == 0;
+	return -r;
+}
+
+/* ---- the loop's side ----------------------------------------------------------------- */
+
+/* Under the lock: until `*flag`, or the time is over. */
+static bool wait_for(struct writer *w, const bool *flag, uint64_t wait_ns)
+{
+	uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + wait_ns;
+	struct timespec until = { .tv_sec = (time_t)(until_ns / 1000000000),
+				  .tv_nsec = (long)(until_ns % 1000000000) };
+
+	while (!*flag && pthread_cond_timedwait(&w->done, &w->lock, &until) != ETIMEDOUT)
+		;
+	return *flag;
+}
+
+static void count_failure(struct writer *w, int error)
+{
+	w->stats.failed++;
+	w->stats.error = error;
+	if (!w->stats.failing && error != -EBUSY)	/* that alone says that all is well there */
+		w->stats.failing = error;
+}
+
+int writer_put(struct writer *w, const char *name, char *text, size_t bytes)
+{
+	struct file file = { .text = text, .bytes = bytes };
+	int r = -EBUSY;
+
+	snprintf(file.name, sizeof(file.name), "%s", name);
+	pthread_mutex_lock(&w->lock);
+	snprintf(file.expired, sizeof(file.expired), "%s", w->expired);
+	if (w->n < WAITING) {
+		w->waiting[w->n++] = file;
+		pthread_cond_signal(&w->given);
+		r = 0;
+	} else {
+		count_failure(w, r);
+	}
+	pthread_mutex_unlock(&w->lock);
+	if (r < 0)
+		free(text);
+	return r;
+}
+
+bool writer_is_full(struct writer *w)
+{
+	bool full;
+
+	pthread_mutex_lock(&w->lock);
+	full = w->n == WAITING;
+	pthread_mutex_unlock(&w->lock);
+	return full;
+}
+
+void writer_miss(struct writer *w, int error)
+{
+	pthread_mutex_lock(&w->lock);
+	count_failure(w, error);
+	pthread_mutex_unlock(&w->lock);
+}
+
+void writer_expire(struct writer *w, const char *name)
+{
+	pthread_mutex_lock(&w->lock);
+	snprintf(w->expired, sizeof(w->expired), "%s", name);
+	pthread_mutex_unlock(&w->lock);
+}
+
+void writer_watch(struct writer *w, uint64_t now_ns)
+{
+	pthread_mutex_lock(&w->lock);
+	if (!w->moved_ns || (!w->n && w->opened) || w->through != w->watched) {
+		w->watched = w->through;
+		w->moved_ns = now_ns;
+	} else if (now_ns - w->moved_ns >= HANGS_NS) {
+		w->stats.failing = w->stats.error = -ETIMEDOUT;
+	}
+	pthread_mutex_unlock(&w->lock);
+}
+
+void writer_read_stats(struct writer *w, struct writer_stats *out)
+{
+	pthread_mutex_lock(&w->lock);
+	*out = w->stats;
+	pthread_mutex_unlock(&w->lock);
+}
+
+void writer_visit(struct writer *w, writer_visit_fn *visit, void *arg)
+{
+	pthread_mutex_lock(&w->lock);
+	for (uint32_t i = 0; i < w->stock.n; i++)
+		visit(arg, w->stock.at[i].name, w->stock.at[i].bytes);
+	pthread_mutex_unlock(&w->lock);
+}
+
+int writer_read(struct writer *w, const char *name, size_t most, char **text, size_t *bytes)
+{
+	struct reading *reading = &w->reading;
+	int r = -EAGAIN;
+
+	pthread_mutex_lock(&w->lock);
+	if (w->opened && !w->busy && !w->n) {
+		*reading = (struct reading){ .turn = reading->turn, .wanted = true, .most = most };
+		snprintf(reading->name, sizeof(reading->name), "%s", name);
+		pthread_cond_signal(&w->given);
+		if (wait_for(w, &reading->done, READ_NS)) {
+			r = reading->result;
+			*text = reading->text;
+			*bytes = reading->bytes;
+		}
+		*reading = (struct reading){ .turn = reading->turn + 1 };
+	}
+	pthread_mutex_unlock(&w->lock);
+	return r;
+}
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+static int init_stock(struct stock *stock, const struct writer_limits *limits)
+{
+	stock->room = limits->files;
+	if (!limits->files)
+		return 0;
+	stock->at = calloc(limits->files, sizeof(*stock->at));
+	return stock->at ? 0 : -ENOMEM;
+}
+
+static void init_sync(struct writer *w)
+{
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&w->given, &attr);
+	pthread_cond_init(&w->done, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+static void closep(struct writer **wp)
+{
+	writer_close(*wp);
+}
+
+int writer_open(struct writer **wp, const char *dir, const char *prefix,
+		const struct writer_limits *limits)
+{
+	CLEANUP(closep) struct writer *w = calloc(1, sizeof(*w));
+	int r;
+
+	if (!w)
+		return -ENOMEM;
+	init_sync(w);
+	store_init(&w->store, dir, prefix, limits);
+	if (init_stock(&w->stock, limits) < 0 || init_stock(&w->counted, limits) < 0)
+		return -ENOMEM;
+	r = start_thread(w);
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&w->lock);
+	if (wait_for(w, &w->opened, OPEN_NS))
+		r = w->open_error;
+	pthread_mutex_unlock(&w->lock);
+	if (r < 0)
+		return r;
+	*wp = w;
+	w = NULL;
+	return 0;
+}
+
+void writer_close(struct writer *w)
+{
+	pthread_t thread;
+	bool finished;
+
+	if (!w)
+		return;
+	if (!w->running) {
+		free_writer(w);
+		return;
+	}
+	pthread_mutex_lock(&w->lock);
+	w->stop = true;
+	pthread_cond_signal(&w->given);
+	finished = wait_for(w, &w->finished, CLOSE_NS);
+	if (!finished)
+		log_say(LOG_WARN, "directory does not answer, %u file(s) given up dir=%s", w->n,
+			w->store.path);
+	w->left = !finished;
+	thread = w->thread;
+	pthread_mutex_unlock(&w->lock);
+	if (!finished) {
+		pthread_detach(thread);
+		return;
+	}
+	pthread_join(thread, NULL);
+	free_writer(w);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/levels/kernelcost.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STRIDE_MOST	64	/* of other operations between two of a kind */
+#define PAUSE		4	/* times the usual: something else happened in between */
+#define SMOOTH		0.125
+#define LEAST_NS	1250
+#define MOST_NS		160000
+#define CLEARLY		1.6	/* away from a step, and nearer to the next */
+
+/* The kind's place, or that of the one that was idle for longest. */
+static struct kernelcost_kind *kind_of(struct kernelcost *k, const struct op *op)
+{
+	struct kernelcost_kind *oldest = &k->kind[0];
+
+	for (int i = 0; i < KERNELCOST_KINDS; i++) {
+		struct kernelcost_kind *kind = &k->kind[i];
+
+		if (kind->func == op->func && kind->comm_index == op->comm_index &&
+		    kind->bytes == op->bytes)
+			return kind;
+		if (kind->posted_ns < oldest->posted_ns)
+			oldest = kind;
+	}
+	*oldest = (struct kernelcost_kind){ .func = op->func, .comm_index = op->comm_index,
+					    .bytes = op->bytes, .seq = op->seq,
+					    .posted_ns = op->enqueued_ns };
+	return oldest;
+}
+
+static double mean(const struct kernelcost_side *side)
+{
+	return side->sum_ns / side->n;
+}
+
+/* A burst is over when there are operations on both sides of its end. */
+static void close_burst(struct kernelcost *k, struct kernelcost_kind *kind)
+{
+	if (kind->in.n < KERNELCOST_ENOUGH || kind->out.n < KERNELCOST_ENOUGH)
+		return;
+	k->slower[k->n++ % KERNELCOST_BURSTS] = mean(&kind->in) / mean(&kind->out) - 1;
+	kind->in = kind->out = (struct kernelcost_side){ 0, 0 };
+}
+
+static void add(struct kernelcost *k, struct kernelcost_kind *kind, double ns)
+{
+	bool pause = kind->usual_ns > 0 && ns > PAUSE * kind->usual_ns;
+	struct kernelcost_side *side = kind->inside ? &kind->in : &kind->out;
+
+	kind->usual_ns += kind->usual_ns > 0 ? SMOOTH * (ns - kind->usual_ns) : ns;
+	if (pause)
+		return;
+	if (!kind->inside)
+		close_burst(k, kind);
+	side->n++;
+	side->sum_ns += ns;
+}
+
+/* Copy engines have no kernel, a graph is not posted; sends and receives are not counted. */
+static bool tells(const struct op *op)
+{
+	return op->func && op->enqueued_ns && op->seq != UNKNOWN_U64 && !op->is_ce &&
+	       !op->graph && !op->api_only && !op->parts;
+}
+
+void kernelcost_op(struct kernelcost *k, const struct op *op)
+{
+	struct kernelcost_kind *kind;
+	bool inside = op->kernel_stopped > 0, follows;
+	uint64_t stride, from_ns;
+
+	if (!tells(op))
+		return;
+	kind = kind_of(k, op);
+	if (op->enqueued_ns <= kind->posted_ns)
+		return;		/* the first of its kind, or it was overtaken */
+	stride = op->seq > kind->seq ? op->seq - kind->seq : 0;
+	follows = stride && stride == kind->stride && stride <= STRIDE_MOST &&
+		  inside == kind->inside;
+	from_ns = kind->posted_ns;
+	kind->seq = op->seq;
+	kind->stride = stride;
+	kind->posted_ns = op->enqueued_ns;
+	kind->inside = inside;
+	if (follows)
+		add(k, kind, (double)(op->enqueued_ns - from_ns));
+}
+
+/* ---- the estimate ------------------------------------------------------------------ */
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *values, uint32_t n)
+{
+	qsort(values, n, sizeof(*values), by_size);
+	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+/* The error of a median, from the median of the distances to it. */
+void kernelcost_estimate(const struct kernelcost *k, struct kernelcost_estimate *out)
+{
+	uint32_t n = k->n < KERNELCOST_BURSTS ? k->n : KERNELCOST_BURSTS;
+	double values[KERNELCOST_BURSTS];
+
+	*out = (struct kernelcost_estimate){ .known = n >= KERNELCOST_ENOUGH, .bursts = n };
+	if (!out->known)
+		return;
+	memcpy(values, k->slower, n * sizeof(values[0]));
+	out->slower = median(values, n);
+	for (uint32_t i = 0; i < n; i++)
+		values[i] = fabs(values[i] - out->slower);
+	out->error = 1.858 * median(values, n) / sqrt(n);
+}
+
+uint32_t kernelcost_step(uint32_t used_ns, double cost_ns, double error_ns)
+{
+	if (cost_ns - 2 * error_ns > used_ns * CLEARLY && used_ns < MOST_NS)
+		return used_ns * 2;
+	if (cost_ns + 2 * error_ns < used_ns / CLEARLY && used_ns > LEAST_NS)
+		return used_ns / 2;
+	return used_ns;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_LEVELS_KERNELCOST_H
+#define NCCLINSPD_LEVELS_KERNELCOST_H
+
+/*
+ * What it costs a process to have its kernels timed.  That cost is NCCL's own, on the
+ * host and on the GPU, so that no callback can measure it.  But operations of bursts and
+ * those outside take turns: how much longer is it from one to the next of its like
+ * inside?  Each burst gives one such ratio, against the operations just before it, so
+ * that what drifts cancels; the median over the last bursts is the estimate.
+ *
+ * All ranks of a job wait for each other, so that all of them see the same; where
+ * compute hides the cost, none is seen, and none is there.
+ */
+
+#include "ncclinspd/model.h"
+
+#define KERNELCOST_BURSTS	32	/* that are remembered */
+#define KERNELCOST_ENOUGH	8	/* of them make an estimate; as many operations, a ratio */
+#define KERNELCOST_KINDS	8	/* of operations of one process */
+
+#define KERNELCOST_DEFAULT_NS	10000	/* what plugins take it to be when nobody tells */
+
+struct kernelcost_side {
+	uint32_t n;
+	double sum_ns;
+};
+
+/* Operations of one communicator, function and size, that follow each other regularly. */
+struct kernelcost_kind {
+	uint32_t comm_index;
+	name_t func;		/* NULL: not in use */
+	uint64_t bytes;
+	uint64_t seq, stride;	/* of the newest; from the one before it */
+	uint64_t posted_ns;
+	bool inside;
+	double usual_ns;	/* from one to the next, smoothed */
+	struct kernelcost_side in, out;
+};
+
+struct kernelcost {
+	struct kernelcost_kind kind[KERNELCOST_KINDS];
+	uint32_t n;		/* ratios ever seen */
+	double slower[KERNELCOST_BURSTS];	/* by how much, as a part; 0: not at all */
+};
+
+struct kernelcost_estimate {
+	bool known;
+	uint32_t bursts;	/* that it rests on */
+	double slower;		/* by how much operations inside bursts are */
+	double error;		/* of that: its standard error */
+};
+
+/* An operation that finished, in the order in which they come. */
+void kernelcost_op(struct kernelcost *k, const struct op *op);
+
+void kernelcost_estimate(const struct kernelcost *k, struct kernelcost_estimate *out);
+
+/*
+ * The cost per group that bursts should be planned with, in steps of two, so that the
+ * nodes of a job agree without a word: it moves, one step at a time, when an estimate of
+ * `cost_ns` plus or minus `error_ns` is clearly away from `used_ns`.
+ */
+uint32_t kernelcost_step(uint32_t used_ns, double cost_ns, double error_ns);
+
+#endif

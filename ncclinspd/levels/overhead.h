@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_LEVELS_OVERHEAD_H
+#define NCCLINSPD_LEVELS_OVERHEAD_H
+
+/*
+ * What watching costs a process: its callbacks, of which the plugin measures one in
+ * NCI_TIMED_ONE_IN, and the time in bursts, from its struct steering taken once a
+ * second.  Times are CLOCK_MONOTONIC ns.
+ */
+
+#include "ncclinspd/model.h"
+
+#define OVERHEAD_SAMPLES	11	/* a window of ten seconds */
+
+/* Sums since the process began. */
+struct overhead_sample {
+	uint64_t at_ns;		/* 0: none */
+	uint64_t timed[NCI_THREAD_CLASSES];	/* callbacks that were measured */
+	double timed_ns[NCI_THREAD_CLASSES];	/* that they took, the measuring taken off */
+	double burst_ns;
+	uint64_t bursts;
+	uint64_t groups_inside, groups_outside;
+};
+
+struct overhead {
+	uint32_t n;		/* samples ever taken */
+	struct overhead_sample sample[OVERHEAD_SAMPLES];
+};
+
+/* Over a window; what is not known is < 0, or UNKNOWN_U64. */
+struct overhead_class {
+	double per_s;		/* callbacks per second */
+	double mean_ns;		/* each */
+	double share;		/* of wall time, summed over the threads of the class */
+};
+
+struct overhead_figures {
+	uint64_t window_ns;	/* 0: nothing is known yet */
+	struct overhead_class of[NCI_THREAD_CLASSES];
+	double duty;		/* of wall time in bursts */
+	double groups_per_s;
+	uint64_t group_ns;	/* of wall time per group outside bursts; 0: not known */
+};
+
+/* At most once per second or so; what was sampled last stays whole if the clock stands. */
+void overhead_see(struct overhead *o, const struct process *p, uint64_t now_ns);
+
+/* Over the last second (`seconds` 1) and up to the last ten. */
+void overhead_figures(const struct overhead *o, uint32_t seconds, struct overhead_figures *out);
+
+/*
+ * The share that is to be held against a budget: that of the busier class, since a
+ * budget is of any one thread; < 0: not known.
+ */
+double overhead_share(const struct overhead_figures *f);
+
+#endif

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/levels/steer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ncclinspd/findings/diagnose.h"
+#include "ncclinspd/job.h"
+#include "ncclinspd/pool.h"
+#include "util/cleanup.h"
+#include "util/log.h"
+
+#define PROCESSES 256
+#define COST_LOOKS 10	/* from one step of a cost to the next */
+
+struct steer {
+	struct levels *levels;
+	struct control control;
+	uint64_t last_finding;	/* id of the newest that was looked at */
+	struct cost *costs;	/* PROCESSES of them */
+	uint32_t looks;
+	bool has_cost;		/* it is the node's: none is estimated */
+};
+
+static void steer_freep(struct steer **sp)
+{
+	steer_free(*sp);
+}
+
+int steer_new(struct steer **sp, const struct steer_config *config, uint64_t now_ns)
+{
+	struct levels_config levels = config->levels;
+	CLEANUP(steer_freep) struct steer *st = calloc(1, sizeof(*st));
+	int r;
+
+	if (!st)
+		return -ENOMEM;
+	st->control.fd = -1;
+	st->costs = calloc(PROCESSES, sizeof(*st->costs));
+	if (!st->costs)
+		return -ENOMEM;
+	levels.processes = PROCESSES;
+	r = levels_new(&st->levels, &levels);
+	if (r < 0)
+		return r;
+	st->has_cost = levels.kernel_cost_ns;
+	control_open(&st->control, config->control);
+	control_restore(&st->control, levels_wishes(st->levels), now_ns);
+	*sp = st;
+	st = NULL;
+	return 0;
+}
+
+void steer_free(struct steer *st)
+{
+	if (!st)
+		return;
+	control_close(&st->control);
+	levels_free(st->levels);
+	free(st->costs);
+	free(st);
+}
+
+void steer_set(struct steer *st, const struct levels_config *config)
+{
+	levels_set(st->levels, config);
+	st->has_cost = config->kernel_cost_ns;
+}
+
+/* ---- what it costs ------------------------------------------------------------- */
+
+static struct cost *find_cost(const struct steer *st, uint64_t process_id)
+{
+	for (uint32_t i = 0; i < PROCESSES; i++)
+		if (st->costs[i].process_id == process_id)
+			return &st->costs[i];
+	return NULL;
+}
+
+const struct cost *steer_cost(const struct steer *st, const struct process *p)
+{
+	return find_cost(st, p->id);
+}
+
+void steer_op(struct steer *st, const struct op *op)
+{
+	struct cost *cost = find_cost(st, op->process_id);
+
+	if (cost)
+		kernelcost_op(&cost->kernels, op);
+}
+
+static uint64_t job_of(const struct process *p)
+{
+	const char *id = job_id(p);
+	char text[WISH_JOB_BYTES + sizeof(p->command)] = "";
+
+	/* A launcher that gives no id: the command, which all ranks of a job share. */
+	strncpy(text, id ? id : p->command, sizeof(text) - 8);
+	return index_mix(index_hash(0, text, sizeof(text) / 8 * 8), p->uid);
+}
+
+/* NULL: more than there is room for; levels_stats() counts them. */
+static struct cost *cost_of(struct steer *st, const struct process *p)
+{
+	struct cost *cost = find_cost(st, p->id);
+
+	if (cost)
+		return cost;
+	cost = find_cost(st, 0);
+	if (!cost)
+		return NULL;
+	*cost = (struct cost){ .job = job_of(p), .used_ns = KERNELCOST_DEFAULT_NS };
+	for (uint32_t i = 0; i < PROCESSES; i++)
+		if (st->costs[i].process_id && st->costs[i].job == cost->job)
+			cost->used_ns = st->costs[i].used_ns;
+	cost->process_id = p->id;
+	return cost;
+}
+
+static bool is_known(uint64_t process_id, struct process *const *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (list[i]->id == process_id)
+			return true;
+	return false;
+}
+
+static void forget_costs(struct steer *st, struct process *const *list, size_t n)
+{
+	for (uint32_t i = 0; i < PROCESSES; i++)
+		if (st->costs[i].process_id && !is_known(st->costs[i].process_id, list, n))
+			st->costs[i].process_id = 0;
+}
+
+static void tell_step(const struct steer *st, const struct process *p, double budget)
+{
+	const struct thrift *t = levels_thrift(st->levels, p);
+
+	if (t->raised_ns)
+		log_say(LOG_INFO, "level back pid=%d callbacks are below half of their "
+			"budget=%.3g%%", (int)p->pid, budget * 100);
+	else
+		log_say(LOG_WARN, "level lowered pid=%d to=%s callbacks=%.3g%% budget=%.3g%%",
+			(int)p->pid, t->cap == NCI_LEVEL_OPS ? "ops" : "kernel", t->cost * 100,
+			budget * 100);
+}
+
+static void look_at(struct steer *st, const struct process *p, uint64_t now_ns)
+{
+	struct cost *cost = cost_of(st, p);
+	struct thrift_look look = { .level = p->level, .budget = p->steering.budget_ppm * 1e-6 };
+	struct overhead_figures figures;
+
+	if (!cost)
+		return;
+	overhead_see(&cost->overhead, p, now_ns);
+	overhead_figures(&cost->overhead, 1, &figures);
+	look.share = overhead_share(&figures);
+	if (levels_look(st->levels, p, look, now_ns))
+		tell_step(st, p, look.budget);
+}
+
+bool steer_kernel_cost(const struct cost *cost, double *ns, double *error_ns)
+{
+	struct kernelcost_estimate estimate;
+	struct overhead_figures figures;
+
+	kernelcost_estimate(&cost->kernels, &estimate);
+	overhead_figures(&cost->overhead, OVERHEAD_SAMPLES - 1, &figures);
+	if (!estimate.known || !figures.group_ns)
+		return false;
+	*ns = estimate.slower * (double)figures.group_ns;
+	*error_ns = estimate.error * (double)figures.group_ns;
+	return true;
+}
+
+/* The same step for all ranks of a job here, by the mean of what they see. */
+static void step_job(struct steer *st, const struct cost *first)
+{
+	double sum_ns = 0, sum_error_ns = 0, ns, error_ns;
+	uint32_t n = 0, used_ns = first->used_ns;
+
+	for (uint32_t i = 0; i < PROCESSES; i++) {
+		struct cost *cost = &st->costs[i];
+
+		if (!cost->process_id || cost->job != first->job ||
+		    !steer_kernel_cost(cost, &ns, &error_ns))
+			continue;
+		n++;
+		sum_ns += ns;
+		sum_error_ns += error_ns;
+	}
+	if (n)
+		used_ns = kernelcost_step(used_ns, sum_ns / n, sum_error_ns / n);
+	for (uint32_t i = 0; i < PROCESSES; i++)
+		if (st->costs[i].process_id && st->costs[i].job == first->job)
+			st->costs[i].used_ns = used_ns;
+}
+
+static bool is_first_of_job(const struct steer *st, uint32_t at)
+{
+	for (uint32_t i = 0; i < at; i++)
+		if (st->costs[i].process_id && st->costs[i].job == st->costs[at].job)
+			return false;
+	return st->costs[at].process_id;
+}
+
+static void step_costs(struct steer *st)
+{
+	for (uint32_t i = 0; i < PROCESSES; i++)
+		if (is_first_of_job(st, i))
+			step_job(st, &st->costs[i]);
+}
+
+/* Plugins begin with the default or the node's: only what differs is told. */
+static void tell_costs(struct steer *st, struct process *const *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct cost *cost = find_cost(st, list[i]->id);
+
+		if (cost && list[i]->state == PROCESS_LIVE)
+			levels_set_cost(st->levels, list[i], st->has_cost ||
+					cost->used_ns == KERNELCOST_DEFAULT_NS ? 0 : cost->used_ns);
+	}
+}
+
+/* ---- what happens ---------------------------------------------------------------- */
+
+int steer_changed(struct steer *st, struct process *const *list, size_t n, uint64_t now_ns)
+{
+	struct nci_control_entry entry[NCI_CONTROL_ENTRIES];
+	uint32_t count;
+
+	levels_tidy(st->levels, list, n, now_ns);
+	count = levels_entries(st->levels, list, n, now_ns, entry);
+	control_publish(&st->control, entry, count, now_ns);
+	control_save(&st->control, levels_wishes(st->levels));
+	return st->control.error;
+}
+
+void steer_look(struct steer *st, struct process *const *list, size_t n, uint64_t now_ns)
+{
+	forget_costs(st, list, n);
+	for (size_t i = 0; i < n; i++)
+		if (list[i]->state == PROCESS_LIVE)
+			look_at(st, list[i], now_ns);
+	if (st->looks++ % COST_LOOKS == 0)
+		step_costs(st);
+	tell_costs(st, list, n);
+	steer_changed(st, list, n, now_ns);
+}
+
+static bool concerns(const struct finding *f, const struct process *p)
+{
+	if (p->state != PROCESS_LIVE || p->uid != f->uid)
+		return false;
+	for (uint32_t i = 0; i < p->ncomms; i++) {
+		const struct comm *c = &p->comms[i];
+
+		if (c->ready && c->has_id == f->has_comm_id && !c->finalize_ticks &&
+		    (!c->has_id || c->id == f->comm_id))
+			return true;
+	}
+	return false;
+}
+
+static bool wants_detail(const struct finding *f)
+{
+	return (f->kind == FINDING_STRAGGLER || f->kind == FINDING_SLOW_PEER) &&
+	       !f->life.until_ns;
+}
+
+/* All ranks, not only the one that is named: who is late shows beside the others. */
+void steer_finding(struct steer *st, const struct finding *f, struct process *const *list,
+		   size_t n, uint64_t now_ns)
+{
+	uint32_t raised = 0;
+
+	if (f->life.id <= st->last_finding || !wants_detail(f))
+		return;
+	st->last_finding = f->life.id;
+	for (size_t i = 0; i < n; i++)
+		if (concerns(f, list[i]))
+			raised += levels_detail(st->levels, list[i], now_ns);
+	if (!raised)
+		return;
+	log_say(LOG_INFO, "every operation is timed for 10 s processes=%u finding=%llu kind=%s",
+		raised, (unsigned long long)f->life.id, finding_kind_name(f->kind));
+	steer_changed(st, list, n, now_ns);
+}
+
+uint64_t steer_next_end(const struct steer *st, uint64_t now_ns)
+{
+	return levels_next_end(st->levels, now_ns);
+}
+
+struct levels *steer_levels(struct steer *st)
+{
+	return st->levels;
+}
+
+const struct control *steer_control(const struct steer *st)
+{
+	return &st->control;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_LEVELS_STEER_H
+#define NCCLINSPD_LEVELS_STEER_H
+
+/*
+ * The way back, from the daemon to the jobs: what is wanted of each process (levels.h),
+ * what watching it costs (overhead.h, kernelcost.h), and the file that tells it (control.h).
+ *
+ *     steer_new(&st, &config, now)       what was in force before holds again
+ *     steer_look()                       once a second
+ *     steer_op(), steer_finding()        as things happen
+ *     steer_changed()                    somebody wishes something else, or steer_next_end()
+ *                                        has passed, or a process has appeared
+ *
+ * `list` are all processes, alive and lately ended.  Times are CLOCK_MONOTONIC ns.
+ */
+
+#include "ncclinspd/levels/control.h"
+#include "ncclinspd/levels/kernelcost.h"
+#include "ncclinspd/levels/levels.h"
+#include "ncclinspd/levels/overhead.h"
+
+struct finding;
+struct steer;
+
+struct steer_config {
+	const char *control;	/* the path of the control file */
+	struct levels_config levels;
+};
+
+/* 0 or -ENOMEM: a control file that cannot be written is no failure. */
+int steer_new(struct steer **sp, const struct steer_config *config, uint64_t now_ns);
+void steer_free(struct steer *st);
+
+/* As levels_set(). */
+void steer_set(struct steer *st, const struct levels_config *config);
+
+void steer_look(struct steer *st, struct process *const *list, size_t n, uint64_t now_ns);
+void steer_op(struct steer *st, const struct op *op);
+void steer_finding(struct steer *st, const struct finding *f, struct process *const *list,
+		   size_t n, uint64_t now_ns);
+
+/* Bring the control file up to date.  0, or why it could not be written: negative errno. */
+int steer_changed(struct steer *st, struct process *const *list, size_t n, uint64_t now_ns);
+
+uint64_t steer_next_end(const struct steer *st, uint64_t now_ns);
+
+struct levels *steer_levels(struct steer *st);
+const struct control *steer_control(const struct steer *st);
+
+/* What is known of a process's cost. */
+struct cost {
+	uint64_t process_id;	/* 0: not in use */
+	uint64_t job;		/* the same: they wait for each other, and share an estimate */
+	struct overhead overhead;
+	struct kernelcost kernels;
+	uint32_t used_ns;	/* per group, what bursts are planned with; see kernelcost_step() */
+};
+
+/* NULL: nothing. */
+const struct cost *steer_cost(const struct steer *st, const struct process *p);
+
+/*
+ * What having kernels timed costs per group, and its standard error, in ns; false: not
+ * known.
+ */
+bool steer_kernel_cost(const struct cost *cost, double *ns, double *error_ns);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/levels/wishes.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "nci/control.h"
+#include "ncclinspd/job.h"
+
+const char *wish_kind_name(enum wish_kind kind)
+{
+	static const char *const names[] = {
+#define X(NAME, text) [WISH_##NAME] = text,
+		WISH_KINDS(X)
+#undef X
+	};
+
+	return names[kind];
+}
+
+static bool level_is_sound(uint32_t level)
+{
+	return level <= NCI_LEVEL_TRACE || level == WISH_KEEP;
+}
+
+static bool sample_is_sound(uint32_t sample)
+{
+	return sample == NCI_SAMPLE_BUDGET || sample == NCI_SAMPLE_ALL || sample == WISH_KEEP;
+}
+
+bool wish_is_sound(const struct wish *w)
+{
+	return w->kind < WISH_KIND_END && level_is_sound(w->level) &&
+	       sample_is_sound(w->sample) && w->everybody <= 1 &&
+	       (w->level != WISH_KEEP || w->sample != WISH_KEEP) &&
+	       memchr(w->job, '\0', sizeof(w->job)) && (w->kind == WISH_JOB) == !!*w->job;
+}
+
+static bool has_comm(const struct process *p, uint64_t id)
+{
+	for (uint32_t i = 0; i < p->ncomms; i++)
+		if (p->comms[i].ready && p->comms[i].has_id && p->comms[i].id == id &&
+		    !p->comms[i].finalize_ticks)
+			return true;
+	return false;
+}
+
+static bool is_of_job(const struct process *p, const char *job)
+{
+	const char *id = job_id(p);
+
+	return id && !strcmp(id, job);
+}
+
+bool wish_covers(const struct wish *w, const struct process *p)
+{
+	if (!w->everybody && w->uid != p->uid)
+		return false;
+	switch ((enum wish_kind)w->kind) {
+	case WISH_NODE:
+		return true;
+	case WISH_JOB:
+		return is_of_job(p, w->job);
+	case WISH_COMM:
+		return has_comm(p, w->id);
+	case WISH_PROCESS:
+		return p->instance == w->id;
+	case WISH_KIND_END:
+		break;
+	}
+	return false;
+}
+
+/* ---- keeping them ---------------------------------------------------------- */
+
+static bool same_target(const struct wish *a, const struct wish *b)
+{
+	if (a->kind != b->kind)
+		return false;
+	return a->kind == WISH_JOB ? !strcmp(a->job, b->job) : a->id == b->id;
+}
+
+/* One user's word about a job or communicator leaves that about all of it as it is. */
+static bool may_undo(const struct wish *old, const struct wish *by)
+{
+	return old->serial && same_target(old, by) &&
+	       (by->everybody || by->kind == WISH_PROCESS ||
+		(!old->everybody && old->uid == by->uid));
+}
+
+void wishes_drop(struct wishes *ws, const struct wish *like)
+{
+	for (uint32_t i = 0; i < WISHES; i++)
+		if (may_undo(&ws->at[i], like))
+			ws->at[i].serial = 0;
+}
+
+/* All that the old one says, the new one says too, and for as long. */
+static bool is_replaced(const struct wish *old, const struct wish *by)
+{
+	return may_undo(old, by) && (old->until_ns || !by->until_ns) &&
+	       (old->level == WISH_KEEP || by->level != WISH_KEEP) &&
+	       (old->sample == WISH_KEEP || by->sample != WISH_KEEP);
+}
+
+static uint32_t count_of(const struct wishes *ws, uid_t uid)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < WISHES; i++)
+		n += ws->at[i].serial && !ws->at[i].everybody && ws->at[i].uid == uid;
+	return n;
+}
+
+static bool has_room(const struct wishes *ws, const struct wish *wish)
+{
+	uint32_t unused = 0, freed = 0;
+
+	for (uint32_t i = 0; i < WISHES; i++) {
+		unused += !ws->at[i].serial;
+		freed += is_replaced(&ws->at[i], wish);
+	}
+	return unused + freed &&
+	       (wish->everybody || freed || count_of(ws, wish->uid) < WISHES_OF_USER);
+}
+
+int wishes_put(struct wishes *ws, const struct wish *wish, uint64_t now_ns)
+{
+	struct wish *to = NULL;
+
+	if (!has_room(ws, wish))
+		return -ENOSPC;
+	for (uint32_t i = 0; i < WISHES; i++) {
+		if (is_replaced(&ws->at[i], wish))
+			ws->at[i].serial = 0;
+		if (!to && !ws->at[i].serial)
+			to = &ws->at[i];
+	}
+	*to = *wish;
+	to->serial = ++ws->serial;
+	to->since_ns = to->seen_ns = now_ns;
+	return 0;
+}
+
+static bool is_over(struct wish *w, struct process *const *list, size_t n, uint64_t now_ns)
+{
+	if (w->until_ns && now_ns >= w->until_ns)
+		return true;
+	if (w->kind == WISH_NODE)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (!wish_covers(w, list[i]))
+			continue;
+		if (list[i]->state == PROCESS_LIVE)
+			w->seen_ns = now_ns;
+		else if (w->kind == WISH_PROCESS)
+			return true;
+	}
+	return now_ns - w->seen_ns > WISH_IDLE_NS;
+}
+
+bool wishes_tidy(struct wishes *ws, struct process *const *list, size_t n, uint64_t now_ns)
+{
+	bool changed = false;
+
+	for (uint32_t i = 0; i < WISHES; i++) {
+		struct wish *w = &ws->at[i];
+
+		if (!w->serial || !is_over(w, list, n, now_ns))
+			continue;
+		w->serial = 0;
+		changed = true;
+	}
+	return changed;
+}
+
+uint64_t wishes_next_end(const struct wishes *ws, uint64_t now_ns)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (uint32_t i = 0; i < WISHES; i++) {
+		const struct wish *w = &ws->at[i];
+
+		if (w->serial && w->until_ns > now_ns && w->until_ns < next)
+			next = w->until_ns;
+	}
+	return next;
+}
+
+/* ---- asking ------------------------------------------------------------------ */
+
+static bool is_stronger(const struct wish *a, const struct wish *than)
+{
+	if (!than)
+		return true;
+	if ((a->kind == WISH_NODE) != (than->kind == WISH_NODE))
+		return than->kind == WISH_NODE;
+	return a->serial > than->serial;
+}
+
+static const struct wish *strongest(const struct wishes *ws, const struct process *p,
+				    size_t offset, uint64_t now_ns)
+{
+	const struct wish *best = NULL;
+
+	for (uint32_t i = 0; i < WISHES; i++) {
+		const struct wish *w = &ws->at[i];
+		uint32_t value;
+
+		memcpy(&value, (const char *)w + offset, sizeof(value));
+		if (!w->serial || value == WISH_KEEP || (w->until_ns && now_ns >= w->until_ns))
+			continue;
+		if ((p ? wish_covers(w, p) : w->kind == WISH_NODE) && is_stronger(w, best))
+			best = w;
+	}
+	return best;
+}
+
+const struct wish *wishes_level(const struct wishes *ws, const struct process *p,
+				uint64_t now_ns)
+{
+	return strongest(ws, p, offsetof(struct wish, level), now_ns);
+}
+
+const struct wish *wishes_sample(const struct wishes *ws, const struct process *p,
+				 uint64_t now_ns)
+{
+	return strongest(ws, p, offsetof(struct wish, sample), now_ns);
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The two formats differ in comments only: OpenMetrics' families are named without the
+ * suffix of their samples, and it ends in a line that says so.
+ */
+#include "ncclinspd/metrics/exposition.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/utf8.h"
+
+#define FIRST_BYTES 4096
+
+static const struct {
+	const char *open, *text;
+	const char *suffix;	/* of a sample's name, which is not part of OpenMetrics' family */
+} types[] = {
+	[EXPOSITION_COUNTER] = { "counter", "counter", "_total" },
+	[EXPOSITION_GAUGE] = { "gauge", "gauge", "" },
+	[EXPOSITION_HISTOGRAM] = { "histogram", "histogram", "" },
+	[EXPOSITION_INFO] = { "info", "gauge", "_info" },
+};
+
+void exposition_init(struct exposition *e, bool open, size_t max)
+{
+	*e = (struct exposition){ .open = open, .max = max };
+}
+
+void exposition_deinit(struct exposition *e)
+{
+	free(e->text);
+	e->text = NULL;
+}
+
+char *exposition_steal(struct exposition *e, size_t *bytes)
+{
+	char *text = e->text;
+
+	*bytes = e->bytes;
+	e->text = NULL;
+	e->bytes = e->room = 0;
+	return text;
+}
+
+static bool make_room(struct exposition *e, size_t bytes)
+{
+	size_t room = e->room ? e->room : FIRST_BYTES;
+	char *text;
+
+	if (e->error)
+		return false;
+	if (bytes > e->max - e->bytes) {
+		e->error = -E2BIG;
+		return false;
+	}
+	if (bytes <= e->room - e->bytes)
+		return true;
+	while (room < e->bytes + bytes)
+		room *= 2;
+	text = realloc(e->text, room);
+	if (!text) {
+		e->error = -ENOMEM;
+		return false;
+	}
+	e->text = text;
+	e->room = room;
+	return true;
+}
+
+static void put(struct exposition *e, const char *text, size_t bytes)
+{
+	if (!make_room(e, bytes))
+		return;
+	memcpy(e->text + e->bytes, text, bytes);
+	e->bytes += bytes;
+}
+
+static void put_text(struct exposition *e, const char *text)
+{
+	put(e, text, strlen(text));
+}
+
+void exposition_family(struct exposition *e, const char *name, enum exposition_type type,
+		       const char *help)
+{
+	size_t bytes = strlen(name);
+
+	e->family = name;
+	if (e->open)
+		bytes -= strlen(types[type].suffix);
+	put_text(e, "# HELP ");
+	put(e, name, bytes);
+	put_text(e, " ");
+	put_text(e, help);
+	put_text(e, "\n# TYPE ");
+	put(e, name, bytes);
+	put_text(e, " ");
+	put_text(e, e->open ? types[type].open : types[type].text);
+	put_text(e, "\n");
+}
+
+/* One character as a label's value has it: its bytes in the value, and in `out`. */
+static size_t escape(const char *at, char out[5], size_t *bytes)
+{
+	size_t n;
+	uint32_t code;
+
+	if (*at == '\n' || *at == '\\' || *at == '"') {
+		out[0] = '\\';
+		out[1] = *at == '\n' ? 'n' : *at;
+		*bytes = 2;
+		return 1;
+	}
+	n = utf8_decode(at, strlen(at), &code);
+	*bytes = n ? n : 3;
+	memcpy(out, n ? at : "\xef\xbf\xbd", *bytes);
+	return n ? n : 1;
+}
+
+static bool add_bytes(struct exposition *e, const char *text, size_t bytes)
+{
+	if (bytes > sizeof(e->labels) - e->label_bytes)
+		return false;
+	memcpy(e->labels + e->label_bytes, text, bytes);
+	e->label_bytes += bytes;
+	return true;
+}
+
+static bool add_label(struct exposition *e, const char *name, const char *value)
+{
+	bool fits = (!e->label_bytes || add_bytes(e, ",", 1)) &&
+		    add_bytes(e, name, strlen(name)) && add_bytes(e, "=\"", 2);
+
+	while (fits && *value) {
+		char out[5];
+		size_t bytes;
+
+		value += escape(value, out, &bytes);
+		fits = add_bytes(e, out, bytes);
+	}
+	return fits && add_bytes(e, "\"", 1);
+}
+
+void exposition_label(struct exposition *e, const char *name, const char *value)
+{
+	size_t before = e->label_bytes;
+
+	if (value && *value && !add_label(e, name, value))
+		exposition_unlabel(e, before);
+}
+
+void exposition_unlabel(struct exposition *e, size_t bytes)
+{
+	e->label_bytes = bytes;
+}
+
+void exposition_sample(struct exposition *e, const char *suffix, double value)
+{
+	char text[40];
+
+	if (isnan(value))
+		return;
+	put_text(e, e->family);
+	put_text(e, suffix);
+	if (e->label_bytes) {
+		put_text(e, "{");
+		put(e, e->labels, e->label_bytes);
+		put_text(e, "}");
+	}
+	snprintf(text, sizeof(text), " %.15g\n", value);
+	put_text(e, text);
+	e->series++;
+}
+
+void exposition_end(struct exposition *e)
+{
+	if (e->open)
+		put_text(e, "# EOF\n");
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_METRICS_METRICS_H
+#define NCCLINSPD_METRICS_METRICS_H
+
+/*
+ * Finished operations, and a look at everything once a second -> the series that
+ * Prometheus collects (ncclinsp-metrics(7)).
+ *
+ *     metrics_new(&m, &config, &source)
+ *     as things happen: metrics_op(), metrics_moved(), metrics_ended(), metrics_forgotten()
+ *     once a second:    metrics_look()
+ *     to answer:        metrics_write()
+ *
+ * A counter never goes back while its labels are known, whatever other stages let go: it
+ * adds up how much theirs have grown.  Series are bounded: labels that find no room are
+ * counted under "other".  What had no use for ten minutes
+ * makes room where it is wanted, and what no job uses any more goes after an hour.
+ *
+ * Times are CLOCK_MONOTONIC ns.
+ */
+
+#include "ncclinspd/model.h"
+
+#define METRICS_SERIES_DEFAULT	2000
+#define METRICS_SERIES_LEAST	200
+#define METRICS_SERIES_MOST	100000
+
+struct diagnose;
+struct exposition;
+struct links;
+struct links_row;
+struct metrics;
+struct reconstruct;
+struct steer;
+struct straggler;
+
+struct metrics_config {
+	const char *host;	/* copied */
+	uint32_t series;	/* at most; 0: the default */
+	bool peers;		/* series of each link */
+	uint64_t seed;
+};
+
+/* As in struct serve_source.  `links`, `steer`, `straggler` and `diagnose` may be NULL. */
+struct metrics_source {
+	void *arg;
+	size_t (*processes)(void *arg, struct process *const **list);
+	struct reconstruct *reconstruct;
+	struct links *links;
+	const struct straggler *straggler;
+	const struct steer *steer;
+	const struct diagnose *diagnose;
+};
+
+struct metrics_stats {
+	uint32_t series;	/* of the rows that are kept */
+	uint32_t limit;
+	uint64_t refused;	/* times that labels found no room */
+};
+
+/* 0 or -ENOMEM. */
+int metrics_new(struct metrics **mp, const struct metrics_config *config,
+		const struct metrics_source *source);
+void metrics_free(struct metrics *m);
+
+void metrics_op(struct metrics *m, const struct op *op, uint64_t now_ns);
+
+/* What a network transfer brought: links_last(). */
+void metrics_moved(struct metrics *m, const struct links_row *row, uint64_t now_ns);
+
+void metrics_ended(struct metrics *m, const struct process *p, uint64_t now_ns);
+void metrics_forgotten(struct metrics *m, const struct process *p);
+void metrics_look(struct metrics *m, uint64_t now_ns);
+
+/* All that `uid` may see, or everything. */
+void metrics_write(const struct metrics *m, struct exposition *e, bool all, uid_t uid,
+		   uint64_t now_ns);
+
+void metrics_read_stats(const struct metrics *m, struct metrics_stats *out);
+
+#endif

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Once a second: what stands somewhere and is to be read.  Gauges are made anew each time;
+ * what only grows is added by how much it has grown, since who keeps it may forget it.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ncclinspd/job.h"
+#include "ncclinspd/join/reconstruct.h"
+#include "ncclinspd/levels/steer.h"
+#include "ncclinspd/metrics/metrics_impl.h"
+#include "ncclinspd/sums/links.h"
+
+/* By how much it has grown; what is less than before has begun anew. */
+static double grown(double *before, double now)
+{
+	double by = now >= *before ? now - *before : now;
+
+	*before = now;
+	return by;
+}
+
+/* ---- processes --------------------------------------------------------------------- */
+
+static struct metrics_seen *seen_of(struct metrics *m, const struct process *p)
+{
+	uint32_t item = index_find(&m->seen_index, p->id);
+	struct metrics_seen *seen;
+
+	if (item != POOL_NONE)
+		return pool_at(&m->seen, item);
+	item = pool_take(&m->seen);
+	if (item == POOL_NONE)
+		return NULL;
+	seen = pool_at(&m->seen, item);
+	seen->process_id = p->id;
+	index_set(&m->seen_index, p->id, item);
+	return seen;
+}
+
+static void see_losses(struct metrics_row *row, struct metrics_seen *seen,
+		       const struct process *p)
+{
+	const double now[METRICS_REASON_END] = {
+		[METRICS_REASON_RING_FULL] = (double)p->loss.overrun,
+		[METRICS_REASON_SLOT_EXHAUSTED] = (double)(p->loss.pool + p->loss.lane),
+		[METRICS_REASON_BEFORE] = (double)p->loss.before,
+		[METRICS_REASON_REJECTED] = (double)(p->loss.rejected + p->loss.unknown),
+		[METRICS_REASON_UNMATCHED] = (double)p->loss.evicted,
+	};
+	double refused = 0;
+
+	for (int i = 0; i < STAMP_FAULT_END; i++)
+		refused += (double)p->stamps_refused[i];
+	for (int i = 0; i < METRICS_REASON_END; i++)
+		row->v[MEMBER_DROPPED + i] += grown(&seen->dropped[i],
+			i == METRICS_REASON_BAD_CLOCK ? refused : now[i]);
+	row->v[MEMBER_RECORDS] += grown(&seen->records, (double)p->records);
+}
+
+static void see_cost(struct metrics_row *row, struct metrics_seen *seen, const struct cost *cost)
+{
+	const struct overhead *o = &cost->overhead;
+	struct overhead_figures figures;
+	double share;
+
+	if (!o->n)
+		return;
+	for (int i = 0; i < NCI_THREAD_CLASSES; i++)
+		row->v[MEMBER_CALLBACK + i] += grown(&seen->callback_s[i],
+			o->sample[(o->n - 1) % OVERHEAD_SAMPLES].timed_ns[i] * 1e-9 *
+			NCI_TIMED_ONE_IN);
+	overhead_figures(o, OVERHEAD_SAMPLES - 1, &figures);
+	share = overhead_share(&figures);
+	if (share >= 0)
+		row->v[MEMBER_OVERHEAD] = share;
+}
+
+/* "": not known, and no label. */
+static void put_info(struct metrics_row *row, int i, const char *text)
+{
+	snprintf(row->info[i], sizeof(row->info[i]), "%s", text ? text : "");
+}
+
+static void see_facts(struct metrics_row *row, const struct process *p)
+{
+	row->v[MEMBER_INFO] = 1;
+	if (p->api_version) {
+		row->v[MEMBER_LEVEL] = p->level;
+		snprintf(row->info[0], sizeof(row->info[0]), "%u", p->api_version);
+	}
+	put_info(row, 1, p->plugin_version);
+	put_info(row, 2, job_scheduler(p));
+	put_info(row, 3, job_namespace(p));
+	put_info(row, 4, job_pod(p));
+	put_info(row, 5, p->container);
+	put_info(row, 6, p->command);
+	if (p->steering.known)
+		row->v[MEMBER_BUDGET] = p->steering.budget_ppm * 1e-6;
+}
+
+static void see_process(struct metrics *m, const struct process *p, uint64_t now_ns)
+{
+	const struct cost *cost = m->source.steer ? steer_cost(m->source.steer, p) : NULL;
+	struct metrics_seen *seen = seen_of(m, p);
+	uint32_t item;
+	struct metrics_labels l;
+	struct metrics_row *row;
+
+	metrics_member_labels(&l, p);
+	item = metrics_row(m, &l, now_ns);
+	row = metrics_row_at(m, item);
+	if (!row || !seen)
+		return;
+	seen->member = item;
+	seen->generation = m->generation;
+	see_losses(row, seen, p);
+	if (cost)
+		see_cost(row, seen, cost);
+	if (p->state == PROCESS_LIVE && l.uid == row->labels.uid)
+		see_facts(row, p);
+}
+
+static void see_job(struct metrics *m, const struct process *p, uint64_t now_ns)
+{
+	struct metrics_labels l;
+	struct metrics_row *row;
+
+	metrics_job_labels(&l, p);
+	row = metrics_row_at(m, metrics_row(m, &l, now_ns));
+	if (row)
+		row->v[JOB_LIVE] = (isnan(row->v[JOB_LIVE]) ? 0 : row->v[JOB_LIVE]) +
+				   (p->state == PROCESS_LIVE);
+}
+
+/* ---- communicators ------------------------------------------------------------------- */
+
+static uint64_t waited_key(const struct metrics *m, const struct process *p, uint32_t index)
+{
+	return index_mix(index_mix(m->config.seed, p->id), index);
+}
+
+static struct metrics_waited *waited_of(struct metrics *m, const struct process *p,
+					uint32_t index)
+{
+	uint64_t key = waited_key(m, p, index);
+	uint32_t item = index_find(&m->waited_index, key);
+	struct metrics_waited *w = item == POOL_NONE ? NULL : pool_at(&m->waited, item);
+
+	if (w)
+		return w->process_id == p->id && w->comm_index == index ? w : NULL;
+	item = pool_take(&m->waited);
+	if (item == POOL_NONE)
+		return NULL;
+	w = pool_at(&m->waited, item);
+	w->process_id = p->id;
+	w->comm_index = index;
+	index_set(&m->waited_index, key, item);
+	return w;
+}
+
+/* As grown(), of whole numbers. */
+static double more(uint64_t before, uint64_t now)
+{
+	return (double)(now >= before ? now - before : now);
+}
+
+/* What has not grown does not keep the row of a communicator that was closed. */
+static void see_waiting(struct metrics *m, const struct metrics_labels *l,
+			const struct process *p, uint32_t index, uint64_t now_ns)
+{
+	struct metrics_waited *w = waited_of(m, p, index);
+	struct metrics_row *row;
+	struct straggler_sums now;
+
+	if (!w || !m->source.straggler ||
+	    !straggler_of(m->source.straggler, p->id, index, &now) ||
+	    !memcmp(&w->sums, &now, sizeof(now)))
+		return;
+	row = metrics_row_at(m, metrics_row(m, l, now_ns));
+	if (!row)
+		return;
+	row->v[RANK_WAIT] += more(w->sums.wait_ns, now.wait_ns) * 1e-9;
+	row->v[RANK_BLAME] += more(w->sums.blame_ns, now.blame_ns) * 1e-9;
+	row->v[RANK_JUDGED] += more(w->sums.judged, now.judged);
+	row->v[RANK_LAST] += more(w->sums.last, now.last);
+	w->sums = now;
+}
+
+static void add_gauge(double *gauge, double value)
+{
+	*gauge = (isnan(*gauge) ? 0 : *gauge) + value;
+}
+
+static void see_progress(struct metrics *m, struct metrics_row *row, const struct process *p,
+			 const struct comm *comm, uint32_t index, uint64_t now_ns)
+{
+	struct comm_progress progress;
+
+	if (!reconstruct_progress(p, index, &progress))
+		progress.nfuncs = 0;
+	add_gauge(&row->v[RANK_INFLIGHT], progress.in_flight);
+	if (isnan(row->v[RANK_OLDEST]))
+		row->v[RANK_OLDEST] = 0;
+	for (uint32_t i = 0; i < progress.nfuncs; i++) {
+		struct metrics_labels l;
+		struct metrics_row *op;
+
+		metrics_comm_labels(&l, METRICS_OP, p, comm);
+		l.op = progress.last_seq[i].func;
+		op = metrics_row_at(m, metrics_row(m, &l, now_ns));
+		if (op && op->labels.uid == p->uid)	/* a number says nothing of several */
+			op->v[OP_SEQUENCE] = (double)progress.last_seq[i].seq;
+	}
+}
+
+/* Facts about it, and 0 where nothing is wrong. */
+static void see_open_comm(struct metrics *m, const struct process *p, const struct comm *comm,
+			  uint64_t now_ns)
+{
+	struct metrics_labels l;
+	struct metrics_row *row;
+
+	metrics_comm_labels(&l, METRICS_ROLE, p, comm);
+	row = metrics_row_at(m, metrics_row(m, &l, now_ns));
+	if (row) {
+		add_gauge(&row->v[ROLE_STALL], 0);
+		add_gauge(&row->v[ROLE_DESYNC], 0);
+	}
+	if (!comm->has_id)
+		return;
+	metrics_comm_labels(&l, METRICS_COMM, p, comm);
+	row = metrics_row_at(m, metrics_row(m, &l, now_ns));
+	if (!row)
+		return;
+	row->v[COMM_INFO] = 1;
+	snprintf(row->info[0], sizeof(row->info[0]), "0x%016llx", (unsigned long long)comm->id);
+	snprintf(row->info[1], sizeof(row->info[1]), "%s", comm->name);
+	snprintf(row->info[2], sizeof(row->info[2]), "%d", comm->nranks);
+	snprintf(row->info[3], sizeof(row->info[3]), "%d", comm->nnodes);
+}
+
+static void see_comm(struct metrics *m, const struct process *p, uint32_t index,
+		     uint64_t now_ns)
+{
+	const struct comm *comm = process_comm(p, (uint16_t)index);
+	struct metrics_labels l;
+	struct metrics_row *row;
+
+	if (!comm)
+		return;
+	metrics_comm_labels(&l, METRICS_RANK, p, comm);
+	see_waiting(m, &l, p, index, now_ns);
+	if (p->state != PROCESS_LIVE || comm->finalize_ticks)
+		return;
+	see_open_comm(m, p, comm, now_ns);
+	row = metrics_row_at(m, metrics_row(m, &l, now_ns));
+	if (row)
+		see_progress(m, row, p, comm, index, now_ns);
+}
+
+struct ages {
+	struct metrics *m;
+	const struct process *process;
+	uint64_t now_ns;
+	uint32_t comm_index;		/* of the one before, most often this one's too */
+	struct metrics_row *row;	/* NULL: none yet */
+};
+
+static struct metrics_row *row_of_open(struct ages *a, uint32_t comm_index)
+{
+	const struct comm *comm = process_comm(a->process, (uint16_t)comm_index);
+	struct metrics_labels l;
+
+	if (a->row && a->comm_index == comm_index)
+		return a->row;
+	if (!comm)
+		return NULL;
+	metrics_comm_labels(&l, METRICS_RANK, a->process, comm);
+	a->comm_index = comm_index;
+	a->row = metrics_row_at(a->m, metrics_row(a->m, &l, a->now_ns));
+	return a->row;
+}
+
+static bool see_age(const struct op *op, void *arg)
+{
+	struct ages *a = arg;
+	struct metrics_row *row;
+	double age_s;
+
+	if (op->api_only || !op->enqueued_ns || op->enqueued_ns > a->now_ns)
+		return true;
+	row = row_of_open(a, op->comm_index);
+	age_s = (double)(a->now_ns - op->enqueued_ns) * 1e-9;
+	if (row && row->v[RANK_OLDEST] < age_s)
+		row->v[RANK_OLDEST] = age_s;
+	return true;
+}
+
+/* ---- findings -------------------------------------------------------------------------- */
+
+static bool see_finding(const struct finding *f, void *arg)
+{
+	struct metrics *m = arg;
+	char comm[40];
+	uint32_t item;
+
+	if (f->life.until_ns)
+		return true;
+	m->findings[f->kind]++;
+	if (f->kind != FINDING_STALL && f->kind != FINDING_DESYNC)
+		return true;
+	metrics_comm_text(comm, f->comm_name, f->has_comm_id, f->comm_id);
+	for (item = m->kind[METRICS_ROLE].first; item != POOL_NONE;
+	     item = pool_list_next(&m->rows, &m->kind[METRICS_ROLE], item)) {
+		struct metrics_row *row = metrics_row_at(m, item);
+
+		if (row->labels.uid == f->uid && !strcmp(row->labels.comm, comm))
+			row->v[f->kind == FINDING_STALL ? ROLE_STALL : ROLE_DESYNC] = 1;
+	}
+	return true;
+}
+
+static void see_links(struct metrics *m, uint64_t now_ns)
+{
+	const struct links_query query = { .windows = 1u << LINKS_60S, .all_users = true };
+
+	m->look_ns = now_ns;
+	if (m->config.peers && m->source.links)
+		links_visit(m->source.links, &query, now_ns, metrics_see_link, m);
+}
+
+/* ---- all of it ------------------------------------------------------------------------- */
+
+static void reset(struct metrics *m)
+{
+	for (int kind = 0; kind < METRICS_KIND_END; kind++)
+		for (uint32_t item = m->kind[kind].first; item != POOL_NONE;
+		     item = pool_list_next(&m->rows, &m->kind[kind], item))
+			metrics_reset_gauges(metrics_row_at(m, item));
+	memset(m->findings, 0, sizeof(m->findings));
+}
+
+static void see(struct metrics *m, const struct process *p, uint64_t now_ns)
+{
+	struct ages ages = { .m = m, .process = p, .now_ns = now_ns };
+
+	see_job(m, p, now_ns);
+	see_process(m, p, now_ns);
+	for (uint32_t i = 0; i < p->ncomms; i++)
+		see_comm(m, p, i, now_ns);
+	if (p->state == PROCESS_LIVE)
+		reconstruct_open(m->source.reconstruct, p, see_age, &ages);
+}
+
+void metrics_look(struct metrics *m, uint64_t now_ns)
+{
+	struct process *const *list;
+	size_t n = m->source.processes(m->source.arg, &list);
+
+	metrics_expire(m, now_ns);
+	reset(m);
+	for (size_t i = 0; i < n; i++)
+		see(m, list[i], now_ns);
+	see_links(m, now_ns);
+	if (m->source.diagnose)
+		diagnose_visit(m->source.diagnose, see_finding, m);
+}
+
+void metrics_ended(struct metrics *m, const struct process *p, uint64_t now_ns)
+{
+	struct metrics_labels l;
+	struct metrics_row *row;
+
+	see_process(m, p, now_ns);
+	metrics_job_labels(&l, p);
+	row = metrics_row_at(m, metrics_row(m, &l, now_ns));
+	if (row)
+		row->v[p->state == PROCESS_EXITED ? JOB_CLEAN : JOB_UNKNOWN]++;
+}
+
+void metrics_forgotten(struct metrics *m, const struct process *p)
+{
+	uint32_t item = index_find(&m->seen_index, p->id);
+
+	if (item != POOL_NONE) {
+		index_remove(&m->seen_index, p->id);
+		pool_put(&m->seen, item);
+	}
+	for (uint32_t i = 0; i < p->ncomms; i++) {
+		uint64_t key = waited_key(m, p, i);
+
+		item = index_find(&m->waited_index, key);
+		if (item == POOL_NONE)
+			continue;
+		index_remove(&m->waited_index, key);
+		pool_put(&m->waited, item);
+	}
+}

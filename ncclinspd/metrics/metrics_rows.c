@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Room for rows.  What counts against the limit are series, so that it is what somebody
+ * who pays by series has asked for.  A part is kept free, in which there is a row of each
+ * kind for all that found no room.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ncclinspd/job.h"
+#include "ncclinspd/metrics/metrics_impl.h"
+
+#define SECOND_NS	UINT64_C(1000000000)
+#define WANTED_NS	(600 * SECOND_NS)	/* unused for so long: goes where room is wanted */
+#define KEEP_NS		(3600 * SECOND_NS)	/* ... goes */
+#define NODE_SERIES	32	/* of the node itself */
+
+static uint32_t reserved(void)
+{
+	uint32_t sum = NODE_SERIES;
+
+	for (int kind = 0; kind < METRICS_KIND_END; kind++)
+		sum += metrics_cost((enum metrics_kind)kind);
+	return sum;
+}
+
+static void drop(struct metrics *m, uint32_t item)
+{
+	struct metrics_row *row = metrics_row_at(m, item);
+	uint32_t kind = row->labels.kind;
+
+	index_remove(&m->index, row->place);
+	if (kind == METRICS_TIME)
+		pool_put(&m->lately, row->lately);
+	pool_list_remove(&m->rows, &m->kind[kind], item);
+	m->stats.series -= metrics_cost((enum metrics_kind)kind);
+	m->generation++;
+	pool_put(&m->rows, item);
+}
+
+static bool is_old(const struct metrics_row *row, uint64_t now_ns, uint64_t age_ns)
+{
+	return row->labels.uid != METRICS_NOBODY && row->used_ns + age_ns < now_ns;
+}
+
+/* Whose job lives, or did a moment ago, may only be idle. */
+static bool has_job(const struct metrics *m, const struct metrics_row *row, uint64_t now_ns)
+{
+	struct metrics_labels l;
+	uint32_t item;
+
+	memset(&l, 0, sizeof(l));
+	l.kind = METRICS_JOB;
+	l.uid = row->labels.uid;
+	l.rank = UNKNOWN_I32;
+	memcpy(l.job, row->labels.job, sizeof(l.job));
+	item = index_find(&m->index, index_hash(m->config.seed, &l, sizeof(l)));
+	return item != POOL_NONE && !is_old(metrics_row_at(m, item), now_ns, WANTED_NS);
+}
+
+/* All that was unused for `age_ns`; with `idle`, also of jobs that live. */
+static void drop_old(struct metrics *m, uint64_t now_ns, uint64_t age_ns, bool idle)
+{
+	for (int kind = 0; kind < METRICS_KIND_END; kind++) {
+		uint32_t next, item = m->kind[kind].first;
+
+		for (; item != POOL_NONE; item = next) {
+			const struct metrics_row *row = metrics_row_at(m, item);
+
+			next = pool_list_next(&m->rows, &m->kind[kind], item);
+			if (is_old(row, now_ns, age_ns) && (idle || !has_job(m, row, now_ns)))
+				drop(m, item);
+		}
+	}
+}
+
+void metrics_expire(struct metrics *m, uint64_t now_ns)
+{
+	drop_old(m, now_ns, KEEP_NS, false);
+}
+
+/* Series left for a row that somebody can name. */
+static bool has_room(const struct metrics *m, uint32_t series)
+{
+	return m->stats.series + series + reserved() <= m->stats.limit;
+}
+
+static bool make_room(struct metrics *m, uint32_t series, uint64_t now_ns)
+{
+	if (has_room(m, series))
+		return true;
+	if (now_ns >= m->evict_ns) {	/* not with every operation that is refused */
+		m->evict_ns = now_ns + SECOND_NS;
+		drop_old(m, now_ns, WANTED_NS, true);
+	}
+	return has_room(m, series);
+}
+
+/* In its kind's table of series, gauges and infos are not known yet, and counters are 0. */
+static uint32_t add(struct metrics *m, const struct metrics_labels *labels, uint64_t place,
+		    uint64_t now_ns)
+{
+	uint32_t item = pool_take(&m->rows);
+	struct metrics_row *row = metrics_row_at(m, item);
+
+	if (!row)
+		return POOL_NONE;
+	row->labels = *labels;
+	row->place = place;
+	row->used_ns = now_ns;
+	row->lately = labels->kind == METRICS_TIME ? pool_take(&m->lately) : POOL_NONE;
+	if ((labels->kind == METRICS_TIME && row->lately == POOL_NONE) ||
+	    !index_set(&m->index, place, item)) {
+		if (row->lately != POOL_NONE)
+			pool_put(&m->lately, row->lately);
+		pool_put(&m->rows, item);
+		return POOL_NONE;
+	}
+	metrics_reset_gauges(row);
+	pool_list_append(&m->rows, &m->kind[labels->kind], item);
+	m->stats.series += metrics_cost((enum metrics_kind)labels->kind);
+	return item;
+}
+
+/* Another row's labels may hash to the same place: then there is no room either. */
+static uint32_t find(const struct metrics *m, const struct metrics_labels *labels,
+		     uint64_t place)
+{
+	uint32_t item = index_find(&m->index, place);
+
+	if (item != POOL_NONE && memcmp(&metrics_row_at(m, item)->labels, labels, sizeof(*labels)))
+		return POOL_NONE;
+	return item;
+}
+
+/* What found no room, in one row of that kind; nobody's, so that only who sees all sees it. */
+static uint32_t other(struct metrics *m, enum metrics_kind kind, uint64_t now_ns)
+{
+	struct metrics_labels labels;
+	uint64_t place;
+	uint32_t item;
+
+	m->stats.refused++;
+	if (kind == METRICS_COMM || kind == METRICS_INSIDE)	/* means nothing of several */
+		return POOL_NONE;
+	memset(&labels, 0, sizeof(labels));
+	labels.kind = kind;
+	labels.uid = METRICS_NOBODY;
+	labels.rank = UNKNOWN_I32;
+	place = index_hash(m->config.seed, &labels, sizeof(labels));
+	item = find(m, &labels, place);
+	return item == POOL_NONE ? add(m, &labels, place, now_ns) : item;
+}
+
+uint32_t metrics_row(struct metrics *m, const struct metrics_labels *labels, uint64_t now_ns)
+{
+	enum metrics_kind kind = (enum metrics_kind)labels->kind;
+	uint64_t place = index_hash(m->config.seed, labels, sizeof(*labels));
+	uint32_t item = find(m, labels, place);
+
+	if (item == POOL_NONE && index_find(&m->index, place) == POOL_NONE &&
+	    make_room(m, metrics_cost(kind), now_ns))
+		item = add(m, labels, place, now_ns);
+	if (item == POOL_NONE)
+		return other(m, kind, now_ns);
+	metrics_row_at(m, item)->used_ns = now_ns;
+	return item;
+}
+
+/* ---- labels ---------------------------------------------------------------------- */
+
+void metrics_comm_text(char text[40], const char *name, bool has_id, uint64_t id)
+{
+	memset(text, 0, 40);
+	if (name && *name)
+		snprintf(text, 40, "%.*s", (int)strcspn(name, ":/|@# "), name);
+	else if (has_id)
+		snprintf(text, 40, "%012llx", (unsigned long long)(id & 0xffffffffffff));
+}
+
+static void common_labels(struct metrics_labels *l, enum metrics_kind kind,
+			  const struct process *p)
+{
+	const char *job = job_id(p);
+
+	memset(l, 0, sizeof(*l));
+	l->kind = kind;
+	l->uid = p->uid;
+	l->rank = UNKNOWN_I32;
+	if (job)
+		strncpy(l->job, job, sizeof(l->job) - 1);
+}
+
+void metrics_job_labels(struct metrics_labels *l, const struct process *p)
+{
+	common_labels(l, METRICS_JOB, p);
+}
+
+/* Its rank in the communicator that is the job's own, and its first GPU. */
+void metrics_member_labels(struct metrics_labels *l, const struct process *p)
+{
+	const struct comm *largest = diagnose_largest_comm(p);
+
+	common_labels(l, METRICS_MEMBER, p);
+	if (largest)
+		l->rank = largest->rank;
+	for (uint32_t i = 0; i < p->ncomms; i++)
+		if (p->comms[i].ready && p->comms[i].has_gpu) {
+			memcpy(l->gpu, p->comms[i].gpu_uuid, sizeof(l->gpu));
+			break;
+		}
+}
+
+void metrics_comm_labels(struct metrics_labels *l, enum metrics_kind kind,
+			 const struct process *p, const struct comm *comm)
+{
+	common_labels(l, kind, p);
+	metrics_comm_text(l->comm, comm->name, comm->has_id, comm->id);
+	if (kind == METRICS_COMM || kind == METRICS_INSIDE)
+		l->comm_id = comm->id;
+	if (kind != METRICS_RANK && kind != METRICS_OP && kind != METRICS_INSIDE &&
+	    kind != METRICS_PEER)
+		return;
+	l->rank = comm->rank;
+	if (comm->has_gpu)
+		memcpy(l->gpu, comm->gpu_uuid, sizeof(l->gpu));
+}

@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One poll:
+ *
+ *     look      live block and lane directory of every segment      (R1)
+ *     plan      which lines of which lanes fit into the buffer
+ *     copy      all of them, in one batch
+ *     look      at the directories of the planned ones again        (R2, R3)
+ *     deliver   what was whole: decode, hand on
+ *
+ * and again from plan while the buffer was too small.  An idle segment costs one
+ * read of a few hundred bytes.
+ */
+#include "ncclinspd/read/drain.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ncclinspd/read/decode.h"
+#include "ncclinspd/read/look.h"
+#include "ncclinspd/read/slots.h"
+#include "ncclinspd/time/ticks.h"
+#include "util/cleanup.h"
+#include "util/log.h"
+
+#define MAX_SEGMENTS	1024
+#define BUFFER_LINES	16384u		/* 1 MiB: four full lanes, and still in the L2 cache */
+#define MAX_PLANS	1024u		/* lanes in one batch */
+#define MAX_ROUNDS	16		/* then others get their turn */
+
+#define AIM_PERCENT	12		/* of a lane between two polls; a quarter is too much */
+#define MIN_WAIT_NS	UINT64_C(1000000)
+#define MAX_WAIT_NS	UINT64_C(100000000)
+#define IDLE_WAIT_NS	UINT64_C(15000000)	/* idle, if polling costs nothing */
+#define IDLE_SHARE	2000		/* idle polling may take 1/2000 of a core */
+#define TABLES_NS	UINT64_C(100000000)	/* between two looks for finalized communicators */
+#define FUTURE_NS	1e9		/* a stamp further ahead is a lie */
+
+struct plan {
+	struct attached *a;
+	uint32_t lane;
+};
+
+struct drain {
+	struct loop *loop;
+	const struct tick_clock *ticks;
+	drain_sink *sink;
+	void *arg;
+	struct attached at[MAX_SEGMENTS];
+	uint32_t count;
+	uint32_t turn;			/* which one plans first */
+	struct nci_line *buffer;
+	uint32_t used;			/* lines of it */
+	struct plan plans[MAX_PLANS];
+	uint32_t nplans;
+	struct loop_read reads[MAX_PLANS * 2];
+	uint32_t nreads;
+	unsigned fill_percent;		/* of the fullest lane at this poll */
+	uint64_t polled_ns, wait_ns, tables_ns;
+	uint64_t cost_ns;		/* of a poll that finds nothing, smoothed */
+	struct slots slots;
+	struct log_rate rate;
+	struct drain_totals gone;	/* of segments that are no longer attached */
+};
+
+static void drain_freep(struct drain **drain)
+{
+	drain_free(*drain);
+}
+
+int drain_new(struct drain **out, struct loop *loop, const struct tick_clock *ticks,
+	      drain_sink *sink, void *arg)
+{
+	CLEANUP(drain_freep) struct drain *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return -ENOMEM;
+	d->buffer = aligned_alloc(NCI_LINE_BYTES, BUFFER_LINES * NCI_LINE_BYTES);
+	if (!d->buffer)
+		return -ENOMEM;
+	d->loop = loop;
+	d->ticks = ticks;
+	d->sink = sink;
+	d->arg = arg;
+	d->wait_ns = MIN_WAIT_NS;
+	*out = d;
+	d = NULL;
+	return 0;
+}
+
+void drain_free(struct drain *d)
+{
+	if (!d)
+		return;
+	for (uint32_t i = 0; i < d->count; i++)
+		free(d->at[i].look);
+	slots_deinit(&d->slots);
+	free(d->buffer);
+	free(d);
+}
+
+int drain_add(struct drain *d, struct segment *seg)
+{
+	size_t bytes = sizeof(struct look) + seg->max_lanes * sizeof(struct nci_lane);
+	struct look *look;
+
+	if (d->count == MAX_SEGMENTS)
+		return -ENOSPC;
+	look = aligned_alloc(NCI_LINE_BYTES, bytes);
+	if (!look)
+		return -ENOMEM;
+	memset(look, 0, bytes);
+	d->at[d->count++] = (struct attached){ seg, look, seg->max_lanes, false, 0 };
+	d->wait_ns = MIN_WAIT_NS;	/* it may start with a burst */
+	return 0;
+}
+
+static struct attached *find(struct drain *d, const struct segment *seg)
+{
+	for (uint32_t i = 0; i < d->count; i++)
+		if (d->at[i].seg == seg)
+			return &d->at[i];
+	return NULL;
+}
+
+static void add_totals(struct drain_totals *sum, const struct process *p)
+{
+	sum->records += p->records;
+	sum->bytes += p->bytes;
+	sum->lost += process_lost(p);
+	sum->before += p->loss.before;
+	sum->rejected += p->loss.rejected;
+	sum->unknown += p->loss.unknown;
+}
+
+void drain_remove(struct drain *d, struct segment *seg)
+{
+	struct attached *a = find(d, seg);
+
+	if (!a)
+		return;
+	add_totals(&d->gone, &seg->process);
+	free(a->look);
+	*a = d->at[--d->count];
+}
+
+void drain_sum(const struct drain *d, struct drain_totals *out)
+{
+	*out = d->gone;
+	for (uint32_t i = 0; i < d->count; i++)
+		add_totals(out, &d->at[i].seg->process);
+	out->poll_interval_ns = d->wait_ns;
+}
+
+/* ---- look ------------------------------------------------------------------ */
+
+static void look_at(struct drain *d, struct attached *a)
+{
+	d->reads[d->nreads++] = (struct loop_read){
+		.fd = a->seg->fd,
+		.bytes = look_bytes(a),
+		.offset = a->seg->live_offset,
+		.buf = a->look,
+	};
+}
+
+/* Which of d->at are looked at: all of them, or those with lines in the buffer. */
+static bool wants_look(const struct attached *a, bool again)
+{
+	return !a->seg->lies && (!again || a->planned);
+}
+
+static struct tick_clock clock_of(const struct drain *d, uint32_t kind, uint64_t now_ns)
+{
+	if (kind == NCI_CLOCK_MONOTONIC)
+		return (struct tick_clock){ .kind = kind, .ticks = now_ns, .mono_ns = now_ns,
+					    .ns_per_tick = 1, .span_ns = UINT64_MAX };
+	return *d->ticks;
+}
+
+static void take_time(const struct drain *d, struct attached *a, uint64_t now_ns)
+{
+	const struct process *p = &a->seg->process;
+	const struct ticks_pair first = { p->first_ticks, p->first_mono_ns };
+	struct tick_clock *clock = &a->seg->process.clock;
+
+	*clock = clock_of(d, a->seg->clock, now_ns);
+	ticks_reach_back(clock, &first);
+	a->latest_ticks = ticks_at(clock, now_ns) +
+			  (uint64_t)(FUTURE_NS / clock->ns_per_tick);
+}
+
+/* The `n` at `first`, or those of them with lines in the buffer `again`. */
+static int look(struct drain *d, struct attached *first, uint32_t n, bool again)
+{
+	const struct loop_read *read = d->reads;
+	uint64_t now_ns = loop_clock_ns();
+	bool all = !again && now_ns >= d->tables_ns;
+	int r;
+
+	d->nreads = 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (wants_look(&first[i], again))
+			look_at(d, &first[i]);
+	r = loop_read(d->loop, d->reads, d->nreads);
+	if (r < 0)
+		return r;
+	atomic_thread_fence(memory_order_acquire);
+	for (uint32_t i = 0; i < n; i++) {
+		if (!wants_look(&first[i], again))
+			continue;
+		if (look_take(&first[i], (read++)->result, all) < 0)
+			first[i].seg->lies = true;
+		take_time(d, &first[i], now_ns);
+	}
+	if (all)
+		d->tables_ns = now_ns + TABLES_NS;
+	return 0;
+}
+
+/* ---- plan and copy --------------------------------------------------------- */
+
+/* False: the buffer is full. */
+static bool plan_lane(struct drain *d, struct attached *a, uint32_t i)
+{
+	struct shmring_reader *reader = &a->seg->lane[i].reader;
+	uint32_t room = BUFFER_LINES - d->used;
+	struct shmring_span span[2];
+	unsigned fill = shmring_fill_percent(reader, &a->look->lane[i]);
+	int n;
+
+	if (fill > d->fill_percent)
+		d->fill_percent = fill;
+	if (room < NCI_RECORD_MAX_LINES || d->nplans == MAX_PLANS)
+		return false;
+	n = shmring_want(reader, &a->look->lane[i], d->buffer + d->used, room, span);
+	if (n < 0)
+		a->seg->lies = true;
+	if (n <= 0)
+		return true;
+	for (int k = 0; k < n; k++)
+		d->reads[d->nreads++] = (struct loop_read){
+			.fd = a->seg->fd,
+			.bytes = (uint32_t)span[k].bytes,
+			.offset = span[k].offset,
+			.buf = span[k].to,
+		};
+	d->plans[d->nplans++] = (struct plan){ a, i };
+	d->used += (uint32_t)(reader->to - reader->first);
+	a->planned = true;
+	return reader->to == reader->end;
+}
+
+static bool plan_segment(struct drain *d, struct attached *a)
+{
+	a->planned = false;
+	for (uint32_t i = 0; i < a->seg->nlanes && !a->seg->lies; i++)
+		if (a->seg->lane[i].open && !plan_lane(d, a, i))
+			return false;
+	return true;
+}
+
+/* False: more is waiting than the buffer holds.  Each time another one is first. */
+static bool plan(struct drain *d, struct attached *first, uint32_t n)
+{
+	bool all = true;
+
+	d->used = d->nplans = d->nreads = 0;
+	for (uint32_t k = 0; k < n; k++)
+		all = plan_segment(d, &first[(d->turn + k) % n]) && all;
+	d->turn++;
+	return all;
+}
+
+/* A span that is not all there was cut off by a truncated file. */
+static int copy(struct drain *d)
+{
+	int r = loop_read(d->loop, d->reads, d->nreads);
+	struct plan *plan_of = d->plans;
+
+	if (r < 0)
+		return r;
+	atomic_thread_fence(memory_order_acquire);			/* R2 */
+	for (uint32_t i = 0; i < d->nreads; i++) {
+		const struct loop_read *read = &d->reads[i];
+		const struct shmring_reader *reader;
+
+		reader = &plan_of->a->seg->lane[plan_of->lane].reader;
+		if (read->result < 0 || (uint32_t)read->result != read->bytes)
+			plan_of->a->seg->lies = true;
+		if ((struct nci_line *)read->buf + read->bytes / NCI_LINE_BYTES ==
+		    reader->buf + (reader->to - reader->first))
+			plan_of++;
+	}
+	return 0;
+}
+
+/* ---- deliver --------------------------------------------------------------- */
+
+static void deliver_record(struct drain *d, struct attached *a, struct nci_record *rec,
+			   uint64_t now_ns)
+{
+	struct process *p = &a->seg->process;
+	struct event event;
+
+	p->bytes += NCI_FORM_LINES(rec->form) * NCI_LINE_BYTES;
+	switch (decode_record(p, rec, a->latest_ticks, &event)) {
+	case DECODE_OK:
+		d->sink(d->arg, p, &event, now_ns);
+		break;
+	case DECODE_UNKNOWN:
+		p->loss.unknown++;
+		break;
+	case DECODE_REFUSED:
+		p->loss.rejected++;
+		break;
+	}
+}
+
+/* Polling of kernels and of the network: nobody else does that. */
+static bool is_of_progress_thread(const struct nci_record *rec)
+{
+	return rec->type == NCI_EV_KERNEL_CH || rec->type == NCI_EV_PROXY_STEP ||
+	       rec->type == NCI_EV_PROXY_CTRL || rec->type == NCI_EV_PROXY_SUMS;
+}
+
+static pid_t owner_of(const struct attached *a, uint32_t lane)
+{
+	return (pid_t)atomic_load_explicit(&a->look->lane[lane].tid, memory_order_relaxed);
+}
+
+static void deliver_lane(struct drain *d, struct plan *plan_of, uint64_t now_ns)
+{
+	struct attached *a = plan_of->a;
+	struct process *p = &a->seg->process;
+	struct segment_lane *lane = &a->seg->lane[plan_of->lane];
+	struct shmring_reader *reader = &lane->reader;
+	struct shmring_reader was = *reader;
+	const struct nci_record *rec;
+	int r;
+
+	if (a->seg->lies)
+		return;
+	r = shmring_settle(reader, &a->look->lane[plan_of->lane]);
+	/* The record lies in our own buffer: decode may mend it. */
+	while (r >= 0 && (r = shmring_next(reader, &rec)) > 0) {
+		if (is_of_progress_thread(rec))
+			lane->progress_tid = owner_of(a, plan_of->lane);
+		deliver_record(d, a, (struct nci_record *)(uintptr_t)rec, now_ns);
+	}
+	if (r < 0)
+		a->seg->lies = true;
+	p->records += reader->records - was.records;
+	p->loss.overrun += reader->lost - was.lost;
+	p->loss.before += reader->before - was.before;
+	if (reader->records != was.records)
+		p->last_record_ns = now_ns;
+}
+
+static void deliver(struct drain *d)
+{
+	uint64_t now_ns = loop_clock_ns();
+
+	for (uint32_t i = 0; i < d->nplans; i++)
+		deliver_lane(d, &d->plans[i], now_ns);
+}
+
+/* 1: more is waiting; 0: that was all; or a negative errno of the loop. */
+static int round_of(struct drain *d, struct attached *first, uint32_t n)
+{
+	bool all = plan(d, first, n);
+	int r;
+
+	if (!d->nplans)
+		return 0;
+	r = copy(d);
+	if (r == 0)
+		r = look(d, first, n, true);
+	if (r < 0)
+		return r;
+	deliver(d);
+	return !all;
+}
+
+static int poll_segments(struct drain *d, struct attached *first, uint32_t n, int rounds)
+{
+	int r = look(d, first, n, false);
+
+	if (r < 0)
+		return r;
+	for (r = 1; r > 0 && rounds > 0; rounds--)
+		r = round_of(d, first, n);
+	return r;
+}
+
+/* ---- when ------------------------------------------------------------------ */
+
+static uint64_t clamp(uint64_t n, uint64_t low, uint64_t high)
+{
+	return n < low ? low : n > high ? high : n;
+}
+
+/*
+ * So that the fullest lane reaches AIM_PERCENT at the rate at which it was just
+ * filled; slower by steps only.  An idle process may wake at any moment: idle
+ * polls come as often as IDLE_SHARE allows.
+ */
+static uint64_t next_wait(const struct drain *d, uint64_t since_ns)
+{
+	uint64_t idle = clamp(d->cost_ns * IDLE_SHARE, IDLE_WAIT_NS, MAX_WAIT_NS);
+	uint64_t wait = d->wait_ns * 2;
+
+	if (d->fill_percent && since_ns * AIM_PERCENT / d->fill_percent < wait)
+		wait = since_ns * AIM_PERCENT / d->fill_percent;
+	return clamp(wait, MIN_WAIT_NS, idle);
+}
+
+uint64_t drain_poll(struct drain *d, uint64_t now_ns)
+{
+	uint64_t since_ns = now_ns - d->polled_ns, cost_ns;
+	int r;
+
+	if (!d->count) {
+		d->polled_ns = now_ns;
+		d->wait_ns = MAX_WAIT_NS;
+		return now_ns + d->wait_ns;
+	}
+	d->polled_ns = now_ns;
+	d->fill_percent = 0;
+	r = poll_segments(d, d->at, d->count, MAX_ROUNDS);
+	if (r < 0)
+		log_limited(&d->rate, now_ns, LOG_ERROR, "cannot read segments error=\"%s\"",
+			    strerror(-r));
+	cost_ns = loop_clock_ns() - now_ns;
+	if (!d->fill_percent)
+		d->cost_ns = (d->cost_ns * 7 + cost_ns) / 8;
+	if (r > 0)
+		return now_ns;
+	d->wait_ns = next_wait(d, since_ns);
+	return now_ns + d->wait_ns;
+}
+
+/* ---- the end, and what is in flight ---------------------------------------- */
+
+void drain_finish(struct drain *d, struct segment *seg)
+{
+	struct attached *a = find(d, seg);
+	int r = 1;
+
+	if (!a)
+		return;
+	/* What others did for it (PXN) must be known before it is over. */
+	poll_segments(d, d->at, d->count, MAX_ROUNDS);
+	d->tables_ns = 0;	/* finalized communicators too */
+	/* The first look may have found more lanes than it covered. */
+	for (int i = 0; i < 2 || (r > 0 && i < MAX_ROUNDS); i++)
+		r = seg->lies ? 0 : poll_segments(d, a, 1, MAX_ROUNDS);
+	if (!seg->lies && slots_copy(&d->slots, seg, a->look->lane, a->latest_ticks) == 0)
+		slots_keep(&d->slots, &seg->process);
+}
+
+int drain_slots(struct drain *d, struct process *p, const struct live_slot **slots)
+{
+	struct attached *a = find(d, process_segment(p));
+	int r;
+
+	if (!a)
+		return -ESRCH;
+	if (a->seg->lies)
+		return -EPROTO;
+	r = look(d, a, 1, false);
+	if (r < 0)
+		return r;
+	if (a->seg->lies)
+		return -EPROTO;
+	r = slots_copy(&d->slots, a->seg, a->look->lane, a->latest_ticks);
+	if (r < 0)
+		return r;
+	*slots = d->slots.at;
+	return (int)d->slots.count;
+}
+
+uint32_t drain_progress_threads(struct drain *d, struct process *p, pid_t *tids, uint32_t max)
+{
+	const struct attached *a = find(d, process_segment(p));
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; a && i < a->seg->nlanes && n < max; i++) {
+		pid_t tid = a->seg->lane[i].progress_tid;
+
+		if (tid > 0 && tid == owner_of(a, i))
+			tids[n++] = tid;
+	}
+	return n;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/read/look.h"
+
+#include <errno.h>
+
+#include "nci/control.h"
+
+#define SPARE_LANES	2	/* read beyond those in use: new ones show up at once */
+
+uint32_t look_bytes(const struct attached *a)
+{
+	return (uint32_t)(sizeof(struct look) + a->cover * sizeof(struct nci_lane));
+}
+
+static uint32_t load32(const _Atomic uint32_t *p)
+{
+	return atomic_load_explicit(p, memory_order_relaxed);
+}
+
+static uint64_t load64(const _Atomic uint64_t *p)
+{
+	return atomic_load_explicit(p, memory_order_relaxed);
+}
+
+/* Events that the process itself could not record. */
+static void take_counters(struct attached *a)
+{
+	const struct nci_live *live = &a->look->live;
+	struct process *p = &a->seg->process;
+
+	p->loss.pool = 0;
+	for (uint32_t i = 0; i < a->seg->nlanes; i++)
+		p->loss.pool += load64(&a->look->lane[i].pool_full) +
+				load32(&a->look->lane[i].reclaimed);
+	p->loss.lane = load64(&live->no_lane);
+	p->loss.string = load64(&live->no_string);
+	p->loss.comm = load64(&live->no_comm);
+	p->api_version = load32(&live->api_version);
+	p->level = load32(&live->level);
+	p->mask = load32(&live->mask);
+	p->reason = load32(&live->reason);
+}
+
+static bool is_one_of(uint32_t value, uint32_t last)
+{
+	return value >= 1 && value <= last;
+}
+
+/*
+ * What steers it.  Each field is whole by itself and only shown, so that one that makes
+ * no sense is a block that is not known.
+ */
+static int take_steering(struct attached *a)
+{
+	struct nci_steer from;
+	struct steering *to = &a->seg->process.steering;
+	int r = segment_read(a->seg, &from, sizeof(from), offsetof(struct nci_header, steer));
+
+	if (r < 0)
+		return r;
+#define TAKE32(name) to->name = load32(&from.name)
+#define TAKE64(name) to->name = load64(&from.name)
+	TAKE64(sequence);
+	to->since_ticks = load64(&from.since);
+	to->until_ns = load64(&from.until_mono_ns);
+	TAKE32(source);
+	TAKE32(wish);
+	TAKE32(sample);
+	TAKE32(kernels);
+	TAKE32(budget_ppm);
+	TAKE32(kernel_cost_ns);
+	TAKE32(burst_period_ms);
+	TAKE32(burst_length_ms);
+	TAKE64(bursts);
+	TAKE64(burst_ticks);
+	TAKE64(burst_start);
+	TAKE64(groups_inside);
+	TAKE64(groups_outside);
+	TAKE64(ops_inside);
+	TAKE64(ops_outside);
+	TAKE64(switches);
+	TAKE64(control_reads);
+	TAKE64(control_refused);
+	TAKE64(clock_ticks);
+#undef TAKE32
+#undef TAKE64
+	for (int i = 0; i < NCI_THREAD_CLASSES; i++) {
+		to->timed[i].count = load64(&from.timed[i].count);
+		to->timed[i].ticks = load64(&from.timed[i].ticks);
+	}
+	to->known = is_one_of(to->source, NCI_SOURCE_CONTROL) && to->wish <= NCI_WISH_TRACE &&
+		    is_one_of(to->sample, NCI_SAMPLE_ALL) &&
+		    is_one_of(to->kernels, NCI_KERNELS_INSIDE);
+	return 0;
+}
+
+/*
+ * A lane is opened from a second copy of its line: what was copied beside
+ * NCI_LANE_READY may be older than it.
+ */
+static int open_lane(struct segment *seg, struct nci_lane *line, uint32_t i)
+{
+	uint64_t at = seg->live_offset + sizeof(struct nci_live) + i * sizeof(*line);
+	int r;
+
+	atomic_thread_fence(memory_order_acquire);
+	r = segment_read(seg, line, sizeof(*line), at);
+	return r < 0 ? r : segment_lane_open(seg, i, line);
+}
+
+static int open_lanes(struct attached *a)
+{
+	struct segment *seg = a->seg;
+
+	for (uint32_t i = 0; i < seg->nlanes; i++) {
+		struct nci_lane *line = &a->look->lane[i];
+		int r;
+
+		if (seg->lane[i].open || load32(&line->state) != NCI_LANE_READY)
+			continue;
+		r = open_lane(seg, line, i);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int look_take(struct attached *a, int copied, bool all)
+{
+	struct segment *seg = a->seg;
+	uint32_t lanes = load32(&a->look->live.lanes);
+	int r;
+
+	if (copied < 0 || (uint32_t)copied != look_bytes(a))
+		return -EPROTO;
+	if (lanes > seg->max_lanes)
+		lanes = seg->max_lanes;
+	if (lanes < seg->process.lanes)
+		return -EPROTO;
+	seg->process.lanes = lanes;
+	if (lanes > a->cover) {		/* many at once: the next look sees them all */
+		a->cover = seg->max_lanes;
+		lanes = seg->nlanes;
+	} else if (a->cover > lanes + SPARE_LANES) {
+		a->cover = lanes + SPARE_LANES;
+	}
+	seg->nlanes = lanes;
+	r = open_lanes(a);
+	if (r == 0)
+		r = segment_tables(seg, &a->look->live, all);
+	take_counters(a);
+	if (r == 0 && all)
+		r = take_steering(a);
+	return r;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/read/pace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ncclinspd/findings/period.h"
+#include "ncclinspd/pool.h"
+
+struct pace {
+	uint64_t process_id;
+	uint64_t longest_ns;
+	bool watched;
+	struct period period;
+};
+
+static struct pace *find(const struct paces *paces, uint64_t process_id)
+{
+	struct pace *pace = paces->at[process_id % PACES];
+
+	return pace && pace->process_id == process_id ? pace : NULL;
+}
+
+/* Ids are given in order: whoever has the place is long gone. */
+static struct pace *make(struct paces *paces, uint64_t process_id)
+{
+	struct pace **pace = &paces->at[process_id % PACES];
+
+	if (!*pace)
+		*pace = malloc(sizeof(**pace));
+	if (!*pace)
+		return NULL;
+	memset(*pace, 0, sizeof(**pace));
+	(*pace)->process_id = process_id;
+	return *pace;
+}
+
+/*
+ * Sends and receives of a group are posted within a microsecond and end in any order,
+ * and experts get more or less in each iteration: what counts is how many there are.
+ */
+static uint64_t token_of(const struct op *op, uint64_t comm)
+{
+	if (op->is_p2p)
+		return index_mix(comm, 1);
+	return index_mix(index_mix(comm, (uintptr_t)op->func), op->bytes);
+}
+
+void paces_add(struct paces *paces, const struct op *op)
+{
+	struct pace *pace = find(paces, op->process_id) ?: make(paces, op->process_id);
+	uint64_t comm = op->has_comm_id ? op->comm_id : op->comm_index, last_ns;
+
+	if (!pace || !op->enqueued_ns)
+		return;
+	last_ns = pace->period.last_ns;
+	if (op->enqueued_ns >= last_ns)
+		pace->watched = op->expects_kernel || op->expects_proxy;
+	if (pace->period.count && op->enqueued_ns > last_ns + pace->longest_ns)
+		pace->longest_ns = op->enqueued_ns - last_ns;
+	period_add(&pace->period, token_of(op, comm), op->enqueued_ns);
+}
+
+void paces_forget(struct paces *paces, uint64_t process_id)
+{
+	if (!find(paces, process_id))
+		return;
+	free(paces->at[process_id % PACES]);
+	paces->at[process_id % PACES] = NULL;
+}
+
+uint64_t paces_period(struct paces *paces, uint64_t process_id)
+{
+	struct pace *pace = find(paces, process_id);
+
+	return pace && period_find(&pace->period) ? pace->period.median_ns : 0;
+}
+
+bool paces_watched(const struct paces *paces, uint64_t process_id)
+{
+	const struct pace *pace = find(paces, process_id);
+
+	return pace && pace->watched;
+}
+
+uint64_t paces_longest_pause(const struct paces *paces, uint64_t process_id)
+{
+	const struct pace *pace = find(paces, process_id);
+
+	return pace ? pace->longest_ns : 0;
+}
+
+void paces_deinit(struct paces *paces)
+{
+	for (size_t i = 0; i < PACES; i++)
+		free(paces->at[i]);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_READ_PACE_H
+#define NCCLINSPD_READ_PACE_H
+
+/* How regularly each process posts operations: its iteration and its longest pause. */
+
+#include "ncclinspd/model.h"
+
+#define PACES	512		/* more than there are processes at a time */
+
+/* All of them; zeroed is empty.  32 KiB for each process that posted something. */
+struct paces {
+	struct pace *at[PACES];
+};
+
+void paces_deinit(struct paces *paces);
+
+/* A finished operation. */
+void paces_add(struct paces *paces, const struct op *op);
+void paces_forget(struct paces *paces, uint64_t process_id);
+
+/* Median iteration time in ns; 0: none is known. */
+uint64_t paces_period(struct paces *paces, uint64_t process_id);
+
+/* Was the end of its newest operation something that could be seen? */
+bool paces_watched(const struct paces *paces, uint64_t process_id);
+
+/* Between two operations, in ns. */
+uint64_t paces_longest_pause(const struct paces *paces, uint64_t process_id);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_READ_SLOTS_H
+#define NCCLINSPD_READ_SLOTS_H
+
+/* What is in flight in a process: its live handle slots, copied and checked. */
+
+#include "ncclinspd/find/segment.h"
+#include "ncclinspd/model.h"
+
+/* Copies in hand; zeroed is empty. */
+struct slots {
+	struct nci_slot *pool[3];	/* three copies of one lane's pool */
+	struct live_slot *at;
+	uint32_t count, room;
+};
+
+void slots_deinit(struct slots *s);
+
+/*
+ * Copy the live slots of all lanes to s->at, s->count of them, `line` being a
+ * copy of the lane directory.  0 or a negative errno; -EPROTO: it was truncated.
+ */
+int slots_copy(struct slots *s, struct segment *seg, const struct nci_lane *line,
+	       uint64_t latest_ticks);
+
+/* Keep what slots_copy() found as what was in flight at the end.  0 or -ENOMEM. */
+int slots_keep(const struct slots *s, struct process *p);
+
+#endif

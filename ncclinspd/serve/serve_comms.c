@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GET /v1/comms: communicators, each with the ranks that live on this node.
+ *
+ * Every rank's process made an entry of its own.  They belong together when id,
+ * size and name agree; the id alone does not do (two shrinks of one parent share
+ * it), and without an id (profiler API before v4) each stands alone.
+ */
+#include "ncclinspd/serve/serve_impl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ncclinspd/compare/straggler.h"
+#include "ncclinspd/join/reconstruct.h"
+#include "util/cleanup.h"
+
+/* One local rank. */
+struct local_rank {
+	const struct process *process;
+	const struct comm *comm;
+	uint32_t index;
+	struct comm_progress progress;
+};
+
+static int order(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+static int compare_groups(const struct local_rank *a, const struct local_rank *b)
+{
+	int r = order(b->comm->has_id, a->comm->has_id);
+
+	if (!r && !a->comm->has_id)
+		r = order(a->process->id, b->process->id);
+	if (!r && !a->comm->has_id)
+		return order(a->index, b->index);
+	if (!r)
+		r = order(a->comm->id, b->comm->id);
+	if (!r)
+		r = order((uint64_t)a->comm->nranks, (uint64_t)b->comm->nranks);
+	return r ? r : strcmp(a->comm->name, b->comm->name);
+}
+
+static int compare(const void *one, const void *two)
+{
+	const struct local_rank *a = one, *b = two;
+	int r = compare_groups(a, b);
+
+	if (!r && a->comm->rank != b->comm->rank)
+		r = a->comm->rank < b->comm->rank ? -1 : 1;
+	return r ? r : order(a->process->id, b->process->id);
+}
+
+static size_t count_comms(const struct request *r)
+{
+	struct process *p;
+	size_t n = 0;
+
+	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));)
+		n += p->ncomms;
+	return n;
+}
+
+static size_t collect(const struct request *r, struct local_rank *at)
+{
+	struct process *p;
+	size_t n = 0;
+
+	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));) {
+		for (uint32_t index = 0; index < p->ncomms; index++) {
+			const struct comm *comm = process_comm(p, (uint16_t)index);
+
+			if (comm)
+				at[n++] = (struct local_rank){ p, comm, index, { 0 } };
+		}
+	}
+	return n;
+}
+
+void serve_put_uuid(struct json *j, const uint8_t *u)
+{
+	char text[48];
+
+	if (!u) {
+		json_put_null(j);
+		return;
+	}
+	snprintf(text, sizeof(text),
+		 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+		 u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11],
+		 u[12], u[13], u[14], u[15]);
+	json_put_string(j, text);
+}
+
+static void put_gpu_uuid(const struct serve *s, struct json *j, const void *row)
+{
+	const struct comm *c = ((const struct local_rank *)row)->comm;
+
+	(void)s;
+	serve_put_uuid(j, c->has_gpu ? c->gpu_uuid : NULL);
+}
+
+static void put_pci_bus_id(const struct serve *s, struct json *j, const void *row)
+{
+	const struct comm *c = ((const struct local_rank *)row)->comm;
+
+	(void)s;
+	json_put_string(j, c->has_gpu && *c->pci_bus_id ? c->pci_bus_id : NULL);
+}
+
+static void put_rank(const struct serve *s, struct json *j, const void *row)
+{
+	int32_t rank = ((const struct local_rank *)row)->comm->rank;
+
+	(void)s;
+	if (rank == UNKNOWN_I32)
+		json_put_null(j);
+	else
+		json_put_i64(j, rank);
+}
+
+static void put_pid(const struct serve *s, struct json *j, const void *row)
+{
+	(void)s;
+	json_put_i64(j, ((const struct local_rank *)row)->process->pid);
+}
+
+static void put_last_seq(const struct serve *s, struct json *j, const void *row)
+{
+	const struct comm_progress *progress = &((const struct local_rank *)row)->progress;
+
+	(void)s;
+	json_begin(j, '{');
+	for (uint32_t i = 0; i < progress->nfuncs; i++) {
+		json_key(j, progress->last_seq[i].func);
+		json_put_u64(j, progress->last_seq[i].seq);
+	}
+	json_end(j, '}');
+}
+
+static const struct field waiting_fields[] = {
+#define F(name) { #name, FIELD_U64, offsetof(struct straggler_sums, name), NULL }
+	F(ops),
+	F(judged),
+	F(last),
+	F(wait_ns),
+	F(remote_wait_ns),
+	F(blame_ns),
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+static const struct field lately_fields[] = {
+#define F(name, kind) { #name, kind, offsetof(struct straggler_lately, name), NULL }
+	F(func, FIELD_NAME),
+	F(window_ns, FIELD_U64),
+	F(ops, FIELD_U64),
+	F(judged, FIELD_U64),
+	F(last, FIELD_U64),
+	F(late_ns, FIELD_U64),
+	F(blame_ns, FIELD_U64),
+	F(late, FIELD_BOOL),
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+static void put_lately(const struct serve *s, struct json *j, const struct local_rank *l)
+{
+	struct straggler_lately lately;
+
+	json_key(j, "lately");
+	if (!straggler_lately(s->source.straggler, l->process->id, l->index, &lately)) {
+		json_put_null(j);
+		return;
+	}
+	json_begin(j, '{');
+	rows_put(s, j, lately_fields, &lately);
+	json_end(j, '}');
+}
+
+static void put_waiting(const struct serve *s, struct json *j, const void *row)
+{
+	const struct local_rank *l = row;
+	struct straggler_sums sums;
+
+	if (!s->source.straggler ||
+	    !straggler_of(s->source.straggler, l->process->id, l->index, &sums)) {
+		json_put_null(j);
+		return;
+	}
+	json_begin(j, '{');
+	rows_put(s, j, waiting_fields, &sums);
+	put_lately(s, j, l);
+	json_end(j, '}');
+}
+
+static void put_state(const struct serve *s, struct json *j, const void *row)
+{
+	const struct local_rank *l = row;
+
+	if (l->process->state == PROCESS_LIVE && l->comm->finalize_ticks)
+		json_put_string(j, "finalized");
+	else
+		put_process_state(s, j, l->process);
+}
+
+static void put_phase(const struct serve *s, struct json *j, const void *row)
+{
+	(void)s;
+	json_put_string(j, ((const struct local_rank *)row)->process->phase.name);
+}
+
+static const struct field local_rank_fields[] = {
+	{ "rank", FIELD_PUT, 0, put_rank },
+	{ "pid", FIELD_PUT, 0, put_pid },
+	{ "gpu_uuid", FIELD_PUT, 0, put_gpu_uuid },
+	{ "pci_bus_id", FIELD_PUT, 0, put_pci_bus_id },
+	{ "last_seq", FIELD_PUT, 0, put_last_seq },
+	{ "in_flight", FIELD_U32, offsetof(struct local_rank, progress.in_flight), NULL },
+	{ "last_op", FIELD_TIME, offsetof(struct local_rank, progress.last_op_ns), NULL },
+	{ "state", FIELD_PUT, 0, put_state },
+	{ "phase", FIELD_PUT, 0, put_phase },
+	{ "waiting", FIELD_PUT, 0, put_waiting },
+	{ NULL, 0, 0, NULL },
+};
+
+static void put_comm_id(const struct serve *s, struct json *j, const void *row)
+{
+	const struct comm *c = row;
+
+	(void)s;
+	if (c->has_id)
+		json_put_hex64(j, c->id);
+	else
+		json_put_null(j);
+}
+
+static void put_nranks(const struct serve *s, struct json *j, const void *row)
+{
+	const struct comm *c = row;
+
+	(void)s;
+	if (c->has_id)
+		json_put_i64(j, c->nranks);
+	else
+		json_put_null(j);
+}
+
+static void put_nnodes(const struct serve *s, struct json *j, const void *row)
+{
+	const struct comm *c = row;
+
+	(void)s;
+	if (c->has_id)
+		json_put_i64(j, c->nnodes);
+	else
+		json_put_null(j);
+}
+
+static const struct field comm_fields[] = {
+	{ "comm_id", FIELD_PUT, 0, put_comm_id },
+	{ "name", FIELD_TEXT, offsetof(struct comm, name), NULL },
+	{ "nranks", FIELD_PUT, 0, put_nranks },
+	{ "nnodes", FIELD_PUT, 0, put_nnodes },
+	{ NULL, 0, 0, NULL },
+};
+
+const struct field_table comm_tables[] = {
+	{ NULL, comm_fields },
+	{ "local_ranks", local_rank_fields },
+	{ NULL, NULL },
+};
+
+static void put_local_ranks(const struct request *r, struct json *j, struct local_rank *at,
+			    size_t n, unsigned first)
+{
+	json_key(j, "local_ranks");
+	json_begin(j, '[');
+	for (size_t i = 0; i < n; i++) {
+		reconstruct_progress(at[i].process, at[i].index, &at[i].progress);
+		json_begin(j, '{');
+		rows_put_chosen(r->serve, j, local_rank_fields, &at[i], &r->chosen, first);
+		json_end(j, '}');
+	}
+	json_end(j, ']');
+}
+
+static size_t put_group(const struct request *r, struct json *j, struct local_rank *at, size_t n)
+{
+	unsigned first, end;
+	size_t members = 1;
+
+	while (members < n && !compare_groups(at, &at[members]))
+		members++;
+	json_begin(j, '{');
+	first = rows_put_chosen(r->serve, j, comm_fields, at->comm, &r->chosen, 0);
+	end = first + rows_count(local_rank_fields);
+	if (chosen_wants_any(&r->chosen, first, end))
+		put_local_ranks(r, j, at, members, first);
+	json_end(j, '}');
+	return members;
+}
+
+void serve_comms(struct request *r, struct json *j)
+{
+	CLEANUP(cleanup_freep) struct local_rank *at = NULL;
+	size_t n = count_comms(r);
+
+	at = calloc(n + 1, sizeof(*at));
+	if (!at) {
+		json_fail(j, -ENOMEM);
+		return;
+	}
+	n = collect(r, at);
+	qsort(at, n, sizeof(*at), compare);
+	json_key(j, "comms");
+	json_begin(j, '[');
+	for (size_t i = 0; i < n;)
+		i += put_group(r, j, &at[i], n - i);
+	json_end(j, ']');
+}

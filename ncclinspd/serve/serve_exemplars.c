@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /v1/exemplars and /v1/exemplars/ID; and what is written into one. */
+#include "ncclinspd/serve/serve_impl.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ncclinspd/keep/exemplars.h"
+#include "ncclinspd/sums/oplog.h"
+#include "ncclinspd/sums/transferlog.h"
+#include "ncclinspd/time/nearest.h"
+#include "ncclinspd/time/timeline.h"
+#include "util/cleanup.h"
+
+#define ROWS	2048	/* operations, transfers: the nearest to the slow one */
+#define PIECE	256	/* of a log, looked at between two turns of who cannot wait */
+#define BREATH	32	/* rows written between them */
+
+/* ---- what is shown ------------------------------------------------------------------ */
+
+/* Copies: what they are made of goes on meanwhile. */
+struct scene {
+	const struct request *request;
+	const struct exemplar *exemplar;
+	struct nearest ops;		/* struct op */
+	struct nearest transfers;	/* struct transfer */
+};
+
+static void scene_deinit(struct scene *s)
+{
+	nearest_deinit(&s->ops);
+	nearest_deinit(&s->transfers);
+}
+
+static uint64_t began_ns(const struct op *op)
+{
+	return op->enqueued_ns ? op->enqueued_ns : op->seen_ns;
+}
+
+/* What was under way in the window is offered, by how far it is from the slow one. */
+static void *offer(const struct exemplar *e, struct nearest *l, uint64_t from_ns, uint64_t to_ns)
+{
+	if (from_ns > e->to_ns || to_ns < e->from_ns)
+		return NULL;
+	if (from_ns > e->op.done_ns)
+		return nearest_offer(l, from_ns - e->op.done_ns);
+	return nearest_offer(l, began_ns(&e->op) > to_ns ? began_ns(&e->op) - to_ns : 0);
+}
+
+static bool take_op(const struct op *op, void *arg)
+{
+	struct scene *s = arg;
+	struct op *copy = offer(s->exemplar, &s->ops, began_ns(op), op->done_ns);
+
+	if (copy)
+		*copy = *op;
+	return true;
+}
+
+static void take_transfers(struct scene *s)
+{
+	const struct request *r = s->request;
+	const struct transferlog *log = r->serve->source.transferlog;
+	uint64_t serial = transferlog_newest(log);
+	const struct transfer *t;
+
+	for (; (t = transferlog_at(log, serial)); serial--) {
+		struct transfer *copy = NULL;
+
+		if (viewer_sees(&r->viewer, t->row.who.uid))
+			copy = offer(s->exemplar, &s->transfers, t->start_ns, t->stop_ns);
+		if (copy)
+			*copy = *t;
+		if (serial % PIECE == 0)
+			serve_meanwhile(r->serve);
+	}
+}
+
+/* 0 or -ENOMEM. */
+static int scene_take(struct scene *s)
+{
+	if (nearest_init(&s->ops, ROWS, sizeof(struct op)) < 0 ||
+	    nearest_init(&s->transfers, ROWS, sizeof(struct transfer)) < 0)
+		return -ENOMEM;
+	serve_visit_ops(s->request, take_op, s);
+	take_transfers(s);
+	return 0;
+}
+
+/* ---- what is written ------------------------------------------------------------------ */
+
+static void put_part_time(const struct request *r, struct json *j, const struct op *op,
+			  const char *name, uint64_t ticks)
+{
+	struct process *p;
+	uint64_t at_ns = 0;
+
+	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));)
+		if (p->id == op->process_id)
+			at_ns = timeline_mono(&p->clock, ticks);
+	rows_put_time(r->serve, j, name, at_ns);
+}
+
+/* How far its parts got, beside what /v1/collectives tells. */
+static const struct field part_fields[] = {
+#define F(name, kind) { #name, kind, offsetof(struct op, name), NULL }
+	F(kernel_started, FIELD_U32),
+	F(kernel_stopped, FIELD_U32),
+	F(proxy_ops, FIELD_U32),
+	F(proxy_steps, FIELD_U32),
+	F(proxy_bytes, FIELD_U64),
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+static void put_op(const struct request *r, struct json *j, const void *row)
+{
+	const struct op *op = row;
+
+	rows_put(r->serve, j, op_fields, op);
+	rows_put(r->serve, j, part_fields, op);
+	put_part_time(r, j, op, "proxy_start", op->proxy_start_ticks);
+	put_part_time(r, j, op, "proxy_stop", op->proxy_stop_ticks);
+}
+
+static void put_transfer(const struct request *r, struct json *j, const void *row)
+{
+	rows_put(r->serve, j, transfer_fields, row);
+}
+
+static void put_comm_id(const struct serve *s, struct json *j, const void *row)
+{
+	const struct exemplar_beyond *b = row;
+
+	(void)s;
+	if (b->has_comm_id)
+		json_put_hex64(j, b->comm_id);
+	else
+		json_put_null(j);
+}
+
+static const struct field beyond_fields[] = {
+#define F(name, kind) { #name, kind, offsetof(struct exemplar_beyond, name), NULL }
+	{ "comm_id", FIELD_PUT, 0, put_comm_id },
+	F(comm_name, FIELD_NAME),
+	F(rank, FIELD_I32),
+	F(pid, FIELD_I32),
+	F(func, FIELD_NAME),
+	F(seq, FIELD_U64),
+	F(exec_ns, FIELD_U64),
+	F(threshold_ns, FIELD_U64),
+	{ "done", FIELD_TIME, offsetof(struct exemplar_beyond, done_ns), NULL },
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+static void put_beyond(const struct request *r, struct json *j, const struct exemplar *e)
+{
+	json_key(j, "beyond");
+	json_begin(j, '[');
+	for (uint32_t i = 0; i < e->nbeyond; i++) {
+		json_begin(j, '{');
+		rows_put(r->serve, j, beyond_fields, &e->beyond[i]);
+		json_end(j, '}');
+	}
+	json_end(j, ']');
+}
+
+static void put_window(const struct scene *scene, struct json *j)
+{
+	const struct serve_source *source = &scene->request->serve->source;
+	const struct exemplar *e = scene->exemplar;
+
+	json_key(j, "window");
+	json_begin(j, '{');
+	rows_put_time(scene->request->serve, j, "from", e->from_ns);
+	rows_put_time(scene->request->serve, j, "to", e->to_ns);
+	json_key(j, "whole");	/* else a log had forgotten what ended first */
+	json_put_bool(j, oplog_since_ns(source->oplog) <= e->from_ns);
+	json_key(j, "left_out");
+	json_put_u64(j, scene->ops.left_out);
+	json_key(j, "transfers_whole");
+	json_put_bool(j, transferlog_since_ns(source->transferlog) <= e->from_ns);
+	json_key(j, "transfers_left_out");
+	json_put_u64(j, scene->transfers.left_out);
+	json_end(j, '}');
+}
+
+/* A row's place in the order of time. */
+struct place {
+	uint64_t at_ns;
+	const void *row;
+};
+
+static int by_time(const void *left, const void *right)
+{
+	const struct place *a = left, *b = right;
+
+	return (a->at_ns > b->at_ns) - (a->at_ns < b->at_ns);
+}
+
+static uint64_t time_of_op(const void *row)
+{
+	return began_ns(row);
+}
+
+static uint64_t time_of_transfer(const void *row)
+{
+	return ((const struct transfer *)row)->start_ns;
+}
+
+static void put_rows(const struct request *r, struct json *j, const struct nearest *l,
+		     uint64_t time_of(const void *row),
+		     void put(const struct request *r, struct json *j, const void *row))
+{
+	CLEANUP(cleanup_freep) struct place *order = malloc((l->n + 1) * sizeof(*order));
+
+	json_begin(j, '[');
+	if (!order)
+		json_fail(j, -ENOMEM);
+	for (uint32_t i = 0; order && i < l->n; i++)
+		order[i] = (struct place){ time_of(nearest_row(l, i)), nearest_row(l, i) };
+	if (order)
+		qsort(order, l->n, sizeof(*order), by_time);
+	for (uint32_t i = 0; order && i < l->n; i++) {
+		if (i % BREATH == 0)
+			serve_meanwhile(r->serve);
+		json_begin(j, '{');
+		put(r, j, order[i].row);
+		json_end(j, '}');
+	}
+	json_end(j, ']');
+}
+
+int serve_exemplar_fill(struct serve *s, const struct exemplar *e, uint64_t now_ns,
+			struct json *j)
+{
+	struct request r = { .serve = s, .viewer = { .uid = e->head.uid } };
+	CLEANUP(scene_deinit) struct scene scene = { .request = &r, .exemplar = e };
+	int err;
+
+	query_init(&r.query);
+	s->now_ns = now_ns;
+	err = scene_take(&scene);
+	if (err < 0)
+		return err;
+	exemplar_head_begin(&e->head, j);
+	rows_put_time(s, j, "written", now_ns);
+	put_window(&scene, j);
+	json_key(j, "operation");
+	json_begin(j, '{');
+	put_op(&r, j, &e->op);
+	json_end(j, '}');
+	put_beyond(&r, j, e);
+	json_key(j, "collectives");
+	put_rows(&r, j, &scene.ops, time_of_op, put_op);
+	json_key(j, "transfers");
+	put_rows(&r, j, &scene.transfers, time_of_transfer, put_transfer);
+	serve_state(&r, j);
+	json_end(j, '}');
+	json_newline(j);
+	return json_error(j);
+}
+
+/* ---- what there is ---------------------------------------------------------------------- */
+
+struct list {
+	const struct request *request;
+	struct json *json;
+};
+
+static bool put_head(const struct exemplar_head *h, uint64_t size, void *arg)
+{
+	const struct list *l = arg;
+
+	if (!viewer_sees(&l->request->viewer, h->uid))
+		return true;
+	json_begin(l->json, '{');
+	exemplar_head_put(h, l->json);
+	json_key(l->json, "size_bytes");
+	json_put_u64(l->json, size);
+	json_end(l->json, '}');
+	return true;
+}
+
+void serve_exemplars(struct request *r, struct json *j)
+{
+	struct list list = { r, j };
+
+	json_key(j, "exemplars");
+	json_begin(j, '[');
+	if (r->serve->source.exemplars)
+		exemplars_visit(r->serve->source.exemplars, put_head, &list);
+	json_end(j, ']');
+}
+
+struct search {
+	const struct request *request;
+	bool found;
+};
+
+static bool compare(const struct exemplar_head *h, uint64_t size, void *arg)
+{
+	struct search *s = arg;
+
+	(void)size;
+	s->found = viewer_sees(&s->request->viewer, h->uid) && !strcmp(h->id, s->request->tail);
+	return !s->found;
+}
+
+/* Only what is listed for that user is opened: there is no path that leads elsewhere. */
+int serve_exemplar(struct request *r, char **text, size_t *bytes)
+{
+	struct search search = { .request = r };
+	int error;
+
+	if (!r->serve->source.exemplars)
+		return -ENOENT;
+	exemplars_visit(r->serve->source.exemplars, compare, &search);
+	if (!search.found)
+		return -ENOENT;
+	error = exemplars_read(r->serve->source.exemplars, r->tail, text, bytes);
+	return error == -EAGAIN || error == -ENOMEM ? error : error < 0 ? -ENOENT : 0;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parameter `fields`: names of a row's members, as they stand in the tables that
+ * write it.  They are looked up once; what is kept of them is a bit each.
+ */
+#include "ncclinspd/serve/serve_impl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_BYTES	80
+#define PARTS		2	/* names that one field may have: x_at and x_mono_ns */
+
+/* The names of a field, as they are in the answer; returns how many there are. */
+static unsigned name_field(const struct field_table *t, const struct field *f,
+			   char names[PARTS][NAME_BYTES])
+{
+	const char *inside = t->inside ? t->inside : "", *dot = t->inside ? "." : "";
+
+	if (f->kind != FIELD_TIME) {
+		snprintf(names[0], NAME_BYTES, "%s%s%s", inside, dot, f->name);
+		return 1;
+	}
+	snprintf(names[0], NAME_BYTES, "%s%s%s_at", inside, dot, f->name);
+	snprintf(names[1], NAME_BYTES, "%s%s%s_mono_ns", inside, dot, f->name);
+	return 2;
+}
+
+static bool is_name(const char *name, const char *text, size_t bytes)
+{
+	return strlen(name) == bytes && !strncmp(name, text, bytes);
+}
+
+static void choose(struct chosen *c, unsigned n)
+{
+	c->bits[n / 64] |= UINT64_C(1) << n % 64;
+}
+
+/* What lies in a member is chosen one by one, or with its name all of it. */
+static bool choose_one(const struct field_table *tables, const char *text, size_t bytes,
+		       struct chosen *c)
+{
+	char names[PARTS][NAME_BYTES];
+	bool found = false;
+	unsigned n = 0;
+
+	for (const struct field_table *t = tables; t->fields; t++) {
+		bool all = t->inside && is_name(t->inside, text, bytes);
+
+		for (const struct field *f = t->fields; f->name; f++) {
+			unsigned parts = name_field(t, f, names);
+
+			for (unsigned i = 0; i < parts && n < SERVE_NAMES; i++, n++) {
+				if (!all && !is_name(names[i], text, bytes))
+					continue;
+				choose(c, n);
+				found = true;
+			}
+		}
+	}
+	return found;
+}
+
+static void list_names(const struct field_table *tables, char *out, size_t bytes)
+{
+	char names[PARTS][NAME_BYTES];
+	size_t used = 0;
+
+	for (const struct field_table *t = tables; t->fields; t++)
+		for (const struct field *f = t->fields; f->name; f++) {
+			unsigned parts = name_field(t, f, names);
+
+			for (unsigned i = 0; i < parts && used < bytes; i++)
+				used += (size_t)snprintf(out + used, bytes - used, "%s%s",
+							 used ? ", " : "", names[i]);
+		}
+}
+
+bool fields_choose(const struct field_table *tables, const char *list, struct chosen *c,
+		   char why[SERVE_WHY_BYTES])
+{
+	char known[SERVE_WHY_BYTES - 128];
+
+	*c = (struct chosen){ .some = true };
+	for (;;) {
+		size_t bytes = strcspn(list, ",");
+
+		if (!choose_one(tables, list, bytes, c)) {
+			list_names(tables, known, sizeof(known));
+			snprintf(why, SERVE_WHY_BYTES,
+				 "unknown field '%.*s' in 'fields'; known: %s",
+				 bytes < 64 ? (int)bytes : 64, list, known);
+			return false;
+		}
+		list += bytes;
+		if (!*list++)
+			return true;
+	}
+}

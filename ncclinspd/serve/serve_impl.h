@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_SERVE_SERVE_IMPL_H
+#define NCCLINSPD_SERVE_SERVE_IMPL_H
+
+/*
+ * What the files of the server share; for serve*.c and stream.c only.
+ *
+ *   serve.c           the library's daemon, routes, limits, errors
+ *   serve_answer.c    answers and refusals
+ *   serve_client.c    one connection: who it is, its deadline
+ *   serve_query.c     parameters -> struct query
+ *   serve_rows.c      fields of a row, as tables  serve_fields.c     which of them are wanted
+ *   serve_status.c    /v1/status                  serve_processes.c  /v1/processes
+ *   serve_comms.c     /v1/comms                   serve_inflight.c   /v1/inflight
+ *   serve_listing.c   answers of many rows
+ *   serve_ops.c       /v1/collectives             serve_summary.c    /v1/summary
+ *   serve_findings.c  /v1/findings                serve_peers.c      /v1/peers
+ *   serve_clocks.c    /v1/clocks
+ *   serve_level.c     GET /v1/level               serve_level_put.c  PUT /v1/level
+ *   serve_phase.c     PUT /v1/phase               serve_target.c     whom a PUT is about
+ *   serve_overhead.c  /v1/overhead           serve_metrics.c    /metrics
+ *   serve_snapshot.c  POST /v1/snapshot, and what is written then
+ *   serve_exemplars.c /v1/exemplars, one of them, and what is written into one
+ *   stream.c          /v1/stream                  stream_records.c   records in it
+ */
+
+#include <jansson.h>
+#include <microhttpd.h>
+
+#include "ncclinspd/model.h"
+#include "ncclinspd/serve/serve.h"
+#include "util/json.h"
+
+#define SERVE_LINE_BYTES	4096
+#define SERVE_SPARE		16	/* connections above the limit; half are told so */
+#define SERVE_BODY_BYTES	65536
+#define SERVE_ANSWER_BYTES	(32u << 20)
+#define SERVE_BLOCK_BYTES	16384	/* of an answer that is written piece by piece */
+#define SERVE_ROWS_DEFAULT	100
+#define SERVE_ROWS_MAX		10000
+#define SERVE_PIDS_MAX		32
+#define SERVE_WHY_BYTES		1536	/* of why a request was refused */
+
+/* ---- who asks ---------------------------------------------------------- */
+
+struct viewer {
+	uid_t uid;
+	bool all;	/* root, the daemon's own user, a member of the group */
+};
+
+static inline bool viewer_sees(const struct viewer *v, uid_t uid)
+{
+	return v->all || v->uid == uid;
+}
+
+enum client_phase {
+	CLIENT_READING,		/* connected, or the line of a request has come */
+	CLIENT_ANSWERING,
+	CLIENT_IDLE,		/* between two requests */
+	CLIENT_STREAMING,
+};
+
+/* One connection; lives from its accept to its close. */
+struct client {
+	struct serve *serve;
+	struct client *next, **prev;
+	int fd;			/* the library's */
+	enum client_phase phase;
+	bool surplus;		/* above the limit: gets one refusal and goes */
+	uint64_t deadline_ns;	/* UINT64_MAX: none */
+	struct viewer viewer;
+};
+
+/* MHD's hook for connections that open and close. */
+void client_notify(void *arg, struct MHD_Connection *connection, void **context,
+		   enum MHD_ConnectionNotificationCode code);
+struct client *client_of(struct MHD_Connection *connection);	/* NULL: memory ran out */
+
+/* The group whose members see everything, NULL: of the usual name; -1: there is no such. */
+gid_t client_group(const char *name);
+
+/* Enter a phase; it decides how long the connection may stay in it. */
+void client_enter(struct client *c, enum client_phase phase);
+
+/* Close those that took too long; the earliest deadline that is left. */
+void clients_expire(struct serve *s);
+uint64_t clients_deadline(const struct serve *s);
+
+/* ---- answers ----------------------------------------------------------- */
+
+#define SERVE_JSON	"application/json"
+
+/* Takes the response over; NULL closes the connection. */
+enum MHD_Result answer_send(struct MHD_Connection *connection, unsigned status,
+			    struct MHD_Response *response, const char *type);
+
+/* Takes the text out of `j`; NULL when it could not be written whole. */
+struct MHD_Response *answer_json(struct json *j);
+struct MHD_Response *answer_error(const char *code, const char *message);
+
+enum MHD_Result answer_refuse(struct MHD_Connection *connection, unsigned status,
+			      const char *code, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+/* A negative errno of what was to be done; `why` in words, "": those that fit the errno. */
+enum MHD_Result answer_failure(struct MHD_Connection *connection, int error, const char *why);
+enum MHD_Result answer_no_memory(struct MHD_Connection *connection);
+
+/* ---- what is asked ----------------------------------------------------- */
+
+#define SERVE_PARAMS(X)			\
+	X(COMM,          comm)		\
+	X(NRANKS,        nranks)	\
+	X(RANK,          rank)		\
+	X(FUNC,          func)		\
+	X(PID,           pid)		\
+	X(SINCE_MONO_NS, since_mono_ns)	\
+	X(LIMIT,         limit)		\
+	X(WINDOW,        window)	\
+	X(BY,            by)		\
+	X(OLDER_THAN_NS, older_than_ns)	\
+	X(KINDS,         kinds)		\
+	X(ACTIVE,        active)	\
+	X(LINK_WINDOW,   window)	\
+	X(PEER,          peer)		\
+	X(DIRECTION,     direction)	\
+	X(FIELDS,        fields)
+
+enum serve_param {
+#define X(NAME, name) PARAM_##NAME,
+	SERVE_PARAMS(X)
+#undef X
+	PARAM_END
+};
+
+#define PARAM_BIT(name)	(1u << PARAM_##name)
+
+enum stream_kind {
+	STREAM_COLLECTIVE,
+	STREAM_PROCESS,
+	STREAM_FINDING,
+	STREAM_RECORD,
+	STREAM_KINDS,
+};
+
+#define QUERY_ANY	(-1)
+
+/* Parsed and checked; what was not given has its default. */
+struct query {
+	char comm[128];			/* "": all; matches a name */
+	bool comm_may_be_id;		/* `comm` also reads as an id */
+	uint64_t comm_id;
+	int32_t nranks, rank;		/* UNKNOWN_I32: all */
+	char func[64];			/* "": all */
+	uint32_t npids;			/* 0: all */
+	pid_t pid[SERVE_PIDS_MAX];
+	uint64_t since_mono_ns;
+	uint32_t limit;
+	uint32_t windows;		/* bits: 1 << enum aggregate_window */
+	uint32_t by;			/* AGGREGATE_BY_* */
+	uint64_t older_than_ns;
+	uint32_t kinds;			/* bits of enum stream_kind */
+	int active;			/* true, false or QUERY_ANY */
+	uint32_t link_windows;		/* bits: 1 << enum links_window */
+	int32_t peer;			/* UNKNOWN_I32: all */
+	int send;			/* true, false or QUERY_ANY */
+	const char *fields;		/* as it was given, the request's; NULL: all */
+};
+
+/* Nothing asked for in particular. */
+void query_init(struct query *q);
+
+/*
+ * All parameters of a request; `allowed` are bits of enum serve_param.  False: `why`
+ * says what is wrong and what is allowed.  Texts stay the connection's.
+ */
+bool query_read(struct query *q, struct MHD_Connection *connection, unsigned allowed,
+		char why[SERVE_WHY_BYTES]);
+
+/* Digits of `base` and nothing else, at most `max`. */
+bool query_number(const char *text, int base, uint64_t max, uint64_t *out);
+
+/* ---- rows -------------------------------------------------------------- */
+
+enum field_kind {
+	FIELD_U64,	/* UNKNOWN_U64: null */
+	FIELD_U64_0,	/* 0: null */
+	FIELD_U32,
+	FIELD_U32_0,	/* 0: null */
+	FIELD_I32,	/* UNKNOWN_I32: null */
+	FIELD_BOOL,
+	FIELD_NAME,	/* name_t, NULL: null */
+	FIELD_TEXT,	/* char[], "": null */
+	FIELD_HEX,	/* uint64_t */
+	FIELD_HEX_0,	/* 0: null */
+	FIELD_RATE,	/* double, below 0: null */
+	FIELD_TIME,	/* CLOCK_MONOTONIC ns, 0: null; gives <name>_at and <name>_mono_ns */
+	FIELD_NULL,	/* promised, and not known yet by any stage */
+	FIELD_PUT,	/* by the function */
+};
+
+typedef void field_put_fn(const struct serve *s, struct json *j, const void *row);
+
+struct field {
+	const char *name;
+	enum field_kind kind;
+	size_t offset;
+	field_put_fn *put;
+};
+
+/* All fields up to the one without a name, as members of the open object. */
+void rows_put(const struct serve *s, struct json *j, const struct field *fields,
+	      const void *row);
+
+#define SERVE_NAMES	128
+
+/*
+ * The members of a row that a client wants: a bit each, numbered through all tables
+ * that the row is made of.  A time has two.
+ */
+struct chosen {
+	bool some;		/* false: all */
+	uint64_t bits[SERVE_NAMES / 64];
+};
+
+static inline bool chosen_wants(const struct chosen *c, unsigned n)
+{
+	return !c->some || c->bits[n / 64] >> n % 64 & 1;
+}
+
+/* Is one of [first, end) wanted? */
+static inline bool chosen_wants_any(const struct chosen *c, unsigned first, unsigned end)
+{
+	while (first < end && !chosen_wants(c, first))
+		first++;
+	return first < end;
+}
+
+/* Those of a table that are wanted.  Its first has the number `n`; returns that of the next's. */
+unsigned rows_put_chosen(const struct serve *s, struct json *j, const struct field *fields,
+			 const void *row, const struct chosen *c, unsigned n);
+
+/* How many names a table has. */
+unsigned rows_count(const struct field *fields);
+
+/* One of the tables of a row; the last has no fields. */
+struct field_table {
+	const char *inside;	/* the member whose own members these are; NULL: the row */
+	const struct field *fields;
+};
+
+/*
+ * "pid,local_ranks.rank" -> what is wanted.  False: `why` says which name is none, and
+ * which there are.
+ */
+bool fields_choose(const struct field_table *tables, const char *list, struct chosen *c,
+		   char why[SERVE_WHY_BYTES]);
+
+extern const struct field_table process_tables[], comm_tables[], op_tables[], summary_tables[];
+extern const struct field_table peer_tables[], inflight_tables[], finding_tables[];
+
+/* The two members of a time: name "ended" gives "ended_at" and "ended_mono_ns". */
+void rows_put_time(const struct serve *s, struct json *j, const char *name,
+		   uint64_t mono_ns);
+
+/* The members by which a reader makes times of ticks: ticks, mono_ns, ns_per_tick. */
+void serve_put_clock(struct json *j, const struct tick_clock *clock);
+
+extern const struct field process_fields[];
+
+/* A FIELD_PUT, the row is a struct process: the container that it is in, or null. */
+void serve_put_container(const struct serve *s, struct json *j, const void *row);
+extern const struct field op_fields[];
+extern const struct field finding_fields[];
+extern const struct field inflight_fields[];
+extern const struct field transfer_fields[];
+
+/* A GPU's uuid as the driver writes it, 16 bytes; NULL: not known. */
+void serve_put_uuid(struct json *j, const uint8_t *uuid);
+
+/* By reason, as an object: `refused` has STAMP_FAULT_END places. */
+void serve_put_refused(struct json *j, const uint64_t *refused);
+
+/* What a struct op has together with others (serve_joint.c). */
+field_put_fn serve_put_arrival, serve_put_arrival_source, serve_put_late, serve_put_waitfree;
+field_put_fn serve_put_fused, serve_put_batch;
+field_put_fn serve_put_derived, serve_put_shift, serve_put_skew;
+
+/* ---- the server -------------------------------------------------------- */
+
+#define SERVE_USERS	64
+
+/* What /etc/passwd said a moment ago; an empty name: nothing. */
+struct user {
+	uid_t uid;
+	char name[40];
+	uint64_t until_ns;	/* 0: unused */
+};
+
+struct serve {
+	struct serve_config config;
+	struct serve_source source;
+	char host[256];
+	char boot_id[40];
+	char loop[16];
+	struct MHD_Daemon *http;
+	int fd;
+	gid_t group;		/* who sees everything; -1: there is no such group */
+	uint64_t now_ns;
+	uint64_t real_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
+	struct client *clients;
+	uint32_t nclients;
+	struct stream *streams;
+	uint32_t tracing;	/* of these take records */
+	uint64_t streams_checked_ns;
+	uint64_t collected, collected_ns;	/* of /metrics */
+	bool woken;		/* a stream has something to send since the last serve_run() */
+	struct json line;	/* scratch of the streams */
+	struct user *users;	/* SERVE_USERS of them, by uid */
+	struct sums *sums;	/* of the snapshot before; NULL: none was asked for yet */
+};
+
+struct request {
+	struct serve *serve;
+	struct viewer viewer;
+	struct query query;
+	struct chosen chosen;
+	bool dry_run;		/* a PUT that is to change nothing */
+	const char *tail;	/* of the path, behind a route that ends in a slash */
+	const char *body;	/* not terminated; NULL: none */
+	size_t body_bytes;
+	const char *type;	/* of the answer; NULL: the route's */
+	char why[256];		/* in words, why something cannot be done; "": nothing to add */
+};
+
+/* The text of a timing source; NULL: none. */
+
+/* Each adds its members to the answer's open object. */
+void serve_status(struct request *r, struct json *j);
+void serve_processes(struct request *r, struct json *j);
+void serve_comms(struct request *r, struct json *j);
+void serve_inflight(struct request *r, struct json *j);
+void serve_findings(struct request *r, struct json *j);
+void serve_clocks(struct request *r, struct json *j);
+
+void serve_exemplars(struct request *r, struct json *j);
+
+/*
+ * The members that a snapshot and an exemplar have in common: status, findings, inflight,
+ * processes, comms, clocks, host_clocks.
+ */
+void serve_state(struct request *r, struct json *j);
+
+/*
+ * The text (malloc'ed) of the exemplar that r->tail names.  -ENOENT: no such for him;
+ * -EAGAIN: its disk is busy, or does not answer.
+ */
+int serve_exemplar(struct request *r, char **text, size_t *bytes);
+void serve_level(struct request *r, struct json *j);
+void serve_overhead(struct request *r, struct json *j);
+
+/*
+ * -EPERM; -EINVAL: the body; -ESRCH: there is no such process here that is his; -ENOSPC:
+ * too many wishes; -EIO: jobs cannot be told; -ENOSYS: nothing can be wanted of jobs.
+ */
+int serve_put_level(struct request *r, struct json *j);
+
+/* As that, of PUT /v1/phase; -ENOSPC: too many names. */
+int serve_put_phase(struct request *r, struct json *j);
+
+/* Keep in r->why what is wrong; returns `error`. */
+int serve_refuse(struct request *r, int error, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/*
+ * Whom a PUT is about is a wish: its kind, pid, job, id, uid and everybody.
+ * target_read() takes these and dry_run from the body and gives all other members to `other`;
+ * target_find() sees to it that there are such processes, and that they may be changed.
+ * 0, or -EINVAL, -ESRCH, -EPERM, or what `other` returned.
+ */
+struct wish;
+typedef int target_member_fn(struct request *r, const char *key, const json_t *value, void *arg);
+int target_read(struct request *r, struct wish *w, target_member_fn *other, void *arg);
+int target_find(struct request *r, struct wish *w);
+
+/* The live ones: step from *i = 0 until NULL. */
+struct process *target_next(const struct request *r, const struct wish *w, size_t *i);
+
+/* As members of the open object: target, pid, job, comm_id. */
+void target_put(struct json *j, const struct wish *w);
+
+/* A wish's members; and, as the answer to one, also whom it is about. */
+void serve_put_wish(const struct serve *s, struct json *j, const struct wish *w);
+void serve_put_outcome(struct request *r, struct json *j, const struct wish *w);
+
+/* The control file and what is done by itself, as a member of the open object. */
+void serve_control(const struct serve *s, struct json *j);
+
+/* The most that watching costs any process, as a member of the open object. */
+void serve_put_overhead(struct request *r, struct json *j);
+
+/* What the daemon itself costs, as a member of the open object. */
+void serve_put_daemon_cost(const struct serve *s, struct json *j);
+
+extern const char *const serve_levels[NCI_LEVEL_END];	/* "off" and so on */
+
+/* FIELD_PUTs; the row is a struct process. */
+field_put_fn serve_put_steering, serve_put_wanted;
+
+/* -EPERM, -ENOSYS: no place; or as serve_source.snapshot. */
+int serve_write_snapshot(struct request *r, struct json *j);
+
+/* A FIELD_PUT; the row is a struct process. */
+void put_process_state(const struct serve *s, struct json *j, const void *row);
+
+/* Texts for the API; NULL: not known.  Equal texts are one pointer. */
+const char *process_level(const struct process *p);
+const char *process_sampling(const struct process *p);
+
+/* Of NCI_REASON_*; NULL: none, or one that this daemon does not know. */
+const char *process_level_reason(uint32_t reason);
+
+/* Let the source do what cannot wait; before anything that takes a while. */
+static inline void serve_meanwhile(const struct serve *s)
+{
+	if (s->source.meanwhile)
+		s->source.meanwhile(s->source.arg);
+}
+
+/* All processes that `v` sees: step from *i = 0 until NULL. */
+struct process *serve_next_process(const struct serve *s, const struct viewer *v, size_t *i);
+
+/*
+ * An answer of many rows, {"name":[...]}: they are put in first, and become text as
+ * the client takes it.
+ */
+struct listing;
+typedef void listing_put(const struct serve *s, struct json *j, const void *row,
+			 const struct chosen *chosen);
+
+/* `put` writes those of a row's members that are wanted; NULL: all.  NULL: no memory. */
+struct listing *listing_new(const struct serve *s, const char *name, size_t row_bytes,
+			    listing_put *put, const struct chosen *chosen);
+void listing_free(struct listing *l);
+
+/* Room for another row.  NULL: no memory. */
+void *listing_add(struct listing *l);
+void listing_clear(struct listing *l);
+
+/* All rows as an array, and none left. */
+void listing_put_all(struct listing *l, struct json *j);
+
+/* The answer; the listing is its own from then on.  NULL: no memory. */
+struct MHD_Response *listing_open(struct listing *l);
+
+/*
+ * Put in what the query asks for: the number of rows, or -ENOMEM.  The summary's are
+ * struct aggregate_row, which serve_put_summary_row() writes.
+ */
+int serve_take_summary(struct request *r, struct listing *l);
+int serve_take_peers(struct request *r, struct listing *l);
+/* NULL: no memory. */
+struct listing *serve_new_peers(const struct serve *s, const struct chosen *chosen);
+listing_put serve_put_summary_row;
+
+/*
+ * The members of a snapshot that sum up: rows, peers, and what is since the one before,
+ * which `keeps` makes this one be for the next.
+ */
+void serve_sums(struct request *r, struct json *j, bool keeps);
+void serve_free_sums(struct serve *s);
+
+/* The member of a snapshot by which ranks of several nodes are compared: samples. */
+void serve_samples(struct request *r, struct json *j);
+
+/*
+ * The log's operations that the client may see, newest first and piece by piece: what is
+ * added meanwhile is not visited.  `visit` returns false to stop.
+ */
+typedef bool serve_op_fn(const struct op *op, void *arg);
+void serve_visit_ops(const struct request *r, serve_op_fn *visit, void *arg);
+
+/* NULL: no memory. */
+struct MHD_Response *serve_collectives(struct request *r, struct MHD_Connection *connection);
+struct MHD_Response *serve_summary(struct request *r, struct MHD_Connection *connection);
+struct MHD_Response *serve_metrics(struct request *r, struct MHD_Connection *connection);
+struct MHD_Response *serve_peers(struct request *r, struct MHD_Connection *connection);
+
+/*
+ * An answer without an end, fed by serve_op() and serve_process(); the library
+ * ends it when the client goes.  NULL: no memory.
+ */
+struct MHD_Response *stream_open(struct request *r, struct MHD_Connection *connection);
+
+/* Let go of clients that hung up while there was nothing to send; when to look again. */
+void streams_check(struct serve *s);
+uint64_t streams_deadline(const struct serve *s);
+
+/* Before the library stops: it must not find a connection asleep. */
+void streams_end(struct serve *s);
+
+#endif

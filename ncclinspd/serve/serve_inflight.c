@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /v1/inflight: what has begun and not ended, oldest first. */
+#include "ncclinspd/serve/serve_impl.h"
+
+#include "ncclinspd/join/inflight.h"
+#include "ncclinspd/levels/phase.h"
+#include "util/cleanup.h"
+
+static void collect(const struct request *r, struct process *p, struct inflights *rows)
+{
+	const struct serve *s = r->serve;
+	const struct live_slot *slots = p->last_slots;
+	int n = (int)p->nlast_slots;
+
+	if (p->state == PROCESS_LIVE)
+		n = s->source.slots(s->source.arg, p, &slots);
+	inflights_add(rows, s->source.reconstruct, p, slots, n > 0 ? (size_t)n : 0, s->now_ns);
+}
+
+static void put_pid(const struct serve *s, struct json *j, const void *row)
+{
+	(void)s;
+	json_put_i64(j, ((const struct inflight *)row)->process->pid);
+}
+
+static void put_comm_id(const struct serve *s, struct json *j, const void *row)
+{
+	const struct inflight *r = row;
+
+	(void)s;
+	if (r->has_comm_id)
+		json_put_hex64(j, r->comm_id);
+	else
+		json_put_null(j);
+}
+
+static void put_state_of_process(const struct serve *s, struct json *j, const void *row)
+{
+	put_process_state(s, j, ((const struct inflight *)row)->process);
+}
+
+/* That in which it began. */
+static void put_phase(const struct serve *s, struct json *j, const void *row)
+{
+	const struct inflight *r = row;
+	uint64_t now_ns = r->process->ended_ns ? r->process->ended_ns : s->now_ns;
+
+	json_put_string(j, phase_at(r->process, r->age_ns == UNKNOWN_U64 ? 0 : now_ns - r->age_ns));
+}
+
+const struct field inflight_fields[] = {
+#define F(name, kind) { #name, kind, offsetof(struct inflight, name), NULL }
+	{ "pid", FIELD_PUT, 0, put_pid },
+	F(tid, FIELD_I32),
+	{ "process_state", FIELD_PUT, 0, put_state_of_process },
+	{ "comm_id", FIELD_PUT, 0, put_comm_id },
+	F(comm_name, FIELD_NAME),
+	F(rank, FIELD_I32),
+	F(event_type, FIELD_NAME),
+	F(func, FIELD_NAME),
+	F(seq, FIELD_U64),
+	F(bytes, FIELD_U64),
+	F(age_ns, FIELD_U64),
+	F(state, FIELD_NAME),
+	{ "phase", FIELD_PUT, 0, put_phase },
+	F(direction, FIELD_NAME),
+	F(channel, FIELD_I32),
+	F(peer, FIELD_I32),
+	F(step, FIELD_I32),
+	F(steps, FIELD_I32),
+	F(channels, FIELD_I32),
+	F(kernel_started, FIELD_I32),
+	F(kernel_stopped, FIELD_I32),
+	F(proxy_ops, FIELD_I32),
+	F(token, FIELD_HEX),
+	F(parent, FIELD_HEX_0),
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+const struct field_table inflight_tables[] = { { NULL, inflight_fields }, { NULL, NULL } };
+
+static void put_rows(const struct request *r, struct json *j, const struct inflights *rows)
+{
+	size_t n = 0;
+
+	json_key(j, "inflight");
+	json_begin(j, '[');
+	for (size_t i = 0; i < rows->n && n < SERVE_ROWS_MAX; i++) {
+		if (inflight_age_ns(&rows->at[i]) < r->query.older_than_ns)
+			break;
+		json_begin(j, '{');
+		rows_put_chosen(r->serve, j, inflight_fields, &rows->at[i], &r->chosen, 0);
+		json_end(j, '}');
+		n++;
+	}
+	json_end(j, ']');
+}
+
+void serve_inflight(struct request *r, struct json *j)
+{
+	const struct serve_source *source = &r->serve->source;
+	CLEANUP(inflights_deinit) struct inflights rows = { 0 };
+	struct process *p;
+
+	if (source->catch_up)
+		source->catch_up(source->arg);
+	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));)
+		collect(r, p, &rows);
+	if (rows.error) {
+		json_fail(j, rows.error);
+		return;
+	}
+	inflights_sort(&rows);
+	put_rows(r, j, &rows);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PUT /v1/level: somebody wants more of a process, or less. */
+#include "ncclinspd/serve/serve_impl.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ncclinspd/levels/steer.h"
+
+#define LONGEST_S	(7 * 24 * 3600.0)
+#define SHORTEST_S	0.1
+
+struct asked {
+	struct wish wish;
+	bool back;		/* "default": forget what was wished */
+};
+
+/* ---- the body ------------------------------------------------------------------ */
+
+static int read_level(struct request *r, const json_t *value, struct asked *asked)
+{
+	const char *text = json_string_value(value);
+
+	if (text && !strcmp(text, "default")) {
+		asked->back = true;
+		return 0;
+	}
+	for (uint32_t i = 0; text && i <= NCI_LEVEL_TRACE; i++)
+		if (!strcmp(text, serve_levels[i])) {
+			asked->wish.level = i;
+			return 0;
+		}
+	return serve_refuse(r, -EINVAL, "level is off, ops, kernel, net, trace or default");
+}
+
+static int read_sample(struct request *r, const json_t *value, struct asked *asked)
+{
+	const char *text = json_string_value(value);
+
+	if (text && !strcmp(text, "all"))
+		asked->wish.sample = NCI_SAMPLE_ALL;
+	else if (text && !strcmp(text, "budget"))
+		asked->wish.sample = NCI_SAMPLE_BUDGET;
+	else
+		return serve_refuse(r, -EINVAL, "sample is all or budget");
+	return 0;
+}
+
+static int read_duration(struct request *r, const json_t *value, struct asked *asked)
+{
+	double seconds = json_number_value(value);
+
+	if (!json_is_number(value) || !(seconds >= SHORTEST_S && seconds <= LONGEST_S))
+		return serve_refuse(r, -EINVAL, "for_s is a number of seconds from %g to %.0f",
+			      SHORTEST_S, LONGEST_S);
+	asked->wish.until_ns = r->serve->now_ns + (uint64_t)(seconds * 1e9);
+	return 0;
+}
+
+static const struct {
+	const char *key;
+	int (*read)(struct request *r, const json_t *value, struct asked *asked);
+} members[] = {
+	{ "level", read_level },
+	{ "sample", read_sample },
+	{ "for_s", read_duration },
+};
+
+static int read_member(struct request *r, const char *key, const json_t *value, void *arg)
+{
+	struct asked *asked = arg;
+
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+		if (!strcmp(members[i].key, key))
+			return json_is_null(value) ? 0 : members[i].read(r, value, asked);
+	return serve_refuse(r, -EINVAL,
+			    "there is no '%.64s'; allowed: pid, job, comm_id, level, sample, "
+			    "for_s, dry_run",
+			    key);
+}
+
+static int check_whole(struct request *r, const struct asked *asked)
+{
+	bool wants = asked->wish.level != WISH_KEEP || asked->wish.sample != WISH_KEEP;
+
+	if (asked->back && (asked->wish.sample != WISH_KEEP || asked->wish.until_ns))
+		return serve_refuse(r, -EINVAL,
+			      "default takes back what was wanted: no sample, no for_s");
+	if (!asked->back && !wants)
+		return serve_refuse(r, -EINVAL, "a level, a sample or both are wanted");
+	return 0;
+}
+
+/* ---- and then --------------------------------------------------------------------- */
+
+static int take(struct request *r, const struct asked *asked)
+{
+	struct wishes *ws = levels_wishes(steer_levels(r->serve->source.steer));
+
+	if (asked->back) {
+		wishes_drop(ws, &asked->wish);
+		return 0;
+	}
+	return wishes_put(ws, &asked->wish, r->serve->now_ns);
+}
+
+/* All or nothing: what jobs cannot be told is not wanted either. */
+static int take_and_tell(struct request *r, const struct asked *asked)
+{
+	const struct serve *s = r->serve;
+	struct wishes *ws = levels_wishes(steer_levels(s->source.steer)), before = *ws;
+	int error = take(r, asked);
+
+	if (error == -ENOSPC)
+		return serve_refuse(r, error,
+			      "there are too many levels to be kept: take some back first");
+	if (s->source.steered(s->source.arg, s->now_ns) == 0)
+		return 0;
+	error = serve_refuse(r, -EIO, "jobs cannot be told: %s: %s",
+			     steer_control(s->source.steer)->path,
+			     control_error_text(steer_control(s->source.steer)));
+	*ws = before;
+	s->source.steered(s->source.arg, s->now_ns);
+	return error;
+}
+
+int serve_put_level(struct request *r, struct json *j)
+{
+	struct asked asked = { .wish = {
+		.kind = WISH_NODE, .level = WISH_KEEP, .sample = WISH_KEEP,
+		.uid = r->viewer.uid, .everybody = r->viewer.all,
+	} };
+	int error;
+
+	if (!r->serve->source.steer)
+		return -ENOSYS;
+	error = target_read(r, &asked.wish, read_member, &asked);
+	if (!error)
+		error = check_whole(r, &asked);
+	if (!error)
+		error = target_find(r, &asked.wish);
+	if (!error && !r->dry_run)
+		error = take_and_tell(r, &asked);
+	if (error)
+		return error;
+	asked.wish.since_ns = r->serve->now_ns;
+	serve_put_outcome(r, j, &asked.wish);
+	return 0;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Answers of many rows.  Ten thousand of them take longer to write than a busy
+ * lane takes to fill, and nobody drains meanwhile: so they become text as the
+ * client takes it.
+ */
+#include "ncclinspd/serve/serve_impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK_BYTES	65536	/* of rows, allocated and freed in one go */
+#define BREATH		32	/* rows written between two turns of who cannot wait */
+
+struct block {
+	struct block *next;
+	uint32_t n;
+	_Alignas(16) char rows[BLOCK_BYTES];
+};
+
+struct listing {
+	const struct serve *serve;
+	listing_put *put;
+	struct chosen chosen;
+	size_t row_bytes;
+	struct block *first, *last;	/* not yet all text */
+	uint32_t next;			/* row of the first */
+	struct json text;
+	size_t sent;			/* bytes of text */
+	bool ended;
+};
+
+struct listing *listing_new(const struct serve *s, const char *name, size_t row_bytes,
+			    listing_put *put, const struct chosen *chosen)
+{
+	struct listing *l = malloc(sizeof(*l));
+
+	if (!l)
+		return NULL;
+	*l = (struct listing){ .serve = s, .put = put, .row_bytes = row_bytes };
+	if (chosen)
+		l->chosen = *chosen;
+	json_init(&l->text, SERVE_ANSWER_BYTES);
+	json_begin(&l->text, '{');
+	json_key(&l->text, name);
+	json_begin(&l->text, '[');
+	return l;
+}
+
+static struct block *add_block(struct listing *l)
+{
+	struct block *b = malloc(sizeof(*b));
+
+	if (!b)
+		return NULL;
+	b->next = NULL;
+	b->n = 0;
+	*(l->first ? &l->last->next : &l->first) = b;
+	l->last = b;
+	return b;
+}
+
+void *listing_add(struct listing *l)
+{
+	struct block *b = l->first ? l->last : NULL;
+
+	if (!b || b->n == BLOCK_BYTES / l->row_bytes)
+		b = add_block(l);
+	return b ? b->rows + b->n++ * l->row_bytes : NULL;
+}
+
+static void drop_first(struct listing *l)
+{
+	struct block *b = l->first;
+
+	l->first = b->next;
+	l->next = 0;
+	free(b);
+}
+
+void listing_clear(struct listing *l)
+{
+	while (l->first)
+		drop_first(l);
+}
+
+void listing_free(struct listing *l)
+{
+	if (!l)
+		return;
+	listing_clear(l);
+	json_deinit(&l->text);
+	free(l);
+}
+
+static void write_row(struct listing *l, struct json *j)
+{
+	json_begin(j, '{');
+	l->put(l->serve, j, l->first->rows + l->next++ * l->row_bytes, &l->chosen);
+	json_end(j, '}');
+	if (l->next == l->first->n)
+		drop_first(l);
+}
+
+void listing_put_all(struct listing *l, struct json *j)
+{
+	json_begin(j, '[');
+	for (uint32_t n = 0; l->first; n++) {
+		if (n % BREATH == 0)
+			serve_meanwhile(l->serve);
+		write_row(l, j);
+	}
+	json_end(j, ']');
+}
+
+/* At least `bytes` of text, unless that is the end. */
+static void write_rows(struct listing *l, size_t bytes)
+{
+	struct json *j = &l->text;
+
+	while (l->first && j->bytes < bytes)
+		write_row(l, j);
+	if (l->first || l->ended)
+		return;
+	json_end(j, ']');
+	json_end(j, '}');
+	json_newline(j);
+	l->ended = true;
+}
+
+/* What was sent goes; the last byte stays, since commas depend on it. */
+static void drop_sent(struct listing *l)
+{
+	l->text.text[0] = l->text.text[l->text.bytes - 1];
+	l->text.bytes = 1;
+	l->sent = 1;
+}
+
+static ssize_t read_listing(void *arg, uint64_t pos, char *buf, size_t max)
+{
+	struct listing *l = arg;
+	size_t bytes;
+
+	(void)pos;
+	if (!json_error(&l->text) && l->sent == l->text.bytes) {
+		if (l->ended)
+			return MHD_CONTENT_READER_END_OF_STREAM;
+		serve_meanwhile(l->serve);
+		drop_sent(l);
+		write_rows(l, max);
+	}
+	if (json_error(&l->text))
+		return MHD_CONTENT_READER_END_WITH_ERROR;
+	bytes = l->text.bytes - l->sent < max ? l->text.bytes - l->sent : max;
+	memcpy(buf, l->text.text + l->sent, bytes);
+	l->sent += bytes;
+	return (ssize_t)bytes;
+}
+
+static void free_listing(void *arg)
+{
+	listing_free(arg);
+}
+
+struct MHD_Response *listing_open(struct listing *l)
+{
+	struct MHD_Response *response;
+
+	response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, SERVE_BLOCK_BYTES,
+						     read_listing, l, free_listing);
+	if (!response)
+		listing_free(l);
+	return response;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PUT /v1/phase: what processes are at, as somebody says. */
+#include "ncclinspd/serve/serve_impl.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "ncclinspd/job.h"
+#include "ncclinspd/levels/phase.h"
+#include "ncclinspd/levels/wishes.h"
+#include "ncclinspd/names.h"
+
+struct asked {
+	bool given;
+	char phase[PHASE_BYTES];	/* "": none */
+};
+
+static int read_member(struct request *r, const char *key, const json_t *value, void *arg)
+{
+	const char *text = json_string_value(value);
+	struct asked *asked = arg;
+
+	if (strcmp(key, "phase"))
+		return serve_refuse(r, -EINVAL,
+				    "there is no '%.64s'; allowed: pid, job, comm_id, phase, "
+				    "dry_run", key);
+	if (!json_is_null(value) && !(text && phase_is_sound(text)))
+		return serve_refuse(r, -EINVAL,
+				    "phase is a name of up to %d letters, digits and ._:/+-, not "
+				    "'-' alone, or null for none", PHASE_BYTES - 1);
+	asked->given = true;
+	if (text)
+		strcpy(asked->phase, text);
+	return 0;
+}
+
+/* Only of those who may: a name is kept for good. */
+static int keep_name(struct request *r, const char *text, name_t *name)
+{
+	*name = names_intern(r->serve->source.names, r->viewer.uid, text, strlen(text));
+	return !*name || !strcmp(*name, text) ? 0 :
+	       serve_refuse(r, -ENOSPC, "too many different names: use one again");
+}
+
+static const struct field fields[] = {
+#define F(name, kind, member) { name, kind, offsetof(struct process, member), NULL }
+	F("pid", FIELD_I32, pid),
+	F("instance", FIELD_HEX, instance),
+	F("command", FIELD_TEXT, command),
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+static void put_process(const struct serve *s, struct json *j, const struct process *p)
+{
+	json_begin(j, '{');
+	rows_put(s, j, fields, p);
+	json_key(j, "job");
+	json_put_string(j, job_id(p));
+	json_end(j, '}');
+}
+
+static void set_all(struct request *r, struct json *j, const struct wish *w, name_t phase)
+{
+	struct process *p;
+
+	json_key(j, "processes");
+	json_begin(j, '[');
+	for (size_t i = 0; (p = target_next(r, w, &i));) {
+		if (!r->dry_run)
+			phase_set(p, phase, r->serve->now_ns);
+		put_process(r->serve, j, p);
+	}
+	json_end(j, ']');
+}
+
+int serve_put_phase(struct request *r, struct json *j)
+{
+	struct asked asked = { .given = false };
+	struct wish w = { .kind = WISH_NODE };
+	int error = target_read(r, &w, read_member, &asked);
+	name_t phase = NULL;
+
+	if (!error && !asked.given)
+		error = serve_refuse(r, -EINVAL, "a phase is wanted: a name, or null for none");
+	if (!error)
+		error = target_find(r, &w);
+	if (!error && !r->dry_run)
+		error = keep_name(r, asked.phase, &phase);
+	if (error)
+		return error;
+	target_put(j, &w);
+	json_key(j, "phase");
+	json_put_string(j, *asked.phase ? asked.phase : NULL);
+	rows_put_time(r->serve, j, "since", r->serve->now_ns);
+	set_all(r, j, &w, phase);
+	return 0;
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /v1/processes: who writes, or wrote, a segment. */
+#include "ncclinspd/serve/serve_impl.h"
+
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ncclinspd/job.h"
+#include "ncclinspd/time/stamps.h"
+#include "util/cleanup.h"
+
+#define FOREIGN_ROWS	64	/* the rest is told when these are gone */
+
+static void put_number(struct json *j, const char *key, const char *text)
+{
+	uint64_t value;
+
+	json_key(j, key);
+	if (text && query_number(text, 10, INT32_MAX, &value))
+		json_put_u64(j, value);
+	else
+		json_put_null(j);
+}
+
+static void put_job(const struct serve *s, struct json *j, const void *row)
+{
+	const struct process *p = row;
+
+	(void)s;
+	json_begin(j, '{');
+	json_key(j, "scheduler");
+	json_put_string(j, job_scheduler(p));
+	json_key(j, "id");
+	json_put_string(j, job_id(p));
+	put_number(j, "rank", job_rank(p));
+	put_number(j, "local_rank", job_local_rank(p));
+	put_number(j, "world_size", job_world_size(p));
+	json_end(j, '}');
+}
+
+static const struct field container_fields[] = {
+#define F(name, member) { name, FIELD_TEXT, offsetof(struct process, member), NULL }
+	F("id", container),
+	F("pod_uid", pod_uid),
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+void serve_put_container(const struct serve *s, struct json *j, const void *row)
+{
+	const struct process *p = row;
+
+	if (!p->contained && !*p->container) {
+		json_put_null(j);
+		return;
+	}
+	json_begin(j, '{');
+	rows_put(s, j, container_fields, p);
+	json_key(j, "pod");
+	json_put_string(j, job_pod(p));
+	json_key(j, "namespace");
+	json_put_string(j, job_namespace(p));
+	json_end(j, '}');
+}
+
+static void user_read(struct user *u)
+{
+	FILE *f = fopen("/etc/passwd", "re");
+	struct passwd *entry;
+
+	u->name[0] = '\0';
+	while (f && (entry = fgetpwent(f)))
+		if (entry->pw_uid == u->uid) {
+			snprintf(u->name, sizeof(u->name), "%s", entry->pw_name);
+			break;
+		}
+	if (f)
+		fclose(f);
+}
+
+/*
+ * From the local file only: a directory service may take seconds to answer, and
+ * nobody drains meanwhile.  Who wants such a name has the uid.
+ */
+static void put_user(const struct serve *s, struct json *j, const void *row)
+{
+	static const uint64_t fresh_ns = UINT64_C(60) * 1000000000;
+	const struct process *p = row;
+	struct user *u = &s->users[p->uid % SERVE_USERS];
+
+	if (u->uid != p->uid || u->until_ns <= s->now_ns) {
+		u->uid = p->uid;
+		u->until_ns = s->now_ns + fresh_ns;
+		user_read(u);
+	}
+	json_put_string(j, *u->name ? u->name : NULL);
+}
+
+const char *const serve_levels[NCI_LEVEL_END] = {
+	[NCI_LEVEL_OFF] = "off", [NCI_LEVEL_OPS] = "ops", [NCI_LEVEL_KERNEL] = "kernel",
+	[NCI_LEVEL_NET] = "net", [NCI_LEVEL_TRACE] = "trace", [NCI_LEVEL_MASK] = "mask",
+};
+
+const char *process_level(const struct process *p)
+{
+	return p->api_version && p->level < NCI_LEVEL_END ? serve_levels[p->level] : NULL;
+}
+
+static void put_level(const struct serve *s, struct json *j, const void *row)
+{
+	(void)s;
+	json_put_string(j, process_level(row));
+}
+
+const char *process_level_reason(uint32_t reason)
+{
+	static const char *const texts[] = {
+		[NCI_REASON_API] = "no KernelCh events: this NCCL's profiler API is older than v5",
+		[NCI_REASON_SHM] = "no KernelCh events: too little shared memory to spare",
+		[NCI_REASON_GRAPHS] = "no KernelCh events: the process captures CUDA graphs",
+		[NCI_REASON_THREADS] =
+			"KernelCh events stay as they are: several threads send and receive",
+		[NCI_REASON_LIBRARIES] =
+			"KernelCh events stay as they are: two NCCLs in the process",
+	};
+
+	return reason < sizeof(texts) / sizeof(texts[0]) ? texts[reason] : NULL;
+}
+
+static void put_reason(const struct serve *s, struct json *j, const void *row)
+{
+	(void)s;
+	json_put_string(j, process_level_reason(((const struct process *)row)->reason));
+}
+
+/* The mask says it of plugins that know no bursts; of others it says whether one is on. */
+const char *process_sampling(const struct process *p)
+{
+	if (!p->steering.known)
+		return p->mask & NCI_EVENT_BIT(NCI_EV_KERNEL_CH) ? "all" : NULL;
+	if (p->steering.kernels == NCI_KERNELS_NEVER)
+		return NULL;
+	return p->steering.sample == NCI_SAMPLE_ALL ? "all" : "budget";
+}
+
+static void put_sampling(const struct serve *s, struct json *j, const void *row)
+{
+	(void)s;
+	json_put_string(j, process_sampling(row));
+}
+
+static void put_comms(const struct serve *s, struct json *j, const void *row)
+{
+	const struct process *p = row;
+	uint64_t open = 0;
+
+	(void)s;
+	for (uint32_t i = 0; i < p->ncomms; i++)
+		open += p->comms[i].ready && !p->comms[i].finalize_ticks;
+	json_put_u64(j, open);
+}
+
+static const struct field loss_fields[] = {
+#define F(name) { #name, FIELD_U64, offsetof(struct loss, name), NULL }
+	F(overrun),
+	F(before),
+	F(pool),
+	F(lane),
+	F(string),
+	F(comm),
+	F(rejected),
+	F(unknown),
+	F(evicted),
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+void serve_put_refused(struct json *j, const uint64_t *refused)
+{
+	json_begin(j, '{');
+	for (int fault = 0; fault < STAMP_FAULT_END; fault++) {
+		if (!stamps_fault_text((enum stamp_fault)fault))
+			continue;
+		json_key(j, stamps_fault_text((enum stamp_fault)fault));
+		json_put_u64(j, refused[fault]);
+	}
+	json_end(j, '}');
+}
+
+static void put_refused(const struct serve *s, struct json *j, const void *row)
+{
+	const struct process *p = row;
+	uint64_t sum = 0;
+
+	(void)s;
+	for (int fault = 0; fault < STAMP_FAULT_END; fault++)
+		sum += p->stamps_refused[fault];
+	json_put_u64(j, sum);
+}
+
+static void put_refused_by(const struct serve *s, struct json *j, const void *row)
+{
+	(void)s;
+	serve_put_refused(j, ((const struct process *)row)->stamps_refused);
+}
+
+static void put_loss(const struct serve *s, struct json *j, const void *row)
+{
+	json_begin(j, '{');
+	rows_put(s, j, loss_fields, &((const struct process *)row)->loss);
+	json_end(j, '}');
+}
+
+void put_process_state(const struct serve *s, struct json *j, const void *row)
+{
+	static const char *const names[] = {
+		[PROCESS_LIVE] = "live",
+		[PROCESS_EXITED] = "exited",
+		[PROCESS_DIED] = "died",
+	};
+
+	(void)s;
+	json_put_string(j, names[((const struct process *)row)->state]);
+}
+
+const struct field process_fields[] = {
+#define F(name, kind, member) { name, kind, offsetof(struct process, member), NULL }
+#define P(name, put) { name, FIELD_PUT, 0, put }
+	F("pid", FIELD_I32, pid),
+	F("ns_pid", FIELD_I32, ns_pid),
+	P("container", serve_put_container),
+	F("uid", FIELD_U32, uid),
+	P("user", put_user),
+	F("command", FIELD_TEXT, command),
+	P("state", put_process_state),
+	F("segment", FIELD_TEXT, file),
+	F("instance", FIELD_HEX, instance),
+	F("api_version", FIELD_U32_0, api_version),
+	F("plugin_version", FIELD_TEXT, plugin_version),
+	P("level", put_level),
+	P("level_reason", put_reason),
+	P("sampling", put_sampling),
+	P("steering", serve_put_steering),
+	P("wanted", serve_put_wanted),
+	F("event_mask", FIELD_U32, mask),
+	P("job", put_job),
+	F("phase", FIELD_NAME, phase.name),
+	F("phase_since", FIELD_TIME, phase.since_ns),
+	F("lanes", FIELD_U32, lanes),
+	F("records", FIELD_U64, records),
+	F("bytes", FIELD_U64, bytes),
+	P("lost", put_loss),
+	P("stamps_refused", put_refused),
+	P("stamps_refused_by", put_refused_by),
+	P("comms", put_comms),
+	F("first_seen", FIELD_TIME, first_seen_ns),
+	F("last_record", FIELD_TIME, last_record_ns),
+	F("ended", FIELD_TIME, ended_ns),
+#undef F
+#undef P
+	{ NULL, 0, 0, NULL },
+};
+
+const struct field_table process_tables[] = { { NULL, process_fields }, { NULL, NULL } };
+
+static const struct field foreign_fields[] = {
+#define F(name, kind) { #name, kind, offsetof(struct foreign, name), NULL }
+	F(pid, FIELD_I32),
+	F(uid, FIELD_U32),
+	F(abi_major, FIELD_U32),
+	F(abi_minor, FIELD_U32),
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+/* Who records in a format that is not ours: running, and not to be listed above. */
+static void put_foreign(const struct request *r, struct json *j)
+{
+	const struct serve_source *source = &r->serve->source;
+	const struct foreign *f;
+	uint32_t n = 0;
+
+	json_key(j, "abi_major");
+	json_put_u64(j, NCI_ABI_MAJOR);
+	json_key(j, "foreign");
+	json_begin(j, '[');
+	for (size_t i = 0; source->next_foreign && n < FOREIGN_ROWS &&
+			   (f = source->next_foreign(source->arg, &i));) {
+		if (!viewer_sees(&r->viewer, f->uid))
+			continue;
+		json_begin(j, '{');
+		rows_put(r->serve, j, foreign_fields, f);
+		json_end(j, '}');
+		n++;
+	}
+	json_end(j, ']');
+}
+
+void serve_processes(struct request *r, struct json *j)
+{
+	struct process *p;
+
+	json_key(j, "processes");
+	json_begin(j, '[');
+	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));) {
+		json_begin(j, '{');
+		rows_put_chosen(r->serve, j, process_fields, p, &r->chosen, 0);
+		json_end(j, '}');
+	}
+	json_end(j, ']');
+	put_foreign(r, j);
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parameters of a request.  Each has one row in `params`: how to read it and
+ * what to tell who got it wrong.
+ */
+#include "ncclinspd/serve/serve_impl.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ncclinspd/sums/aggregate.h"
+#include "ncclinspd/sums/links.h"
+
+bool query_number(const char *text, int base, uint64_t max, uint64_t *out)
+{
+	char *end;
+
+	/* strtoull would take blanks and signs. */
+	if (!strchr("0123456789abcdefABCDEF", *text) || !*text)
+		return false;
+	errno = 0;
+	*out = strtoull(text, &end, base);
+	return !*end && !errno && *out <= max;
+}
+
+static bool read_text(const char *text, char *out, size_t bytes)
+{
+	if (!*text || strlen(text) >= bytes)
+		return false;
+	memcpy(out, text, strlen(text) + 1);
+	return true;
+}
+
+/* A list of names, each a bit by its place in `names`. */
+static bool read_bits(const char *text, const char *const *names, uint32_t *out)
+{
+	uint32_t bits = 0;
+
+	while (*text) {
+		size_t bytes = strcspn(text, ",");
+		unsigned i = 0;
+
+		while (names[i] && (strlen(names[i]) != bytes || strncmp(names[i], text, bytes)))
+			i++;
+		if (!names[i])
+			return false;
+		bits |= 1u << i;
+		text += bytes;
+		if (*text == ',' && !*++text)
+			return false;
+	}
+	*out = bits;
+	return bits;
+}
+
+static const char *const windows[] = {
+#define X(NAME, text, slices, ns) text,
+	AGGREGATE_WINDOWS(X)
+#undef X
+	NULL,
+};
+
+static const char *const keys[] = {
+#define X(bit, NAME, text) [bit] = text,
+	AGGREGATE_KEYS(X)
+#undef X
+	NULL,
+};
+
+static const char *const kinds[] = {
+	[STREAM_COLLECTIVE] = "collective",
+	[STREAM_PROCESS] = "process",
+	[STREAM_FINDING] = "finding",
+	[STREAM_RECORD] = "record",
+	NULL,
+};
+
+static bool read_comm(struct query *q, const char *text)
+{
+	bool prefix = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+
+	q->comm_may_be_id = query_number(text + (prefix ? 2 : 0), 16, UINT64_MAX, &q->comm_id);
+	return read_text(text, q->comm, sizeof(q->comm));
+}
+
+static bool read_i32(const char *text, int32_t least, int32_t *out)
+{
+	uint64_t value;
+
+	if (!query_number(text, 10, INT32_MAX, &value) || (int32_t)value < least)
+		return false;
+	*out = (int32_t)value;
+	return true;
+}
+
+static bool read_nranks(struct query *q, const char *text)
+{
+	return read_i32(text, 1, &q->nranks);
+}
+
+static bool read_rank(struct query *q, const char *text)
+{
+	return read_i32(text, 0, &q->rank);
+}
+
+static bool read_func(struct query *q, const char *text)
+{
+	return read_text(text, q->func, sizeof(q->func));
+}
+
+static bool read_pid(struct query *q, const char *text)
+{
+	char one[16];
+
+	for (q->npids = 0; q->npids < SERVE_PIDS_MAX; text++) {
+		size_t bytes = strcspn(text, ",");
+
+		if (bytes >= sizeof(one))
+			return false;
+		memcpy(one, text, bytes);
+		one[bytes] = '\0';
+		if (!read_i32(one, 1, &q->pid[q->npids++]))
+			return false;
+		text += bytes;
+		if (!*text)
+			return true;
+	}
+	return false;
+}
+
+static bool read_since_mono_ns(struct query *q, const char *text)
+{
+	return query_number(text, 10, UINT64_MAX, &q->since_mono_ns);
+}
+
+static bool read_limit(struct query *q, const char *text)
+{
+	uint64_t value;
+
+	if (!query_number(text, 10, SERVE_ROWS_MAX, &value) || !value)
+		return false;
+	q->limit = (uint32_t)value;
+	return true;
+}
+
+static bool read_window(struct query *q, const char *text)
+{
+	return read_bits(text, windows, &q->windows);
+}
+
+static bool read_by(struct query *q, const char *text)
+{
+	return read_bits(text, keys, &q->by);
+}
+
+static bool read_older_than_ns(struct query *q, const char *text)
+{
+	return query_number(text, 10, UINT64_MAX, &q->older_than_ns);
+}
+
+static bool read_kinds(struct query *q, const char *text)
+{
+	return read_bits(text, kinds, &q->kinds);
+}
+
+static bool read_either(const char *text, const char *no, const char *yes, int *out)
+{
+	if (strcmp(text, no) && strcmp(text, yes))
+		return false;
+	*out = !strcmp(text, yes);
+	return true;
+}
+
+static bool read_active(struct query *q, const char *text)
+{
+	return read_either(text, "false", "true", &q->active);
+}
+
+static bool read_link_window(struct query *q, const char *text)
+{
+	static const char *const link_windows[] = {
+#define X(NAME, text) text,
+		LINKS_WINDOWS(X)
+#undef X
+		NULL,
+	};
+
+	return read_bits(text, link_windows, &q->link_windows);
+}
+
+static bool read_peer(struct query *q, const char *text)
+{
+	return read_i32(text, 0, &q->peer);
+}
+
+static bool read_direction(struct query *q, const char *text)
+{
+	return read_either(text, "recv", "send", &q->send);
+}
+
+static bool read_fields(struct query *q, const char *text)
+{
+	q->fields = text;
+	return *text;
+}
+
+/* One name may have several rows, each for other requests. */
+static const struct {
+	const char *name;
+	bool (*read)(struct query *q, const char *text);
+	const char *allowed;
+} params[] = {
+	[PARAM_COMM] = { "comm", read_comm, "the id of a communicator in hex, or its name" },
+	[PARAM_NRANKS] = { "nranks", read_nranks, "a number of ranks: a whole number from 1" },
+	[PARAM_RANK] = { "rank", read_rank, "a rank: a whole number from 0" },
+	[PARAM_FUNC] = { "func", read_func, "the name of a function, as AllReduce" },
+	[PARAM_PID] = { "pid", read_pid,
+			"ids of up to 32 processes: a list of whole numbers from 1" },
+	[PARAM_SINCE_MONO_NS] = { "since_mono_ns", read_since_mono_ns,
+				  "a time of CLOCK_MONOTONIC in ns: a whole number from 0" },
+	[PARAM_LIMIT] = { "limit", read_limit, "a whole number from 1 to 10000" },
+	[PARAM_WINDOW] = { "window", read_window, "a list of 1s, 10s, 60s, all" },
+	[PARAM_BY] = { "by", read_by,
+		       "a list of comm, rank, func, algo, proto, size, peer, tag, phase" },
+	[PARAM_OLDER_THAN_NS] = { "older_than_ns", read_older_than_ns,
+				  "an age in ns: a whole number from 0" },
+	[PARAM_KINDS] = { "kinds", read_kinds, "a list of collective, process, finding, record" },
+	[PARAM_ACTIVE] = { "active", read_active, "true or false" },
+	[PARAM_LINK_WINDOW] = { "window", read_link_window, "a list of 60s, all" },
+	[PARAM_PEER] = { "peer", read_peer, "a rank: a whole number from 0" },
+	[PARAM_DIRECTION] = { "direction", read_direction, "send or recv" },
+	[PARAM_FIELDS] = { "fields", read_fields, "a list of names of a row's members" },
+};
+_Static_assert(sizeof(params) / sizeof(params[0]) == PARAM_END, "every parameter has a row");
+
+void query_init(struct query *q)
+{
+	*q = (struct query){
+		.nranks = UNKNOWN_I32,
+		.rank = UNKNOWN_I32,
+		.limit = SERVE_ROWS_DEFAULT,
+		.windows = 1u << AGGREGATE_ALL,
+		.by = AGGREGATE_BY_COMM | AGGREGATE_BY_FUNC | AGGREGATE_BY_SIZE,
+		.kinds = (1u << STREAM_RECORD) - 1,	/* records are for who asks for them */
+		.active = QUERY_ANY,
+		.link_windows = 1u << LINKS_ALL,
+		.peer = UNKNOWN_I32,
+		.send = QUERY_ANY,
+	};
+}
+
+/* "comm, rank, func", or "none". */
+static void list_allowed(unsigned allowed, char *out, size_t bytes)
+{
+	size_t used = 0;
+
+	snprintf(out, bytes, "none");
+	for (unsigned i = 0; i < PARAM_END; i++) {
+		if (!(allowed & 1u << i) || used >= bytes)
+			continue;
+		used += (size_t)snprintf(out + used, bytes - used, "%s%s", used ? ", " : "",
+					 params[i].name);
+	}
+}
+
+struct arguments {
+	struct query *query;
+	unsigned allowed;	/* bits of enum serve_param */
+	unsigned seen;
+	char *why;		/* SERVE_WHY_BYTES */
+};
+
+static enum MHD_Result read_parameter(struct arguments *a, const char *name, const char *value)
+{
+	char list[256];
+	unsigned i = 0;
+
+	while (i < PARAM_END && (!(a->allowed & 1u << i) || strcmp(params[i].name, name)))
+		i++;
+	if (i == PARAM_END) {
+		list_allowed(a->allowed, list, sizeof(list));
+		snprintf(a->why, SERVE_WHY_BYTES, "unknown parameter '%.64s'; allowed here: %s",
+			 name, list);
+		return MHD_NO;
+	}
+	if (a->seen & 1u << i) {
+		snprintf(a->why, SERVE_WHY_BYTES, "parameter '%s' is given twice; once is allowed",
+			 name);
+		return MHD_NO;
+	}
+	a->seen |= 1u << i;
+	if (value && params[i].read(a->query, value))
+		return MHD_YES;
+	snprintf(a->why, SERVE_WHY_BYTES, "bad value '%.64s' of '%s'; allowed: %s",
+		 value ? value : "", name, params[i].allowed);
+	return MHD_NO;
+}
+
+/* A value with a zero byte inside is cut there by nobody but us: refuse it. */
+static enum MHD_Result read_argument(void *arg, enum MHD_ValueKind kind, const char *name,
+				     size_t name_bytes, const char *value, size_t value_bytes)
+{
+	struct arguments *a = arg;
+
+	(void)kind;
+	if (strlen(name) == name_bytes && (!value || strlen(value) == value_bytes))
+		return read_parameter(a, name, value);
+	snprintf(a->why, SERVE_WHY_BYTES, "a parameter holds a zero byte");
+	return MHD_NO;
+}
+
+bool query_read(struct query *q, struct MHD_Connection *connection, unsigned allowed,
+		char why[SERVE_WHY_BYTES])
+{
+	struct arguments a = { .query = q, .allowed = allowed, .why = why };
+
+	*why = '\0';
+	query_init(q);
+	MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, read_argument, &a);
+	return !*why;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Everything in one object: what /v1/ would answer to root at this moment, with sums and
+ * the newest operations of each rank.  And POST /v1/snapshot, which has it written.
+ */
+#include "ncclinspd/serve/serve_impl.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "util/cleanup.h"
+
+#define FORMAT		"ncclinsp-snapshot"
+#define VERSION		1
+#define KINDS		512	/* of operations, by process, communicator and function */
+#define KEPT		32	/* of each kind */
+#define ROWS		4096
+
+/* How much of a kind is in the file. */
+struct kind {
+	uint64_t process_id;
+	pid_t pid;
+	uint32_t comm_index;
+	bool has_comm_id;
+	uint64_t comm_id;
+	int32_t rank;
+	name_t func;
+	uint32_t rows;
+	uint64_t first_seq;	/* UNKNOWN_U64: none had a number */
+};
+
+static void put_ticks(struct request *r, struct json *j)
+{
+	struct process *p;
+
+	json_key(j, "host_clocks");
+	json_begin(j, '[');
+	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));) {
+		json_begin(j, '{');
+		json_key(j, "pid");
+		json_put_i64(j, p->pid);
+		json_key(j, "instance");
+		json_put_hex64(j, p->instance);
+		json_key(j, "kind");
+		json_put_u64(j, p->clock.kind);
+		serve_put_clock(j, &p->clock);
+		json_end(j, '}');
+	}
+	json_end(j, ']');
+}
+
+/* NULL: no room for one more kind. */
+static struct kind *kind_of(struct kind *kinds, const struct op *op)
+{
+	for (uint32_t i = 0; i < KINDS; i++) {
+		struct kind *k = &kinds[i];
+
+		if (!k->rows)
+			*k = (struct kind){
+				.process_id = op->process_id, .pid = op->pid,
+				.comm_index = op->comm_index, .has_comm_id = op->has_comm_id,
+				.comm_id = op->comm_id, .rank = op->rank, .func = op->func,
+				.first_seq = UNKNOWN_U64,
+			};
+		if (k->process_id == op->process_id && k->comm_index == op->comm_index &&
+		    k->func == op->func)
+			return k;
+	}
+	return NULL;
+}
+
+struct ops {
+	const struct request *request;
+	struct json *json;
+	struct kind *kinds;
+	uint32_t rows;
+};
+
+static bool put_op(const struct op *op, void *arg)
+{
+	struct ops *o = arg;
+	struct kind *k = kind_of(o->kinds, op);
+
+	if (!k || k->rows == KEPT)
+		return true;
+	k->rows++;
+	if (op->seq != UNKNOWN_U64)
+		k->first_seq = op->seq;
+	json_begin(o->json, '{');
+	rows_put(o->request->serve, o->json, op_fields, op);
+	json_end(o->json, '}');
+	return ++o->rows < ROWS;
+}
+
+static void put_ops(struct request *r, struct json *j, struct kind *kinds)
+{
+	struct ops ops = { .request = r, .json = j, .kinds = kinds };
+
+	json_key(j, "collectives");
+	json_begin(j, '[');
+	serve_visit_ops(r, put_op, &ops);
+	json_end(j, ']');
+}
+
+static void put_kind_comm(const struct serve *s, struct json *j, const void *row)
+{
+	const struct kind *k = row;
+
+	(void)s;
+	if (k->has_comm_id)
+		json_put_hex64(j, k->comm_id);
+	else
+		json_put_null(j);
+}
+
+static const struct field kind_fields[] = {
+	{ "pid", FIELD_I32, offsetof(struct kind, pid), NULL },
+	{ "comm_id", FIELD_PUT, 0, put_kind_comm },
+	{ "rank", FIELD_I32, offsetof(struct kind, rank), NULL },
+	{ "func", FIELD_NAME, offsetof(struct kind, func), NULL },
+	{ "rows", FIELD_U32, offsetof(struct kind, rows), NULL },
+	{ "first_seq", FIELD_U64, offsetof(struct kind, first_seq), NULL },
+	{ NULL, 0, 0, NULL },
+};
+
+static void put_kinds(const struct request *r, struct json *j, const struct kind *kinds)
+{
+	json_key(j, "kept");
+	json_begin(j, '[');
+	for (uint32_t i = 0; i < KINDS && kinds[i].rows; i++) {
+		json_begin(j, '{');
+		rows_put(r->serve, j, kind_fields, &kinds[i]);
+		json_end(j, '}');
+	}
+	json_end(j, ']');
+}
+
+void serve_state(struct request *r, struct json *j)
+{
+	static void (*const parts[])(struct request *r, struct json *j) = {
+		serve_findings, serve_inflight, serve_processes, serve_comms, serve_clocks,
+		put_ticks,
+	};
+
+	json_key(j, "status");
+	json_begin(j, '{');
+	serve_status(r, j);
+	json_end(j, '}');
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		serve_meanwhile(r->serve);
+		parts[i](r, j);
+	}
+}
+
+static void put_header(struct request *r, struct json *j, const char *reason)
+{
+	json_key(j, "format");
+	json_put_string(j, FORMAT);
+	json_key(j, "format_version");
+	json_put_u64(j, VERSION);
+	json_key(j, "reason");
+	json_put_string(j, reason ? reason : "interval");
+	rows_put_time(r->serve, j, "written", r->serve->now_ns);
+}
+
+static void put_newest(struct request *r, struct json *j)
+{
+	CLEANUP(cleanup_freep) struct kind *kinds = calloc(KINDS, sizeof(*kinds));
+
+	if (!kinds) {
+		json_fail(j, -ENOMEM);
+		return;
+	}
+	put_ops(r, j, kinds);
+	put_kinds(r, j, kinds);
+}
+
+int serve_snapshot(struct serve *s, const char *reason, uint64_t now_ns, struct json *j)
+{
+	struct request r = { .serve = s, .viewer = { .all = true } };
+
+	query_init(&r.query);
+	s->now_ns = now_ns;
+	json_begin(j, '{');
+	put_header(&r, j, reason);
+	serve_state(&r, j);
+	serve_sums(&r, j, !reason);
+	serve_samples(&r, j);
+	if (reason)
+		put_newest(&r, j);
+	json_end(j, '}');
+	json_newline(j);
+	return json_error(j);
+}
+
+/* ---- POST /v1/snapshot ------------------------------------------------------------ */
+
+int serve_write_snapshot(struct request *r, struct json *j)
+{
+	struct serve *s = r->serve;
+	char path[PATH_MAX];
+	uint64_t bytes;
+	int error;
+
+	if (!r->viewer.all)
+		return -EPERM;
+	if (!s->source.snapshot)
+		return -ENOSYS;
+	error = s->source.snapshot(s->source.arg, s->now_ns, path, &bytes);
+	if (error < 0)
+		return error;
+	json_key(j, "path");
+	json_put_string(j, path);
+	json_key(j, "size_bytes");
+	json_put_u64(j, bytes);
+	return 0;
+}

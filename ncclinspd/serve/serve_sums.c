@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a snapshot sums up: operations since the start, with what was added since the
+ * snapshot before, and network links.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ncclinspd/serve/serve_impl.h"
+#include "ncclinspd/sums/aggregate.h"
+#include "ncclinspd/sums/links.h"
+
+#define KEYS (AGGREGATE_BY_COMM | AGGREGATE_BY_RANK | AGGREGATE_BY_FUNC | AGGREGATE_BY_ALGO | \
+	      AGGREGATE_BY_PROTO | AGGREGATE_BY_SIZE)
+#define SUMS	4096	/* as many as there are cells */
+
+/* A row of the snapshot before. */
+struct sum {
+	uint64_t comm_id, size_class;
+	name_t comm_name, func, algo, proto;
+	int32_t nranks, rank;
+	uint32_t source, zero;	/* no padding: rows are compared byte by byte */
+	uint64_t ops, bytes, timed, timed_ns;
+};
+
+struct sums {
+	uint64_t at_ns;		/* 0: there was none */
+	uint32_t n, nnext;
+	struct sum *at, *next;	/* of the one before, and of the one that is being made */
+	bool keeps;		/* the one that is being made is what the next is compared with */
+};
+
+static struct sum make_sum(const struct aggregate_row *row)
+{
+	return (struct sum){
+		.comm_id = row->has_comm_id ? row->comm_id : 0,
+		.size_class = row->size_class, .comm_name = row->comm_name, .func = row->func,
+		.algo = row->algo, .proto = row->proto, .nranks = row->nranks,
+		.rank = row->rank, .source = row->source, .ops = row->ops, .bytes = row->bytes,
+		.timed = row->exec.n,
+		.timed_ns = row->exec.n ? row->exec.n * row->exec.mean_ns : 0,
+	};
+}
+
+static int by_key(const void *a, const void *b)
+{
+	return memcmp(a, b, offsetof(struct sum, ops));
+}
+
+/* Nothing is known of a row that has lost cells since. */
+static void put_since(const struct sums *sums, struct json *j, const struct sum *now)
+{
+	static const struct sum nothing;
+	const struct sum *before = bsearch(now, sums->at, sums->n, sizeof(*sums->at), by_key);
+
+	json_key(j, "since_previous");
+	if (!before)
+		before = &nothing;
+	if (!sums->at_ns || now->ops < before->ops || now->bytes < before->bytes ||
+	    now->timed < before->timed || now->timed_ns < before->timed_ns) {
+		json_put_null(j);
+		return;
+	}
+	json_begin(j, '{');
+	json_key(j, "ops");
+	json_put_u64(j, now->ops - before->ops);
+	json_key(j, "bytes");
+	json_put_u64(j, now->bytes - before->bytes);
+	json_key(j, "timed");
+	json_put_u64(j, now->timed - before->timed);
+	json_key(j, "timed_ns");
+	json_put_u64(j, now->timed_ns - before->timed_ns);
+	json_end(j, '}');
+}
+
+static void put_row(const struct serve *s, struct json *j, const void *row,
+		    const struct chosen *chosen)
+{
+	struct sums *sums = s->sums;
+	struct sum now = make_sum(row);
+
+	serve_put_summary_row(s, j, row, chosen);
+	put_since(sums, j, &now);
+	if (sums->keeps && sums->nnext < SUMS)
+		sums->next[sums->nnext++] = now;
+}
+
+static struct sums *sums_of(struct serve *s)
+{
+	struct sums *sums = s->sums ? s->sums : calloc(1, sizeof(*sums));
+
+	if (sums && !sums->at)
+		sums->at = calloc(SUMS, sizeof(*sums->at));
+	if (sums && !sums->next)
+		sums->next = calloc(SUMS, sizeof(*sums->next));
+	s->sums = sums;
+	return sums && sums->at && sums->next ? sums : NULL;
+}
+
+static void keep(struct sums *sums, uint64_t now_ns)
+{
+	struct sum *before = sums->at;
+
+	sums->at = sums->next;
+	sums->n = sums->nnext;
+	sums->next = before;
+	sums->at_ns = now_ns;
+	qsort(sums->at, sums->n, sizeof(*sums->at), by_key);
+}
+
+static void put_listing(struct json *j, const char *name, struct listing *l, int error)
+{
+	json_key(j, name);
+	if (error < 0)
+		json_fail(j, error);
+	else
+		listing_put_all(l, j);
+	listing_free(l);
+}
+
+static void put_operations(struct request *r, struct json *j)
+{
+	struct listing *l = listing_new(r->serve, "rows", sizeof(struct aggregate_row), put_row,
+					NULL);
+
+	r->query.windows = 1u << AGGREGATE_ALL;
+	r->query.by = KEYS;
+	put_listing(j, "rows", l, l ? serve_take_summary(r, l) : -ENOMEM);
+}
+
+static void put_links(struct request *r, struct json *j)
+{
+	struct listing *l = serve_new_peers(r->serve, NULL);
+
+	r->query.link_windows = 1u << LINKS_60S | 1u << LINKS_ALL;
+	put_listing(j, "peers", l, l ? serve_take_peers(r, l) : -ENOMEM);
+}
+
+void serve_sums(struct request *r, struct json *j, bool keeps)
+{
+	struct serve *s = r->serve;
+	struct sums *sums = sums_of(s);
+
+	if (!sums) {
+		json_fail(j, -ENOMEM);
+		return;
+	}
+	sums->keeps = keeps;
+	sums->nnext = 0;
+	rows_put_time(s, j, "previous", sums->at_ns);
+	put_operations(r, j);
+	put_links(r, j);
+	if (keeps && !json_error(j))
+		keep(sums, s->now_ns);
+}
+
+void serve_free_sums(struct serve *s)
+{
+	if (!s->sums)
+		return;
+	free(s->sums->at);
+	free(s->sums->next);
+	free(s->sums);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whom a PUT is about: one process, those of a job or of a communicator, or all.
+ *
+ * Who may: of the own processes everybody; of others', and of the node, those who see
+ * everything.  What one may not change does not exist for him.
+ */
+#include "ncclinspd/serve/serve_impl.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ncclinspd/levels/wishes.h"
+
+int serve_refuse(struct request *r, int error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(r->why, sizeof(r->why), format, args);
+	va_end(args);
+	return error;
+}
+
+/* ---- as it is asked for ----------------------------------------------------------- */
+
+static int set_kind(struct request *r, struct wish *w, enum wish_kind kind)
+{
+	if (w->kind != WISH_NODE)
+		return serve_refuse(r, -EINVAL,
+				    "one of pid, job and comm_id, or none for the node");
+	w->kind = kind;
+	return 0;
+}
+
+static int read_pid(struct request *r, const json_t *value, struct wish *w)
+{
+	if (!json_is_integer(value) || json_integer_value(value) < 1 ||
+	    json_integer_value(value) > INT32_MAX)
+		return serve_refuse(r, -EINVAL, "pid is a whole number above 0");
+	w->pid = (uint32_t)json_integer_value(value);
+	return set_kind(r, w, WISH_PROCESS);
+}
+
+static int read_job(struct request *r, const json_t *value, struct wish *w)
+{
+	const char *text = json_string_value(value);
+
+	if (!text || !*text || strlen(text) >= WISH_JOB_BYTES)
+		return serve_refuse(r, -EINVAL, "job is a text of up to %d bytes",
+				    WISH_JOB_BYTES - 1);
+	strcpy(w->job, text);
+	return set_kind(r, w, WISH_JOB);
+}
+
+static int read_comm(struct request *r, const json_t *value, struct wish *w)
+{
+	const char *text = json_string_value(value);
+
+	if (text && !strncmp(text, "0x", 2))
+		text += 2;
+	if (!text || !query_number(text, 16, UINT64_MAX, &w->id))
+		return serve_refuse(r, -EINVAL, "comm_id is a text of hex digits");
+	return set_kind(r, w, WISH_COMM);
+}
+
+static const struct {
+	const char *key;
+	int (*read)(struct request *r, const json_t *value, struct wish *w);
+} members[] = {
+	{ "pid", read_pid },
+	{ "job", read_job },
+	{ "comm_id", read_comm },
+};
+#define MEMBERS (sizeof(members) / sizeof(members[0]))
+
+static int read_member(struct request *r, const char *key, const json_t *value, struct wish *w,
+		       target_member_fn *other, void *arg)
+{
+	for (size_t i = 0; i < MEMBERS; i++)
+		if (!strcmp(members[i].key, key))
+			return json_is_null(value) ? 0 : members[i].read(r, value, w);
+	if (strcmp(key, "dry_run"))
+		return other(r, key, value, arg);
+	if (!json_is_boolean(value))
+		return serve_refuse(r, -EINVAL, "dry_run is true or false");
+	r->dry_run = json_is_true(value);
+	return 0;
+}
+
+int target_read(struct request *r, struct wish *w, target_member_fn *other, void *arg)
+{
+	json_t *body = r->body ? json_loadb(r->body, r->body_bytes, JSON_REJECT_DUPLICATES, NULL)
+			       : NULL;
+	int error = json_is_object(body) ? 0
+					 : serve_refuse(r, -EINVAL, "the body is one JSON object");
+	const char *key;
+	json_t *value;
+
+	w->kind = WISH_NODE;
+	w->uid = r->viewer.uid;
+	w->everybody = r->viewer.all;
+	json_object_foreach(body, key, value)
+		if (!error)
+			error = read_member(r, key, value, w, other, arg);
+	json_decref(body);
+	return error;
+}
+
+/* ---- who that is -------------------------------------------------------------------- */
+
+/* The live process that is meant, among those that he may change. */
+static int find_process(struct request *r, struct wish *w)
+{
+	struct process *p;
+	uint32_t found = 0;
+
+	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));) {
+		if (p->state != PROCESS_LIVE || p->pid != (pid_t)w->pid)
+			continue;
+		w->id = p->instance;
+		found++;
+	}
+	if (found > 1)
+		return serve_refuse(r, -EINVAL,
+				    "%u processes have pid %u, in containers: name their job",
+				    found, w->pid);
+	return found ? 0 : serve_refuse(r, -ESRCH,
+					"no process %u that uses NCCL, or it is not yours", w->pid);
+}
+
+static int find_any(struct request *r, const struct wish *w)
+{
+	size_t i = 0;
+
+	if (target_next(r, w, &i))
+		return 0;
+	if (w->kind == WISH_JOB)
+		return serve_refuse(r, -ESRCH, "no process of job '%s' here, or none of yours",
+				    w->job);
+	return serve_refuse(r, -ESRCH,
+			    "no process of communicator 0x%016llx here, or none of yours",
+			    (unsigned long long)w->id);
+}
+
+int target_find(struct request *r, struct wish *w)
+{
+	switch ((enum wish_kind)w->kind) {
+	case WISH_NODE:
+		return r->viewer.all ? 0 : -EPERM;
+	case WISH_PROCESS:
+		return find_process(r, w);
+	default:
+		return find_any(r, w);
+	}
+}
+
+struct process *target_next(const struct request *r, const struct wish *w, size_t *i)
+{
+	struct process *p;
+
+	while ((p = serve_next_process(r->serve, &r->viewer, i)))
+		if (p->state == PROCESS_LIVE && wish_covers(w, p))
+			return p;
+	return NULL;
+}
+
+/* ---- as it is told -------------------------------------------------------------------- */
+
+void target_put(struct json *j, const struct wish *w)
+{
+	json_key(j, "target");
+	json_put_string(j, wish_kind_name((enum wish_kind)w->kind));
+	json_key(j, "pid");
+	if (w->kind == WISH_PROCESS)
+		json_put_i64(j, (pid_t)w->pid);
+	else
+		json_put_null(j);
+	json_key(j, "job");
+	json_put_string(j, w->kind == WISH_JOB ? w->job : NULL);
+	json_key(j, "comm_id");
+	if (w->kind == WISH_COMM)
+		json_put_hex64(j, w->id);
+	else
+		json_put_null(j);
+}

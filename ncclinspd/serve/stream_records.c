@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Records as they are read, for who takes a trace: some hundred in a line, as they lie in
+ * the segment (base64), since to write each as text would cost more than to read it.
+ * What is needed to read them comes along: names and communicators when there are new
+ * ones, what a tick is with every line, and where the GPU's own times lie on our clock.
+ */
+#include "ncclinspd/serve/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ncclinspd/join/reconstruct.h"
+#include "ncclinspd/time/gpus.h"
+#include "ncclinspd/time/timeline.h"
+
+#define BATCH_LINES	256	/* of 64 bytes */
+#define TOLD		256	/* processes whose names a client has; beyond, told again */
+
+/* What a client knows of a process. */
+struct told {
+	uint64_t process_id;	/* 0: not in use */
+	uint32_t names, comms;
+	uint64_t records;	/* that were for him, lost ones included */
+};
+
+struct kernel_times {
+	uint64_t start_ns, stop_ns;	/* CLOCK_MONOTONIC; 0: not known */
+	uint64_t error_ns;
+};
+
+struct batch {
+	struct told told[TOLD];
+	uint32_t next;		/* place that is used again when all are taken */
+	const struct process *process;
+	uint32_t records, lines, kernels;
+	struct kernel_times kernel[BATCH_LINES];
+	struct nci_line line[BATCH_LINES];
+};
+
+struct batch *batch_new(void)
+{
+	return calloc(1, sizeof(struct batch));
+}
+
+void batch_free(struct batch *b)
+{
+	free(b);
+}
+
+static struct told *find_told(struct batch *b, uint64_t process_id)
+{
+	struct told *told;
+
+	for (uint32_t i = 0; i < TOLD; i++)
+		if (b->told[i].process_id == process_id)
+			return &b->told[i];
+	told = &b->told[b->next++ % TOLD];
+	*told = (struct told){ .process_id = process_id };
+	return told;
+}
+
+/* ---- what records refer to ---------------------------------------------------------- */
+
+/* Grows with each communicator, and when its rank becomes known. */
+static uint32_t count_comms(const struct process *p)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < p->ncomms; i++)
+		n += p->comms[i].ready + (p->comms[i].ready && p->comms[i].rank != UNKNOWN_I32);
+	return n;
+}
+
+/* As in /v1/comms, with the number that records have it by. */
+static const struct field comm_fields[] = {
+#define F(name, kind) { #name, kind, offsetof(struct comm, name), NULL }
+	F(name, FIELD_TEXT),
+	F(rank, FIELD_I32),
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+static void put_comm(const struct serve *s, struct json *j, const struct process *p, uint32_t i)
+{
+	const struct comm *c = &p->comms[i];
+
+	json_begin(j, '{');
+	json_key(j, "index");
+	json_put_u64(j, i);
+	json_key(j, "comm_id");
+	if (c->has_id)
+		json_put_hex64(j, c->id);
+	else
+		json_put_null(j);
+	rows_put(s, j, comm_fields, c);
+	json_key(j, "nranks");
+	if (c->has_id)
+		json_put_i64(j, c->nranks);
+	else
+		json_put_null(j);
+	json_key(j, "gpu_uuid");
+	serve_put_uuid(j, c->has_gpu ? c->gpu_uuid : NULL);
+	json_key(j, "pci_bus_id");
+	json_put_string(j, c->has_gpu && *c->pci_bus_id ? c->pci_bus_id : NULL);
+	json_end(j, '}');
+}
+
+static void begin_line(struct json *j, const char *kind, const struct process *p)
+{
+	json_clear(j);
+	json_begin(j, '{');
+	json_key(j, "kind");
+	json_put_string(j, kind);
+	json_key(j, "pid");
+	json_put_i64(j, p->pid);
+	json_key(j, "instance");
+	json_put_hex64(j, p->instance);
+}
+
+static void end_line(struct json *j)
+{
+	json_end(j, '}');
+	json_newline(j);
+}
+
+/* False: the client does not know them, and records would tell him nothing. */
+static bool tell_source(struct stream *st, struct told *told, const struct process *p)
+{
+	uint32_t comms = count_comms(p);
+	struct json *j = &st->serve->line;
+
+	if (told->names == p->nstrings && told->comms == comms)
+		return true;
+	begin_line(j, "source", p);
+	json_key(j, "nonce");
+	json_put_u64(j, p->nonce);
+	json_key(j, "api_version");
+	json_put_u64(j, p->api_version);
+	json_key(j, "names");
+	json_begin(j, '[');
+	for (uint32_t i = 0; i < p->nstrings; i++)
+		json_put_string(j, p->strings[i]);
+	json_end(j, ']');
+	json_key(j, "comms");
+	json_begin(j, '[');
+	for (uint32_t i = 0; i < p->ncomms; i++)
+		if (p->comms[i].ready)
+			put_comm(st->serve, j, p, i);
+	json_end(j, ']');
+	end_line(j);
+	if (!stream_enqueue(st, j))
+		return false;
+	told->names = p->nstrings;
+	told->comms = comms;
+	return true;
+}
+
+/* ---- records ---------------------------------------------------------------------------- */
+
+/* RFC 4648, into `to`: four letters for each three bytes. */
+static size_t base64(const uint8_t *from, size_t bytes, char *to)
+{
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				      "0123456789+/";
+	char *at = to;
+
+	for (size_t i = 0; i < bytes; i += 3) {
+		size_t left = bytes - i;
+		uint32_t three = (uint32_t)from[i] << 16 |
+				 (left > 1 ? (uint32_t)from[i + 1] << 8 : 0) |
+				 (left > 2 ? from[i + 2] : 0u);
+
+		*at++ = letters[three >> 18];
+		*at++ = letters[three >> 12 & 63];
+		*at++ = left > 1 ? letters[three >> 6 & 63] : '=';
+		*at++ = left > 2 ? letters[three & 63] : '=';
+	}
+	return (size_t)(at - to);
+}
+
+static void put_data(struct json *j, const struct batch *b)
+{
+	char text[(sizeof(b->line) + 2) / 3 * 4 + 2];
+	size_t n = 1;
+
+	text[0] = '"';
+	n += base64((const uint8_t *)b->line, b->lines * sizeof(b->line[0]), text + 1);
+	text[n++] = '"';
+	json_put_raw(j, text, n);
+}
+
+static void put_kernels(struct json *j, const struct batch *b)
+{
+	json_begin(j, '[');
+	for (uint32_t i = 0; i < b->kernels; i++) {
+		const struct kernel_times *k = &b->kernel[i];
+
+		if (!k->start_ns) {
+			json_put_null(j);
+			continue;
+		}
+		json_begin(j, '[');
+		json_put_u64(j, k->start_ns);
+		json_put_u64(j, k->stop_ns);
+		if (k->error_ns == UNKNOWN_U64)
+			json_put_null(j);
+		else
+			json_put_u64(j, k->error_ns);
+		json_end(j, ']');
+	}
+	json_end(j, ']');
+}
+
+static void put_records(struct json *j, const struct batch *b, const struct told *told)
+{
+	const struct process *p = b->process;
+
+	begin_line(j, "records", p);
+	json_key(j, "first");
+	json_put_u64(j, told->records);
+	json_key(j, "n");
+	json_put_u64(j, b->records);
+	json_key(j, "lost");
+	json_put_u64(j, process_lost(p));
+	serve_put_clock(j, &p->clock);
+	json_key(j, "kernels");
+	put_kernels(j, b);
+	json_key(j, "data");
+	put_data(j, b);
+	end_line(j);
+}
+
+static void flush(struct stream *st)
+{
+	struct batch *b = st->batch;
+	struct told *told;
+
+	if (!b->records)
+		return;
+	told = find_told(b, b->process->id);
+	if (tell_source(st, told, b->process)) {
+		put_records(&st->serve->line, b, told);
+		stream_enqueue(st, &st->serve->line);
+	}
+	told->records += b->records;
+	b->records = b->lines = b->kernels = 0;
+	b->process = NULL;
+}
+
+static struct kernel_times place(const struct process *p, const struct nci_ev_kernel_ch *c)
+{
+	const struct gpu *gpu = reconstruct_gpu(p, c->comm);
+	uint64_t lo, start_ns, stop_ns;
+
+	if (!gpu || !timeline_stamps_sane(c->gpu_start, c->gpu_stop) ||
+	    !gpus_map(gpu, &p->clock, c->gpu_start, &lo, &start_ns) ||
+	    !gpus_map(gpu, &p->clock, c->gpu_stop, &lo, &stop_ns))
+		return (struct kernel_times){ 0 };
+	return (struct kernel_times){ start_ns, stop_ns, lo ? stop_ns - lo : UNKNOWN_U64 };
+}
+
+static void add(struct batch *b, const struct process *p, const struct event *ev)
+{
+	uint32_t lines = NCI_FORM_LINES(ev->rec->form);
+
+	memcpy(&b->line[b->lines], ev->rec, lines * sizeof(b->line[0]));
+	b->process = p;
+	b->lines += lines;
+	b->records++;
+	if (ev->rec->type == NCI_EV_KERNEL_CH)
+		b->kernel[b->kernels++] = place(p, EVENT(ev, kernel_ch));
+}
+
+void serve_record(struct serve *s, const struct process *p, const struct event *ev)
+{
+	if (!s->tracing)
+		return;
+	for (struct stream *st = s->streams; st; st = st->next) {
+		if (!st->batch || !stream_wants(st, STREAM_RECORD, p->uid, p->pid))
+			continue;
+		if ((st->batch->process && st->batch->process != p) ||
+		    st->batch->lines + NCI_RECORD_MAX_LINES > BATCH_LINES)
+			flush(st);
+		add(st->batch, p, ev);
+	}
+}
+
+void serve_flush_records(struct serve *s)
+{
+	if (!s->tracing)
+		return;
+	for (struct stream *st = s->streams; st; st = st->next)
+		if (st->batch)
+			flush(st);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_SUMS_AGGREGATE_IMPL_H
+#define NCCLINSPD_SUMS_AGGREGATE_IMPL_H
+
+/*
+ * What these share: aggregate.c keeps cells and windows, aggregate_sums.c adds to
+ * them, aggregate_query.c finds out what belongs into which row,
+ * aggregate_figures.c makes a row's figures, aggregate_tally.c knows what was lost.
+ */
+
+#include "ncclinspd/pool.h"
+#include "ncclinspd/sums/aggregate.h"
+#include "ncclinspd/sums/histogram.h"
+
+/* What is measured of an operation; each has sums and a histogram. */
+enum aggregate_value {
+	VALUE_EXEC,	/* ns */
+	VALUE_BATCH,	/* ns */
+	VALUE_QUEUE,	/* ns */
+	VALUE_BUSBW,	/* kB/s */
+	VALUE_END
+};
+
+/* One octave of a histogram: cells touch few, so they own only those. */
+struct chunk {
+	uint32_t next;		/* plus one; 0: the last */
+	uint32_t octave;
+	uint32_t count[HISTOGRAM_SUB];
+};
+
+struct value_sums {
+	uint64_t n, sum, min, max;
+	uint32_t chunks;	/* the first, plus one */
+};
+
+struct sums {
+	uint64_t ops, sized_ops, bytes;
+	uint64_t fused, derived;
+	uint64_t timed_ops;	/* alone or in a batch */
+	uint64_t timed_bytes;	/* of what has both size and time, and its time */
+	uint64_t timed_ns;
+	double busbw_ns;	/* bus bandwidth times time, and the time */
+	uint64_t bus_timed_ns;
+	double waitfree_busbw_ns; /* the same of who waited for nobody */
+	uint64_t waitfree_ns;
+	struct value_sums value[VALUE_END];
+};
+
+/*
+ * An operation, worked out once for the totals and all windows.  What ran in a
+ * batch has no time of its own; the batch's counts with its first member.
+ */
+struct sample {
+	const struct op *op;
+	bool timed;
+	uint64_t ns, bytes;		/* of the operation or the batch; UNKNOWN_U64 */
+	double busbw_gbs;		/* over `ns`; < 0: not known */
+	uint64_t value[VALUE_END];	/* UNKNOWN_U64: not known */
+	uint32_t bucket[VALUE_END];
+};
+
+/* Compared and hashed as bytes: no padding. */
+struct cell_key {
+	uint64_t process_id;
+	name_t func, algo, proto;
+	uint64_t size_class;
+	uint64_t tag;
+	name_t phase;
+	uint32_t comm_index;
+	int32_t peer;
+	uint32_t source;
+	uint32_t derived;	/* 1: put together from others, which are cells of their own */
+};
+_Static_assert(sizeof(struct cell_key) == 72, "padding would be compared");
+
+#define AGGREGATE_SLIDING AGGREGATE_ALL	/* windows before it are made of slices */
+
+struct cell {
+	struct pool_link link;	/* all cells, least recently used first */
+	struct cell_key key;
+	uint64_t place;		/* its key in the index */
+	uint64_t generation;	/* slices of an evicted cell tell by it */
+	uid_t uid;
+	bool has_comm_id;
+	uint64_t comm_id;
+	name_t comm_name;
+	int32_t nranks;
+	int32_t rank;
+	uint64_t member;	/* which GPU of which process, as far as can be told */
+	uint64_t first_ns;
+	uint32_t slice[AGGREGATE_SLIDING];	/* in the window's current period */
+	uint64_t period[AGGREGATE_SLIDING];
+	struct sums sums;	/* since it was made */
+};
+
+/* What a cell did in one period of a window. */
+struct slice {
+	uint32_t next;		/* in the same period, or POOL_NONE */
+	uint32_t cell;
+	uint64_t generation;
+	struct sums sums;
+};
+
+#define AGGREGATE_MAX_SLICES 6
+#define AGGREGATE_TALLIES    1024
+
+/* A process's records in one period of a window. */
+struct tally_slice {
+	uint64_t period, records, lost;
+};
+
+struct tally {
+	uint64_t process_id;
+	uint64_t records, lost;		/* so far */
+	struct tally_slice slice[AGGREGATE_SLIDING][AGGREGATE_MAX_SLICES];
+};
+
+struct window {
+	uint32_t slices;
+	uint64_t slice_ns;
+	uint64_t period;	/* now / slice_ns */
+	uint32_t first[AGGREGATE_MAX_SLICES];	/* by period % slices */
+};
+
+/* Operations that come while a query is at work wait here, up to so many. */
+#define AGGREGATE_HELD 2048
+
+struct held {
+	struct op op;
+	uint64_t now_ns;
+};
+
+struct aggregate {
+	struct pool cells, slices, chunks;
+	struct index index;		/* hash of a cell_key -> cell */
+	struct index members;		/* process and communicator -> which GPU of the process */
+	struct index comms;		/* process and comm_id -> how many GPUs so far */
+	struct pool_list lru;
+	struct window window[AGGREGATE_SLIDING];
+	struct aggregate_stats stats;
+	uint64_t seed;
+	uint64_t generations;
+	uint64_t started_ns;
+	uint64_t boundary_ns;		/* when the next period of any window begins */
+	uint32_t last;			/* cell of the last operation: most often the next one's */
+	struct tally *tallies;		/* AGGREGATE_TALLIES of them, by process */
+	struct held *held;		/* AGGREGATE_HELD of them */
+	uint32_t nheld;
+	bool holding;
+	uint64_t released;		/* how often the state has been let go */
+};
+
+/*
+ * From hold to release the state does not change.  More operations than can wait
+ * release it early: who reads in pieces looks at `released` whether it still holds.
+ */
+void aggregate_hold(struct aggregate *agg);
+void aggregate_release(struct aggregate *agg);
+
+void aggregate_sample(struct sample *sample, const struct op *op);
+void aggregate_add_sample(struct aggregate *agg, struct sums *sums,
+			  const struct sample *sample);
+
+/* Give back the histograms of sums that are not needed any more. */
+void aggregate_free_chunks(struct aggregate *agg, struct sums *sums);
+
+/* Let the windows' oldest slices go. */
+void aggregate_advance(struct aggregate *agg, uint64_t now_ns);
+
+/* Add `from` to `to`, and its histograms to `h`. */
+void aggregate_merge(const struct aggregate *agg, struct sums *to, struct histogram h[VALUE_END],
+		     const struct sums *from);
+
+/* All of a row that sums and histograms tell; there is one operation at least. */
+void aggregate_figures(struct aggregate_row *row, const struct sums *sums,
+		       const struct histogram h[VALUE_END]);
+
+/* The q-quantile of values of which there is one at least. */
+uint64_t aggregate_quantile(const struct aggregate *agg, const struct value_sums *sums, double q);
+
+/* Add what that process wrote within the window to *records and *lost. */
+void aggregate_tally(const struct aggregate *agg, uint64_t process_id,
+		     enum aggregate_window window, uint64_t *records, uint64_t *lost);
+
+static inline struct cell *aggregate_cell(const struct aggregate *agg, uint32_t item)
+{
+	return pool_at(&agg->cells, item);
+}
+
+static inline struct slice *aggregate_slice(const struct aggregate *agg, uint32_t item)
+{
+	return pool_at(&agg->slices, item);
+}
+
+#endif

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A query looks at every cell (or slice of the window) once, to find out which
+ * row it belongs to, and then puts the rows together one after another, so that
+ * only one row's histograms exist at a time.
+ *
+ * Thousands of cells take milliseconds, and nobody reads what the jobs publish
+ * meanwhile.  So after each BREATH of steps the caller gets a turn; the state is
+ * held until the end, so that all rows are of one moment.
+ */
+#include "ncclinspd/sums/aggregate.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ncclinspd/sums/aggregate_impl.h"
+
+#define BREATH		256	/* steps: a cell looked at, a histogram merged */
+#define ROW_STEPS	8	/* in these, what a row costs by itself */
+
+/* Compared and hashed as bytes: always zeroed first. */
+struct row_key {
+	uint64_t comm_id;
+	uint64_t alone;		/* process and index, where there is no comm_id */
+	name_t comm_name;
+	name_t func, algo, proto;
+	uint64_t size_class;
+	uint64_t tag;
+	name_t phase;
+	int32_t rank;
+	int32_t nranks;
+	int32_t peer;
+	uint32_t source;
+};
+_Static_assert(sizeof(struct row_key) == 88, "padding would be compared");
+
+/* One cell's share in a row. */
+struct part {
+	uint32_t cell;
+	const struct sums *sums;
+	uint32_t next;		/* of the same row, or POOL_NONE */
+};
+
+struct row {
+	struct row_key key;
+	uint32_t first;		/* part, or POOL_NONE */
+	uint64_t inside_ns, bytes;
+	uint64_t since_ns;	/* of the oldest cell */
+	uint64_t records, lost;	/* of the processes in it */
+	uint32_t members;
+};
+
+/* A row's place in the answer. */
+struct place {
+	uint64_t inside_ns, bytes;
+	uint32_t row;
+};
+
+struct work {
+	const struct aggregate_query *query;
+	enum aggregate_window window;
+	uint64_t now_ns;
+	uint32_t steps;		/* since the caller's last turn */
+	uint64_t released;	/* of the aggregate when this began */
+	struct part *parts;
+	uint32_t nparts;
+	struct row *rows;
+	uint32_t nrows;
+	struct index index;	/* hash of a row_key -> row */
+	struct index seen;	/* row and member, row and process */
+	struct place *order;
+	struct histogram *h;	/* VALUE_END of them: of the row in hand */
+	const struct aggregate *agg;
+	uint32_t *row_of;	/* of each cell, or POOL_NONE: not looked for yet */
+	bool *weighed;		/* each cell: its member and age are in its row */
+	uint64_t seed;
+};
+
+static int work_init(struct work *work, const struct aggregate *agg,
+		     const struct aggregate_query *query, enum aggregate_window window,
+		     uint64_t now_ns)
+{
+	uint32_t parts = window == AGGREGATE_ALL ? agg->cells.used : agg->slices.used;
+	uint32_t rows = agg->cells.used;
+
+	*work = (struct work){
+		.query = query,
+		.window = window,
+		.now_ns = now_ns,
+		.released = agg->released,
+		.parts = malloc((parts + 1) * sizeof(*work->parts)),
+		.rows = malloc((rows + 1) * sizeof(*work->rows)),
+		.row_of = malloc(agg->cells.capacity * sizeof(*work->row_of)),
+		.weighed = calloc(agg->cells.capacity, sizeof(*work->weighed)),
+		.order = malloc((rows + 1) * sizeof(*work->order)),
+		.h = malloc(VALUE_END * sizeof(*work->h)),
+		.agg = agg,
+		.seed = agg->seed,
+	};
+	if (!work->parts || !work->rows || !work->row_of || !work->weighed || !work->order ||
+	    !work->h)
+		return -ENOMEM;
+	memset(work->row_of, 0xff, agg->cells.capacity * sizeof(*work->row_of));
+	if (index_init(&work->index, rows, agg->seed))
+		return -ENOMEM;
+	return index_init(&work->seen, 2 * rows, agg->seed);
+}
+
+static void work_deinit(struct work *work)
+{
+	index_deinit(&work->seen);
+	index_deinit(&work->index);
+	free(work->h);
+	free(work->order);
+	free(work->weighed);
+	free(work->row_of);
+	free(work->rows);
+	free(work->parts);
+}
+
+/* False: the state was let go meanwhile, and what was found out is void. */
+static bool go_on(struct work *work, uint32_t steps)
+{
+	work->steps += steps;
+	if (work->steps < BREATH || !work->query->meanwhile)
+		return true;
+	work->steps = 0;
+	work->query->meanwhile(work->query->meanwhile_arg);
+	return work->agg->released == work->released;
+}
+
+/* ---- which row ----------------------------------------------------------- */
+
+static void make_row_key(struct row_key *key, const struct cell *cell, uint32_t by)
+{
+	memset(key, 0, sizeof(*key));
+	key->source = cell->key.source;
+	key->nranks = by & AGGREGATE_BY_COMM ? cell->nranks : UNKNOWN_I32;
+	key->rank = by & AGGREGATE_BY_RANK ? cell->rank : UNKNOWN_I32;
+	key->peer = by & AGGREGATE_BY_PEER ? cell->key.peer : UNKNOWN_I32;
+	key->size_class = by & AGGREGATE_BY_SIZE ? cell->key.size_class : UNKNOWN_U64;
+	key->func = by & AGGREGATE_BY_FUNC ? cell->key.func : NULL;
+	key->algo = by & AGGREGATE_BY_ALGO ? cell->key.algo : NULL;
+	key->proto = by & AGGREGATE_BY_PROTO ? cell->key.proto : NULL;
+	key->tag = by & AGGREGATE_BY_TAG ? cell->key.tag : 0;
+	key->phase = by & AGGREGATE_BY_PHASE ? cell->key.phase : NULL;
+	if (!(by & AGGREGATE_BY_COMM))
+		return;
+	key->comm_name = cell->comm_name;
+	if (cell->has_comm_id)
+		key->comm_id = cell->comm_id;
+	else
+		key->alone = cell->key.process_id << 16 | (cell->key.comm_index + 1);
+}
+
+/* Where that row is, or where it would go: *place is its key in the index. */
+static uint32_t find_row(const struct work *work, const struct row_key *key, uint64_t *place)
+{
+	uint32_t row;
+
+	*place = index_hash(work->seed, key, sizeof(*key));
+	for (;; ++*place) {
+		row = index_find(&work->index, *place);
+		if (row == POOL_NONE || !memcmp(&work->rows[row].key, key, sizeof(*key)))
+			return row;
+	}
+}
+
+static uint32_t row_of(struct work *work, const struct cell *cell)
+{
+	struct row_key key;
+	uint64_t place;
+	uint32_t row;
+
+	make_row_key(&key, cell, work->query->by);
+	row = find_row(work, &key, &place);
+	if (row != POOL_NONE)
+		return row;
+	index_set(&work->index, place, work->nrows);
+	work->rows[work->nrows] = (struct row){
+		.key = key,
+		.first = POOL_NONE,
+		.since_ns = UINT64_MAX,
+	};
+	return work->nrows++;
+}
+
+static void add_part(struct work *work, uint32_t item, const struct sums *sums)
+{
+	const struct cell *cell = aggregate_cell(work->agg, item);
+	struct row *row;
+
+	if (!work->query->all_users && cell->uid != work->query->uid)
+		return;
+	if (cell->key.derived && !(work->query->by & AGGREGATE_BY_FUNC))
+		return;		/* its parts are counted */
+	if (work->row_of[item] == POOL_NONE)
+		work->row_of[item] = row_of(work, cell);
+	row = &work->rows[work->row_of[item]];
+	work->parts[work->nparts] = (struct part){ item, sums, row->first };
+	row->first = work->nparts++;
+}
+
+static bool collect_cells(struct work *work)
+{
+	const struct aggregate *agg = work->agg;
+
+	for (uint32_t item = agg->lru.first; item != POOL_NONE;
+	     item = pool_list_next(&agg->cells, &agg->lru, item)) {
+		add_part(work, item, &aggregate_cell(agg, item)->sums);
+		if (!go_on(work, 1))
+			return false;
+	}
+	return true;
+}
+
+static bool collect_period(struct work *work, uint32_t first)
+{
+	const struct slice *slice;
+
+	for (uint32_t item = first; item != POOL_NONE; item = slice->next) {
+		slice = aggregate_slice(work->agg, item);
+		if (aggregate_cell(work->agg, slice->cell)->generation == slice->generation)
+			add_part(work, slice->cell, &slice->sums);
+		if (!go_on(work, 1))
+			return false;
+	}
+	return true;
+}
+
+static bool collect(struct work *work)
+{
+	const struct window *window;
+
+	if (work->window == AGGREGATE_ALL)
+		return collect_cells(work);
+	window = &work->agg->window[work->window];
+	for (uint32_t i = 0; i < window->slices; i++)
+		if (!collect_period(work, window->first[i]))
+			return false;
+	return true;
+}
+
+/* ---- what belongs together ----------------------------------------------- */
+
+static bool is_timed(uint32_t source)
+{
+	return source != TIMING_NONE && source != TIMING_ENQUEUE_CPU;
+}
+
+/* The row of the best source with otherwise the same keys, or POOL_NONE. */
+static uint32_t timed_row(const struct work *work, const struct row *untimed)
+{
+	struct row_key key = untimed->key;
+	uint32_t row = POOL_NONE;
+	uint64_t place;
+
+	for (key.source = TIMING_NONE + 1; row == POOL_NONE && is_timed(key.source); key.source++)
+		row = find_row(work, &key, &place);
+	return row;
+}
+
+static void move_parts(struct work *work, struct row *from, struct row *to)
+{
+	uint32_t last = from->first;
+
+	while (work->parts[last].next != POOL_NONE)
+		last = work->parts[last].next;
+	work->parts[last].next = to->first;
+	to->first = from->first;
+	from->first = POOL_NONE;
+}
+
+/* Operations without a time are counted beside their like that have one. */
+static bool fold_untimed(struct work *work)
+{
+	for (uint32_t i = 0; i < work->nrows; i++) {
+		struct row *row = &work->rows[i];
+		uint32_t timed = is_timed(row->key.source) ? POOL_NONE : timed_row(work, row);
+
+		if (timed != POOL_NONE)
+			move_parts(work, row, &work->rows[timed]);
+		if (!go_on(work, 1))
+			return false;
+	}
+	return true;
+}
+
+/* Is it the first time that this is met in the row? */
+static bool is_new(struct work *work, const struct row *row, uint64_t kind, uint64_t what)
+{
+	const uint64_t seen[] = { (uint64_t)(row - work->rows), kind, what };
+	uint64_t key = index_hash(work->seed, seen, sizeof(seen));
+
+	if (index_find(&work->seen, key) != POOL_NONE)
+		return false;
+	index_set(&work->seen, key, 1);
+	return true;
+}
+
+static void weigh_cell(struct work *work, struct row *row, const struct cell *cell)
+{
+	if (cell->first_ns < row->since_ns)
+		row->since_ns = cell->first_ns;
+	row->members += is_new(work, row, 0, cell->member);
+	if (is_new(work, row, 1, cell->key.process_id))
+		aggregate_tally(work->agg, cell->key.process_id, work->window, &row->records,
+				&row->lost);
+}
+
+static bool weigh_row(struct work *work, struct row *row)
+{
+	const struct part *part;
+
+	for (uint32_t i = row->first; i != POOL_NONE; i = part->next) {
+		part = &work->parts[i];
+		row->inside_ns += part->sums->value[VALUE_EXEC].sum +
+				  part->sums->value[VALUE_BATCH].sum;
+		row->bytes += part->sums->bytes;
+		if (!work->weighed[part->cell])
+			weigh_cell(work, row, aggregate_cell(work->agg, part->cell));
+		work->weighed[part->cell] = true;
+		if (!go_on(work, 1))
+			return false;
+	}
+	return true;
+}
+
+static int by_weight(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	if (x->inside_ns != y->inside_ns)
+		return x->inside_ns < y->inside_ns ? 1 : -1;
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? 1 : -1;
+	return (x->row > y->row) - (x->row < y->row);
+}
+
+/* The rows that are left, as work->order; returns how many, or -EAGAIN. */
+static int order_rows(struct work *work)
+{
+	int n = 0;
+
+	for (uint32_t i = 0; i < work->nrows; i++) {
+		struct row *row = &work->rows[i];
+
+		if (row->first == POOL_NONE)
+			continue;
+		if (!weigh_row(work, row))
+			return -EAGAIN;
+		work->order[n++] = (struct place){ row->inside_ns, row->bytes, i };
+	}
+	qsort(work->order, (size_t)n, sizeof(*work->order), by_weight);
+	return n;
+}
+
+/* ---- putting a row together ---------------------------------------------- */
+
+static void fill_keys(struct aggregate_row *out, const struct row_key *key, uint32_t by,
+		      const struct cell *cell)
+{
+	out->by = by;
+	out->has_comm_id = by & AGGREGATE_BY_COMM && cell->has_comm_id;
+	out->comm_id = key->comm_id;
+	out->comm_name = key->comm_name;
+	out->nranks = key->nranks;
+	out->rank = key->rank;
+	out->func = key->func;
+	out->algo = key->algo;
+	out->proto = key->proto;
+	out->size_class = key->size_class;
+	out->peer = key->peer;
+	out->tag = key->tag;
+	out->phase = key->phase;
+	out->source = key->source;
+}
+
+static uint64_t since(uint64_t then_ns, uint64_t now_ns)
+{
+	return now_ns > then_ns ? now_ns - then_ns : 0;
+}
+
+/* How long the figures cover: the running period counts as far as it has come. */
+static uint64_t covered_ns(const struct work *work, const struct row *row)
+{
+	const struct aggregate *agg = work->agg;
+	uint64_t now_ns = work->now_ns, ns;
+	const struct window *window;
+
+	if (work->window == AGGREGATE_ALL)
+		return since(row->since_ns, now_ns);
+	window = &agg->window[work->window];
+	ns = (window->slices - 1) * window->slice_ns + now_ns % window->slice_ns;
+	return ns < since(agg->started_ns, now_ns) ? ns : since(agg->started_ns, now_ns);
+}
+
+static void fill_row(const struct work *work, const struct row *row, const struct sums *sums,
+		     struct aggregate_row *out)
+{
+	const struct cell *cell = aggregate_cell(work->agg, work->parts[row->first].cell);
+	double inside;
+
+	out->window = work->window;
+	fill_keys(out, &row->key, work->query->by, cell);
+	out->window_ns = covered_ns(work, row);
+	aggregate_figures(out, sums, work->h);
+	inside = (double)out->window_ns * row->members;
+	out->share = out->exec.n + out->batch.n && inside > 0 ?
+		     (double)row->inside_ns / inside : -1;
+	out->lost_fraction = row->records + row->lost ?
+			     (double)row->lost / (double)(row->records + row->lost) : -1;
+}
+
+static bool make_row(struct work *work, const struct row *row, struct aggregate_row *out)
+{
+	struct sums sums = { 0 };
+
+	memset(work->h, 0, VALUE_END * sizeof(*work->h));
+	for (uint32_t i = row->first; i != POOL_NONE; i = work->parts[i].next) {
+		aggregate_merge(work->agg, &sums, work->h, work->parts[i].sums);
+		if (!go_on(work, 1))
+			return false;
+	}
+	fill_row(work, row, &sums, out);
+	return go_on(work, ROW_STEPS);
+}
+
+static int visit_rows(struct work *work, aggregate_row_fn *visit, void *arg)
+{
+	struct aggregate_row out;
+	int n;
+
+	memset(&out, 0, sizeof(out));	/* rows may be compared as bytes */
+	if (!collect(work) || !fold_untimed(work))
+		return -EAGAIN;
+	n = order_rows(work);
+	for (int i = 0; i < n; i++) {
+		if (!make_row(work, &work->rows[work->order[i].row], &out))
+			return -EAGAIN;
+		if (!visit(&out, arg))
+			return -ENOMEM;
+	}
+	return n;
+}
+
+static int visit_window(struct aggregate *agg, const struct aggregate_query *query,
+			enum aggregate_window window, uint64_t now_ns, aggregate_row_fn *visit,
+			void *arg)
+{
+	struct work work;
+	int n = work_init(&work, agg, query, window, now_ns);
+
+	if (!n)
+		n = visit_rows(&work, visit, arg);
+	work_deinit(&work);
+	return n;
+}
+
+int aggregate_query(struct aggregate *agg, const struct aggregate_query *query,
+		    uint64_t now_ns, aggregate_row_fn *visit, void *arg)
+{
+	int visited = 0, n = 0;
+
+	aggregate_advance(agg, now_ns);
+	aggregate_hold(agg);
+	for (uint32_t w = 0; n >= 0 && w < AGGREGATE_WINDOW_END; w++) {
+		if (!(query->windows & 1u << w))
+			continue;
+		n = visit_window(agg, query, w, now_ns, visit, arg);
+		visited += n;
+	}
+	aggregate_release(agg);
+	return n < 0 ? n : visited;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_SUMS_LINKS_IMPL_H
+#define NCCLINSPD_SUMS_LINKS_IMPL_H
+
+/*
+ * What these share: links.c adds, links_query.c puts rows together.
+ *
+ * A link holds its totals and a ring of slices, each one period long: the youngest
+ * ones together are the last minute.
+ */
+
+#include "ncclinspd/pool.h"
+#include "ncclinspd/sums/links.h"
+
+#define LINKS_SLICES	4
+#define LINKS_SLICE_NS	UINT64_C(15000000000)
+
+/* Compared and hashed as bytes: no padding. */
+struct link_key {
+	uint64_t issuer;	/* process ids */
+	uint64_t executor;
+	uint32_t comm_index;
+	int32_t peer;
+	uint32_t channel;
+	uint32_t send;
+};
+_Static_assert(sizeof(struct link_key) == 32, "padding would be compared");
+
+struct slice {
+	uint64_t period;	/* now / LINKS_SLICE_NS, plus one; 0: never used */
+	struct links_sums sums;
+};
+
+struct link {
+	struct pool_link link;	/* all links, least recently used first */
+	struct link_key key;
+	uint64_t place;		/* its key in the index */
+	uint64_t first_ns;
+	struct links_who who;
+	struct links_sums sums;	/* since it was made */
+	struct slice slice[LINKS_SLICES];
+};
+
+/* Transfers that come while a query is at work wait here, up to so many. */
+#define LINKS_HELD	2048
+
+/* Those of one ProxyOp, on their way into their link. */
+struct links_entry {
+	struct link_key key;
+	struct links_who who;
+	struct links_sums sums;
+	uint64_t now_ns;
+};
+
+struct links {
+	struct pool pool;
+	struct index index;	/* hash of a link_key -> link */
+	struct pool_list lru;
+	struct links_stats stats;
+	struct links_entry last;	/* of links_add() */
+	uint64_t seed;
+	uint64_t started_ns;
+	struct links_entry *held;	/* LINKS_HELD of them */
+	uint32_t nheld;
+	bool holding;
+	uint64_t released;		/* how often the state has been let go */
+};
+
+/*
+ * From hold to release the state does not change.  More transfers than can wait
+ * release it early: who reads in pieces looks at `released` whether it still holds.
+ */
+void links_hold(struct links *l);
+void links_release(struct links *l);
+
+static inline struct link *links_at(const struct links *l, uint32_t item)
+{
+	return pool_at(&l->pool, item);
+}
+
+/* Add `from` to `to`: all but the fit, or all. */
+void links_add_up(struct links_sums *to, const struct links_sums *from);
+void links_merge(struct links_sums *to, const struct links_sums *from);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/time/nearest.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+int nearest_init(struct nearest *l, uint32_t room, size_t row_bytes)
+{
+	*l = (struct nearest){
+		.rows = malloc(room * row_bytes),
+		.row_bytes = row_bytes,
+		.heap = malloc(room * sizeof(*l->heap)),
+		.room = room,
+	};
+	if (l->rows && l->heap)
+		return 0;
+	nearest_deinit(l);
+	return -ENOMEM;
+}
+
+void nearest_deinit(struct nearest *l)
+{
+	free(l->rows);
+	free(l->heap);
+	*l = (struct nearest){ .rows = NULL };
+}
+
+static void swap(struct nearest *l, uint32_t a, uint32_t b)
+{
+	struct nearest_place place = l->heap[a];
+
+	l->heap[a] = l->heap[b];
+	l->heap[b] = place;
+}
+
+static void sift_up(struct nearest *l, uint32_t i)
+{
+	for (; i && l->heap[(i - 1) / 2].apart < l->heap[i].apart; i = (i - 1) / 2)
+		swap(l, i, (i - 1) / 2);
+}
+
+static void sift_down(struct nearest *l, uint32_t i)
+{
+	for (;;) {
+		uint32_t far = 2 * i + 1;
+
+		if (far + 1 < l->n && l->heap[far + 1].apart > l->heap[far].apart)
+			far++;
+		if (far >= l->n || l->heap[far].apart <= l->heap[i].apart)
+			return;
+		swap(l, i, far);
+		i = far;
+	}
+}
+
+void *nearest_offer(struct nearest *l, uint64_t apart)
+{
+	uint32_t row = l->n;
+
+	if (l->n < l->room) {
+		l->heap[l->n++] = (struct nearest_place){ apart, row };
+		sift_up(l, row);
+		return nearest_row(l, row);
+	}
+	l->left_out++;
+	if (apart >= l->heap[0].apart)
+		return NULL;
+	l->heap[0].apart = apart;
+	row = l->heap[0].row;
+	sift_down(l, 0);
+	return nearest_row(l, row);
+}
