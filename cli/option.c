@@ -10,11 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/meant.h"
 #include "util/text.h"
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 #define DEFAULT_DELAY_NS UINT64_C(2000000000)
+#define LEAST_FOR_NS	 INT64_C(100000000)
+#define MOST_FOR_NS	 (INT64_C(604800) * 1000000000)	/* the daemon's, a week */
 
 #define IN(id)	 (UINT64_C(1) << (id))
 #define ANYWHERE (IN(COMMANDS) - 1)
@@ -30,11 +33,12 @@ static const char *const colors[] = { "auto", "always", "never", NULL };
 static const char *const directions[] = { "send", "recv", NULL };
 static const char *const samples[] = { "all", "budget", NULL };
 static const char *const windows[] = { "1s", "10s", "60s", "all", NULL };
+static const char *const link_windows[] = { "60s", "all", NULL };
 
 static const struct option_row options[] = {
 	{ "output", 'o', OPTION_INDEX, offsetof(struct options, cli.format), ROWS, "FORMAT",
 	  "table, wide, json, jsonl, csv or prom", formats, 0, 0 },
-	{ "output", 'o', OPTION_STRING, offsetof(struct options, cli.path), IN(TRACE), "PATH",
+	{ "output", 'o', OPTION_FILE, offsetof(struct options, cli.path), IN(TRACE), "PATH",
 	  "the file to be written (.json, .gz, .zst); -: stdout", NULL, 0, 0 },
 	{ "fields", 0, OPTION_STRING, offsetof(struct options, cli.fields), ROWS, "A,B",
 	  "only these, in this order; help lists them", NULL, 0, 0 },
@@ -84,14 +88,16 @@ static const struct option_row options[] = {
 	  "only what began longer ago", NULL, 0, 0 },
 	{ "from", 0, OPTION_LIST, offsetof(struct options, cli.from),
 	  IN(PS) | IN(COMMS) | IN(RANKS) | IN(OPS) | IN(PEERS) | IN(INFLIGHT) | IN(DIAGNOSE),
-	  "PATH", "from snapshots in this file or directory, not from the daemon", NULL, 0, 0 },
+	  "PATH", "of snapshots, in this file or directory", NULL, 0, 0 },
 	{ "window", 0, OPTION_WORD, offsetof(struct options, cli.window),
-	  IN(OPS) | IN(RANKS) | IN(DMON) | IN(PEERS) | IN(TOP),
-	  "WINDOW", "1s, 10s, 60s or all; peers: 60s or all", windows, 0, 0 },
+	  IN(OPS) | IN(RANKS) | IN(DMON) | IN(TOP), "WINDOW",
+	  "the time looked back: 1s, 10s, 60s or all", windows, 0, 0 },
+	{ "window", 0, OPTION_WORD, offsetof(struct options, cli.window), IN(PEERS), "WINDOW",
+	  "the time looked back: 60s or all", link_windows, 0, 0 },
 	{ "by-rank", 0, OPTION_FLAG, offsetof(struct options, cli.by_rank), IN(OPS), NULL,
 	  "a row for each rank", NULL, 0, 0 },
 	{ "for", 0, OPTION_SECONDS, offsetof(struct options, cli.for_ns), IN(LEVEL) | IN(TRACE),
-	  "SECONDS", "for so long, and then as before (level: for good; trace: 5)", NULL, 0, 0 },
+	  "SECONDS", "for so long (level: for good; trace: 5)", NULL, LEAST_FOR_NS, MOST_FOR_NS },
 	{ "exemplar", 0, OPTION_STRING, offsetof(struct options, cli.exemplar), IN(TRACE), "ID",
 	  "of that one, instead of the next seconds", NULL, 0, 0 },
 	{ "sample", 0, OPTION_WORD, offsetof(struct options, cli.sample), IN(LEVEL), "WHICH",
@@ -183,6 +189,17 @@ static int find_user(const struct option_row *row, const char *text, int64_t *ui
 	return 0;
 }
 
+static int set_time(const struct option_row *row, const char *text, uint64_t *ns)
+{
+	uint64_t got;
+
+	if (text_parse_duration(text, &got) || got < (uint64_t)row->least ||
+	    (row->most && got > (uint64_t)row->most))
+		return -EINVAL;
+	*ns = got;
+	return 0;
+}
+
 static int set_option(const struct option_row *row, const char *arg, struct options *opts)
 {
 	void *at = (char *)opts + row->offset;
@@ -194,12 +211,14 @@ static int set_option(const struct option_row *row, const char *arg, struct opti
 		*(bool *)at = row->kind == OPTION_FLAG;
 		return 0;
 	case OPTION_STRING:
+	case OPTION_FILE:
 		*(const char **)at = arg;
-		return *arg ? 0 : -EINVAL;
+		return *arg && !(row->kind == OPTION_FILE && !find_word(formats, arg, &index))
+			       ? 0 : -EINVAL;
 	case OPTION_NUMBER:
 		return text_parse_integer(arg, row->least, row->most, at);
 	case OPTION_SECONDS:
-		return text_parse_duration(arg, at);
+		return set_time(row, arg, at);
 	case OPTION_LIST:
 		return add_to_list(at, arg);
 	case OPTION_USER:
@@ -225,6 +244,59 @@ static size_t row_for(size_t i, const struct command *command)
 	return i;
 }
 
+/* "a, b or c" */
+static void list_words(const char *const *words, char *buf, size_t size)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; words[i] && used < size; i++)
+		used += (size_t)snprintf(buf + used, size - used, "%s%s",
+					 !i ? "" : words[i + 1] ? ", " : " or ", words[i]);
+}
+
+/* What would have been right. */
+static void expect(const struct option_row *row, char *buf, size_t size)
+{
+	char least[TEXT_MAX], most[TEXT_MAX];
+
+	switch (row->kind) {
+	case OPTION_WORD:
+	case OPTION_INDEX:
+		list_words(row->words, buf, size);
+		break;
+	case OPTION_NUMBER:
+		snprintf(buf, size, "a whole number, %lld or more", (long long)row->least);
+		break;
+	case OPTION_SECONDS:
+		text_duration(least, sizeof(least), (uint64_t)row->least);
+		text_duration(most, sizeof(most), (uint64_t)row->most);
+		snprintf(buf, size, "a time as 500ms, 10 (seconds) or 5m%s%s%s%s",
+			 row->least ? ", from " : "", row->least ? least : "",
+			 row->most ? " to " : "", row->most ? most : "");
+		break;
+	case OPTION_USER:
+		snprintf(buf, size, "no user is called so");
+		break;
+	case OPTION_LIST:
+		snprintf(buf, size, "it must not be empty, and may be given %d times", CLI_LIST);
+		break;
+	case OPTION_FILE:
+		snprintf(buf, size, "it is a file here, and formats are of tables; for a file "
+			 "that is called so: ./json");
+		break;
+	default:
+		snprintf(buf, size, "it must not be empty");
+	}
+}
+
+static int bad_value(const struct option_row *row, const char *value)
+{
+	char why[160];
+
+	expect(row, why, sizeof(why));
+	return option_error("'%s' does not fit --%s %s: %s", value, row->name, row->arg, why);
+}
+
 /* A value that getopt found for a row. */
 struct found {
 	size_t row;
@@ -238,8 +310,7 @@ static int set_all(const struct found *found, size_t n, const struct command *co
 		size_t i = row_for(found[k].row, command);
 
 		if (set_option(&options[i], found[k].arg, opts))
-			return option_error("'%s' does not fit --%s %s: %s", found[k].arg,
-					    options[i].name, options[i].arg, options[i].help);
+			return bad_value(&options[i], found[k].arg);
 		*given |= UINT64_C(1) << i;
 	}
 	return 0;
@@ -263,6 +334,27 @@ static const struct command *named_command(int argc, char **argv)
 	if (command && !command->run && optind + 1 < argc)
 		command = command_find(argv[optind + 1]);
 	return command;
+}
+
+/* By its dashes and its value, "--windw=10s". */
+static int unknown_option(const char *text)
+{
+	char name[32];
+	struct meant meant = { .wanted = name };
+	const char *dashes = "--";
+	int64_t index;
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(text + strspn(text, "-"), "="),
+		 text + strspn(text, "-"));
+	for (size_t i = 0; !strncmp(text, "--", 2) && i < ARRAY_LEN(options); i++)
+		meant_offer(&meant, options[i].name);
+	if (!find_word(formats, name, &index)) {
+		meant.best = name;
+		dashes = "-o ";
+	}
+	if (!meant.best)
+		return option_error("unknown option %s", text);
+	return option_error("unknown option %s; is it %s%s?", text, dashes, meant.best);
 }
 
 /* What the options mean may depend on the command, which may stand behind them. */
@@ -290,7 +382,7 @@ int option_parse(int argc, char **argv, struct options *opts, uint64_t *given)
 		if (c == ':')
 			r = option_error("%s needs a value", argv[optind - 1]);
 		else if (c == '?')
-			r = option_error("unknown option %s", argv[optind - 1]);
+			r = unknown_option(argv[optind - 1]);
 		found[n].arg = optarg;
 		for (size_t i = 0; !r && i < ARRAY_LEN(options); i++)
 			if (c == 256 + (int)i || (c < 256 && options[i].letter == c))

@@ -23,6 +23,7 @@ enum option_kind {
 	OPTION_FLAG,	/* true */
 	OPTION_NO_FLAG,	/* false */
 	OPTION_STRING,	/* char *, not empty */
+	OPTION_FILE,	/* the same, and none of `formats` by mistake */
 	OPTION_NUMBER,	/* int64_t */
 	OPTION_SECONDS,	/* uint64_t, in ns */
 	OPTION_LIST,	/* struct cli_list */
@@ -40,8 +41,8 @@ struct option_row {
 	const char *arg;	/* what its value is called; NULL: it has none */
 	const char *help;
 	const char *const *words;	/* that may be given, NULL at the end */
-	int64_t least;		/* of OPTION_NUMBER and OPTION_USER */
-	int64_t most;
+	int64_t least;		/* of numbers and, in ns, of times */
+	int64_t most;		/* times: 0: any */
 };
 
 /* At most 64. */

@@ -47,8 +47,11 @@ unsigned meant_distance(const char *a, const char *b)
 void meant_offer(struct meant *m, const char *word)
 {
 	unsigned away = meant_distance(m->wanted, word);
+	size_t longer = strlen(word);
 
-	if (away >= (m->best ? m->away : FAR) || away >= strlen(word) / 2 + 1)
+	if (strlen(m->wanted) > longer)
+		longer = strlen(m->wanted);
+	if (away >= (m->best ? m->away : FAR) || away >= (longer + 1) / 2)
 		return;
 	m->best = word;
 	m->away = away;

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "util/meant.h"
+
 /* "P50(us)" without its unit: as many bytes. */
 static size_t stem(const char *header)
 {
@@ -31,6 +33,18 @@ const struct column *fields_find(const struct column *columns, size_t count, con
 		if (is_header(&columns[i], name))
 			return &columns[i];
 	return NULL;
+}
+
+void fields_unknown(const struct column *columns, size_t count, const char *name, char *why,
+		    size_t size)
+{
+	struct meant meant = { .wanted = name };
+
+	for (size_t i = 0; i < count; i++)
+		if (columns[i].name)
+			meant_offer(&meant, columns[i].name);
+	snprintf(why, size, "no field '%s'%s%s%s; --fields help lists them", name,
+		 meant.best ? "; is it " : "", meant.best ?: "", meant.best ? "?" : "");
 }
 
 /* ---- making up what a column lacks ------------------------------------------ */

@@ -34,6 +34,10 @@ int fields_select(struct fields *fields, const struct column *columns, size_t co
 /* All there is to show, each once; those that no column showed come last. */
 void fields_widen(struct fields *fields, const struct column *columns, size_t count);
 
+/* That there is no field of that name, and which one was meant, if one is like it. */
+void fields_unknown(const struct column *columns, size_t count, const char *name, char *why,
+		    size_t size);
+
 /* One line for each field: what --fields, -s and -f may name, and its header if wanted. */
 void fields_list(const struct column *columns, size_t count, bool with_header, FILE *out);
 

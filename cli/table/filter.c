@@ -68,7 +68,7 @@ static int set_comparison(const struct filter *filter, struct filter_term *term,
 
 	term->column = fields_find(filter->columns, filter->count, name, &by_name);
 	if (!term->column) {
-		snprintf(why, size, "no field '%s'; --fields help lists them", name);
+		fields_unknown(filter->columns, filter->count, name, why, size);
 		return -EINVAL;
 	}
 	if (report_is_text(term->column) || term->op->contains || !strcmp(term->text, "-"))

@@ -32,8 +32,7 @@ static int choose_fields(struct listing_query *query, const struct listing *list
 	if (query->cli->fields) {
 		r = fields_select(&query->fields, listing->columns, listing->count,
 				  query->cli->fields, &unknown);
-		snprintf(why, sizeof(why), "no field '%s'; --fields help lists them",
-			 unknown ?: "");
+		fields_unknown(listing->columns, listing->count, unknown ?: "", why, sizeof(why));
 		free(unknown);
 		if (r)
 			return wrong("fields", r == -ENOENT ? why : "too many fields");
@@ -59,8 +58,10 @@ static int choose_order(struct listing_query *query, const struct listing *listi
 	query->ascending = *name != '-';
 	name += *name == '-' || *name == '+';
 	query->sort = fields_find(listing->columns, listing->count, name, &by_name);
-	snprintf(why, sizeof(why), "no field '%s'; --fields help lists them", name);
-	return query->sort ? CLI_DONE : wrong("sort", why);
+	if (query->sort)
+		return CLI_DONE;
+	fields_unknown(listing->columns, listing->count, name, why, sizeof(why));
+	return wrong("sort", why);
 }
 
 static int choose_filters(struct listing_query *query, const struct listing *listing)

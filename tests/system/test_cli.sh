@@ -39,9 +39,21 @@ check "one that is nearly one is told" eval 'ends 2 "$I" inflght && says "is it 
 check "what has nothing of one is not" eval 'ends 2 "$I" nonsense && ! says "is it"'
 check "an unknown option is a usage error" ends 2 "$I" ps --nonsense
 check "an option of another command is a usage error" ends 2 "$I" ps --older-than 3
-check "a value that does not fit is a usage error" ends 2 "$I" ops --window 5y
+check "one that is nearly one is told" eval 'ends 2 "$I" ps --fileds=pid && says "is it --fields\?"'
+check "so is a format that was taken for an option" eval 'ends 2 "$I" ps --json && says "is it -o json\?"'
+check "a value that does not fit is told what would" \
+	eval 'ends 2 "$I" ops --window 5y && says "5y. does not fit --window WINDOW: 1s, 10s, 60s or all"'
+check "what is right for one command need not be for another" \
+	eval 'ends 2 "$I" peers --window 10s && says "WINDOW: 60s or all"'
+check "nothing lasts no time, or longer than the daemon allows" \
+	eval 'ends 2 "$I" level node net --for 0 && says "from 100ms to 7d" && ends 2 "$I" trace --for 8d -o "$T/t"'
+check "a format is no file that trace writes" \
+	eval '(cd "$T" && ends 2 "$I" trace -o csv --for 1 && says "formats are of tables" && [ ! -e csv ])'
+check "a number is told from where on" eval 'ends 2 "$I" ps -n -1 && says "whole number, 1 or more"'
 check "a field that is not there is a usage error, and needs no daemon" \
 	eval 'ends 2 "$I" ops --fields rank,nonsense && says "no field .nonsense.; --fields help"'
+check "one that is nearly one is told, wherever it stands" eval 'ends 2 "$I" ops --fields rnk && says "is it rank\?" &&
+	ends 2 "$I" ops -s rnk && says "is it rank\?" && ends 2 "$I" ops -f rnk=3 && says "is it rank\?"'
 check "so it is in an order" eval 'ends 2 "$I" ops -s -nonsense && says "no field .nonsense."'
 check "so it is in a filter" eval 'ends 2 "$I" ops -f "nonsense>3" && says "no field .nonsense."'
 check "a filter's value that is no number is a usage error" \
