@@ -92,6 +92,25 @@ START_TEST(what_is_not_seen_any_more_ends_and_is_kept_for_an_hour)
 }
 END_TEST
 
+START_TEST(a_look_that_comes_late_on_a_busy_machine_ends_nothing)
+{
+	report(&brief, 7, FINDING_WARNING);
+	for (int i = 0; i < 5; i++) {
+		fx.now_ns += 10 * FX_SECOND;	/* far beyond its hold_ns */
+		diagnose_look(fx.diagnose, fx.now_ns);
+		ck_assert_uint_eq(count("?active=true"), 1);
+		report(&brief, 7, FINDING_WARNING);
+	}
+	ck_assert_uint_eq(count(""), 1);
+	fx.now_ns += 10 * FX_SECOND;
+	diagnose_look(fx.diagnose, fx.now_ns);
+	ck_assert_uint_eq(count("?active=true"), 1);
+	fx.now_ns += 10 * FX_SECOND;
+	diagnose_look(fx.diagnose, fx.now_ns);
+	ck_assert_uint_eq(count("?active=true"), 0);
+}
+END_TEST
+
 START_TEST(a_full_store_lets_go_of_what_ended_and_never_of_what_is_active)
 {
 	for (uint64_t i = 0; i < 100; i++)
@@ -221,6 +240,7 @@ int main(void)
 		FX_TEST(nothing_wrong_is_an_empty_list),
 		FX_TEST(what_is_said_again_keeps_its_id_and_its_beginning),
 		FX_TEST(what_is_not_seen_any_more_ends_and_is_kept_for_an_hour),
+		FX_TEST(a_look_that_comes_late_on_a_busy_machine_ends_nothing),
 		FX_TEST(a_full_store_lets_go_of_what_ended_and_never_of_what_is_active),
 		FX_TEST(nobody_fills_the_store_for_other_users),
 		FX_TEST(a_stream_tells_of_beginning_change_and_end_and_of_nothing_between),

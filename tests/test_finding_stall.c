@@ -133,6 +133,33 @@ START_TEST(with_ranks_elsewhere_kernels_that_nobody_told_of_accuse_no_gpu)
 }
 END_TEST
 
+/* As the daemon's clock does: the ticks of a posting come to other nanoseconds each time. */
+static void measure_clocks(int look)
+{
+	first->clock.mono_ns += look % 2 ? 3 : -3;
+	second->clock.mono_ns += look % 2 ? -5 : 5;
+}
+
+START_TEST(one_hang_is_one_finding_however_often_the_clock_is_measured)
+{
+	uint64_t seq = both_run(0, 20);
+	json_t *a;
+
+	post(first, seq);
+	look_for(13);
+	for (int i = 0; i < 30; i++) {
+		measure_clocks(i);
+		look_for(1);
+		fx.now_ns += (uint64_t)(i % 5) * FX_SECOND;
+	}
+	a = fx_get("/v1/findings", 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 1);
+	ck_assert_uint_eq(fx_number(a, "findings.0.id"), 1);
+	json_decref(a);
+	expect_verdict("desync", "NOT_JOINED");
+}
+END_TEST
+
 START_TEST(who_has_not_come_is_named_with_evidence_and_forgotten_when_it_comes)
 {
 	uint64_t seq = both_run(0, 20);
@@ -354,6 +381,7 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_TEST(the_first_operation_of_a_communicator_has_two_minutes),
 		FX_TEST(with_ranks_elsewhere_kernels_that_nobody_told_of_accuse_no_gpu),
+		FX_TEST(one_hang_is_one_finding_however_often_the_clock_is_measured),
 		FX_TEST(who_has_not_come_is_named_with_evidence_and_forgotten_when_it_comes),
 		FX_TEST(who_claims_another_users_communicator_is_none_of_its_ranks),
 		FX_TEST(communicators_that_are_too_many_are_left_out_and_counted),

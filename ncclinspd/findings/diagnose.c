@@ -16,6 +16,7 @@
 #define STALL_MIN_NS	(10 * SECOND_NS)
 #define KEEP_NS		(3600 * SECOND_NS)
 #define FINDINGS	128
+#define LEAST_MISSED	2	/* looks: on a busy machine one may be later than any hold_ns */
 
 static const struct detector *const detectors[] = {
 	&finding_died,
@@ -146,6 +147,7 @@ static void refresh(struct diagnose *dg, struct finding *f, const struct finding
 	memcpy(f->job, job, sizeof(job));
 	f->life = life;
 	f->life.seen_ns = now_ns;
+	f->life.missed = 0;
 	if (since_ns < f->since_ns)
 		f->since_ns = since_ns;
 	if (changed)
@@ -208,9 +210,18 @@ bool diagnose_renew(struct diagnose *dg, const struct detector *detector, uint64
 {
 	struct finding *f = find(dg, detector, key);
 
-	if (f)
-		f->life.seen_ns = now_ns;
-	return f;
+	if (!f)
+		return false;
+	f->life.seen_ns = now_ns;
+	f->life.missed = 0;
+	return true;
+}
+
+static bool is_over(struct finding *f, uint64_t now_ns)
+{
+	bool missed = f->life.seen_ns != now_ns && ++f->life.missed >= LEAST_MISSED;
+
+	return missed && now_ns - f->life.seen_ns > f->life.detector->hold_ns;
 }
 
 static void end_unseen(struct diagnose *dg, uint64_t now_ns)
@@ -218,7 +229,7 @@ static void end_unseen(struct diagnose *dg, uint64_t now_ns)
 	for (uint32_t i = 0; i < dg->config.findings; i++) {
 		struct finding *f = &dg->findings[i];
 
-		if (is_active(f) && now_ns - f->life.seen_ns > f->life.detector->hold_ns) {
+		if (is_active(f) && is_over(f, now_ns)) {
 			f->life.until_ns = f->life.seen_ns > f->since_ns ? f->life.seen_ns :
 									   f->since_ns;
 			tell(dg, f, now_ns);

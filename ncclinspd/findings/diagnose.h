@@ -67,7 +67,8 @@ struct detector;
 struct finding_life {
 	uint64_t id;		/* 1, 2, ...; never used twice */
 	uint64_t found_ns;
-	uint64_t seen_ns;	/* its detector last said so */
+	uint64_t seen_ns;	/* its detector last said so ... */
+	uint32_t missed;	/* ... so many looks ago */
 	uint64_t until_ns;	/* 0: active */
 	uint64_t key;
 	const struct detector *detector;
@@ -163,7 +164,7 @@ uint32_t diagnose_left_out(const struct diagnose *dg);
 struct detector {
 	const char *name;
 	size_t state_bytes;
-	uint64_t hold_ns;	/* a finding ends when it was not seen for so long */
+	uint64_t hold_ns;	/* a finding ends when not seen for so long, and in two looks */
 	int (*init)(struct diagnose *dg, void *state);
 	void (*deinit)(void *state);
 	void (*op)(struct diagnose *dg, void *state, const struct op *op, uint64_t now_ns);

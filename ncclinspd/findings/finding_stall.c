@@ -20,7 +20,7 @@
 /* An operation that is beyond its limit: does anything of it still move? */
 struct watch {
 	uint64_t key;		/* of its group; 0: unused */
-	uint64_t since_ns;	/* enqueued_ns of the operation */
+	uint64_t op;		/* identity() of the operation */
 	uint64_t seen_ns;
 	uint64_t moved_ns;	/* 0: not since it is watched */
 	uint64_t signature;
@@ -130,6 +130,17 @@ static uint64_t sign(const struct stuck *v, const struct stuck_group *g)
 	return signature;
 }
 
+/*
+ * The same at each look.  The time of its posting is not: it is worked out anew from ticks
+ * at each look, and moves by some ns whenever their rate is measured.
+ */
+static uint64_t identity(const struct op *op)
+{
+	if (op->seq != UNKNOWN_U64)
+		return index_mix((uintptr_t)op->func, op->seq);
+	return index_mix(op->process_id, op->token);
+}
+
 /* That of this group and operation; else one that is unused, or else the stalest. */
 static struct watch *find_watch(struct stalls *st, uint64_t key)
 {
@@ -149,12 +160,12 @@ static bool watch(struct stalls *st, const struct stall *s, bool *moves)
 {
 	const struct stuck_group *g = &s->view->groups[s->group];
 	uint64_t key = stall_key(s->view, s->group), signature = sign(s->view, g);
-	uint64_t now_ns = s->view->now_ns;
+	uint64_t now_ns = s->view->now_ns, op = identity(&g->op);
 	struct watch *w = find_watch(st, key);
 
-	if (w->key != key || w->since_ns != g->op.enqueued_ns) {
-		*w = (struct watch){ .key = key, .since_ns = g->op.enqueued_ns,
-				     .seen_ns = now_ns, .signature = signature };
+	if (w->key != key || w->op != op) {
+		*w = (struct watch){ .key = key, .op = op, .seen_ns = now_ns,
+				     .signature = signature };
 		return false;
 	}
 	if (w->signature != signature)
