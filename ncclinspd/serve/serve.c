@@ -349,11 +349,8 @@ static void completed(void *arg, struct MHD_Connection *connection, void **conte
 
 static int http_start(struct serve *s)
 {
-	const union MHD_DaemonInfo *info;
-
-	s->http = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
-				   answer, s,
-				   MHD_OPTION_LISTEN_SOCKET, s->config.listen_fd,
+	s->http = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
+				   MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, answer, s,
 				   MHD_OPTION_CONNECTION_LIMIT, s->config.connections + SERVE_SPARE,
 				   MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_BYTES,
 				   MHD_OPTION_NOTIFY_CONNECTION, client_notify, s,
@@ -362,11 +359,7 @@ static int http_start(struct serve *s)
 				   MHD_OPTION_END);
 	if (!s->http)
 		return errno ? -errno : -EINVAL;
-	info = MHD_get_daemon_info(s->http, MHD_DAEMON_INFO_EPOLL_FD);
-	if (!info)
-		return -ENOSYS;
-	s->fd = info->epoll_fd;
-	return 0;
+	return accept_open(s);
 }
 
 static void serve_closep(struct serve **sp)
@@ -386,6 +379,7 @@ int serve_open(struct serve **sp, const struct serve_config *config,
 	}
 	s->config = *config;
 	s->source = *source;
+	s->fd = -1;
 	s->group = client_group(config->group);
 	s->now_ns = config->started_mono_ns;
 	s->real_offset_ns = config->started_real_ns - config->started_mono_ns;
@@ -416,10 +410,9 @@ void serve_close(struct serve *s)
 	if (s->http) {
 		streams_end(s);
 		MHD_run(s->http);
-		MHD_stop_daemon(s->http);	/* closes listen_fd */
-	} else {
-		close(s->config.listen_fd);
+		MHD_stop_daemon(s->http);
 	}
+	accept_close(s);
 	json_deinit(&s->line);
 	serve_free_sums(s);
 	free(s->users);
@@ -440,6 +433,8 @@ uint64_t serve_timeout_ns(struct serve *s, uint64_t now_ns)
 		return 0;
 	if (streams < at)
 		at = streams;
+	if (accept_deadline(s) < at)
+		at = accept_deadline(s);
 	if (at == UINT64_MAX)
 		return UINT64_MAX;
 	return at > now_ns ? at - now_ns : 0;
@@ -465,6 +460,7 @@ void serve_run(struct serve *s, uint64_t now_ns, uint64_t real_ns)
 	streams_check(s);
 	clients_expire(s);
 	s->woken = false;	/* before the run: what it wakes is for the next */
+	accept_clients(s);
 	MHD_run(s->http);
 }
 

@@ -30,6 +30,7 @@
 #include "ncclinspd/model.h"
 #include "ncclinspd/serve/serve.h"
 #include "util/json.h"
+#include "util/log.h"
 
 #define SERVE_LINE_BYTES	4096
 #define SERVE_SPARE		16	/* connections above the limit; half are told so */
@@ -85,6 +86,15 @@ void client_enter(struct client *c, enum client_phase phase);
 /* Close those that took too long; the earliest deadline that is left. */
 void clients_expire(struct serve *s);
 uint64_t clients_deadline(const struct serve *s);
+
+/*
+ * serve_accept.c: s->fd, which is read when somebody comes or says something, and whoever
+ * waits is let in, as far as there is room.  accept_close() closes the listening one too.
+ */
+int accept_open(struct serve *s);
+void accept_close(struct serve *s);
+void accept_clients(struct serve *s);
+uint64_t accept_deadline(const struct serve *s);
 
 /* ---- answers ----------------------------------------------------------- */
 
@@ -303,7 +313,10 @@ struct serve {
 	char boot_id[40];
 	char loop[16];
 	struct MHD_Daemon *http;
-	int fd;
+	int fd;			/* an epoll set: of the library's own, and of config.listen_fd */
+	bool listening;		/* false: no room, or nothing to make a connection of */
+	uint64_t listen_again_ns;
+	struct log_rate accept_rate;
 	gid_t group;		/* who sees everything; -1: there is no such group */
 	uint64_t now_ns;
 	uint64_t real_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
