@@ -76,6 +76,7 @@ struct cli {
 	bool dry_run;		/* say what would be changed, and change nothing */
 	int64_t warn, crit;	/* check: findings from which on it says so */
 	const char *path;	/* of the file that is written; NULL: none was named */
+	const char *pids;	/* trace: "4711,4712", only these; NULL: all */
 	const char *exemplar;	/* id of the one that is asked for; NULL: none */
 	const char *sample;	/* all or budget; NULL: as it is */
 	const char *argument;	/* of a command that takes one; NULL: none was given */

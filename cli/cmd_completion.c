@@ -15,7 +15,9 @@ static const struct {
 	const char *arg;
 	const char *query;	/* %: the command being completed */
 } live[] = {
-	{ "PID", "ps -H -o csv --fields pid" },	 { "USER", "ps -H -o csv --fields user" },
+	{ "PID", "ps -H -o csv --fields pid" },
+	{ "PID[,PID]", "ps -H -o csv --fields pid" },
+	{ "USER", "ps -H -o csv --fields user" },
 	{ "JOB", "ps -H -o csv --fields job" },	 { "COMM", "comms -H -o csv --fields name" },
 	{ "RANK", "comms -H -o csv --fields rank" },
 	{ "GPU", "comms -H -o csv --fields pci_bus_id" },

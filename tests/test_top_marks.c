@@ -87,7 +87,7 @@ START_TEST(two_ranks_of_one_process_are_asked_for_once)
 	json_object_set_new(json_array_get(members, 1), "pid", json_integer(4000));
 	fx_build();
 	fx_type_and_see("  T");
-	ck_assert(fx_shows("Level of the 2 tagged: trace"));
+	ck_assert(fx_shows("Trace the 2 tagged for 10 s into trace-"));
 	fx_press('y');
 	ck_assert_int_eq(fx_due_pid(0), 4000);
 	ck_assert_ptr_null(fx_due(1));
@@ -173,14 +173,58 @@ START_TEST(a_trace_is_of_the_row_for_ten_seconds_and_asks)
 	fx_build();
 	fx_press('T');
 	fx_show(120, 40);
-	ck_assert(fx_shows("Level of process 4000: trace, for 10s.  Do it? (y/n)"));
+	ck_assert(fx_shows("Trace process 4000 for 10 s into trace-2"));
+	ck_assert(fx_shows("Z.json.gz? (y/n)"));
 	fx_press('n');
 	ck_assert_ptr_null(fx.place.wish.due);
 	fx_press('T');
 	fx_press('y');
 	ck_assert_int_eq(fx_due_pid(0), 4000);
-	ck_assert_str_eq(fx_due_text(0, "level"), "trace");
-	ck_assert_int_eq(json_integer_value(json_object_get(fx_due(0), "for_s")), 10);
+	ck_assert_str_eq(fx_due_text(0, "level"), "-");
+	ck_assert_int_eq(strncmp(fx.place.wish.file, "trace-2", 7), 0);
+}
+END_TEST
+
+START_TEST(a_level_after_a_trace_that_was_refused_is_no_trace)
+{
+	fx_build();
+	fx_press('T');
+	fx_press('n');
+	fx_type_and_see("L");
+	fx_press(KEYS_ENTER);
+	fx_press(KEYS_ENTER);
+	fx_press('y');
+	ck_assert_ptr_nonnull(fx.place.wish.due);
+	ck_assert_str_eq(fx.place.wish.file, "");
+}
+END_TEST
+
+START_TEST(one_trace_at_a_time)
+{
+	fx_build();
+	fx.place.capture = (struct capture){ .pid = 1, .now_ns = 4 * FX_SECOND,
+					     .whom = "process 4000" };
+	fx_show(120, 40);
+	ck_assert(fx_shows("tracing process 4000: 4 of 10 s"));
+	fx_type_and_see("T");
+	ck_assert(fx_shows("one at a time"));
+	ck_assert(!fx_shows("(y/n)"));
+}
+END_TEST
+
+/* What a process of its own says is told where a key can take it away again. */
+START_TEST(what_came_of_a_trace_waits_until_no_question_is_in_its_place)
+{
+	fx_build();
+	fx_press('d');
+	snprintf(fx.place.wish.told, sizeof(fx.place.wish.told), "written: trace.json.gz, 1KiB");
+	fx_press('5');
+	fx_press(KEYS_ESCAPE);
+	fx_show(120, 40);
+	ck_assert(fx_shows("written: trace.json.gz, 1KiB"));
+	fx_press('j');
+	fx_show(120, 40);
+	ck_assert(!fx_shows("written"));
 }
 END_TEST
 
@@ -190,8 +234,8 @@ START_TEST(on_an_empty_node_a_trace_is_of_the_node)
 	fx_build();
 	fx_press('T');
 	fx_press('y');
-	ck_assert_uint_eq(json_object_size(fx_due(0)), 2);
-	ck_assert_str_eq(fx_due_text(0, "level"), "trace");
+	ck_assert_uint_eq(json_object_size(fx_due(0)), 0);
+	ck_assert_str_ne(fx.place.wish.file, "");
 }
 END_TEST
 
@@ -205,7 +249,7 @@ START_TEST(readonly_nothing_is_asked_of_the_daemon)
 	fx_press(KEYS_MENU);
 	fx_show(120, 60);
 	ck_assert(fx_shows("pause"));
-	ck_assert(!fx_shows("at level trace"));
+	ck_assert(!fx_shows("record every event"));
 	ck_assert(!fx_shows("change the level"));
 }
 END_TEST
@@ -357,6 +401,9 @@ int main(void)
 		FX_TEST(a_star_folds_all_communicators_and_opens_everything),
 		FX_TEST(outside_the_tree_nothing_is_folded),
 		FX_TEST(a_trace_is_of_the_row_for_ten_seconds_and_asks),
+		FX_TEST(a_level_after_a_trace_that_was_refused_is_no_trace),
+		FX_TEST(one_trace_at_a_time),
+		FX_TEST(what_came_of_a_trace_waits_until_no_question_is_in_its_place),
 		FX_TEST(on_an_empty_node_a_trace_is_of_the_node),
 		FX_TEST(readonly_nothing_is_asked_of_the_daemon),
 		FX_TEST(the_menu_does_what_the_keys_do),

@@ -59,9 +59,17 @@ void ask_level(struct place *place, const struct view *view, int unused)
 
 void ask_trace(struct place *place, const struct view *view, int unused)
 {
+	char file[CAPTURE_PATH];
+
 	(void)view;
 	(void)unused;
-	wish_trace(&place->wish, place->under, place->tags);
+	if (place->capture.pid) {
+		snprintf(place->wish.told, sizeof(place->wish.told),
+			 "! a trace is being taken: one at a time");
+		return;
+	}
+	capture_name(file);
+	wish_trace(&place->wish, place->under, place->tags, file);
 	prompt_open(&place->prompt, place->wish.question, ASK_CONFIRM, "");
 }
 

@@ -17,7 +17,7 @@ void ask_sort(struct place *place, const struct view *view, int unused);
 void ask_pick(struct place *place, const struct view *view, int pick);	/* enum place_pick */
 void ask_level(struct place *place, const struct view *view, int unused);
 
-/* Whether what is tagged, or else under the cursor, is to be traced for a while. */
+/* Whether what is tagged, or else under the cursor, is to be traced, into which file. */
 void ask_trace(struct place *place, const struct view *view, int unused);
 
 /* A line of text: ASK_FILTER, ASK_SEARCH or ASK_DELAY. */

@@ -210,7 +210,8 @@ static const struct key_row {
 	{ "L", { 'L' }, ask_level, 0,
 	  "change the level of a process, job, communicator or the node", NULL,
 	  IN_MENU | CHANGES },
-	{ "T", { 'T' }, ask_trace, 0, "record every event of it for 10 s, at level trace", NULL,
+	{ "T", { 'T' }, ask_trace, 0,
+	  "record every event of it for 10 s, into a file for Perfetto's UI", NULL,
 	  IN_MENU | CHANGES },
 	{ "x", { 'x' }, act_snapshot, 0, "have the daemon write all that it knows to a file",
 	  NULL, IN_MENU | CHANGES },
@@ -299,10 +300,12 @@ void keys_press(struct place *place, const struct view *view, int key)
 
 	if (!key)
 		return;
-	place->wish.told[0] = '\0';
-	if (place->prompt.label)
+	if (place->prompt.label) {
 		ask_press_prompt(place, view, key);
-	else if (place->menu.title)
+		return;
+	}
+	place->wish.told[0] = '\0';	/* it has been seen: no prompt was in its place */
+	if (place->menu.title)
 		press_in_menu(place, view, key);
 	else if (place->help)
 		press_in_help(place, view, key);
@@ -354,6 +357,7 @@ void keys_put_footer(struct frame *frame, const struct place *place)
 			 place->wish.told);
 		return;
 	}
+	capture_put(&place->capture, line);
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		const char *space;
 

@@ -7,6 +7,7 @@
  * and what was asked to be left out.
  */
 
+#include "cli/top/capture.h"
 #include "cli/top/focus.h"
 #include "cli/top/menu.h"
 #include "cli/top/prompt.h"
@@ -58,6 +59,7 @@ struct place {
 	struct menu menu;
 	struct wish wish;
 	struct focus focus;
+	struct capture capture;
 	json_t *tags;	/* rows that are tagged, as they were then, by key; or NULL */
 	json_t *folded;	/* keys of the tree's branches that are; or NULL */
 	/* as of the last frame */

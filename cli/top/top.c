@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/cli.h"
 #include "cli/top/ask.h"
@@ -72,6 +73,7 @@ static void draw(struct top *top)
 
 	screen_size(&columns, &lines);
 	frame_init(&top->frame, columns, lines);
+	capture_look(&top->place.capture, cli_now_ns(), top->place.wish.told);
 	layout_frame(&top->frame, &top->view, &top->place);
 	screen_draw(&top->frame);
 	frame_deinit(&top->frame);
@@ -126,6 +128,23 @@ static void send_levels(struct top *top)
 	wish->due = NULL;
 }
 
+static void start_trace(struct top *top)
+{
+	struct wish *wish = &top->place.wish;
+	struct capture *capture = &top->place.capture;
+	int r;
+
+	snprintf(capture->whom, sizeof(capture->whom), "%s", wish->whom);
+	snprintf(capture->path, sizeof(capture->path), "%s", wish->file);
+	r = capture_start(capture, client_socket(top->cli->client), wish->due,
+			  top->view.rows[VIEW_RANKS], cli_now_ns());
+	if (r)
+		snprintf(wish->told, sizeof(wish->told), "! no trace: %s", strerror(-r));
+	json_decref(wish->due);
+	wish->due = NULL;
+	wish->file[0] = '\0';
+}
+
 static void send_snapshot(struct top *top)
 {
 	struct wish *wish = &top->place.wish;
@@ -148,7 +167,9 @@ static void send_wishes(struct top *top)
 	if (body && put_level(top, body) < 0)
 		focus_failed(&top->place.focus);
 	json_decref(body);
-	if (top->place.wish.due)
+	if (top->place.wish.due && top->place.wish.file[0])
+		start_trace(top);
+	else if (top->place.wish.due)
 		send_levels(top);
 	if (top->place.wish.snapshot)
 		send_snapshot(top);
@@ -181,6 +202,17 @@ static void take_key(struct top *top, int key)
 	draw(top);
 }
 
+#define STEP_MS 1000	/* a pause has no end, and a trace is seen to go on */
+
+static int wait_ms(const struct top *top, uint64_t left_ns)
+{
+	bool in_steps = top->place.paused || top->place.capture.pid;
+
+	if (in_steps && (top->place.paused || left_ns > STEP_MS * UINT64_C(1000000)))
+		return STEP_MS;
+	return (int)(left_ns / 1000000) + 1;
+}
+
 /* Keys until it is time to ask again; every key is seen at once. */
 static void wait_keys(struct top *top, uint64_t begin_ns)
 {
@@ -191,9 +223,11 @@ static void wait_keys(struct top *top, uint64_t begin_ns)
 
 		if (!left && !top->place.paused)
 			return;
-		key = screen_key(top->place.paused ? 1000 : (int)(left / 1000000) + 1);
+		key = screen_key(wait_ms(top, left));
 		if (key)
 			take_key(top, key);
+		else if (top->place.capture.pid)
+			draw(top);	/* how far it is */
 	}
 }
 
@@ -239,6 +273,7 @@ int cmd_top(struct cli *cli)
 		client_set_timeout(cli->client, LIVE_TIMEOUT_MS);
 		run_live(&top);
 		screen_close();
+		capture_end(&top.place.capture);
 	} else {
 		code = run_text(&top);
 	}

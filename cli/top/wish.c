@@ -8,8 +8,6 @@
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
-#define TRACE 4		/* among the levels */
-
 /* What a request can name, the least first, and where a row of any table has it. */
 static const struct {
 	const char *member;
@@ -18,8 +16,8 @@ static const struct {
 	const char *name;	/* what people call it */
 } targets[] = {
 	{ "pid", "pid", "process", "pid" },
-	{ "job", "job", "job", "job" },
 	{ "comm_id", "comm_id", "communicator", "comm|comm_label|comm_name|comm_id" },
+	{ "job", "job", "job", "job" },
 };
 
 static const struct {
@@ -32,7 +30,7 @@ static const struct {
 	{ "ops", "ops", NULL, 0 },
 	{ "kernel", "kernel", NULL, 0 },
 	{ "net", "net", NULL, 0 },
-	[TRACE] = { "trace, for 10s", "trace", NULL, 10 },
+	{ "trace, for 10s", "trace", NULL, 10 },
 	{ "every operation timed, for 60s", NULL, "all", 60 },
 	{ "default: take back what was wished", "default", NULL, 0 },
 };
@@ -148,14 +146,16 @@ void wish_take_level(struct wish *wish, int index)
 }
 
 /* The first target after the node is what is tagged, or the least that the row is of. */
-void wish_trace(struct wish *wish, const json_t *row, const json_t *tagged)
+void wish_trace(struct wish *wish, const json_t *row, const json_t *tagged, const char *file)
 {
 	json_t *items = wish_targets(wish, row, tagged);
 	size_t index = json_array_size(items) > 1;
 
 	wish_take_target(wish, (int)index, json_string_value(json_array_get(items, index)));
-	wish_take_level(wish, TRACE);
 	json_decref(items);
+	snprintf(wish->file, sizeof(wish->file), "%s", file);
+	snprintf(wish->question, sizeof(wish->question), "Trace %s for %d s into %s? (y/n)",
+		 wish->whom, CAPTURE_S, file);
 }
 
 void wish_confirm(struct wish *wish)

@@ -3,12 +3,14 @@
 #define CLI_TOP_WISH_H
 
 /*
- * What the user of the live view wants the daemon to do: a change of level, put
- * together by menus and sent by PUT, or a snapshot.
+ * What the user of the live view wants done: a change of level, put together by menus
+ * and sent by PUT, a trace, or a snapshot.
  */
 
 #include <jansson.h>
 #include <stdbool.h>
+
+#include "cli/top/capture.h"
 
 #define WISH_TEXT 128
 
@@ -16,10 +18,11 @@ struct wish {
 	json_t *bodies;		/* per target: what the requests about it begin with, an array */
 	json_t *chosen;		/* one of these; or NULL */
 	json_t *due;		/* confirmed, to be sent and then forgotten; or NULL */
+	char file[CAPTURE_PATH];	/* a trace of it is to be written there; "": none is */
 	bool snapshot;		/* one is wanted: to be asked for, and then forgotten */
 	char whom[WISH_TEXT];
-	char question[2 * WISH_TEXT];
-	char told[2 * WISH_TEXT];	/* what came of the last one; "": nothing to tell */
+	char question[2 * WISH_TEXT + CAPTURE_PATH];
+	char told[CAPTURE_TEXT];	/* what came of the last one; "": nothing to tell */
 };
 
 void wish_deinit(struct wish *wish);
@@ -35,8 +38,11 @@ void wish_take_target(struct wish *wish, int index, const char *name);
 json_t *wish_levels(void);
 void wish_take_level(struct wish *wish, int index);
 
-/* Trace for a while: what is tagged, else the least that the row is of, else the node. */
-void wish_trace(struct wish *wish, const json_t *row, const json_t *tagged);
+/*
+ * A trace, into that file, of what is tagged, else of the least that the row is of, else
+ * of the node: wish->question asks.
+ */
+void wish_trace(struct wish *wish, const json_t *row, const json_t *tagged, const char *file);
 
 /* Yes: it becomes due. */
 void wish_confirm(struct wish *wish);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/label.h"
@@ -28,13 +29,16 @@ static void on_signal(int number)
 	interrupted = 1;
 }
 
-/* Ctrl-C ends the trace, not the file. */
+/* Ctrl-C ends the trace, not the file; so does a terminal that goes. */
 static void catch_signals(void)
 {
+	static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
 	const struct sigaction action = { .sa_handler = on_signal };
+	struct sigaction before;
 
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (!sigaction(ends[i], NULL, &before) && before.sa_handler != SIG_IGN)
+			sigaction(ends[i], &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
 }
 
@@ -65,6 +69,34 @@ static bool is_member(const struct cli *cli, const json_t *comms, const json_t *
 	return false;
 }
 
+/* How many are in "4711,4712"; 0: it is no such list. */
+static size_t count_pids(const char *list)
+{
+	size_t n = 0;
+	int64_t pid;
+
+	for (;; list++) {
+		size_t len = strcspn(list, ",");
+		char one[24];
+
+		snprintf(one, sizeof(one), "%.*s", (int)len, list);
+		if (text_parse_integer(one, 1, INT32_MAX, &pid))
+			return 0;
+		n++;
+		list += len;
+		if (!*list)
+			return n;
+	}
+}
+
+static bool is_listed(const char *list, json_int_t pid)
+{
+	for (; *list; list += strcspn(list, ","), list += *list == ',')
+		if (strtoll(list, NULL, 10) == pid)
+			return true;
+	return false;
+}
+
 static bool is_wanted(const struct cli *cli, const json_t *process, const json_t *comms)
 {
 	const json_t *pid = json_object_get(process, "pid");
@@ -72,14 +104,14 @@ static bool is_wanted(const struct cli *cli, const json_t *process, const json_t
 
 	if (strcmp(json_string_value(json_object_get(process, "state")) ?: "", "live"))
 		return false;
-	return (cli->pid == CLI_ANY || json_integer_value(pid) == cli->pid) &&
+	return (!cli->pids || is_listed(cli->pids, json_integer_value(pid))) &&
 	       (!cli->job || (job && !strcmp(job, cli->job))) &&
 	       (!cli->comm || is_member(cli, comms, pid));
 }
 
 static bool is_filtered(const struct cli *cli)
 {
-	return cli->pid != CLI_ANY || cli->job || cli->comm;
+	return cli->pids || cli->job || cli->comm;
 }
 
 /* The processes that are meant; an exit code. */
@@ -98,6 +130,9 @@ static int choose(struct session *s, const json_t *processes, json_t *comms)
 			is_filtered(s->cli) ? "is the one asked for" : "is there");
 		return CLI_NOTHING;
 	}
+	if (s->cli->pids && s->processes < count_pids(s->cli->pids))
+		fprintf(stderr, "%zu of the %zu processes named use NCCL now; ncclinsp ps lists "
+			"them\n", s->processes, count_pids(s->cli->pids));
 	if (is_filtered(s->cli) && s->processes > PIDS_MOST)
 		return option_error("%zu processes are meant, %d at most can be: choose by --pid, "
 				    "or take all", s->processes, PIDS_MOST);
@@ -153,7 +188,7 @@ static int raise_level(struct session *s, double seconds)
 {
 	int r;
 
-	if (s->cli->job && !s->cli->comm && s->cli->pid == CLI_ANY)
+	if (s->cli->job && !s->cli->comm && !s->cli->pids)
 		r = put(s, body_for(NULL, s->cli->job, seconds));
 	else if (is_filtered(s->cli))
 		return raise_each(s, seconds);
@@ -383,6 +418,9 @@ int cmd_trace(struct cli *cli)
 	if (!live && (is_filtered(cli) || cli->for_ns))
 		return option_error("--for, --pid, --job and --comm go with a trace of now, not "
 				    "with one of a file");
+	if (cli->pids && !count_pids(cli->pids))
+		return option_error("'%s' does not fit --pid: process ids, as 4711 or 4711,4712",
+				    cli->pids);
 	if (cli->argument && cli->exemplar)
 		return option_error("of what: a file, or an exemplar of the daemon?");
 	catch_signals();

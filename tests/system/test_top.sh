@@ -55,6 +55,7 @@ loop forever
 end
 SCN
 
+cd "$T"		# where traces are written
 start_daemon
 open_terminal 120 30 "$I" top -d 0.2
 check "an idle node is shown" sees "no live process uses NCCL"
@@ -93,9 +94,15 @@ check "and it can be taken back" eval "press y; sees 'level net' && api_is level
 written() { compgen -G "$T/state/blackbox/*-request.json*" >/dev/null || compgen -G "$T/state/snapshots/*" >/dev/null; }
 check "x has a file written, and says where" eval \
 	"choose '^snapshot: $T/state/' x && wait_until 20 written"
-check "T asks whether to trace the row" choose "^Level of process [0-9]+: trace, for 10s" T
-check "and a yes does it, for a while" eval \
-	"press y; sees '1 process is told' && api_is level '.wishes[0].level == \"trace\" and .wishes[0].until_at != null'"
+press Space Down Space
+check "T asks whether to trace what is tagged, and names the file" choose \
+	"^Trace the 2 tagged for 10 s into trace-[0-9TZ]+.json.gz[?] .y/n" T
+check "and a yes does it, and tells how far it is" eval \
+	"press y; sees '^tracing the 2 tagged: [0-9]+ of 10 s'"
+check "for a while, of these" wait_until 20 api_is level \
+	'[.wishes[] | select(.level == "trace" and .until_at != null) | .pid] | unique | length == 2'
+check "when it is there, its size is told as well" sees "^written: trace-[0-9TZ]+.json.gz, [0-9.]+[KM]iB"
+press U
 
 press Tab
 check "Tab shows the operations" sees "^ COMM .*OP .*SIZE"
@@ -127,6 +134,7 @@ check "a smaller window is filled anew" eval 'sees "^ RANK" && fits 60'
 resize 200 50
 check "a larger window shows more columns" sees "IDLE"
 
+
 stop_daemon KILL
 check "a daemon that goes is told" sees "! cannot connect to"
 check "and the last data stay, with their age" sees "what follows is .* old"
@@ -135,6 +143,29 @@ check "a daemon that comes back is found" no_longer_sees "cannot connect"
 
 press q
 check "q gives the terminal back" given_back 0
+check "and the trace's name stays there" sees "^ncclinsp: written: trace-"
+# Each rank is a process of its own.
+has() { gzip -dc "$T"/trace-*.json.gz | jq -e "[.traceEvents[] | select(.cat == \"Coll\") | .pid] | unique | length == $1"; }
+check "in it is what was tagged" has 2
+rm -f "$T"/trace-*
+
+open_terminal 100 20 "$I" top -d 0.2
+sees "^>.* dp " >/dev/null
+choose "^Trace process [0-9]+ " T >/dev/null
+check "one that is quitted in its midst is ended, and kept" eval \
+	"press y; sees '^tracing process [0-9]+: [1-9]' && press q; sees '^ncclinsp: written: trace-' && has 1"
+check "and the level falls back" wait_until 20 api_is level '[.processes[].level] | unique == ["net"]'
+
+mkdir "$T/gone"
+cd "$T/gone"
+open_terminal 100 20 "$I" top -d 0.2
+cd "$T"
+sees "^>.* dp " >/dev/null
+choose "^Trace process [0-9]+ " T >/dev/null
+rmdir "$T/gone"
+check "what cannot be written is told, with the reason" eval \
+	"press y; sees '^! no trace: cannot write trace-.*: No such file'"
+press q
 
 open_terminal 100 20 "$I"
 check "no command on a terminal is top" sees "every 2.0s"
@@ -154,7 +185,7 @@ check "even a crash gives the terminal back" ends_with SEGV 139
 
 open_terminal 100 20 "$I" top --readonly
 sees "every 2.0s" >/dev/null
-press L h End
+press T L h End
 check "--readonly has no key for levels" sees "nothing can be changed"
 press q
 

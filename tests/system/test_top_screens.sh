@@ -211,7 +211,7 @@ no_longer_sees "Only this"
 press Home
 key Space "^ [*]   1 .*LINK" Space
 check "it is counted" sees "\[1 tagged\]"
-key T "^Level of the 1 tagged: trace, for 10s.  Do it" T
+key T "^Trace the 1 tagged for 10 s into trace-[0-9TZ]*.json.gz[?] .y/n" T
 press n
 key U "^>   0 " U
 check "and is gone" no_longer_sees "tagged"

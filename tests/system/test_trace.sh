@@ -28,7 +28,8 @@ works() { api_is collectives '[.collectives[] | select(.gpu_start_at != null)] |
 wait_until 60 works
 
 # Longer where the machine is so busy that next to nothing is in it.
-much() { jq -e '[.traceEvents[] | select(.cat == "waiting" or .name == "ProxyOp send")] | length > 60' "$1"; }
+much() { jq -e '[.traceEvents[] | select(.cat == "waiting" or .name == "ProxyOp send")] | length > 60' "$1" &&
+	jq -e '[.traceEvents[] | select(.name == "waiting for rank 1")] | length > 2' "$1"; }
 take() {
 	local seconds
 	for seconds in 1 2 4 8; do
@@ -71,6 +72,11 @@ check "of one process there is but that one" \
 	eval 'pid=$(api processes | jq .processes[0].pid) && trace --pid "$pid" --for 0.3 -o - 2>/dev/null >"$T/one.json" &&
 	      sound "$T/one.json" && has "$T/one.json" \
 	      "[.traceEvents[] | select(.cat == \"Coll\") | .pid] | unique == [$pid]"'
+two() { api processes | jq -r '[.processes[1:3][].pid] | sort | join(",")'; }
+check "of two there are these, and who is not there is told" \
+	eval 'trace --pid "$(two),1" --for 1 -o "$T/two.json" 2>"$T/said"; has "$T/two.json" \
+	      "[.traceEvents[] | select(.cat == \"Coll\") | .pid] | unique == [$(two)]" &&
+	      grep -q "^2 of the 3 processes named use NCCL now" "$T/said"'
 check "compressed by its name" eval 'trace --for 0.3 -o "$T/c.json.gz" 2>/dev/null && sound "$T/c.json.gz"'
 
 timeout -k 1 60 "$B/ncclinsp" trace --for 100s -o "$T/int.json" 2>"$T/said" &
@@ -81,12 +87,21 @@ wait "$TRACE"
 check "Ctrl-C ends it" test $? -eq 130
 check "... and what came is a sound file" sound "$T/int.json"
 check "... and the level falls back at once" wait_until 20 level_is net
+timeout -k 1 60 "$B/ncclinsp" trace --for 100s -o "$T/hup.json" 2>/dev/null &
+TRACE=$!
+wait_until 20 level_is trace
+kill -HUP $(pgrep -P "$TRACE")
+wait "$TRACE"
+check "so does a terminal that goes" sound "$T/hup.json"
 check "nothing half written is left" eval '! ls -A "$T" | grep -q part'
 
 curl -sN --unix-socket "$SOCK" "http://ncclinspd/v1/stream?kinds=record,collective" >"$T/stream" &
 CURL=$!
 started+=("$CURL")
-told() { [ "$(grep -c '"kind":"collective"' "$T/stream")" -ge 60 ]; }
+told() {
+	[ "$(grep -c '"kind":"collective"' "$T/stream")" -ge 60 ] &&
+		trace "$T/stream" -o "$T/s.json" && much "$T/s.json"
+}
 wait_until 60 told
 kill "$CURL"
 check "the stream as it came is as good" eval 'trace "$T/stream" -o "$T/s.json" 2>/dev/null && sound "$T/s.json"'
@@ -120,6 +135,8 @@ check "... and a snapshot without operations" \
 check "an exemplar that is not there" exits 4 "no such exemplar" trace --exemplar 20000101T000000.0Z -o "$T/x"
 check "a place that cannot be written" exits 1 "cannot write /nonexistent" trace --for 1 -o /nonexistent/x
 check "a process that is not there" exits 4 "is the one asked for" trace --pid 1 -o "$T/x"
+check "what is no list of processes" eval 'for list in 1,x 1, ,1 0 -1 1,,2; do
+	exits 2 "does not fit --pid" trace --pid "$list" -o "$T/x" || return 1; done'
 check "... and none of these leaves a file" test ! -e "$T/x"
 stop_daemon
 check "no daemon" exits 3 "ncclinspd running" trace -o "$T/x"
