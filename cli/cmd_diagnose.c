@@ -12,6 +12,7 @@
 #define WIDEST		100	/* longer lines are hard to read */
 #define LINES		1024
 #define TITLE		256
+#define LABEL		160	/* of a communicator */
 
 static const char *text_of(const json_t *row, const char *key)
 {
@@ -25,17 +26,16 @@ static enum line_attr attr_of(const json_t *row)
 	return finding_is(row, "severity", "critical") ? LINE_BAD : LINE_WARN;
 }
 
-/* "critical: desync NOT_JOINED on dp of job 4711, for 43s" */
+/* "critical: desync NOT_JOINED on dp:1214 of job 4711, for 43s" */
 static void make_title(const json_t *row, char title[TITLE])
 {
 	bool active = json_is_true(json_object_get(row, "active"));
-	const char *verdict = text_of(row, "verdict"), *comm = text_of(row, "comm_name");
-	const char *job = text_of(row, "job");
-	char age[TEXT_MAX];
+	const char *verdict = text_of(row, "verdict"), *job = text_of(row, "job");
+	char age[TEXT_MAX], comm[LABEL];
 
 	text_duration(age, sizeof(age), finding_age_ns(row, cli_now_ns()));
-	if (!*comm)
-		comm = text_of(row, "comm_id");
+	if (!report_text(row, "comm_label|comm_name|comm_id", comm, sizeof(comm)))
+		*comm = '\0';
 	snprintf(title, TITLE, "%s: %s%s%s%s%s%s%s, %s %s", text_of(row, "severity"),
 		 text_of(row, "kind"), *verdict ? " " : "", verdict, *comm ? " on " : "", comm,
 		 *job ? " of job " : "", job, active ? "for" : "over, it took", age);
@@ -136,6 +136,7 @@ int cmd_diagnose(struct cli *cli)
 		.array = "findings",
 		.columns = finding_columns,
 		.count = finding_column_count,
+		.sort = &finding_weight,
 		.reshape = reshape,
 		.page = page,
 		.code = code,

@@ -37,18 +37,6 @@ static size_t order_of(const json_t *row)
 	return 2 * is + finding_is(row, "kind", "loss");
 }
 
-json_t *findings_by_severity(const json_t *rows)
-{
-	json_t *sorted = rows ? json_array() : NULL, *row;
-	size_t i;
-
-	for (size_t k = 0; k < ORDERS && sorted; k++)
-		json_array_foreach((json_t *)rows, i, row)
-			if (order_of(row) == k)
-				json_array_append(sorted, row);
-	return sorted;
-}
-
 void finding_sentence(const json_t *row, char buf[FINDINGS_SENTENCE])
 {
 	const char *text = json_string_value(json_object_get(row, "text")) ?: "";
@@ -94,6 +82,8 @@ const struct column finding_columns[] = {
 };
 const size_t finding_column_count = sizeof(finding_columns) / sizeof(finding_columns[0]);
 
+const struct column finding_weight = { NULL, NULL, COL_INTEGER, "weight", 0, 0, 0 };
+
 /* [3, 0] -> "3,0"; null when it is about no rank. */
 static json_t *who(const json_t *row)
 {
@@ -119,6 +109,7 @@ static const json_t *process(const json_t *row)
 
 static json_t *shape(const json_t *row, uint64_t now_ns)
 {
+	bool active = json_is_true(json_object_get(row, "active"));
 	json_t *copy = json_copy((json_t *)row);
 	char sentence[FINDINGS_SENTENCE];
 
@@ -129,8 +120,9 @@ static json_t *shape(const json_t *row, uint64_t now_ns)
 		json_object_set(copy, "pid", (json_t *)process(row));
 	json_object_set_new(copy, "age_ns",
 			    json_integer((json_int_t)finding_age_ns(row, now_ns)));
-	json_object_set_new(copy, "now", json_string(json_is_true(json_object_get(row, "active"))
-							     ? "active" : "over"));
+	json_object_set_new(copy, "now", json_string(active ? "active" : "over"));
+	json_object_set_new(copy, "weight", json_integer((json_int_t)(ORDERS - order_of(row)) +
+							 (active ? ORDERS : 0)));
 	return copy;
 }
 
@@ -157,13 +149,8 @@ json_t *findings_active(const json_t *rows)
 
 json_t *findings_reshape(const json_t *rows, uint64_t now_ns)
 {
-	json_t *sorted = findings_by_severity(rows), *shaped = json_array(), *row;
-	size_t i;
+	json_t *shaped = findings_shape(rows, now_ns);
 
-	for (int over = 0; over < 2; over++)
-		json_array_foreach(sorted, i, row)
-			if (json_is_true(json_object_get(row, "active")) == !over)
-				json_array_append_new(shaped, shape(row, now_ns));
-	json_decref(sorted);
+	report_sort(shaped, &finding_weight, false);
 	return shaped;
 }

@@ -18,22 +18,20 @@ bool finding_is(const json_t *row, const char *key, const char *value);
 /* How many active ones have that severity. */
 int findings_count(const json_t *rows, const char *severity);
 
-/* A new array of the same rows, the most severe first, of these losses last; NULL of none. */
-json_t *findings_by_severity(const json_t *rows);
-
 /* Those that are active, a new array in the same order. */
 json_t *findings_active(const json_t *rows);
 
 /*
- * With what a table shows: "who", the ranks; "now", active or over; "age_ns"; and the
- * "sentence".  A new array in the same order.
+ * With what a table shows: "who", the ranks; "now", active or over; "age_ns"; the "sentence";
+ * and its "weight", the larger the worse, least where it is over.  A new array in the same order.
  */
 json_t *findings_shape(const json_t *rows, uint64_t now_ns);
 
-/* The same, the most severe first, what is over last. */
+/* The same, the most severe first, of these losses last, and then what is over. */
 json_t *findings_reshape(const json_t *rows, uint64_t now_ns);
 
 extern const struct column finding_columns[];
+extern const struct column finding_weight;	/* to sort by, the worst first */
 extern const size_t finding_column_count;
 
 /* The verdict alone: the first sentence of the text, without its full stop. */

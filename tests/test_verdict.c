@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lines that say what is wrong, as text on the screen. */
+#include "cli/findings.h"
 #include "tests/fixture_view.h"
 
 START_TEST(the_oldest_in_flight_is_told_with_what_it_waits_for)
@@ -236,6 +237,25 @@ START_TEST(findings_stand_before_all_else_and_the_worst_before_them)
 }
 END_TEST
 
+START_TEST(the_table_has_the_worst_first_and_last_what_is_over)
+{
+	static const char *const order[] = { "died", "slow_peer", "loss", "straggler", "stall" };
+	json_t *rows = json_pack("[{s:s s:s s:b}, {s:s s:s s:b}, {s:s s:s s:b}, {s:s s:s s:b},"
+				 " {s:s s:s s:b}]",
+				 "kind", "stall", "severity", "critical", "active", 0,
+				 "kind", "straggler", "severity", "info", "active", 1,
+				 "kind", "loss", "severity", "warning", "active", 1,
+				 "kind", "slow_peer", "severity", "warning", "active", 1,
+				 "kind", "died", "severity", "critical", "active", 1);
+	json_t *shaped = findings_reshape(rows, 1);
+
+	for (size_t i = 0; i < FX_COUNT(order); i++)
+		ck_assert(finding_is(json_array_get(shaped, i), "kind", order[i]));
+	json_decref(shaped);
+	json_decref(rows);
+}
+END_TEST
+
 /* As after a restart of the daemon, which has one about each process. */
 START_TEST(notes_do_not_stand_before_what_hangs)
 {
@@ -269,6 +289,7 @@ int main(void)
 		FX_TEST(a_single_one_is_one),
 		FX_TEST(what_the_daemon_has_found_is_not_said_twice),
 		FX_TEST(findings_stand_before_all_else_and_the_worst_before_them),
+		FX_TEST(the_table_has_the_worst_first_and_last_what_is_over),
 		FX_TEST(notes_do_not_stand_before_what_hangs),
 	};
 
