@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ncclinsp diagnose: what is wrong, what says so, what to do next. */
 #include <stdio.h>
+#include <strings.h>
 
 #include "cli/findings.h"
 #include "cli/option.h"
@@ -85,6 +86,7 @@ static void put_health(struct frame *frame, const json_t *processes)
 static void print_text(const struct cli *cli, const json_t *rows, const json_t *processes,
 		       json_t *comms)
 {
+	char filters[256], text[320];
 	struct frame frame;
 	json_t *row;
 	size_t i;
@@ -93,7 +95,9 @@ static void print_text(const struct cli *cli, const json_t *rows, const json_t *
 	json_array_foreach((json_t *)rows, i, row)
 		put_finding(&frame, row);
 	if (!json_array_size(rows) && listing_filters(cli)) {
-		prose_put(&frame, LINE_PLAIN, 0, 0, "no finding matches the filter");
+		listing_tell_filters(cli, filters, sizeof(filters));
+		snprintf(text, sizeof(text), "no finding matches %s", filters);
+		prose_put(&frame, LINE_PLAIN, 0, 0, text);
 	} else if (!json_array_size(rows)) {
 		put_health(&frame, processes);
 		put_late(&frame, comms);
@@ -130,6 +134,26 @@ static json_t *reshape(const json_t *rows)
 	return findings_shape(rows, cli_now_ns());
 }
 
+/* A job that is not here must not be taken for one that is well. */
+static int known_job(struct cli *cli, const char *job)
+{
+	json_t *answer = NULL, *row;
+	bool found = false;
+	size_t i;
+	int r = client_get(cli->client, "/v1/processes?fields=job", &answer);
+
+	if (r)
+		return cli_fail(cli, r);
+	json_array_foreach(json_object_get(answer, "processes"), i, row)
+		found |= !strcasecmp(json_string_value(report_get(row, "job.id")) ?: "", job);
+	json_decref(answer);
+	if (found)
+		return CLI_DONE;
+	fprintf(stderr, "ncclinsp: no process of job '%s' here, or none of yours; "
+		"ncclinsp ps lists them\n", job);
+	return CLI_NOTHING;
+}
+
 int cmd_diagnose(struct cli *cli)
 {
 	const struct listing listing = {
@@ -142,7 +166,9 @@ int cmd_diagnose(struct cli *cli)
 		.code = code,
 		.joint = true,
 	};
+	const char *job = cli->job;
 	char filter[FINDINGS_SENTENCE];
+	int result;
 
 	if (cli->job) {
 		if (cli->filters.count == CLI_LIST)
@@ -152,5 +178,6 @@ int cmd_diagnose(struct cli *cli)
 		cli->filters.text[cli->filters.count++] = filter;
 		cli->job = NULL;	/* its processes may be forgotten: a finding knows itself */
 	}
-	return listing_run(cli, &listing, cli->all ? "/v1/findings" : "/v1/findings?active=true");
+	result = listing_run(cli, &listing, cli->all ? "/v1/findings" : "/v1/findings?active=true");
+	return job && result == CLI_DONE ? known_job(cli, job) : result;
 }

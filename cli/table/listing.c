@@ -2,12 +2,16 @@
 #include "cli/table/listing.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "cli/label.h"
 #include "cli/members.h"
+#include "util/text.h"
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 /* ---- what is asked for ------------------------------------------------------ */
 
@@ -132,6 +136,47 @@ bool listing_filters(const struct cli *cli)
 	return cli->comm || cli->func || cli->rank != CLI_ANY || cli->pid != CLI_ANY ||
 	       cli->peer != CLI_ANY || cli->direction || cli->older_ns || cli->filters.count ||
 	       members_asked(cli);
+}
+
+__attribute__((format(printf, 3, 4)))
+static void add(char *buf, size_t size, const char *format, ...)
+{
+	size_t used = strlen(buf);
+	va_list args;
+
+	va_start(args, format);
+	snprintf(buf + used, size - used, "%s", *buf ? ", " : "");
+	used = strlen(buf);
+	vsnprintf(buf + used, size - used, format, args);
+	va_end(args);
+}
+
+void listing_tell_filters(const struct cli *cli, char *buf, size_t size)
+{
+	const struct { const char *option, *value; } texts[] = {
+		{ "comm", cli->comm }, { "func", cli->func }, { "job", cli->job },
+		{ "gpu", cli->gpu }, { "direction", cli->direction },
+	};
+	const struct { const char *option; int64_t value; } numbers[] = {
+		{ "rank", cli->rank }, { "pid", cli->pid }, { "peer", cli->peer },
+	};
+	char age[TEXT_MAX];
+
+	*buf = '\0';
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		if (texts[i].value)
+			add(buf, size, "--%s %s", texts[i].option, texts[i].value);
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+		if (numbers[i].value != CLI_ANY)
+			add(buf, size, "--%s %lld", numbers[i].option, (long long)numbers[i].value);
+	if (cli->uid != CLI_ANY)
+		add(buf, size, "--user with uid %lld", (long long)cli->uid);
+	if (cli->older_ns) {
+		text_duration(age, sizeof(age), cli->older_ns);
+		add(buf, size, "--older-than %s", age);
+	}
+	for (size_t i = 0; i < cli->filters.count; i++)
+		add(buf, size, "%s", cli->filters.text[i]);
 }
 
 /* Is the answer printed otherwise than it came? */
@@ -417,15 +462,16 @@ static bool say_note(const struct sample *sample)
 static int code_of(const struct sample *sample, bool noted)
 {
 	const struct cli *cli = sample->cli;
+	char filters[256];
 
 	if (sample->listing->code)
 		return sample->listing->code(sample->rows);
 	if (json_array_size(sample->rows))
 		return CLI_DONE;
-	if (is_for_people(cli) && !cli->quiet && (!noted || listing_filters(cli)))
-		fprintf(stderr, "ncclinsp: %s\n",
-			listing_filters(cli) ? "nothing matches the filter"
-					     : sample->listing->nothing);
+	listing_tell_filters(cli, filters, sizeof(filters));
+	if (is_for_people(cli) && !cli->quiet && (!noted || *filters))
+		fprintf(stderr, "ncclinsp: %s%s\n",
+			*filters ? "nothing matches " : sample->listing->nothing, filters);
 	return CLI_NOTHING;
 }
 

@@ -77,6 +77,9 @@ void listing_end(struct listing_query *query);
 /* Is there any filter? */
 bool listing_filters(const struct cli *cli);
 
+/* All of them as they were asked for, "--job 4711, size>1MiB"; "" of none. */
+void listing_tell_filters(const struct cli *cli, char *buf, size_t size);
+
 /* Does a row pass all filters? */
 bool listing_wants(const struct listing_query *query, const json_t *row);
 

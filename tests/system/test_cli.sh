@@ -121,7 +121,7 @@ check "the communicator's name and id select the same" \
 	eval 'id=$("$I" comms -o json | jq -r ".comms[0].comm_id") &&
 	      diff <("$I" comms -o csv --comm dp) <("$I" comms -o csv --comm "${id#0x}")'
 check "what matches nothing exits with 4" \
-	eval 'ends 4 "$I" ops --comm nonsense && says "nothing matches"'
+	eval 'ends 4 "$I" ops --comm nonsense -f rank=7 && says "nothing matches --comm nonsense, rank=7$"'
 check "json is what the API answered" \
 	eval 'diff <("$I" ps -o json) <(api processes)'
 check "json that is filtered keeps the answer's form" \

@@ -82,5 +82,7 @@ check "a level's dry run changes nothing either" \
 	eval 'ends 0 "$I" level -j 4711 trace --dry-run && says "would be trace, of 4 processes; nothing was changed" &&
 	      [ "$(api level | jq -c .wishes)" = "[]" ]'
 check "what is wrong can be asked of a job" eval '"$I" diagnose -j 4712 >"$T/out"; grep -q "no finding matches" "$T/out"'
+check "of one that is not here it is not said that it is well" \
+	eval '! ends 4 "$I" diagnose -j 4711 && ends 4 "$I" diagnose -j 4799 && says "no process of job .4799. here"'
 kill "$SIM_PID"
 done_testing
