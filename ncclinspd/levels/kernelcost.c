@@ -8,9 +8,11 @@
 #define STRIDE_MOST	64	/* of other operations between two of a kind */
 #define PAUSE		4	/* times the usual: something else happened in between */
 #define SMOOTH		0.125
-#define LEAST_NS	1250
+#define LEAST_NS	2500	/* below that it is the estimate's noise that decides */
 #define MOST_NS		160000
-#define CLEARLY		1.6	/* away from a step, and nearer to the next */
+#define STEP		4
+#define ABOVE		2.0	/* times a step: the next one ... */
+#define BELOW		3.0	/* ... and a part of one; it and the next one's ABOVE overlap */
 
 /* The kind's place, or that of the one that was idle for longest. */
 static struct kernelcost_kind *kind_of(struct kernelcost *k, const struct op *op)
@@ -123,9 +125,9 @@ void kernelcost_estimate(const struct kernelcost *k, struct kernelcost_estimate 
 
 uint32_t kernelcost_step(uint32_t used_ns, double cost_ns, double error_ns)
 {
-	if (cost_ns - 2 * error_ns > used_ns * CLEARLY && used_ns < MOST_NS)
-		return used_ns * 2;
-	if (cost_ns + 2 * error_ns < used_ns / CLEARLY && used_ns > LEAST_NS)
-		return used_ns / 2;
+	if (cost_ns - 2 * error_ns > used_ns * ABOVE && used_ns < MOST_NS)
+		return used_ns * STEP;
+	if (cost_ns + 2 * error_ns < used_ns / BELOW && used_ns > LEAST_NS)
+		return used_ns / STEP;
 	return used_ns;
 }

@@ -57,9 +57,11 @@ void kernelcost_op(struct kernelcost *k, const struct op *op);
 void kernelcost_estimate(const struct kernelcost *k, struct kernelcost_estimate *out);
 
 /*
- * The cost per group that bursts should be planned with, in steps of two, so that the
- * nodes of a job agree without a word: it moves, one step at a time, when an estimate of
- * `cost_ns` plus or minus `error_ns` is clearly away from `used_ns`.
+ * The cost per group that bursts should be planned with.  The nodes of a job have to come
+ * to the same one without a word, from estimates that differ.  All begin with the default;
+ * it moves, by a factor of four at a time, when an estimate of `cost_ns` plus or minus
+ * twice `error_ns` is above twice or below a third of `used_ns`.  The finer the steps, the
+ * more often two nodes would lie on either side of a limit between them.
  */
 uint32_t kernelcost_step(uint32_t used_ns, double cost_ns, double error_ns);
 

@@ -40,7 +40,7 @@ on_node() {
 	LD_PRELOAD=$B/skewed-clock.so SKEWED_CLOCK_NS=$skew "$@"
 }
 
-# The cost is given: what two nodes find it to be may differ by a factor of two.
+# The cost is given: two nodes may come to different steps by what they find it to be.
 start_node() {
 	mkdir "$SHM/$1"
 	SOCK=$T/sock$1 NCCLINSP_CONTROL=$T/control$1 SHM=$SHM/$1 on_node "$1" start_daemon \
