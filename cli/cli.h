@@ -121,6 +121,7 @@ int cmd_diagnose(struct cli *cli);
 int cmd_explain(struct cli *cli);
 int cmd_completion(struct cli *cli);
 int cmd_doctor(struct cli *cli);
+int cmd_config(struct cli *cli);
 int cmd_exemplars(struct cli *cli);
 int cmd_level(struct cli *cli);
 int cmd_mark(struct cli *cli);

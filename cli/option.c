@@ -23,9 +23,10 @@
 #define ANYWHERE (IN(COMMANDS) - 1)
 #define TABLES	 (IN(PS) | IN(COMMS) | IN(RANKS) | IN(DMON) | IN(OPS) | IN(PEERS) | \
 		  IN(INFLIGHT) | IN(EXEMPLARS) | IN(LEVEL) | IN(MARK) | IN(OVERHEAD))
+#define LISTS	 (TABLES | IN(CONFIG))	/* of what rows there are, not of whom */
 #define SAMPLES	 (TABLES | IN(STATUS) | IN(DIAGNOSE))
 #define WHO	 (TABLES | IN(TAIL) | IN(DIAGNOSE))
-#define ROWS	 (SAMPLES | IN(TAIL) | IN(DOCTOR) | IN(REPORT))
+#define ROWS	 (SAMPLES | IN(TAIL) | IN(DOCTOR) | IN(REPORT) | IN(CONFIG))
 
 static const char *const formats[] = { "table", "wide", "json", "jsonl", "csv", "prom", NULL };
 static const char *const units[] = { "iec", "si", "raw", NULL };
@@ -42,10 +43,10 @@ static const struct option_row options[] = {
 	  "the file to be written (.json, .gz, .zst); -: stdout", NULL, 0, 0 },
 	{ "fields", 0, OPTION_STRING, offsetof(struct options, cli.fields), ROWS, "A,B",
 	  "only these, in this order; help lists them", NULL, 0, 0 },
-	{ "sort", 's', OPTION_STRING, offsetof(struct options, cli.sort), TABLES, "[-]FIELD",
+	{ "sort", 's', OPTION_STRING, offsetof(struct options, cli.sort), LISTS, "[-]FIELD",
 	  "smallest first, with - largest first", NULL, 0, 0 },
 	{ "filter", 'f', OPTION_LIST, offsetof(struct options, cli.filters),
-	  TABLES | IN(TAIL) | IN(DIAGNOSE), "EXPR",
+	  LISTS | IN(TAIL) | IN(DIAGNOSE), "EXPR",
 	  "only rows with FIELD=VALUE (!= < <= > >= ~ !~)", NULL, 0, 0 },
 	{ "units", 0, OPTION_INDEX, offsetof(struct options, cli.units), TABLES | IN(TAIL), "UNITS",
 	  "iec (KiB), si (kB) or raw (base units)", units, 0, 0 },
@@ -71,7 +72,7 @@ static const struct option_row options[] = {
 	{ "func", 0, OPTION_STRING, offsetof(struct options, cli.func),
 	  IN(OPS) | IN(INFLIGHT) | IN(EXEMPLARS) | IN(TAIL), "FUNC",
 	  "only this operation, as AllReduce", NULL, 0, 0 },
-	{ "pid", 'p', OPTION_NUMBER, offsetof(struct options, cli.pid), WHO, "PID",
+	{ "pid", 'p', OPTION_NUMBER, offsetof(struct options, cli.pid), WHO | IN(CONFIG), "PID",
 	  "only this process", NULL, 1, INT32_MAX },
 	{ "pid", 'p', OPTION_STRING, offsetof(struct options, cli.pids), IN(TRACE), "PID[,PID]",
 	  "only these processes", NULL, 0, 0 },

@@ -158,16 +158,17 @@ static void defaults(struct config *c)
 
 static void take_environment(struct config *c)
 {
-	const char *socket = environment("NCCLINSP_SOCKET");
-	const char *shm_dir = environment("NCCLINSP_SHM_DIR");
-	const char *control = environment("NCCLINSP_CONTROL");
+	const struct config_row *rows;
+	size_t n;
 
-	if (socket)
-		config_set_path(c->socket, socket);
-	if (shm_dir)
-		config_set_path(c->shm_dir, shm_dir);
-	if (control)
-		config_set_path(c->control, control);
+	rows = config_rows(&n);
+	for (size_t i = 0; i < n; i++) {
+		const char *value = rows[i].variable ? environment(rows[i].variable) : NULL;
+
+		if (value && rows[i].set(c, value) == 0)
+			c->origin[i] = (struct config_origin){
+				.source = CONFIG_FROM_ENVIRONMENT };
+	}
 }
 
 /* Beside the socket, unless it was said where. */
@@ -245,8 +246,12 @@ static bool take_line(struct reading *r, unsigned line, const char *name, const 
 		     r->set_on[at]);
 	else if (row->set(r->config, value) < 0)
 		tell(r->tell, "%s:%u: %s is %s, not \"%s\"", file, line, name, row->wants, value);
-	else
-		return (r->set_on[at] = line);
+	else {
+		r->set_on[at] = line;
+		r->config->origin[at] = (struct config_origin){
+			.source = CONFIG_FROM_FILE, .line = line };
+		return true;
+	}
 	return false;
 }
 
@@ -331,6 +336,7 @@ static int take_arguments(struct config *c, int argc, char **argv, config_tell_f
 			tell(fn, "--%s is %s, not \"%s\"", row->name, row->wants, optarg);
 			return -EINVAL;
 		}
+		c->origin[row - rows] = (struct config_origin){ .source = CONFIG_FROM_OPTION };
 	}
 	if (optind < argc) {
 		tell(fn, "takes no arguments: %s", argv[optind]);
@@ -374,17 +380,19 @@ void config_take_live(struct config *c, const struct config *next, config_tell_f
 	const struct config_row *rows;
 	size_t n;
 
+	c->file_read = next->file_read;
 	rows = config_rows(&n);
 	for (size_t i = 0; i < n; i++) {
 		const struct config_row *row = &rows[i];
 		char *to = (char *)c + row->at;
 		const char *from = (const char *)next + row->at;
 
-		if (memcmp(to, from, row->bytes) == 0)
-			continue;
-		if (row->live)
-			memcpy(to, from, row->bytes);
-		else
+		c->origin[i].pending = !row->live && memcmp(to, from, row->bytes) != 0;
+		if (c->origin[i].pending) {
 			tell(fn, "a change of %s needs a restart", row->name);
+			continue;
+		}
+		memcpy(to, from, row->bytes);
+		c->origin[i] = next->origin[i];
 	}
 }

@@ -14,6 +14,27 @@
 #include "ncclinspd/metrics/tcp.h"
 #include "util/log.h"
 
+#define CONFIG_ROWS	64	/* of the table of options, not more than these */
+
+/* Where a value comes from, and the API's word for it. */
+#define CONFIG_SOURCES(X)			\
+	X(DEFAULT,     "default")		\
+	X(FILE,        "file")			\
+	X(ENVIRONMENT, "environment")		\
+	X(OPTION,      "option")
+
+enum config_source {
+#define X(NAME, text) CONFIG_FROM_##NAME,
+	CONFIG_SOURCES(X)
+#undef X
+};
+
+struct config_origin {
+	enum config_source source;
+	unsigned line;		/* of the file; 0: not from there */
+	bool pending;		/* read again, it said otherwise: that needs a restart */
+};
+
 enum config_question {
 	CONFIG_NONE,		/* none: it is to run */
 	CONFIG_CHECK,
@@ -51,6 +72,14 @@ struct config {
 	uint64_t straggler_window_ns;	/* 0: the default of straggler */
 	uint64_t snapshot_interval_ns;	/* 0: none are written */
 	uint64_t stall_min_ns;	/* 0: the default of diagnose */
+	struct config_origin origin[CONFIG_ROWS];	/* in the order of config_rows() */
+};
+
+/* What came of reading it, at the start and when it was told to. */
+struct config_reading {
+	uint64_t read_ns;	/* CLOCK_MONOTONIC: since then it is in force */
+	uint64_t refused_ns;	/* when it was refused after that; 0: it was not */
+	char why[512];		/* the first thing that was wrong then */
 };
 
 enum config_outcome {
@@ -68,8 +97,8 @@ int config_parse(struct config *config, int argc, char **argv, config_tell_fn *t
 int config_take_text(struct config *config, char *text, config_tell_fn *tell);
 
 /*
- * Take over from `next` what may change while the daemon runs, and tell of what is
- * different and may not.
+ * Take over from `next` what may change while the daemon runs, and where the rest comes
+ * from; tell of what is different and may not.
  */
 void config_take_live(struct config *config, const struct config *next, config_tell_fn *tell);
 

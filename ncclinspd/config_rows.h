@@ -15,7 +15,20 @@
 #define CONFIG_NODE_SOCKET	"/run/ncclinsp/ncclinspd.sock"
 #define CONFIG_NODE_STATE	"/var/lib/ncclinsp"
 
-#define CONFIG_ROWS	64	/* not more than these */
+/* What a line of the file sets in struct config, and how it is written. */
+enum config_kind {
+	CONFIG_FLAG,		/* on the command line only: nothing */
+	CONFIG_TEXT,		/* char[]; "": none */
+	CONFIG_SWITCH,		/* bool */
+	CONFIG_NS,		/* uint64_t; 0: the row's default */
+	CONFIG_NS_OR_0,		/* uint64_t; 0 is a value */
+	CONFIG_NS32,		/* uint32_t; 0: the row's default */
+	CONFIG_PPM,		/* uint32_t, in percent; 0: the row's default */
+	CONFIG_COUNT,		/* uint32_t; 0: the row's default */
+	CONFIG_LOG,		/* enum log_level */
+};
+
+#define CONFIG_VALUE_BYTES	PATH_MAX
 
 struct config_row {
 	const char *name;
@@ -26,10 +39,18 @@ struct config_row {
 	const char *help;
 	const char *fallback;	/* the default of a node's daemon; NULL: in no file */
 	bool live;		/* may change while the daemon runs */
+	enum config_kind kind;
 	size_t at, bytes;	/* of struct config: what a line of the file sets */
+	const char *variable;	/* of the environment, which goes before the file; NULL: none */
 };
 
 const struct config_row *config_rows(size_t *n);
+
+/* The value in force, as the row's `set` would read it; for rows with a fallback. */
+void config_show(const struct config *config, const struct config_row *row,
+		 char value[CONFIG_VALUE_BYTES]);
+
+const char *config_source_name(enum config_source source);
 
 /* -EINVAL: empty or too long.  Whole, so that paths can be compared byte by byte. */
 int config_set_path(char path[PATH_MAX], const char *value);

@@ -38,6 +38,7 @@
 
 struct daemon {
 	struct config config;
+	struct config_reading reading;
 	int argc;			/* to be read again with the configuration */
 	char **argv;
 	struct manager manager;

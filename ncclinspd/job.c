@@ -5,7 +5,7 @@
 
 /*
  * What a launcher says about its job stands in environment variables, those that
- * the plugin copies (plugin/identity.c).  The first one that says something wins.  Who
+ * the plugin copies (nci/variables.h).  The first one that says something wins.  Who
  * reserved the nodes names the job; the innermost launcher counts ranks, because under
  * torchrun in a Slurm job the Slurm variables count nodes.
  */

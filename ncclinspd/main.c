@@ -45,6 +45,16 @@ static void tell_on_log(const char *line)
 	log_say(LOG_ERROR, "configuration: %s", line);
 }
 
+/* The first thing that was wrong with a configuration; whoever reads one clears it. */
+static char wrong[sizeof(((struct config_reading *)0)->why)];
+
+static void tell_wrong(const char *line)
+{
+	tell_on_log(line);
+	if (!wrong[0])
+		snprintf(wrong, sizeof(wrong), "%s", line);
+}
+
 static struct levels_config levels_of(const struct config *c)
 {
 	return (struct levels_config){
@@ -59,11 +69,15 @@ static void reload(struct daemon *d)
 	struct levels_config levels;
 	struct config next;
 
-	if (config_parse(&next, d->argc, d->argv, tell_on_log) != CONFIG_RUN) {
+	wrong[0] = '\0';
+	if (config_parse(&next, d->argc, d->argv, tell_wrong) != CONFIG_RUN) {
 		log_say(LOG_ERROR, "configuration stays as it was");
+		d->reading.refused_ns = loop_clock_ns();
+		memcpy(d->reading.why, wrong, sizeof(wrong));
 		return;
 	}
 	config_take_live(&d->config, &next, tell_on_log);
+	d->reading = (struct config_reading){ .read_ns = loop_clock_ns() };
 	levels = levels_of(&d->config);
 	log_set_level(d->config.log_level);
 	diagnose_set_stall_min(d->diagnose, d->config.stall_min_ns);
@@ -308,7 +322,7 @@ static int start(struct daemon *d)
 	uint64_t now_ns = loop_clock_ns();
 	int r;
 
-	d->started_mono_ns = now_ns;
+	d->started_mono_ns = d->reading.read_ns = now_ns;
 	d->started_real_ns = clock_ns(CLOCK_REALTIME);
 	umask(022);
 	raise_file_limit();

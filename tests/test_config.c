@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "ncclinspd/config_file.h"
+#include "ncclinspd/config_rows.h"
 #include "tests/fixture.h"
 
 static char told[8192];
@@ -210,7 +211,8 @@ START_TEST(a_file_that_nobody_named_need_not_be_there)
 
 	setenv("XDG_CONFIG_HOME", dir, 1);
 	ck_assert_int_eq(config_parse(&c, 3, argv, collect), CONFIG_RUN);
-	ck_assert(!c.file_read);
+	/* The node's own, where it is installed and we are who reads it. */
+	ck_assert(c.file_read == (c.everybody && !access(CONFIG_NODE_FILE, F_OK)));
 }
 END_TEST
 
@@ -252,6 +254,102 @@ START_TEST(only_what_may_change_while_it_runs_does)
 }
 END_TEST
 
+/* Whoever copies what is shown into a file gets what is in force. */
+START_TEST(what_is_shown_is_read_back_as_it_is)
+{
+	static const char all[] =
+		"socket = /a b/c.sock\nshm-dir = /x\nnode-name = n7.rack\ncontainers = no\n"
+		"state-dir = /y\ncontrol = /z\nauto-detail = no\nauto-thrift = no\n"
+		"kernel-budget = 0.0001\nkernel-cost = 8us\nstall-min = 1.5s\n"
+		"straggler-window = 2m\nmetrics-listen = :9\nmetrics-textfile = /t.prom\n"
+		"metrics-peers = yes\nmetrics-series = 300\nsnapshot-interval = 0\n"
+		"log-level = debug\n";
+	static const char others[] =
+		"kernel-budget = 99.9999\nkernel-cost = 123ns\nstall-min = 100.000001ms\n"
+		"snapshot-interval = 1h\nlog-level = err\nmetrics-listen = none\n";
+	const char *const texts[] = { "# all by default\n", all, others };
+	char value[CONFIG_VALUE_BYTES], text[1 << 14];
+	static struct config c, again;
+	const struct config_row *rows;
+	size_t n, used = 0;
+
+	rows = config_rows(&n);
+	ck_assert_int_eq(parse_text(&c, texts[_i]), CONFIG_RUN);
+	for (size_t i = 0; i < n; i++) {
+		if (!rows[i].fallback)
+			continue;
+		config_show(&c, &rows[i], value);
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s = %s\n",
+					 rows[i].name, value);
+	}
+	ck_assert_msg(parse_text(&again, text) == CONFIG_RUN, "%s%s", text, told);
+	for (size_t i = 0; i < n; i++) {
+		const char *was = (const char *)&c + rows[i].at;
+		const char *is = (const char *)&again + rows[i].at;
+
+		/* What follows from 0 is written out. */
+		config_show(&again, &rows[i], value);
+		ck_assert_msg(!memcmp(was, is, rows[i].bytes) ||
+			      !strcmp(value, rows[i].fallback), "%s = %s", rows[i].name, value);
+	}
+}
+END_TEST
+
+static const struct config_origin *origin_of(const struct config *c, const char *name)
+{
+	const struct config_row *rows;
+	size_t n, i = 0;
+
+	rows = config_rows(&n);
+	while (strcmp(rows[i].name, name) != 0)
+		i++;
+	return &c->origin[i];
+}
+
+static const char *source_of(const struct config *c, const char *name)
+{
+	return config_source_name(origin_of(c, name)->source);
+}
+
+START_TEST(each_value_knows_who_set_it)
+{
+	struct config c;
+
+	write_file("\nstall-min = 2s\nlog-level = warn\nshm-dir = /file\n", 47);
+	setenv("NCCLINSP_SHM_DIR", "/environment", 1);
+	ck_assert_int_eq(parse(&c, "--log-level=debug"), CONFIG_RUN);
+	ck_assert_str_eq(source_of(&c, "stall-min"), "file");
+	ck_assert_uint_eq(origin_of(&c, "stall-min")->line, 2);
+	ck_assert_str_eq(source_of(&c, "log-level"), "option");
+	ck_assert_uint_eq(origin_of(&c, "log-level")->line, 0);
+	ck_assert_str_eq(source_of(&c, "shm-dir"), "environment");
+	ck_assert_str_eq(source_of(&c, "kernel-cost"), "default");
+	setenv("NCCLINSP_SHM_DIR", "no path", 1);	/* as if it were not set */
+	ck_assert_int_eq(parse(&c, NULL), CONFIG_RUN);
+	ck_assert_str_eq(source_of(&c, "shm-dir"), "file");
+	ck_assert_uint_eq(origin_of(&c, "shm-dir")->line, 4);
+}
+END_TEST
+
+START_TEST(read_again_it_knows_where_from_and_what_waits)
+{
+	static struct config c, next;
+
+	ck_assert_int_eq(parse_text(&c, "stall-min = 2s\nstate-dir = /a\n"), CONFIG_RUN);
+	ck_assert_int_eq(parse_text(&next, "\nstate-dir = /b\nlog-level = warn\n"), CONFIG_RUN);
+	config_take_live(&c, &next, collect);
+	ck_assert_str_eq(source_of(&c, "stall-min"), "default");
+	ck_assert_str_eq(source_of(&c, "log-level"), "file");
+	ck_assert(origin_of(&c, "state-dir")->pending);
+	ck_assert_uint_eq(origin_of(&c, "state-dir")->line, 2);	/* of /a, which is in force */
+	ck_assert(!origin_of(&c, "log-level")->pending);
+	ck_assert_int_eq(parse_text(&next, "\n\nstate-dir = /a\n"), CONFIG_RUN);
+	config_take_live(&c, &next, collect);
+	ck_assert(!origin_of(&c, "state-dir")->pending);
+	ck_assert_uint_eq(origin_of(&c, "state-dir")->line, 3);
+}
+END_TEST
+
 START_TEST(the_same_configuration_again_changes_nothing)
 {
 	struct config now, next;
@@ -280,6 +378,9 @@ int main(void)
 		FX_TEST(a_file_that_nobody_named_need_not_be_there),
 		FX_TEST(what_is_no_text_file_is_refused_and_holds_nobody_up),
 		FX_TEST(only_what_may_change_while_it_runs_does),
+		FX_LOOP(what_is_shown_is_read_back_as_it_is, 0, 3),
+		FX_TEST(each_value_knows_who_set_it),
+		FX_TEST(read_again_it_knows_where_from_and_what_waits),
 		FX_TEST(the_same_configuration_again_changes_nothing),
 	};
 

@@ -35,6 +35,11 @@ int log_parse_level(const char *text)
 	return -1;
 }
 
+const char *log_level_name(enum log_level level)
+{
+	return levels[level].name;
+}
+
 /* One write, so that lines of two processes do not mix. */
 static void say(enum log_level level, const char *format, va_list args, uint32_t held)
 {

@@ -22,6 +22,8 @@ void log_set_level(enum log_level level);
 /* "err", "warn", "info", "debug" -> level, else -1. */
 int log_parse_level(const char *text);
 
+const char *log_level_name(enum log_level level);
+
 void log_say(enum log_level level, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

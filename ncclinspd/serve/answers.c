@@ -167,6 +167,8 @@ int answers_start(struct daemon *d)
 		.names = d->names,
 		.diagnose = d->diagnose,
 		.exemplars = d->exemplars,
+		.config = &d->config,
+		.reading = &d->reading,
 		.metrics = d->metrics,
 	};
 	char boot_id[64];

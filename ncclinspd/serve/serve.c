@@ -68,6 +68,7 @@ static const struct route {
 	{ "/v1/level", .fill = serve_level, .act = serve_put_level, .by = MHD_HTTP_METHOD_PUT },
 	{ "/v1/phase", .act = serve_put_phase, .by = MHD_HTTP_METHOD_PUT },
 	{ "/v1/overhead", .fill = serve_overhead },
+	{ "/v1/config", .fill = serve_config },
 	{ "/metrics", .open = serve_metrics, .type = EXPOSITION_TEXT_TYPE },
 	{ "/v1/snapshot", .act = serve_write_snapshot, .by = MHD_HTTP_METHOD_POST },
 	{ "/v1/exemplars", .fill = serve_exemplars },

@@ -19,6 +19,8 @@
 #include "ncclinspd/model.h"
 
 struct aggregate;
+struct config;
+struct config_reading;
 struct containers_stats;
 struct diagnose;
 struct exemplar;
@@ -126,6 +128,8 @@ struct serve_source {
 	struct diagnose *diagnose;
 	const struct metrics *metrics;
 	struct exemplars *exemplars;	/* NULL: there is no place for any */
+	const struct config *config;	/* NULL: nothing is configured */
+	const struct config_reading *reading;	/* of it */
 };
 
 /* 0 or a negative errno; listen_fd is closed by serve_close() or on failure. */

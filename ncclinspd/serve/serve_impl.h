@@ -18,7 +18,8 @@
  *   serve_clocks.c    /v1/clocks
  *   serve_level.c     GET /v1/level               serve_level_put.c  PUT /v1/level
  *   serve_phase.c     PUT /v1/phase               serve_target.c     whom a PUT is about
- *   serve_overhead.c  /v1/overhead           serve_metrics.c    /metrics
+ *   serve_overhead.c  /v1/overhead                serve_metrics.c    /metrics
+ *   serve_config.c    /v1/config
  *   serve_snapshot.c  POST /v1/snapshot, and what is written then
  *   serve_exemplars.c /v1/exemplars, one of them, and what is written into one
  *   stream.c          /v1/stream                  stream_records.c   records in it
@@ -349,6 +350,7 @@ struct request {
 
 /* Each adds its members to the answer's open object. */
 void serve_status(struct request *r, struct json *j);
+void serve_config(struct request *r, struct json *j);
 void serve_processes(struct request *r, struct json *j);
 void serve_comms(struct request *r, struct json *j);
 void serve_inflight(struct request *r, struct json *j);

@@ -50,6 +50,64 @@ reload() {	# and wait until it has happened
 echo 'stall-min = 1h' >"$CONF"
 start_daemon --config "$CONF"
 
+# ---- what is in force, and who said so ------------------------------------------
+
+I=$B/ncclinsp
+setting() { "$I" config -H -o csv --fields name,value,from,change | grep -E "^$1,"; }
+is_set() { [ "$(setting "$1")" = "$1,$2" ] || { setting "$1"; return 1; }; }
+check "config has each setting of the file, and no other" \
+	diff <(names | sort) <("$I" config -H -o csv --fields name | sort)
+check "one of the file, with its line" is_set stall-min "3600s,$CONF:1,reload"
+check "one of the command line, which the file does not change" is_set auto-thrift "no,--auto-thrift,restart"
+check "one of the environment" is_set control "$T/control,NCCLINSP_CONTROL,restart"
+check "one that nobody has set" is_set straggler-window "60s,default,reload"
+api config >"$T/config"
+check "the API names the file and when it was read" \
+	jq -e --arg f "$CONF" '.file == $f and .file_read and .read_at != null and .refused_at == null' "$T/config"
+# tells PATTERN: config's table comes with that note.
+tells() { "$I" config 2>&1 >/dev/null | grep -Eq -- "$1"; }
+check "there is nothing to say" eval '[ -z "$("$I" config 2>&1 >/dev/null)" ]'
+touch -d '+1 minute' "$CONF"
+check "a file that is newer than what was read is told of" tells 'was changed after the daemon read it'
+touch -d '-1 minute' "$CONF"
+
+environment() { "$I" config -p "$1" -H -o csv --fields name,value,from 2>"$T/err"; }
+job_like() { env -u NCCLINSP_GRAPHS NCCLINSP_LEVEL=ops SLURM_JOB_ID=4711 NCCLINSP_SAMPLE= SECRET=x sleep 60; }
+job_like &
+started+=("$!")
+runs_sleep() { sleeper=$(pgrep -P "$1" -x sleep); }
+check "a process was started" wait_until 20 runs_sleep "$!"
+runs_sleep "$!"
+environment "$sleeper" >"$T/variables"
+check "config -p has what it was told" grep -qx 'NCCLINSP_LEVEL,ops,environment' "$T/variables"
+check "what is empty is not set" grep -qx 'NCCLINSP_SAMPLE,budget,default' "$T/variables"
+check "and its job" grep -qx 'SLURM_JOB_ID,4711,environment' "$T/variables"
+check "what the plugin does not read stays where it is" eval '! grep -q SECRET "$T/variables"'
+# Defaults are those of the manual.
+plugin_page=$(flat libnccl-profiler-insp.7)
+defaults_told() {
+	local name value missing=0
+	while IFS=, read -r name value _; do
+		[ -z "$value" ] || grep -Eq "$name .*$value" <<<"$plugin_page" || { echo "$name $value"; missing=1; }
+	done < <(grep ',default$' "$T/variables")
+	return $missing
+}
+check "libnccl-profiler-insp(7) has the defaults" defaults_told
+check "each variable that the plugin reads is among them" \
+	diff <(grep -aoE 'NCCLINSP_[A-Z_]+|NCCL_PROFILE_[A-Z_]+' "$PLUGIN" | sort -u) \
+		<("$I" config -p "$sleeper" -H -o csv --fields name 2>/dev/null | grep -E '^NCCLINSP_|^NCCL_PROFILE_' | sort)
+kill "$sleeper"
+check "who is not there has no environment" exits 4 'there is none' "$I" config -p 4194303
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+	chmod 755 "$T"
+	check "another user's is his own" \
+		exits 5 'ask its user' setpriv --reuid=65534 --regid=65534 --clear-groups "$I" config -p $$
+else
+	skip "another user's is his own" "only root can become somebody else"
+fi
+
+# ---- jobs do not notice -----------------------------------------------------------
+
 # A few seconds of records, fewer than the rings hold: whoever loses one has let go of it.
 sed 's/^loop .*/loop 400/' "$TOP/tests/scenarios/steady.scn" >"$T/steady.scn"
 RECORDS=$((400 * 6))
@@ -85,10 +143,14 @@ printf 'stall-min = 300ms\nlog-level = quiet\n' >"$CONF"
 check "it reads what is wrong" reload
 check "it says what" logged "err: configuration: $CONF:2: log-level is"
 check "and stays as it was" logged 'configuration stays as it was'
+check "config tells what was wrong" tells "was refused, the one before is in force: $CONF:2: log-level is err"
+check "and what is in force" is_set stall-min "3600s,$CONF:1,reload"
 printf 'stall-min = 300ms\nlog-level = debug\nstate-dir = /elsewhere\n' >"$CONF"
 check "it reads what is right" reload
 check "the job that hangs is a finding now" \
 	wait_until 60 api_is findings "$stalls != []"
+check "config has it" is_set stall-min "300ms,$CONF:1,reload"
+check "and forgets what was wrong" api_is config '.refused_at == null and .refused_why == null'
 check "what the command line sets does not change" sh -c '! grep -q "state-dir needs" "$0"' "$T/daemon.log"
 pkill -P "$job"
 stop_daemon TERM
@@ -104,5 +166,7 @@ check "its state is where the file says" test -d "$T/state/blackbox"
 echo 'state-dir = /elsewhere' >"$CONF"
 check "it reads that this has changed" reload
 check "and says that it needs a restart" logged 'a change of state-dir needs a restart'
+check "config shows what is in force, and that another waits" is_set state-dir "$T/state,$CONF:1,waits for a restart"
+check "it says what to do" tells 'systemctl restart ncclinspd'
 stop_daemon TERM
 done_testing

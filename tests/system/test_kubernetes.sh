@@ -68,7 +68,7 @@ check "and its health is asked" holds "$DAEMON" "$BOX.livenessProbe.httpGet == {
 
 # Variables that are neither NCCL's nor a launcher's are the plugin's, which its page names.
 variables() { as_json "$1" | jq -r '.[0].spec.template.spec.containers[0].env[].name'; }
-known() { grep -qw "\"$1\"" "$TOP/plugin/identity.c" || grep -q "\*$1\*" "$TOP/man/libnccl-profiler-insp.7.scd"; }
+known() { grep -qF "X($1)" "$TOP/include/nci/variables.h" || grep -q "\*$1\*" "$TOP/man/libnccl-profiler-insp.7.scd"; }
 for job in job job-shared; do
 	check "$job.yaml sets what the plugin reads" eval \
 		'for name in $(variables "$K/$job.yaml"); do known "$name" || { echo "$name"; exit 1; }; done'

@@ -110,11 +110,10 @@ done <"$T/words"
 # Each variable that the plugin copies is told of.
 variables_told() {
 	local name missing=0
-	for name in $(sed -n '/^static const char \*const job_variables/,/^}/p' "$TOP/plugin/identity.c" |
-		grep -oE '[A-Z][A-Z0-9_]+'); do
+	for name in $(sed -n '/^#define/d; s/X(\([A-Z0-9_]*\))/\1 /gp' "$TOP/include/nci/variables.h" | tr -d '\\'); do
 		grep -qF "*$name*" "$TOP/man/libnccl-profiler-insp.7.scd" || { echo "$name"; missing=1; }
 	done
-	return $missing
+	[ -n "$name" ] && return $missing
 }
 check "libnccl-profiler-insp(7) has each variable that is copied" variables_told
 

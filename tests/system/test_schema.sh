@@ -74,6 +74,8 @@ check "ps" with '.processes[0].job.id == "4711"' ps
 check "comms" with '.comms[0].local_ranks | length > 0' comms
 check "level" with '.processes | length > 0' level
 check "mark" with '.processes[0].phase == null' mark
+check "config" with '.settings | length > 10' config
+check "config of a process" with '.settings | length > 5' config -p "$(pgrep -P "$SIM_PID" | head -1)"
 check "overhead" with '.processes | length > 0' overhead
 check "ranks" with '.ranks | length > 0' ranks
 check "ops" with '.rows[0].exec.p50_ns > 0' ops

@@ -9,9 +9,10 @@ check "unless the user has another one" test -z "$(prolog NCCL_PROFILER_PLUGIN=o
 check "or wants none" test -z "$(prolog NCCL_PROFILER_PLUGIN=)"
 
 # What the daemon asks of a job, the plugin must copy.
-quoted() { grep -oE '"[A-Z][A-Z0-9_]+"' "$1" | sort -u; }
-copied() { comm -23 <(quoted "$TOP/ncclinspd/job.c") <(quoted "$TOP/plugin/identity.c"); }
-check "each variable that names a job is copied from it" test -z "$(copied)"
+asked() { grep -oE '"[A-Z][A-Z0-9_]+"' "$TOP/ncclinspd/job.c" | tr -d '"' | sort -u; }
+copied() { grep -oE 'X\([A-Z][A-Z0-9_]+\)' "$TOP/include/nci/variables.h" | sed 's/X(\(.*\))/\1/' | sort -u; }
+check "there are variables that name a job" test "$(asked | wc -l)" -gt 20
+check "each of them is copied from it" test -z "$(comm -23 <(asked) <(copied))"
 
 # as_slurm ID COMMAND...: the environment that slurmd gives a task, with what the prolog
 # has it add; "insp" is found where the linker looks.

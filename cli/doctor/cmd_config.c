@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ncclinsp config: what is in force at the daemon, or was told a process, and who said so. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "cli/table/listing.h"
+#include "cli/doctor/variables.h"
+
+static const struct column columns[] = {
+	{ "name", "SETTING", COL_TEXT, "name", 0, 0, 0 },
+	{ "value", "VALUE", COL_TEXT, "value", 5, 0, 0 },
+	{ "from", "FROM", COL_TEXT, "from", 7, 0, 0 },
+	{ "source", NULL, COL_TEXT, "source", 0, 0, 0 },
+	{ "line", NULL, COL_INTEGER, "line", 0, 0, REPORT_KEY },
+	{ "change", "CHANGE", COL_TEXT, "change", 0, 0, 1 | REPORT_IF_KNOWN },
+	{ "help", "MEANING", COL_TEXT, "help", 0, 0, 2 },
+};
+
+/* Where somebody would have to look to change it. */
+static json_t *from(const json_t *row, const char *file)
+{
+	const char *source = json_string_value(json_object_get(row, "source")) ?: "-";
+	const char *name = json_string_value(json_object_get(row, "name")) ?: "-";
+	const json_t *line = json_object_get(row, "line");
+
+	if (json_is_integer(line) && file)
+		return json_sprintf("%s:%lld", file, (long long)json_integer_value(line));
+	if (!strcmp(source, "environment"))
+		return json_string(json_string_value(json_object_get(row, "variable")) ?: source);
+	return !strcmp(source, "option") ? json_sprintf("--%s", name) : json_string(source);
+}
+
+/* What it takes until a change is in force: nothing in the file helps against an option. */
+static const char *change(const json_t *row)
+{
+	const char *source = json_string_value(json_object_get(row, "source")) ?: "";
+	bool by_file = !strcmp(source, "file") || !strcmp(source, "default");
+
+	if (json_is_true(json_object_get(row, "pending")))
+		return "waits for a restart";
+	return by_file && json_is_true(json_object_get(row, "reloads")) ? "reload" : "restart";
+}
+
+/* Was the file written after the daemon read it?  Not known: null. */
+static json_t *is_newer(const json_t *root)
+{
+	const char *file = json_string_value(json_object_get(root, "file"));
+	const json_t *read = json_object_get(root, "read_mono_ns");
+	struct timespec real;
+	struct stat st;
+	int64_t read_ns;
+
+	if (!file || !json_is_integer(read) || stat(file, &st))
+		return json_null();
+	clock_gettime(CLOCK_REALTIME, &real);
+	read_ns = (int64_t)real.tv_sec * 1000000000 + real.tv_nsec - (int64_t)cli_now_ns() +
+		  json_integer_value(read);
+	return json_boolean((int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec >
+			    read_ns);
+}
+
+static int fetch_daemon(struct cli *cli, void *arg, json_t **root)
+{
+	int r = client_get(cli->client, "/v1/config", root);
+	const char *file;
+	json_t *row;
+	size_t i;
+
+	(void)arg;
+	if (r)
+		return r;
+	file = json_string_value(json_object_get(*root, "file"));
+	json_array_foreach(json_object_get(*root, "settings"), i, row) {
+		json_object_set_new(row, "from", from(row, file));
+		json_object_set_new(row, "change", json_string(change(row)));
+	}
+	json_object_set_new(*root, "file_newer", is_newer(*root));
+	return 0;
+}
+
+/* The worst first: each hides that the next may be true. */
+static bool note_daemon(const json_t *answer, char *text, size_t size)
+{
+	const char *why = json_string_value(json_object_get(answer, "refused_why"));
+	const char *file = json_string_value(json_object_get(answer, "file")) ?: "-";
+	size_t i, pending = 0;
+	json_t *row;
+
+	json_array_foreach(json_object_get(answer, "settings"), i, row)
+		pending += json_is_true(json_object_get(row, "pending"));
+	if (why)
+		snprintf(text, size, "a newer configuration was refused, the one before is in "
+			 "force: %s; mend it, then: systemctl reload ncclinspd", why);
+	else if (json_is_true(json_object_get(answer, "file_newer")))
+		snprintf(text, size, "%s was changed after the daemon read it; to have it read: "
+			 "ncclinspd --check-config && systemctl reload ncclinspd", file);
+	else if (pending)
+		snprintf(text, size, "%zu setting%s changed in %s and wait%s for: systemctl "
+			 "restart ncclinspd", pending, pending == 1 ? " was" : "s were", file,
+			 pending == 1 ? "s" : "");
+	return why || json_is_true(json_object_get(answer, "file_newer")) || pending;
+}
+
+static bool note_process(const json_t *answer, char *text, size_t size)
+{
+	const json_t *rows = json_object_get(answer, "settings");
+	const json_t *plugin = json_object_get(json_array_get(rows, 0), "value");
+
+	snprintf(text, size, "%sas the process was started: what it has set since is not seen, "
+		 "and ncclinsp level tells what is in force",
+		 json_is_string(plugin) ? "" : "NCCL_PROFILER_PLUGIN is not set, so NCCL loads no "
+		 "plugin: start it with NCCL_PROFILER_PLUGIN=insp; ");
+	return true;
+}
+
+static int fetch_process(struct cli *cli, void *arg, json_t **root)
+{
+	json_t *row;
+	size_t i;
+
+	(void)cli;
+	*root = json_incref(arg);
+	json_array_foreach(json_object_get(*root, "settings"), i, row)
+		json_object_set_new(row, "from", from(row, NULL));
+	return 0;
+}
+
+static int refuse(int64_t pid, int error)
+{
+	fprintf(stderr, "ncclinsp: the environment of process %lld cannot be read: %s; %s\n",
+		(long long)pid, error == -ENOENT ? "there is none" : strerror(-error),
+		error == -ENOENT ? "ncclinsp ps lists those that use NCCL, and containers have "
+				   "pids of their own"
+				 : "ask its user, or root");
+	if (error == -ENOENT)
+		return CLI_NOTHING;
+	return error == -EACCES || error == -EPERM ? CLI_NO_RIGHT : CLI_FAILED;
+}
+
+static int show_process(struct cli *cli, int64_t pid)
+{
+	json_t *rows, *root;
+	int r = variables_read(pid, &rows), code;
+
+	if (r)
+		return refuse(pid, r);
+	root = json_pack("{s:I, s:o}", "pid", (json_int_t)pid, "settings", rows);
+	code = listing_run(cli, &(struct listing){
+		.array = "settings", LISTING_COLUMNS(columns), .nothing = "no setting",
+		.fetch = fetch_process, .arg = root, .note = note_process, .offline = true,
+	}, NULL);
+	json_decref(root);
+	return code;
+}
+
+int cmd_config(struct cli *cli)
+{
+	static const struct listing daemon = {
+		.array = "settings", LISTING_COLUMNS(columns), .nothing = "no setting",
+		.fetch = fetch_daemon, .note = note_daemon, .offline = true,
+	};
+	int64_t pid = cli->pid;
+
+	cli->pid = CLI_ANY;	/* it says whose settings, and filters no row */
+	return pid == CLI_ANY ? listing_run(cli, &daemon, NULL) : show_process(cli, pid);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/doctor/variables.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nci/control.h"
+#include "nci/segment.h"
+#include "nci/variables.h"
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+/* Shown whether they are set or not; libnccl-profiler-insp(7) explains them. */
+static const struct {
+	const char *name, *fallback, *help;
+} always[] = {
+	{ "NCCL_PROFILER_PLUGIN", NULL, "insp, or the library's path: NCCL loads the plugin" },
+	{ "NCCLINSP_LEVEL", "net", "what to record: off, ops, kernel, net or trace" },
+	{ "NCCLINSP_SAMPLE", "budget", "which operations are timed on the GPU: budget or all" },
+	{ "NCCLINSP_BUDGET", "0.5", "what that may cost, in percent of the time" },
+	{ "NCCLINSP_SETTLE", "30", "seconds without it after a thread's first send or receive" },
+	{ "NCCLINSP_GRAPHS", "off", "time what is captured in CUDA graphs: off or kernel" },
+	{ "NCCLINSP_CONTROL", NCI_CONTROL_PATH, "the daemon's control file" },
+	{ "NCCLINSP_SHM_DIR", NCI_SHM_DIR, "where the plugin writes" },
+	{ "NCCL_PROFILE_EVENT_MASK", NULL, "a mask of event types, in place of the level" },
+	{ "NCCL_DEBUG", NULL, "INFO: the plugin says in NCCL's log what it does" },
+	{ "NCCL_DEBUG_SUBSYS", NULL, "with INIT or PROFILE in it" },
+};
+
+/* Shown where they are set. */
+static const char *const of_launchers[] = {
+#define X(name) #name,
+	NCI_JOB_VARIABLES(X)
+#undef X
+};
+
+/* All of its variables, by name; other processes' need a right. */
+static int read_environment(int64_t pid, json_t **all)
+{
+	char path[64], *entry = NULL;
+	size_t room = 0;
+	FILE *in;
+	int r = 0;
+
+	snprintf(path, sizeof(path), "/proc/%" PRId64 "/environ", pid);
+	in = fopen(path, "re");
+	if (!in)
+		return -errno;
+	*all = json_object();
+	errno = 0;
+	while (getdelim(&entry, &room, '\0', in) > 0) {
+		char *value = strchr(entry, '=');
+
+		if (!value)
+			continue;
+		*value++ = '\0';
+		if (!json_object_get(*all, entry))	/* getenv() takes the first, too */
+			json_object_set_new(*all, entry, json_string(value) ?: json_string("?"));
+	}
+	if (ferror(in))
+		r = errno ? -errno : -EIO;
+	free(entry);
+	fclose(in);
+	if (r)
+		json_decref(*all);
+	return r;
+}
+
+static void add(json_t *rows, const char *name, const json_t *value, const char *fallback,
+		const char *help)
+{
+	json_array_append_new(rows, json_pack("{s:s, s:s?, s:s, s:s}", "name", name, "value",
+					      value ? json_string_value(value) : fallback,
+					      "source", value ? "environment" : "default",
+					      "help", help));
+}
+
+int variables_read(int64_t pid, json_t **rows)
+{
+	json_t *all = NULL;
+	int r = read_environment(pid, &all);
+
+	if (r)
+		return r == -ESRCH ? -ENOENT : r;
+	*rows = json_array();
+	for (size_t i = 0; i < ARRAY_LEN(always); i++) {
+		const json_t *value = json_object_get(all, always[i].name);
+		bool is_set = value && *json_string_value(value);
+
+		/* What is empty is not set, for the plugin. */
+		add(*rows, always[i].name, is_set ? value : NULL, always[i].fallback,
+		    always[i].help);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(of_launchers); i++) {
+		const json_t *value = json_object_get(all, of_launchers[i]);
+
+		if (value)
+			add(*rows, of_launchers[i], value, NULL, "of the job, copied");
+	}
+	json_decref(all);
+	return 0;
+}

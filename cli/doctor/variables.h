@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_DOCTOR_VARIABLES_H
+#define CLI_DOCTOR_VARIABLES_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+/*
+ * What the plugin reads of a process's environment, as that was when the process was
+ * started: a new array of {name, value, source ("environment" or "default"), help}, with
+ * what launchers say of the job where it is set.  `pid` is one of this pid namespace.
+ * Returns 0 or a negative errno: -ENOENT: there is none, -EACCES: it is not yours.
+ */
+int variables_read(int64_t pid, json_t **rows);
+
+#endif
