@@ -10,10 +10,8 @@
 #include "cli/verdict.h"
 #include "util/text.h"
 
-#define WIDEST		100	/* longer lines are hard to read */
-#define LINES		1024
-#define TITLE		256
-#define LABEL		160	/* of a communicator */
+#define TITLE 256
+#define LABEL 160	/* of a communicator */
 
 static const char *text_of(const json_t *row, const char *key)
 {
@@ -91,7 +89,7 @@ static void print_text(const struct cli *cli, const json_t *rows, const json_t *
 	json_t *row;
 	size_t i;
 
-	frame_init(&frame, cli->columns < WIDEST ? cli->columns : WIDEST, LINES);
+	prose_begin(&frame, cli, PROSE_WIDEST);
 	json_array_foreach((json_t *)rows, i, row)
 		put_finding(&frame, row);
 	if (!json_array_size(rows) && listing_filters(cli)) {
@@ -102,9 +100,7 @@ static void print_text(const struct cli *cli, const json_t *rows, const json_t *
 		put_health(&frame, processes);
 		put_late(&frame, comms);
 	}
-	for (int k = 0; k < frame.count; k++)
-		line_print(&frame.lines[k], &cli->style, stdout);
-	frame_deinit(&frame);
+	prose_end(&frame, cli);
 }
 
 static int page(struct cli *cli, const json_t *rows, bool first)

@@ -8,9 +8,8 @@
 #include "util/meant.h"
 #include "util/words.h"
 
-#define WIDEST	100
-#define LINES	64
-#define INDENT	13
+#define INDENT	    13
+#define LIST_INDENT 22
 
 static void put_part(struct frame *frame, const char *label, const char *text)
 {
@@ -38,20 +37,27 @@ static void explain(const struct cli *cli, const struct topic *topic, const stru
 	};
 	struct frame frame;
 
-	frame_init(&frame, cli->columns < WIDEST ? cli->columns : WIDEST, LINES);
+	prose_begin(&frame, cli, PROSE_WIDEST);
 	prose_put(&frame, LINE_BOLD, 0, 0, word->name);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		put_part(&frame, parts[i].label, parts[i].text);
-	for (int i = 0; i < frame.count; i++)
-		line_print(&frame.lines[i], &cli->style, stdout);
-	frame_deinit(&frame);
+	prose_end(&frame, cli);
 }
 
-static void list(const struct topic *topic)
+static void list(const struct cli *cli, const struct topic *topic)
 {
-	printf("%s (%s)\n", topic->title, topic->field);
-	for (size_t i = 0; i < topic->n; i++)
-		printf("  %-18s  %s\n", topic->words[i].name, topic->words[i].meaning);
+	char part[1024];
+	struct frame frame;
+
+	prose_begin(&frame, cli, CLI_ANY_WIDTH);
+	snprintf(part, sizeof(part), "%s (%s)", topic->title, topic->field);
+	prose_put(&frame, LINE_BOLD, 0, 0, part);
+	for (size_t i = 0; i < topic->n; i++) {
+		snprintf(part, sizeof(part), "%-*s%s", LIST_INDENT - 2, topic->words[i].name,
+			 topic->words[i].meaning);
+		prose_put(&frame, LINE_PLAIN, 2, LIST_INDENT, part);
+	}
+	prose_end(&frame, cli);
 }
 
 static bool is_same(const char *name, const char *wanted)
@@ -83,7 +89,7 @@ static int find(const struct cli *cli, const char *wanted)
 		if (is_same(topic->field, wanted)) {
 			if (found++)
 				putchar('\n');
-			list(topic);
+			list(cli, topic);
 		}
 	}
 	return found;
@@ -98,14 +104,14 @@ static void list_names(void)
 			puts(topic->words[k].name);
 }
 
-static void list_all(void)
+static void list_all(const struct cli *cli)
 {
 	const struct topic *topic;
 
 	for (size_t i = 0; (topic = words_topic(i)); i++) {
 		if (i)
 			putchar('\n');
-		list(topic);
+		list(cli, topic);
 	}
 }
 
@@ -127,7 +133,7 @@ int cmd_explain(struct cli *cli)
 {
 	if (!cli->argument) {
 		if (cli->header)
-			list_all();
+			list_all(cli);
 		else
 			list_names();
 		return CLI_DONE;

@@ -1,10 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/prose.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "util/text.h"
+
+#define LINES 1024
+
+void prose_begin(struct frame *page, const struct cli *cli, int most)
+{
+	frame_init(page, cli->columns < most ? cli->columns : most, LINES);
+	page->page = true;
+}
+
+void prose_end(struct frame *page, const struct cli *cli)
+{
+	for (int i = 0; i < page->count; i++)
+		line_print(&page->lines[i], &cli->style, stdout);
+	frame_deinit(page);
+}
 
 static struct line *new_line(struct frame *frame, enum line_attr attr, int indent)
 {
@@ -33,6 +49,8 @@ void prose_put(struct frame *frame, enum line_attr attr, int first, int rest, co
 		}
 		if (!starts)
 			line_put(line, attr, " ");
+		else if (frame->page && indent + text_width(word) > line->limit)
+			line->limit = indent + text_width(word);
 		line_put(line, attr, word);
 	}
 	free(copy);

@@ -2,9 +2,19 @@
 #ifndef CLI_PROSE_H
 #define CLI_PROSE_H
 
-/* Sentences in a frame: broken between words, so that nothing is cut. */
+/*
+ * Sentences in a frame: broken between words, so that nothing is cut.  On a page that is
+ * printed, a word that is wider than it stands whole, as a path that is to be copied.
+ */
 
+#include "cli/cli.h"
 #include "cli/top/frame.h"
+
+#define PROSE_WIDEST 100	/* longer lines are hard to read */
+
+/* A page as wide as the terminal, `most` columns at most; printed and freed at its end. */
+void prose_begin(struct frame *page, const struct cli *cli, int most);
+void prose_end(struct frame *page, const struct cli *cli);
 
 /*
  * As many lines as the text takes, the first one indented by `first` blanks, the others

@@ -334,21 +334,24 @@ static const json_t *put_verdict(json_t *row, const struct maps *maps)
 }
 
 /*
- * Of those that hang, the one that was found guilty comes first; of those that are
- * well, the one that the others wait for most.
+ * Who was found guilty of a hang comes before those who hang because of it, though it may
+ * have nothing in flight itself; of those that are well, first whom the others wait for most.
  */
 static void put_badness(json_t *row, const json_t *member, const json_t *finding)
 {
 	double blame = json_number_value(json_object_get(row, "blame"));
 	long long oldest = number_of(row, "oldest_ns");
 	double badness = blame < 1 ? blame : 1;
+	bool guilty = finding && finding_is(finding, "severity", "critical");
 
 	if (is_in_state(member, "died"))
 		badness = 1e19;
+	else if (guilty)
+		badness = 1e18;
 	else if (oldest >= STALLED_NS)
-		badness = (double)oldest * (finding ? 2 : 1);
+		badness = (double)oldest;
 	else if (finding)
-		badness += finding_is(finding, "severity", "critical") ? 6 : 4;
+		badness += 4;
 	else if (ranks_lateness(member))
 		badness += 2;
 	json_object_set_new(row, "badness", json_real(badness));

@@ -115,6 +115,23 @@ START_TEST(what_is_in_flight_is_counted_where_its_age_is_read)
 }
 END_TEST
 
+START_TEST(who_holds_up_the_others_stands_before_those_who_hang)
+{
+	const json_t *row;
+
+	fx_add_inflight("Coll", "live", 43);
+	fx.answers.findings = json_pack(
+		"{s:[{s:b s:s s:s s:s s:s s:[i] s:s s:i}]}", "findings", "active", 1,
+		"kind", "desync", "verdict", "NOT_JOINED", "severity", "critical",
+		"comm_id", "0x01", "ranks", 5, "text", "rank 5 has not come", "since_mono_ns", 1);
+	fx_build();
+	row = json_array_get(fx.view.rows[VIEW_RANKS], 0);
+	ck_assert_int_eq(json_integer_value(json_object_get(row, "rank")), 5);
+	row = json_array_get(fx.view.rows[VIEW_RANKS], 1);
+	ck_assert_int_eq(json_integer_value(json_object_get(row, "rank")), 3);
+}
+END_TEST
+
 /* As the client does where single operations are not shown. */
 START_TEST(what_is_young_is_told_without_its_age)
 {
@@ -415,6 +432,7 @@ int main(void)
 		FX_TEST(an_empty_node_says_so),
 		FX_TEST(the_head_counts_what_there_is),
 		FX_TEST(what_is_in_flight_is_counted_where_its_age_is_read),
+		FX_TEST(who_holds_up_the_others_stands_before_those_who_hang),
 		FX_TEST(what_is_young_is_told_without_its_age),
 		FX_TEST(ranks_stay_as_they_are_until_something_is_new_of_them),
 		FX_TEST(records_per_second_come_with_the_second_answer),

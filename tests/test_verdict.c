@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lines that say what is wrong, as text on the screen. */
 #include "cli/findings.h"
+#include "cli/prose.h"
 #include "tests/fixture_view.h"
 
 START_TEST(the_oldest_in_flight_is_told_with_what_it_waits_for)
@@ -105,6 +106,21 @@ START_TEST(what_is_wrong_is_said_in_full_on_a_narrow_terminal)
 	ck_assert(fx_shows("! AllReduce #12 on größe hangs for 43s: rank 5 (pid 4005) has not "
 			   "come"));
 	ck_assert(fx_shows("last is #11; see what that process does: gdb -p 4005, py-spy dump -p"));
+}
+END_TEST
+
+START_TEST(a_word_is_whole_on_the_narrowest_terminal)
+{
+	static const char path[] = "NCCL_PROFILER_PLUGIN=/opt/nccl/lib/libnccl-profiler-insp.so";
+	struct frame frame;
+
+	prose_begin(&frame, &(struct cli){ .columns = 24 }, PROSE_WIDEST);
+	prose_put(&frame, LINE_PLAIN, 2, 4, "start jobs with NCCL_PROFILER_PLUGIN="
+		  "/opt/nccl/lib/libnccl-profiler-insp.so and look again");
+	ck_assert_int_eq(frame.count, 3);
+	ck_assert_str_eq(frame.lines[1].text + 4, path);
+	ck_assert_str_eq(frame.lines[2].text, "    and look again");
+	frame_deinit(&frame);
 }
 END_TEST
 
@@ -281,6 +297,7 @@ int main(void)
 		FX_TEST(a_death_stands_before_what_hangs_because_of_it),
 		FX_TEST(nobody_says_all_is_well_who_cannot_see),
 		FX_TEST(what_is_wrong_is_said_in_full_on_a_narrow_terminal),
+		FX_TEST(a_word_is_whole_on_the_narrowest_terminal),
 		FX_TEST(what_the_dead_left_is_not_taken_for_a_stall),
 		FX_TEST(a_late_rank_is_named_and_listed_first),
 		FX_TEST(whom_the_daemon_does_not_call_late_is_not),

@@ -8,8 +8,6 @@
 #include "cli/prose.h"
 #include "cli/table/listing.h"
 
-#define WIDEST 100
-#define LINES  1024
 #define INDENT 20
 
 static const struct column columns[] = {
@@ -119,13 +117,11 @@ static int page(struct cli *cli, const json_t *rows, bool first)
 	size_t i;
 
 	(void)first;
-	frame_init(&frame, cli->columns < WIDEST ? cli->columns : WIDEST, LINES);
+	prose_begin(&frame, cli, PROSE_WIDEST);
 	json_array_foreach((json_t *)rows, i, row)
 		put_check(&frame, row);
 	put_sum(&frame, rows);
-	for (int k = 0; k < frame.count; k++)
-		line_print(&frame.lines[k], &cli->style, stdout);
-	frame_deinit(&frame);
+	prose_end(&frame, cli);
 	return 0;
 }
 

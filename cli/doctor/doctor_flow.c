@@ -184,16 +184,15 @@ static bool loads(const char *library, char *why, size_t size)
 /* Beside this program, or where it is installed: PREFIX/bin and PREFIX/lib. */
 static bool find_beside(char *library, size_t size)
 {
-	static const char *const places[] = { "%.*s/" LIBRARY, "%.*s/../lib/" LIBRARY };
-	char self[DOCTOR_PATH], why[512];
+	char self[DOCTOR_PATH - 64], why[512];
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	if (len <= 0)
 		return false;
 	self[len] = '\0';
-	len = strrchr(self, '/') - self;
-	for (size_t i = 0; i < 2; i++) {
-		snprintf(library, size, i ? places[1] : places[0], (int)len, self);
+	for (size_t i = 0; i < 2 && strrchr(self, '/'); i++) {
+		*strrchr(self, '/') = '\0';
+		snprintf(library, size, "%s/%s" LIBRARY, self, i ? "lib/" : "");
 		if (!access(library, R_OK) && loads(library, why, sizeof(why)))
 			return true;
 	}

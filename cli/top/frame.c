@@ -8,6 +8,7 @@ void frame_init(struct frame *frame, int columns, int lines)
 	frame->columns = columns < LINE_BYTES / 4 ? columns : LINE_BYTES / 4;
 	frame->capacity = lines;
 	frame->count = 0;
+	frame->page = false;
 	frame->lines = calloc((size_t)lines + 1, sizeof(*frame->lines));
 	if (!frame->lines)
 		abort();

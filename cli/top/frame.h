@@ -10,6 +10,7 @@ struct frame {
 	int columns;
 	int capacity;
 	int count;
+	bool page;		/* printed, not drawn: what passes its edge does no harm */
 	struct line *lines;	/* capacity + 1: the last takes what does not fit */
 };
 
