@@ -11,6 +11,7 @@
 #   make check-launchers  what real launchers tell of jobs: Slurm, Open MPI, MPICH (root)
 #   make check-report     a hundred nodes' snapshots, in time and memory
 #   make check-prometheus  a real Prometheus collects for minutes (Debian: prometheus)
+#   make check-trace      what Perfetto's trace_processor makes of a trace (npm)
 #   make check-aarch64  built for 64-bit Arm, tested under emulation (cross.mk)
 #   make soak       the daemon's memory over ten million operations
 #   make campaign   faults and clean runs by the hundred: what is found (docs/campaign.md)
@@ -46,6 +47,7 @@ NEEDS := gcc make pkg-config /usr/include/stdio.h=libc6-dev clang scdoc mandoc t
          libcurl.pc=libcurl4-openssl-dev libzstd.pc=libzstd-dev zstd zlib.pc=zlib1g-dev ncursesw.pc=libncurses-dev \
          $(if $(wildcard /usr/local/cuda*/lib*/libnccl.so.2),gdb) \
          $(if $(filter check-prometheus,$(MAKECMDGOALS)),promtool=prometheus) \
+         $(if $(filter check-trace,$(MAKECMDGOALS)),node=nodejs npm) \
          $(if $(filter check-launchers,$(MAKECMDGOALS)),slurmctld slurmd srun=slurm-client \
            munged=munge mpirun.openmpi=openmpi-bin mpiexec.hydra=mpich)
 APT := DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120
@@ -434,6 +436,14 @@ check-control: deps
 check-report: deps
 	+@$(submake) B=$(B) all
 	@LONG=1 B=$(abspath $(B)) tests/system/test_report.sh
+
+# ---- traces, read by Perfetto ------------------------------------------------------------
+# In `make check` they are checked by rules of our own; here by what people will look at them
+# with.
+.PHONY: check-trace
+check-trace: deps
+	+@$(submake) B=$(B) all
+	@B=$(abspath $(B)) tests/trace/check.sh
 
 # ---- onto the system ----------------------------------------------------------------
 include install.mk

@@ -191,7 +191,7 @@ END_TEST
 
 START_TEST(transfers_of_one_link_that_overlap_have_rows_of_their_own)
 {
-	json_t *root;
+	json_t *root, *pair;
 
 	for (unsigned i = 0; i < 40; i++) {	/* more than a track has rows */
 		struct nci_ev_proxy_op op = a_proxy_op(nci_token(1, i, 1), 100 + i, 1000 + i);
@@ -203,6 +203,8 @@ START_TEST(transfers_of_one_link_that_overlap_have_rows_of_their_own)
 	ck_assert_uint_eq(fx_count(root, "X", "ProxyOp"), TRACE_ROWS);
 	ck_assert_uint_eq(fx_count(root, "b", "ProxyOp"), 40 - TRACE_ROWS);
 	ck_assert_uint_eq(fx_count(root, "e", "ProxyOp"), 40 - TRACE_ROWS);
+	pair = json_object_get(fx_find(root, "b", "ProxyOp", 0), "id2");
+	ck_assert_str_ne(json_string_value(json_object_get(pair, "local")) ?: "", "");
 	json_decref(root);
 }
 END_TEST
@@ -247,7 +249,7 @@ static void take(json_t *row)
 
 START_TEST(who_waits_and_for_whom_is_seen)
 {
-	json_t *root, *wait, *late;
+	json_t *root, *wait, *late, *transfer;
 
 	take(an_operation(7, 0, 1000, 90000, 0));
 	take(an_operation(8, 1, 61000, 90010, 60000));
@@ -265,6 +267,12 @@ START_TEST(who_waits_and_for_whom_is_seen)
 	ck_assert(fx_same_thread(fx_find(root, "s", "arrived", 1), late));
 	ck_assert(fx_same_thread(fx_find(root, "f", "arrived", 0), wait));
 	ck_assert_int_eq(fx_ticks(fx_find(root, "f", "arrived", 0), "ts"), 61000);
+	/* the arrow leads to a slice that begins no earlier than the one it comes from */
+	ck_assert_uint_eq(fx_count(root, "X", "transfer"), 2);
+	transfer = fx_find(root, "X", "transfer", 0);
+	ck_assert(fx_same_thread(transfer, wait));
+	ck_assert_int_eq(fx_ticks(transfer, "ts"), 61000);
+	ck_assert_int_eq(fx_ticks(transfer, "dur"), 29000);
 	json_decref(root);
 }
 END_TEST

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ranks of one operation, side by side: while they wait, each for the last one, that is
- * a slice of its own within the operation's, and an arrow from the last one's arrival ends it.
+ * a slice of its own within the operation's, and what follows another.  An arrow from the last
+ * one's arrival leads to where that begins: Perfetto knows of no place within a slice, and
+ * has its arrows point from the slice that begins first.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -97,8 +99,11 @@ static void draw_wait(struct trace *t, const struct part *p, const struct part *
 	/* Clocks of GPUs differ: where the arrow would go back, it is upright. */
 	if (end_ns < last->start_ns)
 		end_ns = last->start_ns;
-	if (end_ns <= p->stop_ns)
-		trace_arrow(&t->w, "arrived", last->at, last->start_ns, p->at, end_ns);
+	if (end_ns >= p->stop_ns || p->at.async)
+		return;
+	trace_slice(&t->w, p->at, "transfer", "transfer", end_ns, p->stop_ns);
+	trace_slice_end(&t->w);
+	trace_arrow(&t->w, "arrived", last->at, last->start_ns, p->at, end_ns);
 }
 
 static void draw(struct trace *t, const struct joint *j, int64_t last_rank)

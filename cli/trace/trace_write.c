@@ -85,10 +85,14 @@ void trace_end(struct trace_writer *w, const char *other, size_t bytes)
 
 /* ---- slices ---------------------------------------------------------------------- */
 
+/* Of its process: what has a number of the whole trace is drawn outside of all. */
 static void put_async(struct json *j, uint64_t id)
 {
-	json_key(j, "id");
+	json_key(j, "id2");
+	json_begin(j, '{');
+	json_key(j, "local");
 	json_put_hex64(j, id);
+	json_end(j, '}');
 }
 
 struct json *trace_slice(struct trace_writer *w, struct trace_at at, const char *name,

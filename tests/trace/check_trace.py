@@ -71,7 +71,7 @@ def check(trace):
                 wrong.append(f"arrow {event['id']} has two ends of a kind")
             ends[phase] = (at, ns)
         elif phase in "be":
-            pairs[(at[0], event["cat"], event["id"])] += 1 if phase == "b" else -1
+            pairs[(at[0], event["cat"], event["id2"]["local"])] += 1 if phase == "b" else -1
         elif phase == "M" and event["name"] == "thread_name":
             named.add(at)
         elif phase == "M" and event["name"] == "process_name":
