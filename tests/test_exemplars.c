@@ -388,6 +388,21 @@ START_TEST(ids_of_one_moment_differ)
 }
 END_TEST
 
+START_TEST(clock_that_is_set_back_is_believed)
+{
+	end_slow(1, 0, 1);
+	pass(2 * SECOND);
+	wait_for_files(1);
+	end_slow(2, 0, 1);
+	now += 2 * SECOND;
+	exemplars_run(x, newest, now, EPOCH - 3600 * SECOND + now);
+	wait_for_files(2);
+	ck_assert_int_eq(list(), 2);
+	ck_assert_uint_eq(seen[1].at_real_ns - seen[0].at_real_ns, 3600 * SECOND - 2 * SECOND);
+	ck_assert_str_lt(seen[0].id, seen[1].id);
+}
+END_TEST
+
 /* ---- heads ---------------------------------------------------------------------------------- */
 
 START_TEST(a_head_reads_back_as_it_was)
@@ -454,6 +469,7 @@ int main(void)
 		FX_TEST(what_is_no_exemplar_is_not_listed),
 		FX_TEST(only_what_is_there_by_that_name_can_be_read),
 		FX_TEST(ids_of_one_moment_differ),
+		FX_TEST(clock_that_is_set_back_is_believed),
 		FX_TEST(a_head_reads_back_as_it_was),
 		FX_TEST(unknown_reads_back_as_unknown),
 	};

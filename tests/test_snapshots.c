@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "ncclinspd/keep/archive.h"
 #include "tests/fixture.h"
 #include "util/json.h"
 
@@ -110,6 +111,44 @@ START_TEST(what_is_two_days_old_goes)
 }
 END_TEST
 
+static void keep(struct archive *a, uint64_t real_ns)
+{
+	struct writer_stats before, stats;
+	char id[ARCHIVE_ID];
+	struct json j;
+	uint64_t bytes;
+
+	archive_read_stats(a, &before);
+	json_init(&j, 100);
+	fill(NULL, 1, &j);
+	archive_make_id(id, real_ns, "died");
+	ck_assert_int_eq(archive_put(a, id, real_ns, &j, &bytes), 0);
+	json_deinit(&j);
+	do {
+		usleep(1000);
+		archive_read_stats(a, &stats);
+	} while (stats.written == before.written);
+}
+
+START_TEST(files_of_a_clock_that_was_set_back_make_room)
+{
+	const struct writer_limits limits = { .files = 3, .bytes = 1000 };
+	struct archive *a;
+
+	ck_assert_int_eq(archive_new(&a, fx_tmpdir(), "snapshots", "box", &limits), 0);
+	keep(a, NOW);
+	keep(a, NOW + 24 * 3600 * S);
+	keep(a, NOW + 25 * 3600 * S);
+	keep(a, NOW + 60 * S);
+	keep(a, NOW + 120 * S);
+	ck_assert_uint_eq(count("box-20251124T160*"), 3);
+	keep(a, NOW + 180 * S);
+	ck_assert_uint_eq(count("box-20251124T160000*"), 0);
+	ck_assert_uint_eq(count("box-20251124T160*"), 3);
+	archive_free(a);
+}
+END_TEST
+
 START_TEST(a_failure_is_told_until_one_is_written)
 {
 	struct snapshots_stats stats;
@@ -136,6 +175,7 @@ int main(void)
 		FX_TEST(none_is_due_without_an_interval),
 		FX_TEST(it_is_named_by_host_and_time),
 		FX_TEST(what_is_two_days_old_goes),
+		FX_TEST(files_of_a_clock_that_was_set_back_make_room),
 		FX_TEST(a_failure_is_told_until_one_is_written),
 	};
 

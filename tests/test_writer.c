@@ -203,6 +203,47 @@ START_TEST(what_sorts_before_the_given_name_is_too_old)
 }
 END_TEST
 
+START_TEST(what_was_written_last_stays_wherever_it_sorts)
+{
+	open_dir(3, 1000);
+	for (int i = 7; i < 10; i++)
+		put(i, "hello");
+	put(1, "hello");
+	writer_close(w);
+	ck_assert_int_eq(count_files(), 3);
+	ck_assert_int_eq(access(path_of("box-001.json"), F_OK), 0);
+	ck_assert_int_eq(access(path_of("box-007.json"), F_OK), -1);
+}
+END_TEST
+
+START_TEST(what_is_ahead_of_all_that_can_be_makes_room_first)
+{
+	open_dir(4, 1000);
+	put(1, "hello");
+	for (int i = 900; i < 903; i++)
+		put(i, "hello");
+	writer_distrust(w, "box-500.json");
+	for (int i = 2; i < 5; i++)
+		put(i, "hello");
+	writer_close(w);
+	ck_assert_int_eq(count_files(), 4);
+	ck_assert_int_eq(access(path_of("box-001.json"), F_OK), 0);
+	ck_assert_int_eq(access(path_of("box-004.json"), F_OK), 0);
+}
+END_TEST
+
+START_TEST(wrong_clock_for_a_moment_does_not_cost_all_there_is)
+{
+	open_dir(100, 1000);
+	for (int i = 0; i < 20; i++)
+		put(i, "hello");
+	writer_expire(w, "box-900.json");
+	put(999, "hello");
+	writer_close(w);
+	ck_assert_int_eq(count_files(), 20 + 1 - 4);
+}
+END_TEST
+
 START_TEST(a_directory_that_vanished_is_made_again)
 {
 	const struct writer_limits limits = { .files = 8, .bytes = 1000 };
@@ -453,6 +494,9 @@ int main(void)
 		FX_TEST(what_is_there_is_known_and_can_be_read),
 		FX_TEST(what_is_written_is_known_at_once_when_it_is_counted),
 		FX_TEST(what_sorts_before_the_given_name_is_too_old),
+		FX_TEST(what_was_written_last_stays_wherever_it_sorts),
+		FX_TEST(what_is_ahead_of_all_that_can_be_makes_room_first),
+		FX_TEST(wrong_clock_for_a_moment_does_not_cost_all_there_is),
 		FX_TEST(a_directory_that_vanished_is_made_again),
 		FX_TEST(a_compressed_file_holds_the_text),
 		FX_TEST(who_is_killed_while_writing_leaves_whole_files_only),

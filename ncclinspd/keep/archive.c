@@ -14,6 +14,7 @@
 #include "util/zst.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
+#define AHEAD_NS	(3600 * SECOND_NS)
 #define SUFFIX		".json"
 #define HOST		64	/* bytes of a prefix */
 
@@ -55,12 +56,23 @@ static bool read_name(const struct archive *a, const char *name, char id[ARCHIVE
 	return true;
 }
 
-int archive_put(struct archive *a, const char *id, struct json *j, uint64_t *bytes)
+static void distrust(struct archive *a, uint64_t real_ns)
+{
+	char id[ARCHIVE_ID], name[NAME_MAX + 1];
+
+	archive_make_id(id, real_ns, NULL);
+	make_name(a, id, name);
+	writer_distrust(a->files, name);
+}
+
+int archive_put(struct archive *a, const char *id, uint64_t real_ns, struct json *j,
+		uint64_t *bytes)
 {
 	char name[NAME_MAX + 1], *text;
 	size_t size;
 	int r;
 
+	distrust(a, real_ns + AHEAD_NS);
 	make_name(a, id, name);
 	text = json_steal(j, &size);
 	r = writer_put(a->files, name, text, size);

@@ -34,10 +34,12 @@ int archive_new(struct archive **ap, const char *state_dir, const char *name,
 void archive_free(struct archive *a);
 
 /*
- * Have the text of `j` written.  0 and its size (not compressed), or a negative errno as
- * writer_put().
+ * Have the text of `j` written, now, at `real_ns`: what is dated an hour ahead of that makes
+ * room first, as it was set back since.  0 and its size (not compressed), or a negative
+ * errno as writer_put().
  */
-int archive_put(struct archive *a, const char *id, struct json *j, uint64_t *bytes);
+int archive_put(struct archive *a, const char *id, uint64_t real_ns, struct json *j,
+		uint64_t *bytes);
 
 /* What was written before this moment is too old to be kept. */
 void archive_expire(struct archive *a, uint64_t real_ns);

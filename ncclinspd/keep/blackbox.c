@@ -42,7 +42,7 @@ int blackbox_write(struct blackbox *b, const char *reason, uint64_t now_ns, uint
 	if (r < 0)
 		return r;
 	archive_make_id(id, real_ns, reason);
-	r = archive_put(b->archive, id, &j, bytes);
+	r = archive_put(b->archive, id, real_ns, &j, bytes);
 	if (r == 0)
 		archive_path(b->archive, id, path);
 	return r;

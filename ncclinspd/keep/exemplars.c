@@ -15,6 +15,7 @@
 #define SAME_NS		UINT64_C(10000000000)	/* ranks of one operation end within it */
 #define MINUTE_NS	UINT64_C(60000000000)
 #define SETTLE_NS	UINT64_C(500000000)	/* what ended in the window is known by then */
+#define MOMENT_NS	UINT64_C(1000000)
 #define HURRY_OPS	(OPLOG_DEFAULT / 2)	/* the log holds what came before so long */
 #define FILE_BYTES	(16u << 20)
 #define HEADS		(2 * EXEMPLARS_FILES)	/* with those that are being written */
@@ -182,18 +183,18 @@ static void add_head(struct exemplars *x, const struct exemplar_head *h)
 static int write_file(struct exemplars *x, struct exemplar *e, uint64_t now_ns, uint64_t real_ns)
 {
 	CLEANUP(json_deinit) struct json j;
-	uint64_t bytes;
+	uint64_t bytes, id_ns = real_ns;
 	int r;
 
-	if (real_ns <= x->last_real_ns)
-		real_ns = x->last_real_ns + 1;
-	x->last_real_ns = real_ns;
-	archive_make_id(e->head.id, real_ns, NULL);
+	if (x->last_real_ns - id_ns < MOMENT_NS)
+		id_ns = x->last_real_ns + 1;
+	x->last_real_ns = id_ns;
+	archive_make_id(e->head.id, id_ns, NULL);
 	e->head.at_real_ns = real_ns - (now_ns - e->head.at_mono_ns);
 	json_init(&j, FILE_BYTES);
 	r = x->fill(x->arg, e, now_ns, &j);
 	if (r == 0)
-		r = archive_put(x->archive, e->head.id, &j, &bytes);
+		r = archive_put(x->archive, e->head.id, real_ns, &j, &bytes);
 	if (r < 0)
 		return r;
 	add_head(x, &e->head);

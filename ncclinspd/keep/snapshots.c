@@ -51,7 +51,7 @@ static int write_file(struct snapshots *s, uint64_t now_ns, uint64_t real_ns)
 	archive_make_id(id, real_ns, NULL);
 	if (real_ns > AGE_NS)
 		archive_expire(s->archive, real_ns - AGE_NS);
-	return archive_put(s->archive, id, &j, &bytes);
+	return archive_put(s->archive, id, real_ns, &j, &bytes);
 }
 
 void snapshots_write(struct snapshots *s, uint64_t now_ns, uint64_t real_ns)

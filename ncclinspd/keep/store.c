@@ -14,6 +14,7 @@
 #include "util/zst.h"
 
 #define TEMPORARY	".new"
+#define EXPIRED_AT_ONCE	4	/* a clock that is wrong for a moment must not cost all there is */
 
 void store_init(struct store *s, const char *dir, const char *prefix,
 		const struct writer_limits *limits)
@@ -139,12 +140,20 @@ int store_visit(const struct store *s, writer_visit_fn *visit, void *arg)
 	return 0;
 }
 
-/* What there is: how many, how large, and the name that sorts first. */
+/* What there is: how many, how large, and, beside the one just written, which may go. */
 struct survey {
+	const char *written, *ahead;
 	uint32_t files;
 	uint64_t bytes;
 	char oldest[NAME_MAX + 1];
+	char astray[NAME_MAX + 1];	/* of a clock that was ahead; "": none is */
 };
+
+static void take_first(char first[NAME_MAX + 1], const char *name)
+{
+	if (!*first || strcmp(name, first) < 0)
+		snprintf(first, NAME_MAX + 1, "%s", name);
+}
 
 static void add_to_survey(void *arg, const char *name, uint64_t bytes)
 {
@@ -152,28 +161,47 @@ static void add_to_survey(void *arg, const char *name, uint64_t bytes)
 
 	survey->files++;
 	survey->bytes += bytes;
-	if (!*survey->oldest || strcmp(name, survey->oldest) < 0)
-		snprintf(survey->oldest, sizeof(survey->oldest), "%s", name);
+	if (!strcmp(name, survey->written))
+		return;
+	take_first(survey->oldest, name);
+	if (*survey->ahead && strcmp(name, survey->ahead) > 0)
+		take_first(survey->astray, name);
 }
 
-/* The newest stays, however large it is. */
-static void prune(const struct store *s, const char *expired)
+/* The file that is to go next, or NULL. */
+static const char *find_victim(const struct store *s, const struct survey *survey,
+			       const char *expired, bool *is_expired)
 {
-	while (s->limits.files) {
-		struct survey survey = { 0 };
+	*is_expired = false;
+	if (!*survey->oldest)
+		return NULL;
+	if (survey->files > s->limits.files || survey->bytes > s->limits.bytes)
+		return *survey->astray ? survey->astray : survey->oldest;
+	*is_expired = strcmp(survey->oldest, expired) < 0;
+	return *is_expired ? survey->oldest : NULL;
+}
 
-		if (store_visit(s, add_to_survey, &survey) < 0 || survey.files <= 1 ||
-		    (survey.files <= s->limits.files && survey.bytes <= s->limits.bytes &&
-		     strcmp(survey.oldest, expired) >= 0) ||
-		    unlinkat(s->fd, survey.oldest, 0) < 0)
+/* The newest stays, however large it is, and whatever the clock said before. */
+static void prune(const struct store *s, const char *expired, const char *ahead)
+{
+	for (int left = EXPIRED_AT_ONCE; s->limits.files && left;) {
+		struct survey survey = { .written = s->last, .ahead = ahead };
+		const char *victim;
+		bool is_expired;
+
+		if (store_visit(s, add_to_survey, &survey) < 0)
 			return;
+		victim = find_victim(s, &survey, expired, &is_expired);
+		if (!victim || unlinkat(s->fd, victim, 0) < 0)
+			return;
+		left -= is_expired;
 	}
 }
 
 /* ---- from the thread ----------------------------------------------------------------- */
 
 int store_write(struct store *s, const char *name, char **text, size_t bytes,
-		const char *expired)
+		const char *expired, const char *ahead)
 {
 	int r = 0;
 
@@ -188,7 +216,7 @@ int store_write(struct store *s, const char *name, char **text, size_t bytes,
 	if (r < 0)
 		return r;
 	snprintf(s->last, sizeof(s->last), "%s", name);
-	prune(s, expired);
+	prune(s, expired, ahead);
 	return 0;
 }
 

@@ -31,10 +31,11 @@ void store_close(struct store *s);
 
 /*
  * `*text` (malloc'ed) is compressed in place where that is wanted.  What sorts before
- * `expired` goes, and the oldest as far as the limits want.  0 or a negative errno.
+ * `expired` goes, a few at a time, and others as far as the limits want: first what sorts
+ * after `ahead` ("": nothing does), then the oldest, this one never.  0 or a negative errno.
  */
 int store_write(struct store *s, const char *name, char **text, size_t bytes,
-		const char *expired);
+		const char *expired, const char *ahead);
 
 /* -ENOTDIR: it cannot be read. */
 int store_visit(const struct store *s, writer_visit_fn *visit, void *arg);

@@ -37,6 +37,7 @@ struct stock {
 struct file {
 	char name[NAME_MAX + 1];
 	char expired[NAME_MAX + 1];
+	char ahead[NAME_MAX + 1];
 	char *text;
 	size_t bytes;
 };
@@ -65,6 +66,7 @@ struct writer {
 	unsigned n;
 	struct reading reading;
 	char expired[NAME_MAX + 1];	/* what sorts before it is too old */
+	char ahead[NAME_MAX + 1];	/* what sorts after it was never true; "": all was */
 	struct writer_stats stats;
 	uint64_t through;		/* files that the thread is done with */
 	bool opened, busy, stop, left, finished;
@@ -118,7 +120,8 @@ static void write_first(struct writer *w)
 	int r;
 
 	pthread_mutex_unlock(&w->lock);
-	r = store_write(&w->store, file.name, &file.text, file.bytes, file.expired);
+	r = store_write(&w->store, file.name, &file.text, file.bytes, file.expired,
+			file.ahead);
 	take_stock(w);
 	free(file.text);
 	pthread_mutex_lock(&w->lock);
@@ -241,6 +244,7 @@ int writer_put(struct writer *w, const char *name, char *text, size_t bytes)
 	snprintf(file.name, sizeof(file.name), "%s", name);
 	pthread_mutex_lock(&w->lock);
 	snprintf(file.expired, sizeof(file.expired), "%s", w->expired);
+	snprintf(file.ahead, sizeof(file.ahead), "%s", w->ahead);
 	if (w->n < WAITING) {
 		w->waiting[w->n++] = file;
 		pthread_cond_signal(&w->given);
@@ -275,6 +279,13 @@ void writer_expire(struct writer *w, const char *name)
 {
 	pthread_mutex_lock(&w->lock);
 	snprintf(w->expired, sizeof(w->expired), "%s", name);
+	pthread_mutex_unlock(&w->lock);
+}
+
+void writer_distrust(struct writer *w, const char *name)
+{
+	pthread_mutex_lock(&w->lock);
+	snprintf(w->ahead, sizeof(w->ahead), "%s", name);
 	pthread_mutex_unlock(&w->lock);
 }
 

@@ -69,6 +69,9 @@ void writer_miss(struct writer *w, int error);
 /* From the next file on, those go as well whose names sort before `name`. */
 void writer_expire(struct writer *w, const char *name);
 
+/* As of now no name is to sort after `name`: what does was given by a clock that was ahead. */
+void writer_distrust(struct writer *w, const char *name);
+
 /* Once a second: what has been waiting for ten of them fails for now with -ETIMEDOUT. */
 void writer_watch(struct writer *w, uint64_t now_ns);
 
