@@ -49,7 +49,9 @@ NEEDS := gcc make pkg-config /usr/include/stdio.h=libc6-dev clang scdoc mandoc t
          $(if $(filter check-prometheus,$(MAKECMDGOALS)),promtool=prometheus) \
          $(if $(filter check-trace,$(MAKECMDGOALS)),node=nodejs npm) \
          $(if $(filter check-launchers,$(MAKECMDGOALS)),slurmctld slurmd srun=slurm-client \
-           munged=munge mpirun.openmpi=openmpi-bin mpiexec.hydra=mpich)
+           munged=munge mpirun.openmpi=openmpi-bin mpiexec.hydra=mpich) \
+         $(if $(filter %aarch64,$(MAKECMDGOALS)),mmdebstrap qemu-aarch64-static=qemu-user-static \
+           aarch64-linux-gnu-gcc=gcc-aarch64-linux-gnu)
 APT := DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120
 
 deps:

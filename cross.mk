@@ -4,8 +4,7 @@
 #   make check-aarch64  its tests under qemu's emulation of a process; some minutes
 #
 # By Debian's cross compiler and against Debian's libraries for arm64, unpacked in a tree
-# of their own: this machine's stay as they are.  Needs mmdebstrap,
-# gcc-aarch64-linux-gnu and qemu-user-static.
+# of their own: this machine's stay as they are.
 #
 # What this cannot show: an emulated processor on an x86 machine orders memory as that
 # one does, so that a missing barrier does no harm here.  Only a real one tells.
@@ -13,8 +12,12 @@ ARM      := $(B)-aarch64
 ARM_TREE := $(abspath $(ARM))/tree
 ARM_CC   := aarch64-linux-gnu-gcc --sysroot=$(ARM_TREE)
 ARM_QEMU := qemu-aarch64-static
-ARM_LIBS := libc6-dev libgcc-12-dev libjansson-dev libzstd-dev libcurl4-openssl-dev \
-            libmicrohttpd-dev libncurses-dev liburing-dev check
+# Of this machine's own release, for the cross compiler's own version; the packages are
+# those that bring what pkg-config finds here.
+ARM_SUITE  = $(shell . /etc/os-release && echo $$VERSION_CODENAME)
+ARM_LIBS   = libc6-dev libgcc-$(shell aarch64-linux-gnu-gcc -dumpversion 2>/dev/null)-dev \
+             $(foreach need,$(NEEDS),$(if $(filter %.pc,$(firstword $(subst =, ,$(need)))), \
+             $(lastword $(subst =, ,$(need)))))
 ARM_MAKE  = PKG_CONFIG_SYSROOT_DIR=$(ARM_TREE) \
 	PKG_CONFIG_LIBDIR=$(ARM_TREE)/usr/lib/aarch64-linux-gnu/pkgconfig \
 	$(submake) B=$(ARM) CC="$(ARM_CC)" EMULATOR="$(ARM_QEMU) -L $(ARM_TREE)"
@@ -30,14 +33,17 @@ ARM_TESTS := $(filter-out $(ARM_NOT:%=$(ARM)/tests/test_%),$(patsubst $(B)/%,$(A
 space := $(subst ,, )
 comma := ,
 
+$(ARM)/packages: FORCE | deps
+	@mkdir -p $(@D)
+	@echo $(ARM_SUITE) $(ARM_LIBS) | cmp -s - $@ || echo $(ARM_SUITE) $(ARM_LIBS) >$@
+
 # Its links are made relative: they would lead into this machine's own libraries.  What
 # a tree has beside libraries would be found in place of this machine's.
-$(ARM_TREE)/.made:
-	@mkdir -p $(ARM)
+$(ARM_TREE)/.made: $(ARM)/packages
 	@rm -rf $(ARM_TREE)
 	@echo "  TREE  $(ARM_TREE)"
 	$(Q)mmdebstrap --quiet --variant=extract --architectures=arm64 \
-		--include=$(subst $(space),$(comma),$(strip $(ARM_LIBS))) bookworm $(ARM).tar
+		--include=$(subst $(space),$(comma),$(strip $(ARM_LIBS))) $(ARM_SUITE) $(ARM).tar
 	$(Q)mkdir $(ARM_TREE) && tar -C $(ARM_TREE) -xf $(ARM).tar ./lib ./usr && rm $(ARM).tar
 	$(Q)find $(ARM_TREE) -type l -lname '/*' | while read -r link; do \
 		to=$(ARM_TREE)$$(readlink "$$link"); \

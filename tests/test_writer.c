@@ -335,7 +335,8 @@ START_TEST(who_is_killed_while_writing_leaves_whole_files_only)
 
 		if (!pid)
 			write_until_killed(place);
-		usleep(5000 + (useconds_t)(i % 40) * 250);
+		/* Longer each time around where that is too short for a single file. */
+		usleep((5000 + (useconds_t)(i % 40) * 250) * (whole ? 1 : 1 + (useconds_t)i / 40));
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);
 		whole += check_whole(place);
