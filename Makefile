@@ -8,6 +8,8 @@
 #   make gpu-check  what only a real GPU can tell; gpu-bundle: a folder to take to one
 #   make check-systemd  packages built, and used in a booted system (root, mmdebstrap,
 #                   systemd-container, debhelper)
+#   make check-upgrade  with jobs, daemons and command lines of older versions, built from
+#                   their commits (FROM="...": which)
 #   make check-launchers  what real launchers tell of jobs: Slurm, Open MPI, MPICH (root)
 #   make check-report     a hundred nodes' snapshots, in time and memory
 #   make check-prometheus  a real Prometheus collects for minutes (Debian: prometheus)
@@ -409,6 +411,12 @@ check-systemd: deps
 	+@$(submake) B=$(B) all other-abi deb
 	@B=$(abspath $(B)) prove --failures --comments --exec 'timeout -k 5 1800' \
 		tests/systemd/test_*.sh
+
+# ---- with older versions -----------------------------------------------------------------
+.PHONY: check-upgrade
+check-upgrade: deps
+	+@$(submake) B=$(B) all
+	@B=$(abspath $(B)) tests/upgrade/check.sh
 
 # ---- a real Prometheus ---------------------------------------------------------------
 # In `make check` it is skipped where there is none, and is a matter of seconds.

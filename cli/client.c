@@ -30,6 +30,7 @@ struct client {
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	long timeout_ms;
 	bool verbose;
+	bool asks_version;	/* on behalf of a request that was refused */
 	struct bytes body;
 	char error[512];
 	/* in place of a daemon; NULL: none */
@@ -197,6 +198,26 @@ static int explain(struct client *client, CURLcode code)
 		    curl_easy_strerror(code));
 }
 
+/* A daemon of another version may refuse what one of this version would not. */
+static void name_versions(struct client *client)
+{
+	struct client *other = client_new(client->path, client->timeout_ms);
+	size_t len = strlen(client->error);
+	const char *version;
+	json_t *status;
+
+	other->asks_version = true;
+	if (!client_get(other, "/v1/status", &status)) {
+		version = json_string_value(json_object_get(status, "version"));
+		if (version && strcmp(version, NCCLINSP_VERSION))
+			snprintf(client->error + len, sizeof(client->error) - len,
+				 "; the daemon is %.31s, this program " NCCLINSP_VERSION
+				 ": restart or upgrade the older one", version);
+		json_decref(status);
+	}
+	client_free(other);
+}
+
 /* The daemon's own words for a refusal, when it gave any. */
 static int refused(struct client *client, const char *target, long status)
 {
@@ -212,6 +233,8 @@ static int refused(struct client *client, const char *target, long status)
 		fail(client, 0, "%.*s: the daemon answered %ld: %s", (int)strcspn(target, "?"),
 		     target, status, message ? message : "no reason given");
 	json_decref(root);
+	if ((status == 400 || status == 404) && !client->asks_version)
+		name_versions(client);
 	if (status == 404)
 		return -ESRCH;
 	return status == 403 ? -EACCES : -EBADMSG;

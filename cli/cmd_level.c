@@ -166,17 +166,20 @@ static bool is_level(const char *word)
 	return false;
 }
 
-/*
- * How many of those that it is about follow that sequence of the control file; *walled: of
- * the others in containers, how many have never seen any.
- */
-static size_t count_followers(const json_t *root, const json_t *of, json_int_t sequence,
-			      size_t *walled)
-{
-	size_t i, k, n = 0;
-	json_t *asked, *row;
+/* Of those that a change is about: */
+struct followers {
+	size_t follow;	/* that sequence of the control file */
+	size_t old;	/* never will: their plugins read none */
+	size_t walled;	/* of the others in containers: have never seen any */
+};
 
-	*walled = 0;
+static struct followers count_followers(const json_t *root, const json_t *of,
+					json_int_t sequence)
+{
+	struct followers n = { 0 };
+	json_t *asked, *row;
+	size_t i, k;
+
 	json_array_foreach((json_t *)of, i, asked)
 		json_array_foreach(json_object_get(root, "processes"), k, row) {
 			json_int_t has = json_integer_value(report_get(row, "steering.sequence"));
@@ -184,39 +187,58 @@ static size_t count_followers(const json_t *root, const json_t *of, json_int_t s
 			if (!json_equal(json_object_get(row, "instance"),
 					json_object_get(asked, "instance")))
 				continue;
-			n += has >= sequence;
-			*walled += !has && json_is_object(json_object_get(row, "container"));
+			if (has >= sequence)
+				n.follow++;
+			else if (json_is_null(json_object_get(row, "steering")))
+				n.old++;
+			else if (!has && json_is_object(json_object_get(row, "container")))
+				n.walled++;
 		}
 	return n;
 }
 
-/* Wait until all follow, or long enough; how many do, and how many cannot. */
-static size_t follow(struct cli *cli, const json_t *answer, uint64_t *took_ns, size_t *walled)
+/* Wait until all follow that can, or long enough. */
+static struct followers follow(struct cli *cli, const json_t *answer, uint64_t *took_ns)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_NS };
 	const json_t *of = json_object_get(answer, "processes");
 	json_int_t sequence = json_integer_value(report_get(answer, "control.sequence"));
 	uint64_t since_ns = cli_now_ns();
-	size_t n = 0;
+	struct followers n = { 0 };
 	json_t *root;
 
 	do {
 		nanosleep(&pause, NULL);
 		if (client_get(cli->client, "/v1/level", &root))
 			break;
-		n = count_followers(root, of, sequence, walled);
+		n = count_followers(root, of, sequence);
 		json_decref(root);
 		*took_ns = cli_now_ns() - since_ns;
-	} while (n < json_array_size(of) && *took_ns < FOLLOW_NS);
+	} while (n.follow + n.old < json_array_size(of) && *took_ns < FOLLOW_NS);
 	return n;
+}
+
+/* What may keep the others from it, and what to do. */
+static void tell_others(const struct followers *n, size_t all, const json_t *answer)
+{
+	if (n->old)
+		printf("%zu of them cannot: their plugins are older than the daemon; start these "
+		       "jobs anew\n", n->old);
+	if (n->follow + n->old + n->walled < all)
+		puts("the others post nothing now, must not change any more (ncclinsp level tells"
+		     "\nwhy), or look at another control file (ncclinsp doctor)");
+	if (n->walled)
+		printf("%zu of them, in containers, have never seen it: is the directory of %s "
+		       "mounted there?\n", n->walled,
+		       json_string_value(report_get(answer, "control.path")) ?: "that file");
 }
 
 static void tell(struct cli *cli, const json_t *answer)
 {
-	size_t all = json_array_size(json_object_get(answer, "processes")), n;
+	size_t all = json_array_size(json_object_get(answer, "processes"));
 	char target[192], wanted[64], time[64], took[TEXT_MAX];
 	uint64_t took_ns = 0;
-	size_t walled = 0;
+	struct followers n;
 
 	target_text(target, sizeof(target), answer);
 	put_wanted(wanted, sizeof(wanted), answer);
@@ -226,19 +248,12 @@ static void tell(struct cli *cli, const json_t *answer)
 		       *wanted ? wanted : "as before", time, all);
 		return;
 	}
-	n = follow(cli, answer, &took_ns, &walled);
+	n = follow(cli, answer, &took_ns);
 	text_duration(took, sizeof(took), took_ns);
 	printf("%s: %s%s; %zu of %zu processes follow%s%s\n", target,
-	       *wanted ? wanted : "as before", time, n, all, all && n == all ? ", after " : "",
-	       all && n == all ? took : "");
-	if (n + walled < all)
-		puts("the others post nothing now, must not change any more (ncclinsp level tells"
-		     "\nwhy), have an older plugin, or look at another control file "
-		     "(ncclinsp doctor)");
-	if (walled)
-		printf("%zu of them, in containers, have never seen it: is the directory of %s "
-		       "mounted there?\n", walled,
-		       json_string_value(report_get(answer, "control.path")) ?: "that file");
+	       *wanted ? wanted : "as before", time, n.follow, all,
+	       all && n.follow == all ? ", after " : "", all && n.follow == all ? took : "");
+	tell_others(&n, all, answer);
 }
 
 static int change(struct cli *cli, const char *level)

@@ -139,7 +139,8 @@ struct process {
 	char file[80];		/* name of the segment's file */
 	uint64_t instance;
 	uint32_t nonce;		/* of its context tokens: how PXN records name it */
-	bool tells_watched;	/* its records carry NCI_FORM_WATCHED (ABI 1.2) */
+	bool steerable;		/* follows the control file; its records carry NCI_FORM_WATCHED
+				 * (ABI 1.2) */
 	pid_t pid;		/* here, as its lock tells; else as it calls itself */
 	pid_t ns_pid;		/* as it calls itself, in its own pid namespace */
 	uid_t uid;		/* whose file it is, by the kernel's word */

@@ -31,8 +31,8 @@ static int listen_here(void)
 	return fd;
 }
 
-/* Answers every connection that asks something with the same bytes. */
-static void serve_bytes(const char *bytes)
+/* Answers the first connection that asks something with `first`, the others with `then`. */
+static void serve_each(const char *first, const char *then)
 {
 	int fd = listen_here();
 	char request[4096];
@@ -47,10 +47,18 @@ static void serve_bytes(const char *bytes)
 	for (;;) {
 		int c = accept(fd, NULL, NULL);
 
-		if (read(c, request, sizeof(request)) > 0 && write(c, bytes, strlen(bytes)) < 0)
-			_exit(1);
+		if (read(c, request, sizeof(request)) > 0) {
+			if (write(c, first, strlen(first)) < 0)
+				_exit(1);
+			first = then;
+		}
 		close(c);
 	}
+}
+
+static void serve_bytes(const char *bytes)
+{
+	serve_each(bytes, bytes);
 }
 
 static void setup(void)
@@ -134,6 +142,31 @@ START_TEST(what_is_refused_in_words_needs_no_others)
 		    "{\"error\":{\"code\":\"not_found\",\"message\":\"no process\"}}");
 	ck_assert_int_eq(client_get(client, "/v1/level", &root), -ESRCH);
 	ck_assert_str_eq(client_error(client), "no process");
+}
+END_TEST
+
+#define REFUSES "HTTP/1.1 404 Not Found\r\nContent-Length: 50\r\n\r\n" \
+		"{\"error\":{\"code\":\"not_found\",\"message\":\"nothing\"}}"
+
+START_TEST(a_daemon_of_another_version_is_named_where_it_refuses)
+{
+	serve_each(REFUSES, "HTTP/1.1 200 OK\r\nContent-Length: 19\r\n\r\n"
+		   "{\"version\":\"0.0.7\"}");
+	ck_assert_int_eq(client_get(client, "/v1/level", &root), -ESRCH);
+	ck_assert_str_eq(client_error(client), "nothing; the daemon is 0.0.7, this program "
+			 NCCLINSP_VERSION ": restart or upgrade the older one");
+}
+END_TEST
+
+START_TEST(a_daemon_of_the_same_version_means_what_it_says)
+{
+	char status[128];
+
+	snprintf(status, sizeof(status), "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n"
+		 "{\"version\":\"%s\"}", strlen(NCCLINSP_VERSION) + 14, NCCLINSP_VERSION);
+	serve_each(REFUSES, status);
+	ck_assert_int_eq(client_get(client, "/v1/level", &root), -ESRCH);
+	ck_assert_str_eq(client_error(client), "nothing");
 }
 END_TEST
 
@@ -232,6 +265,8 @@ int main(void)
 		FX_TEST(a_path_that_no_socket_can_have_is_refused),
 		FX_TEST(the_daemons_own_words_are_passed_on),
 		FX_TEST(what_is_refused_in_words_needs_no_others),
+		FX_TEST(a_daemon_of_another_version_is_named_where_it_refuses),
+		FX_TEST(a_daemon_of_the_same_version_means_what_it_says),
 		FX_TEST(a_refusal_is_a_lack_of_rights),
 		FX_LOOP(who_lies_is_not_believed, 0, FX_COUNT(liars)),
 		FX_TEST(who_does_not_answer_is_not_waited_for),

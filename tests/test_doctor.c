@@ -167,6 +167,8 @@ static const struct {
 	  "without the plugin" },
 	{ "{\"pids\": [11], \"loaded\": true, \"foreign_control\": true}", DOCTOR_WARNING,
 	  "does not look at the daemon's control file" },
+	{ "{\"pids\": [14], \"loaded\": true, \"foreign_control\": true}", DOCTOR_WARNING,
+	  "its plugin is older than the daemon" },
 	{ "{\"pids\": [12], \"loaded\": false, \"plugin\": \"/x/insp.so\", "
 	  "\"lacks_library\": true}", DOCTOR_WARNING, "a file that it does not see" },
 	{ "{\"pids\": [12], \"loaded\": false, \"plugin\": \"insp\"}", DOCTOR_WARNING,
@@ -182,8 +184,9 @@ START_TEST(each_process_is_judged_by_itself)
 	json_object_set_new(job, "pid", json_integer(99));
 	json_object_set_new(job, "command", json_string("python"));
 	jobs = json_pack("[o]", job);
-	known = json_pack("{s:[{s:i}, {s:i}], s:[{s:i}]}", "processes", "pid", 10, "pid", 11,
-			  "foreign", "pid", 13);
+	known = json_pack("{s:[{s:i}, {s:i, s:i, s:{}}, {s:i, s:i, s:n}], s:[{s:i}]}",
+			  "processes", "pid", 10, "pid", 11, "api_version", 6, "steering",
+			  "pid", 14, "api_version", 6, "steering", "foreign", "pid", 13);
 	rows = doctor_judge(jobs, known);
 	ck_assert_uint_eq(json_array_size(rows), cases[_i].text ? 1 : 0);
 	row = json_array_get(rows, 0);

@@ -135,8 +135,11 @@ START_TEST(levels_and_what_restricts_them_are_explained)
 	for (p->level = 0; p->level < NCI_LEVEL_END; p->level++)
 		say(process_level(p));
 	compare("levels");
-	for (uint32_t i = 0; i < REASONS; i++)
-		say(process_level_reason(i));
+	for (p->reason = 0; p->reason < REASONS; p->reason++)
+		say(process_level_reason(p));
+	p->reason = NCI_REASON_NONE;
+	p->steerable = false;
+	say(process_level_reason(p));
 	compare("why less is seen than the level says");
 	say(process_sampling(p));
 	p->mask = 0;

@@ -71,6 +71,10 @@ static const struct word reasons[] = {
 	{ .name = "KernelCh events stay as they are: two NCCLs in the process",
 	  .meaning = "What one of them is asked for says nothing about the other.",
 	  .action = "See which libraries bring libnccl (ldd, /proc/PID/maps), and keep one." },
+	{ .name = "the level stays as it is: the plugin is older than the daemon",
+	  .meaning = "A job from before an upgrade: it is watched as it began, reads no control "
+		"file, and tells nothing of what watching costs it.",
+	  .action = "Nothing; or start the job anew, where its level is to be changed." },
 };
 
 static const struct word samplings[] = {

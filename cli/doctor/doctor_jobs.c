@@ -182,7 +182,8 @@ json_t *doctor_scan(const char *proc, const char *shm_dir, const char *control)
 
 /* ---- judging ----------------------------------------------------------------- */
 
-static bool is_known(const json_t *pids, const json_t *known)
+/* The row of one of them, or NULL. */
+static const json_t *row_of(const json_t *pids, const json_t *known)
 {
 	json_t *row, *pid;
 	size_t i, k;
@@ -190,13 +191,13 @@ static bool is_known(const json_t *pids, const json_t *known)
 	json_array_foreach((json_t *)known, i, row)
 		json_array_foreach((json_t *)pids, k, pid)
 			if (json_equal(json_object_get(row, "pid"), pid))
-				return true;
-	return false;
+				return row;
+	return NULL;
 }
 
 /* The first that fits. */
-enum { FOREIGN, UNSEEN_ELSEWHERE, UNSEEN_FOREIGN, UNSEEN, DEAF, NOT_SET, SWITCHED_OFF, NO_FILE,
-       NOT_LOADED, WELL };
+enum { FOREIGN, UNSEEN_ELSEWHERE, UNSEEN_FOREIGN, UNSEEN, OLD, DEAF, NOT_SET, SWITCHED_OFF,
+       NO_FILE, NOT_LOADED, WELL };
 
 static const struct {
 	enum doctor_state state;
@@ -217,6 +218,9 @@ static const struct {
 	[UNSEEN] = { DOCTOR_FAILED, "has the plugin, but the daemon knows nothing of it",
 		     "see what NCCLINSP_SHM_DIR was where it started, and ncclinspd's --shm-dir; "
 		     "NCCL_DEBUG=WARN says why a plugin records nothing" },
+	[OLD] = { DOCTOR_WARNING,
+		  "is watched, but its plugin is older than the daemon: its level stays as it is",
+		  "nothing is lost by it; the job has the new plugin when it starts anew" },
 	[DEAF] = { DOCTOR_WARNING,
 		   "is watched, but does not look at the daemon's control file for its level",
 		   "start it with NCCLINSP_CONTROL, or in a container mount that file's directory "
@@ -238,11 +242,15 @@ static int judge(const json_t *job, const json_t *answer)
 {
 	const char *plugin = json_string_value(json_object_get(job, "plugin"));
 	const json_t *pids = json_object_get(job, "pids");
+	const json_t *row = row_of(pids, json_object_get(answer, "processes"));
 
 	if (json_is_true(json_object_get(job, "loaded"))) {
-		if (is_known(pids, json_object_get(answer, "processes")))
+		if (row && json_is_integer(json_object_get(row, "api_version")) &&
+		    json_is_null(json_object_get(row, "steering")))
+			return OLD;
+		if (row)
 			return json_is_true(json_object_get(job, "foreign_control")) ? DEAF : WELL;
-		if (is_known(pids, json_object_get(answer, "foreign")))
+		if (row_of(pids, json_object_get(answer, "foreign")))
 			return FOREIGN;
 		if (json_is_true(json_object_get(job, "other_dir")))
 			return UNSEEN_ELSEWHERE;
@@ -270,7 +278,7 @@ json_t *doctor_judge(const json_t *jobs, const json_t *answer)
 					json_object_get(job, "pid"), "command",
 					json_object_get(job, "command"), "state",
 					judgements[is].state, "text", judgements[is].text, "next",
-					judgements[is].next, "watched", is == DEAF));
+					judgements[is].next, "watched", is == OLD || is == DEAF));
 	}
 	return rows;
 }

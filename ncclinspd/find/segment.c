@@ -167,7 +167,7 @@ static void take_header(struct segment *seg, const struct nci_header *h)
 	p->first_mono_ns = h->anchor.mono_ns;
 	p->instance = h->instance;
 	p->nonce = h->nonce;
-	p->tells_watched = h->abi_minor >= 2;
+	p->steerable = h->abi_minor >= 2;
 	p->pid = p->ns_pid = (pid_t)h->pid;
 	p->clock.kind = h->clock;
 	copy_text(p->command, sizeof(p->command), h->command, sizeof(h->command));

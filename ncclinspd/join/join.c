@@ -219,7 +219,7 @@ static bool asked_for(const struct recon *r, uint32_t event)
 /* A process that does not tell by operation has always asked for the same. */
 static bool expects_kernel(const struct recon *r, const struct nci_record *head)
 {
-	if (!r->process->tells_watched)
+	if (!r->process->steerable)
 		return asked_for(r, NCI_EV_KERNEL_CH);
 	return head->form & NCI_FORM_WATCHED;
 }

@@ -431,8 +431,8 @@ void put_process_state(const struct serve *s, struct json *j, const void *row);
 const char *process_level(const struct process *p);
 const char *process_sampling(const struct process *p);
 
-/* Of NCI_REASON_*; NULL: none, or one that this daemon does not know. */
-const char *process_level_reason(uint32_t reason);
+/* Why its events are not what is asked for; NULL: they are, or it is not known. */
+const char *process_level_reason(const struct process *p);
 
 /* Let the source do what cannot wait; before anything that takes a while. */
 static inline void serve_meanwhile(const struct serve *s)

@@ -143,7 +143,7 @@ static void put_process(const struct serve *s, struct json *j, const struct proc
 	put_text(j, "command", *p->command ? p->command : NULL);
 	put_text(j, "job", job_id(p));
 	put_text(j, "level", process_level(p));
-	put_text(j, "level_reason", process_level_reason(p->reason));
+	put_text(j, "level_reason", process_level_reason(p));
 	put_text(j, "sampling", process_sampling(p));
 	json_key(j, "steering");
 	serve_put_steering(s, j, p);

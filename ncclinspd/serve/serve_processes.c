@@ -113,7 +113,7 @@ static void put_level(const struct serve *s, struct json *j, const void *row)
 	json_put_string(j, process_level(row));
 }
 
-const char *process_level_reason(uint32_t reason)
+const char *process_level_reason(const struct process *p)
 {
 	static const char *const texts[] = {
 		[NCI_REASON_API] = "no KernelCh events: this NCCL's profiler API is older than v5",
@@ -125,13 +125,15 @@ const char *process_level_reason(uint32_t reason)
 			"KernelCh events stay as they are: two NCCLs in the process",
 	};
 
-	return reason < sizeof(texts) / sizeof(texts[0]) ? texts[reason] : NULL;
+	if (p->api_version && !p->steerable && p->reason == NCI_REASON_NONE)
+		return "the level stays as it is: the plugin is older than the daemon";
+	return p->reason < sizeof(texts) / sizeof(texts[0]) ? texts[p->reason] : NULL;
 }
 
 static void put_reason(const struct serve *s, struct json *j, const void *row)
 {
 	(void)s;
-	json_put_string(j, process_level_reason(((const struct process *)row)->reason));
+	json_put_string(j, process_level_reason(row));
 }
 
 /* The mask says it of plugins that know no bursts; of others it says whether one is on. */
