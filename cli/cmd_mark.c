@@ -45,8 +45,10 @@ static void tell(struct cli *cli, const json_t *answer)
 	printf("%s: ", target);
 	if (cli->dry_run)
 		fputs("would be ", stdout);
-	printf("%s%s, %zu process%s%s\n", phase ? "in phase " : "in no phase", phase ?: "", n,
-	       n == 1 ? "" : "es", cli->dry_run ? "; nothing was changed" : "");
+	printf("%s%s, %zu process%s%s%s\n", phase ? "in phase " : "in no phase", phase ?: "", n,
+	       n == 1 ? "" : "es",
+	       json_is_true(json_object_get(answer, "later")) ? ", and those that come later" : "",
+	       cli->dry_run ? "; nothing was changed" : "");
 }
 
 /* One word is the phase, but a number or "node" alone: that asks. */

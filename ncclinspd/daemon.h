@@ -19,6 +19,7 @@
 #include "ncclinspd/keep/blackbox.h"
 #include "ncclinspd/keep/exemplars.h"
 #include "ncclinspd/keep/snapshots.h"
+#include "ncclinspd/levels/marks.h"
 #include "ncclinspd/levels/steer.h"
 #include "ncclinspd/loop.h"
 #include "ncclinspd/manager.h"
@@ -74,6 +75,7 @@ struct daemon {
 	size_t noutputs;
 	size_t watch_turn;		/* whose threads are looked at first */
 	struct steer *steer;
+	struct marks *marks;
 	struct loop_timer poll_timer, ticks_timer, serve_timer, look_timer, steer_timer;
 	struct loop_timer exemplar_timer, alive_timer, scrape_timer, textfile_timer;
 	struct loop_timer snapshot_timer;

@@ -87,6 +87,7 @@ void flow_appeared(void *arg, struct process *p, uint64_t now_ns)
 	struct daemon *d = arg;
 	int r = reconstruct_attach(d->reconstruct, p);
 
+	marks_appeared(d->marks, p);
 	if (r < 0)
 		log_say(LOG_WARN, "operations of pid=%d cannot be followed error=\"%s\"",
 			(int)p->pid, strerror(-r));
@@ -294,6 +295,7 @@ void flow_look(void *arg, uint64_t now_ns)
 	straggler_turn(d->straggler, now_ns);
 	diagnose_look(d->diagnose, now_ns);
 	steer_look(d->steer, list, n, now_ns);
+	marks_look(d->marks, list, n, now_ns);
 	arm_steering(d, now_ns);
 	metrics_look(d->metrics, now_ns);
 	if (d->blackbox)

@@ -198,6 +198,8 @@ static int start_steering(struct daemon *d, uint64_t now_ns)
 	int r = steer_new(&d->steer, &config, now_ns);
 
 	if (r == 0)
+		r = marks_new(&d->marks, d->names, d->config.control, now_ns);
+	if (r == 0)
 		flow_start_steering(d, now_ns);
 	return r;
 }
@@ -378,6 +380,7 @@ static void stop(struct daemon *d)
 	discover_free(d->discover);
 	drain_free(d->drain);
 	metrics_free(d->metrics);
+	marks_free(d->marks);
 	steer_free(d->steer);
 	diagnose_free(d->diagnose);
 	journal_close(&d->journal);

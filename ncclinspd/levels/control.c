@@ -12,12 +12,10 @@
 
 #include "ncclinspd/boot.h"
 #include "ncclinspd/instance.h"
-#include "ncclinspd/pool.h"
+#include "ncclinspd/levels/kept.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
-#define WISHES_MAGIC	UINT64_C(0x0a73656873697763)	/* "cwishes\n", little-endian */
-#define WISHES_VERSION	1
 #define MODE		0644	/* every job must be able to read it */
 
 /* ---- the control file ---------------------------------------------------------- */
@@ -159,154 +157,91 @@ void control_publish(struct control *c, const struct nci_control_entry *entry, u
 
 /* ---- the wishes ------------------------------------------------------------------ */
 
-struct wishes_header {
-	uint64_t magic;
-	uint32_t version;
-	uint32_t count;
-	uint64_t checksum;
-	uint8_t boot_id[16];	/* times of another boot mean nothing */
+static const struct kept_kind wishes_kind = {
+	.magic = UINT64_C(0x0a73656873697763),	/* "cwishes\n", little-endian */
+	.version = 1, .most = WISHES, .row_bytes = sizeof(struct wish),
 };
-_Static_assert(sizeof(struct wishes_header) == 40, "the file has no padding");
 
-struct wishes_file {
-	struct wishes_header header;
-	struct wish at[WISHES];
-};
-_Static_assert(sizeof(struct wishes_file) ==
-	       sizeof(struct wishes_header) + WISHES * sizeof(struct wish), "nor behind it");
-
-static uint64_t checksum(const struct wish *at, uint32_t count)
+static void wishes_path(const struct control *c, char path[KEPT_PATH])
 {
-	return index_hash(count, at, count * sizeof(*at));
+	snprintf(path, KEPT_PATH, "%s.wishes", c->path);
 }
 
-#define WISHES_PATH	(PATH_MAX + sizeof(".wishes.new"))
-
-static void wishes_path(const struct control *c, char path[WISHES_PATH], const char *end)
-{
-	snprintf(path, WISHES_PATH, "%s.wishes%s", c->path, end);
-}
-
-/* Renamed, not written in place: whoever is killed meanwhile leaves the old one. */
-static int replace_wishes(const struct control *c, const struct wishes_file *file, size_t bytes)
-{
-	CLEANUP(cleanup_closep) int fd = -1;
-	char path[WISHES_PATH], fresh[WISHES_PATH];
-	int r;
-
-	wishes_path(c, path, "");
-	wishes_path(c, fresh, ".new");
-	unlink(fresh);
-	fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return -errno;
-	r = write_whole(fd, file, bytes);
-	if (r == 0 && rename(fresh, path) < 0)
-		r = -errno;
-	if (r < 0)
-		unlink(fresh);
-	return r;
-}
-
-static uint32_t fill_file(const struct control *c, const struct wishes *ws,
-			  struct wishes_file *file)
+static uint32_t fill_rows(const struct wishes *ws, struct wish rows[WISHES])
 {
 	uint32_t n = 0;
 
-	*file = (struct wishes_file){ .header = {
-		.magic = WISHES_MAGIC, .version = WISHES_VERSION,
-	} };
 	for (uint32_t i = 0; i < WISHES; i++) {
 		if (!ws->at[i].serial)
 			continue;
-		file->at[n] = ws->at[i];
-		file->at[n++].seen_ns = 0;	/* changes all the time, and is not needed */
+		rows[n] = ws->at[i];
+		rows[n++].seen_ns = 0;	/* changes all the time, and is not needed */
 	}
-	file->header.count = n;
-	file->header.checksum = checksum(file->at, n);
-	memcpy(file->header.boot_id, c->boot_id, sizeof(c->boot_id));
 	return n;
 }
 
 void control_save(struct control *c, const struct wishes *ws)
 {
-	struct wishes_file file;
-	uint32_t n = fill_file(c, ws, &file);
+	struct wish rows[WISHES];
+	uint32_t n = fill_rows(ws, rows);
+	uint64_t sum = kept_checksum(&wishes_kind, rows, n);
+	char path[KEPT_PATH];
 	int r;
 
-	if (c->fd < 0 || (!c->kept_error && c->kept == file.header.checksum))
+	if (c->fd < 0 || (!c->kept_error && c->kept == sum))
 		return;
-	r = replace_wishes(c, &file, sizeof(file.header) + n * sizeof(file.at[0]));
+	wishes_path(c, path);
+	r = kept_write(path, &wishes_kind, c->boot_id, rows, n);
 	if (r < 0 && r != c->kept_error)
 		log_say(LOG_WARN, "levels will be forgotten at a restart control=%s error=\"%s\"",
 			c->path, strerror(-r));
-	c->kept = file.header.checksum;
+	c->kept = sum;
 	c->kept_error = r;
 }
 
-int control_parse_wishes(const void *bytes, size_t n, const uint8_t boot_id[16],
-			 struct wishes *ws)
+/* All of them, or none. */
+static int take_rows(struct wishes *ws, const struct wish *rows, uint32_t count)
 {
-	struct wishes_header h;
 	struct wishes found = { 0 };
 
-	if (n < sizeof(h))
-		return -EPROTO;
-	memcpy(&h, bytes, sizeof(h));
-	if (h.magic != WISHES_MAGIC || h.version != WISHES_VERSION)
-		return -EPROTONOSUPPORT;
-	if (h.count > WISHES || n != sizeof(h) + h.count * sizeof(found.at[0]))
-		return -EPROTO;
-	memcpy(found.at, (const char *)bytes + sizeof(h), n - sizeof(h));
-	if (checksum(found.at, h.count) != h.checksum)
-		return -EPROTO;
-	if (memcmp(h.boot_id, boot_id, sizeof(h.boot_id)) != 0)
-		return -ESTALE;
-	for (uint32_t i = 0; i < h.count; i++) {
-		if (!wish_is_sound(&found.at[i]) || !found.at[i].serial)
+	for (uint32_t i = 0; i < count; i++) {
+		if (!wish_is_sound(&rows[i]) || !rows[i].serial)
 			return -EPROTO;
-		if (found.at[i].serial > found.serial)
-			found.serial = found.at[i].serial;
+		found.at[i] = rows[i];
+		if (rows[i].serial > found.serial)
+			found.serial = rows[i].serial;
 	}
 	*ws = found;
 	return 0;
 }
 
-/* -ENOENT: there is none. */
-static int read_wishes(const struct control *c, struct wishes *ws)
+int control_parse_wishes(const void *bytes, size_t n, const uint8_t boot_id[16],
+			 struct wishes *ws)
 {
-	CLEANUP(cleanup_closep) int fd = -1;
-	char path[WISHES_PATH];
-	struct wishes_file file;
-	struct stat st;
-	ssize_t n;
+	struct wish rows[WISHES];
+	uint32_t count;
+	int r = kept_parse(bytes, n, &wishes_kind, boot_id, rows, &count);
 
-	wishes_path(c, path, "");
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
-		return -EPERM;
-	n = pread(fd, &file, sizeof(file), 0);
-	if (n < 0)
-		return -errno;
-	if (st.st_size != n)
-		return -EPROTO;
-	return control_parse_wishes(&file, (size_t)n, c->boot_id, ws);
+	return r < 0 ? r : take_rows(ws, rows, count);
 }
 
 void control_restore(struct control *c, struct wishes *ws, uint64_t now_ns)
 {
-	struct wishes_file file;
-	int r = read_wishes(c, ws);
+	struct wish rows[WISHES];
+	char path[KEPT_PATH];
+	uint32_t count;
+	int r;
 
+	wishes_path(c, path);
+	r = kept_read(path, &wishes_kind, c->boot_id, rows, &count);
+	if (r == 0)
+		r = take_rows(ws, rows, count);
 	if (r < 0 && r != -ENOENT)
-		log_say(LOG_WARN, "levels wanted before are ignored file=%s.wishes error=\"%s\"",
-			c->path, strerror(-r));
+		log_say(LOG_WARN, "levels wanted before are ignored file=%s error=\"%s\"",
+			path, strerror(-r));
 	for (uint32_t i = 0; i < WISHES; i++)
 		if (ws->at[i].serial)
 			ws->at[i].seen_ns = now_ns;
-	fill_file(c, ws, &file);
-	c->kept = file.header.checksum;
+	c->kept = kept_checksum(&wishes_kind, rows, fill_rows(ws, rows));
 	c->kept_error = r == -ENOENT ? 0 : r;
 }

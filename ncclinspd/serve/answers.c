@@ -157,6 +157,7 @@ int answers_start(struct daemon *d)
 		.steered = source_steer,
 		.exporters = exports_list,
 		.steer = d->steer,
+		.marks = d->marks,
 		.reconstruct = d->reconstruct,
 		.ranks = d->ranks,
 		.straggler = d->straggler,

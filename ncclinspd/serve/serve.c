@@ -66,7 +66,7 @@ static const struct route {
 	{ "/v1/stream", .open = stream_open, .type = JSON_LINES,
 	  .params = PARAM_BIT(KINDS) | PARAM_BIT(PID) },
 	{ "/v1/level", .fill = serve_level, .act = serve_put_level, .by = MHD_HTTP_METHOD_PUT },
-	{ "/v1/phase", .act = serve_put_phase, .by = MHD_HTTP_METHOD_PUT },
+	{ "/v1/phase", .fill = serve_phase, .act = serve_put_phase, .by = MHD_HTTP_METHOD_PUT },
 	{ "/v1/overhead", .fill = serve_overhead },
 	{ "/v1/config", .fill = serve_config },
 	{ "/metrics", .open = serve_metrics, .type = EXPOSITION_TEXT_TYPE },

@@ -28,6 +28,7 @@ struct exemplars;
 struct finding;
 struct json;
 struct links;
+struct marks;
 struct metrics;
 struct names;
 struct oplog;
@@ -117,6 +118,7 @@ struct serve_source {
 	/* Fills in what is configured, and says how many that are.  NULL: nothing is. */
 	size_t (*exporters)(void *arg, struct serve_exporter out[SERVE_EXPORTERS]);
 	struct steer *steer;	/* NULL: nothing can be wanted of jobs */
+	struct marks *marks;	/* NULL: what people say is not kept */
 	struct reconstruct *reconstruct;
 	struct ranks *ranks;	/* NULL: no ranks are compared */
 	const struct straggler *straggler;	/* NULL: nor is waiting added up */

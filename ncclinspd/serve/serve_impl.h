@@ -17,7 +17,7 @@
  *   serve_findings.c  /v1/findings                serve_peers.c      /v1/peers
  *   serve_clocks.c    /v1/clocks
  *   serve_level.c     GET /v1/level               serve_level_put.c  PUT /v1/level
- *   serve_phase.c     PUT /v1/phase               serve_target.c     whom a PUT is about
+ *   serve_phase.c     /v1/phase                   serve_target.c     whom a PUT is about
  *   serve_overhead.c  /v1/overhead                serve_metrics.c    /metrics
  *   serve_config.c    /v1/config
  *   serve_snapshot.c  POST /v1/snapshot, and what is written then
@@ -380,6 +380,7 @@ void serve_overhead(struct request *r, struct json *j);
 int serve_put_level(struct request *r, struct json *j);
 
 /* As that, of PUT /v1/phase; -ENOSPC: too many names. */
+void serve_phase(struct request *r, struct json *j);
 int serve_put_phase(struct request *r, struct json *j);
 
 /* Keep in r->why what is wrong; returns `error`. */

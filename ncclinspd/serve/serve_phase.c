@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PUT /v1/phase: what processes are at, as somebody says. */
+/* /v1/phase: what jobs are at, as somebody says; PUT: somebody says it. */
 #include "ncclinspd/serve/serve_impl.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "ncclinspd/job.h"
-#include "ncclinspd/levels/phase.h"
+#include "ncclinspd/levels/marks.h"
 #include "ncclinspd/levels/wishes.h"
 #include "ncclinspd/names.h"
 
@@ -61,6 +61,25 @@ static void put_process(const struct serve *s, struct json *j, const struct proc
 	json_end(j, '}');
 }
 
+/* All or nothing: whoever cannot be kept in mind is not marked either. */
+static int keep_mark(struct request *r, const struct wish *w, name_t phase)
+{
+	struct marks *m = r->serve->source.marks;
+
+	if (!m || marks_put(m, w, phase, r->serve->now_ns) == 0)
+		return 0;
+	return serve_refuse(r, -ENOSPC, "too many jobs are marked: take one back first");
+}
+
+static void save(const struct serve *s)
+{
+	struct process *const *list;
+	size_t n = s->source.processes(s->source.arg, &list);
+
+	if (s->source.marks)
+		marks_save(s->source.marks, list, n);
+}
+
 static void set_all(struct request *r, struct json *j, const struct wish *w, name_t phase)
 {
 	struct process *p;
@@ -88,12 +107,44 @@ int serve_put_phase(struct request *r, struct json *j)
 		error = target_find(r, &w);
 	if (!error && !r->dry_run)
 		error = keep_name(r, asked.phase, &phase);
+	if (!error && !r->dry_run)
+		error = keep_mark(r, &w, phase);
 	if (error)
 		return error;
 	target_put(j, &w);
 	json_key(j, "phase");
 	json_put_string(j, *asked.phase ? asked.phase : NULL);
 	rows_put_time(r->serve, j, "since", r->serve->now_ns);
+	json_key(j, "later");
+	json_put_bool(j, w.kind == WISH_JOB && *asked.phase && r->serve->source.marks);
 	set_all(r, j, &w, phase);
+	if (!r->dry_run)
+		save(r->serve);
 	return 0;
+}
+
+static void put_mark(const struct serve *s, struct json *j, const struct mark *mark)
+{
+	json_begin(j, '{');
+	json_key(j, "job");
+	json_put_string(j, mark->job);
+	json_key(j, "phase");
+	json_put_string(j, mark->phase);
+	rows_put_time(s, j, "since", mark->since_ns);
+	json_key(j, "uid");
+	json_put_u64(j, mark->uid);
+	json_end(j, '}');
+}
+
+void serve_phase(struct request *r, struct json *j)
+{
+	const struct serve *s = r->serve;
+	const struct mark *mark;
+
+	json_key(j, "marks");
+	json_begin(j, '[');
+	for (size_t i = 0; s->source.marks && (mark = marks_next(s->source.marks, &i));)
+		if (mark->everybody || viewer_sees(&r->viewer, mark->uid))
+			put_mark(s, j, mark);
+	json_end(j, ']');
 }

@@ -58,9 +58,9 @@ check "each sample is written at once" \
 phases() { "$I" ps -o csv -H --fields phase | sort -u | tr '\n' ' '; }
 check "nobody is marked" eval '[ "$("$I" mark -o jsonl | jq -s "map(select(.phase == null)) | length")" -eq 4 ]'
 check "a dry run tells of whom, and changes nothing" \
-	eval 'ends 0 "$I" mark -j 4711 eval --dry-run && says "^job 4711: would be in phase eval, 4 processes; nothing" &&
+	eval 'ends 0 "$I" mark -j 4711 eval --dry-run && says "^job 4711: would be in phase eval, 4 processes, and those that come later; nothing" &&
 	      ends 4 "$I" ps -f phase=eval'
-check "a job is marked" eval 'ends 0 "$I" mark -j 4711 eval && says "^job 4711: in phase eval, 4 processes$"'
+check "a job is marked" eval 'ends 0 "$I" mark -j 4711 eval && says "^job 4711: in phase eval, 4 processes, and those that come later$"'
 check "ps and ranks show it" eval 'ends 0 "$I" ps && says "RANK  PHASE +LEVEL" && ends 0 "$I" ranks -f phase=eval'
 both() { [ "$("$I" ops -o csv -H --fields phase | sort -u | tr '\n' ' ')" = " eval " ]; }
 check "what was posted before and after is told apart" wait_until 30 both
@@ -84,5 +84,27 @@ check "a level's dry run changes nothing either" \
 check "what is wrong can be asked of a job" eval '"$I" diagnose -j 4712 >"$T/out"; grep -q "no finding matches" "$T/out"'
 check "of one that is not here it is not said that it is well" \
 	eval '! ends 4 "$I" diagnose -j 4711 && ends 4 "$I" diagnose -j 4799 && says "no process of job .4799. here"'
-kill "$SIM_PID"
+
+# ---- marks outlive the daemon, and who is marked --------------------------------------
+
+pid=$(api processes | jq '[.processes[] | select(.state == "live").pid][0]')
+check "a job is marked, and one of its processes otherwise" \
+	eval '"$I" mark -j 4711 train && "$I" mark "$pid" odd && [ "$(phases)" = "odd train " ]'
+check "the API has the mark of the job" api_is phase '.marks | length == 1 and .[0].job == "4711" and .[0].phase == "train"'
+since() { api processes | jq -c '[.processes[] | select(.state == "live") | [.pid, .phase, .phase_since_mono_ns]] | sort'; }
+since >"$T/since"
+stop_daemon KILL 2>/dev/null
+start_daemon
+attached() { [ "$(since | jq length)" -eq 4 ]; }
+check "the daemon is killed, and another one sees the job" wait_until 30 attached
+check "each process is at what it was, since then" diff "$T/since" <(since)
+SLURM_JOB_ID=4711 sim "$T/job.scn" >"$T/sim2.log" 2>&1 &
+started+=("$!")
+joined() { api_is processes '[.processes[] | select(.state == "live" and .phase == "train")] | length == 7'; }
+check "processes of the job that come later are marked like it" wait_until 30 joined
+SLURM_JOB_ID=4712 sim "$T/job.scn" >"$T/sim3.log" 2>&1 &
+started+=("$!")
+other() { api_is processes '[.processes[] | select(.state == "live" and .job.id == "4712" and .phase == null)] | length == 4'; }
+check "another job's are not" wait_until 30 other
+check "a dash ends it" eval '"$I" mark -j 4711 - && api_is phase ".marks == []"'
 done_testing

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_LEVELS_KEPT_H
+#define NCCLINSPD_LEVELS_KEPT_H
+
+/*
+ * A small file of rows that the next daemon goes on with: of this boot only, since times
+ * in it are CLOCK_MONOTONIC.  It is replaced as a whole: whoever is killed meanwhile
+ * leaves the old one.
+ */
+
+#include <limits.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define KEPT_PATH	(PATH_MAX + 16)
+
+struct kept_kind {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t most;		/* rows */
+	size_t row_bytes;	/* without padding */
+};
+
+/* Of rows, so that what has not changed need not be written. */
+uint64_t kept_checksum(const struct kept_kind *kind, const void *rows, uint32_t count);
+
+/* 0 or a negative errno: the file is as it was. */
+int kept_write(const char *path, const struct kept_kind *kind, const uint8_t boot_id[16],
+	       const void *rows, uint32_t count);
+
+/*
+ * Into room for kind->most rows.  0 or a negative errno: -ENOENT: there is none, -EPERM:
+ * others could have written it, -EPROTO or -EPROTONOSUPPORT: it makes no sense, -ESTALE: of
+ * another boot.  What stands in a row is the caller's to check.
+ */
+int kept_read(const char *path, const struct kept_kind *kind, const uint8_t boot_id[16],
+	      void *rows, uint32_t *count);
+
+/* The same of bytes that are in memory. */
+int kept_parse(const void *bytes, size_t n, const struct kept_kind *kind,
+	       const uint8_t boot_id[16], void *rows, uint32_t *count);
+
+#endif

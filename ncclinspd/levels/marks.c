@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ncclinspd/levels/marks.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ncclinspd/boot.h"
+#include "ncclinspd/levels/kept.h"
+#include "ncclinspd/names.h"
+#include "util/log.h"
+
+#define ROWS	(MARKS_JOBS + MARKS_PROCESSES)
+
+struct marks {
+	struct names *names;
+	char path[KEPT_PATH];
+	uint8_t boot_id[16];
+	uint64_t serial;
+	struct {
+		struct mark mark;	/* .serial 0: not in use */
+		uint64_t seen_ns;	/* when it last covered a process that lives */
+	} job[MARKS_JOBS];
+	struct mark restored[MARKS_PROCESSES];	/* of processes that have not appeared again */
+	uint32_t nrestored;
+	uint64_t restored_ns;
+	struct mark rows[ROWS];		/* scratch: the file's */
+	uint64_t kept;			/* checksum of the file */
+	int kept_error;			/* of the last attempt to write it */
+};
+
+static const struct kept_kind kind = {
+	.magic = UINT64_C(0x0a736b72616d636e),	/* "ncmarks\n", little-endian */
+	.version = 1, .most = ROWS, .row_bytes = sizeof(struct mark),
+};
+
+static struct wish target_of(const struct mark *mark)
+{
+	struct wish w = { .kind = WISH_JOB, .uid = mark->uid, .everybody = mark->everybody };
+
+	memcpy(w.job, mark->job, sizeof(w.job));
+	return w;
+}
+
+static bool covers(const struct mark *mark, const struct process *p)
+{
+	const struct wish w = target_of(mark);
+
+	return mark->serial && wish_covers(&w, p);
+}
+
+/* ---- what is said -------------------------------------------------------------------- */
+
+/* One user's word about a job leaves that about all of it as it is. */
+static bool may_undo(const struct mark *old, const struct wish *by)
+{
+	return old->serial && (by->everybody || (!old->everybody && old->uid == by->uid)) &&
+	       (by->kind == WISH_NODE || (by->kind == WISH_JOB && !strcmp(old->job, by->job)));
+}
+
+static bool has_room(const struct marks *m, const struct wish *whom)
+{
+	uint32_t unused = 0, freed = 0, own = 0;
+
+	for (uint32_t i = 0; i < MARKS_JOBS; i++) {
+		const struct mark *mark = &m->job[i].mark;
+
+		unused += !mark->serial;
+		freed += may_undo(mark, whom);
+		own += mark->serial && !mark->everybody && mark->uid == whom->uid;
+	}
+	return unused + freed && (whom->everybody || freed || own < MARKS_JOBS_OF_USER);
+}
+
+static void add_job(struct marks *m, const struct wish *whom, const char *phase, uint64_t now_ns)
+{
+	uint32_t i = 0;
+
+	while (m->job[i].mark.serial)
+		i++;
+	m->job[i].mark = (struct mark){
+		.kind = WISH_JOB, .uid = whom->uid, .everybody = whom->everybody,
+		.serial = ++m->serial, .since_ns = now_ns,
+	};
+	m->job[i].seen_ns = now_ns;
+	memcpy(m->job[i].mark.job, whom->job, sizeof(m->job[i].mark.job));
+	strncpy(m->job[i].mark.phase, phase, sizeof(m->job[i].mark.phase) - 1);
+}
+
+int marks_put(struct marks *m, const struct wish *whom, const char *phase, uint64_t now_ns)
+{
+	bool adds = whom->kind == WISH_JOB && phase;
+
+	if (adds && !has_room(m, whom))
+		return -ENOSPC;
+	for (uint32_t i = 0; i < MARKS_JOBS; i++)
+		if (may_undo(&m->job[i].mark, whom))
+			m->job[i].mark.serial = 0;
+	if (adds)
+		add_job(m, whom, phase, now_ns);
+	return 0;
+}
+
+const struct mark *marks_next(const struct marks *m, size_t *i)
+{
+	while (*i < MARKS_JOBS) {
+		const struct mark *mark = &m->job[(*i)++].mark;
+
+		if (mark->serial)
+			return mark;
+	}
+	return NULL;
+}
+
+/* ---- who it is said of ------------------------------------------------------------------ */
+
+/* NULL for ""; and where there are too many names: rather none than another's. */
+static name_t name_of(struct marks *m, uid_t uid, const char *text)
+{
+	name_t name = *text ? names_intern(m->names, uid, text, strlen(text)) : NULL;
+
+	return name && !strcmp(name, text) ? name : NULL;
+}
+
+static void restore(struct marks *m, struct process *p)
+{
+	for (uint32_t i = 0; i < m->nrestored; i++) {
+		const struct mark *mark = &m->restored[i];
+
+		if (mark->id != p->instance || mark->uid != p->uid)
+			continue;
+		p->phase = (struct phase){ .name = name_of(m, p->uid, mark->phase),
+					   .before = name_of(m, p->uid, mark->before),
+					   .since_ns = mark->since_ns };
+		m->restored[i] = m->restored[--m->nrestored];
+		return;
+	}
+}
+
+void marks_appeared(struct marks *m, struct process *p)
+{
+	const struct mark *newest = NULL;
+
+	restore(m, p);
+	for (uint32_t i = 0; i < MARKS_JOBS; i++)
+		if (covers(&m->job[i].mark, p) &&
+		    (!newest || m->job[i].mark.serial > newest->serial))
+			newest = &m->job[i].mark;
+	if (newest && newest->since_ns > p->phase.since_ns)	/* what was said last holds */
+		phase_set(p, name_of(m, newest->uid, newest->phase), newest->since_ns);
+}
+
+static bool lives_on(const struct mark *mark, struct process *const *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (list[i]->state == PROCESS_LIVE && covers(mark, list[i]))
+			return true;
+	return false;
+}
+
+void marks_look(struct marks *m, struct process *const *list, size_t n, uint64_t now_ns)
+{
+	bool changed = false;
+
+	for (uint32_t i = 0; i < MARKS_JOBS; i++) {
+		struct mark *mark = &m->job[i].mark;
+
+		if (!mark->serial)
+			continue;
+		if (lives_on(mark, list, n))
+			m->job[i].seen_ns = now_ns;
+		if (now_ns - m->job[i].seen_ns <= WISH_IDLE_NS)
+			continue;
+		mark->serial = 0;
+		changed = true;
+	}
+	if (m->nrestored && now_ns - m->restored_ns > WISH_IDLE_NS) {
+		m->nrestored = 0;
+		changed = true;
+	}
+	if (changed)
+		marks_save(m, list, n);
+}
+
+/* ---- the file --------------------------------------------------------------------------- */
+
+static void put_process(struct mark *row, const struct process *p)
+{
+	*row = (struct mark){ .kind = WISH_PROCESS, .uid = p->uid, .id = p->instance,
+			      .since_ns = p->phase.since_ns };
+	strncpy(row->phase, p->phase.name ?: "", sizeof(row->phase) - 1);
+	strncpy(row->before, p->phase.before ?: "", sizeof(row->before) - 1);
+}
+
+static uint32_t fill_rows(struct marks *m, struct process *const *list, size_t n)
+{
+	uint32_t used = 0;
+
+	for (uint32_t i = 0; i < MARKS_JOBS; i++)
+		if (m->job[i].mark.serial)
+			m->rows[used++] = m->job[i].mark;
+	for (uint32_t i = 0; i < m->nrestored; i++)
+		m->rows[used++] = m->restored[i];
+	for (size_t i = 0; i < n && used < ROWS; i++)
+		if (list[i]->state == PROCESS_LIVE && list[i]->phase.since_ns)
+			put_process(&m->rows[used++], list[i]);
+	return used;
+}
+
+void marks_save(struct marks *m, struct process *const *list, size_t n)
+{
+	uint32_t used = fill_rows(m, list, n);
+	uint64_t sum = kept_checksum(&kind, m->rows, used);
+	int r;
+
+	if (!m->kept_error && m->kept == sum)
+		return;
+	r = kept_write(m->path, &kind, m->boot_id, m->rows, used);
+	if (r < 0 && r != m->kept_error)
+		log_say(LOG_WARN, "marks will be forgotten at a restart file=%s error=\"%s\"",
+			m->path, strerror(-r));
+	m->kept = sum;
+	m->kept_error = r;
+}
+
+static bool is_text(const char *text, size_t room)
+{
+	return memchr(text, '\0', room);
+}
+
+static bool is_sound(const struct mark *row)
+{
+	bool job = row->kind == WISH_JOB;
+
+	if (!is_text(row->job, sizeof(row->job)) || !is_text(row->phase, sizeof(row->phase)) ||
+	    !is_text(row->before, sizeof(row->before)) || row->everybody > 1)
+		return false;
+	if ((*row->phase || job) && !phase_is_sound(row->phase))
+		return false;
+	if (*row->before && !phase_is_sound(row->before))
+		return false;
+	return job ? *row->job && row->serial : row->kind == WISH_PROCESS && row->since_ns;
+}
+
+static int take_rows(struct marks *m, uint32_t count, uint64_t now_ns)
+{
+	uint32_t jobs = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (!is_sound(&m->rows[i]))
+			return -EPROTO;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct mark *row = &m->rows[i];
+
+		if (row->kind == WISH_PROCESS && m->nrestored < MARKS_PROCESSES)
+			m->restored[m->nrestored++] = *row;
+		if (row->kind != WISH_JOB || jobs == MARKS_JOBS)
+			continue;
+		m->job[jobs].mark = *row;
+		m->job[jobs++].seen_ns = now_ns;
+		if (row->serial > m->serial)
+			m->serial = row->serial;
+	}
+	m->restored_ns = now_ns;
+	return 0;
+}
+
+int marks_new(struct marks **mp, struct names *names, const char *control, uint64_t now_ns)
+{
+	struct marks *m = calloc(1, sizeof(*m));
+	uint32_t count = 0;
+	int r;
+
+	if (!m)
+		return -ENOMEM;
+	m->names = names;
+	snprintf(m->path, sizeof(m->path), "%s.marks", control);
+	boot_id_read(m->boot_id);
+	r = kept_read(m->path, &kind, m->boot_id, m->rows, &count);
+	if (r == 0)
+		r = take_rows(m, count, now_ns);
+	if (r < 0 && r != -ENOENT)
+		log_say(LOG_WARN, "marks of before are ignored file=%s error=\"%s\"", m->path,
+			strerror(-r));
+	m->kept = kept_checksum(&kind, m->rows, r ? 0 : count);
+	m->kept_error = r == -ENOENT ? 0 : r;
+	*mp = m;
+	return 0;
+}
+
+void marks_free(struct marks *m)
+{
+	free(m);
+}

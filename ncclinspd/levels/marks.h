@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_LEVELS_MARKS_H
+#define NCCLINSPD_LEVELS_MARKS_H
+
+/*
+ * What people say jobs and processes are at, beyond this daemon's life: a phase that was
+ * said of a job is also that of processes of it that come later, and what a process is at
+ * is known again after a restart, from a file beside the control file.
+ *
+ *     marks_new(&m, names, "/run/ncclinsp/control", now)
+ *     marks_appeared()		a process is attached: it is at what was said before
+ *     marks_put()		something is said; then phase_set() of those that are alive
+ *     marks_save()		after that
+ *     marks_look()		once a second
+ *
+ * Times are CLOCK_MONOTONIC ns; `list` are all processes.
+ */
+
+#include "ncclinspd/levels/phase.h"
+#include "ncclinspd/levels/wishes.h"
+
+#define MARKS_JOBS		64
+#define MARKS_JOBS_OF_USER	16	/* of one who may not mark everybody's */
+#define MARKS_PROCESSES		512	/* that are kept */
+
+struct marks;
+struct names;
+
+/* As it is kept in a file: fixed widths, no padding. */
+struct mark {
+	uint32_t kind;		/* WISH_JOB or WISH_PROCESS */
+	uint32_t uid;		/* who said so; of a process its own */
+	uint32_t everybody;	/* of a job: 1: of all users' processes; 0: of those of `uid` */
+	uint32_t zero;
+	uint64_t id;		/* instance of a process */
+	uint64_t serial;	/* of a job: newer ones have greater ones */
+	uint64_t since_ns;
+	char job[WISH_JOB_BYTES];	/* zeros behind each text */
+	char phase[PHASE_BYTES];	/* of a process "": that it is in none was said */
+	char before[PHASE_BYTES];	/* of a process: what it was in until then */
+};
+_Static_assert(sizeof(struct mark) == 40 + WISH_JOB_BYTES + 2 * PHASE_BYTES,
+	       "kept in a file without padding");
+
+/* 0 or -ENOMEM.  What was kept and makes no sense is told of, and forgotten. */
+int marks_new(struct marks **mp, struct names *names, const char *control, uint64_t now_ns);
+void marks_free(struct marks *m);
+
+void marks_appeared(struct marks *m, struct process *p);
+
+/*
+ * Of a job, also for later; of the node: no job's word holds for later any more.  -ENOSPC:
+ * too many jobs are marked already, and nothing has changed.
+ */
+int marks_put(struct marks *m, const struct wish *whom, const char *phase, uint64_t now_ns);
+
+/* Keep all this for the next daemon, if it is not what is kept. */
+void marks_save(struct marks *m, struct process *const *list, size_t n);
+
+/* Forget jobs of which none has lived for WISH_IDLE_NS. */
+void marks_look(struct marks *m, struct process *const *list, size_t n, uint64_t now_ns);
+
+/* Those of jobs: step from *i = 0 until NULL. */
+const struct mark *marks_next(const struct marks *m, size_t *i);
+
+#endif
