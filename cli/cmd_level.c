@@ -25,6 +25,7 @@ static const struct column columns[] = {
 	{ "level_reason", NULL, COL_TEXT, "level_reason", 0, 0, 0 },
 	{ "sampling", "SAMPLING", COL_TEXT, "sampling", 0, 0, 0 },
 	{ "kernels", "KERNELS", COL_TEXT, "steering.kernels", 0, 0, 3 },
+	{ "kernels_from_at", NULL, COL_TIME, "steering.kernels_from_at", 0, 0, 0 },
 	{ "why", "WHY", COL_TEXT, "steering.why|steering.source", 0, 0, 0 },
 	{ "since_at", NULL, COL_TIME, "steering.since_at", 0, 0, 0 },
 	{ NULL, "SINCE", COL_SINCE, "steering.since_mono_ns", 6, 0, 1 },

@@ -21,7 +21,10 @@ static const struct column columns[] = {
 	{ "rank", "RANK", COL_INTEGER, "job.rank", 0, 0, REPORT_KEY },
 	{ NULL, "PHASE", COL_TEXT, "phase", 0, 16, 1 | REPORT_IF_KNOWN },
 	{ "level", "LEVEL", COL_TEXT, "level", 6, 0, 2 },
-	{ "sampling", "SAMPLING", COL_TEXT, "sampling", 0, 0, 5 },
+	{ "sampling", NULL, COL_TEXT, "sampling", 0, 0, 0 },
+	{ NULL, "SAMPLING", COL_TEXT, "settling|sampling", 0, 0, 5 },
+	{ "kernels", NULL, COL_TEXT, "steering.kernels", 0, 0, 0 },
+	{ "kernels_from_at", NULL, COL_TIME, "steering.kernels_from_at", 0, 0, 0 },
 	{ "level_why", NULL, COL_TEXT, "steering.why|steering.source", 0, 0, 0 },
 	{ "level_since_at", NULL, COL_TIME, "steering.since_at", 0, 0, 0 },
 	{ "level_until_at", NULL, COL_TIME, "steering.until_at", 0, 0, 0 },
@@ -88,8 +91,18 @@ static void name_container(json_t *row)
 		json_object_set(row, "other_pid", ns_pid);
 }
 
+/* Nothing is timed yet, whatever will be. */
+static void name_settling(json_t *row)
+{
+	json_t *kernels = (json_t *)report_get(row, "steering.kernels");
+
+	if (kernels && !strcmp(json_string_value(kernels), "settling"))
+		json_object_set(row, "settling", kernels);
+}
+
 static void dress(json_t *row)
 {
+	name_settling(row);
 	name_user(row);
 	part_losses(row);
 	name_container(row);

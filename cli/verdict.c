@@ -307,6 +307,7 @@ static void put_oldest(struct frame *frame, const struct view *view, bool died)
 	const json_t *row = oldest_of(view, "live");
 	json_int_t age = row ? json_integer_value(report_get(row, "age_ns")) : 0;
 	struct text text = { 0 };
+	char unseen[256];
 
 	if (age >= (json_int_t)LONG_NS) {
 		say(&text, "! ");
@@ -325,10 +326,9 @@ static void put_oldest(struct frame *frame, const struct view *view, bool died)
 		return;
 	}
 	say(&text, "nothing in flight longer than 1s");
-	if (view->blind)
-		say(&text, "; but the kernels of %d of %d processes are not seen, so a hang may "
-		    "not show (why: ncclinsp ps -o csv)", view->blind, view->live);
-	put(frame, view->blind ? LINE_PLAIN : LINE_GOOD, &text);
+	if (view_unseen(view, unseen, sizeof(unseen)))
+		say(&text, "; %s", unseen);
+	put(frame, *unseen ? LINE_PLAIN : LINE_GOOD, &text);
 }
 
 static bool has_finding(const struct view *view, const char *kind)

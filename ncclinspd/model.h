@@ -106,6 +106,7 @@ struct steering {
 	uint64_t sequence;	/* of the control file in force; 0: none ever was */
 	uint64_t since_ticks;
 	uint64_t until_ns;	/* 0: no end */
+	uint64_t settles_ns;	/* until then kernels are not timed yet; 0: that is not so */
 	uint32_t source;	/* NCI_SOURCE_* */
 	uint32_t wish;		/* NCI_WISH_* */
 	uint32_t sample;	/* NCI_SAMPLE_* */

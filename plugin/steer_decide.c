@@ -157,6 +157,13 @@ uint32_t steer_reason(const struct steer *s)
 	return GET(s->flags) & STEER_SENDERS ? NCI_REASON_THREADS : NCI_REASON_NONE;
 }
 
+/* KernelCh is to be on, and only waits for those who send to show up. */
+static bool waits_to_settle(const struct steer *s, const struct steer_moment *now)
+{
+	return is_settling(s, now->mono_ns) && s->now.mask & NCCL_KERNEL_CH && !is_on(s) &&
+	       !is_pinned(s) && !is_barred(s) && (s->budget_ppm || !in_bursts(s));
+}
+
 static uint32_t kernels_state(const struct steer *s)
 {
 	if (is_pinned(s) || !in_bursts(s) || is_barred(s) || burst_is_whole(s->plan) ||
@@ -293,6 +300,16 @@ static void settle(struct steer *s, uint64_t mono_ns)
 	s->unsettled = false;
 }
 
+static void tell(struct process *p, bool settles)
+{
+	const struct steer *s = &p->steer;
+	struct nci_steer *out = &p->ring.header->steer;
+
+	SET(out->settles_mono_ns, settles ? s->settled_ns : 0);
+	SET(p->ring.live->reason, settles ? NCI_REASON_SETTLING : steer_reason(s));
+	SET(out->kernels, kernels_state(s));
+}
+
 void steer_decide(struct process *p, const struct steer_moment *now)
 {
 	struct steer *s = &p->steer;
@@ -308,8 +325,7 @@ void steer_decide(struct process *p, const struct steer_moment *now)
 		on = !on;
 	value = s->now.mask & ~(uint32_t)NCCL_KERNEL_CH;
 	steer_store(p, old, on ? value | NCCL_KERNEL_CH : value, now->ticks);
-	SET(p->ring.live->reason, steer_reason(s));
-	SET(p->ring.header->steer.kernels, kernels_state(s));
+	tell(p, waits_to_settle(s, now));
 }
 
 void steer_start(struct process *p, const struct steer_moment *now)
@@ -326,6 +342,5 @@ void steer_start(struct process *p, const struct steer_moment *now)
 	s->fresh_ns = 0;		/* the first group may be long in coming */
 	count_switch(&p->ring.header->steer, is_on(s), now->ticks);
 	SET(p->ring.live->mask, GET(s->value));
-	SET(p->ring.live->reason, steer_reason(s));
-	SET(p->ring.header->steer.kernels, kernels_state(s));
+	tell(p, false);
 }

@@ -43,7 +43,7 @@ static const struct field fields[] = {
 	FIELDS(nci_steer, budget_ppm, kernel_cost_ns, burst_period_ms, burst_length_ms, bursts)
 	FIELDS(nci_steer, burst_ticks, burst_start, groups_inside, groups_outside, ops_inside)
 	FIELDS(nci_steer, ops_outside, switches, control_reads, control_refused, clock_ticks)
-	FIELDS(nci_steer, timed, zero)
+	FIELDS(nci_steer, timed, settles_mono_ns, zero)
 	FIELDS(nci_timed, count, ticks)
 	FIELDS(nci_control, magic, version, entries, sequence, checksum, written_mono_ns)
 	FIELDS(nci_control, boot_id, zero, entry)

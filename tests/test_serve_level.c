@@ -101,6 +101,27 @@ START_TEST(the_answer_says_what_holds_for_whom_and_until_when)
 }
 END_TEST
 
+/* Once its time is over, it settles until the next operation, and nobody knows when that is. */
+START_TEST(a_process_that_settles_says_until_when)
+{
+	json_t *a;
+
+	two_users();
+	fx.processes[1]->reason = NCI_REASON_SETTLING;
+	fx.processes[1]->steering.kernels = NCI_KERNELS_NEVER;
+	fx.processes[1]->steering.settles_ns = fx.now_ns + (_i ? 0 : 7 * FX_SECOND);
+	a = fx_get("/v1/level", 200);
+	ck_assert_str_eq(fx_text(a, "processes.1.steering.kernels"), "settling");
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "processes.1.level_reason"), "settling"));
+	if (_i)
+		ck_assert(json_is_null(fx_at(a, "processes.1.steering.kernels_from_mono_ns")));
+	else
+		ck_assert_uint_eq(fx_number(a, "processes.1.steering.kernels_from_mono_ns"),
+				  fx.now_ns + 7 * FX_SECOND);
+	json_decref(a);
+}
+END_TEST
+
 START_TEST(what_was_asked_can_be_seen_and_taken_back)
 {
 	json_t *a;
@@ -332,6 +353,7 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_LOOP(what_makes_no_sense_is_refused_and_says_why, 0, FX_COUNT(senseless)),
 		FX_TEST(the_answer_says_what_holds_for_whom_and_until_when),
+		FX_LOOP(a_process_that_settles_says_until_when, 0, 2),
 		FX_TEST(what_was_asked_can_be_seen_and_taken_back),
 		FX_TEST(a_dry_run_tells_whom_it_would_be_about_and_changes_nothing),
 		FX_TEST(a_user_may_change_what_is_his_and_nothing_else),

@@ -168,9 +168,27 @@ START_TEST(first_send_of_a_slow_job_waits_as_well)
 	ck_assert(is_on());
 	send_recv();
 	ck_assert(!is_on());
+	ck_assert_uint_eq(reason(), NCI_REASON_SETTLING);
+	ck_assert_uint_eq(told()->settles_mono_ns, now.mono_ns + 30 * SECOND);
 	pass(31 * SECOND);
 	send_recv();
 	ck_assert(is_on());
+	ck_assert_uint_eq(reason(), NCI_REASON_NONE);
+	ck_assert_uint_eq(told()->settles_mono_ns, 0);
+}
+END_TEST
+
+/* It is told of those only whose kernels will be timed. */
+START_TEST(who_is_never_timed_does_not_settle)
+{
+	setenv("NCCLINSP_BUDGET", "0", _i == 0);
+	setenv("NCCLINSP_LEVEL", "ops", _i == 1);
+	init();
+	collective();
+	send_recv();
+	ck_assert(!is_on());
+	ck_assert_uint_eq(reason(), NCI_REASON_NONE);
+	ck_assert_uint_eq(told()->settles_mono_ns, 0);
 }
 END_TEST
 
@@ -287,6 +305,7 @@ int main(void)
 		FX_LOOP(second_rank_of_a_communicator_is_waited_for, 0, 2),
 		FX_TEST(change_for_ranks_that_come_later_is_one_for_who_was_there),
 		FX_TEST(first_send_of_a_slow_job_waits_as_well),
+		FX_LOOP(who_is_never_timed_does_not_settle, 0, 2),
 		FX_TEST(captured_group_ends_it_for_good),
 		FX_TEST(captured_group_changes_nothing_for_who_accepts_it),
 		FX_TEST(second_nccl_pins_both),

@@ -97,6 +97,28 @@ START_TEST(nobody_says_all_is_well_who_cannot_see)
 }
 END_TEST
 
+START_TEST(whose_kernels_are_not_timed_yet_is_told_from_when_on)
+{
+	json_t *processes = json_object_get(fx.answers.processes, "processes"), *process;
+	json_t *from = _i ? json_null() : json_integer((json_int_t)(FX_NOW + 23 * FX_SECOND / 2));
+	size_t i;
+
+	json_array_foreach(processes, i, process) {
+		json_object_set_new(process, "level", json_string("net"));
+		json_object_set_new(process, "sampling", json_null());
+		json_object_set_new(process, "steering",
+				    json_pack("{s:s s:O}", "kernels", "settling",
+					      "kernels_from_mono_ns", from));
+	}
+	json_decref(from);
+	fx_build();
+	ck_assert(!fx_shows("not seen"));
+	ck_assert(fx_shows(_i ? "; settling: the kernels of 8 of 8 processes are timed from their "
+				"next operation on"
+			      : "; settling: the kernels of 8 of 8 processes are timed in 12s"));
+}
+END_TEST
+
 START_TEST(what_is_wrong_is_said_in_full_on_a_narrow_terminal)
 {
 	fx_add_inflight("Coll", "live", 43);
@@ -296,6 +318,7 @@ int main(void)
 		FX_TEST(nobody_is_absent_where_all_have_come),
 		FX_TEST(a_death_stands_before_what_hangs_because_of_it),
 		FX_TEST(nobody_says_all_is_well_who_cannot_see),
+		FX_LOOP(whose_kernels_are_not_timed_yet_is_told_from_when_on, 0, 2),
 		FX_TEST(what_is_wrong_is_said_in_full_on_a_narrow_terminal),
 		FX_TEST(a_word_is_whole_on_the_narrowest_terminal),
 		FX_TEST(what_the_dead_left_is_not_taken_for_a_stall),

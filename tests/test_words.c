@@ -141,6 +141,13 @@ START_TEST(levels_and_what_restricts_them_are_explained)
 	p->steerable = false;
 	say(process_level_reason(p));
 	compare("why less is seen than the level says");
+	for (p->steering.kernels = 0; p->steering.kernels <= NCI_KERNELS_INSIDE;
+	     p->steering.kernels++)
+		say(process_kernels(p));
+	p->reason = NCI_REASON_SETTLING;
+	say(process_kernels(p));
+	p->reason = NCI_REASON_NONE;
+	compare("which kernels are timed now");
 	say(process_sampling(p));
 	p->mask = 0;
 	say(process_sampling(p));

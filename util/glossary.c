@@ -75,6 +75,23 @@ static const struct word reasons[] = {
 	  .meaning = "A job from before an upgrade: it is watched as it began, reads no control "
 		"file, and tells nothing of what watching costs it.",
 	  .action = "Nothing; or start the job anew, where its level is to be changed." },
+	{ .name = "no KernelCh events yet: settling, who sends has yet to show up",
+	  .meaning = "Once a second thread sends, what is timed cannot be changed any more, and is "
+		"rather nothing until that is known: for 30 s.",
+	  .action = "Wait; ncclinsp level -o csv says until when (kernels_from_at)." },
+};
+
+static const struct word kernels[] = {
+	W("never", "No operation's kernels are timed: the level asks for none, or level_reason "
+	  "says why."),
+	W("always", "All operations' kernels are timed."),
+	W("inside", "They are timed now: it is within a burst."),
+	W("outside", "They are timed in bursts, and none is on now."),
+	{ .name = "settling",
+	  .meaning = "They are not timed yet, because it is not known which threads send and "
+		"receive: 30 s from the first send, or from when two ranks of one communicator met "
+		"in the process. They are from kernels_from_at on, or from the next operation.",
+	  .action = "Wait. NCCLINSP_SETTLE makes the time another one: libnccl-profiler-insp(7)." },
 };
 
 static const struct word samplings[] = {
@@ -198,6 +215,7 @@ static const struct topic topics[] = {
 	T("process_state", "states of a process", processes),
 	T("level", "levels", levels),
 	T("level_reason", "why less is seen than the level says", reasons),
+	T("kernels", "which kernels are timed now", kernels),
 	T("sampling", "which operations are timed", samplings),
 	T("lost", "causes of loss", losses),
 	T("event_type", "what can be in flight", events),

@@ -11,24 +11,45 @@
 #include "cli/table/listing.h"
 #include "util/text.h"
 
+#define SECOND_NS UINT64_C(1000000000)
 #define RATE_NS UINT64_C(50000000)	/* over less, the daemon's polls make it jump */
 
 /* ---- counting ------------------------------------------------------------- */
+
+static bool is(const json_t *process, const char *path, const char *value)
+{
+	const char *has = json_string_value(report_get(process, path));
+
+	return has && !strcmp(has, value);
+}
+
+static void count_live(struct view *view, const json_t *process)
+{
+	json_int_t from = json_integer_value(report_get(process,
+							"steering.kernels_from_mono_ns"));
+
+	view->live++;
+	if (is(process, "steering.kernels", "settling")) {
+		view->settling++;
+		if ((uint64_t)from > view->settles_ns)
+			view->settles_ns = (uint64_t)from;
+	} else if (report_get(process, "level") && !report_get(process, "sampling")) {
+		view->blind++;
+	}
+}
 
 static void count_processes(struct view *view, const json_t *answer)
 {
 	json_t *process;
 	size_t i;
 
-	view->live = view->exited = view->died = view->blind = 0;
+	view->live = view->exited = view->died = view->blind = view->settling = 0;
+	view->settles_ns = 0;
 	json_array_foreach(json_object_get(answer, "processes"), i, process) {
-		const char *state = json_string_value(report_get(process, "state"));
-
-		view->live += state && !strcmp(state, "live");
-		view->blind += state && !strcmp(state, "live") &&
-			       report_get(process, "level") && !report_get(process, "sampling");
-		view->exited += state && !strcmp(state, "exited");
-		view->died += state && !strcmp(state, "died");
+		if (is(process, "state", "live"))
+			count_live(view, process);
+		view->exited += is(process, "state", "exited");
+		view->died += is(process, "state", "died");
 	}
 }
 
@@ -301,6 +322,23 @@ const json_t *view_process(const struct view *view, json_int_t pid)
 		if (json_integer_value(json_object_get(process, "pid")) == pid)
 			return process;
 	return NULL;
+}
+
+bool view_unseen(const struct view *view, char *buf, size_t size)
+{
+	uint64_t left_ns = view->settles_ns > view->now_ns ? view->settles_ns - view->now_ns : 0;
+	char left[TEXT_MAX];
+
+	*buf = '\0';
+	text_duration(left, sizeof(left), (left_ns + SECOND_NS - 1) / SECOND_NS * SECOND_NS);
+	if (view->blind)
+		snprintf(buf, size, "but the kernels of %d of %d processes are not seen, so a "
+			 "hang may not show (why: ncclinsp ps -o csv)", view->blind, view->live);
+	else if (view->settling)
+		snprintf(buf, size, "settling: the kernels of %d of %d processes are timed %s%s",
+			 view->settling, view->live,
+			 left_ns ? "in " : "from their next operation on", left_ns ? left : "");
+	return *buf;
 }
 
 void view_sample(struct view *view)

@@ -77,6 +77,8 @@ struct view {
 	json_t *status;		/* /v1/status */
 	int live, exited, died;	/* processes */
 	int blind;		/* of the live: NCCL tells nothing of their kernels */
+	int settling;		/* ... yet: they are not among the blind */
+	uint64_t settles_ns;	/* CLOCK_MONOTONIC when the last of these begins; 0: not known */
 	int gpus;		/* with a live communicator; -1: not known */
 	int comms;
 	json_int_t in_flight;	/* operations */
@@ -128,6 +130,12 @@ int view_fetch(struct view *view, struct client *client, const struct view_want 
 
 /* What the daemon told of a process, at most some seconds ago; NULL: nothing. */
 const json_t *view_process(const struct view *view, json_int_t pid);
+
+/*
+ * What may not show, since kernels are not timed, yet or at all: "the kernels of 9 of 9
+ * processes are timed in 12s: settling".  False, and "", where there is nothing to say.
+ */
+bool view_unseen(const struct view *view, char *buf, size_t size);
 
 /* Keep the figures of the last answer in the history: once for each step of the plot. */
 void view_sample(struct view *view);

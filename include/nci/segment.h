@@ -52,6 +52,7 @@
 #define NCI_REASON_GRAPHS	3	/* none: the process captures CUDA graphs (ABI 1.2) */
 #define NCI_REASON_THREADS	4	/* stays as it is: several threads send and receive (1.2) */
 #define NCI_REASON_LIBRARIES	5	/* stays as it is: two NCCLs in the process (1.2) */
+#define NCI_REASON_SETTLING	6	/* none for a while: see settles_mono_ns (1.2) */
 
 /* Which operations are watched by KernelCh, where the level asks for it. */
 #define NCI_SAMPLE_BUDGET	1	/* bursts on the wall-clock grid, as the budget allows */
@@ -116,7 +117,9 @@ struct nci_timed {
  *      128     8  control_refused  of these: what was read was not whole, or not ours
  *      136     8  clock_ticks      two looks at the clock with nothing between them
  *      144    32  timed            by NCI_THREADS_*
- *      176    80  zero
+ *      176     8  settles_mono_ns  CLOCK_MONOTONIC until which KernelCh is off though it is
+ *                                  asked for: who sends has yet to show up; 0: it is not so
+ *      184    72  zero
  */
 struct nci_steer {
 	_Atomic uint64_t sequence;
@@ -142,11 +145,13 @@ struct nci_steer {
 	_Atomic uint64_t control_refused;
 	_Atomic uint64_t clock_ticks;
 	struct nci_timed timed[NCI_THREAD_CLASSES];
-	uint8_t zero[80];
+	_Atomic uint64_t settles_mono_ns;
+	uint8_t zero[72];
 };
 _Static_assert(sizeof(struct nci_steer) == 256, "ABI: what steers is four lines");
 _Static_assert(offsetof(struct nci_steer, bursts) == 56, "ABI: bursts moved");
 _Static_assert(offsetof(struct nci_steer, timed) == 144, "ABI: timed moved");
+_Static_assert(offsetof(struct nci_steer, settles_mono_ns) == 176, "ABI: settles_mono_ns moved");
 
 /*
  *   offset  size  field            meaning

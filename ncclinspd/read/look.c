@@ -63,6 +63,7 @@ static int take_steering(struct attached *a)
 	TAKE64(sequence);
 	to->since_ticks = load64(&from.since);
 	to->until_ns = load64(&from.until_mono_ns);
+	to->settles_ns = load64(&from.settles_mono_ns);
 	TAKE32(source);
 	TAKE32(wish);
 	TAKE32(sample);

@@ -435,6 +435,9 @@ const char *process_sampling(const struct process *p);
 /* Why its events are not what is asked for; NULL: they are, or it is not known. */
 const char *process_level_reason(const struct process *p);
 
+/* Which kernels are timed now: `kernels` of its steering; NULL: not known. */
+const char *process_kernels(const struct process *p);
+
 /* Let the source do what cannot wait; before anything that takes a while. */
 static inline void serve_meanwhile(const struct serve *s)
 {

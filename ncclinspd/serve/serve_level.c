@@ -68,6 +68,11 @@ static const char *kernels_word(uint32_t kernels)
 	return WORD(words, kernels);
 }
 
+const char *process_kernels(const struct process *p)
+{
+	return p->reason == NCI_REASON_SETTLING ? "settling" : kernels_word(p->steering.kernels);
+}
+
 /* ---- one process -------------------------------------------------------------- */
 
 static void put_text(struct json *j, const char *key, const char *text)
@@ -107,7 +112,8 @@ static void put_steering(const struct serve *s, struct json *j, const struct pro
 
 	put_text(j, "source", source_word(st->source));
 	put_text(j, "why", why_word(st->wish));
-	put_text(j, "kernels", kernels_word(st->kernels));
+	put_text(j, "kernels", process_kernels(p));
+	rows_put_time(s, j, "kernels_from", st->settles_ns > s->now_ns ? st->settles_ns : 0);
 	json_key(j, "sequence");
 	json_put_u64(j, st->sequence);
 	rows_put_time(s, j, "since", since_ns(p));

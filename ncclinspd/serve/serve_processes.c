@@ -123,6 +123,8 @@ const char *process_level_reason(const struct process *p)
 			"KernelCh events stay as they are: several threads send and receive",
 		[NCI_REASON_LIBRARIES] =
 			"KernelCh events stay as they are: two NCCLs in the process",
+		[NCI_REASON_SETTLING] =
+			"no KernelCh events yet: settling, who sends has yet to show up",
 	};
 
 	if (p->api_version && !p->steerable && p->reason == NCI_REASON_NONE)
