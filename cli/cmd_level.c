@@ -143,6 +143,8 @@ static int show(struct cli *cli)
 	struct listing listing = {
 		.array = "processes",
 		LISTING_COLUMNS(columns),
+		.sort = &columns[0],	/* by pid */
+		.ascending = true,
 		.nothing = "no process uses NCCL with this plugin",
 		.dress = dress,
 		.fetch = cli->comm ? target_fetch : NULL,

@@ -27,6 +27,8 @@ static int show(struct cli *cli)
 	const struct listing listing = {
 		.array = "processes",
 		LISTING_COLUMNS(columns),
+		.sort = &columns[0],	/* by pid */
+		.ascending = true,
 		.nothing = "no process uses NCCL with this plugin",
 		.fetch = cli->comm ? target_fetch : NULL,
 		.arg = (void *)(uintptr_t)("/v1/processes" MEMBERS),

@@ -39,7 +39,7 @@ const struct column ops_columns[] = {
 	  REPORT_IF_KNOWN | 6 },
 	{ "share", "SHARE(%)", COL_PERCENT, "share", 0, 0, 4 },
 	{ "sampled_fraction", "TIMED(%)", COL_PERCENT, "sampled_fraction", 0, 0,
-	  REPORT_IF_UNUSUAL },
+	  3 | REPORT_IF_UNUSUAL },
 	{ "lost_fraction", "LOST(%)", COL_LOSS, "lost_fraction", 0, 0, REPORT_IF_UNUSUAL },
 	{ "timing_source", "SRC", COL_TEXT, "timing_source", 10, 0, 2 },
 	{ "nranks", NULL, COL_INTEGER, "nranks", 0, 0, REPORT_KEY },

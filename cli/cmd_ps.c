@@ -15,14 +15,14 @@ static const struct column columns[] = {
 	{ "pod", NULL, COL_TEXT, "container.pod", 0, 0, 0 },
 	{ "namespace", NULL, COL_TEXT, "container.namespace", 0, 0, 0 },
 	{ "uid", NULL, COL_INTEGER, "uid", 0, 0, REPORT_KEY },
-	{ "user", "USER", COL_TEXT, "user|uid", 4, 16, 6 },
+	{ "user", "USER", COL_TEXT, "user|uid", 4, 16, 4 },
 	{ "state", "STATE", COL_STATE, "state", 6, 0, 0 },
-	{ "job", "JOB", COL_TEXT, "job.id", 0, 20, 5 },
+	{ "job", "JOB", COL_TEXT, "job.id", 0, 20, 2 },
 	{ "rank", "RANK", COL_INTEGER, "job.rank", 0, 0, REPORT_KEY },
 	{ NULL, "PHASE", COL_TEXT, "phase", 0, 16, 1 | REPORT_IF_KNOWN },
-	{ "level", "LEVEL", COL_TEXT, "level", 6, 0, 2 },
+	{ "level", "LEVEL", COL_TEXT, "level", 6, 0, 5 },
 	{ "sampling", NULL, COL_TEXT, "sampling", 0, 0, 0 },
-	{ NULL, "SAMPLING", COL_TEXT, "settling|sampling", 0, 0, 5 },
+	{ NULL, "SAMPLING", COL_TEXT, "settling|sampling", 0, 0, 8 },
 	{ "kernels", NULL, COL_TEXT, "steering.kernels", 0, 0, 0 },
 	{ "kernels_from_at", NULL, COL_TIME, "steering.kernels_from_at", 0, 0, 0 },
 	{ "level_why", NULL, COL_TEXT, "steering.why|steering.source", 0, 0, 0 },
@@ -30,13 +30,13 @@ static const struct column columns[] = {
 	{ "level_until_at", NULL, COL_TIME, "steering.until_at", 0, 0, 0 },
 	{ "wanted_level", NULL, COL_TEXT, "wanted.level", 0, 0, 0 },
 	{ "level_reason", NULL, COL_TEXT, "level_reason", 0, 0, 0 },
-	{ "api_version", "API", COL_TEXT, "api_version", 0, 0, 4 },
-	{ "comms", "COMMS", COL_INTEGER, "comms", 0, 0, 1 },
+	{ "api_version", "API", COL_TEXT, "api_version", 0, 0, 9 },
+	{ "comms", "COMMS", COL_INTEGER, "comms", 0, 0, 6 },
 	{ "records", "RECORDS", COL_INTEGER, "records", 9, 0, 0 },
 	{ "lost", "LOST", COL_SUM, "lost", 0, 0, 0 },
 	{ "before", NULL, COL_INTEGER, "before", 0, 0, 0 },
 	{ "stamps_refused", "REFUSED", COL_INTEGER, "stamps_refused", 0, 0,
-	  4 + REPORT_IF_UNUSUAL },
+	  7 + REPORT_IF_UNUSUAL },
 	{ "first_seen_at", NULL, COL_TIME, "first_seen_at", 0, 0, 0 },
 	{ "last_record_at", NULL, COL_TIME, "last_record_at", 0, 0, 0 },
 	{ NULL, "AGE", COL_SINCE, "first_seen_mono_ns", 6, 0, 3 },
@@ -100,18 +100,33 @@ static void name_settling(json_t *row)
 		json_object_set(row, "settling", kernels);
 }
 
+/* Who died first, who ended last; by pid, on one node. */
+static void set_order(json_t *row)
+{
+	const char *state = json_string_value(report_get(row, "state")) ?: "";
+	double order = !strcmp(state, "died") ? 0 : !strcmp(state, "exited") ? 2 : 1;
+
+	if (!report_get(row, "host"))
+		order += (double)json_integer_value(report_get(row, "pid")) / INT32_MAX;
+	json_object_set_new(row, "order", json_real(order));
+}
+
 static void dress(json_t *row)
 {
 	name_settling(row);
 	name_user(row);
 	part_losses(row);
 	name_container(row);
+	set_order(row);
 }
 
 int cmd_ps(struct cli *cli)
 {
+	static const struct column order = { NULL, NULL, COL_NUMBER, "order", 0, 0, 0 };
 	static const struct listing listing = {
 		.array = "processes",
+		.sort = &order,
+		.ascending = true,
 		LISTING_COLUMNS(columns),
 		.nothing = "no process uses NCCL with this plugin; start the job with "
 			   "NCCL_PROFILER_PLUGIN=insp (see ncclinsp(1))",

@@ -57,6 +57,7 @@ static int choose_order(struct listing_query *query, const struct listing *listi
 	bool by_name;
 
 	query->sort = listing->sort;
+	query->ascending = listing->ascending;
 	if (!name)
 		return CLI_DONE;
 	query->ascending = *name != '-';

@@ -21,6 +21,7 @@ struct listing {
 	const struct column *columns;
 	size_t count;
 	const struct column *sort;	/* largest first; NULL: the daemon's order */
+	bool ascending;			/* smallest first */
 	const char *nothing;	/* said when there is no row and no filter */
 	/* What is to be known beside the rows: fills in `text`; false: nothing.  NULL: never. */
 	bool (*note)(const json_t *answer, char *text, size_t size);

@@ -56,6 +56,8 @@ check "killed: diagnose ends with 10" ends 10 "$I" diagnose
 check "... and says who, and what to do" says 'RANK_DEAD on world(:[0-9a-f]+)?, for'
 # One that died before, with nothing in flight, is a warning, and newer than some of the others.
 check "... the worst first" eval '"$I" diagnose -H --fields severity >"$T/out"; ! sed -n "/warning/,\$p" "$T/out" | grep critical'
+check "killed: the dead stand first in ps, and each state together" eval '"$I" ps -H --fields state | uniq >"$T/out";
+	[ "$(head -1 "$T/out" | tr -d " ")" = died ] && [ -z "$(sort "$T/out" | uniq -d)" ] && [ "$(wc -l <"$T/out")" -ge 2 ]'
 check "killed: check ends with 2" ends 2 "$I" check
 check "... with one line" says '^NCCLINSP CRITICAL - rank 2 .*\| critical=[2-9]'
 check "killed: ... fewer than --crit are a warning" \
