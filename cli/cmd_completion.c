@@ -9,6 +9,7 @@
 #include "cli/option.h"
 
 #define FILES "<files>"
+#define PART  16	/* of what an argument may be */
 
 /* By what a value is called: the command line whose output lines can be the value. */
 static const struct {
@@ -43,20 +44,20 @@ static bool is_files(const char *query)
 	return query && !strcmp(query, FILES);
 }
 
-/* "a b c" of words, or of "a|b|c" where an argument tells them so. */
-static void put_words(const char *const *words, const char *arg)
+static void put_words(const char *const *words)
 {
-	const char *blank = "";
-
-	for (; words && *words; words++, blank = " ")
+	for (const char *blank = ""; *words; words++, blank = " ")
 		printf("%s%s", blank, *words);
-	for (; !words && *arg; arg++)
-		putchar(*arg == '|' ? ' ' : *arg);
 }
 
-static bool has_words(const char *const *words, const char *arg)
+/* The first of the parts of "node|PID", *arg then being the rest; false: there is none. */
+static bool next_part(const char **arg, char part[PART])
 {
-	return words || strchr(arg, '|');
+	size_t len = strcspn(*arg, "|");
+
+	snprintf(part, PART, "%.*s", (int)len, *arg);
+	*arg += len + ((*arg)[len] == '|');
+	return len;
 }
 
 static void put_query(const char *query, const char *command)
@@ -119,17 +120,25 @@ static void put_real_commands(const char *between)
 
 static void put_values(const char *const *words, const char *arg)
 {
-	const char *query = query_of(arg);
+	bool several = strchr(arg, '|');
+	char part[PART];
 
-	if (has_words(words, arg)) {
+	if (words) {
 		fputs("; found+=(", stdout);
-		put_words(words, arg);
+		put_words(words);
 		fputs(")", stdout);
-	} else if (is_files(query)) {
-		fputs("; files=1", stdout);
-	} else if (query) {
-		fputs("; _ncclinsp_ask ", stdout);
-		put_query(query, "\"${cmd:-ops}\"");
+	}
+	while (!words && next_part(&arg, part)) {
+		const char *query = query_of(part);
+
+		if (is_files(query)) {
+			fputs("; files=1", stdout);
+		} else if (query) {
+			fputs("; _ncclinsp_ask ", stdout);
+			put_query(query, "\"${cmd:-ops}\"");
+		} else if (several) {
+			printf("; found+=(%s)", part);
+		}
 	}
 }
 
@@ -222,7 +231,7 @@ static void put_ask(void)
 	puts("_ncclinsp_ask() {\n"
 	     "\tlocal line\n"
 	     "\twhile IFS= read -r line; do found+=(\"$line\"); done < <(\n"
-	     "\t\ttimeout 2 ncclinsp \"$@\" 2>/dev/null | sed 's/  .*//' | sort -u)\n"
+	     "\t\ttimeout 2 ncclinsp \"$@\" 2>/dev/null | sed 's/  .*//;/^$/d' | sort -u)\n"
 	     "}");
 }
 
@@ -281,17 +290,24 @@ static void put_zsh(const struct option_row *rows, size_t n)
 
 static void put_fish_values(const char *const *words, const char *arg)
 {
-	const char *query = query_of(arg);
+	bool several = strchr(arg, '|');
+	char part[PART];
 
-	if (has_words(words, arg)) {
-		fputs(" -a '", stdout);
-		put_words(words, arg);
-		putchar('\'');
-	} else if (query && !is_files(query)) {
-		fputs(" -a '(__ncclinsp_ask ", stdout);
-		put_query(query, "(__ncclinsp_command)");
-		fputs(")'", stdout);
+	fputs(" -a '", stdout);
+	if (words)
+		put_words(words);
+	while (!words && next_part(&arg, part)) {
+		const char *query = query_of(part);
+
+		if (query && !is_files(query)) {
+			fputs("(__ncclinsp_ask ", stdout);
+			put_query(query, "(__ncclinsp_command)");
+			fputs(") ", stdout);
+		} else if (several) {
+			printf("%s ", part);
+		}
 	}
+	putchar('\'');
 }
 
 static void put_fish_option(const struct option_row *row)
@@ -339,7 +355,7 @@ static void put_fish(const struct option_row *rows, size_t n)
 {
 	puts("# ncclinsp(1) for fish: ncclinsp completion fish | source\n"
 	     "function __ncclinsp_ask\n"
-	     "\ttimeout 2 ncclinsp $argv 2>/dev/null | string replace -r '  .*' '' | sort -u\n"
+	     "\ttimeout 2 ncclinsp $argv 2>/dev/null | string replace -r '  .*' '' | string match -rv '^$' | sort -u\n"
 	     "end\n"
 	     "function __ncclinsp_command\n"
 	     "\tfor word in (commandline -opc)[2..-1]");

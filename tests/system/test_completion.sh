@@ -86,6 +86,8 @@ for SHELL_NAME in bash fish zsh; do
 	check "$SHELL_NAME: communicators that are there" asks dp -- ncclinsp ops --comm d
 	check "$SHELL_NAME: what can be repeated" gives ps peers -- ncclinsp watch p
 	check "$SHELL_NAME: options of what is repeated" gives --by-rank -- ncclinsp watch ops --by
+	check "$SHELL_NAME: the node, and pids" asks node $(cat "$T/pids") -- ncclinsp mark ""
+	check "$SHELL_NAME: no job where none is called anything" asks -- ncclinsp ps -j ""
 	check "$SHELL_NAME: levels where a pid could stand" asks off ops -- ncclinsp level o
 	check "$SHELL_NAME: nothing where nobody knows" gives -- ncclinsp ps -n ""
 	for c in ps diagnose check; do
