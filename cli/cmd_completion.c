@@ -355,7 +355,8 @@ static void put_fish(const struct option_row *rows, size_t n)
 {
 	puts("# ncclinsp(1) for fish: ncclinsp completion fish | source\n"
 	     "function __ncclinsp_ask\n"
-	     "\ttimeout 2 ncclinsp $argv 2>/dev/null | string replace -r '  .*' '' | string match -rv '^$' | sort -u\n"
+	     "\ttimeout 2 ncclinsp $argv 2>/dev/null | string replace -r '  .*' '' |\n"
+	     "\t\tstring match -rv '^$' | sort -u\n"
 	     "end\n"
 	     "function __ncclinsp_command\n"
 	     "\tfor word in (commandline -opc)[2..-1]");

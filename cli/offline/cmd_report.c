@@ -9,6 +9,7 @@
 #include "cli/offline/late.h"
 #include "cli/offline/shots.h"
 #include "cli/offline/stuck.h"
+#include "cli/option.h"
 #include "cli/table/listing.h"
 #include "util/text.h"
 
@@ -31,6 +32,10 @@ static const struct column columns[] = {
 	{ "share", NULL, COL_PERCENT, "share", 0, 0, 0 },
 	{ "text", "WHAT", COL_TEXT, "text", 0, 0, 0 },
 };
+
+/* The worst first: what stands still, who costs most, what is not known. */
+enum { NOTE, WARNING, CRITICAL = 3 };
+static const struct column by_weight = { NULL, NULL, COL_NUMBER, "weight", 0, 0, 0 };
 
 /* What is said of one communicator: its key in the join, as samples name it. */
 struct told {
@@ -105,8 +110,8 @@ static json_t *add_row(struct told *t, const char *severity, const char *verdict
 {
 	static const char *const of_rank[] = { "rank", "host", "pid" };
 	static const char *const of_comm[] = { "comm_id", "comm_name", "nranks" };
-	json_t *row = json_pack("{s:s, s:s, s:s}", "severity", severity, "verdict", verdict,
-				"text", text);
+	json_t *row = json_pack("{s:s, s:s, s:s, s:i}", "severity", severity, "verdict", verdict,
+				"text", text, "weight", *severity == 'c' ? CRITICAL : NOTE);
 
 	for (size_t i = 0; i < 3; i++) {
 		json_object_set(row, of_comm[i], json_object_get(comm, of_comm[i]));
@@ -135,6 +140,7 @@ static void tell_late(const struct late *l, void *arg)
 	json_object_set_new(row, "last", json_integer((json_int_t)l->last));
 	json_object_set_new(row, "wait_ns", json_integer(l->wait_ns));
 	json_object_set_new(row, "share", json_real(l->share));
+	json_object_set_new(row, "weight", json_real(WARNING + l->share));
 }
 
 static void tell_stuck(const struct stuck *s, void *arg)
@@ -237,7 +243,7 @@ int cmd_report(struct cli *cli)
 	static const char *const members[] = { "written_at", "comms", "inflight", NULL };
 	struct shots s = { .members = members, .wants_samples = true };
 	const struct listing listing = {
-		.array = "verdicts", .columns = columns,
+		.array = "verdicts", .columns = columns, .sort = &by_weight,
 		.count = sizeof(columns) / sizeof(columns[0]), .fetch = fetch, .arg = &s,
 		.code = code, .offline = true,
 	};
@@ -246,8 +252,8 @@ int cmd_report(struct cli *cli)
 	for (int i = 0; i < cli->npaths; i++)
 		shots_add(&s, cli->paths[i]);
 	if (!cli->npaths) {
-		fputs("ncclinsp: report needs files or directories\n", stderr);
-		r = CLI_USAGE;
+		r = option_error("report needs files or directories, as "
+				 "/var/lib/ncclinsp/snapshots");
 	} else if (!s.files) {
 		fputs("ncclinsp: no snapshot is there\n", stderr);
 		r = CLI_NOTHING;

@@ -79,15 +79,27 @@ static size_t drop_noise(struct joint *joints, size_t n)
 	return kept;
 }
 
+/*
+ * Of two ranks one always comes last in half of the operations: half way from its share of
+ * all waiting by chance, 1 / nranks, to all of it.
+ */
+static bool stands_out(const struct late *l, int64_t waited_ns, int64_t nranks)
+{
+	return 2 * (double)l->wait_ns * (double)nranks >= (double)waited_ns * (double)(nranks + 1);
+}
+
 static void judge(struct joint *joints, size_t n, const struct shots_sample *series,
 		  void found(const struct late *l, void *arg), void *arg)
 {
-	int64_t all_ns = 0, nranks = strtoll(strchr(series->comm, '/') + 1, NULL, 10);
+	int64_t all_ns = 0, waited_ns = 0;
+	int64_t nranks = strtoll(strchr(series->comm, '/') + 1, NULL, 10);
 	size_t ops;
 
 	for (size_t i = 0; i < n; i++)
 		all_ns += joints[i].median_ns;
 	ops = drop_noise(joints, n);
+	for (size_t i = 0; i < ops; i++)
+		waited_ns += joints[i].wait_ns;
 	qsort(joints, ops, sizeof(*joints), by_rank);
 	for (size_t i = 0; i < ops;) {
 		struct late l = { .comm = series->comm, .func = series->func,
@@ -98,7 +110,8 @@ static void judge(struct joint *joints, size_t n, const struct shots_sample *ser
 		l.share = all_ns ? (double)l.wait_ns / (double)all_ns : 0;
 		if (ops >= LEAST_OPS && (double)l.last >= LEAST_LAST * (double)ops &&
 		    (nranks < 2 * LEAST_RANKS || (double)l.last * (double)nranks >=
-		     LEAST_RANKS * (double)ops) && l.share >= LEAST_SHARE)
+		     LEAST_RANKS * (double)ops) && l.share >= LEAST_SHARE &&
+		    stands_out(&l, waited_ns, nranks))
 			found(&l, arg);
 	}
 }

@@ -21,7 +21,8 @@ struct late {
 
 /*
  * One for each communicator and function in which one rank is late in half of the
- * operations and more, of twenty at least, and costs a twentieth of the time inside.
+ * operations and more, of twenty at least, and costs a twentieth of the time inside, and
+ * much more of all waiting than its share.
  * `samples` are sorted.
  */
 void late_find(const struct shots *s, void found(const struct late *l, void *arg), void *arg);

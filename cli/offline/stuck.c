@@ -20,6 +20,8 @@ struct call {
 	int64_t bytes;		/* of most; -1: not known */
 };
 
+#define KEY 96		/* of a call: "AllReduce 12" */
+
 static const char *text_at(const json_t *row, const char *key)
 {
 	return json_string_value(json_object_get(row, key)) ?: "";
@@ -49,17 +51,31 @@ static double seconds_of(const json_t *row)
 
 /* ---- what is in flight ------------------------------------------------------------- */
 
-/* Of each call: how many ranks are in it, and since when. */
-static void count_call(json_t *comm, const json_t *row, double since)
+static void make_key(const json_t *row, char key[KEY])
 {
-	json_t *calls = json_object_get(comm, "calls"), *call;
-	char key[96];
+	snprintf(key, KEY, "%.60s %" PRId64, text_at(row, "func"), number_at(row, "seq"));
+}
 
-	if (!calls) {
-		calls = json_object();
-		json_object_set_new(comm, "calls", calls);
+/* An object in another one, made where there is none. */
+static json_t *object_at(json_t *in, const char *key)
+{
+	json_t *have = json_object_get(in, key);
+
+	if (!have) {
+		have = json_object();
+		json_object_set_new(in, key, have);
 	}
-	snprintf(key, sizeof(key), "%.60s %" PRId64, text_at(row, "func"), number_at(row, "seq"));
+	return have;
+}
+
+/* Of each call: of how many ranks it is the oldest, and since when. */
+static void count_call(json_t *calls, const json_t *row)
+{
+	double since = json_real_value(json_object_get(row, "since"));
+	char key[KEY];
+	json_t *call;
+
+	make_key(row, key);
 	call = json_object_get(calls, key);
 	if (!call) {
 		call = json_pack("{s:O, s:O, s:i, s:f}", "func", json_object_get(row, "func"),
@@ -72,17 +88,15 @@ static void count_call(json_t *comm, const json_t *row, double since)
 		json_object_set_new(call, "since", json_real(since));
 }
 
-/* Of each rank, the operation that has been open for longest. */
+/* Of each rank, all operations, and the one that has been open for longest. */
 static void note_open(json_t *comm, const char *rank, json_t *row)
 {
-	json_t *open = json_object_get(comm, "open");
-	const json_t *other;
+	json_t *open = object_at(comm, "open");
+	const json_t *other = json_object_get(open, rank);
+	char key[KEY];
 
-	if (!open) {
-		open = json_object();
-		json_object_set_new(comm, "open", open);
-	}
-	other = json_object_get(open, rank);
+	make_key(row, key);
+	json_object_set_new(object_at(object_at(comm, "all"), rank), key, json_true());
 	if (!other || number_at(other, "age_ns") < number_at(row, "age_ns"))
 		json_object_set(open, rank, row);
 }
@@ -108,8 +122,9 @@ void stuck_note(json_t *comm, const json_t *node)
 		snprintf(rank, sizeof(rank), "%" PRId64, number_at(row, "rank"));
 		if (!json_object_get(json_object_get(comm, "ranks"), rank))
 			continue;
+		json_object_set_new(row, "since", json_real(
+			seconds_of(node) - (double)number_at(row, "age_ns") / 1e9));
 		note_open(comm, rank, row);
-		count_call(comm, row, seconds_of(node) - (double)number_at(row, "age_ns") / 1e9);
 	}
 }
 
@@ -142,10 +157,12 @@ static int64_t usual_bytes(const json_t *comm, const struct call *call)
 static struct call usual_call(const json_t *comm)
 {
 	struct call most = { 0 };
+	json_t *calls = json_object(), *row;
 	const char *key;
-	json_t *row;
 
-	json_object_foreach(json_object_get(comm, "calls"), key, row) {
+	json_object_foreach(json_object_get(comm, "open"), key, row)
+		count_call(calls, row);
+	json_object_foreach(calls, key, row) {
 		struct call call = {
 			.func = text_at(row, "func"), .seq = number_at(row, "seq"),
 			.since = json_real_value(json_object_get(row, "since")),
@@ -156,6 +173,7 @@ static struct call usual_call(const json_t *comm)
 		    (call.ranks == most.ranks && call.since < most.since))
 			most = call;
 	}
+	json_decref(calls);	/* its texts are those of the rows */
 	most.bytes = usual_bytes(comm, &most);
 	return most;
 }
@@ -208,9 +226,33 @@ static void put_absent(struct stuck *s, const struct call *call, int64_t last)
 			 last);
 }
 
-/* False: nothing is wrong with it, or its node's file is from before, and cannot tell. */
-static bool judge(struct stuck *s, const struct call *call, const json_t *open)
+/*
+ * Is `row`, the oldest that this rank is in, also open on one that is in `call` before it?
+ * Then each has called both, in different order.  A rank that is behind the others is in
+ * what these have completed.
+ */
+static bool is_swapped(const json_t *comm, const char *me, const struct call *call,
+		       const json_t *row)
 {
+	const json_t *all = json_object_get(comm, "all"), *usual = NULL;
+	char mine[KEY], theirs[KEY];
+	const char *rank;
+	json_t *other;
+
+	make_key(row, mine);
+	json_object_foreach(json_object_get(comm, "open"), rank, other)
+		if (is_in(other, call) && json_object_get(json_object_get(all, rank), mine))
+			usual = other;
+	if (!usual || is_in(row, call))
+		return false;
+	make_key(usual, theirs);
+	return json_object_get(json_object_get(all, me), theirs);
+}
+
+/* False: nothing is wrong with it, or its node's file is from before, and cannot tell. */
+static bool judge(struct stuck *s, const json_t *comm, const char *me, const struct call *call)
+{
+	const json_t *open = json_object_get(json_object_get(comm, "open"), me);
 	int64_t last = number_at(json_object_get(s->rank, "last_seq"), call->func);
 
 	if (is_over(s->rank))
@@ -218,6 +260,8 @@ static bool judge(struct stuck *s, const struct call *call, const json_t *open)
 	else if (is_in(open, call) && call->bytes >= 0 && number_at(open, "bytes") >= 0 &&
 		 number_at(open, "bytes") != call->bytes)
 		put_other_size(s, call, open);
+	else if (open && is_swapped(comm, me, call, open))
+		put_other_call(s, call, open);
 	else if (last >= call->seq || seconds_of(s->rank) < call->since + STUCK_NS / 1e9)
 		return false;
 	else if (open)
@@ -239,7 +283,7 @@ void stuck_find(const json_t *comm, void found(const struct stuck *s, void *arg)
 		struct stuck s = { .severity = "critical", .rank = rank, .func = call.func,
 				   .seq = call.seq };
 
-		if (judge(&s, &call, json_object_get(json_object_get(comm, "open"), key)))
+		if (judge(&s, comm, key, &call))
 			found(&s, arg);
 	}
 }

@@ -35,6 +35,9 @@ verdict() { "$I" report -o json "${@:2}" >"$T/out"; { [ -s "$T/out" ] && jq -e "
 check "the late rank is named" verdict \
 	'.verdicts | map(select(.verdict == "STRAGGLER")) | length == 1 and .[0].rank == 1 and .[0].func == "AllReduce"' "$SNAP"
 check "without any daemon; with the code of a finding" exits 10 'STRAGGLER.*rank 1 was last in' "$I" report "$SNAP"
+# Each is last in half of the operations: of two ranks one always is.
+jq -c '.samples[] |= (.inside_ns = if (.seq * 7 % 11 > 5) == (.rank == 1) then 400000 else 3000000 end)' "$SNAP" >"$T/even.json"
+check "of two ranks that are late by turns none is" exits 0 '^1 node, 1 file' "$I" report "$T/even.json"
 check "csv has the same" exits 10 '^warning,STRAGGLER,' "$I" report -o csv -H "$SNAP"
 
 # ---- the tables of the live commands --------------------------------------------------
@@ -110,6 +113,19 @@ check "who made another call instead is told apart" verdict \
 	'[.verdicts[] | select(.severity == "critical") | [.verdict, .rank, .func, .seq]] ==
 	 [["ORDER_MISMATCH", 10, "AllReduce", 1000], ["NOT_JOINED", 11, "AllReduce", 1000]] and
 	 (.verdicts[0].text | test("rank 10 is in AllGather 12, and not in AllReduce 1000"))' "$T"/stuck[1-4].json "$T/order5.json"
+# Each rank has posted both, node 5's in the other order: its newest numbers are those of the others.
+for n in 1 2 3 4 5; do
+	jq -c --argjson n "$n" '.inflight = [.comms[0].comm_id as $id | range(2) as $k |
+		{comm_id: $id, rank: (2 * $n), func: ["AllReduce", "AllGather"][$k], seq: 1000,
+		 age_ns: (50000000000 + (if ($k == 1) == ($n == 5) then 1 else 0 end))}] |
+		.comms[].local_ranks[].last_seq = {AllReduce: 1000, AllGather: 1000}' "$T/stuck$n.json" >"$T/swap$n.json"
+done
+check "who has called both in the other order is named, alone, and first" verdict \
+	'[.verdicts[] | select(.severity == "critical") | [.verdict, .rank, .func]] == [["ORDER_MISMATCH", 10, "AllReduce"]] and
+	 .verdicts[0].severity == "critical"' "$T"/swap*.json
+for n in 1 2 3 4; do jq -c '.inflight |= map(select(.func == "AllReduce"))' "$T/swap$n.json" >"$T/behind$n.json"; done
+check "... not who is in what the others have completed" verdict \
+	'[.verdicts[] | select(.severity == "critical")] == []' "$T"/behind*.json "$T/swap5.json"
 for n in 1 2 3 4; do jq -c '.inflight[].bytes = 4194304' "$T/stuck$n.json" >"$T/size$n.json"; done
 open5 AllReduce 1000 8388608 '[10, 11]' >"$T/size5.json"
 check "who made the same call with another size is told apart" verdict \
