@@ -12,7 +12,7 @@
 #include "util/text.h"
 
 #define LABEL 12
-#define VERDICT_LINES 8
+#define VERDICT_LINES 64
 
 static const struct column columns[] = {
 	{ "version", NULL, COL_TEXT, "version", 0, 0, 0 },
@@ -100,8 +100,8 @@ static void say_level(const struct cli *cli, const struct view *view)
 	char cost[48] = "";
 
 	if (json_is_number(share))
-		snprintf(cost, sizeof(cost), ", costs up to %.2g%% (ncclinsp overhead)",
-			 100 * json_number_value(share));
+		snprintf(cost, sizeof(cost), ", costs up to %.*f%% (ncclinsp overhead)",
+			 json_number_value(share) < 0.1 ? 2 : 0, 100 * json_number_value(share));
 	if (view->live)
 		say(cli, "level", LINE_PLAIN, "%s%s%s%s", level ?: "mixed (ncclinsp level)",
 		    sampling ? ", sampling " : "", sampling ?: "", cost);
@@ -158,7 +158,7 @@ static void say_verdicts(const struct cli *cli, const struct view *view)
 	frame_deinit(&frame);
 }
 
-/* Whose plugin is not of this daemon's version: it is missing in all that stands above. */
+/* Whose plugin is not of this daemon's version: it is missing in all that is told. */
 static void say_foreign(const struct cli *cli, const struct view *view)
 {
 	struct frame frame;
@@ -175,13 +175,13 @@ static void say_foreign(const struct cli *cli, const struct view *view)
 
 static void print_page(const struct cli *cli, const struct view *view)
 {
-	say_daemon(cli, view);
+	say_verdicts(cli, view);
+	say_foreign(cli, view);
 	say_jobs(cli, view);
 	say_level(cli, view);
 	say_records(cli, view);
 	say_refused(cli, view);
-	say_foreign(cli, view);
-	say_verdicts(cli, view);
+	say_daemon(cli, view);
 }
 
 /* One page, from more answers than the one that the fields are of. */

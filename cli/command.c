@@ -5,7 +5,7 @@
 
 const struct command commands[COMMANDS] = {
 	[STATUS] = { "status", cmd_status,
-		.help = "one page: daemon, processes, losses, verdict" },
+		.help = "one page: verdict, processes, losses, daemon" },
 	[PS] = { "ps", cmd_ps, .help = "processes that use NCCL" },
 	[COMMS] = { "comms", cmd_comms, .help = "communicators and their ranks on this node" },
 	[RANKS] = { "ranks", cmd_ranks, .help = "who makes whom wait, the worst first",

@@ -302,23 +302,30 @@ static bool put_died(struct frame *frame, const struct view *view)
 	return true;
 }
 
-static void put_oldest(struct frame *frame, const struct view *view, bool died)
+/* False: nothing hangs, as far as is seen. */
+static bool put_oldest(struct frame *frame, const struct view *view)
 {
 	const json_t *row = oldest_of(view, "live");
 	json_int_t age = row ? json_integer_value(report_get(row, "age_ns")) : 0;
 	struct text text = { 0 };
+
+	if (age < (json_int_t)LONG_NS)
+		return false;
+	say(&text, "! ");
+	say_operation(&text, row);
+	say(&text, " hangs for ");
+	say_duration(&text, (uint64_t)age);
+	say_reason(&text, view, row);
+	put(frame, age >= (json_int_t)STALL_NS ? LINE_BAD : LINE_WARN, &text);
+	return true;
+}
+
+static void put_calm(struct frame *frame, const struct view *view, bool died)
+{
+	struct text text = { 0 };
 	char unseen[256];
 
-	if (age >= (json_int_t)LONG_NS) {
-		say(&text, "! ");
-		say_operation(&text, row);
-		say(&text, " hangs for ");
-		say_duration(&text, (uint64_t)age);
-		say_reason(&text, view, row);
-		put(frame, age >= (json_int_t)STALL_NS ? LINE_BAD : LINE_WARN, &text);
-		return;
-	}
-	if (!view->live && !row) {
+	if (!view->live && !oldest_of(view, "live")) {
 		if (died)
 			return;
 		say(&text, "no live process uses NCCL");
@@ -484,13 +491,15 @@ void verdicts_put_late(struct frame *frame, const struct view *view)
 
 void verdicts_put(struct frame *frame, const struct view *view)
 {
-	bool died = has_finding(view, "died");
+	bool died = has_finding(view, "died"), hangs;
 
 	put_findings(frame, view);
 	if (!died)
 		died = put_died(frame, view);
-	if (!has_finding(view, "stall") && !has_finding(view, "desync"))
-		put_oldest(frame, view, died);
+	hangs = has_finding(view, "stall") || has_finding(view, "desync") ||
+		put_oldest(frame, view);
 	verdicts_put_late(frame, view);
+	if (!hangs)
+		put_calm(frame, view, died);
 	put_notes(frame, view);
 }

@@ -11,8 +11,8 @@
 #include "cli/top/view.h"
 
 /*
- * Causes before effects: what died, what hangs and for whom, who comes last.  At
- * least one line; as many as the texts take, broken between words.
+ * Causes before effects: what died, what hangs and for whom, who comes last; then what
+ * is well.  At least one line; as many as the texts take, broken between words.
  */
 void verdicts_put(struct frame *frame, const struct view *view);
 

@@ -271,6 +271,7 @@ START_TEST(findings_stand_before_all_else_and_the_worst_before_them)
 	ck_assert_int_gt(fx_find_line("hangs for 43s"), fx_find_line("! d; it began"));
 	ck_assert_int_gt(fx_find_line("comes last in 170"), fx_find_line("hangs for 43s"));
 	ck_assert_int_gt(fx_find_line("a; it began"), fx_find_line("comes last in 170"));
+	ck_assert(!fx_shows("nothing in flight"));
 	ck_assert(!fx_shows("! a"));
 }
 END_TEST
