@@ -138,6 +138,9 @@ static int find_socket(struct client *client)
 			 (int)sizeof(client->path) - 1, own);
 		return 0;
 	}
+	if (system_error == -ENOENT && r == -ENOENT)
+		return fail(client, -ENOENT, "cannot connect to %s or %s: no such file; %s",
+			    SYSTEM_SOCKET, own, start_own);
 	if (system_error == -EACCES || r == -ENOENT)
 		return refuse(client, SYSTEM_SOCKET, system_error);
 	return refuse(client, own, r);

@@ -31,7 +31,7 @@ static char *read_file(const char *path, size_t *bytes, const char **why)
 	if (!file)
 		return NULL;
 	if (fstat(fileno(file), &st) || !S_ISREG(st.st_mode)) {
-		*why = "no file";
+		*why = "not a regular file";
 	} else if (st.st_size > FILE_MOST) {
 		*why = "too large";
 	} else {

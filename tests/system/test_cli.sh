@@ -99,6 +99,11 @@ check "the user's own daemon is found" \
 	eval 'mkdir -p "$T/xdg/ncclinsp" && ln -s "$SOCK" "$T/xdg/ncclinsp/ncclinspd.sock" &&
 	      ends 0 unset_socket XDG_RUNTIME_DIR="$T/xdg" "$I" status'
 
+if [ ! -e /run/ncclinsp/ncclinspd.sock ]; then
+	check "where neither daemon is, both places are told" eval \
+		'ends 3 unset_socket XDG_RUNTIME_DIR="$T/none" "$I" ps && says "/run/.* or $T/none/ncclinsp/ncclinspd.sock: no such"'
+fi
+
 # ---- with a job ------------------------------------------------------------------
 
 scenario
