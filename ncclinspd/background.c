@@ -34,12 +34,14 @@ int background_enter(int *ready_fd)
 void background_ready(int *ready_fd, const char *state_dir)
 {
 	char path[PATH_MAX + 16];
-	int log, null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int log = -1, null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	if (*ready_fd < 0)
 		return;
-	snprintf(path, sizeof(path), "%s/ncclinspd.log", state_dir);
-	log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+	if (state_dir) {
+		snprintf(path, sizeof(path), "%s/ncclinspd.log", state_dir);
+		log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+	}
 	if (write(*ready_fd, "", 1) < 0)
 		log_say(LOG_WARN, "nobody waits for us");
 	close(*ready_fd);

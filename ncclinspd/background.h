@@ -13,7 +13,7 @@ int background_enter(int *ready_fd);
 
 /*
  * Whoever forked us may go: from here on somebody answers.  Standard output and
- * error go to a log in `state_dir`.  Nothing where *ready_fd is -1.
+ * error go to a log in `state_dir`; NULL: nowhere.  Nothing where *ready_fd is -1.
  */
 void background_ready(int *ready_fd, const char *state_dir);
 

@@ -45,6 +45,7 @@ struct daemon {
 	struct manager manager;
 	struct instance instance;
 	int listen_fd;			/* until serve has it */
+	bool no_state;			/* its directory did not answer at the start */
 	int ready_fd;			/* where our parent waits for us; -1: none does */
 	struct loop *loop;
 	struct ticks ticks;

@@ -28,7 +28,7 @@ int instance_make_dir(const char *path, unsigned mode)
 		if (part[i] != '/' && part[i] != '\0')
 			continue;
 		part[i] = '\0';
-		if (mkdir(part, mode) < 0 && errno != EEXIST)
+		if (mkdir(part, path[i] ? 0755 : mode) < 0 && errno != EEXIST)
 			return -errno;
 		part[i] = path[i];
 	}

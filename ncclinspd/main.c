@@ -20,6 +20,7 @@
 
 #include "ncclinspd/background.h"
 #include "ncclinspd/daemon.h"
+#include "ncclinspd/keep/writer.h"
 #include "ncclinspd/pool.h"
 #include "shmring/clock.h"
 
@@ -312,7 +313,7 @@ static int start_listening(struct daemon *d)
 
 static void tell_ready(struct daemon *d)
 {
-	background_ready(&d->ready_fd, d->config.state_dir);
+	background_ready(&d->ready_fd, d->no_state ? NULL : d->config.state_dir);
 	manager_say(&d->manager, "READY=1");
 	d->alive_timer = (struct loop_timer){ .fn = on_alive_timer, .arg = d };
 	if (d->manager.watchdog_ns)
@@ -330,8 +331,12 @@ static int start(struct daemon *d)
 	raise_file_limit();
 	ask_for_short_slice();
 	pool_use_fresh_pages();
-	r = instance_make_dir(d->config.state_dir, 0755);
-	if (r < 0) {
+	r = writer_make_dir(d->config.state_dir, 0755);
+	if (r == -ETIMEDOUT) {
+		log_say(LOG_WARN, "state-dir does not answer, nothing is kept until it does "
+			"state-dir=%s", d->config.state_dir);
+		d->no_state = true;
+	} else if (r < 0) {
 		log_say(LOG_ERROR, "cannot make state-dir=%s error=\"%s\"", d->config.state_dir,
 			strerror(-r));
 		return r;

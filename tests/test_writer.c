@@ -43,9 +43,9 @@ static const char *path_of(const char *name)
 	return path;
 }
 
-static int count_files(void)
+static int count_in(const char *path)
 {
-	DIR *dir = opendir(fx_tmpdir());
+	DIR *dir = opendir(path);
 	struct dirent *entry;
 	int n = 0;
 
@@ -53,6 +53,16 @@ static int count_files(void)
 		n += strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
 	closedir(dir);
 	return n;
+}
+
+static int count_files(void)
+{
+	return count_in(fx_tmpdir());
+}
+
+static int count_threads(void)
+{
+	return count_in("/proc/self/task");
 }
 
 START_TEST(what_was_given_is_there_when_the_writer_is_gone)
@@ -443,11 +453,16 @@ END_TEST
 
 START_TEST(a_thread_that_hangs_is_left_behind)
 {
+	int others = count_threads();
+
 	open_hanging();
 	log_set_level(LOG_ERROR);
 	writer_close(w);
 	ck_assert_int_eq(access(path_of("box-001.json"), F_OK), -1);
-	let_go();	/* then it ends by itself, and frees what it has */
+	ck_assert_int_eq(count_threads(), others + 1);
+	let_go();	/* then it ends by itself, and frees what it has: no sooner */
+	while (count_threads() > others)
+		usleep(1000);
 }
 END_TEST
 
@@ -464,6 +479,21 @@ START_TEST(one_that_hangs_holds_up_no_other)
 	ck_assert_int_eq(access(path_of("other/pin-1"), F_OK), 0);
 	let_go();
 	writer_close(w);
+}
+END_TEST
+
+START_TEST(a_directory_is_made_with_its_parents)
+{
+	struct stat st;
+
+	ck_assert_int_eq(writer_make_dir(path_of("one/two"), 0700), 0);
+	ck_assert_int_eq(stat(path_of("one/two"), &st), 0);
+	ck_assert_int_eq(st.st_mode & 0777, 0700);
+	ck_assert_int_eq(stat(path_of("one"), &st), 0);
+	ck_assert_int_eq(st.st_mode & 0777, 0755);
+	ck_assert_int_eq(writer_make_dir(path_of("one/two"), 0700), 0);
+	fclose(fopen(path_of("file"), "w"));
+	ck_assert_int_eq(writer_make_dir(path_of("file/two"), 0700), -ENOTDIR);
 }
 END_TEST
 
@@ -507,6 +537,7 @@ int main(void)
 		FX_TEST(who_asks_for_a_file_where_one_hangs_is_refused),
 		FX_TEST(a_thread_that_hangs_is_left_behind),
 		FX_TEST(one_that_hangs_holds_up_no_other),
+		FX_TEST(a_directory_is_made_with_its_parents),
 		FX_TEST(what_is_fleeting_goes_with_its_writer),
 	};
 

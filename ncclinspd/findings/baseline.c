@@ -2,14 +2,11 @@
 #include "ncclinspd/findings/baseline.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "ncclinspd/keep/writer.h"
 #include "ncclinspd/pool.h"
@@ -31,6 +28,8 @@ _Static_assert(sizeof(struct header) == 24, "the file has no padding");
 
 struct baselines {
 	struct writer *writer;	/* NULL: no place to write to */
+	const char *state_dir;	/* the caller's */
+	bool unread;		/* the file of earlier jobs: its disk has not answered yet */
 	bool changed;
 	uint32_t n;
 	struct baseline at[BASELINES];	/* the one used last at the end */
@@ -63,56 +62,76 @@ int baselines_parse(const void *bytes, size_t n, struct baseline *out)
 	return (int)h.count;
 }
 
-/* How many there are, 0: none yet, or a negative errno. */
-static int read_file(struct baselines *b, const char *state_dir)
+/* What has been learned meanwhile is newer than what `bytes` hold.  0 or a negative errno. */
+static int take_earlier(struct baselines *b, const char *bytes, size_t n)
 {
-	CLEANUP(cleanup_closep) int fd = -1;
-	CLEANUP(cleanup_freep) char *bytes = malloc(FILE_BYTES + 1);
-	char path[PATH_MAX + sizeof(NAME) + 1];
-	ssize_t n;
+	CLEANUP(cleanup_freep) struct baseline *earlier = calloc(1, sizeof(b->at));
+	uint32_t count = b->n;
+	int r;
 
-	snprintf(path, sizeof(path), "%s/" NAME, state_dir);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0)
-		return errno == ENOENT ? 0 : -errno;
-	n = bytes ? read(fd, bytes, FILE_BYTES + 1) : -1;
-	if (n < 0)
-		return bytes ? -errno : -ENOMEM;
-	return baselines_parse(bytes, (size_t)n, b->at);
+	if (!earlier)
+		return -ENOMEM;
+	r = baselines_parse(bytes, n, earlier);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < BASELINES; i++) {	/* they change places */
+		struct baseline mine = b->at[i];
+
+		b->at[i] = earlier[i];
+		earlier[i] = mine;
+	}
+	b->n = (uint32_t)r;
+	for (uint32_t i = 0; i < count; i++)
+		baselines_put(b, &earlier[i]);
+	return 0;
 }
 
-static void start_file(struct baselines *b, const char *state_dir)
+static void read_earlier(struct baselines *b)
+{
+	CLEANUP(cleanup_freep) char *bytes = NULL;
+	size_t n = 0;
+	int r;
+
+	if (!b->unread)
+		return;
+	r = writer_read(b->writer, NAME, FILE_BYTES + 1, &bytes, &n);
+	if (r == -EAGAIN)
+		return;
+	b->unread = false;
+	if (r == 0)
+		r = take_earlier(b, bytes, n);
+	if (r < 0 && r != -ENOENT)
+		log_say(LOG_WARN, "baselines of earlier jobs ignored file=%s/" NAME " error=\"%s\"",
+			b->state_dir, strerror(-r));
+}
+
+static void start_file(struct baselines *b)
 {
 	const struct writer_limits limits = { .files = 1, .bytes = 2 * FILE_BYTES };
-	int n = read_file(b, state_dir);
+	int r = writer_open(&b->writer, b->state_dir, NAME, &limits);
 
-	if (n >= 0)
-		b->n = (uint32_t)n;
-	else
-		log_say(LOG_WARN, "baselines of earlier jobs ignored file=%s/" NAME " error=\"%s\"",
-			state_dir, strerror(-n));
-	n = writer_open(&b->writer, state_dir, NAME, &limits);
-	if (n < 0)
-		log_say(LOG_WARN, "baselines will not be kept state-dir=%s error=\"%s\"", state_dir,
-			strerror(-n));
+	b->unread = r == 0;
+	read_earlier(b);
+	if (r < 0)
+		log_say(LOG_WARN, "baselines will not be kept state-dir=%s error=\"%s\"",
+			b->state_dir, strerror(-r));
 }
 
 void baselines_save(struct baselines *b)
 {
-	size_t bytes = sizeof(struct header) + b->n * sizeof(*b->at);
-	struct header h = {
-		.magic = BASELINE_MAGIC,
-		.version = BASELINE_VERSION,
-		.count = b->n,
-		.checksum = index_hash(0, b->at, b->n * sizeof(*b->at)),
-	};
+	struct header h = { .magic = BASELINE_MAGIC, .version = BASELINE_VERSION };
+	size_t bytes;
 	char *text;
 
-	if (!b->writer || !b->changed)
+	read_earlier(b);
+	if (!b->writer || !b->changed || b->unread)
 		return;
+	bytes = sizeof(h) + b->n * sizeof(*b->at);
 	text = malloc(bytes);
 	if (!text)
 		return;		/* the next time may have more */
+	h.count = b->n;
+	h.checksum = index_hash(0, b->at, bytes - sizeof(h));
 	memcpy(text, &h, sizeof(h));
 	memcpy(text + sizeof(h), b->at, bytes - sizeof(h));
 	b->changed = writer_put(b->writer, NAME, text, bytes) < 0;
@@ -126,8 +145,9 @@ int baselines_new(struct baselines **bp, const char *state_dir)
 
 	if (!b)
 		return -ENOMEM;
+	b->state_dir = state_dir;
 	if (state_dir)
-		start_file(b, state_dir);
+		start_file(b);
 	*bp = b;
 	return 0;
 }
@@ -146,7 +166,7 @@ static void remove_at(struct baselines *b, uint32_t i)
 	memmove(&b->at[i], &b->at[i + 1], (--b->n - i) * sizeof(*b->at));
 }
 
-const struct baseline *baselines_find(struct baselines *b, uint64_t key)
+static struct baseline *find(struct baselines *b, uint64_t key)
 {
 	for (uint32_t i = 0; i < b->n; i++) {
 		struct baseline found = b->at[i];
@@ -160,11 +180,17 @@ const struct baseline *baselines_find(struct baselines *b, uint64_t key)
 	return NULL;
 }
 
+const struct baseline *baselines_find(struct baselines *b, uint64_t key)
+{
+	read_earlier(b);
+	return find(b, key);
+}
+
 void baselines_put(struct baselines *b, const struct baseline *baseline)
 {
 	if (!is_sound(baseline))
 		return;
-	if (baselines_find(b, baseline->key))
+	if (find(b, baseline->key))
 		b->n--;
 	else if (b->n == BASELINES)
 		remove_at(b, 0);

@@ -33,8 +33,8 @@ _Static_assert(sizeof(struct baseline) == 24, "the file has no padding");
 struct baselines;
 
 /*
- * `state_dir` NULL, or one that cannot be used: they are kept in memory.  0 or
- * -ENOMEM.
+ * `state_dir` NULL, or one that cannot be used: they are kept in memory.  One that does not
+ * answer is asked again with each call; until then, nothing is written.  0 or -ENOMEM.
  */
 int baselines_new(struct baselines **bp, const char *state_dir);
 

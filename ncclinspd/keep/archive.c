@@ -212,7 +212,7 @@ int archive_new(struct archive **ap, const char *state_dir, const char *name,
 	snprintf(a->prefix, sizeof(a->prefix), "%.*s-", HOST, prefix);
 	if (snprintf(a->dir, sizeof(a->dir), "%s/%s", state_dir, name) >= (int)sizeof(a->dir))
 		return -ENAMETOOLONG;
-	made.made = true;
+	made.made = 0700;
 	r = writer_open(&a->files, a->dir, a->prefix, &made);
 	if (r < 0)
 		return r;

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ncclinspd/instance.h"
 #include "util/cleanup.h"
 #include "util/zst.h"
 
@@ -42,9 +43,9 @@ int store_open(struct store *s)
 {
 	int r;
 
-	if (s->limits.made && mkdir(s->path, 0700) < 0 && errno != EEXIST)
-		return -errno;
-	r = open_dir(s);
+	r = s->limits.made ? instance_make_dir(s->path, s->limits.made) : 0;
+	if (r == 0)
+		r = open_dir(s);
 	if (r == 0)
 		unlinkat(s->fd, s->temporary, 0);
 	return r;

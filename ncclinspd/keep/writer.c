@@ -18,7 +18,7 @@
 #include "util/log.h"
 
 #define WAITING		4	/* files at a time */
-#define OPEN_NS		UINT64_C(2000000000)	/* a directory may take to answer at first */
+#define OPEN_NS		UINT64_C(1000000000)	/* a directory may take to answer at first */
 #define READ_NS		UINT64_C(200000000)	/* who asks for a file is held up */
 #define CLOSE_NS	UINT64_C(5000000000)
 #define HANGS_NS	UINT64_C(10000000000)
@@ -391,31 +391,51 @@ int writer_open(struct writer **wp, const char *dir, const char *prefix,
 	return 0;
 }
 
-void writer_close(struct writer *w)
+/* False: the thread is left to itself, with what it needs. */
+static bool close_within(struct writer *w, uint64_t wait_ns)
 {
-	pthread_t thread;
+	pthread_t thread = w->thread;
 	bool finished;
 
-	if (!w)
-		return;
-	if (!w->running) {
-		free_writer(w);
-		return;
-	}
 	pthread_mutex_lock(&w->lock);
 	w->stop = true;
 	pthread_cond_signal(&w->given);
-	finished = wait_for(w, &w->finished, CLOSE_NS);
-	if (!finished)
+	finished = wait_for(w, &w->finished, wait_ns);
+	if (!finished && w->n)
 		log_say(LOG_WARN, "directory does not answer, %u file(s) given up dir=%s", w->n,
 			w->store.path);
 	w->left = !finished;
-	thread = w->thread;
 	pthread_mutex_unlock(&w->lock);
 	if (!finished) {
 		pthread_detach(thread);
-		return;
+		return false;
 	}
 	pthread_join(thread, NULL);
 	free_writer(w);
+	return true;
+}
+
+void writer_close(struct writer *w)
+{
+	if (!w)
+		return;
+	if (w->running)
+		close_within(w, CLOSE_NS);
+	else
+		free_writer(w);
+}
+
+int writer_make_dir(const char *dir, mode_t mode)
+{
+	const struct writer_limits limits = { .made = mode };
+	struct writer *w;
+	int r = writer_open(&w, dir, "dir-", &limits);
+	bool answers;
+
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&w->lock);
+	answers = w->opened;
+	pthread_mutex_unlock(&w->lock);
+	return close_within(w, answers ? CLOSE_NS : 0) ? 0 : -ETIMEDOUT;
 }

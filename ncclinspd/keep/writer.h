@@ -21,7 +21,7 @@ struct writer_limits {
 	uint64_t bytes;		/* of all of them together */
 	mode_t mode;		/* of the files; 0: 0600 */
 	bool compressed;	/* by zstd, in the thread */
-	bool made;		/* the directory is ours to make, 0700 */
+	mode_t made;		/* the directory is ours to make, with its parents; 0: it is not */
 	bool fleeting;		/* what was written last goes with the writer */
 };
 
@@ -40,8 +40,14 @@ struct writer_output {
 };
 
 /*
+ * A directory with its parents.  0 or a negative errno; -ETIMEDOUT: its file system has not
+ * answered for a second, and it will be made when it does.
+ */
+int writer_make_dir(const char *dir, mode_t mode);
+
+/*
  * `dir` must exist, unless it is made.  Ours to prune is what begins with `prefix`.  0 or
- * a negative errno.  Who does not answer within two seconds may do so later: that is no
+ * a negative errno.  Who does not answer within a second may do so later: that is no
  * failure here.
  */
 int writer_open(struct writer **wp, const char *dir, const char *prefix,
@@ -87,7 +93,8 @@ void writer_visit(struct writer *w, writer_visit_fn *visit, void *arg);
 /*
  * Read a file's first bytes, `most` of them: *text is malloc'ed, the caller's.  0 or a
  * negative errno.  -EAGAIN: the thread is writing, or the disk took longer than a fifth
- * of a second; so long this may hold its caller up, and not again while it lasts.
+ * of a second, or the directory has not been opened yet; so long this may hold its caller
+ * up, and not again while it lasts.
  */
 int writer_read(struct writer *w, const char *name, size_t most, char **text, size_t *bytes);
 

@@ -70,12 +70,29 @@ check "no record was lost" eval '[ "$(lost)" -eq "$before" ]'
 kill -STOP "$SERVER"
 sleep 2		# so that there is something in the middle of being written
 kill -TERM "$DAEMON_PID"
-is_gone() { ! kill -0 "$DAEMON_PID"; }
+# Where the server had taken a request when it was stopped, the kernel keeps the thread that
+# waits for it: all the rest is gone.
+is_gone() { ! kill -0 "$DAEMON_PID" || grep -q '^[0-9]* (ncclinspd) Z' "/proc/$DAEMON_PID/stat"; }
 check "a daemon that is to end does so, though its files hang" wait_until 60 is_gone
 check "... and says what it gave up" grep -q 'does not answer, .* given up' "$T/daemon.log"
 kill -CONT "$SERVER"
+wait "$DAEMON_PID"
 check "it left no half file either" whole
 start_daemon --state-dir "$MOUNT/state"
 half() { find "$BEHIND" -name '.*.new'; }
 check "... but one that the next daemon takes away" eval '[ -z "$(half)" ]'
+stop_daemon
+
+echo "no baselines" >"$BEHIND/state/baselines"
+kill -STOP "$SERVER"
+start_daemon --state-dir "$MOUNT/state" --snapshot-interval 1s
+check "a daemon that starts meanwhile does not wait for it" \
+	grep -q 'state-dir does not answer' "$T/daemon.log"
+check "... and says that nothing is written" wait_until 60 finding_is 'length == 1'
+kill -CONT "$SERVER"
+check "... until it goes on" wait_until 60 finding_is 'length == 0'
+written_again() { exporter_is snapshots '.done > 0'; }
+check "... files are written" wait_until 30 written_again
+stop_daemon
+check "... and what earlier daemons left is read" grep -q 'baselines of earlier jobs ignored' "$T/daemon.log"
 done_testing

@@ -26,6 +26,11 @@ JOB=$!
 started+=("$JOB")
 works() { api_is collectives '[.collectives[] | select(.gpu_start_at != null)] | length > 20'; }
 wait_until 60 works
+# Arrows between ranks are drawn where the GPUs' clocks are known: on a busy machine, later.
+clocks_known() {
+	api_is collectives '[.collectives[] | select((.gpu_clock_error_ns // 1e9) < 1e6)] | length > 20'
+}
+wait_until 60 clocks_known
 
 # Longer where the machine is so busy that next to nothing is in it.
 much() { jq -e '[.traceEvents[] | select(.cat == "waiting" or .name == "ProxyOp send")] | length > 60' "$1" &&
