@@ -314,6 +314,16 @@ static const struct config_row *row_of(const struct config_row *rows, size_t n, 
 	return NULL;
 }
 
+/* What getopt has refused: unknown, or without its value. */
+static void suggest(const char *option, config_tell_fn *fn)
+{
+	const char *name = option + strspn(option, "-"), *meant = similar(name);
+
+	if (meant && strcmp(meant, name) != 0)
+		tell(fn, "is it --%s?", meant);
+	fn("try: ncclinspd --help");
+}
+
 static int take_arguments(struct config *c, int argc, char **argv, config_tell_fn *fn)
 {
 	struct option longs[CONFIG_ROWS + 1] = { 0 };
@@ -329,7 +339,7 @@ static int take_arguments(struct config *c, int argc, char **argv, config_tell_f
 		const struct config_row *row = row_of(rows, n, value);
 
 		if (!row) {
-			fn("try: ncclinspd --help");
+			suggest(argv[optind - 1], fn);
 			return -EINVAL;
 		}
 		if (row->set(c, optarg) < 0) {
