@@ -76,6 +76,7 @@ struct cli {
 	bool dry_run;		/* say what would be changed, and change nothing */
 	int64_t warn, crit;	/* check: findings from which on it says so */
 	const char *path;	/* of the file that is written; NULL: none was named */
+	const char *inspector_dir;	/* for files of NVIDIA's Inspector; NULL: none */
 	const char *pids;	/* trace: "4711,4712", only these; NULL: all */
 	const char *exemplar;	/* id of the one that is asked for; NULL: none */
 	const char *sample;	/* all or budget; NULL: as it is */
@@ -130,6 +131,7 @@ int cmd_snapshot(struct cli *cli);
 int cmd_report(struct cli *cli);
 int cmd_help(struct cli *cli);		/* option.c */
 int cmd_trace(struct cli *cli);
+int cmd_export(struct cli *cli);
 
 /* ... but this one, whose exit codes are those of monitoring plugins. */
 int cmd_check(struct cli *cli);

@@ -25,7 +25,8 @@
 		  IN(INFLIGHT) | IN(EXEMPLARS) | IN(LEVEL) | IN(MARK) | IN(OVERHEAD))
 #define LISTS	 (TABLES | IN(CONFIG))	/* of what rows there are, not of whom */
 #define SAMPLES	 (TABLES | IN(STATUS) | IN(DIAGNOSE))
-#define WHO	 (TABLES | IN(TAIL) | IN(DIAGNOSE))
+#define RUNS	 (IN(TAIL) | IN(EXPORT))	/* operations, one by one */
+#define WHO	 (TABLES | RUNS | IN(DIAGNOSE))
 #define ROWS	 (SAMPLES | IN(TAIL) | IN(DOCTOR) | IN(REPORT) | IN(CONFIG))
 
 static const char *const formats[] = { "table", "wide", "json", "jsonl", "csv", "prom", NULL };
@@ -46,7 +47,7 @@ static const struct option_row options[] = {
 	{ "sort", 's', OPTION_STRING, offsetof(struct options, cli.sort), LISTS, "[-]FIELD",
 	  "smallest first, with - largest first", NULL, 0, 0 },
 	{ "filter", 'f', OPTION_LIST, offsetof(struct options, cli.filters),
-	  LISTS | IN(TAIL) | IN(DIAGNOSE), "EXPR",
+	  LISTS | RUNS | IN(DIAGNOSE), "EXPR",
 	  "only rows with FIELD=VALUE (!= < <= > >= ~ !~)", NULL, 0, 0 },
 	{ "units", 0, OPTION_INDEX, offsetof(struct options, cli.units), TABLES | IN(TAIL), "UNITS",
 	  "iec (KiB), si (kB) or raw (base units)", units, 0, 0 },
@@ -59,18 +60,18 @@ static const struct option_row options[] = {
 	{ "batch", 'b', OPTION_FLAG, offsetof(struct options, cli.batch), SAMPLES | IN(TOP), NULL,
 	  "on a terminal as into a file: nothing is cleared", NULL, 0, 0 },
 	{ "iterations", 'n', OPTION_NUMBER, offsetof(struct options, cli.samples),
-	  SAMPLES | IN(TAIL) | IN(TOP), "N", "end after N samples, or lines of tail", NULL, 1,
+	  SAMPLES | RUNS | IN(TOP), "N", "end after N samples, or lines of tail", NULL, 1,
 	  INT32_MAX },
 	{ "no-header", 'H', OPTION_NO_FLAG, offsetof(struct options, cli.header),
 	  ROWS | IN(EXPLAIN) | IN(HELP), NULL, "leave the header out", NULL, 0, 0 },
 	{ "comm", 0, OPTION_STRING, offsetof(struct options, cli.comm),
-	  (TABLES & ~IN(PS) & ~IN(OVERHEAD)) | IN(TAIL) | IN(DIAGNOSE) | IN(TRACE), "COMM",
+	  (TABLES & ~IN(PS) & ~IN(OVERHEAD)) | RUNS | IN(DIAGNOSE) | IN(TRACE), "COMM",
 	  "only this communicator, by name or id", NULL, 0, 0 },
 	{ "rank", 'r', OPTION_NUMBER, offsetof(struct options, cli.rank),
-	  (TABLES & ~IN(LEVEL) & ~IN(OVERHEAD)) | IN(TAIL), "RANK",
+	  (TABLES & ~IN(LEVEL) & ~IN(OVERHEAD)) | RUNS, "RANK",
 	  "only this rank", NULL, 0, INT32_MAX },
 	{ "func", 0, OPTION_STRING, offsetof(struct options, cli.func),
-	  IN(OPS) | IN(INFLIGHT) | IN(EXEMPLARS) | IN(TAIL), "FUNC",
+	  IN(OPS) | IN(INFLIGHT) | IN(EXEMPLARS) | RUNS, "FUNC",
 	  "only this operation, as AllReduce", NULL, 0, 0 },
 	{ "pid", 'p', OPTION_NUMBER, offsetof(struct options, cli.pid), WHO | IN(CONFIG), "PID",
 	  "only this process", NULL, 1, INT32_MAX },
@@ -99,12 +100,16 @@ static const struct option_row options[] = {
 	  "the time looked back: 60s or all", link_windows, 0, 0 },
 	{ "by-rank", 0, OPTION_FLAG, offsetof(struct options, cli.by_rank), IN(OPS), NULL,
 	  "a row for each rank", NULL, 0, 0 },
-	{ "for", 0, OPTION_SECONDS, offsetof(struct options, cli.for_ns), IN(LEVEL) | IN(TRACE),
-	  "SECONDS", "for so long (level: for good; trace: 5)", NULL, LEAST_FOR_NS, MOST_FOR_NS },
+	{ "for", 0, OPTION_SECONDS, offsetof(struct options, cli.for_ns),
+	  IN(LEVEL) | IN(TRACE) | IN(EXPORT), "SECONDS",
+	  "for so long (level, export: for good; trace: 5)", NULL, LEAST_FOR_NS, MOST_FOR_NS },
 	{ "exemplar", 0, OPTION_STRING, offsetof(struct options, cli.exemplar), IN(TRACE), "ID",
 	  "of that one, instead of the next seconds", NULL, 0, 0 },
 	{ "sample", 0, OPTION_WORD, offsetof(struct options, cli.sample), IN(LEVEL), "WHICH",
 	  "time all operations, or bursts within budget", samples, 0, 0 },
+	{ "inspector-json", 0, OPTION_STRING, offsetof(struct options, cli.inspector_dir),
+	  IN(EXPORT), "PATH", "as NVIDIA's NCCL Inspector, into this new or empty directory",
+	  NULL, 0, 0 },
 	{ "dry-run", 0, OPTION_FLAG, offsetof(struct options, cli.dry_run), IN(LEVEL) | IN(MARK),
 	  NULL, "say what would be changed, and change nothing", NULL, 0, 0 },
 	{ "warn", 0, OPTION_NUMBER, offsetof(struct options, cli.warn), IN(CHECK), "N",

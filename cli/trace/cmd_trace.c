@@ -5,10 +5,10 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/interrupt.h"
 #include "cli/label.h"
 #include "cli/option.h"
 #include "cli/trace/trace_file.h"
@@ -20,27 +20,6 @@
 #define LINGER_NS  UINT64_C(500000000)	/* until the last operations have been told */
 #define PIDS_MOST  32			/* that a stream can be asked for */
 #define WISHES	   16			/* that a user may have */
-
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int number)
-{
-	(void)number;
-	interrupted = 1;
-}
-
-/* Ctrl-C ends the trace, not the file; so does a terminal that goes. */
-static void catch_signals(void)
-{
-	static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
-	const struct sigaction action = { .sa_handler = on_signal };
-	struct sigaction before;
-
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-		if (!sigaction(ends[i], NULL, &before) && before.sa_handler != SIG_IGN)
-			sigaction(ends[i], &action, NULL);
-	signal(SIGPIPE, SIG_IGN);
-}
 
 struct session {
 	struct cli *cli;
@@ -218,7 +197,7 @@ static bool goes_on(void *arg)
 {
 	const struct session *s = arg;
 
-	return !interrupted && cli_now_ns() < s->until_ns && !trace_out_error(s->out);
+	return !interrupt_came() && cli_now_ns() < s->until_ns && !trace_out_error(s->out);
 }
 
 static int on_line(void *arg, const char *text, size_t len)
@@ -282,7 +261,7 @@ static int follow(struct session *s, uint64_t for_ns)
 	if (goes_on(s))
 		fprintf(stderr, "ncclinsp: the daemon ended the stream; what came is kept\n");
 	ask_for_the_rest(s);
-	return interrupted ? CLI_INTERRUPTED : CLI_DONE;
+	return interrupt_came() ? CLI_INTERRUPTED : CLI_DONE;
 }
 
 static int take_live(struct session *s)
@@ -423,7 +402,7 @@ int cmd_trace(struct cli *cli)
 				    cli->pids);
 	if (cli->argument && cli->exemplar)
 		return option_error("of what: a file, or an exemplar of the daemon?");
-	catch_signals();
+	interrupt_catch();
 	r = trace_out_open(&s.out, cli->path);
 	if (r < 0) {
 		fprintf(stderr, "ncclinsp: cannot write %s: %s\n", cli->path, strerror(-r));

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ncclinsp export: operations as they end, in files as NVIDIA's NCCL Inspector writes them. */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "cli/export/inspector.h"
+#include "cli/interrupt.h"
+#include "cli/label.h"
+#include "cli/members.h"
+#include "cli/must.h"
+#include "cli/option.h"
+#include "cli/table/listing.h"
+
+#define ASK_AGAIN_NS UINT64_C(1000000000)	/* about communicators that nobody knew */
+#define ASK_MS	     2000
+
+/* One process's. */
+struct file {
+	json_int_t pid;
+	FILE *out;
+	json_t *numbers;	/* of sends and receives, by communicator, rank and function */
+};
+
+struct export {
+	struct cli *cli;
+	struct client *asks;	/* while the other one has the stream */
+	struct listing_query query;
+	json_t *known;		/* communicators, as labels are made of them */
+	json_t *comms;		/* answer of /v1/comms; NULL: none yet */
+	uint64_t asked_ns;
+	char host[256];
+	struct file *files;
+	size_t nfiles;
+	uint64_t until_ns;	/* 0: until interrupted */
+	int64_t left;		/* operations; CLI_ANY: no end */
+	uint64_t written, untimed, derived, lost;
+	int error;		/* errno of what could not be written */
+};
+
+/* ---- files ----------------------------------------------------------------------------- */
+
+static struct file *open_file(struct export *e, json_int_t pid)
+{
+	char path[4096];
+	FILE *out;
+
+	snprintf(path, sizeof(path), "%s/%s-pid%lld.log", e->cli->inspector_dir, e->host,
+		 (long long)pid);
+	out = fopen(path, "wxe");
+	if (!out) {
+		e->error = errno;
+		return NULL;
+	}
+	e->files = must(realloc(e->files, (e->nfiles + 1) * sizeof(*e->files)));
+	e->files[e->nfiles] = (struct file){ pid, out, json_object() };
+	return &e->files[e->nfiles++];
+}
+
+static struct file *file_of(struct export *e, json_int_t pid)
+{
+	for (size_t i = 0; i < e->nfiles; i++)
+		if (e->files[i].pid == pid)
+			return &e->files[i];
+	return open_file(e, pid);
+}
+
+static void close_files(struct export *e)
+{
+	for (size_t i = 0; i < e->nfiles; i++) {
+		if (fclose(e->files[i].out) && !e->error)
+			e->error = errno;
+		json_decref(e->files[i].numbers);
+	}
+	free(e->files);
+}
+
+/* Made, or empty: what is there already is not mixed with what comes. */
+static int prepare_directory(const char *path)
+{
+	struct dirent *entry;
+	DIR *dir;
+
+	if (!mkdir(path, 0777))
+		return CLI_DONE;
+	dir = errno == EEXIST ? opendir(path) : NULL;
+	if (!dir) {
+		fprintf(stderr, "ncclinsp: cannot write into %s: %s\n", path, strerror(errno));
+		return CLI_FAILED;
+	}
+	while ((entry = readdir(dir)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			break;
+	closedir(dir);
+	if (!entry)
+		return CLI_DONE;
+	fprintf(stderr, "ncclinsp: %s is not empty: name a directory of its own, which is made\n",
+		path);
+	return CLI_FAILED;
+}
+
+/* ---- operations ------------------------------------------------------------------------ */
+
+static const json_t *find_comm(const struct export *e, const json_t *op)
+{
+	const json_t *comm;
+	size_t i;
+
+	json_array_foreach(json_object_get(e->comms, "comms"), i, comm)
+		if (json_equal(json_object_get(comm, "comm_id"), json_object_get(op, "comm_id")) &&
+		    json_equal(json_object_get(comm, "nranks"), json_object_get(op, "nranks")))
+			return comm;
+	return NULL;
+}
+
+/* Over how many nodes; 0: nobody knows. */
+static json_int_t nnodes_of(struct export *e, const json_t *op)
+{
+	const json_t *comm = find_comm(e, op);
+	uint64_t now_ns = cli_now_ns();
+
+	if (!comm && now_ns - e->asked_ns > ASK_AGAIN_NS) {
+		e->asked_ns = now_ns;
+		json_decref(e->comms);
+		e->comms = NULL;
+		client_get(e->asks, "/v1/comms?fields=comm_id,nranks,nnodes", &e->comms);
+		comm = find_comm(e, op);
+	}
+	return json_integer_value(json_object_get(comm, "nnodes"));
+}
+
+static json_int_t next_number(struct file *file, const json_t *op)
+{
+	char key[96];
+	json_int_t n;
+
+	snprintf(key, sizeof(key), "%.24s/%lld/%.24s",
+		 json_string_value(json_object_get(op, "comm_id")) ?: "-",
+		 (long long)json_integer_value(json_object_get(op, "rank")),
+		 json_string_value(json_object_get(op, "func")) ?: "-");
+	n = json_integer_value(json_object_get(file->numbers, key));
+	json_object_set_new(file->numbers, key, json_integer(n + 1));
+	return n;
+}
+
+static int64_t real_offset_ns(void)
+{
+	struct timespec real;
+
+	clock_gettime(CLOCK_REALTIME, &real);
+	return (int64_t)real.tv_sec * 1000000000 + real.tv_nsec - (int64_t)cli_now_ns();
+}
+
+static void put_record(struct export *e, const json_t *op, const json_t *record)
+{
+	struct file *file = file_of(e, json_integer_value(json_object_get(op, "pid")));
+	json_t *p2p = json_object_get(record, "p2p_perf");
+
+	if (!file)
+		return;
+	if (p2p)
+		json_object_set_new(p2p, "p2p_sn", json_integer(next_number(file, op)));
+	if (json_dumpf(record, file->out, JSON_COMPACT | JSON_REAL_PRECISION(9)) ||
+	    fputc('\n', file->out) == EOF)
+		e->error = errno;
+	else
+		e->written++;
+}
+
+static void take_operation(struct export *e, json_t *op)
+{
+	struct inspector_context context = { .host = e->host };
+	json_t *rows = json_pack("[O]", op), *record = NULL;
+
+	label_learn(e->known, op);
+	label_rows(rows, e->known);
+	json_decref(rows);
+	if (!listing_wants(&e->query, op))
+		return;
+	context.nnodes = nnodes_of(e, op);
+	context.real_offset_ns = real_offset_ns();
+	switch (inspector_record(op, &context, &record)) {
+	case INSPECTOR_WRITTEN:
+		put_record(e, op, record);
+		break;
+	case INSPECTOR_UNTIMED:
+		e->untimed++;
+		break;
+	case INSPECTOR_DERIVED:
+		e->derived++;
+	}
+	json_decref(record);
+}
+
+/* ---- the stream ------------------------------------------------------------------------ */
+
+static bool is_over(const struct export *e)
+{
+	return interrupt_came() || e->error || (e->until_ns && cli_now_ns() >= e->until_ns) ||
+	       (e->left != CLI_ANY && e->written >= (uint64_t)e->left);
+}
+
+static bool goes_on(void *arg)
+{
+	return !is_over(arg);
+}
+
+static int on_line(void *arg, const char *text, size_t len)
+{
+	struct export *e = arg;
+	json_t *event = json_loadb(text, len, 0, NULL);
+	const char *kind = json_string_value(json_object_get(event, "kind")) ?: "";
+
+	if (!strcmp(kind, "collective"))
+		take_operation(e, event);
+	else if (!strcmp(kind, "lost"))
+		e->lost += (uint64_t)json_integer_value(json_object_get(event, "n"));
+	json_decref(event);
+	return is_over(e);
+}
+
+/* *lost: records of all processes that one sees.  As client_get(). */
+static int read_status(struct export *e, json_int_t *lost)
+{
+	json_t *status;
+	int r = client_get(e->cli->client, "/v1/status", &status);
+
+	if (r)
+		return r;
+	*lost = json_integer_value(report_get(status, "ingest.lost"));
+	snprintf(e->host, sizeof(e->host), "%s",
+		 json_string_value(json_object_get(status, "host")) ?: "unknown");
+	json_decref(status);
+	return 0;
+}
+
+/* What is there, what is missing, and why: nobody finds that out from the files. */
+static void tell(const struct export *e, json_int_t records)
+{
+	const char *dir = e->cli->inspector_dir;
+
+	if (!e->cli->quiet)
+		fprintf(stderr, "ncclinsp: %" PRIu64 " operation%s of %zu process%s in %s\n",
+			e->written, e->written == 1 ? "" : "s", e->nfiles,
+			e->nfiles == 1 ? "" : "es", dir);
+	if (e->untimed && !e->cli->quiet)
+		fprintf(stderr, "ncclinsp: %" PRIu64 " left out that were not timed; to have all "
+			"timed: ncclinsp level net --sample all\n", e->untimed);
+	if (e->derived && !e->cli->quiet)
+		fprintf(stderr, "ncclinsp: %" PRIu64 " left out that others amount to: their sends "
+			"and receives are there\n", e->derived);
+	if (e->lost)
+		fprintf(stderr, "ncclinsp: %" PRIu64 " lines are missing: this reader was too "
+			"slow\n", e->lost);
+	if (records > 0)
+		fprintf(stderr, "ncclinsp: %lld records of processes here were lost before the "
+			"daemon read them: ncclinsp ps tells of whom\n", (long long)records);
+	if (e->error)
+		fprintf(stderr, "ncclinsp: cannot write into %s: %s\n", dir, strerror(e->error));
+}
+
+static int outcome(const struct export *e, int r, json_int_t records)
+{
+	tell(e, records);
+	if (r < 0)
+		return cli_fail(e->cli, r);
+	if (e->error || e->lost || records > 0)
+		return CLI_FAILED;
+	if (!is_over(e)) {
+		fprintf(stderr, "ncclinsp: the daemon ended the stream; what came is kept\n");
+		return CLI_NO_DAEMON;
+	}
+	return e->written ? CLI_DONE : CLI_NOTHING;
+}
+
+static int follow(struct export *e)
+{
+	struct cli *cli = e->cli;
+	json_int_t before, after;
+	int r = read_status(e, &before), code;
+
+	if (!r && members_asked(cli))
+		r = members_get(cli, &e->query.members);
+	if (r)
+		return cli_fail(cli, r);
+	code = prepare_directory(cli->inspector_dir);
+	if (code)
+		return code;
+	interrupt_catch();
+	r = client_stream_while(cli->client, "/v1/stream?kinds=collective", on_line, goes_on, e);
+	close_files(e);
+	if (r < 0)
+		return outcome(e, r, 0);
+	return outcome(e, r, read_status(e, &after) ? 0 : after - before);
+}
+
+int cmd_export(struct cli *cli)
+{
+	const struct listing listing = { .columns = run_columns, .count = run_column_count };
+	struct export e = { .cli = cli, .left = cli->samples };
+	int code;
+
+	if (!cli->inspector_dir)
+		return option_error("as what, and into which directory? --inspector-json DIR");
+	if (listing_begin(&e.query, cli, &listing, &code)) {
+		e.known = listing_comms(cli);
+		e.asks = client_new(client_socket(cli->client), ASK_MS);
+		if (cli->for_ns)
+			e.until_ns = cli_now_ns() + cli->for_ns;
+		code = follow(&e);
+		json_decref(e.known);
+		json_decref(e.comms);
+		client_free(e.asks);
+	}
+	listing_end(&e.query);
+	return code;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/interrupt.h"
+
+#include <signal.h>
+#include <stddef.h>
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+	(void)number;
+	interrupted = 1;
+}
+
+void interrupt_catch(void)
+{
+	static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
+	const struct sigaction action = { .sa_handler = on_signal };
+	struct sigaction before;
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (!sigaction(ends[i], NULL, &before) && before.sa_handler != SIG_IGN)
+			sigaction(ends[i], &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+bool interrupt_came(void)
+{
+	return interrupted;
+}
