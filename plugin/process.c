@@ -230,7 +230,7 @@ static void count_open(struct process *p)
 {
 	if (p->ring.header)
 		atomic_store_explicit(&p->ring.live->comms_open, state.open,
-				      memory_order_relaxed);
+				      memory_order_release);	/* who sees it sees which */
 }
 
 static void report_muted(nccl_logger_fn *logger)

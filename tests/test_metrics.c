@@ -320,6 +320,45 @@ START_TEST(what_is_alive_stays_and_what_has_gone_is_let_go)
 }
 END_TEST
 
+static void looks(int n)
+{
+	for (int i = 0; i < n; i++) {
+		fx.now_ns += FX_SECOND;
+		metrics_look(fx.metrics, fx.now_ns);
+	}
+	collect(true, 0);
+}
+
+START_TEST(idle_communicators_keep_their_rows_and_others_get_one_when_there_is_room)
+{
+	add_process(0, 2);
+	hours_pass(1);
+	add_process(1, 3000);		/* takes all the room there is */
+	add_process(2, 1);
+	looks(3);
+	ck_assert_double_eq(sum_of("ncclinsp_inflight_ops", "rank=\"0\""), 0);
+	ck_assert_double_eq(sum_of("ncclinsp_inflight_ops", "rank=\"2\""), -1);
+	fx.processes[1]->ncomms = 1;
+	hours_pass(1);
+	looks(1);
+	ck_assert_double_eq(sum_of("ncclinsp_inflight_ops", "rank=\"0\""), 0);
+	ck_assert_double_eq(sum_of("ncclinsp_inflight_ops", "rank=\"2\""), 0);
+}
+END_TEST
+
+START_TEST(a_rank_that_is_learned_later_has_its_own_row)
+{
+	struct process *p = add_process(UNKNOWN_I32, 1);
+
+	looks(2);
+	ck_assert_double_eq(sum_of("ncclinsp_inflight_ops", "rank=\"7\""), -1);
+	p->comms[0].rank = 7;
+	looks(1);
+	ck_assert_double_eq(sum_of("ncclinsp_inflight_ops", "rank=\"7\""), 0);
+	ck_assert_double_eq(sum_of("ncclinsp_comm_info", ""), 1);
+}
+END_TEST
+
 START_TEST(a_user_sees_what_is_his)
 {
 	struct op op = make_op(add_process(0, 1), 0, 4096);
@@ -377,6 +416,8 @@ int main(void)
 		FX_TEST(a_counter_does_not_go_back_when_its_process_is_replaced),
 		FX_TEST(what_is_in_flight_has_an_age_and_a_number),
 		FX_TEST(what_is_alive_stays_and_what_has_gone_is_let_go),
+		FX_TEST(idle_communicators_keep_their_rows_and_others_get_one_when_there_is_room),
+		FX_TEST(a_rank_that_is_learned_later_has_its_own_row),
 		FX_TEST(a_user_sees_what_is_his),
 		FX_TEST(who_asks_for_openmetrics_gets_it),
 	};

@@ -136,6 +136,49 @@ static void (*const lies[])(void) = {
 	clock_new, magic, cut,
 };
 
+static void look_at_tables(enum segment_tables which)
+{
+	struct nci_live live = *ring.live;
+
+	ck_assert_int_eq(segment_tables(seg, &live, which), 0);
+}
+
+static void set_comms(uint32_t begun, uint32_t open)
+{
+	atomic_store_explicit(&ring.live->comms, begun, memory_order_relaxed);
+	atomic_store_explicit(&ring.live->comms_open, open, memory_order_relaxed);
+}
+
+static void finalize(uint32_t i, uint64_t ticks)
+{
+	atomic_store_explicit(&ring.comms[i].finalize, ticks, memory_order_relaxed);
+}
+
+START_TEST(a_table_is_read_again_when_another_number_of_communicators_has_ended)
+{
+	for (int i = 0; i < 4; i++)
+		atomic_store_explicit(&ring.comms[i].ready, 1, memory_order_relaxed);
+	ck_assert_int_eq(open_it(), SEGMENT_OK);
+	set_comms(3, 3);
+	look_at_tables(TABLES_CHANGED);
+	finalize(0, 5);
+	look_at_tables(TABLES_NEW);
+	look_at_tables(TABLES_CHANGED);		/* not counted yet, so it is not read */
+	ck_assert_uint_eq(seg->process.comms[0].finalize_ticks, 0);
+	set_comms(4, 3);			/* one ended, another began */
+	look_at_tables(TABLES_NEW);
+	ck_assert(seg->process.comms[3].ready);
+	ck_assert_uint_eq(seg->process.comms[0].finalize_ticks, 0);
+	look_at_tables(TABLES_CHANGED);
+	ck_assert_uint_eq(seg->process.comms[0].finalize_ticks, 5);
+	finalize(1, 6);
+	look_at_tables(TABLES_CHANGED);
+	ck_assert_uint_eq(seg->process.comms[1].finalize_ticks, 0);
+	look_at_tables(TABLES_ALL);
+	ck_assert_uint_eq(seg->process.comms[1].finalize_ticks, 6);
+}
+END_TEST
+
 START_TEST(header_that_cannot_be_is_refused)
 {
 	lies[_i]();
@@ -328,7 +371,7 @@ START_TEST(damaged_header_never_harms_the_reader)
 			atomic_store_explicit(&live.comms, (uint32_t)x, memory_order_relaxed);
 			atomic_store_explicit(&live.strings, (uint32_t)(x >> 32),
 					      memory_order_relaxed);
-			segment_tables(seg, &live, true);
+			segment_tables(seg, &live, TABLES_ALL);
 		}
 	}
 }
@@ -339,6 +382,7 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_TEST(sound_segment_opens_with_what_its_header_says),
 		FX_LOOP(only_names_in_canonical_form_are_segments, 0, FX_COUNT(files)),
+		FX_TEST(a_table_is_read_again_when_another_number_of_communicators_has_ended),
 		FX_LOOP(header_that_cannot_be_is_refused, 0, FX_COUNT(lies)),
 		FX_TEST(other_formats_and_other_boots_are_told_apart),
 		FX_TEST(who_holds_the_lock_is_of_this_boot_whatever_it_says),

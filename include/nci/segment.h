@@ -232,7 +232,8 @@ _Static_assert(offsetof(struct nci_header, steer) == 2048, "ABI: steer moved");
  *       20     4  level          NCI_LEVEL_*
  *       24     4  mask           what NCCL was asked for last
  *       28     4  reason         NCI_REASON_*
- *       32     4  comms_open     communicators initialised and not finalized
+ *       32     4  comms_open     communicators initialised and not finalized, stored
+ *                               with release, after the `finalize` of who is not
  *       36     4  zero
  *       40     8  no_lane        events refused because their thread has no lane
  *       48     8  no_comm        communicators that found the table full

@@ -411,10 +411,12 @@ static uint32_t count_of(const _Atomic uint32_t *begun, uint32_t room)
 	return n < room ? n : room;
 }
 
-int segment_tables(struct segment *seg, const struct nci_live *live, bool all)
+int segment_tables(struct segment *seg, const struct nci_live *live, enum segment_tables which)
 {
 	uint32_t comms = count_of(&live->comms, seg->max_comms);
 	uint32_t strings = count_of(&live->strings, seg->max_strings);
+	uint32_t ended = comms - atomic_load_explicit(&live->comms_open, memory_order_relaxed);
+	bool all = which == TABLES_ALL || (which == TABLES_CHANGED && ended != seg->comms_ended);
 	struct process *p = &seg->process;
 	int r = 0;
 
@@ -426,6 +428,8 @@ int segment_tables(struct segment *seg, const struct nci_live *live, bool all)
 		r = read_strings(seg, seg->strings_ready, strings);
 	if (r < 0)
 		return r;
+	if (all)
+		seg->comms_ended = ended;
 	p->ncomms = comms;
 	p->nstrings = strings;
 	while (seg->comms_ready < comms && p->comms[seg->comms_ready].ready)

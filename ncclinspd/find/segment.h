@@ -50,6 +50,7 @@ struct segment {
 	uint32_t max_lanes, max_comms, max_strings;
 	uint32_t clock;		/* NCI_CLOCK_* */
 	uint32_t comms_ready;	/* entries before this are all copied */
+	uint32_t comms_ended;	/* when finalized ones were last looked for */
 	uint32_t strings_ready;
 	uint32_t nlanes;	/* prefix of lane[] that the process uses, as last seen */
 	struct segment_lane *lane;	/* max_lanes */
@@ -82,11 +83,18 @@ int segment_check(struct segment *seg);
 void segment_close(struct segment *seg);
 void segment_free(struct segment *seg);
 
+/* Communicators that were begun, and which to look at again for their end. */
+enum segment_tables {
+	TABLES_NEW,		/* none */
+	TABLES_CHANGED,		/* all, if another number has ended than at the last time */
+	TABLES_ALL,
+};
+
 /*
  * Copy what is new in the tables, `live` being a private copy of the live block.
- * `all`: look for finalized communicators too.  0 or a negative errno.
+ * 0 or a negative errno.
  */
-int segment_tables(struct segment *seg, const struct nci_live *live, bool all);
+int segment_tables(struct segment *seg, const struct nci_live *live, enum segment_tables which);
 
 /* Read exactly; a short read is -EPROTO: the file was truncated. */
 int segment_read(const struct segment *seg, void *buf, size_t bytes, uint64_t offset);

@@ -288,6 +288,8 @@ int metrics_new(struct metrics **mp, const struct metrics_config *config,
 	m->config = *config;
 	m->source = *source;
 	m->generation = 1;
+	m->reserved = metrics_reserved();
+	pool_list_init(&m->seen_list, offsetof(struct metrics_seen, link));
 	m->stats.limit = config->series ? config->series : METRICS_SERIES_DEFAULT;
 	snprintf(m->host, sizeof(m->host), "%s", config->host);
 	m->cache = calloc(METRICS_CACHE, sizeof(*m->cache));
@@ -299,10 +301,18 @@ int metrics_new(struct metrics **mp, const struct metrics_config *config,
 	return 0;
 }
 
+static void free_seen(struct metrics *m)
+{
+	for (uint32_t item = m->seen_list.first; item != POOL_NONE;
+	     item = pool_list_next(&m->seen, &m->seen_list, item))
+		metrics_seen_deinit(pool_at(&m->seen, item));
+}
+
 void metrics_free(struct metrics *m)
 {
 	if (!m)
 		return;
+	free_seen(m);
 	free(m->cache);
 	index_deinit(&m->waited_index);
 	index_deinit(&m->seen_index);

@@ -4,8 +4,8 @@
 
 /*
  * What these share: metrics.c keeps rows and takes in what finishes, metrics_rows.c finds
- * room for them, metrics_look.c looks at everything once a second, metrics_write.c has the
- * table of families and writes them.
+ * room for them, metrics_look.c and metrics_comms.c look at everything once a second,
+ * metrics_write.c has the table of families and writes them.
  *
  * A row is one set of labels, with its values, each of which is one or more series.
  */
@@ -132,14 +132,14 @@ struct metrics_seen {
 	double records;
 	double dropped[METRICS_REASON_END];
 	double callback_s[NCI_THREAD_CLASSES];
+	struct metrics_comm *comms;	/* where the rows of its communicators are ... */
+	uint32_t ncomms;		/* ... for so many of them */
 };
 
 /* The same of one communicator of a process. */
 struct metrics_waited {
-	struct pool_link link;
 	uint64_t process_id;
 	uint32_t comm_index;
-	uint32_t row;		/* of kind RANK, at this look; POOL_NONE */
 	struct straggler_sums sums;
 };
 
@@ -164,7 +164,7 @@ struct metrics {
 	char host[256];
 	struct pool rows, lately, seen, waited;
 	struct pool_list kind[METRICS_KIND_END];
-	struct pool_list seen_list, waited_list;
+	struct pool_list seen_list;
 	struct index index;		/* labels -> row */
 	struct index seen_index;	/* process -> seen */
 	struct index waited_index;	/* process and communicator -> waited */
@@ -173,6 +173,7 @@ struct metrics {
 	uint64_t evict_ns;		/* not looked for room before */
 	uint64_t look_ns;		/* of the look that is under way */
 	uint32_t findings[FINDING_KIND_END];		/* active, by kind */
+	uint32_t reserved;		/* series that are kept free */
 	struct metrics_stats stats;
 };
 
@@ -183,6 +184,9 @@ static inline struct metrics_row *metrics_row_at(const struct metrics *m, uint32
 
 /* How many series a row of that kind is. */
 uint32_t metrics_cost(enum metrics_kind kind);
+
+/* How many series are kept free: of the node, and a row of each kind. */
+uint32_t metrics_reserved(void);
 
 /* Row numbers; POOL_NONE where there is no room, not even for what found none. */
 uint32_t metrics_row(struct metrics *m, const struct metrics_labels *labels, uint64_t now_ns);
@@ -206,6 +210,16 @@ const struct process *metrics_process(const struct metrics *m, uint64_t id);
 
 /* The gauges of a link over the last minute; `arg` is the struct metrics.  True. */
 bool metrics_see_link(const struct links_row *link, void *arg);
+
+/* The communicators of a process, at a look.  `seen` may be NULL. */
+void metrics_see_comms(struct metrics *m, struct metrics_seen *seen, const struct process *p,
+		       uint64_t now_ns);
+
+/* The row of kind RANK of one of them, by that look or else by its labels; or NULL. */
+struct metrics_row *metrics_comm_row(struct metrics *m, const struct metrics_seen *seen,
+				     const struct process *p, uint32_t index, uint64_t now_ns);
+void metrics_forget_comms(struct metrics *m, const struct process *p);
+void metrics_seen_deinit(struct metrics_seen *seen);
 
 /* All gauges and infos of a row become unknown. */
 void metrics_reset_gauges(struct metrics_row *row);

@@ -36,6 +36,7 @@ static struct metrics_seen *seen_of(struct metrics *m, const struct process *p)
 		return NULL;
 	seen = pool_at(&m->seen, item);
 	seen->process_id = p->id;
+	pool_list_append(&m->seen, &m->seen_list, item);
 	index_set(&m->seen_index, p->id, item);
 	return seen;
 }
@@ -135,134 +136,11 @@ static void see_job(struct metrics *m, const struct process *p, uint64_t now_ns)
 				   (p->state == PROCESS_LIVE);
 }
 
-/* ---- communicators ------------------------------------------------------------------- */
-
-static uint64_t waited_key(const struct metrics *m, const struct process *p, uint32_t index)
-{
-	return index_mix(index_mix(m->config.seed, p->id), index);
-}
-
-static struct metrics_waited *waited_of(struct metrics *m, const struct process *p,
-					uint32_t index)
-{
-	uint64_t key = waited_key(m, p, index);
-	uint32_t item = index_find(&m->waited_index, key);
-	struct metrics_waited *w = item == POOL_NONE ? NULL : pool_at(&m->waited, item);
-
-	if (w)
-		return w->process_id == p->id && w->comm_index == index ? w : NULL;
-	item = pool_take(&m->waited);
-	if (item == POOL_NONE)
-		return NULL;
-	w = pool_at(&m->waited, item);
-	w->process_id = p->id;
-	w->comm_index = index;
-	index_set(&m->waited_index, key, item);
-	return w;
-}
-
-/* As grown(), of whole numbers. */
-static double more(uint64_t before, uint64_t now)
-{
-	return (double)(now >= before ? now - before : now);
-}
-
-/* What has not grown does not keep the row of a communicator that was closed. */
-static void see_waiting(struct metrics *m, const struct metrics_labels *l,
-			const struct process *p, uint32_t index, uint64_t now_ns)
-{
-	struct metrics_waited *w = waited_of(m, p, index);
-	struct metrics_row *row;
-	struct straggler_sums now;
-
-	if (!w || !m->source.straggler ||
-	    !straggler_of(m->source.straggler, p->id, index, &now) ||
-	    !memcmp(&w->sums, &now, sizeof(now)))
-		return;
-	row = metrics_row_at(m, metrics_row(m, l, now_ns));
-	if (!row)
-		return;
-	row->v[RANK_WAIT] += more(w->sums.wait_ns, now.wait_ns) * 1e-9;
-	row->v[RANK_BLAME] += more(w->sums.blame_ns, now.blame_ns) * 1e-9;
-	row->v[RANK_JUDGED] += more(w->sums.judged, now.judged);
-	row->v[RANK_LAST] += more(w->sums.last, now.last);
-	w->sums = now;
-}
-
-static void add_gauge(double *gauge, double value)
-{
-	*gauge = (isnan(*gauge) ? 0 : *gauge) + value;
-}
-
-static void see_progress(struct metrics *m, struct metrics_row *row, const struct process *p,
-			 const struct comm *comm, uint32_t index, uint64_t now_ns)
-{
-	struct comm_progress progress;
-
-	if (!reconstruct_progress(p, index, &progress))
-		progress.nfuncs = 0;
-	add_gauge(&row->v[RANK_INFLIGHT], progress.in_flight);
-	if (isnan(row->v[RANK_OLDEST]))
-		row->v[RANK_OLDEST] = 0;
-	for (uint32_t i = 0; i < progress.nfuncs; i++) {
-		struct metrics_labels l;
-		struct metrics_row *op;
-
-		metrics_comm_labels(&l, METRICS_OP, p, comm);
-		l.op = progress.last_seq[i].func;
-		op = metrics_row_at(m, metrics_row(m, &l, now_ns));
-		if (op && op->labels.uid == p->uid)	/* a number says nothing of several */
-			op->v[OP_SEQUENCE] = (double)progress.last_seq[i].seq;
-	}
-}
-
-/* Facts about it, and 0 where nothing is wrong. */
-static void see_open_comm(struct metrics *m, const struct process *p, const struct comm *comm,
-			  uint64_t now_ns)
-{
-	struct metrics_labels l;
-	struct metrics_row *row;
-
-	metrics_comm_labels(&l, METRICS_ROLE, p, comm);
-	row = metrics_row_at(m, metrics_row(m, &l, now_ns));
-	if (row) {
-		add_gauge(&row->v[ROLE_STALL], 0);
-		add_gauge(&row->v[ROLE_DESYNC], 0);
-	}
-	if (!comm->has_id)
-		return;
-	metrics_comm_labels(&l, METRICS_COMM, p, comm);
-	row = metrics_row_at(m, metrics_row(m, &l, now_ns));
-	if (!row)
-		return;
-	row->v[COMM_INFO] = 1;
-	snprintf(row->info[0], sizeof(row->info[0]), "0x%016llx", (unsigned long long)comm->id);
-	snprintf(row->info[1], sizeof(row->info[1]), "%s", comm->name);
-	snprintf(row->info[2], sizeof(row->info[2]), "%d", comm->nranks);
-	snprintf(row->info[3], sizeof(row->info[3]), "%d", comm->nnodes);
-}
-
-static void see_comm(struct metrics *m, const struct process *p, uint32_t index,
-		     uint64_t now_ns)
-{
-	const struct comm *comm = process_comm(p, (uint16_t)index);
-	struct metrics_labels l;
-	struct metrics_row *row;
-
-	if (!comm)
-		return;
-	metrics_comm_labels(&l, METRICS_RANK, p, comm);
-	see_waiting(m, &l, p, index, now_ns);
-	if (p->state != PROCESS_LIVE || comm->finalize_ticks)
-		return;
-	see_open_comm(m, p, comm, now_ns);
-	row = metrics_row_at(m, metrics_row(m, &l, now_ns));
-	if (row)
-		see_progress(m, row, p, comm, index, now_ns);
-}
+/* ---- what is in flight ------------------------------------------------------------------ */
 
 struct ages {
 	struct metrics *m;
+	const struct metrics_seen *seen;	/* or NULL */
 	const struct process *process;
 	uint64_t now_ns;
 	uint32_t comm_index;		/* of the one before, most often this one's too */
@@ -271,16 +149,9 @@ struct ages {
 
 static struct metrics_row *row_of_open(struct ages *a, uint32_t comm_index)
 {
-	const struct comm *comm = process_comm(a->process, (uint16_t)comm_index);
-	struct metrics_labels l;
-
-	if (a->row && a->comm_index == comm_index)
-		return a->row;
-	if (!comm)
-		return NULL;
-	metrics_comm_labels(&l, METRICS_RANK, a->process, comm);
+	if (!a->row || a->comm_index != comm_index)
+		a->row = metrics_comm_row(a->m, a->seen, a->process, comm_index, a->now_ns);
 	a->comm_index = comm_index;
-	a->row = metrics_row_at(a->m, metrics_row(a->m, &l, a->now_ns));
 	return a->row;
 }
 
@@ -345,12 +216,12 @@ static void reset(struct metrics *m)
 
 static void see(struct metrics *m, const struct process *p, uint64_t now_ns)
 {
-	struct ages ages = { .m = m, .process = p, .now_ns = now_ns };
+	struct metrics_seen *seen = seen_of(m, p);
+	struct ages ages = { .m = m, .seen = seen, .process = p, .now_ns = now_ns };
 
 	see_job(m, p, now_ns);
 	see_process(m, p, now_ns);
-	for (uint32_t i = 0; i < p->ncomms; i++)
-		see_comm(m, p, i, now_ns);
+	metrics_see_comms(m, seen, p, now_ns);
 	if (p->state == PROCESS_LIVE)
 		reconstruct_open(m->source.reconstruct, p, see_age, &ages);
 }
@@ -386,16 +257,10 @@ void metrics_forgotten(struct metrics *m, const struct process *p)
 	uint32_t item = index_find(&m->seen_index, p->id);
 
 	if (item != POOL_NONE) {
+		metrics_seen_deinit(pool_at(&m->seen, item));
 		index_remove(&m->seen_index, p->id);
+		pool_list_remove(&m->seen, &m->seen_list, item);
 		pool_put(&m->seen, item);
 	}
-	for (uint32_t i = 0; i < p->ncomms; i++) {
-		uint64_t key = waited_key(m, p, i);
-
-		item = index_find(&m->waited_index, key);
-		if (item == POOL_NONE)
-			continue;
-		index_remove(&m->waited_index, key);
-		pool_put(&m->waited, item);
-	}
+	metrics_forget_comms(m, p);
 }

@@ -16,7 +16,7 @@
 #define KEEP_NS		(3600 * SECOND_NS)	/* ... goes */
 #define NODE_SERIES	32	/* of the node itself */
 
-static uint32_t reserved(void)
+uint32_t metrics_reserved(void)
 {
 	uint32_t sum = NODE_SERIES;
 
@@ -83,7 +83,7 @@ void metrics_expire(struct metrics *m, uint64_t now_ns)
 /* Series left for a row that somebody can name. */
 static bool has_room(const struct metrics *m, uint32_t series)
 {
-	return m->stats.series + series + reserved() <= m->stats.limit;
+	return m->stats.series + series + m->reserved <= m->stats.limit;
 }
 
 static bool make_room(struct metrics *m, uint32_t series, uint64_t now_ns)

@@ -35,6 +35,7 @@
 #define IDLE_WAIT_NS	UINT64_C(15000000)	/* idle, if polling costs nothing */
 #define IDLE_SHARE	2000		/* idle polling may take 1/2000 of a core */
 #define TABLES_NS	UINT64_C(100000000)	/* between two looks for finalized communicators */
+#define ALL_NS		UINT64_C(5000000000)	/* ... also where their number says there is none */
 #define FUTURE_NS	1e9		/* a stamp further ahead is a lie */
 
 struct plan {
@@ -57,7 +58,7 @@ struct drain {
 	struct loop_read reads[MAX_PLANS * 2];
 	uint32_t nreads;
 	unsigned fill_percent;		/* of the fullest lane at this poll */
-	uint64_t polled_ns, wait_ns, tables_ns;
+	uint64_t polled_ns, wait_ns, tables_ns, all_ns;
 	uint64_t cost_ns;		/* of a poll that finds nothing, smoothed */
 	struct slots slots;
 	struct log_rate rate;
@@ -191,12 +192,19 @@ static void take_time(const struct drain *d, struct attached *a, uint64_t now_ns
 			  (uint64_t)(FUTURE_NS / clock->ns_per_tick);
 }
 
+static enum segment_tables which_tables(const struct drain *d, uint64_t now_ns)
+{
+	if (now_ns < d->tables_ns)
+		return TABLES_NEW;
+	return now_ns < d->all_ns ? TABLES_CHANGED : TABLES_ALL;
+}
+
 /* The `n` at `first`, or those of them with lines in the buffer `again`. */
 static int look(struct drain *d, struct attached *first, uint32_t n, bool again)
 {
 	const struct loop_read *read = d->reads;
 	uint64_t now_ns = loop_clock_ns();
-	bool all = !again && now_ns >= d->tables_ns;
+	enum segment_tables which = again ? TABLES_NEW : which_tables(d, now_ns);
 	int r;
 
 	d->nreads = 0;
@@ -210,12 +218,14 @@ static int look(struct drain *d, struct attached *first, uint32_t n, bool again)
 	for (uint32_t i = 0; i < n; i++) {
 		if (!wants_look(&first[i], again))
 			continue;
-		if (look_take(&first[i], (read++)->result, all) < 0)
+		if (look_take(&first[i], (read++)->result, which) < 0)
 			first[i].seg->lies = true;
 		take_time(d, &first[i], now_ns);
 	}
-	if (all)
+	if (which != TABLES_NEW)
 		d->tables_ns = now_ns + TABLES_NS;
+	if (which == TABLES_ALL)
+		d->all_ns = now_ns + ALL_NS;
 	return 0;
 }
 
@@ -452,7 +462,7 @@ void drain_finish(struct drain *d, struct segment *seg)
 		return;
 	/* What others did for it (PXN) must be known before it is over. */
 	poll_segments(d, d->at, d->count, MAX_ROUNDS);
-	d->tables_ns = 0;	/* finalized communicators too */
+	d->tables_ns = d->all_ns = 0;	/* finalized communicators too */
 	/* The first look may have found more lanes than it covered. */
 	for (int i = 0; i < 2 || (r > 0 && i < MAX_ROUNDS); i++)
 		r = seg->lies ? 0 : poll_segments(d, a, 1, MAX_ROUNDS);

@@ -126,7 +126,7 @@ static int open_lanes(struct attached *a)
 	return 0;
 }
 
-int look_take(struct attached *a, int copied, bool all)
+int look_take(struct attached *a, int copied, enum segment_tables which)
 {
 	struct segment *seg = a->seg;
 	uint32_t lanes = load32(&a->look->live.lanes);
@@ -148,9 +148,9 @@ int look_take(struct attached *a, int copied, bool all)
 	seg->nlanes = lanes;
 	r = open_lanes(a);
 	if (r == 0)
-		r = segment_tables(seg, &a->look->live, all);
+		r = segment_tables(seg, &a->look->live, which);
 	take_counters(a);
-	if (r == 0 && all)
+	if (r == 0 && which != TABLES_NEW)
 		r = take_steering(a);
 	return r;
 }

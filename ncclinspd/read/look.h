@@ -32,6 +32,6 @@ uint32_t look_bytes(const struct attached *a);
  * `copied` bytes arrived: check them and take over what changes rarely: counters,
  * new lanes, tables.  `all`: finalized communicators too.  0 or -EPROTO.
  */
-int look_take(struct attached *a, int copied, bool all);
+int look_take(struct attached *a, int copied, enum segment_tables which);
 
 #endif

@@ -322,7 +322,7 @@ static void read_segment(struct segment *seg)
 	struct nci_lane line;
 
 	if (segment_read(seg, &live, sizeof(live), seg->live_offset) < 0 ||
-	    segment_tables(seg, &live, true) < 0 || read_line(seg, 0, &line) < 0)
+	    segment_tables(seg, &live, TABLES_ALL) < 0 || read_line(seg, 0, &line) < 0)
 		return;
 	seg->process.lanes = 1;
 	if (!seg->lane[0].open && segment_lane_open(seg, 0, &line) < 0)

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What communicators that do nothing cost the daemon: so many processes with so many of
+# them each, one operation on every one, then nothing.
+#
+#   bench/idle.sh [PROCESSES [COMMUNICATORS [SECONDS]]]		B=build
+. "$(dirname "$0")/../tests/system/lib.sh"
+
+export NCCLINSP_LEVEL=ops	# else they would wait for kernels that do not come
+processes=${1:-192} comms=${2:-1000} seconds=${3:-20}
+
+# In clock ticks, user and system.
+cpu_ticks() { awk '{ print $14 + $15 }' "/proc/$DAEMON_PID/stat"; }
+rss_mib() { awk '/^VmRSS/ { printf "%.0f", $2 / 1024 }' "/proc/$DAEMON_PID/status"; }
+
+start_daemon --snapshot-interval 0
+"$B/nccl-flood" "$PLUGIN" "$processes" "$comms" >"$T/flood" &
+started+=("$!")
+wait_until 300 grep -q ready "$T/flood" || { echo "the processes did not start"; exit 1; }
+wait_until 300 api_is status ".ingest.records >= $processes * $comms * 2" ||
+	{ echo "their records were not read"; api status; exit 1; }
+sleep 15	# what is found at first is looked at once
+
+from_ns=$(date +%s%N) from=$(cpu_ticks)
+sleep "$seconds"
+ticks=$(($(cpu_ticks) - from)) took_ns=$(($(date +%s%N) - from_ns))
+awk -v p="$processes" -v c="$comms" -v ticks="$ticks" -v hz="$(getconf CLK_TCK)" -v ns="$took_ns" \
+	-v rss="$(rss_mib)" 'BEGIN { printf "%d processes, %d idle communicators each: " \
+	"%.1f %% of a core, %d MiB\n", p, c, 100 * ticks / hz / (ns / 1e9), rss }'
