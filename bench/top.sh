@@ -13,7 +13,10 @@ start_daemon
 setsid "$B/nccl-sim" --plugin "$PLUGIN" "$TOP/bench/top.scn" >/dev/null 2>&1 &
 JOB=$!
 trap 'kill -- "-$JOB" 2>/dev/null; finish' EXIT
-is_there() { api_is summary '[.rows[].comm_id] | unique | length == 9'; }
+is_there() {
+	api_is summary '[.rows[].comm_id] | unique | length == 9' &&
+		api_is peers '.peers | length > 0'
+}
 wait_until 60 is_there || { echo "the job did not start"; exit 1; }
 sleep 10		# all windows have something
 
@@ -27,6 +30,7 @@ spent() {
 	echo $((10#${user/./} + 10#${system/./}))
 }
 
+echo "load $(cut -d ' ' -f 1-3 /proc/loadavg), $(api peers?window=60s | jq '.peers | length') links"
 printf '%-12s %14s %14s\n' screen "ms per look" "% of a core"
 for screen in ${SCREENS:-1:ranks 2:operations 3:peers 4:in-flight 5:findings}; do
 	once=$(spent "${screen%%:*}" 1)

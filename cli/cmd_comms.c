@@ -5,6 +5,7 @@
 static const struct column columns[] = {
 	{ "comm_id", "COMM_ID", COL_TEXT, "comm_id", 18, 0, 5 },
 	{ "name", "NAME", COL_TEXT, "name", 0, 24, 0 },
+	{ "job", "JOB", COL_TEXT, "job", 0, 20, 6 },
 	{ "nranks", "RANKS", COL_INTEGER, "nranks", 0, 0, 2 | REPORT_KEY },
 	{ "nnodes", "NODES", COL_INTEGER, "nnodes", 0, 0, 3 },
 	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, REPORT_KEY },
@@ -108,7 +109,8 @@ int cmd_comms(struct cli *cli)
 		.members = "comm_id,name,nranks,nnodes,local_ranks.rank,local_ranks.pid,"
 			   "local_ranks.gpu_uuid,local_ranks.pci_bus_id,local_ranks.last_seq,"
 			   "local_ranks.in_flight,local_ranks.last_op_at,"
-			   "local_ranks.last_op_mono_ns,local_ranks.state,local_ranks.phase",
+			   "local_ranks.last_op_mono_ns,local_ranks.state,local_ranks.phase,"
+			   "local_ranks.job",
 		LISTING_COLUMNS(columns),
 		.nothing = "no communicator has been seen",
 		.reshape = reshape,

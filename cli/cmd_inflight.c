@@ -127,6 +127,9 @@ int cmd_inflight(struct cli *cli)
 	static const struct column oldest = { "age_ns", NULL, COL_AGE, "age_ns", 0, 0, 0 };
 	static const struct listing listing = {
 		.array = "inflight",
+		.members = "pid,tid,process_state,comm_id,comm_name,rank,event_type,func,seq,"
+			   "age_ns,state,phase,direction,channel,peer,step,steps,channels,"
+			   "kernel_started,kernel_stopped,token,parent",
 		LISTING_COLUMNS(inflight_columns),
 		.sort = &oldest,
 		.nothing = "nothing is in flight",

@@ -125,6 +125,9 @@ int cmd_ps(struct cli *cli)
 	static const struct column order = { NULL, NULL, COL_NUMBER, "order", 0, 0, 0 };
 	static const struct listing listing = {
 		.array = "processes",
+		.members = "pid,ns_pid,container,uid,user,state,job,phase,phase_since_at,level,"
+			   "sampling,steering,wanted,level_reason,api_version,comms,records,lost,"
+			   "stamps_refused,first_seen_at,first_seen_mono_ns,last_record_at,command",
 		.sort = &order,
 		.ascending = true,
 		LISTING_COLUMNS(columns),

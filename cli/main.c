@@ -177,6 +177,8 @@ int main(int argc, char **argv)
 	}
 	command = choose(argc, argv);
 	if (opts.help) {
+		if (command && !command->run && optind + 1 < argc)
+			command = command_find(argv[optind + 1]) ?: command;
 		option_help(optind < argc ? command : NULL);
 		return command ? CLI_DONE : CLI_USAGE;
 	}

@@ -66,7 +66,29 @@ START_TEST(what_is_in_flight_names_its_operation_oldest_first)
 
 	a = fx_get("/v1/inflight?older_than_ns=9000000000", 200);
 	ck_assert_uint_eq(json_array_size(fx_at(a, "inflight")), 2);
+	ck_assert_uint_eq(fx_number(a, "inflight_total"), 2);
 	json_decref(a);
+}
+END_TEST
+
+START_TEST(only_the_oldest_are_told_where_a_limit_is_given_and_all_are_counted)
+{
+	json_t *a;
+
+	fx_post(fx_process(10, 0, 3), 41, 0x5001, 1000);
+	add_proxies(0x5001);
+	fx_pass(10 * FX_SECOND);
+	a = fx_get("/v1/inflight?limit=2", 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "inflight")), 2);
+	ck_assert_str_eq(fx_text(a, "inflight.0.event_type"), "Coll");
+	ck_assert_str_eq(fx_text(a, "inflight.1.event_type"), "ProxyOp");
+	ck_assert_uint_eq(fx_number(a, "inflight_total"), 3);
+	json_decref(a);
+	a = fx_get("/v1/inflight?limit=1&older_than_ns=9000000000", 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "inflight")), 1);
+	ck_assert_uint_eq(fx_number(a, "inflight_total"), 2);
+	json_decref(a);
+	json_decref(fx_get("/v1/inflight?limit=0", 400));
 }
 END_TEST
 
@@ -77,9 +99,11 @@ START_TEST(an_operation_runs_once_its_kernel_does_or_a_transfer_is_done)
 		.type = NCI_EV_KERNEL_CH, .form = 1, .token = 0x6003, .parent = 0x5001,
 		.start = 1000 + FX_SECOND,
 	};
+	struct process *p = fx_process(10, 0, 3);
 	json_t *a;
 
-	fx_post(fx_process(10, 0, 3), 41, 0x5001, 1000);
+	p->steerable = false;		/* what was asked for tells whether it was watched */
+	fx_post(p, 41, 0x5001, 1000);
 	add_proxies(0x5001);
 	proxy->steps_done = 0;
 	a = fx_get("/v1/inflight", 200);
@@ -147,6 +171,7 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(what_is_in_flight_names_its_operation_oldest_first),
+		FX_TEST(only_the_oldest_are_told_where_a_limit_is_given_and_all_are_counted),
 		FX_TEST(an_operation_runs_once_its_kernel_does_or_a_transfer_is_done),
 		FX_TEST(slots_whose_parents_form_a_ring_do_no_harm),
 		FX_TEST(what_a_dead_process_left_in_flight_stays_visible),

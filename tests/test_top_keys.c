@@ -171,6 +171,40 @@ START_TEST(enter_goes_from_job_to_operation_and_escape_back)
 }
 END_TEST
 
+static int fx_most(void)
+{
+	return place_want(&fx.place, "10s").most;
+}
+
+START_TEST(of_what_is_in_flight_no_more_is_asked_for_than_may_be_shown)
+{
+	for (int i = 0; i < 64; i++)
+		fx_add_inflight("Coll", "live", 0.9);
+	json_object_set_new(fx.answers.inflight, "inflight_total", json_integer(500));
+	fx_build();
+	ck_assert_int_eq(fx_most(), 0);		/* that screen is not shown */
+	fx_press('4');
+	fx_show(120, 24);
+	ck_assert_int_eq(fx_most(), 64);
+	ck_assert_int_eq(fx.place.count, 500);
+	fx_press('G');
+	ck_assert_int_eq(fx_step()->cursor, 499);
+	ck_assert_int_ge(fx_most(), 500);
+	fx_show(120, 24);			/* not answered yet */
+	ck_assert_int_eq(fx_step()->cursor, 63);
+	fx_press(KEYS_HOME);
+	fx_press('>');
+	ck_assert_int_eq(fx_most(), 0);		/* another order takes all of them */
+	fx_press('0');
+	fx_press(KEYS_FILTER);
+	fx_type("x");
+	fx_press(KEYS_ENTER);
+	ck_assert_int_eq(fx_most(), 0);
+	fx_show(120, 24);
+	ck_assert_int_eq(fx.place.count, 0);
+}
+END_TEST
+
 START_TEST(a_row_without_parts_is_shown_in_detail)
 {
 	fx_add_inflight("Coll", "live", 43);
@@ -431,6 +465,7 @@ int main(void)
 		FX_TEST(pause_help_and_quit_answer_their_keys),
 		FX_TEST(help_that_does_not_fit_is_scrolled),
 		FX_TEST(enter_goes_from_job_to_operation_and_escape_back),
+		FX_TEST(of_what_is_in_flight_no_more_is_asked_for_than_may_be_shown),
 		FX_TEST(a_row_without_parts_is_shown_in_detail),
 		FX_TEST(the_filter_leaves_what_shows_one_of_its_texts),
 		FX_TEST(the_filter_knows_the_fields_of_the_table),

@@ -120,7 +120,8 @@ static int find_key(const json_t *rows, enum view_table table, const char *key)
 	return -1;
 }
 
-static void put_cursor(struct place *place, enum view_table table, const json_t *rows)
+static void put_cursor(struct place *place, const struct view *view, enum view_table table,
+		       const json_t *rows)
 {
 	struct place_step *step = place_step(place);
 	int n = (int)json_array_size(rows), found = -1;
@@ -134,6 +135,9 @@ static void put_cursor(struct place *place, enum view_table table, const json_t 
 	step->scroll = clamp(step->scroll, step->cursor - place->page + 1, step->cursor);
 	step->scroll = clamp(step->scroll, 0, clamp(n - place->page, 0, n));
 	place->count = n;
+	if (table == VIEW_INFLIGHT && n == (int)json_array_size(view->rows[table]) &&
+	    view->inflight_total > n)
+		place->count = view->inflight_total;	/* those below come when one goes there */
 	row = json_array_get(rows, (size_t)step->cursor);
 	json_decref(place->under);
 	place->under = json_incref(row);
@@ -148,7 +152,7 @@ static void put_first_table(struct frame *frame, const struct view *view, struct
 	json_t *rows = rows_select(view, place, table, step->scope);
 
 	place->page = clamp(frame_room(frame) - 1, 1, INT16_MAX);
-	put_cursor(place, table, rows);
+	put_cursor(place, view, table, rows);
 	put_table(frame, view, place, table, rows, step->scroll, INT16_MAX,
 		  place->interactive ? step->cursor : -1);
 	json_decref(rows);

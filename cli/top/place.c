@@ -8,6 +8,7 @@
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
+#define ROWS_AT_ONCE 64
 #define OF_COMM "comm_id", "comm_name", "nranks"
 
 /* What a row consists of, and what its parts have in common with it. */
@@ -197,6 +198,27 @@ json_int_t place_process(const struct place *place, const struct view *view)
 	return 0;
 }
 
+/* In the order of the daemon, which is worst first, and none left out. */
+static bool is_plain(const struct place *place, enum view_table table)
+{
+	for (int i = 0; i < PLACE_PICKS; i++)
+		if (place->pick[i][0])
+			return false;
+	return place->sort[table] < 0 && !place->ascending[table] && !place->filter[0] &&
+	       !place->search[0] && !place->follow;
+}
+
+/* Rows from the first on that the screen may get to show before the next look; 0: all. */
+static int most_inflight(const struct place *place, const struct place_step *step)
+{
+	int shown = step->cursor + 2 * place->page;
+
+	if (!place->interactive || step->table != VIEW_INFLIGHT || step->row ||
+	    !is_plain(place, VIEW_INFLIGHT) || shown > PLACE_FAR)
+		return 0;
+	return (shown / ROWS_AT_ONCE + 1) * ROWS_AT_ONCE;
+}
+
 struct view_want place_want(const struct place *place, const char *window)
 {
 	const struct place_path *path = path_of(place);
@@ -208,6 +230,7 @@ struct view_want place_want(const struct place *place, const char *window)
 		.past = step->table == VIEW_FINDINGS,
 		.kinds = step->table == VIEW_KINDS,
 		.young = step->table == VIEW_INFLIGHT || !place->interactive,
+		.most = most_inflight(place, step),
 		.whole = step->row,
 		.runs = step->table == VIEW_RUNS ? step->scope ?: path->step[path->depth - 1].scope
 						 : NULL,

@@ -85,6 +85,16 @@ static bool has_moved(const struct top *top, int screen, int depth)
 	return top->place.screen != screen || top->place.path[screen].depth != depth;
 }
 
+/* More of what is in flight is to be shown than was asked for. */
+static bool wants_more(const struct top *top)
+{
+	int most = place_want(&top->place, "").most;
+	const struct view *view = &top->view;
+
+	return (int)json_array_size(view->rows[VIEW_INFLIGHT]) < view->inflight_total &&
+	       (!most || most > (int)json_array_size(view->rows[VIEW_INFLIGHT]));
+}
+
 /* ---- what the user wants done ---------------------------------------------- */
 
 static void tell_failure(struct top *top)
@@ -198,6 +208,8 @@ static void take_key(struct top *top, int key)
 	if (has_moved(top, screen, depth)) {
 		fetch(top, cli_now_ns());
 		look_closer(top);
+	} else if (place_table(&top->place) == VIEW_INFLIGHT && wants_more(top)) {
+		fetch(top, cli_now_ns());
 	}
 	draw(top);
 }

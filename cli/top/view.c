@@ -215,6 +215,8 @@ static void build_inflight(struct view *view, const struct view_answers *answers
 	report_sort(rows, &oldest, false);
 	view->rows[VIEW_INFLIGHT] = rows;
 	view->only_old = answers->only_old;
+	view->inflight_total = (int)json_integer_value(json_object_get(answers->inflight,
+								       "inflight_total"));
 }
 
 static void build_ranks(struct view *view, const struct view_answers *answers, uint64_t now_ns)

@@ -31,7 +31,7 @@ struct view_answers {
 	json_t *kinds;		/* /v1/summary by all of the above */
 	json_t *runs;		/* /v1/collectives of one kind */
 	bool comms_are_new;	/* not those of the look before */
-	bool only_old;		/* in flight is what has been for longer than VIEW_OLD_NS */
+	bool only_old;		/* in flight is all that has been for longer than VIEW_OLD_NS */
 };
 
 json_t **view_answer(struct view_answers *answers, enum view_question question);
@@ -82,7 +82,8 @@ struct view {
 	int gpus;		/* with a live communicator; -1: not known */
 	int comms;
 	json_int_t in_flight;	/* operations */
-	bool only_old;		/* rows[VIEW_INFLIGHT] are those of them that are old */
+	bool only_old;		/* rows[VIEW_INFLIGHT] are all of them that are old, not all */
+	int inflight_total;	/* rows that there were, those that were not asked for as well */
 	double ops_per_s;	/* < 0: not known */
 	double records_per_s;	/* between the last two answers; < 0: not known */
 	double records;		/* as of this moment: */
@@ -113,6 +114,7 @@ struct view_want {
 	bool past;		/* also findings that are over */
 	bool kinds;
 	bool young;		/* what has been in flight for less than VIEW_OLD_NS, too */
+	int most;		/* of what is in flight, the oldest; 0: all */
 	bool whole;		/* all that is known of rows that have details */
 	bool fresh;		/* nothing that was answered before is good enough */
 	const json_t *runs;	/* of the communicator, rank and func it names; NULL: none */

@@ -191,6 +191,32 @@ static int ask_members(struct look *look)
 	return r;
 }
 
+/* So many, but never less than all that is old. */
+static int ask_oldest(struct look *look, const char *target)
+{
+	char limited[TARGET] = "";
+	const json_t *rows, *answer, *last;
+	int r;
+
+	add(limited, "%s&limit=%d", target, look->want->most);
+	r = ask(look, VIEW_ASK_INFLIGHT, limited, 0);
+	if (r)
+		return r;
+	answer = look->answers->inflight;
+	rows = json_object_get(answer, "inflight");
+	if (json_integer_value(json_object_get(answer, "inflight_total")) <=
+	    (json_int_t)json_array_size(rows))
+		return 0;
+	last = json_array_get(rows, json_array_size(rows) - 1);
+	look->answers->only_old = true;
+	if (json_integer_value(json_object_get(last, "age_ns")) < (json_int_t)VIEW_OLD_NS)
+		return 0;
+	look->answers->only_old = !look->want->young;
+	json_decref(look->answers->inflight);
+	look->answers->inflight = NULL;
+	return ask(look, VIEW_ASK_INFLIGHT, target, 0);
+}
+
 /* Of each rank only what is old matters where single operations are not shown. */
 static int ask_inflight(struct look *look)
 {
@@ -200,7 +226,8 @@ static int ask_inflight(struct look *look)
 	if (!look->want->whole)
 		add_fields(target, VIEW_INFLIGHT, "channels/kernel_started/kernel_stopped");
 	look->answers->only_old = !look->want->young;
-	return ask(look, VIEW_ASK_INFLIGHT, target, 0);
+	return look->want->most ? ask_oldest(look, target)
+				: ask(look, VIEW_ASK_INFLIGHT, target, 0);
 }
 
 /* The summary by these keys, as a table of operations shows it, or the fields named. */

@@ -59,7 +59,7 @@ static const struct route {
 	  .params = PARAM_BIT(COMM) | PARAM_BIT(NRANKS) | PARAM_BIT(RANK) | PARAM_BIT(PID) |
 		    PARAM_BIT(PEER) | PARAM_BIT(DIRECTION) | PARAM_BIT(LINK_WINDOW) },
 	{ "/v1/inflight", .fill = serve_inflight, .tables = inflight_tables,
-	  .params = PARAM_BIT(OLDER_THAN_NS) },
+	  .params = PARAM_BIT(OLDER_THAN_NS) | PARAM_BIT(LIMIT) },
 	{ "/v1/findings", .fill = serve_findings, .tables = finding_tables,
 	  .params = PARAM_BIT(ACTIVE) },
 	{ "/v1/clocks", .fill = serve_clocks },

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "ncclinspd/compare/straggler.h"
+#include "ncclinspd/job.h"
 #include "ncclinspd/join/reconstruct.h"
 #include "util/cleanup.h"
 
@@ -214,6 +215,12 @@ static void put_phase(const struct serve *s, struct json *j, const void *row)
 	json_put_string(j, ((const struct local_rank *)row)->process->phase.name);
 }
 
+static void put_job(const struct serve *s, struct json *j, const void *row)
+{
+	(void)s;
+	json_put_string(j, job_id(((const struct local_rank *)row)->process));
+}
+
 static const struct field local_rank_fields[] = {
 	{ "rank", FIELD_PUT, 0, put_rank },
 	{ "pid", FIELD_PUT, 0, put_pid },
@@ -224,6 +231,7 @@ static const struct field local_rank_fields[] = {
 	{ "last_op", FIELD_TIME, offsetof(struct local_rank, progress.last_op_ns), NULL },
 	{ "state", FIELD_PUT, 0, put_state },
 	{ "phase", FIELD_PUT, 0, put_phase },
+	{ "job", FIELD_PUT, 0, put_job },
 	{ "waiting", FIELD_PUT, 0, put_waiting },
 	{ NULL, 0, 0, NULL },
 };

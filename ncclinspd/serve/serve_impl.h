@@ -165,7 +165,7 @@ struct query {
 	uint32_t npids;			/* 0: all */
 	pid_t pid[SERVE_PIDS_MAX];
 	uint64_t since_mono_ns;
-	uint32_t limit;
+	uint32_t limit;			/* 0: as many as without it */
 	uint32_t windows;		/* bits: 1 << enum aggregate_window */
 	uint32_t by;			/* AGGREGATE_BY_* */
 	uint64_t older_than_ns;

@@ -80,19 +80,29 @@ const struct field inflight_fields[] = {
 
 const struct field_table inflight_tables[] = { { NULL, inflight_fields }, { NULL, NULL } };
 
-static void put_rows(const struct request *r, struct json *j, const struct inflights *rows)
+/* The oldest first: what is old enough comes before all that is not. */
+static size_t count_old(const struct inflights *rows, uint64_t age_ns)
 {
 	size_t n = 0;
 
+	while (n < rows->n && inflight_age_ns(&rows->at[n]) >= age_ns)
+		n++;
+	return n;
+}
+
+static void put_rows(const struct request *r, struct json *j, const struct inflights *rows)
+{
+	size_t most = r->query.limit ? r->query.limit : SERVE_ROWS_MAX;
+	size_t n = count_old(rows, r->query.older_than_ns);
+
+	json_key(j, "inflight_total");
+	json_put_u64(j, n);
 	json_key(j, "inflight");
 	json_begin(j, '[');
-	for (size_t i = 0; i < rows->n && n < SERVE_ROWS_MAX; i++) {
-		if (inflight_age_ns(&rows->at[i]) < r->query.older_than_ns)
-			break;
+	for (size_t i = 0; i < n && i < most; i++) {
 		json_begin(j, '{');
 		rows_put_chosen(r->serve, j, inflight_fields, &rows->at[i], &r->chosen, 0);
 		json_end(j, '}');
-		n++;
 	}
 	json_end(j, ']');
 }

@@ -141,7 +141,7 @@ static int copy_piece(struct listing *l, const struct oplog *log, struct oplog_v
 static int copy_rows(struct request *r, struct listing *l, const struct oplog_filter *filter)
 {
 	const struct oplog *log = r->serve->source.oplog;
-	uint32_t left = r->query.limit;
+	uint32_t left = r->query.limit ? r->query.limit : SERVE_ROWS_DEFAULT;
 	struct oplog_visit visit;
 	bool more = true;
 

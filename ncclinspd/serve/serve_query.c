@@ -241,7 +241,6 @@ void query_init(struct query *q)
 	*q = (struct query){
 		.nranks = UNKNOWN_I32,
 		.rank = UNKNOWN_I32,
-		.limit = SERVE_ROWS_DEFAULT,
 		.windows = 1u << AGGREGATE_ALL,
 		.by = AGGREGATE_BY_COMM | AGGREGATE_BY_FUNC | AGGREGATE_BY_SIZE,
 		.kinds = (1u << STREAM_RECORD) - 1,	/* records are for who asks for them */

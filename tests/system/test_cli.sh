@@ -63,6 +63,8 @@ check "fields are listed without a daemon" eval 'ends 0 "$I" ops --fields help &
 check "tail has no samples for prom" ends 2 "$I" tail -o prom
 check "a second command is a usage error" ends 2 "$I" ps comms
 check "watch without a command is a usage error" eval 'ends 2 "$I" watch && says "which\?"'
+check "its help is that of what it repeats" eval \
+	'diff <("$I" ps --help) <("$I" watch ps --help) && ends 0 "$I" watch --help && says "^Usage: ncclinsp watch"'
 check "so is one that cannot be repeated" eval 'ends 2 "$I" watch explain && says "explain does not take --watch"'
 check "so is watch itself, and what is no command" eval 'ends 2 "$I" watch watch && ends 2 "$I" watch nonsense'
 check "so is a job or phase that is no text, which must not become the node" \
@@ -208,7 +210,7 @@ check "watch goes on until it is ended" eval 'ends 130 timeout --preserve-status
 check "quiet: the exit code alone tells" \
 	eval 'ends 0 "$I" -q ps && [ ! -s "$T/out" ] && ends 4 "$I" -q ops --comm nonsense && [ ! -s "$T/err" ]'
 check "verbose: what was asked, and what came of it, beside the table" \
-	eval 'ends 0 "$I" -v ps && grep -q "/v1/processes: 200, [0-9]* bytes, [0-9.]* ms$" "$T/err" &&
+	eval 'ends 0 "$I" -v ps && grep -q "/v1/processes[^ ]*: 200, [0-9]* bytes, [0-9.]* ms$" "$T/err" &&
 	      diff <("$I" ps -v 2>/dev/null | cut -c1-40) <("$I" ps | cut -c1-40)'
 check "-n repeats, and numbers the samples" \
 	eval '[ "$("$I" ps -H -n 2 -d 0.1 -o json | wc -l)" -eq 2 ]'

@@ -98,6 +98,8 @@ start_daemon
 attached() { [ "$(since | jq length)" -eq 4 ]; }
 check "the daemon is killed, and another one sees the job" wait_until 30 attached
 check "each process is at what it was, since then" diff "$T/since" <(since)
+check "comms says of which job its ranks are" \
+	eval '[ "$("$I" comms -H -o csv --fields job | sort -u)" = 4711 ]'
 SLURM_JOB_ID=4711 sim "$T/job.scn" >"$T/sim2.log" 2>&1 &
 started+=("$!")
 joined() { api_is processes '[.processes[] | select(.state == "live" and .phase == "train")] | length == 7'; }
