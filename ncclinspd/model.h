@@ -170,6 +170,7 @@ struct process {
 	uint64_t first_seen_ns;
 	uint64_t last_record_ns; /* 0: none yet; when it was drained */
 	uint64_t ended_ns;	/* 0: alive */
+	uint64_t awaited_ns;	/* when others were last found to need it; 0: never */
 	struct comm *comms;	/* comm index of a record -> struct comm; owned by the process */
 	uint32_t ncomms;
 	name_t *strings;	/* string id - 1 -> name; owned, the names are not */

@@ -313,6 +313,45 @@ START_TEST(many_ends_of_one_user_do_not_push_out_another_s)
 }
 END_TEST
 
+static void join_a_pair(struct shmring *ring, struct shmring_lane *lane)
+{
+	struct nci_comm *comm = &ring->comms[0];
+
+	comm->flags = NCI_COMM_HAS_ID;
+	comm->comm_id = 17;
+	comm->nranks = 2;
+	atomic_store_explicit(&ring->live->comms, 1, memory_order_relaxed);
+	atomic_store_explicit(&comm->ready, 1, memory_order_release);
+	fx_job_publish_some(ring, lane);
+}
+
+START_TEST(who_died_is_remembered_while_others_wait_for_it)
+{
+	char other[80];
+	pid_t dead, alive;
+
+	if (!fx_daemon_open(&fx, _i))
+		return;
+	dead = fx_job_fork(fx.dir, join_a_pair, name);
+	fx_daemon_step(&fx, 4000);
+	alive = fx_job_fork(fx.dir, join_a_pair, other);
+	fx_daemon_step(&fx, 4000);
+	fx_job_kill(dead);
+	fx_daemon_step(&fx, 100);
+	fx_daemon_step(&fx, 200000);
+	ck_assert_int_eq(fx_process(&fx, 0)->state, PROCESS_DIED);
+	fx_job_kill(alive);
+	fx_daemon_step(&fx, 100);
+	fx_daemon_step(&fx, 59000);
+	ck_assert_uint_eq(fx.seen.ended, 2);
+	fx_daemon_step(&fx, 2000);
+	fx_daemon_step(&fx, 60000);
+	ck_assert_ptr_null(fx_process(&fx, 0));
+	ck_assert_uint_eq(fx.seen.forgotten, 2);
+	fx_daemon_close(&fx);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -325,6 +364,7 @@ int main(void)
 		FX_LOOP(new_file_under_the_old_name_is_a_new_segment, 0, FX_BACKENDS),
 		FX_LOOP(process_that_exits_at_once_is_read_to_its_end, 0, FX_BACKENDS),
 		FX_LOOP(what_others_wrote_is_known_before_a_process_is_over, 0, FX_BACKENDS),
+		FX_LOOP(who_died_is_remembered_while_others_wait_for_it, 0, FX_BACKENDS),
 		FX_LOOP(only_the_last_that_ended_are_remembered, 0, FX_BACKENDS),
 		FX_LOOP(many_ends_of_one_user_do_not_push_out_another_s, 0, FX_BACKENDS),
 	};

@@ -11,6 +11,7 @@
 #include "ncclinspd/find/beneath.h"
 #include "ncclinspd/find/cgroup.h"
 #include "ncclinspd/find/containers.h"
+#include "ncclinspd/find/ended.h"
 #include "ncclinspd/find/files.h"
 #include "ncclinspd/find/life.h"
 #include "ncclinspd/find/shmdir.h"
@@ -68,45 +69,36 @@ static void forget(struct discover *d, uint32_t i)
 		(d->nprocesses - i) * sizeof(d->processes[0]));
 }
 
-static uint32_t count_ended(const struct discover *d, uid_t uid)
+static bool is_due(const struct discover *d, const struct process *p, uint64_t now_ns)
 {
-	uint32_t n = 0;
+	uint64_t since_ns = p->awaited_ns ? p->awaited_ns : p->ended_ns;
 
-	for (uint32_t i = 0; i < d->nprocesses; i++)
-		n += d->processes[i]->state != PROCESS_LIVE && d->processes[i]->uid == uid;
-	return n;
+	return p->state != PROCESS_LIVE && now_ns - since_ns >= d->config.keep_ns;
 }
 
-/* The first to go: of who has more than half of those that are kept, else of all. */
-static uint32_t first_ended(const struct discover *d)
-{
-	uint32_t first = UINT32_MAX;
-
-	for (uint32_t i = 0; i < d->nprocesses; i++) {
-		const struct process *p = d->processes[i];
-
-		if (p->state == PROCESS_LIVE)
-			continue;
-		if (count_ended(d, p->uid) > d->config.max_ended / 2)
-			return i;
-		first = first < i ? first : i;
-	}
-	return first;
-}
-
-/* Those that ended long ago, and those that are too many. */
+/*
+ * Those that ended long ago, and those that are too many.  Of those that died one at a time
+ * is looked at, since that takes its time.
+ */
 static void forget_old(struct discover *d, uint64_t now_ns)
 {
-	for (uint32_t i = 0; i < d->nprocesses;) {
-		const struct process *p = d->processes[i];
+	bool looked = false;
 
-		if (p->state != PROCESS_LIVE && now_ns - p->ended_ns >= d->config.keep_ns)
-			forget(d, i);
-		else
+	for (uint32_t i = 0; i < d->nprocesses;) {
+		struct process *p = d->processes[i];
+
+		if (!is_due(d, p, now_ns) || (looked && p->state == PROCESS_DIED)) {
 			i++;
+			continue;
+		}
+		looked |= p->state == PROCESS_DIED;
+		if (p->state == PROCESS_DIED && ended_is_awaited(d->processes, d->nprocesses, p))
+			p->awaited_ns = now_ns;
+		else
+			forget(d, i);
 	}
 	while (d->nprocesses - d->attached > d->config.max_ended)
-		forget(d, first_ended(d));
+		forget(d, ended_first(d->processes, d->nprocesses, d->config.max_ended));
 }
 
 static int attach(struct discover *d, struct file *f, uint64_t now_ns)

@@ -20,7 +20,7 @@ struct discover_config {
 	bool containers;	/* also those in shared memory that a container has for itself */
 	uint32_t max_segments;	/* read at the same time */
 	uint32_t max_ended;	/* remembered after their end */
-	uint64_t keep_ns;	/* for how long */
+	uint64_t keep_ns;	/* for how long; who died, while others of a communicator live */
 };
 
 /*

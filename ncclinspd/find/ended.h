@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_FIND_ENDED_H
+#define NCCLINSPD_FIND_ENDED_H
+
+/* Which of the processes that have ended stay listed. */
+
+#include "ncclinspd/model.h"
+
+/*
+ * Who died is the cause for which others hang: as long as one of the same user's that is in
+ * one of its communicators lives, it must not be forgotten, or nobody who comes later learns
+ * the cause.  It is looked for in the first communicators that `dead` had open.
+ */
+bool ended_is_awaited(struct process *const *all, uint32_t n, const struct process *dead);
+
+/*
+ * The first to go where there are more than `most`, as an index: of who has more than half
+ * of these, else of all.  At least one has ended.
+ */
+uint32_t ended_first(struct process *const *all, uint32_t n, uint32_t most);
+
+#endif
