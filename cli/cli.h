@@ -68,6 +68,7 @@ struct cli {
 	const char *direction;	/* send or recv */
 	uint64_t older_ns;
 	struct cli_list from;	/* files, in place of a daemon */
+	const char *at;		/* of these not the newest, but those of then; or NULL */
 	const char *window;
 	bool by_rank;
 	bool all;		/* also what is over */
@@ -132,6 +133,7 @@ int cmd_report(struct cli *cli);
 int cmd_help(struct cli *cli);		/* option.c */
 int cmd_trace(struct cli *cli);
 int cmd_export(struct cli *cli);
+int cmd_replay(struct cli *cli);
 
 /* ... but this one, whose exit codes are those of monitoring plugins. */
 int cmd_check(struct cli *cli);

@@ -104,19 +104,35 @@ static int cannot_write(int code)
 	return CLI_FAILED;
 }
 
+/* The beginning of a time, as "2026-11-22T03:12". */
+static int check_at(const struct cli *cli)
+{
+	const char *at = cli->at;
+
+	if (at && !cli->from.count)
+		return option_error("--at goes with --from: a moment of which there are files");
+	if (at && (strlen(at) < 4 || strspn(at, "0123456789-:T.") < strlen(at) - 1 ||
+		   strspn(at, "0123456789") != 4))
+		return option_error("--at is the beginning of a time in UTC, as 2026-11-22T03:12, "
+				    "not '%s'", at);
+	return CLI_DONE;
+}
+
 /* Of files there is one sample. */
 static int run_offline(const struct command *command, struct cli *cli)
 {
 	struct offline *offline;
+	size_t later = 0;
 	int code;
 
 	if (cli->window && strcmp(cli->window, "all") && command != &commands[PEERS]) {
 		fputs("ncclinsp: --window: snapshots tell of all the time only\n", stderr);
 		return CLI_USAGE;
 	}
-	offline = offline_open(&cli->from);
+	offline = offline_open(cli->from.text, cli->from.count, cli->at, &later);
 	if (!offline) {
-		fputs("ncclinsp: --from: no snapshot is there\n", stderr);
+		fprintf(stderr, "ncclinsp: --from: no snapshot is there%s\n",
+			later ? ", or none that early" : "");
 		return CLI_NOTHING;
 	}
 	cli->watch = false;
@@ -141,7 +157,9 @@ static int run(const struct command *command, struct options *opts)
 	cli->client = client_new(opts->socket, TIMEOUT_MS);
 	if (opts->verbose)
 		client_set_verbose(cli->client);
-	code = cli->from.count ? run_offline(command, cli) : command->run(cli);
+	code = check_at(cli);
+	if (!code)
+		code = cli->from.count ? run_offline(command, cli) : command->run(cli);
 	if (fflush(stdout) || ferror(stdout))
 		code = cannot_write(code);
 	client_free(cli->client);

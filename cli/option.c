@@ -23,11 +23,12 @@
 #define ANYWHERE (IN(COMMANDS) - 1)
 #define TABLES	 (IN(PS) | IN(COMMS) | IN(RANKS) | IN(DMON) | IN(OPS) | IN(PEERS) | \
 		  IN(INFLIGHT) | IN(EXEMPLARS) | IN(LEVEL) | IN(MARK) | IN(OVERHEAD))
-#define LISTS	 (TABLES | IN(CONFIG))	/* of what rows there are, not of whom */
+#define LISTS	 (TABLES | IN(CONFIG) | IN(REPLAY))	/* of what rows there are, not of whom */
 #define SAMPLES	 (TABLES | IN(STATUS) | IN(DIAGNOSE))
-#define RUNS	 (IN(TAIL) | IN(EXPORT))	/* operations, one by one */
+#define RUNS	 (IN(TAIL) | IN(EXPORT) | IN(REPLAY))	/* one thing after the other */
+#define TIMES	 (TABLES | IN(TAIL) | IN(REPLAY))
 #define WHO	 (TABLES | RUNS | IN(DIAGNOSE))
-#define ROWS	 (SAMPLES | IN(TAIL) | IN(DOCTOR) | IN(REPORT) | IN(CONFIG))
+#define ROWS	 (SAMPLES | IN(TAIL) | IN(DOCTOR) | IN(REPORT) | IN(CONFIG) | IN(REPLAY))
 
 static const char *const formats[] = { "table", "wide", "json", "jsonl", "csv", "prom", NULL };
 static const char *const units[] = { "iec", "si", "raw", NULL };
@@ -49,15 +50,16 @@ static const struct option_row options[] = {
 	{ "filter", 'f', OPTION_LIST, offsetof(struct options, cli.filters),
 	  LISTS | RUNS | IN(DIAGNOSE), "EXPR",
 	  "only rows with FIELD=VALUE (!= < <= > >= ~ !~)", NULL, 0, 0 },
-	{ "units", 0, OPTION_INDEX, offsetof(struct options, cli.units), TABLES | IN(TAIL), "UNITS",
+	{ "units", 0, OPTION_INDEX, offsetof(struct options, cli.units), TIMES, "UNITS",
 	  "iec (KiB), si (kB) or raw (base units)", units, 0, 0 },
-	{ "utc", 0, OPTION_FLAG, offsetof(struct options, cli.utc), TABLES | IN(TAIL), NULL,
+	{ "utc", 0, OPTION_FLAG, offsetof(struct options, cli.utc), TIMES, NULL,
 	  "times of day in UTC", NULL, 0, 0 },
 	{ "watch", 'w', OPTION_FLAG, offsetof(struct options, cli.watch), SAMPLES, NULL,
 	  "repeat until interrupted", NULL, 0, 0 },
 	{ "delay", 'd', OPTION_SECONDS, offsetof(struct options, cli.delay_ns),
-	  SAMPLES | IN(TOP), "SECONDS", "between two samples (2)", NULL, 0, 0 },
-	{ "batch", 'b', OPTION_FLAG, offsetof(struct options, cli.batch), SAMPLES | IN(TOP), NULL,
+	  SAMPLES | IN(TOP) | IN(REPLAY), "SECONDS", "between two samples (2)", NULL, 0, 0 },
+	{ "batch", 'b', OPTION_FLAG, offsetof(struct options, cli.batch),
+	  SAMPLES | IN(TOP) | IN(REPLAY), NULL,
 	  "on a terminal as into a file: nothing is cleared", NULL, 0, 0 },
 	{ "iterations", 'n', OPTION_NUMBER, offsetof(struct options, cli.samples),
 	  SAMPLES | RUNS | IN(TOP), "N", "end after N samples, or lines of tail", NULL, 1,
@@ -93,6 +95,9 @@ static const struct option_row options[] = {
 	{ "from", 0, OPTION_LIST, offsetof(struct options, cli.from),
 	  IN(PS) | IN(COMMS) | IN(RANKS) | IN(OPS) | IN(PEERS) | IN(INFLIGHT) | IN(DIAGNOSE),
 	  "PATH", "of snapshots, in this file or directory", NULL, 0, 0 },
+	{ "at", 0, OPTION_STRING, offsetof(struct options, cli.at),
+	  IN(PS) | IN(COMMS) | IN(RANKS) | IN(OPS) | IN(PEERS) | IN(INFLIGHT) | IN(DIAGNOSE),
+	  "TIME", "with --from: as of then, in UTC, as 2026-11-22T03:12", NULL, 0, 0 },
 	{ "window", 0, OPTION_WORD, offsetof(struct options, cli.window),
 	  IN(OPS) | IN(RANKS) | IN(DMON) | IN(TOP), "WINDOW",
 	  "the time looked back: 1s, 10s, 60s or all", windows, 0, 0 },
@@ -401,6 +406,14 @@ int option_parse(int argc, char **argv, struct options *opts, uint64_t *given)
 		r = set_all(found, n, named_command(argc, argv), opts, given);
 	free(found);
 	return r;
+}
+
+bool option_takes(const struct command *command, const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(options); i++)
+		if (!strcmp(options[i].name, name) && options[i].commands & IN(command - commands))
+			return true;
+	return false;
 }
 
 uint64_t option_bit(const char *name)

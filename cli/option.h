@@ -59,6 +59,9 @@ void option_init(struct options *opts);
 int option_parse(int argc, char **argv, struct options *opts, uint64_t *given);
 
 /* The bit of one row, by its name. */
+/* Does the command have an option of that name? */
+bool option_takes(const struct command *command, const char *name);
+
 uint64_t option_bit(const char *name);
 
 /* Does the command take all that was given?  As option_parse(). */

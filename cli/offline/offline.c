@@ -134,7 +134,8 @@ json_t *offline_answer(void *arg, const char *target)
 
 /* ---- life ---------------------------------------------------------------------------- */
 
-struct offline *offline_open(const struct cli_list *paths)
+struct offline *offline_open(const char *const *paths, size_t n, const char *until,
+			     size_t *later)
 {
 	static const char *const members[] = {
 		"written_at", "written_mono_ns", "status", "processes", "comms", "rows",
@@ -145,8 +146,11 @@ struct offline *offline_open(const struct cli_list *paths)
 	if (!o)
 		return NULL;
 	o->shots.members = members;
-	for (size_t i = 0; i < paths->count; i++)
-		shots_add(&o->shots, paths->text[i]);
+	o->shots.until = until;
+	for (size_t i = 0; i < n; i++)
+		shots_add(&o->shots, paths[i]);
+	if (later)
+		*later = o->shots.later;
 	if (!o->shots.files) {
 		offline_free(o);
 		return NULL;

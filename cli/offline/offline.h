@@ -10,11 +10,15 @@
 
 #include <jansson.h>
 
-struct cli_list;
 struct offline;
 
-/* Files and directories, as ncclinsp report takes them.  NULL: none tells anything. */
-struct offline *offline_open(const struct cli_list *paths);
+/*
+ * `n` files and directories, as ncclinsp report takes them.  `until` NULL: of each node the
+ * newest; else the newest that is not later (shots.h).  NULL: none tells anything; *later:
+ * how many were too late for that, NULL: nobody asks.
+ */
+struct offline *offline_open(const char *const *paths, size_t n, const char *until,
+			     size_t *later);
 void offline_free(struct offline *o);
 
 /* A new object; NULL: files do not tell that.  `arg` is the struct offline. */

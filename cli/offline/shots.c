@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "cli/must.h"
 #include "cli/table/report.h"
@@ -114,6 +115,29 @@ static bool is_newer(const json_t *root, const json_t *than)
 	return strcmp(a, b) > 0;
 }
 
+double shots_time(const json_t *root)
+{
+	const char *text = json_string_value(json_object_get(root, "written_at")) ?: "";
+	struct tm tm = { 0 };
+	double seconds;
+	int n = 0;
+
+	if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%lfZ%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
+		   &tm.tm_hour, &tm.tm_min, &seconds, &n) != 6 || !n)
+		return 0;
+	tm.tm_year -= 1900;
+	tm.tm_mon--;
+	return (double)timegm(&tm) + seconds;
+}
+
+/* Compared as far as `until` goes: a day is to its end. */
+static bool is_later(const struct shots *s, const json_t *root)
+{
+	const char *at = json_string_value(json_object_get(root, "written_at")) ?: "";
+
+	return s->until && strncmp(at, s->until, strlen(s->until)) > 0;
+}
+
 static void keep_node(struct shots *s, const json_t *root)
 {
 	const char *host = json_string_value(report_get(root, "status.host")) ?: "?";
@@ -138,8 +162,15 @@ static void add_file(struct shots *s, const char *path)
 		s->refused++;
 		return;
 	}
+	if (is_later(s, root)) {
+		s->later++;
+		json_decref(root);
+		return;
+	}
 	s->files++;
 	keep_node(s, root);
+	if (s->each)
+		s->each(s->each_arg, path, root);
 	json_array_foreach(s->wants_samples ? json_object_get(root, "samples") : NULL, i, row)
 		add_sample(s, row);
 	json_decref(root);

@@ -20,18 +20,26 @@ struct shots_sample {
 };
 
 struct shots {
+	/* What is later than that is left out, as the beginning of a time; NULL: nothing is. */
+	const char *until;
+	/* Gets each file that is not; NULL: nobody does. */
+	void (*each)(void *arg, const char *path, const json_t *root);
+	void *each_arg;
 	const char *const *members;	/* that are kept of a file; NULL behind the last */
 	bool wants_samples;
 	json_t *nodes;		/* by host: what is needed of its newest snapshot */
 	json_t *texts;
 	struct shots_sample *samples;
 	size_t nsamples, room;
-	size_t files, refused;
+	size_t files, refused, later;
 };
 
 /* Add a file, or all *.json and *.json.zst of a directory.  What is none is told on stderr. */
 void shots_add(struct shots *s, const char *path);
 void shots_deinit(struct shots *s);
+
+/* When it was written, in seconds since 1970; 0: it does not say. */
+double shots_time(const json_t *root);
 
 /* Ordered by communicator, function, number and rank, each once. */
 void shots_sort(struct shots *s);

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "cli/offline/shots.h"
 #include "util/text.h"
 
 #define STUCK_NS UINT64_C(10000000000)	/* as the daemon's shortest stall */
@@ -32,21 +32,6 @@ static int64_t number_at(const json_t *row, const char *key)
 	const json_t *value = json_object_get(row, key);
 
 	return json_is_integer(value) ? json_integer_value(value) : -1;
-}
-
-/* Seconds since 1970, of the daemon's RFC 3339; 0: it is none. */
-static double seconds_of(const json_t *row)
-{
-	struct tm tm = { 0 };
-	double seconds;
-	int n = 0;
-
-	if (sscanf(text_at(row, "written_at"), "%4d-%2d-%2dT%2d:%2d:%lfZ%n", &tm.tm_year,
-		   &tm.tm_mon, &tm.tm_mday, &tm.tm_hour, &tm.tm_min, &seconds, &n) != 6 || !n)
-		return 0;
-	tm.tm_year -= 1900;
-	tm.tm_mon--;
-	return (double)timegm(&tm) + seconds;
 }
 
 /* ---- what is in flight ------------------------------------------------------------- */
@@ -123,7 +108,7 @@ void stuck_note(json_t *comm, const json_t *node)
 		if (!json_object_get(json_object_get(comm, "ranks"), rank))
 			continue;
 		json_object_set_new(row, "since", json_real(
-			seconds_of(node) - (double)number_at(row, "age_ns") / 1e9));
+			shots_time(node) - (double)number_at(row, "age_ns") / 1e9));
 		note_open(comm, rank, row);
 	}
 }
@@ -262,7 +247,7 @@ static bool judge(struct stuck *s, const json_t *comm, const char *me, const str
 		put_other_size(s, call, open);
 	else if (open && is_swapped(comm, me, call, open))
 		put_other_call(s, call, open);
-	else if (last >= call->seq || seconds_of(s->rank) < call->since + STUCK_NS / 1e9)
+	else if (last >= call->seq || shots_time(s->rank) < call->since + STUCK_NS / 1e9)
 		return false;
 	else if (open)
 		put_other_call(s, call, open);

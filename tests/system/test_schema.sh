@@ -45,7 +45,7 @@ check "each command that prints JSON has a schema, and each schema a command" \
 start_daemon
 for c in $(commands); do
 	case $c in
-	tail | doctor | report) ;;	# one ends with what it shows, one leaves something behind, one reads files
+	tail | doctor | report | replay) ;;	# one ends with what it shows, one leaves something behind, one reads files
 	*) check "$c: with nothing to show" with . "$c" ;;
 	esac
 done
@@ -111,6 +111,7 @@ check "a validator that never fails would prove nothing" \
 
 SNAP=$("$I" snapshot)
 check "report" eval 'wait_until 20 test -s "$SNAP" && with ".nodes == 1" report "$SNAP"'
+check "replay" with '.moments[0].nodes == 1' replay "$SNAP"
 
 # ---- CSV ---------------------------------------------------------------------------
 
@@ -119,7 +120,7 @@ parses() {
 	local command=$1
 	shift
 	[ "$command" = dmon ] && set -- -n 1
-	[ "$command" = report ] && set -- "$SNAP"
+	case $command in report | replay) set -- "$SNAP" ;; esac
 	[ "$command" = diagnose ] && set -- --all
 	"$I" "$command" -o csv "$@" 2>/dev/null | python3 -c '
 import csv, sys

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ncclinsp replay: what snapshots tell, one moment after the other: a row for each, or with
+ * a command what that shows of each.  Nodes write theirs at the same moments of the wall
+ * clock, so that files of different nodes that were written together are one look.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/command.h"
+#include "cli/members.h"
+#include "cli/must.h"
+#include "cli/offline/offline.h"
+#include "cli/offline/shots.h"
+#include "cli/option.h"
+#include "cli/table/listing.h"
+
+#define TOGETHER_S 20.0		/* between the first and the last file of a moment */
+#define AT_BYTES   20		/* "2026-11-22T03:12:00" with its end */
+
+static const struct column columns[] = {
+	{ "at", "AT", COL_TEXT, "at", 19, 0, 0 },
+	{ "nodes", "NODES", COL_INTEGER, "nodes", 0, 0, 3 },
+	{ "live", "LIVE", COL_INTEGER, "live", 0, 0, 0 },
+	{ "died", "DIED", COL_INTEGER, "died", 0, 0, 2 },
+	{ "ops", "OPS", COL_INTEGER, "ops", 6, 0, 1 },
+	{ "oldest_ns", "OLDEST", COL_STALL, "oldest_ns", 6, 0, 0 },
+	{ "findings", "FINDINGS", COL_INTEGER, "findings", 0, 0, 0 },
+	{ "severity", NULL, COL_TEXT, "severity", 0, 0, 0 },
+	{ "worst", "WORST", COL_TEXT, "worst", 0, 0, 0 },
+	{ "host", "HOST", COL_TEXT, "host", 0, 24, 4 },
+};
+
+struct replay {
+	struct cli *cli;
+	json_t *files;		/* one row each, by time */
+	json_t *moments;	/* one row each, with its files as "files" */
+};
+
+/* ---- one file ---------------------------------------------------------------------- */
+
+static json_int_t count_state(const json_t *root, const char *state)
+{
+	json_int_t n = 0;
+	json_t *process;
+	size_t i;
+
+	json_array_foreach(json_object_get(root, "processes"), i, process)
+		n += !strcmp(json_string_value(json_object_get(process, "state")) ?: "", state);
+	return n;
+}
+
+/* Of all ranks, since the file before; null: not known. */
+static json_t *sum_ops(const json_t *root)
+{
+	json_int_t sum = 0, known = 0;
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(root, "rows"), i, row) {
+		const json_t *ops = report_get(row, "since_previous.ops");
+
+		known += json_is_integer(ops);
+		sum += json_integer_value(ops);
+	}
+	return known ? json_integer(sum) : json_null();
+}
+
+static json_t *oldest(const json_t *root)
+{
+	json_int_t most = -1;
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(root, "inflight"), i, row)
+		if (json_integer_value(json_object_get(row, "age_ns")) > most)
+			most = json_integer_value(json_object_get(row, "age_ns"));
+	return most < 0 ? json_null() : json_integer(most);
+}
+
+static int weight(const json_t *severity)
+{
+	const char *text = json_string_value(severity) ?: "";
+
+	return !strcmp(text, "critical") ? 3 : !strcmp(text, "warning") ? 2 : *text ? 1 : 0;
+}
+
+/* What was wrong then, and the worst of it. */
+static void put_findings(json_t *file, const json_t *root)
+{
+	const json_t *worst = NULL;
+	json_int_t n = 0;
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(root, "findings"), i, row) {
+		if (!json_is_true(json_object_get(row, "active")))
+			continue;
+		n++;
+		if (weight(json_object_get(row, "severity")) >
+		    weight(json_object_get(worst, "severity")))
+			worst = row;
+	}
+	json_object_set_new(file, "findings", json_integer(n));
+	if (!worst)
+		return;
+	json_object_set(file, "severity", json_object_get(worst, "severity"));
+	json_object_set(file, "worst", (json_t *)(uintptr_t)report_get(worst, "verdict|kind"));
+	json_object_set(file, "host", (json_t *)(uintptr_t)report_get(root, "status.host"));
+}
+
+static void take_file(void *arg, const char *path, const json_t *root)
+{
+	struct replay *p = arg;
+	json_t *file = json_pack("{s:s, s:s, s:f, s:s, s:I, s:I, s:o, s:o}", "path", path,
+				 "at", json_string_value(json_object_get(root, "written_at")) ?: "",
+				 "seconds", shots_time(root), "node",
+				 json_string_value(report_get(root, "status.host")) ?: "?",
+				 "live", count_state(root, "live"), "died",
+				 count_state(root, "died"), "ops", sum_ops(root), "oldest_ns",
+				 oldest(root));
+
+	put_findings(must(file), root);
+	json_array_append_new(p->files, file);
+}
+
+/* ---- moments ----------------------------------------------------------------------- */
+
+static int by_time(const void *left, const void *right)
+{
+	double a = json_number_value(json_object_get(*(json_t *const *)left, "seconds"));
+	double b = json_number_value(json_object_get(*(json_t *const *)right, "seconds"));
+
+	return (a > b) - (a < b);
+}
+
+static void sort_files(struct replay *p)
+{
+	size_t n = json_array_size(p->files);
+	json_t **list = must(calloc(n + 1, sizeof(*list))), *sorted = json_array();
+
+	for (size_t i = 0; i < n; i++)
+		list[i] = json_array_get(p->files, i);
+	qsort(list, n, sizeof(*list), by_time);
+	for (size_t i = 0; i < n; i++)
+		json_array_append(sorted, list[i]);
+	free(list);
+	json_decref(p->files);
+	p->files = sorted;
+}
+
+/* Was it written together with the moment's, by another node? */
+static bool is_of(const json_t *moment, const json_t *file)
+{
+	const json_t *files = json_object_get(moment, "files"), *other;
+	size_t i;
+
+	if (!moment || json_number_value(json_object_get(file, "seconds")) -
+		       json_number_value(json_object_get(moment, "seconds")) > TOGETHER_S)
+		return false;
+	json_array_foreach((json_t *)(uintptr_t)files, i, other)
+		if (json_equal(json_object_get(other, "node"), json_object_get(file, "node")))
+			return false;
+	return true;
+}
+
+static void add_number(json_t *moment, const json_t *file, const char *key)
+{
+	const json_t *more = json_object_get(file, key), *have = json_object_get(moment, key);
+
+	if (json_is_integer(more))
+		json_object_set_new(moment, key, json_integer(json_integer_value(have) +
+							      json_integer_value(more)));
+}
+
+static void join(json_t *moment, json_t *file)
+{
+	static const char *const sums[] = { "live", "died", "ops", "findings" };
+	static const char *const of_worst[] = { "severity", "worst", "host" };
+	const json_t *oldest_ns = json_object_get(file, "oldest_ns");
+	bool worse = weight(json_object_get(file, "severity")) >
+		     weight(json_object_get(moment, "severity"));
+
+	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
+		add_number(moment, file, sums[i]);
+	for (size_t i = 0; worse && i < sizeof(of_worst) / sizeof(of_worst[0]); i++)
+		json_object_set(moment, of_worst[i], json_object_get(file, of_worst[i]));
+	if (json_integer_value(oldest_ns) >
+	    json_integer_value(json_object_get(moment, "oldest_ns")))
+		json_object_set(moment, "oldest_ns", (json_t *)(uintptr_t)oldest_ns);
+	json_array_append(json_object_get(moment, "files"), file);
+	json_object_set_new(moment, "nodes",
+			    json_integer((json_int_t)json_array_size(json_object_get(moment,
+										  "files"))));
+}
+
+static json_t *new_moment(const json_t *file)
+{
+	char at[AT_BYTES + 1] = "";
+
+	strncat(at, json_string_value(json_object_get(file, "at")), AT_BYTES - 1);
+	strcat(at, *at ? "Z" : "");
+	return must(json_pack("{s:s, s:O, s:[]}", "at", at, "seconds",
+			      json_object_get(file, "seconds"), "files"));
+}
+
+static void find_moments(struct replay *p)
+{
+	json_t *moment = NULL, *file;
+	size_t i;
+
+	sort_files(p);
+	json_array_foreach(p->files, i, file) {
+		if (!is_of(moment, file)) {
+			moment = new_moment(file);
+			json_array_append_new(p->moments, moment);
+		}
+		join(moment, file);
+	}
+}
+
+/* ---- shown ------------------------------------------------------------------------- */
+
+static int fetch(struct cli *cli, void *arg, json_t **root)
+{
+	const struct replay *p = arg;
+
+	(void)cli;
+	*root = must(json_pack("{s:O}", "moments", p->moments));
+	return 0;
+}
+
+static int show_moments(struct replay *p)
+{
+	struct cli *cli = p->cli;
+	const struct listing listing = {
+		.array = "moments", LISTING_COLUMNS(columns), .nothing = "no snapshot is there",
+		.fetch = fetch, .arg = p, .offline = true,
+	};
+
+	if (cli->comm || cli->func || cli->rank != CLI_ANY || cli->pid != CLI_ANY ||
+	    members_asked(cli))
+		return option_error("of whom is a matter of a command: replay PATH ranks -p PID");
+	cli->samples = 1;
+	return listing_run(cli, &listing, NULL);
+}
+
+static int show_moment(struct replay *p, const struct command *command, const json_t *moment)
+{
+	const json_t *files = json_object_get(moment, "files"), *file;
+	size_t n = json_array_size(files), i;
+	const char **paths = must(calloc(n + 1, sizeof(*paths)));
+	struct offline *offline;
+	int code = CLI_NOTHING;
+
+	json_array_foreach((json_t *)(uintptr_t)files, i, file)
+		paths[i] = json_string_value(json_object_get(file, "path"));
+	offline = offline_open(paths, n, NULL, NULL);
+	if (offline) {
+		client_set_source(p->cli->client, offline_answer, offline);
+		if (p->cli->header)
+			printf("%s %s, %zu node%s\n", p->cli->style.ascii ? "--" : "──",
+			       json_string_value(json_object_get(moment, "at")), n,
+			       n == 1 ? "" : "s");
+		code = command->run(p->cli);
+		fflush(stdout);
+	}
+	offline_free(offline);
+	free(paths);
+	return code;
+}
+
+/* What one moment has nothing to show of, another may: the last one's code is nobody's. */
+static int play(struct replay *p, const struct command *command)
+{
+	int64_t most = p->cli->samples;
+	int worst = CLI_NOTHING;
+	json_t *moment;
+	size_t i;
+
+	p->cli->samples = 1;
+	json_array_foreach(p->moments, i, moment) {
+		int code;
+
+		if (most != CLI_ANY && (int64_t)i >= most)
+			break;
+		if (i && p->cli->clears) {
+			const struct timespec delay = {
+				.tv_sec = (time_t)(p->cli->delay_ns / 1000000000),
+				.tv_nsec = (long)(p->cli->delay_ns % 1000000000),
+			};
+
+			nanosleep(&delay, NULL);
+		}
+		if (p->cli->clears)
+			fputs("\033[H\033[2J", stdout);
+		else if (i)
+			putchar('\n');
+		code = show_moment(p, command, moment);
+		if (code == CLI_USAGE || code == CLI_FAILED || ferror(stdout))
+			return code;
+		if (code != CLI_NOTHING && (worst == CLI_NOTHING || code > worst))
+			worst = code;
+	}
+	return worst;
+}
+
+static int check(const struct cli *cli, const struct command *command)
+{
+	if (!command)
+		return option_error("no command '%s'", cli->second);
+	if (!option_takes(command, "from"))
+		return option_error("snapshots do not tell what %s shows; ncclinsp ranks, ops, "
+				    "peers, inflight, ps, comms and diagnose can be replayed",
+				    command->name);
+	if (cli->format != CLI_TABLE && cli->format != CLI_WIDE)
+		return option_error("moments follow each other as tables only: for programs, "
+				    "%s --from FILE, one by one", command->name);
+	return CLI_DONE;
+}
+
+int cmd_replay(struct cli *cli)
+{
+	struct replay p = { .cli = cli, .files = json_array(), .moments = json_array() };
+	static const char *const members[] = { "written_at", NULL };
+	struct shots shots = { .members = members, .each = take_file, .each_arg = &p };
+	const struct command *command = cli->second ? command_find(cli->second) : NULL;
+	int code = cli->argument ? CLI_DONE : option_error("of which file or directory?");
+
+	if (!code && cli->second)
+		code = check(cli, command);
+	if (!code) {
+		shots_add(&shots, cli->argument);
+		find_moments(&p);
+		if (!json_array_size(p.moments))
+			fputs("ncclinsp: no snapshot is there\n", stderr);
+		code = !json_array_size(p.moments) ? CLI_NOTHING
+		       : command ? play(&p, command) : show_moments(&p);
+	}
+	shots_deinit(&shots);
+	json_decref(p.files);
+	json_decref(p.moments);
+	return code;
+}
