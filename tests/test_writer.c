@@ -102,6 +102,31 @@ START_TEST(the_oldest_make_room_and_what_is_not_ours_stays)
 }
 END_TEST
 
+/* Hosts whose files are in one directory: "node1" is how "node1-a" begins. */
+START_TEST(what_bears_no_time_behind_the_prefix_is_somebody_elses)
+{
+	const struct writer_limits limits = { .files = 2, .bytes = 1000, .stamped = true };
+	static const char *const others[] = {
+		"node1-a-20261122T060000.000000001Z.json", "node1-20261122.json",
+		"node1-20261122T060000Z.json", "node1-",
+	};
+	char name[64];
+
+	for (size_t i = 0; i < FX_COUNT(others); i++)
+		fclose(fopen(path_of(others[i]), "w"));
+	ck_assert_int_eq(writer_open(&w, fx_tmpdir(), "node1-", &limits), 0);
+	for (int i = 0; i < 9; i++) {
+		snprintf(name, sizeof(name), "node1-20261122T06000%d.000000001Z.json", i);
+		while (writer_put(w, name, strdup("x"), 1) == -EBUSY)
+			usleep(1000);
+	}
+	writer_close(w);
+	for (size_t i = 0; i < FX_COUNT(others); i++)
+		ck_assert_int_eq(access(path_of(others[i]), F_OK), 0);
+	ck_assert_int_eq(count_files(), FX_COUNT(others) + 2);
+}
+END_TEST
+
 START_TEST(bytes_are_limited_but_the_newest_always_stays)
 {
 	open_dir(100, 12);
@@ -519,6 +544,7 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_TEST(what_was_given_is_there_when_the_writer_is_gone),
 		FX_TEST(the_oldest_make_room_and_what_is_not_ours_stays),
+		FX_TEST(what_bears_no_time_behind_the_prefix_is_somebody_elses),
 		FX_TEST(bytes_are_limited_but_the_newest_always_stays),
 		FX_TEST(a_failure_is_counted_and_leaves_nothing_behind),
 		FX_TEST(without_its_directory_nothing_is_written),

@@ -213,6 +213,7 @@ int archive_new(struct archive **ap, const char *state_dir, const char *name,
 	if (snprintf(a->dir, sizeof(a->dir), "%s/%s", state_dir, name) >= (int)sizeof(a->dir))
 		return -ENAMETOOLONG;
 	made.made = 0700;
+	made.stamped = true;
 	r = writer_open(&a->files, a->dir, a->prefix, &made);
 	if (r < 0)
 		return r;

@@ -118,6 +118,23 @@ static int compress(char **text, size_t *bytes)
 
 /* ---- the oldest make room -------------------------------------------------------------- */
 
+/* The prefix of one host may be how that of another begins: "node1-", "node1-a-". */
+static bool is_ours(const struct store *s, const char *name)
+{
+	static const char stamp[] = "00000000T000000.";
+	size_t prefix = strlen(s->prefix);
+
+	if (strncmp(name, s->prefix, prefix))
+		return false;
+	for (size_t i = 0; s->limits.stamped && stamp[i]; i++) {
+		char c = name[prefix + i];
+
+		if (stamp[i] == '0' ? c < '0' || c > '9' : c != stamp[i])
+			return false;
+	}
+	return true;
+}
+
 int store_visit(const struct store *s, writer_visit_fn *visit, void *arg)
 {
 	int fd = openat(s->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -132,7 +149,7 @@ int store_visit(const struct store *s, writer_visit_fn *visit, void *arg)
 	while ((entry = readdir(dir))) {
 		struct stat st;
 
-		if (!strncmp(entry->d_name, s->prefix, strlen(s->prefix)) &&
+		if (is_ours(s, entry->d_name) &&
 		    fstatat(s->fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 		    S_ISREG(st.st_mode))
 			visit(arg, entry->d_name, (uint64_t)st.st_size);

@@ -20,6 +20,7 @@ struct writer_limits {
 	uint32_t files;		/* 0: nothing makes room, and nothing is listed */
 	uint64_t bytes;		/* of all of them together */
 	mode_t mode;		/* of the files; 0: 0600 */
+	bool stamped;		/* behind the prefix comes a time, else it is somebody else's */
 	bool compressed;	/* by zstd, in the thread */
 	mode_t made;		/* the directory is ours to make, with its parents; 0: it is not */
 	bool fleeting;		/* what was written last goes with the writer */
@@ -46,7 +47,7 @@ struct writer_output {
 int writer_make_dir(const char *dir, mode_t mode);
 
 /*
- * `dir` must exist, unless it is made.  Ours to prune is what begins with `prefix`.  0 or
+ * `dir` must exist, unless it is made.  Ours to list and prune is what begins with `prefix`.  0 or
  * a negative errno.  Who does not answer within a second may do so later: that is no
  * failure here.
  */

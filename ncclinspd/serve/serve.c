@@ -258,6 +258,20 @@ static enum MHD_Result refuse_body(struct MHD_Connection *connection)
 		      "the body is longer than %u bytes", SERVE_BODY_BYTES);
 }
 
+/*
+ * Who is in the middle of sending may see nothing but a broken connection when it is closed:
+ * so much is read before it is refused.  Others ask first.
+ */
+static bool is_too_much(struct MHD_Connection *connection)
+{
+	const char *expect = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+							 MHD_HTTP_HEADER_EXPECT);
+
+	return announced_bytes(connection) >
+	       (expect && !strcasecmp(expect, "100-continue") ? SERVE_BODY_BYTES :
+								 SERVE_DRAIN_BYTES);
+}
+
 /* With the headers: what can be refused without the body is refused now. */
 static enum MHD_Result begin(struct MHD_Connection *connection, const struct client *c,
 			     const struct exchange *x, const char *method)
@@ -269,7 +283,7 @@ static enum MHD_Result begin(struct MHD_Connection *connection, const struct cli
 	if (strlen(method) + x->line_bytes > SERVE_LINE_BYTES)
 		return answer_refuse(connection, MHD_HTTP_URI_TOO_LONG, "uri_too_long",
 			      "the request's line is longer than %u bytes", SERVE_LINE_BYTES);
-	if (announced_bytes(connection) > SERVE_BODY_BYTES)
+	if (is_too_much(connection))
 		return refuse_body(connection);
 	return MHD_YES;
 }

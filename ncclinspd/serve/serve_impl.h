@@ -36,6 +36,7 @@
 #define SERVE_LINE_BYTES	4096
 #define SERVE_SPARE		16	/* connections above the limit; half are told so */
 #define SERVE_BODY_BYTES	65536
+#define SERVE_DRAIN_BYTES	(1u << 20)	/* of one that is refused, but read */
 #define SERVE_ANSWER_BYTES	(32u << 20)
 #define SERVE_BLOCK_BYTES	16384	/* of an answer that is written piece by piece */
 #define SERVE_ROWS_DEFAULT	100
