@@ -42,7 +42,7 @@ ALLFLAGS  = -std=gnu11 -fno-strict-aliasing $(CFLAGS) $(if $(SAN),-w,$(WARN)) \
 # ---- dependencies --------------------------------------------------------
 # A command, a file or a pkg-config module, and behind "=" the package of Debian
 # and Ubuntu that brings it, where that has another name.
-NEEDS := gcc make pkg-config /usr/include/stdio.h=libc6-dev clang scdoc mandoc tmux curl jq \
+NEEDS := gcc g++ make pkg-config /usr/include/stdio.h=libc6-dev clang scdoc mandoc tmux curl jq \
          prove=perl jsonschema=python3-jsonschema pgrep=procps unshare=util-linux \
          /usr/lib/python3/dist-packages/yaml=python3-yaml bindfs check.pc=check liburing.pc=liburing-dev \
          libmicrohttpd.pc=libmicrohttpd-dev jansson.pc=libjansson-dev \

@@ -3,8 +3,10 @@
 #   make install    DESTDIR= PREFIX=/usr/local
 #   make uninstall  the same, the other way round
 #
-# One list says what goes where; both targets walk through it.  The configuration is
-# where the daemon looks for it, and what somebody has changed there stays.
+# One list says what goes where; both targets walk through it.  A directory that is set to
+# nothing leaves out what goes there (UNITDIR= where there is no systemd, MANDIR= where
+# there is no scdoc).  The configuration is where the daemon looks for it, and what somebody
+# has changed there stays.
 DESTDIR    :=
 PREFIX     := /usr/local
 BINDIR     := $(PREFIX)/bin
@@ -14,6 +16,8 @@ INCLUDEDIR := $(PREFIX)/include
 MANDIR     := $(PREFIX)/share/man
 UNITDIR    := $(PREFIX)/lib/systemd/system
 USERUNITDIR := $(PREFIX)/lib/systemd/user
+SYSUSERSDIR := $(PREFIX)/lib/sysusers.d
+TMPFILESDIR := $(PREFIX)/lib/tmpfiles.d
 BASHDIR    := $(PREFIX)/share/bash-completion/completions
 ZSHDIR     := $(PREFIX)/share/zsh/site-functions
 FISHDIR    := $(PREFIX)/share/fish/vendor_completions.d
@@ -21,8 +25,9 @@ CONFDIR    := /etc/ncclinsp
 INSTALL    := install
 
 # mode:source:destination, one word each.
-files = $(foreach f,$(2),$(1):$(f):$(3)/$(notdir $(f)))
-pages = $(foreach f,$(1),644:$(f):$(MANDIR)/man$(patsubst .%,%,$(suffix $(f)))/$(notdir $(f)))
+files = $(if $(3),$(foreach f,$(2),$(1):$(f):$(3)/$(or $(4),$(notdir $(f)))))
+pages = $(if $(MANDIR),$(foreach f,$(1),644:$(f):$(MANDIR)/man$(patsubst .%,%,$(suffix \
+	$(f)))/$(notdir $(f))))
 
 PC    := $(B)/ncclinsp.pc
 CONF  := $(B)/ncclinspd.conf
@@ -38,12 +43,12 @@ INSTALLED = \
 	$(call files,644,$(PC),$(LIBDIR)/pkgconfig) \
 	$(call pages,$(MAN)) \
 	$(call files,644,$(B)/systemd/ncclinspd.service systemd/ncclinspd.socket,$(UNITDIR)) \
-	644:$(B)/systemd/ncclinspd-user.service:$(USERUNITDIR)/ncclinspd.service \
-	644:systemd/ncclinsp.sysusers:$(PREFIX)/lib/sysusers.d/ncclinsp.conf \
-	644:systemd/ncclinsp.tmpfiles:$(PREFIX)/lib/tmpfiles.d/ncclinsp.conf \
-	644:$(B)/completion/ncclinsp.bash:$(BASHDIR)/ncclinsp \
-	644:$(B)/completion/ncclinsp.zsh:$(ZSHDIR)/_ncclinsp \
-	644:$(B)/completion/ncclinsp.fish:$(FISHDIR)/ncclinsp.fish
+	$(call files,644,$(B)/systemd/ncclinspd-user.service,$(USERUNITDIR),ncclinspd.service) \
+	$(call files,644,systemd/ncclinsp.sysusers,$(SYSUSERSDIR),ncclinsp.conf) \
+	$(call files,644,systemd/ncclinsp.tmpfiles,$(TMPFILESDIR),ncclinsp.conf) \
+	$(call files,644,$(B)/completion/ncclinsp.bash,$(BASHDIR),ncclinsp) \
+	$(call files,644,$(B)/completion/ncclinsp.zsh,$(ZSHDIR),_ncclinsp) \
+	$(call files,644,$(B)/completion/ncclinsp.fish,$(FISHDIR))
 
 # What nobody else has files in.
 INSTALLED_DIRS = $(INCLUDEDIR)/nci $(CONFDIR)
@@ -70,7 +75,7 @@ $(PC): packaging/ncclinsp.pc.in FORCE
 		-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' -e 's|@VERSION@|$(VERSION)|' $< >$@
 
 .PHONY: installables
-installables: $(PLUGIN) $(RECORD) $(DAEMON) $(CLI) $(REPLAY) $(MAN) $(PC) $(CONF) $(UNITS) \
+installables: $(PLUGIN) $(RECORD) $(DAEMON) $(CLI) $(REPLAY) $(if $(MANDIR),$(MAN)) $(PC) $(CONF) $(UNITS) \
 	$(SHELLS)
 
 # A directory in the linker's cache must be told of what is new in it.

@@ -22,9 +22,21 @@
  *  6. Byte order is the machine's: a segment never leaves its machine.
  */
 
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/*
+ * For C++, which spells these words otherwise or has them as templates: plain integers of
+ * the same size and place.  Read what changes with __atomic_load_n().
+ */
+#ifdef __cplusplus
+#include <atomic>
+#define _Atomic
+#define _Alignas	alignas
+#define _Static_assert	static_assert
+#else
+#include <stdatomic.h>
+#endif
 
 #define NCI_MAGIC	UINT64_C(0x0a70736e696c6363)	/* bytes "cclinsp\n" on little-endian */
 #define NCI_ABI_MAJOR	1

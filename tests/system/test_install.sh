@@ -49,6 +49,24 @@ echo "# mine" >>"$ROOT/$CONF"
 check "it installs again" make_here install
 check "and leaves a configuration that was changed" grep -qx "# mine" "$ROOT/$CONF"
 
+# Another distribution's way: libraries in lib64, no systemd, no scdoc for the man pages.
+OTHER=$T/other
+PLACES="PREFIX=/usr LIBDIR=/usr/lib64 UNITDIR= USERUNITDIR= SYSUSERSDIR= TMPFILESDIR= MANDIR="
+other_make() { make --no-print-directory -s B="$B" DESTDIR="$OTHER" $PLACES "$@"; }
+check "it installs into lib64, without systemd and man pages" other_make install
+check "with the libraries there" test -e "$OTHER/usr/lib64/libnccl-profiler-insp.so"
+elsewhere() {
+	find "$OTHER" ! -type d -printf '%P\n' |
+		grep -Ev '^(usr/(bin|sbin|lib64|include|share/(bash-completion|zsh|fish))|etc/ncclinsp)/'
+}
+check "and what was left out nowhere" test -z "$(elsewhere)"
+check "without need of scdoc" sh -c '! "$@" | grep -q "scdoc <"' sh \
+	make --no-print-directory -nB V=1 B="$B" $PLACES installables
+check "pkg-config is told where the plugin is there" grep -qx 'libdir=/usr/lib64' \
+	"$OTHER/usr/lib64/pkgconfig/ncclinsp.pc"
+check "it uninstalls from there" other_make uninstall
+check "all of it" test -z "$(find "$OTHER" ! -type d)"
+
 # Each file is in exactly one package of either kind.
 make --no-print-directory -s B="$B" DESTDIR="$T/packaged" PREFIX=/usr LIBDIR=/usr/lib/multi \
 	UNITDIR=/lib/systemd/system install
@@ -101,6 +119,11 @@ plugin_is_named() { [ "$(pc --variable=plugin ncclinsp)" = "$ROOT$P/lib/libnccl-
 	[ "$(pc --variable=plugin ncclinsp)" = "$P/lib/libnccl-profiler-insp.so" ]; }
 
 check "pkg-config compiles a program against it" compiles
+as_cxx() {
+	"${CXX:-g++}" -std=c++17 -Wall -Wextra -Werror -o "$T/reader-cxx" -x c++ "$T/reader.c" \
+		$(pc --cflags --libs ncclinsp)
+}
+check "so it does one in C++" as_cxx
 check "pkg-config tells the version" tells_version
 check "pkg-config tells where the plugin is" plugin_is_named
 
@@ -114,6 +137,8 @@ one_segment() { ls "$SHM"/ncclinsp.* >/dev/null 2>&1 && "$T/reader" "$SHM"/nccli
 reads_the_pid() { [ "$("$T/reader" "$SHM"/ncclinsp.* | cut -d ' ' -f 1)" = "$(ls "$SHM" | cut -d . -f 3)" ]; }
 check "the installed plugin is found by its name" wait_until 20 one_segment
 check "that program reads the segment of a job" reads_the_pid
+reads_the_same() { [ "$("$T/reader" "$SHM"/ncclinsp.*)" = "$("$T/reader-cxx" "$SHM"/ncclinsp.*)" ]; }
+check "so does the one in C++" reads_the_same
 check "a segment is its owner's alone" \
 	test "$(stat -c '%a %u' "$SHM"/ncclinsp.*)" = "600 $(id -u)"
 
