@@ -25,6 +25,7 @@ static int find_comm(struct cli *cli, json_t *body)
 	json_t *comms = listing_comms(cli), *comm;
 	const char *id = NULL;
 	size_t i, found = 0;
+	int code = CLI_DONE;
 
 	label_rows(comms, comms);
 	json_array_foreach(comms, i, comm)
@@ -32,17 +33,19 @@ static int find_comm(struct cli *cli, json_t *body)
 			found++;
 			id = json_string_value(report_get(comm, "comm_id"));
 		}
-	if (found == 1 && id)
-		json_object_set_new(body, "comm_id", json_string(id));
-	json_decref(comms);
-	if (found == 1 && id)
-		return CLI_DONE;
 	if (found > 1)
-		return option_error("%zu communicators are called '%s': give the id", found,
-				    cli->comm);
-	fprintf(stderr, "ncclinsp: no communicator '%s' with an id; ncclinsp comms lists them\n",
-		cli->comm);
-	return CLI_NOTHING;
+		code = option_error("%zu communicators are called '%s': give the id, or the name "
+				    "with its end, as %s:%s", found, cli->comm, cli->comm,
+				    id && strlen(id) > 4 ? id + strlen(id) - 4 : "");
+	else if (id)
+		json_object_set_new(body, "comm_id", json_string(id));
+	else
+		code = CLI_NOTHING;
+	json_decref(comms);
+	if (code == CLI_NOTHING)
+		fprintf(stderr, "ncclinsp: no communicator '%s' with an id; ncclinsp comms lists "
+			"them\n", cli->comm);
+	return code;
 }
 
 static int put_target(struct cli *cli, json_t *body)
