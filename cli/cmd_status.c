@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "cli/doctor/foreign.h"
+#include "cli/left_out.h"
 #include "cli/prose.h"
 #include "cli/table/listing.h"
 #include "cli/verdict.h"
@@ -146,6 +147,20 @@ static void say_refused(const struct cli *cli, const struct view *view)
 	    (long long)json_integer_value(n), text);
 }
 
+/* What is missing in all that is shown, because bounds were reached. */
+static void say_left_out(const struct cli *cli, const struct view *view)
+{
+	const json_t *processes = view->kept.at[VIEW_ASK_PROCESSES].root;
+	char text[LEFT_OUT_BYTES];
+	const char *label = "left out";
+	size_t i = 0;
+
+	while (left_out_next(view->status, processes, &i, text)) {
+		say(cli, label, LINE_PLAIN, "%s", text);
+		label = "";
+	}
+}
+
 static void say_verdicts(const struct cli *cli, const struct view *view)
 {
 	struct frame frame;
@@ -180,6 +195,7 @@ static void print_page(const struct cli *cli, const struct view *view)
 	say_jobs(cli, view);
 	say_level(cli, view);
 	say_records(cli, view);
+	say_left_out(cli, view);
 	say_refused(cli, view);
 	say_daemon(cli, view);
 }

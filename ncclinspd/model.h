@@ -71,6 +71,15 @@ struct loss {
 	uint64_t evicted;	/* operations pushed out of the reconstruction unfinished */
 };
 
+/* NCCL's calls that a process's plugin could make nothing of, and left no record of. */
+struct ignored {
+	uint64_t event;		/* starts of an event that it does not know */
+	uint64_t state;		/* a state that it does not know, or that the event has not */
+	uint64_t finalized;	/* starts for a communicator that was finalized */
+	uint64_t context;	/* starts with a context that it never gave */
+	uint64_t handle;	/* states and stops of an event that is over, or never was */
+};
+
 /* What is wrong with a pair of GPU stamps, see stamps.h. */
 #define STAMP_FAULTS(X)				\
 	X(GOOD,       NULL)			\
@@ -163,6 +172,7 @@ struct process {
 	uint64_t records;
 	uint64_t bytes;
 	struct loss loss;
+	struct ignored ignored;
 	uint64_t stamps_refused[STAMP_FAULT_END];	/* by enum stamp_fault */
 	struct tick_clock clock;
 	uint64_t first_ticks;	/* no stamp is older: when the segment was made, */

@@ -129,8 +129,18 @@ START_TEST(losses_of_the_process_itself_are_shown)
 	atomic_store_explicit(&job.ring.live->no_lane, 11, memory_order_relaxed);
 	atomic_store_explicit(&job.ring.live->no_string, 3, memory_order_relaxed);
 	atomic_store_explicit(&job.ring.live->no_comm, 4, memory_order_relaxed);
+	atomic_store_explicit(&job.ring.live->unknown_event, 21, memory_order_relaxed);
+	atomic_store_explicit(&job.ring.live->unknown_state, 22, memory_order_relaxed);
+	atomic_store_explicit(&job.ring.live->closed_comm, 23, memory_order_relaxed);
+	atomic_store_explicit(&job.ring.live->bad_context, 24, memory_order_relaxed);
+	atomic_store_explicit(&job.ring.directory[0].stale, 25, memory_order_relaxed);
 	fx_daemon_step(&fx, 1);
 	p = fx_process(&fx, 0);
+	ck_assert_uint_eq(p->ignored.event, 21);
+	ck_assert_uint_eq(p->ignored.state, 22);
+	ck_assert_uint_eq(p->ignored.finalized, 23);
+	ck_assert_uint_eq(p->ignored.context, 24);
+	ck_assert_uint_eq(p->ignored.handle, 25);
 	ck_assert_uint_eq(p->loss.pool, 7);
 	ck_assert_uint_eq(p->loss.lane, 11);
 	ck_assert_uint_eq(p->loss.string, 3);

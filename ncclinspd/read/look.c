@@ -22,19 +22,25 @@ static uint64_t load64(const _Atomic uint64_t *p)
 	return atomic_load_explicit(p, memory_order_relaxed);
 }
 
-/* Events that the process itself could not record. */
+/* What the process itself could not record. */
 static void take_counters(struct attached *a)
 {
 	const struct nci_live *live = &a->look->live;
 	struct process *p = &a->seg->process;
 
-	p->loss.pool = 0;
-	for (uint32_t i = 0; i < a->seg->nlanes; i++)
+	p->loss.pool = p->ignored.handle = 0;
+	for (uint32_t i = 0; i < a->seg->nlanes; i++) {
 		p->loss.pool += load64(&a->look->lane[i].pool_full) +
 				load32(&a->look->lane[i].reclaimed);
+		p->ignored.handle += load64(&a->look->lane[i].stale);
+	}
 	p->loss.lane = load64(&live->no_lane);
 	p->loss.string = load64(&live->no_string);
 	p->loss.comm = load64(&live->no_comm);
+	p->ignored.event = load64(&live->unknown_event);
+	p->ignored.state = load64(&live->unknown_state);
+	p->ignored.finalized = load64(&live->closed_comm);
+	p->ignored.context = load64(&live->bad_context);
 	p->api_version = load32(&live->api_version);
 	p->level = load32(&live->level);
 	p->mask = load32(&live->mask);

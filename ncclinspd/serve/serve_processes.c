@@ -209,6 +209,24 @@ static void put_refused_by(const struct serve *s, struct json *j, const void *ro
 	serve_put_refused(j, ((const struct process *)row)->stamps_refused);
 }
 
+static const struct field ignored_fields[] = {
+#define F(name) { #name, FIELD_U64, offsetof(struct ignored, name), NULL }
+	F(event),
+	F(state),
+	F(finalized),
+	F(context),
+	F(handle),
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+static void put_ignored(const struct serve *s, struct json *j, const void *row)
+{
+	json_begin(j, '{');
+	rows_put(s, j, ignored_fields, &((const struct process *)row)->ignored);
+	json_end(j, '}');
+}
+
 static void put_loss(const struct serve *s, struct json *j, const void *row)
 {
 	json_begin(j, '{');
@@ -255,6 +273,7 @@ const struct field process_fields[] = {
 	F("records", FIELD_U64, records),
 	F("bytes", FIELD_U64, bytes),
 	P("lost", put_loss),
+	P("ignored", put_ignored),
 	P("stamps_refused", put_refused),
 	P("stamps_refused_by", put_refused_by),
 	P("comms", put_comms),

@@ -39,17 +39,27 @@ targets_there() {
 	return $missing
 }
 
-# docs/SECURITY.md names a test for each threat.
+# docs/SECURITY.md names a test for each threat, docs/losses.md for each loss: the last column.
 proofs_there() {
 	local file name sentence missing=0
 	while read -r name; do
 		grep -rqF "START_TEST($name)" tests || { echo "no test $name"; missing=1; }
-	done < <(grep -o '`[a-z0-9_]*_[a-z0-9_]*`' docs/SECURITY.md | tr -d '`')
+	done < <(grep -o '`[a-z0-9_]*_[a-z0-9_]*`' docs/SECURITY.md | tr -d '`'
+		sed -n 's/.*| \(.*\) |$/\1/p' docs/losses.md | grep -o '`[a-z0-9_]*_[a-z0-9_]*`' | tr -d '`')
 	while IFS= read -r sentence; do
 		grep -rqF "check \"$sentence\"" tests/*/*.sh ||
 			{ echo "nothing checks: $sentence"; missing=1; }
 	done < <(tr '\n' ' ' <docs/SECURITY.md | grep -o '"[^"]*"' | tr -d '"')
 	return $missing
+}
+
+# Each figure that `ncclinsp status` calls left out, by the last part of its path.
+bounds_there() {
+	local path missing=0
+	for path in $(sed -nE 's/^\t\{ "([a-z_.]+)",?.*/\1/p' cli/left_out.c); do
+		grep -qE "\`([a-z]+\.)?(${path#*.}|${path%%.*})\`" docs/losses.md || { echo "no $path"; missing=1; }
+	done
+	[ -n "$path" ] && return $missing
 }
 
 # Who is called at night finds each kind of finding in docs/operations.md.
@@ -70,11 +80,12 @@ rooms_there() {
 }
 check "docs/ARCHITECTURE.md describes each room" rooms_there
 check "docs/operations.md has each kind of finding" kinds_there
-for document in README.md docs/SECURITY.md docs/operations.md docs/ARCHITECTURE.md deploy/slurm/README.md deploy/kubernetes/README.md deploy/container/README.md tests/nccl/README.md tests/gpu/README.md; do
+for document in README.md docs/SECURITY.md docs/operations.md docs/losses.md docs/ARCHITECTURE.md deploy/slurm/README.md deploy/kubernetes/README.md deploy/container/README.md tests/nccl/README.md tests/gpu/README.md; do
 	check "$document: the files that it names are there" all_there $document
 done
 check "manual pages that are named are there, and all are named" pages_there
-check "docs/SECURITY.md names tests that there are" proofs_there
+check "docs/SECURITY.md and docs/losses.md name tests that there are" proofs_there
+check "each bound that status tells of is in docs/losses.md" bounds_there
 check "targets of make that are named are there" targets_there
 check "make without a target builds everything" eval 'make -np 2>/dev/null </dev/null | grep -qx ".DEFAULT_GOAL := all"'
 done_testing

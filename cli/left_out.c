@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/left_out.h"
+
+#include <stdio.h>
+
+#include "cli/table/report.h"
+
+#define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
+
+/* docs/losses.md has a line for each. */
+static const struct row {
+	const char *path;
+	const char *what;	/* so many of these */
+} of_daemon[] = {
+	{ "reconstruct.comms_refused",
+	  "communicators: of a node 8192 are followed, half of that of one user" },
+	{ "aggregate.evicted",
+	  "rows of sums over operations: the longest idle made room for new ones" },
+	{ "aggregate.unbinned", "durations, from percentiles: a window had no room for them" },
+	{ "links.evicted", "network links: the longest idle made room for new ones" },
+	{ "ranks.pushed_out", "operations, from comparing ranks: too many waited for others" },
+	{ "ranks.unscanned", "operations, from comparing ranks: too many new communicators" },
+	{ "exemplars.skipped", "slow operations, from exemplars: a user has four files a minute" },
+	{ "containers.unseen",
+	  "processes in containers: the daemon may not look there (man ncclinspd)" },
+	{ "containers.left_out",
+	  "times a container or process: 64 directories, 32768 processes are looked into" },
+	{ "control.left_out", "wishes for levels: the control file had no room" },
+	{ "control.forgotten", "processes, from what is steered by itself: too many" },
+}, of_processes[] = {
+	{ "ignored.event", "events of a kind that plugins do not know: NCCL is newer" },
+	{ "ignored.context", "events of communicators that plugins have not seen begin" },
+};
+
+static long long of(const json_t *answer, const char *path)
+{
+	return json_integer_value(report_get(answer, path));
+}
+
+static long long sum(const json_t *processes, const char *path)
+{
+	const json_t *row;
+	long long n = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(processes, "processes"), i, row)
+		n += of(row, path);
+	return n;
+}
+
+bool left_out_next(const json_t *status, const json_t *processes, size_t *i,
+		   char text[LEFT_OUT_BYTES])
+{
+	while (*i < COUNT(of_daemon) + COUNT(of_processes)) {
+		bool daemons = *i < COUNT(of_daemon);
+		const struct row *row = daemons ? &of_daemon[*i] :
+					&of_processes[*i - COUNT(of_daemon)];
+		long long n = daemons ? of(status, row->path) : sum(processes, row->path);
+
+		++*i;
+		if (!n)
+			continue;
+		snprintf(text, LEFT_OUT_BYTES, "%lld %s", n, row->what);
+		return true;
+	}
+	return false;
+}
