@@ -241,6 +241,7 @@ static void check_times(const struct aggregate_times *got, struct values *v)
 	ck_assert_uint_eq(got->max_ns, v->at[v->n - 1]);
 	ck_assert(fx_is_close(got->p50_ns, v->at[(uint64_t)ceil(0.5 * (double)v->n) - 1]));
 	ck_assert(fx_is_close(got->p90_ns, v->at[(uint64_t)ceil(0.9 * (double)v->n) - 1]));
+	ck_assert(fx_is_close(got->p95_ns, v->at[(uint64_t)ceil(0.95 * (double)v->n) - 1]));
 	ck_assert(fx_is_close(got->p99_ns, v->at[(uint64_t)ceil(0.99 * (double)v->n) - 1]));
 }
 

@@ -35,6 +35,7 @@ static const struct field times_fields[] = {
 	F(mean_ns),
 	F(p50_ns),
 	F(p90_ns),
+	F(p95_ns),
 	F(p99_ns),
 	F(max_ns),
 #undef F

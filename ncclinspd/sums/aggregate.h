@@ -46,7 +46,7 @@ enum aggregate_key {
 /* Durations of the operations that were timed; all UNKNOWN_U64 when n is 0. */
 struct aggregate_times {
 	uint64_t n;
-	uint64_t mean_ns, p50_ns, p90_ns, p99_ns, max_ns;
+	uint64_t mean_ns, p50_ns, p90_ns, p95_ns, p99_ns, max_ns;
 };
 
 /*

@@ -74,6 +74,7 @@ static void fill_times(struct aggregate_times *times, const struct histogram *h,
 	times->max_ns = sums->n ? sums->max : UNKNOWN_U64;
 	times->p50_ns = quantile(h, sums, 0.5);
 	times->p90_ns = quantile(h, sums, 0.9);
+	times->p95_ns = quantile(h, sums, 0.95);
 	times->p99_ns = quantile(h, sums, 0.99);
 }
 
