@@ -146,6 +146,17 @@ START_TEST(first_processes_of_a_user_have_more_room_than_the_next)
 }
 END_TEST
 
+START_TEST(a_few_users_together_have_no_more_than_the_node_can_give)
+{
+	static struct member member[3 * FULL];
+
+	for (uint32_t i = 0; i < 3 * FULL; i++)
+		join(&member[i], i, 77 + i / FULL);
+	ck_assert_uint_eq(pushed_out(&member[2 * FULL - 1]), 0);
+	ck_assert_uint_eq(pushed_out(&member[2 * FULL]), OPS - OPS / 8);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -153,6 +164,7 @@ int main(void)
 		FX_TEST(room_comes_back_when_a_process_is_forgotten),
 		FX_TEST(communicators_that_are_over_make_room_for_new_ones),
 		FX_TEST(first_processes_of_a_user_have_more_room_than_the_next),
+		FX_TEST(a_few_users_together_have_no_more_than_the_node_can_give),
 	};
 
 	return fx_run(setup, teardown, tests, FX_COUNT(tests));

@@ -51,8 +51,9 @@ static const struct reconstruct_limits defaults = {
 	.comms = 8192,
 };
 
-#define FULL_OF_USER	32	/* processes of one user that have all the room there is */
-#define LESS		8	/* ... of which the others have one part in so many */
+#define FULL_OF_USER	32	/* processes of one user that have all the room there is ... */
+#define FULL		64	/* ... and of all users; docs/SECURITY.md has what that comes to */
+#define LESS		8	/* of which the others have one part in so many */
 
 static void apply_limits(struct reconstruct_limits *to, const struct reconstruct_limits *from)
 {
@@ -133,11 +134,15 @@ static uint32_t less(uint32_t n)
 static struct reconstruct_limits limits_of(const struct reconstruct *rc, uid_t uid)
 {
 	struct reconstruct_limits limits = rc->limits;
-	uint32_t same = 0;
+	uint32_t same = 0, full = 0;
 
-	for (uint32_t i = 0; i < rc->nrecons; i++)
-		same += rc->recons[i] && rc->recons[i]->process->uid == uid;
-	if (same < FULL_OF_USER)
+	for (uint32_t i = 0; i < rc->nrecons; i++) {
+		const struct recon *r = rc->recons[i];
+
+		same += r && r->process->uid == uid;
+		full += r && r->ops.capacity == limits.ops;
+	}
+	if (same < FULL_OF_USER && full < FULL)
 		return limits;
 	limits.ops = less(limits.ops);
 	limits.apis = less(limits.apis);
