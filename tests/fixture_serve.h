@@ -273,7 +273,6 @@ static inline struct process *fx_process(pid_t pid, uid_t uid, int32_t rank)
 	snprintf(p->command, sizeof(p->command), "train\xff.py");
 	snprintf(p->plugin_version, sizeof(p->plugin_version), "0.1.0");
 	p->api_version = 6;
-	p->steerable = true;
 	p->level = NCI_LEVEL_NET;
 	p->mask = NCI_EVENT_BIT(NCI_EV_COLL) | NCI_EVENT_BIT(NCI_EV_KERNEL_CH) |
 		  NCI_EVENT_BIT(NCI_EV_PROXY_OP);

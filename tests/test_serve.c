@@ -77,6 +77,7 @@ START_TEST(processes_show_every_promised_field)
 	struct process *p = fx_process(4711, 0, 0);
 	json_t *a;
 
+	p->steerable = true;
 	p->last_record_ns = FX_START_NS + 1;
 	a = fx_get("/v1/processes", 200);
 	ck_assert_uint_eq(json_array_size(fx_at(a, "processes")), 1);

@@ -102,7 +102,6 @@ START_TEST(an_operation_runs_once_its_kernel_does_or_a_transfer_is_done)
 	struct process *p = fx_process(10, 0, 3);
 	json_t *a;
 
-	p->steerable = false;		/* what was asked for tells whether it was watched */
 	fx_post(p, 41, 0x5001, 1000);
 	add_proxies(0x5001);
 	proxy->steps_done = 0;

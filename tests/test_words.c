@@ -135,6 +135,7 @@ START_TEST(levels_and_what_restricts_them_are_explained)
 	for (p->level = 0; p->level < NCI_LEVEL_END; p->level++)
 		say(process_level(p));
 	compare("levels");
+	p->steerable = true;
 	for (p->reason = 0; p->reason < REASONS; p->reason++)
 		say(process_level_reason(p));
 	p->reason = NCI_REASON_NONE;
