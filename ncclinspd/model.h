@@ -194,6 +194,7 @@ struct process {
 /* A process whose segment is in a format of another major version: nothing of it is read. */
 struct foreign {
 	pid_t pid;		/* here, as its lock tells; else as the file's name says */
+	char file[64];		/* name of the segment's file */
 	pid_t host_pid;		/* in our pid namespace */
 	uid_t uid;
 	uint64_t start_time;	/* clock ticks since boot */

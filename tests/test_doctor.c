@@ -58,6 +58,16 @@ static void put_root(int pid, bool own_shm)
 	ck_assert_int_eq(system(path), 0);
 }
 
+/* A mount namespace of its own. */
+static void put_mounts(int pid)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command), "mkdir -p %s/%d/ns && touch %s/%d/ns/mnt", proc, pid,
+		 proc, pid);
+	ck_assert_int_eq(system(command), 0);
+}
+
 #define NCCL_MAP   "7f00-7f01 r-xp 0 08:01 1 /usr/lib/libnccl.so.2.28\n"
 #define PLUGIN_MAP "7f02-7f03 r-xp 0 08:01 2 /opt/lib/libnccl-profiler-insp.so\n"
 
@@ -70,6 +80,9 @@ START_TEST(who_uses_nccl_is_told_from_what_is_mapped)
 	PUT(200, "environ", "HOME=/\0NOT_NCCL_PROFILER_PLUGIN=x\0NCCL_PROFILER_PLUGIN=insp\0");
 	PUT(200, "comm", "python\n");
 	PUT(200, "status", "Name:\tpython\nNSpid:\t200\t7\n");
+	PUT(200, "stat", "200 (a) 1 ) R 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 5000 20\n");
+	put_mounts(1);
+	put_mounts(200);
 	put_root(200, false);
 	jobs = doctor_scan(proc, shm, NULL);
 	ck_assert_uint_eq(json_array_size(jobs), 1);
@@ -81,6 +94,8 @@ START_TEST(who_uses_nccl_is_told_from_what_is_mapped)
 	ck_assert(json_is_true(json_object_get(job, "other_dir")));	/* /dev/shm */
 	ck_assert(json_is_false(json_object_get(job, "foreign_shm")));
 	ck_assert_int_eq(json_integer_value(json_array_get(json_object_get(job, "pids"), 2)), 7);
+	ck_assert_int_eq(json_integer_value(json_object_get(job, "start")), 5000);
+	ck_assert(json_is_true(json_object_get(job, "own_mounts")));
 	json_decref(jobs);
 }
 END_TEST
@@ -93,6 +108,7 @@ START_TEST(what_may_not_be_read_is_no_reason_to_fail)
 	jobs = doctor_scan(proc, shm, NULL);
 	ck_assert_uint_eq(json_array_size(jobs), 1);
 	ck_assert(json_is_null(json_object_get(json_array_get(jobs, 0), "plugin")));
+	ck_assert(json_is_false(json_object_get(json_array_get(jobs, 0), "own_mounts")));
 	json_decref(jobs);
 	jobs = doctor_scan("/nonexistent", shm, NULL);
 	ck_assert_uint_eq(json_array_size(jobs), 0);
@@ -161,6 +177,20 @@ static const struct {
 	  "the daemon does not see" },
 	{ "{\"pids\": [12], \"loaded\": true, \"other_dir\": true}", DOCTOR_WARNING,
 	  "another directory" },
+	{ "{\"pids\": [12], \"loaded\": true, \"other_dir\": true, \"own_mounts\": true}",
+	  DOCTOR_FAILED, "a directory of its container" },
+	/* seen from inside of a container: other numbers than the daemon's */
+	{ "{\"pids\": [7], \"start\": 5000, \"loaded\": true}", DOCTOR_OK, NULL },
+	{ "{\"pids\": [8], \"start\": 6000, \"loaded\": true}", DOCTOR_FAILED,
+	  "a plugin of another version" },
+	/* another container's process is called like this one, or the node's is */
+	{ "{\"pids\": [99, 7], \"start\": 5001, \"loaded\": true}", DOCTOR_FAILED,
+	  "knows nothing of it" },
+	{ "{\"pids\": [99, 16], \"start\": 5001, \"loaded\": true}", DOCTOR_FAILED,
+	  "knows nothing of it" },
+	{ "{\"pids\": [16, 6], \"start\": 5000, \"loaded\": true}", DOCTOR_OK, NULL },
+	{ "{\"pids\": [7], \"start\": 0, \"loaded\": true}", DOCTOR_FAILED,
+	  "knows nothing of it" },	/* which of those that have that number is not known */
 	{ "{\"pids\": [12], \"loaded\": false, \"plugin\": null}", DOCTOR_WARNING,
 	  "without the plugin" },
 	{ "{\"pids\": [12], \"loaded\": false, \"plugin\": \"\"}", DOCTOR_WARNING,
@@ -184,9 +214,12 @@ START_TEST(each_process_is_judged_by_itself)
 	json_object_set_new(job, "pid", json_integer(99));
 	json_object_set_new(job, "command", json_string("python"));
 	jobs = json_pack("[o]", job);
-	known = json_pack("{s:[{s:i}, {s:i, s:i, s:{}}, {s:i, s:i, s:n}], s:[{s:i}]}",
-			  "processes", "pid", 10, "pid", 11, "api_version", 6, "steering",
-			  "pid", 14, "api_version", 6, "steering", "foreign", "pid", 13);
+	known = json_pack("{s:[{s:i}, {s:i, s:i, s:{}}, {s:i, s:i, s:n}, {s:i, s:s}], "
+			  "s:[{s:i}, {s:i, s:s}]}", "processes", "pid", 10,
+			  "pid", 11, "api_version", 6, "steering",
+			  "pid", 14, "api_version", 6, "steering",
+			  "pid", 16, "segment", "ncclinsp.0.7.5000",
+			  "foreign", "pid", 13, "pid", 15, "segment", "ncclinsp.0.8.6000");
 	rows = doctor_judge(jobs, known);
 	ck_assert_uint_eq(json_array_size(rows), cases[_i].text ? 1 : 0);
 	row = json_array_get(rows, 0);

@@ -93,6 +93,41 @@ static json_t *read_pids(const char *proc, const char *pid)
 	return pids;
 }
 
+/* When it began, in the kernel's ticks; 0: not known. */
+static json_int_t read_start(const char *proc, const char *pid)
+{
+	FILE *in = open_of(proc, pid, "stat");
+	unsigned long long start = 0;
+	char text[1024];
+	size_t len = in ? fread(text, 1, sizeof(text) - 1, in) : 0;
+	const char *at;
+
+	text[len] = '\0';
+	at = strrchr(text, ')');	/* the command may hold anything */
+	if (!at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u"
+			  " %*d %*d %*d %*d %*d %*d %llu", &start) != 1)
+		start = 0;
+	if (in)
+		fclose(in);
+	return (json_int_t)start;
+}
+
+/* Does it see other mounts than the node's first process, or we?  Who cannot be asked: no. */
+static bool has_own_mounts(const char *proc, const char *pid)
+{
+	char path[DOCTOR_PATH];
+	struct stat first, own;
+
+	snprintf(path, sizeof(path), "%s/1/ns/mnt", proc);
+	if (stat(path, &first)) {
+		snprintf(path, sizeof(path), "%s/self/ns/mnt", proc);
+		if (stat(path, &first))
+			return false;
+	}
+	snprintf(path, sizeof(path), "%s/%s/ns/mnt", proc, pid);
+	return !stat(path, &own) && (own.st_ino != first.st_ino || own.st_dev != first.st_dev);
+}
+
 /* Does the directory of segments mean another one there?  Who cannot be asked: no. */
 static bool has_foreign_shm(const char *proc, const char *pid, const char *shm_dir)
 {
@@ -155,11 +190,13 @@ static void add_process(json_t *jobs, const char *proc, const char *pid, const c
 	own_dir = read_variable(proc, pid, "NCCLINSP_SHM_DIR") ?: json_string(NCI_SHM_DIR);
 	value = read_variable(proc, pid, "NCCL_PROFILER_PLUGIN");
 	json_array_append_new(
-		jobs, json_pack("{s:I s:o s:o s:b s:b s:b s:b s:b s:o?}", "pid",
-				(json_int_t)atoll(pid), "pids", read_pids(proc, pid), "command",
-				read_command(proc, pid), "loaded", plugin, "lacks_library",
+		jobs, json_pack("{s:I s:o s:I s:o s:b s:b s:b s:b s:b s:b s:o?}", "pid",
+				(json_int_t)atoll(pid), "pids", read_pids(proc, pid), "start",
+				read_start(proc, pid), "command", read_command(proc, pid),
+				"loaded", plugin, "lacks_library",
 				lacks_library(proc, pid, value), "other_dir",
 				strcmp(json_string_value(own_dir) ?: "", shm_dir) != 0,
+				"own_mounts", has_own_mounts(proc, pid),
 				"foreign_shm", has_foreign_shm(proc, pid, shm_dir),
 				"foreign_control", has_foreign_control(proc, pid, control),
 				"plugin", value));
@@ -182,22 +219,56 @@ json_t *doctor_scan(const char *proc, const char *shm_dir, const char *control)
 
 /* ---- judging ----------------------------------------------------------------- */
 
-/* The row of one of them, or NULL. */
-static const json_t *row_of(const json_t *pids, const json_t *known)
+static bool has_pid(const json_t *pids, const json_t *pid)
 {
-	json_t *row, *pid;
-	size_t i, k;
+	json_t *one;
+	size_t i;
+
+	json_array_foreach((json_t *)pids, i, one)
+		if (json_equal(one, pid))
+			return true;
+	return false;
+}
+
+/*
+ * The daemon's number of a process is ours only where both see the same pid namespace.  Its
+ * segment is named by that which it has for itself, and by when it began, which no other
+ * process with one of these numbers did.
+ */
+static bool is_row_of(const json_t *row, const json_t *job)
+{
+	const char *segment = json_string_value(json_object_get(row, "segment"));
+	json_int_t began = json_integer_value(json_object_get(job, "start"));
+	const json_t *pids = json_object_get(job, "pids");
+	long long number, start;
+	json_t *own;
+	bool is;
+
+	if (!segment || sscanf(segment, NCI_FILE_PREFIX "%*u.%lld.%lld", &number, &start) != 2)
+		return has_pid(pids, json_object_get(row, "pid"));
+	if (began && began != start)
+		return false;
+	own = json_integer(number);
+	is = has_pid(pids, json_object_get(row, "pid")) || (began && has_pid(pids, own));
+	json_decref(own);
+	return is;
+}
+
+/* Its row among them, or NULL. */
+static const json_t *row_of(const json_t *job, const json_t *known)
+{
+	json_t *row;
+	size_t i;
 
 	json_array_foreach((json_t *)known, i, row)
-		json_array_foreach((json_t *)pids, k, pid)
-			if (json_equal(json_object_get(row, "pid"), pid))
-				return row;
+		if (is_row_of(row, job))
+			return row;
 	return NULL;
 }
 
 /* The first that fits. */
-enum { FOREIGN, UNSEEN_ELSEWHERE, UNSEEN_FOREIGN, UNSEEN, OLD, DEAF, NOT_SET, SWITCHED_OFF,
-       NO_FILE, NOT_LOADED, WELL };
+enum { FOREIGN, UNSEEN_INSIDE, UNSEEN_ELSEWHERE, UNSEEN_FOREIGN, UNSEEN, OLD, DEAF, NOT_SET,
+       SWITCHED_OFF, NO_FILE, NOT_LOADED, WELL };
 
 static const struct {
 	enum doctor_state state;
@@ -207,6 +278,11 @@ static const struct {
 	[FOREIGN] = { DOCTOR_FAILED,
 		      "has a plugin of another version, whose format the daemon does not read",
 		      "restart what is older, the daemon or the job: ncclinsp ps says which" },
+	[UNSEEN_INSIDE] = { DOCTOR_FAILED,
+			    "records into a directory of its container (NCCLINSP_SHM_DIR), where "
+			    "the daemon does not look",
+			    "start it without that variable: a container's " NCI_SHM_DIR " is "
+			    "looked into; or mount the directory of ncclinspd's --shm-dir there" },
 	[UNSEEN_ELSEWHERE] = { DOCTOR_WARNING,
 			       "records into another directory than is looked at here",
 			       "ask its own daemon, if there is one; else start it with the same "
@@ -241,8 +317,7 @@ static const struct {
 static int judge(const json_t *job, const json_t *answer)
 {
 	const char *plugin = json_string_value(json_object_get(job, "plugin"));
-	const json_t *pids = json_object_get(job, "pids");
-	const json_t *row = row_of(pids, json_object_get(answer, "processes"));
+	const json_t *row = row_of(job, json_object_get(answer, "processes"));
 
 	if (json_is_true(json_object_get(job, "loaded"))) {
 		if (row && json_is_integer(json_object_get(row, "api_version")) &&
@@ -250,10 +325,11 @@ static int judge(const json_t *job, const json_t *answer)
 			return OLD;
 		if (row)
 			return json_is_true(json_object_get(job, "foreign_control")) ? DEAF : WELL;
-		if (row_of(pids, json_object_get(answer, "foreign")))
+		if (row_of(job, json_object_get(answer, "foreign")))
 			return FOREIGN;
 		if (json_is_true(json_object_get(job, "other_dir")))
-			return UNSEEN_ELSEWHERE;
+			return json_is_true(json_object_get(job, "own_mounts")) ? UNSEEN_INSIDE
+										: UNSEEN_ELSEWHERE;
 		return json_is_true(json_object_get(job, "foreign_shm")) ? UNSEEN_FOREIGN : UNSEEN;
 	}
 	if (!plugin || !*plugin)

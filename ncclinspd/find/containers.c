@@ -5,6 +5,10 @@
  * kernel's list of locks would name those who write segments at once, but makes everybody
  * who wants a lock wait for it, and us for all processors: 12 ms on two of them.)
  *
+ * Only /dev/shm is looked at there.  Another directory that a process was told to use stands
+ * in its environment; but who reads that waits for the lock on its memory, which it can keep
+ * for ever: "ncclinsp doctor" may wait, we may not.
+ *
  *     process -> namespace -> directory
  *
  * Each holds the next one: what no process of a round refers to any more is given up.

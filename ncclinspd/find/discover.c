@@ -36,6 +36,7 @@ struct discover {
 	struct loop_timer life;
 	struct loop_timer fresh;
 	uint64_t fresh_wait_ns;
+	uint64_t since_ns;	/* we are here */
 	uint64_t scan_ns;	/* when the next one is due */
 	bool more;		/* processes, that could not yet be looked at for containers */
 	struct files files;
@@ -187,14 +188,19 @@ static void drop(struct discover *d, struct file *f, uint64_t now_ns)
 
 /* ---- files ----------------------------------------------------------------- */
 
+static void leave(struct file *f)
+{
+	segment_free(f->seg);
+	f->seg = NULL;
+	f->state = FILE_IGNORED;
+}
+
 static void ignore(struct discover *d, struct file *f, enum log_level level, const char *why,
 		   uint64_t now_ns)
 {
-	f->state = FILE_IGNORED;
 	if (f->seg)
 		f->foreign = f->seg->foreign;
-	segment_free(f->seg);
-	f->seg = NULL;
+	leave(f);
 	d->refused++;
 	log_limited(&d->rate, now_ns, level, "segment left alone file=%s reason=\"%s\"",
 		    f->name, why);
@@ -212,22 +218,6 @@ static bool is_over_limit(const struct discover *d, const struct file *f)
 	       (f->dir != &d->dir && files_read_in(&d->files, f->dir) >= limit / 4);
 }
 
-/* What another look in a while may find changed. */
-static bool is_passing(int outcome)
-{
-	return outcome == SEGMENT_NOT_READY || outcome == -EMFILE || outcome == -ENFILE ||
-	       outcome == -ENOMEM;
-}
-
-static const char *reason(int outcome)
-{
-	if (outcome == SEGMENT_FOREIGN)
-		return "its format is another version's, restart the older: job or daemon";
-	if (outcome == SEGMENT_STALE)
-		return "another boot";
-	return outcome == SEGMENT_NOT_READY ? "was never ready" : strerror(-outcome);
-}
-
 static int open_file(struct discover *d, struct file *f)
 {
 	int r = f->seg ? 0 : segment_open(&f->seg, f->dir ? f->dir->fd : -1, f->name, d->names);
@@ -236,6 +226,18 @@ static int open_file(struct discover *d, struct file *f)
 		return r;
 	f->ino = f->seg->ino;
 	return segment_check(f->seg);
+}
+
+/*
+ * In a container files of dead processes stay.  Of one that is older than this daemon the one
+ * before has told: it would be news again with each of us.
+ */
+static bool is_old_story(const struct discover *d, const struct file *f)
+{
+	uint64_t made_ns = f->seg->process.first_mono_ns;
+
+	return f->dir != &d->dir && made_ns && made_ns < d->since_ns &&
+	       life_of(f->seg) == LIFE_DIED;
 }
 
 static void try_open(struct discover *d, struct file *f, uint64_t now_ns)
@@ -250,12 +252,14 @@ static void try_open(struct discover *d, struct file *f, uint64_t now_ns)
 		return;
 	}
 	r = open_file(d, f);
-	if (r == 0)
+	if (r == 0 && is_old_story(d, f))
+		leave(f);
+	else if (r == 0)
 		r = attach(d, f, now_ns);
 	if (r == 0 || r == -ENOENT)
 		return;		/* -ENOENT: the next scan drops the row */
-	if (!is_passing(r) || now_ns - f->since_ns > READY_NS)
-		ignore(d, f, r < 0 ? LOG_WARN : LOG_INFO, reason(r), now_ns);
+	if (!segment_is_passing(r) || now_ns - f->since_ns > READY_NS)
+		ignore(d, f, r < 0 ? LOG_WARN : LOG_INFO, segment_reason(r), now_ns);
 }
 
 static void check_life(struct discover *d, struct file *f, uint64_t now_ns)
@@ -398,9 +402,7 @@ static void on_life_timer(void *arg, uint64_t now_ns)
 /* Worth having, not worth failing for. */
 static void look_for_containers(struct discover *d)
 {
-	const struct containers_config config = {
-		.proc = LIFE_PROC, .everybody = d->config.everybody,
-	};
+	const struct containers_config config = { LIFE_PROC, d->config.everybody };
 	int r = containers_new(&d->containers, &config, &d->watch, &d->dir, on_gone, d);
 
 	if (r < 0)
@@ -426,6 +428,7 @@ int discover_new(struct discover **out, struct loop *loop, struct drain *drain,
 		.names = names,
 		.config = *config,
 		.hooks = *hooks,
+		.since_ns = now_ns,
 		.life = { .fn = on_life_timer, .arg = d },
 		.fresh = { .fn = on_fresh_timer, .arg = d },
 		.max_processes = config->max_segments + config->max_ended + 1,
@@ -480,13 +483,7 @@ uint64_t discover_refused(const struct discover *d)
 
 const struct foreign *discover_next_foreign(const struct discover *d, size_t *i)
 {
-	while (*i < d->files.n) {
-		const struct foreign *f = &d->files.row[(*i)++].foreign;
-
-		if (f->abi_major && life_start_time(LIFE_PROC, f->host_pid) == f->start_time)
-			return f;
-	}
-	return NULL;
+	return files_next_foreign(&d->files, i);
 }
 
 uint32_t discover_attached(const struct discover *d)

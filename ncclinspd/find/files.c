@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ncclinspd/find/life.h"
+
 int files_init(struct files *files, const struct shmdir *own, uint32_t max)
 {
 	*files = (struct files){ .own = own, .max = max };
@@ -100,4 +102,15 @@ void files_leave(struct files *files, const struct shmdir *dir)
 	for (uint32_t i = 0; i < files->n; i++)
 		if (files->row[i].dir == dir)
 			files->row[i].dir = NULL;
+}
+
+const struct foreign *files_next_foreign(const struct files *files, size_t *i)
+{
+	while (*i < files->n) {
+		const struct foreign *f = &files->row[(*i)++].foreign;
+
+		if (f->abi_major && life_start_time(LIFE_PROC, f->host_pid) == f->start_time)
+			return f;
+	}
+	return NULL;
 }

@@ -58,4 +58,7 @@ void files_end_scan(struct files *files, const struct shmdir *dir);
 /* That directory is gone; what is read of it is read to its end. */
 void files_leave(struct files *files, const struct shmdir *dir);
 
+/* Of those in another format, whose processes run, one after the other; *i is 0 at first. */
+const struct foreign *files_next_foreign(const struct files *files, size_t *i);
+
 #endif

@@ -212,6 +212,7 @@ static void take_foreign(struct segment *seg, const struct nci_header *h,
 		.abi_major = h->abi_major,
 		.abi_minor = h->abi_minor,
 	};
+	snprintf(seg->foreign.file, sizeof(seg->foreign.file), "%.63s", seg->process.file);
 }
 
 int segment_check(struct segment *seg)
@@ -248,6 +249,21 @@ int segment_check(struct segment *seg)
 	take_header(seg, &h);
 	life_find_owner(seg);
 	return make_tables(seg);
+}
+
+bool segment_is_passing(int outcome)
+{
+	return outcome == SEGMENT_NOT_READY || outcome == -EMFILE || outcome == -ENFILE ||
+	       outcome == -ENOMEM;
+}
+
+const char *segment_reason(int outcome)
+{
+	if (outcome == SEGMENT_FOREIGN)
+		return "its format is another version's, restart the older: job or daemon";
+	if (outcome == SEGMENT_STALE)
+		return "another boot";
+	return outcome == SEGMENT_NOT_READY ? "was never ready" : strerror(-outcome);
 }
 
 /* ---- open and close -------------------------------------------------------- */

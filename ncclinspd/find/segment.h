@@ -79,6 +79,12 @@ int segment_open(struct segment **out, int dirfd, const char *file, struct names
  */
 int segment_check(struct segment *seg);
 
+/* What segment_open() or segment_check() came to may be another thing in a while. */
+bool segment_is_passing(int outcome);
+
+/* And in words, of which the outcome 0 has none. */
+const char *segment_reason(int outcome);
+
 /* Closes the descriptor only: what was copied stays. */
 void segment_close(struct segment *seg);
 void segment_free(struct segment *seg);

@@ -288,11 +288,12 @@ const struct field process_fields[] = {
 const struct field_table process_tables[] = { { NULL, process_fields }, { NULL, NULL } };
 
 static const struct field foreign_fields[] = {
-#define F(name, kind) { #name, kind, offsetof(struct foreign, name), NULL }
-	F(pid, FIELD_I32),
-	F(uid, FIELD_U32),
-	F(abi_major, FIELD_U32),
-	F(abi_minor, FIELD_U32),
+#define F(name, kind, member) { name, kind, offsetof(struct foreign, member), NULL }
+	F("pid", FIELD_I32, pid),
+	F("uid", FIELD_U32, uid),
+	F("segment", FIELD_TEXT, file),
+	F("abi_major", FIELD_U32, abi_major),
+	F("abi_minor", FIELD_U32, abi_minor),
 #undef F
 	{ NULL, 0, 0, NULL },
 };

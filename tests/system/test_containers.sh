@@ -75,6 +75,17 @@ check "and takes the node's" eval '[ "$("$I" ps --pid "$(pids | head -n 1)" -H |
 check "doctor counts them" eval \
 	'"$I" doctor | grep -Eq "^ok +containers +[1-9][0-9]* with shared memory of their own"'
 
+# Inside of a container the same processes have other numbers than the daemon's.
+inside() {
+	nsenter -t "$(pgrep -P "$REACHED")" -m -p -i env NCCLINSP_SOCKET="$SOCK" "$I" doctor >"$T/inside"
+	grep -Eq "^ok +jobs +2 of 2 processes that use NCCL are watched" "$T/inside" || { cat "$T/inside"; return 1; }
+}
+check "doctor knows them there, too" soon inside
+in_container "$PRIVATE; mkdir $T/mnt; mount -t tmpfs tmpfs $T/mnt; export NCCLINSP_SHM_DIR=$T/mnt; $SIM"
+names_dir() { "$I" doctor | tr -s " \n" " " | grep -q "records into a directory of its container (NCCLINSP_SHM_DIR), where the daemon does not look"; }
+check "and names those that were told to use another directory of theirs" soon names_dir
+end_all "$LAST"
+
 # ---- levels ---------------------------------------------------------------------
 
 two_follow() { "$I" level --job "$US" ops >"$T/said" && grep -q "; 2 of $all " "$T/said"; }
@@ -98,6 +109,26 @@ holds() { local fd; for fd in "/proc/$DAEMON_PID/fd/"*; do stat -L -c %d "$fd"; 
 check "what is there is held" holds "$(dev_of "$(pgrep -P "$SECOND")")"
 let_go() { ! holds "$GONE"; }
 check "and what is gone is not" soon let_go
+
+# ---- what the dead leave -----------------------------------------------------------
+
+# The file of one that was killed stays in a container that goes on.
+in_container "$PRIVATE; $B/nccl-sim --plugin $PLUGIN $T/job.scn & sleep infinity"
+LIVING=$LAST
+soon are_live 4
+RANKS=$(pgrep -P "$(pgrep -P "$(pgrep -P "$LIVING")" nccl-sim)")
+kill -KILL $RANKS
+has_died() { api_is processes ".processes[] | select(.pid == $1 and .state == \"died\")"; }
+check "who is killed in a container that goes on has died" soon has_died ${RANKS%%[!0-9]*}
+left() { ls "/proc/$(pgrep -P "$LIVING")/root/dev/shm" | grep -q '^ncclinsp'; }
+check "and its file is not touched" left
+stop_daemon
+start_daemon --containers yes
+soon are_live 2
+check "for the next daemon it is no news" \
+	api_is findings '[.findings[] | select(.kind == "died")] == []'
+check "nor is it listed" api_is processes "[.processes[] | select(.job.id == \"$US\" and .state == \"died\")] == []"
+end_all "$LIVING"
 
 # ---- a hostile one ---------------------------------------------------------------
 
