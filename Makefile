@@ -2,11 +2,13 @@
 #
 #   make            everything          make demo     see it work
 #   make install    DESTDIR= PREFIX=/usr/local; uninstall: the same again, out (install.mk)
-#   make deb; make rpm  packages (packaging/packages.mk)
+#   make deb; make rpm; make dist  packages, a tarball (packaging/packages.mk)
 #   make check      all tests           make bench    what an event costs
 #   make check-nccl inside the real NCCL, on a GPU that is played; bench-nccl: the cost there
 #   make gpu-check  what only a real GPU can tell; gpu-bundle: a folder to take to one
 #   make check-systemd  packages built, and used in a booted system (root, mmdebstrap,
+#                   systemd-container, debhelper)
+#   make check-deb  packages built where only what they declare is (root, mmdebstrap,
 #                   systemd-container, debhelper)
 #   make check-upgrade  with jobs, daemons and command lines of older versions, built from
 #                   their commits (FROM="...": which)
@@ -414,6 +416,11 @@ check-systemd: deps
 	+@$(submake) B=$(B) all other-abi deb
 	@B=$(abspath $(B)) prove --failures --comments --exec 'timeout -k 5 1800' \
 		tests/systemd/test_*.sh
+
+.PHONY: check-deb
+check-deb: deps
+	+@$(submake) B=$(B) deb
+	@B=$(abspath $(B)) tests/systemd/test_build.sh
 
 # ---- with older versions -----------------------------------------------------------------
 .PHONY: check-upgrade

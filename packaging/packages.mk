@@ -3,6 +3,8 @@
 #   make deb        packages for Debian and Ubuntu, in $(B)/deb; needs debhelper, and
 #                   lintian looks at them where it is
 #   make rpm        packages for others, in $(B)/rpm; needs rpmbuild
+#   make dist       the last commit as $(B)/ncclinsp-VERSION.tar.gz, the same to the byte
+#                   wherever it is made
 #
 # Built from a copy of the tree, as a package's builder gets it.
 deb rpm: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || \
@@ -12,7 +14,13 @@ SOURCE = ncclinsp-$(VERSION)
 copy_tree = rm -rf $(1) && mkdir -p $(1)/$(SOURCE) && \
 	tar -c --exclude-vcs --exclude='./build*' --exclude='./$(B)' . | tar -x -C $(1)/$(SOURCE)
 
-.PHONY: deb rpm
+.PHONY: dist deb rpm
+dist:
+	@mkdir -p $(B)
+	$(Q)git archive --prefix=$(SOURCE)/ -o $(B)/$(SOURCE).tar HEAD
+	$(Q)gzip -9nf $(B)/$(SOURCE).tar
+	$(Q)ls $(B)/$(SOURCE).tar.gz
+
 deb:
 	$(Q)$(call copy_tree,$(B)/deb)
 	$(Q)cp -r packaging/debian $(B)/deb/$(SOURCE)/debian

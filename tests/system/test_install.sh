@@ -161,6 +161,20 @@ fi
 
 check "the installed daemon and command line see the job" wait_until 20 sees_the_job
 
+# The tarball has the whole commit, and is the same whenever it is made.
+dist() { make --no-print-directory -s B="$1" dist >/dev/null && cd "$1" && sha256sum *.tar.gz; }
+same_twice() { diff <(dist "$T/dist") <(sleep 1.1; dist "$T/again"); }
+has_all() {
+	diff <(git ls-tree -r --name-only HEAD | sort) \
+		<(tar -tf "$T"/dist/*.tar.gz | sed -n 's|^[^/]*/\(.*[^/]\)$|\1|p' | sort)
+}
+if git rev-parse -q --verify HEAD >/dev/null 2>&1; then
+	check "a tarball is the same to the byte when it is made again" same_twice
+	check "it has all that is committed" has_all
+else
+	skip "a tarball has all that is committed" "there is no commit here"
+fi
+
 touch "$ROOT$P/lib/another.so" "$ROOT$P/include/nci/own.h"
 left() { find "$ROOT" ! -type d -printf '%P\n' | sort | tr '\n' ' '; }
 check "it uninstalls" make_here uninstall
