@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "shmring/producer.h"
@@ -28,7 +27,7 @@ static bool look_at(int fd, struct stat *st)
  * A server that does not answer, or a program that serves a file system and hangs, must not
  * hold a callback.  What these types have in common is that nobody has to answer.
  */
-static bool is_local(const struct statfs *fs)
+bool orders_is_local(const struct statfs *fs)
 {
 	static const uint32_t local[] = {
 		0x01021994, 0x858458f6,		/* tmpfs, ramfs */
@@ -65,7 +64,7 @@ static void open_in(struct orders *c, int dirfd, const char *name)
 	if (c->fd < 0)
 		return;
 	if (!look_at(c->fd, &st) || !is_trusted(&st, dirfd) || fstatfs(c->fd, &fs) < 0 ||
-	    !is_local(&fs)) {
+	    !orders_is_local(&fs)) {
 		close(c->fd);
 		c->fd = -1;
 		return;
@@ -90,7 +89,7 @@ static void open_file(struct orders *c)
 	}
 	if (statfs(dir, &fs) < 0)
 		return;
-	if (!is_local(&fs)) {
+	if (!orders_is_local(&fs)) {
 		c->path[0] = '\0';	/* not asked again: even this may take long there */
 		return;
 	}

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "plugin/gpu.h"
@@ -76,6 +77,14 @@ static void forget_parent(void)
 	pthread_mutex_init(&state.lock, NULL);
 }
 
+/* What is stored there goes on to whoever serves it: one that hangs would hold callbacks. */
+static bool is_remote(const char *dir)
+{
+	struct statfs fs;
+
+	return statfs(dir, &fs) == 0 && !orders_is_local(&fs);
+}
+
 static int make_segment(struct process *p)
 {
 	const char *dir = getenv("NCCLINSP_SHM_DIR");
@@ -86,6 +95,8 @@ static int make_segment(struct process *p)
 	if (dir[0] != '/' || strlen(dir) >= sizeof(state.dir))
 		return -EINVAL;		/* it must still be right when the process ends */
 	strcpy(state.dir, dir);
+	if (is_remote(dir))
+		return -EREMOTE;
 	snprintf(state.file, sizeof(state.file), NCI_FILE_PREFIX "%u.%d.%llu",
 		 (unsigned int)getuid(), (int)getpid(),
 		 (unsigned long long)identity_start_time(getpid()));

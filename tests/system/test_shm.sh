@@ -33,4 +33,21 @@ check "one line a process says so" one_line 'Read-only file system'
 check "the job runs where the directory is missing" \
 	sh -c 'NCCLINSP_SHM_DIR="$1/none" "$2" --plugin "$3" "$4" 2>"$1/err"' sh "$T" "$B/nccl-sim" "$PLUGIN" "$SCENARIO"
 check "one line a process says so" one_line 'No such file'
+
+# What a program serves may hang, and each store into it with it.
+if [ -c /dev/fuse ] && command -v bindfs >/dev/null; then
+	mkdir "$T/behind" "$T/served"
+	bindfs -f "$T/behind" "$T/served" 2>"$T/bindfs" &
+	started+=("$!")
+	trap 'umount -l "$T/served"; finish' EXIT
+	is_served() { grep -qs " $T/served fuse" /proc/mounts; }
+fi
+if [ -d "$T/served" ] && wait_until 20 is_served; then
+	check "the job runs where a program serves the directory" \
+		sh -c 'NCCLINSP_SHM_DIR="$1/served" "$2" --plugin "$3" "$4" 2>"$1/err"' sh "$T" "$B/nccl-sim" "$PLUGIN" "$SCENARIO"
+	check "one line a process says so" one_line 'Object is remote'
+	check "and nothing is written there" test -z "$(ls "$T/behind")"
+else
+	skip "the job runs where a program serves the directory" "there is no FUSE"
+fi
 done_testing
