@@ -40,7 +40,7 @@
 
 #define NCI_MAGIC	UINT64_C(0x0a70736e696c6363)	/* bytes "cclinsp\n" on little-endian */
 #define NCI_ABI_MAJOR	1
-#define NCI_ABI_MINOR	2
+#define NCI_ABI_MINOR	3
 
 /* All cursors count lines: one cache line, the unit of every record. */
 #define NCI_LINE_BYTES	64

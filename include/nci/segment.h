@@ -52,7 +52,7 @@
 #define NCI_REASON_GRAPHS	3	/* none: the process captures CUDA graphs (ABI 1.2) */
 #define NCI_REASON_THREADS	4	/* stays as it is: several threads send and receive (1.2) */
 #define NCI_REASON_LIBRARIES	5	/* stays as it is: two NCCLs in the process (1.2) */
-#define NCI_REASON_SETTLING	6	/* none for a while: see settles_mono_ns (1.2) */
+#define NCI_REASON_SETTLING	6	/* none for a while: see settles_mono_ns (1.3) */
 
 /* Which operations are watched by KernelCh, where the level asks for it. */
 #define NCI_SAMPLE_BUDGET	1	/* bursts on the wall-clock grid, as the budget allows */
@@ -118,7 +118,8 @@ struct nci_timed {
  *      136     8  clock_ticks      two looks at the clock with nothing between them
  *      144    32  timed            by NCI_THREADS_*
  *      176     8  settles_mono_ns  CLOCK_MONOTONIC until which KernelCh is off though it is
- *                                  asked for: who sends has yet to show up; 0: it is not so
+ *                                  asked for: who sends has yet to show up; 0: it is not
+ *                                  so, or not known (before 1.3)
  *      184    72  zero
  */
 struct nci_steer {
