@@ -350,9 +350,8 @@ int client_post(struct client *client, const char *target, json_t **root)
 	return send_text(client, "POST", target, "", root);
 }
 
-const char *client_body(const struct client *client, size_t *len)
+const char *client_body(const struct client *client)
 {
-	*len = client->body.len;
 	return client->body.data;
 }
 

@@ -44,8 +44,8 @@ int client_put(struct client *client, const char *target, const json_t *body, js
 /* Have something done that takes no body, by POST. */
 int client_post(struct client *client, const char *target, json_t **root);
 
-/* The bytes of the last answer, until the next request; and on stdout, as they are. */
-const char *client_body(const struct client *client, size_t *len);
+/* The text of the last answer, until the next request; and on stdout, as it is. */
+const char *client_body(const struct client *client);
 void client_print_body(const struct client *client);
 
 /* Say on stderr what is asked, and what came of it, from now on. */

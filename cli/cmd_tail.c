@@ -67,7 +67,7 @@ static void print_remark(const struct tail *tail, const char *kind, const json_t
 	struct line line;
 
 	if (cli->format == CLI_JSON)
-		puts(text);
+		report_answer(text, stdout);
 	if (cli->format != CLI_TABLE && cli->format != CLI_WIDE)
 		return;
 	line_start(&line, tail->cli->columns);
@@ -90,7 +90,7 @@ static bool on_operation(struct tail *tail, json_t *op, const char *text)
 	if (!listing_wants(&tail->query, op))
 		return false;
 	if (tail->cli->format == CLI_JSON && !tail->cli->fields)
-		puts(text);
+		report_answer(text, stdout);
 	else
 		listing_put(&tail->query, &tail->report, op);
 	return true;

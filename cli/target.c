@@ -73,7 +73,7 @@ int target_change(struct cli *cli, const char *path, json_t *body,
 	if (code || r)
 		return code ?: cli_fail(cli, r);
 	if (cli->format == CLI_JSON)
-		client_print_body(cli->client);
+		report_answer(client_body(cli->client), stdout);
 	else
 		tell(cli, answer);
 	json_decref(answer);

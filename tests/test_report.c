@@ -348,6 +348,27 @@ START_TEST(json_lines_keep_types_and_tell_null_from_zero)
 }
 END_TEST
 
+static void check_answer(const char *object, const char *printed)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	report_answer(object, out);
+	fclose(out);
+	ck_assert_str_eq(text, printed);
+	free(text);
+}
+
+START_TEST(an_answer_begins_with_the_number_of_its_schema_and_keeps_its_digits)
+{
+	check_answer("{\"rate\":1.2300000000000000001}\n",
+		     "{\"schema\":1,\"rate\":1.2300000000000000001}\n");
+	check_answer("{\"a\":[{}]}", "{\"schema\":1,\"a\":[{}]}\n");
+	check_answer("{}", "{\"schema\":1}\n");
+}
+END_TEST
+
 static const char *link_text(enum report_units units, size_t i)
 {
 	const struct report_style style = { .now_ns = 5000001000, .units = units };
@@ -437,6 +458,7 @@ int main(void)
 		FX_TEST(a_line_never_passes_its_limit),
 		FX_TEST(prometheus_has_base_units_labels_and_no_unknowns),
 		FX_TEST(json_lines_keep_types_and_tell_null_from_zero),
+		FX_TEST(an_answer_begins_with_the_number_of_its_schema_and_keeps_its_digits),
 		FX_TEST(units_are_those_that_were_asked_for),
 		FX_TEST(csv_has_base_units_empty_unknowns_and_quotes),
 		FX_TEST(sorting_puts_the_largest_first_and_the_unknown_last),

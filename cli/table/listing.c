@@ -349,28 +349,22 @@ static json_t *objects(const struct sample *sample)
 	return array;
 }
 
-static void dump(const json_t *value)
-{
-	json_dumpf(value, stdout, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15));
-	putchar('\n');
-}
-
-/* What the daemon answered, to the byte, unless something else was asked for. */
+/* What the daemon answered, with all its digits, unless something else was asked for. */
 static int print_json(struct sample *sample)
 {
 	const struct listing *listing = sample->listing;
-	json_t *rows;
-	size_t len;
-	const char *body = client_body(sample->cli->client, &len);
+	json_t *rows, *answer;
 
 	if (!changes(sample->cli) && !listing->fetch) {
-		printf("%s%s", body, len && body[len - 1] == '\n' ? "" : "\n");
+		report_answer(client_body(sample->cli->client), stdout);
 		return 0;
 	}
 	rows = sample->cli->fields || listing->fetch ? objects(sample) : sources(sample);
 	if (listing->array)
 		json_object_set(sample->root, listing->array, rows);
-	dump(listing->array ? sample->root : json_array_get(rows, 0));
+	answer = listing->array ? sample->root : json_array_get(rows, 0);
+	if (answer)
+		report_json(answer, true, stdout);
 	json_decref(rows);
 	return 0;
 }
@@ -383,9 +377,9 @@ void listing_put(const struct listing_query *query, const struct report *report,
 
 	if (cli->format == CLI_CSV) {
 		report_csv_row(report, row, stdout);
-	} else if (cli->format == CLI_JSONL) {
+	} else if (!is_for_people(cli)) {
 		object = report_object(report, row);
-		dump(object);
+		report_json(object, cli->format == CLI_JSON, stdout);
 		json_decref(object);
 	} else {
 		line_start(&line, cli->columns);

@@ -103,6 +103,18 @@ void report_csv_row(const struct report *report, const json_t *row, FILE *out);
 json_t *report_object(const struct report *report, const json_t *row);
 
 /*
+ * Of all that is printed as one JSON answer.  It grows when a field goes or means
+ * something else; fields are added without.
+ */
+#define REPORT_SCHEMA 1
+
+/* Text of a JSON object, on a line of its own, with "schema" as its first member. */
+void report_answer(const char *object, FILE *out);
+
+/* An object as such an answer, or as one of JSON lines, which have nothing but fields. */
+void report_json(const json_t *object, bool answer, FILE *out);
+
+/*
  * Prometheus' text format: figures are metrics ncclinsp_<command>_<field> in seconds,
  * bytes and bytes per second, texts and keys are labels, times are left out.
  */

@@ -2,6 +2,7 @@
 /* Rows for programs: CSV, JSON and Prometheus' text, from the columns of the table. */
 #include <string.h>
 
+#include "cli/must.h"
 #include "cli/table/report.h"
 
 /* ---- CSV ------------------------------------------------------------------ */
@@ -92,6 +93,28 @@ json_t *report_object(const struct report *report, const json_t *row)
 			json_object_set_new(object, report->columns[i].name,
 					    json_value(report, &report->columns[i], row));
 	return object;
+}
+
+void report_answer(const char *object, FILE *out)
+{
+	const char *members = strchr(object, '{') + 1;
+	size_t len = strlen(members);
+
+	fprintf(out, "{\"schema\":%d%s%s", REPORT_SCHEMA, *members == '}' ? "" : ",", members);
+	if (members[len - 1] != '\n')
+		fputc('\n', out);
+}
+
+void report_json(const json_t *object, bool answer, FILE *out)
+{
+	char *text = must(json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII |
+					     JSON_REAL_PRECISION(15)));
+
+	if (answer)
+		report_answer(text, out);
+	else
+		fprintf(out, "%s\n", text);
+	free(text);
 }
 
 /* ---- Prometheus ----------------------------------------------------------- */

@@ -111,7 +111,9 @@ fi
 scenario
 "$I" tail -n 20 -o json >"$T/tail.json" 2>"$T/tail.err" &
 TAIL=$!
-started+=("$TAIL")
+"$I" tail -n 20 -o json --fields func,rank >"$T/fields.json" 2>"$T/fields.err" &
+FIELDS=$!
+started+=("$TAIL" "$FIELDS")
 sleep 0.3
 check "the job runs" sim "$T/job.scn"
 wait_until 5 drained
@@ -130,7 +132,9 @@ check "the communicator's name and id select the same" \
 check "what matches nothing exits with 4" \
 	eval 'ends 4 "$I" ops --comm nonsense -f rank=7 && says "nothing matches --comm nonsense, rank=7$"'
 check "json is what the API answered" \
-	eval 'diff <("$I" ps -o json) <(api processes)'
+	eval 'diff <("$I" ps -o json) <(api processes | sed "s/^{/{\"schema\":1,/")'
+check "JSON lines and CSV have nothing but fields" \
+	eval '! "$I" ps -o jsonl --fields pid | grep schema && ! "$I" ps -o csv | grep schema'
 check "json that is filtered keeps the answer's form" \
 	eval '"$I" comms --rank 2 -o json | jq -e ".comms[0].local_ranks | length == 1" >/dev/null'
 check "csv has raw base units" \
@@ -226,6 +230,8 @@ check "without a locale, and with one that is not there, figures are the same" \
 check "tail ended by itself after 20 operations" wait "$TAIL"
 check "tail wrote one JSON object per line" \
 	eval '[ "$(jq -c "select(.kind == \"collective\") | .func" "$T/tail.json" | wc -l)" -eq 20 ]'
+check "with --fields these only" eval 'wait "$FIELDS" &&
+	[ "$(jq -c "select(.func) | keys" "$T/fields.json" | sort | uniq -c | xargs)" = "20 [func,rank,schema]" ]'
 check "top as text shows the ranks' operations" eval 'ends 0 "$I" top --window all && says AllReduce'
 check "top as text keeps to COLUMNS" \
 	eval 'COLUMNS=60 "$I" top --window all >"$T/out" && [ "$(wc -L <"$T/out")" -le 60 ]'

@@ -67,7 +67,7 @@ moved() { jq -S -c '[.process, .proxy, .rank, .peer, .channel, .direction, .byte
 
 all_of() { jq -se "length > 0 and all(.[]; $2)" "$T/$1" >/dev/null || { head -3 "$T/$1"; return 1; }; }
 
-timeless() { jq -c 'del(.peers[].window_ns)'; }
+timeless() { jq -c 'del(.schema, .peers[].window_ns)'; }
 
 start_daemon
 check "no network yet: peers exits with 4 and says so" eval \
