@@ -58,7 +58,7 @@ check "its options and its configuration are good" \
 	exits 0 good "$B/ncclinspd" --config "$CONF" $(args) --check-config
 mounted() { as_json "$DAEMON" | jq -r ".[0] as \$d | $BOX.volumeMounts[].mountPath"; }
 is_mounted() { local at; for at in $(mounted); do case $1/ in "$at"/*) return ;; esac; done; return 1; }
-paths() { "$B/ncclinspd" --print-config | sed -n 's/^#\(socket\|state-dir\|control\) = //p'; sed -n 's/^shm-dir = //p' "$CONF"; }
+paths() { "$B/ncclinspd" --print-config --config "$CONF" | sed -n 's/^#*\(socket\|state-dir\|control\|shm-dir\) = //p'; }
 check "every path that it writes is mounted" eval '[ "$(paths | wc -l)" -eq 4 ] && for path in $(paths); do is_mounted "$path" || exit; done'
 port=$(sed -n 's/^metrics-listen = .*://p' "$CONF")
 check "its metrics are where they are collected" holds "$DAEMON" "$BOX.ports == [{name: \"metrics\", containerPort: $port}]"
@@ -79,6 +79,10 @@ for job in job job-shared; do
 		 (\$p | test(\"^\" + ($BOX.volumeMounts[] | select(.name == \"plugin\").mountPath) + \"/libnccl-profiler-insp.so\"))"
 done
 
+# Else two pods of one job are two jobs.
+check "both say as much of the job" eval \
+	'diff <(variables "$K/job.yaml") <(variables "$K/job-shared.yaml" | grep -vx NCCLINSP_SHM_DIR)'
+
 # ---- in force -------------------------------------------------------------------------
 
 [ "$(id -u)" -eq 0 ] && unshare -m -p -f --mount-proc true 2>/dev/null || {
@@ -86,17 +90,17 @@ done
 	done_testing
 }
 caps=-all$(as_json "$DAEMON" | jq -r ".[0] as \$d | $BOX.securityContext.capabilities.add[]" | tr A-Z a-z | sed 's/^/,+/' | tr -d '\n')
-mkdir "$T/run" "$T/lib" "$T/shm" && chmod 755 "$T" && chmod 1777 "$SHM"
+mkdir "$T/run" "$T/lib" && chmod 755 "$T" && chmod 1777 "$SHM"
 # The daemon's container: its paths over the node's, all else read-only.
 cat >"$T/pod" <<-EOF
 	mount --make-rprivate / && mount -t tmpfs tmpfs /run && mkdir /run/ncclinsp || exit
-	mount --bind $T/run /run/ncclinsp && mount --bind $SHM $T/shm || exit
+	mount --bind $T/run /run/ncclinsp && mount --bind $SHM /dev/shm || exit
 	mount -t tmpfs tmpfs /var/lib && mkdir /var/lib/ncclinsp && mount --bind $T/lib /var/lib/ncclinsp || exit
 	mount -o remount,bind,ro / || exit
 	exec env -u NCCLINSP_SHM_DIR -u NCCLINSP_SOCKET -u NCCLINSP_CONTROL setpriv --no-new-privs \\
 		--bounding-set=$caps --inh-caps=$caps $B/ncclinspd --foreground --config $T/conf $(args | tr '\n' ' ')
 EOF
-sed -e "s|^shm-dir = .*|shm-dir = $T/shm|" -e 's|^metrics-listen = .*|metrics-listen = none|' "$CONF" >"$T/conf"
+sed -e 's|^metrics-listen = .*|metrics-listen = none|' "$CONF" >"$T/conf"
 cat >"$T/job.scn" <<-SCN
 	nodes 1
 	processes 1
@@ -128,6 +132,13 @@ of_pod() { api_is processes "[.processes[] | select(.container.pod == \"$1\" and
 check "it finds the job that has its own shared memory" wait_until 30 of_pod train-0 live
 check "and that which has the node's" wait_until 30 of_pod shared-0 live
 check "the node has its name" api_is status '.host == "gpu-07"'
+# As somebody would ask in the daemon's container, where "doctor" records for a moment.
+flows() {
+	nsenter -t "$DAEMON_PID" -m env -u NCCLINSP_SHM_DIR -u NCCLINSP_SOCKET -u NCCLINSP_CONTROL \
+		NCCL_PROFILER_PLUGIN="$PLUGIN" "$B/ncclinsp" doctor | tee "$T/doctor"
+	grep -q '^ok  *flow' "$T/doctor"
+}
+check "in its container the doctor sees data flow" flows
 check "it has the rights of the manifest" \
 	test "$(sed -n 's/^CapEff:\t0*//p' "/proc/$DAEMON_PID/status")" = 80004
 kill -KILL "$(api processes | jq '.processes[] | select(.container.pod == "shared-0") | .pid')"
