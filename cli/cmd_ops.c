@@ -39,6 +39,7 @@ const struct column ops_columns[] = {
 	{ "busbw_gbs", "BUSBW(GB/s)", COL_NUMBER, "busbw_gbs.mean", 0, 0, 0 },
 	{ "busbw_waitfree_gbs", "WAITFREE(GB/s)", COL_NUMBER, "busbw_waitfree_gbs", 0, 0,
 	  REPORT_IF_KNOWN | 6 },
+	{ "wait_fraction", "WAIT(%)", COL_PERCENT, "wait_fraction", 0, 0, REPORT_IF_KNOWN | 3 },
 	{ "share", "SHARE(%)", COL_PERCENT, "share", 0, 0, 4 },
 	{ "sampled_fraction", "TIMED(%)", COL_PERCENT, "sampled_fraction", 0, 0,
 	  3 | REPORT_IF_UNUSUAL },
@@ -77,7 +78,8 @@ int cmd_ops(struct cli *cli)
 		.array = "rows",
 		.members = "comm_id,comm_name,nranks,rank,func,algo,proto,size_class,phase,ops,"
 			   "bytes,fused,derived,exec,batch,algbw_gbs,busbw_gbs,"
-			   "busbw_waitfree_gbs,share,timing_source,sampled_fraction,lost_fraction",
+			   "busbw_waitfree_gbs,wait_fraction,share,timing_source,"
+			   "sampled_fraction,lost_fraction",
 		.columns = ops_columns,
 		.count = ops_column_count,
 		.nothing = "no operation has finished yet",

@@ -71,6 +71,7 @@ static void add_alone(void)
 	if (op.exec_ns != UNKNOWN_U64 && fx_random() % 3 == 0) {
 		op.waitfree_ns = 1 + fx_random() % op.exec_ns;
 		op.busbw_waitfree_gbs = 1 + (double)(fx_random() % 1000);
+		op.local_ranks = 2;
 	}
 	add(&op);
 }
@@ -90,6 +91,8 @@ static void add_batch(void)
 		op.batch_ns = known ? 5000 + fx_random() % 1000000 : UNKNOWN_U64;
 		op.batch_bytes = known ? 1 << 20 : UNKNOWN_U64;
 		op.batch_busbw_gbs = known ? 1 + (double)(fx_random() % 100) : -1;
+		op.local_ranks = known ? 4 : 0;
+		op.waitfree_ns = known ? op.batch_ns / 3 : 0;
 		add(&op);
 	}
 }
@@ -162,7 +165,7 @@ struct values {
 static struct expected {
 	uint64_t ops, sized, bytes, fused, derived, timed;
 	struct values exec, batch, queue;
-	double timed_bytes, timed_ns, bus, bus_ns, free, free_ns;
+	double timed_bytes, timed_ns, bus, bus_ns, free, free_ns, compared_ns, wait_ns;
 	bool member[PROCS + 1];		/* one GPU each */
 	uint64_t members;
 } e;
@@ -212,6 +215,10 @@ static void expect_op(const struct op *op)
 	if (op->busbw_waitfree_gbs > 0) {
 		e.free += op->busbw_waitfree_gbs * (double)op->waitfree_ns;
 		e.free_ns += (double)op->waitfree_ns;
+	}
+	if (op->local_ranks && (alone || op->batch_head)) {
+		e.compared_ns += (double)op_inside_ns(op);
+		e.wait_ns += (double)(op_inside_ns(op) - op->waitfree_ns);
 	}
 }
 
@@ -267,6 +274,7 @@ static void check_row(const struct aggregate_row *row)
 	check_rate(row->algbw_gbs, e.timed_bytes, e.timed_ns);
 	check_rate(row->busbw_mean_gbs, e.bus, e.bus_ns);
 	check_rate(row->busbw_waitfree_gbs, e.free, e.free_ns);
+	check_rate(row->wait_fraction, e.wait_ns, e.compared_ns);
 	ck_assert_double_eq_tol(row->sampled_fraction, (double)e.timed / (double)e.ops, 1e-9);
 	if (e.exec.n + e.batch.n)
 		ck_assert_double_eq_tol(row->share, (double)(e.exec.sum + e.batch.sum) /

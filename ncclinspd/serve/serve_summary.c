@@ -130,6 +130,7 @@ static const struct field sum_fields[] = {
 	A(algbw_gbs, FIELD_RATE),
 	{ "busbw_gbs", FIELD_PUT, 0, put_busbw },
 	A(busbw_waitfree_gbs, FIELD_RATE),
+	A(wait_fraction, FIELD_RATE),
 	A(share, FIELD_RATE),
 	{ "timing_source", FIELD_PUT, 0, put_row_source },
 	A(sampled_fraction, FIELD_RATE),

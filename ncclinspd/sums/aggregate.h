@@ -84,6 +84,7 @@ struct aggregate_row {
 	double busbw_p50_gbs;
 	double busbw_min_gbs;
 	double busbw_waitfree_gbs; /* over the time of who came last; time-weighted; < 0 */
+	double wait_fraction;	/* of the time inside: for who came last of this node; < 0 */
 	double share;		/* of wall time inside, per member; < 0: not known */
 	double sampled_fraction; /* operations with a time, alone or in a batch, over all */
 	double lost_fraction;	/* of the records of its processes; < 0: there were none */

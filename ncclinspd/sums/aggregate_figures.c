@@ -44,6 +44,8 @@ void aggregate_merge(const struct aggregate *agg, struct sums *to, struct histog
 	to->bus_timed_ns += from->bus_timed_ns;
 	to->waitfree_busbw_ns += from->waitfree_busbw_ns;
 	to->waitfree_ns += from->waitfree_ns;
+	to->compared_ns += from->compared_ns;
+	to->wait_ns += from->wait_ns;
 	for (int v = 0; v < VALUE_END; v++)
 		merge_value(agg, &to->value[v], &h[v], &from->value[v]);
 }
@@ -106,6 +108,8 @@ void aggregate_figures(struct aggregate_row *row, const struct sums *sums,
 	fill_times(&row->batch, &h[VALUE_BATCH], &sums->value[VALUE_BATCH]);
 	fill_times(&row->queue, &h[VALUE_QUEUE], &sums->value[VALUE_QUEUE]);
 	fill_rates(row, &h[VALUE_BUSBW], sums);
+	row->wait_fraction = sums->compared_ns ? (double)sums->wait_ns /
+						 (double)sums->compared_ns : -1;
 	row->fused = sums->fused;
 	row->derived = sums->derived;
 	row->sampled_fraction = (double)sums->timed_ops / (double)sums->ops;

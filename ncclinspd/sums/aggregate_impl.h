@@ -43,6 +43,8 @@ struct sums {
 	uint64_t bus_timed_ns;
 	double waitfree_busbw_ns; /* the same of who waited for nobody */
 	uint64_t waitfree_ns;
+	uint64_t compared_ns;	/* inside, of what was compared with other ranks here */
+	uint64_t wait_ns;	/* of that: until the last of them had come */
 	struct value_sums value[VALUE_END];
 };
 

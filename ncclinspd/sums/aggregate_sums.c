@@ -126,6 +126,10 @@ void aggregate_add_sample(struct aggregate *agg, struct sums *sums,
 		sums->waitfree_busbw_ns += op->busbw_waitfree_gbs * (double)op->waitfree_ns;
 		sums->waitfree_ns += op->waitfree_ns;
 	}
+	if (op->local_ranks && sample->ns != UNKNOWN_U64) {
+		sums->compared_ns += sample->ns;
+		sums->wait_ns += sample->ns - op->waitfree_ns;
+	}
 	for (int v = 0; v < VALUE_END; v++)
 		add_value(agg, &sums->value[v], sample->value[v], sample->bucket[v]);
 }

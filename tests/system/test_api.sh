@@ -106,7 +106,7 @@ for loop in auto epoll; do
 	check "$loop: summaries have what is promised" promised \
 		'summary?by=comm,rank,func,algo,proto,size,peer,tag' '.rows[]' comm_id comm_name rank \
 		func algo proto size_class peer tag ops bytes fused derived exec batch queue algbw_gbs \
-		busbw_gbs busbw_waitfree_gbs share timing_source sampled_fraction lost_fraction
+		busbw_gbs busbw_waitfree_gbs wait_fraction share timing_source sampled_fraction lost_fraction
 	check "$loop: what is in flight has what is promised" promised inflight '.inflight[]' pid \
 		tid comm_id rank event_type func seq age_ns state channel peer step steps parent
 	check "$loop: peers have what is promised" promised peers '.peers[]' comm_id rank peer \

@@ -54,6 +54,7 @@ def row: [.[] | select(.timed and .fused == 0)] as $alone
 		min: ([($alone[] | .bytes * factor / .exec_ns), ($heads[] | .batch_bus / .batch_ns)]
 		      | min),
 		free: ($free | total(.bytes * factor) | over($free | total(.free_ns))),
+		wait: ($free | total(.exec_ns - .free_ns) | over($free | total(.exec_ns))),
 		inside_ns: ($ns / (map(.rank) | unique | length)), sampled_fraction: ((map(select(.timed)) | length) / length)};
 def free: if .[0].func | test("^(AllReduce|AllGather|ReduceScatter|AlltoAll)$")
 	then ([.[].exec_ns] | min) as $ns | map(.free_ns = $ns) else . end;
@@ -69,7 +70,8 @@ def free: if .[0].func | test("^(AllReduce|AllGather|ReduceScatter|AlltoAll)$")
 | [group_by(.key)[] | row] | sort_by([.[$by[]]])'
 
 told='[.rows[] | select(.derived == 0) | .inside_ns = (.share // 0) * .window_ns
-	| .mean = .busbw_gbs.mean | .min = .busbw_gbs.min | .free = .busbw_waitfree_gbs]
+	| .mean = .busbw_gbs.mean | .min = .busbw_gbs.min | .free = .busbw_waitfree_gbs
+	| .wait = .wait_fraction]
 	| sort_by([.[$by[]]])'
 
 # Counts and sums to the last digit, rates to what a double and a kB/s hold,
@@ -91,6 +93,7 @@ else range($told | length) as $i | $told[$i] as $a | $true[$i] as $b
 	  check($a; $b; ("n", "mean_ns", "max_ns" | ["exec", .]); 0),
 	  check($a; $b; ("p50_ns", "p90_ns", "p99_ns" | ["exec", .]); 0.022),
 	  check($a; $b; ("free", "sampled_fraction" | [.]); 1e-6),
+	  if $b.fused > 0 then empty else check($a; $b; ["wait"]; 1e-6) end,
 	  if $b.fused > 0 and ($b.func == "Send" or $b.func == "Recv") then empty else
 		check($a; $b; ["batch", "n"]; 0),
 		check($a; $b; ("mean_ns", "max_ns" | ["batch", .]); $step),
