@@ -38,6 +38,13 @@ static const struct column columns[] = {
 	{ "stamps_refused", NULL, COL_INTEGER, "reconstruct.stamps_refused", 0, 0, 0 },
 };
 
+static void begin(struct line *line, const struct cli *cli, const char *label)
+{
+	line_start(line, cli->columns);
+	line_cell(line, LINE_BOLD, label, LABEL, true);
+	line_put(line, LINE_PLAIN, "  ");
+}
+
 __attribute__((format(printf, 4, 5)))
 static void say(const struct cli *cli, const char *label, enum line_attr attr, const char *format,
 		...)
@@ -49,11 +56,20 @@ static void say(const struct cli *cli, const char *label, enum line_attr attr, c
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	line_start(&line, cli->columns);
-	line_cell(&line, LINE_BOLD, label, LABEL, true);
-	line_put(&line, LINE_PLAIN, "  ");
+	begin(&line, cli, label);
 	line_put(&line, attr, text);
 	line_print(&line, &cli->style, stdout);
+}
+
+static void say_lines(const struct cli *cli, const char *label, const struct frame *frame)
+{
+	struct line line;
+
+	for (int i = 0; i < frame->count; i++) {
+		begin(&line, cli, i ? "" : label);
+		line_append(&line, &frame->lines[i]);
+		line_print(&line, &cli->style, stdout);
+	}
 }
 
 /* A value of /v1/status as the kind shows it; "-" when it is not known. */
@@ -167,9 +183,7 @@ static void say_verdicts(const struct cli *cli, const struct view *view)
 
 	frame_init(&frame, cli->columns - LABEL - 2, VERDICT_LINES);
 	verdicts_put(&frame, view);
-	for (int i = 0; i < frame.count; i++)
-		say(cli, i ? "" : "now", (enum line_attr)frame.lines[i].span[0].attr, "%s",
-		    frame.lines[i].text);
+	say_lines(cli, "now", &frame);
 	frame_deinit(&frame);
 }
 
@@ -183,8 +197,7 @@ static void say_foreign(const struct cli *cli, const struct view *view)
 		return;
 	frame_init(&frame, cli->columns - LABEL - 2, VERDICT_LINES);
 	prose_put(&frame, LINE_BAD, 0, 0, text);
-	for (int i = 0; i < frame.count; i++)
-		say(cli, i ? "" : "format", LINE_BAD, "%s", frame.lines[i].text);
+	say_lines(cli, "format", &frame);
 	frame_deinit(&frame);
 }
 

@@ -52,6 +52,8 @@ void prose_put(struct frame *frame, enum line_attr attr, int first, int rest, co
 		else if (frame->page && indent + text_width(word) > line->limit)
 			line->limit = indent + text_width(word);
 		line_put(line, attr, word);
+		if (attr == LINE_WARN)
+			attr = LINE_PLAIN;
 	}
 	free(copy);
 }

@@ -31,7 +31,7 @@
 	{ "idle", "IDLE(%)", COL_PERCENT, "idle", 0, 0, 11 },				\
 	{ "in_flight", "INFL", COL_INTEGER, "in_flight", 0, 0, 0 },			\
 	{ "oldest_ns", "OLDEST", COL_STALL, "oldest_ns|oldest_bound", 6, 0, 0 },	\
-	{ "verdict", "VERDICT", COL_TEXT, "verdict", 7, 16, 0 }
+	{ "verdict", "VERDICT", COL_VERDICT, "verdict", 7, 16, 0 }
 
 const struct column rank_columns[] = {
 	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, REPORT_KEY },
@@ -366,6 +366,8 @@ static json_t *join_rank(const json_t *comm, const json_t *member, const struct 
 	put_speed(row, maps);
 	put_waiting(row, comm, member, waits);
 	put_inflight(row, member, maps);
+	if (number_of(row, "oldest_ns") >= (long long)WAITS_WINDOW_NS)
+		put(row, "wait", NULL);	/* it is told when an operation ends, and none did */
 	put_badness(row, member, put_verdict(row, maps));
 	return row;
 }

@@ -16,7 +16,7 @@
 	{ "idle", "IDLE(%)", COL_PERCENT, "idle", 0, 0, 5 },				\
 	{ "in_flight", "INFL", COL_INTEGER, "in_flight", 0, 0, 0 },			\
 	{ "oldest_ns", "OLDEST", COL_STALL, "oldest_ns|oldest_bound", 6, 0, 0 },	\
-	{ "verdict", "VERDICT", COL_TEXT, "verdict", 7, 16, 0 }
+	{ "verdict", "VERDICT", COL_VERDICT, "verdict", 7, 16, 0 }
 
 const struct column comm_columns[] = {
 	{ "comm_id", NULL, COL_TEXT, "comm_id", 0, 0, 0 },
@@ -55,7 +55,7 @@ const struct column gpu_columns[] = {
 	{ "blame", "BLAME(%)", COL_PERCENT, "blame", 0, 0, 5 },
 	{ "in_flight", "INFL", COL_INTEGER, "in_flight", 5, 0, 0 },
 	{ "oldest_ns", "OLDEST", COL_STALL, "oldest_ns|oldest_bound", 6, 0, 0 },
-	{ "verdict", "VERDICT", COL_TEXT, "verdict", 12, 16, 0 },
+	{ "verdict", "VERDICT", COL_VERDICT, "verdict", 12, 16, 0 },
 };
 const size_t gpu_column_count = ARRAY_LEN(gpu_columns);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/prose.h"
 #include "cli/table/report.h"
 
 static const struct column columns[] = {
@@ -430,6 +431,64 @@ START_TEST(colour_is_only_written_when_asked_for)
 }
 END_TEST
 
+/* Yellow letters cannot be read on a light background. */
+START_TEST(what_warns_has_a_sign_on_yellow_and_text_as_usual)
+{
+	static const struct line_style color = { .color = true };
+	struct frame frame;
+	char *text;
+
+	frame_init(&frame, 12, 4);
+	prose_put(&frame, LINE_WARN, 0, 2, "! look at it");
+	prose_put(&frame, LINE_WARN, 0, 2, "! at that too");
+	text = printed(&frame.lines[0], &color);
+	ck_assert_str_eq(text, "\033[30;43m!\033[0m look at it\n");
+	free(text);
+	text = printed(&frame.lines[2], &color);
+	ck_assert_str_eq(text, "  too\n");
+	free(text);
+	frame_deinit(&frame);
+}
+END_TEST
+
+START_TEST(a_line_is_shortened_at_the_end_of_a_word)
+{
+	static const struct line_style color = { .color = true };
+	struct line line;
+	char *text;
+
+	line_start(&line, 20);
+	line_put(&line, LINE_WARN, "!");
+	line_put(&line, LINE_PLAIN, " größe of ");
+	line_put(&line, LINE_BAD, "it all");
+	line_shorten(&line, 9);
+	ck_assert_int_eq(line.columns, 7);
+	line_put(&line, LINE_DIM, " ...");
+	text = printed(&line, &color);
+	ck_assert_str_eq(text, "\033[30;43m!\033[0m größe\033[2m ...\033[0m\n");
+	free(text);
+	line_shorten(&line, 0);
+	ck_assert_str_eq(line.text, "!");
+}
+END_TEST
+
+START_TEST(every_verdict_is_in_capitals_and_in_data_as_it_came)
+{
+	static const struct column verdict = { "verdict", "VERDICT", COL_VERDICT, "name", 0, 0, 0 };
+	char cell[64];
+
+	ck_assert_int_eq(report_cell(&verdict, json_array_get(rows, 0), &usual, cell,
+				     sizeof(cell)), LINE_PLAIN);
+	ck_assert_str_eq(cell, "DP");
+	ck_assert(report_text(json_array_get(rows, 0), verdict.path, cell, sizeof(cell)));
+	ck_assert_str_eq(cell, "dp");
+	json_object_del(json_array_get(rows, 0), "name");
+	ck_assert_int_eq(report_cell(&verdict, json_array_get(rows, 0), &usual, cell,
+				     sizeof(cell)), LINE_DIM);
+	ck_assert_str_eq(cell, "-");
+}
+END_TEST
+
 START_TEST(a_terminal_without_utf8_gets_ascii_of_the_same_width)
 {
 	static const struct line_style ascii = { .ascii = true };
@@ -465,6 +524,9 @@ int main(void)
 		FX_TEST(ages_count_from_the_daemons_clock_and_never_below_zero),
 		FX_TEST(a_time_is_shown_in_the_local_zone_unless_utc_is_asked_for),
 		FX_TEST(colour_is_only_written_when_asked_for),
+		FX_TEST(what_warns_has_a_sign_on_yellow_and_text_as_usual),
+		FX_TEST(a_line_is_shortened_at_the_end_of_a_word),
+		FX_TEST(every_verdict_is_in_capitals_and_in_data_as_it_came),
 		FX_TEST(a_terminal_without_utf8_gets_ascii_of_the_same_width),
 	};
 

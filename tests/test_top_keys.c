@@ -165,6 +165,12 @@ START_TEST(enter_goes_from_job_to_operation_and_escape_back)
 	ck_assert_int_eq(fx_step()->table, VIEW_KINDS);
 	ck_assert(place_want(&fx.place, "10s").kinds);
 	ck_assert_int_eq(json_integer_value(json_object_get(fx_step()->scope, "rank")), 1);
+	fx.answers.kinds = json_loads("{\"rows\": [{\"comm_id\": \"0x02\", \"rank\": 7}]}",
+				      0, NULL);
+	fx_build();
+	fx_show(120, 40);	/* others have some, and nobody has set a filter */
+	ck_assert(fx_shows("no operation has finished lately; 4 shows what is in flight"));
+	ck_assert(!fx_shows("fits the filter"));
 	for (int i = 0; i < 3; i++)
 		fx_press(KEYS_ESCAPE);
 	ck_assert_int_eq(fx_step()->table, VIEW_JOBS);

@@ -6,10 +6,13 @@
 
 #include "util/text.h"
 
-/* Sixteen-colour codes only: they follow the terminal's own palette, light or dark. */
+/*
+ * Sixteen-colour codes only: they follow the terminal's own palette.  Nobody can read yellow
+ * letters on a light background, so what warns is black on yellow.
+ */
 static const char *const escapes[LINE_ATTRS] = {
 	[LINE_PLAIN] = "",	  [LINE_BOLD] = "\033[1m",    [LINE_DIM] = "\033[2m",
-	[LINE_BAD] = "\033[1;31m", [LINE_WARN] = "\033[33m",  [LINE_GOOD] = "\033[32m",
+	[LINE_BAD] = "\033[1;31m", [LINE_WARN] = "\033[30;43m",  [LINE_GOOD] = "\033[32m",
 	[LINE_BAR] = "\033[7m",	  [LINE_CURSOR] = "\033[1;7m",
 };
 
@@ -98,6 +101,21 @@ void line_append(struct line *line, const struct line *other)
 			    other->span[i].end - begin, other->text + begin);
 		begin = other->span[i].end;
 	}
+}
+
+void line_shorten(struct line *line, int columns)
+{
+	char *blank;
+
+	while (line->columns > columns && (blank = strrchr(line->text, ' '))) {
+		*blank = '\0';
+		line->columns = text_width(line->text);
+		line->bytes = (int)(blank - line->text);
+	}
+	while (line->spans > 1 && line->span[line->spans - 2].end >= line->bytes)
+		line->spans--;
+	if (line->spans)
+		line->span[line->spans - 1].end = (uint16_t)line->bytes;
 }
 
 void line_repaint(struct line *line, enum line_attr attr)

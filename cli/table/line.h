@@ -19,7 +19,7 @@ enum line_attr {
 	LINE_BOLD,
 	LINE_DIM,	/* stale or unknown */
 	LINE_BAD,	/* broken now */
-	LINE_WARN,	/* look at it */
+	LINE_WARN,	/* look at it: for signs and single words, it is a bar */
 	LINE_GOOD,
 	LINE_BAR,	/* a table's header, the selected tab */
 	LINE_CURSOR,	/* the row that keys act on */
@@ -54,6 +54,9 @@ void line_pad(struct line *line, enum line_attr attr, int column);
 
 /* Append what another line has, attributes and all. */
 void line_append(struct line *line, const struct line *other);
+
+/* Cut it to at most so many columns at the end of a word; a single word stays. */
+void line_shorten(struct line *line, int columns);
 
 /* The whole line in one attribute. */
 void line_repaint(struct line *line, enum line_attr attr);

@@ -151,6 +151,7 @@ static const struct kind {
 	[COL_TEXT] = { NULL, "", "", 1, 0, 0 },
 	[COL_OP] = { NULL, "", "", 1, 0, 0 },
 	[COL_STATE] = { NULL, "", "", 1, 0, 0 },
+	[COL_VERDICT] = { NULL, "", "", 1, 0, 0 },
 	[COL_TIME] = { NULL, "", "", 1, 0, 0 },
 	[COL_INTEGER] = { show_integer, "", "", 1, 0, 0 },
 	[COL_BYTES] = { show_bytes, "", "(B)", 1, 0, 0 },
@@ -249,10 +250,20 @@ static bool is_derived(const json_t *row)
 	return json_is_true(derived) || json_integer_value(derived) > 0;
 }
 
+static void to_capitals(char *text)
+{
+	for (; *text; text++)
+		if (*text >= 'a' && *text <= 'z')
+			*text = (char)(*text - 'a' + 'A');
+}
+
 static enum line_attr show_text(const struct column *column, const json_t *row, bool in_utc,
 				char *buf, size_t size)
 {
-	report_text(row, column->path, buf, size);
+	if (!report_text(row, column->path, buf, size))
+		return LINE_DIM;
+	if (column->kind == COL_VERDICT)
+		to_capitals(buf);
 	if (column->kind == COL_TIME)
 		to_time_of_day(in_utc, buf, size);
 	if (column->kind == COL_OP && is_derived(row) && strlen(buf) + 1 < size)

@@ -11,8 +11,18 @@
 #define TALL	     16		/* lines from which the second line of figures is shown */
 #define VERDICT_PART 5		/* of the screen, at most, is what is wrong */
 #define VERDICTS     64
+#define KEY_FROM     60		/* columns from which it is told which key has the rest */
 
 /* ---- what is wrong ------------------------------------------------------------ */
+
+/* The last line there is room for, when there is more. */
+static void cut_off(struct line *line, bool found)
+{
+	const char *more = found && line->limit >= KEY_FROM ? " ... more: key 5" : " ...";
+
+	line_shorten(line, line->limit - text_width(more));
+	line_put(line, LINE_DIM, more);
+}
 
 static void put_verdicts(struct frame *frame, const struct view *view, const struct place *place)
 {
@@ -23,7 +33,7 @@ static void put_verdicts(struct frame *frame, const struct view *view, const str
 	verdicts_put(&all, view);
 	most = most > 1 ? most : 1;
 	if (all.count > most)
-		line_put(&all.lines[most - 1], LINE_DIM, " ...");
+		cut_off(&all.lines[most - 1], json_array_size(view->findings));
 	frame_append(frame, &all, most);
 	frame_deinit(&all);
 }
@@ -42,10 +52,18 @@ static void put_down(struct frame *frame, const struct view *view)
 
 /* ---- the node ----------------------------------------------------------------- */
 
+/* What is said only where there is room for it. */
+static void put_if_fits(struct line *line, enum line_attr attr, const char *label,
+			const char *text)
+{
+	if (line->columns + 3 + text_width(label) + text_width(text) <= line->limit)
+		line_printf(line, attr, "  %s %s", label, text);
+}
+
 static void put_known(struct line *line, const char *label, const char *text)
 {
 	if (text)
-		line_printf(line, LINE_PLAIN, "  %s %s", label, text);
+		put_if_fits(line, LINE_PLAIN, label, text);
 }
 
 static const char *status_text(const struct view *view, const char *path)
@@ -85,19 +103,31 @@ static void put_tempo(struct line *line, const struct place *place)
 {
 	char text[TEXT_MAX];
 
-	if (!place->interactive)
-		return;
 	text_duration(text, sizeof(text), place->delay_ns);
+	if (place->interactive && !place->paused)
+		put_if_fits(line, LINE_DIM, "every", text);
+}
+
+static void put_flag(struct line *line, const char *flag)
+{
+	line_put(line, LINE_PLAIN, "  ");
+	line_put(line, LINE_WARN, flag);
+}
+
+/* What keys have set: at the line's beginning, where a narrow screen has it too. */
+static void put_flags(struct line *line, const struct place *place)
+{
+	char tagged[TEXT_MAX];
+
 	if (place->paused)
-		line_put(line, LINE_WARN, "  [paused]");
-	else
-		line_printf(line, LINE_DIM, "  every %s", text);
+		put_flag(line, "[paused]");
 	if (place->follow)
-		line_put(line, LINE_WARN, "  [follow]");
+		put_flag(line, "[follow]");
+	snprintf(tagged, sizeof(tagged), "[%zu tagged]", marks_tagged(place));
 	if (marks_tagged(place))
-		line_printf(line, LINE_WARN, "  [%zu tagged]", marks_tagged(place));
+		put_flag(line, tagged);
 	if (place->focus.timed)
-		line_put(line, LINE_WARN, "  [all timed]");
+		put_flag(line, "[all timed]");
 }
 
 static void put_node(struct frame *frame, const struct view *view, const struct place *place)
@@ -105,6 +135,8 @@ static void put_node(struct frame *frame, const struct view *view, const struct 
 	struct line *line = frame_add(frame);
 
 	line_printf(line, LINE_BOLD, "%s", status_text(view, "host") ?: "-");
+	if (place->interactive)
+		put_flags(line, place);
 	put_count(line, "jobs", (double)json_array_size(view->rows[VIEW_JOBS]));
 	put_count(line, "GPUs", view->gpus);
 	put_count(line, "records/s", view->records_per_s);

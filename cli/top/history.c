@@ -103,7 +103,7 @@ static void put_plot(struct line *line, const struct history *history,
 	for (int i = n - 1; i >= 0; i--) {
 		double value = history_get(history, figure, (unsigned long)i);
 
-		line_put(line, LINE_PLAIN,
+		line_put(line, LINE_DIM,
 			 cell(value * figures[figure].scale, top, y, height, ascii));
 	}
 	line_pad(line, LINE_PLAIN, begin + width);

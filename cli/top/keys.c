@@ -12,7 +12,7 @@
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
-#define HELP_KEYS 24	/* columns that name the keys */
+#define HELP_KEYS 16	/* columns that name the keys */
 
 static int clamp(int value, int least, int most)
 {
@@ -170,7 +170,7 @@ static const struct key_row {
 	{ "5", { '5' }, act_screen, VIEW_FINDINGS, "findings, also those that are over", NULL, 0 },
 	{ "6", { '6' }, act_jobs, 0, "jobs; Enter leads down to their ranks", NULL, 0 },
 	{ "Enter", { KEYS_ENTER, '\n' }, act_enter, 0,
-	  "into the row: job, communicator, rank, kind of operation, operation", "Enter Open", 0 },
+	  "into it: job, communicator, rank, kind of operation, operation", "Enter Open", 0 },
 	{ "Esc", { KEYS_ESCAPE }, act_leave, 0,
 	  "back; from the ranks up to communicators and jobs", "Esc Back", 0 },
 	{ "Up k", { KEYS_UP, 'k' }, act_move, -1, "up", NULL, 0 },
@@ -180,7 +180,7 @@ static const struct key_row {
 	{ "Home", { KEYS_HOME }, act_move, -PLACE_FAR, "the first row", NULL, 0 },
 	{ "End G", { KEYS_END, 'G' }, act_move, PLACE_FAR, "the last row", NULL, 0 },
 	{ "F2 S", { KEYS_MENU, 'S' }, act_menu, 0,
-	  "all that can be done, for terminals that keep keys for themselves", "F2 Menu", 0 },
+	  "all that can be done, where a terminal keeps keys for itself", "F2 Menu", 0 },
 	{ "F3 /", { KEYS_SEARCH, '/' }, ask_text, ASK_SEARCH, "search", "F3 Find", IN_MENU },
 	{ "n", { 'n' }, ask_search_next, 1, "the next row that was searched for", NULL, IN_MENU },
 	{ "N", { 'N' }, ask_search_next, -1, "the one before", NULL, IN_MENU },
@@ -228,7 +228,6 @@ static const char *const legend[] = {
 	"IDLE    part of the time spent outside NCCL's kernels",
 	"OLDEST  the longest that something of this rank has been in flight",
 	"A dash is a value that is not known.",
-	"Up and Down scroll, any other key goes back.",
 };
 
 static const struct key_row *row_of(int key)
@@ -338,6 +337,7 @@ void keys_put_help(struct frame *frame, struct place *place)
 {
 	int n = (int)(ARRAY_LEN(rows) + ARRAY_LEN(legend));
 
+	line_put(frame_add(frame), LINE_BAR, " Keys: Up and Down scroll, any other key goes back ");
 	place->page = frame_room(frame);
 	place->help_line = clamp(place->help_line, 0, clamp(n - place->page, 0, n));
 	for (int i = place->help_line; i < n && frame_room(frame); i++)

@@ -75,6 +75,16 @@ static void put_row(struct frame *frame, const struct report *report, const json
 	line_repaint(line, LINE_CURSOR);
 }
 
+/* Has somebody chosen what is shown, beyond where one is? */
+static bool is_narrowed(const struct place *place)
+{
+	bool picked = false;
+
+	for (int i = 0; i < PLACE_PICKS; i++)
+		picked = picked || place->pick[i][0];
+	return picked || place->filter[0];
+}
+
 /* Rows from `first` on, at most `most`; `cursor` is the one with the cursor, or -1. */
 static void put_table(struct frame *frame, const struct view *view, const struct place *place,
 		      enum view_table table, const json_t *rows, int first, int most, int cursor)
@@ -87,8 +97,8 @@ static void put_table(struct frame *frame, const struct view *view, const struct
 
 	if (!n) {
 		line_put(frame_add(frame), LINE_DIM,
-			 json_array_size(view->rows[table]) ? "nothing fits the filter"
-							    : type->nothing);
+			 json_array_size(view->rows[table]) && is_narrowed(place)
+				 ? "nothing fits the filter" : type->nothing);
 		return;
 	}
 	report_init(&report, type->columns, *type->count, &style);
@@ -233,7 +243,8 @@ static void put_filter(struct line *line, const struct place *place)
 
 	if (!place->filter[0])
 		return;
-	line_printf(line, LINE_WARN, "  [filter %s]", place->filter);
+	line_put(line, LINE_PLAIN, "  ");
+	line_printf(line, LINE_WARN, "[filter %s]", place->filter);
 	if (rows_filter(place, table, &filter, why, sizeof(why)))
 		line_printf(line, LINE_BAD, "  ! %s", why);
 }
@@ -250,12 +261,11 @@ static void put_where(struct frame *frame, struct place *place)
 	};
 	const struct place_step *step = place_step(place);
 	struct line *line;
-	bool any = step->scope || step->row || step->table != (enum view_table)place->screen;
+	bool any = step->scope || step->row ||
+		   step->table != (enum view_table)place->screen || is_narrowed(place);
 	static const char *const labels[PLACE_PICKS] = { "user", "GPU", "communicator" };
 
-	for (int i = 0; i < PLACE_PICKS; i++)
-		any = any || place->pick[i][0];
-	if (!any && !place->filter[0])
+	if (!any)
 		return;
 	line = frame_add(frame);
 	if (step->row || step->scope || step->table != (enum view_table)place->screen)
@@ -271,8 +281,10 @@ static void put_where(struct frame *frame, struct place *place)
 		line_printf(line, LINE_BOLD, "  %s%s", parts[i].label, text);
 	}
 	for (int i = 0; i < PLACE_PICKS; i++)
-		if (place->pick[i][0])
-			line_printf(line, LINE_WARN, "  [%s %s]", labels[i], place->pick[i]);
+		if (place->pick[i][0]) {
+			line_put(line, LINE_PLAIN, "  ");
+			line_printf(line, LINE_WARN, "[%s %s]", labels[i], place->pick[i]);
+		}
 	put_filter(line, place);
 }
 

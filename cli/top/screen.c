@@ -72,16 +72,17 @@ int screen_signal(void)
 static const struct {
 	attr_t plain;	/* without colour */
 	short color;	/* -1: none */
-	attr_t extra;	/* with it */
+	short back;	/* -1: the terminal's own */
+	attr_t extra;	/* with them */
 } looks[LINE_ATTRS] = {
-	[LINE_PLAIN] = { A_NORMAL, -1, A_NORMAL },
-	[LINE_BOLD] = { A_BOLD, -1, A_BOLD },
-	[LINE_DIM] = { A_DIM, -1, A_DIM },
-	[LINE_BAD] = { A_BOLD, COLOR_RED, A_BOLD },
-	[LINE_WARN] = { A_NORMAL, COLOR_YELLOW, A_NORMAL },
-	[LINE_GOOD] = { A_NORMAL, COLOR_GREEN, A_NORMAL },
-	[LINE_BAR] = { A_REVERSE, -1, A_REVERSE },
-	[LINE_CURSOR] = { A_REVERSE | A_BOLD, -1, A_REVERSE | A_BOLD },
+	[LINE_PLAIN] = { A_NORMAL, -1, -1, A_NORMAL },
+	[LINE_BOLD] = { A_BOLD, -1, -1, A_BOLD },
+	[LINE_DIM] = { A_DIM, -1, -1, A_DIM },
+	[LINE_BAD] = { A_BOLD, COLOR_RED, -1, A_BOLD },
+	[LINE_WARN] = { A_NORMAL, COLOR_BLACK, COLOR_YELLOW, A_NORMAL },
+	[LINE_GOOD] = { A_NORMAL, COLOR_GREEN, -1, A_NORMAL },
+	[LINE_BAR] = { A_REVERSE, -1, -1, A_REVERSE },
+	[LINE_CURSOR] = { A_REVERSE | A_BOLD, -1, -1, A_REVERSE | A_BOLD },
 };
 
 static void make_attrs(bool color)
@@ -94,7 +95,7 @@ static void make_attrs(bool color)
 		term.attrs[i] = looks[i].plain;
 		if (!colors || looks[i].color < 0)
 			continue;
-		init_pair((short)(i + 1), looks[i].color, -1);
+		init_pair((short)(i + 1), looks[i].color, looks[i].back);
 		term.attrs[i] = looks[i].extra | COLOR_PAIR(i + 1);
 	}
 }
@@ -111,7 +112,7 @@ int screen_open(const struct line_style *style)
 	catch_signals();	/* before curses, which leaves handlers that it finds alone */
 	term.screen = newterm(NULL, stdout, stdin);
 	if (!term.screen)
-		return -ENOTTY;
+		return -ENOENT;
 	set_term(term.screen);
 	atexit(screen_close);
 	term.ascii = style->ascii;

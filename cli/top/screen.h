@@ -9,7 +9,7 @@
 
 #include "cli/top/frame.h"
 
-/* 0, or -ENOTTY when the terminal cannot do it. */
+/* 0; -ENOTTY: no terminal, or a dumb one; -ENOENT: one that terminfo does not know. */
 int screen_open(const struct line_style *style);
 void screen_close(void);
 

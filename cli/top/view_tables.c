@@ -23,7 +23,7 @@ const struct view_table_type view_tables[VIEW_TABLES] = {
 	[VIEW_TREE] = { "Ranks", tree_columns, &tree_column_count, "no rank is alive",
 			"branch/job/user/comm_id/comm_name/nranks/rank/pid" },
 	[VIEW_KINDS] = { "Operations", ops_columns, &ops_column_count,
-			 "no operation has finished lately",
+			 "no operation has finished lately; 4 shows what is in flight",
 			 "comm_id/comm_name/nranks/rank/func/size_class/algo/proto/timing_source" },
 	[VIEW_RUNS] = { "Single operations", run_columns, &run_column_count,
 			"no such operation is remembered", "pid/token/func" },

@@ -255,7 +255,7 @@ done
 open_top 120 80
 press h
 sees "any other key goes back"
-names=$(screen | sed -n '/this help/,/^.*quit$/p' | cut -c 1-24)
+names=$(screen | sed -n '/this help/,/^.*quit$/p' | cut -c 1-16)
 all_tried() {
 	local name missing=0
 	for name in $names; do
