@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cli/cli.h"
 #include "cli/top/ask.h"
@@ -16,6 +17,7 @@
 #define TEXT_COLUMNS 100
 #define TEXT_LINES   400
 #define LIVE_TIMEOUT_MS 1000
+#define LOOK_NS      500000000	/* between the two of the first text */
 
 struct top {
 	struct cli *cli;
@@ -27,8 +29,9 @@ struct top {
 static int fetch(struct top *top, uint64_t now_ns)
 {
 	const char *window = top->cli->window ? top->cli->window : "10s";
-	const struct view_want want = place_want(&top->place, window);
+	struct view_want want = place_want(&top->place, window);
 
+	want.fresh = !top->place.interactive;
 	return view_fetch(&top->view, top->cli->client, &want, now_ns);
 }
 
@@ -44,6 +47,22 @@ static int text_columns(void)
 	return TEXT_COLUMNS;
 }
 
+/*
+ * Rates and waits are differences: whoever looks only once gets to know them by a second
+ * look, a moment later.
+ */
+static int fetch_text(struct top *top)
+{
+	const struct timespec pause = { .tv_nsec = LOOK_NS };
+	bool first = !top->view.known;
+	int r = fetch(top, cli_now_ns());
+
+	if (r || !first || !json_array_size(top->view.rows[VIEW_RANKS]))
+		return r;
+	nanosleep(&pause, NULL);
+	return fetch(top, cli_now_ns());
+}
+
 static int run_text(struct top *top)
 {
 	struct cli *cli = top->cli;
@@ -53,7 +72,7 @@ static int run_text(struct top *top)
 	for (int64_t i = 0; !r && cli_wants_sample(cli, i); i++) {
 		if (i)
 			putchar('\n');
-		r = fetch(top, cli_now_ns());
+		r = fetch_text(top);
 		if (r)
 			break;
 		layout_frame(&top->frame, &top->view, &top->place);
@@ -273,10 +292,22 @@ static int end_by(int caught)
 	return CLI_DONE;
 }
 
+/* False: as text.  A terminal that is not known is no reason to fail, but one to say why. */
+static bool open_screen(const struct cli *cli)
+{
+	int r = cli->terminal && !cli->batch ? screen_open(&cli->style) : -ENOTTY;
+
+	if (r == -ENOENT)
+		fprintf(stderr, "ncclinsp: top: no terminfo entry for TERM=%s, so this is text; "
+			"install it (ncurses-term, ncurses-base), or try TERM=xterm\n",
+			getenv("TERM"));
+	return !r;
+}
+
 int cmd_top(struct cli *cli)
 {
 	struct top top = { .cli = cli };
-	bool live = cli->terminal && !cli->batch && !screen_open(&cli->style);
+	bool live = open_screen(cli);
 	int code = CLI_DONE;
 
 	place_init(&top.place, cli->delay_ns, cli->style.ascii, live);

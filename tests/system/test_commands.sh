@@ -39,6 +39,9 @@ check "a job's ranks can be asked for, and another job's" \
 	eval '[ "$("$I" ranks -j 4711 -H | wc -l)" -eq 4 ] && { "$I" ranks -j 4712 2>/dev/null; [ $? -eq 4 ]; }'
 # A look after half a second may find that nobody has waited in it, but not that nobody knows.
 check "one sample knows who waits" eval '"$I" ranks -o jsonl | jq -se "length == 4 and all(.wait != null)"'
+check "so does a frame of top as text" \
+	eval 'COLUMNS=200 "$I" top -n 1 >"$T/out" && awk "/^RANK/ { for (i = 1; i <= NF; i++) if (\$i ~ /^WAIT/) at = i; next }
+	      at && NF == 0 { exit } at { rows++; known += \$at ~ /^[0-9.]+\$/ } END { print rows, known; exit rows != 4 || known != 4 }" "$T/out"'
 check "samples have the same rows, and the second knows who waits" \
 	eval '"$I" ranks -n 2 -d 1 -o jsonl | jq -se "length == 8 and (.[4:] | map(.wait) | any(. != null))"'
 

@@ -192,6 +192,14 @@ press q
 TOP_LOCALE=C open_terminal 100 20 "$I" top -n 1
 check "-n ends by itself" given_back 0
 
+open_terminal 140 50 TERM=no-such-terminal "$I" top --batch -n 1
+check "as text on a terminal that is not asked for more, it needs no terminfo" \
+	eval 'given_back 0 && hides "no terminfo"'
+open_terminal 140 50 TERM=no-such-terminal "$I" top
+check "a terminal that terminfo does not know gets text" eval 'sees "^processes [0-9]" && given_back 0'
+check "... and is told why, and what to do" \
+	sees "no terminfo entry for TERM=no-such-terminal, so this is text; .* try TERM=xterm"
+
 # The least processor time of five: how long it takes beside others says nothing about
 # the program.
 first_paint() {
