@@ -17,6 +17,7 @@ const struct column peers_columns[] = {
 	{ "steps", "STEPS", COL_INTEGER, "steps", 6, 0, 5 },
 	{ "bytes", "BYTES", COL_BYTES, "bytes", 6, 0, 4 },
 	{ "rate_gbs", "RATE(GB/s)", COL_NUMBER, "rate_gbs", 0, 0, 0 },
+	{ "trend", "TREND", COL_NUMBER, "trend", 0, 0, 4 | REPORT_IF_KNOWN },
 	{ "latency_ns", "LAT(us)", COL_MICROS, "fit.latency_ns", 0, 0, 3 },
 	{ "fit_rate_gbs", "FIT(GB/s)", COL_NUMBER, "fit.rate_gbs", 0, 0, 6 },
 	{ "mean_gpu_wait_ns", "GPU(us)", COL_MICROS, "mean.gpu_wait_ns", 0, 0, 2 },
@@ -48,7 +49,8 @@ int cmd_peers(struct cli *cli)
 	static const struct listing listing = {
 		.array = "peers",
 		.members = "window_ns,comm_id,comm_name,nranks,rank,pid,proxy_pid,direction,peer,"
-			   "channel,ops,steps,timed_steps,bytes,rate_gbs,fit,time,excess_ns,bound",
+			   "channel,ops,steps,timed_steps,bytes,rate_gbs,trend,fit,time,excess_ns,"
+			   "bound",
 		LISTING_COLUMNS(peers_columns),
 		.nothing = "no transfer over a network has been seen",
 		.dress = peers_dress,

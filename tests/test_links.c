@@ -203,6 +203,33 @@ START_TEST(sums_that_cannot_be_true_are_refused_and_counted)
 }
 END_TEST
 
+START_TEST(trend_compares_the_last_minute_with_what_was_before)
+{
+	struct nci_ev_proxy_op op = make_op(true, 5, 2), other = make_op(false, 5, 2);
+	struct nci_ev_proxy_sums fast = make_sums(20, 40), slow = make_sums(20, 50);
+
+	for (int i = 0; i < 8; i++) {
+		add(&op, &fast, START + SECOND);
+		add(&other, &fast, START + SECOND);
+	}
+	look(ALL, START + 2 * SECOND);
+	ck_assert_double_lt(rows[0].trend, 0);	/* nothing was before */
+	for (int i = 0; i < 7; i++)
+		add(&op, &slow, START + 100 * SECOND);
+	look(LATELY, START + 100 * SECOND);
+	ck_assert_double_lt(rows[0].trend, 0);	/* too few steps */
+	add(&op, &slow, START + 100 * SECOND);
+	add(&other, &slow, START + 100 * SECOND);
+	look(ALL, START + 100 * SECOND);
+	for (int i = 0; i < nrows; i++)
+		if (rows[i].who.send)
+			ck_assert(fabs(rows[i].trend - 0.8) < 1e-9);
+		else
+			ck_assert_double_lt(rows[i].trend, 0);
+	ck_assert_int_eq(nrows, 2);
+}
+END_TEST
+
 START_TEST(last_minute_forgets_and_totals_do_not)
 {
 	struct nci_ev_proxy_op op = make_op(true, 1, 0);
@@ -484,6 +511,7 @@ int main(void)
 		FX_LOOP(link_is_bound_by_what_takes_most_of_its_time, 0, FX_COUNT(bounds)),
 		FX_TEST(sums_that_cannot_be_true_are_refused_and_counted),
 		FX_TEST(last_minute_forgets_and_totals_do_not),
+		FX_TEST(trend_compares_the_last_minute_with_what_was_before),
 		FX_TEST(link_idle_for_longest_makes_room),
 		FX_TEST(slowest_link_comes_first_and_receives_last),
 		FX_TEST(whatever_a_job_says_does_no_harm),

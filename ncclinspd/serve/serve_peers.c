@@ -147,6 +147,7 @@ static const struct field peer_fields[] = {
 	S(busy_ns, FIELD_U64),
 	S(repeats, FIELD_U64),
 	R(rate_gbs, FIELD_RATE),
+	R(trend, FIELD_RATE),
 	P("fit", put_fit),
 	R(excess_ns, FIELD_U64),
 	P("bound", put_bound),

@@ -73,6 +73,7 @@ struct links_row {
 	struct links_who who;
 	struct links_sums sums;
 	double rate_gbs;	/* sends: bytes over the time that the wire was busy; < 0 */
+	double trend;		/* rate of the last minute over that before it; < 0 */
 	/*
 	 * Time for which data was ready, and waited for the peer or moved slower than on
 	 * the communicator's median link; UNKNOWN_U64: not known, or no send.

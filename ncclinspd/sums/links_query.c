@@ -16,6 +16,9 @@
 
 #define BREATH	32	/* links looked at, or put in their place */
 
+/* Network transfers of a link that make a rate worth comparing. */
+#define TREND_STEPS	32
+
 /* A link on its way to its place among the others. */
 struct candidate {
 	const struct link *link;
@@ -49,6 +52,24 @@ static double rate_of(const struct links_who *who, const struct links_sums *sums
 	if (!who->send || !sums->busy_ns)
 		return -1;
 	return (double)sums->timed_bytes / (double)sums->busy_ns;
+}
+
+/* The minute is part of all the time, and is taken out of it: an old link would hide it else. */
+static double trend_of(const struct link *link, uint64_t now_ns)
+{
+	struct links_sums lately, before;
+	double rate, usual;
+
+	gather(link, LINKS_60S, now_ns, links_add_up, &lately);
+	gather(link, LINKS_ALL, now_ns, links_add_up, &before);
+	if (lately.timed_steps < TREND_STEPS || before.timed_steps < TREND_STEPS ||
+	    before.timed_steps - TREND_STEPS < lately.timed_steps)
+		return -1;
+	before.timed_bytes -= lately.timed_bytes;
+	before.busy_ns -= lately.busy_ns;
+	rate = rate_of(&link->who, &lately);
+	usual = rate_of(&link->who, &before);
+	return rate >= 0 && usual > 0 ? rate / usual : -1;
 }
 
 static int compare(double a, double b)
@@ -246,7 +267,7 @@ void links_last(const struct links *l, struct links_row *row)
 	row->window_ns = 0;
 	row->who = l->last.who;
 	memcpy(&row->sums, &l->last.sums, offsetof(struct links_sums, fit));
-	row->rate_gbs = -1;
+	row->rate_gbs = row->trend = -1;
 	row->excess_ns = UNKNOWN_U64;
 	forget_untold(&row->sums);
 }
@@ -259,6 +280,7 @@ static void make_row(const struct work *w, const struct candidate *c, struct lin
 	gather(c->link, w->window, w->now_ns, links_merge, &row->sums);
 	forget_untold(&row->sums);
 	row->rate_gbs = c->rate_gbs;
+	row->trend = trend_of(c->link, w->now_ns);
 	row->excess_ns = c->excess_ns < 0 ? UNKNOWN_U64 : (uint64_t)c->excess_ns;
 }
 

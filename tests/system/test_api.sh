@@ -110,7 +110,7 @@ for loop in auto epoll; do
 	check "$loop: what is in flight has what is promised" promised inflight '.inflight[]' pid \
 		tid comm_id rank event_type func seq age_ns state channel peer step steps parent
 	check "$loop: peers have what is promised" promised peers '.peers[]' comm_id rank peer \
-		channel direction bytes steps ops time fit bound
+		channel direction bytes steps ops time fit bound trend
 	check "$loop: their times have what is promised" promised peers '.peers[].time' gpu_wait_ns \
 		peer_wait_ns net_ns flush_ns
 	check "$loop: their fits have what is promised" promised peers '.peers[].fit' latency_ns \
