@@ -320,11 +320,30 @@ static void see(void *arg, struct shmdir *dir, const char *file, uint64_t now_ns
 
 /* ---- what happens when ------------------------------------------------------ */
 
+/* The directory may come later, or again: said once each time, for nothing else would show it. */
+static void tell_scan(struct discover *d, struct shmdir *dir, int r, uint64_t now_ns)
+{
+	if (r == dir->error || !dir->path)
+		return;
+	if (r < 0)
+		log_limited(&d->rate, now_ns, LOG_WARN,
+			    "no jobs are seen, trying again shm-dir=%s error=\"%s\"", dir->path,
+			    strerror(-r));
+	else
+		log_limited(&d->rate, now_ns, LOG_INFO, "jobs are seen from now on shm-dir=%s",
+			    dir->path);
+	dir->error = r;
+}
+
 static void scan_dir(struct discover *d, struct shmdir *dir, uint64_t now_ns)
 {
+	int r;
+
 	files_begin_scan(&d->files, dir);
-	if (shmdir_scan(dir, now_ns) == 0)
+	r = shmdir_scan(dir, now_ns);
+	if (!r)
 		files_end_scan(&d->files, dir);
+	tell_scan(d, dir, r, now_ns);
 	if (dir->cut)
 		log_limited(&d->rate, now_ns, LOG_WARN, "too many files in %s limit=%u",
 			    dir->path ? dir->path : "a container's shared memory", dir->entries);

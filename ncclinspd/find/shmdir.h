@@ -35,6 +35,7 @@ struct shmdir {
 	int wd;			/* -1: not watched */
 	uint32_t entries;	/* of one scan, at most */
 	bool cut;		/* the last one left some out */
+	int error;		/* ... or failed by that, negative, which has been told */
 	uint32_t notices;	/* of a container, since the last scan */
 	bool missed;		/* not listed yet, or notices were lost: scan soon */
 };

@@ -24,6 +24,18 @@ check "a plain file in the socket's place is left alone" exits 1 'cannot listen'
 	"$D" -f --state-dir "$T/state" --socket "$T/precious"
 check "it is still there" test -f "$T/precious"
 
+# Segments may come later: no reason to end, but one to say so, once.
+"$D" -f "${here[@]}" --shm-dir "$T/shm/later" 2>"$T/log" &
+LATER=$!
+started+=("$LATER")
+check "a directory for segments that is not there is told" wait_until 20 \
+	grep -q "no jobs are seen, trying again shm-dir=$T/shm/later error=\"No such file" "$T/log"
+mkdir -p "$T/shm/later"
+check "... and that it came" wait_until 20 grep -q "jobs are seen from now on shm-dir=$T/shm/later" "$T/log"
+check "... each once" test "$(grep -c "shm-dir=" "$T/log")" -eq 2
+kill "$LATER"
+wait "$LATER"
+
 # A daemon that cannot start ends at once, one that can has to be told to.
 backend_works() {
 	timeout 1 "$D" -f "${here[@]}" 2>/dev/null
