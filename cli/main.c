@@ -122,19 +122,16 @@ static int check_at(const struct cli *cli)
 static int run_offline(const struct command *command, struct cli *cli)
 {
 	struct offline *offline;
-	size_t later = 0;
+	enum cli_exit why;
 	int code;
 
 	if (cli->window && strcmp(cli->window, "all") && command != &commands[PEERS]) {
 		fputs("ncclinsp: --window: snapshots tell of all the time only\n", stderr);
 		return CLI_USAGE;
 	}
-	offline = offline_open(cli->from.text, cli->from.count, cli->at, &later);
-	if (!offline) {
-		fprintf(stderr, "ncclinsp: --from: no snapshot is there%s\n",
-			later ? ", or none that early" : "");
-		return CLI_NOTHING;
-	}
+	offline = offline_open(cli->from.text, cli->from.count, cli->at, &why);
+	if (!offline)
+		return why;
 	cli->watch = false;
 	cli->samples = 1;
 	client_set_source(cli->client, offline_answer, offline);

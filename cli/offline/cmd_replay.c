@@ -333,9 +333,7 @@ int cmd_replay(struct cli *cli)
 	if (!code) {
 		shots_add(&shots, cli->argument);
 		find_moments(&p);
-		if (!json_array_size(p.moments))
-			fputs("ncclinsp: no snapshot is there\n", stderr);
-		code = !json_array_size(p.moments) ? CLI_NOTHING
+		code = !json_array_size(p.moments) ? (int)shots_tell_none(&shots, "")
 		       : command ? play(&p, command) : show_moments(&p);
 	}
 	shots_deinit(&shots);

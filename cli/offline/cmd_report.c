@@ -255,8 +255,7 @@ int cmd_report(struct cli *cli)
 		r = option_error("report needs files or directories, as "
 				 "/var/lib/ncclinsp/snapshots");
 	} else if (!s.files) {
-		fputs("ncclinsp: no snapshot is there\n", stderr);
-		r = CLI_NOTHING;
+		r = shots_tell_none(&s, "");
 	} else {
 		shots_sort(&s);
 		r = listing_run(cli, &listing, NULL);

@@ -135,7 +135,7 @@ json_t *offline_answer(void *arg, const char *target)
 /* ---- life ---------------------------------------------------------------------------- */
 
 struct offline *offline_open(const char *const *paths, size_t n, const char *until,
-			     size_t *later)
+			     enum cli_exit *code)
 {
 	static const char *const members[] = {
 		"written_at", "written_mono_ns", "status", "processes", "comms", "rows",
@@ -149,9 +149,9 @@ struct offline *offline_open(const char *const *paths, size_t n, const char *unt
 	o->shots.until = until;
 	for (size_t i = 0; i < n; i++)
 		shots_add(&o->shots, paths[i]);
-	if (later)
-		*later = o->shots.later;
 	if (!o->shots.files) {
+		if (code)
+			*code = shots_tell_none(&o->shots, "--from: ");
 		offline_free(o);
 		return NULL;
 	}

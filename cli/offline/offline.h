@@ -10,15 +10,17 @@
 
 #include <jansson.h>
 
+#include "cli/cli.h"
+
 struct offline;
 
 /*
  * `n` files and directories, as ncclinsp report takes them.  `until` NULL: of each node the
- * newest; else the newest that is not later (shots.h).  NULL: none tells anything; *later:
- * how many were too late for that, NULL: nobody asks.
+ * newest; else the newest that is not later (shots.h).  NULL: none tells anything, which is
+ * told on stderr; *code: the exit code that goes with it.  code NULL: nobody is told.
  */
 struct offline *offline_open(const char *const *paths, size_t n, const char *until,
-			     size_t *later);
+			     enum cli_exit *code);
 void offline_free(struct offline *o);
 
 /* A new object; NULL: files do not tell that.  `arg` is the struct offline. */

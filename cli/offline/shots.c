@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cli/must.h"
 #include "cli/table/report.h"
@@ -160,6 +161,7 @@ static void add_file(struct shots *s, const char *path)
 	if (!root) {
 		fprintf(stderr, "ncclinsp: %s: %s\n", path, why);
 		s->refused++;
+		s->denied += access(path, R_OK) && errno == EACCES;
 		return;
 	}
 	if (is_later(s, root)) {
@@ -225,6 +227,17 @@ static int by_place(const void *left, const void *right)
 	if (!r)
 		r = order(a->seq, b->seq);
 	return r ? r : order(a->rank, b->rank);
+}
+
+enum cli_exit shots_tell_none(const struct shots *s, const char *option)
+{
+	if (s->denied && !s->later)
+		fprintf(stderr, "ncclinsp: %sno snapshot can be read: they are for their owner and "
+			"group (ls -l); become one of these, or root\n", option);
+	else
+		fprintf(stderr, "ncclinsp: %sno snapshot is there%s\n", option,
+			s->later ? ", or none that early" : "");
+	return s->denied && !s->later ? CLI_NO_RIGHT : CLI_NOTHING;
 }
 
 void shots_sort(struct shots *s)

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cli/cli.h"
+
 /* One rank's time in one operation; the texts are the struct shots'. */
 struct shots_sample {
 	const char *comm;	/* its id and size: "0x...12/8" */
@@ -32,10 +34,13 @@ struct shots {
 	struct shots_sample *samples;
 	size_t nsamples, room;
 	size_t files, refused, later;
+	size_t denied;		/* of the refused: we may not read them */
 };
 
 /* Add a file, or all *.json and *.json.zst of a directory.  What is none is told on stderr. */
 void shots_add(struct shots *s, const char *path);
+/* Where none was told of: say so on stderr, behind `option`; the exit code for it. */
+enum cli_exit shots_tell_none(const struct shots *s, const char *option);
 void shots_deinit(struct shots *s);
 
 /* When it was written, in seconds since 1970; 0: it does not say. */

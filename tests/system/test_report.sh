@@ -59,6 +59,18 @@ check "... ages are those of then, whenever a node began" eval \
 		jq -e "[.processes[].first_seen_mono_ns] | length == 2 and .[0] == .[1] and .[0] > 0"'
 check "what files do not tell is said" exits 2 'of all the time only' "$I" ops --from "$SNAP" --window 10s
 check "... and where there is none" exits 4 'no snapshot is there' "$I" ps --from "$T/nowhere"
+if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
+	mkdir "$T/open" && cp "$I" "$T/open" && echo "{}" >"$T/open/shut.json"
+	chmod 755 "$T" "$T/open" && chmod 600 "$T/open/shut.json"
+	as_nobody() { (cd / && setpriv --reuid 65534 --clear-groups "$T/open/ncclinsp" "$@"); }
+	for args in "ps --from $T/open" "report $T/open/shut.json" "replay $T/open"; do
+		check "one that may not be read is told, and why: $args" eval \
+			'exits 5 "shut.json: Permission denied" as_nobody $args &&
+			 exits 5 "no snapshot can be read.*owner" as_nobody $args'
+	done
+else
+	skip "a snapshot that may not be read" "needs root and setpriv"
+fi
 
 # A hundred nodes of two ranks each from the one: in node 37 alone the second rank is late.
 mkdir "$T/many"
