@@ -419,6 +419,25 @@ static bool any_failed(const json_t *rows)
 	return false;
 }
 
+/* Root without CAP_SYS_PTRACE, as in a container, sees of no stranger what it has loaded. */
+static bool may_look_at_all(void)
+{
+	FILE *in = open_of("/proc", "1", "maps");
+
+	if (!in)
+		return false;
+	fclose(in);
+	return true;
+}
+
+static void say_none(struct doctor *doctor)
+{
+	doctor_say(doctor, "jobs", DOCTOR_OK, NULL,
+		   geteuid() ? "no process of this user uses NCCL now (root sees all users')"
+		   : may_look_at_all() ? "no process uses NCCL now"
+		   : "who uses NCCL is not known: without CAP_SYS_PTRACE that is not to be seen");
+}
+
 static void say_jobs(struct doctor *doctor, const json_t *jobs, const json_t *rows)
 {
 	size_t all = json_array_size(jobs), unseen = 0;
@@ -428,12 +447,11 @@ static void say_jobs(struct doctor *doctor, const json_t *jobs, const json_t *ro
 	json_array_foreach((json_t *)rows, i, row)
 		unseen += !json_is_true(json_object_get(row, "watched"));
 	if (!all)
-		doctor_say(doctor, "jobs", DOCTOR_OK, NULL, geteuid()
-			   ? "no process of this user uses NCCL now (root sees all users')"
-			   : "no process uses NCCL now");
+		say_none(doctor);
 	else if (all > unseen)
 		doctor_say(doctor, "jobs", DOCTOR_OK, NULL,
-			   "%zu of %zu processes that use NCCL are watched", all - unseen, all);
+			   "%zu of %zu processes that use NCCL are watched%s", all - unseen, all,
+			   geteuid() || may_look_at_all() ? "" : "; others may not be looked at");
 	for (i = 0; i < json_array_size(rows); i++)
 		say_group(doctor, rows, i);
 }

@@ -83,6 +83,15 @@ if [ "$(id -u)" -eq 0 ] && setpriv --reuid 65534 --regid 65534 --clear-groups tr
 		eval 'as_nobody 0 && exam 0 && ! grep -q "its owner only" "$T/out"'
 	check "a user is told that he does not see all" \
 		eval 'as_nobody 0 && says "ok jobs no process of this user uses NCCL now \(root sees all"'
+	# As in a container of Kubernetes that has not got CAP_SYS_PTRACE.
+	bare="setpriv --bounding-set=-all --inh-caps=-all"
+	if $bare true 2>/dev/null && ! $bare cat /proc/1/maps >/dev/null 2>&1; then
+		check "root without capabilities is told that nothing is known, not that there is nobody" \
+			eval '$bare "$I" doctor >"$T/out" 2>"$T/err" &&
+				says "ok jobs who uses NCCL is not known: without CAP_SYS_PTRACE"'
+	else
+		skip "root without capabilities" "it cannot be had here, or sees all the same"
+	fi
 	chmod 600 "$T/control"
 	check "a control file that jobs may not read is named" \
 		eval 'as_nobody 0 && says "warning control $T/control: Permission denied"'
