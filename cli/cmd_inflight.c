@@ -16,7 +16,7 @@ const struct column inflight_columns[] = {
 	{ "event_type", "EVENT", COL_TEXT, "event_type", 9, 0, 0 },
 	{ "func", "OP", COL_TEXT, "func", 9, 20, 0 },
 	{ "seq", "SEQ", COL_INTEGER, "seq", 0, 0, REPORT_KEY },
-	{ "channel", "CH", COL_INTEGER, "channel", 0, 0, 3 | REPORT_KEY },
+	{ "channel", "CH", COL_INTEGER, "channel", 0, 0, 3 | REPORT_KEY | REPORT_APART },
 	{ "peer", "PEER", COL_INTEGER, "peer", 0, 0, 3 | REPORT_KEY },
 	{ "step", NULL, COL_INTEGER, "step", 0, 0, REPORT_KEY },
 	{ "steps", NULL, COL_INTEGER, "steps", 0, 0, REPORT_KEY },
@@ -32,24 +32,27 @@ const struct column inflight_columns[] = {
 };
 const size_t inflight_column_count = sizeof(inflight_columns) / sizeof(inflight_columns[0]);
 
-/* What a state means for who waits; %s is the peer, "rank 5" or "the peer". */
+/*
+ * What a state means for who waits; %s is the peer, "rank 5" or "the peer".  Short, since
+ * on 80 columns there is room for 23, and the peer is what one looks for next.
+ */
 static const struct {
 	const char *state;
 	const char *words;
 } meanings[] = {
-	{ "SendGPUWait", "waiting for data of the own GPU to send to %s" },
-	{ "SendPeerWait", "waiting for %s to have room" },
-	{ "SendWait", "waiting for the network to %s" },
-	{ "RecvWait", "waiting for data from %s" },
-	{ "RecvFlushWait", "flushing data from %s to the GPU" },
-	{ "RecvGPUWait", "waiting for the own GPU to take data from %s" },
-	{ "SendPosted", "waiting for data of the own GPU to send to %s" },
-	{ "SendRemFifoWait", "waiting for %s to have room" },
-	{ "SendTransmitted", "waiting for the network to %s" },
-	{ "RecvPosted", "waiting for data from %s" },
-	{ "RecvReceived", "flushing data from %s to the GPU" },
-	{ "RecvTransmitted", "waiting for the own GPU to take data from %s" },
-	{ "InProgress", "in progress with %s" },
+	{ "SendGPUWait", "awaits own GPU's data for %s" },
+	{ "SendPeerWait", "awaits room at %s" },
+	{ "SendWait", "on the wire to %s" },
+	{ "RecvWait", "awaits data of %s" },
+	{ "RecvFlushWait", "flushing data of %s to the GPU" },
+	{ "RecvGPUWait", "awaits own GPU to take data of %s" },
+	{ "SendPosted", "awaits own GPU's data for %s" },
+	{ "SendRemFifoWait", "awaits room at %s" },
+	{ "SendTransmitted", "on the wire to %s" },
+	{ "RecvPosted", "awaits data of %s" },
+	{ "RecvReceived", "flushing data of %s to the GPU" },
+	{ "RecvTransmitted", "awaits own GPU to take data of %s" },
+	{ "InProgress", "at work with %s" },
 	{ "KernelChStop", "kernel ended" },
 	{ "posted", "posted; nothing tells how far it is" },
 	{ "not_started", "posted, not on the GPU yet" },
@@ -83,37 +86,44 @@ static bool number(const json_t *row, const char *path, long long *value)
 	return true;
 }
 
-/* How far: "step 2/8, ", "kernel on 3/8 channels, 1 ended, ". */
+/* How far: "step 2/8", "kernel on 3/8 channels, 1 ended"; "" is left of what is not known. */
 static void add_counts(char *text, size_t size, const json_t *row)
 {
 	long long started, stopped, channels, step, steps;
 
 	if (number(row, "kernel_started", &started) && started &&
 	    number(row, "kernel_stopped", &stopped) && number(row, "channels", &channels))
-		snprintf(text, size, "kernel on %lld/%lld channels, %lld ended, ", started,
+		snprintf(text, size, "kernel on %lld/%lld channels, %lld ended", started,
 			 channels, stopped);
 	else if (number(row, "step", &step) && number(row, "steps", &steps))
-		snprintf(text, size, "step %lld/%lld, ", step, steps);
+		snprintf(text, size, "step %lld/%lld", step, steps);
 }
 
-/* "step 2/8, waiting for data from rank 1"; null when nothing is known. */
+/* "awaits data of rank 1, step 2/8"; null when nothing is known. */
 static json_t *progress(const json_t *row)
 {
 	const char *process = json_string_value(report_get(row, "process_state"));
 	const char *state = json_string_value(report_get(row, "state"));
-	char text[200] = "";
-	size_t len;
+	char counts[80] = "", text[200] = "";
+	size_t used = 0;
 
 	if (process && strcmp(process, "live"))
-		snprintf(text, sizeof(text), "process %s, ", process);
-	add_counts(text + strlen(text), sizeof(text) - strlen(text), row);
-	if (state && !(*text && !strcmp(state, "running")))
+		used = (size_t)snprintf(text, sizeof(text), "process %.20s, ", process);
+	add_counts(counts, sizeof(counts), row);
+	if (state && !(*counts && !strcmp(state, "running")))
 		add_words(text, sizeof(text), state, report_get(row, "peer"));
-	if (!state && !strcmp(json_string_value(report_get(row, "event_type")) ?: "", "KernelCh"))
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), "on the GPU");
-	len = strlen(text);
-	if (len > 2 && !strcmp(text + len - 2, ", "))
-		text[len - 2] = '\0';
+	else if (!state && !strcmp(json_string_value(report_get(row, "event_type")) ?: "",
+				   "KernelCh"))
+		snprintf(text + used, sizeof(text) - used, "on the GPU");
+	if (*counts) {
+		const char *comma = strlen(text) > used ? ", " : "";
+
+		used = strlen(text);
+		snprintf(text + used, sizeof(text) - used, "%s%s", comma, counts);
+	}
+	used = strlen(text);
+	if (used > 2 && !strcmp(text + used - 2, ", "))
+		text[used - 2] = '\0';
 	return *text ? json_string(text) : json_null();
 }
 

@@ -114,6 +114,46 @@ START_TEST(a_sentence_gives_way_before_columns_do_and_its_header_too)
 }
 END_TEST
 
+/* The width at which the columns are laid out leaves room for one of two of them. */
+static const char *narrow_header(const char *text)
+{
+	static const struct column clocks[] = {
+		{ "op", "OP", COL_TEXT, "op", 0, 0, 0 },
+		{ "p99_ns", "P99(us)", COL_MICROS, "p99_ns", 8, 0, 1 },
+		{ "src", "SRC", COL_TEXT, "src", 8, 0, 2 | REPORT_APART },
+		{ "what", "WHAT", COL_TEXT, "what", 0, 0, 0 },
+	};
+	static struct line line;
+	json_t *some = json_loads(text, 0, NULL);
+
+	ck_assert_ptr_nonnull(some);
+	report_init(&report, clocks, FX_COUNT(clocks), &usual);
+	report_fit(&report, some, 38);
+	line_start(&line, 38);
+	report_header(&report, &line, -1);
+	json_decref(some);
+	for (size_t len = strlen(line.text); len && line.text[len - 1] == ' '; len--)
+		line.text[len - 1] = '\0';
+	return line.text;
+}
+
+START_TEST(a_column_without_which_rows_look_alike_stays_longest)
+{
+	ck_assert_str_eq(narrow_header("[{\"op\":\"A\",\"src\":\"gpu\"},"
+				       "{\"op\":\"B\",\"src\":\"cpu\","
+				       " \"what\":\"a sentence of thirty columns, or so\"}]"),
+			 "OP  WHAT");
+	ck_assert_str_eq(narrow_header("[{\"op\":\"A\",\"src\":\"gpu\","
+				       " \"what\":\"a sentence of thirty columns, or so\"},"
+				       "{\"op\":\"A\",\"src\":\"cpu\","
+				       " \"what\":\"a sentence of thirty columns, or so\"}]"),
+			 "OP  SRC       WHAT");
+	ck_assert_str_eq(narrow_header("[{\"op\":\"A\",\"src\":\"gpu\"},"
+				       "{\"op\":\"A\",\"src\":\"cpu\"}]"),
+			 "OP   P99(us)  SRC       WHAT");
+}
+END_TEST
+
 START_TEST(a_column_that_nothing_knows_can_be_left_out)
 {
 	const struct column some[] = {
@@ -511,6 +551,7 @@ int main(void)
 		FX_TEST(what_is_not_known_is_a_dash_and_never_a_zero),
 		FX_TEST(a_narrow_terminal_drops_what_is_missed_least_first),
 		FX_TEST(a_sentence_gives_way_before_columns_do_and_its_header_too),
+		FX_TEST(a_column_without_which_rows_look_alike_stays_longest),
 		FX_TEST(a_column_that_nothing_knows_can_be_left_out),
 		FX_TEST(a_column_that_says_only_the_usual_can_be_left_out),
 		FX_TEST(what_was_put_together_has_a_mark),

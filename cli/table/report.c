@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/must.h"
 #include "util/text.h"
 
 #define SENTENCE 40	/* columns that leave something of one */
+#define SENTENCE_LEAST 20	/* that still leave something, where rows would look alike */
 #define GAP 2
 #define FAR_FUTURE (UINT64_C(1) << 62)	/* how long ago things are has the same order then */
 
@@ -103,21 +105,66 @@ static int total_width(const struct report *report)
 
 static int drop_order(const struct column *column)
 {
-	return column->drop & ~(REPORT_KEY | REPORT_IF_KNOWN | REPORT_IF_UNUSUAL);
+	return column->drop &
+	       ~(REPORT_KEY | REPORT_IF_KNOWN | REPORT_IF_UNUSUAL | REPORT_APART);
 }
 
-/* Hide the column that is missed least; false when each is needed. */
-static bool drop_one(struct report *report)
+static bool is_key(const struct column *column)
 {
-	int victim = -1, most = 1;
+	return report_is_text(column) || column->drop & REPORT_KEY;
+}
+
+/* How many rows can be told apart by what is never dropped, and by one column more. */
+static size_t told_apart(const struct report *report, const json_t *rows, size_t more)
+{
+	json_t *seen = must(json_object());
+	size_t n;
+
+	for (size_t r = 0; r < json_array_size(rows); r++) {
+		char label[REPORT_CELL * 4] = "", cell[REPORT_CELL];
+		size_t used = 0;
+
+		for (size_t i = 0; i < report->count && used < sizeof(label) - 1; i++) {
+			const struct column *column = &report->columns[i];
+
+			if (!report->width[i] ||
+			    (i != more && (drop_order(column) || !is_key(column))))
+				continue;
+			report_cell(column, json_array_get(rows, r), &report->style, cell,
+				    sizeof(cell));
+			used += (size_t)snprintf(label + used, sizeof(label) - used, "%s\n", cell);
+		}
+		json_object_set_new_nocheck(seen, label, json_true());
+	}
+	n = json_object_size(seen);
+	json_decref(seen);
+	return n;
+}
+
+/* In which order columns go; 1: those without which rows look alike; 0: never. */
+static void put_order(const struct report *report, const json_t *rows,
+		      uint16_t order[REPORT_COLUMNS])
+{
+	size_t least = told_apart(report, rows, SIZE_MAX);
 
 	for (size_t i = 0; i < report->count; i++) {
-		int order = drop_order(&report->columns[i]);
+		order[i] = (uint16_t)(2 * drop_order(&report->columns[i]));
+		if (report->columns[i].drop & REPORT_APART && report->width[i] &&
+		    told_apart(report, rows, i) > least)
+			order[i] = 1;
+	}
+}
 
-		if (!report->width[i] || order < most)
+/* Hide the column that is missed least, of an order of `most` at least; false: none is. */
+static bool drop_one(struct report *report, const uint16_t order[REPORT_COLUMNS], int most)
+{
+	int victim = -1;
+
+	for (size_t i = 0; i < report->count; i++) {
+		if (!report->width[i] || order[i] < most)
 			continue;
 		victim = (int)i;
-		most = order;
+		most = order[i];
 	}
 	if (victim < 0)
 		return false;
@@ -153,6 +200,20 @@ static int last_text(const struct report *report)
 	return last >= 0 && report_is_text(&report->columns[last]) ? last : -1;
 }
 
+static void drop_columns(struct report *report, const json_t *rows, int sentence, int limit)
+{
+	uint16_t order[REPORT_COLUMNS];
+
+	put_order(report, rows, order);
+	while (total_width(report) > limit && drop_one(report, order, 2))
+		continue;
+	if (total_width(report) > limit && sentence >= 0 &&
+	    report->width[sentence] > SENTENCE_LEAST)
+		report->width[sentence] = SENTENCE_LEAST;
+	while (total_width(report) > limit && drop_one(report, order, 1))
+		continue;
+}
+
 /*
  * A sentence at the end gives way before other columns do, as far as it still says
  * something, and takes what they leave.
@@ -169,8 +230,8 @@ void report_fit(struct report *report, const json_t *rows, int limit)
 	whole = sentence < 0 ? 0 : report->width[sentence];
 	if (whole > SENTENCE && !report->columns[sentence].most)
 		report->width[sentence] = SENTENCE;
-	while (total_width(report) > limit && drop_one(report))
-		continue;
+	if (total_width(report) > limit)
+		drop_columns(report, rows, sentence, limit);
 	last = last_text(report);
 	if (last < 0)
 		return;

@@ -45,7 +45,7 @@ struct column {
 	const char *path;
 	uint8_t least;		/* terminal columns at least */
 	uint8_t most;		/* at most; 0: as many as it takes */
-	uint8_t drop;		/* the highest goes first on a narrow terminal; 0: never */
+	uint16_t drop;		/* the highest goes first on a narrow terminal; 0: never */
 };
 
 /* Added to drop: a number that says what the row is about, as texts do: no figure. */
@@ -57,6 +57,12 @@ struct column {
  */
 #define REPORT_IF_KNOWN	  64
 #define REPORT_IF_UNUSUAL 128
+
+/*
+ * Added to drop: dropped with those of 1, the last to go, where rows look alike without
+ * it: where no column that is never dropped tells them apart.
+ */
+#define REPORT_APART 256
 
 #define REPORT_COLUMNS 48
 #define REPORT_CELL    512	/* bytes that hold any cell */
