@@ -110,7 +110,7 @@ check "csv has as many fields in each line" \
 check "a rank and its peer can be asked for" \
 	eval '"$I" peers --rank 1 --peer 0 -o csv -H | awk -F, "\$4 != 1 || \$8 != 0 {exit 1}"'
 check "a window that there is not is told with those there are" \
-	eval '"$I" peers --window 1s 2>"$T/out"; [ $? -eq 1 ] && grep -q "a list of 60s, all" "$T/out"'
+	eval '"$I" peers --window 1s 2>"$T/out"; [ $? -eq 2 ] && grep -q "window WINDOW: 60s or all" "$T/out"'
 check "nothing was refused, evicted or left without its process" api_is status \
 	'.links.refused == 0 and .links.evicted == 0 and .reconstruct.foreign_orphans == 0'
 done_testing
