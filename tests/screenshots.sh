@@ -38,10 +38,12 @@ picture() {
 	local columns=${size%x*} lines=${size#*x}
 	local options=()
 	[ "$theme" = black ] && options=(--black)
-	# Default colours right after a reset would end a bar, as aha reads them.
+	# Default colours right after a reset would end a bar, as aha reads them; and its black
+	# is a grey, which cannot be read on yellow.
 	"${TM[@]}" capture-pane -N -e -p -t top |
 		sed 's/\(\x1b\[0[;0-9]*m\)\x1b\[39m\x1b\[49m/\1/g' | aha "${options[@]}" --title "$1" |
-		sed 's|</head>|<style>body{margin:8px}pre{margin:0;font:13px/16px "DejaVu Sans Mono"}</style></head>|' \
+		sed -e 's|color:dimgray;background-color:yellow|color:black;background-color:yellow|' \
+			-e 's|</head>|<style>body{margin:8px}pre{margin:0;font:13px/16px "DejaVu Sans Mono"}</style></head>|' \
 		>"$T/$1.html"
 	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$T/chromium" \
 		--window-size=$((columns * 783 / 100 + 18)),$((lines * 16 + 18)) \

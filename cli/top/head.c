@@ -18,7 +18,7 @@
 /* The last line there is room for, when there is more. */
 static void cut_off(struct line *line, bool found)
 {
-	const char *more = found && line->limit >= KEY_FROM ? " ... more: key 5" : " ...";
+	const char *more = found && line->limit >= KEY_FROM ? " ... (key 5)" : " ...";
 
 	line_shorten(line, line->limit - text_width(more));
 	line_put(line, LINE_DIM, more);
