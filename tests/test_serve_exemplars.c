@@ -6,7 +6,8 @@
 #include "util/json.h"
 
 #define OTHER_UID	54321
-
+#define FIRST		"20261122T060000.000000001Z"
+#define SECOND		"20261122T060000.000000002Z"
 
 static void put_file(const char *id, uid_t uid)
 {
@@ -50,8 +51,8 @@ static int fill(void *arg, const struct exemplar *e, uint64_t now_ns, struct jso
 
 static void setup(void)
 {
-	put_file("1", 0);
-	put_file("2", OTHER_UID);
+	put_file(FIRST, 0);
+	put_file(SECOND, OTHER_UID);
 	put_secret();
 	ck_assert_int_eq(exemplars_new(&fx_exemplars, fx_tmpdir(), fill, NULL), 0);
 	fx_serve_open(NULL);
@@ -68,9 +69,9 @@ START_TEST(the_newest_comes_first_and_the_file_is_to_be_had)
 	json_t *a = fx_get("/v1/exemplars", 200), *file;
 
 	ck_assert_uint_eq(json_array_size(fx_at(a, "exemplars")), 2);
-	ck_assert_str_eq(fx_text(a, "exemplars.0.id"), "2");
+	ck_assert_str_eq(fx_text(a, "exemplars.0.id"), SECOND);
 	ck_assert_uint_gt(fx_number(a, "exemplars.0.size_bytes"), 0);
-	file = fx_get("/v1/exemplars/2", 200);
+	file = fx_get("/v1/exemplars/" SECOND, 200);
 	ck_assert_str_eq(fx_text(file, "format"), "ncclinsp-exemplar");
 	ck_assert_uint_eq(fx_number(file, "exemplar.uid"), OTHER_UID);
 	json_decref(file);
@@ -88,17 +89,18 @@ START_TEST(a_user_has_his_own_and_root_has_all)
 	}
 	a = fx_get_over(fx_connect_as(OTHER_UID, OTHER_UID), "/v1/exemplars", 200);
 	ck_assert_uint_eq(json_array_size(fx_at(a, "exemplars")), 1);
-	ck_assert_str_eq(fx_text(a, "exemplars.0.id"), "2");
+	ck_assert_str_eq(fx_text(a, "exemplars.0.id"), SECOND);
 	json_decref(a);
-	json_decref(fx_get_over(fx_connect_as(OTHER_UID, OTHER_UID), "/v1/exemplars/2", 200));
-	json_decref(fx_get_over(fx_connect_as(OTHER_UID, OTHER_UID), "/v1/exemplars/1", 404));
-	json_decref(fx_get("/v1/exemplars/1", 200));
+	json_decref(fx_get_over(fx_connect_as(OTHER_UID, OTHER_UID), "/v1/exemplars/" SECOND, 200));
+	json_decref(fx_get_over(fx_connect_as(OTHER_UID, OTHER_UID), "/v1/exemplars/" FIRST, 404));
+	json_decref(fx_get("/v1/exemplars/" FIRST, 200));
 }
 END_TEST
 
 static const char *const games[] = {
-	"", "3", "..", "../2", "..%2F2", "%2e%2e/exemplars/exemplars-2.json", "1/", "1/../2",
-	"2.json", "exemplars-2", "1%0a", "d%2f..%2fsecret",
+	"", "20261122T060000.000000003Z", "..", "../" SECOND, "..%2F" SECOND,
+	"%2e%2e/exemplars/exemplars-" SECOND ".json", FIRST "/", FIRST "/../" SECOND,
+	SECOND ".json", "exemplars-" SECOND, FIRST "%0a", "d%2f..%2fsecret",
 };
 
 START_TEST(nothing_else_is_to_be_had_by_any_name)
@@ -112,11 +114,11 @@ END_TEST
 
 START_TEST(it_is_read_and_nothing_else)
 {
-	char *answer = fx_ask_text("POST", "/v1/exemplars/2");
+	char *answer = fx_ask_text("POST", "/v1/exemplars/" SECOND);
 
 	ck_assert_int_eq(fx_status(answer), 405);
 	free(answer);
-	answer = fx_ask_text("HEAD", "/v1/exemplars/2");
+	answer = fx_ask_text("HEAD", "/v1/exemplars/" SECOND);
 	ck_assert_int_eq(fx_status(answer), 200);
 	ck_assert_str_eq(fx_body(answer), "");
 	free(answer);

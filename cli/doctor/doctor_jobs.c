@@ -278,11 +278,12 @@ static const struct {
 	[FOREIGN] = { DOCTOR_FAILED,
 		      "has a plugin of another version, whose format the daemon does not read",
 		      "restart what is older, the daemon or the job: ncclinsp ps says which" },
-	[UNSEEN_INSIDE] = { DOCTOR_FAILED,
+	[UNSEEN_INSIDE] = { DOCTOR_WARNING,
 			    "records into a directory of its container (NCCLINSP_SHM_DIR), where "
 			    "the daemon does not look",
-			    "start it without that variable: a container's " NCI_SHM_DIR " is "
-			    "looked into; or mount the directory of ncclinspd's --shm-dir there" },
+			    "ask the container's own daemon, if there is one; else start it "
+			    "without that variable, since a container's " NCI_SHM_DIR " is looked "
+			    "into, or mount the directory of ncclinspd's --shm-dir there" },
 	[UNSEEN_ELSEWHERE] = { DOCTOR_WARNING,
 			       "records into another directory than is looked at here",
 			       "ask its own daemon, if there is one; else start it with the same "

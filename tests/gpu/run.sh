@@ -142,7 +142,7 @@ drained() { api processes | tool jq -e '[.processes[] | select(.state == "live")
 
 start_daemon() {
 	"${loader[@]}" "$HERE/bin/ncclinspd" --foreground --socket "$NCCLINSP_SOCKET" --shm-dir "$SHM" \
-		--state-dir "$T/state" >>"$RESULTS/daemon.log" 2>&1 &
+		--containers no --state-dir "$T/state" >>"$RESULTS/daemon.log" 2>&1 &
 	daemon=$!
 	until_true answers || { bad "the daemon did not start"; exit 1; }
 }

@@ -12,7 +12,8 @@ names_there() {
 	local name missing=0
 	for name in $(grep -ohE '\<ncclinsp_[a-z_]+[a-z]' "$RULES"/*.yml "$BOARDS"/*.json | sort -u); do
 		case $name in ncclinsp_op_wait | ncclinsp_blame | ncclinsp_last_arrivals | \
-			ncclinsp_op_busbw_waitfree | ncclinsp_credit_wait | ncclinsp_op_inside | ncclinsp_late) continue ;; esac	# recorded
+			ncclinsp_op_busbw_waitfree | ncclinsp_credit_wait | ncclinsp_op_inside | ncclinsp_late | \
+			ncclinsp_pod) continue ;; esac	# recorded
 		grep -qE "\"${name%_bucket}\"" "$TOP/ncclinspd/metrics/metrics_write.c" ||
 			{ echo "$name is not served"; missing=1; }
 	done
