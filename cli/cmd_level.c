@@ -192,7 +192,7 @@ static struct followers count_followers(const json_t *root, const json_t *of,
 				continue;
 			if (has >= sequence)
 				n.follow++;
-			else if (json_is_null(json_object_get(row, "steering")))
+			else if (json_is_false(json_object_get(row, "steerable")))
 				n.old++;
 			else if (!has && json_is_object(json_object_get(row, "container")))
 				n.walled++;

@@ -214,10 +214,10 @@ START_TEST(each_process_is_judged_by_itself)
 	json_object_set_new(job, "pid", json_integer(99));
 	json_object_set_new(job, "command", json_string("python"));
 	jobs = json_pack("[o]", job);
-	known = json_pack("{s:[{s:i}, {s:i, s:i, s:{}}, {s:i, s:i, s:n}, {s:i, s:s}], "
+	known = json_pack("{s:[{s:i}, {s:i, s:b}, {s:i, s:b}, {s:i, s:s}], "
 			  "s:[{s:i}, {s:i, s:s}]}", "processes", "pid", 10,
-			  "pid", 11, "api_version", 6, "steering",
-			  "pid", 14, "api_version", 6, "steering",
+			  "pid", 11, "steerable", 1,
+			  "pid", 14, "steerable", 0,
 			  "pid", 16, "segment", "ncclinsp.0.7.5000",
 			  "foreign", "pid", 13, "pid", 15, "segment", "ncclinsp.0.8.6000");
 	rows = doctor_judge(jobs, known);

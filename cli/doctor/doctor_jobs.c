@@ -321,8 +321,7 @@ static int judge(const json_t *job, const json_t *answer)
 	const json_t *row = row_of(job, json_object_get(answer, "processes"));
 
 	if (json_is_true(json_object_get(job, "loaded"))) {
-		if (row && json_is_integer(json_object_get(row, "api_version")) &&
-		    json_is_null(json_object_get(row, "steering")))
+		if (row && json_is_false(json_object_get(row, "steerable")))
 			return OLD;
 		if (row)
 			return json_is_true(json_object_get(job, "foreign_control")) ? DEAF : WELL;

@@ -151,6 +151,8 @@ static void put_process(const struct serve *s, struct json *j, const struct proc
 	put_text(j, "level", process_level(p));
 	put_text(j, "level_reason", process_level_reason(p));
 	put_text(j, "sampling", process_sampling(p));
+	json_key(j, "steerable");
+	json_put_bool(j, p->steerable);
 	json_key(j, "steering");
 	serve_put_steering(s, j, p);
 	json_key(j, "wanted");

@@ -263,6 +263,7 @@ const struct field process_fields[] = {
 	P("level", put_level),
 	P("level_reason", put_reason),
 	P("sampling", put_sampling),
+	F("steerable", FIELD_BOOL, steerable),
 	P("steering", serve_put_steering),
 	P("wanted", serve_put_wanted),
 	F("event_mask", FIELD_U32, mask),
