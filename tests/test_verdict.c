@@ -15,8 +15,8 @@ START_TEST(the_oldest_in_flight_is_told_with_what_it_waits_for)
 	json_object_set_new(step, "state", json_string("RecvWait"));
 	json_object_set_new(step, "peer", json_integer(1));
 	fx_build();
-	ck_assert(fx_shows("! AllReduce #12 on größe hangs for 43s: rank 3 (pid 4003), step 2/8, "
-			"waiting for data from rank 1;"));
+	ck_assert(fx_shows("! AllReduce #12 on größe hangs for 43s: rank 3 (pid 4003), "
+			"awaits data of rank 1, step 2/8;"));
 	ck_assert(fx_shows("sends nothing"));
 }
 END_TEST
@@ -35,7 +35,7 @@ START_TEST(the_sender_is_blamed_before_those_who_wait_for_its_data)
 		json_object_set_new(step, "peer", json_integer((rank + 1) % 4));
 	}
 	fx_build();
-	ck_assert(fx_shows("hangs for 43s: rank 2 (pid 4002), waiting for the network to rank 3; "
+	ck_assert(fx_shows("hangs for 43s: rank 2 (pid 4002), on the wire to rank 3; "
 			"check the network"));
 }
 END_TEST
