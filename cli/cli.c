@@ -41,6 +41,22 @@ uint64_t cli_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+int64_t cli_real_offset_ns(void)
+{
+	struct timespec real;
+
+	clock_gettime(CLOCK_REALTIME, &real);
+	return (int64_t)real.tv_sec * 1000000000 + real.tv_nsec - (int64_t)cli_now_ns();
+}
+
+void cli_pause(const struct cli *cli)
+{
+	struct timespec delay = { .tv_sec = (time_t)(cli->delay_ns / 1000000000),
+				  .tv_nsec = (long)(cli->delay_ns % 1000000000) };
+
+	nanosleep(&delay, NULL);
+}
+
 static bool repeats(const struct cli *cli)
 {
 	return cli->watch || (cli->samples != CLI_ANY && cli->samples > 1);
@@ -48,14 +64,11 @@ static bool repeats(const struct cli *cli)
 
 bool cli_wants_sample(const struct cli *cli, int64_t done)
 {
-	struct timespec delay = { .tv_sec = (time_t)(cli->delay_ns / 1000000000),
-				  .tv_nsec = (long)(cli->delay_ns % 1000000000) };
-
 	if (!done)
 		return true;
 	if (ferror(stdout) || !repeats(cli) || (cli->samples != CLI_ANY && done >= cli->samples))
 		return false;
-	nanosleep(&delay, NULL);
+	cli_pause(cli);
 	return true;
 }
 

@@ -99,6 +99,12 @@ struct report_style cli_report_style(const struct cli *cli);
 /* CLOCK_MONOTONIC: as the daemon's *_mono_ns, which is on this node. */
 uint64_t cli_now_ns(void);
 
+/* CLOCK_REALTIME less CLOCK_MONOTONIC, as of now. */
+int64_t cli_real_offset_ns(void);
+
+/* As long as between two samples (-d). */
+void cli_pause(const struct cli *cli);
+
 /*
  * Repetition with -w and -n: waits for the delay before each sample but the
  * first; false when there have been enough.

@@ -26,15 +26,20 @@ int findings_count(const json_t *rows, const char *severity)
 #define SEVERITIES 3
 #define ORDERS	   (2 * SEVERITIES + 2)
 
-/* What is wrong with the job comes before what was not seen of it. */
-static size_t order_of(const json_t *row)
+size_t finding_severity(const json_t *row)
 {
 	static const char *const severities[SEVERITIES] = { "critical", "warning", "info" };
 	size_t is = 0;
 
 	while (is < SEVERITIES && !finding_is(row, "severity", severities[is]))
 		is++;
-	return 2 * is + finding_is(row, "kind", "loss");
+	return is;
+}
+
+/* What is wrong with the job comes before what was not seen of it. */
+static size_t order_of(const json_t *row)
+{
+	return 2 * finding_severity(row) + finding_is(row, "kind", "loss");
 }
 
 void finding_sentence(const json_t *row, char buf[FINDINGS_SENTENCE])

@@ -15,6 +15,9 @@
 
 bool finding_is(const json_t *row, const char *key, const char *value);
 
+/* 0: critical, 1: warning, 2: info; more: NULL, or it says none. */
+size_t finding_severity(const json_t *row);
+
 /* How many active ones have that severity. */
 int findings_count(const json_t *rows, const char *severity);
 

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "cli/table/listing.h"
 #include "cli/doctor/variables.h"
@@ -49,15 +48,12 @@ static json_t *is_newer(const json_t *root)
 {
 	const char *file = json_string_value(json_object_get(root, "file"));
 	const json_t *read = json_object_get(root, "read_mono_ns");
-	struct timespec real;
 	struct stat st;
 	int64_t read_ns;
 
 	if (!file || !json_is_integer(read) || stat(file, &st))
 		return json_null();
-	clock_gettime(CLOCK_REALTIME, &real);
-	read_ns = (int64_t)real.tv_sec * 1000000000 + real.tv_nsec - (int64_t)cli_now_ns() +
-		  json_integer_value(read);
+	read_ns = cli_real_offset_ns() + json_integer_value(read);
 	return json_boolean((int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec >
 			    read_ns);
 }

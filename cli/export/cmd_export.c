@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "cli/export/inspector.h"
 #include "cli/interrupt.h"
@@ -24,7 +23,6 @@
 struct file {
 	json_int_t pid;
 	FILE *out;
-	json_t *numbers;	/* of sends and receives, by communicator, rank and function */
 };
 
 struct export {
@@ -37,6 +35,7 @@ struct export {
 	char host[256];
 	struct file *files;
 	size_t nfiles;
+	json_t *numbers;	/* of what was written, by number_key() */
 	uint64_t until_ns;	/* 0: until interrupted */
 	int64_t left;		/* operations; CLI_ANY: no end */
 	uint64_t written, untimed, derived, lost;
@@ -58,7 +57,7 @@ static struct file *open_file(struct export *e, json_int_t pid)
 		return NULL;
 	}
 	e->files = must(realloc(e->files, (e->nfiles + 1) * sizeof(*e->files)));
-	e->files[e->nfiles] = (struct file){ pid, out, json_object() };
+	e->files[e->nfiles] = (struct file){ pid, out };
 	return &e->files[e->nfiles++];
 }
 
@@ -72,11 +71,9 @@ static struct file *file_of(struct export *e, json_int_t pid)
 
 static void close_files(struct export *e)
 {
-	for (size_t i = 0; i < e->nfiles; i++) {
+	for (size_t i = 0; i < e->nfiles; i++)
 		if (fclose(e->files[i].out) && !e->error)
 			e->error = errno;
-		json_decref(e->files[i].numbers);
-	}
 	free(e->files);
 }
 
@@ -134,37 +131,22 @@ static json_int_t nnodes_of(struct export *e, const json_t *op)
 	return json_integer_value(json_object_get(comm, "nnodes"));
 }
 
-static json_int_t next_number(struct file *file, const json_t *op)
+/* NCCL counts no sends and receives: they are counted here. */
+static void number_key(char *key, size_t size, const json_t *op)
 {
-	char key[96];
-	json_int_t n;
-
-	snprintf(key, sizeof(key), "%.24s/%lld/%.24s",
+	snprintf(key, size, "%lld/%.24s/%lld/%.24s",
+		 (long long)json_integer_value(json_object_get(op, "pid")),
 		 json_string_value(json_object_get(op, "comm_id")) ?: "-",
 		 (long long)json_integer_value(json_object_get(op, "rank")),
 		 json_string_value(json_object_get(op, "func")) ?: "-");
-	n = json_integer_value(json_object_get(file->numbers, key));
-	json_object_set_new(file->numbers, key, json_integer(n + 1));
-	return n;
-}
-
-static int64_t real_offset_ns(void)
-{
-	struct timespec real;
-
-	clock_gettime(CLOCK_REALTIME, &real);
-	return (int64_t)real.tv_sec * 1000000000 + real.tv_nsec - (int64_t)cli_now_ns();
 }
 
 static void put_record(struct export *e, const json_t *op, const json_t *record)
 {
 	struct file *file = file_of(e, json_integer_value(json_object_get(op, "pid")));
-	json_t *p2p = json_object_get(record, "p2p_perf");
 
 	if (!file)
 		return;
-	if (p2p)
-		json_object_set_new(p2p, "p2p_sn", json_integer(next_number(file, op)));
 	if (json_dumpf(record, file->out, JSON_COMPACT | JSON_REAL_PRECISION(9)) ||
 	    fputc('\n', file->out) == EOF)
 		e->error = errno;
@@ -176,6 +158,7 @@ static void take_operation(struct export *e, json_t *op)
 {
 	struct inspector_context context = { .host = e->host };
 	json_t *rows = json_pack("[O]", op), *record = NULL;
+	char key[128];
 
 	label_learn(e->known, op);
 	label_rows(rows, e->known);
@@ -183,10 +166,13 @@ static void take_operation(struct export *e, json_t *op)
 	if (!listing_wants(&e->query, op))
 		return;
 	context.nnodes = nnodes_of(e, op);
-	context.real_offset_ns = real_offset_ns();
+	context.real_offset_ns = cli_real_offset_ns();
+	number_key(key, sizeof(key), op);
+	context.number = json_integer_value(json_object_get(e->numbers, key));
 	switch (inspector_record(op, &context, &record)) {
 	case INSPECTOR_WRITTEN:
 		put_record(e, op, record);
+		json_object_set_new(e->numbers, key, json_integer(context.number + 1));
 		break;
 	case INSPECTOR_UNTIMED:
 		e->untimed++;
@@ -302,7 +288,7 @@ static int follow(struct export *e)
 int cmd_export(struct cli *cli)
 {
 	const struct listing listing = { .columns = run_columns, .count = run_column_count };
-	struct export e = { .cli = cli, .left = cli->samples };
+	struct export e = { .cli = cli, .left = cli->samples, .numbers = json_object() };
 	int code;
 
 	if (!cli->inspector_dir)
@@ -317,6 +303,7 @@ int cmd_export(struct cli *cli)
 		json_decref(e.comms);
 		client_free(e.asks);
 	}
+	json_decref(e.numbers);
 	listing_end(&e.query);
 	return code;
 }

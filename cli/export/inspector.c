@@ -20,7 +20,7 @@ static json_t *copy_of(const json_t *op, const char *key)
 	return value ? json_incref(value) : json_null();
 }
 
-bool inspector_is_p2p(const json_t *op)
+static bool is_p2p(const json_t *op)
 {
 	const char *func = text_of(op, "func", "");
 
@@ -108,7 +108,7 @@ static json_t *p2p_of(const json_t *op, json_int_t number)
 enum inspector_outcome inspector_record(const json_t *op, const struct inspector_context *context,
 					json_t **record)
 {
-	bool p2p = inspector_is_p2p(op);
+	bool p2p = is_p2p(op);
 
 	if (json_is_true(json_object_get(op, "derived")))
 		return INSPECTOR_DERIVED;

@@ -25,9 +25,6 @@ struct inspector_context {
 	int64_t real_offset_ns;	/* CLOCK_REALTIME - CLOCK_MONOTONIC */
 };
 
-/* Is it a Send or a Recv? */
-bool inspector_is_p2p(const json_t *op);
-
 /* `op` is a line of /v1/stream.  *record: a new object where it can be written. */
 enum inspector_outcome inspector_record(const json_t *op,
 					const struct inspector_context *context, json_t **record);

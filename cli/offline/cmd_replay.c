@@ -6,9 +6,9 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli/command.h"
+#include "cli/findings.h"
 #include "cli/members.h"
 #include "cli/must.h"
 #include "cli/offline/offline.h"
@@ -79,13 +79,6 @@ static json_t *oldest(const json_t *root)
 	return most < 0 ? json_null() : json_integer(most);
 }
 
-static int weight(const json_t *severity)
-{
-	const char *text = json_string_value(severity) ?: "";
-
-	return !strcmp(text, "critical") ? 3 : !strcmp(text, "warning") ? 2 : *text ? 1 : 0;
-}
-
 /* What was wrong then, and the worst of it. */
 static void put_findings(json_t *file, const json_t *root)
 {
@@ -98,8 +91,7 @@ static void put_findings(json_t *file, const json_t *root)
 		if (!json_is_true(json_object_get(row, "active")))
 			continue;
 		n++;
-		if (weight(json_object_get(row, "severity")) >
-		    weight(json_object_get(worst, "severity")))
+		if (finding_severity(row) < finding_severity(worst))
 			worst = row;
 	}
 	json_object_set_new(file, "findings", json_integer(n));
@@ -179,8 +171,7 @@ static void join(json_t *moment, json_t *file)
 	static const char *const sums[] = { "live", "died", "ops", "findings" };
 	static const char *const of_worst[] = { "severity", "worst", "host" };
 	const json_t *oldest_ns = json_object_get(file, "oldest_ns");
-	bool worse = weight(json_object_get(file, "severity")) >
-		     weight(json_object_get(moment, "severity"));
+	bool worse = finding_severity(file) < finding_severity(moment);
 
 	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
 		add_number(moment, file, sums[i]);
@@ -285,14 +276,8 @@ static int play(struct replay *p, const struct command *command)
 
 		if (most != CLI_ANY && (int64_t)i >= most)
 			break;
-		if (i && p->cli->clears) {
-			const struct timespec delay = {
-				.tv_sec = (time_t)(p->cli->delay_ns / 1000000000),
-				.tv_nsec = (long)(p->cli->delay_ns % 1000000000),
-			};
-
-			nanosleep(&delay, NULL);
-		}
+		if (i && p->cli->clears)
+			cli_pause(p->cli);
 		if (p->cli->clears)
 			fputs("\033[H\033[2J", stdout);
 		else if (i)
