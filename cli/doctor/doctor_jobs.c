@@ -13,6 +13,7 @@
 #include "cli/doctor/doctor.h"
 #include "nci/control.h"
 #include "nci/segment.h"
+#include "util/procstat.h"
 
 #define NAMED 6	/* processes that one row names besides the first */
 
@@ -97,19 +98,13 @@ static json_t *read_pids(const char *proc, const char *pid)
 static json_int_t read_start(const char *proc, const char *pid)
 {
 	FILE *in = open_of(proc, pid, "stat");
-	unsigned long long start = 0;
-	char text[1024];
+	char text[1024], state;
 	size_t len = in ? fread(text, 1, sizeof(text) - 1, in) : 0;
-	const char *at;
 
 	text[len] = '\0';
-	at = strrchr(text, ')');	/* the command may hold anything */
-	if (!at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u"
-			  " %*d %*d %*d %*d %*d %*d %llu", &start) != 1)
-		start = 0;
 	if (in)
 		fclose(in);
-	return (json_int_t)start;
+	return (json_int_t)procstat_start_time(text, &state);
 }
 
 /* Does it see other mounts than the node's first process, or we?  Who cannot be asked: no. */

@@ -16,21 +16,18 @@
 
 #include "ncclinspd/find/proc.h"
 #include "util/cleanup.h"
+#include "util/procstat.h"
 
 uint64_t life_start_time(const char *proc, pid_t pid)
 {
 	char path[PATH_MAX], text[1024], state;
-	unsigned long long start;
-	const char *at;
+	uint64_t start;
 
 	snprintf(path, sizeof(path), "%s/%d/stat", proc, (int)pid);
 	if (!proc_read(AT_FDCWD, path, text, sizeof(text)))
 		return 0;
-	at = strrchr(text, ')');	/* the command may hold anything */
-	if (!at || sscanf(at + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u"
-			  " %*d %*d %*d %*d %*d %*d %llu", &state, &start) != 2)
-		return 0;
-	return strchr("ZXx", state) ? 0 : start;
+	start = procstat_start_time(text, &state);
+	return start && strchr("ZXx", state) ? 0 : start;
 }
 
 /* 1: locked, and *pid is the owner in our pid namespace or 0; 0: not locked. */
