@@ -15,12 +15,13 @@ export NCCLINSP_SETTLE=1
 
 started=()
 finish() {
+	trap '' INT TERM HUP	# a terminal that goes says so twice
 	kill "${started[@]}" 2>/dev/null
 	wait 2>/dev/null
 	rm -rf "$T" "$SHM"
 }
 trap finish EXIT
-trap 'exit 130' INT TERM
+trap 'exit 130' INT TERM HUP
 
 start() {
 	"$@" >>"$T/log" 2>&1 </dev/null &

@@ -19,4 +19,20 @@ check "rank 1 of a data-parallel pair of the second too" \
 check "nobody else is" test "$(said 'comes last in')" -eq 4
 check "there are two jobs" test "$(said ' jobs 2 ')" -eq 2
 check "nothing is left behind" test -z "$(traces)"
+
+# Who closes the terminal ends it in the middle, and once more while it tidies up.
+gone() { [ -z "$(traces)" ]; }
+closed() {
+	local pid signal
+	TMPDIR=$T/tmp B=$B "$TOP/tests/demo.sh" >/dev/null 2>&1 </dev/null &
+	pid=$!
+	wait_until 10 sh -c "test -e $T/tmp/*/log" || return 1
+	for signal in TERM HUP TERM HUP TERM HUP; do
+		kill -"$signal" "$pid" 2>/dev/null
+		sleep 0.01
+	done
+	wait "$pid"
+	gone || { traces; return 1; }
+}
+check "nor where its terminal is closed" closed
 done_testing
