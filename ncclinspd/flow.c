@@ -228,7 +228,7 @@ static void watch_process(struct daemon *d, struct process *p, uint64_t now_ns,
 	pid_t tids[CPUWAIT_THREADS];
 	uint32_t n;
 
-	if (p->state != PROCESS_LIVE || !seg->host_pid_proven)
+	if (p->state != PROCESS_LIVE || !p->proven)
 		return;
 	n = drain_progress_threads(d->drain, p, tids, CPUWAIT_THREADS);
 	if (n && !p->cpuwait)

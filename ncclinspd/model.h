@@ -153,6 +153,7 @@ struct process {
 				 * (ABI 1.2) */
 	pid_t pid;		/* here, as its lock tells; else as it calls itself */
 	pid_t ns_pid;		/* as it calls itself, in its own pid namespace */
+	bool proven;		/* it is process `pid` here by the kernel's word (find/life.c) */
 	uid_t uid;		/* whose file it is, by the kernel's word */
 	bool contained;		/* in a pid namespace, or with shared memory, of its own */
 	char container[65];	/* its id, or name, as its cgroup says; "": not known */

@@ -162,10 +162,15 @@ static unsigned long long start_time(pid_t pid)
 	return start;
 }
 
+static void job_name(char name[80], uid_t uid, pid_t pid)
+{
+	snprintf(name, 80, NCI_FILE_PREFIX "%u.%d.%llu", (unsigned)uid, (int)pid,
+		 start_time(pid));
+}
+
 void fx_job_name(char name[80], pid_t pid)
 {
-	snprintf(name, 80, NCI_FILE_PREFIX "%u.%d.%llu", (unsigned)geteuid(), (int)pid,
-		 start_time(pid));
+	job_name(name, geteuid(), pid);
 }
 
 void fx_job_open(struct shmring *ring, const char *dir, char name[80])
@@ -244,17 +249,20 @@ uint64_t fx_job_start(struct shmring_lane *lane, uint64_t n)
 	return token;
 }
 
-pid_t fx_job_fork(const char *dir, void (*work)(struct shmring *, struct shmring_lane *),
-		  char name[80])
+pid_t fx_job_fork_as(uid_t uid, const char *dir, fx_work *work, char name[80])
 {
-	pid_t pid = fork();
+	pid_t pid;
 	int status;
 
+	if (uid != geteuid())
+		must(chmod(fx_tmpdir(), 0711) == 0 && chmod(dir, 01777) == 0);
+	pid = fork();
 	must(pid >= 0);
 	if (pid == 0) {
 		static struct shmring ring;
 		struct shmring_lane *lane;
 
+		must(setresuid(uid, uid, uid) == 0);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);	/* stopped, it would stay for ever */
 		fx_job_open(&ring, dir, name);
 		lane = shmring_lane_new(&ring, gettid());
@@ -264,8 +272,13 @@ pid_t fx_job_fork(const char *dir, void (*work)(struct shmring *, struct shmring
 	}
 	must(waitpid(pid, &status, WUNTRACED) == pid);
 	must(WIFSTOPPED(status));
-	fx_job_name(name, pid);
+	job_name(name, uid, pid);
 	return pid;
+}
+
+pid_t fx_job_fork(const char *dir, fx_work *work, char name[80])
+{
+	return fx_job_fork_as(geteuid(), dir, work, name);
 }
 
 void fx_job_kill(pid_t pid)

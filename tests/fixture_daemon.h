@@ -88,8 +88,11 @@ uint64_t fx_job_start(struct shmring_lane *lane, uint64_t n);
  * A job in a process of its own: it makes a segment, runs `work`, and stops
  * itself (SIGSTOP) for the test to do what it likes with it.
  */
-pid_t fx_job_fork(const char *dir, void (*work)(struct shmring *, struct shmring_lane *),
-		  char name[80]);
+typedef void fx_work(struct shmring *ring, struct shmring_lane *lane);
+pid_t fx_job_fork(const char *dir, fx_work *work, char name[80]);
+
+/* The same as another user, which only root can; the directory is opened to everybody. */
+pid_t fx_job_fork_as(uid_t uid, const char *dir, fx_work *work, char name[80]);
 void fx_job_kill(pid_t pid);	/* SIGKILL, and wait */
 
 /* Work that publishes FX_SOME records. */

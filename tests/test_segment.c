@@ -58,7 +58,6 @@ START_TEST(sound_segment_opens_with_what_its_header_says)
 	ck_assert_str_eq(seg->process.env, "RANK=3");
 	ck_assert_str_eq(seg->process.env + 7, "A=?");	/* always ends, always printable */
 	ck_assert_str_eq(seg->process.file, name);
-	ck_assert(seg->host_pid_proven);
 	ck_assert_int_eq(life_of(seg), LIFE_ALIVE);
 	segment_free(NULL);
 }
@@ -264,34 +263,125 @@ START_TEST(file_that_others_may_write_is_refused)
 }
 END_TEST
 
+#define STRANGER 77
+
+static bool may_give_away(void)
+{
+	if (geteuid() != 0)
+		fx_skip("only root can give a file away");
+	return geteuid() == 0;
+}
+
+/* From now on the segment says, twice, that it is of that process. */
+static void claim(pid_t pid, uint64_t start_time)
+{
+	char before[80];
+
+	strcpy(before, name);
+	h->pid = (uint32_t)pid;
+	h->start_time = start_time;
+	snprintf(name, sizeof(name), "ncclinsp.%u.%d.%" PRIu64, (unsigned)h->uid, (int)pid,
+		 start_time);
+	ck_assert_int_eq(renameat(dirfd, before, dirfd, name), 0);
+}
+
 /* In a user namespace a process has another number; and a name can be anybody's. */
 START_TEST(it_belongs_to_whom_the_file_belongs_whatever_its_name_says)
 {
-	if (geteuid() != 0) {
-		fx_skip("only root can give a file away");
+	if (!may_give_away())
 		return;
-	}
-	ck_assert_int_eq(fchown(ring.fd, 77, 77), 0);
+	ck_assert_int_eq(fchown(ring.fd, STRANGER, STRANGER), 0);
+	claim(getpid(), h->start_time + 1);	/* a process that is no more */
 	ck_assert_int_eq(open_it(), SEGMENT_OK);
 	ck_assert_uint_eq(h->uid, 0);
-	ck_assert_uint_eq(seg->process.uid, 77);
+	ck_assert_uint_eq(seg->process.uid, STRANGER);
 }
 END_TEST
 
 /* The number that a process here has, by the lock; of a dead one only what it said. */
 START_TEST(its_pid_is_that_of_who_holds_the_lock)
 {
+	int until, status;
+	pid_t pid = hold(&until);
+
 	ck_assert_int_eq(open_it(), SEGMENT_OK);
-	ck_assert_int_eq(seg->process.pid, getpid());
+	ck_assert_int_eq(seg->process.pid, pid);
 	ck_assert_int_eq(seg->process.ns_pid, getpid());
-	ck_assert(seg->host_pid_proven);
-	ck_assert(!seg->process.contained);
-	h->start_time++;	/* of another process that had its number */
-	snprintf(name, sizeof(name), "ncclinsp.%u.%d.%" PRIu64, (unsigned)h->uid, getpid(),
-		 h->start_time);
-	linkat(dirfd, seg->process.file, dirfd, name, 0);
+	ck_assert(!seg->process.proven);	/* it says that it is its parent */
+	claim(pid, life_start_time(LIFE_PROC, pid));
 	ck_assert_int_eq(open_it(), SEGMENT_OK);
-	ck_assert(!seg->host_pid_proven);
+	ck_assert(seg->process.proven);
+	ck_assert(!seg->process.contained);
+	claim(pid, h->start_time + 1);		/* another process that had its number */
+	ck_assert_int_eq(open_it(), SEGMENT_OK);
+	ck_assert(!seg->process.proven);
+	close(until);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+}
+END_TEST
+
+START_TEST(a_claim_without_a_lock_is_no_proof)
+{
+	ck_assert_int_eq(open_it(), SEGMENT_OK);	/* nobody sees a lock of its own */
+	ck_assert_int_eq(seg->process.pid, getpid());
+	ck_assert(!seg->process.proven);
+	ck_assert_int_eq(life_of(seg), LIFE_ALIVE);	/* but this user's process runs */
+	seg->process.uid++;
+	ck_assert_int_eq(life_of(seg), LIFE_DIED);
+}
+END_TEST
+
+START_TEST(nobody_speaks_of_another_user_s_process)
+{
+	if (!may_give_away())
+		return;
+	ck_assert_int_eq(fchown(ring.fd, STRANGER, STRANGER), 0);
+	ck_assert_int_eq(open_it(), SEGMENT_STRANGER);
+	h->abi_major++;			/* nor in another format */
+	ck_assert_int_eq(open_it(), SEGMENT_FOREIGN);
+	ck_assert_uint_eq(seg->foreign.abi_major, 0);
+}
+END_TEST
+
+/* A number can come to another process while files that processes share stay locked. */
+START_TEST(lock_and_number_of_another_user_s_process_are_no_proof)
+{
+	int until, status;
+	pid_t pid;
+
+	if (!may_give_away())
+		return;
+	pid = hold(&until);
+	claim(pid, life_start_time(LIFE_PROC, pid));
+	ck_assert_int_eq(fchown(ring.fd, STRANGER, STRANGER), 0);
+	ck_assert_int_eq(open_it(), SEGMENT_OK);
+	ck_assert(!seg->process.proven);
+	close(until);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(life_of(seg), LIFE_DIED);
+}
+END_TEST
+
+/* One of an open file outlives whoever took it; one for reading may be a reader's. */
+START_TEST(only_a_process_s_own_lock_for_writing_is_its_life)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	char path[160];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", fx_tmpdir(), name);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	ck_assert_int_ge(fd, 0);		/* and our own lock ends when it is closed */
+	ck_assert_int_eq(fcntl(ring.fd, F_SETLK, &(struct flock){ .l_type = F_UNLCK }), 0);
+	claim(getpid(), h->start_time + 1);
+	ck_assert_int_eq(open_it(), SEGMENT_OK);
+	for (int type = 0; type < 2; type++) {
+		lock.l_type = type ? F_WRLCK : F_RDLCK;
+		ck_assert_int_eq(fcntl(fd, F_OFD_SETLK, &lock), 0);
+		ck_assert(!life_is_held(seg));
+		ck_assert_int_eq(life_of(seg), LIFE_DIED);
+	}
+	close(fd);
 }
 END_TEST
 
@@ -390,6 +480,10 @@ int main(void)
 		FX_TEST(file_that_others_may_write_is_refused),
 		FX_TEST(it_belongs_to_whom_the_file_belongs_whatever_its_name_says),
 		FX_TEST(its_pid_is_that_of_who_holds_the_lock),
+		FX_TEST(a_claim_without_a_lock_is_no_proof),
+		FX_TEST(nobody_speaks_of_another_user_s_process),
+		FX_TEST(lock_and_number_of_another_user_s_process_are_no_proof),
+		FX_TEST(only_a_process_s_own_lock_for_writing_is_its_life),
 		FX_TEST(what_is_no_plain_file_is_refused_and_does_not_block),
 		FX_TEST(another_name_for_a_segment_is_refused),
 		FX_LOOP(foreign_text_is_made_safe, 0, FX_COUNT(texts)),

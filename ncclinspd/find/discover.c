@@ -112,7 +112,7 @@ static int attach(struct discover *d, struct file *f, uint64_t now_ns)
 	p->id = ++d->last_id;
 	p->first_seen_ns = now_ns;
 	p->contained |= f->dir != &d->dir;
-	if (f->seg->host_pid_proven)
+	if (p->proven)
 		cgroup_identify(p, LIFE_PROC, p->pid);
 	d->processes[d->nprocesses++] = p;
 	d->attached++;

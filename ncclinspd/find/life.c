@@ -2,6 +2,17 @@
 /*
  * Asked of the kernel: the process's lock on its file, and /proc where we know
  * under which number the process runs here.
+ *
+ * What a segment says of itself anybody can write.  The kernel's words are the lock, whose
+ * holder it names; the owner of the file; and of the process with that number its start, its
+ * number in its own pid namespace and its user ids.
+ *
+ *     lock    process and owner       the segment
+ *     held    agree                   is that process's: proven
+ *     held    do not, or not known    is shown, and nothing is asked of /proc
+ *     none    agree                   may be read on while that process runs
+ *     none    are two users'          is refused: one user speaks of another's process
+ *     none    no such process         is what a dead process left
  */
 #include "ncclinspd/find/life.h"
 
@@ -30,15 +41,18 @@ uint64_t life_start_time(const char *proc, pid_t pid)
 	return start && strchr("ZXx", state) ? 0 : start;
 }
 
-/* 1: locked, and *pid is the owner in our pid namespace or 0; 0: not locked. */
+/*
+ * 1: locked, and *pid is the owner in our pid namespace or 0; 0: not locked, as a plugin
+ * does it.  A lock for reading may be anybody's, and one of an open file (l_pid -1) nobody's.
+ */
 static int lock_owner(const struct segment *seg, pid_t *pid)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
 	if (fcntl(seg->fd, F_GETLK, &lock) < 0)
 		return -errno;
-	*pid = lock.l_pid > 0 ? lock.l_pid : 0;
-	return lock.l_type != F_UNLCK;
+	*pid = lock.l_pid;
+	return lock.l_type == F_WRLCK && lock.l_pid >= 0;
 }
 
 bool life_is_held(const struct segment *seg)
@@ -48,18 +62,23 @@ bool life_is_held(const struct segment *seg)
 	return lock_owner(seg, &pid) > 0;
 }
 
+/* What follows "\nKey:" in <pid>/status; NULL: not known. */
+static char *status_of(int dirfd, pid_t pid, const char *key, char text[4096])
+{
+	char path[32], *at;
+
+	snprintf(path, sizeof(path), "%d/status", (int)pid);
+	at = proc_read(dirfd, path, text, 4096) ? strstr(text, key) : NULL;
+	return at ? at + strlen(key) : NULL;
+}
+
 pid_t life_ns_pid(int dirfd, pid_t tid, uint32_t *depth)
 {
-	char path[32], text[4096], *at, *end;
+	char text[4096], *at = status_of(dirfd, tid, "\nNSpid:", text), *end;
 	long number = 0;
 
 	*depth = 0;
-	snprintf(path, sizeof(path), "%d/status", (int)tid);
-	at = proc_read(dirfd, path, text, sizeof(text)) ? strstr(text, "\nNSpid:") : NULL;
-	if (!at)
-		return 0;
-	at += strlen("\nNSpid:");
-	while (*at == '\t') {
+	while (at && *at == '\t') {
 		number = strtol(at, &end, 10);
 		at = end;
 		++*depth;
@@ -67,25 +86,44 @@ pid_t life_ns_pid(int dirfd, pid_t tid, uint32_t *depth)
 	return number > 0 && number <= INT_MAX ? (pid_t)number : 0;
 }
 
+bool life_has_uid(const char *proc, pid_t pid, uid_t uid)
+{
+	CLEANUP(cleanup_closep) int dirfd = open(proc, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	char text[4096], *at = status_of(dirfd, pid, "\nUid:", text), *end;
+
+	while (at && *at == '\t') {
+		if (strtoul(at, &end, 10) == uid)
+			return true;
+		at = end;
+	}
+	return false;
+}
+
 /*
  * The lock tells the number that its owner has here; 0: it is in a pid namespace that is not
  * below ours, where any number means somebody else.  Without a lock the name's may be right.
  * That it is the one which made the file says when it began, and how it calls itself.
  */
-void life_find_owner(struct segment *seg)
+int life_find_owner(struct segment *seg)
 {
 	struct process *p = &seg->process;
-	pid_t pid = 0;
+	bool same, owned;
 	uint32_t depth;
+	pid_t pid = 0;
 	int locked = lock_owner(seg, &pid);
 
 	if (locked > 0 && pid == 0)
-		return;
+		return 0;
 	seg->host_pid = p->pid = locked > 0 ? pid : p->ns_pid;
 	CLEANUP(cleanup_closep) int proc = open(LIFE_PROC, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	seg->host_pid_proven = life_start_time(LIFE_PROC, p->pid) == seg->start_time &&
-			       life_ns_pid(proc, p->pid, &depth) == p->ns_pid;
-	p->contained = seg->host_pid_proven && depth > 1;
+	same = life_start_time(LIFE_PROC, p->pid) == seg->start_time &&
+	       life_ns_pid(proc, p->pid, &depth) == p->ns_pid;
+	owned = same && life_has_uid(LIFE_PROC, p->pid, p->uid);
+	if (locked <= 0 && same && !owned)
+		return SEGMENT_STRANGER;
+	p->proven = locked > 0 && owned;
+	p->contained = p->proven && depth > 1;
+	return 0;
 }
 
 static bool said_goodbye(const struct segment *seg)
@@ -101,7 +139,7 @@ static bool said_goodbye(const struct segment *seg)
 
 /*
  * The lock alone would do, if closing any other descriptor of the file did not
- * drop it too: where /proc shows the process running, it is believed.
+ * drop it too: where /proc shows the process of its owner running, it is believed.
  */
 enum life life_of(const struct segment *seg)
 {
@@ -111,7 +149,8 @@ enum life life_of(const struct segment *seg)
 		return LIFE_ALIVE;
 	if (said_goodbye(seg))
 		return LIFE_EXITED;
-	if (seg->host_pid_proven && life_start_time(LIFE_PROC, seg->host_pid) == seg->start_time)
+	if (seg->host_pid && life_start_time(LIFE_PROC, seg->host_pid) == seg->start_time &&
+	    life_has_uid(LIFE_PROC, seg->host_pid, seg->process.uid))
 		return LIFE_ALIVE;
 	return LIFE_DIED;
 }

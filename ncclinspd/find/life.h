@@ -15,10 +15,10 @@ enum life {
 };
 
 /*
- * Who an opened segment's process is here, by its lock: host_pid, host_pid_proven, and its
- * process's pid and container.
+ * Which process here an opened segment is of: host_pid, and its process's pid, `proven` and
+ * `contained`.  0 or SEGMENT_STRANGER.
  */
-void life_find_owner(struct segment *seg);
+int life_find_owner(struct segment *seg);
 
 /* Its process holds the lock, as only a running one can. */
 bool life_is_held(const struct segment *seg);
@@ -34,6 +34,9 @@ uint64_t life_start_time(const char *proc, pid_t pid);
  * NSpid line; *depth: how many there are, so many pid namespaces deep.  0: not known.
  */
 pid_t life_ns_pid(int dirfd, pid_t tid, uint32_t *depth);
+
+/* One of its user ids (real, effective, saved, file system's) is this one. */
+bool life_has_uid(const char *proc, pid_t pid, uid_t uid);
 
 enum life life_of(const struct segment *seg);
 

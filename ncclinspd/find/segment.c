@@ -197,13 +197,17 @@ static int make_tables(struct segment *seg)
 	return seg->lane && seg->process.comms && seg->process.strings ? 0 : -ENOMEM;
 }
 
-/* Of another format only the magic and the version can be read; the rest is in the name. */
+/*
+ * Of another format only the magic and the version can be read; the rest is in the name,
+ * which is told of where the kernel confirms it.
+ */
 static void take_foreign(struct segment *seg, const struct nci_header *h,
 			 const struct segment_name *name)
 {
 	seg->process.pid = seg->process.ns_pid = name->pid;
 	seg->start_time = name->start_time;
-	life_find_owner(seg);
+	if (life_find_owner(seg) || !seg->process.proven)
+		return;
 	seg->foreign = (struct foreign){
 		.pid = seg->process.pid,
 		.host_pid = seg->host_pid,
@@ -247,8 +251,8 @@ int segment_check(struct segment *seg)
 	if (!layout_fits(seg, &h) || !identity_fits(&h, &name) || !clock_fits(&h))
 		return -EPROTO;
 	take_header(seg, &h);
-	life_find_owner(seg);
-	return make_tables(seg);
+	r = life_find_owner(seg);
+	return r ? r : make_tables(seg);
 }
 
 bool segment_is_passing(int outcome)
@@ -263,6 +267,8 @@ const char *segment_reason(int outcome)
 		return "its format is another version's, restart the older: job or daemon";
 	if (outcome == SEGMENT_STALE)
 		return "another boot";
+	if (outcome == SEGMENT_STRANGER)
+		return "it names a process of another user";
 	return outcome == SEGMENT_NOT_READY ? "was never ready" : strerror(-outcome);
 }
 

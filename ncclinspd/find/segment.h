@@ -20,6 +20,7 @@ enum segment_outcome {
 	SEGMENT_NOT_READY,	/* its process is still at work on it: try again */
 	SEGMENT_FOREIGN,	/* another ABI major, told in `foreign`: leave it alone */
 	SEGMENT_STALE,		/* of another boot: leave it alone */
+	SEGMENT_STRANGER,	/* names a process of another user than its own */
 };
 
 /* What the file's name says. */
@@ -43,8 +44,7 @@ struct segment {
 	ino_t ino;
 	struct foreign foreign;	/* filled in where the format is not ours */
 	uint64_t start_time;
-	pid_t host_pid;		/* in our pid namespace; may be another's unless it is proven */
-	bool host_pid_proven;	/* its start time is the segment's: /proc tells if it lives */
+	pid_t host_pid;		/* in our pid namespace; 0: not known, or not below ours */
 	uint64_t bytes;		/* size of the file as last seen */
 	uint64_t live_offset, comms_offset, strings_offset;
 	uint32_t max_lanes, max_comms, max_strings;
