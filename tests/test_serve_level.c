@@ -189,6 +189,17 @@ START_TEST(a_user_sees_his_own_wishes_and_what_concerns_him)
 }
 END_TEST
 
+START_TEST(a_pid_that_is_only_claimed_does_not_stand_in_the_way)
+{
+	two_users();
+	fx.processes[1]->pid = 100;
+	fx.processes[_i]->proven = true;
+	json_decref(put("{\"pid\":" PID_ROOT ",\"level\":\"ops\"}", 200));
+	ck_assert_uint_eq(file().entries, 1);
+	ck_assert_uint_eq(file().entry[0].instance, fx.processes[_i]->instance);
+}
+END_TEST
+
 START_TEST(one_pid_in_two_containers_is_not_guessed)
 {
 	json_t *a;
@@ -358,6 +369,7 @@ int main(void)
 		FX_TEST(a_dry_run_tells_whom_it_would_be_about_and_changes_nothing),
 		FX_TEST(a_user_may_change_what_is_his_and_nothing_else),
 		FX_TEST(a_user_sees_his_own_wishes_and_what_concerns_him),
+		FX_LOOP(a_pid_that_is_only_claimed_does_not_stand_in_the_way, 0, 2),
 		FX_TEST(one_pid_in_two_containers_is_not_guessed),
 		FX_TEST(jobs_that_cannot_be_told_are_not_changed),
 		FX_TEST(a_user_s_wishes_have_a_bound),

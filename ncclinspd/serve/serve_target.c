@@ -112,17 +112,22 @@ int target_read(struct request *r, struct wish *w, target_member_fn *other, void
 
 /* ---- who that is -------------------------------------------------------------------- */
 
-/* The live process that is meant, among those that he may change. */
+/*
+ * The live process that is meant, among those that he may change.  A number that the kernel
+ * confirms goes before those that are only claimed.
+ */
 static int find_process(struct request *r, struct wish *w)
 {
+	bool proven = false;
 	struct process *p;
 	uint32_t found = 0;
 
 	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));) {
-		if (p->state != PROCESS_LIVE || p->pid != (pid_t)w->pid)
+		if (p->state != PROCESS_LIVE || p->pid != (pid_t)w->pid || p->proven < proven)
 			continue;
+		found = p->proven == proven ? found + 1 : 1;
+		proven = p->proven;
 		w->id = p->instance;
-		found++;
 	}
 	if (found > 1)
 		return serve_refuse(r, -EINVAL,
