@@ -156,6 +156,33 @@ START_TEST(proxy_work_of_another_process_joins_the_one_that_issued_it)
 }
 END_TEST
 
+static void become(struct fx_process *f, uid_t uid, uint32_t nonce)
+{
+	reconstruct_detach(fx.rc, &f->p);
+	f->p.uid = uid;
+	f->p.nonce = nonce;
+	ck_assert_int_eq(reconstruct_attach(fx.rc, &f->p), 0);
+}
+
+START_TEST(a_nonce_that_another_user_has_as_well_names_one_s_own_process)
+{
+	union fx_record proxy = fx_proxy(201, 8, 5000, 9000);
+	static struct fx_process mate;
+
+	fx_recon_open(&fx, 4, FX_MASK_PROXY);
+	become(&fx.a, 1, 0x5003);		/* and it was first */
+	fx_process_init(&fx, &mate, 3, 4, FX_MASK_PROXY);
+	ck_assert_uint_eq(mate.p.nonce, 0x5003);
+	proxy.rec.form |= NCI_FORM_FOREIGN;
+	proxy.rec.comm = NCI_COMM_NONE;
+	proxy.proxy.origin = nci_context(0x5003, 0);
+	fx_give(&fx, &fx.b, &proxy);
+	ck_assert_uint_eq(reconstruct_stats(fx.rc)->foreign, 1);
+	ck_assert_uint_eq(reconstruct_stats(fx.rc)->foreign_orphans, 0);
+	reconstruct_detach(fx.rc, &mate.p);
+}
+END_TEST
+
 START_TEST(foreign_work_of_unknown_or_other_users_processes_is_counted)
 {
 	union fx_record proxy = fx_proxy(201, 8, 5000, 9000);
@@ -164,7 +191,7 @@ START_TEST(foreign_work_of_unknown_or_other_users_processes_is_counted)
 	proxy.rec.form |= NCI_FORM_FOREIGN;
 	proxy.proxy.origin = nci_context(0x1234, 0);
 	fx_give(&fx, &fx.b, &proxy);
-	fx.a.p.uid = 1;
+	become(&fx.a, 1, fx.a.p.nonce);
 	proxy.proxy.origin = nci_context(fx.a.p.nonce, 0);
 	fx_give(&fx, &fx.b, &proxy);
 	ck_assert_uint_eq(reconstruct_stats(fx.rc)->foreign_orphans, 2);
@@ -273,6 +300,7 @@ int main(void)
 		FX_TEST(network_operation_is_timed_by_its_proxies_without_kernel_events),
 		FX_TEST(proxy_work_of_another_process_joins_the_one_that_issued_it),
 		FX_TEST(foreign_work_of_unknown_or_other_users_processes_is_counted),
+		FX_TEST(a_nonce_that_another_user_has_as_well_names_one_s_own_process),
 		FX_TEST(host_times_are_used_where_the_api_has_no_stamps),
 		FX_TEST(last_operations_of_a_process_are_complete_unless_a_child_was_in_flight),
 		FX_TEST(finalized_communicator_has_waited_for_its_operations),

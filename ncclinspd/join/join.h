@@ -35,10 +35,16 @@ struct reconstruct {
 	uint32_t nrecons;	/* places in use or once used */
 	struct join_scratch *scratch;
 	struct gpus gpus;
-	struct index nonces;	/* of context tokens -> place in recons */
+	struct index nonces;	/* join_nonce_key() -> place in recons */
 	uint64_t checked_ns;	/* the slower checks were last made */
 	bool wanted;		/* some process waits for a look at live slots */
 };
+
+/* A nonce names a process of the same user only: nobody can take that of another user's. */
+static inline uint64_t join_nonce_key(uid_t uid, uint32_t nonce)
+{
+	return (uint64_t)uid << 32 | nonce;
+}
 
 /* Take in one record of the process. */
 void join_event(struct reconstruct *rc, struct recon *r, const struct event *ev,

@@ -80,9 +80,10 @@ static struct recon *issuer_of(struct reconstruct *rc, struct recon *r,
 
 	if (!(c->form & NCI_FORM_FOREIGN))
 		return r;
-	place = index_find(&rc->nonces, nci_context_nonce(c->origin));
+	place = index_find(&rc->nonces, join_nonce_key(r->process->uid,
+						       nci_context_nonce(c->origin)));
 	other = place == POOL_NONE ? NULL : rc->recons[place];
-	if (!other || other->ended || other->process->uid != r->process->uid)
+	if (!other || other->ended)
 		return NULL;
 	r->serves = true;
 	return other;

@@ -158,6 +158,7 @@ static struct reconstruct_limits limits_of(const struct reconstruct *rc, uid_t u
 int reconstruct_attach(struct reconstruct *rc, struct process *process)
 {
 	const struct reconstruct_limits limits = limits_of(rc, process->uid);
+	uint64_t key = join_nonce_key(process->uid, process->nonce);
 	uint32_t place = free_place(rc);
 	int err;
 
@@ -170,21 +171,22 @@ int reconstruct_attach(struct reconstruct *rc, struct process *process)
 	if (place == rc->nrecons)
 		rc->nrecons++;
 	/* Who comes second with a nonce cannot take over the first one's. */
-	if (index_find(&rc->nonces, process->nonce) == POOL_NONE)
-		index_set(&rc->nonces, process->nonce, place);
+	if (index_find(&rc->nonces, key) == POOL_NONE)
+		index_set(&rc->nonces, key, place);
 	return 0;
 }
 
 void reconstruct_detach(struct reconstruct *rc, struct process *process)
 {
+	uint64_t key = join_nonce_key(process->uid, process->nonce);
 	uint32_t place = 0;
 
 	if (!process->recon)
 		return;
 	while (rc->recons[place] != process->recon)
 		place++;
-	if (index_find(&rc->nonces, process->nonce) == place)
-		index_remove(&rc->nonces, process->nonce);
+	if (index_find(&rc->nonces, key) == place)
+		index_remove(&rc->nonces, key);
 	rc->recons[place] = NULL;
 	recon_free(process->recon);
 	process->recon = NULL;
