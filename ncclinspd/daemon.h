@@ -8,6 +8,7 @@
  * exports.c (what leaves the node).
  */
 
+#include "ncclinspd/accounts.h"
 #include "ncclinspd/compare/ranks.h"
 #include "ncclinspd/compare/straggler.h"
 #include "ncclinspd/config.h"
@@ -51,6 +52,7 @@ struct daemon {
 	struct ticks ticks;
 	uint64_t ticks_wait_ns;
 	uint64_t started_mono_ns, started_real_ns;
+	struct accounts *accounts;
 	struct names *names;
 	struct reconstruct *reconstruct;
 	struct ranks *ranks;

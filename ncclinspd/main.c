@@ -171,6 +171,7 @@ static int start_diagnose(struct daemon *d, uint64_t now_ns)
 	const struct diagnose_config config = {
 		.stall_min_ns = d->config.stall_min_ns,
 		.state_dir = d->config.state_dir,
+		.accounts = d->accounts,
 	};
 	const struct diagnose_source source = {
 		.arg = d,
@@ -220,7 +221,8 @@ static void start_files(struct daemon *d)
 	d->snapshot_timer = (struct loop_timer){ .fn = flow_snapshot, .arg = d };
 	d->exemplar_timer = (struct loop_timer){ .fn = flow_exemplar, .arg = d };
 	tell_missing(d, "black boxes", blackbox_new(&d->blackbox, dir, answers_snapshot, d));
-	tell_missing(d, "exemplars", exemplars_new(&d->exemplars, dir, answers_exemplar, d));
+	tell_missing(d, "exemplars",
+		     exemplars_new(&d->exemplars, dir, answers_exemplar, d, d->accounts));
 	tell_missing(d, "snapshots",
 		     snapshots_new(&d->snapshots, dir, d->config.node_name, answers_interval, d));
 }
@@ -255,6 +257,7 @@ static int start_discovery(struct daemon *d, uint64_t now_ns)
 		.max_segments = d->config.max_segments,
 		.max_ended = d->config.max_ended,
 		.keep_ns = d->config.keep_ns,
+		.accounts = d->accounts,
 	};
 	const struct discover_hooks hooks = {
 		.appeared = flow_appeared,
@@ -348,8 +351,11 @@ static int start(struct daemon *d)
 	if (r < 0)
 		return r;
 	flow_start_ticks(d);
-	start_files(d);
-	r = start_stages(d, now_ns);
+	r = accounts_new(&d->accounts, ACCOUNTS_SUBUID, ACCOUNTS_PASSWD);
+	if (r == 0)
+		start_files(d);
+	if (r == 0)
+		r = start_stages(d, now_ns);
 	if (r == 0)
 		r = start_diagnose(d, now_ns);
 	if (r == 0)
@@ -397,6 +403,7 @@ static void stop(struct daemon *d)
 	ranks_free(d->ranks);
 	reconstruct_free(d->reconstruct);
 	names_free(d->names);
+	accounts_free(d->accounts);
 	loop_free(d->loop);
 	if (d->listen_fd >= 0)
 		close(d->listen_fd);

@@ -155,6 +155,7 @@ struct process {
 	pid_t ns_pid;		/* as it calls itself, in its own pid namespace */
 	bool proven;		/* it is process `pid` here by the kernel's word (find/life.c) */
 	uid_t uid;		/* whose file it is, by the kernel's word */
+	uid_t account;		/* whose quotas it counts against (accounts.h) */
 	bool contained;		/* in a pid namespace, or with shared memory, of its own */
 	char container[65];	/* its id, or name, as its cgroup says; "": not known */
 	char pod_uid[37];	/* of Kubernetes, likewise */

@@ -72,9 +72,9 @@ void names_free(struct names *names)
 	free(names);
 }
 
-name_t names_intern(struct names *names, uid_t uid, const char *text, size_t bytes)
+name_t names_intern(struct names *names, uid_t account, const char *text, size_t bytes)
 {
-	uint32_t *of_user = &names->of_user[uid % USERS];
+	uint32_t *of_user = &names->of_user[account % USERS];
 	char **place;
 
 	bytes = strnlen(text, bytes < NAMES_MAX_BYTES ? bytes : NAMES_MAX_BYTES);

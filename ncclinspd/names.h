@@ -25,12 +25,12 @@ void names_free(struct names *names);
 
 /*
  * The one name_t of this text of `bytes` bytes (no terminator needed; a zero
- * byte ends it early), whoever brought it first; a new one is charged to `uid`.
+ * byte ends it early), whoever brought it first; a new one is charged to `account`.
  * An empty text gives NULL: not known.  Never fails: when the table is full or
  * the user has half of it, a new text gives the name_t of NAMES_OTHER, and is
  * counted.
  */
-name_t names_intern(struct names *names, uid_t uid, const char *text, size_t bytes);
+name_t names_intern(struct names *names, uid_t account, const char *text, size_t bytes);
 
 uint32_t names_count(const struct names *names);
 uint64_t names_refused(const struct names *names);

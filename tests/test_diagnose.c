@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Findings: how they are kept, and those about processes that died. */
 #include "tests/fixture_serve.h"
+#include "tests/fx_accounts.h"
 
 static void setup(void)
 {
@@ -143,6 +144,36 @@ START_TEST(nobody_fills_the_store_for_other_users)
 }
 END_TEST
 
+static bool count_of_bo(const struct finding *f, void *arg)
+{
+	*(uint32_t *)arg += f->uid == 1001;
+	return true;
+}
+
+/* One of each id, where the other user has three: none has more than he, all together have. */
+START_TEST(nor_with_the_ids_that_a_user_has_beside_his_own)
+{
+	struct accounts *accounts = fx_accounts("1000:100000:65536\n");
+	const struct diagnose_config config = { .accounts = accounts };
+	const struct diagnose_source source = { .processes = fx_processes };
+	struct finding f = { .kind = FINDING_STALL, .uid = 1001, .peer = UNKNOWN_I32 };
+	struct diagnose *dg;
+	uint32_t n = 0;
+
+	ck_assert_int_eq(diagnose_new(&dg, &config, &source), 0);
+	for (uint64_t i = 0; i < 3; i++)
+		diagnose_report(dg, &brief, i, &f, fx.now_ns);
+	for (uint64_t i = 3; i < 200; i++) {
+		f.uid = 100000 + (uid_t)i;
+		diagnose_report(dg, &brief, i, &f, fx.now_ns);
+	}
+	diagnose_visit(dg, count_of_bo, &n);
+	ck_assert_uint_eq(n, 3);
+	diagnose_free(dg);
+	accounts_free(accounts);
+}
+END_TEST
+
 START_TEST(a_stream_tells_of_beginning_change_and_end_and_of_nothing_between)
 {
 	static const char *const wanted[] = { "warning", "critical", "critical" };
@@ -243,6 +274,7 @@ int main(void)
 		FX_TEST(a_look_that_comes_late_on_a_busy_machine_ends_nothing),
 		FX_TEST(a_full_store_lets_go_of_what_ended_and_never_of_what_is_active),
 		FX_TEST(nobody_fills_the_store_for_other_users),
+		FX_TEST(nor_with_the_ids_that_a_user_has_beside_his_own),
 		FX_TEST(a_stream_tells_of_beginning_change_and_end_and_of_nothing_between),
 		FX_TEST(who_dies_after_another_is_in_the_same_finding),
 		FX_TEST(who_dies_with_another_users_communicator_is_a_finding_of_its_own),

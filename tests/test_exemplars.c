@@ -13,6 +13,7 @@
 
 #include "ncclinspd/sums/oplog.h"
 #include "tests/fixture.h"
+#include "tests/fx_accounts.h"
 #include "util/json.h"
 #include "util/log.h"
 
@@ -22,6 +23,7 @@
 #define EPOCH	(UINT64_C(1700000000) * SECOND)
 
 static struct exemplars *x;
+static struct accounts *accounts;	/* NULL: each uid is one */
 static uint64_t now;
 static uint64_t newest;		/* serial of the log */
 static int fill_error;
@@ -41,7 +43,7 @@ static int fill(void *arg, const struct exemplar *e, uint64_t now_ns, struct jso
 
 static void open_all(void)
 {
-	ck_assert_int_eq(exemplars_new(&x, fx_tmpdir(), fill, NULL), 0);
+	ck_assert_int_eq(exemplars_new(&x, fx_tmpdir(), fill, NULL, accounts), 0);
 }
 
 static void close_all(void)
@@ -254,6 +256,27 @@ START_TEST(each_user_has_windows_and_minutes_of_his_own)
 }
 END_TEST
 
+START_TEST(ids_of_one_user_share_a_place_and_no_window)
+{
+	close_all();
+	accounts = fx_accounts("1000:100000:65536\n");
+	open_all();
+	end_slow(100000, 0, 1);
+	end_slow(100001, 0, 2);		/* its user's window is another id's */
+	ck_assert_uint_eq(stats().skipped, 1);
+	pass(2 * SECOND);
+	for (uid_t uid = 100001; uid < 100001 + EXEMPLARS_PER_MINUTE; uid++) {
+		end_slow(uid, 0, 3);
+		pass(2 * SECOND);
+	}
+	ck_assert_int_eq(fills, EXEMPLARS_PER_MINUTE);
+	ck_assert_uint_eq(filled.head.uid, 100000 + EXEMPLARS_PER_MINUTE - 1);
+	ck_assert_uint_eq(stats().merged, 0);
+	accounts_free(accounts);
+	accounts = NULL;
+}
+END_TEST
+
 START_TEST(one_user_too_many_waits_for_a_place)
 {
 	for (uid_t uid = 0; uid < EXEMPLARS_USERS + 1; uid++)
@@ -461,6 +484,7 @@ int main(void)
 		FX_TEST(there_is_no_end_of_slow_ones_but_of_what_is_told),
 		FX_TEST(a_minute_has_its_number_and_what_is_skipped_is_counted),
 		FX_TEST(each_user_has_windows_and_minutes_of_his_own),
+		FX_TEST(ids_of_one_user_share_a_place_and_no_window),
 		FX_TEST(one_user_too_many_waits_for_a_place),
 		FX_TEST(a_log_that_forgets_fast_closes_the_window_early),
 		FX_TEST(what_cannot_be_written_is_counted),

@@ -33,7 +33,7 @@ static void join(struct member *m, uint32_t number, uid_t uid)
 {
 	*m = (struct member){ .p = {
 		.id = number + 1, .pid = 1000 + (pid_t)number, .uid = uid,
-		.nonce = 0x5000 + number, .api_version = 6, .mask = FX_MASK_KERNEL,
+		.account = uid, .nonce = 0x5000 + number, .api_version = 6, .mask = FX_MASK_KERNEL,
 		.comms = m->comms, .ncomms = COMMS,
 		.clock = { .kind = NCI_CLOCK_MONOTONIC, .ns_per_tick = 1 },
 	} };
@@ -84,6 +84,19 @@ START_TEST(communicators_of_one_user_leave_room_for_others)
 	join(&other, 2, 78);
 	use_all(&other);
 	ck_assert_uint_eq(followed(&other), FOLLOWED / 2);
+}
+END_TEST
+
+START_TEST(ids_of_one_user_have_no_more_than_he)
+{
+	static struct member greedy[2];	/* set-up is torn down behind this */
+
+	join(&greedy[0], 0, 77);
+	join(&greedy[1], 1, 77);
+	greedy[1].p.uid = 100000;	/* of the same account */
+	use_all(&greedy[0]);
+	use_all(&greedy[1]);
+	ck_assert_uint_eq(followed(&greedy[0]) + followed(&greedy[1]), FOLLOWED / 2);
 }
 END_TEST
 
@@ -161,6 +174,7 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(communicators_of_one_user_leave_room_for_others),
+		FX_TEST(ids_of_one_user_have_no_more_than_he),
 		FX_TEST(room_comes_back_when_a_process_is_forgotten),
 		FX_TEST(communicators_that_are_over_make_room_for_new_ones),
 		FX_TEST(first_processes_of_a_user_have_more_room_than_the_next),

@@ -54,7 +54,7 @@ static void setup(void)
 	put_file(FIRST, 0);
 	put_file(SECOND, OTHER_UID);
 	put_secret();
-	ck_assert_int_eq(exemplars_new(&fx_exemplars, fx_tmpdir(), fill, NULL), 0);
+	ck_assert_int_eq(exemplars_new(&fx_exemplars, fx_tmpdir(), fill, NULL, NULL), 0);
 	fx_serve_open(NULL);
 }
 

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ncclinspd/accounts.h"
 #include "ncclinspd/find/beneath.h"
 #include "ncclinspd/find/cgroup.h"
 #include "ncclinspd/find/containers.h"
@@ -213,7 +214,7 @@ static bool is_over_limit(const struct discover *d, const struct file *f)
 
 	for (uint32_t i = 0; i < d->nprocesses; i++)
 		of_user += d->processes[i]->state == PROCESS_LIVE &&
-			   d->processes[i]->uid == f->uid;
+			   d->processes[i]->account == f->account;
 	return d->attached == limit || of_user >= limit - limit / 4 ||
 	       (f->dir != &d->dir && files_read_in(&d->files, f->dir) >= limit / 4);
 }
@@ -225,6 +226,7 @@ static int open_file(struct discover *d, struct file *f)
 	if (r < 0)
 		return r;
 	f->ino = f->seg->ino;
+	f->seg->process.account = f->account;
 	return segment_check(f->seg);
 }
 
@@ -304,7 +306,8 @@ static void see(void *arg, struct shmdir *dir, const char *file, uint64_t now_ns
 		return;
 	f = files_find(&d->files, dir, file, st.st_ino);
 	if (!f) {
-		f = files_add(&d->files, dir, file, st.st_ino, st.st_uid);
+		f = files_add(&d->files, dir, file, st.st_ino,
+			      accounts_of(d->config.accounts, st.st_uid));
 		if (!f) {
 			log_limited(&d->rate, now_ns, LOG_WARN, "too many files uid=%u",
 				    (unsigned)st.st_uid);
@@ -364,6 +367,8 @@ static void scan(struct discover *d, uint64_t now_ns)
 
 	if (all)
 		d->scan_ns = now_ns + SCAN_NS;
+	if (all && d->config.accounts)
+		accounts_look(d->config.accounts);
 	if (all || d->dir.missed)
 		scan_dir(d, &d->dir, now_ns);
 	if (!d->containers)

@@ -11,6 +11,7 @@
 #include "ncclinspd/model.h"
 #include "ncclinspd/read/drain.h"
 
+struct accounts;
 struct discover;
 struct names;
 
@@ -21,6 +22,7 @@ struct discover_config {
 	uint32_t max_segments;	/* read at the same time */
 	uint32_t max_ended;	/* remembered after their end */
 	uint64_t keep_ns;	/* for how long; who died, while others of a communicator live */
+	struct accounts *accounts;	/* looked at with each scan; NULL: each uid is one */
 };
 
 /*

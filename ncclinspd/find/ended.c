@@ -40,12 +40,12 @@ bool ended_is_awaited(struct process *const *all, uint32_t n, const struct proce
 	return false;
 }
 
-static uint32_t count(struct process *const *all, uint32_t n, uid_t uid)
+static uint32_t count(struct process *const *all, uint32_t n, uid_t account)
 {
 	uint32_t ended = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		ended += all[i]->state != PROCESS_LIVE && all[i]->uid == uid;
+		ended += all[i]->state != PROCESS_LIVE && all[i]->account == account;
 	return ended;
 }
 
@@ -56,7 +56,7 @@ uint32_t ended_first(struct process *const *all, uint32_t n, uint32_t most)
 	for (uint32_t i = 0; i < n; i++) {
 		if (all[i]->state == PROCESS_LIVE)
 			continue;
-		if (count(all, n, all[i]->uid) > most / 2)
+		if (count(all, n, all[i]->account) > most / 2)
 			return i;
 		first = first < i ? first : i;
 	}

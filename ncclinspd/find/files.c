@@ -40,28 +40,28 @@ struct file *files_find(struct files *files, const struct shmdir *dir, const cha
  * So that nobody can blind us: no user takes more than half of the rows, and no container
  * a quarter of them, where one may be many users.
  */
-static bool has_room(const struct files *files, const struct shmdir *dir, uid_t uid)
+static bool has_room(const struct files *files, const struct shmdir *dir, uid_t account)
 {
 	uint32_t of_user = 0, of_dir = 0;
 
 	if (files->n == files->max)
 		return false;
 	for (uint32_t i = 0; i < files->n; i++) {
-		of_user += files->row[i].uid == uid;
+		of_user += files->row[i].account == account;
 		of_dir += files->row[i].dir == dir;
 	}
 	return of_user < files->max / 2 && (dir == files->own || of_dir < files->max / 4);
 }
 
 struct file *files_add(struct files *files, const struct shmdir *dir, const char *name,
-		       ino_t ino, uid_t uid)
+		       ino_t ino, uid_t account)
 {
 	struct file *f;
 
-	if (strlen(name) >= sizeof(f->name) || !has_room(files, dir, uid))
+	if (strlen(name) >= sizeof(f->name) || !has_room(files, dir, account))
 		return NULL;
 	f = &files->row[files->n++];
-	*f = (struct file){ .dir = dir, .ino = ino, .uid = uid };
+	*f = (struct file){ .dir = dir, .ino = ino, .account = account };
 	strcpy(f->name, name);
 	return f;
 }

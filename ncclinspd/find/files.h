@@ -23,7 +23,7 @@ struct file {
 	char name[80];
 	const struct shmdir *dir;	/* NULL: its container is gone */
 	ino_t ino;
-	uid_t uid;		/* its owner */
+	uid_t account;		/* its owner's (accounts.h) */
 	enum file_state state;
 	uint64_t since_ns;
 	struct segment *seg;
@@ -46,7 +46,7 @@ struct file *files_find(struct files *files, const struct shmdir *dir, const cha
 
 /* A new row, FILE_NEW; NULL: this user, or this container, has had its share. */
 struct file *files_add(struct files *files, const struct shmdir *dir, const char *name,
-		       ino_t ino, uid_t uid);
+		       ino_t ino, uid_t account);
 
 /* Of that directory, that are read now. */
 uint32_t files_read_in(const struct files *files, const struct shmdir *dir);

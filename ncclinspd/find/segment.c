@@ -287,7 +287,7 @@ static int check_file(struct segment *seg)
 	if (!S_ISREG(st.st_mode) || st.st_mode & (S_IWGRP | S_IWOTH))
 		return -EPERM;
 	seg->ino = st.st_ino;
-	seg->process.uid = st.st_uid;
+	seg->process.uid = seg->process.account = st.st_uid;
 	return 0;
 }
 
@@ -403,7 +403,7 @@ static void take_string(struct segment *seg, uint32_t i, const struct nci_string
 	bytes = bytes - 1 < sizeof(text) ? bytes - 1 : sizeof(text);
 	memcpy(text, from->text, bytes);
 	utf8_clean(text, bytes);
-	seg->process.strings[i] = names_intern(seg->names, seg->process.uid, text,
+	seg->process.strings[i] = names_intern(seg->names, seg->process.account, text,
 						bytes);
 }
 

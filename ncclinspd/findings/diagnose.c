@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ncclinspd/accounts.h"
 #include "ncclinspd/job.h"
 #include "util/cleanup.h"
 #include "util/json.h"
@@ -101,24 +102,32 @@ static struct finding *make_room(struct diagnose *dg)
 	return oldest;
 }
 
-static uint32_t count_of(const struct diagnose *dg, uid_t uid)
+static uid_t account_of(const struct diagnose *dg, const struct finding *f)
+{
+	return accounts_of(dg->config.accounts, f->uid);
+}
+
+static uint32_t count_of(const struct diagnose *dg, uid_t account)
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < dg->config.findings; i++)
-		n += is_active(&dg->findings[i]) && dg->findings[i].uid == uid;
+		n += is_active(&dg->findings[i]) && account_of(dg, &dg->findings[i]) == account;
 	return n;
 }
 
 /* All are active: the newest of whoever has more than this user; NULL: nobody has. */
-static struct finding *take_from_others(struct diagnose *dg, uid_t uid, uint64_t now_ns)
+static struct finding *take_from_others(struct diagnose *dg, const struct finding *news,
+					uint64_t now_ns)
 {
-	uint32_t most = count_of(dg, uid) + 1;
+	uid_t account = account_of(dg, news);
+	uint32_t most = count_of(dg, account) + 1;
 	struct finding *taken = NULL;
 
 	for (uint32_t i = 0; i < dg->config.findings; i++) {
 		struct finding *f = &dg->findings[i];
-		uint32_t n = f->uid == uid ? 0 : count_of(dg, f->uid);
+		uid_t other = account_of(dg, f);
+		uint32_t n = other == account ? 0 : count_of(dg, other);
 
 		if (n < most || (n == most && (!taken || taken->life.id > f->life.id)))
 			continue;
@@ -188,7 +197,7 @@ void diagnose_report(struct diagnose *dg, const struct detector *detector, uint6
 	}
 	f = make_room(dg);
 	if (!f)
-		f = take_from_others(dg, news->uid, now_ns);
+		f = take_from_others(dg, news, now_ns);
 	if (!f) {
 		dg->refused++;
 		return;

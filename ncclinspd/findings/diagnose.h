@@ -20,6 +20,7 @@
 #include "ncclinspd/keep/writer.h"
 #include "ncclinspd/model.h"
 
+struct accounts;
 struct diagnose;
 struct json;
 struct links;
@@ -108,6 +109,7 @@ struct diagnose_config {
 	uint64_t keep_ns;	/* how long what has ended stays listed; 0: 1 h */
 	uint32_t findings;	/* kept at most; 0: 128 */
 	const char *state_dir;	/* where baselines are kept; NULL: nowhere */
+	const struct accounts *accounts;	/* NULL: each uid is one */
 };
 
 /*

@@ -144,7 +144,7 @@ static struct recon_comm *named_comm(struct reconstruct *rc, struct recon *r, ui
 	struct recon_comm *rcomm = recon_comm(r, index);
 
 	if (rcomm && !rcomm->name)
-		rcomm->name = names_intern(rc->names, r->process->uid, comm->name,
+		rcomm->name = names_intern(rc->names, r->process->account, comm->name,
 					   sizeof(comm->name));
 	return rcomm;
 }

@@ -250,7 +250,7 @@ static void tell(struct reconstruct *rc, struct recon *r, const struct p2p_group
 	name = p2pgroup_name(shape.class);
 	if (!name)
 		return;
-	op.func = names_intern(rc->names, op.uid, name, strlen(name));
+	op.func = names_intern(rc->names, r->process->account, name, strlen(name));
 	op.seq = next_seq(r, &op, shape.class);
 	op.root = shape.class == P2P_GATHER || shape.class == P2P_SCATTER ? op.rank : UNKNOWN_I32;
 	op.parts = g->nparts;

@@ -43,7 +43,7 @@ static int init_stores(struct recon *r, const struct reconstruct_limits *limits)
 
 static uint32_t *of_user(struct recon *r)
 {
-	return &r->room->of_user[r->process->uid % RECON_USERS];
+	return &r->room->of_user[r->process->account % RECON_USERS];
 }
 
 static void drop_comm(struct recon *r, uint32_t comm)

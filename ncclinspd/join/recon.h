@@ -148,7 +148,7 @@ enum recon_kind {
 
 struct recon_room {
 	uint32_t comms, most;
-	uint32_t of_user[RECON_USERS];	/* by uid modulo: a collision shares a half */
+	uint32_t of_user[RECON_USERS];	/* by account modulo: a collision shares a half */
 	uint64_t *refused;
 };
 

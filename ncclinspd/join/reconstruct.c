@@ -131,7 +131,7 @@ static uint32_t less(uint32_t n)
 }
 
 /* Sixteen MiB for each of hundreds of processes would be too much. */
-static struct reconstruct_limits limits_of(const struct reconstruct *rc, uid_t uid)
+static struct reconstruct_limits limits_of(const struct reconstruct *rc, uid_t account)
 {
 	struct reconstruct_limits limits = rc->limits;
 	uint32_t same = 0, full = 0;
@@ -139,7 +139,7 @@ static struct reconstruct_limits limits_of(const struct reconstruct *rc, uid_t u
 	for (uint32_t i = 0; i < rc->nrecons; i++) {
 		const struct recon *r = rc->recons[i];
 
-		same += r && r->process->uid == uid;
+		same += r && r->process->account == account;
 		full += r && r->ops.capacity == limits.ops;
 	}
 	if (same < FULL_OF_USER && full < FULL)
@@ -157,7 +157,7 @@ static struct reconstruct_limits limits_of(const struct reconstruct *rc, uid_t u
 
 int reconstruct_attach(struct reconstruct *rc, struct process *process)
 {
-	const struct reconstruct_limits limits = limits_of(rc, process->uid);
+	const struct reconstruct_limits limits = limits_of(rc, process->account);
 	uint64_t key = join_nonce_key(process->uid, process->nonce);
 	uint32_t place = free_place(rc);
 	int err;

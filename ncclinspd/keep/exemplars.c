@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ncclinspd/accounts.h"
 #include "ncclinspd/sums/oplog.h"
 #include "util/cleanup.h"
 #include "util/json.h"
@@ -20,9 +21,10 @@
 #define FILE_BYTES	(16u << 20)
 #define HEADS		(2 * EXEMPLARS_FILES)	/* with those that are being written */
 
-/* What one user's window holds, or the last one held. */
+/* What one account's window holds, or the last one held: of one user id at a time. */
 struct watch {
 	bool used;
+	uid_t account;
 	bool open;
 	uint64_t due_ns;
 	uint64_t first;				/* newest in the log when it opened */
@@ -35,6 +37,7 @@ struct exemplars {
 	struct archive *archive;
 	exemplars_fill_fn *fill;
 	void *arg;
+	const struct accounts *accounts;
 	struct watch watches[EXEMPLARS_USERS];
 	struct exemplar_head heads[HEADS];	/* newest last; some of files that are gone */
 	uint32_t nheads;
@@ -69,20 +72,20 @@ static bool is_spent(const struct watch *w, uint64_t now_ns)
 }
 
 /* NULL: all are busy. */
-static struct watch *find_watch(struct exemplars *x, uid_t uid, uint64_t now_ns)
+static struct watch *find_watch(struct exemplars *x, uid_t account, uint64_t now_ns)
 {
 	struct watch *unused = NULL;
 
 	for (size_t i = 0; i < EXEMPLARS_USERS; i++) {
 		struct watch *w = &x->watches[i];
 
-		if (w->used && w->exemplar.head.uid == uid)
+		if (w->used && w->account == account)
 			return w;
 		if (!unused && (!w->used || (!w->open && now_ns >= last_opened(w) + MINUTE_NS)))
 			unused = w;
 	}
 	if (unused)
-		*unused = (struct watch){ .used = true, .exemplar.head.uid = uid };
+		*unused = (struct watch){ .used = true, .account = account };
 	return unused;
 }
 
@@ -153,16 +156,18 @@ void exemplars_op(struct exemplars *x, const struct op *op, const struct aggrega
 {
 	uint64_t threshold_ns = exemplars_threshold_ns(usual);
 	struct watch *w;
+	bool others;	/* the window is another user id's of that account */
 
 	if (usual->taken_ns <= threshold_ns)
 		return;
 	x->stats.beyond++;
-	w = find_watch(x, op->uid, now_ns);
-	if (w && w->windows &&
+	w = find_watch(x, accounts_of(x->accounts, op->uid), now_ns);
+	others = w && w->windows && w->exemplar.head.uid != op->uid;
+	if (w && w->windows && !others &&
 	    (w->open || (is_same(op, &w->exemplar.op) && now_ns < last_opened(w) + SAME_NS))) {
 		x->stats.merged++;
 		w->exemplar.head.merged++;
-	} else if (!w || is_spent(w, now_ns)) {
+	} else if (!w || is_spent(w, now_ns) || (others && w->open)) {
 		x->stats.skipped++;
 		return;
 	} else {
@@ -333,7 +338,7 @@ static void exemplars_freep(struct exemplars **xp)
 }
 
 int exemplars_new(struct exemplars **xp, const char *state_dir, exemplars_fill_fn *fill,
-		  void *arg)
+		  void *arg, const struct accounts *accounts)
 {
 	static const struct writer_limits limits = { .files = EXEMPLARS_FILES,
 						     .bytes = EXEMPLARS_BYTES };
@@ -344,6 +349,7 @@ int exemplars_new(struct exemplars **xp, const char *state_dir, exemplars_fill_f
 		return -ENOMEM;
 	x->fill = fill;
 	x->arg = arg;
+	x->accounts = accounts;
 	r = archive_new(&x->archive, state_dir, "exemplars", "exemplars", &limits);
 	if (r < 0)
 		return r;

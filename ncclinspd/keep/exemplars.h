@@ -66,6 +66,8 @@ struct exemplars_stats {
 	uint64_t bytes;		/* of them */
 };
 
+struct accounts;
+
 /* Write the whole file into `j`.  0 or a negative errno. */
 typedef int exemplars_fill_fn(void *arg, const struct exemplar *e, uint64_t now_ns,
 			      struct json *j);
@@ -76,9 +78,12 @@ typedef int exemplars_fill_fn(void *arg, const struct exemplar *e, uint64_t now_
  */
 uint64_t exemplars_threshold_ns(const struct aggregate_usual *usual);
 
-/* Makes the directory, and finds out what is in it.  0 or a negative errno. */
+/*
+ * Makes the directory, and finds out what is in it.  `accounts` NULL: each uid is one.  0 or
+ * a negative errno.
+ */
 int exemplars_new(struct exemplars **xp, const char *state_dir, exemplars_fill_fn *fill,
-		  void *arg);
+		  void *arg, const struct accounts *accounts);
 
 void exemplars_free(struct exemplars *x);
 

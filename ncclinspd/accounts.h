@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_ACCOUNTS_H
+#define NCCLINSPD_ACCOUNTS_H
+
+/*
+ * Whose quotas a user id counts against.  /etc/subuid gives users ranges of further ids, for
+ * the user namespaces that they make: 65,536 of them, as a rule.  If each had quotas of its
+ * own, one user would have as many as the node has room for.
+ *
+ * Ranges of root, of system users and of names that are no local user's (of what starts
+ * containers for everybody) are used by many: each block of ACCOUNTS_BLOCK ids is an account
+ * there.
+ */
+
+#include <sys/types.h>
+
+#define ACCOUNTS_SUBUID	"/etc/subuid"
+#define ACCOUNTS_PASSWD	"/etc/passwd"
+#define ACCOUNTS_BLOCK	65536
+#define ACCOUNTS_USER	1000	/* ids below are the system's */
+#define ACCOUNTS_RANGES	65536	/* lines of the file that count */
+
+struct accounts;
+
+/*
+ * Files that are not there say nothing.  The paths are not copied.  Only local files are
+ * asked: a directory service may take seconds.  0 or -ENOMEM.
+ */
+int accounts_new(struct accounts **out, const char *subuid, const char *passwd);
+void accounts_free(struct accounts *a);
+
+/* Read again what has changed; a look at the file's times, if nothing has. */
+void accounts_look(struct accounts *a);
+
+/* The id itself, if it is in no range; and always, if `a` is NULL. */
+uid_t accounts_of(const struct accounts *a, uid_t uid);
+
+#endif
