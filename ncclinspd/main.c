@@ -200,7 +200,7 @@ static int start_steering(struct daemon *d, uint64_t now_ns)
 	int r = steer_new(&d->steer, &config, now_ns);
 
 	if (r == 0)
-		r = marks_new(&d->marks, d->names, d->config.control, now_ns);
+		r = marks_new(&d->marks, d->names, d->accounts, d->config.control, now_ns);
 	if (r == 0)
 		flow_start_steering(d, now_ns);
 	return r;

@@ -12,6 +12,7 @@
 
 #include "ncclinspd/names.h"
 #include "tests/fixture.h"
+#include "tests/fx_accounts.h"
 #include "util/log.h"
 
 #define NOW	UINT64_C(5000000000)
@@ -41,7 +42,7 @@ static void setup(void)
 	unlink(path);
 	log_set_level(LOG_ERROR);
 	ck_assert_int_eq(names_new(&names, 64), 0);
-	ck_assert_int_eq(marks_new(&m, names, control, NOW), 0);
+	ck_assert_int_eq(marks_new(&m, names, NULL, control, NOW), 0);
 	init_process(0, 0x10, ALICE, "7");
 	init_process(1, 0x11, BOB, "7");
 	init_process(2, 0x12, ALICE, "8");
@@ -86,7 +87,7 @@ static void restart(uint64_t after_ns)
 	marks_free(m);
 	names_free(names);
 	ck_assert_int_eq(names_new(&names, 64), 0);
-	ck_assert_int_eq(marks_new(&m, names, control, NOW + after_ns), 0);
+	ck_assert_int_eq(marks_new(&m, names, NULL, control, NOW + after_ns), 0);
 }
 
 START_TEST(a_mark_of_a_job_is_that_of_who_comes_later)
@@ -216,6 +217,29 @@ START_TEST(there_is_a_bound_and_beyond_it_nothing_changes)
 }
 END_TEST
 
+START_TEST(many_users_leave_root_a_half_of_the_room)
+{
+	struct accounts *accounts = fx_accounts("1000:100000:65536\n");
+	char job[16];
+
+	marks_free(m);
+	ck_assert_int_eq(marks_new(&m, names, accounts, control, NOW), 0);
+	for (int i = 0; i < MARKS_JOBS; i++) {
+		if (i == MARKS_JOBS_OF_USER)	/* the first ids are hers */
+			ck_assert_int_eq(put_job(ALICE, "x", "x"), -ENOSPC);
+		sprintf(job, "j%d", i);
+		ck_assert_int_eq(put_job(i < MARKS_JOBS_OF_USER ? 100000 + (uid_t)i :
+					 BOB + (uid_t)(i / MARKS_JOBS_OF_USER), job, "x"),
+				 i < MARKS_JOBS / 2 ? 0 : -ENOSPC);
+	}
+	for (int i = 0; i < MARKS_JOBS / 2; i++) {
+		sprintf(job, "r%d", i);
+		ck_assert_int_eq(put_job(ROOT, job, "x"), 0);
+	}
+	accounts_free(accounts);
+}
+END_TEST
+
 static size_t read_file(char *bytes, size_t room)
 {
 	int fd = open(path, O_RDONLY);
@@ -283,6 +307,7 @@ int main(void)
 		FX_TEST(who_has_not_appeared_again_is_not_forgotten),
 		FX_TEST(what_is_not_there_any_more_is_forgotten),
 		FX_TEST(there_is_a_bound_and_beyond_it_nothing_changes),
+		FX_TEST(many_users_leave_root_a_half_of_the_room),
 		FX_TEST(a_file_that_makes_no_sense_is_forgotten),
 		FX_TEST(nothing_is_written_where_nothing_was_said),
 	};

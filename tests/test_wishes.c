@@ -7,6 +7,7 @@
 
 #include "nci/control.h"
 #include "tests/fixture.h"
+#include "tests/fx_accounts.h"
 
 #define SECOND	UINT64_C(1000000000)
 #define T0	(100 * SECOND)
@@ -162,6 +163,72 @@ START_TEST(a_user_cannot_take_back_what_root_wants_of_a_job)
 }
 END_TEST
 
+/* Instances stand in the control file, which everybody may read. */
+START_TEST(nobody_takes_back_what_others_want_of_a_process)
+{
+	struct wish bobs = { .kind = WISH_PROCESS, .uid = BOB, .id = 0x10, .sample = WISH_KEEP };
+	struct wish alices = bobs;
+
+	put(wish_of(WISH_PROCESS, NCI_LEVEL_OFF, 0), T0);
+	alices.uid = ALICE;
+	alices.level = NCI_LEVEL_TRACE;
+	put(alices, T0 + 1);
+	wishes_drop(&ws, &bobs);
+	ck_assert_int_eq(level(&p[0], T0 + 1), NCI_LEVEL_TRACE);
+	bobs.level = NCI_LEVEL_OPS;
+	put(bobs, T0 + 2);			/* nor does it take their place */
+	ck_assert_int_eq(level(&p[0], T0 + 2), NCI_LEVEL_TRACE);
+	wishes_drop(&ws, &alices);
+	ck_assert_int_eq(level(&p[0], T0 + 2), NCI_LEVEL_OFF);	/* root's, to her as well */
+	bobs.everybody = 1;
+	wishes_drop(&ws, &bobs);
+	ck_assert_int_eq(level(&p[0], T0 + 2), -1);
+}
+END_TEST
+
+START_TEST(the_end_of_a_copy_takes_no_wish_along)
+{
+	put(wish_of(WISH_PROCESS, NCI_LEVEL_OFF, 0), T0);
+	p[2].instance = p[0].instance;
+	p[2].state = PROCESS_EXITED;
+	ck_assert(!wishes_tidy(&ws, list, 3, T0 + 1));
+	ck_assert_int_eq(level(&p[0], T0 + 1), NCI_LEVEL_OFF);
+}
+END_TEST
+
+static int put_of(uid_t uid, uint64_t id, bool everybody)
+{
+	const struct wish w = { .kind = WISH_PROCESS, .level = NCI_LEVEL_OPS, .uid = uid,
+				.sample = WISH_KEEP, .id = id, .everybody = everybody };
+
+	return wishes_put(&ws, &w, T0);
+}
+
+START_TEST(many_users_leave_root_a_half_of_the_room)
+{
+	for (uint64_t i = 0; i < WISHES; i++)
+		ck_assert_int_eq(put_of(ALICE + (uid_t)(i / WISHES_OF_USER), i, false),
+				 i < WISHES / 2 ? 0 : -ENOSPC);
+	for (uint64_t i = 0; i < WISHES / 2; i++)
+		ck_assert_int_eq(put_of(0, 2000 + i, true), 0);
+	ck_assert_int_eq(put_of(0, 1000, true), -ENOSPC);
+}
+END_TEST
+
+START_TEST(ids_of_one_user_have_no_more_wishes_than_he)
+{
+	struct accounts *accounts = fx_accounts("1000:100000:65536\n");
+
+	ws.accounts = accounts;
+	for (uint64_t i = 0; i < WISHES_OF_USER; i++)
+		ck_assert_int_eq(put_of(100000 + (uid_t)i, i, false), 0);
+	ck_assert_int_eq(put_of(100099, 1000, false), -ENOSPC);
+	ck_assert_int_eq(put_of(1000, 1000, false), -ENOSPC);
+	ck_assert_int_eq(put_of(BOB, 1000, false), 0);
+	accounts_free(accounts);
+}
+END_TEST
+
 START_TEST(one_user_has_his_share_of_the_room_and_root_the_rest)
 {
 	for (uint64_t i = 0; i < WISHES; i++) {
@@ -205,6 +272,10 @@ int main(void)
 		FX_TEST(what_ends_leaves_what_was_for_good),
 		FX_TEST(what_is_for_good_takes_the_place_of_both),
 		FX_TEST(a_user_cannot_take_back_what_root_wants_of_a_job),
+		FX_TEST(nobody_takes_back_what_others_want_of_a_process),
+		FX_TEST(the_end_of_a_copy_takes_no_wish_along),
+		FX_TEST(many_users_leave_root_a_half_of_the_room),
+		FX_TEST(ids_of_one_user_have_no_more_wishes_than_he),
 		FX_TEST(one_user_has_his_share_of_the_room_and_root_the_rest),
 		FX_TEST(nothing_is_wished_for_ever_of_what_is_gone),
 	};

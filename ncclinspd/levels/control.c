@@ -159,7 +159,7 @@ void control_publish(struct control *c, const struct nci_control_entry *entry, u
 
 static const struct kept_kind wishes_kind = {
 	.magic = UINT64_C(0x0a73656873697763),	/* "cwishes\n", little-endian */
-	.version = 1, .most = WISHES, .row_bytes = sizeof(struct wish),
+	.version = 1, .most = WISHES, .row_bytes = sizeof(struct wish), .what = "levels",
 };
 
 static void wishes_path(const struct control *c, char path[KEPT_PATH])
@@ -183,26 +183,18 @@ static uint32_t fill_rows(const struct wishes *ws, struct wish rows[WISHES])
 void control_save(struct control *c, const struct wishes *ws)
 {
 	struct wish rows[WISHES];
-	uint32_t n = fill_rows(ws, rows);
-	uint64_t sum = kept_checksum(&wishes_kind, rows, n);
 	char path[KEPT_PATH];
-	int r;
 
-	if (c->fd < 0 || (!c->kept_error && c->kept == sum))
+	if (c->fd < 0)
 		return;
 	wishes_path(c, path);
-	r = kept_write(path, &wishes_kind, c->boot_id, rows, n);
-	if (r < 0 && r != c->kept_error)
-		log_say(LOG_WARN, "levels will be forgotten at a restart control=%s error=\"%s\"",
-			c->path, strerror(-r));
-	c->kept = sum;
-	c->kept_error = r;
+	kept_save(&c->kept, path, &wishes_kind, c->boot_id, rows, fill_rows(ws, rows));
 }
 
 /* All of them, or none. */
 static int take_rows(struct wishes *ws, const struct wish *rows, uint32_t count)
 {
-	struct wishes found = { 0 };
+	struct wishes found = { .accounts = ws->accounts };
 
 	for (uint32_t i = 0; i < count; i++) {
 		if (!wish_is_sound(&rows[i]) || !rows[i].serial)
@@ -236,12 +228,8 @@ void control_restore(struct control *c, struct wishes *ws, uint64_t now_ns)
 	r = kept_read(path, &wishes_kind, c->boot_id, rows, &count);
 	if (r == 0)
 		r = take_rows(ws, rows, count);
-	if (r < 0 && r != -ENOENT)
-		log_say(LOG_WARN, "levels wanted before are ignored file=%s error=\"%s\"",
-			path, strerror(-r));
 	for (uint32_t i = 0; i < WISHES; i++)
 		if (ws->at[i].serial)
 			ws->at[i].seen_ns = now_ns;
-	c->kept = kept_checksum(&wishes_kind, rows, fill_rows(ws, rows));
-	c->kept_error = r == -ENOENT ? 0 : r;
+	kept_restored(&c->kept, path, &wishes_kind, r, rows, fill_rows(ws, rows));
 }

@@ -12,6 +12,7 @@
 #include <limits.h>
 
 #include "nci/control.h"
+#include "ncclinspd/levels/kept.h"
 #include "ncclinspd/levels/wishes.h"
 
 struct control {
@@ -24,8 +25,7 @@ struct control {
 	uint64_t writes;
 	bool stale;		/* what is in the file is not what was to be written */
 	struct nci_control image;	/* what was written last */
-	uint64_t kept;		/* checksum of the wishes file */
-	int kept_error;		/* of the last attempt to write that */
+	struct kept_state kept;	/* the wishes file's */
 };
 
 /*

@@ -11,6 +11,7 @@
 
 #include "ncclinspd/pool.h"
 #include "util/cleanup.h"
+#include "util/log.h"
 
 struct header {
 	uint64_t magic;
@@ -21,7 +22,7 @@ struct header {
 };
 _Static_assert(sizeof(struct header) == 40, "the file has no padding");
 
-uint64_t kept_checksum(const struct kept_kind *kind, const void *rows, uint32_t count)
+static uint64_t checksum_of(const struct kept_kind *kind, const void *rows, uint32_t count)
 {
 	return index_hash(count, rows, count * kind->row_bytes);
 }
@@ -35,11 +36,11 @@ static int write_whole(int fd, const void *bytes, size_t n, off_t at)
 	return (size_t)done == n ? 0 : -ENOSPC;
 }
 
-int kept_write(const char *path, const struct kept_kind *kind, const uint8_t boot_id[16],
-	       const void *rows, uint32_t count)
+static int write_file(const char *path, const struct kept_kind *kind, const uint8_t boot_id[16],
+		      const void *rows, uint32_t count)
 {
 	struct header h = { .magic = kind->magic, .version = kind->version, .count = count,
-			    .checksum = kept_checksum(kind, rows, count) };
+			    .checksum = checksum_of(kind, rows, count) };
 	CLEANUP(cleanup_closep) int fd = -1;
 	char fresh[KEPT_PATH + sizeof(".new")];
 	int r;
@@ -60,6 +61,32 @@ int kept_write(const char *path, const struct kept_kind *kind, const uint8_t boo
 	return r;
 }
 
+void kept_save(struct kept_state *state, const char *path, const struct kept_kind *kind,
+	       const uint8_t boot_id[16], const void *rows, uint32_t count)
+{
+	uint64_t checksum = checksum_of(kind, rows, count);
+	int r;
+
+	if (!state->error && state->checksum == checksum)
+		return;
+	r = write_file(path, kind, boot_id, rows, count);
+	if (r < 0 && r != state->error)
+		log_say(LOG_WARN, "%s: will be forgotten at a restart file=%s error=\"%s\"",
+			kind->what, path, strerror(-r));
+	state->checksum = checksum;
+	state->error = r;
+}
+
+void kept_restored(struct kept_state *state, const char *path, const struct kept_kind *kind,
+		   int error, const void *rows, uint32_t count)
+{
+	if (error < 0 && error != -ENOENT)
+		log_say(LOG_WARN, "%s: what was kept is ignored file=%s error=\"%s\"", kind->what,
+			path, strerror(-error));
+	state->checksum = checksum_of(kind, rows, error ? 0 : count);
+	state->error = error == -ENOENT ? 0 : error;
+}
+
 int kept_parse(const void *bytes, size_t n, const struct kept_kind *kind,
 	       const uint8_t boot_id[16], void *rows, uint32_t *count)
 {
@@ -73,7 +100,7 @@ int kept_parse(const void *bytes, size_t n, const struct kept_kind *kind,
 	if (h.count > kind->most || n != sizeof(h) + h.count * kind->row_bytes)
 		return -EPROTO;
 	bytes = (const char *)bytes + sizeof(h);
-	if (kept_checksum(kind, bytes, h.count) != h.checksum)
+	if (checksum_of(kind, bytes, h.count) != h.checksum)
 		return -EPROTO;
 	if (memcmp(h.boot_id, boot_id, sizeof(h.boot_id)) != 0)
 		return -ESTALE;

@@ -19,14 +19,28 @@ struct kept_kind {
 	uint32_t version;
 	uint32_t most;		/* rows */
 	size_t row_bytes;	/* without padding */
+	const char *what;	/* in the log */
 };
 
-/* Of rows, so that what has not changed need not be written. */
-uint64_t kept_checksum(const struct kept_kind *kind, const void *rows, uint32_t count);
+/* What is in the file, and whether that went well. */
+struct kept_state {
+	uint64_t checksum;
+	int error;		/* of the last attempt to write it */
+};
 
-/* 0 or a negative errno: the file is as it was. */
-int kept_write(const char *path, const struct kept_kind *kind, const uint8_t boot_id[16],
-	       const void *rows, uint32_t count);
+/*
+ * Have these rows in the file, if it has others, or if the last attempt failed.  A failure
+ * leaves the file as it was, and is told on the log once.
+ */
+void kept_save(struct kept_state *state, const char *path, const struct kept_kind *kind,
+	       const uint8_t boot_id[16], const void *rows, uint32_t count);
+
+/*
+ * What kept_read(), and the caller's check of the rows, came to: told on the log if it is
+ * worth that.  With these rows the file need not be written again.
+ */
+void kept_restored(struct kept_state *state, const char *path, const struct kept_kind *kind,
+		   int error, const void *rows, uint32_t count);
 
 /*
  * Into room for kind->most rows.  0 or a negative errno: -ENOENT: there is none, -EPERM:

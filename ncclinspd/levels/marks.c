@@ -6,15 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ncclinspd/accounts.h"
 #include "ncclinspd/boot.h"
 #include "ncclinspd/levels/kept.h"
 #include "ncclinspd/names.h"
-#include "util/log.h"
 
 #define ROWS	(MARKS_JOBS + MARKS_PROCESSES)
 
 struct marks {
 	struct names *names;
+	const struct accounts *accounts;
 	char path[KEPT_PATH];
 	uint8_t boot_id[16];
 	uint64_t serial;
@@ -26,13 +27,12 @@ struct marks {
 	uint32_t nrestored;
 	uint64_t restored_ns;
 	struct mark rows[ROWS];		/* scratch: the file's */
-	uint64_t kept;			/* checksum of the file */
-	int kept_error;			/* of the last attempt to write it */
+	struct kept_state kept;
 };
 
 static const struct kept_kind kind = {
 	.magic = UINT64_C(0x0a736b72616d636e),	/* "ncmarks\n", little-endian */
-	.version = 1, .most = ROWS, .row_bytes = sizeof(struct mark),
+	.version = 1, .most = ROWS, .row_bytes = sizeof(struct mark), .what = "marks",
 };
 
 static struct wish target_of(const struct mark *mark)
@@ -61,16 +61,20 @@ static bool may_undo(const struct mark *old, const struct wish *by)
 
 static bool has_room(const struct marks *m, const struct wish *whom)
 {
-	uint32_t unused = 0, freed = 0, own = 0;
+	uid_t account = accounts_of(m->accounts, whom->uid);
+	uint32_t unused = 0, freed = 0, users = 0, own = 0;
 
 	for (uint32_t i = 0; i < MARKS_JOBS; i++) {
 		const struct mark *mark = &m->job[i].mark;
+		bool users_own = mark->serial && !mark->everybody;
 
 		unused += !mark->serial;
 		freed += may_undo(mark, whom);
-		own += mark->serial && !mark->everybody && mark->uid == whom->uid;
+		users += users_own;
+		own += users_own && accounts_of(m->accounts, mark->uid) == account;
 	}
-	return unused + freed && (whom->everybody || freed || own < MARKS_JOBS_OF_USER);
+	return unused + freed && (whom->everybody || freed ||
+				  (own < MARKS_JOBS_OF_USER && users < MARKS_JOBS / 2));
 }
 
 static void add_job(struct marks *m, const struct wish *whom, const char *phase, uint64_t now_ns)
@@ -118,7 +122,8 @@ const struct mark *marks_next(const struct marks *m, size_t *i)
 /* NULL for ""; and where there are too many names: rather none than another's. */
 static name_t name_of(struct marks *m, uid_t uid, const char *text)
 {
-	name_t name = *text ? names_intern(m->names, uid, text, strlen(text)) : NULL;
+	uid_t account = accounts_of(m->accounts, uid);
+	name_t name = *text ? names_intern(m->names, account, text, strlen(text)) : NULL;
 
 	return name && !strcmp(name, text) ? name : NULL;
 }
@@ -210,18 +215,7 @@ static uint32_t fill_rows(struct marks *m, struct process *const *list, size_t n
 
 void marks_save(struct marks *m, struct process *const *list, size_t n)
 {
-	uint32_t used = fill_rows(m, list, n);
-	uint64_t sum = kept_checksum(&kind, m->rows, used);
-	int r;
-
-	if (!m->kept_error && m->kept == sum)
-		return;
-	r = kept_write(m->path, &kind, m->boot_id, m->rows, used);
-	if (r < 0 && r != m->kept_error)
-		log_say(LOG_WARN, "marks will be forgotten at a restart file=%s error=\"%s\"",
-			m->path, strerror(-r));
-	m->kept = sum;
-	m->kept_error = r;
+	kept_save(&m->kept, m->path, &kind, m->boot_id, m->rows, fill_rows(m, list, n));
 }
 
 static bool is_text(const char *text, size_t room)
@@ -266,7 +260,8 @@ static int take_rows(struct marks *m, uint32_t count, uint64_t now_ns)
 	return 0;
 }
 
-int marks_new(struct marks **mp, struct names *names, const char *control, uint64_t now_ns)
+int marks_new(struct marks **mp, struct names *names, const struct accounts *accounts,
+	      const char *control, uint64_t now_ns)
 {
 	struct marks *m = calloc(1, sizeof(*m));
 	uint32_t count = 0;
@@ -275,16 +270,13 @@ int marks_new(struct marks **mp, struct names *names, const char *control, uint6
 	if (!m)
 		return -ENOMEM;
 	m->names = names;
+	m->accounts = accounts;
 	snprintf(m->path, sizeof(m->path), "%s.marks", control);
 	boot_id_read(m->boot_id);
 	r = kept_read(m->path, &kind, m->boot_id, m->rows, &count);
 	if (r == 0)
 		r = take_rows(m, count, now_ns);
-	if (r < 0 && r != -ENOENT)
-		log_say(LOG_WARN, "marks of before are ignored file=%s error=\"%s\"", m->path,
-			strerror(-r));
-	m->kept = kept_checksum(&kind, m->rows, r ? 0 : count);
-	m->kept_error = r == -ENOENT ? 0 : r;
+	kept_restored(&m->kept, m->path, &kind, r, m->rows, count);
 	*mp = m;
 	return 0;
 }

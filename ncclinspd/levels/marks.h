@@ -7,7 +7,7 @@
  * said of a job is also that of processes of it that come later, and what a process is at
  * is known again after a restart, from a file beside the control file.
  *
- *     marks_new(&m, names, "/run/ncclinsp/control", now)
+ *     marks_new(&m, names, accounts, "/run/ncclinsp/control", now)
  *     marks_appeared()		a process is attached: it is at what was said before
  *     marks_put()		something is said; then phase_set() of those that are alive
  *     marks_save()		after that
@@ -20,9 +20,10 @@
 #include "ncclinspd/levels/wishes.h"
 
 #define MARKS_JOBS		64
-#define MARKS_JOBS_OF_USER	16	/* of one who may not mark everybody's */
+#define MARKS_JOBS_OF_USER	16	/* of one who may not mark everybody's; of all these a half */
 #define MARKS_PROCESSES		512	/* that are kept */
 
+struct accounts;
 struct marks;
 struct names;
 
@@ -42,8 +43,12 @@ struct mark {
 _Static_assert(sizeof(struct mark) == 40 + WISH_JOB_BYTES + 2 * PHASE_BYTES,
 	       "kept in a file without padding");
 
-/* 0 or -ENOMEM.  What was kept and makes no sense is told of, and forgotten. */
-int marks_new(struct marks **mp, struct names *names, const char *control, uint64_t now_ns);
+/*
+ * `accounts` NULL: each uid is one.  What was kept and makes no sense is told of, and
+ * forgotten.  0 or -ENOMEM.
+ */
+int marks_new(struct marks **mp, struct names *names, const struct accounts *accounts,
+	      const char *control, uint64_t now_ns);
 void marks_free(struct marks *m);
 
 void marks_appeared(struct marks *m, struct process *p);

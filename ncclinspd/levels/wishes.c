@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "nci/control.h"
+#include "ncclinspd/accounts.h"
 #include "ncclinspd/job.h"
 
 const char *wish_kind_name(enum wish_kind kind)
@@ -80,12 +81,14 @@ static bool same_target(const struct wish *a, const struct wish *b)
 	return a->kind == WISH_JOB ? !strcmp(a->job, b->job) : a->id == b->id;
 }
 
-/* One user's word about a job or communicator leaves that about all of it as it is. */
+/*
+ * One user's word leaves that of others as it is, whatever it is about: instances and ids of
+ * communicators are no secrets, and anybody may have one.
+ */
 static bool may_undo(const struct wish *old, const struct wish *by)
 {
 	return old->serial && same_target(old, by) &&
-	       (by->everybody || by->kind == WISH_PROCESS ||
-		(!old->everybody && old->uid == by->uid));
+	       (by->everybody || (!old->everybody && old->uid == by->uid));
 }
 
 void wishes_drop(struct wishes *ws, const struct wish *like)
@@ -103,25 +106,22 @@ static bool is_replaced(const struct wish *old, const struct wish *by)
 	       (old->sample == WISH_KEEP || by->sample != WISH_KEEP);
 }
 
-static uint32_t count_of(const struct wishes *ws, uid_t uid)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < WISHES; i++)
-		n += ws->at[i].serial && !ws->at[i].everybody && ws->at[i].uid == uid;
-	return n;
-}
-
 static bool has_room(const struct wishes *ws, const struct wish *wish)
 {
-	uint32_t unused = 0, freed = 0;
+	uid_t account = accounts_of(ws->accounts, wish->uid);
+	uint32_t unused = 0, freed = 0, users = 0, own = 0;
 
 	for (uint32_t i = 0; i < WISHES; i++) {
-		unused += !ws->at[i].serial;
-		freed += is_replaced(&ws->at[i], wish);
+		const struct wish *w = &ws->at[i];
+		bool users_own = w->serial && !w->everybody;
+
+		unused += !w->serial;
+		freed += is_replaced(w, wish);
+		users += users_own;
+		own += users_own && accounts_of(ws->accounts, w->uid) == account;
 	}
-	return unused + freed &&
-	       (wish->everybody || freed || count_of(ws, wish->uid) < WISHES_OF_USER);
+	return unused + freed && (wish->everybody || freed ||
+				  (own < WISHES_OF_USER && users < WISHES / 2));
 }
 
 int wishes_put(struct wishes *ws, const struct wish *wish, uint64_t now_ns)
@@ -142,8 +142,11 @@ int wishes_put(struct wishes *ws, const struct wish *wish, uint64_t now_ns)
 	return 0;
 }
 
+/* A process that ended takes its wish along, unless one with that instance lives. */
 static bool is_over(struct wish *w, struct process *const *list, size_t n, uint64_t now_ns)
 {
+	bool lives = false, ended = false;
+
 	if (w->until_ns && now_ns >= w->until_ns)
 		return true;
 	if (w->kind == WISH_NODE)
@@ -151,12 +154,12 @@ static bool is_over(struct wish *w, struct process *const *list, size_t n, uint6
 	for (size_t i = 0; i < n; i++) {
 		if (!wish_covers(w, list[i]))
 			continue;
-		if (list[i]->state == PROCESS_LIVE)
-			w->seen_ns = now_ns;
-		else if (w->kind == WISH_PROCESS)
-			return true;
+		lives |= list[i]->state == PROCESS_LIVE;
+		ended |= list[i]->state != PROCESS_LIVE && w->kind == WISH_PROCESS;
 	}
-	return now_ns - w->seen_ns > WISH_IDLE_NS;
+	if (lives)
+		w->seen_ns = now_ns;
+	return !lives && (ended || now_ns - w->seen_ns > WISH_IDLE_NS);
 }
 
 bool wishes_tidy(struct wishes *ws, struct process *const *list, size_t n, uint64_t now_ns)

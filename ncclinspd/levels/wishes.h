@@ -15,7 +15,7 @@
 #include "ncclinspd/model.h"
 
 #define WISHES		64
-#define WISHES_OF_USER	16	/* of one who may not change everything */
+#define WISHES_OF_USER	16	/* of one who may not change everything; of all these a half */
 #define WISH_KEEP	UINT32_MAX	/* a level, or a sampling, that is not touched */
 #define WISH_JOB_BYTES	128
 #define WISH_IDLE_NS	(UINT64_C(600) * 1000000000)
@@ -53,6 +53,7 @@ _Static_assert(sizeof(struct wish) == 64 + WISH_JOB_BYTES, "kept in a file witho
 
 struct wishes {
 	uint64_t serial;	/* of the newest */
+	const struct accounts *accounts;	/* NULL: each uid is one */
 	struct wish at[WISHES];
 };
 
@@ -65,11 +66,14 @@ bool wish_covers(const struct wish *w, const struct process *p);
 
 /*
  * Take a wish; serial, since_ns and seen_ns are set here.  It replaces those of its
- * target that it outlives.  -ENOSPC: too many already.
+ * target that it outlives and that its author may undo.  -ENOSPC: too many already.
  */
 int wishes_put(struct wishes *ws, const struct wish *wish, uint64_t now_ns);
 
-/* Forget those of the target of `like` (kind, id, job) that its author may undo. */
+/*
+ * Forget those of the target of `like` (kind, id, job) that its author may undo: its own
+ * ones, and all of them if it may change everything.
+ */
 void wishes_drop(struct wishes *ws, const struct wish *like);
 
 /*
