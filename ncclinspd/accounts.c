@@ -26,8 +26,8 @@ struct range {
 
 struct accounts {
 	const char *subuid, *passwd;
-	struct stat seen;	/* of the file when it was read; st_ino 0: it was not there */
-	struct range *range;	/* by start */
+	struct stat seen;	/* the file when it was read; st_ino 0: it was not there */
+	struct range *range;	/* sorted by start */
 	uint32_t n;
 };
 
@@ -80,7 +80,7 @@ static int range_by_start(const void *left, const void *right)
 	return a->start < b->start ? -1 : a->start > b->start;
 }
 
-/* Those of the system stay nobody's: it starts what many users run in. */
+/* A range of the system's stays nobody's: many users run in what it starts. */
 static void ranges_own(struct accounts *a, const struct passwd *user)
 {
 	struct range key, *first;

@@ -3,7 +3,7 @@
 #define NCCLINSPD_ACCOUNTS_H
 
 /*
- * Whose quotas a user id counts against.  /etc/subuid gives users ranges of further ids, for
+ * The account that a user id's quotas count against.  /etc/subuid gives users ranges of further ids, for
  * the user namespaces that they make: 65,536 of them, as a rule.  If each had quotas of its
  * own, one user would have as many as the node has room for.
  *

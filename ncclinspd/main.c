@@ -193,11 +193,14 @@ static int start_diagnose(struct daemon *d, uint64_t now_ns)
 
 static int start_steering(struct daemon *d, uint64_t now_ns)
 {
-	const struct steer_config config = {
+	struct steer_config config = {
 		.control = d->config.control,
 		.levels = levels_of(&d->config),
 	};
-	int r = steer_new(&d->steer, &config, now_ns);
+	int r;
+
+	config.levels.accounts = d->accounts;
+	r = steer_new(&d->steer, &config, now_ns);
 
 	if (r == 0)
 		r = marks_new(&d->marks, d->names, d->accounts, d->config.control, now_ns);

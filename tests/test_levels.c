@@ -194,6 +194,171 @@ START_TEST(an_instance_that_was_copied_steers_its_owner_only)
 }
 END_TEST
 
+static void say_job(struct process *of, uid_t uid, int job)
+{
+	of->uid = of->account = uid;
+	of->env_bytes = (uint32_t)sprintf(of->env, "SLURM_JOB_ID=%d", job) + 1;
+}
+
+static void wish_job(uid_t uid, const char *job, uint32_t level)
+{
+	struct wish w = { .kind = WISH_JOB, .level = level, .sample = WISH_KEEP, .uid = uid,
+			  .everybody = uid == 0 };
+
+	strcpy(w.job, job);
+	ck_assert_int_eq(wishes_put(levels_wishes(l), &w, T0), 0);
+}
+
+static uint32_t entries_of(uint32_t n, uint64_t instance)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		found += entry[i].instance == instance;
+	return found;
+}
+
+#define VICTIM	1000
+#define THIEF	1001
+
+/* p[0] is steered, so that everybody may read its instance, and p[1] takes it. */
+static void copy_an_instance(void)
+{
+	say_job(&p[0], VICTIM, 7);
+	say_job(&p[1], THIEF, 8);
+	lower(&p[0]);
+	ck_assert_uint_eq(levels_entries(l, list, 1, T0, entry), 1);
+	p[1].instance = p[0].instance;
+	list[0] = &p[1];			/* and is first, as after a restart it may be */
+	list[1] = &p[0];
+}
+
+static void check_the_thief_steers_nobody(void)
+{
+	uint32_t n;
+
+	lower(&p[1]);
+	wish_job(THIEF, "8", NCI_LEVEL_OFF);
+	wish_job(VICTIM, "7", NCI_LEVEL_TRACE);
+	n = levels_entries(l, list, 2, T0, entry);
+	ck_assert_uint_eq(as_read(n, p[0].instance, T0).level, NCI_LEVEL_TRACE);
+	for (uint32_t i = 0; i < n; i++)
+		ck_assert_uint_ne(entry[i].level, NCI_LEVEL_OFF);
+}
+
+START_TEST(who_copies_an_instance_that_the_file_names_steers_nobody)
+{
+	copy_an_instance();
+	check_the_thief_steers_nobody();
+	list[1] = &p[2];			/* nor where its owner is not seen for now */
+	ck_assert_uint_eq(entries_of(levels_entries(l, list, 2, T0, entry), p[0].instance), 0);
+}
+END_TEST
+
+START_TEST(nor_in_the_next_daemon)
+{
+	static const uint8_t boot[16] = { 1 }, other[16] = { 2 };
+	const struct levels_config config = { .thrift = true };
+	char control[128];
+
+	snprintf(control, sizeof(control), "%s/control", fx_tmpdir());
+	copy_an_instance();
+	owners_save(levels_owners(l), control, boot);
+	levels_free(l);
+	ck_assert_int_eq(levels_new(&l, &config), 0);
+	owners_restore(levels_owners(l), control, other, T0);
+	ck_assert_uint_eq(levels_owners(l)->n, 0);	/* of another boot */
+	owners_restore(levels_owners(l), control, boot, T0);
+	p[0].id += 100;
+	p[1].id += 100;
+	check_the_thief_steers_nobody();
+}
+END_TEST
+
+START_TEST(an_instance_is_free_again_when_its_process_has_ended)
+{
+	copy_an_instance();
+	levels_tidy(l, list, 1, T0 + WISH_IDLE_NS);	/* not seen, which may come again */
+	ck_assert_uint_eq(levels_owners(l)->n, 1);
+	p[0].state = PROCESS_DIED;
+	levels_tidy(l, list, 2, T0 + WISH_IDLE_NS);
+	ck_assert_uint_eq(levels_owners(l)->n, 0);
+	lower(&p[2]);
+	ck_assert_uint_eq(levels_entries(l, &list[2], 1, T0, entry), 1);
+	levels_tidy(l, list, 2, T0 + WISH_IDLE_NS + 1);
+	ck_assert_uint_eq(levels_owners(l)->n, 0);
+}
+END_TEST
+
+/* Any process may say that it is of job 7. */
+START_TEST(those_who_join_a_job_by_a_word_do_not_push_it_out)
+{
+	uint32_t n;
+
+	for (int i = 0; i < MANY; i++)
+		say_job(&p[i], i < MANY - 3 ? THIEF : VICTIM, 7);
+	wish_job(0, "7", NCI_LEVEL_OFF);
+	n = levels_entries(l, list, MANY, T0, entry);
+	ck_assert_uint_eq(n, 3);
+	ck_assert_uint_eq(as_read(n, p[MANY - 1].instance, T0).level, NCI_LEVEL_OFF);
+	ck_assert_uint_eq(levels_stats(l)->left_out, MANY - 3);
+}
+END_TEST
+
+START_TEST(what_is_too_much_for_the_file_stops_nothing_else)
+{
+	uint32_t n;
+
+	for (int i = 0; i < MANY; i++)
+		say_job(&p[i], i ? THIEF : VICTIM, i ? 8 : 7);
+	wish_job(0, "7", NCI_LEVEL_OFF);
+	wish_job(THIEF, "8", NCI_LEVEL_TRACE);	/* of 104 processes, and newer */
+	n = levels_entries(l, list, MANY, T0, entry);
+	ck_assert_uint_eq(n, 1);
+	ck_assert_uint_eq(as_read(n, p[0].instance, T0).level, NCI_LEVEL_OFF);
+	ck_assert_uint_eq(levels_stats(l)->left_out, MANY - 1);
+}
+END_TEST
+
+/* 60 processes of one user in two jobs, 30 of another's in one: none is left with nothing. */
+START_TEST(one_user_fills_the_file_only_where_others_leave_room)
+{
+	uint32_t n;
+
+	for (int i = 0; i < 90; i++)
+		say_job(&p[i], i < 60 ? THIEF : VICTIM, i < 40 ? 8 : i < 60 ? 9 : 7);
+	wish_job(VICTIM, "7", NCI_LEVEL_NET);
+	wish_job(THIEF, "8", NCI_LEVEL_OPS);
+	wish_job(THIEF, "9", NCI_LEVEL_OPS);
+	wish_job(THIEF, "8", NCI_LEVEL_TRACE);
+	n = levels_entries(l, list, 90, T0, entry);
+	ck_assert_uint_eq(n, 90);
+	for (int i = 0; i < MANY; i++)
+		say_job(&p[i], i < 60 ? THIEF : VICTIM, i < 40 ? 8 : i < 60 ? 9 : 7);
+	n = levels_entries(l, list, MANY, T0, entry);		/* now it is 105 */
+	ck_assert_uint_eq(n, 85);
+	ck_assert_uint_eq(as_read(n, p[60].instance, T0).level, NCI_LEVEL_NET);
+	ck_assert_uint_eq(as_read(n, p[0].instance, T0).level, NCI_LEVEL_TRACE);
+	ck_assert_uint_eq(as_read(n, p[59].instance, T0).level, WISH_KEEP);
+	ck_assert_uint_eq(levels_stats(l)->left_out, 20);
+}
+END_TEST
+
+START_TEST(what_happens_by_itself_is_shared_out_among_users)
+{
+	uint32_t n;
+
+	for (int i = 0; i < MANY; i++) {
+		say_job(&p[i], i < MANY - 3 ? THIEF : VICTIM, 7);
+		levels_set_cost(l, &p[i], 20000);
+	}
+	n = levels_entries(l, list, MANY, T0, entry);
+	ck_assert_uint_eq(n, NCI_CONTROL_ENTRIES);
+	ck_assert_uint_eq(entries_of(n, p[MANY - 1].instance), 1);
+	ck_assert_uint_eq(levels_stats(l)->left_out, 5);
+}
+END_TEST
+
 START_TEST(who_has_ended_has_no_entry_and_gives_its_place_back)
 {
 	lower(&p[0]);
@@ -245,6 +410,13 @@ int main(void)
 		FX_TEST(the_node_s_budget_and_cost_are_the_first_entry),
 		FX_TEST(who_is_wanted_at_a_level_is_not_lowered),
 		FX_TEST(an_instance_that_was_copied_steers_its_owner_only),
+		FX_TEST(who_copies_an_instance_that_the_file_names_steers_nobody),
+		FX_TEST(nor_in_the_next_daemon),
+		FX_TEST(an_instance_is_free_again_when_its_process_has_ended),
+		FX_TEST(those_who_join_a_job_by_a_word_do_not_push_it_out),
+		FX_TEST(what_is_too_much_for_the_file_stops_nothing_else),
+		FX_TEST(one_user_fills_the_file_only_where_others_leave_room),
+		FX_TEST(what_happens_by_itself_is_shared_out_among_users),
 		FX_TEST(who_has_ended_has_no_entry_and_gives_its_place_back),
 		FX_TEST(what_finds_no_room_is_the_weakest_and_is_counted),
 	};

@@ -62,7 +62,7 @@ bool life_is_held(const struct segment *seg)
 	return lock_owner(seg, &pid) > 0;
 }
 
-/* What follows "\nKey:" in <pid>/status; NULL: not known. */
+/* The rest of <pid>/status behind "\nKey:"; NULL: not known. */
 static char *status_of(int dirfd, pid_t pid, const char *key, char text[4096])
 {
 	char path[32], *at;

@@ -15,8 +15,8 @@ enum life {
 };
 
 /*
- * Which process here an opened segment is of: host_pid, and its process's pid, `proven` and
- * `contained`.  0 or SEGMENT_STRANGER.
+ * Find the process here that an opened segment is of: host_pid, and its process's pid,
+ * `proven` and `contained`.  0 or SEGMENT_STRANGER.
  */
 int life_find_owner(struct segment *seg);
 

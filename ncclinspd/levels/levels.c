@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ncclinspd/accounts.h"
 #include "util/cleanup.h"
 
 #define PROCESSES	256
@@ -20,8 +21,11 @@ struct automatic {
 struct levels {
 	struct levels_config config;
 	struct wishes wishes;
+	struct owners owners;
 	struct levels_stats stats;
 	struct automatic *automatic;
+	uint32_t *share;	/* scratch: of each process of a list */
+	size_t shares;
 };
 
 /* ---- the processes ---------------------------------------------------------- */
@@ -119,6 +123,7 @@ bool levels_tidy(struct levels *l, struct process *const *list, size_t n, uint64
 {
 	bool changed = wishes_tidy(&l->wishes, list, n, now_ns);
 
+	owners_tidy(&l->owners, list, n, now_ns);
 	for (uint32_t i = 0; i < l->config.processes; i++) {
 		struct automatic *a = &l->automatic[i];
 
@@ -232,97 +237,228 @@ static uint32_t wishes_in_order(const struct levels *l, uint64_t now_ns,
 }
 
 /*
- * Who copies another's instance into a segment of his own must not have it steered:
- * the first of that name is meant, and nobody else's.
+ * A copy of another's instance in a segment must not be steered: an instance is its owner's,
+ * and before it has one the first's.
  */
-static bool is_itself(const struct process *p, struct process *const *list, size_t n)
+static bool is_itself(const struct levels *l, const struct process *p,
+		      struct process *const *list, size_t n)
 {
-	for (size_t i = 0; i < n && list[i] != p; i++)
+	enum owners_word word = owners_ask(&l->owners, p);
+
+	if (p->state != PROCESS_LIVE || !p->instance || word == OWNERS_ANOTHER)
+		return false;
+	for (size_t i = 0; word == OWNERS_UNKNOWN && i < n && list[i] != p; i++)
 		if (list[i]->instance == p->instance)
 			return false;
-	return p->state == PROCESS_LIVE && p->instance;
+	return true;
 }
 
-static uint32_t count_covered(const struct wish *w, struct process *const *list, size_t n)
+static bool is_named(const struct levels *l, const struct wish *w, const struct process *p,
+		     struct process *const *list, size_t n)
+{
+	return wish_covers(w, p) && is_itself(l, p, list, n);
+}
+
+/*
+ * A wish's room in the file.  Any process may say that it is of some job: where a wish covers
+ * too many, it is left out for those users who have most of them.
+ */
+struct grant {
+	const struct wish *wish;
+	uint32_t entries;	/* 0: it has no room */
+	uint32_t most;		/* processes of a user, for whom it holds */
+};
+
+/* Set l->share: how many processes of list[i]'s account the wish names; 0: not this one. */
+static void count_shares(struct levels *l, const struct wish *w, struct process *const *list,
+			 size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		l->share[i] = is_named(l, w, list[i], list, n);
+	for (size_t i = 0; i < n; i++) {
+		uint32_t same = 0;
+
+		for (size_t k = 0; l->share[i] && k < n; k++)
+			same += l->share[k] && list[k]->account == list[i]->account;
+		l->share[i] = same;
+	}
+}
+
+static uint32_t count_covered(const struct levels *l, const struct wish *w,
+			      struct process *const *list, size_t n)
 {
 	uint32_t count = 0;
 
-	if (w->kind == WISH_NODE)
-		return 1;
-	for (size_t i = 0; i < n; i++)
-		count += wish_covers(w, list[i]) && is_itself(list[i], list, n);
-	return count;
+	for (size_t i = 0; i < n && w->kind != WISH_NODE; i++)
+		count += is_named(l, w, list[i], list, n);
+	return w->kind == WISH_NODE ? 1 : count;
 }
 
-/* The weakest wish from which on all find room; of *room, the rest is left. */
-static uint32_t first_that_fits(struct levels *l, const struct wish *const *order, uint32_t n,
-				struct process *const *list, size_t count, uint32_t *room)
+/* The largest share below `most`, and what all up to it come to. */
+static uint32_t next_smaller(const struct levels *l, size_t n, uint32_t *most)
 {
-	uint32_t first = n;
+	uint32_t limit = *most, entries = 0;
 
-	while (first) {
-		uint32_t entries = count_covered(order[first - 1], list, count);
-
-		if (entries > *room)
-			break;
-		*room -= entries;
-		first--;
-	}
-	for (uint32_t i = 0; i < first; i++)
-		l->stats.left_out += count_covered(order[i], list, count);
-	return first;
+	*most = 0;
+	for (size_t i = 0; i < n; i++)
+		if (l->share[i] < limit && l->share[i] > *most)
+			*most = l->share[i];
+	for (size_t i = 0; i < n; i++)
+		entries += l->share[i] && l->share[i] <= *most;
+	return entries;
 }
 
+static void fit(struct levels *l, struct grant *g, struct process *const *list, size_t n,
+		uint32_t room)
+{
+	g->most = UINT32_MAX;
+	g->entries = count_covered(l, g->wish, list, n);
+	if (g->entries <= room)
+		return;
+	count_shares(l, g->wish, list, n);
+	while (g->entries > room)
+		g->entries = next_smaller(l, n, &g->most);
+}
+
+/* The room that wishes of the same user have already. */
+static uint32_t used_by(const struct levels *l, const struct grant *g, uint32_t n,
+			const struct wish *w)
+{
+	uid_t account = accounts_of(l->wishes.accounts, w->uid);
+	uint32_t used = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (!g[i].wish->everybody &&
+		    accounts_of(l->wishes.accounts, g[i].wish->uid) == account)
+			used += g[i].entries;
+	return used;
+}
+
+/*
+ * Give room to the strongest first: to wishes of those who may change everything; to users',
+ * as long as none has more than half; and to what is left of users'.  Returns what remains.
+ */
+static uint32_t grant_room(struct levels *l, struct grant *g, uint32_t wishes,
+			   struct process *const *list, size_t n, uint32_t room)
+{
+	static const struct {
+		bool everybody;
+		uint32_t most;
+	} turns[] = {
+		{ true, NCI_CONTROL_ENTRIES },
+		{ false, NCI_CONTROL_ENTRIES / 2 },
+		{ false, NCI_CONTROL_ENTRIES },
+	};
+
+	for (size_t turn = 0; turn < sizeof(turns) / sizeof(turns[0]); turn++)
+		for (uint32_t i = wishes; i-- > 0;) {
+			uint32_t used, limit;
+
+			if (g[i].entries || g[i].wish->everybody != turns[turn].everybody)
+				continue;
+			used = turns[turn].everybody ? 0 : used_by(l, g, wishes, g[i].wish);
+			limit = used < turns[turn].most ? turns[turn].most - used : 0;
+			fit(l, &g[i], list, n, limit < room ? limit : room);
+			room -= g[i].entries;
+		}
+	return room;
+}
+
+static uint32_t put_automatic_of(struct levels *l, const struct process *p, uint64_t now_ns,
+				 struct nci_control_entry *entry, uint32_t room)
+{
+	const struct automatic *a = find(l, p);
+	struct nci_control_entry own[2];
+	uint32_t entries = a ? automatic_entries(a, p, now_ns, own) : 0;
+
+	if (entries > room || (entries && !owners_take(&l->owners, p, now_ns))) {
+		l->stats.left_out += entries;
+		return 0;
+	}
+	memcpy(entry, own, entries * sizeof(*entry));
+	return entries;
+}
+
+/* Live processes of the same account before this one. */
+static uint32_t place_of(struct process *const *list, size_t i)
+{
+	uint32_t place = 0;
+
+	for (size_t k = 0; k < i; k++)
+		place += list[k]->state == PROCESS_LIVE && list[k]->account == list[i]->account;
+	return place;
+}
+
+/* The first processes of each account before the others of any. */
 static uint32_t put_automatic(struct levels *l, struct process *const *list, size_t n,
 			      uint64_t now_ns, struct nci_control_entry *entry, uint32_t room)
 {
 	uint32_t used = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		const struct automatic *a = find(l, list[i]);
-		struct nci_control_entry own[2];
-		uint32_t entries;
-
-		if (!a || !is_itself(list[i], list, n))
-			continue;
-		entries = automatic_entries(a, list[i], now_ns, own);
-		if (entries > room - used) {
-			l->stats.left_out += entries;
-			continue;
-		}
-		memcpy(entry + used, own, entries * sizeof(*entry));
-		used += entries;
-	}
+	for (size_t i = 0; i < n; i++)
+		l->share[i] = !is_itself(l, list[i], list, n) ? 0 :
+			      place_of(list, i) < NCI_CONTROL_ENTRIES / 4 ? 1 : 2;
+	for (uint32_t turn = 1; turn <= 2; turn++)
+		for (size_t i = 0; i < n; i++)
+			if (l->share[i] == turn)
+				used += put_automatic_of(l, list[i], now_ns, entry + used,
+							 room - used);
 	return used;
 }
 
-static uint32_t put_wish(const struct wish *w, struct process *const *list, size_t n,
-			 struct nci_control_entry *entry)
+static uint32_t put_wish(struct levels *l, const struct grant *g, struct process *const *list,
+			 size_t n, uint64_t now_ns, struct nci_control_entry *entry)
 {
 	uint32_t used = 0;
 
-	if (w->kind == WISH_NODE) {
-		entry[0] = entry_of(w, 0);
+	if (g->wish->kind == WISH_NODE && g->entries) {
+		entry[0] = entry_of(g->wish, 0);
 		return 1;
 	}
+	if (!g->entries)
+		return 0;
+	count_shares(l, g->wish, list, n);
 	for (size_t i = 0; i < n; i++)
-		if (wish_covers(w, list[i]) && is_itself(list[i], list, n))
-			entry[used++] = entry_of(w, list[i]->instance);
+		if (l->share[i] && l->share[i] <= g->most &&
+		    owners_take(&l->owners, list[i], now_ns))
+			entry[used++] = entry_of(g->wish, list[i]->instance);
 	return used;
+}
+
+/* Scratch for as many processes as there are. */
+static bool make_shares(struct levels *l, size_t n)
+{
+	uint32_t *more = n > l->shares ? realloc(l->share, n * sizeof(*more)) : l->share;
+
+	if (n && !more)
+		return false;
+	l->share = more;
+	l->shares = n > l->shares ? n : l->shares;
+	return true;
 }
 
 uint32_t levels_entries(struct levels *l, struct process *const *list, size_t n,
 			uint64_t now_ns, struct nci_control_entry *entry)
 {
+	uint32_t at = node_entry(l, entry), room = NCI_CONTROL_ENTRIES - at, wishes;
+	struct grant grants[WISHES] = { 0 };
 	const struct wish *order[WISHES];
-	uint32_t wishes = wishes_in_order(l, now_ns, order), first;
-	uint32_t at = node_entry(l, entry), room = NCI_CONTROL_ENTRIES - at;
 
 	l->stats.left_out = 0;
-	first = first_that_fits(l, order, wishes, list, n, &room);
+	if (!make_shares(l, n))
+		return at;
+	wishes = wishes_in_order(l, now_ns, order);
+	for (uint32_t i = 0; i < wishes; i++)
+		grants[i].wish = order[i];
+	room = grant_room(l, grants, wishes, list, n, room);
 	at += put_automatic(l, list, n, now_ns, entry + at, room);
-	for (uint32_t i = first; i < wishes; i++)
-		at += put_wish(order[i], list, n, entry + at);
+	for (uint32_t i = 0; i < wishes; i++) {
+		uint32_t covered = count_covered(l, order[i], list, n);
+		uint32_t put = put_wish(l, &grants[i], list, n, now_ns, entry + at);
+
+		l->stats.left_out += covered - put;
+		at += put;
+	}
 	l->stats.entries = at;
 	return at;
 }
@@ -380,6 +516,7 @@ int levels_new(struct levels **lp, const struct levels_config *config)
 	if (!l)
 		return -ENOMEM;
 	l->config = *config;
+	l->wishes.accounts = config->accounts;
 	if (!l->config.processes)
 		l->config.processes = PROCESSES;
 	l->automatic = calloc(l->config.processes, sizeof(*l->automatic));
@@ -395,6 +532,7 @@ void levels_free(struct levels *l)
 	if (!l)
 		return;
 	free(l->automatic);
+	free(l->share);
 	free(l);
 }
 
@@ -411,6 +549,11 @@ void levels_set(struct levels *l, const struct levels_config *config)
 struct wishes *levels_wishes(struct levels *l)
 {
 	return &l->wishes;
+}
+
+struct owners *levels_owners(struct levels *l)
+{
+	return &l->owners;
 }
 
 const struct levels_stats *levels_stats(const struct levels *l)

@@ -18,6 +18,7 @@
  */
 
 #include "nci/control.h"
+#include "ncclinspd/levels/owners.h"
 #include "ncclinspd/levels/thrift.h"
 #include "ncclinspd/levels/wishes.h"
 
@@ -32,6 +33,7 @@ struct levels_config {
 	uint32_t budget_ppm;		/* of wall time, for kernels; 0: each process's own */
 	uint32_t kernel_cost_ns;	/* of each process's groups; 0: levels_set_cost() */
 	uint32_t processes;	/* that are kept in mind; 0: 256 */
+	const struct accounts *accounts;	/* NULL: each uid is one */
 };
 
 /* What a process is to do now. */
@@ -57,13 +59,16 @@ int levels_new(struct levels **lp, const struct levels_config *config);
 void levels_free(struct levels *l);
 
 /*
- * From now on, but for `processes`; without thrift, what was lowered comes back.  The
+ * From now on, but for `processes` and `accounts`; without thrift, what was lowered comes back.  The
  * next levels_entries() have it.
  */
 void levels_set(struct levels *l, const struct levels_config *config);
 
 /* The wishes themselves, to be asked and changed. */
 struct wishes *levels_wishes(struct levels *l);
+
+/* To be kept and restored. */
+struct owners *levels_owners(struct levels *l);
 
 /* A finding concerns the process.  True: it is raised now. */
 bool levels_detail(struct levels *l, const struct process *p, uint64_t now_ns);
@@ -90,7 +95,8 @@ const struct thrift *levels_thrift(const struct levels *l, const struct process 
 /*
  * The entries of the control file for these processes: how many, up to
  * NCI_CONTROL_ENTRIES.  Should they be too many, the automatic ones are left out first,
- * then the oldest wishes.
+ * then users' wishes, where none has more than half before others have theirs, then the
+ * oldest of all.  From now on the instances that are named have owners.
  */
 uint32_t levels_entries(struct levels *l, struct process *const *list, size_t n,
 			uint64_t now_ns, struct nci_control_entry *entry);

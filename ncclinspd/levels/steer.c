@@ -47,6 +47,7 @@ int steer_new(struct steer **sp, const struct steer_config *config, uint64_t now
 	st->has_cost = levels.kernel_cost_ns;
 	control_open(&st->control, config->control);
 	control_restore(&st->control, levels_wishes(st->levels), now_ns);
+	owners_restore(levels_owners(st->levels), config->control, st->control.boot_id, now_ns);
 	*sp = st;
 	st = NULL;
 	return 0;
@@ -235,6 +236,8 @@ int steer_changed(struct steer *st, struct process *const *list, size_t n, uint6
 
 	levels_tidy(st->levels, list, n, now_ns);
 	count = levels_entries(st->levels, list, n, now_ns, entry);
+	if (st->control.fd >= 0)
+		owners_save(levels_owners(st->levels), st->control.path, st->control.boot_id);
 	control_publish(&st->control, entry, count, now_ns);
 	control_save(&st->control, levels_wishes(st->levels));
 	return st->control.error;
