@@ -3,12 +3,15 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ncclinspd/find/shmdir.h"
 #include "tests/fixture.h"
 #include "tests/fixture_daemon.h"
+#include "tests/fx_accounts.h"
 
 static struct fx_daemon fx;
 static char name[80];
@@ -110,6 +113,35 @@ START_TEST(overflow_of_the_notices_leads_to_a_scan)
 		ck_assert_uint_eq(fx.seen.appeared, 0);
 	fx_daemon_step(&fx, 100);
 	ck_assert_uint_eq(fx.seen.appeared, 1);
+	fx_job_kill(pid);
+	fx_daemon_close(&fx);
+}
+END_TEST
+
+START_TEST(a_flood_of_notices_is_left_to_scans_that_follow_soon)
+{
+	char path[FX_PATH];
+	pid_t pid;
+
+	if (!fx_daemon_open(&fx, _i))
+		return;
+	for (int i = 0; i < SHMDIR_NOTICES_OWN; i++) {
+		snprintf(path, sizeof(path), "%s/%d", fx.dir, i);
+		ck_assert_int_eq(mknod(path, S_IFREG | 0600, 0), 0);
+		unlink(path);
+		loop_once(fx.loop, 0);
+	}
+	pid = fx_job_fork(fx.dir, fx_job_publish_some, name);
+	for (int i = 0; i < 10; i++)
+		loop_once(fx.loop, 0);
+	ck_assert_uint_eq(fx.seen.appeared, 0);
+	fx_daemon_step(&fx, 100);
+	ck_assert_uint_eq(fx.seen.appeared, 1);
+	fx_job_kill(pid);
+	pid = fx_job_fork(fx.dir, fx_job_publish_some, name);
+	for (int i = 0; i < 1000 && fx.seen.appeared < 2; i++)
+		loop_once(fx.loop, fx.now_ns);		/* and notices count again */
+	ck_assert_uint_eq(fx.seen.appeared, 2);
 	fx_job_kill(pid);
 	fx_daemon_close(&fx);
 }
@@ -250,6 +282,272 @@ START_TEST(one_users_rubbish_does_not_blind_us)
 }
 END_TEST
 
+/* Files of that user with segments' names, which are none. */
+static void make_rubbish(uid_t uid, int n)
+{
+	for (int i = 1; i <= n; i++) {
+		char path[FX_PATH];
+
+		snprintf(path, sizeof(path), "%s/ncclinsp.%u.%d.1", fx.dir, (unsigned)uid, i);
+		close(open(path, O_CREAT | O_RDWR, 0600));
+		ck_assert_int_eq(chown(path, uid, uid), 0);
+	}
+}
+
+/* A scan, and as many slices of it more. */
+static void scan(int slices)
+{
+	fx_daemon_step(&fx, 4000);
+	while (slices--)
+		fx_daemon_step(&fx, 100);
+}
+
+static bool is_listed(const char *file)
+{
+	for (size_t i = 0; fx_process(&fx, i); i++)
+		if (!strcmp(fx_process(&fx, i)->file, file))
+			return true;
+	return false;
+}
+
+START_TEST(rubbish_of_many_users_hides_no_job)
+{
+	if (!is_root() || !fx_daemon_open_with(&fx, _i, config))
+		return;
+	for (uid_t uid = STRANGER; uid < STRANGER + 4; uid++)
+		make_rubbish(uid, 100);
+	scan(3);
+	fx_job_fork(fx.dir, fx_job_publish_some, name);
+	scan(3);
+	ck_assert(is_listed(name));
+	make_rubbish(STRANGER + 9, 100);
+	scan(3);
+	ck_assert(is_listed(name));
+	fx_daemon_close(&fx);
+	ck_assert(fx_daemon_open_with(&fx, _i, config));
+	scan(3);
+	ck_assert(is_listed(name));
+	fx_daemon_close(&fx);
+}
+END_TEST
+
+/* The segment `from` again as that of another process, or under another user's number. */
+static void copy_as(const char *from, uid_t owner, uid_t uid, pid_t pid, uint64_t start)
+{
+	char path[FX_PATH], file[80];
+	struct nci_header *h;
+	struct stat st;
+	uint8_t *bytes;
+	int fd;
+
+	fd = open(fx_shm_path(&fx, from, path), O_RDONLY);
+	ck_assert_int_eq(fstat(fd, &st), 0);
+	bytes = malloc((size_t)st.st_size);
+	ck_assert_int_eq(read(fd, bytes, (size_t)st.st_size), st.st_size);
+	close(fd);
+	h = (struct nci_header *)bytes;
+	h->uid = uid;
+	h->pid = (uint32_t)pid;
+	h->start_time = start;
+	h->instance++;
+	snprintf(file, sizeof(file), "ncclinsp.%u.%d.%llu", (unsigned)uid, (int)pid,
+		 (unsigned long long)start);
+	fd = open(fx_shm_path(&fx, file, path), O_CREAT | O_EXCL | O_WRONLY, 0600);
+	ck_assert_int_eq(write(fd, bytes, (size_t)st.st_size), st.st_size);
+	ck_assert_int_eq(fchown(fd, owner, (gid_t)-1), 0);
+	close(fd);
+	free(bytes);
+}
+
+static uint64_t start_of(const char *file)
+{
+	return strtoull(strrchr(file, '.') + 1, NULL, 10);
+}
+
+/* What dead processes left is read as well, but after what lives. */
+START_TEST(segments_of_the_dead_wait_for_those_of_the_living)
+{
+	char dead[80];
+	pid_t pid;
+
+	if (!is_root() || !fx_daemon_open_with(&fx, _i, config))
+		return;
+	pid = fx_job_fork(fx.dir, fx_job_publish_some, dead);
+	for (int i = 0; i < 40; i++)
+		copy_as(dead, STRANGER + (uid_t)i % 2, 5, 1000000 + i, 1);
+	fx_job_kill(pid);
+	fx_job_fork(fx.dir, fx_job_publish_some, name);
+	scan(0);
+	ck_assert(is_listed(name));
+	for (int i = 0; i < 60; i++)
+		fx_daemon_step(&fx, 1600);
+	ck_assert_uint_eq(fx.seen.ended, 41);		/* all of them, in the end */
+	fx_daemon_close(&fx);
+}
+END_TEST
+
+/* One process that runs, and many segments that say that they are of it. */
+START_TEST(claims_without_a_lock_make_room_for_who_has_one)
+{
+	char greedy[80];
+	pid_t pid;
+
+	if (!is_root() || !fx_daemon_open_with(&fx, _i, config))
+		return;
+	pid = fx_job_fork_as(STRANGER, fx.dir, fx_job_publish_some, greedy);
+	for (int i = 0; i < 20; i++)
+		copy_as(greedy, STRANGER, 5 + (uid_t)i, pid, start_of(greedy));
+	unlink(fx_shm_path(&fx, greedy, (char[FX_PATH]){ 0 }));
+	scan(1);
+	ck_assert_uint_eq(discover_attached(fx.discover), 2);
+	fx_job_fork(fx.dir, fx_job_publish_some, name);
+	scan(0);
+	ck_assert_uint_eq(discover_attached(fx.discover), 2);
+	ck_assert(is_listed(name));
+	fx_daemon_close(&fx);
+}
+END_TEST
+
+/* Live processes of one user that are read. */
+static int count_read(uid_t uid)
+{
+	const struct process *p;
+	int n = 0;
+
+	for (size_t i = 0; (p = fx_process(&fx, i)); i++)
+		n += p->state == PROCESS_LIVE && p->uid == uid;
+	return n;
+}
+
+START_TEST(segments_beside_the_one_that_a_process_holds_are_read_once)
+{
+	struct discover_config many = config;
+	char greedy[80];
+	pid_t pid;
+
+	many.max_segments = 16;
+	if (!is_root() || !fx_daemon_open_with(&fx, _i, many))
+		return;
+	pid = fx_job_fork_as(STRANGER, fx.dir, fx_job_publish_some, greedy);
+	for (int i = 0; i < 10; i++)
+		copy_as(greedy, STRANGER, 5 + (uid_t)i, pid, start_of(greedy));
+	for (int i = 0; i < 10; i++)
+		scan(2);
+	ck_assert_int_eq(count_read(STRANGER), 1);
+	ck_assert(is_listed(greedy));
+	ck_assert_uint_eq(fx.seen.appeared, 11);
+	ck_assert_uint_eq(fx.seen.ended, 10);
+	ck_assert_int_eq(fx.seen.last_state, PROCESS_EXITED);
+	fx_daemon_close(&fx);
+}
+END_TEST
+
+/* As many files as one process likes to make and to lock, all of which say that they are its. */
+static void hold_many(struct shmring *ring, struct shmring_lane *lane)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	char own[80], path[FX_PATH];
+
+	fx_job_name(own, getpid());
+	for (int i = 0; i < 20; i++) {
+		copy_as(own, geteuid(), 5 + (uid_t)i, getpid(), start_of(own));
+		snprintf(path, sizeof(path), "%s/ncclinsp.%d%s", fx.dir, 5 + i,
+			 own + strlen("ncclinsp.77"));
+		if (fcntl(open(path, O_RDWR), F_SETLK, &lock) < 0)
+			_exit(1);
+	}
+	fcntl(ring->fd, F_SETLK, &lock);	/* copying has dropped it */
+	fx_job_publish_some(ring, lane);
+}
+
+START_TEST(a_process_has_one_segment_however_many_it_holds)
+{
+	struct discover_config four = config;
+	char greedy[80];
+
+	four.max_segments = 4;
+	if (!is_root() || !fx_daemon_open_with(&fx, _i, four))
+		return;
+	fx_job_fork_as(STRANGER, fx.dir, hold_many, greedy);
+	scan(3);
+	ck_assert_int_le(count_read(STRANGER), 3);
+	for (int i = 0; i < 3; i++)
+		fx_job_fork(fx.dir, fx_job_publish_some, name);
+	scan(3);
+	ck_assert_int_eq(count_read(geteuid()), 3);
+	ck_assert_int_eq(count_read(STRANGER), 1);
+	fx_daemon_close(&fx);
+}
+END_TEST
+
+START_TEST(who_has_few_processes_is_read_where_others_have_many)
+{
+	struct discover_config eight = config;
+
+	eight.max_segments = 8;
+	if (!is_root() || !fx_daemon_open_with(&fx, _i, eight))
+		return;
+	for (int i = 0; i < 12; i++)
+		fx_job_fork_as(STRANGER + i % 2, fx.dir, fx_job_publish_some, name);
+	fx_daemon_step(&fx, 4000);
+	ck_assert_uint_eq(discover_attached(fx.discover), 8);
+	for (int i = 0; i < 5; i++)
+		fx_job_fork(fx.dir, fx_job_publish_some, name);
+	for (int i = 0; i < 50; i++)
+		fx_daemon_step(&fx, 100);
+	ck_assert_int_ge(count_read(geteuid()), 2);	/* of three users each has a share */
+	ck_assert_int_ge(count_read(STRANGER), 2);
+	ck_assert_int_ge(count_read(STRANGER + 1), 2);
+	ck_assert_uint_eq(discover_attached(fx.discover), 8);
+	ck_assert_uint_le(fx.seen.appeared, 12);	/* and nobody is pushed to and fro */
+	fx_daemon_close(&fx);
+}
+END_TEST
+
+START_TEST(ids_of_one_user_have_the_room_of_one)
+{
+	struct discover_config eight = config;
+
+	eight.max_segments = 8;
+	eight.accounts = fx_accounts("1000:100000:65536\n");
+	if (!is_root() || !fx_daemon_open_with(&fx, _i, eight))
+		return;
+	for (int i = 0; i < 12; i++)
+		fx_job_fork_as(100000 + (uid_t)i, fx.dir, fx_job_publish_some, name);
+	fx_daemon_step(&fx, 4000);
+	ck_assert_uint_eq(discover_attached(fx.discover), 6);
+	make_rubbish(100001, 200);
+	make_rubbish(100002, 200);
+	fx_daemon_step(&fx, 4000);
+	fx_job_fork(fx.dir, fx_job_publish_some, name);
+	scan(3);
+	ck_assert(is_listed(name));
+	fx_daemon_close(&fx);
+	accounts_free(eight.accounts);
+}
+END_TEST
+
+/* More than a slice: what lives is found in the end, and no look takes long. */
+START_TEST(a_directory_that_is_full_is_gone_through_slice_by_slice)
+{
+	struct shmring ring;
+
+	if (!is_root() || !fx_daemon_open_with(&fx, _i, config))
+		return;
+	fx_daemon_close(&fx);
+	make_rubbish(STRANGER, 1000);
+	fx_job_open(&ring, fx.dir, name);
+	make_rubbish(STRANGER + 1, 1000);
+	ck_assert(fx_daemon_open_with(&fx, _i, config));
+	scan(20);
+	ck_assert(is_listed(name));
+	for (int i = 0; i < 60; i++)
+		fx_daemon_step(&fx, 100);
+	ck_assert(is_listed(name));
+	fx_daemon_close(&fx);
+}
+END_TEST
+
 START_TEST(user_reads_no_segment_of_others)
 {
 	struct discover_config only_own = config;
@@ -363,11 +661,21 @@ int main(void)
 		FX_LOOP(segment_becomes_ready_later_or_is_given_up, 0, FX_BACKENDS),
 		FX_LOOP(segment_is_read_soon_after_it_is_ready, 0, FX_BACKENDS),
 		FX_LOOP(overflow_of_the_notices_leads_to_a_scan, 0, FX_BACKENDS),
+		FX_LOOP(a_flood_of_notices_is_left_to_scans_that_follow_soon, 0, FX_BACKENDS),
 		FX_LOOP(foreign_segment_is_left_alone_and_counted_once, 0, FX_BACKENDS),
 		FX_LOOP(running_process_of_another_format_is_told_until_it_ends, 0, FX_BACKENDS),
 		FX_LOOP(segments_over_the_limit_wait_for_their_turn, 0, FX_BACKENDS),
 		FX_LOOP(no_user_takes_all_the_room, 0, FX_BACKENDS),
 		FX_LOOP(one_users_rubbish_does_not_blind_us, 0, FX_BACKENDS),
+		FX_LOOP(rubbish_of_many_users_hides_no_job, 0, FX_BACKENDS),
+		FX_LOOP(segments_of_the_dead_wait_for_those_of_the_living, 0, FX_BACKENDS),
+		FX_LOOP(claims_without_a_lock_make_room_for_who_has_one, 0, FX_BACKENDS),
+		FX_LOOP(segments_beside_the_one_that_a_process_holds_are_read_once, 0,
+			FX_BACKENDS),
+		FX_LOOP(a_process_has_one_segment_however_many_it_holds, 0, FX_BACKENDS),
+		FX_LOOP(who_has_few_processes_is_read_where_others_have_many, 0, FX_BACKENDS),
+		FX_LOOP(ids_of_one_user_have_the_room_of_one, 0, FX_BACKENDS),
+		FX_LOOP(a_directory_that_is_full_is_gone_through_slice_by_slice, 0, FX_BACKENDS),
 		FX_LOOP(user_reads_no_segment_of_others, 0, 2 * FX_BACKENDS),
 		FX_LOOP(directory_that_comes_later_or_is_replaced_is_found, 0, FX_BACKENDS),
 		FX_LOOP(second_daemon_picks_up_where_the_rings_allow, 0, FX_BACKENDS),

@@ -41,7 +41,6 @@
 #define PIDS	32768	/* processes that are remembered */
 #define SPACES	512	/* mount namespaces */
 #define PLACES	(SHMDIR_MOST - 1)
-#define ENTRIES	4096	/* files of a container that a scan looks at */
 #define LOOKS	4	/* at a new process or namespace: its container is still being made */
 #define AGAIN	64	/* of so many old processes one is looked at again, each round */
 #define MOST_NEW 1024	/* processes that one round looks at */
@@ -120,7 +119,7 @@ static uint16_t take_place(struct containers *c, int fd, const struct stat *st, 
 	}
 	c->place[room].dev = st->st_dev;
 	c->place[room].ino = st->st_ino;
-	shmdir_init_fd(&c->place[room].dir, c->watch, fd, ENTRIES);
+	shmdir_init_fd(&c->place[room].dir, c->watch, fd);
 	return room;
 }
 

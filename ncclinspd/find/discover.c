@@ -136,6 +136,7 @@ static void detach(struct discover *d, struct file *f, enum process_state state,
 	segment_close(seg);
 	d->attached--;
 	f->seg = NULL;
+	f->held = false;
 	f->state = FILE_IGNORED;
 	if (state == PROCESS_EXITED)
 		f->ino = 0;	/* it unlinked its file, and the number may serve again */
@@ -167,33 +168,41 @@ static void finish(struct discover *d, struct file *f, enum life life, uint64_t 
 			    (int)f->seg->process.pid, f->seg->process.command,
 			    f->seg->process.nlast_slots);
 	detach(d, f, died ? PROCESS_DIED : PROCESS_EXITED, now_ns);
+	f->told = true;
 	if (died)
 		remove_file(d, f);
 }
 
-/* A segment that was caught lying: its process is not ours to judge, and goes unlisted. */
-static void drop(struct discover *d, struct file *f, uint64_t now_ns)
+/* Its process goes unlisted, without an end. */
+static void unlist(struct discover *d, struct file *f, enum file_state state)
 {
 	uint32_t i = 0;
 
-	log_limited(&d->rate, now_ns, LOG_WARN, "segment cannot be true, left alone file=%s",
-		    f->name);
 	while (d->processes[i] != &f->seg->process)
 		i++;
 	forget(d, i);
 	d->attached--;
-	d->refused++;
 	f->seg = NULL;
-	f->state = FILE_IGNORED;
+	f->state = state;
+}
+
+/* A segment that was caught lying: its process is not ours to judge. */
+static void drop(struct discover *d, struct file *f, uint64_t now_ns)
+{
+	log_limited(&d->rate, now_ns, LOG_WARN, "segment cannot be true, left alone file=%s",
+		    f->name);
+	unlist(d, f, FILE_IGNORED);
+	f->held = false;
+	d->refused++;
 }
 
 /* ---- files ----------------------------------------------------------------- */
 
-static void leave(struct file *f)
+static void leave(struct file *f, enum file_state state)
 {
 	segment_free(f->seg);
 	f->seg = NULL;
-	f->state = FILE_IGNORED;
+	f->state = state;
 }
 
 static void ignore(struct discover *d, struct file *f, enum log_level level, const char *why,
@@ -201,22 +210,91 @@ static void ignore(struct discover *d, struct file *f, enum log_level level, con
 {
 	if (f->seg)
 		f->foreign = f->seg->foreign;
-	leave(f);
+	leave(f, FILE_IGNORED);
 	d->refused++;
 	log_limited(&d->rate, now_ns, level, "segment left alone file=%s reason=\"%s\"",
 		    f->name, why);
 }
 
-/* No user may have more than three quarters of what can be read, no container more than one. */
-static bool is_over_limit(const struct discover *d, const struct file *f)
-{
-	uint32_t limit = d->config.max_segments, of_user = 0;
+/* Processes that are read, by account: a remainder, which two may share. */
+#define BUCKETS 256
 
+/* What stands in the way of one more file. */
+struct limits {
+	uint32_t read_of[BUCKETS];
+	bool user, container, all;	/* which limits are reached */
+};
+
+/* No user may have more than three quarters of what can be read, no container more than one. */
+static bool find_limits(const struct discover *d, const struct file *f, struct limits *l)
+{
+	uint32_t limit = d->config.max_segments;
+
+	*l = (struct limits){ .all = d->attached == limit };
 	for (uint32_t i = 0; i < d->nprocesses; i++)
-		of_user += d->processes[i]->state == PROCESS_LIVE &&
-			   d->processes[i]->account == f->account;
-	return d->attached == limit || of_user >= limit - limit / 4 ||
-	       (f->dir != &d->dir && files_read_in(&d->files, f->dir) >= limit / 4);
+		l->read_of[d->processes[i]->account % BUCKETS] +=
+			d->processes[i]->state == PROCESS_LIVE;
+	l->user = l->read_of[f->account % BUCKETS] >= limit - limit / 4;
+	l->container = f->dir != &d->dir && files_read_in(&d->files, f->dir) >= limit / 4;
+	return l->user || l->container || l->all;
+}
+
+/*
+ * For this file, that one may have to go: one that no live process is known to hold; of
+ * those that one holds, one of a user who would still have no less than this file's.
+ */
+static bool may_push_out(const struct limits *l, const struct file *f, const struct file *other)
+{
+	if (other->state != FILE_READ || (l->container && other->dir != f->dir) ||
+	    (l->user && other->account != f->account))
+		return false;
+	return !other->held || l->read_of[other->account % BUCKETS] >
+			       l->read_of[f->account % BUCKETS] + 1;
+}
+
+/* Before the other: one that nobody holds, then the newest of the user who has most. */
+static bool is_first_to_go(const struct limits *l, const struct file *f, const struct file *than)
+{
+	uint32_t n, of_than;
+
+	if (!than || f->held != than->held)
+		return !than || !f->held;
+	n = l->read_of[f->account % BUCKETS];
+	of_than = l->read_of[than->account % BUCKETS];
+	return n > of_than || (n == of_than && f->seg->process.id > than->seg->process.id);
+}
+
+/* What it has written by now is read, if that is all that there will be. */
+static void let_go(struct discover *d, struct file *f, uint64_t now_ns)
+{
+	enum life life = life_of(f->seg);
+
+	log_limited(&d->rate, now_ns, LOG_WARN, "no room, read no more pid=%d uid=%u file=%s",
+		    (int)f->seg->process.pid, (unsigned)f->uid, f->name);
+	if (life == LIFE_ALIVE)
+		unlist(d, f, FILE_WAITING);
+	else
+		finish(d, f, life, now_ns);
+}
+
+/* True: there is room, if need be since another one had to go. */
+static bool make_room(struct discover *d, const struct file *f, uint64_t now_ns)
+{
+	struct file *first = NULL;
+	struct limits l;
+
+	if (!find_limits(d, f, &l))
+		return true;
+	for (uint32_t i = 0; f->held && i < d->files.n; i++) {
+		struct file *other = &d->files.row[i];
+
+		if (may_push_out(&l, f, other) && is_first_to_go(&l, other, first))
+			first = other;
+	}
+	if (!first)
+		return false;
+	let_go(d, first, now_ns);
+	return !find_limits(d, f, &l);
 }
 
 static int open_file(struct discover *d, struct file *f)
@@ -227,7 +305,9 @@ static int open_file(struct discover *d, struct file *f)
 		return r;
 	f->ino = f->seg->ino;
 	f->seg->process.account = f->account;
-	return segment_check(f->seg);
+	r = segment_check(f->seg);
+	files_hold(&d->files, f);
+	return r;
 }
 
 /*
@@ -242,39 +322,78 @@ static bool is_old_story(const struct discover *d, const struct file *f)
 	       life_of(f->seg) == LIFE_DIED;
 }
 
+static void wait_for_room(struct discover *d, struct file *f, uint64_t now_ns)
+{
+	log_limited(&d->rate, now_ns, LOG_WARN, "too many segments limit=%u file=%s",
+		    d->config.max_segments, f->name);
+	d->refused += f->state != FILE_WAITING;
+	leave(f, FILE_WAITING);
+}
+
 static void try_open(struct discover *d, struct file *f, uint64_t now_ns)
 {
 	int r;
 
-	if (is_over_limit(d, f)) {
-		log_limited(&d->rate, now_ns, LOG_WARN, "too many segments limit=%u file=%s",
-			    d->config.max_segments, f->name);
-		d->refused += f->state != FILE_WAITING;
-		f->state = FILE_WAITING;
+	if (f->state == FILE_WAITING && !make_room(d, f, now_ns))
 		return;
-	}
 	r = open_file(d, f);
-	if (r == 0 && is_old_story(d, f))
-		leave(f);
-	else if (r == 0)
+	if (r == 0 && is_old_story(d, f)) {
+		leave(f, FILE_IGNORED);
+		f->told = true;
+	} else if (r == 0 && !make_room(d, f, now_ns)) {
+		wait_for_room(d, f, now_ns);
+	} else if (r == 0) {
 		r = attach(d, f, now_ns);
+	}
 	if (r == 0 || r == -ENOENT)
 		return;		/* -ENOENT: the next scan drops the row */
 	if (!segment_is_passing(r) || now_ns - f->since_ns > READY_NS)
 		ignore(d, f, r < 0 ? LOG_WARN : LOG_INFO, segment_reason(r), now_ns);
 }
 
+/* A row that stays because a process held its file: does one still? */
+static uint32_t ask_again(struct discover *d, struct file *f)
+{
+	const struct foreign *other = &f->foreign;
+
+	if (f->state == FILE_IGNORED && f->held)
+		f->held = other->abi_major &&
+			  life_start_time(LIFE_PROC, other->host_pid) == other->start_time;
+	if (f->state != FILE_WAITING)
+		return SHMDIR_STAT;
+	if (open_file(d, f) < 0)
+		files_hold(&d->files, f);
+	leave(f, FILE_WAITING);
+	return SHMDIR_OPEN;
+}
+
+/*
+ * A process has one segment, the one that it holds.  Another one is from before an exec, under
+ * another name, or was never a plugin's; its file stays, and is not read again.
+ */
+static bool is_superseded(const struct discover *d, const struct file *f)
+{
+	return !f->held && f->seg->host_pid && files_has_holder(&d->files, f->seg->host_pid);
+}
+
 static void check_life(struct discover *d, struct file *f, uint64_t now_ns)
 {
 	enum life life;
+	ino_t ino = f->ino;
 
 	if (f->seg->lies) {
 		drop(d, f, now_ns);
 		return;
 	}
 	life = life_of(f->seg);
-	if (life != LIFE_ALIVE)
+	if (f->held != life_is_certain(f->seg))
+		files_hold(&d->files, f);
+	if (life != LIFE_ALIVE) {
 		finish(d, f, life, now_ns);
+	} else if (is_superseded(d, f)) {
+		finish(d, f, LIFE_EXITED, now_ns);
+		f->ino = ino;
+	}
 }
 
 /* What to do about a file every LIFE_NS, by its state. */
@@ -292,33 +411,51 @@ static void look_soon(struct discover *d, uint64_t now_ns, uint64_t wait_ns)
 		loop_arm(d->loop, &d->fresh, now_ns + wait_ns);
 }
 
+/* A file that has no row yet gets one, if there is any, and is opened. */
+static struct file *meet(struct discover *d, struct shmdir *dir, const char *file,
+			 const struct stat *st, uint64_t now_ns)
+{
+	struct file *f = files_add(&d->files, dir, file, st->st_ino,
+				   accounts_of(d->config.accounts, st->st_uid));
+
+	if (!f) {
+		log_limited(&d->rate, now_ns, LOG_WARN, "too many files uid=%u",
+			    (unsigned)st->st_uid);
+		return NULL;
+	}
+	f->uid = st->st_uid;
+	f->since_ns = now_ns;
+	try_open(d, f, now_ns);
+	return f;
+}
+
 /* A file of that name is there. */
-static void see(void *arg, struct shmdir *dir, const char *file, uint64_t now_ns)
+static uint32_t see(void *arg, struct shmdir *dir, const char *file, uint64_t now_ns)
 {
 	struct discover *d = arg;
+	uint32_t cost = SHMDIR_STAT;
 	struct segment_name name;
 	struct stat st;
 	struct file *f;
 
-	if (!segment_parse_name(file, &name) || beneath_stat(dir->fd, file, &st) < 0)
-		return;
-	if (!d->config.everybody && st.st_uid != geteuid())
-		return;
+	if (!segment_parse_name(file, &name))
+		return 0;
+	if (beneath_stat(dir->fd, file, &st) < 0 ||
+	    (!d->config.everybody && st.st_uid != geteuid()))
+		return cost;
 	f = files_find(&d->files, dir, file, st.st_ino);
-	if (!f) {
-		f = files_add(&d->files, dir, file, st.st_ino,
-			      accounts_of(d->config.accounts, st.st_uid));
-		if (!f) {
-			log_limited(&d->rate, now_ns, LOG_WARN, "too many files uid=%u",
-				    (unsigned)st.st_uid);
-			return;
-		}
-		f->since_ns = now_ns;
-		try_open(d, f, now_ns);
+	if (f) {
+		cost = ask_again(d, f);
+	} else {
+		f = meet(d, dir, file, &st, now_ns);
+		cost = f ? SHMDIR_OPEN : SHMDIR_STAT;
 	}
+	if (!f)
+		return cost;
 	f->there = true;
 	if (f->state == FILE_NEW)
 		look_soon(d, now_ns, FRESH_NS);
+	return cost;
 }
 
 /* ---- what happens when ------------------------------------------------------ */
@@ -338,18 +475,26 @@ static void tell_scan(struct discover *d, struct shmdir *dir, int r, uint64_t no
 	dir->error = r;
 }
 
-static void scan_dir(struct discover *d, struct shmdir *dir, uint64_t now_ns)
+/* Another slice of a scan that is not through, and a new one where one is wanted. */
+static void scan_dir(struct discover *d, struct shmdir *dir, bool wanted, uint32_t work,
+		     uint64_t now_ns)
 {
 	int r;
 
-	files_begin_scan(&d->files, dir);
-	r = shmdir_scan(dir, now_ns);
+	dir->missed |= wanted;
+	if (!dir->list && !dir->missed)
+		return;
+	if (!dir->list)
+		files_begin_scan(&d->files, dir);
+	r = shmdir_scan(dir, work, now_ns);
+	if (r == SHMDIR_MORE) {
+		log_limited(&d->rate, now_ns, LOG_WARN, "many files in %s, looking at some at a time",
+			    dir->path ? dir->path : "a container's shared memory");
+		return;
+	}
 	if (!r)
 		files_end_scan(&d->files, dir);
 	tell_scan(d, dir, r, now_ns);
-	if (dir->cut)
-		log_limited(&d->rate, now_ns, LOG_WARN, "too many files in %s limit=%u",
-			    dir->path ? dir->path : "a container's shared memory", dir->entries);
 }
 
 static void on_gone(void *arg, const struct shmdir *dir)
@@ -369,25 +514,30 @@ static void scan(struct discover *d, uint64_t now_ns)
 		d->scan_ns = now_ns + SCAN_NS;
 	if (all && d->config.accounts)
 		accounts_look(d->config.accounts);
-	if (all || d->dir.missed)
-		scan_dir(d, &d->dir, now_ns);
+	scan_dir(d, &d->dir, all, SHMDIR_WORK, now_ns);
 	if (!d->containers)
 		return;
 	if (all || d->more)
 		d->more = containers_look(d->containers, now_ns);
 	while ((dir = containers_next(d->containers, &at)))
-		if (all || dir->missed)
-			scan_dir(d, dir, now_ns);
+		scan_dir(d, dir, all, SHMDIR_WORK_IN, now_ns);
 }
 
-void discover_look(struct discover *d, uint64_t now_ns)
+/* Those that a live process holds, or all others. */
+static void look_at_files(struct discover *d, bool held, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < d->files.n; i++) {
 		struct file *f = &d->files.row[i];
 
-		if (on_life[f->state])
+		if (f->held == held && on_life[f->state])
 			on_life[f->state](d, f, now_ns);
 	}
+}
+
+void discover_look(struct discover *d, uint64_t now_ns)
+{
+	look_at_files(d, true, now_ns);
+	look_at_files(d, false, now_ns);
 	forget_old(d, now_ns);
 	scan(d, now_ns);
 }

@@ -36,34 +36,113 @@ struct file *files_find(struct files *files, const struct shmdir *dir, const cha
 	return NULL;
 }
 
-/*
- * So that nobody can blind us: no user takes more than half of the rows, and no container
- * a quarter of them, where one may be many users.
- */
-static bool has_room(const struct files *files, const struct shmdir *dir, uid_t account)
+/* The first to make room has the highest rank; 0: it stays. */
+static int rank_of(const struct file *f)
 {
-	uint32_t of_user = 0, of_dir = 0;
+	if (f->held || f->state == FILE_READ)
+		return 0;
+	if (f->told)
+		return 1;	/* it would be news again */
+	return f->state == FILE_NEW ? 2 : f->state == FILE_WAITING ? 3 : 4;
+}
 
-	if (files->n == files->max)
-		return false;
+#define BUCKETS 256
+
+/* The accounts with most rows that can make room, as a remainder: two may share one. */
+static uint32_t fullest_bucket(const struct files *files)
+{
+	uint32_t of[BUCKETS] = { 0 }, fullest = 0;
+
+	for (uint32_t i = 0; i < files->n; i++)
+		of[files->row[i].account % BUCKETS] += rank_of(&files->row[i]) > 0;
+	for (uint32_t i = 0; i < BUCKETS; i++)
+		fullest = of[i] > of[fullest] ? i : fullest;
+	return fullest;
+}
+
+/* Of these limits, those that count for the new file. */
+struct crowd {
+	bool of_account;	/* its user has half of the rows */
+	bool of_dir;		/* its container has a quarter of them */
+	bool of_bucket;		/* all rows are in use */
+	uint32_t bucket;
+};
+
+static bool is_in_crowd(const struct crowd *c, const struct file *f, const struct shmdir *dir,
+			uid_t account)
+{
+	return (!c->of_account || f->account == account) && (!c->of_dir || f->dir == dir) &&
+	       (!c->of_bucket || f->account % BUCKETS == c->bucket);
+}
+
+/* The oldest of the highest rank; NULL: all of them stay. */
+static struct file *give_way(struct files *files, const struct crowd *c,
+			     const struct shmdir *dir, uid_t account)
+{
+	struct file *first = NULL;
+
 	for (uint32_t i = 0; i < files->n; i++) {
-		of_user += files->row[i].account == account;
+		struct file *f = &files->row[i];
+		int rank = rank_of(f), best = first ? rank_of(first) : 0;
+
+		if (rank && is_in_crowd(c, f, dir, account) &&
+		    (rank > best || (rank == best && f->since_ns < first->since_ns)))
+			first = f;
+	}
+	if (first)
+		segment_free(first->seg);
+	return first;
+}
+
+static struct file *find_room(struct files *files, const struct shmdir *dir, uid_t account)
+{
+	uint32_t of_account = 0, of_dir = 0;
+	struct crowd c = { 0 };
+
+	for (uint32_t i = 0; i < files->n; i++) {
+		of_account += files->row[i].account == account;
 		of_dir += files->row[i].dir == dir;
 	}
-	return of_user < files->max / 2 && (dir == files->own || of_dir < files->max / 4);
+	c.of_account = of_account >= files->max / 2;
+	c.of_dir = dir != files->own && of_dir >= files->max / 4;
+	c.of_bucket = !c.of_account && !c.of_dir && files->n == files->max;
+	if (!c.of_account && !c.of_dir && !c.of_bucket)
+		return &files->row[files->n++];
+	c.bucket = c.of_bucket ? fullest_bucket(files) : 0;
+	return give_way(files, &c, dir, account);
 }
 
 struct file *files_add(struct files *files, const struct shmdir *dir, const char *name,
 		       ino_t ino, uid_t account)
 {
-	struct file *f;
+	struct file *f = strlen(name) < sizeof(f->name) ? find_room(files, dir, account) : NULL;
 
-	if (strlen(name) >= sizeof(f->name) || !has_room(files, dir, account))
+	if (!f) {
+		files->no_row++;
 		return NULL;
-	f = &files->row[files->n++];
+	}
 	*f = (struct file){ .dir = dir, .ino = ino, .account = account };
 	strcpy(f->name, name);
 	return f;
+}
+
+bool files_has_holder(const struct files *files, pid_t pid)
+{
+	for (uint32_t i = 0; i < files->n; i++)
+		if (files->row[i].held && files->row[i].holder == pid)
+			return true;
+	return false;
+}
+
+/* A process has one segment: any number of files that it locks would come before others'. */
+void files_hold(struct files *files, struct file *f)
+{
+	pid_t holder = f->seg ? f->seg->host_pid : 0;
+
+	f->held = false;
+	f->held = f->seg && life_is_certain(f->seg) &&
+		  !(holder && files_has_holder(files, holder));
+	f->holder = f->held ? holder : 0;
 }
 
 uint32_t files_read_in(const struct files *files, const struct shmdir *dir)

@@ -3,9 +3,13 @@
 #define NCCLINSPD_FIND_FILES_H
 
 /*
- * Every file that has a segment's name has a row here for as long as it is there: so a
- * broken one is looked at once, not every time, and a new file under an old name (an
- * exec, a reused pid) is told apart by its inode.
+ * A row for each file that has a segment's name, for as long as it is there: so a broken one
+ * is looked at once, not every time, and a new file under an old name (an exec, a reused pid)
+ * is told apart by its inode.
+ *
+ * There are fewer rows than files that anybody may make.  A row of a live process, whose lock
+ * the kernel names, stays; every other one makes room for a new file: that of the user who has
+ * most of them, rubbish first.  A file without a row is met again by the next scan.
  */
 
 #include "ncclinspd/find/segment.h"
@@ -23,8 +27,12 @@ struct file {
 	char name[80];
 	const struct shmdir *dir;	/* NULL: its container is gone */
 	ino_t ino;
+	uid_t uid;		/* its owner */
 	uid_t account;		/* its owner's (accounts.h) */
 	enum file_state state;
+	bool held;		/* by a live process of which it is the only file here */
+	pid_t holder;		/* that process; 0: not known here */
+	bool told;		/* it was read to its end: not to be read again */
 	uint64_t since_ns;
 	struct segment *seg;
 	struct foreign foreign;	/* abi_major 0: the format is ours, or not known */
@@ -34,6 +42,7 @@ struct file {
 struct files {
 	const struct shmdir *own;	/* the node's directory; others are containers' */
 	uint32_t n, max;
+	uint64_t no_row;	/* times that a file found none */
 	struct file *row;
 };
 
@@ -44,9 +53,18 @@ void files_deinit(struct files *files);
 struct file *files_find(struct files *files, const struct shmdir *dir, const char *name,
 			ino_t ino);
 
-/* A new row, FILE_NEW; NULL: this user, or this container, has had its share. */
+/*
+ * A new row, FILE_NEW, perhaps in place of another one; NULL: the user, or the container, has
+ * its share, or all rows are of live processes.
+ */
 struct file *files_add(struct files *files, const struct shmdir *dir, const char *name,
 		       ino_t ino, uid_t account);
+
+/* A live process that has this number here holds one of the files. */
+bool files_has_holder(const struct files *files, pid_t pid);
+
+/* Say who holds it, by its segment, which is open; or that nobody is known to, if none is. */
+void files_hold(struct files *files, struct file *f);
 
 /* Of that directory, that are read now. */
 uint32_t files_read_in(const struct files *files, const struct shmdir *dir);

@@ -110,18 +110,18 @@ int life_find_owner(struct segment *seg)
 	bool same, owned;
 	uint32_t depth;
 	pid_t pid = 0;
-	int locked = lock_owner(seg, &pid);
 
-	if (locked > 0 && pid == 0)
+	seg->locked = lock_owner(seg, &pid) > 0;
+	if (seg->locked && pid == 0)
 		return 0;
-	seg->host_pid = p->pid = locked > 0 ? pid : p->ns_pid;
+	seg->host_pid = p->pid = seg->locked ? pid : p->ns_pid;
 	CLEANUP(cleanup_closep) int proc = open(LIFE_PROC, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	same = life_start_time(LIFE_PROC, p->pid) == seg->start_time &&
 	       life_ns_pid(proc, p->pid, &depth) == p->ns_pid;
 	owned = same && life_has_uid(LIFE_PROC, p->pid, p->uid);
-	if (locked <= 0 && same && !owned)
+	if (!seg->locked && same && !owned)
 		return SEGMENT_STRANGER;
-	p->proven = locked > 0 && owned;
+	p->proven = seg->locked && owned;
 	p->contained = p->proven && depth > 1;
 	return 0;
 }
@@ -141,11 +141,13 @@ static bool said_goodbye(const struct segment *seg)
  * The lock alone would do, if closing any other descriptor of the file did not
  * drop it too: where /proc shows the process of its owner running, it is believed.
  */
-enum life life_of(const struct segment *seg)
+enum life life_of(struct segment *seg)
 {
 	pid_t pid;
+	int locked = lock_owner(seg, &pid);
 
-	if (lock_owner(seg, &pid) != 0)
+	seg->locked = locked > 0;
+	if (locked)
 		return LIFE_ALIVE;
 	if (said_goodbye(seg))
 		return LIFE_EXITED;

@@ -38,6 +38,15 @@ pid_t life_ns_pid(int dirfd, pid_t tid, uint32_t *depth);
 /* One of its user ids (real, effective, saved, file system's) is this one. */
 bool life_has_uid(const char *proc, pid_t pid, uid_t uid);
 
-enum life life_of(const struct segment *seg);
+enum life life_of(struct segment *seg);
+
+/*
+ * A live process holds its lock, which is the one that it names wherever that can be known:
+ * the kernel's word, as of the last question.
+ */
+static inline bool life_is_certain(const struct segment *seg)
+{
+	return seg->locked && (seg->process.proven || !seg->host_pid);
+}
 
 #endif

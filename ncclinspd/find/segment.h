@@ -45,6 +45,7 @@ struct segment {
 	struct foreign foreign;	/* filled in where the format is not ours */
 	uint64_t start_time;
 	pid_t host_pid;		/* in our pid namespace; 0: not known, or not below ours */
+	bool locked;		/* a process held the lock when it was last asked for */
 	uint64_t bytes;		/* size of the file as last seen */
 	uint64_t live_offset, comms_offset, strings_offset;
 	uint32_t max_lanes, max_comms, max_strings;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ncclinspd/find/shmdir.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -58,9 +57,11 @@ static void take(struct shmwatch *watch, const struct inotify_event *event, uint
 		dir->missed = true;
 	else if (event->len)
 		watch->see(watch->arg, dir, event->name, now_ns);
-	/* A container that makes files without end is only scanned, until the next scan. */
-	if (!dir->path && ++dir->notices == SHMDIR_NOTICES)
-		unwatch(dir);
+	/* Where files are made without end there are only scans, until the next one. */
+	if (++dir->notices < (dir->path ? SHMDIR_NOTICES_OWN : SHMDIR_NOTICES))
+		return;
+	unwatch(dir);
+	dir->missed |= !!dir->path;
 }
 
 static void on_inotify(void *arg, uint64_t now_ns)
@@ -130,16 +131,12 @@ static void watch_it(struct shmdir *dir)
 
 void shmdir_init(struct shmdir *dir, struct shmwatch *watch, const char *path)
 {
-	*dir = (struct shmdir){
-		.watch = watch, .path = path, .fd = -1, .wd = -1, .entries = SHMDIR_ENTRIES,
-	};
+	*dir = (struct shmdir){ .watch = watch, .path = path, .fd = -1, .wd = -1 };
 }
 
-void shmdir_init_fd(struct shmdir *dir, struct shmwatch *watch, int fd, uint32_t entries)
+void shmdir_init_fd(struct shmdir *dir, struct shmwatch *watch, int fd)
 {
-	*dir = (struct shmdir){
-		.watch = watch, .fd = fd, .wd = -1, .entries = entries, .missed = true,
-	};
+	*dir = (struct shmdir){ .watch = watch, .fd = fd, .wd = -1, .missed = true };
 	watch_it(dir);
 }
 
@@ -148,8 +145,11 @@ void shmdir_deinit(struct shmdir *dir)
 	if (!dir->watch)
 		return;
 	unwatch(dir);
+	if (dir->list)
+		closedir(dir->list);
 	if (dir->fd >= 0)
 		close(dir->fd);
+	dir->list = NULL;
 	dir->fd = -1;
 }
 
@@ -177,37 +177,52 @@ static int open_it(struct shmdir *dir)
 	return 0;
 }
 
-/* Who makes files without end shall not keep us busy with them. */
-static void list_it(struct shmdir *dir, DIR *list, uint64_t now_ns)
+static int begin_scan(struct shmdir *dir)
 {
-	const struct dirent *entry;
-	uint32_t n = 0;
+	int fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
 
-	while ((entry = readdir(list)) && n++ < dir->entries)
-		dir->watch->see(dir->watch->arg, dir, entry->d_name, now_ns);
-	dir->cut = entry;
-}
-
-int shmdir_scan(struct shmdir *dir, uint64_t now_ns)
-{
-	int fd, r = open_it(dir);
-	DIR *list;
-
-	if (r < 0)
-		return r;
-	fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	list = fd < 0 ? NULL : fdopendir(fd);
-	if (!list) {
+	dir->list = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir->list) {
 		r = -errno;
 		if (fd >= 0)
 			close(fd);
 		return r;
 	}
 	dir->missed = false;
-	if (dir->notices >= SHMDIR_NOTICES)
-		watch_it(dir);
-	dir->notices = 0;
-	list_it(dir, list, now_ns);
-	closedir(list);
 	return 0;
+}
+
+static int go_on(struct shmdir *dir, uint32_t work, uint64_t now_ns)
+{
+	const struct dirent *entry;
+	uint32_t cost;
+
+	while (work) {
+		entry = readdir(dir->list);
+		if (!entry) {
+			closedir(dir->list);
+			dir->list = NULL;
+			return 0;
+		}
+		cost = 1 + dir->watch->see(dir->watch->arg, dir, entry->d_name, now_ns);
+		work -= cost < work ? cost : work;
+	}
+	return SHMDIR_MORE;
+}
+
+int shmdir_scan(struct shmdir *dir, uint32_t work, uint64_t now_ns)
+{
+	bool begins;
+	int r = open_it(dir);
+
+	begins = !dir->list;
+	if (r == 0 && begins)
+		r = begin_scan(dir);
+	if (r < 0)
+		return r;
+	if (dir->wd < 0 && dir->notices && (begins || dir->path))
+		watch_it(dir);
+	if (begins || dir->path)
+		dir->notices = 0;
+	return go_on(dir, work, now_ns);
 }

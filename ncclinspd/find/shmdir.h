@@ -6,18 +6,31 @@
  * A directory where segments lie: told of new files by inotify, and listed.  The node's
  * own has a path, and may come later, go, or be replaced by another one of the same name;
  * a container's is held by its descriptor.
+ *
+ * Anybody can put as many files there as the file system holds.  So a directory is gone
+ * through in slices, each as long as its work allows, and none of it is ever left out.
  */
+
+#include <dirent.h>
 
 #include "ncclinspd/loop.h"
 
 #define SHMDIR_MOST	65	/* watched at the same time: the node's, and containers' */
-#define SHMDIR_ENTRIES	65536	/* of one, that a scan looks at */
-#define SHMDIR_NOTICES	1024	/* of a container, between two scans, that are followed */
+#define SHMDIR_NOTICES	1024	/* of a container, between two scans, that are followed; */
+#define SHMDIR_NOTICES_OWN 512	/* of the node's, between two slices */
+
+/* Work is counted in names that are no segment's, some 0.2 us each: 7 ms, 0.2 ms. */
+#define SHMDIR_WORK	32768	/* of a slice of the node's */
+#define SHMDIR_WORK_IN	1024	/* of a container's */
+#define SHMDIR_STAT	16	/* a file that was asked for its owner */
+#define SHMDIR_OPEN	128	/* ... and was opened */
+
+#define SHMDIR_MORE	1	/* outcome of shmdir_scan(): there is more in the directory */
 
 struct shmdir;
 
-/* A file of that name is there, or was a moment ago. */
-typedef void shmdir_see(void *arg, struct shmdir *dir, const char *file, uint64_t now_ns);
+/* A file of that name is there, or was a moment ago.  Returns what that cost: 0, _STAT, _OPEN. */
+typedef uint32_t shmdir_see(void *arg, struct shmdir *dir, const char *file, uint64_t now_ns);
 
 /* One inotify for all directories: a user may not have many. */
 struct shmwatch {
@@ -33,10 +46,9 @@ struct shmdir {
 	const char *path;	/* the caller's; NULL: it is given by its descriptor */
 	int fd;			/* -1: it is not there */
 	int wd;			/* -1: not watched */
-	uint32_t entries;	/* of one scan, at most */
-	bool cut;		/* the last one left some out */
-	int error;		/* ... or failed by that, negative, which has been told */
-	uint32_t notices;	/* of a container, since the last scan */
+	DIR *list;		/* where the scan in progress is; NULL: none is */
+	int error;		/* by which the last one failed, negative, which has been told */
+	uint32_t notices;	/* since the last scan, or slice */
 	bool missed;		/* not listed yet, or notices were lost: scan soon */
 };
 
@@ -46,11 +58,15 @@ void shmwatch_deinit(struct shmwatch *watch);
 
 void shmdir_init(struct shmdir *dir, struct shmwatch *watch, const char *path);
 /* One that is open already, whose fd is ours from now on. */
-void shmdir_init_fd(struct shmdir *dir, struct shmwatch *watch, int fd, uint32_t entries);
+void shmdir_init_fd(struct shmdir *dir, struct shmwatch *watch, int fd);
 /* Zeroed is fine. */
 void shmdir_deinit(struct shmdir *dir);
 
-/* Open it if need be, and see() every file in it.  0, or why it cannot be listed. */
-int shmdir_scan(struct shmdir *dir, uint64_t now_ns);
+/*
+ * Begin a scan, or go on with the one in progress: open the directory if need be, and see()
+ * its files for as long as there is `work`.  0: that was all; SHMDIR_MORE; or why it cannot be
+ * listed, as a negative errno.
+ */
+int shmdir_scan(struct shmdir *dir, uint32_t work, uint64_t now_ns);
 
 #endif

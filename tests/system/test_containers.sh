@@ -151,7 +151,7 @@ EOF
 in_container "sh $T/hostile"
 HOSTILE=$LAST
 in_container "$PRIVATE; $SIM"
-told_of() { grep -q "too many files" "$T/daemon.log"; }
+told_of() { grep -q "many files in a container" "$T/daemon.log"; }
 check "a hostile container is noticed, and told of" soon told_of
 check "another one is found all the same" soon are_live 4
 check "nothing of it that is no file is opened" \
