@@ -85,9 +85,21 @@ static bool is_remote(const char *dir)
 	return statfs(dir, &fs) == 0 && !orders_is_local(&fs);
 }
 
+/* `random` 0: none, as long as nobody else has taken that name. */
+static void name_file(uint32_t random)
+{
+	int n = snprintf(state.file, sizeof(state.file), NCI_FILE_PREFIX "%u.%d.%llu",
+			 (unsigned int)getuid(), (int)getpid(),
+			 (unsigned long long)identity_start_time(getpid()));
+
+	if (random)
+		snprintf(state.file + n, sizeof(state.file) - (size_t)n, ".%u", random);
+}
+
 static int make_segment(struct process *p)
 {
 	const char *dir = getenv("NCCLINSP_SHM_DIR");
+	uint32_t random;
 	int r;
 
 	if (!dir || !*dir)
@@ -97,11 +109,14 @@ static int make_segment(struct process *p)
 	strcpy(state.dir, dir);
 	if (is_remote(dir))
 		return -EREMOTE;
-	snprintf(state.file, sizeof(state.file), NCI_FILE_PREFIX "%u.%d.%llu",
-		 (unsigned int)getuid(), (int)getpid(),
-		 (unsigned long long)identity_start_time(getpid()));
+	name_file(0);
 	sweep_dead(dir, state.file, (int64_t)(clock_ns(CLOCK_REALTIME) / 1000000000));
 	r = shmring_create(&p->ring, dir, state.file);
+	if (r == -EEXIST) {
+		identity_random(&random, sizeof(random));
+		name_file(random | 1);
+		r = shmring_create(&p->ring, dir, state.file);
+	}
 	if (r)
 		return r;
 	p->pid = getpid();

@@ -27,11 +27,12 @@ static bool take_number(const char **p, uint64_t *value)
 static bool parse_name(const char *name, uint64_t *uid, uint64_t *pid, uint64_t *start)
 {
 	const char *p = name + sizeof(NCI_FILE_PREFIX) - 1;
+	uint64_t random;
 
 	if (strncmp(name, NCI_FILE_PREFIX, sizeof(NCI_FILE_PREFIX) - 1) != 0)
 		return false;
 	return take_number(&p, uid) && *p++ == '.' && take_number(&p, pid) && *p++ == '.' &&
-	       take_number(&p, start) && !*p;
+	       take_number(&p, start) && (!*p || (*p++ == '.' && take_number(&p, &random) && !*p));
 }
 
 static bool is_old_file_of(int fd, uid_t uid, int64_t now_s)

@@ -106,10 +106,9 @@ static int open_exclusively(int dirfd, const char *name)
 	int fd = openat(dirfd, name, flags, 0600);
 
 	if (fd < 0 && errno == EEXIST) {
-		if (is_in_use(dirfd, name))
+		if (is_in_use(dirfd, name) || unlinkat(dirfd, name, 0) < 0)
 			return -EEXIST;
-		if (unlinkat(dirfd, name, 0) == 0)
-			fd = openat(dirfd, name, flags, 0600);
+		fd = openat(dirfd, name, flags, 0600);
 	}
 	if (fd < 0)
 		return -errno;

@@ -70,7 +70,8 @@ struct shmring {
  *
  * 0, or a negative errno with nothing left behind: -ENOSPC, -ENOENT, -EROFS,
  * -EACCES ... as the file system says; -EFBIG: over the process's own limit;
- * -EEXIST: a process of another pid namespace has that name.
+ * -EEXIST: somebody else has that name: a process of another pid namespace, or whoever
+ * left there what is not ours to remove.  Take another one.
  */
 int shmring_create(struct shmring *ring, const char *dir, const char *name);
 

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "plugin/identity.h"
 #include "plugin/sweep.h"
 #include "shmring/producer.h"
 #include "tests/fixture.h"
@@ -353,14 +354,16 @@ static pid_t lock_elsewhere(const char *name)
 
 START_TEST(old_files_of_dead_processes_are_removed_and_no_others)
 {
-	char dead[64], fresh[64], alive[64], foreign[64];
+	char dead[64], fresh[64], alive[64], foreign[64], second[64];
 	pid_t locker;
 
 	snprintf(dead, sizeof(dead), "ncclinsp.%u.%d.1", getuid(), getpid());
 	snprintf(fresh, sizeof(fresh), "ncclinsp.%u.4194399.5", getuid());
 	snprintf(alive, sizeof(alive), "ncclinsp.%u.4194399.6", getuid());
 	snprintf(foreign, sizeof(foreign), "ncclinsp.%u.4194399.7", getuid() + 1);
+	snprintf(second, sizeof(second), "ncclinsp.%u.4194399.8.4711", getuid());
 	leave_file(dead, SWEEP_AGE_S + 5);	/* our own pid, in another life */
+	leave_file(second, SWEEP_AGE_S + 5);
 	leave_file(fresh, SWEEP_AGE_S - 30);
 	leave_file(alive, SWEEP_AGE_S + 5);
 	leave_file(foreign, SWEEP_AGE_S + 5);
@@ -372,10 +375,110 @@ START_TEST(old_files_of_dead_processes_are_removed_and_no_others)
 	ck_assert_int_eq(waitpid(locker, NULL, 0), locker);
 	ck_assert(is_there(alive));
 	ck_assert(!is_there(dead));
+	ck_assert(!is_there(second));
 	ck_assert(is_there(fresh));
 	ck_assert(is_there(foreign));
 	ck_assert(is_there("ncclinsp.0.x"));
 	ck_assert(is_there("other"));
+}
+END_TEST
+
+/* ---- who is in the way ---- */
+
+static void own_name(char name[80])
+{
+	snprintf(name, 80, NCI_FILE_PREFIX "%u.%d.%llu", getuid(), (int)getpid(),
+		 (unsigned long long)identity_start_time(getpid()));
+}
+
+/* What is recorded is in a file of another name, which ends in a number nobody can guess. */
+static void check_another_name_is_taken(void)
+{
+	char name[80];
+
+	own_name(name);
+	pd_init(&pd);
+	pd_stop(&pd, PD_START(&pd, NCCL_GROUP));
+	ck_assert_uint_eq(pd_segments(&pd), 2);
+	snprintf(pd.path, sizeof(pd.path), "%s/%s", pd.dir, name);
+	ck_assert_int_eq(remove(pd.path), 0);
+	pd_read(&pd);
+	ck_assert_uint_eq(pd_count(&pd, NCI_EV_GROUP), 1);
+	ck_assert_uint_eq(pd.header.pid, (uint32_t)getpid());
+	ck_assert_ptr_nonnull(strstr(pd.path, name));
+	ck_assert_int_eq(strstr(pd.path, name)[strlen(name)], '.');
+}
+
+START_TEST(name_that_another_process_holds_is_left_to_it)
+{
+	char name[80];
+	pid_t locker;
+
+	own_name(name);
+	leave_file(name, 0);
+	locker = lock_elsewhere(name);
+	check_another_name_is_taken();
+	kill(locker, SIGKILL);
+	ck_assert_int_eq(waitpid(locker, NULL, 0), locker);
+}
+END_TEST
+
+/* In a child, whose name is known when it is there. */
+static void squat_and_record(void)
+{
+	char name[80];
+
+	ck_assert_int_eq(setreuid(77, 0), 0);		/* to be named as the stranger will be */
+	own_name(name);
+	ck_assert_int_eq(setreuid(0, 0), 0);
+	leave_file(name, 0);
+	ck_assert_int_eq(setresuid(77, 77, 77), 0);
+	pd_init(&pd);
+	pd_stop(&pd, PD_START(&pd, NCCL_GROUP));
+	_exit((int)pd_segments(&pd));
+}
+
+static void squat_and_exit(void)
+{
+	char name[80], path[512];
+
+	own_name(name);
+	snprintf(path, sizeof(path), "%s/%s", pd.dir, name);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+	pd_init(&pd);
+	ck_assert_uint_eq(pd_segments(&pd), 2);
+	ck_assert_int_eq(rmdir(path), 0);
+	exit(0);
+}
+
+START_TEST(name_that_cannot_be_had_mutes_nobody)
+{
+	char name[80], path[512];
+
+	own_name(name);
+	snprintf(path, sizeof(path), "%s/%s", pd.dir, name);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+	check_another_name_is_taken();
+}
+END_TEST
+
+/* What another user left in a sticky directory cannot be removed. */
+START_TEST(file_of_another_user_under_one_s_name_mutes_nobody)
+{
+	if (geteuid() != 0) {
+		fx_skip("only root can be two users");
+		return;
+	}
+	ck_assert_int_eq(chmod(fx_tmpdir(), 0711), 0);
+	ck_assert_int_eq(chmod(pd.dir, 01777), 0);
+	ck_assert_int_eq(in_child(squat_and_record), 2);
+}
+END_TEST
+
+START_TEST(clean_exit_removes_a_segment_of_another_name_too)
+{
+	ck_assert_int_eq(in_child(squat_and_exit), 0);
+	ck_assert_uint_eq(pd_segments(&pd), 0);
 }
 END_TEST
 
@@ -396,6 +499,10 @@ int main(void)
 		FX_TEST(reload_in_one_process_goes_on_in_the_same_segment),
 		FX_TEST(names_at_an_address_that_was_mapped_anew_are_read_anew),
 		FX_TEST(old_files_of_dead_processes_are_removed_and_no_others),
+		FX_TEST(name_that_another_process_holds_is_left_to_it),
+		FX_TEST(name_that_cannot_be_had_mutes_nobody),
+		FX_TEST(file_of_another_user_under_one_s_name_mutes_nobody),
+		FX_TEST(clean_exit_removes_a_segment_of_another_name_too),
 	};
 
 	return fx_run(setup, NULL, tests, FX_COUNT(tests));

@@ -329,6 +329,18 @@ START_TEST(segment_that_another_process_holds_is_left_alone)
 }
 END_TEST
 
+START_TEST(what_cannot_be_removed_keeps_its_name)
+{
+	struct shmring again;
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s/taken", fx_tmpdir());
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+	ck_assert_int_eq(shmring_create(&again, fx_tmpdir(), "taken"), -EEXIST);
+	ck_assert_int_eq(rmdir(path), 0);
+}
+END_TEST
+
 START_TEST(link_in_the_way_is_replaced_and_not_followed)
 {
 	char target[160];
@@ -472,6 +484,7 @@ int main(void)
 		FX_TEST(forked_child_lets_go_and_the_parent_keeps_lock_and_lane),
 		FX_TEST(segment_from_before_an_exec_is_replaced),
 		FX_TEST(segment_that_another_process_holds_is_left_alone),
+		FX_TEST(what_cannot_be_removed_keeps_its_name),
 		FX_TEST(link_in_the_way_is_replaced_and_not_followed),
 		FX_TEST(descriptor_that_the_job_took_is_neither_grown_nor_closed),
 		FX_TEST(segment_never_becomes_a_standard_stream),

@@ -5,7 +5,9 @@
 /*
  * One process's segment: a file "ncclinsp.<uid>.<pid>.<start-time>" in /dev/shm
  * (or NCCLINSP_SHM_DIR), mode 0600, made by the plugin and written by nobody
- * else.  <start-time> is field 22 of /proc/<pid>/stat.
+ * else.  <start-time> is field 22 of /proc/<pid>/stat.  Where somebody else has a
+ * file of that name, ".<random>" follows, a decimal number.  A name proves nothing:
+ * go by who holds the lock, and by who owns the file.
  *
  *   +---------------------------+ 0
  *   | struct nci_header         |   written before `ready`, never changed after,

@@ -52,14 +52,18 @@ static bool parse_number(const char **text, char end, uint64_t max, uint64_t *ou
 
 bool segment_parse_name(const char *file, struct segment_name *name)
 {
-	uint64_t uid, pid, start;
+	uint64_t uid, pid, start, random;
+	const char *dot;
 
 	if (strncmp(file, NCI_FILE_PREFIX, strlen(NCI_FILE_PREFIX)) != 0)
 		return false;
 	file += strlen(NCI_FILE_PREFIX);
 	if (!parse_number(&file, '.', UINT32_MAX - 1, &uid) ||
-	    !parse_number(&file, '.', INT32_MAX, &pid) || pid == 0 ||
-	    !parse_number(&file, '\0', UINT64_MAX / 16, &start))
+	    !parse_number(&file, '.', INT32_MAX, &pid) || pid == 0)
+		return false;
+	dot = strchr(file, '.');
+	if (!parse_number(&file, dot ? '.' : '\0', UINT64_MAX / 16, &start) ||
+	    (dot && !parse_number(&file, '\0', UINT32_MAX, &random)))
 		return false;
 	*name = (struct segment_name){ (uid_t)uid, (pid_t)pid, start };
 	return true;

@@ -64,7 +64,7 @@ static inline struct segment *process_segment(struct process *p)
 	return (struct segment *)p;
 }
 
-/* "ncclinsp.<uid>.<pid>.<start>" in canonical form, else false. */
+/* "ncclinsp.<uid>.<pid>.<start>", perhaps with ".<random>", in canonical form, else false. */
 bool segment_parse_name(const char *file, struct segment_name *name);
 
 /*
