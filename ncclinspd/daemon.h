@@ -37,6 +37,7 @@
 
 #define DAEMON_LOOK_NS	UINT64_C(1000000000)	/* between two looks of diagnose */
 #define DAEMON_OUTPUTS	4			/* directories that files go to */
+#define DAEMON_UNWATCHED 64			/* users whose processes wait, and other bounds */
 
 struct daemon {
 	struct config config;
@@ -76,6 +77,7 @@ struct daemon {
 	int textfile_error;
 	struct writer_output outputs[DAEMON_OUTPUTS];	/* as of the last look */
 	size_t noutputs;
+	struct unwatched unwatched[DAEMON_UNWATCHED];	/* as well */
 	size_t watch_turn;		/* whose threads are looked at first */
 	struct steer *steer;
 	struct marks *marks;
@@ -121,6 +123,9 @@ void flow_start_ticks(struct daemon *d);
 /* answers.c: what stages and the server may ask; `arg` is the struct daemon. */
 size_t answers_processes(void *arg, struct process *const **list);
 int answers_slots(void *arg, struct process *p, const struct live_slot **slots);
+
+/* What bounds keep from being watched, as of now. */
+size_t answers_unwatched(void *arg, const struct unwatched **list);
 
 /* Something takes long: poll if it is due. */
 void answers_meanwhile(void *arg);

@@ -180,6 +180,7 @@ static int start_diagnose(struct daemon *d, uint64_t now_ns)
 		.changed = flow_finding,
 		.meanwhile = answers_meanwhile,
 		.outputs = exports_outputs,
+		.unwatched = answers_unwatched,
 		.reconstruct = d->reconstruct,
 		.links = d->links,
 		.straggler = d->straggler,

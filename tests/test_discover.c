@@ -480,6 +480,17 @@ START_TEST(a_process_has_one_segment_however_many_it_holds)
 }
 END_TEST
 
+static int count_waiting(uid_t uid)
+{
+	size_t i = 0;
+	uid_t whose;
+	int n = 0;
+
+	while (discover_next_waiting(fx.discover, &i, &whose))
+		n += whose == uid;
+	return n;
+}
+
 START_TEST(who_has_few_processes_is_read_where_others_have_many)
 {
 	struct discover_config eight = config;
@@ -500,6 +511,31 @@ START_TEST(who_has_few_processes_is_read_where_others_have_many)
 	ck_assert_int_ge(count_read(STRANGER + 1), 2);
 	ck_assert_uint_eq(discover_attached(fx.discover), 8);
 	ck_assert_uint_le(fx.seen.appeared, 12);	/* and nobody is pushed to and fro */
+	ck_assert_int_eq(count_waiting(geteuid()), 5 - count_read(geteuid()));
+	ck_assert_int_eq(count_waiting(STRANGER), 6 - count_read(STRANGER));
+	ck_assert_int_eq(count_waiting(STRANGER + 1), 6 - count_read(STRANGER + 1));
+	fx_daemon_close(&fx);
+}
+END_TEST
+
+START_TEST(a_process_that_ends_waits_no_more)
+{
+	pid_t pid[4];
+
+	if (!fx_daemon_open_with(&fx, _i, config))
+		return;
+	for (int i = 0; i < 4; i++)
+		pid[i] = fx_job_fork(fx.dir, fx_job_publish_some, name);
+	scan(0);
+	ck_assert_int_eq(count_waiting(geteuid()), 2);
+	for (int i = 0; i < 4; i++) {
+		const struct process *p = fx_process(&fx, 0), *q = fx_process(&fx, 1);
+
+		if (p->pid != pid[i] && q->pid != pid[i])
+			fx_job_kill(pid[i]);
+	}
+	scan(0);
+	ck_assert_int_eq(count_waiting(geteuid()), 0);
 	fx_daemon_close(&fx);
 }
 END_TEST
@@ -674,6 +710,7 @@ int main(void)
 			FX_BACKENDS),
 		FX_LOOP(a_process_has_one_segment_however_many_it_holds, 0, FX_BACKENDS),
 		FX_LOOP(who_has_few_processes_is_read_where_others_have_many, 0, FX_BACKENDS),
+		FX_LOOP(a_process_that_ends_waits_no_more, 0, FX_BACKENDS),
 		FX_LOOP(ids_of_one_user_have_the_room_of_one, 0, FX_BACKENDS),
 		FX_LOOP(a_directory_that_is_full_is_gone_through_slice_by_slice, 0, FX_BACKENDS),
 		FX_LOOP(user_reads_no_segment_of_others, 0, 2 * FX_BACKENDS),

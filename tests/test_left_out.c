@@ -11,6 +11,8 @@ static const struct {
 	const char *object, *member;
 	const char *told;
 } rows[] = {
+	{ "unwatched", "processes", "7 processes: " },
+	{ "unwatched", "files", "7 times a file: " },
 	{ "reconstruct", "comms_refused", "7 communicators: " },
 	{ "aggregate", "evicted", "7 rows of sums " },
 	{ "aggregate", "unbinned", "7 durations, " },

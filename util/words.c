@@ -9,7 +9,7 @@
 
 #define KIND(word, id)		.name = word, .message_id = id
 #define VERDICT(NAME)		[KINDS + VERDICT_##NAME] = { .name = #NAME
-#define KINDS			9
+#define KINDS			10
 
 static const struct word words[] = {
 	{ KIND("stall", "695df236c8eb4bcf96dc80460ebc9618"),
@@ -92,6 +92,14 @@ static const struct word words[] = {
 		      "finding, which ends with the next file that is written.",
 	  .action = "Make room, mount it for writing, or see whether the server of what is "
 		    "mounted there lives: the text tells which, by the error." },
+	{ KIND("unwatched", "bf3ef94c7c2a480e8092ea5795f64646"),
+	  .meaning = "The daemon does not watch something, because there is too much of it: "
+		     "processes, containers, files or communicators. They are in no figure and no "
+		     "other finding.",
+	  .evidence = "Processes that hold a segment and wait to be read, now, for each user; or "
+		      "one of the daemon's other bounds was reached in the last half a minute. "
+		      "Whoever has few processes is read before whoever has many.",
+	  .action = "See whose they are and which need not run; the text tells the bound." },
 
 	VERDICT(RANK_DEAD),
 	  .flight_recorder = "COLLECTIVE_STATE_MISMATCH", .ncclx = "JOB_RANK_PROCESS_DEAD",

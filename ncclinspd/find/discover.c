@@ -264,7 +264,7 @@ static bool is_first_to_go(const struct limits *l, const struct file *f, const s
 	return n > of_than || (n == of_than && f->seg->process.id > than->seg->process.id);
 }
 
-/* What it has written by now is read, if that is all that there will be. */
+/* Read to its end, if it has one; else nothing more is read of a process that goes on. */
 static void let_go(struct discover *d, struct file *f, uint64_t now_ns)
 {
 	enum life life = life_of(f->seg);
@@ -523,7 +523,7 @@ static void scan(struct discover *d, uint64_t now_ns)
 		scan_dir(d, dir, all, SHMDIR_WORK_IN, now_ns);
 }
 
-/* Those that a live process holds, or all others. */
+/* Look at files that a live process holds, or at all others. */
 static void look_at_files(struct discover *d, bool held, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < d->files.n; i++) {
@@ -658,6 +658,25 @@ uint64_t discover_refused(const struct discover *d)
 const struct foreign *discover_next_foreign(const struct discover *d, size_t *i)
 {
 	return files_next_foreign(&d->files, i);
+}
+
+bool discover_next_waiting(const struct discover *d, size_t *i, uid_t *uid)
+{
+	while (*i < d->files.n) {
+		const struct file *f = &d->files.row[(*i)++];
+
+		if (f->state != FILE_WAITING || !f->held)
+			continue;
+		*uid = f->uid;
+		return true;
+	}
+	return false;
+}
+
+uint64_t discover_no_row(const struct discover *d, uint32_t *rows)
+{
+	*rows = d->files.max;
+	return d->files.no_row;
 }
 
 uint32_t discover_attached(const struct discover *d)

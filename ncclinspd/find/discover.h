@@ -66,6 +66,15 @@ size_t discover_processes(const struct discover *d, struct process *const **list
  */
 const struct foreign *discover_next_foreign(const struct discover *d, size_t *i);
 
+/*
+ * Processes that hold their segments and are not read, since there are too many, from *i = 0
+ * on: whose the next one is.  False: no more.
+ */
+bool discover_next_waiting(const struct discover *d, size_t *i, uid_t *uid);
+
+/* Times that a file was not looked at, because all of these rows were of live processes. */
+uint64_t discover_no_row(const struct discover *d, uint32_t *rows);
+
 /* What there is of containers; zeros: they are not looked for. */
 struct containers_stats;
 void discover_containers(const struct discover *d, struct containers_stats *stats);

@@ -60,7 +60,7 @@ static uint32_t fullest_bucket(const struct files *files)
 	return fullest;
 }
 
-/* Of these limits, those that count for the new file. */
+/* The limits that a new file meets: who has to make room for it. */
 struct crowd {
 	bool of_account;	/* its user has half of the rows */
 	bool of_dir;		/* its container has a quarter of them */

@@ -28,6 +28,7 @@ static const struct detector *const detectors[] = {
 	&finding_stall,
 	&finding_straggler,
 	&finding_unwritten,
+	&finding_unwatched,
 };
 
 struct diagnose {

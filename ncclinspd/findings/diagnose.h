@@ -37,7 +37,8 @@ struct straggler;
 	X(REGRESSION,    "regression")		\
 	X(LOSS,          "loss")		\
 	X(DIED,          "died")		\
-	X(UNWRITTEN,     "unwritten")
+	X(UNWRITTEN,     "unwritten")		\
+	X(UNWATCHED,     "unwatched")
 
 enum finding_kind {
 #define X(NAME, text) FINDING_##NAME,
@@ -112,9 +113,25 @@ struct diagnose_config {
 	const struct accounts *accounts;	/* NULL: each uid is one */
 };
 
+/* Things that a bound keeps the daemon from watching. */
+enum unwatched_thing {
+	UNWATCHED_PROCESSES,
+	UNWATCHED_FILES,
+	UNWATCHED_CONTAINERS,
+	UNWATCHED_COMMUNICATORS,
+	UNWATCHED_END
+};
+
+struct unwatched {
+	enum unwatched_thing thing;
+	uid_t uid;		/* the owner; the daemon's user, where they are of all users */
+	uint64_t count;		/* now of processes, since the start of all others */
+	uint32_t limit;		/* that they met */
+};
+
 /*
- * What the detectors look at; as in struct serve_source.  `changed`, `meanwhile`, `outputs`
- * and `links` may be NULL.
+ * What the detectors look at; as in struct serve_source.  `changed`, `meanwhile`, `outputs`,
+ * `unwatched` and `links` may be NULL.
  */
 struct diagnose_source {
 	void *arg;
@@ -123,6 +140,7 @@ struct diagnose_source {
 	diagnose_changed_fn *changed;
 	void (*meanwhile)(void *arg);
 	size_t (*outputs)(void *arg, const struct writer_output **list);
+	size_t (*unwatched)(void *arg, const struct unwatched **list);
 	struct reconstruct *reconstruct;
 	struct links *links;
 	const struct straggler *straggler;	/* NULL: nobody compares ranks */
@@ -183,6 +201,7 @@ extern const struct detector finding_slow_peer;
 extern const struct detector finding_proxy_starved;
 extern const struct detector finding_regression;
 extern const struct detector finding_unwritten;
+extern const struct detector finding_unwatched;
 
 /*
  * Say it, and say it again at each look for as long as it holds.  `key` tells the

@@ -62,6 +62,7 @@ struct reconstruct_stats {
 	uint64_t unbatched;	/* operations of which nobody knows whether they ran alone */
 	uint64_t unnamed;	/* groups of transfers that lack something: not told */
 	uint64_t comms_refused;	/* communicators that are not followed: too many */
+	uint32_t comms_most;	/* that are */
 	uint64_t stamps_refused; /* GPU stamps that cannot be true, or are not believed */
 	uint64_t stamps_refused_by[STAMP_FAULT_END];
 };

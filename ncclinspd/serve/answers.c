@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "ncclinspd/daemon.h"
+#include "ncclinspd/find/containers.h"
 #include "shmring/clock.h"
 
 size_t answers_processes(void *arg, struct process *const **list)
@@ -53,6 +54,62 @@ static void source_containers(void *arg, struct containers_stats *out)
 	const struct daemon *d = arg;
 
 	discover_containers(d->discover, out);
+}
+
+static bool source_next_waiting(void *arg, size_t *i, uid_t *uid)
+{
+	const struct daemon *d = arg;
+
+	return discover_next_waiting(d->discover, i, uid);
+}
+
+static uint64_t source_no_row(void *arg)
+{
+	const struct daemon *d = arg;
+	uint32_t rows;
+
+	return discover_no_row(d->discover, &rows);
+}
+
+/* One more process of that user: with the others of it, or as the first. */
+static size_t add_waiting(struct unwatched *list, size_t n, size_t room, uid_t uid, uint32_t limit)
+{
+	size_t i = 0;
+
+	while (i < n && list[i].uid != uid)
+		i++;
+	if (i == room)
+		return n;
+	if (i == n)
+		list[i] = (struct unwatched){ UNWATCHED_PROCESSES, uid, 0, limit };
+	list[i].count++;
+	return i == n ? n + 1 : n;
+}
+
+size_t answers_unwatched(void *arg, const struct unwatched **list)
+{
+	struct daemon *d = arg;
+	struct containers_stats containers;
+	uint32_t rows;
+	uint64_t no_row = discover_no_row(d->discover, &rows);
+	const struct reconstruct_stats *stats = reconstruct_stats(d->reconstruct);
+	size_t n = 0, i = 0, count = UNWATCHED_END - 1;
+	uid_t uid;
+
+	discover_containers(d->discover, &containers);
+	const struct unwatched others[] = {
+		{ UNWATCHED_FILES, geteuid(), no_row, rows },
+		{ UNWATCHED_CONTAINERS, geteuid(), containers.left_out, SHMDIR_MOST - 1 },
+		{ UNWATCHED_COMMUNICATORS, geteuid(), stats->comms_refused, stats->comms_most },
+	};
+	_Static_assert(sizeof(others) / sizeof(others[0]) == UNWATCHED_END - 1, "all but one");
+
+	while (discover_next_waiting(d->discover, &i, &uid))
+		n = add_waiting(d->unwatched, n, DAEMON_UNWATCHED - count, uid,
+				d->config.max_segments);
+	memcpy(d->unwatched + n, others, sizeof(others));
+	*list = d->unwatched;
+	return n + count;
 }
 
 void answers_meanwhile(void *arg)
@@ -151,6 +208,8 @@ int answers_start(struct daemon *d)
 		.slots = answers_slots,
 		.ingest = source_ingest,
 		.containers = d->config.containers ? source_containers : NULL,
+		.next_waiting = source_next_waiting,
+		.no_row = source_no_row,
 		.meanwhile = answers_meanwhile,
 		.catch_up = source_catch_up,
 		.snapshot = source_snapshot,

@@ -98,6 +98,9 @@ struct serve_source {
 	void (*ingest)(void *arg, struct serve_ingest *ingest);
 	/* What there is of containers.  NULL: they are not looked for. */
 	void (*containers)(void *arg, struct containers_stats *stats);
+	/* As discover_next_waiting(), and times that a file had no row.  NULL: nothing waits. */
+	bool (*next_waiting)(void *arg, size_t *i, uid_t *uid);
+	uint64_t (*no_row)(void *arg);
 	/*
 	 * Called before each answer, and each part of a long one, is made: what must
 	 * not wait until many have been.  serve_op() may be called from it.  NULL: nothing.

@@ -163,6 +163,28 @@ static void put_containers(const struct request *r, struct json *j)
 	}
 }
 
+/* Of processes that wait, those of whoever asks; files are nobody's. */
+static void put_unwatched(const struct request *r, struct json *j)
+{
+	const struct serve_source *source = &r->serve->source;
+	uint64_t processes = 0;
+	size_t i = 0;
+	uid_t uid;
+
+	while (source->next_waiting && source->next_waiting(source->arg, &i, &uid))
+		processes += viewer_sees(&r->viewer, uid);
+	json_key(j, "unwatched");
+	json_begin(j, '{');
+	json_key(j, "processes");
+	json_put_u64(j, processes);
+	json_key(j, "files");
+	if (source->no_row && r->viewer.all)
+		json_put_u64(j, source->no_row(source->arg));
+	else
+		json_put_null(j);
+	json_end(j, '}');
+}
+
 static uint64_t cpu_ns(void)
 {
 	struct rusage u;
@@ -328,6 +350,7 @@ void serve_status(struct request *r, struct json *j)
 		put_stage(r, j, "exemplars", exemplars_fields, &stats);
 	}
 	put_containers(r, j);
+	put_unwatched(r, j);
 	serve_control(s, j);
 	serve_put_overhead(r, j);
 	put_exporters(s, j);

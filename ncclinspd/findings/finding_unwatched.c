@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bounds that were reached: what they keep the daemon from watching is in no figure and no
+ * other finding, so that all would seem to be well.  Each user is told of its processes, and
+ * who sees everything of all.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "ncclinspd/findings/diagnose.h"
+#include "util/json.h"
+#include "util/phrase.h"
+
+#define HOLD_NS	UINT64_C(30000000000)
+
+struct bounds {
+	uint64_t before[UNWATCHED_END];	/* counts as of the last look */
+};
+
+static const struct bound {
+	const char *name;
+	bool now;		/* its count may fall again */
+	const char *why;	/* what follows the number, up to the limit ... */
+	const char *action;	/* ... and behind it */
+} bounds[] = {
+	[UNWATCHED_PROCESSES] = { "processes", true,
+		"processes run and are not watched: the daemon reads", "at a time, three quarters "
+		"of them of one user, a quarter of one container. They are watched when others end; "
+		"see which need not run: ncclinsp ps" },
+	[UNWATCHED_FILES] = { "files", false,
+		"times a file was not looked at: the daemon remembers", "of them, and all are of "
+		"live processes. See who runs so many: ls -l /dev/shm" },
+	[UNWATCHED_CONTAINERS] = { "containers", false,
+		"times a container or process was not looked at: the daemon looks into", "containers, "
+		"and at 32768 processes. See what runs here that need not" },
+	[UNWATCHED_COMMUNICATORS] = { "communicators", false,
+		"communicators are not followed, their operations are not timed and no hang on them "
+		"is found: the daemon follows", "of a node, half of that of one user. Finalize those "
+		"that are no longer used" },
+};
+
+static void report(struct diagnose *dg, const struct unwatched *u, uint64_t count,
+		   uint64_t now_ns)
+{
+	const struct bound *b = &bounds[u->thing];
+	struct finding f = { .kind = FINDING_UNWATCHED, .severity = FINDING_WARNING, .uid = u->uid,
+			     .peer = UNKNOWN_I32, .since_ns = now_ns };
+	struct phrase text;
+	struct json j;
+
+	phrase_start(&text, f.text, sizeof(f.text));
+	phrase_add(&text, "%" PRIu64 " %s %" PRIu32 " %s.", count, b->why, u->limit, b->action);
+	json_init(&j, sizeof(f.evidence));
+	json_begin(&j, '{');
+	json_key(&j, "what");
+	json_put_string(&j, b->name);
+	json_key(&j, "uid");
+	json_put_u64(&j, u->uid);
+	json_key(&j, "count");
+	json_put_u64(&j, count);
+	json_key(&j, "limit");
+	json_put_u64(&j, u->limit);
+	json_end(&j, '}');
+	finding_set_evidence(&f, &j);
+	json_deinit(&j);
+	diagnose_report(dg, &finding_unwatched, (uint64_t)u->thing << 32 | u->uid, &f, now_ns);
+}
+
+static void look(struct diagnose *dg, void *state, uint64_t now_ns)
+{
+	const struct diagnose_source *source = diagnose_source(dg);
+	struct bounds *before = state;
+	const struct unwatched *list;
+	size_t n = source->unwatched ? source->unwatched(source->arg, &list) : 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct unwatched *u = &list[i];
+		uint64_t *last = &before->before[u->thing];
+
+		if (bounds[u->thing].now ? u->count : u->count > *last)
+			report(dg, u, u->count, now_ns);
+		*last = u->count;
+	}
+}
+
+const struct detector finding_unwatched = {
+	.name = "unwatched",
+	.state_bytes = sizeof(struct bounds),
+	.hold_ns = HOLD_NS,
+	.look = look,
+};
