@@ -518,6 +518,25 @@ START_TEST(who_has_few_processes_is_read_where_others_have_many)
 }
 END_TEST
 
+/* The plugin takes another name where somebody has that one. */
+START_TEST(a_segment_with_a_number_behind_its_name_is_read)
+{
+	char path[FX_PATH], to[FX_PATH], other[96];
+
+	if (!fx_daemon_open_with(&fx, _i, config))
+		return;
+	fx_job_fork(fx.dir, fx_job_publish_some, name);
+	snprintf(other, sizeof(other), "%s.4711", name);
+	ck_assert_int_eq(rename(fx_shm_path(&fx, name, path), fx_shm_path(&fx, other, to)), 0);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+	scan(0);
+	ck_assert(is_listed(other));
+	ck_assert_int_eq(fx_process(&fx, 0)->state, PROCESS_LIVE);
+	ck_assert(fx_process(&fx, 0)->proven);
+	fx_daemon_close(&fx);
+}
+END_TEST
+
 START_TEST(a_process_that_ends_waits_no_more)
 {
 	pid_t pid[4];
@@ -710,6 +729,7 @@ int main(void)
 			FX_BACKENDS),
 		FX_LOOP(a_process_has_one_segment_however_many_it_holds, 0, FX_BACKENDS),
 		FX_LOOP(who_has_few_processes_is_read_where_others_have_many, 0, FX_BACKENDS),
+		FX_LOOP(a_segment_with_a_number_behind_its_name_is_read, 0, FX_BACKENDS),
 		FX_LOOP(a_process_that_ends_waits_no_more, 0, FX_BACKENDS),
 		FX_LOOP(ids_of_one_user_have_the_room_of_one, 0, FX_BACKENDS),
 		FX_LOOP(a_directory_that_is_full_is_gone_through_slice_by_slice, 0, FX_BACKENDS),
