@@ -235,7 +235,7 @@ static int start_metrics(struct daemon *d)
 {
 	struct metrics_config config = {
 		.host = d->config.node_name, .series = d->config.metrics_series,
-		.peers = d->config.metrics_peers,
+		.peers = d->config.metrics_peers, .accounts = d->accounts,
 	};
 	const struct metrics_source source = {
 		.arg = d,

@@ -237,6 +237,35 @@ START_TEST(more_than_there_is_room_for_is_counted_under_other)
 }
 END_TEST
 
+START_TEST(a_user_with_few_series_has_them_where_others_have_many)
+{
+	struct op op = make_op(add_process(9, 2), 0, 4096);
+
+	fx.processes[0]->uid = op.uid = OTHER_UID;
+	for (int32_t rank = 0; rank < 7; rank++) {
+		struct process *p = add_process(rank, 40);
+
+		for (uint32_t i = 0; i < 120; i++) {
+			struct op many = make_op(p, i / 3, UINT64_C(1024) << i % 20);
+
+			add_op(&many);
+		}
+	}
+	add_op(&op);
+	collect(false, OTHER_UID);
+	ck_assert_double_le(sum_of("ncclinsp_ops_total", ""), 0);
+	fx.now_ns += 2 * FX_SECOND;
+	metrics_look(fx.metrics, fx.now_ns);
+	add_op(&op);
+	collect(false, OTHER_UID);
+	ck_assert_double_eq(sum_of("ncclinsp_ops_total", ""), 1);
+	ck_assert_double_eq(sum_of("ncclinsp_op_duration_seconds_count", ""), 1);
+	collect(true, 0);
+	ck_assert_double_gt(sum_of("ncclinsp_ops_total", "uid=\"0\""), 20);	/* detail goes first */
+	ck_assert_double_le(sum_of("ncclinsp_series", ""), 2000);
+}
+END_TEST
+
 START_TEST(a_counter_does_not_go_back_when_its_process_is_replaced)
 {
 	struct process *p = add_process(0, 1);
@@ -413,6 +442,7 @@ int main(void)
 		FX_TEST(eight_ranks_of_ten_communicators_have_room),
 		FX_TEST(time_inside_is_counted_by_communicator_where_it_tells_ranks_apart),
 		FX_TEST(more_than_there_is_room_for_is_counted_under_other),
+		FX_TEST(a_user_with_few_series_has_them_where_others_have_many),
 		FX_TEST(a_counter_does_not_go_back_when_its_process_is_replaced),
 		FX_TEST(what_is_in_flight_has_an_age_and_a_number),
 		FX_TEST(what_is_alive_stays_and_what_has_gone_is_let_go),

@@ -14,7 +14,8 @@
  * A counter never goes back while its labels are known, whatever other stages let go: it
  * adds up how much theirs have grown.  Series are bounded: labels that find no room are
  * counted under "other".  What had no use for ten minutes
- * makes room where it is wanted, and what no job uses any more goes after an hour.
+ * makes room where it is wanted, then what a user has beyond a fair share, and what no job
+ * uses any more goes after an hour.
  *
  * Times are CLOCK_MONOTONIC ns.
  */
@@ -25,6 +26,7 @@
 #define METRICS_SERIES_LEAST	200
 #define METRICS_SERIES_MOST	100000
 
+struct accounts;
 struct diagnose;
 struct exposition;
 struct links;
@@ -38,6 +40,7 @@ struct metrics_config {
 	const char *host;	/* copied */
 	uint32_t series;	/* at most; 0: the default */
 	bool peers;		/* series of each link */
+	const struct accounts *accounts;	/* NULL: each uid is one */
 	uint64_t seed;
 };
 

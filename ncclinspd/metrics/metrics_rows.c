@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ncclinspd/accounts.h"
 #include "ncclinspd/job.h"
 #include "ncclinspd/metrics/metrics_impl.h"
 
@@ -25,6 +26,12 @@ uint32_t metrics_reserved(void)
 	return sum;
 }
 
+/* The series of a user's account, so far; nobody's are in none. */
+static uint32_t *series_of(struct metrics *m, uid_t uid)
+{
+	return &m->of_account[accounts_of(m->config.accounts, uid) % METRICS_ACCOUNTS];
+}
+
 static void drop(struct metrics *m, uint32_t item)
 {
 	struct metrics_row *row = metrics_row_at(m, item);
@@ -35,6 +42,8 @@ static void drop(struct metrics *m, uint32_t item)
 		pool_put(&m->lately, row->lately);
 	pool_list_remove(&m->rows, &m->kind[kind], item);
 	m->stats.series -= metrics_cost((enum metrics_kind)kind);
+	if (row->labels.uid != METRICS_NOBODY)
+		*series_of(m, row->labels.uid) -= metrics_cost((enum metrics_kind)kind);
 	m->generation++;
 	pool_put(&m->rows, item);
 }
@@ -86,15 +95,56 @@ static bool has_room(const struct metrics *m, uint32_t series)
 	return m->stats.series + series + m->reserved <= m->stats.limit;
 }
 
-static bool make_room(struct metrics *m, uint32_t series, uint64_t now_ns)
+/* What each user may have where there is not enough for all, this one among them. */
+static uint32_t fair_share(struct metrics *m, uid_t uid)
 {
-	if (has_room(m, series))
+	uint32_t users = uid != METRICS_NOBODY && !*series_of(m, uid);
+
+	for (uint32_t i = 0; i < METRICS_ACCOUNTS; i++)
+		users += !!m->of_account[i];
+	return (m->stats.limit - m->reserved) / (users ? users : 1);
+}
+
+/*
+ * Users with more than a fair share lose some of it to one with less, until a tenth is free:
+ * detail first, the oldest rows of it, but for those that are at work now.  For a while they
+ * get no more.
+ */
+static void share_out(struct metrics *m, uid_t uid, uint64_t now_ns)
+{
+	uint32_t fair = fair_share(m, uid), next;
+
+	if (*series_of(m, uid) >= fair)
+		return;
+	m->shared_until_ns = now_ns + WANTED_NS;
+	for (int kind = METRICS_KIND_END; kind-- > 0;)
+		for (uint32_t item = m->kind[kind].first; item != POOL_NONE; item = next) {
+			const struct metrics_row *row = metrics_row_at(m, item);
+
+			next = pool_list_next(&m->rows, &m->kind[kind], item);
+			if (is_old(row, now_ns, 0) && *series_of(m, row->labels.uid) > fair &&
+			    !has_room(m, m->stats.limit / 10))
+				drop(m, item);
+		}
+}
+
+static bool may_grow(struct metrics *m, uint32_t series, uid_t uid, uint64_t now_ns)
+{
+	return has_room(m, series) && (now_ns >= m->shared_until_ns ||
+				       *series_of(m, uid) + series <= fair_share(m, uid));
+}
+
+static bool make_room(struct metrics *m, uint32_t series, uid_t uid, uint64_t now_ns)
+{
+	if (may_grow(m, series, uid, now_ns))
 		return true;
 	if (now_ns >= m->evict_ns) {	/* not with every operation that is refused */
 		m->evict_ns = now_ns + SECOND_NS;
 		drop_old(m, now_ns, WANTED_NS, true);
+		if (!has_room(m, series))
+			share_out(m, uid, now_ns);
 	}
-	return has_room(m, series);
+	return may_grow(m, series, uid, now_ns);
 }
 
 /* In its kind's table of series, gauges and infos are not known yet, and counters are 0. */
@@ -120,6 +170,8 @@ static uint32_t add(struct metrics *m, const struct metrics_labels *labels, uint
 	metrics_reset_gauges(row);
 	pool_list_append(&m->rows, &m->kind[labels->kind], item);
 	m->stats.series += metrics_cost((enum metrics_kind)labels->kind);
+	if (labels->uid != METRICS_NOBODY)
+		*series_of(m, labels->uid) += metrics_cost((enum metrics_kind)labels->kind);
 	return item;
 }
 
@@ -160,7 +212,7 @@ uint32_t metrics_row(struct metrics *m, const struct metrics_labels *labels, uin
 	uint32_t item = find(m, labels, place);
 
 	if (item == POOL_NONE && index_find(&m->index, place) == POOL_NONE &&
-	    make_room(m, metrics_cost(kind), now_ns))
+	    make_room(m, metrics_cost(kind), labels->uid, now_ns))
 		item = add(m, labels, place, now_ns);
 	if (item == POOL_NONE)
 		return other(m, kind, now_ns);
