@@ -12,6 +12,8 @@
  * there.
  */
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #define ACCOUNTS_SUBUID	"/etc/subuid"
@@ -34,5 +36,32 @@ void accounts_look(struct accounts *a);
 
 /* The id itself, if it is in no range; and always, if `a` is NULL. */
 uid_t accounts_of(const struct accounts *a, uid_t uid);
+
+/* Counts by account, for shares: as a remainder, so that now and then two share one. */
+#define TALLY	256
+struct tally {
+	uint32_t of[TALLY];
+};
+
+static inline uint32_t *tally_of(struct tally *t, uid_t account)
+{
+	return &t->of[account % TALLY];
+}
+
+/* Accounts that share a count are one here. */
+static inline bool tally_is_same(uid_t a, uid_t b)
+{
+	return a % TALLY == b % TALLY;
+}
+
+/* An account that has most. */
+static inline uid_t tally_most(const struct tally *t)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < TALLY; i++)
+		most = t->of[i] > t->of[most] ? i : most;
+	return most;
+}
 
 #endif

@@ -216,12 +216,9 @@ static void ignore(struct discover *d, struct file *f, enum log_level level, con
 		    f->name, why);
 }
 
-/* Processes that are read, by account: a remainder, which two may share. */
-#define BUCKETS 256
-
 /* What stands in the way of one more file. */
 struct limits {
-	uint32_t read_of[BUCKETS];
+	struct tally read;		/* live processes */
 	bool user, container, all;	/* which limits are reached */
 };
 
@@ -232,9 +229,9 @@ static bool find_limits(const struct discover *d, const struct file *f, struct l
 
 	*l = (struct limits){ .all = d->attached == limit };
 	for (uint32_t i = 0; i < d->nprocesses; i++)
-		l->read_of[d->processes[i]->account % BUCKETS] +=
+		*tally_of(&l->read, d->processes[i]->account) +=
 			d->processes[i]->state == PROCESS_LIVE;
-	l->user = l->read_of[f->account % BUCKETS] >= limit - limit / 4;
+	l->user = *tally_of(&l->read, f->account) >= limit - limit / 4;
 	l->container = f->dir != &d->dir && files_read_in(&d->files, f->dir) >= limit / 4;
 	return l->user || l->container || l->all;
 }
@@ -243,24 +240,24 @@ static bool find_limits(const struct discover *d, const struct file *f, struct l
  * For this file, that one may have to go: one that no live process is known to hold; of
  * those that one holds, one of a user who would still have no less than this file's.
  */
-static bool may_push_out(const struct limits *l, const struct file *f, const struct file *other)
+static bool may_push_out(struct limits *l, const struct file *f, const struct file *other)
 {
 	if (other->state != FILE_READ || (l->container && other->dir != f->dir) ||
 	    (l->user && other->account != f->account))
 		return false;
-	return !other->held || l->read_of[other->account % BUCKETS] >
-			       l->read_of[f->account % BUCKETS] + 1;
+	return !other->held || *tally_of(&l->read, other->account) >
+			       *tally_of(&l->read, f->account) + 1;
 }
 
 /* Before the other: one that nobody holds, then the newest of the user who has most. */
-static bool is_first_to_go(const struct limits *l, const struct file *f, const struct file *than)
+static bool is_first_to_go(struct limits *l, const struct file *f, const struct file *than)
 {
 	uint32_t n, of_than;
 
 	if (!than || f->held != than->held)
 		return !than || !f->held;
-	n = l->read_of[f->account % BUCKETS];
-	of_than = l->read_of[than->account % BUCKETS];
+	n = *tally_of(&l->read, f->account);
+	of_than = *tally_of(&l->read, than->account);
 	return n > of_than || (n == of_than && f->seg->process.id > than->seg->process.id);
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ncclinspd/accounts.h"
 #include "ncclinspd/find/life.h"
 
 int files_init(struct files *files, const struct shmdir *own, uint32_t max)
@@ -46,33 +47,29 @@ static int rank_of(const struct file *f)
 	return f->state == FILE_NEW ? 2 : f->state == FILE_WAITING ? 3 : 4;
 }
 
-#define BUCKETS 256
-
-/* The accounts with most rows that can make room, as a remainder: two may share one. */
-static uint32_t fullest_bucket(const struct files *files)
+/* The account with most rows that can make room. */
+static uid_t fullest_account(const struct files *files)
 {
-	uint32_t of[BUCKETS] = { 0 }, fullest = 0;
+	struct tally t = { 0 };
 
 	for (uint32_t i = 0; i < files->n; i++)
-		of[files->row[i].account % BUCKETS] += rank_of(&files->row[i]) > 0;
-	for (uint32_t i = 0; i < BUCKETS; i++)
-		fullest = of[i] > of[fullest] ? i : fullest;
-	return fullest;
+		*tally_of(&t, files->row[i].account) += rank_of(&files->row[i]) > 0;
+	return tally_most(&t);
 }
 
 /* The limits that a new file meets: who has to make room for it. */
 struct crowd {
 	bool of_account;	/* its user has half of the rows */
 	bool of_dir;		/* its container has a quarter of them */
-	bool of_bucket;		/* all rows are in use */
-	uint32_t bucket;
+	bool of_fullest;	/* all rows are in use */
+	uid_t fullest;		/* who has most of them */
 };
 
 static bool is_in_crowd(const struct crowd *c, const struct file *f, const struct shmdir *dir,
 			uid_t account)
 {
 	return (!c->of_account || f->account == account) && (!c->of_dir || f->dir == dir) &&
-	       (!c->of_bucket || f->account % BUCKETS == c->bucket);
+	       (!c->of_fullest || tally_is_same(f->account, c->fullest));
 }
 
 /* The oldest of the highest rank; NULL: all of them stay. */
@@ -105,10 +102,10 @@ static struct file *find_room(struct files *files, const struct shmdir *dir, uid
 	}
 	c.of_account = of_account >= files->max / 2;
 	c.of_dir = dir != files->own && of_dir >= files->max / 4;
-	c.of_bucket = !c.of_account && !c.of_dir && files->n == files->max;
-	if (!c.of_account && !c.of_dir && !c.of_bucket)
+	c.of_fullest = !c.of_account && !c.of_dir && files->n == files->max;
+	if (!c.of_account && !c.of_dir && !c.of_fullest)
 		return &files->row[files->n++];
-	c.bucket = c.of_bucket ? fullest_bucket(files) : 0;
+	c.fullest = c.of_fullest ? fullest_account(files) : 0;
 	return give_way(files, &c, dir, account);
 }
 

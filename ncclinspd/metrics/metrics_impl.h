@@ -10,6 +10,7 @@
  * A row is one set of labels, with its values, each of which is one or more series.
  */
 
+#include "ncclinspd/accounts.h"
 #include "ncclinspd/compare/straggler.h"
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/metrics/exposition.h"
@@ -100,7 +101,6 @@ struct metrics_labels {
 _Static_assert(sizeof(struct metrics_labels) == 184, "padding would be compared");
 
 #define METRICS_NOBODY	((uid_t)-1)
-#define METRICS_ACCOUNTS 256
 #define METRICS_OTHER	"other"
 
 /* The newest bandwidths of a TIME row: what its gauges are the medians of. */
@@ -173,7 +173,7 @@ struct metrics {
 	uint64_t generation;		/* grows when a row goes */
 	uint64_t evict_ns;		/* not looked for room before */
 	uint64_t shared_until_ns;	/* nobody gets more than a fair share before */
-	uint32_t of_account[METRICS_ACCOUNTS];	/* series, by account modulo: two may share one */
+	struct tally of_account;	/* series */
 	uint64_t look_ns;		/* of the look that is under way */
 	uint32_t findings[FINDING_KIND_END];		/* active, by kind */
 	uint32_t reserved;		/* series that are kept free */

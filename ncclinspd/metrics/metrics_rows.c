@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ncclinspd/accounts.h"
 #include "ncclinspd/job.h"
 #include "ncclinspd/metrics/metrics_impl.h"
 
@@ -29,7 +28,7 @@ uint32_t metrics_reserved(void)
 /* The series of a user's account, so far; nobody's are in none. */
 static uint32_t *series_of(struct metrics *m, uid_t uid)
 {
-	return &m->of_account[accounts_of(m->config.accounts, uid) % METRICS_ACCOUNTS];
+	return tally_of(&m->of_account, accounts_of(m->config.accounts, uid));
 }
 
 static void drop(struct metrics *m, uint32_t item)
@@ -100,8 +99,8 @@ static uint32_t fair_share(struct metrics *m, uid_t uid)
 {
 	uint32_t users = uid != METRICS_NOBODY && !*series_of(m, uid);
 
-	for (uint32_t i = 0; i < METRICS_ACCOUNTS; i++)
-		users += !!m->of_account[i];
+	for (uint32_t i = 0; i < TALLY; i++)
+		users += !!m->of_account.of[i];
 	return (m->stats.limit - m->reserved) / (users ? users : 1);
 }
 
