@@ -38,28 +38,28 @@ void accounts_look(struct accounts *a);
 uid_t accounts_of(const struct accounts *a, uid_t uid);
 
 /* Counts by account, for shares: as a remainder, so that now and then two share one. */
-#define TALLY	256
-struct tally {
-	uint32_t of[TALLY];
+#define ACCOUNTS_TALLY	256
+struct accounts_tally {
+	uint32_t of[ACCOUNTS_TALLY];
 };
 
-static inline uint32_t *tally_of(struct tally *t, uid_t account)
+static inline uint32_t *accounts_count(struct accounts_tally *t, uid_t account)
 {
-	return &t->of[account % TALLY];
+	return &t->of[account % ACCOUNTS_TALLY];
 }
 
 /* Accounts that share a count are one here. */
-static inline bool tally_is_same(uid_t a, uid_t b)
+static inline bool accounts_are_same(uid_t a, uid_t b)
 {
-	return a % TALLY == b % TALLY;
+	return a % ACCOUNTS_TALLY == b % ACCOUNTS_TALLY;
 }
 
 /* An account that has most. */
-static inline uid_t tally_most(const struct tally *t)
+static inline uid_t accounts_most(const struct accounts_tally *t)
 {
 	uint32_t most = 0;
 
-	for (uint32_t i = 0; i < TALLY; i++)
+	for (uint32_t i = 0; i < ACCOUNTS_TALLY; i++)
 		most = t->of[i] > t->of[most] ? i : most;
 	return most;
 }

@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include "tests/fixture.h"
+#include "tests/fx_accounts.h"
 #include "util/log.h"
 
 static struct baselines *b;
+static struct accounts *accounts;	/* NULL: each uid is one */
 static char path[256];
 
 static void setup(void)
@@ -18,7 +20,7 @@ static void setup(void)
 	log_set_level(LOG_ERROR);
 	snprintf(path, sizeof(path), "%s/baselines", fx_tmpdir());
 	unlink(path);
-	ck_assert_int_eq(baselines_new(&b, fx_tmpdir()), 0);
+	ck_assert_int_eq(baselines_new(&b, fx_tmpdir(), accounts), 0);
 }
 
 static void teardown(void)
@@ -26,17 +28,22 @@ static void teardown(void)
 	baselines_free(b);
 }
 
-static void put(uint64_t key)
+static void put_of(uint32_t uid, uint64_t key)
 {
-	const struct baseline one = { key, (double)key / 1000, 0.02 };
+	const struct baseline one = { key, (double)key / 1000, 0.02, uid, 0 };
 
 	baselines_put(b, &one);
+}
+
+static void put(uint64_t key)
+{
+	put_of(0, key);
 }
 
 static void restart(void)
 {
 	baselines_free(b);
-	ck_assert_int_eq(baselines_new(&b, fx_tmpdir()), 0);
+	ck_assert_int_eq(baselines_new(&b, fx_tmpdir(), accounts), 0);
 }
 
 static size_t read_all(char *bytes, size_t size)
@@ -66,12 +73,12 @@ START_TEST(what_was_learned_is_there_after_a_restart)
 	put(7);
 	restart();
 	for (uint64_t key = 1; key <= 100; key++) {
-		const struct baseline *found = baselines_find(b, key);
+		const struct baseline *found = baselines_find(b, key, 0);
 
 		ck_assert_ptr_nonnull(found);
 		ck_assert(fabs(found->mean - (double)key / 1000) < 1e-12);
 	}
-	ck_assert_ptr_null(baselines_find(b, 101));
+	ck_assert_ptr_null(baselines_find(b, 101, 0));
 }
 END_TEST
 
@@ -79,13 +86,44 @@ START_TEST(what_was_not_used_for_longest_makes_room)
 {
 	for (uint64_t key = 0; key < BASELINES; key++)
 		put(key);
-	baselines_find(b, 0);
+	baselines_find(b, 0, 0);
 	put(BASELINES);
-	ck_assert_ptr_null(baselines_find(b, 1));
-	ck_assert_ptr_nonnull(baselines_find(b, 0));
+	ck_assert_ptr_null(baselines_find(b, 1, 0));
+	ck_assert_ptr_nonnull(baselines_find(b, 0, 0));
 	restart();
-	ck_assert_ptr_nonnull(baselines_find(b, BASELINES));
-	ck_assert_ptr_nonnull(baselines_find(b, 0));
+	ck_assert_ptr_nonnull(baselines_find(b, BASELINES, 0));
+	ck_assert_ptr_nonnull(baselines_find(b, 0, 0));
+}
+END_TEST
+
+START_TEST(one_user_s_baseline_is_no_other_s_under_any_key)
+{
+	put_of(1, 7);
+	ck_assert_ptr_null(baselines_find(b, 7, 2));
+	put_of(2, 7);
+	ck_assert_ptr_nonnull(baselines_find(b, 7, 1));
+	restart();
+	ck_assert_uint_eq(baselines_find(b, 7, 1)->uid, 1);
+	ck_assert_uint_eq(baselines_find(b, 7, 2)->uid, 2);
+}
+END_TEST
+
+START_TEST(who_learns_much_leaves_others_what_they_have)
+{
+	accounts = fx_accounts("1000:100000:65536\n");
+	restart();
+	for (uint64_t key = 0; key < 10; key++)
+		put_of(1, key);
+	for (uint64_t key = 0; key < 2 * BASELINES; key++)
+		put_of(100000 + (uint32_t)key, key);	/* ids of one user */
+	for (uint64_t key = 0; key < 10; key++)
+		ck_assert_ptr_nonnull(baselines_find(b, key, 1));
+	for (uint64_t key = 10; key < 100; key++)
+		put_of(1, key);
+	for (uint64_t key = 0; key < 100; key++)
+		ck_assert_ptr_nonnull(baselines_find(b, key, 1));
+	accounts_free(accounts);
+	accounts = NULL;
 }
 END_TEST
 
@@ -100,7 +138,7 @@ START_TEST(a_broken_file_is_ignored_and_written_anew)
 		put(key);
 	restart();
 	n = read_all(bytes, sizeof(bytes));
-	ck_assert_uint_eq(n, 24 + 10 * 24);
+	ck_assert_uint_eq(n, 24 + 10 * 32);
 	ck_assert_int_eq(baselines_parse(bytes, n, at), 10);
 	for (size_t i = 0; i < n; i++) {
 		memcpy(wrong, bytes, n);
@@ -110,22 +148,23 @@ START_TEST(a_broken_file_is_ignored_and_written_anew)
 	}
 	write_all(wrong, n);
 	restart();
-	ck_assert_ptr_null(baselines_find(b, 1));
+	ck_assert_ptr_null(baselines_find(b, 1, 0));
 	put(3);
 	restart();
-	ck_assert_ptr_nonnull(baselines_find(b, 3));
+	ck_assert_ptr_nonnull(baselines_find(b, 3, 0));
 }
 END_TEST
 
 START_TEST(values_that_cannot_be_used_are_left_out)
 {
 	const struct baseline bad[] = {
-		{ 1, NAN, 1 }, { 1, INFINITY, 1 }, { 1, 1, 0 }, { 1, 1, NAN }, { 1, 1e9, 1 },
+		{ 1, NAN, 1, 0, 0 }, { 1, INFINITY, 1, 0, 0 }, { 1, 1, 0, 0, 0 },
+		{ 1, 1, NAN, 0, 0 }, { 1, 1e9, 1, 0, 0 },
 	};
 
 	for (int i = 0; i < FX_COUNT(bad); i++)
 		baselines_put(b, &bad[i]);
-	ck_assert_ptr_null(baselines_find(b, 1));
+	ck_assert_ptr_null(baselines_find(b, 1, 0));
 }
 END_TEST
 
@@ -133,12 +172,12 @@ START_TEST(a_place_that_cannot_be_written_to_does_no_harm)
 {
 	struct baselines *other;
 
-	ck_assert_int_eq(baselines_new(&other, "/proc/self"), 0);
-	baselines_put(other, &(struct baseline){ 1, 2, 3 });
+	ck_assert_int_eq(baselines_new(&other, "/proc/self", NULL), 0);
+	baselines_put(other, &(struct baseline){ 1, 2, 3, 0, 0 });
 	baselines_save(other);
-	ck_assert_ptr_nonnull(baselines_find(other, 1));
+	ck_assert_ptr_nonnull(baselines_find(other, 1, 0));
 	baselines_free(other);
-	ck_assert_int_eq(baselines_new(&other, NULL), 0);
+	ck_assert_int_eq(baselines_new(&other, NULL, NULL), 0);
 	baselines_free(other);
 }
 END_TEST
@@ -148,6 +187,8 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_TEST(what_was_learned_is_there_after_a_restart),
 		FX_TEST(what_was_not_used_for_longest_makes_room),
+		FX_TEST(one_user_s_baseline_is_no_other_s_under_any_key),
+		FX_TEST(who_learns_much_leaves_others_what_they_have),
 		FX_TEST(a_broken_file_is_ignored_and_written_anew),
 		FX_TEST(values_that_cannot_be_used_are_left_out),
 		FX_TEST(a_place_that_cannot_be_written_to_does_no_harm),

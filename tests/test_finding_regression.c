@@ -134,6 +134,33 @@ START_TEST(what_became_faster_is_the_new_way_of_things)
 }
 END_TEST
 
+/* Operations of another user, of ever other sizes. */
+static void flood(int n)
+{
+	for (int i = 0; i < n; i++) {
+		const struct op op = {
+			.process_id = 2, .uid = 1000, .has_comm_id = true, .comm_id = 0xe1,
+			.nranks = 2, .func = "AllReduce", .algo = "RING", .proto = "SIMPLE",
+			.bytes = 8 + (uint64_t)i, .source = TIMING_KERNEL_GPU, .exec_ns = 1000,
+			.sampled = true, .complete = true,
+		};
+
+		diagnose_op(dg, &op, now_ns);
+	}
+}
+
+START_TEST(nobody_keeps_others_from_learning_what_is_usual)
+{
+	flood(20000);
+	for (int i = 0; i < LEARN; i++) {
+		run(1, 0, 0, 1);
+		flood(2000);
+	}
+	run(8, 2, KINDS, 1.3);
+	ck_assert_int_eq(count(), 1);
+}
+END_TEST
+
 START_TEST(a_baseline_outlives_the_daemon)
 {
 	char path[256];
@@ -157,6 +184,7 @@ int main(void)
 		FX_TEST(what_stays_as_it_was_is_no_finding),
 		FX_LOOP(what_became_slower_is_told_with_what_else_did, 0, FX_COUNT(changes)),
 		FX_TEST(what_became_faster_is_the_new_way_of_things),
+		FX_TEST(nobody_keeps_others_from_learning_what_is_usual),
 		FX_TEST(a_baseline_outlives_the_daemon),
 	};
 

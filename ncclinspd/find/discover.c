@@ -218,7 +218,7 @@ static void ignore(struct discover *d, struct file *f, enum log_level level, con
 
 /* What stands in the way of one more file. */
 struct limits {
-	struct tally read;		/* live processes */
+	struct accounts_tally read;		/* live processes */
 	bool user, container, all;	/* which limits are reached */
 };
 
@@ -229,9 +229,9 @@ static bool find_limits(const struct discover *d, const struct file *f, struct l
 
 	*l = (struct limits){ .all = d->attached == limit };
 	for (uint32_t i = 0; i < d->nprocesses; i++)
-		*tally_of(&l->read, d->processes[i]->account) +=
+		*accounts_count(&l->read, d->processes[i]->account) +=
 			d->processes[i]->state == PROCESS_LIVE;
-	l->user = *tally_of(&l->read, f->account) >= limit - limit / 4;
+	l->user = *accounts_count(&l->read, f->account) >= limit - limit / 4;
 	l->container = f->dir != &d->dir && files_read_in(&d->files, f->dir) >= limit / 4;
 	return l->user || l->container || l->all;
 }
@@ -245,8 +245,8 @@ static bool may_push_out(struct limits *l, const struct file *f, const struct fi
 	if (other->state != FILE_READ || (l->container && other->dir != f->dir) ||
 	    (l->user && other->account != f->account))
 		return false;
-	return !other->held || *tally_of(&l->read, other->account) >
-			       *tally_of(&l->read, f->account) + 1;
+	return !other->held || *accounts_count(&l->read, other->account) >
+			       *accounts_count(&l->read, f->account) + 1;
 }
 
 /* Before the other: one that nobody holds, then the newest of the user who has most. */
@@ -256,8 +256,8 @@ static bool is_first_to_go(struct limits *l, const struct file *f, const struct 
 
 	if (!than || f->held != than->held)
 		return !than || !f->held;
-	n = *tally_of(&l->read, f->account);
-	of_than = *tally_of(&l->read, than->account);
+	n = *accounts_count(&l->read, f->account);
+	of_than = *accounts_count(&l->read, than->account);
 	return n > of_than || (n == of_than && f->seg->process.id > than->seg->process.id);
 }
 

@@ -50,11 +50,11 @@ static int rank_of(const struct file *f)
 /* The account with most rows that can make room. */
 static uid_t fullest_account(const struct files *files)
 {
-	struct tally t = { 0 };
+	struct accounts_tally t = { 0 };
 
 	for (uint32_t i = 0; i < files->n; i++)
-		*tally_of(&t, files->row[i].account) += rank_of(&files->row[i]) > 0;
-	return tally_most(&t);
+		*accounts_count(&t, files->row[i].account) += rank_of(&files->row[i]) > 0;
+	return accounts_most(&t);
 }
 
 /* The limits that a new file meets: who has to make room for it. */
@@ -69,7 +69,7 @@ static bool is_in_crowd(const struct crowd *c, const struct file *f, const struc
 			uid_t account)
 {
 	return (!c->of_account || f->account == account) && (!c->of_dir || f->dir == dir) &&
-	       (!c->of_fullest || tally_is_same(f->account, c->fullest));
+	       (!c->of_fullest || accounts_are_same(f->account, c->fullest));
 }
 
 /* The oldest of the highest rank; NULL: all of them stay. */

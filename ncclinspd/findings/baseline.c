@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ncclinspd/accounts.h"
 #include "ncclinspd/keep/writer.h"
 #include "ncclinspd/pool.h"
 #include "util/cleanup.h"
@@ -29,6 +30,7 @@ _Static_assert(sizeof(struct header) == 24, "the file has no padding");
 struct baselines {
 	struct writer *writer;	/* NULL: no place to write to */
 	const char *state_dir;	/* the caller's */
+	const struct accounts *accounts;
 	bool unread;		/* the file of earlier jobs: its disk has not answered yet */
 	bool changed;
 	uint32_t n;
@@ -139,13 +141,14 @@ void baselines_save(struct baselines *b)
 
 /* ---- the table -------------------------------------------------------------- */
 
-int baselines_new(struct baselines **bp, const char *state_dir)
+int baselines_new(struct baselines **bp, const char *state_dir, const struct accounts *accounts)
 {
 	struct baselines *b = calloc(1, sizeof(*b));
 
 	if (!b)
 		return -ENOMEM;
 	b->state_dir = state_dir;
+	b->accounts = accounts;
 	if (state_dir)
 		start_file(b);
 	*bp = b;
@@ -166,12 +169,12 @@ static void remove_at(struct baselines *b, uint32_t i)
 	memmove(&b->at[i], &b->at[i + 1], (--b->n - i) * sizeof(*b->at));
 }
 
-static struct baseline *find(struct baselines *b, uint64_t key)
+static struct baseline *find(struct baselines *b, uint64_t key, uint32_t uid)
 {
 	for (uint32_t i = 0; i < b->n; i++) {
 		struct baseline found = b->at[i];
 
-		if (found.key != key)
+		if (found.key != key || found.uid != uid)
 			continue;
 		remove_at(b, i);
 		b->at[b->n] = found;
@@ -180,20 +183,36 @@ static struct baseline *find(struct baselines *b, uint64_t key)
 	return NULL;
 }
 
-const struct baseline *baselines_find(struct baselines *b, uint64_t key)
+const struct baseline *baselines_find(struct baselines *b, uint64_t key, uint32_t uid)
 {
 	read_earlier(b);
-	return find(b, key);
+	return find(b, key, uid);
+}
+
+/* The one that was not used for longest of the user with most, the new one's among them. */
+static uint32_t first_to_go(const struct baselines *b, uint32_t uid)
+{
+	struct accounts_tally t = { 0 };
+	uint32_t i = 0;
+	uid_t most;
+
+	*accounts_count(&t, accounts_of(b->accounts, uid)) = 1;
+	for (uint32_t k = 0; k < b->n; k++)
+		++*accounts_count(&t, accounts_of(b->accounts, b->at[k].uid));
+	most = accounts_most(&t);
+	while (!accounts_are_same(accounts_of(b->accounts, b->at[i].uid), most))
+		i++;
+	return i;
 }
 
 void baselines_put(struct baselines *b, const struct baseline *baseline)
 {
 	if (!is_sound(baseline))
 		return;
-	if (find(b, baseline->key))
+	if (find(b, baseline->key, baseline->uid))
 		b->n--;
 	else if (b->n == BASELINES)
-		remove_at(b, 0);
+		remove_at(b, first_to_go(b, baseline->uid));
 	b->at[b->n++] = *baseline;
 	b->changed = true;
 }

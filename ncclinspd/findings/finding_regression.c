@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ncclinspd/accounts.h"
 #include "ncclinspd/findings/baseline.h"
 #include "ncclinspd/findings/cusum.h"
 #include "ncclinspd/findings/diagnose.h"
@@ -37,6 +38,8 @@
 
 struct series {
 	uint64_t key;		/* 0: unused */
+	uid_t uid;		/* of its processes: a key can be chosen */
+	uid_t account;
 	uint64_t lasting;	/* key of its baseline: the same in the next job */
 	uint64_t comm;		/* equal: of one communicator of this job */
 	uint64_t used_ns;
@@ -108,30 +111,40 @@ static void begin_series(struct regressions *rg, struct series *s, uint64_t key,
 			 const struct op *op)
 {
 	uint64_t lasting = lasting_key(op);
-	const struct baseline *known = baselines_find(rg->baselines, lasting);
+	const struct baseline *known = baselines_find(rg->baselines, lasting, op->uid);
 
-	*s = (struct series){ .key = key, .lasting = lasting, .comm = comm_of(op),
+	*s = (struct series){ .key = key, .uid = op->uid, .lasting = lasting, .comm = comm_of(op),
 			      .from_before = known };
 	if (known)
 		cusum_start(&s->cusum, known->mean, known->sigma);
 }
 
-/* That one; else one that is unused, or else the stalest. */
-static struct series *find(struct regressions *rg, const struct op *op)
+/* To make room: an unused one, then one of the same user's, then any; of these the stalest. */
+static bool is_before(const struct series *s, const struct series *than, uid_t account)
+{
+	int rank = !s->key ? 2 : s->account == account;
+	int rank_than = !than->key ? 2 : than->account == account;
+
+	return rank > rank_than || (rank == rank_than && s->used_ns < than->used_ns);
+}
+
+/* The series of this kind of operation; else one that makes room. */
+static struct series *find(struct regressions *rg, const struct op *op, uid_t account)
 {
 	uint64_t key = key_of(op);
-	struct series *stalest = &rg->series[key / 2 % SERIES];
+	struct series *first = &rg->series[key / 2 % SERIES];
 
 	for (uint64_t i = 0; i < PROBES; i++) {
 		struct series *s = &rg->series[(key / 2 + i) % SERIES];
 
-		if (s->key == key)
+		if (s->key == key && s->uid == op->uid)
 			return s;
-		if (s->used_ns < stalest->used_ns)
-			stalest = s;
+		if (is_before(s, first, account))
+			first = s;
 	}
-	begin_series(rg, stalest, key, op);
-	return stalest;
+	begin_series(rg, first, key, op);
+	first->account = account;
+	return first;
 }
 
 static void on_op(struct diagnose *dg, void *state, const struct op *op, uint64_t now_ns)
@@ -140,10 +153,9 @@ static void on_op(struct diagnose *dg, void *state, const struct op *op, uint64_
 	uint64_t ns = time_of(op), place;
 	struct series *s;
 
-	(void)dg;
 	if (ns == UNKNOWN_U64 || !ns)
 		return;
-	s = find(rg, op);
+	s = find(rg, op, accounts_of(diagnose_settings(dg)->accounts, op->uid));
 	s->used_ns = now_ns;
 	place = s->ops++;
 	if (!place)
@@ -167,7 +179,7 @@ static int by_value(const void *a, const void *b)
 
 static void keep(struct regressions *rg, const struct series *s)
 {
-	const struct baseline b = { s->lasting, s->cusum.mean, s->cusum.sigma };
+	const struct baseline b = { s->lasting, s->cusum.mean, s->cusum.sigma, s->uid, 0 };
 
 	baselines_put(rg->baselines, &b);
 }
@@ -425,7 +437,8 @@ static int init(struct diagnose *dg, void *state)
 {
 	struct regressions *rg = state;
 
-	return baselines_new(&rg->baselines, diagnose_settings(dg)->state_dir);
+	return baselines_new(&rg->baselines, diagnose_settings(dg)->state_dir,
+			     diagnose_settings(dg)->accounts);
 }
 
 static void deinit(void *state)

@@ -173,7 +173,7 @@ struct metrics {
 	uint64_t generation;		/* grows when a row goes */
 	uint64_t evict_ns;		/* not looked for room before */
 	uint64_t shared_until_ns;	/* nobody gets more than a fair share before */
-	struct tally of_account;	/* series */
+	struct accounts_tally of_account;	/* series */
 	uint64_t look_ns;		/* of the look that is under way */
 	uint32_t findings[FINDING_KIND_END];		/* active, by kind */
 	uint32_t reserved;		/* series that are kept free */

@@ -28,7 +28,7 @@ uint32_t metrics_reserved(void)
 /* The series of a user's account, so far; nobody's are in none. */
 static uint32_t *series_of(struct metrics *m, uid_t uid)
 {
-	return tally_of(&m->of_account, accounts_of(m->config.accounts, uid));
+	return accounts_count(&m->of_account, accounts_of(m->config.accounts, uid));
 }
 
 static void drop(struct metrics *m, uint32_t item)
@@ -99,7 +99,7 @@ static uint32_t fair_share(struct metrics *m, uid_t uid)
 {
 	uint32_t users = uid != METRICS_NOBODY && !*series_of(m, uid);
 
-	for (uint32_t i = 0; i < TALLY; i++)
+	for (uint32_t i = 0; i < ACCOUNTS_TALLY; i++)
 		users += !!m->of_account.of[i];
 	return (m->stats.limit - m->reserved) / (users ? users : 1);
 }
