@@ -99,7 +99,12 @@ static uint64_t job_of(const struct process *p)
 
 	/* A launcher that gives no id: the command, which all ranks of a job share. */
 	strncpy(text, id ? id : p->command, sizeof(text) - 8);
-	return index_mix(index_hash(0, text, sizeof(text) / 8 * 8), p->uid);
+	return index_hash(0, text, sizeof(text) / 8 * 8);
+}
+
+static bool is_of_job(const struct cost *cost, const struct cost *job)
+{
+	return cost->process_id && cost->job == job->job && cost->uid == job->uid;
 }
 
 /* NULL: more than there is room for; levels_stats() counts them. */
@@ -112,9 +117,10 @@ static struct cost *cost_of(struct steer *st, const struct process *p)
 	cost = find_cost(st, 0);
 	if (!cost)
 		return NULL;
-	*cost = (struct cost){ .job = job_of(p), .used_ns = KERNELCOST_DEFAULT_NS };
+	*cost = (struct cost){ .job = job_of(p), .uid = p->uid,
+			       .used_ns = KERNELCOST_DEFAULT_NS };
 	for (uint32_t i = 0; i < PROCESSES; i++)
-		if (st->costs[i].process_id && st->costs[i].job == cost->job)
+		if (is_of_job(&st->costs[i], cost))
 			cost->used_ns = st->costs[i].used_ns;
 	cost->process_id = p->id;
 	return cost;
@@ -186,8 +192,7 @@ static void step_job(struct steer *st, const struct cost *first)
 	for (uint32_t i = 0; i < PROCESSES; i++) {
 		struct cost *cost = &st->costs[i];
 
-		if (!cost->process_id || cost->job != first->job ||
-		    !steer_kernel_cost(cost, &ns, &error_ns))
+		if (!is_of_job(cost, first) || !steer_kernel_cost(cost, &ns, &error_ns))
 			continue;
 		n++;
 		sum_ns += ns;
@@ -196,14 +201,14 @@ static void step_job(struct steer *st, const struct cost *first)
 	if (n)
 		used_ns = kernelcost_step(used_ns, sum_ns / n, sum_error_ns / n);
 	for (uint32_t i = 0; i < PROCESSES; i++)
-		if (st->costs[i].process_id && st->costs[i].job == first->job)
+		if (is_of_job(&st->costs[i], first))
 			st->costs[i].used_ns = used_ns;
 }
 
 static bool is_first_of_job(const struct steer *st, uint32_t at)
 {
 	for (uint32_t i = 0; i < at; i++)
-		if (st->costs[i].process_id && st->costs[i].job == st->costs[at].job)
+		if (is_of_job(&st->costs[i], &st->costs[at]))
 			return false;
 	return st->costs[at].process_id;
 }

@@ -51,7 +51,8 @@ const struct control *steer_control(const struct steer *st);
 /* What is known of a process's cost. */
 struct cost {
 	uint64_t process_id;	/* 0: not in use */
-	uint64_t job;		/* the same: they wait for each other, and share an estimate */
+	uint64_t job;		/* with `uid` the same: they wait for each other, and share an */
+	uid_t uid;		/* ... estimate; others' jobs may be called anything */
 	struct overhead overhead;
 	struct kernelcost kernels;
 	uint32_t used_ns;	/* per group, what bursts are planned with; see kernelcost_step() */
