@@ -12,6 +12,7 @@ static const struct {
 	const char *told;
 } rows[] = {
 	{ "unwatched", "processes", "7 processes: " },
+	{ "unwatched", "names", "7 names, " },
 	{ "unwatched", "files", "7 times a file: " },
 	{ "reconstruct", "comms_refused", "7 communicators: " },
 	{ "aggregate", "evicted", "7 rows of sums " },

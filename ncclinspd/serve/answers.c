@@ -209,6 +209,7 @@ int answers_start(struct daemon *d)
 		.ingest = source_ingest,
 		.containers = d->config.containers ? source_containers : NULL,
 		.next_waiting = source_next_waiting,
+		.accounts = d->accounts,
 		.no_row = source_no_row,
 		.meanwhile = answers_meanwhile,
 		.catch_up = source_catch_up,

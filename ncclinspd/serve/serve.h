@@ -18,6 +18,7 @@
 
 #include "ncclinspd/model.h"
 
+struct accounts;
 struct aggregate;
 struct config;
 struct config_reading;
@@ -130,6 +131,7 @@ struct serve_source {
 	struct links *links;
 	const struct transferlog *transferlog;
 	struct names *names;	/* what people call things goes there; charged to them */
+	const struct accounts *accounts;	/* NULL: each uid is one */
 	struct diagnose *diagnose;
 	const struct metrics *metrics;
 	struct exemplars *exemplars;	/* NULL: there is no place for any */

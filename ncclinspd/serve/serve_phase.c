@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "ncclinspd/accounts.h"
 #include "ncclinspd/job.h"
 #include "ncclinspd/levels/marks.h"
 #include "ncclinspd/levels/wishes.h"
@@ -38,7 +39,10 @@ static int read_member(struct request *r, const char *key, const json_t *value, 
 /* Only of those who may: a name is kept for good. */
 static int keep_name(struct request *r, const char *text, name_t *name)
 {
-	*name = names_intern(r->serve->source.names, r->viewer.uid, text, strlen(text));
+	const struct serve_source *source = &r->serve->source;
+
+	*name = names_intern(source->names, accounts_of(source->accounts, r->viewer.uid), text,
+			     strlen(text));
 	return !*name || !strcmp(*name, text) ? 0 :
 	       serve_refuse(r, -ENOSPC, "too many different names: use one again");
 }

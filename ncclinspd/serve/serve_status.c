@@ -12,6 +12,7 @@
 #include "ncclinspd/find/containers.h"
 #include "ncclinspd/join/reconstruct.h"
 #include "ncclinspd/keep/exemplars.h"
+#include "ncclinspd/names.h"
 #include "ncclinspd/sums/aggregate.h"
 #include "ncclinspd/sums/links.h"
 
@@ -163,25 +164,37 @@ static void put_containers(const struct request *r, struct json *j)
 	}
 }
 
-/* Of processes that wait, those of whoever asks; files are nobody's. */
+struct unwatched_row {
+	uint64_t processes;	/* that wait now */
+	uint64_t files, names;	/* times that they found no place */
+};
+
+static const struct field unwatched_fields[] = {
+#define F(name) { #name, FIELD_U64, offsetof(struct unwatched_row, name), NULL }
+	F(processes),
+	F(files),
+	F(names),
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+/* Processes are told to whose they are; files and names are nobody's. */
 static void put_unwatched(const struct request *r, struct json *j)
 {
+	struct unwatched_row row = { .files = UNKNOWN_U64, .names = UNKNOWN_U64 };
 	const struct serve_source *source = &r->serve->source;
-	uint64_t processes = 0;
 	size_t i = 0;
 	uid_t uid;
 
 	while (source->next_waiting && source->next_waiting(source->arg, &i, &uid))
-		processes += viewer_sees(&r->viewer, uid);
+		row.processes += viewer_sees(&r->viewer, uid);
+	if (r->viewer.all) {
+		row.files = source->no_row ? source->no_row(source->arg) : 0;
+		row.names = names_refused(source->names);
+	}
 	json_key(j, "unwatched");
 	json_begin(j, '{');
-	json_key(j, "processes");
-	json_put_u64(j, processes);
-	json_key(j, "files");
-	if (source->no_row && r->viewer.all)
-		json_put_u64(j, source->no_row(source->arg));
-	else
-		json_put_null(j);
+	rows_put(r->serve, j, unwatched_fields, &row);
 	json_end(j, '}');
 }
 
