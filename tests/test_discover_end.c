@@ -312,6 +312,30 @@ static void join_a_pair(struct shmring *ring, struct shmring_lane *lane)
 	fx_job_publish_some(ring, lane);
 }
 
+/* With as many communicators of others in its segment as it likes. */
+START_TEST(another_user_s_process_waits_for_nobody)
+{
+	char other[80];
+	pid_t dead;
+
+	if (geteuid() != 0) {
+		fx_skip("only root can be somebody else");
+		return;
+	}
+	if (!fx_daemon_open(&fx, _i))
+		return;
+	dead = fx_job_fork(fx.dir, join_a_pair, name);
+	fx_job_fork_as(STRANGER, fx.dir, join_a_pair, other);
+	fx_daemon_step(&fx, 4000);
+	ck_assert_uint_eq(discover_attached(fx.discover), 2);
+	fx_job_kill(dead);
+	fx_daemon_step(&fx, 100);
+	fx_daemon_step(&fx, 61000);
+	ck_assert_uint_eq(fx.seen.forgotten, 1);
+	fx_daemon_close(&fx);
+}
+END_TEST
+
 START_TEST(who_died_is_remembered_while_others_wait_for_it)
 {
 	char other[80];
@@ -351,6 +375,7 @@ int main(void)
 		FX_LOOP(new_file_under_the_old_name_is_a_new_segment, 0, FX_BACKENDS),
 		FX_LOOP(process_that_exits_at_once_is_read_to_its_end, 0, FX_BACKENDS),
 		FX_LOOP(what_others_wrote_is_known_before_a_process_is_over, 0, FX_BACKENDS),
+		FX_LOOP(another_user_s_process_waits_for_nobody, 0, FX_BACKENDS),
 		FX_LOOP(who_died_is_remembered_while_others_wait_for_it, 0, FX_BACKENDS),
 		FX_LOOP(only_the_last_that_ended_are_remembered, 0, FX_BACKENDS),
 		FX_LOOP(many_ends_of_one_user_do_not_push_out_another_s, 0, FX_BACKENDS),

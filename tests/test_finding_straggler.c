@@ -71,6 +71,31 @@ START_TEST(a_late_rank_is_named_with_evidence_and_a_next_step)
 }
 END_TEST
 
+/* They call their communicator the same, and its other rank is late, far more often. */
+START_TEST(strangers_in_a_communicator_clear_nobody)
+{
+	struct process *p = fx_process(20, 1000, 0), *q = fx_process(21, 1000, 1);
+	json_t *a;
+
+	for (int k = 0; k < 4 * WINDOW; k++) {
+		work(1, 1, 5 * MS, 0);
+		for (int i = 0; i < 4; i++) {
+			struct op ops[2] = { op_of(p, TRANSFER), op_of(q, TRANSFER + 5 * MS) };
+			const struct op *const both[2] = { &ops[0], &ops[1] };
+
+			ops[0].uid = ops[1].uid = 1000;
+			straggler_see(fx.straggler, both, 2, fx.processes, fx.nprocesses,
+				      fx.now_ns);
+		}
+	}
+	a = findings();
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 1);
+	ck_assert_str_eq(fx_text(a, "findings.0.verdict"), "STEADY");
+	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.pid"), 11);
+	json_decref(a);
+}
+END_TEST
+
 START_TEST(the_gpu_is_named_where_it_is_known)
 {
 	json_t *a;
@@ -175,6 +200,7 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(a_late_rank_is_named_with_evidence_and_a_next_step),
+		FX_TEST(strangers_in_a_communicator_clear_nobody),
 		FX_TEST(the_gpu_is_named_where_it_is_known),
 		FX_TEST(a_process_that_has_ended_is_late_no_more),
 		FX_TEST(who_waits_for_other_nodes_is_no_straggler_and_says_for_how_long),

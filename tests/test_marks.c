@@ -151,6 +151,17 @@ START_TEST(the_next_daemon_knows_all_of_it)
 }
 END_TEST
 
+START_TEST(a_copied_instance_is_not_at_its_owner_s_phase)
+{
+	process[0].phase = (struct phase){ "eval", NULL, NOW };
+	marks_save(m, list, 4);
+	restart(SECOND);
+	process[1].instance = process[0].instance;	/* Bob's, and seen first */
+	ck_assert_str_eq(later(1), "-");
+	ck_assert_str_eq(later(0), "eval");
+}
+END_TEST
+
 /* The daemon may be started twice before a process is seen again. */
 START_TEST(what_was_said_last_holds)
 {
@@ -303,6 +314,7 @@ int main(void)
 		FX_TEST(a_user_marks_his_own_part_of_a_job),
 		FX_TEST(a_word_about_the_node_ends_those_about_jobs),
 		FX_TEST(the_next_daemon_knows_all_of_it),
+		FX_TEST(a_copied_instance_is_not_at_its_owner_s_phase),
 		FX_TEST(what_was_said_last_holds),
 		FX_TEST(who_has_not_appeared_again_is_not_forgotten),
 		FX_TEST(what_is_not_there_any_more_is_forgotten),

@@ -434,6 +434,30 @@ START_TEST(tables_of_communicators_are_looked_through_only_so_often)
 }
 END_TEST
 
+/* Another user's table costs nothing where it is not looked through. */
+START_TEST(tables_of_other_users_keep_nobody_from_being_compared)
+{
+	enum { MANY = 60000, TURNS = 20 };
+	struct comm *many = calloc(MANY, sizeof(*many));
+
+	for (int i = 0; i < MANY; i++)
+		many[i] = member(0, (uint64_t)i);
+	process[3].uid = 7;
+	process[3].comms = many;
+	process[3].ncomms = MANY;
+	for (uint32_t i = 0; i < TURNS; i++) {
+		struct op op = { .process_id = 1, .has_comm_id = true, .comm_index = 0,
+				 .comm_id = 0xc0 + i, .nranks = 8, .func = "AllReduce", .seq = i,
+				 .complete = true, .source = TIMING_KERNEL_GPU, .exec_ns = 5 };
+
+		comms[0][0] = member(0, 0xc0 + i);
+		ranks_add(ranks, &op, now_ns);
+	}
+	ck_assert_uint_eq(ranks_stats(ranks)->unscanned, 0);
+	free(many);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -444,6 +468,7 @@ int main(void)
 		FX_TEST(who_has_ended_is_not_waited_for),
 		FX_LOOP(where_it_says_nothing_nothing_is_held, 0, 5),
 		FX_TEST(rank_without_a_time_goes_on_at_once_and_is_not_waited_for),
+		FX_TEST(tables_of_other_users_keep_nobody_from_being_compared),
 		FX_TEST(communicators_with_one_id_are_never_mixed),
 		FX_TEST(a_second_communicator_of_one_id_ends_the_comparison),
 		FX_TEST(destroyed_communicator_of_one_id_is_no_rival),

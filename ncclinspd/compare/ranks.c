@@ -193,8 +193,9 @@ static void scan(struct ranks *ranks, struct cohort *cohort, const struct op *op
 	cohort->n = 0;
 	cohort->scanned_ns = now_ns;
 	for (size_t i = 0; i < n; i++)
-		ranks->scan_left -= list[i]->ncomms < ranks->scan_left ? list[i]->ncomms :
-									 ranks->scan_left;
+		if (list[i]->uid == op->uid)
+			ranks->scan_left -= list[i]->ncomms < ranks->scan_left ?
+					    list[i]->ncomms : ranks->scan_left;
 	for (size_t i = 0; i < n && fits; i++)
 		if (list[i]->uid == op->uid &&
 		    (!list[i]->ended_ns || now_ns < list[i]->ended_ns + ENDED_NS))
