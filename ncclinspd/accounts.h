@@ -3,9 +3,9 @@
 #define NCCLINSPD_ACCOUNTS_H
 
 /*
- * The account that a user id's quotas count against.  /etc/subuid gives users ranges of further ids, for
- * the user namespaces that they make: 65,536 of them, as a rule.  If each had quotas of its
- * own, one user would have as many as the node has room for.
+ * The account that a user id's quotas count against.  /etc/subuid gives users ranges of
+ * further ids, for the user namespaces that they make: 65,536 of them, as a rule.  If each had
+ * quotas of its own, one user would have as many as the node has room for.
  *
  * Ranges of root, of system users and of names that are no local user's (of what starts
  * containers for everybody) are used by many: each block of ACCOUNTS_BLOCK ids is an account

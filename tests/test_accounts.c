@@ -24,7 +24,8 @@ static void setup(void)
 	snprintf(passwd, sizeof(passwd), "%s/passwd", fx_tmpdir());
 	put_text(passwd, "root:x:0:0::/root:/bin/sh\nada:x:1000:1000::/:/bin/sh\n"
 			 "bo:x:1001:1001::/:/bin/sh\nkubelet:x:998:998::/:/bin/false\n");
-	put_text(subuid, "0:2000000:65536\nbo:231072:65536\nada:100000:65536\n1002:165536:65536\nada:400000:1000\n"
+	put_text(subuid, "0:2000000:65536\nbo:231072:65536\nada:100000:65536\n"
+			 "1002:165536:65536\nada:400000:1000\n"
 			 "root:1000000:1000000\nkubelet:3000000:7208960\n");
 	ck_assert_int_eq(accounts_new(&a, subuid, passwd), 0);
 }

@@ -261,7 +261,7 @@ START_TEST(a_user_with_few_series_has_them_where_others_have_many)
 	ck_assert_double_eq(sum_of("ncclinsp_ops_total", ""), 1);
 	ck_assert_double_eq(sum_of("ncclinsp_op_duration_seconds_count", ""), 1);
 	collect(true, 0);
-	ck_assert_double_gt(sum_of("ncclinsp_ops_total", "uid=\"0\""), 20);	/* detail goes first */
+	ck_assert_double_gt(sum_of("ncclinsp_ops_total", "uid=\"0\""), 20);	/* detail goes */
 	ck_assert_double_le(sum_of("ncclinsp_series", ""), 2000);
 }
 END_TEST

@@ -485,7 +485,8 @@ static void scan_dir(struct discover *d, struct shmdir *dir, bool wanted, uint32
 		files_begin_scan(&d->files, dir);
 	r = shmdir_scan(dir, work, now_ns);
 	if (r == SHMDIR_MORE) {
-		log_limited(&d->rate, now_ns, LOG_WARN, "many files in %s, looking at some at a time",
+		log_limited(&d->rate, now_ns, LOG_WARN,
+			    "many files in %s, looking at some at a time",
 			    dir->path ? dir->path : "a container's shared memory");
 		return;
 	}

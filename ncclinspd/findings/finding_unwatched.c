@@ -23,20 +23,28 @@ static const struct bound {
 	const char *why;	/* what follows the number, up to the limit ... */
 	const char *action;	/* ... and behind it */
 } bounds[] = {
-	[UNWATCHED_PROCESSES] = { "processes", true,
-		"processes run and are not watched: the daemon reads", "at a time, three quarters "
-		"of them of one user, a quarter of one container. They are watched when others end; "
-		"see which need not run: ncclinsp ps" },
-	[UNWATCHED_FILES] = { "files", false,
-		"times a file was not looked at: the daemon remembers", "of them, and all are of "
-		"live processes. See who runs so many: ls -l /dev/shm" },
-	[UNWATCHED_CONTAINERS] = { "containers", false,
-		"times a container or process was not looked at: the daemon looks into", "containers, "
-		"and at 32768 processes. See what runs here that need not" },
-	[UNWATCHED_COMMUNICATORS] = { "communicators", false,
-		"communicators are not followed, their operations are not timed and no hang on them "
-		"is found: the daemon follows", "of a node, half of that of one user. Finalize those "
-		"that are no longer used" },
+	[UNWATCHED_PROCESSES] = {
+		"processes", true,
+		"processes run and are not watched: the daemon reads",
+		"at a time, three quarters of them of one user, a quarter of one container. They "
+		"are watched when others end; see which need not run: ncclinsp ps",
+	},
+	[UNWATCHED_FILES] = {
+		"files", false,
+		"times a file was not looked at: the daemon remembers",
+		"of them, and all are of live processes. See who runs so many: ls -l /dev/shm",
+	},
+	[UNWATCHED_CONTAINERS] = {
+		"containers", false,
+		"times a container or process was not looked at: the daemon looks into",
+		"containers, and at 32768 processes. See what runs here that need not",
+	},
+	[UNWATCHED_COMMUNICATORS] = {
+		"communicators", false,
+		"communicators are not followed, their operations are not timed and no hang on "
+		"them is found: the daemon follows",
+		"of a node, half of that of one user. Finalize those that are no longer used",
+	},
 };
 
 static void report(struct diagnose *dg, const struct unwatched *u, uint64_t count,

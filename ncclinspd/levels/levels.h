@@ -59,8 +59,8 @@ int levels_new(struct levels **lp, const struct levels_config *config);
 void levels_free(struct levels *l);
 
 /*
- * From now on, but for `processes` and `accounts`; without thrift, what was lowered comes back.  The
- * next levels_entries() have it.
+ * From now on, but for `processes` and `accounts`; without thrift, what was lowered comes
+ * back.  The next levels_entries() have it.
  */
 void levels_set(struct levels *l, const struct levels_config *config);
 

@@ -20,7 +20,7 @@
 #include "ncclinspd/levels/wishes.h"
 
 #define MARKS_JOBS		64
-#define MARKS_JOBS_OF_USER	16	/* of one who may not mark everybody's; of all these a half */
+#define MARKS_JOBS_OF_USER	16	/* of one who may not mark everybody's; half of all */
 #define MARKS_PROCESSES		512	/* that are kept */
 
 struct accounts;

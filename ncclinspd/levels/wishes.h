@@ -15,7 +15,7 @@
 #include "ncclinspd/model.h"
 
 #define WISHES		64
-#define WISHES_OF_USER	16	/* of one who may not change everything; of all these a half */
+#define WISHES_OF_USER	16	/* of one who may not change everything; half of all */
 #define WISH_KEEP	UINT32_MAX	/* a level, or a sampling, that is not touched */
 #define WISH_JOB_BYTES	128
 #define WISH_IDLE_NS	(UINT64_C(600) * 1000000000)
