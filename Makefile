@@ -47,7 +47,7 @@ ALLFLAGS  = -std=gnu11 -fno-strict-aliasing $(CFLAGS) $(if $(SAN),-w,$(WARN)) \
 NEEDS := gcc g++ make pkg-config /usr/include/stdio.h=libc6-dev clang scdoc mandoc tmux curl jq \
          prove=perl jsonschema=python3-jsonschema pgrep=procps unshare=util-linux \
          /usr/lib/python3/dist-packages/yaml=python3-yaml bindfs check.pc=check liburing.pc=liburing-dev \
-         libmicrohttpd.pc=libmicrohttpd-dev jansson.pc=libjansson-dev \
+         jansson.pc=libjansson-dev \
          libcurl.pc=libcurl4-openssl-dev libzstd.pc=libzstd-dev zstd zlib.pc=zlib1g-dev ncursesw.pc=libncurses-dev \
          $(if $(wildcard /usr/local/cuda*/lib*/libnccl.so.2),gdb) \
          $(if $(filter check-prometheus,$(MAKECMDGOALS)),promtool=prometheus) \
@@ -76,7 +76,7 @@ deps:
 	fi
 
 pc = $(shell pkg-config --$(1) $(2) 2>/dev/null)
-DAEMON_LIBS := liburing libmicrohttpd jansson libzstd
+DAEMON_LIBS := liburing jansson libzstd
 CLI_LIBS    := libcurl jansson ncursesw libzstd zlib
 
 # ---- what there is -------------------------------------------------------

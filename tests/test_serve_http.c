@@ -109,6 +109,53 @@ START_TEST(another_method_is_refused_with_those_allowed)
 }
 END_TEST
 
+static const struct {
+	const char *text;
+	int status;
+	const char *code;
+} no_requests[] = {
+	{ "GET\r\n\r\n", 400, "bad_request" },
+	{ "GET /v1/status\r\n\r\n", 400, "bad_request" },
+	{ "\xff\xfezz\r\n\r\n", 400, "bad_request" },
+	{ "GET /v1/status HTTP/9.9\r\n\r\n", 505, "version" },
+	{ "GET /v1/status HTTP/1.1\r\nno colon\r\n\r\n", 400, "bad_request" },
+	{ "GET /v1/status HTTP/1.1\r\n: no name\r\n\r\n", 400, "bad_request" },
+	{ "GET /v1/status HTTP/1.1\r\nContent-Length: x\r\n\r\n", 400, "bad_request" },
+	{ "GET /v1/status HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400, "bad_request" },
+	{ "GET /v1/status HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 400, "bad_request" },
+	{ "PUT /v1/level HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400,
+	  "bad_request" },
+	{ "GET /v1/status%00 HTTP/1.1\r\n\r\n", 400, "bad_request" },
+	{ "GET /v1/exemplars/%00 HTTP/1.1\r\n\r\n", 400, "bad_request" },
+	{ "GET /v1/status%zz HTTP/1.1\r\n\r\n", 400, "bad_request" },
+};
+
+START_TEST(what_is_no_request_is_refused_as_everything_else)
+{
+	bool closed;
+	char *answer = exchange(no_requests[_i].text, strlen(no_requests[_i].text), &closed);
+
+	check_error(answer, no_requests[_i].status, no_requests[_i].code);
+	ck_assert(strstr(answer, "Content-Type: application/json\r\n"));
+	ck_assert(closed);
+	free(answer);
+}
+END_TEST
+
+START_TEST(header_fields_beyond_32_kib_are_refused_and_taken)
+{
+	size_t bytes = 1 << 18;
+	char *text = malloc(bytes), *answer;
+
+	memset(text, 'a', bytes);
+	memcpy(text, "GET /v1/status HTTP/1.1\r\nX: ", 28);
+	answer = exchange(text, bytes, NULL);
+	check_error(answer, 431, "head_too_large");
+	free(answer);
+	free(text);
+}
+END_TEST
+
 START_TEST(head_gives_the_headers_alone)
 {
 	char *answer = fx_ask_text("HEAD", "/v1/status");
@@ -396,6 +443,8 @@ int main(void)
 		FX_LOOP(a_bad_parameter_is_refused_with_what_is_allowed, 0, FX_COUNT(bad_requests)),
 		FX_TEST(what_there_is_not_is_not_found),
 		FX_TEST(another_method_is_refused_with_those_allowed),
+		FX_LOOP(what_is_no_request_is_refused_as_everything_else, 0, FX_COUNT(no_requests)),
+		FX_TEST(header_fields_beyond_32_kib_are_refused_and_taken),
 		FX_TEST(head_gives_the_headers_alone),
 		FX_TEST(one_connection_carries_many_requests),
 		FX_TEST(a_long_request_line_is_refused),

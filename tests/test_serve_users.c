@@ -194,6 +194,104 @@ START_TEST(who_comes_again_and_again_shuts_nobody_out)
 }
 END_TEST
 
+/* What three users do with as many connections as they get, each in its own way. */
+#define FLOOD_USERS	3
+#define FLOOD_EACH	40
+#define FLOOD		(FLOOD_USERS * FLOOD_EACH)
+
+static const struct {
+	const char *request;
+	int times;
+	enum { STAYS, TRICKLES, LEAVES } then;
+} floods[] = {
+	{ "GET /v1/status HTTP/1.1\r\nX: ", 1, TRICKLES },
+	{ "GET /v1/stream HTTP/1.1\r\n\r\n", 1, STAYS },
+	{ "GET /v1/collectives?limit=10000 HTTP/1.1\r\n\r\n", 20, STAYS },
+	{ "GET /v1/summary?by=comm,rank,func,algo,proto,size HTTP/1.1\r\n\r\n", 1, LEAVES },
+};
+
+static bool is_cut_off(int fd)
+{
+	char byte;
+
+	return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0 ||
+	       (send(fd, "", 0, MSG_NOSIGNAL) < 0 && errno == EPIPE);
+}
+
+/* Take the place again that was lost, and go on. */
+static void flood(int how, int fd[FLOOD])
+{
+	for (int i = 0; i < FLOOD; i++) {
+		if (fd[i] && (floods[how].then == LEAVES || is_cut_off(fd[i]))) {
+			close(fd[i]);
+			fd[i] = 0;
+		}
+		if (!fd[i]) {
+			fd[i] = fx_connect_as(OTHER_UID + i % FLOOD_USERS, OTHER_UID);
+			for (int n = 0; n < floods[how].times; n++)
+				fx_send(fd[i], floods[how].request, strlen(floods[how].request));
+		} else if (floods[how].then == TRICKLES) {
+			fx_send(fd[i], "a", 1);
+		}
+	}
+}
+
+START_TEST(three_users_with_all_they_get_keep_nobody_else_out)
+{
+	const struct op op = { .rank = 1, .func = FX_FUNC };
+	int fd[FLOOD] = { 0 };
+
+	for (int i = 0; i < 10000; i++)
+		oplog_add(fx.oplog, &op);
+	for (int round = 0; round < 20; round++) {
+		flood(_i, fd);
+		fx_pass(FX_SECOND / 20);
+		json_decref(get_as(OTHER_UID + 100, "/v1/processes"));
+		json_decref(fx_get("/v1/processes", 200));
+	}
+	for (int i = 0; i < FLOOD; i++)
+		close(fd[i]);
+}
+END_TEST
+
+/* As many users as there are places, each with a connection that asks nothing. */
+START_TEST(many_users_who_hold_a_place_for_nothing_keep_nobody_else_out)
+{
+	int fd[64];
+
+	for (int i = 0; i < 64; i++) {
+		fd[i] = fx_connect_as(OTHER_UID + 1 + i, OTHER_UID);
+		fx_send(fd[i], "GET", 3);
+	}
+	fx_pass(FX_SECOND);
+	json_decref(get_as(OTHER_UID, "/v1/processes"));
+	for (int i = 0; i < 64; i++)
+		close(fd[i]);
+}
+END_TEST
+
+START_TEST(a_refusal_is_an_answer_and_never_silence)
+{
+	static const char request[] = "GET /v1/status HTTP/1.1\r\n\r\n";
+	int fd[300], refused = 0;
+
+	for (int i = 0; i < 300; i++)
+		fd[i] = fx_connect_as(OTHER_UID, OTHER_UID);
+	for (int i = 0; i < 300; i++) {
+		char *answer;
+
+		fx_send(fd[i], request, sizeof(request) - 1);
+		answer = fx_receive(fd[i], NULL);
+		refused += fx_status(answer) == 429;
+		ck_assert_msg(fx_status(answer) == 200 || fx_status(answer) == 429, "%d: '%s'", i,
+			      answer);
+		free(answer);
+		close(fd[i]);
+	}
+	ck_assert_int_eq(refused, 300 - 32);
+}
+END_TEST
+
 static void setup_users(void)
 {
 	fx_serve_open(&(struct serve_config){ .group = "tty" });
@@ -208,6 +306,9 @@ int main(void)
 		FX_TEST(only_who_sees_everything_may_have_a_snapshot_written),
 		FX_TEST(one_user_cannot_take_all_connections),
 		FX_TEST(who_comes_again_and_again_shuts_nobody_out),
+		FX_LOOP(three_users_with_all_they_get_keep_nobody_else_out, 0, FX_COUNT(floods)),
+		FX_TEST(many_users_who_hold_a_place_for_nothing_keep_nobody_else_out),
+		FX_TEST(a_refusal_is_an_answer_and_never_silence),
 		FX_TEST(who_records_in_another_format_is_told_to_his_own_user),
 		FX_TEST(the_totals_of_a_user_are_the_sums_of_his_own),
 	};

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The server's frame: libmicrohttpd does the HTTP, without a thread, inside an
- * epoll set that the daemon's loop watches; here are routes, limits and errors.
- *
- * A request passes uri_arrived() when its line is there, then answer() once with
- * the headers, once per piece of its body, and once at the end.
+ * The server's frame: which path is answered by whom, and what is refused before.  The
+ * connections are those of serve_client.c; the daemon's loop watches them all by one
+ * descriptor.
  */
 #include "ncclinspd/serve/serve.h"
 
@@ -20,18 +18,9 @@
 
 #define METHODS		"GET, HEAD"
 #define JSON_LINES	"application/x-ndjson"
-#define HTTP_BYTES	32768	/* the library's memory for one request's line and headers */
 
 #define REQUEST_NS	(UINT64_C(5) * 1000000000)
 #define CONNECTIONS	64
-
-/* One request, from its line to its end. */
-struct exchange {
-	size_t line_bytes;	/* without the method */
-	size_t body_bytes;
-	char *body;		/* its first SERVE_BODY_BYTES at most; NULL: none, or no memory */
-	bool begun;
-};
 
 static const struct route {
 	const char *path;
@@ -39,7 +28,7 @@ static const struct route {
 	const struct field_table *tables;	/* of its rows, where `fields` may choose */
 	void (*fill)(struct request *r, struct json *j);
 	/* Instead, where the answer is not made in one go. */
-	struct MHD_Response *(*open)(struct request *r, struct MHD_Connection *connection);
+	int (*open)(struct request *r, struct answer *a);
 	const char *type;	/* of it; NULL: SERVE_JSON */
 	/* Where something is to be done, by which method.  Negative errno: it was not. */
 	int (*act)(struct request *r, struct json *j);
@@ -65,12 +54,12 @@ static const struct route {
 	{ "/v1/clocks", .fill = serve_clocks },
 	{ "/v1/stream", .open = stream_open, .type = JSON_LINES,
 	  .params = PARAM_BIT(KINDS) | PARAM_BIT(PID) },
-	{ "/v1/level", .fill = serve_level, .act = serve_put_level, .by = MHD_HTTP_METHOD_PUT },
-	{ "/v1/phase", .fill = serve_phase, .act = serve_put_phase, .by = MHD_HTTP_METHOD_PUT },
+	{ "/v1/level", .fill = serve_level, .act = serve_put_level, .by = "PUT" },
+	{ "/v1/phase", .fill = serve_phase, .act = serve_put_phase, .by = "PUT" },
 	{ "/v1/overhead", .fill = serve_overhead },
 	{ "/v1/config", .fill = serve_config },
 	{ "/metrics", .open = serve_metrics, .type = EXPOSITION_TEXT_TYPE },
-	{ "/v1/snapshot", .act = serve_write_snapshot, .by = MHD_HTTP_METHOD_POST },
+	{ "/v1/snapshot", .act = serve_write_snapshot, .by = "POST" },
 	{ "/v1/exemplars", .fill = serve_exemplars },
 	{ "/v1/exemplars/", .file = serve_exemplar },
 };
@@ -97,8 +86,7 @@ static bool route_takes(const struct route *route, const char *method)
 {
 	if (route->act && !strcmp(method, route->by))
 		return true;
-	return route_reads(route) && (!strcmp(method, MHD_HTTP_METHOD_GET) ||
-				      !strcmp(method, MHD_HTTP_METHOD_HEAD));
+	return route_reads(route) && (!strcmp(method, "GET") || !strcmp(method, "HEAD"));
 }
 
 /* *tail: what follows the path. */
@@ -117,23 +105,17 @@ static const struct route *route_find(const char *path, const char **tail)
 
 /* ---- what is done -------------------------------------------------------- */
 
-static enum MHD_Result refuse_method(struct MHD_Connection *connection,
-				     const struct route *route, const char *method)
+static void refuse_method(struct answer *a, const struct route *route, const char *method)
 {
-	struct MHD_Response *response;
-	char message[256], methods[32];
+	char methods[32];
 
 	route_methods(route, methods);
-	snprintf(message, sizeof(message), "%.32s is not possible at %s; allowed: %s", method,
-		 route->path, methods);
-	response = answer_error("method_not_allowed", message);
-	if (response)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, methods);
-	return answer_send(connection, MHD_HTTP_METHOD_NOT_ALLOWED, response, SERVE_JSON);
+	answer_refuse(a, 405, "method_not_allowed", "%.32s is not possible at %s; allowed: %s",
+		      method, route->path, methods);
+	snprintf(a->allow, sizeof(a->allow), "%s", methods);
 }
 
-static enum MHD_Result fill(struct MHD_Connection *connection, struct request *r,
-			    const struct route *route)
+static void route_fill(const struct route *route, struct request *r, struct answer *a)
 {
 	CLEANUP(json_deinit) struct json j;
 
@@ -141,17 +123,10 @@ static enum MHD_Result fill(struct MHD_Connection *connection, struct request *r
 	json_begin(&j, '{');
 	route->fill(r, &j);
 	json_end(&j, '}');
-	if (json_error(&j) == -E2BIG)
-		return answer_refuse(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "too_large",
-			      "the answer is larger than %u bytes: ask for less",
-			      SERVE_ANSWER_BYTES);
-	if (json_error(&j))
-		return answer_no_memory(connection);
-	return answer_send(connection, MHD_HTTP_OK, answer_json(&j), SERVE_JSON);
+	answer_json(a, 200, &j);
 }
 
-static enum MHD_Result act(struct MHD_Connection *connection, struct request *r,
-			   const struct route *route)
+static void route_act(const struct route *route, struct request *r, struct answer *a)
 {
 	CLEANUP(json_deinit) struct json j;
 	int error;
@@ -161,221 +136,88 @@ static enum MHD_Result act(struct MHD_Connection *connection, struct request *r,
 	error = route->act(r, &j);
 	json_end(&j, '}');
 	if (error < 0)
-		return answer_failure(connection, error, r->why);
-	return answer_send(connection, MHD_HTTP_OK, answer_json(&j), SERVE_JSON);
+		answer_failure(a, error, r->why);
+	else
+		answer_json(a, 200, &j);
 }
 
-static enum MHD_Result send_file(struct MHD_Connection *connection, struct request *r,
-				 const struct route *route)
+static void route_send_file(const struct route *route, struct request *r, struct answer *a)
 {
-	struct MHD_Response *response;
 	size_t bytes;
 	char *text;
 	int error = route->file(r, &text, &bytes);
 
 	if (error < 0)
-		return answer_failure(connection, error, r->why);
-	response = MHD_create_response_from_buffer(bytes, text, MHD_RESPMEM_MUST_FREE);
-	if (!response)
-		free(text);
-	return answer_send(connection, MHD_HTTP_OK, response, route_type(route));
+		answer_failure(a, error, r->why);
+	else
+		answer_text(a, route_type(route), text, bytes);
 }
 
-static ssize_t read_nothing(void *arg, uint64_t pos, char *buf, size_t max)
+static ssize_t read_nothing(void *arg, char *buf, size_t max)
 {
 	(void)arg;
-	(void)pos;
 	(void)buf;
 	(void)max;
-	return MHD_CONTENT_READER_END_OF_STREAM;
+	return ANSWER_END;
 }
 
 /* HEAD opens nothing; its length is as unknown as that of the whole answer. */
-static enum MHD_Result open_answer(struct MHD_Connection *connection, struct request *r,
-				   const struct route *route, bool head)
+static void route_open(const struct route *route, struct request *r, struct answer *a,
+		       bool head_only)
 {
-	struct MHD_Response *response;
+	int error = 0;
 
-	response = head ? MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 1, read_nothing, NULL,
-							    NULL)
-			: route->open(r, connection);
-	if (!response)
-		return answer_failure(connection, *r->why ? -ENOSPC : -ENOMEM, r->why);
-	return answer_send(connection, MHD_HTTP_OK, response,
-			   r->type ? r->type : route_type(route));
+	*a = (struct answer){ .status = 200, .read = read_nothing };
+	if (!head_only)
+		error = route->open(r, a);
+	if (error < 0)
+		answer_failure(a, error, r->why);
+	else if (!a->type)
+		a->type = route_type(route);
 }
 
 /* ---- requests ---------------------------------------------------------- */
 
 /* False: `why` says what is wrong. */
-static bool read_query(struct MHD_Connection *connection, struct request *r,
-		       const struct route *route, char why[SERVE_WHY_BYTES])
+static bool read_query(struct request *r, char *text, const struct route *route,
+		       char why[SERVE_WHY_BYTES])
 {
 	struct query *q = &r->query;
 
-	return query_read(q, connection, route->params | (route->tables ? PARAM_BIT(FIELDS) : 0),
-			  why) &&
+	return query_read(q, text, route->params | (route->tables ? PARAM_BIT(FIELDS) : 0), why) &&
 	       (!q->fields || fields_choose(route->tables, q->fields, &r->chosen, why));
 }
 
-static enum MHD_Result dispatch(struct MHD_Connection *connection, struct client *c,
-				const struct exchange *x, const char *path, const char *method)
+enum client_phase serve_request(struct client *c)
 {
-	struct request r = { .serve = c->serve, .viewer = c->viewer, .body = x->body,
-			     .body_bytes = x->body_bytes };
-	const struct route *route = route_find(path, &r.tail);
-	bool head = !strcmp(method, MHD_HTTP_METHOD_HEAD);
+	struct request r = { .serve = c->serve, .viewer = c->viewer, .body = c->body,
+			     .body_bytes = c->body_bytes, .accept = c->request.accept,
+			     .client = c };
+	const struct http_request *asked = &c->request;
+	const struct route *route = route_find(asked->path, &r.tail);
+	struct answer *a = &c->answer;
 	char why[SERVE_WHY_BYTES];
 
-	if (!route || (c->serve->config.metrics_only && route->open != serve_metrics))
-		return answer_refuse(connection, MHD_HTTP_NOT_FOUND, "not_found",
-			      "there is nothing at '%.128s'", path);
-	if (!route_takes(route, method))
-		return refuse_method(connection, route, method);
-	if (!read_query(connection, &r, route, why))
-		return answer_refuse(connection, MHD_HTTP_BAD_REQUEST, "bad_request", "%s", why);
-	client_enter(c, CLIENT_ANSWERING);
 	serve_meanwhile(c->serve);
-	if (route->act && !strcmp(method, route->by))
-		return act(connection, &r, route);
-	if (route->file)
-		return send_file(connection, &r, route);
-	return route->fill ? fill(connection, &r, route)
-			   : open_answer(connection, &r, route, head);
-}
-
-static uint64_t announced_bytes(struct MHD_Connection *connection)
-{
-	const char *text = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
-						       MHD_HTTP_HEADER_CONTENT_LENGTH);
-
-	return text ? strtoull(text, NULL, 10) : 0;
-}
-
-static enum MHD_Result refuse_body(struct MHD_Connection *connection)
-{
-	return answer_refuse(connection, MHD_HTTP_CONTENT_TOO_LARGE, "body_too_large",
-		      "the body is longer than %u bytes", SERVE_BODY_BYTES);
-}
-
-/*
- * Who is in the middle of sending may see nothing but a broken connection when it is closed:
- * so much is read before it is refused.  Others ask first.
- */
-static bool is_too_much(struct MHD_Connection *connection)
-{
-	const char *expect = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
-							 MHD_HTTP_HEADER_EXPECT);
-
-	return announced_bytes(connection) >
-	       (expect && !strcasecmp(expect, "100-continue") ? SERVE_BODY_BYTES :
-								 SERVE_DRAIN_BYTES);
-}
-
-/* With the headers: what can be refused without the body is refused now. */
-static enum MHD_Result begin(struct MHD_Connection *connection, const struct client *c,
-			     const struct exchange *x, const char *method)
-{
-	if (c->surplus)
-		return answer_refuse(connection, MHD_HTTP_TOO_MANY_REQUESTS, "too_many_connections",
-			      "too many connections: the limit is %u, half of it for one user",
-			      c->serve->config.connections);
-	if (strlen(method) + x->line_bytes > SERVE_LINE_BYTES)
-		return answer_refuse(connection, MHD_HTTP_URI_TOO_LONG, "uri_too_long",
-			      "the request's line is longer than %u bytes", SERVE_LINE_BYTES);
-	if (is_too_much(connection))
-		return refuse_body(connection);
-	return MHD_YES;
-}
-
-static void keep_body(struct exchange *x, const char *bytes, size_t n)
-{
-	bool whole = x->body || !x->body_bytes;
-	char *body = NULL;
-
-	if (!n)
-		return;
-	x->body_bytes += n;
-	if (whole && x->body_bytes <= SERVE_BODY_BYTES)
-		body = realloc(x->body, x->body_bytes);
-	if (body)
-		memcpy(body + x->body_bytes - n, bytes, n);
+	if (!route || (c->serve->config.metrics_only && route->open != serve_metrics))
+		answer_refuse(a, 404, "not_found", "there is nothing at '%.128s'", asked->path);
+	else if (!route_takes(route, asked->method))
+		refuse_method(a, route, asked->method);
+	else if (!read_query(&r, asked->query, route, why))
+		answer_refuse(a, 400, "bad_request", "%s", why);
+	else if (route->act && !strcmp(asked->method, route->by))
+		route_act(route, &r, a);
+	else if (route->file)
+		route_send_file(route, &r, a);
+	else if (route->fill)
+		route_fill(route, &r, a);
 	else
-		free(x->body);
-	x->body = body;
-}
-
-static enum MHD_Result answer(void *arg, struct MHD_Connection *connection, const char *url,
-			      const char *method, const char *version, const char *upload,
-			      size_t *upload_bytes, void **context)
-{
-	struct client *c = client_of(connection);
-	struct exchange *x = *context;
-	size_t bytes = *upload_bytes;
-
-	(void)arg;
-	(void)version;
-	if (!c || !x)
-		return MHD_NO;
-	if (!x->begun) {
-		x->begun = true;
-		return begin(connection, c, x, method);
-	}
-	*upload_bytes = 0;
-	keep_body(x, upload, bytes);
-	if (bytes)
-		return MHD_YES;
-	if (x->body_bytes > SERVE_BODY_BYTES)
-		return refuse_body(connection);
-	return dispatch(connection, c, x, url, method);
-}
-
-/* The result is answer()'s context from its first call on. */
-static void *uri_arrived(void *arg, const char *uri, struct MHD_Connection *connection)
-{
-	struct client *c = client_of(connection);
-	struct exchange *x = calloc(1, sizeof(*x));
-
-	(void)arg;
-	if (c)
-		client_enter(c, CLIENT_READING);
-	if (x)
-		x->line_bytes = strlen(uri) + sizeof("  HTTP/1.1") - 1;
-	return x;
-}
-
-static void completed(void *arg, struct MHD_Connection *connection, void **context,
-		      enum MHD_RequestTerminationCode code)
-{
-	struct client *c = client_of(connection);
-	struct exchange *x = *context;
-
-	(void)arg;
-	(void)code;
-	if (x)
-		free(x->body);
-	free(x);
-	*context = NULL;
-	if (c)
-		client_enter(c, CLIENT_IDLE);
+		route_open(route, &r, a, c->head_only);
+	return a->status == 200 && route->open == stream_open && !c->head_only ?
+	       CLIENT_STREAMING : CLIENT_ANSWERING;
 }
 
 /* ---- life -------------------------------------------------------------- */
-
-static int http_start(struct serve *s)
-{
-	s->http = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
-				   MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, answer, s,
-				   MHD_OPTION_CONNECTION_LIMIT, s->config.connections + SERVE_SPARE,
-				   MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_BYTES,
-				   MHD_OPTION_NOTIFY_CONNECTION, client_notify, s,
-				   MHD_OPTION_NOTIFY_COMPLETED, completed, s,
-				   MHD_OPTION_URI_LOG_CALLBACK, uri_arrived, s,
-				   MHD_OPTION_END);
-	if (!s->http)
-		return errno ? -errno : -EINVAL;
-	return accept_open(s);
-}
 
 static void serve_closep(struct serve **sp)
 {
@@ -410,7 +252,7 @@ int serve_open(struct serve **sp, const struct serve_config *config,
 	if (!s->users)
 		return -ENOMEM;
 
-	r = http_start(s);
+	r = accept_open(s);
 	if (r < 0)
 		return r;
 	*sp = s;
@@ -422,11 +264,8 @@ void serve_close(struct serve *s)
 {
 	if (!s)
 		return;
-	if (s->http) {
-		streams_end(s);
-		MHD_run(s->http);
-		MHD_stop_daemon(s->http);
-	}
+	while (s->clients)
+		client_close(s->clients);
 	accept_close(s);
 	json_deinit(&s->line);
 	serve_free_sums(s);
@@ -441,13 +280,8 @@ int serve_fd(const struct serve *s)
 
 uint64_t serve_timeout_ns(struct serve *s, uint64_t now_ns)
 {
-	uint64_t at = clients_deadline(s), streams = streams_deadline(s);
-	unsigned MHD_LONG_LONG ms;
+	uint64_t at = clients_due(s);
 
-	if (s->woken || (MHD_get_timeout(s->http, &ms) == MHD_YES && !ms))
-		return 0;
-	if (streams < at)
-		at = streams;
 	if (accept_deadline(s) < at)
 		at = accept_deadline(s);
 	if (at == UINT64_MAX)
@@ -472,11 +306,7 @@ static void set_time(struct serve *s, uint64_t now_ns, uint64_t real_ns)
 void serve_run(struct serve *s, uint64_t now_ns, uint64_t real_ns)
 {
 	set_time(s, now_ns, real_ns);
-	streams_check(s);
-	clients_expire(s);
-	s->woken = false;	/* before the run: what it wakes is for the next */
-	accept_clients(s);
-	MHD_run(s->http);
+	clients_run(s);
 }
 
 struct process *serve_next_process(const struct serve *s, const struct viewer *v, size_t *i)

@@ -1,52 +1,132 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clients are let in here and handed to the library.  By itself the library tries again
- * without a pause where the first client finds no descriptor left; and where a later one
- * does, it listens no more until one of the others goes, which nobody wakes it up for.
+ * Who is let in, and who has to go for it.
+ *
+ * There are so many places; one is taken from accept to the last answer.  One user without
+ * the right to see all gets half of them, and all of these users together seven eighths, lest
+ * they shut out root.  When none is left, a client that comes takes the place of one whose
+ * user has more of them, or which holds its own without asking anything: many slow ones do
+ * not keep out who asks little.  Whoever gets no place is let in all the same, told so with
+ * a 429 when it asks, and goes.
  */
 #include "ncclinspd/serve/serve_impl.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-#define AT_ONCE		64	/* clients let in before the others are served again */
+#define AT_ONCE		32	/* clients let in before the others are served again */
 #define PAUSE_NS	UINT64_C(100000000)
+#define HELD_NS		UINT64_C(1000000000)	/* a place, for one request */
 
-static int watch(const struct serve *s, int op, int fd, uint32_t events)
+/* ---- places ------------------------------------------------------------------------ */
+
+static uint32_t places_of(const struct serve *s, uid_t uid)
+{
+	uint32_t n = 0;
+
+	for (const struct client *c = s->clients; c; c = c->next)
+		n += c->has_place && c->viewer.uid == uid;
+	return n;
+}
+
+static uint32_t places_taken(const struct serve *s)
+{
+	uint32_t n = 0;
+
+	for (const struct client *c = s->clients; c; c = c->next)
+		n += c->has_place;
+	return n;
+}
+
+/* May it have to go for one whose user has `own` places?  Its user has `places`. */
+static bool place_is_free_for(const struct client *c, const struct viewer *v, uint32_t own,
+			      uint32_t places)
+{
+	if (!c->has_place || (c->viewer.all && !v->all))
+		return false;
+	return places > own + 1 || c->phase == CLIENT_IDLE ||
+	       (c->phase != CLIENT_STREAMING && c->serve->now_ns - c->since_ns >= HELD_NS);
+}
+
+/* The one whose user has most places, then whom it costs least, then the slowest. */
+static struct client *place_find_victim(const struct serve *s, const struct viewer *v,
+					uint32_t own)
+{
+	struct client *victim = NULL;
+	uint32_t most = 0;
+
+	for (struct client *c = s->clients; c; c = c->next) {
+		uint32_t places = places_of(s, c->viewer.uid);
+
+		if (!place_is_free_for(c, v, own, places) || places < most)
+			continue;
+		if (places > most || c->phase < victim->phase ||
+		    (c->phase == victim->phase && c->since_ns <= victim->since_ns))
+			victim = c;
+		most = places;
+	}
+	return victim;
+}
+
+static bool place_take(struct serve *s, const struct viewer *v)
+{
+	uint32_t places = s->config.connections, own = places_of(s, v->uid);
+	struct client *victim;
+
+	if (!v->all && own >= places / 2)
+		return false;
+	if (!v->all)
+		places -= places / 8;
+	if (places_taken(s) < places)
+		return true;
+	victim = place_find_victim(s, v, own);
+	if (victim)
+		client_dismiss(victim);
+	return victim;
+}
+
+/* Those without a place are few: the one that was let in first goes. */
+static void place_bound_others(struct serve *s)
+{
+	struct client *first = NULL;
+	uint32_t n = 0;
+
+	for (struct client *c = s->clients; c; c = c->next) {
+		if (c->has_place)
+			continue;
+		first = c;
+		n++;
+	}
+	if (n > SERVE_SPARE)
+		client_push_out(first);
+}
+
+/* ---- the door ---------------------------------------------------------------------- */
+
+static int watch(const struct serve *s, int op, uint32_t events)
 {
 	struct epoll_event event = { .events = events };
 
-	return epoll_ctl(s->fd, op, fd, &event) < 0 ? -errno : 0;
+	return epoll_ctl(s->fd, op, s->config.listen_fd, &event) < 0 ? -errno : 0;
 }
 
 static void listen_if(struct serve *s, bool listening)
 {
-	if (s->listening != listening &&
-	    watch(s, EPOLL_CTL_MOD, s->config.listen_fd, listening ? EPOLLIN : 0) == 0)
+	if (s->listening != listening && watch(s, EPOLL_CTL_MOD, listening ? EPOLLIN : 0) == 0)
 		s->listening = listening;
-}
-
-static bool has_room(const struct serve *s)
-{
-	return s->nclients < s->config.connections + SERVE_SPARE;
 }
 
 int accept_open(struct serve *s)
 {
-	const union MHD_DaemonInfo *info;
 	int r;
 
-	info = MHD_get_daemon_info(s->http, MHD_DAEMON_INFO_EPOLL_FD);
-	if (!info)
-		return -ENOSYS;
 	s->fd = epoll_create1(EPOLL_CLOEXEC);
 	if (s->fd < 0)
 		return -errno;
-	r = watch(s, EPOLL_CTL_ADD, info->epoll_fd, EPOLLIN);
-	if (r == 0)
-		r = watch(s, EPOLL_CTL_ADD, s->config.listen_fd, EPOLLIN);
+	r = watch(s, EPOLL_CTL_ADD, EPOLLIN);
 	s->listening = r == 0;
 	return r;
 }
@@ -61,16 +141,16 @@ void accept_close(struct serve *s)
 /* 0, -EAGAIN: nobody is there; or why the next one has to wait. */
 static int let_in(struct serve *s)
 {
-	struct sockaddr_storage from = { 0 };
-	socklen_t bytes = sizeof(from);
-	int fd = accept4(s->config.listen_fd, (struct sockaddr *)&from, &bytes,
-			 SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = accept4(s->config.listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), r;
 
 	if (fd < 0)
 		return errno == EINTR || errno == ECONNABORTED ? 0 : -errno;
-	/* It closes what it does not take. */
-	return MHD_add_connection(s->http, fd, (struct sockaddr *)&from, bytes) == MHD_YES ?
-	       0 : -ENOMEM;
+	r = client_add(s, fd);
+	if (r < 0)
+		return r;
+	s->clients->has_place = place_take(s, &s->clients->viewer);
+	place_bound_others(s);
+	return 0;
 }
 
 void accept_clients(struct serve *s)
@@ -79,9 +159,9 @@ void accept_clients(struct serve *s)
 
 	if (s->now_ns < s->listen_again_ns)
 		return;
-	for (int i = 0; i < AT_ONCE && r == 0 && has_room(s); i++)
+	for (int i = 0; i < AT_ONCE && r == 0; i++)
 		r = let_in(s);
-	listen_if(s, has_room(s) && (r == 0 || r == -EAGAIN));
+	listen_if(s, r == 0 || r == -EAGAIN);
 	if (r == 0 || r == -EAGAIN)
 		return;
 	s->listen_again_ns = s->now_ns + PAUSE_NS;
@@ -91,5 +171,5 @@ void accept_clients(struct serve *s)
 
 uint64_t accept_deadline(const struct serve *s)
 {
-	return s->listening || !has_room(s) ? UINT64_MAX : s->listen_again_ns;
+	return s->listening ? UINT64_MAX : s->listen_again_ns;
 }

@@ -9,43 +9,36 @@
 
 #include "util/cleanup.h"
 
-enum MHD_Result answer_send(struct MHD_Connection *connection, unsigned status,
-			    struct MHD_Response *response, const char *type)
+void answer_text(struct answer *a, const char *type, char *text, size_t bytes)
 {
-	enum MHD_Result r;
-
-	if (!response)
-		return MHD_NO;
-	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-	MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-	if (status == MHD_HTTP_URI_TOO_LONG || status == MHD_HTTP_CONTENT_TOO_LARGE ||
-	    status == MHD_HTTP_TOO_MANY_REQUESTS)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
-	r = MHD_queue_response(connection, status, response);
-	MHD_destroy_response(response);
-	return r;
+	*a = (struct answer){ .status = 200, .type = type, .text = text, .bytes = bytes };
 }
 
-struct MHD_Response *answer_json(struct json *j)
+void answer_json(struct answer *a, unsigned status, struct json *j)
 {
-	struct MHD_Response *response;
-	size_t bytes;
-	char *text;
-
 	json_newline(j);
-	if (json_error(j))
-		return NULL;
-	text = json_steal(j, &bytes);
-	response = MHD_create_response_from_buffer(bytes, text, MHD_RESPMEM_MUST_FREE);
-	if (!response)
-		free(text);
-	return response;
+	if (json_error(j) == -E2BIG) {
+		answer_refuse(a, 500, "too_large",
+			      "the answer is larger than %u bytes: ask for less",
+			      SERVE_ANSWER_BYTES);
+	} else if (json_error(j)) {
+		answer_no_memory(a);
+	} else {
+		*a = (struct answer){ .status = status, .type = SERVE_JSON };
+		a->text = json_steal(j, &a->bytes);
+	}
 }
 
-struct MHD_Response *answer_error(const char *code, const char *message)
+/* Where memory ran out again there is no answer: its status is 0. */
+void answer_refuse(struct answer *a, unsigned status, const char *code, const char *format, ...)
 {
 	CLEANUP(json_deinit) struct json j;
+	char message[SERVE_WHY_BYTES];
+	va_list args;
 
+	va_start(args, format);
+	vsnprintf(message, sizeof(message), format, args);
+	va_end(args);
 	json_init(&j, SERVE_ANSWER_BYTES);
 	json_begin(&j, '{');
 	json_key(&j, "error");
@@ -56,25 +49,25 @@ struct MHD_Response *answer_error(const char *code, const char *message)
 	json_put_string(&j, message);
 	json_end(&j, '}');
 	json_end(&j, '}');
-	return answer_json(&j);
+	json_newline(&j);
+	*a = (struct answer){ .type = SERVE_JSON };
+	if (json_error(&j))
+		return;
+	a->status = status;
+	a->text = json_steal(&j, &a->bytes);
 }
 
-enum MHD_Result answer_refuse(struct MHD_Connection *connection, unsigned status,
-			      const char *code, const char *format, ...)
+void answer_no_memory(struct answer *a)
 {
-	char message[SERVE_WHY_BYTES];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(message, sizeof(message), format, args);
-	va_end(args);
-	return answer_send(connection, status, answer_error(code, message), SERVE_JSON);
+	answer_refuse(a, 503, "no_memory", "the daemon has no memory for the answer");
 }
 
-enum MHD_Result answer_no_memory(struct MHD_Connection *connection)
+void answer_deinit(struct answer *a)
 {
-	return answer_refuse(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "no_memory",
-		      "the daemon has no memory for the answer");
+	free(a->text);
+	if (a->free)
+		a->free(a->arg);
+	*a = (struct answer){ 0 };
 }
 
 /* Why something was not done. */
@@ -84,26 +77,28 @@ static const struct {
 	const char *code;
 	const char *message;
 } failures[] = {
-	{ -EPERM, MHD_HTTP_FORBIDDEN, "forbidden",
+	{ -EPERM, 403, "forbidden",
 	  "only root, the daemon's user and members of its group may do that" },
-	{ -ENOSYS, MHD_HTTP_NOT_FOUND, "not_found", "there is no place for it" },
-	{ -ENOENT, MHD_HTTP_NOT_FOUND, "not_found", "there is none of that name" },
-	{ -EBUSY, MHD_HTTP_SERVICE_UNAVAILABLE, "busy",
+	{ -ENOSYS, 404, "not_found", "there is no place for it" },
+	{ -ENOENT, 404, "not_found", "there is none of that name" },
+	{ -EBUSY, 503, "busy",
 	  "several are being written already: try again in a second" },
-	{ -EAGAIN, MHD_HTTP_SERVICE_UNAVAILABLE, "busy",
+	{ -EAGAIN, 503, "busy",
 	  "its disk is busy, or does not answer: try again in a second" },
-	{ -EINVAL, MHD_HTTP_BAD_REQUEST, "bad_request", "the body makes no sense" },
-	{ -ESRCH, MHD_HTTP_NOT_FOUND, "not_found", "there is no such process" },
-	{ -ENOSPC, MHD_HTTP_TOO_MANY_REQUESTS, "too_many", "there are too many already" },
-	{ -EIO, MHD_HTTP_SERVICE_UNAVAILABLE, "unwritable", "the control file cannot be written" },
-	{ -E2BIG, MHD_HTTP_INTERNAL_SERVER_ERROR, "too_large", "there is too much to be written" },
+	{ -EINVAL, 400, "bad_request", "the body makes no sense" },
+	{ -ESRCH, 404, "not_found", "there is no such process" },
+	{ -ENOSPC, 429, "too_many", "there are too many already" },
+	{ -EIO, 503, "unwritable", "the control file cannot be written" },
+	{ -E2BIG, 500, "too_large", "there is too much to be written" },
 };
 
-enum MHD_Result answer_failure(struct MHD_Connection *connection, int error, const char *why)
+void answer_failure(struct answer *a, int error, const char *why)
 {
 	for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++)
-		if (failures[i].error == error)
-			return answer_refuse(connection, failures[i].status, failures[i].code, "%s",
+		if (failures[i].error == error) {
+			answer_refuse(a, failures[i].status, failures[i].code, "%s",
 				      *why ? why : failures[i].message);
-	return answer_no_memory(connection);
+			return;
+		}
+	answer_no_memory(a);
 }

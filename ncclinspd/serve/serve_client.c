@@ -1,20 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One connection: whose it is, and how long it may take.
+ * One connection: whose it is, what it asks, what it is told, and how long that may take.
  *
- * Everybody may connect; the kernel's word for who did decides what is shown.
- * The library knows a timeout without traffic only, which a client that sends a
- * byte now and then never meets, so requests have a deadline of their own.
+ * Everybody may connect; the kernel's word for who did decides what is shown.  A connection
+ * goes through its phases one request after another; what it does next depends on what the
+ * socket takes and gives, and never waits for it:
+ *
+ *     IDLE -> READING -> ANSWERING or STREAMING -> IDLE, or LEAVING
+ *
+ * LEAVING is there because a client that is in the middle of sending sees a broken connection
+ * and no answer when it is closed at once.
  */
 #include "ncclinspd/serve/serve_impl.h"
 
+#include <errno.h>
 #include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
-#define GROUP	"ncclinsp"
+#define GROUP		"ncclinsp"
+#define SECOND_NS	UINT64_C(1000000000)
+#define ANSWER_NS	(30 * SECOND_NS)
+#define LEAVE_NS	SECOND_NS
+#define IN_BYTES	(HTTP_HEAD_BYTES + 4096)
+#define OUT_BYTES	(SERVE_BLOCK_BYTES + 512)
+#define PIECE_HEAD	6			/* "4000", and the end of that line */
+#define TURN_STEPS	32			/* of one connection, before the next */
+#define TURN_BYTES	(256u << 10)
+
+/* ---- whose it is ------------------------------------------------------------------- */
 
 gid_t client_group(const char *name)
 {
@@ -57,127 +76,477 @@ static struct viewer viewer_of(const struct serve *s, int fd)
 	};
 }
 
-/*
- * One user without the right to see all gets half of the places, and all of these users
- * together seven eighths, lest they shut out root.  Who is refused takes no place.
- */
-static bool is_surplus(const struct serve *s, const struct viewer *v)
+/* ---- phases ------------------------------------------------------------------------ */
+
+static void client_enter(struct client *c, enum client_phase phase)
 {
-	uint32_t places = s->config.connections, taken = 0, same = 0;
+	static const uint64_t most_ns[] = {
+		[CLIENT_ANSWERING] = ANSWER_NS, [CLIENT_LEAVING] = LEAVE_NS,
+	};
+	const struct serve *s = c->serve;
+
+	c->phase = phase;
+	if (phase == CLIENT_READING)
+		return;		/* its time runs since it was idle */
+	c->since_ns = s->now_ns;
+	if (phase == CLIENT_STREAMING)
+		c->deadline_ns = UINT64_MAX;
+	else
+		c->deadline_ns = s->now_ns + (phase == CLIENT_IDLE ? s->config.request_ns :
+							     most_ns[phase]);
+}
+
+/* Room for what comes and what goes, in one piece. */
+static bool client_has_room(struct client *c)
+{
+	if (!c->in)
+		c->in = malloc(IN_BYTES + OUT_BYTES);
+	c->out = c->in ? c->in + IN_BYTES : NULL;
+	return c->in;
+}
+
+static void client_free_room(struct client *c)
+{
+	free(c->in);
+	c->in = c->out = NULL;
+	c->in_bytes = c->head_bytes = 0;
+}
+
+/* ---- what it is told --------------------------------------------------------------- */
+
+static void client_put_head(struct client *c)
+{
+	const struct answer *a = &c->answer;
+	time_t seconds = (time_t)((c->serve->now_ns + c->serve->real_offset_ns) / SECOND_NS);
+	char date[40], length[48] = "Transfer-Encoding: chunked\r\n";
+	struct tm tm;
+
+	gmtime_r(&seconds, &tm);
+	strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S GMT", &tm);
+	if (!a->read)
+		snprintf(length, sizeof(length), "Content-Length: %zu\r\n", a->bytes);
+	else if (c->request.is_1_0)
+		length[0] = '\0';
+	c->out_bytes = (size_t)snprintf(c->out, OUT_BYTES,
+		"HTTP/1.1 %u %s\r\nDate: %s\r\nContent-Type: %s\r\nCache-Control: no-store\r\n"
+		"%s%s%s%s%s\r\n", a->status, http_reason(a->status), date, a->type, length,
+		*a->allow ? "Allow: " : "", a->allow, *a->allow ? "\r\n" : "",
+		a->closes ? "Connection: close\r\n" : "");
+}
+
+/* c->answer is complete, or says how it goes on. */
+static void client_answer(struct client *c, enum client_phase phase)
+{
+	struct answer *a = &c->answer;
+
+	if (!a->status || !client_has_room(c)) {
+		c->broken = true;	/* not even memory to say so */
+		return;
+	}
+	a->closes |= c->request.closes;
+	c->out_sent = c->text_sent = 0;
+	c->out_last = c->asleep = false;
+	client_put_head(c);
+	client_enter(c, phase);
+}
+
+static void client_refuse(struct client *c, const struct http_refusal *why)
+{
+	answer_deinit(&c->answer);
+	c->head_only = false;
+	answer_refuse(&c->answer, why->status, why->code, "%s", why->message);
+	c->answer.closes = true;
+	client_answer(c, CLIENT_ANSWERING);
+}
+
+static void client_refuse_place(struct client *c)
+{
+	char text[128];
+	const struct http_refusal why = { 429, "too_many_connections", text };
+
+	snprintf(text, sizeof(text), "too many connections: the limit is %u, half of it for one "
+		 "user", c->serve->config.connections);
+	c->has_place = false;
+	client_refuse(c, &why);
+}
+
+/* False: the socket takes no more for now, or never. */
+static bool client_put(struct client *c, const char *text, size_t bytes, size_t *sent, int flags)
+{
+	while (*sent < bytes) {
+		ssize_t n = send(c->fd, text + *sent, bytes - *sent,
+				 MSG_DONTWAIT | MSG_NOSIGNAL | flags);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			c->writable = false;
+			c->broken = errno != EAGAIN;
+			return false;
+		}
+		*sent += (size_t)n;
+	}
+	return true;
+}
+
+/* Put what the answer gives next into c->out.  False: nothing for now. */
+static bool client_next_piece(struct client *c)
+{
+	ssize_t n = c->answer.read(c->answer.arg, c->out + PIECE_HEAD, SERVE_BLOCK_BYTES);
+	char head[16];
+
+	c->asleep = n == 0;
+	c->broken = n == ANSWER_BROKEN;
+	if (c->asleep || c->broken)
+		return false;
+	c->out_last = n == ANSWER_END;
+	c->out_sent = c->request.is_1_0 ? PIECE_HEAD : 0;
+	if (c->out_last) {
+		c->out_bytes = c->out_sent;
+		if (!c->request.is_1_0)
+			c->out_bytes = (size_t)sprintf(c->out, "0\r\n\r\n");
+		return true;
+	}
+	snprintf(head, sizeof(head), "%04x\r\n", (unsigned)n);
+	memcpy(c->out, head, PIECE_HEAD);
+	c->out_bytes = PIECE_HEAD + (size_t)n;
+	if (!c->request.is_1_0) {
+		memcpy(c->out + c->out_bytes, "\r\n", 2);
+		c->out_bytes += 2;
+	}
+	return true;
+}
+
+static void client_leave(struct client *c)
+{
+	shutdown(c->fd, SHUT_WR);
+	client_free_room(c);
+	c->has_place = false;
+	client_enter(c, CLIENT_LEAVING);
+}
+
+/* The answer is on its way: what has come meanwhile is the next request. */
+static void client_finish(struct client *c)
+{
+	bool closes = c->answer.closes;
+
+	answer_deinit(&c->answer);
+	free(c->body);
+	c->body = NULL;
+	c->body_bytes = 0;
+	if (closes) {
+		client_leave(c);
+		return;
+	}
+	memmove(c->in, c->in + c->head_bytes, c->in_bytes - c->head_bytes);
+	c->in_bytes -= c->head_bytes;
+	c->head_bytes = 0;
+	c->in_seen = false;
+	client_enter(c, CLIENT_IDLE);
+}
+
+static bool client_send_text(struct client *c)
+{
+	struct answer *a = &c->answer;
+	size_t end = a->bytes - c->text_sent < TURN_BYTES ? a->bytes : c->text_sent + TURN_BYTES;
+
+	if (!client_put(c, a->text, end, &c->text_sent, 0))
+		return false;
+	if (c->text_sent == a->bytes)
+		client_finish(c);
+	return true;
+}
+
+static bool client_send(struct client *c)
+{
+	bool text_follows = !c->answer.read && !c->head_only;
+
+	if (!c->writable || c->asleep ||
+	    !client_put(c, c->out, c->out_bytes, &c->out_sent, text_follows ? MSG_MORE : 0))
+		return false;
+	if (text_follows)
+		return client_send_text(c);
+	if (!c->head_only && !c->out_last)
+		return client_next_piece(c);
+	client_finish(c);
+	return true;
+}
+
+/* ---- what it asks ------------------------------------------------------------------ */
+
+/* True: something has come. */
+static bool client_receive(struct client *c)
+{
+	ssize_t n;
+
+	if (!c->readable)
+		return false;
+	if (!client_has_room(c)) {
+		c->broken = true;
+		return false;
+	}
+	n = recv(c->fd, c->in + c->in_bytes, IN_BYTES - c->in_bytes, MSG_DONTWAIT);
+	if (n < 0 && errno == EINTR)
+		return true;
+	if (n <= 0) {
+		c->readable = false;
+		c->broken = n == 0 || errno != EAGAIN;	/* half a request gets no answer */
+		return false;
+	}
+	c->in_bytes += (size_t)n;
+	c->in_seen = false;
+	return true;
+}
+
+/* Nothing that can be refused without its body waits for it. */
+static bool client_read_head(struct client *c, struct http_refusal *why)
+{
+	static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+	size_t sent = 0;
+	ssize_t n = http_read_head(c->in, c->in_bytes, &c->request, why);
+
+	if (n <= 0) {
+		c->in_seen = true;
+		return n == 0;
+	}
+	c->head_bytes = (size_t)n;
+	http_body_begin(&c->body_state, &c->request);
+	if (c->request.expects && c->body_state.at != HTTP_BODY_DONE &&
+	    c->request.body_bytes <= SERVE_BODY_BYTES)
+		client_put(c, go_on, sizeof(go_on) - 1, &sent, 0);
+	return true;
+}
+
+static void client_keep_body(struct client *c, const char *bytes, size_t n)
+{
+	bool whole = c->body || !c->body_bytes;
+	char *body = NULL;
+
+	if (!n)
+		return;
+	c->body_bytes += n;
+	if (whole && c->body_bytes <= SERVE_BODY_BYTES)
+		body = realloc(c->body, c->body_bytes);
+	if (body)
+		memcpy(body + c->body_bytes - n, bytes, n);
+	else
+		free(c->body);
+	c->body = body;
+}
+
+static bool client_read_body(struct client *c, struct http_refusal *why)
+{
+	char *text = c->in + c->head_bytes;
+	size_t bytes = c->in_bytes - c->head_bytes, carried;
+	ssize_t n = http_body_take(&c->body_state, text, bytes, &carried, why);
+
+	if (n < 0)
+		return false;
+	client_keep_body(c, text, carried);
+	memmove(text, text + n, bytes - (size_t)n);
+	c->in_bytes -= (size_t)n;
+	c->in_seen = c->body_state.at != HTTP_BODY_DONE;
+	if (c->body_bytes <= SERVE_BODY_BYTES && c->request.body_bytes <= SERVE_BODY_BYTES)
+		return true;
+	*why = (struct http_refusal){ 413, "body_too_large",
+				      "the body is longer than 65536 bytes" };
+	return false;
+}
+
+/* True: there is more to be done. */
+static bool client_read(struct client *c)
+{
+	struct http_refusal why;
+
+	if (!c->in_bytes || c->in_seen)
+		return client_receive(c);
+	client_enter(c, CLIENT_READING);
+	if (!c->has_place) {
+		client_refuse_place(c);
+	} else if ((!c->head_bytes && !client_read_head(c, &why)) ||
+		   (c->head_bytes && !client_read_body(c, &why))) {
+		client_refuse(c, &why);
+	} else if (!c->in_seen) {
+		c->head_only = !strcmp(c->request.method, "HEAD");
+		client_answer(c, serve_request(c));
+	}
+	return true;
+}
+
+/* What is thrown away. */
+static bool client_drain(struct client *c)
+{
+	char text[4096];
+	ssize_t n;
+
+	if (!c->readable)
+		return false;
+	n = recv(c->fd, text, sizeof(text), MSG_DONTWAIT);
+	c->readable = n > 0;
+	c->broken = n == 0 || (n < 0 && errno != EAGAIN);
+	return n > 0;
+}
+
+/* ---- turns ------------------------------------------------------------------------- */
+
+static bool client_step(struct client *c)
+{
+	switch (c->phase) {
+	case CLIENT_ANSWERING:
+		return client_send(c);
+	case CLIENT_STREAMING:
+		c->broken |= c->hung_up;
+		return !c->broken && client_send(c);
+	case CLIENT_LEAVING:
+		return client_drain(c);
+	default:
+		return client_read(c);
+	}
+}
+
+static void client_go_on(struct client *c)
+{
+	for (int i = 0; i < TURN_STEPS && !c->broken && client_step(c); i++)
+		;
+}
+
+static bool client_is_due(const struct client *c)
+{
+	if (c->phase == CLIENT_IDLE || c->phase == CLIENT_READING)
+		return c->readable || (c->in_bytes && !c->in_seen);
+	if (c->phase == CLIENT_LEAVING)
+		return c->readable;
+	if (c->phase == CLIENT_STREAMING && c->hung_up)
+		return true;
+	return c->writable && !c->asleep;
+}
+
+static void client_time_out(struct client *c)
+{
+	static const struct http_refusal slow = {
+		408, "timeout", "the request was not complete in time",
+	};
+
+	if (c->phase == CLIENT_READING)
+		client_refuse(c, &slow);
+	else
+		c->broken = true;
+}
+
+void client_wake(struct client *c)
+{
+	c->asleep = false;
+}
+
+/* ---- all of them ------------------------------------------------------------------- */
+
+static void clients_hear(struct serve *s)
+{
+	struct epoll_event events[256];
+	int n = epoll_wait(s->fd, events, sizeof(events) / sizeof(events[0]), 0);
+
+	for (int i = 0; i < n; i++) {
+		struct client *c = events[i].data.ptr;
+		uint32_t what = events[i].events;
+
+		if (!c)
+			continue;	/* somebody comes */
+		c->hung_up |= !!(what & (EPOLLRDHUP | EPOLLHUP | EPOLLERR));
+		c->readable |= !!(what & ~(uint32_t)EPOLLOUT);
+		c->writable |= !!(what & (EPOLLOUT | EPOLLHUP | EPOLLERR));
+	}
+}
+
+void clients_run(struct serve *s)
+{
+	struct client *next;
+
+	clients_hear(s);
+	accept_clients(s);
+	for (struct client *c = s->clients; c; c = next) {
+		next = c->next;
+		if (c->deadline_ns <= s->now_ns)
+			client_time_out(c);
+		client_go_on(c);
+		if (c->broken)
+			client_close(c);
+	}
+}
+
+uint64_t clients_due(const struct serve *s)
+{
+	uint64_t first = UINT64_MAX;
 
 	for (const struct client *c = s->clients; c; c = c->next) {
-		taken += !c->surplus;
-		same += !c->surplus && !c->viewer.all && c->viewer.uid == v->uid;
+		uint64_t at = c->deadline_ns;
+
+		if (client_is_due(c))
+			return 0;
+		if (at < first)
+			first = at;
 	}
-	if (v->all)
-		return taken >= places;
-	return taken >= places - places / 8 || same >= places / 2;
+	return first;
 }
 
-static uint32_t count_surplus(const struct serve *s)
+int client_add(struct serve *s, int fd)
 {
-	uint32_t n = 0;
-
-	for (const struct client *c = s->clients; c; c = c->next)
-		n += c->surplus;
-	return n;
-}
-
-static void client_add(struct serve *s, struct MHD_Connection *connection, void **context)
-{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
 	struct client *c = calloc(1, sizeof(*c));
 
-	*context = c;
-	if (!c)
-		return;
+	event.data.ptr = c;
+	if (!c || epoll_ctl(s->fd, EPOLL_CTL_ADD, fd, &event) < 0) {
+		int error = c ? -errno : -ENOMEM;
+
+		free(c);
+		close(fd);
+		return error;
+	}
 	c->serve = s;
-	c->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-	c->viewer = viewer_of(s, c->fd);
-	c->surplus = is_surplus(s, &c->viewer);
-	c->deadline_ns = s->now_ns + s->config.request_ns;
+	c->fd = fd;
+	c->viewer = viewer_of(s, fd);
+	c->readable = c->writable = true;
+	client_enter(c, CLIENT_IDLE);
+	client_enter(c, CLIENT_READING);
 	c->next = s->clients;
 	c->prev = &s->clients;
 	if (c->next)
 		c->next->prev = &c->next;
 	s->clients = c;
 	s->nclients++;
-	/* The library takes no more than so many, whoever comes: these must go at once. */
-	if (c->surplus && count_surplus(s) > SERVE_SPARE / 2)
-		shutdown(c->fd, SHUT_RDWR);
+	return 0;
 }
 
-static void client_remove(struct client *c)
+void client_close(struct client *c)
 {
 	*c->prev = c->next;
 	if (c->next)
 		c->next->prev = c->prev;
 	c->serve->nclients--;
+	answer_deinit(&c->answer);
+	client_free_room(c);
+	free(c->body);
+	close(c->fd);
 	free(c);
 }
 
-void client_notify(void *arg, struct MHD_Connection *connection, void **context,
-		   enum MHD_ConnectionNotificationCode code)
+void client_dismiss(struct client *c)
 {
-	if (code == MHD_CONNECTION_NOTIFY_STARTED)
-		client_add(arg, connection, context);
-	else if (*context)
-		client_remove(*context);
-}
-
-struct client *client_of(struct MHD_Connection *connection)
-{
-	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
-		->socket_context;
-}
-
-void client_enter(struct client *c, enum client_phase phase)
-{
-	static const uint64_t answer_ns = UINT64_C(30) * 1000000000;
-	const struct serve *s = c->serve;
-
-	c->phase = phase;
-	if (phase == CLIENT_STREAMING)
-		c->deadline_ns = UINT64_MAX;
-	else if (phase == CLIENT_ANSWERING)
-		c->deadline_ns = s->now_ns + answer_ns;
-	else if (phase == CLIENT_IDLE)
-		c->deadline_ns = s->now_ns + s->config.request_ns;
-}
-
-/*
- * The library sees the hang-up and closes.  Nothing of an answer has been sent
- * while a request is still on its way, so the refusal does not land inside one.
- */
-static void expire(struct client *c)
-{
-	static const char body[] = "{\"error\":{\"code\":\"timeout\",\"message\":"
-				   "\"the request was not complete in time\"}}\n";
-	char text[512];
-	int bytes;
-
-	bytes = snprintf(text, sizeof(text),
-			 "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n"
-			 "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
-			 sizeof(body) - 1, body);
+	c->has_place = false;
+	if (c->phase == CLIENT_READING && !c->in_bytes)
+		return;		/* it is told when it asks */
 	if (c->phase == CLIENT_READING)
-		(void)!send(c->fd, text, (size_t)bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
-	shutdown(c->fd, SHUT_RDWR);
-	c->deadline_ns = UINT64_MAX;
+		client_refuse_place(c);
+	else
+		c->broken = true;
+	client_go_on(c);
+	if (c->broken)
+		client_close(c);
 }
 
-void clients_expire(struct serve *s)
+void client_push_out(struct client *c)
 {
-	for (struct client *c = s->clients; c; c = c->next)
-		if (c->deadline_ns <= s->now_ns)
-			expire(c);
-}
-
-uint64_t clients_deadline(const struct serve *s)
-{
-	uint64_t first = UINT64_MAX;
-
-	for (const struct client *c = s->clients; c; c = c->next)
-		if (c->deadline_ns < first)
-			first = c->deadline_ns;
-	return first;
+	if (c->phase == CLIENT_READING)
+		client_refuse_place(c);
+	client_go_on(c);
+	client_close(c);
 }

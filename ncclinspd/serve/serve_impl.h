@@ -5,9 +5,11 @@
 /*
  * What the files of the server share; for serve*.c and stream.c only.
  *
- *   serve.c           the library's daemon, routes, limits, errors
+ *   serve.c           routes, methods, errors; the server's life
+ *   http.c            bytes -> struct http_request
+ *   serve_accept.c    who is let in, and who has to go for it
+ *   serve_client.c    one connection: reading, answering, its deadlines
  *   serve_answer.c    answers and refusals
- *   serve_client.c    one connection: who it is, its deadline
  *   serve_query.c     parameters -> struct query
  *   serve_rows.c      fields of a row, as tables  serve_fields.c     which of them are wanted
  *   serve_status.c    /v1/status                  serve_processes.c  /v1/processes
@@ -26,17 +28,15 @@
  */
 
 #include <jansson.h>
-#include <microhttpd.h>
 
 #include "ncclinspd/model.h"
+#include "ncclinspd/serve/http.h"
 #include "ncclinspd/serve/serve.h"
 #include "util/json.h"
 #include "util/log.h"
 
-#define SERVE_LINE_BYTES	4096
-#define SERVE_SPARE		16	/* connections above the limit; half are told so */
+#define SERVE_SPARE		64	/* connections without a place, on their way out */
 #define SERVE_BODY_BYTES	65536
-#define SERVE_DRAIN_BYTES	(1u << 20)	/* of one that is refused, but read */
 #define SERVE_ANSWER_BYTES	(32u << 20)
 #define SERVE_BLOCK_BYTES	16384	/* of an answer that is written piece by piece */
 #define SERVE_ROWS_DEFAULT	100
@@ -56,42 +56,92 @@ static inline bool viewer_sees(const struct viewer *v, uid_t uid)
 	return v->all || v->uid == uid;
 }
 
+/* In the order in which they give up their places. */
 enum client_phase {
-	CLIENT_READING,		/* connected, or the line of a request has come */
-	CLIENT_ANSWERING,
 	CLIENT_IDLE,		/* between two requests */
+	CLIENT_READING,		/* connected, or a part of a request has come */
+	CLIENT_ANSWERING,
 	CLIENT_STREAMING,
+	CLIENT_LEAVING,		/* has its last answer; what it still sends is thrown away */
+};
+
+/*
+ * What is sent: a text, or what `read` gives piece by piece until it says that this was the
+ * end.  Whatever it owns goes with it (answer_deinit()).
+ */
+#define ANSWER_END	(-1)
+#define ANSWER_BROKEN	(-2)	/* what was sent so far cannot be completed */
+
+struct answer {
+	unsigned status;
+	const char *type;
+	char allow[32];		/* methods, behind a 405; "": does not apply */
+	bool closes;		/* the connection, afterwards */
+	char *text;
+	size_t bytes;
+	/* Up to `max` bytes; 0: nothing now, client_wake() follows; or one of the above. */
+	ssize_t (*read)(void *arg, char *buf, size_t max);
+	void (*free)(void *arg);	/* of `arg`; NULL: nothing to be freed */
+	void *arg;
 };
 
 /* One connection; lives from its accept to its close. */
 struct client {
 	struct serve *serve;
 	struct client *next, **prev;
-	int fd;			/* the library's */
-	enum client_phase phase;
-	bool surplus;		/* above the limit: gets one refusal and goes */
-	uint64_t deadline_ns;	/* UINT64_MAX: none */
+	int fd;
 	struct viewer viewer;
+	enum client_phase phase;
+	bool has_place;		/* false: it is told so when it asks, and goes */
+	bool readable, writable;	/* as far as is known */
+	bool hung_up;		/* sends nothing more, or is gone */
+	bool broken;		/* nothing can be sent any more */
+	bool asleep;		/* its answer has nothing for it now */
+	uint64_t since_ns;	/* in this phase */
+	uint64_t deadline_ns;	/* UINT64_MAX: none */
+
+	char *in;		/* NULL: nothing has come; the head, then what follows it */
+	size_t in_bytes;
+	bool in_seen;		/* all of that has been looked at */
+	size_t head_bytes;	/* 0: not whole */
+	struct http_request request;
+	struct http_body body_state;
+	char *body;		/* its first SERVE_BODY_BYTES at most; NULL: none, or no memory */
+	size_t body_bytes;
+
+	struct answer answer;
+	bool head_only;
+	char *out;		/* headers, later pieces of the answer; NULL: nothing is sent */
+	size_t out_bytes, out_sent;
+	size_t text_sent;
+	bool out_last;
 };
 
-/* MHD's hook for connections that open and close. */
-void client_notify(void *arg, struct MHD_Connection *connection, void **context,
-		   enum MHD_ConnectionNotificationCode code);
-struct client *client_of(struct MHD_Connection *connection);	/* NULL: memory ran out */
+/* serve_client.c: take over a connection.  -ENOMEM, or epoll's errno: it is closed. */
+int client_add(struct serve *s, int fd);
+void client_close(struct client *c);
 
 /* The group whose members see everything, NULL: of the usual name; -1: there is no such. */
 gid_t client_group(const char *name);
 
-/* Enter a phase; it decides how long the connection may stay in it. */
-void client_enter(struct client *c, enum client_phase phase);
+/* Go on with all that can: what came is read, answers are sent. */
+void clients_run(struct serve *s);
 
-/* Close those that took too long; the earliest deadline that is left. */
-void clients_expire(struct serve *s);
-uint64_t clients_deadline(const struct serve *s);
+/* The earliest moment at which that has something to do; 0: at once. */
+uint64_t clients_due(const struct serve *s);
+
+/* It has something to be told again. */
+void client_wake(struct client *c);
+
+/* It loses its place, with a 429 if nothing else is on its way to it. */
+void client_dismiss(struct client *c);
+
+/* It is closed, after a 429 unless it has had its answer. */
+void client_push_out(struct client *c);
 
 /*
  * serve_accept.c: s->fd, which is read when somebody comes or says something, and whoever
- * waits is let in, as far as there is room.  accept_close() closes the listening one too.
+ * waits is let in.  accept_close() closes the listening one too.
  */
 int accept_open(struct serve *s);
 void accept_close(struct serve *s);
@@ -102,20 +152,21 @@ uint64_t accept_deadline(const struct serve *s);
 
 #define SERVE_JSON	"application/json"
 
-/* Takes the response over; NULL closes the connection. */
-enum MHD_Result answer_send(struct MHD_Connection *connection, unsigned status,
-			    struct MHD_Response *response, const char *type);
+/* Takes the text (malloc'ed) over. */
+void answer_text(struct answer *a, const char *type, char *text, size_t bytes);
 
-/* Takes the text out of `j`; NULL when it could not be written whole. */
-struct MHD_Response *answer_json(struct json *j);
-struct MHD_Response *answer_error(const char *code, const char *message);
+/* Takes the text out of `j`. */
+void answer_json(struct answer *a, unsigned status, struct json *j);
 
-enum MHD_Result answer_refuse(struct MHD_Connection *connection, unsigned status,
-			      const char *code, const char *format, ...)
+void answer_refuse(struct answer *a, unsigned status, const char *code, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 /* A negative errno of what was to be done; `why` in words, "": those that fit the errno. */
-enum MHD_Result answer_failure(struct MHD_Connection *connection, int error, const char *why);
-enum MHD_Result answer_no_memory(struct MHD_Connection *connection);
+void answer_failure(struct answer *a, int error, const char *why);
+void answer_no_memory(struct answer *a);
+void answer_deinit(struct answer *a);
+
+/* The request of `c` is complete: fill in c->answer.  Returns the phase in which that is. */
+enum client_phase serve_request(struct client *c);
 
 /* ---- what is asked ----------------------------------------------------- */
 
@@ -183,10 +234,9 @@ void query_init(struct query *q);
 
 /*
  * All parameters of a request; `allowed` are bits of enum serve_param.  False: `why`
- * says what is wrong and what is allowed.  Texts stay the connection's.
+ * says what is wrong and what is allowed.  `text`, NULL: none, is changed, and pointed to.
  */
-bool query_read(struct query *q, struct MHD_Connection *connection, unsigned allowed,
-		char why[SERVE_WHY_BYTES]);
+bool query_read(struct query *q, char *text, unsigned allowed, char why[SERVE_WHY_BYTES]);
 
 /* Digits of `base` and nothing else, at most `max`. */
 bool query_number(const char *text, int base, uint64_t max, uint64_t *out);
@@ -314,9 +364,8 @@ struct serve {
 	char host[256];
 	char boot_id[40];
 	char loop[16];
-	struct MHD_Daemon *http;
-	int fd;			/* an epoll set: of the library's own, and of config.listen_fd */
-	bool listening;		/* false: no room, or nothing to make a connection of */
+	int fd;			/* an epoll set: config.listen_fd and the clients */
+	bool listening;		/* false: nothing to make a connection of */
 	uint64_t listen_again_ns;
 	struct log_rate accept_rate;
 	gid_t group;		/* who sees everything; -1: there is no such group */
@@ -326,9 +375,7 @@ struct serve {
 	uint32_t nclients;
 	struct stream *streams;
 	uint32_t tracing;	/* of these take records */
-	uint64_t streams_checked_ns;
 	uint64_t collected, collected_ns;	/* of /metrics */
-	bool woken;		/* a stream has something to send since the last serve_run() */
 	struct json line;	/* scratch of the streams */
 	struct user *users;	/* SERVE_USERS of them, by uid */
 	struct sums *sums;	/* of the snapshot before; NULL: none was asked for yet */
@@ -343,11 +390,10 @@ struct request {
 	const char *tail;	/* of the path, behind a route that ends in a slash */
 	const char *body;	/* not terminated; NULL: none */
 	size_t body_bytes;
-	const char *type;	/* of the answer; NULL: the route's */
+	const char *accept;	/* types of answers; NULL: any */
+	struct client *client;
 	char why[256];		/* in words, why something cannot be done; "": nothing to add */
 };
-
-/* The text of a timing source; NULL: none. */
 
 /* Each adds its members to the answer's open object. */
 void serve_status(struct request *r, struct json *j);
@@ -469,8 +515,8 @@ void listing_clear(struct listing *l);
 /* All rows as an array, and none left. */
 void listing_put_all(struct listing *l, struct json *j);
 
-/* The answer; the listing is its own from then on.  NULL: no memory. */
-struct MHD_Response *listing_open(struct listing *l);
+/* The answer; the listing is its own from then on. */
+void listing_open(struct listing *l, struct answer *a);
 
 /*
  * Put in what the query asks for: the number of rows, or -ENOMEM.  The summary's are
@@ -499,23 +545,16 @@ void serve_samples(struct request *r, struct json *j);
 typedef bool serve_op_fn(const struct op *op, void *arg);
 void serve_visit_ops(const struct request *r, serve_op_fn *visit, void *arg);
 
-/* NULL: no memory. */
-struct MHD_Response *serve_collectives(struct request *r, struct MHD_Connection *connection);
-struct MHD_Response *serve_summary(struct request *r, struct MHD_Connection *connection);
-struct MHD_Response *serve_metrics(struct request *r, struct MHD_Connection *connection);
-struct MHD_Response *serve_peers(struct request *r, struct MHD_Connection *connection);
+/* 0 or -ENOMEM. */
+int serve_collectives(struct request *r, struct answer *a);
+int serve_summary(struct request *r, struct answer *a);
+int serve_metrics(struct request *r, struct answer *a);
+int serve_peers(struct request *r, struct answer *a);
 
 /*
- * An answer without an end, fed by serve_op() and serve_process(); the library
- * ends it when the client goes.  NULL: no memory.
+ * An answer without an end, fed by serve_op() and serve_process(), until the client goes.
+ * -ENOMEM; -ENOSPC: too many take records.
  */
-struct MHD_Response *stream_open(struct request *r, struct MHD_Connection *connection);
-
-/* Let go of clients that hung up while there was nothing to send; when to look again. */
-void streams_check(struct serve *s);
-uint64_t streams_deadline(const struct serve *s);
-
-/* Before the library stops: it must not find a connection asleep. */
-void streams_end(struct serve *s);
+int stream_open(struct request *r, struct answer *a);
 
 #endif

@@ -136,21 +136,20 @@ static void drop_sent(struct listing *l)
 	l->sent = 1;
 }
 
-static ssize_t read_listing(void *arg, uint64_t pos, char *buf, size_t max)
+static ssize_t read_listing(void *arg, char *buf, size_t max)
 {
 	struct listing *l = arg;
 	size_t bytes;
 
-	(void)pos;
 	if (!json_error(&l->text) && l->sent == l->text.bytes) {
 		if (l->ended)
-			return MHD_CONTENT_READER_END_OF_STREAM;
+			return ANSWER_END;
 		serve_meanwhile(l->serve);
 		drop_sent(l);
 		write_rows(l, max);
 	}
 	if (json_error(&l->text))
-		return MHD_CONTENT_READER_END_WITH_ERROR;
+		return ANSWER_BROKEN;
 	bytes = l->text.bytes - l->sent < max ? l->text.bytes - l->sent : max;
 	memcpy(buf, l->text.text + l->sent, bytes);
 	l->sent += bytes;
@@ -162,13 +161,8 @@ static void free_listing(void *arg)
 	listing_free(arg);
 }
 
-struct MHD_Response *listing_open(struct listing *l)
+void listing_open(struct listing *l, struct answer *a)
 {
-	struct MHD_Response *response;
-
-	response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, SERVE_BLOCK_BYTES,
-						     read_listing, l, free_listing);
-	if (!response)
-		listing_free(l);
-	return response;
+	*a = (struct answer){ .status = 200, .type = SERVE_JSON, .read = read_listing,
+			      .free = free_listing, .arg = l };
 }

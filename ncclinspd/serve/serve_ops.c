@@ -182,7 +182,7 @@ static void put_op(const struct serve *s, struct json *j, const void *row,
 	rows_put_chosen(s, j, op_fields, row, chosen, 0);
 }
 
-struct MHD_Response *serve_collectives(struct request *r, struct MHD_Connection *connection)
+int serve_collectives(struct request *r, struct answer *a)
 {
 	const struct query *q = &r->query;
 	struct oplog_filter filter = {
@@ -200,11 +200,11 @@ struct MHD_Response *serve_collectives(struct request *r, struct MHD_Connection 
 	struct listing *l = listing_new(r->serve, "collectives", sizeof(struct op), put_op,
 					&r->chosen);
 
-	(void)connection;
 	memcpy(filter.pid, q->pid, sizeof(filter.pid));
 	if (!l || copy_rows(r, l, &filter) < 0) {
 		listing_free(l);
-		return NULL;
+		return -ENOMEM;
 	}
-	return listing_open(l);
+	listing_open(l, a);
+	return 0;
 }

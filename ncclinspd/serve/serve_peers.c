@@ -276,13 +276,14 @@ int serve_take_peers(struct request *r, struct listing *l)
 	return err;
 }
 
-struct MHD_Response *serve_peers(struct request *r, struct MHD_Connection *connection)
+int serve_peers(struct request *r, struct answer *a)
 {
 	struct listing *l = serve_new_peers(r->serve, &r->chosen);
 
-	(void)connection;
-	if (l && serve_take_peers(r, l) >= 0)
-		return listing_open(l);
-	listing_free(l);
-	return NULL;
+	if (!l || serve_take_peers(r, l) < 0) {
+		listing_free(l);
+		return -ENOMEM;
+	}
+	listing_open(l, a);
+	return 0;
 }

@@ -272,7 +272,7 @@ struct arguments {
 	char *why;		/* SERVE_WHY_BYTES */
 };
 
-static enum MHD_Result read_parameter(struct arguments *a, const char *name, const char *value)
+static bool read_parameter(struct arguments *a, const char *name, const char *value)
 {
 	char list[256];
 	unsigned i = 0;
@@ -283,41 +283,33 @@ static enum MHD_Result read_parameter(struct arguments *a, const char *name, con
 		list_allowed(a->allowed, list, sizeof(list));
 		snprintf(a->why, SERVE_WHY_BYTES, "unknown parameter '%.64s'; allowed here: %s",
 			 name, list);
-		return MHD_NO;
+		return false;
 	}
 	if (a->seen & 1u << i) {
 		snprintf(a->why, SERVE_WHY_BYTES, "parameter '%s' is given twice; once is allowed",
 			 name);
-		return MHD_NO;
+		return false;
 	}
 	a->seen |= 1u << i;
-	if (value && params[i].read(a->query, value))
-		return MHD_YES;
-	snprintf(a->why, SERVE_WHY_BYTES, "bad value '%.64s' of '%s'; allowed: %s",
-		 value ? value : "", name, params[i].allowed);
-	return MHD_NO;
+	if (params[i].read(a->query, value))
+		return true;
+	snprintf(a->why, SERVE_WHY_BYTES, "bad value '%.64s' of '%s'; allowed: %s", value, name,
+		 params[i].allowed);
+	return false;
 }
 
-/* A value with a zero byte inside is cut there by nobody but us: refuse it. */
-static enum MHD_Result read_argument(void *arg, enum MHD_ValueKind kind, const char *name,
-				     size_t name_bytes, const char *value, size_t value_bytes)
-{
-	struct arguments *a = arg;
-
-	(void)kind;
-	if (strlen(name) == name_bytes && (!value || strlen(value) == value_bytes))
-		return read_parameter(a, name, value);
-	snprintf(a->why, SERVE_WHY_BYTES, "a parameter holds a zero byte");
-	return MHD_NO;
-}
-
-bool query_read(struct query *q, struct MHD_Connection *connection, unsigned allowed,
-		char why[SERVE_WHY_BYTES])
+bool query_read(struct query *q, char *text, unsigned allowed, char why[SERVE_WHY_BYTES])
 {
 	struct arguments a = { .query = q, .allowed = allowed, .why = why };
+	const char *name, *value;
+	int r;
 
-	*why = '\0';
 	query_init(q);
-	MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, read_argument, &a);
-	return !*why;
+	while ((r = http_next_parameter(&text, &name, &value)) == 0)
+		if (!read_parameter(&a, name, value))
+			return false;
+	if (r < 0)
+		snprintf(why, SERVE_WHY_BYTES,
+			 "a parameter has a zero byte, or a %% without two hex digits");
+	return r > 0;
 }

@@ -195,14 +195,15 @@ int serve_take_summary(struct request *r, struct listing *l)
 	return err;
 }
 
-struct MHD_Response *serve_summary(struct request *r, struct MHD_Connection *connection)
+int serve_summary(struct request *r, struct answer *a)
 {
 	struct listing *l = listing_new(r->serve, "rows", sizeof(struct aggregate_row),
 					serve_put_summary_row, &r->chosen);
 
-	(void)connection;
-	if (l && serve_take_summary(r, l) >= 0)
-		return listing_open(l);
-	listing_free(l);
-	return NULL;
+	if (!l || serve_take_summary(r, l) < 0) {
+		listing_free(l);
+		return -ENOMEM;
+	}
+	listing_open(l, a);
+	return 0;
 }

@@ -2,20 +2,18 @@
 /*
  * Answers without an end.  Each client has a queue of whole lines; one whose
  * queue is full loses lines, and is told how many as soon as it has caught up
- * by half.  With nothing to send its connection sleeps (is suspended), and the
- * library does not watch a sleeping one: streams_check() does.
+ * by half.
  */
 #include "ncclinspd/serve/stream.h"
 
+#include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ncclinspd/findings/diagnose.h"
 
-#define CHECK_NS	UINT64_C(1000000000)
 #define STREAM_BYTES	(1u << 20)
 #define ANY_PID	0	/* of several processes, or of none */
 
@@ -37,15 +35,6 @@ static void append_lost(struct stream *st)
 	bytes = snprintf(text, sizeof(text), "{\"kind\":\"lost\",\"n\":%" PRIu64 "}\n", st->lost);
 	append(st, text, (size_t)bytes);
 	st->lost = 0;
-}
-
-static void wake(struct stream *st)
-{
-	if (!st->asleep)
-		return;
-	st->asleep = false;
-	st->serve->woken = true;
-	MHD_resume_connection(st->connection);
 }
 
 bool stream_wants(const struct stream *st, enum stream_kind kind, uid_t uid, pid_t pid)
@@ -71,26 +60,17 @@ bool stream_enqueue(struct stream *st, const struct json *line)
 	if (st->lost)
 		append_lost(st);	/* fits: half the ring is free, and a line is short */
 	append(st, line->text, line->bytes);
-	wake(st);
+	client_wake(st->client);
 	return true;
 }
 
-/* The library wants up to `max` bytes to send. */
-static ssize_t read_queue(void *arg, uint64_t pos, char *buf, size_t max)
+static ssize_t read_queue(void *arg, char *buf, size_t max)
 {
 	struct stream *st = arg;
 	size_t bytes, part;
 
-	(void)pos;
-	if (st->gone)
-		return MHD_CONTENT_READER_END_WITH_ERROR;
 	if (!st->used && st->lost)
 		append_lost(st);
-	if (!st->used) {
-		st->asleep = true;
-		MHD_suspend_connection(st->connection);
-		return 0;
-	}
 	bytes = st->used < max ? st->used : max;
 	part = bytes < st->room - st->first ? bytes : st->room - st->first;
 	memcpy(buf, st->ring + st->first, part);
@@ -113,8 +93,7 @@ static void stream_free(void *arg)
 }
 
 /* Takes the batch over.  NULL: no memory. */
-static struct stream *stream_new(struct request *r, struct MHD_Connection *connection,
-				 struct batch *batch)
+static struct stream *stream_new(struct request *r, struct batch *batch)
 {
 	struct serve *s = r->serve;
 	size_t room = batch && !s->config.stream_bytes ? STREAM_RECORD_BYTES : STREAM_BYTES;
@@ -131,12 +110,11 @@ static struct stream *stream_new(struct request *r, struct MHD_Connection *conne
 		.serve = s,
 		.next = s->streams,
 		.prev = &s->streams,
-		.connection = connection,
+		.client = r->client,
 		.viewer = r->viewer,
 		.kinds = r->query.kinds,
 		.npids = r->query.npids,
 		.batch = batch,
-		.fd = client_of(connection)->fd,
 		.room = room,
 	};
 	memcpy(st->pid, r->query.pid, sizeof(st->pid));
@@ -147,60 +125,25 @@ static struct stream *stream_new(struct request *r, struct MHD_Connection *conne
 	return st;
 }
 
-struct MHD_Response *stream_open(struct request *r, struct MHD_Connection *connection)
+int stream_open(struct request *r, struct answer *a)
 {
 	bool records = r->query.kinds & 1u << STREAM_RECORD;
-	struct MHD_Response *response;
 	struct batch *batch = NULL;
 	struct stream *st;
 
-	if (records && r->serve->tracing == STREAM_RECORD_CLIENTS) {
-		snprintf(r->why, sizeof(r->why), "%d clients are told records already: try again "
-			 "when one of these traces is over", STREAM_RECORD_CLIENTS);
-		return NULL;
-	}
+	if (records && r->serve->tracing == STREAM_RECORD_CLIENTS)
+		return serve_refuse(r, -ENOSPC, "%d clients are told records already: try again "
+				    "when one of these traces is over", STREAM_RECORD_CLIENTS);
 	if (records) {
 		batch = batch_new();
 		if (!batch)
-			return NULL;
+			return -ENOMEM;
 	}
-	st = stream_new(r, connection, batch);
+	st = stream_new(r, batch);
 	if (!st)
-		return NULL;
-	client_enter(client_of(connection), CLIENT_STREAMING);
-	response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, SERVE_BLOCK_BYTES,
-						     read_queue, st, stream_free);
-	if (!response)
-		stream_free(st);
-	return response;
-}
-
-void streams_check(struct serve *s)
-{
-	if (s->now_ns - s->streams_checked_ns < CHECK_NS)
-		return;
-	s->streams_checked_ns = s->now_ns;
-	for (struct stream *st = s->streams; st; st = st->next) {
-		struct pollfd fd = { .fd = st->fd, .events = POLLRDHUP };
-
-		if (!st->asleep || poll(&fd, 1, 0) <= 0)
-			continue;
-		st->gone = true;
-		wake(st);
-	}
-}
-
-uint64_t streams_deadline(const struct serve *s)
-{
-	return s->streams ? s->streams_checked_ns + CHECK_NS : UINT64_MAX;
-}
-
-void streams_end(struct serve *s)
-{
-	for (struct stream *st = s->streams; st; st = st->next) {
-		st->gone = true;
-		wake(st);
-	}
+		return -ENOMEM;
+	*a = (struct answer){ .status = 200, .read = read_queue, .free = stream_free, .arg = st };
+	return 0;
 }
 
 /* A line is written once, and only when somebody is there to read it. */

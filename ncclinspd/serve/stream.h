@@ -17,15 +17,12 @@ struct batch;
 struct stream {
 	struct serve *serve;
 	struct stream *next, **prev;
-	struct MHD_Connection *connection;
+	struct client *client;
 	struct viewer viewer;
 	uint32_t kinds;
 	uint32_t npids;		/* 0: all */
 	pid_t pid[SERVE_PIDS_MAX];
 	struct batch *batch;	/* NULL: takes no records */
-	int fd;
-	bool asleep;
-	bool gone;		/* the client hung up, or the server ends */
 	uint64_t lost;		/* lines, since the last one that was queued */
 	size_t first, used;	/* the waiting bytes, in a ring of `room` */
 	size_t room;

@@ -8,7 +8,7 @@ cd "$TOP" || exit 1
 
 compiles() {
 	"${CC:-gcc}" -Iinclude -I. -I"$B/nccl" -D_GNU_SOURCE -std=gnu11 -Wall -Wextra -Werror \
-		$(pkg-config --cflags libmicrohttpd jansson liburing check) \
+		$(pkg-config --cflags jansson liburing check) \
 		-fsyntax-only -x c - <<<"#include \"$1\""
 }
 
