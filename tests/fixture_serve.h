@@ -60,12 +60,14 @@ static struct {
 	uint32_t meanwhiles;	/* turns that the server gave its source */
 	void (*turn)(void);	/* called at each, and when the server goes to work or rests */
 	struct serve_ingest ingest;
+	int snapshot;		/* what came of the newest; -EAGAIN: it is being written */
 	uint64_t now_ns;
 	struct sockaddr_un addr;
 } fx;
 
 /* NULL, or what a test has made before it opens the server. */
 static struct exemplars *fx_exemplars;
+static bool fx_has_snapshots;
 
 static inline size_t fx_processes(void *arg, struct process *const **list)
 {
@@ -92,6 +94,24 @@ static inline void fx_ingest(void *arg, struct serve_ingest *out)
 {
 	(void)arg;
 	*out = fx.ingest;
+}
+
+static inline int fx_snapshot(void *arg, uint64_t now_ns, char *path, uint64_t *bytes,
+			      uint64_t *ticket)
+{
+	(void)arg;
+	(void)now_ns;
+	strcpy(path, "/there/it-is");
+	*bytes = 17;
+	*ticket = 23;
+	return 0;
+}
+
+static inline int fx_snapshot_outcome(void *arg, uint64_t ticket)
+{
+	(void)arg;
+	ck_assert_uint_eq(ticket, 23);
+	return fx.snapshot;
 }
 
 static inline int fx_steered(void *arg, uint64_t now_ns)
@@ -200,6 +220,8 @@ static inline void fx_serve_open(const struct serve_config *config)
 		.slots = fx_slots,
 		.ingest = fx_ingest,
 		.meanwhile = fx_meanwhile,
+		.snapshot = fx_has_snapshots ? fx_snapshot : NULL,
+		.snapshot_outcome = fx_snapshot_outcome,
 		.reconstruct = fx.reconstruct,
 		.oplog = fx.oplog, .aggregate = fx.aggregate,
 		.links = fx.links, .transferlog = fx.transferlog, .names = fx.names,

@@ -81,6 +81,16 @@ int archive_put(struct archive *a, const char *id, uint64_t real_ns, struct json
 	return r;
 }
 
+uint64_t archive_last(struct archive *a)
+{
+	return writer_last(a->files);
+}
+
+int archive_outcome(struct archive *a, uint64_t ticket)
+{
+	return writer_outcome(a->files, ticket);
+}
+
 void archive_expire(struct archive *a, uint64_t real_ns)
 {
 	char id[ARCHIVE_ID], name[NAME_MAX + 1];

@@ -41,6 +41,10 @@ void archive_free(struct archive *a);
 int archive_put(struct archive *a, const char *id, uint64_t real_ns, struct json *j,
 		uint64_t *bytes);
 
+/* As writer_last() and writer_outcome(). */
+uint64_t archive_last(struct archive *a);
+int archive_outcome(struct archive *a, uint64_t ticket);
+
 /* What was written before this moment is too old to be kept. */
 void archive_expire(struct archive *a, uint64_t real_ns);
 

@@ -48,6 +48,16 @@ int blackbox_write(struct blackbox *b, const char *reason, uint64_t now_ns, uint
 	return r;
 }
 
+uint64_t blackbox_last(struct blackbox *b)
+{
+	return archive_last(b->archive);
+}
+
+int blackbox_outcome(struct blackbox *b, uint64_t ticket)
+{
+	return archive_outcome(b->archive, ticket);
+}
+
 void blackbox_note(struct blackbox *b, const struct finding *f, uint64_t now_ns)
 {
 	uint64_t earliest_ns = b->written_ns ? b->written_ns + APART_NS : 0;

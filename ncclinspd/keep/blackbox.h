@@ -41,4 +41,8 @@ void blackbox_watch(struct blackbox *b, uint64_t now_ns, struct writer_output *o
 int blackbox_write(struct blackbox *b, const char *reason, uint64_t now_ns, uint64_t real_ns,
 		   char *path, uint64_t *bytes);
 
+/* As writer_last() and writer_outcome(). */
+uint64_t blackbox_last(struct blackbox *b);
+int blackbox_outcome(struct blackbox *b, uint64_t ticket);
+
 #endif

@@ -97,11 +97,18 @@ static int write_beside(const struct store *s, const char *name, const char *tex
 	return r;
 }
 
-/* Somebody took the directory away. */
-static bool make_dir_again(struct store *s)
+/* Somebody may have taken the directory away: what is written there is nowhere then. */
+static int find_dir(struct store *s)
 {
+	struct stat ours, there;
+
+	if (s->fd < 0)
+		return store_open(s);
+	if (fstat(s->fd, &ours) == 0 && stat(s->path, &there) == 0 &&
+	    ours.st_dev == there.st_dev && ours.st_ino == there.st_ino)
+		return 0;
 	mkdir(s->path, 0700);
-	return open_dir(s) == 0;
+	return open_dir(s);
 }
 
 static int compress(char **text, size_t *bytes)
@@ -225,11 +232,9 @@ int store_write(struct store *s, const char *name, char **text, size_t bytes,
 
 	if (s->limits.compressed)
 		r = compress(text, &bytes);
-	if (r == 0 && s->fd < 0)
-		r = store_open(s);
 	if (r == 0)
-		r = write_beside(s, name, *text, bytes);
-	if (r == -ENOENT && make_dir_again(s))
+		r = find_dir(s);
+	if (r == 0)
 		r = write_beside(s, name, *text, bytes);
 	if (r < 0)
 		return r;

@@ -18,6 +18,7 @@
 #include "util/log.h"
 
 #define WAITING		4	/* files at a time */
+#define OUTCOMES	8	/* that are remembered */
 #define OPEN_NS		UINT64_C(1000000000)	/* a directory may take to answer at first */
 #define READ_NS		UINT64_C(200000000)	/* who asks for a file is held up */
 #define CLOSE_NS	UINT64_C(5000000000)
@@ -68,7 +69,8 @@ struct writer {
 	char expired[NAME_MAX + 1];	/* what sorts before it is too old */
 	char ahead[NAME_MAX + 1];	/* what sorts after it was never true; "": all was */
 	struct writer_stats stats;
-	uint64_t through;		/* files that the thread is done with */
+	uint64_t taken, through;	/* files that were given; that the thread is done with */
+	int outcome[OUTCOMES];		/* of the newest of these, by their numbers */
 	bool opened, busy, stop, left, finished;
 	int open_error;
 };
@@ -127,7 +129,7 @@ static void write_first(struct writer *w)
 	pthread_mutex_lock(&w->lock);
 	memmove(w->waiting, w->waiting + 1, --w->n * sizeof(w->waiting[0]));
 	show_stock(w);
-	w->through++;
+	w->outcome[++w->through % OUTCOMES] = r;
 	w->stats.written += r == 0;
 	w->stats.failed += r < 0;
 	w->stats.error = r < 0 ? r : w->stats.error;
@@ -247,6 +249,7 @@ int writer_put(struct writer *w, const char *name, char *text, size_t bytes)
 	snprintf(file.ahead, sizeof(file.ahead), "%s", w->ahead);
 	if (w->n < WAITING) {
 		w->waiting[w->n++] = file;
+		w->taken++;
 		pthread_cond_signal(&w->given);
 		r = 0;
 	} else {
@@ -255,6 +258,26 @@ int writer_put(struct writer *w, const char *name, char *text, size_t bytes)
 	pthread_mutex_unlock(&w->lock);
 	if (r < 0)
 		free(text);
+	return r;
+}
+
+uint64_t writer_last(struct writer *w)
+{
+	uint64_t ticket;
+
+	pthread_mutex_lock(&w->lock);
+	ticket = w->taken;
+	pthread_mutex_unlock(&w->lock);
+	return ticket;
+}
+
+int writer_outcome(struct writer *w, uint64_t ticket)
+{
+	int r;
+
+	pthread_mutex_lock(&w->lock);
+	r = w->through < ticket ? -EAGAIN : w->outcome[ticket % OUTCOMES];
+	pthread_mutex_unlock(&w->lock);
 	return r;
 }
 

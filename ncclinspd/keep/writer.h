@@ -67,6 +67,13 @@ void writer_close(struct writer *w);
  */
 int writer_put(struct writer *w, const char *name, char *text, size_t bytes);
 
+/*
+ * The ticket of the file that was given last, and what came of one: 0, it is there; -EAGAIN:
+ * not yet; or why it is not.  One asks before eight more have been written.
+ */
+uint64_t writer_last(struct writer *w);
+int writer_outcome(struct writer *w, uint64_t ticket);
+
 /* Would it be refused?  Then it need not be made. */
 bool writer_is_full(struct writer *w);
 

@@ -121,14 +121,25 @@ void answers_meanwhile(void *arg)
 		flow_poll(d, now_ns);
 }
 
-static int source_snapshot(void *arg, uint64_t now_ns, char *path, uint64_t *bytes)
+static int source_snapshot(void *arg, uint64_t now_ns, char *path, uint64_t *bytes,
+			   uint64_t *ticket)
 {
 	struct daemon *d = arg;
+	int r;
 
 	if (!d->blackbox)
 		return -ENOSYS;
-	return blackbox_write(d->blackbox, "request", now_ns, clock_ns(CLOCK_REALTIME), path,
-			      bytes);
+	r = blackbox_write(d->blackbox, "request", now_ns, clock_ns(CLOCK_REALTIME), path,
+			   bytes);
+	*ticket = blackbox_last(d->blackbox);
+	return r;
+}
+
+static int source_snapshot_outcome(void *arg, uint64_t ticket)
+{
+	const struct daemon *d = arg;
+
+	return blackbox_outcome(d->blackbox, ticket);
 }
 
 int answers_snapshot(void *arg, const char *reason, uint64_t now_ns, struct json *j)
@@ -214,6 +225,7 @@ int answers_start(struct daemon *d)
 		.meanwhile = answers_meanwhile,
 		.catch_up = source_catch_up,
 		.snapshot = source_snapshot,
+		.snapshot_outcome = source_snapshot_outcome,
 		.steered = source_steer,
 		.exporters = exports_list,
 		.steer = d->steer,

@@ -126,7 +126,8 @@ static void route_fill(const struct route *route, struct request *r, struct answ
 	answer_json(a, 200, &j);
 }
 
-static void route_act(const struct route *route, struct request *r, struct answer *a)
+/* True: done, or refused. */
+static bool route_act(const struct route *route, struct request *r, struct answer *a)
 {
 	CLEANUP(json_deinit) struct json j;
 	int error;
@@ -139,6 +140,7 @@ static void route_act(const struct route *route, struct request *r, struct answe
 		answer_failure(a, error, r->why);
 	else
 		answer_json(a, 200, &j);
+	return error != SERVE_LATER;
 }
 
 static void route_send_file(const struct route *route, struct request *r, struct answer *a)
@@ -206,7 +208,7 @@ enum client_phase serve_request(struct client *c)
 	else if (!read_query(&r, asked->query, route, why))
 		answer_refuse(a, 400, "bad_request", "%s", why);
 	else if (route->act && !strcmp(asked->method, route->by))
-		route_act(route, &r, a);
+		return route_act(route, &r, a) ? CLIENT_ANSWERING : CLIENT_WAITING;
 	else if (route->file)
 		route_send_file(route, &r, a);
 	else if (route->fill)

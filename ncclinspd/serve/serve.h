@@ -114,9 +114,12 @@ struct serve_source {
 	void (*catch_up)(void *arg);
 	/*
 	 * Have a snapshot written: 0, its path (PATH_MAX) and size, or a negative errno,
-	 * -EBUSY if too many are on their way.  NULL: there is no place for one.
+	 * -EBUSY if too many are on their way.  NULL: there is no place for one.  What came
+	 * of it: 0, it is there; -EAGAIN: not yet; or why it is not.
 	 */
-	int (*snapshot)(void *arg, uint64_t now_ns, char *path, uint64_t *bytes);
+	int (*snapshot)(void *arg, uint64_t now_ns, char *path, uint64_t *bytes,
+			uint64_t *ticket);
+	int (*snapshot_outcome)(void *arg, uint64_t ticket);
 	/* What is wanted of jobs has changed: 0, or why they cannot be told: a negative errno. */
 	int (*steered)(void *arg, uint64_t now_ns);
 	/* Fills in what is configured, and says how many that are.  NULL: nothing is. */

@@ -7,6 +7,7 @@
  * socket takes and gives, and never waits for it:
  *
  *     IDLE -> READING -> ANSWERING or STREAMING -> IDLE, or LEAVING
+ *                        (WAITING before, where a file is written first)
  *
  * LEAVING is there because a client that is in the middle of sending sees a broken connection
  * and no answer when it is closed at once.
@@ -26,7 +27,9 @@
 #define GROUP		"ncclinsp"
 #define SECOND_NS	UINT64_C(1000000000)
 #define ANSWER_NS	(30 * SECOND_NS)
+#define WAIT_NS		(4 * SECOND_NS)	/* for a file: less than clients wait */
 #define LEAVE_NS	SECOND_NS
+#define LATER_NS	UINT64_C(20000000)	/* between two looks for a file */
 #define IN_BYTES	(HTTP_HEAD_BYTES + 4096)
 #define OUT_BYTES	(SERVE_BLOCK_BYTES + 512)
 #define PIECE_HEAD	6			/* "4000", and the end of that line */
@@ -81,7 +84,8 @@ static struct viewer viewer_of(const struct serve *s, int fd)
 static void client_enter(struct client *c, enum client_phase phase)
 {
 	static const uint64_t most_ns[] = {
-		[CLIENT_ANSWERING] = ANSWER_NS, [CLIENT_LEAVING] = LEAVE_NS,
+		[CLIENT_ANSWERING] = ANSWER_NS, [CLIENT_WAITING] = WAIT_NS,
+		[CLIENT_LEAVING] = LEAVE_NS,
 	};
 	const struct serve *s = c->serve;
 
@@ -389,6 +393,14 @@ static bool client_drain(struct client *c)
 
 /* ---- turns ------------------------------------------------------------------------- */
 
+static bool client_wait(struct client *c)
+{
+	if (!serve_later(c))
+		return false;
+	client_answer(c, CLIENT_ANSWERING);
+	return true;
+}
+
 static bool client_step(struct client *c)
 {
 	switch (c->phase) {
@@ -397,6 +409,8 @@ static bool client_step(struct client *c)
 	case CLIENT_STREAMING:
 		c->broken |= c->hung_up;
 		return !c->broken && client_send(c);
+	case CLIENT_WAITING:
+		return client_wait(c);
 	case CLIENT_LEAVING:
 		return client_drain(c);
 	default:
@@ -418,7 +432,7 @@ static bool client_is_due(const struct client *c)
 		return c->readable;
 	if (c->phase == CLIENT_STREAMING && c->hung_up)
 		return true;
-	return c->writable && !c->asleep;
+	return c->phase != CLIENT_WAITING && c->writable && !c->asleep;
 }
 
 static void client_time_out(struct client *c)
@@ -426,9 +440,14 @@ static void client_time_out(struct client *c)
 	static const struct http_refusal slow = {
 		408, "timeout", "the request was not complete in time",
 	};
+	static const struct http_refusal hangs = {
+		503, "busy", "the disk has not answered for 4 s: the file may still come",
+	};
 
 	if (c->phase == CLIENT_READING)
 		client_refuse(c, &slow);
+	else if (c->phase == CLIENT_WAITING)
+		client_refuse(c, &hangs);
 	else
 		c->broken = true;
 }
@@ -482,6 +501,8 @@ uint64_t clients_due(const struct serve *s)
 
 		if (client_is_due(c))
 			return 0;
+		if (c->phase == CLIENT_WAITING && s->now_ns + LATER_NS < at)
+			at = s->now_ns + LATER_NS;
 		if (at < first)
 			first = at;
 	}
@@ -534,7 +555,7 @@ void client_dismiss(struct client *c)
 	c->has_place = false;
 	if (c->phase == CLIENT_READING && !c->in_bytes)
 		return;		/* it is told when it asks */
-	if (c->phase == CLIENT_READING)
+	if (c->phase == CLIENT_READING || c->phase == CLIENT_WAITING)
 		client_refuse_place(c);
 	else
 		c->broken = true;

@@ -61,6 +61,7 @@ enum client_phase {
 	CLIENT_IDLE,		/* between two requests */
 	CLIENT_READING,		/* connected, or a part of a request has come */
 	CLIENT_ANSWERING,
+	CLIENT_WAITING,		/* its answer is known when a file has been written */
 	CLIENT_STREAMING,
 	CLIENT_LEAVING,		/* has its last answer; what it still sends is thrown away */
 };
@@ -115,6 +116,7 @@ struct client {
 	size_t out_bytes, out_sent;
 	size_t text_sent;
 	bool out_last;
+	uint64_t ticket;	/* of the file, while waiting */
 };
 
 /* serve_client.c: take over a connection.  -ENOMEM, or epoll's errno: it is closed. */
@@ -167,6 +169,9 @@ void answer_deinit(struct answer *a);
 
 /* The request of `c` is complete: fill in c->answer.  Returns the phase in which that is. */
 enum client_phase serve_request(struct client *c);
+
+/* As that of one that waits.  False: it goes on waiting. */
+bool serve_later(struct client *c);
 
 /* ---- what is asked ----------------------------------------------------- */
 
@@ -469,7 +474,8 @@ extern const char *const serve_levels[NCI_LEVEL_END];	/* "off" and so on */
 /* FIELD_PUTs; the row is a struct process. */
 field_put_fn serve_put_steering, serve_put_wanted;
 
-/* -EPERM, -ENOSYS: no place; or as serve_source.snapshot. */
+/* SERVE_LATER: when it is written; -EPERM, -ENOSYS: no place; or as serve_source.snapshot. */
+#define SERVE_LATER	1
 int serve_write_snapshot(struct request *r, struct json *j);
 
 /* A FIELD_PUT; the row is a struct process. */

@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <limits.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "util/cleanup.h"
 
@@ -208,12 +210,29 @@ int serve_write_snapshot(struct request *r, struct json *j)
 		return -EPERM;
 	if (!s->source.snapshot)
 		return -ENOSYS;
-	error = s->source.snapshot(s->source.arg, s->now_ns, path, &bytes);
+	error = s->source.snapshot(s->source.arg, s->now_ns, path, &bytes, &r->client->ticket);
 	if (error < 0)
 		return error;
 	json_key(j, "path");
 	json_put_string(j, path);
 	json_key(j, "size_bytes");
 	json_put_u64(j, bytes);
-	return 0;
+	return SERVE_LATER;
+}
+
+bool serve_later(struct client *c)
+{
+	const struct serve_source *source = &c->serve->source;
+	char why[128];
+	int error = source->snapshot_outcome(source->arg, c->ticket);
+
+	if (error == -EAGAIN)
+		return false;
+	if (error < 0) {
+		snprintf(why, sizeof(why), "the snapshot could not be written: %s",
+			 strerror(-error));
+		answer_deinit(&c->answer);
+		answer_failure(&c->answer, -EIO, why);
+	}
+	return true;
 }

@@ -39,7 +39,14 @@ check "a snapshot on request has a path and a size" \
 file_is_there() {
 	[ "$(stat -c %s "$(jq -r .path "$T/answer")")" -eq "$(jq .size_bytes "$T/answer")" ]
 }
-check "... and is there a moment later, as large as was said" wait_until 5 file_is_there
+check "... and is there when that is said, as large as was said" file_is_there
+mv "$BOXES" "$T/away" && : >"$BOXES"
+check "what cannot be written is no success, and says why" \
+	eval 'ask | jq -e ".error.code == \"unwritable\" and (.error.message | test(\"Not a directory\"))"'
+rm "$BOXES"
+ask >"$T/answer"
+check "a directory that was taken away is made again" file_is_there
+mv "$T/away"/* "$BOXES"
 check "it is not to be had by GET" eval 'ask GET | jq -e ".error.code == \"method_not_allowed\""'
 for i in 1 2 3 4 5 6 7 8; do ask; done >"$T/many"
 check "who asks again and again gets snapshots or an honest no" \
