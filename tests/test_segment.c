@@ -437,6 +437,8 @@ static const struct {
 	{ "\xf4\x90\x80\x80", "????" },			/* beyond Unicode */
 	{ "\xc2\x9b" "31m", "??31m" },			/* the one-byte CSI */
 	{ "\xff\xfe\x80", "???" },
+	{ "a\u202eb\u200bc\u2066d\ufeff", "a???b???c???d???" },	/* reads as another name */
+	{ "a\u00adb\u3164\U000e0041", "a??b???????" },
 };
 
 START_TEST(foreign_text_is_made_safe)

@@ -162,6 +162,8 @@ START_TEST(a_name_cannot_send_escape_sequences)
 {
 	text_fit(buf, sizeof(buf), "a\033[2Jb\x7f\xc2\x9b" "c\xff\xc3", 40);
 	ck_assert_str_eq(buf, "a?[2Jb???c??");
+	text_fit(buf, sizeof(buf), "gpj.\u202egnp\u200d\u2028", 40);
+	ck_assert_str_eq(buf, "gpj.???gnp??????");
 	text_fit(buf, sizeof(buf), "\xed\xa0\x80|\xf4\x90\x80\x80|\xc0\xaf", 40);
 	ck_assert_str_eq(buf, "???|????|??");
 }

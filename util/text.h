@@ -53,7 +53,7 @@ int text_width(const char *s);
 
 /*
  * Copy at most `columns` terminal columns of `s`.  What would disturb a
- * terminal (control characters, broken UTF-8) becomes '?'; a text that was cut
+ * terminal or deceive a reader (utf8.h) becomes '?'; a text that was cut
  * ends in '~'.  Returns the columns used.
  */
 int text_fit(char *buf, size_t size, const char *s, int columns);

@@ -15,8 +15,25 @@ static const struct {
 	{ 0xf8, 0xf0, 4, 0x10000 },
 };
 
-static bool printable(uint32_t code)
+/*
+ * Characters that turn the direction of what follows, end a line, or are not to be seen at
+ * all: with these a name reads as another one.
+ */
+static const struct {
+	uint32_t first, last;
+} hidden[] = {
+	{ 0x00ad, 0x00ad }, { 0x034f, 0x034f }, { 0x061c, 0x061c }, { 0x115f, 0x1160 },
+	{ 0x17b4, 0x17b5 }, { 0x180b, 0x180f }, { 0x200b, 0x200f }, { 0x2028, 0x202e },
+	{ 0x2060, 0x206f }, { 0x3164, 0x3164 }, { 0xfe00, 0xfe0f }, { 0xfeff, 0xfeff },
+	{ 0xffa0, 0xffa0 }, { 0xfff0, 0xfffb }, { 0x1bca0, 0x1bca3 }, { 0x1d173, 0x1d17a },
+	{ 0xe0000, 0xe0fff },
+};
+
+static bool is_printable(uint32_t code)
 {
+	for (size_t i = 0; code >= hidden[0].first && i < sizeof(hidden) / sizeof(hidden[0]); i++)
+		if (code >= hidden[i].first && code <= hidden[i].last)
+			return false;
 	return code == 0 || (code >= 0x20 && code < 0x7f) ||
 	       (code >= 0xa0 && code < 0xd800) || (code > 0xdfff && code < 0x110000);
 }
@@ -38,7 +55,7 @@ size_t utf8_decode(const char *s, size_t room, uint32_t *code)
 				return 0;
 			got = got << 6 | (u[i] & 0x3f);
 		}
-		if (got < forms[f].least || !printable(got))
+		if (got < forms[f].least || !is_printable(got))
 			return 0;
 		*code = got;
 		return forms[f].bytes;

@@ -7,8 +7,9 @@
 
 /*
  * Make `bytes` bytes of foreign text safe to log, print and put into JSON, in
- * place: each byte that is part of no well-formed character, or of a control
- * character, becomes '?'.  Zero bytes stay.
+ * place: each byte that is part of no well-formed character, or of one that controls
+ * the terminal, turns the direction of text or is not to be seen, becomes '?'.  Zero bytes
+ * stay.
  */
 void utf8_clean(char *text, size_t bytes);
 
