@@ -257,6 +257,33 @@ START_TEST(csv_has_base_units_empty_unknowns_and_quotes)
 }
 END_TEST
 
+/* A spreadsheet takes them for formulas; numbers are none. */
+START_TEST(csv_has_no_cell_that_a_spreadsheet_would_work_out)
+{
+	static const struct {
+		const char *name, *cell;
+	} names[] = {
+		{ "=1+2", "'=1+2" }, { "+1", "'+1" }, { "-1", "'-1" }, { "@x", "'@x" },
+		{ "\t=1", "'\t=1" }, { "=a,b", "\"'=a,b\"" }, { "a=b", "a=b" }, { "'=1", "'=1" },
+	};
+
+	for (int i = 0; i < FX_COUNT(names); i++) {
+		json_t *row = json_pack("{s:i,s:s,s:f}", "pid", -7, "name", names[i].name,
+					"share", -0.5);
+		char *text, line[64];
+		size_t size;
+		FILE *out = open_memstream(&text, &size);
+
+		report_csv_row(&report, row, out);
+		fclose(out);
+		snprintf(line, sizeof(line), "-7,%s,,,,-0.5\n", names[i].cell);
+		ck_assert_str_eq(text, line);
+		free(text);
+		json_decref(row);
+	}
+}
+END_TEST
+
 static void check_order(const char *expected)
 {
 	char order[32] = "";
@@ -561,6 +588,7 @@ int main(void)
 		FX_TEST(an_answer_begins_with_the_number_of_its_schema_and_keeps_its_digits),
 		FX_TEST(units_are_those_that_were_asked_for),
 		FX_TEST(csv_has_base_units_empty_unknowns_and_quotes),
+		FX_TEST(csv_has_no_cell_that_a_spreadsheet_would_work_out),
 		FX_TEST(sorting_puts_the_largest_first_and_the_unknown_last),
 		FX_TEST(ages_count_from_the_daemons_clock_and_never_below_zero),
 		FX_TEST(a_time_is_shown_in_the_local_zone_unless_utc_is_asked_for),

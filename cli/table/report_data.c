@@ -7,13 +7,16 @@
 
 /* ---- CSV ------------------------------------------------------------------ */
 
-static void csv_field(const char *text, FILE *out)
+/* A spreadsheet works out what begins as a formula does, whoever gave the name. */
+static void csv_field(const char *text, bool is_number, FILE *out)
 {
+	const char *guard = *text && strchr("=+-@\t\r", *text) && !is_number ? "'" : "";
+
 	if (!strpbrk(text, ",\"\r\n")) {
-		fputs(text, out);
+		fprintf(out, "%s%s", guard, text);
 		return;
 	}
-	fputc('"', out);
+	fprintf(out, "\"%s", guard);
 	for (; *text; text++)
 		fprintf(out, *text == '"' ? "\"\"" : "%c", *text);
 	fputc('"', out);
@@ -48,7 +51,7 @@ static void csv_value(const struct report *report, const struct column *column, 
 		if (report_value(column, row, report->style.now_ns, &value))
 			fprintf(out, "%.0f", value);
 	} else if (report_text(row, column->path, text, sizeof(text))) {
-		csv_field(text, out);
+		csv_field(text, json_is_number(report_get(row, column->path)), out);
 	}
 }
 

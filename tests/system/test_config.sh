@@ -58,7 +58,7 @@ is_set() { [ "$(setting "$1")" = "$1,$2" ] || { setting "$1"; return 1; }; }
 check "config has each setting of the file, and no other" \
 	diff <(names | sort) <("$I" config -H -o csv --fields name | sort)
 check "one of the file, with its line" is_set stall-min "3600s,$CONF:1,reload"
-check "one of the command line, which the file does not change" is_set auto-thrift "no,--auto-thrift,restart"
+check "one of the command line, which the file does not change" is_set auto-thrift "no,'--auto-thrift,restart"
 check "one of the environment" is_set control "$T/control,NCCLINSP_CONTROL,restart"
 check "one that nobody has set" is_set straggler-window "60s,default,reload"
 api config >"$T/config"
