@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -229,6 +230,29 @@ static void tell_unknown(const struct reading *r, unsigned line, const char *nam
 		     file, line, name);
 }
 
+static bool is_place(const struct config_row *row)
+{
+	return row->kind == CONFIG_DIR || row->kind == CONFIG_FILE || row->kind == CONFIG_SOCKET;
+}
+
+/* Relative to what, when a file says it?  True: nothing, or not a path of the daemon's. */
+static bool place_is_clear(const struct reading *r, unsigned line, const struct config_row *row,
+			   const char *value)
+{
+	const char *file = r->config->file, *comment = strstr(value, " #");
+	bool is_default = !strcmp(value, row->fallback);
+
+	if (!is_place(row) || !*value || is_default)
+		return true;
+	if (*value != '/')
+		tell(r->tell, "%s:%u: %s is a path that begins with /, not \"%s\"", file, line,
+		     row->name, value);
+	else if (comment)
+		tell(r->tell, "%s:%u: a comment has a line of its own, and does not follow "
+		     "\"%.*s\"", file, line, (int)(comment - value), value);
+	return *value == '/' && !comment;
+}
+
 static bool take_line(struct reading *r, unsigned line, const char *name, const char *value)
 {
 	size_t at;
@@ -244,6 +268,8 @@ static bool take_line(struct reading *r, unsigned line, const char *name, const 
 	else if (r->set_on[at])
 		tell(r->tell, "%s:%u: %s was set on line %u already", file, line, name,
 		     r->set_on[at]);
+	else if (!place_is_clear(r, line, row, value))
+		return false;
 	else if (row->set(r->config, value) < 0)
 		tell(r->tell, "%s:%u: %s is %s, not \"%s\"", file, line, name, row->wants, value);
 	else {
@@ -355,6 +381,72 @@ static int take_arguments(struct config *c, int argc, char **argv, config_tell_f
 	return 0;
 }
 
+/* ---- what it comes to ------------------------------------------------------------- */
+
+static const char *place_of(const struct config *c, const struct config_row *row)
+{
+	return is_place(row) ? (const char *)c + row->at : "";
+}
+
+static bool place_is_taken(const struct config_row *row, const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return false;
+	return row->kind == CONFIG_DIR ? !S_ISDIR(st.st_mode) :
+	       row->kind == CONFIG_SOCKET ? !S_ISSOCK(st.st_mode) : !S_ISREG(st.st_mode);
+}
+
+/* What would be found at the start only, if at all.  Returns how much is wrong. */
+static unsigned place_check(const struct config *c, const struct config_row *rows, size_t i,
+			    config_tell_fn *fn)
+{
+	const char *path = place_of(c, &rows[i]);
+	unsigned wrong = 0;
+
+	for (size_t k = 0; *path && k < i; k++)
+		if (!strcmp(place_of(c, &rows[k]), path)) {
+			tell(fn, "%s and %s are both \"%s\": each needs a place of its own",
+			     rows[k].name, rows[i].name, path);
+			wrong++;
+		}
+	if (*path && rows[i].kind != CONFIG_DIR && path[strlen(path) - 1] == '/') {
+		tell(fn, "%s is a file, not the directory \"%s\"", rows[i].name, path);
+		wrong++;
+	} else if (*path && c->question == CONFIG_CHECK && place_is_taken(&rows[i], path)) {
+		tell(fn, "%s cannot be \"%s\": something else is there", rows[i].name, path);
+		wrong++;
+	}
+	return wrong;
+}
+
+static int config_check(const struct config *c, config_tell_fn *fn)
+{
+	const struct config_row *rows;
+	unsigned wrong = 0;
+	size_t n;
+
+	rows = config_rows(&n);
+	for (size_t i = 0; i < n; i++)
+		wrong += place_check(c, rows, i, fn);
+	if (c->loop && strcmp(c->loop, "io_uring") && strcmp(c->loop, "uring") &&
+	    strcmp(c->loop, "epoll")) {
+		tell(fn, "NCCLINSP_LOOP is io_uring or epoll, not \"%s\"", c->loop);
+		wrong++;
+	}
+	if (!c->socket[0]) {
+		fn("where to listen?  XDG_RUNTIME_DIR is not set: use --socket, or set "
+		   "NCCLINSP_SOCKET, for ncclinsp as well");
+		wrong++;
+	}
+	if (!c->state_dir[0]) {
+		fn("where to keep state?  HOME is not set: use --state-dir");
+		wrong++;
+	}
+	return wrong ? -EINVAL : 0;
+}
+
 /* ---- from outside ------------------------------------------------------------------ */
 
 /* The command line has the last word, and the first: it says which file is read. */
@@ -373,16 +465,11 @@ int config_parse(struct config *c, int argc, char **argv, config_tell_fn *fn)
 	if (r < 0)
 		return r;
 	place_control(c);
-	if (c->question != CONFIG_NONE)
-		return answer(c);
-	if (!c->socket[0])
-		fn("where to listen?  XDG_RUNTIME_DIR is not set: use --socket, or set "
-		   "NCCLINSP_SOCKET, for ncclinsp as well");
-	else if (!c->state_dir[0])
-		fn("where to keep state?  HOME is not set: use --state-dir");
-	else
-		return CONFIG_RUN;
-	return -EINVAL;
+	if (c->question == CONFIG_NONE || c->question == CONFIG_CHECK)
+		r = config_check(c, fn);
+	if (r < 0)
+		return r;
+	return c->question == CONFIG_NONE ? CONFIG_RUN : answer(c);
 }
 
 void config_take_live(struct config *c, const struct config *next, config_tell_fn *fn)

@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "ncclinspd/metrics/metrics.h"
 #include "nci/control.h"
 #include "util/text.h"
 
+#define LONGEST_NS UINT64_C(86400000000000)	/* a time that somebody waits for */
 #define COST_LEAST_NS UINT64_C(100)
 #define COST_MOST_NS UINT64_C(1000000000)
 #define STALL_LEAST_NS UINT64_C(100000000)
@@ -21,6 +23,9 @@ int config_set_path(char path[PATH_MAX], const char *value)
 {
 	size_t n = strlen(value);
 
+	for (const char *at = value; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			return -EINVAL;
 	if (n == 0 || n >= PATH_MAX)
 		return -EINVAL;
 	memset(path, 0, PATH_MAX);
@@ -36,6 +41,8 @@ static int set_file(struct config *c, const char *value)
 
 static int set_socket(struct config *c, const char *value)
 {
+	if (strlen(value) >= sizeof(((struct sockaddr_un *)0)->sun_path))
+		return -EINVAL;
 	return config_set_path(c->socket, value);
 }
 
@@ -141,7 +148,7 @@ static int set_duration(uint64_t *ns, const char *value, uint64_t least_ns)
 {
 	uint64_t given_ns;
 
-	if (text_parse_duration(value, &given_ns) || given_ns < least_ns)
+	if (text_parse_duration(value, &given_ns) || given_ns < least_ns || given_ns > LONGEST_NS)
 		return -EINVAL;
 	*ns = given_ns;
 	return 0;
@@ -243,10 +250,11 @@ static int set_help(struct config *c, const char *value)
 static const struct config_row rows[] = {
 	{ "config", 'c', "FILE", set_file, "a path", "what to read first, instead of "
 	  CONFIG_NODE_FILE, NULL, false, CONFIG_FLAG, 0, 0, NULL },
-	{ "socket", 'S', "PATH", set_socket, "a path", "where to listen", CONFIG_NODE_SOCKET, false,
-	  FIELD(socket, CONFIG_TEXT), "NCCLINSP_SOCKET" },
+	{ "socket", 'S', "PATH", set_socket, "a path of at most 107 bytes",
+	  "where to listen", CONFIG_NODE_SOCKET, false,
+	  FIELD(socket, CONFIG_SOCKET), "NCCLINSP_SOCKET" },
 	{ "shm-dir", 'm', "DIR", set_shm_dir, "a path", "where jobs write", NCI_SHM_DIR, false,
-	  FIELD(shm_dir, CONFIG_TEXT), "NCCLINSP_SHM_DIR" },
+	  FIELD(shm_dir, CONFIG_DIR), "NCCLINSP_SHM_DIR" },
 	{ "node-name", 0, "NAME", set_node_name, "letters, digits, -, _ and ., 64 at most, or none",
 	  "what this node is called, for others; none: as the system says", "none", false,
 	  FIELD(node_name, CONFIG_TEXT), NULL },
@@ -255,10 +263,10 @@ static const struct config_row rows[] = {
 	  FIELD(containers, CONFIG_SWITCH), NULL },
 	{ "state-dir", 's', "DIR", set_state_dir, "a path",
 	  "where to keep the log and what must last", CONFIG_NODE_STATE, false,
-	  FIELD(state_dir, CONFIG_TEXT), NULL },
+	  FIELD(state_dir, CONFIG_DIR), NULL },
 	{ "control", 0, "PATH", set_control, "a path",
 	  "the file that tells jobs their level", NCI_CONTROL_PATH, false,
-	  FIELD(control, CONFIG_TEXT), "NCCLINSP_CONTROL" },
+	  FIELD(control, CONFIG_FILE), "NCCLINSP_CONTROL" },
 	{ "auto-detail", 0, "YES", set_auto_detail, "yes or no",
 	  "time every operation for 10 s when a rank or link is found slow: yes or no", "yes",
 	  true, FIELD(auto_detail, CONFIG_SWITCH), NULL },
@@ -272,11 +280,11 @@ static const struct config_row rows[] = {
 	{ "kernel-cost", 0, "SECONDS", set_kernel_cost, "a time from 100ns to 1s, as 10us, or auto",
 	  "what timing kernels costs a group of operations; auto: estimate it", "auto", true,
 	  FIELD(kernel_cost_ns, CONFIG_NS32), NULL },
-	{ "stall-min", 't', "SECONDS", set_stall_min, "a time of 100ms or more, as 10s",
+	{ "stall-min", 't', "SECONDS", set_stall_min, "a time from 100ms to 24h, as 10s",
 	  "the shortest time in flight that may be a stall", "10s", true,
 	  FIELD(stall_min_ns, CONFIG_NS), NULL },
 	{ "straggler-window", 'w', "SECONDS", set_straggler_window,
-	  "a time of 1s or more, as 60s", "late ranks are judged over four of these", "60s", true,
+	  "a time from 1s to 24h, as 60s", "late ranks are judged over four of these", "60s", true,
 	  FIELD(straggler_window_ns, CONFIG_NS), NULL },
 	{ "metrics-listen", 0, "ADDRESS:PORT", set_metrics_listen,
 	  "[ADDRESS]:PORT of a numeric address, or none",
@@ -284,7 +292,7 @@ static const struct config_row rows[] = {
 	  FIELD(metrics_listen, CONFIG_TEXT), NULL },
 	{ "metrics-textfile", 0, "FILE", set_metrics_textfile, "a path, or none",
 	  "write it there every 10 s, for node_exporter", "none", false,
-	  FIELD(metrics_textfile, CONFIG_TEXT), NULL },
+	  FIELD(metrics_textfile, CONFIG_FILE), NULL },
 	{ "metrics-peers", 0, "YES", set_metrics_peers, "yes or no",
 	  "series of each network link, by peer", "no", false,
 	  FIELD(metrics_peers, CONFIG_SWITCH), NULL },
@@ -292,7 +300,7 @@ static const struct config_row rows[] = {
 	  "how many series /metrics may have", "2000", false,
 	  FIELD(metrics_series, CONFIG_COUNT), NULL },
 	{ "snapshot-interval", 0, "SECONDS", set_snapshot_interval,
-	  "a time of 1s or more, as 60s, or 0", "a file with all that is known so often; 0: never",
+	  "a time from 1s to 24h, as 60s, or 0", "a file with all that is known so often; 0: never",
 	  "60s", true, FIELD(snapshot_interval_ns, CONFIG_NS_OR_0), NULL },
 	{ "log-level", 'l', "LEVEL", set_log_level, "err, warn, info or debug",
 	  "what to log: err, warn, info or debug", "info", true,

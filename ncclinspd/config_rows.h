@@ -19,6 +19,9 @@
 enum config_kind {
 	CONFIG_FLAG,		/* on the command line only: nothing */
 	CONFIG_TEXT,		/* char[]; "": none */
+	CONFIG_DIR,		/* as well; a directory */
+	CONFIG_FILE,		/* as well; a file that the daemon makes */
+	CONFIG_SOCKET,		/* as well; a socket that it makes */
 	CONFIG_SWITCH,		/* bool */
 	CONFIG_NS,		/* uint64_t; 0: the row's default */
 	CONFIG_NS_OR_0,		/* uint64_t; 0 is a value */
@@ -52,7 +55,10 @@ void config_show(const struct config *config, const struct config_row *row,
 
 const char *config_source_name(enum config_source source);
 
-/* -EINVAL: empty or too long.  Whole, so that paths can be compared byte by byte. */
+/*
+ * -EINVAL: empty, too long, or with control characters.  Whole, so that paths can be
+ * compared byte by byte.
+ */
 int config_set_path(char path[PATH_MAX], const char *value);
 
 #endif

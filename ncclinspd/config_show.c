@@ -78,6 +78,9 @@ void config_show(const struct config *c, const struct config_row *row,
 	case CONFIG_FLAG:
 		break;
 	case CONFIG_TEXT:
+	case CONFIG_DIR:
+	case CONFIG_FILE:
+	case CONFIG_SOCKET:
 		show_word(*at ? at : "none", value);
 		break;
 	case CONFIG_SWITCH:

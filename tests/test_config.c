@@ -70,7 +70,8 @@ START_TEST(the_control_file_lies_beside_the_socket_unless_it_is_said_where)
 
 	ck_assert_int_eq(parse_text(&c, "socket = /run/x/y.sock\n"), CONFIG_RUN);
 	ck_assert_str_eq(c.control, "/run/x/control");
-	ck_assert_int_eq(parse_text(&c, "socket = here.sock\n"), CONFIG_RUN);
+	write_file("", 0);
+	ck_assert_int_eq(parse(&c, "--socket=here.sock"), CONFIG_RUN);
 	ck_assert_str_eq(c.control, "control");
 	ck_assert_int_eq(parse_text(&c, "socket = /run/x/y.sock\ncontrol = /dev/shm/c\n"),
 			 CONFIG_RUN);
@@ -124,11 +125,11 @@ END_TEST
 static const struct {
 	const char *text, *told;
 } wrong[] = {
-	{ "stall-min = 5ms", "1: stall-min is a time of 100ms or more, as 10s, not \"5ms\"" },
+	{ "stall-min = 5ms", "1: stall-min is a time from 100ms to 24h, as 10s, not \"5ms\"" },
 	{ "\n\nstraggler-window = soon",
-	  "3: straggler-window is a time of 1s or more, as 60s, not \"soon\"" },
+	  "3: straggler-window is a time from 1s to 24h, as 60s, not \"soon\"" },
 	{ "log-level = loud", "1: log-level is err, warn, info or debug, not \"loud\"" },
-	{ "socket =", "1: socket is a path, not \"\"" },
+	{ "socket =", "1: socket is a path of at most 107 bytes, not \"\"" },
 	{ "stal-min = 5s", "1: there is no \"stal-min\"; is it stall-min?" },
 	{ "Log_Level = info", "1: there is no \"Log_Level\"; is it log-level?" },
 	{ "colour = red", "1: there is no \"colour\"; ncclinspd.conf(5) has what there is" },
@@ -136,6 +137,22 @@ static const struct {
 	{ "help", "1: a line is NAME = VALUE, not \"help\"" },
 	{ "= 5", "1: a line is NAME = VALUE, not \"= 5\"" },
 	{ "log-level = err\nlog-level = info", "2: log-level was set on line 1 already" },
+	{ "stall-min = 0x10", "1: stall-min is a time from 100ms to 24h, as 10s, not \"0x10\"" },
+	{ "stall-min = 1e3", "1: stall-min is a time from 100ms to 24h, as 10s, not \"1e3\"" },
+	{ "stall-min = 25h", "1: stall-min is a time from 100ms to 24h, as 10s, not \"25h\"" },
+	{ "snapshot-interval = 99999999",
+	  "1: snapshot-interval is a time from 1s to 24h, as 60s, or 0, not \"99999999\"" },
+	{ "state-dir = here", "1: state-dir is a path that begins with /, not \"here\"" },
+	{ "shm-dir = \"/dev/shm\"",
+	  "1: shm-dir is a path that begins with /, not \"\"/dev/shm\"\"" },
+	{ "state-dir = /x # here",
+	  "1: a comment has a line of its own, and does not follow \"/x\"" },
+	{ "control = /a\x1b[2J", "1: control is a path, not \"/a\x1b[2J\"" },
+	{ "socket = /an/endless/path/an/endless/path/an/endless/path/an/endless/path/"
+	  "an/endless/path/an/endless/path/12345678901",
+	  "1: socket is a path of at most 107 bytes, not "
+	  "\"/an/endless/path/an/endless/path/an/endless/path/an/endless/path/"
+	  "an/endless/path/an/endless/path/12345678901\"" },
 };
 
 START_TEST(what_is_wrong_is_told_with_its_line_and_what_would_be_right)
@@ -146,6 +163,67 @@ START_TEST(what_is_wrong_is_told_with_its_line_and_what_would_be_right)
 	ck_assert_int_eq(parse_text(&c, wrong[_i].text), -EINVAL);
 	snprintf(want, sizeof(want), "%s:%s\n", path, wrong[_i].told);
 	ck_assert_str_eq(told, want);
+}
+END_TEST
+
+/* Each line for itself is good; together they mean nothing. */
+static const struct {
+	const char *text, *told;
+} senseless[] = {
+	{ "control = /run/x/s\nsocket = /run/x/s",
+	  "socket and control are both \"/run/x/s\": each needs a place of its own" },
+	{ "state-dir = /dev/shm", "shm-dir and state-dir are both \"/dev/shm\"" },
+	{ "metrics-textfile = /x/y\ncontrol = /x/y", "control and metrics-textfile are both" },
+	{ "metrics-textfile = /var/lib/node_exporter/", "metrics-textfile is a file, not the" },
+	{ "control = /run/x/", "control is a file, not the" },
+};
+
+START_TEST(what_makes_no_sense_together_is_refused)
+{
+	struct config c;
+
+	ck_assert_int_eq(parse_text(&c, senseless[_i].text), -EINVAL);
+	ck_assert_msg(strstr(told, senseless[_i].told), "%s", told);
+	told[0] = '\0';
+	ck_assert_int_eq(parse(&c, "--check-config"), -EINVAL);
+	ck_assert_msg(strstr(told, senseless[_i].told), "%s", told);
+}
+END_TEST
+
+START_TEST(check_finds_what_is_in_the_way)
+{
+	static const char *const names[] = { "socket", "shm-dir", "state-dir", "control",
+					     "metrics-textfile" };
+	static const char *const others[] = { "/dev/null", "/dev/null", "/dev/null", "/dev/null",
+					      "/tmp" };
+	struct config c;
+	char text[128];
+
+	for (int i = 0; i < FX_COUNT(names); i++) {
+		snprintf(text, sizeof(text), "%s = %s\n", names[i], others[i]);
+		ck_assert_int_eq(parse_text(&c, text), CONFIG_RUN);
+		told[0] = '\0';
+		ck_assert_int_eq(parse(&c, "--check-config"), -EINVAL);
+		ck_assert_msg(strstr(told, others[i]) && strstr(told, names[i]), "%s", told);
+	}
+}
+END_TEST
+
+START_TEST(check_asks_what_the_start_asks)
+{
+	struct config c;
+
+	setenv("NCCLINSP_LOOP", "kqueue", 1);
+	write_file("", 0);
+	ck_assert_int_eq(parse(&c, "--check-config"), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(told, "NCCLINSP_LOOP is io_uring or epoll, not \"kqueue\""));
+	unsetenv("NCCLINSP_LOOP");
+	if (!geteuid())
+		return;		/* has places by default */
+	told[0] = '\0';
+	unsetenv("XDG_RUNTIME_DIR");
+	ck_assert_int_eq(parse(&c, "--check-config"), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(told, "where to listen?"));
 }
 END_TEST
 
@@ -355,7 +433,7 @@ START_TEST(the_same_configuration_again_changes_nothing)
 	struct config now, next;
 	const char *text = "socket = /a\nshm-dir = /m\nstate-dir = /s\n";
 
-	parse_text(&now, "socket = /before\nstate-dir = /before\n");
+	parse_text(&now, "socket = /before\nstate-dir = /before-too\n");
 	parse_text(&now, text);
 	parse_text(&next, text);
 	config_take_live(&now, &next, collect);
@@ -371,6 +449,9 @@ int main(void)
 		FX_TEST(each_line_sets_what_it_names),
 		FX_LOOP(what_is_wrong_is_told_with_its_line_and_what_would_be_right, 0,
 			FX_COUNT(wrong)),
+		FX_LOOP(what_makes_no_sense_together_is_refused, 0, FX_COUNT(senseless)),
+		FX_TEST(check_finds_what_is_in_the_way),
+		FX_TEST(check_asks_what_the_start_asks),
 		FX_TEST(all_that_is_wrong_is_told_at_once),
 		FX_TEST(the_command_line_goes_before_the_environment_and_that_before_the_file),
 		FX_TEST(a_file_that_was_named_must_be_there),

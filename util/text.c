@@ -240,7 +240,7 @@ int text_parse_duration(const char *text, uint64_t *ns)
 	double n;
 
 	n = strtod(text, &end);
-	if (end == text || !(n >= 0) || text[0] == '-' || text[0] == ' ')
+	if (end == text || end != text + strspn(text, "0123456789."))
 		return -EINVAL;
 	for (size_t i = 0; i < ARRAY_LEN(units); i++) {
 		if (strcmp(end, units[i].unit))

@@ -35,7 +35,7 @@ void text_number(char *buf, size_t size, double n);
 
 /*
  * "2.5", "10s", "500ms", "2m" -> nanoseconds in *ns; a bare number is seconds.
- * Returns 0, or -EINVAL for anything else, negative and endless included.
+ * Returns 0, or -EINVAL for anything else: negative, endless, hexadecimal, with an exponent.
  */
 int text_parse_duration(const char *text, uint64_t *ns);
 

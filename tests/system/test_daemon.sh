@@ -13,9 +13,9 @@ check "one that is nearly one is told" exits 2 'is it --stall-min\?' "$D" --stal
 check "one without its value is not" eval '! exits 2 "is it" "$D" --stall-min && exits 2 "ncclinspd --help" "$D" --stall-min'
 check "an argument is bad usage" exits 2 'takes no arguments' "$D" now
 check "a log level that does not exist is bad usage" exits 2 'err, warn, info' "$D" --log-level loud
-check "a socket path that is too long is refused" exits 1 'too long' \
+check "a socket path that is too long is refused" exits 2 'at most 107 bytes' \
 	"$D" -f --state-dir "$T/state" --socket "$T/$(printf 'x%.0s' {1..120})"
-check "a backend that does not exist is refused" exits 1 'no event loop' \
+check "a backend that does not exist is refused" exits 2 'NCCLINSP_LOOP is io_uring or epoll' \
 	env NCCLINSP_LOOP=select "$D" -f "${here[@]}"
 check "a state directory that cannot be made is refused" exits 1 'state-dir' \
 	"$D" -f --socket "$SOCK" --state-dir /proc/nowhere
