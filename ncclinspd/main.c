@@ -111,6 +111,20 @@ static void on_alive_timer(void *arg, uint64_t now_ns)
 	loop_arm(d->loop, &d->alive_timer, now_ns + d->manager.watchdog_ns / 3);
 }
 
+/* By default these end a process.  Behind XFSZ and PIPE is a write that fails, which is told. */
+static void ignore_signals(void)
+{
+	static const int others[] = {
+		SIGPIPE, SIGXFSZ, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGPWR,
+		SIGSTKFLT,
+	};
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		signal(others[i], SIG_IGN);
+	for (int signo = SIGRTMIN; signo <= SIGRTMAX; signo++)
+		signal(signo, SIG_IGN);
+}
+
 static int start_loop(struct daemon *d)
 {
 	int r = loop_new(&d->loop, d->config.loop);
@@ -120,7 +134,6 @@ static int start_loop(struct daemon *d)
 			d->config.loop ? d->config.loop : "any", strerror(-r));
 		return r;
 	}
-	signal(SIGPIPE, SIG_IGN);
 	r = loop_signal(d->loop, SIGTERM, on_stop, d);
 	if (r == 0)
 		r = loop_signal(d->loop, SIGINT, on_stop, d);
@@ -419,6 +432,7 @@ int main(int argc, char **argv)
 				  .journal.fd = -1 };
 	int r = config_parse(&d.config, argc, argv, tell_on_stderr);
 
+	ignore_signals();
 	d.argc = argc;
 	d.argv = argv;
 	if (r != CONFIG_RUN)

@@ -51,6 +51,11 @@ for loop in uring epoll; do
 		"$D" -f "${here[@]}"
 	check "[$loop] the second one leaves the first its socket" api_answers
 	check "[$loop] anybody may connect" test "$(stat -c %a "$SOCK")" = 666
+	# Those that by default end a process, and mean neither a fault nor its end.
+	for signal in USR1 USR2 ALRM VTALRM PROF XFSZ PIPE IO PWR STKFLT RTMIN RTMAX; do
+		kill "-$signal" "$DAEMON_PID"
+	done
+	check "[$loop] no other signal ends it" api_answers
 	stop_daemon TERM
 	check "[$loop] SIGTERM ends it with status 0" test $? -eq 0
 	check "[$loop] the socket is gone" test ! -e "$SOCK"
