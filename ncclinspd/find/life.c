@@ -72,13 +72,19 @@ static char *status_of(int dirfd, pid_t pid, const char *key, char text[4096])
 	return at ? at + strlen(key) : NULL;
 }
 
+/* One more of a line's numbers, each behind a tab; the text may be cut anywhere. */
+static bool number_follows(const char *at)
+{
+	return at && *at == '\t' && at[1] >= '0' && at[1] <= '9';
+}
+
 pid_t life_ns_pid(int dirfd, pid_t tid, uint32_t *depth)
 {
 	char text[4096], *at = status_of(dirfd, tid, "\nNSpid:", text), *end;
 	long number = 0;
 
 	*depth = 0;
-	while (at && *at == '\t') {
+	while (number_follows(at)) {
 		number = strtol(at, &end, 10);
 		at = end;
 		++*depth;
@@ -91,7 +97,7 @@ bool life_has_uid(const char *proc, pid_t pid, uid_t uid)
 	CLEANUP(cleanup_closep) int dirfd = open(proc, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	char text[4096], *at = status_of(dirfd, pid, "\nUid:", text), *end;
 
-	while (at && *at == '\t') {
+	while (number_follows(at)) {
 		if (strtoul(at, &end, 10) == uid)
 			return true;
 		at = end;

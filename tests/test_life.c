@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What /proc says of a process, of a /proc made by hand. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ncclinspd/find/life.h"
+#include "tests/fixture.h"
+
+static int dirfd;
+
+static void setup(void)
+{
+	dirfd = open(fx_tmpdir(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ck_assert_int_ge(dirfd, 0);
+	ck_assert_int_eq(mkdirat(dirfd, "7", 0700), 0);
+}
+
+static void teardown(void)
+{
+	close(dirfd);
+}
+
+static void say(const char *name, const char *text)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "7/%s", name);
+	fd = openat(dirfd, path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+}
+
+static const struct {
+	const char *status;
+	pid_t ns_pid;
+	uint32_t depth;
+} numbers[] = {
+	{ "Name:\tx\nNSpid:\t7\n", 7, 1 },
+	{ "Name:\tx\nNSpid:\t7\t12\t3\nNSpgid:\t7\n", 3, 3 },
+	{ "Name:\tx\n", 0, 0 },
+	{ "NSpid:\t7\n", 0, 0 },			/* a command may be called so */
+	{ "Name:\tx\nNSpid:", 0, 0 },		/* cut, as behind many groups */
+	{ "Name:\tx\nNSpid:\t", 0, 0 },
+	{ "Name:\tx\nNSpid:\t7\t", 7, 1 },
+	{ "Name:\tx\nNSpid:\t\t7", 0, 0 },
+	{ "Name:\tx\nNSpid:\t-7\n", 0, 0 },
+	{ "Name:\tx\nNSpid:\t99999999999999999999\n", 0, 1 },
+};
+
+START_TEST(number_in_its_own_namespace_is_the_last)
+{
+	uint32_t depth = 99;
+
+	say("status", numbers[_i].status);
+	ck_assert_int_eq(life_ns_pid(dirfd, 7, &depth), numbers[_i].ns_pid);
+	ck_assert_uint_eq(depth, numbers[_i].depth);
+	ck_assert_int_eq(life_ns_pid(dirfd, 8, &depth), 0);
+}
+END_TEST
+
+static const struct {
+	const char *status;
+	bool has;
+} owners[] = {
+	{ "Name:\tx\nUid:\t77\t0\t0\t0\n", true },
+	{ "Name:\tx\nUid:\t0\t0\t0\t77\nGid:\t1\t1\t1\t1\n", true },
+	{ "Name:\tx\nUid:\t0\t0\t0\t0\nGid:\t77\t77\t77\t77\n", false },
+	{ "Uid:\t77\t77\t77\t77\n", false },	/* a command may be called so */
+	{ "Name:\tx\nUid:\t", false },
+	{ "Name:\tx\nUid:\t0\t", false },
+};
+
+START_TEST(process_has_the_user_ids_of_its_line_and_no_others)
+{
+	say("status", owners[_i].status);
+	ck_assert_int_eq(life_has_uid(fx_tmpdir(), 7, 77), owners[_i].has);
+	ck_assert(!life_has_uid(fx_tmpdir(), 8, 77));
+}
+END_TEST
+
+static const struct {
+	const char *stat;
+	uint64_t start;
+} stats[] = {
+	{ "7 (a) b) S 1 7 7 0 -1 4 1 0 0 0 5 6 0 0 20 0 1 0 12345 1 2\n", 12345 },
+	{ "7 (x) Z 1 7 7 0 -1 4 1 0 0 0 5 6 0 0 20 0 1 0 12345 1 2\n", 0 },	/* over */
+	{ "7 (x) S 1 7 7 0 -1 4 1 0 0 0 5 6 0 0 20 0 1", 0 },
+	{ "7 (x", 0 },
+};
+
+START_TEST(process_that_is_over_or_not_to_be_read_has_no_start)
+{
+	say("stat", stats[_i].stat);
+	ck_assert_uint_eq(life_start_time(fx_tmpdir(), 7), stats[_i].start);
+	ck_assert_uint_eq(life_start_time(fx_tmpdir(), 8), 0);
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_LOOP(number_in_its_own_namespace_is_the_last, 0, FX_COUNT(numbers)),
+		FX_LOOP(process_has_the_user_ids_of_its_line_and_no_others, 0, FX_COUNT(owners)),
+		FX_LOOP(process_that_is_over_or_not_to_be_read_has_no_start, 0, FX_COUNT(stats)),
+	};
+
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+}
