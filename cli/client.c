@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cli/must.h"
+#include "cli/intake.h"
 
 #define SYSTEM_SOCKET "/run/ncclinsp/ncclinspd.sock"
 #define BODY_MAX      (256u << 20)
@@ -224,7 +225,7 @@ static void name_versions(struct client *client)
 /* The daemon's own words for a refusal, when it gave any. */
 static int refused(struct client *client, const char *target, long status)
 {
-	json_t *root = client->body.len ? json_loadb(client->body.data, client->body.len, 0, NULL)
+	json_t *root = client->body.len ? intake_read(client->body.data, client->body.len, NULL)
 					: NULL;
 	const char *message = json_string_value(
 		json_object_get(json_object_get(root, "error"), "message"));
@@ -274,7 +275,7 @@ static int perform(struct client *client, const char *target, json_t **root)
 	if (status != 200)
 		return refused(client, target, status);
 
-	got = json_loadb(client->body.data ? client->body.data : "", client->body.len, 0, &error);
+	got = intake_read(client->body.data ? client->body.data : "", client->body.len, &error);
 	if (!json_is_object(got)) {
 		json_decref(got);
 		return fail(client, -EPROTO, "%s answered %s with something else than JSON: %s",
@@ -297,8 +298,10 @@ static int get_from_source(struct client *client, const char *target, json_t **r
 	json_t *got = client->answer(client->answer_arg, target);
 	char *text;
 
-	if (!got)
+	if (!json_is_object(got)) {
+		json_decref(got);
 		return fail(client, -EBADMSG, "snapshots do not tell of %s", target);
+	}
 	text = must(json_dumps(got, JSON_COMPACT));
 	client->body.len = 0;
 	append(&client->body, text, strlen(text), BODY_MAX);

@@ -96,7 +96,7 @@ static void name_settling(json_t *row)
 {
 	json_t *kernels = (json_t *)report_get(row, "steering.kernels");
 
-	if (kernels && !strcmp(json_string_value(kernels), "settling"))
+	if (!strcmp(json_string_value(kernels) ?: "", "settling"))
 		json_object_set(row, "settling", kernels);
 }
 

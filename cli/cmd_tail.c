@@ -5,6 +5,7 @@
 
 #include "cli/label.h"
 #include "cli/members.h"
+#include "cli/intake.h"
 #include "cli/option.h"
 #include "cli/table/listing.h"
 
@@ -99,7 +100,7 @@ static bool on_operation(struct tail *tail, json_t *op, const char *text)
 static int on_line(void *arg, const char *text, size_t len)
 {
 	struct tail *tail = arg;
-	json_t *event = json_loadb(text, len, 0, NULL);
+	json_t *event = intake_read(text, len, NULL);
 	const char *kind = json_string_value(json_object_get(event, "kind"));
 	bool shown = false;
 

@@ -13,6 +13,7 @@
 #include "cli/label.h"
 #include "cli/members.h"
 #include "cli/must.h"
+#include "cli/intake.h"
 #include "cli/option.h"
 #include "cli/table/listing.h"
 
@@ -199,7 +200,7 @@ static bool goes_on(void *arg)
 static int on_line(void *arg, const char *text, size_t len)
 {
 	struct export *e = arg;
-	json_t *event = json_loadb(text, len, 0, NULL);
+	json_t *event = intake_read(text, len, NULL);
 	const char *kind = json_string_value(json_object_get(event, "kind")) ?: "";
 
 	if (!strcmp(kind, "collective"))

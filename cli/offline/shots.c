@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/intake.h"
 #include "cli/offline/shots.h"
 
 #include <dirent.h>
@@ -63,7 +64,7 @@ static json_t *parse(const char *path, const char **why)
 		text = expanded;
 	}
 	*why = "no snapshot of ncclinspd";
-	root = json_loadb(text, bytes, 0, NULL);
+	root = intake_read(text, bytes, NULL);
 	if (strcmp(json_string_value(json_object_get(root, "format")) ?: "", FORMAT)) {
 		json_decref(root);
 		return NULL;

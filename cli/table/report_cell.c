@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One value of one row: where it is, what it means, how people read it. */
+#include "cli/intake.h"
 #include "cli/table/report.h"
 
 #include <float.h>
@@ -95,9 +96,9 @@ static enum line_attr show_integer(double value, enum report_units units, char *
 static enum line_attr show_bytes(double value, enum report_units units, char *buf, size_t size)
 {
 	if (units == REPORT_SI)
-		text_bytes_si(buf, size, (uint64_t)value);
+		text_bytes_si(buf, size, intake_whole(value));
 	else
-		text_bytes(buf, size, (uint64_t)value);
+		text_bytes(buf, size, intake_whole(value));
 	return LINE_PLAIN;
 }
 
@@ -111,7 +112,7 @@ static enum line_attr show_micros(double value, enum report_units units, char *b
 static enum line_attr show_age(double value, enum report_units units, char *buf, size_t size)
 {
 	(void)units;
-	text_duration(buf, size, (uint64_t)value);
+	text_duration(buf, size, intake_whole(value));
 	return LINE_PLAIN;
 }
 

@@ -10,6 +10,7 @@
 
 #include "cli/interrupt.h"
 #include "cli/label.h"
+#include "cli/intake.h"
 #include "cli/option.h"
 #include "cli/trace/trace_file.h"
 #include "cli/trace/trace_line.h"
@@ -203,7 +204,7 @@ static bool goes_on(void *arg)
 static int on_line(void *arg, const char *text, size_t len)
 {
 	struct session *s = arg;
-	json_t *line = json_loadb(text, len, 0, NULL);
+	json_t *line = intake_read(text, len, NULL);
 
 	trace_take_line(&s->trace, line);
 	json_decref(line);

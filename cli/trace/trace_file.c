@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/intake.h"
 #include "cli/trace/trace_file.h"
 
 #include <errno.h>
@@ -109,7 +110,7 @@ static int read_lines(struct trace *t, FILE *in, const char **why)
 
 	*why = "no black box, exemplar or stream of ncclinspd";
 	while (!r && (n = next_line(in, &line, &room)) > 0) {
-		json_t *root = json_loadb(line, (size_t)n - 1, 0, NULL);
+		json_t *root = intake_read(line, (size_t)n - 1, NULL);
 
 		if (!known && json_object_get(root, "format")) {
 			r = trace_document(t, root, why);
@@ -140,7 +141,7 @@ static int read_compressed(struct trace *t, FILE *in, const char **why)
 	*why = "damaged, or too large";
 	if (n == LINE_MOST || zst_expand(packed, n, LINE_MOST, &text, &bytes) < 0)
 		return -EBADMSG;
-	root = json_loadb(text, bytes, 0, NULL);
+	root = intake_read(text, bytes, NULL);
 	r = root ? trace_document(t, root, why) : -EBADMSG;
 	json_decref(root);
 	return r;

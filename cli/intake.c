@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * JSON holds any number of 64 bits, any double and any character.  Columns add, subtract,
+ * convert and print what they are given; here it is made sure, once, that they may.
+ */
+#include "cli/intake.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/must.h"
+#include "util/utf8.h"
+
+static void number_bound(json_t *value)
+{
+	const double most = (double)INTAKE_MOST;
+
+	if (json_is_integer(value)) {
+		json_int_t n = json_integer_value(value);
+
+		if (n > INTAKE_MOST || n < -INTAKE_MOST)
+			json_integer_set(value, n < 0 ? -INTAKE_MOST : INTAKE_MOST);
+	} else if (json_is_real(value)) {
+		double n = json_real_value(value);
+
+		if (n > most || n < -most)
+			json_real_set(value, n < 0 ? -most : most);
+	}
+}
+
+static bool text_is_plain(const char *text)
+{
+	while (*text >= ' ' && *text < 0x7f)
+		text++;
+	return !*text;
+}
+
+/* A copy that is safe, or NULL: it is already. */
+static char *text_make_safe(const char *text)
+{
+	size_t bytes = strlen(text);
+	char *safe;
+
+	if (text_is_plain(text))
+		return NULL;
+	safe = must(strdup(text));
+	utf8_clean(safe, bytes);
+	if (memcmp(safe, text, bytes))
+		return safe;
+	free(safe);
+	return NULL;
+}
+
+static void string_clean(json_t *value)
+{
+	char *safe = text_make_safe(json_string_value(value));
+
+	if (safe)
+		json_string_set(value, safe);
+	free(safe);
+}
+
+static void key_clean(json_t *object, const char *key, json_t *member)
+{
+	char *safe = text_make_safe(key);
+
+	if (safe) {
+		json_object_set(object, safe, member);
+		json_object_del(object, key);
+	}
+	free(safe);
+}
+
+static void intake_clean(json_t *value)
+{
+	const char *key;
+	json_t *member;
+	void *next;
+	size_t i;
+
+	number_bound(value);
+	if (json_is_string(value))
+		string_clean(value);
+	json_object_foreach_safe(value, next, key, member) {
+		intake_clean(member);
+		key_clean(value, key, member);
+	}
+	json_array_foreach(value, i, member)
+		intake_clean(member);
+}
+
+json_t *intake_read(const char *text, size_t bytes, json_error_t *error)
+{
+	json_t *root = json_loadb(text, bytes, 0, error);
+
+	if (root)
+		intake_clean(root);
+	return root;
+}
