@@ -20,6 +20,7 @@
 #   make soak       the daemon's memory over ten million operations
 #   make campaign   faults and clean runs by the hundred: what is found (docs/campaign.md)
 #   make fuzz       FUZZ_SECONDS=60 of looking for hostile input, each
+#   make fuzz-coverage  how much of what reads foreign bytes the fuzz targets run through
 #
 # V=1 shows commands; SAN=address or SAN=thread builds beside, in build-$(SAN).
 include config.mk
@@ -30,6 +31,7 @@ Q := $(if $(V),,@)
 SANFLAGS_address := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 # Its fences are for readers in other processes, where it sees nothing anyway.
 SANFLAGS_thread  := -fsanitize=thread -Wno-tsan
+SANFLAGS_coverage := --coverage
 SANFLAGS_fuzzer  := $(SANFLAGS_address) -fsanitize=fuzzer-no-link
 SANFLAGS := $(if $(SAN),$(SANFLAGS_$(SAN)) -fno-omit-frame-pointer)
 
@@ -75,6 +77,7 @@ deps:
 		echo "Missing; install these (names of Debian and Ubuntu):" $$missing; exit 1; \
 	fi
 
+comma := ,
 pc = $(shell pkg-config --$(1) $(2) 2>/dev/null)
 DAEMON_LIBS := liburing jansson libzstd
 CLI_LIBS    := libcurl jansson ncursesw libzstd zlib
@@ -207,10 +210,21 @@ $(B)/tests/test_plugin_cost: $(B)/obj/bench/stream.o
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,$(B)/fuzz/fuzz_%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SECONDS := 60
 
-$(B)/fuzz/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.o $(if $(filter fuzzer,$(SAN)),,$(B)/obj/tests/fuzz/driver.o) $(ARCHIVES)
+FUZZ_MAIN := driver
+ifeq ($(SAN),fuzzer)
+FUZZ_MAIN := large
+FUZZ_LINK := -fsanitize=fuzzer $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc aligned_alloc realloc free)
+endif
+
+# Inputs that are JSON are changed as JSON.
+FUZZ_JSON := trace answers snapshots
+$(patsubst %,$(B)/fuzz/fuzz_%,$(FUZZ_JSON)): $(B)/obj/tests/fuzz/json_mutator.o
+$(B)/fuzz/fuzz_answers $(B)/fuzz/fuzz_snapshots: $(B)/obj/tests/fuzz/run_command.o
+
+$(B)/fuzz/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/obj/tests/fuzz/$(FUZZ_MAIN).o $(ARCHIVES)
 	@mkdir -p $(@D)
 	@echo "  LD    $@"
-	$(Q)$(CC) $(if $(filter fuzzer,$(SAN)),-fsanitize=fuzzer) $(SANFLAGS) -o $@ $(filter %.o,$^) \
+	$(Q)$(CC) $(FUZZ_LINK) $(SANFLAGS) -o $@ $(filter %.o,$^) \
 		-Wl,--start-group $(ARCHIVES) -Wl,--end-group \
 		$(call pc,libs,check $(DAEMON_LIBS) $(CLI_LIBS)) -ldl -lm -pthread
 
@@ -221,7 +235,7 @@ JOBS     := $(shell nproc)
 submake   = $(MAKE) --no-print-directory $(if $(V),,-s) \
 	$(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
 
-.PHONY: tests fuzz-targets fuzz
+.PHONY: tests fuzz-targets fuzz fuzz-coverage
 tests: $(TESTS)
 fuzz-targets: $(FUZZ)
 
@@ -246,13 +260,41 @@ check: deps
 	! echo "$$failed" | grep -E '^$(B)-(address|thread)/' && \
 	echo "Failed beside others, once more alone:" $$failed && $(PROVE) $$failed; }
 
+# Files that a target writes lie in memory.
+FUZZ_ENV := TMPDIR=$$([ -w /dev/shm ] && echo /dev/shm || echo /tmp)
+
 fuzz: deps
 	+@$(submake) B=$(B)-fuzzer SAN=fuzzer CC=clang fuzz-targets
 	@for f in $(notdir $(FUZZ)); do \
 		mkdir -p $(B)-fuzzer/corpus/$$f; \
-		$(B)-fuzzer/fuzz/$$f -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=$(B)-fuzzer/$$f- \
+		$(FUZZ_ENV) $(B)-fuzzer/fuzz/$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 \
+			-artifact_prefix=$(B)-fuzzer/$$f- \
 			$(B)-fuzzer/corpus/$$f tests/fuzz/corpus/$${f#fuzz_} || exit 1; \
 	done
+
+# How much of what reads foreign bytes the corpus and a moment's mutations run through.
+FUZZ_PARSERS := ncclinspd/find/segment.c ncclinspd/find/life.c ncclinspd/find/cgroup.c \
+	ncclinspd/find/mounts.c ncclinspd/find/proc.c ncclinspd/read/decode.c \
+	ncclinspd/read/slots.c shmring/consumer.c ncclinspd/serve/http.c \
+	ncclinspd/serve/serve_query.c ncclinspd/serve/serve_fields.c \
+	ncclinspd/serve/serve_target.c ncclinspd/serve/serve_level_put.c \
+	ncclinspd/serve/serve_phase.c:read_member,keep_name,set_all,serve_put_phase \
+	ncclinspd/config_file.c ncclinspd/config_rows.c ncclinspd/config.c:take_line,on_line \
+	ncclinspd/levels/kept.c:kept_checksum,kept_parse,kept_read \
+	ncclinspd/levels/marks.c:is_text,is_sound,take_rows,marks_new,restore,marks_appeared \
+	ncclinspd/levels/control.c:take_rows,control_parse_wishes \
+	ncclinspd/levels/wishes.c:wish_is_sound \
+	ncclinspd/findings/baseline.c:is_sound,baselines_parse \
+	util/procstat.c util/utf8.c util/zst.c \
+	util/text.c:char_width,decode,text_width,text_fit,text_parse_duration \
+	cli/intake.c cli/offline/offline.c cli/offline/shots.c cli/trace/trace_line.c \
+	cli/trace/trace_file.c plugin/orders.c:orders_read,orders_apply
+
+fuzz-coverage: deps
+	+@$(submake) B=$(B)-coverage SAN=coverage CFLAGS='-O1 -g1' fuzz-targets
+	@find $(B)-coverage -name '*.gcda' -delete
+	@for f in $(notdir $(FUZZ)); do $(FUZZ_ENV) $(B)-coverage/fuzz/$$f >/dev/null || exit 1; done
+	@tests/fuzz/coverage.sh $(B)-coverage/obj $(FUZZ_PARSERS)
 
 # ---- the real NCCL, without a GPU ----------------------------------------------
 # tests/nccl/ is built where find.sh finds a libnccl: a CUDA that is played, with the

@@ -5,6 +5,8 @@
  * ends the process, which prove reports.
  *
  *     fuzz_<input> [file or directory]...    default: tests/fuzz/corpus/<input>
+ *
+ * FUZZ_SAVE=FILE has each input written there before it is run: the last one is the defect's.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -20,6 +22,7 @@
 #define MUTATIONS	20000
 #define SECONDS		3	/* of CPU time, where an input takes long */
 #define SEEDS_MAX	64
+#define HANGS_S		240	/* then something does not come to an end */
 
 struct input {
 	uint8_t *data;	/* exactly `size` bytes, so that a sanitizer sees the end */
@@ -82,15 +85,16 @@ static void run_path(const char *path)
 }
 
 /* Overwrites bytes, words and runs, and sometimes cuts the end off. */
-static void mutate(struct input *in)
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max)
 {
 	static const uint64_t words[] = { 0, 1, UINT64_MAX, INT64_MAX, 0xff, 0xfe, 64, 4096 };
 	uint64_t changes = 1 + fx_random() % 8;
 
+	(void)max;
 	if (fx_random() % 8 == 0)
-		in->size -= fx_random() % (in->size + 1);
-	for (uint64_t i = 0; i < changes && in->size >= sizeof(uint64_t); i++) {
-		uint8_t *at = in->data + fx_random() % (in->size - sizeof(uint64_t) + 1);
+		size -= fx_random() % (size + 1);
+	for (uint64_t i = 0; i < changes && size >= sizeof(uint64_t); i++) {
+		uint8_t *at = data + fx_random() % (size - sizeof(uint64_t) + 1);
 		uint64_t word = words[fx_random() % (sizeof(words) / sizeof(words[0]))];
 
 		if (fx_random() % 2)
@@ -98,23 +102,50 @@ static void mutate(struct input *in)
 		else
 			memcpy(at, &word, sizeof(word));
 	}
+	return size;
+}
+
+/* Where the target has a mutator of its own, that one. */
+#pragma weak LLVMFuzzerCustomMutator
+
+static struct input mutate(const struct input *from)
+{
+	static uint8_t room[INPUT_MAX];
+	size_t size = from->size;
+
+	memcpy(room, from->data, size);
+	if (LLVMFuzzerCustomMutator)
+		size = LLVMFuzzerCustomMutator(room, size, sizeof(room), (unsigned)fx_random());
+	else
+		size = LLVMFuzzerMutate(room, size, sizeof(room));
+	return input_new(room, size);
+}
+
+static void save(const struct input *in)
+{
+	const char *path = getenv("FUZZ_SAVE");
+	FILE *f = path ? fopen(path, "wb") : NULL;
+
+	if (!f)
+		return;
+	fwrite(in->data, 1, in->size, f);
+	fclose(f);
 }
 
 static void run_mutation(void)
 {
 	static uint8_t noise[512];
+	const struct input random = { noise, sizeof(noise) };
 	struct input in;
 
 	if (seed_count && fx_random() % 8) {
-		const struct input *seed = &seeds[fx_random() % seed_count];
-
-		in = input_new(seed->data, seed->size);
+		in = mutate(&seeds[fx_random() % seed_count]);
 	} else {
 		for (size_t i = 0; i < sizeof(noise); i++)
 			noise[i] = (uint8_t)fx_random();
-		in = input_new(noise, sizeof(noise));
+		in = mutate(&random);
 	}
-	mutate(&in);
+	save(&in);
 	LLVMFuzzerTestOneInput(in.data, in.size);
 	free(in.data);
 }
@@ -125,6 +156,7 @@ int main(int argc, char **argv)
 	char corpus[256];
 	int mutations = 0;
 
+	alarm(HANGS_S);
 	snprintf(corpus, sizeof(corpus), "tests/fuzz/corpus/%s", name ? name + 1 : argv[0]);
 	if (argc < 2)
 		run_path(corpus);

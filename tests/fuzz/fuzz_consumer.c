@@ -34,12 +34,6 @@ static bool take(struct bytes *in, void *to, size_t size)
 	return true;
 }
 
-static void demand(bool held)
-{
-	if (!held)
-		abort();
-}
-
 /* The file repeats what is left of the input. */
 static void copy_span(const struct shmring_span *span, const struct bytes *file)
 {

@@ -16,12 +16,6 @@
 #define NOW_NS	UINT64_C(1000000000000)
 #define MINE	UINT64_C(0x0101010101010101)
 
-static void demand(bool held)
-{
-	if (!held)
-		abort();
-}
-
 static void apply(const struct nci_control *file)
 {
 	struct orders_wish w = { .level = NCI_LEVEL_NET, .sample = NCI_SAMPLE_BUDGET,

@@ -23,7 +23,8 @@
 
 #define PROCESSES	3
 #define COMMS		3
-#define STEPS		256
+#define STEPS		64
+#define ASKS		1	/* in a run: they take longer than steps */
 #define SECOND		UINT64_C(1000000000)
 #define START_NS	(1000 * SECOND)
 #define GPU_NS		UINT64_C(1700000000000000000)
@@ -52,6 +53,7 @@ static struct process *list[PROCESSES];
 static struct comm comms[PROCESSES][COMMS];
 static name_t strings[TEXTS];
 static uint64_t now_ns;
+static unsigned asked;
 
 static struct names *names;
 static struct reconstruct *recon;
@@ -60,12 +62,6 @@ static struct aggregate *aggregate;
 static struct links *links;
 static struct oplog *oplog;
 static struct diagnose *diagnose;
-
-static void demand(bool held)
-{
-	if (!held)
-		abort();
-}
 
 /* ---- the stages, as the daemon joins them ---------------------------------- */
 
@@ -117,7 +113,8 @@ static void on_moved(const struct transfers *t, uint64_t at_ns, void *arg)
 static void make_stages(void)
 {
 	const struct reconstruct_limits limits = {
-		.ops = 16, .apis = 8, .proxies = 8, .finished = 8, .processes = PROCESSES,
+		.ops = 16, .apis = 8, .proxies = 8, .plans = 8, .spans = 16, .groups = 4,
+		.parts = 16, .finished = 8, .processes = PROCESSES,
 		.seed = 1,
 	};
 	const struct ranks_limits joints = { .ops = 8, .joints = 4, .cohorts = 2, .seed = 1 };
@@ -322,7 +319,10 @@ static bool look_at_cell(const struct aggregate_row *row, void *arg)
 static void ask(void)
 {
 	const struct links_query peers = { .windows = ~0u, .all_users = true };
-	const struct aggregate_query summary = { .windows = 15, .by = 15, .all_users = true };
+	const struct aggregate_query summary = {	/* another window each time */
+		.windows = 1u << now_ns / SECOND % AGGREGATE_WINDOW_END, .by = 15,
+		.all_users = true,
+	};
 
 	links_visit(links, &peers, now_ns, look_at_link, NULL);
 	aggregate_query(aggregate, &summary, now_ns, look_at_cell, NULL);
@@ -333,7 +333,7 @@ static void take(const struct step *s)
 {
 	now_ns += s->pass * UINT64_C(1000000);
 	give(s);
-	if (s->live & 2)
+	if (s->live & 2 && asked++ < ASKS)
 		ask();
 	if (s->live & 4) {
 		reconstruct_flush(recon, now_ns);
@@ -347,10 +347,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct step step;
 
-	now_ns = START_NS + SECOND;
+	if (fuzz_begins_anew()) {
+		free_stages();
+		now_ns = START_NS;
+		make_stages();
+	}
+	now_ns += SECOND;
+	asked = 0;
 	for (size_t i = 0; i < TEXTS; i++)
 		strings[i] = texts[i];
-	make_stages();
 	for (uint32_t i = 0; i < PROCESSES; i++)
 		make_process(i);
 	for (size_t i = 0; i < STEPS && size >= sizeof(step); i++, size -= sizeof(step)) {
@@ -363,6 +368,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		reconstruct_detach(recon, list[i]);
 	}
 	ask();
-	free_stages();
 	return 0;
 }

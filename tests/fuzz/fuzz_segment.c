@@ -32,7 +32,7 @@
 #define TICKS		UINT64_C(1000000)	/* all there is happened within */
 #define NOW_NS		UINT64_C(5000000000)
 
-static char dir[] = "/tmp/ncclinsp-fuzz.XXXXXX";
+static char dir[] = "/dev/shm/ncclinsp-fuzz.XXXXXX";
 static char name[80];
 static int dirfd = -1;
 static struct shmring ring;
@@ -44,12 +44,6 @@ static struct reconstruct *recon;
 static struct aggregate *aggregate;
 static struct links *links;
 static struct oplog *oplog;
-
-static void demand(bool held)
-{
-	if (!held)
-		abort();
-}
 
 /* ---- a sound segment ----------------------------------------------------- */
 
@@ -206,10 +200,12 @@ static void apply(const uint8_t *patches, size_t n)
 		put(patch_place(patches), patches + 4);
 }
 
-static void undo(const uint8_t *patches, size_t n, bool was_cut)
+/* `cut`: where the file ends now; 0: at its end. */
+static void undo(const uint8_t *patches, size_t n, size_t cut)
 {
-	if (was_cut)
-		demand(pwrite(ring.fd, sound, file_bytes, 0) == (ssize_t)file_bytes);
+	if (cut)
+		demand(pwrite(ring.fd, sound + cut, file_bytes - cut, (off_t)cut) ==
+		       (ssize_t)(file_bytes - cut));
 	for (size_t i = 0; i < n; i++, patches += PATCH_BYTES)
 		put(patch_place(patches), sound + patch_place(patches));
 }
@@ -249,7 +245,8 @@ static void look_at_links(void)
 static void make_stages(void)
 {
 	const struct reconstruct_limits limits = {
-		.ops = 16, .apis = 8, .proxies = 8, .finished = 8, .processes = 2, .seed = 1,
+		.ops = 16, .apis = 8, .proxies = 8, .plans = 8, .spans = 16, .groups = 4,
+		.parts = 16, .finished = 8, .processes = 2, .seed = 1,
 	};
 	const struct links_limits few = { .links = 4, .seed = 1 };
 	const struct aggregate_limits cells = {
@@ -346,7 +343,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	half = (patches + 1) / 2;
 	if (size >= 4)
 		memcpy(&cut, data, sizeof(cut));
-	make_stages();
+	cut %= (uint32_t)file_bytes;
+	if (fuzz_begins_anew()) {
+		free_stages();
+		make_stages();
+	}
 	apply(data + 4, half);
 	demand(segment_open(&seg, dirfd, name, names) == 0);
 	if (segment_check(seg) == SEGMENT_OK) {
@@ -356,7 +357,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		read_segment(seg);
 		apply(data + 4 + half * PATCH_BYTES, patches - half);
 		if (cut)
-			demand(ftruncate(ring.fd, cut % file_bytes) == 0);
+			demand(ftruncate(ring.fd, cut) == 0);
 		read_segment(seg);
 		reconstruct_flush(recon, NOW_NS);
 		reconstruct_end(recon, &seg->process, NOW_NS);
@@ -364,7 +365,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		look_at_links();
 	}
 	segment_free(seg);
-	undo(data + 4, patches, cut != 0);
-	free_stages();
+	undo(data + 4, patches, cut);
 	return 0;
 }
