@@ -61,7 +61,7 @@ const char *fx_tmpdir(void)
 {
 	if (tmpdir_owner == getpid())
 		return tmpdir;
-	snprintf(tmpdir, sizeof(tmpdir), "/tmp/ncclinsp-test.XXXXXX");
+	snprintf(tmpdir, sizeof(tmpdir), "%s/ncclinsp-test.XXXXXX", getenv("TMPDIR") ?: "/tmp");
 	if (!mkdtemp(tmpdir))
 		abort();
 	tmpdir_owner = getpid();
