@@ -95,6 +95,7 @@ REPLAY := $(B)/nccl-replay
 ANSWERS := $(B)/api-answers
 FLOOD  := $(B)/nccl-flood
 SKEWED_CLOCK := $(B)/skewed-clock.so
+FAILING := $(B)/failing.so
 RECORD := $(B)/libnccl-profiler-record.so
 MAN    := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
@@ -110,7 +111,7 @@ SIM_OBJS    := $(filter-out $(SIM_MAINS),$(call objs,tests/sim)) \
 
 .PHONY: all deps check demo bench soak clean
 .DEFAULT_GOAL := all
-all: $(if $(SAN),,$(PLUGIN) $(RECORD) $(SKEWED_CLOCK)) $(DAEMON) $(CLI) $(SIM) $(REPLAY) $(ANSWERS) $(FLOOD) $(MAN)
+all: $(if $(SAN),,$(PLUGIN) $(RECORD) $(SKEWED_CLOCK) $(FAILING)) $(DAEMON) $(CLI) $(SIM) $(REPLAY) $(ANSWERS) $(FLOOD) $(MAN)
 
 # ---- build ---------------------------------------------------------------
 # A thread's lane by descriptor: cheap, and no allocation when the process has loaded
@@ -163,6 +164,8 @@ $(ANSWERS) $(FLOOD):
 	$(Q)$(CC) $(SANFLAGS) -o $@ $^
 
 $(SKEWED_CLOCK): $(B)/obj/tests/preload/skewed_clock.o
+$(FAILING): $(B)/obj/tests/preload/failing.o
+$(SKEWED_CLOCK) $(FAILING):
 	@echo "  LD    $@"
 	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ -Wl,-z,defs -ldl -pthread
 
