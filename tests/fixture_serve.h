@@ -62,6 +62,7 @@ static struct {
 	struct serve_ingest ingest;
 	int snapshot;		/* what came of the newest; -EAGAIN: it is being written */
 	uint64_t now_ns;
+	int64_t set_ns;		/* what the wall clock was set by since the start */
 	struct sockaddr_un addr;
 } fx;
 
@@ -270,7 +271,8 @@ static inline void fx_pump(void)
 {
 	while (fx_is_due()) {
 		fx_turn();
-		serve_run(fx.serve, fx.now_ns, FX_EPOCH_NS + fx.now_ns - FX_START_NS);
+		serve_run(fx.serve, fx.now_ns,
+			  FX_EPOCH_NS + fx.now_ns - FX_START_NS + (uint64_t)fx.set_ns);
 		fx_turn();
 	}
 }

@@ -357,6 +357,36 @@ START_TEST(a_connection_that_says_nothing_goes_after_five_seconds)
 }
 END_TEST
 
+/* By a day, in both directions: what has passed is what the other clock says. */
+START_TEST(wall_clock_that_is_set_ends_no_request_and_keeps_none)
+{
+	static const int64_t days[] = { 1, -1, 0 };
+	static const char begin[] = "GET /v1/status HTTP/1.1\r\n", end[] = "\r\n";
+
+	for (size_t i = 0; i < FX_COUNT(days); i++) {
+		int fd = fx_connect();
+		char *answer;
+
+		fx_send(fd, begin, sizeof(begin) - 1);
+		fx.set_ns = days[i] * 86400 * (int64_t)FX_SECOND;
+		fx_pass(4 * FX_SECOND);
+		fx_send(fd, end, sizeof(end) - 1);
+		answer = fx_finish(fd);
+		ck_assert_int_eq(fx_status(answer), 200);
+		ck_assert_ptr_nonnull(strstr(answer, days[i] > 0 ? "Date: Wed, 15 Nov 2023" :
+					     days[i] < 0 ? "Date: Mon, 13 Nov 2023" :
+							   "Date: Tue, 14 Nov 2023"));
+		free(answer);
+		fd = fx_connect();
+		fx_send(fd, begin, sizeof(begin) - 1);
+		fx_pass(5 * FX_SECOND);
+		answer = fx_finish(fd);
+		check_error(answer, 408, "timeout");
+		free(answer);
+	}
+}
+END_TEST
+
 START_TEST(a_client_that_does_not_take_its_answer_is_let_go)
 {
 	static const char request[] = "GET /v1/collectives?limit=10000 HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -455,6 +485,7 @@ int main(void)
 		FX_TEST(a_body_within_the_limit_is_ignored),
 		FX_TEST(a_request_has_five_seconds_however_it_trickles_in),
 		FX_TEST(a_connection_that_says_nothing_goes_after_five_seconds),
+		FX_TEST(wall_clock_that_is_set_ends_no_request_and_keeps_none),
 		FX_TEST(a_client_that_does_not_take_its_answer_is_let_go),
 		FX_TEST(connection_65_is_told_so_and_the_others_are_served),
 		FX_TEST(garbage_never_hurts),
