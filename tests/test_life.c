@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What /proc says of a process, of a /proc made by hand. */
+/*
+ * What /proc says of a process, of a /proc made by hand; and numbers of processes that other
+ * processes have by now.
+ */
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "ncclinspd/find/life.h"
 #include "tests/fixture.h"
+#include "tests/fixture_daemon.h"
 
 static int dirfd;
 
@@ -100,12 +109,104 @@ START_TEST(process_that_is_over_or_not_to_be_read_has_no_start)
 }
 END_TEST
 
+/* ---- a number that is given again ---------------------------------------------------- */
+
+/* Another process with that number, which waits; false, and said so: not allowed here. */
+static bool give_again(pid_t pid)
+{
+	struct clone_args args = {
+		.exit_signal = SIGCHLD, .set_tid = (uintptr_t)&pid, .set_tid_size = 1,
+	};
+	long r = syscall(SYS_clone3, &args, sizeof(args));
+
+	if (r < 0) {
+		fx_skip("nobody may choose the number of a process here");
+		return false;
+	}
+	if (r == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	ck_assert_int_eq(r, pid);
+	return true;
+}
+
+/* Until the kernel's ticks, by which processes of one number are told apart, go on. */
+static void outlive_tick(pid_t job)
+{
+	uint64_t begun = life_start_time(LIFE_PROC, job), now;
+
+	do {
+		pid_t pid = fork();
+
+		if (pid == 0)
+			for (;;)
+				pause();
+		now = life_start_time(LIFE_PROC, pid);
+		fx_job_kill(pid);
+	} while (now <= begun);
+}
+
+static void kill_and_give_again(pid_t pid)
+{
+	outlive_tick(pid);
+	fx_job_kill(pid);
+	if (!give_again(pid))
+		_exit(0);
+}
+
+START_TEST(process_is_not_alive_because_another_has_its_number)
+{
+	static struct fx_daemon fx;
+	char name[80];
+	pid_t pid;
+
+	if (!fx_daemon_open(&fx, FX_EPOLL))
+		return;
+	pid = fx_job_fork(fx.dir, fx_job_publish_some, name);
+	fx_daemon_step(&fx, 4000);
+	ck_assert_uint_eq(fx.seen.appeared, 1);
+	kill_and_give_again(pid);
+	fx_daemon_step(&fx, 100);
+	ck_assert_uint_eq(fx.seen.ended, 1);
+	ck_assert_int_eq(fx.seen.last_state, PROCESS_DIED);
+	ck_assert_uint_eq(fx.seen.events, FX_SOME);
+	fx_daemon_step(&fx, 4000);
+	ck_assert_uint_eq(fx.seen.appeared, 1);
+	fx_job_kill(pid);
+	fx_daemon_close(&fx);
+}
+END_TEST
+
+START_TEST(file_of_before_is_nobody_s_that_has_its_number_now)
+{
+	static struct fx_daemon fx;
+	char dir[80], name[80];
+	pid_t pid;
+
+	snprintf(dir, sizeof(dir), "%s/shm", fx_tmpdir());
+	ck_assert_int_eq(mkdir(dir, 0755), 0);
+	pid = fx_job_fork(dir, fx_job_publish_some, name);
+	kill_and_give_again(pid);
+	if (!fx_daemon_open(&fx, FX_EPOLL))
+		return;
+	fx_daemon_step(&fx, 4000);
+	ck_assert_uint_eq(discover_attached(fx.discover), 0);
+	ck_assert_int_eq(fx.seen.last_state, PROCESS_DIED);
+	fx_job_kill(pid);
+	fx_daemon_close(&fx);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_LOOP(number_in_its_own_namespace_is_the_last, 0, FX_COUNT(numbers)),
 		FX_LOOP(process_has_the_user_ids_of_its_line_and_no_others, 0, FX_COUNT(owners)),
 		FX_LOOP(process_that_is_over_or_not_to_be_read_has_no_start, 0, FX_COUNT(stats)),
+		FX_TEST(process_is_not_alive_because_another_has_its_number),
+		FX_TEST(file_of_before_is_nobody_s_that_has_its_number_now),
 	};
 
 	return fx_run(setup, teardown, tests, FX_COUNT(tests));
