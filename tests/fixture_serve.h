@@ -69,6 +69,7 @@ static struct {
 /* NULL, or what a test has made before it opens the server. */
 static struct exemplars *fx_exemplars;
 static bool fx_has_snapshots;
+static struct accounts *fx_accounts_served;
 
 static inline size_t fx_processes(void *arg, struct process *const **list)
 {
@@ -227,7 +228,7 @@ static inline void fx_serve_open(const struct serve_config *config)
 		.oplog = fx.oplog, .aggregate = fx.aggregate,
 		.links = fx.links, .transferlog = fx.transferlog, .names = fx.names,
 		.diagnose = fx.diagnose, .straggler = fx.straggler,
-		.exemplars = fx_exemplars,
+		.exemplars = fx_exemplars, .accounts = fx_accounts_served,
 		.metrics = fx.metrics,
 		.steered = fx_steered, .steer = fx.steer,
 	};

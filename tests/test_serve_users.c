@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who sees what, by the credentials that the kernel noted at connect. */
+#include "tests/fx_accounts.h"
 #include "tests/fixture_serve.h"
 
 #define OTHER_UID	54321
@@ -176,6 +177,29 @@ START_TEST(one_user_cannot_take_all_connections)
 }
 END_TEST
 
+START_TEST(ids_of_one_user_have_the_connections_of_one)
+{
+	int fd[33];
+	char *answer;
+
+	fx_serve_close();
+	fx_accounts_served = fx_accounts("54321:100000:65536\n");
+	fx_serve_open(&(struct serve_config){ .group = "tty" });
+	fd[0] = fx_connect_as(OTHER_UID, OTHER_UID);
+	for (int i = 1; i < 33; i++)
+		fd[i] = fx_connect_as(100000 + (uid_t)i, OTHER_UID);
+	answer = fx_ask_over(fd[31], "GET", "/v1/status");
+	ck_assert_int_eq(fx_status(answer), 200);
+	free(answer);
+	answer = fx_ask_over(fd[32], "GET", "/v1/status");
+	ck_assert_int_eq(fx_status(answer), 429);
+	free(answer);
+	for (int i = 0; i < 31; i++)
+		close(fd[i]);
+	accounts_free(fx_accounts_served);	/* asked no more */
+}
+END_TEST
+
 START_TEST(who_comes_again_and_again_shuts_nobody_out)
 {
 	static int fd[300];
@@ -305,6 +329,7 @@ int main(void)
 		FX_TEST(a_stream_tells_a_user_what_is_his),
 		FX_TEST(only_who_sees_everything_may_have_a_snapshot_written),
 		FX_TEST(one_user_cannot_take_all_connections),
+		FX_TEST(ids_of_one_user_have_the_connections_of_one),
 		FX_TEST(who_comes_again_and_again_shuts_nobody_out),
 		FX_LOOP(three_users_with_all_they_get_keep_nobody_else_out, 0, FX_COUNT(floods)),
 		FX_TEST(many_users_who_hold_a_place_for_nothing_keep_nobody_else_out),

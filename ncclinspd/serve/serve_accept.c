@@ -17,6 +17,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "ncclinspd/accounts.h"
+
 #define AT_ONCE		32	/* clients let in before the others are served again */
 #define PAUSE_NS	UINT64_C(100000000)
 #define HELD_NS		UINT64_C(1000000000)	/* a place, for one request */
@@ -25,10 +27,12 @@
 
 static uint32_t places_of(const struct serve *s, uid_t uid)
 {
+	const struct accounts *accounts = s->source.accounts;
+	uid_t account = accounts_of(accounts, uid);
 	uint32_t n = 0;
 
 	for (const struct client *c = s->clients; c; c = c->next)
-		n += c->has_place && c->viewer.uid == uid;
+		n += c->has_place && accounts_of(accounts, c->viewer.uid) == account;
 	return n;
 }
 
