@@ -7,10 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* Nothing takes long; a machine may be busy. */
 #define TIMEOUT_S	60
+
+/* A compiler that a test runs finds its linker by PATH, which may be unset. */
+#define USUAL_PATH	"/usr/local/bin:/usr/bin:/bin"
 
 int fx_run(void (*setup)(void), void (*teardown)(void), const struct fx_test *tests, int n)
 {
@@ -20,6 +24,7 @@ int fx_run(void (*setup)(void), void (*teardown)(void), const struct fx_test *te
 	SRunner *runner = srunner_create(suite);
 	int failed;
 
+	setenv("PATH", USUAL_PATH, 0);
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, TIMEOUT_S);
 	for (int i = 0; i < n; i++)
@@ -30,6 +35,19 @@ int fx_run(void (*setup)(void), void (*teardown)(void), const struct fx_test *te
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+bool fx_descriptors(unsigned int n)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max >= n) {
+		limit.rlim_cur = limit.rlim_max;
+		if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
+			return true;
+	}
+	fx_skip("too few open files are allowed here");
+	return false;
 }
 
 /* Past stdio: what the parent has buffered must not come out twice. */

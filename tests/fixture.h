@@ -26,6 +26,12 @@ struct fx_test {
  */
 int fx_run(void (*setup)(void), void (*teardown)(void), const struct fx_test *tests, int n);
 
+/*
+ * Room for this many open files; a shell may have allowed fewer.  false, and said so: the
+ * machine does not allow them.
+ */
+bool fx_descriptors(unsigned int n);
+
 /* Say in the report why the running test proves nothing here; it returns then. */
 void fx_skip(const char *why);
 

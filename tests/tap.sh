@@ -7,7 +7,9 @@ case $1 in
 *-address/*)
 	CK_TIMEOUT_MULTIPLIER=3
 	UBSAN_OPTIONS=print_stacktrace=1
-	export CK_TIMEOUT_MULTIPLIER UBSAN_OPTIONS
+	# The stack of a function that has returned is somebody else's: gcc looks if asked.
+	ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_stack_use_after_return=1
+	export CK_TIMEOUT_MULTIPLIER UBSAN_OPTIONS ASAN_OPTIONS
 	;;
 *-thread/*)
 	CK_TIMEOUT_MULTIPLIER=5

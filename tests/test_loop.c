@@ -192,7 +192,7 @@ START_TEST(too_many_descriptors_are_refused)
 	struct count c = { 0 };
 	int fd[2], r = 0, added = 0;
 
-	if (!open_backend(_i))
+	if (!fx_descriptors(1024) || !open_backend(_i))
 		return;
 	while (r == 0 && added < 1000) {
 		make_pipe(fd);

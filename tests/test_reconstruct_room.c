@@ -14,6 +14,9 @@ struct member {
 	struct comm comms[COMMS];
 };
 
+/* The reconstruction points to them until the teardown. */
+static struct member member[3 * FULL];
+
 static void setup(void)
 {
 	const struct reconstruct_limits limits = { .comms = FOLLOWED, .ops = OPS };
@@ -29,8 +32,10 @@ static void teardown(void)
 	fx_recon_close(&fx);
 }
 
-static void join(struct member *m, uint32_t number, uid_t uid)
+static struct member *join(uint32_t number, uid_t uid)
 {
+	struct member *m = &member[number];
+
 	*m = (struct member){ .p = {
 		.id = number + 1, .pid = 1000 + (pid_t)number, .uid = uid,
 		.account = uid, .nonce = 0x5000 + number, .api_version = 6, .mask = FX_MASK_KERNEL,
@@ -41,6 +46,7 @@ static void join(struct member *m, uint32_t number, uid_t uid)
 		m->comms[i] = (struct comm){ .ready = true, .has_id = true, .id = 0xc0 + i,
 					     .nranks = 4, .nnodes = 1 };
 	ck_assert_int_eq(reconstruct_attach(fx.rc, &m->p), 0);
+	return m;
 }
 
 static void give(struct member *m, const union fx_record *r)
@@ -73,66 +79,60 @@ static uint32_t followed(const struct member *m)
 
 START_TEST(communicators_of_one_user_leave_room_for_others)
 {
-	struct member greedy[2], other;
+	struct member *greedy[2] = { join(0, 77), join(1, 77) }, *other;
 
-	join(&greedy[0], 0, 77);
-	join(&greedy[1], 1, 77);
-	use_all(&greedy[0]);
-	use_all(&greedy[1]);
-	ck_assert_uint_eq(followed(&greedy[0]) + followed(&greedy[1]), FOLLOWED / 2);
+	use_all(greedy[0]);
+	use_all(greedy[1]);
+	ck_assert_uint_eq(followed(greedy[0]) + followed(greedy[1]), FOLLOWED / 2);
 	ck_assert_uint_eq(reconstruct_stats(fx.rc)->comms_refused, 2 * COMMS - FOLLOWED / 2);
-	join(&other, 2, 78);
-	use_all(&other);
-	ck_assert_uint_eq(followed(&other), FOLLOWED / 2);
+	other = join(2, 78);
+	use_all(other);
+	ck_assert_uint_eq(followed(other), FOLLOWED / 2);
 }
 END_TEST
 
 START_TEST(ids_of_one_user_have_no_more_than_he)
 {
-	static struct member greedy[2];	/* set-up is torn down behind this */
+	struct member *greedy[2] = { join(0, 77), join(1, 77) };
 
-	join(&greedy[0], 0, 77);
-	join(&greedy[1], 1, 77);
-	greedy[1].p.uid = 100000;	/* of the same account */
-	use_all(&greedy[0]);
-	use_all(&greedy[1]);
-	ck_assert_uint_eq(followed(&greedy[0]) + followed(&greedy[1]), FOLLOWED / 2);
+	greedy[1]->p.uid = 100000;	/* of the same account */
+	use_all(greedy[0]);
+	use_all(greedy[1]);
+	ck_assert_uint_eq(followed(greedy[0]) + followed(greedy[1]), FOLLOWED / 2);
 }
 END_TEST
 
 START_TEST(room_comes_back_when_a_process_is_forgotten)
 {
-	struct member first, next;
+	struct member *first = join(0, 77), *next;
 
-	join(&first, 0, 77);
-	use_all(&first);
-	reconstruct_detach(fx.rc, &first.p);
-	join(&next, 1, 77);
-	use_all(&next);
-	ck_assert_uint_eq(followed(&next), FOLLOWED / 2);
+	use_all(first);
+	reconstruct_detach(fx.rc, &first->p);
+	next = join(1, 77);
+	use_all(next);
+	ck_assert_uint_eq(followed(next), FOLLOWED / 2);
 }
 END_TEST
 
 START_TEST(communicators_that_are_over_make_room_for_new_ones)
 {
-	struct member m;
+	struct member *m = join(0, 77);
 	struct comm_progress progress;
 	union fx_record r = fx_coll(0x900, 0, 1, 1, fx.now);
 
-	join(&m, 0, 77);
-	give(&m, &r);			/* in flight on the first */
+	give(m, &r);			/* in flight on the first */
 	for (uint32_t i = 0; i < COMMS; i++) {
 		union fx_record call = fx_coll_api(0x100 + i, 0, FX_ALLREDUCE, 1, fx.now);
 
 		call.rec.comm = (uint16_t)i;
-		give(&m, &call);
-		m.comms[i].finalize_ticks = fx.now;
+		give(m, &call);
+		m->comms[i].finalize_ticks = fx.now;
 	}
 	ck_assert_uint_eq(reconstruct_stats(fx.rc)->comms_refused, 0);
-	ck_assert_uint_eq(followed(&m), FOLLOWED / 2);
-	ck_assert(reconstruct_progress(&m.p, 0, &progress));
+	ck_assert_uint_eq(followed(m), FOLLOWED / 2);
+	ck_assert(reconstruct_progress(&m->p, 0, &progress));
 	ck_assert_uint_eq(progress.in_flight, 1);
-	ck_assert(reconstruct_progress(&m.p, COMMS - 1, &progress));
+	ck_assert(reconstruct_progress(&m->p, COMMS - 1, &progress));
 }
 END_TEST
 
@@ -148,23 +148,21 @@ static uint64_t pushed_out(struct member *m)
 
 START_TEST(first_processes_of_a_user_have_more_room_than_the_next)
 {
-	static struct member member[FULL + 1], other;
+	struct member *other;
 
 	for (uint32_t i = 0; i <= FULL; i++)
-		join(&member[i], i, 77);
-	join(&other, FULL + 1, 78);
+		join(i, 77);
+	other = join(FULL + 1, 78);
 	ck_assert_uint_eq(pushed_out(&member[FULL - 1]), 0);
 	ck_assert_uint_eq(pushed_out(&member[FULL]), OPS - OPS / 8);
-	ck_assert_uint_eq(pushed_out(&other), 0);
+	ck_assert_uint_eq(pushed_out(other), 0);
 }
 END_TEST
 
 START_TEST(a_few_users_together_have_no_more_than_the_node_can_give)
 {
-	static struct member member[3 * FULL];
-
 	for (uint32_t i = 0; i < 3 * FULL; i++)
-		join(&member[i], i, 77 + i / FULL);
+		join(i, 77 + i / FULL);
 	ck_assert_uint_eq(pushed_out(&member[2 * FULL - 1]), 0);
 	ck_assert_uint_eq(pushed_out(&member[2 * FULL]), OPS - OPS / 8);
 }

@@ -409,6 +409,8 @@ START_TEST(connection_65_is_told_so_and_the_others_are_served)
 	static const char request[] = "GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n";
 	int fd[65];
 
+	if (!fx_descriptors(256))
+		return;
 	for (int i = 0; i < 65; i++)
 		fd[i] = fx_connect();
 	for (int i = 0; i < 65; i++) {

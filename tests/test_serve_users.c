@@ -161,6 +161,8 @@ START_TEST(one_user_cannot_take_all_connections)
 	int fd[33];
 	char *answer;
 
+	if (!fx_descriptors(256))
+		return;
 	for (int i = 0; i < 33; i++)
 		fd[i] = fx_connect_as(OTHER_UID, OTHER_UID);
 	answer = fx_ask_over(fd[31], "GET", "/v1/status");
@@ -182,6 +184,8 @@ START_TEST(ids_of_one_user_have_the_connections_of_one)
 	int fd[33];
 	char *answer;
 
+	if (!fx_descriptors(256))
+		return;
 	fx_serve_close();
 	fx_accounts_served = fx_accounts("54321:100000:65536\n");
 	fx_serve_open(&(struct serve_config){ .group = "tty" });
@@ -204,6 +208,8 @@ START_TEST(who_comes_again_and_again_shuts_nobody_out)
 {
 	static int fd[300];
 
+	if (!fx_descriptors(512))
+		return;
 	for (int i = 0; i < 300; i++) {
 		fd[i] = fx_connect_as(OTHER_UID + i % 2, OTHER_UID);
 		fx_pump();
@@ -265,6 +271,8 @@ START_TEST(three_users_with_all_they_get_keep_nobody_else_out)
 	const struct op op = { .rank = 1, .func = FX_FUNC };
 	int fd[FLOOD] = { 0 };
 
+	if (!fx_descriptors(512))
+		return;
 	for (int i = 0; i < 10000; i++)
 		oplog_add(fx.oplog, &op);
 	for (int round = 0; round < 20; round++) {
@@ -283,6 +291,8 @@ START_TEST(many_users_who_hold_a_place_for_nothing_keep_nobody_else_out)
 {
 	int fd[64];
 
+	if (!fx_descriptors(256))
+		return;
 	for (int i = 0; i < 64; i++) {
 		fd[i] = fx_connect_as(OTHER_UID + 1 + i, OTHER_UID);
 		fx_send(fd[i], "GET", 3);
@@ -299,6 +309,8 @@ START_TEST(a_refusal_is_an_answer_and_never_silence)
 	static const char request[] = "GET /v1/status HTTP/1.1\r\n\r\n";
 	int fd[300], refused = 0;
 
+	if (!fx_descriptors(512))
+		return;
 	for (int i = 0; i < 300; i++)
 		fd[i] = fx_connect_as(OTHER_UID, OTHER_UID);
 	for (int i = 0; i < 300; i++) {

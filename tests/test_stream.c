@@ -191,6 +191,8 @@ START_TEST(a_client_that_hangs_up_in_silence_is_noticed)
 {
 	int fd[64];
 
+	if (!fx_descriptors(256))
+		return;
 	for (int i = 0; i < 64; i++)
 		fd[i] = follow("/v1/stream");
 	for (int i = 0; i < 64; i++)
