@@ -2,6 +2,7 @@
 /* From a file in a directory, by its row (files.h), to a process that is read, and to its end. */
 #include "ncclinspd/find/discover.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "ncclinspd/find/life.h"
 #include "ncclinspd/find/shmdir.h"
 #include "util/cleanup.h"
+#include "util/list.h"
 #include "util/log.h"
 
 #define LIFE_NS		UINT64_C(100000000)	/* between two questions who lives */
@@ -41,8 +43,11 @@ struct discover {
 	uint64_t scan_ns;	/* when the next one is due */
 	bool more;		/* processes, that could not yet be looked at for containers */
 	struct files files;
-	struct process **processes;	/* of attached and ended segments */
-	uint32_t nprocesses, max_processes;
+	/*
+	 * Of attached and ended segments.  Invariant: at most max_segments are attached, and
+	 * at most max_ended have ended, but while one more is being looked at.
+	 */
+	LIST(struct process *) processes;
 	uint32_t attached;
 	uint64_t refused;
 	uint64_t last_id;
@@ -60,15 +65,15 @@ static void call(void (*hook)(void *, struct process *, uint64_t),
 
 static void forget(struct discover *d, uint32_t i)
 {
-	struct process *p = d->processes[i];
+	struct process *p;
 
+	assert(i < d->processes.n);
+	p = d->processes.at[i];
 	if (d->hooks.forgotten)
 		d->hooks.forgotten(d->hooks.arg, p);
 	drain_remove(d->drain, process_segment(p));
 	segment_free(process_segment(p));
-	d->nprocesses--;
-	memmove(&d->processes[i], &d->processes[i + 1],
-		(d->nprocesses - i) * sizeof(d->processes[0]));
+	list_remove(&d->processes, i);
 }
 
 static bool is_due(const struct discover *d, const struct process *p, uint64_t now_ns)
@@ -78,44 +83,52 @@ static bool is_due(const struct discover *d, const struct process *p, uint64_t n
 	return p->state != PROCESS_LIVE && now_ns - since_ns >= d->config.keep_ns;
 }
 
-/*
- * Those that ended long ago, and those that are too many.  Of those that died one at a time
- * is looked at, since that takes its time.
- */
+/* At every end: more can end between two looks than there is room for. */
+static void forget_first(struct discover *d)
+{
+	while (d->processes.n - d->attached > d->config.max_ended)
+		forget(d, ended_first(d->processes.at, d->processes.n, d->config.max_ended));
+}
+
+/* Those that ended long ago.  Of those that died one at a time is looked at, which takes time. */
 static void forget_old(struct discover *d, uint64_t now_ns)
 {
 	bool looked = false;
 
-	for (uint32_t i = 0; i < d->nprocesses;) {
-		struct process *p = d->processes[i];
+	for (uint32_t i = 0; i < d->processes.n;) {
+		struct process *p = d->processes.at[i];
 
 		if (!is_due(d, p, now_ns) || (looked && p->state == PROCESS_DIED)) {
 			i++;
 			continue;
 		}
 		looked |= p->state == PROCESS_DIED;
-		if (p->state == PROCESS_DIED && ended_is_awaited(d->processes, d->nprocesses, p))
+		if (p->state == PROCESS_DIED &&
+		    ended_is_awaited(d->processes.at, d->processes.n, p))
 			p->awaited_ns = now_ns;
 		else
 			forget(d, i);
 	}
-	while (d->nprocesses - d->attached > d->config.max_ended)
-		forget(d, ended_first(d->processes, d->nprocesses, d->config.max_ended));
 }
 
 static int attach(struct discover *d, struct file *f, uint64_t now_ns)
 {
-	struct process *p = &f->seg->process;
+	struct process *p = &f->seg->process, **place;
 	int r = drain_add(d->drain, f->seg);
 
 	if (r < 0)
 		return r;
+	place = list_add(&d->processes);
+	if (!place) {
+		drain_remove(d->drain, f->seg);
+		return -ENOSPC;
+	}
+	*place = p;
 	p->id = ++d->last_id;
 	p->first_seen_ns = now_ns;
 	p->contained |= f->dir != &d->dir;
 	if (p->proven)
 		cgroup_identify(p, LIFE_PROC, p->pid);
-	d->processes[d->nprocesses++] = p;
 	d->attached++;
 	f->state = FILE_READ;
 	call(d->hooks.appeared, d, p, now_ns);
@@ -140,6 +153,7 @@ static void detach(struct discover *d, struct file *f, enum process_state state,
 	f->state = FILE_IGNORED;
 	if (state == PROCESS_EXITED)
 		f->ino = 0;	/* it unlinked its file, and the number may serve again */
+	forget_first(d);
 }
 
 /*
@@ -178,7 +192,7 @@ static void unlist(struct discover *d, struct file *f, enum file_state state)
 {
 	uint32_t i = 0;
 
-	while (d->processes[i] != &f->seg->process)
+	while (i < d->processes.n && d->processes.at[i] != &f->seg->process)
 		i++;
 	forget(d, i);
 	d->attached--;
@@ -228,9 +242,9 @@ static bool find_limits(const struct discover *d, const struct file *f, struct l
 	uint32_t limit = d->config.max_segments;
 
 	*l = (struct limits){ .all = d->attached == limit };
-	for (uint32_t i = 0; i < d->nprocesses; i++)
-		*accounts_count(&l->read, d->processes[i]->account) +=
-			d->processes[i]->state == PROCESS_LIVE;
+	for (uint32_t i = 0; i < d->processes.n; i++)
+		*accounts_count(&l->read, d->processes.at[i]->account) +=
+			d->processes.at[i]->state == PROCESS_LIVE;
 	l->user = *accounts_count(&l->read, f->account) >= limit - limit / 4;
 	l->container = f->dir != &d->dir && files_read_in(&d->files, f->dir) >= limit / 4;
 	return l->user || l->container || l->all;
@@ -603,12 +617,10 @@ int discover_new(struct discover **out, struct loop *loop, struct drain *drain,
 		.since_ns = now_ns,
 		.life = { .fn = on_life_timer, .arg = d },
 		.fresh = { .fn = on_fresh_timer, .arg = d },
-		.max_processes = config->max_segments + config->max_ended + 1,
 	};
 	shmwatch_init(&d->watch, loop, see, d);
 	shmdir_init(&d->dir, &d->watch, config->dir);
-	d->processes = calloc(d->max_processes, sizeof(d->processes[0]));
-	if (!d->processes ||
+	if (list_init(&d->processes, config->max_segments + config->max_ended + 1) < 0 ||
 	    files_init(&d->files, &d->dir, config->max_segments * FILES_PER_SEGMENT) < 0)
 		return -ENOMEM;
 	if (config->containers)
@@ -628,17 +640,17 @@ void discover_free(struct discover *d)
 	containers_free(d->containers);
 	shmdir_deinit(&d->dir);
 	shmwatch_deinit(&d->watch);
-	while (d->nprocesses)
-		forget(d, d->nprocesses - 1);
+	while (d->processes.n)
+		forget(d, d->processes.n - 1);
 	files_deinit(&d->files);
-	free(d->processes);
+	list_deinit(&d->processes);
 	free(d);
 }
 
 size_t discover_processes(const struct discover *d, struct process *const **list)
 {
-	*list = d->processes;
-	return d->nprocesses;
+	*list = d->processes.at;
+	return d->processes.n;
 }
 
 void discover_containers(const struct discover *d, struct containers_stats *stats)

@@ -49,16 +49,35 @@ static uint32_t count(struct process *const *all, uint32_t n, uid_t account)
 	return ended;
 }
 
-uint32_t ended_first(struct process *const *all, uint32_t n, uint32_t most)
+/*
+ * The only user that can have more than half of those that ended, if there is one: each
+ * process of another user cancels one of theirs, and some are left.
+ */
+static uid_t majority(struct process *const *all, uint32_t n)
 {
-	uint32_t first = UINT32_MAX;
+	uint32_t votes = 0;
+	uid_t account = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		if (all[i]->state == PROCESS_LIVE)
 			continue;
-		if (count(all, n, all[i]->account) > most / 2)
-			return i;
-		first = first < i ? first : i;
+		if (!votes)
+			account = all[i]->account;
+		if (all[i]->account == account)
+			votes++;
+		else
+			votes--;
 	}
-	return first;
+	return account;
+}
+
+uint32_t ended_first(struct process *const *all, uint32_t n, uint32_t most)
+{
+	uid_t account = majority(all, n);
+	bool greedy = count(all, n, account) > most / 2;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (all[i]->state != PROCESS_LIVE && (!greedy || all[i]->account == account))
+			return i;
+	return UINT32_MAX;
 }

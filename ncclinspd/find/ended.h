@@ -14,8 +14,8 @@
 bool ended_is_awaited(struct process *const *all, uint32_t n, const struct process *dead);
 
 /*
- * The first to go where there are more than `most`, as an index: of who has more than half
- * of these, else of all.  At least one has ended.
+ * The first to go where there is one more than `most`, as an index: of the user with more
+ * than half of these, else of all.  At least one has ended.
  */
 uint32_t ended_first(struct process *const *all, uint32_t n, uint32_t most);
 
