@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#include "util/list.h"
 
 int cli_fail(const struct cli *cli, int error)
 {

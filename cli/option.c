@@ -10,10 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/list.h"
 #include "util/meant.h"
 #include "util/text.h"
-
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 #define DEFAULT_DELAY_NS UINT64_C(2000000000)
 #define LEAST_FOR_NS	 INT64_C(100000000)

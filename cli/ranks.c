@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "cli/findings.h"
-
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#include "util/list.h"
 
 #define STALLED_NS INT64_C(1000000000)
 #define KEY	   192

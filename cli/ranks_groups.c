@@ -4,9 +4,9 @@
 
 #include "cli/ranks.h"
 
-#define NAME 512
+#include "util/list.h"
 
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#define NAME 512
 
 /* What both tables show after the columns that tell whose row it is. */
 #define GROUP_COLUMNS									\

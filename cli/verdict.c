@@ -8,9 +8,8 @@
 
 #include "cli/findings.h"
 #include "cli/prose.h"
+#include "util/list.h"
 #include "util/text.h"
-
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 #define LONG_NS	   UINT64_C(1000000000)	/* in flight for longer: worth a word */
 #define STALL_NS   UINT64_C(10000000000)

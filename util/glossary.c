@@ -2,7 +2,7 @@
 /* Words of the daemon's answers, field by field: what explain knows beside findings. */
 #include "util/glossary.h"
 
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#include "util/list.h"
 
 #define W(word, text)	{ .name = word, .meaning = text }
 

@@ -15,9 +15,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "util/list.h"
 #include "util/utf8.h"
-
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 struct range {
 	uint32_t first;

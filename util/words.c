@@ -2,10 +2,9 @@
 #include "util/words.h"
 
 #include "util/glossary.h"
+#include "util/list.h"
 
 #include <strings.h>
-
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 #define KIND(word, id)		.name = word, .message_id = id
 #define VERDICT(NAME)		[KINDS + VERDICT_##NAME] = { .name = #NAME

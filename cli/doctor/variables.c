@@ -10,8 +10,7 @@
 #include "nci/control.h"
 #include "nci/segment.h"
 #include "nci/variables.h"
-
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#include "util/list.h"
 
 /* Shown whether they are set or not; libnccl-profiler-insp(7) explains them. */
 static const struct {

@@ -7,9 +7,8 @@
 #include <strings.h>
 
 #include "cli/table/fields.h"
+#include "util/list.h"
 #include "util/text.h"
-
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 /* Longer ones first, as their beginnings are operators as well. */
 static const struct filter_op {

@@ -9,9 +9,8 @@
 
 #include "cli/label.h"
 #include "cli/members.h"
+#include "util/list.h"
 #include "util/text.h"
-
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 /* ---- what is asked for ------------------------------------------------------ */
 

@@ -8,9 +8,8 @@
 #include "cli/table/rows.h"
 #include "cli/top/ask.h"
 #include "cli/top/marks.h"
+#include "util/list.h"
 #include "util/text.h"
-
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 #define HELP_KEYS 16	/* columns that name the keys */
 

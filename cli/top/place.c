@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "cli/table/rows.h"
-
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#include "util/list.h"
 
 #define ROWS_AT_ONCE 64
 #define OF_COMM "comm_id", "comm_name", "nranks"

@@ -11,9 +11,8 @@
 #include <unistd.h>
 
 #include "cli/top/keys.h"
+#include "util/list.h"
 #include "util/text.h"
-
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 static struct {
 	SCREEN *screen;

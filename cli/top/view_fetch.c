@@ -9,9 +9,8 @@
 #include <string.h>
 
 #include "cli/top/view.h"
+#include "util/list.h"
 #include "util/text.h"
-
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 #define TARGET	  960	/* bytes */
 #define RUNS_MOST 200

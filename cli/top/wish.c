@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "cli/table/report.h"
-
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#include "util/list.h"
 
 /* What a request can name, the least first, and where a row of any table has it. */
 static const struct {

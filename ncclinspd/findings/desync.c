@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#include "util/list.h"
 
 typedef bool select_fn(const struct desync_rank *r);
 

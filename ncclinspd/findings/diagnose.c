@@ -10,8 +10,7 @@
 #include "ncclinspd/job.h"
 #include "util/cleanup.h"
 #include "util/json.h"
-
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#include "util/list.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define STALL_MIN_NS	(10 * SECOND_NS)

@@ -10,9 +10,8 @@
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/join/reconstruct.h"
 #include "util/json.h"
+#include "util/list.h"
 #include "util/phrase.h"
-
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define TOGETHER_NS	(30 * SECOND_NS)	/* deaths that have one cause */

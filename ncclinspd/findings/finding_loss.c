@@ -14,9 +14,8 @@
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/time/timeline.h"
 #include "util/json.h"
+#include "util/list.h"
 #include "util/phrase.h"
-
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define SLICE_NS	(15 * SECOND_NS)

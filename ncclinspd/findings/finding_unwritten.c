@@ -11,9 +11,8 @@
 
 #include "ncclinspd/findings/diagnose.h"
 #include "util/json.h"
+#include "util/list.h"
 #include "util/phrase.h"
-
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define HOLD_NS		(2 * SECOND_NS)

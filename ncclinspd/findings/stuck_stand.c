@@ -6,9 +6,9 @@
 
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/findings/stuck.h"
+#include "util/list.h"
 #include "util/nccl_names.h"
 
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 #define SEARCHES	512	/* of one look: each goes through a process's operations */
 
 /* A send's other side is a receive from its rank, which has no number either. */
