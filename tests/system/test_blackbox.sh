@@ -19,8 +19,10 @@ check "a death leaves a black box" wait_until 20 has_box
 check "it says what it is, why and when" box_is died \
 	'.format == "ncclinsp-snapshot" and .format_version == 1 and .reason == "died" and
 	 .written_mono_ns > 0 and (.written_at | test("^20.*Z$")) and .status.version != null'
+# On a busy machine it may be killed while it posts: its slots tell the number, no record does.
 check "... who died, and in what" box_is died \
-	'[.findings[] | select(.kind == "died")][0] | .ranks == [2] and .evidence.processes[0].seq == 19'
+	'[.findings[] | select(.kind == "died")][0] | .ranks == [2] and
+	 (.evidence.processes[0] | .func == "AllReduce" and (.seq == 19 or .seq == null))'
 check "... what was in flight in the dead and in the living" box_is died \
 	'[.inflight[] | select(.func == "AllReduce" and .seq == 19) | .rank] | unique | length == 4'
 check "... the last operations of each rank, with the first that is kept" box_is died \
