@@ -33,7 +33,7 @@ enum cli_format { CLI_TABLE, CLI_WIDE, CLI_JSON, CLI_JSONL, CLI_CSV, CLI_PROM };
 /* An option that may be given several times. */
 struct cli_list {
 	const char *text[CLI_LIST];
-	size_t count;
+	uint32_t count;
 };
 
 #define CLI_ANY INT64_MIN	/* a number that was not given */

@@ -8,6 +8,7 @@
 #include "cli/prose.h"
 #include "cli/table/listing.h"
 #include "cli/verdict.h"
+#include "util/list.h"
 #include "util/text.h"
 
 #define TITLE 256
@@ -162,16 +163,17 @@ int cmd_diagnose(struct cli *cli)
 		.code = code,
 		.joint = true,
 	};
-	const char *job = cli->job;
+	const char *job = cli->job, **place;
 	char filter[FINDINGS_SENTENCE];
 	int result;
 
 	if (cli->job) {
-		if (cli->filters.count == CLI_LIST)
+		place = array_add(cli->filters.text, &cli->filters.count);
+		if (!place)
 			return option_error("--job and %d filters are more than there may be",
 					    CLI_LIST);
 		snprintf(filter, sizeof(filter), "job=%s", cli->job);
-		cli->filters.text[cli->filters.count++] = filter;
+		*place = filter;
 		cli->job = NULL;	/* its processes may be forgotten: a finding knows itself */
 	}
 	result = listing_run(cli, &listing, cli->all ? "/v1/findings" : "/v1/findings?active=true");

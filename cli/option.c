@@ -182,9 +182,11 @@ static int find_word(const char *const *words, const char *text, int64_t *index)
 
 static int add_to_list(struct cli_list *list, const char *text)
 {
-	if (!*text || list->count == CLI_LIST)
+	const char **place = *text ? array_add(list->text, &list->count) : NULL;
+
+	if (!place)
 		return -EINVAL;
-	list->text[list->count++] = text;
+	*place = text;
 	return 0;
 }
 

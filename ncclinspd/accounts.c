@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "util/cleanup.h"
+#include "util/list.h"
 #include "util/text.h"
 
 #define NOBODY	((uid_t)-1)	/* the range has no single owner */
@@ -25,8 +26,7 @@ struct range {
 struct accounts {
 	const char *subuid, *passwd;
 	struct stat seen;	/* the file when it was read; st_ino 0: it was not there */
-	struct range *range;	/* sorted by start */
-	uint32_t n;
+	LIST(struct range);	/* sorted by start */
 };
 
 /* ---- the file ------------------------------------------------------------------- */
@@ -51,18 +51,13 @@ static bool range_parse(struct range *r, char *line)
 	return true;
 }
 
-static bool ranges_add(struct accounts *a, const struct range *r, uint32_t *room)
+static bool ranges_add(struct accounts *a, const struct range *r)
 {
-	struct range *more;
+	struct range *place = list_append(a);
 
-	if (a->n == *room) {
-		*room = *room ? 2 * *room : 64;
-		more = realloc(a->range, *room * sizeof(*more));
-		if (!more)
-			return false;
-		a->range = more;
-	}
-	a->range[a->n++] = *r;
+	if (!place)
+		return false;
+	*place = *r;
 	return a->n < ACCOUNTS_RANGES;
 }
 
@@ -86,10 +81,10 @@ static void ranges_own(struct accounts *a, const struct passwd *user)
 	if (user->pw_uid < ACCOUNTS_USER || strlen(user->pw_name) >= sizeof(key.name))
 		return;
 	strcpy(key.name, user->pw_name);
-	first = bsearch(&key, a->range, a->n, sizeof(key), range_by_name);
-	while (first && first > a->range && !strcmp(first[-1].name, key.name))
+	first = bsearch(&key, a->at, a->n, sizeof(key), range_by_name);
+	while (first && first > a->at && !strcmp(first[-1].name, key.name))
 		first--;
-	for (; first && first < a->range + a->n && !strcmp(first->name, key.name); first++)
+	for (; first && first < a->at + a->n && !strcmp(first->name, key.name); first++)
 		first->owner = user->pw_uid;
 }
 
@@ -108,23 +103,20 @@ static void ranges_read(struct accounts *a)
 {
 	FILE *f = fopen(a->subuid, "re");
 	CLEANUP(cleanup_freep) char *line = NULL;
-	uint32_t room = 0;
 	struct range r;
 	size_t size = 0;
 
-	free(a->range);
-	a->range = NULL;
-	a->n = 0;
+	list_deinit(a);
 	while (f && getline(&line, &size, f) > 0)
-		if (range_parse(&r, line) && !ranges_add(a, &r, &room))
+		if (range_parse(&r, line) && !ranges_add(a, &r))
 			break;
 	if (f)
 		fclose(f);
 	if (!a->n)
 		return;
-	qsort(a->range, a->n, sizeof(r), range_by_name);
+	qsort(a->at, a->n, sizeof(r), range_by_name);
 	ranges_find_owners(a);
-	qsort(a->range, a->n, sizeof(r), range_by_start);
+	qsort(a->at, a->n, sizeof(r), range_by_start);
 }
 
 /* ---- from outside --------------------------------------------------------------- */
@@ -156,14 +148,14 @@ uid_t accounts_of(const struct accounts *a, uid_t uid)
 	while (from < to) {		/* the last that does not start behind it is at from - 1 */
 		uint32_t middle = from + (to - from) / 2;
 
-		if (a->range[middle].start <= uid)
+		if (a->at[middle].start <= uid)
 			from = middle + 1;
 		else
 			to = middle;
 	}
 	if (!from)
 		return uid;
-	r = &a->range[from - 1];
+	r = &a->at[from - 1];
 	if (uid - r->start >= r->count)
 		return uid;
 	return r->owner != NOBODY ? r->owner : uid - (uid - r->start) % ACCOUNTS_BLOCK;
@@ -186,6 +178,6 @@ void accounts_free(struct accounts *a)
 {
 	if (!a)
 		return;
-	free(a->range);
+	list_deinit(a);
 	free(a);
 }

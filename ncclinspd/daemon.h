@@ -76,7 +76,7 @@ struct daemon {
 	struct textfile *textfile;	/* NULL: none */
 	int textfile_error;
 	struct writer_output outputs[DAEMON_OUTPUTS];	/* as of the last look */
-	size_t noutputs;
+	uint32_t noutputs;
 	struct unwatched unwatched[DAEMON_UNWATCHED];	/* as well */
 	size_t watch_turn;		/* whose threads are looked at first */
 	struct steer *steer;

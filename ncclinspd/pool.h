@@ -8,6 +8,7 @@
  * again first, so that a large capacity costs nothing until it is used.
  */
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -42,6 +43,7 @@ void pool_put(struct pool *pool, uint32_t item);
 
 static inline void *pool_at(const struct pool *pool, uint32_t item)
 {
+	assert(item < pool->fresh);	/* POOL_NONE is not, either */
 	return pool->items + (size_t)item * pool->item_bytes;
 }
 

@@ -40,6 +40,11 @@
 #define array_add(array, n)						\
 	((__typeof__(&(array)[0]))list_take((array), (n), ARRAY_LEN(array), sizeof((array)[0])))
 
+/* The same where the table cannot be full: if it is, the program ends here. */
+#define list_must_add(l)	((__typeof__((l)->at))list_must(list_add(l)))
+#define array_must_add(array, n)					\
+	((__typeof__(&(array)[0]))list_must(array_add(array, n)))
+
 /* The same for a list without a bound; NULL: no memory. */
 #define list_append(l)							\
 	((__typeof__((l)->at))list_grow((void **)&(l)->at, &(l)->n, &(l)->room,	\
@@ -47,11 +52,18 @@
 
 /* What stands behind item i moves up. */
 #define list_remove(l, i)	list_close((l)->at, &(l)->n, (i), sizeof(*(l)->at))
+#define array_remove(array, n, i)	list_close((array), (n), (i), sizeof((array)[0]))
 
 static inline __attribute__((warn_unused_result))
 void *list_take(void *at, uint32_t *n, size_t room, size_t bytes)
 {
 	return *n < room ? (char *)at + (*n)++ * bytes : NULL;
+}
+
+static inline void *list_must(void *place)
+{
+	assert(place);
+	return place;
 }
 
 static inline __attribute__((warn_unused_result))

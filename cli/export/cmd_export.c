@@ -16,6 +16,7 @@
 #include "cli/intake.h"
 #include "cli/option.h"
 #include "cli/table/listing.h"
+#include "util/list.h"
 
 #define ASK_AGAIN_NS UINT64_C(1000000000)	/* about communicators that nobody knew */
 #define ASK_MS	     2000
@@ -34,8 +35,7 @@ struct export {
 	json_t *comms;		/* answer of /v1/comms; NULL: none yet */
 	uint64_t asked_ns;
 	char host[256];
-	struct file *files;
-	size_t nfiles;
+	LIST(struct file) files;
 	json_t *numbers;	/* of what was written, by number_key() */
 	uint64_t until_ns;	/* 0: until interrupted */
 	int64_t left;		/* operations; CLI_ANY: no end */
@@ -48,6 +48,7 @@ struct export {
 static struct file *open_file(struct export *e, json_int_t pid)
 {
 	char path[4096];
+	struct file *file;
 	FILE *out;
 
 	snprintf(path, sizeof(path), "%s/%s-pid%lld.log", e->cli->inspector_dir, e->host,
@@ -57,25 +58,25 @@ static struct file *open_file(struct export *e, json_int_t pid)
 		e->error = errno;
 		return NULL;
 	}
-	e->files = must(realloc(e->files, (e->nfiles + 1) * sizeof(*e->files)));
-	e->files[e->nfiles] = (struct file){ pid, out };
-	return &e->files[e->nfiles++];
+	file = must(list_append(&e->files));
+	*file = (struct file){ pid, out };
+	return file;
 }
 
 static struct file *file_of(struct export *e, json_int_t pid)
 {
-	for (size_t i = 0; i < e->nfiles; i++)
-		if (e->files[i].pid == pid)
-			return &e->files[i];
+	for (size_t i = 0; i < e->files.n; i++)
+		if (e->files.at[i].pid == pid)
+			return &e->files.at[i];
 	return open_file(e, pid);
 }
 
 static void close_files(struct export *e)
 {
-	for (size_t i = 0; i < e->nfiles; i++)
-		if (fclose(e->files[i].out) && !e->error)
+	for (size_t i = 0; i < e->files.n; i++)
+		if (fclose(e->files.at[i].out) && !e->error)
 			e->error = errno;
-	free(e->files);
+	list_deinit(&e->files);
 }
 
 /* Made, or empty: what is there already is not mixed with what comes. */
@@ -232,9 +233,9 @@ static void tell(const struct export *e, json_int_t records)
 	const char *dir = e->cli->inspector_dir;
 
 	if (!e->cli->quiet)
-		fprintf(stderr, "ncclinsp: %" PRIu64 " operation%s of %zu process%s in %s\n",
-			e->written, e->written == 1 ? "" : "s", e->nfiles,
-			e->nfiles == 1 ? "" : "es", dir);
+		fprintf(stderr, "ncclinsp: %" PRIu64 " operation%s of %" PRIu32 " process%s in "
+			"%s\n", e->written, e->written == 1 ? "" : "s", e->files.n,
+			e->files.n == 1 ? "" : "es", dir);
 	if (e->untimed && !e->cli->quiet)
 		fprintf(stderr, "ncclinsp: %" PRIu64 " left out that were not timed; to have all "
 			"timed: ncclinsp level net --sample all\n", e->untimed);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/list.h"
+
 #define LEAST_OPS	20
 #define LEAST_LAST	0.5
 #define LEAST_RANKS	5	/* more often than by chance, where there are few */
@@ -128,23 +130,24 @@ static size_t count_joint(const struct shots_sample *at, size_t n)
 
 void late_find(const struct shots *s, void found(const struct late *l, void *arg), void *arg)
 {
-	struct joint *joints = malloc((s->nsamples + 1) * sizeof(*joints));
-	struct shots_sample *scratch = malloc((s->nsamples + 1) * sizeof(*scratch));
+	struct shots_sample *scratch = malloc((s->samples.n + 1) * sizeof(*scratch));
+	LIST(struct joint) joints = { 0 };
+	int r = list_init(&joints, s->samples.n);
 
-	for (size_t i = 0; joints && scratch && i < s->nsamples;) {
-		const struct shots_sample *series = &s->samples[i];
-		size_t n = 0;
+	for (size_t i = 0; r == 0 && scratch && i < s->samples.n;) {
+		const struct shots_sample *series = &s->samples.at[i];
 
-		while (i < s->nsamples && is_series(series, &s->samples[i])) {
-			size_t k = count_joint(&s->samples[i], s->nsamples - i);
+		joints.n = 0;
+		while (i < s->samples.n && is_series(series, &s->samples.at[i])) {
+			size_t k = count_joint(&s->samples.at[i], s->samples.n - i);
 
 			if (k > 1)
-				joints[n++] = compare(&s->samples[i], k, scratch);
+				*list_must_add(&joints) = compare(&s->samples.at[i], k, scratch);
 			i += k;
 		}
-		if (n)
-			judge(joints, n, series, found, arg);
+		if (joints.n)
+			judge(joints.at, joints.n, series, found, arg);
 	}
 	free(scratch);
-	free(joints);
+	list_deinit(&joints);
 }

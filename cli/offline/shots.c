@@ -92,17 +92,15 @@ static void add_sample(struct shots *s, const json_t *row)
 	const char *func = json_string_value(json_object_get(row, "func"));
 	const json_t *rank = json_object_get(row, "rank");
 	const json_t *inside = json_object_get(row, "inside_ns");
+	struct shots_sample *sample;
 	char key[64];
 
 	if (!comm || !func || !json_is_integer(rank) || !json_is_integer(inside))
 		return;
-	if (s->nsamples == s->room) {
-		s->room = s->room ? 2 * s->room : 4096;
-		s->samples = must(realloc(s->samples, s->room * sizeof(*s->samples)));
-	}
 	snprintf(key, sizeof(key), "%.20s/%lld", comm,
 		 (long long)json_integer_value(json_object_get(row, "nranks")));
-	s->samples[s->nsamples++] = (struct shots_sample){
+	sample = must(list_append(&s->samples));
+	*sample = (struct shots_sample){
 		.comm = text_of(s, key), .func = text_of(s, func),
 		.seq = json_integer_value(json_object_get(row, "seq")),
 		.rank = json_integer_value(rank), .inside_ns = json_integer_value(inside),
@@ -243,19 +241,20 @@ enum cli_exit shots_tell_none(const struct shots *s, const char *option)
 
 void shots_sort(struct shots *s)
 {
-	size_t n = 0;
+	struct shots_sample *at = s->samples.at;
+	uint32_t n = 0;
 
-	if (s->nsamples)
-		qsort(s->samples, s->nsamples, sizeof(*s->samples), by_place);
-	for (size_t i = 0; i < s->nsamples; i++)
-		if (!n || by_place(&s->samples[n - 1], &s->samples[i]))
-			s->samples[n++] = s->samples[i];
-	s->nsamples = n;
+	if (s->samples.n)
+		qsort(at, s->samples.n, sizeof(*at), by_place);
+	for (uint32_t i = 0; i < s->samples.n; i++)
+		if (!n || by_place(&at[n - 1], &at[i]))
+			at[n++] = at[i];
+	s->samples.n = n;
 }
 
 void shots_deinit(struct shots *s)
 {
 	json_decref(s->nodes);
 	json_decref(s->texts);
-	free(s->samples);
+	list_deinit(&s->samples);
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "cli/cli.h"
+#include "util/list.h"
 
 /* One rank's time in one operation; the texts are the struct shots'. */
 struct shots_sample {
@@ -31,8 +32,7 @@ struct shots {
 	bool wants_samples;
 	json_t *nodes;		/* by host: what is needed of its newest snapshot */
 	json_t *texts;
-	struct shots_sample *samples;
-	size_t nsamples, room;
+	LIST(struct shots_sample) samples;
 	size_t files, refused, later;
 	size_t denied;		/* of the refused: we may not read them */
 };

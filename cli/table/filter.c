@@ -107,7 +107,7 @@ int filter_add(struct filter *filter, const char *expression, char *why, size_t 
 		r = set_comparison(filter, &term, name, why, size);
 	}
 	if (!r)
-		filter->terms[filter->used++] = term;
+		*array_must_add(filter->terms, &filter->used) = term;
 	return r;
 }
 

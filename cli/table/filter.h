@@ -23,7 +23,7 @@ struct filter {
 	const struct column *columns;
 	size_t count;
 	struct filter_term terms[FILTERS];	/* all must hold */
-	size_t used;
+	uint32_t used;
 };
 
 void filter_init(struct filter *filter, const struct column *columns, size_t count);

@@ -13,6 +13,7 @@
 #include "cli/must.h"
 #include "cli/trace/trace.h"
 #include "cli/trace/trace_line.h"
+#include "util/list.h"
 
 #define JOINTS	 512	/* operations of which not all ranks have come; the oldest goes */
 #define RANKS	 16	/* of a node that the daemon compares */
@@ -129,7 +130,7 @@ void trace_joints_add(struct trace *t, const json_t *row, struct trace_at at,
 		return;
 	j = find(t->joints, key_of(row, order));
 	if (j->n < ranks)
-		j->part[j->n++] = (struct part){
+		*array_must_add(j->part, &j->n) = (struct part){
 			.at = at, .start_ns = start_ns, .stop_ns = stop_ns,
 			.rank = (int64_t)trace_number(row, "rank", 0),
 			.late_ns = trace_number(row, "late_ns", 0),

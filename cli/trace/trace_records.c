@@ -28,9 +28,9 @@ struct trace_records *trace_records_new(void)
 void trace_records_free(struct trace_records *r)
 {
 	for (uint32_t i = 0; r && i < TRACE_SOURCES; i++) {
-		for (uint32_t k = 0; k < r->source[i].look.n; k++)
-			free(r->source[i].names[k]);
-		free(r->source[i].names);
+		for (uint32_t k = 0; k < r->source[i].names.n; k++)
+			free(r->source[i].names.at[k]);
+		list_deinit(&r->source[i].names);
 		free(r->source[i].comms);
 	}
 	if (r)
@@ -47,15 +47,14 @@ static void learn_names(struct source *s, const json_t *names)
 
 	if (n > NAMES_MOST)
 		n = NAMES_MOST;
-	if (n <= s->look.n)
-		return;
-	s->names = must(realloc(s->names, n * sizeof(*s->names)));
-	while (s->look.n < n) {
-		const char *name = json_string_value(json_array_get(names, s->look.n));
+	while (s->names.n < n) {
+		const char *name = json_string_value(json_array_get(names, s->names.n));
+		char **place = must(list_append(&s->names));
 
-		s->names[s->look.n++] = must(strdup(name ?: "?"));
+		*place = must(strdup(name ?: "?"));
 	}
-	s->look.names = (const char *const *)s->names;
+	s->look.names = (const char *const *)s->names.at;
+	s->look.n = s->names.n;
 }
 
 static void learn_comms(struct trace *t, struct source *s, uint32_t number, json_t *comms)

@@ -8,6 +8,7 @@
 #include "cli/trace/trace_line.h"
 #include "cli/trace/trace_look.h"
 #include "cli/trace/trace_steps.h"
+#include "util/list.h"
 
 #define TRACE_SOURCES	1024
 #define TRACE_SLACK_NS	1000000	/* that a GPU's time may be off and still be believed */
@@ -16,7 +17,7 @@
 struct source {
 	bool known;
 	uint32_t nonce;
-	char **names;
+	LIST(char *) names;
 	struct trace_names look;
 	const struct trace_member **comms;
 	uint32_t ncomms;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/must.h"
+#include "util/list.h"
 
 #define BUCKETS	4096
 #define SPANS	48	/* of a row that are remembered */
@@ -29,14 +30,12 @@ struct track {
 	enum trace_kind kind;
 	uint64_t key;
 	uint32_t next;		/* of its bucket, plus one */
-	uint32_t nrows;
-	struct row *row;
+	LIST(struct row) row;
 	char name[TRACE_NAME];
 };
 
 struct trace_rows {
-	struct track *track;
-	uint32_t ntracks, room;
+	LIST(struct track) track;
 	uint32_t bucket[BUCKETS];	/* plus one */
 	uint32_t tids;
 	uint64_t async;
@@ -49,13 +48,16 @@ struct trace_rows *trace_rows_new(void)
 
 void trace_rows_free(struct trace_rows *rows)
 {
-	for (uint32_t i = 0; rows && i < rows->ntracks; i++) {
-		for (uint32_t k = 0; k < rows->track[i].nrows; k++)
-			free(rows->track[i].row[k].span);
-		free(rows->track[i].row);
+	if (!rows)
+		return;
+	for (uint32_t i = 0; i < rows->track.n; i++) {
+		struct track *t = &rows->track.at[i];
+
+		for (uint32_t k = 0; k < t->row.n; k++)
+			free(t->row.at[k].span);
+		list_deinit(&t->row);
 	}
-	if (rows)
-		free(rows->track);
+	list_deinit(&rows->track);
 	free(rows);
 }
 
@@ -75,22 +77,18 @@ uint32_t trace_rows_track(struct trace_rows *rows, uint32_t pid, enum trace_kind
 	uint32_t *bucket = &rows->bucket[bucket_of(pid, kind, key)];
 	struct track *t;
 
-	for (uint32_t next = *bucket; next; next = rows->track[next - 1].next) {
-		t = &rows->track[next - 1];
+	for (uint32_t next = *bucket; next; next = rows->track.at[next - 1].next) {
+		t = &rows->track.at[next - 1];
 		if (t->pid == pid && t->kind == kind && t->key == key)
 			return next - 1;
 	}
-	if (rows->ntracks == TRACE_TRACKS)
+	if (rows->track.n == TRACE_TRACKS)
 		return NO_TRACK;
-	if (rows->ntracks == rows->room) {
-		rows->room = rows->room ? 2 * rows->room : 256;
-		rows->track = must(realloc(rows->track, rows->room * sizeof(*rows->track)));
-	}
-	t = &rows->track[rows->ntracks++];
+	t = must(list_append(&rows->track));
 	*t = (struct track){ .pid = pid, .kind = kind, .key = key, .next = *bucket };
 	snprintf(t->name, sizeof(t->name), "%s", name);
-	*bucket = rows->ntracks;
-	return rows->ntracks - 1;
+	*bucket = rows->track.n;
+	return rows->track.n - 1;
 }
 
 /* ---- rows ------------------------------------------------------------------------ */
@@ -139,27 +137,28 @@ static bool row_take(struct row *r, struct span span)
 
 static struct row *add_row(struct trace_rows *rows, struct track *t)
 {
-	t->row = must(realloc(t->row, (t->nrows + 1) * sizeof(*t->row)));
-	t->row[t->nrows] = (struct row){ .tid = ++rows->tids };
-	return &t->row[t->nrows++];
+	struct row *r = must(list_append(&t->row));
+
+	*r = (struct row){ .tid = ++rows->tids };
+	return r;
 }
 
 struct trace_at trace_rows_place(struct trace_rows *rows, uint32_t track, uint64_t start_ns,
 				 uint64_t stop_ns)
 {
 	const struct span span = { start_ns, stop_ns > start_ns ? stop_ns : start_ns };
-	struct track *t = track == NO_TRACK ? NULL : &rows->track[track];
+	struct track *t = track == NO_TRACK ? NULL : &rows->track.at[track];
 	struct trace_at at = { .pid = t ? t->pid : 0 };
 
 	for (uint32_t i = 0; t && i < TRACE_ROWS; i++) {
-		struct row *r = i < t->nrows ? &t->row[i] : add_row(rows, t);
+		struct row *r = i < t->row.n ? &t->row.at[i] : add_row(rows, t);
 
 		if (row_take(r, span)) {
 			at.tid = r->tid;
 			return at;
 		}
 	}
-	at.tid = t ? t->row[0].tid : 0;
+	at.tid = t ? t->row.at[0].tid : 0;
 	at.async = ++rows->async;
 	return at;
 }
@@ -180,15 +179,16 @@ static int by_place(const void *a, const void *b)
 
 void trace_rows_tell(const struct trace_rows *rows, struct trace_writer *w)
 {
-	const struct track **order = must(calloc(rows->ntracks + 1, sizeof(const void *)));
+	const struct track **order = must(calloc(rows->track.n + 1, sizeof(const void *)));
 	int64_t index = 0;
 
-	for (uint32_t i = 0; i < rows->ntracks; i++)
-		order[i] = &rows->track[i];
-	qsort(order, rows->ntracks, sizeof(*order), by_place);
-	for (uint32_t i = 0; i < rows->ntracks; i++)
-		for (uint32_t k = 0; k < order[i]->nrows; k++) {
-			struct trace_at at = { .pid = order[i]->pid, .tid = order[i]->row[k].tid };
+	for (uint32_t i = 0; i < rows->track.n; i++)
+		order[i] = &rows->track.at[i];
+	qsort(order, rows->track.n, sizeof(*order), by_place);
+	for (uint32_t i = 0; i < rows->track.n; i++)
+		for (uint32_t k = 0; k < order[i]->row.n; k++) {
+			struct trace_at at = { .pid = order[i]->pid,
+					       .tid = order[i]->row.at[k].tid };
 			char name[TRACE_NAME + 16];
 
 			snprintf(name, sizeof(name), k ? "%s (%u)" : "%s", order[i]->name, k + 1);

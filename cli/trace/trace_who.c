@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/must.h"
+#include "util/list.h"
 
 #define SOURCES	4096
 #define MEMBERS	65536
@@ -83,11 +84,10 @@ uint32_t trace_who_source(struct trace_who *who, int64_t pid, uint64_t instance)
 			s->instance = instance;
 		return i;
 	}
-	if (who->nsources == SOURCES)
-		return SOURCES - 1;
-	s = &who->source[who->nsources];
-	*s = (struct source){ .pid = pid, .instance = instance, .job_rank = TRACE_ANY };
-	return who->nsources++;
+	s = array_add(who->source, &who->nsources);
+	if (s)
+		*s = (struct source){ .pid = pid, .instance = instance, .job_rank = TRACE_ANY };
+	return who->nsources - 1;
 }
 
 void trace_who_describe(struct trace_who *who, uint32_t source, const json_t *process)
@@ -112,16 +112,14 @@ static uint32_t free_pid(const struct trace_who *who, int64_t pid)
 
 static struct drawn *add_drawn(struct trace_who *who, uint32_t source)
 {
-	struct drawn *d;
+	uint32_t pid = free_pid(who, who->source[source].pid);
+	struct drawn *d = array_add(who->drawn, &who->ndrawn);
 
-	if (who->ndrawn == DRAWN)
+	if (!d)
 		return &who->drawn[DRAWN - 1];
-	d = &who->drawn[who->ndrawn];
 	*d = (struct drawn){
-		.source = source, .pid = free_pid(who, who->source[source].pid),
-		.rank = TRACE_ANY, .nranks = TRACE_ANY,
+		.source = source, .pid = pid, .rank = TRACE_ANY, .nranks = TRACE_ANY,
 	};
-	who->ndrawn++;
 	return d;
 }
 
@@ -236,7 +234,7 @@ const struct trace_member *trace_who_learn(struct trace_who *who, uint32_t sourc
 					   .nranks = nranks, .index = who->nmembers };
 	snprintf(m->id, sizeof(m->id), "%s", id);
 	set_label(&m->public, name_of(row), id);
-	who->member[who->nmembers++] = m;
+	*array_must_add(who->member, &who->nmembers) = m;
 	return &m->public;
 }
 

@@ -13,6 +13,7 @@
 #include "ncclinspd/pool.h"
 #include "ncclinspd/sums/ops.h"
 #include "ncclinspd/time/timeline.h"
+#include "util/list.h"
 
 #define RESCAN_NS	UINT64_C(5000000000)	/* a cohort may have lost members by then */
 #define UNKNOWN_NS	UINT64_C(100000000)	/* ... or gained some */
@@ -144,12 +145,14 @@ static bool add_members(struct cohort *cohort, const struct process *p, const st
 {
 	for (uint32_t i = 0; i < p->ncomms; i++) {
 		const struct comm *c = &p->comms[i];
+		struct member *member;
 
 		if (!is_same(comm, c))
 			continue;
-		if (cohort->n == OP_RANKS)
+		member = array_add(cohort->member, &cohort->n);
+		if (!member)
 			return false;
-		cohort->member[cohort->n++] = (struct member){
+		*member = (struct member){
 			.process_id = p->id, .comm_index = i, .rank = c->rank,
 			.finalized = c->finalize_ticks,
 			.init_ns = timeline_mono(&p->clock, c->init_ticks),
@@ -379,8 +382,10 @@ static bool take_in(struct ranks *ranks, const struct op *op, uint32_t cohort, u
 		return false;		/* an id was used again: nothing fits */
 	joint->here |= UINT32_C(1) << member;
 	if (ranks_is_timed(op)) {
-		joint->item[joint->n] = pool_take(&ranks->ops);
-		*op_at(ranks, joint->item[joint->n++]) = *op;
+		uint32_t *place = array_must_add(joint->item, &joint->n);
+
+		*place = pool_take(&ranks->ops);
+		*op_at(ranks, *place) = *op;
 	}
 	if (is_whole(ranks, joint))
 		release(ranks, item, now_ns);

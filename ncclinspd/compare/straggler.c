@@ -5,6 +5,8 @@
 
 #include "ncclinspd/compare/straggler_impl.h"
 
+#include "util/list.h"
+
 #define WINDOW_NS	UINT64_C(60000000000)
 #define BUCKETS		512
 #define UNITS		512
@@ -175,11 +177,14 @@ static void learn(struct bucket *b, const struct extent *e, uint32_t n)
 
 static void join_unit(struct member *m, uint64_t unit_key)
 {
+	uint64_t *key;
+
 	for (uint32_t i = 0; i < m->nunits; i++)
 		if (m->unit_key[i] == unit_key)
 			return;
-	if (m->nunits < MEMBER_UNITS)
-		m->unit_key[m->nunits++] = unit_key;
+	key = array_add(m->unit_key, &m->nunits);
+	if (key)
+		*key = unit_key;
 }
 
 static uint32_t seat_of(struct straggler *s, struct unit *u, const struct straggler_part *p)
@@ -190,10 +195,9 @@ static uint32_t seat_of(struct straggler *s, struct unit *u, const struct stragg
 	while (i < u->nseats && (u->seat[i].part.process_id != p->process_id ||
 				 u->seat[i].part.comm_index != p->comm_index))
 		i++;
-	if (i == OP_RANKS)
+	seat = i < u->nseats ? &u->seat[i] : array_add(u->seat, &u->nseats);
+	if (!seat)
 		return NOBODY;
-	seat = &u->seat[i];
-	u->nseats += i == u->nseats;
 	seat->part = *p;
 	seat->track = store_get(&s->tracks, p->gpu);
 	seat->member = store_get(&s->members,
@@ -224,7 +228,7 @@ static uint64_t blame_of(const struct straggler_op *op, const struct extent *e)
 
 	for (uint32_t i = 0; i < op->n; i++)
 		if (i != e->last)
-			waits[n++] = op->part[i].inside_ns - e->least;
+			*array_must_add(waits, &n) = op->part[i].inside_ns - e->least;
 	qsort(waits, n, sizeof(waits[0]), compare_u64);
 	return n ? waits[(n - 1) / 2] : 0;
 }
@@ -288,7 +292,7 @@ static bool add_parts(struct straggler *s, struct unit *u, struct joint *j,
 
 		if (seat == NOBODY)
 			return false;
-		j->part[j->n++] = (struct joint_part){
+		*array_must_add(j->part, &j->n) = (struct joint_part){
 			.track = u->seat[seat].track, .seat = seat, .gpu = p->gpu,
 			.start = p->start,
 		};

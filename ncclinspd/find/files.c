@@ -7,6 +7,7 @@
 
 #include "ncclinspd/accounts.h"
 #include "ncclinspd/find/life.h"
+#include "util/list.h"
 
 int files_init(struct files *files, const struct shmdir *own, uint32_t max)
 {
@@ -104,7 +105,7 @@ static struct file *find_room(struct files *files, const struct shmdir *dir, uid
 	c.of_dir = dir != files->own && of_dir >= files->max / 4;
 	c.of_fullest = !c.of_account && !c.of_dir && files->n == files->max;
 	if (!c.of_account && !c.of_dir && !c.of_fullest)
-		return &files->row[files->n++];
+		return list_take(files->row, &files->n, files->max, sizeof(files->row[0]));
 	c.fullest = c.of_fullest ? fullest_account(files) : 0;
 	return give_way(files, &c, dir, account);
 }

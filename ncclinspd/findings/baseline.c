@@ -12,6 +12,7 @@
 #include "ncclinspd/keep/writer.h"
 #include "ncclinspd/pool.h"
 #include "util/cleanup.h"
+#include "util/list.h"
 #include "util/log.h"
 
 #define NAME	"baselines"
@@ -164,21 +165,17 @@ void baselines_free(struct baselines *b)
 	free(b);
 }
 
-static void remove_at(struct baselines *b, uint32_t i)
-{
-	memmove(&b->at[i], &b->at[i + 1], (--b->n - i) * sizeof(*b->at));
-}
-
 static struct baseline *find(struct baselines *b, uint64_t key, uint32_t uid)
 {
 	for (uint32_t i = 0; i < b->n; i++) {
-		struct baseline found = b->at[i];
+		struct baseline found = b->at[i], *moved;
 
 		if (found.key != key || found.uid != uid)
 			continue;
-		remove_at(b, i);
-		b->at[b->n] = found;
-		return &b->at[b->n++];
+		array_remove(b->at, &b->n, i);
+		moved = array_must_add(b->at, &b->n);
+		*moved = found;
+		return moved;
 	}
 	return NULL;
 }
@@ -212,7 +209,7 @@ void baselines_put(struct baselines *b, const struct baseline *baseline)
 	if (find(b, baseline->key, baseline->uid))
 		b->n--;
 	else if (b->n == BASELINES)
-		remove_at(b, first_to_go(b, baseline->uid));
-	b->at[b->n++] = *baseline;
+		array_remove(b->at, &b->n, first_to_go(b, baseline->uid));
+	*array_must_add(b->at, &b->n) = *baseline;
 	b->changed = true;
 }

@@ -14,6 +14,7 @@
 #include "ncclinspd/find/life.h"
 #include "ncclinspd/find/proc.h"
 #include "util/cleanup.h"
+#include "util/list.h"
 
 #define SLICE_NS	UINT64_C(20000000000)	/* what counts: this slice and the one before */
 #define SEARCHES	3	/* through all threads of the process, then it is given up */
@@ -67,10 +68,12 @@ static void choose(struct cpuwait *c, const pid_t *tids, uint32_t n)
 		if (is_wanted(tids, n, c->thread[i].tid))
 			c->thread[kept++] = c->thread[i];
 	c->n = kept;
-	for (uint32_t i = 0; i < n && c->n < CPUWAIT_THREADS; i++) {
-		if (find(c, tids[i]))
+	for (uint32_t i = 0; i < n; i++) {
+		struct thread *added = find(c, tids[i]) ? NULL : array_add(c->thread, &c->n);
+
+		if (!added)
 			continue;
-		c->thread[c->n++] = (struct thread){
+		*added = (struct thread){
 			.tid = tids[i], .here = c->same ? tids[i] : 0,
 		};
 		c->searches = c->passed = 0;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/list.h"
+
 #define RECENT		0.2	/* weight of the newest sample */
 #define MAD_TO_SIGMA	1.4826
 #define STEADY_TIMES	2	/* sigma of a steady series, against the learned one */
@@ -72,7 +74,7 @@ static void learn_more(struct cusum *c, double x)
 	uint32_t wanted = c->sigma > 0 ? CUSUM_STEADY : CUSUM_LEARN;
 	double mean, sigma;
 
-	c->ring[c->n++] = (float)x;
+	*array_must_add(c->ring, &c->n) = (float)x;
 	if (c->n < wanted)
 		return;
 	learn(c, &mean, &sigma);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/list.h"
+
 #define ROUNDS	10	/* of the polish; it settles after two or three */
 #define SETTLED	1e-9
 #define OTHERS	2	/* cells of a row or column that say something about it */
@@ -26,11 +28,9 @@ struct line {
 };
 
 struct matrix {
-	struct cell *cells;
-	size_t n;
+	LIST(struct cell) cells;
 	uint32_t *order[2];	/* cells by row; by column */
-	struct line *lines[2];
-	uint32_t nlines[2];
+	LIST(struct line) lines[2];
 	double *scratch;
 };
 
@@ -78,25 +78,21 @@ static void matrix_deinit(struct matrix *m)
 {
 	for (int kind = 0; kind < 2; kind++) {
 		free(m->order[kind]);
-		free(m->lines[kind]);
+		list_deinit(&m->lines[kind]);
 	}
 	free(m->scratch);
-	free(m->cells);
+	list_deinit(&m->cells);
 }
 
-static int matrix_init(struct matrix *m, size_t n)
+static int matrix_init(struct matrix *m, uint32_t n)
 {
 	bool ok;
 
-	*m = (struct matrix){
-		.cells = calloc(n + 1, sizeof(*m->cells)),
-		.scratch = calloc(n + 1, sizeof(*m->scratch)),
-	};
-	ok = m->cells && m->scratch;
-	for (int kind = 0; kind < 2; kind++) {
-		m->order[kind] = calloc(n + 1, sizeof(*m->order[kind]));
-		m->lines[kind] = calloc(n + 1, sizeof(*m->lines[kind]));
-		ok = ok && m->order[kind] && m->lines[kind];
+	*m = (struct matrix){ .scratch = calloc(n, sizeof(*m->scratch)) };
+	ok = m->scratch && list_init(&m->cells, n) == 0;
+	for (int kind = 0; ok && kind < 2; kind++) {
+		m->order[kind] = calloc(n, sizeof(*m->order[kind]));
+		ok = m->order[kind] && list_init(&m->lines[kind], n) == 0;
 	}
 	return ok ? 0 : -ENOMEM;
 }
@@ -105,10 +101,9 @@ static void add_cell(struct matrix *m, const struct delay_link *links, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		m->scratch[i] = links[i].delay;
-	m->cells[m->n] = (struct cell){ .links = links, .nlinks = n,
-					.delay = median(m->scratch, n) };
-	m->order[0][m->n] = m->order[1][m->n] = (uint32_t)m->n;
-	m->n++;
+	m->order[0][m->cells.n] = m->order[1][m->cells.n] = m->cells.n;
+	*list_must_add(&m->cells) = (struct cell){ .links = links, .nlinks = n,
+						   .delay = median(m->scratch, n) };
 }
 
 static void make_cells(struct matrix *m, struct delay_link *links, size_t n)
@@ -122,7 +117,7 @@ static void make_cells(struct matrix *m, struct delay_link *links, size_t n)
 			continue;
 		add_cell(m, &links[i], end - i);
 	}
-	qsort_r(m->order[1], m->n, sizeof(*m->order[1]), by_column, m->cells);
+	qsort_r(m->order[1], m->cells.n, sizeof(*m->order[1]), by_column, m->cells.at);
 }
 
 static int32_t end_of(const struct cell *cell, int kind)
@@ -134,15 +129,15 @@ static void make_lines(struct matrix *m, int kind)
 {
 	struct line *line = NULL;
 
-	for (uint32_t i = 0; i < m->n; i++) {
-		struct cell *cell = &m->cells[m->order[kind][i]];
+	for (uint32_t i = 0; i < m->cells.n; i++) {
+		struct cell *cell = &m->cells.at[m->order[kind][i]];
 
-		if (!i || end_of(cell, kind) != end_of(&m->cells[m->order[kind][i - 1]], kind)) {
-			line = &m->lines[kind][m->nlines[kind]++];
-			line->first = i;
+		if (!i || end_of(cell, kind) != end_of(&m->cells.at[m->order[kind][i - 1]], kind)) {
+			line = list_must_add(&m->lines[kind]);
+			*line = (struct line){ .first = i };
 		}
 		line->n++;
-		cell->line[kind] = m->nlines[kind] - 1;
+		cell->line[kind] = m->lines[kind].n - 1;
 	}
 }
 
@@ -150,11 +145,11 @@ static void make_rests(struct matrix *m)
 {
 	double middle;
 
-	for (size_t i = 0; i < m->n; i++)
-		m->scratch[i] = m->cells[i].delay;
-	middle = median(m->scratch, m->n);
-	for (size_t i = 0; i < m->n; i++)
-		m->cells[i].rest = log(m->cells[i].delay / middle);
+	for (size_t i = 0; i < m->cells.n; i++)
+		m->scratch[i] = m->cells.at[i].delay;
+	middle = median(m->scratch, m->cells.n);
+	for (size_t i = 0; i < m->cells.n; i++)
+		m->cells.at[i].rest = log(m->cells.at[i].delay / middle);
 }
 
 /* ---- judging --------------------------------------------------------------- */
@@ -167,10 +162,10 @@ static double polish_line(struct matrix *m, int kind, struct line *line)
 	if (line->n < OTHERS)
 		return 0;
 	for (uint32_t i = 0; i < line->n; i++)
-		m->scratch[i] = m->cells[m->order[kind][line->first + i]].rest;
+		m->scratch[i] = m->cells.at[m->order[kind][line->first + i]].rest;
 	common = median(m->scratch, line->n);
 	for (uint32_t i = 0; i < line->n; i++)
-		m->cells[m->order[kind][line->first + i]].rest -= common;
+		m->cells.at[m->order[kind][line->first + i]].rest -= common;
 	line->effect += common;
 	return fabs(common);
 }
@@ -182,29 +177,30 @@ static void polish(struct matrix *m)
 	for (int round = 0; round < ROUNDS && moved > SETTLED; round++) {
 		moved = 0;
 		for (int kind = 0; kind < 2; kind++)
-			for (uint32_t i = 0; i < m->nlines[kind]; i++)
-				moved = fmax(moved, polish_line(m, kind, &m->lines[kind][i]));
+			for (uint32_t i = 0; i < m->lines[kind].n; i++)
+				moved = fmax(moved, polish_line(m, kind, &m->lines[kind].at[i]));
 	}
 }
 
 /* Where the hot ones go. */
 struct found {
 	double least;
-	struct delay_hot *hot;
-	size_t n, max;
+	LIST(struct delay_hot) hot;
 };
 
 static void add_hot(struct found *found, struct delay_hot hot)
 {
-	if (hot.ratio >= found->least && found->n < found->max)
-		found->hot[found->n++] = hot;
+	struct delay_hot *place = hot.ratio >= found->least ? list_add(&found->hot) : NULL;
+
+	if (place)
+		*place = hot;
 }
 
 static void judge_lines(const struct matrix *m, int kind, struct found *found)
 {
-	for (uint32_t i = 0; i < m->nlines[kind]; i++) {
-		const struct line *line = &m->lines[kind][i];
-		const struct cell *cell = &m->cells[m->order[kind][line->first]];
+	for (uint32_t i = 0; i < m->lines[kind].n; i++) {
+		const struct line *line = &m->lines[kind].at[i];
+		const struct cell *cell = &m->cells.at[m->order[kind][line->first]];
 
 		add_hot(found, (struct delay_hot){
 			.where = kind ? DELAY_RECEIVE_SIDE : DELAY_SEND_SIDE,
@@ -237,16 +233,16 @@ static void judge_cell(const struct matrix *m, const struct cell *cell, struct f
 		.from = cell->links->from,
 		.to = cell->links->to,
 		.ratio = exp(cell->rest),
-		.sender_cleared = m->lines[0][cell->line[0]].n >= OTHERS,
-		.receiver_cleared = m->lines[1][cell->line[1]].n >= OTHERS,
+		.sender_cleared = m->lines[0].at[cell->line[0]].n >= OTHERS,
+		.receiver_cleared = m->lines[1].at[cell->line[1]].n >= OTHERS,
 	});
 	judge_channels(cell, found);
 }
 
-int delay_find(struct delay_link *links, size_t n, double least, struct delay_hot *hot,
-	       size_t max)
+int delay_find(struct delay_link *links, uint32_t n, double least, struct delay_hot *hot,
+	       uint32_t max)
 {
-	struct found found = { .least = least, .hot = hot, .max = max };
+	struct found found = { .least = least, .hot = { .at = hot, .room = max } };
 	struct matrix m;
 	int r = matrix_init(&m, n);
 
@@ -258,9 +254,9 @@ int delay_find(struct delay_link *links, size_t n, double least, struct delay_ho
 		polish(&m);
 		judge_lines(&m, 0, &found);
 		judge_lines(&m, 1, &found);
-		for (size_t i = 0; i < m.n; i++)
-			judge_cell(&m, &m.cells[i], &found);
+		for (size_t i = 0; i < m.cells.n; i++)
+			judge_cell(&m, &m.cells.at[i], &found);
 	}
 	matrix_deinit(&m);
-	return r < 0 ? r : (int)found.n;
+	return r < 0 ? r : (int)found.hot.n;
 }

@@ -52,7 +52,7 @@ struct delay_hot {
  * `max`.  Sorts `links` by sender, receiver, channel; each combination comes once.
  * Returns how many, or -ENOMEM.
  */
-int delay_find(struct delay_link *links, size_t n, double least, struct delay_hot *hot,
-	       size_t max);
+int delay_find(struct delay_link *links, uint32_t n, double least, struct delay_hot *hot,
+	       uint32_t max);
 
 #endif

@@ -9,8 +9,10 @@ typedef bool select_fn(const struct desync_rank *r);
 
 static void name_rank(struct desync_result *out, int32_t rank)
 {
-	if (out->nranks < DESYNC_RANKS)
-		out->ranks[out->nranks++] = rank;
+	int32_t *place = array_add(out->ranks, &out->nranks);
+
+	if (place)
+		*place = rank;
 }
 
 /* The verdict about all ranks that `wanted` selects; false: there is none. */

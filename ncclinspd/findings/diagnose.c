@@ -283,6 +283,14 @@ const struct comm *diagnose_largest_comm(const struct process *p)
 	return largest;
 }
 
+void finding_add_rank(struct finding *f, int32_t rank)
+{
+	int32_t *place = array_add(f->ranks, &f->nranks);
+
+	if (place)
+		*place = rank;
+}
+
 void finding_set_evidence(struct finding *f, const struct json *j)
 {
 	f->evidence_bytes = 0;

@@ -226,6 +226,9 @@ const struct comm *diagnose_largest_comm(const struct process *p);
 
 void diagnose_leave_out(struct diagnose *dg, uint32_t comms);
 
+/* One more that it is about; those beyond FINDING_RANKS are left out. */
+void finding_add_rank(struct finding *f, int32_t rank);
+
 /* Take the text of `j` as the evidence; one that became too long is none. */
 void finding_set_evidence(struct finding *f, const struct json *j);
 

@@ -118,9 +118,9 @@ static void put_death(struct json *j, const struct death *d)
 static void add_death(struct finding *f, struct phrase *text, struct json *j,
 		      const struct death *d)
 {
-	uint32_t n = f->nranks++;
+	uint32_t n = f->nranks;
 
-	f->ranks[n] = d->rank;
+	finding_add_rank(f, d->rank);
 	if (d->in_flight)
 		f->severity = FINDING_CRITICAL;
 	put_death(j, d);

@@ -70,8 +70,7 @@ struct watch {
 };
 
 struct losses {
-	struct watch *watch;	/* one for each process, as they appeared */
-	size_t n, room;
+	LIST(struct watch) watch;	/* one for each process, as they appeared */
 };
 
 /* What was lost lately. */
@@ -113,19 +112,14 @@ static struct watch *watch_of(struct losses *l, const struct process *p, size_t 
 {
 	struct watch *w;
 
-	if (hint < l->n && l->watch[hint].process_id == p->id)
-		return &l->watch[hint];
-	for (size_t i = 0; i < l->n; i++)
-		if (l->watch[i].process_id == p->id)
-			return &l->watch[i];
-	if (l->n == l->room) {
-		w = realloc(l->watch, (2 * l->room + 16) * sizeof(*w));
-		if (!w)
-			return NULL;
-		l->watch = w;
-		l->room = 2 * l->room + 16;
-	}
-	w = &l->watch[l->n++];
+	if (hint < l->watch.n && l->watch.at[hint].process_id == p->id)
+		return &l->watch.at[hint];
+	for (size_t i = 0; i < l->watch.n; i++)
+		if (l->watch.at[i].process_id == p->id)
+			return &l->watch.at[i];
+	w = list_append(&l->watch);
+	if (!w)
+		return NULL;
 	*w = (struct watch){ .process_id = p->id };
 	w->before = w->now = first_of(p, now_ns);
 	return w;
@@ -312,22 +306,20 @@ static void look(struct diagnose *dg, void *state, uint64_t now_ns)
 static void on_forgotten(struct diagnose *dg, void *state, const struct process *p)
 {
 	struct losses *l = state;
-	size_t i = 0;
+	uint32_t i = 0;
 
 	(void)dg;
-	while (i < l->n && l->watch[i].process_id != p->id)
+	while (i < l->watch.n && l->watch.at[i].process_id != p->id)
 		i++;
-	if (i == l->n)
-		return;
-	l->n--;
-	memmove(&l->watch[i], &l->watch[i + 1], (l->n - i) * sizeof(*l->watch));
+	if (i < l->watch.n)
+		list_remove(&l->watch, i);
 }
 
 static void deinit(void *state)
 {
 	struct losses *l = state;
 
-	free(l->watch);
+	list_deinit(&l->watch);
 }
 
 const struct detector finding_loss = {

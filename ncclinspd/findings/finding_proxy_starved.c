@@ -248,7 +248,7 @@ static const struct starved_owner *owner_told(const struct part *part)
 /* Of the others, as the communicator that is named numbers them, and if they are in it. */
 static void add_others(const struct scene *s, struct finding *f)
 {
-	for (size_t i = 0; i < s->n && f->nranks < FINDING_RANKS; i++) {
+	for (size_t i = 0; i < s->n; i++) {
 		const struct part *part = &s->part[i];
 		const struct comm *comm;
 
@@ -256,7 +256,7 @@ static void add_others(const struct scene *s, struct finding *f)
 			continue;
 		comm = jobs_comm(s->list[i], f->comm_id, UNKNOWN_I32);
 		if (comm)
-			f->ranks[f->nranks++] = comm->rank;
+			finding_add_rank(f, comm->rank);
 	}
 }
 

@@ -322,7 +322,7 @@ static void look_at_siblings(struct scene *s, const struct slow_peer_samples *si
 	slow_peer_samples_siblings(s->dg, since, &siblings, s->now_ns);
 	s->siblings = true;
 	look_at_groups(s, &siblings);
-	free(siblings.at);
+	list_deinit(&siblings);
 }
 
 static void look(struct diagnose *dg, void *state, uint64_t now_ns)
@@ -340,15 +340,17 @@ static void look(struct diagnose *dg, void *state, uint64_t now_ns)
 		look_at_groups(&s, &since);
 		look_at_siblings(&s, &since);
 	}
-	free(since.at);
-	free(sp->before.at);
+	list_deinit(&since);
+	list_deinit(&sp->before);
 	sp->before = now;
 	sp->looked_ns = now_ns;
 }
 
 static void deinit(void *state)
 {
-	free(((struct slow_peers *)state)->before.at);
+	struct slow_peers *sp = state;
+
+	list_deinit(&sp->before);
 }
 
 const struct detector finding_slow_peer = {

@@ -59,7 +59,7 @@ static uint64_t group_period(struct stalls *st, const struct stuck *v,
 	uint64_t longest = 0;
 
 	for (uint32_t i = g->first; i < g->first + g->n; i++) {
-		uint64_t ns = paces_period(&st->paces, v->ranks[i].process->id);
+		uint64_t ns = paces_period(&st->paces, v->ranks.at[i].process->id);
 
 		if (ns > longest)
 			longest = ns;
@@ -85,7 +85,7 @@ static void unwatched_limit(uint64_t min_ns, uint64_t period_ns, struct limit *o
 /* Is this group's operation beyond its limit? */
 static bool is_overdue(struct diagnose *dg, struct stalls *st, struct stall *s)
 {
-	const struct stuck_group *g = &s->view->groups[s->group];
+	const struct stuck_group *g = &s->view->groups.at[s->group];
 	uint64_t min_ns = diagnose_settings(dg)->stall_min_ns, period_ns;
 
 	if (!g->has_op || !g->op.enqueued_ns || s->view->now_ns < g->op.enqueued_ns)
@@ -109,7 +109,7 @@ static uint64_t sign(const struct stuck *v, const struct stuck_group *g)
 	uint64_t signature = 1;
 
 	for (uint32_t i = g->first; i < g->first + g->n; i++) {
-		const struct stuck_rank *r = &v->ranks[i];
+		const struct stuck_rank *r = &v->ranks.at[i];
 
 		signature = index_mix(signature, r->has_op);
 		if (!r->has_op)
@@ -158,7 +158,7 @@ static struct watch *find_watch(struct stalls *st, uint64_t key)
 /* False: seen for the first time, so that nothing can be said yet. */
 static bool watch(struct stalls *st, const struct stall *s, bool *moves)
 {
-	const struct stuck_group *g = &s->view->groups[s->group];
+	const struct stuck_group *g = &s->view->groups.at[s->group];
 	uint64_t key = stall_key(s->view, s->group), signature = sign(s->view, g);
 	uint64_t now_ns = s->view->now_ns, op = identity(&g->op);
 	struct watch *w = find_watch(st, key);
@@ -202,7 +202,7 @@ static void report(struct diagnose *dg, const struct stall *s)
 	struct finding f = {
 		.kind = is_desync(verdict) ? FINDING_DESYNC : FINDING_STALL,
 		.severity = verdict == VERDICT_SLOW ? FINDING_WARNING : FINDING_CRITICAL,
-		.since_ns = s->view->groups[s->group].op.enqueued_ns,
+		.since_ns = s->view->groups.at[s->group].op.enqueued_ns,
 		.peer = s->result.peer,
 	};
 
@@ -233,12 +233,12 @@ static void judge(struct diagnose *dg, struct stalls *st, struct stall *s, bool 
 /* -ENOMEM: the next look may have more. */
 static int look_at_operations(struct diagnose *dg, struct stalls *st, struct stuck *v)
 {
-	struct stall *stalls = calloc(v->ngroups + 1, sizeof(*stalls));
-	bool *told = calloc(v->ngroups + 1, sizeof(*told));
+	struct stall *stalls = calloc(v->groups.n + 1, sizeof(*stalls));
+	bool *told = calloc(v->groups.n + 1, sizeof(*told));
 	uint32_t n = 0;
 	int r = stalls && told ? 0 : -ENOMEM;
 
-	for (uint32_t i = 0; r == 0 && i < v->ngroups; i++) {
+	for (uint32_t i = 0; r == 0 && i < v->groups.n; i++) {
 		stalls[n] = (struct stall){ .view = v, .group = i };
 		n += is_overdue(dg, st, &stalls[n]);
 	}

@@ -239,7 +239,7 @@ static void report(struct scene *s)
 	memcpy(f.comm_name, s->comm->name, sizeof(f.comm_name));
 	f.since_ns = c->since_ns;
 	if (is_of_a_rank(c))
-		f.ranks[f.nranks++] = c->who.rank;
+		finding_add_rank(&f, c->who.rank);
 	phrase_start(&text, f.text, sizeof(f.text));
 	verdicts[c->verdict].say(&text, s);
 	set_evidence(&f, s);

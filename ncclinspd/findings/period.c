@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 
+#include "util/list.h"
+
 #define HOPS		4	/* to the next few of its kind */
 #define CANDIDATES	96
 #define ITERATIONS	3	/* to have been seen */
@@ -194,17 +196,18 @@ static int by_value(const void *one, const void *two)
 
 static bool measure(struct period *p)
 {
-	uint32_t n = 0, end = held(p);
-	uint32_t *us = malloc((end / p->lag + 1) * sizeof(*us));
+	uint32_t end = held(p);
+	LIST(uint32_t) us;
 
-	if (!us)
+	if (list_init(&us, end / p->lag) < 0)
 		return false;
 	for (uint32_t i = find_anchor(p); i + p->lag < end; i += p->lag)
-		us[n++] = p->ring[place(p, i)].us - p->ring[place(p, i + p->lag)].us;
-	qsort(us, n, sizeof(*us), by_value);
-	p->median_ns = us[n / 2] * UINT64_C(1000);
-	p->p95_ns = us[n - 1 - n / 20] * UINT64_C(1000);
-	free(us);
+		*list_must_add(&us) = p->ring[place(p, i)].us -
+				      p->ring[place(p, i + p->lag)].us;
+	qsort(us.at, us.n, sizeof(*us.at), by_value);
+	p->median_ns = us.at[us.n / 2] * UINT64_C(1000);
+	p->p95_ns = us.at[us.n - 1 - us.n / 20] * UINT64_C(1000);
+	list_deinit(&us);
 	return true;
 }
 

@@ -36,10 +36,14 @@ static bool take_sample(const struct links_row *row, void *arg)
 	struct slow_peer_samples *list = arg;
 	const struct links_sums *sums = &row->sums;
 
-	if (!row->who.send || row->who.rank < 0 || row->who.peer < 0 || !sums->timed_steps ||
-	    list->n == list->room)
+	struct slow_peer_sample *sample;
+
+	if (!row->who.send || row->who.rank < 0 || row->who.peer < 0 || !sums->timed_steps)
 		return true;
-	list->at[list->n++] = (struct slow_peer_sample){
+	sample = list_add(list);
+	if (!sample)
+		return true;
+	*sample = (struct slow_peer_sample){
 		.link = link_of(&row->who),
 		.comm = comm_of(&row->who),
 		.row = row->who.rank,
@@ -102,10 +106,9 @@ bool slow_peer_samples_take(struct diagnose *dg, struct slow_peer_samples *list,
 	};
 	struct links *links = diagnose_source(dg)->links;
 
-	*list = (struct slow_peer_samples){ .room = links_stats(links)->links };
-	list->at = malloc((list->room + 1) * sizeof(*list->at));
-	if (!list->at || links_visit(links, &query, now_ns, take_sample, list) < 0) {
-		free(list->at);
+	if (list_init(list, links_stats(links)->links) < 0 ||
+	    links_visit(links, &query, now_ns, take_sample, list) < 0) {
+		list_deinit(list);
 		return false;
 	}
 	qsort(list->at, list->n, sizeof(*list->at), by_link);
@@ -116,20 +119,23 @@ void slow_peer_samples_since(const struct slow_peer_samples *now,
 			     const struct slow_peer_samples *before,
 			     struct slow_peer_samples *out)
 {
-	*out = (struct slow_peer_samples){ .at = malloc((now->n + 1) * sizeof(*out->at)) };
-	for (size_t i = 0; out->at && i < now->n; i++) {
-		out->at[out->n] = now->at[i];
-		out->n += make_difference(&out->at[out->n], before);
+	if (list_init(out, now->n) < 0)
+		return;
+	for (size_t i = 0; i < now->n; i++) {
+		struct slow_peer_sample sample = now->at[i];
+
+		if (make_difference(&sample, before))
+			*list_must_add(out) = sample;
 	}
-	if (out->at)
+	if (out->n)
 		qsort(out->at, out->n, sizeof(*out->at), by_group);
 }
 
 /* ---- links that are alone in their communicator ------------------------------------ */
 
-static size_t end_of_group(const struct slow_peer_samples *list, size_t first)
+static uint32_t end_of_group(const struct slow_peer_samples *list, uint32_t first)
 {
-	size_t end = first + 1;
+	uint32_t end = first + 1;
 
 	while (end < list->n && list->at[end].group == list->at[first].group)
 		end++;
@@ -174,14 +180,14 @@ static uint64_t family_of(const struct crowd *c, const struct slow_peer_sample *
 static void collect(const struct crowd *c, const struct slow_peer_samples *since,
 		    struct slow_peer_samples *out)
 {
-	size_t end;
+	uint32_t end;
 
-	for (size_t i = 0; i < since->n; i = end) {
+	for (uint32_t i = 0; i < since->n; i = end) {
 		end = end_of_group(since, i);
 		if (!is_one_link(&since->at[i], end - i))
 			continue;
-		for (size_t k = i; k < end; k++) {
-			struct slow_peer_sample *s = &out->at[out->n++];
+		for (uint32_t k = i; k < end; k++) {
+			struct slow_peer_sample *s = list_must_add(out);
 
 			*s = since->at[k];
 			s->group = family_of(c, s);
@@ -193,9 +199,9 @@ static void collect(const struct crowd *c, const struct slow_peer_samples *since
 /* Links of one communicator have nobody to be compared with. */
 static void keep_families(struct slow_peer_samples *list)
 {
-	size_t kept = 0, end;
+	uint32_t kept = 0, end;
 
-	for (size_t i = 0; i < list->n; i = end) {
+	for (uint32_t i = 0; i < list->n; i = end) {
 		end = end_of_group(list, i);
 		if (is_one_link(&list->at[i], end - i))
 			continue;
@@ -213,8 +219,7 @@ void slow_peer_samples_siblings(struct diagnose *dg, const struct slow_peer_samp
 
 	c.n = source->processes(source->arg, &c.list);
 	c.job = malloc((c.n + 1) * sizeof(*c.job));
-	*out = (struct slow_peer_samples){ .at = malloc((since->n + 1) * sizeof(*out->at)) };
-	if (c.job && out->at && jobs_group(c.list, c.n, now_ns, c.job) == 0) {
+	if (list_init(out, since->n) == 0 && c.job && jobs_group(c.list, c.n, now_ns, c.job) == 0) {
 		collect(&c, since, out);
 		qsort(out->at, out->n, sizeof(*out->at), by_group);
 		keep_families(out);

@@ -6,6 +6,7 @@
 
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/sums/links.h"
+#include "util/list.h"
 
 /* One link that sends: all that it did, and then what it did since the last look. */
 struct slow_peer_sample {
@@ -18,11 +19,10 @@ struct slow_peer_sample {
 };
 
 struct slow_peer_samples {
-	struct slow_peer_sample *at;
-	size_t n, room;
+	LIST(struct slow_peer_sample);
 };
 
-/* All that ever was, by link; the caller frees `at`.  False: not this time. */
+/* All that ever was, by link; the caller has list_deinit().  False: not this time. */
 bool slow_peer_samples_take(struct diagnose *dg, struct slow_peer_samples *list,
 			    uint64_t now_ns);
 

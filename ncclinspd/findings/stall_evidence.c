@@ -7,7 +7,7 @@
 
 static const struct stuck_group *group_of(const struct stall *s)
 {
-	return &s->view->groups[s->result.comm];
+	return &s->view->groups.at[s->result.comm];
 }
 
 const struct stuck_rank *stall_rank(const struct stall *s, int32_t rank)
@@ -15,8 +15,8 @@ const struct stuck_rank *stall_rank(const struct stall *s, int32_t rank)
 	const struct stuck_group *g = group_of(s);
 
 	for (uint32_t i = g->first; i < g->first + g->n; i++)
-		if (s->view->ranks[i].comm->rank == rank)
-			return &s->view->ranks[i];
+		if (s->view->ranks.at[i].comm->rank == rank)
+			return &s->view->ranks.at[i];
 	return NULL;
 }
 

@@ -18,9 +18,9 @@ struct quiet {
 
 static bool is_idle(const struct stuck *v, const struct process *p)
 {
-	for (uint32_t i = 0; i < v->nranks; i++)
-		if (v->ranks[i].process == p &&
-		    (v->ranks[i].has_oldest || v->groups[v->ranks[i].group].has_op))
+	for (uint32_t i = 0; i < v->ranks.n; i++)
+		if (v->ranks.at[i].process == p &&
+		    (v->ranks.at[i].has_oldest || v->groups.at[v->ranks.at[i].group].has_op))
 			return false;
 	return p->state == PROCESS_LIVE && p->mask & NCI_EVENT_BIT(NCI_EV_COLL);
 }
@@ -29,9 +29,9 @@ static uint64_t last_op_ns(const struct stuck *v, const struct process *p)
 {
 	uint64_t last_ns = 0;
 
-	for (uint32_t i = 0; i < v->nranks; i++)
-		if (v->ranks[i].process == p && v->ranks[i].progress.last_op_ns > last_ns)
-			last_ns = v->ranks[i].progress.last_op_ns;
+	for (uint32_t i = 0; i < v->ranks.n; i++)
+		if (v->ranks.at[i].process == p && v->ranks.at[i].progress.last_op_ns > last_ns)
+			last_ns = v->ranks.at[i].progress.last_op_ns;
 	return last_ns;
 }
 
@@ -40,7 +40,7 @@ static bool find_quiet(struct paces *paces, const struct stuck *v,
 {
 	*q = (struct quiet){ .watched = true };
 	for (uint32_t i = g->first; i < g->first + g->n; i++) {
-		const struct process *p = v->ranks[i].process;
+		const struct process *p = v->ranks.at[i].process;
 		uint64_t period_ns = paces_period(paces, p->id), last_ns = last_op_ns(v, p);
 		uint64_t pause_ns = paces_longest_pause(paces, p->id);
 
@@ -126,13 +126,13 @@ static void describe_quiet(struct finding *f, const struct quiet *q, uint64_t li
 static void report_quiet(struct diagnose *dg, const struct stuck *v, uint32_t group,
 			 const struct quiet *q, uint64_t limit_ns)
 {
-	const struct stuck_group *g = &v->groups[group];
+	const struct stuck_group *g = &v->groups.at[group];
 	struct finding f = { .kind = FINDING_STALL, .severity = FINDING_WARNING,
 			     .peer = UNKNOWN_I32, .since_ns = q->since_ns };
 
 	stall_about(&f, v, group);
-	for (uint32_t i = g->first; i < g->first + g->n && f.nranks < FINDING_RANKS; i++)
-		f.ranks[f.nranks++] = v->ranks[i].comm->rank;
+	for (uint32_t i = g->first; i < g->first + g->n; i++)
+		finding_add_rank(&f, v->ranks.at[i].comm->rank);
 	describe_quiet(&f, q, limit_ns, v->now_ns);
 	diagnose_report(dg, &finding_stall, stall_key(v, group) - 1, &f, v->now_ns);
 }
@@ -142,7 +142,7 @@ static bool is_first(const struct stuck *v, const struct stuck_group *g)
 {
 	for (uint32_t i = 0; i < g->first; i++)
 		for (uint32_t k = g->first; k < g->first + g->n; k++)
-			if (v->ranks[i].process == v->ranks[k].process)
+			if (v->ranks.at[i].process == v->ranks.at[k].process)
 				return false;
 	return true;
 }
@@ -151,8 +151,8 @@ void stall_look_for_quiet(struct diagnose *dg, struct paces *paces, const struct
 {
 	uint64_t least_ns = QUIET_TIMES * diagnose_settings(dg)->stall_min_ns;
 
-	for (uint32_t i = 0; i < v->ngroups; i++) {
-		const struct stuck_group *g = &v->groups[i];
+	for (uint32_t i = 0; i < v->groups.n; i++) {
+		const struct stuck_group *g = &v->groups.at[i];
 		uint64_t last_ns = stuck_quiet_since(v, g), limit_ns;
 		struct quiet q;
 

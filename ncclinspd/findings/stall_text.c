@@ -6,11 +6,12 @@
 #include "ncclinspd/findings/stall.h"
 #include "ncclinspd/pool.h"
 #include "util/json.h"
+#include "util/list.h"
 #include "util/phrase.h"
 
 uint64_t stall_key(const struct stuck *v, uint32_t group)
 {
-	const struct stuck_rank *r = &v->ranks[v->groups[group].first];
+	const struct stuck_rank *r = &v->ranks.at[v->groups.at[group].first];
 	uint64_t id = r->comm->has_id ? r->comm->id : index_mix(r->process->id, r->index);
 	uint64_t key = index_mix(index_mix(id, (uint64_t)r->comm->nranks), r->process->uid);
 
@@ -21,7 +22,7 @@ uint64_t stall_key(const struct stuck *v, uint32_t group)
 
 void stall_about(struct finding *f, const struct stuck *v, uint32_t group)
 {
-	const struct stuck_rank *r = &v->ranks[v->groups[group].first];
+	const struct stuck_rank *r = &v->ranks.at[v->groups.at[group].first];
 
 	f->uid = r->process->uid;
 	f->has_comm_id = r->comm->has_id;
@@ -58,7 +59,7 @@ static void add_group_op(struct phrase *text, const struct stuck *v, const struc
 	if (g->op.seq != UNKNOWN_U64)
 		phrase_add(text, " #%" PRIu64, g->op.seq);
 	phrase_add(text, " on ");
-	add_comm(text, v->ranks[g->first].comm);
+	add_comm(text, v->ranks.at[g->first].comm);
 }
 
 static void add_op(struct scene *s)
@@ -219,7 +220,7 @@ static void say_deadlock(struct scene *s)
 			if (desync_is_away(&c->ranks[k]))
 				out[n++] = c->ranks[k].rank;
 		phrase_add(&s->text, i ? ", " : "");
-		add_group_op(&s->text, s->view, &s->view->groups[r->circle[i]]);
+		add_group_op(&s->text, s->view, &s->view->groups.at[r->circle[i]]);
 		phrase_add(&s->text, " waits for its ");
 		add_numbers(&s->text, out, n);
 	}
@@ -355,7 +356,7 @@ static void add_limit(struct scene *s)
 	if (is_cause(&s->stall->result, s->stall->group))
 		return;
 	phrase_add(&s->text, " ");
-	add_group_op(&s->text, s->view, &s->view->groups[s->stall->group]);
+	add_group_op(&s->text, s->view, &s->view->groups.at[s->stall->group]);
 	phrase_add(&s->text, " waits because of it.");
 }
 
@@ -402,7 +403,7 @@ void stall_describe(const struct stall *stall, struct finding *f)
 	struct scene s = {
 		.stall = stall,
 		.view = stall->view,
-		.group = &stall->view->groups[result->comm],
+		.group = &stall->view->groups.at[result->comm],
 		.comm = &stall->view->comms[result->comm],
 	};
 	struct json j;
@@ -410,8 +411,8 @@ void stall_describe(const struct stall *stall, struct finding *f)
 	if (result->nranks)
 		s.first = stall_rank(stall, result->ranks[0]);
 	f->verdict = word->name;
-	for (uint32_t i = 0; i < result->nranks && i < FINDING_RANKS; i++)
-		f->ranks[f->nranks++] = result->ranks[i];
+	for (uint32_t i = 0; i < result->nranks; i++)
+		finding_add_rank(f, result->ranks[i]);
 	phrase_start(&s.text, f->text, sizeof(f->text));
 	sayings[result->verdict](&s);
 	add_limit(&s);

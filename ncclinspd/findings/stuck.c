@@ -62,26 +62,26 @@ static void add_ranks(struct stuck *v, const struct process *p, uint32_t room)
 		v->left_out += open_comm(p, i) != NULL;
 	for (uint32_t i = first; i < p->ncomms; i++) {
 		const struct comm *comm = open_comm(p, i);
-		struct stuck_rank *r = &v->ranks[v->nranks];
+		struct stuck_rank *r;
 
 		if (!comm)
 			continue;
+		r = list_must_add(&v->ranks);
 		*r = (struct stuck_rank){ .process = p, .comm = comm, .index = i,
 					  .ended = p->state != PROCESS_LIVE };
 		reconstruct_progress(p, i, &r->progress);
-		v->nranks++;
 	}
 }
 
 static void make_groups(struct stuck *v)
 {
-	qsort(v->ranks, v->nranks, sizeof(*v->ranks), compare);
-	for (uint32_t i = 0; i < v->nranks; i++) {
-		if (!i || compare_groups(&v->ranks[i - 1], &v->ranks[i]) ||
-		    v->groups[v->ngroups - 1].n == STUCK_LOCAL)
-			v->groups[v->ngroups++].first = i;
-		v->ranks[i].group = v->ngroups - 1;
-		v->groups[v->ngroups - 1].n++;
+	qsort(v->ranks.at, v->ranks.n, sizeof(*v->ranks.at), compare);
+	for (uint32_t i = 0; i < v->ranks.n; i++) {
+		if (!i || compare_groups(&v->ranks.at[i - 1], &v->ranks.at[i]) ||
+		    v->groups.at[v->groups.n - 1].n == STUCK_LOCAL)
+			*list_must_add(&v->groups) = (struct stuck_group){ .first = i };
+		v->ranks.at[i].group = v->groups.n - 1;
+		v->groups.at[v->groups.n - 1].n++;
 	}
 }
 
@@ -117,18 +117,18 @@ static bool take_oldest(const struct op *op, void *arg)
 static void add_process(struct stuck *v, const struct diagnose_source *source,
 			const struct process *p, uint32_t room)
 {
-	struct walk w = { .ranks = &v->ranks[v->nranks] };
+	struct walk w = { .ranks = &v->ranks.at[v->ranks.n] };
 
 	add_ranks(v, p, room);
-	w.n = (size_t)(&v->ranks[v->nranks] - w.ranks);
+	w.n = (size_t)(&v->ranks.at[v->ranks.n] - w.ranks);
 	reconstruct_open(source->reconstruct, p, take_oldest, &w);
 }
 
 static void find_oldest(struct stuck *v)
 {
-	for (uint32_t i = 0; i < v->nranks; i++) {
-		const struct stuck_rank *r = &v->ranks[i];
-		struct stuck_group *g = &v->groups[r->group];
+	for (uint32_t i = 0; i < v->ranks.n; i++) {
+		const struct stuck_rank *r = &v->ranks.at[i];
+		struct stuck_group *g = &v->groups.at[r->group];
 
 		if (!r->has_oldest || r->ended)
 			continue;
@@ -206,11 +206,11 @@ static bool is_crossed(const struct diagnose_source *source, const struct stuck_
 bool stuck_is_swapped(const struct stuck *v, const struct diagnose_source *source,
 		      const struct stuck_rank *r)
 {
-	const struct stuck_group *g = &v->groups[r->group];
+	const struct stuck_group *g = &v->groups.at[r->group];
 
 	for (uint32_t i = g->first; i < g->first + g->n; i++)
-		if (v->ranks[i].has_oldest && is_same_call(&v->ranks[i].oldest, &g->op) &&
-		    is_crossed(source, r, &v->ranks[i]))
+		if (v->ranks.at[i].has_oldest && is_same_call(&v->ranks.at[i].oldest, &g->op) &&
+		    is_crossed(source, r, &v->ranks.at[i]))
 			return true;
 	return false;
 }
@@ -221,15 +221,15 @@ static uint32_t count_first(const struct stuck *v, const struct stuck_group *g,
 	uint32_t n = 0;
 
 	for (uint32_t i = g->first; i < g->first + g->n; i++)
-		n += v->ranks[i].has_oldest && is_same_call(&v->ranks[i].oldest, op);
+		n += v->ranks.at[i].has_oldest && is_same_call(&v->ranks.at[i].oldest, op);
 	return n;
 }
 
 static void side_with_most(struct stuck *v, const struct diagnose_source *source)
 {
-	for (uint32_t i = 0; i < v->nranks; i++) {
-		const struct stuck_rank *r = &v->ranks[i];
-		struct stuck_group *g = &v->groups[r->group];
+	for (uint32_t i = 0; i < v->ranks.n; i++) {
+		const struct stuck_rank *r = &v->ranks.at[i];
+		struct stuck_group *g = &v->groups.at[r->group];
 
 		if (g->has_op && r->has_oldest && !is_same_call(&r->oldest, &g->op) &&
 		    count_first(v, g, &r->oldest) > count_first(v, g, &g->op) &&
@@ -247,9 +247,9 @@ static bool find_missing(const struct stuck *v, const struct stuck_group *g, nam
 	uint64_t least = UINT64_MAX, most = 0;
 
 	for (uint32_t i = g->first; i < g->first + g->n; i++) {
-		uint64_t next = stuck_next_seq(&v->ranks[i], func);
+		uint64_t next = stuck_next_seq(&v->ranks.at[i], func);
 
-		if (!stuck_tells(&v->ranks[i]))
+		if (!stuck_tells(&v->ranks.at[i]))
 			continue;
 		if (next < least)
 			least = next;
@@ -265,8 +265,8 @@ uint64_t stuck_quiet_since(const struct stuck *v, const struct stuck_group *g)
 	uint64_t last_ns = 0;
 
 	for (uint32_t i = g->first; i < g->first + g->n; i++)
-		if (v->ranks[i].progress.last_op_ns > last_ns)
-			last_ns = v->ranks[i].progress.last_op_ns;
+		if (v->ranks.at[i].progress.last_op_ns > last_ns)
+			last_ns = v->ranks.at[i].progress.last_op_ns;
 	return last_ns;
 }
 
@@ -277,13 +277,13 @@ static uint32_t count_posted(const struct stuck *v, const struct stuck_group *g,
 	uint32_t n = 0;
 
 	for (uint32_t i = g->first; i < g->first + g->n; i++)
-		n += stuck_tells(&v->ranks[i]) && stuck_next_seq(&v->ranks[i], func) > seq;
+		n += stuck_tells(&v->ranks.at[i]) && stuck_next_seq(&v->ranks.at[i], func) > seq;
 	return n;
 }
 
 static void try_missing(const struct stuck *v, struct stuck_group *g, name_t func, uint32_t *most)
 {
-	const struct comm *comm = v->ranks[g->first].comm;
+	const struct comm *comm = v->ranks.at[g->first].comm;
 	uint64_t seq;
 	uint32_t n;
 
@@ -303,29 +303,27 @@ static void try_missing(const struct stuck *v, struct stuck_group *g, name_t fun
 
 static void find_behind(struct stuck *v)
 {
-	for (uint32_t k = 0; k < v->ngroups; k++) {
-		struct stuck_group *g = &v->groups[k];
+	for (uint32_t k = 0; k < v->groups.n; k++) {
+		struct stuck_group *g = &v->groups.at[k];
 		bool watched = g->has_op;
 		uint32_t most = 0;
 
 		for (uint32_t i = g->first; !watched && i < g->first + g->n; i++)
-			for (uint32_t f = 0; f < v->ranks[i].progress.nfuncs; f++)
-				try_missing(v, g, v->ranks[i].progress.last_seq[f].func, &most);
+			for (uint32_t f = 0; f < v->ranks.at[i].progress.nfuncs; f++)
+				try_missing(v, g, v->ranks.at[i].progress.last_seq[f].func, &most);
 	}
 }
 
 int stuck_init(struct stuck *v, const struct diagnose_source *source, uint64_t now_ns)
 {
 	struct process *const *list;
-	size_t n = source->processes(source->arg, &list), comms = 0;
-	uint32_t room = n < STUCK_RANKS ? STUCK_RANKS / (uint32_t)(n + !n) : 1;
+	size_t n = source->processes(source->arg, &list);
+	uint32_t comms = 0, room = n < STUCK_RANKS ? STUCK_RANKS / (uint32_t)(n + !n) : 1;
 
 	for (size_t i = 0; i < n; i++)
 		comms += list[i]->ncomms < room ? list[i]->ncomms : room;
 	*v = (struct stuck){ .now_ns = now_ns };
-	v->ranks = calloc(comms + 1, sizeof(*v->ranks));
-	v->groups = calloc(comms + 1, sizeof(*v->groups));
-	if (!v->ranks || !v->groups) {
+	if (list_init(&v->ranks, comms) < 0 || list_init(&v->groups, comms) < 0) {
 		stuck_deinit(v);
 		return -ENOMEM;
 	}
@@ -341,9 +339,9 @@ int stuck_init(struct stuck *v, const struct diagnose_source *source, uint64_t n
 void stuck_deinit(struct stuck *v)
 {
 	inflights_deinit(&v->rows);
-	free(v->ranks);
-	free(v->groups);
-	free(v->desync);
+	list_deinit(&v->ranks);
+	list_deinit(&v->groups);
+	list_deinit(&v->desync);
 	free(v->comms);
 	*v = (struct stuck){ 0 };
 }

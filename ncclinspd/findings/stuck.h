@@ -13,6 +13,7 @@
 #include "ncclinspd/findings/desync.h"
 #include "ncclinspd/join/inflight.h"
 #include "ncclinspd/join/reconstruct.h"
+#include "util/list.h"
 
 /*
  * Every pair of a communicator's ranks is looked at, and tables of communicators come
@@ -58,14 +59,11 @@ struct stuck_group {
 };
 
 struct stuck {
-	struct stuck_rank *ranks;
-	uint32_t nranks;
+	LIST(struct stuck_rank) ranks;
 	uint32_t left_out;		/* ranks that are too many */
-	struct stuck_group *groups;
-	uint32_t ngroups;
-	struct desync_rank *desync;
-	struct desync_comm *comms;
-	uint32_t ndesync;
+	LIST(struct stuck_group) groups;
+	LIST(struct desync_rank) desync;
+	struct desync_comm *comms;	/* one for each group */
 	struct inflights rows;
 	uint64_t now_ns;
 };
@@ -79,7 +77,7 @@ int stuck_look_closer(struct stuck *v, const struct diagnose_source *source);
 
 static inline struct desync_input stuck_input(const struct stuck *v)
 {
-	return (struct desync_input){ v->comms, v->ngroups };
+	return (struct desync_input){ v->comms, v->groups.n };
 }
 
 /*

@@ -36,8 +36,8 @@ struct unanswered {
 static struct stuck_rank *rank_of(const struct stuck *v, const struct stuck_group *g, int32_t rank)
 {
 	for (uint32_t i = g->first; i < g->first + g->n; i++)
-		if (v->ranks[i].comm->rank == rank)
-			return &v->ranks[i];
+		if (v->ranks.at[i].comm->rank == rank)
+			return &v->ranks.at[i];
 	return NULL;
 }
 
@@ -63,7 +63,7 @@ static bool has_begun(const struct stuck *v, const struct stuck_rank *r)
 /* Nobody here could say that it is not, unless the other side is of this node. */
 static bool is_answered(const struct unanswered *u, const struct op *op)
 {
-	const struct stuck_group *g = &u->view->groups[u->rank->group];
+	const struct stuck_group *g = &u->view->groups.at[u->rank->group];
 	const struct stuck_rank *peer = rank_of(u->view, g, op->peer);
 
 	if (!peer || peer == u->rank || !stuck_tells(peer) || ++*u->searches > SEARCHES)
@@ -95,7 +95,7 @@ static void side_with_unanswered(const struct stuck *v, const struct diagnose_so
 	if (!g->has_op || !g->op.is_p2p)
 		return;
 	for (uint32_t i = g->first; i < g->first + g->n; i++) {
-		u.rank = &v->ranks[i];
+		u.rank = &v->ranks.at[i];
 		if (!u.rank->ended)
 			reconstruct_open(source->reconstruct, u.rank->process, take_unanswered, &u);
 	}
@@ -129,11 +129,11 @@ static bool has_posted(const struct stuck_rank *r, const struct op *op)
 /* Has only this rank of the group come so far with that function? */
 static bool is_ahead(const struct stuck *v, const struct stuck_rank *r, name_t func)
 {
-	const struct stuck_group *g = &v->groups[r->group];
+	const struct stuck_group *g = &v->groups.at[r->group];
 
 	for (uint32_t i = g->first; i < g->first + g->n; i++)
-		if (&v->ranks[i] != r && stuck_tells(&v->ranks[i]) &&
-		    stuck_next_seq(&v->ranks[i], func) >= stuck_next_seq(r, func))
+		if (&v->ranks.at[i] != r && stuck_tells(&v->ranks.at[i]) &&
+		    stuck_next_seq(&v->ranks.at[i], func) >= stuck_next_seq(r, func))
 			return false;
 	return g->n > 1;
 }
@@ -141,7 +141,7 @@ static bool is_ahead(const struct stuck *v, const struct stuck_rank *r, name_t f
 /* What it has posted here instead of the group's operation. */
 static name_t other_func(const struct stuck *v, const struct stuck_rank *r)
 {
-	const struct op *op = &v->groups[r->group].op;
+	const struct op *op = &v->groups.at[r->group].op;
 
 	for (uint32_t i = 0; !op->is_p2p && i < r->progress.nfuncs; i++) {
 		name_t func = r->progress.last_seq[i].func;
@@ -163,7 +163,7 @@ static bool is_same_device(const struct stuck_rank *a, const struct stuck_rank *
 /* Since when it waits on its own communicator; 0: it does not. */
 static uint64_t waits_since(const struct stuck *v, const struct stuck_rank *r)
 {
-	const struct stuck_group *g = &v->groups[r->group];
+	const struct stuck_group *g = &v->groups.at[r->group];
 
 	if (r->has_oldest)
 		return r->oldest.enqueued_ns;
@@ -176,8 +176,8 @@ static uint32_t elsewhere(const struct stuck *v, const struct stuck_rank *r, uin
 	uint32_t group = DESYNC_NONE;
 	uint64_t oldest_ns = before_ns;
 
-	for (uint32_t i = 0; i < v->nranks; i++) {
-		const struct stuck_rank *other = &v->ranks[i];
+	for (uint32_t i = 0; i < v->ranks.n; i++) {
+		const struct stuck_rank *other = &v->ranks.at[i];
 		uint64_t since_ns;
 
 		if (other->group == r->group || !is_same_device(r, other))
@@ -266,10 +266,10 @@ static void find_rows(const struct stuck *v, struct stuck_rank *r)
 /* The rows of that process are those that were added last. */
 static void note_rows(struct stuck *v, const struct process *p)
 {
-	for (uint32_t i = 0; i < v->nranks; i++)
-		if (v->ranks[i].process == p) {
-			v->ranks[i].first_row = v->rows.mine;
-			v->ranks[i].end_row = v->rows.n;
+	for (uint32_t i = 0; i < v->ranks.n; i++)
+		if (v->ranks.at[i].process == p) {
+			v->ranks.at[i].first_row = v->rows.mine;
+			v->ranks.at[i].end_row = v->rows.n;
 		}
 }
 
@@ -296,8 +296,7 @@ static int look_at_rows(struct stuck *v, const struct diagnose_source *source)
 /* The ranks of one process, by their index there. */
 struct walk {
 	const struct stuck *view;
-	struct stuck_rank **ranks;
-	size_t n;
+	LIST(struct stuck_rank *) ranks;
 };
 
 static int by_index(const void *one, const void *two)
@@ -314,11 +313,11 @@ static bool take_groups_op(const struct op *op, void *arg)
 	struct stuck_rank key = { .index = op->comm_index }, *at = &key, **found, *r;
 	const struct stuck_group *g;
 
-	found = bsearch(&at, w->ranks, w->n, sizeof(*w->ranks), by_index);
+	found = bsearch(&at, w->ranks.at, w->ranks.n, sizeof(at), by_index);
 	if (!found)
 		return true;
 	r = *found;
-	g = &w->view->groups[r->group];
+	g = &w->view->groups.at[r->group];
 	if (r->has_op || !g->has_op || !is_same_op(op, &g->op))
 		return true;
 	r->has_op = true;
@@ -332,19 +331,17 @@ static int look_for_ops(struct stuck *v, const struct diagnose_source *source)
 	struct process *const *list;
 	size_t n = source->processes(source->arg, &list);
 	struct walk w = { .view = v };
-	int r;
+	int r = list_init(&w.ranks, v->ranks.n);
 
-	w.ranks = calloc(v->nranks + 1, sizeof(struct stuck_rank *));
-	for (size_t i = 0; w.ranks && i < n; i++) {
-		w.n = 0;
-		for (uint32_t k = 0; k < v->nranks; k++)
-			if (v->ranks[k].process == list[i])
-				w.ranks[w.n++] = &v->ranks[k];
-		qsort(w.ranks, w.n, sizeof(*w.ranks), by_index);
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		w.ranks.n = 0;
+		for (uint32_t k = 0; k < v->ranks.n; k++)
+			if (v->ranks.at[k].process == list[i])
+				*list_must_add(&w.ranks) = &v->ranks.at[k];
+		qsort(w.ranks.at, w.ranks.n, sizeof(*w.ranks.at), by_index);
 		reconstruct_open(source->reconstruct, list[i], take_groups_op, &w);
 	}
-	r = w.ranks ? 0 : -ENOMEM;
-	free(w.ranks);
+	list_deinit(&w.ranks);
 	return r;
 }
 
@@ -361,7 +358,7 @@ static uint32_t kernels_of(const struct stuck *v, const struct stuck_rank *r)
 static void describe(const struct stuck *v, const struct diagnose_source *source,
 		     const struct stuck_rank *r, struct desync_rank *out)
 {
-	const struct op *op = &v->groups[r->group].op;
+	const struct op *op = &v->groups.at[r->group].op;
 
 	*out = (struct desync_rank){
 		.rank = r->comm->rank,
@@ -404,7 +401,7 @@ static void describe(const struct stuck *v, const struct diagnose_source *source
 /* A send and its receive are two, wherever they are. */
 static int32_t participants(const struct stuck *v, const struct stuck_group *g)
 {
-	const struct comm *comm = v->ranks[g->first].comm;
+	const struct comm *comm = v->ranks.at[g->first].comm;
 
 	if (g->op.is_p2p)
 		return 2;
@@ -414,15 +411,15 @@ static int32_t participants(const struct stuck *v, const struct stuck_group *g)
 static void describe_group(struct stuck *v, const struct diagnose_source *source,
 			   struct stuck_group *g, struct desync_comm *out)
 {
-	g->decided_first = v->ndesync;
-	*out = (struct desync_comm){ .ranks = &v->desync[v->ndesync] };
+	g->decided_first = v->desync.n;
+	*out = (struct desync_comm){ .ranks = &v->desync.at[v->desync.n] };
 	if (!g->has_op)
 		return;
 	out->nranks = participants(v, g);
 	for (uint32_t i = g->first; i < g->first + g->n; i++) {
-		if (!takes_part(&v->ranks[i], &g->op))
+		if (!takes_part(&v->ranks.at[i], &g->op))
 			continue;
-		describe(v, source, &v->ranks[i], &v->desync[v->ndesync++]);
+		describe(v, source, &v->ranks.at[i], list_must_add(&v->desync));
 		out->n++;
 	}
 }
@@ -432,18 +429,17 @@ int stuck_look_closer(struct stuck *v, const struct diagnose_source *source)
 	uint32_t searches = 0;
 	int r;
 
-	v->desync = calloc(v->nranks + 1, sizeof(*v->desync));
-	v->comms = calloc(v->ngroups + 1, sizeof(*v->comms));
-	if (!v->desync || !v->comms)
+	v->comms = calloc(v->groups.n + 1, sizeof(*v->comms));
+	if (!v->comms || list_init(&v->desync, v->ranks.n) < 0)
 		return -ENOMEM;
 	r = look_at_rows(v, source);
-	for (uint32_t i = 0; r == 0 && i < v->ngroups; i++)
-		side_with_unanswered(v, source, &v->groups[i], &searches);
+	for (uint32_t i = 0; r == 0 && i < v->groups.n; i++)
+		side_with_unanswered(v, source, &v->groups.at[i], &searches);
 	if (r == 0)
 		r = look_for_ops(v, source);
-	for (uint32_t i = 0; i < v->nranks; i++)
-		find_rows(v, &v->ranks[i]);
-	for (uint32_t i = 0; i < v->ngroups; i++)
-		describe_group(v, source, &v->groups[i], &v->comms[i]);
+	for (uint32_t i = 0; i < v->ranks.n; i++)
+		find_rows(v, &v->ranks.at[i]);
+	for (uint32_t i = 0; i < v->groups.n; i++)
+		describe_group(v, source, &v->groups.at[i], &v->comms[i]);
 	return r;
 }

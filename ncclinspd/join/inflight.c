@@ -11,19 +11,13 @@
 
 static struct inflight *rows_add(struct inflights *rows)
 {
-	size_t room = rows->room ? rows->room * 2 : 256;
-	struct inflight *at;
+	struct inflight *row = list_append(rows);
 
-	if (rows->n == rows->room) {
-		at = realloc(rows->at, room * sizeof(*at));
-		if (!at) {
-			rows->error = -ENOMEM;
-			return NULL;
-		}
-		rows->at = at;
-		rows->room = room;
+	if (!row) {
+		rows->error = -ENOMEM;
+		return NULL;
 	}
-	rows->at[rows->n] = (struct inflight){
+	*row = (struct inflight){
 		.process = rows->process,
 		.tid = UNKNOWN_I32, .rank = UNKNOWN_I32, .channel = UNKNOWN_I32,
 		.peer = UNKNOWN_I32, .step = UNKNOWN_I32, .steps = UNKNOWN_I32,
@@ -31,7 +25,7 @@ static struct inflight *rows_add(struct inflights *rows)
 		.kernel_stopped = UNKNOWN_I32, .proxy_ops = UNKNOWN_I32,
 		.seq = UNKNOWN_U64, .bytes = UNKNOWN_U64, .age_ns = UNKNOWN_U64,
 	};
-	return &rows->at[rows->n++];
+	return row;
 }
 
 /* ---- operations -------------------------------------------------------- */
@@ -335,6 +329,6 @@ void inflights_sort(struct inflights *rows)
 
 void inflights_deinit(struct inflights *rows)
 {
-	free(rows->at);
+	list_deinit(rows);
 	*rows = (struct inflights){ 0 };
 }

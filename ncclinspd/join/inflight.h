@@ -13,6 +13,7 @@
 #include <stddef.h>
 
 #include "ncclinspd/model.h"
+#include "util/list.h"
 
 struct reconstruct;
 
@@ -62,8 +63,7 @@ struct inflight {
 
 /* All of them; zeroed is empty.  Those of the process in hand begin at `mine`. */
 struct inflights {
-	struct inflight *at;
-	size_t n, room;
+	LIST(struct inflight);
 	size_t mine;
 	const struct process *process;
 	uint64_t now_ns;

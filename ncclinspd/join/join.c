@@ -15,6 +15,7 @@
 #include "ncclinspd/levels/phase.h"
 #include "ncclinspd/sums/ops.h"
 #include "ncclinspd/time/timeline.h"
+#include "util/list.h"
 
 #define PREDATES_NS UINT64_C(1000000000)
 
@@ -266,12 +267,11 @@ static void note_posted(struct recon *r, const struct op *op)
 		return;
 	while (i < progress->nfuncs && progress->last_seq[i].func != op->func)
 		i++;
-	if (i == RECONSTRUCT_FUNCS)
-		return;
 	if (i == progress->nfuncs) {
+		if (!array_add(progress->last_seq, &progress->nfuncs))
+			return;
 		progress->last_seq[i].func = op->func;
 		progress->last_seq[i].seq = op->seq;
-		progress->nfuncs++;
 	}
 	if (op->seq > progress->last_seq[i].seq)
 		progress->last_seq[i].seq = op->seq;

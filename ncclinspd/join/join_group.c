@@ -9,6 +9,7 @@
 #include "ncclinspd/join/join.h"
 #include "ncclinspd/sums/ops.h"
 #include "ncclinspd/time/timeline.h"
+#include "util/list.h"
 
 #include <string.h>
 
@@ -217,7 +218,7 @@ static bool take_parts(const struct reconstruct *rc, const struct recon *r,
 	for (uint32_t next = g->parts; next;) {
 		const struct recon_part *part = pool_at(&r->parts, next - 1);
 
-		rc->scratch->part[n++] = part->part;
+		*array_must_add(rc->scratch->part, &n) = part->part;
 		next = part->next;
 	}
 	return true;

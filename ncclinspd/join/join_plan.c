@@ -11,6 +11,7 @@
 #include "ncclinspd/join/join.h"
 
 #include "ncclinspd/time/timeline.h"
+#include "util/list.h"
 
 #define MS UINT64_C(1000000)
 
@@ -135,7 +136,7 @@ static bool take_held(struct reconstruct *rc, struct recon *r, struct plan *plan
 
 		pool_list_remove(&r->ops, &plan->held, item);
 		rc->scratch->op[*n] = &recon_op(r, item)->op;
-		rc->scratch->item[(*n)++] = item;
+		*array_must_add(rc->scratch->item, n) = item;
 	}
 	return plan->held.first == POOL_NONE;
 }
@@ -150,10 +151,11 @@ static bool take_spans(const struct reconstruct *rc, const struct recon *r, uint
 
 		while (next) {
 			const struct recon_span *span = recon_span(r, next - 1);
+			struct batch_span *to = array_add(rc->scratch->span, n);
 
-			if (*n == JOIN_SPANS)
+			if (!to)
 				return false;
-			rc->scratch->span[(*n)++] = (struct batch_span){
+			*to = (struct batch_span){
 				.start = span->start, .stop = span->stop,
 				.channel = span->channel, .member = m,
 			};
@@ -173,7 +175,7 @@ static void fill_batches(struct join_scratch *s, uint32_t members)
 
 		for (uint32_t m = head; s->batch[head] == head && m < members; m++)
 			if (s->batch[m] == head)
-				batch[n++] = s->op[m];
+				*array_must_add(batch, &n) = s->op[m];
 		if (n > 1)
 			batch_fill(batch, n);
 	}

@@ -11,6 +11,7 @@
 #include "ncclinspd/sums/oplog.h"
 #include "util/cleanup.h"
 #include "util/json.h"
+#include "util/list.h"
 #include "util/log.h"
 
 #define SAME_NS		UINT64_C(10000000000)	/* ranks of one operation end within it */
@@ -99,9 +100,11 @@ static bool is_same(const struct op *a, const struct op *b)
 static void add_beyond(struct exemplar *e, const struct op *op,
 		       const struct aggregate_usual *usual, uint64_t threshold_ns)
 {
-	if (e->nbeyond == EXEMPLARS_BEYOND)
+	struct exemplar_beyond *beyond = array_add(e->beyond, &e->nbeyond);
+
+	if (!beyond)
 		return;
-	e->beyond[e->nbeyond++] = (struct exemplar_beyond){
+	*beyond = (struct exemplar_beyond){
 		.has_comm_id = op->has_comm_id, .comm_id = op->comm_id,
 		.comm_name = op->comm_name, .rank = op->rank, .pid = op->pid, .func = op->func,
 		.seq = op->seq, .exec_ns = usual->taken_ns, .threshold_ns = threshold_ns,
@@ -181,8 +184,8 @@ void exemplars_op(struct exemplars *x, const struct op *op, const struct aggrega
 static void add_head(struct exemplars *x, const struct exemplar_head *h)
 {
 	if (x->nheads == HEADS)
-		memmove(x->heads, x->heads + 1, --x->nheads * sizeof(x->heads[0]));
-	x->heads[x->nheads++] = *h;
+		array_remove(x->heads, &x->nheads, 0);
+	*array_must_add(x->heads, &x->nheads) = *h;
 }
 
 static int write_file(struct exemplars *x, struct exemplar *e, uint64_t now_ns, uint64_t real_ns)
@@ -302,10 +305,11 @@ struct found {
 static void note_file(void *arg, const char *id, uint64_t bytes)
 {
 	struct found *found = arg;
+	void *place = array_add(found->id, &found->n);
 
 	(void)bytes;
-	if (found->n < EXEMPLARS_FILES)
-		memcpy(found->id[found->n++], id, ARCHIVE_ID);
+	if (place)
+		memcpy(place, id, ARCHIVE_ID);
 }
 
 static int by_age(const void *a, const void *b)

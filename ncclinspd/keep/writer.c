@@ -15,6 +15,7 @@
 #include "ncclinspd/keep/store.h"
 #include "shmring/clock.h"
 #include "util/cleanup.h"
+#include "util/list.h"
 #include "util/log.h"
 
 #define WAITING		4	/* files at a time */
@@ -31,8 +32,7 @@ struct entry {
 };
 
 struct stock {
-	struct entry *at;
-	uint32_t n, room;
+	LIST(struct entry);
 };
 
 struct file {
@@ -64,7 +64,7 @@ struct writer {
 	pthread_cond_t given, done;
 	struct stock stock;
 	struct file waiting[WAITING];
-	unsigned n;
+	uint32_t n;
 	struct reading reading;
 	char expired[NAME_MAX + 1];	/* what sorts before it is too old */
 	char ahead[NAME_MAX + 1];	/* what sorts after it was never true; "": all was */
@@ -92,12 +92,12 @@ static void free_writer(struct writer *w)
 
 static void add_to_stock(void *arg, const char *name, uint64_t bytes)
 {
-	struct stock *stock = arg;
+	struct entry *entry = list_add((struct stock *)arg);
 
-	if (stock->n == stock->room)
+	if (!entry)
 		return;
-	stock->at[stock->n].bytes = bytes;
-	snprintf(stock->at[stock->n++].name, NAME_MAX + 1, "%s", name);
+	entry->bytes = bytes;
+	snprintf(entry->name, sizeof(entry->name), "%s", name);
 }
 
 static void take_stock(struct writer *w)
@@ -127,7 +127,7 @@ static void write_first(struct writer *w)
 	take_stock(w);
 	free(file.text);
 	pthread_mutex_lock(&w->lock);
-	memmove(w->waiting, w->waiting + 1, --w->n * sizeof(w->waiting[0]));
+	array_remove(w->waiting, &w->n, 0);
 	show_stock(w);
 	w->outcome[++w->through % OUTCOMES] = r;
 	w->stats.written += r == 0;
@@ -240,15 +240,16 @@ static void count_failure(struct writer *w, int error)
 
 int writer_put(struct writer *w, const char *name, char *text, size_t bytes)
 {
-	struct file file = { .text = text, .bytes = bytes };
+	struct file file = { .text = text, .bytes = bytes }, *place;
 	int r = -EBUSY;
 
 	snprintf(file.name, sizeof(file.name), "%s", name);
 	pthread_mutex_lock(&w->lock);
 	snprintf(file.expired, sizeof(file.expired), "%s", w->expired);
 	snprintf(file.ahead, sizeof(file.ahead), "%s", w->ahead);
-	if (w->n < WAITING) {
-		w->waiting[w->n++] = file;
+	place = array_add(w->waiting, &w->n);
+	if (place) {
+		*place = file;
 		w->taken++;
 		pthread_cond_signal(&w->given);
 		r = 0;
@@ -364,11 +365,7 @@ int writer_read(struct writer *w, const char *name, size_t most, char **text, si
 
 static int init_stock(struct stock *stock, const struct writer_limits *limits)
 {
-	stock->room = limits->files;
-	if (!limits->files)
-		return 0;
-	stock->at = calloc(limits->files, sizeof(*stock->at));
-	return stock->at ? 0 : -ENOMEM;
+	return limits->files ? list_init(stock, limits->files) : 0;
 }
 
 static void init_sync(struct writer *w)

@@ -10,6 +10,7 @@
 #include "ncclinspd/boot.h"
 #include "ncclinspd/levels/kept.h"
 #include "ncclinspd/names.h"
+#include "util/list.h"
 
 #define ROWS	(MARKS_JOBS + MARKS_PROCESSES)
 
@@ -246,9 +247,11 @@ static int take_rows(struct marks *m, uint32_t count, uint64_t now_ns)
 			return -EPROTO;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct mark *row = &m->rows[i];
+		struct mark *place;
 
-		if (row->kind == WISH_PROCESS && m->nrestored < MARKS_PROCESSES)
-			m->restored[m->nrestored++] = *row;
+		place = row->kind == WISH_PROCESS ? array_add(m->restored, &m->nrestored) : NULL;
+		if (place)
+			*place = *row;
 		if (row->kind != WISH_JOB || jobs == MARKS_JOBS)
 			continue;
 		m->job[jobs].mark = *row;

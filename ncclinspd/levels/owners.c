@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ncclinspd/levels/wishes.h"
+#include "util/list.h"
 
 static const struct kept_kind kind = {
 	.magic = UINT64_C(0x0a7372656e776f63),	/* "cowners\n", little-endian */
@@ -49,10 +50,13 @@ bool owners_take(struct owners *o, const struct process *p, uint64_t now_ns)
 {
 	uint32_t i = owner_find(o, p->instance);
 
-	if (i == OWNERS)
-		return false;
-	if (i == o->n)
-		o->row[o->n++] = (struct owner){ .instance = p->instance, .uid = p->uid };
+	if (i == o->n) {
+		struct owner *row = array_add(o->row, &o->n);
+
+		if (!row)
+			return false;
+		*row = (struct owner){ .instance = p->instance, .uid = p->uid };
+	}
 	o->process_id[i] = p->id;
 	o->seen_ns[i] = now_ns;
 	return true;

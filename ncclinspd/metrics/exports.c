@@ -8,6 +8,7 @@
 
 #include "ncclinspd/daemon.h"
 #include "shmring/clock.h"
+#include "util/list.h"
 
 #define CONNECTIONS	16
 
@@ -125,13 +126,13 @@ void exports_watch(struct daemon *d, uint64_t now_ns)
 {
 	d->noutputs = 0;
 	if (d->snapshots)
-		snapshots_watch(d->snapshots, now_ns, &d->outputs[d->noutputs++]);
+		snapshots_watch(d->snapshots, now_ns, array_must_add(d->outputs, &d->noutputs));
 	if (d->blackbox)
-		blackbox_watch(d->blackbox, now_ns, &d->outputs[d->noutputs++]);
+		blackbox_watch(d->blackbox, now_ns, array_must_add(d->outputs, &d->noutputs));
 	if (d->exemplars)
-		exemplars_watch(d->exemplars, now_ns, &d->outputs[d->noutputs++]);
+		exemplars_watch(d->exemplars, now_ns, array_must_add(d->outputs, &d->noutputs));
 	if (d->textfile)
-		textfile_watch(d->textfile, now_ns, &d->outputs[d->noutputs++]);
+		textfile_watch(d->textfile, now_ns, array_must_add(d->outputs, &d->noutputs));
 }
 
 size_t exports_outputs(void *arg, const struct writer_output **list)

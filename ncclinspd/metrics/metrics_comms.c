@@ -11,6 +11,7 @@
 
 #include "ncclinspd/join/reconstruct.h"
 #include "ncclinspd/metrics/metrics_impl.h"
+#include "util/list.h"
 
 #define OPS	3	/* functions of a communicator whose rows are noted */
 #define ROOM	16	/* communicators for which it is made at a time */
@@ -145,13 +146,14 @@ static struct metrics_row *op_row(struct metrics *m, struct metrics_comm *c,
 				  uint64_t now_ns)
 {
 	name_t func = progress->last_seq[i].func;
-	uint32_t item;
+	uint32_t item, *place;
 
 	if (i < c->nops && c->generation == m->generation)
 		return use(m, c->op[i], now_ns);
 	item = find_row(m, METRICS_OP, p, comm, func, now_ns);
-	if (i == c->nops && i < OPS)
-		c->op[c->nops++] = item;
+	place = i == c->nops ? array_add(c->op, &c->nops) : NULL;
+	if (place)
+		*place = item;
 	return metrics_row_at(m, item);
 }
 

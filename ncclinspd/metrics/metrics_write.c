@@ -12,6 +12,7 @@
 
 #include "ncclinspd/metrics/metrics_impl.h"
 #include "ncclinspd/time/timeline.h"
+#include "util/list.h"
 
 #define LATELY_NS	(UINT64_C(60) * 1000000000)
 
@@ -267,7 +268,7 @@ static double median(const struct metrics *m, const struct metrics_row *row, int
 
 	for (uint32_t i = 0; i < all && i < METRICS_LATELY; i++)
 		if (lately->of[which].at_ns[i] + LATELY_NS > now_ns)
-			rate[n++] = lately->of[which].rate[i];
+			*array_must_add(rate, &n) = lately->of[which].rate[i];
 	if (!n)
 		return NAN;
 	qsort(rate, n, sizeof(rate[0]), compare);

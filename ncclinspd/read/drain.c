@@ -22,11 +22,13 @@
 #include "ncclinspd/read/slots.h"
 #include "ncclinspd/time/ticks.h"
 #include "util/cleanup.h"
+#include "util/list.h"
 #include "util/log.h"
 
 #define MAX_SEGMENTS	1024
 #define BUFFER_LINES	16384u		/* 1 MiB: four full lanes, and still in the L2 cache */
 #define MAX_PLANS	1024u		/* lanes in one batch */
+#define MAX_READS	(MAX_PLANS * 2)	/* a lane's lines lie in two parts at most */
 #define MAX_ROUNDS	16		/* then others get their turn */
 
 #define AIM_PERCENT	12		/* of a lane between two polls; a quarter is too much */
@@ -55,7 +57,7 @@ struct drain {
 	uint32_t used;			/* lines of it */
 	struct plan plans[MAX_PLANS];
 	uint32_t nplans;
-	struct loop_read reads[MAX_PLANS * 2];
+	struct loop_read reads[MAX_READS];
 	uint32_t nreads;
 	unsigned fill_percent;		/* of the fullest lane at this poll */
 	uint64_t polled_ns, wait_ns, tables_ns, all_ns;
@@ -104,15 +106,18 @@ void drain_free(struct drain *d)
 int drain_add(struct drain *d, struct segment *seg)
 {
 	size_t bytes = sizeof(struct look) + seg->max_lanes * sizeof(struct nci_lane);
-	struct look *look;
+	struct look *look = aligned_alloc(NCI_LINE_BYTES, bytes);
+	struct attached *a;
 
-	if (d->count == MAX_SEGMENTS)
-		return -ENOSPC;
-	look = aligned_alloc(NCI_LINE_BYTES, bytes);
 	if (!look)
 		return -ENOMEM;
+	a = array_add(d->at, &d->count);
+	if (!a) {
+		free(look);
+		return -ENOSPC;
+	}
 	memset(look, 0, bytes);
-	d->at[d->count++] = (struct attached){ seg, look, seg->max_lanes, false, 0 };
+	*a = (struct attached){ seg, look, seg->max_lanes, false, 0 };
 	d->wait_ns = MIN_WAIT_NS;	/* it may start with a burst */
 	return 0;
 }
@@ -156,9 +161,11 @@ void drain_sum(const struct drain *d, struct drain_totals *out)
 
 /* ---- look ------------------------------------------------------------------ */
 
+_Static_assert(MAX_SEGMENTS <= MAX_READS, "one look at all of them");
+
 static void look_at(struct drain *d, struct attached *a)
 {
-	d->reads[d->nreads++] = (struct loop_read){
+	*array_must_add(d->reads, &d->nreads) = (struct loop_read){
 		.fd = a->seg->fd,
 		.bytes = look_bytes(a),
 		.offset = a->seg->live_offset,
@@ -250,13 +257,13 @@ static bool plan_lane(struct drain *d, struct attached *a, uint32_t i)
 	if (n <= 0)
 		return true;
 	for (int k = 0; k < n; k++)
-		d->reads[d->nreads++] = (struct loop_read){
+		*array_must_add(d->reads, &d->nreads) = (struct loop_read){
 			.fd = a->seg->fd,
 			.bytes = (uint32_t)span[k].bytes,
 			.offset = span[k].offset,
 			.buf = span[k].to,
 		};
-	d->plans[d->nplans++] = (struct plan){ a, i };
+	*array_must_add(d->plans, &d->nplans) = (struct plan){ a, i };
 	d->used += (uint32_t)(reader->to - reader->first);
 	a->planned = true;
 	return reader->to == reader->end;
@@ -488,7 +495,7 @@ int drain_slots(struct drain *d, struct process *p, const struct live_slot **slo
 	if (r < 0)
 		return r;
 	*slots = d->slots.at;
-	return (int)d->slots.count;
+	return (int)d->slots.n;
 }
 
 uint32_t drain_progress_threads(struct drain *d, struct process *p, pid_t *tids, uint32_t max)

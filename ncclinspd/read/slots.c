@@ -50,8 +50,8 @@ static int grow(struct slots *s)
 
 	if (!at)
 		return -ENOMEM;
-	if (s->count)
-		memcpy(at, s->at, s->count * sizeof(*at));
+	if (s->n)
+		memcpy(at, s->at, s->n * sizeof(*at));
 	free(s->at);
 	s->at = at;
 	s->room = room;
@@ -104,16 +104,18 @@ static uint32_t live_prefix(const struct nci_slot *slot, uint32_t n)
 
 static int take(struct slots *s, const struct nci_slot *slot, uint32_t tid)
 {
-	if (s->count == s->room) {
-		int r = s->room < MAX_LIVE ? grow(s) : 0;
+	struct live_slot *live;
+
+	if (s->n == s->room && s->room < MAX_LIVE) {
+		int r = grow(s);
 
 		if (r < 0)
 			return r;
 	}
-	if (s->count < s->room) {
-		s->at[s->count].tid = (pid_t)tid;
-		s->at[s->count].slot = *slot;
-		s->count++;
+	live = list_add(s);
+	if (live) {
+		live->tid = (pid_t)tid;
+		live->slot = *slot;
 	}
 	return 0;
 }
@@ -146,7 +148,7 @@ int slots_copy(struct slots *s, struct segment *seg, const struct nci_lane *line
 {
 	int r = make_pools(s);
 
-	s->count = 0;
+	s->n = 0;
 	for (uint32_t i = 0; i < seg->nlanes && r == 0; i++)
 		if (seg->lane[i].open)
 			r = copy_lane(s, seg, i, atomic_load_explicit(&line[i].tid,
@@ -157,7 +159,7 @@ int slots_copy(struct slots *s, struct segment *seg, const struct nci_lane *line
 
 int slots_keep(const struct slots *s, struct process *p)
 {
-	uint32_t n = s->count < MAX_KEPT ? s->count : MAX_KEPT;
+	uint32_t n = s->n < MAX_KEPT ? s->n : MAX_KEPT;
 	struct live_slot *kept = alloc_slots(n ? n : 1);
 
 	if (!kept)

@@ -6,18 +6,18 @@
 
 #include "ncclinspd/find/segment.h"
 #include "ncclinspd/model.h"
+#include "util/list.h"
 
 /* Copies in hand; zeroed is empty. */
 struct slots {
 	struct nci_slot *pool[3];	/* three copies of one lane's pool */
-	struct live_slot *at;
-	uint32_t count, room;
+	LIST(struct live_slot);
 };
 
 void slots_deinit(struct slots *s);
 
 /*
- * Copy the live slots of all lanes to s->at, s->count of them, `line` being a
+ * Copy the live slots of all lanes to s->at, s->n of them, `line` being a
  * copy of the lane directory.  0 or a negative errno; -EPROTO: it was truncated.
  */
 int slots_copy(struct slots *s, struct segment *seg, const struct nci_lane *line,

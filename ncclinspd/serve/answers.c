@@ -10,6 +10,7 @@
 #include "ncclinspd/daemon.h"
 #include "ncclinspd/find/containers.h"
 #include "shmring/clock.h"
+#include "util/list.h"
 
 size_t answers_processes(void *arg, struct process *const **list)
 {
@@ -71,29 +72,31 @@ static uint64_t source_no_row(void *arg)
 	return discover_no_row(d->discover, &rows);
 }
 
-/* One more process of that user: with the others of it, or as the first. */
-static size_t add_waiting(struct unwatched *list, size_t n, size_t room, uid_t uid, uint32_t limit)
+/* One more process of that user: with the others of it, or as the first, if there is room. */
+static void add_waiting(struct daemon *d, uint32_t *n, uid_t uid)
 {
-	size_t i = 0;
+	struct unwatched *row;
 
-	while (i < n && list[i].uid != uid)
-		i++;
-	if (i == room)
-		return n;
-	if (i == n)
-		list[i] = (struct unwatched){ UNWATCHED_PROCESSES, uid, 0, limit };
-	list[i].count++;
-	return i == n ? n + 1 : n;
+	for (uint32_t i = 0; i < *n; i++) {
+		row = &d->unwatched[i];
+		if (row->thing == UNWATCHED_PROCESSES && row->uid == uid) {
+			row->count++;
+			return;
+		}
+	}
+	row = array_add(d->unwatched, n);
+	if (row)
+		*row = (struct unwatched){ UNWATCHED_PROCESSES, uid, 1, d->config.max_segments };
 }
 
 size_t answers_unwatched(void *arg, const struct unwatched **list)
 {
 	struct daemon *d = arg;
 	struct containers_stats containers;
-	uint32_t rows;
+	uint32_t rows, n = 0;
 	uint64_t no_row = discover_no_row(d->discover, &rows);
 	const struct reconstruct_stats *stats = reconstruct_stats(d->reconstruct);
-	size_t n = 0, i = 0, count = UNWATCHED_END - 1;
+	size_t i = 0;
 	uid_t uid;
 
 	discover_containers(d->discover, &containers);
@@ -102,14 +105,14 @@ size_t answers_unwatched(void *arg, const struct unwatched **list)
 		{ UNWATCHED_CONTAINERS, geteuid(), containers.left_out, SHMDIR_MOST - 1 },
 		{ UNWATCHED_COMMUNICATORS, geteuid(), stats->comms_refused, stats->comms_most },
 	};
-	_Static_assert(sizeof(others) / sizeof(others[0]) == UNWATCHED_END - 1, "all but one");
+	_Static_assert(ARRAY_LEN(others) == UNWATCHED_END - 1, "all but one");
 
+	for (uint32_t k = 0; k < ARRAY_LEN(others); k++)
+		*array_must_add(d->unwatched, &n) = others[k];
 	while (discover_next_waiting(d->discover, &i, &uid))
-		n = add_waiting(d->unwatched, n, DAEMON_UNWATCHED - count, uid,
-				d->config.max_segments);
-	memcpy(d->unwatched + n, others, sizeof(others));
+		add_waiting(d, &n, uid);
 	*list = d->unwatched;
-	return n + count;
+	return n;
 }
 
 void answers_meanwhile(void *arg)

@@ -123,9 +123,9 @@ void serve_clocks(struct request *r, struct json *j)
 	json_key(j, "clocks");
 	json_begin(j, '[');
 	for (uint32_t i = 0; i < gpus->n; i++) {
-		if (!viewer_sees(&r->viewer, gpus->list[i]->uid))
+		if (!viewer_sees(&r->viewer, gpus->at[i]->uid))
 			continue;
-		fill_row(&row, gpus->list[i]);
+		fill_row(&row, gpus->at[i]);
 		json_begin(j, '{');
 		rows_put(r->serve, j, clock_fields, &row);
 		json_end(j, '}');

@@ -16,7 +16,7 @@
 #include "ncclinspd/compare/straggler.h"
 #include "ncclinspd/job.h"
 #include "ncclinspd/join/reconstruct.h"
-#include "util/cleanup.h"
+#include "util/list.h"
 
 /* One local rank. */
 struct local_rank {
@@ -24,6 +24,10 @@ struct local_rank {
 	const struct comm *comm;
 	uint32_t index;
 	struct comm_progress progress;
+};
+
+struct local_ranks {
+	LIST(struct local_rank);
 };
 
 static int order(uint64_t a, uint64_t b)
@@ -56,30 +60,29 @@ static int compare(const void *one, const void *two)
 	return r ? r : order(a->process->id, b->process->id);
 }
 
-static size_t count_comms(const struct request *r)
+static uint32_t count_comms(const struct request *r)
 {
 	struct process *p;
-	size_t n = 0;
+	uint32_t n = 0;
 
 	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));)
 		n += p->ncomms;
 	return n;
 }
 
-static size_t collect(const struct request *r, struct local_rank *at)
+static void collect(const struct request *r, struct local_ranks *ranks)
 {
 	struct process *p;
-	size_t n = 0;
 
 	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));) {
 		for (uint32_t index = 0; index < p->ncomms; index++) {
 			const struct comm *comm = process_comm(p, (uint16_t)index);
 
 			if (comm)
-				at[n++] = (struct local_rank){ p, comm, index, { 0 } };
+				*list_must_add(ranks) = (struct local_rank){ p, comm, index,
+									     { 0 } };
 		}
 	}
-	return n;
 }
 
 void serve_put_uuid(struct json *j, const uint8_t *u)
@@ -315,19 +318,18 @@ static size_t put_group(const struct request *r, struct json *j, struct local_ra
 
 void serve_comms(struct request *r, struct json *j)
 {
-	CLEANUP(cleanup_freep) struct local_rank *at = NULL;
-	size_t n = count_comms(r);
+	struct local_ranks ranks;
 
-	at = calloc(n + 1, sizeof(*at));
-	if (!at) {
+	if (list_init(&ranks, count_comms(r)) < 0) {
 		json_fail(j, -ENOMEM);
 		return;
 	}
-	n = collect(r, at);
-	qsort(at, n, sizeof(*at), compare);
+	collect(r, &ranks);
+	qsort(ranks.at, ranks.n, sizeof(*ranks.at), compare);
 	json_key(j, "comms");
 	json_begin(j, '[');
-	for (size_t i = 0; i < n;)
-		i += put_group(r, j, &at[i], n - i);
+	for (uint32_t i = 0; i < ranks.n;)
+		i += (uint32_t)put_group(r, j, &ranks.at[i], ranks.n - i);
 	json_end(j, ']');
+	list_deinit(&ranks);
 }

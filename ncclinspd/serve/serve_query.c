@@ -13,6 +13,7 @@
 
 #include "ncclinspd/sums/aggregate.h"
 #include "ncclinspd/sums/links.h"
+#include "util/list.h"
 
 bool query_number(const char *text, int base, uint64_t max, uint64_t *out)
 {
@@ -122,7 +123,7 @@ static bool read_pid(struct query *q, const char *text)
 			return false;
 		memcpy(one, text, bytes);
 		one[bytes] = '\0';
-		if (!read_i32(one, 1, &q->pid[q->npids++]))
+		if (!read_i32(one, 1, array_must_add(q->pid, &q->npids)))
 			return false;
 		text += bytes;
 		if (!*text)

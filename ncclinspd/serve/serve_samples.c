@@ -10,6 +10,7 @@
 #include "ncclinspd/compare/ranks_compare.h"
 #include "ncclinspd/serve/serve_impl.h"
 #include "util/cleanup.h"
+#include "util/list.h"
 
 #define SERIES	512	/* one rank's operations of one function on one communicator */
 #define KEPT	64	/* of each, and half of that at least where there are so many */
@@ -42,9 +43,9 @@ static struct series *series_of(struct samples *s, const struct op *op)
 		    l->func == op->func)
 			return l;
 	}
-	if (s->nseries == SERIES)
+	l = array_add(s->series, &s->nseries);
+	if (!l)
 		return NULL;
-	l = &s->series[s->nseries++];
 	*l = (struct series){ .process_id = op->process_id, .comm_index = op->comm_index,
 			      .func = op->func, .least_seq = op->seq, .most_seq = op->seq };
 	return l;

@@ -10,6 +10,7 @@
 #include "ncclinspd/serve/serve_impl.h"
 #include "ncclinspd/sums/aggregate.h"
 #include "ncclinspd/sums/links.h"
+#include "util/list.h"
 
 #define KEYS (AGGREGATE_BY_COMM | AGGREGATE_BY_RANK | AGGREGATE_BY_FUNC | AGGREGATE_BY_ALGO | \
 	      AGGREGATE_BY_PROTO | AGGREGATE_BY_SIZE)
@@ -24,10 +25,13 @@ struct sum {
 	uint64_t ops, bytes, timed, timed_ns;
 };
 
+struct sum_list {
+	LIST(struct sum);
+};
+
 struct sums {
 	uint64_t at_ns;		/* 0: there was none */
-	uint32_t n, nnext;
-	struct sum *at, *next;	/* of the one before, and of the one that is being made */
+	struct sum_list before, now;	/* of the one before; of the one that is being made */
 	bool keeps;		/* the one that is being made is what the next is compared with */
 };
 
@@ -52,7 +56,8 @@ static int by_key(const void *a, const void *b)
 static void put_since(const struct sums *sums, struct json *j, const struct sum *now)
 {
 	static const struct sum nothing;
-	const struct sum *before = bsearch(now, sums->at, sums->n, sizeof(*sums->at), by_key);
+	const struct sum *before = bsearch(now, sums->before.at, sums->before.n,
+					  sizeof(*now), by_key);
 
 	json_key(j, "since_previous");
 	if (!before)
@@ -78,35 +83,34 @@ static void put_row(const struct serve *s, struct json *j, const void *row,
 		    const struct chosen *chosen)
 {
 	struct sums *sums = s->sums;
-	struct sum now = make_sum(row);
+	struct sum now = make_sum(row), *kept;
 
 	serve_put_summary_row(s, j, row, chosen);
 	put_since(sums, j, &now);
-	if (sums->keeps && sums->nnext < SUMS)
-		sums->next[sums->nnext++] = now;
+	kept = sums->keeps ? list_add(&sums->now) : NULL;
+	if (kept)
+		*kept = now;
 }
 
 static struct sums *sums_of(struct serve *s)
 {
 	struct sums *sums = s->sums ? s->sums : calloc(1, sizeof(*sums));
 
-	if (sums && !sums->at)
-		sums->at = calloc(SUMS, sizeof(*sums->at));
-	if (sums && !sums->next)
-		sums->next = calloc(SUMS, sizeof(*sums->next));
 	s->sums = sums;
-	return sums && sums->at && sums->next ? sums : NULL;
+	if (!sums || (!sums->before.at && list_init(&sums->before, SUMS) < 0) ||
+	    (!sums->now.at && list_init(&sums->now, SUMS) < 0))
+		return NULL;
+	return sums;
 }
 
 static void keep(struct sums *sums, uint64_t now_ns)
 {
-	struct sum *before = sums->at;
+	struct sum_list before = sums->before;
 
-	sums->at = sums->next;
-	sums->n = sums->nnext;
-	sums->next = before;
+	sums->before = sums->now;
+	sums->now = before;
 	sums->at_ns = now_ns;
-	qsort(sums->at, sums->n, sizeof(*sums->at), by_key);
+	qsort(sums->before.at, sums->before.n, sizeof(*sums->before.at), by_key);
 }
 
 static void put_listing(struct json *j, const char *name, struct listing *l, int error)
@@ -147,7 +151,7 @@ void serve_sums(struct request *r, struct json *j, bool keeps)
 		return;
 	}
 	sums->keeps = keeps;
-	sums->nnext = 0;
+	sums->now.n = 0;
 	rows_put_time(s, j, "previous", sums->at_ns);
 	put_operations(r, j);
 	put_links(r, j);
@@ -159,7 +163,7 @@ void serve_free_sums(struct serve *s)
 {
 	if (!s->sums)
 		return;
-	free(s->sums->at);
-	free(s->sums->next);
+	list_deinit(&s->sums->before);
+	list_deinit(&s->sums->now);
 	free(s->sums);
 }

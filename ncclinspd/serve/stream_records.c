@@ -13,6 +13,7 @@
 #include "ncclinspd/join/reconstruct.h"
 #include "ncclinspd/time/gpus.h"
 #include "ncclinspd/time/timeline.h"
+#include "util/list.h"
 
 #define BATCH_LINES	256	/* of 64 bytes */
 #define TOLD		256	/* processes whose names a client has; beyond, told again */
@@ -264,12 +265,13 @@ static void add(struct batch *b, const struct process *p, const struct event *ev
 {
 	uint32_t lines = NCI_FORM_LINES(ev->rec->form);
 
+	assert(b->lines + lines <= BATCH_LINES);
 	memcpy(&b->line[b->lines], ev->rec, lines * sizeof(b->line[0]));
 	b->process = p;
 	b->lines += lines;
 	b->records++;
 	if (ev->rec->type == NCI_EV_KERNEL_CH)
-		b->kernel[b->kernels++] = place(p, EVENT(ev, kernel_ch));
+		*array_must_add(b->kernel, &b->kernels) = place(p, EVENT(ev, kernel_ch));
 }
 
 void serve_record(struct serve *s, const struct process *p, const struct event *ev)

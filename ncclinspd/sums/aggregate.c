@@ -89,9 +89,8 @@ int aggregate_new(struct aggregate **aggp, const struct aggregate_limits *limits
 		l.chunks = limits->chunks ? limits->chunks : l.chunks;
 		l.seed = limits->seed;
 	}
-	agg->held = calloc(AGGREGATE_HELD, sizeof(*agg->held));
 	agg->tallies = calloc(AGGREGATE_TALLIES, sizeof(*agg->tallies));
-	if (!agg->held || !agg->tallies || init_stores(agg, &l)) {
+	if (list_init(&agg->held, AGGREGATE_HELD) < 0 || !agg->tallies || init_stores(agg, &l)) {
 		aggregate_free(agg);
 		return -ENOMEM;
 	}
@@ -115,7 +114,7 @@ void aggregate_free(struct aggregate *agg)
 	pool_deinit(&agg->slices);
 	pool_deinit(&agg->cells);
 	free(agg->tallies);
-	free(agg->held);
+	list_deinit(&agg->held);
 	free(agg);
 }
 
@@ -394,17 +393,20 @@ void aggregate_release(struct aggregate *agg)
 {
 	agg->holding = false;
 	agg->released++;
-	for (uint32_t i = 0; i < agg->nheld; i++)
-		take_in(agg, &agg->held[i].op, agg->held[i].now_ns);
-	agg->nheld = 0;
+	for (uint32_t i = 0; i < agg->held.n; i++)
+		take_in(agg, &agg->held.at[i].op, agg->held.at[i].now_ns);
+	agg->held.n = 0;
 }
 
 void aggregate_add(struct aggregate *agg, const struct op *op, uint64_t now_ns)
 {
-	if (agg->nheld == AGGREGATE_HELD)
+	struct held *held;
+
+	if (agg->held.n == agg->held.room)
 		aggregate_release(agg);
-	if (agg->holding)
-		agg->held[agg->nheld++] = (struct held){ *op, now_ns };
+	held = agg->holding ? list_add(&agg->held) : NULL;
+	if (held)
+		*held = (struct held){ *op, now_ns };
 	else
 		take_in(agg, op, now_ns);
 }

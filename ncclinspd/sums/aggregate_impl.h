@@ -11,6 +11,7 @@
 #include "ncclinspd/pool.h"
 #include "ncclinspd/sums/aggregate.h"
 #include "ncclinspd/sums/histogram.h"
+#include "util/list.h"
 
 /* What is measured of an operation; each has sums and a histogram. */
 enum aggregate_value {
@@ -146,8 +147,7 @@ struct aggregate {
 	uint64_t boundary_ns;		/* when the next period of any window begins */
 	uint32_t last;			/* cell of the last operation: most often the next one's */
 	struct tally *tallies;		/* AGGREGATE_TALLIES of them, by process */
-	struct held *held;		/* AGGREGATE_HELD of them */
-	uint32_t nheld;
+	LIST(struct held) held;		/* at most AGGREGATE_HELD of them */
 	bool holding;
 	uint64_t released;		/* how often the state has been let go */
 };

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "ncclinspd/sums/aggregate_impl.h"
+#include "util/list.h"
 
 #define BREATH		256	/* steps: a cell looked at, a histogram merged */
 #define ROW_STEPS	8	/* in these, what a row costs by itself */
@@ -63,13 +64,11 @@ struct work {
 	uint64_t now_ns;
 	uint32_t steps;		/* since the caller's last turn */
 	uint64_t released;	/* of the aggregate when this began */
-	struct part *parts;
-	uint32_t nparts;
-	struct row *rows;
-	uint32_t nrows;
+	LIST(struct part) parts;
+	LIST(struct row) rows;
+	LIST(struct place) order;
 	struct index index;	/* hash of a row_key -> row */
 	struct index seen;	/* row and member, row and process */
-	struct place *order;
 	struct histogram *h;	/* VALUE_END of them: of the row in hand */
 	const struct aggregate *agg;
 	uint32_t *row_of;	/* of each cell, or POOL_NONE: not looked for yet */
@@ -89,17 +88,14 @@ static int work_init(struct work *work, const struct aggregate *agg,
 		.window = window,
 		.now_ns = now_ns,
 		.released = agg->released,
-		.parts = malloc((parts + 1) * sizeof(*work->parts)),
-		.rows = malloc((rows + 1) * sizeof(*work->rows)),
 		.row_of = malloc(agg->cells.capacity * sizeof(*work->row_of)),
 		.weighed = calloc(agg->cells.capacity, sizeof(*work->weighed)),
-		.order = malloc((rows + 1) * sizeof(*work->order)),
 		.h = malloc(VALUE_END * sizeof(*work->h)),
 		.agg = agg,
 		.seed = agg->seed,
 	};
-	if (!work->parts || !work->rows || !work->row_of || !work->weighed || !work->order ||
-	    !work->h)
+	if (!work->row_of || !work->weighed || !work->h || list_init(&work->parts, parts) < 0 ||
+	    list_init(&work->rows, rows) < 0 || list_init(&work->order, rows) < 0)
 		return -ENOMEM;
 	memset(work->row_of, 0xff, agg->cells.capacity * sizeof(*work->row_of));
 	if (index_init(&work->index, rows, agg->seed))
@@ -112,11 +108,11 @@ static void work_deinit(struct work *work)
 	index_deinit(&work->seen);
 	index_deinit(&work->index);
 	free(work->h);
-	free(work->order);
+	list_deinit(&work->order);
+	list_deinit(&work->rows);
+	list_deinit(&work->parts);
 	free(work->weighed);
 	free(work->row_of);
-	free(work->rows);
-	free(work->parts);
 }
 
 /* False: the state was let go meanwhile, and what was found out is void. */
@@ -162,7 +158,7 @@ static uint32_t find_row(const struct work *work, const struct row_key *key, uin
 	*place = index_hash(work->seed, key, sizeof(*key));
 	for (;; ++*place) {
 		row = index_find(&work->index, *place);
-		if (row == POOL_NONE || !memcmp(&work->rows[row].key, key, sizeof(*key)))
+		if (row == POOL_NONE || !memcmp(&work->rows.at[row].key, key, sizeof(*key)))
 			return row;
 	}
 }
@@ -177,13 +173,14 @@ static uint32_t row_of(struct work *work, const struct cell *cell)
 	row = find_row(work, &key, &place);
 	if (row != POOL_NONE)
 		return row;
-	index_set(&work->index, place, work->nrows);
-	work->rows[work->nrows] = (struct row){
+	row = work->rows.n;
+	index_set(&work->index, place, row);
+	*list_must_add(&work->rows) = (struct row){
 		.key = key,
 		.first = POOL_NONE,
 		.since_ns = UINT64_MAX,
 	};
-	return work->nrows++;
+	return row;
 }
 
 static void add_part(struct work *work, uint32_t item, const struct sums *sums)
@@ -197,9 +194,9 @@ static void add_part(struct work *work, uint32_t item, const struct sums *sums)
 		return;		/* its parts are counted */
 	if (work->row_of[item] == POOL_NONE)
 		work->row_of[item] = row_of(work, cell);
-	row = &work->rows[work->row_of[item]];
-	work->parts[work->nparts] = (struct part){ item, sums, row->first };
-	row->first = work->nparts++;
+	row = &work->rows.at[work->row_of[item]];
+	*list_must_add(&work->parts) = (struct part){ item, sums, row->first };
+	row->first = work->parts.n - 1;
 }
 
 static bool collect_cells(struct work *work)
@@ -265,9 +262,9 @@ static void move_parts(struct work *work, struct row *from, struct row *to)
 {
 	uint32_t last = from->first;
 
-	while (work->parts[last].next != POOL_NONE)
-		last = work->parts[last].next;
-	work->parts[last].next = to->first;
+	while (work->parts.at[last].next != POOL_NONE)
+		last = work->parts.at[last].next;
+	work->parts.at[last].next = to->first;
 	to->first = from->first;
 	from->first = POOL_NONE;
 }
@@ -275,12 +272,12 @@ static void move_parts(struct work *work, struct row *from, struct row *to)
 /* Operations without a time are counted beside their like that have one. */
 static bool fold_untimed(struct work *work)
 {
-	for (uint32_t i = 0; i < work->nrows; i++) {
-		struct row *row = &work->rows[i];
+	for (uint32_t i = 0; i < work->rows.n; i++) {
+		struct row *row = &work->rows.at[i];
 		uint32_t timed = is_timed(row->key.source) ? POOL_NONE : timed_row(work, row);
 
 		if (timed != POOL_NONE)
-			move_parts(work, row, &work->rows[timed]);
+			move_parts(work, row, &work->rows.at[timed]);
 		if (!go_on(work, 1))
 			return false;
 	}
@@ -290,7 +287,7 @@ static bool fold_untimed(struct work *work)
 /* Is it the first time that this is met in the row? */
 static bool is_new(struct work *work, const struct row *row, uint64_t kind, uint64_t what)
 {
-	const uint64_t seen[] = { (uint64_t)(row - work->rows), kind, what };
+	const uint64_t seen[] = { (uint64_t)(row - work->rows.at), kind, what };
 	uint64_t key = index_hash(work->seed, seen, sizeof(seen));
 
 	if (index_find(&work->seen, key) != POOL_NONE)
@@ -314,7 +311,7 @@ static bool weigh_row(struct work *work, struct row *row)
 	const struct part *part;
 
 	for (uint32_t i = row->first; i != POOL_NONE; i = part->next) {
-		part = &work->parts[i];
+		part = &work->parts.at[i];
 		row->inside_ns += part->sums->value[VALUE_EXEC].sum +
 				  part->sums->value[VALUE_BATCH].sum;
 		row->bytes += part->sums->bytes;
@@ -338,22 +335,20 @@ static int by_weight(const void *a, const void *b)
 	return (x->row > y->row) - (x->row < y->row);
 }
 
-/* The rows that are left, as work->order; returns how many, or -EAGAIN. */
-static int order_rows(struct work *work)
+/* The rows that are left, as work->order.  False: the state was let go. */
+static bool order_rows(struct work *work)
 {
-	int n = 0;
-
-	for (uint32_t i = 0; i < work->nrows; i++) {
-		struct row *row = &work->rows[i];
+	for (uint32_t i = 0; i < work->rows.n; i++) {
+		struct row *row = &work->rows.at[i];
 
 		if (row->first == POOL_NONE)
 			continue;
 		if (!weigh_row(work, row))
-			return -EAGAIN;
-		work->order[n++] = (struct place){ row->inside_ns, row->bytes, i };
+			return false;
+		*list_must_add(&work->order) = (struct place){ row->inside_ns, row->bytes, i };
 	}
-	qsort(work->order, (size_t)n, sizeof(*work->order), by_weight);
-	return n;
+	qsort(work->order.at, work->order.n, sizeof(*work->order.at), by_weight);
+	return true;
 }
 
 /* ---- putting a row together ---------------------------------------------- */
@@ -399,7 +394,7 @@ static uint64_t covered_ns(const struct work *work, const struct row *row)
 static void fill_row(const struct work *work, const struct row *row, const struct sums *sums,
 		     struct aggregate_row *out)
 {
-	const struct cell *cell = aggregate_cell(work->agg, work->parts[row->first].cell);
+	const struct cell *cell = aggregate_cell(work->agg, work->parts.at[row->first].cell);
 	double inside;
 
 	out->window = work->window;
@@ -418,8 +413,8 @@ static bool make_row(struct work *work, const struct row *row, struct aggregate_
 	struct sums sums = { 0 };
 
 	memset(work->h, 0, VALUE_END * sizeof(*work->h));
-	for (uint32_t i = row->first; i != POOL_NONE; i = work->parts[i].next) {
-		aggregate_merge(work->agg, &sums, work->h, work->parts[i].sums);
+	for (uint32_t i = row->first; i != POOL_NONE; i = work->parts.at[i].next) {
+		aggregate_merge(work->agg, &sums, work->h, work->parts.at[i].sums);
 		if (!go_on(work, 1))
 			return false;
 	}
@@ -430,19 +425,17 @@ static bool make_row(struct work *work, const struct row *row, struct aggregate_
 static int visit_rows(struct work *work, aggregate_row_fn *visit, void *arg)
 {
 	struct aggregate_row out;
-	int n;
 
 	memset(&out, 0, sizeof(out));	/* rows may be compared as bytes */
-	if (!collect(work) || !fold_untimed(work))
+	if (!collect(work) || !fold_untimed(work) || !order_rows(work))
 		return -EAGAIN;
-	n = order_rows(work);
-	for (int i = 0; i < n; i++) {
-		if (!make_row(work, &work->rows[work->order[i].row], &out))
+	for (uint32_t i = 0; i < work->order.n; i++) {
+		if (!make_row(work, &work->rows.at[work->order.at[i].row], &out))
 			return -EAGAIN;
 		if (!visit(&out, arg))
 			return -ENOMEM;
 	}
-	return n;
+	return (int)work->order.n;
 }
 
 static int visit_window(struct aggregate *agg, const struct aggregate_query *query,

@@ -23,8 +23,7 @@ int links_new(struct links **lp, const struct links_limits *limits, uint64_t now
 	if (!l)
 		return -ENOMEM;
 	l->seed = limits ? limits->seed : 0;
-	l->held = malloc(LINKS_HELD * sizeof(*l->held));
-	if (!l->held || pool_init(&l->pool, n, sizeof(struct link)) ||
+	if (list_init(&l->held, LINKS_HELD) < 0 || pool_init(&l->pool, n, sizeof(struct link)) ||
 	    index_init(&l->index, n, l->seed)) {
 		links_free(l);
 		return -ENOMEM;
@@ -33,7 +32,7 @@ int links_new(struct links **lp, const struct links_limits *limits, uint64_t now
 	l->started_ns = now_ns;
 	l->stats.bytes = n * (sizeof(struct link) + sizeof(uint32_t)) +
 			 (l->index.mask + 1) * sizeof(struct index_place) +
-			 LINKS_HELD * sizeof(*l->held);
+			 LINKS_HELD * sizeof(*l->held.at);
 	*lp = l;
 	return 0;
 }
@@ -44,7 +43,7 @@ void links_free(struct links *l)
 		return;
 	index_deinit(&l->index);
 	pool_deinit(&l->pool);
-	free(l->held);
+	list_deinit(&l->held);
 	free(l);
 }
 
@@ -239,15 +238,15 @@ void links_release(struct links *l)
 {
 	l->holding = false;
 	l->released++;
-	for (uint32_t i = 0; i < l->nheld; i++)
-		take_in(l, &l->held[i]);
-	l->nheld = 0;
+	for (uint32_t i = 0; i < l->held.n; i++)
+		take_in(l, &l->held.at[i]);
+	l->held.n = 0;
 }
 
 void links_add(struct links *l, const struct transfers *t, uint64_t now_ns)
 {
 	bool times = t->sums && are_possible(t->sums);
-	struct links_entry *e = &l->last;
+	struct links_entry *e = &l->last, *held;
 
 	*e = (struct links_entry){
 		.key = {
@@ -265,10 +264,11 @@ void links_add(struct links *l, const struct transfers *t, uint64_t now_ns)
 	make_sums(&e->sums, t, times);
 	l->stats.added++;
 	l->stats.refused += t->sums && !times;
-	if (l->nheld == LINKS_HELD)
+	if (l->held.n == l->held.room)
 		links_release(l);
-	if (l->holding)
-		l->held[l->nheld++] = *e;
+	held = l->holding ? list_add(&l->held) : NULL;
+	if (held)
+		*held = *e;
 	else
 		take_in(l, e);
 }

@@ -11,6 +11,7 @@
 
 #include "ncclinspd/pool.h"
 #include "ncclinspd/sums/links.h"
+#include "util/list.h"
 
 #define LINKS_SLICES	4
 #define LINKS_SLICE_NS	UINT64_C(15000000000)
@@ -60,8 +61,7 @@ struct links {
 	struct links_entry last;	/* of links_add() */
 	uint64_t seed;
 	uint64_t started_ns;
-	struct links_entry *held;	/* LINKS_HELD of them */
-	uint32_t nheld;
+	LIST(struct links_entry) held;	/* at most LINKS_HELD of them */
 	bool holding;
 	uint64_t released;		/* how often the state has been let go */
 };

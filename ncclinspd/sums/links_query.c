@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "ncclinspd/sums/links_impl.h"
+#include "util/list.h"
 
 #define BREATH	32	/* links looked at, or put in their place */
 
@@ -118,8 +119,7 @@ struct work {
 	uint64_t now_ns;
 	uint64_t released;	/* of the links when it began */
 	uint32_t steps;
-	struct candidate *c;
-	size_t n;
+	LIST(struct candidate) c;
 };
 
 /* False: the state was let go meanwhile, and what was found out is void. */
@@ -158,14 +158,14 @@ static void sift(struct candidate *c, size_t at, size_t n, order_fn *order)
 /* A heap sort, since that can be done in pieces. */
 static bool sort(struct work *w, order_fn *order)
 {
-	for (size_t i = w->n / 2; i-- > 0;)
-		sift(w->c, i, w->n, order);
-	for (size_t n = w->n; n-- > 1;) {
-		const struct candidate greatest = w->c[0];
+	for (size_t i = w->c.n / 2; i-- > 0;)
+		sift(w->c.at, i, w->c.n, order);
+	for (size_t n = w->c.n; n-- > 1;) {
+		const struct candidate greatest = w->c.at[0];
 
-		w->c[0] = w->c[n];
-		w->c[n] = greatest;
-		sift(w->c, 0, n, order);
+		w->c.at[0] = w->c.at[n];
+		w->c.at[n] = greatest;
+		sift(w->c.at, 0, n, order);
 		if (!go_on(w))
 			return false;
 	}
@@ -198,7 +198,7 @@ static bool find_candidates(struct work *w)
 	const struct links *l = w->links;
 	struct links_sums sums;
 
-	w->n = 0;
+	w->c.n = 0;
 	for (uint32_t item = l->lru.first; item != POOL_NONE;
 	     item = pool_list_next(&l->pool, &l->lru, item)) {
 		const struct link *link = links_at(l, item);
@@ -209,7 +209,7 @@ static bool find_candidates(struct work *w)
 			continue;
 		if (!gather(link, w->window, w->now_ns, links_add_up, &sums))
 			continue;
-		w->c[w->n++] = (struct candidate){
+		*list_must_add(&w->c) = (struct candidate){
 			.link = link,
 			.comm = comm_of(l, &link->who),
 			.rate_gbs = rate_of(&link->who, &sums),
@@ -222,13 +222,13 @@ static bool find_candidates(struct work *w)
 
 static bool rank_candidates(struct work *w)
 {
-	struct candidate *c = w->c;
+	struct candidate *c = w->c.at;
 	size_t end;
 
 	if (!sort(w, by_comm_and_rate))
 		return false;
-	for (size_t i = 0; i < w->n; i = end) {
-		for (end = i + 1; end < w->n && c[i].comm == c[end].comm; end++)
+	for (size_t i = 0; i < w->c.n; i = end) {
+		for (end = i + 1; end < w->c.n && c[i].comm == c[end].comm; end++)
 			continue;
 		if (!compare_links(w, &c[i], end - i))
 			return false;
@@ -290,14 +290,14 @@ static int visit_window(struct work *w, links_row_fn *visit, void *arg)
 
 	if (!find_candidates(w) || !rank_candidates(w))
 		return -EAGAIN;
-	for (size_t i = 0; i < w->n; i++) {
-		make_row(w, &w->c[i], &row);
+	for (size_t i = 0; i < w->c.n; i++) {
+		make_row(w, &w->c.at[i], &row);
 		if (!visit(&row, arg))
 			return -ENOMEM;
 		if (!go_on(w))
 			return -EAGAIN;
 	}
-	return (int)w->n;
+	return (int)w->c.n;
 }
 
 int links_visit(struct links *l, const struct links_query *query, uint64_t now_ns,
@@ -308,11 +308,10 @@ int links_visit(struct links *l, const struct links_query *query, uint64_t now_n
 		.query = query,
 		.now_ns = now_ns,
 		.released = l->released,
-		.c = malloc((l->pool.used + 1) * sizeof(*work.c)),
 	};
 	int sum = 0, r = 0;
 
-	if (!work.c)
+	if (list_init(&work.c, l->pool.used) < 0)
 		return -ENOMEM;
 	links_hold(l);
 	for (work.window = 0; work.window < LINKS_WINDOW_END && r >= 0; work.window++) {
@@ -322,7 +321,7 @@ int links_visit(struct links *l, const struct links_query *query, uint64_t now_n
 		sum += r;
 	}
 	links_release(l);
-	free(work.c);
+	list_deinit(&work.c);
 	return r < 0 ? r : sum;
 }
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/list.h"
+
 #define PAIRS	(FIT_SIZES * (FIT_SIZES - 1) / 2)
 
 static double run(const struct fit_size *from, const struct fit_size *to)
@@ -87,7 +89,7 @@ static bool by_hull(const struct fit *fit, struct fit_line *line)
 	for (uint32_t i = 0; i < fit->sizes; i++) {
 		while (n > 1 && height(hull[n - 2], hull[n - 1], &fit->size[i]) >= 0)
 			n--;
-		hull[n++] = &fit->size[i];
+		*array_must_add(hull, &n) = &fit->size[i];
 	}
 	if (n < 2)
 		return false;
@@ -154,8 +156,8 @@ static bool by_theil_sen(const struct fit *fit, struct fit_line *line)
 
 	for (uint32_t i = 0; i < fit->sizes; i++)
 		for (uint32_t k = i + 1; k < fit->sizes; k++)
-			v[n++] = rise(&fit->size[i], &fit->size[k]) /
-				 run(&fit->size[i], &fit->size[k]);
+			*array_must_add(v, &n) = rise(&fit->size[i], &fit->size[k]) /
+						 run(&fit->size[i], &fit->size[k]);
 	line->ns_per_byte = median(v, n);
 	for (uint32_t i = 0; i < fit->sizes; i++)
 		v[i] = (double)fit->size[i].least_ns -

@@ -14,10 +14,10 @@
 void gpus_deinit(struct gpus *gpus)
 {
 	for (uint32_t i = 0; i < gpus->n; i++) {
-		gpuclock_free(gpus->list[i]->clock);
-		free(gpus->list[i]);
+		gpuclock_free(gpus->at[i]->clock);
+		free(gpus->at[i]);
 	}
-	free(gpus->list);
+	list_deinit(gpus);
 	*gpus = (struct gpus){ 0 };
 }
 
@@ -34,24 +34,21 @@ static struct gpu *find(const struct gpus *gpus, const struct process *p, const 
 			uint16_t comm)
 {
 	for (uint32_t i = 0; i < gpus->n; i++)
-		if (is_same(gpus->list[i], p, c, comm))
-			return gpus->list[i];
+		if (is_same(gpus->at[i], p, c, comm))
+			return gpus->at[i];
 	return NULL;
 }
 
 static struct gpu *add(struct gpus *gpus)
 {
-	struct gpu **list, *gpu;
+	struct gpu *gpu = gpus->n < GPUS_MAX ? calloc(1, sizeof(*gpu)) : NULL;
+	struct gpu **place = gpu ? list_append(gpus) : NULL;
 
-	if (gpus->n == GPUS_MAX)
+	if (!place) {
+		free(gpu);
 		return NULL;
-	list = realloc(gpus->list, (gpus->n + 1) * sizeof(*list));
-	if (!list)
-		return NULL;
-	gpus->list = list;
-	gpu = calloc(1, sizeof(*gpu));
-	if (gpu)
-		list[gpus->n++] = gpu;
+	}
+	*place = gpu;
 	return gpu;
 }
 
@@ -61,7 +58,7 @@ static struct gpu *take(struct gpus *gpus)
 	struct gpu *gpu, *spare = NULL;
 
 	for (uint32_t i = 0; i < gpus->n; i++) {
-		gpu = gpus->list[i];
+		gpu = gpus->at[i];
 		if (!gpu->users && !gpu->has_uuid)
 			return gpu;
 		if (!gpu->users)

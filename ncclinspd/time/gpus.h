@@ -16,6 +16,7 @@
 
 #include "ncclinspd/model.h"
 #include "ncclinspd/time/gpuclock.h"
+#include "util/list.h"
 
 #define GPUS_MAX	1024
 
@@ -37,8 +38,7 @@ struct gpu {
 };
 
 struct gpus {
-	struct gpu **list;
-	uint32_t n;
+	LIST(struct gpu *);
 };
 
 /* Zeroed is empty. */

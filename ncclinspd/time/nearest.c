@@ -9,10 +9,8 @@ int nearest_init(struct nearest *l, uint32_t room, size_t row_bytes)
 	*l = (struct nearest){
 		.rows = malloc(room * row_bytes),
 		.row_bytes = row_bytes,
-		.heap = malloc(room * sizeof(*l->heap)),
-		.room = room,
 	};
-	if (l->rows && l->heap)
+	if (l->rows && list_init(l, room) == 0)
 		return 0;
 	nearest_deinit(l);
 	return -ENOMEM;
@@ -21,21 +19,21 @@ int nearest_init(struct nearest *l, uint32_t room, size_t row_bytes)
 void nearest_deinit(struct nearest *l)
 {
 	free(l->rows);
-	free(l->heap);
+	list_deinit(l);
 	*l = (struct nearest){ .rows = NULL };
 }
 
 static void swap(struct nearest *l, uint32_t a, uint32_t b)
 {
-	struct nearest_place place = l->heap[a];
+	struct nearest_place place = l->at[a];
 
-	l->heap[a] = l->heap[b];
-	l->heap[b] = place;
+	l->at[a] = l->at[b];
+	l->at[b] = place;
 }
 
 static void sift_up(struct nearest *l, uint32_t i)
 {
-	for (; i && l->heap[(i - 1) / 2].apart < l->heap[i].apart; i = (i - 1) / 2)
+	for (; i && l->at[(i - 1) / 2].apart < l->at[i].apart; i = (i - 1) / 2)
 		swap(l, i, (i - 1) / 2);
 }
 
@@ -44,9 +42,9 @@ static void sift_down(struct nearest *l, uint32_t i)
 	for (;;) {
 		uint32_t far = 2 * i + 1;
 
-		if (far + 1 < l->n && l->heap[far + 1].apart > l->heap[far].apart)
+		if (far + 1 < l->n && l->at[far + 1].apart > l->at[far].apart)
 			far++;
-		if (far >= l->n || l->heap[far].apart <= l->heap[i].apart)
+		if (far >= l->n || l->at[far].apart <= l->at[i].apart)
 			return;
 		swap(l, i, far);
 		i = far;
@@ -55,18 +53,20 @@ static void sift_down(struct nearest *l, uint32_t i)
 
 void *nearest_offer(struct nearest *l, uint64_t apart)
 {
-	uint32_t row = l->n;
+	struct nearest_place *place = list_add(l);
+	uint32_t row;
 
-	if (l->n < l->room) {
-		l->heap[l->n++] = (struct nearest_place){ apart, row };
+	if (place) {
+		row = l->n - 1;
+		*place = (struct nearest_place){ apart, row };
 		sift_up(l, row);
 		return nearest_row(l, row);
 	}
 	l->left_out++;
-	if (apart >= l->heap[0].apart)
+	if (apart >= l->at[0].apart)
 		return NULL;
-	l->heap[0].apart = apart;
-	row = l->heap[0].row;
+	l->at[0].apart = apart;
+	row = l->at[0].row;
 	sift_down(l, 0);
 	return nearest_row(l, row);
 }

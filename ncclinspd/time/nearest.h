@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "util/list.h"
+
 struct nearest_place {
 	uint64_t apart;
 	uint32_t row;
@@ -19,8 +21,7 @@ struct nearest_place {
 struct nearest {
 	char *rows;
 	size_t row_bytes;
-	struct nearest_place *heap;	/* the farthest first */
-	uint32_t n, room;
+	LIST(struct nearest_place);	/* a heap, the farthest first */
 	uint64_t left_out;		/* offered, and not or no more among them */
 };
 

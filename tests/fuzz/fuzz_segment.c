@@ -308,7 +308,7 @@ static void read_live(struct segment *seg, const struct nci_lane *line, uint64_t
 
 	seg->nlanes = 1;
 	if (slots_copy(&slots, seg, line, latest) == 0)
-		reconstruct_settle(recon, &seg->process, slots.at, slots.count, NOW_NS);
+		reconstruct_settle(recon, &seg->process, slots.at, slots.n, NOW_NS);
 	slots_deinit(&slots);
 }
 
