@@ -253,7 +253,7 @@ PROVE     = B=$(abspath $(B)) prove --failures --comments --exec tests/tap.sh \
 check: deps
 	+@$(submake) B=$(B) all tests $(B)/bench/bench_soak
 	+@$(submake) B=$(B)-clang CC=clang CFLAGS=-O0 all tests
-	+@$(submake) B=$(B)-address SAN=address CFLAGS='-O1 -g1' tests fuzz-targets
+	+@$(submake) B=$(B)-address SAN=address CFLAGS='-O1 -g1' tests fuzz-targets $(B)-address/ncclinspd
 	+@$(submake) B=$(B)-thread SAN=thread $(THREADED)
 	+@$(build_nccl)
 	@rm -f $(B)/prove
