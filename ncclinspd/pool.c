@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pools hand out the item freed last, whose memory is warm, and only then one
- * that was never used.  The index is open addressing with linear probing; a
- * removal moves later keys of the run back, so that there are no tombstones and
- * a table that is full of short-lived tokens stays as fast as a new one.
+ * that was never used; each has pages of its own.  The index is open addressing with
+ * linear probing; a removal moves later keys of the run back, so that there are no
+ * tombstones and a table that is full of short-lived tokens stays as fast as a new one.
  */
 #include "ncclinspd/pool.h"
 
@@ -12,37 +12,61 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include "nci/token.h"
 
 #define LARGE_BYTES	(128 << 10)	/* where glibc begins; set, it does not move */
+#define FIRST_PLACES	64		/* of an index */
 
 void pool_use_fresh_pages(void)
 {
 #ifdef M_MMAP_THRESHOLD
 	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
 #endif
+	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+}
+
+void *pages_take(size_t bytes)
+{
+	void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return pages == MAP_FAILED ? NULL : pages;
+}
+
+void pages_give(void *pages, size_t bytes)
+{
+	if (pages)
+		munmap(pages, bytes);
+}
+
+static struct pool_head *head_of(const struct pool *pool, uint32_t item)
+{
+	return (struct pool_head *)(pool->items + (size_t)item * pool->stride);
+}
+
+size_t pool_bytes(const struct pool *pool)
+{
+	return pool->capacity * pool->stride;
 }
 
 int pool_init(struct pool *pool, uint32_t capacity, size_t item_bytes)
 {
 	*pool = (struct pool){
-		.items = calloc(capacity, item_bytes),
-		.next = calloc(capacity, sizeof(*pool->next)),
 		.item_bytes = item_bytes,
+		.stride = (sizeof(struct pool_head) + item_bytes + 7) & ~(size_t)7,
 		.capacity = capacity,
 		.free = POOL_NONE,
 	};
-	if (pool->items && pool->next)
-		return 0;
-	pool_deinit(pool);
-	return -ENOMEM;
+	pool->items = pages_take(pool_bytes(pool));
+	return pool->items ? 0 : -ENOMEM;
 }
 
 void pool_deinit(struct pool *pool)
 {
-	free(pool->items);
-	free(pool->next);
+	pages_give(pool->items, pool_bytes(pool));
 	*pool = (struct pool){ .free = POOL_NONE };
 }
 
@@ -51,21 +75,24 @@ uint32_t pool_take(struct pool *pool)
 	uint32_t item = pool->free;
 
 	if (item != POOL_NONE) {
-		pool->free = pool->next[item];
-		memset(pool_at(pool, item), 0, pool->item_bytes);
+		pool->free = head_of(pool, item)->next;
+		memset(head_of(pool, item) + 1, 0, pool->item_bytes);
 	} else if (pool->fresh < pool->capacity) {
 		item = pool->fresh++;
 	} else {
 		return POOL_NONE;
 	}
+	head_of(pool, item)->taken = true;
 	pool->used++;
 	return item;
 }
 
 void pool_put(struct pool *pool, uint32_t item)
 {
-	assert(pool->used && item < pool->fresh);
-	pool->next[item] = pool->free;
+	struct pool_head *head = head_of(pool, item);
+
+	assert(item < pool->fresh && head->taken);
+	*head = (struct pool_head){ .next = pool->free };
 	pool->free = item;
 	pool->used--;
 }
@@ -99,23 +126,38 @@ uint64_t index_hash(uint64_t seed, const void *words, size_t bytes)
 	return h;
 }
 
+/* So many places, all empty. */
+static int make_places(struct index *index, uint32_t places)
+{
+	void *memory = calloc(places + LINE_PLACES, sizeof(*index->places));
+
+	if (!memory)
+		return -ENOMEM;
+	index->memory = memory;
+	index->places = (void *)(((uintptr_t)memory + LINE_BYTES - 1) &
+				 ~(uintptr_t)(LINE_BYTES - 1));
+	index->mask = places - 1;
+	index->used = 0;
+	return 0;
+}
+
 int index_init(struct index *index, uint32_t capacity, uint64_t seed)
 {
 	uint32_t places = 16;
 
-	while (places / 4 * 3 < capacity)
+	while (places < FIRST_PLACES && places / 4 * 3 < capacity)
 		places *= 2;
-	*index = (struct index){
-		.memory = calloc(places + LINE_PLACES, sizeof(*index->places)),
-		.seed = seed,
-		.mask = places - 1,
-		.capacity = capacity,
-	};
-	if (!index->memory)
-		return -ENOMEM;
-	index->places = (void *)(((uintptr_t)index->memory + LINE_BYTES - 1) &
-				 ~(uintptr_t)(LINE_BYTES - 1));
-	return 0;
+	*index = (struct index){ .seed = seed, .capacity = capacity };
+	return make_places(index, places);
+}
+
+size_t index_bytes(const struct index *index)
+{
+	size_t places = FIRST_PLACES;
+
+	while (places / 4 * 3 < index->capacity)
+		places *= 2;
+	return places * sizeof(*index->places);
 }
 
 void index_deinit(struct index *index)
@@ -145,6 +187,33 @@ uint32_t index_find(const struct index *index, uint64_t key)
 	return find_place(index, key)->value - 1;	/* 0, empty, gives POOL_NONE */
 }
 
+static bool grow(struct index *index)
+{
+	struct index old = *index;
+
+	if (make_places(index, 2 * (old.mask + 1)) < 0)
+		return false;
+	for (uint32_t i = 0; i <= old.mask; i++)
+		if (old.places[i].value)
+			*find_place(index, old.places[i].key) = old.places[i];
+	index->used = old.used;
+	free(old.memory);
+	return true;
+}
+
+/*
+ * Twice as many places make searches short; without the memory for these, the invariant
+ * must hold.
+ */
+static bool has_place(struct index *index)
+{
+	uint32_t places = index->mask + 1;
+
+	if (index->used < places / 8 * 3 || places / 4 * 3 >= index->capacity)
+		return true;
+	return grow(index) || index->used < places / 4 * 3;
+}
+
 bool index_set(struct index *index, uint64_t key, uint32_t value)
 {
 	struct index_place *place = find_place(index, key);
@@ -153,6 +222,9 @@ bool index_set(struct index *index, uint64_t key, uint32_t value)
 	if (!place->value) {
 		if (index->used == index->capacity)
 			return false;
+		if (!has_place(index))
+			return false;
+		place = find_place(index, key);
 		index->used++;
 	}
 	*place = (struct index_place){ key, value + 1 };

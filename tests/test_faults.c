@@ -165,7 +165,8 @@ static int ask(const char *what, const char *method, const char *target, const c
 	int status = 0;
 
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
-	ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	ck_assert_msg(connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0, "%s: %s %s: it is gone",
+		      what, method, target);
 	n = snprintf(text, sizeof(text), "%s %s HTTP/1.1\r\nConnection: close\r\n"
 		     "Content-Length: %zu\r\n\r\n%s", method, target, strlen(sent), sent);
 	(void)!send(fd, text, (size_t)n, MSG_NOSIGNAL);

@@ -28,6 +28,23 @@ START_TEST(pool_gives_each_item_once_zeroed_and_refuses_when_empty)
 }
 END_TEST
 
+START_TEST(index_has_room_for_what_is_in_it_and_grows_to_its_bound)
+{
+	struct index index;
+
+	ck_assert_int_eq(index_init(&index, 10000, 7), 0);
+	ck_assert_uint_lt(index.mask, 100);
+	for (uint64_t key = 1; key <= 10000; key++)
+		ck_assert(index_set(&index, key << 7, (uint32_t)key));
+	ck_assert(!index_set(&index, 1, 1));
+	for (uint64_t key = 1; key <= 10000; key++)
+		ck_assert_uint_eq(index_find(&index, key << 7), key);
+	ck_assert_uint_ge(index.mask, 4 * 10000 / 3 - 1);
+	ck_assert_uint_le((index.mask + 1) * sizeof(struct index_place), index_bytes(&index));
+	index_deinit(&index);
+}
+END_TEST
+
 /* Few possible keys, so that runs of neighbours are made and torn all the time. */
 START_TEST(index_agrees_with_an_array_under_random_changes)
 {
@@ -97,6 +114,7 @@ END_TEST
 int main(void)
 {
 	const struct fx_test tests[] = {
+		FX_TEST(index_has_room_for_what_is_in_it_and_grows_to_its_bound),
 		FX_TEST(pool_gives_each_item_once_zeroed_and_refuses_when_empty),
 		FX_LOOP(index_agrees_with_an_array_under_random_changes, 0, 8),
 		FX_TEST(list_keeps_its_order_when_items_leave_and_come_back),

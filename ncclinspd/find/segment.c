@@ -16,6 +16,7 @@
 #include "ncclinspd/find/beneath.h"
 #include "ncclinspd/find/life.h"
 #include "ncclinspd/names.h"
+#include "ncclinspd/pool.h"
 #include "shmring/clock.h"
 #include "util/cleanup.h"
 #include "util/utf8.h"
@@ -186,19 +187,29 @@ static void take_header(struct segment *seg, const struct nci_header *h)
 
 static void free_tables(struct segment *seg)
 {
-	free(seg->lane);
-	free(seg->process.comms);
-	free(seg->process.strings);
+	pages_give(seg->tables, seg->tables_bytes);
+	seg->tables = NULL;
+	seg->lane = NULL;
+	seg->process.comms = NULL;
+	seg->process.strings = NULL;
 }
 
-/* Zeroed on purpose: pages of a table that stays empty are never touched. */
+/* In pages of their own, those that begin to be used first in front: most stay empty. */
 static int make_tables(struct segment *seg)
 {
+	size_t strings = (seg->max_strings + 1) * sizeof(name_t);
+	size_t lanes = seg->max_lanes * sizeof(*seg->lane);
+	size_t comms = (seg->max_comms + 1) * sizeof(struct comm);
+
 	free_tables(seg);	/* of an attempt that came to nothing */
-	seg->lane = calloc(seg->max_lanes, sizeof(*seg->lane));
-	seg->process.comms = calloc(seg->max_comms + 1, sizeof(struct comm));
-	seg->process.strings = calloc(seg->max_strings + 1, sizeof(name_t));
-	return seg->lane && seg->process.comms && seg->process.strings ? 0 : -ENOMEM;
+	seg->tables_bytes = strings + lanes + comms;
+	seg->tables = pages_take(seg->tables_bytes);
+	if (!seg->tables)
+		return -ENOMEM;
+	seg->process.strings = seg->tables;
+	seg->lane = (void *)((char *)seg->tables + strings);
+	seg->process.comms = (void *)((char *)seg->tables + strings + lanes);
+	return 0;
 }
 
 /*

@@ -55,6 +55,8 @@ struct segment {
 	uint32_t strings_ready;
 	uint32_t nlanes;	/* prefix of lane[] that the process uses, as last seen */
 	struct segment_lane *lane;	/* max_lanes */
+	void *tables;		/* these, and the process's */
+	size_t tables_bytes;
 	struct names *names;
 	bool lies;		/* was caught: never read again */
 };

@@ -167,6 +167,8 @@ static struct step_sums *steps_of(struct recon *r, const struct event *ev, uint6
 		if (r->steps.used == r->steps.capacity)
 			recon_drop_steps(r, r->step_list.first);
 		item = recon_take_steps(r, parent);
+		if (item == POOL_NONE)
+			return NULL;
 		pool_list_append(&r->steps, &r->step_list, item);
 	}
 	recon_steps(r, item)->seen_ns = now_ns;

@@ -36,9 +36,8 @@ static int init_stores(struct recon *r, const struct reconstruct_limits *limits)
 	err = err ? err : pool_init(&r->parts, limits->parts, sizeof(struct recon_part));
 	err = err ? err : index_init(&r->group_index, limits->groups, limits->seed);
 	err = err ? err : index_init(&r->index, tokens, limits->seed);
-	r->finished = calloc(limits->finished, sizeof(*r->finished));
 	r->finished_capacity = limits->finished;
-	return err ? err : r->finished ? 0 : -ENOMEM;
+	return err;
 }
 
 static uint32_t *of_user(struct recon *r)
@@ -54,7 +53,7 @@ static void drop_comm(struct recon *r, uint32_t comm)
 	if (!rcomm || rcomm == NO_ROOM)
 		return;
 	gpus_put(rcomm->gpu);
-	free(rcomm);
+	pages_give(rcomm, sizeof(*rcomm));
 	r->room->comms--;
 	--*of_user(r);
 }
@@ -93,7 +92,7 @@ void recon_free(struct recon *r)
 	for (uint32_t i = 0; i < r->ncomms; i++)
 		drop_comm(r, i);
 	free(r->comms);
-	free(r->finished);
+	list_deinit(&r->finished);
 	index_deinit(&r->index);
 	index_deinit(&r->group_index);
 	pool_deinit(&r->parts);
@@ -126,8 +125,10 @@ static uint32_t take(struct recon *r, struct pool *pool, enum recon_kind kind, u
 	item = pool_take(pool);
 	if (item == POOL_NONE)
 		return POOL_NONE;
-	if (!index_set(&r->index, token, pack(kind, item)))
-		assert(!"the index has room for every item and every remembered token");
+	if (!index_set(&r->index, token, pack(kind, item))) {	/* no memory to make it larger */
+		pool_put(pool, item);
+		return POOL_NONE;
+	}
 	return item;
 }
 
@@ -194,18 +195,32 @@ static void drop_spans(struct recon *r, struct open_op *o)
 	}
 }
 
+/* Where the next one goes; NULL: no memory for a single one. */
+static uint64_t *finished_place(struct recon *r)
+{
+	uint64_t *place = r->finished.n < r->finished_capacity ? list_append(&r->finished) : NULL;
+
+	if (place)
+		return place;
+	if (!r->finished.n)
+		return NULL;
+	place = &r->finished.at[r->finished_again++ % r->finished.n];
+	index_remove(&r->index, *place);	/* nothing else can have taken it */
+	return place;
+}
+
 void recon_remember(struct recon *r, uint64_t token, enum recon_kind kind)
 {
-	uint64_t *oldest = &r->finished[r->finished_count % r->finished_capacity];
+	uint64_t *place;
 	uint32_t item;
 
 	assert(kind >= RECON_FINISHED);
 	if (recon_find(r, token, &item) != RECON_NONE)
 		return;
-	if (r->finished_count++ >= r->finished_capacity)
-		index_remove(&r->index, *oldest);	/* nothing else can have taken it */
-	*oldest = token;
-	index_set(&r->index, token, pack(kind, 0));
+	place = finished_place(r);
+	if (!place)
+		return;
+	*place = index_set(&r->index, token, pack(kind, 0)) ? token : 0;
 }
 
 static void drop(struct recon *r, struct pool *pool, uint32_t item, uint64_t token)
@@ -289,7 +304,7 @@ static bool make_room(struct recon *r)
 /* 26 KiB each, for an event of the job's. */
 static struct recon_comm *add_comm(struct recon *r)
 {
-	struct recon_comm *rcomm = make_room(r) ? calloc(1, sizeof(*rcomm)) : NULL;
+	struct recon_comm *rcomm = make_room(r) ? pages_take(sizeof(*rcomm)) : NULL;
 
 	if (!rcomm) {
 		++*r->room->refused;

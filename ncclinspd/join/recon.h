@@ -29,6 +29,7 @@
 #include "ncclinspd/pool.h"
 #include "ncclinspd/time/gpus.h"
 #include "ncclinspd/time/stamps.h"
+#include "util/list.h"
 
 struct open_op {
 	struct pool_link link;		/* of open or headless */
@@ -128,8 +129,8 @@ struct recon_comm {
 	uint64_t p2p_seq[P2P_CLASSES];	/* groups told so far */
 	bool eager;			/* what ran last was no replay of a graph */
 	uint64_t lost;			/* records of its process, when it was last looked at */
-	struct stamps stamps;
 	struct gpu *gpu;		/* NULL: there is no room for another */
+	struct stamps stamps;		/* 25 KiB, in pages that most of it never touches */
 };
 
 enum recon_kind {
@@ -161,9 +162,9 @@ struct recon {
 	struct pool_list open, headless, waiting;
 	struct pool_list calls, captured;
 	struct pool_list step_list, plan_list, group_list;
-	uint64_t *finished;
+	LIST(uint64_t) finished;	/* a ring, once it is as long as it may be */
 	uint32_t finished_capacity;
-	uint64_t finished_count;
+	uint64_t finished_again;	/* places of it that were used again */
 	struct recon_comm **comms;
 	uint32_t ncomms;
 	uint64_t plans_made;

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ncclinspd/pool.h"
 #include "ncclinspd/read/decode.h"
 #include "ncclinspd/read/look.h"
 #include "ncclinspd/read/slots.h"
@@ -29,6 +30,7 @@
 #define BUFFER_LINES	16384u		/* 1 MiB: four full lanes, and still in the L2 cache */
 #define MAX_PLANS	1024u		/* lanes in one batch */
 #define MAX_READS	(MAX_PLANS * 2)	/* a lane's lines lie in two parts at most */
+#define FIRST_LANES	16		/* of a process, that the first look covers */
 #define MAX_ROUNDS	16		/* then others get their turn */
 
 #define AIM_PERCENT	12		/* of a lane between two polls; a quarter is too much */
@@ -67,6 +69,12 @@ struct drain {
 	struct drain_totals gone;	/* of segments that are no longer attached */
 };
 
+/* For a look at all of its lanes. */
+static size_t room_for(const struct segment *seg)
+{
+	return sizeof(struct look) + seg->max_lanes * sizeof(struct nci_lane);
+}
+
 static void drain_freep(struct drain **drain)
 {
 	drain_free(*drain);
@@ -97,7 +105,7 @@ void drain_free(struct drain *d)
 	if (!d)
 		return;
 	for (uint32_t i = 0; i < d->count; i++)
-		free(d->at[i].look);
+		pages_give(d->at[i].look, room_for(d->at[i].seg));
 	slots_deinit(&d->slots);
 	free(d->buffer);
 	free(d);
@@ -105,19 +113,21 @@ void drain_free(struct drain *d)
 
 int drain_add(struct drain *d, struct segment *seg)
 {
-	size_t bytes = sizeof(struct look) + seg->max_lanes * sizeof(struct nci_lane);
-	struct look *look = aligned_alloc(NCI_LINE_BYTES, bytes);
+	struct look *look = pages_take(room_for(seg));
 	struct attached *a;
 
 	if (!look)
 		return -ENOMEM;
 	a = array_add(d->at, &d->count);
 	if (!a) {
-		free(look);
+		pages_give(look, room_for(seg));
 		return -ENOSPC;
 	}
-	memset(look, 0, bytes);
-	*a = (struct attached){ seg, look, seg->max_lanes, false, 0 };
+	*a = (struct attached){
+		.seg = seg,
+		.look = look,
+		.cover = seg->max_lanes < FIRST_LANES ? seg->max_lanes : FIRST_LANES,
+	};
 	d->wait_ns = MIN_WAIT_NS;	/* it may start with a burst */
 	return 0;
 }
@@ -147,7 +157,7 @@ void drain_remove(struct drain *d, struct segment *seg)
 	if (!a)
 		return;
 	add_totals(&d->gone, &seg->process);
-	free(a->look);
+	pages_give(a->look, room_for(seg));
 	*a = d->at[--d->count];
 }
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ncclinspd/read/pace.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "ncclinspd/findings/period.h"
 #include "ncclinspd/pool.h"
 
@@ -26,12 +23,10 @@ static struct pace *make(struct paces *paces, uint64_t process_id)
 {
 	struct pace **pace = &paces->at[process_id % PACES];
 
-	if (!*pace)
-		*pace = malloc(sizeof(**pace));
-	if (!*pace)
-		return NULL;
-	memset(*pace, 0, sizeof(**pace));
-	(*pace)->process_id = process_id;
+	pages_give(*pace, sizeof(**pace));
+	*pace = pages_take(sizeof(**pace));
+	if (*pace)
+		(*pace)->process_id = process_id;
 	return *pace;
 }
 
@@ -65,7 +60,7 @@ void paces_forget(struct paces *paces, uint64_t process_id)
 {
 	if (!find(paces, process_id))
 		return;
-	free(paces->at[process_id % PACES]);
+	pages_give(paces->at[process_id % PACES], sizeof(struct pace));
 	paces->at[process_id % PACES] = NULL;
 }
 
@@ -93,5 +88,5 @@ uint64_t paces_longest_pause(const struct paces *paces, uint64_t process_id)
 void paces_deinit(struct paces *paces)
 {
 	for (size_t i = 0; i < PACES; i++)
-		free(paces->at[i]);
+		pages_give(paces->at[i], sizeof(struct pace));
 }

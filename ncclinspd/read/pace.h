@@ -8,7 +8,7 @@
 
 #define PACES	512		/* more than there are processes at a time */
 
-/* All of them; zeroed is empty.  32 KiB for each process that posted something. */
+/* All of them; zeroed is empty.  Up to 32 KiB for each process that posts. */
 struct paces {
 	struct pace *at[PACES];
 };

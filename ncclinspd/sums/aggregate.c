@@ -53,10 +53,8 @@ static int init_stores(struct aggregate *agg, const struct aggregate_limits *lim
 	err = err ? err : index_init(&agg->index, limits->cells, limits->seed);
 	err = err ? err : index_init(&agg->members, limits->cells, limits->seed);
 	err = err ? err : index_init(&agg->comms, limits->cells, limits->seed);
-	agg->stats.bytes = limits->cells * (sizeof(struct cell) + 4) +
-			   limits->slices * (sizeof(struct slice) + 4) +
-			   limits->chunks * (sizeof(struct chunk) + 4) +
-			   (agg->index.mask + 1) * 3 * sizeof(struct index_place) +
+	agg->stats.bytes = pool_bytes(&agg->cells) + pool_bytes(&agg->slices) +
+			   pool_bytes(&agg->chunks) + 3 * index_bytes(&agg->index) +
 			   AGGREGATE_HELD * sizeof(struct held) +
 			   AGGREGATE_TALLIES * sizeof(struct tally);
 	return err;

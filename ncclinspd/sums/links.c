@@ -30,8 +30,7 @@ int links_new(struct links **lp, const struct links_limits *limits, uint64_t now
 	}
 	pool_list_init(&l->lru, offsetof(struct link, link));
 	l->started_ns = now_ns;
-	l->stats.bytes = n * (sizeof(struct link) + sizeof(uint32_t)) +
-			 (l->index.mask + 1) * sizeof(struct index_place) +
+	l->stats.bytes = pool_bytes(&l->pool) + index_bytes(&l->index) +
 			 LINKS_HELD * sizeof(*l->held.at);
 	*lp = l;
 	return 0;

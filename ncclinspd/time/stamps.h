@@ -87,16 +87,17 @@ struct stamps_kernel {
 
 /* Of one communicator of one process.  Zeroed is new. */
 struct stamps {
-	struct stamps_channel channel[STAMPS_CHANNELS];
-	struct stamps_kernel kernel[STAMPS_KERNELS];
-	uint32_t nkernels;
-	uint32_t channels;		/* seen in use */
 	uint64_t posted;		/* works of a channel posted so far, in 1/64 */
 	uint64_t posted_group;		/* ... the last of them was of, */
 	uint64_t newest_ns;		/* and when that was */
-	uint64_t posted_ns[STAMPS_POSTED];	/* when every 16th was */
 	uint32_t suspected, immune;	/* bits of enum stamps_cause; did it no harm */
 	bool drifted;			/* so does harm, then, whatever seemed immune */
+	uint32_t nkernels;
+	uint32_t channels;		/* seen in use */
+	struct stamps_kernel kernel[STAMPS_KERNELS];
+	/* What is used in part, if at all, comes last. */
+	struct stamps_channel channel[STAMPS_CHANNELS];
+	uint64_t posted_ns[STAMPS_POSTED];	/* when every 16th was */
 };
 
 /* A kernel on one channel as it was told. */

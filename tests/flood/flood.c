@@ -136,7 +136,7 @@ static int churn(const struct nccl_profiler_v6 *table, int rate, int seconds)
 
 	for (made = 0; made < rate * seconds; made++) {
 		sleep_until(from_ns + (uint64_t)made * step_ns);
-		while (running && (running == AT_ONCE ? wait(NULL) : waitpid(-1, NULL, WNOHANG)) > 0)
+		while (running && waitpid(-1, NULL, running == AT_ONCE ? 0 : WNOHANG) > 0)
 			running--;
 		if (!fork()) {
 			post_on(table, 1);

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -104,6 +105,14 @@ void *realloc(void *at, size_t bytes)
 void *aligned_alloc(size_t by, size_t bytes)
 {
 	return cause_fails(&memory) ? NULL : __libc_memalign(by, bytes);
+}
+
+/* Pages of a program's own; the C library's are not asked for here. */
+void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+	if (flags & MAP_ANONYMOUS && cause_fails(&memory))
+		return MAP_FAILED;
+	return (void *)syscall(SYS_mmap, at, bytes, protection, flags, fd, offset);
 }
 
 /* ---- files ------------------------------------------------------------------------- */
