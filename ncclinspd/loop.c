@@ -39,16 +39,6 @@ uint64_t loop_clock_ns(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
-void loop_read_one(struct loop_read *read)
-{
-	ssize_t n;
-
-	do
-		n = pread(read->fd, read->buf, read->bytes, (off_t)read->offset);
-	while (n < 0 && errno == EINTR);
-	read->result = n < 0 ? -errno : (int)n;
-}
-
 static const struct {
 	const char *name;
 	const struct loop_ops *ops;
@@ -208,11 +198,6 @@ int loop_signal(struct loop *loop, int signo, loop_fn *fn, void *arg)
 void loop_hook(struct loop *loop, loop_fn *fn, void *arg)
 {
 	loop->hook = (struct watched){ -1, fn, arg };
-}
-
-int loop_read(struct loop *loop, struct loop_read *reads, size_t n)
-{
-	return n ? loop->ops->read(loop->state, reads, n) : 0;
 }
 
 static uint64_t wait_time(const struct loop *loop, uint64_t until_ns)

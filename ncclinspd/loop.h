@@ -64,16 +64,4 @@ int loop_signal(struct loop *loop, int signo, loop_fn *fn, void *arg);
 /* Call `fn` at the end of every round, before the loop waits again. */
 void loop_hook(struct loop *loop, loop_fn *fn, void *arg);
 
-/* Copy `bytes` at `offset` of `fd` to `buf`; result: bytes read or a negative errno. */
-struct loop_read {
-	int fd;
-	uint32_t bytes;
-	uint64_t offset;
-	void *buf;
-	int result;
-};
-
-/* Do all of them and come back: 0, or a negative errno and no result is valid. */
-int loop_read(struct loop *loop, struct loop_read *reads, size_t n);
-
 #endif

@@ -19,13 +19,9 @@ struct loop_ops {
 	 * (UINT64_MAX: for ever).  Returns how many of them it put into `ready`.
 	 */
 	int (*wait)(void *state, uint64_t wait_ns, int ready[LOOP_FDS]);
-	int (*read)(void *state, struct loop_read *reads, size_t n);
 };
 
 extern const struct loop_ops loop_uring;
 extern const struct loop_ops loop_epoll;
-
-/* One read, by pread. */
-void loop_read_one(struct loop_read *read);
 
 #endif

@@ -74,14 +74,6 @@ static int epoll_ready(void *state, uint64_t wait_ns, int ready[LOOP_FDS])
 	return n;
 }
 
-static int epoll_read(void *state, struct loop_read *reads, size_t n)
-{
-	(void)state;
-	for (size_t i = 0; i < n; i++)
-		loop_read_one(&reads[i]);
-	return 0;
-}
-
 const struct loop_ops loop_epoll = {
 	.name = "epoll",
 	.open = epoll_open,
@@ -89,5 +81,4 @@ const struct loop_ops loop_epoll = {
 	.watch = epoll_watch,
 	.unwatch = epoll_unwatch,
 	.wait = epoll_ready,
-	.read = epoll_read,
 };

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The io_uring backend.  Two rings: one waits for descriptors, the other does
- * batches of reads and is empty between them, so that neither has to sort out
- * the other's completions.
+ * The io_uring backend.
  *
  * A poll request fires once; it is put in again before the next wait, which
  * makes it level-triggered, as the other backend is.  (A multishot poll only
@@ -15,8 +13,6 @@
 #include <poll.h>
 #include <stdlib.h>
 
-#define READS_AT_ONCE 256
-
 struct watch {
 	int fd;			/* -1: none */
 	uint32_t generation;	/* a completion of an earlier watch is not ours */
@@ -25,7 +21,6 @@ struct watch {
 
 struct uring {
 	struct io_uring polls;
-	struct io_uring reads;
 	struct watch watch[LOOP_FDS];
 };
 
@@ -64,8 +59,6 @@ static int uring_open(void **state)
 	if (r < 0)
 		goto free_state;
 	r = ring_try(&u->polls);
-	if (r == 0)
-		r = ring_open(&u->reads, READS_AT_ONCE);
 	if (r < 0)
 		goto close_polls;
 	for (int i = 0; i < LOOP_FDS; i++)
@@ -84,7 +77,6 @@ static void uring_close(void *state)
 {
 	struct uring *u = state;
 
-	io_uring_queue_exit(&u->reads);
 	io_uring_queue_exit(&u->polls);
 	free(u);
 }
@@ -198,68 +190,6 @@ static int uring_wait(void *state, uint64_t wait_ns, int ready[LOOP_FDS])
 	return collect(u, ready);
 }
 
-static void prepare(struct io_uring *ring, struct loop_read *reads, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
-
-		io_uring_prep_read(sqe, reads[i].fd, reads[i].buf, reads[i].bytes,
-				   reads[i].offset);
-		io_uring_sqe_set_data(sqe, &reads[i]);
-	}
-}
-
-/* A read that was put off or broken off is done again the plain way. */
-static void finish(struct io_uring_cqe *cqe)
-{
-	struct loop_read *read = io_uring_cqe_get_data(cqe);
-
-	read->result = cqe->res;
-	if (cqe->res == -EAGAIN || cqe->res == -EINTR || cqe->res == -ECANCELED)
-		loop_read_one(read);
-}
-
-/* All of them are waited for whatever happens: the kernel writes into the buffers. */
-static int read_batch(struct io_uring *ring, struct loop_read *reads, size_t n)
-{
-	prepare(ring, reads, n);
-	for (size_t done = 0; done < n;) {
-		int r = io_uring_submit_and_wait(ring, (unsigned)(n - done));
-		struct io_uring_cqe *cqe;
-		unsigned head, seen = 0;
-
-		if (r < 0 && r != -EINTR && r != -EAGAIN && r != -EBUSY)
-			return r;
-		io_uring_for_each_cqe(ring, head, cqe) {
-			finish(cqe);
-			seen++;
-		}
-		io_uring_cq_advance(ring, seen);
-		done += seen;
-	}
-	return 0;
-}
-
-static int uring_read(void *state, struct loop_read *reads, size_t n)
-{
-	struct uring *u = state;
-
-	if (n == 1) {		/* nothing to batch: the plain call is cheaper */
-		loop_read_one(reads);
-		return 0;
-	}
-	while (n) {
-		size_t batch = n < READS_AT_ONCE ? n : READS_AT_ONCE;
-		int r = read_batch(&u->reads, reads, batch);
-
-		if (r < 0)
-			return r;
-		reads += batch;
-		n -= batch;
-	}
-	return 0;
-}
-
 const struct loop_ops loop_uring = {
 	.name = "io_uring",
 	.open = uring_open,
@@ -267,5 +197,4 @@ const struct loop_ops loop_uring = {
 	.watch = uring_watch,
 	.unwatch = uring_unwatch,
 	.wait = uring_wait,
-	.read = uring_read,
 };

@@ -175,7 +175,7 @@ static int start_stages(struct daemon *d, uint64_t now_ns)
 	if (r == 0)
 		r = oplog_new(&d->oplog, OPLOG_DEFAULT);
 	if (r == 0)
-		r = drain_new(&d->drain, d->loop, &d->ticks.clock, flow_event, d);
+		r = drain_new(&d->drain, &d->ticks.clock, flow_event, d);
 	return r;
 }
 

@@ -85,7 +85,7 @@ bool fx_daemon_open_with(struct fx_daemon *fx, enum fx_backend backend,
 		ticks_observe(&fx->ticks, &pair);
 	}
 	must(names_new(&fx->names, NAMES_DEFAULT) == 0);
-	must(drain_new(&fx->drain, fx->loop, &fx->ticks.clock, on_event, fx) == 0);
+	must(drain_new(&fx->drain, &fx->ticks.clock, on_event, fx) == 0);
 	fx->now_ns = loop_clock_ns();
 	config.dir = fx->dir;
 	must(discover_new(&fx->discover, fx->loop, fx->drain, fx->names, &config, &hooks,

@@ -320,64 +320,6 @@ START_TEST(hook_runs_at_the_end_of_every_round)
 }
 END_TEST
 
-static int open_counting_file(unsigned words)
-{
-	char path[256];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/words", fx_tmpdir());
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	ck_assert_int_ge(fd, 0);
-	for (uint32_t i = 0; i < words; i++)
-		ck_assert_int_eq(pwrite(fd, &i, 4, i * 4), 4);
-	return fd;
-}
-
-START_TEST(reads_of_a_batch_all_arrive_in_their_own_buffers)
-{
-	enum { READS = 700 };	/* more than one submission holds */
-	static struct loop_read reads[READS];
-	static uint32_t buf[READS][2];
-	int fd = open_counting_file(READS + 1);
-
-	if (!open_backend(_i))
-		return;
-	for (uint32_t i = 0; i < READS; i++)
-		reads[i] = (struct loop_read){ fd, 8, i * 4, buf[i], -1 };
-	ck_assert_int_eq(loop_read(loop, reads, READS), 0);
-	for (uint32_t i = 0; i < READS; i++) {
-		ck_assert_int_eq(reads[i].result, 8);
-		ck_assert_uint_eq(buf[i][0], i);
-		ck_assert_uint_eq(buf[i][1], i + 1);
-	}
-	loop_free(loop);
-}
-END_TEST
-
-START_TEST(each_read_has_its_own_result)
-{
-	uint32_t buf[4];
-	int fd = open_counting_file(3);
-	struct loop_read reads[] = {
-		{ fd, 16, 0, buf, 0 },		/* past the end: short */
-		{ fd, 4, 4096, buf, 7 },	/* beyond it: nothing */
-		{ -1, 4, 0, buf, 0 },
-		{ fd, 4, 8, buf + 3, 0 },
-	};
-
-	if (!open_backend(_i))
-		return;
-	ck_assert_int_eq(loop_read(loop, reads, 4), 0);
-	ck_assert_int_eq(reads[0].result, 12);
-	ck_assert_int_eq(reads[1].result, 0);
-	ck_assert_int_eq(reads[2].result, -EBADF);
-	ck_assert_int_eq(reads[3].result, 4);
-	ck_assert_uint_eq(buf[3], 2);
-	ck_assert_int_eq(loop_read(loop, NULL, 0), 0);
-	loop_free(loop);
-}
-END_TEST
-
 START_TEST(backend_is_chosen_by_name_or_by_what_works)
 {
 	ck_assert_int_eq(loop_new(&loop, "select"), -EINVAL);
@@ -441,8 +383,6 @@ int main(void)
 		FX_LOOP(timer_that_rearms_itself_in_the_past_runs_once_a_round, 0, BACKENDS),
 		FX_LOOP(signals_arrive_as_calls_and_stop_the_loop, 0, BACKENDS),
 		FX_LOOP(hook_runs_at_the_end_of_every_round, 0, BACKENDS),
-		FX_LOOP(reads_of_a_batch_all_arrive_in_their_own_buffers, 0, BACKENDS),
-		FX_LOOP(each_read_has_its_own_result, 0, BACKENDS),
 		FX_TEST(backend_is_chosen_by_name_or_by_what_works),
 		FX_LOOP(refused_io_uring_means_epoll_unless_it_was_asked_for, 0,
 			FX_COUNT(refusals)),

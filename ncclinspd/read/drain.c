@@ -3,12 +3,11 @@
  * One poll:
  *
  *     look      live block and lane directory of every segment      (R1)
- *     plan      which lines of which lanes fit into the buffer
- *     copy      all of them, in one batch
- *     look      at the directories of the planned ones again        (R2, R3)
+ *     copy      the lines that are new, as far as they fit into the buffer
+ *     look      at the directories of these lanes again             (R2, R3)
  *     deliver   what was whole: decode, hand on
  *
- * and again from plan while the buffer was too small.  An idle segment costs one
+ * and again from copy while the buffer was too small.  An idle segment costs one
  * read of a few hundred bytes.
  */
 #include "ncclinspd/read/drain.h"
@@ -17,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ncclinspd/loop.h"
 #include "ncclinspd/pool.h"
 #include "ncclinspd/read/decode.h"
 #include "ncclinspd/read/look.h"
@@ -24,12 +24,10 @@
 #include "ncclinspd/time/ticks.h"
 #include "util/cleanup.h"
 #include "util/list.h"
-#include "util/log.h"
 
 #define MAX_SEGMENTS	1024
 #define BUFFER_LINES	16384u		/* 1 MiB: four full lanes, and still in the L2 cache */
 #define MAX_PLANS	1024u		/* lanes in one batch */
-#define MAX_READS	(MAX_PLANS * 2)	/* a lane's lines lie in two parts at most */
 #define FIRST_LANES	16		/* of a process, that the first look covers */
 #define MAX_ROUNDS	16		/* then others get their turn */
 
@@ -48,7 +46,6 @@ struct plan {
 };
 
 struct drain {
-	struct loop *loop;
 	const struct tick_clock *ticks;
 	drain_sink *sink;
 	void *arg;
@@ -59,13 +56,10 @@ struct drain {
 	uint32_t used;			/* lines of it */
 	struct plan plans[MAX_PLANS];
 	uint32_t nplans;
-	struct loop_read reads[MAX_READS];
-	uint32_t nreads;
 	unsigned fill_percent;		/* of the fullest lane at this poll */
 	uint64_t polled_ns, wait_ns, tables_ns, all_ns;
 	uint64_t cost_ns;		/* of a poll that finds nothing, smoothed */
 	struct slots slots;
-	struct log_rate rate;
 	struct drain_totals gone;	/* of segments that are no longer attached */
 };
 
@@ -80,8 +74,7 @@ static void drain_freep(struct drain **drain)
 	drain_free(*drain);
 }
 
-int drain_new(struct drain **out, struct loop *loop, const struct tick_clock *ticks,
-	      drain_sink *sink, void *arg)
+int drain_new(struct drain **out, const struct tick_clock *ticks, drain_sink *sink, void *arg)
 {
 	CLEANUP(drain_freep) struct drain *d = calloc(1, sizeof(*d));
 
@@ -90,7 +83,6 @@ int drain_new(struct drain **out, struct loop *loop, const struct tick_clock *ti
 	d->buffer = aligned_alloc(NCI_LINE_BYTES, BUFFER_LINES * NCI_LINE_BYTES);
 	if (!d->buffer)
 		return -ENOMEM;
-	d->loop = loop;
 	d->ticks = ticks;
 	d->sink = sink;
 	d->arg = arg;
@@ -171,18 +163,6 @@ void drain_sum(const struct drain *d, struct drain_totals *out)
 
 /* ---- look ------------------------------------------------------------------ */
 
-_Static_assert(MAX_SEGMENTS <= MAX_READS, "one look at all of them");
-
-static void look_at(struct drain *d, struct attached *a)
-{
-	*array_must_add(d->reads, &d->nreads) = (struct loop_read){
-		.fd = a->seg->fd,
-		.bytes = look_bytes(a),
-		.offset = a->seg->live_offset,
-		.buf = a->look,
-	};
-}
-
 /* Which of d->at are looked at: all of them, or those with lines in the buffer. */
 static bool wants_look(const struct attached *a, bool again)
 {
@@ -217,39 +197,33 @@ static enum segment_tables which_tables(const struct drain *d, uint64_t now_ns)
 }
 
 /* The `n` at `first`, or those of them with lines in the buffer `again`. */
-static int look(struct drain *d, struct attached *first, uint32_t n, bool again)
+static void look(struct drain *d, struct attached *first, uint32_t n, bool again)
 {
-	const struct loop_read *read = d->reads;
 	uint64_t now_ns = loop_clock_ns();
 	enum segment_tables which = again ? TABLES_NEW : which_tables(d, now_ns);
-	int r;
 
-	d->nreads = 0;
-	for (uint32_t i = 0; i < n; i++)
-		if (wants_look(&first[i], again))
-			look_at(d, &first[i]);
-	r = loop_read(d->loop, d->reads, d->nreads);
-	if (r < 0)
-		return r;
-	atomic_thread_fence(memory_order_acquire);
 	for (uint32_t i = 0; i < n; i++) {
-		if (!wants_look(&first[i], again))
+		struct attached *a = &first[i];
+
+		if (!wants_look(a, again))
 			continue;
-		if (look_take(&first[i], (read++)->result, which) < 0)
-			first[i].seg->lies = true;
-		take_time(d, &first[i], now_ns);
+		a->seg->lies = segment_read(a->seg, a->look, look_bytes(a),
+					    a->seg->live_offset) < 0;
+		atomic_thread_fence(memory_order_acquire);
+		if (!a->seg->lies && look_take(a, which) < 0)
+			a->seg->lies = true;
+		take_time(d, a, now_ns);
 	}
 	if (which != TABLES_NEW)
 		d->tables_ns = now_ns + TABLES_NS;
 	if (which == TABLES_ALL)
 		d->all_ns = now_ns + ALL_NS;
-	return 0;
 }
 
-/* ---- plan and copy --------------------------------------------------------- */
+/* ---- copy ------------------------------------------------------------------ */
 
 /* False: the buffer is full. */
-static bool plan_lane(struct drain *d, struct attached *a, uint32_t i)
+static bool copy_lane(struct drain *d, struct attached *a, uint32_t i)
 {
 	struct shmring_reader *reader = &a->seg->lane[i].reader;
 	uint32_t room = BUFFER_LINES - d->used;
@@ -266,61 +240,34 @@ static bool plan_lane(struct drain *d, struct attached *a, uint32_t i)
 		a->seg->lies = true;
 	if (n <= 0)
 		return true;
-	for (int k = 0; k < n; k++)
-		*array_must_add(d->reads, &d->nreads) = (struct loop_read){
-			.fd = a->seg->fd,
-			.bytes = (uint32_t)span[k].bytes,
-			.offset = span[k].offset,
-			.buf = span[k].to,
-		};
+	for (int k = 0; k < n; k++)	/* a short one: the file was truncated */
+		if (segment_read(a->seg, span[k].to, span[k].bytes, span[k].offset) < 0)
+			a->seg->lies = true;
 	*array_must_add(d->plans, &d->nplans) = (struct plan){ a, i };
 	d->used += (uint32_t)(reader->to - reader->first);
 	a->planned = true;
 	return reader->to == reader->end;
 }
 
-static bool plan_segment(struct drain *d, struct attached *a)
+static bool copy_segment(struct drain *d, struct attached *a)
 {
 	a->planned = false;
 	for (uint32_t i = 0; i < a->seg->nlanes && !a->seg->lies; i++)
-		if (a->seg->lane[i].open && !plan_lane(d, a, i))
+		if (a->seg->lane[i].open && !copy_lane(d, a, i))
 			return false;
 	return true;
 }
 
 /* False: more is waiting than the buffer holds.  Each time another one is first. */
-static bool plan(struct drain *d, struct attached *first, uint32_t n)
+static bool copy(struct drain *d, struct attached *first, uint32_t n)
 {
 	bool all = true;
 
-	d->used = d->nplans = d->nreads = 0;
+	d->used = d->nplans = 0;
 	for (uint32_t k = 0; k < n; k++)
-		all = plan_segment(d, &first[(d->turn + k) % n]) && all;
+		all = copy_segment(d, &first[(d->turn + k) % n]) && all;
 	d->turn++;
 	return all;
-}
-
-/* A span that is not all there was cut off by a truncated file. */
-static int copy(struct drain *d)
-{
-	int r = loop_read(d->loop, d->reads, d->nreads);
-	struct plan *plan_of = d->plans;
-
-	if (r < 0)
-		return r;
-	atomic_thread_fence(memory_order_acquire);			/* R2 */
-	for (uint32_t i = 0; i < d->nreads; i++) {
-		const struct loop_read *read = &d->reads[i];
-		const struct shmring_reader *reader;
-
-		reader = &plan_of->a->seg->lane[plan_of->lane].reader;
-		if (read->result < 0 || (uint32_t)read->result != read->bytes)
-			plan_of->a->seg->lies = true;
-		if ((struct nci_line *)read->buf + read->bytes / NCI_LINE_BYTES ==
-		    reader->buf + (reader->to - reader->first))
-			plan_of++;
-	}
-	return 0;
 }
 
 /* ---- deliver --------------------------------------------------------------- */
@@ -393,32 +340,27 @@ static void deliver(struct drain *d)
 		deliver_lane(d, &d->plans[i], now_ns);
 }
 
-/* 1: more is waiting; 0: that was all; or a negative errno of the loop. */
-static int round_of(struct drain *d, struct attached *first, uint32_t n)
+/* True: more is waiting. */
+static bool round_of(struct drain *d, struct attached *first, uint32_t n)
 {
-	bool all = plan(d, first, n);
-	int r;
+	bool all = copy(d, first, n);
 
 	if (!d->nplans)
-		return 0;
-	r = copy(d);
-	if (r == 0)
-		r = look(d, first, n, true);
-	if (r < 0)
-		return r;
+		return false;
+	atomic_thread_fence(memory_order_acquire);			/* R2 */
+	look(d, first, n, true);
 	deliver(d);
 	return !all;
 }
 
-static int poll_segments(struct drain *d, struct attached *first, uint32_t n, int rounds)
+static bool poll_segments(struct drain *d, struct attached *first, uint32_t n, int rounds)
 {
-	int r = look(d, first, n, false);
+	bool more = true;
 
-	if (r < 0)
-		return r;
-	for (r = 1; r > 0 && rounds > 0; rounds--)
-		r = round_of(d, first, n);
-	return r;
+	look(d, first, n, false);
+	while (more && rounds--)
+		more = round_of(d, first, n);
+	return more;
 }
 
 /* ---- when ------------------------------------------------------------------ */
@@ -446,7 +388,7 @@ static uint64_t next_wait(const struct drain *d, uint64_t since_ns)
 uint64_t drain_poll(struct drain *d, uint64_t now_ns)
 {
 	uint64_t since_ns = now_ns - d->polled_ns, cost_ns;
-	int r;
+	bool more;
 
 	if (!d->count) {
 		d->polled_ns = now_ns;
@@ -455,14 +397,11 @@ uint64_t drain_poll(struct drain *d, uint64_t now_ns)
 	}
 	d->polled_ns = now_ns;
 	d->fill_percent = 0;
-	r = poll_segments(d, d->at, d->count, MAX_ROUNDS);
-	if (r < 0)
-		log_limited(&d->rate, now_ns, LOG_ERROR, "cannot read segments error=\"%s\"",
-			    strerror(-r));
+	more = poll_segments(d, d->at, d->count, MAX_ROUNDS);
 	cost_ns = loop_clock_ns() - now_ns;
 	if (!d->fill_percent)
 		d->cost_ns = (d->cost_ns * 7 + cost_ns) / 8;
-	if (r > 0)
+	if (more)
 		return now_ns;
 	d->wait_ns = next_wait(d, since_ns);
 	return now_ns + d->wait_ns;
@@ -473,7 +412,7 @@ uint64_t drain_poll(struct drain *d, uint64_t now_ns)
 void drain_finish(struct drain *d, struct segment *seg)
 {
 	struct attached *a = find(d, seg);
-	int r = 1;
+	bool more = true;
 
 	if (!a)
 		return;
@@ -481,8 +420,8 @@ void drain_finish(struct drain *d, struct segment *seg)
 	poll_segments(d, d->at, d->count, MAX_ROUNDS);
 	d->tables_ns = d->all_ns = 0;	/* finalized communicators too */
 	/* The first look may have found more lanes than it covered. */
-	for (int i = 0; i < 2 || (r > 0 && i < MAX_ROUNDS); i++)
-		r = seg->lies ? 0 : poll_segments(d, a, 1, MAX_ROUNDS);
+	for (int i = 0; i < 2 || (more && i < MAX_ROUNDS); i++)
+		more = !seg->lies && poll_segments(d, a, 1, MAX_ROUNDS);
 	if (!seg->lies && slots_copy(&d->slots, seg, a->look->lane, a->latest_ticks) == 0)
 		slots_keep(&d->slots, &seg->process);
 }
@@ -496,9 +435,7 @@ int drain_slots(struct drain *d, struct process *p, const struct live_slot **slo
 		return -ESRCH;
 	if (a->seg->lies)
 		return -EPROTO;
-	r = look(d, a, 1, false);
-	if (r < 0)
-		return r;
+	look(d, a, 1, false);
 	if (a->seg->lies)
 		return -EPROTO;
 	r = slots_copy(&d->slots, a->seg, a->look->lane, a->latest_ticks);

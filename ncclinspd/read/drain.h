@@ -9,7 +9,6 @@
  */
 
 #include "ncclinspd/find/segment.h"
-#include "ncclinspd/loop.h"
 #include "ncclinspd/model.h"
 
 struct drain;
@@ -18,9 +17,8 @@ struct drain;
 typedef void drain_sink(void *arg, struct process *p, const struct event *event,
 			uint64_t now_ns);
 
-/* `ticks` is the machine's calibrated counter; it and `loop` outlive the drain. */
-int drain_new(struct drain **out, struct loop *loop, const struct tick_clock *ticks,
-	      drain_sink *sink, void *arg);
+/* `ticks` is the machine's calibrated counter; it outlives the drain. */
+int drain_new(struct drain **out, const struct tick_clock *ticks, drain_sink *sink, void *arg);
 void drain_free(struct drain *drain);
 
 /* From now on the segment is polled.  It stays the caller's; -ENOMEM, -ENOSPC. */

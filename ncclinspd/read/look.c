@@ -132,14 +132,12 @@ static int open_lanes(struct attached *a)
 	return 0;
 }
 
-int look_take(struct attached *a, int copied, enum segment_tables which)
+int look_take(struct attached *a, enum segment_tables which)
 {
 	struct segment *seg = a->seg;
 	uint32_t lanes = load32(&a->look->live.lanes);
 	int r;
 
-	if (copied < 0 || (uint32_t)copied != look_bytes(a))
-		return -EPROTO;
 	if (lanes > seg->max_lanes)
 		lanes = seg->max_lanes;
 	if (lanes < seg->process.lanes)

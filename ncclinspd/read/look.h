@@ -29,9 +29,9 @@ struct attached {
 uint32_t look_bytes(const struct attached *a);
 
 /*
- * `copied` bytes arrived: check them and take over what changes rarely: counters,
- * new lanes, tables.  `all`: finalized communicators too.  0 or -EPROTO.
+ * They are there: check them and take over what changes rarely: counters, new lanes,
+ * tables.  0 or -EPROTO.
  */
-int look_take(struct attached *a, int copied, enum segment_tables which);
+int look_take(struct attached *a, enum segment_tables which);
 
 #endif
