@@ -194,6 +194,58 @@ START_TEST(one_connection_carries_many_requests)
 }
 END_TEST
 
+static int turns;
+
+static void count_turn(void)
+{
+	turns++;
+}
+
+/* What one has sent all at once, the others do not wait for. */
+START_TEST(requests_behind_each_other_take_a_turn_each)
+{
+	static const char request[] = "GET /v1/processes HTTP/1.1\r\n\r\n";
+	char all[20 * sizeof(request)] = "";
+	int fd = fx_connect();
+	char *answer;
+
+	for (int i = 0; i < 20; i++)
+		strcat(all, request);
+	turns = 0;
+	ck_assert_int_gt(send(fd, all, strlen(all), 0), 0);
+	fx.turn = count_turn;
+	answer = fx_finish(fd);
+	fx.turn = NULL;
+	ck_assert_int_ge(turns, 3 * 20);	/* to work, at the answer, and to rest */
+	turns = 0;
+	for (const char *at = answer; (at = strstr(at, "HTTP/1.1 200 OK")); at++)
+		turns++;
+	ck_assert_int_eq(turns, 20);
+	free(answer);
+}
+END_TEST
+
+/* As Prometheus asks over TCP, where all are one. */
+START_TEST(slow_ones_keep_nobody_from_the_metrics)
+{
+	int fd[16];
+	char *answer;
+
+	fx_serve_close();
+	fx_serve_open(&(struct serve_config){ .metrics_only = true, .connections = 16 });
+	for (int i = 0; i < 16; i++) {
+		fd[i] = fx_connect();
+		fx_send(fd[i], "GET", 3);
+	}
+	fx_pass(FX_SECOND);
+	answer = fx_ask_text("GET", "/metrics");
+	ck_assert_int_eq(fx_status(answer), 200);
+	free(answer);
+	for (int i = 0; i < 16; i++)
+		close(fd[i]);
+}
+END_TEST
+
 START_TEST(a_long_request_line_is_refused)
 {
 	static const size_t lengths[] = { 4096 - 200, 4200, 9000 };
@@ -479,6 +531,8 @@ int main(void)
 		FX_TEST(header_fields_beyond_32_kib_are_refused_and_taken),
 		FX_TEST(head_gives_the_headers_alone),
 		FX_TEST(one_connection_carries_many_requests),
+		FX_TEST(requests_behind_each_other_take_a_turn_each),
+		FX_TEST(slow_ones_keep_nobody_from_the_metrics),
 		FX_TEST(a_long_request_line_is_refused),
 		FX_TEST(an_endless_request_line_ends_in_a_refusal),
 		FX_TEST(a_body_that_is_not_sent_yet_is_refused_at_once),

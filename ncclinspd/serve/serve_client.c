@@ -234,6 +234,7 @@ static void client_finish(struct client *c)
 {
 	bool closes = c->answer.closes;
 
+	c->answered++;
 	answer_deinit(&c->answer);
 	free(c->body);
 	c->body = NULL;
@@ -418,10 +419,14 @@ static bool client_step(struct client *c)
 	}
 }
 
+/* One request at a time: what else it has sent already is for its next turn. */
 static void client_go_on(struct client *c)
 {
-	for (int i = 0; i < TURN_STEPS && !c->broken && client_step(c); i++)
-		;
+	uint64_t answered = c->answered;
+
+	for (int i = 0; i < TURN_STEPS && c->answered == answered; i++)
+		if (c->broken || !client_step(c))
+			break;
 }
 
 static bool client_is_due(const struct client *c)

@@ -98,6 +98,7 @@ struct client {
 	bool hung_up;		/* sends nothing more, or is gone */
 	bool broken;		/* nothing can be sent any more */
 	bool asleep;		/* its answer has nothing for it now */
+	uint64_t answered;	/* requests so far */
 	uint64_t since_ns;	/* in this phase */
 	uint64_t deadline_ns;	/* UINT64_MAX: none */
 
