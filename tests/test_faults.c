@@ -4,16 +4,20 @@
  * after another, from its start over a job that it finds and what it is asked to its end.  It
  * may refuse to start, and says why; it may refuse what it is asked; it never crashes or
  * hangs, it tells of no file that is not there, and what failed once works again.
+ *
+ * And one whose state directory is on a file system that answers nothing at all.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <poll.h>
 #include <signal.h>
+#include <sched.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -21,11 +25,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shmring/clock.h"
 #include "tests/fixture.h"
 #include "tests/fixture_daemon.h"
 
 #define PATIENCE_MS	20000	/* a machine may be busy */
 #define ANSWER		65536
+#define SECOND_NS	UINT64_C(1000000000)
 
 extern char **environ;
 
@@ -276,9 +282,74 @@ START_TEST(daemon_lives_with_each_failure)
 }
 END_TEST
 
+/* ---- a directory that hangs -------------------------------------------------------------- */
+
+/* A file system whose server never says a word.  Its descriptor; less than 0: none here. */
+static int mount_hanging(const char *where)
+{
+	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	char options[80];
+
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
+	ck_assert_int_eq(mkdir(where, 0755), 0);
+	if (fd >= 0 && unshare(CLONE_NEWNS) == 0 &&
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	    mount("none", where, "fuse", 0, options) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static bool finding_is_told(const char *kind)
+{
+	static char body[ANSWER];
+	json_t *answer, *finding;
+	bool told = false;
+	size_t i;
+
+	ck_assert_int_eq(ask("hanging", "GET", "/v1/findings?active=true", "", body), 200);
+	answer = json_loads(body, 0, NULL);
+	json_array_foreach(json_object_get(answer, "findings"), i, finding)
+		told |= !strcmp(json_string_value(json_object_get(finding, "kind")), kind);
+	json_decref(answer);
+	return told;
+}
+
+START_TEST(daemon_serves_while_its_state_directory_hangs)
+{
+	int fuse_fd = mount_hanging(path_of("state")), pidfd;
+	static char body[ANSWER];
+	uint64_t began_ns;
+	pid_t pid;
+
+	if (fuse_fd < 0) {
+		fx_skip("nothing that hangs can be mounted here");
+		return;
+	}
+	setenv("LSAN_OPTIONS", "detect_leaks=0", 1);	/* it would wait for what hangs */
+	pid = start("");
+	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	ck_assert(is_up(pidfd));
+	began_ns = clock_ns(CLOCK_MONOTONIC);
+	ask_all("hanging");
+	ck_assert_int_eq(ask("hanging", "POST", "/v1/snapshot", "", body), 503);
+	ck_assert_uint_lt(clock_ns(CLOCK_MONOTONIC) - began_ns, 12 * SECOND_NS);
+	while (!finding_is_told("unwritten"))
+		usleep(200000);
+	kill(pid, SIGTERM);
+	began_ns = clock_ns(CLOCK_MONOTONIC);
+	has_ended("hanging", pid, pidfd, true);
+	ck_assert_uint_lt(clock_ns(CLOCK_MONOTONIC) - began_ns, 8 * SECOND_NS);
+	close(pidfd);
+	close(fuse_fd);
+	ck_assert_int_eq(umount2(path_of("state"), MNT_DETACH), 0);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
+		FX_TEST(daemon_serves_while_its_state_directory_hangs),
 		FX_LOOP(daemon_lives_with_each_failure, 0, FX_COUNT(causes)),
 	};
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "ncclinspd/keep/writer.h"
+#include "shmring/clock.h"
 #include "tests/fixture.h"
 #include "util/log.h"
 #include "util/zst.h"
@@ -491,6 +492,21 @@ START_TEST(a_thread_that_hangs_is_left_behind)
 }
 END_TEST
 
+START_TEST(who_is_known_to_hang_is_not_waited_for)
+{
+	uint64_t began_ns;
+
+	open_hanging();
+	log_set_level(LOG_ERROR);
+	writer_watch(w, UINT64_C(1000000000));
+	writer_watch(w, UINT64_C(20000000000));
+	began_ns = clock_ns(CLOCK_MONOTONIC);
+	writer_close(w);
+	ck_assert_uint_lt(clock_ns(CLOCK_MONOTONIC) - began_ns, UINT64_C(4000000000));
+	let_go();
+}
+END_TEST
+
 START_TEST(one_that_hangs_holds_up_no_other)
 {
 	const struct writer_limits limits = { .files = 8, .bytes = 1000 };
@@ -562,6 +578,7 @@ int main(void)
 		FX_TEST(where_one_hangs_too_many_are_refused_and_counted),
 		FX_TEST(who_asks_for_a_file_where_one_hangs_is_refused),
 		FX_TEST(a_thread_that_hangs_is_left_behind),
+		FX_TEST(who_is_known_to_hang_is_not_waited_for),
 		FX_TEST(one_that_hangs_holds_up_no_other),
 		FX_TEST(a_directory_is_made_with_its_parents),
 		FX_TEST(what_is_fleeting_goes_with_its_writer),

@@ -411,8 +411,14 @@ int writer_open(struct writer **wp, const char *dir, const char *prefix,
 	return 0;
 }
 
+/* Under the lock.  It has had its time, or has nothing that could be lost. */
+static bool writer_hangs(const struct writer *w)
+{
+	return w->stats.failing == -ETIMEDOUT || (!w->opened && !w->n);
+}
+
 /* False: the thread is left to itself, with what it needs. */
-static bool close_within(struct writer *w, uint64_t wait_ns)
+static bool stop_thread(struct writer *w)
 {
 	pthread_t thread = w->thread;
 	bool finished;
@@ -420,7 +426,7 @@ static bool close_within(struct writer *w, uint64_t wait_ns)
 	pthread_mutex_lock(&w->lock);
 	w->stop = true;
 	pthread_cond_signal(&w->given);
-	finished = wait_for(w, &w->finished, wait_ns);
+	finished = wait_for(w, &w->finished, writer_hangs(w) ? 0 : CLOSE_NS);
 	if (!finished && w->n)
 		log_say(LOG_WARN, "directory does not answer, %u file(s) given up dir=%s", w->n,
 			w->store.path);
@@ -440,7 +446,7 @@ void writer_close(struct writer *w)
 	if (!w)
 		return;
 	if (w->running)
-		close_within(w, CLOSE_NS);
+		stop_thread(w);
 	else
 		free_writer(w);
 }
@@ -450,12 +456,8 @@ int writer_make_dir(const char *dir, mode_t mode)
 	const struct writer_limits limits = { .made = mode };
 	struct writer *w;
 	int r = writer_open(&w, dir, "dir-", &limits);
-	bool answers;
 
 	if (r < 0)
 		return r;
-	pthread_mutex_lock(&w->lock);
-	answers = w->opened;
-	pthread_mutex_unlock(&w->lock);
-	return close_within(w, answers ? CLOSE_NS : 0) ? 0 : -ETIMEDOUT;
+	return stop_thread(w) ? 0 : -ETIMEDOUT;
 }

@@ -55,8 +55,9 @@ int writer_open(struct writer **wp, const char *dir, const char *prefix,
 		const struct writer_limits *limits);
 
 /*
- * Waits until what was given is written, five seconds at most: then the thread is left
- * to itself, with what it needs, and that is told on the log.
+ * Waits until what was given is written, five seconds at most, and not at all for a directory
+ * that is known to hang: then the thread is left to itself, with what it needs, and that is
+ * told on the log.
  */
 void writer_close(struct writer *w);
 
