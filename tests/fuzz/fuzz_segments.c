@@ -108,7 +108,9 @@ static void tell_helper(struct helper *h, const char *text)
 	if (*text != 'L' && !h->holds)
 		return;
 	h->holds = *text == 'L';
-	demand(send(h->fd, text, strlen(text), 0) > 0 && recv(h->fd, &done, 1, 0) == 1);
+	demand(send(h->fd, text, strlen(text), 0) > 0);
+	/* An alarm is libFuzzer's. */
+	demand(TEMP_FAILURE_RETRY(recv(h->fd, &done, 1, 0)) == 1);
 }
 
 /* ---- files ------------------------------------------------------------------------- */
