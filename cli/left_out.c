@@ -12,7 +12,7 @@ static const struct row {
 	const char *path;
 	const char *what;	/* so many of these */
 } of_daemon[] = {
-	{ "unwatched.processes", "processes: 256 are read, 192 of one user, 64 of a container" },
+	{ "unwatched.processes", "processes: 1024 are read, 768 of one user, 256 of a container" },
 	{ "unwatched.names", "names, shown as (other): 4096 are kept, half of one user" },
 	{ "unwatched.files", "times a file: live processes have all that are remembered" },
 	{ "reconstruct.comms_refused",

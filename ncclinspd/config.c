@@ -142,7 +142,7 @@ static void defaults(struct config *c)
 		.auto_thrift = true,
 		.snapshot_interval_ns = SNAPSHOT_NS,
 		.log_level = LOG_INFO,
-		.max_segments = 256,
+		.max_segments = 1024,
 		.max_ended = 64,
 		.keep_ns = KEEP_NS,
 	};

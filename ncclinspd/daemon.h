@@ -35,7 +35,7 @@
 #include "ncclinspd/sums/transferlog.h"
 #include "ncclinspd/time/ticks.h"
 
-#define DAEMON_LOOK_NS	UINT64_C(1000000000)	/* between two looks of diagnose */
+#define DAEMON_LOOK_NS	UINT64_C(1000000000)	/* between two looks of diagnose, at least */
 #define DAEMON_OUTPUTS	4			/* directories that files go to */
 #define DAEMON_UNWATCHED 64			/* users whose processes wait, and other bounds */
 

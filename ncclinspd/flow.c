@@ -18,6 +18,8 @@
 #define FIRST_TICKS_NS	UINT64_C(5000000)	/* between the first two pairs */
 #define TICKS_NS	UINT64_C(1000000000)	/* between two pairs later */
 #define CPUWAIT_FILES	256	/* that are read in /proc at each look of diagnose */
+#define LOOK_SHARE	400	/* all that is done at one may take 1/400 of a core ... */
+#define LOOK_MOST_NS	UINT64_C(5000000000)	/* ... unless it comes as seldom as that */
 
 void flow_event(void *arg, struct process *p, const struct event *event, uint64_t now_ns)
 {
@@ -284,11 +286,22 @@ void flow_start_steering(struct daemon *d, uint64_t now_ns)
 
 /* ---- what is wrong ------------------------------------------------------------- */
 
+/* Hundreds of processes, or thousands of communicators, are looked at less often. */
+static uint64_t next_look(uint64_t now_ns, uint64_t cost_ns)
+{
+	uint64_t wait_ns = cost_ns * LOOK_SHARE;
+
+	if (wait_ns < DAEMON_LOOK_NS)
+		wait_ns = DAEMON_LOOK_NS;
+	return now_ns + (wait_ns < LOOK_MOST_NS ? wait_ns : LOOK_MOST_NS);
+}
+
 void flow_look(void *arg, uint64_t now_ns)
 {
 	struct daemon *d = arg;
 	struct process *const *list;
 	size_t n = discover_processes(d->discover, &list);
+	uint64_t from_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	watch_threads(d, now_ns);
 	exports_watch(d, now_ns);
@@ -300,7 +313,8 @@ void flow_look(void *arg, uint64_t now_ns)
 	metrics_look(d->metrics, now_ns);
 	if (d->blackbox)
 		blackbox_tick(d->blackbox, now_ns, clock_ns(CLOCK_REALTIME));
-	loop_arm(d->loop, &d->look_timer, now_ns + DAEMON_LOOK_NS);
+	loop_arm(d->loop, &d->look_timer,
+		 next_look(now_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID) - from_ns));
 }
 
 void flow_finding(void *arg, const struct finding *f, uint64_t now_ns)

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "ncclinspd/read/look.h"
 #include "tests/fixture.h"
 #include "tests/fixture_daemon.h"
 
@@ -309,6 +310,73 @@ START_TEST(writer_at_full_speed_is_accounted_for_to_the_record)
 }
 END_TEST
 
+/* One that is asked for events, so that it may be left alone while it does nothing. */
+static bool open_asked_job(int backend)
+{
+	if (!fx_daemon_open_job(&fx, backend, &job))
+		return false;
+	atomic_store_explicit(&job.ring.live->mask, NCI_EVENT_BIT(NCI_EV_COLL),
+			      memory_order_relaxed);
+	for (int i = 0; i < 3; i++)
+		fx_daemon_step(&fx, 1);
+	return true;
+}
+
+START_TEST(what_is_seen_between_two_polls_is_read_by_the_next)
+{
+	const struct live_slot *slots;
+
+	if (!open_asked_job(_i))
+		return;
+	for (uint64_t n = 0; n < 5; n++) {
+		fx_job_publish(job.lane, n);
+		ck_assert_int_eq(drain_slots(fx.drain, fx_process(&fx, 0), &slots), 0);
+		fx_daemon_step(&fx, 1);
+		ck_assert_uint_eq(fx.seen.events, n + 1);
+		fx_daemon_step(&fx, 1);
+	}
+	fx_daemon_close(&fx);
+}
+END_TEST
+
+/* Its number is told before it is there, in a table of its own. */
+START_TEST(communicator_that_was_begun_is_waited_for_where_nothing_else_happens)
+{
+	struct nci_comm *comm;
+
+	if (!open_asked_job(_i))
+		return;
+	comm = &job.ring.comms[0];
+	atomic_store_explicit(&job.ring.live->comms, 1, memory_order_relaxed);
+	for (int i = 0; i < 3; i++)
+		fx_daemon_step(&fx, 1);
+	ck_assert_ptr_null(process_comm(fx_process(&fx, 0), 0));
+	comm->nranks = 2;
+	atomic_store_explicit(&comm->ready, 1, memory_order_release);
+	fx_daemon_step(&fx, 1);
+	ck_assert_ptr_nonnull(process_comm(fx_process(&fx, 0), 0));
+	fx_daemon_close(&fx);
+}
+END_TEST
+
+START_TEST(process_that_does_nothing_for_a_while_is_looked_at_less_often)
+{
+	const uint64_t second = UINT64_C(1000000000);
+	struct attached a = { .changed_ns = 10 * second, .looked_ns = 10 * second };
+	uint64_t rest_ns = second / 2;
+
+	ck_assert(!look_can_wait(&a, rest_ns, 10 * second + 1));
+	a.unchanged = true;
+	ck_assert(!look_can_wait(&a, rest_ns, 10 * second + 1));
+	a.looked_ns = 11 * second;
+	ck_assert(look_can_wait(&a, rest_ns, 11 * second + 1));
+	ck_assert(!look_can_wait(&a, rest_ns, 11 * second + rest_ns));
+	ck_assert(!look_can_wait(&a, 0, 11 * second + 1));
+	a.unchanged = false;
+	ck_assert(!look_can_wait(&a, rest_ns, 11 * second + 1));
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -321,6 +389,10 @@ int main(void)
 		FX_LOOP(communicators_appear_when_ready_and_are_seen_to_end, 0, FX_BACKENDS),
 		FX_LOOP(names_are_known_before_the_records_that_use_them, 0, FX_BACKENDS),
 		FX_LOOP(polls_come_faster_as_lanes_fill_and_slower_when_idle, 0, FX_BACKENDS),
+		FX_LOOP(what_is_seen_between_two_polls_is_read_by_the_next, 0, FX_BACKENDS),
+		FX_LOOP(communicator_that_was_begun_is_waited_for_where_nothing_else_happens, 0,
+			FX_BACKENDS),
+		FX_TEST(process_that_does_nothing_for_a_while_is_looked_at_less_often),
 		FX_LOOP(writer_at_full_speed_is_accounted_for_to_the_record, 0, FX_BACKENDS),
 	};
 

@@ -22,6 +22,8 @@
 #include "util/log.h"
 
 #define LIFE_NS		UINT64_C(100000000)	/* between two questions who lives */
+#define LIVES		32	/* asked for at each; more take turns ... */
+#define DYING_NS	UINT64_C(1000000000)	/* ... unless one has ended just now */
 #define FRESH_NS	UINT64_C(1000000)	/* to the first second look at a new file */
 #define SCAN_NS		UINT64_C(3000000000)	/* between two scans of the directory */
 #define READY_NS	UINT64_C(10000000000)	/* for a process to finish its segment */
@@ -49,6 +51,7 @@ struct discover {
 	 */
 	LIST(struct process *) processes;
 	uint32_t attached;
+	uint64_t ended_ns;	/* one was found to have, last */
 	uint64_t refused;
 	uint64_t last_id;
 	struct log_rate rate;
@@ -396,10 +399,15 @@ static void check_life(struct discover *d, struct file *f, uint64_t now_ns)
 		drop(d, f, now_ns);
 		return;
 	}
+	if (now_ns >= d->ended_ns + DYING_NS &&
+	    now_ns < f->asked_ns + d->attached / LIVES * LIFE_NS)
+		return;
+	f->asked_ns = now_ns;
 	life = life_of(f->seg);
 	if (f->held != life_is_certain(f->seg))
 		files_hold(&d->files, f);
 	if (life != LIFE_ALIVE) {
+		d->ended_ns = now_ns;
 		finish(d, f, life, now_ns);
 	} else if (is_superseded(d, f)) {
 		finish(d, f, LIFE_EXITED, now_ns);

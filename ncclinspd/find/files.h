@@ -34,6 +34,7 @@ struct file {
 	pid_t holder;		/* that process; 0: not known here */
 	bool told;		/* it was read to its end: not to be read again */
 	uint64_t since_ns;
+	uint64_t asked_ns;	/* whether its process lives */
 	struct segment *seg;
 	struct foreign foreign;	/* abi_major 0: the format is ours, or not known */
 	bool there;		/* found by the scan in progress */

@@ -105,6 +105,13 @@ enum segment_tables {
  */
 int segment_tables(struct segment *seg, const struct nci_live *live, enum segment_tables which);
 
+/* Nothing of the tables is begun and not yet there. */
+static inline bool segment_is_settled(const struct segment *seg)
+{
+	return seg->comms_ready == seg->process.ncomms &&
+	       seg->strings_ready == seg->process.nstrings;
+}
+
 /* Read exactly; a short read is -EPROTO: the file was truncated. */
 int segment_read(const struct segment *seg, void *buf, size_t bytes, uint64_t offset);
 

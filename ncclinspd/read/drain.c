@@ -34,6 +34,7 @@
 #define AIM_PERCENT	12		/* of a lane between two polls; a quarter is too much */
 #define MIN_WAIT_NS	UINT64_C(1000000)
 #define MAX_WAIT_NS	UINT64_C(100000000)
+#define MAX_REST_NS	UINT64_C(500000000)	/* of one that does nothing, among many */
 #define IDLE_WAIT_NS	UINT64_C(15000000)	/* idle, if polling costs nothing */
 #define IDLE_SHARE	2000		/* idle polling may take 1/2000 of a core */
 #define TABLES_NS	UINT64_C(100000000)	/* between two looks for finalized communicators */
@@ -58,6 +59,7 @@ struct drain {
 	uint32_t nplans;
 	unsigned fill_percent;		/* of the fullest lane at this poll */
 	uint64_t polled_ns, wait_ns, tables_ns, all_ns;
+	bool woken;			/* one that did nothing for a while does */
 	uint64_t cost_ns;		/* of a poll that finds nothing, smoothed */
 	struct slots slots;
 	struct drain_totals gone;	/* of segments that are no longer attached */
@@ -163,10 +165,28 @@ void drain_sum(const struct drain *d, struct drain_totals *out)
 
 /* ---- look ------------------------------------------------------------------ */
 
-/* Which of d->at are looked at: all of them, or those with lines in the buffer. */
-static bool wants_look(const struct attached *a, bool again)
+/* Which of d->at are looked at: those that may be due, or all of them; or `again`. */
+enum who {
+	LOOK_DUE,
+	LOOK_ALL,
+	LOOK_AGAIN,		/* those with lines in the buffer */
+};
+
+/* A thousand looks a second are enough for those that do nothing. */
+static uint64_t rest_ns(const struct drain *d)
 {
-	return !a->seg->lies && (!again || a->planned);
+	return d->count * UINT64_C(1000000) < MAX_REST_NS ? d->count * UINT64_C(1000000)
+							   : MAX_REST_NS;
+}
+
+static bool wants_look(const struct drain *d, const struct attached *a, enum who who,
+		       uint64_t now_ns)
+{
+	if (a->seg->lies)
+		return false;
+	if (who == LOOK_AGAIN)
+		return a->planned;
+	return who == LOOK_ALL || !look_can_wait(a, rest_ns(d), now_ns);
 }
 
 static struct tick_clock clock_of(const struct drain *d, uint32_t kind, uint64_t now_ns)
@@ -196,23 +216,20 @@ static enum segment_tables which_tables(const struct drain *d, uint64_t now_ns)
 	return now_ns < d->all_ns ? TABLES_CHANGED : TABLES_ALL;
 }
 
-/* The `n` at `first`, or those of them with lines in the buffer `again`. */
-static void look(struct drain *d, struct attached *first, uint32_t n, bool again)
+static void look(struct drain *d, struct attached *first, uint32_t n, enum who who)
 {
 	uint64_t now_ns = loop_clock_ns();
-	enum segment_tables which = again ? TABLES_NEW : which_tables(d, now_ns);
+	enum segment_tables which = who == LOOK_AGAIN ? TABLES_NEW : which_tables(d, now_ns);
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct attached *a = &first[i];
+		bool quiet = a->unchanged;
 
-		if (!wants_look(a, again))
+		if (!wants_look(d, a, who, now_ns))
 			continue;
-		a->seg->lies = segment_read(a->seg, a->look, look_bytes(a),
-					    a->seg->live_offset) < 0;
-		atomic_thread_fence(memory_order_acquire);
-		if (!a->seg->lies && look_take(a, which) < 0)
-			a->seg->lies = true;
+		look_at(a, which, now_ns);
 		take_time(d, a, now_ns);
+		d->woken |= quiet && !a->unchanged;
 	}
 	if (which != TABLES_NEW)
 		d->tables_ns = now_ns + TABLES_NS;
@@ -252,9 +269,13 @@ static bool copy_lane(struct drain *d, struct attached *a, uint32_t i)
 static bool copy_segment(struct drain *d, struct attached *a)
 {
 	a->planned = false;
+	if (a->unchanged)
+		return true;
+	a->read_all = false;
 	for (uint32_t i = 0; i < a->seg->nlanes && !a->seg->lies; i++)
 		if (a->seg->lane[i].open && !copy_lane(d, a, i))
 			return false;
+	a->read_all = !a->planned;
 	return true;
 }
 
@@ -348,16 +369,20 @@ static bool round_of(struct drain *d, struct attached *first, uint32_t n)
 	if (!d->nplans)
 		return false;
 	atomic_thread_fence(memory_order_acquire);			/* R2 */
-	look(d, first, n, true);
+	look(d, first, n, LOOK_AGAIN);
 	deliver(d);
 	return !all;
 }
 
-static bool poll_segments(struct drain *d, struct attached *first, uint32_t n, int rounds)
+static bool poll_segments(struct drain *d, struct attached *first, uint32_t n, enum who who)
 {
+	int rounds = MAX_ROUNDS;
 	bool more = true;
 
-	look(d, first, n, false);
+	d->woken = false;
+	look(d, first, n, who);
+	if (d->woken && who == LOOK_DUE)	/* so may the others of its job be */
+		look(d, first, n, LOOK_ALL);
 	while (more && rounds--)
 		more = round_of(d, first, n);
 	return more;
@@ -397,7 +422,7 @@ uint64_t drain_poll(struct drain *d, uint64_t now_ns)
 	}
 	d->polled_ns = now_ns;
 	d->fill_percent = 0;
-	more = poll_segments(d, d->at, d->count, MAX_ROUNDS);
+	more = poll_segments(d, d->at, d->count, LOOK_DUE);
 	cost_ns = loop_clock_ns() - now_ns;
 	if (!d->fill_percent)
 		d->cost_ns = (d->cost_ns * 7 + cost_ns) / 8;
@@ -417,11 +442,11 @@ void drain_finish(struct drain *d, struct segment *seg)
 	if (!a)
 		return;
 	/* What others did for it (PXN) must be known before it is over. */
-	poll_segments(d, d->at, d->count, MAX_ROUNDS);
+	poll_segments(d, d->at, d->count, LOOK_ALL);
 	d->tables_ns = d->all_ns = 0;	/* finalized communicators too */
 	/* The first look may have found more lanes than it covered. */
 	for (int i = 0; i < 2 || (more && i < MAX_ROUNDS); i++)
-		more = !seg->lies && poll_segments(d, a, 1, MAX_ROUNDS);
+		more = !seg->lies && poll_segments(d, a, 1, LOOK_ALL);
 	if (!seg->lies && slots_copy(&d->slots, seg, a->look->lane, a->latest_ticks) == 0)
 		slots_keep(&d->slots, &seg->process);
 }
@@ -435,7 +460,7 @@ int drain_slots(struct drain *d, struct process *p, const struct live_slot **slo
 		return -ESRCH;
 	if (a->seg->lies)
 		return -EPROTO;
-	look(d, a, 1, false);
+	look(d, a, 1, LOOK_ALL);
 	if (a->seg->lies)
 		return -EPROTO;
 	r = slots_copy(&d->slots, a->seg, a->look->lane, a->latest_ticks);

@@ -4,12 +4,15 @@
 #include <errno.h>
 
 #include "nci/control.h"
+#include "ncclinspd/pool.h"
 
 #define SPARE_LANES	2	/* read beyond those in use: new ones show up at once */
 
-uint32_t look_bytes(const struct attached *a)
+#define QUIET_NS	UINT64_C(1000000000)	/* a while without a change */
+
+static size_t bytes_of(const struct attached *a)
 {
-	return (uint32_t)(sizeof(struct look) + a->cover * sizeof(struct nci_lane));
+	return sizeof(struct look) + a->cover * sizeof(struct nci_lane);
 }
 
 static uint32_t load32(const _Atomic uint32_t *p)
@@ -132,7 +135,7 @@ static int open_lanes(struct attached *a)
 	return 0;
 }
 
-int look_take(struct attached *a, enum segment_tables which)
+static int take(struct attached *a, enum segment_tables which)
 {
 	struct segment *seg = a->seg;
 	uint32_t lanes = load32(&a->look->live.lanes);
@@ -157,4 +160,41 @@ int look_take(struct attached *a, enum segment_tables which)
 	if (r == 0 && which != TABLES_NEW)
 		r = take_steering(a);
 	return r;
+}
+
+/*
+ * Most processes do nothing most of the time: their block is the same as before, and the
+ * rest cannot have changed either.  One that records nothing may still follow an order.
+ */
+static bool is_unchanged(const struct attached *a, enum segment_tables which)
+{
+	return a->read_all && which != TABLES_ALL && segment_is_settled(a->seg) &&
+	       a->seg->process.mask;
+}
+
+void look_at(struct attached *a, enum segment_tables which, uint64_t now_ns)
+{
+	size_t bytes = bytes_of(a);
+	uint64_t hash;
+
+	a->seg->lies = segment_read(a->seg, a->look, bytes, a->seg->live_offset) < 0;
+	if (a->seg->lies)
+		return;
+	atomic_thread_fence(memory_order_acquire);
+	hash = index_hash(0, a->look, bytes);
+	a->looked_ns = now_ns;
+	if (hash != a->hash) {
+		a->changed_ns = now_ns;
+		a->read_all = false;
+	}
+	a->hash = hash;
+	a->unchanged = is_unchanged(a, which);
+	if (!a->unchanged)
+		a->seg->lies = take(a, which) < 0;
+}
+
+bool look_can_wait(const struct attached *a, uint64_t rest_ns, uint64_t now_ns)
+{
+	return a->unchanged && now_ns < a->looked_ns + rest_ns &&
+	       now_ns >= a->changed_ns + QUIET_NS;
 }

@@ -22,16 +22,20 @@ struct attached {
 	struct look *look;	/* room for all lanes */
 	uint32_t cover;		/* lanes that the next look reads */
 	bool planned;		/* has lines in the buffer */
+	uint64_t hash;		/* of what was looked at last */
+	bool read_all;		/* all that it tells of is read */
+	bool unchanged;		/* ... since the look before: nothing is to be done */
+	uint64_t looked_ns, changed_ns;
 	uint64_t latest_ticks;	/* no stamp in hand is later */
 };
 
-/* How many bytes at seg->live_offset the next look copies to a->look. */
-uint32_t look_bytes(const struct attached *a);
-
 /*
- * They are there: check them and take over what changes rarely: counters, new lanes,
- * tables.  0 or -EPROTO.
+ * Look, and if anything has changed check it and take over what changes rarely: counters,
+ * new lanes, tables.  a->seg->lies: it was caught.
  */
-int look_take(struct attached *a, enum segment_tables which);
+void look_at(struct attached *a, enum segment_tables which, uint64_t now_ns);
+
+/* It has done nothing for a while, and was looked at less than `rest_ns` ago. */
+bool look_can_wait(const struct attached *a, uint64_t rest_ns, uint64_t now_ns);
 
 #endif

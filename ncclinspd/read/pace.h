@@ -6,7 +6,7 @@
 
 #include "ncclinspd/model.h"
 
-#define PACES	512		/* more than there are processes at a time */
+#define PACES	2048		/* more than there are processes at a time */
 
 /* All of them; zeroed is empty.  Up to 32 KiB for each process that posts. */
 struct paces {

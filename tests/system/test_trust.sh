@@ -98,7 +98,7 @@ check "and is no process of anybody's" nobody_else
 
 # ---- hidden ------------------------------------------------------------------------
 
-rubbish() { as "$1" perl -e 'for (1 .. 600) { open F, ">", "$ARGV[0]/ncclinsp.$ARGV[1].$_.1" or die }' "$SHM" "$1"; }
+rubbish() { as "$1" perl -e 'for (1 .. 2400) { open F, ">", "$ARGV[0]/ncclinsp.$ARGV[1].$_.1" or die }' "$SHM" "$1"; }
 check "two users leave as many files as there is room for" eval 'rubbish $THIEF && rubbish $SECOND'
 stop_daemon
 start_daemon
@@ -114,7 +114,8 @@ find "$SHM" -name "ncclinsp.$THIEF.*" -delete
 find "$SHM" -name "ncclinsp.$SECOND.*" -delete
 end_all "$LATER"
 
-copies $THIEF 250 1
+copies $THIEF 826 1
+THIEVES=$COPIES
 check "a user runs more processes than it may have read" wait_until 60 made
 waiting() { as_api "$1" status | jq -e ".unwatched.processes == $2" >/dev/null; }
 told() { as_api "$1" findings | jq -e "[.findings[] | select(.kind == \"unwatched\" and .active)] | length == $2" >/dev/null; }
@@ -126,9 +127,10 @@ check "and status, in a line" eval 'as $THIEF "$T/ncclinsp" -S "$SOCK" status | 
 check "the other user is not told" eval 'told $VICTIM 0 && waiting $VICTIM 0'
 check "root is" eval 'told 0 1 && waiting 0 58'
 check "the other's job goes on being watched" api_is processes "[$his] | length == 4"
-copies $SECOND 160 1
+copies $SECOND 640 1
 check "a second one does the same" wait_until 60 eval 'told $SECOND 1'
 as $VICTIM "$B/nccl-sim" --plugin "$PLUGIN" "$T/job.scn" >/dev/null 2>&1 &
 started+=("$!")
 check "and another job is watched nevertheless" wait_until 30 api_is processes "[$his] | length == 8"
+pkill -P "$THIEVES,$COPIES"	# at once: so many, one after another, take minutes
 done_testing
