@@ -28,4 +28,5 @@ all_read() { api_is status ".ingest.records >= $users * $processes * $comms * 2"
 wait_until 400 all_read || { echo "not all was read"; api status | jq -c '.ingest'; }
 sleep 5
 echo "$users users, $processes processes each, $comms communicators in each:" \
-	"$(rss_mib) MiB at most, $(api status | jq -r '"\(.reconstruct.comms_refused) communicators refused"')"
+	"$(rss_mib) MiB at most, $(api status | jq -r '"\(.reconstruct.comms_refused) communicators" +
+		" refused, \(.memory.taken / 1048576 | floor) MiB taken, \(.memory.refused) refusals"')"

@@ -65,6 +65,7 @@ struct config {
 	bool metrics_peers;	/* series of each link */
 	char metrics_listen[TCP_TEXT_BYTES];	/* "": nowhere */
 	char metrics_textfile[PATH_MAX];	/* "": none */
+	uint64_t memory_max;
 	uint32_t max_segments;
 	uint32_t metrics_series;	/* at most; 0: the default of metrics */
 	uint32_t max_ended;

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "ncclinspd/memory.h"
 #include "ncclinspd/metrics/metrics.h"
 #include "nci/control.h"
 #include "util/text.h"
@@ -15,6 +16,7 @@
 #define COST_LEAST_NS UINT64_C(100)
 #define COST_MOST_NS UINT64_C(1000000000)
 #define STALL_LEAST_NS UINT64_C(100000000)
+#define MEMORY_MOST 1e15
 #define INTERVAL_LEAST_NS UINT64_C(1000000000)
 #define WINDOW_LEAST_NS UINT64_C(1000000000)	/* looked at once a second */
 
@@ -196,6 +198,16 @@ static int set_metrics_series(struct config *c, const char *value)
 	return 0;
 }
 
+static int set_memory_max(struct config *c, const char *value)
+{
+	double bytes;
+
+	if (text_parse_bytes(value, &bytes) || bytes < (double)MEMORY_LEAST || bytes > MEMORY_MOST)
+		return -EINVAL;
+	c->memory_max = (uint64_t)bytes;
+	return 0;
+}
+
 static int set_snapshot_interval(struct config *c, const char *value)
 {
 	uint64_t ns;
@@ -299,6 +311,9 @@ static const struct config_row rows[] = {
 	{ "metrics-series", 0, "NUMBER", set_metrics_series, "a number from 200 to 100000",
 	  "how many series /metrics may have", "2000", false,
 	  FIELD(metrics_series, CONFIG_COUNT), NULL },
+	{ "memory-max", 0, "BYTES", set_memory_max, "a size of 176MiB or more, as 256MiB",
+	  "how much memory to use: the oldest detail is given up to keep it", "256MiB", false,
+	  FIELD(memory_max, CONFIG_BYTES), NULL },
 	{ "snapshot-interval", 0, "SECONDS", set_snapshot_interval,
 	  "a time from 1s to 24h, as 60s, or 0", "a file with all that is known so often; 0: never",
 	  "60s", true, FIELD(snapshot_interval_ns, CONFIG_NS_OR_0), NULL },

@@ -28,6 +28,7 @@ enum config_kind {
 	CONFIG_NS32,		/* uint32_t; 0: the row's default */
 	CONFIG_PPM,		/* uint32_t, in percent; 0: the row's default */
 	CONFIG_COUNT,		/* uint32_t; 0: the row's default */
+	CONFIG_BYTES,		/* uint64_t; 0: the row's default */
 	CONFIG_LOG,		/* enum log_level */
 };
 

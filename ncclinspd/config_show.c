@@ -64,6 +64,8 @@ static void show_number(const struct config_row *row, uint64_t n, char value[CON
 		show_ppm((uint32_t)n, value);
 	else if (row->kind == CONFIG_COUNT)
 		snprintf(value, CONFIG_VALUE_BYTES, "%" PRIu64, n);
+	else if (row->kind == CONFIG_BYTES)
+		snprintf(value, CONFIG_VALUE_BYTES, "%" PRIu64 "MiB", n >> 20);
 	else
 		show_ns(n, value);
 }

@@ -24,6 +24,7 @@
 #include "ncclinspd/levels/steer.h"
 #include "ncclinspd/loop.h"
 #include "ncclinspd/manager.h"
+#include "ncclinspd/memory.h"
 #include "ncclinspd/metrics/metrics.h"
 #include "ncclinspd/metrics/textfile.h"
 #include "ncclinspd/names.h"
@@ -54,6 +55,7 @@ struct daemon {
 	uint64_t ticks_wait_ns;
 	uint64_t started_mono_ns, started_real_ns;
 	struct accounts *accounts;
+	struct memory memory;
 	struct names *names;
 	struct reconstruct *reconstruct;
 	struct ranks *ranks;

@@ -156,6 +156,8 @@ static int start_stages(struct daemon *d, uint64_t now_ns)
 
 	if (getrandom(&limits.seed, sizeof(limits.seed), GRND_NONBLOCK) < 0)
 		limits.seed = now_ns;
+	memory_init(&d->memory, d->config.memory_max);
+	limits.memory = &d->memory;
 	cells.seed = links.seed = joints.seed = late.seed = limits.seed;
 	r = names_new(&d->names, NAMES_DEFAULT);
 	if (r == 0)
@@ -273,6 +275,7 @@ static int start_discovery(struct daemon *d, uint64_t now_ns)
 		.containers = d->config.containers,
 		.max_segments = d->config.max_segments,
 		.max_ended = d->config.max_ended,
+		.memory = &d->memory,
 		.keep_ns = d->config.keep_ns,
 		.accounts = d->accounts,
 	};

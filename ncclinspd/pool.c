@@ -97,6 +97,17 @@ void pool_put(struct pool *pool, uint32_t item)
 	pool->used--;
 }
 
+size_t pool_trim(struct pool *pool)
+{
+	size_t bytes = pool->fresh * pool->stride;
+
+	if (pool->used || madvise(pool->items, pool_bytes(pool), MADV_DONTNEED) < 0)
+		return 0;
+	pool->fresh = 0;
+	pool->free = POOL_NONE;
+	return bytes;
+}
+
 #define LINE_BYTES	64
 #define LINE_PLACES	(LINE_BYTES / sizeof(struct index_place))
 #define NEAR_SHIFT	NCI_TOKEN_GEN_SHIFT

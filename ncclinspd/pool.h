@@ -56,6 +56,9 @@ size_t pool_bytes(const struct pool *pool);
 uint32_t pool_take(struct pool *pool);
 void pool_put(struct pool *pool, uint32_t item);
 
+/* Give all pages back, if no item is taken.  Returns what was in use at most. */
+size_t pool_trim(struct pool *pool);
+
 static inline void *pool_at(const struct pool *pool, uint32_t item)
 {
 	assert(item < pool->fresh);	/* POOL_NONE is not, either */

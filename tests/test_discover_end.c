@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "ncclinspd/memory.h"
 #include "tests/fixture.h"
 #include "tests/fixture_daemon.h"
 
@@ -271,6 +272,38 @@ START_TEST(only_the_last_that_ended_are_remembered)
 }
 END_TEST
 
+static struct memory memory;	/* the daemon of a test that fails points to it */
+
+START_TEST(oldest_that_ended_goes_where_memory_is_tight)
+{
+	memory = (struct memory){ .most = 1 << 20 };
+	if (!fx_daemon_open_with(&fx, _i, (struct discover_config){
+			.everybody = true, .max_segments = 2, .max_ended = 4,
+			.memory = &memory, .keep_ns = UINT64_C(60000000000) }))
+		return;
+	for (int i = 0; i < 3; i++) {
+		pid_t pid = fx_job_fork(fx.dir, fx_job_publish_some, name);
+
+		fx_daemon_step(&fx, 4000);
+		fx_job_kill(pid);
+		fx_daemon_step(&fx, 100);
+	}
+	ck_assert_uint_eq(fx.seen.forgotten, 0);
+	memory.tight = true;
+	memory.tight_account = getuid() + 1;
+	discover_look(fx.discover, fx.now_ns);
+	ck_assert_uint_eq(fx.seen.forgotten, 0);	/* another user's would not help */
+	memory.tight = true;
+	memory.tight_account = getuid();
+	discover_look(fx.discover, fx.now_ns);
+	discover_look(fx.discover, fx.now_ns);
+	ck_assert_uint_eq(fx.seen.forgotten, 1);
+	ck_assert_uint_eq(memory.forgotten, 1);
+	ck_assert_uint_eq(fx_process(&fx, 0)->id, 2);
+	fx_daemon_close(&fx);
+}
+END_TEST
+
 #define STRANGER 77
 
 START_TEST(many_ends_of_one_user_do_not_push_out_another_s)
@@ -377,6 +410,7 @@ int main(void)
 		FX_LOOP(what_others_wrote_is_known_before_a_process_is_over, 0, FX_BACKENDS),
 		FX_LOOP(another_user_s_process_waits_for_nobody, 0, FX_BACKENDS),
 		FX_LOOP(who_died_is_remembered_while_others_wait_for_it, 0, FX_BACKENDS),
+		FX_LOOP(oldest_that_ended_goes_where_memory_is_tight, 0, FX_BACKENDS),
 		FX_LOOP(only_the_last_that_ended_are_remembered, 0, FX_BACKENDS),
 		FX_LOOP(many_ends_of_one_user_do_not_push_out_another_s, 0, FX_BACKENDS),
 	};

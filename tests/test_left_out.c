@@ -15,6 +15,8 @@ static const struct {
 	{ "unwatched", "names", "7 names, " },
 	{ "unwatched", "files", "7 times a file: " },
 	{ "reconstruct", "comms_refused", "7 communicators: " },
+	{ "memory", "refused", "7 operations or communicators: " },
+	{ "memory", "forgotten", "7 ended processes: " },
 	{ "aggregate", "evicted", "7 rows of sums " },
 	{ "aggregate", "unbinned", "7 durations, " },
 	{ "links", "evicted", "7 network links: " },

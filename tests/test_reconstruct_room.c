@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What processes share: no user's communicators or operations take it from the others. */
+#include <errno.h>
+
+#include "ncclinspd/memory.h"
 #include "tests/fx_recon.h"
 
 #define COMMS	 6	/* of each process */
@@ -16,6 +19,7 @@ struct member {
 
 /* The reconstruction points to them until the teardown. */
 static struct member member[3 * FULL];
+static struct memory memory;
 
 static void setup(void)
 {
@@ -168,6 +172,105 @@ START_TEST(a_few_users_together_have_no_more_than_the_node_can_give)
 }
 END_TEST
 
+/* From now on there is so much for one user. */
+static void open_with(uint64_t bytes)
+{
+	const struct reconstruct_limits limits = { .memory = &memory };
+
+	reconstruct_free(fx.rc);
+	memory_init(&memory, MEMORY_OWN + bytes / 3 * 4);
+	ck_assert_int_eq(reconstruct_new(&fx.rc, &limits, fx.names, fx_recon_done, &fx), 0);
+}
+
+static void post(struct member *m, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		union fx_record r = fx_coll(0x100 + i, 0, i + 1, 1, fx.now);
+
+		give(m, &r);
+	}
+}
+
+static bool count_open(const struct op *op, void *arg)
+{
+	uint64_t *seen = arg;		/* how many, and the first of them */
+
+	seen[0]++;
+	seen[1] = op->seq < seen[1] ? op->seq : seen[1];
+	return true;
+}
+
+#define POSTED 8000	/* fewer than a process may have open: memory is the bound */
+
+START_TEST(oldest_operations_make_room_where_memory_is_short)
+{
+	uint64_t seen[2] = { 0, UINT64_MAX };
+	struct member *m;
+
+	open_with(3 << 20);
+	m = join(0, 77);
+	post(m, POSTED);
+	reconstruct_open(fx.rc, &m->p, count_open, seen);
+	ck_assert_uint_gt(seen[0], 1000);
+	ck_assert_uint_eq(seen[0], POSTED - m->p.loss.evicted);
+	ck_assert_uint_eq(seen[1], m->p.loss.evicted + 1);	/* the newest are there */
+	ck_assert_uint_le(memory.taken, (3 << 20) / 8 * 9);	/* with places in the index */
+	reconstruct_detach(fx.rc, &m->p);
+	ck_assert_uint_eq(memory.taken, 0);
+}
+END_TEST
+
+START_TEST(ids_of_one_user_have_the_memory_of_one)
+{
+	struct member *m[2];
+
+	open_with(3 << 20);
+	m[0] = join(0, 77);
+	m[1] = join(1, 77);
+	m[1]->p.uid = 100000;		/* of the same account */
+	post(m[0], POSTED);
+	post(m[1], POSTED);
+	ck_assert_uint_gt(memory.refused, 0);
+	ck_assert_uint_le(memory.taken, (3 << 20) / 8 * 9);
+}
+END_TEST
+
+START_TEST(empty_tables_are_given_back_where_memory_is_tight)
+{
+	struct member *idle, *busy;
+	uint64_t one;
+
+	open_with(3 << 20);
+	idle = join(0, 77);
+	busy = join(1, 77);
+	post(idle, 1000);
+	one = memory.taken;
+	idle->comms[0].finalize_ticks = fx.now;
+	fx.now += 2000 * FX_MS;
+	reconstruct_settle(fx.rc, &idle->p, NULL, 0, fx.now);
+	reconstruct_flush(fx.rc, fx.now);
+	ck_assert_uint_eq(memory.taken, one);	/* nobody needs it */
+	post(busy, POSTED);
+	ck_assert(memory.tight);
+	one = memory.taken;
+	reconstruct_flush(fx.rc, fx.now);
+	ck_assert_uint_lt(memory.taken, one - 1000 * sizeof(struct op));
+	post(busy, 1);
+	ck_assert_uint_eq(memory.refused, 0);
+}
+END_TEST
+
+START_TEST(process_that_there_is_no_memory_for_is_not_followed)
+{
+	struct process p = { .id = 1, .uid = 77 };
+
+	open_with(3000);
+	ck_assert_int_eq(reconstruct_attach(fx.rc, &p), -ENOMEM);
+	ck_assert_uint_eq(memory.refused, 1);
+	ck_assert_uint_eq(memory.taken, 0);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -177,6 +280,10 @@ int main(void)
 		FX_TEST(communicators_that_are_over_make_room_for_new_ones),
 		FX_TEST(first_processes_of_a_user_have_more_room_than_the_next),
 		FX_TEST(a_few_users_together_have_no_more_than_the_node_can_give),
+		FX_TEST(oldest_operations_make_room_where_memory_is_short),
+		FX_TEST(ids_of_one_user_have_the_memory_of_one),
+		FX_TEST(empty_tables_are_given_back_where_memory_is_tight),
+		FX_TEST(process_that_there_is_no_memory_for_is_not_followed),
 	};
 
 	return fx_run(setup, teardown, tests, FX_COUNT(tests));

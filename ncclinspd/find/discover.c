@@ -17,6 +17,7 @@
 #include "ncclinspd/find/files.h"
 #include "ncclinspd/find/life.h"
 #include "ncclinspd/find/shmdir.h"
+#include "ncclinspd/memory.h"
 #include "util/cleanup.h"
 #include "util/list.h"
 #include "util/log.h"
@@ -112,6 +113,25 @@ static void forget_old(struct discover *d, uint64_t now_ns)
 		else
 			forget(d, i);
 	}
+}
+
+/* One at each look: what follows may be enough. */
+static void forget_where_tight(struct discover *d)
+{
+	struct memory *memory = d->config.memory;
+
+	if (!memory || !memory->tight)
+		return;
+	for (uint32_t i = 0; i < d->processes.n; i++) {
+		const struct process *p = d->processes.at[i];
+
+		if (p->state == PROCESS_LIVE || !memory_is_tight_for(memory, p->account))
+			continue;
+		forget(d, i);
+		memory->forgotten++;
+		break;
+	}
+	memory->tight = false;
 }
 
 static int attach(struct discover *d, struct file *f, uint64_t now_ns)
@@ -317,6 +337,7 @@ static int open_file(struct discover *d, struct file *f)
 
 	if (r < 0)
 		return r;
+	f->seg->memory = d->config.memory;
 	f->ino = f->seg->ino;
 	f->seg->process.account = f->account;
 	r = segment_check(f->seg);
@@ -559,6 +580,7 @@ void discover_look(struct discover *d, uint64_t now_ns)
 	look_at_files(d, true, now_ns);
 	look_at_files(d, false, now_ns);
 	forget_old(d, now_ns);
+	forget_where_tight(d);
 	scan(d, now_ns);
 }
 

@@ -21,6 +21,7 @@ struct discover_config {
 	bool containers;	/* also those in shared memory that a container has for itself */
 	uint32_t max_segments;	/* read at the same time */
 	uint32_t max_ended;	/* remembered after their end */
+	struct memory *memory;	/* the oldest of these go where it is tight; NULL: never */
 	uint64_t keep_ns;	/* for how long; who died, while others of a communicator live */
 	struct accounts *accounts;	/* looked at with each scan; NULL: each uid is one */
 };

@@ -15,6 +15,7 @@
 #include "ncclinspd/boot.h"
 #include "ncclinspd/find/beneath.h"
 #include "ncclinspd/find/life.h"
+#include "ncclinspd/memory.h"
 #include "ncclinspd/names.h"
 #include "ncclinspd/pool.h"
 #include "shmring/clock.h"
@@ -348,6 +349,7 @@ void segment_free(struct segment *seg)
 		return;
 	segment_close(seg);
 	free_tables(seg);
+	memory_give(seg->memory, seg->process.account, seg->taken);
 	free(seg->process.last_slots);
 	free(seg);
 }
@@ -448,6 +450,18 @@ static uint32_t count_of(const _Atomic uint32_t *begun, uint32_t room)
 	return n < room ? n : room;
 }
 
+/* How many of the communicators that were begun there is memory for. */
+static uint32_t afford(struct segment *seg, uint32_t comms)
+{
+	const struct process *p = &seg->process;
+	uint64_t bytes = (comms - p->ncomms) * sizeof(struct comm);
+
+	if (!memory_take(seg->memory, p->account, bytes))
+		return p->ncomms;
+	seg->taken += bytes;
+	return comms;
+}
+
 int segment_tables(struct segment *seg, const struct nci_live *live, enum segment_tables which)
 {
 	uint32_t comms = count_of(&live->comms, seg->max_comms);
@@ -459,6 +473,7 @@ int segment_tables(struct segment *seg, const struct nci_live *live, enum segmen
 
 	if (comms < p->ncomms || strings < p->nstrings)
 		return -EPROTO;
+	comms = afford(seg, comms);
 	if (all || seg->comms_ready < comms)
 		r = read_comms(seg, all ? 0 : seg->comms_ready, comms);
 	if (r == 0 && seg->strings_ready < strings)

@@ -57,6 +57,8 @@ struct segment {
 	struct segment_lane *lane;	/* max_lanes */
 	void *tables;		/* these, and the process's */
 	size_t tables_bytes;
+	struct memory *memory;	/* of which the communicators are taken; NULL: no ceiling */
+	uint64_t taken;
 	struct names *names;
 	bool lies;		/* was caught: never read again */
 };

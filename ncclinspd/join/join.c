@@ -111,7 +111,7 @@ void join_init_op(const struct recon *r, struct op *op, uint64_t token, uint64_t
 /* Of a full pool the least recently touched goes; sums without a head first. */
 static void make_room_for_op(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 {
-	if (r->ops.used < r->ops.capacity)
+	if (recon_has_room(r, &r->ops))
 		return;
 	if (r->headless.first != POOL_NONE) {
 		r->process->loss.evicted++;
@@ -121,7 +121,7 @@ static void make_room_for_op(struct reconstruct *rc, struct recon *r, uint64_t n
 		r->process->loss.evicted++;
 		join_finish(rc, r, r->open.first, false, now_ns);
 	}
-	while (r->ops.used == r->ops.capacity)
+	for (uint32_t n = r->plan_list.count; n && !recon_has_room(r, &r->ops); n--)
 		join_close_plan(rc, r, r->plan_list.first, now_ns);
 }
 

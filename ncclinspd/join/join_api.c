@@ -118,11 +118,11 @@ void join_look_for_api(struct recon *r, uint32_t op_item)
 /* An unclaimed call goes first, and counts: most likely nothing more comes of it. */
 static void make_room_for_api(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 {
-	if (r->apis.used < r->apis.capacity)
+	if (recon_has_room(r, &r->apis))
 		return;
 	if (r->calls.first != POOL_NONE)
 		join_finish_api(rc, r, r->calls.first, true, now_ns);
-	else
+	else if (r->captured.first != POOL_NONE)
 		recon_drop_api(r, r->captured.first);
 }
 

@@ -164,7 +164,7 @@ static struct step_sums *steps_of(struct recon *r, const struct event *ev, uint6
 	if (kind != RECON_NONE && kind != RECON_STEPS)
 		return NULL;
 	if (kind == RECON_NONE) {
-		if (r->steps.used == r->steps.capacity)
+		if (!recon_has_room(r, &r->steps) && r->step_list.first != POOL_NONE)
 			recon_drop_steps(r, r->step_list.first);
 		item = recon_take_steps(r, parent);
 		if (item == POOL_NONE)

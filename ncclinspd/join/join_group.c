@@ -70,11 +70,13 @@ static uint32_t make_group(struct reconstruct *rc, struct recon *r, uint64_t tok
 	uint32_t item = index_find(&r->group_index, key);
 
 	if (item == POOL_NONE) {
-		if (r->groups.used == r->groups.capacity) {
+		if (!recon_has_room(r, &r->groups) && r->group_list.first != POOL_NONE) {
 			rc->stats.unnamed++;
 			drop_group(r, r->group_list.first);
 		}
-		item = pool_take(&r->groups);
+		item = recon_take(r, &r->groups);
+		if (item == POOL_NONE)
+			return item;
 		group_at(r, item)->key = key;
 		group_at(r, item)->op.token = token;
 		group_at(r, item)->lost = lost_by(r->process);
@@ -88,8 +90,12 @@ static uint32_t make_group(struct reconstruct *rc, struct recon *r, uint64_t tok
 void join_group_call(struct reconstruct *rc, struct recon *r, const struct api_call *api,
 		     uint64_t now_ns)
 {
+	uint32_t item = POOL_NONE;
+
 	if (api->group && !api->graph)
-		group_at(r, make_group(rc, r, api->group, api->comm, now_ns))->calls++;
+		item = make_group(rc, r, api->group, api->comm, now_ns);
+	if (item != POOL_NONE)
+		group_at(r, item)->calls++;
 }
 
 void join_group_claim(struct recon *r, struct open_op *o, const struct api_call *api)
@@ -113,6 +119,8 @@ void join_group_head(struct reconstruct *rc, struct recon *r, struct open_op *o,
 	    (r->process->api_version >= FIRST_API_WITH_CALLS && !o->op.graph))
 		return;
 	item = make_group(rc, r, o->op.group, o->op.comm_index, now_ns);
+	if (item == POOL_NONE)
+		return;
 	group_at(r, item)->open++;
 	o->group_key = group_at(r, item)->key;
 }
@@ -172,7 +180,7 @@ static void add_op(struct op *sum, const struct op *part)
 
 static void add_part(struct recon *r, struct p2p_group *g, const struct op *op)
 {
-	uint32_t item = pool_take(&r->parts);
+	uint32_t item = recon_take(r, &r->parts);
 
 	if (g->nparts++ == 0)
 		begin_op(&g->op, op);

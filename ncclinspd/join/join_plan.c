@@ -40,9 +40,9 @@ static uint32_t make_plan(struct reconstruct *rc, struct recon *r, uint64_t grou
 {
 	uint32_t oldest = r->plan_list.first;
 
-	if (r->plans.used == r->plans.capacity) {
+	if (!recon_has_room(r, &r->plans) && oldest != POOL_NONE) {
 		join_close_plan(rc, r, oldest, now_ns);
-		if (r->plans.used == r->plans.capacity)		/* it has open members */
+		if (!recon_has_room(r, &r->plans))		/* it has open members */
 			recon_drop_plan(r, oldest);
 	}
 	return recon_take_plan(r, group);

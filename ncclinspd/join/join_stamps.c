@@ -91,7 +91,7 @@ void join_read_stamps(struct recon *r, struct open_op *o, const struct nci_ev_ke
 
 	if (!c->gpu_start && !c->gpu_stop && r->process->api_version < FIRST_API_WITH_STAMPS)
 		return;
-	if (!rcomm) {		/* nobody's clock: such a record is not to be believed */
+	if (!rcomm || !recon_may_stamp(r, rcomm)) {	/* nobody's clock: not to be believed */
 		o->unsure = true;
 		return;
 	}

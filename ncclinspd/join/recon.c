@@ -13,12 +13,31 @@
 #define KIND_SHIFT	28
 #define ITEM_MASK	((UINT32_C(1) << KIND_SHIFT) - 1)
 
+/* Touched at once: tables of a process; a communicator before its kernels' stamps. */
+#define PROCESS_BYTES	(28 << 10)
+#define COMM_BYTES	(12 << 10)
+#define TOKEN_BYTES	128		/* at most, with its place in the index */
+
 /* Stands in the place of a communicator that was refused. */
 #define NO_ROOM		((struct recon_comm *)(uintptr_t)-1)
 
 static uint32_t pack(enum recon_kind kind, uint32_t item)
 {
 	return (uint32_t)kind << KIND_SHIFT | item;
+}
+
+static bool charge(struct recon *r, uint64_t bytes)
+{
+	if (!memory_take(r->room->memory, r->process->account, bytes))
+		return false;
+	r->taken += bytes;
+	return true;
+}
+
+static void discharge(struct recon *r, uint64_t bytes)
+{
+	memory_give(r->room->memory, r->process->account, bytes);
+	r->taken -= bytes;
 }
 
 static int init_stores(struct recon *r, const struct reconstruct_limits *limits)
@@ -53,6 +72,7 @@ static void drop_comm(struct recon *r, uint32_t comm)
 	if (!rcomm || rcomm == NO_ROOM)
 		return;
 	gpus_put(rcomm->gpu);
+	discharge(r, rcomm->stamped ? sizeof(*rcomm) : COMM_BYTES);
 	pages_give(rcomm, sizeof(*rcomm));
 	r->room->comms--;
 	--*of_user(r);
@@ -66,13 +86,13 @@ int recon_new(struct recon **rp, struct process *process,
 
 	if (!r)
 		return -ENOMEM;
-	err = init_stores(r, limits);
+	r->process = process;
+	r->room = room;
+	err = charge(r, PROCESS_BYTES) ? init_stores(r, limits) : -ENOMEM;
 	if (err) {
 		recon_free(r);
 		return err;
 	}
-	r->process = process;
-	r->room = room;
 	pool_list_init(&r->open, offsetof(struct open_op, link));
 	pool_list_init(&r->headless, offsetof(struct open_op, link));
 	pool_list_init(&r->waiting, offsetof(struct open_op, wait_link));
@@ -102,6 +122,7 @@ void recon_free(struct recon *r)
 	pool_deinit(&r->steps);
 	pool_deinit(&r->apis);
 	pool_deinit(&r->ops);
+	discharge(r, r->taken);
 	free(r);
 }
 
@@ -115,6 +136,43 @@ enum recon_kind recon_find(const struct recon *r, uint64_t token, uint32_t *item
 	return (enum recon_kind)(value >> KIND_SHIFT);
 }
 
+bool recon_has_room(const struct recon *r, const struct pool *pool)
+{
+	return pool->free != POOL_NONE ||
+	       (pool->fresh < pool->capacity &&
+		memory_has(r->room->memory, r->process->account, pool->stride));
+}
+
+uint32_t recon_take(struct recon *r, struct pool *pool)
+{
+	if (pool->free == POOL_NONE &&
+	    (pool->fresh == pool->capacity || !charge(r, pool->stride)))
+		return POOL_NONE;
+	return pool_take(pool);
+}
+
+void recon_trim(struct recon *r)
+{
+	struct pool *const pools[] = { &r->ops, &r->apis, &r->steps, &r->plans, &r->spans,
+				       &r->groups, &r->parts };
+
+	for (size_t i = 0; i < ARRAY_LEN(pools); i++)
+		if (pools[i]->fresh && !pools[i]->used)
+			discharge(r, pool_trim(pools[i]));
+}
+
+/* Its places are few beside what they lead to: counted, not refused. */
+static bool set_token(struct recon *r, uint64_t token, uint32_t value)
+{
+	uint32_t places = r->index.mask;
+	bool set = index_set(&r->index, token, value);
+	uint64_t bytes = (r->index.mask - places) * sizeof(*r->index.places);
+
+	memory_add(r->room->memory, r->process->account, bytes);
+	r->taken += bytes;
+	return set;
+}
+
 static uint32_t take(struct recon *r, struct pool *pool, enum recon_kind kind, uint64_t token)
 {
 	uint32_t item;
@@ -122,10 +180,10 @@ static uint32_t take(struct recon *r, struct pool *pool, enum recon_kind kind, u
 
 	if (have != RECON_NONE)
 		return POOL_NONE;
-	item = pool_take(pool);
+	item = recon_take(r, pool);
 	if (item == POOL_NONE)
 		return POOL_NONE;
-	if (!index_set(&r->index, token, pack(kind, item))) {	/* no memory to make it larger */
+	if (!set_token(r, token, pack(kind, item))) {	/* no memory to make it larger */
 		pool_put(pool, item);
 		return POOL_NONE;
 	}
@@ -174,7 +232,7 @@ uint32_t recon_take_plan(struct recon *r, uint64_t token)
 
 void recon_add_span(struct recon *r, struct open_op *o, const struct recon_span *span)
 {
-	uint32_t item = pool_take(&r->spans);
+	uint32_t item = recon_take(r, &r->spans);
 
 	if (item == POOL_NONE) {
 		o->unsure = true;
@@ -198,7 +256,9 @@ static void drop_spans(struct recon *r, struct open_op *o)
 /* Where the next one goes; NULL: no memory for a single one. */
 static uint64_t *finished_place(struct recon *r)
 {
-	uint64_t *place = r->finished.n < r->finished_capacity ? list_append(&r->finished) : NULL;
+	bool more = r->finished.n < r->finished_capacity &&
+		    memory_has(r->room->memory, r->process->account, TOKEN_BYTES);
+	uint64_t *place = more ? list_append(&r->finished) : NULL;
 
 	if (place)
 		return place;
@@ -220,7 +280,7 @@ void recon_remember(struct recon *r, uint64_t token, enum recon_kind kind)
 	place = finished_place(r);
 	if (!place)
 		return;
-	*place = index_set(&r->index, token, pack(kind, 0)) ? token : 0;
+	*place = set_token(r, token, pack(kind, 0)) ? token : 0;
 }
 
 static void drop(struct recon *r, struct pool *pool, uint32_t item, uint64_t token)
@@ -304,7 +364,13 @@ static bool make_room(struct recon *r)
 /* 26 KiB each, for an event of the job's. */
 static struct recon_comm *add_comm(struct recon *r)
 {
-	struct recon_comm *rcomm = make_room(r) ? pages_take(sizeof(*rcomm)) : NULL;
+	struct recon_comm *rcomm = NULL;
+
+	if (make_room(r) && charge(r, COMM_BYTES)) {
+		rcomm = pages_take(sizeof(*rcomm));
+		if (!rcomm)
+			discharge(r, COMM_BYTES);
+	}
 
 	if (!rcomm) {
 		++*r->room->refused;
@@ -326,6 +392,13 @@ struct recon_comm *recon_comm(struct recon *r, uint16_t comm)
 	if (!r->comms[comm])
 		r->comms[comm] = add_comm(r);
 	return r->comms[comm] == NO_ROOM ? NULL : r->comms[comm];
+}
+
+bool recon_may_stamp(struct recon *r, struct recon_comm *rcomm)
+{
+	if (!rcomm->stamped)
+		rcomm->stamped = charge(r, sizeof(*rcomm) - COMM_BYTES);
+	return rcomm->stamped;
 }
 
 const struct recon_comm *recon_seen_comm(const struct recon *r, uint32_t comm)

@@ -25,6 +25,7 @@
 
 #include "ncclinspd/join/p2pgroup.h"
 #include "ncclinspd/join/reconstruct.h"
+#include "ncclinspd/memory.h"
 #include "ncclinspd/names.h"
 #include "ncclinspd/pool.h"
 #include "ncclinspd/time/gpus.h"
@@ -130,6 +131,7 @@ struct recon_comm {
 	bool eager;			/* what ran last was no replay of a graph */
 	uint64_t lost;			/* records of its process, when it was last looked at */
 	struct gpu *gpu;		/* NULL: there is no room for another */
+	bool stamped;			/* these are in use */
 	struct stamps stamps;		/* 25 KiB, in pages that most of it never touches */
 };
 
@@ -151,6 +153,7 @@ struct recon_room {
 	uint32_t comms, most;
 	uint32_t of_user[RECON_USERS];	/* by account modulo: a collision shares a half */
 	uint64_t *refused;
+	struct memory *memory;		/* NULL: without a ceiling */
 };
 
 struct recon {
@@ -168,6 +171,7 @@ struct recon {
 	struct recon_comm **comms;
 	uint32_t ncomms;
 	uint64_t plans_made;
+	uint64_t taken;			/* of the room's memory */
 	uint64_t slots_ns;		/* its live slots were last looked at */
 	bool wants;			/* something can only be decided by another look */
 	bool launches_here;		/* a call's own thread was seen to launch it */
@@ -181,6 +185,16 @@ struct recon {
 int recon_new(struct recon **rp, struct process *process,
 	      const struct reconstruct_limits *limits, struct recon_room *room);
 void recon_free(struct recon *r);
+
+/*
+ * An item of one of its pools, and whether there is one: it may be full, or all memory
+ * that there may be is taken.
+ */
+uint32_t recon_take(struct recon *r, struct pool *pool);
+bool recon_has_room(const struct recon *r, const struct pool *pool);
+
+/* Give back pools that are empty again. */
+void recon_trim(struct recon *r);
 
 /* What a token stands for; *item is its number in the kind's pool. */
 enum recon_kind recon_find(const struct recon *r, uint64_t token, uint32_t *item);
@@ -215,6 +229,9 @@ void recon_remember(struct recon *r, uint64_t token, enum recon_kind kind);
  */
 struct recon_comm *recon_comm(struct recon *r, uint16_t comm);
 const struct recon_comm *recon_seen_comm(const struct recon *r, uint32_t comm);
+
+/* False: there is no memory for its stamps. */
+bool recon_may_stamp(struct recon *r, struct recon_comm *rcomm);
 
 static inline struct open_op *recon_op(const struct recon *r, uint32_t item)
 {

@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "ncclinspd/join/join.h"
+#include "ncclinspd/memory.h"
 #include "ncclinspd/time/timeline.h"
 
 #define MS UINT64_C(1000000)
@@ -47,7 +48,7 @@ static const struct reconstruct_limits defaults = {
 	.groups = 512,
 	.parts = 16384,
 	.finished = 4096,
-	.processes = 1024,
+	.processes = 1536,
 	.comms = 8192,
 };
 
@@ -71,6 +72,7 @@ static void apply_limits(struct reconstruct_limits *to, const struct reconstruct
 	to->processes = from->processes ? from->processes : to->processes;
 	to->comms = from->comms ? from->comms : to->comms;
 	to->seed = from->seed;
+	to->memory = from->memory;
 }
 
 int reconstruct_new(struct reconstruct **rcp, const struct reconstruct_limits *limits,
@@ -82,7 +84,8 @@ int reconstruct_new(struct reconstruct **rcp, const struct reconstruct_limits *l
 		return -ENOMEM;
 	apply_limits(&rc->limits, limits);
 	rc->room = (struct recon_room){ .most = rc->limits.comms,
-					.refused = &rc->stats.comms_refused };
+					.refused = &rc->stats.comms_refused,
+					.memory = rc->limits.memory };
 	rc->stats.comms_most = rc->limits.comms;
 	rc->names = names;
 	rc->done = done;
@@ -341,6 +344,16 @@ static uint64_t servers_seen_ns(const struct reconstruct *rc)
 	return oldest;
 }
 
+/* Nothing is lost with what is empty. */
+static void trim_where_tight(struct reconstruct *rc)
+{
+	const struct memory *memory = rc->limits.memory;
+
+	for (uint32_t i = 0; memory && memory->tight && i < rc->nrecons; i++)
+		if (rc->recons[i] && memory_is_tight_for(memory, rc->recons[i]->process->account))
+			recon_trim(rc->recons[i]);
+}
+
 void reconstruct_flush(struct reconstruct *rc, uint64_t now_ns)
 {
 	bool check = now_ns >= rc->checked_ns + CHECK_NS;
@@ -366,6 +379,7 @@ void reconstruct_flush(struct reconstruct *rc, uint64_t now_ns)
 		drop_orphans(rc, r, now_ns);
 		rc->wanted |= r->wants;
 	}
+	trim_where_tight(rc);
 }
 
 /* ---- the end, and questions ---------------------------------------------- */

@@ -24,6 +24,7 @@
 #include "ncclinspd/model.h"
 #include "ncclinspd/names.h"
 
+struct memory;
 struct reconstruct;
 struct gpus;
 
@@ -46,9 +47,10 @@ struct reconstruct_limits {
 	uint32_t groups;	/* of sends and receives in flight (512) */
 	uint32_t parts;		/* sends and receives in these (16384) */
 	uint32_t finished;	/* tokens remembered for late children (4096) */
-	uint32_t processes;	/* attached at once (1024) */
+	uint32_t processes;	/* attached at once, or kept (1536) */
 	uint32_t comms;		/* followed in all processes, half by one user (8192) */
 	uint64_t seed;		/* of the index tables: should be random */
+	struct memory *memory;	/* all is taken of it; NULL: no ceiling */
 };
 
 /* What did not fit into an operation, over all processes. */

@@ -233,6 +233,7 @@ int answers_start(struct daemon *d)
 		.exporters = exports_list,
 		.steer = d->steer,
 		.marks = d->marks,
+		.memory = &d->memory,
 		.reconstruct = d->reconstruct,
 		.ranks = d->ranks,
 		.straggler = d->straggler,

@@ -33,6 +33,7 @@ struct marks;
 struct metrics;
 struct names;
 struct oplog;
+struct memory;
 struct reconstruct;
 struct serve;
 struct steer;
@@ -126,6 +127,7 @@ struct serve_source {
 	size_t (*exporters)(void *arg, struct serve_exporter out[SERVE_EXPORTERS]);
 	struct steer *steer;	/* NULL: nothing can be wanted of jobs */
 	struct marks *marks;	/* NULL: what people say is not kept */
+	const struct memory *memory;	/* NULL: there is no ceiling */
 	struct reconstruct *reconstruct;
 	struct ranks *ranks;	/* NULL: no ranks are compared */
 	const struct straggler *straggler;	/* NULL: nor is waiting added up */

@@ -11,6 +11,7 @@
 #include "ncclinspd/compare/ranks.h"
 #include "ncclinspd/find/containers.h"
 #include "ncclinspd/join/reconstruct.h"
+#include "ncclinspd/memory.h"
 #include "ncclinspd/keep/exemplars.h"
 #include "ncclinspd/names.h"
 #include "ncclinspd/sums/aggregate.h"
@@ -110,6 +111,16 @@ static const struct field exemplars_fields[] = {
 	F(failed, FIELD_U64),
 	F(files, FIELD_U32),
 	F(bytes, FIELD_U64),
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+static const struct field memory_fields[] = {
+#define F(name) { #name, FIELD_U64, offsetof(struct memory, name), NULL }
+	F(most),
+	F(taken),
+	F(refused),
+	F(forgotten),
 #undef F
 	{ NULL, 0, 0, NULL },
 };
@@ -362,6 +373,8 @@ void serve_status(struct request *r, struct json *j)
 		exemplars_read_stats(s->source.exemplars, &stats);
 		put_stage(r, j, "exemplars", exemplars_fields, &stats);
 	}
+	if (s->source.memory)
+		put_stage(r, j, "memory", memory_fields, s->source.memory);
 	put_containers(r, j);
 	put_unwatched(r, j);
 	serve_control(s, j);
