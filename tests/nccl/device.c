@@ -164,6 +164,7 @@ const struct fake_call fake_device_calls[] = {
 	FAKE_CALL(cudaDeviceCanAccessPeer),
 	{ "cudaDeviceEnablePeerAccess", (void *)no_error },
 	{ "cudaDeviceSetLimit", (void *)no_error },
+	{ "cudaDeviceSynchronize", (void *)no_error },
 	FAKE_CALL(cudaFuncGetAttributes),
 	{ "cudaFuncSetAttribute", (void *)no_error },
 	FAKE_CALL(cudaGetFuncBySymbol),

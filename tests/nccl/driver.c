@@ -29,6 +29,13 @@ static int device_get(int *device, int ordinal)
 	return CUDA_OK;
 }
 
+static int device_get_uuid(unsigned char *uuid, int device)
+{
+	memset(uuid, 0, 16);
+	uuid[15] = (unsigned char)(device + 1);
+	return CUDA_OK;
+}
+
 /* A context is its device's number, counted from 1. */
 static int ctx_get_current(uintptr_t *context)
 {
@@ -62,6 +69,12 @@ static int mem_get_address_range(uintptr_t *base, size_t *bytes, uintptr_t p)
 	return CUDA_OK;
 }
 
+static int mem_get_granularity(size_t *bytes)
+{
+	*bytes = (size_t)2 << 20;
+	return CUDA_OK;
+}
+
 static int pointer_get_attribute(int *value)
 {
 	*value = 0;
@@ -82,12 +95,14 @@ static const struct fake_call driver[] = {
 	{ "cuGetErrorName", (void *)get_error },
 	{ "cuDeviceGet", (void *)device_get },
 	{ "cuDeviceGetAttribute", (void *)cudaDeviceGetAttribute },
+	{ "cuDeviceGetUuid", (void *)device_get_uuid },
 	{ "cuCtxCreate", (void *)ctx_get_current },
 	{ "cuCtxDestroy", (void *)ctx_destroy },
 	{ "cuCtxGetCurrent", (void *)ctx_get_current },
 	{ "cuCtxSetCurrent", (void *)ctx_set_current },
 	{ "cuCtxGetDevice", (void *)ctx_get_device },
 	{ "cuMemGetAddressRange", (void *)mem_get_address_range },
+	{ "cuMemGetAllocationGranularity", (void *)mem_get_granularity },
 	{ "cuPointerGetAttribute", (void *)pointer_get_attribute },
 	{ "cuLaunchKernelEx", (void *)launch_kernel_ex },
 	{ NULL, NULL },

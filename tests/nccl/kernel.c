@@ -22,6 +22,9 @@ static const uint32_t work_bytes[] = {
 	[ncclDevWorkTypeCollReg] = SIZE_ncclDevWorkCollReg,
 };
 
+/* Works of further types (AllGatherV's) are counted like all, and never stamped. */
+#define WORK_TYPES	(sizeof(work_bytes) / sizeof(*work_bytes))
+
 #define SLOT_BYTES	(SIZE_ncclDevProfiler / LEN_ncclDevProfiler_data)
 
 static uint64_t gpu_clock_ns(void)
@@ -57,7 +60,8 @@ static void add_works(struct batch *b, const char *args, const char *entry)
 	for (unsigned int i = 0; i < 64; i++) {
 		if (!(set >> i & 1))
 			continue;
-		if (is_watched(work_at(args, base + i * work_bytes[type]), type))
+		if (type < WORK_TYPES &&
+		    is_watched(work_at(args, base + i * work_bytes[type]), type))
 			b->watched |= UINT64_C(1) << b->works;
 		b->works++;
 	}

@@ -23,6 +23,13 @@ int nvmlDeviceGetNvLinkRemotePciInfo(void);
 int nvmlDeviceGetFieldValues(void);
 int nvmlDeviceGetGpuFabricInfoV(void);
 int nvmlSystemGetConfComputeState(void);
+struct pci_info;
+int nvmlDeviceGetPciInfo_v3(uintptr_t device, struct pci_info *info);
+int nvmlDeviceGetCurrPcieLinkGeneration(uintptr_t device, unsigned int *generation);
+int nvmlDeviceGetCurrPcieLinkWidth(uintptr_t device, unsigned int *width);
+int nvmlDeviceGetPciInfoExt(void);
+int nvmlDeviceGetPcieLinkMaxSpeed(void);
+int nvmlDeviceGetPlatformInfo(void);
 #pragma GCC visibility pop
 
 #endif

@@ -94,6 +94,13 @@ static int cudaStreamWaitEvent(void)
 	return CUDA_OK;
 }
 
+/* The legacy stream is 1 under any of its names. */
+static int cudaStreamGetId(void *stream, unsigned long long *id)
+{
+	*id = (uintptr_t)stream > 2 ? (uintptr_t)stream : 1;
+	return CUDA_OK;
+}
+
 /* Nothing is ever captured; the status comes second in all of them. */
 static int not_capturing(void *stream, int *status)
 {
@@ -120,6 +127,7 @@ const struct fake_call fake_stream_calls[] = {
 	{ "cudaStreamCreateWithPriority", (void *)cudaStreamCreateWithFlags },
 	FAKE_CALL(cudaStreamDestroy),
 	FAKE_CALL(cudaStreamSynchronize),
+	FAKE_CALL(cudaStreamGetId),
 	FAKE_CALL(cudaStreamWaitEvent),
 	FAKE_CALL(cudaEventCreate),
 	{ "cudaEventCreateWithFlags", (void *)cudaEventCreate },
