@@ -124,8 +124,8 @@ TLSDESC := $(shell $(CC) $(TLSDESC) -x c -c /dev/null -o /dev/null 2>/dev/null &
 $(B)/obj/plugin/%.o $(B)/obj/record/%.o $(B)/obj/shmring/producer.o: ALLFLAGS += -fPIC \
 	-fvisibility=hidden -fno-stack-protector -U_FORTIFY_SOURCE $(TLSDESC)
 # What no event goes through is small rather than fast.
-$(patsubst %,$(B)/obj/plugin/%.o,burst gpu identity level orders process steer_decide \
-	steer_init sweep): ALLFLAGS += -Os
+$(patsubst %,$(B)/obj/plugin/%.o,environment gpu identity level loaded orders process steer \
+	sweep): ALLFLAGS += -Os
 $(B)/obj/tests/%.o $(B)/obj/bench/%.o: CPPFLAGS += -DB='"$(abspath $(B))"'
 
 $(B)/obj/%.o: %.c
@@ -171,10 +171,36 @@ $(SKEWED_CLOCK) $(FAILING):
 
 $(B)/obj/tests/preload/%.o: ALLFLAGS += -fPIC
 
+# In the order in which they need each other.
+ABI := $(patsubst %,include/nci/%.h,abi record token events lane segment control) \
+       plugin/nccl_profiler.h
+
+$(B)/obj/man/nci-abi.7.scd: man/nci-abi.7.scd man/abi.awk $(ABI)
+	@mkdir -p $(@D)
+	$(Q)awk -f man/abi.awk $(ABI) $< >$@.tmp && mv $@.tmp $@
+
+WORDS := $(B)/obj/man/words
+$(WORDS): $(addprefix $(B)/obj/,man/words.o util/words.o util/glossary.o)
+	@echo "  LD    $@"
+	$(Q)$(CC) $(SANFLAGS) -o $@ $^
+
+$(B)/obj/man/ncclinsp-findings.7.scd: man/ncclinsp-findings.7.scd $(WORDS)
+	@mkdir -p $(@D)
+	$(Q)$(EMULATOR) $(WORDS) <$< >$@.tmp && mv $@.tmp $@
+
+$(B)/man/ncclinsp-findings.7: $(B)/obj/man/ncclinsp-findings.7.scd
+$(B)/man/nci-abi.7: $(B)/obj/man/nci-abi.7.scd
 $(B)/man/%: man/%.scd
 	@mkdir -p $(@D)
 	@echo "  MAN   $@"
-	$(Q)scdoc <$< >$@.tmp && mv $@.tmp $@
+	$(Q)scdoc <$(lastword $^) >$@.tmp && mv $@.tmp $@
+
+$(B)/tests/abi_fields.h: man/abi.awk $(ABI)
+	@mkdir -p $(@D)
+	$(Q)awk -f man/abi.awk $(ABI) >$@.tmp && mv $@.tmp $@
+
+$(B)/obj/tests/test_abi.o: $(B)/tests/abi_fields.h
+$(B)/obj/tests/test_abi.o: CPPFLAGS += -I$(B)
 
 # ---- tests ---------------------------------------------------------------
 # A test program is tests/test_<module>.c.  It links against every room, each an
@@ -305,7 +331,7 @@ fuzz-coverage: deps
 NCCL := $(B)/nccl
 nccl_objs = $(patsubst %,$(NCCL)/%.o,$(1))
 NCCL_FAKE := $(call nccl_objs,device memory stream driver kernel conn gpu patch patience)
-NCCL_JOB  := $(call nccl_objs,world operation switch)
+NCCL_JOB  := $(call nccl_objs,world operation switch calls)
 NCCL_PROGRAMS := $(NCCL)/nccl-job $(NCCL)/nccl-cost
 
 $(NCCL)/%.o: tests/nccl/%.c $(NCCL)/layout.h
@@ -367,7 +393,7 @@ other_objs = $(patsubst $(B)/obj/%,$(OTHER)/obj/%,$(filter $(OTHER_OBJS),$(1))) 
 
 $(OTHER)/include/nci/abi.h: include/nci/abi.h
 	@mkdir -p $(@D)
-	$(Q)sed -e 's/^#define NCI_ABI_MAJOR.*/#define NCI_ABI_MAJOR 2/' $< >$@
+	$(Q)sed -e 's/^#define NCI_ABI_MAJOR.*/#define NCI_ABI_MAJOR 3/' $< >$@
 
 $(OTHER)/obj/%.o: %.c $(OTHER)/include/nci/abi.h
 	@mkdir -p $(@D)
@@ -401,7 +427,7 @@ $(GPU)/gpu-job: $(GPU_OBJS)
 		-ldl -pthread
 	$(Q)! nm -u $@ | grep -vE '@| w | U (cuda|nccl)[A-Z]'
 
-$(GPU)/libnccl-profiler-empty.so: $(B)/obj/tests/gpu/empty.o $(B)/obj/plugin/level.o
+$(GPU)/libnccl-profiler-empty.so: $(B)/obj/tests/gpu/empty.o $(B)/obj/plugin/level.o $(B)/obj/plugin/environment.o
 	@mkdir -p $(@D)
 	@echo "  LD    $@"
 	$(Q)$(CC) -shared -o $@ $^ -Wl,-z,defs -Wl,-soname,$(@F)

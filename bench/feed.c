@@ -262,6 +262,7 @@ void feed_make(struct feed *f, uint64_t nth)
 	coll->seq = seq;
 	coll->channels = (uint8_t)f->mix.channels;
 	coll->group = nci_token(0, 3, nth + 1);
+	coll->form |= f->mix.channels ? NCI_FORM_WATCHED : 0;
 	group = next_record(f, NCI_EV_GROUP, 1, coll->group, 0, at + 1500);
 	group->comm = coll->comm;
 	for (uint32_t i = 0; i < f->mix.proxies; i++)

@@ -18,6 +18,7 @@ static const struct column columns[] = {
 	{ "last_op_at", NULL, COL_TIME, "last_op_at", 0, 0, 0 },
 	{ "state", "STATE", COL_STATE, "state", 6, 0, 0 },
 	{ "phase", "PHASE", COL_TEXT, "phase", 0, 16, 2 | REPORT_IF_KNOWN },
+	{ "tag", "TAG", COL_TEXT, "tag", 0, 18, 2 | REPORT_IF_KNOWN },
 	{ "host", "HOST", COL_TEXT, "host", 0, 24, REPORT_IF_KNOWN },
 };
 
@@ -110,7 +111,7 @@ int cmd_comms(struct cli *cli)
 			   "local_ranks.gpu_uuid,local_ranks.pci_bus_id,local_ranks.last_seq,"
 			   "local_ranks.in_flight,local_ranks.last_op_at,"
 			   "local_ranks.last_op_mono_ns,local_ranks.state,local_ranks.phase,"
-			   "local_ranks.job",
+			   "local_ranks.tag,local_ranks.job",
 		LISTING_COLUMNS(columns),
 		.nothing = "no communicator has been seen",
 		.reshape = reshape,

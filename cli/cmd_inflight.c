@@ -22,6 +22,7 @@ const struct column inflight_columns[] = {
 	{ "steps", NULL, COL_INTEGER, "steps", 0, 0, REPORT_KEY },
 	{ "state", NULL, COL_TEXT, "state", 0, 0, 0 },
 	{ NULL, "PHASE", COL_TEXT, "phase", 0, 16, 2 | REPORT_IF_KNOWN },
+	{ "tag", "TAG", COL_TEXT, "tag", 0, 18, 2 | REPORT_IF_KNOWN },
 	{ "direction", NULL, COL_TEXT, "direction", 0, 0, 0 },
 	{ "process_state", NULL, COL_TEXT, "process_state", 0, 0, 0 },
 	{ "parent", NULL, COL_TEXT, "parent", 0, 0, 0 },
@@ -138,7 +139,7 @@ int cmd_inflight(struct cli *cli)
 	static const struct listing listing = {
 		.array = "inflight",
 		.members = "pid,tid,process_state,comm_id,comm_name,rank,event_type,func,seq,"
-			   "age_ns,state,phase,direction,channel,peer,step,steps,channels,"
+			   "age_ns,state,phase,tag,direction,channel,peer,step,steps,channels,"
 			   "kernel_started,kernel_stopped,token,parent",
 		LISTING_COLUMNS(inflight_columns),
 		.sort = &oldest,

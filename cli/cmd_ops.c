@@ -11,6 +11,7 @@ const struct column ops_columns[] = {
 	{ NULL, "COMM", COL_TEXT, "comm_label|comm_name|comm_id", 0, 20, 0 },
 	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, REPORT_IF_KNOWN | REPORT_KEY },
 	{ NULL, "PHASE", COL_TEXT, "phase", 0, 16, 3 | REPORT_IF_KNOWN | REPORT_APART },
+	{ "tag", "TAG", COL_TEXT, "tag", 0, 18, 3 | REPORT_IF_KNOWN | REPORT_APART },
 	{ "func", NULL, COL_TEXT, "func", 0, 0, 0 },
 	{ NULL, "OP", COL_OP, "func", 9, 20, 0 },
 	{ "size_class", "SIZE", COL_BYTES, "size_class", 6, 0, REPORT_KEY },
@@ -76,7 +77,7 @@ int cmd_ops(struct cli *cli)
 {
 	const struct listing listing = {
 		.array = "rows",
-		.members = "comm_id,comm_name,nranks,rank,func,algo,proto,size_class,phase,ops,"
+		.members = "comm_id,comm_name,nranks,rank,func,algo,proto,size_class,phase,tag,ops,"
 			   "bytes,fused,derived,exec,batch,algbw_gbs,busbw_gbs,"
 			   "busbw_waitfree_gbs,wait_fraction,share,timing_source,"
 			   "sampled_fraction,lost_fraction",
@@ -88,7 +89,7 @@ int cmd_ops(struct cli *cli)
 	char target[128];
 
 	snprintf(target, sizeof(target),
-		 "/v1/summary?window=%s&by=comm,func,size,algo,proto,phase%s",
+		 "/v1/summary?window=%s&by=comm,func,size,algo,proto,phase,tag%s",
 		 cli->window ? cli->window : "all",
 		 wants_ranks(cli) ? ",rank" : "");
 	return listing_run(cli, &listing, target);

@@ -40,6 +40,7 @@ const struct column run_columns[] = {
 	{ "complete", NULL, COL_TEXT, "complete", 0, 0, 0 },
 	{ "timing_source", "SRC", COL_TEXT, "timing_source", 11, 11, 2 },
 	{ "phase", NULL, COL_TEXT, "phase", 0, 0, 0 },
+	{ "tag", NULL, COL_TEXT, "tag", 0, 0, 0 },
 };
 const size_t run_column_count = sizeof(run_columns) / sizeof(run_columns[0]);
 

@@ -37,6 +37,7 @@ const struct column rank_columns[] = {
 	WHO_COLUMNS,
 	{ "job", "JOB", COL_TEXT, "job", 0, 16, 10 },
 	{ NULL, "PHASE", COL_TEXT, "phase", 0, 16, 3 | REPORT_IF_KNOWN },
+	{ "tag", "TAG", COL_TEXT, "tag", 0, 18, 3 | REPORT_IF_KNOWN },
 	{ "comm_id", NULL, COL_TEXT, "comm_id", 0, 0, 0 },
 	{ "comm_name", NULL, COL_TEXT, "comm_name", 0, 0, 0 },
 	{ "nranks", NULL, COL_INTEGER, "nranks", 0, 0, REPORT_KEY },
@@ -259,6 +260,7 @@ static void put_identity(json_t *row, const json_t *comm, const json_t *member,
 	take(row, "pid", member, "pid");
 	take(row, "gpu", member, "pci_bus_id");
 	take(row, "phase", member, "phase");
+	take(row, "tag", member, "tag");
 	take(row, "gpu_uuid", member, "gpu_uuid");
 	if (!is_in_state(member, "live"))
 		take(row, "ended", member, "state");

@@ -14,6 +14,7 @@
 
 #include "ncclinspd/config_file.h"
 #include "ncclinspd/config_rows.h"
+#include "ncclinspd/levels/burst.h"
 #include "nci/segment.h"
 #include "util/cleanup.h"
 #include "util/meant.h"
@@ -140,6 +141,8 @@ static void defaults(struct config *c)
 		.containers = true,
 		.auto_detail = true,
 		.auto_thrift = true,
+		.kernel_budget_ppm = BURST_BUDGET_PPM,
+		.kernels = "job",
 		.snapshot_interval_ns = SNAPSHOT_NS,
 		.log_level = LOG_INFO,
 		.max_segments = 1024,

@@ -59,7 +59,8 @@ struct config {
 	bool containers;	/* also in shared memory that containers have for themselves */
 	bool auto_detail;	/* findings have every operation timed for a while */
 	bool auto_thrift;	/* callbacks over the budget lower the level */
-	uint32_t kernel_budget_ppm;	/* of wall time; 0: what each job says */
+	uint32_t kernel_budget_ppm;	/* of wall time; 0: the default */
+	char kernels[24];	/* when they are timed in jobs to come; "job": as each says */
 	uint32_t kernel_cost_ns;	/* per group of operations; 0: estimated */
 	enum log_level log_level;
 	bool metrics_peers;	/* series of each link */

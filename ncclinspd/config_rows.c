@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "ncclinspd/levels/kernels.h"
 #include "ncclinspd/memory.h"
 #include "ncclinspd/metrics/metrics.h"
 #include "nci/control.h"
@@ -113,17 +114,16 @@ static int set_auto_thrift(struct config *c, const char *value)
 /* Percent of wall time; the control file has it in parts of a million. */
 static int set_kernel_budget(struct config *c, const char *value)
 {
-	bool job = !strcmp(value, "job");
-	double percent = 0;
+	double percent;
 	char *end;
 
-	if (!job) {
-		if (value[strspn(value, "0123456789.")])
-			return -EINVAL;
-		percent = strtod(value, &end);
-		if (end == value || *end || percent < 0.0001 || percent > 100)
-			return -EINVAL;
-	}
+	if (!strcmp(value, "job"))
+		value = "0.5";		/* the default, as it was called before version 2 */
+	if (value[strspn(value, "0123456789.")])
+		return -EINVAL;
+	percent = strtod(value, &end);
+	if (end == value || *end || percent < 0.0001 || percent > 100)
+		return -EINVAL;
 	c->kernel_budget_ppm = (uint32_t)(percent * 10000 + 0.5);
 	return 0;
 }
@@ -136,6 +136,18 @@ static int set_kernel_cost(struct config *c, const char *value)
 				      ns > COST_MOST_NS))
 		return -EINVAL;
 	c->kernel_cost_ns = (uint32_t)ns;
+	return 0;
+}
+
+static int set_kernels(struct config *c, const char *value)
+{
+	uint32_t seconds;
+
+	if (strlen(value) >= sizeof(c->kernels) ||
+	    (strcmp(value, "job") && !kernels_parse_mode(value, &seconds)))
+		return -EINVAL;
+	memset(c->kernels, 0, sizeof(c->kernels));
+	memcpy(c->kernels, value, strlen(value));
 	return 0;
 }
 
@@ -286,9 +298,13 @@ static const struct config_row rows[] = {
 	  "lower the level of a job that watching costs more than its budget: yes or no", "yes",
 	  true, FIELD(auto_thrift, CONFIG_SWITCH), NULL },
 	{ "kernel-budget", 0, "PERCENT", set_kernel_budget,
-	  "a share of time from 0.0001 to 100 in percent, or job",
-	  "what timing kernels may cost jobs; job: what each says itself", "job", true,
+	  "a share of time from 0.0001 to 100 in percent",
+	  "what timing kernels in bursts may cost jobs", "0.5", true,
 	  FIELD(kernel_budget_ppm, CONFIG_PPM), NULL },
+	{ "kernels", 0, "WHEN", set_kernels,
+	  "job, burst, first N s as in 'first 60s', always or never",
+	  "when kernels are timed in jobs to come; job: as each says, or as suits its NCCL", "job",
+	  true, FIELD(kernels, CONFIG_TEXT), NULL },
 	{ "kernel-cost", 0, "SECONDS", set_kernel_cost, "a time from 100ns to 1s, as 10us, or auto",
 	  "what timing kernels costs a group of operations; auto: estimate it", "auto", true,
 	  FIELD(kernel_cost_ns, CONFIG_NS32), NULL },

@@ -21,10 +21,26 @@
 #define LOOK_SHARE	400	/* all that is done at one may take 1/400 of a core ... */
 #define LOOK_MOST_NS	UINT64_C(5000000000)	/* ... unless it comes as seldom as that */
 
+static void count_posted(struct process *p, const struct nci_record *rec)
+{
+	bool groups_of_api = p->api_version >= 5;
+
+	bool inside = rec->form & NCI_FORM_WATCHED;
+
+	if (rec->type == (groups_of_api ? NCI_EV_GROUP_API : NCI_EV_GROUP)) {
+		(*(p->group_inside ? &p->groups_inside : &p->groups_outside))++;
+		p->group_inside = false;
+	} else if (rec->type == NCI_EV_COLL || rec->type == NCI_EV_P2P) {
+		(*(inside ? &p->ops_inside : &p->ops_outside))++;
+		p->group_inside |= inside;
+	}
+}
+
 void flow_event(void *arg, struct process *p, const struct event *event, uint64_t now_ns)
 {
 	struct daemon *d = arg;
 
+	count_posted(p, event->rec);
 	reconstruct_event(d->reconstruct, p, event, now_ns);
 	if (d->serve)
 		serve_record(d->serve, p, event);
@@ -307,7 +323,7 @@ void flow_look(void *arg, uint64_t now_ns)
 	exports_watch(d, now_ns);
 	straggler_turn(d->straggler, now_ns);
 	diagnose_look(d->diagnose, now_ns);
-	steer_look(d->steer, list, n, now_ns);
+	steer_look(d->steer, list, n, now_ns, clock_ns(CLOCK_REALTIME));
 	marks_look(d->marks, list, n, now_ns);
 	arm_steering(d, now_ns);
 	metrics_look(d->metrics, now_ns);

@@ -20,6 +20,7 @@
 
 #include "ncclinspd/background.h"
 #include "ncclinspd/daemon.h"
+#include "ncclinspd/levels/kernels.h"
 #include "ncclinspd/keep/writer.h"
 #include "ncclinspd/pool.h"
 #include "shmring/clock.h"
@@ -56,18 +57,22 @@ static void tell_wrong(const char *line)
 		snprintf(wrong, sizeof(wrong), "%s", line);
 }
 
-static struct levels_config levels_of(const struct config *c)
+static struct steer_config steering_of(const struct config *c)
 {
-	return (struct levels_config){
-		.detail = c->auto_detail, .thrift = c->auto_thrift,
+	struct steer_config s = {
+		.control = c->control,
+		.levels = { .detail = c->auto_detail, .thrift = c->auto_thrift },
 		.budget_ppm = c->kernel_budget_ppm, .kernel_cost_ns = c->kernel_cost_ns,
 	};
+
+	s.mode = kernels_parse_mode(c->kernels, &s.mode_s);
+	return s;
 }
 
 /* All of the new configuration, or nothing: half of one is nobody's wish. */
 static void reload(struct daemon *d)
 {
-	struct levels_config levels;
+	struct steer_config steering;
 	struct config next;
 
 	wrong[0] = '\0';
@@ -79,11 +84,11 @@ static void reload(struct daemon *d)
 	}
 	config_take_live(&d->config, &next, tell_on_log);
 	d->reading = (struct config_reading){ .read_ns = loop_clock_ns() };
-	levels = levels_of(&d->config);
+	steering = steering_of(&d->config);
 	log_set_level(d->config.log_level);
 	diagnose_set_stall_min(d->diagnose, d->config.stall_min_ns);
 	straggler_set_window(d->straggler, d->config.straggler_window_ns);
-	steer_set(d->steer, &levels);
+	steer_set(d->steer, &steering);
 	flow_start_snapshots(d, loop_clock_ns());
 	log_say(LOG_INFO, "configuration read file=%s", next.file_read ? next.file : "none");
 }
@@ -209,10 +214,7 @@ static int start_diagnose(struct daemon *d, uint64_t now_ns)
 
 static int start_steering(struct daemon *d, uint64_t now_ns)
 {
-	struct steer_config config = {
-		.control = d->config.control,
-		.levels = levels_of(&d->config),
-	};
+	struct steer_config config = steering_of(&d->config);
 	int r;
 
 	config.levels.accounts = d->accounts;

@@ -47,6 +47,7 @@ struct comm {
 	char name[97];		/* "": none was given */
 	uint64_t init_ticks;
 	uint64_t finalize_ticks; /* 0: open */
+	uint64_t drift_ticks;	/* NCCL's own count of its works is wrong since; 0: it is not */
 };
 
 /* How a process's ticks map to CLOCK_MONOTONIC: ns = mono_ns + (t - ticks) * ns_per_tick. */
@@ -109,27 +110,21 @@ struct steering_timed {
 	uint64_t ticks;
 };
 
-/* What steers a process's events, and what that came to: a copy of struct nci_steer. */
+/* What steers a process's events: a copy of struct nci_steer. */
 struct steering {
-	bool known;		/* false: the plugin is older than ABI 1.2, or has not begun */
+	bool known;		/* false: the plugin has not begun */
 	uint64_t sequence;	/* of the control file in force; 0: none ever was */
 	uint64_t since_ticks;
 	uint64_t until_ns;	/* 0: no end */
 	uint64_t settles_ns;	/* until then kernels are not timed yet; 0: that is not so */
 	uint32_t source;	/* NCI_SOURCE_* */
-	uint32_t wish;		/* NCI_WISH_* */
+	uint32_t cause;		/* NCI_CAUSE_* */
 	uint32_t sample;	/* NCI_SAMPLE_* */
-	uint32_t kernels;	/* NCI_KERNELS_* */
-	uint32_t budget_ppm;
-	uint32_t kernel_cost_ns;
-	uint32_t burst_period_ms, burst_length_ms;	/* 0: no plan yet */
-	uint64_t bursts;
-	uint64_t burst_ticks, burst_start;
-	uint64_t groups_inside, groups_outside;
-	uint64_t ops_inside, ops_outside;
-	uint64_t switches;
+	uint32_t mode, mode_s;	/* NCI_MODE_*; NCI_MODE_FIRST: for so many seconds */
+	uint32_t nccl_version;	/* as ncclGetVersion() has it; 0: not known */
+	uint64_t stores;	/* into NCCL's mask */
+	uint64_t switches;	/* of these, of KernelCh */
 	uint64_t control_reads, control_refused;
-	uint64_t clock_ticks;
 	struct steering_timed timed[NCI_THREAD_CLASSES];
 };
 
@@ -149,8 +144,6 @@ struct process {
 	char file[80];		/* name of the segment's file */
 	uint64_t instance;
 	uint32_t nonce;		/* of its context tokens: how PXN records name it */
-	bool steerable;		/* follows the control file; its records carry NCI_FORM_WATCHED
-				 * (ABI 1.2) */
 	pid_t pid;		/* here, as its lock tells; else as it calls itself */
 	pid_t ns_pid;		/* as it calls itself, in its own pid namespace */
 	bool proven;		/* it is process `pid` here by the kernel's word (find/life.c) */
@@ -167,8 +160,12 @@ struct process {
 	uint32_t api_version;	/* 0: no init yet */
 	uint32_t level;		/* NCI_LEVEL_* */
 	uint32_t mask;
-	uint32_t reason;	/* NCI_REASON_* */
+	uint32_t seen;		/* NCI_SEEN_* */
 	struct steering steering;
+	uint64_t groups_inside, groups_outside;	/* of API calls, as recorded: with an operation
+						   that was posted with KernelCh, and without */
+	bool group_inside;	/* such a one has come since the last group */
+	uint64_t ops_inside, ops_outside;	/* posted with, and without, KernelCh */
 	struct phase phase;
 	uint32_t lanes;
 	uint64_t records;
@@ -183,7 +180,7 @@ struct process {
 	uint64_t last_record_ns; /* 0: none yet; when it was drained */
 	uint64_t ended_ns;	/* 0: alive */
 	uint64_t awaited_ns;	/* when others were last found to need it; 0: never */
-	struct comm *comms;	/* comm index of a record -> struct comm; owned by the process */
+	struct comm *comms;	/* by a record's comm, a number; owned by the process */
 	uint32_t ncomms;
 	name_t *strings;	/* string id - 1 -> name; owned, the names are not */
 	uint32_t nstrings;
@@ -209,6 +206,15 @@ static inline uint64_t process_lost(const struct process *p)
 	return p->loss.overrun + p->loss.pool + p->loss.lane;
 }
 
+/*
+ * Its NCCL is 2.31 or newer: that counts the works that it watches, the GPU counts all.
+ * Its RAS can set from outside what is recorded.
+ */
+static inline bool process_counts_less(const struct process *p)
+{
+	return p->api_version >= 7 || p->steering.nccl_version > 23100;
+}
+
 static inline name_t process_name(const struct process *p, uint16_t id)
 {
 	return id && id <= p->nstrings ? p->strings[id - 1] : NULL;
@@ -227,8 +233,10 @@ struct event {
 
 /*
  * A record as its own type: const struct nci_ev_coll *c = EVENT(ev, coll).
- * decode has checked that the record has that type and its lines.
+ * decode has checked that the record has that type, and all lines that the type must
+ * have: EVENT_LINES(ev) tells of the second one of those that may lack it.
  */
+#define EVENT_LINES(ev)	NCI_FORM_LINES((ev)->rec->form)
 #define EVENT(ev, name) ((const struct nci_ev_##name *)(const void *)(ev)->rec)
 
 struct op;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Only Coll and P2p ever changed their layout, and KernelCh gained a member; all
- * other members are copied as they are.  Up to version 4 the parent of a Coll or
- * P2p is its Group: it serves as both.
+ * Up to version 6 only Coll and P2p ever changed their layout, and KernelCh gained a
+ * member; all other members are copied as they are.  Up to version 4 the parent of a
+ * Coll or P2p is its Group: it serves as both.  Version 7 has only longer members.
  */
 #include "plugin/adapt.h"
 
@@ -74,7 +74,7 @@ void adapt_v1(struct adapt_event *e, const struct nccl_descr_v1 *d)
 		};
 		e->extra.comm_hash = c->commHash;
 		e->extra.traffic = c->trafficBytes;
-		e->extra.red_op = c->op;
+		e->extra.red_op = (uint16_t)c->op;
 		e->extra.flags = (uint8_t)((c->isCollnet ? NCI_COLL_COLLNET : 0) |
 					   (c->isNvls ? NCI_COLL_NVLS : 0));
 	} else if (d->type == NCCL_P2P) {
@@ -157,4 +157,39 @@ void adapt_v4(struct adapt_event *e, const struct nccl_descr_v4 *d)
 		};
 	else
 		same(e, &d->coll);
+}
+
+#define ASSERT_LONGER(member, from)								\
+	_Static_assert(offsetof(struct nccl_##member##_v7, userTag) >=				\
+		       sizeof(struct nccl_##from), "v7 of " #member " has other places")
+ASSERT_LONGER(coll, coll_v5);
+ASSERT_LONGER(p2p, p2p_v5);
+ASSERT_LONGER(coll_api, coll_api);
+ASSERT_LONGER(p2p_api, p2p_api);
+ASSERT_LONGER(ce_coll, ce_coll);
+
+const struct nccl_descr_v6 *adapt_v7(struct adapt_extra *extra, const struct nccl_descr_v7 *d)
+{
+	*extra = adapt_no_extra;
+	switch (d->type) {
+	case NCCL_COLL:
+		extra->tag = d->coll.userTag;
+		extra->variant = d->coll.kernelVariant;
+		if (*(const uint8_t *)&d->coll.isSymColl)	/* a bool that may hold anything */
+			extra->flags = NCI_COLL_SYMMETRIC;
+		break;
+	case NCCL_P2P:
+		extra->tag = d->p2p.userTag;
+		break;
+	case NCCL_COLL_API:
+		extra->tag = d->collApi.userTag;
+		break;
+	case NCCL_P2P_API:
+		extra->tag = d->p2pApi.userTag;
+		break;
+	case NCCL_CE_COLL:
+		extra->tag = d->ceColl.userTag;
+		break;
+	}
+	return (const struct nccl_descr_v6 *)d;
 }

@@ -3,17 +3,20 @@
 #define PLUGIN_ADAPT_H
 
 /*
- * Descriptors of the older interface versions, brought into one form: that of
- * version 6.  Version 5 has it already, member for member.
+ * Descriptors of all interface versions, brought into one form: that of version 6.
+ * Version 5 has it already, member for member, and so has version 7, but for what its
+ * members have behind their end.
  */
 
 #include "plugin/nccl_profiler.h"
 
-/* What version 6 has no field for; all 0 from version 4 on. */
+/* What version 6 has no field for; all 0 from version 4 to 6. */
 struct adapt_extra {
 	uint64_t comm_hash;
 	uint64_t traffic;	/* bytes */
-	uint32_t red_op;
+	uint64_t tag;
+	const char *variant;	/* or NULL */
+	uint16_t red_op;
 	uint8_t flags;		/* NCI_COLL_* */
 };
 
@@ -37,12 +40,8 @@ void adapt_v2(struct adapt_event *e, const struct nccl_descr_v2 *d);
 void adapt_v3(struct adapt_event *e, const struct nccl_descr_v3 *d);
 void adapt_v4(struct adapt_event *e, const struct nccl_descr_v4 *d);
 
-static inline const struct nccl_descr_v6 *adapt_v5(const struct nccl_descr_v5 *d)
-{
-	_Static_assert(sizeof(struct nccl_descr_v5) == sizeof(struct nccl_descr_v6),
-		       "v6 only added members to the union of v5");
-	return (const struct nccl_descr_v6 *)d;
-}
+/* The same descriptor in the form of version 6, and what that does not have. */
+const struct nccl_descr_v6 *adapt_v7(struct adapt_extra *extra, const struct nccl_descr_v7 *d);
 
 /*
  * State arguments of versions 1 to 3: none for a ProxyStep.  NCCL up to 2.26

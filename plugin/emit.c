@@ -9,6 +9,9 @@
  */
 #include "plugin/emit.h"
 
+#include <string.h>
+
+#include "plugin/cost.h"
 #include "plugin/fill.h"
 #include "plugin/states.h"
 #include "plugin/steps.h"
@@ -17,7 +20,7 @@ RARE void count_stale(uint64_t handle)
 {
 	struct shmring_lane *lane;
 
-	if (!handle || handle == STEER_HANDLE)
+	if (!handle || (handle & (NCI_TOKEN_OWN | NCI_TOKEN_FREE)) == NCI_TOKEN_OWN)
 		return;		/* NCCL's word for an event that was refused, and ours */
 	lane = process_lane();
 	if (lane)
@@ -34,10 +37,49 @@ int emit_refuse(uint64_t type, uint32_t events, void **handle, const struct nccl
 		PROCESS_COUNT(unknown_event);
 	else if (p->group && type == NCI_EVENT_BIT(p->group) &&
 		 atomic_load_explicit(&p->steer.mask, memory_order_relaxed)) {
-		*handle = (void *)STEER_HANDLE;
+		*handle = (void *)NCI_TOKEN_UNRECORDED;
 		if (type == NCCL_GROUP_API)
-			steer_started(d, clock_ticks(p->clock));
+			steer_started(NCI_COMM_NONE, d, clock_ticks(p->clock));
 	}
+	return NCCL_SUCCESS;
+}
+
+/* ---- parts of kernels: noted in their KernelCh, whose second line they make ------------ */
+
+RARE struct nci_ev_kernel_ch *find_kernel(uint64_t token)
+{
+	struct nci_record *rec = shmring_find(&process_self.ring, token);
+
+	return rec && rec->type == NCI_EV_KERNEL_CH ? (struct nci_ev_kernel_ch *)rec : NULL;
+}
+
+int emit_phase(void **handle, uint64_t kernel, const struct nccl_kernel_phase *phase)
+{
+	struct nci_ev_kernel_ch *ev = find_kernel(kernel);
+
+	if (!ev || phase->phaseId >= NCI_PHASES)
+		return NCCL_SUCCESS;
+	if (NCI_FORM_LINES(ev->form) == 1) {
+		memset(&ev->cont, 0, NCI_LINE_BYTES);
+		ev->cont = NCI_LINE_CONT;
+		ev->form++;
+	}
+	ev->last_phase = phase->phaseId;
+	ev->phase[phase->phaseId].start = phase->pTimer;
+	*handle = (void *)(kernel | NCI_TOKEN_OWN);
+	return NCCL_SUCCESS;
+}
+
+/* A state on a handle that has no slot: of a phase, or of nothing. */
+RARE int take_strange_state(uint64_t handle, uint32_t state, const void *args)
+{
+	struct nci_ev_kernel_ch *ev = handle != NCI_TOKEN_UNRECORDED && handle & NCI_TOKEN_OWN ?
+				      find_kernel(handle & ~NCI_TOKEN_OWN) : NULL;
+
+	if (!ev)
+		count_stale(handle);
+	else if (state == NCCL_KERNEL_PHASE_STOP && args && NCI_FORM_LINES(ev->form) == 2)
+		memcpy(&ev->phase[ev->last_phase % NCI_PHASES].stop, args, sizeof(uint64_t));
 	return NCCL_SUCCESS;
 }
 
@@ -78,7 +120,7 @@ RARE int place_strange(uint64_t context, const struct nccl_descr_v6 *d)
 	if (is_ours(context, d)) {
 		if (comm == NCI_COMM_NONE)
 			return 0;	/* the table was full at its init */
-		if (comm < atomic_load_explicit(&process_self.comms, memory_order_acquire))
+		if (process_was_open(comm))
 			PROCESS_COUNT(closed_comm);
 		else
 			PROCESS_COUNT(bad_context);
@@ -94,8 +136,7 @@ RARE int place_strange(uint64_t context, const struct nccl_descr_v6 *d)
 
 static inline bool is_plain(uint64_t comm, const struct nccl_descr_v6 *d)
 {
-	return comm < atomic_load_explicit(&process_self.comms, memory_order_acquire) &&
-	       !process_is_closed((uint32_t)comm) &&
+	return process_is_open(comm) &&
 	       (d->type != NCCL_PROXY_OP || is_issued_here(d->proxyOp.pid));
 }
 
@@ -111,7 +152,7 @@ static bool is_abandoned(const struct nci_record *rec, void *arg)
 	const struct nci_ev_proxy_op *op = (const struct nci_ev_proxy_op *)rec;
 
 	(void)arg;
-	if (rec->comm != NCI_COMM_NONE && process_is_closed(rec->comm))
+	if (rec->comm != NCI_COMM_NONE && !process_is_open(rec->comm))
 		return true;
 	return rec->type == NCI_EV_PROXY_OP && !rec->serial && !op->steps_done;
 }
@@ -130,7 +171,7 @@ RARE void count_no_lane(void)
 RARE int refuse(void **handle, uint32_t type)
 {
 	if (type == process_self.group)
-		*handle = (void *)STEER_HANDLE;
+		*handle = (void *)NCI_TOKEN_UNRECORDED;
 	else if (type == NCI_EV_COLL || type == NCI_EV_P2P)
 		steer_launched(0);
 	return NCCL_SUCCESS;
@@ -141,14 +182,13 @@ INLINE void fill_slot(struct nci_record *rec, const struct nccl_descr_v6 *d,
 		      const struct adapt_extra *extra, uint32_t type, uint32_t form,
 		      uint64_t comm, uint64_t ticks)
 {
-	const struct fill_row *row = &fill_rows[type];
-	uint64_t head = type | (form | row->lines) << 8 | comm << 16;
+	uint64_t head = type | form << 8 | comm << 16;
 
 	_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "type, form, comm, serial");
 	rec->parent = adapt_number(d->parentObj);
 	rec->start = ticks;
 	rec->stop = 0;
-	*(uint64_t *)rec = head | row->fill(rec, d, extra) << 8;
+	*(uint64_t *)rec = head | fill_events[type](rec, d, extra) << 8;
 }
 
 /*
@@ -168,10 +208,10 @@ INLINE int do_start(uint64_t context, void **handle, const struct nccl_descr_v6 
 	uint16_t *place = NULL;
 	struct nci_record *rec;
 
-	if (unlikely(steer_is_timed(ticks)) && !timed)
+	if (unlikely(cost_is_measured(ticks)) && !timed)
 		return time_start(context, handle, d, extra, clock);
 	if (unlikely(d->type & STEER_EVENTS))
-		steer_started(d, ticks);
+		steer_started(comm, d, ticks);
 	if (unlikely(!lane)) {
 		count_no_lane();
 		return refuse(handle, type);
@@ -248,10 +288,8 @@ INLINE int do_state(uint64_t handle, uint32_t state, const void *args, uint32_t 
 	const struct states_row *row;
 	uint64_t ticks;
 
-	if (unlikely(!rec)) {
-		count_stale(handle);
-		return NCCL_SUCCESS;
-	}
+	if (unlikely(!rec))
+		return take_strange_state(handle, state, args);
 	row = &states_rows[state < NCCL_STATE_END ? state : 0];
 	if (unlikely(state >= NCCL_STATE_END || row->event != rec->type)) {
 		count_unknown_state();
@@ -260,7 +298,7 @@ INLINE int do_state(uint64_t handle, uint32_t state, const void *args, uint32_t 
 	if (row->when != STATES_ANY && take_unclocked(rec, row, state))
 		return NCCL_SUCCESS;
 	ticks = clock_ticks(clock);
-	if (unlikely(steer_is_timed(ticks)) && !timed)
+	if (unlikely(cost_is_measured(ticks)) && !timed)
 		return time_state(handle, state, args, clock);
 	rec->serial = state + 1;
 	rec->stop = ticks;
@@ -281,10 +319,19 @@ RARE void drop(struct nci_record *rec, uint64_t token)
 /* A stop that finds no event: most likely its second, or a group's without a record. */
 RARE void stop_without_event(uint64_t handle)
 {
-	if (handle == STEER_HANDLE)
-		steer_stopped();
+	if (handle == NCI_TOKEN_UNRECORDED)
+		steer_stopped(0);
 	else
 		count_stale(handle);
+}
+
+/* How long NCCL was at it after the application had ended its group; 0: not told. */
+RARE uint64_t ending_ticks(const struct nci_record *rec, uint64_t ticks)
+{
+	uint32_t span = ((const struct nci_ev_group_api *)rec)->end_span;
+
+	return rec->type == NCI_EV_GROUP_API && span ?
+	       ticks - rec->start - nci_span_ticks(span) : 0;
 }
 
 INLINE int do_stop(uint64_t handle, uint32_t clock)
@@ -292,7 +339,7 @@ INLINE int do_stop(uint64_t handle, uint32_t clock)
 	struct nci_record *rec = shmring_find(&process_self.ring, handle);
 	struct steps_ending e = { 0 };
 	struct shmring_lane *lane;
-	uint64_t ticks;
+	uint64_t ticks, took = 0;
 	uint32_t type;
 
 	if (unlikely(!rec)) {
@@ -312,14 +359,16 @@ INLINE int do_stop(uint64_t handle, uint32_t clock)
 	}
 	if (type == NCI_EV_PROXY_OP)
 		steps_close_parts(lane, rec, handle, ticks);
+	else if (unlikely(type == process_self.group))
+		took = ending_ticks(rec, ticks);
 	if (unlikely(!(type == NCI_EV_PROXY_STEP ?
 		       steps_end(lane, rec, handle, &e, ticks) :
 		       shmring_close(lane, rec, handle, ticks))))
 		shmring_count(&lane->line->stale);
 	else if (unlikely(type == process_self.group))
-		steer_stopped();
-	if (unlikely(steer_is_timed(ticks)))
-		steer_timed(type, ticks);
+		steer_stopped(took);
+	if (unlikely(cost_is_measured(ticks)))
+		cost_add(type, ticks);
 	return NCCL_SUCCESS;
 }
 
@@ -329,7 +378,7 @@ static __attribute__((noinline)) int time_start(uint64_t context, void **handle,
 	uint64_t ticks = clock_ticks(clock);
 
 	do_start(context, handle, d, extra, clock, true);
-	steer_timed((uint32_t)__builtin_ctzll(d->type) + 1, ticks);
+	cost_add((uint32_t)__builtin_ctzll(d->type) + 1, ticks);
 	return NCCL_SUCCESS;
 }
 
@@ -339,7 +388,7 @@ static __attribute__((noinline)) int time_state(uint64_t handle, uint32_t state,
 	uint64_t ticks = clock_ticks(clock);
 
 	do_state(handle, state, args, clock, true);
-	steer_timed(states_rows[state].event, ticks);
+	cost_add(states_rows[state].event, ticks);
 	return NCCL_SUCCESS;
 }
 

@@ -25,6 +25,9 @@ static inline bool emit_wants(uint64_t type)
  */
 int emit_refuse(uint64_t type, uint32_t events, void **handle, const struct nccl_descr_v6 *d);
 
+/* A part of the kernel whose KernelCh has that token: noted there, *handle takes its end. */
+int emit_phase(void **handle, uint64_t kernel, const struct nccl_kernel_phase *phase);
+
 /* For a type that emit_wants().  *handle is written, 0 if the event is refused. */
 int emit_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
 	       const struct adapt_extra *extra);

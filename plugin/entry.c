@@ -10,6 +10,8 @@
 
 /* ---- init, finalize ----------------------------------------------------------- */
 
+#define CALLER	__builtin_extract_return_addr(__builtin_return_address(0))
+
 static int init(void **context, int *mask, const struct process_comm *comm)
 {
 	uint64_t token = process_init(comm, mask);
@@ -22,7 +24,8 @@ static int init(void **context, int *mask, const struct process_comm *comm)
 #define INIT_BEFORE_V4(v)								\
 	static int init_v##v(void **context, int *mask)					\
 	{										\
-		return init(context, mask, &(struct process_comm){ .version = (v) });	\
+		return init(context, mask, &(struct process_comm){			\
+			.version = (v), .caller = CALLER });				\
 	}
 INIT_BEFORE_V4(1)
 INIT_BEFORE_V4(2)
@@ -32,7 +35,7 @@ static int init_v4(void **context, int *mask, const char *name, uint64_t id, int
 		   int nranks, int rank, nccl_logger_fn *logger)
 {
 	return init(context, mask, &(struct process_comm){
-		4, true, id, name, nnodes, nranks, rank, logger });
+		4, CALLER, true, id, name, nnodes, nranks, rank, logger });
 }
 
 #define INIT_FROM_V5(v)									\
@@ -40,10 +43,11 @@ static int init_v4(void **context, int *mask, const char *name, uint64_t id, int
 			     int nnodes, int nranks, int rank, nccl_logger_fn *logger)	\
 	{										\
 		return init(context, mask, &(struct process_comm){			\
-			(v), true, id, name, nnodes, nranks, rank, logger });		\
+			(v), CALLER, true, id, name, nnodes, nranks, rank, logger });	\
 	}
 INIT_FROM_V5(5)
 INIT_FROM_V5(6)
+INIT_FROM_V5(7)
 
 static int finalize(void *context)
 {
@@ -80,13 +84,24 @@ START_BEFORE_V5(4)
 static int start_v5(void *context, void **eHandle, struct nccl_descr_v5 *d)
 {
 	WANTED_OR_RETURN(eHandle, d, 5);
-	return emit_start((uint64_t)context, eHandle, adapt_v5(d), &adapt_no_extra);
+	return emit_start((uint64_t)context, eHandle, d, &adapt_no_extra);
 }
 
 static int start_v6(void *context, void **eHandle, struct nccl_descr_v6 *d)
 {
 	WANTED_OR_RETURN(eHandle, d, 6);
 	return emit_start((uint64_t)context, eHandle, d, &adapt_no_extra);
+}
+
+static int start_v7(void *context, void **eHandle, struct nccl_descr_v7 *d)
+{
+	struct adapt_extra extra;
+
+	*eHandle = NULL;
+	if (d && unlikely(d->type == NCCL_KERNEL_PHASE))
+		return emit_phase(eHandle, adapt_number(d->parentObj), &d->kernelPhase);
+	WANTED_OR_RETURN(eHandle, d, 7);
+	return emit_start((uint64_t)context, eHandle, adapt_v7(&extra, d), &extra);
 }
 
 /* ---- state, stop -------------------------------------------------------------- */
@@ -119,3 +134,4 @@ TABLE(3, state_before_v4);
 TABLE(4, state_from_v4);
 TABLE(5, state_from_v4);
 TABLE(6, state_from_v4);
+TABLE(7, state_from_v4);

@@ -9,17 +9,13 @@
 
 /*
  * Writes every byte of the record behind its head (a slot holds the remains of
- * another event), and returns the NCI_FORM_* that the descriptor tells.
+ * another event), and returns the head's form: lines, and the NCI_FORM_* that the
+ * descriptor tells.
  */
 typedef uint32_t fill_fn(struct nci_record *rec, const struct nccl_descr_v6 *d,
 			 const struct adapt_extra *extra);
 
-struct fill_row {
-	fill_fn *fill;
-	uint8_t lines;
-};
-
 /* By NCI_EV_*. */
-extern const struct fill_row fill_rows[NCI_EV_END];
+extern fill_fn *const fill_events[NCI_EV_END];
 
 #endif

@@ -3,12 +3,12 @@
 #define PLUGIN_NCCL_PROFILER_H
 
 /*
- * NCCL's profiler interface, versions 1 to 6, declared by us.
+ * NCCL's profiler interface, versions 1 to 7, declared by us.
  *
- * A library offers data objects ncclProfiler_v1 to _v6; a release of NCCL takes
+ * A library offers data objects ncclProfiler_v1 to _v7; a release of NCCL takes
  * the highest that it knows:
  *
- *   v1  2.23          v3  2.26          v5  2.28
+ *   v1  2.23          v3  2.26          v5  2.28          v7  2.31
  *   v2  2.24, 2.25    v4  2.27          v6  2.29, 2.30
  *
  * Every descriptor is a head, then one union at byte 24.  NCCL initialises the
@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NCCL_PROFILER_VERSIONS	6
+#define NCCL_PROFILER_VERSIONS	7
 
 /* Results; only that of init is looked at. */
 #define NCCL_SUCCESS		0
@@ -55,6 +55,9 @@ typedef void nccl_logger_fn(int level, unsigned long subsystems, const char *fil
 #define NCCL_CE_COLL		0x1000	/* v6 on */
 #define NCCL_CE_SYNC		0x2000
 #define NCCL_CE_BATCH		0x4000
+#define NCCL_KERNEL_PHASE	0x8000	/* v7 on; brings KernelCh with it.  (RCCL's v6 has
+					   another event there, which no NCCL is asked for) */
+#define NCCL_KERNELS		(NCCL_KERNEL_CH | NCCL_KERNEL_PHASE)
 
 /* All events that a version knows. */
 #define NCCL_EVENTS_V1		0x003f
@@ -63,6 +66,7 @@ typedef void nccl_logger_fn(int level, unsigned long subsystems, const char *fil
 #define NCCL_EVENTS_V4		0x00ff
 #define NCCL_EVENTS_V5		0x0fff
 #define NCCL_EVENTS_V6		0x7fff
+#define NCCL_EVENTS_V7		0xffff
 
 /* States; the first column of the interface's table is for ever. */
 enum nccl_state {
@@ -97,6 +101,7 @@ enum nccl_state {
 	NCCL_CE_SYNC_COMPLETE		= 28,
 	NCCL_CE_BATCH_START		= 29,
 	NCCL_CE_BATCH_COMPLETE		= 30,
+	NCCL_KERNEL_PHASE_STOP		= 31,	/* v7 on; args as KERNEL_CH_STOP */
 	NCCL_STATE_END
 };
 
@@ -184,6 +189,24 @@ struct nccl_coll_v5 {
 	void *parentGroup;
 };
 
+struct nccl_coll_v7 {
+	uint64_t seqNumber;
+	const char *func;
+	const void *sendBuff;
+	void *recvBuff;
+	size_t count;
+	int root;
+	const char *datatype;
+	uint8_t nChannels;
+	uint8_t nWarps;
+	const char *algo;
+	const char *proto;
+	void *parentGroup;
+	const char *kernelVariant;	/* NULL but for symmetric kernels */
+	bool isSymColl;
+	uint64_t userTag;
+};
+
 struct nccl_p2p_v1 {
 	const char *name;
 	uint64_t commHash;
@@ -221,6 +244,17 @@ struct nccl_p2p_v5 {
 	int peer;
 	uint8_t nChannels;
 	void *parentGroup;
+};
+
+struct nccl_p2p_v7 {
+	const char *func;
+	void *buff;
+	const char *datatype;
+	size_t count;
+	int peer;
+	uint8_t nChannels;
+	void *parentGroup;
+	uint64_t userTag;
 };
 
 struct nccl_proxy_op {
@@ -264,12 +298,31 @@ struct nccl_coll_api {
 	bool graphCaptured;
 };
 
+struct nccl_coll_api_v7 {
+	const char *func;
+	size_t count;
+	const char *datatype;
+	int root;
+	void *stream;
+	bool graphCaptured;
+	uint64_t userTag;
+};
+
 struct nccl_p2p_api {
 	const char *func;
 	size_t count;
 	const char *datatype;
 	void *stream;
 	bool graphCaptured;
+};
+
+struct nccl_p2p_api_v7 {
+	const char *func;
+	size_t count;
+	const char *datatype;
+	void *stream;
+	bool graphCaptured;
+	uint64_t userTag;
 };
 
 struct nccl_kernel_launch {
@@ -290,6 +343,30 @@ struct nccl_ce_coll {
 	uint32_t numBatches;
 	uint32_t ceSeqNum;
 	void *stream;
+};
+
+struct nccl_ce_coll_v7 {
+	uint64_t seqNumber;
+	const char *func;
+	const void *sendBuff;
+	void *recvBuff;
+	size_t count;
+	int root;
+	const char *datatype;
+	const char *syncStrategy;
+	bool intraBatchSync;
+	uint32_t batchSize;
+	uint32_t numBatches;
+	uint32_t ceSeqNum;
+	void *stream;
+	uint64_t userTag;
+};
+
+struct nccl_kernel_phase {
+	uint8_t channelId;
+	uint8_t phaseId;	/* 0 initial_sync, 1 compute, 2 final_sync */
+	const char *phaseName;
+	uint64_t pTimer;	/* of its start */
 };
 
 struct nccl_ce_sync {
@@ -357,23 +434,7 @@ struct nccl_descr_v4 {
 	};
 };
 
-struct nccl_descr_v5 {
-	uint64_t type;
-	void *parentObj;
-	int rank;
-	union {
-		struct nccl_group_api groupApi;
-		struct nccl_coll_api collApi;
-		struct nccl_p2p_api p2pApi;
-		struct nccl_kernel_launch kernelLaunch;
-		struct nccl_coll_v5 coll;
-		struct nccl_p2p_v5 p2p;
-		struct nccl_proxy_op proxyOp;
-		struct nccl_proxy_step proxyStep;
-		struct nccl_kernel_ch kernelCh;
-		struct nccl_net_plugin netPlugin;
-	};
-};
+#define nccl_descr_v5 nccl_descr_v6		/* which only added members to the union */
 
 struct nccl_descr_v6 {
 	uint64_t type;
@@ -396,6 +457,28 @@ struct nccl_descr_v6 {
 	};
 };
 
+struct nccl_descr_v7 {
+	uint64_t type;
+	void *parentObj;
+	int rank;
+	union {
+		struct nccl_group_api groupApi;
+		struct nccl_coll_api_v7 collApi;
+		struct nccl_p2p_api_v7 p2pApi;
+		struct nccl_kernel_launch kernelLaunch;
+		struct nccl_coll_v7 coll;
+		struct nccl_p2p_v7 p2p;
+		struct nccl_proxy_op proxyOp;
+		struct nccl_proxy_step proxyStep;
+		struct nccl_kernel_ch kernelCh;
+		struct nccl_net_plugin netPlugin;
+		struct nccl_ce_coll_v7 ceColl;
+		struct nccl_ce_sync ceCollSync;
+		struct nccl_ce_batch ceCollBatch;
+		struct nccl_kernel_phase kernelPhase;
+	};
+};
+
 /* ---- what recordEventState may bring; may be NULL ---- */
 
 union nccl_args_v1 {		/* v1 to v3 */
@@ -408,7 +491,7 @@ union nccl_args_v1 {		/* v1 to v3 */
 	} proxyCtrl;
 };
 
-union nccl_args_v4 {		/* v4 to v6 */
+union nccl_args_v4 {		/* v4 to v7 */
 	struct {
 		size_t transSize;
 	} proxyStep;
@@ -446,6 +529,8 @@ NCCL_PROFILER(5, 4, void **context, uint64_t commId, int *mask, const char *comm
 	      int nNodes, int nranks, int rank, nccl_logger_fn *logger);
 NCCL_PROFILER(6, 4, void **context, uint64_t commId, int *mask, const char *commName,
 	      int nNodes, int nranks, int rank, nccl_logger_fn *logger);
+NCCL_PROFILER(7, 4, void **context, uint64_t commId, int *mask, const char *commName,
+	      int nNodes, int nranks, int rank, nccl_logger_fn *logger);
 
 /* ---- the layout, as NCCL's releases have it ---- */
 
@@ -462,6 +547,7 @@ NCCL_ASSERT_DESCR(3, 120);
 NCCL_ASSERT_DESCR(4, 104);
 NCCL_ASSERT_DESCR(5, 112);
 NCCL_ASSERT_DESCR(6, 112);
+NCCL_ASSERT_DESCR(7, 136);
 #undef NCCL_ASSERT_DESCR
 
 /* The place of a member's field, counted from the descriptor's start. */
@@ -500,13 +586,22 @@ NCCL_ASSERT_AT(kernel_launch, stream, 24);
 NCCL_ASSERT_AT(ce_coll, syncStrategy, 80);
 NCCL_ASSERT_AT(ce_coll, ceSeqNum, 100);
 NCCL_ASSERT_AT(ce_coll, stream, 104);
+NCCL_ASSERT_AT(coll_v7, kernelVariant, 112);
+NCCL_ASSERT_AT(coll_v7, isSymColl, 120);
+NCCL_ASSERT_AT(coll_v7, userTag, 128);
+NCCL_ASSERT_AT(p2p_v7, userTag, 72);
+NCCL_ASSERT_AT(coll_api_v7, userTag, 72);
+NCCL_ASSERT_AT(p2p_api_v7, userTag, 64);
+NCCL_ASSERT_AT(ce_coll_v7, userTag, 112);
+NCCL_ASSERT_AT(kernel_phase, phaseId, 25);
+NCCL_ASSERT_AT(kernel_phase, pTimer, 40);
 NCCL_ASSERT_AT(ce_sync, nRanks, 28);
 NCCL_ASSERT_AT(ce_batch, totalBytes, 32);
 NCCL_ASSERT_AT(ce_batch, useIntraSync, 40);
 #undef NCCL_ASSERT_AT
 
 _Static_assert(sizeof(union nccl_args_v1) == 16, "state arguments v1 to v3");
-_Static_assert(sizeof(union nccl_args_v4) == 8, "state arguments v4 to v6");
-_Static_assert(NCCL_STATE_END == 31, "state values");
+_Static_assert(sizeof(union nccl_args_v4) == 8, "state arguments v4 to v7");
+_Static_assert(NCCL_STATE_END == 32, "state values");
 
 #endif

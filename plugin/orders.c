@@ -9,19 +9,9 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "shmring/producer.h"
-
-#define MOST_COST_NS	UINT32_C(1000000000)
-#define MOST_PPM	UINT32_C(1000000)
-
-/* The C library's fstat() has a new version; the kernel's has not. */
-static bool look_at(int fd, struct stat *st)
-{
-	return syscall(SYS_fstat, fd, st) == 0;
-}
 
 /*
  * A server that does not answer, or a program that serves a file system and hangs, must not
@@ -42,38 +32,38 @@ bool orders_is_local(const struct statfs *fs)
 	return false;
 }
 
-static bool is_trusted(const struct stat *file, int dirfd)
+static bool orders_trusts(const struct stat *file, int dirfd)
 {
 	struct stat dir;
 
-	return look_at(dirfd, &dir) && S_ISREG(file->st_mode) &&
+	return shmring_stat(dirfd, &dir) && S_ISREG(file->st_mode) &&
 	       !(file->st_mode & (S_IWGRP | S_IWOTH)) &&
 	       (file->st_uid == 0 || file->st_uid == geteuid() || file->st_uid == dir.st_uid);
 }
 
-static void open_in(struct orders *c, int dirfd, const char *name)
+static void orders_open_in(struct orders *c, int dirfd, const char *name)
 {
 	struct statfs fs;
 	struct stat st;
+	int fd;
 
 	/* A FIFO must not keep us waiting. */
-	c->fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (c->fd < 0)
+	fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd >= 0)
+		fd = shmring_move_up(fd);
+	if (fd < 0)
 		return;
-	c->fd = shmring_move_up(c->fd);
-	if (c->fd < 0)
-		return;
-	if (!look_at(c->fd, &st) || !is_trusted(&st, dirfd) || fstatfs(c->fd, &fs) < 0 ||
+	if (!shmring_stat(fd, &st) || !orders_trusts(&st, dirfd) || fstatfs(fd, &fs) < 0 ||
 	    !orders_is_local(&fs)) {
-		close(c->fd);
-		c->fd = -1;
+		close(fd);
 		return;
 	}
+	c->fd = fd;
 	c->dev = st.st_dev;
 	c->ino = st.st_ino;
 }
 
-static void open_file(struct orders *c)
+static void orders_open(struct orders *c)
 {
 	const char *slash = strrchr(c->path, '/');
 	char dir[sizeof(c->path)] = "/";
@@ -96,12 +86,12 @@ static void open_file(struct orders *c)
 	dirfd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dirfd < 0)
 		return;
-	open_in(c, dirfd, slash + 1);
+	orders_open_in(c, dirfd, slash + 1);
 	close(dirfd);
 }
 
 void orders_init(struct orders *c, const char *path, const uint8_t *boot_id,
-		  uint64_t mono_ns)
+		 uint64_t mono_ns)
 {
 	if (!path || !*path)
 		path = NCI_CONTROL_PATH;
@@ -109,44 +99,37 @@ void orders_init(struct orders *c, const char *path, const uint8_t *boot_id,
 	memcpy(c->boot_id, boot_id, sizeof(c->boot_id));
 	if (path[0] == '/' && strlen(path) < sizeof(c->path))
 		strcpy(c->path, path);
-	open_file(c);
+	orders_open(c);
 	c->open_ns = mono_ns;
-}
-
-/* Jobs close descriptors that are not theirs; the number comes back as anything. */
-static bool is_still_ours(const struct orders *c, struct stat *st)
-{
-	return c->fd >= 0 && look_at(c->fd, st) && st->st_dev == c->dev &&
-	       st->st_ino == c->ino;
 }
 
 void orders_close(struct orders *c)
 {
 	struct stat st;
 
-	if (is_still_ours(c, &st))
+	if (c->fd >= 0 && shmring_is_file(c->fd, c->dev, c->ino, &st))
 		close(c->fd);
 	c->fd = -1;
 }
 
-static void look_for_file(struct orders *c, uint64_t mono_ns)
+static void orders_look_for_file(struct orders *c, uint64_t mono_ns)
 {
-	struct stat st;
+	struct stat st = { .st_nlink = 1 };
 
-	if (!is_still_ours(c, &st))
-		c->fd = -1;
+	if (c->fd >= 0 && !shmring_is_file(c->fd, c->dev, c->ino, &st))
+		c->fd = -1;	/* the job has closed it: the number may be anything now */
 	if (mono_ns - c->open_ns < ORDERS_OPEN_NS)
 		return;
 	c->open_ns = mono_ns;
-	if (c->fd >= 0 && !st.st_nlink)
+	if (!st.st_nlink)
 		orders_close(c);
 	if (c->fd < 0)
-		open_file(c);
+		orders_open(c);
 }
 
 /* Times of another boot mean nothing in this one.  A container may have an id of its own. */
-static bool is_of_this_boot(const struct orders *c, const struct nci_control *file,
-			    uint64_t mono_ns)
+static bool orders_is_of_this_boot(const struct orders *c, const struct nci_control *file,
+				   uint64_t mono_ns)
 {
 	static const uint8_t unknown[sizeof(c->boot_id)];
 
@@ -160,7 +143,7 @@ enum orders_read orders_read(struct orders *c, uint64_t mono_ns)
 {
 	struct nci_control file;
 
-	look_for_file(c, mono_ns);
+	orders_look_for_file(c, mono_ns);
 	if (c->fd < 0)
 		return ORDERS_NONE;
 	if (pread(c->fd, &file, sizeof(file), 0) != (ssize_t)sizeof(file))
@@ -168,40 +151,31 @@ enum orders_read orders_read(struct orders *c, uint64_t mono_ns)
 	if (c->file.sequence && file.sequence == c->file.sequence &&
 	    file.checksum == c->file.checksum)
 		return ORDERS_SAME;
-	if (!nci_control_is_whole(&file) || !is_of_this_boot(c, &file, mono_ns))
+	if (!nci_control_is_whole(&file) || !orders_is_of_this_boot(c, &file, mono_ns))
 		return ORDERS_REFUSED;
 	c->file = file;
 	return ORDERS_NEW;
 }
 
-static void apply_entry(const struct nci_control_entry *e, struct orders_wish *wish)
-{
-	if (e->level <= NCI_LEVEL_TRACE) {
-		wish->level = e->level;
-		wish->asked = true;
-	}
-	if (e->sample == NCI_SAMPLE_BUDGET || e->sample == NCI_SAMPLE_ALL) {
-		wish->sample = e->sample;
-		wish->asked = true;
-	}
-	if (e->budget_ppm && e->budget_ppm <= MOST_PPM)
-		wish->budget_ppm = e->budget_ppm;
-	if (e->kernel_cost_ns && e->kernel_cost_ns <= MOST_COST_NS)
-		wish->kernel_cost_ns = e->kernel_cost_ns;
-	wish->wish = e->wish;
-	if (e->until_mono_ns &&
-	    (!wish->until_mono_ns || e->until_mono_ns < wish->until_mono_ns))
-		wish->until_mono_ns = e->until_mono_ns;
-}
-
 void orders_apply(const struct nci_control *file, uint64_t instance, uint64_t mono_ns,
-		   struct orders_wish *wish)
+		  struct orders_result *result)
 {
 	for (uint32_t i = 0; i < file->entries && i < NCI_CONTROL_ENTRIES; i++) {
 		const struct nci_control_entry *e = &file->entry[i];
+		bool level = e->level <= NCI_LEVEL_TRACE;
+		bool sample = e->sample == NCI_SAMPLE_BUDGET || e->sample == NCI_SAMPLE_ALL;
 
-		if ((!e->instance || e->instance == instance) &&
-		    (!e->until_mono_ns || mono_ns < e->until_mono_ns))
-			apply_entry(e, wish);
+		if ((e->instance && e->instance != instance) ||
+		    (e->until_mono_ns && mono_ns >= e->until_mono_ns))
+			continue;
+		if (level)
+			result->level = e->level;
+		if (sample)
+			result->sample = e->sample;
+		result->asked |= level || sample;
+		result->cause = e->cause;
+		if (e->until_mono_ns &&
+		    (!result->until_mono_ns || e->until_mono_ns < result->until_mono_ns))
+			result->until_mono_ns = e->until_mono_ns;
 	}
 }

@@ -24,9 +24,9 @@ struct orders {
 };
 
 /* What is to be in force; a field that nobody asks for is as it was. */
-struct orders_wish {
-	uint32_t level, sample, budget_ppm, kernel_cost_ns;
-	uint32_t wish;		/* NCI_WISH_* */
+struct orders_result {
+	uint32_t level, sample;
+	uint32_t cause;		/* NCI_CAUSE_* */
 	bool asked;		/* for a level or a sampling, by any entry */
 	uint64_t until_mono_ns;	/* when the first of what is in force ends; 0: nothing does */
 };
@@ -36,7 +36,7 @@ bool orders_is_local(const struct statfs *fs);
 
 /* `path`: NULL or "": NCI_CONTROL_PATH.  Opens the file if it is there already. */
 void orders_init(struct orders *c, const char *path, const uint8_t *boot_id,
-		  uint64_t mono_ns);
+		 uint64_t mono_ns);
 /* A descriptor that the job has closed itself, and may have opened anew, is left alone. */
 void orders_close(struct orders *c);
 
@@ -44,7 +44,7 @@ enum orders_read {
 	ORDERS_NONE,		/* there is no file */
 	ORDERS_SAME,
 	ORDERS_NEW,		/* c->file is new */
-	ORDERS_REFUSED,	/* torn, short, or no control file of this boot */
+	ORDERS_REFUSED,		/* torn, short, or no control file of this boot */
 };
 
 /*
@@ -53,8 +53,8 @@ enum orders_read {
  */
 enum orders_read orders_read(struct orders *c, uint64_t mono_ns);
 
-/* What the entries make of *wish at mono_ns.  Any bytes will do as entries. */
+/* What the entries make of *result at mono_ns.  Any bytes will do as entries. */
 void orders_apply(const struct nci_control *file, uint64_t instance, uint64_t mono_ns,
-		   struct orders_wish *wish);
+		  struct orders_result *result);
 
 #endif

@@ -18,6 +18,7 @@
 
 #include "plugin/gpu.h"
 #include "plugin/identity.h"
+#include "plugin/loaded.h"
 #include "plugin/sweep.h"
 
 struct process process_self;
@@ -31,7 +32,7 @@ static struct {
 	bool watches_forks;
 	bool told;		/* that the process is muted has been said */
 	int error;		/* why the process is muted; 0: it is not */
-	/* By communicator: another's may lie in a libnccl that is gone. */
+	/* By the communicator's entry: another's may lie in a libnccl that is gone. */
 	nccl_logger_fn *logger[SHMRING_COMMS];
 	bool is_steered[SHMRING_COMMS];
 	char dir[192];
@@ -77,14 +78,6 @@ static void forget_parent(void)
 	pthread_mutex_init(&state.lock, NULL);
 }
 
-/* What is stored there goes on to whoever serves it: one that hangs would hold callbacks. */
-static bool is_remote(const char *dir)
-{
-	struct statfs fs;
-
-	return statfs(dir, &fs) == 0 && !orders_is_local(&fs);
-}
-
 /* `random` 0: none, as long as nobody else has taken that name. */
 static void name_file(uint32_t random)
 {
@@ -99,6 +92,7 @@ static void name_file(uint32_t random)
 static int make_segment(struct process *p)
 {
 	const char *dir = getenv("NCCLINSP_SHM_DIR");
+	struct statfs fs;
 	uint32_t random;
 	int r;
 
@@ -107,8 +101,8 @@ static int make_segment(struct process *p)
 	if (dir[0] != '/' || strlen(dir) >= sizeof(state.dir))
 		return -EINVAL;		/* it must still be right when the process ends */
 	strcpy(state.dir, dir);
-	if (is_remote(dir))
-		return -EREMOTE;
+	if (statfs(dir, &fs) == 0 && !orders_is_local(&fs))
+		return -EREMOTE;	/* whoever serves it may hang, and would hold callbacks */
 	name_file(0);
 	sweep_dead(dir, state.file, (int64_t)(clock_ns(CLOCK_REALTIME) / 1000000000));
 	r = shmring_create(&p->ring, dir, state.file);
@@ -134,9 +128,8 @@ static void draw_contexts(struct process *p)
 
 	identity_random(&nonce, sizeof(nonce));
 	p->contexts = nci_context(nonce | UINT32_C(1) << 31, 0);
-	atomic_store_explicit(&p->comms, 0, memory_order_relaxed);
-	for (size_t i = 0; i < sizeof(p->closed) / sizeof(p->closed[0]); i++)
-		atomic_store_explicit(&p->closed[i], 0, memory_order_relaxed);
+	for (size_t i = 0; i < SHMRING_COMMS; i++)
+		atomic_store_explicit(&p->open[i], 0, memory_order_relaxed);
 }
 
 /* NCCL's own shared memory is always there, wherever ours is. */
@@ -152,7 +145,7 @@ static uint64_t spare_bytes(void)
 }
 
 /* No communicator is open: environment, version and libnccl itself may be new. */
-static void begin(struct process *p, int version)
+static void begin(struct process *p, const struct process_comm *comm, uint32_t nccl_version)
 {
 	if (p->pid && p->pid != getpid())
 		forget_parent();	/* a fork that ran no handlers */
@@ -168,44 +161,18 @@ static void begin(struct process *p, int version)
 		p->generation++;
 	}
 	intern_reset(&p->names);
-	steer_begin(p, version, spare_bytes());
+	steer_begin(p, comm->version, nccl_version, spare_bytes());
 }
 
 #define LOG_AS(level) (level), NCCL_LOG_INIT | NCCL_LOG_PROFILE, __FILE__, __LINE__
 
-/* As far as it can be at an init. */
-static const char *const reasons[] = {
-	[NCI_REASON_NONE] = "",
-	[NCI_REASON_API] = ", no KernelCh: NCCL is older than 2.28",
-	[NCI_REASON_SHM] = (", no KernelCh: too little free in " NCI_SHM_DIR),
-};
-
-static struct steer_company company_of(const struct process *p, const struct process_comm *comm)
-{
-	uint32_t n = atomic_load_explicit(&p->comms, memory_order_relaxed);
-	struct steer_company company = { 0 };
-
-	for (uint32_t i = 0; i < n; i++) {
-		const struct nci_comm *entry = &p->ring.comms[i];
-		bool same = comm->has_id && entry->flags & NCI_COMM_HAS_ID &&
-			    entry->comm_id == comm->id;
-
-		if (process_is_closed(i))
-			continue;
-		company.twins |= same && entry->rank != comm->rank;
-		company.others |= !same;
-	}
-	return company;
-}
-
 /* Each communicator takes its own share of shared memory on its first KernelCh. */
 static void watch_comm(struct process *p, const struct process_comm *comm)
 {
-	if (state.error || !steer_comm(p, spare_bytes(), company_of(p, comm)))
+	if (state.error || !steer_one_more(p, spare_bytes()) || !comm->logger)
 		return;
-	if (comm->logger)
-		comm->logger(LOG_AS(NCCL_LOG_INFO), "ncclinsp: one more communicator%s",
-		       reasons[NCI_REASON_SHM]);
+	comm->logger(LOG_AS(NCCL_LOG_INFO), "ncclinsp: one more communicator, kernels are not "
+		     "timed any more: too little free in " NCI_SHM_DIR);
 }
 
 static uint32_t cut_name(struct nci_comm *entry, const char *name)
@@ -219,22 +186,37 @@ static uint32_t cut_name(struct nci_comm *entry, const char *name)
 	return (uint32_t)bytes;
 }
 
-/* gpu may be NULL.  Index of a new entry; NCI_COMM_NONE: the table is full, or there is none. */
+/* The next number whose entry is not in use; NCI_COMM_NONE: all are. */
+static uint32_t next_number(struct process *p)
+{
+	uint32_t first = atomic_load_explicit(&p->ring.live->comms, memory_order_relaxed);
+
+	for (uint32_t n = first; n - first < SHMRING_COMMS; n++) {
+		if (atomic_load_explicit(&p->open[n % SHMRING_COMMS], memory_order_relaxed))
+			continue;
+		/* Whoever sees the number given away finds its entry empty, or published. */
+		atomic_store_explicit(&p->ring.comms[n % SHMRING_COMMS].published, 0,
+				      memory_order_relaxed);
+		atomic_store_explicit(&p->ring.live->comms, n + 1, memory_order_release);
+		return n % NCI_COMM_NUMBERS;
+	}
+	PROCESS_COUNT(no_comm);
+	return NCI_COMM_NONE;
+}
+
+/* gpu may be NULL.  Number of the communicator; NCI_COMM_NONE: it finds no room. */
 static uint32_t add_comm(struct process *p, const struct process_comm *comm,
 			 const struct gpu *gpu)
 {
+	uint32_t number = p->ring.header ? next_number(p) : NCI_COMM_NONE;
 	struct nci_comm *entry;
-	uint32_t i;
 
-	if (!p->ring.header)
+	if (number == NCI_COMM_NONE)
 		return NCI_COMM_NONE;
-	i = atomic_load_explicit(&p->ring.live->comms, memory_order_relaxed);
-	if (i >= SHMRING_COMMS) {
-		PROCESS_COUNT(no_comm);
-		return NCI_COMM_NONE;
-	}
-	atomic_store_explicit(&p->ring.live->comms, i + 1, memory_order_relaxed);
-	entry = &p->ring.comms[i];
+	entry = &p->ring.comms[number % SHMRING_COMMS];
+	atomic_thread_fence(memory_order_release);	/* a copy of what comes has it empty */
+	memset((uint8_t *)entry + sizeof(entry->published), 0,
+	       sizeof(*entry) - sizeof(entry->published));
 	entry->comm_id = comm->has_id ? comm->id : 0;
 	entry->rank = comm->has_id ? comm->rank : -1;
 	entry->nranks = comm->has_id ? comm->nranks : 0;
@@ -247,16 +229,25 @@ static uint32_t add_comm(struct process *p, const struct process_comm *comm,
 		memcpy(entry->pci_bus_id, gpu->bus_id, sizeof(entry->pci_bus_id));
 		entry->flags |= NCI_COMM_HAS_GPU;
 	}
-	atomic_store_explicit(&entry->ready, 1, memory_order_release);
-	atomic_store_explicit(&p->comms, i + 1, memory_order_release);
-	return i;
+	atomic_store_explicit(&entry->published, number + 1, memory_order_release);
+	atomic_store_explicit(&p->open[number % SHMRING_COMMS], number + 1,
+			      memory_order_release);
+	return number;
+}
+
+bool process_was_open(uint32_t comm)
+{
+	const struct process *p = &process_self;
+	uint32_t given = atomic_load_explicit(&p->ring.live->comms, memory_order_relaxed);
+
+	return comm < NCI_COMM_NUMBERS && (given > NCI_COMM_NUMBERS || comm < given);
 }
 
 static void count_open(struct process *p)
 {
 	if (p->ring.header)
 		atomic_store_explicit(&p->ring.live->comms_open, state.open,
-				      memory_order_release);	/* who sees it sees which */
+				      memory_order_relaxed);
 }
 
 static void report_muted(nccl_logger_fn *logger)
@@ -278,6 +269,10 @@ static void report_muted(nccl_logger_fn *logger)
 static void report_begin(const struct process *p, nccl_logger_fn *logger)
 {
 	const struct steer *s = &p->steer;
+	const char *kernels = s->mode == NCI_MODE_NEVER && s->seen & NCI_SEEN_API ?
+			      ", kernels are not timed: NCCL is older than 2.28" :
+			      s->seen & NCI_SEEN_SCARCE ?
+			      ", kernels are not timed: too little free in " NCI_SHM_DIR : "";
 
 	if (state.error) {
 		report_muted(logger);
@@ -286,8 +281,8 @@ static void report_begin(const struct process *p, nccl_logger_fn *logger)
 	if (logger)
 		logger(LOG_AS(NCCL_LOG_INFO),
 		       "ncclinsp " NCCLINSP_VERSION ": active, level %s, events 0x%x%s, %s/%s%s",
-		       level_name(s->now.level), s->now.mask, reasons[s->now.reason], state.dir,
-		       state.file, s->misspelt ? ", misspelt variable ignored" : "");
+		       level_name(s->now.level), s->now.mask, kernels, state.dir, state.file,
+		       s->env.misspelt ? ", misspelt variable ignored" : "");
 }
 
 static void report_end(nccl_logger_fn *logger, const struct process *p)
@@ -310,7 +305,8 @@ static void report_end(nccl_logger_fn *logger, const struct process *p)
 	       (unsigned long long)lines, lanes, (unsigned long long)refused);
 }
 
-static void set_mask(struct process *p, const struct process_comm *comm, uint32_t i, int *mask)
+static void set_mask(struct process *p, const struct process_comm *comm, uint32_t number,
+		     int *mask)
 {
 	bool steered = false;
 
@@ -319,32 +315,33 @@ static void set_mask(struct process *p, const struct process_comm *comm, uint32_
 	else
 		steered = steer_mask(p, comm->version, mask);
 	state.steered += steered;
-	if (i != NCI_COMM_NONE)
-		state.is_steered[i] = steered;
+	if (number != NCI_COMM_NONE)
+		state.is_steered[number % SHMRING_COMMS] = steered;
 }
 
 uint64_t process_init(const struct process_comm *comm, int *mask)
 {
 	struct process *p = &process_self;
 	uint64_t context;
-	uint32_t i;
+	uint32_t number;
 	struct gpu gpu;
 	bool first, has_gpu = gpu_identify(&gpu);
+	uint32_t nccl_version = loaded_nccl_version(comm->caller);
 
 	pthread_mutex_lock(&state.lock);
 	first = state.open == 0;
 	if (first)
-		begin(p, comm->version);
+		begin(p, comm, nccl_version);
 	else
 		watch_comm(p, comm);
-	i = add_comm(p, comm, has_gpu ? &gpu : NULL);
-	if (i != NCI_COMM_NONE)
-		state.logger[i] = comm->logger;
-	context = nci_context((uint32_t)(p->contexts >> 32), i);
+	number = add_comm(p, comm, has_gpu ? &gpu : NULL);
+	if (number != NCI_COMM_NONE)
+		state.logger[number % SHMRING_COMMS] = comm->logger;
+	context = nci_context((uint32_t)(p->contexts >> 32), number);
 	state.open++;
 	count_open(p);
 	if (mask)
-		set_mask(p, comm, i, mask);
+		set_mask(p, comm, number, mask);
 	if (first)
 		report_begin(p, comm->logger);
 	pthread_mutex_unlock(&state.lock);
@@ -354,25 +351,26 @@ uint64_t process_init(const struct process_comm *comm, int *mask)
 /* True: that was an open communicator. */
 static bool close_comm(struct process *p, uint64_t context)
 {
-	uint32_t i = nci_context_comm(context);
+	uint32_t number = nci_context_comm(context), i = number % SHMRING_COMMS;
 
 	if (state.open == 0 || context >> 32 != p->contexts >> 32)
 		return false;
-	if (i == NCI_COMM_NONE)
+	if (number == NCI_COMM_NONE)
 		return true;
-	if (i >= atomic_load_explicit(&p->comms, memory_order_relaxed) || process_is_closed(i))
+	if (!process_is_open(number))
 		return false;
 	atomic_store_explicit(&p->ring.comms[i].finalize, clock_ticks(p->clock),
-			      memory_order_release);
-	atomic_fetch_or_explicit(&p->closed[i / 64], UINT64_C(1) << (i % 64),
-				 memory_order_relaxed);
+			      memory_order_relaxed);
+	atomic_fetch_add_explicit(&p->ring.live->comms_ended, 1, memory_order_release);
+	atomic_store_explicit(&p->open[i], 0, memory_order_relaxed);
 	return true;
 }
 
 /* NCCL's library may be unmapped when its last one is gone, whatever another NCCL has open. */
-static void forget_mask(struct process *p, uint32_t i)
+static void forget_mask(struct process *p, uint32_t number)
 {
-	bool last = i != NCI_COMM_NONE && state.is_steered[i] && --state.steered == 0;
+	bool last = number != NCI_COMM_NONE && state.is_steered[number % SHMRING_COMMS] &&
+		    --state.steered == 0;
 
 	if (last || state.open == 0)
 		steer_end(p);
@@ -383,15 +381,15 @@ static void forget_mask(struct process *p, uint32_t i)
 void process_finalize(uint64_t context)
 {
 	struct process *p = &process_self;
-	uint32_t i = nci_context_comm(context);
+	uint32_t number = nci_context_comm(context);
 
 	pthread_mutex_lock(&state.lock);
 	if (close_comm(p, context)) {
 		state.open--;
 		count_open(p);
-		forget_mask(p, i);
-		if (state.open == 0 && i != NCI_COMM_NONE)
-			report_end(state.logger[i], p);
+		forget_mask(p, number);
+		if (state.open == 0 && number != NCI_COMM_NONE)
+			report_end(state.logger[number % SHMRING_COMMS], p);
 	}
 	pthread_mutex_unlock(&state.lock);
 }

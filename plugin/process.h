@@ -30,10 +30,9 @@ struct process {
 	uint32_t clock;			/* NCI_CLOCK_* */
 	_Atomic uint32_t folds;		/* steps leave no record of their own */
 	uint32_t generation;		/* of the segment; lanes of older ones are void */
-	_Atomic uint32_t comms;		/* communicators in the table */
 	uint32_t group;			/* NCI_EV_*: at whose stop decisions are made */
 	uint64_t contexts;		/* context token of the first communicator */
-	_Atomic uint64_t closed[SHMRING_COMMS / 64];	/* finalized communicators */
+	_Atomic uint32_t open[SHMRING_COMMS];	/* by entry: its communicator's number + 1; or 0 */
 	_Atomic(struct nci_live *) live;		/* NULL: no segment */
 	pid_t pid;			/* who made the segment */
 	pid_t loaded_pid;		/* who loaded us: NCCL goes by that, also after fork */
@@ -55,6 +54,7 @@ extern __thread struct process_thread process_thread;
 /* What NCCL tells at init; v1 to v3 tell nothing: has_id is false, logger NULL. */
 struct process_comm {
 	int version;
+	const void *caller;	/* an address in that NCCL */
 	bool has_id;
 	uint64_t id;
 	const char *name;	/* may be NULL; copied */
@@ -103,10 +103,15 @@ static inline struct shmring_lane *process_lane(void)
 		atomic_fetch_add_explicit(&live_->field, 1, memory_order_relaxed);	\
 } while (0)
 
-static inline bool process_is_closed(uint32_t comm)
+/* A communicator's number, or anything else. */
+static inline bool process_is_open(uint64_t comm)
 {
-	return atomic_load_explicit(&process_self.closed[comm / 64 % (SHMRING_COMMS / 64)],
-				    memory_order_relaxed) >> (comm % 64) & 1;
+	return comm < NCI_COMM_NUMBERS &&
+	       atomic_load_explicit(&process_self.open[comm % SHMRING_COMMS],
+				    memory_order_acquire) == comm + 1;
 }
+
+/* Whether a communicator of this process has ever had that number. */
+bool process_was_open(uint32_t comm);
 
 #endif

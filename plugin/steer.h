@@ -3,123 +3,100 @@
 #define PLUGIN_STEER_H
 
 /*
- * What NCCL is asked for while the job runs: level, sampling and bursts, changed
- * when a group ends.  NCCL reads its mask at the begin of each API call, before we
- * hear of the call; an operation in flight keeps what it was posted with.
+ * What NCCL is asked for while the job runs: level, sampling and bursts, changed when a
+ * group ends.  NCCL reads its mask at the begin of each API call, before we hear of the
+ * call; an operation in flight keeps what it was posted with.
  *
- * When KernelCh may change
+ * Two things about KernelCh let jobs never end in ncclCommDestroy (docs/kernels.md has
+ * the runs).  NCCL up to 2.30 waits there for every stamp that it has looked for.
  *
- * A Send that is watched, in one group with a Recv that is not, hangs the job (seen
- * inside NCCL 2.28.9): the kernel stamps for neither, and NCCL waits for the stamp
- * when the communicator is destroyed.  Everything else that a change can leave behind,
- * a watched Recv beside a Send that is not, or collectives of both kinds, does no harm.
- * So between the first and the last call of a group with sends and receives the bit
- * must stand still.  (NCCL's own AlltoAll is such a group: it asks before each part.)
+ *  - A Send that is watched, paired with a Recv that is not: the kernel stamps for
+ *    neither.  So the bit must stand still in a group with sends and receives.  It
+ *    changes when a GroupApi stops, on the thread that sends and outside of its group,
+ *    or on any thread as long as nobody has sent.  The second thread that sends ends all
+ *    changes.  Whoever has decided before that may not store after it: each of the first
+ *    two senders sets a spare bit of the mask, and the store compares all of it.  What
+ *    remains is a thread whose first send ever has read the mask and not called us yet:
+ *    so nothing changes until the process has shown for a while how it uses NCCL.
  *
- *  - It changes only when a GroupApi stops.  NCCL also ends that at an inner
- *    ncclGroupEnd whose start came after the first call; the outermost end is known by
- *    the launch before it (Coll or P2p on this thread), or by depth 1: a lone call.
- *  - Once a thread has posted a send or receive, only this thread changes it: it
- *    knows that it is not within a group.  Before, any thread may, since nobody has one.
- *  - Once a second thread has, nobody does (NCI_REASON_THREADS): another thread may have
- *    read the old mask, and we would not know of it yet.  The bit stays as it is, for
- *    good; there is no moment that is safe for a last change.
- *  - What stays for good should rather be off.  So from the first send on the bit goes
- *    off, and no burst begins for `settle` seconds, in which a second thread shows up:
- *    the one that runs backward passes, say.  The same holds after a level that showed
- *    us no calls, and after a second rank of one communicator has come: where a process
- *    has a GPU for each thread, all of them send for the first time at once, and none of
- *    them may change anything any more.  (No rank has made a call then: NCCL lets the
- *    ranks of a node go on when all of them have been through init.)
+ *  - Counts of works that drift: NCCL then waits for another work's stamp, which never
+ *    comes if that one is not watched.  A rank that sends to itself, CUDA graphs and, from
+ *    2.29 on, a group of Broadcasts with several roots do that.  After the first KernelCh
+ *    never comes on again, since only a pause leaves works without stamps; after captured
+ *    graphs it stays as it is, since replays go on as they were captured; after the last
+ *    it goes off for good.
  *
- * That leaves one race.  A thread whose first send ever reads the mask just before
- * another thread changes it.  So whoever sends for the first time within the second
- * after a change sets the bit to what its own first call cannot conflict with: on after
- * a Send, off after a Recv.  And who decided on a change before that may not make it any
- * more: each first send alters the mask, in a bit that means nothing beside others, and
- * a change is stored only where the mask is what it was when its reasons were looked at.
+ * From 2.31 on NCCL counts watched works only: KernelCh is on from the first one, and
+ * once it is off it stays off.
  */
 
-#include "nci/events.h"
-#include "plugin/burst.h"
-#include "plugin/orders.h"
+#include "nci/segment.h"
+#include "plugin/environment.h"
 #include "plugin/level.h"
 #include "plugin/nccl_profiler.h"
+#include "plugin/orders.h"
+#include "shmring/producer.h"
 
 struct process;
 struct process_thread;
 
-/* The handle of a group that leaves no record, but at whose stop we decide: no event has it. */
-#define STEER_HANDLE	UINT64_C(0x7fffffffffffffff)
+#define STEER_FIRST_S		60	/* kernels are timed for so long, from NCCL 2.31 on */
+#define STEER_PERIOD_MS		16000	/* bursts where no daemon plans them: even if timing */
+#define STEER_LENGTH_US		80000	/* doubled what NCCL takes, it would cost 0.5 % */
 
-#define STEER_CAPTURES	1	/* a group was captured into a CUDA graph */
-#define STEER_SENDERS	2	/* several threads send and receive */
-#define STEER_LIBRARIES	4	/* two NCCLs have shown us their masks */
+/* What a communicator has posted last that matters beside something else of its group. */
+struct steer_comm {
+	_Atomic uint64_t broadcast;	/* group << 32 | root */
+	_Atomic uint32_t send;		/* group */
+};
 
 struct steer {
 	/* Of all threads. */
 	_Atomic uint32_t busy;		/* one thread decides; the others go on */
-	_Atomic uint32_t value;		/* what we put into NCCL's mask last */
+	_Atomic uint32_t value;		/* what we put into NCCL's mask last, spare bits left out */
 	_Atomic(int *) mask;		/* NCCL's; NULL: no communicator is open */
-	_Atomic uint64_t quiet_from;	/* CLOCK_REALTIME_COARSE: nothing to decide from then */
-	_Atomic uint64_t quiet_ns;	/* for so long */
+	_Atomic uint64_t due_ns;	/* CLOCK_REALTIME_COARSE: nothing to decide before */
 	_Atomic uint64_t switched;	/* ticks of KernelCh's last change; 0: at init */
 	_Atomic uint32_t switches;	/* changes of KernelCh */
-	_Atomic uint32_t flags;		/* STEER_* */
-	_Atomic uint32_t epoch;		/* grows when threads must say anew that they send */
-	_Atomic uint32_t fresh;		/* groups to watch because a communicator is new */
+	_Atomic uint32_t seen;		/* NCI_SEEN_* */
+	_Atomic uint32_t groups;	/* numbers of outermost groups */
+	_Atomic uint32_t open;		/* threads within a group */
 	_Atomic uint32_t waits;		/* a change that only the sender may make */
-	_Atomic uint32_t sending;	/* it is within a group */
 	_Atomic(const struct process_thread *) sender;
-	_Atomic uint64_t usual[2];	/* ticks of a callback, by NCI_THREADS_* */
+	struct steer_comm comm[SHMRING_COMMS + 1];	/* the last one: all without an entry */
 	/* Of the one that is busy. */
 	int version;
-	bool from_environment;
-	bool keeps_graphs;	/* NCCLINSP_GRAPHS=kernel */
-	bool scarce;		/* too little shared memory for KernelCh */
-	bool misspelt;		/* a variable that was ignored */
-	struct level env, now;
-	uint32_t env_sample, sample;
-	uint32_t env_budget_ppm, budget_ppm;
-	uint32_t cost_ns;
-	uint64_t settle_ns;
-	uint64_t settled_ns;	/* CLOCK_MONOTONIC until which no burst begins; 0: no wait */
-	bool settles;		/* that was begun for the sender */
-	bool unsettled;		/* it is to begin: calls are shown again, or ranks come */
-	bool replan;		/* budget or cost are new */
-	bool seems_whole;	/* no plan yet, and so far the budget is enough for all */
-	uint64_t fresh_ns;	/* ... when the first look after its init was; 0: none yet */
-	uint64_t looked_ns;	/* ... of the last look at the control file */
-	uint64_t until_ns;	/* ... when something in force ends; 0: nothing does */
-	struct burst_plan plan;
-	struct burst_rate rate;
+	bool modern;			/* NCCL 2.31 or newer */
+	struct environment env;
+	struct level start, now;	/* what the environment says; in force */
+	uint32_t sample, mode, mode_s;
+	uint32_t before;		/* `value` before its last change */
+	uint64_t period_ns, length_ns;	/* of bursts */
+	uint64_t active_ns;		/* time with groups in it, a pause counted for a second */
+	uint64_t first_end_ns;		/* CLOCK_MONOTONIC; 0: no group yet */
+	uint64_t looked_ns, decided_ns;	/* ... of the last look at the control file; at all */
+	uint64_t decided_ticks;		/* the latter, by the process's clock */
+	uint64_t until_ns;		/* ... when something in force ends; 0: nothing does */
 	struct orders orders;
 };
 
 /* A thread's own part, in process_thread. */
 struct steer_thread {
-	uint32_t epoch;		/* in which it has said that it sends; 0: in none */
-	uint32_t switches;	/* when its group began */
-	uint32_t ops;		/* API calls in it */
-	bool open;		/* it is within a group, as far as GroupApi tells */
-	bool ends;		/* ... and the next stop is the outermost end */
-	bool watched;		/* KernelCh was on when it began */
+	uint32_t group;		/* number of the outermost group, as far as can be told */
+	uint32_t switches;	/* when its GroupApi began */
+	bool open;		/* it is within a GroupApi */
+	bool launched;		/* ... whose next stop is the outermost end */
+	bool over;		/* the outermost group has ended, most likely */
+	bool sends;		/* it has ever sent */
+	bool sent;		/* ... and is within a group of it, as far as can be told */
+	bool watched;		/* KernelCh was on when the GroupApi began */
 };
 
-/*
- * The first communicator: environment, control file, and what NCCL is to be asked for.
- * Under the lock of inits, as all that takes a struct process here.
- */
-void steer_begin(struct process *p, int version, uint64_t spare_bytes);
+/* The first communicator.  Under the lock of inits, as all that takes a process here. */
+void steer_begin(struct process *p, int version, uint32_t nccl_version, uint64_t spare_bytes);
 
-/* Who else has a communicator in this process. */
-struct steer_company {
-	bool twins;		/* other ranks of the same one */
-	bool others;		/* ranks of others */
-};
-
-/* One more: true if KernelCh has just gone, since shared memory has become scarce. */
-bool steer_comm(struct process *p, uint64_t spare_bytes, struct steer_company company);
+/* One more: true if kernels are not timed any more, since shared memory has become scarce. */
+bool steer_one_more(struct process *p, uint64_t spare_bytes);
 
 /* What a communicator's init is to leave in its NCCL's mask; true: the one that is steered. */
 bool steer_mask(struct process *p, int version, int *mask);
@@ -130,32 +107,23 @@ void steer_end(struct process *p);
 /* In a forked child. */
 void steer_forget(struct process *p);
 
-/* Why KernelCh is not what level and sampling say: NCI_REASON_*. */
-uint32_t steer_reason(const struct steer *s);
+/* ---- from callbacks; `comm` is the communicator's number, or NCI_COMM_NONE or above ---- */
 
-/* ---- from callbacks ---- */
-
-#define STEER_EVENTS	(NCCL_GROUP_API | NCCL_COLL_API | NCCL_P2P_API)
+#define STEER_EVENTS	(NCCL_GROUP_API | NCCL_COLL_API | NCCL_P2P_API | NCCL_P2P)
 
 /* An event of STEER_EVENTS starts on this thread. */
-void steer_started(const struct nccl_descr_v6 *d, uint64_t ticks);
+void steer_started(uint64_t comm, const struct nccl_descr_v6 *d, uint64_t ticks);
 
-/* A GroupApi, or before version 5 a Group, has stopped on this thread. */
-void steer_stopped(void);
+/*
+ * A GroupApi, or before version 5 a Group, has stopped on this thread, `took` ticks after
+ * the application had ended it; 0: not known.
+ */
+void steer_stopped(uint64_t took);
 
 /*
  * A Coll or P2p starts on this thread, hence a launch: whether KernelCh was on for sure
  * when the operation was called.
  */
 bool steer_launched(uint64_t ticks);
-
-/* One of NCI_TIMED_ONE_IN callbacks began at `ticks`, and this is its end. */
-void steer_timed(uint32_t type, uint64_t ticks);
-
-static inline bool steer_is_timed(uint64_t ticks)
-{
-	/* By chance, and no multiplier of the counter keeps us from any callback. */
-	return (uint32_t)ticks * UINT32_C(0x9e3779b1) < UINT32_MAX / NCI_TIMED_ONE_IN;
-}
 
 #endif

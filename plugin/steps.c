@@ -6,7 +6,6 @@
 struct nci_record *steps_open_sums(struct shmring_lane *lane, struct nci_ev_proxy_op *op,
 				   const struct nci_ev_proxy_step *first)
 {
-	const struct fill_row *row = &fill_rows[NCI_EV_PROXY_SUMS];
 	struct nci_record *rec;
 	uint64_t token;
 
@@ -14,13 +13,13 @@ struct nci_record *steps_open_sums(struct shmring_lane *lane, struct nci_ev_prox
 	if (!rec)
 		return NULL;
 	rec->type = NCI_EV_PROXY_SUMS;
-	rec->form = row->lines | (op->form & (NCI_FORM_SEND | NCI_FORM_FOREIGN));
 	rec->comm = op->comm;
 	rec->serial = 0;
 	rec->parent = first->parent;
 	rec->start = first->start;
 	rec->stop = 0;
-	row->fill(rec, NULL, NULL);
+	rec->form = (uint8_t)(fill_events[NCI_EV_PROXY_SUMS](rec, NULL, NULL) |
+			      (op->form & (NCI_FORM_SEND | NCI_FORM_FOREIGN)));
 	op->sums = (uint16_t)(nci_token_slot(token) + 1);
 	shmring_open(rec, token);
 	return rec;

@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "plugin/identity.h"
@@ -39,8 +38,7 @@ static bool is_old_file_of(int fd, uid_t uid, int64_t now_s)
 {
 	struct stat st;
 
-	/* The C library's fstat() has a new version; the kernel's has not. */
-	return syscall(SYS_fstat, fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == uid &&
+	return shmring_stat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == uid &&
 	       now_s - (int64_t)st.st_mtime > SWEEP_AGE_S;
 }
 

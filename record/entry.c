@@ -131,12 +131,13 @@ struct comm {
 	nccl_logger_fn *logger;
 };
 
-/* Older NCCLs can abort on KernelCh. */
+/* Older NCCLs can abort on KernelCh; those from 2.29.2 to 2.30 may never end with it. */
 static int all_events(int version)
 {
 	static const int events[] = {
 		0, NCCL_EVENTS_V1, NCCL_EVENTS_V2, NCCL_EVENTS_V3 & ~NCCL_KERNEL_CH,
-		NCCL_EVENTS_V4 & ~NCCL_KERNEL_CH, NCCL_EVENTS_V5, NCCL_EVENTS_V6,
+		NCCL_EVENTS_V4 & ~NCCL_KERNEL_CH, NCCL_EVENTS_V5, NCCL_EVENTS_V6 & ~NCCL_KERNEL_CH,
+		NCCL_EVENTS_V7,
 	};
 
 	return events[version];
@@ -260,6 +261,7 @@ static int init_v4(void **context, int *mask, const char *name, uint64_t id, int
 	}
 INIT_FROM_V5(5)
 INIT_FROM_V5(6)
+INIT_FROM_V5(7)
 
 /* ---- events ---- */
 
@@ -342,3 +344,4 @@ TABLE(3, 1);
 TABLE(4, 4);
 TABLE(5, 4);
 TABLE(6, 4);
+TABLE(7, 4);

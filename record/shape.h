@@ -6,7 +6,7 @@
 
 #include "plugin/nccl_profiler.h"
 
-#define SHAPE_STRINGS	4	/* at most */
+#define SHAPE_STRINGS	5	/* at most */
 
 struct shape {
 	uint8_t bytes;			/* head and union member */
@@ -20,7 +20,8 @@ const struct shape *shape_of(int version, uint64_t type);
 static inline bool shape_knows(int version, uint64_t type)
 {
 	static const uint16_t events[] = { 0, NCCL_EVENTS_V1, NCCL_EVENTS_V2, NCCL_EVENTS_V3,
-					   NCCL_EVENTS_V4, NCCL_EVENTS_V5, NCCL_EVENTS_V6 };
+					   NCCL_EVENTS_V4, NCCL_EVENTS_V5, NCCL_EVENTS_V6,
+					   NCCL_EVENTS_V7 };
 
 	return type && !(type & (type - 1)) && version >= 1 &&
 	       version <= NCCL_PROFILER_VERSIONS && (events[version] & type);

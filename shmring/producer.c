@@ -24,6 +24,7 @@
 
 _Static_assert(SHMRING_SLOTS <= 1 << NCI_TOKEN_SLOT_BITS, "a slot fits a token");
 _Static_assert((SHMRING_LINES & (SHMRING_LINES - 1)) == 0, "the ring is a power of two");
+_Static_assert(NCI_COMM_NUMBERS % SHMRING_COMMS == 0, "numbers wrap where entries do");
 _Static_assert(SHMRING_WORDS <= 32, "one word tells which words have empty slots");
 _Static_assert(LANE_BYTES % NCI_PAGE == 0, "lanes are mapped one by one");
 
@@ -115,16 +116,21 @@ static int open_exclusively(int dirfd, const char *name)
 	return shmring_move_up(fd);
 }
 
-/*
- * A job that closes every descriptor it can think of closes ours, and the number
- * comes back as a file of its own.  (fstat() itself is too new a symbol.)
- */
+bool shmring_stat(int fd, struct stat *st)
+{
+	return syscall(SYS_fstat, fd, st) == 0;
+}
+
+bool shmring_is_file(int fd, dev_t dev, ino_t ino, struct stat *st)
+{
+	return shmring_stat(fd, st) && st->st_dev == dev && st->st_ino == ino;
+}
+
 static bool is_still_ours(const struct shmring *ring)
 {
 	struct stat st;
 
-	return syscall(SYS_fstat, ring->fd, &st) == 0 && st.st_dev == ring->dev &&
-	       st.st_ino == ring->ino;
+	return shmring_is_file(ring->fd, ring->dev, ring->ino, &st);
 }
 
 static void lay_out(struct shmring *ring, void *base)
@@ -138,6 +144,10 @@ static void lay_out(struct shmring *ring, void *base)
 	h->lanes = NCI_MAX_LANES;
 	h->comms = SHMRING_COMMS;
 	h->strings = SHMRING_STRINGS;
+	h->live_bytes = sizeof(struct nci_live);
+	h->lane_bytes = sizeof(struct nci_lane);
+	h->comm_bytes = sizeof(struct nci_comm);
+	h->string_bytes = sizeof(struct nci_string);
 	h->live_offset = sizeof(*h);
 	h->comms_offset = h->live_offset + sizeof(struct nci_live) +
 			  NCI_MAX_LANES * sizeof(struct nci_lane);
@@ -173,7 +183,7 @@ int shmring_create(struct shmring *ring, const char *dir, const char *name)
 		goto remove;
 	base = map(fd, 0, bytes);
 	r = base ? take_lock(fd) : -ENOMEM;
-	if (!r && syscall(SYS_fstat, fd, &st) < 0)
+	if (!r && !shmring_stat(fd, &st))
 		r = -errno;
 	if (r)
 		goto remove;
@@ -319,7 +329,7 @@ static bool slot_regain(struct shmring_lane *lane, uint32_t slot,
 	struct nci_record *rec = shmring_slot(lane->pool, slot);
 	uint64_t seen = atomic_load_explicit(shmring_token(rec), memory_order_acquire);
 
-	if (!(seen & NCI_TOKEN_FREE)) {
+	if (!(seen & NCI_TOKEN_NO_EVENT)) {
 		if (!abandoned(rec, arg) ||
 		    !atomic_compare_exchange_strong_explicit(shmring_token(rec), &seen,
 							     seen | NCI_TOKEN_FREE,

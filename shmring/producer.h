@@ -15,6 +15,7 @@
  */
 
 #include <stdbool.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "nci/segment.h"
@@ -81,6 +82,15 @@ int shmring_create(struct shmring *ring, const char *dir, const char *name);
  */
 int shmring_move_up(int fd);
 
+/* fstat() as the kernel has it: the C library's has a new version.  False: fd is none. */
+bool shmring_stat(int fd, struct stat *st);
+
+/*
+ * Whether fd still is the file of that device and inode: a job that closes every descriptor
+ * it can think of closes ours, and the number comes back as a file of its own.
+ */
+bool shmring_is_file(int fd, dev_t dev, ino_t ino, struct stat *st);
+
 /* Whether another process holds the lock of the segment that is open at `fd`, or may. */
 bool shmring_is_held(int fd);
 
@@ -145,7 +155,7 @@ static inline struct nci_record *shmring_take(struct shmring_lane *lane, uint64_
 
 	rec = shmring_slot(lane->pool, slot);
 	*token = (atomic_load_explicit(shmring_token(rec), memory_order_relaxed) &
-		  ~NCI_TOKEN_FREE) + NCI_TOKEN_GEN_ONE;
+		  ~NCI_TOKEN_NO_EVENT) + NCI_TOKEN_GEN_ONE;
 	atomic_thread_fence(memory_order_release);				/* W4 */
 	SHMRING_TESTPOINT(taken);
 	return rec;
@@ -172,7 +182,7 @@ static inline struct nci_record *shmring_find(struct shmring *ring, uint64_t tok
 	rec = shmring_slot(pool, slot);
 	if (atomic_load_explicit(shmring_token(rec), memory_order_acquire) != token)
 		return NULL;
-	return token & NCI_TOKEN_FREE ? NULL : rec;
+	return token & NCI_TOKEN_NO_EVENT ? NULL : rec;
 }
 
 static inline void shmring_begin(struct shmring_lane *lane, uint32_t lines)

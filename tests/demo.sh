@@ -10,8 +10,8 @@ FRAMES=${FRAMES:-3}
 T=$(mktemp -d "${TMPDIR:-/tmp}/ncclinsp-demo.XXXXXX")
 SHM=$(mktemp -d /dev/shm/ncclinsp-demo.XXXXXX)
 export NCCLINSP_SHM_DIR=$SHM NCCLINSP_SOCKET=$T/ncclinspd.sock
-# Nobody wants to watch for half a minute how a job's threads show up: they are known here.
-export NCCLINSP_SETTLE=1
+# Nobody wants to watch for half a minute how a job uses NCCL: that is known here.
+export NCCLINSP_KERNELS=always
 
 started=()
 finish() {

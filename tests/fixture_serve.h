@@ -299,6 +299,8 @@ static inline struct process *fx_process(pid_t pid, uid_t uid, int32_t rank)
 	snprintf(p->plugin_version, sizeof(p->plugin_version), "0.1.0");
 	p->api_version = 6;
 	p->level = NCI_LEVEL_NET;
+	p->steering = (struct steering){ .known = true, .mode = NCI_MODE_ALWAYS,
+					 .sample = NCI_SAMPLE_BUDGET };
 	p->mask = NCI_EVENT_BIT(NCI_EV_COLL) | NCI_EVENT_BIT(NCI_EV_KERNEL_CH) |
 		  NCI_EVENT_BIT(NCI_EV_PROXY_OP);
 	p->records = UINT64_C(1) << 60 | 1;
@@ -331,6 +333,8 @@ static inline void fx_post(struct process *p, uint64_t seq, uint64_t token, uint
 	};
 	struct event ev = { .rec = (const struct nci_record *)&coll, .comm = p->comms };
 
+	if (p->mask & NCI_EVENT_BIT(NCI_EV_KERNEL_CH))
+		coll.form |= NCI_FORM_WATCHED;
 	reconstruct_event(fx.reconstruct, p, &ev, fx.now_ns);
 }
 

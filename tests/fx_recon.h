@@ -126,8 +126,12 @@ static inline void fx_recon_close(struct fx_recon *fx)
 
 static inline void fx_give(struct fx_recon *fx, struct fx_process *f, const union fx_record *r)
 {
-	struct event ev = { &r->rec, process_comm(&f->p, r->rec.comm) };
+	union fx_record given = *r;
+	struct event ev = { &given.rec, process_comm(&f->p, r->rec.comm) };
 
+	if ((r->rec.type == NCI_EV_COLL || r->rec.type == NCI_EV_P2P) &&
+	    f->p.mask & NCI_EVENT_BIT(NCI_EV_KERNEL_CH))
+		given.rec.form |= NCI_FORM_WATCHED;
 	reconstruct_event(fx->rc, &f->p, &ev, fx->now);
 }
 

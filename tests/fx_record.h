@@ -18,9 +18,9 @@
 
 static const void *const tables[] = {
 	NULL, &ncclProfiler_v1, &ncclProfiler_v2, &ncclProfiler_v3, &ncclProfiler_v4,
-	&ncclProfiler_v5, &ncclProfiler_v6,
+	&ncclProfiler_v5, &ncclProfiler_v6, &ncclProfiler_v7,
 };
-static const int releases[] = { 0, 23, 25, 26, 27, 28, 30 };
+static const int releases[] = { 0, 23, 25, 26, 27, 28, 30, 31 };
 
 static const struct nccl_profiler_v6 *const v6 = &ncclProfiler_v6;
 static char path[300];

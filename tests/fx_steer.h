@@ -8,20 +8,15 @@
  */
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "plugin/process.h"
-#include "plugin/steer_impl.h"
+#include "plugin/steer.c"	/* its own functions as well */
 #include "tests/fixture.h"
 #include "tests/plugin_driver.h"
 
 #define SECOND	UINT64_C(1000000000)
 #define MS	UINT64_C(1000000)
-#define FAST	20000		/* groups per second: far above the budget */
 
 static int mask;		/* NCCL's */
 static void *context;
@@ -35,9 +30,9 @@ static inline const struct nci_steer *told(void)
 	return &process_self.ring.header->steer;
 }
 
-static inline uint32_t reason(void)
+static inline uint32_t seen(void)
 {
-	return atomic_load(&process_self.ring.live->reason);
+	return atomic_load(&process_self.ring.live->seen);
 }
 
 static inline bool is_on(void)
@@ -49,7 +44,7 @@ static inline bool is_on(void)
 
 static inline void *start(uint64_t type, const char *func, int depth, bool captured)
 {
-	struct nccl_descr_v6 d = { .type = type };
+	struct nccl_descr_v6 d = { .type = type, .rank = 1 };
 	void *handle = NULL;
 
 	if (type == NCCL_GROUP_API) {
@@ -69,9 +64,20 @@ static inline void play(uint64_t type, const char *func)
 	ncclProfiler_v6.stopEvent(start(type, func, 0, false));
 }
 
-static inline void decide_at(bool outermost)
+static inline void broadcast(void *of, int root)
 {
-	now.outermost = outermost;
+	struct nccl_descr_v6 d = { .type = NCCL_COLL_API };
+	void *handle;
+
+	d.collApi.func = "Broadcast";
+	d.collApi.root = root;
+	ncclProfiler_v6.startEvent(of, &handle, &d);
+	ncclProfiler_v6.stopEvent(handle);
+}
+
+static inline void decide(bool sent)
+{
+	now.sent = sent;
 	now.ticks = clock_ticks(process_self.clock);
 	while (!steer_try(s))
 		sched_yield();
@@ -80,15 +86,17 @@ static inline void decide_at(bool outermost)
 }
 
 /* The plugin's own look at the clock is not to decide anything. */
+static inline void be_quiet(void)
+{
+	atomic_store(&s->due_ns, clock_ns(CLOCK_REALTIME_COARSE) + QUIET_NS);
+	atomic_store(&s->waits, 0);
+}
+
 static inline void stop_group(void *group)
 {
-	bool outermost = process_thread.steer.ends;
-
-	atomic_store(&s->quiet_from, 0);
-	atomic_store(&s->quiet_ns, UINT64_MAX);
-	atomic_store(&s->waits, 0);
+	be_quiet();
 	ncclProfiler_v6.stopEvent(group);
-	decide_at(outermost);
+	decide(process_thread.steer.sent);
 }
 
 static inline void collective(void)
@@ -117,58 +125,36 @@ static inline void pass(uint64_t ns)
 	now.real_ns += ns;
 }
 
-/* As if so many collectives had come and gone, the last of which is played. */
-static inline void collectives(uint64_t n)
+/* Collectives, a hundred in a second. */
+static inline void run_for(uint64_t ns)
 {
-	struct nci_steer *out = &process_self.ring.header->steer;
-
-	atomic_fetch_add(is_on() ? &out->groups_inside : &out->groups_outside, n - 1);
-	atomic_fetch_add(is_on() ? &out->ops_inside : &out->ops_outside, n - 1);
-	collective();
-}
-
-/* So much time with so many groups in a second: each of many is played, or one in some. */
-static inline void run_for(uint64_t ns, uint64_t per_s)
-{
-	uint64_t at_once = per_s > 500 ? per_s / 500 : 1;
-
-	for (uint64_t i = 0; i < ns / MS * per_s / 1000 / at_once; i++) {
-		pass(1000 * MS / per_s * at_once);
-		collectives(at_once);
+	for (uint64_t i = 0; i < ns / (10 * MS); i++) {
+		pass(10 * MS);
+		collective();
 	}
 }
 
-static inline void run_until(bool on, uint64_t most_ns)
-{
-	uint64_t end = now.mono_ns + most_ns;
-
-	while (is_on() != on && now.mono_ns < end) {
-		/* Those of a new communicator count one by one. */
-		uint64_t at_once = atomic_load(&s->fresh) ? 1 : FAST / 1000;
-
-		pass(SECOND / FAST * at_once);
-		collectives(at_once);
-	}
-	ck_assert_int_eq(is_on(), on);
-}
-
-static inline void make_fast(void)
-{
-	run_for(9 * SECOND, FAST);
-	run_until(false, SECOND);
-}
-
-/* Right after the begin of a burst, without the call that would look. */
+/* Right after the begin of a burst, or right before the next one, without a call that looks. */
 static inline void go_to_burst(void)
 {
-	now.real_ns = (now.real_ns / (64 * SECOND) + 1) * 64 * SECOND + MS;
+	now.real_ns = (now.real_ns / s->period_ns + 1) * s->period_ns + MS;
+}
+
+static inline void leave_burst(void)
+{
+	now.real_ns = (now.real_ns / s->period_ns + 1) * s->period_ns - MS;
+}
+
+static inline void begin_at_a_time(void)
+{
+	now.mono_ns = clock_ns(CLOCK_MONOTONIC);
+	now.real_ns = 1700000000 * SECOND + SECOND / 2;
 }
 
 static inline void init(void)
 {
 	ck_assert_int_eq(ncclProfiler_v6.init(&context, 1, &mask, "c", 1, 2, 0, NULL), 0);
-	now.mono_ns = clock_ns(CLOCK_MONOTONIC);
-	now.real_ns = 1700000000 * SECOND;
+	begin_at_a_time();
 }
 
 static void setup(void)
@@ -176,28 +162,41 @@ static void setup(void)
 	setenv("NCCLINSP_SHM_DIR", fx_tmpdir(), 1);
 	snprintf(path, sizeof(path), "%s/control", fx_tmpdir());
 	setenv("NCCLINSP_CONTROL", path, 1);
-	setenv("NCCLINSP_LEVEL", "net", 1);
+	setenv("NCCLINSP_SETTLE", "0", 1);
 	memset(&file, 0, sizeof(file));
 	file.magic = NCI_CONTROL_MAGIC;
 	file.version = NCI_CONTROL_VERSION;
 }
 
-/* A control file with one entry, about this process. */
-static inline void write_wish(uint32_t level, uint32_t sample, uint64_t until)
+static inline void write_file(void)
 {
 	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
 
-	file.entries = 1;
-	file.entry[0] = (struct nci_control_entry){
-		.instance = process_self.ring.header ? process_self.ring.header->instance : 0,
-		.level = level, .sample = sample, .until_mono_ns = until,
-		.wish = NCI_WISH_PERSON,
-	};
 	file.sequence++;
 	file.checksum = nci_control_checksum(&file);
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(pwrite(fd, &file, sizeof(file), 0), sizeof(file));
 	close(fd);
+}
+
+/* A control file with one entry, about this process. */
+static inline void write_entry(uint32_t level, uint32_t sample, uint64_t until)
+{
+	file.entries = 1;
+	file.entry[0] = (struct nci_control_entry){
+		.instance = process_self.ring.header ? process_self.ring.header->instance : 0,
+		.level = level, .sample = sample, .until_mono_ns = until,
+		.cause = NCI_CAUSE_PERSON,
+	};
+	write_file();
+}
+
+static inline void on_another_thread(void *(*run)(void *), void *arg)
+{
+	pthread_t thread;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, run, arg), 0);
+	pthread_join(thread, NULL);
 }
 
 #endif

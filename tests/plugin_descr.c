@@ -126,7 +126,7 @@ static void api_members(struct nccl_descr_v6 *d, const struct pd_event *ev)
 {
 	switch (ev->type) {
 	case NCCL_GROUP_API:
-		*(uint8_t *)&d->groupApi.graphCaptured = 2;
+		*(uint8_t *)&d->groupApi.graphCaptured = ev->eager ? 0 : 2;
 		d->groupApi.groupDepth = 2;
 		break;
 	case NCCL_COLL_API:
@@ -246,6 +246,29 @@ static void members_v5(struct nccl_descr_v5 *d, const struct pd_event *ev)
 	members_v6((struct nccl_descr_v6 *)d, ev);
 }
 
+/* Version 7 only appends members, most of all a tag. */
+static void members_v7(struct nccl_descr_v7 *d, const struct pd_event *ev)
+{
+	members_v6((struct nccl_descr_v6 *)d, ev);
+	switch (ev->type) {
+	case NCCL_COLL:
+		d->coll.kernelVariant = ev->variant;
+		*(uint8_t *)&d->coll.isSymColl = ev->variant ? 3 : 0;
+		d->coll.userTag = ev->tag;
+		break;
+	case NCCL_P2P:		d->p2p.userTag = ev->tag; break;
+	case NCCL_COLL_API:	d->collApi.userTag = ev->tag; break;
+	case NCCL_P2P_API:	d->p2pApi.userTag = ev->tag; break;
+	case NCCL_CE_COLL:	d->ceColl.userTag = ev->tag; break;
+	case NCCL_KERNEL_PHASE:
+		d->kernelPhase.channelId = ev->channel;
+		d->kernelPhase.phaseId = ev->phase;
+		d->kernelPhase.phaseName = "a phase";
+		d->kernelPhase.pTimer = 2000000 + 1000 * ev->phase;
+		break;
+	}
+}
+
 #define START(n)									\
 	static void *start_v##n(struct pd *pd, void *context, const struct pd_event *ev) \
 	{										\
@@ -267,11 +290,13 @@ START(3)
 START(4)
 START(5)
 START(6)
+START(7)
 
 void *pd_start(struct pd *pd, const struct pd_event *ev)
 {
 	static void *(*const start[])(struct pd *, void *, const struct pd_event *) = {
 		NULL, start_v1, start_v2, start_v3, start_v4, start_v5, start_v6,
+		start_v7,
 	};
 
 	return start[pd->version](pd, ev->context ? ev->context : pd->context, ev);

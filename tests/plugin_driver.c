@@ -30,6 +30,7 @@ void pd_load(struct pd *pd)
 	pd->v4 = &ncclProfiler_v4;
 	pd->v5 = &ncclProfiler_v5;
 	pd->v6 = &ncclProfiler_v6;
+	pd->v7 = &ncclProfiler_v7;
 }
 #else
 void pd_load(struct pd *pd)
@@ -43,7 +44,8 @@ void pd_load(struct pd *pd)
 	pd->v4 = dlsym(pd->lib, "ncclProfiler_v4");
 	pd->v5 = dlsym(pd->lib, "ncclProfiler_v5");
 	pd->v6 = dlsym(pd->lib, "ncclProfiler_v6");
-	ck_assert(pd->v1 && pd->v2 && pd->v3 && pd->v4 && pd->v5 && pd->v6);
+	pd->v7 = dlsym(pd->lib, "ncclProfiler_v7");
+	ck_assert(pd->v1 && pd->v2 && pd->v3 && pd->v4 && pd->v5 && pd->v6 && pd->v7);
 }
 #endif
 
@@ -51,10 +53,11 @@ void pd_open(struct pd *pd, const char *level)
 {
 	memset(pd, 0, sizeof(*pd));
 	pd->fd = -1;
-	pd->version = NCCL_PROFILER_VERSIONS;
+	pd->version = 6;
 	snprintf(pd->dir, sizeof(pd->dir), "%s", fx_tmpdir());
 	setenv("NCCLINSP_SHM_DIR", pd->dir, 1);
 	unsetenv("NCCL_PROFILE_EVENT_MASK");
+	unsetenv("NCCLINSP_KERNELS");
 	snprintf(pd->control, sizeof(pd->control), "%s/control", pd->dir);
 	setenv("NCCLINSP_CONTROL", pd->control, 1);
 	if (level)
@@ -76,6 +79,7 @@ void *pd_init_named(struct pd *pd, uint64_t id, const char *name, nccl_logger_fn
 	case 4: r = pd->v4->init(&context, &pd->mask, name, id, 2, 4, 1, logger); break;
 	case 5: r = pd->v5->init(&context, id, &pd->mask, name, 2, 4, 1, logger); break;
 	case 6: r = pd->v6->init(&context, id, &pd->mask, name, 2, 4, 1, logger); break;
+	case 7: r = pd->v7->init(&context, id, &pd->mask, name, 2, 4, 1, logger); break;
 	}
 	ck_assert_int_eq(r, NCCL_SUCCESS);
 	ck_assert_ptr_nonnull(context);

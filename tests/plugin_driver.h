@@ -26,6 +26,7 @@ extern const struct nccl_profiler_v3 ncclProfiler_v3;
 extern const struct nccl_profiler_v4 ncclProfiler_v4;
 extern const struct nccl_profiler_v5 ncclProfiler_v5;
 extern const struct nccl_profiler_v6 ncclProfiler_v6;
+extern const struct nccl_profiler_v7 ncclProfiler_v7;
 
 struct pd {
 	const struct nccl_profiler_v1 *v1;
@@ -34,6 +35,7 @@ struct pd {
 	const struct nccl_profiler_v4 *v4;
 	const struct nccl_profiler_v5 *v5;
 	const struct nccl_profiler_v6 *v6;
+	const struct nccl_profiler_v7 *v7;
 	void *lib;		/* NULL: linked in */
 	pid_t loaded_pid;	/* the process that loaded the plugin */
 	int version;		/* of the calls below; 6 unless changed */
@@ -64,6 +66,10 @@ struct pd_event {
 	int32_t pid;		/* 0: this process */
 	const char *func;
 	uint8_t channel;
+	uint8_t phase;
+	bool eager;		/* a group that no graph captures */
+	uint64_t tag;		/* version 7 */
+	const char *variant;	/* ... of a symmetric kernel; NULL: it is none */
 };
 
 /* Load the library, point it to a fresh directory, ask for a level (NULL: default). */

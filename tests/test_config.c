@@ -93,13 +93,14 @@ START_TEST(budget_and_cost_are_the_node_s_or_nobody_s)
 	struct config c;
 
 	ck_assert_int_eq(parse_text(&c, "\n"), CONFIG_RUN);
-	ck_assert_uint_eq(c.kernel_budget_ppm, 0);
+	ck_assert_uint_eq(c.kernel_budget_ppm, 5000);
 	ck_assert_uint_eq(c.kernel_cost_ns, 0);
 	ck_assert_int_eq(parse_text(&c, "kernel-budget = 0.25\nkernel-cost = 8us\n"), CONFIG_RUN);
 	ck_assert_uint_eq(c.kernel_budget_ppm, 2500);
 	ck_assert_uint_eq(c.kernel_cost_ns, 8000);
+	/* As versions before 2 had it by default. */
 	ck_assert_int_eq(parse_text(&c, "kernel-budget = job\nkernel-cost = auto\n"), CONFIG_RUN);
-	ck_assert_uint_eq(c.kernel_budget_ppm, 0);
+	ck_assert_uint_eq(c.kernel_budget_ppm, 5000);
 	for (int i = 0; i < FX_COUNT(bad); i++)
 		ck_assert_msg(parse_text(&c, bad[i]) == -EINVAL, "%s", bad[i]);
 }
@@ -338,7 +339,8 @@ START_TEST(what_is_shown_is_read_back_as_it_is)
 	static const char all[] =
 		"socket = /a b/c.sock\nshm-dir = /x\nnode-name = n7.rack\ncontainers = no\n"
 		"state-dir = /y\ncontrol = /z\nauto-detail = no\nauto-thrift = no\n"
-		"kernel-budget = 0.0001\nkernel-cost = 8us\nstall-min = 1.5s\n"
+		"kernel-budget = 0.0001\nkernels = first 120s\n"
+		"kernel-cost = 8us\nstall-min = 1.5s\n"
 		"straggler-window = 2m\nmetrics-listen = :9\nmetrics-textfile = /t.prom\n"
 		"metrics-peers = yes\nmetrics-series = 300\nsnapshot-interval = 0\n"
 		"log-level = debug\n";

@@ -17,9 +17,11 @@ static struct control c;
 static char path[PATH_MAX], wishes_path[PATH_MAX + 16];
 static struct nci_control_entry entry[2];
 static struct wishes ws;
+static struct control_node node;
 
 static void setup(void)
 {
+	node = (struct control_node){ 0 };
 	snprintf(path, sizeof(path), "%s/run/control", fx_tmpdir());
 	snprintf(wishes_path, sizeof(wishes_path), "%s.wishes", path);
 	for (int i = 0; i < 2; i++)
@@ -51,7 +53,7 @@ START_TEST(everybody_may_read_it_and_nobody_write)
 	struct stat st;
 
 	ck_assert_int_eq(c.error, 0);
-	control_publish(&c, entry, 0, NOW);
+	control_publish(&c, entry, 0, &node, NOW);
 	ck_assert_int_eq(stat(path, &st), 0);
 	ck_assert_uint_eq(st.st_mode, S_IFREG | 0644);
 	ck_assert_uint_eq((uint64_t)st.st_size, sizeof(struct nci_control));
@@ -64,15 +66,15 @@ START_TEST(it_is_written_in_place_and_only_when_something_changes)
 {
 	struct stat before, after;
 
-	control_publish(&c, entry, 2, NOW);
+	control_publish(&c, entry, 2, &node, NOW);
 	ck_assert_int_eq(stat(path, &before), 0);
-	control_publish(&c, entry, 2, NOW + 1);
+	control_publish(&c, entry, 2, &node, NOW + 1);
 	ck_assert_uint_eq(file().sequence, 1);
 	entry[1].level = NCI_LEVEL_TRACE;
-	control_publish(&c, entry, 2, NOW + 2);
+	control_publish(&c, entry, 2, &node, NOW + 2);
 	ck_assert_uint_eq(file().sequence, 2);
 	ck_assert_uint_eq(file().entry[1].level, NCI_LEVEL_TRACE);
-	control_publish(&c, entry, 1, NOW + 3);
+	control_publish(&c, entry, 1, &node, NOW + 3);
 	ck_assert_uint_eq(file().sequence, 3);
 	ck_assert_uint_eq(file().entry[1].instance, 0);
 	ck_assert_int_eq(stat(path, &after), 0);
@@ -80,12 +82,41 @@ START_TEST(it_is_written_in_place_and_only_when_something_changes)
 }
 END_TEST
 
+START_TEST(a_plan_of_bursts_holds_for_a_minute_and_is_renewed_in_time)
+{
+	const uint64_t second = UINT64_C(1000000000);
+
+	control_publish(&c, entry, 2, &node, NOW);
+	ck_assert_uint_eq(file().burst_until_mono_ns, 0);
+	node.plan = (struct burst_plan){ .period_ms = 4000, .length_us = 150000 };
+	control_publish(&c, entry, 2, &node, NOW + 1);
+	ck_assert_uint_eq(file().burst_until_mono_ns, NOW + 1 + 60 * second);
+	ck_assert_uint_eq(file().burst_period_ms, 4000);
+	ck_assert_uint_eq(file().burst_length_us, 150000);
+	control_publish(&c, entry, 2, &node, NOW + 29 * second);
+	ck_assert_uint_eq(file().sequence, 2);
+	control_publish(&c, entry, 2, &node, NOW + 31 * second);
+	ck_assert_uint_eq(file().sequence, 3);
+	ck_assert_uint_eq(file().burst_until_mono_ns, NOW + 91 * second);
+}
+END_TEST
+
+START_TEST(a_mode_for_processes_to_come_is_written)
+{
+	node.mode = NCI_MODE_FIRST;
+	node.mode_s = 120;
+	control_publish(&c, entry, 0, &node, NOW);
+	ck_assert_uint_eq(file().mode, NCI_MODE_FIRST);
+	ck_assert_uint_eq(file().mode_s, 120);
+}
+END_TEST
+
 START_TEST(the_sequence_goes_on_in_the_next_daemon)
 {
-	control_publish(&c, entry, 2, NOW);
+	control_publish(&c, entry, 2, &node, NOW);
 	control_close(&c);
 	control_open(&c, path);
-	control_publish(&c, entry, 2, NOW);
+	control_publish(&c, entry, 2, &node, NOW);
 	ck_assert_uint_eq(file().sequence, 2);
 }
 END_TEST
@@ -95,15 +126,15 @@ START_TEST(a_file_that_was_removed_or_replaced_is_made_anew)
 	char other[PATH_MAX + 8];
 	int fd;
 
-	control_publish(&c, entry, 2, NOW);
+	control_publish(&c, entry, 2, &node, NOW);
 	unlink(path);
-	control_publish(&c, entry, 2, NOW);
+	control_publish(&c, entry, 2, &node, NOW);
 	ck_assert_uint_eq(file().entries, 2);
 	snprintf(other, sizeof(other), "%s.other", path);
 	fd = open(other, O_CREAT | O_WRONLY, 0644);
 	close(fd);
 	ck_assert_int_eq(rename(other, path), 0);
-	control_publish(&c, entry, 1, NOW);
+	control_publish(&c, entry, 1, &node, NOW);
 	ck_assert_uint_eq(file().entries, 1);
 }
 END_TEST
@@ -112,13 +143,13 @@ START_TEST(a_second_daemon_leaves_it_alone)
 {
 	struct control second;
 
-	control_publish(&c, entry, 2, NOW);
+	control_publish(&c, entry, 2, &node, NOW);
 	control_open(&second, path);
 	ck_assert_int_eq(second.error, -EALREADY);
-	control_publish(&second, entry, 1, NOW);
+	control_publish(&second, entry, 1, &node, NOW);
 	ck_assert_uint_eq(file().entries, 2);
 	control_close(&c);
-	control_publish(&second, entry, 1, NOW);	/* the first one is gone */
+	control_publish(&second, entry, 1, &node, NOW);	/* the first one is gone */
 	ck_assert_int_eq(second.error, 0);
 	ck_assert_uint_eq(file().entries, 1);
 	control_close(&second);
@@ -156,11 +187,11 @@ START_TEST(what_is_no_file_of_ours_is_not_written)
 	others[_i].make();
 	control_open(&c, path);
 	ck_assert_int_eq(c.error, others[_i].error);
-	control_publish(&c, entry, 2, NOW);
+	control_publish(&c, entry, 2, &node, NOW);
 	ck_assert_int_eq(c.error, others[_i].error);
 	ck_assert_ptr_nonnull(control_error_text(&c));
 	remove(path);
-	control_publish(&c, entry, 2, NOW);
+	control_publish(&c, entry, 2, &node, NOW);
 	ck_assert_int_eq(c.error, 0);
 	ck_assert_uint_eq(file().entries, 2);
 }
@@ -182,10 +213,10 @@ START_TEST(a_full_disk_is_told_and_tried_again)
 		;
 	close(fd);
 	control_open(&c, path);
-	control_publish(&c, entry, 2, NOW);
+	control_publish(&c, entry, 2, &node, NOW);
 	ck_assert_int_eq(c.error, -ENOSPC);
 	unlink(filler);
-	control_publish(&c, entry, 2, NOW);
+	control_publish(&c, entry, 2, &node, NOW);
 	ck_assert_int_eq(c.error, 0);
 	ck_assert_uint_eq(file().entries, 2);
 }
@@ -288,6 +319,8 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_TEST(everybody_may_read_it_and_nobody_write),
 		FX_TEST(it_is_written_in_place_and_only_when_something_changes),
+		FX_TEST(a_plan_of_bursts_holds_for_a_minute_and_is_renewed_in_time),
+		FX_TEST(a_mode_for_processes_to_come_is_written),
 		FX_TEST(the_sequence_goes_on_in_the_next_daemon),
 		FX_TEST(a_file_that_was_removed_or_replaced_is_made_anew),
 		FX_TEST(a_second_daemon_leaves_it_alone),

@@ -341,7 +341,7 @@ static void join_a_pair(struct shmring *ring, struct shmring_lane *lane)
 	comm->comm_id = 17;
 	comm->nranks = 2;
 	atomic_store_explicit(&ring->live->comms, 1, memory_order_relaxed);
-	atomic_store_explicit(&comm->ready, 1, memory_order_release);
+	atomic_store_explicit(&comm->published, 1, memory_order_release);
 	fx_job_publish_some(ring, lane);
 }
 

@@ -197,7 +197,7 @@ static void begin_comm(uint32_t i, int32_t rank, const char *text, bool ready)
 	comm->nnodes = 1;
 	comm->name_bytes = (uint32_t)strlen(text);
 	memcpy(comm->name, text, strlen(text));
-	atomic_store_explicit(&comm->ready, ready, memory_order_relaxed);
+	atomic_store_explicit(&comm->published, ready ? i + 1 : 0, memory_order_relaxed);
 	atomic_store_explicit(&job.ring.live->comms, i + 1, memory_order_relaxed);
 }
 
@@ -207,22 +207,22 @@ START_TEST(communicators_appear_when_ready_and_are_seen_to_end)
 
 	if (!fx_daemon_open_job(&fx, _i, &job))
 		return;
-	begin_comm(0, 3, "tensor \xff\n\xc3\xa9", false);
-	begin_comm(1, 4, "data", true);
+	begin_comm(0, 4, "data", true);
+	begin_comm(1, 3, "tensor \xff\n\xc3\xa9", false);
 	fx_daemon_step(&fx, 1);
 	p = fx_process(&fx, 0);
 	ck_assert_uint_eq(p->ncomms, 2);
-	ck_assert_ptr_null(process_comm(p, 0));
+	ck_assert_ptr_null(process_comm(p, 1));
 	ck_assert_ptr_null(process_comm(p, 2));
-	ck_assert_str_eq(process_comm(p, 1)->name, "data");
-	ck_assert_int_eq(process_comm(p, 1)->rank, 4);
-	atomic_store_explicit(&job.ring.comms[0].ready, 1, memory_order_relaxed);
+	ck_assert_str_eq(process_comm(p, 0)->name, "data");
+	ck_assert_int_eq(process_comm(p, 0)->rank, 4);
+	atomic_store_explicit(&job.ring.comms[1].published, 2, memory_order_relaxed);
 	fx_daemon_step(&fx, 1);
-	ck_assert_str_eq(process_comm(p, 0)->name, "tensor ??\xc3\xa9");
-	ck_assert_uint_eq(process_comm(p, 0)->finalize_ticks, 0);
-	atomic_store_explicit(&job.ring.comms[0].finalize, 5, memory_order_relaxed);
+	ck_assert_str_eq(process_comm(p, 1)->name, "tensor ??\xc3\xa9");
+	ck_assert_uint_eq(process_comm(p, 1)->finalize_ticks, 0);
+	atomic_store_explicit(&job.ring.comms[1].finalize, 5, memory_order_relaxed);
 	drain_finish(fx.drain, process_segment(p));
-	ck_assert_uint_eq(process_comm(p, 0)->finalize_ticks, 5);
+	ck_assert_uint_eq(process_comm(p, 1)->finalize_ticks, 5);
 	fx_daemon_close(&fx);
 }
 END_TEST
@@ -352,7 +352,7 @@ START_TEST(communicator_that_was_begun_is_waited_for_where_nothing_else_happens)
 		fx_daemon_step(&fx, 1);
 	ck_assert_ptr_null(process_comm(fx_process(&fx, 0), 0));
 	comm->nranks = 2;
-	atomic_store_explicit(&comm->ready, 1, memory_order_release);
+	atomic_store_explicit(&comm->published, 1, memory_order_release);
 	fx_daemon_step(&fx, 1);
 	ck_assert_ptr_nonnull(process_comm(fx_process(&fx, 0), 0));
 	fx_daemon_close(&fx);

@@ -86,7 +86,7 @@ START_TEST(a_person_s_word_is_stronger_than_what_happens_by_itself)
 {
 	lower(&p[0]);
 	ck_assert_uint_eq(wanted(&p[0], T0).level, NCI_LEVEL_KERNEL);
-	ck_assert_uint_eq(wanted(&p[0], T0).why, NCI_WISH_THRIFT);
+	ck_assert_uint_eq(wanted(&p[0], T0).why, NCI_CAUSE_BUDGET);
 	ck_assert(levels_detail(l, &p[0], T0));
 	ck_assert_uint_eq(wanted(&p[0], T0).level, NCI_LEVEL_NET);
 	ck_assert_uint_eq(wanted(&p[0], T0).sample, NCI_SAMPLE_ALL);
@@ -94,7 +94,7 @@ START_TEST(a_person_s_word_is_stronger_than_what_happens_by_itself)
 	wish(WISH_NODE, NCI_LEVEL_OPS, NCI_SAMPLE_BUDGET, 0);
 	ck_assert_uint_eq(wanted(&p[0], T0).level, NCI_LEVEL_OPS);
 	ck_assert_uint_eq(wanted(&p[0], T0).sample, NCI_SAMPLE_BUDGET);
-	ck_assert_uint_eq(wanted(&p[0], T0).why, NCI_WISH_PERSON);
+	ck_assert_uint_eq(wanted(&p[0], T0).why, NCI_CAUSE_PERSON);
 }
 END_TEST
 
@@ -142,34 +142,6 @@ START_TEST(neither_happens_where_it_was_switched_off)
 	ck_assert(!levels_detail(l, &p[0], T0));
 	for (int i = 0; i < 3 * THRIFT_LOOKS; i++)
 		ck_assert(!levels_look(l, &p[0], look, T0));
-}
-END_TEST
-
-/* Before all else: what is said of a process goes before what is said of all. */
-START_TEST(the_node_s_budget_and_cost_are_the_first_entry)
-{
-	const struct levels_config config = { .detail = true, .budget_ppm = 2000,
-					      .kernel_cost_ns = 7000 };
-
-	levels_set_cost(l, &p[0], 20000);
-	wish(WISH_NODE, NCI_LEVEL_OPS, WISH_KEEP, 0);
-	ck_assert_uint_eq(levels_entries(l, list, 3, T0, entry), 2);
-	levels_set(l, &config);
-	ck_assert_uint_eq(levels_entries(l, list, 3, T0, entry), 3);
-	ck_assert_uint_eq(entry[0].instance, 0);
-	ck_assert_uint_eq(entry[0].level, NCI_CONTROL_KEEP);
-	ck_assert_uint_eq(entry[0].sample, NCI_CONTROL_KEEP);
-	ck_assert_uint_eq(entry[0].budget_ppm, 2000);
-	ck_assert_uint_eq(entry[0].kernel_cost_ns, 7000);
-	ck_assert_uint_eq(entry[1].instance, p[0].instance);
-	ck_assert_uint_eq(entry[1].kernel_cost_ns, 20000);
-	ck_assert_uint_eq(entry[2].level, NCI_LEVEL_OPS);
-	for (uint32_t i = 0; i < MANY; i++)
-		levels_set_cost(l, &p[i], 20000);
-	ck_assert_uint_eq(levels_entries(l, list, MANY, T0, entry), NCI_CONTROL_ENTRIES);
-	ck_assert_uint_eq(entry[0].budget_ppm, 2000);
-	ck_assert_uint_eq(entry[NCI_CONTROL_ENTRIES - 1].level, NCI_LEVEL_OPS);
-	ck_assert_uint_eq(levels_stats(l)->left_out, MANY + 2 - NCI_CONTROL_ENTRIES);
 }
 END_TEST
 
@@ -350,7 +322,7 @@ START_TEST(what_happens_by_itself_is_shared_out_among_users)
 
 	for (int i = 0; i < MANY; i++) {
 		say_job(&p[i], i < MANY - 3 ? THIEF : VICTIM, 7);
-		levels_set_cost(l, &p[i], 20000);
+		lower(&p[i]);
 	}
 	n = levels_entries(l, list, MANY, T0, entry);
 	ck_assert_uint_eq(n, NCI_CONTROL_ENTRIES);
@@ -407,7 +379,6 @@ int main(void)
 		FX_TEST(the_file_says_what_is_wanted_now_and_when_its_parts_have_ended),
 		FX_TEST(a_finding_raises_a_process_once_in_a_while),
 		FX_TEST(neither_happens_where_it_was_switched_off),
-		FX_TEST(the_node_s_budget_and_cost_are_the_first_entry),
 		FX_TEST(who_is_wanted_at_a_level_is_not_lowered),
 		FX_TEST(an_instance_that_was_copied_steers_its_owner_only),
 		FX_TEST(who_copies_an_instance_that_the_file_names_steers_nobody),

@@ -363,15 +363,12 @@ END_TEST
 
 /* ---- what entries come to ------------------------------------------------------------- */
 
-static struct orders_wish wish(void)
+static struct orders_result result(void)
 {
-	struct orders_wish w = {
-		.level = NCI_LEVEL_NET, .sample = NCI_SAMPLE_BUDGET, .budget_ppm = 5000,
-		.kernel_cost_ns = 10000,
-	};
+	struct orders_result r = { .level = NCI_LEVEL_NET, .sample = NCI_SAMPLE_BUDGET };
 
-	orders_apply(&file, MINE, now, &w);
-	return w;
+	orders_apply(&file, MINE, now, &r);
+	return r;
 }
 
 static void entries(const struct nci_control_entry *e, uint32_t n)
@@ -384,19 +381,17 @@ static void entries(const struct nci_control_entry *e, uint32_t n)
 START_TEST(later_entries_win_field_by_field)
 {
 	const struct nci_control_entry e[] = {
-		{ .level = NCI_LEVEL_OPS, .sample = NCI_SAMPLE_ALL, .budget_ppm = 100 },
+		{ .level = NCI_LEVEL_OPS, .sample = NCI_SAMPLE_ALL },
 		{ .instance = OTHERS, .level = NCI_LEVEL_OFF, .sample = NCI_SAMPLE_BUDGET },
 		{ .instance = MINE, .level = NCI_LEVEL_KERNEL, .sample = NCI_CONTROL_KEEP,
-		  .wish = NCI_WISH_PERSON, .kernel_cost_ns = 7000 },
+		  .cause = NCI_CAUSE_PERSON },
 	};
 
 	entries(e, 3);
-	ck_assert_uint_eq(wish().level, NCI_LEVEL_KERNEL);
-	ck_assert_uint_eq(wish().sample, NCI_SAMPLE_ALL);
-	ck_assert_uint_eq(wish().budget_ppm, 100);
-	ck_assert_uint_eq(wish().kernel_cost_ns, 7000);
-	ck_assert_uint_eq(wish().wish, NCI_WISH_PERSON);
-	ck_assert(wish().asked);
+	ck_assert_uint_eq(result().level, NCI_LEVEL_KERNEL);
+	ck_assert_uint_eq(result().sample, NCI_SAMPLE_ALL);
+	ck_assert_uint_eq(result().cause, NCI_CAUSE_PERSON);
+	ck_assert(result().asked);
 }
 END_TEST
 
@@ -411,35 +406,32 @@ START_TEST(entry_ends_by_itself_and_what_was_before_holds_again)
 	};
 
 	entries(e, 3);
-	ck_assert_uint_eq(wish().level, NCI_LEVEL_TRACE);
-	ck_assert_uint_eq(wish().until_mono_ns, now + 5 * SECOND);
+	ck_assert_uint_eq(result().level, NCI_LEVEL_TRACE);
+	ck_assert_uint_eq(result().until_mono_ns, now + 5 * SECOND);
 	now += 5 * SECOND;
-	ck_assert_uint_eq(wish().level, NCI_LEVEL_NET);
-	ck_assert_uint_eq(wish().sample, NCI_SAMPLE_ALL);
-	ck_assert_uint_eq(wish().until_mono_ns, now + 5 * SECOND);
+	ck_assert_uint_eq(result().level, NCI_LEVEL_NET);
+	ck_assert_uint_eq(result().sample, NCI_SAMPLE_ALL);
+	ck_assert_uint_eq(result().until_mono_ns, now + 5 * SECOND);
 	now += 5 * SECOND;
-	ck_assert_uint_eq(wish().level, NCI_LEVEL_OPS);
-	ck_assert_uint_eq(wish().sample, NCI_SAMPLE_BUDGET);
-	ck_assert_uint_eq(wish().until_mono_ns, 0);
+	ck_assert_uint_eq(result().level, NCI_LEVEL_OPS);
+	ck_assert_uint_eq(result().sample, NCI_SAMPLE_BUDGET);
+	ck_assert_uint_eq(result().until_mono_ns, 0);
 }
 END_TEST
 
 START_TEST(values_that_are_none_change_nothing)
 {
 	const struct nci_control_entry e[] = {
-		{ .level = NCI_LEVEL_MASK, .sample = 0, .budget_ppm = 1000001,
-		  .kernel_cost_ns = UINT32_MAX },
+		{ .level = NCI_LEVEL_MASK, .sample = 0 },
 		{ .level = 77, .sample = 3 },
 	};
 
 	entries(e, 2);
-	ck_assert_uint_eq(wish().level, NCI_LEVEL_NET);
-	ck_assert_uint_eq(wish().sample, NCI_SAMPLE_BUDGET);
-	ck_assert_uint_eq(wish().budget_ppm, 5000);
-	ck_assert_uint_eq(wish().kernel_cost_ns, 10000);
-	ck_assert(!wish().asked);
+	ck_assert_uint_eq(result().level, NCI_LEVEL_NET);
+	ck_assert_uint_eq(result().sample, NCI_SAMPLE_BUDGET);
+	ck_assert(!result().asked);
 	file.entries = UINT32_MAX;	/* never believed, and survived */
-	wish();
+	result();
 }
 END_TEST
 

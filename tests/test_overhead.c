@@ -7,6 +7,7 @@
 
 #define SECOND	UINT64_C(1000000000)
 #define TICK_NS	0.5
+#define CLOCK	20		/* ticks of two looks at the clock */
 
 static struct overhead o;
 static struct overhead_figures f;
@@ -19,25 +20,21 @@ static void setup(void)
 	p = (struct process){ .clock = { .mono_ns = now_ns, .ticks = 1 << 20,
 					 .ns_per_tick = TICK_NS } };
 	p.steering.known = true;
-	p.steering.clock_ticks = 20;
-}
-
-static uint64_t ticks_now(void)
-{
-	return p.clock.ticks + (uint64_t)((double)(now_ns - p.clock.mono_ns) / TICK_NS);
 }
 
 /* A second with so many callbacks of 60 ns, of which every 256th was measured. */
-static void pass(uint64_t callbacks, uint64_t groups_inside, uint64_t groups_outside)
+static void pass(uint64_t callbacks, uint64_t inside, uint64_t outside)
 {
 	struct steering_timed *t = &p.steering.timed[NCI_THREADS_USER];
 
 	now_ns += SECOND;
 	t->count += callbacks / NCI_TIMED_ONE_IN;
-	t->ticks += callbacks / NCI_TIMED_ONE_IN * (120 + p.steering.clock_ticks);
-	p.steering.groups_inside += groups_inside;
-	p.steering.groups_outside += groups_outside;
-	overhead_see(&o, &p, now_ns);
+	t->ticks += callbacks / NCI_TIMED_ONE_IN * (120 + CLOCK);
+	p.groups_inside += inside;
+	p.groups_outside += outside;
+	p.ops_inside += inside;
+	p.ops_outside += outside;
+	overhead_see(&o, &p, CLOCK, now_ns);
 }
 
 START_TEST(nothing_is_known_before_two_samples_or_of_an_old_plugin)
@@ -79,21 +76,17 @@ START_TEST(a_window_is_as_long_as_it_was_asked_for)
 }
 END_TEST
 
-START_TEST(a_burst_that_is_on_counts_as_far_as_it_has_come)
+START_TEST(duty_is_the_share_of_operations_whose_kernels_were_timed)
 {
 	pass(0, 0, 1000);
-	p.steering.bursts = 1;
-	p.steering.burst_start = ticks_now() + (uint64_t)(0.75 * 1e9 / TICK_NS);
 	pass(0, 250, 750);
 	overhead_figures(&o, 1, &f);
 	ck_assert(fabs(f.duty - 0.25) < 1e-6);
 	ck_assert(fabs(f.groups_per_s - 1000) < 1e-6);
 	ck_assert_uint_eq(f.group_ns, 1000000);
-	p.steering.burst_ticks = (uint64_t)(0.5 * 1e9 / TICK_NS);
-	p.steering.burst_start = 0;
-	pass(0, 250, 750);
+	pass(0, 0, 1000);
 	overhead_figures(&o, 2, &f);
-	ck_assert(fabs(f.duty - 0.25) < 1e-6);
+	ck_assert(fabs(f.duty - 0.125) < 1e-6);
 }
 END_TEST
 
@@ -101,16 +94,11 @@ START_TEST(counters_that_run_backwards_are_no_cost)
 {
 	pass(256000, 9, 9);
 	p.steering.timed[NCI_THREADS_USER] = (struct steering_timed){ 0, 0 };
-	p.steering.groups_inside = 0;
-	p.steering.burst_start = UINT64_MAX / 3;
+	p.ops_inside = 0;
 	pass(0, 0, 0);
 	overhead_figures(&o, 1, &f);
 	ck_assert(overhead_share(&f) >= 0 && overhead_share(&f) < 1e-9);
-	ck_assert(f.duty >= 0 && f.duty <= 1);
-	p.steering.burst_ticks = UINT64_MAX;
-	pass(0, 0, 0);
-	overhead_figures(&o, 1, &f);
-	ck_assert(f.duty >= 0 && f.duty <= 1);
+	ck_assert(f.duty < 0);		/* not known */
 }
 END_TEST
 
@@ -120,7 +108,7 @@ int main(void)
 		FX_TEST(nothing_is_known_before_two_samples_or_of_an_old_plugin),
 		FX_TEST(callbacks_are_what_was_measured_less_the_clock_times_256),
 		FX_TEST(a_window_is_as_long_as_it_was_asked_for),
-		FX_TEST(a_burst_that_is_on_counts_as_far_as_it_has_come),
+		FX_TEST(duty_is_the_share_of_operations_whose_kernels_were_timed),
 		FX_TEST(counters_that_run_backwards_are_no_cost),
 	};
 

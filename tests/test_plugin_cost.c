@@ -118,7 +118,7 @@ START_TEST(collective_takes_no_more_instructions_than_it_did)
 
 	if (!has_counter())
 		return fx_skip("other instructions where the clock is no counter of the processor");
-	setenv("NCCLINSP_SAMPLE", "all", 1);
+	setenv("NCCLINSP_KERNELS", "always", 1);
 	pd_open(&pd, costs[_i].level);
 	context = pd_init(&pd);
 	for (uint64_t i = 0; i < 2; i++)	/* a lane, the names */

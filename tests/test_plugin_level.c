@@ -3,36 +3,45 @@
 #include <stdlib.h>
 
 #include "nci/segment.h"
+#include "plugin/environment.h"
 #include "plugin/level.h"
 #include "tests/fixture.h"
 #include "tests/plugin_driver.h"
 
-#define PLENTY	(UINT64_C(1) << 40)
-
-/* The mask that NCCL gets, by level, for versions 1 to 6. */
+/* The mask that NCCL gets, by level, for versions 1 to 7. */
 static const struct {
 	const char *name;
 	uint32_t level;
 	uint32_t mask[NCCL_PROFILER_VERSIONS + 1];
 } expected[] = {
-	{ "off",    NCI_LEVEL_OFF,    { 0, 0x01, 0x01, 0x01, 0x01, 0x100, 0x100 } },
-	{ "ops",    NCI_LEVEL_OPS,    { 0, 0x06, 0x06, 0x06, 0x06, 0x606, 0x1606 } },
-	{ "kernel", NCI_LEVEL_KERNEL, { 0, 0x06, 0x06, 0x06, 0x06, 0x646, 0x1646 } },
-	{ "net",    NCI_LEVEL_NET,    { 0, 0x1e, 0x1e, 0x1e, 0x1e, 0x65e, 0x165e } },
-	{ "trace",  NCI_LEVEL_TRACE,  { 0, 0x1f, 0x1f, 0xdf, 0xff, 0xfff, 0x7fff } },
+	{ "off",    NCI_LEVEL_OFF,    { 0, 0x01, 0x01, 0x01, 0x01, 0x100, 0x100, 0x100 } },
+	{ "ops",    NCI_LEVEL_OPS,    { 0, 0x06, 0x06, 0x06, 0x06, 0x606, 0x1606, 0x1606 } },
+	{ "kernel", NCI_LEVEL_KERNEL, { 0, 0x06, 0x06, 0x46, 0x46, 0x646, 0x1646, 0x9646 } },
+	{ "net",    NCI_LEVEL_NET,    { 0, 0x1e, 0x1e, 0x5e, 0x5e, 0x65e, 0x165e, 0x965e } },
+	{ "trace",  NCI_LEVEL_TRACE,  { 0, 0x1f, 0x1f, 0xdf, 0xff, 0xfff, 0x7fff, 0xffff } },
 };
 
 static struct level lv;
+static struct environment e;
+
+static void read_variables(const char *level, const char *mask, const char *kernels)
+{
+	setenv("NCCLINSP_LEVEL", level, 1);
+	setenv("NCCL_PROFILE_EVENT_MASK", mask, 1);
+	setenv("NCCLINSP_KERNELS", kernels, 1);
+	environment_read(&e);
+}
 
 START_TEST(each_level_asks_for_its_events_in_each_version)
 {
 	for (int v = 1; v <= NCCL_PROFILER_VERSIONS; v++) {
-		level_choose(&lv, v, expected[_i].name, NULL, PLENTY);
+		read_variables(expected[_i].name, "", "");
+		level_take(&lv, v, e.level);
 		ck_assert_uint_eq(lv.level, expected[_i].level);
 		ck_assert_msg(lv.mask == expected[_i].mask[v], "v%d %s: 0x%x", v,
 			      expected[_i].name, lv.mask);
 		ck_assert_uint_eq(lv.mask & ~level_events(v), 0);
-		ck_assert(!lv.misspelt);
+		ck_assert(e.has_level && !e.misspelt);
 	}
 }
 END_TEST
@@ -42,12 +51,13 @@ START_TEST(plugin_hands_that_mask_to_nccl)
 	static struct pd pd;
 
 	pd_open(&pd, expected[_i].name);
+	setenv("NCCLINSP_KERNELS", "always", 1);
 	pd.version = 5;
 	pd_init(&pd);
-	ck_assert_int_eq(pd.mask, (int)expected[_i].mask[5]);
+	ck_assert_uint_eq((uint32_t)pd.mask, level_essence(expected[_i].mask[5]));
 	pd_read(&pd);
 	ck_assert_uint_eq(pd.live.level, expected[_i].level);
-	ck_assert_uint_eq(pd.live.mask, expected[_i].mask[5]);
+	ck_assert_uint_eq(pd.live.mask, level_essence(expected[_i].mask[5]));
 }
 END_TEST
 
@@ -56,27 +66,39 @@ START_TEST(older_version_beside_a_newer_one_is_asked_for_its_own_events)
 {
 	static struct pd pd;
 
-	setenv("NCCLINSP_SAMPLE", "all", 1);
 	pd_open(&pd, expected[_i].name);
+	setenv("NCCLINSP_KERNELS", "always", 1);
+	pd.version = NCCL_PROFILER_VERSIONS;
 	pd_init(&pd);
 	for (pd.version = 1; pd.version < NCCL_PROFILER_VERSIONS; pd.version++) {
 		uint32_t mine = expected[_i].mask[pd.version];
+
+		if (pd.version < 5 && expected[_i].level != NCI_LEVEL_TRACE)
+			mine &= ~(uint32_t)NCCL_KERNEL_CH;	/* there it can abort a job */
 
 		pd_init(&pd);
 		if (expected[_i].level != NCI_LEVEL_OFF)
 			ck_assert_uint_eq((uint32_t)pd.mask, mine);
 	}
 	pd_read(&pd);
-	ck_assert_uint_eq(pd.live.mask, expected[_i].mask[6]);
+	ck_assert_uint_eq(pd.live.mask, level_essence(expected[_i].mask[NCCL_PROFILER_VERSIONS]));
 }
 END_TEST
 
-START_TEST(default_is_net)
+START_TEST(default_is_net_and_the_mode_is_nobodys)
 {
-	level_choose(&lv, 6, NULL, NULL, PLENTY);
-	ck_assert_uint_eq(lv.level, NCI_LEVEL_NET);
-	level_choose(&lv, 6, "", "", PLENTY);
-	ck_assert_uint_eq(lv.level, NCI_LEVEL_NET);
+	unsetenv("NCCLINSP_LEVEL");
+	unsetenv("NCCL_PROFILE_EVENT_MASK");
+	unsetenv("NCCLINSP_KERNELS");
+	unsetenv("NCCLINSP_SETTLE");
+	for (int i = 0; i < 2; i++) {
+		environment_read(&e);
+		ck_assert_uint_eq(e.level, NCI_LEVEL_NET);
+		ck_assert_uint_eq(e.mode, 0);
+		ck_assert_uint_eq(e.settle_s, ENVIRONMENT_SETTLE_S);
+		ck_assert(!e.has_level && !e.has_mask && !e.misspelt);
+		read_variables("", "", "");
+	}
 }
 END_TEST
 
@@ -84,15 +106,44 @@ START_TEST(misspelt_texts_are_ignored_and_told)
 {
 	static const char *const masks[] = { "0x", "12g", "0xfg", "-1", " 1", "1 ",
 					     "0x100000000", "99999999999999999999999" };
+	static const char *const modes[] = { "bursts", "first", "first s", "first 1m", "first 1s ",
+					     "first 86401s", "ALWAYS", " never" };
 
-	level_choose(&lv, 6, "everything", NULL, PLENTY);
-	ck_assert_uint_eq(lv.level, NCI_LEVEL_NET);
-	ck_assert(lv.misspelt);
+	read_variables("everything", "", "");
+	ck_assert_uint_eq(e.level, NCI_LEVEL_NET);
+	ck_assert(e.misspelt && !e.has_level);
 	for (int i = 0; i < FX_COUNT(masks); i++) {
-		level_choose(&lv, 6, "ops", masks[i], PLENTY);
-		ck_assert_msg(lv.level == NCI_LEVEL_OPS, "%s is a mask", masks[i]);
-		ck_assert(lv.misspelt);
+		read_variables("ops", masks[i], "");
+		ck_assert_msg(!e.has_mask && e.misspelt, "%s is a mask", masks[i]);
+		ck_assert_uint_eq(e.level, NCI_LEVEL_OPS);
 	}
+	for (int i = 0; i < FX_COUNT(modes); i++) {
+		read_variables("ops", "", modes[i]);
+		ck_assert_msg(!e.mode && e.misspelt, "%s is a mode", modes[i]);
+	}
+}
+END_TEST
+
+START_TEST(modes_are_read)
+{
+	static const struct {
+		const char *text;
+		uint32_t mode, seconds;
+	} modes[] = {
+		{ "burst", NCI_MODE_BURST, 0 }, { "always", NCI_MODE_ALWAYS, 0 },
+		{ "never", NCI_MODE_NEVER, 0 }, { "first 60s", NCI_MODE_FIRST, 60 },
+		{ "first 5", NCI_MODE_FIRST, 5 }, { "first 86400s", NCI_MODE_FIRST, 86400 },
+	};
+
+	for (int i = 0; i < FX_COUNT(modes); i++) {
+		read_variables("", "", modes[i].text);
+		ck_assert_uint_eq(e.mode, modes[i].mode);
+		ck_assert_uint_eq(e.mode_s, modes[i].seconds);
+		ck_assert(!e.misspelt);
+	}
+	setenv("NCCLINSP_SETTLE", "3s", 1);
+	environment_read(&e);
+	ck_assert_uint_eq(e.settle_s, 3);
 }
 END_TEST
 
@@ -105,47 +156,30 @@ START_TEST(raw_mask_is_taken_as_it_is_within_the_version)
 	} raw[] = {
 		{ "0x40", 3, 0x40 }, { "64", 4, 0x40 }, { "0x20", 1, 0x20 },
 		{ "0xffffffff", 2, 0x3f }, { "0xFFFF", 5, 0xfff }, { "32767", 6, 0x7fff },
-		{ "0", 6, 0 }, { "0X2", 6, 2 },
+		{ "0xffff", 6, 0x7fff }, { "0xffff", 7, 0xffff }, { "0", 6, 0 }, { "0X2", 6, 2 },
 	};
 
 	for (int i = 0; i < FX_COUNT(raw); i++) {
-		level_choose(&lv, raw[i].version, "ops", raw[i].text, 0);
+		read_variables("ops", raw[i].text, "");
+		ck_assert(e.has_mask && !e.misspelt);
+		level_take_mask(&lv, raw[i].version, e.mask);
 		ck_assert_uint_eq(lv.level, NCI_LEVEL_MASK);
 		ck_assert_msg(lv.mask == raw[i].mask, "%s: 0x%x", raw[i].text, lv.mask);
-		ck_assert_uint_eq(lv.reason, NCI_REASON_NONE);
 	}
-}
-END_TEST
-
-START_TEST(kernel_ch_is_left_out_with_a_reason)
-{
-	level_choose(&lv, 4, "net", NULL, PLENTY);
-	ck_assert_uint_eq(lv.reason, NCI_REASON_API);
-	ck_assert_uint_eq(lv.mask & NCCL_KERNEL_CH, 0);
-	level_choose(&lv, 6, "kernel", NULL, LEVEL_SPARE_BYTES - 1);
-	ck_assert_uint_eq(lv.reason, NCI_REASON_SHM);
-	ck_assert_uint_eq(lv.mask & NCCL_KERNEL_CH, 0);
-	level_choose(&lv, 6, "kernel", NULL, LEVEL_SPARE_BYTES);
-	ck_assert_uint_eq(lv.reason, NCI_REASON_NONE);
-	level_choose(&lv, 3, "trace", NULL, 0);
-	ck_assert_uint_eq(lv.reason, NCI_REASON_NONE);
-	ck_assert_uint_ne(lv.mask & NCCL_KERNEL_CH, 0);
-	level_choose(&lv, 6, "ops", NULL, 0);
-	ck_assert_uint_eq(lv.reason, NCI_REASON_NONE);
 }
 END_TEST
 
 START_TEST(parents_that_nccl_brings_along_get_handles)
 {
-	level_choose(&lv, 6, NULL, "0x10", 0);		/* ProxyStep */
+	level_take_mask(&lv, 6, NCCL_PROXY_STEP);
 	ck_assert_uint_eq(lv.wanted, NCCL_PROXY_STEP | NCCL_PROXY_OP | NCCL_COLL | NCCL_P2P |
 			  NCCL_GROUP | NCCL_COLL_API | NCCL_P2P_API | NCCL_GROUP_API);
-	level_choose(&lv, 2, NULL, "0x10", 0);
+	level_take_mask(&lv, 2, NCCL_PROXY_STEP);
 	ck_assert_uint_eq(lv.wanted, NCCL_PROXY_STEP | NCCL_PROXY_OP | NCCL_COLL | NCCL_P2P |
 			  NCCL_GROUP);
-	level_choose(&lv, 6, NULL, "0x20", 0);		/* ProxyCtrl brings nothing */
+	level_take_mask(&lv, 6, NCCL_PROXY_CTRL);	/* brings nothing */
 	ck_assert_uint_eq(lv.wanted, NCCL_PROXY_CTRL);
-	level_choose(&lv, 6, NULL, "0x2000", 0);	/* CeSync */
+	level_take_mask(&lv, 6, NCCL_CE_SYNC);
 	ck_assert_uint_eq(lv.wanted, NCCL_CE_SYNC | NCCL_CE_COLL | NCCL_COLL_API |
 			  NCCL_GROUP_API);
 }
@@ -186,10 +220,10 @@ int main(void)
 		FX_LOOP(each_level_asks_for_its_events_in_each_version, 0, 5),
 		FX_LOOP(plugin_hands_that_mask_to_nccl, 0, 5),
 		FX_LOOP(older_version_beside_a_newer_one_is_asked_for_its_own_events, 0, 5),
-		FX_TEST(default_is_net),
+		FX_TEST(default_is_net_and_the_mode_is_nobodys),
 		FX_TEST(misspelt_texts_are_ignored_and_told),
+		FX_TEST(modes_are_read),
 		FX_TEST(raw_mask_is_taken_as_it_is_within_the_version),
-		FX_TEST(kernel_ch_is_left_out_with_a_reason),
 		FX_TEST(parents_that_nccl_brings_along_get_handles),
 		FX_TEST(events_that_a_level_does_not_want_get_no_handle),
 		FX_TEST(level_off_records_nothing),

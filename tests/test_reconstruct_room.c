@@ -55,8 +55,11 @@ static struct member *join(uint32_t number, uid_t uid)
 
 static void give(struct member *m, const union fx_record *r)
 {
-	struct event ev = { &r->rec, process_comm(&m->p, r->rec.comm) };
+	union fx_record given = *r;
+	struct event ev = { &given.rec, process_comm(&m->p, r->rec.comm) };
 
+	if (r->rec.type == NCI_EV_COLL)
+		given.rec.form |= NCI_FORM_WATCHED;
 	reconstruct_event(fx.rc, &m->p, &ev, fx.now);
 }
 

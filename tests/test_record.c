@@ -36,7 +36,7 @@ START_TEST(every_call_is_there_as_it_was_made)
 		" T1 init #0 comm=world id=fedcba9876543210 nnodes=2 nranks=8 rank=3\n"
 		" T1 start 0 Coll context=#0 rank=3 func=AllReduce seqNumber=7 count=1048576"
 		" datatype=ncclFloat32 root=0 algo=RING proto=- nChannels=2 nWarps=16"
-		" sendBuff=0x1000 recvBuff=0x0\n"
+		" sendBuff=0x1000 recvBuff=0x0 isSymColl=0 kernelVariant=- userTag=0\n"
 		" T1 start 1 KernelCh context=#0 rank=3 parent=0 channelId=0 pTimer=0\n"
 		" T1 state 1 KernelCh state=22 value=12345\n"
 		" T1 state 1 KernelCh state=22 null\n"
@@ -50,7 +50,7 @@ END_TEST
 
 START_TEST(every_interface_is_asked_for_all_its_events)
 {
-	static const int events[] = { 0, 0x3f, 0x3f, 0xbf, 0xbf, 0xfff, 0x7fff };
+	static const int events[] = { 0, 0x3f, 0x3f, 0xbf, 0xbf, 0xfff, 0x7fbf, 0xffff };
 	struct api api;
 
 	api_bind(&api, tables[_i], _i, releases[_i]);
@@ -279,7 +279,7 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(every_call_is_there_as_it_was_made),
-		FX_LOOP(every_interface_is_asked_for_all_its_events, 1, 7),
+		FX_LOOP(every_interface_is_asked_for_all_its_events, 1, NCCL_PROFILER_VERSIONS + 1),
 		FX_TEST(the_file_is_no_longer_than_its_records),
 		FX_TEST(what_a_killed_process_wrote_can_be_read),
 		FX_TEST(a_second_life_of_the_library_goes_on_in_the_same_file),

@@ -89,7 +89,7 @@ static const struct { long at; const char *bytes; int size; const char *why; } d
 	{ 8, "\x02", 1, "another version" },
 	{ 12, "\x08", 1, "another version" },
 	{ 19, "\xff", 1, "makes no sense" },
-	{ 20, "\x07", 1, "makes no sense" },
+	{ 20, "\x08", 1, "makes no sense" },
 	{ 256, "\x09", 1, "impossible size" },
 	{ 256, "\x08", 1, "impossible size" },
 	{ 256, "\xf8\xff", 2, "impossible size" },

@@ -112,7 +112,13 @@ static void lanes_none(void)		{ h->lanes = 0; }
 static void lanes_many(void)		{ h->lanes = SEGMENT_MAX_LANES + 1; }
 static void lanes_huge(void)		{ h->lanes = UINT32_MAX; }
 static void comms_huge(void)		{ h->comms = UINT32_MAX; }
-static void comms_outside(void)		{ h->comms = 65535; }
+static void comms_none(void)		{ h->comms = 0; }
+static void comms_outside(void)		{ h->comms = NCI_COMM_NUMBERS; }
+static void comms_odd(void)		{ h->comms = 1000; }
+static void entries_short(void)		{ h->comm_bytes = sizeof(struct nci_comm) - 64; }
+static void entries_odd(void)		{ h->lane_bytes = 100; }
+static void entries_huge(void)		{ h->string_bytes = 8192; }
+static void live_short(void)		{ h->live_bytes = 64; }
 static void strings_huge(void)		{ h->strings = UINT32_MAX; }
 static void strings_outside(void)	{ h->strings = 65535; }
 static void live_in_header(void)	{ h->live_offset = 64; }
@@ -135,7 +141,8 @@ static void cut(void)
 }
 
 static void (*const lies[])(void) = {
-	lanes_none, lanes_many, lanes_huge, comms_huge, comms_outside, strings_huge,
+	lanes_none, lanes_many, lanes_huge, comms_huge, comms_outside, comms_none,
+	comms_odd, entries_short, entries_odd, entries_huge, live_short, strings_huge,
 	strings_outside, live_in_header, live_odd, live_outside, live_wraps, comms_wrap,
 	strings_wrap, env_long, other_pid, other_uid, other_start, no_nonce, clock_none,
 	clock_new, magic, cut,
@@ -148,39 +155,149 @@ static void look_at_tables(enum segment_tables which)
 	ck_assert_int_eq(segment_tables(seg, &live, which), 0);
 }
 
-static void set_comms(uint32_t begun, uint32_t open)
+static void begin_comm(uint32_t number)
 {
-	atomic_store_explicit(&ring.live->comms, begun, memory_order_relaxed);
-	atomic_store_explicit(&ring.live->comms_open, open, memory_order_relaxed);
+	struct nci_comm *comm = &ring.comms[number % SHMRING_COMMS];
+
+	comm->comm_id = number;
+	comm->init = number + 1;
+	atomic_store_explicit(&comm->finalize, 0, memory_order_relaxed);
+	atomic_store_explicit(&comm->published, number % NCI_COMM_NUMBERS + 1,
+			      memory_order_relaxed);
+	atomic_store_explicit(&ring.live->comms, number + 1, memory_order_relaxed);
 }
 
-static void finalize(uint32_t i, uint64_t ticks)
+static void end_comm(uint32_t number, uint64_t ticks, bool counted)
 {
-	atomic_store_explicit(&ring.comms[i].finalize, ticks, memory_order_relaxed);
+	atomic_store_explicit(&ring.comms[number % SHMRING_COMMS].finalize, ticks,
+			      memory_order_relaxed);
+	atomic_fetch_add_explicit(&ring.live->comms_ended, counted, memory_order_relaxed);
 }
 
-START_TEST(a_table_is_read_again_when_another_number_of_communicators_has_ended)
+static const struct comm *comm_of(uint32_t number)
 {
-	for (int i = 0; i < 4; i++)
-		atomic_store_explicit(&ring.comms[i].ready, 1, memory_order_relaxed);
+	return &seg->process.comms[number % NCI_COMM_NUMBERS];
+}
+
+START_TEST(a_table_is_read_again_when_one_of_its_communicators_has_changed)
+{
 	ck_assert_int_eq(open_it(), SEGMENT_OK);
-	set_comms(3, 3);
+	for (uint32_t i = 0; i < 3; i++)
+		begin_comm(i);
 	look_at_tables(TABLES_CHANGED);
-	finalize(0, 5);
+	end_comm(0, 5, false);
 	look_at_tables(TABLES_NEW);
 	look_at_tables(TABLES_CHANGED);		/* not counted yet, so it is not read */
-	ck_assert_uint_eq(seg->process.comms[0].finalize_ticks, 0);
-	set_comms(4, 3);			/* one ended, another began */
+	ck_assert_uint_eq(comm_of(0)->finalize_ticks, 0);
+	end_comm(0, 5, true);
+	begin_comm(3);
 	look_at_tables(TABLES_NEW);
-	ck_assert(seg->process.comms[3].ready);
-	ck_assert_uint_eq(seg->process.comms[0].finalize_ticks, 0);
+	ck_assert(comm_of(3)->ready);
+	ck_assert_uint_eq(comm_of(0)->finalize_ticks, 0);
 	look_at_tables(TABLES_CHANGED);
-	ck_assert_uint_eq(seg->process.comms[0].finalize_ticks, 5);
-	finalize(1, 6);
+	ck_assert_uint_eq(comm_of(0)->finalize_ticks, 5);
+	end_comm(1, 6, false);
 	look_at_tables(TABLES_CHANGED);
-	ck_assert_uint_eq(seg->process.comms[1].finalize_ticks, 0);
+	ck_assert_uint_eq(comm_of(1)->finalize_ticks, 0);
 	look_at_tables(TABLES_ALL);
-	ck_assert_uint_eq(seg->process.comms[1].finalize_ticks, 6);
+	ck_assert_uint_eq(comm_of(1)->finalize_ticks, 6);
+}
+END_TEST
+
+/* What is read after it may be told with another work's time. */
+START_TEST(a_communicator_that_drifts_is_known_with_the_next_look)
+{
+	ck_assert_int_eq(open_it(), SEGMENT_OK);
+	begin_comm(0);
+	look_at_tables(TABLES_NEW);
+	atomic_store_explicit(&ring.comms[0].drift, 7, memory_order_relaxed);
+	look_at_tables(TABLES_NEW);
+	ck_assert_uint_eq(comm_of(0)->drift_ticks, 0);
+	atomic_fetch_add_explicit(&ring.live->comms_drifted, 1, memory_order_relaxed);
+	look_at_tables(TABLES_NEW);
+	ck_assert_uint_eq(comm_of(0)->drift_ticks, 7);
+}
+END_TEST
+
+/* Those that came and went between two looks are gone, and nobody waits for them. */
+START_TEST(an_entry_is_that_of_the_communicator_that_it_names)
+{
+	ck_assert_int_eq(open_it(), SEGMENT_OK);
+	begin_comm(0);
+	begin_comm(1);
+	look_at_tables(TABLES_NEW);
+	end_comm(1, 9, true);
+	begin_comm(SHMRING_COMMS + 1);
+	look_at_tables(TABLES_CHANGED);
+	ck_assert_uint_eq(comm_of(0)->id, 0);
+	ck_assert_uint_eq(comm_of(1)->id, 1);
+	ck_assert_uint_eq(comm_of(SHMRING_COMMS + 1)->id, SHMRING_COMMS + 1);
+	ck_assert(!comm_of(2)->ready && !comm_of(SHMRING_COMMS)->ready);
+	ck_assert_uint_eq(seg->comms_begun, SHMRING_COMMS + 2);
+}
+END_TEST
+
+START_TEST(a_communicator_in_the_making_is_waited_for)
+{
+	ck_assert_int_eq(open_it(), SEGMENT_OK);
+	begin_comm(0);
+	begin_comm(1);
+	atomic_store_explicit(&ring.comms[1].published, 0, memory_order_relaxed);
+	look_at_tables(TABLES_NEW);
+	ck_assert_uint_eq(seg->comms_begun, 1);
+	begin_comm(1);
+	look_at_tables(TABLES_NEW);
+	ck_assert(comm_of(1)->ready);
+	ck_assert_uint_eq(seg->comms_begun, 2);
+}
+END_TEST
+
+/* Whoever lies about it costs no more than one look at the table. */
+START_TEST(numbers_that_never_were_are_not_looked_for)
+{
+	ck_assert_int_eq(open_it(), SEGMENT_OK);
+	begin_comm(0);
+	atomic_store_explicit(&ring.live->comms, UINT32_MAX, memory_order_relaxed);
+	look_at_tables(TABLES_NEW);
+	ck_assert_uint_eq(seg->comms_begun, UINT32_MAX - 1);
+	ck_assert_uint_eq(seg->process.ncomms, NCI_COMM_NUMBERS);
+}
+END_TEST
+
+START_TEST(a_number_that_has_wrapped_is_a_new_communicator)
+{
+	const uint32_t again = NCI_COMM_NUMBERS + 5;
+
+	ck_assert_int_eq(open_it(), SEGMENT_OK);
+	begin_comm(5);
+	end_comm(5, 7, true);
+	look_at_tables(TABLES_ALL);
+	ck_assert_uint_eq(comm_of(5)->finalize_ticks, 7);
+	begin_comm(again);
+	look_at_tables(TABLES_ALL);
+	ck_assert_uint_eq(comm_of(5)->id, again);
+	ck_assert_uint_eq(comm_of(5)->finalize_ticks, 0);
+}
+END_TEST
+
+START_TEST(entries_that_are_longer_than_those_we_know_are_read)
+{
+	static uint8_t table[2 * 512];
+	const uint64_t offset = ring.tables_bytes;
+	struct nci_comm comm = { .comm_id = 77 };
+
+	atomic_store_explicit(&comm.published, 2, memory_order_relaxed);
+	memcpy(table + 512, &comm, sizeof(comm));
+	memset(table + 512 + sizeof(comm), 0xa5, 512 - sizeof(comm));
+	ck_assert_int_eq(pwrite(ring.fd, table, sizeof(table), (off_t)offset), sizeof(table));
+	h->comms_offset = offset;
+	h->comms = 2;
+	h->comm_bytes = 512;
+	ck_assert_int_eq(open_it(), SEGMENT_OK);
+	atomic_store_explicit(&ring.live->comms, 2, memory_order_relaxed);
+	look_at_tables(TABLES_NEW);
+	ck_assert_uint_eq(comm_of(1)->id, 77);
+	ck_assert(!comm_of(0)->ready);
 }
 END_TEST
 
@@ -480,7 +597,13 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_TEST(sound_segment_opens_with_what_its_header_says),
 		FX_LOOP(only_names_in_canonical_form_are_segments, 0, FX_COUNT(files)),
-		FX_TEST(a_table_is_read_again_when_another_number_of_communicators_has_ended),
+		FX_TEST(a_table_is_read_again_when_one_of_its_communicators_has_changed),
+		FX_TEST(a_communicator_that_drifts_is_known_with_the_next_look),
+		FX_TEST(an_entry_is_that_of_the_communicator_that_it_names),
+		FX_TEST(a_communicator_in_the_making_is_waited_for),
+		FX_TEST(numbers_that_never_were_are_not_looked_for),
+		FX_TEST(a_number_that_has_wrapped_is_a_new_communicator),
+		FX_TEST(entries_that_are_longer_than_those_we_know_are_read),
 		FX_LOOP(header_that_cannot_be_is_refused, 0, FX_COUNT(lies)),
 		FX_TEST(other_formats_and_other_boots_are_told_apart),
 		FX_TEST(who_holds_the_lock_is_of_this_boot_whatever_it_says),

@@ -77,7 +77,6 @@ START_TEST(processes_show_every_promised_field)
 	struct process *p = fx_process(4711, 0, 0);
 	json_t *a;
 
-	p->steerable = true;
 	p->last_record_ns = FX_START_NS + 1;
 	a = fx_get("/v1/processes", 200);
 	ck_assert_uint_eq(json_array_size(fx_at(a, "processes")), 1);
@@ -114,7 +113,7 @@ START_TEST(what_a_process_has_not_said_is_null)
 	p->api_version = 0;
 	p->plugin_version[0] = '\0';
 	p->mask = 0;
-	p->reason = 99;
+	p->seen = UINT32_C(1) << 31;
 	a = fx_get("/v1/processes", 200);
 	ck_assert(json_is_null(fx_at(a, "processes.0.user")));
 	ck_assert(json_is_null(fx_at(a, "processes.0.api_version")));

@@ -184,7 +184,7 @@ START_TEST(one_connection_carries_many_requests)
 
 		fx_send(fd, request, sizeof(request) - 1);
 		answer = fx_receive(fd, &closed);
-		ck_assert_str_eq(fx_body(answer), "{\"processes\":[],\"abi_major\":1,"
+		ck_assert_str_eq(fx_body(answer), "{\"processes\":[],\"abi_major\":2,"
 				 "\"foreign\":[]}\n");
 		ck_assert(!closed);
 		free(answer);

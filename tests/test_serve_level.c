@@ -17,11 +17,10 @@ static void two_users(void)
 		p->instance = 0x10 + (uint64_t)i;
 		p->env_bytes = (uint32_t)sprintf(p->env, "SLURM_JOB_ID=7") + 1;
 	}
+	fx.processes[0]->steering.known = false;
 	fx.processes[1]->steering = (struct steering){
 		.known = true, .sequence = 3, .source = NCI_SOURCE_CONTROL,
-		.wish = NCI_WISH_PERSON, .sample = NCI_SAMPLE_BUDGET,
-		.kernels = NCI_KERNELS_INSIDE, .budget_ppm = 5000, .kernel_cost_ns = 10000,
-		.burst_period_ms = 8000, .burst_length_ms = 250, .bursts = 4,
+		.cause = NCI_CAUSE_PERSON, .sample = NCI_SAMPLE_BUDGET, .mode = NCI_MODE_BURST,
 	};
 }
 
@@ -107,12 +106,12 @@ START_TEST(a_process_that_settles_says_until_when)
 	json_t *a;
 
 	two_users();
-	fx.processes[1]->reason = NCI_REASON_SETTLING;
-	fx.processes[1]->steering.kernels = NCI_KERNELS_NEVER;
+	fx.processes[1]->mask = 0;
 	fx.processes[1]->steering.settles_ns = fx.now_ns + (_i ? 0 : 7 * FX_SECOND);
 	a = fx_get("/v1/level", 200);
 	ck_assert_str_eq(fx_text(a, "processes.1.steering.kernels"), "settling");
-	ck_assert_ptr_nonnull(strstr(fx_text(a, "processes.1.level_reason"), "settling"));
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "processes.1.level_reason"),
+				     "not timed yet"));
 	if (_i)
 		ck_assert(json_is_null(fx_at(a, "processes.1.steering.kernels_from_mono_ns")));
 	else
@@ -253,30 +252,31 @@ END_TEST
 START_TEST(the_cost_of_watching_is_told)
 {
 	struct steering *s;
+	double mean_ns;
 	json_t *a;
 
 	two_users();
 	s = &fx.processes[1]->steering;
 	for (int i = 0; i < 12; i++) {
-		steer_look(fx.steer, fx.processes, fx.nprocesses, fx.now_ns);
+		steer_look(fx.steer, fx.processes, fx.nprocesses, fx.now_ns, fx.now_ns);
 		fx_pass(FX_SECOND);
 		s->timed[NCI_THREADS_PROXY].count += 1000;
-		s->timed[NCI_THREADS_PROXY].ticks += 50000;
-		s->groups_outside += 100;
+		s->timed[NCI_THREADS_PROXY].ticks += 500000;
+		fx.processes[1]->groups_outside += 100;
 	}
 	a = fx_get("/v1/overhead", 200);
 	ck_assert_uint_eq(json_array_size(fx_at(a, "processes")), 1);
 	ck_assert_uint_eq(fx_number(a, "processes.0.pid"), 101);
 	ck_assert_uint_eq(fx_number(a, "processes.0.window_ns"), 10 * FX_SECOND);
-	ck_assert(fabs(json_number_value(fx_at(a, "processes.0.callbacks.proxy.mean_ns")) - 50) <
-		  1e-6);
+	mean_ns = json_number_value(fx_at(a, "processes.0.callbacks.proxy.mean_ns"));
+	ck_assert(mean_ns > 100 && mean_ns <= 500);	/* less what a look at this clock takes */
 	ck_assert(fabs(json_number_value(fx_at(a, "processes.0.callbacks.proxy.share")) -
-		       1000 * 256 * 50e-9) < 1e-6);
+		       1000 * 256 * mean_ns * 1e-9) < 1e-6);
 	ck_assert(json_is_null(fx_at(a, "processes.0.callbacks.user.mean_ns")));
-	ck_assert_uint_eq(fx_number(a, "processes.0.kernels.burst_length_ns"), 250000000);
+	ck_assert_uint_ge(fx_number(a, "processes.0.kernels.burst_length_ns"), 100000000);
 	ck_assert_ptr_nonnull(fx_at(a, "daemon.rss_bytes"));
 	json_decref(a);
-	a = fx_get("/v1/processes", 200);	/* 1.3 % of a thread: above the budget */
+	a = fx_get("/v1/processes", 200);	/* 12 % of a thread: above the budget */
 	ck_assert_str_eq(fx_text(a, "processes.1.wanted.level"), "kernel");
 	ck_assert_str_eq(fx_text(a, "processes.1.wanted.why"), "thrift");
 	json_decref(a);
@@ -287,6 +287,7 @@ END_TEST
 static void bursts(int seconds, uint64_t inside_ns)
 {
 	struct op op = { .func = FX_FUNC, .bytes = 8, .enqueued_ns = fx.now_ns };
+	struct process *p = fx.processes[1];
 
 	for (int i = 0; i < seconds; i++) {
 		uint64_t end_ns = fx.now_ns + FX_SECOND;
@@ -300,12 +301,17 @@ static void bursts(int seconds, uint64_t inside_ns)
 			op.process_id = 2;
 			steer_op(fx.steer, &op);
 			op.enqueued_ns += inside ? inside_ns : 50000;
-			fx.processes[1]->steering.groups_outside += !inside;
+			(*(inside ? &p->groups_inside : &p->groups_outside))++;
+			(*(inside ? &p->ops_inside : &p->ops_outside))++;
 		}
 		fx.now_ns = end_ns;
-		fx.processes[1]->steering.burst_ticks += FX_SECOND / 4;
-		steer_look(fx.steer, fx.processes, fx.nprocesses, fx.now_ns);
+		steer_look(fx.steer, fx.processes, fx.nprocesses, fx.now_ns, fx.now_ns);
 	}
+}
+
+static double share_of_bursts(void)
+{
+	return file().burst_length_us / (file().burst_period_ms * 1000.0);
 }
 
 START_TEST(bursts_are_planned_with_what_they_cost)
@@ -319,13 +325,11 @@ START_TEST(bursts_are_planned_with_what_they_cost)
 	ck_assert(fabs(json_number_value(fx_at(a, "processes.0.kernels.slower")) - 0.16) < 0.001);
 	ck_assert_uint_ge(fx_number(a, "processes.0.kernels.cost_bursts"), 25);
 	json_decref(a);
-	ck_assert_uint_eq(file().entries, 0);	/* near enough to what plugins take it to be */
+	ck_assert(fabs(share_of_bursts() * 20000 * 10e-6 - 0.005) < 0.0005);
 	bursts(40, 53000);
-	ck_assert_uint_eq(file().entries, 1);
-	ck_assert_uint_eq(file().entry[0].instance, 0x11);
-	ck_assert_uint_eq(file().entry[0].level, NCI_CONTROL_KEEP);
-	ck_assert_uint_le(file().entry[0].kernel_cost_ns, 5000);
-	ck_assert_uint_ge(file().entry[0].kernel_cost_ns, 2500);
+	ck_assert(fabs(share_of_bursts() * 20000 * 2.5e-6 - 0.005) < 0.0005);
+	ck_assert_uint_gt(file().burst_until_mono_ns, fx.now_ns);
+	ck_assert_uint_eq(file().entries, 0);
 }
 END_TEST
 

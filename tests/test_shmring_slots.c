@@ -119,7 +119,7 @@ END_TEST
 START_TEST(generation_that_wraps_costs_one_event_and_no_more)
 {
 	struct nci_record *rec = shmring_slot(fx.lane->pool, 0);
-	uint64_t last_generation = (UINT64_C(1) << 43) - 1, token;
+	uint64_t last_generation = (UINT64_C(1) << 42) - 1, token;
 
 	*shmring_token(rec) = NCI_TOKEN_FREE | nci_token(0, 0, last_generation - 1);
 	token = fx_start(fx.lane, 0, 1);

@@ -127,7 +127,7 @@ static const struct { const char *text, *message; } bad[] = {
 	{ "replay g\n", "bad:1: no graph 'g' so far" },
 	{ "link net rate 0GB/s\n", "bad:1: a rate of 0 moves nothing; see the fault 'stuck'" },
 	{ "compute 5\n", "bad:1: '5' is no duration: unknown unit ''" },
-	{ "nccl 2.99\n", "bad:1: '2.99' is no release from 2.23 to 2.30" },
+	{ "nccl 2.99\n", "bad:1: '2.99' is no release from 2.23 to 2.31" },
 	{ "comm w ranks 0\nkill process 1 comm w op 0\n", "bad:2: 1 is not between 0 and 0" },
 	{ "late rank 0 by 1ms every 0\n", "bad:1: every 0 is never" },
 	{ "pace fast\n", "bad:1: 'fast' is no number" },

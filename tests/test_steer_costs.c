@@ -43,10 +43,10 @@ static void add(int i, uid_t uid, const char *job)
 static uint32_t used_by(uid_t uid, const char *job)
 {
 	add(0, ADA, "7");
-	steer_look(st, list, 1, 2 * SECOND);
+	steer_look(st, list, 1, 2 * SECOND, 2 * SECOND);
 	((struct cost *)steer_cost(st, &p[0]))->used_ns = 77000;
 	add(1, uid, job);
-	steer_look(st, list, 2, 3 * SECOND);
+	steer_look(st, list, 2, 3 * SECOND, 3 * SECOND);
 	return steer_cost(st, &p[1])->used_ns;
 }
 

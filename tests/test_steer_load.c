@@ -35,7 +35,7 @@ static void check_handle(void *handle, uint64_t type, uint64_t begun)
 {
 	const struct nci_record *rec;
 
-	if (!handle || handle == (void *)STEER_HANDLE)
+	if (!handle || handle == (void *)NCI_TOKEN_UNRECORDED)
 		return;
 	rec = shmring_find(&process_self.ring, (uint64_t)handle);
 	if (!rec || NCI_EVENT_BIT(rec->type) != type || rec->start < begun ||
@@ -43,7 +43,7 @@ static void check_handle(void *handle, uint64_t type, uint64_t begun)
 		atomic_fetch_add(&misread, 1);
 }
 
-static void end(void *handle, uint64_t type, uint64_t begun)
+static void finish(void *handle, uint64_t type, uint64_t begun)
 {
 	check_handle(handle, type, begun);
 	if (handle)
@@ -54,7 +54,7 @@ static void whole(const struct nccl_descr_v6 *d)
 {
 	uint64_t begun = clock_ticks(process_self.clock);
 
-	end(begin(d), d->type, begun);
+	finish(begin(d), d->type, begun);
 }
 
 /* Whatever the level has been meanwhile, all of its steps were counted. */
@@ -90,11 +90,11 @@ static void play_proxy(uint32_t latched, void *coll)
 			ncclProfiler_v6.recordEventState(s1, NCCL_STEP_SEND_WAIT, (void *)&size);
 		}
 		sched_yield();
-		end(s1, NCCL_PROXY_STEP, begun);
+		finish(s1, NCCL_PROXY_STEP, begun);
 	}
 	if (handle)
 		check_sums((uint64_t)handle);
-	end(handle, NCCL_PROXY_OP, begun);
+	finish(handle, NCCL_PROXY_OP, begun);
 }
 
 static void play_group(void)
@@ -110,12 +110,12 @@ static void play_group(void)
 		whole(&(struct nccl_descr_v6){ .type = NCCL_COLL_API, .parentObj = group });
 		d = (struct nccl_descr_v6){ .type = NCCL_COLL };
 		coll = begin(&d);
-		end(coll, NCCL_COLL, begun);
+		finish(coll, NCCL_COLL, begun);
 	}
 	if (latched & NCCL_KERNEL_CH)
 		whole(&(struct nccl_descr_v6){ .type = NCCL_KERNEL_CH, .parentObj = coll });
 	play_proxy(latched, coll);
-	end(group, NCCL_GROUP_API, begun);
+	finish(group, NCCL_GROUP_API, begun);
 	atomic_fetch_add(&calls, 1);
 }
 
@@ -147,8 +147,7 @@ START_TEST(thousand_switches_under_load_lose_and_misread_nothing)
 	pthread_t thread[THREADS];
 	uint32_t lanes;
 
-	setenv("NCCLINSP_SETTLE", "0", 1);
-	write_wish(NCI_LEVEL_NET, NCI_SAMPLE_ALL, 0);
+	write_entry(NCI_LEVEL_NET, NCI_SAMPLE_ALL, 0);
 	init();
 	pass(3600 * SECOND);	/* the threads look by the real clock, which stays behind */
 	for (int i = 0; i < THREADS; i++)
@@ -156,9 +155,9 @@ START_TEST(thousand_switches_under_load_lose_and_misread_nothing)
 	for (int i = 0; i < SWITCHES; i++) {
 		uint64_t seen = atomic_load(&calls);
 
-		write_wish(levels[fx_random() % 5], i % 2 ? NCI_SAMPLE_ALL : NCI_SAMPLE_BUDGET, 0);
+		write_entry(levels[fx_random() % 5], i % 2 ? NCI_SAMPLE_ALL : NCI_SAMPLE_BUDGET, 0);
 		pass(ORDERS_LOOK_NS);
-		decide_at(false);
+		decide(false);
 		ck_assert_uint_eq(process_self.ring.live->level, file.entry[0].level);
 		ck_assert_uint_eq(latch() & ~level_events(6), 0);
 		while (atomic_load(&calls) < seen + 20)
@@ -175,7 +174,7 @@ START_TEST(thousand_switches_under_load_lose_and_misread_nothing)
 		ck_assert_uint_eq(process_self.ring.directory[i].pool_full, 0);
 		no_slot_is_left_over(i);
 	}
-	ck_assert_uint_ge(told()->switches, SWITCHES / 2);
+	ck_assert_uint_ge(told()->stores, SWITCHES / 2);
 }
 END_TEST
 

@@ -56,7 +56,8 @@ static void tell(uint64_t first, const void *record, size_t bytes)
 	fx_records(7, first, 1, 0, record, bytes, NULL);
 }
 
-#define TELL(first, record) tell(first, &(record), sizeof(record))
+#define TELL(first, record) \
+	tell(first, &(record), NCI_FORM_LINES((record).form) * NCI_LINE_BYTES)
 
 START_TEST(calls_nest_on_their_lane)
 {
@@ -93,7 +94,7 @@ START_TEST(a_kernel_is_drawn_where_the_gpu_says_with_an_arrow_from_its_operation
 	struct nci_ev_kernel_ch seen = a_kernel(0, 900, 2000), untold = a_kernel(1, 950, 2000);
 	json_t *root, *kernel;
 
-	fx_records(7, 0, 1, 0, &seen, sizeof(seen),
+	fx_records(7, 0, 1, 0, &seen, NCI_LINE_BYTES,
 		   json_pack("[[I,I,i]]", at(400),
 			     at(1900), 30));
 	TELL(1, coll);		/* its record is read after theirs */
@@ -140,7 +141,7 @@ START_TEST(a_stamp_from_before_the_call_is_not_believed)
 	json_t *root;
 
 	TELL(0, coll);
-	fx_records(7, 1, 1, 0, &kernel, sizeof(kernel),
+	fx_records(7, 1, 1, 0, &kernel, NCI_LINE_BYTES,
 		   json_pack("[[I,I,i]]", at(1000),
 			     at(2000), 30));
 	root = fx_trace_end();

@@ -5,6 +5,7 @@
 #include "ncclinspd/compare/ranks_compare.h"
 #include "ncclinspd/findings/limits.h"
 #include "ncclinspd/join/inflight.h"
+#include "ncclinspd/levels/kernels.h"
 #include "ncclinspd/serve/serve_impl.h"
 #include "ncclinspd/time/fit.h"
 #include "ncclinspd/time/stamps.h"
@@ -132,25 +133,26 @@ START_TEST(levels_and_what_restricts_them_are_explained)
 {
 	struct process *p = fx.processes[0];
 
-	for (p->level = 0; p->level < NCI_LEVEL_END; p->level++)
+	for (p->level = 0; p->level < NCI_LEVELS; p->level++)
 		say(process_level(p));
+	p->level = NCI_LEVEL_NET;
 	compare("levels");
-	p->steerable = true;
-	for (p->reason = 0; p->reason < REASONS; p->reason++)
-		say(process_level_reason(p));
-	p->reason = NCI_REASON_NONE;
-	p->steerable = false;
-	say(process_level_reason(p));
+	for (int timed = 0; timed < 2; timed++)
+		for (p->steering.mode = 0; p->steering.mode < NCI_MODES; p->steering.mode++)
+			for (p->seen = NCI_SEEN_OUTSIDE; p->steering.mode; p->seen /= 2) {
+				p->mask = timed ? NCI_EVENT_BIT(NCI_EV_KERNEL_CH) : 0;
+				say(kernels_reason(p));
+				p->steering.settles_ns = !p->steering.settles_ns;
+				if (!p->seen)
+					break;
+			}
 	compare("why less is seen than the level says");
-	for (p->steering.kernels = 0; p->steering.kernels <= NCI_KERNELS_INSIDE;
-	     p->steering.kernels++)
-		say(process_kernels(p));
-	p->reason = NCI_REASON_SETTLING;
-	say(process_kernels(p));
-	p->reason = NCI_REASON_NONE;
+	for (int i = KERNELS_NEVER; i <= KERNELS_SETTLING; i++)
+		say(kernels_word((enum kernels_state)i));
 	compare("which kernels are timed now");
+	p->steering.mode = NCI_MODE_ALWAYS;
 	say(process_sampling(p));
-	p->mask = 0;
+	p->steering.mode = NCI_MODE_FIRST;
 	say(process_sampling(p));
 	compare("which operations are timed");
 }

@@ -48,54 +48,91 @@ static const struct word levels[] = {
 	W("kernel", "Also when their kernels run on the GPU."),
 	W("net", "Also what goes over the network, by sums of each link."),
 	W("trace", "Also each network transfer by itself."),
-	W("mask", "What NCCL_PROFILE_EVENT_MASK says."),
+	W("mask", "What NCCL_PROFILE_EVENT_MASK says, or what somebody else has set."),
 };
 
-static const struct word reasons[] = {
-	{ .name = "no KernelCh events: this NCCL's profiler API is older than v5",
+static const struct word reasons[REASON_END] = {
+	[REASON_OUTSIDE] = {
+	  .name = "somebody else has set what NCCL is asked for; that is left as it is",
+	  .meaning = "NCCL's RAS can do so from 2.31 on (ncclras, or a client of its port).",
+	  .action = "Nothing; the level comes back with the next job, or where what was set is set "
+		"back to what this plugin had asked for." },
+	[REASON_API] = {
+	  .name = "kernels are not timed: this NCCL's profiler API is older than v5",
 	  .meaning = "When kernels run cannot be known; times come from the network's part, "
 		"or there are none.",
 	  .action = "Use a newer NCCL (2.28 and later)." },
-	{ .name = "no KernelCh events: too little shared memory to spare",
-	  .meaning = "NCCL's events of kernels would need more lanes than there is room for.",
-	  .action = "Enlarge /dev/shm (--shm-size of a container), or choose another place "
-		"by NCCLINSP_SHM_DIR." },
-	{ .name = "no KernelCh events: the process captures CUDA graphs",
-	  .meaning = "NCCL would count kernels wrongly if they were watched at times only.",
-	  .action = "Where they are wanted all the same, start the job with "
-		"NCCLINSP_GRAPHS=kernel." },
-	{ .name = "KernelCh events stay as they are: several threads send and receive",
-	  .meaning = "A change between a send and a receive of one group could hang the job, and "
-		"no moment is sure to be outside of all groups.",
-	  .action = "Choose when the job starts: NCCLINSP_SAMPLE=all, or NCCLINSP_LEVEL=ops." },
-	{ .name = "KernelCh events stay as they are: two NCCLs in the process",
+	[REASON_SETTING] = {
+	  .name = "kernels are not timed: that is the setting",
+	  .meaning = "NCCLINSP_KERNELS=never in the job's environment, or `kernels = never` in "
+		"ncclinspd.conf when the job began.",
+	  .action = "Start the job with another one: libnccl-profiler-insp(7)." },
+	[REASON_ALLGATHERV] = {
+	  .name = "kernels are not timed any more: Broadcasts of several roots in one group",
+	  .meaning = "From 2.29.2 on NCCL makes one AllGatherV of them, or of Broadcasts beside "
+		"sends, and would wait for ever for times that no kernel writes.",
+	  .action = "Nothing. With NCCL_ALLGATHERV_ENABLE=0 in the job's environment NCCL does "
+		"without AllGatherV." },
+	[REASON_GRAPHS] = {
+	  .name = "the timing of kernels stays as it is: the process captures CUDA graphs",
+	  .meaning = "Replays go on as they were captured; NCCL would count others wrongly.",
+	  .action = "Choose when the job starts: NCCLINSP_KERNELS=always, or never." },
+	[REASON_LIBRARIES] = {
+	  .name = "the timing of kernels stays as it is: two NCCLs in the process",
 	  .meaning = "What one of them is asked for says nothing about the other.",
 	  .action = "See which libraries bring libnccl (ldd, /proc/PID/maps), and keep one." },
-	{ .name = "the level stays as it is: the plugin is older than the daemon",
-	  .meaning = "A job from before an upgrade: it is watched as it began, reads no control "
-		"file, and tells nothing of what watching costs it.",
-	  .action = "Nothing; or start the job anew, where its level is to be changed." },
-	{ .name = "no KernelCh events yet: settling, who sends has yet to show up",
-	  .meaning = "Once a second thread sends, what is timed cannot be changed any more, and is "
-		"rather nothing until that is known: for 30 s.",
+	[REASON_SENDERS] = {
+	  .name = "the timing of kernels stays as it is: several threads send and receive",
+	  .meaning = "A change between a send and a receive of one group could hang the job, and "
+		"no moment is sure to be outside of all groups.",
+	  .action = "Choose when the job starts: NCCLINSP_KERNELS=always, or never." },
+	[REASON_OVER] = {
+	  .name = "kernels are not timed any more: that was for the job's first seconds",
+	  .meaning = "From 2.31 on NCCL counts wrongly once the timing has paused: so it is on "
+		"from the first operation, and goes off for good.",
+	  .action = "For longer start the job with NCCLINSP_KERNELS=\"first 600s\", or always." },
+	[REASON_SCARCE] = {
+	  .name = "kernels are not timed: too little shared memory to spare",
+	  .meaning = "NCCL takes 33 MiB of /dev/shm for it, for each communicator of a rank.",
+	  .action = "Enlarge /dev/shm (--shm-size of a container)." },
+	[REASON_SELF] = {
+	  .name = "kernels are not timed any more: a rank sends to itself",
+	  .meaning = "After that this NCCL waits for the times of the wrong kernels, and for ever "
+		"where these are not timed.",
+	  .action = "Where they are wanted all the same, start the job with "
+		"NCCLINSP_KERNELS=always." },
+	[REASON_PAUSE] = {
+	  .name = "kernels are not timed any more: calls were not watched for a while",
+	  .meaning = "At level off it was not seen how the process uses NCCL.",
+	  .action = "Nothing; level ops costs next to nothing, and does not have this effect." },
+	[REASON_SETTLING] = {
+	  .name = "kernels are not timed yet: how the process uses NCCL has yet to show",
+	  .meaning = "Bursts begin after 30 s of activity: graphs are captured, and threads begin "
+		"to send, in a job's first seconds.",
 	  .action = "Wait; ncclinsp level -o csv says until when (kernels_from_at)." },
 };
+
+const struct word *words_reason(enum reason reason)
+{
+	return &reasons[reason];
+}
 
 static const struct word kernels[] = {
 	W("never", "No operation's kernels are timed: the level asks for none, or level_reason "
 	  "says why."),
 	W("always", "All operations' kernels are timed."),
-	W("inside", "They are timed now: it is within a burst."),
+	W("inside", "They are timed now: it is within a burst, or within the job's first seconds."),
 	W("outside", "They are timed in bursts, and none is on now."),
 	{ .name = "settling",
-	  .meaning = "They are not timed yet, because it is not known which threads send and "
-		"receive: 30 s from the first send, or from when two ranks of one communicator met "
-		"in the process. They are from kernels_from_at on, or from the next operation.",
+	  .meaning = "They are not timed yet: bursts begin after 30 s of activity, when it has "
+		"shown how the process uses NCCL.",
 	  .action = "Wait. NCCLINSP_SETTLE makes the time another one: libnccl-profiler-insp(7)." },
 };
 
 static const struct word samplings[] = {
 	W("all", "Every operation is timed."),
+	W("budget", "Those within bursts are timed, as many as the budget allows; or those of the "
+	  "job's first seconds."),
 };
 
 static const struct word losses[] = {

@@ -191,6 +191,16 @@ static const struct word words[] = {
 		      "far.",
 	  .action = "A checkpoint, an evaluation or the end of the job look the same. If it should "
 		    "run: py-spy dump the ranks." },
+	VERDICT(SILENCED),
+	  .flight_recorder = "UNDECIDED", .ncclx = "JOB_STUCK_OUTSIDE_NCCL",
+	  .meaning = "All ranks fell silent within a second, and what was watched has ended: the "
+		     "job is not in NCCL, or recording was switched off from outside (NCCL's RAS "
+		     "can do that from 2.31 on).",
+	  .evidence = "As of OUTSIDE. NCCL calls no plugin any more after such a switch, so that "
+		      "the two look the same.",
+	  .action = "See whether the job goes on: its log, its GPUs. If it does, ncclras CONTROL "
+		    "PROFILER_MASK all brings the recording back; if it should and does not, py-spy "
+		    "dump the ranks." },
 	VERDICT(UNKNOWN),
 	  .flight_recorder = "UNDECIDED", .ncclx = "UNKNOWN_VERDICT_TYPE",
 	  .meaning = "What can be seen on this node does not tell the cause.",

@@ -24,6 +24,7 @@
 	X(INTERNAL)		\
 	X(SLOW)			\
 	X(OUTSIDE)		\
+	X(SILENCED)		\
 	X(UNKNOWN)		\
 	X(STEADY)		\
 	X(INTERMITTENT)		\
@@ -38,6 +39,23 @@ enum verdict {
 	VERDICTS(X)
 #undef X
 	VERDICT_END
+};
+
+/* Why a process's kernels are not timed as level, mode and sample say, the strongest first. */
+enum reason {
+	REASON_OUTSIDE,
+	REASON_API,
+	REASON_SETTING,
+	REASON_ALLGATHERV,
+	REASON_GRAPHS,
+	REASON_LIBRARIES,
+	REASON_SENDERS,
+	REASON_OVER,
+	REASON_SCARCE,
+	REASON_SELF,
+	REASON_PAUSE,
+	REASON_SETTLING,
+	REASON_END
 };
 
 struct word {
@@ -65,5 +83,8 @@ const struct topic *words_topic(size_t i);
 const struct word *words_find(const char *name);
 
 const struct word *words_verdict(enum verdict verdict);
+
+/* Its name is what `level_reason` says. */
+const struct word *words_reason(enum reason reason);
 
 #endif

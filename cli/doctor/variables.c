@@ -18,16 +18,19 @@ static const struct {
 } always[] = {
 	{ "NCCL_PROFILER_PLUGIN", NULL, "insp, or the library's path: NCCL loads the plugin" },
 	{ "NCCLINSP_LEVEL", "net", "what to record: off, ops, kernel, net or trace" },
-	{ "NCCLINSP_SAMPLE", "budget", "which operations are timed on the GPU: budget or all" },
-	{ "NCCLINSP_BUDGET", "0.5", "what that may cost, in percent of the time" },
-	{ "NCCLINSP_SETTLE", "30", "seconds without it after a thread's first send or receive" },
-	{ "NCCLINSP_GRAPHS", "off", "time what is captured in CUDA graphs: off or kernel" },
+	{ "NCCLINSP_KERNELS", NULL,
+	  "when kernels are timed: burst, \"first 60s\", always or never; burst up to NCCL 2.30, "
+	  "then first 60s" },
+	{ "NCCLINSP_SETTLE", "30", "seconds of activity until bursts begin" },
 	{ "NCCLINSP_CONTROL", NCI_CONTROL_PATH, "the daemon's control file" },
 	{ "NCCLINSP_SHM_DIR", NCI_SHM_DIR, "where the plugin writes" },
 	{ "NCCL_PROFILE_EVENT_MASK", NULL, "a mask of event types, in place of the level" },
 	{ "NCCL_DEBUG", NULL, "INFO: the plugin says in NCCL's log what it does" },
 	{ "NCCL_DEBUG_SUBSYS", NULL, "with INIT or PROFILE in it" },
 };
+
+/* Shown where they are set: what versions before 2 have read. */
+static const char *const gone[] = { "NCCLINSP_SAMPLE", "NCCLINSP_BUDGET", "NCCLINSP_GRAPHS" };
 
 /* Shown where they are set. */
 static const char *const of_launchers[] = {
@@ -77,6 +80,17 @@ static void add(json_t *rows, const char *name, const json_t *value, const char 
 					      "help", help));
 }
 
+static void add_set(json_t *rows, const json_t *all, const char *const *names, size_t n,
+		    const char *help)
+{
+	for (size_t i = 0; i < n; i++) {
+		const json_t *value = json_object_get(all, names[i]);
+
+		if (value)
+			add(rows, names[i], value, NULL, help);
+	}
+}
+
 int variables_read(int64_t pid, json_t **rows)
 {
 	json_t *all = NULL;
@@ -93,12 +107,8 @@ int variables_read(int64_t pid, json_t **rows)
 		add(*rows, always[i].name, is_set ? value : NULL, always[i].fallback,
 		    always[i].help);
 	}
-	for (size_t i = 0; i < ARRAY_LEN(of_launchers); i++) {
-		const json_t *value = json_object_get(all, of_launchers[i]);
-
-		if (value)
-			add(*rows, of_launchers[i], value, NULL, "of the job, copied");
-	}
+	add_set(*rows, all, gone, ARRAY_LEN(gone), "not read any more; NCCLINSP_KERNELS is");
+	add_set(*rows, all, of_launchers, ARRAY_LEN(of_launchers), "of the job, copied");
 	json_decref(all);
 	return 0;
 }

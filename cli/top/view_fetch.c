@@ -22,7 +22,7 @@
 #define COMM_FIELDS \
 	"comm_id,name,nranks,local_ranks.rank,local_ranks.pid,local_ranks.gpu_uuid," \
 	"local_ranks.pci_bus_id,local_ranks.last_seq,local_ranks.in_flight,"	      \
-	"local_ranks.state,local_ranks.waiting,local_ranks.phase"
+	"local_ranks.state,local_ranks.waiting,local_ranks.phase,local_ranks.tag"
 #define PROCESS_FIELDS "pid,uid,user,state,job,level,sampling,steering,ended_mono_ns"
 #define RANK_FIELDS \
 	"comm_id,comm_name,nranks,rank,window_ns,ops,exec,batch,busbw_gbs," \

@@ -87,18 +87,6 @@ bool trace_batch_read(struct trace_batch *b, const json_t *line)
 	return true;
 }
 
-/* How many lines a record of that type has; 0: no such type. */
-static uint32_t lines_of(uint8_t type)
-{
-	static const uint8_t lines[NCI_EV_END] = {
-#define X(id, NAME, name, n) [id] = (n),
-		NCI_EVENTS(X)
-#undef X
-	};
-
-	return type < NCI_EV_END ? lines[type] : 0;
-}
-
 static struct trace_kernel next_kernel(struct trace_batch *b)
 {
 	const json_t *times = json_array_get(b->kernels, b->kernel++);
@@ -128,7 +116,7 @@ const struct nci_record *trace_batch_next(struct trace_batch *b, struct trace_ke
 		*kernel = (struct trace_kernel){ 0 };
 		if (rec->type == NCI_EV_KERNEL_CH)
 			*kernel = next_kernel(b);
-		if (lines_of(rec->type) == lines && rec->stop >= rec->start)
+		if (nci_lines_fit(rec->type, lines) && rec->stop >= rec->start)
 			return rec;
 	}
 	return NULL;

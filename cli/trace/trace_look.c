@@ -184,7 +184,6 @@ static void put_ce_coll(struct json *j, const struct trace_names *names,
 	put_number(j, "count", c->count);
 	put_name(j, "datatype", names, c->datatype);
 	put_name(j, "sync", names, c->sync);
-	put_marks(j, &c->marks);
 }
 
 static void put_ce_sync(struct json *j, const struct trace_names *names,

@@ -15,8 +15,10 @@
  *     in events.h.  A reader skips a type it does not know, and counts it.
  *  3. Additions that old readers survive raise NCI_ABI_MINOR.  Anything else
  *     raises NCI_ABI_MAJOR, and a reader leaves a foreign major alone.
- *  4. Offsets and sizes of the tables stand in the header: a reader uses those,
- *     not its own idea of them, after checking them against the file's size.
+ *  4. Offsets of the tables, their numbers of entries and the size of each entry
+ *     stand in the header: a reader uses those, not its own idea of them, after
+ *     checking them against the file's size.  A longer entry begins with the one
+ *     described here.
  *  5. Only fixed-width integers in natural alignment and explicit zero padding:
  *     no bool, enum, long, bit-field, pointer or packed struct.
  *  6. Byte order is the machine's: a segment never leaves its machine.
@@ -26,27 +28,30 @@
 #include <stdint.h>
 
 /*
- * For C++, which spells these words otherwise or has them as templates: plain integers of
- * the same size and place.  Read what changes with __atomic_load_n().
+ * C++ spells these words otherwise, or has them as templates: there, integers that
+ * change are plain ones of the same size and place, to be read with __atomic_load_n().
  */
 #ifdef __cplusplus
 #include <atomic>
-#define _Atomic
-#define _Alignas	alignas
-#define _Static_assert	static_assert
+#define NCI_ATOMIC(type)	type
+#define NCI_ALIGNED(bytes)	alignas(bytes)
+#define NCI_ASSERT(what, text)	static_assert(what, text)
 #else
 #include <stdatomic.h>
+#define NCI_ATOMIC(type)	_Atomic(type)
+#define NCI_ALIGNED(bytes)	_Alignas(bytes)
+#define NCI_ASSERT(what, text)	_Static_assert(what, text)
 #endif
 
 #define NCI_MAGIC	UINT64_C(0x0a70736e696c6363)	/* bytes "cclinsp\n" on little-endian */
-#define NCI_ABI_MAJOR	1
-#define NCI_ABI_MINOR	3
+#define NCI_ABI_MAJOR	2
+#define NCI_ABI_MINOR	0
 
 /* All cursors count lines: one cache line, the unit of every record. */
 #define NCI_LINE_BYTES	64
 
-_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "a lock would not cross processes");
-_Static_assert(ATOMIC_INT_LOCK_FREE == 2, "a lock would not cross processes");
-_Static_assert(sizeof(void *) == 8, "tokens are handed out as pointers");
+NCI_ASSERT(ATOMIC_LLONG_LOCK_FREE == 2, "a lock would not cross processes");
+NCI_ASSERT(ATOMIC_INT_LOCK_FREE == 2, "a lock would not cross processes");
+NCI_ASSERT(sizeof(void *) == 8, "tokens are handed out as pointers");
 
 #endif

@@ -8,40 +8,66 @@
  * Ids are for ever, and an NCCL event's id is its mask bit's number plus one;
  * 16 to 31 are left to NCCL, records of our own making come behind.
  * A new event is a line here, a payload struct below, a row in the plugin's
- * emit.c, and on_<name>() in the daemon.
+ * fill.c, and a row in the reader's decode.c.
+ *
+ * KernelPhase, NCCL's bit 15, has no record: what it tells stands in its KernelCh.
  *
  * Conventions of all payloads: names are ids in the string table, 0 when not
  * known; ranks, roots and peers are -1 when not known; `cont` is NCI_LINE_CONT;
  * `zero` is 0.  Ticks and spans are explained in record.h.
  */
 
+#include <stdbool.h>
+
 #include "nci/record.h"
 
-/*	  id  name           payload        lines */
+/*	  id  name           payload        lines: at least, at most */
 #define NCI_EVENTS(X)				\
-	X( 1, GROUP,         group,         1)	\
-	X( 2, COLL,          coll,          2)	\
-	X( 3, P2P,           p2p,           2)	\
-	X( 4, PROXY_OP,      proxy_op,      2)	\
-	X( 5, PROXY_STEP,    proxy_step,    1)	\
-	X( 6, PROXY_CTRL,    proxy_ctrl,    1)	\
-	X( 7, KERNEL_CH,     kernel_ch,     1)	\
-	X( 8, NET_PLUGIN,    net_plugin,    1)	\
-	X( 9, GROUP_API,     group_api,     1)	\
-	X(10, COLL_API,      coll_api,      1)	\
-	X(11, P2P_API,       p2p_api,       1)	\
-	X(12, KERNEL_LAUNCH, kernel_launch, 1)	\
-	X(13, CE_COLL,       ce_coll,       2)	\
-	X(14, CE_SYNC,       ce_sync,       1)	\
-	X(15, CE_BATCH,      ce_batch,      1)	\
-	X(32, PROXY_SUMS,    proxy_sums,    2)	/* ABI 1.1 */
+	X( 1, GROUP,         group,         1, 1)	\
+	X( 2, COLL,          coll,          2, 2)	\
+	X( 3, P2P,           p2p,           2, 2)	\
+	X( 4, PROXY_OP,      proxy_op,      2, 2)	\
+	X( 5, PROXY_STEP,    proxy_step,    1, 1)	\
+	X( 6, PROXY_CTRL,    proxy_ctrl,    1, 1)	\
+	X( 7, KERNEL_CH,     kernel_ch,     1, 2)	\
+	X( 8, NET_PLUGIN,    net_plugin,    1, 1)	\
+	X( 9, GROUP_API,     group_api,     1, 1)	\
+	X(10, COLL_API,      coll_api,      1, 2)	\
+	X(11, P2P_API,       p2p_api,       1, 2)	\
+	X(12, KERNEL_LAUNCH, kernel_launch, 1, 1)	\
+	X(13, CE_COLL,       ce_coll,       2, 2)	\
+	X(14, CE_SYNC,       ce_sync,       1, 1)	\
+	X(15, CE_BATCH,      ce_batch,      1, 1)	\
+	X(32, PROXY_SUMS,    proxy_sums,    2, 2)
 
 enum nci_event {
-#define X(id, NAME, name, lines) NCI_EV_##NAME = (id),
+#define X(id, NAME, name, least, most) NCI_EV_##NAME = (id),
 	NCI_EVENTS(X)
 #undef X
 	NCI_EV_END	/* one past the highest id of this version */
 };
+
+static inline bool nci_is_event(uint32_t type)
+{
+	switch (type) {
+#define X(id, NAME, name, least, most) case (id):
+	NCI_EVENTS(X)
+#undef X
+		return true;
+	}
+	return false;
+}
+
+/* Whether a record of that type may have so many lines; never, of a type that is none. */
+static inline bool nci_lines_fit(uint32_t type, uint32_t lines)
+{
+	switch (type) {
+#define X(id, NAME, name, least, most) case (id): return lines >= (least) && lines <= (most);
+	NCI_EVENTS(X)
+#undef X
+	}
+	return false;
+}
 
 /* The bit of an event in NCCL's activation mask. */
 #define NCI_EVENT_BIT(id)	(UINT32_C(1) << ((id) - 1))
@@ -89,13 +115,15 @@ struct nci_ev_coll {
 	uint64_t recv_buff;
 	uint64_t comm_hash;	/* API v1 to v3 only, 0: not given */
 	uint64_t traffic;	/* bytes; API v1, v2 only, 0: not given */
-	uint64_t tag;		/* user tag; 0: none */
+	uint64_t tag;		/* the application's, API v7 on; 0: none */
 	int32_t root;		/* as given: 0 where the function has none */
-	uint32_t red_op;	/* API v1 only */
+	uint16_t red_op;	/* API v1 only */
+	uint16_t variant;	/* name of a symmetric kernel, API v7 on */
 };
 
 #define NCI_COLL_COLLNET	0x01	/* API v1 only */
 #define NCI_COLL_NVLS		0x02	/* API v1 only */
+#define NCI_COLL_SYMMETRIC	0x04	/* a symmetric kernel; API v7 on */
 
 struct nci_ev_p2p {
 	NCI_HEAD;
@@ -205,6 +233,18 @@ struct nci_ev_proxy_ctrl {
 	uint8_t zero[8];
 };
 
+/* A part of a kernel, ns of the GPU's own clock; zeros: it was not told. */
+struct nci_phase {
+	uint64_t start;
+	uint64_t stop;
+};
+
+#define NCI_PHASE_INITIAL_SYNC	0	/* a symmetric kernel waits for the other ranks here */
+#define NCI_PHASE_COMPUTE	1
+#define NCI_PHASE_FINAL_SYNC	2
+#define NCI_PHASES		3
+
+/* Two lines if phases were told (API v7 on); `last_phase` is the plugin's own note. */
 struct nci_ev_kernel_ch {
 	NCI_HEAD;
 	uint64_t gpu_start;	/* ptimer, ns of the GPU's own clock; 0: not given */
@@ -212,6 +252,11 @@ struct nci_ev_kernel_ch {
 	uint32_t stop_span;	/* state 22 */
 	uint8_t channel;
 	uint8_t zero[3];
+	uint8_t cont;
+	uint8_t last_phase;
+	uint8_t zero1[6];
+	struct nci_phase phase[NCI_PHASES];
+	uint8_t zero2[8];
 };
 
 struct nci_ev_net_plugin {
@@ -236,6 +281,10 @@ struct nci_ev_coll_api {
 	uint16_t func;
 	uint16_t datatype;
 	int32_t root;
+	uint8_t cont;
+	uint8_t zero[7];
+	uint64_t tag;		/* the application's, API v7 on; two lines if there is one */
+	uint8_t zero1[48];
 };
 
 struct nci_ev_p2p_api {
@@ -245,6 +294,10 @@ struct nci_ev_p2p_api {
 	uint16_t func;
 	uint16_t datatype;
 	uint8_t zero[4];
+	uint8_t cont;
+	uint8_t zero1[7];
+	uint64_t tag;		/* as in nci_ev_coll_api */
+	uint8_t zero2[48];
 };
 
 struct nci_ev_kernel_launch {
@@ -273,8 +326,9 @@ struct nci_ev_ce_coll {
 	uint32_t batch_size;
 	uint32_t batches;
 	uint32_t ce_seq;
-	struct nci_marks marks;
-	uint8_t zero2[4];
+	uint64_t tag;		/* the application's, API v7 on; 0: none */
+	uint32_t begin_span;	/* states 25 and 26, which no NCCL has told yet */
+	uint32_t end_span;
 };
 
 struct nci_ev_ce_sync {
@@ -293,19 +347,22 @@ struct nci_ev_ce_batch {
 	int32_t ops_sync;	/* number of copies << 1 | synchronised inside the batch */
 };
 
-#define X(id, NAME, name, lines)						\
-	_Static_assert(sizeof(struct nci_ev_##name) == (lines) * NCI_LINE_BYTES,	\
+#define X(id, NAME, name, least, most)						\
+	NCI_ASSERT(sizeof(struct nci_ev_##name) == (most) * NCI_LINE_BYTES,	\
 		       "ABI: " #name " changed its size");				\
-	_Static_assert(offsetof(struct nci_ev_##name, stop) == 32,			\
+	NCI_ASSERT(offsetof(struct nci_ev_##name, stop) == 32,			\
 		       "ABI: " #name " has no common head");
 NCI_EVENTS(X)
 #undef X
-_Static_assert(NCI_EV_END == 33, "ABI: event ids are for ever");
-_Static_assert(sizeof(struct nci_point) == 8, "ABI: a point");
-_Static_assert(offsetof(struct nci_ev_coll, cont) == 64, "ABI: coll, second line");
-_Static_assert(offsetof(struct nci_ev_p2p, cont) == 64, "ABI: p2p, second line");
-_Static_assert(offsetof(struct nci_ev_proxy_op, cont) == 64, "ABI: proxy_op, second line");
-_Static_assert(offsetof(struct nci_ev_proxy_sums, cont) == 64, "ABI: proxy_sums, second line");
-_Static_assert(offsetof(struct nci_ev_ce_coll, cont) == 64, "ABI: ce_coll, second line");
+NCI_ASSERT(NCI_EV_END == 33, "ABI: event ids are for ever");
+NCI_ASSERT(sizeof(struct nci_point) == 8, "ABI: a point");
+NCI_ASSERT(offsetof(struct nci_ev_kernel_ch, cont) == 64, "ABI: kernel_ch, second line");
+NCI_ASSERT(offsetof(struct nci_ev_coll_api, cont) == 64, "ABI: coll_api, second line");
+NCI_ASSERT(offsetof(struct nci_ev_p2p_api, cont) == 64, "ABI: p2p_api, second line");
+NCI_ASSERT(offsetof(struct nci_ev_coll, cont) == 64, "ABI: coll, second line");
+NCI_ASSERT(offsetof(struct nci_ev_p2p, cont) == 64, "ABI: p2p, second line");
+NCI_ASSERT(offsetof(struct nci_ev_proxy_op, cont) == 64, "ABI: proxy_op, second line");
+NCI_ASSERT(offsetof(struct nci_ev_proxy_sums, cont) == 64, "ABI: proxy_sums, second line");
+NCI_ASSERT(offsetof(struct nci_ev_ce_coll, cont) == 64, "ABI: ce_coll, second line");
 
 #endif

@@ -9,19 +9,6 @@
  * reclaimed too: they count what that thread met); readers are other processes.
  * Both cursors count 64-byte lines since the lane was made.
  *
- *   offset  size  field      meaning
- *        0     8  begin      lines whose writing has begun
- *        8     8  end        lines that are complete
- *       16     8  offset     where the ring lies in the segment; the pool follows it
- *       24     8  pool_full  starts refused because no slot was free
- *       32     8  stale      handles refused: stopped before, or never ours
- *       40     4  tid        of the thread that owns it, in its pid namespace
- *       44     4  state      NCI_LANE_*; stored last, with release
- *       48     4  lines      capacity of the ring, a power of two
- *       52     4  slots      capacity of the pool, a power of two
- *       56     4  reclaimed  events pushed out of their slot unstopped
- *       60     4  owners     threads that have owned the lane so far
- *
  * Line i of the ring is at offset + (i mod lines) * 64; slot i of the pool at
  * offset + lines * 64 + i * 128.
  *
@@ -71,27 +58,28 @@
 #define NCI_LANE_REFUSED	3	/* no space was left for it; never becomes ready */
 
 struct nci_lane {
-	_Alignas(NCI_LINE_BYTES) _Atomic uint64_t begin;
-	_Atomic uint64_t end;
-	uint64_t offset;
-	_Atomic uint64_t pool_full;
-	_Atomic uint64_t stale;
-	_Atomic uint32_t tid;
-	_Atomic uint32_t state;
-	uint32_t lines;
-	uint32_t slots;
-	_Atomic uint32_t reclaimed;
-	_Atomic uint32_t owners;
+	NCI_ALIGNED(NCI_LINE_BYTES)
+	NCI_ATOMIC(uint64_t) begin;	/* lines whose writing has begun */
+	NCI_ATOMIC(uint64_t) end;	/* lines that are complete */
+	uint64_t offset;		/* where the ring lies in the file; the pool follows it */
+	NCI_ATOMIC(uint64_t) pool_full;	/* starts refused because no slot was free */
+	NCI_ATOMIC(uint64_t) stale;	/* handles refused: stopped before, or never ours */
+	NCI_ATOMIC(uint32_t) tid;	/* of the thread that owns it, in its pid namespace */
+	NCI_ATOMIC(uint32_t) state;	/* NCI_LANE_*; stored last, with release */
+	uint32_t lines;			/* capacity of the ring, a power of two */
+	uint32_t slots;			/* capacity of the pool, a power of two */
+	NCI_ATOMIC(uint32_t) reclaimed;	/* events pushed out of their slot unstopped */
+	NCI_ATOMIC(uint32_t) owners;	/* threads that have owned the lane so far */
 };
-_Static_assert(sizeof(struct nci_lane) == NCI_LINE_BYTES, "ABI: one lane, one cache line");
-_Static_assert(offsetof(struct nci_lane, end) == 8, "ABI: end moved");
-_Static_assert(offsetof(struct nci_lane, offset) == 16, "ABI: offset moved");
-_Static_assert(offsetof(struct nci_lane, state) == 44, "ABI: state moved");
-_Static_assert(NCI_MAX_LANES <= 1 << NCI_TOKEN_LANE_BITS, "ABI: a lane does not fit a token");
+NCI_ASSERT(sizeof(struct nci_lane) == NCI_LINE_BYTES, "ABI: one lane, one cache line");
+NCI_ASSERT(offsetof(struct nci_lane, end) == 8, "ABI: end moved");
+NCI_ASSERT(offsetof(struct nci_lane, offset) == 16, "ABI: offset moved");
+NCI_ASSERT(offsetof(struct nci_lane, state) == 44, "ABI: state moved");
+NCI_ASSERT(NCI_MAX_LANES <= 1 << NCI_TOKEN_LANE_BITS, "ABI: a lane does not fit a token");
 
 struct nci_slot {
 	struct nci_line line[NCI_RECORD_MAX_LINES];
 };
-_Static_assert(sizeof(struct nci_slot) == NCI_SLOT_BYTES, "ABI: one slot, two lines");
+NCI_ASSERT(sizeof(struct nci_slot) == NCI_SLOT_BYTES, "ABI: one slot, two lines");
 
 #endif

@@ -6,22 +6,7 @@
  * What every record begins with, in a ring and in a handle slot alike: a slot
  * holds the record that it is going to become.
  *
- *   offset  size  field   in a ring                     in a live slot
- *        0     1  type    NCI_EV_* (events.h)           the same
- *        1     1  form    bits 0-3: lines, 1 or 2;      the same
- *                         bits 4-7: NCI_FORM_*
- *        2     2  comm    index in the communicator     the same
- *                         table, or NCI_COMM_NONE
- *        4     4  serial  number of the record in its   last NCCL state value
- *                         lane, from 1, wrapping        seen + 1, or 0
- *        8     8  token   of the event (token.h)        atomic; NCI_TOKEN_FREE is
- *                                                       set while the slot is empty
- *       16     8  parent  NCCL's parentObj as given:    the same
- *                         a token, of this process
- *                         unless NCI_FORM_FOREIGN; or 0
- *       24     8  start   ticks at startEvent           the same
- *       32     8  stop    ticks at stopEvent            ticks of the last state, or 0
- *       40    24  body    the type's own fields         the same
+ * What a record of one line lacks of a type that has two is zeros.
  *
  * A record of two lines goes on at offset 64, whose first byte is NCI_LINE_CONT,
  * so that a reader that was lapped finds the next head by itself.  Records never
@@ -43,34 +28,37 @@
 #define NCI_FORM_UNSTOPPED	0x20	/* NCCL never stopped it: closed by us, stop is when */
 #define NCI_FORM_GRAPH		0x40	/* API events: posted under CUDA graph capture */
 #define NCI_FORM_SEND		0x80	/* proxy events: the sending side */
-#define NCI_FORM_WATCHED	0x80	/* Coll, P2p: posted with KernelCh asked for (ABI 1.2) */
+#define NCI_FORM_WATCHED	0x80	/* Coll, P2p: posted with KernelCh asked for, for sure */
 
-#define NCI_COMM_NONE		0xffff	/* the communicator is not in the table */
+#define NCI_COMM_NONE		0xffff	/* the communicator found no room in the table */
 
 #define NCI_SPAN_COARSE		UINT32_C(0x80000000)
 #define NCI_SPAN_SHIFT		20
 
 struct nci_record {
-	uint8_t type;
-	uint8_t form;
-	uint16_t comm;
-	uint32_t serial;
-	uint64_t token;
-	uint64_t parent;
-	uint64_t start;
-	uint64_t stop;
-	uint8_t body[24];
+	uint8_t type;		/* NCI_EV_* */
+	uint8_t form;		/* bits 0-3: lines, 1 or 2; bits 4-7: NCI_FORM_* */
+	uint16_t comm;		/* number of the communicator, or NCI_COMM_NONE */
+	uint32_t serial;	/* number of the record in its lane, from 1, wrapping; in a live
+				   slot: last NCCL state seen + 1, or 0 */
+	uint64_t token;		/* of the event; has NCI_TOKEN_FREE while a slot is empty */
+	uint64_t parent;	/* as NCCL passed it: a token, of this process unless
+				   NCI_FORM_FOREIGN; or 0 */
+	uint64_t start;		/* ticks when NCCL started it */
+	uint64_t stop;		/* ticks when NCCL stopped it; in a live slot: ticks of the last
+				   state, or 0 */
+	uint8_t body[24];	/* the type's own fields */
 };
-_Static_assert(sizeof(struct nci_record) == NCI_LINE_BYTES, "ABI: a record is whole lines");
-_Static_assert(offsetof(struct nci_record, token) == 8, "ABI: token moved");
-_Static_assert(offsetof(struct nci_record, stop) == 32, "ABI: stop moved");
-_Static_assert(offsetof(struct nci_record, body) == 40, "ABI: body moved");
+NCI_ASSERT(sizeof(struct nci_record) == NCI_LINE_BYTES, "ABI: a record is whole lines");
+NCI_ASSERT(offsetof(struct nci_record, token) == 8, "ABI: token moved");
+NCI_ASSERT(offsetof(struct nci_record, stop) == 32, "ABI: stop moved");
+NCI_ASSERT(offsetof(struct nci_record, body) == 40, "ABI: body moved");
 
 /* One line of a ring, and two: the room of a handle slot. */
 struct nci_line {
-	_Alignas(NCI_LINE_BYTES) uint64_t word[8];
+	NCI_ALIGNED(NCI_LINE_BYTES) uint64_t word[8];
 };
-_Static_assert(sizeof(struct nci_line) == NCI_LINE_BYTES, "ABI: a line");
+NCI_ASSERT(sizeof(struct nci_line) == NCI_LINE_BYTES, "ABI: a line");
 
 /* A span that is never 0 for a state that was seen (ticks may stand still). */
 static inline uint32_t nci_span(uint64_t start, uint64_t now)

@@ -16,7 +16,7 @@
  *   | struct nci_live           |   counters and table sizes, changing
  *   | struct nci_lane [lanes]   |   the lane directory, right behind it
  *   +---------------------------+ comms_offset
- *   | struct nci_comm [comms]   |   published once each
+ *   | struct nci_comm [comms]   |   published, and used again after their end
  *   +---------------------------+ strings_offset
  *   | struct nci_string [...]   |   published once each
  *   +---------------------------+ page-aligned; the file ends here at first
@@ -44,31 +44,41 @@
 #define NCI_LEVEL_KERNEL	2
 #define NCI_LEVEL_NET		3
 #define NCI_LEVEL_TRACE		4
-#define NCI_LEVEL_MASK		5	/* a raw mask from NCCL_PROFILE_EVENT_MASK */
-#define NCI_LEVEL_END		6
+#define NCI_LEVEL_MASK		5	/* a raw mask: the environment's, or somebody else's */
+#define NCI_LEVELS		6
 
-/* Why the mask is not what the level asks for; all are about KernelCh. */
-#define NCI_REASON_NONE		0
-#define NCI_REASON_API		1	/* none: the API is older than v5 */
-#define NCI_REASON_SHM		2	/* none: not enough shared memory to spare */
-#define NCI_REASON_GRAPHS	3	/* none: the process captures CUDA graphs (ABI 1.2) */
-#define NCI_REASON_THREADS	4	/* stays as it is: several threads send and receive (1.2) */
-#define NCI_REASON_LIBRARIES	5	/* stays as it is: two NCCLs in the process (1.2) */
-#define NCI_REASON_SETTLING	6	/* none for a while: see settles_mono_ns (1.3) */
+/* When kernels are timed (KernelCh is asked for), at a level that has it. */
+#define NCI_MODE_BURST		1	/* in bursts, or as `sample` says; not from NCCL 2.31 on */
+#define NCI_MODE_FIRST		2	/* from the first work on for a time, then never again */
+#define NCI_MODE_ALWAYS		3
+#define NCI_MODE_NEVER		4
+#define NCI_MODES		5
 
-/* Which operations are watched by KernelCh, where the level asks for it. */
-#define NCI_SAMPLE_BUDGET	1	/* bursts on the wall-clock grid, as the budget allows */
+/*
+ * What was seen in the process that keeps kernels from being timed as level, mode and
+ * sample say.  Bits, for ever.
+ */
+#define NCI_SEEN_API		0x001	/* none: the API is older than v5 */
+#define NCI_SEEN_SCARCE		0x002	/* no more: not enough shared memory to spare */
+#define NCI_SEEN_GRAPHS		0x004	/* stays as it is: CUDA graphs were captured */
+#define NCI_SEEN_SENDERS	0x008	/* stays as it is: several threads send and receive */
+#define NCI_SEEN_LIBRARIES	0x010	/* stays as it is: two NCCLs in the process */
+#define NCI_SEEN_ALLGATHERV	0x020	/* none: a group had Broadcasts of several roots, or
+					   Broadcasts beside sends, on NCCL 2.29 or newer */
+#define NCI_SEEN_SELF		0x040	/* no more: a rank sent to itself */
+#define NCI_SEEN_PAUSE		0x080	/* no more: calls were not watched for a while */
+#define NCI_SEEN_END		0x100	/* no more: the time of NCI_MODE_FIRST is over */
+#define NCI_SEEN_OUTSIDE	0x200	/* NCCL's mask was set by somebody else */
+
+/* Which operations are timed in NCI_MODE_BURST. */
+#define NCI_SAMPLE_BUDGET	1	/* bursts on the wall-clock grid */
 #define NCI_SAMPLE_ALL		2
 
-/* Where the level and the sampling in force come from. */
+/* Where level and sampling in force come from. */
 #define NCI_SOURCE_DEFAULT	1
 #define NCI_SOURCE_ENVIRONMENT	2
 #define NCI_SOURCE_CONTROL	3	/* the control file, see control.h */
-
-#define NCI_KERNELS_NEVER	1	/* the level asks for none, or there is a reason */
-#define NCI_KERNELS_ALWAYS	2
-#define NCI_KERNELS_OUTSIDE	3	/* now: outside a burst */
-#define NCI_KERNELS_INSIDE	4	/* now: inside a burst */
+#define NCI_SOURCE_OUTSIDE	4	/* NCCL's mask was set by somebody else (RAS) */
 
 /* What one tick was at init; a reader on the same machine calibrates better. */
 struct nci_anchor {
@@ -77,147 +87,91 @@ struct nci_anchor {
 	uint64_t real_ns;	/* CLOCK_REALTIME, read right after mono_ns */
 };
 
-/* Threads by what they do: NCCL's proxy threads, and all the others. */
+/* Threads by what they do: NCCL's own, and all the others. */
 #define NCI_THREADS_USER	0
 #define NCI_THREADS_PROXY	1
 #define NCI_THREAD_CLASSES	2
 
 /* What the plugin's own callbacks cost, measured on one of NCI_TIMED_ONE_IN. */
 struct nci_timed {
-	_Atomic uint64_t count;		/* callbacks measured */
-	_Atomic uint64_t ticks;		/* that they took, two looks at the clock included */
+	NCI_ATOMIC(uint64_t) count;	/* callbacks measured */
+	NCI_ATOMIC(uint64_t) ticks;	/* that they took, two looks at the clock included */
 };
 
 #define NCI_TIMED_ONE_IN	256
 
 /*
- * What steers the events, and what it came to (ABI 1.2; zeros before).  The one part
- * of the header's page that changes while the process lives.  Every field is whole;
- * two fields may be of different moments.  Operations are API calls that post one.
- *
- *   offset  size  field            meaning
- *        0     8  sequence         of the control file that is in force; 0: none ever was
- *        8     8  since            ticks when level or sample last changed
- *       16     8  until_mono_ns    CLOCK_MONOTONIC when an entry in force ends next; 0: none
- *       24     4  source           NCI_SOURCE_*
- *       28     4  wish             NCI_WISH_* of the last entry in force; 0: none
- *       32     4  sample           NCI_SAMPLE_*
- *       36     4  kernels          NCI_KERNELS_*
- *       40     4  budget_ppm       of wall time that KernelCh may cost
- *       44     4  kernel_cost_ns   what it is taken to cost per group
- *       48     4  burst_period_ms  as planned last; 0: no plan yet
- *       52     4  burst_length_ms  as planned last; equal to the period: always on
- *       56     8  bursts           begun
- *       64     8  burst_ticks      time in bursts that have ended
- *       72     8  burst_start      ticks when the one that is on began; 0: none is
- *       80     8  groups_inside    groups whose operations KernelCh watched
- *       88     8  groups_outside
- *       96     8  ops_inside       operations of these groups
- *      104     8  ops_outside
- *      112     8  switches         stores into NCCL's mask since the first init
- *      120     8  control_reads    of the control file
- *      128     8  control_refused  of these: what was read was not whole, or not ours
- *      136     8  clock_ticks      two looks at the clock with nothing between them
- *      144    32  timed            by NCI_THREADS_*
- *      176     8  settles_mono_ns  CLOCK_MONOTONIC until which KernelCh is off though it is
- *                                  asked for: who sends has yet to show up; 0: it is not
- *                                  so, or not known (before 1.3)
- *      184    72  zero
+ * What steers the events.  The one part of the header's page that changes while the
+ * process lives.  Every field is whole; two fields may be of different moments.  Kernels
+ * are timed now if the mask (nci_live) has KernelCh.
  */
 struct nci_steer {
-	_Atomic uint64_t sequence;
-	_Atomic uint64_t since;
-	_Atomic uint64_t until_mono_ns;
-	_Atomic uint32_t source;
-	_Atomic uint32_t wish;
-	_Atomic uint32_t sample;
-	_Atomic uint32_t kernels;
-	_Atomic uint32_t budget_ppm;
-	_Atomic uint32_t kernel_cost_ns;
-	_Atomic uint32_t burst_period_ms;
-	_Atomic uint32_t burst_length_ms;
-	_Atomic uint64_t bursts;
-	_Atomic uint64_t burst_ticks;
-	_Atomic uint64_t burst_start;
-	_Atomic uint64_t groups_inside;
-	_Atomic uint64_t groups_outside;
-	_Atomic uint64_t ops_inside;
-	_Atomic uint64_t ops_outside;
-	_Atomic uint64_t switches;
-	_Atomic uint64_t control_reads;
-	_Atomic uint64_t control_refused;
-	_Atomic uint64_t clock_ticks;
-	struct nci_timed timed[NCI_THREAD_CLASSES];
-	_Atomic uint64_t settles_mono_ns;
-	uint8_t zero[72];
+	NCI_ATOMIC(uint64_t) sequence;	/* of the control file that is in force; 0: none ever was */
+	NCI_ATOMIC(uint64_t) since;	/* ticks when level, sample or source last changed */
+	NCI_ATOMIC(uint64_t) until_mono_ns;	/* CLOCK_MONOTONIC when something in force ends
+						   next; 0: never */
+	NCI_ATOMIC(uint32_t) source;	/* NCI_SOURCE_* */
+	NCI_ATOMIC(uint32_t) cause;	/* NCI_CAUSE_* of the last entry in force; 0: none */
+	NCI_ATOMIC(uint32_t) sample;	/* NCI_SAMPLE_* */
+	NCI_ATOMIC(uint32_t) mode;	/* NCI_MODE_* */
+	NCI_ATOMIC(uint32_t) mode_s;	/* NCI_MODE_FIRST: for so many seconds */
+	NCI_ATOMIC(uint32_t) nccl_version;	/* as ncclGetVersion() has it, 23007 for 2.30.7;
+						   0: not known */
+	NCI_ATOMIC(uint64_t) settles_mono_ns;	/* CLOCK_MONOTONIC before which kernels are not
+						   timed, though they are to be: how the process
+						   uses NCCL has yet to show; 0: it is not so */
+	NCI_ATOMIC(uint64_t) stores;	/* into NCCL's mask since the first init */
+	NCI_ATOMIC(uint64_t) switches;	/* of these, changes of KernelCh */
+	NCI_ATOMIC(uint64_t) switched;	/* ticks of the last of them; 0: none yet */
+	NCI_ATOMIC(uint64_t) control_reads;	/* of the control file */
+	NCI_ATOMIC(uint64_t) control_refused;	/* of these: what was read was not whole, or not
+						   ours */
+	struct nci_timed timed[NCI_THREAD_CLASSES];	/* by NCI_THREADS_* */
+	uint8_t zero[128];
 };
-_Static_assert(sizeof(struct nci_steer) == 256, "ABI: what steers is four lines");
-_Static_assert(offsetof(struct nci_steer, bursts) == 56, "ABI: bursts moved");
-_Static_assert(offsetof(struct nci_steer, timed) == 144, "ABI: timed moved");
-_Static_assert(offsetof(struct nci_steer, settles_mono_ns) == 176, "ABI: settles_mono_ns moved");
+NCI_ASSERT(sizeof(struct nci_steer) == 256, "ABI: what steers is four lines");
+NCI_ASSERT(offsetof(struct nci_steer, settles_mono_ns) == 48, "ABI: settles_mono_ns moved");
+NCI_ASSERT(offsetof(struct nci_steer, timed) == 96, "ABI: timed moved");
 
-/*
- *   offset  size  field            meaning
- *        0     8  magic            NCI_MAGIC
- *        8     2  abi_major        layout; leave other majors alone
- *       10     2  abi_minor        additions
- *       12     4  ready            0 until everything above and below is written; then 1,
- *                                  stored with release
- *       16     8  live_offset      where struct nci_live and the lane directory lie
- *       24     8  comms_offset
- *       32     8  strings_offset
- *       40     4  lanes            capacity of the directory
- *       44     4  comms            capacity of the communicator table
- *       48     4  strings          capacity of the string table
- *       52     4  pid              in the process's own pid namespace
- *       56     8  start_time       field 22 of /proc/self/stat, clock ticks since boot
- *       64     4  uid
- *       68     4  nonce            upper half of this process's context tokens, never 0
- *       72     8  instance         random, tells this process from every other
- *       80    16  boot_id          of the kernel, binary; zeros: not readable
- *       96     4  clock            NCI_CLOCK_*: what a tick is
- *      100     4  zero
- *      104    24  anchor           one tick paired with both clocks, at init
- *      128    32  plugin_version   text, zero-terminated
- *      160    64  command          program's name, zero-terminated
- *      224     4  env_bytes        used bytes of env
- *      228  1820  env              "NAME=VALUE\0" of the allow-listed job variables
- *     2048   256  steer            changes
- *     2304  1792  zero1
- */
 struct nci_header {
-	uint64_t magic;
-	uint16_t abi_major;
-	uint16_t abi_minor;
-	_Atomic uint32_t ready;
-	uint64_t live_offset;
+	uint64_t magic;			/* NCI_MAGIC */
+	uint16_t abi_major;		/* layout; leave other majors alone */
+	uint16_t abi_minor;		/* additions */
+	NCI_ATOMIC(uint32_t) ready;	/* 0 until everything above and below is written; then 1,
+					   stored with release */
+	uint64_t live_offset;		/* where struct nci_live lies */
 	uint64_t comms_offset;
 	uint64_t strings_offset;
-	uint32_t lanes;
-	uint32_t comms;
-	uint32_t strings;
-	uint32_t pid;
-	uint64_t start_time;
-	uint32_t uid;
-	uint32_t nonce;
-	uint64_t instance;
-	uint8_t boot_id[16];
-	uint32_t clock;
+	uint32_t lanes;			/* capacity of the directory */
+	uint32_t comms;			/* capacity of the communicator table */
+	uint32_t strings;		/* capacity of the string table */
+	uint16_t live_bytes;		/* of struct nci_live; the lane directory follows it */
+	uint16_t lane_bytes;		/* of an entry of the directory */
+	uint16_t comm_bytes;		/* of an entry of the communicator table */
+	uint16_t string_bytes;		/* of an entry of the string table */
 	uint32_t zero;
-	struct nci_anchor anchor;
-	char plugin_version[32];
-	char command[64];
-	uint32_t env_bytes;
-	char env[1820];
-	struct nci_steer steer;
+	uint64_t start_time;		/* field 22 of /proc/self/stat, clock ticks since boot */
+	uint64_t instance;		/* random, tells this process from every other */
+	uint8_t boot_id[16];		/* of the kernel, binary; zeros: not readable */
+	uint32_t pid;			/* in the process's own pid namespace */
+	uint32_t uid;
+	uint32_t nonce;			/* upper half of this process's context tokens, never 0 */
+	uint32_t clock;			/* NCI_CLOCK_*: what a tick is */
+	struct nci_anchor anchor;	/* one tick paired with both clocks, at init */
+	char plugin_version[32];	/* text, zero-terminated */
+	char command[64];		/* program's name, zero-terminated */
+	uint32_t env_bytes;		/* used bytes of env */
+	char env[1812];			/* "NAME=VALUE\0" of the allow-listed job variables */
+	struct nci_steer steer;		/* changes */
 	uint8_t zero1[1792];
 };
-_Static_assert(sizeof(struct nci_header) == NCI_PAGE, "ABI: the header is one page");
-_Static_assert(offsetof(struct nci_header, ready) == 12, "ABI: ready moved");
-_Static_assert(offsetof(struct nci_header, instance) == 72, "ABI: instance moved");
-_Static_assert(offsetof(struct nci_header, anchor) == 104, "ABI: anchor moved");
-_Static_assert(offsetof(struct nci_header, env) == 228, "ABI: env moved");
-_Static_assert(offsetof(struct nci_header, steer) == 2048, "ABI: steer moved");
+NCI_ASSERT(sizeof(struct nci_header) == NCI_PAGE, "ABI: the header is one page");
+NCI_ASSERT(offsetof(struct nci_header, ready) == 12, "ABI: ready moved");
+NCI_ASSERT(offsetof(struct nci_header, live_bytes) == 52, "ABI: live_bytes moved");
+NCI_ASSERT(offsetof(struct nci_header, instance) == 72, "ABI: instance moved");
+NCI_ASSERT(offsetof(struct nci_header, anchor) == 112, "ABI: anchor moved");
+NCI_ASSERT(offsetof(struct nci_header, env) == 236, "ABI: env moved");
+NCI_ASSERT(offsetof(struct nci_header, steer) == 2048, "ABI: steer moved");
 
 #define NCI_LIVE_EXITED		0x1	/* the process ended by exit() or return from main() */
 
@@ -225,105 +179,83 @@ _Static_assert(offsetof(struct nci_header, steer) == 2048, "ABI: steer moved");
  * What changes while the process lives, beside the lanes.  Written by any of its
  * threads, on rare paths only.  128 bytes; the lane directory follows, so that
  * one read of a few KiB tells everything that is new.
- *
- *   offset  size  field          meaning
- *        0     4  lanes          lines of the directory in use or refused (a prefix)
- *        4     4  comms          communicators begun; each entry has its own ready
- *        8     4  strings        names begun; each entry has its own ready
- *       12     4  flags          NCI_LIVE_*
- *       16     4  api_version    profiler API in use, 1 to 6; 0: no init yet
- *       20     4  level          NCI_LEVEL_*
- *       24     4  mask           what NCCL was asked for last
- *       28     4  reason         NCI_REASON_*
- *       32     4  comms_open     communicators initialised and not finalized, stored
- *                               with release, after the `finalize` of who is not
- *       36     4  zero
- *       40     8  no_lane        events refused because their thread has no lane
- *       48     8  no_comm        communicators that found the table full
- *       56     8  no_string      names that found the table full
- *       64     8  unknown_event  starts refused: a type that this plugin does not know
- *       72     8  unknown_state  states ignored: not known, or not of that event
- *       80     8  foreign        events issued by another process (PXN)
- *       88     8  closed_comm    events on a communicator that was finalized
- *       96     8  bad_context    events whose context was not given by any init
- *      104    24  zero1
  */
 struct nci_live {
-	_Alignas(NCI_LINE_BYTES) _Atomic uint32_t lanes;
-	_Atomic uint32_t comms;
-	_Atomic uint32_t strings;
-	_Atomic uint32_t flags;
-	_Atomic uint32_t api_version;
-	_Atomic uint32_t level;
-	_Atomic uint32_t mask;
-	_Atomic uint32_t reason;
-	_Atomic uint32_t comms_open;
-	uint32_t zero;
-	_Atomic uint64_t no_lane;
-	_Atomic uint64_t no_comm;
-	_Atomic uint64_t no_string;
-	_Atomic uint64_t unknown_event;
-	_Atomic uint64_t unknown_state;
-	_Atomic uint64_t foreign;
-	_Atomic uint64_t closed_comm;
-	_Atomic uint64_t bad_context;
-	uint8_t zero1[24];
+	NCI_ALIGNED(NCI_LINE_BYTES)
+	NCI_ATOMIC(uint32_t) lanes;	/* of the directory in use or refused: the first ones */
+	NCI_ATOMIC(uint32_t) comms;	/* the next communicator's number, not wrapped: those
+					   before it lie in the table, have left it, or never
+					   were; only the last may yet have to be published */
+	NCI_ATOMIC(uint32_t) strings;	/* names begun; each entry has its own `bytes` */
+	NCI_ATOMIC(uint32_t) flags;	/* NCI_LIVE_* */
+	NCI_ATOMIC(uint32_t) api_version;	/* profiler API in use, 1 to 7; 0: no init yet */
+	NCI_ATOMIC(uint32_t) level;	/* NCI_LEVEL_* */
+	NCI_ATOMIC(uint32_t) mask;	/* what NCCL was asked for last */
+	NCI_ATOMIC(uint32_t) seen;	/* NCI_SEEN_* */
+	NCI_ATOMIC(uint32_t) comms_open;	/* communicators initialised and not finalized */
+	NCI_ATOMIC(uint32_t) comms_ended;	/* counts `finalize` that were stored, wrapping;
+						   with release, after them */
+	NCI_ATOMIC(uint64_t) no_lane;	/* events refused because their thread has no lane */
+	NCI_ATOMIC(uint64_t) no_comm;	/* communicators that found the table full of open ones */
+	NCI_ATOMIC(uint64_t) no_string;	/* names that found the table full */
+	NCI_ATOMIC(uint64_t) unknown_event;	/* starts refused: a type that this plugin does
+						   not know */
+	NCI_ATOMIC(uint64_t) unknown_state;	/* states ignored: not known, or not of that
+						   event */
+	NCI_ATOMIC(uint64_t) foreign;	/* events issued by another process (PXN) */
+	NCI_ATOMIC(uint64_t) closed_comm;	/* events on a communicator that was finalized */
+	NCI_ATOMIC(uint64_t) bad_context;	/* events whose context was not given by any init */
+	NCI_ATOMIC(uint32_t) comms_drifted;	/* counts `drift` likewise, before any record of
+						   an operation that it concerns */
+	uint8_t zero[20];
 };
-_Static_assert(sizeof(struct nci_live) == 128, "ABI: the live block is two lines");
-_Static_assert(offsetof(struct nci_live, comms_open) == 32, "ABI: comms_open moved");
-_Static_assert(offsetof(struct nci_live, no_lane) == 40, "ABI: no_lane moved");
+NCI_ASSERT(sizeof(struct nci_live) == 128, "ABI: the live block is two lines");
+NCI_ASSERT(offsetof(struct nci_live, comms_open) == 32, "ABI: comms_open moved");
+NCI_ASSERT(offsetof(struct nci_live, no_lane) == 40, "ABI: no_lane moved");
 
 #define NCI_COMM_HAS_ID		0x1	/* comm_id, nranks, nnodes, rank are given (API v4 on) */
 #define NCI_COMM_HAS_GPU	0x2	/* gpu_uuid, pci_bus_id are given */
 
-/*
- * One communicator, as one init saw it.  The index is its key in this process;
- * comm_id alone is not (two shrinks of one parent share it).
- *
- *   offset  size  field         meaning
- *        0     4  ready         1 when published, stored with release
- *        4     4  flags         NCI_COMM_HAS_*
- *        8     8  comm_id       NCCL's 64-bit hash
- *       16     4  rank          of this process's member
- *       20     4  nranks
- *       24     4  nnodes
- *       28     4  name_bytes    of name, 0: none was given
- *       32     8  init          ticks
- *       40     8  finalize      ticks, 0 while open: the one field that changes
- *       48    16  gpu_uuid      binary
- *       64    32  pci_bus_id    text, zero-terminated
- *       96    96  name          UTF-8 as the application gave it, cut to fit
- */
-struct nci_comm {
-	_Alignas(NCI_LINE_BYTES) _Atomic uint32_t ready;
-	uint32_t flags;
-	uint64_t comm_id;
-	int32_t rank;
-	int32_t nranks;
-	int32_t nnodes;
-	uint32_t name_bytes;
-	uint64_t init;
-	_Atomic uint64_t finalize;
-	uint8_t gpu_uuid[16];
-	char pci_bus_id[32];
-	char name[96];
-};
-_Static_assert(sizeof(struct nci_comm) == 192, "ABI: a communicator is three lines");
-_Static_assert(offsetof(struct nci_comm, finalize) == 40, "ABI: finalize moved");
-_Static_assert(offsetof(struct nci_comm, name) == 96, "ABI: name moved");
+/* Numbers of communicators wrap here, so that a record has room for one. */
+#define NCI_COMM_NUMBERS	64512u	/* a multiple of the table's capacity */
 
 /*
- * One name.  Id i is entry i - 1; id 0 means no name.
- *
- *   offset  size  field  meaning
- *        0     4  bytes  length of text plus one when published, stored with
- *                        release; 0 before
- *        4    60  text   not terminated; longer names are cut
+ * One communicator, as one init saw it.  Its number, the how many-th of its process, is
+ * its key there; comm_id alone is not (two shrinks of one parent share it).  It lies in
+ * the entry with the index number modulo capacity, until another one needs it after its
+ * end; numbers whose entry still is in use are left out.
  */
-struct nci_string {
-	_Alignas(NCI_LINE_BYTES) _Atomic uint32_t bytes;
-	char text[60];
+struct nci_comm {
+	NCI_ALIGNED(NCI_LINE_BYTES)
+	NCI_ATOMIC(uint32_t) published;	/* its number modulo NCI_COMM_NUMBERS, plus 1, stored
+					   with release; 0: nothing is here yet */
+	uint32_t flags;			/* NCI_COMM_HAS_* */
+	uint64_t comm_id;		/* NCCL's 64-bit hash */
+	int32_t rank;			/* of this process's member */
+	int32_t nranks;
+	int32_t nnodes;
+	uint32_t name_bytes;		/* of name, 0: none was given */
+	uint64_t init;			/* ticks */
+	NCI_ATOMIC(uint64_t) finalize;	/* ticks, 0 while open; changes */
+	NCI_ATOMIC(uint64_t) drift;	/* ticks; 0: not known to.  NCCL's own count of this
+					   communicator's works is wrong from then on: it waits
+					   for the stamps of other kernels.  Changes */
+	uint8_t gpu_uuid[16];		/* binary */
+	char pci_bus_id[32];		/* text, zero-terminated */
+	char name[96];			/* UTF-8 as the application gave it, cut to fit */
+	uint8_t zero[56];
 };
-_Static_assert(sizeof(struct nci_string) == NCI_LINE_BYTES, "ABI: a name is one line");
+NCI_ASSERT(sizeof(struct nci_comm) == 256, "ABI: a communicator is four lines");
+NCI_ASSERT(offsetof(struct nci_comm, finalize) == 40, "ABI: finalize moved");
+NCI_ASSERT(offsetof(struct nci_comm, name) == 104, "ABI: name moved");
+
+/* One name.  Id i is entry i - 1; id 0 means no name. */
+struct nci_string {
+	NCI_ALIGNED(NCI_LINE_BYTES)
+	NCI_ATOMIC(uint32_t) bytes;	/* length of text plus one when published, stored with
+					   release; 0 before */
+	char text[60];			/* not terminated; longer names are cut */
+};
+NCI_ASSERT(sizeof(struct nci_string) == NCI_LINE_BYTES, "ABI: a name is one line");
 
 #endif

@@ -22,11 +22,11 @@
 #include "util/cleanup.h"
 #include "util/utf8.h"
 
-#define MAX_COMMS	65535	/* a record's index has 16 bits, one value says none */
 #define MAX_STRINGS	65535
-#define KEPT_COMMS	4096	/* of them: nobody needs more, and we pay for each */
+#define MAX_COMMS	4096	/* at a time */
+#define MAX_ENTRY	4096	/* bytes of one entry of a table */
 #define KEPT_STRINGS	1024
-#define AT_ONCE		64	/* table entries copied in one read */
+#define AT_ONCE_BYTES	8192	/* of table entries copied in one read */
 
 /* ---- the name -------------------------------------------------------------- */
 
@@ -111,15 +111,26 @@ static bool table_fits(const struct segment *seg, uint64_t offset, uint64_t byte
 	       offset <= seg->bytes && bytes <= seg->bytes - offset;
 }
 
+/* An entry may be longer than the one that we know, which it begins with. */
+static bool entry_fits(uint32_t bytes, size_t known)
+{
+	return bytes >= known && bytes <= MAX_ENTRY && bytes % NCI_LINE_BYTES == 0;
+}
+
 static bool layout_fits(const struct segment *seg, const struct nci_header *h)
 {
-	if (h->lanes == 0 || h->lanes > SEGMENT_MAX_LANES || h->comms > MAX_COMMS ||
-	    h->strings > MAX_STRINGS || h->env_bytes > sizeof(h->env))
+	if (h->lanes == 0 || h->lanes > SEGMENT_MAX_LANES || h->comms == 0 ||
+	    h->comms > MAX_COMMS || NCI_COMM_NUMBERS % h->comms || h->strings > MAX_STRINGS ||
+	    h->env_bytes > sizeof(h->env))
 		return false;
-	return table_fits(seg, h->live_offset, sizeof(struct nci_live) +
-			  h->lanes * sizeof(struct nci_lane)) &&
-	       table_fits(seg, h->comms_offset, h->comms * sizeof(struct nci_comm)) &&
-	       table_fits(seg, h->strings_offset, h->strings * sizeof(struct nci_string));
+	if (!entry_fits(h->live_bytes, sizeof(struct nci_live)) ||
+	    !entry_fits(h->lane_bytes, sizeof(struct nci_lane)) ||
+	    !entry_fits(h->comm_bytes, sizeof(struct nci_comm)) ||
+	    !entry_fits(h->string_bytes, sizeof(struct nci_string)))
+		return false;
+	return table_fits(seg, h->live_offset, h->live_bytes + h->lanes * h->lane_bytes) &&
+	       table_fits(seg, h->comms_offset, (uint64_t)h->comms * h->comm_bytes) &&
+	       table_fits(seg, h->strings_offset, (uint64_t)h->strings * h->string_bytes);
 }
 
 /* The identity is told twice, by the file and in it. */
@@ -165,7 +176,11 @@ static void take_header(struct segment *seg, const struct nci_header *h)
 	seg->comms_offset = h->comms_offset;
 	seg->strings_offset = h->strings_offset;
 	seg->max_lanes = h->lanes;
-	seg->max_comms = h->comms < KEPT_COMMS ? h->comms : KEPT_COMMS;
+	seg->live_bytes = h->live_bytes;
+	seg->lane_bytes = h->lane_bytes;
+	seg->comm_bytes = h->comm_bytes;
+	seg->string_bytes = h->string_bytes;
+	seg->max_comms = h->comms;
 	seg->max_strings = h->strings < KEPT_STRINGS ? h->strings : KEPT_STRINGS;
 	seg->clock = h->clock;
 	seg->start_time = h->start_time;
@@ -173,7 +188,6 @@ static void take_header(struct segment *seg, const struct nci_header *h)
 	p->first_mono_ns = h->anchor.mono_ns;
 	p->instance = h->instance;
 	p->nonce = h->nonce;
-	p->steerable = h->abi_minor >= 2;
 	p->pid = p->ns_pid = (pid_t)h->pid;
 	p->clock.kind = h->clock;
 	copy_text(p->command, sizeof(p->command), h->command, sizeof(h->command));
@@ -200,7 +214,7 @@ static int make_tables(struct segment *seg)
 {
 	size_t strings = (seg->max_strings + 1) * sizeof(name_t);
 	size_t lanes = seg->max_lanes * sizeof(*seg->lane);
-	size_t comms = (seg->max_comms + 1) * sizeof(struct comm);
+	size_t comms = NCI_COMM_NUMBERS * sizeof(struct comm);
 
 	free_tables(seg);	/* of an attempt that came to nothing */
 	seg->tables_bytes = strings + lanes + comms;
@@ -361,7 +375,10 @@ static void take_comm(struct comm *to, const struct nci_comm *from)
 	size_t name_bytes = from->name_bytes < sizeof(from->name) ? from->name_bytes
 								   : sizeof(from->name);
 
+	if (to->init_ticks != from->init)
+		*to = (struct comm){ .init_ticks = from->init };	/* numbers have wrapped */
 	to->finalize_ticks = atomic_load_explicit(&from->finalize, memory_order_relaxed);
+	to->drift_ticks = atomic_load_explicit(&from->drift, memory_order_relaxed);
 	if (to->ready)
 		return;		/* the rest never changes */
 	to->has_id = from->flags & NCI_COMM_HAS_ID;
@@ -374,42 +391,7 @@ static void take_comm(struct comm *to, const struct nci_comm *from)
 	copy_text(to->pci_bus_id, sizeof(to->pci_bus_id), from->pci_bus_id,
 		  sizeof(from->pci_bus_id));
 	copy_text(to->name, sizeof(to->name), from->name, name_bytes);
-	to->init_ticks = from->init;
 	to->ready = true;
-}
-
-/*
- * Copy table entries twice: what the first copy shows as ready is whole in the
- * second.  (In one copy, the text may be older than the flag beside it.)
- */
-static int read_twice(const struct segment *seg, void *first, void *second, size_t bytes,
-		      uint64_t offset)
-{
-	int r = segment_read(seg, first, bytes, offset);
-
-	if (r < 0)
-		return r;
-	atomic_thread_fence(memory_order_acquire);
-	return segment_read(seg, second, bytes, offset);
-}
-
-static int read_comms(struct segment *seg, uint32_t from, uint32_t to)
-{
-	struct nci_comm first[AT_ONCE], second[AT_ONCE];
-
-	while (from < to) {
-		uint32_t n = to - from < AT_ONCE ? to - from : AT_ONCE;
-		int r = read_twice(seg, first, second, n * sizeof(first[0]),
-				   seg->comms_offset + from * sizeof(first[0]));
-
-		if (r < 0)
-			return r;
-		for (uint32_t i = 0; i < n; i++)
-			if (atomic_load_explicit(&first[i].ready, memory_order_relaxed))
-				take_comm(&seg->process.comms[from + i], &second[i]);
-		from += n;
-	}
-	return 0;
 }
 
 static void take_string(struct segment *seg, uint32_t i, const struct nci_string *from)
@@ -424,23 +406,89 @@ static void take_string(struct segment *seg, uint32_t i, const struct nci_string
 						bytes);
 }
 
-static int read_strings(struct segment *seg, uint32_t from, uint32_t to)
-{
-	struct nci_string first[AT_ONCE], second[AT_ONCE];
+/* A table in the segment; what begins an entry tells that it is published, and as what. */
+struct table {
+	uint64_t offset;
+	uint32_t bytes;		/* of an entry */
+	void (*take)(struct segment *seg, uint32_t i, const void *entry);
+};
 
-	while (from < to) {
-		uint32_t n = to - from < AT_ONCE ? to - from : AT_ONCE;
-		int r = read_twice(seg, first, second, n * sizeof(first[0]),
-				   seg->strings_offset + from * sizeof(first[0]));
+static uint32_t published(const void *entry)
+{
+	return atomic_load_explicit((const _Atomic uint32_t *)entry, memory_order_relaxed);
+}
+
+static void take_comm_entry(struct segment *seg, uint32_t i, const void *entry)
+{
+	uint32_t number = published(entry) - 1;
+
+	if (number < NCI_COMM_NUMBERS && number % seg->max_comms == i)
+		take_comm(&seg->process.comms[number], entry);
+}
+
+static void take_string_entry(struct segment *seg, uint32_t i, const void *entry)
+{
+	take_string(seg, i, entry);
+}
+
+/*
+ * Entries are copied three times.  What the first copy shows as published is whole in the
+ * second, since in one copy a text may be older than the number beside it; and what the
+ * third one still shows was not taken for another communicator meanwhile.
+ */
+static int read_entries(struct segment *seg, const struct table *t, uint32_t from, uint32_t n)
+{
+	uint8_t copy[3][AT_ONCE_BYTES];
+
+	for (int k = 0; k < 3; k++) {
+		int r = segment_read(seg, copy[k], n * t->bytes,
+				     t->offset + (uint64_t)from * t->bytes);
 
 		if (r < 0)
 			return r;
-		for (uint32_t i = 0; i < n; i++)
-			if (atomic_load_explicit(&first[i].bytes, memory_order_relaxed))
-				take_string(seg, from + i, &second[i]);
+		atomic_thread_fence(memory_order_acquire);
+	}
+	for (uint32_t at = 0; at < n * t->bytes; at += t->bytes)
+		if (published(copy[0] + at) && published(copy[1] + at) == published(copy[0] + at) &&
+		    published(copy[2] + at) == published(copy[0] + at))
+			t->take(seg, from + at / t->bytes, copy[1] + at);
+	return 0;
+}
+
+static int read_table(struct segment *seg, const struct table *t, uint32_t from, uint32_t to)
+{
+	uint32_t at_once = AT_ONCE_BYTES / t->bytes;
+	int r = 0;
+
+	while (r == 0 && from < to) {
+		uint32_t n = to - from < at_once ? to - from : at_once;
+
+		r = read_entries(seg, t, from, n);
 		from += n;
 	}
-	return 0;
+	return r;
+}
+
+/* Entries of the numbers [from, to), or all that were ever used. */
+static int read_comms(struct segment *seg, uint32_t from, uint32_t to, bool all)
+{
+	const struct table t = { seg->comms_offset, seg->comm_bytes, take_comm_entry };
+	uint32_t capacity = seg->max_comms, first = from % capacity, n = to - from;
+	int r;
+
+	if (all || n >= capacity)
+		return read_table(seg, &t, 0, to < capacity ? to : capacity);
+	if (first + n <= capacity)
+		return read_table(seg, &t, first, first + n);
+	r = read_table(seg, &t, first, capacity);
+	return r < 0 ? r : read_table(seg, &t, 0, first + n - capacity);
+}
+
+static int read_strings(struct segment *seg, uint32_t from, uint32_t to)
+{
+	const struct table t = { seg->strings_offset, seg->string_bytes, take_string_entry };
+
+	return read_table(seg, &t, from, to);
 }
 
 static uint32_t count_of(const _Atomic uint32_t *begun, uint32_t room)
@@ -450,44 +498,54 @@ static uint32_t count_of(const _Atomic uint32_t *begun, uint32_t room)
 	return n < room ? n : room;
 }
 
-/* How many of the communicators that were begun there is memory for. */
-static uint32_t afford(struct segment *seg, uint32_t comms)
+/* Whether there is memory for so many communicators. */
+static bool afford(struct segment *seg, uint32_t comms)
 {
 	const struct process *p = &seg->process;
 	uint64_t bytes = (comms - p->ncomms) * sizeof(struct comm);
 
 	if (!memory_take(seg->memory, p->account, bytes))
-		return p->ncomms;
+		return false;
 	seg->taken += bytes;
-	return comms;
+	return true;
 }
 
 int segment_tables(struct segment *seg, const struct nci_live *live, enum segment_tables which)
 {
-	uint32_t comms = count_of(&live->comms, seg->max_comms);
+	uint32_t comms = atomic_load_explicit(&live->comms, memory_order_relaxed);
 	uint32_t strings = count_of(&live->strings, seg->max_strings);
-	uint32_t ended = comms - atomic_load_explicit(&live->comms_open, memory_order_relaxed);
-	bool all = which == TABLES_ALL || (which == TABLES_CHANGED && ended != seg->comms_ended);
+	uint32_t ended = atomic_load_explicit(&live->comms_ended, memory_order_relaxed);
+	uint32_t drifted = atomic_load_explicit(&live->comms_drifted, memory_order_relaxed);
+	bool all = which == TABLES_ALL || drifted != seg->comms_drifted ||
+		   (which == TABLES_CHANGED && ended != seg->comms_ended);
+	uint32_t known = comms < NCI_COMM_NUMBERS ? comms : NCI_COMM_NUMBERS;
 	struct process *p = &seg->process;
+	bool room;
 	int r = 0;
 
-	if (comms < p->ncomms || strings < p->nstrings)
+	if (comms < seg->comms_begun || strings < p->nstrings)
 		return -EPROTO;
-	comms = afford(seg, comms);
-	if (all || seg->comms_ready < comms)
-		r = read_comms(seg, all ? 0 : seg->comms_ready, comms);
+	room = afford(seg, known);
+	if (!room)
+		comms = seg->comms_begun;
+	if (all || seg->comms_begun < comms)
+		r = read_comms(seg, seg->comms_begun, comms, all);
 	if (r == 0 && seg->strings_ready < strings)
 		r = read_strings(seg, seg->strings_ready, strings);
 	if (r < 0)
 		return r;
-	if (all)
+	if (all) {
 		seg->comms_ended = ended;
-	p->ncomms = comms;
+		seg->comms_drifted = drifted;
+	}
+	if (room)
+		p->ncomms = known;
 	p->nstrings = strings;
-	while (seg->comms_ready < comms && p->comms[seg->comms_ready].ready)
-		seg->comms_ready++;
+	if (comms > seg->comms_begun)	/* inits come one after another: the last may be at work */
+		seg->comms_begun = comms - !p->comms[(comms - 1) % NCI_COMM_NUMBERS].ready;
 	while (seg->strings_ready < strings && p->strings[seg->strings_ready])
 		seg->strings_ready++;
+	seg->settled = room && seg->comms_begun == comms && seg->strings_ready == strings;
 	return 0;
 }
 

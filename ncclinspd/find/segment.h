@@ -48,11 +48,13 @@ struct segment {
 	bool locked;		/* a process held the lock when it was last asked for */
 	uint64_t bytes;		/* size of the file as last seen */
 	uint64_t live_offset, comms_offset, strings_offset;
-	uint32_t max_lanes, max_comms, max_strings;
+	uint32_t live_bytes, lane_bytes, comm_bytes, string_bytes;
+	uint32_t max_lanes, max_comms, max_strings;	/* entries of the tables */
 	uint32_t clock;		/* NCI_CLOCK_* */
-	uint32_t comms_ready;	/* entries before this are all copied */
-	uint32_t comms_ended;	/* when finalized ones were last looked for */
+	uint32_t comms_begun;	/* numbers before this are copied, gone, or never were */
+	uint32_t comms_ended, comms_drifted;	/* as of the last look at the whole table */
 	uint32_t strings_ready;
+	bool settled;		/* nothing of the tables was begun and not yet there */
 	uint32_t nlanes;	/* prefix of lane[] that the process uses, as last seen */
 	struct segment_lane *lane;	/* max_lanes */
 	void *tables;		/* these, and the process's */
@@ -97,7 +99,7 @@ void segment_free(struct segment *seg);
 /* Communicators that were begun, and which to look at again for their end. */
 enum segment_tables {
 	TABLES_NEW,		/* none */
-	TABLES_CHANGED,		/* all, if another number has ended than at the last time */
+	TABLES_CHANGED,		/* all, if one of them has changed since the last time */
 	TABLES_ALL,
 };
 
@@ -106,13 +108,6 @@ enum segment_tables {
  * 0 or a negative errno.
  */
 int segment_tables(struct segment *seg, const struct nci_live *live, enum segment_tables which);
-
-/* Nothing of the tables is begun and not yet there. */
-static inline bool segment_is_settled(const struct segment *seg)
-{
-	return seg->comms_ready == seg->process.ncomms &&
-	       seg->strings_ready == seg->process.nstrings;
-}
 
 /* Read exactly; a short read is -EPROTO: the file was truncated. */
 int segment_read(const struct segment *seg, void *buf, size_t bytes, uint64_t offset);

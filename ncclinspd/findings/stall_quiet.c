@@ -14,6 +14,7 @@ struct quiet {
 	uint64_t period_ns;
 	uint64_t longest_ns;
 	bool watched;	/* the end of what was last posted would have been seen */
+	bool silenced;	/* or so it may be: see stuck_may_be_silenced() */
 };
 
 static bool is_idle(const struct stuck *v, const struct process *p)
@@ -54,6 +55,7 @@ static bool find_quiet(struct paces *paces, const struct stuck *v,
 			q->longest_ns = pause_ns;
 		q->watched = q->watched && paces_watched(paces, p->id);
 	}
+	q->silenced = stuck_may_be_silenced(v, g);
 	return true;
 }
 
@@ -76,14 +78,23 @@ static void put_number(struct json *j, const char *key, uint64_t value)
 
 static const struct word *quiet_word(const struct quiet *q)
 {
-	return words_verdict(q->watched ? VERDICT_OUTSIDE : VERDICT_UNKNOWN);
+	if (!q->watched)
+		return words_verdict(VERDICT_UNKNOWN);
+	return words_verdict(q->silenced ? VERDICT_SILENCED : VERDICT_OUTSIDE);
 }
 
 static void say_quiet(struct phrase *text, const struct quiet *q, uint64_t now_ns)
 {
-	phrase_add(text, q->watched ? "the ranks on this node are not in NCCL: nothing is in "
-				      "flight, and no operation was posted for " :
-				      "no operation was posted on this node for ");
+	const char *begin = "the ranks on this node are not in NCCL: nothing is in flight, and no "
+			    "operation was posted for ";
+
+	if (!q->watched)
+		begin = "no operation was posted on this node for ";
+	else if (q->silenced)
+		begin = "recording was switched off from outside (NCCL's RAS?), or the ranks on "
+			"this node are not in NCCL: all fell silent within a second, what was "
+			"watched has ended, and no operation was posted for ";
+	phrase_add(text, "%s", begin);
 	phrase_add_duration(text, now_ns - q->since_ns);
 	phrase_add(text, " (an iteration takes ");
 	phrase_add_duration(text, q->period_ns);
@@ -92,9 +103,11 @@ static void say_quiet(struct phrase *text, const struct quiet *q, uint64_t now_n
 	phrase_add(text, ").");
 	if (!q->watched)
 		phrase_add(text, " Whether the last ones have ended was not watched, so they may "
-			   "hang, or the job may be outside NCCL; with NCCLINSP_SAMPLE=all every "
-			   "end is watched.");
-	phrase_add(text, " %s", words_verdict(VERDICT_OUTSIDE)->action);
+			   "hang, or the job may be outside NCCL%s; with NCCLINSP_KERNELS=always "
+			   "every end is watched.", q->silenced ?
+			   ", or recording was switched off from outside (NCCL's RAS)" : "");
+	phrase_add(text, " %s", q->watched ? quiet_word(q)->action :
+		   words_verdict(VERDICT_OUTSIDE)->action);
 }
 
 static void describe_quiet(struct finding *f, const struct quiet *q, uint64_t limit_ns,
@@ -127,7 +140,8 @@ static void report_quiet(struct diagnose *dg, const struct stuck *v, uint32_t gr
 			 const struct quiet *q, uint64_t limit_ns)
 {
 	const struct stuck_group *g = &v->groups.at[group];
-	struct finding f = { .kind = FINDING_STALL, .severity = FINDING_WARNING,
+	struct finding f = { .kind = FINDING_STALL,
+			     .severity = q->watched && q->silenced ? FINDING_INFO : FINDING_WARNING,
 			     .peer = UNKNOWN_I32, .since_ns = q->since_ns };
 
 	stall_about(&f, v, group);

@@ -370,7 +370,7 @@ static void add_doubts(struct scene *s)
 			   "what they do cannot be seen from here.", away, s->comm->nranks);
 	if (s->group->unwatched)
 		phrase_add(&s->text, " Its end is not watched, so this rests on who posted what; "
-			   "with NCCLINSP_SAMPLE=all every end is.");
+			   "with NCCLINSP_KERNELS=always every end is.");
 }
 
 /* Inside a node no transfer tells which of them holds up the others. */

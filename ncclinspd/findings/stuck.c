@@ -281,9 +281,20 @@ static uint32_t count_posted(const struct stuck *v, const struct stuck_group *g,
 	return n;
 }
 
-static void try_missing(const struct stuck *v, struct stuck_group *g, name_t func, uint32_t *most)
+static void take_unwatched(const struct stuck *v, struct stuck_group *g, name_t func, uint64_t seq)
 {
 	const struct comm *comm = v->ranks.at[g->first].comm;
+
+	g->has_op = true;
+	g->unwatched = true;
+	g->op = (struct op){ .has_comm_id = true, .comm_id = comm->id, .nranks = comm->nranks,
+			     .func = func, .seq = seq, .bytes = UNKNOWN_U64, .count = UNKNOWN_U64,
+			     .root = UNKNOWN_I32, .peer = UNKNOWN_I32, .rank = UNKNOWN_I32,
+			     .enqueued_ns = stuck_quiet_since(v, g) };
+}
+
+static void try_missing(const struct stuck *v, struct stuck_group *g, name_t func, uint32_t *most)
+{
 	uint64_t seq;
 	uint32_t n;
 
@@ -293,24 +304,136 @@ static void try_missing(const struct stuck *v, struct stuck_group *g, name_t fun
 	if (n <= *most)
 		return;
 	*most = n;
-	g->has_op = true;
-	g->unwatched = true;
-	g->op = (struct op){ .has_comm_id = true, .comm_id = comm->id, .nranks = comm->nranks,
-			     .func = func, .seq = seq, .bytes = UNKNOWN_U64, .count = UNKNOWN_U64,
-			     .root = UNKNOWN_I32, .peer = UNKNOWN_I32, .rank = UNKNOWN_I32,
-			     .enqueued_ns = stuck_quiet_since(v, g) };
+	take_unwatched(v, g, func, seq);
 }
 
-static void find_behind(struct stuck *v)
+static void find_behind(const struct stuck *v, struct stuck_group *g)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = g->first; i < g->first + g->n; i++)
+		for (uint32_t f = 0; f < v->ranks.at[i].progress.nfuncs; f++)
+			try_missing(v, g, v->ranks.at[i].progress.last_seq[f].func, &most);
+}
+
+/* ---- ... and who has called another collective than the others, or not as many ------- */
+
+const struct called *stuck_call(const struct stuck_rank *r, uint64_t number)
+{
+	const struct comm_progress *p = &r->progress;
+
+	if (number >= p->calls || number + RECONSTRUCT_CALLS < p->calls)
+		return NULL;
+	return &p->call[RECONSTRUCT_CALLS - (p->calls - number)];
+}
+
+static bool is_same_called(const struct called *a, const struct called *b)
+{
+	return a->func == b->func && a->count == b->count && a->root == b->root;
+}
+
+static bool tells_calls(const struct stuck_rank *r)
+{
+	return stuck_tells(r) && r->progress.has_calls &&
+	       !(r->process->seen & (NCI_SEEN_PAUSE | NCI_SEEN_OUTSIDE));
+}
+
+/* How many of the group made a call with that number like this one. */
+static uint32_t count_like(const struct stuck *v, const struct stuck_group *g, uint64_t number,
+			   const struct called *call)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = g->first; i < g->first + g->n; i++) {
+		const struct called *other = stuck_call(&v->ranks.at[i], number);
+
+		n += tells_calls(&v->ranks.at[i]) && other && other->func == call->func;
+	}
+	return n;
+}
+
+/* What most of them called then. */
+static const struct called *usual_call(const struct stuck *v, const struct stuck_group *g,
+				       uint64_t number)
+{
+	const struct called *usual = NULL;
+
+	for (uint32_t i = g->first; i < g->first + g->n; i++) {
+		const struct called *call = stuck_call(&v->ranks.at[i], number);
+
+		if (tells_calls(&v->ranks.at[i]) && call &&
+		    (!usual || count_like(v, g, number, call) > count_like(v, g, number, usual)))
+			usual = call;
+	}
+	return usual;
+}
+
+/* The first call that not all have made, or made alike; false: there is none. */
+static bool find_unlike(const struct stuck *v, const struct stuck_group *g, uint64_t *number)
+{
+	uint64_t least = UINT64_MAX, most = 0;
+
+	for (uint32_t i = g->first; i < g->first + g->n; i++) {
+		const struct stuck_rank *r = &v->ranks.at[i];
+
+		if (!tells_calls(r) || !r->progress.calls)
+			return false;	/* it cannot be compared */
+		least = r->progress.calls < least ? r->progress.calls : least;
+		most = r->progress.calls > most ? r->progress.calls : most;
+	}
+	for (*number = least > RECONSTRUCT_CALLS ? least - RECONSTRUCT_CALLS : 0; *number < least;
+	     ++*number)
+		for (uint32_t i = g->first + 1; i < g->first + g->n; i++) {
+			const struct called *a = stuck_call(&v->ranks.at[g->first], *number);
+			const struct called *b = stuck_call(&v->ranks.at[i], *number);
+
+			if (a && b && !is_same_called(a, b))
+				return true;
+		}
+	return least < most && !stuck_may_be_silenced(v, g);
+}
+
+static void find_other_call(const struct stuck *v, struct stuck_group *g)
+{
+	const struct called *usual;
+	uint64_t number;
+
+	if (g->n < 2 || !find_unlike(v, g, &number))
+		return;
+	usual = usual_call(v, g, number);
+	if (!usual)
+		return;
+	take_unwatched(v, g, usual->func, UNKNOWN_U64);
+	g->by_calls = true;
+	g->call = number;
+}
+
+#define SILENCED_NS	UINT64_C(1000000000)
+
+bool stuck_may_be_silenced(const struct stuck *v, const struct stuck_group *g)
+{
+	uint64_t first_ns = UINT64_MAX;
+
+	for (uint32_t i = g->first; i < g->first + g->n; i++) {
+		uint64_t last_ns = v->ranks.at[i].progress.last_op_ns;
+
+		if (!process_counts_less(v->ranks.at[i].process))
+			return false;
+		first_ns = last_ns < first_ns ? last_ns : first_ns;
+	}
+	return stuck_quiet_since(v, g) - first_ns <= SILENCED_NS;
+}
+
+/* What no end tells of: by the order of calls, which is surer, or by numbers. */
+static void find_unwatched(struct stuck *v)
 {
 	for (uint32_t k = 0; k < v->groups.n; k++) {
 		struct stuck_group *g = &v->groups.at[k];
-		bool watched = g->has_op;
-		uint32_t most = 0;
 
-		for (uint32_t i = g->first; !watched && i < g->first + g->n; i++)
-			for (uint32_t f = 0; f < v->ranks.at[i].progress.nfuncs; f++)
-				try_missing(v, g, v->ranks.at[i].progress.last_seq[f].func, &most);
+		if (!g->has_op)
+			find_other_call(v, g);
+		if (!g->has_op && !stuck_may_be_silenced(v, g))
+			find_behind(v, g);
 	}
 }
 
@@ -332,7 +455,7 @@ int stuck_init(struct stuck *v, const struct diagnose_source *source, uint64_t n
 	make_groups(v);
 	find_oldest(v);
 	side_with_most(v, source);
-	find_behind(v);
+	find_unwatched(v);
 	return 0;
 }
 

@@ -55,6 +55,9 @@ struct stuck_group {
 	 */
 	struct op op;
 	bool unwatched;			/* the latter */
+	bool by_calls;			/* ... or the call of a collective that they have not all
+					   made, or made unlike each other: */
+	uint64_t call;			/* the how many-th of its communicator, from 0 */
 	uint32_t decided_first;		/* of desync */
 };
 
@@ -95,6 +98,15 @@ uint64_t stuck_next_seq(const struct stuck_rank *r, name_t func);
  */
 bool stuck_is_swapped(const struct stuck *v, const struct diagnose_source *source,
 		      const struct stuck_rank *r);
+
+/* The rank's call of that number, if it is one of its newest; NULL: it is not, or not made. */
+const struct called *stuck_call(const struct stuck_rank *r, uint64_t number);
+
+/*
+ * Did all ranks of the group fall silent within a second, where NCCL's RAS can have them
+ * do so?  Who has posted what says nothing then.
+ */
+bool stuck_may_be_silenced(const struct stuck *v, const struct stuck_group *g);
 
 /* Since when nobody of the group has posted anything. */
 uint64_t stuck_quiet_since(const struct stuck *v, const struct stuck_group *g);

@@ -113,7 +113,7 @@ static bool takes_part(const struct stuck_rank *r, const struct op *op)
 	return !op->is_p2p || r->comm->rank == op->rank || r->comm->rank == op->peer;
 }
 
-static bool has_posted(const struct stuck_rank *r, const struct op *op)
+static bool has_posted(const struct stuck *v, const struct stuck_rank *r, const struct op *op)
 {
 	uint64_t last = stuck_last_seq(&r->progress, op->func);
 
@@ -121,6 +121,8 @@ static bool has_posted(const struct stuck_rank *r, const struct op *op)
 		return true;
 	if (op->is_p2p)
 		return r->has_p2p;	/* it may have done its part */
+	if (v->groups.at[r->group].by_calls)
+		return r->progress.calls > v->groups.at[r->group].call;
 	if (op->seq == UNKNOWN_U64)
 		return true;	/* nothing tells; no accusation without a sign */
 	return last != UNKNOWN_U64 && last >= op->seq;
@@ -167,7 +169,7 @@ static uint64_t waits_since(const struct stuck *v, const struct stuck_rank *r)
 
 	if (r->has_oldest)
 		return r->oldest.enqueued_ns;
-	return g->unwatched && has_posted(r, &g->op) ? g->op.enqueued_ns : 0;
+	return g->unwatched && has_posted(v, r, &g->op) ? g->op.enqueued_ns : 0;
 }
 
 /* The communicator where this rank's GPU has waited for longest, and since before that. */
@@ -355,6 +357,21 @@ static uint32_t kernels_of(const struct stuck *v, const struct stuck_rank *r)
 						      r->op.kernel_started;
 }
 
+/* Nothing else is known of it than how it was called.  NULL: that was long ago. */
+static void describe_call(const struct called *call, const struct op *op, struct desync_rank *out)
+{
+	if (!call)
+		return;
+	out->posted = call->func == op->func;
+	if (!out->posted) {
+		out->other_func = call->func;
+		return;
+	}
+	out->count = call->count;
+	out->datatype = call->datatype;
+	out->root = call->root;
+}
+
 static void describe(const struct stuck *v, const struct diagnose_source *source,
 		     const struct stuck_rank *r, struct desync_rank *out)
 {
@@ -363,7 +380,7 @@ static void describe(const struct stuck *v, const struct diagnose_source *source
 	*out = (struct desync_rank){
 		.rank = r->comm->rank,
 		.ended = r->ended,
-		.posted = has_posted(r, op),
+		.posted = has_posted(v, r, op),
 		.wait = wait_of(r->transfer),
 		.peer = r->transfer ? r->transfer->peer : UNKNOWN_I32,
 		.step = r->transfer ? r->transfer->step : UNKNOWN_I32,
@@ -371,6 +388,10 @@ static void describe(const struct stuck *v, const struct diagnose_source *source
 		.root = UNKNOWN_I32,
 		.elsewhere = DESYNC_NONE,
 	};
+	if (v->groups.at[r->group].by_calls && out->posted) {
+		describe_call(stuck_call(r, v->groups.at[r->group].call), op, out);
+		return;
+	}
 	out->done = out->posted && !r->has_op;
 	if (!out->posted) {
 		out->other_func = other_func(v, r);

@@ -79,6 +79,7 @@ static bool add_op(const struct op *op, void *arg)
 	row->seq = op->seq;
 	row->bytes = op->bytes;
 	row->peer = op->peer;
+	row->tag = op->tag;
 	row->state = inflight_op_state(op_state(op));
 	if (op->enqueued_ns)
 		row->age_ns = rows->now_ns > op->enqueued_ns ? rows->now_ns - op->enqueued_ns : 0;
@@ -107,6 +108,7 @@ static void from_coll(struct inflight *row, const struct event *ev)
 
 	row->func = process_name(row->process, c->func);
 	row->seq = c->seq;
+	row->tag = c->tag;
 	if (c->channels)
 		row->channels = c->channels;
 }
@@ -117,6 +119,7 @@ static void from_p2p(struct inflight *row, const struct event *ev)
 
 	row->func = process_name(row->process, p->func);
 	row->peer = known(p->peer);
+	row->tag = p->tag;
 	if (p->channels)
 		row->channels = p->channels;
 }
@@ -247,6 +250,7 @@ static void inherit(struct inflight *row, const struct inflight *from)
 	if (!row->func) {
 		row->func = from->func;
 		row->seq = from->seq;
+		row->tag = from->tag;
 	}
 	if (!row->has_comm_id && from->has_comm_id) {
 		row->has_comm_id = true;

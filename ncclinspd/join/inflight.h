@@ -48,6 +48,7 @@ struct inflight {
 	uint64_t seq;
 	uint64_t bytes;
 	uint64_t age_ns;	/* of what an ended process left: at its end */
+	uint64_t tag;	/* 0: none */
 	name_t state;
 	name_t direction;
 	int32_t channel;

@@ -217,12 +217,17 @@ static bool asked_for(const struct recon *r, uint32_t event)
 	return r->process->mask & NCI_EVENT_BIT(event);
 }
 
-/* A process that does not tell by operation has always asked for the same. */
-static bool expects_kernel(const struct recon *r, const struct nci_record *head)
+/* Of a communicator that has drifted, what is told of kernels may be others'. */
+static void look_at_kernels(struct recon *r, struct op *op, const struct nci_record *head)
 {
-	if (!r->process->steerable)
-		return asked_for(r, NCI_EV_KERNEL_CH);
-	return head->form & NCI_FORM_WATCHED;
+	bool watched = op->kernel_stopped || head->form & NCI_FORM_WATCHED;
+
+	join_note_uncounted(r, op, watched, 0);
+	op->expects_kernel = watched && !join_has_drifted(r, op->comm_index, op->start_ticks);
+	if (op->expects_kernel)
+		return;
+	op->kernel_started = op->kernel_stopped = 0;
+	op->kernel_start_ticks = op->kernel_stop_ticks = 0;
 }
 
 /* Within one node there is no network, unless we have seen it used all the same. */
@@ -245,7 +250,7 @@ static void fill_head(struct reconstruct *rc, struct recon *r, uint32_t item,
 	o->head_ns = now_ns;
 	o->op.start_ticks = ev->rec->start;
 	o->op.stop_ticks = ev->rec->stop;
-	o->op.expects_kernel = o->op.kernel_stopped || expects_kernel(r, ev->rec);
+	look_at_kernels(r, &o->op, ev->rec);
 	o->op.expects_proxy = o->op.proxy_ops || expects_proxy(r, ev->comm, rcomm);
 	if (rcomm)
 		rcomm->progress.in_flight++;
@@ -257,12 +262,17 @@ static void note_posted(struct recon *r, const struct op *op)
 	struct comm_progress *progress;
 	uint64_t posted_ns = timeline_mono(&r->process->clock, op->start_ticks);
 	uint32_t i = 0;
+	int64_t newer;
 
 	if (!rcomm)
 		return;
+	if (posted_ns > rcomm->launched_ns)
+		rcomm->launched_ns = posted_ns;
 	progress = &rcomm->progress;
 	if (posted_ns > progress->last_op_ns)
 		progress->last_op_ns = posted_ns;
+	if (op->is_p2p)
+		progress->tag = op->tag;
 	if (op->seq == UNKNOWN_U64 || !op->func)
 		return;
 	while (i < progress->nfuncs && progress->last_seq[i].func != op->func)
@@ -273,7 +283,12 @@ static void note_posted(struct recon *r, const struct op *op)
 		progress->last_seq[i].func = op->func;
 		progress->last_seq[i].seq = op->seq;
 	}
-	if (op->seq > progress->last_seq[i].seq)
+	newer = (int64_t)(op->seq - progress->last_seq[i].seq);
+	if (newer < 0)
+		join_note_uncounted(r, op, true, -1);
+	else if (newer > 1)
+		join_note_uncounted(r, op, true, newer - 1);
+	if (newer > 0)
 		progress->last_seq[i].seq = op->seq;
 }
 

@@ -113,8 +113,18 @@ void join_take_back_stamps(struct reconstruct *rc, struct recon *r, struct open_
 /* A head was read: its place among what its communicator posted. */
 void join_post(struct reconstruct *rc, struct recon *r, struct op *op);
 
-/* An operation is nothing but its API call: the GPU may have counted it all the same. */
-void join_note_api_only(struct recon *r, const struct op *op);
+/*
+ * Whether NCCL's own count of that communicator's works was wrong when the operation was
+ * posted: it looks for its kernels' stamps in other works' places, perhaps for ever.
+ */
+bool join_has_drifted(const struct recon *r, uint32_t comm, uint64_t start_ticks);
+
+/*
+ * From 2.31 on NCCL counts what is watched only, the GPU counts all.  An operation that was
+ * not watched, or `missing` ones of which nothing came although nothing was lost (a negative
+ * number: that many have come after all), are the end of its communicator's GPU times.
+ */
+void join_note_uncounted(struct recon *r, const struct op *op, bool watched, int64_t missing);
 
 /* The GPU of that communicator, or NULL. */
 const struct gpu *join_gpu(const struct recon *r, uint32_t comm);

@@ -42,6 +42,7 @@ void join_op_from_api(struct reconstruct *rc, struct recon *r, const struct api_
 	op->is_p2p = api->is_p2p;
 	op->func = api->func;
 	op->root = ops_root(api->func, api->root);
+	op->tag = api->tag;
 	op->start_ticks = api->start_ticks;
 	op->stop_ticks = api->stop_ticks;
 	fill_from_api(op, api);
@@ -53,7 +54,6 @@ void join_finish_api(struct reconstruct *rc, struct recon *r, uint32_t item, boo
 	struct op op;
 
 	join_op_from_api(rc, r, recon_api(r, item), &op);
-	join_note_api_only(r, &op);
 	join_deliver(rc, r, &op, complete, now_ns);
 	recon_drop_api(r, item);
 }
@@ -152,18 +152,66 @@ static struct api_call *new_api(struct reconstruct *rc, struct recon *r,
 	return api;
 }
 
+static uint64_t tag_of(uint64_t tag, const struct nci_record *rec)
+{
+	return NCI_FORM_LINES(rec->form) == 2 ? tag : 0;
+}
+
+/* Threads' records are read one thread after another: calls are put into their order here. */
+static void add_call(struct comm_progress *progress, const struct called *call)
+{
+	int at = RECONSTRUCT_CALLS - 1;
+
+	while (at >= 0 && progress->call[at].start_ticks > call->start_ticks)
+		at--;
+	if (at < 0)
+		return;		/* older than all that are kept */
+	memmove(progress->call, progress->call + 1, (size_t)at * sizeof(*call));
+	progress->call[at] = *call;
+}
+
+/* Its ranks make the same calls in the same order: that is how one that hangs is told. */
+static void note_call(struct recon *r, const struct nci_ev_coll_api *c, uint64_t tag)
+{
+	struct recon_comm *rcomm = recon_comm(r, c->comm);
+	const struct comm *comm = process_comm(r->process, c->comm);
+	uint64_t posted_ns = timeline_mono(&r->process->clock, c->start);
+	struct comm_progress *progress;
+
+	if (!rcomm || !comm)
+		return;
+	progress = &rcomm->progress;
+	if (!progress->calls)
+		rcomm->lost_at_first = process_lost(r->process);
+	progress->has_calls = process_lost(r->process) == rcomm->lost_at_first &&
+			      (!r->process->loss.before ||
+			       timeline_mono(&r->process->clock, comm->init_ticks) >
+			       r->process->first_seen_ns);
+	progress->calls++;
+	add_call(progress, &(struct called){
+		.start_ticks = c->start, .func = process_name(r->process, c->func),
+		.datatype = process_name(r->process, c->datatype), .count = c->count,
+		.root = ops_root(process_name(r->process, c->func), c->root),
+	});
+	progress->tag = tag;
+	if (posted_ns > progress->last_op_ns)
+		progress->last_op_ns = posted_ns;
+}
+
 void join_on_coll_api(struct reconstruct *rc, struct recon *r, const struct event *ev,
 			uint64_t now_ns)
 {
 	const struct nci_ev_coll_api *c = EVENT(ev, coll_api);
 	struct api_call *api = new_api(rc, r, ev->rec, now_ns);
 
+	note_call(r, c, tag_of(c->tag, ev->rec));
 	if (!api)
 		return;
 	api->func = process_name(r->process, c->func);
 	api->datatype = process_name(r->process, c->datatype);
 	api->count = c->count;
 	api->root = c->root;
+	api->tag = tag_of(c->tag, ev->rec);
 }
 
 void join_on_p2p_api(struct reconstruct *rc, struct recon *r, const struct event *ev,
@@ -179,6 +227,7 @@ void join_on_p2p_api(struct reconstruct *rc, struct recon *r, const struct event
 	api->func = process_name(r->process, c->func);
 	api->datatype = process_name(r->process, c->datatype);
 	api->count = c->count;
+	api->tag = tag_of(c->tag, ev->rec);
 }
 
 /*
@@ -229,7 +278,7 @@ static bool is_alone(struct recon *r, const struct api_call *api)
 
 	if (r->launches_here && was_single(r, api))
 		return true;
-	return rcomm && (rcomm->progress.last_op_ns > called_ns ||
+	return rcomm && (rcomm->launched_ns > called_ns ||
 			 timeline_mono(clock, rcomm->last_call) > called_ns + API_ONLY_NS);
 }
 

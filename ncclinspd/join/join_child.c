@@ -59,6 +59,10 @@ void join_on_kernel_ch(struct reconstruct *rc, struct recon *r, const struct eve
 		return;
 	touch(r, item, now_ns);
 	op = &recon_op(r, item)->op;
+	if (join_has_drifted(r, op->comm_index, op->start_ticks)) {
+		join_read_stamps(r, recon_op(r, item), c);	/* which are to be refused */
+		return;
+	}
 	earliest(&op->kernel_start_ticks, c->start);
 	op->expects_kernel = true;
 	if (c->form & NCI_FORM_UNSTOPPED)

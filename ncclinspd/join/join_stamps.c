@@ -9,8 +9,6 @@
  */
 #include "ncclinspd/join/join.h"
 
-#include <string.h>
-
 #include "ncclinspd/sums/ops.h"
 #include "ncclinspd/time/timeline.h"
 
@@ -45,8 +43,7 @@ static const struct tick_clock *host_clock(const struct recon *r, const struct r
 /* What was posted by records that are lost is not counted. */
 static void note_loss(const struct recon *r, struct recon_comm *rcomm)
 {
-	const struct loss *loss = &r->process->loss;
-	uint64_t lost = loss->overrun + loss->pool + loss->lane;
+	uint64_t lost = process_lost(r->process);
 
 	if (lost != rcomm->lost)
 		stamps_gap(&rcomm->stamps);
@@ -59,23 +56,13 @@ void join_post(struct reconstruct *rc, struct recon *r, struct op *op)
 
 	if (!rcomm || !op->expects_kernel)
 		return;
-	if (op->is_p2p && op->peer == op->rank && op->rank != UNKNOWN_I32) {
-		stamps_suspect(&rcomm->stamps, STAMPS_SELF_SEND);
+	if (op->is_p2p && op->peer == op->rank && op->rank != UNKNOWN_I32)
 		return;		/* whether the GPU has work with it is not known */
-	}
 	look_for_gpu(rc, r, rcomm, op->comm_index);
 	note_loss(r, rcomm);
 	op->nth = stamps_post(&rcomm->stamps,
 			      timeline_mono(host_clock(r, rcomm), op->start_ticks),
 			      op->is_p2p, op->channels, op->group);
-}
-
-void join_note_api_only(struct recon *r, const struct op *op)
-{
-	struct recon_comm *rcomm = recon_comm(r, (uint16_t)op->comm_index);
-
-	if (rcomm && op->func && !strcmp(op->func, "Broadcast"))
-		stamps_suspect(&rcomm->stamps, STAMPS_BROADCAST);
 }
 
 void join_read_stamps(struct recon *r, struct open_op *o, const struct nci_ev_kernel_ch *c)
@@ -155,7 +142,7 @@ static struct gpuclock *gpu_clock(const struct recon_comm *rcomm)
 static void note_replay(struct recon_comm *rcomm, const struct op *op)
 {
 	if (op->graph && rcomm->eager)
-		stamps_suspect(&rcomm->stamps, STAMPS_REPLAY);
+		stamps_suspect(&rcomm->stamps);
 	rcomm->eager = !op->graph;
 }
 
@@ -191,6 +178,33 @@ bool join_settle_stamps(struct recon *r, const struct open_op *o, bool all_read)
 	return settled;
 }
 
+bool join_has_drifted(const struct recon *r, uint32_t comm, uint64_t start_ticks)
+{
+	const struct comm *of = process_comm(r->process, (uint16_t)comm);
+	const struct recon_comm *rcomm = recon_seen_comm(r, comm);
+
+	return (of && of->drift_ticks && start_ticks >= of->drift_ticks) ||
+	       (rcomm && rcomm->uncounted && start_ticks >= rcomm->uncounted) ||
+	       (rcomm && rcomm->missing && start_ticks >= rcomm->gap);
+}
+
+void join_note_uncounted(struct recon *r, const struct op *op, bool watched, int64_t missing)
+{
+	struct recon_comm *rcomm = recon_comm(r, (uint16_t)op->comm_index);
+	const struct process *p = r->process;
+
+	if (!rcomm || !process_counts_less(p))
+		return;
+	if (!watched && (!rcomm->uncounted || op->start_ticks < rcomm->uncounted))
+		rcomm->uncounted = op->start_ticks;
+	if (missing > 0 && !rcomm->missing)
+		rcomm->gap = op->start_ticks;
+	if (process_lost(p))
+		rcomm->missing = 0;	/* what is missing may have been lost */
+	else if (missing > 0 || rcomm->missing)
+		rcomm->missing += (uint64_t)missing;
+}
+
 void join_judge_stamps(struct reconstruct *rc, struct recon *r, struct open_op *o)
 {
 	struct recon_comm *rcomm = recon_comm(r, (uint16_t)o->op.comm_index);
@@ -198,6 +212,11 @@ void join_judge_stamps(struct reconstruct *rc, struct recon *r, struct open_op *
 	o->unjudged = false;
 	if (!rcomm || !o->spans)
 		return;
+	if (join_has_drifted(r, o->op.comm_index, o->op.start_ticks)) {
+		for (uint32_t next = o->spans; next; next = recon_span(r, next - 1)->next)
+			count_refused(rc, r, &o->op, STAMP_DRIFTED);
+		return;
+	}
 	look_for_gpu(rc, r, rcomm, o->op.comm_index);
 	if (rcomm->gpu)
 		rcomm->gpu->now = r->process->clock;

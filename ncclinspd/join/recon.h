@@ -102,6 +102,7 @@ struct api_call {
 	uint64_t token;
 	uint64_t group;			/* token of the GroupApi event, or 0 */
 	uint64_t count;
+	uint64_t tag;
 	uint64_t start_ticks, stop_ticks;
 	uint64_t seen_ns;
 	name_t func;
@@ -126,10 +127,16 @@ struct recon_comm {
 	struct comm_progress progress;
 	uint64_t newest_done;		/* start tick of the newest operation that completed */
 	uint64_t last_call;		/* start tick of the newest API call */
+	uint64_t launched_ns;		/* when the newest operation was posted */
 	bool proxy_seen;
 	uint64_t p2p_seq[P2P_CLASSES];	/* groups told so far */
 	bool eager;			/* what ran last was no replay of a graph */
 	uint64_t lost;			/* records of its process, when it was last looked at */
+	uint64_t lost_at_first;		/* ... when it was first */
+	uint64_t uncounted;		/* start tick of the first operation that NCCL has not
+					   counted (join_note_uncounted()); 0: none */
+	uint64_t gap;			/* ... behind numbers that are missing; 0: none */
+	uint64_t missing;		/* how many are */
 	struct gpu *gpu;		/* NULL: there is no room for another */
 	bool stamped;			/* these are in use */
 	struct stamps stamps;		/* 25 KiB, in pages that most of it never touches */

@@ -71,6 +71,15 @@ struct reconstruct_stats {
 
 /* What one communicator of one process (one local rank) has done so far. */
 #define RECONSTRUCT_FUNCS 12
+/* A collective as the application called it. */
+struct called {
+	uint64_t start_ticks;
+	name_t func, datatype;
+	uint64_t count;
+	int32_t root;		/* UNKNOWN_I32 where the function has none */
+};
+
+#define RECONSTRUCT_CALLS 8
 struct comm_progress {
 	uint32_t in_flight;	/* open operations */
 	uint64_t last_op_ns;	/* when its last operation was posted, CLOCK_MONOTONIC; 0: none */
@@ -79,6 +88,10 @@ struct comm_progress {
 		name_t func;
 		uint64_t seq;	/* newest posted */
 	} last_seq[RECONSTRUCT_FUNCS];
+	uint64_t tag;		/* of what was posted last; 0: none */
+	bool has_calls;		/* all calls are counted: it was seen from its begin, and whole */
+	uint64_t calls;		/* of collectives */
+	struct called call[RECONSTRUCT_CALLS];	/* the newest, in order, the last one at the end */
 };
 
 /* 0 or -ENOMEM.  `limits` may be NULL; `names` stays the caller's and outlives it. */

@@ -17,6 +17,7 @@
 #include "util/log.h"
 
 #define MODE		0644	/* every job must be able to read it */
+#define PLAN_NS		(UINT64_C(60) * 1000000000)	/* that a plan of bursts holds */
 
 /* ---- the control file ---------------------------------------------------------- */
 
@@ -140,10 +141,27 @@ static void write_image(struct control *c, uint64_t now_ns)
 	c->writes += !c->error;
 }
 
+/* A plan is given more time when half of it has passed: jobs outlive a daemon, it does not. */
+static bool plan_differs(const struct control *c, const struct control_node *node, uint64_t now_ns)
+{
+	return c->image.burst_period_ms != node->plan.period_ms ||
+	       c->image.burst_length_us != node->plan.length_us ||
+	       c->image.mode != node->mode || c->image.mode_s != node->mode_s ||
+	       (node->plan.period_ms && c->image.burst_until_mono_ns < now_ns + PLAN_NS / 2);
+}
+
 void control_publish(struct control *c, const struct nci_control_entry *entry, uint32_t n,
-		     uint64_t now_ns)
+		     const struct control_node *node, uint64_t now_ns)
 {
 	watch_file(c);
+	if (plan_differs(c, node, now_ns)) {
+		c->image.burst_period_ms = node->plan.period_ms;
+		c->image.burst_length_us = node->plan.length_us;
+		c->image.burst_until_mono_ns = node->plan.period_ms ? now_ns + PLAN_NS : 0;
+		c->image.mode = node->mode;
+		c->image.mode_s = node->mode_s;
+		c->stale = true;
+	}
 	if (differs(c, entry, n)) {
 		memset(c->image.entry, 0, sizeof(c->image.entry));
 		memcpy(c->image.entry, entry, n * sizeof(*entry));

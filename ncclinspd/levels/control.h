@@ -12,6 +12,7 @@
 #include <limits.h>
 
 #include "nci/control.h"
+#include "ncclinspd/levels/burst.h"
 #include "ncclinspd/levels/kept.h"
 #include "ncclinspd/levels/wishes.h"
 
@@ -37,12 +38,18 @@ void control_open(struct control *c, const char *path);
 /* The file stays: what is in force in the jobs does not change. */
 void control_close(struct control *c);
 
+/* What concerns all processes of the node. */
+struct control_node {
+	struct burst_plan plan;
+	uint32_t mode, mode_s;	/* for processes to come: NCI_MODE_*; 0: their own choice */
+};
+
 /*
- * Write if these entries differ from what is there, or if the last attempt failed, or
- * the file was removed or replaced.
+ * Write if these entries differ from what is there, or if the plan does or is about to run
+ * out, or if the last attempt failed, or the file was removed or replaced.
  */
 void control_publish(struct control *c, const struct nci_control_entry *entry, uint32_t n,
-		     uint64_t now_ns);
+		     const struct control_node *node, uint64_t now_ns);
 
 /* NULL: all is well. */
 const char *control_error_text(const struct control *c);

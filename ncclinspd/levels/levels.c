@@ -15,7 +15,6 @@ struct automatic {
 	uint64_t process_id;	/* 0: not in use */
 	struct thrift thrift;
 	uint64_t detail_since_ns, detail_until_ns;	/* 0: never */
-	uint32_t kernel_cost_ns;	/* 0: not known */
 };
 
 struct levels {
@@ -111,14 +110,6 @@ bool levels_look(struct levels *l, const struct process *p, struct thrift_look l
 	return true;
 }
 
-void levels_set_cost(struct levels *l, const struct process *p, uint32_t kernel_cost_ns)
-{
-	struct automatic *a = find_or_add(l, p);
-
-	if (a)
-		a->kernel_cost_ns = kernel_cost_ns;
-}
-
 bool levels_tidy(struct levels *l, struct process *const *list, size_t n, uint64_t now_ns)
 {
 	bool changed = wishes_tidy(&l->wishes, list, n, now_ns);
@@ -159,31 +150,17 @@ const struct thrift *levels_thrift(const struct levels *l, const struct process 
 
 #define LEAST_ENTRY { .level = NCI_CONTROL_KEEP, .sample = NCI_CONTROL_KEEP }
 
-/* What the node's configuration says: up to one entry. */
-static uint32_t node_entry(const struct levels *l, struct nci_control_entry *entry)
-{
-	if (!l->config.budget_ppm && !l->config.kernel_cost_ns)
-		return 0;
-	*entry = (struct nci_control_entry)LEAST_ENTRY;
-	entry->budget_ppm = l->config.budget_ppm;
-	entry->kernel_cost_ns = l->config.kernel_cost_ns;
-	return 1;
-}
-
 /* What of a process is steered by itself: up to two entries. */
 static uint32_t automatic_entries(const struct automatic *a, const struct process *p,
 				  uint64_t now_ns, struct nci_control_entry entry[2])
 {
 	uint32_t n = 0;
 
-	if (is_lowered(a) || a->kernel_cost_ns) {
+	if (is_lowered(a)) {
 		entry[n] = (struct nci_control_entry)LEAST_ENTRY;
 		entry[n].instance = p->instance;
-		entry[n].kernel_cost_ns = a->kernel_cost_ns;
-		if (is_lowered(a)) {
-			entry[n].level = a->thrift.cap;
-			entry[n].wish = NCI_WISH_THRIFT;
-		}
+		entry[n].level = a->thrift.cap;
+		entry[n].cause = NCI_CAUSE_BUDGET;
 		n++;
 	}
 	if (is_detailed(a, now_ns)) {
@@ -191,7 +168,7 @@ static uint32_t automatic_entries(const struct automatic *a, const struct proces
 		entry[n].instance = p->instance;
 		entry[n].until_mono_ns = a->detail_until_ns;
 		entry[n].sample = NCI_SAMPLE_ALL;
-		entry[n].wish = NCI_WISH_DETAIL;
+		entry[n].cause = NCI_CAUSE_FINDING;
 		if (is_lowered(a))
 			entry[n].level = a->thrift.from;
 		n++;
@@ -206,7 +183,7 @@ static struct nci_control_entry entry_of(const struct wish *w, uint64_t instance
 		.until_mono_ns = w->until_ns,
 		.level = w->level == WISH_KEEP ? NCI_CONTROL_KEEP : w->level,
 		.sample = w->sample == WISH_KEEP ? NCI_CONTROL_KEEP : w->sample,
-		.wish = NCI_WISH_PERSON,
+		.cause = NCI_CAUSE_PERSON,
 	};
 }
 
@@ -440,7 +417,7 @@ static bool make_shares(struct levels *l, size_t n)
 uint32_t levels_entries(struct levels *l, struct process *const *list, size_t n,
 			uint64_t now_ns, struct nci_control_entry *entry)
 {
-	uint32_t at = node_entry(l, entry), room = NCI_CONTROL_ENTRIES - at, wishes;
+	uint32_t at = 0, room = NCI_CONTROL_ENTRIES, wishes;
 	struct grant grants[WISHES] = { 0 };
 	const struct wish *order[WISHES];
 
@@ -475,7 +452,7 @@ static void take(struct level_wanted *out, const struct nci_control_entry *e, ui
 		out->sample = e->sample;
 	if (!level && !sample)
 		return;
-	out->why = e->wish;
+	out->why = e->cause;
 	out->since_ns = since_ns;
 	if (e->until_mono_ns && (!out->until_ns || e->until_mono_ns < out->until_ns))
 		out->until_ns = e->until_mono_ns;
@@ -492,7 +469,7 @@ void levels_wanted(const struct levels *l, const struct process *p, uint64_t now
 
 	*out = (struct level_wanted){ .level = WISH_KEEP, .sample = WISH_KEEP };
 	for (uint32_t i = 0; i < entries; i++)
-		take(out, &own[i], own[i].wish == NCI_WISH_DETAIL ? a->detail_since_ns
+		take(out, &own[i], own[i].cause == NCI_CAUSE_FINDING ? a->detail_since_ns
 								    : a->thrift.since_ns);
 	for (uint32_t i = 0; i < n; i++) {
 		struct nci_control_entry e = entry_of(order[i], p->instance);

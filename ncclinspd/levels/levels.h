@@ -5,7 +5,6 @@
 /*
  * What is wanted of each process, from all who have a say, the strongest last:
  *
- *     the node  what its configuration says that having kernels timed costs, and may
  *     thrift    callbacks cost more than the budget: a lower level
  *     detail    a finding concerns it: every operation is timed for a while, at the
  *               level that it was lowered from
@@ -30,8 +29,6 @@ struct levels;
 struct levels_config {
 	bool detail;
 	bool thrift;
-	uint32_t budget_ppm;		/* of wall time, for kernels; 0: each process's own */
-	uint32_t kernel_cost_ns;	/* of each process's groups; 0: levels_set_cost() */
 	uint32_t processes;	/* that are kept in mind; 0: 256 */
 	const struct accounts *accounts;	/* NULL: each uid is one */
 };
@@ -40,7 +37,7 @@ struct levels_config {
 struct level_wanted {
 	uint32_t level;		/* NCI_LEVEL_*, or WISH_KEEP: as its environment says */
 	uint32_t sample;	/* NCI_SAMPLE_*, or WISH_KEEP */
-	uint32_t why;		/* NCI_WISH_* of the strongest that has a say; 0: nobody has */
+	uint32_t why;		/* NCI_CAUSE_* of the strongest that has a say; 0: nobody has */
 	uint64_t since_ns;	/* of the same; 0: nothing is wanted */
 	uint64_t until_ns;	/* when the first part of it ends; 0: it does not */
 };
@@ -76,9 +73,6 @@ bool levels_detail(struct levels *l, const struct process *p, uint64_t now_ns);
 /* Once a second for each live process; `held` is found out here.  True: a step. */
 bool levels_look(struct levels *l, const struct process *p, struct thrift_look look,
 		 uint64_t now_ns);
-
-/* What KernelCh is taken to cost per operation of that process; 0: not known. */
-void levels_set_cost(struct levels *l, const struct process *p, uint32_t kernel_cost_ns);
 
 /* What is over goes.  True: something was. */
 bool levels_tidy(struct levels *l, struct process *const *list, size_t n, uint64_t now_ns);

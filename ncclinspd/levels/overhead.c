@@ -1,27 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ncclinspd/levels/overhead.h"
 
-static double measured_ns(const struct process *p, const struct steering_timed *t)
+#include "shmring/clock.h"
+
+#define CLOCK_LOOKS	64
+
+uint64_t overhead_clock_ticks(uint32_t kind)
 {
-	uint64_t clocks = t->count * p->steering.clock_ticks;
+	uint64_t least = UINT64_MAX;
+
+	for (int i = 0; i < CLOCK_LOOKS; i++) {
+		uint64_t a = clock_ticks(kind), b = clock_ticks(kind);
+
+		if (b - a < least)
+			least = b - a;
+	}
+	return least;
+}
+
+static double measured_ns(const struct process *p, const struct steering_timed *t,
+			  uint64_t clock_ticks)
+{
+	uint64_t clocks = t->count * clock_ticks;
 
 	return t->ticks > clocks ? (double)(t->ticks - clocks) * p->clock.ns_per_tick : 0;
 }
 
-/* A burst that is on counts as far as it has come. */
-static double burst_ns(const struct process *p, uint64_t now_ns)
-{
-	const struct steering *s = &p->steering;
-	double ns = (double)s->burst_ticks * p->clock.ns_per_tick, on_ns;
-
-	if (!s->burst_start)
-		return ns;
-	on_ns = (double)(now_ns - p->clock.mono_ns) -
-		(double)(int64_t)(s->burst_start - p->clock.ticks) * p->clock.ns_per_tick;
-	return on_ns > 0 ? ns + on_ns : ns;
-}
-
-void overhead_see(struct overhead *o, const struct process *p, uint64_t now_ns)
+void overhead_see(struct overhead *o, const struct process *p, uint64_t clock_ticks,
+		  uint64_t now_ns)
 {
 	struct overhead_sample *to = &o->sample[o->n % OVERHEAD_SAMPLES];
 
@@ -30,14 +36,13 @@ void overhead_see(struct overhead *o, const struct process *p, uint64_t now_ns)
 	o->n++;
 	*to = (struct overhead_sample){
 		.at_ns = now_ns,
-		.burst_ns = burst_ns(p, now_ns),
-		.bursts = p->steering.bursts,
-		.groups_inside = p->steering.groups_inside,
-		.groups_outside = p->steering.groups_outside,
+		.groups = p->groups_inside + p->groups_outside,
+		.ops_inside = p->ops_inside,
+		.ops_outside = p->ops_outside,
 	};
 	for (int i = 0; i < NCI_THREAD_CLASSES; i++) {
 		to->timed[i] = p->steering.timed[i].count;
-		to->timed_ns[i] = measured_ns(p, &p->steering.timed[i]);
+		to->timed_ns[i] = measured_ns(p, &p->steering.timed[i], clock_ticks);
 	}
 }
 
@@ -68,7 +73,7 @@ void overhead_figures(const struct overhead *o, uint32_t seconds, struct overhea
 {
 	uint32_t most = o->n < OVERHEAD_SAMPLES ? o->n : OVERHEAD_SAMPLES;
 	const struct overhead_sample *from, *to;
-	double outside, wall_ns;
+	double groups, inside, ops, wall_ns;
 
 	*out = (struct overhead_figures){ .duty = -1, .groups_per_s = -1,
 					  .of = { { -1, -1, -1 }, { -1, -1, -1 } } };
@@ -82,14 +87,14 @@ void overhead_figures(const struct overhead *o, uint32_t seconds, struct overhea
 	wall_ns = (double)out->window_ns;
 	for (int i = 0; i < NCI_THREAD_CLASSES; i++)
 		class_figures(from, to, i, &out->of[i]);
-	out->duty = passed(from->burst_ns, to->burst_ns) / wall_ns;
-	if (out->duty > 1)
-		out->duty = 1;
-	outside = passed((double)from->groups_outside, (double)to->groups_outside);
-	out->groups_per_s = (outside + passed((double)from->groups_inside,
-					      (double)to->groups_inside)) / (wall_ns * 1e-9);
-	if (outside > 0)
-		out->group_ns = (uint64_t)(wall_ns * (1 - out->duty) / outside);
+	inside = passed((double)from->ops_inside, (double)to->ops_inside);
+	ops = inside + passed((double)from->ops_outside, (double)to->ops_outside);
+	if (ops > 0)
+		out->duty = inside / ops;
+	groups = passed((double)from->groups, (double)to->groups);
+	out->groups_per_s = groups / (wall_ns * 1e-9);
+	if (groups > 0)
+		out->group_ns = (uint64_t)(wall_ns / groups);
 }
 
 double overhead_share(const struct overhead_figures *f)

@@ -4,7 +4,7 @@
 
 /*
  * What watching costs a process: its callbacks, of which the plugin measures one in
- * NCI_TIMED_ONE_IN, and the time in bursts, from its struct steering taken once a
+ * NCI_TIMED_ONE_IN, and how much of what it posts has its kernels timed, taken once a
  * second.  Times are CLOCK_MONOTONIC ns.
  */
 
@@ -17,9 +17,8 @@ struct overhead_sample {
 	uint64_t at_ns;		/* 0: none */
 	uint64_t timed[NCI_THREAD_CLASSES];	/* callbacks that were measured */
 	double timed_ns[NCI_THREAD_CLASSES];	/* that they took, the measuring taken off */
-	double burst_ns;
-	uint64_t bursts;
-	uint64_t groups_inside, groups_outside;
+	uint64_t groups;
+	uint64_t ops_inside, ops_outside;	/* posted with kernels timed, and without */
 };
 
 struct overhead {
@@ -37,13 +36,20 @@ struct overhead_class {
 struct overhead_figures {
 	uint64_t window_ns;	/* 0: nothing is known yet */
 	struct overhead_class of[NCI_THREAD_CLASSES];
-	double duty;		/* of wall time in bursts */
+	double duty;		/* share of operations whose kernels are timed */
 	double groups_per_s;
-	uint64_t group_ns;	/* of wall time per group outside bursts; 0: not known */
+	uint64_t group_ns;	/* of wall time per group; 0: not known */
 };
 
-/* At most once per second or so; what was sampled last stays whole if the clock stands. */
-void overhead_see(struct overhead *o, const struct process *p, uint64_t now_ns);
+/*
+ * At most once per second or so; what was sampled last stays whole if the clock stands.
+ * `clock_ticks`: what two looks at the process's clock take.
+ */
+void overhead_see(struct overhead *o, const struct process *p, uint64_t clock_ticks,
+		  uint64_t now_ns);
+
+/* Two looks at a clock of that kind (NCI_CLOCK_*) with nothing between them, ticks. */
+uint64_t overhead_clock_ticks(uint32_t kind);
 
 /* Over the last second (`seconds` 1) and up to the last ten. */
 void overhead_figures(const struct overhead *o, uint32_t seconds, struct overhead_figures *out);

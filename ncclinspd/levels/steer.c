@@ -13,6 +13,9 @@
 
 #define PROCESSES 256
 #define COST_LOOKS 10	/* from one step of a cost to the next */
+#define PLAN_S UINT64_C(4)	/* all nodes plan at multiples of so many seconds, */
+#define ANEW_S UINT64_C(64)	/* and at these as if there had been no plan */
+#define SECOND_NS UINT64_C(1000000000)
 
 struct steer {
 	struct levels *levels;
@@ -20,8 +23,20 @@ struct steer {
 	uint64_t last_finding;	/* id of the newest that was looked at */
 	struct cost *costs;	/* PROCESSES of them */
 	uint32_t looks;
-	bool has_cost;		/* it is the node's: none is estimated */
+	uint32_t budget_ppm;
+	uint32_t cost_ns;	/* the node's; 0: estimated */
+	uint64_t clock_ticks[NCI_CLOCK_MONOTONIC + 1];	/* of two looks; 0: not measured */
+	uint64_t planned_real_ns;	/* 0: never */
+	struct control_node node;
 };
+
+static void steer_take_config(struct steer *st, const struct steer_config *config)
+{
+	st->budget_ppm = config->budget_ppm ? config->budget_ppm : BURST_BUDGET_PPM;
+	st->cost_ns = config->kernel_cost_ns;
+	st->node.mode = config->mode;
+	st->node.mode_s = config->mode_s;
+}
 
 static void steer_freep(struct steer **sp)
 {
@@ -44,7 +59,7 @@ int steer_new(struct steer **sp, const struct steer_config *config, uint64_t now
 	r = levels_new(&st->levels, &levels);
 	if (r < 0)
 		return r;
-	st->has_cost = levels.kernel_cost_ns;
+	steer_take_config(st, config);
 	control_open(&st->control, config->control);
 	control_restore(&st->control, levels_wishes(st->levels), now_ns);
 	owners_restore(levels_owners(st->levels), config->control, st->control.boot_id, now_ns);
@@ -63,10 +78,20 @@ void steer_free(struct steer *st)
 	free(st);
 }
 
-void steer_set(struct steer *st, const struct levels_config *config)
+void steer_set(struct steer *st, const struct steer_config *config)
 {
-	levels_set(st->levels, config);
-	st->has_cost = config->kernel_cost_ns;
+	levels_set(st->levels, &config->levels);
+	steer_take_config(st, config);
+}
+
+uint32_t steer_budget_ppm(const struct steer *st)
+{
+	return st->budget_ppm;
+}
+
+struct burst_plan steer_plan(const struct steer *st)
+{
+	return st->node.plan;
 }
 
 /* ---- what it costs ------------------------------------------------------------- */
@@ -118,7 +143,7 @@ static struct cost *cost_of(struct steer *st, const struct process *p)
 	if (!cost)
 		return NULL;
 	*cost = (struct cost){ .job = job_of(p), .uid = p->uid,
-			       .used_ns = KERNELCOST_DEFAULT_NS };
+			       .used_ns = st->cost_ns ? st->cost_ns : KERNELCOST_DEFAULT_NS };
 	for (uint32_t i = 0; i < PROCESSES; i++)
 		if (is_of_job(&st->costs[i], cost))
 			cost->used_ns = st->costs[i].used_ns;
@@ -154,15 +179,24 @@ static void tell_step(const struct steer *st, const struct process *p, double bu
 			budget * 100);
 }
 
+static uint64_t clock_ticks_of(struct steer *st, const struct process *p)
+{
+	uint64_t *ticks = &st->clock_ticks[p->clock.kind];
+
+	if (!*ticks)
+		*ticks = overhead_clock_ticks(p->clock.kind);
+	return *ticks;
+}
+
 static void look_at(struct steer *st, const struct process *p, uint64_t now_ns)
 {
 	struct cost *cost = cost_of(st, p);
-	struct thrift_look look = { .level = p->level, .budget = p->steering.budget_ppm * 1e-6 };
+	struct thrift_look look = { .level = p->level, .budget = st->budget_ppm * 1e-6 };
 	struct overhead_figures figures;
 
 	if (!cost)
 		return;
-	overhead_see(&cost->overhead, p, now_ns);
+	overhead_see(&cost->overhead, p, clock_ticks_of(st, p), now_ns);
 	overhead_figures(&cost->overhead, 1, &figures);
 	look.share = overhead_share(&figures);
 	if (levels_look(st->levels, p, look, now_ns))
@@ -173,13 +207,17 @@ bool steer_kernel_cost(const struct cost *cost, double *ns, double *error_ns)
 {
 	struct kernelcost_estimate estimate;
 	struct overhead_figures figures;
+	double group_ns;
 
 	kernelcost_estimate(&cost->kernels, &estimate);
 	overhead_figures(&cost->overhead, OVERHEAD_SAMPLES - 1, &figures);
 	if (!estimate.known || !figures.group_ns)
 		return false;
-	*ns = estimate.slower * (double)figures.group_ns;
-	*error_ns = estimate.error * (double)figures.group_ns;
+	/* Of a group outside bursts; the window has some of both. */
+	group_ns = (double)figures.group_ns / (1 + (figures.duty > 0 ? figures.duty : 0) *
+					       estimate.slower);
+	*ns = estimate.slower * group_ns;
+	*error_ns = estimate.error * group_ns;
 	return true;
 }
 
@@ -215,21 +253,42 @@ static bool is_first_of_job(const struct steer *st, uint32_t at)
 
 static void step_costs(struct steer *st)
 {
-	for (uint32_t i = 0; i < PROCESSES; i++)
+	for (uint32_t i = 0; i < PROCESSES && !st->cost_ns; i++)
 		if (is_first_of_job(st, i))
 			step_job(st, &st->costs[i]);
 }
 
-/* Plugins begin with the default or the node's: only what differs is told. */
-static void tell_costs(struct steer *st, struct process *const *list, size_t n)
+/* ---- bursts ---------------------------------------------------------------------- */
+
+/* One plan for the node, by the process to which it would cost most. */
+static void plan_bursts(struct steer *st, struct process *const *list, size_t n, uint64_t real_ns)
 {
+	const struct burst_plan none = { 0 };
+	uint64_t last_ns = st->planned_real_ns;
+	double most = 0, rate = 0;
+	uint32_t cost_ns = 0;
+	bool anew;
+
+	if (last_ns && real_ns / (PLAN_S * SECOND_NS) == last_ns / (PLAN_S * SECOND_NS))
+		return;
 	for (size_t i = 0; i < n; i++) {
 		const struct cost *cost = find_cost(st, list[i]->id);
+		struct overhead_figures f;
 
-		if (cost && list[i]->state == PROCESS_LIVE)
-			levels_set_cost(st->levels, list[i], st->has_cost ||
-					cost->used_ns == KERNELCOST_DEFAULT_NS ? 0 : cost->used_ns);
+		if (!cost || list[i]->state != PROCESS_LIVE ||
+		    list[i]->steering.mode != NCI_MODE_BURST)
+			continue;
+		overhead_figures(&cost->overhead, OVERHEAD_SAMPLES - 1, &f);
+		if (f.groups_per_s * cost->used_ns <= most)
+			continue;
+		most = f.groups_per_s * cost->used_ns;
+		rate = f.groups_per_s;
+		cost_ns = cost->used_ns;
 	}
+	anew = real_ns / (ANEW_S * SECOND_NS) != last_ns / (ANEW_S * SECOND_NS);
+	st->node.plan = burst_choose(anew ? none : st->node.plan, (uint64_t)(rate * 1000),
+				     cost_ns, st->budget_ppm);
+	st->planned_real_ns = real_ns;
 }
 
 /* ---- what happens ---------------------------------------------------------------- */
@@ -243,12 +302,13 @@ int steer_changed(struct steer *st, struct process *const *list, size_t n, uint6
 	count = levels_entries(st->levels, list, n, now_ns, entry);
 	if (st->control.fd >= 0)
 		owners_save(levels_owners(st->levels), st->control.path, st->control.boot_id);
-	control_publish(&st->control, entry, count, now_ns);
+	control_publish(&st->control, entry, count, &st->node, now_ns);
 	control_save(&st->control, levels_wishes(st->levels));
 	return st->control.error;
 }
 
-void steer_look(struct steer *st, struct process *const *list, size_t n, uint64_t now_ns)
+void steer_look(struct steer *st, struct process *const *list, size_t n, uint64_t now_ns,
+		uint64_t real_ns)
 {
 	forget_costs(st, list, n);
 	for (size_t i = 0; i < n; i++)
@@ -256,7 +316,7 @@ void steer_look(struct steer *st, struct process *const *list, size_t n, uint64_
 			look_at(st, list[i], now_ns);
 	if (st->looks++ % COST_LOOKS == 0)
 		step_costs(st);
-	tell_costs(st, list, n);
+	plan_bursts(st, list, n, real_ns);
 	steer_changed(st, list, n, now_ns);
 }
 

@@ -26,16 +26,26 @@ struct steer;
 struct steer_config {
 	const char *control;	/* the path of the control file */
 	struct levels_config levels;
+	uint32_t budget_ppm;		/* of wall time for timing kernels; 0: the default */
+	uint32_t kernel_cost_ns;	/* of each group; 0: estimated */
+	uint32_t mode, mode_s;		/* for processes to come, as in struct control_node */
 };
 
 /* 0 or -ENOMEM: a control file that cannot be written is no failure. */
 int steer_new(struct steer **sp, const struct steer_config *config, uint64_t now_ns);
 void steer_free(struct steer *st);
 
-/* As levels_set(). */
-void steer_set(struct steer *st, const struct levels_config *config);
+/* From now on, but for the path.  See levels_set(). */
+void steer_set(struct steer *st, const struct steer_config *config);
 
-void steer_look(struct steer *st, struct process *const *list, size_t n, uint64_t now_ns);
+/* The share of wall time, in parts of a million, that bursts are planned with. */
+uint32_t steer_budget_ppm(const struct steer *st);
+/* What is planned; a period of 0: nothing yet. */
+struct burst_plan steer_plan(const struct steer *st);
+
+/* `real_ns`: CLOCK_REALTIME, since the nodes of a job are to plan at the same time. */
+void steer_look(struct steer *st, struct process *const *list, size_t n, uint64_t now_ns,
+		uint64_t real_ns);
 void steer_op(struct steer *st, const struct op *op);
 void steer_finding(struct steer *st, const struct finding *f, struct process *const *list,
 		   size_t n, uint64_t now_ns);

@@ -85,7 +85,7 @@ static void put_info(struct metrics_row *row, int i, const char *text)
 	snprintf(row->info[i], sizeof(row->info[i]), "%s", text ? text : "");
 }
 
-static void see_facts(struct metrics_row *row, const struct process *p)
+static void see_facts(const struct metrics *m, struct metrics_row *row, const struct process *p)
 {
 	row->v[MEMBER_INFO] = 1;
 	if (p->api_version) {
@@ -98,8 +98,8 @@ static void see_facts(struct metrics_row *row, const struct process *p)
 	put_info(row, 4, job_pod(p));
 	put_info(row, 5, p->container);
 	put_info(row, 6, p->command);
-	if (p->steering.known)
-		row->v[MEMBER_BUDGET] = p->steering.budget_ppm * 1e-6;
+	if (p->steering.known && m->source.steer)
+		row->v[MEMBER_BUDGET] = steer_budget_ppm(m->source.steer) * 1e-6;
 }
 
 static void see_process(struct metrics *m, const struct process *p, uint64_t now_ns)
@@ -121,7 +121,7 @@ static void see_process(struct metrics *m, const struct process *p, uint64_t now
 	if (cost)
 		see_cost(row, seen, cost);
 	if (p->state == PROCESS_LIVE && l.uid == row->labels.uid)
-		see_facts(row, p);
+		see_facts(m, row, p);
 }
 
 static void see_job(struct metrics *m, const struct process *p, uint64_t now_ns)

@@ -12,7 +12,7 @@
 
 /* Offsets in the record; 0 ends a list. */
 struct kind {
-	uint8_t names[5];	/* u16: string ids */
+	uint8_t names[6];	/* u16: string ids */
 	uint8_t ranks[3];	/* i32: -1 (not known) or more */
 };
 
@@ -20,7 +20,8 @@ struct kind {
 
 static const struct kind kinds[NCI_EV_END] = {
 	[NCI_EV_COLL] = {
-		{ O(coll, func), O(coll, datatype), O(coll, algo), O(coll, proto) },
+		{ O(coll, func), O(coll, datatype), O(coll, algo), O(coll, proto),
+		  O(coll, variant) },
 		{ O(coll, rank) },
 	},
 	[NCI_EV_P2P] = { { O(p2p, func), O(p2p, datatype) }, { O(p2p, peer), O(p2p, rank) } },
@@ -32,12 +33,6 @@ static const struct kind kinds[NCI_EV_END] = {
 		{ O(ce_coll, rank) },
 	},
 	[NCI_EV_CE_SYNC] = { { 0 }, { O(ce_sync, rank), O(ce_sync, ranks) } },
-};
-
-static const uint8_t lines_of[NCI_EV_END] = {
-#define X(id, NAME, name, lines) [id] = (lines),
-	NCI_EVENTS(X)
-#undef X
 };
 
 static bool names_fit(const struct process *p, const struct nci_record *rec,
@@ -81,10 +76,8 @@ static bool comm_fits(const struct process *p, const struct nci_record *rec)
 static enum decode_outcome check(const struct process *p, const struct nci_record *rec,
 				 uint64_t latest_ticks)
 {
-	if (rec->type >= NCI_EV_END || !lines_of[rec->type])
-		return DECODE_UNKNOWN;
-	if (NCI_FORM_LINES(rec->form) != lines_of[rec->type])
-		return DECODE_REFUSED;
+	if (!nci_lines_fit(rec->type, NCI_FORM_LINES(rec->form)))
+		return nci_is_event(rec->type) ? DECODE_REFUSED : DECODE_UNKNOWN;
 	if (!token_fits(p, rec->token) || !comm_fits(p, rec))
 		return DECODE_REFUSED;
 	if (rec->start > latest_ticks || rec->start < p->first_ticks)

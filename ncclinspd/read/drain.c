@@ -68,7 +68,7 @@ struct drain {
 /* For a look at all of its lanes. */
 static size_t room_for(const struct segment *seg)
 {
-	return sizeof(struct look) + seg->max_lanes * sizeof(struct nci_lane);
+	return seg->live_bytes + seg->max_lanes * seg->lane_bytes;
 }
 
 static void drain_freep(struct drain **drain)
@@ -107,7 +107,7 @@ void drain_free(struct drain *d)
 
 int drain_add(struct drain *d, struct segment *seg)
 {
-	struct look *look = pages_take(room_for(seg));
+	uint8_t *look = pages_take(room_for(seg));
 	struct attached *a;
 
 	if (!look)
@@ -245,14 +245,14 @@ static bool copy_lane(struct drain *d, struct attached *a, uint32_t i)
 	struct shmring_reader *reader = &a->seg->lane[i].reader;
 	uint32_t room = BUFFER_LINES - d->used;
 	struct shmring_span span[2];
-	unsigned fill = shmring_fill_percent(reader, &a->look->lane[i]);
+	unsigned fill = shmring_fill_percent(reader, look_lane(a, i));
 	int n;
 
 	if (fill > d->fill_percent)
 		d->fill_percent = fill;
 	if (room < NCI_RECORD_MAX_LINES || d->nplans == MAX_PLANS)
 		return false;
-	n = shmring_want(reader, &a->look->lane[i], d->buffer + d->used, room, span);
+	n = shmring_want(reader, look_lane(a, i), d->buffer + d->used, room, span);
 	if (n < 0)
 		a->seg->lies = true;
 	if (n <= 0)
@@ -322,7 +322,7 @@ static bool is_of_progress_thread(const struct nci_record *rec)
 
 static pid_t owner_of(const struct attached *a, uint32_t lane)
 {
-	return (pid_t)atomic_load_explicit(&a->look->lane[lane].tid, memory_order_relaxed);
+	return (pid_t)atomic_load_explicit(&look_lane(a, lane)->tid, memory_order_relaxed);
 }
 
 static void deliver_lane(struct drain *d, struct plan *plan_of, uint64_t now_ns)
@@ -337,7 +337,7 @@ static void deliver_lane(struct drain *d, struct plan *plan_of, uint64_t now_ns)
 
 	if (a->seg->lies)
 		return;
-	r = shmring_settle(reader, &a->look->lane[plan_of->lane]);
+	r = shmring_settle(reader, look_lane(a, plan_of->lane));
 	/* The record lies in our own buffer: decode may mend it. */
 	while (r >= 0 && (r = shmring_next(reader, &rec)) > 0) {
 		if (is_of_progress_thread(rec))
@@ -447,7 +447,7 @@ void drain_finish(struct drain *d, struct segment *seg)
 	/* The first look may have found more lanes than it covered. */
 	for (int i = 0; i < 2 || (more && i < MAX_ROUNDS); i++)
 		more = !seg->lies && poll_segments(d, a, 1, LOOK_ALL);
-	if (!seg->lies && slots_copy(&d->slots, seg, a->look->lane, a->latest_ticks) == 0)
+	if (!seg->lies && slots_copy(&d->slots, a) == 0)
 		slots_keep(&d->slots, &seg->process);
 }
 
@@ -463,7 +463,7 @@ int drain_slots(struct drain *d, struct process *p, const struct live_slot **slo
 	look(d, a, 1, LOOK_ALL);
 	if (a->seg->lies)
 		return -EPROTO;
-	r = slots_copy(&d->slots, a->seg, a->look->lane, a->latest_ticks);
+	r = slots_copy(&d->slots, a);
 	if (r < 0)
 		return r;
 	*slots = d->slots.at;

@@ -7,12 +7,11 @@
 #include "ncclinspd/pool.h"
 
 #define SPARE_LANES	2	/* read beyond those in use: new ones show up at once */
-
 #define QUIET_NS	UINT64_C(1000000000)	/* a while without a change */
 
 static size_t bytes_of(const struct attached *a)
 {
-	return sizeof(struct look) + a->cover * sizeof(struct nci_lane);
+	return a->seg->live_bytes + a->cover * a->seg->lane_bytes;
 }
 
 static uint32_t load32(const _Atomic uint32_t *p)
@@ -28,14 +27,14 @@ static uint64_t load64(const _Atomic uint64_t *p)
 /* What the process itself could not record. */
 static void take_counters(struct attached *a)
 {
-	const struct nci_live *live = &a->look->live;
+	const struct nci_live *live = look_live(a);
 	struct process *p = &a->seg->process;
 
 	p->loss.pool = p->ignored.handle = 0;
 	for (uint32_t i = 0; i < a->seg->nlanes; i++) {
-		p->loss.pool += load64(&a->look->lane[i].pool_full) +
-				load32(&a->look->lane[i].reclaimed);
-		p->ignored.handle += load64(&a->look->lane[i].stale);
+		p->loss.pool += load64(&look_lane(a, i)->pool_full) +
+				load32(&look_lane(a, i)->reclaimed);
+		p->ignored.handle += load64(&look_lane(a, i)->stale);
 	}
 	p->loss.lane = load64(&live->no_lane);
 	p->loss.string = load64(&live->no_string);
@@ -47,7 +46,7 @@ static void take_counters(struct attached *a)
 	p->api_version = load32(&live->api_version);
 	p->level = load32(&live->level);
 	p->mask = load32(&live->mask);
-	p->reason = load32(&live->reason);
+	p->seen = load32(&live->seen);
 }
 
 static bool is_one_of(uint32_t value, uint32_t last)
@@ -74,33 +73,24 @@ static int take_steering(struct attached *a)
 	to->until_ns = load64(&from.until_mono_ns);
 	to->settles_ns = load64(&from.settles_mono_ns);
 	TAKE32(source);
-	TAKE32(wish);
+	TAKE32(cause);
 	TAKE32(sample);
-	TAKE32(kernels);
-	TAKE32(budget_ppm);
-	TAKE32(kernel_cost_ns);
-	TAKE32(burst_period_ms);
-	TAKE32(burst_length_ms);
-	TAKE64(bursts);
-	TAKE64(burst_ticks);
-	TAKE64(burst_start);
-	TAKE64(groups_inside);
-	TAKE64(groups_outside);
-	TAKE64(ops_inside);
-	TAKE64(ops_outside);
+	TAKE32(mode);
+	TAKE32(mode_s);
+	TAKE32(nccl_version);
+	TAKE64(stores);
 	TAKE64(switches);
 	TAKE64(control_reads);
 	TAKE64(control_refused);
-	TAKE64(clock_ticks);
 #undef TAKE32
 #undef TAKE64
 	for (int i = 0; i < NCI_THREAD_CLASSES; i++) {
 		to->timed[i].count = load64(&from.timed[i].count);
 		to->timed[i].ticks = load64(&from.timed[i].ticks);
 	}
-	to->known = is_one_of(to->source, NCI_SOURCE_CONTROL) && to->wish <= NCI_WISH_TRACE &&
+	to->known = is_one_of(to->source, NCI_SOURCE_OUTSIDE) && to->cause <= NCI_CAUSE_TRACE &&
 		    is_one_of(to->sample, NCI_SAMPLE_ALL) &&
-		    is_one_of(to->kernels, NCI_KERNELS_INSIDE);
+		    is_one_of(to->mode, NCI_MODES - 1);
 	return 0;
 }
 
@@ -110,7 +100,7 @@ static int take_steering(struct attached *a)
  */
 static int open_lane(struct segment *seg, struct nci_lane *line, uint32_t i)
 {
-	uint64_t at = seg->live_offset + sizeof(struct nci_live) + i * sizeof(*line);
+	uint64_t at = seg->live_offset + seg->live_bytes + i * seg->lane_bytes;
 	int r;
 
 	atomic_thread_fence(memory_order_acquire);
@@ -123,7 +113,7 @@ static int open_lanes(struct attached *a)
 	struct segment *seg = a->seg;
 
 	for (uint32_t i = 0; i < seg->nlanes; i++) {
-		struct nci_lane *line = &a->look->lane[i];
+		struct nci_lane *line = look_lane(a, i);
 		int r;
 
 		if (seg->lane[i].open || load32(&line->state) != NCI_LANE_READY)
@@ -138,7 +128,7 @@ static int open_lanes(struct attached *a)
 static int take(struct attached *a, enum segment_tables which)
 {
 	struct segment *seg = a->seg;
-	uint32_t lanes = load32(&a->look->live.lanes);
+	uint32_t lanes = load32(&look_live(a)->lanes);
 	int r;
 
 	if (lanes > seg->max_lanes)
@@ -155,7 +145,7 @@ static int take(struct attached *a, enum segment_tables which)
 	seg->nlanes = lanes;
 	r = open_lanes(a);
 	if (r == 0)
-		r = segment_tables(seg, &a->look->live, which);
+		r = segment_tables(seg, look_live(a), which);
 	take_counters(a);
 	if (r == 0 && which != TABLES_NEW)
 		r = take_steering(a);
@@ -168,7 +158,7 @@ static int take(struct attached *a, enum segment_tables which)
  */
 static bool is_unchanged(const struct attached *a, enum segment_tables which)
 {
-	return a->read_all && which != TABLES_ALL && segment_is_settled(a->seg) &&
+	return a->read_all && which != TABLES_ALL && a->seg->settled &&
 	       a->seg->process.mask;
 }
 

@@ -10,16 +10,11 @@
 #include "ncclinspd/find/segment.h"
 #include "ncclinspd/model.h"
 
-/* A copy of what lies behind live_offset. */
-struct look {
-	struct nci_live live;
-	struct nci_lane lane[];
-};
 
 /* A segment that is being drained. */
 struct attached {
 	struct segment *seg;
-	struct look *look;	/* room for all lanes */
+	uint8_t *look;		/* a copy of what lies at live_offset; room for all lanes */
 	uint32_t cover;		/* lanes that the next look reads */
 	bool planned;		/* has lines in the buffer */
 	uint64_t hash;		/* of what was looked at last */
@@ -28,6 +23,16 @@ struct attached {
 	uint64_t looked_ns, changed_ns;
 	uint64_t latest_ticks;	/* no stamp in hand is later */
 };
+
+static inline const struct nci_live *look_live(const struct attached *a)
+{
+	return (const struct nci_live *)a->look;
+}
+
+static inline struct nci_lane *look_lane(const struct attached *a, uint32_t i)
+{
+	return (struct nci_lane *)(a->look + a->seg->live_bytes + i * a->seg->lane_bytes);
+}
 
 /*
  * Look, and if anything has changed check it and take over what changes rarely: counters,

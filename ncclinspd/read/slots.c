@@ -143,17 +143,17 @@ static int copy_lane(struct slots *s, struct segment *seg, uint32_t index, uint3
 	return r;
 }
 
-int slots_copy(struct slots *s, struct segment *seg, const struct nci_lane *line,
-	       uint64_t latest_ticks)
+int slots_copy(struct slots *s, const struct attached *a)
 {
 	int r = make_pools(s);
 
 	s->n = 0;
-	for (uint32_t i = 0; i < seg->nlanes && r == 0; i++)
-		if (seg->lane[i].open)
-			r = copy_lane(s, seg, i, atomic_load_explicit(&line[i].tid,
-								      memory_order_relaxed),
-				      latest_ticks);
+	for (uint32_t i = 0; i < a->seg->nlanes && r == 0; i++)
+		if (a->seg->lane[i].open)
+			r = copy_lane(s, a->seg, i,
+				      atomic_load_explicit(&look_lane(a, i)->tid,
+							   memory_order_relaxed),
+				      a->latest_ticks);
 	return r;
 }
 

@@ -4,8 +4,7 @@
 
 /* What is in flight in a process: its live handle slots, copied and checked. */
 
-#include "ncclinspd/find/segment.h"
-#include "ncclinspd/model.h"
+#include "ncclinspd/read/look.h"
 #include "util/list.h"
 
 /* Copies in hand; zeroed is empty. */
@@ -17,11 +16,10 @@ struct slots {
 void slots_deinit(struct slots *s);
 
 /*
- * Copy the live slots of all lanes to s->at, s->n of them, `line` being a
- * copy of the lane directory.  0 or a negative errno; -EPROTO: it was truncated.
+ * Copy the live slots of all lanes, as a look has found them, to s->at, s->n of them.
+ * 0 or a negative errno; -EPROTO: it was truncated.
  */
-int slots_copy(struct slots *s, struct segment *seg, const struct nci_lane *line,
-	       uint64_t latest_ticks);
+int slots_copy(struct slots *s, const struct attached *a);
 
 /* Keep what slots_copy() found as what was in flight at the end.  0 or -ENOMEM. */
 int slots_keep(const struct slots *s, struct process *p);

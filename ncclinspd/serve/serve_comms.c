@@ -234,6 +234,7 @@ static const struct field local_rank_fields[] = {
 	{ "last_op", FIELD_TIME, offsetof(struct local_rank, progress.last_op_ns), NULL },
 	{ "state", FIELD_PUT, 0, put_state },
 	{ "phase", FIELD_PUT, 0, put_phase },
+	{ "tag", FIELD_HEX_0, offsetof(struct local_rank, progress.tag), NULL },
 	{ "job", FIELD_PUT, 0, put_job },
 	{ "waiting", FIELD_PUT, 0, put_waiting },
 	{ NULL, 0, 0, NULL },

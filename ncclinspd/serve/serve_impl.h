@@ -470,7 +470,7 @@ void serve_put_overhead(struct request *r, struct json *j);
 /* What the daemon itself costs, as a member of the open object. */
 void serve_put_daemon_cost(const struct serve *s, struct json *j);
 
-extern const char *const serve_levels[NCI_LEVEL_END];	/* "off" and so on */
+extern const char *const serve_levels[NCI_LEVELS];	/* "off" and so on */
 
 /* FIELD_PUTs; the row is a struct process. */
 field_put_fn serve_put_steering, serve_put_wanted;
@@ -485,12 +485,6 @@ void put_process_state(const struct serve *s, struct json *j, const void *row);
 /* Texts for the API; NULL: not known.  Equal texts are one pointer. */
 const char *process_level(const struct process *p);
 const char *process_sampling(const struct process *p);
-
-/* Why its events are not what is asked for; NULL: they are, or it is not known. */
-const char *process_level_reason(const struct process *p);
-
-/* Which kernels are timed now: `kernels` of its steering; NULL: not known. */
-const char *process_kernels(const struct process *p);
 
 /* Let the source do what cannot wait; before anything that takes a while. */
 static inline void serve_meanwhile(const struct serve *s)

@@ -63,6 +63,7 @@ const struct field inflight_fields[] = {
 	F(age_ns, FIELD_U64),
 	F(state, FIELD_NAME),
 	{ "phase", FIELD_PUT, 0, put_phase },
+	F(tag, FIELD_HEX_0),
 	F(direction, FIELD_NAME),
 	F(channel, FIELD_I32),
 	F(peer, FIELD_I32),

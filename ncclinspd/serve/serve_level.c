@@ -6,6 +6,7 @@
 
 #include "ncclinspd/job.h"
 #include "ncclinspd/levels/control.h"
+#include "ncclinspd/levels/kernels.h"
 #include "ncclinspd/levels/steer.h"
 #include "ncclinspd/time/timeline.h"
 
@@ -33,16 +34,16 @@ static const char *sample_word(uint32_t sample)
 	return WORD(words, sample);
 }
 
-static const char *why_word(uint32_t wish)
+static const char *why_word(uint32_t cause)
 {
 	static const char *const words[] = {
-		[NCI_WISH_PERSON] = "person",
-		[NCI_WISH_DETAIL] = "detail",
-		[NCI_WISH_THRIFT] = "thrift",
-		[NCI_WISH_TRACE] = "trace",
+		[NCI_CAUSE_PERSON] = "person",
+		[NCI_CAUSE_FINDING] = "detail",
+		[NCI_CAUSE_BUDGET] = "thrift",
+		[NCI_CAUSE_TRACE] = "trace",
 	};
 
-	return WORD(words, wish);
+	return WORD(words, cause);
 }
 
 static const char *source_word(uint32_t source)
@@ -51,26 +52,10 @@ static const char *source_word(uint32_t source)
 		[NCI_SOURCE_DEFAULT] = "default",
 		[NCI_SOURCE_ENVIRONMENT] = "environment",
 		[NCI_SOURCE_CONTROL] = "control",
+		[NCI_SOURCE_OUTSIDE] = "outside",
 	};
 
 	return WORD(words, source);
-}
-
-static const char *kernels_word(uint32_t kernels)
-{
-	static const char *const words[] = {
-		[NCI_KERNELS_NEVER] = "never",
-		[NCI_KERNELS_ALWAYS] = "always",
-		[NCI_KERNELS_OUTSIDE] = "outside",
-		[NCI_KERNELS_INSIDE] = "inside",
-	};
-
-	return WORD(words, kernels);
-}
-
-const char *process_kernels(const struct process *p)
-{
-	return p->reason == NCI_REASON_SETTLING ? "settling" : kernels_word(p->steering.kernels);
 }
 
 /* ---- one process -------------------------------------------------------------- */
@@ -109,17 +94,19 @@ static uint64_t since_ns(const struct process *p)
 static void put_steering(const struct serve *s, struct json *j, const struct process *p)
 {
 	const struct steering *st = &p->steering;
+	char mode[KERNELS_MODE_BYTES];
 
 	put_text(j, "source", source_word(st->source));
-	put_text(j, "why", why_word(st->wish));
-	put_text(j, "kernels", process_kernels(p));
+	put_text(j, "why", why_word(st->cause));
+	put_text(j, "kernels", kernels_word(kernels_state(p)));
+	put_text(j, "kernels_mode", kernels_mode(st->mode, st->mode_s, mode));
 	rows_put_time(s, j, "kernels_from", st->settles_ns > s->now_ns ? st->settles_ns : 0);
 	json_key(j, "sequence");
 	json_put_u64(j, st->sequence);
 	rows_put_time(s, j, "since", since_ns(p));
 	rows_put_time(s, j, "until", st->until_ns);
 	json_key(j, "switches");
-	json_put_u64(j, st->switches);
+	json_put_u64(j, st->stores);
 	json_key(j, "control_refused");
 	json_put_u64(j, st->control_refused);
 }
@@ -149,10 +136,10 @@ static void put_process(const struct serve *s, struct json *j, const struct proc
 	put_text(j, "command", *p->command ? p->command : NULL);
 	put_text(j, "job", job_id(p));
 	put_text(j, "level", process_level(p));
-	put_text(j, "level_reason", process_level_reason(p));
+	put_text(j, "level_reason", kernels_reason(p));
 	put_text(j, "sampling", process_sampling(p));
 	json_key(j, "steerable");
-	json_put_bool(j, p->steerable);
+	json_put_bool(j, true);
 	json_key(j, "steering");
 	serve_put_steering(s, j, p);
 	json_key(j, "wanted");

@@ -103,28 +103,28 @@ static const struct field kernels_fields[] = {
 	{ NULL, 0, 0, NULL },
 };
 
-static void fill_kernels(struct kernels_row *row, const struct process *p,
-			 const struct overhead_figures *f)
+static void fill_kernels(const struct steer *st, struct kernels_row *row, const struct process *p,
+			 const struct cost *cost, const struct overhead_figures *f)
 {
-	const struct steering *st = &p->steering;
+	struct burst_plan plan = steer_plan(st);
 
 	*row = (struct kernels_row){
-		.budget = st->budget_ppm * 1e-6,
+		.budget = steer_budget_ppm(st) * 1e-6,
 		.duty = f->duty,
 		.share = -1,
 		.slower_error = -1,
-		.cost_used_ns = st->kernel_cost_ns,
-		.period_ns = st->burst_period_ms * UINT64_C(1000000),
-		.length_ns = st->burst_length_ms * UINT64_C(1000000),
-		.bursts = st->bursts,
+		.cost_used_ns = cost ? cost->used_ns : 0,
+		.period_ns = plan.period_ms * UINT64_C(1000000),
+		.length_ns = plan.length_us * UINT64_C(1000),
+		.bursts = p->steering.mode == NCI_MODE_BURST ? (p->steering.switches + 1) / 2 : 0,
 		.groups_per_s = f->groups_per_s,
-		.groups_inside = st->groups_inside,
-		.groups_outside = st->groups_outside,
-		.ops_inside = st->ops_inside,
-		.ops_outside = st->ops_outside,
+		.groups_inside = p->groups_inside,
+		.groups_outside = p->groups_outside,
+		.ops_inside = p->ops_inside,
+		.ops_outside = p->ops_outside,
 	};
-	if (f->duty >= 0 && st->kernel_cost_ns)
-		row->share = f->duty * f->groups_per_s * st->kernel_cost_ns * 1e-9;
+	if (f->duty >= 0 && cost)
+		row->share = f->duty * f->groups_per_s * cost->used_ns * 1e-9;
 }
 
 static void fill_cost(struct kernels_row *row, const struct cost *cost)
@@ -149,7 +149,7 @@ static void put_figures(const struct serve *s, struct json *j, const struct proc
 	struct kernels_row row;
 
 	overhead_figures(cost ? &cost->overhead : &empty, WINDOW_S, &f);
-	fill_kernels(&row, p, &f);
+	fill_kernels(s->source.steer, &row, p, cost, &f);
 	if (cost)
 		fill_cost(&row, cost);
 	json_key(j, "window_ns");
@@ -196,7 +196,7 @@ static double share_of(const struct serve *s, const struct process *p)
 	if (!cost || p->state != PROCESS_LIVE || !p->steering.known)
 		return -1;
 	overhead_figures(&cost->overhead, WINDOW_S, &f);
-	fill_kernels(&row, p, &f);
+	fill_kernels(s->source.steer, &row, p, cost, &f);
 	share = overhead_share(&f);
 	return share >= 0 && row.share > 0 ? share + row.share : share;
 }

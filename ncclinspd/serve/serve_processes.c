@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ncclinspd/job.h"
+#include "ncclinspd/levels/kernels.h"
 #include "ncclinspd/time/stamps.h"
 #include "util/cleanup.h"
 
@@ -97,14 +98,14 @@ static void put_user(const struct serve *s, struct json *j, const void *row)
 	json_put_string(j, *u->name ? u->name : NULL);
 }
 
-const char *const serve_levels[NCI_LEVEL_END] = {
+const char *const serve_levels[NCI_LEVELS] = {
 	[NCI_LEVEL_OFF] = "off", [NCI_LEVEL_OPS] = "ops", [NCI_LEVEL_KERNEL] = "kernel",
 	[NCI_LEVEL_NET] = "net", [NCI_LEVEL_TRACE] = "trace", [NCI_LEVEL_MASK] = "mask",
 };
 
 const char *process_level(const struct process *p)
 {
-	return p->api_version && p->level < NCI_LEVEL_END ? serve_levels[p->level] : NULL;
+	return p->api_version && p->level < NCI_LEVELS ? serve_levels[p->level] : NULL;
 }
 
 static void put_level(const struct serve *s, struct json *j, const void *row)
@@ -113,39 +114,28 @@ static void put_level(const struct serve *s, struct json *j, const void *row)
 	json_put_string(j, process_level(row));
 }
 
-const char *process_level_reason(const struct process *p)
+/* A plugin that follows no control file has another format, and is in `foreign`. */
+static void put_true(const struct serve *s, struct json *j, const void *row)
 {
-	static const char *const texts[] = {
-		[NCI_REASON_API] = "no KernelCh events: this NCCL's profiler API is older than v5",
-		[NCI_REASON_SHM] = "no KernelCh events: too little shared memory to spare",
-		[NCI_REASON_GRAPHS] = "no KernelCh events: the process captures CUDA graphs",
-		[NCI_REASON_THREADS] =
-			"KernelCh events stay as they are: several threads send and receive",
-		[NCI_REASON_LIBRARIES] =
-			"KernelCh events stay as they are: two NCCLs in the process",
-		[NCI_REASON_SETTLING] =
-			"no KernelCh events yet: settling, who sends has yet to show up",
-	};
-
-	if (p->api_version && !p->steerable && p->reason == NCI_REASON_NONE)
-		return "the level stays as it is: the plugin is older than the daemon";
-	return p->reason < sizeof(texts) / sizeof(texts[0]) ? texts[p->reason] : NULL;
+	(void)s;
+	(void)row;
+	json_put_bool(j, true);
 }
 
 static void put_reason(const struct serve *s, struct json *j, const void *row)
 {
 	(void)s;
-	json_put_string(j, process_level_reason(row));
+	json_put_string(j, kernels_reason(row));
 }
 
-/* The mask says it of plugins that know no bursts; of others it says whether one is on. */
+/* NULL: no kernel of it is timed. */
 const char *process_sampling(const struct process *p)
 {
-	if (!p->steering.known)
-		return p->mask & NCI_EVENT_BIT(NCI_EV_KERNEL_CH) ? "all" : NULL;
-	if (p->steering.kernels == NCI_KERNELS_NEVER)
+	enum kernels_state state = kernels_state(p);
+
+	if (!p->steering.known || state == KERNELS_NEVER || state == KERNELS_SETTLING)
 		return NULL;
-	return p->steering.sample == NCI_SAMPLE_ALL ? "all" : "budget";
+	return state == KERNELS_ALWAYS ? "all" : "budget";
 }
 
 static void put_sampling(const struct serve *s, struct json *j, const void *row)
@@ -263,7 +253,7 @@ const struct field process_fields[] = {
 	P("level", put_level),
 	P("level_reason", put_reason),
 	P("sampling", put_sampling),
-	F("steerable", FIELD_BOOL, steerable),
+	P("steerable", put_true),
 	P("steering", serve_put_steering),
 	P("wanted", serve_put_wanted),
 	F("event_mask", FIELD_U32, mask),

@@ -290,11 +290,10 @@ static void distrust(struct stamps *s, struct stamps_channel *ch, enum stamp_fau
 	s->drifted |= fault == STAMP_DRIFTED;
 }
 
-void stamps_suspect(struct stamps *s, enum stamps_cause cause)
+void stamps_suspect(struct stamps *s)
 {
-	if (!s->drifted && s->immune & 1u << cause)
+	if (!s->drifted && s->immune)
 		return;
-	s->suspected |= 1u << cause;
 	for (int i = 0; i < STAMPS_CHANNELS; i++) {
 		struct stamps_channel *ch = &s->channel[i];
 
@@ -340,7 +339,7 @@ static void regain(struct stamps *s, struct stamps_channel *ch, bool proof, uint
 		return;
 	ch->proof_group = group;
 	if (!--ch->proofs_left)
-		s->immune |= s->suspected;
+		s->immune = true;
 }
 
 /* ---- the verdict --------------------------------------------------------- */

@@ -46,13 +46,6 @@
 #define STAMPS_POSTED	1024
 #define STAMPS_LIES	4
 
-/* What makes the counters of some NCCLs (2.26 to 2.30) drift, by reading their code. */
-enum stamps_cause {
-	STAMPS_SELF_SEND,	/* moved by the GPU, not counted by the host */
-	STAMPS_REPLAY,		/* of a graph, after something that was no replay */
-	STAMPS_BROADCAST,	/* as AllGatherV */
-};
-
 /* Places in a queue, the first being 1. */
 struct stamps_range {
 	uint64_t from, to;
@@ -90,8 +83,8 @@ struct stamps {
 	uint64_t posted;		/* works of a channel posted so far, in 1/64 */
 	uint64_t posted_group;		/* ... the last of them was of, */
 	uint64_t newest_ns;		/* and when that was */
-	uint32_t suspected, immune;	/* bits of enum stamps_cause; did it no harm */
-	bool drifted;			/* so does harm, then, whatever seemed immune */
+	bool immune;			/* what was suspected did no harm, */
+	bool drifted;			/* or did, after all */
 	uint32_t nkernels;
 	uint32_t channels;		/* seen in use */
 	struct stamps_kernel kernel[STAMPS_KERNELS];
@@ -143,8 +136,12 @@ uint64_t stamps_post(struct stamps *s, uint64_t posted_ns, bool is_p2p, uint32_t
 /* It is not known what was posted meanwhile. */
 void stamps_gap(struct stamps *s);
 
-/* Believe no channel until it has shown that the cause did it no harm. */
-void stamps_suspect(struct stamps *s, enum stamps_cause cause);
+/*
+ * A graph was replayed after something that was no replay, or the other way round: host and
+ * GPU may count them in another order.  No channel is believed until it has shown that it
+ * still tells its own kernels' times.
+ */
+void stamps_suspect(struct stamps *s);
 
 /* Another kernel was told to have run at the same time as this one. */
 bool stamps_doubtful(const struct stamps *s, uint64_t group);

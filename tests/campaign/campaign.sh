@@ -12,7 +12,7 @@
 # gets one JSON object per run (score.jq).
 . "$(dirname "$0")/../system/lib.sh"
 HERE=$TOP/tests/campaign
-unset NCCLINSP_SAMPLE NCCLINSP_GRAPHS	# as people have it
+unset NCCLINSP_KERNELS	# as people have it
 
 runs=3 clean=10 jobs=12 seconds=13 kinds=. scenarios=. out=$T/runs first_seed=1
 while getopts n:c:j:s:x:k:w:o: option; do

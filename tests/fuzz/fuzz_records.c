@@ -170,13 +170,13 @@ static void make_process(uint32_t i)
 /* ---- a record --------------------------------------------------------------- */
 
 static const uint8_t types[] = {
-#define X(id, NAME, name, lines) (id),
+#define X(id, NAME, name, least, most) (id),
 	NCI_EVENTS(X)
 #undef X
 };
 
 static const uint8_t lines_of[NCI_EV_END] = {
-#define X(id, NAME, name, lines) [id] = (lines),
+#define X(id, NAME, name, least, most) [id] = (most),
 	NCI_EVENTS(X)
 #undef X
 };

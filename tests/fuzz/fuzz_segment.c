@@ -81,19 +81,19 @@ static void add_comms(void)
 		comm->name_bytes = 2;
 		memcpy(comm->name, "dp", 2);
 		comm->init = ring.header->anchor.ticks;
-		atomic_store_explicit(&comm->ready, 1, memory_order_relaxed);
+		atomic_store_explicit(&comm->published, i + 1, memory_order_relaxed);
 	}
 	atomic_store_explicit(&ring.live->comms, 2, memory_order_relaxed);
 }
 
 static const uint8_t lines_of[NCI_EV_END] = {
-#define X(id, NAME, name, lines) [id] = (lines),
+#define X(id, NAME, name, least, most) [id] = (most),
 	NCI_EVENTS(X)
 #undef X
 };
 
 static const uint8_t types[] = {
-#define X(id, NAME, name, lines) (id),
+#define X(id, NAME, name, least, most) (id),
 	NCI_EVENTS(X)
 #undef X
 };
@@ -272,8 +272,8 @@ static void free_stages(void)
 
 static int read_line(struct segment *seg, uint32_t i, struct nci_lane *line)
 {
-	return segment_read(seg, line, sizeof(*line), seg->live_offset +
-			    sizeof(struct nci_live) + i * sizeof(*line));
+	return segment_read(seg, line, sizeof(*line),
+			    seg->live_offset + seg->live_bytes + i * seg->lane_bytes);
 }
 
 static void deliver(struct segment *seg, uint64_t latest)
@@ -304,10 +304,13 @@ static void read_ring(struct segment *seg, struct nci_lane *line, uint64_t lates
 
 static void read_live(struct segment *seg, const struct nci_lane *line, uint64_t latest)
 {
+	static _Alignas(NCI_LINE_BYTES) uint8_t look[2 * 4096];	/* entries are no longer */
+	const struct attached a = { .seg = seg, .look = look, .latest_ticks = latest };
 	struct slots slots = { 0 };
 
+	*look_lane(&a, 0) = *line;
 	seg->nlanes = 1;
-	if (slots_copy(&slots, seg, line, latest) == 0)
+	if (slots_copy(&slots, &a) == 0)
 		reconstruct_settle(recon, &seg->process, slots.at, slots.n, NOW_NS);
 	slots_deinit(&slots);
 }

@@ -3,8 +3,7 @@
  * A plugin that wants all events that NCCL 2.28 has, or those of a level that
  * NCCLINSP_LEVEL names, and does nothing with them: what it costs, NCCL costs.
  */
-#include <stdlib.h>
-
+#include "plugin/environment.h"
 #include "plugin/level.h"
 #include "plugin/nccl_profiler.h"
 
@@ -15,13 +14,14 @@ static char something;		/* to hand out; NCCL does not go on with NULL */
 static int init(void **context, uint64_t comm_id, int *mask, const char *comm_name, int nodes,
 		int ranks, int rank, nccl_logger_fn *log)
 {
-	const char *name = getenv("NCCLINSP_LEVEL");
+	struct environment e;
 	struct level level;
 
 	(void)comm_id, (void)comm_name, (void)nodes, (void)ranks, (void)rank, (void)log;
-	level_choose(&level, 5, name ? name : "all", NULL, UINT64_MAX);
+	environment_read(&e);
+	level_take(&level, 5, e.level);
 	*context = &something;
-	*mask = level.misspelt ? NCCL_EVENTS_V5 : (int)level.mask;
+	*mask = e.has_level ? (int)level.mask : NCCL_EVENTS_V5;
 	return NCCL_SUCCESS;
 }
 

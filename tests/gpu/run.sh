@@ -29,7 +29,7 @@ mkdir "$RESULTS" || exit 1
 RESULTS=$(cd "$RESULTS" && pwd)
 T=$(mktemp -d "${TMPDIR:-/tmp}/gpu-run.XXXXXX")
 SHM=$(mktemp -d /dev/shm/gpu-run.XXXXXX)
-export NCCLINSP_SHM_DIR=$SHM NCCLINSP_SOCKET=$T/sock NCCLINSP_SAMPLE=all LC_ALL=C
+export NCCLINSP_SHM_DIR=$SHM NCCLINSP_SOCKET=$T/sock NCCLINSP_KERNELS=always LC_ALL=C
 export NCCL_SOCKET_IFNAME=${NCCL_SOCKET_IFNAME:-lo} NCCL_DEBUG=${NCCL_DEBUG:-WARN}
 
 failed=0

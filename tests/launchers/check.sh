@@ -20,7 +20,7 @@ start_daemon --stall-min 300ms
 mkdir "$T/lib"
 ln -s "$PLUGIN" "$T/lib/"
 export LD_LIBRARY_PATH=$T/lib
-unset NCCLINSP_GRAPHS NCCLINSP_SAMPLE	# jobs as they come: their level can be lowered
+unset NCCLINSP_KERNELS	# jobs as they come: their level can be lowered
 
 # jobs_are JSON: what the live processes' launchers said, by rank.
 jobs_are() {

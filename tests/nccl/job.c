@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "fake.h"
+#include "calls.h"
 #include "switch.h"
 #include "world.h"
 
@@ -310,6 +311,9 @@ static const struct {
 	{ "senders", switch_senders },
 	{ "beside", switch_beside },
 	{ "levels", switch_levels },
+	{ "allgatherv", calls_allgatherv },
+	{ "alltoall-once", calls_alltoall_once },
+	{ "calls", calls_random },
 };
 
 static int run(struct job *job, const char *name)

@@ -82,12 +82,16 @@ ran_when='
 def numbered(by): group_by(by) | map(to_entries[] | .value + {nth: .key});
 ($kernels | group_by(.stream) | map({key: .[0].stream, value: sort_by(.launched_ns)})
 	| from_entries) as $diary
-| ($truth | group_by(.stream) | map({key: .[0].stream, value: map(.called_ns)})
+| ($truth | group_by(.stream) | map({key: .[0].stream, value: (map(.called_ns) | sort)})
 	| from_entries) as $calls
-| def kernels: . as $op
-	| [$diary[.stream][] | select(.launched_ns >= $op.called_ns)] as $after
-	| ([$calls[$op.stream][] | select(. > $after[0].launched_ns)] | min) as $next
-	| [$after[] | select($next == null or .launched_ns < $next)];
+| ($diary | map_values(map(.launched_ns))) as $launches
+| def place: if . < 0 then -1 - . else . end;
+  def kernels: .called_ns as $called | .stream as $s
+	| ($launches[$s] | bsearch($called) | place) as $first
+	| ($calls[$s] | bsearch($launches[$s][$first]) | place) as $call
+	| ($calls[$s][$call] // infinite) as $next
+	| ($launches[$s] | bsearch($next) | place) as $last
+	| $diary[$s][$first:$last];
   ($truth | map(.id = ('"$identity"')) | sort_by(.called_ns) | numbered(.id)
 	| map({key: "\(.id) \(.nth)", value: (kernels | {from: .[0].begin_ns, to: .[-1].end_ns})})
 	| from_entries) as $when

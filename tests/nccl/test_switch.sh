@@ -5,8 +5,8 @@
 # group would not come to its end.
 . "$(dirname "$0")/lib.sh"
 
-unset NCCLINSP_SAMPLE NCCLINSP_GRAPHS	# as people have it, but in a hurry
-export NCCLINSP_LEVEL=net NCCLINSP_BUDGET=0.2 NCCLINSP_SETTLE=0
+unset NCCLINSP_KERNELS	# as people have it, but in a hurry
+export NCCLINSP_LEVEL=net NCCLINSP_SETTLE=0
 
 steers() { api_is processes ".processes | length == 2 and all(.[]; $1)"; }
 bursts() { api_is overhead ".processes | length == 2 and all(.[]; $1)"; }

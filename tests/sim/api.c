@@ -26,7 +26,7 @@ struct api_ops {
 #define TABLE(v) ((const struct nccl_profiler_v##v *)api->table)
 
 /* From 2.28 on Coll and P2p hang below the Api events; older trees have the Group. */
-static void *group_parent(const struct api *api, const struct nccl_descr_v6 *d)
+static void *group_parent(const struct api *api, const struct nccl_descr_v7 *d)
 {
 	if (api->native >= 5 && d->type == NCCL_COLL)
 		return d->coll.parentGroup;
@@ -54,7 +54,7 @@ static uint8_t func_code(const char *name)
 }
 
 /* Members that all versions share; the union starts at the same byte in all. */
-static bool copy_common(void *to, const struct nccl_descr_v6 *d)
+static bool copy_common(void *to, const struct nccl_descr_v7 *d)
 {
 	static const struct { uint64_t type; size_t size; } members[] = {
 		{ NCCL_PROXY_OP, sizeof(struct nccl_proxy_op) },
@@ -65,6 +65,9 @@ static bool copy_common(void *to, const struct nccl_descr_v6 *d)
 		{ NCCL_COLL_API, sizeof(struct nccl_coll_api) },
 		{ NCCL_P2P_API, sizeof(struct nccl_p2p_api) },
 		{ NCCL_KERNEL_LAUNCH, sizeof(struct nccl_kernel_launch) },
+		{ NCCL_CE_COLL, sizeof(struct nccl_ce_coll) },
+		{ NCCL_CE_SYNC, sizeof(struct nccl_ce_sync) },
+		{ NCCL_CE_BATCH, sizeof(struct nccl_ce_batch) },
 	};
 
 	for (unsigned int i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
@@ -124,7 +127,7 @@ static bool old_knows(const struct api *api, uint64_t type)
 static void start_v1(const struct api *api, void *context, void **handle,
 		     const struct api_event *event)
 {
-	const struct nccl_descr_v6 *d = &event->descr;
+	const struct nccl_descr_v7 *d = &event->descr;
 	struct nccl_descr_v1 to;
 
 	*handle = NULL;
@@ -154,7 +157,7 @@ static void start_v1(const struct api *api, void *context, void **handle,
 static void start_v2(const struct api *api, void *context, void **handle,
 		     const struct api_event *event)
 {
-	const struct nccl_descr_v6 *d = &event->descr;
+	const struct nccl_descr_v7 *d = &event->descr;
 	struct nccl_descr_v2 to;
 
 	*handle = NULL;
@@ -179,7 +182,7 @@ static void start_v2(const struct api *api, void *context, void **handle,
 static void start_v3(const struct api *api, void *context, void **handle,
 		     const struct api_event *event)
 {
-	const struct nccl_descr_v6 *d = &event->descr;
+	const struct nccl_descr_v7 *d = &event->descr;
 	struct nccl_descr_v3 to;
 
 	*handle = NULL;
@@ -244,13 +247,13 @@ OLD_STATE(1)
 OLD_STATE(2)
 OLD_STATE(3)
 
-/* ---- v4 to v6 ---- */
+/* ---- v4 to v7 ---- */
 
 /* The conversion for v4 leaves *handle alone for what v4 does not know. */
 static void start_v4(const struct api *api, void *context, void **handle,
 		     const struct api_event *event)
 {
-	const struct nccl_descr_v6 *d = &event->descr;
+	const struct nccl_descr_v7 *d = &event->descr;
 	struct nccl_descr_v4 to;
 
 	if (!(d->type & NCCL_EVENTS_V4))
@@ -267,34 +270,38 @@ static void start_v4(const struct api *api, void *context, void **handle,
 	TABLE(4)->startEvent(context, handle, &to);
 }
 
-static void start_v5(const struct api *api, void *context, void **handle,
-		     const struct api_event *event)
-{
-	const struct nccl_descr_v6 *d = &event->descr;
-	struct nccl_descr_v5 to;
-
-	if (!(d->type & NCCL_EVENTS_V5)) {
-		*handle = NULL;
-		return;
+/* Version 7 has appended members to those of 5 and 6. */
+#define START(v)								\
+	static void start_v##v(const struct api *api, void *context, void **handle, \
+			       const struct api_event *event)			\
+	{									\
+		const struct nccl_descr_v7 *d = &event->descr;			\
+		struct nccl_descr_v##v to;					\
+										\
+		if (!(d->type & NCCL_EVENTS_V##v)) {				\
+			*handle = NULL;						\
+			return;							\
+		}								\
+		memset(&to, GARBAGE, sizeof(to));				\
+		to.type = d->type;						\
+		to.parentObj = d->parentObj;					\
+		to.rank = d->rank;						\
+		copy_common(&to, d);						\
+		if (d->type == NCCL_COLL)					\
+			memcpy(&to.coll, &d->coll, sizeof(to.coll));		\
+		if (d->type == NCCL_P2P)					\
+			memcpy(&to.p2p, &d->p2p, sizeof(to.p2p));		\
+		TABLE(v)->startEvent(context, handle, &to);			\
 	}
-	memset(&to, GARBAGE, sizeof(to));
-	to.type = d->type;
-	to.parentObj = d->parentObj;
-	to.rank = d->rank;
-	copy_common(&to, d);
-	if (d->type == NCCL_COLL)
-		to.coll = d->coll;
-	if (d->type == NCCL_P2P)
-		to.p2p = d->p2p;
-	TABLE(5)->startEvent(context, handle, &to);
-}
+START(5)
+START(6)
 
-static void start_v6(const struct api *api, void *context, void **handle,
+static void start_v7(const struct api *api, void *context, void **handle,
 		     const struct api_event *event)
 {
-	struct nccl_descr_v6 to = event->descr;
+	struct nccl_descr_v7 to = event->descr;
 
-	TABLE(6)->startEvent(context, handle, &to);
+	TABLE(7)->startEvent(context, handle, &to);
 }
 
 static void state_v4(const struct api *api, void *handle, int state,
@@ -322,7 +329,15 @@ static void state_v6(const struct api *api, void *handle, int state,
 		     union nccl_args_v4 *args, int steps)
 {
 	(void)steps;
-	TABLE(6)->recordEventState(handle, state, args);
+	if (state < NCCL_KERNEL_PHASE_STOP)
+		TABLE(6)->recordEventState(handle, state, args);
+}
+
+static void state_v7(const struct api *api, void *handle, int state,
+		     union nccl_args_v4 *args, int steps)
+{
+	(void)steps;
+	TABLE(7)->recordEventState(handle, state, args);
 }
 
 static int init_v4(const struct api *api, void **context, int *mask, const struct api_comm *c)
@@ -331,23 +346,22 @@ static int init_v4(const struct api *api, void **context, int *mask, const struc
 			      c->logger);
 }
 
-/* The conversion takes the copy engines' bits out of the mask, not in one piece. */
-static int init_v5(const struct api *api, void **context, int *mask, const struct api_comm *c)
-{
-	int r = TABLE(5)->init(context, c->id, mask, c->name, c->nnodes, c->nranks, c->rank,
-			       c->logger);
-
-	if (!r && api->native > 5)
-		__atomic_store_n(mask, __atomic_load_n(mask, __ATOMIC_RELAXED) & NCCL_EVENTS_V5,
-				 __ATOMIC_RELAXED);
-	return r;
-}
-
-static int init_v6(const struct api *api, void **context, int *mask, const struct api_comm *c)
-{
-	return TABLE(6)->init(context, c->id, mask, c->name, c->nnodes, c->nranks, c->rank,
-			      c->logger);
-}
+/* The conversion takes what is newer out of the mask, not in one piece. */
+#define INIT(v)									\
+	static int init_v##v(const struct api *api, void **context, int *mask,	\
+			     const struct api_comm *c)				\
+	{									\
+		int r = TABLE(v)->init(context, c->id, mask, c->name, c->nnodes, c->nranks, \
+				       c->rank, c->logger);			\
+										\
+		if (!r && api->native > v)					\
+			__atomic_store_n(mask, __atomic_load_n(mask, __ATOMIC_RELAXED) & \
+					 NCCL_EVENTS_V##v, __ATOMIC_RELAXED);	\
+		return r;							\
+	}
+INIT(5)
+INIT(6)
+INIT(7)
 
 #define STOP_AND_FINALIZE(v)							\
 	static void stop_v##v(const struct api *api, void *handle)		\
@@ -364,10 +378,11 @@ STOP_AND_FINALIZE(3)
 STOP_AND_FINALIZE(4)
 STOP_AND_FINALIZE(5)
 STOP_AND_FINALIZE(6)
+STOP_AND_FINALIZE(7)
 
 #define ROW(v) [v] = { init_v##v, start_v##v, stop_v##v, state_v##v, finalize_v##v }
 static const struct api_ops rows[NCCL_PROFILER_VERSIONS + 1] = {
-	ROW(1), ROW(2), ROW(3), ROW(4), ROW(5), ROW(6)
+	ROW(1), ROW(2), ROW(3), ROW(4), ROW(5), ROW(6), ROW(7)
 };
 
 /* ---- the public face ---- */

@@ -35,7 +35,7 @@ struct api_comm {
 
 /* NCCL's own event: the newest descriptor, and what only old ones carry. */
 struct api_event {
-	struct nccl_descr_v6 descr;
+	struct nccl_descr_v7 descr;
 	uint64_t comm_id;	/* Coll and P2p, native 2.23 to 2.26 */
 	uint64_t traffic_bytes;
 };

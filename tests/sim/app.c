@@ -39,15 +39,6 @@ static bool is_mine(const struct app *app, int world)
 
 /* ---- a step's tasks ---- */
 
-static bool is_hidden(const struct app *app, const struct plan_op *op,
-		      const struct plan_side *side)
-{
-	const struct scenario *scn = app->player->scn;
-
-	return op->spec->ce || op->spec->symmetric ||
-	       (side->func == FUNC_BROADCAST && scn->agv && scn->release >= 29);
-}
-
 /* Room for one more task; old ones keep their handle slots as they are. */
 static int add_task(struct app *app, const struct plan_op *op, const struct plan_side *side,
 		    struct task **tp)
@@ -73,15 +64,28 @@ static int add_task(struct app *app, const struct plan_op *op, const struct plan
 	handle = t->handle;
 	*t = (struct task){ .op = *op, .side = *side, .handle = handle,
 			    .member = player_member(app->player, op->comm, side->rank),
-			    .hidden = is_hidden(app, op, side) };
+			    .hidden = plan_is_hidden(app->player->scn, op->spec) };
 	*tp = t;
 	return 0;
+}
+
+/* What RAS has for all processes comes to each with this call. */
+static void take_ras(struct player *player, const struct task *t)
+{
+	for (int i = 0; i < player->scn->nras; i++) {
+		const struct sim_ras *ras = &player->scn->ras[i];
+
+		if (ras->family == t->op.comm->family && ras->op == t->op.index)
+			__atomic_store_n(&player->mask, ras->mask, __ATOMIC_RELAXED);
+	}
 }
 
 static void call(struct app *app, struct task *t, bool captured)
 {
 	pace_wait(&app->player->pace, t->side.enqueued);
+	take_ras(app->player, t);
 	t->mask = player_mask(app->player);
+	proxy_note_mask(t->member, t->side.enqueued, t->mask);
 	asked_note(app->player->asked_fd, t->member, t->op.index, t->mask);
 	calls_make(&app->calls, t, captured);
 }
@@ -136,7 +140,7 @@ static void prepare_death(struct app *app, const struct task *task)
 		return;
 	for (int i = 0; i < p->nmembers && p->pace.factor == 0; i++)
 		if (!p->member[i].aborted)
-			proxy_drain(p->member[i].proxy);
+			proxy_drain(&p->member[i]);
 }
 
 static void report_launch(const struct task *task, int ntasks)
@@ -384,7 +388,7 @@ static void drain_proxies(struct app *app, bool all)
 
 		if (is_mine(app, m->world) && !m->aborted &&
 		    (all || !scenario_has_fault(p->scn, FAULT_STARVE, m->world)))
-			proxy_drain(m->proxy);
+			proxy_drain(m);
 	}
 }
 

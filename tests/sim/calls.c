@@ -40,11 +40,11 @@ static void call_coll(struct calls *c, struct task *t, bool captured)
 		ev.descr.type = NCCL_COLL_API;
 		ev.descr.parentObj = c->group_api;
 		ev.descr.rank = 0;
-		ev.descr.collApi = (struct nccl_coll_api){
+		ev.descr.collApi = (struct nccl_coll_api_v7){
 			.func = names_func(t->side.func)->name, .count = t->side.count,
 			.datatype = names_get(NAMES_DATATYPE, t->side.datatype)->name,
 			.root = t->side.root, .stream = calls_stream(m->world),
-			.graphCaptured = captured };
+			.graphCaptured = captured, .userTag = t->op.spec->tag };
 		api_start(&m->player->api, m->context, &c->coll_api, &ev);
 	}
 	t->api = c->coll_api;
@@ -63,10 +63,11 @@ static void call_p2p(struct calls *c, struct task *t, bool captured)
 	ev.descr.type = NCCL_P2P_API;
 	ev.descr.parentObj = c->group_api;
 	ev.descr.rank = 0;
-	ev.descr.p2pApi = (struct nccl_p2p_api){
+	ev.descr.p2pApi = (struct nccl_p2p_api_v7){
 		.func = names_func(t->side.func)->name, .count = t->side.count,
 		.datatype = names_get(NAMES_DATATYPE, t->side.datatype)->name,
-		.stream = calls_stream(m->world), .graphCaptured = captured };
+		.stream = calls_stream(m->world), .graphCaptured = captured,
+		.userTag = t->op.spec->tag };
 	api_start(&m->player->api, m->context, &c->p2p_api, &ev);
 	t->api = c->p2p_api;
 	if (c->p2p_api)

@@ -57,7 +57,7 @@ static void *start_coll(const struct task *t)
 	if (!(player_mask(m->player) & PLAYER_CE))
 		return NULL;
 	memset(&ev, 0xa5, sizeof(ev));
-	ev.descr.ceColl = (struct nccl_ce_coll){
+	ev.descr.ceColl = (struct nccl_ce_coll_v7){
 		.seqNumber = m->ce_seq, .func = names_func(t->side.func)->name,
 		.count = t->side.count * (bytes ? type->size : 1),
 		.datatype = bytes ? "ncclInt8" : type->name,

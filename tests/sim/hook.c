@@ -58,13 +58,26 @@ static int warps_of(const struct task *t)
 	return threads / 32 + simple;
 }
 
+/* The kernel's name; its algorithm is what comes behind the function's. */
+static const char *variant_of(const struct task *t)
+{
+	static const struct { enum sim_func func; const char *name; } names[] = {
+		{ FUNC_ALL_REDUCE, "AllReduce_RSxLD_AGxST" }, { FUNC_ALL_GATHER, "AllGather_ST" },
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (names[i].func == t->side.func)
+			return names[i].name;
+	return "ReduceScatter_LD";
+}
+
 static void start_coll(struct task *t)
 {
 	struct member *m = t->member;
 	const struct names_func *func = names_func(t->side.func);
 	int size = names_get(NAMES_DATATYPE, t->side.datatype)->size;
 	struct api_event ev = { .comm_id = m->comm->id, .traffic_bytes = t->op.bytes };
-	struct nccl_descr_v6 *d = &ev.descr;
+	struct nccl_descr_v7 *d = &ev.descr;
 
 	if (!may_start(t, PLAYER_WANTS_COLL, t->group))
 		return;
@@ -72,7 +85,7 @@ static void start_coll(struct task *t)
 	d->type = NCCL_COLL;
 	d->parentObj = t->api;
 	d->rank = m->rank;
-	d->coll = (struct nccl_coll_v5){
+	d->coll = (struct nccl_coll_v7){
 		.seqNumber = m->seq[t->side.func], .func = func->name,
 		.sendBuff = buffer_of(t, false), .recvBuff = buffer_of(t, true),
 		.count = t->side.count * (func->bytes ? size : 1),
@@ -82,7 +95,13 @@ static void start_coll(struct task *t)
 		.nChannels = wire_reduces(t) ? 0 : t->op.nchannels, .nWarps = warps_of(t),
 		.algo = names_get(NAMES_ALGO, t->op.spec->algo)->name,
 		.proto = names_get(NAMES_PROTO, t->op.spec->proto)->name,
-		.parentGroup = t->group };
+		.parentGroup = t->group, .userTag = t->op.spec->tag };
+	if (t->op.spec->symmetric) {
+		d->coll.isSymColl = true;
+		d->coll.kernelVariant = variant_of(t);
+		d->coll.algo = strchr(d->coll.kernelVariant, '_') + 1;
+		d->coll.proto = "";
+	}
 	api_start(&m->player->api, m->context, &t->handle, &ev);
 }
 
@@ -90,7 +109,7 @@ static void start_p2p(struct task *t)
 {
 	struct member *m = t->member;
 	struct api_event ev = { .comm_id = m->comm->id };
-	struct nccl_descr_v6 *d = &ev.descr;
+	struct nccl_descr_v7 *d = &ev.descr;
 
 	if (!t->side.moves || !may_start(t, PLAYER_WANTS_P2P, t->group))
 		return;
@@ -98,12 +117,13 @@ static void start_p2p(struct task *t)
 	d->type = NCCL_P2P;
 	d->parentObj = t->api;
 	d->rank = m->rank;
-	d->p2p = (struct nccl_p2p_v5){
+	d->p2p = (struct nccl_p2p_v7){
 		.func = names_func(t->side.func)->name,
 		.buff = buffer_of(t, t->side.func == FUNC_RECV),
 		.datatype = names_get(NAMES_DATATYPE, t->side.datatype)->name,
 		.count = t->side.count, .peer = t->side.peer,
-		.nChannels = t->op.nchannels, .parentGroup = t->group };
+		.nChannels = t->op.nchannels, .parentGroup = t->group,
+		.userTag = t->op.spec->tag };
 	api_start(&m->player->api, m->context, &t->handle, &ev);
 }
 
@@ -213,7 +233,7 @@ void hook_run(struct task *task, int ntasks, bool replay)
 			start_p2p(&task[i]);
 		count_tasks(&task[i], 1, replay);
 	}
-	proxy_post(m->proxy, task, ntasks, counts_works(m, task->mask, replay));
+	proxy_post(m, task, ntasks, counts_works(m, task->mask, replay));
 	for (int i = 0; i < ntasks; i++)
 		stop_task(&task[i]);
 	if (grouped && *slot)

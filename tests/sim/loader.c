@@ -11,7 +11,7 @@
 
 int loader_newest(int release)
 {
-	static const int newest[] = { 1, 2, 2, 3, 4, 5, 6, 6 };	/* 2.23 to 2.30 */
+	static const int newest[] = { 1, 2, 2, 3, 4, 5, 6, 6, 7 };	/* 2.23 to 2.31 */
 
 	return newest[release - 23];
 }

@@ -208,6 +208,8 @@ static int operation_option(struct parser *p, struct sim_op *op)
 
 	if (lex_accept(&p->lex, "root"))
 		return lex_int(&p->lex, 0, smallest(p->scn, op->family) - 1, &op->root);
+	if (lex_accept(&p->lex, "tag"))
+		return lex_number(&p->lex, &op->tag);
 	if (lex_accept(&p->lex, "symmetric")) {
 		op->symmetric = true;
 		return 0;

@@ -46,8 +46,8 @@ static int on_nccl(struct parser *p)
 	const char *w = lex_next(&p->lex);
 	int minor, used = 0;
 
-	if (!w || sscanf(w, "2.%d%n", &minor, &used) != 1 || w[used] || minor < 23 || minor > 30)
-		return lex_fail(&p->lex, "'%s' is no release from 2.23 to 2.30", w ? w : "");
+	if (!w || sscanf(w, "2.%d%n", &minor, &used) != 1 || w[used] || minor < 23 || minor > 31)
+		return lex_fail(&p->lex, "'%s' is no release from 2.23 to 2.31", w ? w : "");
 	p->scn->release = minor;
 	return 0;
 }
@@ -320,6 +320,25 @@ static int on_comm(struct parser *p)
 	return r;
 }
 
+/* ras MASK comm NAME op K */
+static int on_ras(struct parser *p)
+{
+	struct sim_ras *ras = &p->scn->ras[p->scn->nras];
+	int r;
+
+	if (p->scn->nras == SCENARIO_MAX_RAS)
+		return lex_fail(&p->lex, "more than %d changes of the mask", SCENARIO_MAX_RAS);
+	r = lex_int(&p->lex, 0, 0xffff, &ras->mask);
+	if (!r)
+		r = lex_expect(&p->lex, "comm");
+	if (!r)
+		r = parse_family(p, &ras->family);
+	if (!r)
+		r = lex_expect(&p->lex, "op");
+	p->scn->nras++;
+	return r ? r : lex_number(&p->lex, &ras->op);
+}
+
 const struct parse_word parse_settings[] = {
 	{ "allgatherv",	on_allgatherv },
 	{ "chunk",	on_chunk },
@@ -336,6 +355,7 @@ const struct parse_word parse_settings[] = {
 	{ "peers",	on_peers },
 	{ "poll",	on_poll },
 	{ "processes",	on_processes },
+	{ "ras",	on_ras },
 	{ "seed",	on_seed },
 	{ "stamps",	on_stamps },
 	{ "threads",	on_threads },

@@ -33,9 +33,9 @@ int plan_thread_of(const struct scenario *scn, int world)
 				       : world;
 }
 
-static bool starts_hidden(const struct scenario *scn, const struct sim_op *op)
+bool plan_is_hidden(const struct scenario *scn, const struct sim_op *op)
 {
-	return op->ce || op->symmetric ||
+	return op->ce || (op->symmetric && scn->release < 31) ||
 	       (op->func == FUNC_BROADCAST && scn->agv && scn->release >= 29);
 }
 
@@ -121,7 +121,7 @@ static int add_coll(struct plan *plan, const struct sim_op *spec, const struct s
 	side = &plan->sides[plan->nsides - comm->nranks];
 	for (int i = 0; i < comm->nranks; i++) {
 		side[i] = (struct plan_side){ .func = spec->func, .rank = i, .peer = -1,
-					      .has_seq = !starts_hidden(plan->scn, spec),
+					      .has_seq = !plan_is_hidden(plan->scn, spec),
 					      .moves = true };
 		fill_side(&side[i], spec, op->bytes);
 		pass_others(plan, op, &side[i]);

@@ -105,6 +105,9 @@ int64_t plan_gpu_ns(const struct plan *plan, int world);
 void plan_channel(const struct scenario *scn, const struct plan_op *op,
 		  const struct plan_side *side, int index, struct plan_span *span);
 
+/* Whether its API events are all that NCCL tells of it. */
+bool plan_is_hidden(const struct scenario *scn, const struct sim_op *op);
+
 /* The number of the index-th channel. */
 int plan_channel_number(const struct plan_op *op, int index);
 

@@ -80,6 +80,8 @@ static void init_plugin(struct member *m)
 				 .logger = log_line };
 
 	api_init(&m->player->api, &m->context, &m->player->mask, &comm);
+	if (player_mask(m->player) & NCCL_KERNEL_PHASE)		/* which brings its parent along */
+		__atomic_fetch_or(&m->player->mask, NCCL_KERNEL_CH, __ATOMIC_RELAXED);
 	if (name)
 		memset(name, '#', strlen(name));
 	free(name);
@@ -171,6 +173,16 @@ static int run_threads(struct player *p)
 	return result;
 }
 
+/* Before 2.31 a communicator is destroyed once all of its kernels' stamps have come. */
+static void wait_for_stamps(const struct member *m)
+{
+	if (m->player->scn->release >= 31 || !proxy_waits(m))
+		return;
+	fprintf(stderr, "nccl-sim: %s, rank %d: ncclCommDestroy waits for ever for the stamps of "
+		"%d kernels\n", m->comm->name, m->rank, proxy_waits(m));
+	pace_hold(&m->player->pace, INT64_MAX);
+}
+
 static void finalize(struct player *p)
 {
 	hook_free(p->hook);
@@ -180,6 +192,7 @@ static void finalize(struct player *p)
 		asked_end(p->asked_fd, m);
 		if (m->aborted)
 			continue;
+		wait_for_stamps(m);
 		proxy_leave(m);
 		if (p->api.ops && (m->context || p->scn->release <= 27))
 			api_finalize(&p->api, m->context);

@@ -27,6 +27,7 @@ struct member {
 	int rank, world;
 	void *context;
 	struct proxy *proxy;
+	struct proxy *profiler;		/* what polls the GPU's channels, from 2.31 on */
 	struct conn *conn;
 	uint64_t seq[FUNC_COUNT];
 	uint64_t ce_seq;

@@ -200,7 +200,7 @@ static int finalize_any(void *context)
 /* ---- events ---- */
 
 /* What a start line says after the parent, for types whose layout all versions share. */
-static void describe_common(char *to, size_t size, uint64_t type, const struct nccl_descr_v6 *d)
+static void describe_common(char *to, size_t size, uint64_t type, const struct nccl_descr_v7 *d)
 {
 	*to = '\0';
 	if (type == NCCL_PROXY_OP)
@@ -212,6 +212,8 @@ static void describe_common(char *to, size_t size, uint64_t type, const struct n
 		snprintf(to, size, "id=%lx", (unsigned long)d->netPlugin.id);
 	if (type == NCCL_KERNEL_CH)
 		snprintf(to, size, "channel=%d", d->kernelCh.channelId);
+	if (type == NCCL_KERNEL_PHASE)
+		snprintf(to, size, "%s", d->kernelPhase.phaseName);
 	if (type == NCCL_GROUP_API)
 		snprintf(to, size, "depth=%d graph=%d", d->groupApi.groupDepth,
 			 d->groupApi.graphCaptured);
@@ -223,7 +225,7 @@ static void describe_common(char *to, size_t size, uint64_t type, const struct n
 			 d->p2pApi.datatype);
 }
 
-static void describe_v6(char *to, size_t size, const struct nccl_descr_v6 *d)
+static void describe_v7(char *to, size_t size, const struct nccl_descr_v7 *d)
 {
 	describe_common(to, size, d->type, d);
 	if (d->type == NCCL_COLL)
@@ -268,13 +270,16 @@ DESCRIBE_NAMED(2)
 DESCRIBE_NAMED(3)
 DESCRIBE_NAMED(4)
 
-static void describe_v5(char *to, size_t size, const struct nccl_descr_v5 *d)
-{
-	describe_v6(to, size, (const struct nccl_descr_v6 *)d);
-}
+#define DESCRIBE_LIKE_V7(v)								\
+	static void describe_v##v(char *to, size_t size, const struct nccl_descr_v##v *d) \
+	{										\
+		describe_v7(to, size, (const void *)d);					\
+	}
+DESCRIBE_LIKE_V7(5)
+DESCRIBE_LIKE_V7(6)
 
 /* Remember what a new event needs to be told by. */
-static void keep_details(int rank, const struct nccl_descr_v6 *d, struct probe_event *e)
+static void keep_details(int rank, const struct nccl_descr_v7 *d, struct probe_event *e)
 {
 	struct probe_event *parent = event_of(d->parentObj);
 
@@ -386,11 +391,12 @@ TABLE(3, init_old, state_old);
 TABLE(4, init_v4, state_new);
 TABLE(5, init_v5, state_new);
 TABLE(6, init_v5, state_new);
+TABLE(7, init_v5, state_new);
 
 const void *probe_table(int version)
 {
 	const void *const tables[] = { NULL, &table_v1, &table_v2, &table_v3, &table_v4,
-				       &table_v5, &table_v6 };
+				       &table_v5, &table_v6, &table_v7 };
 
 	return tables[version];
 }

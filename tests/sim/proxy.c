@@ -23,6 +23,12 @@ bool proxy_has_net(const struct task *task)
 
 /* ---- the posting side ---- */
 
+/* From 2.31 on channels are not this thread's to poll. */
+static bool is_split(const struct member *m)
+{
+	return m->player->scn->release >= 31;
+}
+
 static struct job *copy_job(const struct task *task, int ntasks)
 {
 	struct job *job = calloc(1, sizeof(*job) + ntasks * sizeof(*task));
@@ -52,34 +58,59 @@ static void post_foreign(struct member *m, const struct task *task, int ntasks)
 	}
 }
 
-void proxy_post(struct proxy *proxy, const struct task *task, int ntasks, bool counted)
+static void post_job(struct proxy *proxy, const struct task *task, int ntasks, bool counted)
 {
-	uint64_t *count = task->member->conn->count;
-	struct job *job = NULL;
+	struct job *job = copy_job(task, ntasks);
 
-	post_foreign(task->member, task, ntasks);
-	if (hook_has_proxy_work(task, ntasks) || hook_kills_us(task))
-		job = copy_job(task, ntasks);
+	if (!job)
+		return;
+	job->counted = counted;
+	memcpy(job->count, job->conn->count, sizeof(job->count));
 	pthread_mutex_lock(&proxy->mutex);
-	if (job) {
-		job->counted = counted;
-		memcpy(job->count, count, sizeof(job->count));
-		*proxy->last = job;
-		proxy->last = &job->next;
-		proxy->resting = false;
-		pthread_cond_broadcast(&proxy->changed);
-	}
-	for (int i = 0; i < ntasks; i += proxy_work_size(task, i, ntasks))
-		proxy_count_work(count, &task[i], counted);
+	*proxy->last = job;
+	proxy->last = &job->next;
+	proxy->resting = false;
+	pthread_cond_broadcast(&proxy->changed);
 	pthread_mutex_unlock(&proxy->mutex);
 }
 
-void proxy_drain(struct proxy *proxy)
+void proxy_post(struct member *m, const struct task *task, int ntasks, bool counted)
+{
+	post_foreign(m, task, ntasks);
+	pthread_mutex_lock(&m->conn->mutex);
+	if (hook_has_proxy_work(task, ntasks) || hook_kills_us(task))
+		post_job(m->proxy, task, ntasks, counted);
+	if (m->profiler)
+		post_job(m->profiler, task, ntasks, counted);
+	for (int i = 0; i < ntasks; i += proxy_work_size(task, i, ntasks))
+		proxy_count_work(m->conn->count, &task[i], counted);
+	pthread_mutex_unlock(&m->conn->mutex);
+}
+
+void proxy_note_mask(struct member *m, int64_t enqueued, int mask)
+{
+	if (m->conn && m->conn->ring)
+		ring_note_mask(m->conn->ring, enqueued, mask & NCCL_KERNEL_CH);
+}
+
+int proxy_waits(const struct member *m)
+{
+	return m->conn ? m->conn->waits : 0;
+}
+
+static void drain(struct proxy *proxy)
 {
 	pthread_mutex_lock(&proxy->mutex);
 	while (!proxy->resting)
 		pthread_cond_wait(&proxy->changed, &proxy->mutex);
 	pthread_mutex_unlock(&proxy->mutex);
+}
+
+void proxy_drain(struct member *m)
+{
+	drain(m->proxy);
+	if (m->profiler)
+		drain(m->profiler);
 }
 
 /* ---- taking work ---- */
@@ -103,7 +134,7 @@ static struct job *take_foreign(struct proxy *p)
 	struct pxn_message message;
 	struct job *job;
 
-	if (!m->player->pxn || !m->comm->pxn ||
+	if (p->profiler || !m->player->pxn || !m->comm->pxn ||
 	    !pxn_take(m->player->pxn, m->comm, m->rank, &message))
 		return NULL;
 	message.task.member = &(struct member){ .player = m->player, .comm = m->comm,
@@ -118,6 +149,14 @@ static struct job *take_foreign(struct proxy *p)
 	return job;
 }
 
+/* ProxyCtrl is of the proxy alone. */
+static void ctrl_open(struct proxy *p, void **slot, int state)
+{
+	*slot = NULL;
+	if (!p->profiler)
+		proxy_play_ctrl_open(p->member, slot, state);
+}
+
 /* The Append bracket around jobs, the first of which is given. */
 static void append(struct proxy *p, struct job *job)
 {
@@ -125,7 +164,7 @@ static void append(struct proxy *p, struct job *job)
 	void *slot;
 	int n = 0;
 
-	proxy_play_ctrl_open(m, &slot, NCCL_CTRL_APPEND);
+	ctrl_open(p, &slot, NCCL_CTRL_APPEND);
 	for (int i = 0; job; i++) {
 		if (job->foreign) {
 			issuer = (struct member){ .player = m->player, .comm = m->comm,
@@ -156,7 +195,7 @@ static void flip(struct proxy *p, bool active)
 {
 	int times = p->member->player->scn->release <= 26 ? OLD_FLIPS : 1;
 
-	if (p->active == active)
+	if (p->active == active || p->profiler)
 		return;
 	p->active = active;
 	for (int i = 0; i < times; i++)
@@ -220,7 +259,7 @@ static struct job *sleep_until_work(struct proxy *p)
 	if (foreign || p->first)
 		return foreign;
 	if (!p->open)
-		proxy_play_ctrl_open(p->member, &slot, NCCL_CTRL_SLEEP);
+		ctrl_open(p, &slot, NCCL_CTRL_SLEEP);
 	while (!p->first && !p->leaving && !foreign) {
 		p->resting = true;
 		pthread_cond_broadcast(&p->changed);
@@ -270,6 +309,12 @@ static void stay_crowded_out(struct proxy *p, const struct timespec *deadline)
 	pthread_mutex_lock(&p->mutex);
 }
 
+/* A communicator that is destroyed leaves its kernels' events without a stop. */
+static bool drops_work(const struct proxy *p)
+{
+	return p->leaving && p->profiler;
+}
+
 /* The next job, once there is one or an action is due; NULL: an action is, or the end. */
 static struct job *next_job(struct proxy *p)
 {
@@ -278,6 +323,8 @@ static struct job *next_job(struct proxy *p)
 	int64_t at;
 
 	for (;;) {
+		if (drops_work(p))
+			return NULL;
 		job = take_due_job(p);
 		if (!job)
 			job = take_foreign(p);
@@ -308,7 +355,7 @@ static void *proxy_main(void *arg)
 	for (;;) {
 		struct job *job = next_job(p);
 
-		if (!job && !has_actions(p))
+		if (!job && (!has_actions(p) || drops_work(p)))
 			break;
 		pthread_mutex_unlock(&p->mutex);
 		if (job)
@@ -328,6 +375,7 @@ static int connect_member(struct member *m)
 	m->conn = calloc(1, sizeof(*m->conn));
 	if (!m->conn)
 		return -ENOMEM;
+	pthread_mutex_init(&m->conn->mutex, NULL);
 	return m->player->scn->ring_stamps ?
 	       ring_new(&m->conn->ring, m->player->scn, m->comm, m->rank) : 0;
 }
@@ -339,7 +387,7 @@ void proxy_disconnect(struct member *m)
 	free(m->conn);
 }
 
-int proxy_new(struct member *member)
+static int start_thread(struct proxy **pp, struct member *member, bool profiler)
 {
 	struct proxy *p = calloc(1, sizeof(*p));
 	pthread_condattr_t attr;
@@ -348,6 +396,7 @@ int proxy_new(struct member *member)
 	if (!p)
 		return -ENOMEM;
 	p->member = member;
+	p->profiler = profiler;
 	p->users = 1;
 	p->last = &p->first;
 	pthread_mutex_init(&p->mutex, NULL);
@@ -355,16 +404,25 @@ int proxy_new(struct member *member)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&p->changed, &attr);
 	pthread_condattr_destroy(&attr);
-	r = connect_member(member);
-	if (!r)
-		r = -pthread_create(&p->thread, NULL, proxy_main, p);
+	r = -pthread_create(&p->thread, NULL, proxy_main, p);
 	if (r) {
 		free(p);
 		return r;
 	}
-	proxy_drain(p);
-	member->proxy = p;
+	drain(p);
+	*pp = p;
 	return 0;
+}
+
+int proxy_new(struct member *member)
+{
+	int r = connect_member(member);
+
+	if (!r)
+		r = start_thread(&member->proxy, member, false);
+	if (!r && is_split(member))
+		r = start_thread(&member->profiler, member, true);
+	return r;
 }
 
 int proxy_share(struct member *member, const struct member *owner)
@@ -375,6 +433,9 @@ int proxy_share(struct member *member, const struct member *owner)
 		return r;
 	member->proxy = owner->proxy;
 	member->proxy->users++;
+	member->profiler = owner->profiler;
+	if (member->profiler)
+		member->profiler->users++;
 	return 0;
 }
 
@@ -387,11 +448,8 @@ static void end_thread(struct proxy *proxy)
 	pthread_join(proxy->thread, NULL);
 }
 
-void proxy_leave(struct member *member)
+static void leave(struct proxy *proxy)
 {
-	struct proxy *proxy = member->proxy;
-
-	member->proxy = NULL;
 	if (!proxy || --proxy->users)
 		return;
 	end_thread(proxy);
@@ -403,4 +461,11 @@ void proxy_leave(struct member *member)
 	}
 	work_deinit(&proxy->work);
 	free(proxy);
+}
+
+void proxy_leave(struct member *member)
+{
+	leave(member->profiler);
+	leave(member->proxy);
+	member->proxy = member->profiler = NULL;
 }

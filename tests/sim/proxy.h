@@ -6,6 +6,7 @@
  * NCCL's proxy progress thread, one per communicator and local rank, unless
  * communicators share it: it takes posted work, moves data over the network step
  * by step and polls the GPU's channels, all at the times that the plan has for it.
+ * From 2.31 on the channels are polled by a second thread of the same kind.
  */
 
 #include "tests/sim/hook.h"
@@ -29,10 +30,16 @@ void proxy_disconnect(struct member *member);
  * Hand over one launch; copies the tasks.  `counted`: NCCL adds their works to
  * what it believes the GPU has counted (KernelCh).
  */
-void proxy_post(struct proxy *proxy, const struct task *task, int ntasks, bool counted);
+void proxy_post(struct member *member, const struct task *task, int ntasks, bool counted);
+
+/* The mask that the member's next call has read, and when. */
+void proxy_note_mask(struct member *member, int64_t enqueued, int mask);
 
 /* Wait until everything posted so far has been played as far as it goes. */
-void proxy_drain(struct proxy *proxy);
+void proxy_drain(struct member *member);
+
+/* How many kernels are waited for whose stamps never come, as ncclCommDestroy would. */
+int proxy_waits(const struct member *member);
 
 /* Whether this rank's data goes over the network in this operation. */
 bool proxy_has_net(const struct task *task);

@@ -22,8 +22,11 @@ int proxy_work_size(const struct task *task, int i, int ntasks)
 
 void proxy_count_work(uint64_t *count, const struct task *task, bool counted)
 {
+	if (task->member->player->scn->release >= 31)
+		counted = task->mask & NCCL_KERNEL_CH;
 	for (int c = 0; c < task->op.nchannels && counted; c++)
-		if (!task->hidden && task->side.peer != task->side.rank)
+		if (!task->hidden && !task->op.spec->symmetric &&
+		    task->side.peer != task->side.rank)
 			count[plan_channel_number(&task->op, c)]++;
 }
 
@@ -68,11 +71,14 @@ static int64_t *queue_of(struct conn *c, const struct work_sub *sub, const struc
 static void append_helper(struct proxy *p, struct conn *conn, const struct task *task,
 			  struct work_sub *sub, const uint64_t *count)
 {
-	int64_t *polled = queue_of(conn, sub, task);
+	int64_t *polled = queue_of(conn, sub, task), at_will = 0;
 
-	sub->ring = conn->ring;
+	sub->ring = task->op.spec->symmetric ? NULL : conn->ring;
 	sub->count = count[sub->channel];
+	if (p->profiler)
+		polled = &at_will;	/* it looks at all of them */
 	work_plan(&p->work, task, sub, *polled, polled);
+	conn->waits += sub->ring && *polled == PLAN_NEVER && !task->op.fault;
 }
 
 static void append_transfer(struct proxy *p, struct conn *conn, const struct task *task,
@@ -105,9 +111,15 @@ static int append_channel(struct proxy *p, const struct job *job, const struct t
 			  struct joined *joined)
 {
 	struct work_sub *sub[WORK_MAX_SUBS];
-	int n = work_subs(task, channel, job->foreign, sub, alloc_sub, p);
+	bool split = p->member->player->scn->release >= 31;
+	int n = work_subs(task, channel, job->foreign, sub, alloc_sub, p), taken = 0;
 
 	for (int i = 0; i < n; i++) {
+		if (split && p->profiler != (sub[i]->kind == WORK_KERNEL_CH)) {
+			proxy_free_sub(p, sub[i]);
+			continue;
+		}
+		taken++;
 		sub[i]->context = job->context;
 		sub[i]->pid = job->pid;
 		if (sub[i]->kind == WORK_KERNEL_CH)
@@ -115,7 +127,7 @@ static int append_channel(struct proxy *p, const struct job *job, const struct t
 		else
 			append_transfer(p, job->conn, task, sub[i], donep, joined);
 	}
-	return n;
+	return taken;
 }
 
 /*
@@ -151,11 +163,12 @@ int proxy_append_job(struct proxy *p, const struct job *job)
 		n += append_tasks(p, job, &job->task[i], k, count, &done);
 	}
 	for (int i = 0; i < job->ntasks; i++)
-		if (hook_kills_us(&job->task[i]) && !job->foreign) {
+		if (hook_kills_us(&job->task[i]) && !job->foreign && !p->profiler) {
 			work_add(&p->work, &(struct work_action){
 				.at = job->task[i].op.cut_ns, .verb = WORK_KILL });
 			break;
 		}
-	job->conn->busy_ns = done;
+	if (!p->profiler)
+		job->conn->busy_ns = done;
 	return n;
 }

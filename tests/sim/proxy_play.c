@@ -229,6 +229,36 @@ static void kernel_start(struct member *m, const struct work_action *a)
 	api_start(&m->player->api, sub->context, &sub->handle, &ev);
 }
 
+/*
+ * A kernel's phases, told when it has ended, those of no length left out.  Only a symmetric
+ * one waits for the other ranks before it begins.
+ */
+static void tell_phases(struct member *m, const struct work_sub *sub)
+{
+	uint64_t open = sub->gpu_start + (sub->wait_ns ? sub->wait_ns : 32);
+	const struct { const char *name; uint64_t start, stop; } phases[] = {
+		{ "initial_sync", sub->gpu_start, open }, { "compute", open, sub->gpu_stop },
+	};
+
+	for (int i = 0; i < 2; i++) {
+		union nccl_args_v4 args = { .kernelCh = { .pTimer = phases[i].stop } };
+		struct api_event ev;
+		void *handle = NULL;
+
+		if (phases[i].start >= phases[i].stop)
+			continue;
+		fill(&ev, NCCL_KERNEL_PHASE, sub->handle, 0);
+		ev.descr.kernelPhase = (struct nccl_kernel_phase){
+			.channelId = sub->channel, .phaseId = i, .phaseName = phases[i].name,
+			.pTimer = phases[i].start };
+		api_start(&m->player->api, sub->context, &handle, &ev);
+		if (!handle)
+			continue;
+		api_state(&m->player->api, handle, NCCL_KERNEL_PHASE_STOP, &args, 0);
+		api_stop(&m->player->api, handle);
+	}
+}
+
 static void kernel_stop(struct member *m, const struct work_action *a)
 {
 	union nccl_args_v4 args;
@@ -239,6 +269,8 @@ static void kernel_stop(struct member *m, const struct work_action *a)
 	args.kernelCh.pTimer = sub->gpu_stop;
 	if (m->player->scn->release < 26 || !child_may_start(m, sub->parent) || !sub->handle)
 		return;
+	if (m->player->scn->release >= 31 && sub->mask & NCCL_KERNEL_PHASE)
+		tell_phases(m, sub);
 	if (m->player->scn->release > 26)
 		api_state(&m->player->api, sub->handle, NCCL_KERNEL_CH_STOP, &args, 0);
 	api_stop(&m->player->api, sub->handle);

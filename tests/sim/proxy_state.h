@@ -12,10 +12,12 @@
 
 /* What a member has of its own, whichever thread works for it. */
 struct conn {
+	pthread_mutex_t mutex;		/* of the counts, between those who post */
 	uint64_t count[RING_CHANNELS];	/* works that the host has counted */
 	int64_t busy_ns;		/* free of earlier operations, in the thread's plan */
 	int64_t polled[RING_CHANNELS][2];	/* the helpers' queues are: see queue_of() */
 	struct ring *ring;		/* NULL: stamps are exact */
+	int waits;			/* kernels whose stamps never come */
 };
 
 struct job {
@@ -38,6 +40,7 @@ struct proxy {
 	pthread_cond_t changed;
 	struct job *first, **last;
 	bool leaving, resting;		/* resting: all is played as far as it goes */
+	bool profiler;			/* it polls channels, and nothing else */
 
 	/* the thread's own */
 	struct work work;
@@ -52,7 +55,10 @@ struct proxy {
 /* How many tasks from task[i] on are one work: one, or the two of a round. */
 int proxy_work_size(const struct task *task, int i, int ntasks);
 
-/* NCCL counts the works of a kernel, but not what a rank sends to itself. */
+/*
+ * NCCL counts the works of a kernel, but not what a rank sends to itself, and from 2.31
+ * on only what is watched.
+ */
 void proxy_count_work(uint64_t *count, const struct task *task, bool counted);
 
 /* The ops of a job begin, and what is to happen with them is planned; how many. */

@@ -21,7 +21,7 @@ struct recording_context {
 };
 
 struct recording_event {
-	struct nccl_descr_v6 descr;	/* parentObj and parentGroup: only what is nobody's here */
+	struct nccl_descr_v7 descr;	/* parentObj and parentGroup: only what is nobody's here */
 	uint64_t comm_hash, traffic_bytes;	/* versions 1 to 3 */
 	int parent, group;		/* events; -1: what the descriptor has */
 	int context;			/* -1: it was another process's */

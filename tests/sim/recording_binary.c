@@ -137,14 +137,16 @@ static void adapt(struct recording_event *event, int version, const void *image)
 	case 2: adapt_v2(&e, image); break;
 	case 3: adapt_v3(&e, image); break;
 	case 4: adapt_v4(&e, image); break;
-	default: memcpy(&e.descr, image, sizeof(e.descr));	/* 5 is a part of 6 */
+	default:	/* 5 and 6 are parts of 7 */
+		memcpy(&event->descr, image, sizeof(event->descr));
+		return;
 	}
-	event->descr = e.descr;
+	memcpy(&event->descr, &e.descr, sizeof(e.descr));
 	event->comm_hash = e.extra.comm_hash;
 	event->traffic_bytes = e.extra.traffic;
 }
 
-static void *group_of(const struct nccl_descr_v6 *d)
+static void *group_of(const struct nccl_descr_v7 *d)
 {
 	if (d->type == NCCL_COLL)
 		return d->coll.parentGroup;
@@ -152,7 +154,7 @@ static void *group_of(const struct nccl_descr_v6 *d)
 }
 
 /* No address of the recorded process is followed in this one. */
-static void forget_addresses(struct nccl_descr_v6 *d)
+static void forget_addresses(struct nccl_descr_v7 *d)
 {
 	static uint64_t nothing[8];	/* a payload of type 0 */
 
@@ -164,7 +166,7 @@ static void forget_addresses(struct nccl_descr_v6 *d)
 static int on_start(struct reader *r)
 {
 	struct recording_event *event = &r->rec->event[r->rec->nevents];
-	_Alignas(8) uint8_t image[sizeof(struct nccl_descr_v2)] = { 0 };
+	_Alignas(8) uint8_t image[sizeof(struct nccl_descr_v7)] = { 0 };
 	uint32_t at = sizeof(uint64_t);
 	const struct shape *shape;
 	uint64_t context;

@@ -14,46 +14,46 @@ const char *recording_name(struct recording_names *names, const json_t *obj, con
 	return s ? recording_intern(names, s, strlen(s)) : NULL;
 }
 
-static void fill_nothing(struct recording_names *names, const json_t *d, struct nccl_descr_v6 *to)
+static void fill_nothing(struct recording_names *names, const json_t *d, struct nccl_descr_v7 *to)
 {
 	(void)names;
 	(void)d;
 	(void)to;
 }
 
-static void fill_group_api(struct recording_names *names, const json_t *d, struct nccl_descr_v6 *to)
+static void fill_group_api(struct recording_names *names, const json_t *d, struct nccl_descr_v7 *to)
 {
 	(void)names;
 	to->groupApi.graphCaptured = json_is_true(json_object_get(d, "graphCaptured"));
 	to->groupApi.groupDepth = (int)field_int(d, "depth");
 }
 
-static void fill_coll_api(struct recording_names *names, const json_t *d, struct nccl_descr_v6 *to)
+static void fill_coll_api(struct recording_names *names, const json_t *d, struct nccl_descr_v7 *to)
 {
-	to->collApi = (struct nccl_coll_api){
+	to->collApi = (struct nccl_coll_api_v7){
 		.func = recording_name(names, d, "func"), .count = field_int(d, "count"),
 		.datatype = recording_name(names, d, "dtype"), .root = (int)field_int(d, "root"),
 		.stream = field_pointer(d, "stream"),
 		.graphCaptured = json_is_true(json_object_get(d, "graphCaptured")) };
 }
 
-static void fill_p2p_api(struct recording_names *names, const json_t *d, struct nccl_descr_v6 *to)
+static void fill_p2p_api(struct recording_names *names, const json_t *d, struct nccl_descr_v7 *to)
 {
-	to->p2pApi = (struct nccl_p2p_api){
+	to->p2pApi = (struct nccl_p2p_api_v7){
 		.func = recording_name(names, d, "func"), .count = field_int(d, "count"),
 		.datatype = recording_name(names, d, "dtype"), .stream = field_pointer(d, "stream"),
 		.graphCaptured = json_is_true(json_object_get(d, "graphCaptured")) };
 }
 
-static void fill_launch(struct recording_names *names, const json_t *d, struct nccl_descr_v6 *to)
+static void fill_launch(struct recording_names *names, const json_t *d, struct nccl_descr_v7 *to)
 {
 	(void)names;
 	to->kernelLaunch.stream = field_pointer(d, "stream");
 }
 
-static void fill_coll(struct recording_names *names, const json_t *d, struct nccl_descr_v6 *to)
+static void fill_coll(struct recording_names *names, const json_t *d, struct nccl_descr_v7 *to)
 {
-	to->coll = (struct nccl_coll_v5){
+	to->coll = (struct nccl_coll_v7){
 		.seqNumber = field_int(d, "seq"), .func = recording_name(names, d, "func"),
 		.sendBuff = field_pointer(d, "sendBuff"), .recvBuff = field_pointer(d, "recvBuff"),
 		.count = field_int(d, "count"), .root = (int)field_int(d, "root"),
@@ -63,15 +63,15 @@ static void fill_coll(struct recording_names *names, const json_t *d, struct ncc
 		.proto = recording_name(names, d, "proto") };
 }
 
-static void fill_p2p(struct recording_names *names, const json_t *d, struct nccl_descr_v6 *to)
+static void fill_p2p(struct recording_names *names, const json_t *d, struct nccl_descr_v7 *to)
 {
-	to->p2p = (struct nccl_p2p_v5){
+	to->p2p = (struct nccl_p2p_v7){
 		.func = recording_name(names, d, "func"), .buff = field_pointer(d, "buff"),
 		.datatype = recording_name(names, d, "dtype"), .count = field_int(d, "count"),
 		.peer = (int)field_int(d, "peer"), .nChannels = field_int(d, "channels") };
 }
 
-static void fill_proxy_op(struct recording_names *names, const json_t *d, struct nccl_descr_v6 *to)
+static void fill_proxy_op(struct recording_names *names, const json_t *d, struct nccl_descr_v7 *to)
 {
 	(void)names;
 	to->proxyOp = (struct nccl_proxy_op){
@@ -82,13 +82,13 @@ static void fill_proxy_op(struct recording_names *names, const json_t *d, struct
 }
 
 static void fill_proxy_step(struct recording_names *names, const json_t *d,
-			    struct nccl_descr_v6 *to)
+			    struct nccl_descr_v7 *to)
 {
 	(void)names;
 	to->proxyStep.step = (int)field_int(d, "step");
 }
 
-static void fill_kernel_ch(struct recording_names *names, const json_t *d, struct nccl_descr_v6 *to)
+static void fill_kernel_ch(struct recording_names *names, const json_t *d, struct nccl_descr_v7 *to)
 {
 	(void)names;
 	to->kernelCh = (struct nccl_kernel_ch){ .channelId = field_int(d, "channel"),
@@ -98,7 +98,7 @@ static void fill_kernel_ch(struct recording_names *names, const json_t *d, struc
 static const struct event_kind {
 	const char *name;
 	uint64_t type;
-	void (*fill)(struct recording_names *names, const json_t *d, struct nccl_descr_v6 *to);
+	void (*fill)(struct recording_names *names, const json_t *d, struct nccl_descr_v7 *to);
 } event_kinds[] = {
 	{ "ncclProfileGroup",		NCCL_GROUP,		fill_nothing },
 	{ "ncclProfileColl",		NCCL_COLL,		fill_coll },
@@ -137,7 +137,7 @@ static const struct { const char *name; int state; } states[] = {
 };
 
 bool recording_descr(struct recording_names *names, const json_t *line,
-		     struct nccl_descr_v6 *to)
+		     struct nccl_descr_v7 *to)
 {
 	for (size_t i = 0; i < sizeof(event_kinds) / sizeof(*event_kinds); i++) {
 		if (!field_is(line, "type", event_kinds[i].name))

@@ -16,7 +16,7 @@ const char *recording_name(struct recording_names *names, const json_t *obj, con
 
 /* Type and union from an event's line; false, and nothing set: its type is not known. */
 bool recording_descr(struct recording_names *names, const json_t *line,
-		     struct nccl_descr_v6 *to);
+		     struct nccl_descr_v7 *to);
 
 /* The state of this name, which may be NULL; -1: not known. */
 int recording_state(const char *name);

@@ -26,7 +26,7 @@ FORM(TEXT, const char *, "%s", value ? value : "-")
 /* ---- events ---- */
 
 #define FIELD(member, field, form) \
-	{ #field, offsetof(struct nccl_descr_v6, member.field), form }
+	{ #field, offsetof(struct nccl_descr_v7, member.field), form }
 
 static const struct field {
 	const char *name;
@@ -36,10 +36,12 @@ static const struct field {
 	FIELD(coll, func, TEXT), FIELD(coll, seqNumber, WORD), FIELD(coll, count, WORD),
 	FIELD(coll, datatype, TEXT), FIELD(coll, root, INT), FIELD(coll, algo, TEXT),
 	FIELD(coll, proto, TEXT), FIELD(coll, nChannels, BYTE), FIELD(coll, nWarps, BYTE),
-	FIELD(coll, sendBuff, HEX), FIELD(coll, recvBuff, HEX), { 0 }
+	FIELD(coll, sendBuff, HEX), FIELD(coll, recvBuff, HEX), FIELD(coll, isSymColl, BYTE),
+	FIELD(coll, kernelVariant, TEXT), FIELD(coll, userTag, WORD), { 0 }
 }, p2p[] = {
 	FIELD(p2p, func, TEXT), FIELD(p2p, count, WORD), FIELD(p2p, datatype, TEXT),
-	FIELD(p2p, peer, INT), FIELD(p2p, nChannels, BYTE), FIELD(p2p, buff, HEX), { 0 }
+	FIELD(p2p, peer, INT), FIELD(p2p, nChannels, BYTE), FIELD(p2p, buff, HEX),
+	FIELD(p2p, userTag, WORD), { 0 }
 }, proxy_op[] = {
 	FIELD(proxyOp, channelId, BYTE), FIELD(proxyOp, peer, INT), FIELD(proxyOp, nSteps, INT),
 	FIELD(proxyOp, chunkSize, INT), FIELD(proxyOp, isSend, INT), { 0 }
@@ -54,21 +56,26 @@ static const struct field {
 }, coll_api[] = {
 	FIELD(collApi, func, TEXT), FIELD(collApi, count, WORD), FIELD(collApi, datatype, TEXT),
 	FIELD(collApi, root, INT), FIELD(collApi, graphCaptured, BYTE),
-	FIELD(collApi, stream, HEX), { 0 }
+	FIELD(collApi, stream, HEX), FIELD(collApi, userTag, WORD), { 0 }
 }, p2p_api[] = {
 	FIELD(p2pApi, func, TEXT), FIELD(p2pApi, count, WORD), FIELD(p2pApi, datatype, TEXT),
-	FIELD(p2pApi, graphCaptured, BYTE), FIELD(p2pApi, stream, HEX), { 0 }
+	FIELD(p2pApi, graphCaptured, BYTE), FIELD(p2pApi, stream, HEX),
+	FIELD(p2pApi, userTag, WORD), { 0 }
 }, kernel_launch[] = {
 	FIELD(kernelLaunch, stream, HEX), { 0 }
 }, ce_coll[] = {
 	FIELD(ceColl, func, TEXT), FIELD(ceColl, seqNumber, WORD), FIELD(ceColl, count, WORD),
 	FIELD(ceColl, datatype, TEXT), FIELD(ceColl, root, INT),
-	FIELD(ceColl, syncStrategy, TEXT), FIELD(ceColl, ceSeqNum, INT), { 0 }
+	FIELD(ceColl, syncStrategy, TEXT), FIELD(ceColl, ceSeqNum, INT),
+	FIELD(ceColl, userTag, WORD), { 0 }
 }, ce_sync[] = {
 	FIELD(ceCollSync, isComplete, BYTE), FIELD(ceCollSync, nRanks, INT), { 0 }
 }, ce_batch[] = {
 	FIELD(ceCollBatch, numOps, INT), FIELD(ceCollBatch, totalBytes, WORD),
 	FIELD(ceCollBatch, useIntraSync, BYTE), { 0 }
+}, kernel_phase[] = {
+	FIELD(kernelPhase, channelId, BYTE), FIELD(kernelPhase, phaseId, BYTE),
+	FIELD(kernelPhase, phaseName, TEXT), FIELD(kernelPhase, pTimer, WORD), { 0 }
 }, nothing[] = { { 0 } };
 
 /* By the number of the type's bit. */
@@ -78,6 +85,7 @@ static const struct { const char *name; const struct field *field; } types[] = {
 	{ "NetPlugin", net_plugin }, { "GroupApi", group_api }, { "CollApi", coll_api },
 	{ "P2pApi", p2p_api }, { "KernelLaunch", kernel_launch }, { "CeColl", ce_coll },
 	{ "CeSync", ce_sync }, { "CeBatch", ce_batch },
+	{ "KernelPhase", kernel_phase },
 };
 
 static const char *type_name(uint64_t type)
@@ -85,7 +93,7 @@ static const char *type_name(uint64_t type)
 	return type ? types[__builtin_ctzll(type)].name : "unknown";
 }
 
-static void print_fields(FILE *to, const struct nccl_descr_v6 *d)
+static void print_fields(FILE *to, const struct nccl_descr_v7 *d)
 {
 	const struct field *f = d->type ? types[__builtin_ctzll(d->type)].field : nothing;
 

@@ -141,7 +141,7 @@ static void do_start(struct replay *r, const struct recording_call *call)
 	const struct recording_event *e = &r->rec->event[call->event];
 	struct api_event ev = { .descr = e->descr, .comm_id = e->comm_hash,
 				.traffic_bytes = e->traffic_bytes };
-	struct nccl_descr_v6 *d = &ev.descr;
+	struct nccl_descr_v7 *d = &ev.descr;
 
 	note_launch(r, call);
 	r->event_mask[call->event] = mask_for(r, call);

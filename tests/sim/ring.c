@@ -1,15 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The GPU's side of the counters: every kernel's works, whoever asked for KernelCh. */
+/* The GPU's side of the counters: it counts every kernel's works, and stamps the watched ones. */
 #include "tests/sim/ring.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #define KEPT	4096		/* works of a channel; older ones are forgotten */
 
+/* One work: a part of a kernel. */
+struct work {
+	struct plan_span span;
+	int64_t enqueued;		/* its call, whose mask it has; PLAN_NEVER: watched */
+	bool unwatched;			/* whatever the mask was */
+};
+
 struct channel {
 	uint64_t count;			/* works so far */
-	struct plan_span *work;		/* work k is at k % KEPT; NULL: none so far */
+	struct work *work;		/* work k is at k % KEPT; NULL: none so far */
+};
+
+/* From a call on. */
+struct change {
+	int64_t enqueued;
+	bool watched;
 };
 
 struct ring {
@@ -19,6 +33,9 @@ struct ring {
 	struct plan *plan;
 	int64_t walked;			/* all launched before this is known */
 	struct channel channel[RING_CHANNELS];
+	pthread_mutex_t mutex;
+	struct change *change;		/* by time; before the first one all is watched */
+	int nchanges, room;
 };
 
 int ring_new(struct ring **ringp, const struct scenario *scn, const struct sim_comm *comm,
@@ -32,6 +49,7 @@ int ring_new(struct ring **ringp, const struct scenario *scn, const struct sim_c
 	ring->scn = scn;
 	ring->comm = comm;
 	ring->rank = rank;
+	pthread_mutex_init(&ring->mutex, NULL);
 	r = plan_new(&ring->plan, scn);
 	if (r)
 		ring_free(ring);
@@ -47,42 +65,105 @@ void ring_free(struct ring *ring)
 	plan_free(ring->plan);
 	for (int c = 0; c < RING_CHANNELS; c++)
 		free(ring->channel[c].work);
+	free(ring->change);
 	free(ring);
+}
+
+/* ---- what is watched ---- */
+
+void ring_note_mask(struct ring *ring, int64_t enqueued, bool watched)
+{
+	struct change *last = ring->nchanges ? &ring->change[ring->nchanges - 1] : NULL, *p;
+
+	if (last && last->watched == watched)
+		return;
+	pthread_mutex_lock(&ring->mutex);
+	if (ring->nchanges == ring->room) {
+		p = realloc(ring->change, (ring->room * 2 + 16) * sizeof(*p));
+		ring->change = p ? p : ring->change;
+		ring->room = p ? ring->room * 2 + 16 : ring->room;
+	}
+	if (ring->nchanges < ring->room)
+		ring->change[ring->nchanges++] = (struct change){ enqueued, watched };
+	pthread_mutex_unlock(&ring->mutex);
+}
+
+/* A GPU stamps what NCCL has told it to; what is yet to be called goes as the last call did. */
+static bool is_stamped(struct ring *ring, const struct work *work)
+{
+	bool watched = true;
+
+	if (work->unwatched || work->enqueued == PLAN_NEVER)
+		return !work->unwatched;
+	pthread_mutex_lock(&ring->mutex);
+	for (int i = ring->nchanges - 1; i >= 0; i--)
+		if (ring->change[i].enqueued <= work->enqueued) {
+			watched = ring->change[i].watched;
+			break;
+		}
+	pthread_mutex_unlock(&ring->mutex);
+	return watched;
 }
 
 /* ---- the walk ---- */
 
 static void add_work(struct ring *ring, const struct plan_op *op, const struct plan_side *side,
-		     int index)
+		     int index, const struct work *like)
 {
 	struct channel *ch = &ring->channel[plan_channel_number(op, index)];
+	struct work *work;
 
 	if (!ch->work)
 		ch->work = calloc(KEPT, sizeof(*ch->work));
 	ch->count++;
-	if (ch->work)
-		plan_channel(ring->scn, op, side, index, &ch->work[ch->count % KEPT]);
+	if (!ch->work)
+		return;
+	work = &ch->work[ch->count % KEPT];
+	*work = *like;
+	plan_channel(ring->scn, op, side, index, &work->span);
 }
 
 /* A rank's works of one round: its send and its receive are one. */
-static void add_side(struct ring *ring, const struct plan_op *op, const struct plan_side *side)
+static void add_side(struct ring *ring, const struct plan_op *op, const struct plan_side *side,
+		     bool replay)
 {
+	const struct work like = { .enqueued = replay ? PLAN_NEVER : side->enqueued,
+				   .unwatched = plan_is_hidden(ring->scn, op->spec) };
+
 	for (int i = 0; i < op->nchannels; i++)
-		add_work(ring, op, side, i);
+		add_work(ring, op, side, i, &like);
 	if (side->launched > ring->walked)
 		ring->walked = side->launched;
 }
 
+/*
+ * NCCL counts a Broadcast that it tells nothing of, and the GPU does not stamp it; but not
+ * several of one group that have different roots, nor any from 2.31 on.
+ */
+static bool is_counted_by_gpu_alone(const struct ring *ring, const struct plan_step *step,
+				    const struct plan_op *op)
+{
+	if (op->spec->func != FUNC_BROADCAST || !plan_is_hidden(ring->scn, op->spec))
+		return false;
+	for (int i = 0; i < step->nops; i++)
+		if (step->op[i].comm == op->comm && step->op[i].spec->func == FUNC_BROADCAST &&
+		    step->op[i].spec->root != op->spec->root)
+			return true;
+	return ring->scn->release >= 31;
+}
+
 /* Our side that a kernel runs; `round`: of the p2p schedule, -1: collectives. */
-static const struct plan_side *kernel_side(const struct ring *ring, const struct plan_op *op,
-					   int round)
+static const struct plan_side *kernel_side(const struct ring *ring, const struct plan_step *step,
+					   const struct plan_op *op, int round)
 {
 	const struct plan_side *side = plan_side_of(op, ring->rank, 0);
 
-	if (op->comm != ring->comm || !side || side->arrival == PLAN_NEVER || !side->moves)
+	if (op->comm != ring->comm || !side || side->arrival == PLAN_NEVER || !side->moves ||
+	    op->spec->symmetric)
 		return NULL;
 	if (side->peer < 0)
-		return round < 0 && side->has_seq ? side : NULL;
+		return round < 0 && (side->has_seq || is_counted_by_gpu_alone(ring, step, op)) ?
+		       side : NULL;
 	return round == op->round ? side : NULL;
 }
 
@@ -90,26 +171,30 @@ static void add_step(struct ring *ring, const struct plan_step *step)
 {
 	for (int round = -1; round < ring->comm->nranks; round++)
 		for (int i = 0; i < step->nops; i++) {
-			const struct plan_side *side = kernel_side(ring, &step->op[i], round);
+			const struct plan_side *side = kernel_side(ring, step, &step->op[i], round);
 
 			if (side)
-				add_side(ring, &step->op[i], side);
+				add_side(ring, &step->op[i], side, step->kind == PLAN_REPLAY);
 			if (side && round >= 0)		/* the other one of the pair is in it */
 				break;
 		}
 }
 
-/* Until all that is launched by then is known. */
-static void walk(struct ring *ring, int64_t until)
+static void walk_on(struct ring *ring)
 {
 	const struct plan_step *step;
 
-	while (ring->walked <= until) {
-		if (plan_next(ring->plan, &step) || step->kind == PLAN_END)
-			ring->walked = PLAN_NEVER;
-		else if (step->kind == PLAN_LAUNCH || step->kind == PLAN_REPLAY)
-			add_step(ring, step);
-	}
+	if (plan_next(ring->plan, &step) || step->kind == PLAN_END)
+		ring->walked = PLAN_NEVER;
+	else if (step->kind == PLAN_LAUNCH || step->kind == PLAN_REPLAY)
+		add_step(ring, step);
+}
+
+/* Until all that is launched by then is known. */
+static void walk(struct ring *ring, int64_t until)
+{
+	while (ring->walked <= until)
+		walk_on(ring);
 }
 
 /* ---- the slots ---- */
@@ -132,12 +217,19 @@ static uint64_t first_kept(const struct channel *ch, uint64_t count)
 int64_t ring_ready(struct ring *ring, int channel, uint64_t count, bool end, int64_t posted)
 {
 	const struct channel *ch = &ring->channel[channel];
+	uint64_t most;
 
 	walk(ring, posted);
-	count = first_kept(ch, count);
-	if (!ch->work || count > ch->count)
-		return PLAN_NEVER;
-	return edge_ns(&ch->work[count % KEPT], end);
+	most = ch->count + KEPT / 2;		/* how far a later one is waited for */
+	for (count = first_kept(ch, count); count < most; count += RING_SLOTS) {
+		while (ch->count < count && ring->walked != PLAN_NEVER)
+			walk_on(ring);
+		if (!ch->work || ch->count < count)
+			break;
+		if (is_stamped(ring, &ch->work[count % KEPT]))
+			return edge_ns(&ch->work[count % KEPT].span, end);
+	}
+	return PLAN_NEVER;
 }
 
 uint64_t ring_stamp(struct ring *ring, int channel, uint64_t count, bool end, int64_t at)
@@ -147,11 +239,12 @@ uint64_t ring_stamp(struct ring *ring, int channel, uint64_t count, bool end, in
 
 	walk(ring, at);
 	for (count = first_kept(ch, count); ch->work && count <= ch->count; count += RING_SLOTS) {
-		const struct plan_span *span = &ch->work[count % KEPT];
+		const struct work *work = &ch->work[count % KEPT];
 
-		if (edge_ns(span, end) > at)
+		if (edge_ns(&work->span, end) > at)
 			break;
-		stamp = end ? span->gpu_stop : span->gpu_start;
+		if (is_stamped(ring, work))
+			stamp = end ? work->span.gpu_stop : work->span.gpu_start;
 	}
 	return stamp;
 }

@@ -9,8 +9,8 @@
  * that of an earlier one when it counts less than the GPU, that of a later one
  * when it comes more than 64 works late.
  *
- * Belongs to one thread.  It walks a plan of its own as far as it is asked, so
- * it does not depend on what other threads have done.
+ * Belongs to one thread, but for ring_note_mask().  It walks a plan of its own as far as
+ * it is asked, so it does not depend on what other threads have done.
  */
 
 #include <stdbool.h>
@@ -33,6 +33,9 @@ void ring_free(struct ring *ring);	/* NULL is fine */
  * their begins.  A work that was launched by `posted` is known.
  */
 int64_t ring_ready(struct ring *ring, int channel, uint64_t count, bool end, int64_t posted);
+
+/* Whether KernelCh was asked for, as the call at `enqueued` and later ones have read it. */
+void ring_note_mask(struct ring *ring, int64_t enqueued, bool watched);
 
 /* The stamp in that slot at a model time; 0 if nothing was written yet. */
 uint64_t ring_stamp(struct ring *ring, int channel, uint64_t count, bool end, int64_t at);

@@ -20,6 +20,7 @@
 #define SCENARIO_MAX_LINKS	64
 #define SCENARIO_MAX_FAULTS	32
 #define SCENARIO_MAX_GRAPHS	8
+#define SCENARIO_MAX_RAS	8
 #define SCENARIO_FOREVER	UINT64_MAX
 
 /* One communicator.  Those of one `comm` line share a name, as in real jobs. */
@@ -52,8 +53,9 @@ struct sim_op {
 	int root;
 	int src, dst;		/* Send: ranks of the communicator */
 	bool ce;		/* runs on copy engines */
-	bool symmetric;		/* symmetric-memory kernel: the API events are all */
+	bool symmetric;		/* symmetric-memory kernel: before 2.31 the API events are all */
 	bool inplace;		/* AlltoAll: nothing moves within a rank */
+	uint64_t tag;		/* the application's, told from 2.31 on */
 	int opens, closes;	/* groups within a group that begin before and end after it */
 	double uneven;		/* AlltoAll: share by which counts differ, by chance */
 };
@@ -145,6 +147,13 @@ struct sim_fault {
 	int state;		/* stuck: 8, 9 or 20 (nccl_profiler.h) */
 };
 
+/* NCCL's RAS sets the mask of all processes. */
+struct sim_ras {
+	int family;
+	uint64_t op;		/* at this call of a communicator of that name */
+	int mask;
+};
+
 struct scenario {
 	uint64_t seed;
 	uint64_t salt;		/* from the file's name */
@@ -174,6 +183,8 @@ struct scenario {
 	int ncomms;
 	struct sim_fault fault[SCENARIO_MAX_FAULTS];
 	int nfaults;
+	struct sim_ras ras[SCENARIO_MAX_RAS];
+	int nras;
 	char graph[SCENARIO_MAX_GRAPHS][32];
 	int ngraphs;
 	struct sim_stmt *program;

@@ -411,6 +411,8 @@ static void plan_helper(struct flow *f, int64_t busy, int64_t *donep)
 	sub->late_ns = f->task->late_ns;
 	sub->gpu_start = span.gpu_start ? span.gpu_start + (uint64_t)sub->late_ns : 0;
 	sub->gpu_stop = span.gpu_stop ? span.gpu_stop + (uint64_t)sub->late_ns : 0;
+	sub->wait_ns = f->task->op.spec->symmetric && f->task->op.data_ns > f->task->side.arrival ?
+		       (uint64_t)(f->task->op.data_ns - f->task->side.arrival) : 0;
 	if (sub->ring) {
 		span.start = ring_ready(sub->ring, sub->channel, sub->count, false, f->take);
 		span.stop = ring_ready(sub->ring, sub->channel, sub->count, true, f->take);

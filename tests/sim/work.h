@@ -29,6 +29,7 @@ struct work_sub {
 	int nsteps, window, chunk;	/* see struct wire */
 	uint64_t bytes;			/* on the wire, all steps */
 	uint64_t gpu_start, gpu_stop;
+	uint64_t wait_ns;		/* of a symmetric kernel, for the others; 0: of no such */
 	struct ring *ring;		/* where the stamps are then; NULL: they are exact */
 	uint64_t count;			/* the work there, as the host counts */
 	bool silent;			/* see struct wire */

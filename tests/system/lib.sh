@@ -12,7 +12,7 @@ SOCK=$T/ncclinspd.sock
 PLUGIN=$B/libnccl-profiler-insp.so
 export NCCLINSP_SHM_DIR=$SHM NCCLINSP_SOCKET=$SOCK LC_ALL=C.UTF-8
 # What a job does by itself is a sample: most tests are to see every operation.
-export NCCLINSP_CONTROL=$T/control NCCLINSP_SAMPLE=all NCCLINSP_GRAPHS=kernel
+export NCCLINSP_CONTROL=$T/control NCCLINSP_KERNELS=always
 
 tests_run=0
 tests_failed=0

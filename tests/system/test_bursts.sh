@@ -5,8 +5,8 @@
 # machine can do, up to 20,000 a second of each rank, for a minute; else 20,000 a second
 # of all eight ranks together.
 . "$(dirname "$0")/lib.sh"
-unset NCCLINSP_SAMPLE NCCLINSP_GRAPHS	# bursts, as people have them
-export NCCLINSP_LEVEL=kernel NCCLINSP_BUDGET=0.5
+unset NCCLINSP_KERNELS	# bursts, as people have them, but in a hurry
+export NCCLINSP_LEVEL=kernel NCCLINSP_SETTLE=0
 
 SKEW_NS=2000000
 if [ -n "${LONG:-}" ]; then

@@ -72,7 +72,7 @@ check "a file that is newer than what was read is told of" tells 'was changed af
 touch -d '-1 minute' "$CONF"
 
 environment() { "$I" config -p "$1" -H -o csv --fields name,value,from 2>"$T/err"; }
-job_like() { env -u NCCLINSP_GRAPHS NCCLINSP_LEVEL=ops SLURM_JOB_ID=4711 NCCLINSP_SAMPLE= SECRET=x sleep 60; }
+job_like() { env NCCLINSP_LEVEL=ops SLURM_JOB_ID=4711 NCCLINSP_KERNELS= NCCLINSP_BUDGET=1 SECRET=x sleep 60; }
 job_like &
 started+=("$!")
 runs_sleep() { sleeper=$(pgrep -P "$1" -x sleep); }
@@ -80,7 +80,9 @@ check "a process was started" wait_until 20 runs_sleep "$!"
 runs_sleep "$!"
 environment "$sleeper" >"$T/variables"
 check "config -p has what it was told" grep -qx 'NCCLINSP_LEVEL,ops,environment' "$T/variables"
-check "what is empty is not set" grep -qx 'NCCLINSP_SAMPLE,budget,default' "$T/variables"
+check "what is empty is not set" grep -qx 'NCCLINSP_KERNELS,,default' "$T/variables"
+check "what is not read any more is told where it is set" \
+	eval '"$I" config -p "$sleeper" 2>&1 | grep -q "NCCLINSP_BUDGET.*not read any more"'
 check "and its job" grep -qx 'SLURM_JOB_ID,4711,environment' "$T/variables"
 check "what the plugin does not read stays where it is" eval '! grep -q SECRET "$T/variables"'
 # Defaults are those of the manual.
@@ -95,7 +97,7 @@ defaults_told() {
 check "libnccl-profiler-insp(7) has the defaults" defaults_told
 check "each variable that the plugin reads is among them" \
 	diff <(grep -aoE 'NCCLINSP_[A-Z_]+|NCCL_PROFILE_[A-Z_]+' "$PLUGIN" | sort -u) \
-		<("$I" config -p "$sleeper" -H -o csv --fields name 2>/dev/null | grep -E '^NCCLINSP_|^NCCL_PROFILE_' | sort)
+		<("$I" config -p "$sleeper" -H -o csv --fields name 2>/dev/null | grep -E '^NCCLINSP_|^NCCL_PROFILE_' | grep -v BUDGET | sort)
 kill "$sleeper"
 check "who is not there has no environment" exits 4 'there is none' "$I" config -p 4194303
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
@@ -111,7 +113,6 @@ fi
 # A few seconds of records, fewer than the rings hold: whoever loses one has let go of it.
 sed 's/^loop .*/loop 400/' "$TOP/tests/scenarios/steady.scn" >"$T/steady.scn"
 RECORDS=$((400 * 6))
-export NCCLINSP_SAMPLE=all
 "$B/nccl-sim" --plugin "$PLUGIN" "$T/steady.scn" 2>"$T/sim" &
 job=$!
 started+=("$job")

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 
 # As a user calls it: with none of what other tests set.
-unset NCCLINSP_SHM_DIR NCCLINSP_SOCKET NCCLINSP_CONTROL NCCLINSP_SAMPLE NCCLINSP_GRAPHS
+unset NCCLINSP_SHM_DIR NCCLINSP_SOCKET NCCLINSP_CONTROL NCCLINSP_KERNELS
 mkdir "$T/tmp"
 traces() { ls -d /dev/shm/ncclinsp-demo.* "$T"/tmp/* 2>/dev/null; }
 

@@ -4,7 +4,6 @@
 # ranks; the file is whole or not there, and the list survives the daemon.
 . "$(dirname "$0")/lib.sh"
 
-export NCCLINSP_SAMPLE=all
 FILES=$T/state/exemplars
 
 play() {

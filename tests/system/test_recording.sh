@@ -27,7 +27,7 @@ while read -r name api level; do
 	sim --api "$api" "$scenario" 2>"$T/sim"
 	wait_until 5 drained
 	rows "$T/true"
-	NCCLINSP_RECORD=$T/$name.$api.$level/%p.rec "$B/nccl-sim" --plugin "$RECORDER" --api "$api" \
+	NCCL_PROFILE_EVENT_MASK=0x7fff NCCLINSP_RECORD=$T/$name.$api.$level/%p.rec "$B/nccl-sim" --plugin "$RECORDER" --api "$api" \
 		"$scenario" 2>"$T/sim"
 	check "$name $api: it is played back" replay "$T/$name.$api.$level"/*.rec
 	wait_until 5 drained

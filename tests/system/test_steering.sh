@@ -3,7 +3,7 @@
 # Levels of running jobs, as the jobs take them: how soon, until when, without a daemon,
 # over a restart, and by themselves.
 . "$(dirname "$0")/lib.sh"
-unset NCCLINSP_SAMPLE NCCLINSP_GRAPHS	# bursts, as people have them
+unset NCCLINSP_KERNELS	# bursts, as people have them
 
 
 # job MS [LINE...]: operations every MS milliseconds on 4 ranks.
@@ -49,8 +49,8 @@ put() { curl -sf --unix-socket "$SOCK" -X PUT -d "$1" http://ncclinspd/v1/level;
 
 # A budget of a millionth: whatever the callbacks cost is more.
 job 5 >"$T/thrift.scn"
-beside thrift start_daemon --auto-thrift yes --auto-detail no --state-dir "$T/thrift"
-NCCLINSP_BUDGET=0.0001 beside thrift start_job "$T/thrift.scn"
+beside thrift start_daemon --kernel-budget 0.0001 --auto-thrift yes --auto-detail no --state-dir "$T/thrift"
+beside thrift start_job "$T/thrift.scn"
 
 # Slow enough for a busy machine: ranks that are apart by 0.3 s are not compared.
 job 5 'late rank 2 by 10ms' >"$T/late.scn"

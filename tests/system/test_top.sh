@@ -220,7 +220,7 @@ kill -- "-$JOB" 2>/dev/null
 wait "$JOB" 2>/dev/null
 
 # A job that times a sample of its operations, as jobs do by themselves.
-NCCLINSP_SAMPLE=budget setsid "$B/nccl-sim" --plugin "$PLUGIN" "$T/job.scn" >/dev/null 2>&1 &
+NCCLINSP_KERNELS=burst NCCLINSP_SETTLE=0 setsid "$B/nccl-sim" --plugin "$PLUGIN" "$T/job.scn" >/dev/null 2>&1 &
 JOB=$!
 is_sampled() { api_is processes '[.processes[] | select(.sampling == "budget")] | length == 4'; }
 wait_until 20 is_sampled

@@ -44,8 +44,8 @@ same=$JOB
 check "a job of the daemon's version is watched" wait_until 20 live "$same"
 check "and nothing is said of formats" sh -c '! "$1" ps 2>&1 | grep -i format' sh "$I"
 job "$OTHER/libnccl-profiler-insp.so"
-check "one of the next version is seen not to be" wait_until 20 foreign 2
-NEWER="not watched: process $JOB, whose plugin writes format 2; the daemon reads format 1: it is the older one, restart it"
+check "one of the next version is seen not to be" wait_until 20 foreign 3
+NEWER="not watched: process $JOB, whose plugin writes format 3; the daemon reads format 2: it is the older one, restart it"
 check "ps says why, and what to do" has "$NEWER" "$I" ps
 check "beside what it can tell" has "$same .* live" "$I" ps
 check "not among rows for machines" sh -c '! "$1" ps -o csv 2>&1 | grep format' sh "$I"
@@ -71,8 +71,8 @@ JOB=$same
 DAEMON_PID=$!
 started+=("$DAEMON_PID")
 check "the next version's daemon comes" wait_until 30 api_answers
-check "it sees that the old job is none of its own" wait_until 20 foreign 1
-OLDER="not watched: process $same, whose plugin writes format 1; the daemon reads format 2: the plugin is the older one, .* until the job starts anew"
+check "it sees that the old job is none of its own" wait_until 20 foreign 2
+OLDER="not watched: process $same, whose plugin writes format 2; the daemon reads format 3: the plugin is the older one, .* until the job starts anew"
 check "ps says why, and what to do" has "$OLDER" "$I" ps
 check "and does not say that there is no job" sh -c '! "$1" ps 2>&1 | grep "no process"' sh "$I"
 check "status says it" has "format $OLDER" "$I" status

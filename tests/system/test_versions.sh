@@ -16,8 +16,9 @@ operations() {
 		| sort' --argjson v "$1" "$2"
 }
 
-for v in 1 2 3 4 5 6; do
-	NCCLINSP_LEVEL=trace sim --api v$v --truth "$T/truth.$v" "$SCENARIO" 2>"$T/sim.$v" ||
+for v in 1 2 3 4 5 6 7; do
+	[ $v -lt 7 ] && cp "$SCENARIO" "$T/job.scn" || { echo "nccl 2.31"; cat "$SCENARIO"; } >"$T/job.scn"
+	NCCLINSP_LEVEL=trace sim --api v$v --truth "$T/truth.$v" "$T/job.scn" 2>"$T/sim.$v" ||
 		sed 's/^/# /' "$T/sim.$v"
 	check "v$v: every process is seen to exit" wait_until 5 drained
 	api processes | jq --argjson v $v '[.processes[] | select(.api_version == $v) | .pid]' >"$T/pids"
@@ -27,7 +28,7 @@ for v in 1 2 3 4 5 6; do
 	check "v$v: nothing was lost or refused" api_is status '.ingest.lost == 0 and .ingest.rejected == 0'
 done
 
-for v in 1 2 3 4 5; do
+for v in 1 2 3 4 5 7; do
 	operations $v "$T/ops.$v" >"$T/a"
 	operations $v "$T/ops.6" >"$T/b"
 	check "v$v: the same operations as v6" diff "$T/a" "$T/b"
@@ -42,7 +43,7 @@ for v in 1 2 3; do
 	check "v$v: the communicator is not known" \
 		jq -e 'all(.collectives[]; .comm_id == null)' "$T/ops.$v"
 done
-for v in 4 5 6; do
+for v in 4 5 6 7; do
 	check "v$v: the communicator is known" \
 		jq -e 'all(.collectives[]; .comm_id != null)' "$T/ops.$v"
 	check "v$v: collectives are timed by the GPU" \

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two ranks that measure almost the same rate must not choose differently, least of
+ * Two nodes that measure almost the same rate must not choose differently, least of
  * all different periods, which would leave them half of their bursts in common.  So
- * the limits between periods do not lie at round figures, what was chosen has a
- * margin, and all ranks measure between the same seconds.
+ * the limits between periods do not lie at round figures, and what was chosen has a
+ * margin.
  */
-#include "plugin/burst.h"
+#include "ncclinspd/levels/burst.h"
 
 #define SECOND_US	UINT64_C(1000000)
-#define SECOND_NS	UINT64_C(1000000000)
 #define WHOLE_PPB	UINT64_C(1000000000)
 
 /* A clock that is 2 ms off must leave 95 % of a burst in common with the others. */
@@ -16,10 +15,6 @@
 #define WANTED_US	110000	/* by a period that is chosen anew */
 #define LONGEST_US	240000	/* then half the period will do */
 #define MOST_DOUBLINGS	6	/* 64 s: whoever looks should not wait longer */
-
-#define FIRST_LOOK_US	100000	/* less tells nothing about a rate */
-#define FIRST_WINDOW_US	900000	/* from one second to the next, looked at late */
-#define WHOLE_WINDOW_US	(BURST_WINDOW_S * SECOND_US * 9 / 10)
 
 #define OCTAVE		32
 #define LEAST_STEP	(-7 * OCTAVE)
@@ -117,69 +112,4 @@ struct burst_plan burst_choose(struct burst_plan old, uint64_t rate, uint32_t co
 		return plan;
 	plan.length_us = (uint32_t)step_us(step_of(us));
 	return old.period_ms == plan.period_ms && still_fits(old, us) ? old : plan;
-}
-
-static uint64_t period_ns(struct burst_plan plan)
-{
-	return plan.period_ms * UINT64_C(1000000);
-}
-
-bool burst_is_on(struct burst_plan plan, uint64_t real_ns)
-{
-	return plan.period_ms && real_ns % period_ns(plan) < plan.length_us * UINT64_C(1000);
-}
-
-uint64_t burst_edge(struct burst_plan plan, uint64_t real_ns)
-{
-	uint64_t begin;
-
-	if (!plan.period_ms || !plan.length_us || burst_is_whole(plan))
-		return UINT64_MAX;
-	begin = real_ns - real_ns % period_ns(plan);
-	if (burst_is_on(plan, real_ns))
-		return begin + plan.length_us * UINT64_C(1000);
-	return begin + period_ns(plan);
-}
-
-/* Ranks begin at different times: what they are to agree on lies between whole seconds. */
-static uint64_t window_of(const struct burst_rate *r, uint64_t real_ns)
-{
-	return real_ns / (r->rate ? BURST_WINDOW_S * SECOND_NS : SECOND_NS);
-}
-
-bool burst_measure(struct burst_rate *r, uint64_t groups, uint64_t real_ns)
-{
-	uint64_t took_us = (real_ns - r->from_ns) / 1000, rate;
-
-	if (r->from_ns && real_ns >= r->from_ns &&
-	    window_of(r, real_ns) == window_of(r, r->from_ns))
-		return false;
-	/* The first one, what is left of its window, or a clock that was set: begin anew. */
-	if (!r->from_ns || real_ns < r->from_ns || took_us < FIRST_WINDOW_US ||
-	    took_us > 3600 * SECOND_US) {
-		r->from_ns = real_ns;
-		r->groups = groups;
-		return false;
-	}
-	r->anew = real_ns / (BURST_ANEW_S * SECOND_NS) != r->from_ns / (BURST_ANEW_S * SECOND_NS);
-	rate = (groups - r->groups) * (1000 * SECOND_US) / took_us;
-	/* Two whole windows and no more: who began later soon knows the same. */
-	r->rate = r->last ? (r->last + rate) / 2 : rate;
-	r->last = took_us >= WHOLE_WINDOW_US ? rate : 0;
-	if (!r->rate)
-		r->rate = 1;
-	r->from_ns = real_ns;
-	r->groups = groups;
-	return true;
-}
-
-uint64_t burst_guess(const struct burst_rate *r, uint64_t groups, uint64_t real_ns)
-{
-	uint64_t took_us = r->from_ns ? (real_ns - r->from_ns) / 1000 : 0;
-
-	if (r->rate)
-		return r->rate;
-	if (took_us < FIRST_LOOK_US || took_us > 3600 * SECOND_US)
-		took_us = FIRST_LOOK_US;
-	return (groups - r->groups) * (1000 * SECOND_US) / took_us;
 }
