@@ -124,8 +124,8 @@ TLSDESC := $(shell $(CC) $(TLSDESC) -x c -c /dev/null -o /dev/null 2>/dev/null &
 $(B)/obj/plugin/%.o $(B)/obj/record/%.o $(B)/obj/shmring/producer.o: ALLFLAGS += -fPIC \
 	-fvisibility=hidden -fno-stack-protector -U_FORTIFY_SOURCE $(TLSDESC)
 # What no event goes through is small rather than fast.
-$(patsubst %,$(B)/obj/plugin/%.o,environment gpu identity level loaded orders process steer \
-	sweep): ALLFLAGS += -Os
+$(patsubst %,$(B)/obj/plugin/%.o,environment gpu identity level loaded orders process room \
+	steer sweep): ALLFLAGS += -Os
 $(B)/obj/tests/%.o $(B)/obj/bench/%.o: CPPFLAGS += -DB='"$(abspath $(B))"'
 
 $(B)/obj/%.o: %.c

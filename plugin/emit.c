@@ -16,6 +16,9 @@
 #include "plugin/states.h"
 #include "plugin/steps.h"
 
+#define ASK_AGAIN	256	/* events that a thread without a lane drops meanwhile */
+#define LEAKED_TICKS	(UINT64_C(1) << 38)	/* a minute and a half at 3 GHz */
+
 RARE void count_stale(uint64_t handle)
 {
 	struct shmring_lane *lane;
@@ -27,6 +30,8 @@ RARE void count_stale(uint64_t handle)
 		shmring_count(&lane->line->stale);
 	else
 		PROCESS_COUNT(no_lane);
+	if (++process_thread.refused % ASK_AGAIN == 0)
+		process_thread.generation--;	/* for which it has no lane yet */
 }
 
 int emit_refuse(uint64_t type, uint32_t events, void **handle, const struct nccl_descr_v6 *d)
@@ -143,15 +148,18 @@ static inline bool is_plain(uint64_t comm, const struct nccl_descr_v6 *d)
 /* ---- the callbacks ------------------------------------------------------------ */
 
 /*
- * What a dry pool may push out: events of communicators that are gone, and
- * operations that nothing was heard of, since those of some transports start and
- * never do anything more.
+ * A dry pool may push out events of communicators that are gone, operations that
+ * nothing was heard of, since those of some transports start and never do anything
+ * more, and what is so old that NCCL must have forgotten it: a job that hangs starts
+ * no events that would dry a pool.
  */
 static bool is_abandoned(const struct nci_record *rec, void *arg)
 {
 	const struct nci_ev_proxy_op *op = (const struct nci_ev_proxy_op *)rec;
+	const uint64_t *ticks = arg;
 
-	(void)arg;
+	if (*ticks > rec->start && *ticks - rec->start > LEAKED_TICKS)
+		return true;
 	if (rec->comm != NCI_COMM_NONE && !process_is_open(rec->comm))
 		return true;
 	return rec->type == NCI_EV_PROXY_OP && !rec->serial && !op->steps_done;
@@ -159,12 +167,16 @@ static bool is_abandoned(const struct nci_record *rec, void *arg)
 
 RARE struct nci_record *take_slowly(struct shmring_lane *lane, uint64_t *token)
 {
-	return shmring_take_slowly(lane, token, is_abandoned, NULL);
+	uint64_t ticks = clock_ticks(process_self.clock);
+
+	return shmring_take_slowly(lane, token, is_abandoned, &ticks);
 }
 
 RARE void count_no_lane(void)
 {
 	PROCESS_COUNT(no_lane);
+	if (++process_thread.refused % ASK_AGAIN == 0)
+		process_thread.generation--;	/* for which it has no lane yet */
 }
 
 /* No lane or no slot for it.  What is decided when groups stop does not hang on that. */

@@ -11,15 +11,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "plugin/gpu.h"
 #include "plugin/identity.h"
 #include "plugin/loaded.h"
+#include "plugin/room.h"
 #include "plugin/sweep.h"
+
+#define LANES_AHEAD	16	/* made when communicators are; more if threads come */
 
 struct process process_self;
 __thread struct process_thread process_thread;
@@ -92,7 +93,6 @@ static void name_file(uint32_t random)
 static int make_segment(struct process *p)
 {
 	const char *dir = getenv("NCCLINSP_SHM_DIR");
-	struct statfs fs;
 	uint32_t random;
 	int r;
 
@@ -101,8 +101,8 @@ static int make_segment(struct process *p)
 	if (dir[0] != '/' || strlen(dir) >= sizeof(state.dir))
 		return -EINVAL;		/* it must still be right when the process ends */
 	strcpy(state.dir, dir);
-	if (statfs(dir, &fs) == 0 && !orders_is_local(&fs))
-		return -EREMOTE;	/* whoever serves it may hang, and would hold callbacks */
+	if (access(dir, F_OK) == 0 && !room_is_memory(dir))
+		return -EMEDIUMTYPE;
 	name_file(0);
 	sweep_dead(dir, state.file, (int64_t)(clock_ns(CLOCK_REALTIME) / 1000000000));
 	r = shmring_create(&p->ring, dir, state.file);
@@ -132,16 +132,17 @@ static void draw_contexts(struct process *p)
 		atomic_store_explicit(&p->open[i], 0, memory_order_relaxed);
 }
 
-/* NCCL's own shared memory is always there, wherever ours is. */
-static uint64_t spare_bytes(void)
+/* Two threads of a communicator call us: one that posts, and one that drives the network. */
+static void make_room(struct process *p)
 {
-	struct statvfs fs;
+	uint32_t threads = 1 + 2 * (state.open + 1);
 
-	if (statvfs(NCI_SHM_DIR, &fs) < 0)
-		return 0;
-	if (!fs.f_blocks)
-		return UINT64_MAX;	/* mounted without a limit */
-	return (uint64_t)fs.f_bavail * fs.f_frsize;
+	if (threads > LANES_AHEAD)
+		threads = LANES_AHEAD;
+	if (!atomic_load_explicit(&p->wanted, memory_order_relaxed))
+		threads = 0;
+	if (p->ring.header)
+		shmring_prepare(&p->ring, room_bytes(state.dir), threads);
 }
 
 /* No communicator is open: environment, version and libnccl itself may be new. */
@@ -161,7 +162,7 @@ static void begin(struct process *p, const struct process_comm *comm, uint32_t n
 		p->generation++;
 	}
 	intern_reset(&p->names);
-	steer_begin(p, comm->version, nccl_version, spare_bytes());
+	steer_begin(p, comm->version, nccl_version, room_bytes(NCI_SHM_DIR));
 }
 
 #define LOG_AS(level) (level), NCCL_LOG_INIT | NCCL_LOG_PROFILE, __FILE__, __LINE__
@@ -169,7 +170,7 @@ static void begin(struct process *p, const struct process_comm *comm, uint32_t n
 /* Each communicator takes its own share of shared memory on its first KernelCh. */
 static void watch_comm(struct process *p, const struct process_comm *comm)
 {
-	if (state.error || !steer_one_more(p, spare_bytes()) || !comm->logger)
+	if (state.error || !steer_one_more(p, room_bytes(NCI_SHM_DIR)) || !comm->logger)
 		return;
 	comm->logger(LOG_AS(NCCL_LOG_INFO), "ncclinsp: one more communicator, kernels are not "
 		     "timed any more: too little free in " NCI_SHM_DIR);
@@ -253,15 +254,15 @@ static void count_open(struct process *p)
 static void report_muted(nccl_logger_fn *logger)
 {
 	const char *dir = *state.dir ? state.dir : "NCCLINSP_SHM_DIR";
+	const char *why = state.error == -EMEDIUMTYPE ? "It is not in memory (tmpfs)" :
+			  strerror(-state.error);
 
 	if (state.told)
 		return;
 	if (logger)
-		logger(LOG_AS(NCCL_LOG_WARN), "ncclinsp: nothing is recorded: %s: %s", dir,
-		       strerror(-state.error));
+		logger(LOG_AS(NCCL_LOG_WARN), "ncclinsp: nothing is recorded: %s: %s", dir, why);
 	else
-		dprintf(STDERR_FILENO, "ncclinsp: nothing is recorded: %s: %s\n", dir,
-			strerror(-state.error));
+		dprintf(STDERR_FILENO, "ncclinsp: nothing is recorded: %s: %s\n", dir, why);
 	state.told = true;
 }
 
@@ -334,6 +335,7 @@ uint64_t process_init(const struct process_comm *comm, int *mask)
 		begin(p, comm, nccl_version);
 	else
 		watch_comm(p, comm);
+	make_room(p);
 	number = add_comm(p, comm, has_gpu ? &gpu : NULL);
 	if (number != NCI_COMM_NONE)
 		state.logger[number % SHMRING_COMMS] = comm->logger;

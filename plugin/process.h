@@ -45,6 +45,7 @@ struct process {
 struct process_thread {
 	struct shmring_lane *lane;
 	uint32_t generation;
+	uint32_t refused;	/* events, for want of a lane */
 	struct steer_thread steer;
 };
 
@@ -68,7 +69,7 @@ uint64_t process_init(const struct process_comm *comm, int *mask);
 /* Any number; what is no open context of this process is ignored. */
 void process_finalize(uint64_t context);
 
-/* The calling thread's first event: a lane for it, or NULL, for good. */
+/* The calling thread's first event: a lane for it, or NULL until it asks again. */
 struct shmring_lane *process_lane_slowly(struct process_thread *thread);
 
 /* NULL: none, or the thread has not asked for one yet. */

@@ -374,8 +374,8 @@ RARE void steer_begin_to_send(struct steer *s, struct steer_thread *t)
 	for (int i = 0; i < TRIES; i++) {
 		uint32_t old = steer_asked(s);
 
-		if (steer_swap(s, old, old | (steer_with_spare_bits(s, GET(s->value)) &
-					      LEVEL_SPARE_BITS)))
+		/* Not of s->value: whoever decides has stored in the mask already, or not yet. */
+		if (steer_swap(s, old, steer_with_spare_bits(s, level_essence(old))))
 			break;
 	}
 }

@@ -21,6 +21,8 @@
 		    (size_t)SHMRING_SLOTS * NCI_SLOT_BYTES)
 #define SLOW_SLOTS	64	/* slots looked at when the pool is dry */
 #define SLOW_EVERY	16	/* calls that one walk must last for */
+#define ROOM_SHARE	8	/* of what is free for all lanes, one part for ours */
+#define PROBES		16	/* lanes that a call asks the kernel about */
 
 _Static_assert(SHMRING_SLOTS <= 1 << NCI_TOKEN_SLOT_BITS, "a slot fits a token");
 _Static_assert((SHMRING_LINES & (SHMRING_LINES - 1)) == 0, "the ring is a power of two");
@@ -194,6 +196,7 @@ int shmring_create(struct shmring *ring, const char *dir, const char *name)
 	ring->ino = st.st_ino;
 	ring->pid = getpid();
 	ring->tables_bytes = bytes;
+	ring->most = NCI_MAX_LANES;
 	lay_out(ring, base);
 	close(dirfd);
 	return 0;
@@ -239,6 +242,14 @@ static bool lane_is_whole(const struct nci_lane *line)
 	return atomic_load_explicit(&line->begin, memory_order_relaxed) == end;
 }
 
+static bool lane_belongs(const struct shmring *ring, uint32_t i, pid_t tid)
+{
+	const struct nci_lane *line = &ring->directory[i];
+
+	return atomic_load_explicit(&line->state, memory_order_acquire) == NCI_LANE_READY &&
+	       atomic_load_explicit(&line->tid, memory_order_relaxed) == (uint32_t)tid;
+}
+
 static bool lane_adopt(struct shmring *ring, uint32_t i, pid_t tid)
 {
 	struct nci_lane *line = &ring->directory[i];
@@ -258,7 +269,28 @@ static bool lane_adopt(struct shmring *ring, uint32_t i, pid_t tid)
 	return true;
 }
 
-static void lane_init(struct shmring *ring, uint32_t i, uint8_t *base, off_t offset, pid_t tid)
+/* A lane in state MAKING, with all that it needs, has an owner. */
+static void lane_give(struct nci_lane *line, pid_t tid)
+{
+	atomic_store_explicit(&line->tid, (uint32_t)tid, memory_order_relaxed);
+	atomic_store_explicit(&line->owners, 1, memory_order_relaxed);
+	atomic_store_explicit(&line->state, NCI_LANE_READY, memory_order_release);
+}
+
+static bool lane_claim(struct shmring *ring, uint32_t i, pid_t tid)
+{
+	struct nci_lane *line = &ring->directory[i];
+	uint32_t state = NCI_LANE_SPARE;
+
+	if (!atomic_compare_exchange_strong_explicit(&line->state, &state, NCI_LANE_MAKING,
+						     memory_order_acq_rel,
+						     memory_order_relaxed))
+		return false;
+	lane_give(line, tid);
+	return true;
+}
+
+static void lane_init(struct shmring *ring, uint32_t i, uint8_t *base, off_t offset)
 {
 	struct nci_lane *line = &ring->directory[i];
 	struct shmring_lane *lane = &ring->lane[i];
@@ -279,22 +311,21 @@ static void lane_init(struct shmring *ring, uint32_t i, uint8_t *base, off_t off
 	line->offset = (uint64_t)offset;
 	line->lines = SHMRING_LINES;
 	line->slots = SHMRING_SLOTS;
-	atomic_store_explicit(&line->tid, (uint32_t)tid, memory_order_relaxed);
-	atomic_store_explicit(&line->owners, 1, memory_order_relaxed);
 	SHMRING_TESTPOINT(allocated);
 	atomic_store_explicit(&ring->pool[i], lane->pool, memory_order_release);
-	atomic_store_explicit(&line->state, NCI_LANE_READY, memory_order_release);
 }
 
-static struct shmring_lane *lane_make(struct shmring *ring, pid_t tid)
+/* In state MAKING; or NULL. */
+static struct shmring_lane *lane_make(struct shmring *ring)
 {
+	uint32_t most = atomic_load_explicit(&ring->most, memory_order_relaxed);
 	uint32_t i = atomic_load_explicit(&ring->live->lanes, memory_order_relaxed);
 	struct nci_lane *line;
 	uint8_t *base = NULL;
 	off_t offset;
 
 	do {
-		if (i >= NCI_MAX_LANES)
+		if (i >= most)
 			return NULL;
 	} while (!atomic_compare_exchange_weak_explicit(&ring->live->lanes, &i, i + 1,
 							memory_order_relaxed,
@@ -308,18 +339,62 @@ static struct shmring_lane *lane_make(struct shmring *ring, pid_t tid)
 		atomic_store_explicit(&line->state, NCI_LANE_REFUSED, memory_order_release);
 		return NULL;
 	}
-	lane_init(ring, i, base, offset, tid);
+	lane_init(ring, i, base, offset);
 	return &ring->lane[i];
+}
+
+void shmring_prepare(struct shmring *ring, uint64_t room, uint32_t lanes)
+{
+	uint32_t n = atomic_load_explicit(&ring->live->lanes, memory_order_relaxed);
+	uint64_t most = (room / LANE_BYTES + n) / ROOM_SHARE;
+	struct shmring_lane *lane;
+
+	atomic_store_explicit(&ring->most, most < NCI_MAX_LANES ? (uint32_t)most : NCI_MAX_LANES,
+			      memory_order_relaxed);
+	for (; n < lanes; n++) {
+		lane = lane_make(ring);
+		if (!lane)
+			return;
+		atomic_store_explicit(&lane->line->state, NCI_LANE_SPARE, memory_order_release);
+	}
+}
+
+/* One that is free without a call of the system. */
+static struct shmring_lane *lane_at_hand(struct shmring *ring, uint32_t lanes, pid_t tid)
+{
+	for (uint32_t i = 0; i < lanes; i++)
+		if (lane_belongs(ring, i, tid) && lane_adopt(ring, i, tid))
+			return &ring->lane[i];
+	for (uint32_t i = 0; i < lanes; i++)
+		if (lane_claim(ring, i, tid))
+			return &ring->lane[i];
+	return NULL;
+}
+
+static struct shmring_lane *lane_of_the_dead(struct shmring *ring, uint32_t lanes, pid_t tid)
+{
+	uint32_t probes = lanes < PROBES ? lanes : PROBES;
+	uint32_t first = atomic_fetch_add_explicit(&ring->probe, probes, memory_order_relaxed);
+
+	for (uint32_t i = 0; i < probes; i++)
+		if (lane_adopt(ring, (first + i) % lanes, tid))
+			return &ring->lane[(first + i) % lanes];
+	return NULL;
 }
 
 struct shmring_lane *shmring_lane_new(struct shmring *ring, pid_t tid)
 {
 	uint32_t lanes = atomic_load_explicit(&ring->live->lanes, memory_order_relaxed);
+	struct shmring_lane *lane = lane_at_hand(ring, lanes, tid);
 
-	for (uint32_t i = 0; i < lanes && i < NCI_MAX_LANES; i++)
-		if (lane_adopt(ring, i, tid))
-			return &ring->lane[i];
-	return lane_make(ring, tid);
+	if (!lane)
+		lane = lane_of_the_dead(ring, lanes, tid);
+	if (lane)
+		return lane;
+	lane = lane_make(ring);
+	if (lane)
+		lane_give(lane->line, tid);
+	return lane;
 }
 
 /* The owner has it again: empty it was, or given up by all. */

@@ -59,6 +59,8 @@ struct shmring {
 	ino_t ino;
 	pid_t pid;
 	size_t tables_bytes;
+	_Atomic uint32_t most;		/* lanes: no more are made */
+	_Atomic uint32_t probe;		/* where the next look for a lane of a dead thread begins */
 	struct nci_slot *_Atomic pool[NCI_MAX_LANES];	/* NULL: no such lane */
 	struct shmring_lane lane[NCI_MAX_LANES];
 };
@@ -101,9 +103,17 @@ void shmring_ready(struct shmring *ring);
 void shmring_forget(struct shmring *ring);
 
 /*
- * A lane for the calling thread, `tid`: one whose thread is gone, or a new one.
- * Slow (system calls, page faults): once per thread.  NULL when the directory
- * is full or there is no space; the caller counts what it drops.
+ * `room` bytes are free: all lanes together may take an eighth of that and of what they
+ * have.  Some are made ahead until there are `lanes`, which is slow; a thread's first call
+ * finds them ready.
+ */
+void shmring_prepare(struct shmring *ring, uint64_t room, uint32_t lanes);
+
+/*
+ * A lane for the calling thread, `tid`: its own from before, one made ahead, one whose
+ * thread is gone, or a new one, which is slow (system calls, page faults).  NULL: none was
+ * found among the few that are looked at in a call, or there is no room; the caller counts
+ * what it drops, and may ask again.
  */
 struct shmring_lane *shmring_lane_new(struct shmring *ring, pid_t tid);
 

@@ -79,7 +79,7 @@ const char *fx_tmpdir(void)
 {
 	if (tmpdir_owner == getpid())
 		return tmpdir;
-	snprintf(tmpdir, sizeof(tmpdir), "%s/ncclinsp-test.XXXXXX", getenv("TMPDIR") ?: "/tmp");
+	snprintf(tmpdir, sizeof(tmpdir), "%s/ncclinsp-test.XXXXXX", getenv("TMPDIR") ?: "/dev/shm");
 	if (!mkdtemp(tmpdir))
 		abort();
 	tmpdir_owner = getpid();

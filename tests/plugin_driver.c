@@ -178,9 +178,13 @@ void pd_read(struct pd *pd)
 	ck_assert_uint_eq(pd->header.ready, 1);
 	copy_out(pd, pd->header.live_offset, &pd->live, sizeof(pd->live));
 	copy_out(pd, pd->header.live_offset + sizeof(pd->live), pd->lane, sizeof(pd->lane));
-	for (unsigned int i = 0; i < pd->live.lanes; i++)
-		if (pd->lane[i].state == NCI_LANE_READY)
-			read_lane(pd, i);
+	pd->lanes = 0;
+	for (unsigned int i = 0; i < pd->live.lanes; i++) {
+		if (pd->lane[i].state != NCI_LANE_READY)
+			continue;
+		read_lane(pd, i);
+		pd->lanes++;
+	}
 }
 
 const struct nci_record *pd_record(const struct pd *pd, uint8_t type, unsigned int n)

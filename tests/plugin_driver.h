@@ -52,6 +52,7 @@ struct pd {
 	struct shmring_reader reader[NCI_MAX_LANES];
 	bool met[NCI_MAX_LANES];
 	struct nci_slot record[PD_RECORDS];	/* since pd_init(), lane by lane at each read */
+	unsigned int lanes;	/* of threads */
 	unsigned int records;
 };
 

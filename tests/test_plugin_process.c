@@ -285,7 +285,7 @@ START_TEST(reload_in_one_process_goes_on_in_the_same_segment)
 	ck_assert_uint_eq(pd_count(&pd, NCI_EV_COLL_API), 1);
 	ck_assert_uint_eq(pd.live.comms, 6);
 	ck_assert_uint_eq(pd.live.comms_open, 1);
-	ck_assert_uint_eq(pd.live.lanes, 1);
+	ck_assert_uint_eq(pd.lanes, 1);
 }
 END_TEST
 

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* No room for a segment, or not enough; and what the plugin says about itself. */
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "plugin/room.h"
 #include "tests/fixture.h"
 #include "tests/plugin_driver.h"
 
@@ -106,15 +110,132 @@ START_TEST(room_for_no_lane_refuses_and_counts)
 		ck_assert_ptr_null(PD_START(&pd, NCCL_COLL));
 	pd_read(&pd);
 	ck_assert_uint_eq(pd.live.no_lane, 10);
-	ck_assert_uint_eq(pd.lane[0].state, NCI_LANE_REFUSED);
+	ck_assert_uint_eq(pd.live.lanes, 0);
 }
 END_TEST
+
+START_TEST(segment_is_made_in_memory_or_not_at_all)
+{
+	char disk[] = "/var/tmp/ncclinsp-test.XXXXXX";
+
+	ck_assert_ptr_nonnull(mkdtemp(disk));
+	setenv("NCCLINSP_SHM_DIR", disk, 1);
+	if (room_is_memory(disk))
+		fx_skip("/var/tmp is in memory here");
+	else
+		is_muted("It is not in memory (tmpfs)");
+	ck_assert_int_eq(rmdir(disk), 0);
+	setenv("NCCLINSP_SHM_DIR", pd.dir, 1);
+}
+END_TEST
+
+static void *event_of_a_thread(void *arg)
+{
+	(void)arg;
+	return PD_START(&pd, NCCL_COLL);
+}
+
+static int threads_with_a_lane(int n)
+{
+	pthread_t thread;
+	void *handle;
+	int got = 0;
+
+	for (int i = 0; i < n; i++) {
+		pthread_create(&thread, NULL, event_of_a_thread, NULL);
+		pthread_join(thread, &handle);
+		got += handle != NULL;
+	}
+	return got;
+}
+
+/* 16 MiB: lanes of 384 KiB may take 2 of them. */
+START_TEST(lanes_take_an_eighth_of_what_is_free)
+{
+	if (!fx_mount(pd.dir, "size=16m", 0))
+		return;
+	pd_init(&pd);
+	for (int i = 0; i < 15; i++)	/* which would make lanes ahead */
+		pd_init_named(&pd, 2 + (uint64_t)i, "more", NULL);
+	pd_read(&pd);
+	ck_assert_uint_ge(pd.live.lanes, 3);
+	ck_assert_uint_le(pd.live.lanes, 16 * 1024 / 384 / 8);
+}
+END_TEST
+
+/* Making one needs a larger file, which this process may not have any more. */
+START_TEST(first_event_of_a_thread_finds_its_lane_made)
+{
+	struct rlimit limit;
+
+	pd_init(&pd);
+	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit.rlim_cur = 4096;
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	ck_assert_int_eq(threads_with_a_lane(3), 3);
+	limit.rlim_cur = limit.rlim_max;
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.live.no_lane, 0);
+}
+END_TEST
+
+static uint64_t with_limit(const char *group, const char *limit)
+{
+	char path[256];
+	int fd, pipes[2];
+	uint64_t room = 0;
+	pid_t pid;
+
+	snprintf(path, sizeof(path), "%s/memory.limit_in_bytes", group);
+	fd = open(path, O_WRONLY);
+	ck_assert_int_ge(write(fd, limit, strlen(limit)), 1);
+	close(fd);
+	ck_assert_int_eq(pipe(pipes), 0);
+	pid = fork();
+	if (pid == 0) {
+		snprintf(path, sizeof(path), "%s/tasks", group);
+		fd = open(path, O_WRONLY);
+		if (fd >= 0 && write(fd, "0", 1) == 1)
+			room = room_bytes("/dev/shm");
+		_exit(write(pipes[1], &room, sizeof(room)) < 0);
+	}
+	ck_assert_int_eq(read(pipes[0], &room, sizeof(room)), sizeof(room));
+	waitpid(pid, NULL, 0);
+	close(pipes[0]);
+	close(pipes[1]);
+	return room;
+}
+
+START_TEST(room_is_what_the_memory_cgroup_leaves)
+{
+	const char *group = "/sys/fs/cgroup/memory/ncclinsp-test-room";
+	uint64_t room;
+
+	if (mkdir(group, 0700) < 0) {
+		fx_skip("no cgroup can be made here");
+		return;
+	}
+	room = with_limit(group, "50000000");
+	ck_assert_uint_ge(room, 30000000);
+	ck_assert_uint_le(room, 50000000);
+	room = with_limit(group, "-1");
+	ck_assert_uint_gt(room, 50000000);
+	ck_assert_int_eq(rmdir(group), 0);
+}
+END_TEST
+
+/* Which hides the directory of segments. */
+static bool mount_dev_shm(const char *options)
+{
+	return fx_mount("/dev/shm", options, 0) && mkdir(pd.dir, 0700) == 0;
+}
 
 START_TEST(small_dev_shm_goes_without_kernel_ch_and_says_why)
 {
 	setenv("NCCLINSP_LEVEL", "net", 1);
 	setenv("NCCLINSP_KERNELS", "always", 1);
-	if (!fx_mount("/dev/shm", "size=16m", 0))
+	if (!mount_dev_shm("size=16m"))
 		return;
 	pd_init(&pd);
 	pd_read(&pd);
@@ -128,7 +249,7 @@ START_TEST(dev_shm_without_a_limit_has_room)
 {
 	setenv("NCCLINSP_LEVEL", "net", 1);
 	setenv("NCCLINSP_KERNELS", "always", 1);
-	if (!fx_mount("/dev/shm", "size=0", 0))
+	if (!mount_dev_shm("size=0"))
 		return;
 	pd_init(&pd);
 	ck_assert_int_eq(pd.mask & NCCL_KERNEL_CH, NCCL_KERNEL_CH);
@@ -149,7 +270,7 @@ START_TEST(dev_shm_that_fills_up_costs_later_communicators_kernel_ch_for_good)
 {
 	setenv("NCCLINSP_LEVEL", "net", 1);
 	setenv("NCCLINSP_KERNELS", "always", 1);
-	if (!fx_mount("/dev/shm", "size=64m", 0))
+	if (!mount_dev_shm("size=64m"))
 		return;
 	pd_init_named(&pd, 1, "first", logger);
 	ck_assert_int_eq(pd.mask & NCCL_KERNEL_CH, NCCL_KERNEL_CH);
@@ -250,6 +371,10 @@ int main(void)
 		FX_TEST(full_file_system_mutes_with_one_line),
 		FX_TEST(read_only_file_system_mutes_with_one_line),
 		FX_TEST(room_for_no_lane_refuses_and_counts),
+		FX_TEST(segment_is_made_in_memory_or_not_at_all),
+		FX_TEST(lanes_take_an_eighth_of_what_is_free),
+		FX_TEST(first_event_of_a_thread_finds_its_lane_made),
+		FX_TEST(room_is_what_the_memory_cgroup_leaves),
 		FX_TEST(small_dev_shm_goes_without_kernel_ch_and_says_why),
 		FX_TEST(dev_shm_without_a_limit_has_room),
 		FX_TEST(dev_shm_that_fills_up_costs_later_communicators_kernel_ch_for_good),

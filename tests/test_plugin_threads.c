@@ -115,6 +115,50 @@ START_TEST(threads_beyond_the_last_lane_are_refused_and_counted)
 }
 END_TEST
 
+static void *holder(void *arg)
+{
+	struct nccl_descr_v6 d = { .type = NCCL_GROUP };
+	void *h;
+
+	(void)arg;
+	pd.v6->startEvent(pd.context, &h, &d);
+	pthread_barrier_wait(&barrier);		/* all lanes are held */
+	pthread_barrier_wait(&barrier);		/* ... and were asked for */
+	return h;
+}
+
+static unsigned int refused_of(unsigned int n)
+{
+	struct nccl_descr_v6 d = { .type = NCCL_GROUP };
+	unsigned int refused = 0;
+	void *h;
+
+	for (unsigned int i = 0; i < n; i++) {
+		pd.v6->startEvent(pd.context, &h, &d);
+		refused += !h;
+		pd.v6->stopEvent(h);
+	}
+	return refused;
+}
+
+START_TEST(thread_without_a_lane_gets_one_when_others_have_ended)
+{
+	pthread_t thread[NCI_MAX_LANES];
+
+	pd_init(&pd);
+	pthread_barrier_init(&barrier, NULL, NCI_MAX_LANES + 1);
+	for (int i = 0; i < NCI_MAX_LANES; i++)
+		ck_assert_int_eq(pthread_create(&thread[i], NULL, holder, NULL), 0);
+	pthread_barrier_wait(&barrier);
+	ck_assert_uint_eq(refused_of(5000), 5000);
+	pthread_barrier_wait(&barrier);
+	for (int i = 0; i < NCI_MAX_LANES; i++)
+		pthread_join(thread[i], NULL);
+	ck_assert_uint_lt(refused_of(5000), 2500);
+	pthread_barrier_destroy(&barrier);
+}
+END_TEST
+
 START_TEST(lanes_of_dead_threads_are_used_again)
 {
 	pd_init(&pd);
@@ -256,6 +300,7 @@ int main(void)
 		FX_TEST(inits_and_finalizes_at_once_leave_nothing_open),
 		FX_TEST(threads_beyond_the_last_lane_are_refused_and_counted),
 		FX_TEST(lanes_of_dead_threads_are_used_again),
+		FX_TEST(thread_without_a_lane_gets_one_when_others_have_ended),
 		FX_TEST(events_stopped_on_other_threads_are_recorded_once),
 		FX_TEST(new_names_seen_at_once_are_published_once),
 		FX_TEST(names_beyond_the_table_are_unknown_and_counted),

@@ -333,10 +333,26 @@ START_TEST(no_send_is_watched_without_its_receive)
 }
 END_TEST
 
+/* In the middle of another thread's store: its mask is there, what is in force is not yet. */
+START_TEST(first_send_adds_nothing_to_a_mask_that_has_just_become_another)
+{
+	static struct process_thread thread;
+	static struct steer s;
+
+	mask = NCCL_GROUP_API;		/* level off */
+	atomic_store(&s.mask, &mask);
+	atomic_store(&s.value, level_events(6));
+	fx_thread = &thread;
+	steer_begin_to_send(&s, &thread.steer);
+	ck_assert_uint_eq(level_essence((uint32_t)mask), NCCL_GROUP_API);
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_LOOP(no_send_is_watched_without_its_receive, 0, FX_COUNT(scenarios)),
+		FX_TEST(first_send_adds_nothing_to_a_mask_that_has_just_become_another),
 	};
 
 	return fx_run(NULL, NULL, tests, FX_COUNT(tests));

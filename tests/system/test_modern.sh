@@ -56,7 +56,10 @@ compare() {
 end() { wait "$JOB"; status=$?; wait_until 20 drained; }
 ended() { [ "$status" -eq 0 ]; }
 # What could be a fault of the job is one of two things that cannot be told apart: no more.
-nobody_is_accused() { api_is findings '[.findings[] | select(.severity != "info")] == []'; }
+# A busy machine may well starve its threads.
+nobody_is_accused() {
+	api_is findings '[.findings[] | select(.severity != "info" and .kind != "proxy_starved")] == []'
+}
 
 # ---- first seconds, then never ----------------------------------------------------------
 
