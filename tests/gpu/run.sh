@@ -204,7 +204,7 @@ step_stamps() {
 	local file
 	mkdir -p "$RESULTS/stamps"
 	if NCCL_PROFILER_PLUGIN=$HERE/lib/libnccl-profiler-record.so \
-			NCCLINSP_RECORD=$RESULTS/stamps/%p.rec \
+			NCCLINSP_RECORD=$RESULTS/stamps/%p.rec NCCL_PROFILE_EVENT_MASK=0x7fff \
 			play "$T/stamps" times "$((MOST_BYTES < 1048576 ? MOST_BYTES : 1048576))"; then
 		for file in "$RESULTS"/stamps/*.rec; do
 			tool nccl-replay --print "$file" | awk -f "$HERE/stamps.awk"

@@ -334,8 +334,11 @@ int main(int argc, char **argv)
 	char path[4096];
 	int status = 0;
 
+	if (argc == 2 && !strcmp(argv[1], "version") && !ncclGetVersion(&status))
+		return printf("%d\n", status) < 0;
 	if (argc < 6) {
-		fprintf(stderr, "usage: nccl-job RANKS FIRST LOCAL DIRECTORY PROGRAM...\n");
+		fprintf(stderr, "usage: nccl-job RANKS FIRST LOCAL DIRECTORY PROGRAM...\n"
+				"       nccl-job version\n");
 		return 2;
 	}
 	job.ranks = atoi(argv[1]);

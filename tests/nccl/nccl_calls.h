@@ -51,6 +51,7 @@ enum nccl_type {
 	ncclFloat16, ncclFloat32, ncclFloat64, ncclBfloat16,
 };
 
+int ncclGetVersion(int *version);
 const char *ncclGetErrorString(int result);
 const char *ncclGetLastError(ncclComm_t comm);
 int ncclGetUniqueId(struct nccl_unique_id *id);

@@ -14,7 +14,7 @@ states_are() { api_is processes "[.processes[].state] | sort == $1"; }
 nothing_is_left() { wait_until 2 sh -c '[ -z "$(ls "$0")" ]' "$SHM"; }
 
 # Its second AllReduce was not over; all else was.
-cut_short() { told | jq -s -e '([.[] | select(.complete == false)] | '"$1"') and
+cut_short() { told "select($announced)" | jq -s -e '([.[] | select(.complete == false)] | '"$1"') and
 	([.[] | select(.complete != false)] | length > 0 and all(.[]; .complete == true))'; }
 
 ends 2x1 aborted
@@ -45,7 +45,11 @@ check "$LABEL: what did not end is told so" cut_short \
 check "$LABEL: no segment is left" nothing_is_left
 stop_daemon
 
-for program in careless forks; do
+# NCCL 2.30 aborts in a process that forks, also with no plugin.
+programs=careless
+NCCL_PROFILER_PLUGIN=none play 1x2 forks
+[ "$job_status" -ne 0 ] && echo "# forks: not without us either" || programs+=" forks"
+for program in $programs; do
 	ends 1x2 $program
 	check "$LABEL: the job runs" ran
 	check "$LABEL: one process was seen, and went as it should" states_are '["exited"]'

@@ -38,7 +38,7 @@ known() {
 	echo "[$fields] | tojson"
 }
 same_in() {
-	cat "$J"/truth.* | jq -r "$(known "$1")" | sort >"$T/true"
+	cat "$J"/truth.* | jq -r "select($announced) | $(known "$1")" | sort >"$T/true"
 	api 'collectives?limit=10000' | jq -r ".collectives[] | select(.derived | not) | $(known "$1")" | sort >"$T/told"
 	[ -s "$T/true" ] && diff "$T/true" "$T/told"
 }
