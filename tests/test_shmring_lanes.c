@@ -58,6 +58,7 @@ static pid_t lock_holder(int fd)
 /* A thread that takes a lane, publishes `records`, and dies. */
 struct worker {
 	pthread_t thread;
+	pid_t tid;
 	struct shmring_lane *lane;
 	uint64_t from, records;
 	pthread_barrier_t *together;
@@ -67,7 +68,8 @@ static void *work(void *arg)
 {
 	struct worker *w = arg;
 
-	w->lane = shmring_lane_new(&fx.ring, gettid());
+	w->tid = gettid();
+	w->lane = shmring_lane_new(&fx.ring, w->tid);
 	if (w->lane)
 		fx_publish_many(w->lane, w->from, w->from + w->records, 1);
 	if (w->together)
@@ -79,6 +81,8 @@ static void run_worker(struct worker *w)
 {
 	ck_assert_int_eq(pthread_create(&w->thread, NULL, work, w), 0);
 	ck_assert_int_eq(pthread_join(w->thread, NULL), 0);
+	while (tgkill(getpid(), w->tid, 0) == 0)	/* the kernel has it for a moment more */
+		sched_yield();
 }
 
 START_TEST(segment_is_laid_out_as_the_abi_says)
