@@ -18,7 +18,8 @@ static const struct column columns[] = {
 	{ "last_op_at", NULL, COL_TIME, "last_op_at", 0, 0, 0 },
 	{ "state", "STATE", COL_STATE, "state", 6, 0, 0 },
 	{ "phase", "PHASE", COL_TEXT, "phase", 0, 16, 2 | REPORT_IF_KNOWN },
-	{ "tag", "TAG", COL_TEXT, "tag", 0, 18, 2 | REPORT_IF_KNOWN },
+	{ NULL, "TAG", COL_TEXT, "tag", 0, 18, 2 | REPORT_IF_KNOWN },
+	{ "tag", NULL, COL_TEXT, "tag", 0, 0, 0 },
 	{ "host", "HOST", COL_TEXT, "host", 0, 24, REPORT_IF_KNOWN },
 };
 

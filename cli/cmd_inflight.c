@@ -22,13 +22,14 @@ const struct column inflight_columns[] = {
 	{ "steps", NULL, COL_INTEGER, "steps", 0, 0, REPORT_KEY },
 	{ "state", NULL, COL_TEXT, "state", 0, 0, 0 },
 	{ NULL, "PHASE", COL_TEXT, "phase", 0, 16, 2 | REPORT_IF_KNOWN },
-	{ "tag", "TAG", COL_TEXT, "tag", 0, 18, 2 | REPORT_IF_KNOWN },
+	{ NULL, "TAG", COL_TEXT, "tag", 0, 18, 2 | REPORT_IF_KNOWN },
 	{ "direction", NULL, COL_TEXT, "direction", 0, 0, 0 },
 	{ "process_state", NULL, COL_TEXT, "process_state", 0, 0, 0 },
 	{ "parent", NULL, COL_TEXT, "parent", 0, 0, 0 },
 	{ NULL, "STATE", COL_TEXT, "progress", 0, 72, 0 },
 	{ "token", NULL, COL_TEXT, "token", 0, 0, 0 },
 	{ "phase", NULL, COL_TEXT, "phase", 0, 0, 0 },
+	{ "tag", NULL, COL_TEXT, "tag", 0, 0, 0 },
 	{ "host", "HOST", COL_TEXT, "host", 0, 24, REPORT_IF_KNOWN },
 };
 const size_t inflight_column_count = sizeof(inflight_columns) / sizeof(inflight_columns[0]);

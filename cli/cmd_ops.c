@@ -11,7 +11,7 @@ const struct column ops_columns[] = {
 	{ NULL, "COMM", COL_TEXT, "comm_label|comm_name|comm_id", 0, 20, 0 },
 	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, REPORT_IF_KNOWN | REPORT_KEY },
 	{ NULL, "PHASE", COL_TEXT, "phase", 0, 16, 3 | REPORT_IF_KNOWN | REPORT_APART },
-	{ "tag", "TAG", COL_TEXT, "tag", 0, 18, 3 | REPORT_IF_KNOWN | REPORT_APART },
+	{ NULL, "TAG", COL_TEXT, "tag", 0, 18, 3 | REPORT_IF_KNOWN | REPORT_APART },
 	{ "func", NULL, COL_TEXT, "func", 0, 0, 0 },
 	{ NULL, "OP", COL_OP, "func", 9, 20, 0 },
 	{ "size_class", "SIZE", COL_BYTES, "size_class", 6, 0, REPORT_KEY },
@@ -48,6 +48,7 @@ const struct column ops_columns[] = {
 	{ "timing_source", "SRC", COL_TEXT, "timing_source", 10, 0, 4 | REPORT_APART },
 	{ "nranks", NULL, COL_INTEGER, "nranks", 0, 0, REPORT_KEY },
 	{ "phase", NULL, COL_TEXT, "phase", 0, 0, 0 },
+	{ "tag", NULL, COL_TEXT, "tag", 0, 0, 0 },
 	{ "host", "HOST", COL_TEXT, "host", 0, 24, REPORT_IF_KNOWN },
 };
 const size_t ops_column_count = sizeof(ops_columns) / sizeof(ops_columns[0]);

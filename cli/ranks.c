@@ -37,13 +37,14 @@ const struct column rank_columns[] = {
 	WHO_COLUMNS,
 	{ "job", "JOB", COL_TEXT, "job", 0, 16, 10 },
 	{ NULL, "PHASE", COL_TEXT, "phase", 0, 16, 3 | REPORT_IF_KNOWN },
-	{ "tag", "TAG", COL_TEXT, "tag", 0, 18, 3 | REPORT_IF_KNOWN },
+	{ NULL, "TAG", COL_TEXT, "tag", 0, 18, 3 | REPORT_IF_KNOWN },
 	{ "comm_id", NULL, COL_TEXT, "comm_id", 0, 0, 0 },
 	{ "comm_name", NULL, COL_TEXT, "comm_name", 0, 0, 0 },
 	{ "nranks", NULL, COL_INTEGER, "nranks", 0, 0, REPORT_KEY },
 	{ NULL, "COMM", COL_TEXT, "comm", 4, 20, 0 },
 	FIGURE_COLUMNS,
 	{ "phase", NULL, COL_TEXT, "phase", 0, 0, 0 },
+	{ "tag", NULL, COL_TEXT, "tag", 0, 0, 0 },
 	{ "host", "HOST", COL_TEXT, "host", 0, 24, REPORT_IF_KNOWN },
 };
 const size_t rank_column_count = ARRAY_LEN(rank_columns);

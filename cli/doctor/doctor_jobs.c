@@ -451,6 +451,38 @@ static void say_jobs(struct doctor *doctor, const json_t *jobs, const json_t *ro
 		say_group(doctor, rows, i);
 }
 
+/* One reason stands for all: who wants each has `ncclinsp level`. */
+static void say_kernels(struct doctor *doctor)
+{
+	const char *reason = NULL, *kernels;
+	size_t live = 0, never = 0, i;
+	json_t *answer = NULL, *process;
+
+	if (client_get(doctor->cli->client,
+		       "/v1/processes?fields=state,level_reason,steering", &answer))
+		return;
+	json_array_foreach(json_object_get(answer, "processes"), i, process) {
+		kernels = json_string_value(report_get(process, "steering.kernels"));
+		if (strcmp(json_string_value(json_object_get(process, "state")) ?: "", "live"))
+			continue;
+		live++;
+		if (!kernels || strcmp(kernels, "never"))
+			continue;
+		never++;
+		if (!reason)
+			reason = json_string_value(json_object_get(process, "level_reason"));
+	}
+	if (never)
+		doctor_say(doctor, "kernels", DOCTOR_OK,
+			   "to time more of the next jobs: kernels in ncclinspd.conf(5), or "
+			   "NCCLINSP_KERNELS for one", "those of %zu of %zu processes are not timed "
+			   "now; %s (ncclinsp level)", never, live, reason ?: "that is their mode");
+	else if (live)
+		doctor_say(doctor, "kernels", DOCTOR_OK, NULL, "those of all %zu processes are timed, "
+			   "as their level and mode say (ncclinsp level)", live);
+	json_decref(answer);
+}
+
 void doctor_jobs(struct doctor *doctor)
 {
 	const struct timespec pause = { .tv_sec = 1 };
@@ -476,4 +508,5 @@ void doctor_jobs(struct doctor *doctor)
 			   client_error(doctor->cli->client));
 	json_decref(jobs);
 	json_decref(rows);
+	say_kernels(doctor);
 }

@@ -335,7 +335,7 @@ bool view_unseen(const struct view *view, char *buf, size_t size)
 	text_duration(left, sizeof(left), (left_ns + SECOND_NS - 1) / SECOND_NS * SECOND_NS);
 	if (view->blind)
 		snprintf(buf, size, "but the kernels of %d of %d processes are not seen, so a "
-			 "hang may not show (why: ncclinsp ps -o csv)", view->blind, view->live);
+			 "hang may not show (why: ncclinsp level)", view->blind, view->live);
 	else if (view->settling)
 		snprintf(buf, size, "settling: the kernels of %d of %d processes are timed %s%s",
 			 view->settling, view->live,

@@ -31,8 +31,9 @@ def is_proven: .evidence.cpu_wait_share != null and .evidence.cpu_wait_share >= 
 | (($said - $after + $wrong)
 	| map(select(.severity != "info" and .kind != "proxy_starved" and .kind != "loss"))) as $alarms
 | [$said[] | select(.kind == "proxy_starved" and $in.fault.kind != "starve")] as $starving
+# Who names all accuses nobody.
 | ($right == [] and any($found[]; ((.verdict // "") | test("^(UNKNOWN|ELSEWHERE|SLOWER)$"))
-	and (.ranks == [] or $in.run.rule == "all"))) as $untold
+	and (.ranks == [] or $in.run.rule == "all" or .named == ($in.pids | unique)))) as $untold
 | {run: $in.run, fault: $in.fault, injected: ($in.fault != null), found: ($found != []),
    right: ($right != []), $untold,
    starved: ($starving != []), proven: ($starving != [] and all($starving[]; is_proven)),
