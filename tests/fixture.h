@@ -35,7 +35,10 @@ bool fx_descriptors(unsigned int n);
 /* Say in the report why the running test proves nothing here; it returns then. */
 void fx_skip(const char *why);
 
-/* A fresh directory in memory, as segments need it, removed with all it holds when the test process exits. */
+/*
+ * A fresh directory in memory, as segments need it, removed with all it holds when the
+ * test process exits.
+ */
 const char *fx_tmpdir(void);
 
 /*

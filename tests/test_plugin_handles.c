@@ -283,7 +283,8 @@ START_TEST(handles_that_are_never_stopped_do_not_dry_the_pool)
 	for (int i = 0; i < 200; i++)
 		got += PD_START(&pd, NCCL_COLL) != NULL;
 	pd_read(&pd);
-	ck_assert_uint_ge(got, 200 - 16);	/* after what the last walk that found none makes up */
+	/* The last walk, which found none, is made up for first. */
+	ck_assert_uint_ge(got, 200 - 16);
 	ck_assert_uint_eq(pd.lane[0].reclaimed > 0, 1);
 }
 END_TEST

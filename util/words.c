@@ -199,8 +199,8 @@ static const struct word words[] = {
 	  .evidence = "As of OUTSIDE. NCCL calls no plugin any more after such a switch, so that "
 		      "the two look the same.",
 	  .action = "See whether the job goes on: its log, its GPUs. If it does, ncclras CONTROL "
-		    "PROFILER_MASK all brings the recording back; if it should and does not, py-spy "
-		    "dump the ranks." },
+		    "PROFILER_MASK all brings the recording back; if it should and does not, "
+		    "py-spy dump the ranks." },
 	VERDICT(UNKNOWN),
 	  .flight_recorder = "UNDECIDED", .ncclx = "UNKNOWN_VERDICT_TYPE",
 	  .meaning = "What can be seen on this node does not tell the cause.",

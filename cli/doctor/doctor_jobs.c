@@ -475,11 +475,13 @@ static void say_kernels(struct doctor *doctor)
 	if (never)
 		doctor_say(doctor, "kernels", DOCTOR_OK,
 			   "to time more of the next jobs: kernels in ncclinspd.conf(5), or "
-			   "NCCLINSP_KERNELS for one", "those of %zu of %zu processes are not timed "
-			   "now; %s (ncclinsp level)", never, live, reason ?: "that is their mode");
+			   "NCCLINSP_KERNELS for one",
+			   "those of %zu of %zu processes are not timed now; %s (ncclinsp level)",
+			   never, live, reason ?: "that is their mode");
 	else if (live)
-		doctor_say(doctor, "kernels", DOCTOR_OK, NULL, "those of all %zu processes are timed, "
-			   "as their level and mode say (ncclinsp level)", live);
+		doctor_say(doctor, "kernels", DOCTOR_OK, NULL,
+			   "those of all %zu processes are timed, as level and mode say "
+			   "(ncclinsp level)", live);
 	json_decref(answer);
 }
 

@@ -2,11 +2,13 @@
 /* The node: where segments lie, the daemon, the clock, the file that steers jobs. */
 #include <errno.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "cli/doctor/doctor.h"
@@ -29,7 +31,13 @@ const char *doctor_shm_dir(void)
 static bool say_unusable(struct doctor *doctor, const char *dir, const struct stat *st)
 {
 	bool is_dir = S_ISDIR(st->st_mode);
+	struct statfs fs;
 
+	if (is_dir && !statfs(dir, &fs) && fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC) {
+		doctor_say(doctor, "segments", DOCTOR_FAILED, "mount a tmpfs there",
+			   "%s: it is not in memory, and nothing is recorded on a disk", dir);
+		return true;
+	}
 	if (is_dir && !access(dir, R_OK | W_OK | X_OK))
 		return false;
 	doctor_say(doctor, "segments", DOCTOR_FAILED,

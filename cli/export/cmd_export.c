@@ -76,7 +76,6 @@ static void close_files(struct export *e)
 	for (size_t i = 0; i < e->files.n; i++)
 		if (fclose(e->files.at[i].out) && !e->error)
 			e->error = errno;
-	list_deinit(&e->files);
 }
 
 /* Made, or empty: what is there already is not mixed with what comes. */
@@ -305,6 +304,7 @@ int cmd_export(struct cli *cli)
 		json_decref(e.comms);
 		client_free(e.asks);
 	}
+	list_deinit(&e.files);
 	json_decref(e.numbers);
 	listing_end(&e.query);
 	return code;

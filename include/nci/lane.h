@@ -56,7 +56,7 @@
 #define NCI_LANE_MAKING		1
 #define NCI_LANE_READY		2
 #define NCI_LANE_REFUSED	3	/* no space was left for it; never becomes ready */
-#define NCI_LANE_SPARE		4	/* made ahead, nobody's yet: becomes ready by way of MAKING */
+#define NCI_LANE_SPARE		4	/* made ahead, nobody's yet; then MAKING, READY */
 
 struct nci_lane {
 	NCI_ALIGNED(NCI_LINE_BYTES)

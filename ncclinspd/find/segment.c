@@ -438,7 +438,7 @@ static void take_string_entry(struct segment *seg, uint32_t i, const void *entry
  */
 static int read_entries(struct segment *seg, const struct table *t, uint32_t from, uint32_t n)
 {
-	uint8_t copy[3][AT_ONCE_BYTES];
+	_Alignas(NCI_LINE_BYTES) uint8_t copy[3][AT_ONCE_BYTES];
 
 	for (int k = 0; k < 3; k++) {
 		int r = segment_read(seg, copy[k], n * t->bytes,

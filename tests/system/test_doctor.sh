@@ -49,12 +49,14 @@ check "a library that is not there is the first thing that is wrong" \
 : >"$T/broken.so"
 check "one that is no library does not end the examination" \
 	eval 'exam 1 NCCL_PROFILER_PLUGIN="$T/broken.so" && says "failed library .*broken.so does not load" && says "ok daemon"'
-mkdir "$T/elsewhere"
+mkdir "$SHM/elsewhere" "$T/elsewhere"
 check "a directory that the daemon does not read is found by what does not arrive" \
-	eval 'exam 1 NCCLINSP_SHM_DIR="$T/elsewhere" && says "failed flow what the library records in $T/elsewhere does not arrive"'
+	eval 'exam 1 NCCLINSP_SHM_DIR="$SHM/elsewhere" && says "failed flow what the library records in $SHM/elsewhere does not arrive"'
 check "a directory that is not there is named" \
 	eval 'exam 1 NCCLINSP_SHM_DIR="$T/nowhere" && says "first thing that is wrong: segments: $T/nowhere: No such file" &&
 		says "What to do: mount a tmpfs there"'
+check "so is one on a disk" sh -c '[ "$(stat -fc %T "$0")" = tmpfs ] || [ "$1" = 0 ]' "$T" \
+	"$(NCCLINSP_SHM_DIR=$T/elsewhere "$I" doctor 2>&1 | tr -s ' \n' ' ' | grep -q 'not in memory'; echo $?)"
 check "so is what is no directory" eval 'exam 1 NCCLINSP_SHM_DIR="$T/broken.so" &&
 	says "first thing that is wrong: segments: $T/broken.so: it is no directory"'
 
