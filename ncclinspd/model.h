@@ -274,7 +274,8 @@ enum timing_source {
 #define ARRIVAL_SOURCES(X)		\
 	X(NONE,      NULL)		\
 	X(DURATION,  "duration")	\
-	X(GPU_CLOCK, "gpu_clock")
+	X(GPU_CLOCK, "gpu_clock")	\
+	X(SYNC,      "initial_sync")
 
 enum arrival_source {
 #define X(NAME, text) ARRIVAL_##NAME,
@@ -381,6 +382,9 @@ struct op {
 	uint32_t local_ranks;	/* how many were compared, this one included */
 	int32_t arrival[OP_RANKS];	/* their ranks, the first to come first */
 	enum arrival_source arrival_source;
+	bool symmetric;		/* its kernel waits for the other ranks' before all else, */
+	bool has_sync;		/* and has told of its phases (KernelPhase): */
+	uint64_t sync_ns;	/* how long it waited.  Says nothing of other kernels */
 	uint64_t late_ns;	/* how much later than the first it came */
 	uint64_t waitfree_ns;	/* inside, of the one that came last: it waited for nobody */
 	double busbw_waitfree_gbs;	/* over that; <= 0: not known */

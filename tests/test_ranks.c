@@ -134,6 +134,37 @@ START_TEST(where_clocks_tell_for_certain_who_came_when_they_are_believed)
 }
 END_TEST
 
+static void give_synced(uint32_t p, uint64_t exec_ns, uint64_t sync_ns, bool refused)
+{
+	struct op op = op_of(p, 0, "AllReduce", 7, exec_ns);
+
+	op.symmetric = op.has_sync = true;
+	op.sync_ns = sync_ns;
+	op.stamps_refused = refused;
+	ranks_add(ranks, &op, now_ns);
+}
+
+/* Times inside say something else: of one clock each, they are off by as much as it drifts. */
+START_TEST(symmetric_kernels_tell_themselves_who_waited)
+{
+	const int32_t order[] = { 3, 1, 0, 2 };
+
+	give_synced(0, 3000, 1000, false);
+	give_synced(1, 2000, 4000, false);
+	give_synced(2, 9000, 0, _i == 1);
+	give_synced(3, 8000, 6000, false);
+	ck_assert_uint_eq(ntold, 4);
+	if (_i == 1) {
+		ck_assert_int_eq(told_of(0)->arrival_source, ARRIVAL_DURATION);
+		return;
+	}
+	ck_assert_int_eq(told_of(0)->arrival_source, ARRIVAL_SYNC);
+	ck_assert_mem_eq(told_of(0)->arrival, order, sizeof(order));
+	ck_assert_uint_eq(told_of(3)->late_ns, 0);
+	ck_assert_uint_eq(told_of(2)->late_ns, 6000);
+}
+END_TEST
+
 static const struct {
 	uint64_t start, error;	/* of rank 2 */
 	uint64_t first_error;	/* of rank 3, which came before all others */
@@ -463,6 +494,7 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_TEST(who_was_inside_for_the_least_time_came_last),
 		FX_TEST(where_clocks_tell_for_certain_who_came_when_they_are_believed),
+		FX_LOOP(symmetric_kernels_tell_themselves_who_waited, 0, 2),
 		FX_LOOP(else_times_inside_tell_the_order, 0, (int)FX_COUNT(uncertain)),
 		FX_TEST(who_never_comes_is_waited_for_only_for_a_while),
 		FX_TEST(who_has_ended_is_not_waited_for),

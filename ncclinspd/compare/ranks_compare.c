@@ -103,6 +103,33 @@ static bool sort_by_clock(struct op **order, uint32_t n)
 	return true;
 }
 
+static int by_sync(const void *left, const void *right)
+{
+	const struct op *a = *(const struct op *const *)left;
+	const struct op *b = *(const struct op *const *)right;
+
+	return (a->sync_ns < b->sync_ns) - (a->sync_ns > b->sync_ns);
+}
+
+/* Who waited longest came first: no clock has to agree with another one. */
+static bool sort_by_sync(struct op **order, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (!order[i]->symmetric || !order[i]->has_sync || order[i]->stamps_refused)
+			return false;
+	qsort(order, n, sizeof(*order), by_sync);
+	return true;
+}
+
+static uint64_t late_ns(const struct op *op, const struct op *first, enum arrival_source source)
+{
+	if (source == ARRIVAL_SYNC)
+		return first->sync_ns - op->sync_ns;
+	if (source == ARRIVAL_GPU_CLOCK)
+		return op->gpu_start_mono_ns - first->gpu_start_mono_ns;
+	return op_inside_ns(first) - op_inside_ns(op);
+}
+
 const char *ranks_arrival_text(enum arrival_source source)
 {
 	static const char *const text[] = {
@@ -117,23 +144,22 @@ const char *ranks_arrival_text(enum arrival_source source)
 void ranks_compare(struct op *const *ops, uint32_t n)
 {
 	struct op *order[OP_RANKS];
-	enum arrival_source source = ARRIVAL_GPU_CLOCK;
-	uint64_t most_ns, least_ns;
+	enum arrival_source source = ARRIVAL_DURATION;
+	uint64_t least_ns;
 
 	memcpy(order, ops, n * sizeof(*ops));
 	qsort(order, n, sizeof(*order), by_arrival);
-	most_ns = op_inside_ns(order[0]);
 	least_ns = op_inside_ns(order[n - 1]);
-	if (!sort_by_clock(order, n)) {
-		source = ARRIVAL_DURATION;
+	if (sort_by_sync(order, n))
+		source = ARRIVAL_SYNC;
+	else if (sort_by_clock(order, n))
+		source = ARRIVAL_GPU_CLOCK;
+	else
 		qsort(order, n, sizeof(*order), by_arrival);
-	}
 	for (uint32_t i = 0; i < n; i++) {
 		ops[i]->local_ranks = n;
 		ops[i]->arrival_source = source;
-		ops[i]->late_ns = source == ARRIVAL_GPU_CLOCK ?
-				  ops[i]->gpu_start_mono_ns - order[0]->gpu_start_mono_ns :
-				  most_ns - op_inside_ns(ops[i]);
+		ops[i]->late_ns = late_ns(ops[i], order[0], source);
 		for (uint32_t k = 0; k < n; k++)
 			ops[i]->arrival[k] = order[k]->rank;
 		fill_waitfree(ops[i], least_ns);

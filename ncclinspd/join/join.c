@@ -335,6 +335,7 @@ static void fill_coll(const struct recon *r, const struct event *ev, struct op *
 	op->channels = c->channels;
 	op->tag = c->tag;
 	op->group = c->group;
+	op->symmetric = c->flags & NCI_COLL_SYMMETRIC;
 	op->root = ops_root(op->func, c->root);
 	fill_comm_from_event(op, c->rank, c->comm_hash);
 	fill_size(op, c->count, process_name(r->process, c->datatype));

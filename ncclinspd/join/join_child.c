@@ -48,6 +48,18 @@ static void latest(uint64_t *time, uint64_t candidate)
 		*time = candidate;
 }
 
+/* How long it waited in its kernel for the other ranks, in the GPU's own time. */
+static void take_sync(struct op *op, const struct nci_ev_kernel_ch *c)
+{
+	const struct nci_phase *sync = &c->phase[NCI_PHASE_INITIAL_SYNC];
+
+	if (NCI_FORM_LINES(c->form) != 2)
+		return;
+	op->has_sync = true;	/* a phase of no length is not told */
+	if (sync->start && sync->stop > sync->start)
+		latest(&op->sync_ns, sync->stop - sync->start);
+}
+
 void join_on_kernel_ch(struct reconstruct *rc, struct recon *r, const struct event *ev,
 			 uint64_t now_ns)
 {
@@ -71,6 +83,7 @@ void join_on_kernel_ch(struct reconstruct *rc, struct recon *r, const struct eve
 	if (op->kernel_started < op->kernel_stopped)
 		op->kernel_started = op->kernel_stopped;
 	latest(&op->kernel_stop_ticks, c->stop);
+	take_sync(op, c);
 	join_read_stamps(r, recon_op(r, item), c);
 	join_advance(rc, r, item, now_ns);
 }

@@ -82,6 +82,12 @@ check "each that was timed took what is told" compare 400
 check "the mask was changed once" jq -es \
 	'group_by([.comm_id, .rank]) | all(.[]; map(.mask % 128 >= 64) as $on |
 		[range(1; $on | length) | select($on[.] and ($on[. - 1] | not))] == [])' "$T/asked"
+by_source() {
+	api "collectives?limit=10000&fields=comm_name,func,arrival_source" | jq -e '
+		[.collectives[] | select(.arrival_source == "initial_sync")]
+		| length > 100 and all(.[]; .comm_name == "tp" and .func == "AllReduce")'
+}
+check "symmetric kernels, and no others, tell themselves who waited" by_source
 check "the tag of the application is told" eval \
 	'told | jq -es "map(select(.tag == \"0x0000000000000007\")) | length > 0 and all(.[]; .func == \"AllReduce\")"'
 check "ops has a row of the tagged ones" exits 0 "^0x0000000000000007,AllReduce$" \
