@@ -23,7 +23,7 @@
 #include "util/log.h"
 
 #define LIFE_NS		UINT64_C(100000000)	/* between two questions who lives */
-#define LIVES		32	/* asked for at each; more take turns ... */
+#define TURN		32	/* processes asked for at each; more take turns ... */
 #define DYING_NS	UINT64_C(1000000000)	/* ... unless one has ended just now */
 #define FRESH_NS	UINT64_C(1000000)	/* to the first second look at a new file */
 #define SCAN_NS		UINT64_C(3000000000)	/* between two scans of the directory */
@@ -52,6 +52,7 @@ struct discover {
 	 */
 	LIST(struct process *) processes;
 	uint32_t attached;
+	uint32_t waiting;	/* files, at the last look */
 	uint64_t ended_ns;	/* one was found to have, last */
 	uint64_t refused;
 	uint64_t last_id;
@@ -367,11 +368,8 @@ static void wait_for_room(struct discover *d, struct file *f, uint64_t now_ns)
 
 static void try_open(struct discover *d, struct file *f, uint64_t now_ns)
 {
-	int r;
+	int r = open_file(d, f);
 
-	if (f->state == FILE_WAITING && !make_room(d, f, now_ns))
-		return;
-	r = open_file(d, f);
 	if (r == 0 && is_old_story(d, f)) {
 		leave(f, FILE_IGNORED);
 		f->told = true;
@@ -384,6 +382,21 @@ static void try_open(struct discover *d, struct file *f, uint64_t now_ns)
 		return;		/* -ENOENT: the next scan drops the row */
 	if (!segment_is_passing(r) || now_ns - f->since_ns > READY_NS)
 		ignore(d, f, r < 0 ? LOG_WARN : LOG_INFO, segment_reason(r), now_ns);
+}
+
+/* Of `n` files some are asked after at each look, all of them in turns. */
+static bool is_turn(struct file *f, uint32_t n, uint64_t now_ns)
+{
+	if (now_ns < f->asked_ns + n / TURN * LIFE_NS)
+		return false;
+	f->asked_ns = now_ns;
+	return true;
+}
+
+static void try_again(struct discover *d, struct file *f, uint64_t now_ns)
+{
+	if (is_turn(f, d->waiting, now_ns) && make_room(d, f, now_ns))
+		try_open(d, f, now_ns);
 }
 
 /* A row that stays because a process held its file: does one still? */
@@ -420,10 +433,8 @@ static void check_life(struct discover *d, struct file *f, uint64_t now_ns)
 		drop(d, f, now_ns);
 		return;
 	}
-	if (now_ns >= d->ended_ns + DYING_NS &&
-	    now_ns < f->asked_ns + d->attached / LIVES * LIFE_NS)
+	if (!is_turn(f, d->attached, now_ns) && now_ns >= d->ended_ns + DYING_NS)
 		return;
-	f->asked_ns = now_ns;
 	life = life_of(f->seg);
 	if (f->held != life_is_certain(f->seg))
 		files_hold(&d->files, f);
@@ -439,7 +450,7 @@ static void check_life(struct discover *d, struct file *f, uint64_t now_ns)
 /* What to do about a file every LIFE_NS, by its state. */
 static void (*const on_life[])(struct discover *, struct file *, uint64_t) = {
 	[FILE_NEW] = try_open,
-	[FILE_WAITING] = try_open,
+	[FILE_WAITING] = try_again,
 	[FILE_READ] = check_life,
 	[FILE_IGNORED] = NULL,
 };
@@ -577,6 +588,7 @@ static void look_at_files(struct discover *d, bool held, uint64_t now_ns)
 
 void discover_look(struct discover *d, uint64_t now_ns)
 {
+	d->waiting = files_waiting(&d->files);
 	look_at_files(d, true, now_ns);
 	look_at_files(d, false, now_ns);
 	forget_old(d, now_ns);

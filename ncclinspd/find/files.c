@@ -152,6 +152,15 @@ uint32_t files_read_in(const struct files *files, const struct shmdir *dir)
 	return n;
 }
 
+uint32_t files_waiting(const struct files *files)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < files->n; i++)
+		n += files->row[i].state == FILE_WAITING;
+	return n;
+}
+
 void files_begin_scan(struct files *files, const struct shmdir *dir)
 {
 	for (uint32_t i = 0; i < files->n; i++)

@@ -34,7 +34,7 @@ struct file {
 	pid_t holder;		/* that process; 0: not known here */
 	bool told;		/* it was read to its end: not to be read again */
 	uint64_t since_ns;
-	uint64_t asked_ns;	/* whether its process lives */
+	uint64_t asked_ns;	/* whether its process lives, or there is room by now */
 	struct segment *seg;
 	struct foreign foreign;	/* abi_major 0: the format is ours, or not known */
 	bool there;		/* found by the scan in progress */
@@ -69,6 +69,9 @@ void files_hold(struct files *files, struct file *f);
 
 /* Of that directory, that are read now. */
 uint32_t files_read_in(const struct files *files, const struct shmdir *dir);
+
+/* That are not read because others are. */
+uint32_t files_waiting(const struct files *files);
 
 /* Before and after that directory was listed: what was not found is gone. */
 void files_begin_scan(struct files *files, const struct shmdir *dir);
