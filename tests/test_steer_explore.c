@@ -329,7 +329,8 @@ START_TEST(no_send_is_watched_without_its_receive)
 	} while (next_schedule());
 	printf("# %s: %lu schedules, KernelCh changed in %lu, unseen in %lu\n", scenario->name,
 	       schedules, switched, unseen);
-	ck_assert_uint_gt(switched, 0);
+	if (PREEMPTIONS > 1)	/* else some scenarios are over before it is due */
+		ck_assert_uint_gt(switched, 0);
 }
 END_TEST
 

@@ -45,7 +45,7 @@ fi
 if [ -d "$T/served" ] && wait_until 20 is_served; then
 	check "the job runs where a program serves the directory" \
 		sh -c 'NCCLINSP_SHM_DIR="$1/served" "$2" --plugin "$3" "$4" 2>"$1/err"' sh "$T" "$B/nccl-sim" "$PLUGIN" "$SCENARIO"
-	check "one line a process says so" one_line 'Object is remote'
+	check "one line a process says so" one_line 'It is not in memory'
 	check "and nothing is written there" test -z "$(ls "$T/behind")"
 else
 	skip "the job runs where a program serves the directory" "there is no FUSE"

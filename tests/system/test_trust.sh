@@ -26,7 +26,8 @@ cat >"$T/copies" <<-'EOF'
 	sub make {
 		my ($id) = @_;
 		open my $s, "<", "/proc/$id/stat" or die; my $start = (split " ", <$s> =~ s/.*\) //r)[19];
-		substr($head, 52, 16) = pack "LQL", $id, $start, $uid;
+		substr($head, 64, 8) = pack "Q", $start;
+		substr($head, 96, 8) = pack "LL", $id, $uid;
 		sysopen my $t, "$dir/.$id", O_RDWR | O_CREAT, 0600 or die "$!";
 		truncate $t, $size; syswrite $t, $head;
 		my $all = pack "s s x4 q q i x4", F_WRLCK, 0, 0, 0, 0;
