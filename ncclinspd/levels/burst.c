@@ -9,6 +9,7 @@
 
 #define SECOND_US	UINT64_C(1000000)
 #define WHOLE_PPB	UINT64_C(1000000000)
+#define MOST_LOAD	UINT64_C(2000000000)	/* twice the time: no claim ends everybody's bursts */
 
 /* A clock that is 2 ms off must leave 95 % of a burst in common with the others. */
 #define SHORTEST_US	100000
@@ -54,6 +55,9 @@ static uint64_t share(uint64_t rate, uint32_t cost_ns, uint32_t budget_ppm)
 	/* ns of cost in a second; a rate that would overflow is no rate. */
 	uint64_t load = rate / 1000 < UINT32_MAX ? rate * (uint64_t)cost_ns / 1000 : UINT64_MAX;
 	uint64_t ppb;
+
+	if (load > MOST_LOAD)
+		load = MOST_LOAD;
 
 	if (!budget_ppm)
 		return 0;
