@@ -215,6 +215,9 @@ static const struct word arrivals[] = {
 	W("gpu_clock",
 	  "When each rank's kernel began, on the host's clock: the brackets do not reach each "
 	  "other, so the order is certain."),
+	W("initial_sync",
+	  "How long each waited for the others at its beginning, as symmetric kernels tell "
+	  "themselves (NCCL 2.31's KernelPhase): no two clocks have to agree."),
 	W("duration", "Who was inside for longest came first, since all leave nearly together."),
 };
 
