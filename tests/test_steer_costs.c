@@ -86,14 +86,15 @@ static bool is_text(uint64_t word)
 /* A name of a job whose hash is this, which takes a moment to find. */
 static void find_name(uint64_t hash, char name[17])
 {
-	char word[9];
+	char word[8];
 	uint64_t first, second;
 
 	for (int i = 2; i < WORDS; i++)
 		hash = undo(hash);
 	hash = undo(hash);
 	for (int n = 0;; n++) {
-		sprintf(word, "%08x", (unsigned)n);
+		for (int i = 0; i < 8; i++)	/* the first ones change most: all others hang on them */
+			word[i] = "0123456789abcdef"[n >> 4 * i & 15];
 		memcpy(&first, word, 8);
 		second = hash ^ index_hash(0, &first, 8);
 		if (is_text(second))
