@@ -303,7 +303,7 @@ fuzz: deps
 
 # How much of what reads foreign bytes the corpus and a moment's mutations run through.
 FUZZ_PARSERS := ncclinspd/find/segment.c ncclinspd/find/life.c ncclinspd/find/cgroup.c \
-	ncclinspd/find/mounts.c ncclinspd/find/proc.c ncclinspd/read/decode.c \
+	ncclinspd/find/mounts.c ncclinspd/base/proc.c ncclinspd/read/decode.c \
 	ncclinspd/read/slots.c shmring/consumer.c ncclinspd/serve/http.c \
 	ncclinspd/serve/serve_query.c ncclinspd/serve/serve_fields.c \
 	ncclinspd/serve/serve_target.c ncclinspd/serve/serve_level_put.c \

@@ -7,8 +7,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "ncclinspd/base/memory.h"
 #include "ncclinspd/levels/kernels.h"
-#include "ncclinspd/memory.h"
 #include "ncclinspd/metrics/metrics.h"
 #include "nci/control.h"
 #include "util/text.h"

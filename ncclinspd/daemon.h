@@ -8,7 +8,10 @@
  * exports.c (what leaves the node).
  */
 
-#include "ncclinspd/accounts.h"
+#include "ncclinspd/base/accounts.h"
+#include "ncclinspd/base/loop.h"
+#include "ncclinspd/base/memory.h"
+#include "ncclinspd/base/names.h"
 #include "ncclinspd/compare/ranks.h"
 #include "ncclinspd/compare/straggler.h"
 #include "ncclinspd/config.h"
@@ -22,12 +25,9 @@
 #include "ncclinspd/keep/snapshots.h"
 #include "ncclinspd/levels/marks.h"
 #include "ncclinspd/levels/steer.h"
-#include "ncclinspd/loop.h"
 #include "ncclinspd/manager.h"
-#include "ncclinspd/memory.h"
 #include "ncclinspd/metrics/metrics.h"
 #include "ncclinspd/metrics/textfile.h"
-#include "ncclinspd/names.h"
 #include "ncclinspd/read/drain.h"
 #include "ncclinspd/serve/serve.h"
 #include "ncclinspd/sums/aggregate.h"

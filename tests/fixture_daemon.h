@@ -9,9 +9,9 @@
 
 #include <sys/types.h>
 
+#include "ncclinspd/base/loop.h"
+#include "ncclinspd/base/names.h"
 #include "ncclinspd/find/discover.h"
-#include "ncclinspd/loop.h"
-#include "ncclinspd/names.h"
 #include "ncclinspd/read/drain.h"
 #include "ncclinspd/time/ticks.h"
 #include "shmring/producer.h"

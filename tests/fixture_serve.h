@@ -20,12 +20,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "ncclinspd/base/names.h"
 #include "ncclinspd/compare/straggler.h"
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/join/reconstruct.h"
 #include "ncclinspd/levels/steer.h"
 #include "ncclinspd/metrics/metrics.h"
-#include "ncclinspd/names.h"
 #include "ncclinspd/serve/serve.h"
 #include "ncclinspd/sums/aggregate.h"
 #include "ncclinspd/sums/links.h"

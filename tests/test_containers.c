@@ -15,11 +15,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ncclinspd/find/beneath.h"
+#include "ncclinspd/base/beneath.h"
+#include "ncclinspd/base/loop.h"
 #include "ncclinspd/find/cgroup.h"
 #include "ncclinspd/find/life.h"
 #include "ncclinspd/find/mounts.h"
-#include "ncclinspd/loop.h"
 #include "tests/fixture.h"
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

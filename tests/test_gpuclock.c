@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 #include "ncclinspd/time/hull.h"
 #include "tests/fixture.h"
 #include "tests/gpu_model.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processes belong together that have a communicator in common. */
-#include "ncclinspd/jobs.h"
+#include "ncclinspd/base/jobs.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/loop.h"
+#include "ncclinspd/base/loop.h"
 
 #include <errno.h>
 #include <fcntl.h>

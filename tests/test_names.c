@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/names.h"
+#include "ncclinspd/base/names.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "ncclinspd/base/names.h"
 #include "ncclinspd/find/life.h"
-#include "ncclinspd/names.h"
 #include "tests/fixture.h"
 #include "tests/fixture_daemon.h"
 #include "util/utf8.h"

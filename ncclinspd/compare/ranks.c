@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ncclinspd/base/pool.h"
 #include "ncclinspd/compare/ranks_compare.h"
-#include "ncclinspd/pool.h"
 #include "ncclinspd/sums/ops.h"
 #include "ncclinspd/time/timeline.h"
 #include "util/list.h"

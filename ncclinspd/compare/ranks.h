@@ -20,7 +20,7 @@
  * nothing is compared.
  */
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 
 #define RANKS_WAIT_NS	UINT64_C(300000000)
 

@@ -4,7 +4,7 @@
 
 /* One operation as several ranks did it: who came when, and what the transfer alone takes. */
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 
 /* Is it known for how long that rank was inside, by its GPU's clock? */
 bool ranks_is_timed(const struct op *op);

@@ -13,8 +13,8 @@
  *     member   what one rank of one communicator came to since the start
  */
 
+#include "ncclinspd/base/pool.h"
 #include "ncclinspd/compare/straggler.h"
-#include "ncclinspd/pool.h"
 #include "ncclinspd/sums/rolling.h"
 
 #define WINDOWS		4

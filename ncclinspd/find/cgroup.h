@@ -4,7 +4,7 @@
 
 /* Which container a process is in, by the path of its control group. */
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 
 /*
  * What the text of a /proc/<pid>/cgroup says: `container` is the runtime's id of 64 digits,

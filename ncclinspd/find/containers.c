@@ -32,7 +32,7 @@
 #include <unistd.h>
 
 #include "nci/segment.h"
-#include "ncclinspd/find/beneath.h"
+#include "ncclinspd/base/beneath.h"
 #include "ncclinspd/find/life.h"
 #include "ncclinspd/find/mounts.h"
 #include "util/cleanup.h"

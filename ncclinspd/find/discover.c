@@ -9,15 +9,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ncclinspd/accounts.h"
-#include "ncclinspd/find/beneath.h"
+#include "ncclinspd/base/accounts.h"
+#include "ncclinspd/base/beneath.h"
+#include "ncclinspd/base/memory.h"
 #include "ncclinspd/find/cgroup.h"
 #include "ncclinspd/find/containers.h"
 #include "ncclinspd/find/ended.h"
 #include "ncclinspd/find/files.h"
 #include "ncclinspd/find/life.h"
 #include "ncclinspd/find/shmdir.h"
-#include "ncclinspd/memory.h"
 #include "util/cleanup.h"
 #include "util/list.h"
 #include "util/log.h"

@@ -7,8 +7,8 @@
  * every few seconds finds what it missed; their locks are asked for who died.
  */
 
-#include "ncclinspd/loop.h"
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/loop.h"
+#include "ncclinspd/base/model.h"
 #include "ncclinspd/read/drain.h"
 
 struct accounts;

@@ -4,7 +4,7 @@
 
 /* Which of the processes that have ended stay listed. */
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 
 /*
  * Who died is the cause for which others hang: as long as one of the same user's that is in

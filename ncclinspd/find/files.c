@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/accounts.h"
+#include "ncclinspd/base/accounts.h"
 #include "ncclinspd/find/life.h"
 #include "util/list.h"
 

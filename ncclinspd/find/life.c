@@ -25,7 +25,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ncclinspd/find/proc.h"
+#include "ncclinspd/base/proc.h"
 #include "util/cleanup.h"
 #include "util/procstat.h"
 

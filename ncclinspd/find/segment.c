@@ -12,12 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ncclinspd/boot.h"
-#include "ncclinspd/find/beneath.h"
+#include "ncclinspd/base/beneath.h"
+#include "ncclinspd/base/boot.h"
+#include "ncclinspd/base/memory.h"
+#include "ncclinspd/base/names.h"
+#include "ncclinspd/base/pool.h"
 #include "ncclinspd/find/life.h"
-#include "ncclinspd/memory.h"
-#include "ncclinspd/names.h"
-#include "ncclinspd/pool.h"
 #include "shmring/clock.h"
 #include "util/cleanup.h"
 #include "util/utf8.h"

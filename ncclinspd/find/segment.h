@@ -7,7 +7,7 @@
  * in the file things lie.  Nothing is mapped; what is used was copied first.
  */
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 #include "shmring/consumer.h"
 
 struct names;

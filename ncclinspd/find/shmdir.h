@@ -13,7 +13,7 @@
 
 #include <dirent.h>
 
-#include "ncclinspd/loop.h"
+#include "ncclinspd/base/loop.h"
 
 #define SHMDIR_MOST	65	/* watched at the same time: the node's, and containers' */
 #define SHMDIR_NOTICES	1024	/* of a container, between two scans, that are followed; */

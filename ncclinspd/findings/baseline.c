@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/accounts.h"
+#include "ncclinspd/base/accounts.h"
+#include "ncclinspd/base/pool.h"
 #include "ncclinspd/keep/writer.h"
-#include "ncclinspd/pool.h"
 #include "util/cleanup.h"
 #include "util/list.h"
 #include "util/log.h"

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ncclinspd/base/proc.h"
 #include "ncclinspd/find/life.h"
-#include "ncclinspd/find/proc.h"
 #include "util/cleanup.h"
 #include "util/list.h"
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/accounts.h"
-#include "ncclinspd/job.h"
+#include "ncclinspd/base/accounts.h"
+#include "ncclinspd/base/job.h"
 #include "util/cleanup.h"
 #include "util/json.h"
 #include "util/list.h"

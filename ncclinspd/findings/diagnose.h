@@ -17,8 +17,8 @@
  * Times are CLOCK_MONOTONIC ns.
  */
 
+#include "ncclinspd/base/model.h"
 #include "ncclinspd/keep/writer.h"
-#include "ncclinspd/model.h"
 
 struct accounts;
 struct diagnose;

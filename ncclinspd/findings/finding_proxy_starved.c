@@ -15,11 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ncclinspd/base/jobs.h"
+#include "ncclinspd/base/pool.h"
 #include "ncclinspd/findings/cpuwait.h"
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/findings/proxy_starved_text.h"
-#include "ncclinspd/jobs.h"
-#include "ncclinspd/pool.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define SLICE_NS	(20 * SECOND_NS)	/* what counts: this slice and the one before */

@@ -8,7 +8,7 @@
  * completion, as the daemon saw it, so that the age of one in flight compares.
  */
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 
 struct limits;
 

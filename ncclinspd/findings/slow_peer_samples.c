@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/jobs.h"
-#include "ncclinspd/pool.h"
+#include "ncclinspd/base/jobs.h"
+#include "ncclinspd/base/pool.h"
 
 #define LEAST_STEPS	20	/* of a link, to be compared */
 

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "ncclinspd/sets.h"
+#include "ncclinspd/base/sets.h"
 #include "ncclinspd/sums/ops.h"
 
 static int by_channel_and_start(const void *left, const void *right)

@@ -12,7 +12,7 @@
  * the batch has a duration and a bandwidth.
  */
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 
 /* What one operation took on one channel, on the GPU's clock. */
 struct batch_span {

@@ -12,7 +12,7 @@
 
 #include <stddef.h>
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 #include "util/list.h"
 
 struct reconstruct;

@@ -12,7 +12,7 @@
  */
 #include "ncclinspd/join/join.h"
 
-#include "ncclinspd/levels/phase.h"
+#include "ncclinspd/base/phase.h"
 #include "ncclinspd/sums/ops.h"
 #include "ncclinspd/time/timeline.h"
 #include "util/list.h"

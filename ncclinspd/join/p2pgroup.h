@@ -17,7 +17,7 @@
  * pipeline does not have and which a complete exchange always has.
  */
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 
 struct p2p_part {
 	int32_t peer;

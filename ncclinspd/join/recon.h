@@ -23,11 +23,11 @@
  *              children are told from early ones, and of groups that have ended
  */
 
+#include "ncclinspd/base/memory.h"
+#include "ncclinspd/base/names.h"
+#include "ncclinspd/base/pool.h"
 #include "ncclinspd/join/p2pgroup.h"
 #include "ncclinspd/join/reconstruct.h"
-#include "ncclinspd/memory.h"
-#include "ncclinspd/names.h"
-#include "ncclinspd/pool.h"
 #include "ncclinspd/time/gpus.h"
 #include "ncclinspd/time/stamps.h"
 #include "util/list.h"

@@ -21,8 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ncclinspd/base/memory.h"
 #include "ncclinspd/join/join.h"
-#include "ncclinspd/memory.h"
 #include "ncclinspd/time/timeline.h"
 
 #define MS UINT64_C(1000000)

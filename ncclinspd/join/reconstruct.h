@@ -21,8 +21,8 @@
  * process->loss.evicted.
  */
 
-#include "ncclinspd/model.h"
-#include "ncclinspd/names.h"
+#include "ncclinspd/base/model.h"
+#include "ncclinspd/base/names.h"
 
 struct memory;
 struct reconstruct;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/accounts.h"
+#include "ncclinspd/base/accounts.h"
 #include "ncclinspd/sums/oplog.h"
 #include "util/cleanup.h"
 #include "util/json.h"

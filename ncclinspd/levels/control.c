@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ncclinspd/boot.h"
+#include "ncclinspd/base/boot.h"
 #include "ncclinspd/instance.h"
 #include "ncclinspd/levels/kept.h"
 #include "util/cleanup.h"

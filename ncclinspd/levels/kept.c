@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ncclinspd/pool.h"
+#include "ncclinspd/base/pool.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 

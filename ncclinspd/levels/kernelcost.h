@@ -13,7 +13,7 @@
  * compute hides the cost, none is seen, and none is there.
  */
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 
 #define KERNELCOST_BURSTS	32	/* that are remembered */
 #define KERNELCOST_ENOUGH	8	/* of them make an estimate; as many operations, a ratio */

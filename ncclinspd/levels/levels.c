@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/accounts.h"
+#include "ncclinspd/base/accounts.h"
 #include "util/cleanup.h"
 
 #define PROCESSES	256

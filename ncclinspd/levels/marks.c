@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/accounts.h"
-#include "ncclinspd/boot.h"
+#include "ncclinspd/base/accounts.h"
+#include "ncclinspd/base/boot.h"
+#include "ncclinspd/base/names.h"
 #include "ncclinspd/levels/kept.h"
-#include "ncclinspd/names.h"
 #include "util/list.h"
 
 #define ROWS	(MARKS_JOBS + MARKS_PROCESSES)

@@ -16,7 +16,7 @@
  * Times are CLOCK_MONOTONIC ns; `list` are all processes.
  */
 
-#include "ncclinspd/levels/phase.h"
+#include "ncclinspd/base/phase.h"
 #include "ncclinspd/levels/wishes.h"
 
 #define MARKS_JOBS		64

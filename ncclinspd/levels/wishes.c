@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "nci/control.h"
-#include "ncclinspd/accounts.h"
-#include "ncclinspd/job.h"
+#include "ncclinspd/base/accounts.h"
+#include "ncclinspd/base/job.h"
 
 const char *wish_kind_name(enum wish_kind kind)
 {

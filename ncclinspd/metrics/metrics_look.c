@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ncclinspd/job.h"
+#include "ncclinspd/base/job.h"
 #include "ncclinspd/join/reconstruct.h"
 #include "ncclinspd/levels/steer.h"
 #include "ncclinspd/metrics/metrics_impl.h"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ncclinspd/job.h"
+#include "ncclinspd/base/job.h"
 #include "ncclinspd/metrics/metrics_impl.h"
 
 #define SECOND_NS	UINT64_C(1000000000)

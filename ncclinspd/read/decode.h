@@ -8,7 +8,7 @@
  * numbers that are what their field can hold, and times that have happened.
  */
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 
 enum decode_outcome {
 	DECODE_OK = 0,

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/loop.h"
-#include "ncclinspd/pool.h"
+#include "ncclinspd/base/loop.h"
+#include "ncclinspd/base/pool.h"
 #include "ncclinspd/read/decode.h"
 #include "ncclinspd/read/look.h"
 #include "ncclinspd/read/slots.h"

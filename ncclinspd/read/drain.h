@@ -8,8 +8,8 @@
  * no lane fills past a quarter between two polls, and no oftener.
  */
 
+#include "ncclinspd/base/model.h"
 #include "ncclinspd/find/segment.h"
-#include "ncclinspd/model.h"
 
 struct drain;
 

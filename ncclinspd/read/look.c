@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "nci/control.h"
-#include "ncclinspd/pool.h"
+#include "ncclinspd/base/pool.h"
 
 #define SPARE_LANES	2	/* read beyond those in use: new ones show up at once */
 #define QUIET_NS	UINT64_C(1000000000)	/* a while without a change */

@@ -7,8 +7,8 @@
  * copy of a few hundred bytes everything that is new in a process.
  */
 
+#include "ncclinspd/base/model.h"
 #include "ncclinspd/find/segment.h"
-#include "ncclinspd/model.h"
 
 
 /* A segment that is being drained. */

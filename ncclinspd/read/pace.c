@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ncclinspd/read/pace.h"
 
+#include "ncclinspd/base/pool.h"
 #include "ncclinspd/findings/period.h"
-#include "ncclinspd/pool.h"
 
 struct pace {
 	uint64_t process_id;

@@ -4,7 +4,7 @@
 
 /* How regularly each process posts operations: its iteration and its longest pause. */
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 
 #define PACES	2048		/* more than there are processes at a time */
 

@@ -16,7 +16,7 @@
  *     serve_close(serve)
  */
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 
 struct accounts;
 struct aggregate;

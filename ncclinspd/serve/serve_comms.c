@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ncclinspd/base/job.h"
 #include "ncclinspd/compare/straggler.h"
-#include "ncclinspd/job.h"
 #include "ncclinspd/join/reconstruct.h"
 #include "util/list.h"
 

@@ -29,7 +29,7 @@
 
 #include <jansson.h>
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 #include "ncclinspd/serve/http.h"
 #include "ncclinspd/serve/serve.h"
 #include "util/json.h"

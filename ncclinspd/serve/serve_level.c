@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "ncclinspd/job.h"
+#include "ncclinspd/base/job.h"
 #include "ncclinspd/levels/control.h"
 #include "ncclinspd/levels/kernels.h"
 #include "ncclinspd/levels/steer.h"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ncclinspd/job.h"
+#include "ncclinspd/base/job.h"
 #include "ncclinspd/levels/kernels.h"
 #include "ncclinspd/time/stamps.h"
 #include "util/cleanup.h"

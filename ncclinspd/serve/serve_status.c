@@ -8,12 +8,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "ncclinspd/base/memory.h"
+#include "ncclinspd/base/names.h"
 #include "ncclinspd/compare/ranks.h"
 #include "ncclinspd/find/containers.h"
 #include "ncclinspd/join/reconstruct.h"
-#include "ncclinspd/memory.h"
 #include "ncclinspd/keep/exemplars.h"
-#include "ncclinspd/names.h"
 #include "ncclinspd/sums/aggregate.h"
 #include "ncclinspd/sums/links.h"
 

@@ -8,7 +8,7 @@
  * windows.  A query merges cells; histograms are merged, never their results.
  */
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 
 /*		 name       text    slices  of (ns) */
 #define AGGREGATE_WINDOWS(X)				\

@@ -8,7 +8,7 @@
  * aggregate_figures.c makes a row's figures, aggregate_tally.c knows what was lost.
  */
 
-#include "ncclinspd/pool.h"
+#include "ncclinspd/base/pool.h"
 #include "ncclinspd/sums/aggregate.h"
 #include "ncclinspd/sums/histogram.h"
 #include "util/list.h"

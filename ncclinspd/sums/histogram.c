@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 
 /* 2^(i/16) as a fraction of 2^63: what the top 64 bits of a value are compared with. */
 static const uint64_t bounds[HISTOGRAM_SUB] = {

@@ -18,7 +18,7 @@
  * three parts lie mixed, but add up.
  */
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 #include "ncclinspd/time/fit.h"
 
 /*		 name       text  */

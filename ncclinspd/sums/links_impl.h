@@ -9,7 +9,7 @@
  * ones together are the last minute.
  */
 
-#include "ncclinspd/pool.h"
+#include "ncclinspd/base/pool.h"
 #include "ncclinspd/sums/links.h"
 #include "util/list.h"
 

@@ -7,7 +7,7 @@
  * nccl-tests prints them, and its factors from algorithm to bus bandwidth.
  */
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 
 struct op_facts {
 	const char *func;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 
 /* Place of the first that is not smaller. */
 static uint32_t place_of(const struct rolling *r, uint64_t value)

@@ -14,7 +14,7 @@
  * placed on CLOCK_MONOTONIC.
  */
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 #include "ncclinspd/time/gpuclock.h"
 #include "util/list.h"
 

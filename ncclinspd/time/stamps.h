@@ -35,7 +35,7 @@
  * its pairs are settled (stamps_settle, stamps_judge).
  */
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 #include "ncclinspd/time/gpuclock.h"
 
 #define STAMPS_CHANNELS	64	/* NCCL's own limit */

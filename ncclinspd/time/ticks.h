@@ -8,7 +8,7 @@
  * taken over the last minute, so that it follows the kernel's own slewing.
  */
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 
 #define TICKS_PAIRS	64
 

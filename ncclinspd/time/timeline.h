@@ -7,7 +7,7 @@
  * took, with the name of the clock that says so.
  */
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 
 struct gpu;
 

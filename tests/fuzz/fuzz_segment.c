@@ -16,9 +16,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ncclinspd/base/names.h"
 #include "ncclinspd/find/segment.h"
 #include "ncclinspd/join/reconstruct.h"
-#include "ncclinspd/names.h"
 #include "ncclinspd/read/decode.h"
 #include "ncclinspd/read/slots.h"
 #include "ncclinspd/sums/aggregate.h"

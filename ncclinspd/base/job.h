@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NCCLINSPD_JOB_H
-#define NCCLINSPD_JOB_H
+#ifndef NCCLINSPD_BASE_JOB_H
+#define NCCLINSPD_BASE_JOB_H
 
 /*
  * What a process's launcher said about the job: texts of its environment, as it gave
  * them, for as long as the process is known.  NULL: it did not say.
  */
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 
 const char *job_scheduler(const struct process *p);	/* "slurm" and so on: which one */
 const char *job_id(const struct process *p);

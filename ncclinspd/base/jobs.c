@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/jobs.h"
+#include "ncclinspd/base/jobs.h"
 
-#include "ncclinspd/pool.h"
-#include "ncclinspd/sets.h"
+#include "ncclinspd/base/pool.h"
+#include "ncclinspd/base/sets.h"
 
 static uint32_t entries(const struct process *p)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/job.h"
+#include "ncclinspd/base/job.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * A hash table of texts that only grows, with the texts in blocks that never
  * move: a name_t stays good.
  */
-#include "ncclinspd/names.h"
+#include "ncclinspd/base/names.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NCCLINSPD_JOBS_H
-#define NCCLINSPD_JOBS_H
+#ifndef NCCLINSPD_BASE_JOBS_H
+#define NCCLINSPD_BASE_JOBS_H
 
 /*
  * Which processes of this node are one job's: they are one user's, and have a
  * communicator in common, directly or through others.
  */
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 
 /* Of each process: open communicators that are looked at, and entries of its table to find them. */
 #define JOBS_COMMS	64

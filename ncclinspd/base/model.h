@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NCCLINSPD_MODEL_H
-#define NCCLINSPD_MODEL_H
+#ifndef NCCLINSPD_BASE_MODEL_H
+#define NCCLINSPD_BASE_MODEL_H
 
 /*
  * The plain structs that the daemon's stages hand to each other.

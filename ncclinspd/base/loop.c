@@ -3,7 +3,7 @@
  * What both backends share: who is called for which descriptor, timers in the
  * order of their times, and signals, which arrive on a descriptor too.
  */
-#include "ncclinspd/loop_backend.h"
+#include "ncclinspd/base/loop_backend.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -6,7 +6,7 @@
  * makes it level-triggered, as the other backend is.  (A multishot poll only
  * tells of what is new.)
  */
-#include "ncclinspd/loop_backend.h"
+#include "ncclinspd/base/loop_backend.h"
 
 #include <errno.h>
 #include <liburing.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NCCLINSPD_POOL_H
-#define NCCLINSPD_POOL_H
+#ifndef NCCLINSPD_BASE_POOL_H
+#define NCCLINSPD_BASE_POOL_H
 
 /*
  * Memory of the stages: bounded at start, nothing allocated per record.  Pages are only

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NCCLINSPD_FIND_PROC_H
-#define NCCLINSPD_FIND_PROC_H
+#ifndef NCCLINSPD_BASE_PROC_H
+#define NCCLINSPD_BASE_PROC_H
 
 /* Small files of procfs, as text. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NCCLINSPD_SETS_H
-#define NCCLINSPD_SETS_H
+#ifndef NCCLINSPD_BASE_SETS_H
+#define NCCLINSPD_BASE_SETS_H
 
 /*
  * Things with numbers, put together set by set.  set[i] leads to the lowest number of i's

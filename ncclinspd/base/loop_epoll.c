@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The backend for where io_uring is refused: epoll, and one pread per read. */
-#include "ncclinspd/loop_backend.h"
+#include "ncclinspd/base/loop_backend.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NCCLINSPD_LEVELS_PHASE_H
-#define NCCLINSPD_LEVELS_PHASE_H
+#ifndef NCCLINSPD_BASE_PHASE_H
+#define NCCLINSPD_BASE_PHASE_H
 
 /*
  * What a process is at, in a word that people give it from outside: "train", "eval".
  * An operation is of the phase in which it was posted.
  */
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 
 #define PHASE_BYTES	32	/* of a name, with its end */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NCCLINSPD_NAMES_H
-#define NCCLINSPD_NAMES_H
+#ifndef NCCLINSPD_BASE_NAMES_H
+#define NCCLINSPD_BASE_NAMES_H
 
 /*
  * Every text that jobs give us (functions, datatypes, algorithms, communicator
@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-#include "ncclinspd/model.h"
+#include "ncclinspd/base/model.h"
 
 #define NAMES_OTHER	"(other)"
 #define NAMES_DEFAULT	4096		/* texts kept by default */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/find/proc.h"
+#include "ncclinspd/base/proc.h"
 
 #include <fcntl.h>
 #include <unistd.h>

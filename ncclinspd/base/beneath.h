@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NCCLINSPD_FIND_BENEATH_H
-#define NCCLINSPD_FIND_BENEATH_H
+#ifndef NCCLINSPD_BASE_BENEATH_H
+#define NCCLINSPD_BASE_BENEATH_H
 
 /*
  * Opening what somebody else has named, without being led elsewhere: by a link, or by

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/boot.h"
+#include "ncclinspd/base/boot.h"
 
 #include <fcntl.h>
 #include <string.h>

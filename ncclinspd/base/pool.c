@@ -5,7 +5,7 @@
  * linear probing; a removal moves later keys of the run back, so that there are no
  * tombstones and a table that is full of short-lived tokens stays as fast as a new one.
  */
-#include "ncclinspd/pool.h"
+#include "ncclinspd/base/pool.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/levels/phase.h"
+#include "ncclinspd/base/phase.h"
 
 #include <string.h>
 

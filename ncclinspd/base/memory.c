@@ -3,7 +3,7 @@
  * A daemon that is killed for its memory has lost everything, so it counts instead of
  * asking the kernel: that tells too late, and on many cores not exactly.
  */
-#include "ncclinspd/memory.h"
+#include "ncclinspd/base/memory.h"
 
 #include <stddef.h>
 

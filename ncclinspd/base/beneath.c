@@ -3,7 +3,7 @@
  * openat2() could do this in one call, but units with RestrictSUIDSGID= and old kernels do
  * not have it.
  */
-#include "ncclinspd/find/beneath.h"
+#include "ncclinspd/base/beneath.h"
 
 #include <errno.h>
 #include <fcntl.h>

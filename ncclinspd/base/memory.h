@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NCCLINSPD_MEMORY_H
-#define NCCLINSPD_MEMORY_H
+#ifndef NCCLINSPD_BASE_MEMORY_H
+#define NCCLINSPD_BASE_MEMORY_H
 
 /*
  * The account of what jobs can have the daemon keep, and its ceiling.  Whoever makes
@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "ncclinspd/accounts.h"
+#include "ncclinspd/base/accounts.h"
 
 #define MEMORY_DEFAULT	(UINT64_C(256) << 20)
 #define MEMORY_OWN	(UINT64_C(160) << 20)	/* tables that all jobs share, when full; answers */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NCCLINSPD_LOOP_H
-#define NCCLINSPD_LOOP_H
+#ifndef NCCLINSPD_BASE_LOOP_H
+#define NCCLINSPD_BASE_LOOP_H
 
 /*
  * The daemon's one thread: descriptors, timers, signals, and reads in batches.

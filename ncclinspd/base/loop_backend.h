@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NCCLINSPD_LOOP_BACKEND_H
-#define NCCLINSPD_LOOP_BACKEND_H
+#ifndef NCCLINSPD_BASE_LOOP_BACKEND_H
+#define NCCLINSPD_BASE_LOOP_BACKEND_H
 
 /* What a backend gives loop.c; nobody else includes this. */
 
-#include "ncclinspd/loop.h"
+#include "ncclinspd/base/loop.h"
 
 #define LOOP_FDS	64	/* descriptors watched at the same time */
 

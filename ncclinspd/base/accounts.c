@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /etc/subuid as a sorted table, read when it changes, since every file that is found asks it. */
-#include "ncclinspd/accounts.h"
+#include "ncclinspd/base/accounts.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NCCLINSPD_BOOT_H
-#define NCCLINSPD_BOOT_H
+#ifndef NCCLINSPD_BASE_BOOT_H
+#define NCCLINSPD_BASE_BOOT_H
 
 #include <stdbool.h>
 #include <stdint.h>

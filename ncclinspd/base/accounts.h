@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NCCLINSPD_ACCOUNTS_H
-#define NCCLINSPD_ACCOUNTS_H
+#ifndef NCCLINSPD_BASE_ACCOUNTS_H
+#define NCCLINSPD_BASE_ACCOUNTS_H
 
 /*
  * The account that a user id's quotas count against.  /etc/subuid gives users ranges of
