@@ -302,7 +302,7 @@ fuzz: deps
 	done
 
 # How much of what reads foreign bytes the corpus and a moment's mutations run through.
-FUZZ_PARSERS := ncclinspd/find/segment.c ncclinspd/find/life.c ncclinspd/find/cgroup.c \
+FUZZ_PARSERS := ncclinspd/read/segment.c ncclinspd/read/life.c ncclinspd/find/cgroup.c \
 	ncclinspd/find/mounts.c ncclinspd/base/proc.c ncclinspd/read/decode.c \
 	ncclinspd/read/slots.c shmring/consumer.c ncclinspd/serve/http.c \
 	ncclinspd/serve/serve_query.c ncclinspd/serve/serve_fields.c \

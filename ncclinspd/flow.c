@@ -11,8 +11,8 @@
 #include <time.h>
 
 #include "ncclinspd/daemon.h"
-#include "ncclinspd/find/life.h"
 #include "ncclinspd/findings/cpuwait.h"
+#include "ncclinspd/read/life.h"
 #include "shmring/clock.h"
 
 #define FIRST_TICKS_NS	UINT64_C(5000000)	/* between the first two pairs */

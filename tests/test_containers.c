@@ -18,8 +18,8 @@
 #include "ncclinspd/base/beneath.h"
 #include "ncclinspd/base/loop.h"
 #include "ncclinspd/find/cgroup.h"
-#include "ncclinspd/find/life.h"
 #include "ncclinspd/find/mounts.h"
+#include "ncclinspd/read/life.h"
 #include "tests/fixture.h"
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

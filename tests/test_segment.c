@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/find/segment.h"
+#include "ncclinspd/read/segment.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "ncclinspd/base/names.h"
-#include "ncclinspd/find/life.h"
+#include "ncclinspd/read/life.h"
 #include "tests/fixture.h"
 #include "tests/fixture_daemon.h"
 #include "util/utf8.h"

@@ -146,7 +146,7 @@ struct process {
 	uint32_t nonce;		/* of its context tokens: how PXN records name it */
 	pid_t pid;		/* here, as its lock tells; else as it calls itself */
 	pid_t ns_pid;		/* as it calls itself, in its own pid namespace */
-	bool proven;		/* it is process `pid` here by the kernel's word (find/life.c) */
+	bool proven;		/* it is process `pid` here by the kernel's word (read/life.c) */
 	uid_t uid;		/* whose file it is, by the kernel's word */
 	uid_t account;		/* whose quotas it counts against (accounts.h) */
 	bool contained;		/* in a pid namespace, or with shared memory, of its own */

@@ -33,8 +33,8 @@
 
 #include "nci/segment.h"
 #include "ncclinspd/base/beneath.h"
-#include "ncclinspd/find/life.h"
 #include "ncclinspd/find/mounts.h"
+#include "ncclinspd/read/life.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "ncclinspd/base/accounts.h"
-#include "ncclinspd/find/life.h"
+#include "ncclinspd/read/life.h"
 #include "util/list.h"
 
 int files_init(struct files *files, const struct shmdir *own, uint32_t max)

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "ncclinspd/base/proc.h"
-#include "ncclinspd/find/life.h"
+#include "ncclinspd/read/life.h"
 #include "util/cleanup.h"
 #include "util/list.h"
 

@@ -9,7 +9,7 @@
  */
 
 #include "ncclinspd/base/model.h"
-#include "ncclinspd/find/segment.h"
+#include "ncclinspd/read/segment.h"
 
 struct drain;
 

@@ -8,7 +8,7 @@
  */
 
 #include "ncclinspd/base/model.h"
-#include "ncclinspd/find/segment.h"
+#include "ncclinspd/read/segment.h"
 
 
 /* A segment that is being drained. */

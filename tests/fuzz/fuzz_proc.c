@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "ncclinspd/find/cgroup.h"
-#include "ncclinspd/find/life.h"
 #include "ncclinspd/find/mounts.h"
 #include "ncclinspd/findings/cpuwait.h"
+#include "ncclinspd/read/life.h"
 #include "util/procstat.h"
 #include "util/utf8.h"
 

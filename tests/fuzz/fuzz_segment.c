@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "ncclinspd/base/names.h"
-#include "ncclinspd/find/segment.h"
 #include "ncclinspd/join/reconstruct.h"
 #include "ncclinspd/read/decode.h"
+#include "ncclinspd/read/segment.h"
 #include "ncclinspd/read/slots.h"
 #include "ncclinspd/sums/aggregate.h"
 #include "ncclinspd/sums/links.h"

@@ -3,7 +3,7 @@
  * The header is copied once and checked; from then on offsets come from the
  * checked copy.
  */
-#include "ncclinspd/find/segment.h"
+#include "ncclinspd/read/segment.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "ncclinspd/base/memory.h"
 #include "ncclinspd/base/names.h"
 #include "ncclinspd/base/pool.h"
-#include "ncclinspd/find/life.h"
+#include "ncclinspd/read/life.h"
 #include "shmring/clock.h"
 #include "util/cleanup.h"
 #include "util/utf8.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NCCLINSPD_FIND_LIFE_H
-#define NCCLINSPD_FIND_LIFE_H
+#ifndef NCCLINSPD_READ_LIFE_H
+#define NCCLINSPD_READ_LIFE_H
 
 /* Whether the process behind a segment still runs, and if not, whether it said so. */
 
-#include "ncclinspd/find/segment.h"
+#include "ncclinspd/read/segment.h"
 
 #define LIFE_PROC	"/proc"
 

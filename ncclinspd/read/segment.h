@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NCCLINSPD_FIND_SEGMENT_H
-#define NCCLINSPD_FIND_SEGMENT_H
+#ifndef NCCLINSPD_READ_SEGMENT_H
+#define NCCLINSPD_READ_SEGMENT_H
 
 /*
  * One process's segment, opened and checked: the only place that knows where

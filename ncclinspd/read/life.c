@@ -14,7 +14,7 @@
  *     none    are two users'          is refused: one user speaks of another's process
  *     none    no such process         is what a dead process left
  */
-#include "ncclinspd/find/life.h"
+#include "ncclinspd/read/life.h"
 
 #include <errno.h>
 #include <fcntl.h>
