@@ -12,8 +12,8 @@
 
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/findings/limits.h"
+#include "ncclinspd/findings/pace.h"
 #include "ncclinspd/findings/stuck.h"
-#include "ncclinspd/read/pace.h"
 
 /* An operation that hangs, and why. */
 struct stall {

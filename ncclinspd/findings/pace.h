@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NCCLINSPD_READ_PACE_H
-#define NCCLINSPD_READ_PACE_H
+#ifndef NCCLINSPD_FINDINGS_PACE_H
+#define NCCLINSPD_FINDINGS_PACE_H
 
 /* How regularly each process posts operations: its iteration and its longest pause. */
 

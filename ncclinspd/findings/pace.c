@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/read/pace.h"
+#include "ncclinspd/findings/pace.h"
 
 #include "ncclinspd/base/pool.h"
 #include "ncclinspd/findings/period.h"
