@@ -9,7 +9,6 @@
 #include "ncclinspd/base/accounts.h"
 #include "ncclinspd/base/job.h"
 #include "util/cleanup.h"
-#include "util/json.h"
 #include "util/list.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
@@ -39,28 +38,6 @@ struct diagnose {
 	uint64_t refused;
 	uint32_t left_out;
 };
-
-name_t finding_kind_name(enum finding_kind kind)
-{
-	static const name_t names[] = {
-#define X(NAME, text) [FINDING_##NAME] = text,
-		FINDING_KINDS(X)
-#undef X
-	};
-
-	return names[kind];
-}
-
-name_t finding_severity_name(enum finding_severity severity)
-{
-	static const name_t names[] = {
-#define X(NAME, text) [FINDING_##NAME] = text,
-		FINDING_SEVERITIES(X)
-#undef X
-	};
-
-	return names[severity];
-}
 
 /* ---- the store ----------------------------------------------------------- */
 
@@ -281,23 +258,6 @@ const struct comm *diagnose_largest_comm(const struct process *p)
 			largest = comm;
 	}
 	return largest;
-}
-
-void finding_add_rank(struct finding *f, int32_t rank)
-{
-	int32_t *place = array_add(f->ranks, &f->nranks);
-
-	if (place)
-		*place = rank;
-}
-
-void finding_set_evidence(struct finding *f, const struct json *j)
-{
-	f->evidence_bytes = 0;
-	if (json_error(j) || j->bytes > sizeof(f->evidence))
-		return;
-	memcpy(f->evidence, j->text, j->bytes);
-	f->evidence_bytes = (uint32_t)j->bytes;
 }
 
 uint64_t diagnose_refused(const struct diagnose *dg)

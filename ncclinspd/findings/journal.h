@@ -7,7 +7,7 @@
  * MESSAGE_ID for each kind and fields to search for, else lines of the log.
  */
 
-#include "ncclinspd/findings/diagnose.h"
+#include "ncclinspd/base/finding.h"
 
 #define JOURNAL_SOCKET	"/run/systemd/journal/socket"
 

@@ -4,7 +4,7 @@
 
 /* What finding_proxy_starved.c has found, in words and figures. */
 
-#include "ncclinspd/findings/diagnose.h"
+#include "ncclinspd/base/finding.h"
 
 /* What is known of a process, the more the better. */
 enum starved_grade {

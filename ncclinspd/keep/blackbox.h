@@ -13,9 +13,11 @@
  *     blackbox_tick()   once a second
  */
 
-#include "ncclinspd/findings/diagnose.h"
+#include "ncclinspd/base/finding.h"
 
 struct blackbox;
+struct json;
+struct writer_output;
 
 /* Write everything into `j`.  0 or a negative errno. */
 typedef int blackbox_fill_fn(void *arg, const char *reason, uint64_t now_ns, struct json *j);

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ncclinspd/base/finding.h"
 #include "ncclinspd/base/job.h"
 #include "ncclinspd/base/pool.h"
-#include "ncclinspd/findings/diagnose.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 

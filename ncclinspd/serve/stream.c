@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/findings/diagnose.h"
+#include "ncclinspd/base/finding.h"
 
 #define STREAM_BYTES	(1u << 20)
 #define ANY_PID	0	/* of several processes, or of none */

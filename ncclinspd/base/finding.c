@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The words for findings and how one is filled, for all that make or show some. */
+#include "ncclinspd/base/finding.h"
+
+#include <string.h>
+
+#include "util/json.h"
+#include "util/list.h"
+
+name_t finding_kind_name(enum finding_kind kind)
+{
+	static const name_t names[] = {
+#define X(NAME, text) [FINDING_##NAME] = text,
+		FINDING_KINDS(X)
+#undef X
+	};
+
+	return names[kind];
+}
+
+name_t finding_severity_name(enum finding_severity severity)
+{
+	static const name_t names[] = {
+#define X(NAME, text) [FINDING_##NAME] = text,
+		FINDING_SEVERITIES(X)
+#undef X
+	};
+
+	return names[severity];
+}
+
+void finding_add_rank(struct finding *f, int32_t rank)
+{
+	int32_t *place = array_add(f->ranks, &f->nranks);
+
+	if (place)
+		*place = rank;
+}
+
+void finding_set_evidence(struct finding *f, const struct json *j)
+{
+	f->evidence_bytes = 0;
+	if (json_error(j) || j->bytes > sizeof(f->evidence))
+		return;
+	memcpy(f->evidence, j->text, j->bytes);
+	f->evidence_bytes = (uint32_t)j->bytes;
+}

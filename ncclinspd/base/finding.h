@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_BASE_FINDING_H
+#define NCCLINSPD_BASE_FINDING_H
+
+/*
+ * A finding, as findings/ hands it on to those that keep it, write it and show it.
+ */
+
+#include "ncclinspd/base/model.h"
+
+struct json;
+
+/* The texts of `kind` in docs/api.md, for ever. */
+#define FINDING_KINDS(X)			\
+	X(STALL,         "stall")		\
+	X(DESYNC,        "desync")		\
+	X(STRAGGLER,     "straggler")		\
+	X(SLOW_PEER,     "slow_peer")		\
+	X(PROXY_STARVED, "proxy_starved")	\
+	X(REGRESSION,    "regression")		\
+	X(LOSS,          "loss")		\
+	X(DIED,          "died")		\
+	X(UNWRITTEN,     "unwritten")		\
+	X(UNWATCHED,     "unwatched")
+
+enum finding_kind {
+#define X(NAME, text) FINDING_##NAME,
+	FINDING_KINDS(X)
+#undef X
+	FINDING_KIND_END
+};
+
+#define FINDING_SEVERITIES(X)		\
+	X(INFO,     "info")		\
+	X(WARNING,  "warning")		\
+	X(CRITICAL, "critical")
+
+enum finding_severity {
+#define X(NAME, text) FINDING_##NAME,
+	FINDING_SEVERITIES(X)
+#undef X
+	FINDING_SEVERITY_END
+};
+
+#define FINDING_RANKS		32
+#define FINDING_TEXT		1024
+#define FINDING_JOB		65	/* longer ids are cut */
+#define FINDING_EVIDENCE	8192
+
+struct detector;
+
+struct finding_life {
+	uint64_t id;		/* 1, 2, ...; never used twice */
+	uint64_t found_ns;
+	uint64_t seen_ns;	/* its detector last said so ... */
+	uint32_t missed;	/* ... so many looks ago */
+	uint64_t until_ns;	/* 0: active */
+	uint64_t key;
+	const struct detector *detector;
+};
+
+/* A detector's verdict; `evidence` is one JSON object, or empty: none. */
+struct finding {
+	enum finding_kind kind;
+	enum finding_severity severity;
+	name_t verdict;		/* NULL: the kind says it all */
+	uid_t uid;		/* whose processes it is about */
+	bool has_comm_id;
+	uint64_t comm_id;
+	char comm_name[97];	/* "": none */
+	char job[FINDING_JOB];	/* by diagnose: as job_id(); "": not told, or of no communicator */
+	int32_t ranks[FINDING_RANKS];	/* who it is about; the first is the worst */
+	uint32_t nranks;
+	int32_t peer;		/* UNKNOWN_I32: none */
+	uint64_t since_ns;	/* when it began, as far as the evidence goes */
+	char text[FINDING_TEXT];	/* verdict, evidence, next step: for people */
+	char evidence[FINDING_EVIDENCE];
+	uint32_t evidence_bytes;
+	struct finding_life life;	/* by diagnose */
+};
+
+name_t finding_kind_name(enum finding_kind kind);
+name_t finding_severity_name(enum finding_severity severity);
+
+/* One more that it is about; those beyond FINDING_RANKS are left out. */
+void finding_add_rank(struct finding *f, int32_t rank);
+
+/* Take the text of `j` as the evidence; one that became too long is none. */
+void finding_set_evidence(struct finding *f, const struct json *j);
+
+#endif
