@@ -308,7 +308,8 @@ FUZZ_PARSERS := ncclinspd/read/segment.c ncclinspd/read/life.c ncclinspd/find/cg
 	ncclinspd/serve/serve_query.c ncclinspd/serve/serve_fields.c \
 	ncclinspd/serve/serve_target.c ncclinspd/serve/serve_level_put.c \
 	ncclinspd/serve/serve_phase.c:read_member,keep_name,set_all,serve_put_phase \
-	ncclinspd/config_file.c ncclinspd/config_rows.c ncclinspd/config.c:take_line,on_line \
+	ncclinspd/config/config_file.c ncclinspd/config/config_rows.c \
+	ncclinspd/config/config.c:take_line,on_line \
 	ncclinspd/levels/kept.c:kept_checksum,kept_parse,kept_read \
 	ncclinspd/levels/marks.c:is_text,is_sound,take_rows,marks_new,restore,marks_appeared \
 	ncclinspd/levels/control.c:take_rows,control_parse_wishes \

@@ -14,7 +14,7 @@
 #include "ncclinspd/base/names.h"
 #include "ncclinspd/compare/ranks.h"
 #include "ncclinspd/compare/straggler.h"
-#include "ncclinspd/config.h"
+#include "ncclinspd/config/config.h"
 #include "ncclinspd/find/discover.h"
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/findings/journal.h"

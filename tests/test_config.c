@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/config.h"
+#include "ncclinspd/config/config.h"
 
 #include <check.h>
 #include <errno.h>
@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ncclinspd/config_file.h"
-#include "ncclinspd/config_rows.h"
+#include "ncclinspd/config/config_file.h"
+#include "ncclinspd/config/config_rows.h"
 #include "tests/fixture.h"
 
 static char told[8192];

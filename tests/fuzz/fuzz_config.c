@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ncclinspd/config_rows.h"
+#include "ncclinspd/config/config_rows.h"
 
 static char path[] = "/dev/shm/ncclinsp-fuzz.XXXXXX";
 static int fd = -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/config.h"
+#include "ncclinspd/config/config.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -12,8 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "ncclinspd/config_file.h"
-#include "ncclinspd/config_rows.h"
+#include "ncclinspd/config/config_file.h"
+#include "ncclinspd/config/config_rows.h"
 #include "ncclinspd/levels/burst.h"
 #include "nci/segment.h"
 #include "util/cleanup.h"

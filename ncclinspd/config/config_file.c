@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/config_file.h"
+#include "ncclinspd/config/config_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/config_rows.h"
+#include "ncclinspd/config/config_rows.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NCCLINSPD_CONFIG_FILE_H
-#define NCCLINSPD_CONFIG_FILE_H
+#ifndef NCCLINSPD_CONFIG_CONFIG_FILE_H
+#define NCCLINSPD_CONFIG_CONFIG_FILE_H
 
 /* The form of a configuration file: NAME = VALUE, one a line, and comments. */
 

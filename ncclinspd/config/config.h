@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NCCLINSPD_CONFIG_H
-#define NCCLINSPD_CONFIG_H
+#ifndef NCCLINSPD_CONFIG_CONFIG_H
+#define NCCLINSPD_CONFIG_CONFIG_H
 
 /*
  * Options, environment, file and defaults, in this order of precedence: root's daemon

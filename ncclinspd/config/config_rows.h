@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NCCLINSPD_CONFIG_ROWS_H
-#define NCCLINSPD_CONFIG_ROWS_H
+#ifndef NCCLINSPD_CONFIG_CONFIG_ROWS_H
+#define NCCLINSPD_CONFIG_CONFIG_ROWS_H
 
 /*
  * The one table of options: behind the command line, the configuration file, the file
@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#include "ncclinspd/config.h"
+#include "ncclinspd/config/config.h"
 
 #define CONFIG_NODE_FILE	"/etc/ncclinsp/ncclinspd.conf"
 #define CONFIG_NODE_SOCKET	"/run/ncclinsp/ncclinspd.sock"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ncclinspd/config_rows.h"
+#include "ncclinspd/config/config_rows.h"
 
 const char *config_source_name(enum config_source source)
 {
