@@ -12,41 +12,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "ncclinspd/base/dirs.h"
 #include "util/log.h"
 
 #define BACKLOG 4096	/* so that who is too many is told so */
-
-int instance_make_dir(const char *path, unsigned mode)
-{
-	char part[PATH_MAX];
-	size_t n = strlen(path);
-
-	if (n >= sizeof(part))
-		return -ENAMETOOLONG;
-	memcpy(part, path, n + 1);
-	for (size_t i = 1; i <= n; i++) {
-		if (part[i] != '/' && part[i] != '\0')
-			continue;
-		part[i] = '\0';
-		if (mkdir(part, path[i] ? 0755 : mode) < 0 && errno != EEXIST)
-			return -errno;
-		part[i] = path[i];
-	}
-	return 0;
-}
-
-int instance_make_parent(const char *path)
-{
-	char dir[PATH_MAX];
-	char *slash;
-
-	snprintf(dir, sizeof(dir), "%s", path);
-	slash = strrchr(dir, '/');
-	if (!slash || slash == dir)
-		return 0;
-	*slash = '\0';
-	return instance_make_dir(dir, 0755);
-}
 
 static void tell_who(int fd, const char *socket)
 {
@@ -122,7 +91,7 @@ int instance_open(struct instance *in, const char *socket, int given)
 		log_say(LOG_ERROR, "socket path too long limit=107 socket=%s", socket);
 		return -ENAMETOOLONG;
 	}
-	r = instance_make_parent(socket);
+	r = dirs_make_parent(socket);
 	if (r < 0) {
 		log_say(LOG_ERROR, "cannot make directory of socket=%s error=\"%s\"", socket,
 			strerror(-r));

@@ -25,10 +25,4 @@ int instance_open(struct instance *in, const char *socket, int given);
  */
 void instance_close(struct instance *in);
 
-/* mkdir -p: `mode` is of the last one, 0755 of its parents.  0 or a negative errno. */
-int instance_make_dir(const char *path, unsigned mode);
-
-/* The same of the directory that `path` lies in, mode 0755. */
-int instance_make_parent(const char *path);
-
 #endif

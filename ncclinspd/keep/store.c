@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ncclinspd/instance.h"
+#include "ncclinspd/base/dirs.h"
 #include "util/cleanup.h"
 #include "util/zst.h"
 
@@ -43,7 +43,7 @@ int store_open(struct store *s)
 {
 	int r;
 
-	r = s->limits.made ? instance_make_dir(s->path, s->limits.made) : 0;
+	r = s->limits.made ? dirs_make(s->path, s->limits.made) : 0;
 	if (r == 0)
 		r = open_dir(s);
 	if (r == 0)

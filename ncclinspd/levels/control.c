@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "ncclinspd/base/boot.h"
-#include "ncclinspd/instance.h"
+#include "ncclinspd/base/dirs.h"
 #include "ncclinspd/levels/kept.h"
 #include "util/cleanup.h"
 #include "util/log.h"
@@ -73,7 +73,7 @@ static int open_file(const char *path, ino_t *ino)
 
 static void reopen(struct control *c)
 {
-	int r = instance_make_parent(c->path);
+	int r = dirs_make_parent(c->path);
 
 	if (r == 0)
 		r = open_file(c->path, &c->ino);
