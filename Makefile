@@ -84,8 +84,11 @@ CLI_LIBS    := libcurl jansson ncursesw libzstd zlib
 
 # ---- what there is -------------------------------------------------------
 objs = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(addsuffix /*.c,$(1))))
-ROOMS_OF_DAEMON := ncclinspd $(patsubst %/,%,$(wildcard ncclinspd/*/))
+# From top to bottom: each calls only those behind it.
+ROOMS_OF_DAEMON := ncclinspd $(addprefix ncclinspd/,serve config metrics levels findings keep \
+	compare join find read sums time base)
 ROOMS_OF_CLI    := cli $(patsubst %/,%,$(wildcard cli/*/))
+archives = $(foreach r,$(1),$(B)/lib/$(subst /,-,$(r)).a)
 
 PLUGIN := $(B)/libnccl-profiler-insp.so
 DAEMON := $(B)/ncclinspd
@@ -102,7 +105,7 @@ MAN    := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 # The link lines are the dependency rules: under -z defs, a call into a room
 # that is not listed here does not link.
 PLUGIN_OBJS := $(call objs,plugin)    $(B)/obj/shmring/producer.o
-DAEMON_OBJS := $(call objs,$(ROOMS_OF_DAEMON)) $(B)/obj/shmring/consumer.o $(call objs,util)
+DAEMON_LINE := $(call archives,$(ROOMS_OF_DAEMON)) $(B)/obj/shmring/consumer.o $(call archives,util)
 RECORD_OBJS := $(call objs,record)
 CLI_OBJS    := $(call objs,$(ROOMS_OF_CLI)) $(call objs,util)
 SIM_MAINS   := $(B)/obj/tests/sim/nccl_sim.o $(B)/obj/tests/sim/nccl_replay.o
@@ -143,8 +146,16 @@ $(PLUGIN) $(RECORD): plugin/plugin.map
 	@echo "  LD    $@"
 	$(Q)$(link_plugin)
 
-$(DAEMON): $(DAEMON_OBJS)
+# Links each archive whole with those behind it, without main(): the program's own link lets
+# a call upwards pass where the object it leads to is in the program already.
+link_one_way = set -- $(1); while [ $$\# -gt 0 ]; do room=$$1; shift; \
+	$(CC) $(LDFLAGS) $(SANFLAGS) -Wl,--defsym=main=0 -o /dev/null \
+		-Wl,--whole-archive $$room -Wl,--no-whole-archive "$$@" -Wl,-z,defs $(2) || { \
+		echo "$$room calls a room that is not behind it in the list of rooms"; exit 1; }; done
+
+$(DAEMON): $(B)/obj/ncclinspd/main.o $(DAEMON_LINE)
 	@echo "  LD    $@"
+	$(Q)$(call link_one_way,$(DAEMON_LINE),$(call pc,libs,$(DAEMON_LIBS)) -lm -pthread)
 	$(Q)$(CC) $(LDFLAGS) $(SANFLAGS) -o $@ $^ -Wl,-z,defs $(call pc,libs,$(DAEMON_LIBS)) -lm -pthread
 
 $(CLI): $(CLI_OBJS)
@@ -209,10 +220,10 @@ $(B)/obj/tests/test_abi.o: CPPFLAGS += -I$(B)
 ROOMS := tests shmring plugin record $(ROOMS_OF_DAEMON) util $(ROOMS_OF_CLI) tests/sim
 room_objs = $(filter-out $(addprefix $(B)/obj/,ncclinspd/main.o cli/main.o tests/test_%.o) \
 		$(SIM_MAINS),$(call objs,$(1)))
-ARCHIVES := $(foreach r,$(ROOMS),$(B)/lib/$(subst /,-,$(r)).a)
+ARCHIVES := $(call archives,$(ROOMS))
 
 define archive_rule
-$(B)/lib/$(subst /,-,$(1)).a: $(call room_objs,$(1))
+$(call archives,$(1)): $(call room_objs,$(1))
 	@mkdir -p $$(@D)
 	@rm -f $$@
 	$(Q)ar rcs $$@ $$^
@@ -406,7 +417,7 @@ $(OTHER)/$(notdir $(PLUGIN)): $(call other_objs,$(PLUGIN_OBJS)) plugin/plugin.ma
 	@echo "  LD    $@"
 	$(Q)$(link_plugin)
 
-$(OTHER)/ncclinspd: $(call other_objs,$(DAEMON_OBJS))
+$(OTHER)/ncclinspd: $(call other_objs,$(call objs,$(ROOMS_OF_DAEMON) util) $(B)/obj/shmring/consumer.o)
 	@echo "  LD    $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -Wl,-z,defs $(call pc,libs,$(DAEMON_LIBS)) -lm -pthread
 

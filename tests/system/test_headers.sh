@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Every header compiles alone and is guarded by its path; no line of C is too wide, and no
-# table is written behind its end.
+# Every header compiles alone and is guarded by its path, and rooms include only those below
+# them; no line of C is too wide, and no table is written behind its end.
 . "$(dirname "$0")/lib.sh"
 
 ROOMS="include/nci shmring plugin ncclinspd util cli tests bench"
@@ -44,8 +44,26 @@ no_wide_lines() {
 # A lasting table is written by util/list.h, which knows its end, and nowhere else.
 no_own_ends() { ! grep -rnE '(->|\.)[a-z_]+\+\+\)?\]' --include='*.[ch]' ncclinspd cli util; }
 
+# one_way PROGRAM: its rooms, which the Makefile lists from top to bottom, include only those
+# behind them.
+one_way() {
+	local file line room upward=0
+	set -- $(make -np 2>/dev/null </dev/null | sed -n "s/^ROOMS_OF_$1 := //p")
+	[ $# -gt 0 ] || { echo "no list of rooms"; return 1; }
+	local top=$1
+	while [ $# -gt 0 ]; do
+		while IFS=: read -r file line; do
+			room=${line#*\"} room=${room%/*}
+			[[ " $* " == *" $room "* ]] || { echo "$file: $line"; upward=1; }
+		done < <(grep -HE "^#include \"$top/" "$1"/*.[ch])
+		shift
+	done
+	return $upward
+}
+
 check "every header compiles alone" each_header compiles
 check "every header is guarded by its path" each_header is_guarded
 check "no line of C is wider than 100 columns" no_wide_lines
+check "the daemon's rooms include only those below them" one_way DAEMON
 check "no table is written at a counter that nobody checks" no_own_ends
 done_testing
