@@ -217,10 +217,14 @@ $(B)/obj/tests/test_abi.o: CPPFLAGS += -I$(B)
 # A test program is tests/test_<module>.c.  It links against every room, each an
 # archive, so that it pulls in what it calls and nothing else.  What else lies in
 # tests/ is shared by them.
-ROOMS := tests shmring plugin record $(ROOMS_OF_DAEMON) util $(ROOMS_OF_CLI) tests/sim
+ROOMS := tests tests/sim plugin record $(ROOMS_OF_CLI) $(ROOMS_OF_DAEMON) shmring util
 room_objs = $(filter-out $(addprefix $(B)/obj/,ncclinspd/main.o cli/main.o tests/test_%.o) \
 		$(SIM_MAINS),$(call objs,$(1)))
 ARCHIVES := $(call archives,$(ROOMS))
+# In this order; but the cli's rooms call each other both ways.
+LINKED := $(call archives,tests tests/sim plugin record) \
+	-Wl,--start-group $(call archives,$(ROOMS_OF_CLI)) -Wl,--end-group \
+	$(call archives,$(ROOMS_OF_DAEMON) shmring util)
 
 define archive_rule
 $(call archives,$(1)): $(call room_objs,$(1))
@@ -236,7 +240,7 @@ SYSTEM_TESTS := $(wildcard tests/system/test_*.sh)
 $(B)/tests/%: $(B)/obj/tests/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	@echo "  LD    $@"
-	$(Q)$(CC) $(SANFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(ARCHIVES) -Wl,--end-group \
+	$(Q)$(CC) $(SANFLAGS) -o $@ $(filter %.o,$^) $(LINKED) \
 		$(call pc,libs,check $(DAEMON_LIBS) $(CLI_LIBS)) -ldl -lm -pthread
 
 # Two libraries have the names that NCCL looks for: this one tests the other.
@@ -264,8 +268,7 @@ $(B)/fuzz/fuzz_answers $(B)/fuzz/fuzz_snapshots: $(B)/obj/tests/fuzz/run_command
 $(B)/fuzz/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/obj/tests/fuzz/$(FUZZ_MAIN).o $(ARCHIVES)
 	@mkdir -p $(@D)
 	@echo "  LD    $@"
-	$(Q)$(CC) $(FUZZ_LINK) $(SANFLAGS) -o $@ $(filter %.o,$^) \
-		-Wl,--start-group $(ARCHIVES) -Wl,--end-group \
+	$(Q)$(CC) $(FUZZ_LINK) $(SANFLAGS) -o $@ $(filter %.o,$^) $(LINKED) \
 		$(call pc,libs,check $(DAEMON_LIBS) $(CLI_LIBS)) -ldl -lm -pthread
 
 # Only what starts threads has races to find.
@@ -469,7 +472,7 @@ BENCH_SHARED := $(filter-out $(B)/obj/bench/bench_%,$(call objs,bench))
 $(B)/bench/%: $(B)/obj/bench/%.o $(BENCH_SHARED) $(ARCHIVES)
 	@mkdir -p $(@D)
 	@echo "  LD    $@"
-	$(Q)$(CC) $(SANFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(ARCHIVES) -Wl,--end-group \
+	$(Q)$(CC) $(SANFLAGS) -o $@ $(filter %.o,$^) $(LINKED) \
 		-Wl,--export-dynamic $(call pc,libs,check $(DAEMON_LIBS) $(CLI_LIBS)) -ldl -lm -pthread
 
 bench: deps
