@@ -331,7 +331,7 @@ FUZZ_PARSERS := ncclinspd/read/segment.c ncclinspd/read/life.c ncclinspd/find/cg
 	ncclinspd/findings/baseline.c:is_sound,baselines_parse \
 	util/procstat.c util/utf8.c util/zst.c \
 	util/text.c:char_width,decode,text_width,text_fit,text_parse_duration \
-	cli/intake.c cli/offline/offline.c cli/offline/shots.c cli/trace/trace_line.c \
+	cli/base/intake.c cli/offline/offline.c cli/offline/shots.c cli/trace/trace_line.c \
 	cli/trace/trace_file.c plugin/orders.c:orders_read,orders_apply
 
 fuzz-coverage: deps

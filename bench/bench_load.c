@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "bench/stream.h"
-#include "cli/client.h"
+#include "cli/base/client.h"
 #include "shmring/clock.h"
 #include "tests/fixture.h"
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/client.h"
+#include "cli/base/client.h"
 #include "cli/table/line.h"
 #include "cli/table/report.h"
 

@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cli/base/intake.h"
 #include "cli/label.h"
 #include "cli/members.h"
-#include "cli/intake.h"
 #include "cli/option.h"
 #include "cli/table/listing.h"
 

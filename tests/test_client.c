@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/client.h"
+#include "cli/base/client.h"
 
 static char path[128];
 static pid_t peer;

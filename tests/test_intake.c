@@ -2,7 +2,7 @@
 /* JSON from elsewhere: what a terminal or a sum could not take is gone before anybody looks. */
 #include <string.h>
 
-#include "cli/intake.h"
+#include "cli/base/intake.h"
 #include "tests/fixture.h"
 
 static json_t *take(const char *text)

@@ -8,12 +8,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/base/intake.h"
+#include "cli/base/interrupt.h"
+#include "cli/base/must.h"
 #include "cli/export/inspector.h"
-#include "cli/interrupt.h"
 #include "cli/label.h"
 #include "cli/members.h"
-#include "cli/must.h"
-#include "cli/intake.h"
 #include "cli/option.h"
 #include "cli/table/listing.h"
 #include "util/list.h"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cli/must.h"
+#include "cli/base/must.h"
 
 #define FORMAT_VERSION "v4.2"
 

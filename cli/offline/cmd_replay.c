@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/base/must.h"
 #include "cli/command.h"
 #include "cli/findings.h"
 #include "cli/members.h"
-#include "cli/must.h"
 #include "cli/offline/offline.h"
 #include "cli/offline/shots.h"
 #include "cli/option.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/intake.h"
+#include "cli/base/intake.h"
 #include "cli/offline/shots.h"
 
 #include <dirent.h>
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/must.h"
+#include "cli/base/must.h"
 #include "cli/table/report.h"
 #include "util/cleanup.h"
 #include "util/zst.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/must.h"
+#include "cli/base/must.h"
 #include "util/text.h"
 
 #define SENTENCE 40	/* columns that leave something of one */

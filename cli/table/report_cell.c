@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One value of one row: where it is, what it means, how people read it. */
-#include "cli/intake.h"
+#include "cli/base/intake.h"
 #include "cli/table/report.h"
 
 #include <float.h>

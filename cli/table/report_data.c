@@ -2,7 +2,7 @@
 /* Rows for programs: CSV, JSON and Prometheus' text, from the columns of the table. */
 #include <string.h>
 
-#include "cli/must.h"
+#include "cli/base/must.h"
 #include "cli/table/report.h"
 
 /* ---- CSV ------------------------------------------------------------------ */

@@ -4,7 +4,7 @@
 
 /* One look at the whole node: what `top` and `status` show. */
 
-#include "cli/client.h"
+#include "cli/base/client.h"
 #include "cli/ranks.h"
 #include "cli/table/report.h"
 #include "cli/top/history.h"

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/interrupt.h"
+#include "cli/base/intake.h"
+#include "cli/base/interrupt.h"
 #include "cli/label.h"
-#include "cli/intake.h"
 #include "cli/option.h"
 #include "cli/trace/trace_file.h"
 #include "cli/trace/trace_line.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/intake.h"
+#include "cli/base/intake.h"
 #include "cli/trace/trace_file.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/must.h"
+#include "cli/base/must.h"
 #include "cli/trace/trace_line.h"
 #include "util/cleanup.h"
 #include "util/zst.h"

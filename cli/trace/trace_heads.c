@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "cli/must.h"
+#include "cli/base/must.h"
 
 #define BUCKETS 8192
 

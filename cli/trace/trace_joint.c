@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/must.h"
+#include "cli/base/must.h"
 #include "cli/trace/trace.h"
 #include "cli/trace/trace_line.h"
 #include "util/list.h"

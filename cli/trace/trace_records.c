@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/must.h"
+#include "cli/base/must.h"
 #include "cli/trace/trace_records.h"
 #include "nci/token.h"
 #include "util/nccl_names.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/must.h"
+#include "cli/base/must.h"
 
 #define BUCKETS 8192
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/must.h"
+#include "cli/base/must.h"
 #include "util/list.h"
 
 #define SOURCES	4096

@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "cli/intake.h"
+#include "cli/base/intake.h"
 #include "tests/fuzz/run_command.h"
 
 static const enum command_id asking[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_INTAKE_H
-#define CLI_INTAKE_H
+#ifndef CLI_BASE_INTAKE_H
+#define CLI_BASE_INTAKE_H
 
 /*
  * JSON from elsewhere, a daemon's or a file's, as everything here takes it: its texts do

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_MUST_H
-#define CLI_MUST_H
+#ifndef CLI_BASE_MUST_H
+#define CLI_BASE_MUST_H
 
 #include <stdio.h>
 #include <stdlib.h>

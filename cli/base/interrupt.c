@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/interrupt.h"
+#include "cli/base/interrupt.h"
 
 #include <signal.h>
 #include <stddef.h>

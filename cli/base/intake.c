@@ -3,13 +3,13 @@
  * JSON holds any number of 64 bits, any double and any character.  Columns add, subtract,
  * convert and print what they are given; here it is made sure, once, that they may.
  */
-#include "cli/intake.h"
+#include "cli/base/intake.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/must.h"
+#include "cli/base/must.h"
 #include "util/utf8.h"
 
 static void number_bound(json_t *value)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_CLIENT_H
-#define CLI_CLIENT_H
+#ifndef CLI_BASE_CLIENT_H
+#define CLI_BASE_CLIENT_H
 
 /*
  * The daemon's API, asked over its Unix socket.  One connection is kept and

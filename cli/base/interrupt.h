@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_INTERRUPT_H
-#define CLI_INTERRUPT_H
+#ifndef CLI_BASE_INTERRUPT_H
+#define CLI_BASE_INTERRUPT_H
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/client.h"
+#include "cli/base/client.h"
 
 #include <curl/curl.h>
 #include <errno.h>
@@ -12,8 +12,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "cli/must.h"
-#include "cli/intake.h"
+#include "cli/base/intake.h"
+#include "cli/base/must.h"
 
 #define SYSTEM_SOCKET "/run/ncclinsp/ncclinspd.sock"
 #define BODY_MAX      (256u << 20)
