@@ -8,7 +8,7 @@
  */
 
 #include "cli/cli.h"
-#include "cli/top/frame.h"
+#include "cli/table/frame.h"
 
 #define PROSE_WIDEST 100	/* longer lines are hard to read */
 

@@ -7,7 +7,7 @@
  * says so, and where to look next.
  */
 
-#include "cli/top/frame.h"
+#include "cli/table/frame.h"
 #include "cli/top/view.h"
 
 /*

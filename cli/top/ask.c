@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "cli/table/rows.h"
 #include "cli/top/keys.h"
+#include "cli/top/rows.h"
 #include "util/text.h"
 
 #define LEAST_DELAY_NS UINT64_C(100000000)

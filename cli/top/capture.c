@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/table/rows.h"
+#include "cli/top/rows.h"
 #include "util/text.h"
 
 #define SELF	 "/proc/self/exe"

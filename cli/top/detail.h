@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "cli/top/frame.h"
+#include "cli/table/frame.h"
 
 /* What is text at "text" comes first, as prose.  At most the frame's capacity. */
 void detail_put(struct frame *frame, const json_t *row);

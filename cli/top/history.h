@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "cli/top/frame.h"
+#include "cli/table/frame.h"
 
 #define HISTORY_SAMPLES 512	/* as many as the widest line has columns */
 

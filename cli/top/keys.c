@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/table/rows.h"
 #include "cli/top/ask.h"
 #include "cli/top/marks.h"
+#include "cli/top/rows.h"
 #include "util/list.h"
 #include "util/text.h"
 

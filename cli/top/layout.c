@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/table/rows.h"
 #include "cli/top/detail.h"
 #include "cli/top/head.h"
 #include "cli/top/keys.h"
 #include "cli/top/marks.h"
+#include "cli/top/rows.h"
 
 #define FEWEST_ROWS  3		/* a second table is begun only where so many fit */
 #define TEXT_ROWS    15		/* of a second table in text, which nobody can scroll */

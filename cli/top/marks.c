@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/table/rows.h"
+#include "cli/top/rows.h"
 
 #define KEY (PLACE_KEY + 16)
 

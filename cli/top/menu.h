@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "cli/top/frame.h"
+#include "cli/table/frame.h"
 
 struct menu {
 	const char *title;	/* NULL: it is closed */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/table/rows.h"
+#include "cli/top/rows.h"
 #include "util/list.h"
 
 #define ROWS_AT_ONCE 64

@@ -7,7 +7,7 @@
  * the screen is open, a signal or a crash included, gives the terminal back.
  */
 
-#include "cli/top/frame.h"
+#include "cli/table/frame.h"
 
 /* 0; -ENOTTY: no terminal, or a dumb one; -ENOENT: one that terminfo does not know. */
 int screen_open(const struct line_style *style);

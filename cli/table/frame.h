@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_TOP_FRAME_H
-#define CLI_TOP_FRAME_H
+#ifndef CLI_TABLE_FRAME_H
+#define CLI_TABLE_FRAME_H
 
 /* Lines under each other: what fits on a screen of some size, or a page of text. */
 

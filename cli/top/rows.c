@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/table/rows.h"
+#include "cli/top/rows.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/top/frame.h"
+#include "cli/table/frame.h"
 
 #include <stdlib.h>
 

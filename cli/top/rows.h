@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_TABLE_ROWS_H
-#define CLI_TABLE_ROWS_H
+#ifndef CLI_TOP_ROWS_H
+#define CLI_TOP_ROWS_H
 
 /* Which rows of a table the user of the live view gets to see, and in which order. */
 
