@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -24,6 +25,18 @@ int cli_fail(const struct cli *cli, int error)
 		if (codes[i].error == error)
 			return codes[i].code;
 	return CLI_FAILED;
+}
+
+int cli_reject(const char *format, ...)
+{
+	va_list args;
+
+	fputs("ncclinsp: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputs("\nTry 'ncclinsp --help'.\n", stderr);
+	return CLI_USAGE;
 }
 
 struct report_style cli_report_style(const struct cli *cli)

@@ -93,6 +93,9 @@ struct cli {
 /* Say on stderr why the last request failed; the exit code that goes with it. */
 int cli_fail(const struct cli *cli, int error);
 
+/* Say what is wrong with the command line, and where help is; CLI_USAGE. */
+int cli_reject(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* How cells are to be written, as of now. */
 struct report_style cli_report_style(const struct cli *cli);
 

@@ -394,5 +394,5 @@ int cmd_completion(struct cli *cli)
 			return CLI_DONE;
 		}
 	}
-	return option_error("for which shell? ncclinsp completion bash, zsh or fish");
+	return cli_reject("for which shell? ncclinsp completion bash, zsh or fish");
 }

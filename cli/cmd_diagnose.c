@@ -4,7 +4,6 @@
 #include <strings.h>
 
 #include "cli/findings.h"
-#include "cli/option.h"
 #include "cli/prose.h"
 #include "cli/table/listing.h"
 #include "cli/verdict.h"
@@ -170,8 +169,8 @@ int cmd_diagnose(struct cli *cli)
 	if (cli->job) {
 		place = array_add(cli->filters.text, &cli->filters.count);
 		if (!place)
-			return option_error("--job and %d filters are more than there may be",
-					    CLI_LIST);
+			return cli_reject("--job and %d filters are more than there may be",
+					  CLI_LIST);
 		snprintf(filter, sizeof(filter), "job=%s", cli->job);
 		*place = filter;
 		cli->job = NULL;	/* its processes may be forgotten: a finding knows itself */

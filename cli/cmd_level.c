@@ -5,7 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/option.h"
 #include "cli/table/listing.h"
 #include "cli/target.h"
 #include "util/text.h"
@@ -286,12 +285,12 @@ int cmd_level(struct cli *cli)
 	if (code)
 		return code;
 	if (level && !is_level(level))
-		return option_error("'%s' is no level; there are off, ops, kernel, net, trace, "
-				    "default", level);
+		return cli_reject("'%s' is no level; there are off, ops, kernel, net, trace, "
+				  "default", level);
 	if (level || cli->sample)
 		return change(cli, level);
 	if (cli->for_ns || cli->dry_run)
-		return option_error("--%s goes with a level, or with --sample",
-				    cli->for_ns ? "for" : "dry-run");
+		return cli_reject("--%s goes with a level, or with --sample",
+				  cli->for_ns ? "for" : "dry-run");
 	return show(cli);
 }

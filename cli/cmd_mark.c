@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/option.h"
 #include "cli/table/listing.h"
 #include "cli/target.h"
 
@@ -69,12 +68,12 @@ int cmd_mark(struct cli *cli)
 	if (code)
 		return code;
 	if (!phase && cli->dry_run)
-		return option_error("--dry-run goes with a phase");
+		return cli_reject("--dry-run goes with a phase");
 	if (!phase)
 		return show(cli);
 	body = strcmp(phase, "-") ? json_pack("{s:s}", "phase", phase)
 				  : json_pack("{s:n}", "phase");
 	if (!body)
-		return option_error("the phase '%s' is not written in UTF-8", phase);
+		return cli_reject("the phase '%s' is not written in UTF-8", phase);
 	return target_change(cli, "/v1/phase", body, tell);
 }

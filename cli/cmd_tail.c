@@ -6,7 +6,6 @@
 #include "cli/base/intake.h"
 #include "cli/label.h"
 #include "cli/members.h"
-#include "cli/option.h"
 #include "cli/table/listing.h"
 
 const struct column run_columns[] = {
@@ -163,7 +162,7 @@ int cmd_tail(struct cli *cli)
 	int code;
 
 	if (cli->format == CLI_PROM)
-		return option_error("tail has no end, prom has samples: ops -o prom");
+		return cli_reject("tail has no end, prom has samples: ops -o prom");
 	if (listing_begin(&tail.query, cli, &listing, &code)) {
 		tail.known = listing_comms(cli);
 		report_init(&tail.report, tail.query.columns, tail.query.count, &style);

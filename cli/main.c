@@ -83,7 +83,7 @@ static const struct command *repeated(int argc, char **argv, struct options *opt
 static int take_arguments(const struct command *command, int argc, char **argv, struct cli *cli)
 {
 	if (!command->many && optind + 1 + !!command->argument + !!command->second < argc)
-		return option_error("%s takes no argument '%s'", command->name, argv[argc - 1]);
+		return cli_reject("%s takes no argument '%s'", command->name, argv[argc - 1]);
 	if (command->many && optind + 1 < argc) {
 		cli->paths = argv + optind + 1;
 		cli->npaths = argc - optind - 1;
@@ -110,11 +110,11 @@ static int check_at(const struct cli *cli)
 	const char *at = cli->at;
 
 	if (at && !cli->from.count)
-		return option_error("--at goes with --from: a moment of which there are files");
+		return cli_reject("--at goes with --from: a moment of which there are files");
 	if (at && (strlen(at) < 4 || strspn(at, "0123456789-:T.") < strlen(at) - 1 ||
 		   strspn(at, "0123456789") != 4))
-		return option_error("--at is the beginning of a time in UTC, as 2026-11-22T03:12, "
-				    "not '%s'", at);
+		return cli_reject("--at is the beginning of a time in UTC, as 2026-11-22T03:12, "
+				  "not '%s'", at);
 	return CLI_DONE;
 }
 
@@ -170,8 +170,8 @@ static int no_command(const char *name)
 	for (size_t i = 0; i < COMMANDS; i++)
 		meant_offer(&meant, commands[i].name);
 	if (meant.best)
-		return option_error("no command '%s'; is it %s?", name, meant.best);
-	return option_error("no command '%s'", name);
+		return cli_reject("no command '%s'; is it %s?", name, meant.best);
+	return cli_reject("no command '%s'", name);
 }
 
 int main(int argc, char **argv)
@@ -200,9 +200,9 @@ int main(int argc, char **argv)
 	if (command && !command->run)
 		command = repeated(argc, argv, &opts, &given);
 	if (optind == argc && !command)
-		return option_error("watch repeats a command: which?");
+		return cli_reject("watch repeats a command: which?");
 	if (!command || !command->run)
-		return command ? option_error("watch cannot repeat '%s'", argv[optind])
+		return command ? cli_reject("watch cannot repeat '%s'", argv[optind])
 			       : no_command(argv[optind]);
 	code = take_arguments(command, argc, argv, &opts.cli);
 	if (!code)

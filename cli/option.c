@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <pwd.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,18 +156,6 @@ void option_init(struct options *opts)
 	};
 }
 
-int option_error(const char *format, ...)
-{
-	va_list args;
-
-	fputs("ncclinsp: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputs("\nTry 'ncclinsp --help'.\n", stderr);
-	return CLI_USAGE;
-}
-
 static int find_word(const char *const *words, const char *text, int64_t *index)
 {
 	for (int64_t i = 0; words[i]; i++) {
@@ -308,7 +295,7 @@ static int bad_value(const struct option_row *row, const char *value)
 	char why[160];
 
 	expect(row, why, sizeof(why));
-	return option_error("'%s' does not fit --%s %s: %s", value, row->name, row->arg, why);
+	return cli_reject("'%s' does not fit --%s %s: %s", value, row->name, row->arg, why);
 }
 
 /* A value that getopt found for a row. */
@@ -367,8 +354,8 @@ static int unknown_option(const char *text)
 		dashes = "-o ";
 	}
 	if (!meant.best)
-		return option_error("unknown option %s", text);
-	return option_error("unknown option %s; is it %s%s?", text, dashes, meant.best);
+		return cli_reject("unknown option %s", text);
+	return cli_reject("unknown option %s; is it %s%s?", text, dashes, meant.best);
 }
 
 /* What the options mean may depend on the command, which may stand behind them. */
@@ -394,7 +381,7 @@ int option_parse(int argc, char **argv, struct options *opts, uint64_t *given)
 	opterr = 0;
 	while (!r && (c = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
 		if (c == ':')
-			r = option_error("%s needs a value", argv[optind - 1]);
+			r = cli_reject("%s needs a value", argv[optind - 1]);
 		else if (c == '?')
 			r = unknown_option(argv[optind - 1]);
 		found[n].arg = optarg;
@@ -429,8 +416,8 @@ int option_check(const struct command *command, uint64_t given)
 {
 	for (size_t i = 0; i < ARRAY_LEN(options); i++)
 		if (given >> i & 1 && !(options[i].commands & IN(command - commands)))
-			return option_error("%s does not take --%s", command->name,
-					    options[i].name);
+			return cli_reject("%s does not take --%s", command->name,
+					  options[i].name);
 	return 0;
 }
 
@@ -475,7 +462,7 @@ int cmd_help(struct cli *cli)
 	const struct command *command = cli->argument ? command_find(cli->argument) : NULL;
 
 	if (cli->argument && !command)
-		return option_error("no command '%s'", cli->argument);
+		return cli_reject("no command '%s'", cli->argument);
 	if (cli->header)
 		option_help(command);
 	for (size_t i = 0; !cli->header && i < COMMANDS; i++)

@@ -58,10 +58,10 @@ void option_init(struct options *opts);
  */
 int option_parse(int argc, char **argv, struct options *opts, uint64_t *given);
 
-/* The bit of one row, by its name. */
 /* Does the command have an option of that name? */
 bool option_takes(const struct command *command, const char *name);
 
+/* The bit of one row, by its name. */
 uint64_t option_bit(const char *name);
 
 /* Does the command take all that was given?  As option_parse(). */
@@ -69,8 +69,5 @@ int option_check(const struct command *command, uint64_t given);
 
 /* On stdout: of one command, or of all (NULL). */
 void option_help(const struct command *command);
-
-/* Say what is wrong with the command line, and where help is; CLI_USAGE. */
-int option_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

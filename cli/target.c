@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "cli/label.h"
-#include "cli/option.h"
 #include "cli/table/listing.h"
 #include "util/text.h"
 
@@ -13,9 +12,9 @@ int target_take(struct cli *cli, const char *argument, const char *what)
 	bool node = argument && !strcmp(argument, "node");
 
 	if (argument && !node && text_parse_integer(argument, 1, INT32_MAX, &cli->pid))
-		return option_error("'%s' is no pid, not node, and no %s", argument, what);
+		return cli_reject("'%s' is no pid, not node, and no %s", argument, what);
 	if (node && (cli->pid != CLI_ANY || cli->job || cli->comm))
-		return option_error("of what: the node, or one of its processes?");
+		return cli_reject("of what: the node, or one of its processes?");
 	return CLI_DONE;
 }
 
@@ -34,9 +33,9 @@ static int find_comm(struct cli *cli, json_t *body)
 			id = json_string_value(report_get(comm, "comm_id"));
 		}
 	if (found > 1)
-		code = option_error("%zu communicators are called '%s': give the id, or the name "
-				    "with its end, as %s:%s", found, cli->comm, cli->comm,
-				    id && strlen(id) > 4 ? id + strlen(id) - 4 : "");
+		code = cli_reject("%zu communicators are called '%s': give the id, or the name "
+				  "with its end, as %s:%s", found, cli->comm, cli->comm,
+				  id && strlen(id) > 4 ? id + strlen(id) - 4 : "");
 	else if (id)
 		json_object_set_new(body, "comm_id", json_string(id));
 	else
@@ -51,12 +50,12 @@ static int find_comm(struct cli *cli, json_t *body)
 static int put_target(struct cli *cli, json_t *body)
 {
 	if ((cli->pid != CLI_ANY) + !!cli->job + !!cli->comm > 1)
-		return option_error("of what: one of a pid, --job and --comm");
+		return cli_reject("of what: one of a pid, --job and --comm");
 	if (cli->pid != CLI_ANY)
 		json_object_set_new(body, "pid", json_integer(cli->pid));
 	/* A job that cannot be told must not become the whole node. */
 	if (cli->job && json_object_set_new(body, "job", json_string(cli->job)))
-		return option_error("the job '%s' is not written in UTF-8", cli->job);
+		return cli_reject("the job '%s' is not written in UTF-8", cli->job);
 	return cli->comm ? find_comm(cli, body) : CLI_DONE;
 }
 

@@ -14,7 +14,6 @@
 #include "cli/export/inspector.h"
 #include "cli/label.h"
 #include "cli/members.h"
-#include "cli/option.h"
 #include "cli/table/listing.h"
 #include "util/list.h"
 
@@ -293,7 +292,7 @@ int cmd_export(struct cli *cli)
 	int code;
 
 	if (!cli->inspector_dir)
-		return option_error("as what, and into which directory? --inspector-json DIR");
+		return cli_reject("as what, and into which directory? --inspector-json DIR");
 	if (listing_begin(&e.query, cli, &listing, &code)) {
 		e.known = listing_comms(cli);
 		e.asks = client_new(client_socket(cli->client), ASK_MS);

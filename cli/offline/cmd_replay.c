@@ -232,7 +232,7 @@ static int show_moments(struct replay *p)
 
 	if (cli->comm || cli->func || cli->rank != CLI_ANY || cli->pid != CLI_ANY ||
 	    members_asked(cli))
-		return option_error("of whom is a matter of a command: replay PATH ranks -p PID");
+		return cli_reject("of whom is a matter of a command: replay PATH ranks -p PID");
 	cli->samples = 1;
 	return listing_run(cli, &listing, NULL);
 }
@@ -294,14 +294,14 @@ static int play(struct replay *p, const struct command *command)
 static int check(const struct cli *cli, const struct command *command)
 {
 	if (!command)
-		return option_error("no command '%s'", cli->second);
+		return cli_reject("no command '%s'", cli->second);
 	if (!option_takes(command, "from"))
-		return option_error("snapshots do not tell what %s shows; ncclinsp ranks, ops, "
-				    "peers, inflight, ps, comms and diagnose can be replayed",
-				    command->name);
+		return cli_reject("snapshots do not tell what %s shows; ncclinsp ranks, ops, "
+				  "peers, inflight, ps, comms and diagnose can be replayed",
+				  command->name);
 	if (cli->format != CLI_TABLE && cli->format != CLI_WIDE)
-		return option_error("moments follow each other as tables only: for programs, "
-				    "%s --from FILE, one by one", command->name);
+		return cli_reject("moments follow each other as tables only: for programs, "
+				  "%s --from FILE, one by one", command->name);
 	return CLI_DONE;
 }
 
@@ -311,7 +311,7 @@ int cmd_replay(struct cli *cli)
 	static const char *const members[] = { "written_at", NULL };
 	struct shots shots = { .members = members, .each = take_file, .each_arg = &p };
 	const struct command *command = cli->second ? command_find(cli->second) : NULL;
-	int code = cli->argument ? CLI_DONE : option_error("of which file or directory?");
+	int code = cli->argument ? CLI_DONE : cli_reject("of which file or directory?");
 
 	if (!code && cli->second)
 		code = check(cli, command);

@@ -9,7 +9,6 @@
 #include "cli/offline/late.h"
 #include "cli/offline/shots.h"
 #include "cli/offline/stuck.h"
-#include "cli/option.h"
 #include "cli/table/listing.h"
 #include "util/text.h"
 
@@ -255,8 +254,8 @@ int cmd_report(struct cli *cli)
 	for (int i = 0; i < cli->npaths; i++)
 		shots_add(&s, cli->paths[i]);
 	if (!cli->npaths) {
-		r = option_error("report needs files or directories, as "
-				 "/var/lib/ncclinsp/snapshots");
+		r = cli_reject("report needs files or directories, as "
+			       "/var/lib/ncclinsp/snapshots");
 	} else if (!s.files) {
 		r = shots_tell_none(&s, "");
 	} else {

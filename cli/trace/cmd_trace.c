@@ -10,8 +10,8 @@
 
 #include "cli/base/intake.h"
 #include "cli/base/interrupt.h"
+#include "cli/cli.h"
 #include "cli/label.h"
-#include "cli/option.h"
 #include "cli/trace/trace_file.h"
 #include "cli/trace/trace_line.h"
 #include "util/cleanup.h"
@@ -114,8 +114,8 @@ static int choose(struct session *s, const json_t *processes, json_t *comms)
 		fprintf(stderr, "%zu of the %zu processes named use NCCL now; ncclinsp ps lists "
 			"them\n", s->processes, count_pids(s->cli->pids));
 	if (is_filtered(s->cli) && s->processes > PIDS_MOST)
-		return option_error("%zu processes are meant, %d at most can be: choose by --pid, "
-				    "or take all", s->processes, PIDS_MOST);
+		return cli_reject("%zu processes are meant, %d at most can be: choose by --pid, "
+				  "or take all", s->processes, PIDS_MOST);
 	return CLI_DONE;
 }
 
@@ -154,9 +154,9 @@ static int raise_each(struct session *s, double seconds)
 	int r = 0;
 
 	if (s->processes > WISHES)
-		return option_error("%zu processes are yours, and the level of %d can be raised at "
-				    "a time: choose by --job, --comm or --pid", s->processes,
-				    WISHES);
+		return cli_reject("%zu processes are yours, and the level of %d can be raised at "
+				  "a time: choose by --job, --comm or --pid", s->processes,
+				  WISHES);
 	json_array_foreach(s->pids, i, pid)
 		if (!r)
 			r = put(s, body_for(pid, NULL, seconds));
@@ -393,16 +393,16 @@ int cmd_trace(struct cli *cli)
 	int r, code;
 
 	if (!cli->path)
-		return option_error("where to: -o FILE (.json, .json.gz, .json.zst), or -o - for "
-				    "stdout");
+		return cli_reject("where to: -o FILE (.json, .json.gz, .json.zst), or -o - for "
+				  "stdout");
 	if (!live && (is_filtered(cli) || cli->for_ns))
-		return option_error("--for, --pid, --job and --comm go with a trace of now, not "
-				    "with one of a file");
+		return cli_reject("--for, --pid, --job and --comm go with a trace of now, not "
+				  "with one of a file");
 	if (cli->pids && !count_pids(cli->pids))
-		return option_error("'%s' does not fit --pid: process ids, as 4711 or 4711,4712",
-				    cli->pids);
+		return cli_reject("'%s' does not fit --pid: process ids, as 4711 or 4711,4712",
+				  cli->pids);
 	if (cli->argument && cli->exemplar)
-		return option_error("of what: a file, or an exemplar of the daemon?");
+		return cli_reject("of what: a file, or an exemplar of the daemon?");
 	interrupt_catch();
 	r = trace_out_open(&s.out, cli->path);
 	if (r < 0) {
