@@ -2,7 +2,7 @@
 /* ncclinsp check: one line and an exit code, as Nagios, Icinga and others take them. */
 #include <stdio.h>
 
-#include "cli/cli.h"
+#include "cli/common/cli.h"
 #include "cli/findings.h"
 
 /* The monitoring plugins' own exit codes. */

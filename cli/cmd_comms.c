@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ncclinsp comms: communicators, one row per rank that lives on this node. */
-#include "cli/table/listing.h"
+#include "cli/common/listing.h"
 
 static const struct column columns[] = {
 	{ "comm_id", "COMM_ID", COL_TEXT, "comm_id", 18, 0, 5 },

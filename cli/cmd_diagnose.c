@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "cli/common/listing.h"
+#include "cli/common/prose.h"
 #include "cli/findings.h"
-#include "cli/prose.h"
-#include "cli/table/listing.h"
 #include "cli/verdict.h"
 #include "util/list.h"
 #include "util/text.h"

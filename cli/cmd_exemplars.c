@@ -2,7 +2,7 @@
 /* ncclinsp exemplars: operations that were slower than ever; with an id, that file. */
 #include <string.h>
 
-#include "cli/table/listing.h"
+#include "cli/common/listing.h"
 
 static const struct column columns[] = {
 	{ "id", "ID", COL_TEXT, "id", 0, 0, 0 },

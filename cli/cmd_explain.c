@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <strings.h>
 
-#include "cli/cli.h"
-#include "cli/prose.h"
+#include "cli/common/cli.h"
+#include "cli/common/prose.h"
 #include "util/meant.h"
 #include "util/words.h"
 

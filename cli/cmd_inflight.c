@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "cli/table/listing.h"
+#include "cli/common/listing.h"
 
 const struct column inflight_columns[] = {
 	{ NULL, "AGE", COL_STALL, "age_ns", 6, 0, 0 },

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/table/listing.h"
+#include "cli/common/listing.h"
 #include "cli/target.h"
 #include "util/text.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/table/listing.h"
+#include "cli/common/listing.h"
 #include "cli/target.h"
 
 #define MEMBERS "?fields=pid,uid,user,state,command,job,phase,phase_since_at,phase_since_mono_ns"

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "cli/table/listing.h"
+#include "cli/common/listing.h"
 
 const struct column ops_columns[] = {
 	{ "comm_id", NULL, COL_TEXT, "comm_id", 0, 0, 0 },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ncclinsp overhead: what watching costs, in each process and in the daemon. */
-#include "cli/table/listing.h"
+#include "cli/common/listing.h"
 
 static const struct column columns[] = {
 	{ "pid", "PID", COL_INTEGER, "pid", 7, 0, REPORT_KEY },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ncclinsp peers: what went over the network, link by link, the worst first. */
-#include "cli/table/listing.h"
+#include "cli/common/listing.h"
 
 const struct column peers_columns[] = {
 	{ "window_ns", NULL, COL_INTEGER, "window_ns", 0, 0, 0 },

@@ -3,8 +3,8 @@
 #include <pwd.h>
 #include <string.h>
 
+#include "cli/common/listing.h"
 #include "cli/doctor/foreign.h"
-#include "cli/table/listing.h"
 
 static const struct column columns[] = {
 	{ "pid", "PID", COL_INTEGER, "pid", 7, 0, REPORT_KEY },

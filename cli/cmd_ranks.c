@@ -2,7 +2,7 @@
 /* ncclinsp ranks: who makes whom wait, the worst first; ncclinsp dmon: the same GPU by GPU. */
 #include <time.h>
 
-#include "cli/table/listing.h"
+#include "cli/common/listing.h"
 #include "cli/top/view.h"
 
 #define HEADER_EVERY 20	/* lines of dmon */

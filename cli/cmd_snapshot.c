@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ncclinsp snapshot: have all that the daemon knows written now, and say where. */
-#include "cli/cli.h"
+#include "cli/common/cli.h"
 
 int cmd_snapshot(struct cli *cli)
 {

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/common/listing.h"
+#include "cli/common/prose.h"
 #include "cli/doctor/foreign.h"
 #include "cli/left_out.h"
-#include "cli/prose.h"
-#include "cli/table/listing.h"
 #include "cli/verdict.h"
 #include "util/text.h"
 

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "cli/base/intake.h"
-#include "cli/label.h"
-#include "cli/members.h"
-#include "cli/table/listing.h"
+#include "cli/common/label.h"
+#include "cli/common/listing.h"
+#include "cli/common/members.h"
 
 const struct column run_columns[] = {
 	{ NULL, "POSTED", COL_TIME, "enqueued_at", 12, 12, 0 },

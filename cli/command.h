@@ -4,7 +4,7 @@
 
 /* The subcommands that there are: help, completion and main() read the same rows. */
 
-#include "cli/cli.h"
+#include "cli/common/cli.h"
 
 enum command_id {
 	STATUS, PS, COMMS, RANKS, OPS, PEERS, INFLIGHT, TAIL, DMON, TOP, DIAGNOSE,

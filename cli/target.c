@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "cli/label.h"
-#include "cli/table/listing.h"
+#include "cli/common/label.h"
+#include "cli/common/listing.h"
 #include "util/text.h"
 
 int target_take(struct cli *cli, const char *argument, const char *what)

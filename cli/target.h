@@ -4,7 +4,7 @@
 
 /* Whom a command that changes something is about: the node, a process, a job, a communicator. */
 
-#include "cli/cli.h"
+#include "cli/common/cli.h"
 
 /*
  * The argument that names it, "node", a pid or NULL, beside the options; `what` is the

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/common/prose.h"
 #include "cli/findings.h"
-#include "cli/prose.h"
 #include "util/list.h"
 #include "util/text.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/fixture.h"
 
-#include "cli/label.h"
+#include "cli/common/label.h"
 
 static json_t *rows;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/fixture.h"
 
-#include "cli/members.h"
+#include "cli/common/members.h"
 
 static json_t *members;
 static struct cli cli;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/prose.h"
+#include "cli/common/prose.h"
 #include "cli/table/report.h"
 
 static const struct column columns[] = {

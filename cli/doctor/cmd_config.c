@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/table/listing.h"
+#include "cli/common/listing.h"
 #include "cli/doctor/variables.h"
 
 static const struct column columns[] = {

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/common/listing.h"
+#include "cli/common/prose.h"
 #include "cli/doctor/doctor.h"
-#include "cli/prose.h"
-#include "cli/table/listing.h"
 
 #define INDENT 20
 

@@ -7,7 +7,7 @@
  * a row: check, state (ok, warning, failed), text, next.
  */
 
-#include "cli/cli.h"
+#include "cli/common/cli.h"
 
 #define DOCTOR_PATH 4096
 

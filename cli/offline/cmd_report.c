@@ -6,10 +6,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/common/listing.h"
 #include "cli/offline/late.h"
 #include "cli/offline/shots.h"
 #include "cli/offline/stuck.h"
-#include "cli/table/listing.h"
 #include "util/text.h"
 
 #define RANKS_MOST (1 << 20)	/* of a communicator; the largest so far had a tenth of that */

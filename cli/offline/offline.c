@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/common/cli.h"
 #include "cli/offline/shots.h"
 
 struct offline {

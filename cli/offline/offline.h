@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-#include "cli/cli.h"
+#include "cli/common/cli.h"
 
 struct offline;
 

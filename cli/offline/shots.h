@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cli/cli.h"
+#include "cli/common/cli.h"
 #include "util/list.h"
 
 /* One rank's time in one operation; the texts are the struct shots'. */

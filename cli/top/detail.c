@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/prose.h"
+#include "cli/common/prose.h"
 #include "util/text.h"
 
 #define NAME  96

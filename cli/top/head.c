@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "cli/prose.h"
+#include "cli/common/prose.h"
 #include "cli/top/marks.h"
 #include "cli/verdict.h"
 #include "util/text.h"

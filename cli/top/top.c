@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/cli.h"
+#include "cli/common/cli.h"
 #include "cli/top/ask.h"
 #include "cli/top/keys.h"
 #include "cli/top/layout.h"

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/common/label.h"
+#include "cli/common/listing.h"
 #include "cli/findings.h"
-#include "cli/label.h"
-#include "cli/table/listing.h"
 #include "util/text.h"
 
 #define SECOND_NS UINT64_C(1000000000)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of the live view: mostly those that commands print. */
+#include "cli/common/listing.h"
 #include "cli/findings.h"
-#include "cli/table/listing.h"
 #include "cli/top/view.h"
 
 const struct view_table_type view_tables[VIEW_TABLES] = {

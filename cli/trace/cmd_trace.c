@@ -10,8 +10,8 @@
 
 #include "cli/base/intake.h"
 #include "cli/base/interrupt.h"
-#include "cli/cli.h"
-#include "cli/label.h"
+#include "cli/common/cli.h"
+#include "cli/common/label.h"
 #include "cli/trace/trace_file.h"
 #include "cli/trace/trace_line.h"
 #include "util/cleanup.h"

@@ -7,8 +7,8 @@
  * which does nothing to a terminal, however the answers and files look that it was made of.
  */
 
-#include "cli/cli.h"
 #include "cli/command.h"
+#include "cli/common/cli.h"
 #include "tests/fuzz/fuzz.h"
 
 /* From here to there nothing is printed. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/table/listing.h"
+#include "cli/common/listing.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "cli/label.h"
-#include "cli/members.h"
+#include "cli/common/label.h"
+#include "cli/common/members.h"
 #include "util/list.h"
 #include "util/text.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_LABEL_H
-#define CLI_LABEL_H
+#ifndef CLI_COMMON_LABEL_H
+#define CLI_COMMON_LABEL_H
 
 /*
  * What a communicator is called on the screen: its name, with the end of its id

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/prose.h"
+#include "cli/common/prose.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_MEMBERS_H
-#define CLI_MEMBERS_H
+#ifndef CLI_COMMON_MEMBERS_H
+#define CLI_COMMON_MEMBERS_H
 
 /*
  * Who is where: each rank of this node with its process, user, job and GPU.  Rows
  * that tell nothing of these are filtered by them all the same.
  */
 
-#include "cli/cli.h"
+#include "cli/common/cli.h"
 
 /* Do the options ask for a user, a job or a GPU? */
 bool members_asked(const struct cli *cli);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_TABLE_LISTING_H
-#define CLI_TABLE_LISTING_H
+#ifndef CLI_COMMON_LISTING_H
+#define CLI_COMMON_LISTING_H
 
 /*
  * Commands that print rows: one column table each gives the table, CSV, JSON lines
  * and Prometheus' text, and what --fields, -s and -f may name.
  */
 
-#include "cli/cli.h"
+#include "cli/common/cli.h"
 #include "cli/table/fields.h"
 #include "cli/table/filter.h"
 #include "cli/table/report.h"

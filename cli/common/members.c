@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/members.h"
+#include "cli/common/members.h"
 
 #include <string.h>
 

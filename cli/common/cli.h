@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_CLI_H
-#define CLI_CLI_H
+#ifndef CLI_COMMON_CLI_H
+#define CLI_COMMON_CLI_H
 
 /* What the command line said, and the subcommands that act on it. */
 

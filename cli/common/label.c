@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/label.h"
+#include "cli/common/label.h"
 
 #include <stdio.h>
 #include <string.h>

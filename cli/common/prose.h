@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_PROSE_H
-#define CLI_PROSE_H
+#ifndef CLI_COMMON_PROSE_H
+#define CLI_COMMON_PROSE_H
 
 /*
  * Sentences in a frame: broken between words, so that nothing is cut.  On a page that is
  * printed, a word that is wider than it stands whole, as a path that is to be copied.
  */
 
-#include "cli/cli.h"
+#include "cli/common/cli.h"
 #include "cli/table/frame.h"
 
 #define PROSE_WIDEST 100	/* longer lines are hard to read */
