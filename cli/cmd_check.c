@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "cli/common/cli.h"
-#include "cli/findings.h"
+#include "cli/view/findings.h"
 
 /* The monitoring plugins' own exit codes. */
 enum { OK, WARNING, CRITICAL, UNKNOWN };

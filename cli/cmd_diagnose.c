@@ -5,8 +5,8 @@
 
 #include "cli/common/listing.h"
 #include "cli/common/prose.h"
-#include "cli/findings.h"
-#include "cli/verdict.h"
+#include "cli/view/findings.h"
+#include "cli/view/verdict.h"
 #include "util/list.h"
 #include "util/text.h"
 

@@ -3,7 +3,7 @@
 #include <time.h>
 
 #include "cli/common/listing.h"
-#include "cli/top/view.h"
+#include "cli/view/view.h"
 
 #define HEADER_EVERY 20	/* lines of dmon */
 #define LOOK_NS	     500000000	/* between the two of the first sample */

@@ -11,10 +11,10 @@
 #include "cli/command.h"
 #include "cli/common/listing.h"
 #include "cli/common/members.h"
-#include "cli/findings.h"
 #include "cli/offline/offline.h"
 #include "cli/offline/shots.h"
 #include "cli/option.h"
+#include "cli/view/findings.h"
 
 #define TOGETHER_S 20.0		/* between the first and the last file of a moment */
 #define AT_BYTES   20		/* "2026-11-22T03:12:00" with its end */

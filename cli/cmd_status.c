@@ -9,7 +9,7 @@
 #include "cli/common/prose.h"
 #include "cli/doctor/foreign.h"
 #include "cli/left_out.h"
-#include "cli/verdict.h"
+#include "cli/view/verdict.h"
 #include "util/text.h"
 
 #define LABEL 12

@@ -5,43 +5,8 @@
 
 #include "cli/base/intake.h"
 #include "cli/common/label.h"
-#include "cli/common/listing.h"
 #include "cli/common/members.h"
-
-const struct column run_columns[] = {
-	{ NULL, "POSTED", COL_TIME, "enqueued_at", 12, 12, 0 },
-	{ "enqueued_at", NULL, COL_TIME, "enqueued_at", 0, 0, 0 },
-	{ "pid", "PID", COL_INTEGER, "pid", 7, 0, 4 | REPORT_KEY },
-	{ "comm_id", NULL, COL_TEXT, "comm_id", 0, 0, 0 },
-	{ "comm_name", NULL, COL_TEXT, "comm_name", 0, 0, 0 },
-	{ NULL, "COMM", COL_TEXT, "comm_label|comm_id", 16, 20, 0 },
-	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, REPORT_KEY },
-	{ "func", NULL, COL_TEXT, "func", 0, 0, 0 },
-	{ NULL, "OP", COL_OP, "func", 14, 14, 0 },
-	{ "derived", NULL, COL_TEXT, "derived", 0, 0, 0 },
-	{ "parts", NULL, COL_INTEGER, "parts", 0, 0, 0 },
-	{ "seq", "SEQ", COL_INTEGER, "seq", 6, 0, 1 },
-	{ "peer", NULL, COL_INTEGER, "peer", 0, 0, REPORT_KEY },
-	{ "bytes", "SIZE", COL_BYTES, "bytes", 7, 0, 0 },
-	{ "algo", NULL, COL_TEXT, "algo", 0, 0, 0 },
-	{ "proto", NULL, COL_TEXT, "proto", 0, 0, 0 },
-	{ NULL, "ALGO/PROTO", COL_TEXT, "algo/proto", 12, 16, 3 },
-	{ "enqueue_ns", NULL, COL_MICROS, "enqueue_ns", 0, 0, 0 },
-	{ "exec_ns", NULL, COL_MICROS, "exec_ns", 0, 0, 0 },
-	{ "exec_error_ns", NULL, COL_MICROS, "exec_error_ns", 0, 0, 0 },
-	{ NULL, "TIME(us)", COL_MICROS, "batch.exec_ns|exec_ns", 9, 0, 0 },
-	{ "busbw_gbs", NULL, COL_NUMBER, "busbw_gbs", 0, 0, 0 },
-	{ NULL, "BUSBW(GB/s)", COL_NUMBER, "batch.busbw_gbs|busbw_gbs", 0, 0, 1 },
-	{ "fused", "FUSED", COL_INTEGER, "fused", 0, 0, 5 },
-	{ "late_ns", NULL, COL_MICROS, "late_ns", 0, 0, 0 },
-	{ "sampled", NULL, COL_TEXT, "sampled", 0, 0, 0 },
-	{ "stamps_refused", NULL, COL_INTEGER, "stamps_refused", 0, 0, 0 },
-	{ "complete", NULL, COL_TEXT, "complete", 0, 0, 0 },
-	{ "timing_source", "SRC", COL_TEXT, "timing_source", 11, 11, 2 },
-	{ "phase", NULL, COL_TEXT, "phase", 0, 0, 0 },
-	{ "tag", NULL, COL_TEXT, "tag", 0, 0, 0 },
-};
-const size_t run_column_count = sizeof(run_columns) / sizeof(run_columns[0]);
+#include "cli/view/columns.h"
 
 struct tail {
 	struct cli *cli;
@@ -154,9 +119,7 @@ static int follow(struct tail *tail)
 
 int cmd_tail(struct cli *cli)
 {
-	static const struct listing listing = {
-		LISTING_COLUMNS(run_columns),
-	};
+	const struct listing listing = { .columns = run_columns, .count = run_column_count };
 	struct tail tail = { .cli = cli, .left = cli->samples };
 	const struct report_style style = cli_report_style(cli);
 	int code;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/fixture.h"
 
-#include "cli/ranks.h"
+#include "cli/view/ranks.h"
 
 static json_t *ranks, *gpus;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lines that say what is wrong, as text on the screen. */
 #include "cli/common/prose.h"
-#include "cli/findings.h"
+#include "cli/view/findings.h"
 #include "tests/fixture_view.h"
 
 START_TEST(the_oldest_in_flight_is_told_with_what_it_waits_for)

@@ -94,23 +94,7 @@ void listing_put(const struct listing_query *query, const struct report *report,
  */
 json_t *listing_comms(const struct cli *cli);
 
-/* The columns of tables that others show as well. */
-extern const struct column ops_columns[];
-extern const size_t ops_column_count;
-extern const struct column inflight_columns[];
-extern const size_t inflight_column_count;
-extern const struct column peers_columns[];
-extern const size_t peers_column_count;
-extern const struct column run_columns[];
-extern const size_t run_column_count;
-
 /* Copies of rows, dressed (NULL: as they are); a new array. */
 json_t *listing_dressed(const json_t *rows, listing_dress *dress);
-
-/* Rows of /v1/inflight with "progress", the state in words. */
-listing_dress inflight_dress;
-
-/* Rows of /v1/peers with "mean", what a step spent in each state. */
-listing_dress peers_dress;
 
 #endif

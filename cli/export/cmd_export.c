@@ -12,9 +12,9 @@
 #include "cli/base/interrupt.h"
 #include "cli/base/must.h"
 #include "cli/common/label.h"
-#include "cli/common/listing.h"
 #include "cli/common/members.h"
 #include "cli/export/inspector.h"
+#include "cli/view/columns.h"
 #include "util/list.h"
 
 #define ASK_AGAIN_NS UINT64_C(1000000000)	/* about communicators that nobody knew */

@@ -5,7 +5,7 @@
 
 #include "cli/common/prose.h"
 #include "cli/top/marks.h"
-#include "cli/verdict.h"
+#include "cli/view/verdict.h"
 #include "util/text.h"
 
 #define TALL	     16		/* lines from which the second line of figures is shown */

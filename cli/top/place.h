@@ -11,8 +11,8 @@
 #include "cli/top/focus.h"
 #include "cli/top/menu.h"
 #include "cli/top/prompt.h"
-#include "cli/top/view.h"
 #include "cli/top/wish.h"
+#include "cli/view/view.h"
 
 #define PLACE_DEEP 6
 #define PLACE_KEY  256

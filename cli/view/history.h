@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_TOP_HISTORY_H
-#define CLI_TOP_HISTORY_H
+#ifndef CLI_VIEW_HISTORY_H
+#define CLI_VIEW_HISTORY_H
 
 /* The node's last samples of a few figures, and a plot of them. */
 

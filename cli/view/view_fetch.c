@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/top/view.h"
+#include "cli/view/view.h"
 #include "util/list.h"
 #include "util/text.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers of the daemon made into what is shown; what asks for them is view_fetch.c. */
-#include "cli/top/view.h"
+#include "cli/view/view.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/common/label.h"
-#include "cli/common/listing.h"
-#include "cli/findings.h"
+#include "cli/view/columns.h"
+#include "cli/view/findings.h"
 #include "util/text.h"
 
 #define SECOND_NS UINT64_C(1000000000)

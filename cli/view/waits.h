@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_WAITS_H
-#define CLI_WAITS_H
+#ifndef CLI_VIEW_WAITS_H
+#define CLI_VIEW_WAITS_H
 
 /*
  * What part of the time ranks wait for others.  The daemon tells sums since its

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_RANKS_H
-#define CLI_RANKS_H
+#ifndef CLI_VIEW_RANKS_H
+#define CLI_VIEW_RANKS_H
 
 /*
  * The ranks of this node, one row for each communicator that a process is in: who
@@ -13,7 +13,7 @@
  */
 
 #include "cli/table/report.h"
-#include "cli/waits.h"
+#include "cli/view/waits.h"
 
 extern const struct column rank_columns[];
 extern const size_t rank_column_count;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/ranks.h"
+#include "cli/view/ranks.h"
 
 #include <string.h>
 
-#include "cli/findings.h"
+#include "cli/view/findings.h"
 #include "util/list.h"
 
 #define STALLED_NS INT64_C(1000000000)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/verdict.h"
+#include "cli/view/verdict.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cli/common/prose.h"
-#include "cli/findings.h"
+#include "cli/view/findings.h"
 #include "util/list.h"
 #include "util/text.h"
 

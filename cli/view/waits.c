@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/waits.h"
+#include "cli/view/waits.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of the live view: mostly those that commands print. */
-#include "cli/common/listing.h"
-#include "cli/findings.h"
-#include "cli/top/view.h"
+#include "cli/view/columns.h"
+#include "cli/view/findings.h"
+#include "cli/view/view.h"
 
 const struct view_table_type view_tables[VIEW_TABLES] = {
 	[VIEW_RANKS] = { "Ranks", rank_columns, &rank_column_count, "no rank is alive",

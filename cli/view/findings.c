@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/findings.h"
+#include "cli/view/findings.h"
 
 #include <stdio.h>
 #include <string.h>

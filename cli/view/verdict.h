@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_VERDICT_H
-#define CLI_VERDICT_H
+#ifndef CLI_VIEW_VERDICT_H
+#define CLI_VIEW_VERDICT_H
 
 /*
  * What is wrong, in words: who is at fault as far as this node can tell, what
@@ -8,7 +8,7 @@
  */
 
 #include "cli/table/frame.h"
-#include "cli/top/view.h"
+#include "cli/view/view.h"
 
 /*
  * Causes before effects: what died, what hangs and for whom, who comes last; then what

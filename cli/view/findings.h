@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_FINDINGS_H
-#define CLI_FINDINGS_H
+#ifndef CLI_VIEW_FINDINGS_H
+#define CLI_VIEW_FINDINGS_H
 
 /* Rows of /v1/findings. */
 

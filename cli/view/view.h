@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_TOP_VIEW_H
-#define CLI_TOP_VIEW_H
+#ifndef CLI_VIEW_VIEW_H
+#define CLI_VIEW_VIEW_H
 
 /* One look at the whole node: what `top` and `status` show. */
 
 #include "cli/base/client.h"
-#include "cli/ranks.h"
 #include "cli/table/report.h"
-#include "cli/top/history.h"
-#include "cli/waits.h"
+#include "cli/view/history.h"
+#include "cli/view/ranks.h"
+#include "cli/view/waits.h"
 
 /* What there is to ask the daemon. */
 enum view_question {

@@ -2,7 +2,7 @@
 /* Ranks added up by communicator, by job, and by GPU. */
 #include <string.h>
 
-#include "cli/ranks.h"
+#include "cli/view/ranks.h"
 
 #include "util/list.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/top/history.h"
+#include "cli/view/history.h"
 
 #include <stdio.h>
 #include <string.h>
