@@ -87,7 +87,7 @@ objs = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(addsuffix /*.c,$(1))))
 # From top to bottom: each calls only those behind it.
 ROOMS_OF_DAEMON := ncclinspd $(addprefix ncclinspd/,serve config metrics levels findings keep \
 	compare join find read sums time base)
-ROOMS_OF_CLI    := cli $(patsubst %/,%,$(wildcard cli/*/))
+ROOMS_OF_CLI    := cli $(addprefix cli/,top trace export offline doctor view common table base)
 archives = $(foreach r,$(1),$(B)/lib/$(subst /,-,$(r)).a)
 
 PLUGIN := $(B)/libnccl-profiler-insp.so
@@ -107,7 +107,7 @@ MAN    := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 PLUGIN_OBJS := $(call objs,plugin)    $(B)/obj/shmring/producer.o
 DAEMON_LINE := $(call archives,$(ROOMS_OF_DAEMON)) $(B)/obj/shmring/consumer.o $(call archives,util)
 RECORD_OBJS := $(call objs,record)
-CLI_OBJS    := $(call objs,$(ROOMS_OF_CLI)) $(call objs,util)
+CLI_LINE    := $(call archives,$(ROOMS_OF_CLI) util)
 SIM_MAINS   := $(B)/obj/tests/sim/nccl_sim.o $(B)/obj/tests/sim/nccl_replay.o
 SIM_OBJS    := $(filter-out $(SIM_MAINS),$(call objs,tests/sim)) \
 	       $(B)/obj/plugin/adapt.o $(B)/obj/record/shape.o
@@ -158,8 +158,9 @@ $(DAEMON): $(B)/obj/ncclinspd/main.o $(DAEMON_LINE)
 	$(Q)$(call link_one_way,$(DAEMON_LINE),$(call pc,libs,$(DAEMON_LIBS)) -lm -pthread)
 	$(Q)$(CC) $(LDFLAGS) $(SANFLAGS) -o $@ $^ -Wl,-z,defs $(call pc,libs,$(DAEMON_LIBS)) -lm -pthread
 
-$(CLI): $(CLI_OBJS)
+$(CLI): $(B)/obj/cli/main.o $(CLI_LINE)
 	@echo "  LD    $@"
+	$(Q)$(call link_one_way,$(CLI_LINE),$(call pc,libs,$(CLI_LIBS)) -ldl -lm)
 	$(Q)$(CC) $(LDFLAGS) $(SANFLAGS) -o $@ $^ -Wl,-z,defs $(call pc,libs,$(CLI_LIBS)) -ldl -lm
 
 $(SIM): $(B)/obj/tests/sim/nccl_sim.o $(SIM_OBJS)
@@ -221,10 +222,7 @@ ROOMS := tests tests/sim plugin record $(ROOMS_OF_CLI) $(ROOMS_OF_DAEMON) shmrin
 room_objs = $(filter-out $(addprefix $(B)/obj/,ncclinspd/main.o cli/main.o tests/test_%.o) \
 		$(SIM_MAINS),$(call objs,$(1)))
 ARCHIVES := $(call archives,$(ROOMS))
-# In this order; but the cli's rooms call each other both ways.
-LINKED := $(call archives,tests tests/sim plugin record) \
-	-Wl,--start-group $(call archives,$(ROOMS_OF_CLI)) -Wl,--end-group \
-	$(call archives,$(ROOMS_OF_DAEMON) shmring util)
+LINKED := $(call archives,tests tests/sim plugin record $(ROOMS_OF_CLI) $(ROOMS_OF_DAEMON) shmring util)
 
 define archive_rule
 $(call archives,$(1)): $(call room_objs,$(1))

@@ -44,26 +44,22 @@ no_wide_lines() {
 # A lasting table is written by util/list.h, which knows its end, and nowhere else.
 no_own_ends() { ! grep -rnE '(->|\.)[a-z_]+\+\+\)?\]' --include='*.[ch]' ncclinspd cli util; }
 
-# one_way PROGRAM: its rooms, which the Makefile lists from top to bottom, include only those
-# behind them.
-one_way() {
-	local file line room upward=0
-	set -- $(make -np 2>/dev/null </dev/null | sed -n "s/^ROOMS_OF_$1 := //p")
-	[ $# -gt 0 ] || { echo "no list of rooms"; return 1; }
-	local top=$1
-	while [ $# -gt 0 ]; do
-		while IFS=: read -r file line; do
-			room=${line#*\"} room=${room%/*}
-			[[ " $* " == *" $room "* ]] || { echo "$file: $line"; upward=1; }
-		done < <(grep -HE "^#include \"$top/" "$1"/*.[ch])
-		shift
-	done
-	return $upward
+# The rooms of the list are in the order in which they are linked: a file includes headers of its
+# own room and of those behind it.
+only_down() {
+	local rooms
+	rooms=$(env -u MAKEFLAGS make -s --eval "rooms: ; @echo \$($1)" rooms) && [ -n "$rooms" ] || return 1
+	grep -rn "^#include \"${rooms%% *}/" "${rooms%% *}" | awk -F '[:"]' -v rooms="$rooms" '
+		function place(path) { sub("/[^/]*$", "", path); return at[path] }
+		BEGIN { for (n = split(rooms, room, " "); n; n--) at[room[n]] = n }
+		!place($1) || place($4) < place($1) { print $1 ":" $2 ": " $4; up = 1 }
+		END { exit up || !NR }'
 }
 
 check "every header compiles alone" each_header compiles
 check "every header is guarded by its path" each_header is_guarded
 check "no line of C is wider than 100 columns" no_wide_lines
-check "the daemon's rooms include only those below them" one_way DAEMON
+check "the daemon's rooms include only those below them" only_down ROOMS_OF_DAEMON
+check "the command line's rooms include only those below them" only_down ROOMS_OF_CLI
 check "no table is written at a counter that nobody checks" no_own_ends
 done_testing
