@@ -12,7 +12,7 @@ struct tail {
 	struct cli *cli;
 	struct listing_query query;
 	struct report report;
-	json_t *known;	/* communicators, as labels are made of them */
+	json_t *names;	/* communicators, as labels are made of them */
 	int64_t left;	/* lines; CLI_ANY: no end */
 };
 
@@ -20,8 +20,8 @@ static void label(const struct tail *tail, json_t *op)
 {
 	json_t *rows = json_pack("[O]", op);
 
-	label_learn(tail->known, op);
-	label_rows(rows, tail->known);
+	label_learn(tail->names, op);
+	label_rows(rows, tail->names);
 	json_decref(rows);
 }
 
@@ -127,13 +127,13 @@ int cmd_tail(struct cli *cli)
 	if (cli->format == CLI_PROM)
 		return cli_reject("tail has no end, prom has samples: ops -o prom");
 	if (listing_begin(&tail.query, cli, &listing, &code)) {
-		tail.known = listing_comms(cli);
+		tail.names = listing_comms(cli);
 		report_init(&tail.report, tail.query.columns, tail.query.count, &style);
 		report_fit(&tail.report, NULL,
 			   cli->format == CLI_WIDE ? CLI_ANY_WIDTH : cli->columns);
 		code = follow(&tail);
 	}
-	json_decref(tail.known);
+	json_decref(tail.names);
 	listing_end(&tail.query);
 	return code;
 }

@@ -21,17 +21,17 @@ int target_take(struct cli *cli, const char *argument, const char *what)
 /* The one that the name means; several may have it. */
 static int find_comm(struct cli *cli, json_t *body)
 {
-	json_t *comms = listing_comms(cli), *comm;
-	const char *id = NULL;
-	size_t i, found = 0;
+	json_t *names = listing_comms(cli), *ids, *unused;
+	const char *name, *one, *id = NULL;
+	size_t found = 0;
 	int code = CLI_DONE;
 
-	label_rows(comms, comms);
-	json_array_foreach(comms, i, comm)
-		if (label_matches(cli->comm, comm)) {
-			found++;
-			id = json_string_value(report_get(comm, "comm_id"));
-		}
+	json_object_foreach(names, name, ids)
+		json_object_foreach(ids, one, unused)
+			if (label_is(cli->comm, name, one)) {
+				found++;
+				id = one;
+			}
 	if (found > 1)
 		code = cli_reject("%zu communicators are called '%s': give the id, or the name "
 				  "with its end, as %s:%s", found, cli->comm, cli->comm,
@@ -40,7 +40,7 @@ static int find_comm(struct cli *cli, json_t *body)
 		json_object_set_new(body, "comm_id", json_string(id));
 	else
 		code = CLI_NOTHING;
-	json_decref(comms);
+	json_decref(names);
 	if (code == CLI_NOTHING)
 		fprintf(stderr, "ncclinsp: no communicator '%s' with an id; ncclinsp comms lists "
 			"them\n", cli->comm);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/fixture.h"
 
+#include <stdio.h>
+
 #include "cli/common/label.h"
 
 static json_t *rows;
@@ -22,6 +24,14 @@ static void teardown(void)
 	json_decref(rows);
 }
 
+static void label_all(json_t *some)
+{
+	json_t *names = label_names(rows);
+
+	label_rows(some, names);
+	json_decref(names);
+}
+
 static const char *label(size_t i)
 {
 	return json_string_value(json_object_get(json_array_get(rows, i), "comm_label"));
@@ -29,7 +39,7 @@ static const char *label(size_t i)
 
 START_TEST(a_name_that_one_has_is_enough)
 {
-	label_rows(rows, rows);
+	label_all(rows);
 	ck_assert_str_eq(label(3), "dp");
 	ck_assert_str_eq(label(4), "dp");
 	ck_assert_str_eq(label(6), "pp");
@@ -38,7 +48,7 @@ END_TEST
 
 START_TEST(a_name_that_several_have_gets_the_end_of_the_id)
 {
-	label_rows(rows, rows);
+	label_all(rows);
 	ck_assert_str_eq(label(0), "tp:aaaa");
 	ck_assert_str_eq(label(1), "tp:bbbb");
 	ck_assert_str_eq(label(2), "tp:bbbb");
@@ -47,7 +57,7 @@ END_TEST
 
 START_TEST(without_a_name_the_id_stands_and_without_both_nothing)
 {
-	label_rows(rows, rows);
+	label_all(rows);
 	ck_assert_str_eq(label(5), "0x000000000000dddd");
 	ck_assert_ptr_null(label(7));
 }
@@ -57,7 +67,7 @@ START_TEST(the_names_that_are_known_decide_and_not_the_rows_at_hand)
 {
 	json_t *few = json_pack("[O]", json_array_get(rows, 0));
 
-	label_rows(few, rows);
+	label_all(few);
 	ck_assert_str_eq(label(0), "tp:aaaa");
 	json_decref(few);
 }
@@ -65,15 +75,39 @@ END_TEST
 
 START_TEST(a_communicator_is_learnt_once_and_only_with_name_and_id)
 {
-	json_t *known = json_array();
+	json_t *names = json_object();
 
 	for (size_t i = 0; i < json_array_size(rows); i++)
-		label_learn(known, json_array_get(rows, i));
-	ck_assert_uint_eq(json_array_size(known), 3);
-	label_rows(rows, known);
+		label_learn(names, json_array_get(rows, i));
+	ck_assert_uint_eq(json_object_size(names), 2);
+	ck_assert_uint_eq(json_object_size(json_object_get(names, "tp")), 2);
+	ck_assert_uint_eq(json_object_size(json_object_get(names, "dp")), 1);
+	label_rows(rows, names);
 	ck_assert_str_eq(label(1), "tp:bbbb");
 	ck_assert_str_eq(label(3), "dp");
-	json_decref(known);
+	json_decref(names);
+}
+END_TEST
+
+/* The time limit of a test: each one beside each of those before would take minutes. */
+START_TEST(forty_thousand_communicators_are_learnt_in_a_moment)
+{
+	json_t *names = json_object();
+	char id[24], name[24];
+
+	json_array_clear(rows);
+	for (int i = 0; i < 40000; i++) {
+		snprintf(id, sizeof(id), "0x%016x", i);
+		snprintf(name, sizeof(name), "%s%d", i % 2 ? "tp" : "dp", i % 2 ? 0 : i);
+		json_array_append_new(rows, json_pack("{s:s s:s}", "comm_name", name,
+						      "comm_id", id));
+		label_learn(names, json_array_get(rows, (size_t)i));
+	}
+	label_rows(rows, names);
+	ck_assert_str_eq(label(0), "dp0");
+	ck_assert_str_eq(label(39998), "dp39998");
+	ck_assert_str_eq(label(39999), "tp0:9c3f");
+	json_decref(names);
 }
 END_TEST
 
@@ -102,6 +136,7 @@ int main(void)
 		FX_TEST(without_a_name_the_id_stands_and_without_both_nothing),
 		FX_TEST(the_names_that_are_known_decide_and_not_the_rows_at_hand),
 		FX_TEST(a_communicator_is_learnt_once_and_only_with_name_and_id),
+		FX_TEST(forty_thousand_communicators_are_learnt_in_a_moment),
 		FX_TEST(a_communicator_answers_to_name_label_and_id),
 	};
 

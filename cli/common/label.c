@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Labels of communicators, by a table of names: a node may have very many of these. */
 #include "cli/common/label.h"
 
 #include <stdio.h>
@@ -26,36 +27,41 @@ static const char *suffix_of(const char *id)
 	return len > SUFFIX ? id + len - SUFFIX : id;
 }
 
-/* Name -> its only id, or true when there are several. */
-static json_t *owners(const json_t *known)
+void label_learn(json_t *names, const json_t *row)
 {
-	json_t *map = json_object(), *row;
-	size_t i;
+	const char *name = name_of(row), *id = id_of(row);
+	json_t *ids;
 
-	json_array_foreach((json_t *)known, i, row) {
-		const char *name = name_of(row), *id = id_of(row);
-		const json_t *owner = name ? json_object_get(map, name) : NULL;
-
-		if (!name || !id)
-			continue;
-		if (!owner)
-			json_object_set_new(map, name, json_string(id));
-		else if (json_is_string(owner) && strcmp(json_string_value(owner), id))
-			json_object_set_new(map, name, json_true());
+	if (!name || !id)
+		return;
+	ids = json_object_get(names, name);
+	if (!ids) {
+		ids = json_object();
+		json_object_set_new(names, name, ids);
 	}
-	return map;
+	json_object_set_new(ids, id, json_true());
 }
 
-void label_rows(json_t *rows, const json_t *known)
+json_t *label_names(const json_t *rows)
 {
-	json_t *map = owners(known), *row;
+	json_t *names = json_object(), *row;
+	size_t i;
+
+	json_array_foreach((json_t *)rows, i, row)
+		label_learn(names, row);
+	return names;
+}
+
+void label_rows(json_t *rows, const json_t *names)
+{
+	json_t *row;
 	size_t i;
 
 	json_array_foreach(rows, i, row) {
 		const char *name = name_of(row), *id = id_of(row);
 		char label[160];
 
-		if (name && id && json_is_true(json_object_get(map, name)))
+		if (name && id && json_object_size(json_object_get(names, name)) > 1)
 			snprintf(label, sizeof(label), "%s:%s", name, suffix_of(id));
 		else if (name || id)
 			snprintf(label, sizeof(label), "%s", name ? name : id);
@@ -63,21 +69,6 @@ void label_rows(json_t *rows, const json_t *known)
 			continue;
 		json_object_set_new(row, "comm_label", json_string(label));
 	}
-	json_decref(map);
-}
-
-void label_learn(json_t *known, const json_t *row)
-{
-	const char *name = name_of(row), *id = id_of(row);
-	json_t *have;
-	size_t i;
-
-	if (!name || !id)
-		return;
-	json_array_foreach(known, i, have)
-		if (!strcmp(name_of(have) ?: "", name) && !strcmp(id_of(have) ?: "", id))
-			return;
-	json_array_append_new(known, json_pack("{s:s s:s}", "comm_name", name, "comm_id", id));
 }
 
 static bool matches_label(const char *wanted, const char *name, const char *id)
@@ -88,10 +79,8 @@ static bool matches_label(const char *wanted, const char *name, const char *id)
 	       !strncasecmp(wanted, name, strlen(name)) && !strcasecmp(colon + 1, suffix_of(id));
 }
 
-bool label_matches(const char *wanted, const json_t *row)
+bool label_is(const char *wanted, const char *name, const char *id)
 {
-	const char *name = name_of(row), *id = id_of(row);
-
 	if (name && !strcasecmp(wanted, name))
 		return true;
 	if (name && id && matches_label(wanted, name, id))
@@ -101,4 +90,9 @@ bool label_matches(const char *wanted, const json_t *row)
 	if (id && !strncasecmp(id, "0x", 2))
 		id += 2;
 	return id && !strcasecmp(wanted, id);
+}
+
+bool label_matches(const char *wanted, const json_t *row)
+{
+	return label_is(wanted, name_of(row), id_of(row));
 }

@@ -11,15 +11,21 @@
 #include <stdbool.h>
 
 /*
- * Set "comm_label" in each of `rows` (objects, changed in place).  `known` are
- * rows that tell which names are taken by whom; may be `rows` itself.
+ * Names and whose they are: each the key of an object whose keys are the ids.  A new
+ * object, of the communicators that rows (NULL: none) are about.
  */
-void label_rows(json_t *rows, const json_t *known);
+json_t *label_names(const json_t *rows);
 
-/* Add the row's communicator to `known`, unless it is there already. */
-void label_learn(json_t *known, const json_t *row);
+/* Add the row's communicator. */
+void label_learn(json_t *names, const json_t *row);
 
-/* Does a row's communicator answer to that name, id (with or without 0x) or label? */
+/* Set "comm_label" in each of `rows` (objects, changed in place). */
+void label_rows(json_t *rows, const json_t *names);
+
+/* Does a communicator answer to that name, id (with or without 0x) or label? */
+bool label_is(const char *wanted, const char *name, const char *id);
+
+/* Does a row's? */
 bool label_matches(const char *wanted, const json_t *row);
 
 #endif

@@ -189,14 +189,12 @@ static bool changes(const struct cli *cli)
 
 json_t *listing_comms(const struct cli *cli)
 {
-	json_t *root = NULL, *known = json_array(), *row;
-	size_t i;
+	json_t *root = NULL, *names;
 
-	if (!client_get(cli->client, "/v1/comms?fields=comm_id,name", &root))
-		json_array_foreach(json_object_get(root, "comms"), i, row)
-			label_learn(known, row);
+	client_get(cli->client, "/v1/comms?fields=comm_id,name", &root);
+	names = label_names(json_object_get(root, "comms"));
 	json_decref(root);
-	return known;
+	return names;
 }
 
 /*
@@ -205,13 +203,13 @@ json_t *listing_comms(const struct cli *cli)
  */
 static void label_all(const struct cli *cli, const struct listing *listing, json_t *rows)
 {
-	json_t *known = listing->offline ? json_array() : listing_comms(cli), *row;
+	json_t *names = listing->offline ? label_names(NULL) : listing_comms(cli), *row;
 	size_t i;
 
 	json_array_foreach(rows, i, row)
-		label_learn(known, row);
-	label_rows(rows, known);
-	json_decref(known);
+		label_learn(names, row);
+	label_rows(rows, names);
+	json_decref(names);
 }
 
 /* ---- rows ----------------------------------------------------------------- */

@@ -89,8 +89,8 @@ void listing_put(const struct listing_query *query, const struct report *report,
 		 const json_t *row);
 
 /*
- * The communicators that there are, for label_rows(): a new array, the caller's,
- * empty when the daemon does not tell.
+ * The communicators that there are, as label_names(): the caller's, empty when the
+ * daemon does not tell.
  */
 json_t *listing_comms(const struct cli *cli);
 

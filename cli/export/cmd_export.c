@@ -30,7 +30,7 @@ struct export {
 	struct cli *cli;
 	struct client *asks;	/* while the other one has the stream */
 	struct listing_query query;
-	json_t *known;		/* communicators, as labels are made of them */
+	json_t *names;		/* communicators, as labels are made of them */
 	json_t *comms;		/* answer of /v1/comms; NULL: none yet */
 	uint64_t asked_ns;
 	char host[256];
@@ -160,8 +160,8 @@ static void take_operation(struct export *e, json_t *op)
 	json_t *rows = json_pack("[O]", op), *record = NULL;
 	char key[128];
 
-	label_learn(e->known, op);
-	label_rows(rows, e->known);
+	label_learn(e->names, op);
+	label_rows(rows, e->names);
 	json_decref(rows);
 	if (!listing_wants(&e->query, op))
 		return;
@@ -294,12 +294,12 @@ int cmd_export(struct cli *cli)
 	if (!cli->inspector_dir)
 		return cli_reject("as what, and into which directory? --inspector-json DIR");
 	if (listing_begin(&e.query, cli, &listing, &code)) {
-		e.known = listing_comms(cli);
+		e.names = listing_comms(cli);
 		e.asks = client_new(client_socket(cli->client), ASK_MS);
 		if (cli->for_ns)
 			e.until_ns = cli_now_ns() + cli->for_ns;
 		code = follow(&e);
-		json_decref(e.known);
+		json_decref(e.names);
 		json_decref(e.comms);
 		client_free(e.asks);
 	}

@@ -100,7 +100,6 @@ static int choose(struct session *s, const json_t *processes, json_t *comms)
 	const json_t *process;
 	size_t i;
 
-	label_rows(comms, comms);
 	json_array_foreach((json_t *)processes, i, process)
 		if (is_wanted(s->cli, process, comms))
 			json_array_append(s->pids, json_object_get(process, "pid"));

@@ -276,6 +276,7 @@ void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns
 {
 	json_t *comms = json_object_get(answers->comms, "comms");
 	bool same_members = has_same_members(view, answers);
+	json_t *names = label_names(comms);
 
 	drop_contents(view, same_members);
 	view->status = json_incref(answers->status);
@@ -283,7 +284,7 @@ void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns
 	if (!same_members) {
 		count_processes(view, answers->processes);
 		count_comms(view, answers->comms);
-		label_rows(comms, comms);
+		label_rows(comms, names);
 	}
 
 	view->all_comms = json_incref(comms);
@@ -303,7 +304,8 @@ void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns
 	add_size_classes(view->rows[VIEW_RUNS]);
 	for (int i = 0; i < VIEW_TABLES; i++)
 		if (!same_members || !is_of_members(i))
-			label_rows(view->rows[i], comms);
+			label_rows(view->rows[i], names);
+	json_decref(names);
 	view->busbw_gbs = mean_busbw(json_object_get(answers->now, "rows"));
 
 	view->now_ns = view->tried_ns = now_ns;
