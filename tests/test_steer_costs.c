@@ -93,7 +93,8 @@ static void find_name(uint64_t hash, char name[17])
 		hash = undo(hash);
 	hash = undo(hash);
 	for (int n = 0;; n++) {
-		for (int i = 0; i < 8; i++)	/* the first ones change most: all others hang on them */
+		/* The first ones change most: all others hang on them. */
+		for (int i = 0; i < 8; i++)
 			word[i] = "0123456789abcdef"[n >> 4 * i & 15];
 		memcpy(&first, word, 8);
 		second = hash ^ index_hash(0, &first, 8);

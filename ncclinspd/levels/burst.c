@@ -9,7 +9,7 @@
 
 #define SECOND_US	UINT64_C(1000000)
 #define WHOLE_PPB	UINT64_C(1000000000)
-#define MOST_LOAD	UINT64_C(2000000000)	/* twice the time: no claim ends everybody's bursts */
+#define MOST_LOAD	UINT64_C(2000000000)	/* twice the time; more is a claim */
 
 /* A clock that is 2 ms off must leave 95 % of a burst in common with the others. */
 #define SHORTEST_US	100000
