@@ -30,7 +30,7 @@
 #define NCI_CONTROL_VERSION	2
 #define NCI_CONTROL_ENTRIES	100
 
-#define NCI_CONTROL_KEEP	UINT32_C(0xffffffff)	/* as level and as sample: no change */
+#define NCI_CONTROL_KEEP	UINT32_C(0xffffffff)	/* level or sample stays as it is */
 
 /* Why the daemon asks for it; the plugin hands it on in nci_steer.cause. */
 #define NCI_CAUSE_NONE		0
@@ -57,13 +57,13 @@ NCI_ASSERT(sizeof(struct nci_control_entry) == 40, "control: an entry changed it
 struct nci_control {
 	uint64_t magic;			/* NCI_CONTROL_MAGIC */
 	uint32_t version;		/* NCI_CONTROL_VERSION; leave others alone */
-	uint32_t entries;		/* of entry[] that are used, from the first */
+	uint32_t entries;		/* number of used entries in entry[], from the first */
 	uint64_t sequence;		/* grows with every write, never 0 */
 	uint64_t checksum;		/* nci_control_checksum() of everything else */
 	uint64_t written_mono_ns;	/* CLOCK_MONOTONIC */
-	uint8_t boot_id[16];		/* of the kernel as the daemon sees it, binary; zeros:
-					   not readable.  Of another id, and written later than
-					   now: that is of another boot */
+	uint8_t boot_id[16];		/* the kernel's boot id as the daemon sees it, binary;
+					   zeros: not readable.  A file with another id that was
+					   written later than now is of another boot */
 	uint64_t burst_until_mono_ns;	/* CLOCK_MONOTONIC when the plan runs out; 0: no plan */
 	uint32_t burst_period_ms;	/* a multiple of 1000, up to 3,600,000 */
 	uint32_t burst_length_us;	/* 0: never; as long as the period: always on */
@@ -88,7 +88,7 @@ static inline uint64_t nci_control_checksum(const struct nci_control *c)
 	for (size_t i = 0; i < sizeof(*c) / sizeof(*word); i++) {
 		hash ^= i == offsetof(struct nci_control, checksum) / sizeof(*word) ? 0 : word[i];
 		hash *= UINT64_C(0x100000001b3);
-		hash ^= hash >> 32;	/* else two changes of a top bit would cancel */
+		hash ^= hash >> 32;	/* keeps two changes of a top bit from cancelling */
 	}
 	return hash;
 }

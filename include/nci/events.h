@@ -100,7 +100,7 @@ struct nci_ev_group {
 struct nci_ev_coll {
 	NCI_HEAD;
 	uint64_t seq;		/* NCCL's number, per communicator and function */
-	uint64_t count;		/* as NCCL posts it: bytes for AllGather, Broadcast */
+	uint64_t count;		/* the count that NCCL posts: bytes for AllGather, Broadcast */
 	uint16_t func;
 	uint16_t datatype;
 	uint16_t algo;
@@ -116,7 +116,7 @@ struct nci_ev_coll {
 	uint64_t comm_hash;	/* API v1 to v3 only, 0: not given */
 	uint64_t traffic;	/* bytes; API v1, v2 only, 0: not given */
 	uint64_t tag;		/* the application's, API v7 on; 0: none */
-	int32_t root;		/* as given: 0 where the function has none */
+	int32_t root;		/* the root given: 0 where the function has none */
 	uint16_t red_op;	/* API v1 only */
 	uint16_t variant;	/* name of a symmetric kernel, API v7 on */
 };
@@ -152,10 +152,10 @@ struct nci_ev_p2p {
 struct nci_ev_proxy_op {
 	NCI_HEAD;
 	int32_t peer;
-	int32_t rank;		/* of the issuing communicator */
+	int32_t rank;		/* rank in the issuing communicator */
 	int32_t steps;		/* network transfers */
 	int32_t chunk_bytes;	/* upper bound of one transfer */
-	int32_t pid;		/* who issued it, in its own pid namespace */
+	int32_t pid;		/* the issuing process's, in its own pid namespace */
 	uint8_t channel;
 	uint8_t zero[3];
 	uint8_t cont;
@@ -191,12 +191,12 @@ struct nci_point {
 };
 
 /*
- * At level net the steps of a ProxyOp leave no records of their own but this one: what
- * they add up to.  Counted are steps that were stopped, with all of their three states
- * and their size; an operation that had no such step has no sums (NCCL <= 2.26 tells
- * neither size nor state 20).  Its parent is the ProxyOp, and it lies right before that
- * one's record in the same lane, or is live as long as that is.  start: of the first
- * step; stop: of the last one.  sums.h has the arithmetic.
+ * The sums over the steps of a ProxyOp, which leave no other record at level net.
+ * Counted are steps that were stopped, with all of their three states and their size;
+ * an operation that had no such step has no sums (NCCL <= 2.26 tells neither size nor
+ * state 20).  The parent is the ProxyOp.  The record lies right before the ProxyOp's in
+ * the same lane, or is live as long as that is.  start: the first step's; stop: the last
+ * step's.  sums.h has the arithmetic.
  *
  *	state         0              1               2
  *	send      start to 20    20 to 9         9 to stop
@@ -210,15 +210,15 @@ struct nci_point {
  */
 struct nci_ev_proxy_sums {
 	NCI_HEAD;
-	uint64_t ticks[3];	/* in each state, sum over the steps */
+	uint64_t ticks[3];	/* time in each state, sum over the steps */
 	uint8_t cont;
 	uint8_t zero[3];
-	uint32_t steps;		/* that are counted here */
-	uint64_t bytes;		/* of them */
+	uint32_t steps;		/* number of steps that are counted here */
+	uint64_t bytes;		/* sum of their sizes */
 	uint64_t busy;		/* ticks during which some step was in state 2 */
-	uint64_t covered;	/* ... in state 1 or 2 */
+	uint64_t covered;	/* ticks during which some step was in state 1 or 2 */
 	uint32_t longest[3];	/* span of the longest stay in each state */
-	uint32_t repeats;	/* as in the steps */
+	uint32_t repeats;	/* sum over the steps */
 	/*
 	 * Sends: state 2 of steps that entered it when no other one was in it, so that
 	 * nothing queued before them: of the smallest size seen, and of the largest.
@@ -276,7 +276,7 @@ struct nci_ev_group_api {
 
 struct nci_ev_coll_api {
 	NCI_HEAD;
-	uint64_t count;		/* as the application passed it */
+	uint64_t count;		/* the count that the application passed */
 	uint64_t stream;
 	uint16_t func;
 	uint16_t datatype;
@@ -296,7 +296,7 @@ struct nci_ev_p2p_api {
 	uint8_t zero[4];
 	uint8_t cont;
 	uint8_t zero1[7];
-	uint64_t tag;		/* as in nci_ev_coll_api */
+	uint64_t tag;		/* the application's, API v7 on; two lines if there is one */
 	uint8_t zero2[48];
 };
 

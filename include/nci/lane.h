@@ -62,10 +62,10 @@ struct nci_lane {
 	NCI_ALIGNED(NCI_LINE_BYTES)
 	NCI_ATOMIC(uint64_t) begin;	/* lines whose writing has begun */
 	NCI_ATOMIC(uint64_t) end;	/* lines that are complete */
-	uint64_t offset;		/* where the ring lies in the file; the pool follows it */
+	uint64_t offset;		/* place of the ring in the file; the pool follows it */
 	NCI_ATOMIC(uint64_t) pool_full;	/* starts refused because no slot was free */
 	NCI_ATOMIC(uint64_t) stale;	/* handles refused: stopped before, or never ours */
-	NCI_ATOMIC(uint32_t) tid;	/* of the thread that owns it, in its pid namespace */
+	NCI_ATOMIC(uint32_t) tid;	/* id of the thread that owns it, in its pid namespace */
 	NCI_ATOMIC(uint32_t) state;	/* NCI_LANE_*; stored last, with release */
 	uint32_t lines;			/* capacity of the ring, a power of two */
 	uint32_t slots;			/* capacity of the pool, a power of two */

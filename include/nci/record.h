@@ -3,10 +3,10 @@
 #define NCI_RECORD_H
 
 /*
- * What every record begins with, in a ring and in a handle slot alike: a slot
- * holds the record that it is going to become.
+ * The head of every record, in a ring and in a handle slot alike: a slot holds the
+ * record that it is going to become.
  *
- * What a record of one line lacks of a type that has two is zeros.
+ * Fields that a record of one line lacks, of a type that has two, are zeros.
  *
  * A record of two lines goes on at offset 64, whose first byte is NCI_LINE_CONT,
  * so that a reader that was lapped finds the next head by itself.  Records never
@@ -41,8 +41,8 @@ struct nci_record {
 	uint16_t comm;		/* number of the communicator, or NCI_COMM_NONE */
 	uint32_t serial;	/* number of the record in its lane, from 1, wrapping; in a live
 				   slot: last NCCL state seen + 1, or 0 */
-	uint64_t token;		/* of the event; has NCI_TOKEN_FREE while a slot is empty */
-	uint64_t parent;	/* as NCCL passed it: a token, of this process unless
+	uint64_t token;		/* the event's token; has NCI_TOKEN_FREE while a slot is empty */
+	uint64_t parent;	/* the parent that NCCL passed: a token, of this process unless
 				   NCI_FORM_FOREIGN; or 0 */
 	uint64_t start;		/* ticks when NCCL started it */
 	uint64_t stop;		/* ticks when NCCL stopped it; in a live slot: ticks of the last

@@ -48,15 +48,15 @@
 #define NCI_LEVELS		6
 
 /* When kernels are timed (KernelCh is asked for), at a level that has it. */
-#define NCI_MODE_BURST		1	/* in bursts, or as `sample` says; not from NCCL 2.31 on */
-#define NCI_MODE_FIRST		2	/* from the first work on for a time, then never again */
+#define NCI_MODE_BURST		1	/* bursts, or what `sample` says; not from NCCL 2.31 on */
+#define NCI_MODE_FIRST		2	/* a time from the first work on, then never again */
 #define NCI_MODE_ALWAYS		3
 #define NCI_MODE_NEVER		4
 #define NCI_MODES		5
 
 /*
- * What was seen in the process that keeps kernels from being timed as level, mode and
- * sample say.  Bits, for ever.
+ * Reasons, seen in the process, why kernels are not timed as level, mode and sample say.
+ * Bits, for ever.
  */
 #define NCI_SEEN_API		0x001	/* none: the API is older than v5 */
 #define NCI_SEEN_SCARCE		0x002	/* no more: not enough shared memory to spare */
@@ -70,17 +70,17 @@
 #define NCI_SEEN_END		0x100	/* no more: the time of NCI_MODE_FIRST is over */
 #define NCI_SEEN_OUTSIDE	0x200	/* NCCL's mask was set by somebody else */
 
-/* Which operations are timed in NCI_MODE_BURST. */
+/* The operations that are timed in NCI_MODE_BURST. */
 #define NCI_SAMPLE_BUDGET	1	/* bursts on the wall-clock grid */
 #define NCI_SAMPLE_ALL		2
 
-/* Where level and sampling in force come from. */
+/* The source of the level and the sampling in force. */
 #define NCI_SOURCE_DEFAULT	1
 #define NCI_SOURCE_ENVIRONMENT	2
 #define NCI_SOURCE_CONTROL	3	/* the control file, see control.h */
 #define NCI_SOURCE_OUTSIDE	4	/* NCCL's mask was set by somebody else (RAS) */
 
-/* What one tick was at init; a reader on the same machine calibrates better. */
+/* One tick at init on all clocks; a reader on the same machine calibrates better. */
 struct nci_anchor {
 	uint64_t ticks;
 	uint64_t mono_ns;	/* CLOCK_MONOTONIC, read right after ticks */
@@ -92,21 +92,21 @@ struct nci_anchor {
 #define NCI_THREADS_PROXY	1
 #define NCI_THREAD_CLASSES	2
 
-/* What the plugin's own callbacks cost, measured on one of NCI_TIMED_ONE_IN. */
+/* The cost of the plugin's own callbacks, measured on one of NCI_TIMED_ONE_IN. */
 struct nci_timed {
 	NCI_ATOMIC(uint64_t) count;	/* callbacks measured */
-	NCI_ATOMIC(uint64_t) ticks;	/* that they took, two looks at the clock included */
+	NCI_ATOMIC(uint64_t) ticks;	/* time that they took, two looks at the clock included */
 };
 
 #define NCI_TIMED_ONE_IN	256
 
 /*
- * What steers the events.  The one part of the header's page that changes while the
+ * The steering of events: the one part of the header's page that changes while the
  * process lives.  Every field is whole; two fields may be of different moments.  Kernels
  * are timed now if the mask (nci_live) has KernelCh.
  */
 struct nci_steer {
-	NCI_ATOMIC(uint64_t) sequence;	/* of the control file that is in force; 0: none ever was */
+	NCI_ATOMIC(uint64_t) sequence;	/* number of the control file in force; 0: none ever was */
 	NCI_ATOMIC(uint64_t) since;	/* ticks when level, sample or source last changed */
 	NCI_ATOMIC(uint64_t) until_mono_ns;	/* CLOCK_MONOTONIC when something in force ends
 						   next; 0: never */
@@ -114,19 +114,19 @@ struct nci_steer {
 	NCI_ATOMIC(uint32_t) cause;	/* NCI_CAUSE_* of the last entry in force; 0: none */
 	NCI_ATOMIC(uint32_t) sample;	/* NCI_SAMPLE_* */
 	NCI_ATOMIC(uint32_t) mode;	/* NCI_MODE_* */
-	NCI_ATOMIC(uint32_t) mode_s;	/* NCI_MODE_FIRST: for so many seconds */
-	NCI_ATOMIC(uint32_t) nccl_version;	/* as ncclGetVersion() has it, 23007 for 2.30.7;
+	NCI_ATOMIC(uint32_t) mode_s;	/* NCI_MODE_FIRST: seconds that it lasts */
+	NCI_ATOMIC(uint32_t) nccl_version;	/* ncclGetVersion()'s number, 23007 for 2.30.7;
 						   0: not known */
 	NCI_ATOMIC(uint64_t) settles_mono_ns;	/* CLOCK_MONOTONIC before which kernels are not
 						   timed, though they are to be: how the process
 						   uses NCCL has yet to show; 0: it is not so */
-	NCI_ATOMIC(uint64_t) stores;	/* into NCCL's mask since the first init */
-	NCI_ATOMIC(uint64_t) switches;	/* of these, changes of KernelCh */
+	NCI_ATOMIC(uint64_t) stores;	/* stores into NCCL's mask since the first init */
+	NCI_ATOMIC(uint64_t) switches;	/* stores that changed KernelCh */
 	NCI_ATOMIC(uint64_t) switched;	/* ticks of the last of them; 0: none yet */
-	NCI_ATOMIC(uint64_t) control_reads;	/* of the control file */
-	NCI_ATOMIC(uint64_t) control_refused;	/* of these: what was read was not whole, or not
+	NCI_ATOMIC(uint64_t) control_reads;	/* reads of the control file */
+	NCI_ATOMIC(uint64_t) control_refused;	/* reads that gave something not whole, or not
 						   ours */
-	struct nci_timed timed[NCI_THREAD_CLASSES];	/* by NCI_THREADS_* */
+	struct nci_timed timed[NCI_THREAD_CLASSES];	/* one for each NCI_THREADS_* */
 	uint8_t zero[128];
 };
 NCI_ASSERT(sizeof(struct nci_steer) == 256, "ABI: what steers is four lines");
@@ -137,23 +137,23 @@ struct nci_header {
 	uint64_t magic;			/* NCI_MAGIC */
 	uint16_t abi_major;		/* layout; leave other majors alone */
 	uint16_t abi_minor;		/* additions */
-	NCI_ATOMIC(uint32_t) ready;	/* 0 until everything above and below is written; then 1,
-					   stored with release */
-	uint64_t live_offset;		/* where struct nci_live lies */
+	NCI_ATOMIC(uint32_t) ready;	/* 1, stored with release, when everything above and below
+					   is written; 0 before */
+	uint64_t live_offset;		/* place of struct nci_live in the file */
 	uint64_t comms_offset;
 	uint64_t strings_offset;
 	uint32_t lanes;			/* capacity of the directory */
 	uint32_t comms;			/* capacity of the communicator table */
 	uint32_t strings;		/* capacity of the string table */
-	uint16_t live_bytes;		/* of struct nci_live; the lane directory follows it */
-	uint16_t lane_bytes;		/* of an entry of the directory */
-	uint16_t comm_bytes;		/* of an entry of the communicator table */
-	uint16_t string_bytes;		/* of an entry of the string table */
+	uint16_t live_bytes;		/* size of struct nci_live; the lane directory follows it */
+	uint16_t lane_bytes;		/* size of an entry of the directory */
+	uint16_t comm_bytes;		/* size of an entry of the communicator table */
+	uint16_t string_bytes;		/* size of an entry of the string table */
 	uint32_t zero;
 	uint64_t start_time;		/* field 22 of /proc/self/stat, clock ticks since boot */
 	uint64_t instance;		/* random, tells this process from every other */
-	uint8_t boot_id[16];		/* of the kernel, binary; zeros: not readable */
-	uint32_t pid;			/* in the process's own pid namespace */
+	uint8_t boot_id[16];		/* the kernel's boot id, binary; zeros: not readable */
+	uint32_t pid;			/* the process's, in its own pid namespace */
 	uint32_t uid;
 	uint32_t nonce;			/* upper half of this process's context tokens, never 0 */
 	uint32_t clock;			/* NCI_CLOCK_*: what a tick is */
@@ -176,13 +176,13 @@ NCI_ASSERT(offsetof(struct nci_header, steer) == 2048, "ABI: steer moved");
 #define NCI_LIVE_EXITED		0x1	/* the process ended by exit() or return from main() */
 
 /*
- * What changes while the process lives, beside the lanes.  Written by any of its
- * threads, on rare paths only.  128 bytes; the lane directory follows, so that
- * one read of a few KiB tells everything that is new.
+ * State that changes while the process lives, apart from the lanes.  Any of its threads
+ * writes it, on rare paths only.  128 bytes; the lane directory follows, so that one read
+ * of a few KiB tells everything that is new.
  */
 struct nci_live {
 	NCI_ALIGNED(NCI_LINE_BYTES)
-	NCI_ATOMIC(uint32_t) lanes;	/* of the directory in use or refused: the first ones */
+	NCI_ATOMIC(uint32_t) lanes;	/* lanes in use or refused, the first of the directory */
 	NCI_ATOMIC(uint32_t) comms;	/* the next communicator's number, not wrapped: those
 					   before it lie in the table, have left it, or never
 					   were; only the last may yet have to be published */
@@ -190,7 +190,7 @@ struct nci_live {
 	NCI_ATOMIC(uint32_t) flags;	/* NCI_LIVE_* */
 	NCI_ATOMIC(uint32_t) api_version;	/* profiler API in use, 1 to 7; 0: no init yet */
 	NCI_ATOMIC(uint32_t) level;	/* NCI_LEVEL_* */
-	NCI_ATOMIC(uint32_t) mask;	/* what NCCL was asked for last */
+	NCI_ATOMIC(uint32_t) mask;	/* events that NCCL was asked for last */
 	NCI_ATOMIC(uint32_t) seen;	/* NCI_SEEN_* */
 	NCI_ATOMIC(uint32_t) comms_open;	/* communicators initialised and not finalized */
 	NCI_ATOMIC(uint32_t) comms_ended;	/* counts `finalize` that were stored, wrapping;
@@ -231,10 +231,10 @@ struct nci_comm {
 					   with release; 0: nothing is here yet */
 	uint32_t flags;			/* NCI_COMM_HAS_* */
 	uint64_t comm_id;		/* NCCL's 64-bit hash */
-	int32_t rank;			/* of this process's member */
+	int32_t rank;			/* rank of this process's member */
 	int32_t nranks;
 	int32_t nnodes;
-	uint32_t name_bytes;		/* of name, 0: none was given */
+	uint32_t name_bytes;		/* length of name, 0: none was given */
 	uint64_t init;			/* ticks */
 	NCI_ATOMIC(uint64_t) finalize;	/* ticks, 0 while open; changes */
 	NCI_ATOMIC(uint64_t) drift;	/* ticks; 0: not known to.  NCCL's own count of this

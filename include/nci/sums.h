@@ -3,7 +3,7 @@
 #define NCI_SUMS_H
 
 /*
- * How nci_ev_proxy_sums come about: in the plugin, and in a reader who has the
+ * The arithmetic of nci_ev_proxy_sums, for the plugin and for a reader that has the
  * records of the steps instead.
  */
 
