@@ -10,7 +10,7 @@
 
 #include "plugin/nccl_profiler.h"
 
-/* What version 6 has no field for; all 0 from version 4 to 6. */
+/* Values that version 6 has no field for; all 0 from version 4 to 6. */
 struct adapt_extra {
 	uint64_t comm_hash;
 	uint64_t traffic;	/* bytes */
@@ -20,7 +20,7 @@ struct adapt_extra {
 	uint8_t flags;		/* NCI_COLL_* */
 };
 
-/* As in version 6: only the union member of its type means anything. */
+/* An event in the form of version 6: only the union member of its type means anything. */
 struct adapt_event {
 	struct nccl_descr_v6 descr;
 	struct adapt_extra extra;

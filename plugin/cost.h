@@ -2,7 +2,7 @@
 #ifndef PLUGIN_COST_H
 #define PLUGIN_COST_H
 
-/* What our callbacks cost the job, measured on one of NCI_TIMED_ONE_IN. */
+/* The cost of our callbacks to the job, measured on one of NCI_TIMED_ONE_IN. */
 
 #include <stdbool.h>
 
@@ -11,7 +11,7 @@
 /* Whether a callback that begins at `ticks` is one of them. */
 static inline bool cost_is_measured(uint64_t ticks)
 {
-	/* By chance, and no multiplier of the counter keeps us from any callback. */
+	/* Chance decides, and no multiplier of the counter keeps us from any callback. */
 	return (uint32_t)ticks * UINT32_C(0x9e3779b1) < UINT32_MAX / NCI_TIMED_ONE_IN;
 }
 

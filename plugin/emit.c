@@ -31,7 +31,7 @@ RARE void count_stale(uint64_t handle)
 	else
 		PROCESS_COUNT(no_lane);
 	if (++process_thread.refused % ASK_AGAIN == 0)
-		process_thread.generation--;	/* for which it has no lane yet */
+		process_thread.generation--;	/* the thread has no lane for that one yet */
 }
 
 int emit_refuse(uint64_t type, uint32_t events, void **handle, const struct nccl_descr_v6 *d)
@@ -176,7 +176,7 @@ RARE void count_no_lane(void)
 {
 	PROCESS_COUNT(no_lane);
 	if (++process_thread.refused % ASK_AGAIN == 0)
-		process_thread.generation--;	/* for which it has no lane yet */
+		process_thread.generation--;	/* the thread has no lane for that one yet */
 }
 
 /* No lane or no slot for it.  What is decided when groups stop does not hang on that. */
@@ -204,8 +204,9 @@ INLINE void fill_slot(struct nci_record *rec, const struct nccl_descr_v6 *d,
 }
 
 /*
- * What a callback costs is measured on some of them: its own look at the clock decides,
- * and a start or state begins anew in a copy, so that the others keep nothing for it.
+ * The cost of callbacks is measured on some of them: a callback's own look at the clock
+ * decides, and a start or state begins anew in a copy, so that the others keep nothing
+ * for it.
  */
 static int time_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
 		      const struct adapt_extra *extra, uint32_t clock);
@@ -337,7 +338,7 @@ RARE void stop_without_event(uint64_t handle)
 		count_stale(handle);
 }
 
-/* How long NCCL was at it after the application had ended its group; 0: not told. */
+/* Ticks that NCCL was at it after the application had ended its group; 0: not told. */
 RARE uint64_t ending_ticks(const struct nci_record *rec, uint64_t ticks)
 {
 	uint32_t span = ((const struct nci_ev_group_api *)rec)->end_span;

@@ -28,7 +28,7 @@ int emit_refuse(uint64_t type, uint32_t events, void **handle, const struct nccl
 /* A part of the kernel whose KernelCh has that token: noted there, *handle takes its end. */
 int emit_phase(void **handle, uint64_t kernel, const struct nccl_kernel_phase *phase);
 
-/* For a type that emit_wants().  *handle is written, 0 if the event is refused. */
+/* Start an event of a type that emit_wants().  *handle is written, 0 if it is refused. */
 int emit_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
 	       const struct adapt_extra *extra);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What NCCL sees: one table per version of its interface.  Every callback says
- * success, whatever happened: NCCL either ignores the result or, after a failed
+ * The tables that NCCL looks up, one per version of its interface.  Every callback
+ * says success, whatever happened: NCCL either ignores the result or, after a failed
  * init, unloads us under other communicators.
  */
 #include "plugin/emit.h"

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define ENVIRONMENT_SETTLE_S	30	/* of activity, before kernels are timed in bursts */
+#define ENVIRONMENT_SETTLE_S	30	/* activity before kernels are timed in bursts */
 
 struct environment {
 	uint32_t level;		/* NCCLINSP_LEVEL: NCI_LEVEL_OFF to NCI_LEVEL_TRACE */

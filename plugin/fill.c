@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One function for each event type knows both NCCL's descriptor and our record, so that
+ * the callbacks (emit.c) know neither.
+ */
 #include "plugin/fill.h"
 
 #include <string.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A segment must not be taken for that of another boot, container or process with the same
+ * pid, and the daemon must know the job and the rank: the facts are gathered once, at init.
+ */
 #include "plugin/identity.h"
 
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #ifndef PLUGIN_IDENTITY_H
 #define PLUGIN_IDENTITY_H
 
-/* Who this process is, as far as its segment tells.  All slow: for init only. */
+/* The identity of this process, as its segment tells it.  All slow: for init only. */
 
 #include <sys/types.h>
 

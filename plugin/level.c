@@ -76,7 +76,7 @@ void level_take_mask(struct level *lv, int version, uint32_t mask)
 	uint32_t events = level_events(version);
 
 	if (mask & NCCL_KERNEL_PHASE & events)
-		mask |= NCCL_KERNEL_CH;		/* as NCCL would */
+		mask |= NCCL_KERNEL_CH;		/* NCCL would do so too */
 	*lv = (struct level){ .level = NCI_LEVEL_MASK, .mask = mask & events };
 	lv->wanted = lv->mask;
 	for (size_t i = 0; i < sizeof(implied) / sizeof(implied[0]); i++)

@@ -3,8 +3,8 @@
 #define PLUGIN_LEVEL_H
 
 /*
- * What a level asks NCCL for: pure functions.  Whether kernels may be timed in this
- * process is not decided here (steer.h).
+ * The events that a level asks NCCL for: pure functions.  steer.h decides whether
+ * kernels may be timed in this process.
  */
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 
 struct level {
 	uint32_t level;		/* NCI_LEVEL_* */
-	uint32_t mask;		/* for NCCL */
+	uint32_t mask;		/* events that NCCL is asked for */
 	uint32_t wanted;	/* events that get a handle: mask, and the parents it brings */
 	bool folds;		/* steps leave no record beside the sums of their operation */
 };

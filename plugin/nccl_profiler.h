@@ -258,7 +258,7 @@ struct nccl_p2p_v7 {
 };
 
 struct nccl_proxy_op {
-	int32_t pid;		/* of the process that issued it */
+	int32_t pid;		/* the process that issued it */
 	uint8_t channelId;
 	int peer;
 	int nSteps;
@@ -366,7 +366,7 @@ struct nccl_kernel_phase {
 	uint8_t channelId;
 	uint8_t phaseId;	/* 0 initial_sync, 1 compute, 2 final_sync */
 	const char *phaseName;
-	uint64_t pTimer;	/* of its start */
+	uint64_t pTimer;	/* the timer's value at its start */
 };
 
 struct nccl_ce_sync {
@@ -434,7 +434,7 @@ struct nccl_descr_v4 {
 	};
 };
 
-#define nccl_descr_v5 nccl_descr_v6		/* which only added members to the union */
+#define nccl_descr_v5 nccl_descr_v6		/* version 6 only added members to the union */
 
 struct nccl_descr_v6 {
 	uint64_t type;

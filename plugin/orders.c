@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may write a control file may make every job of the node slower: it must belong
- * to root, to the user of the process or to whom its directory belongs to, and nobody
- * else may write it.  A descriptor is kept; a file that was removed is looked for again.
+ * A control file can make every job of the node slower, so not everybody's is trusted: it
+ * must belong to root, to the user of the process or to the owner of its directory, and
+ * nobody else may write it.  A descriptor is kept; a file that was removed is looked for
+ * again.
  */
 #include "plugin/orders.h"
 

@@ -20,14 +20,14 @@ struct orders {
 	uint64_t open_ns;	/* CLOCK_MONOTONIC of the last look at the file itself */
 	char path[256];		/* "": no control file for this process */
 	uint8_t boot_id[16];
-	struct nci_control file;	/* as read last, whole; zeros: never */
+	struct nci_control file;	/* the last one that was read whole; zeros: none was */
 };
 
-/* What is to be in force; a field that nobody asks for is as it was. */
+/* The orders to be in force; a field that nobody asks for is as it was. */
 struct orders_result {
 	uint32_t level, sample;
 	uint32_t cause;		/* NCI_CAUSE_* */
-	bool asked;		/* for a level or a sampling, by any entry */
+	bool asked;		/* some entry asks for a level or a sampling */
 	uint64_t until_mono_ns;	/* when the first of what is in force ends; 0: nothing does */
 };
 
@@ -53,7 +53,7 @@ enum orders_read {
  */
 enum orders_read orders_read(struct orders *c, uint64_t mono_ns);
 
-/* What the entries make of *result at mono_ns.  Any bytes will do as entries. */
+/* Change *result as the entries say at mono_ns.  Any bytes will do as entries. */
 void orders_apply(const struct nci_control *file, uint64_t instance, uint64_t mono_ns,
 		  struct orders_result *result);
 

@@ -29,11 +29,11 @@ __thread struct process_thread process_thread;
 static struct {
 	pthread_mutex_t lock;
 	uint32_t open;		/* communicators initialised and not finalized */
-	uint32_t steered;	/* of these, those of the NCCL whose mask is steered */
+	uint32_t steered;	/* open ones of the NCCL whose mask is steered */
 	bool watches_forks;
-	bool told;		/* that the process is muted has been said */
+	bool told;		/* a message has said that the process is muted */
 	int error;		/* why the process is muted; 0: it is not */
-	/* By the communicator's entry: another's may lie in a libnccl that is gone. */
+	/* Indexed by the communicator's entry: another's may lie in a libnccl that is gone. */
 	nccl_logger_fn *logger[SHMRING_COMMS];
 	bool is_steered[SHMRING_COMMS];
 	char dir[192];

@@ -3,8 +3,8 @@
 #define PLUGIN_PROCESS_H
 
 /*
- * What there is once per process: the segment, the level, the communicators that
- * NCCL has shown us, and which lane a thread writes to.
+ * State of the process, held once: the segment, the level, the communicators that
+ * NCCL has shown us, and the lane that each thread writes to.
  *
  * The first init that finds no communicator open makes the segment, if there is
  * none, and reads the environment.  When that fails the process is muted: inits
@@ -29,13 +29,13 @@ struct process {
 	_Alignas(64) _Atomic uint32_t wanted;	/* events that get a handle; 0: muted */
 	uint32_t clock;			/* NCI_CLOCK_* */
 	_Atomic uint32_t folds;		/* steps leave no record of their own */
-	uint32_t generation;		/* of the segment; lanes of older ones are void */
+	uint32_t generation;		/* the segment's; lanes of older ones are void */
 	uint32_t group;			/* NCI_EV_*: at whose stop decisions are made */
 	uint64_t contexts;		/* context token of the first communicator */
-	_Atomic uint32_t open[SHMRING_COMMS];	/* by entry: its communicator's number + 1; or 0 */
+	_Atomic uint32_t open[SHMRING_COMMS];	/* number + 1 of each entry's communicator; or 0 */
 	_Atomic(struct nci_live *) live;		/* NULL: no segment */
-	pid_t pid;			/* who made the segment */
-	pid_t loaded_pid;		/* who loaded us: NCCL goes by that, also after fork */
+	pid_t pid;			/* the process that made the segment */
+	pid_t loaded_pid;		/* the process that loaded us: NCCL goes by it after fork too */
 	struct shmring ring;
 	struct intern names;
 	struct steer steer;
@@ -52,7 +52,7 @@ struct process_thread {
 extern struct process process_self;
 extern __thread struct process_thread process_thread;
 
-/* What NCCL tells at init; v1 to v3 tell nothing: has_id is false, logger NULL. */
+/* A communicator at init; v1 to v3 tell nothing of it: has_id is false, logger NULL. */
 struct process_comm {
 	int version;
 	const void *caller;	/* an address in that NCCL */

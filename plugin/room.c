@@ -53,7 +53,7 @@ static uint64_t room_value(const char *text, const char *word)
 }
 
 static const struct room_cgroup {
-	const char *line;	/* in /proc/self/cgroup, before the path */
+	const char *line;	/* text before the path in /proc/self/cgroup */
 	const char *root, *limit, *used, *cache, *shared;
 } cgroups[] = {
 	{ "0::", "/sys/fs/cgroup", "memory.max", "memory.current", "file ", "shmem " },
@@ -61,7 +61,7 @@ static const struct room_cgroup {
 	  "total_cache ", "total_shmem " },
 };
 
-/* Of one cgroup, whose limit may be "max". */
+/* Room in one cgroup, whose limit may be "max". */
 static uint64_t room_of_cgroup(const struct room_cgroup *c, const char *dir)
 {
 	char max[64], current[64], stat[4096];
@@ -78,7 +78,7 @@ static uint64_t room_of_cgroup(const struct room_cgroup *c, const char *dir)
 	return used < limit ? limit - used : 0;
 }
 
-/* Of this process's cgroup and all above it that can be seen. */
+/* Least room of this process's cgroup and all above it that can be seen. */
 static uint64_t room_of_cgroups(const struct room_cgroup *c)
 {
 	char text[4096], dir[sizeof(text) + 32], *path;

@@ -2,7 +2,7 @@
 #ifndef PLUGIN_ROOM_H
 #define PLUGIN_ROOM_H
 
-/* How much memory a job has left, for which segments must not compete with it.  Slow. */
+/* Memory that a job has left, for which segments must not compete with it.  Slow. */
 
 #include <stdbool.h>
 #include <stdint.h>

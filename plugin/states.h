@@ -15,10 +15,10 @@
 
 struct states_row {
 	uint8_t event;		/* NCI_EV_* */
-	uint8_t offset;		/* of the span or the marks that it fills */
+	uint8_t offset;		/* place of the span or the marks that it fills */
 	bool span;		/* a span: emit.c stores it */
 	uint8_t when;		/* STATES_*: whether the clock is looked at */
-	/* What it leaves beside its span; NULL: nothing.  `args` may be NULL. */
+	/* Stores what it leaves beside its span; NULL: nothing.  `args` may be NULL. */
 	void (*take)(struct nci_record *rec, uint8_t state, uint8_t offset, uint64_t ticks,
 		     const void *args);
 };

@@ -14,9 +14,9 @@
 
 #define COARSE_NS	UINT64_C(10000000)	/* a coarse clock is no later than that */
 #define QUIET_NS	UINT64_C(25000000)	/* the longest time without a look */
-#define ACTIVE_NS	UINT64_C(1000000000)	/* what a pause counts for at most */
+#define ACTIVE_NS	UINT64_C(1000000000)	/* the most that a pause counts for */
 #define SECOND_NS	UINT64_C(1000000000)
-#define SURE_TICKS	(UINT64_C(1) << 16)	/* what a call may take until we hear of it */
+#define SURE_TICKS	(UINT64_C(1) << 16)	/* time that a call may take until we hear of it */
 #define FIRST_API_WITH_SAFE_KERNEL_CH	5	/* before NCCL 2.28 it can abort the job */
 #define FIRST_MODERN_NCCL	23101	/* its development branch counts as before */
 #define RECENT_TICKS	(UINT64_C(1) << 31)	/* 0.7 s at 3 GHz: what a launch may take */
@@ -119,7 +119,7 @@ static bool steer_is_outside(struct process *p, uint32_t asked, uint64_t ticks)
 	if (value == GET(s->value) || (value == s->before && !(GET(s->seen) & NCI_SEEN_OUTSIDE)))
 		return GET(s->seen) & NCI_SEEN_OUTSIDE;
 	atomic_fetch_or_explicit(&s->seen, NCI_SEEN_OUTSIDE, memory_order_relaxed);
-	for (size_t i = 0; s->modern && i < SHMRING_COMMS; i++)	/* since we looked last */
+	for (size_t i = 0; s->modern && i < SHMRING_COMMS; i++)	/* wrong since our last look */
 		steer_drifts(GET(p->open[i]) - 1, s->decided_ticks);
 	level_take_mask(&s->now, s->version, asked);
 	SET(s->value, value);
@@ -159,7 +159,7 @@ static bool steer_may_switch(struct steer *s, bool on, bool sent)
 	uint32_t seen = GET(s->seen);
 
 	if (seen & FROZEN) {
-		/* What must go off for good does; where NCCL would not wait, with care. */
+		/* KernelCh goes off for good if it must; where NCCL would not wait, with care. */
 		if (on || seen & (NCI_SEEN_GRAPHS | NCI_SEEN_LIBRARIES))
 			return false;
 		return seen & NCI_SEEN_ALLGATHERV || (s->modern && !sent && !GET(s->open));
@@ -194,7 +194,7 @@ static void steer_take_level(struct process *p, uint32_t level)
 	atomic_store_explicit(&p->wanted, wanted, memory_order_release);
 }
 
-/* What environment and control file come to now. */
+/* Put into force what environment and control file come to now. */
 static void steer_resolve(struct process *p, const struct steer_moment *now, bool first)
 {
 	struct steer *s = &p->steer;
@@ -386,7 +386,7 @@ static struct steer_comm *steer_comm_of(struct steer *s, uint64_t comm)
 }
 
 /*
- * From NCCL 2.29.2 on, which speaks version 6, several roots in one group become AllGatherV.
+ * Several roots in one group become AllGatherV from NCCL 2.29.2 on, which speaks version 6.
  * With version 7 no Broadcast is counted, since none is watched; and none is waited for.
  */
 static void steer_saw_broadcast(struct steer *s, const struct steer_thread *t, uint64_t comm,
@@ -401,7 +401,7 @@ static void steer_saw_broadcast(struct steer *s, const struct steer_thread *t, u
 	} else if (seen >> 32 == t->group && seen != now) {
 		steer_drifts(comm, ticks);
 		if (steer_saw(s, NCI_SEEN_ALLGATHERV))
-			steer_look(s, t->sent);	/* for what else comes in this group */
+			steer_look(s, t->sent);	/* decides for the rest of this group */
 	} else if (GET(c->send) == t->group) {
 		steer_saw(s, NCI_SEEN_ALLGATHERV);
 	}
@@ -518,7 +518,7 @@ void steer_begin(struct process *p, int version, uint32_t nccl_version, uint64_t
 
 	if (s->version)
 		orders_close(&s->orders);
-	/* What threads and libraries have done holds on: they are still there. */
+	/* Bits set by threads and libraries stay: these are still there. */
 	SET(s->seen, GET(s->seen) & (NCI_SEEN_SENDERS | NCI_SEEN_LIBRARIES));
 	s->version = version;
 	s->modern = version >= 7 || nccl_version >= FIRST_MODERN_NCCL;

@@ -3,7 +3,7 @@
 #define PLUGIN_STEER_H
 
 /*
- * What NCCL is asked for while the job runs: level, sampling and bursts, changed when a
+ * Level, sampling and bursts, which NCCL is asked for while the job runs, change when a
  * group ends.  NCCL reads its mask at the begin of each API call, before we hear of the
  * call; an operation in flight keeps what it was posted with.
  *
@@ -14,7 +14,7 @@
  *    neither.  So the bit must stand still in a group with sends and receives.  It
  *    changes when a GroupApi stops, on the thread that sends and outside of its group,
  *    or on any thread as long as nobody has sent.  The second thread that sends ends all
- *    changes.  Whoever has decided before that may not store after it: each of the first
+ *    changes.  A thread that decided before that may not store after it: each of the first
  *    two senders sets a spare bit of the mask, and the store compares all of it.  What
  *    remains is a thread whose first send ever has read the mask and not called us yet:
  *    so nothing changes until the process has shown for a while how it uses NCCL.
@@ -44,16 +44,16 @@ struct process_thread;
 #define STEER_PERIOD_MS		16000	/* bursts where no daemon plans them: even if timing */
 #define STEER_LENGTH_US		80000	/* doubled what NCCL takes, it would cost 0.5 % */
 
-/* What a communicator has posted last that matters beside something else of its group. */
+/* Last posts of a communicator that matter beside something else of their group. */
 struct steer_comm {
 	_Atomic uint64_t broadcast;	/* group << 32 | root */
 	_Atomic uint32_t send;		/* group */
 };
 
 struct steer {
-	/* Of all threads. */
+	/* Shared by all threads. */
 	_Atomic uint32_t busy;		/* one thread decides; the others go on */
-	_Atomic uint32_t value;		/* what we put into NCCL's mask last, spare bits left out */
+	_Atomic uint32_t value;		/* our last value of NCCL's mask, spare bits left out */
 	_Atomic(int *) mask;		/* NCCL's; NULL: no communicator is open */
 	_Atomic uint64_t due_ns;	/* CLOCK_REALTIME_COARSE: nothing to decide before */
 	_Atomic uint64_t switched;	/* ticks of KernelCh's last change; 0: at init */
@@ -64,17 +64,17 @@ struct steer {
 	_Atomic uint32_t waits;		/* a change that only the sender may make */
 	_Atomic(const struct process_thread *) sender;
 	struct steer_comm comm[SHMRING_COMMS + 1];	/* the last one: all without an entry */
-	/* Of the one that is busy. */
+	/* Used by the busy thread alone. */
 	int version;
 	bool modern;			/* NCCL 2.31 or newer */
 	struct environment env;
-	struct level start, now;	/* what the environment says; in force */
+	struct level start, now;	/* the environment's; the one in force */
 	uint32_t sample, mode, mode_s;
 	uint32_t before;		/* `value` before its last change */
-	uint64_t period_ns, length_ns;	/* of bursts */
+	uint64_t period_ns, length_ns;	/* the bursts' */
 	uint64_t active_ns;		/* time with groups in it, a pause counted for a second */
 	uint64_t first_end_ns;		/* CLOCK_MONOTONIC; 0: no group yet */
-	uint64_t looked_ns, decided_ns;	/* ... of the last look at the control file; at all */
+	uint64_t looked_ns, decided_ns;	/* CLOCK_MONOTONIC: last look at the control file; at all */
 	uint64_t decided_ticks;		/* the latter, by the process's clock */
 	uint64_t until_ns;		/* ... when something in force ends; 0: nothing does */
 	struct orders orders;
@@ -85,10 +85,10 @@ struct steer_thread {
 	uint32_t group;		/* number of the outermost group, as far as can be told */
 	uint32_t switches;	/* when its GroupApi began */
 	bool open;		/* it is within a GroupApi */
-	bool launched;		/* ... whose next stop is the outermost end */
+	bool launched;		/* its GroupApi's next stop is the outermost end */
 	bool over;		/* the outermost group has ended, most likely */
 	bool sends;		/* it has ever sent */
-	bool sent;		/* ... and is within a group of it, as far as can be told */
+	bool sent;		/* it has sent in its present group, as far as can be told */
 	bool watched;		/* KernelCh was on when the GroupApi began */
 };
 
@@ -98,13 +98,13 @@ void steer_begin(struct process *p, int version, uint32_t nccl_version, uint64_t
 /* One more: true if kernels are not timed any more, since shared memory has become scarce. */
 bool steer_one_more(struct process *p, uint64_t spare_bytes);
 
-/* What a communicator's init is to leave in its NCCL's mask; true: the one that is steered. */
+/* Write the mask that an init leaves in its NCCL; true: that NCCL is the one steered. */
 bool steer_mask(struct process *p, int version, int *mask);
 
 /* The last communicator of the NCCL that is steered is gone, and the mask with it. */
 void steer_end(struct process *p);
 
-/* In a forked child. */
+/* Forget all that the parent has decided, in a forked child. */
 void steer_forget(struct process *p);
 
 /* ---- from callbacks; `comm` is the communicator's number, or NCI_COMM_NONE or above ---- */

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * NCCL repeats steps, and leaves some without a stop: the repairs lie here, out of the way
+ * of the callbacks, which steps.h has.
+ */
 #include "plugin/steps.h"
 
 #include "plugin/fill.h"

@@ -20,7 +20,7 @@
 #include "plugin/process.h"
 
 #define STEPS_OPEN	8
-#define STEPS_NO_SUMS	0xffff	/* in place of a note: each step leaves a record */
+#define STEPS_NO_SUMS	0xffff	/* takes a note's place: each step leaves a record */
 
 /* The live event of a token if it is of that type, else NULL. */
 static inline struct nci_record *steps_find(uint64_t token, uint8_t type)
@@ -56,13 +56,13 @@ struct nci_record *steps_open_sums(struct shmring_lane *lane, struct nci_ev_prox
 uint64_t steps_settle_place(struct shmring_lane *lane, uint16_t note, uint64_t op, int step,
 			    uint64_t ticks);
 
-/* What belongs to an operation that stops: its record comes right behind the sums'. */
+/* Close what belongs to an operation that stops: its record comes right behind the sums'. */
 void steps_close_parts(struct shmring_lane *lane, const struct nci_record *rec,
 		       uint64_t token, uint64_t ticks);
 
 /*
- * Where the operation of a step that starts keeps its note of it, or NULL: that
- * is not live, or the books are another thread's.  *form gains what is inherited.
+ * The place where the operation of a step that starts keeps its note of it; NULL: the
+ * operation is not live, or the books are another thread's.  *form gains what is inherited.
  */
 INLINE uint16_t *steps_place(const struct nccl_descr_v6 *d, const struct shmring_lane *lane,
 			     uint32_t *form)

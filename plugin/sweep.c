@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A process that was killed cannot remove its segment, and there may be no daemon to do it:
+ * the next process of the same user does, so that shared memory does not fill up.
+ */
 #include "plugin/sweep.h"
 
 #include <dirent.h>
