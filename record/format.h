@@ -66,11 +66,11 @@ struct record_header {
 };
 
 struct record_head {
-	uint16_t size;		/* of the record, head and padding included; written last */
+	uint16_t size;		/* the record's, head and padding included; written last */
 	uint8_t verb;
 	uint8_t api;		/* INIT, START, STATE: version of NCCL's interface; else 0 */
-	uint32_t thread;	/* 1, 2, ... in the order of their first calls */
-	uint64_t time_ns;	/* since the recording's time 0 */
+	uint32_t thread;	/* number of the thread: 1, 2, ... by first call */
+	uint64_t time_ns;	/* time since the recording's time 0 */
 	uint64_t object;
 };
 
@@ -79,7 +79,7 @@ struct record_init {
 	int32_t nnodes;
 	int32_t nranks;
 	int32_t rank;
-	uint32_t mask;		/* of events that was asked for */
+	uint32_t mask;		/* events that were asked for */
 };
 
 struct record_state {
@@ -102,7 +102,7 @@ static inline uint64_t record_handle(uint32_t pid, uint64_t offset)
 	return (uint64_t)pid << RECORD_OFFSET_BITS | offset >> 3;
 }
 
-/* Where its record is, if this process gave it out; 0: it did not. */
+/* Place of its record, if this process gave the handle out; 0: it did not. */
 static inline uint64_t record_offset(uint32_t pid, uint64_t handle)
 {
 	uint64_t place = handle & ((UINT64_C(1) << RECORD_OFFSET_BITS) - 1);

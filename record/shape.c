@@ -15,7 +15,7 @@
 
 static const struct shape head_only = { HEAD_BYTES, { 0 } };
 
-/* By the number of the type's bit, as they were added: version 3, 5, 6 and 7. */
+/* Rows by the number of the type's bit, as they were added: version 3, 5, 6 and 7. */
 #define FIRST(coll, p2p)							\
 	{ HEAD_BYTES, { 0 } }, coll, p2p, PLAIN(proxy_op), PLAIN(proxy_step),	\
 	{ HEAD_BYTES, { 0 } }

@@ -2,18 +2,18 @@
 #ifndef RECORD_SHAPE_H
 #define RECORD_SHAPE_H
 
-/* Which bytes of a descriptor NCCL sets, and which of them point to strings. */
+/* The bytes of a descriptor that NCCL sets, and those of them that point to strings. */
 
 #include "plugin/nccl_profiler.h"
 
-#define SHAPE_STRINGS	5	/* at most */
+#define SHAPE_STRINGS	5	/* strings of one descriptor, at most */
 
 struct shape {
 	uint8_t bytes;			/* head and union member */
 	uint8_t string[SHAPE_STRINGS];	/* offset of a string's pointer; 0: no more */
 };
 
-/* Of an event type in a version of the interface; of an unknown one: the head alone. */
+/* The shape of an event type in a version of the interface; unknown: the head alone. */
 const struct shape *shape_of(int version, uint64_t type);
 
 /* Whether that version has this event type. */

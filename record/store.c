@@ -57,7 +57,7 @@ static void leave(void)
 
 /* ---- making the file ---- */
 
-/* What stands for %c; NULL: nothing does. */
+/* The text that %c stands for; NULL: none. */
 static const char *expansion(char c, const char *pid, const char *host)
 {
 	switch (c) {
@@ -106,7 +106,7 @@ static void read_program(char *to, size_t room)
 
 	if (fd >= 0)
 		close(fd);
-	to[n > 0 ? n - 1 : 0] = 0;	/* without the line's end */
+	to[n > 0 ? n - 1 : 0] = 0;	/* cuts off the line's end */
 }
 
 static void fill_header(struct record_header *h, int api)
@@ -164,7 +164,7 @@ static int make_file(const char *pattern, uint64_t limit, int api)
 
 /* ---- open and close ---- */
 
-/* Where the file was cut; the blocks behind it are gone. */
+/* Go on where the file was cut; the blocks behind it are gone. */
 static int go_on(void)
 {
 	off_t end = lseek(store.fd, 0, SEEK_END);

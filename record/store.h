@@ -32,7 +32,7 @@ uint64_t store_time(void);
 /* The number of a handle whose record lies at this offset. */
 uint64_t store_handle(uint64_t offset);
 
-/* What the file is called; "" before the first store_open(). */
+/* The path of the file; "" before the first store_open(). */
 const char *store_path(void);
 
 #endif
