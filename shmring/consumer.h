@@ -22,14 +22,14 @@
 #include "nci/lane.h"
 
 struct shmring_reader {
-	uint64_t offset;	/* of the ring in the segment */
+	uint64_t offset;	/* the ring's in the segment */
 	uint32_t lines;		/* capacity of the ring */
 	uint32_t slots;		/* capacity of the pool, which follows the ring */
 	uint64_t next;		/* first line that was not delivered */
 	uint64_t records;	/* delivered */
 	uint64_t lost;		/* records overwritten before they were read */
 	uint64_t before;	/* records overwritten before this reader came */
-	uint32_t serial;	/* of the last record delivered */
+	uint32_t serial;	/* the last delivered record's */
 	bool met;		/* a record was delivered before */
 	bool resync;		/* `next` may lie inside a record */
 	/* The copy in hand: lines [first, to) of the ring, of which [next, to) wait. */
@@ -72,8 +72,8 @@ int shmring_settle(struct shmring_reader *r, const struct nci_lane *again);
 int shmring_next(struct shmring_reader *r, const struct nci_record **rec);
 
 /*
- * What is in flight: three copies of one slot, each begun after the one before
- * had ended.  True: `copy`, the second, holds a whole live event.
+ * Tell what is in flight from three copies of one slot, each begun after the one
+ * before had ended.  True: `copy`, the second, holds a whole live event.
  */
 bool shmring_slot_settled(const struct nci_slot *before, const struct nci_slot *copy,
 			  const struct nci_slot *after);

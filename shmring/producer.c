@@ -21,7 +21,7 @@
 		    (size_t)SHMRING_SLOTS * NCI_SLOT_BYTES)
 #define SLOW_SLOTS	64	/* slots looked at when the pool is dry */
 #define SLOW_EVERY	16	/* calls that one walk must last for */
-#define ROOM_SHARE	8	/* of what is free for all lanes, one part for ours */
+#define ROOM_SHARE	8	/* parts of what is free for all lanes; one is ours */
 #define PROBES		16	/* lanes that a call asks the kernel about */
 
 _Static_assert(SHMRING_SLOTS <= 1 << NCI_TOKEN_SLOT_BITS, "a slot fits a token");
@@ -315,7 +315,7 @@ static void lane_init(struct shmring *ring, uint32_t i, uint8_t *base, off_t off
 	atomic_store_explicit(&ring->pool[i], lane->pool, memory_order_release);
 }
 
-/* In state MAKING; or NULL. */
+/* A lane in state MAKING; or NULL. */
 static struct shmring_lane *lane_make(struct shmring *ring)
 {
 	uint32_t most = atomic_load_explicit(&ring->most, memory_order_relaxed);

@@ -39,10 +39,10 @@ struct shmring_lane {
 	struct nci_line *ring;
 	struct nci_slot *pool;
 	uint64_t next;			/* lines written; equals line->end */
-	uint32_t serial;		/* of the last record */
+	uint32_t serial;		/* the last record's */
 	uint32_t index;
 	uint32_t words;			/* bit w: free[w] is not 0 */
-	uint32_t look;			/* where the next look for empty slots begins */
+	uint32_t look;			/* start of the next look for empty slots */
 	uint32_t refuse;		/* starts to refuse before it */
 	uint64_t free[SHMRING_WORDS];
 };
@@ -60,7 +60,7 @@ struct shmring {
 	pid_t pid;
 	size_t tables_bytes;
 	_Atomic uint32_t most;		/* lanes: no more are made */
-	_Atomic uint32_t probe;		/* where the next look for a lane of a dead thread begins */
+	_Atomic uint32_t probe;		/* start of the next look for a lane of a dead thread */
 	struct nci_slot *_Atomic pool[NCI_MAX_LANES];	/* NULL: no such lane */
 	struct shmring_lane lane[NCI_MAX_LANES];
 };
@@ -79,8 +79,8 @@ struct shmring {
 int shmring_create(struct shmring *ring, const char *dir, const char *name);
 
 /*
- * Where the job has closed its standard output, a file of ours must not become it: the
- * descriptor, or another one of the same file in its place; or a negative errno.
+ * Keep a file of ours from becoming the standard output that the job has closed.  Returns
+ * the descriptor, or another one of the same file in its place; or a negative errno.
  */
 int shmring_move_up(int fd);
 
@@ -99,7 +99,7 @@ bool shmring_is_held(int fd);
 /* Everything is in place: readers may look. */
 void shmring_ready(struct shmring *ring);
 
-/* In a forked child: let go of the parent's segment without touching it. */
+/* Let go of the parent's segment without touching it, in a forked child. */
 void shmring_forget(struct shmring *ring);
 
 /*
@@ -270,7 +270,7 @@ static inline bool shmring_close(struct shmring_lane *lane, struct nci_record *r
 	return true;
 }
 
-/* As a thread that is not the slot's owner must: false: somebody else was first. */
+/* Empty a slot that another thread owns; false: somebody else was first. */
 static inline bool shmring_empty_elsewhere(struct nci_record *rec, uint64_t token)
 {
 	return atomic_compare_exchange_strong_explicit(shmring_token(rec), &token,
