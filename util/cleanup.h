@@ -12,13 +12,13 @@
 
 #define CLEANUP(destructor) __attribute__((cleanup(destructor)))
 
-/* For any pointer to malloc'ed storage. */
+/* Destructor of any pointer to malloc'ed storage. */
 static inline void cleanup_freep(void *pointer)
 {
 	free(*(void **)pointer);
 }
 
-/* For a descriptor; negative: none. */
+/* Destructor of a descriptor; negative: none. */
 static inline void cleanup_closep(int *fd)
 {
 	if (*fd >= 0)

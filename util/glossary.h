@@ -2,7 +2,7 @@
 #ifndef UTIL_GLOSSARY_H
 #define UTIL_GLOSSARY_H
 
-/* For words.c: the values of fields that have one of a few. */
+/* Values of fields that have one of a few, for words.c. */
 
 #include "util/words.h"
 

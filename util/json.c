@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a comma is due is read off the last byte: no value ends in an opening
+ * The last byte tells whether a comma is due: no value ends in an opening
  * bracket, a colon or a newline, since strings end in their quote.
  */
 #include "util/json.h"
@@ -278,7 +278,7 @@ void json_put_hex64(struct json *j, uint64_t value)
 /* Year, month, day of a day since 1970-01-01, as years that begin in March. */
 static void date_of(uint64_t day, unsigned date[3])
 {
-	uint64_t d = day + 719468;	/* since 0000-03-01 */
+	uint64_t d = day + 719468;	/* days since 0000-03-01 */
 	uint64_t era = d / 146097, of_era = d % 146097;
 	uint64_t year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
 	uint64_t of_year = of_era - (365 * year + year / 4 - year / 100);

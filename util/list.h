@@ -50,7 +50,7 @@
 	((__typeof__((l)->at))list_grow((void **)&(l)->at, &(l)->n, &(l)->room,	\
 					sizeof(*(l)->at)))
 
-/* What stands behind item i moves up. */
+/* Remove item i: all behind it move up. */
 #define list_remove(l, i)	list_close((l)->at, &(l)->n, (i), sizeof(*(l)->at))
 #define array_remove(array, n, i)	list_close((array), (n), (i), sizeof((array)[0]))
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Standard error is the daemon's log: messages go through here, so that each has its level
+ * for the journal, and no job can flood it.
+ */
 #include "util/log.h"
 
 #include <stdarg.h>

@@ -28,9 +28,9 @@ void log_say(enum log_level level, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /*
- * For what a job can cause: at most five messages per 10 s and place; what
- * was held back is told with the next one.  Zeroed to begin; `now_ns` is any
- * clock that does not jump.
+ * Limit on messages that a job can cause: at most five per 10 s and place; the
+ * next one tells how many were held back.  Zeroed to begin; `now_ns` is any clock
+ * that does not jump.
  */
 struct log_rate {
 	uint64_t since_ns;

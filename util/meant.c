@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A typing error in a command, an option, a field or a setting is answered with the word
+ * that was meant: the nearest one, by letters that differ.
+ */
 #include "util/meant.h"
 
 #include <ctype.h>

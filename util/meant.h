@@ -2,7 +2,7 @@
 #ifndef UTIL_MEANT_H
 #define UTIL_MEANT_H
 
-/* Which of several words somebody meant who wrote none of them. */
+/* The one of several words that was meant, when what was written is none of them. */
 
 /* Begin with { .wanted = what was written }; then offer the words. */
 struct meant {

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Records hold NCCL's events and states as numbers: people look for the names that NCCL's
+ * own sources have.
+ */
 #include "util/nccl_names.h"
 
 #include <stddef.h>

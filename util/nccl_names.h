@@ -2,7 +2,7 @@
 #ifndef UTIL_NCCL_NAMES_H
 #define UTIL_NCCL_NAMES_H
 
-/* What NCCL calls its events and states.  The same text is always the same pointer. */
+/* NCCL's names of its events and states.  The same text is always the same pointer. */
 
 #include <stdint.h>
 

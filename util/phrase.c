@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sentences of findings have parts that are there or not: text that does not fit is cut,
+ * so that those who add a part need no check.
+ */
 #include "util/phrase.h"
 
 #include <inttypes.h>

@@ -19,10 +19,10 @@ void phrase_start(struct phrase *p, char *buffer, size_t size);
 void phrase_add(struct phrase *p, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* As text_duration(): "2m10s". */
+/* Add a duration as text_duration() writes it: "2m10s". */
 void phrase_add_duration(struct phrase *p, uint64_t ns);
 
-/* "3", "0-3", "0-3,8": what follows in order is drawn together. */
+/* Add numbers as "3", "0-3", "0-3,8": those that follow in order are drawn together. */
 void phrase_add_list(struct phrase *p, const int32_t *numbers, size_t n);
 
 #endif

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A pid is used again: it names one process only together with the start time, which lies
+ * behind a command that may hold anything.
+ */
 #include "util/procstat.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef UTIL_PROCSTAT_H
 #define UTIL_PROCSTAT_H
 
-/* What /proc/PID/stat tells; see proc_pid_stat(5). */
+/* Fields of /proc/PID/stat; see proc_pid_stat(5). */
 
 #include <stdint.h>
 

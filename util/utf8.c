@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names come from jobs: what they hold must not mislead people, break JSON or control a
+ * terminal.
+ */
 #include "util/utf8.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* By the first byte: how long a character is, and the least code that needs so many. */
+/* The length of a character by its first byte, and the least code that needs so many. */
 static const struct {
 	uint8_t mask, value, bytes;
 	uint32_t least;

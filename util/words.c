@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A finding is said by the daemon, explained by the command line and listed in a man page:
+ * one table keeps the three alike.
+ */
 #include "util/words.h"
 
 #include "util/glossary.h"

@@ -60,9 +60,9 @@ enum reason {
 
 struct word {
 	const char *name;
-	const char *message_id;		/* of a kind: in the journal; NULL: a verdict */
-	const char *flight_recorder;	/* what PyTorch's Flight Recorder calls it, or NULL */
-	const char *ncclx;		/* what NCCLX's analyzer calls it, or NULL */
+	const char *message_id;		/* a kind's, in the journal; NULL: a verdict */
+	const char *flight_recorder;	/* its name in PyTorch's Flight Recorder, or NULL */
+	const char *ncclx;		/* its name in NCCLX's analyzer, or NULL */
 	const char *meaning;
 	const char *evidence;
 	const char *action;
@@ -70,7 +70,7 @@ struct word {
 
 /* Words that are the values of one field; a name may stand in several topics. */
 struct topic {
-	const char *field;	/* as docs/api.md names it */
+	const char *field;	/* its name in docs/api.md */
 	const char *title;
 	const struct word *words;
 	size_t n;

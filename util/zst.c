@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The files that the daemon keeps are compressed, and the command line reads them back: what
+ * a hostile file expands to needs a bound, in one place.
+ */
 #include "util/zst.h"
 
 #include <errno.h>
