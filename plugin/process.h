@@ -35,7 +35,7 @@ struct process {
 	_Atomic uint32_t open[SHMRING_COMMS];	/* number + 1 of each entry's communicator; or 0 */
 	_Atomic(struct nci_live *) live;		/* NULL: no segment */
 	pid_t pid;			/* the process that made the segment */
-	pid_t loaded_pid;		/* the process that loaded us: NCCL goes by it after fork too */
+	pid_t loaded_pid;		/* the one that loaded us: NCCL goes by it after fork too */
 	struct shmring ring;
 	struct intern names;
 	struct steer steer;
