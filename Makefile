@@ -185,7 +185,7 @@ $(B)/obj/tests/preload/%.o: ALLFLAGS += -fPIC
 
 # In the order in which they need each other.
 ABI := $(patsubst %,include/nci/%.h,abi record token events lane segment control) \
-       plugin/nccl_profiler.h
+       include/nccl/profiler.h
 
 $(B)/obj/man/nci-abi.7.scd: man/nci-abi.7.scd man/abi.awk $(ABI)
 	@mkdir -p $(@D)

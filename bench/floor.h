@@ -8,7 +8,7 @@
  * empty one refuses every event.
  */
 
-#include "plugin/nccl_profiler.h"
+#include "nccl/profiler.h"
 
 extern const struct nccl_profiler_v6 floor_plugin;
 extern const struct nccl_profiler_v6 empty_plugin;

@@ -7,7 +7,7 @@
  * 4 channels, 8 steps each way, 84 events and 378 callbacks.
  */
 
-#include "plugin/nccl_profiler.h"
+#include "nccl/profiler.h"
 
 #define STREAM_CHANNELS		4
 #define STREAM_STEPS		8

@@ -8,7 +8,7 @@
  * members have behind their end.
  */
 
-#include "plugin/nccl_profiler.h"
+#include "nccl/profiler.h"
 
 /* Values that version 6 has no field for; all 0 from version 4 to 6. */
 struct adapt_extra {

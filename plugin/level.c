@@ -7,7 +7,7 @@
 #include "plugin/level.h"
 
 #include "nci/segment.h"
-#include "plugin/nccl_profiler.h"
+#include "nccl/profiler.h"
 
 #define FIRST_API_WITH_CALM_PROXY_CTRL	4	/* before, it floods with each proxy loop */
 

@@ -14,7 +14,7 @@
  */
 
 #include "plugin/intern.h"
-#include "plugin/nccl_profiler.h"
+#include "nccl/profiler.h"
 #include "plugin/steer.h"
 #include "shmring/clock.h"
 #include "shmring/producer.h"

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "nci/events.h"
-#include "plugin/nccl_profiler.h"
+#include "nccl/profiler.h"
 
 #define STATES_ANY	0	/* each time; the last one stays */
 #define STATES_FIRST	1	/* comes at polling rate: the first is kept, the rest counted */

@@ -33,7 +33,7 @@
 #include "nci/segment.h"
 #include "plugin/environment.h"
 #include "plugin/level.h"
-#include "plugin/nccl_profiler.h"
+#include "nccl/profiler.h"
 #include "plugin/orders.h"
 #include "shmring/producer.h"
 

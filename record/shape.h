@@ -4,7 +4,7 @@
 
 /* The bytes of a descriptor that NCCL sets, and those of them that point to strings. */
 
-#include "plugin/nccl_profiler.h"
+#include "nccl/profiler.h"
 
 #define SHAPE_STRINGS	5	/* strings of one descriptor, at most */
 

@@ -13,7 +13,7 @@
 
 #include "nci/events.h"
 #include "nci/segment.h"
-#include "plugin/nccl_profiler.h"
+#include "nccl/profiler.h"
 #include "shmring/consumer.h"
 
 #define PD_RECORDS	16384

@@ -8,7 +8,7 @@
 #include "nci/control.h"
 #include "nci/events.h"
 #include "nci/segment.h"
-#include "plugin/nccl_profiler.h"
+#include "nccl/profiler.h"
 #include "tests/fixture.h"
 
 /* The head of an event stands under its first field. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugin/nccl_profiler.h"
+#include "nccl/profiler.h"
 #include "tests/fixture.h"
 #include "tests/fixture_sim.h"
 #include "tests/sim/injected.h"

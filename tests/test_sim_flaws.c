@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugin/nccl_profiler.h"
+#include "nccl/profiler.h"
 #include "tests/fixture.h"
 #include "tests/fixture_sim.h"
 #include "tests/sim/player.h"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plugin/nccl_profiler.h"
+#include "nccl/profiler.h"
 #include "tests/fixture.h"
 #include "tests/fixture_sim.h"
 #include "tests/sim/probe.h"

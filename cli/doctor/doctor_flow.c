@@ -20,7 +20,7 @@
 
 #include "cli/doctor/doctor.h"
 #include "cli/doctor/foreign.h"
-#include "plugin/nccl_profiler.h"
+#include "nccl/profiler.h"
 
 #define LIBRARY	   "libnccl-profiler-insp.so"
 #define TABLE	   "ncclProfiler_v6"

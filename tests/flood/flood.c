@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "plugin/nccl_profiler.h"
+#include "nccl/profiler.h"
 
 #define AT_ONCE	8	/* that crash */
 

@@ -5,7 +5,7 @@
  */
 #include "plugin/environment.h"
 #include "plugin/level.h"
-#include "plugin/nccl_profiler.h"
+#include "nccl/profiler.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

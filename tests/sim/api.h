@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "plugin/nccl_profiler.h"
+#include "nccl/profiler.h"
 
 struct api_ops;
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugin/nccl_profiler.h"
+#include "nccl/profiler.h"
 
 static int new_fault(struct parser *p, enum sim_fault_kind kind, struct sim_fault **faultp)
 {

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plugin/nccl_profiler.h"
+#include "nccl/profiler.h"
 
 #define MAX_LINES	200000
 #define MAX_EVENTS	100000

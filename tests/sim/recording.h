@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "plugin/nccl_profiler.h"
+#include "nccl/profiler.h"
 
 struct recording_context {
 	uint64_t comm_id;

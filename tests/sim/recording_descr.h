@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "plugin/nccl_profiler.h"
+#include "nccl/profiler.h"
 
 struct recording_names;
 

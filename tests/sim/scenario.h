@@ -144,7 +144,7 @@ struct sim_fault {
 	bool host;		/* late: the host is late, not the GPU */
 	bool busy;		/* starve: others have the CPU, and the thread wants it */
 	int step;		/* stuck */
-	int state;		/* stuck: 8, 9 or 20 (nccl_profiler.h) */
+	int state;		/* stuck: 8, 9 or 20 (nccl/profiler.h) */
 };
 
 /* NCCL's RAS sets the mask of all processes. */

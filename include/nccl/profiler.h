@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PLUGIN_NCCL_PROFILER_H
-#define PLUGIN_NCCL_PROFILER_H
+#ifndef NCCL_PROFILER_H
+#define NCCL_PROFILER_H
 
 /*
  * NCCL's profiler interface, versions 1 to 7, declared by us.
