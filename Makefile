@@ -151,7 +151,7 @@ $(PLUGIN) $(RECORD): plugin/plugin.map
 link_one_way = set -- $(1); while [ $$\# -gt 0 ]; do room=$$1; shift; \
 	$(CC) $(LDFLAGS) $(SANFLAGS) -Wl,--defsym=main=0 -o /dev/null \
 		-Wl,--whole-archive $$room -Wl,--no-whole-archive "$$@" -Wl,-z,defs $(2) || { \
-		echo "$$room calls a room that is not behind it in the list of rooms"; exit 1; }; done
+		echo "A room calls one that stands before it in the list of rooms"; exit 1; }; done
 
 $(DAEMON): $(B)/obj/ncclinspd/main.o $(DAEMON_LINE)
 	@echo "  LD    $@"
@@ -222,7 +222,6 @@ ROOMS := tests tests/sim plugin record $(ROOMS_OF_CLI) $(ROOMS_OF_DAEMON) shmrin
 room_objs = $(filter-out $(addprefix $(B)/obj/,ncclinspd/main.o cli/main.o tests/test_%.o) \
 		$(SIM_MAINS),$(call objs,$(1)))
 ARCHIVES := $(call archives,$(ROOMS))
-LINKED := $(call archives,tests tests/sim plugin record $(ROOMS_OF_CLI) $(ROOMS_OF_DAEMON) shmring util)
 
 define archive_rule
 $(call archives,$(1)): $(call room_objs,$(1))
@@ -238,7 +237,7 @@ SYSTEM_TESTS := $(wildcard tests/system/test_*.sh)
 $(B)/tests/%: $(B)/obj/tests/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	@echo "  LD    $@"
-	$(Q)$(CC) $(SANFLAGS) -o $@ $(filter %.o,$^) $(LINKED) \
+	$(Q)$(CC) $(SANFLAGS) -o $@ $(filter %.o,$^) $(ARCHIVES) \
 		$(call pc,libs,check $(DAEMON_LIBS) $(CLI_LIBS)) -ldl -lm -pthread
 
 # Two libraries have the names that NCCL looks for: this one tests the other.
@@ -266,7 +265,7 @@ $(B)/fuzz/fuzz_answers $(B)/fuzz/fuzz_snapshots: $(B)/obj/tests/fuzz/run_command
 $(B)/fuzz/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/obj/tests/fuzz/$(FUZZ_MAIN).o $(ARCHIVES)
 	@mkdir -p $(@D)
 	@echo "  LD    $@"
-	$(Q)$(CC) $(FUZZ_LINK) $(SANFLAGS) -o $@ $(filter %.o,$^) $(LINKED) \
+	$(Q)$(CC) $(FUZZ_LINK) $(SANFLAGS) -o $@ $(filter %.o,$^) $(ARCHIVES) \
 		$(call pc,libs,check $(DAEMON_LIBS) $(CLI_LIBS)) -ldl -lm -pthread
 
 # Only what starts threads has races to find.
@@ -470,7 +469,7 @@ BENCH_SHARED := $(filter-out $(B)/obj/bench/bench_%,$(call objs,bench))
 $(B)/bench/%: $(B)/obj/bench/%.o $(BENCH_SHARED) $(ARCHIVES)
 	@mkdir -p $(@D)
 	@echo "  LD    $@"
-	$(Q)$(CC) $(SANFLAGS) -o $@ $(filter %.o,$^) $(LINKED) \
+	$(Q)$(CC) $(SANFLAGS) -o $@ $(filter %.o,$^) $(ARCHIVES) \
 		-Wl,--export-dynamic $(call pc,libs,check $(DAEMON_LIBS) $(CLI_LIBS)) -ldl -lm -pthread
 
 bench: deps
