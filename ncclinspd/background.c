@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A pipe between the daemon and the process that started it, so that a start in the
+ * background returns only when the daemon answers, or has failed.
+ */
 #include "ncclinspd/background.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A lock beside the socket tells a live daemon from one that died: the socket that a dead
+ * one left may be replaced, that of a live one never is.
+ */
 #include "ncclinspd/instance.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The two protocols of the service manager, sd_notify(3) and sd_listen_fds(3), are written
+ * out here since a library for them would bring five others.
+ */
 #include "ncclinspd/manager.h"
 
 #include <errno.h>
