@@ -193,7 +193,7 @@ void answers_arm(struct daemon *d, struct serve *s, struct loop_timer *timer, ui
 		loop_arm(d->loop, timer, now_ns + wait_ns);
 }
 
-/* At the end of a round: lines for streams may have come up. */
+/* The end of a round: lines for streams may have come up. */
 static void on_round(void *arg, uint64_t now_ns)
 {
 	struct daemon *d = arg;

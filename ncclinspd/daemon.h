@@ -3,9 +3,9 @@
 #define NCCLINSPD_DAEMON_H
 
 /*
- * What the daemon consists of, and what its four files hand to each other:
- * main.c (start and stop), flow.c (data on its way), answers.c (what is asked),
- * exports.c (what leaves the node).
+ * The parts of the daemon, and what its four files hand to each other: main.c (start
+ * and stop), flow.c (data on its way), answers.c (what is asked), exports.c (what
+ * leaves the node).
  */
 
 #include "ncclinspd/base/accounts.h"
@@ -47,9 +47,9 @@ struct daemon {
 	char **argv;
 	struct manager manager;
 	struct instance instance;
-	int listen_fd;			/* until serve has it */
+	int listen_fd;			/* ours until serve has it; -1: none */
 	bool no_state;			/* its directory did not answer at the start */
-	int ready_fd;			/* where our parent waits for us; -1: none does */
+	int ready_fd;			/* the pipe on which our parent waits; -1: no parent does */
 	struct loop *loop;
 	struct ticks ticks;
 	uint64_t ticks_wait_ns;
@@ -67,8 +67,8 @@ struct daemon {
 	struct diagnose *diagnose;
 	struct journal journal;
 	struct blackbox *blackbox;	/* NULL: there is no place for any */
-	struct exemplars *exemplars;	/* as well */
-	struct snapshots *snapshots;	/* as well */
+	struct exemplars *exemplars;	/* NULL likewise */
+	struct snapshots *snapshots;	/* NULL likewise */
 	struct drain *drain;
 	struct discover *discover;
 	struct metrics *metrics;
@@ -77,10 +77,10 @@ struct daemon {
 	int scrape_error;		/* why not: a negative errno */
 	struct textfile *textfile;	/* NULL: none */
 	int textfile_error;
-	struct writer_output outputs[DAEMON_OUTPUTS];	/* as of the last look */
+	struct writer_output outputs[DAEMON_OUTPUTS];	/* found at the last look */
 	uint32_t noutputs;
-	struct unwatched unwatched[DAEMON_UNWATCHED];	/* as well */
-	size_t watch_turn;		/* whose threads are looked at first */
+	struct unwatched unwatched[DAEMON_UNWATCHED];	/* found when last asked */
+	size_t watch_turn;		/* the process whose threads are looked at first */
 	struct steer *steer;
 	struct marks *marks;
 	struct loop_timer poll_timer, ticks_timer, serve_timer, look_timer, steer_timer;
@@ -126,22 +126,22 @@ void flow_start_ticks(struct daemon *d);
 size_t answers_processes(void *arg, struct process *const **list);
 int answers_slots(void *arg, struct process *p, const struct live_slot **slots);
 
-/* What bounds keep from being watched, as of now. */
+/* Things that bounds keep from being watched, as of now. */
 size_t answers_unwatched(void *arg, const struct unwatched **list);
 
 /* Something takes long: poll if it is due. */
 void answers_meanwhile(void *arg);
 
-/* What a black box consists of, as serve_snapshot(). */
+/* The content of a black box, as serve_snapshot(). */
 int answers_snapshot(void *arg, const char *reason, uint64_t now_ns, struct json *j);
 
-/* What is written every so often. */
+/* The content of a regular snapshot. */
 int answers_interval(void *arg, uint64_t now_ns, struct json *j);
 
-/* What an exemplar consists of, as serve_exemplar_fill(). */
+/* The content of an exemplar, as serve_exemplar_fill(). */
 int answers_exemplar(void *arg, const struct exemplar *e, uint64_t now_ns, struct json *j);
 
-/* When that server is to run again at the latest. */
+/* Arm `timer` for the time when that server is to run again at the latest. */
 void answers_arm(struct daemon *d, struct serve *s, struct loop_timer *timer, uint64_t now_ns);
 
 /* exports.c: what leaves the node.  What cannot be is told, and no failure. */
@@ -154,7 +154,7 @@ size_t exports_list(void *arg, struct serve_exporter out[SERVE_EXPORTERS]);
 void exports_watch(struct daemon *d, uint64_t now_ns);
 size_t exports_outputs(void *arg, const struct writer_output **list);
 
-/* At the end of a round of the loop. */
+/* The end of a round of the loop. */
 void exports_round(struct daemon *d, uint64_t now_ns);
 
 /* Takes over d->listen_fd.  0 or negative errno, told of. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What leaves the node: /metrics over TCP, by a second server that has nothing else, and
- * as a file.  Worth having, not worth failing for.
+ * Figures that leave the node: /metrics over TCP, by a second server that has nothing else,
+ * and as a file.  Worth having, not worth failing for.
  */
 #include <errno.h>
 #include <string.h>

@@ -17,7 +17,7 @@
 
 #define FIRST_TICKS_NS	UINT64_C(5000000)	/* between the first two pairs */
 #define TICKS_NS	UINT64_C(1000000000)	/* between two pairs later */
-#define CPUWAIT_FILES	256	/* that are read in /proc at each look of diagnose */
+#define CPUWAIT_FILES	256	/* read in /proc at each look of diagnose, at most */
 #define LOOK_SHARE	400	/* all that is done at one may take 1/400 of a core ... */
 #define LOOK_MOST_NS	UINT64_C(5000000000)	/* ... unless it comes as seldom as that */
 
@@ -53,7 +53,7 @@ void flow_done(const struct op *op, uint64_t now_ns, void *arg)
 	ranks_add(d->ranks, op, now_ns);
 }
 
-/* What several ranks did together, or one that is alone here. */
+/* An operation that several ranks did together, or one rank that is alone here. */
 void flow_joint(const struct op *const *ops, uint32_t n, uint32_t expected,
 		     uint64_t now_ns, void *arg)
 {
@@ -144,7 +144,7 @@ void flow_forgotten(void *arg, struct process *p)
 	reconstruct_detach(d->reconstruct, p);
 }
 
-/* What only the events in flight can decide. */
+/* Settle what only the events in flight can decide. */
 static void settle(struct daemon *d, uint64_t now_ns)
 {
 	struct process *const *list;
@@ -173,7 +173,7 @@ static void account(struct daemon *d, uint64_t now_ns)
 				  process_lost(list[i]), now_ns);
 }
 
-/* What was recorded since a suspended machine woke up is not to be placed before it. */
+/* Records made since a suspended machine woke up are not to be placed before that. */
 static void watch_ticks(struct daemon *d)
 {
 	struct ticks_pair pair;

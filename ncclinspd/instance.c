@@ -19,7 +19,7 @@
 #include "ncclinspd/base/dirs.h"
 #include "util/log.h"
 
-#define BACKLOG 4096	/* so that who is too many is told so */
+#define BACKLOG 4096	/* long, so that a client too many is told so */
 
 static void tell_who(int fd, const char *socket)
 {
@@ -67,7 +67,7 @@ static int remove_stale(const char *path)
 	return unlink(path) < 0 ? -errno : 0;
 }
 
-/* Whoever may connect may ask; what is shown depends on who asks. */
+/* Any user that may connect may ask; the answer depends on the user. */
 static int listen_on(const char *socket_path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the daemon starts and how it stops; main() is at the end.  daemon.h says what
- * it consists of, flow.c which way the data goes.
+ * Start and stop of the daemon; main() is at the end.  daemon.h says what the daemon
+ * consists of, flow.c which way the data goes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +47,7 @@ static void tell_on_log(const char *line)
 	log_say(LOG_ERROR, "configuration: %s", line);
 }
 
-/* The first thing that was wrong with a configuration; whoever reads one clears it. */
+/* The first thing that was wrong with a configuration; its reader clears it. */
 static char wrong[sizeof(((struct config_reading *)0)->why)];
 
 static void tell_wrong(const char *line)
@@ -104,7 +104,7 @@ static void on_reload(void *arg, uint64_t now_ns)
 	manager_say(&d->manager, "READY=1");
 }
 
-/* That this comes at all says that the loop goes round. */
+/* A sign of life: a timer that fires says that the loop goes round. */
 static void on_alive_timer(void *arg, uint64_t now_ns)
 {
 	struct daemon *d = arg;
@@ -116,7 +116,7 @@ static void on_alive_timer(void *arg, uint64_t now_ns)
 	loop_arm(d->loop, &d->alive_timer, now_ns + d->manager.watchdog_ns / 3);
 }
 
-/* By default these end a process.  Behind XFSZ and PIPE is a write that fails, which is told. */
+/* Signals that end a process by default.  A failed write is behind XFSZ and PIPE: it is told. */
 static void ignore_signals(void)
 {
 	static const int others[] = {
@@ -318,7 +318,7 @@ static void ask_for_short_slice(void)
 	} attr = { .size = sizeof(attr), .nice = getpriority(PRIO_PROCESS, 0),
 		   .runtime = SLICE_NS };
 
-	if (sched_getscheduler(0) == SCHED_OTHER)	/* else somebody has decided */
+	if (sched_getscheduler(0) == SCHED_OTHER)	/* any other policy was chosen for us */
 		syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
@@ -397,7 +397,7 @@ static int start(struct daemon *d)
 	return r;
 }
 
-/* In the other order; each of these accepts what was never made. */
+/* Undoes the start in the other order; each of these accepts what was never made. */
 static void stop(struct daemon *d)
 {
 	instance_close(&d->instance);

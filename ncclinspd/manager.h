@@ -17,10 +17,10 @@ struct manager {
 	int fd;			/* -1: nobody wants to hear anything */
 	struct sockaddr_un address;
 	socklen_t address_bytes;
-	uint64_t watchdog_ns;	/* without a word for this long we are killed; 0: never */
+	uint64_t watchdog_ns;	/* silence for which we are killed; 0: never */
 };
 
-/* From the environment.  Never fails: what cannot be is taken as not there. */
+/* Reads the environment.  Never fails: what cannot be is taken as not there. */
 void manager_open(struct manager *m);
 void manager_close(struct manager *m);
 
