@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The baselines in memory and their file.  They lie in the order of their use, in both, so
+ * that the place of one says which makes room.
+ */
 #include "ncclinspd/findings/baseline.h"
 
 #include <errno.h>

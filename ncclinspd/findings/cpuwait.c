@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Threads of a process are found by their number in its own pid namespace, once each, and
+ * read at each look; SEARCHES bounds what one that is not found costs.
+ */
 #include "ncclinspd/findings/cpuwait.h"
 
 #include <dirent.h>

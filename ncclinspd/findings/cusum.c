@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One series by itself: learning, the sums, the alarm, and the limit h for a number of
+ * samples to a false alarm.  Pure arithmetic, for any series of logarithms.
+ */
 #include "ncclinspd/findings/cusum.h"
 
 #include <math.h>

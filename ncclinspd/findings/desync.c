@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The decision tree of desync.h, step by step.  It has no clock and does no I/O, so that
+ * every verdict can be tested with ranks that are made up.
+ */
 #include "ncclinspd/findings/desync.h"
 
 #include <string.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The store of findings and the table of detectors: ids, lifetimes and room are dealt with
+ * here once, so that a detector only reports what it sees.
+ */
 #include "ncclinspd/findings/diagnose.h"
 
 #include <errno.h>

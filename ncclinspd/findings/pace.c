@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One struct period for each process that posts, and its longest pause: whether a job hangs
+ * is judged by the pace that it has had.
+ */
 #include "ncclinspd/findings/pace.h"
 
 #include "ncclinspd/base/pool.h"

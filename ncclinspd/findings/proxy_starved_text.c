@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A progress thread without CPU in words and in numbers, apart from the statistics that
+ * find it: the advice differs with what kept the thread.
+ */
 #include "ncclinspd/findings/proxy_starved_text.h"
 
 #include <inttypes.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Only like is compared with like: the work of links between two looks, grouped by
+ * communicator and size of transfers, or by job where a communicator has one link.
+ */
 #include "ncclinspd/findings/slow_peer_samples.h"
 
 #include <stdlib.h>

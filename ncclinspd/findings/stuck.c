@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The view of stuck.h: ranks in groups, and the oldest operation of each group; where no end
+ * is watched, the operation that some ranks have posted and others have not.
+ */
 #include "ncclinspd/findings/stuck.h"
 
 #include <errno.h>
