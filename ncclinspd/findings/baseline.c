@@ -69,7 +69,7 @@ int baselines_parse(const void *bytes, size_t n, struct baseline *out)
 	return (int)h.count;
 }
 
-/* What has been learned meanwhile is newer than what `bytes` hold.  0 or a negative errno. */
+/* Entries learned meanwhile are newer than those in `bytes`.  0 or a negative errno. */
 static int take_earlier(struct baselines *b, const char *bytes, size_t n)
 {
 	CLEANUP(cleanup_freep) struct baseline *earlier = calloc(1, sizeof(b->at));

@@ -3,8 +3,8 @@
 #define NCCLINSPD_FINDINGS_BASELINE_H
 
 /*
- * What is normal for a kind of operation, kept across jobs and daemons in
- * <state-dir>/baselines: at most BASELINES of them; of the user with most, the one that was
+ * Baselines: what is normal for a kind of operation, kept across jobs and daemons in
+ * <state-dir>/baselines, at most BASELINES of them; of the user with most, the one that was
  * not used for longest makes room.  The file is written whole, beside, and renamed; one that
  * is broken, of another version or another machine's order of bytes is ignored with a word on
  * the log.
@@ -15,7 +15,7 @@
  *   offset  size  field        meaning
  *        0     8  magic        BASELINE_MAGIC
  *        8     4  version      BASELINE_VERSION
- *       12     4  count        of entries, the one used last at the end
+ *       12     4  count        entries, the one used last at the end
  *       16     8  checksum     index_hash(0, entries)
  *       24    32  entry        key, mean, sigma, uid, zero; count times
  */
@@ -29,7 +29,7 @@
 
 struct baseline {
 	uint64_t key;
-	double mean;	/* of a logarithm: finite, from -100 to 100 */
+	double mean;	/* mean of a logarithm: finite, from -100 to 100 */
 	double sigma;	/* more than 0, up to 100 */
 	uint32_t uid;	/* the owner of the processes that it was learned from */
 	uint32_t zero;

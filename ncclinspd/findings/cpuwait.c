@@ -20,7 +20,7 @@
 #include "util/cleanup.h"
 #include "util/list.h"
 
-#define SLICE_NS	UINT64_C(20000000000)	/* what counts: this slice and the one before */
+#define SLICE_NS	UINT64_C(20000000000)	/* this slice and the one before count */
 #define SEARCHES	3	/* through all threads of the process, then it is given up */
 
 struct slice {
@@ -29,11 +29,11 @@ struct slice {
 };
 
 struct thread {
-	pid_t tid;		/* in its pid namespace */
+	pid_t tid;		/* its number in its pid namespace */
 	pid_t here;		/* 0: not found yet */
 	bool gone;		/* it will never be read again */
 	uint64_t read_ns;	/* 0: not read yet */
-	uint64_t ran_ns, wait_ns;	/* as of then */
+	uint64_t ran_ns, wait_ns;	/* counts at read_ns */
 	struct slice slice[2];
 };
 
@@ -106,7 +106,7 @@ static void search(struct cpuwait *c, DIR *dir, uint32_t *files)
 			continue;
 		c->passed++;
 		if (here <= 0)
-			continue;	/* . and .. */
+			continue;	/* entries . and .. */
 		--*files;
 		t = find(c, life_ns_pid(c->task, here, &depth));
 		if (t)
@@ -241,7 +241,7 @@ int cpuwait_new(struct cpuwait **out, const char *proc, pid_t pid, uint64_t star
 	c->task = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (c->task < 0)
 		return -errno;
-	/* In this order: had the number gone to another one before, that is seen here. */
+	/* The order matters: had the number gone to another process before, that is seen here. */
 	if (!start_time || life_start_time(proc, pid) != start_time)
 		return -ESRCH;
 	c->same = life_ns_pid(c->task, pid, &depth) == pid && depth == 1;

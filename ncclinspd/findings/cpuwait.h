@@ -3,8 +3,8 @@
 #define NCCLINSPD_FINDINGS_CPUWAIT_H
 
 /*
- * How long threads of one process could have run and had to wait for a CPU: what the
- * kernel counts in /proc/<pid>/task/<tid>/schedstat.  It tells a thread without CPU from
+ * The time for which threads of one process could have run and had to wait for a CPU: the
+ * kernel counts it in /proc/<pid>/task/<tid>/schedstat.  It tells a thread without CPU from
  * one that sleeps.  Where that is not to be had, nothing is known.
  *
  * A process in a container knows its threads by other numbers than we do; its threads'
@@ -15,13 +15,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define CPUWAIT_THREADS	16	/* of a process; more are not watched */
+#define CPUWAIT_THREADS	16	/* watched in a process; more are not */
 
 struct cpuwait;
 
 /*
- * For the process that has that number here and began at `start_time` (life.h); `proc` is
- * where procfs is, and holds one descriptor.  0, -ESRCH (it is another one), or why not.
+ * Watch the process that has that number here and began at `start_time` (life.h); `proc` is
+ * where procfs is.  One descriptor is held.  0, -ESRCH (it is another process), or another
+ * negative errno.
  */
 int cpuwait_new(struct cpuwait **out, const char *proc, pid_t pid, uint64_t start_time);
 void cpuwait_free(struct cpuwait *c);
@@ -33,11 +34,11 @@ void cpuwait_free(struct cpuwait *c);
 void cpuwait_look(struct cpuwait *c, const pid_t *tids, uint32_t n, uint64_t now_ns,
 		  uint32_t *files);
 
-/* Of the thread that waited for the largest part of its time, in the last 20 to 40 s. */
+/* The thread that waited for the largest part of its time, in the last 20 to 40 s. */
 struct cpuwait_sums {
 	pid_t tid;		/* its number here */
 	uint64_t watched_ns;
-	uint64_t wait_ns;	/* of that: runnable, and no CPU */
+	uint64_t wait_ns;	/* the part of watched_ns when it was runnable and had no CPU */
 };
 
 /* False: nothing is known.  `c` may be NULL. */

@@ -14,7 +14,7 @@
 #define RECENT		0.2	/* weight of the newest sample */
 #define MAD_TO_SIGMA	1.4826
 #define STEADY_TIMES	2	/* sigma of a steady series, against the learned one */
-#define BACK		0.5	/* of the change: nearer to the old level than to the new */
+#define BACK		0.5	/* part of the change: nearer to the old level than to the new */
 #define OVERSHOOT	1.166
 
 static int by_value(const void *a, const void *b)
@@ -31,7 +31,7 @@ static double median(float *values, uint32_t n)
 	       ((double)values[n / 2 - 1] + (double)values[n / 2]) / 2;
 }
 
-/* Of the ring's samples. */
+/* Median and deviation of the ring's samples. */
 static void learn(const struct cusum *c, double *mean, double *sigma)
 {
 	float values[CUSUM_LEARN];

@@ -18,10 +18,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CUSUM_K		0.5	/* in sigma: half of the change that is looked for */
+#define CUSUM_K		0.5	/* sigma: half of the change that is looked for */
 #define CUSUM_LEARN	200	/* samples */
 #define CUSUM_STEADY	30
-#define CUSUM_SIGMA_MIN	0.01	/* of logarithms: one percent */
+#define CUSUM_SIGMA_MIN	0.01	/* sigma of logarithms: one percent */
 
 /* Zeroed storage has learned nothing. */
 struct cusum {
@@ -30,7 +30,7 @@ struct cusum {
 	uint32_t run[2];	/* samples since it left 0 */
 	int alarm;		/* 1: up, -1: down, 0: none */
 	double before;		/* the mean that the alarm is against */
-	double recent;		/* where the series is now: a moving average */
+	double recent;		/* the present level of the series: a moving average */
 	uint32_t n;		/* samples in the ring, while learning or after an alarm */
 	float ring[CUSUM_LEARN];
 };
@@ -41,7 +41,7 @@ void cusum_start(struct cusum *c, double mean, double sigma);
 /* The alarm after this sample; NaN and infinity are ignored. */
 int cusum_add(struct cusum *c, double x, double h);
 
-/* How far the series is from where it was, by its moving average. */
+/* Distance of the series from its former level, by its moving average. */
 double cusum_change(const struct cusum *c);
 
 /* Samples ago that the change in that direction (1, -1) began; 0: none is under way. */

@@ -12,7 +12,7 @@
 
 #include "util/list.h"
 
-#define ROUNDS	10	/* of the polish; it settles after two or three */
+#define ROUNDS	10	/* rounds of the polish; it settles after two or three */
 #define SETTLED	1e-9
 #define OTHERS	2	/* cells of a row or column that say something about it */
 
@@ -186,7 +186,7 @@ static void polish(struct matrix *m)
 	}
 }
 
-/* Where the hot ones go. */
+/* The list of hot links and ends. */
 struct found {
 	double least;
 	LIST(struct delay_hot) hot;

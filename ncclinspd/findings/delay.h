@@ -3,8 +3,8 @@
 #define NCCLINSPD_FINDINGS_DELAY_H
 
 /*
- * Which link is slow, or which end of it: the delays of one communicator's links as a
- * matrix, from whom (rows) to whom (columns), each against the median of them all.
+ * The slow link, or the slow end of it: the delays of one communicator's links as a
+ * matrix, senders (rows) to receivers (columns), each against the median of them all.
  *
  *               to 4   5   6   7
  *     from 0       1   1   1   1        one cell alone: that link
@@ -25,23 +25,23 @@
 struct delay_link {
 	int32_t from, to;
 	uint32_t channel;
-	double delay;		/* > 0, of any unit: for a byte, for a transfer */
+	double delay;		/* time > 0 in any unit: for a byte, for a transfer */
 };
 
 enum delay_where {
 	DELAY_CHANNEL,
 	DELAY_LINK,
-	DELAY_SEND_SIDE,	/* `to` is of no meaning */
-	DELAY_RECEIVE_SIDE,	/* `from` is of no meaning */
+	DELAY_SEND_SIDE,	/* no receiver: `to` has no meaning */
+	DELAY_RECEIVE_SIDE,	/* no sender: `from` has no meaning */
 };
 
 struct delay_hot {
 	enum delay_where where;
 	int32_t from, to;
-	uint32_t channel;	/* of DELAY_CHANNEL */
-	double ratio;		/* how many times slower than the others */
+	uint32_t channel;	/* only for DELAY_CHANNEL */
+	double ratio;		/* times slower than the others */
 	/*
-	 * Of DELAY_LINK: other links of the same sender, or to the same receiver, are
+	 * Only for DELAY_LINK: other links of the same sender, or to the same receiver, are
 	 * there and are not slow.  False: that side may be the cause as well.
 	 */
 	bool sender_cleared, receiver_cleared;

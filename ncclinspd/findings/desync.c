@@ -72,7 +72,7 @@ static const struct desync_rank *first(const struct desync_comm *c, select_fn *w
 
 /* ---- somebody has not come -------------------------------------------------- */
 
-/* Where as many called the one first as the other, nobody can say who is wrong. */
+/* A tie: as many called the one first as the other, and nothing says which ranks are wrong. */
 static void name_all_of_a_tie(const struct desync_comm *c, struct desync_result *out)
 {
 	uint32_t others = 0;
@@ -86,13 +86,13 @@ static void name_all_of_a_tie(const struct desync_comm *c, struct desync_result 
 			name_rank(out, c->ranks[i].rank);
 }
 
-/* Who is missing here does not wait anywhere else. */
+/* The missing ranks do not wait anywhere else. */
 static bool is_decided(const struct desync_comm *c)
 {
 	return first(c, is_dead) || first(c, is_with_another) || first(c, is_lost);
 }
 
-/* From communicator to communicator, as long as who is missing waits on another one. */
+/* Go from communicator to communicator while the missing rank waits on another one. */
 static void follow(const struct desync_input *in, uint32_t comm, struct desync_result *out)
 {
 	uint32_t path[DESYNC_CIRCLE];
@@ -134,7 +134,7 @@ static void name_circle(const struct desync_input *in, struct desync_result *out
 
 /* ---- all are there ----------------------------------------------------------- */
 
-/* What must be, or normally is, the same on all ranks; 0: not known. */
+/* Arguments that must be, or normally are, the same on all ranks; 0: not known. */
 static uint64_t count_of(const struct desync_rank *r)
 {
 	return r->count == UNKNOWN_U64 ? 0 : r->count + 1;
@@ -265,7 +265,7 @@ static bool is_not_producing(const struct desync_rank *r)
 	return is_inside(r) && r->wait == WAIT_PRODUCE && !is_not_running(r);
 }
 
-/* Of those who wait for their own GPU: most do so because that GPU waits for the first. */
+/* Most ranks that wait for their own GPU do so because that GPU waits for the first one. */
 static bool is_furthest_behind(const struct desync_comm *c, const struct desync_rank *r)
 {
 	for (uint32_t i = 0; i < c->n; i++)
@@ -288,8 +288,8 @@ static bool waits_for_remote(const struct desync_comm *c, const struct desync_ra
 }
 
 /*
- * What a GPU sends first is its own; later steps need what others have sent.  Who waits
- * for another node and is no further than this rank is rather the one that it waits for.
+ * A GPU first sends what is its own; later steps need what others have sent.  A rank that
+ * waits for another node and is no further than this one is rather what this one waits for.
  */
 static bool is_held_up_from_afar(const struct desync_comm *c, const struct desync_rank *r)
 {
@@ -338,7 +338,7 @@ static bool is_silent(const struct desync_rank *r)
 	return is_inside(r) && r->wait == WAIT_NONE;
 }
 
-/* Behind its first step a GPU may lack what those have to bring that have no transfers. */
+/* A GPU past its first step may lack the data of ranks that have no transfers. */
 static void add_silent(const struct desync_comm *c, struct desync_result *out)
 {
 	if (!out->nranks || rank_of(c, out->ranks[0])->step <= 0)

@@ -32,7 +32,7 @@
 #define DESYNC_CIRCLE	8
 #define DESYNC_NONE	UINT32_MAX
 
-/* What a rank's most telling transfer waits for. */
+/* The thing that a rank's most telling transfer waits for. */
 enum desync_wait {
 	WAIT_NONE,	/* no transfer is in flight */
 	WAIT_PRODUCE,	/* its own GPU has no data yet */
@@ -48,19 +48,19 @@ struct desync_rank {
 	int32_t rank;
 	bool ended;		/* its process, without having left the communicator */
 	bool posted;		/* it has made the call */
-	bool done;		/* ... and it is over there */
+	bool done;		/* the operation is over on this rank */
 	bool wants_kernel;	/* KernelCh is told */
 	uint32_t kernel_started; /* channels */
 	enum desync_wait wait;
 	int32_t peer;		/* UNKNOWN_I32 */
-	int32_t step;		/* of that transfer; UNKNOWN_I32 */
-	/* of the call, where it is in flight */
+	int32_t step;		/* step of that transfer; UNKNOWN_I32 */
+	/* the call, where it is in flight */
 	uint64_t count;		/* UNKNOWN_U64 */
 	name_t datatype, algo, proto;	/* NULL: not known */
 	int32_t root;		/* UNKNOWN_I32 */
 	uint32_t channels;	/* 0: not known */
 	/* if it has not made the call, or its GPU has not begun it */
-	name_t other_func;	/* of this communicator, and not posted by the others */
+	name_t other_func;	/* called on this communicator, and not posted by the others */
 	uint32_t elsewhere;	/* the communicator that it waits on instead, or DESYNC_NONE */
 };
 
@@ -78,8 +78,8 @@ bool desync_has_not_begun(const struct desync_rank *r);
 
 /* One communicator with an operation in flight. */
 struct desync_comm {
-	int32_t nranks;		/* of all nodes that take part; UNKNOWN_I32 */
-	const struct desync_rank *ranks;	/* those on this node that take part */
+	int32_t nranks;		/* ranks that take part, on all nodes; UNKNOWN_I32 */
+	const struct desync_rank *ranks;	/* ranks on this node that take part */
 	uint32_t n;
 };
 
@@ -90,13 +90,13 @@ struct desync_input {
 
 struct desync_result {
 	enum verdict verdict;
-	uint32_t comm;		/* where the cause lies */
+	uint32_t comm;		/* the communicator with the cause */
 	int32_t ranks[DESYNC_RANKS];
 	uint32_t nranks;
-	int32_t peer;		/* UNKNOWN_I32; of LINK, or the remote rank that is waited for */
-	name_t field;		/* of METADATA_MISMATCH and CONFIG_MISMATCH */
-	name_t other_func;	/* of ORDER_MISMATCH */
-	uint32_t circle[DESYNC_CIRCLE];	/* of COMM_DEADLOCK: communicators */
+	int32_t peer;		/* UNKNOWN_I32; the peer of LINK, or the remote rank waited for */
+	name_t field;		/* the argument in METADATA_MISMATCH and CONFIG_MISMATCH */
+	name_t other_func;	/* the other function of ORDER_MISMATCH */
+	uint32_t circle[DESYNC_CIRCLE];	/* communicators of COMM_DEADLOCK */
 	uint32_t ncircle;
 	bool one_of;		/* one of these ranks: nothing tells which */
 	bool remote;		/* the cause lies, or may lie, on another node */

@@ -31,9 +31,9 @@ typedef void diagnose_changed_fn(void *arg, const struct finding *f, uint64_t no
 
 struct diagnose_config {
 	uint64_t stall_min_ns;	/* no limit is below; 0: 10 s */
-	uint64_t keep_ns;	/* how long what has ended stays listed; 0: 1 h */
+	uint64_t keep_ns;	/* time for which an ended finding stays listed; 0: 1 h */
 	uint32_t findings;	/* kept at most; 0: 128 */
-	const char *state_dir;	/* where baselines are kept; NULL: nowhere */
+	const char *state_dir;	/* the directory of the baselines; NULL: none is kept */
 	const struct accounts *accounts;	/* NULL: each uid is one */
 };
 
@@ -50,11 +50,11 @@ struct unwatched {
 	enum unwatched_thing thing;
 	uid_t uid;		/* the owner; the daemon's user, where they are of all users */
 	uint64_t count;		/* now of processes, since the start of all others */
-	uint32_t limit;		/* that they met */
+	uint32_t limit;		/* the bound that they met */
 };
 
 /*
- * What the detectors look at; as in struct serve_source.  `changed`, `meanwhile`, `outputs`,
+ * The input of the detectors, as in struct serve_source.  `changed`, `meanwhile`, `outputs`,
  * `unwatched` and `links` may be NULL.
  */
 struct diagnose_source {
@@ -75,7 +75,7 @@ int diagnose_new(struct diagnose **dgp, const struct diagnose_config *config,
 		 const struct diagnose_source *source);
 void diagnose_free(struct diagnose *dg);
 
-/* From the next look on; 0: the default. */
+/* The new limit holds from the next look on; 0: the default. */
 void diagnose_set_stall_min(struct diagnose *dg, uint64_t stall_min_ns);
 
 /* An operation finished; a process ended; a process will be gone after this call. */
@@ -139,7 +139,7 @@ void diagnose_report(struct diagnose *dg, const struct detector *detector, uint6
 bool diagnose_renew(struct diagnose *dg, const struct detector *detector, uint64_t key,
 		    uint64_t now_ns);
 
-/* What `init` of that detector made, for what one tells another; NULL: not in the table. */
+/* The state that a detector's `init` made, for what one tells another; NULL: not in the table. */
 void *diagnose_state(const struct diagnose *dg, const struct detector *detector);
 
 /* The part of wall time for which that process's progress threads were away, lately. */

@@ -19,12 +19,12 @@
 
 /* One process, and what it was in. */
 struct death {
-	uint64_t key;		/* of its finding; 0: unused */
+	uint64_t key;		/* key of its finding; 0: unused */
 	uint64_t ended_ns;
 	pid_t pid;
 	uid_t uid;
 	int32_t rank;
-	bool has_comm_id;	/* of the largest communicator of its process */
+	bool has_comm_id;	/* the largest communicator of its process has one */
 	uint64_t comm_id;
 	char comm_name[97];
 	char command[64];
@@ -35,7 +35,7 @@ struct death {
 
 struct died {
 	struct death deaths[FINDING_RANKS];
-	uint32_t count;		/* since the start; the ring holds the last */
+	uint32_t count;		/* deaths since the start; the ring holds the last */
 	uint64_t keys;
 };
 

@@ -20,16 +20,16 @@
 #define SECOND_NS	UINT64_C(1000000000)
 #define SLICE_NS	(15 * SECOND_NS)
 #define HOLD_NS		(3 * SECOND_NS)
-#define YOUNG_NS	(5 * SECOND_NS)	/* whose losses we have seen from the first one on */
-#define LEAST_LOST	100		/* in two slices: less is a hiccup */
+#define YOUNG_NS	(5 * SECOND_NS)	/* age of a process all of whose losses we have seen */
+#define LEAST_LOST	100		/* records in two slices: less is a hiccup */
 
 /* Part of the records: to begin and to go on. */
 static const double begin_share = 0.001, go_on_share = 0.0005;
 
 static const struct cause {
-	const char *name;	/* as in /v1/processes */
-	size_t offset;		/* of struct loss */
-	bool is_table;		/* what is missing has names; else it is counted with records */
+	const char *name;	/* the name in /v1/processes */
+	size_t offset;		/* its place in struct loss */
+	bool is_table;		/* names are missing; false: it is counted with records */
 	const char *what;
 	const char *action;
 } causes[] = {
@@ -65,7 +65,7 @@ struct snapshot {
 
 struct watch {
 	uint64_t process_id;
-	uint64_t since_ns;	/* that anything is lost; 0: nothing is */
+	uint64_t since_ns;	/* start of the losses; 0: nothing is lost */
 	struct snapshot before, now;	/* when the slice before, and when this one began */
 };
 
@@ -73,10 +73,10 @@ struct losses {
 	LIST(struct watch) watch;	/* one for each process, as they appeared */
 };
 
-/* What was lost lately. */
+/* Losses of late. */
 struct lately {
 	uint64_t window_ns;
-	uint64_t records;	/* that were read */
+	uint64_t records;	/* records that were read */
 	struct loss loss;
 	uint64_t lost;		/* all but tables */
 	uint64_t full;		/* tables */
@@ -95,7 +95,7 @@ static struct snapshot take(const struct process *p, uint64_t now_ns)
 	return (struct snapshot){ now_ns, p->records, p->loss };
 }
 
-/* What a process lost before we came to it is not news, but for what we missed of it. */
+/* Losses of a process before we came to it are no news, except what we missed of it. */
 static struct snapshot first_of(const struct process *p, uint64_t now_ns)
 {
 	struct snapshot first = take(p, now_ns);

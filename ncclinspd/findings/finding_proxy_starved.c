@@ -22,15 +22,15 @@
 #include "ncclinspd/findings/proxy_starved_text.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
-#define SLICE_NS	(20 * SECOND_NS)	/* what counts: this slice and the one before */
+#define SLICE_NS	(20 * SECOND_NS)	/* this slice and the one before count */
 #define HOLD_NS		(20 * SECOND_NS)
 #define AWAY_NS		UINT64_C(1000000)	/* polls are microseconds apart */
-#define PROCESSES	1024	/* as many as are read at most */
-#define LEAST_NS	(5 * SECOND_NS)	/* what a start costs is no pattern */
+#define PROCESSES	1024	/* the most that are read at a time */
+#define LEAST_NS	(5 * SECOND_NS)	/* the cost of a start is no pattern */
 #define LEAST_SEEN	20	/* operations, to say something about a share of them */
 #define UNWATCHED	200	/* operations, fewer than LEAST_SEEN of which were seen */
-#define LEAST_LATE	0.05	/* of them: what is rarer is a hiccup, */
-#define LEAST_TIMES	5	/* ... and so is an absence that makes many late */
+#define LEAST_LATE	0.05	/* share of operations seen: a rarer delay is a hiccup */
+#define LEAST_TIMES	5	/* absences: a single one that makes many late is a hiccup */
 
 /* Part of wall time that it costs: to begin and to go on. */
 static const double begin_share = 0.02, go_on_share = 0.01;
@@ -41,16 +41,16 @@ static const double begin_wait = 0.1, go_on_wait = 0.05;
 struct process_sums {
 	struct pool_link link;	/* all, least recently used first */
 	uint64_t process_id;
-	uint64_t since_ns;	/* of the first that was too late, and still counts */
+	uint64_t since_ns;	/* start of the first that was too late, and still counts */
 	uint64_t back_ns;	/* the end of its last absence */
-	struct starved_owner newest;	/* of any */
-	struct starved_owner last;	/* of the last that was too late */
+	struct starved_owner newest;	/* owner of the newest operation, late or not */
+	struct starved_owner last;	/* owner of the last that was too late */
 	struct starved_slice slice[2];
 };
 
 struct starved {
 	struct pool pool;
-	struct index index;	/* by process_id */
+	struct index index;	/* key: process_id */
 	struct pool_list lru;
 };
 
@@ -108,14 +108,14 @@ static struct starved_owner owner_of(const struct op *op)
 			       op->comm_name };
 }
 
-/* What ran in one kernel counts once; a captured one is launched when nobody knows. */
+/* Operations of one kernel count once; a captured one is launched at an unknown time. */
 static bool counts(const struct op *op)
 {
 	return op->proxy_ops && !op->parts && !(op->has_graph && op->graph) &&
 	       (!op_is_fused(op) || op->batch_head);
 }
 
-/* What began in one absence, on whatever communicator, is late by the same time. */
+/* Operations that began in one absence, on any communicator, are late by the same time. */
 static void add_absence(struct process_sums *p, struct starved_slice *slice, const struct op *op)
 {
 	uint64_t from = op->gpu_start_mono_ns, to = from + op->unseen_ns;
@@ -189,7 +189,7 @@ static struct starved_slice add_up(const struct process_sums *p, uint64_t now_ns
 	return sum;
 }
 
-/* Of wall time; what was not watched is taken to be like the rest. */
+/* Part of wall time; operations not watched are taken to be like the rest. */
 static double share_of(const struct starved_slice *sum, uint64_t now_ns)
 {
 	double all = (double)sum->away_ns * (double)sum->ops / (double)(sum->seen + !sum->seen);
@@ -223,7 +223,7 @@ struct part {
 	struct process_sums *sums;	/* NULL: it has no network */
 	struct starved_slice sum;
 	struct cpuwait_sums cpu;
-	double cpu_share;	/* of its time that a thread waited for a CPU; < 0: not known */
+	double cpu_share;	/* part of a thread's time waiting for a CPU; < 0: not known */
 	enum starved_grade grade;
 	uint32_t job;		/* jobs_group() */
 };
@@ -245,7 +245,7 @@ static const struct starved_owner *owner_told(const struct part *part)
 	return part->grade == STARVED_AWAY ? &part->sums->last : &part->sums->newest;
 }
 
-/* Of the others, as the communicator that is named numbers them, and if they are in it. */
+/* Add the others by their rank in the communicator that is named, if they are in it. */
 static void add_others(const struct scene *s, struct finding *f)
 {
 	for (size_t i = 0; i < s->n; i++) {

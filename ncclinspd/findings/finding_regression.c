@@ -4,8 +4,8 @@
  * bytes, algorithm, protocol) against its own baseline, which outlives jobs and daemons.
  *
  * A sample is the logarithm of the lower quartile of a window's times, of the time that
- * the last rank to come spent inside where ranks were compared: who waits for somebody
- * else says nothing about the transfer.  What else changed decides what is said: one
+ * the last rank to come spent inside where ranks were compared: a rank that waits for
+ * another says nothing about the transfer.  What else changed decides what is said: one
  * kind alone, all of a communicator, or all that runs here.
  */
 #include <inttypes.h>
@@ -31,14 +31,14 @@
 #define SAVE_WINDOWS	60
 #define SERIES		512
 #define PROBES		16
-#define VALUES		32	/* of a window, drawn by chance if there are more */
+#define VALUES		32	/* samples of a window, drawn by chance if there are more */
 #define LEAST_VALUES	4
-#define LEAST_CHANGE	0.05	/* of the logarithm: five percent */
-#define MOST		(2.0 / 3)	/* of all series: that many changed, so all did */
+#define LEAST_CHANGE	0.05	/* difference of logarithms: five percent */
+#define MOST		(2.0 / 3)	/* part of all series: that many changed, so all did */
 
 struct series {
 	uint64_t key;		/* 0: unused */
-	uid_t uid;		/* of its processes: a key can be chosen */
+	uid_t uid;		/* owner of its processes: a user can choose a key */
 	uid_t account;
 	uint64_t lasting;	/* key of its baseline: the same in the next job */
 	uint64_t comm;		/* equal: of one communicator of this job */
@@ -46,8 +46,8 @@ struct series {
 	struct op op;		/* the first of this window */
 	bool from_before;	/* its baseline is of an earlier job */
 	uint32_t slow_windows;
-	uint64_t since_ns;	/* of the alarm */
-	uint32_t ops;		/* in this window */
+	uint64_t since_ns;	/* start of the change behind the alarm */
+	uint32_t ops;		/* operations in this window */
 	float values[VALUES];	/* ns */
 	struct cusum cusum;
 };
@@ -80,7 +80,7 @@ static uint64_t mix_name(uint64_t key, name_t name)
 	return index_mix(key, 0);
 }
 
-/* Of what is the same in the next job: no pointers, no ids. */
+/* The key of what is the same in the next job: no pointers, no ids. */
 static uint64_t lasting_key(const struct op *op)
 {
 	uint64_t key = index_mix(index_mix((uint64_t)op->uid, (uint64_t)op->nranks), op->bytes);
@@ -184,7 +184,7 @@ static void keep(struct regressions *rg, const struct series *s)
 	baselines_put(rg->baselines, &b);
 }
 
-/* What has become faster, or has been slower for a day, is normal from now on. */
+/* A series that has become faster, or been slower for a day, is normal from now on. */
 static void accept(struct regressions *rg, struct series *s)
 {
 	bool learned = fabs(s->cusum.mean - s->cusum.before) > 0;

@@ -31,7 +31,7 @@
 #define HOT_MAX		8	/* told of one communicator */
 #define SUSPECTS	64
 
-/* How much slower, and what part of the time it costs: to begin and to go on. */
+/* Limits to begin and to go on: times slower, and the part of the time that it costs. */
 static const struct limits {
 	double ratio, ratio_of_few, share;
 } begin = { 1.5, 2, 0.02 }, go_on = { 1.25, 1.5, 0.01 };
@@ -45,11 +45,11 @@ struct suspect {
 
 struct slow_peers {
 	uint64_t looked_ns;
-	struct slow_peer_samples before;	/* as of then, by link */
+	struct slow_peer_samples before;	/* sums at looked_ns, by link */
 	struct suspect suspects[SUSPECTS];
 };
 
-/* What is compared. */
+/* A time that is compared. */
 struct aspect {
 	const char *name;
 	uint64_t (*ns)(const struct slow_peer_sample *s);
@@ -76,9 +76,9 @@ struct scene {
 	const struct aspect *aspect;
 	const struct slow_peer_sample *at;
 	size_t n;
-	bool siblings;		/* of several communicators, one of each */
+	bool siblings;		/* links of several communicators, one of each */
 	uint64_t now_ns;
-	uint64_t window_ns;	/* since the last look */
+	uint64_t window_ns;	/* time since the last look */
 	double median;		/* ns for a byte */
 };
 
@@ -129,7 +129,7 @@ static bool is_beyond(const struct limits *limits, const struct scene *s, double
 	       ratio >= (s->siblings || s->n < FEW_LINKS ? limits->ratio_of_few : limits->ratio);
 }
 
-/* That one; else one that is unused, or else the stalest. */
+/* The entry with this key, else an unused one, else the stalest. */
 static struct suspect *find_suspect(struct slow_peers *sp, uint64_t key)
 {
 	struct suspect *stalest = &sp->suspects[0];
@@ -143,7 +143,7 @@ static struct suspect *find_suspect(struct slow_peers *sp, uint64_t key)
 	return stalest;
 }
 
-/* *since_ns: for how long it has been. */
+/* Has it been so in enough looks, one after another?  *since_ns: the start. */
 static bool is_confirmed(const struct scene *s, uint64_t key, uint64_t *since_ns)
 {
 	struct suspect *suspect = find_suspect(s->sp, key);
@@ -251,7 +251,7 @@ static bool judge(const struct scene *s, const struct delay_hot *hot)
 	return true;
 }
 
-/* Of a receiver on this node its own proxies and its lateness tell more. */
+/* Is the receiver on this node?  Its own proxies and its lateness then tell more. */
 static bool is_here(const struct scene *s, int32_t rank)
 {
 	const struct diagnose_source *source = diagnose_source(s->dg);

@@ -12,14 +12,14 @@
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define HOLD_NS		(3 * SECOND_NS)
-#define MOVED_NS	(5 * SECOND_NS)	/* what moved so lately is slow, not stuck */
+#define MOVED_NS	(5 * SECOND_NS)	/* an operation that moved so lately is slow, not stuck */
 #define WATCHES		64
 #define UNWATCHED_PERIODS 3
-#define UNWATCHED_TIMES	6		/* of the least limit, without a period */
+#define UNWATCHED_TIMES	6		/* times the least limit, without a period */
 
 /* An operation that is beyond its limit: does anything of it still move? */
 struct watch {
-	uint64_t key;		/* of its group; 0: unused */
+	uint64_t key;		/* key of its group; 0: unused */
 	uint64_t op;		/* identity() of the operation */
 	uint64_t seen_ns;
 	uint64_t moved_ns;	/* 0: not since it is watched */
@@ -69,7 +69,7 @@ static uint64_t group_period(struct stalls *st, const struct stuck *v,
 
 /* ---- limits --------------------------------------------------------------- */
 
-/* Where completion is not watched there is no history of it. */
+/* The limit where completion is not watched: there is no history of it. */
 static void unwatched_limit(uint64_t min_ns, uint64_t period_ns, struct limit *out)
 {
 	*out = (struct limit){ .ns = min_ns, .reason = LIMIT_MINIMUM, .p999_ns = UNKNOWN_U64 };
@@ -141,7 +141,7 @@ static uint64_t identity(const struct op *op)
 	return index_mix(op->process_id, op->token);
 }
 
-/* That of this group and operation; else one that is unused, or else the stalest. */
+/* The entry of this group, else an unused one, else the stalest. */
 static struct watch *find_watch(struct stalls *st, uint64_t key)
 {
 	struct watch *stalest = &st->watches[0];

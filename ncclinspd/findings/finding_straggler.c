@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who makes the others wait: what the statistics of straggler.c say, in words. */
+/* Ranks that make the others wait: what the statistics of straggler.c say, in words. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "util/words.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
-#define CASES		64	/* that are told at once */
+#define CASES		64	/* cases that are reported at once */
 
 struct scene {
 	struct diagnose *dg;
@@ -222,7 +222,7 @@ static bool find_who(struct scene *s)
 	return false;
 }
 
-/* Of what has ended there is nothing more to say. */
+/* A process or communicator that has ended is not reported any more. */
 static void report(struct scene *s)
 {
 	const struct straggler_case *c = s->c;
@@ -253,7 +253,7 @@ struct cases {
 	uint32_t n;
 };
 
-/* Who is late is late wherever it comes: one finding, from where it costs most. */
+/* A late rank is late wherever it comes: one finding, from where it costs most. */
 static void collect(const struct straggler_case *c, void *arg)
 {
 	struct cases *cases = arg;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bounds that were reached: what they keep the daemon from watching is in no figure and no
- * other finding, so that all would seem to be well.  Each user is told of its processes, and
- * who sees everything of all.
+ * other finding, so that all would seem to be well.  Each user is told of their processes, and
+ * a user that sees everything is told of all.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -20,8 +20,8 @@ struct bounds {
 static const struct bound {
 	const char *name;
 	bool now;		/* its count may fall again */
-	const char *why;	/* what follows the number, up to the limit ... */
-	const char *action;	/* ... and behind it */
+	const char *why;	/* text between the number and the limit */
+	const char *action;	/* text behind the limit */
 } bounds[] = {
 	[UNWATCHED_PROCESSES] = {
 		"processes", true,

@@ -19,7 +19,7 @@
 #define OUTPUTS		8
 #define KEY		1
 
-/* By place in the list of outputs, which stays in order. */
+/* Rows by place in the list of outputs, which stays in order. */
 struct unwritten {
 	struct {
 		uint64_t since_ns;	/* 0: it is written */

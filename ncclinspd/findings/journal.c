@@ -18,7 +18,7 @@
 
 #define ENTRY_BYTES	4096
 
-/* By enum finding_severity: syslog's priorities. */
+/* Syslog's priorities, by enum finding_severity. */
 static const struct {
 	int priority;
 	enum log_level level;

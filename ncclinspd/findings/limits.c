@@ -15,8 +15,8 @@
 #define PROBES		8
 #define BINS		64
 #define FIRST_OCTAVE	16	/* 65 us, what is shorter goes with it; up to 2^48 ns */
-#define LEAST_OPS	8	/* of which a history consists */
-#define HALVE_AT	65536	/* what was long ago counts less and less */
+#define LEAST_OPS	8	/* operations that make a history */
+#define HALVE_AT	65536	/* old operations count less and less */
 #define REFUSALS	3	/* after which what is too long is the new way of things */
 
 #define HISTORY_TIMES	8
@@ -28,7 +28,7 @@ struct history {
 	uint64_t key;		/* 0: unused */
 	uint64_t used;		/* limits.uses at the last time */
 	uint32_t total;
-	uint32_t refused;	/* in a row */
+	uint32_t refused;	/* times in a row */
 	uint32_t bins[BINS];
 };
 

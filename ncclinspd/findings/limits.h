@@ -3,16 +3,16 @@
 #define NCCLINSPD_FINDINGS_LIMITS_H
 
 /*
- * How long an operation may be in flight before it counts as stalled, from how long
- * others of its kind were: communicator, function and size class.  From posting to
- * completion, as the daemon saw it, so that the age of one in flight compares.
+ * The time for which an operation may be in flight before it counts as stalled, from the
+ * times of others of its kind: communicator, function and size class.  A time goes from
+ * posting to completion, as the daemon saw it, so that the age of one in flight compares.
  */
 
 #include "ncclinspd/base/model.h"
 
 struct limits;
 
-/* What a limit comes from; the texts of evidence.limit_reason. */
+/* The origin of a limit; the texts of evidence.limit_reason. */
 #define LIMIT_REASONS(X)		\
 	X(MINIMUM,    "minimum")	\
 	X(HISTORY,    "history")	\
@@ -30,7 +30,7 @@ enum limit_reason {
 struct limit {
 	uint64_t ns;
 	enum limit_reason reason;
-	uint64_t ops;		/* in the history */
+	uint64_t ops;		/* operations in the history */
 	uint64_t p999_ns;	/* UNKNOWN_U64: no history; at most 41 % too high */
 };
 

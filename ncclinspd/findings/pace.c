@@ -22,7 +22,7 @@ static struct pace *find(const struct paces *paces, uint64_t process_id)
 	return pace && pace->process_id == process_id ? pace : NULL;
 }
 
-/* Ids are given in order: whoever has the place is long gone. */
+/* Ids are given in order: the process that has the place is long gone. */
 static struct pace *make(struct paces *paces, uint64_t process_id)
 {
 	struct pace **pace = &paces->at[process_id % PACES];

@@ -2,7 +2,7 @@
 #ifndef NCCLINSPD_FINDINGS_PACE_H
 #define NCCLINSPD_FINDINGS_PACE_H
 
-/* How regularly each process posts operations: its iteration and its longest pause. */
+/* The pace at which each process posts operations: its iteration and its longest pause. */
 
 #include "ncclinspd/base/model.h"
 
@@ -25,7 +25,7 @@ uint64_t paces_period(struct paces *paces, uint64_t process_id);
 /* Was the end of its newest operation something that could be seen? */
 bool paces_watched(const struct paces *paces, uint64_t process_id);
 
-/* Between two operations, in ns. */
+/* The longest time between two operations, in ns. */
 uint64_t paces_longest_pause(const struct paces *paces, uint64_t process_id);
 
 #endif

@@ -16,16 +16,16 @@
 
 struct period {
 	uint64_t count;		/* operations since the start; the ring holds the last */
-	uint64_t origin_ns;	/* of the times in the ring */
+	uint64_t origin_ns;	/* origin of the times in the ring */
 	uint64_t last_ns;	/* the newest time given */
 	uint64_t tried;		/* `count` when a period was last looked for */
 	uint64_t checked;	/* ... when it was last seen to hold */
 	uint32_t lag;		/* operations per iteration; 0: there is no period */
-	uint64_t median_ns;	/* of an iteration; meaningful if lag != 0 */
+	uint64_t median_ns;	/* time of an iteration; meaningful if lag != 0 */
 	uint64_t p95_ns;
 	struct {
 		uint32_t token;
-		uint32_t us;	/* since origin_ns, modulo 2^32 */
+		uint32_t us;	/* time since origin_ns, modulo 2^32 */
 	} ring[PERIOD_TOKENS];
 };
 

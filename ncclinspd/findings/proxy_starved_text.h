@@ -2,32 +2,32 @@
 #ifndef NCCLINSPD_FINDINGS_PROXY_STARVED_TEXT_H
 #define NCCLINSPD_FINDINGS_PROXY_STARVED_TEXT_H
 
-/* What finding_proxy_starved.c has found, in words and figures. */
+/* The result of finding_proxy_starved.c, in words and figures. */
 
 #include "ncclinspd/base/finding.h"
 
-/* What is known of a process, the more the better. */
+/* Degrees of knowledge about a process, the surest last. */
 enum starved_grade {
 	STARVED_NOT,
-	STARVED_STILL_WAITS,		/* enough to go on, */
-	STARVED_WAITS,			/* ... and to begin: by the wait for a CPU alone */
-	STARVED_STILL_AWAY,		/* by kernels that were seen late, the same */
-	STARVED_AWAY,
+	STARVED_STILL_WAITS,		/* the wait for a CPU alone: enough to go on */
+	STARVED_WAITS,			/* the wait for a CPU alone: enough to begin */
+	STARVED_STILL_AWAY,		/* kernels seen late: enough to go on */
+	STARVED_AWAY,			/* kernels seen late: enough to begin */
 };
 
-/* What its operations came to. */
+/* Sums of a process's operations over a piece of time. */
 struct starved_slice {
-	uint64_t number;	/* of this piece of time */
-	uint64_t begin_ns;	/* of the first operation */
-	uint64_t ops;		/* over a network */
-	uint64_t seen;		/* of these, with a known kernel start */
-	uint64_t late;		/* of these, too late */
-	uint64_t times;		/* that the thread was away for them; one may make several late */
-	uint64_t away_ns;	/* in all */
-	uint64_t longest_ns;	/* of one operation */
+	uint64_t number;	/* number of this piece of time */
+	uint64_t begin_ns;	/* time of the first operation */
+	uint64_t ops;		/* operations over a network */
+	uint64_t seen;		/* operations with a known kernel start */
+	uint64_t late;		/* operations of `seen` that were too late */
+	uint64_t times;		/* absences of the thread; one may make several late */
+	uint64_t away_ns;	/* sum of the absences */
+	uint64_t longest_ns;	/* the longest delay of one operation */
 };
 
-/* Whose operation it was. */
+/* The rank and process that an operation belongs to. */
 struct starved_owner {
 	pid_t pid;
 	uid_t uid;
@@ -42,9 +42,9 @@ struct proxy_starved_told {
 	enum starved_grade grade;	/* STARVED_WAITS or STARVED_AWAY */
 	const struct starved_owner *owner;
 	const struct starved_slice *sum;
-	double share;		/* of wall time, that its kernels were seen late */
-	double cpu_share;	/* of its time, that it waited for a CPU; < 0: not known */
-	pid_t tid;		/* of the thread that did, here */
+	double share;		/* part of wall time that its kernels were seen late */
+	double cpu_share;	/* part of its time that it waited for a CPU; < 0: not known */
+	pid_t tid;		/* the thread that did, as numbered here */
 	uint32_t all, starved;	/* processes of this node that have a network */
 	uint64_t window_ns;
 };

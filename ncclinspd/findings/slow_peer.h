@@ -2,7 +2,7 @@
 #ifndef NCCLINSPD_FINDINGS_SLOW_PEER_H
 #define NCCLINSPD_FINDINGS_SLOW_PEER_H
 
-/* What finding_slow_peer.c finds and slow_peer_text.c tells. */
+/* A slow link, found by finding_slow_peer.c and told by slow_peer_text.c. */
 
 #include "ncclinspd/findings/delay.h"
 #include "ncclinspd/findings/diagnose.h"
@@ -12,11 +12,11 @@
 struct slow_peer {
 	const struct delay_hot *hot;
 	const struct links_who *who;	/* the link of it that costs most */
-	const char *aspect;		/* what was compared: "wire", "room" */
+	const char *aspect;		/* the time that was compared: "wire", "room" */
 	bool by_room;			/* it was the latter */
-	double share;			/* of wall time that it costs, 0 to 1 */
-	double rate_gbs, median_gbs;	/* of that link; of all that were compared */
-	size_t links;			/* that were compared */
+	double share;			/* part of wall time that it costs, 0 to 1 */
+	double rate_gbs, median_gbs;	/* rates of that link; of all that were compared */
+	size_t links;			/* links that were compared */
 	bool siblings;			/* they are of several communicators, one of each */
 	uint64_t window_ns;
 };

@@ -11,7 +11,7 @@
 #include "ncclinspd/base/jobs.h"
 #include "ncclinspd/base/pool.h"
 
-#define LEAST_STEPS	20	/* of a link, to be compared */
+#define LEAST_STEPS	20	/* steps of a link, to be compared */
 
 static uint64_t comm_of(const struct links_who *who)
 {
@@ -170,7 +170,7 @@ static uint32_t job_of(const struct crowd *c, uint64_t process_id)
 	return UINT32_MAX;
 }
 
-/* Of one job, of one name and number of ranks, and of one size of transfers. */
+/* Links of one job, one name and number of ranks, and one size of transfers are a family. */
 static uint64_t family_of(const struct crowd *c, const struct slow_peer_sample *s)
 {
 	const uint64_t key[] = {
@@ -195,7 +195,7 @@ static void collect(const struct crowd *c, const struct slow_peer_samples *since
 
 			*s = since->at[k];
 			s->group = family_of(c, s);
-			s->row = s->column = (int32_t)i;	/* of one communicator alone */
+			s->row = s->column = (int32_t)i;	/* its communicator's own */
 		}
 	}
 }

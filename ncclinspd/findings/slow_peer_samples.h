@@ -2,7 +2,7 @@
 #ifndef NCCLINSPD_FINDINGS_SLOW_PEER_SAMPLES_H
 #define NCCLINSPD_FINDINGS_SLOW_PEER_SAMPLES_H
 
-/* What finding_slow_peer.c compares: what links did in a while, those together that are alike. */
+/* The work of links in a while, grouped by likeness, for finding_slow_peer.c to compare. */
 
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/sums/links.h"
@@ -10,10 +10,10 @@
 
 /* One link that sends: all that it did, and then what it did since the last look. */
 struct slow_peer_sample {
-	uint64_t link;		/* which */
+	uint64_t link;		/* key of the link */
 	uint64_t comm;		/* equal: one communicator */
 	uint64_t group;		/* equal: and one size of transfers */
-	int32_t row, column;	/* in the matrix of its group (delay.h) */
+	int32_t row, column;	/* place in the matrix of its group (delay.h) */
 	struct links_who who;
 	uint64_t bytes, steps, busy_ns, held_ns;
 };
@@ -27,7 +27,7 @@ bool slow_peer_samples_take(struct diagnose *dg, struct slow_peer_samples *list,
 			    uint64_t now_ns);
 
 /*
- * What was done between two of these, by group: a communicator's links of one size of
+ * The work between two of these, by group: a communicator's links of one size of
  * transfers.  NULL there: nothing to compare.
  */
 void slow_peer_samples_since(const struct slow_peer_samples *now,
@@ -35,7 +35,7 @@ void slow_peer_samples_since(const struct slow_peer_samples *now,
 			     struct slow_peer_samples *out);
 
 /*
- * Of these, the links that have no other one in their group, together with those of other
+ * Links of `since` that have no other one in their group, together with those of other
  * communicators of the same job, name and size; by group, at least two in each.
  */
 void slow_peer_samples_siblings(struct diagnose *dg, const struct slow_peer_samples *since,

@@ -8,7 +8,7 @@
 #include "util/phrase.h"
 #include "util/words.h"
 
-/* By enum delay_where. */
+/* Rows by enum delay_where. */
 static const struct {
 	enum verdict verdict;
 	const char *action;
@@ -26,7 +26,7 @@ static const struct {
 				 "ncclinsp diagnose there" },
 };
 
-/* By sender_cleared and receiver_cleared: whose fault a slow link may be. */
+/* Possible causes of a slow link, by sender_cleared and receiver_cleared. */
 static const char *const doubts[2][2] = {
 	{ "neither has another link here to compare with: it may be the path, the sender's side or "
 	  "the receiver's",

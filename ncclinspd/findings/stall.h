@@ -3,7 +3,7 @@
 #define NCCLINSPD_FINDINGS_STALL_H
 
 /*
- * What the files about hangs share.
+ * Types and helpers that the files about hangs share.
  *
  *   finding_stall.c  what is in flight for too long, and still so at the next look
  *   stall_quiet.c    jobs that do nothing
@@ -18,7 +18,7 @@
 /* An operation that hangs, and why. */
 struct stall {
 	const struct stuck *view;
-	uint32_t group;			/* whose operation is beyond its limit */
+	uint32_t group;			/* the group whose operation is beyond its limit */
 	struct desync_result result;	/* result.comm: the group with the cause */
 	struct limit limit;
 	uint64_t age_ns;
@@ -30,10 +30,10 @@ void stall_describe(const struct stall *s, struct finding *f);
 /* The object of api.md's `evidence`. */
 void stall_put_evidence(const struct stall *s, struct json *j);
 
-/* That rank of the communicator with the cause, or NULL: not on this node. */
+/* The rank in the communicator with the cause, or NULL: not on this node. */
 const struct stuck_rank *stall_rank(const struct stall *s, int32_t rank);
 
-/* Fill in the communicator and whose it is. */
+/* Fill in the communicator and the user it belongs to. */
 void stall_about(struct finding *f, const struct stuck *v, uint32_t group);
 
 /* The same for the same communicator at each look; odd. */

@@ -3,7 +3,7 @@
 #include "ncclinspd/findings/stall.h"
 #include "util/json.h"
 
-#define RANKS_TOLD 24	/* of one communicator */
+#define RANKS_TOLD 24	/* ranks of one communicator */
 
 static const struct stuck_group *group_of(const struct stall *s)
 {

@@ -4,9 +4,9 @@
 #include "util/json.h"
 #include "util/phrase.h"
 
-#define QUIET_TIMES	12	/* of the least limit: most checkpoints are shorter */
+#define QUIET_TIMES	12	/* times the least limit: most checkpoints are shorter */
 #define QUIET_PERIODS	10
-#define QUIET_PAUSES	2	/* of the longest pause that the job made before */
+#define QUIET_PAUSES	2	/* times the longest pause that the job made before */
 
 /* Every process of the group is idle: since when, and how long it may be. */
 struct quiet {
@@ -14,7 +14,7 @@ struct quiet {
 	uint64_t period_ns;
 	uint64_t longest_ns;
 	bool watched;	/* the end of what was last posted would have been seen */
-	bool silenced;	/* or so it may be: see stuck_may_be_silenced() */
+	bool silenced;	/* the group may be silenced: see stuck_may_be_silenced() */
 };
 
 static bool is_idle(const struct stuck *v, const struct process *p)

@@ -32,13 +32,13 @@ void stall_about(struct finding *f, const struct stuck *v, uint32_t group)
 
 /* ---- parts of a sentence ------------------------------------------------------ */
 
-/* Where the cause is: its group, and the ranks of it. */
+/* The group with the cause, and its ranks. */
 struct scene {
 	const struct stall *stall;
 	const struct stuck *view;
 	const struct stuck_group *group;
 	const struct desync_comm *comm;
-	const struct stuck_rank *first;	/* of the ranks that the verdict names, or NULL */
+	const struct stuck_rank *first;	/* the first rank that the verdict names, or NULL */
 	struct phrase text;
 };
 
@@ -91,7 +91,7 @@ static bool is_culprit(const struct desync_result *r, int32_t rank)
 	return false;
 }
 
-/* Those of this node who are in it and are not named by the verdict. */
+/* Ranks of this node that are in the operation and are not named by the verdict. */
 static uint32_t collect_others(const struct scene *s, int32_t ranks[DESYNC_RANKS])
 {
 	uint32_t n = 0;
@@ -131,7 +131,7 @@ static void add_waiting(struct scene *s)
 	phrase_add(&s->text, n == 1 ? " waits there" : " wait there");
 }
 
-/* The verb that goes with those whom the verdict names. */
+/* The verb that goes with the ranks that the verdict names. */
 static const char *verb(const struct scene *s, const char *one, const char *several)
 {
 	return s->stall->result.nranks == 1 ? one : several;
@@ -360,7 +360,7 @@ static void add_limit(struct scene *s)
 	phrase_add(&s->text, " waits because of it.");
 }
 
-/* What this node cannot know, so that nobody takes the verdict for more than it is. */
+/* Limits of what this node knows, so that no verdict is taken for more than it is. */
 static void add_doubts(struct scene *s)
 {
 	int32_t away = s->comm->nranks == UNKNOWN_I32 ? 0 : s->comm->nranks - (int32_t)s->comm->n;
@@ -382,7 +382,7 @@ static const char *action_of(const struct stall *stall)
 	return words_verdict(stall->result.verdict)->action;
 }
 
-/* What to do, with the culprit's own process where the words say PID. */
+/* The action, with the culprit's own process where the words say PID. */
 static void add_action(struct scene *s, const char *action)
 {
 	const char *gap;

@@ -19,8 +19,8 @@ static int order(uint64_t a, uint64_t b)
 }
 
 /*
- * Of one communicator if id, size, name and user agree: anybody may write another's
- * id into their own segment.  Without an id each stands alone.
+ * Ranks are of one communicator if id, size, name and user agree: anybody may write
+ * another's id into their own segment.  Without an id each stands alone.
  */
 static int compare_groups(const struct stuck_rank *a, const struct stuck_rank *b)
 {
@@ -55,7 +55,7 @@ static const struct comm *open_comm(const struct process *p, uint32_t index)
 	return comm && !comm->finalize_ticks ? comm : NULL;
 }
 
-/* At most `room`, the newest. */
+/* Add open communicators of `p`: at most `room`, the newest; others are counted as left out. */
 static void add_ranks(struct stuck *v, const struct process *p, uint32_t room)
 {
 	uint32_t first = p->ncomms;
@@ -274,7 +274,7 @@ uint64_t stuck_quiet_since(const struct stuck *v, const struct stuck_group *g)
 	return last_ns;
 }
 
-/* Where several functions are missing, the one that the most ranks have posted. */
+/* Ranks that have posted it: of several missing functions, the one with the most is taken. */
 static uint32_t count_posted(const struct stuck *v, const struct stuck_group *g, name_t func,
 			     uint64_t seq)
 {
@@ -342,7 +342,7 @@ static bool tells_calls(const struct stuck_rank *r)
 	       !(r->process->seen & (NCI_SEEN_PAUSE | NCI_SEEN_OUTSIDE));
 }
 
-/* How many of the group made a call with that number like this one. */
+/* Ranks of the group that made a call with that number like this one. */
 static uint32_t count_like(const struct stuck *v, const struct stuck_group *g, uint64_t number,
 			   const struct called *call)
 {
@@ -356,7 +356,7 @@ static uint32_t count_like(const struct stuck *v, const struct stuck_group *g, u
 	return n;
 }
 
-/* What most of them called then. */
+/* The call with that number that most of them made. */
 static const struct called *usual_call(const struct stuck *v, const struct stuck_group *g,
 				       uint64_t number)
 {
@@ -428,7 +428,7 @@ bool stuck_may_be_silenced(const struct stuck *v, const struct stuck_group *g)
 	return stuck_quiet_since(v, g) - first_ns <= SILENCED_NS;
 }
 
-/* What no end tells of: by the order of calls, which is surer, or by numbers. */
+/* Find hangs without a watched end: by the order of calls, which is surer, or by numbers. */
 static void find_unwatched(struct stuck *v)
 {
 	for (uint32_t k = 0; k < v->groups.n; k++) {

@@ -3,8 +3,8 @@
 #define NCCLINSPD_FINDINGS_STUCK_H
 
 /*
- * What every rank of this node is in, communicator by communicator: the input of
- * desync_decide(), and what the text of a finding is made of.
+ * The operations that the ranks of this node are in, communicator by communicator: the
+ * input of desync_decide(), and what the text of a finding is made of.
  *
  * A view is made when something is stuck, and thrown away after that look.  It
  * borrows from the processes.
@@ -20,7 +20,7 @@
  * from jobs: what is more than this is left out, of each process what is oldest.
  */
 #define STUCK_RANKS	2048	/* all in all; each process may have its share */
-#define STUCK_LOCAL	32	/* of one communicator */
+#define STUCK_LOCAL	32	/* ranks of one communicator */
 
 struct diagnose_source;
 
@@ -28,19 +28,19 @@ struct diagnose_source;
 struct stuck_rank {
 	const struct process *process;
 	const struct comm *comm;
-	uint32_t index;			/* of comm, in its process */
+	uint32_t index;			/* index of comm in its process */
 	uint32_t group;
 	struct comm_progress progress;
 	bool ended;			/* its process has, and it had not left */
 	bool has_oldest;
-	struct op oldest;		/* of its operations in flight */
-	bool has_p2p;			/* sends or receives are in flight ... */
-	bool p2p_expects_kernel;	/* ... of which KernelCh is told */
-	bool has_op;			/* the group's operation is in flight here ... */
-	struct op op;			/* ... as this */
+	struct op oldest;		/* the oldest of its operations in flight */
+	bool has_p2p;			/* sends or receives are in flight */
+	bool p2p_expects_kernel;	/* KernelCh is told of these */
+	bool has_op;			/* the group's operation is in flight here */
+	struct op op;			/* the group's operation as this rank has it */
 	const struct inflight *transfer; /* the one that tells most, or NULL */
 	const struct inflight *row;	/* the operation's own, or NULL */
-	size_t first_row, end_row;	/* those of its process */
+	size_t first_row, end_row;	/* rows of its process */
 };
 
 /* A communicator: its ranks on this node, [first, first + n) of the view's. */
@@ -54,11 +54,11 @@ struct stuck_group {
 	 * are known then), with the time since when none of them has posted anything.
 	 */
 	struct op op;
-	bool unwatched;			/* the latter */
-	bool by_calls;			/* ... or the call of a collective that they have not all
-					   made, or made unlike each other: */
-	uint64_t call;			/* the how many-th of its communicator, from 0 */
-	uint32_t decided_first;		/* of desync */
+	bool unwatched;			/* `op` is the latter: its end is not watched */
+	bool by_calls;			/* `op` is the call of a collective that not all have
+					   made, or that they made unlike each other */
+	uint64_t call;			/* number of that call on its communicator, from 0 */
+	uint32_t decided_first;		/* place of its first in `desync` */
 };
 
 struct stuck {
@@ -84,8 +84,8 @@ static inline struct desync_input stuck_input(const struct stuck *v)
 }
 
 /*
- * What its counters say is the whole truth: it lives, its communicator has an id, and
- * collectives are among what it is asked for.
+ * Are the rank's counters the whole truth?  Yes if it lives, its communicator has an id,
+ * and collectives are among what it is asked for.
  */
 bool stuck_tells(const struct stuck_rank *r);
 
@@ -93,8 +93,8 @@ bool stuck_tells(const struct stuck_rank *r);
 uint64_t stuck_next_seq(const struct stuck_rank *r, name_t func);
 
 /*
- * Did the rank call something else first, that those who are in the group's operation
- * have yet to do?
+ * Did the rank call something else first, that the ranks in the group's operation have
+ * yet to do?
  */
 bool stuck_is_swapped(const struct stuck *v, const struct diagnose_source *source,
 		      const struct stuck_rank *r);
@@ -104,11 +104,11 @@ const struct called *stuck_call(const struct stuck_rank *r, uint64_t number);
 
 /*
  * Did all ranks of the group fall silent within a second, where NCCL's RAS can have them
- * do so?  Who has posted what says nothing then.
+ * do so?  The operations that each has posted say nothing then.
  */
 bool stuck_may_be_silenced(const struct stuck *v, const struct stuck_group *g);
 
-/* Since when nobody of the group has posted anything. */
+/* The time since which no rank of the group has posted anything. */
 uint64_t stuck_quiet_since(const struct stuck *v, const struct stuck_group *g);
 
 /* Is this row of the operation in question, of that rank? */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where each rank of a group stands with the group's operation. */
+/* The position of each rank of a group in the group's operation. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "util/list.h"
 #include "util/nccl_names.h"
 
-#define SEARCHES	512	/* of one look: each goes through a process's operations */
+#define SEARCHES	512	/* searches in a look: each goes through a process's operations */
 
 /* A send's other side is a receive from its rank, which has no number either. */
 static bool is_same_op(const struct op *op, const struct op *wanted)
@@ -27,7 +27,7 @@ static bool is_same_op(const struct op *op, const struct op *wanted)
 struct unanswered {
 	const struct stuck *view;
 	const struct diagnose_source *source;
-	struct stuck_rank *rank;	/* whose operations are gone through */
+	struct stuck_rank *rank;	/* the rank whose operations are gone through */
 	uint32_t *searches;		/* so far, in all groups */
 	bool found;
 	struct op op;			/* the oldest */
@@ -84,7 +84,7 @@ static bool take_unanswered(const struct op *op, void *arg)
 }
 
 /*
- * Of many sends and receives, as in an AlltoAll, most only wait for those of one rank:
+ * Most of many sends and receives, as in an AlltoAll, only wait for those of one rank:
  * one that has not posted its side, or whose GPU has not come to it.
  */
 static void side_with_unanswered(const struct stuck *v, const struct diagnose_source *source,
@@ -140,7 +140,7 @@ static bool is_ahead(const struct stuck *v, const struct stuck_rank *r, name_t f
 	return g->n > 1;
 }
 
-/* What it has posted here instead of the group's operation. */
+/* The function it has posted here instead of the group's operation. */
 static name_t other_func(const struct stuck *v, const struct stuck_rank *r)
 {
 	const struct op *op = &v->groups.at[r->group].op;
@@ -162,7 +162,7 @@ static bool is_same_device(const struct stuck_rank *a, const struct stuck_rank *
 	       !memcmp(a->comm->gpu_uuid, b->comm->gpu_uuid, sizeof(a->comm->gpu_uuid));
 }
 
-/* Since when it waits on its own communicator; 0: it does not. */
+/* The time since which it waits on its own communicator; 0: it does not. */
 static uint64_t waits_since(const struct stuck *v, const struct stuck_rank *r)
 {
 	const struct stuck_group *g = &v->groups.at[r->group];
