@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Options, environment, file and defaults come together here, and are checked as a whole: at the
+ * start, by --check, and each time the file is read anew.
+ */
 #include "ncclinspd/config/config.h"
 
 #include <errno.h>
@@ -21,7 +25,7 @@
 
 #define KEEP_NS (UINT64_C(10) * 60 * 1000000000)
 #define SNAPSHOT_NS (UINT64_C(60) * 1000000000)
-#define FIRST_VALUE 256		/* of getopt's: behind all letters */
+#define FIRST_VALUE 256		/* getopt's value of the first long option: behind all letters */
 
 /* ---- what is told -------------------------------------------------------------- */
 
@@ -123,7 +127,7 @@ static void user_paths(struct config *c)
 		snprintf(c->state_dir, PATH_MAX, "%s/.local/state/ncclinsp", home);
 }
 
-/* As root may, and who was given that right only: such a daemon serves the node. */
+/* Root may, and a daemon that was given that right only: such a daemon serves the node. */
 static bool may_read_all(void)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -175,7 +179,7 @@ static void take_environment(struct config *c)
 	}
 }
 
-/* Beside the socket, unless it was said where. */
+/* The control file lies beside the socket, unless a path was given. */
 static void place_control(struct config *c)
 {
 	char path[PATH_MAX + sizeof("control")];
@@ -343,7 +347,7 @@ static const struct config_row *row_of(const struct config_row *rows, size_t n, 
 	return NULL;
 }
 
-/* What getopt has refused: unknown, or without its value. */
+/* Say more of an option that getopt has refused: it is unknown, or lacks its value. */
 static void suggest(const char *option, config_tell_fn *fn)
 {
 	const char *name = option + strspn(option, "-"), *meant = similar(name);
@@ -401,7 +405,7 @@ static bool place_is_taken(const struct config_row *row, const char *path)
 	       row->kind == CONFIG_SOCKET ? !S_ISSOCK(st.st_mode) : !S_ISREG(st.st_mode);
 }
 
-/* What would be found at the start only, if at all.  Returns how much is wrong. */
+/* Tell what would be found at the start only, if at all.  Returns how much is wrong. */
 static unsigned place_check(const struct config *c, const struct config_row *rows, size_t i,
 			    config_tell_fn *fn)
 {

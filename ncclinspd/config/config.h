@@ -14,9 +14,9 @@
 #include "ncclinspd/metrics/tcp.h"
 #include "util/log.h"
 
-#define CONFIG_ROWS	64	/* of the table of options, not more than these */
+#define CONFIG_ROWS	64	/* the most rows that the table of options may have */
 
-/* Where a value comes from, and the API's word for it. */
+/* The source that a value comes from, and the API's word for it. */
 #define CONFIG_SOURCES(X)			\
 	X(DEFAULT,     "default")		\
 	X(FILE,        "file")			\
@@ -31,7 +31,7 @@ enum config_source {
 
 struct config_origin {
 	enum config_source source;
-	unsigned line;		/* of the file; 0: not from there */
+	unsigned line;		/* the line of the file; 0: not from there */
 	bool pending;		/* read again, it said otherwise: that needs a restart */
 };
 
@@ -51,15 +51,15 @@ struct config {
 	char socket[PATH_MAX];
 	char shm_dir[PATH_MAX];
 	char state_dir[PATH_MAX];
-	char control[PATH_MAX];	/* of the control file */
-	char node_name[HOST_NAME_MAX + 1];	/* as others are told it */
+	char control[PATH_MAX];	/* path of the control file */
+	char node_name[HOST_NAME_MAX + 1];	/* the name that others are told */
 	const char *loop;	/* backend that is forced, or NULL */
 	bool foreground;
 	bool everybody;		/* read all users' segments */
-	bool containers;	/* also in shared memory that containers have for themselves */
+	bool containers;	/* look also in shared memory that containers have for themselves */
 	bool auto_detail;	/* findings have every operation timed for a while */
 	bool auto_thrift;	/* callbacks over the budget lower the level */
-	uint32_t kernel_budget_ppm;	/* of wall time; 0: the default */
+	uint32_t kernel_budget_ppm;	/* share of wall time; 0: the default */
 	char kernels[24];	/* when they are timed in jobs to come; "job": as each says */
 	uint32_t kernel_cost_ns;	/* per group of operations; 0: estimated */
 	enum log_level log_level;
@@ -68,16 +68,16 @@ struct config {
 	char metrics_textfile[PATH_MAX];	/* "": none */
 	uint64_t memory_max;
 	uint32_t max_segments;
-	uint32_t metrics_series;	/* at most; 0: the default of metrics */
+	uint32_t metrics_series;	/* the most there may be; 0: the default of metrics */
 	uint32_t max_ended;
 	uint64_t keep_ns;
 	uint64_t straggler_window_ns;	/* 0: the default of straggler */
 	uint64_t snapshot_interval_ns;	/* 0: none are written */
 	uint64_t stall_min_ns;	/* 0: the default of diagnose */
-	struct config_origin origin[CONFIG_ROWS];	/* in the order of config_rows() */
+	struct config_origin origin[CONFIG_ROWS];	/* sources, in the order of config_rows() */
 };
 
-/* What came of reading it, at the start and when it was told to. */
+/* The outcome of reading the file, at the start and when the daemon was told to. */
 struct config_reading {
 	uint64_t read_ns;	/* CLOCK_MONOTONIC: since then it is in force */
 	uint64_t refused_ns;	/* when it was refused after that; 0: it was not */
@@ -89,7 +89,7 @@ enum config_outcome {
 	CONFIG_DONE,		/* it was a question, and it was answered on stdout */
 };
 
-/* What is wrong, a line without an end, in words that say what would be right. */
+/* Takes a line without an end: what is wrong, in words that say what would be right. */
 typedef void config_tell_fn(const char *line);
 
 /* Texts of the result live as long as the environment.  -EINVAL: told. */

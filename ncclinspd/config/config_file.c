@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Only the form of a file is known here, not the names in it.  A file that is larger than 64 KiB,
+ * or no text, is refused before anything of it is taken.
+ */
 #include "ncclinspd/config/config_file.h"
 
 #include <errno.h>

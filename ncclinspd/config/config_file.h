@@ -13,7 +13,7 @@ typedef void config_line_fn(void *arg, unsigned line, const char *name, const ch
  */
 int config_file_read(const char *path, char **text);
 
-/* What config_file_read() means by that. */
+/* The meaning of an error of config_file_read(), in words. */
 const char *config_file_error(int r);
 
 /* Call `fn` for each line that is not empty and no comment; `text` is cut up. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* All that is known of an option stands in one row: its name, its values, its default, its help. */
 #include "ncclinspd/config/config_rows.h"
 
 #include <errno.h>

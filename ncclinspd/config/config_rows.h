@@ -15,13 +15,13 @@
 #define CONFIG_NODE_SOCKET	"/run/ncclinsp/ncclinspd.sock"
 #define CONFIG_NODE_STATE	"/var/lib/ncclinsp"
 
-/* What a line of the file sets in struct config, and how it is written. */
+/* The type of what a line of the file sets in struct config, and how it is written. */
 enum config_kind {
 	CONFIG_FLAG,		/* on the command line only: nothing */
 	CONFIG_TEXT,		/* char[]; "": none */
-	CONFIG_DIR,		/* as well; a directory */
-	CONFIG_FILE,		/* as well; a file that the daemon makes */
-	CONFIG_SOCKET,		/* as well; a socket that it makes */
+	CONFIG_DIR,		/* char[], "": none; a directory */
+	CONFIG_FILE,		/* char[], "": none; a file that the daemon makes */
+	CONFIG_SOCKET,		/* char[], "": none; a socket that the daemon makes */
 	CONFIG_SWITCH,		/* bool */
 	CONFIG_NS,		/* uint64_t; 0: the row's default */
 	CONFIG_NS_OR_0,		/* uint64_t; 0 is a value */
@@ -44,8 +44,8 @@ struct config_row {
 	const char *fallback;	/* the default of a node's daemon; NULL: in no file */
 	bool live;		/* may change while the daemon runs */
 	enum config_kind kind;
-	size_t at, bytes;	/* of struct config: what a line of the file sets */
-	const char *variable;	/* of the environment, which goes before the file; NULL: none */
+	size_t at, bytes;	/* the part of struct config that a line of the file sets */
+	const char *variable;	/* environment variable, which goes before the file; NULL: none */
 };
 
 const struct config_row *config_rows(size_t *n);

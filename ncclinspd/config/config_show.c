@@ -17,7 +17,7 @@ const char *config_source_name(enum config_source source)
 	return names[source];
 }
 
-/* In the largest unit that leaves nothing over. */
+/* Write a time in the largest unit that leaves nothing over. */
 static void show_ns(uint64_t ns, char value[CONFIG_VALUE_BYTES])
 {
 	static const struct {
