@@ -17,7 +17,7 @@
 
 static const struct {
 	const char *open, *text;
-	const char *suffix;	/* of a sample's name, which is not part of OpenMetrics' family */
+	const char *suffix;	/* end of a sample's name, no part of OpenMetrics' family */
 } types[] = {
 	[EXPOSITION_COUNTER] = { "counter", "counter", "_total" },
 	[EXPOSITION_GAUGE] = { "gauge", "gauge", "" },

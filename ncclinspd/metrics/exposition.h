@@ -38,7 +38,7 @@ struct exposition {
 	int error;		/* 0, -ENOMEM or -E2BIG */
 	bool open;		/* OpenMetrics */
 	const char *family;
-	char labels[EXPOSITION_LABELS];	/* of the next sample, as they are written */
+	char labels[EXPOSITION_LABELS];	/* labels of the next sample, as they are written */
 	size_t label_bytes;
 	uint64_t series;	/* samples written */
 };
@@ -55,8 +55,8 @@ void exposition_family(struct exposition *e, const char *name, enum exposition_t
 		       const char *help);
 
 /*
- * Of all samples from here on, until it is taken back.  NULL and "": none, which is the
- * same to Prometheus.
+ * Give a label to all samples from here on, until it is taken back.  NULL and "": none,
+ * which is the same to Prometheus.
  */
 void exposition_label(struct exposition *e, const char *name, const char *value);
 

@@ -16,8 +16,8 @@
 #include "ncclinspd/sums/links.h"
 #include "util/cleanup.h"
 
-#define PROCESSES	1024	/* that are looked at */
-#define COMMS		8192	/* of them */
+#define PROCESSES	1024	/* the most processes that are looked at */
+#define COMMS		8192	/* the most communicators of these */
 
 /* ---- operations ------------------------------------------------------------------ */
 
@@ -174,7 +174,7 @@ void metrics_op(struct metrics *m, const struct op *op, uint64_t now_ns)
 		row->v[MEMBER_DROPPED + METRICS_REASON_FUSED]++;
 }
 
-/* Whom that link is with, if anybody wants to know. */
+/* The row of a link's peer; NULL: nobody wants to know, or it is not known, or has no room. */
 static struct metrics_row *peer_row(struct metrics *m, const struct links_who *who,
 				    uint64_t now_ns)
 {
@@ -190,7 +190,7 @@ static struct metrics_row *peer_row(struct metrics *m, const struct links_who *w
 	return metrics_row_at(m, metrics_row(m, &l, now_ns));
 }
 
-/* Of all channels together: their rates, and the least of their latencies. */
+/* Take all channels together: the sum of their rates, and the least of their latencies. */
 bool metrics_see_link(const struct links_row *link, void *arg)
 {
 	struct metrics *m = arg;
@@ -213,7 +213,10 @@ static double known(uint64_t value)
 	return value == UNKNOWN_U64 ? 0 : (double)value;
 }
 
-/* By the last look, for what comes by the hundred thousand; else by its labels. */
+/*
+ * The row of a process: known from the last look, for what comes by the hundred thousand;
+ * else found by its labels.
+ */
 uint32_t metrics_member(struct metrics *m, uint64_t process_id, uint64_t now_ns)
 {
 	uint32_t item = index_find(&m->seen_index, process_id);

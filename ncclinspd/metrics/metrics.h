@@ -38,13 +38,16 @@ struct straggler;
 
 struct metrics_config {
 	const char *host;	/* copied */
-	uint32_t series;	/* at most; 0: the default */
+	uint32_t series;	/* the most there may be; 0: the default */
 	bool peers;		/* series of each link */
 	const struct accounts *accounts;	/* NULL: each uid is one */
 	uint64_t seed;
 };
 
-/* As in struct serve_source.  `links`, `steer`, `straggler` and `diagnose` may be NULL. */
+/*
+ * The same as in struct serve_source.  `links`, `steer`, `straggler` and `diagnose` may be
+ * NULL.
+ */
 struct metrics_source {
 	void *arg;
 	size_t (*processes)(void *arg, struct process *const **list);
@@ -56,7 +59,7 @@ struct metrics_source {
 };
 
 struct metrics_stats {
-	uint32_t series;	/* of the rows that are kept */
+	uint32_t series;	/* series of the rows that are kept */
 	uint32_t limit;
 	uint64_t refused;	/* times that labels found no room */
 };
@@ -68,7 +71,7 @@ void metrics_free(struct metrics *m);
 
 void metrics_op(struct metrics *m, const struct op *op, uint64_t now_ns);
 
-/* What a network transfer brought: links_last(). */
+/* Add what a network transfer brought: links_last(). */
 void metrics_moved(struct metrics *m, const struct links_row *row, uint64_t now_ns);
 
 void metrics_ended(struct metrics *m, const struct process *p, uint64_t now_ns);

@@ -17,11 +17,11 @@
 #define ROOM	16	/* communicators for which it is made at a time */
 
 struct metrics_comm {
-	uint64_t generation;	/* of the stage, then; 0: never looked for */
-	int32_t rank;		/* which API v1 to v3 learn later than the rest */
+	uint64_t generation;	/* the stage's when they were looked for; 0: never */
+	int32_t rank;		/* the rank, which API v1 to v3 learn later than the rest */
 	uint32_t role, comm, member;	/* rows, or POOL_NONE */
 	uint32_t nops;
-	uint32_t op[OPS];	/* in the order of its progress */
+	uint32_t op[OPS];	/* rows, in the order of its progress */
 };
 
 /* ---- what ranks wait for each other ---------------------------------------------------- */
@@ -50,13 +50,13 @@ static struct metrics_waited *waited_of(struct metrics *m, const struct process 
 	return w;
 }
 
-/* What has grown since; what is less than before has begun anew. */
+/* The growth since; what is less than before has begun anew. */
 static double more(uint64_t before, uint64_t now)
 {
 	return (double)(now >= before ? now - before : now);
 }
 
-/* What has not grown does not keep the row of a communicator that was closed. */
+/* A sum that has not grown does not keep the row of a communicator that was closed. */
 static void see_waiting(struct metrics *m, const struct process *p, const struct comm *comm,
 			uint32_t index, uint64_t now_ns)
 {

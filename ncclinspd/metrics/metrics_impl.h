@@ -3,9 +3,9 @@
 #define NCCLINSPD_METRICS_METRICS_IMPL_H
 
 /*
- * What these share: metrics.c keeps rows and takes in what finishes, metrics_rows.c finds
- * room for them, metrics_look.c and metrics_comms.c look at everything once a second,
- * metrics_write.c has the table of families and writes them.
+ * The structs and functions that the stage's files share: metrics.c keeps rows and takes in
+ * what finishes, metrics_rows.c finds room for them, metrics_look.c and metrics_comms.c look
+ * at everything once a second, metrics_write.c has the table of families and writes them.
  *
  * A row is one set of labels, with its values, each of which is one or more series.
  */
@@ -62,7 +62,7 @@ enum { JOB_LIVE, JOB_CLEAN, JOB_UNKNOWN };
 enum {
 	MEMBER_INFO, MEMBER_RECORDS,
 	MEMBER_DROPPED,		/* METRICS_REASON_END of them */
-	MEMBER_CALLBACK = MEMBER_DROPPED + METRICS_REASON_END,	/* by thread class */
+	MEMBER_CALLBACK = MEMBER_DROPPED + METRICS_REASON_END,	/* one for each thread class */
 	MEMBER_OVERHEAD = MEMBER_CALLBACK + NCI_THREAD_CLASSES,
 	MEMBER_BUDGET, MEMBER_LEVEL,
 	/* send: produce, credit, wire; receive: recv_wait, flush, consume */
@@ -95,7 +95,7 @@ struct metrics_labels {
 	uint32_t source;	/* enum timing_source */
 	int32_t rank;		/* UNKNOWN_I32 */
 	uint8_t gpu[16];	/* all 0: not known */
-	int32_t peer;		/* of kind PEER */
+	int32_t peer;		/* rank of the other end, for kind PEER */
 	uint32_t receives;
 };
 _Static_assert(sizeof(struct metrics_labels) == 184, "padding would be compared");
@@ -110,31 +110,31 @@ struct metrics_lately {
 		uint32_t n;	/* ever */
 		uint64_t at_ns[METRICS_LATELY];
 		double rate[METRICS_LATELY];	/* bytes per second */
-	} of[2];		/* as they were; of who waited for nobody */
+	} of[2];		/* bandwidths as they were; those of ranks that waited for nobody */
 };
 
 #define METRICS_INFOS	7
 struct metrics_row {
-	struct pool_link link;	/* of its kind */
+	struct pool_link link;	/* place in the list of its kind */
 	struct metrics_labels labels;
 	uint64_t place;		/* its key in the index */
 	uint64_t used_ns;
 	double v[METRICS_VALUES];	/* NaN: not known, not written */
-	uint32_t lately;	/* of kind TIME: item of its pool */
-	char info[METRICS_INFOS][128];	/* of what has an info: values of its labels */
+	uint32_t lately;	/* item of its pool, for kind TIME */
+	char info[METRICS_INFOS][128];	/* values of the info's labels, if it has an info */
 };
 
-/* What was last seen of a process, for what grows by differences. */
+/* The values last seen of a process, for what grows by differences. */
 struct metrics_seen {
 	struct pool_link link;
 	uint64_t process_id;
 	uint32_t member;	/* its row, or POOL_NONE ... */
-	uint64_t generation;	/* ... as of then; 0: never looked for */
+	uint64_t generation;	/* ... known at this generation; 0: never looked for */
 	double records;
 	double dropped[METRICS_REASON_END];
 	double callback_s[NCI_THREAD_CLASSES];
-	struct metrics_comm *comms;	/* where the rows of its communicators are ... */
-	uint32_t ncomms;		/* ... for so many of them */
+	struct metrics_comm *comms;	/* the rows of its communicators ... */
+	uint32_t ncomms;		/* ... so many of them */
 };
 
 /* The same of one communicator of a process. */
@@ -146,7 +146,7 @@ struct metrics_waited {
 
 #define METRICS_CACHE	4096
 
-/* Which rows an operation belongs to. */
+/* The rows that an operation belongs to. */
 struct metrics_cached {
 	uint64_t process_id;
 	name_t func, algo, proto;
@@ -156,7 +156,7 @@ struct metrics_cached {
 	int32_t rank;
 	bool inside;		/* it tells ranks apart */
 	uint32_t op, time, member, within;	/* rows, or POOL_NONE */
-	uint64_t generation;	/* of the stage, then; 0: empty */
+	uint64_t generation;	/* the stage's when they were looked for; 0: empty */
 };
 
 struct metrics {
@@ -174,7 +174,7 @@ struct metrics {
 	uint64_t evict_ns;		/* not looked for room before */
 	uint64_t shared_until_ns;	/* nobody gets more than a fair share before */
 	struct accounts_tally of_account;	/* series */
-	uint64_t look_ns;		/* of the look that is under way */
+	uint64_t look_ns;		/* time of the look that is under way */
 	uint32_t findings[FINDING_KIND_END];		/* active, by kind */
 	uint32_t reserved;		/* series that are kept free */
 	struct metrics_stats stats;
@@ -185,10 +185,10 @@ static inline struct metrics_row *metrics_row_at(const struct metrics *m, uint32
 	return row == POOL_NONE ? NULL : pool_at(&m->rows, row);
 }
 
-/* How many series a row of that kind is. */
+/* The number of series that a row of this kind is. */
 uint32_t metrics_cost(enum metrics_kind kind);
 
-/* How many series are kept free: of the node, and a row of each kind. */
+/* The number of series that are kept free: the node's, and a row of each kind. */
 uint32_t metrics_reserved(void);
 
 /* Row numbers; POOL_NONE where there is no room, not even for what found none. */

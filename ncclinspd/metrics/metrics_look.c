@@ -13,7 +13,7 @@
 #include "ncclinspd/metrics/metrics_impl.h"
 #include "ncclinspd/sums/links.h"
 
-/* By how much it has grown; what is less than before has begun anew. */
+/* The growth since `before`, which is `now` then; what is less than before has begun anew. */
 static double grown(double *before, double now)
 {
 	double by = now >= *before ? now - *before : now;
@@ -143,7 +143,7 @@ struct ages {
 	const struct metrics_seen *seen;	/* or NULL */
 	const struct process *process;
 	uint64_t now_ns;
-	uint32_t comm_index;		/* of the one before, most often this one's too */
+	uint32_t comm_index;		/* the one before's, most often this one's too */
 	struct metrics_row *row;	/* NULL: none yet */
 };
 

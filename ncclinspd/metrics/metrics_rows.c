@@ -14,7 +14,7 @@
 #define SECOND_NS	UINT64_C(1000000000)
 #define WANTED_NS	(600 * SECOND_NS)	/* unused for so long: goes where room is wanted */
 #define KEEP_NS		(3600 * SECOND_NS)	/* ... goes */
-#define NODE_SERIES	32	/* of the node itself */
+#define NODE_SERIES	32	/* series of the node itself */
 
 uint32_t metrics_reserved(void)
 {
@@ -52,7 +52,7 @@ static bool is_old(const struct metrics_row *row, uint64_t now_ns, uint64_t age_
 	return row->labels.uid != METRICS_NOBODY && row->used_ns + age_ns < now_ns;
 }
 
-/* Whose job lives, or did a moment ago, may only be idle. */
+/* A row whose job lives, or did a moment ago, may only be idle. */
 static bool has_job(const struct metrics *m, const struct metrics_row *row, uint64_t now_ns)
 {
 	struct metrics_labels l;
@@ -94,7 +94,7 @@ static bool has_room(const struct metrics *m, uint32_t series)
 	return m->stats.series + series + m->reserved <= m->stats.limit;
 }
 
-/* What each user may have where there is not enough for all, this one among them. */
+/* The series that each user may have where there is not enough for all, this one among them. */
 static uint32_t fair_share(struct metrics *m, uid_t uid)
 {
 	uint32_t users = uid != METRICS_NOBODY && !*series_of(m, uid);
@@ -146,7 +146,10 @@ static bool make_room(struct metrics *m, uint32_t series, uid_t uid, uint64_t no
 	return may_grow(m, series, uid, now_ns);
 }
 
-/* In its kind's table of series, gauges and infos are not known yet, and counters are 0. */
+/*
+ * Add a row: what its kind's table of series calls a gauge or an info is not known yet, and
+ * counters are 0.
+ */
 static uint32_t add(struct metrics *m, const struct metrics_labels *labels, uint64_t place,
 		    uint64_t now_ns)
 {
@@ -185,7 +188,10 @@ static uint32_t find(const struct metrics *m, const struct metrics_labels *label
 	return item;
 }
 
-/* What found no room, in one row of that kind; nobody's, so that only who sees all sees it. */
+/*
+ * All that found no room shares one row of that kind.  It is nobody's, so that only viewers
+ * of everything see it.
+ */
 static uint32_t other(struct metrics *m, enum metrics_kind kind, uint64_t now_ns)
 {
 	struct metrics_labels labels;

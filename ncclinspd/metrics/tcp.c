@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A collector on the network reaches the daemon through one address, given in digits: no name
+ * service is ever asked, or waited for.
+ */
 #include "ncclinspd/metrics/tcp.h"
 
 #include <arpa/inet.h>
@@ -71,7 +75,7 @@ int tcp_listen(const struct tcp_address *address)
 	if (fd < 0)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-	if (at->sa_family == AF_INET6)	/* what was named, and nothing else */
+	if (at->sa_family == AF_INET6)	/* take what was named, and nothing else */
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof(yes));
 	if (bind(fd, at, address->bytes) < 0 || listen(fd, BACKLOG) < 0)
 		return -errno;

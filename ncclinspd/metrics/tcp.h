@@ -6,7 +6,7 @@
 
 #include <sys/socket.h>
 
-#define TCP_TEXT_BYTES	64	/* of an address and a port, with the end */
+#define TCP_TEXT_BYTES	64	/* room for an address and a port, with the end */
 
 struct tcp_address {
 	struct sockaddr_storage at;

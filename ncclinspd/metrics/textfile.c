@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A disk may be slow or hang, the daemon may not: the text is made here, and another thread writes
+ * it to the file.
+ */
 #include "ncclinspd/metrics/textfile.h"
 
 #include <errno.h>
@@ -17,7 +21,7 @@ struct textfile {
 	struct writer *writer;
 	char dir[PATH_MAX];
 	char path[PATH_MAX];
-	const char *name;	/* in `path` */
+	const char *name;	/* the last part of `path` */
 	uint64_t given_ns;	/* when the last one was given to the writer */
 	struct textfile_stats stats;
 };
@@ -61,7 +65,7 @@ void textfile_free(struct textfile *t)
 	free(t);
 }
 
-/* What the writer's thread has come to since. */
+/* Take over what the writer's thread has come to since. */
 static void take_stats(struct textfile *t)
 {
 	struct writer_stats now;

@@ -19,13 +19,13 @@ struct textfile;
 struct textfile_stats {
 	uint64_t written, failed;
 	uint64_t last_ns;	/* about when the last was written, CLOCK_MONOTONIC; 0: none was */
-	int error;		/* of the last that failed, if none was written after it; else 0 */
+	int error;		/* the last failure's, if none was written after it; else 0 */
 };
 
 /* A negative errno: the directory of `path` is not there, or has no place for it. */
 int textfile_new(struct textfile **tp, const char *path);
 
-/* As writer_close(); the file goes. */
+/* Waits as writer_close() does; the file goes. */
 void textfile_free(struct textfile *t);
 
 /* Have it written.  What cannot be is told by the stats. */
