@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define BODY_LINE_BYTES	4096	/* of a line between chunks; of all lines behind the last */
+#define BODY_LINE_BYTES	4096	/* one line between chunks; all lines behind the last */
 
 static const struct http_refusal malformed = {
 	400, "bad_request", "this is no HTTP request",
@@ -34,7 +34,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* What a method and the name of a header field consist of. */
+/* A method and the name of a header field consist of these characters. */
 static bool is_token(const char *text)
 {
 	const char *at = text;
@@ -230,7 +230,7 @@ static int read_field(struct http_request *r, char *line, struct http_refusal *w
 
 /* ---- the head ---------------------------------------------------------------------- */
 
-/* Behind the empty line at which it ends; NULL: not there yet. */
+/* The place behind the empty line at which the head ends; NULL: not there yet. */
 static char *find_end(char *text, size_t bytes)
 {
 	char *at = text, *end = text + bytes;

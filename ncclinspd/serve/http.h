@@ -15,14 +15,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define HTTP_LINE_BYTES	4096	/* of a request's first line */
-#define HTTP_HEAD_BYTES	32768	/* with all header fields */
+#define HTTP_LINE_BYTES	4096	/* the first line of a request */
+#define HTTP_HEAD_BYTES	32768	/* the first line with all header fields */
 
 /* Texts lie in the bytes that were read. */
 struct http_request {
 	const char *method;
 	char *path;		/* decoded */
-	char *query;		/* as it was sent, behind the '?'; NULL: none */
+	char *query;		/* the text behind the '?', as it was sent; NULL: none */
 	const char *accept;	/* NULL: not given */
 	uint64_t body_bytes;	/* announced; 0: none, or in chunks */
 	bool has_length, chunked;
@@ -49,8 +49,8 @@ ssize_t http_read_head(char *text, size_t bytes, struct http_request *r,
 struct http_body {
 	enum { HTTP_BODY_DONE, HTTP_BODY_PLAIN, HTTP_BODY_SIZE, HTTP_BODY_NOTE, HTTP_BODY_CHUNK,
 	       HTTP_BODY_CHUNK_END, HTTP_BODY_TRAILER } at;
-	uint64_t left;		/* of what is announced, or of the chunk */
-	uint32_t line_bytes;	/* of a line between chunks */
+	uint64_t left;		/* bytes of what is announced, or of the chunk */
+	uint32_t line_bytes;	/* length so far of a line between chunks */
 };
 
 void http_body_begin(struct http_body *b, const struct http_request *r);

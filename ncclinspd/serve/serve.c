@@ -25,12 +25,12 @@
 static const struct route {
 	const char *path;
 	unsigned params;
-	const struct field_table *tables;	/* of its rows, where `fields` may choose */
+	const struct field_table *tables;	/* tables of its rows, where `fields` may choose */
 	void (*fill)(struct request *r, struct json *j);
 	/* Instead, where the answer is not made in one go. */
 	int (*open)(struct request *r, struct answer *a);
 	const char *type;	/* of it; NULL: SERVE_JSON */
-	/* Where something is to be done, by which method.  Negative errno: it was not. */
+	/* Do something, where the method is `by`.  Negative errno: it was not done. */
 	int (*act)(struct request *r, struct json *j);
 	const char *by;
 	/* Instead, where the answer is a file's text (malloc'ed).  Negative errno: none. */

@@ -45,7 +45,7 @@ struct serve_config {
 	const char *host;	/* the texts are copied */
 	const char *boot_id;	/* NULL: not readable */
 	const char *loop;	/* "io_uring" or "epoll" */
-	const char *group;	/* whose members see everything; NULL: "ncclinsp" */
+	const char *group;	/* the group whose members see everything; NULL: "ncclinsp" */
 	/*
 	 * Over TCP, where nobody knows who asks: /metrics of everything, and nothing else.
 	 * Who may connect is a matter of the address.
@@ -54,15 +54,15 @@ struct serve_config {
 	uint64_t started_mono_ns;
 	uint64_t started_real_ns;
 	uint64_t request_ns;	/* to receive a request; 0: the 5 s that are promised */
-	uint32_t connections;	/* at the same time; 0: the 64 that are promised */
-	uint32_t stream_bytes;	/* that wait for one slow client; 0: 1 MiB, of records 8 */
+	uint32_t connections;	/* the most at the same time; 0: the 64 that are promised */
+	uint32_t stream_bytes;	/* the most that wait for a slow client; 0: 1 MiB, of records 8 */
 };
 
 /* The sums of /v1/status that hold since the daemon's start, ended processes included. */
 struct serve_ingest {
 	uint64_t records;
 	uint64_t bytes;
-	uint64_t lost;		/* since they are read, of every cause, to the record */
+	uint64_t lost;		/* records lost since they are read, of every cause; exact */
 	uint64_t before;	/* overwritten before they could be read for the first time */
 	uint64_t rejected;	/* records refused, and segments that lied */
 	uint32_t segments;	/* attached now */
@@ -72,7 +72,7 @@ struct serve_ingest {
 /* One way of telling others, as /v1/status has it. */
 struct serve_exporter {
 	const char *kind;
-	const char *at;		/* where; holds until the daemon's next step */
+	const char *at;		/* the place; holds until the daemon's next step */
 	uint64_t done;		/* answers, files */
 	uint64_t failed;	/* UNKNOWN_U64: does not apply */
 	uint64_t last_ns;	/* 0: none yet */
@@ -82,25 +82,28 @@ struct serve_exporter {
 #define SERVE_EXPORTERS 4
 
 /*
- * Where the answers come from.  The pointers hold for the server's life; what
+ * The source of the answers.  The pointers hold for the server's life; what
  * the functions give holds until the daemon's next step.
  */
 struct serve_source {
-	void *arg;	/* of the functions */
+	void *arg;	/* the functions' argument */
 	/* All processes, alive and lately ended, in the order of their ids; returns how many. */
 	size_t (*processes)(void *arg, struct process *const **list);
-	/* As discover_next_foreign().  NULL: there are none. */
+	/* The same as discover_next_foreign().  NULL: there are none. */
 	const struct foreign *(*next_foreign)(void *arg, size_t *i);
 	/*
-	 * What is in flight in a live process, copied now.  Returns how many, or a
+	 * Copy now what is in flight in a live process.  Returns how many, or a
 	 * negative errno; *slots holds until the next call.  (An ended process has
 	 * last_slots.)
 	 */
 	int (*slots)(void *arg, struct process *p, const struct live_slot **slots);
 	void (*ingest)(void *arg, struct serve_ingest *ingest);
-	/* What there is of containers.  NULL: they are not looked for. */
+	/* The state of containers.  NULL: they are not looked for. */
 	void (*containers)(void *arg, struct containers_stats *stats);
-	/* As discover_next_waiting(), and times that a file had no row.  NULL: nothing waits. */
+	/*
+	 * The same as discover_next_waiting(), and the times that a file had no row.
+	 * NULL: nothing waits.
+	 */
 	bool (*next_waiting)(void *arg, size_t *i, uid_t *uid);
 	uint64_t (*no_row)(void *arg);
 	/*
@@ -121,7 +124,10 @@ struct serve_source {
 	int (*snapshot)(void *arg, uint64_t now_ns, char *path, uint64_t *bytes,
 			uint64_t *ticket);
 	int (*snapshot_outcome)(void *arg, uint64_t ticket);
-	/* What is wanted of jobs has changed: 0, or why they cannot be told: a negative errno. */
+	/*
+	 * Called when what is wanted of jobs has changed: 0, or a negative errno: why
+	 * they cannot be told.
+	 */
 	int (*steered)(void *arg, uint64_t now_ns);
 	/* Fills in what is configured, and says how many that are.  NULL: nothing is. */
 	size_t (*exporters)(void *arg, struct serve_exporter out[SERVE_EXPORTERS]);
@@ -135,7 +141,7 @@ struct serve_source {
 	struct aggregate *aggregate;
 	struct links *links;
 	const struct transferlog *transferlog;
-	struct names *names;	/* what people call things goes there; charged to them */
+	struct names *names;	/* takes what people call things, charged to them */
 	const struct accounts *accounts;	/* NULL: each uid is one */
 	struct diagnose *diagnose;
 	const struct metrics *metrics;
@@ -144,7 +150,7 @@ struct serve_source {
 	const struct config_reading *reading;	/* of it */
 };
 
-/* 0 or a negative errno; listen_fd is closed by serve_close() or on failure. */
+/* Returns 0 or a negative errno; listen_fd is closed by serve_close() or on failure. */
 int serve_open(struct serve **sp, const struct serve_config *config,
 	       const struct serve_source *source);
 void serve_close(struct serve *s);
@@ -152,7 +158,7 @@ void serve_close(struct serve *s);
 /* The descriptor to watch for reading (an epoll set); stays the server's. */
 int serve_fd(const struct serve *s);
 
-/* How long the caller may sleep, from `now_ns` (CLOCK_MONOTONIC); UINT64_MAX: for ever. */
+/* The time to sleep at most, from `now_ns` (CLOCK_MONOTONIC), in ns; UINT64_MAX: for ever. */
 uint64_t serve_timeout_ns(struct serve *s, uint64_t now_ns);
 
 /* Do all that can be done without waiting.  The same moment on both clocks. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who is let in, and who has to go for it.
+ * Admission: the clients that are let in, and those that have to go for it.
  *
  * There are so many places; one is taken from accept to the last answer.  One user without
  * the right to see all gets half of them, and all of these users together seven eighths, lest
  * they shut out root.  When none is left, a client that comes takes the place of one whose
  * user has more of them, or which holds its own without asking anything: many slow ones do
- * not keep out who asks little.  Whoever gets no place is let in all the same, told so with
- * a 429 when it asks, and goes.
+ * not keep out one that asks little.  A client that gets no place is let in all the same, told
+ * so with a 429 when it asks, and goes.
  */
 #include "ncclinspd/serve/serve_impl.h"
 
@@ -92,7 +92,7 @@ static bool place_take(struct serve *s, const struct viewer *v)
 	return victim;
 }
 
-/* Those without a place are few: the one that was let in first goes. */
+/* Clients without a place are few: the one that was let in first goes. */
 static void place_bound_others(struct serve *s)
 {
 	struct client *first = NULL;

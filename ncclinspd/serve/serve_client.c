@@ -27,13 +27,13 @@
 #define GROUP		"ncclinsp"
 #define SECOND_NS	UINT64_C(1000000000)
 #define ANSWER_NS	(30 * SECOND_NS)
-#define WAIT_NS		(4 * SECOND_NS)	/* for a file: less than clients wait */
+#define WAIT_NS		(4 * SECOND_NS)	/* the wait for a file: less than clients wait */
 #define LEAVE_NS	SECOND_NS
 #define LATER_NS	UINT64_C(20000000)	/* between two looks for a file */
 #define IN_BYTES	(HTTP_HEAD_BYTES + 4096)
 #define OUT_BYTES	(SERVE_BLOCK_BYTES + 512)
-#define PIECE_HEAD	6			/* "4000", and the end of that line */
-#define TURN_STEPS	32			/* of one connection, before the next */
+#define PIECE_HEAD	6			/* bytes of "4000" and the end of that line */
+#define TURN_STEPS	32			/* steps of one connection, before the next */
 #define TURN_BYTES	(256u << 10)
 
 /* ---- whose it is ------------------------------------------------------------------- */
@@ -378,7 +378,7 @@ static bool client_read(struct client *c)
 	return true;
 }
 
-/* What is thrown away. */
+/* Read what a client still sends, to throw it away. */
 static bool client_drain(struct client *c)
 {
 	char text[4096];

@@ -10,7 +10,7 @@ struct clock_row {
 	struct gpuclock_facts facts;
 	int32_t pid, rank;
 	uint64_t seen_ns;	/* CLOCK_MONOTONIC of the newest stamp; 0: none */
-	uint64_t width_ns;	/* of its bracket; UNKNOWN_U64: there is no lower bound */
+	uint64_t width_ns;	/* width of its bracket; UNKNOWN_U64: there is no lower bound */
 };
 
 static void put_gpu_uuid(const struct serve *s, struct json *j, const void *row)
@@ -111,7 +111,7 @@ static void fill_row(struct clock_row *row, const struct gpu *gpu)
 		return;
 	row->seen_ns = hi;
 	row->width_ns = lo ? hi - lo : UNKNOWN_U64;
-	/* what is known is the drift against the host's counter at its frozen rate */
+	/* the known drift is against the host's counter at its frozen rate */
 	row->facts.drift_ppm += 1e6 * (gpu->host.ns_per_tick / gpu->now.ns_per_tick - 1);
 }
 

@@ -15,7 +15,7 @@
 #include "util/cleanup.h"
 
 #define ROWS	2048	/* operations, transfers: the nearest to the slow one */
-#define PIECE	256	/* of a log, looked at between two turns of who cannot wait */
+#define PIECE	256	/* rows of a log, looked at between two turns of what cannot wait */
 #define BREATH	32	/* rows written between them */
 
 /* ---- what is shown ------------------------------------------------------------------ */
@@ -39,7 +39,7 @@ static uint64_t began_ns(const struct op *op)
 	return op->enqueued_ns ? op->enqueued_ns : op->seen_ns;
 }
 
-/* What was under way in the window is offered, by how far it is from the slow one. */
+/* Offer what was under way in the window, by how far it is from the slow one. */
 static void *offer(const struct exemplar *e, struct nearest *l, uint64_t from_ns, uint64_t to_ns)
 {
 	if (from_ns > e->to_ns || to_ns < e->from_ns)
@@ -103,7 +103,7 @@ static void put_part_time(const struct request *r, struct json *j, const struct 
 	rows_put_time(r->serve, j, name, at_ns);
 }
 
-/* How far its parts got, beside what /v1/collectives tells. */
+/* The progress of an operation's parts, beside what /v1/collectives tells. */
 static const struct field part_fields[] = {
 #define F(name, kind) { #name, kind, offsetof(struct op, name), NULL }
 	F(kernel_started, FIELD_U32),
@@ -177,7 +177,7 @@ static void put_window(const struct scene *scene, struct json *j)
 	json_begin(j, '{');
 	rows_put_time(scene->request->serve, j, "from", e->from_ns);
 	rows_put_time(scene->request->serve, j, "to", e->to_ns);
-	json_key(j, "whole");	/* else a log had forgotten what ended first */
+	json_key(j, "whole");	/* false: a log had forgotten what ended first */
 	json_put_bool(j, oplog_since_ns(source->oplog) <= e->from_ns);
 	json_key(j, "left_out");
 	json_put_u64(j, scene->ops.left_out);

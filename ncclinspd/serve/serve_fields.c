@@ -36,7 +36,7 @@ static void choose(struct chosen *c, unsigned n)
 	c->bits[n / 64] |= UINT64_C(1) << n % 64;
 }
 
-/* What lies in a member is chosen one by one, or with its name all of it. */
+/* A member's own members are chosen one by one, or all together by its name. */
 static bool choose_one(const struct field_table *tables, const char *text, size_t bytes,
 		       struct chosen *c)
 {

@@ -77,7 +77,7 @@ const struct field finding_fields[] = {
 	{ NULL, 0, 0, NULL },
 };
 
-/* In an answer the kind is called that. */
+/* The kind is called "kind" in an answer. */
 static const struct field kind_field[] = {
 	{ "kind", FIELD_PUT, 0, put_kind },
 	{ NULL, 0, 0, NULL },

@@ -3,11 +3,11 @@
 #define NCCLINSPD_SERVE_SERVE_IMPL_H
 
 /*
- * What the files of the server share; for serve*.c and stream.c only.
+ * The structs and functions that the server's files share; for serve*.c and stream.c only.
  *
  *   serve.c           routes, methods, errors; the server's life
  *   http.c            bytes -> struct http_request
- *   serve_accept.c    who is let in, and who has to go for it
+ *   serve_accept.c    the clients that are let in, and those that have to go for it
  *   serve_client.c    one connection: reading, answering, its deadlines
  *   serve_answer.c    answers and refusals
  *   serve_query.c     parameters -> struct query
@@ -38,11 +38,11 @@
 #define SERVE_SPARE		64	/* connections without a place, on their way out */
 #define SERVE_BODY_BYTES	65536
 #define SERVE_ANSWER_BYTES	(32u << 20)
-#define SERVE_BLOCK_BYTES	16384	/* of an answer that is written piece by piece */
+#define SERVE_BLOCK_BYTES	16384	/* a piece of an answer that is written piece by piece */
 #define SERVE_ROWS_DEFAULT	100
 #define SERVE_ROWS_MAX		10000
 #define SERVE_PIDS_MAX		32
-#define SERVE_WHY_BYTES		1536	/* of why a request was refused */
+#define SERVE_WHY_BYTES		1536	/* room for why a request was refused */
 
 /* ---- who asks ---------------------------------------------------------- */
 
@@ -56,7 +56,7 @@ static inline bool viewer_sees(const struct viewer *v, uid_t uid)
 	return v->all || v->uid == uid;
 }
 
-/* In the order in which they give up their places. */
+/* Phases, in the order in which clients give up their places. */
 enum client_phase {
 	CLIENT_IDLE,		/* between two requests */
 	CLIENT_READING,		/* connected, or a part of a request has come */
@@ -67,11 +67,11 @@ enum client_phase {
 };
 
 /*
- * What is sent: a text, or what `read` gives piece by piece until it says that this was the
+ * An answer is a text, or what `read` gives piece by piece until it says that this was the
  * end.  Whatever it owns goes with it (answer_deinit()).
  */
 #define ANSWER_END	(-1)
-#define ANSWER_BROKEN	(-2)	/* what was sent so far cannot be completed */
+#define ANSWER_BROKEN	(-2)	/* the part that was sent so far cannot be completed */
 
 struct answer {
 	unsigned status;
@@ -82,7 +82,7 @@ struct answer {
 	size_t bytes;
 	/* Up to `max` bytes; 0: nothing now, client_wake() follows; or one of the above. */
 	ssize_t (*read)(void *arg, char *buf, size_t max);
-	void (*free)(void *arg);	/* of `arg`; NULL: nothing to be freed */
+	void (*free)(void *arg);	/* frees `arg`; NULL: nothing to be freed */
 	void *arg;
 };
 
@@ -94,12 +94,12 @@ struct client {
 	struct viewer viewer;
 	enum client_phase phase;
 	bool has_place;		/* false: it is told so when it asks, and goes */
-	bool readable, writable;	/* as far as is known */
+	bool readable, writable;	/* the state as far as is known */
 	bool hung_up;		/* sends nothing more, or is gone */
 	bool broken;		/* nothing can be sent any more */
 	bool asleep;		/* its answer has nothing for it now */
 	uint64_t answered;	/* requests so far */
-	uint64_t since_ns;	/* in this phase */
+	uint64_t since_ns;	/* start of this phase */
 	uint64_t deadline_ns;	/* UINT64_MAX: none */
 
 	char *in;		/* NULL: nothing has come; the head, then what follows it */
@@ -117,7 +117,7 @@ struct client {
 	size_t out_bytes, out_sent;
 	size_t text_sent;
 	bool out_last;
-	uint64_t ticket;	/* of the file, while waiting */
+	uint64_t ticket;	/* the file's, while waiting */
 };
 
 /* serve_client.c: take over a connection.  -ENOMEM, or epoll's errno: it is closed. */
@@ -171,7 +171,7 @@ void answer_deinit(struct answer *a);
 /* The request of `c` is complete: fill in c->answer.  Returns the phase in which that is. */
 enum client_phase serve_request(struct client *c);
 
-/* As that of one that waits.  False: it goes on waiting. */
+/* Complete the answer of a client that waits.  False: it goes on waiting. */
 bool serve_later(struct client *c);
 
 /* ---- what is asked ----------------------------------------------------- */
@@ -223,7 +223,7 @@ struct query {
 	uint32_t npids;			/* 0: all */
 	pid_t pid[SERVE_PIDS_MAX];
 	uint64_t since_mono_ns;
-	uint32_t limit;			/* 0: as many as without it */
+	uint32_t limit;			/* the most rows; 0: as many as without it */
 	uint32_t windows;		/* bits: 1 << enum aggregate_window */
 	uint32_t by;			/* AGGREGATE_BY_* */
 	uint64_t older_than_ns;
@@ -232,7 +232,7 @@ struct query {
 	uint32_t link_windows;		/* bits: 1 << enum links_window */
 	int32_t peer;			/* UNKNOWN_I32: all */
 	int send;			/* true, false or QUERY_ANY */
-	const char *fields;		/* as it was given, the request's; NULL: all */
+	const char *fields;		/* text as it was given, the request's; NULL: all */
 };
 
 /* Nothing asked for in particular. */
@@ -263,7 +263,7 @@ enum field_kind {
 	FIELD_RATE,	/* double, below 0: null */
 	FIELD_TIME,	/* CLOCK_MONOTONIC ns, 0: null; gives <name>_at and <name>_mono_ns */
 	FIELD_NULL,	/* promised, and not known yet by any stage */
-	FIELD_PUT,	/* by the function */
+	FIELD_PUT,	/* written by the function */
 };
 
 typedef void field_put_fn(const struct serve *s, struct json *j, const void *row);
@@ -303,11 +303,14 @@ static inline bool chosen_wants_any(const struct chosen *c, unsigned first, unsi
 	return first < end;
 }
 
-/* Those of a table that are wanted.  Its first has the number `n`; returns that of the next's. */
+/*
+ * Write the wanted names of a table.  Its first name has the number `n`; returns the number
+ * of the next table's first.
+ */
 unsigned rows_put_chosen(const struct serve *s, struct json *j, const struct field *fields,
 			 const void *row, const struct chosen *c, unsigned n);
 
-/* How many names a table has. */
+/* The number of names in a table. */
 unsigned rows_count(const struct field *fields);
 
 /* One of the tables of a row; the last has no fields. */
@@ -345,10 +348,10 @@ extern const struct field transfer_fields[];
 /* A GPU's uuid as the driver writes it, 16 bytes; NULL: not known. */
 void serve_put_uuid(struct json *j, const uint8_t *uuid);
 
-/* By reason, as an object: `refused` has STAMP_FAULT_END places. */
+/* Write counts by reason, as an object: `refused` has STAMP_FAULT_END places. */
 void serve_put_refused(struct json *j, const uint64_t *refused);
 
-/* What a struct op has together with others (serve_joint.c). */
+/* Members that a struct op has together with others (serve_joint.c). */
 field_put_fn serve_put_arrival, serve_put_arrival_source, serve_put_late, serve_put_waitfree;
 field_put_fn serve_put_fused, serve_put_batch;
 field_put_fn serve_put_derived, serve_put_shift, serve_put_skew;
@@ -357,7 +360,7 @@ field_put_fn serve_put_derived, serve_put_shift, serve_put_skew;
 
 #define SERVE_USERS	64
 
-/* What /etc/passwd said a moment ago; an empty name: nothing. */
+/* A line of /etc/passwd, as of a moment ago; an empty name: there was none. */
 struct user {
 	uid_t uid;
 	char name[40];
@@ -374,17 +377,17 @@ struct serve {
 	bool listening;		/* false: nothing to make a connection of */
 	uint64_t listen_again_ns;
 	struct log_rate accept_rate;
-	gid_t group;		/* who sees everything; -1: there is no such group */
+	gid_t group;		/* its members see everything; -1: there is no such group */
 	uint64_t now_ns;
 	uint64_t real_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
 	struct client *clients;
 	uint32_t nclients;
 	struct stream *streams;
-	uint32_t tracing;	/* of these take records */
-	uint64_t collected, collected_ns;	/* of /metrics */
+	uint32_t tracing;	/* streams that take records */
+	uint64_t collected, collected_ns;	/* answers of /metrics, and when the last was */
 	struct json line;	/* scratch of the streams */
 	struct user *users;	/* SERVE_USERS of them, by uid */
-	struct sums *sums;	/* of the snapshot before; NULL: none was asked for yet */
+	struct sums *sums;	/* the snapshot before's; NULL: none was asked for yet */
 };
 
 struct request {
@@ -393,12 +396,12 @@ struct request {
 	struct query query;
 	struct chosen chosen;
 	bool dry_run;		/* a PUT that is to change nothing */
-	const char *tail;	/* of the path, behind a route that ends in a slash */
+	const char *tail;	/* rest of the path, behind a route that ends in a slash */
 	const char *body;	/* not terminated; NULL: none */
 	size_t body_bytes;
 	const char *accept;	/* types of answers; NULL: any */
 	struct client *client;
-	char why[256];		/* in words, why something cannot be done; "": nothing to add */
+	char why[256];		/* text: why something cannot be done; "": nothing to add */
 };
 
 /* Each adds its members to the answer's open object. */
@@ -432,7 +435,7 @@ void serve_overhead(struct request *r, struct json *j);
  */
 int serve_put_level(struct request *r, struct json *j);
 
-/* As that, of PUT /v1/phase; -ENOSPC: too many names. */
+/* PUT /v1/phase has the same errors; -ENOSPC: too many names. */
 void serve_phase(struct request *r, struct json *j);
 int serve_put_phase(struct request *r, struct json *j);
 
@@ -441,7 +444,7 @@ int serve_refuse(struct request *r, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /*
- * Whom a PUT is about is a wish: its kind, pid, job, id, uid and everybody.
+ * The target of a PUT is a wish: its kind, pid, job, id, uid and everybody.
  * target_read() takes these and dry_run from the body and gives all other members to `other`;
  * target_find() sees to it that there are such processes, and that they may be changed.
  * 0, or -EINVAL, -ESRCH, -EPERM, or what `other` returned.
@@ -454,7 +457,7 @@ int target_find(struct request *r, struct wish *w);
 /* The live ones: step from *i = 0 until NULL. */
 struct process *target_next(const struct request *r, const struct wish *w, size_t *i);
 
-/* As members of the open object: target, pid, job, comm_id. */
+/* Write members of the open object: target, pid, job, comm_id. */
 void target_put(struct json *j, const struct wish *w);
 
 /* A wish's members; and, as the answer to one, also whom it is about. */
@@ -467,7 +470,7 @@ void serve_control(const struct serve *s, struct json *j);
 /* The most that watching costs any process, as a member of the open object. */
 void serve_put_overhead(struct request *r, struct json *j);
 
-/* What the daemon itself costs, as a member of the open object. */
+/* The cost of the daemon itself, as a member of the open object. */
 void serve_put_daemon_cost(const struct serve *s, struct json *j);
 
 extern const char *const serve_levels[NCI_LEVELS];	/* "off" and so on */

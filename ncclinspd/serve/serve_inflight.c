@@ -39,7 +39,7 @@ static void put_state_of_process(const struct serve *s, struct json *j, const vo
 	put_process_state(s, j, ((const struct inflight *)row)->process);
 }
 
-/* That in which it began. */
+/* The phase in which it began. */
 static void put_phase(const struct serve *s, struct json *j, const void *row)
 {
 	const struct inflight *r = row;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an operation has together with others: a kernel, a group, the other ranks. */
+/* Members that an operation has together with others: a kernel, a group, the other ranks. */
 #include "ncclinspd/compare/ranks_compare.h"
 #include "ncclinspd/serve/serve_impl.h"
 

@@ -90,7 +90,7 @@ static uint64_t since_ns(const struct process *p)
 	return p->steering.since_ticks ? timeline_mono(&p->clock, p->steering.since_ticks) : 0;
 }
 
-/* What it does: until it has looked at the control file, something else may be wanted. */
+/* The state of a process: until it has looked at the control file, another may be wanted. */
 static void put_steering(const struct serve *s, struct json *j, const struct process *p)
 {
 	const struct steering *st = &p->steering;

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK_BYTES	65536	/* of rows, allocated and freed in one go */
-#define BREATH		32	/* rows written between two turns of who cannot wait */
+#define BLOCK_BYTES	65536	/* bytes of rows, allocated and freed in one go */
+#define BREATH		32	/* rows written between two turns of what cannot wait */
 
 struct block {
 	struct block *next;
@@ -113,7 +113,7 @@ void listing_put_all(struct listing *l, struct json *j)
 	json_end(j, ']');
 }
 
-/* At least `bytes` of text, unless that is the end. */
+/* Write at least `bytes` of text, unless the rows end before. */
 static void write_rows(struct listing *l, size_t bytes)
 {
 	struct json *j = &l->text;
@@ -128,7 +128,7 @@ static void write_rows(struct listing *l, size_t bytes)
 	l->ended = true;
 }
 
-/* What was sent goes; the last byte stays, since commas depend on it. */
+/* Drop what was sent; the last byte stays, since commas depend on it. */
 static void drop_sent(struct listing *l)
 {
 	l->text.text[0] = l->text.text[l->text.bytes - 1];

@@ -39,7 +39,7 @@ struct kernels_row {
 	uint32_t cost_used_ns;
 	uint32_t cost_bursts;
 	bool has_cost;
-	double cost_ns, cost_error_ns;	/* what is seen can be below 0: chance */
+	double cost_ns, cost_error_ns;	/* the seen cost can be below 0: chance */
 	double slower, slower_error;
 	uint64_t period_ns, length_ns;
 	uint64_t bursts;
@@ -185,7 +185,7 @@ static void put_process(const struct serve *s, struct json *j, const struct proc
 	json_end(j, '}');
 }
 
-/* Of one process: callbacks and kernels; < 0: not known. */
+/* The share of one process: callbacks and kernels; < 0: not known. */
 static double share_of(const struct serve *s, const struct process *p)
 {
 	const struct cost *cost = steer_cost(s->source.steer, p);

@@ -158,7 +158,7 @@ static const struct field peer_fields[] = {
 	{ NULL, 0, 0, NULL },
 };
 
-/* Of a struct transfer. */
+/* Fields of a struct transfer. */
 const struct field transfer_fields[] = {
 #define P(name, put) { name, FIELD_PUT, 0, put }
 #define W(name, kind) { #name, kind, offsetof(struct transfer, row.who.name), NULL }

@@ -81,8 +81,8 @@ static void user_read(struct user *u)
 }
 
 /*
- * From the local file only: a directory service may take seconds to answer, and
- * nobody drains meanwhile.  Who wants such a name has the uid.
+ * The name is from the local file only: a directory service may take seconds to answer,
+ * and nobody drains meanwhile.  A client that wants such a name has the uid.
  */
 static void put_user(const struct serve *s, struct json *j, const void *row)
 {
@@ -289,7 +289,7 @@ static const struct field foreign_fields[] = {
 	{ NULL, 0, 0, NULL },
 };
 
-/* Who records in a format that is not ours: running, and not to be listed above. */
+/* Processes that record in a format that is not ours: running, and not to be listed above. */
 static void put_foreign(const struct request *r, struct json *j)
 {
 	const struct serve_source *source = &r->serve->source;

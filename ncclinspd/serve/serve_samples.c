@@ -13,7 +13,7 @@
 #include "util/list.h"
 
 #define SERIES	512	/* one rank's operations of one function on one communicator */
-#define KEPT	64	/* of each, and half of that at least where there are so many */
+#define KEPT	64	/* most of each series; at least half of it where there are so many */
 #define ROWS	8192
 
 struct series {

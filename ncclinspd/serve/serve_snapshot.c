@@ -16,11 +16,11 @@
 
 #define FORMAT		"ncclinsp-snapshot"
 #define VERSION		1
-#define KINDS		512	/* of operations, by process, communicator and function */
-#define KEPT		32	/* of each kind */
+#define KINDS		512	/* kinds of operations, by process, communicator and function */
+#define KEPT		32	/* the most operations of each kind */
 #define ROWS		4096
 
-/* How much of a kind is in the file. */
+/* The part of a kind that is in the file. */
 struct kind {
 	uint64_t process_id;
 	pid_t pid;

@@ -75,7 +75,7 @@ static const struct field aggregate_fields[] = {
 	{ NULL, 0, 0, NULL },
 };
 
-/* What one user may know of the totals: the sums over his own processes. */
+/* The part of the totals that one user may know: the sums over that user's own processes. */
 static void ingest_of_viewer(const struct request *r, struct serve_ingest *sum)
 {
 	struct process *p;
@@ -176,7 +176,7 @@ static void put_containers(const struct request *r, struct json *j)
 }
 
 struct unwatched_row {
-	uint64_t processes;	/* that wait now */
+	uint64_t processes;	/* processes that wait now */
 	uint64_t files, names;	/* times that they found no place */
 };
 
@@ -234,7 +234,7 @@ static uint64_t rss_bytes(void)
 
 struct cost_row {
 	uint64_t cpu_ns;
-	double cpu_share;	/* of one core, since the start */
+	double cpu_share;	/* share of one core, since the start */
 	uint64_t rss_bytes;
 };
 
@@ -289,7 +289,7 @@ static const struct field status_fields[] = {
 	{ NULL, 0, 0, NULL },
 };
 
-/* What `text` says of every live process that has said what it records; else NULL. */
+/* The word that `text` has for every live process that has said what it records; else NULL. */
 static const char *agreed(const struct request *r, const char *text(const struct process *))
 {
 	const char *all = NULL;

@@ -104,7 +104,7 @@ static const struct field window_field[] = {
 
 #define A(name, kind) { #name, kind, offsetof(struct aggregate_row, name), NULL }
 
-/* What a key of ?by= shows; in the order of AGGREGATE_KEYS. */
+/* The fields that a key of ?by= shows; in the order of AGGREGATE_KEYS. */
 static const struct field key_fields[][4] = {
 	{ { "comm_id", FIELD_PUT, 0, put_row_comm_id }, A(comm_name, FIELD_NAME),
 	  A(nranks, FIELD_I32), { NULL, 0, 0, NULL } },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a snapshot sums up: operations since the start, with what was added since the
+ * The sums of a snapshot: operations since the start, with what was added since the
  * snapshot before, and network links.
  */
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #define KEYS (AGGREGATE_BY_COMM | AGGREGATE_BY_RANK | AGGREGATE_BY_FUNC | AGGREGATE_BY_ALGO | \
 	      AGGREGATE_BY_PROTO | AGGREGATE_BY_SIZE)
-#define SUMS	4096	/* as many as there are cells */
+#define SUMS	4096	/* rows, as many as there are cells */
 
 /* A row of the snapshot before. */
 struct sum {
@@ -31,7 +31,7 @@ struct sum_list {
 
 struct sums {
 	uint64_t at_ns;		/* 0: there was none */
-	struct sum_list before, now;	/* of the one before; of the one that is being made */
+	struct sum_list before, now;	/* rows of the one before; of the one that is being made */
 	bool keeps;		/* the one that is being made is what the next is compared with */
 };
 

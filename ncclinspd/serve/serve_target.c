@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whom a PUT is about: one process, those of a job or of a communicator, or all.
+ * The target of a PUT: one process, those of a job or of a communicator, or all.
  *
- * Who may: of the own processes everybody; of others', and of the node, those who see
- * everything.  What one may not change does not exist for him.
+ * Everybody may change their own processes; viewers of everything may also change others', and
+ * the node.  A process that a viewer may not change does not exist for that viewer.
  */
 #include "ncclinspd/serve/serve_impl.h"
 

@@ -15,7 +15,7 @@
 #include "ncclinspd/base/finding.h"
 
 #define STREAM_BYTES	(1u << 20)
-#define ANY_PID	0	/* of several processes, or of none */
+#define ANY_PID	0	/* a pid for several processes, or for none */
 
 static void append(struct stream *st, const char *text, size_t bytes)
 {

@@ -3,14 +3,14 @@
 #define NCCLINSPD_SERVE_STREAM_H
 
 /*
- * What the two halves of /v1/stream share: stream.c has the clients and their queues,
- * stream_records.c what is told of single records.
+ * The interface between the two halves of /v1/stream: stream.c has the clients and their
+ * queues, stream_records.c what is told of single records.
  */
 
 #include "ncclinspd/serve/serve_impl.h"
 
-#define STREAM_RECORD_BYTES	(8u << 20)	/* that wait for a client that takes records */
-#define STREAM_RECORD_CLIENTS	4		/* that take records, at the same time */
+#define STREAM_RECORD_BYTES	(8u << 20)	/* bytes that wait for one that takes records */
+#define STREAM_RECORD_CLIENTS	4		/* clients that take records, at the same time */
 
 struct batch;
 

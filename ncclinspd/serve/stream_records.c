@@ -15,14 +15,14 @@
 #include "ncclinspd/time/timeline.h"
 #include "util/list.h"
 
-#define BATCH_LINES	256	/* of 64 bytes */
+#define BATCH_LINES	256	/* lines of 64 bytes */
 #define TOLD		256	/* processes whose names a client has; beyond, told again */
 
-/* What a client knows of a process. */
+/* The things that a client knows of a process. */
 struct told {
 	uint64_t process_id;	/* 0: not in use */
 	uint32_t names, comms;
-	uint64_t records;	/* that were for him, lost ones included */
+	uint64_t records;	/* records for that client, lost ones included */
 };
 
 struct kernel_times {
@@ -73,7 +73,7 @@ static uint32_t count_comms(const struct process *p)
 	return n;
 }
 
-/* As in /v1/comms, with the number that records have it by. */
+/* A communicator as in /v1/comms, with the number that records have it by. */
 static const struct field comm_fields[] = {
 #define F(name, kind) { #name, kind, offsetof(struct comm, name), NULL }
 	F(name, FIELD_TEXT),
