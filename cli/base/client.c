@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The exchange with the daemon by libcurl.  It finds the socket that answers, and puts every
+ * failure into words that say what to do next.
+ */
 #include "cli/base/client.h"
 
 #include <curl/curl.h>
@@ -34,7 +38,7 @@ struct client {
 	bool asks_version;	/* on behalf of a request that was refused */
 	struct bytes body;
 	char error[512];
-	/* in place of a daemon; NULL: none */
+	/* the source in place of a daemon; NULL: none */
 	json_t *(*answer)(void *arg, const char *target);
 	void *answer_arg;
 	/* while a stream runs */
@@ -78,7 +82,7 @@ static int probe(const char *path)
 static const char start_own[] = "is ncclinspd running? try: systemctl status ncclinspd, "
 				"or start your own: ncclinspd --foreground";
 
-/* What to do about a socket that does not answer. */
+/* Advice about a socket that does not answer. */
 static const struct advice {
 	int error;
 	const char *why;
@@ -230,7 +234,7 @@ static int refused(struct client *client, const char *target, long status)
 	const char *message = json_string_value(
 		json_object_get(json_object_get(root, "error"), "message"));
 
-	/* What people asked for is refused in words; else the request itself was wrong. */
+	/* A refusal of what people asked for has words; else the request itself was wrong. */
 	if (message && status != 400)
 		fail(client, 0, "%s", message);
 	else

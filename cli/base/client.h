@@ -25,12 +25,12 @@ struct client;
 struct client *client_new(const char *path, long timeout_ms);
 void client_free(struct client *client);
 
-/* How long a request may take from now on. */
+/* Sets how long a request may take from now on. */
 void client_set_timeout(struct client *client, long timeout_ms);
 
 /*
- * From now on `answer` is asked in place of a daemon: a new object, or NULL where it has
- * none for that target.
+ * Have `answer` asked in place of a daemon from now on: it returns a new object, or NULL where
+ * it has none for that target.
  */
 void client_set_source(struct client *client, json_t *(*answer)(void *arg, const char *target),
 		       void *arg);

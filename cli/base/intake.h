@@ -19,7 +19,7 @@
  */
 json_t *intake_read(const char *text, size_t bytes, json_error_t *error);
 
-/* As an unsigned number; below 0: 0. */
+/* The value as an unsigned number; below 0: 0. */
 static inline uint64_t intake_whole(double value)
 {
 	if (!(value > 0))

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The signals that end a command which writes files: they set a flag, so that the command can
+ * finish its file.
+ */
 #include "cli/base/interrupt.h"
 
 #include <signal.h>

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 
 /*
- * For commands that write files: Ctrl-C ends what they do, not the file; so does a terminal
- * that goes, and who reads a pipe no more.
+ * Catches Ctrl-C for commands that write files: it ends what they do, not the file; so does a
+ * terminal that goes, and a pipe whose reader has gone.
  */
 void interrupt_catch(void);
 
