@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every subcommand needs. */
+/* The parts that every subcommand needs. */
 #include "cli/common/cli.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 #ifndef CLI_COMMON_CLI_H
 #define CLI_COMMON_CLI_H
 
-/* What the command line said, and the subcommands that act on it. */
+/* The command line's content, and the subcommands that act on it. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,7 +26,7 @@ enum cli_exit {
 
 enum cli_format { CLI_TABLE, CLI_WIDE, CLI_JSON, CLI_JSONL, CLI_CSV, CLI_PROM };
 
-#define CLI_ANY_WIDTH 1000	/* of what is cut nowhere */
+#define CLI_ANY_WIDTH 1000	/* columns of output that is cut nowhere */
 
 #define CLI_LIST 8
 
@@ -48,14 +48,14 @@ struct cli {
 	const char *sort;	/* [-]field; NULL: the command's own order */
 	struct cli_list filters;
 	bool watch;
-	bool batch;		/* as into a file, also on a terminal */
+	bool batch;		/* write as into a file, also on a terminal */
 	bool quiet;		/* nothing but errors and the exit code */
 	uint64_t delay_ns;
-	int64_t samples;	/* of -w, of top, lines of tail; CLI_ANY: no end */
+	int64_t samples;	/* number for -w, top, lines of tail; CLI_ANY: no end */
 	struct line_style style;
 	bool terminal;		/* stdout is one */
 	bool clears;		/* it can be cleared, and is to be */
-	int columns;		/* of the terminal; for a file, more than any table has */
+	int columns;		/* width of the terminal; for a file, more than any table has */
 	/* filters; NULL or CLI_ANY: everything */
 	const char *comm;
 	const char *func;
@@ -68,21 +68,21 @@ struct cli {
 	const char *direction;	/* send or recv */
 	uint64_t older_ns;
 	struct cli_list from;	/* files, in place of a daemon */
-	const char *at;		/* of these not the newest, but those of then; or NULL */
+	const char *at;		/* the moment whose files to take, not the newest ones; or NULL */
 	const char *window;
 	bool by_rank;
-	bool all;		/* also what is over */
+	bool all;		/* include what is over */
 	bool readonly;		/* top: without keys that change anything */
-	uint64_t for_ns;	/* how long a level is wanted; 0: for good */
+	uint64_t for_ns;	/* time for which a level is wanted; 0: for good */
 	bool dry_run;		/* say what would be changed, and change nothing */
 	int64_t warn, crit;	/* check: findings from which on it says so */
-	const char *path;	/* of the file that is written; NULL: none was named */
-	const char *inspector_dir;	/* for files of NVIDIA's Inspector; NULL: none */
+	const char *path;	/* the file that is written; NULL: none was named */
+	const char *inspector_dir;	/* place for files of NVIDIA's Inspector; NULL: none */
 	const char *pids;	/* trace: "4711,4712", only these; NULL: all */
 	const char *exemplar;	/* id of the one that is asked for; NULL: none */
 	const char *sample;	/* all or budget; NULL: as it is */
-	const char *argument;	/* of a command that takes one; NULL: none was given */
-	const char *second;	/* behind that; NULL: none was given */
+	const char *argument;	/* the command's one; NULL: none was given */
+	const char *second;	/* the one behind `argument`; NULL: none was given */
 	char *const *paths;	/* all arguments, of a command that takes any number */
 	int npaths;
 	const char *command;	/* its name */
@@ -96,7 +96,7 @@ int cli_fail(const struct cli *cli, int error);
 /* Say what is wrong with the command line, and where help is; CLI_USAGE. */
 int cli_reject(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* How cells are to be written, as of now. */
+/* The way cells are to be written, as of now. */
 struct report_style cli_report_style(const struct cli *cli);
 
 /* CLOCK_MONOTONIC: as the daemon's *_mono_ns, which is on this node. */
@@ -105,7 +105,7 @@ uint64_t cli_now_ns(void);
 /* CLOCK_REALTIME less CLOCK_MONOTONIC, as of now. */
 int64_t cli_real_offset_ns(void);
 
-/* As long as between two samples (-d). */
+/* Waits as long as between two samples (-d). */
 void cli_pause(const struct cli *cli);
 
 /*
@@ -144,7 +144,7 @@ int cmd_trace(struct cli *cli);
 int cmd_export(struct cli *cli);
 int cmd_replay(struct cli *cli);
 
-/* ... but this one, whose exit codes are those of monitoring plugins. */
+/* Exits with the codes of monitoring plugins, unlike all others. */
 int cmd_check(struct cli *cli);
 
 #endif

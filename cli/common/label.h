@@ -3,8 +3,8 @@
 #define CLI_COMMON_LABEL_H
 
 /*
- * What a communicator is called on the screen: its name, with the end of its id
- * where several have that name ("dp:2fca"), or its id where it has none.
+ * A communicator's name on the screen: its own, with the end of its id where several have that
+ * name ("dp:2fca"), or its id where it has none.
  */
 
 #include <jansson.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The common course of commands that print rows: ask the daemon, filter, sort, and print in
+ * the format that was asked for, once or again and again.
+ */
 #include "cli/common/listing.h"
 
 #include <errno.h>
@@ -275,7 +279,7 @@ struct sample {
 	struct report report;
 	json_t *root;		/* the answer */
 	json_t *answered;	/* its rows */
-	json_t *rows;		/* those that are wanted, as the table has them */
+	json_t *rows;		/* the wanted ones, as the table has them */
 	bool first;
 };
 
@@ -346,7 +350,7 @@ static json_t *objects(const struct sample *sample)
 	return array;
 }
 
-/* What the daemon answered, with all its digits, unless something else was asked for. */
+/* Prints the daemon's answer, with all its digits, unless something else was asked for. */
 static int print_json(struct sample *sample)
 {
 	const struct listing *listing = sample->listing;
@@ -439,7 +443,7 @@ static int fetch(struct listing_query *query, struct cli *cli, const struct list
 			      : fetch_rows(cli, listing, target, root);
 }
 
-/* Beside the table, not in it: true when there was something to say. */
+/* Prints the note beside the table, on stderr: true when there was something to say. */
 static bool say_note(const struct sample *sample)
 {
 	char text[512];

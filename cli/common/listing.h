@@ -23,14 +23,14 @@ struct listing {
 	const struct column *sort;	/* largest first; NULL: the daemon's order */
 	bool ascending;			/* smallest first */
 	const char *nothing;	/* said when there is no row and no filter */
-	/* What is to be known beside the rows: fills in `text`; false: nothing.  NULL: never. */
+	/* Fills in `text` with a note beside the rows; false: there is none.  NULL: never. */
 	bool (*note)(const json_t *answer, char *text, size_t size);
 	listing_dress *dress;	/* NULL: rows are shown as they came */
 	/* Instead, where the table's rows are others than the answer's: a new array. */
 	json_t *(*reshape)(const json_t *rows);
 	/*
-	 * Where rows of the table lie deeper in the answer: the answer's array with
-	 * nothing but `kept` rows, whose LISTING_SOURCE is what lies there.  NULL: each
+	 * Finds rows of the table that lie deeper in the answer: returns the answer's array
+	 * with nothing but `kept` rows, whose LISTING_SOURCE is what lies there.  NULL: each
 	 * row of the table is one of the answer, in the same order.
 	 */
 	json_t *(*nested)(const json_t *rows, const json_t *kept);
@@ -46,30 +46,31 @@ struct listing {
 	int header_every;	/* lines; samples follow one another.  0: each stands alone */
 };
 
-/* Of the columns' own array: .columns and .count. */
+/* Initializers from the columns' own array: .columns and .count. */
 #define LISTING_COLUMNS(table) .columns = (table), .count = sizeof(table) / sizeof((table)[0])
 
 #define LISTING_SOURCE ""	/* key of a reshaped row: what it was made of */
 
-/* What the options say about the rows of one command. */
+/* The options' effect on the rows of one command. */
 struct listing_query {
 	const struct cli *cli;
 	struct fields fields;
-	const struct column *columns;	/* that are printed */
+	const struct column *columns;	/* the ones that are printed */
 	size_t count;
 	struct filter filter;
 	const struct column *sort;
 	bool ascending;
-	int lines;		/* of a table since its header */
-	json_t *members;	/* who is where, when it is asked for; or NULL */
+	int lines;		/* lines of a table since its header */
+	json_t *members;	/* ranks and their processes, when asked for; or NULL */
 };
 
 /* Ask, filter, print, and again with -w.  Returns an exit code. */
 int listing_run(struct cli *cli, const struct listing *listing, const char *target);
 
 /*
- * For commands with a loop of their own.  listing_begin() returns true when there is
- * something to do, else an exit code is in *code.  Whoever begins ends.
+ * The start and end of commands with a loop of their own.  listing_begin() returns true when
+ * there is something to do, else an exit code is in *code.  The caller of listing_begin()
+ * calls listing_end().
  */
 bool listing_begin(struct listing_query *query, const struct cli *cli,
 		   const struct listing *listing, int *code);

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The filters by user, job and GPU for rows that do not tell these: the rows are matched with
+ * the ranks that /v1/processes and /v1/comms name.
+ */
 #include "cli/common/members.h"
 
 #include <string.h>
@@ -112,7 +116,7 @@ static bool agrees(const json_t *member, const json_t *row, const char *of_membe
 	return !wants || (has && json_equal(has, wants));
 }
 
-/* What a row does not know cannot contradict; what knows nothing is about nobody. */
+/* A key that a row does not know cannot contradict; a row that knows none is about nobody. */
 static bool concerns(const json_t *row, const json_t *member)
 {
 	static const char *const keys[][2] = {

@@ -3,8 +3,8 @@
 #define CLI_COMMON_MEMBERS_H
 
 /*
- * Who is where: each rank of this node with its process, user, job and GPU.  Rows
- * that tell nothing of these are filtered by them all the same.
+ * Each rank of this node with its process, user, job and GPU.  Rows that tell nothing of these
+ * are filtered by them all the same.
  */
 
 #include "cli/common/cli.h"

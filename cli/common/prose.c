@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Prose on a terminal: text is broken between words, at the width of the screen or page. */
 #include "cli/common/prose.h"
 
 #include <stdio.h>

@@ -17,7 +17,7 @@ void prose_begin(struct frame *page, const struct cli *cli, int most);
 void prose_end(struct frame *page, const struct cli *cli);
 
 /*
- * As many lines as the text takes, the first one indented by `first` blanks, the others
+ * Puts as many lines as the text takes, the first one indented by `first` blanks, the others
  * by `rest`.
  */
 void prose_put(struct frame *frame, enum line_attr attr, int first, int rest, const char *text);
