@@ -18,7 +18,7 @@ static const struct column columns[] = {
 	{ "help", "MEANING", COL_TEXT, "help", 0, 0, 2 },
 };
 
-/* Where somebody would have to look to change it. */
+/* The place where somebody would have to look to change it. */
 static json_t *from(const json_t *row, const char *file)
 {
 	const char *source = json_string_value(json_object_get(row, "source")) ?: "-";
@@ -32,7 +32,7 @@ static json_t *from(const json_t *row, const char *file)
 	return !strcmp(source, "option") ? json_sprintf("--%s", name) : json_string(source);
 }
 
-/* What it takes until a change is in force: nothing in the file helps against an option. */
+/* The step until a change is in force: nothing in the file helps against an option. */
 static const char *change(const json_t *row)
 {
 	const char *source = json_string_value(json_object_get(row, "source")) ?: "";

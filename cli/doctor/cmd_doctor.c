@@ -20,7 +20,7 @@ static const struct column columns[] = {
 static const char *const states[] = { "ok", "warning", "failed" };
 static const enum line_attr attrs[] = { LINE_GOOD, LINE_WARN, LINE_BAD };
 
-/* In the order of the data's way, but for what needs the daemon's answers. */
+/* The looks in the order of the data's way, but for what needs the daemon's answers. */
 static void (*const looks[])(struct doctor *doctor) = {
 	doctor_library, doctor_segments, doctor_daemon, doctor_version, doctor_loop,
 	doctor_clock, doctor_control, doctor_exporters, doctor_containers, doctor_jobs, doctor_flow,
@@ -87,7 +87,7 @@ static void put_check(struct frame *frame, const json_t *row)
 		prose_put(frame, LINE_PLAIN, INDENT, INDENT, text_of(row, "next"));
 }
 
-/* At the end, which is all that most people read: the worst, and what to do. */
+/* The end, which is all that most people read: the worst, and what to do. */
 static void put_sum(struct frame *frame, const json_t *rows)
 {
 	const json_t *worst = first_in_state(rows, DOCTOR_FAILED);

@@ -3,8 +3,8 @@
 #define CLI_DOCTOR_DOCTOR_H
 
 /*
- * What `ncclinsp doctor` looks at, in the order in which the data flows.  Each look adds
- * a row: check, state (ok, warning, failed), text, next.
+ * The looks of `ncclinsp doctor`, in the order in which the data flows.  Each look adds a row:
+ * check, state (ok, warning, failed), text, next.
  */
 
 #include "cli/common/cli.h"
@@ -15,7 +15,7 @@ struct doctor {
 	struct cli *cli;
 	json_t *rows;
 	json_t *status;		/* /v1/status; NULL: no answer */
-	char library[DOCTOR_PATH];	/* that loads; "": none */
+	char library[DOCTOR_PATH];	/* the one that loads; "": none */
 };
 
 enum doctor_state { DOCTOR_OK, DOCTOR_WARNING, DOCTOR_FAILED };
@@ -25,7 +25,7 @@ void doctor_say(struct doctor *doctor, const char *check, enum doctor_state stat
 		const char *next, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
 
-/* As the plugin and the daemon have it. */
+/* The directory of segments, as the plugin and the daemon have it. */
 const char *doctor_shm_dir(void);
 
 /* doctor_node.c: this node's files and settings; the daemon's own view of itself. */
@@ -51,8 +51,8 @@ void doctor_jobs(struct doctor *doctor);
 json_t *doctor_scan(const char *proc, const char *shm_dir, const char *control);
 
 /*
- * What of these is not as it should be, one row each: {pid, command, state, text, next,
- * watched (all the same)}; a new array.  `answer` is that of /v1/processes.
+ * Lists which of these are not as they should be, one row each: {pid, command, state, text,
+ * next, watched (all the same)}; a new array.  `answer` is that of /v1/processes.
  */
 json_t *doctor_judge(const json_t *jobs, const json_t *answer);
 

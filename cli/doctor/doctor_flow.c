@@ -24,7 +24,7 @@
 
 #define LIBRARY	   "libnccl-profiler-insp.so"
 #define TABLE	   "ncclProfiler_v6"
-#define PATIENCE_S 10	/* for either side, on a busy machine */
+#define PATIENCE_S 10	/* wait for either side, on a busy machine */
 #define POLL_NS	   100000000L
 
 /* ---- the child -------------------------------------------------------------------- */
@@ -104,7 +104,7 @@ static void play(const char *library, const char *name, int in, int out)
 struct child {
 	pid_t pid;
 	int in;		/* closing it lets the child end */
-	char word[512];	/* what it said */
+	char word[512];	/* the child's answer */
 };
 
 static void listen_to(struct child *child, int from)
@@ -181,7 +181,7 @@ static bool loads(const char *library, char *why, size_t size)
 	return well;
 }
 
-/* Beside this program, or where it is installed: PREFIX/bin and PREFIX/lib. */
+/* Looks beside this program, and where it is installed: PREFIX/bin and PREFIX/lib. */
 static bool find_beside(char *library, size_t size)
 {
 	char self[DOCTOR_PATH - 64], why[512];
@@ -199,7 +199,7 @@ static bool find_beside(char *library, size_t size)
 	return false;
 }
 
-/* What this shell would have NCCL load, else what the linker finds by name. */
+/* The library this shell would have NCCL load, else the one the linker finds by name. */
 static void wanted_library(char *library, size_t size)
 {
 	const char *value = getenv("NCCL_PROFILER_PLUGIN");

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who uses NCCL on this node, with the plugin or without: from /proc, of what may be read. */
+/*
+ * The processes that use NCCL on this node, with the plugin or without: read from /proc, as
+ * far as it may be read.
+ */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -27,7 +30,7 @@ static FILE *open_of(const char *proc, const char *pid, const char *name)
 	return fopen(path, "re");
 }
 
-/* What its memory is mapped from. */
+/* The libraries its memory is mapped from. */
 static void read_maps(const char *proc, const char *pid, bool *nccl, bool *plugin)
 {
 	FILE *in = open_of(proc, pid, "maps");
@@ -44,7 +47,7 @@ static void read_maps(const char *proc, const char *pid, bool *nccl, bool *plugi
 		fclose(in);
 }
 
-/* What it was started with; NULL: not set, or not to be read. */
+/* A variable it was started with; NULL: not set, or not to be read. */
 static json_t *read_variable(const char *proc, const char *pid, const char *name)
 {
 	FILE *in = open_of(proc, pid, "environ");
@@ -73,7 +76,7 @@ static json_t *read_command(const char *proc, const char *pid)
 	return json_string(name) ?: json_string("?");
 }
 
-/* In each pid namespace that it is in, the daemon's own among them. */
+/* Its pid in each pid namespace that it is in, the daemon's own among them. */
 static json_t *read_pids(const char *proc, const char *pid)
 {
 	FILE *in = open_of(proc, pid, "status");
@@ -498,7 +501,7 @@ void doctor_jobs(struct doctor *doctor)
 		control = NULL;		/* has been said; nobody can look at it */
 	jobs = doctor_scan("/proc", doctor_shm_dir(), control);
 	rows = ask_and_judge(doctor, jobs);
-	if (any_failed(rows)) {	/* what has just begun may not have been seen yet */
+	if (any_failed(rows)) {	/* a process that has just begun may be unseen yet */
 		nanosleep(&pause, NULL);
 		json_decref(rows);
 		rows = ask_and_judge(doctor, jobs);

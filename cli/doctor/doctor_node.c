@@ -27,7 +27,7 @@ const char *doctor_shm_dir(void)
 	return dir && *dir ? dir : NCI_SHM_DIR;
 }
 
-/* What is in the way of a process that makes its file in `dir`; false: nothing. */
+/* Says what is in the way of a process that makes its file in `dir`; false: nothing. */
 static bool say_unusable(struct doctor *doctor, const char *dir, const struct stat *st)
 {
 	bool is_dir = S_ISDIR(st->st_mode);
@@ -103,7 +103,7 @@ void doctor_daemon(struct doctor *doctor)
 			   client_socket(client));
 		return;
 	}
-	snprintf(text, sizeof(text), "%s", client_error(client));	/* "what: why; next" */
+	snprintf(text, sizeof(text), "%s", client_error(client));	/* subject: why; next */
 	next = strstr(text, "; ");
 	if (next)
 		*next = '\0';
@@ -211,7 +211,7 @@ void doctor_control(struct doctor *doctor)
 			   "%s is written and can be read", path);
 }
 
-/* What leaves the node: what it is counted in, and how seldom it cannot be. */
+/* The ways out of the node: the unit each is counted in, and how long one may go without. */
 static const struct exporter_kind {
 	const char *name;
 	const char *done;

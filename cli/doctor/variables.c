@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The plugin's environment variables with their defaults and help, and how a process has set
+ * them: read from /proc.
+ */
 #include "cli/doctor/variables.h"
 
 #include <errno.h>
@@ -103,7 +107,7 @@ int variables_read(int64_t pid, json_t **rows)
 		const json_t *value = json_object_get(all, always[i].name);
 		bool is_set = value && *json_string_value(value);
 
-		/* What is empty is not set, for the plugin. */
+		/* An empty variable is not set, for the plugin. */
 		add(*rows, always[i].name, is_set ? value : NULL, always[i].fallback,
 		    always[i].help);
 	}

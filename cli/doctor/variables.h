@@ -6,10 +6,10 @@
 #include <stdint.h>
 
 /*
- * What the plugin reads of a process's environment, as that was when the process was
- * started: a new array of {name, value, source ("environment" or "default"), help}, with
- * what launchers say of the job where it is set.  `pid` is one of this pid namespace.
- * Returns 0 or a negative errno: -ENOENT: there is none, -EACCES: it is not yours.
+ * Reads the plugin's variables from a process's environment, as that was when the process was
+ * started: a new array of {name, value, source ("environment" or "default"), help}, with what
+ * launchers say of the job where it is set.  `pid` is one of this pid namespace. Returns 0 or
+ * a negative errno: -ENOENT: there is none, -EACCES: it is not yours.
  */
 int variables_read(int64_t pid, json_t **rows);
 
