@@ -35,8 +35,8 @@ struct export {
 	uint64_t asked_ns;
 	char host[256];
 	LIST(struct file) files;
-	json_t *numbers;	/* of what was written, by number_key() */
-	uint64_t until_ns;	/* 0: until interrupted */
+	json_t *numbers;	/* operations written so far, by number_key() */
+	uint64_t until_ns;	/* the end; 0: until interrupted */
 	int64_t left;		/* operations; CLI_ANY: no end */
 	uint64_t written, untimed, derived, lost;
 	int error;		/* errno of what could not be written */
@@ -225,7 +225,7 @@ static int read_status(struct export *e, json_int_t *lost)
 	return 0;
 }
 
-/* What is there, what is missing, and why: nobody finds that out from the files. */
+/* Tells what was written, what is missing, and why: nobody finds that out from the files. */
 static void tell(const struct export *e, json_int_t records)
 {
 	const char *dir = e->cli->inspector_dir;

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One operation translated into a record of NVIDIA's Inspector, and the cases in which it has
+ * none.
+ */
 #include "cli/export/inspector.h"
 
 #include <string.h>
@@ -12,7 +16,7 @@ static const char *text_of(const json_t *op, const char *key, const char *otherw
 	return json_string_value(json_object_get(op, key)) ?: otherwise;
 }
 
-/* What is not known is null, here too. */
+/* The value; one that is not known is null, here too. */
 static json_t *copy_of(const json_t *op, const char *key)
 {
 	json_t *value = json_object_get(op, key);
@@ -37,7 +41,7 @@ static const char *source_of(const json_t *op)
 	return strcmp(source, "kernel_gpu") && strcmp(source, "kernel_cpu") ? NULL : source;
 }
 
-/* What one rank gives, or gets, of these two; the bandwidths are of the whole all the same. */
+/* The share one rank gives, or gets, of these two; the bandwidths are of the whole all the same. */
 static json_t *message_bytes(const json_t *op)
 {
 	const json_t *whole = json_object_get(op, "bytes");

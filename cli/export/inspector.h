@@ -17,11 +17,11 @@ enum inspector_outcome {
 	INSPECTOR_DERIVED,	/* put together from sends and receives, which are told apart */
 };
 
-/* What the operation itself does not tell. */
+/* Facts that the operation itself does not tell. */
 struct inspector_context {
 	const char *host;
-	json_int_t nnodes;	/* of its communicator; 0: not known */
-	json_int_t number;	/* of a send or receive, which NCCL does not count */
+	json_int_t nnodes;	/* nodes of its communicator; 0: not known */
+	json_int_t number;	/* number of a send or receive, which NCCL does not count */
 	int64_t real_offset_ns;	/* CLOCK_REALTIME - CLOCK_MONOTONIC */
 };
 
