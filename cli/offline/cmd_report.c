@@ -12,7 +12,7 @@
 #include "cli/offline/stuck.h"
 #include "util/text.h"
 
-#define RANKS_MOST (1 << 20)	/* of a communicator; the largest so far had a tenth of that */
+#define RANKS_MOST (1 << 20)	/* most in a communicator; the largest so far had a tenth of that */
 #define NAMED	 16			/* ranks in a sentence */
 
 static const struct column columns[] = {
@@ -37,9 +37,9 @@ static const struct column columns[] = {
 enum { NOTE, WARNING, CRITICAL = 3 };
 static const struct column by_weight = { NULL, NULL, COL_NUMBER, "weight", 0, 0, 0 };
 
-/* What is said of one communicator: its key in the join, as samples name it. */
+/* The report on one communicator: its key in the join, as samples name it. */
 struct told {
-	json_t *comms;	/* by key: { comm_id, comm_name, nranks, ranks: { rank: where } } */
+	json_t *comms;	/* key: { comm_id, comm_name, nranks, ranks: { rank: where } } */
 	json_t *rows;
 	const json_t *comm;	/* the one that is looked at */
 };
@@ -187,7 +187,7 @@ static void tell_missing(struct told *t, const json_t *comm)
 
 /* ---- the command ------------------------------------------------------------------------- */
 
-/* Of each communicator by its id: of one size as a rule, of several where ids are shared. */
+/* Notes open calls by a communicator's id: it has one size as a rule, several if ids are shared. */
 static void note_open(struct told *t, const struct shots *s)
 {
 	const char *host, *key;

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The search for late ranks in samples of all nodes, with the bars that keep chance and noise
+ * from being reported.
+ */
 #include "cli/offline/late.h"
 
 #include <stdbool.h>
@@ -16,8 +20,8 @@
 
 /* One operation. */
 struct joint {
-	int64_t rank;		/* who was inside for the shortest time */
-	int64_t wait_ns;	/* of the median of the others */
+	int64_t rank;		/* the rank that was inside for the shortest time */
+	int64_t wait_ns;	/* waiting of the median of the others */
 	int64_t median_ns;
 	int64_t apart_ns;	/* the others */
 };
@@ -48,7 +52,7 @@ static bool is_series(const struct shots_sample *a, const struct shots_sample *b
 	return !strcmp(a->comm, b->comm) && !strcmp(a->func, b->func);
 }
 
-/* Of two ranks nothing tells how far apart others are. */
+/* Two ranks alone do not tell how far apart the others are. */
 static struct joint compare(const struct shots_sample *at, size_t n, struct shots_sample *scratch)
 {
 	memcpy(scratch, at, n * sizeof(*at));
@@ -82,8 +86,8 @@ static size_t drop_noise(struct joint *joints, size_t n)
 }
 
 /*
- * Of two ranks one always comes last in half of the operations: half way from its share of
- * all waiting by chance, 1 / nranks, to all of it.
+ * The bar for standing out: half way from its share of all waiting by chance, 1 / nranks, to
+ * all of it.  One of two ranks always comes last in half of the operations.
  */
 static bool stands_out(const struct late *l, int64_t waited_ns, int64_t nranks)
 {
@@ -118,7 +122,7 @@ static void judge(struct joint *joints, size_t n, const struct shots_sample *ser
 	}
 }
 
-/* Of sorted samples: those of one operation. */
+/* The number of sorted samples, from the first on, that are of one operation. */
 static size_t count_joint(const struct shots_sample *at, size_t n)
 {
 	size_t k = 1;

@@ -3,9 +3,9 @@
 #define CLI_OFFLINE_LATE_H
 
 /*
- * Who makes the ranks of all nodes wait.  In an operation for which each rank needs the
- * data of all others, the one that is inside for the shortest time came last: each time is
- * of one GPU's clock alone, so no two clocks are compared.
+ * Finds the rank that makes the ranks of all nodes wait.  In an operation for which each rank
+ * needs the data of all others, the one that is inside for the shortest time came last: each
+ * time is of one GPU's clock alone, so no two clocks are compared.
  */
 
 #include "cli/offline/shots.h"
@@ -13,10 +13,10 @@
 struct late {
 	const char *comm, *func;
 	int64_t rank;
-	size_t ops;		/* in which somebody was late */
-	size_t last;		/* of them, in which it was this one */
-	int64_t wait_ns;	/* of the median of the others for it, in these together */
-	double share;		/* of the others' time inside, in all operations */
+	size_t ops;		/* operations in which a rank was late */
+	size_t last;		/* number of `ops` in which it was this one */
+	int64_t wait_ns;	/* waiting for it of the median other, summed over these */
+	double share;		/* part of the others' time inside, in all operations */
 };
 
 /*

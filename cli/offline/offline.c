@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The daemon's stand-in for snapshots: the files' rows of all nodes are put together as the
+ * API's answers, with their times moved to this moment.
+ */
 #include "cli/offline/offline.h"
 
 #include <stdio.h>
@@ -12,7 +16,7 @@ struct offline {
 	struct shots shots;
 };
 
-/* What is asked for, and what it is called there and in a file. */
+/* The path that is asked for, and its array's name in an answer and in a file. */
 static const struct {
 	const char *path, *answered, *kept;
 } arrays[] = {
@@ -34,7 +38,7 @@ static bool is_mono(const char *key)
 	return n >= sizeof(end) && !strcmp(key + n - (sizeof(end) - 1), end);
 }
 
-/* What was before this machine's clock began cannot be said. */
+/* Times before this machine's clock began cannot be said. */
 static void move_times(json_t *value, json_int_t by_ns)
 {
 	const char *key;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The reader of snapshots: it checks each file, and keeps only what the commands need of it. */
 #include "cli/base/intake.h"
 #include "cli/offline/shots.h"
 
@@ -19,7 +20,7 @@
 
 #define FORMAT	  "ncclinsp-snapshot"
 #define VERSION	  1
-#define FILE_MOST (256u << 20)	/* also expanded */
+#define FILE_MOST (256u << 20)	/* bytes, also when expanded */
 
 /* ---- one file ------------------------------------------------------------------- */
 

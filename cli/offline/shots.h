@@ -23,23 +23,23 @@ struct shots_sample {
 };
 
 struct shots {
-	/* What is later than that is left out, as the beginning of a time; NULL: nothing is. */
+	/* The beginning of a time: snapshots later than that are left out; NULL: none is. */
 	const char *until;
 	/* Gets each file that is not; NULL: nobody does. */
 	void (*each)(void *arg, const char *path, const json_t *root);
 	void *each_arg;
-	const char *const *members;	/* that are kept of a file; NULL behind the last */
+	const char *const *members;	/* members that are kept of a file; NULL behind the last */
 	bool wants_samples;
-	json_t *nodes;		/* by host: what is needed of its newest snapshot */
+	json_t *nodes;		/* the part needed of the newest snapshot, by host */
 	json_t *texts;
 	LIST(struct shots_sample) samples;
 	size_t files, refused, later;
-	size_t denied;		/* of the refused: we may not read them */
+	size_t denied;		/* refused ones that we may not read */
 };
 
 /* Add a file, or all *.json and *.json.zst of a directory.  What is none is told on stderr. */
 void shots_add(struct shots *s, const char *path);
-/* Where none was told of: say so on stderr, behind `option`; the exit code for it. */
+/* Tells on stderr, behind `option`, why there is no snapshot; returns the exit code for it. */
 enum cli_exit shots_tell_none(const struct shots *s, const char *option);
 void shots_deinit(struct shots *s);
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The search for hangs over all nodes: the call that most ranks are in, then the ranks that
+ * are not in it, and why.
+ */
 #include "cli/offline/stuck.h"
 
 #include <inttypes.h>
@@ -9,18 +13,18 @@
 #include "cli/offline/shots.h"
 #include "util/text.h"
 
-#define STUCK_NS UINT64_C(10000000000)	/* as the daemon's shortest stall */
+#define STUCK_NS UINT64_C(10000000000)	/* the daemon's shortest stall */
 
-/* What most of a communicator's ranks are in. */
+/* The call that most of a communicator's ranks are in. */
 struct call {
 	const char *func;	/* NULL: nothing hangs */
 	int64_t seq;
 	double since;		/* seconds since 1970 */
 	json_int_t ranks;
-	int64_t bytes;		/* of most; -1: not known */
+	int64_t bytes;		/* size in most ranks; -1: not known */
 };
 
-#define KEY 96		/* of a call: "AllReduce 12" */
+#define KEY 96		/* bytes of a call's: "AllReduce 12" */
 
 static const char *text_at(const json_t *row, const char *key)
 {
@@ -53,7 +57,7 @@ static json_t *object_at(json_t *in, const char *key)
 	return have;
 }
 
-/* Of each call: of how many ranks it is the oldest, and since when. */
+/* Counts of how many ranks each call is the oldest, and since when. */
 static void count_call(json_t *calls, const json_t *row)
 {
 	double since = json_real_value(json_object_get(row, "since"));
@@ -73,7 +77,7 @@ static void count_call(json_t *calls, const json_t *row)
 		json_object_set_new(call, "since", json_real(since));
 }
 
-/* Of each rank, all operations, and the one that has been open for longest. */
+/* Keeps all operations of each rank, and the one that has been open for longest. */
 static void note_open(json_t *comm, const char *rank, json_t *row)
 {
 	json_t *open = object_at(comm, "open");
@@ -121,7 +125,7 @@ static bool is_in(const json_t *row, const struct call *call)
 	       number_at(row, "seq") == call->seq;
 }
 
-/* What more than half of those that are in it have, if there is such. */
+/* The size that more than half of the ranks in the call have, if there is such. */
 static int64_t usual_bytes(const json_t *comm, const struct call *call)
 {
 	json_int_t votes = 0;

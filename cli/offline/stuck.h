@@ -3,9 +3,9 @@
 #define CLI_OFFLINE_STUCK_H
 
 /*
- * What hangs on a communicator, as the nodes of all its ranks tell, and who holds it up:
- * by the ranks' own sequence numbers and calls, so that no two clocks are compared but in
- * telling which files are too old.
+ * Finds what hangs on a communicator, as the nodes of all its ranks tell, and which rank holds
+ * it up: by the ranks' own sequence numbers and calls, so that no two clocks are compared but
+ * in telling which files are too old.
  *
  * A communicator is an object with "comm_id" and "ranks" (by rank: the member of /v1/comms,
  * with "written_at", when its node's file was).  What is noted is kept in it.
@@ -16,8 +16,8 @@
 
 struct stuck {
 	const char *verdict, *severity;
-	const json_t *rank;	/* of "ranks" */
-	const char *func;	/* what most ranks are in */
+	const json_t *rank;	/* one of "ranks" */
+	const char *func;	/* the call that most ranks are in */
 	int64_t seq;
 	char text[256];
 };
@@ -25,7 +25,7 @@ struct stuck {
 /* Operations of that communicator that were in flight in the file of `node`. */
 void stuck_note(json_t *comm, const json_t *node);
 
-/* Who is dead, has not joined, made another call, or the same with another size. */
+/* Finds ranks that are dead, have not joined, made another call, or the same with another size. */
 void stuck_find(const json_t *comm, void found(const struct stuck *s, void *arg), void *arg);
 
 #endif
