@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The choice of columns by name.  A chosen column that lacks a header or a name gets one made
+ * from the other.
+ */
 #include "cli/table/fields.h"
 
 #include <ctype.h>

@@ -3,9 +3,9 @@
 #define CLI_TABLE_FIELDS_H
 
 /*
- * Which columns of a report are wanted.  A field answers to its name, and to what
- * stands above its column without the unit, in whichever case: "p50_ns" and "P50"
- * may both be there, the one in nanoseconds, the other in what its column shows.
+ * The columns of a report that are wanted.  A field answers to its name, and to what stands
+ * above its column without the unit, in whichever case: "p50_ns" and "P50" may both be there,
+ * the one in nanoseconds, the other in what its column shows.
  */
 
 #include "cli/table/report.h"
@@ -34,7 +34,7 @@ int fields_select(struct fields *fields, const struct column *columns, size_t co
 /* All there is to show, each once; those that no column showed come last. */
 void fields_widen(struct fields *fields, const struct column *columns, size_t count);
 
-/* That there is no field of that name, and which one was meant, if one is like it. */
+/* Writes that no field has that name, and which one was meant, if one is like it. */
 void fields_unknown(const struct column *columns, size_t count, const char *name, char *why,
 		    size_t size);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The parser of filter expressions, and the comparison of cells with their values. */
 #include "cli/table/filter.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 /* Longer ones first, as their beginnings are operators as well. */
 static const struct filter_op {
 	const char *text;
-	bool less, equal, more;	/* which outcomes of a comparison it wants */
+	bool less, equal, more;	/* outcomes of a comparison that it wants */
 	bool contains;		/* compares by looking for the value in the cell */
 } ops[] = {
 	{ "!=", true, false, true, false }, { "!~", true, false, true, true },
@@ -38,7 +39,7 @@ static bool counts_time(const struct column *column)
 	       column->kind == COL_SINCE || column->kind == COL_STALL;
 }
 
-/* With a unit, or in that of the name or header by which the field was called. */
+/* Reads a number with a unit, or in that of the name or header by which the field was called. */
 static int read_number(const struct column *column, bool by_name, const char *text, double *number)
 {
 	double scale = by_name ? 1 : report_scale(column);

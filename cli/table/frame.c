@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The lines of a frame: one array, allocated once for the most lines that fit. */
 #include "cli/table/frame.h"
 
 #include <stdlib.h>

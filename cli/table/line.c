@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The one place where text and colours are put into a line, so that no line passes its width. */
 #include "cli/table/line.h"
 
 #include <stdarg.h>

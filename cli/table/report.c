@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The layout of tables for people: the order of rows, and the columns that fit a width. */
 #include "cli/table/report.h"
 
 #include <assert.h>
@@ -9,9 +10,9 @@
 #include "util/text.h"
 
 #define SENTENCE 40	/* columns that leave something of one */
-#define SENTENCE_LEAST 20	/* that still leave something, where rows would look alike */
+#define SENTENCE_LEAST 20	/* columns that still tell, where rows would look alike */
 #define GAP 2
-#define FAR_FUTURE (UINT64_C(1) << 62)	/* how long ago things are has the same order then */
+#define FAR_FUTURE (UINT64_C(1) << 62)	/* a now for sorting: ages have the same order then */
 
 /* ---- order ---------------------------------------------------------------- */
 
@@ -114,7 +115,7 @@ static bool is_key(const struct column *column)
 	return report_is_text(column) || column->drop & REPORT_KEY;
 }
 
-/* How many rows can be told apart by what is never dropped, and by one column more. */
+/* Counts the rows told apart by the columns never dropped, and by one column more. */
 static size_t told_apart(const struct report *report, const json_t *rows, size_t more)
 {
 	json_t *seen = must(json_object());
@@ -141,7 +142,7 @@ static size_t told_apart(const struct report *report, const json_t *rows, size_t
 	return n;
 }
 
-/* In which order columns go; 1: those without which rows look alike; 0: never. */
+/* The order in which columns go; 1: those without which rows look alike; 0: never. */
 static void put_order(const struct report *report, const json_t *rows,
 		      uint16_t order[REPORT_COLUMNS])
 {

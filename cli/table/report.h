@@ -30,7 +30,7 @@ enum column_kind {
 	COL_STATE,	/* a text; "died" is bad */
 	COL_VERDICT,	/* a text, shown in capitals: kinds of findings are verdicts, too */
 	COL_TIME,	/* RFC 3339, shown as the local time of day */
-	COL_STALL,	/* as COL_AGE; ten seconds and more is bad */
+	COL_STALL,	/* like COL_AGE; ten seconds and more is bad */
 	COL_KINDS
 };
 
@@ -39,12 +39,12 @@ enum column_kind {
  * texts with a slash.  A missing or null value is shown as "-".
  */
 struct column {
-	const char *name;	/* of the field, for programs; NULL: table only */
-	const char *header;	/* with the unit; NULL: for programs only */
+	const char *name;	/* the field's, for programs; NULL: table only */
+	const char *header;	/* title with the unit; NULL: for programs only */
 	enum column_kind kind;
 	const char *path;
 	uint8_t least;		/* terminal columns at least */
-	uint8_t most;		/* at most; 0: as many as it takes */
+	uint8_t most;		/* columns at most; 0: as many as it takes */
 	uint16_t drop;		/* the highest goes first on a narrow terminal; 0: never */
 };
 
@@ -69,11 +69,11 @@ struct column {
 
 enum report_units {
 	REPORT_IEC,	/* bytes in powers of 1024 */
-	REPORT_SI,	/* in powers of 1000 */
+	REPORT_SI,	/* powers of 1000 */
 	REPORT_RAW,	/* all in base units, with all digits */
 };
 
-/* How cells are written for people. */
+/* The way cells are written for people. */
 struct report_style {
 	uint64_t now_ns;	/* CLOCK_MONOTONIC, for COL_SINCE */
 	enum report_units units;
@@ -110,7 +110,7 @@ void report_csv_row(const struct report *report, const json_t *row, FILE *out);
 json_t *report_object(const struct report *report, const json_t *row);
 
 /*
- * Of all that is printed as one JSON answer.  It grows when a field goes or means
+ * The version of all that is printed as one JSON answer.  It grows when a field goes or means
  * something else; fields are added without.
  */
 #define REPORT_SCHEMA 1
@@ -129,11 +129,11 @@ void report_prom(const struct report *report, const char *command, const json_t 
 
 /* ---- one cell ------------------------------------------------------------------------ */
 
-/* As the table shows it; `style` NULL: in the usual way, and no COL_SINCE. */
+/* Writes a cell as the table shows it; `style` NULL: in the usual way, and no COL_SINCE. */
 enum line_attr report_cell(const struct column *column, const json_t *row,
 			   const struct report_style *style, char *buf, size_t size);
 
-/* What stands above it, with the unit; the column must have a header. */
+/* The title above a column, with the unit; the column must have a header. */
 void report_title(const struct column *column, const struct report_style *style, char *buf,
 		  size_t size);
 
@@ -151,7 +151,7 @@ bool report_is_text(const struct column *column);
 /* A number that REPORT_IF_UNUSUAL does not show. */
 bool report_is_usual(const struct column *column, double value);
 
-/* As the column's header names it, "(us)"; "" where there is none or each cell says it. */
+/* The unit as the column's header names it, "(us)"; "" where there is none or each cell says it. */
 const char *report_unit(const struct column *column);
 
 /* The unit that people think in, in base units: 1000 for microseconds, 1e9 for ages. */

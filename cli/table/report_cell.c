@@ -140,12 +140,12 @@ static enum line_attr show_loss(double value, enum report_units units, char *buf
 	return LINE_PLAIN;
 }
 
-/* How each kind is shown, and from where on it is bad; no function: it is a text. */
+/* The look of each kind, and the value from which on it is bad; no function: it is a text. */
 static const struct kind {
 	show_fn *show;
-	const char *unit;	/* in a header, where cells do not say it */
+	const char *unit;	/* a header's, where cells do not say it */
 	const char *raw_unit;
-	double scale;		/* of that unit, or of a bare number that people write */
+	double scale;		/* base units in that unit, or in a bare number that people write */
 	double usual;
 	double bad;		/* above this; 0: never */
 } kinds[COL_KINDS] = {

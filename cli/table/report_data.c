@@ -159,7 +159,7 @@ static const struct unit *unit_of(const char *name, size_t *stem)
 	}
 }
 
-/* What a label's name may not have becomes "_". */
+/* A character that a label's name may not have becomes "_". */
 static void put_name(const char *name, size_t len, FILE *out)
 {
 	for (size_t i = 0; i < len; i++)
