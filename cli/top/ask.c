@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The dialogs of the live view: menus and prompts are opened here, and their answers acted on. */
 #include "cli/top/ask.h"
 
 #include <string.h>
@@ -145,7 +146,7 @@ void ask_text(struct place *place, const struct view *view, int what)
 		prompt_open(&place->prompt, "Seconds between two looks", what, delay);
 }
 
-/* From the row under the cursor, itself included when `step` is 0, to the next that shows it. */
+/* Goes from the row under the cursor, included when `step` is 0, to the next that shows it. */
 static void search(struct place *place, const struct view *view, int step)
 {
 	struct place_step *at = place_step(place);
@@ -183,7 +184,7 @@ static void take_delay(struct place *place)
 	prompt_close(&place->prompt);
 }
 
-/* What is typed acts at once, so that one sees where it leads. */
+/* The typed text acts at once, so that one sees where it leads. */
 static void typed(struct place *place, const struct view *view)
 {
 	struct prompt *prompt = &place->prompt;

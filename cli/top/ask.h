@@ -3,8 +3,8 @@
 #define CLI_TOP_ASK_H
 
 /*
- * What the live view asks its user, by menus and prompts, and what the answers do.
- * Each ask_* opens one; its keys go to ask_press_menu() or ask_press_prompt().
+ * The live view's questions to its user, by menus and prompts, and what the answers do. Each
+ * ask_* opens one; its keys go to ask_press_menu() or ask_press_prompt().
  */
 
 #include "cli/top/place.h"
@@ -28,7 +28,7 @@ void ask_search_next(struct place *place, const struct view *view, int step);
 
 /* ---- the rest ------------------------------------------------------------------------ */
 
-/* Which of the actions; takes the items over. */
+/* Asks which of the actions to take; takes the items over. */
 void ask_action(struct place *place, json_t *items);
 
 /* Returns the index of the action that was chosen; -1: none was. */

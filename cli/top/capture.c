@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The child process that takes a trace for the live view: its start, its messages through a
+ * pipe, and its end.
+ */
 #include "cli/top/capture.h"
 
 #include <errno.h>
@@ -20,7 +24,7 @@
 #define ARGS	 16
 #define PID_LIST 1024
 #define SECOND	 UINT64_C(1000000000)
-#define HOW_TO	 "open it in "	/* what the command says last: no news here */
+#define HOW_TO	 "open it in "	/* the command's last words: no news here */
 
 void capture_name(char path[CAPTURE_PATH])
 {
@@ -140,7 +144,7 @@ static const char *next_line(char **rest)
 	return strncmp(line, name, strlen(name)) ? line : line + strlen(name);
 }
 
-/* How large it is tells more than what it was before it was compressed, and comes first. */
+/* The file's size tells more than its size before it was compressed, and comes first. */
 static void tell_written(const struct capture *capture, char *rest, char told[CAPTURE_TEXT])
 {
 	char bytes[TEXT_MAX] = "-";

@@ -14,7 +14,7 @@
 
 #include "cli/table/line.h"
 
-#define CAPTURE_S    10		/* how long one is */
+#define CAPTURE_S    10		/* length of one */
 #define CAPTURE_PATH 256	/* bytes of a file's name */
 #define CAPTURE_TEXT 512	/* bytes of what is said of it */
 
@@ -25,7 +25,7 @@ struct capture {
 	uint64_t now_ns;	/* when it was looked at last */
 	char whom[CAPTURE_PATH];
 	char path[CAPTURE_PATH];
-	json_t *ended;		/* what came of each, as text; NULL: none has ended */
+	json_t *ended;		/* outcome of each, as text; NULL: none has ended */
 };
 
 /*

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The details of a row, as lines: every member, with numbers also as people read them. */
 #include "cli/top/detail.h"
 
 #include <stdio.h>

@@ -8,7 +8,7 @@
 
 #include "cli/table/frame.h"
 
-/* What is text at "text" comes first, as prose.  At most the frame's capacity. */
+/* Puts the text at "text" first, as prose.  At most the frame's capacity. */
 void detail_put(struct frame *frame, const json_t *row);
 
 #endif

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The request to time all operations of one process: when to ask the user, to send it and to
+ * renew it.
+ */
 #include "cli/top/focus.h"
 
 #include <string.h>
 
 #include "cli/table/report.h"
 
-/* What was asked for ends by itself soon after the user has turned away, or has gone. */
+/* The request ends by itself soon after the user has turned away, or has gone. */
 #define FOR_S	 30
 #define RENEW_NS UINT64_C(20000000000)
 
@@ -16,7 +20,7 @@ static bool is(const json_t *process, const char *key, const char *value)
 	return has && !strcmp(has, value);
 }
 
-/* Of a process that times nothing, or everything, there is nothing to ask. */
+/* A process that times nothing, or everything, has nothing to be asked for. */
 static bool can_be_timed(const json_t *process)
 {
 	return process && is(process, "state", "live") && is(process, "sampling", "budget");

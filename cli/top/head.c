@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The top of the live view: the verdicts as far as there is room, then the lines of figures. */
 #include "cli/top/head.h"
 
 #include <stdio.h>
@@ -9,7 +10,7 @@
 #include "util/text.h"
 
 #define TALL	     16		/* lines from which the second line of figures is shown */
-#define VERDICT_PART 5		/* of the screen, at most, is what is wrong */
+#define VERDICT_PART 5		/* one part in so many of the screen, at most, is what is wrong */
 #define VERDICTS     64
 #define KEY_FROM     60		/* columns from which it is told which key has the rest */
 
@@ -52,7 +53,7 @@ static void put_down(struct frame *frame, const struct view *view)
 
 /* ---- the node ----------------------------------------------------------------- */
 
-/* What is said only where there is room for it. */
+/* Puts what is said only where there is room for it. */
 static void put_if_fits(struct line *line, enum line_attr attr, const char *label,
 			const char *text)
 {
@@ -114,7 +115,7 @@ static void put_flag(struct line *line, const char *flag)
 	line_put(line, LINE_WARN, flag);
 }
 
-/* What keys have set: at the line's beginning, where a narrow screen has it too. */
+/* Flags that keys have set: at the line's beginning, where a narrow screen has them too. */
 static void put_flags(struct line *line, const struct place *place)
 {
 	char tagged[TEXT_MAX];

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of keys: what each does, its line in the help, and its place in the menu and the
+ * footer.
+ */
 #include "cli/top/keys.h"
 
 #include <stddef.h>
@@ -148,10 +152,10 @@ static void act_menu(struct place *place, const struct view *view, int unused);
 
 /* ---- the table ----------------------------------------------------------------- */
 
-enum { IN_MENU = 1, CHANGES = 2 };	/* ... what jobs do, or the daemon's files */
+enum { IN_MENU = 1, CHANGES = 2 };	/* CHANGES: what jobs do, or the daemon's files */
 
 static const struct key_row {
-	const char *names;	/* as the help and ncclinsp(1) have them; NULL: of the row before */
+	const char *names;	/* the help's and ncclinsp(1)'s; NULL: those of the row before */
 	int keys[6];
 	void (*act)(struct place *place, const struct view *view, int argument);
 	int argument;

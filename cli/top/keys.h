@@ -2,7 +2,7 @@
 #ifndef CLI_TOP_KEYS_H
 #define CLI_TOP_KEYS_H
 
-/* What each key of the live view does: one table acts, helps and fills the footer. */
+/* The meaning of each key of the live view: one table acts, helps and fills the footer. */
 
 #include "cli/top/place.h"
 
@@ -29,7 +29,7 @@ enum key {
 	KEYS_NONE,	/* draws, and does nothing else */
 };
 
-/* What means nothing here is ignored. */
+/* Acts on a key; one that means nothing here is ignored. */
 void keys_press(struct place *place, const struct view *view, int key);
 
 /* The help, from place->help_line on; and the keys' names in one line. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The layout of the live view: it shares the lines out between head, tables, details and footer. */
 #include "cli/top/layout.h"
 
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include "cli/top/rows.h"
 
 #define FEWEST_ROWS  3		/* a second table is begun only where so many fit */
-#define TEXT_ROWS    15		/* of a second table in text, which nobody can scroll */
+#define TEXT_ROWS    15		/* rows of a second table in text, which nobody can scroll */
 #define TABS_FROM    9		/* lines of the screen from which each is worth its line */
 #define FOOTER_FROM  12
 #define PLOT_FROM    20
@@ -117,7 +118,7 @@ static void put_table(struct frame *frame, const struct view *view, const struct
 
 /* ---- the table that the keys act on ------------------------------------------- */
 
-/* Where the row is that the cursor was on; -1: it has gone. */
+/* The place of the row that the cursor was on; -1: it has gone. */
 static int find_key(const json_t *rows, enum view_table table, const char *key)
 {
 	char has[PLACE_KEY];
@@ -147,7 +148,7 @@ static void put_cursor(struct place *place, const struct view *view, enum view_t
 	place->count = n;
 	if (table == VIEW_INFLIGHT && n == (int)json_array_size(view->rows[table]) &&
 	    view->inflight_total > n)
-		place->count = view->inflight_total;	/* those below come when one goes there */
+		place->count = view->inflight_total;	/* rows below come when one goes there */
 	row = json_array_get(rows, (size_t)step->cursor);
 	json_decref(place->under);
 	place->under = json_incref(row);
@@ -168,7 +169,7 @@ static void put_first_table(struct frame *frame, const struct view *view, struct
 	json_decref(rows);
 }
 
-/* What else there is room for, the screens in their order; keys do not act on it. */
+/* Other tables there is room for, the screens in their order; keys do not act on them. */
 static void put_other_tables(struct frame *frame, const struct view *view,
 			     const struct place *place)
 {
@@ -295,7 +296,7 @@ static void put_plot(struct frame *frame, const struct view *view, const struct 
 			     place->ascii);
 }
 
-/* What is between the head and the footer. */
+/* The part between the head and the footer. */
 static void put_body(struct frame *frame, const struct view *view, struct place *place)
 {
 	if (place->help) {

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tags and folds of the live view.  They are kept by a row's key, so that they stay when
+ * rows move.
+ */
 #include "cli/top/marks.h"
 
 #include <stdio.h>

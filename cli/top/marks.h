@@ -2,7 +2,7 @@
 #ifndef CLI_TOP_MARKS_H
 #define CLI_TOP_MARKS_H
 
-/* What the user of the live view has marked: rows that are tagged, branches that are folded. */
+/* The marks of the live view's user: rows that are tagged, branches that are folded. */
 
 #include "cli/top/place.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The menu of the live view: a cursor in a list that scrolls. */
 #include "cli/top/menu.h"
 
 #include <string.h>

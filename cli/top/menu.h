@@ -13,7 +13,7 @@ struct menu {
 	json_t *items;		/* strings */
 	int cursor;
 	int scroll;
-	/* What the choice means. */
+	/* The choice's meaning. */
 	int what;
 };
 
@@ -27,7 +27,7 @@ void menu_move(struct menu *menu, int step);
 /* The one under the cursor, borrowed; NULL: there is none. */
 const char *menu_choice(const struct menu *menu);
 
-/* As many of its lines as there is room for. */
+/* Puts as many of its lines as there is room for. */
 void menu_put(struct frame *frame, struct menu *menu);
 
 #endif

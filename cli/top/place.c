@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The moves of the live view between screens, and down into a row's parts and back. */
 #include "cli/top/place.h"
 
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #define ROWS_AT_ONCE 64
 #define OF_COMM "comm_id", "comm_name", "nranks"
 
-/* What a row consists of, and what its parts have in common with it. */
+/* The rows that a row consists of, and what they have in common with it. */
 static const struct descent {
 	enum view_table from;
 	enum view_table to;
@@ -197,7 +198,7 @@ json_int_t place_process(const struct place *place, const struct view *view)
 	return 0;
 }
 
-/* In the order of the daemon, which is worst first, and none left out. */
+/* Are rows in the order of the daemon, which is worst first, and none left out? */
 static bool is_plain(const struct place *place, enum view_table table)
 {
 	for (int i = 0; i < PLACE_PICKS; i++)

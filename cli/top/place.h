@@ -3,8 +3,8 @@
 #define CLI_TOP_PLACE_H
 
 /*
- * Where the user of the live view is: which screen, how deep inside it, which row,
- * and what was asked to be left out.
+ * The place of the live view's user: which screen, how deep inside it, which row, and what was
+ * asked to be left out.
  */
 
 #include "cli/top/capture.h"
@@ -22,11 +22,11 @@
 /* One table, or the details of one row. */
 struct place_step {
 	enum view_table table;
-	json_t *scope;	/* what rows must agree with, member by member; NULL: all are shown */
+	json_t *scope;	/* members that rows must agree with, each one; NULL: all are shown */
 	json_t *row;	/* the one whose details are shown; NULL: the table is */
 	int cursor;	/* counted over the rows that are shown; of details: the first line */
 	int scroll;	/* first row on the screen */
-	char key[PLACE_KEY];	/* of the row under the cursor */
+	char key[PLACE_KEY];	/* key of the row under the cursor */
 };
 
 /* Steps from a screen's own table to where one has gone. */
@@ -62,7 +62,7 @@ struct place {
 	struct capture capture;
 	json_t *tags;	/* rows that are tagged, as they were then, by key; or NULL */
 	json_t *folded;	/* keys of the tree's branches that are; or NULL */
-	/* as of the last frame */
+	/* the state of the last frame */
 	int page;	/* rows that it had room for */
 	int count;	/* rows that there were */
 	json_t *under;	/* the row under the cursor; or NULL */
@@ -77,7 +77,7 @@ struct place_step *place_step(struct place *place);
 /* The table that is shown there: ranks may be a tree. */
 enum view_table place_table(const struct place *place);
 
-/* From the row under the cursor to what it consists of, or to its details. */
+/* Goes from the row under the cursor to what it consists of, or to its details. */
 void place_enter(struct place *place);
 
 /* Back to where one came from, or from ranks up to their communicators and jobs. */
@@ -94,7 +94,7 @@ void place_move(struct place *place, int step);
 /* The process that the user looks at: has gone into; 0: none. */
 json_int_t place_process(const struct place *place, const struct view *view);
 
-/* What has to be asked for to show it. */
+/* The answers that have to be asked for to show it. */
 struct view_want place_want(const struct place *place, const char *window);
 
 #endif

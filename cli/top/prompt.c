@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The editor of one line at the foot of the live view; it takes UTF-8 byte by byte. */
 #include "cli/top/prompt.h"
 
 #include <stdio.h>

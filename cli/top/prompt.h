@@ -10,9 +10,9 @@
 
 struct prompt {
 	const char *label;	/* NULL: nothing is asked */
-	int what;		/* what the text is for */
+	int what;		/* the text's purpose */
 	char text[PROMPT_TEXT];
-	char before[PROMPT_TEXT];	/* what it was when it was opened */
+	char before[PROMPT_TEXT];	/* the text when it was opened */
 	char error[PROMPT_TEXT];	/* why it is not taken; "": it is */
 };
 

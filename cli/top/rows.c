@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The selection of the live view's rows by scope, choices and filter, and their order. */
 #include "cli/top/rows.h"
 
 #include <string.h>
@@ -61,7 +62,7 @@ bool rows_agree(const json_t *row, const json_t *scope)
 
 /* ---- choices ------------------------------------------------------------------ */
 
-/* Where a row of the ranks' table has what is chosen by. */
+/* The paths, in a row of the ranks' table, of the values one can choose by. */
 static const char *const pick_paths[PLACE_PICKS] = {
 	[PLACE_USER] = "user", [PLACE_GPU] = "gpu|gpu_uuid", [PLACE_COMM] = "comm",
 };
@@ -130,7 +131,7 @@ static json_t *chosen(const struct view *view, const struct place *place)
 	return ranks;
 }
 
-/* What a row does not know cannot contradict. */
+/* A key that a row does not know cannot contradict. */
 static bool concerns(const json_t *row, const json_t *rank)
 {
 	static const char *const keys[] = { "comm_id", "comm_name", "nranks", "rank", "pid",
@@ -194,7 +195,7 @@ json_t *rows_select(const struct view *view, const struct place *place, enum vie
 	rows = json_array();
 	ranks = picks(place) ? chosen(view, place) : NULL;
 	if (rows_filter(place, table, &filter, why, sizeof(why)))
-		filter_init(&filter, NULL, 0);	/* that table knows no such field */
+		filter_init(&filter, NULL, 0);	/* the table knows no such field */
 	json_array_foreach(view->rows[table], i, row) {
 		if (!rows_agree(row, scope))
 			continue;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The only file that knows curses.  It gives the terminal back however the program ends. */
 #include "cli/top/screen.h"
 
 #include <curses.h>
@@ -69,10 +70,10 @@ int screen_signal(void)
 /* ---- attributes ----------------------------------------------------------- */
 
 static const struct {
-	attr_t plain;	/* without colour */
+	attr_t plain;	/* attributes without colour */
 	short color;	/* -1: none */
 	short back;	/* -1: the terminal's own */
-	attr_t extra;	/* with them */
+	attr_t extra;	/* attributes with colours */
 } looks[LINE_ATTRS] = {
 	[LINE_PLAIN] = { A_NORMAL, -1, -1, A_NORMAL },
 	[LINE_BOLD] = { A_BOLD, -1, -1, A_BOLD },

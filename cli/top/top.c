@@ -98,7 +98,7 @@ static void draw(struct top *top)
 	frame_deinit(&top->frame);
 }
 
-/* Where something else is to be asked for than before. */
+/* Has the user moved to where something else is to be asked for than before? */
 static bool has_moved(const struct top *top, int screen, int depth)
 {
 	return top->place.screen != screen || top->place.path[screen].depth != depth;
@@ -123,7 +123,7 @@ static void tell_failure(struct top *top)
 	snprintf(wish->told, sizeof(wish->told), "! %s", client_error(top->cli->client));
 }
 
-/* How many processes it is about; negative: it failed, and why is told. */
+/* The number of processes it is about; negative: it failed, and why is told. */
 static int put_level(struct top *top, const json_t *body)
 {
 	json_t *answer = NULL;
@@ -258,7 +258,7 @@ static void wait_keys(struct top *top, uint64_t begin_ns)
 		if (key)
 			take_key(top, key);
 		else if (top->place.capture.pid)
-			draw(top);	/* how far it is */
+			draw(top);	/* shows how far it is */
 	}
 }
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The targets and levels that a user can wish for in the live view, and the requests made from
+ * them.
+ */
 #include "cli/top/wish.h"
 
 #include <stdio.h>
@@ -7,12 +11,12 @@
 #include "cli/table/report.h"
 #include "util/list.h"
 
-/* What a request can name, the least first, and where a row of any table has it. */
+/* The targets a request can name, the least first, and where a row of any table has each. */
 static const struct {
 	const char *member;
 	const char *path;
 	const char *label;
-	const char *name;	/* what people call it */
+	const char *name;	/* people's name for it */
 } targets[] = {
 	{ "pid", "pid", "process", "pid" },
 	{ "comm_id", "comm_id", "communicator", "comm|comm_label|comm_name|comm_id" },
@@ -23,7 +27,7 @@ static const struct {
 	const char *name;
 	const char *level;	/* NULL: it stays */
 	const char *sample;	/* NULL: it stays */
-	int for_s;		/* 0: for good */
+	int for_s;		/* seconds; 0: for good */
 } levels[] = {
 	{ "off", "off", NULL, 0 },
 	{ "ops", "ops", NULL, 0 },

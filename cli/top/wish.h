@@ -3,8 +3,8 @@
 #define CLI_TOP_WISH_H
 
 /*
- * What the user of the live view wants done: a change of level, put together by menus
- * and sent by PUT, a trace, or a snapshot.
+ * The wish of the live view's user: a change of level, put together by menus and sent by PUT,
+ * a trace, or a snapshot.
  */
 
 #include <jansson.h>
@@ -22,19 +22,19 @@ struct wish {
 	bool snapshot;		/* one is wanted: to be asked for, and then forgotten */
 	char whom[WISH_TEXT];
 	char question[2 * WISH_TEXT + CAPTURE_PATH];
-	char told[CAPTURE_TEXT];	/* what came of the last one; "": nothing to tell */
+	char told[CAPTURE_TEXT];	/* outcome of the last one; "": nothing to tell */
 };
 
 void wish_deinit(struct wish *wish);
 
 /*
- * Whom it can be about: the node, the rows that are `tagged` (by key), and what the row
+ * The targets it can be about: the node, the rows that are `tagged` (by key), and what the row
  * is of; both may be NULL.  A menu's items.
  */
 json_t *wish_targets(struct wish *wish, const json_t *row, const json_t *tagged);
 void wish_take_target(struct wish *wish, int index, const char *name);
 
-/* What there is to wish; with the choice, wish->question asks for a confirmation. */
+/* The levels to wish for; with the choice, wish->question asks for a confirmation. */
 json_t *wish_levels(void);
 void wish_take_level(struct wish *wish, int index);
 
