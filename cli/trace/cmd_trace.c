@@ -18,16 +18,16 @@
 #include "util/text.h"
 
 #define DEFAULT_NS UINT64_C(5000000000)
-#define LINGER_NS  UINT64_C(500000000)	/* until the last operations have been told */
-#define PIDS_MOST  32			/* that a stream can be asked for */
-#define WISHES	   16			/* that a user may have */
+#define LINGER_NS  UINT64_C(500000000)	/* time until the last operations have been told */
+#define PIDS_MOST  32			/* pids that a stream can be asked for */
+#define WISHES	   16			/* wishes that a user may have */
 
 struct session {
 	struct cli *cli;
 	struct trace trace;
 	struct trace_out *out;
-	json_t *pids;		/* of whom; empty: of all */
-	json_t *bodies;		/* by which the level was raised */
+	json_t *pids;		/* processes to draw; empty: all */
+	json_t *bodies;		/* requests by which the level was raised */
 	uint64_t until_ns;
 	size_t processes;
 };
@@ -49,7 +49,7 @@ static bool is_member(const struct cli *cli, const json_t *comms, const json_t *
 	return false;
 }
 
-/* How many are in "4711,4712"; 0: it is no such list. */
+/* Counts the pids in "4711,4712"; 0: it is no such list. */
 static size_t count_pids(const char *list)
 {
 	size_t n = 0;
@@ -162,7 +162,7 @@ static int raise_each(struct session *s, double seconds)
 	return r ? cli_fail(s->cli, r) : CLI_DONE;
 }
 
-/* For the time of the trace: it falls back by itself, whatever becomes of us. */
+/* Raises the level for the time of the trace: it falls back by itself, whatever becomes of us. */
 static int raise_level(struct session *s, double seconds)
 {
 	int r;
@@ -223,7 +223,7 @@ static void put_target(const struct session *s, char *buf, size_t size)
 					 (int64_t)json_integer_value(pid));
 }
 
-/* What is still open, and what is wrong: told when it is asked for. */
+/* Asks for what is still open, and for what is wrong: they are told on request only. */
 static void ask_for_the_rest(struct session *s)
 {
 	json_t *root, *row;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The start and end of a trace, and the dispatch of each line of a stream to what draws it. */
 #include "cli/trace/trace.h"
 
 #include <string.h>
@@ -59,7 +60,7 @@ static void put_number(struct json *j, const char *key, uint64_t value)
 	json_put_u64(j, value);
 }
 
-/* What a reader of the file should know. */
+/* Facts that a reader of the file should know. */
 static void put_other(const struct trace *t, struct json *j, const char *what)
 {
 	json_begin(j, '{');

@@ -30,7 +30,7 @@ struct trace {
 	struct trace_joints *joints;
 	struct trace_records *records;
 	bool live;		/* records come: calls are drawn from these, not from rows */
-	uint64_t from_ns;	/* what was over before is not drawn; 0: all is */
+	uint64_t from_ns;	/* start: what was over before is not drawn; 0: all is */
 	uint64_t nrecords, lost, operations, malformed;
 };
 
@@ -48,7 +48,7 @@ void trace_operation(struct trace *t, const json_t *row);
 void trace_transfer(struct trace *t, const json_t *row);
 void trace_finding(struct trace *t, const json_t *row);
 
-/* ... and in /v1/inflight: what has not ended at that moment. */
+/* An operation of /v1/inflight: it has not ended at that moment. */
 void trace_inflight(struct trace *t, const json_t *row, uint64_t until_ns);
 
 /* `n` lines or records are missing, since the moment before in that process (0: in all). */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The reader of files to be drawn: it tells documents from streams, and draws either. */
 #include "cli/base/intake.h"
 #include "cli/trace/trace_file.h"
 
@@ -32,7 +33,7 @@ static int by_end(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* In the order of their ends, as a stream would tell them. */
+/* Draws rows in the order of their ends, as a stream would tell them. */
 static size_t each(struct trace *t, const json_t *rows,
 		   void (*draw)(struct trace *t, const json_t *row))
 {

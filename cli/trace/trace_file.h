@@ -10,7 +10,7 @@
 
 #include "cli/trace/trace.h"
 
-/* 0, or -EBADMSG: it is none of these, and *why tells; -ESRCH: there is nothing to draw. */
+/* Returns 0, -EBADMSG: it is none of these, and *why tells; -ESRCH: there is nothing to draw. */
 int trace_read(struct trace *t, FILE *in, const char **why);
 
 /* One object: a black box or an exemplar.  As above. */

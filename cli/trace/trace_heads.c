@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The table of operations and calls by token, of fixed size: the oldest entry makes room. */
 #include "cli/trace/trace_heads.h"
 
 #include <stdlib.h>
@@ -13,7 +14,7 @@ struct entry {
 	uint32_t source;
 	bool used;
 	bool drawn;		/* `head` is its slice; false: only children have come */
-	uint32_t next;		/* of its bucket, plus one */
+	uint32_t next;		/* the next of its bucket, plus one */
 	uint32_t waiting;	/* the first, plus one */
 	struct trace_head head;
 };

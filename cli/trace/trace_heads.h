@@ -3,8 +3,8 @@
 #define CLI_TRACE_TRACE_HEADS_H
 
 /*
- * What other slices belong to: operations and calls, by their token.  Children come before
- * or after them; arrows are drawn when both are known.  Of the past, what fits is kept.
+ * Operations and calls, to which other slices belong, by their token.  Children come before or
+ * after them; arrows are drawn when both are known.  The past is kept as far as it fits.
  */
 
 #include <stdbool.h>
@@ -16,8 +16,8 @@
 
 struct trace_head {
 	struct trace_at at;
-	uint64_t start_ns, stop_ns;	/* of its slice */
-	uint64_t first_ns, last_ns;	/* of all children so far; 0: none */
+	uint64_t start_ns, stop_ns;	/* the times of its slice */
+	uint64_t first_ns, last_ns;	/* the times of all children so far; 0: none */
 	const char *func;		/* lives as long as the trace; NULL: not known */
 	uint64_t seq;			/* UINT64_MAX: none */
 };

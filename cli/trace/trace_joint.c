@@ -16,7 +16,7 @@
 #include "util/list.h"
 
 #define JOINTS	 512	/* operations of which not all ranks have come; the oldest goes */
-#define RANKS	 16	/* of a node that the daemon compares */
+#define RANKS	 16	/* ranks of a node that the daemon compares */
 #define LEAST_NS 1000	/* shorter waiting is not worth a slice */
 
 struct part {

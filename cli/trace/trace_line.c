@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The decoder of a stream's lines: numbers, base64 and batches of records are checked here,
+ * before any other file uses them.
+ */
 #include "cli/trace/trace_line.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define LEAST_RATE 1e-3		/* ns per tick; counters are slower than 1 THz */
-#define MOST_RATE  1e4		/* ... and faster than 100 kHz */
+#define MOST_RATE  1e4		/* counters are faster than 100 kHz */
 
 uint64_t trace_hex(const json_t *row, const char *key)
 {
@@ -35,7 +39,10 @@ static int letter(char c)
 	return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* How many bytes `text` stands for, into `to`; -1: it is none, or more than `room`. */
+/*
+ * Writes the bytes that `text` stands for into `to`; their number, or -1: it is none, or more
+ * than `room`.
+ */
 static ssize_t decode(const char *text, size_t n, uint8_t *to, size_t room)
 {
 	uint32_t bits = 0;

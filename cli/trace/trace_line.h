@@ -3,8 +3,8 @@
 #define CLI_TRACE_TRACE_LINE_H
 
 /*
- * What /v1/stream tells of records (docs/api.md), checked: nothing here is believed to be
- * well-formed.
+ * Reads the records that /v1/stream tells (docs/api.md), and checks them: nothing here is
+ * believed to be well-formed.
  */
 
 #include <jansson.h>
@@ -12,7 +12,7 @@
 
 #include "nci/events.h"
 
-#define TRACE_LINES 4096	/* of 64 bytes, in one batch */
+#define TRACE_LINES 4096	/* lines of 64 bytes, in one batch */
 
 struct trace_kernel {
 	bool known;
@@ -27,8 +27,8 @@ struct trace_batch {
 	double ns_per_tick;
 	const json_t *kernels;
 	size_t bytes;
-	size_t at;		/* of the next record */
-	size_t kernel;		/* of the next KernelCh */
+	size_t at;		/* place of the next record */
+	size_t kernel;		/* place of the next KernelCh */
 	struct nci_line line[TRACE_LINES];
 };
 

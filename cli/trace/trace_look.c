@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The table of NCCL's events: for each, how it is drawn and which arguments it shows. */
 #include "cli/trace/trace_look.h"
 
 #include <string.h>
@@ -206,13 +207,13 @@ static void put_ce_batch(struct json *j, const struct trace_names *names,
 enum {
 	LANE = 1,	/* drawn on its lane */
 	HEAD = 2,	/* others belong to it */
-	CALLER = 4,	/* of the thread that calls NCCL */
+	CALLER = 4,	/* the thread that calls NCCL makes it */
 };
 
 static const struct {
 	put_fn *put;
 	unsigned what;
-	uint16_t func;		/* where its name is; 0: it has none */
+	uint16_t func;		/* offset of its name; 0: it has none */
 } looks[NCI_EV_END] = {
 	[NCI_EV_GROUP] = { NULL, LANE | HEAD | CALLER, 0 },
 	[NCI_EV_COLL] = { put_coll, LANE | HEAD | CALLER, offsetof(struct nci_ev_coll, func) },

@@ -2,14 +2,14 @@
 #ifndef CLI_TRACE_TRACE_LOOK_H
 #define CLI_TRACE_TRACE_LOOK_H
 
-/* How the records of NCCL's events look in a trace: their thread, name and arguments. */
+/* The look of NCCL's events in a trace: their thread, name and arguments. */
 
 #include <stdbool.h>
 
 #include "cli/trace/trace_rows.h"
 #include "nci/events.h"
 
-/* Of the process that a record is of: string n is names[n - 1]. */
+/* Names of the process that a record is of: string n is names[n - 1]. */
 struct trace_names {
 	const char *const *names;
 	uint32_t n;
@@ -18,7 +18,7 @@ struct trace_names {
 /* NULL: it has none, or is not known. */
 const char *trace_name_of(const struct trace_names *names, uint16_t id);
 
-/* What is drawn at its own lane; KernelCh, ProxyOp and its steps are drawn elsewhere. */
+/* Is it drawn at its own lane?  KernelCh, ProxyOp and its steps are drawn elsewhere. */
 bool trace_is_of_lane(uint8_t type);
 
 /* Do others belong to it? */
@@ -47,7 +47,7 @@ struct trace_stay {
 
 #define TRACE_STAYS 3
 
-/* Where a step was; how many there are. */
+/* Writes where a step was; returns how many places there are. */
 int trace_stays(const struct nci_ev_proxy_step *step, struct trace_stay stay[TRACE_STAYS]);
 
 #endif

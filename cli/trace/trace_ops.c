@@ -78,7 +78,7 @@ static bool when(struct trace *t, const json_t *row, const struct trace_member *
 				  stop_ns);
 }
 
-/* From a file, where no records tell: the call, as what its parts belong to. */
+/* Draws the call, as what its parts belong to: from a file, where no records tell it. */
 static void draw_posting(struct trace *t, const json_t *row, const struct trace_member *m)
 {
 	static const char *const keys[] = { "seq", "count", "datatype", "root", "peer", NULL };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The output file: compressed block by block, and renamed into place only when it is complete. */
 #include "cli/trace/trace_out.h"
 
 #include <errno.h>
@@ -19,13 +20,13 @@
 struct trace_out {
 	int fd;
 	char path[PATH_MAX];	/* "": it has no name of its own */
-	char part[PATH_MAX];	/* what it is called until it is closed */
+	char part[PATH_MAX];	/* the file's name until it is closed */
 	gzFile gz;		/* NULL: not that */
 	ZSTD_CCtx *zst;		/* NULL: not that */
 	uint64_t bytes;
 	int error;
 	size_t used;
-	char block[BLOCK];	/* what is to be written, or compressed */
+	char block[BLOCK];	/* bytes to be written, or compressed */
 	char packed[BLOCK];
 };
 

@@ -13,10 +13,10 @@
 
 struct trace_out;
 
-/* 0 or a negative errno. */
+/* Returns 0 or a negative errno. */
 int trace_out_open(struct trace_out **op, const char *path);
 
-/* What goes wrong is remembered, and told by trace_out_error() and trace_out_close(). */
+/* Errors are remembered, and told by trace_out_error() and trace_out_close(). */
 void trace_out_put(struct trace_out *o, const char *text, size_t n);
 int trace_out_error(const struct trace_out *o);
 

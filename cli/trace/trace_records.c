@@ -103,7 +103,7 @@ static const struct trace_member *member_at(const struct source *s, uint32_t com
 	return comm < s->ncomms ? s->comms[comm] : NULL;
 }
 
-/* With PXN, of another process: it is that one's communicator. */
+/* The communicator's member; with PXN, that of another process, whose communicator it is. */
 static const struct trace_member *member_of(const struct trace *t, const struct source *s,
 					    const struct nci_record *rec)
 {
@@ -129,7 +129,7 @@ struct place trace_place_of(struct trace *t, struct source *s, uint32_t number,
 	struct place p = { .t = t, .s = s, .number = number };
 
 	p.m = member_of(t, s, rec);
-	/* who runs it draws it, also for another one */
+	/* the process that runs it draws it, also for another one */
 	p.pid = p.m && p.m->source == number ? p.m->pid : trace_who_pid(t->who, number);
 	p.label = p.m ? p.m->comm : "";
 	p.key = p.m ? p.m->index : 0xfffff;
@@ -225,7 +225,7 @@ static bool is_believable(const struct trace_kernel *k, const struct trace_head 
 	return !head || k->start_ns + slack_ns >= head->start_ns;
 }
 
-/* How long it ran by the GPU's own clock, where it is not known how that lies; 0: not told. */
+/* The time it ran by the GPU's own clock, where it is not known how that lies; 0: not told. */
 static uint64_t gpu_ns(const struct nci_ev_kernel_ch *c, const struct trace_head *head,
 		       uint64_t seen_ns)
 {
@@ -289,7 +289,7 @@ static void take_record(struct place *p, const struct nci_record *rec,
 		draw_on_lane(p, rec);
 }
 
-/* What is missing between the batch before and this one, if anything is. */
+/* Tells what is missing between the batch before and this one, if anything is. */
 static void tell_losses(struct trace *t, struct source *s, uint32_t number,
 			const struct trace_batch *b, uint64_t now_ns)
 {
@@ -329,7 +329,7 @@ void trace_records_batch(struct trace *t, const json_t *line)
 	struct source *s = source_of(t, line, &number);
 	bool first = true;
 
-	t->live = true;		/* also in a file: calls are drawn from records */
+	t->live = true;		/* true of a file, too: calls are drawn from records */
 	if (!s || !trace_batch_read(b, line)) {
 		t->malformed++;
 		return;

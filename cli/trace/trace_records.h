@@ -2,7 +2,7 @@
 #ifndef CLI_TRACE_TRACE_RECORDS_H
 #define CLI_TRACE_TRACE_RECORDS_H
 
-/* What trace_records.c and trace_net.c share: whose records those are, and where they go. */
+/* The parts that trace_records.c and trace_net.c share: the owner of records, and where they go. */
 
 #include "cli/trace/trace.h"
 #include "cli/trace/trace_line.h"
@@ -11,9 +11,9 @@
 #include "util/list.h"
 
 #define TRACE_SOURCES	1024
-#define TRACE_SLACK_NS	1000000	/* that a GPU's time may be off and still be believed */
+#define TRACE_SLACK_NS	1000000	/* error of a GPU's time that is still believed */
 
-/* What is known of one process, by the number that trace_who gives it. */
+/* Facts known of one process, by the number that trace_who gives it. */
 struct source {
 	bool known;
 	uint32_t nonce;
@@ -22,7 +22,7 @@ struct source {
 	const struct trace_member **comms;
 	uint32_t ncomms;
 	bool has_clock;
-	uint64_t ticks, mono_ns;	/* of the first line: nesting needs one and the same */
+	uint64_t ticks, mono_ns;	/* the first line's: nesting needs one and the same */
 	double ns_per_tick;
 	uint64_t next;			/* records seen or known to be lost */
 	uint64_t lost;
@@ -46,14 +46,14 @@ static inline uint64_t trace_source_ns(const struct source *s, uint64_t ticks)
 	return s->mono_ns + (uint64_t)(int64_t)offset;
 }
 
-/* Where it is drawn: which process of the trace, and whose. */
+/* The place where a record is drawn: which process of the trace, and whose. */
 struct place {
 	struct trace *t;
 	struct source *s;
-	uint32_t number;	/* of the source */
+	uint32_t number;	/* number of the source */
 	const struct trace_member *m;	/* NULL: of no communicator that is known */
 	uint32_t pid;
-	const char *label;	/* of its communicator */
+	const char *label;	/* its communicator's */
 	uint64_t key;		/* the same */
 };
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The tracks of a trace and their rows: each slice gets the first row in which it nests. */
 #include "cli/trace/trace_rows.h"
 
 #include <stdbool.h>
@@ -10,7 +11,7 @@
 #include "util/list.h"
 
 #define BUCKETS	4096
-#define SPANS	48	/* of a row that are remembered */
+#define SPANS	48	/* spans of a row that are remembered */
 #define NO_TRACK UINT32_MAX
 
 struct span {
@@ -29,7 +30,7 @@ struct track {
 	uint32_t pid;
 	enum trace_kind kind;
 	uint64_t key;
-	uint32_t next;		/* of its bucket, plus one */
+	uint32_t next;		/* the next of its bucket, plus one */
 	LIST(struct row) row;
 	char name[TRACE_NAME];
 };

@@ -3,19 +3,19 @@
 #define CLI_TRACE_TRACE_ROWS_H
 
 /*
- * Which thread of the trace a slice is drawn on.  A track (a lane, a channel, the
- * operations of a communicator) is one thread as long as its slices nest; what would
- * overlap goes on the track's next row, a thread below.  Slices come roughly in the order
- * of their ends, so that little of the past has to be remembered.
+ * The thread of the trace on which a slice is drawn.  A track (a lane, a channel, the
+ * operations of a communicator) is one thread as long as its slices nest; what would overlap
+ * goes on the track's next row, a thread below.  Slices come roughly in the order of their
+ * ends, so that little of the past has to be remembered.
  */
 
 #include "cli/trace/trace_write.h"
 
-#define TRACE_TRACKS	16384	/* beyond, slices are drawn as overlapping ones */
-#define TRACE_NAME	96	/* of a track: longer ones are cut */
-#define TRACE_ROWS	24	/* of a track, as well */
+#define TRACE_TRACKS	16384	/* more: slices are drawn as overlapping ones */
+#define TRACE_NAME	96	/* bytes of a track's: longer ones are cut */
+#define TRACE_ROWS	24	/* most of a track: slices of more overlap */
 
-enum trace_kind {	/* from top to bottom */
+enum trace_kind {	/* the order from top to bottom */
 	TRACE_LOSSES,
 	TRACE_OPS,
 	TRACE_LANE,

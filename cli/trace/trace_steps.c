@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The steps that wait for their ProxyOp: a pool of fixed size, found by token and by age. */
 #include "cli/trace/trace_steps.h"
 
 #include <stdbool.h>
@@ -15,7 +16,7 @@ struct bundle {
 	uint32_t source;
 	uint32_t first;		/* step, plus one */
 	uint32_t n;
-	struct bundle *next;	/* of its bucket */
+	struct bundle *next;	/* the next of its bucket */
 	struct bundle *newer, *older;
 };
 

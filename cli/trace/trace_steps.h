@@ -25,13 +25,13 @@ void trace_steps_add(struct trace_steps *s, uint32_t source, const struct nci_re
 bool trace_steps_is_full(const struct trace_steps *s);
 
 /*
- * Those of that ProxyOp, by their start, and none are left of it.  Returns how many; *out
- * holds until the next call.
+ * Takes out all steps of that ProxyOp, by their start: none are left of it.  Returns how many;
+ * *out holds until the next call.
  */
 size_t trace_steps_take(struct trace_steps *s, uint32_t source, uint64_t token,
 			const struct nci_record **out);
 
-/* Of the ProxyOp that has waited longest: as above; 0: there are none. */
+/* Takes the steps of the ProxyOp that has waited longest: as above; 0: there are none. */
 size_t trace_steps_take_oldest(struct trace_steps *s, uint32_t *source, uint64_t *token,
 			       const struct nci_record **out);
 

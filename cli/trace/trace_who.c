@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The owners of slices: the job's processes, their GPUs and members, as far as rows and
+ * records tell them.
+ */
 #include "cli/trace/trace_who.h"
 
 #include <inttypes.h>
@@ -18,7 +22,7 @@
 struct source {
 	int64_t pid;
 	uint64_t instance;
-	int64_t job_rank;	/* as its launcher says */
+	int64_t job_rank;	/* the rank its launcher says */
 	char command[64];
 };
 
@@ -28,12 +32,12 @@ struct drawn {
 	uint32_t pid;		/* Chrome's */
 	char gpu[48];		/* "": not known */
 	char bus[32];
-	int64_t rank, nranks;	/* in the largest communicator so far */
+	int64_t rank, nranks;	/* rank and size in the largest communicator so far */
 };
 
 struct member {
 	struct trace_member public;
-	char id[48];		/* of the communicator: what the API gave; "": none */
+	char id[48];		/* the communicator's, as the API gave it; "": none */
 };
 
 struct trace_who {
@@ -43,7 +47,7 @@ struct trace_who {
 	uint32_t ndrawn;
 	struct member *member[MEMBERS];
 	uint32_t nmembers;
-	uint32_t last;		/* that was found */
+	uint32_t last;		/* the one found last */
 };
 
 struct trace_who *trace_who_new(void)
@@ -296,7 +300,7 @@ static void put_name(const struct trace_who *who, const struct drawn *d, char *b
 		snprintf(rank, sizeof(rank), "rank %" PRId64, rank_of(who, d));
 	if (*d->bus)
 		snprintf(gpu, sizeof(gpu), " GPU %s", d->bus);
-	if (s->pid != d->pid)	/* else viewers show it anyway */
+	if (s->pid != d->pid)	/* viewers show the same pid anyway */
 		snprintf(pid, sizeof(pid), " of pid %" PRId64, s->pid);
 	snprintf(buf, size, "%s%s%s%s%s", rank, gpu, *s->command ? " " : "", s->command, pid);
 }

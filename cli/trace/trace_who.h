@@ -3,7 +3,7 @@
 #define CLI_TRACE_TRACE_WHO_H
 
 /*
- * Whose slices those are: a process of the trace for each GPU that a process of the job
+ * The processes that own slices: a process of the trace for each GPU that a process of the job
  * drives, which is called after the launcher's rank, or its rank in the largest communicator.
  */
 
@@ -34,7 +34,7 @@ void trace_who_free(struct trace_who *who);
  */
 uint32_t trace_who_source(struct trace_who *who, int64_t pid, uint64_t instance);
 
-/* What it is called: of a row of /v1/processes. */
+/* Takes its name from a row of /v1/processes. */
 void trace_who_describe(struct trace_who *who, uint32_t source, const json_t *process);
 
 /*
@@ -44,7 +44,7 @@ void trace_who_describe(struct trace_who *who, uint32_t source, const json_t *pr
 const struct trace_member *trace_who_learn(struct trace_who *who, uint32_t source,
 					   const json_t *row);
 
-/* What concerns no communicator. */
+/* The process in which slices that concern no communicator are drawn. */
 uint32_t trace_who_pid(struct trace_who *who, uint32_t source);
 
 /* The process in which that rank of that communicator is drawn; 0: none. */

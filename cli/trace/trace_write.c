@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The writer of Chrome's trace events: the only file that knows the format. */
 #include "cli/trace/trace_write.h"
 
 #include <inttypes.h>
@@ -7,7 +8,7 @@
 
 #define EVENT_BYTES  (1u << 20)	/* none is larger */
 #define DAY_NS	     UINT64_C(86400000000000)
-#define EARLIER_DAYS 7		/* what is drawn first may not be what began first */
+#define EARLIER_DAYS 7		/* room for slices drawn later that began earlier */
 
 /* Down, so that what nests or follows still does. */
 static uint64_t on_grid(const struct trace_writer *w, uint64_t ns)
@@ -42,7 +43,7 @@ static struct json *event_begin(struct trace_writer *w, const char *phase, struc
 	return &w->j;
 }
 
-/* What has no room in memory is left out: the file stays what it is. */
+/* An event that has no room in memory is left out: the file stays what it is. */
 static void event_end(struct trace_writer *w)
 {
 	json_end(&w->j, '}');
@@ -85,7 +86,7 @@ void trace_end(struct trace_writer *w, const char *other, size_t bytes)
 
 /* ---- slices ---------------------------------------------------------------------- */
 
-/* Of its process: what has a number of the whole trace is drawn outside of all. */
+/* An id local to its process: one of the whole trace would be drawn outside of all processes. */
 static void put_async(struct json *j, uint64_t id)
 {
 	json_key(j, "id2");

@@ -23,7 +23,7 @@ struct trace_at {
 	uint64_t async;		/* 0: slices there nest; else it overlaps, and this is its id */
 };
 
-/* What was written. */
+/* Counts of what was written. */
 struct trace_counts {
 	uint64_t slices, arrows, instants;
 	uint64_t overlapping;	/* slices that no thread had room for */
@@ -32,12 +32,12 @@ struct trace_counts {
 struct trace_writer {
 	struct trace_out *out;
 	struct json j;
-	struct trace_at at;	/* of the slice that is open */
+	struct trace_at at;	/* place of the slice that is open */
 	uint64_t stop_ns;
 	const char *category;
 	char name[96];
-	uint64_t first_ns, last_ns;	/* of all that was written; 0: nothing was */
-	uint64_t zero_ns;	/* what is written as 0 */
+	uint64_t first_ns, last_ns;	/* bounds of all that was written; 0: nothing was */
+	uint64_t zero_ns;	/* the time that is written as 0 */
 	uint64_t arrow;		/* id of the newest */
 	bool any;
 	struct trace_counts counts;
