@@ -151,8 +151,8 @@ const size_t run_column_count = ARRAY_LEN(run_columns);
 /* ---- beyond what the daemon answers ------------------------------------------------ */
 
 /*
- * What a state means for who waits; %s is the peer, "rank 5" or "the peer".  Short, since
- * on 80 columns there is room for 23, and the peer is what one looks for next.
+ * The meaning of a state for the waiting rank; %s is the peer, "rank 5" or "the peer".  Short,
+ * since on 80 columns there is room for 23, and the peer is what one looks for next.
  */
 static const struct {
 	const char *state;
@@ -204,7 +204,7 @@ static bool progress_number(const json_t *row, const char *path, long long *valu
 	return true;
 }
 
-/* How far: "step 2/8", "kernel on 3/8 channels, 1 ended"; "" is left of what is not known. */
+/* Adds how far it is: "step 2/8", "kernel on 3/8 channels, 1 ended"; "" if that is not known. */
 static void progress_add_counts(char *text, size_t size, const json_t *row)
 {
 	long long started, stopped, channels, step, steps;

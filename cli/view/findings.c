@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The findings of /v1/findings in the shape and order that tables show. */
 #include "cli/view/findings.h"
 
 #include <stdio.h>
@@ -36,7 +37,7 @@ size_t finding_severity(const json_t *row)
 	return is;
 }
 
-/* What is wrong with the job comes before what was not seen of it. */
+/* Faults of the job come before what was not seen of it. */
 static size_t order_of(const json_t *row)
 {
 	return 2 * finding_severity(row) + finding_is(row, "kind", "loss");
@@ -62,7 +63,7 @@ uint64_t finding_age_ns(const json_t *row, uint64_t now_ns)
 
 /* ---- as a table --------------------------------------------------------------- */
 
-/* For programs as the daemon tells them, for people in their own order. */
+/* The columns: for programs as the daemon tells them, for people in their own order. */
 const struct column finding_columns[] = {
 	{ "id", NULL, COL_INTEGER, "id", 0, 0, REPORT_KEY },
 	{ "kind", NULL, COL_TEXT, "kind", 0, 0, 0 },

@@ -18,15 +18,16 @@ bool finding_is(const json_t *row, const char *key, const char *value);
 /* 0: critical, 1: warning, 2: info; more: NULL, or it says none. */
 size_t finding_severity(const json_t *row);
 
-/* How many active ones have that severity. */
+/* The number of active ones that have that severity. */
 int findings_count(const json_t *rows, const char *severity);
 
-/* Those that are active, a new array in the same order. */
+/* The active ones, a new array in the same order. */
 json_t *findings_active(const json_t *rows);
 
 /*
- * With what a table shows: "who", the ranks; "now", active or over; "age_ns"; the "sentence";
- * and its "weight", the larger the worse, least where it is over.  A new array in the same order.
+ * Findings with what a table shows: "who", the ranks; "now", active or over; "age_ns"; the
+ * "sentence"; and its "weight", the larger the worse, least where it is over.  A new array in
+ * the same order.
  */
 json_t *findings_shape(const json_t *rows, uint64_t now_ns);
 
@@ -40,7 +41,7 @@ extern const size_t finding_column_count;
 /* The verdict alone: the first sentence of the text, without its full stop. */
 void finding_sentence(const json_t *row, char buf[FINDINGS_SENTENCE]);
 
-/* How long it has been going on, or went on; `now_ns` is that of CLOCK_MONOTONIC. */
+/* The time it has been going on, or went on; `now_ns` is that of CLOCK_MONOTONIC. */
 uint64_t finding_age_ns(const json_t *row, uint64_t now_ns);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The plot of the node's last samples, in blocks of eight heights or in ASCII. */
 #include "cli/view/history.h"
 
 #include <stdio.h>
@@ -17,7 +18,7 @@ static const char *const ascii_blocks[] = { " ", ".", ".", ":", ":", "+", "+", "
 
 static const struct figure {
 	const char *label;
-	double scale;		/* from the sample to what the label says */
+	double scale;		/* factor from the sample to what the label says */
 	double least_top;	/* the plot's top is never lower: noise is not a mountain */
 } figures[HISTORY_FIGURES] = {
 	[HISTORY_BUSBW] = { "BUSBW(GB/s)", 1, 1 },
@@ -62,7 +63,7 @@ static void put_value(struct line *line, enum line_attr attr, double value, int 
 	line_cell(line, attr, text, end - line->columns, true);
 }
 
-/* What stands left of the plot's line `y`: its name and newest value, below that the top. */
+/* Puts the label left of the plot's line `y`: its name and newest value, below that the top. */
 static void put_label(struct line *line, const struct history *history,
 		      enum history_figure figure, int y, double top, int begin)
 {

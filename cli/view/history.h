@@ -8,14 +8,14 @@
 
 #include "cli/table/frame.h"
 
-#define HISTORY_SAMPLES 512	/* as many as the widest line has columns */
+#define HISTORY_SAMPLES 512	/* columns of the widest line */
 
 enum history_figure { HISTORY_BUSBW, HISTORY_WAIT, HISTORY_FIGURES };
 
 struct history {
 	/* A ring; unknown is negative. */
 	double sample[HISTORY_FIGURES][HISTORY_SAMPLES];
-	unsigned long count;	/* that were ever pushed */
+	unsigned long count;	/* samples that were ever pushed */
 };
 
 /* GB/s, and the part of the time that ranks wait, 0 to 1; negative: not known. */

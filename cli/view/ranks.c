@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The join of the daemon's answers into one row for each rank, and the order of these by
+ * badness.
+ */
 #include "cli/view/ranks.h"
 
 #include <string.h>
@@ -9,7 +13,7 @@
 #define STALLED_NS INT64_C(1000000000)
 #define KEY	   192
 
-/* What the flat table and the tree show after the columns that tell whose row it is. */
+/* Columns of the flat table and the tree, after those that tell whose row it is. */
 #define WHO_COLUMNS									\
 	{ "gpu", "GPU", COL_TEXT, "gpu", 0, 16, 5 },					\
 	{ "gpu_uuid", NULL, COL_TEXT, "gpu_uuid", 0, 0, 0 },				\
@@ -61,11 +65,11 @@ static const struct column by_badness = { NULL, NULL, COL_NUMBER, "badness", 0, 
 /* ---- what is looked up, by a key that is text ------------------------------- */
 
 struct maps {
-	json_t *processes;	/* by pid */
-	json_t *summary;	/* by member */
-	json_t *ops;		/* in flight, by process and member: how many */
+	json_t *processes;	/* keyed by pid */
+	json_t *summary;	/* keyed by member */
+	json_t *ops;		/* number in flight, by process and member */
 	json_t *oldest;		/* the same: for how long */
-	json_t *findings;	/* by communicator and rank, and by pid */
+	json_t *findings;	/* keyed by communicator and rank, and by pid */
 	const char *unseen_age;
 };
 
@@ -119,7 +123,7 @@ static json_t *map_processes(const json_t *processes)
 	return map;
 }
 
-/* Of several rows of one member, the one that rests on most operations. */
+/* Maps a member to that one of its rows that rests on most operations. */
 static json_t *map_summary(const json_t *summary)
 {
 	json_t *map = json_object(), *row;
@@ -166,7 +170,7 @@ static void found_first(json_t *map, const char *key, json_t *finding)
 		json_object_set(map, key, finding);
 }
 
-/* Of whom it is: of ranks in its communicator, or of processes. */
+/* Maps to a finding the ranks in its communicator, or the processes, that it is about. */
 static json_t *map_findings(const json_t *findings)
 {
 	json_t *map = json_object(), *row, *one;
@@ -336,8 +340,9 @@ static const json_t *put_verdict(json_t *row, const struct maps *maps)
 }
 
 /*
- * Who was found guilty of a hang comes before those who hang because of it, though it may
- * have nothing in flight itself; of those that are well, first whom the others wait for most.
+ * Ranks found guilty of a hang come before those that hang because of it, though they may have
+ * nothing in flight themselves; of those that are well, the one the others wait for most comes
+ * first.
  */
 static void put_badness(json_t *row, const json_t *member, const json_t *finding)
 {

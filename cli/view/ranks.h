@@ -21,8 +21,8 @@ extern const size_t rank_column_count;
 /* The rows of each answer, borrowed; each may be NULL. */
 struct ranks_answers {
 	const json_t *processes;
-	const json_t *comms;	/* with "comm_label" */
-	const json_t *summary;	/* by communicator and rank */
+	const json_t *comms;	/* each has "comm_label" */
+	const json_t *summary;	/* figures by communicator and rank */
 	const json_t *inflight;
 	const json_t *findings;	/* the most severe first */
 	/* "<1s": what is in flight and has no row there is younger; NULL: all has a row. */
@@ -30,8 +30,8 @@ struct ranks_answers {
 };
 
 /*
- * What the daemon says of this member of /v1/comms, if it makes the others wait lately
- * and its process is alive; else NULL.
+ * The daemon's account of this member of /v1/comms, if it makes the others wait lately and its
+ * process is alive; else NULL.
  */
 const json_t *ranks_lateness(const json_t *member);
 

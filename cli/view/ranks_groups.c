@@ -8,7 +8,7 @@
 
 #define NAME 512
 
-/* What both tables show after the columns that tell whose row it is. */
+/* Columns of both tables, after those that tell whose row it is. */
 #define GROUP_COLUMNS									\
 	{ "ops_per_s", "OPS/s", COL_NUMBER, "ops_per_s", 5, 0, 4 },			\
 	{ "busbw_gbs", "BUSBW(GB/s)", COL_NUMBER, "busbw_gbs", 0, 0, 1 },		\
@@ -39,7 +39,7 @@ const struct column job_columns[] = {
 };
 const size_t job_column_count = ARRAY_LEN(job_columns);
 
-/* As wide as they get: lines that follow one another stay in columns. */
+/* Columns as wide as they get: lines that follow one another stay in columns. */
 const struct column gpu_columns[] = {
 	{ "at", "TIME", COL_TIME, "at", 12, 12, 0 },
 	{ "gpu", "GPU", COL_TEXT, "gpu", 12, 16, 0 },
@@ -59,7 +59,7 @@ const struct column gpu_columns[] = {
 };
 const size_t gpu_column_count = ARRAY_LEN(gpu_columns);
 
-/* How the members of a group become one figure. */
+/* The way the members of a group become one figure. */
 enum fold { SUM, MOST, MEAN, FIRST };
 
 static const struct {

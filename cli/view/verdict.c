@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sentences on what is wrong: made from the daemon's findings and from operations that are
+ * in flight for long.
+ */
 #include "cli/view/verdict.h"
 
 #include <stdarg.h>
@@ -11,12 +15,12 @@
 #include "util/list.h"
 #include "util/text.h"
 
-#define LONG_NS	   UINT64_C(1000000000)	/* in flight for longer: worth a word */
+#define LONG_NS	   UINT64_C(1000000000)	/* time in flight beyond which it is worth a word */
 #define STALL_NS   UINT64_C(10000000000)
 #define NAMED_MOST 3	/* absent ranks that are named */
 #define FOUND_MOST 3	/* findings that are told */
 #define LATE_MOST  2	/* late ranks that are told */
-#define LATE_SEEN  64	/* ... that are looked at */
+#define LATE_SEEN  64	/* late ranks that are looked at */
 
 /* ---- text ------------------------------------------------------------------ */
 
@@ -161,7 +165,7 @@ static void say_absent(struct text *text, const json_t *member, long long last)
 		say(text, ", and is %s", state);
 }
 
-/* Who of this node's ranks has not posted it; returns how many. */
+/* Names this node's ranks that have not posted it; returns how many. */
 static int say_all_absent(struct text *text, const json_t *comm, const json_t *operation)
 {
 	long long last, pid = 0;
@@ -368,7 +372,7 @@ static void put_finding(struct frame *frame, const struct view *view, const json
 	put(frame, note ? LINE_PLAIN : bad ? LINE_BAD : LINE_WARN, &text);
 }
 
-/* What the daemon found, which knows more than one look can tell; the worst come first. */
+/* The daemon's findings, which know more than one look can tell; the worst come first. */
 static void put_findings(struct frame *frame, const struct view *view)
 {
 	size_t count = json_array_size(view->findings) - count_notes(view);
@@ -431,7 +435,7 @@ static int compare_late(const void *one, const void *two)
 	return (a < b) - (a > b);
 }
 
-/* Those that the daemon calls late and has no finding of, the costliest first. */
+/* Lists the ranks the daemon calls late and has no finding of, the costliest first. */
 static int list_late(const struct view *view, struct late late[LATE_SEEN])
 {
 	json_t *comm, *member;

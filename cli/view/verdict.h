@@ -3,8 +3,8 @@
 #define CLI_VIEW_VERDICT_H
 
 /*
- * What is wrong, in words: who is at fault as far as this node can tell, what
- * says so, and where to look next.
+ * The faults in words: who is at fault as far as this node can tell, what says so, and where
+ * to look next.
  */
 
 #include "cli/table/frame.h"
@@ -16,7 +16,7 @@
  */
 void verdicts_put(struct frame *frame, const struct view *view);
 
-/* Of that, who comes last without being a finding yet: from all_comms and findings alone. */
+/* Puts only the ranks that come last without a finding yet: from all_comms and findings alone. */
 void verdicts_put_late(struct frame *frame, const struct view *view);
 
 #endif

@@ -10,14 +10,14 @@
 #include "cli/view/ranks.h"
 #include "cli/view/waits.h"
 
-/* What there is to ask the daemon. */
+/* The questions to ask the daemon. */
 enum view_question {
 	VIEW_ASK_STATUS, VIEW_ASK_PROCESSES, VIEW_ASK_COMMS, VIEW_ASK_RANKS, VIEW_ASK_OPS,
 	VIEW_ASK_NOW, VIEW_ASK_INFLIGHT, VIEW_ASK_FINDINGS, VIEW_ASK_PEERS, VIEW_ASK_KINDS,
 	VIEW_ASK_RUNS, VIEW_QUESTIONS
 };
 
-/* What the daemon answered; each may be NULL. */
+/* The daemon's answers; each may be NULL. */
 struct view_answers {
 	json_t *status;
 	json_t *processes;
@@ -31,7 +31,7 @@ struct view_answers {
 	json_t *kinds;		/* /v1/summary by all of the above */
 	json_t *runs;		/* /v1/collectives of one kind */
 	bool comms_are_new;	/* not those of the look before */
-	bool only_old;		/* in flight is all that has been for longer than VIEW_OLD_NS */
+	bool only_old;		/* inflight has all older than VIEW_OLD_NS, maybe not all younger */
 };
 
 json_t **view_answer(struct view_answers *answers, enum view_question question);
@@ -53,18 +53,18 @@ enum view_table {
  */
 struct view_kept_answer {
 	json_t *root;		/* NULL: none */
-	char *target;		/* of what; owned */
+	char *target;		/* the request it answers; owned */
 	uint64_t asked_ns;
 };
 
 struct view_kept {
 	struct view_kept_answer at[VIEW_QUESTIONS];
-	uint64_t census;	/* of whom and what state /v1/comms told, with the processes */
+	uint64_t census;	/* sum of /v1/comms' pids and states at the time of processes */
 };
 
 void view_forget(struct view_kept_answer *kept);
 
-/* In flight for longer: of each rank it is shown where single operations are not. */
+/* The time in flight beyond which each rank shows operations where single ones are not shown. */
 #define VIEW_OLD_NS   UINT64_C(1000000000)
 #define VIEW_OLD_TEXT "1s"
 
@@ -72,26 +72,26 @@ struct view {
 	bool known;		/* something was answered once */
 	bool up;		/* the last attempt was answered */
 	char error[512];	/* why not */
-	uint64_t now_ns;	/* of the last answer */
-	uint64_t tried_ns;	/* of the last attempt, >= now_ns */
+	uint64_t now_ns;	/* time of the last answer */
+	uint64_t tried_ns;	/* time of the last attempt, >= now_ns */
 	json_t *status;		/* /v1/status */
 	int live, exited, died;	/* processes */
-	int blind;		/* of the live: NCCL tells nothing of their kernels */
+	int blind;		/* live ones of whose kernels NCCL tells nothing */
 	int settling;		/* ... yet: they are not among the blind */
 	uint64_t settles_ns;	/* CLOCK_MONOTONIC when the last of these begins; 0: not known */
-	int gpus;		/* with a live communicator; -1: not known */
+	int gpus;		/* number with a live communicator; -1: not known */
 	int comms;
 	json_int_t in_flight;	/* operations */
 	bool only_old;		/* rows[VIEW_INFLIGHT] are all of them that are old, not all */
 	int inflight_total;	/* rows that there were, those that were not asked for as well */
 	double ops_per_s;	/* < 0: not known */
 	double records_per_s;	/* between the last two answers; < 0: not known */
-	double records;		/* as of this moment: */
+	double records;		/* all so far, at this moment: */
 	uint64_t counted_ns;
 	double lost;
 	json_t *rows[VIEW_TABLES];	/* worst first; NULL: not asked for */
-	struct view_answers built;	/* what all this was made of */
-	json_t *findings;	/* that are active, the most severe first, then the newest */
+	struct view_answers built;	/* the answers all this was made of */
+	json_t *findings;	/* active ones, the most severe first, then the newest */
 	json_t *all_comms;	/* /v1/comms: who is in which, ended processes included */
 	struct waits waits;
 	struct view_kept kept;
@@ -107,17 +107,17 @@ extern const struct view_table_type {
 	const char *key;	/* path: what tells a row from all others */
 } view_tables[VIEW_TABLES];
 
-/* What is to be asked for beside what is always shown. */
+/* The answers to be asked for beside what is always shown. */
 struct view_want {
 	const char *window;	/* 1s, 10s, 60s or all */
 	bool peers;
-	bool past;		/* also findings that are over */
+	bool past;		/* include findings that are over */
 	bool kinds;
-	bool young;		/* what has been in flight for less than VIEW_OLD_NS, too */
-	int most;		/* of what is in flight, the oldest; 0: all */
+	bool young;		/* include what has been in flight for less than VIEW_OLD_NS */
+	int most;		/* number of the oldest in flight to ask for; 0: all */
 	bool whole;		/* all that is known of rows that have details */
 	bool fresh;		/* nothing that was answered before is good enough */
-	const json_t *runs;	/* of the communicator, rank and func it names; NULL: none */
+	const json_t *runs;	/* names a communicator, rank and func to ask for; NULL: none */
 };
 
 /*
@@ -130,11 +130,11 @@ void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns
 int view_fetch(struct view *view, struct client *client, const struct view_want *want,
 	       uint64_t now_ns);
 
-/* What the daemon told of a process, at most some seconds ago; NULL: nothing. */
+/* The daemon's row of a process, at most some seconds old; NULL: nothing. */
 const json_t *view_process(const struct view *view, json_int_t pid);
 
 /*
- * What may not show, since kernels are not timed, yet or at all: "the kernels of 9 of 9
+ * Tells what may not show, since kernels are not timed, yet or at all: "the kernels of 9 of 9
  * processes are timed in 12s: settling".  False, and "", where there is nothing to say.
  */
 bool view_unseen(const struct view *view, char *buf, size_t size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is asked of the daemon for one look at the node: only what will be shown, and
- * figures over some seconds not at each look.
+ * The requests to the daemon for one look at the node: only what will be shown, and figures
+ * over some seconds not at each look.
  */
 #include <ctype.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ struct look {
 	const struct view_want *want;
 	struct view_answers *answers;
 	uint64_t now_ns;
-	uint64_t figures_ns;	/* how old figures may be */
+	uint64_t figures_ns;	/* age that figures may have */
 };
 
 /* ---- targets ---------------------------------------------------------------- */
@@ -92,7 +92,7 @@ static void add_members(json_t *names, const char *path)
 	}
 }
 
-/* What the table shows, sorts and filters by, and knows its rows by; and `more`. */
+/* Adds the fields that the table shows, sorts and filters by, and knows its rows by; and `more`. */
 static void add_fields(char target[TARGET], enum view_table table, const char *more)
 {
 	const struct view_table_type *type = &view_tables[table];
@@ -142,7 +142,7 @@ static int ask(struct look *look, enum view_question question, const char *targe
 	return 0;
 }
 
-/* How long figures over a window are good for, at most a fifth of it. */
+/* The time figures over a window are good for, at most a fifth of it. */
 static uint64_t figures_age_ns(const char *window)
 {
 	uint64_t window_ns;
@@ -173,7 +173,7 @@ static uint64_t census(const json_t *comms)
 	return sum;
 }
 
-/* Who is here: asked for when somebody came or went, and for what changes slowly. */
+/* Asks for members: when one came or went, and for what changes slowly. */
 static int ask_members(struct look *look)
 {
 	uint64_t asked_ns = look->kept->at[VIEW_ASK_COMMS].asked_ns, sum;
@@ -216,7 +216,7 @@ static int ask_oldest(struct look *look, const char *target)
 	return ask(look, VIEW_ASK_INFLIGHT, target, 0);
 }
 
-/* Of each rank only what is old matters where single operations are not shown. */
+/* Only what is old matters of each rank where single operations are not shown. */
 static int ask_inflight(struct look *look)
 {
 	char target[TARGET] = "/v1/inflight?older_than_ns=";
@@ -272,7 +272,7 @@ static int ask_runs(struct look *look)
 	return ask(look, VIEW_ASK_RUNS, target, look->figures_ns);
 }
 
-/* What only one screen shows. */
+/* Asks for what only one screen shows. */
 static int ask_for_screen(struct look *look)
 {
 	const struct view_want *want = look->want;

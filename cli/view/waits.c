@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The share of time that each rank waited lately, from the differences between the daemon's
+ * sums.
+ */
 #include "cli/view/waits.h"
 
 #include <string.h>
@@ -40,7 +44,7 @@ void waits_key(const json_t *comm, const json_t *member, char key[WAITS_KEY])
 		 (long long)json_integer_value(json_object_get(member, "pid")));
 }
 
-/* Of those who are in both: what came or went has no difference. */
+/* The share over members that are in both: one that came or went has no difference. */
 static double share_between(const json_t *before, const json_t *after, uint64_t ns)
 {
 	const char *key;

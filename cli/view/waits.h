@@ -3,8 +3,8 @@
 #define CLI_VIEW_WAITS_H
 
 /*
- * What part of the time ranks wait for others.  The daemon tells sums since its
- * start; what was told some seconds ago makes them a matter of the last seconds.
+ * The part of the time that ranks wait for others.  The daemon tells sums since its start;
+ * what was told some seconds ago makes them a matter of the last seconds.
  */
 
 #include <jansson.h>
@@ -17,14 +17,14 @@ struct waits {
 	/* Member's key -> its sum, as told at that time; the older first; or NULL. */
 	json_t *base[2];
 	uint64_t base_ns[2];
-	json_t *last;		/* of the last look */
+	json_t *last;		/* sums of the last look */
 	uint64_t last_ns;
-	double share;		/* of the time since the look before, over all; < 0: not known */
+	double share;		/* mean part of the time since the look before; < 0: not known */
 };
 
 void waits_deinit(struct waits *waits);
 
-/* What a member of /v1/comms is called here. */
+/* The key of a member of /v1/comms here. */
 void waits_key(const json_t *comm, const json_t *member, char key[WAITS_KEY]);
 
 /* Take in an answer's "comms", unless the last one has just come. */
