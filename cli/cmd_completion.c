@@ -9,9 +9,9 @@
 #include "cli/option.h"
 
 #define FILES "<files>"
-#define PART  16	/* of what an argument may be */
+#define PART  16	/* bytes of one alternative for an argument */
 
-/* By what a value is called: the command line whose output lines can be the value. */
+/* The command line whose output lines can be the value, by what the value is called. */
 static const struct {
 	const char *arg;
 	const char *query;	/* %: the command being completed */
@@ -88,7 +88,7 @@ static bool takes(size_t command, const struct option_row *row)
 	return row->commands >> command & 1;
 }
 
-/* Of fewer commands than all. */
+/* Does at least one command not take this option? */
 static bool is_special(const struct option_row *row)
 {
 	for (size_t c = 0; c < COMMANDS; c++)
@@ -105,7 +105,7 @@ static void put_command_names(const char *between)
 		printf("%s%s", c ? between : "", commands[c].name);
 }
 
-/* Those that are one themselves: what is repeated stands behind "watch". */
+/* The commands that run themselves: a command to be repeated stands behind "watch". */
 static void put_real_commands(const char *between)
 {
 	const char *before = "";

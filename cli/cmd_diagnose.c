@@ -11,7 +11,7 @@
 #include "util/text.h"
 
 #define TITLE 256
-#define LABEL 160	/* of a communicator */
+#define LABEL 160	/* bytes of a communicator's label */
 
 static const char *text_of(const json_t *row, const char *key)
 {
@@ -51,7 +51,7 @@ static void put_finding(struct frame *frame, const json_t *row)
 	prose_put(frame, LINE_PLAIN, 4, 4, text_of(row, "text"));
 }
 
-/* What is seen already, and has not lasted long enough to be a finding. */
+/* Lateness that is seen already, and has not lasted long enough to be a finding. */
 static void put_late(struct frame *frame, json_t *comms)
 {
 	const struct view view = { .all_comms = comms };

@@ -65,7 +65,7 @@ static bool is_same(const char *name, const char *wanted)
 	return name && !strcasecmp(name, wanted);
 }
 
-/* What other tools call by that name is explained by each of ours. */
+/* A name that other tools use finds each of our words for it. */
 static bool is_called(const struct word *word, const char *wanted)
 {
 	return is_same(word->name, wanted) || is_same(word->flight_recorder, wanted) ||

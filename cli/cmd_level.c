@@ -9,7 +9,7 @@
 #include "cli/target.h"
 #include "util/text.h"
 
-#define FOLLOW_NS UINT64_C(1000000000)	/* who has not followed by then posts nothing */
+#define FOLLOW_NS UINT64_C(1000000000)	/* a process that has not followed by then posts nothing */
 #define LOOK_NS	  20000000
 #define PIDS_NAMED 8
 #define SECOND_NS UINT64_C(1000000000)
@@ -38,7 +38,7 @@ static const struct column columns[] = {
 	{ "command", "COMMAND", COL_TEXT, "command", 0, 0, 4 },
 };
 
-/* What is left of a time that ends; unknown: it does not. */
+/* The time left until `until`; null: `until` is unknown, the level does not end. */
 static json_t *left(const json_t *until)
 {
 	json_int_t ns = json_integer_value(until) - (json_int_t)cli_now_ns();
@@ -106,7 +106,7 @@ static void print_reasons(const struct cli *cli, const json_t *processes)
 	json_decref(reasons);
 }
 
-/* Whom a wish is about may come later, so that no process says so yet. */
+/* A wish's target may come later, so that no process tells of the wish yet. */
 static void print_wishes(const json_t *wishes)
 {
 	json_t *wish;
@@ -123,7 +123,7 @@ static void print_wishes(const json_t *wishes)
 	}
 }
 
-/* What a table has no room for. */
+/* The reasons and wishes, for which a table has no room. */
 static int print_notes(struct cli *cli)
 {
 	json_t *root;
@@ -142,7 +142,7 @@ static int show(struct cli *cli)
 	struct listing listing = {
 		.array = "processes",
 		LISTING_COLUMNS(columns),
-		.sort = &columns[0],	/* by pid */
+		.sort = &columns[0],	/* the pid */
 		.ascending = true,
 		.nothing = "no process uses NCCL with this plugin",
 		.dress = dress,
@@ -168,11 +168,11 @@ static bool is_level(const char *word)
 	return false;
 }
 
-/* Of those that a change is about: */
+/* Counts of the processes that a change is about. */
 struct followers {
-	size_t follow;	/* that sequence of the control file */
+	size_t follow;	/* have followed that sequence of the control file */
 	size_t old;	/* never will: their plugins read none */
-	size_t walled;	/* of the others in containers: have never seen any */
+	size_t walled;	/* others in containers: have never seen any */
 };
 
 static struct followers count_followers(const json_t *root, const json_t *of,
@@ -220,7 +220,7 @@ static struct followers follow(struct cli *cli, const json_t *answer, uint64_t *
 	return n;
 }
 
-/* What may keep the others from it, and what to do. */
+/* Reasons that may keep the others from following, and what to do. */
 static void tell_others(const struct followers *n, size_t all, const json_t *answer)
 {
 	if (n->old)

@@ -26,7 +26,7 @@ static int show(struct cli *cli)
 	const struct listing listing = {
 		.array = "processes",
 		LISTING_COLUMNS(columns),
-		.sort = &columns[0],	/* by pid */
+		.sort = &columns[0],	/* the pid */
 		.ascending = true,
 		.nothing = "no process uses NCCL with this plugin",
 		.fetch = cli->comm ? target_fetch : NULL,

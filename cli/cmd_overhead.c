@@ -92,7 +92,7 @@ int cmd_overhead(struct cli *cli)
 	static const struct listing listing = {
 		.array = "processes",
 		LISTING_COLUMNS(columns),
-		.sort = &columns[0],	/* by pid */
+		.sort = &columns[0],	/* the pid */
 		.ascending = true,
 		.nothing = "no process with a plugin that tells",
 		.dress = dress,

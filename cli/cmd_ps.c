@@ -59,7 +59,7 @@ static void name_user(json_t *row)
 		json_object_set_new(row, "user", json_string(entry->pw_name));
 }
 
-/* What was overwritten before the daemon came is no loss of its own: apart. */
+/* Records overwritten before the daemon came are no loss of its own: they are shown apart. */
 static void part_losses(json_t *row)
 {
 	json_t *lost = json_copy(json_object_get(row, "lost"));
@@ -73,7 +73,7 @@ static void part_losses(json_t *row)
 	json_object_set_new(row, "lost", lost);
 }
 
-/* As people call it: the pod, else the runtime's name, of an id as much as runtimes show. */
+/* The name people use: the pod, else the runtime's, else as much of an id as runtimes show. */
 static void name_container(json_t *row)
 {
 	const char *pod = json_string_value(report_get(row, "container.pod"));
@@ -100,7 +100,7 @@ static void name_settling(json_t *row)
 		json_object_set(row, "settling", kernels);
 }
 
-/* Who died first, who ended last; by pid, on one node. */
+/* Processes that died come first, those that ended last; on one node by pid. */
 static void set_order(json_t *row)
 {
 	const char *state = json_string_value(report_get(row, "state")) ?: "";

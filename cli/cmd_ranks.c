@@ -25,8 +25,8 @@ static int fetch(struct cli *cli, struct view *view, const char *usual_window)
 /* ---- ranks ------------------------------------------------------------------ */
 
 /*
- * What is kept from one sample to the next tells who waited meanwhile.  So the first takes
- * two looks, that also whoever asks only once gets to know.
+ * Sums kept from one sample to the next tell which rank waited meanwhile.  The first sample
+ * takes two looks, so that a single one tells it, too.
  */
 static int fetch_ranks(struct cli *cli, void *arg, json_t **root)
 {

@@ -51,7 +51,7 @@ static json_int_t count_state(const json_t *root, const char *state)
 	return n;
 }
 
-/* Of all ranks, since the file before; null: not known. */
+/* The operations of all ranks since the file before; null: not known. */
 static json_t *sum_ops(const json_t *root)
 {
 	json_int_t sum = 0, known = 0;
@@ -79,7 +79,7 @@ static json_t *oldest(const json_t *root)
 	return most < 0 ? json_null() : json_integer(most);
 }
 
-/* What was wrong then, and the worst of it. */
+/* The findings that were active then: their number, and the worst of them. */
 static void put_findings(json_t *file, const json_t *root)
 {
 	const json_t *worst = NULL;
@@ -262,7 +262,7 @@ static int show_moment(struct replay *p, const struct command *command, const js
 	return code;
 }
 
-/* What one moment has nothing to show of, another may: the last one's code is nobody's. */
+/* A moment may have nothing to show where another has: the worst code counts, not the last. */
 static int play(struct replay *p, const struct command *command)
 {
 	int64_t most = p->cli->samples;

@@ -107,7 +107,7 @@ static void say_jobs(const struct cli *cli, const struct view *view)
 	    json_array_size(view->rows[VIEW_RANKS]), gpus);
 }
 
-/* What is recorded; "mixed" where processes do not agree. */
+/* Prints what is recorded; "mixed" where processes do not agree. */
 static void say_level(const struct cli *cli, const struct view *view)
 {
 	const char *level = json_string_value(report_get(view->status, "level"));
@@ -163,7 +163,7 @@ static void say_refused(const struct cli *cli, const struct view *view)
 	    (long long)json_integer_value(n), text);
 }
 
-/* What is missing in all that is shown, because bounds were reached. */
+/* Prints what is missing in all that is shown, because bounds were reached. */
 static void say_left_out(const struct cli *cli, const struct view *view)
 {
 	const json_t *processes = view->kept.at[VIEW_ASK_PROCESSES].root;
@@ -187,7 +187,7 @@ static void say_verdicts(const struct cli *cli, const struct view *view)
 	frame_deinit(&frame);
 }
 
-/* Whose plugin is not of this daemon's version: it is missing in all that is told. */
+/* Names processes whose plugin is not of this daemon's version: they are missing everywhere. */
 static void say_foreign(const struct cli *cli, const struct view *view)
 {
 	struct frame frame;

@@ -25,7 +25,7 @@ static void label(const struct tail *tail, json_t *op)
 	json_decref(rows);
 }
 
-/* What is not an operation is a remark between the rows, for people and in JSON only. */
+/* An event other than an operation is a remark between the rows, for people and in JSON only. */
 static void print_remark(const struct tail *tail, const char *kind, const json_t *event,
 			 const char *text)
 {

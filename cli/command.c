@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The table of subcommands: one row each. */
 #include "cli/command.h"
 
 #include <string.h>

@@ -16,10 +16,10 @@ struct command {
 	const char *name;
 	int (*run)(struct cli *cli);	/* NULL: what follows is a command to be repeated */
 	const char *help;
-	const char *argument;	/* that it may have; NULL: none */
-	const char *second;	/* behind that; NULL: no other */
+	const char *argument;	/* the one it may have; NULL: none */
+	const char *second;	/* the one behind `argument`; NULL: no other */
 	bool many;		/* any number of arguments */
-	const char *page;	/* of the manual, in section 1; NULL: "ncclinsp" */
+	const char *page;	/* its page of the manual, in section 1; NULL: "ncclinsp" */
 };
 
 extern const struct command commands[COMMANDS];

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The bounds that are reported when reached: one row each, with its counter's path and its
+ * words.
+ */
 #include "cli/left_out.h"
 
 #include <stdio.h>

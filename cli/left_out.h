@@ -3,8 +3,8 @@
 #define CLI_LEFT_OUT_H
 
 /*
- * What bounds have left out of all that is shown, in words: of the daemon's, and calls of
- * NCCL's that plugins do not know.  Records that were lost are not among these.
+ * Names in words what bounds have left out of all that is shown: bounds of the daemon's, and
+ * calls of NCCL's that plugins do not know.  Records that were lost are not among these.
  */
 
 #include <jansson.h>

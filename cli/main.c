@@ -79,7 +79,7 @@ static const struct command *repeated(int argc, char **argv, struct options *opt
 	return command_find(argv[optind]);
 }
 
-/* What stands behind the command; an exit code when that is too much. */
+/* Takes what stands behind the command; an exit code when that is too much. */
 static int take_arguments(const struct command *command, int argc, char **argv, struct cli *cli)
 {
 	if (!command->many && optind + 1 + !!command->argument + !!command->second < argc)
@@ -118,7 +118,7 @@ static int check_at(const struct cli *cli)
 	return CLI_DONE;
 }
 
-/* Of files there is one sample. */
+/* Files give one sample, so that nothing is repeated. */
 static int run_offline(const struct command *command, struct cli *cli)
 {
 	struct offline *offline;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The table of options, the parser that reads from it, and the help that is printed from it. */
 #include "cli/option.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@
 #define ANYWHERE (IN(COMMANDS) - 1)
 #define TABLES	 (IN(PS) | IN(COMMS) | IN(RANKS) | IN(DMON) | IN(OPS) | IN(PEERS) | \
 		  IN(INFLIGHT) | IN(EXEMPLARS) | IN(LEVEL) | IN(MARK) | IN(OVERHEAD))
-#define LISTS	 (TABLES | IN(CONFIG) | IN(REPLAY))	/* of what rows there are, not of whom */
+#define LISTS	 (TABLES | IN(CONFIG) | IN(REPLAY))	/* options say which rows, not whose */
 #define SAMPLES	 (TABLES | IN(STATUS) | IN(DIAGNOSE))
 #define RUNS	 (IN(TAIL) | IN(EXPORT) | IN(REPLAY))	/* one thing after the other */
 #define TIMES	 (TABLES | IN(TAIL) | IN(REPLAY))
@@ -255,7 +256,7 @@ static void list_words(const char *const *words, char *buf, size_t size)
 					 !i ? "" : words[i + 1] ? ", " : " or ", words[i]);
 }
 
-/* What would have been right. */
+/* Writes the value that would have been right. */
 static void expect(const struct option_row *row, char *buf, size_t size)
 {
 	char least[TEXT_MAX], most[TEXT_MAX];
@@ -327,7 +328,7 @@ static size_t letters_of(int argc, char **argv)
 	return n;
 }
 
-/* That which is to run: of "watch ps" it is ps.  NULL: none is named. */
+/* The command that is to run: of "watch ps" it is ps.  NULL: none is named. */
 static const struct command *named_command(int argc, char **argv)
 {
 	const struct command *command = optind < argc ? command_find(argv[optind]) : NULL;
@@ -337,7 +338,7 @@ static const struct command *named_command(int argc, char **argv)
 	return command;
 }
 
-/* By its dashes and its value, "--windw=10s". */
+/* Refuses an option by its text with dashes and value, "--windw=10s". */
 static int unknown_option(const char *text)
 {
 	char name[32];
@@ -358,7 +359,7 @@ static int unknown_option(const char *text)
 	return cli_reject("unknown option %s; is it %s%s?", text, dashes, meant.best);
 }
 
-/* What the options mean may depend on the command, which may stand behind them. */
+/* The options' meaning may depend on the command, which may stand behind them. */
 int option_parse(int argc, char **argv, struct options *opts, uint64_t *given)
 {
 	struct option longs[ARRAY_LEN(options) + 1] = { { 0 } };

@@ -36,19 +36,19 @@ struct option_row {
 	const char *name;
 	char letter;		/* 0: none */
 	enum option_kind kind;
-	size_t offset;		/* in struct options */
-	uint64_t commands;	/* that take it, a bit each */
-	const char *arg;	/* what its value is called; NULL: it has none */
+	size_t offset;		/* place in struct options */
+	uint64_t commands;	/* the commands that take it, a bit each */
+	const char *arg;	/* its value's name; NULL: it has none */
 	const char *help;
-	const char *const *words;	/* that may be given, NULL at the end */
-	int64_t least;		/* of numbers and, in ns, of times */
+	const char *const *words;	/* the words that may be given, NULL at the end */
+	int64_t least;		/* the least number or, in ns, time */
 	int64_t most;		/* times: 0: any */
 };
 
-/* At most 64. */
+/* All options, 64 at most. */
 const struct option_row *option_all(size_t *n);
 
-/* As nothing was said yet. */
+/* Sets all options to what holds when the command line names none. */
 void option_init(struct options *opts);
 
 /*

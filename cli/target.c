@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The target of a change, checked and written into the request; the daemon's answer is told
+ * here, too.
+ */
 #include "cli/target.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef CLI_TARGET_H
 #define CLI_TARGET_H
 
-/* Whom a command that changes something is about: the node, a process, a job, a communicator. */
+/* The target of a command that changes something: the node, a process, a job, a communicator. */
 
 #include "cli/common/cli.h"
 
