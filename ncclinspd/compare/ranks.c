@@ -16,10 +16,10 @@
 #include "util/list.h"
 
 #define RESCAN_NS	UINT64_C(5000000000)	/* a cohort may have lost members by then */
-#define UNKNOWN_NS	UINT64_C(100000000)	/* ... or gained some */
+#define UNKNOWN_NS	UINT64_C(100000000)	/* a cohort may have gained members by then */
 #define INIT_APART_NS	UINT64_C(30000000000)	/* ranks of one communicator start together */
-#define ENDED_NS	UINT64_C(1000000000)	/* who ended before has no more to say */
-#define SCAN_NS		200	/* of time give one more communicator to look at, up to */
+#define ENDED_NS	UINT64_C(1000000000)	/* a process that ended before has no more to say */
+#define SCAN_NS		200	/* ns earn a look at one more communicator, up to */
 #define SCAN_MOST	65536	/* these: tables come from jobs, and a scan reads them all */
 
 struct member {
@@ -45,7 +45,7 @@ struct joint {
 	uint32_t cohort;
 	uint32_t here;			/* bit per member: has come, or will not */
 	uint32_t n;
-	uint32_t item[OP_RANKS];	/* of ops */
+	uint32_t item[OP_RANKS];	/* items of the pool `ops` */
 	uint64_t first_ns;
 };
 
@@ -318,7 +318,7 @@ static void rescan(struct ranks *ranks, uint32_t item, const struct op *op, uint
 	pool_list_append(&ranks->cohorts, &ranks->cohort_list, item);
 }
 
-/* Where it belongs, its members brought up to date if need be. */
+/* The cohort of an operation, its members brought up to date if need be. */
 static uint32_t cohort_of(struct ranks *ranks, const struct op *op, uint64_t now_ns)
 {
 	const uint64_t words[] = {

@@ -3,7 +3,7 @@
 #define NCCLINSPD_COMPARE_RANKS_H
 
 /*
- * One operation as all ranks of this node saw it: who came last, what it cost the
+ * One operation as all ranks of this node saw it: which came last, what it cost the
  * others, and what the transfer alone takes.
  *
  * Where every rank needs data of every other, all leave nearly together, so that the
@@ -29,7 +29,7 @@ struct ranks_limits {
 	uint32_t ops;		/* held at once (4096) */
 	uint32_t joints;	/* operations that are waited for at once (2048) */
 	uint32_t cohorts;	/* communicators (1024) */
-	uint64_t seed;		/* of the index tables: should be random */
+	uint64_t seed;		/* seed of the index tables: should be random */
 };
 
 struct ranks_hooks {
@@ -56,16 +56,16 @@ struct ranks_stats {
 
 struct ranks;
 
-/* 0 or -ENOMEM.  `limits` may be NULL. */
+/* Returns 0 or -ENOMEM.  `limits` may be NULL. */
 int ranks_new(struct ranks **ranksp, const struct ranks_limits *limits,
 	      const struct ranks_hooks *hooks);
-/* What is held is gone. */
+/* Drops the operations that are still held. */
 void ranks_free(struct ranks *ranks);
 
 /* Takes a copy if it has to wait. */
 void ranks_add(struct ranks *ranks, const struct op *op, uint64_t now_ns);
 
-/* After each poll: who has waited long enough goes on. */
+/* After each poll: operations that have waited long enough go on. */
 void ranks_flush(struct ranks *ranks, uint64_t now_ns);
 
 /* After its last operation: it is not waited for. */

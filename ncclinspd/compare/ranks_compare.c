@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The order in which ranks came has three sources, none of which is always there: the
+ * best one that all ranks have decides.
+ */
 #include "ncclinspd/compare/ranks_compare.h"
 
 #include <stdlib.h>
@@ -7,8 +11,8 @@
 #include "ncclinspd/sums/ops.h"
 
 /*
- * As far as ranks leave apart.  A wider bracket tells less than durations do, and clocks
- * by which they left further apart do not agree.
+ * The most by which ranks leave apart, ns.  A wider bracket tells less than durations do,
+ * and clocks by which they left further apart do not agree.
  */
 #define APART_MOST_NS	20000
 
@@ -66,7 +70,7 @@ static int by_start(const void *left, const void *right)
 	       (a->gpu_start_mono_ns < b->gpu_start_mono_ns);
 }
 
-/* What ran with others, or was put together, has its start from others. */
+/* An operation that ran with others, or was put together, has its start from others. */
 static bool is_placed(const struct op *op)
 {
 	return op->gpu_start_mono_ns && op->gpu_clock_error_ns <= APART_MOST_NS &&
@@ -111,7 +115,7 @@ static int by_sync(const void *left, const void *right)
 	return (a->sync_ns < b->sync_ns) - (a->sync_ns > b->sync_ns);
 }
 
-/* Who waited longest came first: no clock has to agree with another one. */
+/* The rank that waited longest came first: no clock has to agree with another one. */
 static bool sort_by_sync(struct op **order, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)

@@ -2,7 +2,7 @@
 #ifndef NCCLINSPD_COMPARE_RANKS_COMPARE_H
 #define NCCLINSPD_COMPARE_RANKS_COMPARE_H
 
-/* One operation as several ranks did it: who came when, and what the transfer alone takes. */
+/* One operation as several ranks did it: which came when, and what the transfer alone takes. */
 
 #include "ncclinspd/base/model.h"
 
@@ -10,7 +10,7 @@
 bool ranks_is_timed(const struct op *op);
 
 /*
- * Each rank needs all the others' data there, and is numbered as they are: so that who was
+ * Each rank needs all the others' data there, and is numbered as they are: so that the one
  * inside for the least time came last, on whatever node.
  */
 bool ranks_are_told_apart_by(const struct op *op);
@@ -21,8 +21,8 @@ bool ranks_are_alike(struct op *const *ops, uint32_t n);
 /*
  * The order is that of the kernels' starts on the host's clock where that is certain: no
  * bracket reaches the start before it, none is wider than ranks may leave apart, and by
- * these clocks they left no further apart.  Else that of the times inside: who was there
- * for longest came first.
+ * these clocks they left no further apart.  Else that of the times inside: the one
+ * inside for longest came first.
  */
 const char *ranks_arrival_text(enum arrival_source source);
 

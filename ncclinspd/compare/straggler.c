@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Operations come in here: each is held against what is usual for its like, and kept for
+ * a while, since those before it on the same GPU may be read later.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,15 +18,15 @@
 #define MEMBERS		4096
 
 #define KNOWN_AFTER	20		/* values, before a bucket says what is usual */
-#define WAITED_PERCENT	130		/* of c*: longer is waiting */
-#define TAIL_PERCENT	30		/* of c*: no tail is longer, nor than */
-#define TAIL_MOST_NS	20000
-#define TAIL_LEAST_NS	1000		/* what GPUs' stamps tell apart */
-#define TAILS		4		/* of these are lateness */
+#define WAITED_PERCENT	130		/* percent of c*: longer is waiting */
+#define TAIL_PERCENT	30		/* percent of c*: limit of all tails together ... */
+#define TAIL_MOST_NS	20000		/* ... unless this is more, ns */
+#define TAIL_LEAST_NS	1000		/* the least that GPUs' stamps tell apart */
+#define TAILS		4		/* a spread of so many tails is lateness */
 
 /* ---- stores --------------------------------------------------------------- */
 
-/* What every item of a store begins with. */
+/* The beginning of every item of a store. */
 struct item {
 	struct pool_link link;
 	uint64_t key;
@@ -108,13 +112,14 @@ static void turn_bucket(struct bucket *b, uint64_t window)
 
 struct extent {
 	uint64_t least, most;
-	uint32_t first, last;	/* of part[]: was inside for longest, for the least time */
-	uint64_t apart_ns;	/* how far apart they left; UNKNOWN_U64 */
+	uint32_t first, last;	/* places in part[]: inside for longest, for the least time */
+	uint64_t apart_ns;	/* time from the first that left to the last; UNKNOWN_U64 */
 };
 
 /*
- * How far apart they left; UNKNOWN_U64: the GPUs' clocks are not mapped well enough to
- * tell, or wrongly, since nobody leaves before all others have come.
+ * The time from the first rank that left to the last; UNKNOWN_U64: the GPUs' clocks are
+ * not mapped well enough to tell, or wrongly, since nobody leaves before all others have
+ * come.
  */
 static uint64_t leaving_apart(const struct straggler_op *op, uint64_t spread, uint64_t most)
 {

@@ -3,16 +3,16 @@
 #define NCCLINSPD_COMPARE_STRAGGLER_H
 
 /*
- * Operations as the ranks of this node saw them -> who makes the others wait.
+ * Operations as the ranks of this node saw them -> the one that makes the others wait.
  *
- * Who was inside for the least time came last (ranks.h).  What that proves is a
+ * The rank inside for the least time came last (ranks.h).  What that proves is a
  * matter of statistics, per communicator and function, over windows of time:
  *
  *   spread    longest minus shortest time inside
  *   tail      by how much ranks that waited for nobody leave apart: the 10th percentile
  *             of how far apart they left by the host's clock, or of the spread, whichever
  *             is less.  Where the GPUs' clocks are not mapped to half a spread, four tails
- *             are at most 0.3 c* or 20 us: who is late each time is in every spread.
+ *             are at most 0.3 c* or 20 us: a rank late each time is in every spread.
  *   judged    an operation whose spread is four tails: somebody was late
  *   burst     ... and four times the usual (10th percentile) spread
  *   c*        the transfer alone: the 5th percentile of the shortest time inside
@@ -24,13 +24,13 @@
  * at least 20, 1.5/n or 1.5/n of what all cost, and 4 standard deviations more than
  * chance), stands out (0.6745 (x - median) / MAD of the mean lateness over 4.7: one false
  * alarm a day in 512 ranks; of two ranks, the other one takes the place of the median and
- * tails that of the MAD), and costs 1.5 % of the time, so that who costs 2 % is over it in
+ * tails that of the MAD), and costs 1.5 % of the time, so that one that costs 2 % is over it in
  * nearly every window; it is let go below half of that.  Or: most of what bursts cost is
  * its doing, again and again.
  *
- * Who was late because it had waited for somebody else in the operation before, on
- * the same GPU, only handed that on: what it cost is moved to whoever was last there,
- * and so on (16 hops).  Who left that operation together with it cannot be waiting for
+ * A rank that was late because it had waited for another in the operation before, on
+ * the same GPU, only handed that on: what it cost is moved to the rank that was last there,
+ * and so on (16 hops).  A rank that left that operation together with it cannot be waiting for
  * its end, so this crosses communicators only.
  *
  * Times are ns; `now_ns` is CLOCK_MONOTONIC.  Memory is fixed: what was used least
@@ -46,7 +46,7 @@
 /* Zero means the default. */
 struct straggler_config {
 	uint64_t window_ns;	/* 60 s */
-	uint64_t seed;		/* of the index tables */
+	uint64_t seed;		/* seed of the index tables */
 };
 
 /* One rank's part in an operation. */
@@ -55,16 +55,16 @@ struct straggler_part {
 	pid_t pid;
 	uint32_t comm_index;
 	int32_t rank;
-	uint64_t gpu;		/* what has one number runs one after another ... */
-	uint64_t start;		/* ... in this order (its own clock, ns) */
+	uint64_t gpu;		/* operations of one number run one after another ... */
+	uint64_t start;		/* ... ordered by this (the GPU's own clock, ns) */
 	uint64_t inside_ns;
 	uint64_t end_ns;	/* on the host's clock; 0: not known */
 	uint64_t end_error_ns;	/* UNKNOWN_U64 */
 };
 
-/* What n of nranks did together, 1 <= n <= OP_RANKS. */
+/* An operation that n of nranks did together, 1 <= n <= OP_RANKS. */
 struct straggler_op {
-	uint64_t comm;		/* of one job's communicator */
+	uint64_t comm;		/* a communicator of one job */
 	name_t func;
 	uint64_t kind;		/* size class, algorithm: only like is compared with like */
 	int32_t nranks;
@@ -72,65 +72,65 @@ struct straggler_op {
 	struct straggler_part part[OP_RANKS];
 };
 
-/* Of one rank of one communicator since it was first seen. */
+/* Sums of one rank of one communicator since it was first seen. */
 struct straggler_sums {
-	uint64_t ops;		/* that were looked at */
-	uint64_t judged;	/* in which somebody was late */
-	uint64_t last;		/* that it was last in by its own doing */
-	uint64_t wait_ns;	/* its waiting, of which */
-	uint64_t remote_wait_ns; /* for ranks of other nodes */
+	uint64_t ops;		/* operations that were looked at */
+	uint64_t judged;	/* operations in which somebody was late */
+	uint64_t last;		/* operations that it was last in by its own doing */
+	uint64_t wait_ns;	/* its waiting for others */
+	uint64_t remote_wait_ns; /* part of wait_ns: for ranks of other nodes */
 	uint64_t blame_ns;	/* the others' waiting for it */
 };
 
 /*
- * Of one rank, in the function in which it cost the others most, over the windows that
- * are kept and the one that is open.
+ * One rank, in the function in which it cost the others most, over the windows that are
+ * kept and the one that is open.
  */
 struct straggler_lately {
 	name_t func;
-	uint64_t window_ns;	/* what the rest is of */
-	uint64_t ops, judged, last;	/* as above */
+	uint64_t window_ns;	/* the time that the rest is of */
+	uint64_t ops, judged, last;	/* counts as in struct straggler_sums */
 	uint64_t late_ns;	/* mean behind the first where it was judged; UNKNOWN_U64 */
-	uint64_t blame_ns;	/* with what others that had waited for it passed on */
+	uint64_t blame_ns;	/* the others' waiting, with what those that had waited passed on */
 	bool late;		/* last in most that was judged, no chance, at 1.5 % of the time */
 };
 
 /* A rank, or (ELSEWHERE, SLOWER) all ranks here, as the last windows show it. */
 struct straggler_case {
 	enum verdict verdict;	/* VERDICT_STEADY, _INTERMITTENT, _ELSEWHERE or _SLOWER */
-	uint64_t key;		/* of the GPU, or of the function on that communicator */
+	uint64_t key;		/* key of the GPU, or of the function on that communicator */
 	name_t func;
 	int32_t nranks;
 	uint32_t local;		/* ranks that are here */
-	struct straggler_part who;	/* of the rank; else of some rank here */
+	struct straggler_part who;	/* the rank; else some rank here */
 	uint64_t since_ns;
 	/* over the windows that are kept: */
 	uint64_t wall_ns;
 	uint64_t ops;		/* looked at */
 	/* somebody was late, or much later than usual; ELSEWHERE, SLOWER: could be told */
 	uint64_t judged;
-	uint64_t last;		/* of these: that it was last in; that were so */
+	uint64_t last;		/* judged operations that it was last in; that were so */
 	uint64_t late_ns;	/* mean lateness behind the first, or waiting, in these */
-	uint64_t blame_ns;	/* what it cost in all */
-	uint64_t moved_ns;	/* of that: passed on by others that had waited for it */
+	uint64_t blame_ns;	/* all that it cost */
+	uint64_t moved_ns;	/* part of blame_ns: passed on by others that had waited for it */
 	double score;		/* 0: not known */
 };
 
 struct straggler;
 
-/* 0 or -ENOMEM.  `config` may be NULL. */
+/* Returns 0 or -ENOMEM.  `config` may be NULL. */
 int straggler_new(struct straggler **sp, const struct straggler_config *config);
 void straggler_free(struct straggler *s);
 
-/* Of the window that is open, and of those after it; 0: the default. */
+/* Sets the length of the window that is open, and of those after it; 0: the default. */
 void straggler_set_window(struct straggler *s, uint64_t window_ns);
 
 void straggler_add(struct straggler *s, const struct straggler_op *op, uint64_t now_ns);
 
 /*
- * As the daemon has them: one operation of n ranks that ranks.c has compared, or (n = 1)
- * of a rank that is alone here.  What cannot be compared is left out.  `list`: all
- * processes, in the order of their ids.
+ * Takes operations as the daemon has them: one operation of n ranks that ranks.c has
+ * compared, or (n = 1) of a rank that is alone here.  Any that cannot be compared is left
+ * out.  `list`: all processes, in the order of their ids.
  */
 void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
 		   struct process *const *list, size_t count, uint64_t now_ns);

@@ -3,8 +3,8 @@
 #define NCCLINSPD_COMPARE_STRAGGLER_IMPL_H
 
 /*
- * What these share: straggler.c takes operations in, straggler_root.c finds whose
- * lateness it was, straggler_judge.c decides at the end of each window.
+ * Types that three files share: straggler.c takes operations in, straggler_root.c finds
+ * whose lateness it was, straggler_judge.c decides at the end of each window.
  *
  *     bucket   what is usual for one function, size and algorithm of a communicator
  *     unit     one function of a communicator: its ranks (seats) and windows
@@ -27,7 +27,7 @@
 struct bucket {
 	struct pool_link link;	/* all, least recently used first */
 	uint64_t key;
-	uint64_t window;	/* that `added` is of */
+	uint64_t window;	/* the window that `added` is of */
 	uint32_t added;
 	uint32_t nbases;
 	uint64_t base_ns[BASES];	/* c* of earlier windows, a ring */
@@ -38,16 +38,16 @@ struct tally {
 	uint64_t last, bursts;	/* operations: it was last; ... and it was a burst */
 	uint64_t late_ns;	/* sum over what was judged */
 	uint64_t blame_ns, burst_ns;
-	uint64_t burst_most_ns;	/* of the costliest burst */
+	uint64_t burst_most_ns;	/* cost of the costliest burst */
 	uint64_t moved_ns;	/* blame from elsewhere, not in blame_ns */
 };
 
 struct window {
 	uint64_t wall_ns;	/* 0: still open */
 	uint64_t ops, judged, bursts;
-	uint64_t rated;		/* c* was known */
-	uint64_t slow;		/* ... and all ranks here took longer than 1.3 c* */
-	uint64_t slow_ns;	/* by so much in all */
+	uint64_t rated;		/* operations whose c* was known */
+	uint64_t slow;		/* rated ones that took all ranks here over 1.3 c* */
+	uint64_t slow_ns;	/* sum over these: the shortest time inside beyond c* */
 	uint64_t tail_ns;	/* sum over what was judged */
 	struct tally tally[OP_RANKS];
 };
@@ -60,7 +60,7 @@ struct trial {
 };
 
 struct seat {
-	struct straggler_part part;	/* of its newest operation */
+	struct straggler_part part;	/* its part in its newest operation */
 	uint32_t track;
 	uint32_t member;
 	struct trial steady, intermittent;
@@ -96,10 +96,10 @@ struct joint {
 	uint64_t unit_key;
 	uint32_t unit;
 	uint32_t n;
-	uint32_t first, last;	/* of part[]; last NOBODY: it is elsewhere */
-	bool whole;		/* all ranks that are here told of it: who waited is known */
+	uint32_t first, last;	/* places in part[]; last NOBODY: it is elsewhere */
+	bool whole;		/* all ranks that are here told of it: which ones waited is known */
 	bool judged, burst;
-	bool rated, slow;	/* as of struct window */
+	bool rated, slow;	/* counted as such in struct window */
 	uint64_t slow_ns;
 	uint64_t blame_ns;
 	uint64_t tail_ns;
@@ -108,7 +108,7 @@ struct joint {
 
 struct track {
 	struct pool_link link;	/* all, least recently used first */
-	uint64_t key;		/* of the GPU */
+	uint64_t key;		/* key of the GPU */
 	uint32_t next;
 	struct {
 		uint64_t start, id;
@@ -161,7 +161,7 @@ static inline struct member *member_at(const struct straggler *s, uint32_t item)
 uint64_t straggler_member_key(const struct straggler *s, uint64_t process_id,
 			      uint32_t comm_index);
 
-/* Find whose doing it was, and add it to the windows. */
+/* Find the rank whose doing it was, and add it to the windows. */
 void straggler_settle(struct straggler *s, const struct joint *joint);
 
 /* The window that is open ends. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of a window: who is over the limits, who was often enough, who no longer is. */
+/*
+ * The end of a window: which ranks are over the limits, which were often enough, which no
+ * longer are.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +10,9 @@
 #include "ncclinspd/compare/straggler_impl.h"
 
 #define LEAST_JUDGED	20.0
-#define LEAST_BURSTS	5.0	/* in one window, and LEAST_JUDGED in all that are kept */
+#define LEAST_BURSTS	5.0	/* bursts in one window, and LEAST_JUDGED in all that are kept */
 #define LEAST_SCORE	4.7
-#define LEAST_COST	0.015	/* of wall time */
+#define LEAST_COST	0.015	/* part of wall time */
 #define LEAST_SHARE	0.5
 #define SLOW_SHARE	0.95	/* more than that is everything */
 #define OVER		3	/* windows, to be flagged; */
@@ -30,14 +33,16 @@ static double median(double *values, uint32_t n)
 	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/* How far a rank's mean lateness is from the others', in robust standard deviations. */
+/* Distance of a rank's mean lateness from the others', in robust standard deviations. */
 static double score_of(const struct window *w, uint32_t nseats, uint32_t seat)
 {
 	double mean[OP_RANKS], away[OP_RANKS], middle, mad, tail;
 
 	for (uint32_t i = 0; i < nseats; i++)
 		away[i] = mean[i] = (double)w->tally[i].late_ns / (double)w->judged;
-	/* of two, the middle is half of what is looked for */
+	/*
+	 * two ranks' median holds half of what is looked for: take the other one's mean
+	 */
 	middle = nseats == 2 ? mean[1 - seat] : median(away, nseats);
 	for (uint32_t i = 0; i < nseats; i++)
 		away[i] = fabs(mean[i] - middle);
@@ -119,7 +124,7 @@ static bool is_bursty(const struct unit *u, const struct window *w, uint32_t sea
 }
 
 /*
- * By chance the last one is not here in (nranks - nseats) of nranks operations; this is
+ * The last one is, by chance, not here in (nranks - nseats) of nranks operations; this is
  * half of the way from there to each.  All of them would be slower: whose doing that is
  * cannot be told.
  */
@@ -143,7 +148,7 @@ static bool is_slower(const struct unit *u, const struct window *w, uint32_t sea
 
 typedef bool limits_fn(const struct unit *u, const struct window *w, uint32_t seat, double part);
 
-/* How many of the windows have at least that grade? */
+/* The number of windows that have at least that grade. */
 static int count_grades(uint8_t grades, unsigned grade)
 {
 	int n = 0;
@@ -264,7 +269,7 @@ static struct straggler_case case_of(const struct unit *u, const struct window *
 	};
 }
 
-/* Where nobody else is ever late, all that is judged may still be little. */
+/* All that is judged may still be little where nobody else is ever late. */
 static enum verdict how_often(const struct window *sum, const struct tally *t)
 {
 	return 2 * t->last >= sum->ops ? VERDICT_STEADY : VERDICT_INTERMITTENT;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whose lateness was it?  Who comes late because it had to wait in the operation
- * before has lost that time to somebody else.
+ * Lateness has a root: a rank that comes late because it had to wait in the operation
+ * before has lost that time to another one.
  */
 #include "ncclinspd/compare/straggler_impl.h"
 
 #define HOPS		16
-#define INHERITED	0.7	/* of its lateness it must have waited, or it is its own */
+#define INHERITED	0.7	/* part of its lateness that must be waiting, or it is its own */
 
 static const struct joint *joint_of(const struct straggler *s, uint64_t id)
 {
@@ -46,9 +46,9 @@ static const struct joint_part *part_of(const struct joint *j, uint64_t gpu)
 
 struct root {
 	const struct joint *joint;
-	uint64_t moved_ns;	/* of its lateness in the operation that we began with */
+	uint64_t moved_ns;	/* part of its lateness in the operation that we began with */
 	bool lost;		/* the chain goes on, but what was there is not kept any more */
-	bool nobody;		/* the one who is to blame is not here, or it is the network */
+	bool nobody;		/* the one that is to blame is not here, or it is the network */
 };
 
 /*
@@ -79,8 +79,8 @@ static const struct joint *find_cause(const struct straggler *s, const struct jo
 }
 
 /*
- * For how long a GPU was in operations since it last left one together with another
- * GPU.  False: not all of them are known.
+ * The time that a GPU was in operations since it last left one together with another GPU.
+ * False: not all of them are known.
  */
 static bool sum_inside(const struct straggler *s, const struct joint *j,
 		       const struct joint_part *p, uint64_t other, uint64_t *sum_ns)
@@ -101,8 +101,8 @@ static bool sum_inside(const struct straggler *s, const struct joint *j,
 }
 
 /*
- * What the last one spent in operations beyond what the first one did meanwhile: for
- * ranks elsewhere, or in transfers that take longer.
+ * The time that the last one spent in operations beyond what the first one did meanwhile:
+ * for ranks elsewhere, or in transfers that take longer.
  */
 static uint64_t lost_inside(const struct straggler *s, const struct joint *j)
 {
@@ -115,7 +115,7 @@ static uint64_t lost_inside(const struct straggler *s, const struct joint *j)
 	return last_ns > first_ns ? last_ns - first_ns : 0;
 }
 
-/* Where no cause was seen: was it lost in NCCL all the same? */
+/* Finds out whether time whose cause was not seen was lost in NCCL all the same. */
 static void try_nobody(const struct straggler *s, struct root *root)
 {
 	const struct joint *j = root->joint;
@@ -127,8 +127,8 @@ static void try_nobody(const struct straggler *s, struct root *root)
 }
 
 /*
- * Up the chain from who was last.  root.joint's last one is to blame for `moved_ns`
- * (NOBODY: a rank that is not here), who was last in `j` for the rest.
+ * Go up the chain from the last one.  root.joint's last one is to blame for `moved_ns`
+ * (NOBODY: a rank that is not here), the last one of `j` for the rest.
  */
 static struct root find_root(const struct straggler *s, const struct joint *j)
 {
@@ -158,7 +158,7 @@ static struct unit *unit_of(struct straggler *s, const struct joint *j)
 	return u->key == j->unit_key ? u : NULL;
 }
 
-/* What was handed on belongs to who was last where it began. */
+/* Cost that was handed on belongs to the rank that was last where it began. */
 static void move(struct straggler *s, const struct root *root, uint64_t blame_ns)
 {
 	struct unit *u = unit_of(s, root->joint);
@@ -216,7 +216,7 @@ void straggler_settle(struct straggler *s, const struct joint *j)
 		return;
 	root = find_root(s, j);
 	if (root.lost)
-		return;		/* whose doing it was cannot be told */
+		return;		/* nobody can tell whose doing it was */
 	late_ns = j->part[j->last].late_ns;
 	moved_ns = (uint64_t)((double)j->blame_ns * ((double)root.moved_ns / (double)late_ns));
 	if (moved_ns)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From struct op to what the statistics need of it. */
+/* Turns struct op into what the statistics need of it. */
 #include <string.h>
 
 #include "ncclinspd/compare/straggler_impl.h"
@@ -69,7 +69,7 @@ static bool is_seen(const struct op *op)
 	       op_inside_ns(op) != UNKNOWN_U64;
 }
 
-/* Of a batch, one operation counts, and stands for all of it. */
+/* One operation of a batch counts, and stands for all of it. */
 static bool counts(const struct op *const *ops, uint32_t n)
 {
 	bool heads = false;
