@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * NCCL does not tell which operations ran as one batch: their intervals on each channel
+ * do, and only the batch has a duration and a bandwidth.
+ */
 #include "ncclinspd/join/batch.h"
 
 #include <stdlib.h>
@@ -38,7 +42,7 @@ void batch_unite(struct batch_span *spans, uint32_t nspans, uint32_t *batch, uin
 		batch[m] = sets_root(batch, m);
 }
 
-/* What the members carried, as bytes on the bus; < 0: not known of one of them. */
+/* The bytes that the members carried, on the bus; < 0: unknown for one of them. */
 static double bus_bytes(struct op *const *ops, uint32_t n)
 {
 	double sent = 0, received = 0, reduced = 0;

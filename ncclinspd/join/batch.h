@@ -14,15 +14,15 @@
 
 #include "ncclinspd/base/model.h"
 
-/* What one operation took on one channel, on the GPU's clock. */
+/* The time that one operation took on one channel, on the GPU's clock. */
 struct batch_span {
 	uint64_t start, stop;
 	uint32_t channel;
-	uint32_t member;	/* which operation */
+	uint32_t member;	/* number of the operation */
 };
 
 /*
- * Which members are one batch: batch[m] becomes the smallest member of m's batch.
+ * Finds which members are one batch: batch[m] becomes the smallest member of m's batch.
  * Intervals that only touch are no overlap; equal starts are one.  Sorts `spans`.
  */
 void batch_unite(struct batch_span *spans, uint32_t nspans, uint32_t *batch,

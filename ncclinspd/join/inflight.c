@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Operations and live slots are known in two places: here they become rows of one table,
+ * each slot under the operation that it works for.
+ */
 #include "ncclinspd/join/inflight.h"
 
 #include <errno.h>
@@ -50,7 +54,7 @@ name_t inflight_op_state(enum op_state state)
 	return names[state];
 }
 
-/* As far as its children were asked for. */
+/* The state as far as its children were asked for. */
 static enum op_state op_state(const struct op *op)
 {
 	if (op->kernel_started > op->kernel_stopped)
@@ -176,7 +180,7 @@ static void (*const readers[NCI_EV_END])(struct inflight *row, const struct even
 	[NCI_EV_CE_COLL] = from_ce_coll,
 };
 
-/* Of an ended process: as old as it was at the end. */
+/* The age of a slot; for an ended process, its age at the end. */
 static uint64_t slot_age_ns(const struct inflights *rows, uint64_t start_ticks)
 {
 	const struct tick_clock *c = &rows->process->clock;

@@ -3,11 +3,11 @@
 #define NCCLINSPD_JOIN_INFLIGHT_H
 
 /*
- * What has begun and not ended in a process, from two sources: operations that
- * reconstruct holds open, and the handle slots that are live in the segment right
- * now (kernels on a channel, proxy operations, network transfers).  A slot knows
- * its parent's token only; which operation it works for is found by following
- * parents, through slots, up to an operation.
+ * All that has begun and not ended in a process, from two sources: operations that
+ * reconstruct holds open, and the handle slots that are live in the segment right now
+ * (kernels on a channel, proxy operations, network transfers).  A slot knows its parent's
+ * token only; which operation it works for is found by following parents, through slots,
+ * up to an operation.
  */
 
 #include <stddef.h>
@@ -17,7 +17,7 @@
 
 struct reconstruct;
 
-/* How far an operation got. */
+/* The states of an operation: how far it got. */
 #define OP_STATES(X)			\
 	X(POSTED,      "posted")	\
 	X(NOT_STARTED, "not_started")	\
@@ -43,11 +43,11 @@ struct inflight {
 	uint64_t comm_id;
 	name_t comm_name;
 	int32_t rank;
-	name_t event_type;	/* as nccl_event_name() */
+	name_t event_type;	/* text of nccl_event_name() */
 	name_t func;
 	uint64_t seq;
 	uint64_t bytes;
-	uint64_t age_ns;	/* of what an ended process left: at its end */
+	uint64_t age_ns;	/* age now; in an ended process, at its end */
 	uint64_t tag;	/* 0: none */
 	name_t state;
 	name_t direction;

@@ -66,7 +66,7 @@ void join_finish(struct reconstruct *rc, struct recon *r, uint32_t item, bool co
 }
 
 /*
- * What tells that an operation is complete depends on what was asked of NCCL:
+ * The sign that an operation is complete depends on what was asked of NCCL:
  *
  *     KernelCh              as many channels have stopped as it has
  *     KernelCh, but some    a send or receive may use fewer channels than planned,
@@ -108,7 +108,7 @@ void join_init_op(const struct recon *r, struct op *op, uint64_t token, uint64_t
 	op->seq = op->count = op->bytes = UNKNOWN_U64;
 }
 
-/* Of a full pool the least recently touched goes; sums without a head first. */
+/* The least recently touched one leaves a full pool; sums without a head go first. */
 static void make_room_for_op(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 {
 	if (recon_has_room(r, &r->ops))
@@ -183,7 +183,10 @@ static void fill_comm_from_event(struct op *op, int32_t rank, uint64_t comm_hash
 	op->comm_id = comm_hash;
 }
 
-/* From NCCL's descriptor: right in bytes, but maybe not what the application passed. */
+/*
+ * Take the size from NCCL's descriptor: right in bytes, but maybe not what the
+ * application passed.
+ */
 static void fill_size(struct op *op, uint64_t count, name_t datatype)
 {
 	const struct op_facts *facts = ops_facts(op->func);
@@ -198,7 +201,7 @@ static void fill_size(struct op *op, uint64_t count, name_t datatype)
 
 /* ---- heads --------------------------------------------------------------- */
 
-/* Where this head belongs; POOL_NONE: that token had its head already. */
+/* The item that this head belongs to; POOL_NONE: that token had its head already. */
 static uint32_t place_head(struct reconstruct *rc, struct recon *r, uint64_t token,
 			   uint64_t now_ns)
 {
@@ -217,7 +220,7 @@ static bool asked_for(const struct recon *r, uint32_t event)
 	return r->process->mask & NCI_EVENT_BIT(event);
 }
 
-/* Of a communicator that has drifted, what is told of kernels may be others'. */
+/* Kernels that are told of may be others' once a communicator has drifted. */
 static void look_at_kernels(struct recon *r, struct op *op, const struct nci_record *head)
 {
 	bool watched = op->kernel_stopped || head->form & NCI_FORM_WATCHED;
@@ -309,7 +312,7 @@ static void head_is_filled(struct reconstruct *rc, struct recon *r, uint32_t ite
 	join_advance(rc, r, item, now_ns);
 }
 
-/* What a type of head says of its operation beyond what all heads do. */
+/* The fields that one type of head has beyond those that all heads have. */
 typedef void fill_fn(const struct recon *r, const struct event *ev, struct op *op);
 
 static void on_head(struct reconstruct *rc, struct recon *r, const struct event *ev,

@@ -10,11 +10,11 @@
 #include "ncclinspd/join/batch.h"
 #include "ncclinspd/join/recon.h"
 
-#define JOIN_MEMBERS	1024	/* of one launch that are compared */
-#define JOIN_SPANS	16384	/* their channels, all together */
+#define JOIN_MEMBERS	1024	/* operations of one launch that are compared */
+#define JOIN_SPANS	16384	/* channels of these, all together */
 #define JOIN_PARTS	8192	/* sends and receives of a group that are put together */
 
-/* Where what one launch ran is sorted into batches, and a group's parts by peer. */
+/* Scratch room: operations of a launch are sorted into batches here, a group's parts by peer. */
 struct join_scratch {
 	struct batch_span span[JOIN_SPANS];
 	uint32_t item[JOIN_MEMBERS];
@@ -57,7 +57,7 @@ join_fn join_on_group_api, join_on_coll_api, join_on_p2p_api;
 join_fn join_on_group;
 join_fn join_on_kernel_ch, join_on_proxy_op, join_on_proxy_step, join_on_proxy_sums;
 
-/* Who it is of, and nothing else known.  `op` is zeroed. */
+/* Fill in the process that it is of; nothing else is known.  `op` is zeroed. */
 void join_init_op(const struct recon *r, struct op *op, uint64_t token, uint64_t now_ns);
 void join_fill_comm(struct reconstruct *rc, struct recon *r, struct op *op, uint16_t index);
 
@@ -120,9 +120,10 @@ void join_post(struct reconstruct *rc, struct recon *r, struct op *op);
 bool join_has_drifted(const struct recon *r, uint32_t comm, uint64_t start_ticks);
 
 /*
- * From 2.31 on NCCL counts what is watched only, the GPU counts all.  An operation that was
- * not watched, or `missing` ones of which nothing came although nothing was lost (a negative
- * number: that many have come after all), are the end of its communicator's GPU times.
+ * NCCL counts what is watched only, from 2.31 on; the GPU counts all.  An operation that
+ * was not watched, or `missing` ones of which nothing came although nothing was lost (a
+ * negative number: that many have come after all), are the end of its communicator's GPU
+ * times.
  */
 void join_note_uncounted(struct recon *r, const struct op *op, bool watched, int64_t missing);
 
@@ -149,7 +150,7 @@ void join_close_plan(struct reconstruct *rc, struct recon *r, uint32_t item,
 /* All of a poll is read: what only waits for its stamps to be settled may go on. */
 void join_settle_plans(struct reconstruct *rc, struct recon *r, uint64_t now_ns);
 
-/* What has waited long enough; at the end, all that is held. */
+/* Hand on what has waited long enough; at the end, all that is held. */
 void join_finish_plans(struct reconstruct *rc, struct recon *r, uint64_t now_ns);
 void join_end_plans(struct reconstruct *rc, struct recon *r, uint64_t now_ns);
 
@@ -167,7 +168,7 @@ void join_hand_on(struct reconstruct *rc, struct recon *r, uint32_t item, uint64
 void join_group_call(struct reconstruct *rc, struct recon *r, const struct api_call *api,
 		     uint64_t now_ns);
 
-/* ... and this is what became of it. */
+/* The call's transfer has begun: it is this operation. */
 void join_group_claim(struct recon *r, struct open_op *o, const struct api_call *api);
 
 /* A head whose group is not told by its call. */

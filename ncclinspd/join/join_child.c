@@ -48,7 +48,7 @@ static void latest(uint64_t *time, uint64_t candidate)
 		*time = candidate;
 }
 
-/* How long it waited in its kernel for the other ranks, in the GPU's own time. */
+/* The time that it waited in its kernel for the other ranks, in the GPU's own time. */
 static void take_sync(struct op *op, const struct nci_ev_kernel_ch *c)
 {
 	const struct nci_phase *sync = &c->phase[NCI_PHASE_INITIAL_SYNC];
@@ -72,7 +72,7 @@ void join_on_kernel_ch(struct reconstruct *rc, struct recon *r, const struct eve
 	touch(r, item, now_ns);
 	op = &recon_op(r, item)->op;
 	if (join_has_drifted(r, op->comm_index, op->start_ticks)) {
-		join_read_stamps(r, recon_op(r, item), c);	/* which are to be refused */
+		join_read_stamps(r, recon_op(r, item), c);	/* stamps to be refused */
 		return;
 	}
 	earliest(&op->kernel_start_ticks, c->start);
@@ -88,7 +88,7 @@ void join_on_kernel_ch(struct reconstruct *rc, struct recon *r, const struct eve
 	join_advance(rc, r, item, now_ns);
 }
 
-/* Who issued it: this process, or with PXN another one of the same user; or NULL. */
+/* The process that issued it: this one, or with PXN another one of the same user; or NULL. */
 static struct recon *issuer_of(struct reconstruct *rc, struct recon *r,
 			       const struct nci_ev_proxy_op *c)
 {
@@ -106,7 +106,7 @@ static struct recon *issuer_of(struct reconstruct *rc, struct recon *r,
 	return other;
 }
 
-/* What is known of its steps, and no longer kept.  False: nothing. */
+/* Take what is known of its steps, which is no longer kept.  False: nothing is known. */
 static bool take_steps(struct recon *r, const struct nci_ev_proxy_op *c, struct step_sums *steps)
 {
 	uint32_t item;
@@ -171,7 +171,7 @@ void join_on_proxy_op(struct reconstruct *rc, struct recon *r, const struct even
 		latest(&op->proxy_stop_ticks, has_steps ? steps.stop_ticks : c->stop);
 }
 
-/* What is kept of the steps of a ProxyOp until that stops; NULL: it has. */
+/* The sums that are kept of the steps of a ProxyOp until it stops; NULL: it has. */
 static struct step_sums *steps_of(struct recon *r, const struct event *ev, uint64_t now_ns)
 {
 	uint64_t parent = ev->rec->parent;

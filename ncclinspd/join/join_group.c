@@ -33,7 +33,7 @@ static struct p2p_group *group_at(const struct recon *r, uint32_t item)
 	return pool_at(&r->groups, item);
 }
 
-/* Records that nobody will ever see: who is missing one cannot count its parts. */
+/* Records that nobody will ever see: a process that lacks one cannot count its parts. */
 static uint64_t lost_by(const struct process *p)
 {
 	return p->loss.overrun + p->loss.pool + p->loss.lane + p->loss.evicted;
@@ -139,7 +139,7 @@ static void latest(uint64_t *time, uint64_t candidate)
 		*time = candidate;
 }
 
-/* What all parts have; the first one's word counts. */
+/* The fields that all parts have in common; the first one's values count. */
 static void begin_op(struct op *sum, const struct op *part)
 {
 	struct op op = *part;
@@ -238,7 +238,10 @@ static enum p2p_class counter_of(enum p2p_class class)
 	return class == P2P_ALLTOALLV ? P2P_ALLTOALL : class;
 }
 
-/* Who has missed a record may have missed a whole group: nobody knows which one this is. */
+/*
+ * A process that has missed a record may have missed a whole group: nobody knows which
+ * one this is.
+ */
 static uint64_t next_seq(struct recon *r, const struct op *op, enum p2p_class class)
 {
 	struct recon_comm *rcomm = recon_comm(r, (uint16_t)op->comm_index);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What NCCL launched together (its Group event, one per kernel plan) may have run in
- * batches that share their stamps.  So an operation that has finished is held until
- * the others of its launch have, and then it is told who ran with whom.
+ * Operations that NCCL launched together (its Group event, one per kernel plan) may have
+ * run in batches that share their stamps.  So an operation that has finished is held
+ * until the others of its launch have, and then it is told which ran together.
  *
  * The Group event stops after the heads of its operations on the same lane: once it is
  * read, there are no more.  Where it was lost, or a member hangs, the rest goes on
@@ -58,7 +58,7 @@ void join_plan_head(struct reconstruct *rc, struct recon *r, struct open_op *o,
 	if (item == POOL_NONE)
 		item = make_plan(rc, r, o->op.group, now_ns);
 	if (item == POOL_NONE)
-		return;		/* that token is something else's */
+		return;		/* the token is something else's */
 	touch(r, item, now_ns);
 	recon_plan(r, item)->members++;
 	recon_plan(r, item)->open++;
@@ -115,7 +115,7 @@ bool join_plan_hold(struct reconstruct *rc, struct recon *r, uint32_t item, uint
 			join_judge_stamps(rc, r, o);
 		return false;
 	}
-	if (plan->ended && plan->members == 1 && !o->unjudged) {	/* as most are */
+	if (plan->ended && plan->members == 1 && !o->unjudged) {	/* most launches are such */
 		recon_drop_plan(r, plan_item);
 		return false;
 	}
@@ -205,7 +205,7 @@ static void hand_on(struct reconstruct *rc, struct recon *r, uint32_t members, u
 		join_hand_on(rc, r, rc->scratch->item[m], now_ns);
 }
 
-/* What was told of other kernels since tells of its stamps, too. */
+/* Records of other kernels that came since also tell whether its stamps are true. */
 static void judge_held(struct reconstruct *rc, struct recon *r, struct plan *plan)
 {
 	for (uint32_t item = plan->held.first; item != POOL_NONE;

@@ -34,13 +34,13 @@ static bool is_receive(const struct op *op)
 	return op->is_p2p && !ops_is_send(op->func);
 }
 
-/* What turns ticks into the time that the clock of its GPU is compared with. */
+/* The clock that turns ticks into the time with which the clock of its GPU is compared. */
 static const struct tick_clock *host_clock(const struct recon *r, const struct recon_comm *rcomm)
 {
 	return rcomm->gpu ? &rcomm->gpu->host : &r->process->clock;
 }
 
-/* What was posted by records that are lost is not counted. */
+/* Operations that were posted by lost records are not counted: that is a gap. */
 static void note_loss(const struct recon *r, struct recon_comm *rcomm)
 {
 	uint64_t lost = process_lost(r->process);
@@ -102,8 +102,8 @@ static void count_refused(struct reconstruct *rc, struct recon *r, struct op *op
 }
 
 /*
- * In the time of its GPU's clock (gpus.h).  A replay is launched when nobody is told,
- * and of what came by an old API nobody is told at all: then the launch is 0.
+ * All times are of its GPU's clock (gpus.h).  A replay is launched when nobody is told,
+ * and a launch by an old API is never told of: then the launch is 0.
  */
 static struct stamps_told told_by(const struct recon *r, const struct recon_comm *rcomm,
 				  const struct open_op *o, const struct recon_span *span)
@@ -200,7 +200,7 @@ void join_note_uncounted(struct recon *r, const struct op *op, bool watched, int
 	if (missing > 0 && !rcomm->missing)
 		rcomm->gap = op->start_ticks;
 	if (process_lost(p))
-		rcomm->missing = 0;	/* what is missing may have been lost */
+		rcomm->missing = 0;	/* the missing ones may have been lost */
 	else if (missing > 0 || rcomm->missing)
 		rcomm->missing += (uint64_t)missing;
 }

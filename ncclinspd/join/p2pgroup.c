@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * NCCL knows sends and receives only: the collective that they amount to is read off
+ * their peers and bytes.
+ */
 #include "ncclinspd/join/p2pgroup.h"
 
 #include <stdlib.h>
 
-#define FEW_PEERS 2	/* with no more than these, neighbours look like everybody */
+#define FEW_PEERS 2	/* peers: with no more, neighbours look like everybody */
 
 /* One direction. */
 struct side {
@@ -69,7 +73,10 @@ static void sum_side(const struct p2p_part *parts, uint32_t n, bool sends, int32
 	}
 }
 
-/* What all ranks' descriptions have to allow for: see the top of the header. */
+/*
+ * The facts of a group that all ranks' descriptions have to allow for: see the top of the
+ * header.
+ */
 struct group {
 	struct side out, in;
 	int32_t rank, nranks;
@@ -124,7 +131,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* With what stays in the rank, where an exchange counts it; that is one peer's share. */
+/* The bytes, with those that stay in the rank if an exchange counts them: one peer's share. */
 static uint64_t whole(const struct group *g, const struct side *side, bool equal)
 {
 	return side->bytes + (equal ? side->most : g->self ? side->self_bytes : 0);

@@ -3,7 +3,7 @@
 #define NCCLINSPD_JOIN_P2PGROUP_H
 
 /*
- * What the sends and receives of one group amount to, as one rank sees it.
+ * The meaning of the sends and receives of one group, as one rank sees it.
  *
  *     from and to all others         AlltoAll; AlltoAllv if not all are of one size, or
  *                                    if they are only half of the others, and three
@@ -38,13 +38,13 @@ enum p2p_class {
 
 struct p2p_shape {
 	enum p2p_class class;
-	int32_t shift;		/* of a Shift, the shorter way round; else 0 */
+	int32_t shift;		/* distance of a Shift, the shorter way round; else 0 */
 	uint64_t bytes;		/* nccl-tests' size for one rank, or UNKNOWN_U64 */
 	uint64_t bus_bytes;	/* to other ranks (Gather: from them); UNKNOWN_U64 */
 	double skew;		/* largest over mean of the bytes per peer; 0: not known */
 };
 
-/* How rows call it; NULL for P2P_NONE. */
+/* The name in rows; NULL for P2P_NONE. */
 const char *p2pgroup_name(enum p2p_class class);
 
 /*

@@ -16,7 +16,7 @@
 /* Touched at once: tables of a process; a communicator before its kernels' stamps. */
 #define PROCESS_BYTES	(28 << 10)
 #define COMM_BYTES	(12 << 10)
-#define TOKEN_BYTES	128		/* at most, with its place in the index */
+#define TOKEN_BYTES	128		/* the most, with its place in the index */
 
 /* Stands in the place of a communicator that was refused. */
 #define NO_ROOM		((struct recon_comm *)(uintptr_t)-1)
@@ -253,7 +253,7 @@ static void drop_spans(struct recon *r, struct open_op *o)
 	}
 }
 
-/* Where the next one goes; NULL: no memory for a single one. */
+/* The place of the next one; NULL: no memory for a single one. */
 static uint64_t *finished_place(struct recon *r)
 {
 	bool more = r->finished.n < r->finished_capacity &&

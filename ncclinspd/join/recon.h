@@ -3,8 +3,8 @@
 #define NCCLINSPD_JOIN_RECON_H
 
 /*
- * What reconstruct keeps of one process: everything in fixed pools, found by
- * token through one index.
+ * The memory of reconstruct for one process: everything in fixed pools, found by token
+ * through one index.
  *
  *   open       operations whose head (Coll, P2p, CeColl) was seen, least recently
  *              touched first
@@ -33,17 +33,17 @@
 #include "util/list.h"
 
 struct open_op {
-	struct pool_link link;		/* of open or headless */
-	struct pool_link wait_link;	/* of waiting */
+	struct pool_link link;		/* on open or headless */
+	struct pool_link wait_link;	/* on waiting */
 	struct op op;
-	uint32_t spans;			/* what it took on each channel: the first, plus one */
+	uint32_t spans;			/* its stamps on each channel: the first, plus one */
 	uint64_t plan;			/* serial of the one that it is a member of; 0: none */
-	uint64_t group_key;		/* of the group of transfers that it is in; 0: none */
+	uint64_t group_key;		/* key of the group of transfers that it is in; 0: none */
 	uint64_t api_token;		/* 0: has none */
 	uint64_t head_ns;		/* drained */
 	uint64_t touched_ns;		/* its last record was drained */
 	uint64_t alive_ns;		/* a child was last seen in flight */
-	uint32_t live_kernels;		/* in flight at alive_ns */
+	uint32_t live_kernels;		/* kernels in flight at alive_ns */
 	bool has_head;
 	bool has_api;
 	bool waits;			/* is on waiting */
@@ -59,7 +59,7 @@ struct recon_span {
 	uint8_t fault;
 	uint8_t queue;
 	uint64_t start, stop;
-	uint64_t start_ticks, stop_ticks;	/* of the callbacks */
+	uint64_t start_ticks, stop_ticks;	/* ticks of the callbacks */
 	uint64_t after, after_nth;
 	uint64_t place;
 };
@@ -67,11 +67,11 @@ struct recon_span {
 struct plan {
 	struct pool_link link;
 	struct pool_list held;		/* operations that have finished, by their `link` */
-	uint64_t token;			/* of the Group event */
+	uint64_t token;			/* token of the Group event */
 	uint64_t serial;		/* tells it from another one of that token */
 	uint64_t touched_ns;
 	uint32_t members;		/* heads so far */
-	uint32_t open;			/* ... that have not finished */
+	uint32_t open;			/* members that have not finished */
 	bool ended;			/* the Group event has stopped: these are all */
 	bool unsure;			/* something of it is lost or was not waited for */
 };
@@ -83,22 +83,22 @@ struct recon_part {
 
 struct p2p_group {
 	struct pool_link link;
-	uint64_t key;			/* of its token and communicator */
+	uint64_t key;			/* key of its token and communicator */
 	uint64_t touched_ns;
 	uint64_t lost;			/* records of the process, when it began */
-	uint32_t calls;			/* 0: API calls do not tell */
-	uint32_t claimed;		/* ... of which the transfer was seen to begin */
+	uint32_t calls;			/* calls in the group; 0: API calls do not tell */
+	uint32_t claimed;		/* calls whose transfer was seen to begin */
 	uint32_t open;			/* transfers that have not finished */
-	uint32_t nparts;		/* ... that have */
+	uint32_t nparts;		/* transfers that have finished */
 	uint32_t parts;			/* the first, plus one */
-	uint32_t moving;		/* ... to or from other ranks */
-	uint32_t timed[TIMING_END];	/* ... by source */
+	uint32_t moving;		/* finished transfers to or from other ranks */
+	uint32_t timed[TIMING_END];	/* these, by source */
 	bool cut;			/* there was no room for all parts */
-	struct op op;			/* what the parts have in common, and their times */
+	struct op op;			/* fields that the parts have in common, and their times */
 };
 
 struct api_call {
-	struct pool_link link;		/* of calls or captured */
+	struct pool_link link;		/* on calls or captured */
 	uint64_t token;
 	uint64_t group;			/* token of the GroupApi event, or 0 */
 	uint64_t count;
@@ -115,7 +115,7 @@ struct api_call {
 
 struct step_sums {
 	struct pool_link link;
-	uint64_t token;			/* of the ProxyOp */
+	uint64_t token;			/* token of the ProxyOp */
 	uint64_t stop_ticks;		/* last */
 	uint64_t seen_ns;
 	struct nci_ev_proxy_sums sums;	/* steps 0: none that counts */
@@ -130,13 +130,13 @@ struct recon_comm {
 	uint64_t launched_ns;		/* when the newest operation was posted */
 	bool proxy_seen;
 	uint64_t p2p_seq[P2P_CLASSES];	/* groups told so far */
-	bool eager;			/* what ran last was no replay of a graph */
+	bool eager;			/* the newest that ran was no replay of a graph */
 	uint64_t lost;			/* records of its process, when it was last looked at */
 	uint64_t lost_at_first;		/* ... when it was first */
 	uint64_t uncounted;		/* start tick of the first operation that NCCL has not
 					   counted (join_note_uncounted()); 0: none */
-	uint64_t gap;			/* ... behind numbers that are missing; 0: none */
-	uint64_t missing;		/* how many are */
+	uint64_t gap;			/* start tick of the one behind missing numbers; 0: none */
+	uint64_t missing;		/* numbers that are missing */
 	struct gpu *gpu;		/* NULL: there is no room for another */
 	bool stamped;			/* these are in use */
 	struct stamps stamps;		/* 25 KiB, in pages that most of it never touches */
@@ -150,7 +150,7 @@ enum recon_kind {
 	RECON_PLAN,
 	RECON_FINISHED,		/* an operation that is done with; has no item */
 	RECON_GROUP,		/* a GroupApi that has stopped; has no item */
-	RECON_CALL,		/* ... and was of a single call */
+	RECON_CALL,		/* a GroupApi that was of a single call; has no item */
 };
 
 /* Communicators that are followed, of all processes: no user has more than half. */
@@ -158,7 +158,7 @@ enum recon_kind {
 
 struct recon_room {
 	uint32_t comms, most;
-	uint32_t of_user[RECON_USERS];	/* by account modulo: a collision shares a half */
+	uint32_t of_user[RECON_USERS];	/* count by account modulo: a collision shares a half */
 	uint64_t *refused;
 	struct memory *memory;		/* NULL: without a ceiling */
 };
@@ -178,11 +178,11 @@ struct recon {
 	struct recon_comm **comms;
 	uint32_t ncomms;
 	uint64_t plans_made;
-	uint64_t taken;			/* of the room's memory */
+	uint64_t taken;			/* bytes taken of the room's memory */
 	uint64_t slots_ns;		/* its live slots were last looked at */
 	bool wants;			/* something can only be decided by another look */
 	bool launches_here;		/* a call's own thread was seen to launch it */
-	bool launches_apart;		/* ... or another one, for nonblocking communicators */
+	bool launches_apart;		/* another thread was, for nonblocking communicators */
 	bool unsettled;			/* some plans wait for stamps to be settled */
 	bool serves;			/* has done network work for other processes */
 	bool ended;
@@ -203,7 +203,7 @@ bool recon_has_room(const struct recon *r, const struct pool *pool);
 /* Give back pools that are empty again. */
 void recon_trim(struct recon *r);
 
-/* What a token stands for; *item is its number in the kind's pool. */
+/* The kind of thing that a token stands for; *item is its number in the kind's pool. */
 enum recon_kind recon_find(const struct recon *r, uint64_t token, uint32_t *item);
 
 /*
@@ -231,8 +231,8 @@ void recon_add_span(struct recon *r, struct open_op *o, const struct recon_span 
 void recon_remember(struct recon *r, uint64_t token, enum recon_kind kind);
 
 /*
- * The state of a communicator, or NULL: not in the table, or there is no room; who has
- * been refused once stays so.  recon_seen_comm(): NULL also before its first event.
+ * The state of a communicator, or NULL: not in the table, or there is no room; a refused
+ * one stays so.  recon_seen_comm(): NULL also before its first event.
  */
 struct recon_comm *recon_comm(struct recon *r, uint16_t comm);
 const struct recon_comm *recon_seen_comm(const struct recon *r, uint32_t comm);

@@ -53,8 +53,8 @@ static const struct reconstruct_limits defaults = {
 };
 
 #define FULL_OF_USER	32	/* processes of one user that have all the room there is ... */
-#define FULL		64	/* ... and of all users; docs/SECURITY.md has what that comes to */
-#define LESS		8	/* of which the others have one part in so many */
+#define FULL		64	/* the same of all users; docs/SECURITY.md has what that comes to */
+#define LESS		8	/* the other processes have one part in so many of it */
 
 static void apply_limits(struct reconstruct_limits *to, const struct reconstruct_limits *from)
 {
@@ -174,7 +174,7 @@ int reconstruct_attach(struct reconstruct *rc, struct process *process)
 	rc->recons[place] = process->recon;
 	if (place == rc->nrecons)
 		rc->nrecons++;
-	/* Who comes second with a nonce cannot take over the first one's. */
+	/* A second process with a nonce cannot take over the first one's. */
 	if (index_find(&rc->nonces, key) == POOL_NONE)
 		index_set(&rc->nonces, key, place);
 	return 0;

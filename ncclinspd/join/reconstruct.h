@@ -44,32 +44,31 @@ struct reconstruct_limits {
 	uint32_t proxies;	/* proxy operations whose steps came first (1024) */
 	uint32_t plans;		/* launches whose operations are in flight (1024) */
 	uint32_t spans;		/* channels of operations in flight (65536) */
-	uint32_t groups;	/* of sends and receives in flight (512) */
+	uint32_t groups;	/* groups of sends and receives in flight (512) */
 	uint32_t parts;		/* sends and receives in these (16384) */
 	uint32_t finished;	/* tokens remembered for late children (4096) */
 	uint32_t processes;	/* attached at once, or kept (1536) */
 	uint32_t comms;		/* followed in all processes, half by one user (8192) */
-	uint64_t seed;		/* of the index tables: should be random */
+	uint64_t seed;		/* seed of the index tables: should be random */
 	struct memory *memory;	/* all is taken of it; NULL: no ceiling */
 };
 
-/* What did not fit into an operation, over all processes. */
+/* Counts of what did not fit into an operation, over all processes. */
 struct reconstruct_stats {
 	uint64_t records;	/* taken in */
 	uint64_t finished;	/* operations handed on */
 	uint64_t orphans;	/* children whose operation never came */
 	uint64_t foreign;	/* children from another process (PXN) that were joined */
-	uint64_t foreign_orphans; /* ... whose process we do not know */
+	uint64_t foreign_orphans; /* children from another process, unknown to us */
 	uint64_t late;		/* children that came after their operation was handed on */
 	uint64_t unbatched;	/* operations of which nobody knows whether they ran alone */
 	uint64_t unnamed;	/* groups of transfers that lack something: not told */
 	uint64_t comms_refused;	/* communicators that are not followed: too many */
-	uint32_t comms_most;	/* that are */
+	uint32_t comms_most;	/* the most communicators that are followed */
 	uint64_t stamps_refused; /* GPU stamps that cannot be true, or are not believed */
 	uint64_t stamps_refused_by[STAMP_FAULT_END];
 };
 
-/* What one communicator of one process (one local rank) has done so far. */
 #define RECONSTRUCT_FUNCS 12
 /* A collective as the application called it. */
 struct called {
@@ -80,6 +79,7 @@ struct called {
 };
 
 #define RECONSTRUCT_CALLS 8
+/* The progress of one communicator of one process (one local rank) so far. */
 struct comm_progress {
 	uint32_t in_flight;	/* open operations */
 	uint64_t last_op_ns;	/* when its last operation was posted, CLOCK_MONOTONIC; 0: none */
@@ -88,13 +88,13 @@ struct comm_progress {
 		name_t func;
 		uint64_t seq;	/* newest posted */
 	} last_seq[RECONSTRUCT_FUNCS];
-	uint64_t tag;		/* of what was posted last; 0: none */
+	uint64_t tag;		/* tag of the newest that was posted; 0: none */
 	bool has_calls;		/* all calls are counted: it was seen from its begin, and whole */
-	uint64_t calls;		/* of collectives */
+	uint64_t calls;		/* calls of collectives */
 	struct called call[RECONSTRUCT_CALLS];	/* the newest, in order, the last one at the end */
 };
 
-/* 0 or -ENOMEM.  `limits` may be NULL; `names` stays the caller's and outlives it. */
+/* Returns 0 or -ENOMEM.  `limits` may be NULL; `names` stays the caller's and outlives it. */
 int reconstruct_new(struct reconstruct **rcp, const struct reconstruct_limits *limits,
 		    struct names *names, reconstruct_done_fn *done, void *arg);
 /* Detaches whatever is still attached. */
