@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Black boxes, exemplars and snapshots are kept alike: this is the part that they share,
+ * from the name of a file to the log that tells of failures.
+ */
 #include "ncclinspd/keep/archive.h"
 
 #include <errno.h>
@@ -20,7 +24,7 @@
 
 struct archive {
 	const char *name;
-	char prefix[HOST + 2];	/* with its hyphen */
+	char prefix[HOST + 2];	/* prefix and its hyphen */
 	const char *suffix;
 	char dir[PATH_MAX];
 	struct writer *files;

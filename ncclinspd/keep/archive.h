@@ -30,7 +30,7 @@ void archive_make_id(char id[ARCHIVE_ID], uint64_t real_ns, const char *word);
 int archive_new(struct archive **ap, const char *state_dir, const char *name,
 		const char *prefix, const struct writer_limits *limits);
 
-/* As writer_close(). */
+/* Frees as writer_close() does. */
 void archive_free(struct archive *a);
 
 /*
@@ -41,27 +41,27 @@ void archive_free(struct archive *a);
 int archive_put(struct archive *a, const char *id, uint64_t real_ns, struct json *j,
 		uint64_t *bytes);
 
-/* As writer_last() and writer_outcome(). */
+/* Tickets are those of writer_last() and writer_outcome(). */
 uint64_t archive_last(struct archive *a);
 int archive_outcome(struct archive *a, uint64_t ticket);
 
-/* What was written before this moment is too old to be kept. */
+/* Files that were written before this moment are too old to be kept. */
 void archive_expire(struct archive *a, uint64_t real_ns);
 
 const char *archive_dir(const struct archive *a);
 
 void archive_path(const struct archive *a, const char *id, char path[PATH_MAX]);
 
-/* What is there, in no order; as writer_visit(), with the id as the name. */
+/* Visit all files, in no order; see writer_visit(), with the id as the name. */
 void archive_visit(struct archive *a, writer_visit_fn *visit, void *arg);
 
-/* How large that is; 0: it is not there. */
+/* The size of that file; 0: it is not there. */
 uint64_t archive_holds(struct archive *a, const char *id);
 
 /* Read what is there, as writer_read(). */
 int archive_read(struct archive *a, const char *id, size_t most, char **text, size_t *bytes);
 
-/* As writer_is_full() and writer_miss(). */
+/* Ask and count as writer_is_full() and writer_miss() do. */
 bool archive_is_full(struct archive *a);
 void archive_miss(struct archive *a, int error);
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An accident is over before anybody looks: the daemon writes down all it knows by
+ * itself, once for findings that come together.
+ */
 #include "ncclinspd/keep/blackbox.h"
 
 #include <errno.h>
@@ -27,7 +31,7 @@ struct blackbox {
 	uint64_t last_id;	/* the newest finding that asked */
 	uint64_t due_ns;	/* 0: nothing asks */
 	uint64_t written_ns;	/* 0: never */
-	char reason[16];	/* of what is due */
+	char reason[16];	/* reason of the one that is due */
 };
 
 int blackbox_write(struct blackbox *b, const char *reason, uint64_t now_ns, uint64_t real_ns,

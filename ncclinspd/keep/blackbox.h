@@ -3,7 +3,7 @@
 #define NCCLINSPD_KEEP_BLACKBOX_H
 
 /*
- * What the daemon knows, in a file, when something went badly wrong or somebody asks:
+ * All that the daemon knows, in a file, when something went badly wrong or somebody asks:
  * <state-dir>/blackbox/blackbox-<UTC>-<reason>.json.  At most 32 files, 256 MiB.
  *
  * The findings of one accident come one after another: a file is written a second
@@ -33,7 +33,7 @@ void blackbox_note(struct blackbox *b, const struct finding *f, uint64_t now_ns)
 /* Write the file that is due, if any; say on the log when it could not be made. */
 void blackbox_tick(struct blackbox *b, uint64_t now_ns, uint64_t real_ns);
 
-/* As archive_watch(). */
+/* Say on the log how writing goes; see archive_watch(). */
 void blackbox_watch(struct blackbox *b, uint64_t now_ns, struct writer_output *out);
 
 /*
@@ -43,7 +43,7 @@ void blackbox_watch(struct blackbox *b, uint64_t now_ns, struct writer_output *o
 int blackbox_write(struct blackbox *b, const char *reason, uint64_t now_ns, uint64_t real_ns,
 		   char *path, uint64_t *bytes);
 
-/* As writer_last() and writer_outcome(). */
+/* Tickets are those of writer_last() and writer_outcome(). */
 uint64_t blackbox_last(struct blackbox *b);
 int blackbox_outcome(struct blackbox *b, uint64_t ticket);
 

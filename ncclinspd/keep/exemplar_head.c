@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The head of an exemplar is written and read back here, so that the two agree on each
+ * member.
+ */
 #include "ncclinspd/keep/exemplar_head.h"
 
 #include <jansson.h>
@@ -111,7 +115,7 @@ static int32_t read_i32(const json_t *object, const char *key)
 	return value <= INT32_MAX ? (int32_t)value : UNKNOWN_I32;
 }
 
-/* As json_put_time() writes it; 0: it is none. */
+/* Read a time as json_put_time() writes it; 0: it is none. */
 static uint64_t read_time(const json_t *object, const char *key)
 {
 	const char *text = json_string_value(json_object_get(object, key));

@@ -3,8 +3,8 @@
 #define NCCLINSPD_KEEP_EXEMPLAR_HEAD_H
 
 /*
- * What a list of exemplars shows of one.  Each file begins with it, so that a daemon
- * that starts finds out what there is without reading them whole:
+ * The fields of an exemplar that a list shows.  Each file begins with them, so that a
+ * daemon that starts finds out what there is without reading them whole:
  *
  *     {"format":"ncclinsp-exemplar","format_version":1,"exemplar":{...},
  */
@@ -18,7 +18,7 @@ struct json;
 
 struct exemplar_head {
 	char id[ARCHIVE_ID];
-	uid_t uid;		/* whose processes it is about, and nobody else's */
+	uid_t uid;		/* the user whose processes it is about, and nobody else's */
 	uint64_t at_real_ns;	/* when the operation had ended, CLOCK_REALTIME */
 	uint64_t at_mono_ns;	/* 0: before this daemon began */
 	char reason[16];
@@ -32,7 +32,7 @@ struct exemplar_head {
 	uint64_t bytes;		/* UNKNOWN_U64 */
 	uint64_t exec_ns;
 	uint64_t threshold_ns;
-	uint64_t p999_ns, p50_ns;	/* of `ops` others like it */
+	uint64_t p999_ns, p50_ns;	/* quantiles of `ops` others like it */
 	uint64_t ops;
 	uint64_t merged;	/* others that were beyond theirs in the same window */
 };
@@ -44,8 +44,8 @@ void exemplar_head_put(const struct exemplar_head *h, struct json *j);
 void exemplar_head_begin(const struct exemplar_head *h, struct json *j);
 
 /*
- * From the beginning of a file, `text` of `bytes` bytes; `id` is in its name.  False:
- * this is no exemplar, or not of that name.
+ * Reads the head from the beginning of a file, `text` of `bytes` bytes; `id` is in its
+ * name.  False: this is no exemplar, or not of that name.
  */
 bool exemplar_head_read(struct exemplar_head *h, const char *id, const char *text, size_t bytes);
 

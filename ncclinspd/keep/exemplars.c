@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A slow operation is told by what went on around it, which is gone a moment later:
+ * windows decide which become files, and when.
+ */
 #include "ncclinspd/keep/exemplars.h"
 
 #include <errno.h>
@@ -16,20 +20,20 @@
 
 #define SAME_NS		UINT64_C(10000000000)	/* ranks of one operation end within it */
 #define MINUTE_NS	UINT64_C(60000000000)
-#define SETTLE_NS	UINT64_C(500000000)	/* what ended in the window is known by then */
+#define SETTLE_NS	UINT64_C(500000000)	/* all that ended in the window is known by then */
 #define MOMENT_NS	UINT64_C(1000000)
 #define HURRY_OPS	(OPLOG_DEFAULT / 2)	/* the log holds what came before so long */
 #define FILE_BYTES	(16u << 20)
-#define HEADS		(2 * EXEMPLARS_FILES)	/* with those that are being written */
+#define HEADS		(2 * EXEMPLARS_FILES)	/* heads, also of files that are being written */
 
-/* What one account's window holds, or the last one held: of one user id at a time. */
+/* The contents of one account's window, or of its last one: of one user id at a time. */
 struct watch {
 	bool used;
 	uid_t account;
 	bool open;
 	uint64_t due_ns;
 	uint64_t first;				/* newest in the log when it opened */
-	uint64_t opened_ns[EXEMPLARS_PER_MINUTE];	/* of the last windows */
+	uint64_t opened_ns[EXEMPLARS_PER_MINUTE];	/* times at which the last windows opened */
 	uint32_t windows;
 	struct exemplar exemplar;
 };

@@ -23,14 +23,14 @@
 #include "ncclinspd/keep/exemplar_head.h"
 #include "ncclinspd/sums/aggregate.h"
 
-#define EXEMPLARS_EXCESS_NS	UINT64_C(1000000)	/* beyond the p99.9 at least */
-#define EXEMPLARS_LEAST_OPS	128	/* that a p99.9 rests on */
+#define EXEMPLARS_EXCESS_NS	UINT64_C(1000000)	/* the least excess over the p99.9 */
+#define EXEMPLARS_LEAST_OPS	128	/* operations that a p99.9 rests on */
 #define EXEMPLARS_BEFORE_NS	UINT64_C(1000000000)	/* the operation was posted */
 #define EXEMPLARS_AFTER_NS	UINT64_C(500000000)	/* it was found */
 #define EXEMPLARS_PER_MINUTE	4
 #define EXEMPLARS_FILES		64
 #define EXEMPLARS_BYTES		(UINT64_C(128) << 20)
-#define EXEMPLARS_USERS		8	/* at the same time */
+#define EXEMPLARS_USERS		8	/* users at the same time */
 #define EXEMPLARS_BEYOND	64	/* told of one window, one by one */
 
 struct exemplars;
@@ -51,19 +51,19 @@ struct exemplar_beyond {
 struct exemplar {
 	struct exemplar_head head;
 	struct op op;
-	uint64_t from_ns, to_ns;	/* what is shown: all that was under way then */
+	uint64_t from_ns, to_ns;	/* the time that is shown: all that was under way then */
 	struct exemplar_beyond beyond[EXEMPLARS_BEYOND];	/* the first is `op` */
 	uint32_t nbeyond;
 };
 
 struct exemplars_stats {
 	uint64_t beyond;	/* operations that were too slow */
-	uint64_t merged;	/* of these: were in the window of another */
-	uint64_t skipped;	/* ... came too soon after, or of one user too many */
+	uint64_t merged;	/* operations of these that were in the window of another */
+	uint64_t skipped;	/* slow operations too soon after, or of one user too many */
 	uint64_t written;
 	uint64_t failed;	/* not written: no memory, no disk, too large */
-	uint32_t files;		/* that are there */
-	uint64_t bytes;		/* of them */
+	uint32_t files;		/* files that are there */
+	uint64_t bytes;		/* bytes of them */
 };
 
 struct accounts;
@@ -73,8 +73,8 @@ typedef int exemplars_fill_fn(void *arg, const struct exemplar *e, uint64_t now_
 			      struct json *j);
 
 /*
- * Beyond how much an operation is too slow, from what its like took; UNKNOWN_U64: they
- * are too few.
+ * The duration above which an operation is too slow, from what its like took;
+ * UNKNOWN_U64: they are too few.
  */
 uint64_t exemplars_threshold_ns(const struct aggregate_usual *usual);
 
@@ -100,14 +100,14 @@ uint64_t exemplars_due_ns(const struct exemplars *x, uint64_t newest);
 /* Have what is due written.  May be called at the loop's top only: it asks all stages. */
 void exemplars_run(struct exemplars *x, uint64_t newest, uint64_t now_ns, uint64_t real_ns);
 
-/* What is there, newest first, until `visit` returns false; `size` in bytes. */
+/* Visit the heads of all files, newest first, until `visit` returns false; `size` in bytes. */
 typedef bool exemplars_visit_fn(const struct exemplar_head *h, uint64_t size, void *arg);
 void exemplars_visit(struct exemplars *x, exemplars_visit_fn *visit, void *arg);
 
 /* Read that file, as writer_read(). */
 int exemplars_read(struct exemplars *x, const char *id, char **text, size_t *bytes);
 
-/* As archive_watch(). */
+/* Say on the log how writing goes; see archive_watch(). */
 void exemplars_watch(struct exemplars *x, uint64_t now_ns, struct writer_output *out);
 
 void exemplars_read_stats(struct exemplars *x, struct exemplars_stats *out);

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One daemon knows one node, and now only: files of its state are due at the same moments
+ * everywhere, so that tools may put nodes side by side.
+ */
 #include "ncclinspd/keep/snapshots.h"
 
 #include <errno.h>

@@ -3,9 +3,9 @@
 #define NCCLINSPD_KEEP_SNAPSHOTS_H
 
 /*
- * What the daemon knows, in a file every so often, for whoever looks at many nodes or at
- * a time that is over: <state-dir>/snapshots/<host>-<UTC>.json.zst.  Kept are the newest
- * 1440, of two days, and 512 MiB of them at most.
+ * All that the daemon knows, in a file every so often, for whoever looks at many nodes or
+ * at a time that is over: <state-dir>/snapshots/<host>-<UTC>.json.zst.  Kept are the
+ * newest 1440, of two days, and 512 MiB of them at most.
  *
  * They are due at the multiples of the interval on the wall clock, so that those of all
  * nodes are about the same moment.
@@ -20,10 +20,10 @@ struct snapshots;
 
 struct snapshots_stats {
 	uint64_t written, failed;
-	uint32_t files;		/* that are there */
-	uint64_t bytes;		/* of them */
+	uint32_t files;		/* files that are there */
+	uint64_t bytes;		/* bytes of them */
 	uint64_t last_ns;	/* when the newest was begun that is there; 0: none was */
-	int error;		/* of the newest, a negative errno; 0: it was written */
+	int error;		/* result of the newest, a negative errno; 0: it was written */
 };
 
 /* Write everything into `j`.  0 or a negative errno. */
@@ -40,10 +40,10 @@ uint64_t snapshots_due_ns(uint64_t interval_ns, uint64_t now_ns, uint64_t real_n
 /* Write one.  What cannot be written is counted; where too many wait none is made. */
 void snapshots_write(struct snapshots *s, uint64_t now_ns, uint64_t real_ns);
 
-/* As archive_watch(). */
+/* Say on the log how writing goes; see archive_watch(). */
 void snapshots_watch(struct snapshots *s, uint64_t now_ns, struct writer_output *out);
 
-/* Where they are. */
+/* The directory of the files. */
 const char *snapshots_dir(const struct snapshots *s);
 
 void snapshots_read_stats(struct snapshots *s, struct snapshots_stats *out);

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A file is there whole or not at all, and the oldest make room: all system calls that
+ * this takes are here, where they may block.
+ */
 #include "ncclinspd/keep/store.h"
 
 #include <dirent.h>
@@ -165,13 +169,16 @@ int store_visit(const struct store *s, writer_visit_fn *visit, void *arg)
 	return 0;
 }
 
-/* What there is: how many, how large, and, beside the one just written, which may go. */
+/*
+ * A count of what there is: how many files, how large, and, beside the one just written,
+ * which may go.
+ */
 struct survey {
 	const char *written, *ahead;
 	uint32_t files;
 	uint64_t bytes;
 	char oldest[NAME_MAX + 1];
-	char astray[NAME_MAX + 1];	/* of a clock that was ahead; "": none is */
+	char astray[NAME_MAX + 1];	/* name from a clock that was ahead; "": none is */
 };
 
 static void take_first(char first[NAME_MAX + 1], const char *name)

@@ -15,18 +15,21 @@ struct store {
 	int fd;			/* -1: not open */
 	char path[PATH_MAX];
 	char prefix[96];
-	char temporary[104];	/* what is being written; hidden */
-	char last[NAME_MAX + 1];	/* what was written last; "": nothing */
+	char temporary[104];	/* name of the file that is being written; hidden */
+	char last[NAME_MAX + 1];	/* name of the file that was written last; "": nothing */
 	struct writer_limits limits;
 };
 
 void store_init(struct store *s, const char *dir, const char *prefix,
 		const struct writer_limits *limits);
 
-/* Also removes what a daemon that was killed had half written.  0 or a negative errno. */
+/*
+ * Opens the directory, and removes what a daemon that was killed had half written.  0 or
+ * a negative errno.
+ */
 int store_open(struct store *s);
 
-/* And removes what is not to stay. */
+/* Closes it, and removes what is not to stay. */
 void store_close(struct store *s);
 
 /*
@@ -40,7 +43,7 @@ int store_write(struct store *s, const char *name, char **text, size_t bytes,
 /* -ENOTDIR: it cannot be read. */
 int store_visit(const struct store *s, writer_visit_fn *visit, void *arg);
 
-/* As writer_read(). */
+/* Reads as writer_read() does. */
 int store_read(const struct store *s, const char *name, size_t most, char **text,
 	       size_t *bytes);
 

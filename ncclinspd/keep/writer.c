@@ -19,9 +19,9 @@
 #include "util/log.h"
 
 #define WAITING		4	/* files at a time */
-#define OUTCOMES	8	/* that are remembered */
+#define OUTCOMES	8	/* newest outcomes that are remembered */
 #define OPEN_NS		UINT64_C(1000000000)	/* a directory may take to answer at first */
-#define READ_NS		UINT64_C(200000000)	/* who asks for a file is held up */
+#define READ_NS		UINT64_C(200000000)	/* ns for which the caller is held up at most */
 #define CLOSE_NS	UINT64_C(5000000000)
 #define HANGS_NS	UINT64_C(10000000000)
 
@@ -43,7 +43,7 @@ struct file {
 	size_t bytes;
 };
 
-/* What somebody wants to read; who has gone away meanwhile has another turn by now. */
+/* A request to read a file; it is another turn's by now if its caller has gone away. */
 struct reading {
 	uint64_t turn;
 	bool wanted, done;
@@ -60,17 +60,17 @@ struct writer {
 	pthread_t thread;
 	bool running;			/* the loop's */
 	uint64_t watched, moved_ns;	/* the loop's: `through`, and since when */
-	pthread_mutex_t lock;		/* of what follows */
+	pthread_mutex_t lock;		/* lock of all that follows */
 	pthread_cond_t given, done;
 	struct stock stock;
 	struct file waiting[WAITING];
 	uint32_t n;
 	struct reading reading;
-	char expired[NAME_MAX + 1];	/* what sorts before it is too old */
-	char ahead[NAME_MAX + 1];	/* what sorts after it was never true; "": all was */
+	char expired[NAME_MAX + 1];	/* files that sort before it are too old */
+	char ahead[NAME_MAX + 1];	/* files that sort after it were never true; "": all were */
 	struct writer_stats stats;
 	uint64_t taken, through;	/* files that were given; that the thread is done with */
-	int outcome[OUTCOMES];		/* of the newest of these, by their numbers */
+	int outcome[OUTCOMES];		/* results of the newest of these, by their numbers */
 	bool opened, busy, stop, left, finished;
 	int open_error;
 };
@@ -234,7 +234,7 @@ static void count_failure(struct writer *w, int error)
 {
 	w->stats.failed++;
 	w->stats.error = error;
-	if (!w->stats.failing && error != -EBUSY)	/* that alone says that all is well there */
+	if (!w->stats.failing && error != -EBUSY)	/* busy alone says that all is well there */
 		w->stats.failing = error;
 }
 

@@ -4,7 +4,7 @@
 
 /*
  * Whole files of one directory, written by a thread of its own: a disk that is slow or
- * hangs holds nobody up, nor who writes elsewhere.  A file is there complete (written
+ * hangs holds nobody up, nor writers elsewhere.  A file is there complete (written
  * beside, synced, renamed) or not at all, and the oldest make room for the new.  A
  * directory that has vanished is made again.
  */
@@ -18,24 +18,24 @@ struct writer;
 
 struct writer_limits {
 	uint32_t files;		/* 0: nothing makes room, and nothing is listed */
-	uint64_t bytes;		/* of all of them together */
-	mode_t mode;		/* of the files; 0: 0600 */
-	bool stamped;		/* behind the prefix comes a time, else it is somebody else's */
-	bool compressed;	/* by zstd, in the thread */
+	uint64_t bytes;		/* bytes of all of them together */
+	mode_t mode;		/* mode of the files; 0: 0600 */
+	bool stamped;		/* a time follows the prefix, else it is somebody else's file */
+	bool compressed;	/* files are compressed by zstd, in the thread */
 	mode_t made;		/* the directory is ours to make, with its parents; 0: it is not */
-	bool fleeting;		/* what was written last goes with the writer */
+	bool fleeting;		/* the file that was written last goes with the writer */
 };
 
 struct writer_stats {
 	uint64_t written;
-	uint64_t failed;	/* those that were refused as well */
-	int error;		/* of the last that failed: a negative errno */
+	uint64_t failed;	/* failed files, refused ones included */
+	int error;		/* reason of the last that failed: a negative errno */
 	int failing;		/* the same while nothing has been written since; else 0 */
 };
 
-/* What is written where: for who is to tell of it. */
+/* The output of one writer, for the one that is to tell of it. */
 struct writer_output {
-	const char *what;	/* in the plural */
+	const char *what;	/* name of the files, in the plural */
 	const char *dir;
 	struct writer_stats stats;
 };
@@ -48,8 +48,8 @@ int writer_make_dir(const char *dir, mode_t mode);
 
 /*
  * `dir` must exist, unless it is made.  Ours to list and prune is what begins with `prefix`.  0 or
- * a negative errno.  Who does not answer within a second may do so later: that is no
- * failure here.
+ * a negative errno.  A file system that does not answer within a second may do so
+ * later: that is no failure here.
  */
 int writer_open(struct writer **wp, const char *dir, const char *prefix,
 		const struct writer_limits *limits);
@@ -81,10 +81,13 @@ bool writer_is_full(struct writer *w);
 /* Count a file that was not made, for that reason (a negative errno). */
 void writer_miss(struct writer *w, int error);
 
-/* From the next file on, those go as well whose names sort before `name`. */
+/* Have names that sort before `name` go as well, from the next file on. */
 void writer_expire(struct writer *w, const char *name);
 
-/* As of now no name is to sort after `name`: what does was given by a clock that was ahead. */
+/*
+ * Names are not to sort after `name` as of now: any that does was given by a clock that
+ * was ahead.
+ */
 void writer_distrust(struct writer *w, const char *name);
 
 /* Once a second: what has been waiting for ten of them fails for now with -ETIMEDOUT. */
@@ -93,8 +96,8 @@ void writer_watch(struct writer *w, uint64_t now_ns);
 void writer_read_stats(struct writer *w, struct writer_stats *out);
 
 /*
- * What is there, in no order, as of the last file that was written: no disk is asked.
- * At most as many as the limit allows.
+ * Visit the files that are there, in no order, as of the last file that was written: no
+ * disk is asked.  At most as many as the limit allows.
  */
 typedef void writer_visit_fn(void *arg, const char *name, uint64_t bytes);
 void writer_visit(struct writer *w, writer_visit_fn *visit, void *arg);
