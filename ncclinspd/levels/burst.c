@@ -13,7 +13,7 @@
 
 /* A clock that is 2 ms off must leave 95 % of a burst in common with the others. */
 #define SHORTEST_US	100000
-#define WANTED_US	110000	/* by a period that is chosen anew */
+#define WANTED_US	110000	/* us, by a period that is chosen anew */
 #define LONGEST_US	240000	/* then half the period will do */
 #define MOST_DOUBLINGS	6	/* 64 s: whoever looks should not wait longer */
 

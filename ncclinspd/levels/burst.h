@@ -3,11 +3,11 @@
 #define NCCLINSPD_LEVELS_BURST_H
 
 /*
- * How long bursts are, and how far apart, so that timing kernels in them costs no more
- * than a budget.  They begin on the wall clock's seconds, and the nodes of a job plan by
- * themselves: a period is a power of two of seconds, a length one of steps of 2 %, and
- * neither is given up for a rate that is only a little different; but about once a minute,
- * since nodes with different pasts could else keep different plans for ever.
+ * The length of bursts and their distance, chosen so that timing kernels in them costs no
+ * more than a budget.  They begin on the wall clock's seconds, and the nodes of a job
+ * plan by themselves: a period is a power of two of seconds, a length one of steps of
+ * 2 %, and neither is given up for a rate that is only a little different; but about once
+ * a minute, since nodes with different pasts could else keep different plans for ever.
  */
 
 #include <stdbool.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Plugins look for orders in a file that nobody but its owner can write: one daemon holds
+ * its lock, writes it, and makes it again when it was removed or replaced.
+ */
 #include "ncclinspd/levels/control.h"
 
 #include <errno.h>
@@ -17,7 +21,7 @@
 #include "util/log.h"
 
 #define MODE		0644	/* every job must be able to read it */
-#define PLAN_NS		(UINT64_C(60) * 1000000000)	/* that a plan of bursts holds */
+#define PLAN_NS		(UINT64_C(60) * 1000000000)	/* ns that a plan of bursts holds */
 
 /* ---- the control file ---------------------------------------------------------- */
 

@@ -20,12 +20,12 @@ struct control {
 	char path[PATH_MAX];
 	int fd;			/* -1: there is none */
 	ino_t ino;
-	int error;		/* of the last write or open, negative errno; 0: all is well */
+	int error;		/* outcome of the last write or open: negative errno; 0: well */
 	int told;		/* the error that the log was told last */
 	uint8_t boot_id[16];	/* zeros: not readable */
 	uint64_t writes;
-	bool stale;		/* what is in the file is not what was to be written */
-	struct nci_control image;	/* what was written last */
+	bool stale;		/* the file does not hold what was to be written */
+	struct nci_control image;	/* content that was written last */
 	struct kept_state kept;	/* the wishes file's */
 };
 
@@ -38,10 +38,10 @@ void control_open(struct control *c, const char *path);
 /* The file stays: what is in force in the jobs does not change. */
 void control_close(struct control *c);
 
-/* What concerns all processes of the node. */
+/* The settings that concern all processes of the node. */
 struct control_node {
 	struct burst_plan plan;
-	uint32_t mode, mode_s;	/* for processes to come: NCI_MODE_*; 0: their own choice */
+	uint32_t mode, mode_s;	/* mode of processes to come: NCI_MODE_*; 0: their own choice */
 };
 
 /*

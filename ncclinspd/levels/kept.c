@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Wishes and marks outlive the daemon in files of one make: header, checksum and boot are
+ * checked here, for both.
+ */
 #include "ncclinspd/levels/kept.h"
 
 #include <errno.h>

@@ -18,14 +18,14 @@ struct kept_kind {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t most;		/* rows */
-	size_t row_bytes;	/* without padding */
-	const char *what;	/* in the log */
+	size_t row_bytes;	/* bytes of a row, without padding */
+	const char *what;	/* name in the log */
 };
 
-/* What is in the file, and whether that went well. */
+/* The content of the file, and whether writing it went well. */
 struct kept_state {
 	uint64_t checksum;
-	int error;		/* of the last attempt to write it */
+	int error;		/* result of the last attempt to write it */
 };
 
 /*
@@ -36,14 +36,14 @@ void kept_save(struct kept_state *state, const char *path, const struct kept_kin
 	       const uint8_t boot_id[16], const void *rows, uint32_t count);
 
 /*
- * What kept_read(), and the caller's check of the rows, came to: told on the log if it is
- * worth that.  With these rows the file need not be written again.
+ * Take in what kept_read(), and the caller's check of the rows, came to: told on the log
+ * if it is worth that.  With these rows the file need not be written again.
  */
 void kept_restored(struct kept_state *state, const char *path, const struct kept_kind *kind,
 		   int error, const void *rows, uint32_t count);
 
 /*
- * Into room for kind->most rows.  0 or a negative errno: -ENOENT: there is none, -EPERM:
+ * Read into room for kind->most rows.  0 or a negative errno: -ENOENT: there is none, -EPERM:
  * others could have written it, -EPROTO or -EPROTONOSUPPORT: it makes no sense, -ESTALE: of
  * another boot.  What stands in a row is the caller's to check.
  */

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The cost of timing kernels is found by comparison: operations inside bursts are held
+ * against those of their kind just before.
+ */
 #include "ncclinspd/levels/kernelcost.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define STRIDE_MOST	64	/* of other operations between two of a kind */
+#define STRIDE_MOST	64	/* other operations between two of a kind */
 #define PAUSE		4	/* times the usual: something else happened in between */
 #define SMOOTH		0.125
 #define LEAST_NS	2500	/* below that it is the estimate's noise that decides */
 #define MOST_NS		160000
 #define STEP		4
-#define ABOVE		2.0	/* times a step: the next one ... */
-#define BELOW		3.0	/* ... and a part of one; it and the next one's ABOVE overlap */
+#define ABOVE		2.0	/* times the value in use: a step up */
+#define BELOW		3.0	/* part of it: a step down, below ABOVE of that one */
 
 /* The kind's place, or that of the one that was idle for longest. */
 static struct kernelcost_kind *kind_of(struct kernelcost *k, const struct op *op)

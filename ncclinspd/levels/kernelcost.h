@@ -3,7 +3,7 @@
 #define NCCLINSPD_LEVELS_KERNELCOST_H
 
 /*
- * What it costs a process to have its kernels timed.  That cost is NCCL's own, on the
+ * The cost to a process of having its kernels timed.  That cost is NCCL's own, on the
  * host and on the GPU, so that no callback can measure it.  But operations of bursts and
  * those outside take turns: how much longer is it from one to the next of its like
  * inside?  Each burst gives one such ratio, against the operations just before it, so
@@ -15,11 +15,11 @@
 
 #include "ncclinspd/base/model.h"
 
-#define KERNELCOST_BURSTS	32	/* that are remembered */
-#define KERNELCOST_ENOUGH	8	/* of them make an estimate; as many operations, a ratio */
-#define KERNELCOST_KINDS	8	/* of operations of one process */
+#define KERNELCOST_BURSTS	32	/* bursts that are remembered */
+#define KERNELCOST_ENOUGH	8	/* bursts for an estimate; as many operations for a ratio */
+#define KERNELCOST_KINDS	8	/* kinds of operations of one process */
 
-#define KERNELCOST_DEFAULT_NS	10000	/* what plugins take it to be when nobody tells */
+#define KERNELCOST_DEFAULT_NS	10000	/* value that plugins take when nobody tells */
 
 struct kernelcost_side {
 	uint32_t n;
@@ -31,24 +31,24 @@ struct kernelcost_kind {
 	uint32_t comm_index;
 	name_t func;		/* NULL: not in use */
 	uint64_t bytes;
-	uint64_t seq, stride;	/* of the newest; from the one before it */
+	uint64_t seq, stride;	/* number of the newest; distance from the one before it */
 	uint64_t posted_ns;
 	bool inside;
-	double usual_ns;	/* from one to the next, smoothed */
+	double usual_ns;	/* time from one to the next, smoothed */
 	struct kernelcost_side in, out;
 };
 
 struct kernelcost {
 	struct kernelcost_kind kind[KERNELCOST_KINDS];
 	uint32_t n;		/* ratios ever seen */
-	double slower[KERNELCOST_BURSTS];	/* by how much, as a part; 0: not at all */
+	double slower[KERNELCOST_BURSTS];	/* part by which each was slower; 0: not at all */
 };
 
 struct kernelcost_estimate {
 	bool known;
-	uint32_t bursts;	/* that it rests on */
-	double slower;		/* by how much operations inside bursts are */
-	double error;		/* of that: its standard error */
+	uint32_t bursts;	/* bursts that it rests on */
+	double slower;		/* part by which operations inside bursts are slower */
+	double error;		/* standard error of `slower` */
 };
 
 /* An operation that finished, in the order in which they come. */

@@ -59,7 +59,7 @@ static bool level_times_kernels(const struct process *p)
 	       p->level == NCI_LEVEL_TRACE || p->mask & KERNEL_CH;
 }
 
-/* What keeps kernels from being timed any more, at any time. */
+/* Something keeps its kernels from being timed any more, at any time. */
 static bool is_barred(const struct process *p)
 {
 	const uint32_t for_good = NCI_SEEN_API | NCI_SEEN_GRAPHS | NCI_SEEN_SENDERS |

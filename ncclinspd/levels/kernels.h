@@ -11,7 +11,7 @@
 
 enum kernels_state {
 	KERNELS_NEVER,		/* no burst is to come either */
-	KERNELS_ALWAYS,		/* and no end is planned */
+	KERNELS_ALWAYS,		/* timed, with no end planned */
 	KERNELS_OUTSIDE,	/* now: outside a burst */
 	KERNELS_INSIDE,		/* now: inside a burst, or in the time of NCI_MODE_FIRST */
 	KERNELS_SETTLING,	/* not yet: how it uses NCCL has yet to show */
@@ -22,7 +22,7 @@ enum kernels_state kernels_state(const struct process *p);
 /* "never" and so on. */
 const char *kernels_word(enum kernels_state state);
 
-/* As NCCLINSP_KERNELS says it, into `text`: "burst", "first 60s". */
+/* Write a mode as NCCLINSP_KERNELS says it, into `text`: "burst", "first 60s". */
 #define KERNELS_MODE_BYTES	24
 const char *kernels_mode(uint32_t mode, uint32_t seconds, char text[KERNELS_MODE_BYTES]);
 

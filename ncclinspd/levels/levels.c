@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Thrift, findings and people all have a say in what a process records: their words are
+ * put in order here, as entries of the control file.
+ */
 #include "ncclinspd/levels/levels.h"
 
 #include <errno.h>
@@ -10,7 +14,7 @@
 
 #define PROCESSES	256
 
-/* What happens to a process by itself. */
+/* The steering of a process that goes on by itself: thrift and detail. */
 struct automatic {
 	uint64_t process_id;	/* 0: not in use */
 	struct thrift thrift;
@@ -150,7 +154,7 @@ const struct thrift *levels_thrift(const struct levels *l, const struct process 
 
 #define LEAST_ENTRY { .level = NCI_CONTROL_KEEP, .sample = NCI_CONTROL_KEEP }
 
-/* What of a process is steered by itself: up to two entries. */
+/* The entries for what is steered of a process by itself: two at most. */
 static uint32_t automatic_entries(const struct automatic *a, const struct process *p,
 				  uint64_t now_ns, struct nci_control_entry entry[2])
 {
@@ -197,7 +201,7 @@ static int by_strength(const void *left, const void *right)
 	return a->serial < b->serial ? -1 : 1;
 }
 
-/* Those that hold, the weakest first. */
+/* The wishes that hold, the weakest first. */
 static uint32_t wishes_in_order(const struct levels *l, uint64_t now_ns,
 				const struct wish *order[WISHES])
 {

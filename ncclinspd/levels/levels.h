@@ -3,7 +3,7 @@
 #define NCCLINSPD_LEVELS_LEVELS_H
 
 /*
- * What is wanted of each process, from all who have a say, the strongest last:
+ * The orders for each process, from all who have a say, the strongest last:
  *
  *     thrift    callbacks cost more than the budget: a lower level
  *     detail    a finding concerns it: every operation is timed for a while, at the
@@ -22,32 +22,32 @@
 #include "ncclinspd/levels/wishes.h"
 
 #define LEVELS_DETAIL_NS	(UINT64_C(10) * 1000000000)
-#define LEVELS_DETAIL_APART_NS	(UINT64_C(300) * 1000000000)	/* of one process */
+#define LEVELS_DETAIL_APART_NS	(UINT64_C(300) * 1000000000)	/* gap between two in a process */
 
 struct levels;
 
 struct levels_config {
 	bool detail;
 	bool thrift;
-	uint32_t processes;	/* that are kept in mind; 0: 256 */
+	uint32_t processes;	/* processes that are kept in mind; 0: 256 */
 	const struct accounts *accounts;	/* NULL: each uid is one */
 };
 
-/* What a process is to do now. */
+/* The orders of a process now. */
 struct level_wanted {
 	uint32_t level;		/* NCI_LEVEL_*, or WISH_KEEP: as its environment says */
 	uint32_t sample;	/* NCI_SAMPLE_*, or WISH_KEEP */
 	uint32_t why;		/* NCI_CAUSE_* of the strongest that has a say; 0: nobody has */
-	uint64_t since_ns;	/* of the same; 0: nothing is wanted */
+	uint64_t since_ns;	/* beginning of the same; 0: nothing is wanted */
 	uint64_t until_ns;	/* when the first part of it ends; 0: it does not */
 };
 
 struct levels_stats {
 	uint64_t raised;	/* processes raised for a finding */
-	uint64_t withheld;	/* that were not, because they had been lately */
+	uint64_t withheld;	/* processes that were not, because they had been lately */
 	uint64_t lowered;	/* steps down for the budget */
 	uint64_t forgotten;	/* processes that found no room here: nothing automatic for them */
-	uint32_t entries;	/* in the control file */
+	uint32_t entries;	/* entries in the control file */
 	uint32_t left_out;	/* entries that found no room in it */
 };
 
@@ -56,8 +56,8 @@ int levels_new(struct levels **lp, const struct levels_config *config);
 void levels_free(struct levels *l);
 
 /*
- * From now on, but for `processes` and `accounts`; without thrift, what was lowered comes
- * back.  The next levels_entries() have it.
+ * Take these settings from now on, but for `processes` and `accounts`; without thrift,
+ * what was lowered comes back.  The next levels_entries() have it.
  */
 void levels_set(struct levels *l, const struct levels_config *config);
 
@@ -74,7 +74,7 @@ bool levels_detail(struct levels *l, const struct process *p, uint64_t now_ns);
 bool levels_look(struct levels *l, const struct process *p, struct thrift_look look,
 		 uint64_t now_ns);
 
-/* What is over goes.  True: something was. */
+/* Drop what is over.  True: something was. */
 bool levels_tidy(struct levels *l, struct process *const *list, size_t n, uint64_t now_ns);
 
 /* When the next thing ends by itself; UINT64_MAX: nothing does. */

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Phases that people name outlive the processes and the daemon: a job's is given to those
+ * that come later, a process's is found again.
+ */
 #include "ncclinspd/levels/marks.h"
 
 #include <errno.h>
@@ -24,7 +28,7 @@ struct marks {
 		struct mark mark;	/* .serial 0: not in use */
 		uint64_t seen_ns;	/* when it last covered a process that lives */
 	} job[MARKS_JOBS];
-	struct mark restored[MARKS_PROCESSES];	/* of processes that have not appeared again */
+	struct mark restored[MARKS_PROCESSES];	/* processes that have not appeared again */
 	uint32_t nrestored;
 	uint64_t restored_ns;
 	struct mark rows[ROWS];		/* scratch: the file's */
@@ -153,7 +157,7 @@ void marks_appeared(struct marks *m, struct process *p)
 		if (covers(&m->job[i].mark, p) &&
 		    (!newest || m->job[i].mark.serial > newest->serial))
 			newest = &m->job[i].mark;
-	if (newest && newest->since_ns > p->phase.since_ns)	/* what was said last holds */
+	if (newest && newest->since_ns > p->phase.since_ns)	/* the newest word holds */
 		phase_set(p, name_of(m, newest->uid, newest->phase), newest->since_ns);
 }
 

@@ -3,9 +3,9 @@
 #define NCCLINSPD_LEVELS_MARKS_H
 
 /*
- * What people say jobs and processes are at, beyond this daemon's life: a phase that was
- * said of a job is also that of processes of it that come later, and what a process is at
- * is known again after a restart, from a file beside the control file.
+ * The phases that people say jobs and processes are in, beyond this daemon's life: a
+ * phase that was said of a job is also that of processes of it that come later, and what
+ * a process is at is known again after a restart, from a file beside the control file.
  *
  *     marks_new(&m, names, accounts, "/run/ncclinsp/control", now)
  *     marks_appeared()		a process is attached: it is at what was said before
@@ -20,25 +20,25 @@
 #include "ncclinspd/levels/wishes.h"
 
 #define MARKS_JOBS		64
-#define MARKS_JOBS_OF_USER	16	/* of one who may not mark everybody's; half of all */
-#define MARKS_PROCESSES		512	/* that are kept */
+#define MARKS_JOBS_OF_USER	16	/* users who may not mark everybody's: each; all: half */
+#define MARKS_PROCESSES		512	/* processes that are kept */
 
 struct accounts;
 struct marks;
 struct names;
 
-/* As it is kept in a file: fixed widths, no padding. */
+/* A mark as it is kept in a file: fixed widths, no padding. */
 struct mark {
 	uint32_t kind;		/* WISH_JOB or WISH_PROCESS */
-	uint32_t uid;		/* who said so; of a process its own */
-	uint32_t everybody;	/* of a job: 1: of all users' processes; 0: of those of `uid` */
+	uint32_t uid;		/* the user who said so; for a process its own */
+	uint32_t everybody;	/* a job's: 1: all users' processes; 0: those of `uid` */
 	uint32_t zero;
 	uint64_t id;		/* instance of a process */
-	uint64_t serial;	/* of a job: newer ones have greater ones */
+	uint64_t serial;	/* a job's: newer ones have greater ones */
 	uint64_t since_ns;
 	char job[WISH_JOB_BYTES];	/* zeros behind each text */
-	char phase[PHASE_BYTES];	/* of a process "": that it is in none was said */
-	char before[PHASE_BYTES];	/* of a process: what it was in until then */
+	char phase[PHASE_BYTES];	/* phase; a process's "": it was said to be in none */
+	char before[PHASE_BYTES];	/* phase of a process until then */
 };
 _Static_assert(sizeof(struct mark) == 40 + WISH_JOB_BYTES + 2 * PHASE_BYTES,
 	       "kept in a file without padding");
@@ -54,8 +54,8 @@ void marks_free(struct marks *m);
 void marks_appeared(struct marks *m, struct process *p);
 
 /*
- * Of a job, also for later; of the node: no job's word holds for later any more.  -ENOSPC:
- * too many jobs are marked already, and nothing has changed.
+ * Set a phase: a job's is also for later; after the node's, no job's word holds for later
+ * any more.  -ENOSPC: too many jobs are marked already, and nothing has changed.
  */
 int marks_put(struct marks *m, const struct wish *whom, const char *phase, uint64_t now_ns);
 
@@ -65,7 +65,7 @@ void marks_save(struct marks *m, struct process *const *list, size_t n);
 /* Forget jobs of which none has lived for WISH_IDLE_NS. */
 void marks_look(struct marks *m, struct process *const *list, size_t n, uint64_t now_ns);
 
-/* Those of jobs: step from *i = 0 until NULL. */
+/* Visit the marks of jobs: step from *i = 0 until NULL. */
 const struct mark *marks_next(const struct marks *m, size_t *i);
 
 #endif

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A budget is a share of wall time, but plugins tell of sums since they began: samples,
+ * one a second, make a window of the last ten.
+ */
 #include "ncclinspd/levels/overhead.h"
 
 #include "shmring/clock.h"

@@ -3,7 +3,7 @@
 #define NCCLINSPD_LEVELS_OVERHEAD_H
 
 /*
- * What watching costs a process: its callbacks, of which the plugin measures one in
+ * The cost of watching a process: its callbacks, of which the plugin measures one in
  * NCI_TIMED_ONE_IN, and how much of what it posts has its kernels timed, taken once a
  * second.  Times are CLOCK_MONOTONIC ns.
  */
@@ -16,7 +16,7 @@
 struct overhead_sample {
 	uint64_t at_ns;		/* 0: none */
 	uint64_t timed[NCI_THREAD_CLASSES];	/* callbacks that were measured */
-	double timed_ns[NCI_THREAD_CLASSES];	/* that they took, the measuring taken off */
+	double timed_ns[NCI_THREAD_CLASSES];	/* ns that they took, the measuring taken off */
 	uint64_t groups;
 	uint64_t ops_inside, ops_outside;	/* posted with kernels timed, and without */
 };
@@ -30,7 +30,7 @@ struct overhead {
 struct overhead_class {
 	double per_s;		/* callbacks per second */
 	double mean_ns;		/* each */
-	double share;		/* of wall time, summed over the threads of the class */
+	double share;		/* part of wall time, summed over the threads of the class */
 };
 
 struct overhead_figures {
@@ -38,12 +38,12 @@ struct overhead_figures {
 	struct overhead_class of[NCI_THREAD_CLASSES];
 	double duty;		/* share of operations whose kernels are timed */
 	double groups_per_s;
-	uint64_t group_ns;	/* of wall time per group; 0: not known */
+	uint64_t group_ns;	/* wall time per group; 0: not known */
 };
 
 /*
- * At most once per second or so; what was sampled last stays whole if the clock stands.
- * `clock_ticks`: what two looks at the process's clock take.
+ * Take a sample, at most one per second or so; what was sampled last stays whole if the
+ * clock stands.  `clock_ticks`: what two looks at the process's clock take.
  */
 void overhead_see(struct overhead *o, const struct process *p, uint64_t clock_ticks,
 		  uint64_t now_ns);
@@ -51,7 +51,7 @@ void overhead_see(struct overhead *o, const struct process *p, uint64_t clock_ti
 /* Two looks at a clock of that kind (NCI_CLOCK_*) with nothing between them, ticks. */
 uint64_t overhead_clock_ticks(uint32_t kind);
 
-/* Over the last second (`seconds` 1) and up to the last ten. */
+/* Figures over the last second (`seconds` 1) and up to the last ten. */
 void overhead_figures(const struct overhead *o, uint32_t seconds, struct overhead_figures *out);
 
 /*

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Orders, costs and the control file are modules of their own: they are brought together
+ * here, once a second and when something changes.
+ */
 #include "ncclinspd/levels/steer.h"
 
 #include <errno.h>
@@ -12,9 +16,9 @@
 #include "util/log.h"
 
 #define PROCESSES 256
-#define COST_LOOKS 10	/* from one step of a cost to the next */
-#define PLAN_S UINT64_C(4)	/* all nodes plan at multiples of so many seconds, */
-#define ANEW_S UINT64_C(64)	/* and at these as if there had been no plan */
+#define COST_LOOKS 10	/* looks from one step of a cost to the next */
+#define PLAN_S UINT64_C(4)	/* all nodes plan at multiples of so many seconds */
+#define ANEW_S UINT64_C(64)	/* seconds at whose multiples no plan before counts */
 #define SECOND_NS UINT64_C(1000000000)
 
 struct steer {
@@ -25,7 +29,7 @@ struct steer {
 	uint32_t looks;
 	uint32_t budget_ppm;
 	uint32_t cost_ns;	/* the node's; 0: estimated */
-	uint64_t clock_ticks[NCI_CLOCK_MONOTONIC + 1];	/* of two looks; 0: not measured */
+	uint64_t clock_ticks[NCI_CLOCK_MONOTONIC + 1];	/* ticks of two looks; 0: not measured */
 	uint64_t planned_real_ns;	/* 0: never */
 	struct control_node node;
 };
@@ -213,7 +217,7 @@ bool steer_kernel_cost(const struct cost *cost, double *ns, double *error_ns)
 	overhead_figures(&cost->overhead, OVERHEAD_SAMPLES - 1, &figures);
 	if (!estimate.known || !figures.group_ns)
 		return false;
-	/* Of a group outside bursts; the window has some of both. */
+	/* The time of a group outside bursts; the window has some of both. */
 	group_ns = (double)figures.group_ns / (1 + (figures.duty > 0 ? figures.duty : 0) *
 					       estimate.slower);
 	*ns = estimate.slower * group_ns;
@@ -340,7 +344,7 @@ static bool wants_detail(const struct finding *f)
 	       !f->life.until_ns;
 }
 
-/* All ranks, not only the one that is named: who is late shows beside the others. */
+/* All ranks, not only the one that is named: a late one shows beside the others. */
 void steer_finding(struct steer *st, const struct finding *f, struct process *const *list,
 		   size_t n, uint64_t now_ns)
 {

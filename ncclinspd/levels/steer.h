@@ -26,21 +26,21 @@ struct steer;
 struct steer_config {
 	const char *control;	/* the path of the control file */
 	struct levels_config levels;
-	uint32_t budget_ppm;		/* of wall time for timing kernels; 0: the default */
-	uint32_t kernel_cost_ns;	/* of each group; 0: estimated */
-	uint32_t mode, mode_s;		/* for processes to come, as in struct control_node */
+	uint32_t budget_ppm;		/* share of wall time for timing kernels; 0: the default */
+	uint32_t kernel_cost_ns;	/* cost of each group; 0: estimated */
+	uint32_t mode, mode_s;		/* mode of processes to come, see struct control_node */
 };
 
-/* 0 or -ENOMEM: a control file that cannot be written is no failure. */
+/* Returns 0 or -ENOMEM: a control file that cannot be written is no failure. */
 int steer_new(struct steer **sp, const struct steer_config *config, uint64_t now_ns);
 void steer_free(struct steer *st);
 
-/* From now on, but for the path.  See levels_set(). */
+/* Take these settings from now on, but for the path.  See levels_set(). */
 void steer_set(struct steer *st, const struct steer_config *config);
 
 /* The share of wall time, in parts of a million, that bursts are planned with. */
 uint32_t steer_budget_ppm(const struct steer *st);
-/* What is planned; a period of 0: nothing yet. */
+/* The plan of bursts; a period of 0: nothing is planned yet. */
 struct burst_plan steer_plan(const struct steer *st);
 
 /* `real_ns`: CLOCK_REALTIME, since the nodes of a job are to plan at the same time. */
@@ -58,11 +58,11 @@ uint64_t steer_next_end(const struct steer *st, uint64_t now_ns);
 struct levels *steer_levels(struct steer *st);
 const struct control *steer_control(const struct steer *st);
 
-/* What is known of a process's cost. */
+/* The knowledge of a process's cost. */
 struct cost {
 	uint64_t process_id;	/* 0: not in use */
-	uint64_t job;		/* with `uid` the same: they wait for each other, and share an */
-	uid_t uid;		/* ... estimate; others' jobs may be called anything */
+	uint64_t job;		/* processes of one job and uid wait for each other, and share */
+	uid_t uid;		/* an estimate; others' jobs may be called anything */
 	struct overhead overhead;
 	struct kernelcost kernels;
 	uint32_t used_ns;	/* per group, what bursts are planned with; see kernelcost_step() */
@@ -72,7 +72,7 @@ struct cost {
 const struct cost *steer_cost(const struct steer *st, const struct process *p);
 
 /*
- * What having kernels timed costs per group, and its standard error, in ns; false: not
+ * The cost of having kernels timed, per group, and its standard error, in ns; false: not
  * known.
  */
 bool steer_kernel_cost(const struct cost *cost, double *ns, double *error_ns);

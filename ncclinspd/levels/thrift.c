@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A level must not go up and down with every second: the median of many looks decides,
+ * and a step up that does not last makes the next one wait longer.
+ */
 #include "ncclinspd/levels/thrift.h"
 
 #include <stdlib.h>

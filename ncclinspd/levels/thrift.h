@@ -21,8 +21,8 @@
 
 struct thrift {
 	uint32_t cap;		/* NCI_LEVEL_KERNEL, NCI_LEVEL_OPS, or WISH_KEEP: not lowered */
-	uint32_t from;		/* what it was lowered from, if it is */
-	uint32_t looks;		/* since the last step */
+	uint32_t from;		/* level that it was lowered from, if it is */
+	uint32_t looks;		/* looks since the last step */
 	double share[THRIFT_LOOKS];
 	double cost;		/* the share for which it was lowered last */
 	uint64_t since_ns;	/* the last step; 0: none yet */
@@ -31,8 +31,8 @@ struct thrift {
 };
 
 struct thrift_look {
-	double share;		/* of wall time since the last look; < 0: not known */
-	double budget;		/* of wall time; <= 0: none, never lowered */
+	double share;		/* share of wall time since the last look; < 0: not known */
+	double budget;		/* share of wall time; <= 0: none, never lowered */
 	uint32_t level;		/* NCI_LEVEL_* in force */
 	bool held;		/* the level is what somebody wants: not judged */
 };

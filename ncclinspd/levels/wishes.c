@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * People wish for nodes, jobs, communicators and processes, over each other: which wish
+ * holds, and which one replaces which, is decided here alone.
+ */
 #include "ncclinspd/levels/wishes.h"
 
 #include <errno.h>

@@ -3,8 +3,8 @@
 #define NCCLINSPD_LEVELS_WISHES_H
 
 /*
- * What people want recorded: of the node, of a job, a communicator or a process, for
- * good or for a while.
+ * The wishes of people for what is recorded: of the node, of a job, a communicator or a
+ * process, for good or for a while.
  *
  * The newest wish that covers a process holds, level and sampling each on its own;
  * what is wished of the node is the weakest, however new.  Of one target a wish for
@@ -15,7 +15,7 @@
 #include "ncclinspd/base/model.h"
 
 #define WISHES		64
-#define WISHES_OF_USER	16	/* of one who may not change everything; half of all */
+#define WISHES_OF_USER	16	/* users who may not change everything: each; all: half */
 #define WISH_KEEP	UINT32_MAX	/* a level, or a sampling, that is not touched */
 #define WISH_JOB_BYTES	128
 #define WISH_IDLE_NS	(UINT64_C(600) * 1000000000)
@@ -34,25 +34,25 @@ enum wish_kind {
 	WISH_KIND_END
 };
 
-/* As it is kept in a file: fixed widths, no padding. */
+/* A wish as it is kept in a file: fixed widths, no padding. */
 struct wish {
 	uint32_t kind;		/* enum wish_kind */
 	uint32_t level;		/* NCI_LEVEL_OFF to NCI_LEVEL_TRACE, or WISH_KEEP */
 	uint32_t sample;	/* NCI_SAMPLE_*, or WISH_KEEP */
-	uint32_t uid;		/* who wishes it */
-	uint32_t everybody;	/* 1: of all users' processes; 0: of those of `uid` */
-	uint32_t pid;		/* of a process: what it was called when it was wished */
+	uint32_t uid;		/* the user who wishes it */
+	uint32_t everybody;	/* 1: all users' processes; 0: those of `uid` */
+	uint32_t pid;		/* a process's pid when it was wished */
 	uint64_t id;		/* instance of a process, id of a communicator */
 	uint64_t serial;	/* newer wishes have greater ones; 0: not in use */
 	uint64_t since_ns;
-	uint64_t until_ns;	/* 0: for good */
+	uint64_t until_ns;	/* end; 0: it is for good */
 	uint64_t seen_ns;	/* when it last covered a process that lives */
 	char job[WISH_JOB_BYTES];	/* zeros behind the text */
 };
 _Static_assert(sizeof(struct wish) == 64 + WISH_JOB_BYTES, "kept in a file without padding");
 
 struct wishes {
-	uint64_t serial;	/* of the newest */
+	uint64_t serial;	/* serial of the newest */
 	const struct accounts *accounts;	/* NULL: each uid is one */
 	struct wish at[WISHES];
 };
