@@ -20,8 +20,8 @@
 #define HOLD (O_PATH | O_NOFOLLOW | O_CLOEXEC)
 
 /*
- * What is at hand of that file: 0, or -EXDEV if it is of another file system than `dirfd`,
- * which is not waited for.
+ * The attributes of that file, as far as they are at hand.  0, -EXDEV if it is of another
+ * file system than `dirfd`, which is not waited for, or another negative errno.
  */
 static int look(int dirfd, int fd, struct statx *stx)
 {

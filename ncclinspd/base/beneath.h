@@ -16,7 +16,7 @@
  */
 int beneath_open(int dirfd, const char *name);
 
-/* What lies there, links told as such: 0 or a negative errno. */
+/* The attributes of what lies there, of a link itself if it is one: 0 or a negative errno. */
 int beneath_stat(int dirfd, const char *name, struct stat *st);
 
 /*

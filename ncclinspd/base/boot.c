@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Procfs has the id of the running boot, which tells its files from those of an earlier one. */
 #include "ncclinspd/base/boot.h"
 
 #include <fcntl.h>

@@ -64,19 +64,19 @@ struct finding {
 	enum finding_kind kind;
 	enum finding_severity severity;
 	name_t verdict;		/* NULL: the kind says it all */
-	uid_t uid;		/* whose processes it is about */
+	uid_t uid;		/* the user whose processes it is about */
 	bool has_comm_id;
 	uint64_t comm_id;
 	char comm_name[97];	/* "": none */
-	char job[FINDING_JOB];	/* by diagnose: as job_id(); "": not told, or of no communicator */
-	int32_t ranks[FINDING_RANKS];	/* who it is about; the first is the worst */
+	char job[FINDING_JOB];	/* job_id(), set by diagnose; "": not told, or of no communicator */
+	int32_t ranks[FINDING_RANKS];	/* ranks it is about; the first is the worst */
 	uint32_t nranks;
 	int32_t peer;		/* UNKNOWN_I32: none */
 	uint64_t since_ns;	/* when it began, as far as the evidence goes */
 	char text[FINDING_TEXT];	/* verdict, evidence, next step: for people */
 	char evidence[FINDING_EVIDENCE];
 	uint32_t evidence_bytes;
-	struct finding_life life;	/* by diagnose */
+	struct finding_life life;	/* set by diagnose */
 };
 
 name_t finding_kind_name(enum finding_kind kind);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A launcher describes its job in environment variables, those that the plugin copies
+ * (nci/variables.h).  The first one that says something wins.  The launcher that reserved
+ * the nodes names the job; the innermost launcher counts ranks, because under torchrun in a
+ * Slurm job the Slurm variables count nodes.
+ */
 #include "ncclinspd/base/job.h"
 
 #include <string.h>
 
-/*
- * What a launcher says about its job stands in environment variables, those that
- * the plugin copies (nci/variables.h).  The first one that says something wins.  Who
- * reserved the nodes names the job; the innermost launcher counts ranks, because under
- * torchrun in a Slurm job the Slurm variables count nodes.
- */
 static const char *const scheduler_names[][2] = {
 	{ "SLURM_JOB_ID", "slurm" },
 	{ "PBS_JOBID", "pbs" },

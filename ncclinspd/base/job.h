@@ -3,8 +3,8 @@
 #define NCCLINSPD_BASE_JOB_H
 
 /*
- * What a process's launcher said about the job: texts of its environment, as it gave
- * them, for as long as the process is known.  NULL: it did not say.
+ * Texts in which a process's launcher described the job: variables of its environment, as
+ * it gave them, valid for as long as the process is known.  NULL: it did not say.
  */
 
 #include "ncclinspd/base/model.h"
@@ -14,7 +14,7 @@ const char *job_id(const struct process *p);
 const char *job_rank(const struct process *p);
 const char *job_local_rank(const struct process *p);
 const char *job_world_size(const struct process *p);
-const char *job_pod(const struct process *p);	/* of Kubernetes, by name */
-const char *job_namespace(const struct process *p);	/* that one's */
+const char *job_pod(const struct process *p);	/* name of the Kubernetes pod */
+const char *job_namespace(const struct process *p);	/* namespace of that pod */
 
 #endif

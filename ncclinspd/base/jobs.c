@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A launcher need not say which processes belong together; their communicators do.
+ * Processes of one user that share a communicator are joined into one set.
+ */
 #include "ncclinspd/base/jobs.h"
 
 #include "ncclinspd/base/pool.h"

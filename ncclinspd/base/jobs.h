@@ -3,13 +3,13 @@
 #define NCCLINSPD_BASE_JOBS_H
 
 /*
- * Which processes of this node are one job's: they are one user's, and have a
+ * The processes of this node that are one job's: they are one user's, and have a
  * communicator in common, directly or through others.
  */
 
 #include "ncclinspd/base/model.h"
 
-/* Of each process: open communicators that are looked at, and entries of its table to find them. */
+/* Limits for each process: open communicators looked at, and table entries to find them. */
 #define JOBS_COMMS	64
 #define JOBS_ENTRIES	1024
 
@@ -21,8 +21,8 @@
 int jobs_group(struct process *const *list, size_t n, uint64_t seed, uint32_t *job);
 
 /*
- * That communicator as the process has it, open or not, as that rank of it, or as any with
- * UNKNOWN_I32; NULL: it is not in it.
+ * The communicator as the process has it, open or not, as that rank of it, or as any with
+ * UNKNOWN_I32; NULL: the process is not in it.
  */
 const struct comm *jobs_comm(const struct process *p, uint64_t comm_id, int32_t rank);
 

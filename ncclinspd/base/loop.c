@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What both backends share: who is called for which descriptor, timers in the
- * order of their times, and signals, which arrive on a descriptor too.
+ * The part that both backends share: the callback for each descriptor, timers in the order
+ * of their times, and signals, which arrive on a descriptor too.
  */
 #include "ncclinspd/base/loop_backend.h"
 
@@ -152,7 +152,7 @@ void loop_arm(struct loop *loop, struct loop_timer *timer, uint64_t at_ns)
 
 	loop_cancel(loop, timer);
 	if (at_ns <= loop->now_ns)
-		at_ns = loop->now_ns + 1;	/* or this round would never end */
+		at_ns = loop->now_ns + 1;	/* this round would never end otherwise */
 	while (*at && (*at)->at_ns <= at_ns)
 		at = &(*at)->next;
 	timer->at_ns = at_ns;

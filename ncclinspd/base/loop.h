@@ -27,7 +27,7 @@ int loop_new(struct loop **out, const char *backend);
 void loop_free(struct loop *loop);
 const char *loop_backend(const struct loop *loop);
 
-/* Until loop_stop().  0, or a negative errno of the backend. */
+/* Runs until loop_stop().  Returns 0, or a negative errno of the backend. */
 int loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);
 

@@ -2,7 +2,7 @@
 #ifndef NCCLINSPD_BASE_LOOP_BACKEND_H
 #define NCCLINSPD_BASE_LOOP_BACKEND_H
 
-/* What a backend gives loop.c; nobody else includes this. */
+/* The functions that a backend gives loop.c; nobody else includes this. */
 
 #include "ncclinspd/base/loop.h"
 

@@ -33,7 +33,7 @@ static int ring_open(struct io_uring *ring, unsigned entries)
 	return r == -EINVAL ? io_uring_queue_init(entries, ring, 0) : r;
 }
 
-/* Where a ring may be made and not be used: found out now, while there is another way. */
+/* Finds out whether a ring that could be made may also be used, while there is another way. */
 static int ring_try(struct io_uring *ring)
 {
 	struct io_uring_cqe *cqe;

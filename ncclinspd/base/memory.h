@@ -22,8 +22,8 @@
 
 struct memory {
 	uint64_t most, taken;
-	uint64_t of_user[ACCOUNTS_TALLY];	/* by account modulo: a collision shares a part */
-	bool tight;			/* for somebody; who gives up clears it */
+	uint64_t of_user[ACCOUNTS_TALLY];	/* part by account modulo: a collision shares it */
+	bool tight;			/* one account is short of room; giving up clears it */
 	uid_t tight_account;
 	uint64_t refused;		/* things that there was no room for */
 	uint64_t forgotten;		/* ended processes, to make room */
@@ -42,7 +42,7 @@ static inline bool memory_is_tight_for(const struct memory *memory, uid_t accoun
 	return memory && memory->tight && accounts_are_same(account, memory->tight_account);
 }
 
-/* What is there already. */
+/* Counts bytes that are there already, refusing none; memory_give() takes them off. */
 void memory_add(struct memory *memory, uid_t account, uint64_t bytes);
 void memory_give(struct memory *memory, uid_t account, uint64_t bytes);
 

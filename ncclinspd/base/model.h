@@ -50,16 +50,16 @@ struct comm {
 	uint64_t drift_ticks;	/* NCCL's own count of its works is wrong since; 0: it is not */
 };
 
-/* How a process's ticks map to CLOCK_MONOTONIC: ns = mono_ns + (t - ticks) * ns_per_tick. */
+/* The map of a process's ticks to CLOCK_MONOTONIC: ns = mono_ns + (t - ticks) * ns_per_tick. */
 struct tick_clock {
 	uint32_t kind;		/* NCI_CLOCK_* */
 	uint64_t ticks;
 	uint64_t mono_ns;
 	double ns_per_tick;
-	uint64_t span_ns;	/* that the rate was taken over; 0: not known */
+	uint64_t span_ns;	/* time that the rate was taken over; 0: not known */
 };
 
-/* What a process lost, by cause: every one of these is shown. */
+/* Losses of a process, by cause: every one of these is shown. */
 struct loss {
 	uint64_t overrun;	/* records overwritten before we read them */
 	uint64_t before;	/* records overwritten before this daemon came */
@@ -81,7 +81,7 @@ struct ignored {
 	uint64_t handle;	/* states and stops of an event that is over, or never was */
 };
 
-/* What is wrong with a pair of GPU stamps, see stamps.h. */
+/* Faults of a pair of GPU stamps, see stamps.h. */
 #define STAMP_FAULTS(X)				\
 	X(GOOD,       NULL)			\
 	X(ZERO,       "zero")			\
@@ -100,7 +100,7 @@ enum stamp_fault {
 
 /* An event that had started and not stopped when drain copied its handle slot. */
 struct live_slot {
-	pid_t tid;		/* of the lane's owner at that time, in its pid namespace */
+	pid_t tid;		/* number of the lane's owner at that time, in its pid namespace */
 	struct nci_slot slot;
 };
 
@@ -110,20 +110,20 @@ struct steering_timed {
 	uint64_t ticks;
 };
 
-/* What steers a process's events: a copy of struct nci_steer. */
+/* Settings that steer a process's events: a copy of struct nci_steer. */
 struct steering {
 	bool known;		/* false: the plugin has not begun */
-	uint64_t sequence;	/* of the control file in force; 0: none ever was */
+	uint64_t sequence;	/* number of the control file in force; 0: none ever was */
 	uint64_t since_ticks;
 	uint64_t until_ns;	/* 0: no end */
-	uint64_t settles_ns;	/* until then kernels are not timed yet; 0: that is not so */
+	uint64_t settles_ns;	/* kernels are not timed before it; 0: no such wait */
 	uint32_t source;	/* NCI_SOURCE_* */
 	uint32_t cause;		/* NCI_CAUSE_* */
 	uint32_t sample;	/* NCI_SAMPLE_* */
 	uint32_t mode, mode_s;	/* NCI_MODE_*; NCI_MODE_FIRST: for so many seconds */
-	uint32_t nccl_version;	/* as ncclGetVersion() has it; 0: not known */
+	uint32_t nccl_version;	/* number that ncclGetVersion() gives; 0: not known */
 	uint64_t stores;	/* into NCCL's mask */
-	uint64_t switches;	/* of these, of KernelCh */
+	uint64_t switches;	/* stores of KernelCh among these */
 	uint64_t control_reads, control_refused;
 	struct steering_timed timed[NCI_THREAD_CLASSES];
 };
@@ -132,10 +132,10 @@ struct steering {
  * One process that writes, or wrote, a segment.  discover makes and ends it;
  * drain keeps the copied part up to date; later stages only read it.
  */
-/* What people say a process is at (phase.h).  All zero: nobody has said anything. */
+/* The phase that people say a process is at (phase.h).  All zero: nobody has said anything. */
 struct phase {
 	name_t name;		/* NULL: none */
-	name_t before;		/* until since_ns */
+	name_t before;		/* phase until since_ns */
 	uint64_t since_ns;
 };
 
@@ -143,15 +143,15 @@ struct process {
 	uint64_t id;		/* ours: 1, 2, ...; never used twice */
 	char file[80];		/* name of the segment's file */
 	uint64_t instance;
-	uint32_t nonce;		/* of its context tokens: how PXN records name it */
+	uint32_t nonce;		/* mark of its context tokens: PXN records name the process by it */
 	pid_t pid;		/* here, as its lock tells; else as it calls itself */
-	pid_t ns_pid;		/* as it calls itself, in its own pid namespace */
+	pid_t ns_pid;		/* number it calls itself by, in its own pid namespace */
 	bool proven;		/* it is process `pid` here by the kernel's word (read/life.c) */
-	uid_t uid;		/* whose file it is, by the kernel's word */
-	uid_t account;		/* whose quotas it counts against (accounts.h) */
-	bool contained;		/* in a pid namespace, or with shared memory, of its own */
+	uid_t uid;		/* owner of its file, by the kernel's word */
+	uid_t account;		/* account whose quotas it counts against (accounts.h) */
+	bool contained;		/* it has a pid namespace, or shared memory, of its own */
 	char container[65];	/* its id, or name, as its cgroup says; "": not known */
-	char pod_uid[37];	/* of Kubernetes, likewise */
+	char pod_uid[37];	/* id of its Kubernetes pod, likewise */
 	char command[64];
 	char plugin_version[32];
 	char env[1820];		/* "NAME=VALUE\0" pairs, env_bytes of them */
@@ -162,7 +162,7 @@ struct process {
 	uint32_t mask;
 	uint32_t seen;		/* NCI_SEEN_* */
 	struct steering steering;
-	uint64_t groups_inside, groups_outside;	/* of API calls, as recorded: with an operation
+	uint64_t groups_inside, groups_outside;	/* API groups, as recorded: with an operation
 						   that was posted with KernelCh, and without */
 	bool group_inside;	/* such a one has come since the last group */
 	uint64_t ops_inside, ops_outside;	/* posted with, and without, KernelCh */
@@ -172,21 +172,21 @@ struct process {
 	uint64_t bytes;
 	struct loss loss;
 	struct ignored ignored;
-	uint64_t stamps_refused[STAMP_FAULT_END];	/* by enum stamp_fault */
+	uint64_t stamps_refused[STAMP_FAULT_END];	/* counts by enum stamp_fault */
 	struct tick_clock clock;
-	uint64_t first_ticks;	/* no stamp is older: when the segment was made, */
-	uint64_t first_mono_ns;	/* which was then, as the process says; 0: not known */
+	uint64_t first_ticks;	/* time the segment was made: no stamp is older */
+	uint64_t first_mono_ns;	/* the same moment, as the process says; 0: not known */
 	uint64_t first_seen_ns;
 	uint64_t last_record_ns; /* 0: none yet; when it was drained */
 	uint64_t ended_ns;	/* 0: alive */
 	uint64_t awaited_ns;	/* when others were last found to need it; 0: never */
-	struct comm *comms;	/* by a record's comm, a number; owned by the process */
+	struct comm *comms;	/* table by a record's comm, a number; owned by the process */
 	uint32_t ncomms;
 	name_t *strings;	/* string id - 1 -> name; owned, the names are not */
 	uint32_t nstrings;
-	struct recon *recon;	/* what reconstruct keeps for it, or NULL */
-	struct cpuwait *cpuwait;	/* what the kernel tells of its progress threads, or NULL */
-	struct live_slot *last_slots;	/* what was in flight when it ended; owned; NULL: alive */
+	struct recon *recon;	/* state that reconstruct keeps for it, or NULL */
+	struct cpuwait *cpuwait;	/* the kernel's word on its progress threads, or NULL */
+	struct live_slot *last_slots;	/* events in flight when it ended; owned; NULL: alive */
 	uint32_t nlast_slots;
 };
 
@@ -194,7 +194,7 @@ struct process {
 struct foreign {
 	pid_t pid;		/* here, as its lock tells; else as the file's name says */
 	char file[64];		/* name of the segment's file */
-	pid_t host_pid;		/* in our pid namespace */
+	pid_t host_pid;		/* number in our pid namespace */
 	uid_t uid;
 	uint64_t start_time;	/* clock ticks since boot */
 	uint32_t abi_major, abi_minor;
@@ -246,8 +246,8 @@ struct op;
  * With PXN another process carries them out than the one whose communicator it is.
  */
 struct transfers {
-	const struct process *issuer;	/* whose token op->parent is, and whose comm_index */
-	const struct process *executor;	/* whose clock the ticks are of */
+	const struct process *issuer;	/* process of op->parent's token, and of comm_index */
+	const struct process *executor;	/* process whose clock the ticks are of */
 	uint16_t comm_index;
 	name_t comm_name;	/* NULL: none */
 	const struct op *parent;	/* the operation it is part of; NULL: not open (any more) */
@@ -255,7 +255,7 @@ struct transfers {
 	const struct nci_ev_proxy_sums *sums;	/* NULL: no times are known */
 };
 
-/* Where a duration comes from, the best first.  Never mixed in one histogram. */
+/* Sources of a duration, the best first.  Never mixed in one histogram. */
 #define TIMING_SOURCES(X)		\
 	X(NONE,        NULL)		\
 	X(KERNEL_GPU,  "kernel_gpu")	\
@@ -270,7 +270,7 @@ enum timing_source {
 	TIMING_END
 };
 
-/* What the order in which ranks came rests on. */
+/* Sources of the order in which ranks came. */
 #define ARRIVAL_SOURCES(X)		\
 	X(NONE,      NULL)		\
 	X(DURATION,  "duration")	\
@@ -284,12 +284,12 @@ enum arrival_source {
 	ARRIVAL_END
 };
 
-#define OP_RANKS 16		/* of one node that are compared */
+#define OP_RANKS 16		/* ranks of one node that are compared */
 #define OP_FUSED UINT32_MAX	/* perhaps in a batch: records that would tell are missing */
 
 /* One operation of one rank: a collective, a send or a receive. */
 struct op {
-	/* who */
+	/* identity */
 	uint64_t process_id;
 	pid_t pid;
 	uid_t uid;
@@ -299,15 +299,15 @@ struct op {
 	name_t comm_name;	/* NULL: none */
 	int32_t rank;
 	int32_t nranks;
-	/* what */
-	uint64_t token;		/* of the Coll, P2p or CeColl event, or the API event's */
+	/* the operation itself */
+	uint64_t token;		/* token of the Coll, P2p or CeColl event, or the API event's */
 	bool is_p2p;
 	bool is_ce;		/* done by copy engines: only its enqueue is known */
 	bool api_only;		/* nothing but the API call was seen of it */
 	name_t func;
 	uint64_t seq;		/* UNKNOWN_U64: has none (send, receive, API event only) */
-	uint64_t count;		/* as the application passed it, or UNKNOWN_U64 */
-	name_t datatype;	/* as the application passed it, or NULL */
+	uint64_t count;		/* number the application passed, or UNKNOWN_U64 */
+	name_t datatype;	/* type the application passed, or NULL */
 	uint64_t bytes;		/* nccl-tests' size for one rank, or UNKNOWN_U64 */
 	int32_t root;		/* UNKNOWN_I32: the function has none */
 	int32_t peer;		/* UNKNOWN_I32: no send or receive */
@@ -317,16 +317,16 @@ struct op {
 	bool graph;		/* captured; only API events can tell */
 	bool has_graph;
 	uint64_t tag;		/* 0: none */
-	name_t phase;		/* of its process when it was posted; NULL: none */
+	name_t phase;		/* its process's when it was posted; NULL: none */
 	uint64_t group;		/* token of the Group event that posted it; 0: not known */
-	/* how far: records seen so far, and for kernel_started live slots */
+	/* progress: records seen so far, and for kernel_started live slots */
 	uint32_t kernel_started;
 	uint32_t kernel_stopped;
 	uint32_t proxy_ops;
 	uint32_t proxy_steps;		/* network transfers done */
 	uint64_t proxy_bytes;		/* bytes on the wire in these */
 	uint32_t stamps_refused;
-	enum stamp_fault stamps_why;	/* of the first that was refused */
+	enum stamp_fault stamps_why;	/* fault of the first that was refused */
 	uint64_t nth;			/* place among what its communicator posted (stamps.h) */
 	bool expects_kernel;	/* KernelCh was asked for when it was posted */
 	bool expects_proxy;
@@ -334,7 +334,7 @@ struct op {
 	bool sampled;		/* timed at all */
 	/* when, as recorded */
 	uint64_t api_start_ticks;	/* 0: no API event */
-	uint64_t start_ticks;		/* of the Coll or P2p event: posting began */
+	uint64_t start_ticks;		/* time of the Coll or P2p event: posting began */
 	uint64_t stop_ticks;
 	uint64_t proxy_start_ticks;	/* first proxy event; 0: none */
 	uint64_t proxy_stop_ticks;	/* last proxy stop */
@@ -351,22 +351,22 @@ struct op {
 	uint64_t exec_error_ns;		/* UNKNOWN_U64 */
 	enum timing_source source;
 	/*
-	 * Where gpuclock maps the GPU's times to: no moment is later than these, nor
-	 * earlier by more than the error.  0: not known.
+	 * The GPU's times as gpuclock maps them: no moment is later than these, nor earlier
+	 * by more than the error.  0: not known.
 	 */
 	uint64_t gpu_start_mono_ns, gpu_stop_mono_ns;
 	uint64_t gpu_clock_error_ns;	/* UNKNOWN_U64: nobody told when it was launched */
-	uint64_t unseen_ns;	/* at least so long it ran before NCCL's progress thread saw it */
+	uint64_t unseen_ns;	/* least time it ran before NCCL's progress thread saw it */
 	uint64_t done_ns;		/* when we knew it was complete */
 	bool predates;	/* posted long before its process was seen: done_ns is not its end */
-	/* from these */
+	/* derived from these */
 	double algbw_gbs;		/* < 0: not known */
 	double busbw_gbs;		/* < 0: not known */
-	/* with what ran in the same kernel (batch.h); fused 0: alone */
+	/* batch: all that ran in the same kernel (batch.h); fused 0: alone */
 	uint32_t fused;		/* operations in its batch, this one included, or OP_FUSED */
 	bool batch_head;	/* stands for the batch in sums: its time counts once */
 	uint64_t batch;		/* token of the head: the same for all members */
-	uint64_t batch_ns;	/* from the first start to the last stop; UNKNOWN_U64 */
+	uint64_t batch_ns;	/* time from the first start to the last stop; UNKNOWN_U64 */
 	uint64_t batch_bytes;	/* UNKNOWN_U64: of some member not known */
 	double batch_busbw_gbs;	/* < 0: not known */
 	/*
@@ -375,17 +375,17 @@ struct op {
 	 * one or the other.
 	 */
 	uint32_t parts;
-	int32_t shift;		/* what is sent goes to rank + shift; 0: no shift */
+	int32_t shift;		/* data is sent to rank + shift; 0: no shift */
 	uint64_t bus_bytes;	/* to other ranks, or from them; UNKNOWN_U64 */
 	double skew;		/* largest over mean of the bytes per peer; 0: not known */
-	/* beside the same operation of other ranks here (ranks.h); local_ranks 0: not */
-	uint32_t local_ranks;	/* how many were compared, this one included */
+	/* comparison with other ranks' same operation here (ranks.h); local_ranks 0: none */
+	uint32_t local_ranks;	/* ranks that were compared, this one included */
 	int32_t arrival[OP_RANKS];	/* their ranks, the first to come first */
 	enum arrival_source arrival_source;
-	bool symmetric;		/* its kernel waits for the other ranks' before all else, */
-	bool has_sync;		/* and has told of its phases (KernelPhase): */
-	uint64_t sync_ns;	/* how long it waited.  Says nothing of other kernels */
-	uint64_t late_ns;	/* how much later than the first it came */
+	bool symmetric;		/* its kernel waits for the other ranks' before all else */
+	bool has_sync;		/* its kernel has told of its phases (KernelPhase) */
+	uint64_t sync_ns;	/* time its kernel waited.  Says nothing of other kernels */
+	uint64_t late_ns;	/* time by which it came after the first */
 	uint64_t waitfree_ns;	/* inside, of the one that came last: it waited for nobody */
 	double busbw_waitfree_gbs;	/* over that; <= 0: not known */
 };

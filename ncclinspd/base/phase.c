@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The phase of an operation is asked for after it was posted, so the one before is kept too. */
 #include "ncclinspd/base/phase.h"
 
 #include <string.h>

@@ -17,8 +17,8 @@
 
 #include "nci/token.h"
 
-#define LARGE_BYTES	(128 << 10)	/* where glibc begins; set, it does not move */
-#define FIRST_PLACES	64		/* of an index */
+#define LARGE_BYTES	(128 << 10)	/* size where glibc begins; set, it does not move */
+#define FIRST_PLACES	64		/* places of a new index */
 
 void pool_use_fresh_pages(void)
 {
@@ -183,7 +183,7 @@ void index_clear(struct index *index)
 	index->used = 0;
 }
 
-/* Where the key is, or the empty place where it would go. */
+/* The place of the key, or the empty place where it would go. */
 static struct index_place *find_place(const struct index *index, uint64_t key)
 {
 	uint32_t i = place_of(index, key);

@@ -41,11 +41,11 @@ struct pool {
 };
 
 struct pool_head {
-	uint32_t next;		/* of the free list */
+	uint32_t next;		/* next item of the free list */
 	uint32_t taken;
 };
 
-/* 0 or -ENOMEM.  A zeroed pool may be deinitialised. */
+/* Returns 0 or -ENOMEM.  A zeroed pool may be deinitialised. */
 int pool_init(struct pool *pool, uint32_t capacity, size_t item_bytes);
 void pool_deinit(struct pool *pool);
 
@@ -66,9 +66,9 @@ static inline void *pool_at(const struct pool *pool, uint32_t item)
 }
 
 /*
- * From a 64-bit key to a number.  Keys come from jobs: `seed` keeps a job from
- * choosing keys that meet in one place.  Four keys that differ in bits 20 and 21
- * only (tokens that one slot gave one after the other) share a cache line.
+ * A map from a 64-bit key to a number.  Keys come from jobs: `seed` keeps a job from
+ * choosing keys that meet in one place.  Four keys that differ in bits 20 and 21 only
+ * (tokens that one slot gave one after the other) share a cache line.
  *
  * Places are made as keys come.
  *
@@ -80,7 +80,7 @@ struct index_place {
 };
 
 struct index {
-	struct index_place *places;	/* at the first whole cache line of memory */
+	struct index_place *places;	/* array at the first whole cache line of memory */
 	void *memory;
 	uint64_t seed;
 	uint32_t mask;
@@ -118,7 +118,7 @@ struct pool_link {
 struct pool_list {
 	uint32_t first, last;
 	uint32_t count;
-	uint32_t offset;	/* of the struct pool_link in an item */
+	uint32_t offset;	/* place of the struct pool_link in an item */
 };
 
 void pool_list_init(struct pool_list *list, size_t link_offset);

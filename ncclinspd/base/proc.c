@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A short file of procfs is read whole, with one read, into the caller's buffer. */
 #include "ncclinspd/base/proc.h"
 
 #include <fcntl.h>

@@ -7,7 +7,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* As much of <dirfd>/<path> as fits into `text`, with a NUL.  False: none of it could be read. */
+/*
+ * Reads as much of <dirfd>/<path> as fits into `text`, with a NUL.  False: none of it could
+ * be read.
+ */
 bool proc_read(int dirfd, const char *path, char *text, size_t size);
 
 #endif

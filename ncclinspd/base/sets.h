@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-/* What is passed on the way gets nearer to its end. */
+/* The root of i's set.  Each entry passed on the way gets nearer to it. */
 static inline uint32_t sets_root(uint32_t *set, uint32_t i)
 {
 	while (set[i] != i) {
