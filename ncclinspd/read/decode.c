@@ -72,7 +72,7 @@ static bool comm_fits(const struct process *p, const struct nci_record *rec)
 	       rec->form & NCI_FORM_FOREIGN;
 }
 
-/* What a record in a ring and one in a slot have in common. */
+/* Checks that a record in a ring and one in a slot have in common. */
 static enum decode_outcome check(const struct process *p, const struct nci_record *rec,
 				 uint64_t latest_ticks)
 {

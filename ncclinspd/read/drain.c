@@ -28,17 +28,17 @@
 #define MAX_SEGMENTS	1024
 #define BUFFER_LINES	16384u		/* 1 MiB: four full lanes, and still in the L2 cache */
 #define MAX_PLANS	1024u		/* lanes in one batch */
-#define FIRST_LANES	16		/* of a process, that the first look covers */
+#define FIRST_LANES	16		/* lanes of a process that the first look covers */
 #define MAX_ROUNDS	16		/* then others get their turn */
 
-#define AIM_PERCENT	12		/* of a lane between two polls; a quarter is too much */
+#define AIM_PERCENT	12		/* lane's fill between two polls; a quarter is too much */
 #define MIN_WAIT_NS	UINT64_C(1000000)
 #define MAX_WAIT_NS	UINT64_C(100000000)
-#define MAX_REST_NS	UINT64_C(500000000)	/* of one that does nothing, among many */
+#define MAX_REST_NS	UINT64_C(500000000)	/* wait for one that does nothing, among many */
 #define IDLE_WAIT_NS	UINT64_C(15000000)	/* idle, if polling costs nothing */
 #define IDLE_SHARE	2000		/* idle polling may take 1/2000 of a core */
 #define TABLES_NS	UINT64_C(100000000)	/* between two looks for finalized communicators */
-#define ALL_NS		UINT64_C(5000000000)	/* ... also where their number says there is none */
+#define ALL_NS		UINT64_C(5000000000)	/* looks even where their number tells of none */
 #define FUTURE_NS	1e9		/* a stamp further ahead is a lie */
 
 struct plan {
@@ -52,20 +52,20 @@ struct drain {
 	void *arg;
 	struct attached at[MAX_SEGMENTS];
 	uint32_t count;
-	uint32_t turn;			/* which one plans first */
+	uint32_t turn;			/* number of the one that plans first */
 	struct nci_line *buffer;
 	uint32_t used;			/* lines of it */
 	struct plan plans[MAX_PLANS];
 	uint32_t nplans;
-	unsigned fill_percent;		/* of the fullest lane at this poll */
+	unsigned fill_percent;		/* fill of the fullest lane at this poll */
 	uint64_t polled_ns, wait_ns, tables_ns, all_ns;
 	bool woken;			/* one that did nothing for a while does */
-	uint64_t cost_ns;		/* of a poll that finds nothing, smoothed */
+	uint64_t cost_ns;		/* cost of a poll that finds nothing, smoothed */
 	struct slots slots;
-	struct drain_totals gone;	/* of segments that are no longer attached */
+	struct drain_totals gone;	/* totals of segments that are no longer attached */
 };
 
-/* For a look at all of its lanes. */
+/* Bytes for a look at all of its lanes. */
 static size_t room_for(const struct segment *seg)
 {
 	return seg->live_bytes + seg->max_lanes * seg->lane_bytes;
@@ -165,11 +165,11 @@ void drain_sum(const struct drain *d, struct drain_totals *out)
 
 /* ---- look ------------------------------------------------------------------ */
 
-/* Which of d->at are looked at: those that may be due, or all of them; or `again`. */
+/* The part of d->at that is looked at: what may be due, or all of it; or `again`. */
 enum who {
 	LOOK_DUE,
 	LOOK_ALL,
-	LOOK_AGAIN,		/* those with lines in the buffer */
+	LOOK_AGAIN,		/* segments with lines in the buffer */
 };
 
 /* A thousand looks a second are enough for those that do nothing. */
@@ -441,7 +441,7 @@ void drain_finish(struct drain *d, struct segment *seg)
 
 	if (!a)
 		return;
-	/* What others did for it (PXN) must be known before it is over. */
+	/* Work that others did for it (PXN) must be known before it is over. */
 	poll_segments(d, d->at, d->count, LOOK_ALL);
 	d->tables_ns = d->all_ns = 0;	/* finalized communicators too */
 	/* The first look may have found more lanes than it covered. */

@@ -13,7 +13,7 @@
 
 struct drain;
 
-/* Where checked events go.  `event` is gone after the call. */
+/* Takes the checked events.  `event` is gone after the call. */
 typedef void drain_sink(void *arg, struct process *p, const struct event *event,
 			uint64_t now_ns);
 
@@ -21,7 +21,7 @@ typedef void drain_sink(void *arg, struct process *p, const struct event *event,
 int drain_new(struct drain **out, const struct tick_clock *ticks, drain_sink *sink, void *arg);
 void drain_free(struct drain *drain);
 
-/* From now on the segment is polled.  It stays the caller's; -ENOMEM, -ENOSPC. */
+/* Polls the segment from now on.  It stays the caller's; -ENOMEM, -ENOSPC. */
 int drain_add(struct drain *drain, struct segment *seg);
 void drain_remove(struct drain *drain, struct segment *seg);
 
@@ -32,9 +32,8 @@ uint64_t drain_poll(struct drain *drain, uint64_t now_ns);
 void drain_finish(struct drain *drain, struct segment *seg);
 
 /*
- * What is in flight in a live process, copied now: returns how many, or a
- * negative errno (-EPROTO: it lies); *slots holds until the next call.  Each has
- * passed decode_slot().
+ * Copies what is in flight in a live process now: returns how many, or a negative errno
+ * (-EPROTO: it lies); *slots holds until the next call.  Each has passed decode_slot().
  */
 int drain_slots(struct drain *drain, struct process *p, const struct live_slot **slots);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A look compares the hash of one copy with the last one: an idle process costs little more. */
 #include "ncclinspd/read/look.h"
 
 #include <errno.h>
@@ -24,7 +25,7 @@ static uint64_t load64(const _Atomic uint64_t *p)
 	return atomic_load_explicit(p, memory_order_relaxed);
 }
 
-/* What the process itself could not record. */
+/* Takes the counts of what the process itself could not record. */
 static void take_counters(struct attached *a)
 {
 	const struct nci_live *live = look_live(a);
@@ -55,8 +56,8 @@ static bool is_one_of(uint32_t value, uint32_t last)
 }
 
 /*
- * What steers it.  Each field is whole by itself and only shown, so that one that makes
- * no sense is a block that is not known.
+ * Takes what steers the process.  Each field is whole by itself and only shown, so that a
+ * block with a field that makes no sense is not known.
  */
 static int take_steering(struct attached *a)
 {

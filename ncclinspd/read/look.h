@@ -17,9 +17,9 @@ struct attached {
 	uint8_t *look;		/* a copy of what lies at live_offset; room for all lanes */
 	uint32_t cover;		/* lanes that the next look reads */
 	bool planned;		/* has lines in the buffer */
-	uint64_t hash;		/* of what was looked at last */
+	uint64_t hash;		/* hash of the state that was looked at last */
 	bool read_all;		/* all that it tells of is read */
-	bool unchanged;		/* ... since the look before: nothing is to be done */
+	bool unchanged;		/* all is read, no change since the look before: nothing to do */
 	uint64_t looked_ns, changed_ns;
 	uint64_t latest_ticks;	/* no stamp in hand is later */
 };

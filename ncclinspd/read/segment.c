@@ -23,10 +23,10 @@
 #include "util/utf8.h"
 
 #define MAX_STRINGS	65535
-#define MAX_COMMS	4096	/* at a time */
+#define MAX_COMMS	4096	/* communicators at a time */
 #define MAX_ENTRY	4096	/* bytes of one entry of a table */
 #define KEPT_STRINGS	1024
-#define AT_ONCE_BYTES	8192	/* of table entries copied in one read */
+#define AT_ONCE_BYTES	8192	/* bytes of table entries copied in one read */
 
 /* ---- the name -------------------------------------------------------------- */
 
@@ -209,14 +209,17 @@ static void free_tables(struct segment *seg)
 	seg->process.strings = NULL;
 }
 
-/* In pages of their own, those that begin to be used first in front: most stay empty. */
+/*
+ * The tables lie in pages of their own, those that begin to be used first in front: most
+ * stay empty.
+ */
 static int make_tables(struct segment *seg)
 {
 	size_t strings = (seg->max_strings + 1) * sizeof(name_t);
 	size_t lanes = seg->max_lanes * sizeof(*seg->lane);
 	size_t comms = NCI_COMM_NUMBERS * sizeof(struct comm);
 
-	free_tables(seg);	/* of an attempt that came to nothing */
+	free_tables(seg);	/* tables of an attempt that came to nothing */
 	seg->tables_bytes = strings + lanes + comms;
 	seg->tables = pages_take(seg->tables_bytes);
 	if (!seg->tables)
@@ -228,7 +231,7 @@ static int make_tables(struct segment *seg)
 }
 
 /*
- * Of another format only the magic and the version can be read; the rest is in the name,
+ * Only the magic and the version of another format can be read; the rest is in the name,
  * which is told of where the kernel confirms it.
  */
 static void take_foreign(struct segment *seg, const struct nci_header *h,
@@ -305,7 +308,7 @@ const char *segment_reason(int outcome)
 /* ---- open and close -------------------------------------------------------- */
 
 /*
- * Whose it is says the file, not its name: in a user namespace a process calls itself by
+ * The file says whose it is, not its name: in a user namespace a process calls itself by
  * another number, and anybody may give a file any name.
  */
 static int check_file(struct segment *seg)
@@ -409,7 +412,7 @@ static void take_string(struct segment *seg, uint32_t i, const struct nci_string
 /* A table in the segment; what begins an entry tells that it is published, and as what. */
 struct table {
 	uint64_t offset;
-	uint32_t bytes;		/* of an entry */
+	uint32_t bytes;		/* size of an entry */
 	void (*take)(struct segment *seg, uint32_t i, const void *entry);
 };
 

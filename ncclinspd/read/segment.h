@@ -19,11 +19,11 @@ enum segment_outcome {
 	SEGMENT_OK = 0,
 	SEGMENT_NOT_READY,	/* its process is still at work on it: try again */
 	SEGMENT_FOREIGN,	/* another ABI major, told in `foreign`: leave it alone */
-	SEGMENT_STALE,		/* of another boot: leave it alone */
+	SEGMENT_STALE,		/* made in another boot: leave it alone */
 	SEGMENT_STRANGER,	/* names a process of another user than its own */
 };
 
-/* What the file's name says. */
+/* The parts of a file's name. */
 struct segment_name {
 	uid_t uid;
 	pid_t pid;
@@ -35,7 +35,7 @@ struct segment_lane {
 	bool open;		/* reader is initialised */
 	bool refused;		/* it will never be */
 	uint32_t used;		/* slots of the pool that were ever used, as last seen */
-	pid_t progress_tid;	/* of a record that only progress threads write; 0: none */
+	pid_t progress_tid;	/* thread of a record that only progress threads write; 0: none */
 };
 
 struct segment {
@@ -44,7 +44,7 @@ struct segment {
 	ino_t ino;
 	struct foreign foreign;	/* filled in where the format is not ours */
 	uint64_t start_time;
-	pid_t host_pid;		/* in our pid namespace; 0: not known, or not below ours */
+	pid_t host_pid;		/* number in our pid namespace; 0: not known, or not below ours */
 	bool locked;		/* a process held the lock when it was last asked for */
 	uint64_t bytes;		/* size of the file as last seen */
 	uint64_t live_offset, comms_offset, strings_offset;
@@ -52,14 +52,14 @@ struct segment {
 	uint32_t max_lanes, max_comms, max_strings;	/* entries of the tables */
 	uint32_t clock;		/* NCI_CLOCK_* */
 	uint32_t comms_begun;	/* numbers before this are copied, gone, or never were */
-	uint32_t comms_ended, comms_drifted;	/* as of the last look at the whole table */
+	uint32_t comms_ended, comms_drifted;	/* counts at the last look at the whole table */
 	uint32_t strings_ready;
 	bool settled;		/* nothing of the tables was begun and not yet there */
 	uint32_t nlanes;	/* prefix of lane[] that the process uses, as last seen */
 	struct segment_lane *lane;	/* max_lanes */
 	void *tables;		/* these, and the process's */
 	size_t tables_bytes;
-	struct memory *memory;	/* of which the communicators are taken; NULL: no ceiling */
+	struct memory *memory;	/* ceiling for the communicators; NULL: none */
 	uint64_t taken;
 	struct names *names;
 	bool lies;		/* was caught: never read again */
@@ -86,10 +86,10 @@ int segment_open(struct segment **out, int dirfd, const char *file, struct names
  */
 int segment_check(struct segment *seg);
 
-/* What segment_open() or segment_check() came to may be another thing in a while. */
+/* The outcome of segment_open() or segment_check() may be another one in a while. */
 bool segment_is_passing(int outcome);
 
-/* And in words, of which the outcome 0 has none. */
+/* The outcome in words; the outcome 0 has none. */
 const char *segment_reason(int outcome);
 
 /* Closes the descriptor only: what was copied stays. */

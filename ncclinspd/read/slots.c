@@ -16,8 +16,8 @@
 
 #define POOL_SLOTS	(1u << NCI_TOKEN_SLOT_BITS)
 #define STEP_SLOTS	64
-#define MAX_LIVE	65536	/* of one process: 12 MiB */
-#define MAX_KEPT	2048	/* of one that ended */
+#define MAX_LIVE	65536	/* slots of one process: 12 MiB */
+#define MAX_KEPT	2048	/* slots of one that ended */
 
 void slots_deinit(struct slots *s)
 {

@@ -2,7 +2,7 @@
 #ifndef NCCLINSPD_READ_SLOTS_H
 #define NCCLINSPD_READ_SLOTS_H
 
-/* What is in flight in a process: its live handle slots, copied and checked. */
+/* The events in flight in a process: its live handle slots, copied and checked. */
 
 #include "ncclinspd/read/look.h"
 #include "util/list.h"
