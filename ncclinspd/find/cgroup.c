@@ -46,7 +46,10 @@ static void find_id(const char *at, const char *end, char id[65])
 	}
 }
 
-/* As 8-4-4-4-12 digits, - also written _; pods that a file on the node made have 32 of them. */
+/*
+ * Takes 8-4-4-4-12 digits, - also written _; pods that a file on the node made have 32 of
+ * them.
+ */
 static bool take_uid(const char *at, const char *end, char uid[37])
 {
 	size_t n = 0, digits = 0;

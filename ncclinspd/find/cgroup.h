@@ -2,14 +2,14 @@
 #ifndef NCCLINSPD_FIND_CGROUP_H
 #define NCCLINSPD_FIND_CGROUP_H
 
-/* Which container a process is in, by the path of its control group. */
+/* The container that a process is in, by the path of its control group. */
 
 #include "ncclinspd/base/model.h"
 
 /*
- * What the text of a /proc/<pid>/cgroup says: `container` is the runtime's id of 64 digits,
- * or the name of a machine of systemd's or LXC's; `pod_uid` is Kubernetes'.  "": it says none.
- * Of several, the outermost: those further in can be made by who is inside.
+ * Reads the text of a /proc/<pid>/cgroup: `container` is the runtime's id of 64 digits, or
+ * the name of a machine of systemd's or LXC's; `pod_uid` is Kubernetes'.  "": it says
+ * none.  The outermost of several counts: those further in can be made by a process inside.
  */
 void cgroup_parse(const char *text, char container[65], char pod_uid[37]);
 

@@ -41,8 +41,8 @@
 #define PIDS	32768	/* processes that are remembered */
 #define SPACES	512	/* mount namespaces */
 #define PLACES	(SHMDIR_MOST - 1)
-#define LOOKS	4	/* at a new process or namespace: its container is still being made */
-#define AGAIN	64	/* of so many old processes one is looked at again, each round */
+#define LOOKS	4	/* looks at a new process or namespace: its container is still being made */
+#define AGAIN	64	/* old processes of which one is looked at again, each round */
 #define MOST_NEW 1024	/* processes that one round looks at */
 #define MOST_IN	16	/* namespaces that one round looks into */
 #define NONE	UINT16_MAX
@@ -51,15 +51,15 @@ struct seen {
 	int32_t pid;
 	uint16_t space;		/* NONE: not known */
 	uint8_t looks;
-	bool unseen;		/* in a pid namespace, and kept from us */
+	bool unseen;		/* it is in a pid namespace, and kept from us */
 };
 
 struct space {
 	ino_t ino;		/* 0: free */
 	uint16_t place;		/* NONE: it has ours, or nothing that we would touch */
 	uint8_t looks;
-	bool used;		/* in this round */
-	bool kept;		/* by a process that was in it before, or it is new */
+	bool used;		/* used in this round */
+	bool kept;		/* a process that was in it before keeps it, or it is new */
 };
 
 struct place {
@@ -78,9 +78,9 @@ struct containers {
 	int proc;
 	ino_t own_space;
 	struct stat shm;	/* our own /dev/shm; st_ino 0: there is none */
-	struct seen *seen, *next;	/* by pid, ascending: of the last round and of this one */
+	struct seen *seen, *next;	/* tables by pid, ascending: last round's, this one's */
 	uint32_t nseen, nnext;
-	uint32_t round, news, ins;	/* of this round: processes and namespaces looked at */
+	uint32_t round, news, ins;	/* this round; processes, namespaces it looked at */
 	struct space space[SPACES];
 	struct place place[PLACES];
 	struct containers_stats stats;

@@ -16,8 +16,8 @@
 struct containers;
 
 struct containers_config {
-	const char *proc;	/* where procfs is */
-	bool everybody;		/* of all users, not only our own */
+	const char *proc;	/* path of procfs */
+	bool everybody;		/* all users' containers, not only our own */
 };
 
 struct containers_stats {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a file in a directory, by its row (files.h), to a process that is read, and to its end. */
+/*
+ * Takes a file in a directory, by its row (files.h), to a process that is read, and to its
+ * end.
+ */
 #include "ncclinspd/find/discover.h"
 
 #include <assert.h>
@@ -27,7 +30,7 @@
 #define DYING_NS	UINT64_C(1000000000)	/* ... unless one has ended just now */
 #define FRESH_NS	UINT64_C(1000000)	/* to the first second look at a new file */
 #define SCAN_NS		UINT64_C(3000000000)	/* between two scans of the directory */
-#define READY_NS	UINT64_C(10000000000)	/* for a process to finish its segment */
+#define READY_NS	UINT64_C(10000000000)	/* time for a process to finish its segment */
 #define FILES_PER_SEGMENT 4			/* rows for each segment that may be read */
 
 struct discover {
@@ -47,8 +50,9 @@ struct discover {
 	bool more;		/* processes, that could not yet be looked at for containers */
 	struct files files;
 	/*
-	 * Of attached and ended segments.  Invariant: at most max_segments are attached, and
-	 * at most max_ended have ended, but while one more is being looked at.
+	 * Processes of attached and ended segments.  Invariant: at most max_segments are
+	 * attached, and at most max_ended have ended, but while one more is being looked
+	 * at.
 	 */
 	LIST(struct process *) processes;
 	uint32_t attached;
@@ -88,14 +92,14 @@ static bool is_due(const struct discover *d, const struct process *p, uint64_t n
 	return p->state != PROCESS_LIVE && now_ns - since_ns >= d->config.keep_ns;
 }
 
-/* At every end: more can end between two looks than there is room for. */
+/* Runs at every end: more can end between two looks than there is room for. */
 static void forget_first(struct discover *d)
 {
 	while (d->processes.n - d->attached > d->config.max_ended)
 		forget(d, ended_first(d->processes.at, d->processes.n, d->config.max_ended));
 }
 
-/* Those that ended long ago.  Of those that died one at a time is looked at, which takes time. */
+/* Forgets what ended long ago.  A call looks at one process that died, which takes time. */
 static void forget_old(struct discover *d, uint64_t now_ns)
 {
 	bool looked = false;
@@ -254,10 +258,10 @@ static void ignore(struct discover *d, struct file *f, enum log_level level, con
 		    f->name, why);
 }
 
-/* What stands in the way of one more file. */
+/* The limits that stand in the way of one more file. */
 struct limits {
 	struct accounts_tally read;		/* live processes */
-	bool user, container, all;	/* which limits are reached */
+	bool user, container, all;	/* limits that are reached */
 };
 
 /* No user may have more than three quarters of what can be read, no container more than one. */
@@ -275,8 +279,8 @@ static bool find_limits(const struct discover *d, const struct file *f, struct l
 }
 
 /*
- * For this file, that one may have to go: one that no live process is known to hold; of
- * those that one holds, one of a user who would still have no less than this file's.
+ * The other file may have to go for this one if no live process is known to hold it, or if
+ * its user would still have no less than this file's user.
  */
 static bool may_push_out(struct limits *l, const struct file *f, const struct file *other)
 {
@@ -347,8 +351,8 @@ static int open_file(struct discover *d, struct file *f)
 }
 
 /*
- * In a container files of dead processes stay.  Of one that is older than this daemon the one
- * before has told: it would be news again with each of us.
+ * Files of dead processes stay in a container.  The daemon before has told of a file that
+ * is older than this daemon: it would be news again with each of us.
  */
 static bool is_old_story(const struct discover *d, const struct file *f)
 {
@@ -384,7 +388,7 @@ static void try_open(struct discover *d, struct file *f, uint64_t now_ns)
 		ignore(d, f, r < 0 ? LOG_WARN : LOG_INFO, segment_reason(r), now_ns);
 }
 
-/* Of `n` files some are asked after at each look, all of them in turns. */
+/* Some of `n` files are asked after at each look, all of them in turns. */
 static bool is_turn(struct file *f, uint32_t n, uint64_t now_ns)
 {
 	if (now_ns < f->asked_ns + n / TURN * LIFE_NS)
@@ -447,7 +451,7 @@ static void check_life(struct discover *d, struct file *f, uint64_t now_ns)
 	}
 }
 
-/* What to do about a file every LIFE_NS, by its state. */
+/* Actions on a file every LIFE_NS, by its state. */
 static void (*const on_life[])(struct discover *, struct file *, uint64_t) = {
 	[FILE_NEW] = try_open,
 	[FILE_WAITING] = try_again,

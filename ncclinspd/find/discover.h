@@ -16,19 +16,19 @@ struct discover;
 struct names;
 
 struct discover_config {
-	const char *dir;	/* where segments lie */
+	const char *dir;	/* directory of the segments */
 	bool everybody;		/* all users' segments, not only our own */
-	bool containers;	/* also those in shared memory that a container has for itself */
+	bool containers;	/* segments also in shared memory that a container has for itself */
 	uint32_t max_segments;	/* read at the same time */
 	uint32_t max_ended;	/* remembered after their end */
 	struct memory *memory;	/* the oldest of these go where it is tight; NULL: never */
-	uint64_t keep_ns;	/* for how long; who died, while others of a communicator live */
+	uint64_t keep_ns;	/* time kept; if it died, while others of a communicator live */
 	struct accounts *accounts;	/* looked at with each scan; NULL: each uid is one */
 };
 
 /*
- * What happens to processes; each may be NULL.  `ended`: all of its records were
- * delivered, p->last_slots is filled in, p->state says how.  `forgotten`: after this
+ * Callbacks for what happens to processes; each may be NULL.  `ended`: all of its records
+ * were delivered, p->last_slots is filled in, p->state says how.  `forgotten`: after this
  * call the process is gone.
  */
 struct discover_hooks {
@@ -50,8 +50,8 @@ int discover_new(struct discover **out, struct loop *loop, struct drain *drain,
 void discover_free(struct discover *d);
 
 /*
- * What happens ten times a second: who lives, what is ready now, who is to be
- * forgotten, and now and then a scan of the directory.
+ * Does the work of ten times a second: which processes live, what is ready now, what is to
+ * be forgotten, and now and then a scan of the directory.
  */
 void discover_look(struct discover *d, uint64_t now_ns);
 
@@ -76,7 +76,7 @@ bool discover_next_waiting(const struct discover *d, size_t *i, uid_t *uid);
 /* Times that a file was not looked at, because all of these rows were of live processes. */
 uint64_t discover_no_row(const struct discover *d, uint32_t *rows);
 
-/* What there is of containers; zeros: they are not looked for. */
+/* Figures of the containers; zeros: they are not looked for. */
 struct containers_stats;
 void discover_containers(const struct discover *d, struct containers_stats *stats);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A dead process is kept for those that hang because of it; other dead ones make room. */
 #include "ncclinspd/find/ended.h"
 
-#define COMMS 16	/* of who died, that are looked for */
+#define COMMS 16	/* communicators of a dead process, that are looked for */
 
 static bool is_open(const struct comm *comm)
 {

@@ -2,14 +2,15 @@
 #ifndef NCCLINSPD_FIND_ENDED_H
 #define NCCLINSPD_FIND_ENDED_H
 
-/* Which of the processes that have ended stay listed. */
+/* The processes that have ended and stay listed. */
 
 #include "ncclinspd/base/model.h"
 
 /*
- * Who died is the cause for which others hang: as long as one of the same user's that is in
- * one of its communicators lives, it must not be forgotten, or nobody who comes later learns
- * the cause.  It is looked for in the first communicators that `dead` had open.
+ * A process that died is the cause for which others hang: as long as one of the same user's
+ * that is in one of its communicators lives, it must not be forgotten, or nobody who comes
+ * later learns the cause.  A live one is looked for in the first communicators that `dead`
+ * had open.
  */
 bool ended_is_awaited(struct process *const *all, uint32_t n, const struct process *dead);
 

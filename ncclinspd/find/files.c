@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Anybody may make files without end, so a full table gives up the rows of the fullest user. */
 #include "ncclinspd/find/files.h"
 
 #include <errno.h>
@@ -63,7 +64,7 @@ struct crowd {
 	bool of_account;	/* its user has half of the rows */
 	bool of_dir;		/* its container has a quarter of them */
 	bool of_fullest;	/* all rows are in use */
-	uid_t fullest;		/* who has most of them */
+	uid_t fullest;		/* account with most of them */
 };
 
 static bool is_in_crowd(const struct crowd *c, const struct file *f, const struct shmdir *dir,

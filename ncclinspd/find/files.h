@@ -18,7 +18,7 @@ struct shmdir;
 
 enum file_state {
 	FILE_NEW,		/* not ready yet; `seg` is open, or it could not be opened yet */
-	FILE_WAITING,		/* for another one to end: too many are read */
+	FILE_WAITING,		/* waits for another one to end: too many are read */
 	FILE_READ,		/* `seg` is attached */
 	FILE_IGNORED,		/* broken, foreign, or read to its end */
 };
@@ -30,8 +30,8 @@ struct file {
 	uid_t uid;		/* its owner */
 	uid_t account;		/* its owner's (accounts.h) */
 	enum file_state state;
-	bool held;		/* by a live process of which it is the only file here */
-	pid_t holder;		/* that process; 0: not known here */
+	bool held;		/* a live process holds it, as its only file here */
+	pid_t holder;		/* process that holds it; 0: not known here */
 	bool told;		/* it was read to its end: not to be read again */
 	uint64_t since_ns;
 	uint64_t asked_ns;	/* whether its process lives, or there is room by now */
@@ -67,20 +67,20 @@ bool files_has_holder(const struct files *files, pid_t pid);
 /* Say who holds it, by its segment, which is open; or that nobody is known to, if none is. */
 void files_hold(struct files *files, struct file *f);
 
-/* Of that directory, that are read now. */
+/* The number of files of that directory that are read now. */
 uint32_t files_read_in(const struct files *files, const struct shmdir *dir);
 
-/* That are not read because others are. */
+/* The number of files that are not read because others are. */
 uint32_t files_waiting(const struct files *files);
 
 /* Before and after that directory was listed: what was not found is gone. */
 void files_begin_scan(struct files *files, const struct shmdir *dir);
 void files_end_scan(struct files *files, const struct shmdir *dir);
 
-/* That directory is gone; what is read of it is read to its end. */
+/* Leaves a directory that is gone; what is read of it is read to its end. */
 void files_leave(struct files *files, const struct shmdir *dir);
 
-/* Of those in another format, whose processes run, one after the other; *i is 0 at first. */
+/* The files in another format whose processes run, one after the other; *i is 0 at first. */
 const struct foreign *files_next_foreign(const struct files *files, size_t *i);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A look at /dev/shm itself may hang, so the kernel's list of mounts is read instead. */
 #include "ncclinspd/find/mounts.h"
 
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#define LINES	10000	/* of one process: no node has more */
+#define LINES	10000	/* lines of one process: no node has more */
 
 /* On the way to /dev/shm.  What is mounted later lies over what was there. */
 enum place { ROOT, DEV, SHM, PLACES };
@@ -14,7 +15,7 @@ struct mount {
 	char type[32];		/* "": nothing is mounted there */
 };
 
-/* With these nobody has to answer but this machine. */
+/* Only this machine has to answer for file systems of these types. */
 static bool is_local(const char *type)
 {
 	static const char *const types[] = {

@@ -3,8 +3,8 @@
 #define NCCLINSPD_FIND_MOUNTS_H
 
 /*
- * What lies at /dev/shm for a process, told by the kernel without touching any file
- * system: one that a program or a server serves may not answer.
+ * The mount at /dev/shm for a process, told by the kernel without touching any file system:
+ * one that a program or a server serves may not answer.
  */
 
 #include <stdbool.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inotify notices a new file at once; a scan finds those whose notices were lost or too
+ * many.
+ */
 #include "ncclinspd/find/shmdir.h"
 
 #include <errno.h>
@@ -57,7 +61,7 @@ static void take(struct shmwatch *watch, const struct inotify_event *event, uint
 		dir->missed = true;
 	else if (event->len)
 		watch->see(watch->arg, dir, event->name, now_ns);
-	/* Where files are made without end there are only scans, until the next one. */
+	/* A directory where files are made without end has only scans, until the next one. */
 	if (++dir->notices < (dir->path ? SHMDIR_NOTICES_OWN : SHMDIR_NOTICES))
 		return;
 	unwatch(dir);

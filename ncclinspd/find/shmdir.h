@@ -16,14 +16,14 @@
 #include "ncclinspd/base/loop.h"
 
 #define SHMDIR_MOST	65	/* watched at the same time: the node's, and containers' */
-#define SHMDIR_NOTICES	1024	/* of a container, between two scans, that are followed; */
-#define SHMDIR_NOTICES_OWN 512	/* of the node's, between two slices */
+#define SHMDIR_NOTICES	1024	/* notices of a container followed between two scans */
+#define SHMDIR_NOTICES_OWN 512	/* notices of the node's between two slices */
 
 /* Work is counted in names that are no segment's, some 0.2 us each: 7 ms, 0.2 ms. */
-#define SHMDIR_WORK	32768	/* of a slice of the node's */
-#define SHMDIR_WORK_IN	1024	/* of a container's */
+#define SHMDIR_WORK	32768	/* work of a slice of the node's */
+#define SHMDIR_WORK_IN	1024	/* work of a container's */
 #define SHMDIR_STAT	16	/* a file that was asked for its owner */
-#define SHMDIR_OPEN	128	/* ... and was opened */
+#define SHMDIR_OPEN	128	/* a file that was opened too */
 
 #define SHMDIR_MORE	1	/* outcome of shmdir_scan(): there is more in the directory */
 
@@ -38,7 +38,7 @@ struct shmwatch {
 	shmdir_see *see;
 	void *arg;
 	int fd;			/* -1: there is none (yet) */
-	struct shmdir *dir[SHMDIR_MOST];	/* those that are watched; NULL: free */
+	struct shmdir *dir[SHMDIR_MOST];	/* directories that are watched; NULL: free */
 };
 
 struct shmdir {
@@ -46,9 +46,9 @@ struct shmdir {
 	const char *path;	/* the caller's; NULL: it is given by its descriptor */
 	int fd;			/* -1: it is not there */
 	int wd;			/* -1: not watched */
-	DIR *list;		/* where the scan in progress is; NULL: none is */
-	int error;		/* by which the last one failed, negative, which has been told */
-	uint32_t notices;	/* since the last scan, or slice */
+	DIR *list;		/* place of the scan in progress; NULL: none is */
+	int error;		/* failure of the last one, negative, which has been told */
+	uint32_t notices;	/* notices since the last scan, or slice */
 	bool missed;		/* not listed yet, or notices were lost: scan soon */
 };
 
