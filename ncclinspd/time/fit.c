@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Delays only add time, so the least time of each size is kept and the line sought below
+ * them.
+ */
 #include "ncclinspd/time/fit.h"
 
 #include <stdlib.h>
@@ -20,7 +24,7 @@ static double rise(const struct fit_size *from, const struct fit_size *to)
 
 /* ---- points ------------------------------------------------------------------ */
 
-/* How far b stands above the line from a to c. */
+/* The height of b above the line from a to c. */
 static double height(const struct fit_size *a, const struct fit_size *b,
 		     const struct fit_size *c)
 {

@@ -3,12 +3,12 @@
 #define NCCLINSPD_TIME_FIT_H
 
 /*
- * How long a network takes for a transfer: t = latency + size / rate.  What delays a
- * transfer or its end being seen only adds time, so the line is sought below the
- * points and not through their middle.
+ * The time that a network takes for a transfer: t = latency + size / rate.  What delays a
+ * transfer or its end being seen only adds time, so the line is sought below the points and
+ * not through their middle.
  *
- * Kept is the least time of each of FIT_SIZES sizes.  Where there are more, the one
- * goes that stands highest above its neighbours: it says least about what is below.
+ * Kept is the least time of each of FIT_SIZES sizes.  Where there are more, the one goes
+ * that stands highest above its neighbours: it says least about what is below.
  */
 
 #include <stdbool.h>
@@ -29,8 +29,8 @@ struct fit_size {
 struct fit {
 	uint32_t sizes;
 	uint64_t n;		/* transfers, of sizes that were given up too */
-	double bytes;		/* of them all */
-	struct fit_size size[FIT_SIZES + 1];	/* by bytes; one more while one is added */
+	double bytes;		/* bytes of them all */
+	struct fit_size size[FIT_SIZES + 1];	/* points by bytes; one more while one is added */
 };
 
 /* The methods, in the order of trust. */

@@ -24,7 +24,7 @@
 #define REFIT_NS	100000000
 #define REFIT_TRIES	32
 #define PAST_NS		30000	/* before its launch by more: another kernel's stamp */
-#define TRIAL_SIGHTS	16	/* in a row tell of a step */
+#define TRIAL_SIGHTS	16	/* sights in a row tell of a step */
 #define COARSEST_NS	1024	/* the slowest tick that any GPU is known to have */
 #define WATCHED_NS	50000	/* shorter kernels are not seen to begin and end */
 
@@ -42,12 +42,12 @@ struct window {
 
 struct gpuclock {
 	struct window w[2];		/* the one that answers, the younger one */
-	struct window trial;		/* since the clock may have stepped */
+	struct window trial;		/* window since the clock may have stepped */
 	bool has_young;
 	uint32_t trials;		/* sights in it; 0: there is none */
 	uint64_t newest_gpu;		/* stamp that fitted */
 	uint64_t last_gpu;		/* seen, whatever it was */
-	uint64_t grid, least_apart;	/* of all differences between stamps */
+	uint64_t grid, least_apart;	/* divisor, and least, of all differences between stamps */
 	uint64_t stamps, windows, steps, bends;
 };
 
@@ -108,7 +108,7 @@ static bool steepest(const struct window *w, double sign, double *slope)
 		if (s * sign < -1.0 / HULL_SLOPE)
 			return false;
 	}
-	return true;			/* as steep as it was: wider, never wrong */
+	return true;			/* the slope stays as steep: wider, never wrong */
 }
 
 /* False: no straight line runs between the sets any more. */
@@ -149,7 +149,7 @@ static void know(struct window *w, int64_t x)
 	w->known = true;
 }
 
-/* How far the point is below all lines; <= 0: not at all. */
+/* The distance of the point below all lines; <= 0: it is not below. */
 static int64_t below_by(struct window *w, const struct hull_point *p)
 {
 	int64_t away = llabs(p->x - w->known_x) / HULL_SLOPE + 1;
@@ -339,7 +339,7 @@ static void note_stamp(struct gpuclock *c, uint64_t gpu_ns)
 	c->last_gpu = gpu_ns;
 }
 
-/* What speaks for a step counts only if nothing comes between that speaks against it. */
+/* Signs of a step count only if nothing comes between that speaks against it. */
 static bool has_stepped(struct gpuclock *c, const struct gpuclock_sight *s,
 			enum gpuclock_verdict verdict)
 {
@@ -378,8 +378,8 @@ enum gpuclock_verdict gpuclock_see(struct gpuclock *c, const struct gpuclock_sig
 /* ---- questions ----------------------------------------------------------- */
 
 /*
- * What all differences are multiples of.  A clock without such a grid (its tick is
- * no whole number of ns) is no coarser than the least difference, nor than any known.
+ * The number that all differences are multiples of.  A clock without such a grid (its tick
+ * is no whole number of ns) is no coarser than the least difference, nor than any known.
  */
 static uint64_t resolution(const struct gpuclock *c)
 {

@@ -3,8 +3,8 @@
 #define NCCLINSPD_TIME_GPUCLOCK_H
 
 /*
- * Where a GPU's own clock lies on a clock of the host's, from what NCCL's
- * callbacks bring along, and how well that is known.
+ * The place of a GPU's own clock on a clock of the host's, from what NCCL's
+ * callbacks bring along, and how well it is known.
  *
  * Two things are certain of a stamp g: it was taken before the callback that
  * brought it (seen at u), and after the launch of the kernel that took it (at l).
@@ -31,14 +31,14 @@
 
 #define GPUCLOCK_WINDOW_NS	INT64_C(300000000000)
 #define GPUCLOCK_STEP_NS	100000		/* no clock bends by so much */
-#define GPUCLOCK_HOST_NS	500		/* how far the host's own times may be off */
+#define GPUCLOCK_HOST_NS	500		/* error that the host's own times may have */
 
 struct gpuclock;
 
 /* One kernel on one channel as it was told; host times are ns of one steady clock. */
 struct gpuclock_sight {
 	uint64_t gpu_start_ns, gpu_stop_ns;
-	uint64_t start_ns, stop_ns;	/* of the callbacks that brought them; 0: none */
+	uint64_t start_ns, stop_ns;	/* times of the callbacks that brought them; 0: none */
 	uint64_t launch_ns;		/* not launched before; 0: not known */
 };
 
@@ -67,24 +67,24 @@ enum gpuclock_verdict gpuclock_see(struct gpuclock *c, const struct gpuclock_sig
 bool gpuclock_map(const struct gpuclock *c, uint64_t gpu_ns, uint64_t *lo, uint64_t *hi);
 
 /*
- * How far a duration of this clock can be from the host's, ns: what its resolution
- * and its drift amount to.  UNKNOWN_U64: no two stamps have differed yet.
+ * The error of a duration of this clock against the host's, ns: what its resolution and its
+ * drift amount to.  UNKNOWN_U64: no two stamps have differed yet.
  */
 uint64_t gpuclock_span_error(const struct gpuclock *c, uint64_t span_ns);
 
-/* What can be said of the clock now. */
+/* Facts that can be told of the clock now. */
 struct gpuclock_facts {
 	uint64_t stamps;	/* pairs that fitted */
 	uint64_t gpu_ns;	/* the newest of them */
 	uint64_t lo_ns, hi_ns;	/* its bracket; 0: not known */
 	bool has_drift;
-	double drift_ppm;	/* how much faster than the host's clock, and */
-	double drift_error_ppm;	/* how far that may be off */
-	uint64_t resolution_ns;	/* what stamps are multiples of; UNKNOWN_U64 */
+	double drift_ppm;	/* speed above the host's clock's */
+	double drift_error_ppm;	/* error that drift_ppm may have */
+	uint64_t resolution_ns;	/* unit that stamps are multiples of; UNKNOWN_U64 */
 	uint64_t windows;	/* begun, the first included */
-	uint64_t steps;		/* of the clock */
+	uint64_t steps;		/* steps of the clock */
 	uint64_t bends;		/* it ran less straight than could be seen */
-	uint32_t points;	/* of both hulls */
+	uint32_t points;	/* points of both hulls */
 };
 void gpuclock_facts(const struct gpuclock *c, struct gpuclock_facts *facts);
 

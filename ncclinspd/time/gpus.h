@@ -24,17 +24,17 @@ struct gpu {
 	bool has_uuid;
 	uint8_t uuid[16];
 	char pci_bus_id[32];	/* "": not known */
-	pid_t pid;		/* who used it last */
+	pid_t pid;		/* process that used it last */
 	uid_t uid;
-	uint64_t process_id;	/* without uuid: whose, and */
-	uint16_t comm;		/* of which communicator */
+	uint64_t process_id;	/* process that names it if it has no uuid, and */
+	uint16_t comm;		/* communicator of that process */
 	uint64_t comm_id;
 	bool has_comm_id;
 	int32_t rank;
 	uint32_t users;		/* communicators that hold it */
-	struct tick_clock host;	/* as it was when the GPU was first seen, and */
-	struct tick_clock now;	/* when it was last used */
-	struct gpuclock *clock;	/* in its time, not quite CLOCK_MONOTONIC */
+	struct tick_clock host;	/* clock when the GPU was first seen */
+	struct tick_clock now;	/* clock when it was last used */
+	struct gpuclock *clock;	/* GPU's clock in `host`'s time, not quite CLOCK_MONOTONIC */
 };
 
 struct gpus {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Points that no line can touch are dropped, so that few of many stamps are kept. */
 #include "ncclinspd/time/hull.h"
 
 #include <string.h>
@@ -96,7 +97,7 @@ static double line_at(const struct hull_point *p, double slope, double x)
 	return (double)p->y + slope * (x - (double)p->x);
 }
 
-/* From point i downhill: a line of that slope rests on one point of a convex chain. */
+/* Walks downhill from point i: a line of that slope rests on one point of a convex chain. */
 static uint32_t descend(const struct hull *h, uint32_t i, double slope)
 {
 	while (i > 0 && line_at(&h->p[i - 1], slope, 0) <= line_at(&h->p[i], slope, 0))

@@ -33,12 +33,15 @@ struct hull {
 bool hull_add(struct hull *h, int64_t x, int64_t y);
 
 /*
- * How high a line with a slope between `min` and `max` can be at `x`.  The hull
+ * The height that a line with a slope between `min` and `max` can have at `x`.  The hull
  * has a point.
  */
 double hull_bound(const struct hull *h, double x, double min, double max);
 
-/* How high a line of that slope can be at 0, and through which point it goes then. */
+/*
+ * The height that a line of that slope can have at 0, and the point through which it goes
+ * then.
+ */
 double hull_touch(const struct hull *h, double slope, struct hull_point *point);
 
 #endif

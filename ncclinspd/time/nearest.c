@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A heap with the farthest row on top: a row that is no nearer costs one comparison. */
 #include "ncclinspd/time/nearest.h"
 
 #include <errno.h>

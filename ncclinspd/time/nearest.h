@@ -3,8 +3,8 @@
 #define NCCLINSPD_TIME_NEAREST_H
 
 /*
- * Of many rows that come one after another, copies of those that are nearest to
- * something, in fixed memory.
+ * Copies of the rows that are nearest to something, of many that come one after another, in
+ * fixed memory.
  */
 
 #include <stddef.h>
@@ -29,7 +29,7 @@ struct nearest {
 int nearest_init(struct nearest *l, uint32_t room, size_t row_bytes);
 void nearest_deinit(struct nearest *l);
 
-/* Where to copy a row to that is so far away; NULL: there are nearer ones enough. */
+/* The place to copy a row to that is so far away; NULL: there are nearer ones enough. */
 void *nearest_offer(struct nearest *l, uint64_t apart);
 
 /* The row in that place of no order, from 0 to n - 1. */

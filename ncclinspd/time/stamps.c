@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * NCCL finds stamps by counting and can miscount: each pair is checked before it is
+ * believed.
+ */
 #include "ncclinspd/time/stamps.h"
 
 #include <string.h>
@@ -9,7 +13,7 @@
 #define OVERLAP_NS	1024	/* a tick of the slowest clock: kernels that only touch */
 #define RESYNC		8	/* backwards in a row: it was the reference that was wrong */
 #define RING_SLOTS	64
-#define RING_WORKS	48	/* of NCCL's 64: posting is told a little after it is done */
+#define RING_WORKS	48	/* works, of NCCL's 64: posting is told a little after it is done */
 #define PERIOD_NS	2000	/* no works follow each other faster */
 #define WORK		64	/* 1/64 is the unit of stamps.posted */
 #define EVERY		16	/* works have their time of posting kept */
@@ -39,7 +43,7 @@ static bool is_backwards(const struct stamps_queue *q, const struct gpuclock_sig
 	return t->gpu_start_ns + SLOP_NS < q->start || t->gpu_stop_ns + SLOP_NS < q->stop;
 }
 
-/* What was not sure was a later work's.  True: there was something. */
+/* Marks what was not sure as a later work's.  True: there was something. */
 static bool find_lies(struct stamps_queue *q)
 {
 	uint64_t from = q->told >= RING_SLOTS ? q->told - RING_SLOTS + 1 : 1;
@@ -137,7 +141,10 @@ static bool overlap(const struct stamps_kernel *k, const struct gpuclock_sight *
 	return t->gpu_start_ns + OVERLAP_NS < k->stop && k->start + OVERLAP_NS < t->gpu_stop_ns;
 }
 
-/* Which of two that were told to run at once was lied about nobody knows: both are doubtful. */
+/*
+ * Two kernels that were told to run at once are both doubtful: nobody knows which was lied
+ * about.
+ */
 static enum stamp_fault check_kernel(struct stamps *s, const struct stamps_told *told)
 {
 	struct stamps_kernel *own;
@@ -239,7 +246,7 @@ static bool may_be_later(const struct stamps *s, const struct gpuclock *clock,
 	return ring_went_round(s, told, latest);
 }
 
-/* Of what was told before the oldest lies that are remembered nobody knows. */
+/* Stamps told before the oldest lies that are remembered count as lies: nobody knows. */
 static bool has_lied(const struct stamps_queue *q, uint64_t place)
 {
 	for (uint32_t i = 0; i < STAMPS_LIES; i++)

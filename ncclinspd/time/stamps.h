@@ -3,7 +3,7 @@
 #define NCCLINSPD_TIME_STAMPS_H
 
 /*
- * Which of the GPU's stamps of KernelCh are true.
+ * The judgement which of the GPU's stamps of KernelCh are true.
  *
  * NCCL finds a kernel's stamps by counting: the GPU counts the works of a channel
  * and writes their stamps into 64 slots, the host counts too and looks into the slot
@@ -19,12 +19,12 @@
  *     order of execution, and never twice;
  *   - a later work's stamp can only be told once 64 later works were posted: what ended
  *     before that is its own, and so is what its queue told before that, in order;
- *   - who comes too late catches up, and finds works' own stamps again: then its queue
- *     runs backwards, and what it told last was not true.
+ *   - a host that comes too late catches up, and finds works' own stamps again: then
+ *     its queue runs backwards, and what it told last was not true.
  *
  * So where 64 later works were posted already, as by a host that is far ahead of its
- * GPU, stamps wait for what their queue tells next.  Whoever stayed more than 64 works
- * late for more than 64 works would be believed.
+ * GPU, stamps wait for what their queue tells next.  A host that stayed more than 64
+ * works late for more than 64 works would be believed.
  *
  * A channel that lied is not believed before it has been sane for a while; one whose
  * counters may have drifted not before it has shown that it tells its own kernels'
@@ -40,7 +40,7 @@
 
 #define STAMPS_CHANNELS	64	/* NCCL's own limit */
 #define STAMPS_SANE	32	/* stamps in a row after a lie, and */
-#define STAMPS_PROOFS	8	/* of these after what may be drift */
+#define STAMPS_PROOFS	8	/* proofs among these after what may be drift */
 
 #define STAMPS_KERNELS	16
 #define STAMPS_POSTED	1024
@@ -55,21 +55,21 @@ struct stamps_range {
 struct stamps_queue {
 	uint64_t start, stop;
 	uint64_t group;
-	uint64_t told;		/* so many, and of these */
-	uint64_t sure;		/* up to here no later work's */
-	struct stamps_range lies[STAMPS_LIES];	/* that were, the last of them */
+	uint64_t told;		/* stamps told so far, numbered from 1 */
+	uint64_t sure;		/* stamps up to here are no later work's */
+	struct stamps_range lies[STAMPS_LIES];	/* stamps that were, the last of them */
 	uint32_t nlies;
 };
 
 struct stamps_channel {
 	struct stamps_queue queue[2];	/* receives; all else */
-	uint64_t newest_stop;		/* of both, */
-	uint64_t newest_nth;		/* and whose it was told to be */
-	uint64_t believed_nth;		/* what was posted up to here is believed all the same */
-	uint64_t suspect_nth;		/* what was posted when trust was lost last */
+	uint64_t newest_stop;		/* the newest of both queues */
+	uint64_t newest_nth;		/* place of the operation it was told to be of */
+	uint64_t believed_nth;		/* operations posted up to here are believed all the same */
+	uint64_t suspect_nth;		/* works posted when trust was lost last */
 	uint64_t proof_group;		/* gave the last proof: one launch gives one */
 	uint32_t refused;		/* running backwards, in a row */
-	uint16_t sane_left, proofs_left; /* until it is believed again */
+	uint16_t sane_left, proofs_left; /* number of them until it is believed again */
 };
 
 struct stamps_kernel {
@@ -78,17 +78,17 @@ struct stamps_kernel {
 	bool doubtful;			/* another kernel was told to run meanwhile */
 };
 
-/* Of one communicator of one process.  Zeroed is new. */
+/* State of one communicator of one process.  Zeroed is new. */
 struct stamps {
 	uint64_t posted;		/* works of a channel posted so far, in 1/64 */
-	uint64_t posted_group;		/* ... the last of them was of, */
-	uint64_t newest_ns;		/* and when that was */
-	bool immune;			/* what was suspected did no harm, */
-	bool drifted;			/* or did, after all */
+	uint64_t posted_group;		/* Group event of the last of them */
+	uint64_t newest_ns;		/* time when it was posted */
+	bool immune;			/* the drift that was suspected did no harm */
+	bool drifted;			/* the drift did harm, after all */
 	uint32_t nkernels;
 	uint32_t channels;		/* seen in use */
 	struct stamps_kernel kernel[STAMPS_KERNELS];
-	/* What is used in part, if at all, comes last. */
+	/* Members that are used in part, if at all, come last. */
 	struct stamps_channel channel[STAMPS_CHANNELS];
 	uint64_t posted_ns[STAMPS_POSTED];	/* when every 16th was */
 };
@@ -100,11 +100,11 @@ struct stamps_told {
 	bool is_p2p, is_receive;	/* when judged, and when read if `group` is known */
 	bool alone;		/* when judged: its kernel ran nothing else */
 	uint64_t group;		/* Group event of its kernel; 0: not known */
-	uint64_t nth;		/* as stamps_post() said; 0: not known */
-	/* what stamps_read() says, for the others */
+	uint64_t nth;		/* number that stamps_post() gave; 0: not known */
+	/* results of stamps_read(), for the others */
 	enum stamp_fault fault;
-	uint8_t queue;		/* which told it, and */
-	uint64_t place;		/* as its how many-th; 0: refused */
+	uint8_t queue;		/* queue that told it */
+	uint64_t place;		/* number of the stamp in its queue; 0: refused */
 	uint64_t after, after_nth; /* the newest that its channel told of: its stop, its place */
 };
 

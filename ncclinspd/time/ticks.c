@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The counter's rate is measured, because the kernel slews CLOCK_MONOTONIC against it. */
 #include "ncclinspd/time/ticks.h"
 
 #include <math.h>

@@ -3,9 +3,9 @@
 #define NCCLINSPD_TIME_TICKS_H
 
 /*
- * What a tick of this machine's counter is in CLOCK_MONOTONIC, kept up to date
- * from pairs of both that the caller reads about once a second.  The rate is
- * taken over the last minute, so that it follows the kernel's own slewing.
+ * The length of a tick of this machine's counter in CLOCK_MONOTONIC, kept up to date from
+ * pairs of both that the caller reads about once a second.  The rate is taken over the last
+ * minute, so that it follows the kernel's own slewing.
  */
 
 #include "ncclinspd/base/model.h"
@@ -48,7 +48,7 @@ bool ticks_jumped(const struct ticks *t, const struct ticks_pair *now);
  */
 void ticks_reach_back(struct tick_clock *clock, const struct ticks_pair *first);
 
-/* Where on the counter CLOCK_MONOTONIC `mono_ns` lies. */
+/* The place of CLOCK_MONOTONIC `mono_ns` on the counter. */
 uint64_t ticks_at(const struct tick_clock *clock, uint64_t mono_ns);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Several clocks may tell how long an operation took; the most trusted that knows decides. */
 #include "ncclinspd/time/timeline.h"
 
 #include "ncclinspd/time/gpus.h"
@@ -56,7 +57,7 @@ static uint64_t exec_proxy_cpu(const struct tick_clock *clock, const struct op *
 	return span_between(clock, op->proxy_start_ticks, op->proxy_stop_ticks);
 }
 
-/* In the order of trust: the first that knows decides. */
+/* Sources in the order of trust: the first that knows decides. */
 static const struct {
 	enum timing_source source;
 	uint64_t (*exec_ns)(const struct tick_clock *clock, const struct op *op);

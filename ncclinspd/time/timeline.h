@@ -3,7 +3,7 @@
 #define NCCLINSPD_TIME_TIMELINE_H
 
 /*
- * From what was recorded (host ticks, GPU stamps) to when it was and how long it
+ * The way from what was recorded (host ticks, GPU stamps) to when it was and how long it
  * took, with the name of the clock that says so.
  */
 
