@@ -209,10 +209,10 @@ static void forget_members(struct aggregate *agg)
 }
 
 /*
- * Which GPU of its process a communicator's member is: one process may hold
- * several ranks of a communicator, and then each is a GPU of its own; but the
- * same rank in another communicator is not.  So: the n-th member of that
- * comm_id in that process is its n-th GPU.
+ * The GPU of its process that a communicator's member is: one process may hold several
+ * ranks of a communicator, and then each is a GPU of its own; but the same rank in another
+ * communicator is not.  So: the n-th member of that comm_id in that process is its n-th
+ * GPU.
  */
 static uint64_t member_of(struct aggregate *agg, const struct op *op)
 {

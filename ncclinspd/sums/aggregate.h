@@ -24,7 +24,7 @@ enum aggregate_window {
 	AGGREGATE_WINDOW_END
 };
 
-/* What rows are told apart by; the texts are those of ?by= */
+/* Keys that rows are told apart by; the texts are those of ?by= */
 #define AGGREGATE_KEYS(X)		\
 	X(0, COMM,  "comm")		\
 	X(1, RANK,  "rank")		\
@@ -72,22 +72,22 @@ struct aggregate_row {
 	enum timing_source source;
 	uint64_t window_ns;	/* time that the figures cover */
 	uint64_t ops;
-	uint64_t bytes;		/* of the operations whose size is known */
-	uint64_t sized_ops;	/* how many those are */
+	uint64_t bytes;		/* bytes of the operations whose size is known */
+	uint64_t sized_ops;	/* number of those */
 	uint64_t fused;		/* operations that ran, or may have run, in a batch with others */
 	uint64_t derived;	/* operations put together from sends and receives */
-	struct aggregate_times exec;	/* of those that ran alone */
-	struct aggregate_times batch;	/* of batches whose first member is of this row */
+	struct aggregate_times exec;	/* times of those that ran alone */
+	struct aggregate_times batch;	/* times of batches whose first member is of this row */
 	struct aggregate_times queue;
 	double algbw_gbs;	/* bytes of all that was timed over its time; < 0: not known */
 	double busbw_mean_gbs;	/* time-weighted, as algbw; < 0 */
 	double busbw_p50_gbs;
 	double busbw_min_gbs;
-	double busbw_waitfree_gbs; /* over the time of who came last; time-weighted; < 0 */
-	double wait_fraction;	/* of the time inside: for who came last of this node; < 0 */
-	double share;		/* of wall time inside, per member; < 0: not known */
+	double busbw_waitfree_gbs; /* over the time of the last to come; time-weighted; < 0 */
+	double wait_fraction;	/* part of the time inside: wait for this node's last; < 0 */
+	double share;		/* part of wall time inside, per member; < 0: not known */
 	double sampled_fraction; /* operations with a time, alone or in a batch, over all */
-	double lost_fraction;	/* of the records of its processes; < 0: there were none */
+	double lost_fraction;	/* part of the records of its processes; < 0: there were none */
 };
 
 /* Zero means the default. */
@@ -99,7 +99,7 @@ struct aggregate_limits {
 };
 
 struct aggregate_stats {
-	uint32_t cells;		/* in use */
+	uint32_t cells;		/* cells in use */
 	uint64_t added;		/* operations taken in */
 	uint64_t evicted;	/* cells thrown out for new ones, with their totals */
 	uint64_t unbinned;	/* values missing in a window: no room */
@@ -121,29 +121,35 @@ struct aggregate_query {
 
 struct aggregate;
 
-/* 0 or -ENOMEM.  `limits` may be NULL. */
+/* Returns 0 or -ENOMEM.  `limits` may be NULL. */
 int aggregate_new(struct aggregate **aggp, const struct aggregate_limits *limits,
 		  uint64_t now_ns);
 void aggregate_free(struct aggregate *agg);
 
 void aggregate_add(struct aggregate *agg, const struct op *op, uint64_t now_ns);
 
-/* What operations of one kind took so far: of one rank, function, size class and so on. */
+/*
+ * Times that operations of one kind took so far: of one rank, function, size class and so
+ * on.
+ */
 struct aggregate_usual {
-	uint64_t taken_ns;	/* by the one that is asked for */
+	uint64_t taken_ns;	/* time taken by the one that is asked for */
 	uint64_t ops;		/* the others */
 	uint64_t p50_ns;
-	uint64_t p999_ns;	/* of fewer than 1000: the second longest */
+	uint64_t p999_ns;	/* quantile 0.999; of fewer than 1000: the second longest */
 };
 
 /*
- * Of an operation that is not added yet.  False: it took less than `least_ns` or an
- * unknown time, or is the first of its kind.
+ * Figures for an operation that is not added yet.  False: it took less than `least_ns` or
+ * an unknown time, or is the first of its kind.
  */
 bool aggregate_usual(const struct aggregate *agg, const struct op *op, uint64_t least_ns,
 		     struct aggregate_usual *out);
 
-/* How many records of this process were read and lost so far; as often as it may change. */
+/*
+ * Takes how many records of this process were read and lost so far; as often as it may
+ * change.
+ */
 void aggregate_account(struct aggregate *agg, uint64_t process_id, uint64_t records,
 		       uint64_t lost, uint64_t now_ns);
 

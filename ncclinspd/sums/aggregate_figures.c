@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From sums to figures.  Sums and histograms are added up as they are; means,
+ * The way from sums to figures.  Sums and histograms are added up as they are; means,
  * quantiles and rates are taken at the very end, once.
  */
 #include "ncclinspd/sums/aggregate_impl.h"

@@ -3,9 +3,9 @@
 #define NCCLINSPD_SUMS_AGGREGATE_IMPL_H
 
 /*
- * What these share: aggregate.c keeps cells and windows, aggregate_sums.c adds to
- * them, aggregate_query.c finds out what belongs into which row,
- * aggregate_figures.c makes a row's figures, aggregate_tally.c knows what was lost.
+ * State that these share: aggregate.c keeps cells and windows, aggregate_sums.c adds to
+ * them, aggregate_query.c finds out what belongs into which row, aggregate_figures.c makes
+ * a row's figures, aggregate_tally.c knows what was lost.
  */
 
 #include "ncclinspd/base/pool.h"
@@ -13,7 +13,7 @@
 #include "ncclinspd/sums/histogram.h"
 #include "util/list.h"
 
-/* What is measured of an operation; each has sums and a histogram. */
+/* Values measured of an operation; each has sums and a histogram. */
 enum aggregate_value {
 	VALUE_EXEC,	/* ns */
 	VALUE_BATCH,	/* ns */
@@ -38,14 +38,14 @@ struct sums {
 	uint64_t ops, sized_ops, bytes;
 	uint64_t fused, derived;
 	uint64_t timed_ops;	/* alone or in a batch */
-	uint64_t timed_bytes;	/* of what has both size and time, and its time */
+	uint64_t timed_bytes;	/* bytes of what has both size and time, and its time */
 	uint64_t timed_ns;
 	double busbw_ns;	/* bus bandwidth times time, and the time */
 	uint64_t bus_timed_ns;
 	double waitfree_busbw_ns; /* the same of who waited for nobody */
 	uint64_t waitfree_ns;
 	uint64_t compared_ns;	/* inside, of what was compared with other ranks here */
-	uint64_t wait_ns;	/* of that: until the last of them had come */
+	uint64_t wait_ns;	/* part of that until the last of them had come */
 	struct value_sums value[VALUE_END];
 };
 
@@ -56,7 +56,7 @@ struct sums {
 struct sample {
 	const struct op *op;
 	bool timed;
-	uint64_t ns, bytes;		/* of the operation or the batch; UNKNOWN_U64 */
+	uint64_t ns, bytes;		/* the operation's or the batch's; UNKNOWN_U64 */
 	double busbw_gbs;		/* over `ns`; < 0: not known */
 	uint64_t value[VALUE_END];	/* UNKNOWN_U64: not known */
 	uint32_t bucket[VALUE_END];
@@ -89,16 +89,16 @@ struct cell {
 	name_t comm_name;
 	int32_t nranks;
 	int32_t rank;
-	uint64_t member;	/* which GPU of which process, as far as can be told */
+	uint64_t member;	/* GPU of a process, as far as can be told */
 	uint64_t first_ns;
-	uint32_t slice[AGGREGATE_SLIDING];	/* in the window's current period */
+	uint32_t slice[AGGREGATE_SLIDING];	/* slice in the window's current period */
 	uint64_t period[AGGREGATE_SLIDING];
-	struct sums sums;	/* since it was made */
+	struct sums sums;	/* totals since it was made */
 };
 
-/* What a cell did in one period of a window. */
+/* The sums of a cell in one period of a window. */
 struct slice {
-	uint32_t next;		/* in the same period, or POOL_NONE */
+	uint32_t next;		/* next one in the same period, or POOL_NONE */
 	uint32_t cell;
 	uint64_t generation;
 	struct sums sums;
@@ -122,7 +122,7 @@ struct window {
 	uint32_t slices;
 	uint64_t slice_ns;
 	uint64_t period;	/* now / slice_ns */
-	uint32_t first[AGGREGATE_MAX_SLICES];	/* by period % slices */
+	uint32_t first[AGGREGATE_MAX_SLICES];	/* first slice by period % slices */
 };
 
 /* Operations that come while a query is at work wait here, up to so many. */
@@ -147,14 +147,14 @@ struct aggregate {
 	uint64_t boundary_ns;		/* when the next period of any window begins */
 	uint32_t last;			/* cell of the last operation: most often the next one's */
 	struct tally *tallies;		/* AGGREGATE_TALLIES of them, by process */
-	LIST(struct held) held;		/* at most AGGREGATE_HELD of them */
+	LIST(struct held) held;		/* operations that wait, at most AGGREGATE_HELD */
 	bool holding;
-	uint64_t released;		/* how often the state has been let go */
+	uint64_t released;		/* number of times the state has been let go */
 };
 
 /*
- * From hold to release the state does not change.  More operations than can wait
- * release it early: who reads in pieces looks at `released` whether it still holds.
+ * The state does not change from hold to release.  More operations than can wait release it
+ * early: a reader in pieces looks at `released` whether it still holds.
  */
 void aggregate_hold(struct aggregate *agg);
 void aggregate_release(struct aggregate *agg);

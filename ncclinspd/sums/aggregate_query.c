@@ -18,7 +18,7 @@
 #include "util/list.h"
 
 #define BREATH		256	/* steps: a cell looked at, a histogram merged */
-#define ROW_STEPS	8	/* in these, what a row costs by itself */
+#define ROW_STEPS	8	/* steps that a row costs by itself */
 
 /* Compared and hashed as bytes: always zeroed first. */
 struct row_key {
@@ -40,15 +40,15 @@ _Static_assert(sizeof(struct row_key) == 88, "padding would be compared");
 struct part {
 	uint32_t cell;
 	const struct sums *sums;
-	uint32_t next;		/* of the same row, or POOL_NONE */
+	uint32_t next;		/* next part of the same row, or POOL_NONE */
 };
 
 struct row {
 	struct row_key key;
 	uint32_t first;		/* part, or POOL_NONE */
 	uint64_t inside_ns, bytes;
-	uint64_t since_ns;	/* of the oldest cell */
-	uint64_t records, lost;	/* of the processes in it */
+	uint64_t since_ns;	/* time of the oldest cell */
+	uint64_t records, lost;	/* records of the processes in it */
 	uint32_t members;
 };
 
@@ -62,8 +62,8 @@ struct work {
 	const struct aggregate_query *query;
 	enum aggregate_window window;
 	uint64_t now_ns;
-	uint32_t steps;		/* since the caller's last turn */
-	uint64_t released;	/* of the aggregate when this began */
+	uint32_t steps;		/* steps since the caller's last turn */
+	uint64_t released;	/* the aggregate's when this began */
 	LIST(struct part) parts;
 	LIST(struct row) rows;
 	LIST(struct place) order;
@@ -71,7 +71,7 @@ struct work {
 	struct index seen;	/* row and member, row and process */
 	struct histogram *h;	/* VALUE_END of them: of the row in hand */
 	const struct aggregate *agg;
-	uint32_t *row_of;	/* of each cell, or POOL_NONE: not looked for yet */
+	uint32_t *row_of;	/* row of each cell, or POOL_NONE: not looked for yet */
 	bool *weighed;		/* each cell: its member and age are in its row */
 	uint64_t seed;
 };
@@ -150,7 +150,7 @@ static void make_row_key(struct row_key *key, const struct cell *cell, uint32_t 
 		key->alone = cell->key.process_id << 16 | (cell->key.comm_index + 1);
 }
 
-/* Where that row is, or where it would go: *place is its key in the index. */
+/* The place of that row, or where it would go: *place is its key in the index. */
 static uint32_t find_row(const struct work *work, const struct row_key *key, uint64_t *place)
 {
 	uint32_t row;
@@ -377,7 +377,7 @@ static uint64_t since(uint64_t then_ns, uint64_t now_ns)
 	return now_ns > then_ns ? now_ns - then_ns : 0;
 }
 
-/* How long the figures cover: the running period counts as far as it has come. */
+/* The time that the figures cover: the running period counts as far as it has come. */
 static uint64_t covered_ns(const struct work *work, const struct row *row)
 {
 	const struct aggregate *agg = work->agg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one operation adds to sums and histograms. */
+/* Adds what one operation brings to sums and histograms. */
 #include "ncclinspd/sums/aggregate_impl.h"
 
 void aggregate_free_chunks(struct aggregate *agg, struct sums *sums)

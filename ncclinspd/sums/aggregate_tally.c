@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much of what a process wrote was lost, over the same windows as all else.
- * Processes are numbered as they come, so that the newest AGGREGATE_TALLIES of
- * them have places of their own.
+ * The part of what a process wrote that was lost, over the same windows as all else.
+ * Processes are numbered as they come, so that the newest AGGREGATE_TALLIES of them have
+ * places of their own.
  */
 #include "ncclinspd/sums/aggregate_impl.h"
 

@@ -24,7 +24,7 @@ struct histogram {
 	uint64_t count[HISTOGRAM_BUCKETS];
 };
 
-/* Which bucket a value falls into: 0 to HISTOGRAM_BUCKETS - 1. */
+/* The bucket that a value falls into: 0 to HISTOGRAM_BUCKETS - 1. */
 uint32_t histogram_bucket(uint64_t value);
 
 /* Bounds of a bucket: (lower, upper]. */

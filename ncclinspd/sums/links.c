@@ -11,7 +11,7 @@
 
 #define LINKS		4096
 #define PROBES		8	/* links whose keys may meet in one hash */
-#define TICKS_SLOP	(UINT64_C(1) << NCI_SPAN_SHIFT)	/* what a coarse span leaves out */
+#define TICKS_SLOP	(UINT64_C(1) << NCI_SPAN_SHIFT)	/* ticks that a coarse span leaves out */
 
 /* ---- making -------------------------------------------------------------- */
 

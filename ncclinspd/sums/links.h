@@ -33,26 +33,26 @@ enum links_window {
 	LINKS_WINDOW_END
 };
 
-/* Of a step: in the order of its states, see nci_ev_proxy_sums. */
+/* States of a step, in their order, see nci_ev_proxy_sums. */
 #define LINKS_STATES 3
 
 struct links_sums {
 	uint64_t ops;		/* ProxyOps that have stopped */
-	uint64_t steps;		/* of them; in a row UNKNOWN_U64 instead of 0 */
+	uint64_t steps;		/* steps of these ops; in a row UNKNOWN_U64 instead of 0 */
 	uint64_t bytes;		/* the same */
-	/* those that told their states; the rest is theirs, in a row UNKNOWN_U64 for 0 */
+	/* the ones that told their states; the rest is theirs, in a row UNKNOWN_U64 for 0 */
 	uint64_t timed_steps;
 	uint64_t timed_bytes;
 	uint64_t state_ns[LINKS_STATES];	/* sum over the steps */
-	uint64_t longest_ns[LINKS_STATES];	/* of one step */
+	uint64_t longest_ns[LINKS_STATES];	/* the longest of one step */
 	uint64_t active_ns, held_ns, busy_ns;	/* see above; idle is the rest */
 	uint64_t repeats;	/* steps posted again, because the peer had no room yet */
 	struct fit fit;		/* sends that found the wire idle; the last member */
 };
 
-/* Who sent or received, and with whom. */
+/* The process that sent or received, and its peer. */
 struct links_who {
-	uint64_t process_id;	/* whose communicator it is */
+	uint64_t process_id;	/* process whose communicator it is */
 	pid_t pid;
 	uid_t uid;
 	bool has_comm_id;
@@ -64,7 +64,7 @@ struct links_who {
 	uint32_t comm_index;
 	uint32_t channel;
 	bool send;
-	pid_t proxy_pid;	/* who carried it out: with PXN another process */
+	pid_t proxy_pid;	/* process that carried it out: with PXN another one */
 };
 
 struct links_row {
@@ -88,7 +88,7 @@ struct links_limits {
 };
 
 struct links_stats {
-	uint32_t links;		/* in use */
+	uint32_t links;		/* links in use */
 	uint64_t added;		/* ProxyOps taken in */
 	uint64_t refused;	/* sums that cannot be true, left out */
 	uint64_t evicted;	/* links thrown out for new ones, with their totals */
@@ -109,15 +109,15 @@ struct links_query {
 
 struct links;
 
-/* 0 or -ENOMEM.  `limits` may be NULL. */
+/* Returns 0 or -ENOMEM.  `limits` may be NULL. */
 int links_new(struct links **lp, const struct links_limits *limits, uint64_t now_ns);
 void links_free(struct links *l);
 
 void links_add(struct links *l, const struct transfers *t, uint64_t now_ns);
 
 /*
- * What the last links_add() brought, as a row of its own: without rate_gbs and excess_ns,
- * and sums.fit is left as it was.
+ * The part that the last links_add() brought, as a row of its own: without rate_gbs and
+ * excess_ns, and sums.fit is left as it was.
  */
 void links_last(const struct links *l, struct links_row *row);
 
@@ -133,7 +133,7 @@ int links_visit(struct links *l, const struct links_query *query, uint64_t now_n
 		links_row_fn *visit, void *arg);
 
 /*
- * What limits the link, the largest of the three parts of its active time:
+ * The limit of the link, the largest of the three parts of its active time:
  *
  *            idle                  held                 busy
  *   send     "gpu": no data        "peer": no room      "net"

@@ -3,10 +3,10 @@
 #define NCCLINSPD_SUMS_LINKS_IMPL_H
 
 /*
- * What these share: links.c adds, links_query.c puts rows together.
+ * State that these share: links.c adds, links_query.c puts rows together.
  *
- * A link holds its totals and a ring of slices, each one period long: the youngest
- * ones together are the last minute.
+ * A link holds its totals and a ring of slices, each one period long: the youngest ones
+ * together are the last minute.
  */
 
 #include "ncclinspd/base/pool.h"
@@ -38,14 +38,14 @@ struct link {
 	uint64_t place;		/* its key in the index */
 	uint64_t first_ns;
 	struct links_who who;
-	struct links_sums sums;	/* since it was made */
+	struct links_sums sums;	/* totals since it was made */
 	struct slice slice[LINKS_SLICES];
 };
 
 /* Transfers that come while a query is at work wait here, up to so many. */
 #define LINKS_HELD	2048
 
-/* Those of one ProxyOp, on their way into their link. */
+/* The sums of one ProxyOp, on their way into their link. */
 struct links_entry {
 	struct link_key key;
 	struct links_who who;
@@ -58,17 +58,17 @@ struct links {
 	struct index index;	/* hash of a link_key -> link */
 	struct pool_list lru;
 	struct links_stats stats;
-	struct links_entry last;	/* of links_add() */
+	struct links_entry last;	/* entry of the last links_add() */
 	uint64_t seed;
 	uint64_t started_ns;
-	LIST(struct links_entry) held;	/* at most LINKS_HELD of them */
+	LIST(struct links_entry) held;	/* entries that wait, at most LINKS_HELD */
 	bool holding;
-	uint64_t released;		/* how often the state has been let go */
+	uint64_t released;		/* number of times the state has been let go */
 };
 
 /*
- * From hold to release the state does not change.  More transfers than can wait
- * release it early: who reads in pieces looks at `released` whether it still holds.
+ * The state does not change from hold to release.  More transfers than can wait release it
+ * early: a reader in pieces looks at `released` whether it still holds.
  */
 void links_hold(struct links *l);
 void links_release(struct links *l);

@@ -34,7 +34,10 @@ static bool is_recent(const struct slice *slice, uint64_t now_ns)
 	return slice->period && slice->period + LINKS_SLICES > now_ns / LINKS_SLICE_NS + 1;
 }
 
-/* Of one window; `add` is links_add_up or links_merge.  False: there was nothing. */
+/*
+ * Gathers the sums of one window; `add` is links_add_up or links_merge.  False: there was
+ * nothing.
+ */
 static bool gather(const struct link *link, enum links_window window, uint64_t now_ns,
 		   void (*add)(struct links_sums *to, const struct links_sums *from),
 		   struct links_sums *sums)
@@ -117,7 +120,7 @@ struct work {
 	const struct links_query *query;
 	enum links_window window;
 	uint64_t now_ns;
-	uint64_t released;	/* of the links when it began */
+	uint64_t released;	/* the links' when it began */
 	uint32_t steps;
 	LIST(struct candidate) c;
 };
@@ -247,7 +250,7 @@ static uint64_t window_ns(const struct links *l, const struct link *link,
 	return now_ns > from_ns ? now_ns - from_ns : 0;
 }
 
-/* What no step told is not 0. */
+/* A value that no step told is unknown, not 0. */
 static void forget_untold(struct links_sums *sums)
 {
 	if (!sums->steps)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Rings of copies: a visitor that comes in pieces still finds what has left meanwhile. */
 #include "ncclinspd/sums/oplog.h"
 
 #include <errno.h>
@@ -15,19 +16,19 @@ struct entry {
 /* Apart from the operation: who leaves is decided without a look at it. */
 struct mark {
 	uint32_t kind;
-	uint32_t nth;		/* of its kind, from 1 */
+	uint32_t nth;		/* number in its kind, from 1 */
 };
 
 struct ring {
 	struct entry *at;
 	uint32_t kept;
-	uint32_t room;		/* with those that only a visitor still sees */
+	uint32_t room;		/* entries, with those that only a visitor still sees */
 	uint64_t newest;	/* entries ever put */
 };
 
 struct oplog {
 	struct ring all, reserve;
-	struct mark *marks;	/* of `all` */
+	struct mark *marks;	/* marks of `all` */
 	uint32_t rare;
 	uint32_t of_kind[KINDS];	/* added so far, modulo 2^32 */
 };
@@ -51,7 +52,7 @@ static struct entry *ring_at(const struct ring *ring, uint64_t n, uint64_t newes
 	return &ring->at[n % ring->room];
 }
 
-/* Where the next one goes. */
+/* The place of the next one. */
 static struct entry *ring_next(struct ring *ring)
 {
 	return &ring->at[++ring->newest % ring->room];

@@ -32,8 +32,8 @@ struct oplog;
 struct oplog_filter {
 	bool all_users;
 	uid_t uid;		/* unless all_users */
-	const char *comm_name;	/* NULL: any; what is asked for may be a name ... */
-	bool has_comm_id;	/* ... or also an id: one of both must match */
+	const char *comm_name;	/* NULL: any; the text asked for as a name */
+	bool has_comm_id;	/* the text is an id too: one of both must match */
 	uint64_t comm_id;
 	int32_t nranks;		/* UNKNOWN_I32: any; an id alone does not name a communicator */
 	int32_t rank;		/* UNKNOWN_I32: any */
@@ -43,7 +43,7 @@ struct oplog_filter {
 	uint64_t since_mono_ns;	/* enqueued or finished at or after; 0: any */
 };
 
-/* 0 or -ENOMEM.  `capacity` 0: OPLOG_DEFAULT. */
+/* Returns 0 or -ENOMEM.  `capacity` 0: OPLOG_DEFAULT. */
 int oplog_new(struct oplog **logp, uint32_t capacity);
 void oplog_free(struct oplog *log);
 
@@ -53,13 +53,13 @@ uint64_t oplog_add(struct oplog *log, const struct op *op);
 /* The serial of the newest; 0: there was none yet. */
 uint64_t oplog_newest(const struct oplog *log);
 
-/* What ended before this moment may have left the log; 0: nothing has. */
+/* Operations that ended before this moment may have left the log; 0: nothing has. */
 uint64_t oplog_since_ns(const struct oplog *log);
 
 /* The operation with that serial, or NULL: gone, in reserve or not yet there. */
 const struct op *oplog_at(const struct oplog *log, uint64_t serial);
 
-/* Where a visitor is.  `filter` is the caller's and outlives the visit. */
+/* The place of a visitor.  `filter` is the caller's and outlives the visit. */
 struct oplog_visit {
 	const struct oplog_filter *filter;
 	uint64_t newest[2];	/* when it began: of the log and of its reserve */

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sizes and bus bandwidth mean something else for each of NCCL's operations: one row for
+ * each.
+ */
 #include "ncclinspd/sums/ops.h"
 
 #include <string.h>
@@ -17,13 +21,13 @@ static double factor_others(int32_t nranks)
 	return nranks > 0 ? (nranks - 1) / (double)nranks : -1;
 }
 
-/* ... and twice where it comes back reduced. */
+/* Twice as much crosses a wire where it comes back reduced. */
 static double factor_others_twice(int32_t nranks)
 {
 	return nranks > 0 ? 2.0 * (nranks - 1) / nranks : -1;
 }
 
-/* What AlltoAllv carries is told by its parts alone: no factor makes a bandwidth of it. */
+/* AlltoAllv's parts alone tell what it carries: no factor makes a bandwidth of it. */
 static double factor_unknown(int32_t nranks)
 {
 	(void)nranks;

@@ -3,8 +3,8 @@
 #define NCCLINSPD_SUMS_OPS_H
 
 /*
- * What is known about NCCL's operations and datatypes, as tables: sizes as
- * nccl-tests prints them, and its factors from algorithm to bus bandwidth.
+ * Facts about NCCL's operations and datatypes, as tables: sizes as nccl-tests prints them,
+ * and its factors from algorithm to bus bandwidth.
  */
 
 #include "ncclinspd/base/model.h"

@@ -9,7 +9,7 @@
 #define ROLLING_VALUES	128
 
 struct rolling {
-	uint32_t n;		/* how many there are */
+	uint32_t n;		/* number of values */
 	uint32_t next;		/* place in `ring` of the oldest, once it is full */
 	uint64_t ring[ROLLING_VALUES];
 	uint64_t sorted[ROLLING_VALUES];

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Sums hide one slow transfer: the newest ones are kept one by one to be asked for. */
 #include "ncclinspd/sums/transferlog.h"
 
 #include <errno.h>
