@@ -220,6 +220,8 @@ static bool grow(uint64_t end)
 	want = (end + CHUNK_BYTES - 1) & ~(CHUNK_BYTES - 1);
 	if (want > store.limit)
 		want = store.limit;
+	if (had >= want)
+		return true;		/* another thread has just had them given */
 	if (get_blocks(had, want))
 		return false;
 	while (had < want && !atomic_compare_exchange_weak_explicit(
