@@ -372,14 +372,20 @@ static inline int fx_connect_as(uid_t uid, gid_t extra_group)
 
 static inline void fx_send(int fd, const char *text, size_t bytes)
 {
+	bool full = false;
+
 	while (bytes) {
 		ssize_t n = send(fd, text, bytes, MSG_NOSIGNAL);
+		int error = errno;
 
 		fx_pump();
-		if (n < 0 && errno == EAGAIN)
+		if (n < 0 && error == EAGAIN && !full) {
+			full = true;
 			continue;
+		}
 		if (n < 0)
-			return;		/* refused; the answer says why */
+			return;		/* refused, or not read: it gets a stream */
+		full = false;
 		text += n;
 		bytes -= (size_t)n;
 	}
