@@ -30,6 +30,8 @@
 static struct {
 	struct record_header *header;	/* NULL: there is no file */
 	uint64_t limit;
+	uint64_t end;			/* of the last cut; a thread that still asks for blocks
+					   may have made the file longer since */
 	_Atomic uint64_t next;		/* offset of the next record */
 	_Atomic uint64_t ready;		/* blocks are there up to here */
 	int fd;
@@ -167,13 +169,11 @@ static int make_file(const char *pattern, uint64_t limit, int api)
 /* Go on where the file was cut; the blocks behind it are gone. */
 static int go_on(void)
 {
-	off_t end = lseek(store.fd, 0, SEEK_END);
-
-	if (end < 0 || ftruncate(store.fd, (off_t)store.limit) < 0)
+	if (ftruncate(store.fd, (off_t)store.limit) < 0)
 		return -errno;
-	atomic_store_explicit(&store.ready, (uint64_t)end & ~(PAGE_BYTES - 1),
+	atomic_store_explicit(&store.ready, store.end & ~(PAGE_BYTES - 1),
 			      memory_order_relaxed);
-	atomic_store_explicit(&store.next, (uint64_t)end, memory_order_release);
+	atomic_store_explicit(&store.next, store.end, memory_order_release);
 	return 0;
 }
 
@@ -206,6 +206,7 @@ void store_close(void)
 	end &= ~CLOSED;
 	if (end > store.limit)
 		end = store.limit;
+	store.end = end;
 	if (ftruncate(store.fd, (off_t)end) < 0)
 		return;		/* it stays long, and is read all the same */
 }
