@@ -19,6 +19,13 @@
 #define ASK_AGAIN	256	/* events that a thread without a lane drops meanwhile */
 #define LEAKED_TICKS	(UINT64_C(1) << 38)	/* a minute and a half at 3 GHz */
 
+RARE void count_no_lane(void)
+{
+	PROCESS_COUNT(no_lane);
+	if (++process_thread.refused % ASK_AGAIN == 0)
+		process_thread.generation--;	/* the thread has no lane for that one yet */
+}
+
 RARE void count_stale(uint64_t handle)
 {
 	struct shmring_lane *lane;
@@ -29,9 +36,7 @@ RARE void count_stale(uint64_t handle)
 	if (lane)
 		shmring_count(&lane->line->stale);
 	else
-		PROCESS_COUNT(no_lane);
-	if (++process_thread.refused % ASK_AGAIN == 0)
-		process_thread.generation--;	/* the thread has no lane for that one yet */
+		count_no_lane();
 }
 
 int emit_refuse(uint64_t type, uint32_t events, void **handle, const struct nccl_descr_v6 *d)
@@ -170,13 +175,6 @@ RARE struct nci_record *take_slowly(struct shmring_lane *lane, uint64_t *token)
 	uint64_t ticks = clock_ticks(process_self.clock);
 
 	return shmring_take_slowly(lane, token, is_abandoned, &ticks);
-}
-
-RARE void count_no_lane(void)
-{
-	PROCESS_COUNT(no_lane);
-	if (++process_thread.refused % ASK_AGAIN == 0)
-		process_thread.generation--;	/* the thread has no lane for that one yet */
 }
 
 /* No lane or no slot for it.  What is decided when groups stop does not hang on that. */
@@ -325,7 +323,7 @@ INLINE int do_state(uint64_t handle, uint32_t state, const void *args, uint32_t 
 /* No lane to publish in: the event is lost, its slot is not. */
 RARE void drop(struct nci_record *rec, uint64_t token)
 {
-	PROCESS_COUNT(no_lane);
+	count_no_lane();
 	shmring_empty_elsewhere(rec, token);
 }
 

@@ -256,6 +256,18 @@ START_TEST(events_that_are_alive_are_not_pushed_out)
 }
 END_TEST
 
+START_TEST(stale_handles_cost_a_thread_nothing_of_its_lane)
+{
+	pd_stop(&pd, PD_START(&pd, NCCL_COLL));
+	for (uint64_t i = 0; i < 1000; i++)
+		pd_stop(&pd, (void *)(UINT64_C(0x7000000) + i));
+	pd_stop(&pd, PD_START(&pd, NCCL_COLL));
+	pd_read(&pd);
+	ck_assert_uint_eq(pd.lane[0].stale, 1000);
+	ck_assert_uint_eq(pd.lane[0].owners, 1);
+}
+END_TEST
+
 /* All events of the lane began when the counter did. */
 static void grow_old(void)
 {
@@ -416,6 +428,7 @@ int main(void)
 		FX_TEST(foreign_process_is_told_by_its_nonce_even_with_an_equal_pid),
 		FX_TEST(operations_that_nothing_is_heard_of_do_not_fill_the_pool),
 		FX_TEST(events_that_are_alive_are_not_pushed_out),
+		FX_TEST(stale_handles_cost_a_thread_nothing_of_its_lane),
 		FX_TEST(handles_that_are_never_stopped_do_not_dry_the_pool),
 		FX_TEST(what_a_finalized_communicator_left_open_makes_room),
 		FX_TEST(more_communicators_than_the_table_holds_are_counted_and_traced),
