@@ -384,7 +384,8 @@ static struct shmring_lane *lane_of_the_dead(struct shmring *ring, uint32_t lane
 
 struct shmring_lane *shmring_lane_new(struct shmring *ring, pid_t tid)
 {
-	uint32_t lanes = atomic_load_explicit(&ring->live->lanes, memory_order_relaxed);
+	uint32_t begun = atomic_load_explicit(&ring->live->lanes, memory_order_relaxed);
+	uint32_t lanes = begun < NCI_MAX_LANES ? begun : NCI_MAX_LANES;
 	struct shmring_lane *lane = lane_at_hand(ring, lanes, tid);
 
 	if (!lane)
