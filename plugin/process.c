@@ -133,7 +133,7 @@ static void draw_contexts(struct process *p)
 }
 
 /* Two threads of a communicator call us: one that posts, and one that drives the network. */
-static void make_room(struct process *p)
+static void make_room(struct process *p, uint64_t memory)
 {
 	uint32_t threads = 1 + 2 * (state.open + 1);
 
@@ -142,11 +142,12 @@ static void make_room(struct process *p)
 	if (!atomic_load_explicit(&p->wanted, memory_order_relaxed))
 		threads = 0;
 	if (p->ring.header)
-		shmring_prepare(&p->ring, room_bytes(state.dir), threads);
+		shmring_prepare(&p->ring, room_in(state.dir, memory), threads);
 }
 
 /* No communicator is open: environment, version and libnccl itself may be new. */
-static void begin(struct process *p, const struct process_comm *comm, uint32_t nccl_version)
+static void begin(struct process *p, const struct process_comm *comm, uint32_t nccl_version,
+		  uint64_t memory)
 {
 	if (p->pid && p->pid != getpid())
 		forget_parent();	/* a fork that ran no handlers */
@@ -162,15 +163,15 @@ static void begin(struct process *p, const struct process_comm *comm, uint32_t n
 		p->generation++;
 	}
 	intern_reset(&p->names);
-	steer_begin(p, comm->version, nccl_version, room_bytes(NCI_SHM_DIR));
+	steer_begin(p, comm->version, nccl_version, room_in(NCI_SHM_DIR, memory));
 }
 
 #define LOG_AS(level) (level), NCCL_LOG_INIT | NCCL_LOG_PROFILE, __FILE__, __LINE__
 
 /* Each communicator takes its own share of shared memory on its first KernelCh. */
-static void watch_comm(struct process *p, const struct process_comm *comm)
+static void watch_comm(struct process *p, const struct process_comm *comm, uint64_t memory)
 {
-	if (state.error || !steer_one_more(p, room_bytes(NCI_SHM_DIR)) || !comm->logger)
+	if (state.error || !steer_one_more(p, room_in(NCI_SHM_DIR, memory)) || !comm->logger)
 		return;
 	comm->logger(LOG_AS(NCCL_LOG_INFO), "ncclinsp: one more communicator, kernels are not "
 		     "timed any more: too little free in " NCI_SHM_DIR);
@@ -328,14 +329,15 @@ uint64_t process_init(const struct process_comm *comm, int *mask)
 	struct gpu gpu;
 	bool first, has_gpu = gpu_identify(&gpu);
 	uint32_t nccl_version = loaded_nccl_version(comm->caller);
+	uint64_t memory = room_in_cgroups();	/* read without the lock, too: it may take a while */
 
 	pthread_mutex_lock(&state.lock);
 	first = state.open == 0;
 	if (first)
-		begin(p, comm, nccl_version);
+		begin(p, comm, nccl_version, memory);
 	else
-		watch_comm(p, comm);
-	make_room(p);
+		watch_comm(p, comm, memory);
+	make_room(p, memory);
 	number = add_comm(p, comm, has_gpu ? &gpu : NULL);
 	if (number != NCI_COMM_NONE)
 		state.logger[number % SHMRING_COMMS] = comm->logger;

@@ -78,20 +78,17 @@ static uint64_t room_of_cgroup(const struct room_cgroup *c, const char *dir)
 	return used < limit ? limit - used : 0;
 }
 
-/* Least room of this process's cgroup and all above it that can be seen. */
-static uint64_t room_of_cgroups(const struct room_cgroup *c)
+/* Least room of the cgroup whose path follows c->line in `text`, and of all above it. */
+static uint64_t room_of_path(const struct room_cgroup *c, const char *text)
 {
-	char text[4096], dir[sizeof(text) + 32], *path;
+	const char *path = strstr(text, c->line);
 	uint64_t least = UINT64_MAX, room;
+	char dir[4096 + 32];
 
-	if (!room_read("/proc/self", "cgroup", text, sizeof(text)))
-		return UINT64_MAX;
-	path = strstr(text, c->line);
 	if (!path)
 		return UINT64_MAX;
 	path += strlen(c->line);
-	path[strcspn(path, "\n")] = '\0';
-	snprintf(dir, sizeof(dir), "%s%s", c->root, path);
+	snprintf(dir, sizeof(dir), "%s%.*s", c->root, (int)strcspn(path, "\n"), path);
 	while (strlen(dir) >= strlen(c->root)) {
 		room = room_of_cgroup(c, dir);
 		least = room < least ? room : least;
@@ -100,19 +97,29 @@ static uint64_t room_of_cgroups(const struct room_cgroup *c)
 	return least;
 }
 
-uint64_t room_bytes(const char *dir)
+uint64_t room_in_cgroups(void)
 {
-	uint64_t room = UINT64_MAX, bytes;
-	struct statvfs fs;
+	uint64_t least = UINT64_MAX, room;
+	char text[4096];
 
+	if (!room_read("/proc/self", "cgroup", text, sizeof(text)))
+		return UINT64_MAX;
 	for (size_t i = 0; i < sizeof(cgroups) / sizeof(cgroups[0]); i++) {
-		bytes = room_of_cgroups(&cgroups[i]);
-		room = bytes < room ? bytes : room;
+		room = room_of_path(&cgroups[i], text);
+		least = room < least ? room : least;
 	}
+	return least;
+}
+
+uint64_t room_in(const char *dir, uint64_t most)
+{
+	struct statvfs fs;
+	uint64_t bytes;
+
 	if (statvfs(dir, &fs) < 0)
 		return 0;
 	if (!fs.f_blocks)
-		return room;	/* mounted without a limit */
+		return most;	/* mounted without a limit */
 	bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
-	return bytes < room ? bytes : room;
+	return bytes < most ? bytes : most;
 }

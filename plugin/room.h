@@ -11,10 +11,12 @@
 bool room_is_memory(const char *dir);
 
 /*
- * Bytes that may still be taken in `dir`, by its file system and by the memory limits of
- * the cgroups that this process is in, in which page cache counts as free; UINT64_MAX: there
- * is no limit, 0: the file system does not tell.
+ * Bytes that the memory limits of this process's cgroups leave, in which page cache counts
+ * as free; UINT64_MAX: there is no limit.
  */
-uint64_t room_bytes(const char *dir);
+uint64_t room_in_cgroups(void);
+
+/* Bytes that may still be taken in `dir`, `most` at most; 0: its file system does not tell. */
+uint64_t room_in(const char *dir, uint64_t most);
 
 #endif
