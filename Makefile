@@ -86,7 +86,8 @@ CLI_LIBS    := libcurl jansson ncursesw libzstd zlib
 objs = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(addsuffix /*.c,$(1))))
 # From top to bottom: each calls only those behind it.
 ROOMS_OF_DAEMON := ncclinspd $(addprefix ncclinspd/,serve config metrics levels findings keep \
-	compare join find read sums time base)
+	compare find sums base)
+ROOMS_OF_READER := $(addprefix reader/,join read time base)
 ROOMS_OF_CLI    := cli $(addprefix cli/,top trace export offline doctor view common table base)
 archives = $(foreach r,$(1),$(B)/lib/$(subst /,-,$(r)).a)
 
@@ -105,7 +106,8 @@ MAN    := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 # The link lines are the dependency rules: under -z defs, a call into a room
 # that is not listed here does not link.
 PLUGIN_OBJS := $(call objs,plugin)    $(B)/obj/shmring/producer.o
-DAEMON_LINE := $(call archives,$(ROOMS_OF_DAEMON)) $(B)/obj/shmring/consumer.o $(call archives,util)
+READER_LINE := $(call archives,$(ROOMS_OF_READER)) $(B)/obj/shmring/consumer.o $(call archives,util)
+DAEMON_LINE := $(call archives,$(ROOMS_OF_DAEMON)) $(READER_LINE)
 RECORD_OBJS := $(call objs,record)
 CLI_LINE    := $(call archives,$(ROOMS_OF_CLI) util)
 SIM_MAINS   := $(B)/obj/tests/sim/nccl_sim.o $(B)/obj/tests/sim/nccl_replay.o
@@ -218,7 +220,7 @@ $(B)/obj/tests/test_abi.o: CPPFLAGS += -I$(B)
 # A test program is tests/test_<module>.c.  It links against every room, each an
 # archive, so that it pulls in what it calls and nothing else.  What else lies in
 # tests/ is shared by them.
-ROOMS := tests tests/sim plugin record $(ROOMS_OF_CLI) $(ROOMS_OF_DAEMON) shmring util
+ROOMS := tests tests/sim plugin record $(ROOMS_OF_CLI) $(ROOMS_OF_DAEMON) $(ROOMS_OF_READER) shmring util
 room_objs = $(filter-out $(addprefix $(B)/obj/,ncclinspd/main.o cli/main.o tests/test_%.o) \
 		$(SIM_MAINS),$(call objs,$(1)))
 ARCHIVES := $(call archives,$(ROOMS))
@@ -313,9 +315,9 @@ fuzz: deps
 	done
 
 # How much of what reads foreign bytes the corpus and a moment's mutations run through.
-FUZZ_PARSERS := ncclinspd/read/segment.c ncclinspd/read/life.c ncclinspd/find/cgroup.c \
-	ncclinspd/find/mounts.c ncclinspd/base/proc.c ncclinspd/read/decode.c \
-	ncclinspd/read/slots.c shmring/consumer.c ncclinspd/serve/http.c \
+FUZZ_PARSERS := reader/read/segment.c reader/read/life.c ncclinspd/find/cgroup.c \
+	ncclinspd/find/mounts.c reader/base/proc.c reader/read/decode.c \
+	reader/read/slots.c shmring/consumer.c ncclinspd/serve/http.c \
 	ncclinspd/serve/serve_query.c ncclinspd/serve/serve_fields.c \
 	ncclinspd/serve/serve_target.c ncclinspd/serve/serve_level_put.c \
 	ncclinspd/serve/serve_phase.c:read_member,keep_name,set_all,serve_put_phase \
@@ -417,7 +419,7 @@ $(OTHER)/$(notdir $(PLUGIN)): $(call other_objs,$(PLUGIN_OBJS)) plugin/plugin.ma
 	@echo "  LD    $@"
 	$(Q)$(link_plugin)
 
-$(OTHER)/ncclinspd: $(call other_objs,$(call objs,$(ROOMS_OF_DAEMON) util) $(B)/obj/shmring/consumer.o)
+$(OTHER)/ncclinspd: $(call other_objs,$(call objs,$(ROOMS_OF_DAEMON) $(ROOMS_OF_READER) util) $(B)/obj/shmring/consumer.o)
 	@echo "  LD    $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -Wl,-z,defs $(call pc,libs,$(DAEMON_LIBS)) -lm -pthread
 

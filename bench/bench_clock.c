@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ncclinspd/time/gpuclock.h"
+#include "reader/time/gpuclock.h"
 #include "tests/gpu_model.h"
 
 #define KERNELS	60000

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/feed.h"
 
-#include "ncclinspd/base/pool.h"
+#include "reader/base/pool.h"
 
 #include <errno.h>
 #include <stdio.h>

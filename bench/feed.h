@@ -17,10 +17,10 @@
 #include "ncclinspd/compare/ranks.h"
 #include "ncclinspd/compare/straggler.h"
 #include "ncclinspd/findings/diagnose.h"
-#include "ncclinspd/join/reconstruct.h"
 #include "ncclinspd/sums/aggregate.h"
 #include "ncclinspd/sums/links.h"
 #include "ncclinspd/sums/oplog.h"
+#include "reader/join/reconstruct.h"
 
 #define FEED_PROCESSES	8
 #define FEED_STRINGS	7

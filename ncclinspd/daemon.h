@@ -8,10 +8,7 @@
  * leaves the node).
  */
 
-#include "ncclinspd/base/accounts.h"
 #include "ncclinspd/base/loop.h"
-#include "ncclinspd/base/memory.h"
-#include "ncclinspd/base/names.h"
 #include "ncclinspd/compare/ranks.h"
 #include "ncclinspd/compare/straggler.h"
 #include "ncclinspd/config/config.h"
@@ -19,7 +16,6 @@
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/findings/journal.h"
 #include "ncclinspd/instance.h"
-#include "ncclinspd/join/reconstruct.h"
 #include "ncclinspd/keep/blackbox.h"
 #include "ncclinspd/keep/exemplars.h"
 #include "ncclinspd/keep/snapshots.h"
@@ -28,13 +24,17 @@
 #include "ncclinspd/manager.h"
 #include "ncclinspd/metrics/metrics.h"
 #include "ncclinspd/metrics/textfile.h"
-#include "ncclinspd/read/drain.h"
 #include "ncclinspd/serve/serve.h"
 #include "ncclinspd/sums/aggregate.h"
 #include "ncclinspd/sums/links.h"
 #include "ncclinspd/sums/oplog.h"
 #include "ncclinspd/sums/transferlog.h"
-#include "ncclinspd/time/ticks.h"
+#include "reader/base/accounts.h"
+#include "reader/base/memory.h"
+#include "reader/base/names.h"
+#include "reader/join/reconstruct.h"
+#include "reader/read/drain.h"
+#include "reader/time/ticks.h"
 
 #define DAEMON_LOOK_NS	UINT64_C(1000000000)	/* between two looks of diagnose, at least */
 #define DAEMON_OUTPUTS	4			/* directories that files go to */

@@ -12,7 +12,7 @@
 
 #include "ncclinspd/daemon.h"
 #include "ncclinspd/findings/cpuwait.h"
-#include "ncclinspd/read/life.h"
+#include "reader/read/life.h"
 #include "shmring/clock.h"
 
 #define FIRST_TICKS_NS	UINT64_C(5000000)	/* between the first two pairs */

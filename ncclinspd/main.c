@@ -19,10 +19,10 @@
 #include <unistd.h>
 
 #include "ncclinspd/background.h"
-#include "ncclinspd/base/pool.h"
 #include "ncclinspd/daemon.h"
 #include "ncclinspd/keep/writer.h"
 #include "ncclinspd/levels/kernels.h"
+#include "reader/base/pool.h"
 #include "shmring/clock.h"
 
 #define SLICE_NS	100000

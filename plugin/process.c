@@ -329,7 +329,7 @@ uint64_t process_init(const struct process_comm *comm, int *mask)
 	struct gpu gpu;
 	bool first, has_gpu = gpu_identify(&gpu);
 	uint32_t nccl_version = loaded_nccl_version(comm->caller);
-	uint64_t memory = room_in_cgroups();	/* read without the lock, too: it may take a while */
+	uint64_t memory = room_in_cgroups();	/* without the lock: it may take a while */
 
 	pthread_mutex_lock(&state.lock);
 	first = state.open == 0;

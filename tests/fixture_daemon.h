@@ -10,10 +10,10 @@
 #include <sys/types.h>
 
 #include "ncclinspd/base/loop.h"
-#include "ncclinspd/base/names.h"
 #include "ncclinspd/find/discover.h"
-#include "ncclinspd/read/drain.h"
-#include "ncclinspd/time/ticks.h"
+#include "reader/base/names.h"
+#include "reader/read/drain.h"
+#include "reader/time/ticks.h"
 #include "shmring/producer.h"
 
 /* What the sink and the hooks saw. */

@@ -20,10 +20,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "ncclinspd/base/names.h"
 #include "ncclinspd/compare/straggler.h"
 #include "ncclinspd/findings/diagnose.h"
-#include "ncclinspd/join/reconstruct.h"
 #include "ncclinspd/levels/steer.h"
 #include "ncclinspd/metrics/metrics.h"
 #include "ncclinspd/serve/serve.h"
@@ -31,6 +29,8 @@
 #include "ncclinspd/sums/links.h"
 #include "ncclinspd/sums/oplog.h"
 #include "ncclinspd/sums/transferlog.h"
+#include "reader/base/names.h"
+#include "reader/join/reconstruct.h"
 #include "tests/fixture.h"
 
 #define FX_START_NS	UINT64_C(5000000000000)

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "ncclinspd/base/accounts.h"
+#include "reader/base/accounts.h"
 #include "tests/fixture.h"
 
 static inline struct accounts *fx_accounts(const char *text)

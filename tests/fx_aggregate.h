@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "ncclinspd/sums/aggregate.h"
-#include "ncclinspd/sums/ops.h"
+#include "reader/join/ops.h"
 #include "tests/fixture.h"
 
 #define FX_SECOND UINT64_C(1000000000)

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/base/names.h"
-#include "ncclinspd/join/reconstruct.h"
+#include "reader/base/names.h"
+#include "reader/join/reconstruct.h"
 #include "tests/fixture.h"
 
 #define FX_MS UINT64_C(1000000)

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "ncclinspd/time/gpuclock.h"
+#include "reader/time/gpuclock.h"
 
 struct gpu_model {
 	/* what it is like; may be changed at any time */

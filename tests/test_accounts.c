@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/base/accounts.h"
+#include "reader/base/accounts.h"
 
 #include <stdio.h>
 #include <unistd.h>

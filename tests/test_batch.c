@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/join/batch.h"
+#include "reader/join/batch.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -15,11 +15,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ncclinspd/base/beneath.h"
 #include "ncclinspd/base/loop.h"
 #include "ncclinspd/find/cgroup.h"
 #include "ncclinspd/find/mounts.h"
-#include "ncclinspd/read/life.h"
+#include "reader/base/beneath.h"
+#include "reader/read/life.h"
 #include "tests/fixture.h"
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

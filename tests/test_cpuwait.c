@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "ncclinspd/read/life.h"
+#include "reader/read/life.h"
 #include "tests/fixture_proc.h"
 
 #define SECOND	UINT64_C(1000000000)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/read/decode.h"
+#include "reader/read/decode.h"
 
 #include <stdlib.h>
 #include <string.h>

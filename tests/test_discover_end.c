@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ncclinspd/base/memory.h"
+#include "reader/base/memory.h"
 #include "tests/fixture.h"
 #include "tests/fixture_daemon.h"
 

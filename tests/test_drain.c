@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/read/drain.h"
+#include "reader/read/drain.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ncclinspd/read/look.h"
+#include "reader/read/look.h"
 #include "tests/fixture.h"
 #include "tests/fixture_daemon.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Segments that lie, tear and rot under the reader. */
-#include "ncclinspd/read/drain.h"
+#include "reader/read/drain.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/time/fit.h"
+#include "reader/time/fit.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/time/gpuclock.h"
+#include "reader/time/gpuclock.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "ncclinspd/base/model.h"
-#include "ncclinspd/time/hull.h"
+#include "reader/base/model.h"
+#include "reader/time/hull.h"
 #include "tests/fixture.h"
 #include "tests/gpu_model.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which clock of a GPU a communicator gets. */
-#include "ncclinspd/time/gpus.h"
+#include "reader/time/gpus.h"
 #include "tests/fixture.h"
 
 static struct gpus gpus;

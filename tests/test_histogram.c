@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/base/model.h"
+#include "reader/base/model.h"
 #include "tests/fixture.h"
 
 #define ERROR 0.0222	/* 2^(1/32) - 1, and rounding to whole ns */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Against every line through every pair of points, and every steepest one through one. */
-#include "ncclinspd/time/hull.h"
+#include "reader/time/hull.h"
 
 #include <math.h>
 #include <string.h>

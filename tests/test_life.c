@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "ncclinspd/read/life.h"
+#include "reader/read/life.h"
 #include "tests/fixture.h"
 #include "tests/fixture_daemon.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ncclinspd/base/names.h"
+#include "reader/base/names.h"
 #include "tests/fixture.h"
 #include "tests/fx_accounts.h"
 #include "util/log.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One account for all: its ceiling, a user's part, and when it is tight. */
-#include "ncclinspd/base/memory.h"
+#include "reader/base/memory.h"
 
 #include "tests/fixture.h"
 

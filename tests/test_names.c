@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/base/names.h"
+#include "reader/base/names.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/time/nearest.h"
+#include "reader/time/nearest.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/sums/ops.h"
+#include "reader/join/ops.h"
 
 #include "tests/fixture.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/join/p2pgroup.h"
+#include "reader/join/p2pgroup.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/base/pool.h"
+#include "reader/base/pool.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nci/token.h"
-#include "ncclinspd/time/stamps.h"
+#include "reader/time/stamps.h"
 #include "tests/fx_recon.h"
 
 static struct fx_recon fx;

@@ -2,7 +2,7 @@
 /* What processes share: no user's communicators or operations take it from the others. */
 #include <errno.h>
 
-#include "ncclinspd/base/memory.h"
+#include "reader/base/memory.h"
 #include "tests/fx_recon.h"
 
 #define COMMS	 6	/* of each process */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/time/gpuclock.h"
+#include "reader/time/gpuclock.h"
 #include "tests/fixture.h"
 #include "tests/sim/recording.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/base/model.h"
+#include "reader/base/model.h"
 #include "tests/fixture.h"
 
 static int by_value(const void *a, const void *b)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/read/segment.h"
+#include "reader/read/segment.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ncclinspd/base/names.h"
-#include "ncclinspd/read/life.h"
+#include "reader/base/names.h"
+#include "reader/read/life.h"
 #include "tests/fixture.h"
 #include "tests/fixture_daemon.h"
 #include "util/utf8.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PUT /v1/phase: who may mark whom, what is refused, and where the mark is seen. */
-#include "ncclinspd/base/phase.h"
+#include "reader/base/phase.h"
 #include "tests/fixture_serve.h"
 
 #define ALICE	54321

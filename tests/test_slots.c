@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/read/slots.h"
+#include "reader/read/slots.h"
 
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/time/stamps.h"
+#include "reader/time/stamps.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ncclinspd/base/pool.h"
+#include "reader/base/pool.h"
 #include "tests/fixture.h"
 #include "util/log.h"
 

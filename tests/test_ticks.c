@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/time/ticks.h"
+#include "reader/time/ticks.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/time/timeline.h"
+#include "reader/time/timeline.h"
 
 #include "tests/fixture.h"
 

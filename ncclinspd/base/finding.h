@@ -6,7 +6,7 @@
  * A finding, as findings/ hands it on to those that keep it, write it and show it.
  */
 
-#include "ncclinspd/base/model.h"
+#include "reader/base/model.h"
 
 struct json;
 

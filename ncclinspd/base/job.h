@@ -7,7 +7,7 @@
  * it gave them, valid for as long as the process is known.  NULL: it did not say.
  */
 
-#include "ncclinspd/base/model.h"
+#include "reader/base/model.h"
 
 const char *job_scheduler(const struct process *p);	/* "slurm" and so on: which one */
 const char *job_id(const struct process *p);

@@ -5,8 +5,8 @@
  */
 #include "ncclinspd/base/jobs.h"
 
-#include "ncclinspd/base/pool.h"
-#include "ncclinspd/base/sets.h"
+#include "reader/base/pool.h"
+#include "reader/base/sets.h"
 
 static uint32_t entries(const struct process *p)
 {

@@ -7,7 +7,7 @@
  * communicator in common, directly or through others.
  */
 
-#include "ncclinspd/base/model.h"
+#include "reader/base/model.h"
 
 /* Limits for each process: open communicators looked at, and table entries to find them. */
 #define JOBS_COMMS	64

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/base/pool.h"
 #include "ncclinspd/compare/ranks_compare.h"
-#include "ncclinspd/sums/ops.h"
-#include "ncclinspd/time/timeline.h"
+#include "reader/base/pool.h"
+#include "reader/join/ops.h"
+#include "reader/time/timeline.h"
 #include "util/list.h"
 
 #define RESCAN_NS	UINT64_C(5000000000)	/* a cohort may have lost members by then */

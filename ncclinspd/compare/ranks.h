@@ -20,7 +20,7 @@
  * nothing is compared.
  */
 
-#include "ncclinspd/base/model.h"
+#include "reader/base/model.h"
 
 #define RANKS_WAIT_NS	UINT64_C(300000000)
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/sums/ops.h"
+#include "reader/join/ops.h"
 
 /*
  * The most by which ranks leave apart, ns.  A wider bracket tells less than durations do,

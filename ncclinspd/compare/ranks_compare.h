@@ -4,7 +4,7 @@
 
 /* One operation as several ranks did it: which came when, and what the transfer alone takes. */
 
-#include "ncclinspd/base/model.h"
+#include "reader/base/model.h"
 
 /* Is it known for how long that rank was inside, by its GPU's clock? */
 bool ranks_is_timed(const struct op *op);

@@ -37,7 +37,7 @@
  * lately makes room.
  */
 
-#include "ncclinspd/base/model.h"
+#include "reader/base/model.h"
 #include "util/words.h"
 
 /* Operations go back to be looked at again for as long as ranks.c may hold others. */

@@ -13,9 +13,9 @@
  *     member   what one rank of one communicator came to since the start
  */
 
-#include "ncclinspd/base/pool.h"
 #include "ncclinspd/compare/straggler.h"
 #include "ncclinspd/sums/rolling.h"
+#include "reader/base/pool.h"
 
 #define WINDOWS		4
 #define BASES		8	/* windows whose c* counts */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ncclinspd/compare/straggler_impl.h"
-#include "ncclinspd/sums/ops.h"
+#include "reader/join/ops.h"
 
 static const struct process *find_process(struct process *const *list, size_t count, uint64_t id)
 {

@@ -8,10 +8,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "ncclinspd/base/memory.h"
 #include "ncclinspd/levels/kernels.h"
 #include "ncclinspd/metrics/metrics.h"
 #include "nci/control.h"
+#include "reader/base/memory.h"
 #include "util/text.h"
 
 #define LONGEST_NS UINT64_C(86400000000000)	/* a time that somebody waits for */

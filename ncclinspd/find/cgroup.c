@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ncclinspd/base/proc.h"
+#include "reader/base/proc.h"
 #include "util/utf8.h"
 
 #define ID_DIGITS  64

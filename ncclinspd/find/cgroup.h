@@ -4,7 +4,7 @@
 
 /* The container that a process is in, by the path of its control group. */
 
-#include "ncclinspd/base/model.h"
+#include "reader/base/model.h"
 
 /*
  * Reads the text of a /proc/<pid>/cgroup: `container` is the runtime's id of 64 digits, or

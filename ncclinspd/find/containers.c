@@ -32,9 +32,9 @@
 #include <unistd.h>
 
 #include "nci/segment.h"
-#include "ncclinspd/base/beneath.h"
+#include "reader/base/beneath.h"
 #include "ncclinspd/find/mounts.h"
-#include "ncclinspd/read/life.h"
+#include "reader/read/life.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 

@@ -12,15 +12,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ncclinspd/base/accounts.h"
-#include "ncclinspd/base/beneath.h"
-#include "ncclinspd/base/memory.h"
 #include "ncclinspd/find/cgroup.h"
 #include "ncclinspd/find/containers.h"
 #include "ncclinspd/find/ended.h"
 #include "ncclinspd/find/files.h"
 #include "ncclinspd/find/shmdir.h"
-#include "ncclinspd/read/life.h"
+#include "reader/base/accounts.h"
+#include "reader/base/beneath.h"
+#include "reader/base/memory.h"
+#include "reader/read/life.h"
 #include "util/cleanup.h"
 #include "util/list.h"
 #include "util/log.h"

@@ -8,8 +8,8 @@
  */
 
 #include "ncclinspd/base/loop.h"
-#include "ncclinspd/base/model.h"
-#include "ncclinspd/read/drain.h"
+#include "reader/base/model.h"
+#include "reader/read/drain.h"
 
 struct accounts;
 struct discover;

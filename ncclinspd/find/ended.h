@@ -4,7 +4,7 @@
 
 /* The processes that have ended and stay listed. */
 
-#include "ncclinspd/base/model.h"
+#include "reader/base/model.h"
 
 /*
  * A process that died is the cause for which others hang: as long as one of the same user's

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/base/accounts.h"
-#include "ncclinspd/read/life.h"
+#include "reader/base/accounts.h"
+#include "reader/read/life.h"
 #include "util/list.h"
 
 int files_init(struct files *files, const struct shmdir *own, uint32_t max)

@@ -12,7 +12,7 @@
  * most of them, rubbish first.  A file without a row is met again by the next scan.
  */
 
-#include "ncclinspd/read/segment.h"
+#include "reader/read/segment.h"
 
 struct shmdir;
 

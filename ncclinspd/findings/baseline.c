@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/base/accounts.h"
-#include "ncclinspd/base/pool.h"
 #include "ncclinspd/keep/writer.h"
+#include "reader/base/accounts.h"
+#include "reader/base/pool.h"
 #include "util/cleanup.h"
 #include "util/list.h"
 #include "util/log.h"

@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ncclinspd/base/proc.h"
-#include "ncclinspd/read/life.h"
+#include "reader/base/proc.h"
+#include "reader/read/life.h"
 #include "util/cleanup.h"
 #include "util/list.h"
 

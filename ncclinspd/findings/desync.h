@@ -25,7 +25,7 @@
  *         a rank that is not on this node    UNKNOWN
  */
 
-#include "ncclinspd/base/model.h"
+#include "reader/base/model.h"
 #include "util/words.h"
 
 #define DESYNC_RANKS	32

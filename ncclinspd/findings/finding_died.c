@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "ncclinspd/findings/diagnose.h"
-#include "ncclinspd/join/reconstruct.h"
+#include "reader/join/reconstruct.h"
 #include "util/json.h"
 #include "util/list.h"
 #include "util/phrase.h"

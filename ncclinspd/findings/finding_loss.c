@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "ncclinspd/findings/diagnose.h"
-#include "ncclinspd/time/timeline.h"
+#include "reader/time/timeline.h"
 #include "util/json.h"
 #include "util/list.h"
 #include "util/phrase.h"

@@ -16,10 +16,10 @@
 #include <string.h>
 
 #include "ncclinspd/base/jobs.h"
-#include "ncclinspd/base/pool.h"
 #include "ncclinspd/findings/cpuwait.h"
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/findings/proxy_starved_text.h"
+#include "reader/base/pool.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define SLICE_NS	(20 * SECOND_NS)	/* this slice and the one before count */

@@ -14,11 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/base/accounts.h"
-#include "ncclinspd/base/pool.h"
 #include "ncclinspd/findings/baseline.h"
 #include "ncclinspd/findings/cusum.h"
 #include "ncclinspd/findings/diagnose.h"
+#include "reader/base/accounts.h"
+#include "reader/base/pool.h"
 #include "util/json.h"
 #include "util/phrase.h"
 #include "util/text.h"

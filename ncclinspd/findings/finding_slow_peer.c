@@ -18,10 +18,10 @@
 #include <string.h>
 
 #include "ncclinspd/base/jobs.h"
-#include "ncclinspd/base/pool.h"
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/findings/slow_peer.h"
 #include "ncclinspd/findings/slow_peer_samples.h"
+#include "reader/base/pool.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define LOOK_NS		(3 * SECOND_NS)

@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "ncclinspd/base/pool.h"
 #include "ncclinspd/findings/stall.h"
+#include "reader/base/pool.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define HOLD_NS		(3 * SECOND_NS)

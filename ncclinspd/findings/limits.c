@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "ncclinspd/base/pool.h"
+#include "reader/base/pool.h"
 
 #define PLACES		1024
 #define PROBES		8

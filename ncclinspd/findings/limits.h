@@ -8,7 +8,7 @@
  * posting to completion, as the daemon saw it, so that the age of one in flight compares.
  */
 
-#include "ncclinspd/base/model.h"
+#include "reader/base/model.h"
 
 struct limits;
 

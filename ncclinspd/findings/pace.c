@@ -5,8 +5,8 @@
  */
 #include "ncclinspd/findings/pace.h"
 
-#include "ncclinspd/base/pool.h"
 #include "ncclinspd/findings/period.h"
+#include "reader/base/pool.h"
 
 struct pace {
 	uint64_t process_id;

@@ -4,7 +4,7 @@
 
 /* The pace at which each process posts operations: its iteration and its longest pause. */
 
-#include "ncclinspd/base/model.h"
+#include "reader/base/model.h"
 
 #define PACES	2048		/* more than there are processes at a time */
 

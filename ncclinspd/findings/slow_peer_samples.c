@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "ncclinspd/base/jobs.h"
-#include "ncclinspd/base/pool.h"
+#include "reader/base/pool.h"
 
 #define LEAST_STEPS	20	/* steps of a link, to be compared */
 

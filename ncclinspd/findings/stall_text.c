@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "ncclinspd/base/pool.h"
 #include "ncclinspd/findings/stall.h"
+#include "reader/base/pool.h"
 #include "util/json.h"
 #include "util/list.h"
 #include "util/phrase.h"

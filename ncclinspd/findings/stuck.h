@@ -11,8 +11,8 @@
  */
 
 #include "ncclinspd/findings/desync.h"
-#include "ncclinspd/join/inflight.h"
-#include "ncclinspd/join/reconstruct.h"
+#include "reader/join/inflight.h"
+#include "reader/join/reconstruct.h"
 #include "util/list.h"
 
 /*

@@ -9,8 +9,8 @@
  *     {"format":"ncclinsp-exemplar","format_version":1,"exemplar":{...},
  */
 
-#include "ncclinspd/base/model.h"
 #include "ncclinspd/keep/archive.h"
+#include "reader/base/model.h"
 
 struct json;
 

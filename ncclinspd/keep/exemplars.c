@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/base/accounts.h"
 #include "ncclinspd/sums/oplog.h"
+#include "reader/base/accounts.h"
 #include "util/cleanup.h"
 #include "util/json.h"
 #include "util/list.h"

@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ncclinspd/base/boot.h"
 #include "ncclinspd/base/dirs.h"
 #include "ncclinspd/levels/kept.h"
+#include "reader/base/boot.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ncclinspd/base/pool.h"
+#include "reader/base/pool.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 

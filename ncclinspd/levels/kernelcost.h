@@ -13,7 +13,7 @@
  * compute hides the cost, none is seen, and none is there.
  */
 
-#include "ncclinspd/base/model.h"
+#include "reader/base/model.h"
 
 #define KERNELCOST_BURSTS	32	/* bursts that are remembered */
 #define KERNELCOST_ENOUGH	8	/* bursts for an estimate; as many operations for a ratio */

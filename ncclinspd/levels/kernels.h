@@ -7,7 +7,7 @@
  * mask, mode, sample and what it has seen (nci/segment.h).
  */
 
-#include "ncclinspd/base/model.h"
+#include "reader/base/model.h"
 
 enum kernels_state {
 	KERNELS_NEVER,		/* no burst is to come either */

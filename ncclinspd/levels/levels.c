@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/base/accounts.h"
+#include "reader/base/accounts.h"
 #include "util/cleanup.h"
 
 #define PROCESSES	256

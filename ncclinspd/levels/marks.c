@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/base/accounts.h"
-#include "ncclinspd/base/boot.h"
-#include "ncclinspd/base/names.h"
 #include "ncclinspd/levels/kept.h"
+#include "reader/base/accounts.h"
+#include "reader/base/boot.h"
+#include "reader/base/names.h"
 #include "util/list.h"
 
 #define ROWS	(MARKS_JOBS + MARKS_PROCESSES)

@@ -16,8 +16,8 @@
  * Times are CLOCK_MONOTONIC ns; `list` are all processes.
  */
 
-#include "ncclinspd/base/phase.h"
 #include "ncclinspd/levels/wishes.h"
+#include "reader/base/phase.h"
 
 #define MARKS_JOBS		64
 #define MARKS_JOBS_OF_USER	16	/* users who may not mark everybody's: each; all: half */

@@ -8,7 +8,7 @@
  * second.  Times are CLOCK_MONOTONIC ns.
  */
 
-#include "ncclinspd/base/model.h"
+#include "reader/base/model.h"
 
 #define OVERHEAD_SAMPLES	11	/* a window of ten seconds */
 

@@ -9,8 +9,8 @@
  * and to its user, until that process ends; "<control>.owners" keeps this for the next daemon.
  */
 
-#include "ncclinspd/base/model.h"
 #include "ncclinspd/levels/kept.h"
+#include "reader/base/model.h"
 
 #define OWNERS		1024
 

@@ -11,7 +11,7 @@
 
 #include "ncclinspd/base/finding.h"
 #include "ncclinspd/base/job.h"
-#include "ncclinspd/base/pool.h"
+#include "reader/base/pool.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 

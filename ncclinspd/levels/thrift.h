@@ -12,8 +12,8 @@
  * minute, and after twice as long each time that it did not last.
  */
 
-#include "ncclinspd/base/model.h"
 #include "ncclinspd/levels/wishes.h"
+#include "reader/base/model.h"
 
 #define THRIFT_LOOKS	11
 #define THRIFT_LEAST_NS	(UINT64_C(60) * 1000000000)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "nci/control.h"
-#include "ncclinspd/base/accounts.h"
+#include "reader/base/accounts.h"
 #include "ncclinspd/base/job.h"
 
 const char *wish_kind_name(enum wish_kind kind)

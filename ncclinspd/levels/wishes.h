@@ -12,7 +12,7 @@
  * when it ends, what was for good holds again.  Times are CLOCK_MONOTONIC ns.
  */
 
-#include "ncclinspd/base/model.h"
+#include "reader/base/model.h"
 
 #define WISHES		64
 #define WISHES_OF_USER	16	/* users who may not change everything: each; all: half */

@@ -20,7 +20,7 @@
  * Times are CLOCK_MONOTONIC ns.
  */
 
-#include "ncclinspd/base/model.h"
+#include "reader/base/model.h"
 
 #define METRICS_SERIES_DEFAULT	2000
 #define METRICS_SERIES_LEAST	200

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/join/reconstruct.h"
 #include "ncclinspd/metrics/metrics_impl.h"
+#include "reader/join/reconstruct.h"
 #include "util/list.h"
 
 #define OPS	3	/* functions of a communicator whose rows are noted */

@@ -10,12 +10,12 @@
  * A row is one set of labels, with its values, each of which is one or more series.
  */
 
-#include "ncclinspd/base/accounts.h"
-#include "ncclinspd/base/pool.h"
 #include "ncclinspd/compare/straggler.h"
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/metrics/exposition.h"
 #include "ncclinspd/metrics/metrics.h"
+#include "reader/base/accounts.h"
+#include "reader/base/pool.h"
 
 /*		 kind     what its labels are, beside the user's and the job's */
 #define METRICS_KINDS(X)						\

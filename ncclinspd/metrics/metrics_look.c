@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "ncclinspd/base/job.h"
-#include "ncclinspd/join/reconstruct.h"
 #include "ncclinspd/levels/steer.h"
 #include "ncclinspd/metrics/metrics_impl.h"
 #include "ncclinspd/sums/links.h"
+#include "reader/join/reconstruct.h"
 
 /* The growth since `before`, which is `now` then; what is less than before has begun anew. */
 static double grown(double *before, double now)

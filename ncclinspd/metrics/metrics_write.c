@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "ncclinspd/metrics/metrics_impl.h"
-#include "ncclinspd/time/timeline.h"
+#include "reader/time/timeline.h"
 #include "util/list.h"
 
 #define LATELY_NS	(UINT64_C(60) * 1000000000)

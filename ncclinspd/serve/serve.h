@@ -16,7 +16,7 @@
  *     serve_close(serve)
  */
 
-#include "ncclinspd/base/model.h"
+#include "reader/base/model.h"
 
 struct accounts;
 struct aggregate;

@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "ncclinspd/base/accounts.h"
+#include "reader/base/accounts.h"
 
 #define AT_ONCE		32	/* clients let in before the others are served again */
 #define PAUSE_NS	UINT64_C(100000000)

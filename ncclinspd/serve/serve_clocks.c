@@ -2,8 +2,8 @@
 /* GET /v1/clocks: the GPUs' clocks, and how well each is known. */
 #include "ncclinspd/serve/serve_impl.h"
 
-#include "ncclinspd/join/reconstruct.h"
-#include "ncclinspd/time/gpus.h"
+#include "reader/join/reconstruct.h"
+#include "reader/time/gpus.h"
 
 struct clock_row {
 	const struct gpu *gpu;

@@ -15,7 +15,7 @@
 
 #include "ncclinspd/base/job.h"
 #include "ncclinspd/compare/straggler.h"
-#include "ncclinspd/join/reconstruct.h"
+#include "reader/join/reconstruct.h"
 #include "util/list.h"
 
 /* One local rank. */

@@ -10,8 +10,8 @@
 #include "ncclinspd/keep/exemplars.h"
 #include "ncclinspd/sums/oplog.h"
 #include "ncclinspd/sums/transferlog.h"
-#include "ncclinspd/time/nearest.h"
-#include "ncclinspd/time/timeline.h"
+#include "reader/time/nearest.h"
+#include "reader/time/timeline.h"
 #include "util/cleanup.h"
 
 #define ROWS	2048	/* operations, transfers: the nearest to the slow one */

@@ -29,9 +29,9 @@
 
 #include <jansson.h>
 
-#include "ncclinspd/base/model.h"
 #include "ncclinspd/serve/http.h"
 #include "ncclinspd/serve/serve.h"
+#include "reader/base/model.h"
 #include "util/json.h"
 #include "util/log.h"
 

@@ -2,8 +2,8 @@
 /* GET /v1/inflight: what has begun and not ended, oldest first. */
 #include "ncclinspd/serve/serve_impl.h"
 
-#include "ncclinspd/base/phase.h"
-#include "ncclinspd/join/inflight.h"
+#include "reader/base/phase.h"
+#include "reader/join/inflight.h"
 #include "util/cleanup.h"
 
 static void collect(const struct request *r, struct process *p, struct inflights *rows)

@@ -8,7 +8,7 @@
 #include "ncclinspd/levels/control.h"
 #include "ncclinspd/levels/kernels.h"
 #include "ncclinspd/levels/steer.h"
-#include "ncclinspd/time/timeline.h"
+#include "reader/time/timeline.h"
 
 /* ---- words ------------------------------------------------------------------ */
 

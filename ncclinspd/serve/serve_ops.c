@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "ncclinspd/sums/oplog.h"
-#include "ncclinspd/time/stamps.h"
-#include "ncclinspd/time/timeline.h"
+#include "reader/time/stamps.h"
+#include "reader/time/timeline.h"
 
 static void put_comm_id(const struct serve *s, struct json *j, const void *row)
 {

@@ -6,11 +6,11 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "ncclinspd/base/accounts.h"
 #include "ncclinspd/base/job.h"
-#include "ncclinspd/base/names.h"
 #include "ncclinspd/levels/marks.h"
 #include "ncclinspd/levels/wishes.h"
+#include "reader/base/accounts.h"
+#include "reader/base/names.h"
 
 struct asked {
 	bool given;

@@ -8,7 +8,7 @@
 
 #include "ncclinspd/base/job.h"
 #include "ncclinspd/levels/kernels.h"
-#include "ncclinspd/time/stamps.h"
+#include "reader/time/stamps.h"
 #include "util/cleanup.h"
 
 #define FOREIGN_ROWS	64	/* the rest is told when these are gone */

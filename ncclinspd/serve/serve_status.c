@@ -8,14 +8,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "ncclinspd/base/memory.h"
-#include "ncclinspd/base/names.h"
 #include "ncclinspd/compare/ranks.h"
 #include "ncclinspd/find/containers.h"
-#include "ncclinspd/join/reconstruct.h"
 #include "ncclinspd/keep/exemplars.h"
 #include "ncclinspd/sums/aggregate.h"
 #include "ncclinspd/sums/links.h"
+#include "reader/base/memory.h"
+#include "reader/base/names.h"
+#include "reader/join/reconstruct.h"
 
 static const struct field ingest_fields[] = {
 #define F(name, kind) { #name, kind, offsetof(struct serve_ingest, name), NULL }

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "ncclinspd/sums/aggregate.h"
-#include "ncclinspd/time/timeline.h"
+#include "reader/time/timeline.h"
 
 static void put_row_comm_id(const struct serve *s, struct json *j, const void *row)
 {

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/join/reconstruct.h"
-#include "ncclinspd/time/gpus.h"
-#include "ncclinspd/time/timeline.h"
+#include "reader/join/reconstruct.h"
+#include "reader/time/gpus.h"
+#include "reader/time/timeline.h"
 #include "util/list.h"
 
 #define BATCH_LINES	256	/* lines of 64 bytes */

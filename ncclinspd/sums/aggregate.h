@@ -8,7 +8,7 @@
  * windows.  A query merges cells; histograms are merged, never their results.
  */
 
-#include "ncclinspd/base/model.h"
+#include "reader/base/model.h"
 
 /*		 name       text    slices  of (ns) */
 #define AGGREGATE_WINDOWS(X)				\

@@ -8,9 +8,9 @@
  * a row's figures, aggregate_tally.c knows what was lost.
  */
 
-#include "ncclinspd/base/pool.h"
 #include "ncclinspd/sums/aggregate.h"
 #include "ncclinspd/sums/histogram.h"
+#include "reader/base/pool.h"
 #include "util/list.h"
 
 /* Values measured of an operation; each has sums and a histogram. */

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "ncclinspd/base/model.h"
+#include "reader/base/model.h"
 
 /* 2^(i/16) as a fraction of 2^63: what the top 64 bits of a value are compared with. */
 static const uint64_t bounds[HISTOGRAM_SUB] = {

@@ -9,8 +9,8 @@
  * together are the last minute.
  */
 
-#include "ncclinspd/base/pool.h"
 #include "ncclinspd/sums/links.h"
+#include "reader/base/pool.h"
 #include "util/list.h"
 
 #define LINKS_SLICES	4

@@ -12,7 +12,7 @@
  * and function.
  */
 
-#include "ncclinspd/base/model.h"
+#include "reader/base/model.h"
 
 #define OPLOG_DEFAULT	16384
 #define OPLOG_RARE	32		/* fewer in a log below the default size */

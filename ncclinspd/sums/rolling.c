@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "ncclinspd/base/model.h"
+#include "reader/base/model.h"
 
 /* Place of the first that is not smaller. */
 static uint32_t place_of(const struct rolling *r, uint64_t value)

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "ncclinspd/time/timeline.h"
+#include "reader/time/timeline.h"
 
 struct transferlog {
 	struct transfer *at;

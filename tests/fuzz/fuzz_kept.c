@@ -13,11 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ncclinspd/base/boot.h"
-#include "ncclinspd/base/names.h"
 #include "ncclinspd/levels/kept.h"
 #include "ncclinspd/levels/marks.h"
 #include "ncclinspd/levels/steer.h"
+#include "reader/base/boot.h"
+#include "reader/base/names.h"
 #include "util/log.h"
 
 #define NOW_NS		UINT64_C(1000000000000)

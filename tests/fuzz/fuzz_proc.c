@@ -17,7 +17,7 @@
 #include "ncclinspd/find/cgroup.h"
 #include "ncclinspd/find/mounts.h"
 #include "ncclinspd/findings/cpuwait.h"
-#include "ncclinspd/read/life.h"
+#include "reader/read/life.h"
 #include "util/procstat.h"
 #include "util/utf8.h"
 

@@ -11,15 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/base/names.h"
 #include "ncclinspd/compare/ranks.h"
 #include "ncclinspd/findings/diagnose.h"
-#include "ncclinspd/join/reconstruct.h"
-#include "ncclinspd/read/decode.h"
 #include "ncclinspd/sums/aggregate.h"
 #include "ncclinspd/sums/links.h"
 #include "ncclinspd/sums/oplog.h"
 #include "nci/token.h"
+#include "reader/base/names.h"
+#include "reader/join/reconstruct.h"
+#include "reader/read/decode.h"
 
 #define PROCESSES	3
 #define COMMS		3

@@ -16,14 +16,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ncclinspd/base/names.h"
-#include "ncclinspd/join/reconstruct.h"
-#include "ncclinspd/read/decode.h"
-#include "ncclinspd/read/segment.h"
-#include "ncclinspd/read/slots.h"
 #include "ncclinspd/sums/aggregate.h"
 #include "ncclinspd/sums/links.h"
 #include "ncclinspd/sums/oplog.h"
+#include "reader/base/names.h"
+#include "reader/join/reconstruct.h"
+#include "reader/read/decode.h"
+#include "reader/read/segment.h"
+#include "reader/read/slots.h"
 #include "tests/fixture_daemon.h"
 
 #define PATCHES		16

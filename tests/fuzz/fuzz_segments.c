@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ncclinspd/read/life.h"
+#include "reader/read/life.h"
 #include "tests/fixture.h"
 #include "tests/fixture_daemon.h"
 

@@ -4,7 +4,7 @@
 # them; no line of C is too wide, and no table is written behind its end.
 . "$(dirname "$0")/lib.sh"
 
-ROOMS="include/nci include/nccl shmring plugin ncclinspd util cli tests bench"
+ROOMS="include/nci include/nccl shmring plugin reader ncclinspd util cli tests bench"
 cd "$TOP" || exit 1
 
 compiles() {
@@ -42,14 +42,15 @@ no_wide_lines() {
 }
 
 # A lasting table is written by util/list.h, which knows its end, and nowhere else.
-no_own_ends() { ! grep -rnE '(->|\.)[a-z_]+\+\+\)?\]' --include='*.[ch]' ncclinspd cli util; }
+no_own_ends() { ! grep -rnE '(->|\.)[a-z_]+\+\+\)?\]' --include='*.[ch]' reader ncclinspd cli util; }
 
-# The rooms of the list are in the order in which they are linked: a file includes headers of its
+# The rooms of the lists are in the order in which they are linked: a file includes headers of its
 # own room and of those behind it.
 only_down() {
-	local rooms
-	rooms=$(env -u MAKEFLAGS make -s --eval "rooms: ; @echo \$($1)" rooms) && [ -n "$rooms" ] || return 1
-	grep -rn "^#include \"${rooms%% *}/" "${rooms%% *}" | awk -F '[:"]' -v rooms="$rooms" '
+	local rooms roots
+	rooms=$(env -u MAKEFLAGS make -s --eval "rooms: ; @echo $*" rooms) && [ -n "$rooms" ] || return 1
+	roots=$(tr ' ' '\n' <<<"$rooms" | cut -d/ -f1 | sort -u)
+	grep -rnE "^#include \"(${roots//$'\n'/|})/" $roots | awk -F '[:"]' -v rooms="$rooms" '
 		function place(path) { sub("/[^/]*$", "", path); return at[path] }
 		BEGIN { for (n = split(rooms, room, " "); n; n--) at[room[n]] = n }
 		!place($1) || place($4) < place($1) { print $1 ":" $2 ": " $4; up = 1 }
@@ -59,7 +60,8 @@ only_down() {
 check "every header compiles alone" each_header compiles
 check "every header is guarded by its path" each_header is_guarded
 check "no line of C is wider than 100 columns" no_wide_lines
-check "the daemon's rooms include only those below them" only_down ROOMS_OF_DAEMON
-check "the command line's rooms include only those below them" only_down ROOMS_OF_CLI
+check "the daemon's rooms and the reader's include only those below them" \
+	only_down '$(ROOMS_OF_DAEMON)' '$(ROOMS_OF_READER)'
+check "the command line's rooms include only those below them" only_down '$(ROOMS_OF_CLI)'
 check "no table is written at a counter that nobody checks" no_own_ends
 done_testing

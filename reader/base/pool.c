@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pools hand out the item freed last, whose memory is warm, and only then one
+ * that was never used; each has pages of its own.  The index is open addressing with
+ * linear probing; a removal moves later keys of the run back, so that there are no
+ * tombstones and a table that is full of short-lived tokens stays as fast as a new one.
+ */
+#include "reader/base/pool.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+#include "nci/token.h"
+
+#define LARGE_BYTES	(128 << 10)	/* size where glibc begins; set, it does not move */
+#define FIRST_PLACES	64		/* places of a new index */
+
+void pool_use_fresh_pages(void)
+{
+#ifdef M_MMAP_THRESHOLD
+	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
+#endif
+	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+}
+
+void *pages_take(size_t bytes)
+{
+	void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return pages == MAP_FAILED ? NULL : pages;
+}
+
+void pages_give(void *pages, size_t bytes)
+{
+	if (pages)
+		munmap(pages, bytes);
+}
+
+static struct pool_head *head_of(const struct pool *pool, uint32_t item)
+{
+	return (struct pool_head *)(pool->items + (size_t)item * pool->stride);
+}
+
+size_t pool_bytes(const struct pool *pool)
+{
+	return pool->capacity * pool->stride;
+}
+
+int pool_init(struct pool *pool, uint32_t capacity, size_t item_bytes)
+{
+	*pool = (struct pool){
+		.item_bytes = item_bytes,
+		.stride = (sizeof(struct pool_head) + item_bytes + 7) & ~(size_t)7,
+		.capacity = capacity,
+		.free = POOL_NONE,
+	};
+	pool->items = pages_take(pool_bytes(pool));
+	return pool->items ? 0 : -ENOMEM;
+}
+
+void pool_deinit(struct pool *pool)
+{
+	pages_give(pool->items, pool_bytes(pool));
+	*pool = (struct pool){ .free = POOL_NONE };
+}
+
+uint32_t pool_take(struct pool *pool)
+{
+	uint32_t item = pool->free;
+
+	if (item != POOL_NONE) {
+		pool->free = head_of(pool, item)->next;
+		memset(head_of(pool, item) + 1, 0, pool->item_bytes);
+	} else if (pool->fresh < pool->capacity) {
+		item = pool->fresh++;
+	} else {
+		return POOL_NONE;
+	}
+	head_of(pool, item)->taken = true;
+	pool->used++;
+	return item;
+}
+
+void pool_put(struct pool *pool, uint32_t item)
+{
+	struct pool_head *head = head_of(pool, item);
+
+	assert(item < pool->fresh && head->taken);
+	*head = (struct pool_head){ .next = pool->free };
+	pool->free = item;
+	pool->used--;
+}
+
+size_t pool_trim(struct pool *pool)
+{
+	size_t bytes = pool->fresh * pool->stride;
+
+	if (pool->used || madvise(pool->items, pool_bytes(pool), MADV_DONTNEED) < 0)
+		return 0;
+	pool->fresh = 0;
+	pool->free = POOL_NONE;
+	return bytes;
+}
+
+#define LINE_BYTES	64
+#define LINE_PLACES	(LINE_BYTES / sizeof(struct index_place))
+#define NEAR_SHIFT	NCI_TOKEN_GEN_SHIFT
+#define NEAR_MASK	(LINE_PLACES - 1)
+
+static uint32_t place_of(const struct index *index, uint64_t key)
+{
+	uint64_t near = key >> NEAR_SHIFT & NEAR_MASK;
+	uint64_t h = (key ^ near << NEAR_SHIFT ^ index->seed) * UINT64_C(0x9e3779b97f4a7c15);
+
+	h = (h ^ h >> 32) * UINT64_C(0xd6e8feb86659fd93);
+	return ((uint32_t)(h >> 32) & index->mask & ~(uint32_t)NEAR_MASK) | (uint32_t)near;
+}
+
+uint64_t index_hash(uint64_t seed, const void *words, size_t bytes)
+{
+	const char *at = words;
+	uint64_t h = seed ^ UINT64_C(0x9e3779b97f4a7c15);
+
+	for (; bytes >= sizeof(uint64_t); bytes -= sizeof(uint64_t), at += sizeof(uint64_t)) {
+		uint64_t word;
+
+		memcpy(&word, at, sizeof(word));
+		h = (h ^ word) * UINT64_C(0xd6e8feb86659fd93);
+		h ^= h >> 32;
+	}
+	return h;
+}
+
+/* So many places, all empty. */
+static int make_places(struct index *index, uint32_t places)
+{
+	void *memory = calloc(places + LINE_PLACES, sizeof(*index->places));
+
+	if (!memory)
+		return -ENOMEM;
+	index->memory = memory;
+	index->places = (void *)(((uintptr_t)memory + LINE_BYTES - 1) &
+				 ~(uintptr_t)(LINE_BYTES - 1));
+	index->mask = places - 1;
+	index->used = 0;
+	return 0;
+}
+
+int index_init(struct index *index, uint32_t capacity, uint64_t seed)
+{
+	uint32_t places = 16;
+
+	while (places < FIRST_PLACES && places / 4 * 3 < capacity)
+		places *= 2;
+	*index = (struct index){ .seed = seed, .capacity = capacity };
+	return make_places(index, places);
+}
+
+size_t index_bytes(const struct index *index)
+{
+	size_t places = FIRST_PLACES;
+
+	while (places / 4 * 3 < index->capacity)
+		places *= 2;
+	return places * sizeof(*index->places);
+}
+
+void index_deinit(struct index *index)
+{
+	free(index->memory);
+	*index = (struct index){ 0 };
+}
+
+void index_clear(struct index *index)
+{
+	memset(index->places, 0, (index->mask + 1) * sizeof(*index->places));
+	index->used = 0;
+}
+
+/* The place of the key, or the empty place where it would go. */
+static struct index_place *find_place(const struct index *index, uint64_t key)
+{
+	uint32_t i = place_of(index, key);
+
+	while (index->places[i].value && index->places[i].key != key)
+		i = (i + 1) & index->mask;
+	return &index->places[i];
+}
+
+uint32_t index_find(const struct index *index, uint64_t key)
+{
+	return find_place(index, key)->value - 1;	/* 0, empty, gives POOL_NONE */
+}
+
+static bool grow(struct index *index)
+{
+	struct index old = *index;
+
+	if (make_places(index, 2 * (old.mask + 1)) < 0)
+		return false;
+	for (uint32_t i = 0; i <= old.mask; i++)
+		if (old.places[i].value)
+			*find_place(index, old.places[i].key) = old.places[i];
+	index->used = old.used;
+	free(old.memory);
+	return true;
+}
+
+/*
+ * Twice as many places make searches short; without the memory for these, the invariant
+ * must hold.
+ */
+static bool has_place(struct index *index)
+{
+	uint32_t places = index->mask + 1;
+
+	if (index->used < places / 8 * 3 || places / 4 * 3 >= index->capacity)
+		return true;
+	return grow(index) || index->used < places / 4 * 3;
+}
+
+bool index_set(struct index *index, uint64_t key, uint32_t value)
+{
+	struct index_place *place = find_place(index, key);
+
+	assert(value != POOL_NONE);
+	if (!place->value) {
+		if (index->used == index->capacity)
+			return false;
+		if (!has_place(index))
+			return false;
+		place = find_place(index, key);
+		index->used++;
+	}
+	*place = (struct index_place){ key, value + 1 };
+	return true;
+}
+
+void index_remove(struct index *index, uint64_t key)
+{
+	struct index_place *hole = find_place(index, key);
+	uint32_t at = (uint32_t)(hole - index->places), i = at;
+
+	if (!hole->value)
+		return;
+	index->used--;
+	for (;;) {
+		struct index_place *next;
+		uint32_t home;
+
+		i = (i + 1) & index->mask;
+		next = &index->places[i];
+		if (!next->value)
+			break;
+		home = place_of(index, next->key);
+		if (((i - home) & index->mask) < ((i - at) & index->mask))
+			continue;	/* moving it would put it before its home */
+		index->places[at] = *next;
+		at = i;
+	}
+	index->places[at].value = 0;
+}
+
+static struct pool_link *link_of(const struct pool *pool, const struct pool_list *list,
+				 uint32_t item)
+{
+	return (struct pool_link *)((char *)pool_at(pool, item) + list->offset);
+}
+
+void pool_list_init(struct pool_list *list, size_t link_offset)
+{
+	*list = (struct pool_list){
+		.first = POOL_NONE,
+		.last = POOL_NONE,
+		.offset = (uint32_t)link_offset,
+	};
+}
+
+void pool_list_append(struct pool *pool, struct pool_list *list, uint32_t item)
+{
+	*link_of(pool, list, item) = (struct pool_link){ list->last, POOL_NONE };
+	if (list->last == POOL_NONE)
+		list->first = item;
+	else
+		link_of(pool, list, list->last)->next = item;
+	list->last = item;
+	list->count++;
+}
+
+void pool_list_remove(struct pool *pool, struct pool_list *list, uint32_t item)
+{
+	struct pool_link *link = link_of(pool, list, item);
+
+	if (link->prev == POOL_NONE)
+		list->first = link->next;
+	else
+		link_of(pool, list, link->prev)->next = link->next;
+	if (link->next == POOL_NONE)
+		list->last = link->prev;
+	else
+		link_of(pool, list, link->next)->prev = link->prev;
+	list->count--;
+}
+
+uint32_t pool_list_next(const struct pool *pool, const struct pool_list *list, uint32_t item)
+{
+	return link_of(pool, list, item)->next;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef READER_BASE_POOL_H
+#define READER_BASE_POOL_H
+
+/*
+ * Memory of the stages: bounded at start, nothing allocated per record.  Pages are only
+ * touched as they are needed, and freed items are taken again first, so that a large
+ * capacity costs nothing until it is used.
+ */
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define POOL_NONE	UINT32_MAX
+
+/*
+ * Once, before any pool: large memory comes from the kernel and goes back to it, page by
+ * page.  glibc otherwise keeps what was freed, and has to touch all of it to zero it for
+ * the next that wants it; and the kernel may give 2 MiB where one page is touched.
+ */
+void pool_use_fresh_pages(void);
+
+/*
+ * Zeroed pages for something large that may be used in part: a page is there once it is
+ * touched.  NULL: no memory.  Giving back NULL is fine.
+ */
+void *pages_take(size_t bytes);
+void pages_give(void *pages, size_t bytes);
+
+/* Items of one size, named by number; each lies behind its head. */
+struct pool {
+	char *items;
+	size_t item_bytes;
+	size_t stride;
+	uint32_t capacity;
+	uint32_t fresh;		/* items from here on were never taken */
+	uint32_t free;		/* first of the free list, or POOL_NONE */
+	uint32_t used;
+};
+
+struct pool_head {
+	uint32_t next;		/* next item of the free list */
+	uint32_t taken;
+};
+
+/* Returns 0 or -ENOMEM.  A zeroed pool may be deinitialised. */
+int pool_init(struct pool *pool, uint32_t capacity, size_t item_bytes);
+void pool_deinit(struct pool *pool);
+
+/* When it is full. */
+size_t pool_bytes(const struct pool *pool);
+
+/* An item's number, its bytes zeroed; POOL_NONE when all are taken. */
+uint32_t pool_take(struct pool *pool);
+void pool_put(struct pool *pool, uint32_t item);
+
+/* Give all pages back, if no item is taken.  Returns what was in use at most. */
+size_t pool_trim(struct pool *pool);
+
+static inline void *pool_at(const struct pool *pool, uint32_t item)
+{
+	assert(item < pool->fresh);	/* POOL_NONE is not, either */
+	return pool->items + (size_t)item * pool->stride + sizeof(struct pool_head);
+}
+
+/*
+ * A map from a 64-bit key to a number.  Keys come from jobs: `seed` keeps a job from
+ * choosing keys that meet in one place.  Four keys that differ in bits 20 and 21 only
+ * (tokens that one slot gave one after the other) share a cache line.
+ *
+ * Places are made as keys come.
+ *
+ * Invariant: at most three quarters of the places are in use: every search ends.
+ */
+struct index_place {
+	uint64_t key;
+	uint32_t value;		/* plus one; 0: empty, so that untouched pages are */
+};
+
+struct index {
+	struct index_place *places;	/* array at the first whole cache line of memory */
+	void *memory;
+	uint64_t seed;
+	uint32_t mask;
+	uint32_t capacity;
+	uint32_t used;
+};
+
+/* A key out of whole 64-bit words; two of them may have the same. */
+uint64_t index_hash(uint64_t seed, const void *words, size_t bytes);
+
+/* The same for one word more. */
+static inline uint64_t index_mix(uint64_t key, uint64_t word)
+{
+	return index_hash(key, &word, sizeof(word));
+}
+
+/* Room for up to `capacity` keys.  0 or -ENOMEM.  A zeroed one may be deinitialised. */
+int index_init(struct index *index, uint32_t capacity, uint64_t seed);
+void index_deinit(struct index *index);
+size_t index_bytes(const struct index *index);	/* when it is full */
+void index_clear(struct index *index);
+
+/* The value, or POOL_NONE. */
+uint32_t index_find(const struct index *index, uint64_t key);
+
+/* Set or replace a key's value (not POOL_NONE).  False: full, or no memory; nothing changed. */
+bool index_set(struct index *index, uint64_t key, uint32_t value);
+void index_remove(struct index *index, uint64_t key);
+
+/* Lists through items of a pool, oldest first; an item's links live in the item. */
+struct pool_link {
+	uint32_t prev, next;
+};
+
+struct pool_list {
+	uint32_t first, last;
+	uint32_t count;
+	uint32_t offset;	/* place of the struct pool_link in an item */
+};
+
+void pool_list_init(struct pool_list *list, size_t link_offset);
+void pool_list_append(struct pool *pool, struct pool_list *list, uint32_t item);
+void pool_list_remove(struct pool *pool, struct pool_list *list, uint32_t item);
+
+/* The item behind this one, or POOL_NONE. */
+uint32_t pool_list_next(const struct pool *pool, const struct pool_list *list, uint32_t item);
+
+#endif

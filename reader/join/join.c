@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An operation is put together from its head (Coll, P2p, CeColl), the API call
+ * that it came from, and its children (KernelCh, ProxyOp, ProxyStep).  Any of
+ * them may be read first, so an operation exists from the first one on:
+ *
+ *     child --> headless --head--> open --complete--> done()  --> finished
+ *                  |                | ^                  (its token, for late
+ *                  | 30 s           | +- child            children)
+ *                  v                +- superseded, evicted, process ended
+ *               orphans                 --> done(), complete = false
+ */
+#include "reader/join/join.h"
+
+#include "reader/base/phase.h"
+#include "reader/join/ops.h"
+#include "reader/time/timeline.h"
+#include "util/list.h"
+
+#define PREDATES_NS UINT64_C(1000000000)
+
+/* ---- handing on ---------------------------------------------------------- */
+
+void join_deliver(struct reconstruct *rc, struct recon *r, struct op *op, bool complete,
+		  uint64_t now_ns)
+{
+	op->complete = complete;
+	op->done_ns = now_ns;
+	timeline_place(&r->process->clock, join_gpu(r, op->comm_index), op);
+	op->phase = phase_at(r->process, op->enqueued_ns);
+	op->predates = op->enqueued_ns && op->enqueued_ns + PREDATES_NS < r->process->first_seen_ns;
+	ops_bandwidth(op);
+	rc->stats.finished++;
+	rc->stats.unbatched += op->fused == OP_FUSED;
+	rc->done(op, now_ns, rc->arg);
+}
+
+void join_hand_on(struct reconstruct *rc, struct recon *r, uint32_t item, uint64_t now_ns)
+{
+	struct open_op *o = recon_op(r, item);
+
+	join_deliver(rc, r, &o->op, o->op.complete, now_ns);
+	join_group_part(rc, r, o, now_ns);
+	recon_drop_op(r, item);
+}
+
+void join_finish(struct reconstruct *rc, struct recon *r, uint32_t item, bool complete,
+		 uint64_t now_ns)
+{
+	struct open_op *o = recon_op(r, item);
+	struct op *op = &o->op;
+	struct recon_comm *rcomm = recon_comm(r, (uint16_t)op->comm_index);
+
+	op->complete = complete;
+	o->unjudged = !join_settle_stamps(r, o, false) && o->plan;
+	if (!o->unjudged)
+		join_judge_stamps(rc, r, o);
+	if (rcomm) {
+		rcomm->progress.in_flight--;
+		if (complete && op->kernel_stopped && op->start_ticks > rcomm->newest_done)
+			rcomm->newest_done = op->start_ticks;
+	}
+	if (join_plan_hold(rc, r, item, now_ns))
+		return;
+	join_hand_on(rc, r, item, now_ns);
+}
+
+/*
+ * The sign that an operation is complete depends on what was asked of NCCL:
+ *
+ *     KernelCh              as many channels have stopped as it has
+ *     KernelCh, but some    a send or receive may use fewer channels than planned,
+ *     channels never come   older APIs give an upper bound: see reconstruct_flush()
+ *     ProxyOp only          see reconstruct_flush()
+ *     neither, or to        at once: there is nothing to watch
+ *     oneself
+ */
+static bool is_complete(const struct open_op *o)
+{
+	const struct op *op = &o->op;
+
+	if (op->is_p2p && op->peer == op->rank && op->rank != UNKNOWN_I32)
+		return true;
+	if (op->expects_kernel)
+		return op->channels && op->kernel_stopped >= op->channels;
+	return !op->expects_proxy;
+}
+
+void join_advance(struct reconstruct *rc, struct recon *r, uint32_t item, uint64_t now_ns)
+{
+	const struct open_op *o = recon_op(r, item);
+
+	if (o->has_head && !o->waits && !o->held && is_complete(o))
+		join_finish(rc, r, item, true, now_ns);
+}
+
+/* ---- operations ---------------------------------------------------------- */
+
+void join_init_op(const struct recon *r, struct op *op, uint64_t token, uint64_t now_ns)
+{
+	op->token = token;
+	op->seen_ns = now_ns;
+	op->process_id = r->process->id;
+	op->pid = r->process->pid;
+	op->uid = r->process->uid;
+	op->comm_index = NCI_COMM_NONE;
+	op->rank = op->nranks = op->root = op->peer = UNKNOWN_I32;
+	op->seq = op->count = op->bytes = UNKNOWN_U64;
+}
+
+/* The least recently touched one leaves a full pool; sums without a head go first. */
+static void make_room_for_op(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
+{
+	if (recon_has_room(r, &r->ops))
+		return;
+	if (r->headless.first != POOL_NONE) {
+		r->process->loss.evicted++;
+		rc->stats.orphans++;
+		recon_drop_op(r, r->headless.first);
+	} else if (r->open.first != POOL_NONE) {
+		r->process->loss.evicted++;
+		join_finish(rc, r, r->open.first, false, now_ns);
+	}
+	for (uint32_t n = r->plan_list.count; n && !recon_has_room(r, &r->ops); n--)
+		join_close_plan(rc, r, r->plan_list.first, now_ns);
+}
+
+uint32_t join_new_op(struct reconstruct *rc, struct recon *r, uint64_t token,
+		       uint64_t now_ns)
+{
+	uint32_t item;
+
+	make_room_for_op(rc, r, now_ns);
+	item = recon_take_op(r, token);
+	if (item == POOL_NONE)
+		return item;
+	join_init_op(r, &recon_op(r, item)->op, token, now_ns);
+	pool_list_append(&r->ops, &r->headless, item);
+	return item;
+}
+
+static struct recon_comm *named_comm(struct reconstruct *rc, struct recon *r, uint16_t index)
+{
+	const struct comm *comm = process_comm(r->process, index);
+	struct recon_comm *rcomm = recon_comm(r, index);
+
+	if (rcomm && !rcomm->name)
+		rcomm->name = names_intern(rc->names, r->process->account, comm->name,
+					   sizeof(comm->name));
+	return rcomm;
+}
+
+name_t join_comm_name(struct reconstruct *rc, struct recon *r, uint16_t index)
+{
+	const struct recon_comm *rcomm = named_comm(rc, r, index);
+
+	return rcomm ? rcomm->name : NULL;
+}
+
+void join_fill_comm(struct reconstruct *rc, struct recon *r, struct op *op, uint16_t index)
+{
+	const struct comm *comm = process_comm(r->process, index);
+
+	if (!comm)
+		return;
+	op->comm_index = index;
+	op->comm_name = join_comm_name(rc, r, index);
+	op->rank = comm->rank;
+	op->has_comm_id = comm->has_id;
+	if (comm->has_id) {
+		op->comm_id = comm->id;
+		op->nranks = comm->nranks;
+	}
+}
+
+/* API v1 to v3: the communicator says nothing of itself, each event a little. */
+static void fill_comm_from_event(struct op *op, int32_t rank, uint64_t comm_hash)
+{
+	if (op->has_comm_id)
+		return;
+	op->rank = rank >= 0 ? rank : UNKNOWN_I32;
+	op->has_comm_id = comm_hash != 0;
+	op->comm_id = comm_hash;
+}
+
+/*
+ * Take the size from NCCL's descriptor: right in bytes, but maybe not what the
+ * application passed.
+ */
+static void fill_size(struct op *op, uint64_t count, name_t datatype)
+{
+	const struct op_facts *facts = ops_facts(op->func);
+	uint32_t type_bytes = ops_datatype_bytes(datatype);
+
+	op->bytes = ops_size(facts, count, type_bytes, op->nranks);
+	if (facts && facts->as_bytes && type_bytes == 1)
+		return;		/* turned into bytes: the count could be anything's */
+	op->count = count;
+	op->datatype = ops_known_type(datatype);
+}
+
+/* ---- heads --------------------------------------------------------------- */
+
+/* The item that this head belongs to; POOL_NONE: that token had its head already. */
+static uint32_t place_head(struct reconstruct *rc, struct recon *r, uint64_t token,
+			   uint64_t now_ns)
+{
+	uint32_t item;
+	enum recon_kind kind = recon_find(r, token, &item);
+
+	if (kind == RECON_NONE)
+		return join_new_op(rc, r, token, now_ns);
+	if (kind != RECON_OP || recon_op(r, item)->has_head)
+		return POOL_NONE;
+	return item;
+}
+
+static bool asked_for(const struct recon *r, uint32_t event)
+{
+	return r->process->mask & NCI_EVENT_BIT(event);
+}
+
+/* Kernels that are told of may be others' once a communicator has drifted. */
+static void look_at_kernels(struct recon *r, struct op *op, const struct nci_record *head)
+{
+	bool watched = op->kernel_stopped || head->form & NCI_FORM_WATCHED;
+
+	join_note_uncounted(r, op, watched, 0);
+	op->expects_kernel = watched && !join_has_drifted(r, op->comm_index, op->start_ticks);
+	if (op->expects_kernel)
+		return;
+	op->kernel_started = op->kernel_stopped = 0;
+	op->kernel_start_ticks = op->kernel_stop_ticks = 0;
+}
+
+/* Within one node there is no network, unless we have seen it used all the same. */
+static bool expects_proxy(const struct recon *r, const struct comm *comm,
+			  const struct recon_comm *rcomm)
+{
+	if (!asked_for(r, NCI_EV_PROXY_OP) && !asked_for(r, NCI_EV_PROXY_STEP))
+		return false;
+	return !comm || !comm->has_id || comm->nnodes != 1 || (rcomm && rcomm->proxy_seen);
+}
+
+static void fill_head(struct reconstruct *rc, struct recon *r, uint32_t item,
+		      const struct event *ev, uint64_t now_ns)
+{
+	struct open_op *o = recon_op(r, item);
+	struct recon_comm *rcomm = named_comm(rc, r, ev->rec->comm);
+
+	join_fill_comm(rc, r, &o->op, ev->rec->comm);
+	o->api_token = ev->rec->parent;
+	o->head_ns = now_ns;
+	o->op.start_ticks = ev->rec->start;
+	o->op.stop_ticks = ev->rec->stop;
+	look_at_kernels(r, &o->op, ev->rec);
+	o->op.expects_proxy = o->op.proxy_ops || expects_proxy(r, ev->comm, rcomm);
+	if (rcomm)
+		rcomm->progress.in_flight++;
+}
+
+static void note_posted(struct recon *r, const struct op *op)
+{
+	struct recon_comm *rcomm = recon_comm(r, (uint16_t)op->comm_index);
+	struct comm_progress *progress;
+	uint64_t posted_ns = timeline_mono(&r->process->clock, op->start_ticks);
+	uint32_t i = 0;
+	int64_t newer;
+
+	if (!rcomm)
+		return;
+	if (posted_ns > rcomm->launched_ns)
+		rcomm->launched_ns = posted_ns;
+	progress = &rcomm->progress;
+	if (posted_ns > progress->last_op_ns)
+		progress->last_op_ns = posted_ns;
+	if (op->is_p2p)
+		progress->tag = op->tag;
+	if (op->seq == UNKNOWN_U64 || !op->func)
+		return;
+	while (i < progress->nfuncs && progress->last_seq[i].func != op->func)
+		i++;
+	if (i == progress->nfuncs) {
+		if (!array_add(progress->last_seq, &progress->nfuncs))
+			return;
+		progress->last_seq[i].func = op->func;
+		progress->last_seq[i].seq = op->seq;
+	}
+	newer = (int64_t)(op->seq - progress->last_seq[i].seq);
+	if (newer < 0)
+		join_note_uncounted(r, op, true, -1);
+	else if (newer > 1)
+		join_note_uncounted(r, op, true, newer - 1);
+	if (newer > 0)
+		progress->last_seq[i].seq = op->seq;
+}
+
+static void head_is_filled(struct reconstruct *rc, struct recon *r, uint32_t item,
+			   uint64_t now_ns)
+{
+	struct open_op *o = recon_op(r, item);
+
+	pool_list_remove(&r->ops, &r->headless, item);
+	o->has_head = true;
+	o->touched_ns = now_ns;
+	pool_list_append(&r->ops, &r->open, item);
+	note_posted(r, &o->op);
+	join_post(rc, r, &o->op);
+	join_plan_head(rc, r, o, now_ns);
+	join_look_for_api(r, item);
+	join_group_head(rc, r, o, now_ns);
+	join_advance(rc, r, item, now_ns);
+}
+
+/* The fields that one type of head has beyond those that all heads have. */
+typedef void fill_fn(const struct recon *r, const struct event *ev, struct op *op);
+
+static void on_head(struct reconstruct *rc, struct recon *r, const struct event *ev,
+		    uint64_t now_ns, fill_fn *fill)
+{
+	uint32_t item = place_head(rc, r, ev->rec->token, now_ns);
+
+	if (item == POOL_NONE)
+		return;
+	fill_head(rc, r, item, ev, now_ns);
+	fill(r, ev, &recon_op(r, item)->op);
+	head_is_filled(rc, r, item, now_ns);
+}
+
+static void fill_coll(const struct recon *r, const struct event *ev, struct op *op)
+{
+	const struct nci_ev_coll *c = EVENT(ev, coll);
+
+	op->func = process_name(r->process, c->func);
+	op->algo = process_name(r->process, c->algo);
+	op->proto = process_name(r->process, c->proto);
+	op->seq = c->seq;
+	op->channels = c->channels;
+	op->tag = c->tag;
+	op->group = c->group;
+	op->symmetric = c->flags & NCI_COLL_SYMMETRIC;
+	op->root = ops_root(op->func, c->root);
+	fill_comm_from_event(op, c->rank, c->comm_hash);
+	fill_size(op, c->count, process_name(r->process, c->datatype));
+}
+
+static void fill_p2p(const struct recon *r, const struct event *ev, struct op *op)
+{
+	const struct nci_ev_p2p *c = EVENT(ev, p2p);
+
+	op->is_p2p = true;
+	op->func = process_name(r->process, c->func);
+	op->peer = c->peer >= 0 ? c->peer : UNKNOWN_I32;
+	op->channels = c->channels;
+	op->tag = c->tag;
+	op->group = c->group;
+	fill_comm_from_event(op, c->rank, c->comm_hash);
+	fill_size(op, c->count, process_name(r->process, c->datatype));
+}
+
+/* Its sequence number counts synchronisations, so it has none of its own. */
+static void fill_ce_coll(const struct recon *r, const struct event *ev, struct op *op)
+{
+	const struct nci_ev_ce_coll *c = EVENT(ev, ce_coll);
+
+	op->is_ce = true;
+	op->expects_kernel = op->expects_proxy = false;
+	op->func = process_name(r->process, c->func);
+	op->root = ops_root(op->func, c->root);
+	fill_size(op, c->count, process_name(r->process, c->datatype));
+}
+
+static void on_coll(struct reconstruct *rc, struct recon *r, const struct event *ev,
+		    uint64_t now_ns)
+{
+	on_head(rc, r, ev, now_ns, fill_coll);
+}
+
+static void on_p2p(struct reconstruct *rc, struct recon *r, const struct event *ev,
+		   uint64_t now_ns)
+{
+	on_head(rc, r, ev, now_ns, fill_p2p);
+}
+
+static void on_ce_coll(struct reconstruct *rc, struct recon *r, const struct event *ev,
+		       uint64_t now_ns)
+{
+	on_head(rc, r, ev, now_ns, fill_ce_coll);
+}
+
+/* ---- dispatch ----------------------------------------------------------- */
+
+/* Events without a row tell nothing about an operation. */
+static join_fn *const handlers[NCI_EV_END] = {
+	[NCI_EV_GROUP]      = join_on_group,
+	[NCI_EV_COLL]       = on_coll,
+	[NCI_EV_P2P]        = on_p2p,
+	[NCI_EV_PROXY_OP]   = join_on_proxy_op,
+	[NCI_EV_PROXY_STEP] = join_on_proxy_step,
+	[NCI_EV_PROXY_SUMS] = join_on_proxy_sums,
+	[NCI_EV_KERNEL_CH]  = join_on_kernel_ch,
+	[NCI_EV_GROUP_API]  = join_on_group_api,
+	[NCI_EV_COLL_API]   = join_on_coll_api,
+	[NCI_EV_P2P_API]    = join_on_p2p_api,
+	[NCI_EV_CE_COLL]    = on_ce_coll,
+};
+
+void join_event(struct reconstruct *rc, struct recon *r, const struct event *ev,
+		uint64_t now_ns)
+{
+	rc->stats.records++;
+	if (ev->rec->type < NCI_EV_END && handlers[ev->rec->type])
+		handlers[ev->rec->type](rc, r, ev, now_ns);
+}

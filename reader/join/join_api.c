@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * API calls: what the application asked for, in its own terms.  A call waits for
+ * the operation that names it as parent; an operation that was read first waits
+ * for its call.
+ */
+#include <string.h>
+
+#include "nci/token.h"
+#include "reader/join/join.h"
+#include "reader/join/ops.h"
+#include "reader/time/timeline.h"
+
+#define MS UINT64_C(1000000)
+
+#define FIRST_API_WITH_CALLS	5	/* CollApi and P2pApi as parents */
+#define API_ONLY_NS	(1000 * MS)	/* a call that is alone by then stays so */
+#define API_LOST_NS	(60000 * MS)	/* ... when nothing told that it is */
+
+static void fill_from_api(struct op *op, const struct api_call *api)
+{
+	uint64_t bytes = ops_size(ops_facts(op->func), api->count,
+				  ops_datatype_bytes(api->datatype), op->nranks);
+
+	op->count = api->count;
+	op->datatype = ops_known_type(api->datatype);
+	if (bytes != UNKNOWN_U64)
+		op->bytes = bytes;
+	op->has_graph = true;
+	op->graph = api->graph;
+	if (!api->graph)	/* a replay is launched, not called for */
+		op->api_start_ticks = api->start_ticks;
+}
+
+void join_op_from_api(struct reconstruct *rc, struct recon *r, const struct api_call *api,
+		      struct op *op)
+{
+	memset(op, 0, sizeof(*op));
+	join_init_op(r, op, api->token, api->seen_ns);
+	join_fill_comm(rc, r, op, api->comm);
+	op->api_only = true;
+	op->is_p2p = api->is_p2p;
+	op->func = api->func;
+	op->root = ops_root(api->func, api->root);
+	op->tag = api->tag;
+	op->start_ticks = api->start_ticks;
+	op->stop_ticks = api->stop_ticks;
+	fill_from_api(op, api);
+}
+
+void join_finish_api(struct reconstruct *rc, struct recon *r, uint32_t item, bool complete,
+		     uint64_t now_ns)
+{
+	struct op op;
+
+	join_op_from_api(rc, r, recon_api(r, item), &op);
+	join_deliver(rc, r, &op, complete, now_ns);
+	recon_drop_api(r, item);
+}
+
+/*
+ * A nonblocking communicator launches on a thread of its own, when the call's group has
+ * long ended.
+ */
+static void note_thread(struct recon *r, uint64_t head, const struct api_call *api)
+{
+	if (api->graph)
+		return;		/* launched by whoever replays it */
+	if (nci_token_lane(head) == nci_token_lane(api->token))
+		r->launches_here = true;
+	else
+		r->launches_apart = true;
+}
+
+/* One call gives one operation, except under graph capture: there, one per replay. */
+bool join_api(struct recon *r, struct open_op *o)
+{
+	uint32_t item;
+	struct api_call *api;
+
+	if (recon_find(r, o->api_token, &item) != RECON_API)
+		return false;
+	api = recon_api(r, item);
+	fill_from_api(&o->op, api);
+	join_group_claim(r, o, api);
+	note_thread(r, o->op.token, api);
+	if (api->graph) {
+		pool_list_remove(&r->apis, &r->captured, item);
+		pool_list_append(&r->apis, &r->captured, item);
+	} else {
+		recon_drop_api(r, item);
+	}
+	return true;
+}
+
+void join_stop_waiting(struct reconstruct *rc, struct recon *r, uint32_t item,
+		       uint64_t now_ns)
+{
+	pool_list_remove(&r->ops, &r->waiting, item);
+	recon_op(r, item)->waits = false;
+	join_group_head(rc, r, recon_op(r, item), now_ns);
+	join_advance(rc, r, item, now_ns);
+}
+
+void join_look_for_api(struct recon *r, uint32_t op_item)
+{
+	struct open_op *o = recon_op(r, op_item);
+	uint32_t item;
+
+	if (!o->api_token || r->process->api_version < FIRST_API_WITH_CALLS || join_api(r, o))
+		return;
+	if (recon_find(r, o->api_token, &item) != RECON_NONE)
+		return;		/* claimed before, or no API call at all */
+	o->waits = true;
+	pool_list_append(&r->ops, &r->waiting, op_item);
+}
+
+/* An unclaimed call goes first, and counts: most likely nothing more comes of it. */
+static void make_room_for_api(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
+{
+	if (recon_has_room(r, &r->apis))
+		return;
+	if (r->calls.first != POOL_NONE)
+		join_finish_api(rc, r, r->calls.first, true, now_ns);
+	else if (r->captured.first != POOL_NONE)
+		recon_drop_api(r, r->captured.first);
+}
+
+static struct api_call *new_api(struct reconstruct *rc, struct recon *r,
+				const struct nci_record *rec, uint64_t now_ns)
+{
+	struct recon_comm *rcomm;
+	struct api_call *api;
+	uint32_t item;
+
+	make_room_for_api(rc, r, now_ns);
+	item = recon_take_api(r, rec->token);
+	if (item == POOL_NONE)
+		return NULL;
+	api = recon_api(r, item);
+	api->group = rec->parent;
+	api->start_ticks = rec->start;
+	api->stop_ticks = rec->stop;
+	api->seen_ns = now_ns;
+	api->comm = rec->comm;
+	api->root = UNKNOWN_I32;
+	api->graph = rec->form & NCI_FORM_GRAPH;
+	rcomm = recon_comm(r, rec->comm);
+	if (rcomm && rec->start > rcomm->last_call)
+		rcomm->last_call = rec->start;
+	pool_list_append(&r->apis, api->graph ? &r->captured : &r->calls, item);
+	return api;
+}
+
+static uint64_t tag_of(uint64_t tag, const struct nci_record *rec)
+{
+	return NCI_FORM_LINES(rec->form) == 2 ? tag : 0;
+}
+
+/* Threads' records are read one thread after another: calls are put into their order here. */
+static void add_call(struct comm_progress *progress, const struct called *call)
+{
+	int at = RECONSTRUCT_CALLS - 1;
+
+	while (at >= 0 && progress->call[at].start_ticks > call->start_ticks)
+		at--;
+	if (at < 0)
+		return;		/* older than all that are kept */
+	memmove(progress->call, progress->call + 1, (size_t)at * sizeof(*call));
+	progress->call[at] = *call;
+}
+
+/* Its ranks make the same calls in the same order: that is how one that hangs is told. */
+static void note_call(struct recon *r, const struct nci_ev_coll_api *c, uint64_t tag)
+{
+	struct recon_comm *rcomm = recon_comm(r, c->comm);
+	const struct comm *comm = process_comm(r->process, c->comm);
+	uint64_t posted_ns = timeline_mono(&r->process->clock, c->start);
+	struct comm_progress *progress;
+
+	if (!rcomm || !comm)
+		return;
+	progress = &rcomm->progress;
+	if (!progress->calls)
+		rcomm->lost_at_first = process_lost(r->process);
+	progress->has_calls = process_lost(r->process) == rcomm->lost_at_first &&
+			      (!r->process->loss.before ||
+			       timeline_mono(&r->process->clock, comm->init_ticks) >
+			       r->process->first_seen_ns);
+	progress->calls++;
+	add_call(progress, &(struct called){
+		.start_ticks = c->start, .func = process_name(r->process, c->func),
+		.datatype = process_name(r->process, c->datatype), .count = c->count,
+		.root = ops_root(process_name(r->process, c->func), c->root),
+	});
+	progress->tag = tag;
+	if (posted_ns > progress->last_op_ns)
+		progress->last_op_ns = posted_ns;
+}
+
+void join_on_coll_api(struct reconstruct *rc, struct recon *r, const struct event *ev,
+			uint64_t now_ns)
+{
+	const struct nci_ev_coll_api *c = EVENT(ev, coll_api);
+	struct api_call *api = new_api(rc, r, ev->rec, now_ns);
+
+	note_call(r, c, tag_of(c->tag, ev->rec));
+	if (!api)
+		return;
+	api->func = process_name(r->process, c->func);
+	api->datatype = process_name(r->process, c->datatype);
+	api->count = c->count;
+	api->root = c->root;
+	api->tag = tag_of(c->tag, ev->rec);
+}
+
+void join_on_p2p_api(struct reconstruct *rc, struct recon *r, const struct event *ev,
+		       uint64_t now_ns)
+{
+	const struct nci_ev_p2p_api *c = EVENT(ev, p2p_api);
+	struct api_call *api = new_api(rc, r, ev->rec, now_ns);
+
+	if (!api)
+		return;
+	api->is_p2p = true;
+	join_group_call(rc, r, api, now_ns);
+	api->func = process_name(r->process, c->func);
+	api->datatype = process_name(r->process, c->datatype);
+	api->count = c->count;
+	api->tag = tag_of(c->tag, ev->rec);
+}
+
+/*
+ * Calls in it that gave no operation by now hardly will, if it was a single call.  Of
+ * a group NCCL tells the end too early where another one was opened inside: at the
+ * inner end, long before anything is launched.
+ */
+void join_on_group_api(struct reconstruct *rc, struct recon *r, const struct event *ev,
+			 uint64_t now_ns)
+{
+	(void)rc;
+	(void)now_ns;
+	recon_remember(r, ev->rec->token,
+		       EVENT(ev, group_api)->depth <= 1 ? RECON_CALL : RECON_GROUP);
+}
+
+/* ---- calls that stay alone ----------------------------------------------- */
+
+bool join_has_returned(const struct recon *r, const struct api_call *api)
+{
+	uint32_t item;
+
+	return !api->group || recon_find(r, api->group, &item) >= RECON_GROUP;
+}
+
+/*
+ * A single call whose group has ended, which is after its launch, if there was one, but
+ * for communicators that launch on a thread of their own.
+ */
+static bool was_single(const struct recon *r, const struct api_call *api)
+{
+	uint32_t item;
+
+	return !r->launches_apart &&
+	       (!api->group || recon_find(r, api->group, &item) == RECON_CALL);
+}
+
+/*
+ * It will hardly become more than a call: it was made alone, or its communicator has
+ * launched something since, or was called again much later, which it is not before its
+ * first launch.
+ */
+static bool is_alone(struct recon *r, const struct api_call *api)
+{
+	const struct recon_comm *rcomm = recon_comm(r, api->comm);
+	const struct tick_clock *clock = &r->process->clock;
+	uint64_t called_ns = timeline_mono(clock, api->start_ticks);
+
+	if (r->launches_here && was_single(r, api))
+		return true;
+	return rcomm && (rcomm->launched_ns > called_ns ||
+			 timeline_mono(clock, rcomm->last_call) > called_ns + API_ONLY_NS);
+}
+
+void join_finish_calls(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
+{
+	uint32_t next;
+
+	for (uint32_t item = r->calls.first; item != POOL_NONE; item = next) {
+		const struct api_call *api = recon_api(r, item);
+
+		next = pool_list_next(&r->apis, &r->calls, item);
+		if (now_ns < api->seen_ns + API_ONLY_NS)
+			break;
+		if (now_ns >= api->seen_ns + API_LOST_NS || is_alone(r, api))
+			join_finish_api(rc, r, item, true, now_ns);
+	}
+}
+
+void join_end_calls(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
+{
+	uint32_t next;
+
+	for (uint32_t item = r->calls.first; item != POOL_NONE; item = next) {
+		const struct api_call *api = recon_api(r, item);
+		struct op op;
+
+		next = pool_list_next(&r->apis, &r->calls, item);
+		if (was_single(r, api) || is_alone(r, api)) {
+			join_finish_api(rc, r, item, true, now_ns);
+			continue;
+		}
+		join_op_from_api(rc, r, api, &op);
+		join_deliver(rc, r, &op, false, now_ns);
+	}
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Children of operations: what ran on the GPU and in the network, and from when
+ * to when.
+ */
+#include "nci/sums.h"
+#include "reader/join/join.h"
+
+static void touch(struct recon *r, uint32_t item, uint64_t now_ns)
+{
+	struct open_op *o = recon_op(r, item);
+	struct pool_list *list = o->has_head ? &r->open : &r->headless;
+
+	o->touched_ns = now_ns;
+	if (list->last == item)
+		return;
+	pool_list_remove(&r->ops, list, item);
+	pool_list_append(&r->ops, list, item);
+}
+
+/* The operation of that token, headless if need be; POOL_NONE: there is none to have. */
+static uint32_t parent_of(struct reconstruct *rc, struct recon *r, uint64_t token,
+			  uint64_t now_ns)
+{
+	uint32_t item = POOL_NONE;
+	enum recon_kind kind = token ? recon_find(r, token, &item) : RECON_API;
+
+	if (kind == RECON_NONE)
+		item = join_new_op(rc, r, token, now_ns);
+	else if (kind == RECON_FINISHED || (kind == RECON_OP && recon_op(r, item)->held))
+		rc->stats.late++;
+	else if (kind == RECON_OP)
+		return item;
+	else
+		rc->stats.orphans++;
+	return kind == RECON_NONE ? item : POOL_NONE;
+}
+
+static void earliest(uint64_t *time, uint64_t candidate)
+{
+	if (!*time || candidate < *time)
+		*time = candidate;
+}
+
+static void latest(uint64_t *time, uint64_t candidate)
+{
+	if (candidate > *time)
+		*time = candidate;
+}
+
+/* The time that it waited in its kernel for the other ranks, in the GPU's own time. */
+static void take_sync(struct op *op, const struct nci_ev_kernel_ch *c)
+{
+	const struct nci_phase *sync = &c->phase[NCI_PHASE_INITIAL_SYNC];
+
+	if (NCI_FORM_LINES(c->form) != 2)
+		return;
+	op->has_sync = true;	/* a phase of no length is not told */
+	if (sync->start && sync->stop > sync->start)
+		latest(&op->sync_ns, sync->stop - sync->start);
+}
+
+void join_on_kernel_ch(struct reconstruct *rc, struct recon *r, const struct event *ev,
+			 uint64_t now_ns)
+{
+	const struct nci_ev_kernel_ch *c = EVENT(ev, kernel_ch);
+	uint32_t item = parent_of(rc, r, c->parent, now_ns);
+	struct op *op;
+
+	if (item == POOL_NONE)
+		return;
+	touch(r, item, now_ns);
+	op = &recon_op(r, item)->op;
+	if (join_has_drifted(r, op->comm_index, op->start_ticks)) {
+		join_read_stamps(r, recon_op(r, item), c);	/* stamps to be refused */
+		return;
+	}
+	earliest(&op->kernel_start_ticks, c->start);
+	op->expects_kernel = true;
+	if (c->form & NCI_FORM_UNSTOPPED)
+		return;		/* started, and that is all that is known */
+	op->kernel_stopped++;
+	if (op->kernel_started < op->kernel_stopped)
+		op->kernel_started = op->kernel_stopped;
+	latest(&op->kernel_stop_ticks, c->stop);
+	take_sync(op, c);
+	join_read_stamps(r, recon_op(r, item), c);
+	join_advance(rc, r, item, now_ns);
+}
+
+/* The process that issued it: this one, or with PXN another one of the same user; or NULL. */
+static struct recon *issuer_of(struct reconstruct *rc, struct recon *r,
+			       const struct nci_ev_proxy_op *c)
+{
+	uint32_t place;
+	struct recon *other;
+
+	if (!(c->form & NCI_FORM_FOREIGN))
+		return r;
+	place = index_find(&rc->nonces, join_nonce_key(r->process->uid,
+						       nci_context_nonce(c->origin)));
+	other = place == POOL_NONE ? NULL : rc->recons[place];
+	if (!other || other->ended)
+		return NULL;
+	r->serves = true;
+	return other;
+}
+
+/* Take what is known of its steps, which is no longer kept.  False: nothing is known. */
+static bool take_steps(struct recon *r, const struct nci_ev_proxy_op *c, struct step_sums *steps)
+{
+	uint32_t item;
+
+	if (recon_find(r, c->token, &item) != RECON_STEPS)
+		return false;
+	*steps = *recon_steps(r, item);
+	recon_drop_steps(r, item);
+	return true;
+}
+
+static void tell_moved(struct reconstruct *rc, struct recon *issuer, const struct recon *r,
+		       const struct op *parent, const struct nci_ev_proxy_op *c,
+		       const struct nci_ev_proxy_sums *sums, uint64_t now_ns)
+{
+	uint16_t comm = issuer == r ? c->comm : (uint16_t)nci_context_comm(c->origin);
+	const struct transfers t = {
+		.issuer = issuer->process,
+		.executor = r->process,
+		.comm_index = comm,
+		.comm_name = join_comm_name(rc, issuer, comm),
+		.parent = parent,
+		.op = c,
+		.sums = sums && sums->steps ? sums : NULL,
+	};
+
+	if (rc->moved)
+		rc->moved(&t, now_ns, rc->arg);
+}
+
+void join_on_proxy_op(struct reconstruct *rc, struct recon *r, const struct event *ev,
+			uint64_t now_ns)
+{
+	const struct nci_ev_proxy_op *c = EVENT(ev, proxy_op);
+	struct recon *issuer = issuer_of(rc, r, c);
+	struct step_sums steps;
+	bool has_steps = take_steps(r, c, &steps);
+	struct recon_comm *rcomm;
+	uint32_t item;
+	struct op *op;
+
+	if (!issuer) {
+		rc->stats.foreign_orphans++;
+		return;
+	}
+	item = parent_of(rc, issuer, c->parent, now_ns);
+	op = item == POOL_NONE ? NULL : &recon_op(issuer, item)->op;
+	tell_moved(rc, issuer, r, op, c, has_steps ? &steps.sums : NULL, now_ns);
+	if (!op)
+		return;
+	rc->stats.foreign += issuer != r;
+	touch(issuer, item, now_ns);
+	rcomm = recon_comm(issuer, (uint16_t)op->comm_index);
+	if (rcomm)
+		rcomm->proxy_seen = true;
+	op->proxy_ops++;
+	op->proxy_steps += c->steps_done;
+	op->proxy_bytes += c->bytes;
+	earliest(&op->proxy_start_ticks, c->start + nci_span_ticks(c->progress_span));
+	/* Its last step's: NCCL stops the ProxyOps of one batch all together. */
+	if (!(c->form & NCI_FORM_UNSTOPPED))
+		latest(&op->proxy_stop_ticks, has_steps ? steps.stop_ticks : c->stop);
+}
+
+/* The sums that are kept of the steps of a ProxyOp until it stops; NULL: it has. */
+static struct step_sums *steps_of(struct recon *r, const struct event *ev, uint64_t now_ns)
+{
+	uint64_t parent = ev->rec->parent;
+	uint32_t item = POOL_NONE;
+	enum recon_kind kind = parent ? recon_find(r, parent, &item) : RECON_API;
+
+	if (kind != RECON_NONE && kind != RECON_STEPS)
+		return NULL;
+	if (kind == RECON_NONE) {
+		if (!recon_has_room(r, &r->steps) && r->step_list.first != POOL_NONE)
+			recon_drop_steps(r, r->step_list.first);
+		item = recon_take_steps(r, parent);
+		if (item == POOL_NONE)
+			return NULL;
+		pool_list_append(&r->steps, &r->step_list, item);
+	}
+	recon_steps(r, item)->seen_ns = now_ns;
+	latest(&recon_steps(r, item)->stop_ticks, ev->rec->stop);
+	return recon_steps(r, item);
+}
+
+/* One step, at level trace: added up here as the plugin does at level net. */
+void join_on_proxy_step(struct reconstruct *rc, struct recon *r, const struct event *ev,
+			  uint64_t now_ns)
+{
+	const struct nci_ev_proxy_step *c = EVENT(ev, proxy_step);
+	struct step_sums *steps = steps_of(r, ev, now_ns);
+
+	(void)rc;
+	if (!steps || !nci_sums_counts(c))
+		return;
+	earliest(&steps->sums.start, c->start);
+	nci_sums_leave(&steps->sums, c, nci_sums_enter(&steps->sums, c), c->stop);
+}
+
+void join_on_proxy_sums(struct reconstruct *rc, struct recon *r, const struct event *ev,
+			uint64_t now_ns)
+{
+	struct step_sums *steps = steps_of(r, ev, now_ns);
+
+	(void)rc;
+	if (steps)
+		steps->sums = *EVENT(ev, proxy_sums);
+}
+
+struct open_op *join_live_parent(struct reconstruct *rc, struct recon *r,
+				 const struct nci_record *rec)
+{
+	struct recon *issuer = r;
+	uint32_t item;
+
+	if (rec->type == NCI_EV_PROXY_OP)
+		issuer = issuer_of(rc, r, (const struct nci_ev_proxy_op *)(const void *)rec);
+	else if (rec->type != NCI_EV_KERNEL_CH)
+		return NULL;
+	if (!issuer || recon_find(issuer, rec->parent, &item) != RECON_OP)
+		return NULL;
+	return recon_op(issuer, item)->held ? NULL : recon_op(issuer, item);
+}

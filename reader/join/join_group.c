@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sends and receives of one group, put together (p2pgroup.c says what they amount to).
+ *
+ * From API version 5 on a group is a GroupApi event, and its calls tell how many
+ * transfers to wait for; a launch would be too little, since a large group is several.
+ * Before, and for graph replays, whose calls were made at capture, it is a launch.
+ */
+#include "reader/join/join.h"
+#include "reader/join/ops.h"
+#include "reader/time/timeline.h"
+#include "util/list.h"
+
+#include <string.h>
+
+#define MS UINT64_C(1000000)
+
+#define FIRST_API_WITH_CALLS	5
+#define QUIET_NS	(200 * MS)
+#define MISSING_NS	(5000 * MS)	/* transfers that have not come by then do not come */
+#define LAUNCH_NS	(60000 * MS)	/* the first launch may have to connect before */
+#define SILENT_MOST	4		/* calls to oneself in place: two per exchange */
+
+static uint64_t key_of(const struct recon *r, uint64_t token, uint32_t comm)
+{
+	const uint64_t words[] = { token, comm };
+
+	return index_hash(r->group_index.seed, words, sizeof(words));
+}
+
+static struct p2p_group *group_at(const struct recon *r, uint32_t item)
+{
+	return pool_at(&r->groups, item);
+}
+
+/* Records that nobody will ever see: a process that lacks one cannot count its parts. */
+static uint64_t lost_by(const struct process *p)
+{
+	return p->loss.overrun + p->loss.pool + p->loss.lane + p->loss.evicted;
+}
+
+static void drop_group(struct recon *r, uint32_t item)
+{
+	struct p2p_group *g = group_at(r, item);
+
+	while (g->parts) {
+		uint32_t part = g->parts - 1;
+
+		g->parts = ((struct recon_part *)pool_at(&r->parts, part))->next;
+		pool_put(&r->parts, part);
+	}
+	index_remove(&r->group_index, g->key);
+	pool_list_remove(&r->groups, &r->group_list, item);
+	pool_put(&r->groups, item);
+}
+
+static void touch(struct recon *r, uint32_t item, uint64_t now_ns)
+{
+	group_at(r, item)->touched_ns = now_ns;
+	if (r->group_list.last == item)
+		return;
+	pool_list_remove(&r->groups, &r->group_list, item);
+	pool_list_append(&r->groups, &r->group_list, item);
+}
+
+static uint32_t make_group(struct reconstruct *rc, struct recon *r, uint64_t token,
+			   uint32_t comm, uint64_t now_ns)
+{
+	uint64_t key = key_of(r, token, comm);
+	uint32_t item = index_find(&r->group_index, key);
+
+	if (item == POOL_NONE) {
+		if (!recon_has_room(r, &r->groups) && r->group_list.first != POOL_NONE) {
+			rc->stats.unnamed++;
+			drop_group(r, r->group_list.first);
+		}
+		item = recon_take(r, &r->groups);
+		if (item == POOL_NONE)
+			return item;
+		group_at(r, item)->key = key;
+		group_at(r, item)->op.token = token;
+		group_at(r, item)->lost = lost_by(r->process);
+		index_set(&r->group_index, key, item);
+		pool_list_append(&r->groups, &r->group_list, item);
+	}
+	touch(r, item, now_ns);
+	return item;
+}
+
+void join_group_call(struct reconstruct *rc, struct recon *r, const struct api_call *api,
+		     uint64_t now_ns)
+{
+	uint32_t item = POOL_NONE;
+
+	if (api->group && !api->graph)
+		item = make_group(rc, r, api->group, api->comm, now_ns);
+	if (item != POOL_NONE)
+		group_at(r, item)->calls++;
+}
+
+void join_group_claim(struct recon *r, struct open_op *o, const struct api_call *api)
+{
+	uint64_t key = key_of(r, api->group, api->comm);
+	uint32_t item = index_find(&r->group_index, key);
+
+	if (!o->op.is_p2p || api->graph || !api->group || item == POOL_NONE)
+		return;
+	group_at(r, item)->claimed++;
+	group_at(r, item)->open++;
+	o->group_key = key;
+}
+
+void join_group_head(struct reconstruct *rc, struct recon *r, struct open_op *o,
+		     uint64_t now_ns)
+{
+	uint32_t item;
+
+	if (!o->op.is_p2p || o->group_key || !o->op.group ||
+	    (r->process->api_version >= FIRST_API_WITH_CALLS && !o->op.graph))
+		return;
+	item = make_group(rc, r, o->op.group, o->op.comm_index, now_ns);
+	if (item == POOL_NONE)
+		return;
+	group_at(r, item)->open++;
+	o->group_key = group_at(r, item)->key;
+}
+
+/* ---- parts --------------------------------------------------------------- */
+
+static void earliest(uint64_t *time, uint64_t candidate)
+{
+	if (candidate && (!*time || candidate < *time))
+		*time = candidate;
+}
+
+static void latest(uint64_t *time, uint64_t candidate)
+{
+	if (candidate > *time)
+		*time = candidate;
+}
+
+/* The fields that all parts have in common; the first one's values count. */
+static void begin_op(struct op *sum, const struct op *part)
+{
+	struct op op = *part;
+
+	op.token = sum->token;
+	op.is_p2p = false;
+	op.func = NULL;
+	op.peer = UNKNOWN_I32;
+	op.count = UNKNOWN_U64;
+	op.channels = 0;
+	op.fused = 0;
+	op.batch_head = false;
+	op.batch = 0;
+	*sum = op;
+}
+
+static void add_op(struct op *sum, const struct op *part)
+{
+	earliest(&sum->api_start_ticks, part->api_start_ticks);
+	earliest(&sum->start_ticks, part->start_ticks);
+	latest(&sum->stop_ticks, part->stop_ticks);
+	earliest(&sum->proxy_start_ticks, part->proxy_start_ticks);
+	latest(&sum->proxy_stop_ticks, part->proxy_stop_ticks);
+	earliest(&sum->kernel_start_ticks, part->kernel_start_ticks);
+	latest(&sum->kernel_stop_ticks, part->kernel_stop_ticks);
+	earliest(&sum->gpu_start_ns, part->gpu_start_ns);
+	latest(&sum->gpu_stop_ns, part->gpu_stop_ns);
+	sum->kernel_started += part->kernel_started;
+	sum->kernel_stopped += part->kernel_stopped;
+	sum->proxy_ops += part->proxy_ops;
+	sum->proxy_steps += part->proxy_steps;
+	sum->proxy_bytes += part->proxy_bytes;
+	sum->stamps_refused += part->stamps_refused;
+	sum->complete &= part->complete;
+	if (sum->datatype != part->datatype)
+		sum->datatype = NULL;
+}
+
+static void add_part(struct recon *r, struct p2p_group *g, const struct op *op)
+{
+	uint32_t item = recon_take(r, &r->parts);
+
+	if (g->nparts++ == 0)
+		begin_op(&g->op, op);
+	else
+		add_op(&g->op, op);
+	if (op->peer != op->rank) {
+		g->moving++;
+		g->timed[op->source]++;
+	}
+	if (item == POOL_NONE) {
+		g->cut = true;
+		return;
+	}
+	*(struct recon_part *)pool_at(&r->parts, item) = (struct recon_part){
+		.next = g->parts,
+		.part = { op->peer, ops_is_send(op->func), op->bytes },
+	};
+	g->parts = item + 1;
+}
+
+/* ---- the whole ----------------------------------------------------------- */
+
+/* Times are those of the best source that timed all that moved; never mixed. */
+static void keep_one_source(const struct p2p_group *g, struct op *op)
+{
+	if (g->timed[TIMING_KERNEL_GPU] == g->moving)
+		return;
+	op->gpu_start_ns = op->gpu_stop_ns = 0;
+	if (g->timed[TIMING_KERNEL_CPU] == g->moving)
+		return;
+	op->kernel_start_ticks = op->kernel_stop_ticks = 0;
+	if (g->timed[TIMING_PROXY_CPU] != g->moving)
+		op->proxy_start_ticks = op->proxy_stop_ticks = 0;
+}
+
+static bool take_parts(const struct reconstruct *rc, const struct recon *r,
+		       const struct p2p_group *g)
+{
+	uint32_t n = 0;
+
+	if (g->cut || g->nparts > JOIN_PARTS)
+		return false;
+	for (uint32_t next = g->parts; next;) {
+		const struct recon_part *part = pool_at(&r->parts, next - 1);
+
+		*array_must_add(rc->scratch->part, &n) = part->part;
+		next = part->next;
+	}
+	return true;
+}
+
+/* Uneven or not, an exchange is one in the same row of exchanges. */
+static enum p2p_class counter_of(enum p2p_class class)
+{
+	return class == P2P_ALLTOALLV ? P2P_ALLTOALL : class;
+}
+
+/*
+ * A process that has missed a record may have missed a whole group: nobody knows which
+ * one this is.
+ */
+static uint64_t next_seq(struct recon *r, const struct op *op, enum p2p_class class)
+{
+	struct recon_comm *rcomm = recon_comm(r, (uint16_t)op->comm_index);
+
+	if (!rcomm || lost_by(r->process) || r->process->loss.before)
+		return UNKNOWN_U64;
+	return rcomm->p2p_seq[counter_of(class)]++;
+}
+
+static void tell(struct reconstruct *rc, struct recon *r, const struct p2p_group *g,
+		 uint32_t silent, uint64_t now_ns)
+{
+	struct op op = g->op;
+	struct p2p_shape shape;
+	const char *name;
+
+	p2pgroup_shape(rc->scratch->part, g->nparts, op.rank, op.nranks, silent, &shape);
+	name = p2pgroup_name(shape.class);
+	if (!name)
+		return;
+	op.func = names_intern(rc->names, r->process->account, name, strlen(name));
+	op.seq = next_seq(r, &op, shape.class);
+	op.root = shape.class == P2P_GATHER || shape.class == P2P_SCATTER ? op.rank : UNKNOWN_I32;
+	op.parts = g->nparts;
+	op.shift = shape.shift;
+	op.skew = shape.skew;
+	op.bytes = shape.bytes;
+	op.bus_bytes = shape.bus_bytes;
+	keep_one_source(g, &op);
+	join_deliver(rc, r, &op, op.complete, now_ns);
+}
+
+static void close_group(struct reconstruct *rc, struct recon *r, uint32_t item,
+			uint32_t silent, uint64_t now_ns)
+{
+	const struct p2p_group *g = group_at(r, item);
+
+	if (g->nparts > 1) {
+		if (silent <= SILENT_MOST && g->lost == lost_by(r->process) && take_parts(rc, r, g))
+			tell(rc, r, g, silent, now_ns);
+		else
+			rc->stats.unnamed++;
+	}
+	drop_group(r, item);
+}
+
+void join_group_part(struct reconstruct *rc, struct recon *r, const struct open_op *o,
+		     uint64_t now_ns)
+{
+	uint32_t item = o->group_key ? index_find(&r->group_index, o->group_key) : POOL_NONE;
+	struct p2p_group *g;
+
+	if (item == POOL_NONE)
+		return;
+	g = group_at(r, item);
+	if (!g->open)
+		return;		/* its own was pushed out, and this is another one */
+	g->open--;
+	add_part(r, g, &o->op);
+	touch(r, item, now_ns);
+	if (!g->open && g->calls && g->claimed == g->calls)
+		close_group(rc, r, item, 0, now_ns);
+}
+
+void join_finish_groups(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
+{
+	uint32_t next;
+
+	for (uint32_t item = r->group_list.first; item != POOL_NONE; item = next) {
+		const struct p2p_group *g = group_at(r, item);
+		uint32_t silent = g->calls - g->claimed;
+		uint64_t wait_ns = g->calls > g->claimed + SILENT_MOST ? MISSING_NS : QUIET_NS;
+
+		next = pool_list_next(&r->groups, &r->group_list, item);
+		if (now_ns < g->touched_ns + QUIET_NS)
+			break;
+		if (!g->nparts)
+			wait_ns = LAUNCH_NS;
+		if (!g->open && now_ns >= g->touched_ns + wait_ns)
+			close_group(rc, r, item, silent, now_ns);
+	}
+}
+
+void join_end_groups(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
+{
+	while (r->group_list.first != POOL_NONE) {
+		uint32_t item = r->group_list.first;
+		const struct p2p_group *g = group_at(r, item);
+
+		if (g->open)
+			drop_group(r, item);
+		else
+			close_group(rc, r, item, g->calls - g->claimed, now_ns);
+	}
+}

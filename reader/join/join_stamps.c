@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GPU stamps on their way into an operation: kept with it as they are read, judged
+ * when it is complete and all is known that speaks for or against them.  A launch's
+ * API call is often read after its kernels, so it is no sooner.
+ *
+ * An operation one of whose stamps is refused has no GPU time at all: what the other
+ * channels took is not what it took.
+ */
+#include "reader/join/join.h"
+
+#include "reader/join/ops.h"
+#include "reader/time/timeline.h"
+
+#define FIRST_API_WITH_STAMPS	4
+
+static void look_for_gpu(struct reconstruct *rc, struct recon *r, struct recon_comm *rcomm,
+			 uint32_t comm)
+{
+	if (!rcomm->gpu)
+		rcomm->gpu = gpus_get(&rc->gpus, r->process, (uint16_t)comm);
+}
+
+const struct gpu *join_gpu(const struct recon *r, uint32_t comm)
+{
+	const struct recon_comm *rcomm = recon_seen_comm(r, comm);
+
+	return rcomm ? rcomm->gpu : NULL;
+}
+
+/* NCCL reports receives from one queue and all else from another. */
+static bool is_receive(const struct op *op)
+{
+	return op->is_p2p && !ops_is_send(op->func);
+}
+
+/* The clock that turns ticks into the time with which the clock of its GPU is compared. */
+static const struct tick_clock *host_clock(const struct recon *r, const struct recon_comm *rcomm)
+{
+	return rcomm->gpu ? &rcomm->gpu->host : &r->process->clock;
+}
+
+/* Operations that were posted by lost records are not counted: that is a gap. */
+static void note_loss(const struct recon *r, struct recon_comm *rcomm)
+{
+	uint64_t lost = process_lost(r->process);
+
+	if (lost != rcomm->lost)
+		stamps_gap(&rcomm->stamps);
+	rcomm->lost = lost;
+}
+
+void join_post(struct reconstruct *rc, struct recon *r, struct op *op)
+{
+	struct recon_comm *rcomm = recon_comm(r, (uint16_t)op->comm_index);
+
+	if (!rcomm || !op->expects_kernel)
+		return;
+	if (op->is_p2p && op->peer == op->rank && op->rank != UNKNOWN_I32)
+		return;		/* whether the GPU has work with it is not known */
+	look_for_gpu(rc, r, rcomm, op->comm_index);
+	note_loss(r, rcomm);
+	op->nth = stamps_post(&rcomm->stamps,
+			      timeline_mono(host_clock(r, rcomm), op->start_ticks),
+			      op->is_p2p, op->channels, op->group);
+}
+
+void join_read_stamps(struct recon *r, struct open_op *o, const struct nci_ev_kernel_ch *c)
+{
+	struct recon_comm *rcomm = recon_comm(r, c->comm);
+	struct stamps_told told = {
+		.sight = { .gpu_start_ns = c->gpu_start, .gpu_stop_ns = c->gpu_stop },
+		.channel = c->channel,
+		.is_receive = is_receive(&o->op),
+		.group = o->op.group,
+		.nth = o->op.nth,
+	};
+
+	if (!c->gpu_start && !c->gpu_stop && r->process->api_version < FIRST_API_WITH_STAMPS)
+		return;
+	if (!rcomm || !recon_may_stamp(r, rcomm)) {	/* nobody's clock: not to be believed */
+		o->unsure = true;
+		return;
+	}
+	stamps_read(&rcomm->stamps, &told);
+	recon_add_span(r, o, &(struct recon_span){
+		.channel = c->channel, .fault = (uint8_t)told.fault, .queue = told.queue,
+		.start = c->gpu_start, .stop = c->gpu_stop,
+		.start_ticks = c->start, .stop_ticks = c->stop,
+		.after = told.after, .after_nth = told.after_nth, .place = told.place,
+	});
+}
+
+static void count_refused(struct reconstruct *rc, struct recon *r, struct op *op,
+			  enum stamp_fault fault)
+{
+	if (!op->stamps_refused++)
+		op->stamps_why = fault;
+	r->process->stamps_refused[fault]++;
+	rc->stats.stamps_refused++;
+	rc->stats.stamps_refused_by[fault]++;
+}
+
+/*
+ * All times are of its GPU's clock (gpus.h).  A replay is launched when nobody is told,
+ * and a launch by an old API is never told of: then the launch is 0.
+ */
+static struct stamps_told told_by(const struct recon *r, const struct recon_comm *rcomm,
+				  const struct open_op *o, const struct recon_span *span)
+{
+	const struct op *op = &o->op;
+	const struct tick_clock *clock = host_clock(r, rcomm);
+
+	return (struct stamps_told){
+		.sight = {
+			.gpu_start_ns = span->start,
+			.gpu_stop_ns = span->stop,
+			.start_ns = timeline_mono(clock, span->start_ticks),
+			.stop_ns = timeline_mono(clock, span->stop_ticks),
+			.launch_ns = timeline_mono(clock, op->api_start_ticks),
+		},
+		.channel = span->channel,
+		.is_p2p = op->is_p2p,
+		.is_receive = is_receive(op),
+		.alone = join_plan_is_alone(r, o),
+		.group = op->group,
+		.nth = op->nth,
+		.fault = (enum stamp_fault)span->fault,
+		.queue = span->queue,
+		.place = span->place,
+		.after = span->after,
+		.after_nth = span->after_nth,
+	};
+}
+
+static struct gpuclock *gpu_clock(const struct recon_comm *rcomm)
+{
+	return rcomm->gpu ? rcomm->gpu->clock : NULL;
+}
+
+/* Host and GPU count replays alike only as long as nothing comes between them. */
+static void note_replay(struct recon_comm *rcomm, const struct op *op)
+{
+	if (op->graph && rcomm->eager)
+		stamps_suspect(&rcomm->stamps);
+	rcomm->eager = !op->graph;
+}
+
+static void set_gpu_times(const struct recon *r, struct open_op *o)
+{
+	o->op.gpu_start_ns = o->op.gpu_stop_ns = 0;
+	if (o->unsure || o->op.stamps_refused)
+		return;
+	for (uint32_t next = o->spans; next; next = recon_span(r, next - 1)->next) {
+		const struct recon_span *span = recon_span(r, next - 1);
+
+		if (!o->op.gpu_start_ns || span->start < o->op.gpu_start_ns)
+			o->op.gpu_start_ns = span->start;
+		if (span->stop > o->op.gpu_stop_ns)
+			o->op.gpu_stop_ns = span->stop;
+	}
+}
+
+bool join_settle_stamps(struct recon *r, const struct open_op *o, bool all_read)
+{
+	struct recon_comm *rcomm = recon_comm(r, (uint16_t)o->op.comm_index);
+	bool settled = true;
+
+	if (!rcomm)
+		return true;
+	note_loss(r, rcomm);
+	for (uint32_t next = o->spans; next; next = recon_span(r, next - 1)->next) {
+		struct stamps_told told = told_by(r, rcomm, o, recon_span(r, next - 1));
+
+		settled &= stamps_settle(&rcomm->stamps, gpu_clock(rcomm), &told,
+					 all_read);
+	}
+	return settled;
+}
+
+bool join_has_drifted(const struct recon *r, uint32_t comm, uint64_t start_ticks)
+{
+	const struct comm *of = process_comm(r->process, (uint16_t)comm);
+	const struct recon_comm *rcomm = recon_seen_comm(r, comm);
+
+	return (of && of->drift_ticks && start_ticks >= of->drift_ticks) ||
+	       (rcomm && rcomm->uncounted && start_ticks >= rcomm->uncounted) ||
+	       (rcomm && rcomm->missing && start_ticks >= rcomm->gap);
+}
+
+void join_note_uncounted(struct recon *r, const struct op *op, bool watched, int64_t missing)
+{
+	struct recon_comm *rcomm = recon_comm(r, (uint16_t)op->comm_index);
+	const struct process *p = r->process;
+
+	if (!rcomm || !process_counts_less(p))
+		return;
+	if (!watched && (!rcomm->uncounted || op->start_ticks < rcomm->uncounted))
+		rcomm->uncounted = op->start_ticks;
+	if (missing > 0 && !rcomm->missing)
+		rcomm->gap = op->start_ticks;
+	if (process_lost(p))
+		rcomm->missing = 0;	/* the missing ones may have been lost */
+	else if (missing > 0 || rcomm->missing)
+		rcomm->missing += (uint64_t)missing;
+}
+
+void join_judge_stamps(struct reconstruct *rc, struct recon *r, struct open_op *o)
+{
+	struct recon_comm *rcomm = recon_comm(r, (uint16_t)o->op.comm_index);
+
+	o->unjudged = false;
+	if (!rcomm || !o->spans)
+		return;
+	if (join_has_drifted(r, o->op.comm_index, o->op.start_ticks)) {
+		for (uint32_t next = o->spans; next; next = recon_span(r, next - 1)->next)
+			count_refused(rc, r, &o->op, STAMP_DRIFTED);
+		return;
+	}
+	look_for_gpu(rc, r, rcomm, o->op.comm_index);
+	if (rcomm->gpu)
+		rcomm->gpu->now = r->process->clock;
+	note_loss(r, rcomm);
+	note_replay(rcomm, &o->op);
+	for (uint32_t next = o->spans; next; next = recon_span(r, next - 1)->next) {
+		struct stamps_told told = told_by(r, rcomm, o, recon_span(r, next - 1));
+		enum stamp_fault fault = stamps_judge(&rcomm->stamps, gpu_clock(rcomm), &told);
+
+		if (fault != STAMP_GOOD)
+			count_refused(rc, r, &o->op, fault);
+	}
+	set_gpu_times(r, o);
+}
+
+void join_take_back_stamps(struct reconstruct *rc, struct recon *r, struct open_op *o)
+{
+	const struct recon_comm *rcomm = recon_comm(r, (uint16_t)o->op.comm_index);
+
+	if (!rcomm || !o->op.gpu_start_ns || !stamps_doubtful(&rcomm->stamps, o->op.group))
+		return;
+	count_refused(rc, r, &o->op, STAMP_REPEATED);
+	set_gpu_times(r, o);
+}

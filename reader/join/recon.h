@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef READER_JOIN_RECON_H
+#define READER_JOIN_RECON_H
+
+/*
+ * The memory of reconstruct for one process: everything in fixed pools, found by token
+ * through one index.
+ *
+ *   open       operations whose head (Coll, P2p, CeColl) was seen, least recently
+ *              touched first
+ *   headless   children came, the head did not yet: an operation that is only a
+ *              token and sums
+ *   waiting    heads whose API call was not seen yet, oldest first
+ *   calls      API calls that no operation has claimed, oldest first
+ *   captured   API calls under graph capture: each replay claims them again
+ *   steps      network steps whose ProxyOp has not stopped yet
+ *   plans      what NCCL launched together (one Group event), least recently touched
+ *              first; each holds its finished operations until it is known which of
+ *              them ran as one batch
+ *   groups     sends and receives of one group, until it is told what they amount to;
+ *              found by an index of their own, since a token may stand for several
+ *   finished   a ring of tokens of operations that are done with, so that late
+ *              children are told from early ones, and of groups that have ended
+ */
+
+#include "reader/base/memory.h"
+#include "reader/base/names.h"
+#include "reader/base/pool.h"
+#include "reader/join/p2pgroup.h"
+#include "reader/join/reconstruct.h"
+#include "reader/time/gpus.h"
+#include "reader/time/stamps.h"
+#include "util/list.h"
+
+struct open_op {
+	struct pool_link link;		/* on open or headless */
+	struct pool_link wait_link;	/* on waiting */
+	struct op op;
+	uint32_t spans;			/* its stamps on each channel: the first, plus one */
+	uint64_t plan;			/* serial of the one that it is a member of; 0: none */
+	uint64_t group_key;		/* key of the group of transfers that it is in; 0: none */
+	uint64_t api_token;		/* 0: has none */
+	uint64_t head_ns;		/* drained */
+	uint64_t touched_ns;		/* its last record was drained */
+	uint64_t alive_ns;		/* a child was last seen in flight */
+	uint32_t live_kernels;		/* kernels in flight at alive_ns */
+	bool has_head;
+	bool has_api;
+	bool waits;			/* is on waiting */
+	bool held;			/* finished, and held by its plan */
+	bool unsure;			/* not all of its spans are known */
+	bool unjudged;			/* finished, and its stamps are not settled yet */
+};
+
+/* A kernel's stamps on one channel, and what stamps_read() said of them. */
+struct recon_span {
+	uint32_t next;			/* plus one; 0: the last */
+	uint16_t channel;
+	uint8_t fault;
+	uint8_t queue;
+	uint64_t start, stop;
+	uint64_t start_ticks, stop_ticks;	/* ticks of the callbacks */
+	uint64_t after, after_nth;
+	uint64_t place;
+};
+
+struct plan {
+	struct pool_link link;
+	struct pool_list held;		/* operations that have finished, by their `link` */
+	uint64_t token;			/* token of the Group event */
+	uint64_t serial;		/* tells it from another one of that token */
+	uint64_t touched_ns;
+	uint32_t members;		/* heads so far */
+	uint32_t open;			/* members that have not finished */
+	bool ended;			/* the Group event has stopped: these are all */
+	bool unsure;			/* something of it is lost or was not waited for */
+};
+
+struct recon_part {
+	uint32_t next;			/* plus one; 0: the last */
+	struct p2p_part part;
+};
+
+struct p2p_group {
+	struct pool_link link;
+	uint64_t key;			/* key of its token and communicator */
+	uint64_t touched_ns;
+	uint64_t lost;			/* records of the process, when it began */
+	uint32_t calls;			/* calls in the group; 0: API calls do not tell */
+	uint32_t claimed;		/* calls whose transfer was seen to begin */
+	uint32_t open;			/* transfers that have not finished */
+	uint32_t nparts;		/* transfers that have finished */
+	uint32_t parts;			/* the first, plus one */
+	uint32_t moving;		/* finished transfers to or from other ranks */
+	uint32_t timed[TIMING_END];	/* these, by source */
+	bool cut;			/* there was no room for all parts */
+	struct op op;			/* fields that the parts have in common, and their times */
+};
+
+struct api_call {
+	struct pool_link link;		/* on calls or captured */
+	uint64_t token;
+	uint64_t group;			/* token of the GroupApi event, or 0 */
+	uint64_t count;
+	uint64_t tag;
+	uint64_t start_ticks, stop_ticks;
+	uint64_t seen_ns;
+	name_t func;
+	name_t datatype;
+	int32_t root;			/* UNKNOWN_I32: no collective */
+	uint16_t comm;
+	bool is_p2p;
+	bool graph;
+};
+
+struct step_sums {
+	struct pool_link link;
+	uint64_t token;			/* token of the ProxyOp */
+	uint64_t stop_ticks;		/* last */
+	uint64_t seen_ns;
+	struct nci_ev_proxy_sums sums;	/* steps 0: none that counts */
+};
+
+/* One local rank.  Made when its communicator is first used. */
+struct recon_comm {
+	name_t name;
+	struct comm_progress progress;
+	uint64_t newest_done;		/* start tick of the newest operation that completed */
+	uint64_t last_call;		/* start tick of the newest API call */
+	uint64_t launched_ns;		/* when the newest operation was posted */
+	bool proxy_seen;
+	uint64_t p2p_seq[P2P_CLASSES];	/* groups told so far */
+	bool eager;			/* the newest that ran was no replay of a graph */
+	uint64_t lost;			/* records of its process, when it was last looked at */
+	uint64_t lost_at_first;		/* ... when it was first */
+	uint64_t uncounted;		/* start tick of the first operation that NCCL has not
+					   counted (join_note_uncounted()); 0: none */
+	uint64_t gap;			/* start tick of the one behind missing numbers; 0: none */
+	uint64_t missing;		/* numbers that are missing */
+	struct gpu *gpu;		/* NULL: there is no room for another */
+	bool stamped;			/* these are in use */
+	struct stamps stamps;		/* 25 KiB, in pages that most of it never touches */
+};
+
+enum recon_kind {
+	RECON_NONE,
+	RECON_OP,
+	RECON_API,
+	RECON_STEPS,
+	RECON_PLAN,
+	RECON_FINISHED,		/* an operation that is done with; has no item */
+	RECON_GROUP,		/* a GroupApi that has stopped; has no item */
+	RECON_CALL,		/* a GroupApi that was of a single call; has no item */
+};
+
+/* Communicators that are followed, of all processes: no user has more than half. */
+#define RECON_USERS	256
+
+struct recon_room {
+	uint32_t comms, most;
+	uint32_t of_user[RECON_USERS];	/* count by account modulo: a collision shares a half */
+	uint64_t *refused;
+	struct memory *memory;		/* NULL: without a ceiling */
+};
+
+struct recon {
+	struct process *process;
+	struct recon_room *room;
+	struct index index;		/* token -> kind and item */
+	struct index group_index;
+	struct pool ops, apis, steps, plans, spans, groups, parts;
+	struct pool_list open, headless, waiting;
+	struct pool_list calls, captured;
+	struct pool_list step_list, plan_list, group_list;
+	LIST(uint64_t) finished;	/* a ring, once it is as long as it may be */
+	uint32_t finished_capacity;
+	uint64_t finished_again;	/* places of it that were used again */
+	struct recon_comm **comms;
+	uint32_t ncomms;
+	uint64_t plans_made;
+	uint64_t taken;			/* bytes taken of the room's memory */
+	uint64_t slots_ns;		/* its live slots were last looked at */
+	bool wants;			/* something can only be decided by another look */
+	bool launches_here;		/* a call's own thread was seen to launch it */
+	bool launches_apart;		/* another thread was, for nonblocking communicators */
+	bool unsettled;			/* some plans wait for stamps to be settled */
+	bool serves;			/* has done network work for other processes */
+	bool ended;
+};
+
+/* -ENOMEM: nothing left behind. */
+int recon_new(struct recon **rp, struct process *process,
+	      const struct reconstruct_limits *limits, struct recon_room *room);
+void recon_free(struct recon *r);
+
+/*
+ * An item of one of its pools, and whether there is one: it may be full, or all memory
+ * that there may be is taken.
+ */
+uint32_t recon_take(struct recon *r, struct pool *pool);
+bool recon_has_room(const struct recon *r, const struct pool *pool);
+
+/* Give back pools that are empty again. */
+void recon_trim(struct recon *r);
+
+/* The kind of thing that a token stands for; *item is its number in the kind's pool. */
+enum recon_kind recon_find(const struct recon *r, uint64_t token, uint32_t *item);
+
+/*
+ * New items, found by their token from then on.  POOL_NONE: the token stands for
+ * something already, or the pool is full (the caller makes room first).
+ */
+uint32_t recon_take_op(struct recon *r, uint64_t token);
+uint32_t recon_take_api(struct recon *r, uint64_t token);
+uint32_t recon_take_steps(struct recon *r, uint64_t token);
+uint32_t recon_take_plan(struct recon *r, uint64_t token);
+
+/*
+ * Off every list, out of the index; an operation's token is remembered.  What a plan
+ * holds is taken off its list first.
+ */
+void recon_drop_op(struct recon *r, uint32_t item);
+void recon_drop_api(struct recon *r, uint32_t item);
+void recon_drop_steps(struct recon *r, uint32_t item);
+void recon_drop_plan(struct recon *r, uint32_t item);
+
+/* Stamps of one channel of an open operation; span->next does not matter. */
+void recon_add_span(struct recon *r, struct open_op *o, const struct recon_span *span);
+
+/* Remember a token that has no item (any more). */
+void recon_remember(struct recon *r, uint64_t token, enum recon_kind kind);
+
+/*
+ * The state of a communicator, or NULL: not in the table, or there is no room; a refused
+ * one stays so.  recon_seen_comm(): NULL also before its first event.
+ */
+struct recon_comm *recon_comm(struct recon *r, uint16_t comm);
+const struct recon_comm *recon_seen_comm(const struct recon *r, uint32_t comm);
+
+/* False: there is no memory for its stamps. */
+bool recon_may_stamp(struct recon *r, struct recon_comm *rcomm);
+
+static inline struct open_op *recon_op(const struct recon *r, uint32_t item)
+{
+	return pool_at(&r->ops, item);
+}
+
+static inline struct api_call *recon_api(const struct recon *r, uint32_t item)
+{
+	return pool_at(&r->apis, item);
+}
+
+static inline struct plan *recon_plan(const struct recon *r, uint32_t item)
+{
+	return pool_at(&r->plans, item);
+}
+
+static inline struct recon_span *recon_span(const struct recon *r, uint32_t item)
+{
+	return pool_at(&r->spans, item);
+}
+
+static inline struct step_sums *recon_steps(const struct recon *r, uint32_t item)
+{
+	return pool_at(&r->steps, item);
+}
+
+#endif

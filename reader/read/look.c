@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A look compares the hash of one copy with the last one: an idle process costs little more. */
+#include "reader/read/look.h"
+
+#include <errno.h>
+
+#include "nci/control.h"
+#include "reader/base/pool.h"
+
+#define SPARE_LANES	2	/* read beyond those in use: new ones show up at once */
+#define QUIET_NS	UINT64_C(1000000000)	/* a while without a change */
+
+static size_t bytes_of(const struct attached *a)
+{
+	return a->seg->live_bytes + a->cover * a->seg->lane_bytes;
+}
+
+static uint32_t load32(const _Atomic uint32_t *p)
+{
+	return atomic_load_explicit(p, memory_order_relaxed);
+}
+
+static uint64_t load64(const _Atomic uint64_t *p)
+{
+	return atomic_load_explicit(p, memory_order_relaxed);
+}
+
+/* Takes the counts of what the process itself could not record. */
+static void take_counters(struct attached *a)
+{
+	const struct nci_live *live = look_live(a);
+	struct process *p = &a->seg->process;
+
+	p->loss.pool = p->ignored.handle = 0;
+	for (uint32_t i = 0; i < a->seg->nlanes; i++) {
+		p->loss.pool += load64(&look_lane(a, i)->pool_full) +
+				load32(&look_lane(a, i)->reclaimed);
+		p->ignored.handle += load64(&look_lane(a, i)->stale);
+	}
+	p->loss.lane = load64(&live->no_lane);
+	p->loss.string = load64(&live->no_string);
+	p->loss.comm = load64(&live->no_comm);
+	p->ignored.event = load64(&live->unknown_event);
+	p->ignored.state = load64(&live->unknown_state);
+	p->ignored.finalized = load64(&live->closed_comm);
+	p->ignored.context = load64(&live->bad_context);
+	p->api_version = load32(&live->api_version);
+	p->level = load32(&live->level);
+	p->mask = load32(&live->mask);
+	p->seen = load32(&live->seen);
+}
+
+static bool is_one_of(uint32_t value, uint32_t last)
+{
+	return value >= 1 && value <= last;
+}
+
+/*
+ * Takes what steers the process.  Each field is whole by itself and only shown, so that a
+ * block with a field that makes no sense is not known.
+ */
+static int take_steering(struct attached *a)
+{
+	struct nci_steer from;
+	struct steering *to = &a->seg->process.steering;
+	int r = segment_read(a->seg, &from, sizeof(from), offsetof(struct nci_header, steer));
+
+	if (r < 0)
+		return r;
+#define TAKE32(name) to->name = load32(&from.name)
+#define TAKE64(name) to->name = load64(&from.name)
+	TAKE64(sequence);
+	to->since_ticks = load64(&from.since);
+	to->until_ns = load64(&from.until_mono_ns);
+	to->settles_ns = load64(&from.settles_mono_ns);
+	TAKE32(source);
+	TAKE32(cause);
+	TAKE32(sample);
+	TAKE32(mode);
+	TAKE32(mode_s);
+	TAKE32(nccl_version);
+	TAKE64(stores);
+	TAKE64(switches);
+	TAKE64(control_reads);
+	TAKE64(control_refused);
+#undef TAKE32
+#undef TAKE64
+	for (int i = 0; i < NCI_THREAD_CLASSES; i++) {
+		to->timed[i].count = load64(&from.timed[i].count);
+		to->timed[i].ticks = load64(&from.timed[i].ticks);
+	}
+	to->known = is_one_of(to->source, NCI_SOURCE_OUTSIDE) && to->cause <= NCI_CAUSE_TRACE &&
+		    is_one_of(to->sample, NCI_SAMPLE_ALL) &&
+		    is_one_of(to->mode, NCI_MODES - 1);
+	return 0;
+}
+
+/*
+ * A lane is opened from a second copy of its line: what was copied beside
+ * NCI_LANE_READY may be older than it.
+ */
+static int open_lane(struct segment *seg, struct nci_lane *line, uint32_t i)
+{
+	uint64_t at = seg->live_offset + seg->live_bytes + i * seg->lane_bytes;
+	int r;
+
+	atomic_thread_fence(memory_order_acquire);
+	r = segment_read(seg, line, sizeof(*line), at);
+	return r < 0 ? r : segment_lane_open(seg, i, line);
+}
+
+static int open_lanes(struct attached *a)
+{
+	struct segment *seg = a->seg;
+
+	for (uint32_t i = 0; i < seg->nlanes; i++) {
+		struct nci_lane *line = look_lane(a, i);
+		int r;
+
+		if (seg->lane[i].open || load32(&line->state) != NCI_LANE_READY)
+			continue;
+		r = open_lane(seg, line, i);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int take(struct attached *a, enum segment_tables which)
+{
+	struct segment *seg = a->seg;
+	uint32_t lanes = load32(&look_live(a)->lanes);
+	int r;
+
+	if (lanes > seg->max_lanes)
+		lanes = seg->max_lanes;
+	if (lanes < seg->process.lanes)
+		return -EPROTO;
+	seg->process.lanes = lanes;
+	if (lanes > a->cover) {		/* many at once: the next look sees them all */
+		a->cover = seg->max_lanes;
+		lanes = seg->nlanes;
+	} else if (a->cover > lanes + SPARE_LANES) {
+		a->cover = lanes + SPARE_LANES;
+	}
+	seg->nlanes = lanes;
+	r = open_lanes(a);
+	if (r == 0)
+		r = segment_tables(seg, look_live(a), which);
+	take_counters(a);
+	if (r == 0 && which != TABLES_NEW)
+		r = take_steering(a);
+	return r;
+}
+
+/*
+ * Most processes do nothing most of the time: their block is the same as before, and the
+ * rest cannot have changed either.  One that records nothing may still follow an order.
+ */
+static bool is_unchanged(const struct attached *a, enum segment_tables which)
+{
+	return a->read_all && which != TABLES_ALL && a->seg->settled &&
+	       a->seg->process.mask;
+}
+
+void look_at(struct attached *a, enum segment_tables which, uint64_t now_ns)
+{
+	size_t bytes = bytes_of(a);
+	uint64_t hash;
+
+	a->seg->lies = segment_read(a->seg, a->look, bytes, a->seg->live_offset) < 0;
+	if (a->seg->lies)
+		return;
+	atomic_thread_fence(memory_order_acquire);
+	hash = index_hash(0, a->look, bytes);
+	a->looked_ns = now_ns;
+	if (hash != a->hash) {
+		a->changed_ns = now_ns;
+		a->read_all = false;
+	}
+	a->hash = hash;
+	a->unchanged = is_unchanged(a, which);
+	if (!a->unchanged)
+		a->seg->lies = take(a, which) < 0;
+}
+
+bool look_can_wait(const struct attached *a, uint64_t rest_ns, uint64_t now_ns)
+{
+	return a->unchanged && now_ns < a->looked_ns + rest_ns &&
+	       now_ns >= a->changed_ns + QUIET_NS;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef READER_TIME_FIT_H
+#define READER_TIME_FIT_H
+
+/*
+ * The time that a network takes for a transfer: t = latency + size / rate.  What delays a
+ * transfer or its end being seen only adds time, so the line is sought below the points and
+ * not through their middle.
+ *
+ * Kept is the least time of each of FIT_SIZES sizes.  Where there are more, the one goes
+ * that stands highest above its neighbours: it says least about what is below.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FIT_SIZES	12
+#define FIT_LEAST_SIZES	3	/* a line through fewer proves nothing */
+#define FIT_LEAST_R2	0.8	/* a line that explains less is none */
+#define FIT_SPREAD	4	/* the largest size must be so many times the smallest */
+
+struct fit_size {
+	uint64_t bytes;
+	uint64_t least_ns;
+	uint64_t n;		/* transfers of that size */
+};
+
+/* Zeroed storage has no points. */
+struct fit {
+	uint32_t sizes;
+	uint64_t n;		/* transfers, of sizes that were given up too */
+	double bytes;		/* bytes of them all */
+	struct fit_size size[FIT_SIZES + 1];	/* points by bytes; one more while one is added */
+};
+
+/* The methods, in the order of trust. */
+#define FIT_METHODS(X)			\
+	X(HULL,          "hull")	\
+	X(LEAST_SQUARES, "least_squares")	\
+	X(THEIL_SEN,     "theil_sen")
+
+enum fit_method {
+#define X(NAME, text) FIT_##NAME,
+	FIT_METHODS(X)
+#undef X
+	FIT_METHOD_END
+};
+
+struct fit_line {
+	enum fit_method method;
+	double latency_ns;	/* >= 0 */
+	double ns_per_byte;	/* > 0 */
+	double r2;		/* FIT_LEAST_R2 to 1: part of the spread in time that it explains */
+};
+
+/* n transfers of that size, the fastest of which took so long.  0 bytes: ignored. */
+void fit_add(struct fit *fit, uint64_t bytes, uint64_t least_ns, uint64_t n);
+void fit_merge(struct fit *to, const struct fit *from);
+
+/*
+ * The line of the first method that gives one with latency >= 0 and a rate > 0:
+ *
+ *   hull           the edge of the points' lower convex hull over their mean size
+ *   least_squares  over the least times, each as heavy as its transfers
+ *   theil_sen      the median of the slopes of all pairs
+ *
+ * False: there are too few sizes, they are too close together, no method does, or
+ * the points do not lie along that line.
+ */
+bool fit_line(const struct fit *fit, struct fit_line *line);
+
+const char *fit_method_text(enum fit_method method);
+
+#endif

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Points are (x, y) = (g - g0, (u - g) - (u0 - g0)): subtracted as whole numbers
+ * from the window's first stamp, since 1.7e18 ns leave a double no room.  Those
+ * below the line are kept upside down, so that both sets are a hull of minima.
+ *
+ * `lines` is what the two sets have in common: the least and the greatest slope of
+ * any line between them.  It is worked out anew when points have changed it, but
+ * no more often than every REFIT_NS; between, the older and wider one serves.
+ *
+ * Two windows overlap by half.  The older one answers; when it is full, or was
+ * contradicted, the younger one takes its place.
+ */
+#include "reader/time/gpuclock.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reader/base/model.h"
+#include "reader/time/hull.h"
+
+#define REFIT_NS	100000000
+#define REFIT_TRIES	32
+#define PAST_NS		30000	/* before its launch by more: another kernel's stamp */
+#define TRIAL_SIGHTS	16	/* sights in a row tell of a step */
+#define COARSEST_NS	1024	/* the slowest tick that any GPU is known to have */
+#define WATCHED_NS	50000	/* shorter kernels are not seen to begin and end */
+
+struct window {
+	uint64_t g0, u0;
+	struct hull above, below;	/* below: mirrored */
+	double min, max;		/* slopes of the lines between them */
+	int64_t fitted_x;
+	bool changed;
+	/* the bracket as last worked out, and where: elsewhere it is no further off
+	 * than the steepest line */
+	int64_t known_x, known_lo, known_hi;
+	bool known;
+};
+
+struct gpuclock {
+	struct window w[2];		/* the one that answers, the younger one */
+	struct window trial;		/* window since the clock may have stepped */
+	bool has_young;
+	uint32_t trials;		/* sights in it; 0: there is none */
+	uint64_t newest_gpu;		/* stamp that fitted */
+	uint64_t last_gpu;		/* seen, whatever it was */
+	uint64_t grid, least_apart;	/* divisor, and least, of all differences between stamps */
+	uint64_t stamps, windows, steps, bends;
+};
+
+int gpuclock_new(struct gpuclock **cp)
+{
+	struct gpuclock *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	c->least_apart = UNKNOWN_U64;
+	*cp = c;
+	return 0;
+}
+
+void gpuclock_free(struct gpuclock *c)
+{
+	free(c);
+}
+
+/* ---- one window ---------------------------------------------------------- */
+
+static void window_begin(struct window *w, uint64_t g, uint64_t u)
+{
+	*w = (struct window){ .g0 = g, .u0 = u, .min = -1.0 / HULL_SLOPE,
+			      .max = 1.0 / HULL_SLOPE, .fitted_x = INT64_MIN };
+}
+
+/* False: too far from the window's origin to be of this clock. */
+static bool to_x(const struct window *w, uint64_t g, int64_t *x)
+{
+	*x = (int64_t)(g - w->g0);
+	return *x > -HULL_MAX && *x < HULL_MAX;
+}
+
+static bool to_point(const struct window *w, uint64_t g, uint64_t u, struct hull_point *p)
+{
+	p->y = (int64_t)((u - g) - (w->u0 - w->g0));
+	return to_x(w, g, &p->x) && p->y > -HULL_MAX && p->y < HULL_MAX;
+}
+
+/* The greatest slope of a line between the sets, times `sign`; false: there is none. */
+static bool steepest(const struct window *w, double sign, double *slope)
+{
+	double s = sign / HULL_SLOPE;
+
+	for (int i = 0; i < REFIT_TRIES; i++) {
+		struct hull_point a, b;
+		double gap = hull_touch(&w->above, s, &a) + hull_touch(&w->below, -s, &b);
+		double dx = (double)(a.x - b.x);
+
+		if (gap >= -0.5) {
+			*slope = s;
+			return true;
+		}
+		if (sign * dx <= 0)	/* turning it further back opens no gap */
+			return false;
+		s = (double)(a.y + b.y) / dx;
+		if (s * sign < -1.0 / HULL_SLOPE)
+			return false;
+	}
+	return true;			/* the slope stays as steep: wider, never wrong */
+}
+
+/* False: no straight line runs between the sets any more. */
+static bool window_fit(struct window *w)
+{
+	double min = w->min, max = w->max;
+
+	w->changed = false;
+	if (!w->above.n || !w->below.n)
+		return true;
+	if (!steepest(w, -1, &min) || !steepest(w, 1, &max))
+		return false;
+	w->min = min;
+	w->max = max > min ? max : min;
+	return true;
+}
+
+static double hi_at(const struct window *w, double x)
+{
+	return w->above.n ? hull_bound(&w->above, x, w->min, w->max) : HUGE_VAL;
+}
+
+static double lo_at(const struct window *w, double x)
+{
+	return w->below.n ? -hull_bound(&w->below, x, -w->max, -w->min) : -HUGE_VAL;
+}
+
+static int64_t clamped(double y)
+{
+	return (int64_t)fmax(fmin(y, (double)HULL_MAX), -(double)HULL_MAX);
+}
+
+static void know(struct window *w, int64_t x)
+{
+	w->known_x = x;
+	w->known_lo = clamped(lo_at(w, (double)x));
+	w->known_hi = clamped(hi_at(w, (double)x));
+	w->known = true;
+}
+
+/* The distance of the point below all lines; <= 0: it is not below. */
+static int64_t below_by(struct window *w, const struct hull_point *p)
+{
+	int64_t away = llabs(p->x - w->known_x) / HULL_SLOPE + 1;
+
+	if (w->known && p->y >= w->known_lo + away)
+		return 0;
+	know(w, p->x);
+	return w->known_lo - p->y;
+}
+
+/* ... above all lines. */
+static int64_t above_by(struct window *w, const struct hull_point *p)
+{
+	int64_t away = llabs(p->x - w->known_x) / HULL_SLOPE + 1;
+
+	if (w->known && p->y <= w->known_hi - away)
+		return 0;
+	know(w, p->x);
+	return p->y - w->known_hi;
+}
+
+/* False: the line cannot be straight between this point and the others. */
+static bool add_above(struct window *w, uint64_t g, uint64_t u)
+{
+	struct hull_point p;
+
+	if (!u || !to_point(w, g, u + GPUCLOCK_HOST_NS, &p) || !hull_add(&w->above, p.x, p.y))
+		return true;
+	w->changed = true;
+	return below_by(w, &p) <= 0;
+}
+
+static bool add_below(struct window *w, uint64_t g, uint64_t u)
+{
+	struct hull_point p;
+
+	if (!u || !to_point(w, g, u - GPUCLOCK_HOST_NS, &p) || !hull_add(&w->below, p.x, -p.y))
+		return true;
+	w->changed = true;
+	return above_by(w, &p) <= 0;
+}
+
+static bool window_add(struct window *w, const struct gpuclock_sight *s)
+{
+	bool straight = add_above(w, s->gpu_start_ns, s->start_ns) &&
+			add_above(w, s->gpu_stop_ns, s->stop_ns) &&
+			add_below(w, s->gpu_start_ns, s->launch_ns);
+	int64_t x = (int64_t)(s->gpu_stop_ns - w->g0);
+
+	if (straight && w->changed && x - REFIT_NS >= w->fitted_x) {
+		w->fitted_x = x;
+		straight = window_fit(w);
+		w->known = false;
+	}
+	return straight;
+}
+
+static enum gpuclock_verdict judge(struct window *w, const struct gpuclock_sight *s)
+{
+	struct hull_point p;
+
+	if (s->start_ns && to_point(w, s->gpu_start_ns, s->start_ns, &p) &&
+	    below_by(w, &p) > GPUCLOCK_STEP_NS)
+		return GPUCLOCK_FUTURE;
+	if (s->stop_ns && to_point(w, s->gpu_stop_ns, s->stop_ns, &p) &&
+	    below_by(w, &p) > GPUCLOCK_STEP_NS)
+		return GPUCLOCK_FUTURE;
+	if (s->launch_ns && to_point(w, s->gpu_start_ns, s->launch_ns, &p) &&
+	    above_by(w, &p) > PAST_NS)
+		return GPUCLOCK_PAST;
+	if (s->start_ns && !to_point(w, s->gpu_start_ns, s->start_ns, &p))
+		return s->start_ns - s->gpu_start_ns - (w->u0 - w->g0) > INT64_MAX ?
+		       GPUCLOCK_FUTURE : GPUCLOCK_PAST;
+	return GPUCLOCK_FITS;
+}
+
+/* ---- the windows --------------------------------------------------------- */
+
+static void begin_anew(struct gpuclock *c, const struct gpuclock_sight *s)
+{
+	window_begin(&c->w[0], s->gpu_start_ns, s->start_ns);
+	c->has_young = false;
+	c->windows++;
+}
+
+/* The older one has had its time, or was contradicted. */
+static void move_on(struct gpuclock *c, const struct gpuclock_sight *s)
+{
+	if (!c->has_young) {
+		begin_anew(c, s);
+		return;
+	}
+	c->w[0] = c->w[1];
+	c->has_young = false;
+}
+
+static void learn(struct gpuclock *c, const struct gpuclock_sight *s)
+{
+	int64_t age = (int64_t)(s->start_ns - c->w[0].u0);
+
+	if (age > GPUCLOCK_WINDOW_NS) {
+		move_on(c, s);
+		age = (int64_t)(s->start_ns - c->w[0].u0);
+	}
+	if (!c->has_young && age > GPUCLOCK_WINDOW_NS / 2) {
+		window_begin(&c->w[1], s->gpu_start_ns, s->start_ns);
+		c->has_young = true;
+		c->windows++;
+	}
+	if (c->has_young && !window_add(&c->w[1], s))
+		window_begin(&c->w[1], s->gpu_start_ns, s->start_ns);
+	if (window_add(&c->w[0], s))
+		return;
+	c->bends++;
+	move_on(c, s);
+	window_add(&c->w[0], s);
+}
+
+/*
+ * Whether the host saw it run from beginning to end.  If so, the callbacks did not
+ * come late, and the stamps are its own: a late callback, and one that tells of an
+ * earlier kernel, find the end there already.
+ */
+enum watched {
+	TOO_SHORT,		/* to tell */
+	WATCHED,
+	NOT_WATCHED,
+};
+
+static enum watched was_watched(const struct gpuclock_sight *s)
+{
+	double ran = (double)(s->gpu_stop_ns - s->gpu_start_ns);
+	double seen = (double)(int64_t)(s->stop_ns - s->start_ns);
+
+	if (!s->stop_ns || ran < WATCHED_NS)
+		return TOO_SHORT;
+	return fabs(seen - ran) <= 0.2 * ran ? WATCHED : NOT_WATCHED;
+}
+
+static bool is_late(struct window *w, const struct gpuclock_sight *s)
+{
+	struct hull_point p;
+
+	return to_point(w, s->gpu_start_ns, s->start_ns, &p) &&
+	       above_by(w, &p) > GPUCLOCK_STEP_NS;
+}
+
+/* It contradicts the clock as we know it.  True: too many do, the clock has stepped. */
+static bool try(struct gpuclock *c, const struct gpuclock_sight *s)
+{
+	if (!c->trials || judge(&c->trial, s) != GPUCLOCK_FITS || !window_add(&c->trial, s)) {
+		window_begin(&c->trial, s->gpu_start_ns, s->start_ns);
+		window_add(&c->trial, s);
+		c->trials = 0;
+	}
+	if (++c->trials < TRIAL_SIGHTS)
+		return false;
+	c->w[0] = c->trial;
+	c->has_young = false;
+	c->trials = 0;
+	c->windows++;
+	c->steps++;
+	return true;
+}
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+	while (b) {
+		uint64_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+static void note_stamp(struct gpuclock *c, uint64_t gpu_ns)
+{
+	uint64_t apart = gpu_ns > c->last_gpu ? gpu_ns - c->last_gpu : c->last_gpu - gpu_ns;
+
+	if (apart && c->last_gpu) {
+		if (apart < c->least_apart)
+			c->least_apart = apart;
+		if (c->grid != 1 && (!c->grid || apart % c->grid))
+			c->grid = common_divisor(apart, c->grid);
+	}
+	c->last_gpu = gpu_ns;
+}
+
+/* Signs of a step count only if nothing comes between that speaks against it. */
+static bool has_stepped(struct gpuclock *c, const struct gpuclock_sight *s,
+			enum gpuclock_verdict verdict)
+{
+	bool late = verdict != GPUCLOCK_FUTURE && is_late(&c->w[0], s);
+	enum watched watched = was_watched(s);
+
+	if (verdict == GPUCLOCK_FUTURE || (watched == WATCHED && (late || verdict)))
+		return try(c, s);
+	if ((verdict == GPUCLOCK_FITS && !late) || watched == NOT_WATCHED)
+		c->trials = 0;
+	return false;
+}
+
+enum gpuclock_verdict gpuclock_see(struct gpuclock *c, const struct gpuclock_sight *s,
+				   bool trusted)
+{
+	enum gpuclock_verdict verdict;
+
+	note_stamp(c, s->gpu_start_ns);
+	note_stamp(c, s->gpu_stop_ns);
+	if (!s->start_ns)
+		return GPUCLOCK_FITS;
+	if (!c->windows || (int64_t)(s->start_ns - c->w[0].u0) > HULL_MAX / 2)
+		begin_anew(c, s);
+	verdict = judge(&c->w[0], s);
+	if (has_stepped(c, s, verdict))
+		verdict = GPUCLOCK_FITS;
+	if (verdict != GPUCLOCK_FITS || !trusted)
+		return verdict;
+	learn(c, s);
+	c->stamps++;
+	c->newest_gpu = s->gpu_stop_ns;
+	return GPUCLOCK_FITS;
+}
+
+/* ---- questions ----------------------------------------------------------- */
+
+/*
+ * The number that all differences are multiples of.  A clock without such a grid (its tick
+ * is no whole number of ns) is no coarser than the least difference, nor than any known.
+ */
+static uint64_t resolution(const struct gpuclock *c)
+{
+	if (c->grid != 1)
+		return c->grid ? c->grid : UNKNOWN_U64;
+	return c->least_apart < COARSEST_NS ? c->least_apart : COARSEST_NS;
+}
+
+static uint64_t known_resolution(const struct gpuclock *c)
+{
+	uint64_t ns = resolution(c);
+
+	return ns < COARSEST_NS ? ns : COARSEST_NS;
+}
+
+bool gpuclock_map(const struct gpuclock *c, uint64_t gpu_ns, uint64_t *lo, uint64_t *hi)
+{
+	const struct window *w = &c->w[0];
+	uint64_t base = gpu_ns + (w->u0 - w->g0);
+	double low, high;
+	int64_t x;
+
+	if (!c->windows || !w->above.n || !to_x(w, gpu_ns, &x))
+		return false;
+	high = hi_at(w, (double)x);
+	low = lo_at(w, (double)x);
+	*hi = base + (uint64_t)(int64_t)ceil(high) + known_resolution(c);
+	*lo = w->below.n ? base + (uint64_t)(int64_t)floor(low) - known_resolution(c) : 0;
+	if (*lo > *hi)			/* bent, and not found out yet */
+		*lo = *hi;
+	return true;
+}
+
+uint64_t gpuclock_span_error(const struct gpuclock *c, uint64_t span_ns)
+{
+	const struct window *w = &c->w[0];
+	double drift = fmax(fabs(w->min), fabs(w->max));
+
+	if (resolution(c) == UNKNOWN_U64)
+		return UNKNOWN_U64;
+	return known_resolution(c) + (uint64_t)ceil((double)span_ns * drift);
+}
+
+void gpuclock_facts(const struct gpuclock *c, struct gpuclock_facts *facts)
+{
+	const struct window *w = &c->w[0];
+
+	*facts = (struct gpuclock_facts){
+		.stamps = c->stamps,
+		.gpu_ns = c->newest_gpu,
+		.has_drift = w->above.n && w->below.n,
+		.drift_ppm = -1e6 * (w->min + w->max) / 2,
+		.drift_error_ppm = 1e6 * (w->max - w->min) / 2,
+		.resolution_ns = resolution(c),
+		.windows = c->windows,
+		.steps = c->steps,
+		.bends = c->bends,
+		.points = w->above.n + w->below.n,
+	};
+	if (c->stamps)
+		gpuclock_map(c, c->newest_gpu, &facts->lo_ns, &facts->hi_ns);
+}

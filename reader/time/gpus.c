@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A GPU outlives the processes that use it, so its clock is kept when nobody does;
+ * that of a communicator without a known GPU is given to the next one that needs one.
+ */
+#include "reader/time/gpus.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "reader/time/ticks.h"
+#include "reader/time/timeline.h"
+
+void gpus_deinit(struct gpus *gpus)
+{
+	for (uint32_t i = 0; i < gpus->n; i++) {
+		gpuclock_free(gpus->at[i]->clock);
+		free(gpus->at[i]);
+	}
+	list_deinit(gpus);
+	*gpus = (struct gpus){ 0 };
+}
+
+static bool is_same(const struct gpu *gpu, const struct process *p, const struct comm *c,
+		    uint16_t comm)
+{
+	if (c->has_gpu)
+		return gpu->has_uuid && !memcmp(gpu->uuid, c->gpu_uuid, sizeof(gpu->uuid)) &&
+		       gpu->uid == p->uid && gpu->host.kind == p->clock.kind;
+	return !gpu->has_uuid && gpu->process_id == p->id && gpu->comm == comm;
+}
+
+static struct gpu *find(const struct gpus *gpus, const struct process *p, const struct comm *c,
+			uint16_t comm)
+{
+	for (uint32_t i = 0; i < gpus->n; i++)
+		if (is_same(gpus->at[i], p, c, comm))
+			return gpus->at[i];
+	return NULL;
+}
+
+static struct gpu *add(struct gpus *gpus)
+{
+	struct gpu *gpu = gpus->n < GPUS_MAX ? calloc(1, sizeof(*gpu)) : NULL;
+	struct gpu **place = gpu ? list_append(gpus) : NULL;
+
+	if (!place) {
+		free(gpu);
+		return NULL;
+	}
+	*place = gpu;
+	return gpu;
+}
+
+/* One that nobody uses: of a communicator that is gone, else a new one, else any. */
+static struct gpu *take(struct gpus *gpus)
+{
+	struct gpu *gpu, *spare = NULL;
+
+	for (uint32_t i = 0; i < gpus->n; i++) {
+		gpu = gpus->at[i];
+		if (!gpu->users && !gpu->has_uuid)
+			return gpu;
+		if (!gpu->users)
+			spare = gpu;
+	}
+	gpu = add(gpus);
+	return gpu ? gpu : spare;
+}
+
+static bool renew(struct gpu *gpu)
+{
+	struct gpuclock *clock;
+
+	if (gpuclock_new(&clock) < 0)
+		return false;
+	gpuclock_free(gpu->clock);
+	*gpu = (struct gpu){ .clock = clock };
+	return true;
+}
+
+struct gpu *gpus_get(struct gpus *gpus, const struct process *p, uint16_t comm)
+{
+	const struct comm *c = process_comm(p, comm);
+	struct gpu *gpu = c ? find(gpus, p, c, comm) : NULL;
+
+	if (!c)
+		return NULL;
+	if (!gpu) {
+		gpu = take(gpus);
+		if (!gpu || !renew(gpu))
+			return NULL;
+		gpu->host = p->clock;
+		gpu->has_uuid = c->has_gpu;
+		memcpy(gpu->uuid, c->gpu_uuid, sizeof(gpu->uuid));
+		memcpy(gpu->pci_bus_id, c->pci_bus_id, sizeof(gpu->pci_bus_id));
+	}
+	gpu->process_id = p->id;
+	gpu->comm = comm;
+	gpu->pid = p->pid;
+	gpu->uid = p->uid;
+	gpu->has_comm_id = c->has_id;
+	gpu->comm_id = c->id;
+	gpu->rank = c->rank;
+	gpu->users++;
+	return gpu;
+}
+
+void gpus_put(struct gpu *gpu)
+{
+	if (gpu)
+		gpu->users--;
+}
+
+static uint64_t to_mono(const struct gpu *gpu, const struct tick_clock *clock, uint64_t ns)
+{
+	return ns ? timeline_mono(clock, ticks_at(&gpu->host, ns)) : 0;
+}
+
+bool gpus_map(const struct gpu *gpu, const struct tick_clock *clock, uint64_t gpu_ns,
+	      uint64_t *lo, uint64_t *hi)
+{
+	if (!gpuclock_map(gpu->clock, gpu_ns, lo, hi))
+		return false;
+	*lo = to_mono(gpu, clock, *lo);
+	*hi = to_mono(gpu, clock, *hi);
+	return *hi;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef READER_TIME_GPUS_H
+#define READER_TIME_GPUS_H
+
+/*
+ * The clocks of the node's GPUs: one for each GPU whose uuid the processes tell, and
+ * where they do not, one for each communicator of each process.  Each user has clocks
+ * of their own, or one could make up stamps that put another's out; and so has each
+ * kind of host counter.
+ *
+ * The kernel slews CLOCK_MONOTONIC, by more than clocks drift: seen by it, a GPU's
+ * clock does not run straight.  So they are compared with the host's counter, whose
+ * ticks are turned into ns by a rate that is frozen, and only what comes out is
+ * placed on CLOCK_MONOTONIC.
+ */
+
+#include "reader/base/model.h"
+#include "reader/time/gpuclock.h"
+#include "util/list.h"
+
+#define GPUS_MAX	1024
+
+struct gpu {
+	bool has_uuid;
+	uint8_t uuid[16];
+	char pci_bus_id[32];	/* "": not known */
+	pid_t pid;		/* process that used it last */
+	uid_t uid;
+	uint64_t process_id;	/* process that names it if it has no uuid, and */
+	uint16_t comm;		/* communicator of that process */
+	uint64_t comm_id;
+	bool has_comm_id;
+	int32_t rank;
+	uint32_t users;		/* communicators that hold it */
+	struct tick_clock host;	/* clock when the GPU was first seen */
+	struct tick_clock now;	/* clock when it was last used */
+	struct gpuclock *clock;	/* GPU's clock in `host`'s time, not quite CLOCK_MONOTONIC */
+};
+
+struct gpus {
+	LIST(struct gpu *);
+};
+
+/* Zeroed is empty. */
+void gpus_deinit(struct gpus *gpus);
+
+/*
+ * The GPU of that communicator of that process; held until gpus_put().  NULL: no
+ * memory, or GPUS_MAX are in use.
+ */
+struct gpu *gpus_get(struct gpus *gpus, const struct process *p, uint16_t comm);
+void gpus_put(struct gpu *gpu);		/* NULL is fine */
+
+/*
+ * The bracket of a stamp's true moment, CLOCK_MONOTONIC ns, as gpuclock_map() does:
+ * `clock` is what a tick is now.
+ */
+bool gpus_map(const struct gpu *gpu, const struct tick_clock *clock, uint64_t gpu_ns,
+	      uint64_t *lo, uint64_t *hi);
+
+#endif

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * NCCL finds stamps by counting and can miscount: each pair is checked before it is
+ * believed.
+ */
+#include "reader/time/stamps.h"
+
+#include <string.h>
+
+#include "reader/time/timeline.h"
+
+#define SLOP_NS		4096	/* stamps of a batch's members differ by a few clock steps */
+#define OVERLAP_NS	1024	/* a tick of the slowest clock: kernels that only touch */
+#define RESYNC		8	/* backwards in a row: it was the reference that was wrong */
+#define RING_SLOTS	64
+#define RING_WORKS	48	/* works, of NCCL's 64: posting is told a little after it is done */
+#define PERIOD_NS	2000	/* no works follow each other faster */
+#define WORK		64	/* 1/64 is the unit of stamps.posted */
+#define EVERY		16	/* works have their time of posting kept */
+
+/* ---- the order of a queue ------------------------------------------------ */
+
+static unsigned int queue_of(const struct stamps_channel *ch, const struct stamps_told *told)
+{
+	unsigned int i = ch->queue[1].start > ch->queue[0].start;
+
+	if (told->group)
+		return !told->is_receive;
+	/* the one that it is closest to, which finds a place for it if there is any */
+	return told->sight.gpu_start_ns + SLOP_NS < ch->queue[i].start ? !i : i;
+}
+
+static enum stamp_fault check_pair(const struct gpuclock_sight *t)
+{
+	if (!t->gpu_start_ns || !t->gpu_stop_ns)
+		return STAMP_ZERO;
+	return timeline_stamps_sane(t->gpu_start_ns, t->gpu_stop_ns) ? STAMP_GOOD :
+	       STAMP_BACKWARDS;
+}
+
+static bool is_backwards(const struct stamps_queue *q, const struct gpuclock_sight *t)
+{
+	return t->gpu_start_ns + SLOP_NS < q->start || t->gpu_stop_ns + SLOP_NS < q->stop;
+}
+
+/* Marks what was not sure as a later work's.  True: there was something. */
+static bool find_lies(struct stamps_queue *q)
+{
+	uint64_t from = q->told >= RING_SLOTS ? q->told - RING_SLOTS + 1 : 1;
+
+	if (from <= q->sure)
+		from = q->sure + 1;
+	if (from > q->told)
+		return false;
+	q->lies[q->nlies++ % STAMPS_LIES] = (struct stamps_range){ from, q->told };
+	q->sure = q->told;
+	return true;
+}
+
+/* After that, what the channel told before is no measure any more. */
+static void forget_order(struct stamps_channel *ch, struct stamps_queue *q)
+{
+	struct stamps_queue *other = &ch->queue[q == ch->queue];
+
+	other->start = other->stop = other->group = 0;
+	q->start = q->stop = q->group = 0;
+	ch->newest_stop = 0;
+	ch->refused = 0;
+}
+
+static void note_order(struct stamps_channel *ch, struct stamps_queue *q,
+		       const struct stamps_told *told)
+{
+	ch->refused = 0;
+	q->start = told->sight.gpu_start_ns;
+	q->stop = told->sight.gpu_stop_ns;
+	q->group = told->group;
+	if (q->stop > ch->newest_stop) {
+		ch->newest_stop = q->stop;
+		ch->newest_nth = told->nth;
+	}
+}
+
+static enum stamp_fault check_order(struct stamps_channel *ch, struct stamps_queue *q,
+				    const struct stamps_told *told)
+{
+	bool lies;
+
+	if (is_backwards(q, &told->sight)) {
+		lies = find_lies(q);
+		if (!lies && ++ch->refused < RESYNC)
+			return STAMP_BACKWARDS;
+		forget_order(ch, q);
+		note_order(ch, q, told);
+		return lies ? STAMP_BACKWARDS : STAMP_GOOD;
+	}
+	if (told->sight.gpu_start_ns == q->start && told->group && q->group &&
+	    told->group != q->group)
+		return STAMP_REPEATED;
+	return STAMP_GOOD;
+}
+
+void stamps_read(struct stamps *s, struct stamps_told *told)
+{
+	struct stamps_channel *ch;
+	struct stamps_queue *q;
+
+	told->fault = check_pair(&told->sight);
+	if (told->fault != STAMP_GOOD || told->channel >= STAMPS_CHANNELS)
+		return;
+	ch = &s->channel[told->channel];
+	told->queue = (uint8_t)queue_of(ch, told);
+	q = &ch->queue[told->queue];
+	told->fault = check_order(ch, q, told);
+	if (told->fault != STAMP_GOOD)
+		return;
+	told->place = ++q->told;
+	told->after = ch->newest_stop;
+	told->after_nth = ch->newest_nth;
+	note_order(ch, q, told);
+}
+
+/* ---- one kernel after another -------------------------------------------- */
+
+static struct stamps_kernel *kernel_of(struct stamps *s, uint64_t group)
+{
+	struct stamps_kernel *k;
+
+	for (uint32_t i = 0; i < STAMPS_KERNELS; i++) {
+		k = &s->kernel[(s->nkernels - 1 - i) % STAMPS_KERNELS];
+		if (k->group == group)
+			return k;
+	}
+	k = &s->kernel[s->nkernels++ % STAMPS_KERNELS];
+	*k = (struct stamps_kernel){ .group = group, .start = UINT64_MAX };
+	return k;
+}
+
+static bool overlap(const struct stamps_kernel *k, const struct gpuclock_sight *t)
+{
+	return t->gpu_start_ns + OVERLAP_NS < k->stop && k->start + OVERLAP_NS < t->gpu_stop_ns;
+}
+
+/*
+ * Two kernels that were told to run at once are both doubtful: nobody knows which was lied
+ * about.
+ */
+static enum stamp_fault check_kernel(struct stamps *s, const struct stamps_told *told)
+{
+	struct stamps_kernel *own;
+	bool doubtful = false;
+
+	if (!told->group)
+		return STAMP_GOOD;
+	own = kernel_of(s, told->group);
+	for (uint32_t i = 0; i < STAMPS_KERNELS; i++) {
+		struct stamps_kernel *k = &s->kernel[i];
+
+		if (!k->group || k == own || !overlap(k, &told->sight))
+			continue;
+		k->doubtful = doubtful = true;
+	}
+	/* One collective's channels are one grid: they do not run one after another. */
+	if (told->alone && !told->is_p2p && own->stop && !overlap(own, &told->sight) &&
+	    (told->sight.gpu_start_ns > own->stop + SLOP_NS ||
+	     told->sight.gpu_stop_ns + SLOP_NS < own->start))
+		doubtful = true;
+	own->doubtful |= doubtful;
+	return own->doubtful ? STAMP_REPEATED : STAMP_GOOD;
+}
+
+static void note_kernel(struct stamps *s, const struct stamps_told *told)
+{
+	struct stamps_kernel *k;
+
+	if (!told->group)
+		return;
+	k = kernel_of(s, told->group);
+	if (told->sight.gpu_start_ns < k->start)
+		k->start = told->sight.gpu_start_ns;
+	if (told->sight.gpu_stop_ns > k->stop)
+		k->stop = told->sight.gpu_stop_ns;
+}
+
+bool stamps_doubtful(const struct stamps *s, uint64_t group)
+{
+	for (uint32_t i = 0; group && i < STAMPS_KERNELS; i++)
+		if (s->kernel[i].group == group)
+			return s->kernel[i].doubtful;
+	return false;
+}
+
+/* ---- later works --------------------------------------------------------- */
+
+uint64_t stamps_post(struct stamps *s, uint64_t posted_ns, bool is_p2p, uint32_t channels,
+		     uint64_t group)
+{
+	uint64_t before = s->posted / (WORK * EVERY);
+	uint32_t works = WORK;
+
+	/*
+	 * A send and a receive share their works and have their own few channels, over
+	 * which those of one launch are spread; its first is counted in full.
+	 */
+	if (is_p2p && group && group == s->posted_group && channels && s->channels > channels)
+		works = WORK * channels / s->channels / 2;
+	s->posted_group = group;
+	s->newest_ns = posted_ns;
+	s->posted += works ? works : 1;
+	if (s->posted / (WORK * EVERY) != before)
+		s->posted_ns[s->posted / (WORK * EVERY) % STAMPS_POSTED] = posted_ns;
+	return s->posted;
+}
+
+void stamps_gap(struct stamps *s)
+{
+	for (int i = 0; i < RING_SLOTS / EVERY; i++) {
+		s->posted += WORK * EVERY;
+		s->posted_ns[s->posted / (WORK * EVERY) % STAMPS_POSTED] = 0;
+	}
+}
+
+/* So many works were posted after it before its stamps were taken. */
+static bool ring_went_round(const struct stamps *s, const struct stamps_told *told,
+			    uint64_t latest_ns)
+{
+	uint64_t later = (told->nth / WORK + RING_WORKS) / EVERY;
+	uint64_t newest = s->posted / (WORK * EVERY);
+
+	return newest - later >= STAMPS_POSTED || s->posted_ns[later % STAMPS_POSTED] <= latest_ns;
+}
+
+static bool may_be_later(const struct stamps *s, const struct gpuclock *clock,
+			 const struct stamps_told *told, bool all_read)
+{
+	uint64_t lo, latest = told->sight.stop_ns, launch = told->sight.launch_ns;
+
+	if (!told->nth)
+		return false;
+	if (clock)
+		gpuclock_map(clock, told->sight.gpu_stop_ns, &lo, &latest);
+	if (launch && latest < launch + RING_WORKS * PERIOD_NS)
+		return false;
+	if (s->posted / WORK < told->nth / WORK + RING_WORKS)
+		return !all_read && latest >= s->newest_ns;
+	return ring_went_round(s, told, latest);
+}
+
+/* Stamps told before the oldest lies that are remembered count as lies: nobody knows. */
+static bool has_lied(const struct stamps_queue *q, uint64_t place)
+{
+	for (uint32_t i = 0; i < STAMPS_LIES; i++)
+		if (place >= q->lies[i].from && place <= q->lies[i].to)
+			return true;
+	return q->nlies > STAMPS_LIES && place < q->lies[q->nlies % STAMPS_LIES].from;
+}
+
+bool stamps_settle(struct stamps *s, const struct gpuclock *clock,
+		   const struct stamps_told *told, bool all_read)
+{
+	struct stamps_queue *q;
+
+	if (!told->place || told->channel >= STAMPS_CHANNELS)
+		return true;
+	q = &s->channel[told->channel].queue[told->queue];
+	if (told->place <= q->sure || q->told - told->place >= RING_SLOTS)
+		return true;
+	if (may_be_later(s, clock, told, all_read))
+		return false;
+	q->sure = told->place;
+	return true;
+}
+
+static enum stamp_fault check_overrun(struct stamps *s, const struct gpuclock *clock,
+				      const struct stamps_told *told)
+{
+	const struct stamps_queue *q = &s->channel[told->channel].queue[told->queue];
+
+	if (!told->place)
+		return STAMP_GOOD;
+	if (has_lied(q, told->place))
+		return STAMP_OVERRUN;
+	return stamps_settle(s, clock, told, true) || q->told > told->place ? STAMP_GOOD :
+	       STAMP_OVERRUN;
+}
+
+/* ---- trust --------------------------------------------------------------- */
+
+static void distrust(struct stamps *s, struct stamps_channel *ch, enum stamp_fault fault)
+{
+	ch->sane_left = STAMPS_SANE;
+	if (fault != STAMP_REPEATED && fault != STAMP_DRIFTED)
+		return;
+	ch->proofs_left = STAMPS_PROOFS;
+	ch->suspect_nth = s->posted;
+	ch->believed_nth = 0;
+	s->drifted |= fault == STAMP_DRIFTED;
+}
+
+void stamps_suspect(struct stamps *s)
+{
+	if (!s->drifted && s->immune)
+		return;
+	for (int i = 0; i < STAMPS_CHANNELS; i++) {
+		struct stamps_channel *ch = &s->channel[i];
+
+		if (!ch->proofs_left) {
+			ch->proofs_left = STAMPS_PROOFS;
+			ch->believed_nth = s->posted;
+		}
+		ch->suspect_nth = s->posted;
+	}
+}
+
+/*
+ * Launched when everything the channel had told of was over, some of it posted since
+ * trust was lost, and started after that: an earlier kernel's stamps would lie before
+ * the launch.
+ */
+static bool is_proof(const struct stamps_channel *ch, const struct gpuclock *clock,
+		     const struct stamps_told *told)
+{
+	uint64_t lo, hi, launch = told->sight.launch_ns;
+
+	if (!clock || !launch || !told->after || told->after_nth <= ch->suspect_nth)
+		return false;
+	if (told->group && told->group == ch->proof_group)
+		return false;
+	if (!gpuclock_map(clock, told->after, &lo, &hi) || hi >= launch)
+		return false;
+	return gpuclock_map(clock, told->sight.gpu_start_ns, &lo, &hi) && hi >= launch;
+}
+
+static bool is_trusted(const struct stamps_channel *ch, const struct stamps_told *told)
+{
+	return !ch->sane_left &&
+	       (!ch->proofs_left || (told->nth && told->nth <= ch->believed_nth));
+}
+
+/* A good one; it takes some of them. */
+static void regain(struct stamps *s, struct stamps_channel *ch, bool proof, uint64_t group)
+{
+	if (ch->sane_left)
+		ch->sane_left--;
+	if (!ch->proofs_left || !proof)
+		return;
+	ch->proof_group = group;
+	if (!--ch->proofs_left)
+		s->immune = true;
+}
+
+/* ---- the verdict --------------------------------------------------------- */
+
+static enum stamp_fault check_clock(struct gpuclock *clock, const struct stamps_told *told,
+				    bool trusted)
+{
+	static const enum stamp_fault faults[] = {
+		[GPUCLOCK_FITS] = STAMP_GOOD,
+		[GPUCLOCK_FUTURE] = STAMP_OVERRUN,
+		[GPUCLOCK_PAST] = STAMP_DRIFTED,
+	};
+
+	return clock ? faults[gpuclock_see(clock, &told->sight, trusted)] : STAMP_GOOD;
+}
+
+static enum stamp_fault check(struct stamps *s, struct gpuclock *clock,
+			      const struct stamps_told *told, bool trusted)
+{
+	enum stamp_fault fault = told->fault;
+
+	if (fault == STAMP_GOOD)
+		fault = check_clock(clock, told, trusted);
+	if (fault == STAMP_GOOD)
+		fault = check_overrun(s, clock, told);
+	if (fault == STAMP_GOOD && trusted)
+		fault = check_kernel(s, told);
+	return fault;
+}
+
+enum stamp_fault stamps_judge(struct stamps *s, struct gpuclock *clock,
+			      const struct stamps_told *told)
+{
+	struct stamps_channel *ch;
+	enum stamp_fault fault;
+	bool trusted, proof;
+
+	if (told->channel >= STAMPS_CHANNELS)
+		return told->fault;
+	ch = &s->channel[told->channel];
+	if (told->channel >= s->channels)
+		s->channels = told->channel + 1;
+	trusted = is_trusted(ch, told);
+	proof = ch->proofs_left && is_proof(ch, clock, told);
+	fault = check(s, clock, told, trusted);
+	if (fault != STAMP_GOOD) {
+		distrust(s, ch, fault);
+		return fault;
+	}
+	if (!trusted) {
+		regain(s, ch, proof, told->group);
+		return STAMP_DISTRUSTED;
+	}
+	note_kernel(s, told);
+	return STAMP_GOOD;
+}
+
+const char *stamps_fault_text(enum stamp_fault fault)
+{
+	static const char *const text[STAMP_FAULT_END] = {
+#define X(NAME, string) [STAMP_##NAME] = string,
+		STAMP_FAULTS(X)
+#undef X
+	};
+
+	return fault < STAMP_FAULT_END ? text[fault] : NULL;
+}

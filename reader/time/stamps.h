@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef READER_TIME_STAMPS_H
+#define READER_TIME_STAMPS_H
+
+/*
+ * The judgement which of the GPU's stamps of KernelCh are true.
+ *
+ * NCCL finds a kernel's stamps by counting: the GPU counts the works of a channel
+ * and writes their stamps into 64 slots, the host counts too and looks into the slot
+ * of its own count.  When it counts less than the GPU (drift: for the rest of the
+ * communicator's life), it finds those of an earlier work; when it comes more than
+ * 64 works late (overrun), those of a later one.  Such stamps look good.  What is
+ * certain all the same:
+ *
+ *   - a kernel does not run before it was launched (gpuclock.h);
+ *   - kernels of one communicator run one after another, so what two of them are
+ *     told to have done at the same time is true of one at most;
+ *   - in each of a channel's two queues (receives, and all else) stamps come in the
+ *     order of execution, and never twice;
+ *   - a later work's stamp can only be told once 64 later works were posted: what ended
+ *     before that is its own, and so is what its queue told before that, in order;
+ *   - a host that comes too late catches up, and finds works' own stamps again: then
+ *     its queue runs backwards, and what it told last was not true.
+ *
+ * So where 64 later works were posted already, as by a host that is far ahead of its
+ * GPU, stamps wait for what their queue tells next.  A host that stayed more than 64
+ * works late for more than 64 works would be believed.
+ *
+ * A channel that lied is not believed before it has been sane for a while; one whose
+ * counters may have drifted not before it has shown that it tells its own kernels'
+ * times: of kernels that were launched when all that it had told of since had stopped.
+ *
+ * A pair is judged twice: by itself and by its place in its queue when it is read
+ * (stamps_read), and by all that is known of its operation when that is complete and
+ * its pairs are settled (stamps_settle, stamps_judge).
+ */
+
+#include "reader/base/model.h"
+#include "reader/time/gpuclock.h"
+
+#define STAMPS_CHANNELS	64	/* NCCL's own limit */
+#define STAMPS_SANE	32	/* stamps in a row after a lie, and */
+#define STAMPS_PROOFS	8	/* proofs among these after what may be drift */
+
+#define STAMPS_KERNELS	16
+#define STAMPS_POSTED	1024
+#define STAMPS_LIES	4
+
+/* Places in a queue, the first being 1. */
+struct stamps_range {
+	uint64_t from, to;
+};
+
+/* Told last in one queue of a channel. */
+struct stamps_queue {
+	uint64_t start, stop;
+	uint64_t group;
+	uint64_t told;		/* stamps told so far, numbered from 1 */
+	uint64_t sure;		/* stamps up to here are no later work's */
+	struct stamps_range lies[STAMPS_LIES];	/* stamps that were, the last of them */
+	uint32_t nlies;
+};
+
+struct stamps_channel {
+	struct stamps_queue queue[2];	/* receives; all else */
+	uint64_t newest_stop;		/* the newest of both queues */
+	uint64_t newest_nth;		/* place of the operation it was told to be of */
+	uint64_t believed_nth;		/* operations posted up to here are believed all the same */
+	uint64_t suspect_nth;		/* works posted when trust was lost last */
+	uint64_t proof_group;		/* gave the last proof: one launch gives one */
+	uint32_t refused;		/* running backwards, in a row */
+	uint16_t sane_left, proofs_left; /* number of them until it is believed again */
+};
+
+struct stamps_kernel {
+	uint64_t group;			/* 0: unused */
+	uint64_t start, stop;		/* over its channels, as far as told */
+	bool doubtful;			/* another kernel was told to run meanwhile */
+};
+
+/* State of one communicator of one process.  Zeroed is new. */
+struct stamps {
+	uint64_t posted;		/* works of a channel posted so far, in 1/64 */
+	uint64_t posted_group;		/* Group event of the last of them */
+	uint64_t newest_ns;		/* time when it was posted */
+	bool immune;			/* the drift that was suspected did no harm */
+	bool drifted;			/* the drift did harm, after all */
+	uint32_t nkernels;
+	uint32_t channels;		/* seen in use */
+	struct stamps_kernel kernel[STAMPS_KERNELS];
+	/* Members that are used in part, if at all, come last. */
+	struct stamps_channel channel[STAMPS_CHANNELS];
+	uint64_t posted_ns[STAMPS_POSTED];	/* when every 16th was */
+};
+
+/* A kernel on one channel as it was told. */
+struct stamps_told {
+	struct gpuclock_sight sight;
+	uint32_t channel;
+	bool is_p2p, is_receive;	/* when judged, and when read if `group` is known */
+	bool alone;		/* when judged: its kernel ran nothing else */
+	uint64_t group;		/* Group event of its kernel; 0: not known */
+	uint64_t nth;		/* number that stamps_post() gave; 0: not known */
+	/* results of stamps_read(), for the others */
+	enum stamp_fault fault;
+	uint8_t queue;		/* queue that told it */
+	uint64_t place;		/* number of the stamp in its queue; 0: refused */
+	uint64_t after, after_nth; /* the newest that its channel told of: its stop, its place */
+};
+
+/* Read, in the order of the records; told->sight without host times. */
+void stamps_read(struct stamps *s, struct stamps_told *told);
+
+/*
+ * Its operation is complete: whether it is known that these are, or are not, a later
+ * work's.  False: ask again, for the next ones of its queue may tell, or what was posted
+ * meanwhile, unless all that had been told when these were is read.  `clock` may be NULL.
+ */
+bool stamps_settle(struct stamps *s, const struct gpuclock *clock,
+		   const struct stamps_told *told, bool all_read);
+
+/*
+ * STAMP_GOOD, or why not.  What could not be settled is good if anything was told after
+ * it, in order.  `clock` may be NULL.
+ */
+enum stamp_fault stamps_judge(struct stamps *s, struct gpuclock *clock,
+			      const struct stamps_told *told);
+
+/*
+ * An operation was posted (CLOCK_MONOTONIC) on so many channels; 0: not known.
+ * Returns its place, by which its stamps are compared with what was posted since.
+ */
+uint64_t stamps_post(struct stamps *s, uint64_t posted_ns, bool is_p2p, uint32_t channels,
+		     uint64_t group);
+
+/* It is not known what was posted meanwhile. */
+void stamps_gap(struct stamps *s);
+
+/*
+ * A graph was replayed after something that was no replay, or the other way round: host and
+ * GPU may count them in another order.  No channel is believed until it has shown that it
+ * still tells its own kernels' times.
+ */
+void stamps_suspect(struct stamps *s);
+
+/* Another kernel was told to have run at the same time as this one. */
+bool stamps_doubtful(const struct stamps *s, uint64_t group);
+
+/* "zero" and so on; NULL for STAMP_GOOD. */
+const char *stamps_fault_text(enum stamp_fault fault);
+
+#endif

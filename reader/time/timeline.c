@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Several clocks may tell how long an operation took; the most trusted that knows decides. */
+#include "reader/time/timeline.h"
+
+#include "reader/time/gpus.h"
+
+#define SHORT_NS	1000000	/* the clock drifts by less than its stamps step */
+#define DAY_NS UINT64_C(86400000000000)
+
+uint64_t timeline_mono(const struct tick_clock *clock, uint64_t ticks)
+{
+	double offset = (double)(int64_t)(ticks - clock->ticks) * clock->ns_per_tick;
+
+	if (!ticks || offset < -(double)clock->mono_ns || offset > (double)INT64_MAX)
+		return 0;
+	return clock->mono_ns + (uint64_t)(int64_t)offset;
+}
+
+uint64_t timeline_span(const struct tick_clock *clock, uint64_t from, uint64_t to)
+{
+	if (to < from)
+		return UNKNOWN_U64;
+	return (uint64_t)((double)(to - from) * clock->ns_per_tick + 0.5);
+}
+
+bool timeline_stamps_sane(uint64_t gpu_start, uint64_t gpu_stop)
+{
+	return gpu_start && gpu_stop >= gpu_start && gpu_stop - gpu_start < DAY_NS;
+}
+
+static uint64_t span_between(const struct tick_clock *clock, uint64_t from, uint64_t to)
+{
+	return from && to ? timeline_span(clock, from, to) : UNKNOWN_U64;
+}
+
+static uint64_t exec_kernel_gpu(const struct tick_clock *clock, const struct op *op)
+{
+	(void)clock;
+	if (!timeline_stamps_sane(op->gpu_start_ns, op->gpu_stop_ns))
+		return UNKNOWN_U64;
+	return op->gpu_stop_ns - op->gpu_start_ns;
+}
+
+/*
+ * Only for an API without stamps: where stamps were given and are wrong, NCCL's
+ * counters have drifted, and what the host saw is about another operation.
+ */
+static uint64_t exec_kernel_cpu(const struct tick_clock *clock, const struct op *op)
+{
+	if (op->stamps_refused)
+		return UNKNOWN_U64;
+	return span_between(clock, op->kernel_start_ticks, op->kernel_stop_ticks);
+}
+
+static uint64_t exec_proxy_cpu(const struct tick_clock *clock, const struct op *op)
+{
+	return span_between(clock, op->proxy_start_ticks, op->proxy_stop_ticks);
+}
+
+/* Sources in the order of trust: the first that knows decides. */
+static const struct {
+	enum timing_source source;
+	uint64_t (*exec_ns)(const struct tick_clock *clock, const struct op *op);
+} sources[] = {
+	{ TIMING_KERNEL_GPU, exec_kernel_gpu },
+	{ TIMING_KERNEL_CPU, exec_kernel_cpu },
+	{ TIMING_PROXY_CPU,  exec_proxy_cpu },
+};
+
+static void place_exec(const struct tick_clock *clock, struct op *op)
+{
+	op->exec_ns = UNKNOWN_U64;
+	op->exec_error_ns = UNKNOWN_U64;
+	op->source = op->is_ce ? TIMING_ENQUEUE_CPU : TIMING_NONE;
+	for (size_t i = 0; op->complete && !op->is_ce && i < sizeof(sources) / sizeof(*sources);
+	     i++) {
+		op->exec_ns = sources[i].exec_ns(clock, op);
+		if (op->exec_ns == UNKNOWN_U64)
+			continue;
+		op->source = sources[i].source;
+		break;
+	}
+	op->sampled = op->exec_ns != UNKNOWN_U64;
+}
+
+static uint64_t queue_ns(const struct tick_clock *clock, const struct op *op)
+{
+	uint64_t from = op->api_start_ticks ? op->api_start_ticks : op->start_ticks;
+	uint64_t watched = span_between(clock, op->kernel_start_ticks, op->kernel_stop_ticks);
+
+	if (op->source != TIMING_KERNEL_GPU || watched == UNKNOWN_U64)
+		return UNKNOWN_U64;
+	if ((double)watched < 0.9 * (double)op->exec_ns)
+		return UNKNOWN_U64;
+	return span_between(clock, from, op->kernel_start_ticks);
+}
+
+/* A moment of the GPU's, and how much earlier it can have been. */
+static uint64_t place_gpu(const struct gpu *gpu, const struct tick_clock *clock,
+			  uint64_t gpu_ns, uint64_t *error_ns)
+{
+	uint64_t lo, hi;
+
+	if (!gpus_map(gpu, clock, gpu_ns, &lo, &hi))
+		return 0;
+	if (!lo)
+		*error_ns = UNKNOWN_U64;
+	else if (*error_ns != UNKNOWN_U64 && hi - lo > *error_ns)
+		*error_ns = hi - lo;
+	return hi;
+}
+
+static void place_on_gpu(const struct gpu *gpu, const struct tick_clock *clock,
+			 struct op *op)
+{
+	uint64_t error_ns = 0;
+
+	op->gpu_start_mono_ns = op->gpu_stop_mono_ns = 0;
+	op->gpu_clock_error_ns = UNKNOWN_U64;
+	if (!gpu || op->source != TIMING_KERNEL_GPU)
+		return;
+	op->exec_error_ns = gpuclock_span_error(gpu->clock, op->exec_ns);
+	op->gpu_stop_mono_ns = place_gpu(gpu, clock, op->gpu_stop_ns, &error_ns);
+	if (!op->gpu_stop_mono_ns)
+		return;
+	/* no other bracket than that of the stop, as far as the clock may drift meanwhile */
+	op->gpu_start_mono_ns = op->gpu_stop_mono_ns - op->exec_ns;
+	op->gpu_clock_error_ns = error_ns;
+	if (op->exec_ns >= SHORT_NS || op->exec_error_ns == UNKNOWN_U64) {
+		op->gpu_start_mono_ns = place_gpu(gpu, clock, op->gpu_start_ns, &error_ns);
+		op->gpu_clock_error_ns = op->gpu_start_mono_ns ? error_ns : UNKNOWN_U64;
+	} else if (error_ns != UNKNOWN_U64) {
+		op->gpu_start_mono_ns += op->exec_error_ns;
+		op->gpu_clock_error_ns += 2 * op->exec_error_ns;
+	}
+}
+
+/* Its first look after the GPU began, against the latest moment of that beginning. */
+static uint64_t unseen_ns(const struct tick_clock *clock, const struct op *op)
+{
+	uint64_t seen_ns = timeline_mono(clock, op->kernel_start_ticks);
+
+	if (!seen_ns || !op->gpu_start_mono_ns)
+		return UNKNOWN_U64;
+	return seen_ns > op->gpu_start_mono_ns ? seen_ns - op->gpu_start_mono_ns : 0;
+}
+
+void timeline_place(const struct tick_clock *clock, const struct gpu *gpu, struct op *op)
+{
+	uint64_t posted = op->api_start_ticks ? op->api_start_ticks : op->start_ticks;
+
+	op->enqueued_ns = timeline_mono(clock, posted);
+	op->enqueue_ns = span_between(clock, op->start_ticks, op->stop_ticks);
+	place_exec(clock, op);
+	op->queue_ns = queue_ns(clock, op);
+	place_on_gpu(gpu, clock, op);
+	op->unseen_ns = unseen_ns(clock, op);
+}
+
+const char *timeline_source_text(enum timing_source source)
+{
+	static const char *const text[TIMING_END] = {
+#define X(NAME, string) [TIMING_##NAME] = string,
+		TIMING_SOURCES(X)
+#undef X
+	};
+
+	return source < TIMING_END ? text[source] : NULL;
+}
