@@ -33,9 +33,9 @@ static const char *const proto_names[] = { "LL", "LL128", "SIMPLE" };
 
 #define NAME(table, i) ((i) < sizeof(table) / sizeof((table)[0]) ? (table)[i] : NULL)
 
-#define HEAD(e, d) head(e, (d)->type, (d)->parentObj, (d)->rank)
+#define HEAD(e, d) adapt_head(e, (d)->type, (d)->parentObj, (d)->rank)
 
-static void head(struct adapt_event *e, uint64_t type, void *parent, int rank)
+static void adapt_head(struct adapt_event *e, uint64_t type, void *parent, int rank)
 {
 	e->descr.type = type;
 	e->descr.parentObj = parent;
@@ -51,7 +51,7 @@ static const uint8_t same_bytes[] = {
 	[NCI_EV_NET_PLUGIN - 1] = sizeof(struct nccl_net_plugin),
 };
 
-static void same(struct adapt_event *e, const void *member)
+static void adapt_same(struct adapt_event *e, const void *member)
 {
 	unsigned int bit = (unsigned int)__builtin_ctzll(e->descr.type);
 
@@ -85,11 +85,11 @@ void adapt_v1(struct adapt_event *e, const struct nccl_descr_v1 *d)
 		};
 		e->extra.comm_hash = p->commHash;
 	} else {
-		same(e, &d->coll);
+		adapt_same(e, &d->coll);
 	}
 }
 
-static void p2p_v2(struct adapt_event *e, const struct nccl_p2p_v2 *p)
+static void adapt_p2p_v2(struct adapt_event *e, const struct nccl_p2p_v2 *p)
 {
 	e->descr.p2p = (struct nccl_p2p_v5){
 		p->func, p->buff, p->datatype, p->count, p->peer, 0, e->descr.parentObj,
@@ -111,9 +111,9 @@ void adapt_v2(struct adapt_event *e, const struct nccl_descr_v2 *d)
 		e->extra.comm_hash = c->commHash;
 		e->extra.traffic = c->trafficBytes;
 	} else if (d->type == NCCL_P2P) {
-		p2p_v2(e, &d->p2p);
+		adapt_p2p_v2(e, &d->p2p);
 	} else {
-		same(e, &d->coll);
+		adapt_same(e, &d->coll);
 	}
 }
 
@@ -130,11 +130,11 @@ void adapt_v3(struct adapt_event *e, const struct nccl_descr_v3 *d)
 		};
 		e->extra.comm_hash = c->commHash;
 	} else if (d->type == NCCL_P2P) {
-		p2p_v2(e, &d->p2p);
+		adapt_p2p_v2(e, &d->p2p);
 	} else if (d->type == NCCL_KERNEL_CH) {
 		e->descr.kernelCh = (struct nccl_kernel_ch){ d->kernelCh.channelId, 0 };
 	} else {
-		same(e, &d->coll);
+		adapt_same(e, &d->coll);
 	}
 }
 
@@ -156,7 +156,7 @@ void adapt_v4(struct adapt_event *e, const struct nccl_descr_v4 *d)
 			d->parentObj,
 		};
 	else
-		same(e, &d->coll);
+		adapt_same(e, &d->coll);
 }
 
 #define ASSERT_LONGER(member, from)								\

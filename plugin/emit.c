@@ -41,7 +41,7 @@ RARE void count_stale(uint64_t handle)
 
 int emit_refuse(uint64_t type, uint32_t events, void **handle, const struct nccl_descr_v6 *d)
 {
-	const struct process *p = &process_self;
+	const struct plugin_process *p = &process_self;
 
 	if (!type || type & (type - 1) || type & ~(uint64_t)events)
 		PROCESS_COUNT(unknown_event);
@@ -56,7 +56,7 @@ int emit_refuse(uint64_t type, uint32_t events, void **handle, const struct nccl
 
 /* ---- parts of kernels: noted in their KernelCh, whose second line they make ------------ */
 
-RARE struct nci_ev_kernel_ch *find_kernel(uint64_t token)
+RARE struct nci_ev_kernel_ch *kernel_find(uint64_t token)
 {
 	struct nci_record *rec = shmring_find(&process_self.ring, token);
 
@@ -65,7 +65,7 @@ RARE struct nci_ev_kernel_ch *find_kernel(uint64_t token)
 
 int emit_phase(void **handle, uint64_t kernel, const struct nccl_kernel_phase *phase)
 {
-	struct nci_ev_kernel_ch *ev = find_kernel(kernel);
+	struct nci_ev_kernel_ch *ev = kernel_find(kernel);
 
 	if (!ev || phase->phaseId >= NCI_PHASES)
 		return NCCL_SUCCESS;
@@ -81,10 +81,10 @@ int emit_phase(void **handle, uint64_t kernel, const struct nccl_kernel_phase *p
 }
 
 /* A state on a handle that has no slot: of a phase, or of nothing. */
-RARE int take_strange_state(uint64_t handle, uint32_t state, const void *args)
+RARE int state_take_strange(uint64_t handle, uint32_t state, const void *args)
 {
 	struct nci_ev_kernel_ch *ev = handle != NCI_TOKEN_UNRECORDED && handle & NCI_TOKEN_OWN ?
-				      find_kernel(handle & ~NCI_TOKEN_OWN) : NULL;
+				      kernel_find(handle & ~NCI_TOKEN_OWN) : NULL;
 
 	if (!ev)
 		count_stale(handle);
@@ -95,19 +95,19 @@ RARE int take_strange_state(uint64_t handle, uint32_t state, const void *args)
 
 /* ---- which communicator ------------------------------------------------------- */
 
-static bool is_issued_here(int32_t pid)
+static bool pid_is_ours(int32_t pid)
 {
 	return pid == process_self.pid || pid == process_self.loaded_pid;
 }
 
-static bool is_ours(uint64_t context, const struct nccl_descr_v6 *d)
+static bool event_is_ours(uint64_t context, const struct nccl_descr_v6 *d)
 {
 	return context >> 32 == process_self.contexts >> 32 &&
-	       !(d->type == NCCL_PROXY_OP && !is_issued_here(d->proxyOp.pid));
+	       !(d->type == NCCL_PROXY_OP && !pid_is_ours(d->proxyOp.pid));
 }
 
 /* Steps and net events carry the issuer's context: their parent knows better. */
-static bool is_child_of_foreign(const struct nccl_descr_v6 *d)
+static bool event_is_child_of_foreign(const struct nccl_descr_v6 *d)
 {
 	const struct nci_record *parent;
 
@@ -123,11 +123,11 @@ enum { PLACE_REFUSED = -1 };
  * A context that is not simply an open communicator's: an event without one in
  * the table, and the NCI_FORM_* that tells so; or PLACE_REFUSED.
  */
-RARE int place_strange(uint64_t context, const struct nccl_descr_v6 *d)
+RARE int event_place_strange(uint64_t context, const struct nccl_descr_v6 *d)
 {
 	uint32_t comm = nci_context_comm(context);
 
-	if (is_ours(context, d)) {
+	if (event_is_ours(context, d)) {
 		if (comm == NCI_COMM_NONE)
 			return 0;	/* the table was full at its init */
 		if (process_was_open(comm))
@@ -136,7 +136,7 @@ RARE int place_strange(uint64_t context, const struct nccl_descr_v6 *d)
 			PROCESS_COUNT(bad_context);
 		return PLACE_REFUSED;
 	}
-	if ((d->type == NCCL_PROXY_OP && context) || is_child_of_foreign(d)) {
+	if ((d->type == NCCL_PROXY_OP && context) || event_is_child_of_foreign(d)) {
 		PROCESS_COUNT(foreign);
 		return NCI_FORM_FOREIGN;
 	}
@@ -144,10 +144,10 @@ RARE int place_strange(uint64_t context, const struct nccl_descr_v6 *d)
 	return PLACE_REFUSED;
 }
 
-static inline bool is_plain(uint64_t comm, const struct nccl_descr_v6 *d)
+static inline bool event_is_plain(uint64_t comm, const struct nccl_descr_v6 *d)
 {
 	return process_is_open(comm) &&
-	       (d->type != NCCL_PROXY_OP || is_issued_here(d->proxyOp.pid));
+	       (d->type != NCCL_PROXY_OP || pid_is_ours(d->proxyOp.pid));
 }
 
 /* ---- the callbacks ------------------------------------------------------------ */
@@ -158,7 +158,7 @@ static inline bool is_plain(uint64_t comm, const struct nccl_descr_v6 *d)
  * more, and what is so old that NCCL must have forgotten it: a job that hangs starts
  * no events that would dry a pool.
  */
-static bool is_abandoned(const struct nci_record *rec, void *arg)
+static bool slot_is_abandoned(const struct nci_record *rec, void *arg)
 {
 	const struct nci_ev_proxy_op *op = (const struct nci_ev_proxy_op *)rec;
 	const uint64_t *ticks = arg;
@@ -170,15 +170,15 @@ static bool is_abandoned(const struct nci_record *rec, void *arg)
 	return rec->type == NCI_EV_PROXY_OP && !rec->serial && !op->steps_done;
 }
 
-RARE struct nci_record *take_slowly(struct shmring_lane *lane, uint64_t *token)
+RARE struct nci_record *slot_take_slowly(struct shmring_lane *lane, uint64_t *token)
 {
 	uint64_t ticks = clock_ticks(process_self.clock);
 
-	return shmring_take_slowly(lane, token, is_abandoned, &ticks);
+	return shmring_take_slowly(lane, token, slot_is_abandoned, &ticks);
 }
 
 /* No lane or no slot for it.  What is decided when groups stop does not hang on that. */
-RARE int refuse(void **handle, uint32_t type)
+RARE int event_refuse(void **handle, uint32_t type)
 {
 	if (type == process_self.group)
 		*handle = (void *)NCI_TOKEN_UNRECORDED;
@@ -188,7 +188,7 @@ RARE int refuse(void **handle, uint32_t type)
 }
 
 /* All of the slot but its token.  The head is one store; the machine is little-endian. */
-INLINE void fill_slot(struct nci_record *rec, const struct nccl_descr_v6 *d,
+INLINE void slot_fill(struct nci_record *rec, const struct nccl_descr_v6 *d,
 		      const struct adapt_extra *extra, uint32_t type, uint32_t form,
 		      uint64_t comm, uint64_t ticks)
 {
@@ -206,12 +206,12 @@ INLINE void fill_slot(struct nci_record *rec, const struct nccl_descr_v6 *d,
  * decides, and a start or state begins anew in a copy, so that the others keep nothing
  * for it.
  */
-static int time_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
-		      const struct adapt_extra *extra, uint32_t clock);
-static int time_state(uint64_t handle, uint32_t state, const void *args, uint32_t clock);
+static int event_start_measured(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
+				const struct adapt_extra *extra, uint32_t clock);
+static int event_state_measured(uint64_t handle, uint32_t state, const void *args, uint32_t clock);
 
-INLINE int do_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
-		    const struct adapt_extra *extra, uint32_t clock, bool timed)
+INLINE int event_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
+		       const struct adapt_extra *extra, uint32_t clock, bool timed)
 {
 	struct shmring_lane *lane = process_lane();
 	uint64_t ticks = clock_ticks(clock), comm = context - process_self.contexts, token;
@@ -220,15 +220,15 @@ INLINE int do_start(uint64_t context, void **handle, const struct nccl_descr_v6 
 	struct nci_record *rec;
 
 	if (unlikely(cost_is_measured(ticks)) && !timed)
-		return time_start(context, handle, d, extra, clock);
+		return event_start_measured(context, handle, d, extra, clock);
 	if (unlikely(d->type & STEER_EVENTS))
 		steer_started(comm, d, ticks);
 	if (unlikely(!lane)) {
 		count_no_lane();
-		return refuse(handle, type);
+		return event_refuse(handle, type);
 	}
-	if (unlikely(!is_plain(comm, d))) {
-		int strange = place_strange(context, d);
+	if (unlikely(!event_is_plain(comm, d))) {
+		int strange = event_place_strange(context, d);
 
 		if (strange == PLACE_REFUSED)
 			return NCCL_SUCCESS;
@@ -247,13 +247,13 @@ INLINE int do_start(uint64_t context, void **handle, const struct nccl_descr_v6 
 	}
 	rec = shmring_take(lane, &token);
 	if (unlikely(!rec)) {
-		rec = take_slowly(lane, &token);
+		rec = slot_take_slowly(lane, &token);
 		if (!rec)
-			return refuse(handle, type);
+			return event_refuse(handle, type);
 	}
 	if (place)
 		*place = (uint16_t)(nci_token_slot(token) + 1);
-	fill_slot(rec, d, extra, type, form, comm, ticks);
+	slot_fill(rec, d, extra, type, form, comm, ticks);
 	if (unlikely(form & NCI_FORM_FOREIGN) && type == NCI_EV_PROXY_OP)
 		((struct nci_ev_proxy_op *)rec)->origin = context;
 	shmring_open(rec, token);
@@ -261,7 +261,7 @@ INLINE int do_start(uint64_t context, void **handle, const struct nccl_descr_v6 
 	return NCCL_SUCCESS;
 }
 
-static void take_span(struct nci_record *rec, const struct states_row *row, uint64_t ticks)
+static void span_take(struct nci_record *rec, const struct states_row *row, uint64_t ticks)
 {
 	uint32_t *span = (uint32_t *)((uint8_t *)rec + row->offset);
 
@@ -269,7 +269,8 @@ static void take_span(struct nci_record *rec, const struct states_row *row, uint
 }
 
 /* States of a ProxyStep that need no look at the clock.  False: this one does. */
-static bool take_unclocked(struct nci_record *rec, const struct states_row *row, uint32_t state)
+static bool span_take_unclocked(struct nci_record *rec, const struct states_row *row,
+				uint32_t state)
 {
 	struct nci_ev_proxy_step *step = (struct nci_ev_proxy_step *)rec;
 	uint32_t *span = (uint32_t *)((uint8_t *)rec + row->offset);
@@ -292,43 +293,43 @@ RARE void count_unknown_state(void)
 	PROCESS_COUNT(unknown_state);
 }
 
-INLINE int do_state(uint64_t handle, uint32_t state, const void *args, uint32_t clock,
-		    bool timed)
+INLINE int event_state(uint64_t handle, uint32_t state, const void *args, uint32_t clock,
+		       bool timed)
 {
 	struct nci_record *rec = shmring_find(&process_self.ring, handle);
 	const struct states_row *row;
 	uint64_t ticks;
 
 	if (unlikely(!rec))
-		return take_strange_state(handle, state, args);
+		return state_take_strange(handle, state, args);
 	row = &states_rows[state < NCCL_STATE_END ? state : 0];
 	if (unlikely(state >= NCCL_STATE_END || row->event != rec->type)) {
 		count_unknown_state();
 		return NCCL_SUCCESS;
 	}
-	if (row->when != STATES_ANY && take_unclocked(rec, row, state))
+	if (row->when != STATES_ANY && span_take_unclocked(rec, row, state))
 		return NCCL_SUCCESS;
 	ticks = clock_ticks(clock);
 	if (unlikely(cost_is_measured(ticks)) && !timed)
-		return time_state(handle, state, args, clock);
+		return event_state_measured(handle, state, args, clock);
 	rec->serial = state + 1;
 	rec->stop = ticks;
 	if (row->span)
-		take_span(rec, row, ticks);
+		span_take(rec, row, ticks);
 	if (row->take)
 		row->take(rec, (uint8_t)state, row->offset, ticks, args);
 	return NCCL_SUCCESS;
 }
 
 /* No lane to publish in: the event is lost, its slot is not. */
-RARE void drop(struct nci_record *rec, uint64_t token)
+RARE void slot_drop(struct nci_record *rec, uint64_t token)
 {
 	count_no_lane();
 	shmring_empty_elsewhere(rec, token);
 }
 
 /* A stop that finds no event: most likely its second, or a group's without a record. */
-RARE void stop_without_event(uint64_t handle)
+RARE void event_stop_unrecorded(uint64_t handle)
 {
 	if (handle == NCI_TOKEN_UNRECORDED)
 		steer_stopped(0);
@@ -337,7 +338,7 @@ RARE void stop_without_event(uint64_t handle)
 }
 
 /* Ticks that NCCL was at it after the application had ended its group; 0: not told. */
-RARE uint64_t ending_ticks(const struct nci_record *rec, uint64_t ticks)
+RARE uint64_t event_ending_ticks(const struct nci_record *rec, uint64_t ticks)
 {
 	uint32_t span = ((const struct nci_ev_group_api *)rec)->end_span;
 
@@ -345,7 +346,7 @@ RARE uint64_t ending_ticks(const struct nci_record *rec, uint64_t ticks)
 	       ticks - rec->start - nci_span_ticks(span) : 0;
 }
 
-INLINE int do_stop(uint64_t handle, uint32_t clock)
+INLINE int event_stop(uint64_t handle, uint32_t clock)
 {
 	struct nci_record *rec = shmring_find(&process_self.ring, handle);
 	struct steps_ending e = { 0 };
@@ -354,7 +355,7 @@ INLINE int do_stop(uint64_t handle, uint32_t clock)
 	uint32_t type;
 
 	if (unlikely(!rec)) {
-		stop_without_event(handle);
+		event_stop_unrecorded(handle);
 		return NCCL_SUCCESS;
 	}
 	type = rec->type;
@@ -365,13 +366,13 @@ INLINE int do_stop(uint64_t handle, uint32_t clock)
 	if (unlikely(!lane))
 		lane = process_lane();
 	if (unlikely(!lane)) {
-		drop(rec, handle);
+		slot_drop(rec, handle);
 		return NCCL_SUCCESS;
 	}
 	if (type == NCI_EV_PROXY_OP)
 		steps_close_parts(lane, rec, handle, ticks);
 	else if (unlikely(type == process_self.group))
-		took = ending_ticks(rec, ticks);
+		took = event_ending_ticks(rec, ticks);
 	if (unlikely(!(type == NCI_EV_PROXY_STEP ?
 		       steps_end(lane, rec, handle, &e, ticks) :
 		       shmring_close(lane, rec, handle, ticks))))
@@ -383,62 +384,62 @@ INLINE int do_stop(uint64_t handle, uint32_t clock)
 	return NCCL_SUCCESS;
 }
 
-static __attribute__((noinline)) int time_start(uint64_t context, void **handle,
+static __attribute__((noinline)) int event_start_measured(uint64_t context, void **handle,
 		const struct nccl_descr_v6 *d, const struct adapt_extra *extra, uint32_t clock)
 {
 	uint64_t ticks = clock_ticks(clock);
 
-	do_start(context, handle, d, extra, clock, true);
+	event_start(context, handle, d, extra, clock, true);
 	cost_add((uint32_t)__builtin_ctzll(d->type) + 1, ticks);
 	return NCCL_SUCCESS;
 }
 
-static __attribute__((noinline)) int time_state(uint64_t handle, uint32_t state, const void *args,
-						uint32_t clock)
+static __attribute__((noinline)) int event_state_measured(uint64_t handle, uint32_t state,
+							  const void *args, uint32_t clock)
 {
 	uint64_t ticks = clock_ticks(clock);
 
-	do_state(handle, state, args, clock, true);
+	event_state(handle, state, args, clock, true);
 	cost_add(states_rows[state].event, ticks);
 	return NCCL_SUCCESS;
 }
 
 /* ---- compiled for the machine's counter, and once more for where there is none --- */
 
-RARE int start_monotonic(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
-			 const struct adapt_extra *extra)
+RARE int event_start_monotonic(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
+			       const struct adapt_extra *extra)
 {
-	return do_start(context, handle, d, extra, NCI_CLOCK_MONOTONIC, false);
+	return event_start(context, handle, d, extra, NCI_CLOCK_MONOTONIC, false);
 }
 
-RARE int state_monotonic(uint64_t handle, uint32_t state, const void *args)
+RARE int event_state_monotonic(uint64_t handle, uint32_t state, const void *args)
 {
-	return do_state(handle, state, args, NCI_CLOCK_MONOTONIC, false);
+	return event_state(handle, state, args, NCI_CLOCK_MONOTONIC, false);
 }
 
-RARE int stop_monotonic(uint64_t handle)
+RARE int event_stop_monotonic(uint64_t handle)
 {
-	return do_stop(handle, NCI_CLOCK_MONOTONIC);
+	return event_stop(handle, NCI_CLOCK_MONOTONIC);
 }
 
 int emit_start(uint64_t context, void **handle, const struct nccl_descr_v6 *d,
 	       const struct adapt_extra *extra)
 {
 	if (unlikely(process_self.clock != PROCESS_COUNTER))
-		return start_monotonic(context, handle, d, extra);
-	return do_start(context, handle, d, extra, PROCESS_COUNTER, false);
+		return event_start_monotonic(context, handle, d, extra);
+	return event_start(context, handle, d, extra, PROCESS_COUNTER, false);
 }
 
 int emit_state(uint64_t handle, uint32_t state, const void *args)
 {
 	if (unlikely(process_self.clock != PROCESS_COUNTER))
-		return state_monotonic(handle, state, args);
-	return do_state(handle, state, args, PROCESS_COUNTER, false);
+		return event_state_monotonic(handle, state, args);
+	return event_state(handle, state, args, PROCESS_COUNTER, false);
 }
 
 __attribute__((flatten)) int emit_stop(uint64_t handle)
 {
 	if (unlikely(process_self.clock != PROCESS_COUNTER))
-		return stop_monotonic(handle);
-	return do_stop(handle, PROCESS_COUNTER);
+		return event_stop_monotonic(handle);
+	return event_stop(handle, PROCESS_COUNTER);
 }

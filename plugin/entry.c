@@ -12,7 +12,7 @@
 
 #define CALLER	__builtin_extract_return_addr(__builtin_return_address(0))
 
-static int init(void **context, int *mask, const struct process_comm *comm)
+static int entry_init(void **context, int *mask, const struct process_comm *comm)
 {
 	uint64_t token = process_init(comm, mask);
 
@@ -22,34 +22,34 @@ static int init(void **context, int *mask, const struct process_comm *comm)
 }
 
 #define INIT_BEFORE_V4(v)								\
-	static int init_v##v(void **context, int *mask)					\
+	static int entry_init_v##v(void **context, int *mask)				\
 	{										\
-		return init(context, mask, &(struct process_comm){			\
+		return entry_init(context, mask, &(struct process_comm){		\
 			.version = (v), .caller = CALLER });				\
 	}
 INIT_BEFORE_V4(1)
 INIT_BEFORE_V4(2)
 INIT_BEFORE_V4(3)
 
-static int init_v4(void **context, int *mask, const char *name, uint64_t id, int nnodes,
-		   int nranks, int rank, nccl_logger_fn *logger)
+static int entry_init_v4(void **context, int *mask, const char *name, uint64_t id, int nnodes,
+			 int nranks, int rank, nccl_logger_fn *logger)
 {
-	return init(context, mask, &(struct process_comm){
+	return entry_init(context, mask, &(struct process_comm){
 		4, CALLER, true, id, name, nnodes, nranks, rank, logger });
 }
 
 #define INIT_FROM_V5(v)									\
-	static int init_v##v(void **context, uint64_t id, int *mask, const char *name,	\
-			     int nnodes, int nranks, int rank, nccl_logger_fn *logger)	\
+	static int entry_init_v##v(void **context, uint64_t id, int *mask, const char *name, \
+				   int nnodes, int nranks, int rank, nccl_logger_fn *logger) \
 	{										\
-		return init(context, mask, &(struct process_comm){			\
+		return entry_init(context, mask, &(struct process_comm){		\
 			(v), CALLER, true, id, name, nnodes, nranks, rank, logger });	\
 	}
 INIT_FROM_V5(5)
 INIT_FROM_V5(6)
 INIT_FROM_V5(7)
 
-static int finalize(void *context)
+static int entry_finalize(void *context)
 {
 	process_finalize((uint64_t)context);
 	return NCCL_SUCCESS;
@@ -68,7 +68,7 @@ static int finalize(void *context)
 } while (0)
 
 #define START_BEFORE_V5(v)								\
-	static int start_v##v(void *context, void **eHandle, struct nccl_descr_v##v *d)	\
+	static int entry_start_v##v(void *context, void **eHandle, struct nccl_descr_v##v *d) \
 	{										\
 		struct adapt_event e;							\
 											\
@@ -81,19 +81,19 @@ START_BEFORE_V5(2)
 START_BEFORE_V5(3)
 START_BEFORE_V5(4)
 
-static int start_v5(void *context, void **eHandle, struct nccl_descr_v5 *d)
+static int entry_start_v5(void *context, void **eHandle, struct nccl_descr_v5 *d)
 {
 	WANTED_OR_RETURN(eHandle, d, 5);
 	return emit_start((uint64_t)context, eHandle, d, &adapt_no_extra);
 }
 
-static int start_v6(void *context, void **eHandle, struct nccl_descr_v6 *d)
+static int entry_start_v6(void *context, void **eHandle, struct nccl_descr_v6 *d)
 {
 	WANTED_OR_RETURN(eHandle, d, 6);
 	return emit_start((uint64_t)context, eHandle, d, &adapt_no_extra);
 }
 
-static int start_v7(void *context, void **eHandle, struct nccl_descr_v7 *d)
+static int entry_start_v7(void *context, void **eHandle, struct nccl_descr_v7 *d)
 {
 	struct adapt_extra extra;
 
@@ -106,17 +106,17 @@ static int start_v7(void *context, void **eHandle, struct nccl_descr_v7 *d)
 
 /* ---- state, stop -------------------------------------------------------------- */
 
-static int state_before_v4(void *eHandle, int state, union nccl_args_v1 *args)
+static int entry_state_before_v4(void *eHandle, int state, union nccl_args_v1 *args)
 {
 	return emit_state((uint64_t)eHandle, (uint32_t)state, adapt_args_v1(state, args));
 }
 
-static int state_from_v4(void *eHandle, int state, union nccl_args_v4 *args)
+static int entry_state_from_v4(void *eHandle, int state, union nccl_args_v4 *args)
 {
 	return emit_state((uint64_t)eHandle, (uint32_t)state, args);
 }
 
-static int stop(void *eHandle)
+static int entry_stop(void *eHandle)
 {
 	return emit_stop((uint64_t)eHandle);
 }
@@ -126,12 +126,12 @@ static int stop(void *eHandle)
 #define TABLE(v, state)									\
 	EXPORT extern const struct nccl_profiler_v##v ncclProfiler_v##v;		\
 	EXPORT const struct nccl_profiler_v##v ncclProfiler_v##v = {			\
-		"ncclinsp", init_v##v, start_v##v, stop, state, finalize,		\
+		"ncclinsp", entry_init_v##v, entry_start_v##v, entry_stop, state, entry_finalize, \
 	}
-TABLE(1, state_before_v4);
-TABLE(2, state_before_v4);
-TABLE(3, state_before_v4);
-TABLE(4, state_from_v4);
-TABLE(5, state_from_v4);
-TABLE(6, state_from_v4);
-TABLE(7, state_from_v4);
+TABLE(1, entry_state_before_v4);
+TABLE(2, entry_state_before_v4);
+TABLE(3, entry_state_before_v4);
+TABLE(4, entry_state_from_v4);
+TABLE(5, entry_state_from_v4);
+TABLE(6, entry_state_from_v4);
+TABLE(7, entry_state_from_v4);

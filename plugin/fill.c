@@ -18,20 +18,20 @@
 				    __attribute__((unused)) const struct nccl_descr_v6 *d, \
 				    __attribute__((unused)) const struct adapt_extra *extra)
 
-static uint16_t name_id(const char *name)
+static uint16_t fill_name_id(const char *name)
 {
 	return intern_id(&process_self.names, &process_self.ring, name);
 }
 
 /* A bool of NCCL's is a byte to us: it may hold anything. */
-static uint8_t truth(const void *byte)
+static uint8_t fill_truth(const void *byte)
 {
 	return *(const uint8_t *)byte != 0;
 }
 
-static uint32_t graph_form(const void *captured)
+static uint32_t fill_graph_form(const void *captured)
 {
-	return truth(captured) ? NCI_FORM_GRAPH : 0;
+	return fill_truth(captured) ? NCI_FORM_GRAPH : 0;
 }
 
 FILL(group)
@@ -49,10 +49,10 @@ FILL(coll)
 
 	ev->seq = c->seqNumber;
 	ev->count = c->count;
-	ev->func = name_id(c->func);
-	ev->datatype = name_id(c->datatype);
-	ev->algo = name_id(c->algo);
-	ev->proto = name_id(c->proto);
+	ev->func = fill_name_id(c->func);
+	ev->datatype = fill_name_id(c->datatype);
+	ev->algo = fill_name_id(c->algo);
+	ev->proto = fill_name_id(c->proto);
 	ev->cont = NCI_LINE_CONT;
 	ev->channels = c->nChannels;
 	ev->warps = c->nWarps;
@@ -66,7 +66,7 @@ FILL(coll)
 	ev->tag = extra->tag;
 	ev->root = c->root;
 	ev->red_op = extra->red_op;
-	ev->variant = name_id(extra->variant);
+	ev->variant = fill_name_id(extra->variant);
 	return 2 | (steer_launched(rec->start) ? NCI_FORM_WATCHED : 0);
 }
 
@@ -78,8 +78,8 @@ FILL(p2p)
 	ev->count = p->count;
 	ev->peer = p->peer;
 	ev->rank = d->rank;
-	ev->func = name_id(p->func);
-	ev->datatype = name_id(p->datatype);
+	ev->func = fill_name_id(p->func);
+	ev->datatype = fill_name_id(p->datatype);
 	ev->channels = p->nChannels;
 	CLEAR(ev->zero);
 	ev->cont = NCI_LINE_CONT;
@@ -173,7 +173,7 @@ FILL(group_api)
 	ev->begin_span = 0;
 	ev->end_span = 0;
 	CLEAR(ev->zero);
-	return 1 | graph_form(&d->groupApi.graphCaptured);
+	return 1 | fill_graph_form(&d->groupApi.graphCaptured);
 }
 
 /* An API event's second line, if there is anything to say in it: that has the tag's place. */
@@ -197,10 +197,10 @@ FILL(coll_api)
 
 	ev->count = d->collApi.count;
 	ev->stream = adapt_number(d->collApi.stream);
-	ev->func = name_id(d->collApi.func);
-	ev->datatype = name_id(d->collApi.datatype);
+	ev->func = fill_name_id(d->collApi.func);
+	ev->datatype = fill_name_id(d->collApi.datatype);
 	ev->root = d->collApi.root;
-	return fill_tag(rec, extra) | graph_form(&d->collApi.graphCaptured);
+	return fill_tag(rec, extra) | fill_graph_form(&d->collApi.graphCaptured);
 }
 
 FILL(p2p_api)
@@ -209,10 +209,10 @@ FILL(p2p_api)
 
 	ev->count = d->p2pApi.count;
 	ev->stream = adapt_number(d->p2pApi.stream);
-	ev->func = name_id(d->p2pApi.func);
-	ev->datatype = name_id(d->p2pApi.datatype);
+	ev->func = fill_name_id(d->p2pApi.func);
+	ev->datatype = fill_name_id(d->p2pApi.datatype);
 	CLEAR(ev->zero);
-	return fill_tag(rec, extra) | graph_form(&d->p2pApi.graphCaptured);
+	return fill_tag(rec, extra) | fill_graph_form(&d->p2pApi.graphCaptured);
 }
 
 FILL(kernel_launch)
@@ -231,10 +231,10 @@ FILL(ce_coll)
 
 	ev->seq = c->seqNumber;
 	ev->count = c->count;
-	ev->func = name_id(c->func);
-	ev->datatype = name_id(c->datatype);
-	ev->sync = name_id(c->syncStrategy);
-	ev->intra_sync = truth(&c->intraBatchSync);
+	ev->func = fill_name_id(c->func);
+	ev->datatype = fill_name_id(c->datatype);
+	ev->sync = fill_name_id(c->syncStrategy);
+	ev->intra_sync = fill_truth(&c->intraBatchSync);
 	ev->zero = 0;
 	ev->cont = NCI_LINE_CONT;
 	CLEAR(ev->zero1);
@@ -259,7 +259,7 @@ FILL(ce_sync)
 	CLEAR(ev->marks);
 	ev->rank = d->rank;
 	ev->ranks = d->ceCollSync.nRanks;
-	ev->complete = truth(&d->ceCollSync.isComplete);
+	ev->complete = fill_truth(&d->ceCollSync.isComplete);
 	CLEAR(ev->zero);
 	return 1;
 }
@@ -271,7 +271,7 @@ FILL(ce_batch)
 	ev->bytes = d->ceCollBatch.totalBytes;
 	CLEAR(ev->marks);
 	ev->ops_sync = (int32_t)((uint32_t)d->ceCollBatch.numOps << 1 |
-				 truth(&d->ceCollBatch.useIntraSync));
+				 fill_truth(&d->ceCollBatch.useIntraSync));
 	return 1;
 }
 

@@ -16,7 +16,7 @@ struct driver {
 	int (*get_bus_id)(char *text, int room, int device);
 };
 
-static bool find_functions(void *lib, struct driver *cu)
+static bool driver_find_functions(void *lib, struct driver *cu)
 {
 	void *uuid = loaded_symbol(lib, "cuDeviceGetUuid_v2");	/* tells MIG instances apart */
 
@@ -28,7 +28,7 @@ static bool find_functions(void *lib, struct driver *cu)
 	return cu->get_device && cu->get_uuid && cu->get_bus_id;
 }
 
-static bool ask(const struct driver *cu, struct uuid *uuid, char bus_id[32])
+static bool driver_ask(const struct driver *cu, struct uuid *uuid, char bus_id[32])
 {
 	int device;
 
@@ -36,9 +36,9 @@ static bool ask(const struct driver *cu, struct uuid *uuid, char bus_id[32])
 	       cu->get_bus_id(bus_id, 32, device) == 0;
 }
 
-bool gpu_identify(struct gpu *gpu)
+bool gpu_identify(struct gpu_identity *gpu)
 {
-	struct gpu found = { .bus_id = "" };
+	struct gpu_identity found = { .bus_id = "" };
 	struct driver cu;
 	struct uuid id;
 	bool known;
@@ -47,7 +47,7 @@ bool gpu_identify(struct gpu *gpu)
 	lib = loaded_library("libcuda.so.1");
 	if (!lib)
 		return false;
-	known = find_functions(lib, &cu) && ask(&cu, &id, found.bus_id);
+	known = driver_find_functions(lib, &cu) && driver_ask(&cu, &id, found.bus_id);
 	loaded_close(lib);
 	if (!known)
 		return false;

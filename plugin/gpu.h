@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct gpu {
+struct gpu_identity {
 	uint8_t uuid[16];
 	char bus_id[32];	/* text, zero-terminated */
 };
@@ -15,6 +15,6 @@ struct gpu {
  * the process has the driver loaded; we never load it.  False: not known, and
  * nothing is written.  Takes the loader's lock and the driver's: hold none.
  */
-bool gpu_identify(struct gpu *gpu);
+bool gpu_identify(struct gpu_identity *gpu);
 
 #endif

@@ -22,7 +22,7 @@ static const char *const job_variables[] = {
 };
 
 /* Text of a small file, without the newline at its end; "" if there is none. */
-static void read_text(const char *path, char *text, size_t room)
+static void identity_read(const char *path, char *text, size_t room)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? 0 : read(fd, text, room - 1);
@@ -36,7 +36,7 @@ static void read_text(const char *path, char *text, size_t room)
 	text[n] = '\0';
 }
 
-static uint64_t parse_decimal(const char *text)
+static uint64_t identity_decimal(const char *text)
 {
 	uint64_t value = 0;
 
@@ -52,19 +52,19 @@ uint64_t identity_start_time(pid_t pid)
 	const char *p;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	read_text(path, stat, sizeof(stat));
+	identity_read(path, stat, sizeof(stat));
 	p = strrchr(stat, ')');
 	for (int field = 2; p && field < 22; field++)
 		p = strchr(p + 1, ' ');
-	return p ? parse_decimal(p + 1) : 0;
+	return p ? identity_decimal(p + 1) : 0;
 }
 
 uint32_t identity_clock(void)
 {
 	char source[32];
 
-	read_text("/sys/devices/system/clocksource/clocksource0/current_clocksource",
-		  source, sizeof(source));
+	identity_read("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+		      source, sizeof(source));
 	return clock_kind(source);
 }
 
@@ -90,21 +90,21 @@ void identity_random(void *to, size_t bytes)
 	}
 }
 
-static int hex_digit(char c)
+static int identity_hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-static void read_boot_id(uint8_t id[16])
+static void identity_boot_id(uint8_t id[16])
 {
 	char text[64];
 	int digits = 0;
 
-	read_text("/proc/sys/kernel/random/boot_id", text, sizeof(text));
+	identity_read("/proc/sys/kernel/random/boot_id", text, sizeof(text));
 	for (const char *p = text; *p && digits < 32; p++) {
-		int value = hex_digit(*p);
+		int value = identity_hex_digit(*p);
 
 		if (value < 0)
 			continue;
@@ -113,7 +113,7 @@ static void read_boot_id(uint8_t id[16])
 	}
 }
 
-static void copy_environment(struct nci_header *h)
+static void identity_copy_environment(struct nci_header *h)
 {
 	for (size_t i = 0; i < sizeof(job_variables) / sizeof(job_variables[0]); i++) {
 		const char *value = getenv(job_variables[i]);
@@ -136,10 +136,10 @@ void identity_fill(struct nci_header *h, uint32_t clock)
 	h->start_time = identity_start_time(getpid());
 	h->uid = getuid();
 	identity_random(&h->instance, sizeof(h->instance));
-	read_boot_id(h->boot_id);
+	identity_boot_id(h->boot_id);
 	h->clock = clock;
 	clock_anchor(clock, &h->anchor);
 	snprintf(h->plugin_version, sizeof(h->plugin_version), "%s", NCCLINSP_VERSION);
-	read_text("/proc/self/comm", h->command, sizeof(h->command));
-	copy_environment(h);
+	identity_read("/proc/self/comm", h->command, sizeof(h->command));
+	identity_copy_environment(h);
 }

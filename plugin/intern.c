@@ -27,7 +27,7 @@ struct name {
 	uint32_t bytes;
 };
 
-static void cut(struct name *n, const char *text)
+static void name_cut(struct name *n, const char *text)
 {
 	n->bytes = 0;
 	while (n->bytes < sizeof(n->text) && text[n->bytes]) {
@@ -39,7 +39,7 @@ static void cut(struct name *n, const char *text)
 enum { ABSENT = 0, MAKING = -1 };
 
 /* The id among the first n entries; ABSENT; MAKING: cannot tell yet. */
-static int look_up(const struct nci_string *table, uint32_t n, const struct name *name)
+static int name_look_up(const struct nci_string *table, uint32_t n, const struct name *name)
 {
 	int r = ABSENT;
 
@@ -55,13 +55,13 @@ static int look_up(const struct nci_string *table, uint32_t n, const struct name
 	return r;
 }
 
-static uint16_t find_or_add(struct shmring *ring, const struct name *name)
+static uint16_t name_find_or_add(struct shmring *ring, const struct name *name)
 {
 	_Atomic uint32_t *count = &ring->live->strings;
 
 	for (int i = 0; i < TRIES; i++) {
 		uint32_t n = atomic_load_explicit(count, memory_order_acquire);
-		int id = look_up(ring->strings, n, name);
+		int id = name_look_up(ring->strings, n, name);
 
 		if (id > 0)
 			return (uint16_t)id;
@@ -81,7 +81,7 @@ static uint16_t find_or_add(struct shmring *ring, const struct name *name)
 	return 0;
 }
 
-static void remember(struct intern *in, const char *name, uint16_t id)
+static void intern_remember(struct intern *in, const char *name, uint16_t id)
 {
 	uint32_t at = intern_hash(name);
 	uint64_t entry = (uint64_t)(uintptr_t)name << 16 | id;
@@ -108,8 +108,8 @@ void intern_known(struct shmring *ring)
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		struct name name;
 
-		cut(&name, known[i]);
-		find_or_add(ring, &name);
+		name_cut(&name, known[i]);
+		name_find_or_add(ring, &name);
 	}
 }
 
@@ -119,14 +119,14 @@ uint16_t intern_slowly(struct intern *in, struct shmring *ring, const char *text
 	struct name name;
 	uint16_t id;
 
-	cut(&name, text);
+	name_cut(&name, text);
 	if (!name.bytes)
 		return 0;
-	id = find_or_add(ring, &name);
+	id = name_find_or_add(ring, &name);
 	if (!id)
 		atomic_fetch_add_explicit(&ring->live->no_string, 1, memory_order_relaxed);
 	if (id || atomic_load_explicit(&ring->live->strings, memory_order_relaxed) >=
 		  SHMRING_STRINGS)
-		remember(in, text, id);
+		intern_remember(in, text, id);
 	return id;
 }

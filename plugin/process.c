@@ -22,7 +22,7 @@
 
 #define LANES_AHEAD	16	/* made when communicators are; more if threads come */
 
-struct process process_self;
+struct plugin_process process_self;
 __thread struct process_thread process_thread;
 
 /* Only under the lock. */
@@ -41,7 +41,7 @@ static struct {
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 __attribute__((constructor))
-static void remember_who_loads(void)
+static void process_remember_loader(void)
 {
 	process_self.loaded_pid = getpid();
 	process_self.generation = 1;	/* a thread's begins as 0: no lane yet */
@@ -49,7 +49,7 @@ static void remember_who_loads(void)
 
 /* A clean end, of the process that made the file: the black box is not needed. */
 __attribute__((destructor))
-static void leave(void)
+static void process_leave(void)
 {
 	struct nci_live *live = atomic_load_explicit(&process_self.live,
 						     memory_order_acquire);
@@ -63,9 +63,9 @@ static void leave(void)
 }
 
 /* The one thread there is in a fresh child: nobody else looks at any of this. */
-static void forget_parent(void)
+static void process_forget_parent(void)
 {
-	struct process *p = &process_self;
+	struct plugin_process *p = &process_self;
 
 	atomic_store_explicit(&p->wanted, 0, memory_order_relaxed);
 	atomic_store_explicit(&p->live, NULL, memory_order_relaxed);
@@ -80,7 +80,7 @@ static void forget_parent(void)
 }
 
 /* `random` 0: none, as long as nobody else has taken that name. */
-static void name_file(uint32_t random)
+static void segment_name(uint32_t random)
 {
 	int n = snprintf(state.file, sizeof(state.file), NCI_FILE_PREFIX "%u.%d.%llu",
 			 (unsigned int)getuid(), (int)getpid(),
@@ -90,7 +90,7 @@ static void name_file(uint32_t random)
 		snprintf(state.file + n, sizeof(state.file) - (size_t)n, ".%u", random);
 }
 
-static int make_segment(struct process *p)
+static int segment_make(struct plugin_process *p)
 {
 	const char *dir = getenv("NCCLINSP_SHM_DIR");
 	uint32_t random;
@@ -103,12 +103,12 @@ static int make_segment(struct process *p)
 	strcpy(state.dir, dir);
 	if (access(dir, F_OK) == 0 && !room_is_memory(dir))
 		return -EMEDIUMTYPE;
-	name_file(0);
+	segment_name(0);
 	sweep_dead(dir, state.file, (int64_t)(clock_ns(CLOCK_REALTIME) / 1000000000));
 	r = shmring_create(&p->ring, dir, state.file);
 	if (r == -EEXIST) {
 		identity_random(&random, sizeof(random));
-		name_file(random | 1);
+		segment_name(random | 1);
 		r = shmring_create(&p->ring, dir, state.file);
 	}
 	if (r)
@@ -122,7 +122,7 @@ static int make_segment(struct process *p)
 }
 
 /* The upper half of a user's pointer is never this large: no foreign context fits. */
-static void draw_contexts(struct process *p)
+static void contexts_draw(struct plugin_process *p)
 {
 	uint32_t nonce;
 
@@ -133,7 +133,7 @@ static void draw_contexts(struct process *p)
 }
 
 /* Two threads of a communicator call us: one that posts, and one that drives the network. */
-static void make_room(struct process *p, uint64_t memory)
+static void segment_make_room(struct plugin_process *p, uint64_t memory)
 {
 	uint32_t threads = 1 + 2 * (state.open + 1);
 
@@ -146,16 +146,16 @@ static void make_room(struct process *p, uint64_t memory)
 }
 
 /* No communicator is open: environment, version and libnccl itself may be new. */
-static void begin(struct process *p, const struct process_comm *comm, uint32_t nccl_version,
-		  uint64_t memory)
+static void process_begin(struct plugin_process *p, const struct process_comm *comm,
+			  uint32_t nccl_version, uint64_t memory)
 {
 	if (p->pid && p->pid != getpid())
-		forget_parent();	/* a fork that ran no handlers */
+		process_forget_parent();	/* a fork that ran no handlers */
 	if (!state.watches_forks)
-		state.watches_forks = pthread_atfork(NULL, NULL, forget_parent) == 0;
+		state.watches_forks = pthread_atfork(NULL, NULL, process_forget_parent) == 0;
 	if (!p->ring.header) {
-		draw_contexts(p);
-		state.error = make_segment(p);
+		contexts_draw(p);
+		state.error = segment_make(p);
 		if (state.error)
 			return;
 		shmring_ready(&p->ring);
@@ -169,7 +169,7 @@ static void begin(struct process *p, const struct process_comm *comm, uint32_t n
 #define LOG_AS(level) (level), NCCL_LOG_INIT | NCCL_LOG_PROFILE, __FILE__, __LINE__
 
 /* Each communicator takes its own share of shared memory on its first KernelCh. */
-static void watch_comm(struct process *p, const struct process_comm *comm, uint64_t memory)
+static void comm_watch(struct plugin_process *p, const struct process_comm *comm, uint64_t memory)
 {
 	if (state.error || !steer_one_more(p, room_in(NCI_SHM_DIR, memory)) || !comm->logger)
 		return;
@@ -177,7 +177,7 @@ static void watch_comm(struct process *p, const struct process_comm *comm, uint6
 		     "timed any more: too little free in " NCI_SHM_DIR);
 }
 
-static uint32_t cut_name(struct nci_comm *entry, const char *name)
+static uint32_t comm_cut_name(struct nci_comm *entry, const char *name)
 {
 	size_t bytes = name ? strlen(name) : 0;
 
@@ -189,7 +189,7 @@ static uint32_t cut_name(struct nci_comm *entry, const char *name)
 }
 
 /* The next number whose entry is not in use; NCI_COMM_NONE: all are. */
-static uint32_t next_number(struct process *p)
+static uint32_t comm_next_number(struct plugin_process *p)
 {
 	uint32_t first = atomic_load_explicit(&p->ring.live->comms, memory_order_relaxed);
 
@@ -207,10 +207,10 @@ static uint32_t next_number(struct process *p)
 }
 
 /* gpu may be NULL.  Number of the communicator; NCI_COMM_NONE: it finds no room. */
-static uint32_t add_comm(struct process *p, const struct process_comm *comm,
-			 const struct gpu *gpu)
+static uint32_t comm_add(struct plugin_process *p, const struct process_comm *comm,
+			 const struct gpu_identity *gpu)
 {
-	uint32_t number = p->ring.header ? next_number(p) : NCI_COMM_NONE;
+	uint32_t number = p->ring.header ? comm_next_number(p) : NCI_COMM_NONE;
 	struct nci_comm *entry;
 
 	if (number == NCI_COMM_NONE)
@@ -223,7 +223,7 @@ static uint32_t add_comm(struct process *p, const struct process_comm *comm,
 	entry->rank = comm->has_id ? comm->rank : -1;
 	entry->nranks = comm->has_id ? comm->nranks : 0;
 	entry->nnodes = comm->has_id ? comm->nnodes : 0;
-	entry->name_bytes = cut_name(entry, comm->name);
+	entry->name_bytes = comm_cut_name(entry, comm->name);
 	entry->init = clock_ticks(p->clock);
 	entry->flags = comm->has_id ? NCI_COMM_HAS_ID : 0;
 	if (gpu) {
@@ -239,13 +239,13 @@ static uint32_t add_comm(struct process *p, const struct process_comm *comm,
 
 bool process_was_open(uint32_t comm)
 {
-	const struct process *p = &process_self;
+	const struct plugin_process *p = &process_self;
 	uint32_t given = atomic_load_explicit(&p->ring.live->comms, memory_order_relaxed);
 
 	return comm < NCI_COMM_NUMBERS && (given > NCI_COMM_NUMBERS || comm < given);
 }
 
-static void count_open(struct process *p)
+static void comms_count_open(struct plugin_process *p)
 {
 	if (p->ring.header)
 		atomic_store_explicit(&p->ring.live->comms_open, state.open,
@@ -268,9 +268,9 @@ static void report_muted(nccl_logger_fn *logger)
 }
 
 /* Once per first init.  NCCL's logger takes a lock of its own, never ours. */
-static void report_begin(const struct process *p, nccl_logger_fn *logger)
+static void report_begin(const struct plugin_process *p, nccl_logger_fn *logger)
 {
-	const struct steer *s = &p->steer;
+	const struct plugin_steer *s = &p->steer;
 	const char *kernels = s->mode == NCI_MODE_NEVER && s->seen & NCI_SEEN_API ?
 			      ", kernels are not timed: NCCL is older than 2.28" :
 			      s->seen & NCI_SEEN_SCARCE ?
@@ -287,7 +287,7 @@ static void report_begin(const struct process *p, nccl_logger_fn *logger)
 		       s->env.misspelt ? ", misspelt variable ignored" : "");
 }
 
-static void report_end(nccl_logger_fn *logger, const struct process *p)
+static void report_end(nccl_logger_fn *logger, const struct plugin_process *p)
 {
 	uint64_t lines = 0, refused = 0;
 	uint32_t lanes;
@@ -307,7 +307,7 @@ static void report_end(nccl_logger_fn *logger, const struct process *p)
 	       (unsigned long long)lines, lanes, (unsigned long long)refused);
 }
 
-static void set_mask(struct process *p, const struct process_comm *comm, uint32_t number,
+static void mask_set(struct plugin_process *p, const struct process_comm *comm, uint32_t number,
 		     int *mask)
 {
 	bool steered = false;
@@ -323,10 +323,10 @@ static void set_mask(struct process *p, const struct process_comm *comm, uint32_
 
 uint64_t process_init(const struct process_comm *comm, int *mask)
 {
-	struct process *p = &process_self;
+	struct plugin_process *p = &process_self;
 	uint64_t context;
 	uint32_t number;
-	struct gpu gpu;
+	struct gpu_identity gpu;
 	bool first, has_gpu = gpu_identify(&gpu);
 	uint32_t nccl_version = loaded_nccl_version(comm->caller);
 	uint64_t memory = room_in_cgroups();	/* without the lock: it may take a while */
@@ -334,18 +334,18 @@ uint64_t process_init(const struct process_comm *comm, int *mask)
 	pthread_mutex_lock(&state.lock);
 	first = state.open == 0;
 	if (first)
-		begin(p, comm, nccl_version, memory);
+		process_begin(p, comm, nccl_version, memory);
 	else
-		watch_comm(p, comm, memory);
-	make_room(p, memory);
-	number = add_comm(p, comm, has_gpu ? &gpu : NULL);
+		comm_watch(p, comm, memory);
+	segment_make_room(p, memory);
+	number = comm_add(p, comm, has_gpu ? &gpu : NULL);
 	if (number != NCI_COMM_NONE)
 		state.logger[number % SHMRING_COMMS] = comm->logger;
 	context = nci_context((uint32_t)(p->contexts >> 32), number);
 	state.open++;
-	count_open(p);
+	comms_count_open(p);
 	if (mask)
-		set_mask(p, comm, number, mask);
+		mask_set(p, comm, number, mask);
 	if (first)
 		report_begin(p, comm->logger);
 	pthread_mutex_unlock(&state.lock);
@@ -353,7 +353,7 @@ uint64_t process_init(const struct process_comm *comm, int *mask)
 }
 
 /* True: that was an open communicator. */
-static bool close_comm(struct process *p, uint64_t context)
+static bool comm_close(struct plugin_process *p, uint64_t context)
 {
 	uint32_t number = nci_context_comm(context), i = number % SHMRING_COMMS;
 
@@ -371,7 +371,7 @@ static bool close_comm(struct process *p, uint64_t context)
 }
 
 /* NCCL's library may be unmapped when its last one is gone, whatever another NCCL has open. */
-static void forget_mask(struct process *p, uint32_t number)
+static void mask_forget(struct plugin_process *p, uint32_t number)
 {
 	bool last = number != NCI_COMM_NONE && state.is_steered[number % SHMRING_COMMS] &&
 		    --state.steered == 0;
@@ -384,14 +384,14 @@ static void forget_mask(struct process *p, uint32_t number)
 
 void process_finalize(uint64_t context)
 {
-	struct process *p = &process_self;
+	struct plugin_process *p = &process_self;
 	uint32_t number = nci_context_comm(context);
 
 	pthread_mutex_lock(&state.lock);
-	if (close_comm(p, context)) {
+	if (comm_close(p, context)) {
 		state.open--;
-		count_open(p);
-		forget_mask(p, number);
+		comms_count_open(p);
+		mask_forget(p, number);
 		if (state.open == 0 && number != NCI_COMM_NONE)
 			report_end(state.logger[number % SHMRING_COMMS], p);
 	}
@@ -400,7 +400,7 @@ void process_finalize(uint64_t context)
 
 struct shmring_lane *process_lane_slowly(struct process_thread *thread)
 {
-	struct process *p = &process_self;
+	struct plugin_process *p = &process_self;
 	uint32_t generation = p->generation;
 
 	if (!atomic_load_explicit(&p->live, memory_order_acquire))

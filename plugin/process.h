@@ -24,7 +24,7 @@
 #define INLINE		static inline __attribute__((always_inline))
 #define RARE		static __attribute__((noinline, cold))	/* out of the callbacks' way */
 
-struct process {
+struct plugin_process {
 	/* Read by every callback. */
 	_Alignas(64) _Atomic uint32_t wanted;	/* events that get a handle; 0: muted */
 	uint32_t clock;			/* NCI_CLOCK_* */
@@ -38,7 +38,7 @@ struct process {
 	pid_t loaded_pid;		/* the one that loaded us: NCCL goes by it after fork too */
 	struct shmring ring;
 	struct intern names;
-	struct steer steer;
+	struct plugin_steer steer;
 };
 
 /* The lane of a thread; void if its generation is not the process's. */
@@ -49,7 +49,7 @@ struct process_thread {
 	struct steer_thread steer;
 };
 
-extern struct process process_self;
+extern struct plugin_process process_self;
 extern __thread struct process_thread process_thread;
 
 /* A communicator at init; v1 to v3 tell nothing of it: has_id is false, logger NULL. */

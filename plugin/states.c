@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-static void take_marks(struct nci_record *rec, uint8_t state, uint8_t offset, uint64_t ticks,
-		       const void *args)
+static void states_take_marks(struct nci_record *rec, uint8_t state, uint8_t offset, uint64_t ticks,
+			      const void *args)
 {
 	struct nci_marks *marks = (struct nci_marks *)((uint8_t *)rec + offset);
 	uint32_t span = nci_span(rec->start, ticks);
@@ -24,15 +24,15 @@ static void take_marks(struct nci_record *rec, uint8_t state, uint8_t offset, ui
 		marks->count++;
 }
 
-static void take_appended(struct nci_record *rec, uint8_t state, uint8_t offset,
-			  uint64_t ticks, const void *args)
+static void states_take_appended(struct nci_record *rec, uint8_t state, uint8_t offset,
+				 uint64_t ticks, const void *args)
 {
-	take_marks(rec, state, offset, ticks, args);
+	states_take_marks(rec, state, offset, ticks, args);
 	if (args)
 		memcpy(&((struct nci_ev_proxy_ctrl *)rec)->appended, args, sizeof(int32_t));
 }
 
-static uint64_t word(const void *args)
+static uint64_t states_word(const void *args)
 {
 	uint64_t value;
 
@@ -40,8 +40,8 @@ static uint64_t word(const void *args)
 	return value;
 }
 
-static void take_size(struct nci_record *rec, uint8_t state, uint8_t offset, uint64_t ticks,
-		      const void *args)
+static void states_take_size(struct nci_record *rec, uint8_t state, uint8_t offset, uint64_t ticks,
+			     const void *args)
 {
 	uint64_t bytes;
 
@@ -50,27 +50,27 @@ static void take_size(struct nci_record *rec, uint8_t state, uint8_t offset, uin
 	(void)ticks;
 	if (!args)
 		return;
-	bytes = word(args);
+	bytes = states_word(args);
 	((struct nci_ev_proxy_step *)rec)->bytes =
 		bytes < NCI_BYTES_UNKNOWN ? (uint32_t)bytes : NCI_BYTES_UNKNOWN - 1;
 }
 
-static void take_gpu_stop(struct nci_record *rec, uint8_t state, uint8_t offset,
-			  uint64_t ticks, const void *args)
+static void states_take_gpu_stop(struct nci_record *rec, uint8_t state, uint8_t offset,
+				 uint64_t ticks, const void *args)
 {
 	(void)state;
 	(void)offset;
 	(void)ticks;
 	if (args)
-		((struct nci_ev_kernel_ch *)rec)->gpu_stop = word(args);
+		((struct nci_ev_kernel_ch *)rec)->gpu_stop = states_word(args);
 }
 
 /*
  * NCCL <= 2.26 gives a running total that begins anywhere: what it grows by
  * between the states of one operation is that operation's.
  */
-static void take_total(struct nci_record *rec, uint8_t state, uint8_t offset, uint64_t ticks,
-		       const void *args)
+static void states_take_total(struct nci_record *rec, uint8_t state, uint8_t offset, uint64_t ticks,
+			      const void *args)
 {
 	struct nci_ev_proxy_op *op = (struct nci_ev_proxy_op *)rec;
 	uint32_t total;
@@ -80,7 +80,7 @@ static void take_total(struct nci_record *rec, uint8_t state, uint8_t offset, ui
 	(void)ticks;
 	if (!args)
 		return;
-	total = (uint32_t)word(args);
+	total = (uint32_t)states_word(args);
 	if (op->has_total)
 		op->bytes += total - op->last_total;
 	op->last_total = total;
@@ -88,7 +88,8 @@ static void take_total(struct nci_record *rec, uint8_t state, uint8_t offset, ui
 }
 
 #define AT(name, field) offsetof(struct nci_ev_##name, field)
-#define OP(i) { NCI_EV_PROXY_OP, AT(proxy_op, state_span) + (i) * 4, true, STATES_ANY, take_total }
+#define OP(i) \
+	{ NCI_EV_PROXY_OP, AT(proxy_op, state_span) + (i) * 4, true, STATES_ANY, states_take_total }
 #define STEP(i, when, fn) \
 	{ NCI_EV_PROXY_STEP, AT(proxy_step, span) + (i) * 4, true, STATES_##when, fn }
 #define CTRL(fn) { NCI_EV_PROXY_CTRL, AT(proxy_ctrl, marks), false, STATES_ANY, fn }
@@ -104,22 +105,22 @@ const struct states_row states_rows[NCCL_STATE_END] = {
 	[NCCL_OP_RECV_DONE]		= OP(3),
 	[NCCL_STEP_SEND_GPU_WAIT]	= STEP(0, STARTED, NULL),
 	[NCCL_STEP_SEND_PEER_WAIT]	= STEP(1, FIRST, NULL),
-	[NCCL_STEP_SEND_WAIT]		= STEP(2, ANY, take_size),
+	[NCCL_STEP_SEND_WAIT]		= STEP(2, ANY, states_take_size),
 	[NCCL_STEP_RECV_WAIT]		= STEP(0, ANY, NULL),
-	[NCCL_STEP_RECV_FLUSH_WAIT]	= STEP(1, ANY, take_size),
+	[NCCL_STEP_RECV_FLUSH_WAIT]	= STEP(1, ANY, states_take_size),
 	[NCCL_STEP_RECV_GPU_WAIT]	= STEP(2, ANY, NULL),
-	[NCCL_CTRL_IDLE]		= CTRL(take_marks),
-	[NCCL_CTRL_ACTIVE]		= CTRL(take_marks),
-	[NCCL_CTRL_SLEEP]		= CTRL(take_marks),
-	[NCCL_CTRL_WAKEUP]		= CTRL(take_marks),
-	[NCCL_CTRL_APPEND]		= CTRL(take_marks),
-	[NCCL_CTRL_APPEND_END]		= CTRL(take_appended),
+	[NCCL_CTRL_IDLE]		= CTRL(states_take_marks),
+	[NCCL_CTRL_ACTIVE]		= CTRL(states_take_marks),
+	[NCCL_CTRL_SLEEP]		= CTRL(states_take_marks),
+	[NCCL_CTRL_WAKEUP]		= CTRL(states_take_marks),
+	[NCCL_CTRL_APPEND]		= CTRL(states_take_marks),
+	[NCCL_CTRL_APPEND_END]		= CTRL(states_take_appended),
 	[NCCL_OP_IN_PROGRESS] = { NCI_EV_PROXY_OP, AT(proxy_op, progress_span),
 		true, STATES_ANY, NULL },
 	[NCCL_NET_PLUGIN_UPDATE] = { NCI_EV_NET_PLUGIN, AT(net_plugin, marks),
-		false, STATES_ANY, take_marks },
+		false, STATES_ANY, states_take_marks },
 	[NCCL_KERNEL_CH_STOP] = { NCI_EV_KERNEL_CH, AT(kernel_ch, stop_span),
-		true, STATES_ANY, take_gpu_stop },
+		true, STATES_ANY, states_take_gpu_stop },
 	[NCCL_GROUP_API_START_STOP] = { NCI_EV_GROUP_API, AT(group_api, begin_span),
 		true, STATES_ANY, NULL },
 	[NCCL_GROUP_API_END_START] = { NCI_EV_GROUP_API, AT(group_api, end_span),
@@ -129,11 +130,11 @@ const struct states_row states_rows[NCCL_STATE_END] = {
 	[NCCL_CE_COLL_COMPLETE] = { NCI_EV_CE_COLL, AT(ce_coll, end_span),
 		true, STATES_ANY, NULL },
 	[NCCL_CE_SYNC_START] = { NCI_EV_CE_SYNC, AT(ce_sync, marks),
-		false, STATES_ANY, take_marks },
+		false, STATES_ANY, states_take_marks },
 	[NCCL_CE_SYNC_COMPLETE] = { NCI_EV_CE_SYNC, AT(ce_sync, marks),
-		false, STATES_ANY, take_marks },
+		false, STATES_ANY, states_take_marks },
 	[NCCL_CE_BATCH_START] = { NCI_EV_CE_BATCH, AT(ce_batch, marks),
-		false, STATES_ANY, take_marks },
+		false, STATES_ANY, states_take_marks },
 	[NCCL_CE_BATCH_COMPLETE] = { NCI_EV_CE_BATCH, AT(ce_batch, marks),
-		false, STATES_ANY, take_marks },
+		false, STATES_ANY, states_take_marks },
 };

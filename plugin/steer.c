@@ -41,12 +41,12 @@
 
 /* ---- NCCL's mask ------------------------------------------------------------------ */
 
-static bool steer_is_on(const struct steer *s)
+static bool steer_is_on(const struct plugin_steer *s)
 {
 	return GET(s->value) & NCCL_KERNEL_CH;
 }
 
-static uint32_t steer_asked(const struct steer *s)
+static uint32_t steer_asked(const struct plugin_steer *s)
 {
 	int *mask = atomic_load_explicit(&s->mask, memory_order_acquire);
 
@@ -54,7 +54,7 @@ static uint32_t steer_asked(const struct steer *s)
 }
 
 /* The spare bits say how many send: none, one, several. */
-static uint32_t steer_with_spare_bits(const struct steer *s, uint32_t value)
+static uint32_t steer_with_spare_bits(const struct plugin_steer *s, uint32_t value)
 {
 	uint32_t all = value;
 
@@ -66,7 +66,7 @@ static uint32_t steer_with_spare_bits(const struct steer *s, uint32_t value)
 }
 
 /* False, and nothing is stored: the mask does not hold `old` any more. */
-static bool steer_swap(struct steer *s, uint32_t old, uint32_t value)
+static bool steer_swap(struct plugin_steer *s, uint32_t old, uint32_t value)
 {
 	int *mask = atomic_load_explicit(&s->mask, memory_order_acquire), seen = (int)old;
 
@@ -75,9 +75,9 @@ static bool steer_swap(struct steer *s, uint32_t old, uint32_t value)
 						    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-static void steer_store(struct process *p, uint32_t old, uint32_t value, uint64_t ticks)
+static void steer_store(struct plugin_process *p, uint32_t old, uint32_t value, uint64_t ticks)
 {
-	struct steer *s = &p->steer;
+	struct plugin_steer *s = &p->steer;
 	struct nci_steer *out = &p->ring.header->steer;
 	bool switches = (value ^ old) & NCCL_KERNEL_CH;
 
@@ -111,9 +111,9 @@ static void steer_drifts(uint64_t comm, uint64_t ticks)
 }
 
 /* A mask that is neither our last value nor the one before is somebody's order. */
-static bool steer_is_outside(struct process *p, uint32_t asked, uint64_t ticks)
+static bool steer_is_outside(struct plugin_process *p, uint32_t asked, uint64_t ticks)
 {
-	struct steer *s = &p->steer;
+	struct plugin_steer *s = &p->steer;
 	uint32_t value = level_essence(asked);
 
 	if (value == GET(s->value) || (value == s->before && !(GET(s->seen) & NCI_SEEN_OUTSIDE)))
@@ -138,7 +138,7 @@ struct steer_moment {
 	bool sent;		/* the calling thread is within a group of sends */
 };
 
-static bool steer_wants_kernels(const struct steer *s, const struct steer_moment *now)
+static bool steer_wants_kernels(const struct plugin_steer *s, const struct steer_moment *now)
 {
 	uint32_t seen = GET(s->seen), mask = s->modern ? s->start.mask : s->now.mask;
 
@@ -153,7 +153,7 @@ static bool steer_wants_kernels(const struct steer *s, const struct steer_moment
 	       now->real_ns % s->period_ns < s->length_ns;
 }
 
-static bool steer_may_switch(struct steer *s, bool on, bool sent)
+static bool steer_may_switch(struct plugin_steer *s, bool on, bool sent)
 {
 	const struct process_thread *sender = GET(s->sender);
 	uint32_t seen = GET(s->seen);
@@ -175,9 +175,9 @@ static bool steer_may_switch(struct steer *s, bool on, bool sent)
  * flight go on coming and belong to them: what was wanted once stays so.  But at `off`
  * groups are nothing to record, they are only there for us.
  */
-static void steer_take_level(struct process *p, uint32_t level)
+static void steer_take_level(struct plugin_process *p, uint32_t level)
 {
-	struct steer *s = &p->steer;
+	struct plugin_steer *s = &p->steer;
 	uint32_t wanted;
 
 	if (level == s->start.level)
@@ -195,9 +195,9 @@ static void steer_take_level(struct process *p, uint32_t level)
 }
 
 /* Put into force what environment and control file come to now. */
-static void steer_resolve(struct process *p, const struct steer_moment *now, bool first)
+static void steer_resolve(struct plugin_process *p, const struct steer_moment *now, bool first)
 {
-	struct steer *s = &p->steer;
+	struct plugin_steer *s = &p->steer;
 	const struct nci_control *file = &s->orders.file;
 	struct nci_steer *out = &p->ring.header->steer;
 	struct orders_result r = { .level = s->start.level, .sample = NCI_SAMPLE_BUDGET };
@@ -223,9 +223,10 @@ static void steer_resolve(struct process *p, const struct steer_moment *now, boo
 	SET(out->sample, s->sample);
 }
 
-static void steer_look_at_control(struct process *p, const struct steer_moment *now, bool first)
+static void steer_look_at_control(struct plugin_process *p, const struct steer_moment *now,
+				  bool first)
 {
-	struct steer *s = &p->steer;
+	struct plugin_steer *s = &p->steer;
 	struct nci_steer *out = &p->ring.header->steer;
 	bool changed = first || (s->until_ns && now->mono_ns >= s->until_ns);
 
@@ -241,7 +242,7 @@ static void steer_look_at_control(struct process *p, const struct steer_moment *
 		steer_resolve(p, now, first);
 }
 
-static void steer_pass_time(struct steer *s, uint64_t mono_ns)
+static void steer_pass_time(struct plugin_steer *s, uint64_t mono_ns)
 {
 	uint64_t passed = mono_ns - s->decided_ns;
 
@@ -254,9 +255,9 @@ static void steer_pass_time(struct steer *s, uint64_t mono_ns)
 		atomic_fetch_or_explicit(&s->seen, NCI_SEEN_END, memory_order_relaxed);
 }
 
-static void steer_tell(struct process *p, uint64_t mono_ns)
+static void steer_tell(struct plugin_process *p, uint64_t mono_ns)
 {
-	const struct steer *s = &p->steer;
+	const struct plugin_steer *s = &p->steer;
 	uint64_t settle_ns = s->env.settle_s * SECOND_NS;
 	bool settles = s->mode == NCI_MODE_BURST && s->active_ns < settle_ns &&
 		       s->now.mask & NCCL_KERNEL_CH;
@@ -266,9 +267,9 @@ static void steer_tell(struct process *p, uint64_t mono_ns)
 	    settles ? mono_ns + settle_ns - s->active_ns : 0);
 }
 
-static void steer_decide(struct process *p, const struct steer_moment *now)
+static void steer_decide(struct plugin_process *p, const struct steer_moment *now)
 {
-	struct steer *s = &p->steer;
+	struct plugin_steer *s = &p->steer;
 	uint32_t old = steer_asked(s), value;
 	bool on, was_on = old & NCCL_KERNEL_CH;
 
@@ -290,17 +291,17 @@ static void steer_decide(struct process *p, const struct steer_moment *now)
 
 /* ---- when ------------------------------------------------------------------------------ */
 
-static bool steer_try(struct steer *s)
+static bool steer_try(struct plugin_steer *s)
 {
 	return !atomic_exchange_explicit(&s->busy, 1, memory_order_acquire);
 }
 
-static void steer_leave(struct steer *s)
+static void steer_leave(struct plugin_steer *s)
 {
 	atomic_store_explicit(&s->busy, 0, memory_order_release);
 }
 
-static struct steer_moment steer_now(const struct process *p, bool sent)
+static struct steer_moment steer_now(const struct plugin_process *p, bool sent)
 {
 	return (struct steer_moment){
 		.mono_ns = clock_ns(CLOCK_MONOTONIC), .real_ns = clock_ns(CLOCK_REALTIME),
@@ -308,7 +309,7 @@ static struct steer_moment steer_now(const struct process *p, bool sent)
 	};
 }
 
-RARE void steer_look(struct steer *s, bool sent)
+RARE void steer_look(struct plugin_steer *s, bool sent)
 {
 	struct steer_moment now;
 	uint64_t coarse_ns, at_ns, edge_ns;
@@ -327,7 +328,7 @@ RARE void steer_look(struct steer *s, bool sent)
 }
 
 /* A clock that was set back must not keep us quiet. */
-static bool steer_is_due(const struct steer *s)
+static bool steer_is_due(const struct plugin_steer *s)
 {
 	uint64_t now = clock_ns(CLOCK_REALTIME_COARSE), due = GET(s->due_ns);
 
@@ -337,7 +338,7 @@ static bool steer_is_due(const struct steer *s)
 
 void steer_stopped(uint64_t took)
 {
-	struct steer *s = &process_self.steer;
+	struct plugin_steer *s = &process_self.steer;
 	struct steer_thread *t = &STEER_SELF->steer;
 
 	if (t->open)
@@ -352,7 +353,7 @@ void steer_stopped(uint64_t took)
 /* ---- what is posted ---------------------------------------------------------------------- */
 
 /* True: for the first time. */
-static bool steer_saw(struct steer *s, uint32_t what)
+static bool steer_saw(struct plugin_steer *s, uint32_t what)
 {
 	if (GET(s->seen) & what)
 		return false;
@@ -362,7 +363,7 @@ static bool steer_saw(struct steer *s, uint32_t what)
 }
 
 /* Whoever has found that nobody else sends, and is about to store, must not. */
-RARE void steer_begin_to_send(struct steer *s, struct steer_thread *t)
+RARE void steer_begin_to_send(struct plugin_steer *s, struct steer_thread *t)
 {
 	const struct process_thread *first = NULL;
 
@@ -380,7 +381,7 @@ RARE void steer_begin_to_send(struct steer *s, struct steer_thread *t)
 	}
 }
 
-static struct steer_comm *steer_comm_of(struct steer *s, uint64_t comm)
+static struct steer_comm *steer_comm_of(struct plugin_steer *s, uint64_t comm)
 {
 	return &s->comm[comm < NCI_COMM_NUMBERS ? comm % SHMRING_COMMS : SHMRING_COMMS];
 }
@@ -389,7 +390,7 @@ static struct steer_comm *steer_comm_of(struct steer *s, uint64_t comm)
  * Several roots in one group become AllGatherV from NCCL 2.29.2 on, which speaks version 6.
  * With version 7 no Broadcast is counted, since none is watched; and none is waited for.
  */
-static void steer_saw_broadcast(struct steer *s, const struct steer_thread *t, uint64_t comm,
+static void steer_saw_broadcast(struct plugin_steer *s, const struct steer_thread *t, uint64_t comm,
 				int root, uint64_t ticks)
 {
 	struct steer_comm *c = steer_comm_of(s, comm);
@@ -407,7 +408,7 @@ static void steer_saw_broadcast(struct steer *s, const struct steer_thread *t, u
 	}
 }
 
-static void steer_saw_send(struct steer *s, struct steer_thread *t, uint64_t comm)
+static void steer_saw_send(struct plugin_steer *s, struct steer_thread *t, uint64_t comm)
 {
 	struct steer_comm *c = steer_comm_of(s, comm);
 
@@ -419,7 +420,7 @@ static void steer_saw_send(struct steer *s, struct steer_thread *t, uint64_t com
 		steer_saw(s, NCI_SEEN_ALLGATHERV);
 }
 
-static void steer_begin_group(struct steer *s, struct steer_thread *t,
+static void steer_begin_group(struct plugin_steer *s, struct steer_thread *t,
 			      const struct nccl_descr_v6 *d, uint64_t ticks)
 {
 	if (d->groupApi.groupDepth <= 1)
@@ -438,7 +439,7 @@ static void steer_begin_group(struct steer *s, struct steer_thread *t,
 
 void steer_started(uint64_t comm, const struct nccl_descr_v6 *d, uint64_t ticks)
 {
-	struct steer *s = &process_self.steer;
+	struct plugin_steer *s = &process_self.steer;
 	struct steer_thread *t = &STEER_SELF->steer;
 
 	if (d->type == NCCL_GROUP_API) {
@@ -459,7 +460,7 @@ void steer_started(uint64_t comm, const struct nccl_descr_v6 *d, uint64_t ticks)
 
 bool steer_launched(uint64_t ticks)
 {
-	struct steer *s = &process_self.steer;
+	struct plugin_steer *s = &process_self.steer;
 	struct steer_thread *t = &STEER_SELF->steer;
 
 	t->launched = true;
@@ -473,13 +474,13 @@ bool steer_launched(uint64_t ticks)
 /* ---- begin and end ------------------------------------------------------------------------ */
 
 /* A mask or level that somebody chose for its every event is taken at its word. */
-static bool steer_is_by_name(const struct steer *s)
+static bool steer_is_by_name(const struct plugin_steer *s)
 {
 	return s->env.has_mask || (s->env.has_level && s->env.level == NCI_LEVEL_TRACE);
 }
 
 /* The environment's word, then the daemon's, then what is usual for this NCCL. */
-static void steer_choose_mode(struct steer *s, uint64_t spare_bytes)
+static void steer_choose_mode(struct plugin_steer *s, uint64_t spare_bytes)
 {
 	const struct nci_control *file = &s->orders.file;
 	uint32_t named = s->env.mode ? s->env.mode : steer_is_by_name(s) ? NCI_MODE_ALWAYS : 0;
@@ -502,7 +503,7 @@ static void steer_choose_mode(struct steer *s, uint64_t spare_bytes)
 	}
 }
 
-static void steer_take_environment(const struct steer *s, int version, struct level *lv)
+static void steer_take_environment(const struct plugin_steer *s, int version, struct level *lv)
 {
 	if (s->env.has_mask)
 		level_take_mask(lv, version, s->env.mask);
@@ -510,11 +511,11 @@ static void steer_take_environment(const struct steer *s, int version, struct le
 		level_take(lv, version, s->env.level);
 }
 
-void steer_begin(struct process *p, int version, uint32_t nccl_version, uint64_t spare_bytes)
+void steer_begin(struct plugin_process *p, int version, uint32_t nccl_version, uint64_t spare_bytes)
 {
 	struct nci_steer *out = &p->ring.header->steer;
 	struct steer_moment now = steer_now(p, false);
-	struct steer *s = &p->steer;
+	struct plugin_steer *s = &p->steer;
 
 	if (s->version)
 		orders_close(&s->orders);
@@ -545,7 +546,7 @@ void steer_begin(struct process *p, int version, uint32_t nccl_version, uint64_t
 }
 
 /* Callbacks decide within microseconds, if they are let run. */
-static bool steer_wait(struct steer *s)
+static bool steer_wait(struct plugin_steer *s)
 {
 	for (int i = 0; i < PATIENCE; i++) {
 		if (steer_try(s))
@@ -555,34 +556,34 @@ static bool steer_wait(struct steer *s)
 	return false;
 }
 
-void steer_end(struct process *p)
+void steer_end(struct plugin_process *p)
 {
-	struct steer *s = &p->steer;
+	struct plugin_steer *s = &p->steer;
 
 	atomic_store_explicit(&s->mask, NULL, memory_order_release);
 	if (steer_wait(s))	/* a thread that has begun to decide still has the pointer */
 		steer_leave(s);
 }
 
-void steer_forget(struct process *p)
+void steer_forget(struct plugin_process *p)
 {
 	orders_close(&p->steer.orders);
 	memset(&p->steer, 0, sizeof(p->steer));
 	STEER_SELF->steer = (struct steer_thread){ .open = false };
 }
 
-bool steer_one_more(struct process *p, uint64_t spare_bytes)
+bool steer_one_more(struct plugin_process *p, uint64_t spare_bytes)
 {
-	struct steer *s = &p->steer;
+	struct plugin_steer *s = &p->steer;
 
 	return spare_bytes < SPARE_BYTES && !s->modern && s->mode != NCI_MODE_NEVER &&
 	       !steer_is_by_name(s) && s->start.mask & NCCL_KERNEL_CH &&
 	       steer_saw(s, NCI_SEEN_SCARCE);
 }
 
-bool steer_mask(struct process *p, int version, int *mask)
+bool steer_mask(struct plugin_process *p, int version, int *mask)
 {
-	struct steer *s = &p->steer;
+	struct plugin_steer *s = &p->steer;
 	int *known = GET(s->mask);
 	struct level own;
 

@@ -37,7 +37,7 @@
 #include "plugin/orders.h"
 #include "shmring/producer.h"
 
-struct process;
+struct plugin_process;
 struct process_thread;
 
 #define STEER_FIRST_S		60	/* kernels are timed for so long, from NCCL 2.31 on */
@@ -50,7 +50,7 @@ struct steer_comm {
 	_Atomic uint32_t send;		/* group */
 };
 
-struct steer {
+struct plugin_steer {
 	/* Shared by all threads. */
 	_Atomic uint32_t busy;		/* one thread decides; the others go on */
 	_Atomic uint32_t value;		/* our last value of NCCL's mask, spare bits left out */
@@ -93,19 +93,20 @@ struct steer_thread {
 };
 
 /* The first communicator.  Under the lock of inits, as all that takes a process here. */
-void steer_begin(struct process *p, int version, uint32_t nccl_version, uint64_t spare_bytes);
+void steer_begin(struct plugin_process *p, int version, uint32_t nccl_version,
+		 uint64_t spare_bytes);
 
 /* One more: true if kernels are not timed any more, since shared memory has become scarce. */
-bool steer_one_more(struct process *p, uint64_t spare_bytes);
+bool steer_one_more(struct plugin_process *p, uint64_t spare_bytes);
 
 /* Write the mask that an init leaves in its NCCL; true: that NCCL is the one steered. */
-bool steer_mask(struct process *p, int version, int *mask);
+bool steer_mask(struct plugin_process *p, int version, int *mask);
 
 /* The last communicator of the NCCL that is steered is gone, and the mask with it. */
-void steer_end(struct process *p);
+void steer_end(struct plugin_process *p);
 
 /* Forget all that the parent has decided, in a forked child. */
-void steer_forget(struct process *p);
+void steer_forget(struct plugin_process *p);
 
 /* ---- from callbacks; `comm` is the communicator's number, or NCI_COMM_NONE or above ---- */
 

@@ -30,7 +30,7 @@ struct nci_record *steps_open_sums(struct shmring_lane *lane, struct nci_ev_prox
 }
 
 /* NCCL lost sight of a step: its record says so. */
-static void close_step(struct shmring_lane *lane, struct nci_record *rec, uint64_t token,
+static void step_close(struct shmring_lane *lane, struct nci_record *rec, uint64_t token,
 		       uint64_t ticks)
 {
 	struct steps_ending e;
@@ -49,7 +49,7 @@ uint64_t steps_settle_place(struct shmring_lane *lane, uint16_t note, uint64_t o
 	if (!open)
 		return 0;
 	if (((struct nci_ev_proxy_step *)open)->step != step) {
-		close_step(lane, open, token, ticks);
+		step_close(lane, open, token, ticks);
 		return 0;
 	}
 	if (!(open->form & NCI_FORM_SEND))
@@ -57,7 +57,7 @@ uint64_t steps_settle_place(struct shmring_lane *lane, uint16_t note, uint64_t o
 	return token;
 }
 
-static void close_open_steps(struct shmring_lane *lane, const struct nci_ev_proxy_op *op,
+static void steps_close_open(struct shmring_lane *lane, const struct nci_ev_proxy_op *op,
 			     struct nci_slot *pool, uint64_t token, uint64_t ticks)
 {
 	for (int i = 0; i < STEPS_OPEN; i++) {
@@ -66,7 +66,7 @@ static void close_open_steps(struct shmring_lane *lane, const struct nci_ev_prox
 						      NCI_EV_PROXY_STEP, token, &step);
 
 		if (open)
-			close_step(lane, open, step, ticks);
+			step_close(lane, open, step, ticks);
 	}
 }
 
@@ -79,7 +79,7 @@ void steps_close_parts(struct shmring_lane *lane, const struct nci_record *rec, 
 	struct nci_record *sums;
 	uint64_t sums_token;
 
-	close_open_steps(lane, op, pool, token, ticks);
+	steps_close_open(lane, op, pool, token, ticks);
 	sums = steps_noted(pool, op->sums, NCI_EV_PROXY_SUMS, token, &sums_token);
 	if (sums)
 		shmring_close(lane, sums, sums_token, sums->stop);

@@ -17,7 +17,7 @@
 #include "shmring/producer.h"
 
 /* "<decimal>" and the character after it; false: no digits there. */
-static bool take_number(const char **p, uint64_t *value)
+static bool sweep_take_number(const char **p, uint64_t *value)
 {
 	const char *from = *p;
 
@@ -27,18 +27,20 @@ static bool take_number(const char **p, uint64_t *value)
 	return *p != from;
 }
 
-static bool parse_name(const char *name, uint64_t *uid, uint64_t *pid, uint64_t *start)
+static bool sweep_parse_name(const char *name, uint64_t *uid, uint64_t *pid, uint64_t *start)
 {
 	const char *p = name + sizeof(NCI_FILE_PREFIX) - 1;
 	uint64_t random;
 
 	if (strncmp(name, NCI_FILE_PREFIX, sizeof(NCI_FILE_PREFIX) - 1) != 0)
 		return false;
-	return take_number(&p, uid) && *p++ == '.' && take_number(&p, pid) && *p++ == '.' &&
-	       take_number(&p, start) && (!*p || (*p++ == '.' && take_number(&p, &random) && !*p));
+	return sweep_take_number(&p, uid) && *p++ == '.' && sweep_take_number(&p, pid) &&
+		*p++ == '.' &&
+	       sweep_take_number(&p, start) &&
+	       (!*p || (*p++ == '.' && sweep_take_number(&p, &random) && !*p));
 }
 
-static bool is_old_file_of(int fd, uid_t uid, int64_t now_s)
+static bool sweep_is_old_file(int fd, uid_t uid, int64_t now_s)
 {
 	struct stat st;
 
@@ -46,20 +48,20 @@ static bool is_old_file_of(int fd, uid_t uid, int64_t now_s)
 	       now_s - (int64_t)st.st_mtime > SWEEP_AGE_S;
 }
 
-static bool is_dead(int dirfd, const char *name, int64_t now_s)
+static bool sweep_is_dead(int dirfd, const char *name, int64_t now_s)
 {
 	uint64_t uid, pid, start;
 	bool dead;
 	int fd;
 
-	if (!parse_name(name, &uid, &pid, &start) || uid != getuid())
+	if (!sweep_parse_name(name, &uid, &pid, &start) || uid != getuid())
 		return false;
 	if (identity_start_time((pid_t)pid) == start)
 		return false;
 	fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return false;
-	dead = is_old_file_of(fd, (uid_t)uid, now_s) && !shmring_is_held(fd);
+	dead = sweep_is_old_file(fd, (uid_t)uid, now_s) && !shmring_is_held(fd);
 	close(fd);
 	return dead;
 }
@@ -73,7 +75,7 @@ void sweep_dead(const char *dir, const char *own, int64_t now_s)
 		return;
 	while ((entry = readdir(d)))
 		if (strcmp(entry->d_name, own) != 0 &&
-		    is_dead(dirfd(d), entry->d_name, now_s))
+		    sweep_is_dead(dirfd(d), entry->d_name, now_s))
 			unlinkat(dirfd(d), entry->d_name, 0);
 	closedir(d);
 }

@@ -21,7 +21,7 @@
 static int mask;		/* NCCL's */
 static void *context;
 static struct steer_moment now;
-static struct steer *const s = &process_self.steer;
+static struct plugin_steer *const s = &process_self.steer;
 static char path[256];
 static struct nci_control file;
 

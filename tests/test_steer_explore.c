@@ -74,7 +74,7 @@ static struct {
 static const struct scenario *scenario;
 static jmp_buf explorer;
 static int running;
-static struct steer first_state;	/* as each schedule begins */
+static struct plugin_steer first_state;	/* as each schedule begins */
 static struct nci_header header;
 static struct nci_live live;
 static int mask;
@@ -286,7 +286,7 @@ static void play_schedule(void)
 
 static void prepare(void)
 {
-	struct steer *s = &process_self.steer;
+	struct plugin_steer *s = &process_self.steer;
 
 	process_self.ring.header = &header;
 	process_self.ring.live = &live;
@@ -338,7 +338,7 @@ END_TEST
 START_TEST(first_send_adds_nothing_to_a_mask_that_has_just_become_another)
 {
 	static struct process_thread thread;
-	static struct steer s;
+	static struct plugin_steer s;
 
 	mask = NCCL_GROUP_API;		/* level off */
 	atomic_store(&s.mask, &mask);
