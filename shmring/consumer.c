@@ -12,7 +12,7 @@
 #define LINES_MAX	(1u << 20)
 #define CURSOR_MAX	(UINT64_C(1) << 62)	/* no lane lives that long */
 
-static bool power_of_two(uint32_t n)
+static bool is_power_of_two(uint32_t n)
 {
 	return n && !(n & (n - 1));
 }
@@ -22,9 +22,9 @@ int shmring_reader_init(struct shmring_reader *r, const struct nci_lane *line,
 {
 	uint64_t ring, pool;
 
-	if (!power_of_two(line->lines) || line->lines > LINES_MAX)
+	if (!is_power_of_two(line->lines) || line->lines > LINES_MAX)
 		return -EPROTO;
-	if (!power_of_two(line->slots) || line->slots > 1u << NCI_TOKEN_SLOT_BITS)
+	if (!is_power_of_two(line->slots) || line->slots > 1u << NCI_TOKEN_SLOT_BITS)
 		return -EPROTO;
 	ring = (uint64_t)line->lines * NCI_LINE_BYTES;
 	pool = (uint64_t)line->slots * NCI_SLOT_BYTES;
@@ -40,19 +40,19 @@ int shmring_reader_init(struct shmring_reader *r, const struct nci_lane *line,
 	return 0;
 }
 
-static uint64_t load(const _Atomic uint64_t *p)
+static uint64_t consumer_load(const _Atomic uint64_t *p)
 {
 	return atomic_load_explicit(p, memory_order_relaxed);
 }
 
 /* Lines older than this were overwritten, or are being. */
-static uint64_t oldest_whole(const struct shmring_reader *r, uint64_t begin)
+static uint64_t reader_oldest_whole(const struct shmring_reader *r, uint64_t begin)
 {
 	return begin > r->lines ? begin - r->lines : 0;
 }
 
 /* Invariant: next <= to <= end; `end` is a record's end, `to` need not be. */
-static void skip_to(struct shmring_reader *r, uint64_t line)
+static void reader_skip_to(struct shmring_reader *r, uint64_t line)
 {
 	if (r->next < line) {
 		r->next = line < r->to ? line : r->to;
@@ -63,7 +63,7 @@ static void skip_to(struct shmring_reader *r, uint64_t line)
 int shmring_want(struct shmring_reader *r, const struct nci_lane *seen,
 		 struct nci_line *buf, uint32_t room, struct shmring_span span[2])
 {
-	uint64_t end = load(&seen->end), begin = load(&seen->begin);
+	uint64_t end = consumer_load(&seen->end), begin = consumer_load(&seen->begin);
 	uint64_t count, at, tail;
 
 	if (end < r->next || end > CURSOR_MAX || begin > CURSOR_MAX)
@@ -71,7 +71,7 @@ int shmring_want(struct shmring_reader *r, const struct nci_lane *seen,
 	r->to = r->end = end;
 	if (begin < end)
 		begin = end;	/* the two words need not be of one moment */
-	skip_to(r, oldest_whole(r, begin));
+	reader_skip_to(r, reader_oldest_whole(r, begin));
 
 	count = r->to - r->next;
 	if (count > room) {
@@ -101,7 +101,7 @@ int shmring_want(struct shmring_reader *r, const struct nci_lane *seen,
 
 unsigned shmring_fill_percent(const struct shmring_reader *r, const struct nci_lane *seen)
 {
-	uint64_t end = load(&seen->end);
+	uint64_t end = consumer_load(&seen->end);
 
 	if (end <= r->next)
 		return 0;
@@ -112,16 +112,16 @@ unsigned shmring_fill_percent(const struct shmring_reader *r, const struct nci_l
 
 int shmring_settle(struct shmring_reader *r, const struct nci_lane *again)
 {
-	uint64_t begin = load(&again->begin);
+	uint64_t begin = consumer_load(&again->begin);
 
 	if (begin < r->to || begin > CURSOR_MAX)
 		return -EPROTO;
-	skip_to(r, oldest_whole(r, begin));
+	reader_skip_to(r, reader_oldest_whole(r, begin));
 	return 0;
 }
 
 /* Serials start at 1 and wrap, so the gap before the first one is exact below 2^32. */
-static void count_gap(struct shmring_reader *r, uint32_t serial)
+static void reader_count_gap(struct shmring_reader *r, uint32_t serial)
 {
 	uint32_t gap = serial - r->serial - 1;
 
@@ -154,7 +154,7 @@ int shmring_next(struct shmring_reader *r, const struct nci_record **out)
 			return -EPROTO;
 		r->resync = false;
 		r->next += lines;
-		count_gap(r, rec->serial);
+		reader_count_gap(r, rec->serial);
 		*out = rec;
 		return 1;
 	}

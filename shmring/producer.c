@@ -36,7 +36,7 @@ static size_t page_up(size_t bytes)
 }
 
 /* Growing a file past the limit would not only fail: SIGXFSZ would kill the job. */
-static bool is_within_limit(uint64_t bytes)
+static bool file_is_within_limit(uint64_t bytes)
 {
 	struct rlimit limit;
 
@@ -44,18 +44,18 @@ static bool is_within_limit(uint64_t bytes)
 }
 
 /* posix_fallocate() gives up when a signal arrives; the job's signals are not our fault. */
-static int allocate(int fd, off_t offset, size_t bytes)
+static int file_allocate(int fd, off_t offset, size_t bytes)
 {
 	int r = EINTR;
 
-	if (!is_within_limit((uint64_t)offset + bytes))
+	if (!file_is_within_limit((uint64_t)offset + bytes))
 		return -EFBIG;
 	for (int tries = 0; r == EINTR && tries < 16; tries++)
 		r = posix_fallocate(fd, offset, (off_t)bytes);
 	return -r;
 }
 
-static void *map(int fd, off_t offset, size_t bytes)
+static void *file_map(int fd, off_t offset, size_t bytes)
 {
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
 		       fd, offset);
@@ -63,7 +63,7 @@ static void *map(int fd, off_t offset, size_t bytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-static int take_lock(int fd)
+static int file_take_lock(int fd)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
@@ -81,7 +81,7 @@ bool shmring_is_held(int fd)
  * Containers may share a directory and not their process numbers: a file of our
  * name that somebody holds is another process's.
  */
-static bool is_in_use(int dirfd, const char *name)
+static bool file_is_in_use(int dirfd, const char *name)
 {
 	int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	bool held = fd >= 0 && shmring_is_held(fd);
@@ -103,13 +103,13 @@ int shmring_move_up(int fd)
 	return r;
 }
 
-static int open_exclusively(int dirfd, const char *name)
+static int file_open_exclusively(int dirfd, const char *name)
 {
 	int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
 	int fd = openat(dirfd, name, flags, 0600);
 
 	if (fd < 0 && errno == EEXIST) {
-		if (is_in_use(dirfd, name) || unlinkat(dirfd, name, 0) < 0)
+		if (file_is_in_use(dirfd, name) || unlinkat(dirfd, name, 0) < 0)
 			return -EEXIST;
 		fd = openat(dirfd, name, flags, 0600);
 	}
@@ -128,14 +128,14 @@ bool shmring_is_file(int fd, dev_t dev, ino_t ino, struct stat *st)
 	return shmring_stat(fd, st) && st->st_dev == dev && st->st_ino == ino;
 }
 
-static bool is_still_ours(const struct shmring *ring)
+static bool file_is_still_ours(const struct shmring *ring)
 {
 	struct stat st;
 
 	return shmring_is_file(ring->fd, ring->dev, ring->ino, &st);
 }
 
-static void lay_out(struct shmring *ring, void *base)
+static void ring_lay_out(struct shmring *ring, void *base)
 {
 	struct nci_header *h = base;
 	uint8_t *p = base;
@@ -175,16 +175,16 @@ int shmring_create(struct shmring *ring, const char *dir, const char *name)
 	dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dirfd < 0)
 		return -errno;
-	fd = open_exclusively(dirfd, name);
+	fd = file_open_exclusively(dirfd, name);
 	if (fd < 0) {
 		r = fd;
 		goto close_dir;
 	}
-	r = allocate(fd, 0, bytes);
+	r = file_allocate(fd, 0, bytes);
 	if (r)
 		goto remove;
-	base = map(fd, 0, bytes);
-	r = base ? take_lock(fd) : -ENOMEM;
+	base = file_map(fd, 0, bytes);
+	r = base ? file_take_lock(fd) : -ENOMEM;
 	if (!r && !shmring_stat(fd, &st))
 		r = -errno;
 	if (r)
@@ -197,7 +197,7 @@ int shmring_create(struct shmring *ring, const char *dir, const char *name)
 	ring->pid = getpid();
 	ring->tables_bytes = bytes;
 	ring->most = NCI_MAX_LANES;
-	lay_out(ring, base);
+	ring_lay_out(ring, base);
 	close(dirfd);
 	return 0;
 
@@ -224,7 +224,7 @@ void shmring_forget(struct shmring *ring)
 		if (ring->lane[i].ring)
 			munmap(ring->lane[i].ring, LANE_BYTES);
 	munmap(ring->header, ring->tables_bytes);
-	if (is_still_ours(ring))
+	if (file_is_still_ours(ring))
 		close(ring->fd);
 	memset(ring, 0, sizeof(*ring));
 }
@@ -333,8 +333,8 @@ static struct shmring_lane *lane_make(struct shmring *ring)
 	line = &ring->directory[i];
 	atomic_store_explicit(&line->state, NCI_LANE_MAKING, memory_order_relaxed);
 	offset = (off_t)(ring->tables_bytes + (size_t)i * LANE_BYTES);
-	if (is_still_ours(ring) && allocate(ring->fd, offset, LANE_BYTES) == 0)
-		base = map(ring->fd, offset, LANE_BYTES);
+	if (file_is_still_ours(ring) && file_allocate(ring->fd, offset, LANE_BYTES) == 0)
+		base = file_map(ring->fd, offset, LANE_BYTES);
 	if (!base) {
 		atomic_store_explicit(&line->state, NCI_LANE_REFUSED, memory_order_release);
 		return NULL;
@@ -445,7 +445,7 @@ struct nci_record *shmring_take_slowly(struct shmring_lane *lane, uint64_t *toke
 
 /* The slot may get a new event meanwhile; whoever copies finds out by its token. */
 __attribute__((no_sanitize("thread")))
-static void copy_slot(struct nci_slot *copy, const struct nci_record *rec)
+static void slot_copy(struct nci_slot *copy, const struct nci_record *rec)
 {
 	*copy = *(const struct nci_slot *)rec;
 }
@@ -455,7 +455,7 @@ bool shmring_close_elsewhere(struct shmring_lane *lane, struct nci_record *rec,
 {
 	struct nci_slot copy;
 
-	copy_slot(&copy, rec);
+	slot_copy(&copy, rec);
 	if (!shmring_empty_elsewhere(rec, token))
 		return false;
 	((struct nci_record *)&copy)->token = token;
