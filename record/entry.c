@@ -40,15 +40,15 @@ static __thread uint32_t my_number;	/* 0: not written down yet */
 
 /* ---- records ---- */
 
-static uint32_t string_bytes(const char *s)
+static uint32_t record_string_bytes(const char *s)
 {
 	return s ? 1 + (uint32_t)strnlen(s, RECORD_STRING_MAX) : 1;
 }
 
 /* Returns where the next one goes. */
-static uint8_t *put_string(uint8_t *to, const char *s)
+static uint8_t *record_put_string(uint8_t *to, const char *s)
 {
-	uint32_t bytes = string_bytes(s);
+	uint32_t bytes = record_string_bytes(s);
 
 	*to = s ? (uint8_t)bytes : 0;
 	if (s)
@@ -60,7 +60,7 @@ static uint8_t *put_string(uint8_t *to, const char *s)
  * Room for a head and `bytes` more, with all of the head written but its size,
  * and the offset as its object; NULL: lost.
  */
-static struct record_head *take(enum record_verb verb, int api, uint32_t bytes)
+static struct record_head *record_take(enum record_verb verb, int api, uint32_t bytes)
 {
 	uint64_t offset;
 	struct record_head *head = store_take(record_padded(sizeof(*head) + bytes), &offset);
@@ -76,54 +76,54 @@ static struct record_head *take(enum record_verb verb, int api, uint32_t bytes)
 }
 
 /* A reader of a killed process's file sees a record whole or not at all. */
-static void publish(struct record_head *head, uint32_t bytes)
+static void record_publish(struct record_head *head, uint32_t bytes)
 {
 	__atomic_store_n(&head->size, (uint16_t)record_padded(sizeof(*head) + bytes),
 			 __ATOMIC_RELEASE);
 }
 
 /* False: there is no room, perhaps until the next init. */
-static bool introduce_thread(void)
+static bool record_introduce_thread(void)
 {
 	char name[RECORD_STRING_MAX + 1] = "";
 	struct record_head *head;
 	uint32_t bytes;
 
 	prctl(PR_GET_NAME, name);
-	bytes = string_bytes(name);
-	head = take(RECORD_THREAD, 0, bytes);
+	bytes = record_string_bytes(name);
+	head = record_take(RECORD_THREAD, 0, bytes);
 	if (!head)
 		return false;
 	my_number = atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) + 1;
 	head->thread = my_number;
 	head->object = (uint64_t)syscall(SYS_gettid);
-	put_string((uint8_t *)(head + 1), name);
-	publish(head, bytes);
+	record_put_string((uint8_t *)(head + 1), name);
+	record_publish(head, bytes);
 	return true;
 }
 
-static struct record_head *begin(enum record_verb verb, int api, uint32_t bytes)
+static struct record_head *record_begin(enum record_verb verb, int api, uint32_t bytes)
 {
-	if (__builtin_expect(!my_number, 0) && !introduce_thread())
+	if (__builtin_expect(!my_number, 0) && !record_introduce_thread())
 		return NULL;	/* this one call is lost */
-	return take(verb, api, bytes);
+	return record_take(verb, api, bytes);
 }
 
 /* Verbs with an object and nothing else. */
-static int put_plain(enum record_verb verb, void *object)
+static int record_put_plain(enum record_verb verb, void *object)
 {
-	struct record_head *head = begin(verb, 0, 0);
+	struct record_head *head = record_begin(verb, 0, 0);
 
 	if (head) {
 		head->object = (uint64_t)object;
-		publish(head, 0);
+		record_publish(head, 0);
 	}
 	return NCCL_SUCCESS;
 }
 
 /* ---- init, finalize ---- */
 
-struct comm {
+struct record_comm {
 	int version;
 	uint64_t id;
 	const char *name;
@@ -132,7 +132,7 @@ struct comm {
 };
 
 /* Older NCCLs can abort on KernelCh; those from 2.29.2 to 2.30 may never end with it. */
-static int all_events(int version)
+static int record_all_events(int version)
 {
 	static const int events[] = {
 		0, NCCL_EVENTS_V1, NCCL_EVENTS_V2, NCCL_EVENTS_V3 & ~NCCL_KERNEL_CH,
@@ -143,16 +143,16 @@ static int all_events(int version)
 	return events[version];
 }
 
-static int wanted_events(int version)
+static int record_wanted_events(int version)
 {
 	const char *s = getenv("NCCL_PROFILE_EVENT_MASK");
 	char *end;
 	long mask = s ? strtol(s, &end, 0) : 0;
 
-	return s && *s && !*end ? (int)mask : all_events(version);
+	return s && *s && !*end ? (int)mask : record_all_events(version);
 }
 
-static uint64_t limit_bytes(void)
+static uint64_t record_limit_bytes(void)
 {
 	const char *s = getenv("NCCLINSP_RECORD_MIB");
 	unsigned long mib = s ? strtoul(s, NULL, 10) : 0;
@@ -160,7 +160,7 @@ static uint64_t limit_bytes(void)
 	return (uint64_t)(mib && mib <= 1 << 20 ? mib : MIB_DEFAULT) << 20;
 }
 
-static const char *advice(int r)
+static const char *record_advice(int r)
 {
 	static const struct { int error; const char *what; } table[] = {
 		{ EEXIST,	": put %p into NCCLINSP_RECORD, or remove the file" },
@@ -177,59 +177,59 @@ static const char *advice(int r)
 #define LOG_AS(level) (level), NCCL_LOG_INIT | NCCL_LOG_PROFILE, __FILE__, __LINE__
 
 /* Once. */
-static void tell(nccl_logger_fn *logger, int r)
+static void record_tell(nccl_logger_fn *logger, int r)
 {
 	if (state.told)
 		return;
 	state.told = true;
 	if (logger && r)
 		logger(LOG_AS(NCCL_LOG_WARN), "ncclinsp: nothing is recorded: %s: %s%s",
-		       store_path(), strerror(-r), advice(r));
+		       store_path(), strerror(-r), record_advice(r));
 	else if (logger)
 		logger(LOG_AS(NCCL_LOG_INFO), "ncclinsp: recording into %s", store_path());
 	else if (r)
 		dprintf(STDERR_FILENO, "ncclinsp: nothing is recorded: %s: %s%s\n",
-			store_path(), strerror(-r), advice(r));
+			store_path(), strerror(-r), record_advice(r));
 }
 
-static uint64_t put_init(const struct comm *comm, int mask)
+static uint64_t record_put_init(const struct record_comm *comm, int mask)
 {
-	uint32_t bytes = (uint32_t)sizeof(struct record_init) + string_bytes(comm->name);
-	struct record_head *head = begin(RECORD_INIT, comm->version, bytes);
+	uint32_t bytes = (uint32_t)sizeof(struct record_init) + record_string_bytes(comm->name);
+	struct record_head *head = record_begin(RECORD_INIT, comm->version, bytes);
 	struct record_init *init = (struct record_init *)(head + 1);
 
 	if (!head)
 		return 0;
 	*init = (struct record_init){ comm->id, comm->nnodes, comm->nranks, comm->rank,
 				      (uint32_t)mask };
-	put_string((uint8_t *)(init + 1), comm->name);
-	publish(head, bytes);
+	record_put_string((uint8_t *)(init + 1), comm->name);
+	record_publish(head, bytes);
 	return head->object;
 }
 
 /* Never fails: NCCL would unload us under other communicators. */
-static int init(void **context, int *mask, const struct comm *comm)
+static int recorder_init(void **context, int *mask, const struct record_comm *comm)
 {
 	const char *pattern = getenv("NCCLINSP_RECORD");
 	int wanted, r;
 
 	pthread_mutex_lock(&state.lock);
-	r = store_open(pattern ? pattern : "", limit_bytes(), comm->version);
-	tell(comm->logger, r);
-	wanted = r ? 0 : wanted_events(comm->version);
+	r = store_open(pattern ? pattern : "", record_limit_bytes(), comm->version);
+	record_tell(comm->logger, r);
+	wanted = r ? 0 : record_wanted_events(comm->version);
 	state.open++;
 	if (mask)
 		__atomic_store_n(mask, wanted, __ATOMIC_RELAXED);
 	if (context)
-		*context = (void *)put_init(comm, wanted);
+		*context = (void *)record_put_init(comm, wanted);
 	pthread_mutex_unlock(&state.lock);
 	return NCCL_SUCCESS;
 }
 
-static int finalize(void *context)
+static int recorder_finalize(void *context)
 {
 	pthread_mutex_lock(&state.lock);
-	put_plain(RECORD_FINALIZE, context);
+	record_put_plain(RECORD_FINALIZE, context);
 	if (state.open && --state.open == 0)
 		store_close();
 	pthread_mutex_unlock(&state.lock);
@@ -237,27 +237,28 @@ static int finalize(void *context)
 }
 
 #define INIT_BEFORE_V4(v)								\
-	static int init_v##v(void **context, int *mask)					\
+	static int recorder_init_v##v(void **context, int *mask)			\
 	{										\
-		return init(context, mask, &(struct comm){ .version = (v) });		\
+		return recorder_init(context, mask, &(struct record_comm){ .version = (v) }); \
 	}
 INIT_BEFORE_V4(1)
 INIT_BEFORE_V4(2)
 INIT_BEFORE_V4(3)
 
-static int init_v4(void **context, int *mask, const char *name, uint64_t id, int nnodes,
-		   int nranks, int rank, nccl_logger_fn *logger)
+static int recorder_init_v4(void **context, int *mask, const char *name, uint64_t id, int nnodes,
+			    int nranks, int rank, nccl_logger_fn *logger)
 {
-	return init(context, mask,
-		    &(struct comm){ 4, id, name, nnodes, nranks, rank, logger });
+	return recorder_init(context, mask,
+			     &(struct record_comm){ 4, id, name, nnodes, nranks, rank, logger });
 }
 
 #define INIT_FROM_V5(v)									\
-	static int init_v##v(void **context, uint64_t id, int *mask, const char *name,	\
-			     int nnodes, int nranks, int rank, nccl_logger_fn *logger)	\
+	static int recorder_init_v##v(void **context, uint64_t id, int *mask,		\
+				      const char *name, int nnodes, int nranks,		\
+				      int rank, nccl_logger_fn *logger)			\
 	{										\
-		return init(context, mask,						\
-			    &(struct comm){ (v), id, name, nnodes, nranks, rank, logger }); \
+		return recorder_init(context, mask, &(struct record_comm){		\
+			(v), id, name, nnodes, nranks, rank, logger });			\
 	}
 INIT_FROM_V5(5)
 INIT_FROM_V5(6)
@@ -265,7 +266,7 @@ INIT_FROM_V5(7)
 
 /* ---- events ---- */
 
-static const char *string_at(const void *descr, uint32_t offset)
+static const char *record_string_at(const void *descr, uint32_t offset)
 {
 	const char *s;
 
@@ -273,7 +274,7 @@ static const char *string_at(const void *descr, uint32_t offset)
 	return s;
 }
 
-static int start(int version, void *context, void **handle, const void *descr)
+static int recorder_start(int version, void *context, void **handle, const void *descr)
 {
 	const struct shape *shape;
 	struct record_head *head;
@@ -287,8 +288,8 @@ static int start(int version, void *context, void **handle, const void *descr)
 	image = record_padded(shape->bytes);
 	bytes = (uint32_t)sizeof(uint64_t) + image;
 	for (int i = 0; i < SHAPE_STRINGS && shape->string[i]; i++)
-		bytes += string_bytes(string_at(descr, shape->string[i]));
-	head = begin(RECORD_START, version, bytes);
+		bytes += record_string_bytes(record_string_at(descr, shape->string[i]));
+	head = record_begin(RECORD_START, version, bytes);
 	if (!head)
 		return NCCL_SUCCESS;
 	*handle = (void *)head->object;
@@ -297,14 +298,14 @@ static int start(int version, void *context, void **handle, const void *descr)
 	memcpy(to + sizeof(uint64_t), descr, shape->bytes);
 	to += sizeof(uint64_t) + image;
 	for (int i = 0; i < SHAPE_STRINGS && shape->string[i]; i++)
-		to = put_string(to, string_at(descr, shape->string[i]));
-	publish(head, bytes);
+		to = record_put_string(to, record_string_at(descr, shape->string[i]));
+	record_publish(head, bytes);
 	return NCCL_SUCCESS;
 }
 
-static int put_state(int version, void *handle, int value, const void *args, uint32_t bytes)
+static int recorder_state(int version, void *handle, int value, const void *args, uint32_t bytes)
 {
-	struct record_head *head = begin(RECORD_STATE, version, sizeof(struct record_state));
+	struct record_head *head = record_begin(RECORD_STATE, version, sizeof(struct record_state));
 	struct record_state *to = (struct record_state *)(head + 1);
 
 	if (!head)
@@ -314,29 +315,32 @@ static int put_state(int version, void *handle, int value, const void *args, uin
 	to->args_bytes = args ? bytes : 0;
 	if (args && value != NCCL_GROUP_API_START_STOP && value != NCCL_GROUP_API_END_START)
 		memcpy(to->args, args, bytes);
-	publish(head, sizeof(*to));
+	record_publish(head, sizeof(*to));
 	return NCCL_SUCCESS;
 }
 
-static int stop(void *handle)
+static int recorder_stop(void *handle)
 {
-	return put_plain(RECORD_STOP, handle);
+	return record_put_plain(RECORD_STOP, handle);
 }
 
 /* ---- the tables ---- */
 
 #define TABLE(v, argsv)									\
-	static int start_v##v(void *context, void **handle, struct nccl_descr_v##v *d)	\
+	static int recorder_start_v##v(void *context, void **handle,			\
+				       struct nccl_descr_v##v *d)			\
 	{										\
-		return start(v, context, handle, d);					\
+		return recorder_start(v, context, handle, d);				\
 	}										\
-	static int state_v##v(void *handle, int value, union nccl_args_v##argsv *args)	\
+	static int recorder_state_v##v(void *handle, int value,				\
+				       union nccl_args_v##argsv *args)			\
 	{										\
-		return put_state(v, handle, value, args, sizeof(*args));		\
+		return recorder_state(v, handle, value, args, sizeof(*args));		\
 	}										\
 	EXPORT extern const struct nccl_profiler_v##v ncclProfiler_v##v;		\
 	EXPORT const struct nccl_profiler_v##v ncclProfiler_v##v = {			\
-		"ncclinsp-record", init_v##v, start_v##v, stop, state_v##v, finalize,	\
+		"ncclinsp-record", recorder_init_v##v, recorder_start_v##v,		\
+		recorder_stop, recorder_state_v##v, recorder_finalize,			\
 	}
 TABLE(1, 1);
 TABLE(2, 1);

@@ -42,7 +42,7 @@ static struct {
 } store = { .next = CLOSED, .fd = -1 };
 
 /* A child has the mapping, but not the threads, and the file is its parent's. */
-static void forget_parent(void)
+static void store_forget_parent(void)
 {
 	store.header = NULL;
 	store.is_open = false;
@@ -52,7 +52,7 @@ static void forget_parent(void)
 }
 
 __attribute__((destructor))
-static void leave(void)
+static void store_leave(void)
 {
 	store_close();
 }
@@ -60,7 +60,7 @@ static void leave(void)
 /* ---- making the file ---- */
 
 /* The text that %c stands for; NULL: none. */
-static const char *expansion(char c, const char *pid, const char *host)
+static const char *pattern_expansion(char c, const char *pid, const char *host)
 {
 	switch (c) {
 	case 'p': return pid;
@@ -70,7 +70,7 @@ static const char *expansion(char c, const char *pid, const char *host)
 	return NULL;
 }
 
-static int expand(char *to, size_t room, const char *pattern)
+static int pattern_expand(char *to, size_t room, const char *pattern)
 {
 	char pid[16], host[64] = "";
 	size_t n = 0;
@@ -79,7 +79,7 @@ static int expand(char *to, size_t room, const char *pattern)
 	gethostname(host, sizeof(host) - 1);
 	for (; *pattern; pattern++) {
 		char one[2] = { *pattern };
-		const char *part = *pattern == '%' ? expansion(*++pattern, pid, host) : one;
+		const char *part = *pattern == '%' ? pattern_expansion(*++pattern, pid, host) : one;
 
 		if (!part)
 			return -EINVAL;
@@ -90,7 +90,7 @@ static int expand(char *to, size_t room, const char *pattern)
 	return n ? 0 : -EINVAL;
 }
 
-static int get_blocks(uint64_t from, uint64_t to)
+static int store_get_blocks(uint64_t from, uint64_t to)
 {
 	int saved = errno, r;
 
@@ -101,7 +101,7 @@ static int get_blocks(uint64_t from, uint64_t to)
 	return r;
 }
 
-static void read_program(char *to, size_t room)
+static void store_read_program(char *to, size_t room)
 {
 	int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? 0 : read(fd, to, room - 1);
@@ -111,7 +111,7 @@ static void read_program(char *to, size_t room)
 	to[n > 0 ? n - 1 : 0] = 0;	/* cuts off the line's end */
 }
 
-static void fill_header(struct record_header *h, int api)
+static void store_fill_header(struct record_header *h, int api)
 {
 	memcpy(h->magic, RECORD_MAGIC, sizeof(h->magic));
 	h->version = RECORD_VERSION;
@@ -121,17 +121,17 @@ static void fill_header(struct record_header *h, int api)
 	h->realtime_ns = clock_ns(CLOCK_REALTIME);
 	h->monotonic_ns = clock_ns(CLOCK_MONOTONIC);
 	gethostname(h->host, sizeof(h->host) - 1);
-	read_program(h->program, sizeof(h->program));
+	store_read_program(h->program, sizeof(h->program));
 }
 
-static int map_file(uint64_t limit)
+static int store_map_file(uint64_t limit)
 {
 	void *at;
 	int r;
 
 	if (ftruncate(store.fd, (off_t)limit) < 0)
 		return -errno;
-	r = get_blocks(0, CHUNK_BYTES);
+	r = store_get_blocks(0, CHUNK_BYTES);
 	if (r)
 		return r;
 	at = mmap(NULL, limit, PROT_READ | PROT_WRITE, MAP_SHARED, store.fd, 0);
@@ -141,16 +141,16 @@ static int map_file(uint64_t limit)
 	return 0;
 }
 
-static int make_file(const char *pattern, uint64_t limit, int api)
+static int store_make_file(const char *pattern, uint64_t limit, int api)
 {
-	int r = expand(store.path, sizeof(store.path), pattern);
+	int r = pattern_expand(store.path, sizeof(store.path), pattern);
 
 	if (r)
 		return r;
 	store.fd = open(store.path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (store.fd < 0)
 		return -errno;
-	r = map_file(limit);
+	r = store_map_file(limit);
 	if (r) {
 		unlink(store.path);
 		close(store.fd);
@@ -158,7 +158,7 @@ static int make_file(const char *pattern, uint64_t limit, int api)
 		return r;
 	}
 	store.limit = limit;
-	fill_header(store.header, api);
+	store_fill_header(store.header, api);
 	atomic_store_explicit(&store.ready, CHUNK_BYTES, memory_order_relaxed);
 	atomic_store_explicit(&store.next, sizeof(*store.header), memory_order_release);
 	return 0;
@@ -167,7 +167,7 @@ static int make_file(const char *pattern, uint64_t limit, int api)
 /* ---- open and close ---- */
 
 /* Go on where the file was cut; the blocks behind it are gone. */
-static int go_on(void)
+static int store_go_on(void)
 {
 	if (ftruncate(store.fd, (off_t)store.limit) < 0)
 		return -errno;
@@ -186,10 +186,10 @@ int store_open(const char *pattern, uint64_t limit_bytes, int api)
 	if (store.has_hole)
 		return -ENOSPC;
 	if (!store.watches_forks)
-		store.watches_forks = pthread_atfork(NULL, NULL, forget_parent) == 0;
+		store.watches_forks = pthread_atfork(NULL, NULL, store_forget_parent) == 0;
 	if (limit_bytes < CHUNK_BYTES)
 		limit_bytes = CHUNK_BYTES;
-	r = store.header ? go_on() : make_file(pattern, limit_bytes, api);
+	r = store.header ? store_go_on() : store_make_file(pattern, limit_bytes, api);
 	store.is_open = r == 0;
 	return r;
 }
@@ -214,7 +214,7 @@ void store_close(void)
 /* ---- records ---- */
 
 /* Several threads may ask for overlapping blocks: the file system does not mind. */
-static bool grow(uint64_t end)
+static bool store_grow(uint64_t end)
 {
 	uint64_t had = atomic_load_explicit(&store.ready, memory_order_relaxed), want;
 
@@ -223,7 +223,7 @@ static bool grow(uint64_t end)
 		want = store.limit;
 	if (had >= want)
 		return true;		/* another thread has just had them given */
-	if (get_blocks(had, want))
+	if (store_get_blocks(had, want))
 		return false;
 	while (had < want && !atomic_compare_exchange_weak_explicit(
 			&store.ready, &had, want, memory_order_relaxed, memory_order_relaxed))
@@ -231,7 +231,7 @@ static bool grow(uint64_t end)
 	return true;
 }
 
-static void *lose(void)
+static void *store_lose(void)
 {
 	if (store.header)
 		__atomic_fetch_add(&store.header->lost, 1, __ATOMIC_RELAXED);
@@ -243,11 +243,11 @@ void *store_take(uint32_t bytes, uint64_t *offset)
 	uint64_t at = atomic_fetch_add_explicit(&store.next, bytes, memory_order_acquire);
 
 	if (at >= CLOSED || at > store.limit - bytes)
-		return lose();
+		return store_lose();
 	if (at + bytes > atomic_load_explicit(&store.ready, memory_order_relaxed) &&
-	    !grow(at + bytes)) {
+	    !store_grow(at + bytes)) {
 		atomic_fetch_or_explicit(&store.next, CLOSED, memory_order_relaxed);
-		return lose();
+		return store_lose();
 	}
 	*offset = at;
 	return (char *)store.header + at;
