@@ -329,7 +329,7 @@ FUZZ_PARSERS := reader/read/segment.c reader/read/life.c ncclinspd/find/cgroup.c
 	ncclinspd/levels/wishes.c:wish_is_sound \
 	ncclinspd/findings/baseline.c:is_sound,baselines_parse \
 	util/procstat.c util/utf8.c util/zst.c \
-	util/text.c:char_width,decode,text_width,text_fit,text_parse_duration \
+	util/text.c:code_width,code_decode,text_width,text_fit,text_parse_duration \
 	cli/base/intake.c cli/offline/offline.c cli/offline/shots.c cli/trace/trace_line.c \
 	cli/trace/trace_file.c plugin/orders.c:orders_read,orders_apply
 

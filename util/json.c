@@ -15,7 +15,7 @@
 
 #define FIRST_ROOM	1024
 
-static bool reserve(struct json *j, size_t bytes)
+static bool json_reserve(struct json *j, size_t bytes)
 {
 	size_t room = j->room ? j->room : FIRST_ROOM;
 	char *text;
@@ -40,66 +40,66 @@ static bool reserve(struct json *j, size_t bytes)
 	return true;
 }
 
-static void put(struct json *j, const char *s, size_t bytes)
+static void json_put(struct json *j, const char *s, size_t bytes)
 {
-	if (!reserve(j, bytes))
+	if (!json_reserve(j, bytes))
 		return;
 	memcpy(j->text + j->bytes, s, bytes);
 	j->bytes += bytes;
 }
 
-static void separate(struct json *j)
+static void json_separate(struct json *j)
 {
 	char last = j->bytes ? j->text[j->bytes - 1] : '\n';
 
 	if (last != ':' && last != '{' && last != '[' && last != '\n')
-		put(j, ",", 1);
+		json_put(j, ",", 1);
 }
 
-static void put_value(struct json *j, const char *s, size_t bytes)
+static void json_put_value(struct json *j, const char *s, size_t bytes)
 {
-	separate(j);
-	put(j, s, bytes);
+	json_separate(j);
+	json_put(j, s, bytes);
 }
 
 /* Write what must not stand in a string as it is; 1, the bytes it replaces. */
-static size_t put_escaped(struct json *j, unsigned char c)
+static size_t json_put_escaped(struct json *j, unsigned char c)
 {
 	static const char letter[] = "\bb\ff\nn\rr\tt\"\"\\\\";
 	char text[8];
 
 	if (c >= 0x80) {
-		put(j, "\xef\xbf\xbd", 3);	/* U+FFFD */
+		json_put(j, "\xef\xbf\xbd", 3);	/* U+FFFD */
 		return 1;
 	}
 	for (const char *l = letter; *l; l += 2) {
 		if (*l == (char)c) {
-			put(j, (char[]){ '\\', l[1] }, 2);
+			json_put(j, (char[]){ '\\', l[1] }, 2);
 			return 1;
 		}
 	}
 	snprintf(text, sizeof(text), "\\u%04x", c);
-	put(j, text, 6);
+	json_put(j, text, 6);
 	return 1;
 }
 
-static bool is_plain(unsigned char c)
+static bool byte_is_plain(unsigned char c)
 {
 	return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
-static size_t plain_bytes(const unsigned char *u)
+static size_t json_plain_bytes(const unsigned char *u)
 {
 	size_t bytes = 0;
 
-	while (is_plain(u[bytes]))
+	while (byte_is_plain(u[bytes]))
 		bytes++;
 	return bytes;
 }
 
-static void put_quoted(struct json *j, const char *s, size_t bytes)
+static void json_put_quoted(struct json *j, const char *s, size_t bytes)
 {
-	if (!reserve(j, bytes + 2))
+	if (!json_reserve(j, bytes + 2))
 		return;
 	j->text[j->bytes] = '"';
 	memcpy(j->text + j->bytes + 1, s, bytes);
@@ -107,20 +107,20 @@ static void put_quoted(struct json *j, const char *s, size_t bytes)
 	j->bytes += bytes + 2;
 }
 
-static void put_unclean(struct json *j, const unsigned char *u)
+static void json_put_unclean(struct json *j, const unsigned char *u)
 {
-	put(j, "\"", 1);
+	json_put(j, "\"", 1);
 	while (*u) {
-		size_t bytes = plain_bytes(u);
+		size_t bytes = json_plain_bytes(u);
 		uint32_t code;
 
 		if (!bytes && *u >= 0x80)
 			bytes = utf8_decode((const char *)u, strnlen((const char *)u, 4), &code);
 		if (bytes)
-			put(j, (const char *)u, bytes);
-		u += bytes ? bytes : put_escaped(j, *u);
+			json_put(j, (const char *)u, bytes);
+		u += bytes ? bytes : json_put_escaped(j, *u);
 	}
-	put(j, "\"", 1);
+	json_put(j, "\"", 1);
 }
 
 void json_put_string(struct json *j, const char *s)
@@ -132,12 +132,12 @@ void json_put_string(struct json *j, const char *s)
 		json_put_null(j);
 		return;
 	}
-	separate(j);
-	bytes = plain_bytes(u);
+	json_separate(j);
+	bytes = json_plain_bytes(u);
 	if (!u[bytes])
-		put_quoted(j, s, bytes);
+		json_put_quoted(j, s, bytes);
 	else
-		put_unclean(j, u);
+		json_put_unclean(j, u);
 }
 
 void json_init(struct json *j, size_t max)
@@ -179,32 +179,32 @@ void json_fail(struct json *j, int error)
 
 void json_begin(struct json *j, char bracket)
 {
-	put_value(j, &bracket, 1);
+	json_put_value(j, &bracket, 1);
 }
 
 void json_end(struct json *j, char bracket)
 {
-	put(j, &bracket, 1);
+	json_put(j, &bracket, 1);
 }
 
 void json_key(struct json *j, const char *key)
 {
 	json_put_string(j, key);
-	put(j, ":", 1);
+	json_put(j, ":", 1);
 }
 
 void json_put_null(struct json *j)
 {
-	put_value(j, "null", 4);
+	json_put_value(j, "null", 4);
 }
 
 void json_put_bool(struct json *j, bool value)
 {
-	put_value(j, value ? "true" : "false", value ? 4 : 5);
+	json_put_value(j, value ? "true" : "false", value ? 4 : 5);
 }
 
 /* Writes backwards, from `end`; at least `width` digits.  Returns the first. */
-static char *digits(char *end, uint64_t value, unsigned base, unsigned width)
+static char *json_digits(char *end, uint64_t value, unsigned base, unsigned width)
 {
 	do {
 		*--end = "0123456789abcdef"[value % base];
@@ -216,9 +216,9 @@ static char *digits(char *end, uint64_t value, unsigned base, unsigned width)
 
 void json_put_u64(struct json *j, uint64_t value)
 {
-	char text[24], *first = digits(text + sizeof(text), value, 10, 1);
+	char text[24], *first = json_digits(text + sizeof(text), value, 10, 1);
 
-	put_value(j, first, (size_t)(text + sizeof(text) - first));
+	json_put_value(j, first, (size_t)(text + sizeof(text) - first));
 }
 
 void json_put_i64(struct json *j, int64_t value)
@@ -229,12 +229,12 @@ void json_put_i64(struct json *j, int64_t value)
 		json_put_u64(j, (uint64_t)value);
 		return;
 	}
-	first = digits(text + sizeof(text), -(uint64_t)value, 10, 1);
+	first = json_digits(text + sizeof(text), -(uint64_t)value, 10, 1);
 	*--first = '-';
-	put_value(j, first, (size_t)(text + sizeof(text) - first));
+	json_put_value(j, first, (size_t)(text + sizeof(text) - first));
 }
 
-static void put_double(struct json *j, double value, int least, int most)
+static void json_write_double(struct json *j, double value, int least, int most)
 {
 	char text[32], *comma;
 	int bytes = 0;
@@ -251,32 +251,32 @@ static void put_double(struct json *j, double value, int least, int most)
 	comma = strchr(text, ',');	/* the decimal point of some locales */
 	if (comma)
 		*comma = '.';
-	put_value(j, text, (size_t)bytes);
+	json_put_value(j, text, (size_t)bytes);
 }
 
 void json_put_double(struct json *j, double value)
 {
-	put_double(j, value, 15, 17);
+	json_write_double(j, value, 15, 17);
 }
 
 void json_put_rounded(struct json *j, double value)
 {
-	put_double(j, value, 9, 9);
+	json_write_double(j, value, 9, 9);
 }
 
 void json_put_hex64(struct json *j, uint64_t value)
 {
 	char text[16];
 
-	digits(text + sizeof(text), value, 16, 16);
-	separate(j);
-	put(j, "\"0x", 3);
-	put(j, text, sizeof(text));
-	put(j, "\"", 1);
+	json_digits(text + sizeof(text), value, 16, 16);
+	json_separate(j);
+	json_put(j, "\"0x", 3);
+	json_put(j, text, sizeof(text));
+	json_put(j, "\"", 1);
 }
 
 /* Year, month, day of a day since 1970-01-01, as years that begin in March. */
-static void date_of(uint64_t day, unsigned date[3])
+static void json_date(uint64_t day, unsigned date[3])
 {
 	uint64_t d = day + 719468;	/* days since 0000-03-01 */
 	uint64_t era = d / 146097, of_era = d % 146097;
@@ -295,23 +295,23 @@ void json_put_time(struct json *j, uint64_t real_ns)
 	uint64_t seconds = real_ns / 1000000000;
 	unsigned date[3];
 
-	date_of(seconds / 86400, date);
-	digits(text + 5, date[0], 10, 4);
-	digits(text + 8, date[1], 10, 2);
-	digits(text + 11, date[2], 10, 2);
-	digits(text + 14, seconds / 3600 % 24, 10, 2);
-	digits(text + 17, seconds / 60 % 60, 10, 2);
-	digits(text + 20, seconds % 60, 10, 2);
-	digits(text + 30, real_ns % 1000000000, 10, 9);
-	put_value(j, text, sizeof(text) - 1);
+	json_date(seconds / 86400, date);
+	json_digits(text + 5, date[0], 10, 4);
+	json_digits(text + 8, date[1], 10, 2);
+	json_digits(text + 11, date[2], 10, 2);
+	json_digits(text + 14, seconds / 3600 % 24, 10, 2);
+	json_digits(text + 17, seconds / 60 % 60, 10, 2);
+	json_digits(text + 20, seconds % 60, 10, 2);
+	json_digits(text + 30, real_ns % 1000000000, 10, 9);
+	json_put_value(j, text, sizeof(text) - 1);
 }
 
 void json_put_raw(struct json *j, const char *text, size_t bytes)
 {
-	put_value(j, text, bytes);
+	json_put_value(j, text, bytes);
 }
 
 void json_newline(struct json *j)
 {
-	put(j, "\n", 1);
+	json_put(j, "\n", 1);
 }

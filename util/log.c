@@ -45,7 +45,7 @@ const char *log_level_name(enum log_level level)
 }
 
 /* One write, so that lines of two processes do not mix. */
-static void say(enum log_level level, const char *format, va_list args, uint32_t held)
+static void log_write(enum log_level level, const char *format, va_list args, uint32_t held)
 {
 	char line[1024];
 	bool journal = getenv("JOURNAL_STREAM") != NULL;
@@ -69,7 +69,7 @@ void log_say(enum log_level level, const char *format, ...)
 	if (level > highest)
 		return;
 	va_start(args, format);
-	say(level, format, args, 0);
+	log_write(level, format, args, 0);
 	va_end(args);
 }
 
@@ -89,7 +89,7 @@ void log_limited(struct log_rate *rate, uint64_t now_ns, enum log_level level,
 		return;
 	}
 	va_start(args, format);
-	say(level, format, args, rate->held);
+	log_write(level, format, args, rate->held);
 	va_end(args);
 	rate->said++;
 	rate->held = 0;

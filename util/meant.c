@@ -13,12 +13,12 @@
 #define LONGEST 32	/* a word that is compared with another */
 #define FAR	4	/* letters that differ: with so many it is another word */
 
-static unsigned least(unsigned a, unsigned b)
+static unsigned meant_least(unsigned a, unsigned b)
 {
 	return a < b ? a : b;
 }
 
-static bool same(char a, char b)
+static bool meant_same(char a, char b)
 {
 	return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
@@ -40,8 +40,8 @@ unsigned meant_distance(const char *a, const char *b)
 		for (unsigned j = 1; j <= nb; j++) {
 			unsigned above = row[j];
 
-			row[j] = least(least(above, row[j - 1]) + 1,
-				       diagonal + !same(a[i - 1], b[j - 1]));
+			row[j] = meant_least(meant_least(above, row[j - 1]) + 1,
+					     diagonal + !meant_same(a[i - 1], b[j - 1]));
 			diagonal = above;
 		}
 	}

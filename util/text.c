@@ -18,27 +18,27 @@
 #include "util/list.h"
 #include "util/utf8.h"
 
-struct range {
+struct text_range {
 	uint32_t first;
 	uint32_t last;
 };
 
 /* Combining marks: no column of their own. */
-static const struct range zero_width[] = {
+static const struct text_range zero_width[] = {
 	{ 0x0300, 0x036f }, { 0x0483, 0x0489 }, { 0x0591, 0x05bd }, { 0x0610, 0x061a },
 	{ 0x064b, 0x065f }, { 0x1ab0, 0x1aff }, { 0x1dc0, 0x1dff }, { 0x20d0, 0x20ff },
 	{ 0xfe20, 0xfe2f },
 };
 
 /* East Asian wide and fullwidth, and pictographs. */
-static const struct range two_wide[] = {
+static const struct text_range two_wide[] = {
 	{ 0x1100, 0x115f },   { 0x2e80, 0x303e },   { 0x3041, 0x33ff },	  { 0x3400, 0x4dbf },
 	{ 0x4e00, 0x9fff },   { 0xa000, 0xa4cf },   { 0xac00, 0xd7a3 },	  { 0xf900, 0xfaff },
 	{ 0xfe30, 0xfe6f },   { 0xff00, 0xff60 },   { 0xffe0, 0xffe6 },	  { 0x1f300, 0x1f64f },
 	{ 0x1f680, 0x1f6ff }, { 0x1f900, 0x1f9ff }, { 0x20000, 0x3fffd },
 };
 
-static bool in_ranges(const struct range *table, size_t n, uint32_t cp)
+static bool code_in_ranges(const struct text_range *table, size_t n, uint32_t cp)
 {
 	for (size_t i = 0; i < n; i++)
 		if (cp >= table[i].first && cp <= table[i].last)
@@ -46,17 +46,17 @@ static bool in_ranges(const struct range *table, size_t n, uint32_t cp)
 	return false;
 }
 
-static int char_width(uint32_t cp)
+static int code_width(uint32_t cp)
 {
 	if (cp < zero_width[0].first)
 		return 1;
-	if (in_ranges(zero_width, ARRAY_LEN(zero_width), cp))
+	if (code_in_ranges(zero_width, ARRAY_LEN(zero_width), cp))
 		return 0;
-	return in_ranges(two_wide, ARRAY_LEN(two_wide), cp) ? 2 : 1;
+	return code_in_ranges(two_wide, ARRAY_LEN(two_wide), cp) ? 2 : 1;
 }
 
 /* One character of `s`, not at its end.  *len: its bytes.  False: show '?'. */
-static bool decode(const char *s, uint32_t *cp, size_t *len)
+static bool code_decode(const char *s, uint32_t *cp, size_t *len)
 {
 	if (*s >= ' ' && *s < 0x7f) {	/* nearly all there is */
 		*cp = (uint32_t)*s;
@@ -77,7 +77,7 @@ int text_width(const char *s)
 	size_t len;
 
 	for (; *s; s += len)
-		width += decode(s, &cp, &len) ? char_width(cp) : 1;
+		width += code_decode(s, &cp, &len) ? code_width(cp) : 1;
 	return width;
 }
 
@@ -90,8 +90,8 @@ int text_fit(char *buf, size_t size, const char *s, int columns)
 	uint32_t cp;
 
 	for (; *s; s += len) {
-		bool good = decode(s, &cp, &len);
-		int w = good ? char_width(cp) : 1;
+		bool good = code_decode(s, &cp, &len);
+		int w = good ? code_width(cp) : 1;
 		size_t bytes = good ? len : 1;
 
 		if (width + w > room || used + bytes + 2 > size)
@@ -116,7 +116,7 @@ void text_to_ascii(char *s)
 	size_t len;
 
 	for (; *s; s += len) {
-		int width = decode(s, &cp, &len) ? char_width(cp) : 1;
+		int width = code_decode(s, &cp, &len) ? code_width(cp) : 1;
 
 		if (len == 1 && *s > 0)
 			*out++ = *s;
@@ -128,12 +128,12 @@ void text_to_ascii(char *s)
 }
 
 /* Digits after the point that make three in all; the limits are those of rounding. */
-static int decimals(double n)
+static int number_decimals(double n)
 {
 	return n < 9.995 ? 2 : n < 99.95 ? 1 : 0;
 }
 
-static void trim_zeros(char *s)
+static void number_trim_zeros(char *s)
 {
 	char *end = s + strlen(s);
 
@@ -146,8 +146,8 @@ static void trim_zeros(char *s)
 }
 
 /* Scale `n` until it fits in three digits and write it with the unit reached. */
-static void put_scaled(char *buf, size_t size, double n, double base, double limit,
-		       const char *const *units, size_t nunits)
+static void number_put_scaled(char *buf, size_t size, double n, double base, double limit,
+			      const char *const *units, size_t nunits)
 {
 	char digits[TEXT_MAX];
 	size_t i = 0;
@@ -156,8 +156,8 @@ static void put_scaled(char *buf, size_t size, double n, double base, double lim
 		n /= base;
 		i++;
 	}
-	snprintf(digits, sizeof(digits), "%.*f", i ? decimals(n) : 0, n);
-	trim_zeros(digits);
+	snprintf(digits, sizeof(digits), "%.*f", i ? number_decimals(n) : 0, n);
+	number_trim_zeros(digits);
 	snprintf(buf, size, "%s%s", digits, units[i]);
 }
 
@@ -165,14 +165,14 @@ void text_bytes(char *buf, size_t size, uint64_t bytes)
 {
 	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
 
-	put_scaled(buf, size, (double)bytes, 1024, 1023.5, units, ARRAY_LEN(units));
+	number_put_scaled(buf, size, (double)bytes, 1024, 1023.5, units, ARRAY_LEN(units));
 }
 
 void text_bytes_si(char *buf, size_t size, uint64_t bytes)
 {
 	static const char *const units[] = { "B", "kB", "MB", "GB", "TB", "PB", "EB" };
 
-	put_scaled(buf, size, (double)bytes, 1000, 999.5, units, ARRAY_LEN(units));
+	number_put_scaled(buf, size, (double)bytes, 1000, 999.5, units, ARRAY_LEN(units));
 }
 
 void text_count(char *buf, size_t size, double n)
@@ -180,12 +180,12 @@ void text_count(char *buf, size_t size, double n)
 	static const char *const units[] = { "", "k", "M", "G", "T", "P", "E" };
 
 	if (n >= 0)
-		put_scaled(buf, size, n, 1000, 999.5, units, ARRAY_LEN(units));
+		number_put_scaled(buf, size, n, 1000, 999.5, units, ARRAY_LEN(units));
 	else
 		snprintf(buf, size, "-");
 }
 
-static void put_seconds(char *buf, size_t size, uint64_t s)
+static void number_put_seconds(char *buf, size_t size, uint64_t s)
 {
 	unsigned long long n = s;
 
@@ -204,11 +204,11 @@ void text_duration(char *buf, size_t size, uint64_t ns)
 	static const char *const units[] = { "ns", "us", "ms" };
 
 	if (ns >= UINT64_C(9950000000))
-		put_seconds(buf, size, ns / 1000000000 + (ns % 1000000000 >= 500000000));
+		number_put_seconds(buf, size, ns / 1000000000 + (ns % 1000000000 >= 500000000));
 	else if (ns >= UINT64_C(999500000))
 		snprintf(buf, size, "%.1fs", (double)ns / 1e9);
 	else
-		put_scaled(buf, size, (double)ns, 1000, 999.5, units, ARRAY_LEN(units));
+		number_put_scaled(buf, size, (double)ns, 1000, 999.5, units, ARRAY_LEN(units));
 }
 
 void text_micros(char *buf, size_t size, double ns)
@@ -223,7 +223,7 @@ void text_number(char *buf, size_t size, double n)
 	if (n > 0 && n < 0.0995)
 		snprintf(buf, size, "%.2g", n);
 	else
-		snprintf(buf, size, "%.*f", decimals(n), n);
+		snprintf(buf, size, "%.*f", number_decimals(n), n);
 }
 
 int text_parse_duration(const char *text, uint64_t *ns)

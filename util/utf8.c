@@ -33,7 +33,7 @@ static const struct {
 	{ 0xe0000, 0xe0fff },
 };
 
-static bool is_printable(uint32_t code)
+static bool utf8_is_printable(uint32_t code)
 {
 	for (size_t i = 0; code >= hidden[0].first && i < sizeof(hidden) / sizeof(hidden[0]); i++)
 		if (code >= hidden[i].first && code <= hidden[i].last)
@@ -59,7 +59,7 @@ size_t utf8_decode(const char *s, size_t room, uint32_t *code)
 				return 0;
 			got = got << 6 | (u[i] & 0x3f);
 		}
-		if (got < forms[f].least || !is_printable(got))
+		if (got < forms[f].least || !utf8_is_printable(got))
 			return 0;
 		*code = got;
 		return forms[f].bytes;

@@ -14,14 +14,14 @@
 
 #define LEVEL 3		/* the library's usual one: a few milliseconds per MB */
 
-static void free_contextp(ZSTD_CCtx **c)
+static void context_freep(ZSTD_CCtx **c)
 {
 	ZSTD_freeCCtx(*c);
 }
 
 int zst_compress(const char *text, size_t bytes, char **out, size_t *out_bytes)
 {
-	CLEANUP(free_contextp) ZSTD_CCtx *context = ZSTD_createCCtx();
+	CLEANUP(context_freep) ZSTD_CCtx *context = ZSTD_createCCtx();
 	CLEANUP(cleanup_freep) char *to = malloc(ZSTD_compressBound(bytes));
 	size_t n;
 
@@ -45,13 +45,13 @@ bool zst_is(const char *bytes, size_t n)
 	return n >= sizeof(magic) && !memcmp(bytes, magic, sizeof(magic));
 }
 
-static void free_streamp(ZSTD_DStream **d)
+static void stream_freep(ZSTD_DStream **d)
 {
 	ZSTD_freeDStream(*d);
 }
 
 /* Twice the room, or what is allowed; -EFBIG: that is had already. */
-static int grow(ZSTD_outBuffer *out, size_t max)
+static int output_grow(ZSTD_outBuffer *out, size_t max)
 {
 	size_t room = out->size < max / 2 ? 2 * out->size : max;
 	void *more;
@@ -66,7 +66,7 @@ static int grow(ZSTD_outBuffer *out, size_t max)
 	return 0;
 }
 
-static int expand(ZSTD_DStream *stream, ZSTD_inBuffer *in, ZSTD_outBuffer *out, size_t max)
+static int stream_expand(ZSTD_DStream *stream, ZSTD_inBuffer *in, ZSTD_outBuffer *out, size_t max)
 {
 	for (;;) {
 		size_t left = ZSTD_decompressStream(stream, out, in);
@@ -78,7 +78,7 @@ static int expand(ZSTD_DStream *stream, ZSTD_inBuffer *in, ZSTD_outBuffer *out, 
 			return in->pos == in->size ? 0 : -EBADMSG;
 		if (out->pos < out->size)
 			return -EBADMSG;	/* it ends in the middle */
-		r = grow(out, max);
+		r = output_grow(out, max);
 		if (r < 0)
 			return r;
 	}
@@ -86,11 +86,11 @@ static int expand(ZSTD_DStream *stream, ZSTD_inBuffer *in, ZSTD_outBuffer *out, 
 
 int zst_expand(const char *bytes, size_t n, size_t max, char **out, size_t *out_bytes)
 {
-	CLEANUP(free_streamp) ZSTD_DStream *stream = ZSTD_createDStream();
+	CLEANUP(stream_freep) ZSTD_DStream *stream = ZSTD_createDStream();
 	size_t room = n < max / 8 ? 8 * n + 1 : max + 1;
 	ZSTD_outBuffer to = { malloc(room), room, 0 };
 	ZSTD_inBuffer in = { bytes, n, 0 };
-	int r = stream && to.dst ? expand(stream, &in, &to, max + 1) : -ENOMEM;
+	int r = stream && to.dst ? stream_expand(stream, &in, &to, max + 1) : -ENOMEM;
 
 	if (r == 0 && to.pos > max)
 		r = -EFBIG;
