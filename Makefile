@@ -322,7 +322,7 @@ FUZZ_PARSERS := reader/read/segment.c reader/read/life.c ncclinspd/find/cgroup.c
 	ncclinspd/serve/serve_target.c ncclinspd/serve/serve_level_put.c \
 	ncclinspd/serve/serve_phase.c:read_member,keep_name,set_all,serve_put_phase \
 	ncclinspd/config/config_file.c ncclinspd/config/config_rows.c \
-	ncclinspd/config/config.c:take_line,on_line \
+	ncclinspd/config/config.c:reading_take_line,reading_on_line \
 	ncclinspd/levels/kept.c:kept_checksum,kept_parse,kept_read \
 	ncclinspd/levels/marks.c:is_text,is_sound,take_rows,marks_new,restore,marks_appeared \
 	ncclinspd/levels/control.c:take_rows,control_parse_wishes \

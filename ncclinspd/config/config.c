@@ -29,10 +29,10 @@
 
 /* ---- what is told -------------------------------------------------------------- */
 
-static void tell(config_tell_fn *fn, const char *format, ...)
+static void config_tell(config_tell_fn *fn, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-static void tell(config_tell_fn *fn, const char *format, ...)
+static void config_tell(config_tell_fn *fn, const char *format, ...)
 {
 	char line[PATH_MAX + 512];
 	va_list args;
@@ -43,7 +43,7 @@ static void tell(config_tell_fn *fn, const char *format, ...)
 	fn(line);
 }
 
-static void print_help(const struct config *c)
+static void config_print_help(const struct config *c)
 {
 	const struct config_row *rows;
 	size_t n;
@@ -65,7 +65,7 @@ static void print_help(const struct config *c)
 	       c->state_dir, c->control);
 }
 
-static void print_config(void)
+static void config_print(void)
 {
 	const struct config_row *rows;
 	size_t n;
@@ -83,12 +83,12 @@ static void print_config(void)
 			       rows[i].fallback);
 }
 
-static int answer(const struct config *c)
+static int config_answer(const struct config *c)
 {
 	if (c->question == CONFIG_HELP)
-		print_help(c);
+		config_print_help(c);
 	else if (c->question == CONFIG_PRINT)
-		print_config();
+		config_print();
 	else if (c->question == CONFIG_VERSION)
 		puts("ncclinspd " NCCLINSP_VERSION);
 	else if (c->file_read)
@@ -101,19 +101,19 @@ static int answer(const struct config *c)
 
 /* ---- defaults and environment -------------------------------------------------- */
 
-static const char *environment(const char *name)
+static const char *environment_get(const char *name)
 {
 	const char *value = getenv(name);
 
 	return value && *value == '/' ? value : NULL;
 }
 
-static void user_paths(struct config *c)
+static void config_user_paths(struct config *c)
 {
-	const char *runtime = environment("XDG_RUNTIME_DIR");
-	const char *config = environment("XDG_CONFIG_HOME");
-	const char *state = environment("XDG_STATE_HOME");
-	const char *home = environment("HOME");
+	const char *runtime = environment_get("XDG_RUNTIME_DIR");
+	const char *config = environment_get("XDG_CONFIG_HOME");
+	const char *state = environment_get("XDG_STATE_HOME");
+	const char *home = environment_get("HOME");
 
 	if (runtime)
 		snprintf(c->socket, PATH_MAX, "%s/ncclinsp/ncclinspd.sock", runtime);
@@ -128,7 +128,7 @@ static void user_paths(struct config *c)
 }
 
 /* Root may, and a daemon that was given that right only: such a daemon serves the node. */
-static bool may_read_all(void)
+static bool config_may_read_all(void)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
@@ -137,11 +137,11 @@ static bool may_read_all(void)
 	       data[0].effective & (UINT32_C(1) << CAP_DAC_READ_SEARCH);
 }
 
-static void defaults(struct config *c)
+static void config_defaults(struct config *c)
 {
 	*c = (struct config){
 		.loop = getenv("NCCLINSP_LOOP"),
-		.everybody = geteuid() == 0 || may_read_all(),
+		.everybody = geteuid() == 0 || config_may_read_all(),
 		.containers = true,
 		.auto_detail = true,
 		.auto_thrift = true,
@@ -160,18 +160,18 @@ static void defaults(struct config *c)
 		strcpy(c->socket, CONFIG_NODE_SOCKET);
 		strcpy(c->state_dir, CONFIG_NODE_STATE);
 	} else {
-		user_paths(c);
+		config_user_paths(c);
 	}
 }
 
-static void take_environment(struct config *c)
+static void environment_take(struct config *c)
 {
 	const struct config_row *rows;
 	size_t n;
 
 	rows = config_rows(&n);
 	for (size_t i = 0; i < n; i++) {
-		const char *value = rows[i].variable ? environment(rows[i].variable) : NULL;
+		const char *value = rows[i].variable ? environment_get(rows[i].variable) : NULL;
 
 		if (value && rows[i].set(c, value) == 0)
 			c->origin[i] = (struct config_origin){
@@ -180,7 +180,7 @@ static void take_environment(struct config *c)
 }
 
 /* The control file lies beside the socket, unless a path was given. */
-static void place_control(struct config *c)
+static void control_place(struct config *c)
 {
 	char path[PATH_MAX + sizeof("control")];
 	const char *slash = strrchr(c->socket, '/');
@@ -193,14 +193,14 @@ static void place_control(struct config *c)
 
 /* ---- the file ------------------------------------------------------------------- */
 
-struct reading {
+struct config_parser {
 	struct config *config;
 	config_tell_fn *tell;
 	unsigned set_on[CONFIG_ROWS];	/* the line; 0: on none yet */
 	unsigned wrong;
 };
 
-static const struct config_row *find_row(const char *name, size_t *at)
+static const struct config_row *row_find(const char *name, size_t *at)
 {
 	const struct config_row *rows;
 	size_t n;
@@ -213,7 +213,7 @@ static const struct config_row *find_row(const char *name, size_t *at)
 }
 
 /* The name that was probably meant, or NULL. */
-static const char *similar(const char *name)
+static const char *row_similar(const char *name)
 {
 	struct meant meant = { .wanted = name };
 	const struct config_row *rows;
@@ -226,59 +226,63 @@ static const char *similar(const char *name)
 	return meant.best;
 }
 
-static void tell_unknown(const struct reading *r, unsigned line, const char *name)
+static void row_tell_unknown(const struct config_parser *r, unsigned line, const char *name)
 {
-	const char *file = r->config->file, *meant = similar(name);
+	const char *file = r->config->file, *meant = row_similar(name);
 
 	if (meant)
-		tell(r->tell, "%s:%u: there is no \"%s\"; is it %s?", file, line, name, meant);
+		config_tell(r->tell, "%s:%u: there is no \"%s\"; is it %s?", file, line, name,
+			    meant);
 	else
-		tell(r->tell, "%s:%u: there is no \"%s\"; ncclinspd.conf(5) has what there is",
-		     file, line, name);
+		config_tell(r->tell,
+			    "%s:%u: there is no \"%s\"; ncclinspd.conf(5) has what there is",
+			    file, line, name);
 }
 
-static bool is_place(const struct config_row *row)
+static bool row_is_place(const struct config_row *row)
 {
 	return row->kind == CONFIG_DIR || row->kind == CONFIG_FILE || row->kind == CONFIG_SOCKET;
 }
 
 /* Relative to what, when a file says it?  True: nothing, or not a path of the daemon's. */
-static bool place_is_clear(const struct reading *r, unsigned line, const struct config_row *row,
-			   const char *value)
+static bool row_place_is_clear(const struct config_parser *r, unsigned line,
+			       const struct config_row *row, const char *value)
 {
 	const char *file = r->config->file, *comment = strstr(value, " #");
 	bool is_default = !strcmp(value, row->fallback);
 
-	if (!is_place(row) || !*value || is_default)
+	if (!row_is_place(row) || !*value || is_default)
 		return true;
 	if (*value != '/')
-		tell(r->tell, "%s:%u: %s is a path that begins with /, not \"%s\"", file, line,
-		     row->name, value);
+		config_tell(r->tell, "%s:%u: %s is a path that begins with /, not \"%s\"", file,
+			    line, row->name, value);
 	else if (comment)
-		tell(r->tell, "%s:%u: a comment has a line of its own, and does not follow "
-		     "\"%.*s\"", file, line, (int)(comment - value), value);
+		config_tell(r->tell, "%s:%u: a comment has a line of its own, and does not follow "
+			    "\"%.*s\"", file, line, (int)(comment - value), value);
 	return *value == '/' && !comment;
 }
 
-static bool take_line(struct reading *r, unsigned line, const char *name, const char *value)
+static bool reading_take_line(struct config_parser *r, unsigned line, const char *name,
+			      const char *value)
 {
 	size_t at;
-	const struct config_row *row = find_row(name, &at);
+	const struct config_row *row = row_find(name, &at);
 	const char *file = r->config->file;
 
 	if (!value)
-		tell(r->tell, "%s:%u: a line is NAME = VALUE, not \"%s\"", file, line, name);
+		config_tell(r->tell, "%s:%u: a line is NAME = VALUE, not \"%s\"", file, line, name);
 	else if (!row)
-		tell_unknown(r, line, name);
+		row_tell_unknown(r, line, name);
 	else if (!row->fallback)
-		tell(r->tell, "%s:%u: %s is for the command line only", file, line, name);
+		config_tell(r->tell, "%s:%u: %s is for the command line only", file, line, name);
 	else if (r->set_on[at])
-		tell(r->tell, "%s:%u: %s was set on line %u already", file, line, name,
-		     r->set_on[at]);
-	else if (!place_is_clear(r, line, row, value))
+		config_tell(r->tell, "%s:%u: %s was set on line %u already", file, line, name,
+			    r->set_on[at]);
+	else if (!row_place_is_clear(r, line, row, value))
 		return false;
 	else if (row->set(r->config, value) < 0)
-		tell(r->tell, "%s:%u: %s is %s, not \"%s\"", file, line, name, row->wants, value);
+		config_tell(r->tell, "%s:%u: %s is %s, not \"%s\"", file, line, name, row->wants,
+			    value);
 	else {
 		r->set_on[at] = line;
 		r->config->origin[at] = (struct config_origin){
@@ -288,23 +292,23 @@ static bool take_line(struct reading *r, unsigned line, const char *name, const 
 	return false;
 }
 
-static void on_line(void *arg, unsigned line, const char *name, const char *value)
+static void reading_on_line(void *arg, unsigned line, const char *name, const char *value)
 {
-	struct reading *r = arg;
+	struct config_parser *r = arg;
 
-	r->wrong += !take_line(r, line, name, value);
+	r->wrong += !reading_take_line(r, line, name, value);
 }
 
 int config_take_text(struct config *c, char *text, config_tell_fn *fn)
 {
-	struct reading r = { .config = c, .tell = fn };
+	struct config_parser r = { .config = c, .tell = fn };
 
-	config_file_walk(text, on_line, &r);
+	config_file_walk(text, reading_on_line, &r);
 	return r.wrong ? -EINVAL : 0;
 }
 
 /* One that nobody has named need not be there. */
-static int take_file(struct config *c, config_tell_fn *fn)
+static int config_take_file(struct config *c, config_tell_fn *fn)
 {
 	CLEANUP(cleanup_freep) char *text = NULL;
 	int r;
@@ -315,7 +319,7 @@ static int take_file(struct config *c, config_tell_fn *fn)
 	if (r == -ENOENT && !c->file_named)
 		return 0;
 	if (r < 0) {
-		tell(fn, "%s: %s", c->file, config_file_error(r));
+		config_tell(fn, "%s: %s", c->file, config_file_error(r));
 		return -EINVAL;
 	}
 	c->file_read = true;
@@ -324,8 +328,8 @@ static int take_file(struct config *c, config_tell_fn *fn)
 
 /* ---- the command line ------------------------------------------------------------ */
 
-static void for_getopt(const struct config_row *rows, size_t n, struct option *longs,
-		       char *shorts)
+static void rows_for_getopt(const struct config_row *rows, size_t n, struct option *longs,
+			    char *shorts)
 {
 	for (size_t i = 0; i < n; i++) {
 		longs[i].name = rows[i].name;
@@ -339,7 +343,7 @@ static void for_getopt(const struct config_row *rows, size_t n, struct option *l
 	}
 }
 
-static const struct config_row *row_of(const struct config_row *rows, size_t n, int value)
+static const struct config_row *row_of_option(const struct config_row *rows, size_t n, int value)
 {
 	for (size_t i = 0; i < n; i++)
 		if (value == FIRST_VALUE + (int)i || (rows[i].letter && value == rows[i].letter))
@@ -348,16 +352,16 @@ static const struct config_row *row_of(const struct config_row *rows, size_t n, 
 }
 
 /* Say more of an option that getopt has refused: it is unknown, or lacks its value. */
-static void suggest(const char *option, config_tell_fn *fn)
+static void option_suggest(const char *option, config_tell_fn *fn)
 {
-	const char *name = option + strspn(option, "-"), *meant = similar(name);
+	const char *name = option + strspn(option, "-"), *meant = row_similar(name);
 
 	if (meant && strcmp(meant, name) != 0)
-		tell(fn, "is it --%s?", meant);
+		config_tell(fn, "is it --%s?", meant);
 	fn("try: ncclinspd --help");
 }
 
-static int take_arguments(struct config *c, int argc, char **argv, config_tell_fn *fn)
+static int config_take_arguments(struct config *c, int argc, char **argv, config_tell_fn *fn)
 {
 	struct option longs[CONFIG_ROWS + 1] = { 0 };
 	char shorts[2 * CONFIG_ROWS + 1] = "";
@@ -366,23 +370,23 @@ static int take_arguments(struct config *c, int argc, char **argv, config_tell_f
 	int value;
 
 	rows = config_rows(&n);
-	for_getopt(rows, n, longs, shorts);
+	rows_for_getopt(rows, n, longs, shorts);
 	optind = 0;		/* GNU: begin anew, also what it has inside */
 	while ((value = getopt_long(argc, argv, shorts, longs, NULL)) >= 0) {
-		const struct config_row *row = row_of(rows, n, value);
+		const struct config_row *row = row_of_option(rows, n, value);
 
 		if (!row) {
-			suggest(argv[optind - 1], fn);
+			option_suggest(argv[optind - 1], fn);
 			return -EINVAL;
 		}
 		if (row->set(c, optarg) < 0) {
-			tell(fn, "--%s is %s, not \"%s\"", row->name, row->wants, optarg);
+			config_tell(fn, "--%s is %s, not \"%s\"", row->name, row->wants, optarg);
 			return -EINVAL;
 		}
 		c->origin[row - rows] = (struct config_origin){ .source = CONFIG_FROM_OPTION };
 	}
 	if (optind < argc) {
-		tell(fn, "takes no arguments: %s", argv[optind]);
+		config_tell(fn, "takes no arguments: %s", argv[optind]);
 		return -EINVAL;
 	}
 	return 0;
@@ -390,12 +394,12 @@ static int take_arguments(struct config *c, int argc, char **argv, config_tell_f
 
 /* ---- what it comes to ------------------------------------------------------------- */
 
-static const char *place_of(const struct config *c, const struct config_row *row)
+static const char *row_place(const struct config *c, const struct config_row *row)
 {
-	return is_place(row) ? (const char *)c + row->at : "";
+	return row_is_place(row) ? (const char *)c + row->at : "";
 }
 
-static bool place_is_taken(const struct config_row *row, const char *path)
+static bool path_is_taken(const struct config_row *row, const char *path)
 {
 	struct stat st;
 
@@ -409,20 +413,20 @@ static bool place_is_taken(const struct config_row *row, const char *path)
 static unsigned place_check(const struct config *c, const struct config_row *rows, size_t i,
 			    config_tell_fn *fn)
 {
-	const char *path = place_of(c, &rows[i]);
+	const char *path = row_place(c, &rows[i]);
 	unsigned wrong = 0;
 
 	for (size_t k = 0; *path && k < i; k++)
-		if (!strcmp(place_of(c, &rows[k]), path)) {
-			tell(fn, "%s and %s are both \"%s\": each needs a place of its own",
-			     rows[k].name, rows[i].name, path);
+		if (!strcmp(row_place(c, &rows[k]), path)) {
+			config_tell(fn, "%s and %s are both \"%s\": each needs a place of its own",
+				    rows[k].name, rows[i].name, path);
 			wrong++;
 		}
 	if (*path && rows[i].kind != CONFIG_DIR && path[strlen(path) - 1] == '/') {
-		tell(fn, "%s is a file, not the directory \"%s\"", rows[i].name, path);
+		config_tell(fn, "%s is a file, not the directory \"%s\"", rows[i].name, path);
 		wrong++;
-	} else if (*path && c->question == CONFIG_CHECK && place_is_taken(&rows[i], path)) {
-		tell(fn, "%s cannot be \"%s\": something else is there", rows[i].name, path);
+	} else if (*path && c->question == CONFIG_CHECK && path_is_taken(&rows[i], path)) {
+		config_tell(fn, "%s cannot be \"%s\": something else is there", rows[i].name, path);
 		wrong++;
 	}
 	return wrong;
@@ -439,7 +443,7 @@ static int config_check(const struct config *c, config_tell_fn *fn)
 		wrong += place_check(c, rows, i, fn);
 	if (c->loop && strcmp(c->loop, "io_uring") && strcmp(c->loop, "uring") &&
 	    strcmp(c->loop, "epoll")) {
-		tell(fn, "NCCLINSP_LOOP is io_uring or epoll, not \"%s\"", c->loop);
+		config_tell(fn, "NCCLINSP_LOOP is io_uring or epoll, not \"%s\"", c->loop);
 		wrong++;
 	}
 	if (!c->socket[0]) {
@@ -461,22 +465,22 @@ int config_parse(struct config *c, int argc, char **argv, config_tell_fn *fn)
 {
 	int r;
 
-	defaults(c);
-	r = take_arguments(c, argc, argv, fn);
+	config_defaults(c);
+	r = config_take_arguments(c, argc, argv, fn);
 	if (r == 0)
-		r = take_file(c, fn);
+		r = config_take_file(c, fn);
 	if (r < 0 && c->question != CONFIG_HELP)
 		return r;
-	take_environment(c);
-	r = take_arguments(c, argc, argv, fn);
+	environment_take(c);
+	r = config_take_arguments(c, argc, argv, fn);
 	if (r < 0)
 		return r;
-	place_control(c);
+	control_place(c);
 	if (c->question == CONFIG_NONE || c->question == CONFIG_CHECK)
 		r = config_check(c, fn);
 	if (r < 0)
 		return r;
-	return c->question == CONFIG_NONE ? CONFIG_RUN : answer(c);
+	return c->question == CONFIG_NONE ? CONFIG_RUN : config_answer(c);
 }
 
 void config_take_live(struct config *c, const struct config *next, config_tell_fn *fn)
@@ -493,7 +497,7 @@ void config_take_live(struct config *c, const struct config *next, config_tell_f
 
 		c->origin[i].pending = !row->live && memcmp(to, from, row->bytes) != 0;
 		if (c->origin[i].pending) {
-			tell(fn, "a change of %s needs a restart", row->name);
+			config_tell(fn, "a change of %s needs a restart", row->name);
 			continue;
 		}
 		memcpy(to, from, row->bytes);

@@ -18,7 +18,7 @@
 
 /* ---- reading ------------------------------------------------------------------- */
 
-static int read_all(int fd, char *text, size_t room, size_t *bytes)
+static int file_read_all(int fd, char *text, size_t room, size_t *bytes)
 {
 	ssize_t n;
 
@@ -47,7 +47,7 @@ int config_file_read(const char *path, char **text)
 		return -EMEDIUMTYPE;
 	if (!all)
 		return -ENOMEM;
-	r = read_all(fd, all, LARGEST + 1, &bytes);
+	r = file_read_all(fd, all, LARGEST + 1, &bytes);
 	if (r < 0)
 		return r;
 	if (strlen(all) != bytes)
@@ -68,7 +68,7 @@ const char *config_file_error(int r)
 
 /* ---- lines --------------------------------------------------------------------- */
 
-static char *trim(char *s)
+static char *line_trim(char *s)
 {
 	size_t n;
 
@@ -88,7 +88,7 @@ void config_file_walk(char *text, config_line_fn *fn, void *arg)
 		char *line = strsep(&text, "\n"), *value;
 
 		number++;
-		line = trim(line);
+		line = line_trim(line);
 		if (!*line || *line == '#')
 			continue;
 		value = strchr(line, '=');
@@ -97,6 +97,6 @@ void config_file_walk(char *text, config_line_fn *fn, void *arg)
 			continue;
 		}
 		*value++ = '\0';
-		fn(arg, number, trim(line), trim(value));
+		fn(arg, number, line_trim(line), line_trim(value));
 	}
 }

@@ -43,7 +43,7 @@ static void show_ppm(uint32_t ppm, char value[CONFIG_VALUE_BYTES])
 	snprintf(value, CONFIG_VALUE_BYTES, "%.7g", ppm / 10000.0);
 }
 
-static uint64_t number_at(const struct config *c, const struct config_row *row)
+static uint64_t row_number(const struct config *c, const struct config_row *row)
 {
 	const char *at = (const char *)c + row->at;
 	uint64_t wide = 0;
@@ -56,7 +56,7 @@ static uint64_t number_at(const struct config *c, const struct config_row *row)
 	return row->bytes == sizeof(wide) ? wide : narrow;
 }
 
-static void show_number(const struct config_row *row, uint64_t n, char value[CONFIG_VALUE_BYTES])
+static void show_in_unit(const struct config_row *row, uint64_t n, char value[CONFIG_VALUE_BYTES])
 {
 	if (!n && row->kind != CONFIG_NS_OR_0)
 		show_word(row->fallback, value);
@@ -92,6 +92,6 @@ void config_show(const struct config *c, const struct config_row *row,
 		show_word(log_level_name(c->log_level), value);
 		break;
 	default:
-		show_number(row, number_at(c, row), value);
+		show_in_unit(row, row_number(c, row), value);
 	}
 }
