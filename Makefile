@@ -324,8 +324,9 @@ FUZZ_PARSERS := reader/read/segment.c reader/read/life.c ncclinspd/find/cgroup.c
 	ncclinspd/config/config_file.c ncclinspd/config/config_rows.c \
 	ncclinspd/config/config.c:reading_take_line,reading_on_line \
 	ncclinspd/levels/kept.c:kept_checksum,kept_parse,kept_read \
-	ncclinspd/levels/marks.c:is_text,is_sound,take_rows,marks_new,restore,marks_appeared \
-	ncclinspd/levels/control.c:take_rows,control_parse_wishes \
+	ncclinspd/levels/marks.c:text_is_terminated,mark_is_sound,marks_take,marks_new \
+	ncclinspd/levels/marks.c:mark_restore,marks_appeared \
+	ncclinspd/levels/control.c:wishes_take,control_parse_wishes \
 	ncclinspd/levels/wishes.c:wish_is_sound \
 	ncclinspd/findings/baseline.c:is_sound,baselines_parse \
 	util/procstat.c util/utf8.c util/zst.c \

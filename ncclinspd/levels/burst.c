@@ -29,7 +29,7 @@ static const uint32_t fraction[OCTAVE] = {
 	1763488, 1802103, 1841564, 1881889, 1923097, 1965207, 2008240, 2052214,
 };
 
-static uint64_t step_us(int step)
+static uint64_t burst_step_us(int step)
 {
 	int octave = (step - LEAST_STEP) / OCTAVE - 7;
 	uint64_t us = ((uint64_t)SHORTEST_US * fraction[(step - LEAST_STEP) % OCTAVE]) >> 20;
@@ -38,19 +38,19 @@ static uint64_t step_us(int step)
 }
 
 /* The last step that is not longer. */
-static int step_of(uint64_t us)
+static int burst_step(uint64_t us)
 {
 	int step = LEAST_STEP;
 
-	while (step + OCTAVE <= MOST_STEP && step_us(step + OCTAVE) <= us)
+	while (step + OCTAVE <= MOST_STEP && burst_step_us(step + OCTAVE) <= us)
 		step += OCTAVE;
-	while (step < MOST_STEP && step_us(step + 1) <= us)
+	while (step < MOST_STEP && burst_step_us(step + 1) <= us)
 		step++;
 	return step;
 }
 
 /* The share of the time that may be watched, in parts of 10^9. */
-static uint64_t share(uint64_t rate, uint32_t cost_ns, uint32_t budget_ppm)
+static uint64_t burst_share(uint64_t rate, uint32_t cost_ns, uint32_t budget_ppm)
 {
 	/* ns of cost in a second; a rate that would overflow is no rate. */
 	uint64_t load = rate / 1000 < UINT32_MAX ? rate * (uint64_t)cost_ns / 1000 : UINT64_MAX;
@@ -67,24 +67,24 @@ static uint64_t share(uint64_t rate, uint32_t cost_ns, uint32_t budget_ppm)
 	return ppb < WHOLE_PPB ? ppb : WHOLE_PPB;
 }
 
-static uint64_t length_us(uint64_t ppb, int doublings)
+static uint64_t burst_length_us(uint64_t ppb, int doublings)
 {
 	return (ppb << doublings) / (WHOLE_PPB / SECOND_US);
 }
 
-static int choose_doublings(struct burst_plan old, uint64_t ppb)
+static int burst_choose_doublings(struct burst_plan old, uint64_t ppb)
 {
 	int doublings = 0;
 
 	if (old.period_ms) {
 		while (doublings < MOST_DOUBLINGS && 1000u << doublings < old.period_ms)
 			doublings++;
-		if (length_us(ppb, doublings) >= SHORTEST_US &&
-		    (!doublings || length_us(ppb, doublings) < LONGEST_US))
+		if (burst_length_us(ppb, doublings) >= SHORTEST_US &&
+		    (!doublings || burst_length_us(ppb, doublings) < LONGEST_US))
 			return doublings;
 		doublings = 0;
 	}
-	while (doublings < MOST_DOUBLINGS && length_us(ppb, doublings) < WANTED_US)
+	while (doublings < MOST_DOUBLINGS && burst_length_us(ppb, doublings) < WANTED_US)
 		doublings++;
 	return doublings;
 }
@@ -93,7 +93,7 @@ static int choose_doublings(struct burst_plan old, uint64_t ppb)
  * A step is kept for half a step more on either side.  With more than that, two ranks
  * that had once measured differently could stay two steps apart for ever.
  */
-static bool still_fits(struct burst_plan old, uint64_t us)
+static bool burst_still_fits(struct burst_plan old, uint64_t us)
 {
 	return old.length_us && !burst_is_whole(old) &&
 	       us * 1000 >= old.length_us * UINT64_C(989) &&
@@ -103,17 +103,17 @@ static bool still_fits(struct burst_plan old, uint64_t us)
 struct burst_plan burst_choose(struct burst_plan old, uint64_t rate, uint32_t cost_ns,
 			       uint32_t budget_ppm)
 {
-	uint64_t ppb = share(rate, cost_ns, budget_ppm), us;
-	int doublings = choose_doublings(old, ppb);
+	uint64_t ppb = burst_share(rate, cost_ns, budget_ppm), us;
+	int doublings = burst_choose_doublings(old, ppb);
 	struct burst_plan plan = { .period_ms = 1000u << doublings };
 
-	us = length_us(ppb, doublings);
+	us = burst_length_us(ppb, doublings);
 	if (us >= SECOND_US << doublings) {
 		plan.length_us = (uint32_t)(SECOND_US << doublings);
 		return plan;
 	}
 	if (!us)
 		return plan;
-	plan.length_us = (uint32_t)step_us(step_of(us));
-	return old.period_ms == plan.period_ms && still_fits(old, us) ? old : plan;
+	plan.length_us = (uint32_t)burst_step_us(burst_step(us));
+	return old.period_ms == plan.period_ms && burst_still_fits(old, us) ? old : plan;
 }

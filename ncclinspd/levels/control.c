@@ -32,7 +32,7 @@ const char *control_error_text(const struct control *c)
 	return c->error ? strerror(-c->error) : NULL;
 }
 
-static void tell(struct control *c)
+static void control_tell(struct control *c)
 {
 	if (c->error && c->error != c->told)
 		log_say(LOG_WARN, "levels cannot be changed control=%s error=\"%s\"", c->path,
@@ -43,7 +43,7 @@ static void tell(struct control *c)
 }
 
 /* Plugins believe only what nobody but its owner can write. */
-static int check_file(int fd, ino_t *ino)
+static int file_check(int fd, ino_t *ino)
 {
 	struct stat st;
 
@@ -60,13 +60,13 @@ static int check_file(int fd, ino_t *ino)
 }
 
 /* Two daemons on one file would undo each other's work without end. */
-static int open_file(const char *path, ino_t *ino)
+static int file_open_checked(const char *path, ino_t *ino)
 {
 	int r, fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, MODE);
 
 	if (fd < 0)
 		return -errno;
-	r = check_file(fd, ino);
+	r = file_check(fd, ino);
 	if (r == 0 && flock(fd, LOCK_EX | LOCK_NB) < 0)
 		r = errno == EWOULDBLOCK ? -EALREADY : -errno;
 	if (r == 0)
@@ -75,12 +75,12 @@ static int open_file(const char *path, ino_t *ino)
 	return r;
 }
 
-static void reopen(struct control *c)
+static void control_reopen(struct control *c)
 {
 	int r = dirs_make_parent(c->path);
 
 	if (r == 0)
-		r = open_file(c->path, &c->ino);
+		r = file_open_checked(c->path, &c->ino);
 	c->error = r < 0 ? r : 0;
 	c->fd = r < 0 ? -1 : r;
 	c->stale = true;
@@ -93,11 +93,11 @@ void control_open(struct control *c, const char *path)
 	*c = (struct control){ .fd = -1 };
 	snprintf(c->path, sizeof(c->path), "%s", path);
 	boot_id_read(c->boot_id);
-	reopen(c);
+	control_reopen(c);
 	if (c->fd >= 0 && pread(c->fd, &found, sizeof(found), 0) == sizeof(found) &&
 	    nci_control_is_whole(&found))
 		c->image.sequence = found.sequence;
-	tell(c);
+	control_tell(c);
 }
 
 void control_close(struct control *c)
@@ -108,17 +108,17 @@ void control_close(struct control *c)
 }
 
 /* Somebody may have removed the file, or put another one in its place. */
-static void watch_file(struct control *c)
+static void file_watch(struct control *c)
 {
 	struct stat st;
 
 	if (c->fd >= 0 && lstat(c->path, &st) == 0 && st.st_ino == c->ino)
 		return;
 	control_close(c);
-	reopen(c);
+	control_reopen(c);
 }
 
-static int write_whole(int fd, const void *bytes, size_t n)
+static int image_write_whole(int fd, const void *bytes, size_t n)
 {
 	ssize_t done = pwrite(fd, bytes, n, 0);
 
@@ -127,12 +127,13 @@ static int write_whole(int fd, const void *bytes, size_t n)
 	return (size_t)done == n ? 0 : -ENOSPC;
 }
 
-static bool differs(const struct control *c, const struct nci_control_entry *entry, uint32_t n)
+static bool image_differs(const struct control *c, const struct nci_control_entry *entry,
+			  uint32_t n)
 {
 	return c->image.entries != n || memcmp(c->image.entry, entry, n * sizeof(*entry)) != 0;
 }
 
-static void write_image(struct control *c, uint64_t now_ns)
+static void image_write(struct control *c, uint64_t now_ns)
 {
 	c->image.magic = NCI_CONTROL_MAGIC;
 	c->image.version = NCI_CONTROL_VERSION;
@@ -140,7 +141,7 @@ static void write_image(struct control *c, uint64_t now_ns)
 	c->image.written_mono_ns = now_ns;
 	memcpy(c->image.boot_id, c->boot_id, sizeof(c->boot_id));
 	c->image.checksum = nci_control_checksum(&c->image);
-	c->error = write_whole(c->fd, &c->image, sizeof(c->image));
+	c->error = image_write_whole(c->fd, &c->image, sizeof(c->image));
 	c->stale = c->error;
 	c->writes += !c->error;
 }
@@ -157,7 +158,7 @@ static bool plan_differs(const struct control *c, const struct control_node *nod
 void control_publish(struct control *c, const struct nci_control_entry *entry, uint32_t n,
 		     const struct control_node *node, uint64_t now_ns)
 {
-	watch_file(c);
+	file_watch(c);
 	if (plan_differs(c, node, now_ns)) {
 		c->image.burst_period_ms = node->plan.period_ms;
 		c->image.burst_length_us = node->plan.length_us;
@@ -166,15 +167,15 @@ void control_publish(struct control *c, const struct nci_control_entry *entry, u
 		c->image.mode_s = node->mode_s;
 		c->stale = true;
 	}
-	if (differs(c, entry, n)) {
+	if (image_differs(c, entry, n)) {
 		memset(c->image.entry, 0, sizeof(c->image.entry));
 		memcpy(c->image.entry, entry, n * sizeof(*entry));
 		c->image.entries = n;
 		c->stale = true;
 	}
 	if (c->fd >= 0 && c->stale)
-		write_image(c, now_ns);
-	tell(c);
+		image_write(c, now_ns);
+	control_tell(c);
 }
 
 /* ---- the wishes ------------------------------------------------------------------ */
@@ -189,7 +190,7 @@ static void wishes_path(const struct control *c, char path[KEPT_PATH])
 	snprintf(path, KEPT_PATH, "%s.wishes", c->path);
 }
 
-static uint32_t fill_rows(const struct wishes *ws, struct wish rows[WISHES])
+static uint32_t wishes_fill(const struct wishes *ws, struct wish rows[WISHES])
 {
 	uint32_t n = 0;
 
@@ -210,11 +211,11 @@ void control_save(struct control *c, const struct wishes *ws)
 	if (c->fd < 0)
 		return;
 	wishes_path(c, path);
-	kept_save(&c->kept, path, &wishes_kind, c->boot_id, rows, fill_rows(ws, rows));
+	kept_save(&c->kept, path, &wishes_kind, c->boot_id, rows, wishes_fill(ws, rows));
 }
 
 /* All of them, or none. */
-static int take_rows(struct wishes *ws, const struct wish *rows, uint32_t count)
+static int wishes_take(struct wishes *ws, const struct wish *rows, uint32_t count)
 {
 	struct wishes found = { .accounts = ws->accounts };
 
@@ -236,7 +237,7 @@ int control_parse_wishes(const void *bytes, size_t n, const uint8_t boot_id[16],
 	uint32_t count;
 	int r = kept_parse(bytes, n, &wishes_kind, boot_id, rows, &count);
 
-	return r < 0 ? r : take_rows(ws, rows, count);
+	return r < 0 ? r : wishes_take(ws, rows, count);
 }
 
 void control_restore(struct control *c, struct wishes *ws, uint64_t now_ns)
@@ -249,9 +250,9 @@ void control_restore(struct control *c, struct wishes *ws, uint64_t now_ns)
 	wishes_path(c, path);
 	r = kept_read(path, &wishes_kind, c->boot_id, rows, &count);
 	if (r == 0)
-		r = take_rows(ws, rows, count);
+		r = wishes_take(ws, rows, count);
 	for (uint32_t i = 0; i < WISHES; i++)
 		if (ws->at[i].serial)
 			ws->at[i].seen_ns = now_ns;
-	kept_restored(&c->kept, path, &wishes_kind, r, rows, fill_rows(ws, rows));
+	kept_restored(&c->kept, path, &wishes_kind, r, rows, wishes_fill(ws, rows));
 }

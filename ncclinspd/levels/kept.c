@@ -17,21 +17,21 @@
 #include "util/cleanup.h"
 #include "util/log.h"
 
-struct header {
+struct kept_header {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t count;
 	uint64_t checksum;
 	uint8_t boot_id[16];	/* times of another boot mean nothing */
 };
-_Static_assert(sizeof(struct header) == 40, "the file has no padding");
+_Static_assert(sizeof(struct kept_header) == 40, "the file has no padding");
 
-static uint64_t checksum_of(const struct kept_kind *kind, const void *rows, uint32_t count)
+static uint64_t kept_checksum_of(const struct kept_kind *kind, const void *rows, uint32_t count)
 {
 	return index_hash(count, rows, count * kind->row_bytes);
 }
 
-static int write_whole(int fd, const void *bytes, size_t n, off_t at)
+static int kept_write_whole(int fd, const void *bytes, size_t n, off_t at)
 {
 	ssize_t done = pwrite(fd, bytes, n, at);
 
@@ -40,11 +40,11 @@ static int write_whole(int fd, const void *bytes, size_t n, off_t at)
 	return (size_t)done == n ? 0 : -ENOSPC;
 }
 
-static int write_file(const char *path, const struct kept_kind *kind, const uint8_t boot_id[16],
-		      const void *rows, uint32_t count)
+static int kept_write_file(const char *path, const struct kept_kind *kind,
+			   const uint8_t boot_id[16], const void *rows, uint32_t count)
 {
-	struct header h = { .magic = kind->magic, .version = kind->version, .count = count,
-			    .checksum = checksum_of(kind, rows, count) };
+	struct kept_header h = { .magic = kind->magic, .version = kind->version, .count = count,
+				 .checksum = kept_checksum_of(kind, rows, count) };
 	CLEANUP(cleanup_closep) int fd = -1;
 	char fresh[KEPT_PATH + sizeof(".new")];
 	int r;
@@ -55,9 +55,9 @@ static int write_file(const char *path, const struct kept_kind *kind, const uint
 	fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
-	r = write_whole(fd, &h, sizeof(h), 0);
+	r = kept_write_whole(fd, &h, sizeof(h), 0);
 	if (r == 0 && count)
-		r = write_whole(fd, rows, count * kind->row_bytes, sizeof(h));
+		r = kept_write_whole(fd, rows, count * kind->row_bytes, sizeof(h));
 	if (r == 0 && rename(fresh, path) < 0)
 		r = -errno;
 	if (r < 0)
@@ -68,12 +68,12 @@ static int write_file(const char *path, const struct kept_kind *kind, const uint
 void kept_save(struct kept_state *state, const char *path, const struct kept_kind *kind,
 	       const uint8_t boot_id[16], const void *rows, uint32_t count)
 {
-	uint64_t checksum = checksum_of(kind, rows, count);
+	uint64_t checksum = kept_checksum_of(kind, rows, count);
 	int r;
 
 	if (!state->error && state->checksum == checksum)
 		return;
-	r = write_file(path, kind, boot_id, rows, count);
+	r = kept_write_file(path, kind, boot_id, rows, count);
 	if (r < 0 && r != state->error)
 		log_say(LOG_WARN, "%s: will be forgotten at a restart file=%s error=\"%s\"",
 			kind->what, path, strerror(-r));
@@ -87,14 +87,14 @@ void kept_restored(struct kept_state *state, const char *path, const struct kept
 	if (error < 0 && error != -ENOENT)
 		log_say(LOG_WARN, "%s: what was kept is ignored file=%s error=\"%s\"", kind->what,
 			path, strerror(-error));
-	state->checksum = checksum_of(kind, rows, error ? 0 : count);
+	state->checksum = kept_checksum_of(kind, rows, error ? 0 : count);
 	state->error = error == -ENOENT ? 0 : error;
 }
 
 int kept_parse(const void *bytes, size_t n, const struct kept_kind *kind,
 	       const uint8_t boot_id[16], void *rows, uint32_t *count)
 {
-	struct header h;
+	struct kept_header h;
 
 	if (n < sizeof(h))
 		return -EPROTO;
@@ -104,7 +104,7 @@ int kept_parse(const void *bytes, size_t n, const struct kept_kind *kind,
 	if (h.count > kind->most || n != sizeof(h) + h.count * kind->row_bytes)
 		return -EPROTO;
 	bytes = (const char *)bytes + sizeof(h);
-	if (checksum_of(kind, bytes, h.count) != h.checksum)
+	if (kept_checksum_of(kind, bytes, h.count) != h.checksum)
 		return -EPROTO;
 	if (memcmp(h.boot_id, boot_id, sizeof(h.boot_id)) != 0)
 		return -ESTALE;
@@ -116,7 +116,7 @@ int kept_parse(const void *bytes, size_t n, const struct kept_kind *kind,
 int kept_read(const char *path, const struct kept_kind *kind, const uint8_t boot_id[16],
 	      void *rows, uint32_t *count)
 {
-	size_t room = sizeof(struct header) + kind->most * kind->row_bytes;
+	size_t room = sizeof(struct kept_header) + kind->most * kind->row_bytes;
 	CLEANUP(cleanup_freep) char *bytes = NULL;
 	CLEANUP(cleanup_closep) int fd = -1;
 	struct stat st;

@@ -19,7 +19,7 @@
 #define BELOW		3.0	/* part of it: a step down, below ABOVE of that one */
 
 /* The kind's place, or that of the one that was idle for longest. */
-static struct kernelcost_kind *kind_of(struct kernelcost *k, const struct op *op)
+static struct kernelcost_kind *kernelcost_kind_of(struct kernelcost *k, const struct op *op)
 {
 	struct kernelcost_kind *oldest = &k->kind[0];
 
@@ -38,21 +38,21 @@ static struct kernelcost_kind *kind_of(struct kernelcost *k, const struct op *op
 	return oldest;
 }
 
-static double mean(const struct kernelcost_side *side)
+static double side_mean(const struct kernelcost_side *side)
 {
 	return side->sum_ns / side->n;
 }
 
 /* A burst is over when there are operations on both sides of its end. */
-static void close_burst(struct kernelcost *k, struct kernelcost_kind *kind)
+static void burst_close(struct kernelcost *k, struct kernelcost_kind *kind)
 {
 	if (kind->in.n < KERNELCOST_ENOUGH || kind->out.n < KERNELCOST_ENOUGH)
 		return;
-	k->slower[k->n++ % KERNELCOST_BURSTS] = mean(&kind->in) / mean(&kind->out) - 1;
+	k->slower[k->n++ % KERNELCOST_BURSTS] = side_mean(&kind->in) / side_mean(&kind->out) - 1;
 	kind->in = kind->out = (struct kernelcost_side){ 0, 0 };
 }
 
-static void add(struct kernelcost *k, struct kernelcost_kind *kind, double ns)
+static void burst_add(struct kernelcost *k, struct kernelcost_kind *kind, double ns)
 {
 	bool pause = kind->usual_ns > 0 && ns > PAUSE * kind->usual_ns;
 	struct kernelcost_side *side = kind->inside ? &kind->in : &kind->out;
@@ -61,13 +61,13 @@ static void add(struct kernelcost *k, struct kernelcost_kind *kind, double ns)
 	if (pause)
 		return;
 	if (!kind->inside)
-		close_burst(k, kind);
+		burst_close(k, kind);
 	side->n++;
 	side->sum_ns += ns;
 }
 
 /* Copy engines have no kernel, a graph is not posted; sends and receives are not counted. */
-static bool tells(const struct op *op)
+static bool op_tells_cost(const struct op *op)
 {
 	return op->func && op->enqueued_ns && op->seq != UNKNOWN_U64 && !op->is_ce &&
 	       !op->graph && !op->api_only && !op->parts;
@@ -79,9 +79,9 @@ void kernelcost_op(struct kernelcost *k, const struct op *op)
 	bool inside = op->kernel_stopped > 0, follows;
 	uint64_t stride, from_ns;
 
-	if (!tells(op))
+	if (!op_tells_cost(op))
 		return;
-	kind = kind_of(k, op);
+	kind = kernelcost_kind_of(k, op);
 	if (op->enqueued_ns <= kind->posted_ns)
 		return;		/* the first of its kind, or it was overtaken */
 	stride = op->seq > kind->seq ? op->seq - kind->seq : 0;
@@ -93,21 +93,21 @@ void kernelcost_op(struct kernelcost *k, const struct op *op)
 	kind->posted_ns = op->enqueued_ns;
 	kind->inside = inside;
 	if (follows)
-		add(k, kind, (double)(op->enqueued_ns - from_ns));
+		burst_add(k, kind, (double)(op->enqueued_ns - from_ns));
 }
 
 /* ---- the estimate ------------------------------------------------------------------ */
 
-static int by_size(const void *a, const void *b)
+static int values_by_size(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
 	return (x > y) - (x < y);
 }
 
-static double median(double *values, uint32_t n)
+static double values_median(double *values, uint32_t n)
 {
-	qsort(values, n, sizeof(*values), by_size);
+	qsort(values, n, sizeof(*values), values_by_size);
 	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
@@ -121,10 +121,10 @@ void kernelcost_estimate(const struct kernelcost *k, struct kernelcost_estimate 
 	if (!out->known)
 		return;
 	memcpy(values, k->slower, n * sizeof(values[0]));
-	out->slower = median(values, n);
+	out->slower = values_median(values, n);
 	for (uint32_t i = 0; i < n; i++)
 		values[i] = fabs(values[i] - out->slower);
-	out->error = 1.858 * median(values, n) / sqrt(n);
+	out->error = 1.858 * values_median(values, n) / sqrt(n);
 }
 
 uint32_t kernelcost_step(uint32_t used_ns, double cost_ns, double error_ns)

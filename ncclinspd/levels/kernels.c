@@ -60,7 +60,7 @@ static bool level_times_kernels(const struct process *p)
 }
 
 /* Something keeps its kernels from being timed any more, at any time. */
-static bool is_barred(const struct process *p)
+static bool process_is_barred(const struct process *p)
 {
 	const uint32_t for_good = NCI_SEEN_API | NCI_SEEN_GRAPHS | NCI_SEEN_SENDERS |
 				  NCI_SEEN_LIBRARIES | NCI_SEEN_ALLGATHERV | NCI_SEEN_END |
@@ -77,10 +77,10 @@ enum kernels_state kernels_state(const struct process *p)
 		       p->level != NCI_LEVEL_TRACE;
 
 	if (p->mask & KERNEL_CH)
-		return (sampled && !is_barred(p)) || (s->mode == NCI_MODE_FIRST &&
+		return (sampled && !process_is_barred(p)) || (s->mode == NCI_MODE_FIRST &&
 			!(p->seen & (NCI_SEEN_GRAPHS | NCI_SEEN_LIBRARIES))) ?
 		       KERNELS_INSIDE : KERNELS_ALWAYS;
-	if (is_barred(p) || !level_times_kernels(p))
+	if (process_is_barred(p) || !level_times_kernels(p))
 		return KERNELS_NEVER;
 	if (s->settles_ns)
 		return KERNELS_SETTLING;
@@ -105,7 +105,7 @@ static const struct {
 	{ NCI_SEEN_SELF, false, REASON_SELF },
 };
 
-static const char *seen_reason(const struct process *p)
+static const char *process_seen_reason(const struct process *p)
 {
 	bool on = p->mask & KERNEL_CH;
 
@@ -118,7 +118,7 @@ static const char *seen_reason(const struct process *p)
 const char *kernels_reason(const struct process *p)
 {
 	const struct steering *s = &p->steering;
-	const char *seen = seen_reason(p);
+	const char *seen = process_seen_reason(p);
 
 	if (!s->known)
 		return NULL;

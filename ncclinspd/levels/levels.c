@@ -33,7 +33,7 @@ struct levels {
 
 /* ---- the processes ---------------------------------------------------------- */
 
-static struct automatic *find(const struct levels *l, const struct process *p)
+static struct automatic *automatic_find(const struct levels *l, const struct process *p)
 {
 	for (uint32_t i = 0; i < l->config.processes; i++)
 		if (l->automatic[i].process_id == p->id)
@@ -42,9 +42,9 @@ static struct automatic *find(const struct levels *l, const struct process *p)
 }
 
 /* NULL: no room. */
-static struct automatic *find_or_add(struct levels *l, const struct process *p)
+static struct automatic *automatic_find_or_add(struct levels *l, const struct process *p)
 {
-	struct automatic *a = find(l, p);
+	struct automatic *a = automatic_find(l, p);
 
 	if (a)
 		return a;
@@ -60,7 +60,7 @@ static struct automatic *find_or_add(struct levels *l, const struct process *p)
 	return NULL;
 }
 
-static bool is_live(uint64_t process_id, struct process *const *list, size_t n)
+static bool process_is_live(uint64_t process_id, struct process *const *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (list[i]->id == process_id)
@@ -68,12 +68,12 @@ static bool is_live(uint64_t process_id, struct process *const *list, size_t n)
 	return false;
 }
 
-static bool is_detailed(const struct automatic *a, uint64_t now_ns)
+static bool automatic_is_detailed(const struct automatic *a, uint64_t now_ns)
 {
 	return now_ns < a->detail_until_ns;
 }
 
-static bool is_lowered(const struct automatic *a)
+static bool automatic_is_lowered(const struct automatic *a)
 {
 	return a->thrift.cap != WISH_KEEP;
 }
@@ -84,8 +84,8 @@ bool levels_detail(struct levels *l, const struct process *p, uint64_t now_ns)
 
 	if (!l->config.detail)
 		return false;
-	a = find_or_add(l, p);
-	if (!a || is_detailed(a, now_ns))
+	a = automatic_find_or_add(l, p);
+	if (!a || automatic_is_detailed(a, now_ns))
 		return false;
 	if (a->detail_since_ns && now_ns - a->detail_since_ns < LEVELS_DETAIL_APART_NS) {
 		l->stats.withheld++;
@@ -104,10 +104,10 @@ bool levels_look(struct levels *l, const struct process *p, struct thrift_look l
 
 	if (!l->config.thrift)
 		return false;
-	a = find_or_add(l, p);
+	a = automatic_find_or_add(l, p);
 	if (!a)
 		return false;
-	look.held = is_detailed(a, now_ns) || wishes_level(&l->wishes, p, now_ns);
+	look.held = automatic_is_detailed(a, now_ns) || wishes_level(&l->wishes, p, now_ns);
 	if (!thrift_look(&a->thrift, &look, now_ns))
 		return false;
 	l->stats.lowered += !a->thrift.raised_ns;
@@ -122,7 +122,7 @@ bool levels_tidy(struct levels *l, struct process *const *list, size_t n, uint64
 	for (uint32_t i = 0; i < l->config.processes; i++) {
 		struct automatic *a = &l->automatic[i];
 
-		if (!a->process_id || is_live(a->process_id, list, n))
+		if (!a->process_id || process_is_live(a->process_id, list, n))
 			continue;
 		a->process_id = 0;
 		changed = true;
@@ -137,7 +137,7 @@ uint64_t levels_next_end(const struct levels *l, uint64_t now_ns)
 	for (uint32_t i = 0; i < l->config.processes; i++) {
 		const struct automatic *a = &l->automatic[i];
 
-		if (a->process_id && is_detailed(a, now_ns) && a->detail_until_ns < next)
+		if (a->process_id && automatic_is_detailed(a, now_ns) && a->detail_until_ns < next)
 			next = a->detail_until_ns;
 	}
 	return next;
@@ -145,7 +145,7 @@ uint64_t levels_next_end(const struct levels *l, uint64_t now_ns)
 
 const struct thrift *levels_thrift(const struct levels *l, const struct process *p)
 {
-	const struct automatic *a = find(l, p);
+	const struct automatic *a = automatic_find(l, p);
 
 	return a ? &a->thrift : NULL;
 }
@@ -160,27 +160,27 @@ static uint32_t automatic_entries(const struct automatic *a, const struct proces
 {
 	uint32_t n = 0;
 
-	if (is_lowered(a)) {
+	if (automatic_is_lowered(a)) {
 		entry[n] = (struct nci_control_entry)LEAST_ENTRY;
 		entry[n].instance = p->instance;
 		entry[n].level = a->thrift.cap;
 		entry[n].cause = NCI_CAUSE_BUDGET;
 		n++;
 	}
-	if (is_detailed(a, now_ns)) {
+	if (automatic_is_detailed(a, now_ns)) {
 		entry[n] = (struct nci_control_entry)LEAST_ENTRY;
 		entry[n].instance = p->instance;
 		entry[n].until_mono_ns = a->detail_until_ns;
 		entry[n].sample = NCI_SAMPLE_ALL;
 		entry[n].cause = NCI_CAUSE_FINDING;
-		if (is_lowered(a))
+		if (automatic_is_lowered(a))
 			entry[n].level = a->thrift.from;
 		n++;
 	}
 	return n;
 }
 
-static struct nci_control_entry entry_of(const struct wish *w, uint64_t instance)
+static struct nci_control_entry wish_entry(const struct wish *w, uint64_t instance)
 {
 	return (struct nci_control_entry){
 		.instance = instance,
@@ -191,7 +191,7 @@ static struct nci_control_entry entry_of(const struct wish *w, uint64_t instance
 	};
 }
 
-static int by_strength(const void *left, const void *right)
+static int wishes_by_strength(const void *left, const void *right)
 {
 	const struct wish *a = *(const struct wish *const *)left;
 	const struct wish *b = *(const struct wish *const *)right;
@@ -213,7 +213,7 @@ static uint32_t wishes_in_order(const struct levels *l, uint64_t now_ns,
 		if (w->serial && !(w->until_ns && now_ns >= w->until_ns))
 			order[n++] = w;
 	}
-	qsort(order, n, sizeof(order[0]), by_strength);
+	qsort(order, n, sizeof(order[0]), wishes_by_strength);
 	return n;
 }
 
@@ -221,8 +221,8 @@ static uint32_t wishes_in_order(const struct levels *l, uint64_t now_ns,
  * A copy of another's instance in a segment must not be steered: an instance is its owner's,
  * and before it has one the first's.
  */
-static bool is_itself(const struct levels *l, const struct process *p,
-		      struct process *const *list, size_t n)
+static bool wish_is_own(const struct levels *l, const struct process *p,
+			struct process *const *list, size_t n)
 {
 	enum owners_word word = owners_ask(&l->owners, p);
 
@@ -234,10 +234,10 @@ static bool is_itself(const struct levels *l, const struct process *p,
 	return true;
 }
 
-static bool is_named(const struct levels *l, const struct wish *w, const struct process *p,
-		     struct process *const *list, size_t n)
+static bool wish_names(const struct levels *l, const struct wish *w, const struct process *p,
+		       struct process *const *list, size_t n)
 {
-	return wish_covers(w, p) && is_itself(l, p, list, n);
+	return wish_covers(w, p) && wish_is_own(l, p, list, n);
 }
 
 /*
@@ -251,11 +251,11 @@ struct grant {
 };
 
 /* Set l->share: how many processes of list[i]'s account the wish names; 0: not this one. */
-static void count_shares(struct levels *l, const struct wish *w, struct process *const *list,
-			 size_t n)
+static void wish_count_shares(struct levels *l, const struct wish *w, struct process *const *list,
+			      size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		l->share[i] = is_named(l, w, list[i], list, n);
+		l->share[i] = wish_names(l, w, list[i], list, n);
 	for (size_t i = 0; i < n; i++) {
 		uint32_t same = 0;
 
@@ -265,18 +265,18 @@ static void count_shares(struct levels *l, const struct wish *w, struct process 
 	}
 }
 
-static uint32_t count_covered(const struct levels *l, const struct wish *w,
-			      struct process *const *list, size_t n)
+static uint32_t wish_count_covered(const struct levels *l, const struct wish *w,
+				   struct process *const *list, size_t n)
 {
 	uint32_t count = 0;
 
 	for (size_t i = 0; i < n && w->kind != WISH_NODE; i++)
-		count += is_named(l, w, list[i], list, n);
+		count += wish_names(l, w, list[i], list, n);
 	return w->kind == WISH_NODE ? 1 : count;
 }
 
 /* The largest share below `most`, and what all up to it come to. */
-static uint32_t next_smaller(const struct levels *l, size_t n, uint32_t *most)
+static uint32_t share_next_smaller(const struct levels *l, size_t n, uint32_t *most)
 {
 	uint32_t limit = *most, entries = 0;
 
@@ -289,21 +289,21 @@ static uint32_t next_smaller(const struct levels *l, size_t n, uint32_t *most)
 	return entries;
 }
 
-static void fit(struct levels *l, struct grant *g, struct process *const *list, size_t n,
-		uint32_t room)
+static void grant_fit(struct levels *l, struct grant *g, struct process *const *list, size_t n,
+		      uint32_t room)
 {
 	g->most = UINT32_MAX;
-	g->entries = count_covered(l, g->wish, list, n);
+	g->entries = wish_count_covered(l, g->wish, list, n);
 	if (g->entries <= room)
 		return;
-	count_shares(l, g->wish, list, n);
+	wish_count_shares(l, g->wish, list, n);
 	while (g->entries > room)
-		g->entries = next_smaller(l, n, &g->most);
+		g->entries = share_next_smaller(l, n, &g->most);
 }
 
 /* The room that wishes of the same user have already. */
-static uint32_t used_by(const struct levels *l, const struct grant *g, uint32_t n,
-			const struct wish *w)
+static uint32_t grant_used_by(const struct levels *l, const struct grant *g, uint32_t n,
+			      const struct wish *w)
 {
 	uid_t account = accounts_of(l->wishes.accounts, w->uid);
 	uint32_t used = 0;
@@ -337,18 +337,18 @@ static uint32_t grant_room(struct levels *l, struct grant *g, uint32_t wishes,
 
 			if (g[i].entries || g[i].wish->everybody != turns[turn].everybody)
 				continue;
-			used = turns[turn].everybody ? 0 : used_by(l, g, wishes, g[i].wish);
+			used = turns[turn].everybody ? 0 : grant_used_by(l, g, wishes, g[i].wish);
 			limit = used < turns[turn].most ? turns[turn].most - used : 0;
-			fit(l, &g[i], list, n, limit < room ? limit : room);
+			grant_fit(l, &g[i], list, n, limit < room ? limit : room);
 			room -= g[i].entries;
 		}
 	return room;
 }
 
-static uint32_t put_automatic_of(struct levels *l, const struct process *p, uint64_t now_ns,
+static uint32_t automatic_put_of(struct levels *l, const struct process *p, uint64_t now_ns,
 				 struct nci_control_entry *entry, uint32_t room)
 {
-	const struct automatic *a = find(l, p);
+	const struct automatic *a = automatic_find(l, p);
 	struct nci_control_entry own[2];
 	uint32_t entries = a ? automatic_entries(a, p, now_ns, own) : 0;
 
@@ -361,7 +361,7 @@ static uint32_t put_automatic_of(struct levels *l, const struct process *p, uint
 }
 
 /* Live processes of the same account before this one. */
-static uint32_t place_of(struct process *const *list, size_t i)
+static uint32_t process_place(struct process *const *list, size_t i)
 {
 	uint32_t place = 0;
 
@@ -371,43 +371,43 @@ static uint32_t place_of(struct process *const *list, size_t i)
 }
 
 /* The first processes of each account before the others of any. */
-static uint32_t put_automatic(struct levels *l, struct process *const *list, size_t n,
+static uint32_t automatic_put(struct levels *l, struct process *const *list, size_t n,
 			      uint64_t now_ns, struct nci_control_entry *entry, uint32_t room)
 {
 	uint32_t used = 0;
 
 	for (size_t i = 0; i < n; i++)
-		l->share[i] = !is_itself(l, list[i], list, n) ? 0 :
-			      place_of(list, i) < NCI_CONTROL_ENTRIES / 4 ? 1 : 2;
+		l->share[i] = !wish_is_own(l, list[i], list, n) ? 0 :
+			      process_place(list, i) < NCI_CONTROL_ENTRIES / 4 ? 1 : 2;
 	for (uint32_t turn = 1; turn <= 2; turn++)
 		for (size_t i = 0; i < n; i++)
 			if (l->share[i] == turn)
-				used += put_automatic_of(l, list[i], now_ns, entry + used,
+				used += automatic_put_of(l, list[i], now_ns, entry + used,
 							 room - used);
 	return used;
 }
 
-static uint32_t put_wish(struct levels *l, const struct grant *g, struct process *const *list,
+static uint32_t wish_put(struct levels *l, const struct grant *g, struct process *const *list,
 			 size_t n, uint64_t now_ns, struct nci_control_entry *entry)
 {
 	uint32_t used = 0;
 
 	if (g->wish->kind == WISH_NODE && g->entries) {
-		entry[0] = entry_of(g->wish, 0);
+		entry[0] = wish_entry(g->wish, 0);
 		return 1;
 	}
 	if (!g->entries)
 		return 0;
-	count_shares(l, g->wish, list, n);
+	wish_count_shares(l, g->wish, list, n);
 	for (size_t i = 0; i < n; i++)
 		if (l->share[i] && l->share[i] <= g->most &&
 		    owners_take(&l->owners, list[i], now_ns))
-			entry[used++] = entry_of(g->wish, list[i]->instance);
+			entry[used++] = wish_entry(g->wish, list[i]->instance);
 	return used;
 }
 
 /* Scratch for as many processes as there are. */
-static bool make_shares(struct levels *l, size_t n)
+static bool shares_make(struct levels *l, size_t n)
 {
 	uint32_t *more = n > l->shares ? realloc(l->share, n * sizeof(*more)) : l->share;
 
@@ -426,16 +426,16 @@ uint32_t levels_entries(struct levels *l, struct process *const *list, size_t n,
 	const struct wish *order[WISHES];
 
 	l->stats.left_out = 0;
-	if (!make_shares(l, n))
+	if (!shares_make(l, n))
 		return at;
 	wishes = wishes_in_order(l, now_ns, order);
 	for (uint32_t i = 0; i < wishes; i++)
 		grants[i].wish = order[i];
 	room = grant_room(l, grants, wishes, list, n, room);
-	at += put_automatic(l, list, n, now_ns, entry + at, room);
+	at += automatic_put(l, list, n, now_ns, entry + at, room);
 	for (uint32_t i = 0; i < wishes; i++) {
-		uint32_t covered = count_covered(l, order[i], list, n);
-		uint32_t put = put_wish(l, &grants[i], list, n, now_ns, entry + at);
+		uint32_t covered = wish_count_covered(l, order[i], list, n);
+		uint32_t put = wish_put(l, &grants[i], list, n, now_ns, entry + at);
 
 		l->stats.left_out += covered - put;
 		at += put;
@@ -446,7 +446,8 @@ uint32_t levels_entries(struct levels *l, struct process *const *list, size_t n,
 
 /* ---- what it comes to ---------------------------------------------------------- */
 
-static void take(struct level_wanted *out, const struct nci_control_entry *e, uint64_t since_ns)
+static void wanted_take(struct level_wanted *out, const struct nci_control_entry *e,
+			uint64_t since_ns)
 {
 	bool level = e->level != NCI_CONTROL_KEEP, sample = e->sample != NCI_CONTROL_KEEP;
 
@@ -465,7 +466,7 @@ static void take(struct level_wanted *out, const struct nci_control_entry *e, ui
 void levels_wanted(const struct levels *l, const struct process *p, uint64_t now_ns,
 		   struct level_wanted *out)
 {
-	const struct automatic *a = find(l, p);
+	const struct automatic *a = automatic_find(l, p);
 	const struct wish *order[WISHES];
 	uint32_t n = wishes_in_order(l, now_ns, order);
 	struct nci_control_entry own[2];
@@ -473,13 +474,13 @@ void levels_wanted(const struct levels *l, const struct process *p, uint64_t now
 
 	*out = (struct level_wanted){ .level = WISH_KEEP, .sample = WISH_KEEP };
 	for (uint32_t i = 0; i < entries; i++)
-		take(out, &own[i], own[i].cause == NCI_CAUSE_FINDING ? a->detail_since_ns
+		wanted_take(out, &own[i], own[i].cause == NCI_CAUSE_FINDING ? a->detail_since_ns
 								    : a->thrift.since_ns);
 	for (uint32_t i = 0; i < n; i++) {
-		struct nci_control_entry e = entry_of(order[i], p->instance);
+		struct nci_control_entry e = wish_entry(order[i], p->instance);
 
 		if (wish_covers(order[i], p))
-			take(out, &e, order[i]->since_ns);
+			wanted_take(out, &e, order[i]->since_ns);
 	}
 }
 

@@ -40,7 +40,7 @@ static const struct kept_kind kind = {
 	.version = 1, .most = ROWS, .row_bytes = sizeof(struct mark), .what = "marks",
 };
 
-static struct wish target_of(const struct mark *mark)
+static struct wish mark_target(const struct mark *mark)
 {
 	struct wish w = { .kind = WISH_JOB, .uid = mark->uid, .everybody = mark->everybody };
 
@@ -48,9 +48,9 @@ static struct wish target_of(const struct mark *mark)
 	return w;
 }
 
-static bool covers(const struct mark *mark, const struct process *p)
+static bool mark_covers(const struct mark *mark, const struct process *p)
 {
-	const struct wish w = target_of(mark);
+	const struct wish w = mark_target(mark);
 
 	return mark->serial && wish_covers(&w, p);
 }
@@ -58,13 +58,13 @@ static bool covers(const struct mark *mark, const struct process *p)
 /* ---- what is said -------------------------------------------------------------------- */
 
 /* One user's word about a job leaves that about all of it as it is. */
-static bool may_undo(const struct mark *old, const struct wish *by)
+static bool mark_may_undo(const struct mark *old, const struct wish *by)
 {
 	return old->serial && (by->everybody || (!old->everybody && old->uid == by->uid)) &&
 	       (by->kind == WISH_NODE || (by->kind == WISH_JOB && !strcmp(old->job, by->job)));
 }
 
-static bool has_room(const struct marks *m, const struct wish *whom)
+static bool marks_have_room(const struct marks *m, const struct wish *whom)
 {
 	uid_t account = accounts_of(m->accounts, whom->uid);
 	uint32_t unused = 0, freed = 0, users = 0, own = 0;
@@ -74,7 +74,7 @@ static bool has_room(const struct marks *m, const struct wish *whom)
 		bool users_own = mark->serial && !mark->everybody;
 
 		unused += !mark->serial;
-		freed += may_undo(mark, whom);
+		freed += mark_may_undo(mark, whom);
 		users += users_own;
 		own += users_own && accounts_of(m->accounts, mark->uid) == account;
 	}
@@ -82,7 +82,8 @@ static bool has_room(const struct marks *m, const struct wish *whom)
 				  (own < MARKS_JOBS_OF_USER && users < MARKS_JOBS / 2));
 }
 
-static void add_job(struct marks *m, const struct wish *whom, const char *phase, uint64_t now_ns)
+static void mark_add_job(struct marks *m, const struct wish *whom, const char *phase,
+			 uint64_t now_ns)
 {
 	uint32_t i = 0;
 
@@ -101,13 +102,13 @@ int marks_put(struct marks *m, const struct wish *whom, const char *phase, uint6
 {
 	bool adds = whom->kind == WISH_JOB && phase;
 
-	if (adds && !has_room(m, whom))
+	if (adds && !marks_have_room(m, whom))
 		return -ENOSPC;
 	for (uint32_t i = 0; i < MARKS_JOBS; i++)
-		if (may_undo(&m->job[i].mark, whom))
+		if (mark_may_undo(&m->job[i].mark, whom))
 			m->job[i].mark.serial = 0;
 	if (adds)
-		add_job(m, whom, phase, now_ns);
+		mark_add_job(m, whom, phase, now_ns);
 	return 0;
 }
 
@@ -125,7 +126,7 @@ const struct mark *marks_next(const struct marks *m, size_t *i)
 /* ---- who it is said of ------------------------------------------------------------------ */
 
 /* NULL for ""; and where there are too many names: rather none than another's. */
-static name_t name_of(struct marks *m, uid_t uid, const char *text)
+static name_t mark_name(struct marks *m, uid_t uid, const char *text)
 {
 	uid_t account = accounts_of(m->accounts, uid);
 	name_t name = *text ? names_intern(m->names, account, text, strlen(text)) : NULL;
@@ -133,15 +134,15 @@ static name_t name_of(struct marks *m, uid_t uid, const char *text)
 	return name && !strcmp(name, text) ? name : NULL;
 }
 
-static void restore(struct marks *m, struct process *p)
+static void mark_restore(struct marks *m, struct process *p)
 {
 	for (uint32_t i = 0; i < m->nrestored; i++) {
 		const struct mark *mark = &m->restored[i];
 
 		if (mark->id != p->instance || mark->uid != p->uid)
 			continue;
-		p->phase = (struct phase){ .name = name_of(m, p->uid, mark->phase),
-					   .before = name_of(m, p->uid, mark->before),
+		p->phase = (struct phase){ .name = mark_name(m, p->uid, mark->phase),
+					   .before = mark_name(m, p->uid, mark->before),
 					   .since_ns = mark->since_ns };
 		m->restored[i] = m->restored[--m->nrestored];
 		return;
@@ -152,19 +153,19 @@ void marks_appeared(struct marks *m, struct process *p)
 {
 	const struct mark *newest = NULL;
 
-	restore(m, p);
+	mark_restore(m, p);
 	for (uint32_t i = 0; i < MARKS_JOBS; i++)
-		if (covers(&m->job[i].mark, p) &&
+		if (mark_covers(&m->job[i].mark, p) &&
 		    (!newest || m->job[i].mark.serial > newest->serial))
 			newest = &m->job[i].mark;
 	if (newest && newest->since_ns > p->phase.since_ns)	/* the newest word holds */
-		phase_set(p, name_of(m, newest->uid, newest->phase), newest->since_ns);
+		phase_set(p, mark_name(m, newest->uid, newest->phase), newest->since_ns);
 }
 
-static bool lives_on(const struct mark *mark, struct process *const *list, size_t n)
+static bool mark_lives_on(const struct mark *mark, struct process *const *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (list[i]->state == PROCESS_LIVE && covers(mark, list[i]))
+		if (list[i]->state == PROCESS_LIVE && mark_covers(mark, list[i]))
 			return true;
 	return false;
 }
@@ -178,7 +179,7 @@ void marks_look(struct marks *m, struct process *const *list, size_t n, uint64_t
 
 		if (!mark->serial)
 			continue;
-		if (lives_on(mark, list, n))
+		if (mark_lives_on(mark, list, n))
 			m->job[i].seen_ns = now_ns;
 		if (now_ns - m->job[i].seen_ns <= WISH_IDLE_NS)
 			continue;
@@ -195,7 +196,7 @@ void marks_look(struct marks *m, struct process *const *list, size_t n, uint64_t
 
 /* ---- the file --------------------------------------------------------------------------- */
 
-static void put_process(struct mark *row, const struct process *p)
+static void mark_put_process(struct mark *row, const struct process *p)
 {
 	*row = (struct mark){ .kind = WISH_PROCESS, .uid = p->uid, .id = p->instance,
 			      .since_ns = p->phase.since_ns };
@@ -203,7 +204,7 @@ static void put_process(struct mark *row, const struct process *p)
 	strncpy(row->before, p->phase.before ?: "", sizeof(row->before) - 1);
 }
 
-static uint32_t fill_rows(struct marks *m, struct process *const *list, size_t n)
+static uint32_t marks_fill(struct marks *m, struct process *const *list, size_t n)
 {
 	uint32_t used = 0;
 
@@ -214,26 +215,27 @@ static uint32_t fill_rows(struct marks *m, struct process *const *list, size_t n
 		m->rows[used++] = m->restored[i];
 	for (size_t i = 0; i < n && used < ROWS; i++)
 		if (list[i]->state == PROCESS_LIVE && list[i]->phase.since_ns)
-			put_process(&m->rows[used++], list[i]);
+			mark_put_process(&m->rows[used++], list[i]);
 	return used;
 }
 
 void marks_save(struct marks *m, struct process *const *list, size_t n)
 {
-	kept_save(&m->kept, m->path, &kind, m->boot_id, m->rows, fill_rows(m, list, n));
+	kept_save(&m->kept, m->path, &kind, m->boot_id, m->rows, marks_fill(m, list, n));
 }
 
-static bool is_text(const char *text, size_t room)
+static bool text_is_terminated(const char *text, size_t room)
 {
 	return memchr(text, '\0', room);
 }
 
-static bool is_sound(const struct mark *row)
+static bool mark_is_sound(const struct mark *row)
 {
 	bool job = row->kind == WISH_JOB;
 
-	if (!is_text(row->job, sizeof(row->job)) || !is_text(row->phase, sizeof(row->phase)) ||
-	    !is_text(row->before, sizeof(row->before)) || row->everybody > 1)
+	if (!text_is_terminated(row->job, sizeof(row->job)) ||
+	    !text_is_terminated(row->phase, sizeof(row->phase)) ||
+	    !text_is_terminated(row->before, sizeof(row->before)) || row->everybody > 1)
 		return false;
 	if ((*row->phase || job) && !phase_is_sound(row->phase))
 		return false;
@@ -242,12 +244,12 @@ static bool is_sound(const struct mark *row)
 	return job ? *row->job && row->serial : row->kind == WISH_PROCESS && row->since_ns;
 }
 
-static int take_rows(struct marks *m, uint32_t count, uint64_t now_ns)
+static int marks_take(struct marks *m, uint32_t count, uint64_t now_ns)
 {
 	uint32_t jobs = 0;
 
 	for (uint32_t i = 0; i < count; i++)
-		if (!is_sound(&m->rows[i]))
+		if (!mark_is_sound(&m->rows[i]))
 			return -EPROTO;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct mark *row = &m->rows[i];
@@ -282,7 +284,7 @@ int marks_new(struct marks **mp, struct names *names, const struct accounts *acc
 	boot_id_read(m->boot_id);
 	r = kept_read(m->path, &kind, m->boot_id, m->rows, &count);
 	if (r == 0)
-		r = take_rows(m, count, now_ns);
+		r = marks_take(m, count, now_ns);
 	kept_restored(&m->kept, m->path, &kind, r, m->rows, count);
 	*mp = m;
 	return 0;

@@ -22,8 +22,8 @@ uint64_t overhead_clock_ticks(uint32_t kind)
 	return least;
 }
 
-static double measured_ns(const struct process *p, const struct steering_timed *t,
-			  uint64_t clock_ticks)
+static double steering_measured_ns(const struct process *p, const struct steering_timed *t,
+				   uint64_t clock_ticks)
 {
 	uint64_t clocks = t->count * clock_ticks;
 
@@ -46,27 +46,28 @@ void overhead_see(struct overhead *o, const struct process *p, uint64_t clock_ti
 	};
 	for (int i = 0; i < NCI_THREAD_CLASSES; i++) {
 		to->timed[i] = p->steering.timed[i].count;
-		to->timed_ns[i] = measured_ns(p, &p->steering.timed[i], clock_ticks);
+		to->timed_ns[i] = steering_measured_ns(p, &p->steering.timed[i], clock_ticks);
 	}
 }
 
-static const struct overhead_sample *back(const struct overhead *o, uint32_t samples)
+static const struct overhead_sample *sample_back(const struct overhead *o, uint32_t samples)
 {
 	return &o->sample[(o->n - 1 - samples) % OVERHEAD_SAMPLES];
 }
 
 /* Counters of a process that lies may run backwards. */
-static double passed(double from, double to)
+static double counter_increase(double from, double to)
 {
 	return to > from ? to - from : 0;
 }
 
-static void class_figures(const struct overhead_sample *from, const struct overhead_sample *to,
-			  int class, struct overhead_class *out)
+static void sample_class_figures(const struct overhead_sample *from,
+				 const struct overhead_sample *to,
+				 int class, struct overhead_class *out)
 {
 	double seconds = (double)(to->at_ns - from->at_ns) * 1e-9;
-	double n = passed((double)from->timed[class], (double)to->timed[class]);
-	double ns = passed(from->timed_ns[class], to->timed_ns[class]);
+	double n = counter_increase((double)from->timed[class], (double)to->timed[class]);
+	double ns = counter_increase(from->timed_ns[class], to->timed_ns[class]);
 
 	out->per_s = n * NCI_TIMED_ONE_IN / seconds;
 	out->mean_ns = n > 0 ? ns / n : -1;
@@ -83,19 +84,19 @@ void overhead_figures(const struct overhead *o, uint32_t seconds, struct overhea
 					  .of = { { -1, -1, -1 }, { -1, -1, -1 } } };
 	if (most < 2)
 		return;
-	from = back(o, seconds < most ? seconds : most - 1);
-	to = back(o, 0);
+	from = sample_back(o, seconds < most ? seconds : most - 1);
+	to = sample_back(o, 0);
 	if (to->at_ns <= from->at_ns)
 		return;
 	out->window_ns = to->at_ns - from->at_ns;
 	wall_ns = (double)out->window_ns;
 	for (int i = 0; i < NCI_THREAD_CLASSES; i++)
-		class_figures(from, to, i, &out->of[i]);
-	inside = passed((double)from->ops_inside, (double)to->ops_inside);
-	ops = inside + passed((double)from->ops_outside, (double)to->ops_outside);
+		sample_class_figures(from, to, i, &out->of[i]);
+	inside = counter_increase((double)from->ops_inside, (double)to->ops_inside);
+	ops = inside + counter_increase((double)from->ops_outside, (double)to->ops_outside);
 	if (ops > 0)
 		out->duty = inside / ops;
-	groups = passed((double)from->groups, (double)to->groups);
+	groups = counter_increase((double)from->groups, (double)to->groups);
 	out->groups_per_s = groups / (wall_ns * 1e-9);
 	if (groups > 0)
 		out->group_ns = (uint64_t)(wall_ns / groups);

@@ -100,7 +100,7 @@ struct burst_plan steer_plan(const struct steer *st)
 
 /* ---- what it costs ------------------------------------------------------------- */
 
-static struct cost *find_cost(const struct steer *st, uint64_t process_id)
+static struct cost *cost_find(const struct steer *st, uint64_t process_id)
 {
 	for (uint32_t i = 0; i < PROCESSES; i++)
 		if (st->costs[i].process_id == process_id)
@@ -110,18 +110,18 @@ static struct cost *find_cost(const struct steer *st, uint64_t process_id)
 
 const struct cost *steer_cost(const struct steer *st, const struct process *p)
 {
-	return find_cost(st, p->id);
+	return cost_find(st, p->id);
 }
 
 void steer_op(struct steer *st, const struct op *op)
 {
-	struct cost *cost = find_cost(st, op->process_id);
+	struct cost *cost = cost_find(st, op->process_id);
 
 	if (cost)
 		kernelcost_op(&cost->kernels, op);
 }
 
-static uint64_t job_of(const struct process *p)
+static uint64_t cost_job(const struct process *p)
 {
 	const char *id = job_id(p);
 	char text[WISH_JOB_BYTES + sizeof(p->command)] = "";
@@ -131,31 +131,31 @@ static uint64_t job_of(const struct process *p)
 	return index_hash(0, text, sizeof(text) / 8 * 8);
 }
 
-static bool is_of_job(const struct cost *cost, const struct cost *job)
+static bool cost_is_of_job(const struct cost *cost, const struct cost *job)
 {
 	return cost->process_id && cost->job == job->job && cost->uid == job->uid;
 }
 
 /* NULL: more than there is room for; levels_stats() counts them. */
-static struct cost *cost_of(struct steer *st, const struct process *p)
+static struct cost *process_cost(struct steer *st, const struct process *p)
 {
-	struct cost *cost = find_cost(st, p->id);
+	struct cost *cost = cost_find(st, p->id);
 
 	if (cost)
 		return cost;
-	cost = find_cost(st, 0);
+	cost = cost_find(st, 0);
 	if (!cost)
 		return NULL;
-	*cost = (struct cost){ .job = job_of(p), .uid = p->uid,
+	*cost = (struct cost){ .job = cost_job(p), .uid = p->uid,
 			       .used_ns = st->cost_ns ? st->cost_ns : KERNELCOST_DEFAULT_NS };
 	for (uint32_t i = 0; i < PROCESSES; i++)
-		if (is_of_job(&st->costs[i], cost))
+		if (cost_is_of_job(&st->costs[i], cost))
 			cost->used_ns = st->costs[i].used_ns;
 	cost->process_id = p->id;
 	return cost;
 }
 
-static bool is_known(uint64_t process_id, struct process *const *list, size_t n)
+static bool process_is_known(uint64_t process_id, struct process *const *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (list[i]->id == process_id)
@@ -163,14 +163,14 @@ static bool is_known(uint64_t process_id, struct process *const *list, size_t n)
 	return false;
 }
 
-static void forget_costs(struct steer *st, struct process *const *list, size_t n)
+static void costs_forget(struct steer *st, struct process *const *list, size_t n)
 {
 	for (uint32_t i = 0; i < PROCESSES; i++)
-		if (st->costs[i].process_id && !is_known(st->costs[i].process_id, list, n))
+		if (st->costs[i].process_id && !process_is_known(st->costs[i].process_id, list, n))
 			st->costs[i].process_id = 0;
 }
 
-static void tell_step(const struct steer *st, const struct process *p, double budget)
+static void cost_tell_step(const struct steer *st, const struct process *p, double budget)
 {
 	const struct thrift *t = levels_thrift(st->levels, p);
 
@@ -183,7 +183,7 @@ static void tell_step(const struct steer *st, const struct process *p, double bu
 			budget * 100);
 }
 
-static uint64_t clock_ticks_of(struct steer *st, const struct process *p)
+static uint64_t process_clock_ticks(struct steer *st, const struct process *p)
 {
 	uint64_t *ticks = &st->clock_ticks[p->clock.kind];
 
@@ -192,19 +192,19 @@ static uint64_t clock_ticks_of(struct steer *st, const struct process *p)
 	return *ticks;
 }
 
-static void look_at(struct steer *st, const struct process *p, uint64_t now_ns)
+static void steer_look_at(struct steer *st, const struct process *p, uint64_t now_ns)
 {
-	struct cost *cost = cost_of(st, p);
+	struct cost *cost = process_cost(st, p);
 	struct thrift_look look = { .level = p->level, .budget = st->budget_ppm * 1e-6 };
 	struct overhead_figures figures;
 
 	if (!cost)
 		return;
-	overhead_see(&cost->overhead, p, clock_ticks_of(st, p), now_ns);
+	overhead_see(&cost->overhead, p, process_clock_ticks(st, p), now_ns);
 	overhead_figures(&cost->overhead, 1, &figures);
 	look.share = overhead_share(&figures);
 	if (levels_look(st->levels, p, look, now_ns))
-		tell_step(st, p, look.budget);
+		cost_tell_step(st, p, look.budget);
 }
 
 bool steer_kernel_cost(const struct cost *cost, double *ns, double *error_ns)
@@ -226,7 +226,7 @@ bool steer_kernel_cost(const struct cost *cost, double *ns, double *error_ns)
 }
 
 /* The same step for all ranks of a job here, by the mean of what they see. */
-static void step_job(struct steer *st, const struct cost *first)
+static void job_step(struct steer *st, const struct cost *first)
 {
 	double sum_ns = 0, sum_error_ns = 0, ns, error_ns;
 	uint32_t n = 0, used_ns = first->used_ns;
@@ -234,7 +234,7 @@ static void step_job(struct steer *st, const struct cost *first)
 	for (uint32_t i = 0; i < PROCESSES; i++) {
 		struct cost *cost = &st->costs[i];
 
-		if (!is_of_job(cost, first) || !steer_kernel_cost(cost, &ns, &error_ns))
+		if (!cost_is_of_job(cost, first) || !steer_kernel_cost(cost, &ns, &error_ns))
 			continue;
 		n++;
 		sum_ns += ns;
@@ -243,29 +243,29 @@ static void step_job(struct steer *st, const struct cost *first)
 	if (n)
 		used_ns = kernelcost_step(used_ns, sum_ns / n, sum_error_ns / n);
 	for (uint32_t i = 0; i < PROCESSES; i++)
-		if (is_of_job(&st->costs[i], first))
+		if (cost_is_of_job(&st->costs[i], first))
 			st->costs[i].used_ns = used_ns;
 }
 
-static bool is_first_of_job(const struct steer *st, uint32_t at)
+static bool cost_is_first_of_job(const struct steer *st, uint32_t at)
 {
 	for (uint32_t i = 0; i < at; i++)
-		if (is_of_job(&st->costs[i], &st->costs[at]))
+		if (cost_is_of_job(&st->costs[i], &st->costs[at]))
 			return false;
 	return st->costs[at].process_id;
 }
 
-static void step_costs(struct steer *st)
+static void costs_step(struct steer *st)
 {
 	for (uint32_t i = 0; i < PROCESSES && !st->cost_ns; i++)
-		if (is_first_of_job(st, i))
-			step_job(st, &st->costs[i]);
+		if (cost_is_first_of_job(st, i))
+			job_step(st, &st->costs[i]);
 }
 
 /* ---- bursts ---------------------------------------------------------------------- */
 
 /* One plan for the node, by the process to which it would cost most. */
-static void plan_bursts(struct steer *st, struct process *const *list, size_t n, uint64_t real_ns)
+static void bursts_plan(struct steer *st, struct process *const *list, size_t n, uint64_t real_ns)
 {
 	const struct burst_plan none = { 0 };
 	uint64_t last_ns = st->planned_real_ns;
@@ -276,7 +276,7 @@ static void plan_bursts(struct steer *st, struct process *const *list, size_t n,
 	if (last_ns && real_ns / (PLAN_S * SECOND_NS) == last_ns / (PLAN_S * SECOND_NS))
 		return;
 	for (size_t i = 0; i < n; i++) {
-		const struct cost *cost = find_cost(st, list[i]->id);
+		const struct cost *cost = cost_find(st, list[i]->id);
 		struct overhead_figures f;
 
 		if (!cost || list[i]->state != PROCESS_LIVE ||
@@ -314,17 +314,17 @@ int steer_changed(struct steer *st, struct process *const *list, size_t n, uint6
 void steer_look(struct steer *st, struct process *const *list, size_t n, uint64_t now_ns,
 		uint64_t real_ns)
 {
-	forget_costs(st, list, n);
+	costs_forget(st, list, n);
 	for (size_t i = 0; i < n; i++)
 		if (list[i]->state == PROCESS_LIVE)
-			look_at(st, list[i], now_ns);
+			steer_look_at(st, list[i], now_ns);
 	if (st->looks++ % COST_LOOKS == 0)
-		step_costs(st);
-	plan_bursts(st, list, n, real_ns);
+		costs_step(st);
+	bursts_plan(st, list, n, real_ns);
 	steer_changed(st, list, n, now_ns);
 }
 
-static bool concerns(const struct finding *f, const struct process *p)
+static bool finding_concerns(const struct finding *f, const struct process *p)
 {
 	if (p->state != PROCESS_LIVE || p->uid != f->uid)
 		return false;
@@ -338,7 +338,7 @@ static bool concerns(const struct finding *f, const struct process *p)
 	return false;
 }
 
-static bool wants_detail(const struct finding *f)
+static bool finding_wants_detail(const struct finding *f)
 {
 	return (f->kind == FINDING_STRAGGLER || f->kind == FINDING_SLOW_PEER) &&
 	       !f->life.until_ns;
@@ -350,11 +350,11 @@ void steer_finding(struct steer *st, const struct finding *f, struct process *co
 {
 	uint32_t raised = 0;
 
-	if (f->life.id <= st->last_finding || !wants_detail(f))
+	if (f->life.id <= st->last_finding || !finding_wants_detail(f))
 		return;
 	st->last_finding = f->life.id;
 	for (size_t i = 0; i < n; i++)
-		if (concerns(f, list[i]))
+		if (finding_concerns(f, list[i]))
 			raised += levels_detail(st->levels, list[i], now_ns);
 	if (!raised)
 		return;

@@ -13,23 +13,23 @@ void thrift_init(struct thrift *t)
 	*t = (struct thrift){ .cap = WISH_KEEP, .wait_ns = THRIFT_LEAST_NS };
 }
 
-static int by_size(const void *a, const void *b)
+static int shares_by_size(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
 	return (x > y) - (x < y);
 }
 
-static double median(const struct thrift *t)
+static double shares_median(const struct thrift *t)
 {
 	double sorted[THRIFT_LOOKS];
 
 	memcpy(sorted, t->share, sizeof(sorted));
-	qsort(sorted, THRIFT_LOOKS, sizeof(sorted[0]), by_size);
+	qsort(sorted, THRIFT_LOOKS, sizeof(sorted[0]), shares_by_size);
 	return sorted[THRIFT_LOOKS / 2];
 }
 
-static void step(struct thrift *t, uint32_t cap, uint64_t now_ns)
+static void thrift_step(struct thrift *t, uint32_t cap, uint64_t now_ns)
 {
 	t->cap = cap;
 	t->looks = 0;
@@ -37,7 +37,7 @@ static void step(struct thrift *t, uint32_t cap, uint64_t now_ns)
 }
 
 /* A step up that did not last has the next one wait for twice as long. */
-static void lower(struct thrift *t, uint32_t level, double share, uint64_t now_ns)
+static void thrift_lower(struct thrift *t, uint32_t level, double share, uint64_t now_ns)
 {
 	if (!t->raised_ns || now_ns - t->raised_ns > t->wait_ns)
 		t->wait_ns = THRIFT_LEAST_NS;
@@ -47,19 +47,19 @@ static void lower(struct thrift *t, uint32_t level, double share, uint64_t now_n
 		t->from = level;
 	t->raised_ns = 0;
 	t->cost = share;
-	step(t, level == NCI_LEVEL_NET ? NCI_LEVEL_KERNEL : NCI_LEVEL_OPS, now_ns);
+	thrift_step(t, level == NCI_LEVEL_NET ? NCI_LEVEL_KERNEL : NCI_LEVEL_OPS, now_ns);
 }
 
-static void raise_again(struct thrift *t, uint64_t now_ns)
+static void thrift_raise(struct thrift *t, uint64_t now_ns)
 {
 	bool back = t->cap == NCI_LEVEL_KERNEL || t->from == NCI_LEVEL_KERNEL;
 
 	t->raised_ns = now_ns;
-	step(t, back ? WISH_KEEP : NCI_LEVEL_KERNEL, now_ns);
+	thrift_step(t, back ? WISH_KEEP : NCI_LEVEL_KERNEL, now_ns);
 }
 
 /* The process does not follow, or not yet: no reason to go on. */
-static bool is_above_cap(const struct thrift *t, uint32_t level)
+static bool level_is_above_cap(const struct thrift *t, uint32_t level)
 {
 	return t->cap != WISH_KEEP && level > t->cap;
 }
@@ -68,22 +68,23 @@ bool thrift_look(struct thrift *t, const struct thrift_look *look, uint64_t now_
 {
 	double share;
 
-	if (look->budget <= 0 || look->share < 0 || look->held || is_above_cap(t, look->level)) {
+	if (look->budget <= 0 || look->share < 0 || look->held ||
+	    level_is_above_cap(t, look->level)) {
 		t->looks = 0;
 		return false;
 	}
 	t->share[t->looks++ % THRIFT_LOOKS] = look->share;
 	if (t->looks < THRIFT_LOOKS)
 		return false;
-	share = median(t);
+	share = shares_median(t);
 	if (share > look->budget &&
 	    (look->level == NCI_LEVEL_NET || look->level == NCI_LEVEL_KERNEL)) {
-		lower(t, look->level, share, now_ns);
+		thrift_lower(t, look->level, share, now_ns);
 		return true;
 	}
 	if (t->cap != WISH_KEEP && share < look->budget / 2 &&
 	    now_ns - t->since_ns >= t->wait_ns) {
-		raise_again(t, now_ns);
+		thrift_raise(t, now_ns);
 		return true;
 	}
 	return false;

@@ -41,7 +41,7 @@ bool wish_is_sound(const struct wish *w)
 	       memchr(w->job, '\0', sizeof(w->job)) && (w->kind == WISH_JOB) == !!*w->job;
 }
 
-static bool has_comm(const struct process *p, uint64_t id)
+static bool process_has_comm(const struct process *p, uint64_t id)
 {
 	for (uint32_t i = 0; i < p->ncomms; i++)
 		if (p->comms[i].ready && p->comms[i].has_id && p->comms[i].id == id &&
@@ -50,7 +50,7 @@ static bool has_comm(const struct process *p, uint64_t id)
 	return false;
 }
 
-static bool is_of_job(const struct process *p, const char *job)
+static bool process_is_of_job(const struct process *p, const char *job)
 {
 	const char *id = job_id(p);
 
@@ -65,9 +65,9 @@ bool wish_covers(const struct wish *w, const struct process *p)
 	case WISH_NODE:
 		return true;
 	case WISH_JOB:
-		return is_of_job(p, w->job);
+		return process_is_of_job(p, w->job);
 	case WISH_COMM:
-		return has_comm(p, w->id);
+		return process_has_comm(p, w->id);
 	case WISH_PROCESS:
 		return p->instance == w->id;
 	case WISH_KIND_END:
@@ -78,7 +78,7 @@ bool wish_covers(const struct wish *w, const struct process *p)
 
 /* ---- keeping them ---------------------------------------------------------- */
 
-static bool same_target(const struct wish *a, const struct wish *b)
+static bool wish_same_target(const struct wish *a, const struct wish *b)
 {
 	if (a->kind != b->kind)
 		return false;
@@ -89,28 +89,28 @@ static bool same_target(const struct wish *a, const struct wish *b)
  * One user's word leaves that of others as it is, whatever it is about: instances and ids of
  * communicators are no secrets, and anybody may have one.
  */
-static bool may_undo(const struct wish *old, const struct wish *by)
+static bool wish_may_undo(const struct wish *old, const struct wish *by)
 {
-	return old->serial && same_target(old, by) &&
+	return old->serial && wish_same_target(old, by) &&
 	       (by->everybody || (!old->everybody && old->uid == by->uid));
 }
 
 void wishes_drop(struct wishes *ws, const struct wish *like)
 {
 	for (uint32_t i = 0; i < WISHES; i++)
-		if (may_undo(&ws->at[i], like))
+		if (wish_may_undo(&ws->at[i], like))
 			ws->at[i].serial = 0;
 }
 
 /* All that the old one says, the new one says too, and for as long. */
-static bool is_replaced(const struct wish *old, const struct wish *by)
+static bool wish_is_replaced(const struct wish *old, const struct wish *by)
 {
-	return may_undo(old, by) && (old->until_ns || !by->until_ns) &&
+	return wish_may_undo(old, by) && (old->until_ns || !by->until_ns) &&
 	       (old->level == WISH_KEEP || by->level != WISH_KEEP) &&
 	       (old->sample == WISH_KEEP || by->sample != WISH_KEEP);
 }
 
-static bool has_room(const struct wishes *ws, const struct wish *wish)
+static bool wishes_have_room(const struct wishes *ws, const struct wish *wish)
 {
 	uid_t account = accounts_of(ws->accounts, wish->uid);
 	uint32_t unused = 0, freed = 0, users = 0, own = 0;
@@ -120,7 +120,7 @@ static bool has_room(const struct wishes *ws, const struct wish *wish)
 		bool users_own = w->serial && !w->everybody;
 
 		unused += !w->serial;
-		freed += is_replaced(w, wish);
+		freed += wish_is_replaced(w, wish);
 		users += users_own;
 		own += users_own && accounts_of(ws->accounts, w->uid) == account;
 	}
@@ -132,10 +132,10 @@ int wishes_put(struct wishes *ws, const struct wish *wish, uint64_t now_ns)
 {
 	struct wish *to = NULL;
 
-	if (!has_room(ws, wish))
+	if (!wishes_have_room(ws, wish))
 		return -ENOSPC;
 	for (uint32_t i = 0; i < WISHES; i++) {
-		if (is_replaced(&ws->at[i], wish))
+		if (wish_is_replaced(&ws->at[i], wish))
 			ws->at[i].serial = 0;
 		if (!to && !ws->at[i].serial)
 			to = &ws->at[i];
@@ -147,7 +147,7 @@ int wishes_put(struct wishes *ws, const struct wish *wish, uint64_t now_ns)
 }
 
 /* A process that ended takes its wish along, unless one with that instance lives. */
-static bool is_over(struct wish *w, struct process *const *list, size_t n, uint64_t now_ns)
+static bool wish_is_over(struct wish *w, struct process *const *list, size_t n, uint64_t now_ns)
 {
 	bool lives = false, ended = false;
 
@@ -173,7 +173,7 @@ bool wishes_tidy(struct wishes *ws, struct process *const *list, size_t n, uint6
 	for (uint32_t i = 0; i < WISHES; i++) {
 		struct wish *w = &ws->at[i];
 
-		if (!w->serial || !is_over(w, list, n, now_ns))
+		if (!w->serial || !wish_is_over(w, list, n, now_ns))
 			continue;
 		w->serial = 0;
 		changed = true;
@@ -196,7 +196,7 @@ uint64_t wishes_next_end(const struct wishes *ws, uint64_t now_ns)
 
 /* ---- asking ------------------------------------------------------------------ */
 
-static bool is_stronger(const struct wish *a, const struct wish *than)
+static bool wish_is_stronger(const struct wish *a, const struct wish *than)
 {
 	if (!than)
 		return true;
@@ -205,8 +205,8 @@ static bool is_stronger(const struct wish *a, const struct wish *than)
 	return a->serial > than->serial;
 }
 
-static const struct wish *strongest(const struct wishes *ws, const struct process *p,
-				    size_t offset, uint64_t now_ns)
+static const struct wish *wish_strongest(const struct wishes *ws, const struct process *p,
+					 size_t offset, uint64_t now_ns)
 {
 	const struct wish *best = NULL;
 
@@ -217,7 +217,7 @@ static const struct wish *strongest(const struct wishes *ws, const struct proces
 		memcpy(&value, (const char *)w + offset, sizeof(value));
 		if (!w->serial || value == WISH_KEEP || (w->until_ns && now_ns >= w->until_ns))
 			continue;
-		if ((p ? wish_covers(w, p) : w->kind == WISH_NODE) && is_stronger(w, best))
+		if ((p ? wish_covers(w, p) : w->kind == WISH_NODE) && wish_is_stronger(w, best))
 			best = w;
 	}
 	return best;
@@ -226,11 +226,11 @@ static const struct wish *strongest(const struct wishes *ws, const struct proces
 const struct wish *wishes_level(const struct wishes *ws, const struct process *p,
 				uint64_t now_ns)
 {
-	return strongest(ws, p, offsetof(struct wish, level), now_ns);
+	return wish_strongest(ws, p, offsetof(struct wish, level), now_ns);
 }
 
 const struct wish *wishes_sample(const struct wishes *ws, const struct process *p,
 				 uint64_t now_ns)
 {
-	return strongest(ws, p, offsetof(struct wish, sample), now_ns);
+	return wish_strongest(ws, p, offsetof(struct wish, sample), now_ns);
 }
