@@ -31,7 +31,7 @@ static size_t count_digits(const char *at, const char *end)
 }
 
 /* 64 digits, and no letter right behind them. */
-static void find_id(const char *at, const char *end, char id[65])
+static void cgroup_find_id(const char *at, const char *end, char id[65])
 {
 	while (at < end) {
 		size_t n = count_digits(at, end);
@@ -50,7 +50,7 @@ static void find_id(const char *at, const char *end, char id[65])
  * Takes 8-4-4-4-12 digits, - also written _; pods that a file on the node made have 32 of
  * them.
  */
-static bool take_uid(const char *at, const char *end, char uid[37])
+static bool pod_take_uid(const char *at, const char *end, char uid[37])
 {
 	size_t n = 0, digits = 0;
 
@@ -67,17 +67,17 @@ static bool take_uid(const char *at, const char *end, char uid[37])
 					uid[13] == '-' && uid[18] == '-' && uid[23] == '-'));
 }
 
-static void find_pod(const char *at, const char *end, char uid[37])
+static void cgroup_find_pod(const char *at, const char *end, char uid[37])
 {
 	char text[37];
 
 	for (; end - at > 3; at++)
-		if (!strncmp(at, "pod", 3) && take_uid(at + 3, end, text))
+		if (!strncmp(at, "pod", 3) && pod_take_uid(at + 3, end, text))
 			strcpy(uid, text);
 }
 
 /* systemd writes what is no letter as \xHH. */
-static void copy_name(const char *at, const char *end, char name[65])
+static void machine_copy_name(const char *at, const char *end, char name[65])
 {
 	size_t n = 0;
 	unsigned byte;
@@ -94,7 +94,7 @@ static void copy_name(const char *at, const char *end, char name[65])
 	utf8_clean(name, n);
 }
 
-static void find_machine(const char *at, const char *end, char name[65])
+static void cgroup_find_machine(const char *at, const char *end, char name[65])
 {
 	static const char *const forms[][2] = {
 		{ "machine-", ".scope" }, { "systemd-nspawn@", ".service" }, { "lxc.payload.", "" },
@@ -105,22 +105,22 @@ static void find_machine(const char *at, const char *end, char name[65])
 
 		if ((size_t)(end - at) > before + after && !strncmp(at, forms[i][0], before) &&
 		    !strncmp(end - after, forms[i][1], after))
-			copy_name(at + before, end - after, name);
+			machine_copy_name(at + before, end - after, name);
 	}
 }
 
-static void parse_path(const char *at, const char *end, char container[65], char pod_uid[37])
+static void cgroup_parse_path(const char *at, const char *end, char container[65], char pod_uid[37])
 {
 	while (at < end) {
 		const char *slash = memchr(at, '/', (size_t)(end - at));
 		const char *stop = slash ? slash : end;
 
 		if (!*container)
-			find_id(at, stop, container);
+			cgroup_find_id(at, stop, container);
 		if (!*container)
-			find_machine(at, stop, container);
+			cgroup_find_machine(at, stop, container);
 		if (!*pod_uid)
-			find_pod(at, stop, pod_uid);
+			cgroup_find_pod(at, stop, pod_uid);
 		at = stop + 1;
 	}
 }
@@ -133,7 +133,7 @@ void cgroup_parse(const char *text, char container[65], char pod_uid[37])
 
 		for (int colons = 0; at < end && colons < 2; at++)
 			colons += *at == ':';
-		parse_path(at, end, container, pod_uid);
+		cgroup_parse_path(at, end, container, pod_uid);
 		text = *end ? end + 1 : end;
 	}
 }

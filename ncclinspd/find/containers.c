@@ -47,14 +47,14 @@
 #define MOST_IN	16	/* namespaces that one round looks into */
 #define NONE	UINT16_MAX
 
-struct seen {
+struct container_seen {
 	int32_t pid;
 	uint16_t space;		/* NONE: not known */
 	uint8_t looks;
 	bool unseen;		/* it is in a pid namespace, and kept from us */
 };
 
-struct space {
+struct container_space {
 	ino_t ino;		/* 0: free */
 	uint16_t place;		/* NONE: it has ours, or nothing that we would touch */
 	uint8_t looks;
@@ -62,7 +62,7 @@ struct space {
 	bool kept;		/* a process that was in it before keeps it, or it is new */
 };
 
-struct place {
+struct container_dir {
 	struct shmdir dir;	/* .watch NULL: free */
 	dev_t dev;
 	ino_t ino;
@@ -78,18 +78,18 @@ struct containers {
 	int proc;
 	ino_t own_space;
 	struct stat shm;	/* our own /dev/shm; st_ino 0: there is none */
-	struct seen *seen, *next;	/* tables by pid, ascending: last round's, this one's */
+	struct container_seen *seen, *next;	/* by pid, ascending: last round's, this one's */
 	uint32_t nseen, nnext;
 	uint32_t round, news, ins;	/* this round; processes, namespaces it looked at */
-	struct space space[SPACES];
-	struct place place[PLACES];
+	struct container_space space[SPACES];
+	struct container_dir place[PLACES];
 	struct containers_stats stats;
 	struct log_rate rate;
 };
 
 /* ---- directories ----------------------------------------------------------- */
 
-static bool is_ours(const struct containers *c, const struct stat *st)
+static bool space_is_ours(const struct containers *c, const struct stat *st)
 {
 	struct stat own;
 
@@ -99,7 +99,7 @@ static bool is_ours(const struct containers *c, const struct stat *st)
 	       own.st_dev == st->st_dev;
 }
 
-static uint16_t take_place(struct containers *c, int fd, const struct stat *st, uint64_t now_ns)
+static uint16_t dir_take(struct containers *c, int fd, const struct stat *st, uint64_t now_ns)
 {
 	uint16_t room = NONE;
 
@@ -123,11 +123,11 @@ static uint16_t take_place(struct containers *c, int fd, const struct stat *st, 
 	return room;
 }
 
-static void free_place(struct containers *c, struct place *place)
+static void dir_free(struct containers *c, struct container_dir *place)
 {
 	c->gone(c->arg, &place->dir);
 	shmdir_deinit(&place->dir);
-	*place = (struct place){ 0 };
+	*place = (struct container_dir){ 0 };
 }
 
 /* ---- namespaces ------------------------------------------------------------ */
@@ -143,7 +143,7 @@ static ino_t space_ino(const struct containers *c, int32_t pid, int *error)
 	return *error ? 0 : st.st_ino;
 }
 
-static bool has_tmpfs(const struct containers *c, int32_t pid, dev_t *dev)
+static bool pid_has_tmpfs(const struct containers *c, int32_t pid, dev_t *dev)
 {
 	FILE *file;
 	char path[32];
@@ -164,14 +164,14 @@ static bool has_tmpfs(const struct containers *c, int32_t pid, dev_t *dev)
 }
 
 /* The /dev/shm that the process has: a descriptor, or a negative errno. */
-static int open_shm(const struct containers *c, int32_t pid, struct stat *st)
+static int pid_open_shm(const struct containers *c, int32_t pid, struct stat *st)
 {
 	struct statfs fs;
 	char path[32];
 	dev_t dev;
 	int fd;
 
-	if (!has_tmpfs(c, pid, &dev))
+	if (!pid_has_tmpfs(c, pid, &dev))
 		return -ENOENT;
 	snprintf(path, sizeof(path), "%d/root", pid);
 	CLEANUP(cleanup_closep) int root = openat(c->proc, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -187,7 +187,8 @@ static int open_shm(const struct containers *c, int32_t pid, struct stat *st)
 	return -ESTALE;		/* something else was mounted meanwhile */
 }
 
-static void look_into(struct containers *c, struct space *space, int32_t pid, uint64_t now_ns)
+static void space_look_into(struct containers *c, struct container_space *space, int32_t pid,
+			    uint64_t now_ns)
 {
 	struct stat st;
 	int error, fd;
@@ -196,17 +197,17 @@ static void look_into(struct containers *c, struct space *space, int32_t pid, ui
 		return;
 	c->ins++;
 	space->looks++;
-	fd = open_shm(c, pid, &st);
+	fd = pid_open_shm(c, pid, &st);
 	if (fd < 0)
 		return;
 	/* The number may have come to another process since it was asked for. */
-	if (space_ino(c, pid, &error) != space->ino || is_ours(c, &st))
+	if (space_ino(c, pid, &error) != space->ino || space_is_ours(c, &st))
 		close(fd);
 	else
-		space->place = take_place(c, fd, &st, now_ns);
+		space->place = dir_take(c, fd, &st, now_ns);
 }
 
-static uint16_t find_space(struct containers *c, ino_t ino)
+static uint16_t space_find(struct containers *c, ino_t ino)
 {
 	uint16_t room = NONE;
 
@@ -219,14 +220,15 @@ static uint16_t find_space(struct containers *c, ino_t ino)
 	if (room == NONE)
 		c->stats.left_out++;
 	else
-		c->space[room] = (struct space){ .ino = ino, .place = NONE, .kept = true };
+		c->space[room] = (struct container_space){ .ino = ino, .place = NONE,
+							   .kept = true };
 	return room;
 }
 
 /* ---- processes ------------------------------------------------------------- */
 
 /* It is in a container, and some user's that we are there for. */
-static bool is_missed(const struct containers *c, int32_t pid)
+static bool pid_is_missed(const struct containers *c, int32_t pid)
 {
 	struct stat st;
 	char path[32];
@@ -239,7 +241,7 @@ static bool is_missed(const struct containers *c, int32_t pid)
 	return life_ns_pid(c->proc, pid, &depth) && depth > 1;
 }
 
-static void look_at(struct containers *c, struct seen *seen, uint64_t now_ns)
+static void seen_look_at(struct containers *c, struct container_seen *seen, uint64_t now_ns)
 {
 	int error;
 	ino_t ino;
@@ -248,21 +250,21 @@ static void look_at(struct containers *c, struct seen *seen, uint64_t now_ns)
 	if (seen->looks < LOOKS)
 		seen->looks++;
 	ino = space_ino(c, seen->pid, &error);
-	seen->unseen = (error == EACCES || error == EPERM) && is_missed(c, seen->pid);
-	seen->space = ino && ino != c->own_space ? find_space(c, ino) : NONE;
+	seen->unseen = (error == EACCES || error == EPERM) && pid_is_missed(c, seen->pid);
+	seen->space = ino && ino != c->own_space ? space_find(c, ino) : NONE;
 	if (seen->space != NONE)
-		look_into(c, &c->space[seen->space], seen->pid, now_ns);
+		space_look_into(c, &c->space[seen->space], seen->pid, now_ns);
 }
 
-static bool is_due(const struct containers *c, const struct seen *seen)
+static bool seen_is_due(const struct containers *c, const struct container_seen *seen)
 {
 	return seen->looks < LOOKS || (uint32_t)seen->pid % AGAIN == c->round % AGAIN;
 }
 
 /* Both lists ascend, as procfs tells them: what was known of it stands at *at. */
-static void take_pid(struct containers *c, int32_t pid, uint32_t *at, uint64_t now_ns)
+static void seen_take_pid(struct containers *c, int32_t pid, uint32_t *at, uint64_t now_ns)
 {
-	struct seen *seen = &c->next[c->nnext];
+	struct container_seen *seen = &c->next[c->nnext];
 	uint16_t before;
 
 	if (c->nnext == PIDS) {
@@ -271,12 +273,12 @@ static void take_pid(struct containers *c, int32_t pid, uint32_t *at, uint64_t n
 	}
 	while (*at < c->nseen && c->seen[*at].pid < pid)
 		++*at;
-	*seen = (struct seen){ .pid = pid, .space = NONE };
+	*seen = (struct container_seen){ .pid = pid, .space = NONE };
 	if (*at < c->nseen && c->seen[*at].pid == pid)
 		*seen = c->seen[*at];
 	before = seen->space;
-	if (c->news < MOST_NEW && is_due(c, seen))
-		look_at(c, seen, now_ns);
+	if (c->news < MOST_NEW && seen_is_due(c, seen))
+		seen_look_at(c, seen, now_ns);
 	if (seen->space != NONE) {
 		c->space[seen->space].used = true;
 		c->space[seen->space].kept |= seen->space == before;
@@ -285,7 +287,7 @@ static void take_pid(struct containers *c, int32_t pid, uint32_t *at, uint64_t n
 	c->nnext++;
 }
 
-static void begin_round(struct containers *c)
+static void round_begin(struct containers *c)
 {
 	c->round++;
 	c->news = c->ins = c->nnext = 0;
@@ -296,19 +298,19 @@ static void begin_round(struct containers *c)
 		c->place[i].used = false;
 }
 
-static void end_round(struct containers *c)
+static void round_end(struct containers *c)
 {
-	struct seen *seen = c->seen;
+	struct container_seen *seen = c->seen;
 
 	c->seen = c->next;
 	c->nseen = c->nnext;
 	c->next = seen;
 	for (int i = 0; i < SPACES; i++) {
-		struct space *space = &c->space[i];
+		struct container_space *space = &c->space[i];
 
 		/* The number of one that is gone is the next one's: that is another one. */
 		if (!space->used || !space->kept)
-			*space = (struct space){
+			*space = (struct container_space){
 				.ino = space->used ? space->ino : 0, .place = NONE,
 			};
 		else if (space->place != NONE)
@@ -317,7 +319,7 @@ static void end_round(struct containers *c)
 	c->stats.found = 0;
 	for (int i = 0; i < PLACES; i++) {
 		if (c->place[i].dir.watch && !c->place[i].used)
-			free_place(c, &c->place[i]);
+			dir_free(c, &c->place[i]);
 		c->stats.found += !!c->place[i].dir.watch;
 	}
 }
@@ -335,15 +337,15 @@ bool containers_look(struct containers *c, uint64_t now_ns)
 			close(fd);
 		return false;
 	}
-	begin_round(c);
+	round_begin(c);
 	while ((entry = readdir(list))) {
 		long pid = strtol(entry->d_name, NULL, 10);
 
 		if (pid > 0 && pid <= INT_MAX)
-			take_pid(c, (int32_t)pid, &at, now_ns);
+			seen_take_pid(c, (int32_t)pid, &at, now_ns);
 	}
 	closedir(list);
-	end_round(c);
+	round_end(c);
 	return c->news == MOST_NEW || c->ins == MOST_IN;
 }
 

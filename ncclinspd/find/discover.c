@@ -65,14 +65,14 @@ struct discover {
 
 /* ---- processes ------------------------------------------------------------- */
 
-static void call(void (*hook)(void *, struct process *, uint64_t),
-		 const struct discover *d, struct process *p, uint64_t now_ns)
+static void hook_call(void (*hook)(void *, struct process *, uint64_t),
+		      const struct discover *d, struct process *p, uint64_t now_ns)
 {
 	if (hook)
 		hook(d->hooks.arg, p, now_ns);
 }
 
-static void forget(struct discover *d, uint32_t i)
+static void process_forget(struct discover *d, uint32_t i)
 {
 	struct process *p;
 
@@ -85,7 +85,7 @@ static void forget(struct discover *d, uint32_t i)
 	list_remove(&d->processes, i);
 }
 
-static bool is_due(const struct discover *d, const struct process *p, uint64_t now_ns)
+static bool process_is_due(const struct discover *d, const struct process *p, uint64_t now_ns)
 {
 	uint64_t since_ns = p->awaited_ns ? p->awaited_ns : p->ended_ns;
 
@@ -93,21 +93,22 @@ static bool is_due(const struct discover *d, const struct process *p, uint64_t n
 }
 
 /* Runs at every end: more can end between two looks than there is room for. */
-static void forget_first(struct discover *d)
+static void process_forget_first(struct discover *d)
 {
 	while (d->processes.n - d->attached > d->config.max_ended)
-		forget(d, ended_first(d->processes.at, d->processes.n, d->config.max_ended));
+		process_forget(d,
+			       ended_first(d->processes.at, d->processes.n, d->config.max_ended));
 }
 
 /* Forgets what ended long ago.  A call looks at one process that died, which takes time. */
-static void forget_old(struct discover *d, uint64_t now_ns)
+static void process_forget_old(struct discover *d, uint64_t now_ns)
 {
 	bool looked = false;
 
 	for (uint32_t i = 0; i < d->processes.n;) {
 		struct process *p = d->processes.at[i];
 
-		if (!is_due(d, p, now_ns) || (looked && p->state == PROCESS_DIED)) {
+		if (!process_is_due(d, p, now_ns) || (looked && p->state == PROCESS_DIED)) {
 			i++;
 			continue;
 		}
@@ -116,12 +117,12 @@ static void forget_old(struct discover *d, uint64_t now_ns)
 		    ended_is_awaited(d->processes.at, d->processes.n, p))
 			p->awaited_ns = now_ns;
 		else
-			forget(d, i);
+			process_forget(d, i);
 	}
 }
 
 /* One at each look: what follows may be enough. */
-static void forget_where_tight(struct discover *d)
+static void process_forget_where_tight(struct discover *d)
 {
 	struct memory *memory = d->config.memory;
 
@@ -132,14 +133,14 @@ static void forget_where_tight(struct discover *d)
 
 		if (p->state == PROCESS_LIVE || !memory_is_tight_for(memory, p->account))
 			continue;
-		forget(d, i);
+		process_forget(d, i);
 		memory->forgotten++;
 		break;
 	}
 	memory->tight = false;
 }
 
-static int attach(struct discover *d, struct file *f, uint64_t now_ns)
+static int file_attach(struct discover *d, struct file *f, uint64_t now_ns)
 {
 	struct process *p = &f->seg->process, **place;
 	int r = drain_add(d->drain, f->seg);
@@ -159,20 +160,20 @@ static int attach(struct discover *d, struct file *f, uint64_t now_ns)
 		cgroup_identify(p, LIFE_PROC, p->pid);
 	d->attached++;
 	f->state = FILE_READ;
-	call(d->hooks.appeared, d, p, now_ns);
+	hook_call(d->hooks.appeared, d, p, now_ns);
 	return 0;
 }
 
 /* Nothing more will be read of it; its process stays listed for a while. */
-static void detach(struct discover *d, struct file *f, enum process_state state,
-		   uint64_t now_ns)
+static void file_detach(struct discover *d, struct file *f, enum process_state state,
+			uint64_t now_ns)
 {
 	struct segment *seg = f->seg;
 	struct process *p = &seg->process;
 
 	p->state = state;
 	p->ended_ns = now_ns;
-	call(d->hooks.ended, d, p, now_ns);
+	hook_call(d->hooks.ended, d, p, now_ns);
 	drain_remove(d->drain, seg);
 	segment_close(seg);
 	d->attached--;
@@ -181,14 +182,14 @@ static void detach(struct discover *d, struct file *f, enum process_state state,
 	f->state = FILE_IGNORED;
 	if (state == PROCESS_EXITED)
 		f->ino = 0;	/* it unlinked its file, and the number may serve again */
-	forget_first(d);
+	process_forget_first(d);
 }
 
 /*
  * A killed process leaves its file behind; it has told us all it can.  In a container nothing
  * is touched: the next plugin there removes it, or it goes with the container.
  */
-static void remove_file(struct discover *d, struct file *f)
+static void file_remove(struct discover *d, struct file *f)
 {
 	struct stat st;
 
@@ -199,7 +200,7 @@ static void remove_file(struct discover *d, struct file *f)
 		f->ino = 0;
 }
 
-static void finish(struct discover *d, struct file *f, enum life life, uint64_t now_ns)
+static void file_finish(struct discover *d, struct file *f, enum life life, uint64_t now_ns)
 {
 	bool died = life == LIFE_DIED;
 
@@ -209,67 +210,67 @@ static void finish(struct discover *d, struct file *f, enum life life, uint64_t 
 			    "process died pid=%d command=%s in_flight=%u",
 			    (int)f->seg->process.pid, f->seg->process.command,
 			    f->seg->process.nlast_slots);
-	detach(d, f, died ? PROCESS_DIED : PROCESS_EXITED, now_ns);
+	file_detach(d, f, died ? PROCESS_DIED : PROCESS_EXITED, now_ns);
 	f->told = true;
 	if (died)
-		remove_file(d, f);
+		file_remove(d, f);
 }
 
 /* Its process goes unlisted, without an end. */
-static void unlist(struct discover *d, struct file *f, enum file_state state)
+static void file_unlist(struct discover *d, struct file *f, enum file_state state)
 {
 	uint32_t i = 0;
 
 	while (i < d->processes.n && d->processes.at[i] != &f->seg->process)
 		i++;
-	forget(d, i);
+	process_forget(d, i);
 	d->attached--;
 	f->seg = NULL;
 	f->state = state;
 }
 
 /* A segment that was caught lying: its process is not ours to judge. */
-static void drop(struct discover *d, struct file *f, uint64_t now_ns)
+static void file_drop(struct discover *d, struct file *f, uint64_t now_ns)
 {
 	log_limited(&d->rate, now_ns, LOG_WARN, "segment cannot be true, left alone file=%s",
 		    f->name);
-	unlist(d, f, FILE_IGNORED);
+	file_unlist(d, f, FILE_IGNORED);
 	f->held = false;
 	d->refused++;
 }
 
 /* ---- files ----------------------------------------------------------------- */
 
-static void leave(struct file *f, enum file_state state)
+static void file_leave(struct file *f, enum file_state state)
 {
 	segment_free(f->seg);
 	f->seg = NULL;
 	f->state = state;
 }
 
-static void ignore(struct discover *d, struct file *f, enum log_level level, const char *why,
-		   uint64_t now_ns)
+static void file_ignore(struct discover *d, struct file *f, enum log_level level, const char *why,
+			uint64_t now_ns)
 {
 	if (f->seg)
 		f->foreign = f->seg->foreign;
-	leave(f, FILE_IGNORED);
+	file_leave(f, FILE_IGNORED);
 	d->refused++;
 	log_limited(&d->rate, now_ns, level, "segment left alone file=%s reason=\"%s\"",
 		    f->name, why);
 }
 
 /* The limits that stand in the way of one more file. */
-struct limits {
+struct files_limits {
 	struct accounts_tally read;		/* live processes */
 	bool user, container, all;	/* limits that are reached */
 };
 
 /* No user may have more than three quarters of what can be read, no container more than one. */
-static bool find_limits(const struct discover *d, const struct file *f, struct limits *l)
+static bool limits_find(const struct discover *d, const struct file *f, struct files_limits *l)
 {
 	uint32_t limit = d->config.max_segments;
 
-	*l = (struct limits){ .all = d->attached == limit };
+	*l = (struct files_limits){ .all = d->attached == limit };
 	for (uint32_t i = 0; i < d->processes.n; i++)
 		*accounts_count(&l->read, d->processes.at[i]->account) +=
 			d->processes.at[i]->state == PROCESS_LIVE;
@@ -282,7 +283,7 @@ static bool find_limits(const struct discover *d, const struct file *f, struct l
  * The other file may have to go for this one if no live process is known to hold it, or if
  * its user would still have no less than this file's user.
  */
-static bool may_push_out(struct limits *l, const struct file *f, const struct file *other)
+static bool limits_push_out(struct files_limits *l, const struct file *f, const struct file *other)
 {
 	if (other->state != FILE_READ || (l->container && other->dir != f->dir) ||
 	    (l->user && other->account != f->account))
@@ -292,7 +293,7 @@ static bool may_push_out(struct limits *l, const struct file *f, const struct fi
 }
 
 /* Before the other: one that nobody holds, then the newest of the user who has most. */
-static bool is_first_to_go(struct limits *l, const struct file *f, const struct file *than)
+static bool file_goes_before(struct files_limits *l, const struct file *f, const struct file *than)
 {
 	uint32_t n, of_than;
 
@@ -304,39 +305,39 @@ static bool is_first_to_go(struct limits *l, const struct file *f, const struct 
 }
 
 /* Read to its end, if it has one; else nothing more is read of a process that goes on. */
-static void let_go(struct discover *d, struct file *f, uint64_t now_ns)
+static void file_let_go(struct discover *d, struct file *f, uint64_t now_ns)
 {
 	enum life life = life_of(f->seg);
 
 	log_limited(&d->rate, now_ns, LOG_WARN, "no room, read no more pid=%d uid=%u file=%s",
 		    (int)f->seg->process.pid, (unsigned)f->uid, f->name);
 	if (life == LIFE_ALIVE)
-		unlist(d, f, FILE_WAITING);
+		file_unlist(d, f, FILE_WAITING);
 	else
-		finish(d, f, life, now_ns);
+		file_finish(d, f, life, now_ns);
 }
 
 /* True: there is room, if need be since another one had to go. */
-static bool make_room(struct discover *d, const struct file *f, uint64_t now_ns)
+static bool file_make_room(struct discover *d, const struct file *f, uint64_t now_ns)
 {
 	struct file *first = NULL;
-	struct limits l;
+	struct files_limits l;
 
-	if (!find_limits(d, f, &l))
+	if (!limits_find(d, f, &l))
 		return true;
 	for (uint32_t i = 0; f->held && i < d->files.n; i++) {
 		struct file *other = &d->files.row[i];
 
-		if (may_push_out(&l, f, other) && is_first_to_go(&l, other, first))
+		if (limits_push_out(&l, f, other) && file_goes_before(&l, other, first))
 			first = other;
 	}
 	if (!first)
 		return false;
-	let_go(d, first, now_ns);
-	return !find_limits(d, f, &l);
+	file_let_go(d, first, now_ns);
+	return !limits_find(d, f, &l);
 }
 
-static int open_file(struct discover *d, struct file *f)
+static int file_open(struct discover *d, struct file *f)
 {
 	int r = f->seg ? 0 : segment_open(&f->seg, f->dir ? f->dir->fd : -1, f->name, d->names);
 
@@ -354,7 +355,7 @@ static int open_file(struct discover *d, struct file *f)
  * Files of dead processes stay in a container.  The daemon before has told of a file that
  * is older than this daemon: it would be news again with each of us.
  */
-static bool is_old_story(const struct discover *d, const struct file *f)
+static bool file_is_old_story(const struct discover *d, const struct file *f)
 {
 	uint64_t made_ns = f->seg->process.first_mono_ns;
 
@@ -362,34 +363,34 @@ static bool is_old_story(const struct discover *d, const struct file *f)
 	       life_of(f->seg) == LIFE_DIED;
 }
 
-static void wait_for_room(struct discover *d, struct file *f, uint64_t now_ns)
+static void file_wait_for_room(struct discover *d, struct file *f, uint64_t now_ns)
 {
 	log_limited(&d->rate, now_ns, LOG_WARN, "too many segments limit=%u file=%s",
 		    d->config.max_segments, f->name);
 	d->refused += f->state != FILE_WAITING;
-	leave(f, FILE_WAITING);
+	file_leave(f, FILE_WAITING);
 }
 
-static void try_open(struct discover *d, struct file *f, uint64_t now_ns)
+static void file_try_open(struct discover *d, struct file *f, uint64_t now_ns)
 {
-	int r = open_file(d, f);
+	int r = file_open(d, f);
 
-	if (r == 0 && is_old_story(d, f)) {
-		leave(f, FILE_IGNORED);
+	if (r == 0 && file_is_old_story(d, f)) {
+		file_leave(f, FILE_IGNORED);
 		f->told = true;
-	} else if (r == 0 && !make_room(d, f, now_ns)) {
-		wait_for_room(d, f, now_ns);
+	} else if (r == 0 && !file_make_room(d, f, now_ns)) {
+		file_wait_for_room(d, f, now_ns);
 	} else if (r == 0) {
-		r = attach(d, f, now_ns);
+		r = file_attach(d, f, now_ns);
 	}
 	if (r == 0 || r == -ENOENT)
 		return;		/* -ENOENT: the next scan drops the row */
 	if (!segment_is_passing(r) || now_ns - f->since_ns > READY_NS)
-		ignore(d, f, r < 0 ? LOG_WARN : LOG_INFO, segment_reason(r), now_ns);
+		file_ignore(d, f, r < 0 ? LOG_WARN : LOG_INFO, segment_reason(r), now_ns);
 }
 
 /* Some of `n` files are asked after at each look, all of them in turns. */
-static bool is_turn(struct file *f, uint32_t n, uint64_t now_ns)
+static bool file_is_turn(struct file *f, uint32_t n, uint64_t now_ns)
 {
 	if (now_ns < f->asked_ns + n / TURN * LIFE_NS)
 		return false;
@@ -397,14 +398,14 @@ static bool is_turn(struct file *f, uint32_t n, uint64_t now_ns)
 	return true;
 }
 
-static void try_again(struct discover *d, struct file *f, uint64_t now_ns)
+static void file_try_again(struct discover *d, struct file *f, uint64_t now_ns)
 {
-	if (is_turn(f, d->waiting, now_ns) && make_room(d, f, now_ns))
-		try_open(d, f, now_ns);
+	if (file_is_turn(f, d->waiting, now_ns) && file_make_room(d, f, now_ns))
+		file_try_open(d, f, now_ns);
 }
 
 /* A row that stays because a process held its file: does one still? */
-static uint32_t ask_again(struct discover *d, struct file *f)
+static uint32_t file_ask_again(struct discover *d, struct file *f)
 {
 	const struct foreign *other = &f->foreign;
 
@@ -413,9 +414,9 @@ static uint32_t ask_again(struct discover *d, struct file *f)
 			  life_start_time(LIFE_PROC, other->host_pid) == other->start_time;
 	if (f->state != FILE_WAITING)
 		return SHMDIR_STAT;
-	if (open_file(d, f) < 0)
+	if (file_open(d, f) < 0)
 		files_hold(&d->files, f);
-	leave(f, FILE_WAITING);
+	file_leave(f, FILE_WAITING);
 	return SHMDIR_OPEN;
 }
 
@@ -423,43 +424,43 @@ static uint32_t ask_again(struct discover *d, struct file *f)
  * A process has one segment, the one that it holds.  Another one is from before an exec, under
  * another name, or was never a plugin's; its file stays, and is not read again.
  */
-static bool is_superseded(const struct discover *d, const struct file *f)
+static bool file_is_superseded(const struct discover *d, const struct file *f)
 {
 	return !f->held && f->seg->host_pid && files_has_holder(&d->files, f->seg->host_pid);
 }
 
-static void check_life(struct discover *d, struct file *f, uint64_t now_ns)
+static void file_check_life(struct discover *d, struct file *f, uint64_t now_ns)
 {
 	enum life life;
 	ino_t ino = f->ino;
 
 	if (f->seg->lies) {
-		drop(d, f, now_ns);
+		file_drop(d, f, now_ns);
 		return;
 	}
-	if (!is_turn(f, d->attached, now_ns) && now_ns >= d->ended_ns + DYING_NS)
+	if (!file_is_turn(f, d->attached, now_ns) && now_ns >= d->ended_ns + DYING_NS)
 		return;
 	life = life_of(f->seg);
 	if (f->held != life_is_certain(f->seg))
 		files_hold(&d->files, f);
 	if (life != LIFE_ALIVE) {
 		d->ended_ns = now_ns;
-		finish(d, f, life, now_ns);
-	} else if (is_superseded(d, f)) {
-		finish(d, f, LIFE_EXITED, now_ns);
+		file_finish(d, f, life, now_ns);
+	} else if (file_is_superseded(d, f)) {
+		file_finish(d, f, LIFE_EXITED, now_ns);
 		f->ino = ino;
 	}
 }
 
 /* Actions on a file every LIFE_NS, by its state. */
 static void (*const on_life[])(struct discover *, struct file *, uint64_t) = {
-	[FILE_NEW] = try_open,
-	[FILE_WAITING] = try_again,
-	[FILE_READ] = check_life,
+	[FILE_NEW] = file_try_open,
+	[FILE_WAITING] = file_try_again,
+	[FILE_READ] = file_check_life,
 	[FILE_IGNORED] = NULL,
 };
 
-static void look_soon(struct discover *d, uint64_t now_ns, uint64_t wait_ns)
+static void discover_look_soon(struct discover *d, uint64_t now_ns, uint64_t wait_ns)
 {
 	d->fresh_wait_ns = wait_ns;
 	if (wait_ns < LIFE_NS)
@@ -467,8 +468,8 @@ static void look_soon(struct discover *d, uint64_t now_ns, uint64_t wait_ns)
 }
 
 /* A file that has no row yet gets one, if there is any, and is opened. */
-static struct file *meet(struct discover *d, struct shmdir *dir, const char *file,
-			 const struct stat *st, uint64_t now_ns)
+static struct file *file_meet(struct discover *d, struct shmdir *dir, const char *file,
+			      const struct stat *st, uint64_t now_ns)
 {
 	struct file *f = files_add(&d->files, dir, file, st->st_ino,
 				   accounts_of(d->config.accounts, st->st_uid));
@@ -480,12 +481,12 @@ static struct file *meet(struct discover *d, struct shmdir *dir, const char *fil
 	}
 	f->uid = st->st_uid;
 	f->since_ns = now_ns;
-	try_open(d, f, now_ns);
+	file_try_open(d, f, now_ns);
 	return f;
 }
 
 /* A file of that name is there. */
-static uint32_t see(void *arg, struct shmdir *dir, const char *file, uint64_t now_ns)
+static uint32_t file_see(void *arg, struct shmdir *dir, const char *file, uint64_t now_ns)
 {
 	struct discover *d = arg;
 	uint32_t cost = SHMDIR_STAT;
@@ -500,23 +501,23 @@ static uint32_t see(void *arg, struct shmdir *dir, const char *file, uint64_t no
 		return cost;
 	f = files_find(&d->files, dir, file, st.st_ino);
 	if (f) {
-		cost = ask_again(d, f);
+		cost = file_ask_again(d, f);
 	} else {
-		f = meet(d, dir, file, &st, now_ns);
+		f = file_meet(d, dir, file, &st, now_ns);
 		cost = f ? SHMDIR_OPEN : SHMDIR_STAT;
 	}
 	if (!f)
 		return cost;
 	f->there = true;
 	if (f->state == FILE_NEW)
-		look_soon(d, now_ns, FRESH_NS);
+		discover_look_soon(d, now_ns, FRESH_NS);
 	return cost;
 }
 
 /* ---- what happens when ------------------------------------------------------ */
 
 /* The directory may come later, or again: said once each time, for nothing else would show it. */
-static void tell_scan(struct discover *d, struct shmdir *dir, int r, uint64_t now_ns)
+static void scan_tell(struct discover *d, struct shmdir *dir, int r, uint64_t now_ns)
 {
 	if (r == dir->error || !dir->path)
 		return;
@@ -531,7 +532,7 @@ static void tell_scan(struct discover *d, struct shmdir *dir, int r, uint64_t no
 }
 
 /* Another slice of a scan that is not through, and a new one where one is wanted. */
-static void scan_dir(struct discover *d, struct shmdir *dir, bool wanted, uint32_t work,
+static void dir_scan(struct discover *d, struct shmdir *dir, bool wanted, uint32_t work,
 		     uint64_t now_ns)
 {
 	int r;
@@ -550,17 +551,17 @@ static void scan_dir(struct discover *d, struct shmdir *dir, bool wanted, uint32
 	}
 	if (!r)
 		files_end_scan(&d->files, dir);
-	tell_scan(d, dir, r, now_ns);
+	scan_tell(d, dir, r, now_ns);
 }
 
-static void on_gone(void *arg, const struct shmdir *dir)
+static void dir_on_gone(void *arg, const struct shmdir *dir)
 {
 	struct discover *d = arg;
 
 	files_leave(&d->files, dir);
 }
 
-static void scan(struct discover *d, uint64_t now_ns)
+static void discover_scan(struct discover *d, uint64_t now_ns)
 {
 	bool all = now_ns >= d->scan_ns;
 	struct shmdir *dir;
@@ -570,17 +571,17 @@ static void scan(struct discover *d, uint64_t now_ns)
 		d->scan_ns = now_ns + SCAN_NS;
 	if (all && d->config.accounts)
 		accounts_look(d->config.accounts);
-	scan_dir(d, &d->dir, all, SHMDIR_WORK, now_ns);
+	dir_scan(d, &d->dir, all, SHMDIR_WORK, now_ns);
 	if (!d->containers)
 		return;
 	if (all || d->more)
 		d->more = containers_look(d->containers, now_ns);
 	while ((dir = containers_next(d->containers, &at)))
-		scan_dir(d, dir, all, SHMDIR_WORK_IN, now_ns);
+		dir_scan(d, dir, all, SHMDIR_WORK_IN, now_ns);
 }
 
 /* Look at files that a live process holds, or at all others. */
-static void look_at_files(struct discover *d, bool held, uint64_t now_ns)
+static void discover_look_at_files(struct discover *d, bool held, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < d->files.n; i++) {
 		struct file *f = &d->files.row[i];
@@ -593,18 +594,18 @@ static void look_at_files(struct discover *d, bool held, uint64_t now_ns)
 void discover_look(struct discover *d, uint64_t now_ns)
 {
 	d->waiting = files_waiting(&d->files);
-	look_at_files(d, true, now_ns);
-	look_at_files(d, false, now_ns);
-	forget_old(d, now_ns);
-	forget_where_tight(d);
-	scan(d, now_ns);
+	discover_look_at_files(d, true, now_ns);
+	discover_look_at_files(d, false, now_ns);
+	process_forget_old(d, now_ns);
+	process_forget_where_tight(d);
+	discover_scan(d, now_ns);
 }
 
 /*
  * A file is told of when it is made, which is a moment before it is ready; and a
  * process that begins with a burst overwrites its records within milliseconds.
  */
-static void on_fresh_timer(void *arg, uint64_t now_ns)
+static void discover_on_fresh_timer(void *arg, uint64_t now_ns)
 {
 	struct discover *d = arg;
 	bool more = false;
@@ -614,14 +615,14 @@ static void on_fresh_timer(void *arg, uint64_t now_ns)
 
 		if (f->state != FILE_NEW || now_ns - f->since_ns > LIFE_NS)
 			continue;
-		try_open(d, f, now_ns);
+		file_try_open(d, f, now_ns);
 		more |= f->state == FILE_NEW;
 	}
 	if (more)
-		look_soon(d, now_ns, d->fresh_wait_ns * 2);
+		discover_look_soon(d, now_ns, d->fresh_wait_ns * 2);
 }
 
-static void on_life_timer(void *arg, uint64_t now_ns)
+static void discover_on_life_timer(void *arg, uint64_t now_ns)
 {
 	struct discover *d = arg;
 
@@ -632,10 +633,10 @@ static void on_life_timer(void *arg, uint64_t now_ns)
 /* ---- from outside ---------------------------------------------------------- */
 
 /* Worth having, not worth failing for. */
-static void look_for_containers(struct discover *d)
+static void discover_look_for_containers(struct discover *d)
 {
 	const struct containers_config config = { LIFE_PROC, d->config.everybody };
-	int r = containers_new(&d->containers, &config, &d->watch, &d->dir, on_gone, d);
+	int r = containers_new(&d->containers, &config, &d->watch, &d->dir, dir_on_gone, d);
 
 	if (r < 0)
 		log_say(LOG_WARN, "containers are not looked for error=\"%s\"", strerror(-r));
@@ -661,17 +662,17 @@ int discover_new(struct discover **out, struct loop *loop, struct drain *drain,
 		.config = *config,
 		.hooks = *hooks,
 		.since_ns = now_ns,
-		.life = { .fn = on_life_timer, .arg = d },
-		.fresh = { .fn = on_fresh_timer, .arg = d },
+		.life = { .fn = discover_on_life_timer, .arg = d },
+		.fresh = { .fn = discover_on_fresh_timer, .arg = d },
 	};
-	shmwatch_init(&d->watch, loop, see, d);
+	shmwatch_init(&d->watch, loop, file_see, d);
 	shmdir_init(&d->dir, &d->watch, config->dir);
 	if (list_init(&d->processes, config->max_segments + config->max_ended + 1) < 0 ||
 	    files_init(&d->files, &d->dir, config->max_segments * FILES_PER_SEGMENT) < 0)
 		return -ENOMEM;
 	if (config->containers)
-		look_for_containers(d);
-	on_life_timer(d, now_ns);
+		discover_look_for_containers(d);
+	discover_on_life_timer(d, now_ns);
 	*out = d;
 	d = NULL;
 	return 0;
@@ -687,7 +688,7 @@ void discover_free(struct discover *d)
 	shmdir_deinit(&d->dir);
 	shmwatch_deinit(&d->watch);
 	while (d->processes.n)
-		forget(d, d->processes.n - 1);
+		process_forget(d, d->processes.n - 1);
 	files_deinit(&d->files);
 	list_deinit(&d->processes);
 	free(d);

@@ -4,25 +4,26 @@
 
 #define COMMS 16	/* communicators of a dead process, that are looked for */
 
-static bool is_open(const struct comm *comm)
+static bool comm_is_open(const struct comm *comm)
 {
 	return comm->ready && comm->has_id && !comm->finalize_ticks;
 }
 
-static bool is_in(const struct process *p, const struct comm *comm)
+static bool process_is_in(const struct process *p, const struct comm *comm)
 {
 	for (uint32_t i = 0; i < p->ncomms; i++)
-		if (is_open(&p->comms[i]) && p->comms[i].id == comm->id &&
+		if (comm_is_open(&p->comms[i]) && p->comms[i].id == comm->id &&
 		    p->comms[i].nranks == comm->nranks)
 			return true;
 	return false;
 }
 
-static bool lives_another(struct process *const *all, uint32_t n, uid_t uid,
-			  const struct comm *comm)
+static bool comm_lives_elsewhere(struct process *const *all, uint32_t n, uid_t uid,
+				 const struct comm *comm)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (all[i]->state == PROCESS_LIVE && all[i]->uid == uid && is_in(all[i], comm))
+		if (all[i]->state == PROCESS_LIVE && all[i]->uid == uid &&
+		    process_is_in(all[i], comm))
 			return true;
 	return false;
 }
@@ -32,16 +33,16 @@ bool ended_is_awaited(struct process *const *all, uint32_t n, const struct proce
 	uint32_t looked = 0;
 
 	for (uint32_t k = 0; k < dead->ncomms && looked < COMMS; k++) {
-		if (!is_open(&dead->comms[k]))
+		if (!comm_is_open(&dead->comms[k]))
 			continue;
 		looked++;
-		if (lives_another(all, n, dead->uid, &dead->comms[k]))
+		if (comm_lives_elsewhere(all, n, dead->uid, &dead->comms[k]))
 			return true;
 	}
 	return false;
 }
 
-static uint32_t count(struct process *const *all, uint32_t n, uid_t account)
+static uint32_t account_count(struct process *const *all, uint32_t n, uid_t account)
 {
 	uint32_t ended = 0;
 
@@ -54,7 +55,7 @@ static uint32_t count(struct process *const *all, uint32_t n, uid_t account)
  * The only user that can have more than half of those that ended, if there is one: each
  * process of another user cancels one of theirs, and some are left.
  */
-static uid_t majority(struct process *const *all, uint32_t n)
+static uid_t account_majority(struct process *const *all, uint32_t n)
 {
 	uint32_t votes = 0;
 	uid_t account = 0;
@@ -74,8 +75,8 @@ static uid_t majority(struct process *const *all, uint32_t n)
 
 uint32_t ended_first(struct process *const *all, uint32_t n, uint32_t most)
 {
-	uid_t account = majority(all, n);
-	bool greedy = count(all, n, account) > most / 2;
+	uid_t account = account_majority(all, n);
+	bool greedy = account_count(all, n, account) > most / 2;
 
 	for (uint32_t i = 0; i < n; i++)
 		if (all[i]->state != PROCESS_LIVE && (!greedy || all[i]->account == account))

@@ -40,7 +40,7 @@ struct file *files_find(struct files *files, const struct shmdir *dir, const cha
 }
 
 /* The first to make room has the highest rank; 0: it stays. */
-static int rank_of(const struct file *f)
+static int file_rank(const struct file *f)
 {
 	if (f->held || f->state == FILE_READ)
 		return 0;
@@ -50,41 +50,41 @@ static int rank_of(const struct file *f)
 }
 
 /* The account with most rows that can make room. */
-static uid_t fullest_account(const struct files *files)
+static uid_t account_fullest(const struct files *files)
 {
 	struct accounts_tally t = { 0 };
 
 	for (uint32_t i = 0; i < files->n; i++)
-		*accounts_count(&t, files->row[i].account) += rank_of(&files->row[i]) > 0;
+		*accounts_count(&t, files->row[i].account) += file_rank(&files->row[i]) > 0;
 	return accounts_most(&t);
 }
 
 /* The limits that a new file meets: who has to make room for it. */
-struct crowd {
+struct files_crowd {
 	bool of_account;	/* its user has half of the rows */
 	bool of_dir;		/* its container has a quarter of them */
 	bool of_fullest;	/* all rows are in use */
 	uid_t fullest;		/* account with most of them */
 };
 
-static bool is_in_crowd(const struct crowd *c, const struct file *f, const struct shmdir *dir,
-			uid_t account)
+static bool crowd_has(const struct files_crowd *c, const struct file *f, const struct shmdir *dir,
+		      uid_t account)
 {
 	return (!c->of_account || f->account == account) && (!c->of_dir || f->dir == dir) &&
 	       (!c->of_fullest || accounts_are_same(f->account, c->fullest));
 }
 
 /* The oldest of the highest rank; NULL: all of them stay. */
-static struct file *give_way(struct files *files, const struct crowd *c,
-			     const struct shmdir *dir, uid_t account)
+static struct file *crowd_give_way(struct files *files, const struct files_crowd *c,
+				   const struct shmdir *dir, uid_t account)
 {
 	struct file *first = NULL;
 
 	for (uint32_t i = 0; i < files->n; i++) {
 		struct file *f = &files->row[i];
-		int rank = rank_of(f), best = first ? rank_of(first) : 0;
+		int rank = file_rank(f), best = first ? file_rank(first) : 0;
 
-		if (rank && is_in_crowd(c, f, dir, account) &&
+		if (rank && crowd_has(c, f, dir, account) &&
 		    (rank > best || (rank == best && f->since_ns < first->since_ns)))
 			first = f;
 	}
@@ -93,10 +93,10 @@ static struct file *give_way(struct files *files, const struct crowd *c,
 	return first;
 }
 
-static struct file *find_room(struct files *files, const struct shmdir *dir, uid_t account)
+static struct file *files_find_room(struct files *files, const struct shmdir *dir, uid_t account)
 {
 	uint32_t of_account = 0, of_dir = 0;
-	struct crowd c = { 0 };
+	struct files_crowd c = { 0 };
 
 	for (uint32_t i = 0; i < files->n; i++) {
 		of_account += files->row[i].account == account;
@@ -107,14 +107,15 @@ static struct file *find_room(struct files *files, const struct shmdir *dir, uid
 	c.of_fullest = !c.of_account && !c.of_dir && files->n == files->max;
 	if (!c.of_account && !c.of_dir && !c.of_fullest)
 		return list_take(files->row, &files->n, files->max, sizeof(files->row[0]));
-	c.fullest = c.of_fullest ? fullest_account(files) : 0;
-	return give_way(files, &c, dir, account);
+	c.fullest = c.of_fullest ? account_fullest(files) : 0;
+	return crowd_give_way(files, &c, dir, account);
 }
 
 struct file *files_add(struct files *files, const struct shmdir *dir, const char *name,
 		       ino_t ino, uid_t account)
 {
-	struct file *f = strlen(name) < sizeof(f->name) ? find_room(files, dir, account) : NULL;
+	struct file *f = strlen(name) < sizeof(f->name) ?
+		files_find_room(files, dir, account) : NULL;
 
 	if (!f) {
 		files->no_row++;

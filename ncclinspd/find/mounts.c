@@ -16,7 +16,7 @@ struct mount {
 };
 
 /* Only this machine has to answer for file systems of these types. */
-static bool is_local(const char *type)
+static bool type_is_local(const char *type)
 {
 	static const char *const types[] = {
 		"tmpfs", "ramfs", "devtmpfs", "rootfs", "overlay", "aufs", "ext2", "ext3", "ext4",
@@ -29,7 +29,7 @@ static bool is_local(const char *type)
 	return false;
 }
 
-static void take_line(const char *line, struct mount at[PLACES])
+static void mounts_take_line(const char *line, struct mount at[PLACES])
 {
 	static const char *const paths[PLACES] = { "/", "/dev", "/dev/shm" };
 	const char *type = strstr(line, " - ");
@@ -55,11 +55,11 @@ bool mounts_find_shm(FILE *mountinfo, dev_t *dev)
 
 	for (int n = 0; n < LINES && fgets(line, sizeof(line), mountinfo); n++) {
 		if (whole)
-			take_line(line, at);
+			mounts_take_line(line, at);
 		whole = strchr(line, '\n');	/* the rest of a long one is none */
 	}
 	shm = *at[SHM].type ? SHM : DEV;
-	if (!is_local(at[ROOT].type) || (*at[DEV].type && !is_local(at[DEV].type)))
+	if (!type_is_local(at[ROOT].type) || (*at[DEV].type && !type_is_local(at[DEV].type)))
 		return false;
 	*dev = at[shm].dev;
 	return !strcmp(at[shm].type, "tmpfs");

@@ -31,14 +31,14 @@ void shmwatch_deinit(struct shmwatch *watch)
 	watch->fd = -1;
 }
 
-static void miss_all(struct shmwatch *watch)
+static void shmwatch_miss_all(struct shmwatch *watch)
 {
 	for (int i = 0; i < SHMDIR_MOST; i++)
 		if (watch->dir[i])
 			watch->dir[i]->missed = true;
 }
 
-static void unwatch(struct shmdir *dir)
+static void shmdir_unwatch(struct shmdir *dir)
 {
 	for (int i = 0; i < SHMDIR_MOST; i++)
 		if (dir->watch->dir[i] == dir)
@@ -48,7 +48,8 @@ static void unwatch(struct shmdir *dir)
 	dir->wd = -1;
 }
 
-static void take(struct shmwatch *watch, const struct inotify_event *event, uint64_t now_ns)
+static void shmwatch_take(struct shmwatch *watch, const struct inotify_event *event,
+			  uint64_t now_ns)
 {
 	struct shmdir *dir = NULL;
 
@@ -64,11 +65,11 @@ static void take(struct shmwatch *watch, const struct inotify_event *event, uint
 	/* A directory where files are made without end has only scans, until the next one. */
 	if (++dir->notices < (dir->path ? SHMDIR_NOTICES_OWN : SHMDIR_NOTICES))
 		return;
-	unwatch(dir);
+	shmdir_unwatch(dir);
 	dir->missed |= !!dir->path;
 }
 
-static void on_inotify(void *arg, uint64_t now_ns)
+static void shmwatch_on_inotify(void *arg, uint64_t now_ns)
 {
 	_Alignas(struct inotify_event) char buf[4096];
 	struct shmwatch *watch = arg;
@@ -78,14 +79,14 @@ static void on_inotify(void *arg, uint64_t now_ns)
 		const struct inotify_event *event = (const void *)(buf + at);
 
 		if (event->mask & IN_Q_OVERFLOW)
-			miss_all(watch);
+			shmwatch_miss_all(watch);
 		else
-			take(watch, event, now_ns);
+			shmwatch_take(watch, event, now_ns);
 		at += (ssize_t)(sizeof(*event) + event->len);
 	}
 }
 
-static int open_watch(struct shmwatch *watch)
+static int shmwatch_open_inotify(struct shmwatch *watch)
 {
 	int r;
 
@@ -94,7 +95,7 @@ static int open_watch(struct shmwatch *watch)
 	watch->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	if (watch->fd < 0)
 		return -errno;
-	r = loop_add(watch->loop, watch->fd, on_inotify, watch);
+	r = loop_add(watch->loop, watch->fd, shmwatch_on_inotify, watch);
 	if (r < 0) {
 		close(watch->fd);
 		watch->fd = -1;
@@ -102,11 +103,11 @@ static int open_watch(struct shmwatch *watch)
 	return r;
 }
 
-static int add_watch(struct shmdir *dir)
+static int shmdir_add_watch(struct shmdir *dir)
 {
 	struct shmwatch *watch = dir->watch;
 	char path[32];
-	int i = 0, r = open_watch(watch);
+	int i = 0, r = shmwatch_open_inotify(watch);
 
 	while (i < SHMDIR_MOST && watch->dir[i])
 		i++;
@@ -122,9 +123,9 @@ static int add_watch(struct shmdir *dir)
 }
 
 /* Watches are a scarce good; without one the scan finds everything, a little later. */
-static void watch_it(struct shmdir *dir)
+static void shmdir_watch(struct shmdir *dir)
 {
-	int r = add_watch(dir);
+	int r = shmdir_add_watch(dir);
 
 	if (r < 0)
 		log_say(LOG_WARN, "inotify refused, scanning only dir=%s error=\"%s\"",
@@ -141,14 +142,14 @@ void shmdir_init(struct shmdir *dir, struct shmwatch *watch, const char *path)
 void shmdir_init_fd(struct shmdir *dir, struct shmwatch *watch, int fd)
 {
 	*dir = (struct shmdir){ .watch = watch, .fd = fd, .wd = -1, .missed = true };
-	watch_it(dir);
+	shmdir_watch(dir);
 }
 
 void shmdir_deinit(struct shmdir *dir)
 {
 	if (!dir->watch)
 		return;
-	unwatch(dir);
+	shmdir_unwatch(dir);
 	if (dir->list)
 		closedir(dir->list);
 	if (dir->fd >= 0)
@@ -157,7 +158,7 @@ void shmdir_deinit(struct shmdir *dir)
 	dir->fd = -1;
 }
 
-static bool is_another(const struct shmdir *dir)
+static bool shmdir_is_another(const struct shmdir *dir)
 {
 	struct stat held, named;
 
@@ -166,9 +167,9 @@ static bool is_another(const struct shmdir *dir)
 	       held.st_dev != named.st_dev;
 }
 
-static int open_it(struct shmdir *dir)
+static int shmdir_open(struct shmdir *dir)
 {
-	if (dir->fd >= 0 && dir->path && is_another(dir))
+	if (dir->fd >= 0 && dir->path && shmdir_is_another(dir))
 		shmdir_deinit(dir);
 	if (dir->fd >= 0)
 		return 0;
@@ -177,11 +178,11 @@ static int open_it(struct shmdir *dir)
 	dir->fd = open(dir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir->fd < 0)
 		return -errno;
-	watch_it(dir);
+	shmdir_watch(dir);
 	return 0;
 }
 
-static int begin_scan(struct shmdir *dir)
+static int shmdir_begin_scan(struct shmdir *dir)
 {
 	int fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
 
@@ -196,7 +197,7 @@ static int begin_scan(struct shmdir *dir)
 	return 0;
 }
 
-static int go_on(struct shmdir *dir, uint32_t work, uint64_t now_ns)
+static int shmdir_go_on(struct shmdir *dir, uint32_t work, uint64_t now_ns)
 {
 	const struct dirent *entry;
 	uint32_t cost;
@@ -217,16 +218,16 @@ static int go_on(struct shmdir *dir, uint32_t work, uint64_t now_ns)
 int shmdir_scan(struct shmdir *dir, uint32_t work, uint64_t now_ns)
 {
 	bool begins;
-	int r = open_it(dir);
+	int r = shmdir_open(dir);
 
 	begins = !dir->list;
 	if (r == 0 && begins)
-		r = begin_scan(dir);
+		r = shmdir_begin_scan(dir);
 	if (r < 0)
 		return r;
 	if (dir->wd < 0 && dir->notices && (begins || dir->path))
-		watch_it(dir);
+		shmdir_watch(dir);
 	if (begins || dir->path)
 		dir->notices = 0;
-	return go_on(dir, work, now_ns);
+	return shmdir_go_on(dir, work, now_ns);
 }
