@@ -43,13 +43,13 @@ void archive_make_id(char id[ARCHIVE_ID], uint64_t real_ns, const char *word)
 		 word ? "-" : "", word ? word : "");
 }
 
-static void make_name(const struct archive *a, const char *id, char name[NAME_MAX + 1])
+static void name_make(const struct archive *a, const char *id, char name[NAME_MAX + 1])
 {
 	snprintf(name, NAME_MAX + 1, "%s%s%s", a->prefix, id, a->suffix);
 }
 
 /* False: a name that we do not give. */
-static bool read_name(const struct archive *a, const char *name, char id[ARCHIVE_ID])
+static bool name_read(const struct archive *a, const char *name, char id[ARCHIVE_ID])
 {
 	size_t prefix = strlen(a->prefix), suffix = strlen(a->suffix), bytes = strlen(name);
 
@@ -60,12 +60,12 @@ static bool read_name(const struct archive *a, const char *name, char id[ARCHIVE
 	return true;
 }
 
-static void distrust(struct archive *a, uint64_t real_ns)
+static void archive_distrust(struct archive *a, uint64_t real_ns)
 {
 	char id[ARCHIVE_ID], name[NAME_MAX + 1];
 
 	archive_make_id(id, real_ns, NULL);
-	make_name(a, id, name);
+	name_make(a, id, name);
 	writer_distrust(a->files, name);
 }
 
@@ -76,8 +76,8 @@ int archive_put(struct archive *a, const char *id, uint64_t real_ns, struct json
 	size_t size;
 	int r;
 
-	distrust(a, real_ns + AHEAD_NS);
-	make_name(a, id, name);
+	archive_distrust(a, real_ns + AHEAD_NS);
+	name_make(a, id, name);
 	text = json_steal(j, &size);
 	r = writer_put(a->files, name, text, size);
 	if (r == 0)
@@ -100,7 +100,7 @@ void archive_expire(struct archive *a, uint64_t real_ns)
 	char id[ARCHIVE_ID], name[NAME_MAX + 1];
 
 	archive_make_id(id, real_ns, NULL);
-	make_name(a, id, name);
+	name_make(a, id, name);
 	writer_expire(a->files, name);
 }
 
@@ -113,7 +113,7 @@ void archive_path(const struct archive *a, const char *id, char path[PATH_MAX])
 {
 	char name[NAME_MAX + 1];
 
-	make_name(a, id, name);
+	name_make(a, id, name);
 	snprintf(path, PATH_MAX, "%.*s/%s", (int)(PATH_MAX - sizeof(name) - 2), a->dir, name);
 }
 
@@ -125,12 +125,12 @@ struct visit {
 	void *arg;
 };
 
-static void visit_file(void *arg, const char *name, uint64_t bytes)
+static void archive_visit_file(void *arg, const char *name, uint64_t bytes)
 {
 	const struct visit *v = arg;
 	char id[ARCHIVE_ID];
 
-	if (read_name(v->archive, name, id))
+	if (name_read(v->archive, name, id))
 		v->visit(v->arg, id, bytes);
 }
 
@@ -138,17 +138,17 @@ void archive_visit(struct archive *a, writer_visit_fn *visit, void *arg)
 {
 	struct visit v = { a, visit, arg };
 
-	writer_visit(a->files, visit_file, &v);
+	writer_visit(a->files, archive_visit_file, &v);
 }
 
-struct search {
+struct archive_search {
 	const char *id;
 	uint64_t bytes;
 };
 
-static void compare(void *arg, const char *id, uint64_t bytes)
+static void search_compare(void *arg, const char *id, uint64_t bytes)
 {
-	struct search *s = arg;
+	struct archive_search *s = arg;
 
 	if (!strcmp(s->id, id))
 		s->bytes = bytes;
@@ -156,9 +156,9 @@ static void compare(void *arg, const char *id, uint64_t bytes)
 
 uint64_t archive_holds(struct archive *a, const char *id)
 {
-	struct search s = { .id = id };
+	struct archive_search s = { .id = id };
 
-	archive_visit(a, compare, &s);
+	archive_visit(a, search_compare, &s);
 	return s.bytes;
 }
 
@@ -169,7 +169,7 @@ int archive_read(struct archive *a, const char *id, size_t most, char **text, si
 
 	if (!archive_holds(a, id))
 		return -ENOENT;
-	make_name(a, id, name);
+	name_make(a, id, name);
 	return writer_read(a->files, name, most, text, bytes);
 }
 

@@ -31,13 +31,13 @@ static const struct {
 
 /* ---- writing ------------------------------------------------------------------------ */
 
-static void put_text(struct json *j, const char *key, const char *text)
+static void head_put_text(struct json *j, const char *key, const char *text)
 {
 	json_key(j, key);
 	json_put_string(j, *text ? text : NULL);
 }
 
-static void put_number(struct json *j, const char *key, uint64_t value)
+static void head_put_number(struct json *j, const char *key, uint64_t value)
 {
 	json_key(j, key);
 	if (value == UNKNOWN_U64)
@@ -46,7 +46,7 @@ static void put_number(struct json *j, const char *key, uint64_t value)
 		json_put_u64(j, value);
 }
 
-static void put_rank(struct json *j, const char *key, int32_t value)
+static void head_put_rank(struct json *j, const char *key, int32_t value)
 {
 	json_key(j, key);
 	if (value == UNKNOWN_I32)
@@ -57,25 +57,25 @@ static void put_rank(struct json *j, const char *key, int32_t value)
 
 void exemplar_head_put(const struct exemplar_head *h, struct json *j)
 {
-	put_text(j, "id", h->id);
-	put_text(j, "reason", h->reason);
+	head_put_text(j, "id", h->id);
+	head_put_text(j, "reason", h->reason);
 	json_key(j, "at_at");
 	json_put_time(j, h->at_real_ns);
-	put_number(j, "at_mono_ns", h->at_mono_ns ? h->at_mono_ns : UNKNOWN_U64);
-	put_number(j, "uid", h->uid);
+	head_put_number(j, "at_mono_ns", h->at_mono_ns ? h->at_mono_ns : UNKNOWN_U64);
+	head_put_number(j, "uid", h->uid);
 	json_key(j, "comm_id");
 	if (h->has_comm_id)
 		json_put_hex64(j, h->comm_id);
 	else
 		json_put_null(j);
-	put_text(j, "comm_name", h->comm_name);
-	put_rank(j, "rank", h->rank);
-	put_rank(j, "nranks", h->nranks);
-	put_rank(j, "pid", h->pid);
-	put_text(j, "func", h->func);
+	head_put_text(j, "comm_name", h->comm_name);
+	head_put_rank(j, "rank", h->rank);
+	head_put_rank(j, "nranks", h->nranks);
+	head_put_rank(j, "pid", h->pid);
+	head_put_text(j, "func", h->func);
 	for (size_t i = 0; i < NUMBERS; i++)
-		put_number(j, numbers[i].name,
-			   *(const uint64_t *)(const void *)((const char *)h + numbers[i].offset));
+		head_put_number(j, numbers[i].name, *(const uint64_t *)(const void *)
+				((const char *)h + numbers[i].offset));
 }
 
 void exemplar_head_begin(const struct exemplar_head *h, struct json *j)
@@ -93,14 +93,14 @@ void exemplar_head_begin(const struct exemplar_head *h, struct json *j)
 
 /* ---- reading ------------------------------------------------------------------------ */
 
-static void read_text(const json_t *object, const char *key, char *out, size_t size)
+static void head_read_text(const json_t *object, const char *key, char *out, size_t size)
 {
 	const char *text = json_string_value(json_object_get(object, key));
 
 	snprintf(out, size, "%s", text ? text : "");
 }
 
-static uint64_t read_number(const json_t *object, const char *key)
+static uint64_t head_read_number(const json_t *object, const char *key)
 {
 	const json_t *value = json_object_get(object, key);
 
@@ -108,15 +108,15 @@ static uint64_t read_number(const json_t *object, const char *key)
 	       (uint64_t)json_integer_value(value) : UNKNOWN_U64;
 }
 
-static int32_t read_i32(const json_t *object, const char *key)
+static int32_t head_read_i32(const json_t *object, const char *key)
 {
-	uint64_t value = read_number(object, key);
+	uint64_t value = head_read_number(object, key);
 
 	return value <= INT32_MAX ? (int32_t)value : UNKNOWN_I32;
 }
 
 /* Read a time as json_put_time() writes it; 0: it is none. */
-static uint64_t read_time(const json_t *object, const char *key)
+static uint64_t head_read_time(const json_t *object, const char *key)
 {
 	const char *text = json_string_value(json_object_get(object, key));
 	struct tm tm = { 0 };
@@ -128,7 +128,7 @@ static uint64_t read_time(const json_t *object, const char *key)
 	return (uint64_t)timegm(&tm) * SECOND_NS + ns;
 }
 
-static bool read_comm_id(const json_t *object, uint64_t *id)
+static bool head_read_comm_id(const json_t *object, uint64_t *id)
 {
 	const char *text = json_string_value(json_object_get(object, "comm_id"));
 	unsigned long value;
@@ -139,25 +139,25 @@ static bool read_comm_id(const json_t *object, uint64_t *id)
 	return true;
 }
 
-static bool read_head(struct exemplar_head *h, const json_t *object)
+static bool head_read(struct exemplar_head *h, const json_t *object)
 {
-	uint64_t uid = read_number(object, "uid");
+	uint64_t uid = head_read_number(object, "uid");
 
 	*h = (struct exemplar_head){
 		.uid = (uid_t)uid,
-		.at_real_ns = read_time(object, "at_at"),
-		.rank = read_i32(object, "rank"),
-		.nranks = read_i32(object, "nranks"),
-		.pid = read_i32(object, "pid"),
+		.at_real_ns = head_read_time(object, "at_at"),
+		.rank = head_read_i32(object, "rank"),
+		.nranks = head_read_i32(object, "nranks"),
+		.pid = head_read_i32(object, "pid"),
 	};
-	h->has_comm_id = read_comm_id(object, &h->comm_id);
-	read_text(object, "id", h->id, sizeof(h->id));
-	read_text(object, "reason", h->reason, sizeof(h->reason));
-	read_text(object, "comm_name", h->comm_name, sizeof(h->comm_name));
-	read_text(object, "func", h->func, sizeof(h->func));
+	h->has_comm_id = head_read_comm_id(object, &h->comm_id);
+	head_read_text(object, "id", h->id, sizeof(h->id));
+	head_read_text(object, "reason", h->reason, sizeof(h->reason));
+	head_read_text(object, "comm_name", h->comm_name, sizeof(h->comm_name));
+	head_read_text(object, "func", h->func, sizeof(h->func));
 	for (size_t i = 0; i < NUMBERS; i++)
 		*(uint64_t *)(void *)((char *)h + numbers[i].offset) =
-			read_number(object, numbers[i].name);
+			head_read_number(object, numbers[i].name);
 	return uid <= UINT32_MAX;
 }
 
@@ -171,7 +171,7 @@ bool exemplar_head_read(struct exemplar_head *h, const char *id, const char *tex
 	if (bytes <= skip || memcmp(text, beginning, skip))
 		return false;
 	object = json_loadb(text + skip, bytes - skip, JSON_DISABLE_EOF_CHECK, NULL);
-	good = json_is_object(object) && read_head(&read, object) && !strcmp(read.id, id);
+	good = json_is_object(object) && head_read(&read, object) && !strcmp(read.id, id);
 	json_decref(object);
 	if (good)
 		*h = read;

@@ -27,7 +27,7 @@
 #define HEADS		(2 * EXEMPLARS_FILES)	/* heads, also of files that are being written */
 
 /* The contents of one account's window, or of its last one: of one user id at a time. */
-struct watch {
+struct exemplar_watch {
 	bool used;
 	uid_t account;
 	bool open;
@@ -43,7 +43,7 @@ struct exemplars {
 	exemplars_fill_fn *fill;
 	void *arg;
 	const struct accounts *accounts;
-	struct watch watches[EXEMPLARS_USERS];
+	struct exemplar_watch watches[EXEMPLARS_USERS];
 	struct exemplar_head heads[HEADS];	/* newest last; some of files that are gone */
 	uint32_t nheads;
 	struct exemplar writing;		/* away from its watch: that may go on */
@@ -64,45 +64,46 @@ uint64_t exemplars_threshold_ns(const struct aggregate_usual *usual)
 
 /* ---- windows ---------------------------------------------------------------------------- */
 
-static uint64_t last_opened(const struct watch *w)
+static uint64_t watch_last_opened(const struct exemplar_watch *w)
 {
 	return w->windows ? w->opened_ns[(w->windows - 1) % EXEMPLARS_PER_MINUTE] : 0;
 }
 
 /* Has the user had all that a minute may have? */
-static bool is_spent(const struct watch *w, uint64_t now_ns)
+static bool watch_is_spent(const struct exemplar_watch *w, uint64_t now_ns)
 {
 	return w->windows >= EXEMPLARS_PER_MINUTE &&
 	       now_ns < w->opened_ns[w->windows % EXEMPLARS_PER_MINUTE] + MINUTE_NS;
 }
 
 /* NULL: all are busy. */
-static struct watch *find_watch(struct exemplars *x, uid_t account, uint64_t now_ns)
+static struct exemplar_watch *watch_find(struct exemplars *x, uid_t account, uint64_t now_ns)
 {
-	struct watch *unused = NULL;
+	struct exemplar_watch *unused = NULL;
 
 	for (size_t i = 0; i < EXEMPLARS_USERS; i++) {
-		struct watch *w = &x->watches[i];
+		struct exemplar_watch *w = &x->watches[i];
 
 		if (w->used && w->account == account)
 			return w;
-		if (!unused && (!w->used || (!w->open && now_ns >= last_opened(w) + MINUTE_NS)))
+		if (!unused &&
+		    (!w->used || (!w->open && now_ns >= watch_last_opened(w) + MINUTE_NS)))
 			unused = w;
 	}
 	if (unused)
-		*unused = (struct watch){ .used = true, .account = account };
+		*unused = (struct exemplar_watch){ .used = true, .account = account };
 	return unused;
 }
 
-static bool is_same(const struct op *a, const struct op *b)
+static bool op_is_same(const struct op *a, const struct op *b)
 {
 	return a->has_comm_id && b->has_comm_id && a->comm_id == b->comm_id &&
 	       a->nranks == b->nranks && a->func == b->func && a->seq == b->seq &&
 	       a->seq != UNKNOWN_U64;
 }
 
-static void add_beyond(struct exemplar *e, const struct op *op,
-		       const struct aggregate_usual *usual, uint64_t threshold_ns)
+static void exemplar_add_beyond(struct exemplar *e, const struct op *op,
+				const struct aggregate_usual *usual, uint64_t threshold_ns)
 {
 	struct exemplar_beyond *beyond = array_add(e->beyond, &e->nbeyond);
 
@@ -116,7 +117,7 @@ static void add_beyond(struct exemplar *e, const struct op *op,
 	};
 }
 
-static void fill_head(struct exemplar_head *h, const struct op *op,
+static void head_fill(struct exemplar_head *h, const struct op *op,
 		      const struct aggregate_usual *usual, uint64_t threshold_ns)
 {
 	*h = (struct exemplar_head){
@@ -140,14 +141,14 @@ static void fill_head(struct exemplar_head *h, const struct op *op,
 	snprintf(h->func, sizeof(h->func), "%s", op->func ? op->func : "");
 }
 
-static void open_window(struct watch *w, const struct op *op,
-			const struct aggregate_usual *usual, uint64_t threshold_ns,
-			uint64_t newest, uint64_t now_ns)
+static void watch_open_window(struct exemplar_watch *w, const struct op *op,
+			      const struct aggregate_usual *usual, uint64_t threshold_ns,
+			      uint64_t newest, uint64_t now_ns)
 {
 	struct exemplar *e = &w->exemplar;
 	uint64_t began_ns = op->enqueued_ns ? op->enqueued_ns : now_ns;
 
-	fill_head(&e->head, op, usual, threshold_ns);
+	head_fill(&e->head, op, usual, threshold_ns);
 	e->op = *op;
 	e->from_ns = began_ns > EXEMPLARS_BEFORE_NS ? began_ns - EXEMPLARS_BEFORE_NS : 1;
 	e->to_ns = now_ns + EXEMPLARS_AFTER_NS;
@@ -162,37 +163,39 @@ void exemplars_op(struct exemplars *x, const struct op *op, const struct aggrega
 		  uint64_t newest, uint64_t now_ns)
 {
 	uint64_t threshold_ns = exemplars_threshold_ns(usual);
-	struct watch *w;
+	struct exemplar_watch *w;
 	bool others;	/* the window is another user id's of that account */
 
 	if (usual->taken_ns <= threshold_ns)
 		return;
 	x->stats.beyond++;
-	w = find_watch(x, accounts_of(x->accounts, op->uid), now_ns);
+	w = watch_find(x, accounts_of(x->accounts, op->uid), now_ns);
 	others = w && w->windows && w->exemplar.head.uid != op->uid;
 	if (w && w->windows && !others &&
-	    (w->open || (is_same(op, &w->exemplar.op) && now_ns < last_opened(w) + SAME_NS))) {
+	    (w->open ||
+	     (op_is_same(op, &w->exemplar.op) && now_ns < watch_last_opened(w) + SAME_NS))) {
 		x->stats.merged++;
 		w->exemplar.head.merged++;
-	} else if (!w || is_spent(w, now_ns) || (others && w->open)) {
+	} else if (!w || watch_is_spent(w, now_ns) || (others && w->open)) {
 		x->stats.skipped++;
 		return;
 	} else {
-		open_window(w, op, usual, threshold_ns, newest, now_ns);
+		watch_open_window(w, op, usual, threshold_ns, newest, now_ns);
 	}
-	add_beyond(&w->exemplar, op, usual, threshold_ns);
+	exemplar_add_beyond(&w->exemplar, op, usual, threshold_ns);
 }
 
 /* ---- files --------------------------------------------------------------------------------- */
 
-static void add_head(struct exemplars *x, const struct exemplar_head *h)
+static void head_add(struct exemplars *x, const struct exemplar_head *h)
 {
 	if (x->nheads == HEADS)
 		array_remove(x->heads, &x->nheads, 0);
 	*array_must_add(x->heads, &x->nheads) = *h;
 }
 
-static int write_file(struct exemplars *x, struct exemplar *e, uint64_t now_ns, uint64_t real_ns)
+static int exemplar_write(struct exemplars *x, struct exemplar *e, uint64_t now_ns,
+			  uint64_t real_ns)
 {
 	CLEANUP(json_deinit) struct json j;
 	uint64_t bytes, id_ns = real_ns;
@@ -209,7 +212,7 @@ static int write_file(struct exemplars *x, struct exemplar *e, uint64_t now_ns, 
 		r = archive_put(x->archive, e->head.id, real_ns, &j, &bytes);
 	if (r < 0)
 		return r;
-	add_head(x, &e->head);
+	head_add(x, &e->head);
 	log_say(LOG_INFO, "exemplar id=%s pid=%d exec_ns=%" PRIu64 " threshold_ns=%" PRIu64
 		" bytes=%" PRIu64, e->head.id, (int)e->head.pid, e->head.exec_ns,
 		e->head.threshold_ns, bytes);
@@ -217,7 +220,7 @@ static int write_file(struct exemplars *x, struct exemplar *e, uint64_t now_ns, 
 }
 
 /* Does the log forget what was before? */
-static bool is_pressing(const struct watch *w, uint64_t newest)
+static bool watch_is_pressing(const struct exemplar_watch *w, uint64_t newest)
 {
 	return newest - w->first >= HURRY_OPS;
 }
@@ -227,9 +230,9 @@ uint64_t exemplars_due_ns(const struct exemplars *x, uint64_t newest)
 	uint64_t due_ns = UINT64_MAX;
 
 	for (size_t i = 0; i < EXEMPLARS_USERS; i++) {
-		const struct watch *w = &x->watches[i];
+		const struct exemplar_watch *w = &x->watches[i];
 
-		if (w->open && is_pressing(w, newest))
+		if (w->open && watch_is_pressing(w, newest))
 			return 0;
 		if (w->open && w->due_ns < due_ns)
 			due_ns = w->due_ns;
@@ -240,16 +243,16 @@ uint64_t exemplars_due_ns(const struct exemplars *x, uint64_t newest)
 void exemplars_run(struct exemplars *x, uint64_t newest, uint64_t now_ns, uint64_t real_ns)
 {
 	for (size_t i = 0; i < EXEMPLARS_USERS; i++) {
-		struct watch *w = &x->watches[i];
+		struct exemplar_watch *w = &x->watches[i];
 		int r;
 
-		if (!w->open || (now_ns < w->due_ns && !is_pressing(w, newest)))
+		if (!w->open || (now_ns < w->due_ns && !watch_is_pressing(w, newest)))
 			continue;
 		w->open = false;
 		x->writing = w->exemplar;
 		if (now_ns < x->writing.to_ns)
 			x->writing.to_ns = now_ns;
-		r = write_file(x, &x->writing, now_ns, real_ns);
+		r = exemplar_write(x, &x->writing, now_ns, real_ns);
 		if (r == 0)
 			continue;
 		x->stats.failed++;
@@ -279,7 +282,7 @@ void exemplars_watch(struct exemplars *x, uint64_t now_ns, struct writer_output 
 	archive_watch(x->archive, now_ns, out);
 }
 
-static void count_file(void *arg, const char *id, uint64_t bytes)
+static void exemplars_count_file(void *arg, const char *id, uint64_t bytes)
 {
 	struct exemplars_stats *stats = arg;
 
@@ -296,19 +299,19 @@ void exemplars_read_stats(struct exemplars *x, struct exemplars_stats *out)
 	*out = x->stats;
 	out->written = files.written;
 	out->failed += files.failed;
-	archive_visit(x->archive, count_file, out);
+	archive_visit(x->archive, exemplars_count_file, out);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-struct found {
+struct exemplar_file {
 	char id[EXEMPLARS_FILES][ARCHIVE_ID];
 	uint32_t n;
 };
 
-static void note_file(void *arg, const char *id, uint64_t bytes)
+static void exemplars_note_file(void *arg, const char *id, uint64_t bytes)
 {
-	struct found *found = arg;
+	struct exemplar_file *found = arg;
 	void *place = array_add(found->id, &found->n);
 
 	(void)bytes;
@@ -316,19 +319,19 @@ static void note_file(void *arg, const char *id, uint64_t bytes)
 		memcpy(place, id, ARCHIVE_ID);
 }
 
-static int by_age(const void *a, const void *b)
+static int heads_by_age(const void *a, const void *b)
 {
 	return strcmp(a, b);
 }
 
 /* The beginning of a file tells what it is; one that is not ours is left alone. */
-static void find_files(struct exemplars *x)
+static void exemplars_find_files(struct exemplars *x)
 {
-	struct found found = { .n = 0 };
+	struct exemplar_file found = { .n = 0 };
 	struct exemplar_head head;
 
-	archive_visit(x->archive, note_file, &found);
-	qsort(found.id, found.n, sizeof(found.id[0]), by_age);
+	archive_visit(x->archive, exemplars_note_file, &found);
+	qsort(found.id, found.n, sizeof(found.id[0]), heads_by_age);
 	for (uint32_t i = 0; i < found.n; i++) {
 		CLEANUP(cleanup_freep) char *text = NULL;
 		size_t bytes;
@@ -336,7 +339,7 @@ static void find_files(struct exemplars *x)
 		if (archive_read(x->archive, found.id[i], EXEMPLAR_HEAD_BYTES, &text,
 				 &bytes) == 0 &&
 		    exemplar_head_read(&head, found.id[i], text, bytes))
-			add_head(x, &head);
+			head_add(x, &head);
 	}
 }
 
@@ -361,7 +364,7 @@ int exemplars_new(struct exemplars **xp, const char *state_dir, exemplars_fill_f
 	r = archive_new(&x->archive, state_dir, "exemplars", "exemplars", &limits);
 	if (r < 0)
 		return r;
-	find_files(x);
+	exemplars_find_files(x);
 	*xp = x;
 	x = NULL;
 	return 0;

@@ -39,7 +39,7 @@ uint64_t snapshots_due_ns(uint64_t interval_ns, uint64_t now_ns, uint64_t real_n
 	return now_ns + left_ns;
 }
 
-static int write_file(struct snapshots *s, uint64_t now_ns, uint64_t real_ns)
+static int snapshot_write(struct snapshots *s, uint64_t now_ns, uint64_t real_ns)
 {
 	CLEANUP(json_deinit) struct json j;
 	char id[ARCHIVE_ID];
@@ -65,7 +65,7 @@ void snapshots_write(struct snapshots *s, uint64_t now_ns, uint64_t real_ns)
 	snapshots_read_stats(s, &stats);	/* when the one before was given */
 	if (archive_is_full(s->archive))
 		archive_miss(s->archive, -EBUSY);
-	else if (write_file(s, now_ns, real_ns) == 0)
+	else if (snapshot_write(s, now_ns, real_ns) == 0)
 		s->given_ns = now_ns;
 }
 
@@ -74,7 +74,7 @@ void snapshots_watch(struct snapshots *s, uint64_t now_ns, struct writer_output 
 	archive_watch(s->archive, now_ns, out);
 }
 
-static void count_file(void *arg, const char *id, uint64_t bytes)
+static void snapshots_count_file(void *arg, const char *id, uint64_t bytes)
 {
 	struct snapshots_stats *stats = arg;
 
@@ -98,7 +98,7 @@ void snapshots_read_stats(struct snapshots *s, struct snapshots_stats *out)
 		.last_ns = s->last_ns,
 		.error = files.failing,
 	};
-	archive_visit(s->archive, count_file, out);
+	archive_visit(s->archive, snapshots_count_file, out);
 }
 
 const char *snapshots_dir(const struct snapshots *s)

@@ -31,7 +31,7 @@ void store_init(struct store *s, const char *dir, const char *prefix,
 		 (int)strlen(s->prefix) - 1, s->prefix);
 }
 
-static int open_dir(struct store *s)
+static int dir_open(struct store *s)
 {
 	int fd = open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -49,7 +49,7 @@ int store_open(struct store *s)
 
 	r = s->limits.made ? dirs_make(s->path, s->limits.made) : 0;
 	if (r == 0)
-		r = open_dir(s);
+		r = dir_open(s);
 	if (r == 0)
 		unlinkat(s->fd, s->temporary, 0);
 	return r;
@@ -67,7 +67,7 @@ void store_close(struct store *s)
 
 /* ---- one file ---------------------------------------------------------------------- */
 
-static int write_all(int fd, const char *text, size_t bytes)
+static int file_write_all(int fd, const char *text, size_t bytes)
 {
 	while (bytes) {
 		ssize_t n = write(fd, text, bytes);
@@ -82,7 +82,8 @@ static int write_all(int fd, const char *text, size_t bytes)
 	return fsync(fd) < 0 ? -errno : 0;
 }
 
-static int write_beside(const struct store *s, const char *name, const char *text, size_t bytes)
+static int file_write_beside(const struct store *s, const char *name, const char *text,
+			     size_t bytes)
 {
 	CLEANUP(cleanup_closep) int fd = -1;
 	int r;
@@ -91,7 +92,7 @@ static int write_beside(const struct store *s, const char *name, const char *tex
 		    s->limits.mode ? s->limits.mode : 0600);
 	if (fd < 0)
 		return -errno;
-	r = write_all(fd, text, bytes);
+	r = file_write_all(fd, text, bytes);
 	if (r == 0 && renameat(s->fd, s->temporary, s->fd, name) < 0)
 		r = -errno;
 	if (r < 0)
@@ -102,7 +103,7 @@ static int write_beside(const struct store *s, const char *name, const char *tex
 }
 
 /* Somebody may have taken the directory away: what is written there is nowhere then. */
-static int find_dir(struct store *s)
+static int dir_find(struct store *s)
 {
 	struct stat ours, there;
 
@@ -112,10 +113,10 @@ static int find_dir(struct store *s)
 	    ours.st_dev == there.st_dev && ours.st_ino == there.st_ino)
 		return 0;
 	mkdir(s->path, 0700);
-	return open_dir(s);
+	return dir_open(s);
 }
 
-static int compress(char **text, size_t *bytes)
+static int text_compress(char **text, size_t *bytes)
 {
 	char *packed;
 	int r = zst_compress(*text, *bytes, &packed, bytes);
@@ -130,7 +131,7 @@ static int compress(char **text, size_t *bytes)
 /* ---- the oldest make room -------------------------------------------------------------- */
 
 /* The prefix of one host may be how that of another begins: "node1-", "node1-a-". */
-static bool is_ours(const struct store *s, const char *name)
+static bool name_is_ours(const struct store *s, const char *name)
 {
 	static const char stamp[] = "00000000T000000.";
 	size_t prefix = strlen(s->prefix);
@@ -160,7 +161,7 @@ int store_visit(const struct store *s, writer_visit_fn *visit, void *arg)
 	while ((entry = readdir(dir))) {
 		struct stat st;
 
-		if (is_ours(s, entry->d_name) &&
+		if (name_is_ours(s, entry->d_name) &&
 		    fstatat(s->fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 		    S_ISREG(st.st_mode))
 			visit(arg, entry->d_name, (uint64_t)st.st_size);
@@ -181,13 +182,13 @@ struct survey {
 	char astray[NAME_MAX + 1];	/* name from a clock that was ahead; "": none is */
 };
 
-static void take_first(char first[NAME_MAX + 1], const char *name)
+static void survey_take_first(char first[NAME_MAX + 1], const char *name)
 {
 	if (!*first || strcmp(name, first) < 0)
 		snprintf(first, NAME_MAX + 1, "%s", name);
 }
 
-static void add_to_survey(void *arg, const char *name, uint64_t bytes)
+static void survey_add(void *arg, const char *name, uint64_t bytes)
 {
 	struct survey *survey = arg;
 
@@ -195,14 +196,14 @@ static void add_to_survey(void *arg, const char *name, uint64_t bytes)
 	survey->bytes += bytes;
 	if (!strcmp(name, survey->written))
 		return;
-	take_first(survey->oldest, name);
+	survey_take_first(survey->oldest, name);
 	if (*survey->ahead && strcmp(name, survey->ahead) > 0)
-		take_first(survey->astray, name);
+		survey_take_first(survey->astray, name);
 }
 
 /* The file that is to go next, or NULL. */
-static const char *find_victim(const struct store *s, const struct survey *survey,
-			       const char *expired, bool *is_expired)
+static const char *survey_find_victim(const struct store *s, const struct survey *survey,
+				      const char *expired, bool *is_expired)
 {
 	*is_expired = false;
 	if (!*survey->oldest)
@@ -214,16 +215,16 @@ static const char *find_victim(const struct store *s, const struct survey *surve
 }
 
 /* The newest stays, however large it is, and whatever the clock said before. */
-static void prune(const struct store *s, const char *expired, const char *ahead)
+static void store_prune(const struct store *s, const char *expired, const char *ahead)
 {
 	for (int left = EXPIRED_AT_ONCE; s->limits.files && left;) {
 		struct survey survey = { .written = s->last, .ahead = ahead };
 		const char *victim;
 		bool is_expired;
 
-		if (store_visit(s, add_to_survey, &survey) < 0)
+		if (store_visit(s, survey_add, &survey) < 0)
 			return;
-		victim = find_victim(s, &survey, expired, &is_expired);
+		victim = survey_find_victim(s, &survey, expired, &is_expired);
 		if (!victim || unlinkat(s->fd, victim, 0) < 0)
 			return;
 		left -= is_expired;
@@ -238,15 +239,15 @@ int store_write(struct store *s, const char *name, char **text, size_t bytes,
 	int r = 0;
 
 	if (s->limits.compressed)
-		r = compress(text, &bytes);
+		r = text_compress(text, &bytes);
 	if (r == 0)
-		r = find_dir(s);
+		r = dir_find(s);
 	if (r == 0)
-		r = write_beside(s, name, *text, bytes);
+		r = file_write_beside(s, name, *text, bytes);
 	if (r < 0)
 		return r;
 	snprintf(s->last, sizeof(s->last), "%s", name);
-	prune(s, expired, ahead);
+	store_prune(s, expired, ahead);
 	return 0;
 }
 

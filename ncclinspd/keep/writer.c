@@ -26,16 +26,16 @@
 #define HANGS_NS	UINT64_C(10000000000)
 
 /* A file that is there. */
-struct entry {
+struct writer_entry {
 	char name[NAME_MAX + 1];
 	uint64_t bytes;
 };
 
 struct stock {
-	LIST(struct entry);
+	LIST(struct writer_entry);
 };
 
-struct file {
+struct writer_file {
 	char name[NAME_MAX + 1];
 	char expired[NAME_MAX + 1];
 	char ahead[NAME_MAX + 1];
@@ -44,7 +44,7 @@ struct file {
 };
 
 /* A request to read a file; it is another turn's by now if its caller has gone away. */
-struct reading {
+struct writer_reading {
 	uint64_t turn;
 	bool wanted, done;
 	char name[NAME_MAX + 1];
@@ -63,9 +63,9 @@ struct writer {
 	pthread_mutex_t lock;		/* lock of all that follows */
 	pthread_cond_t given, done;
 	struct stock stock;
-	struct file waiting[WAITING];
+	struct writer_file waiting[WAITING];
 	uint32_t n;
-	struct reading reading;
+	struct writer_reading reading;
 	char expired[NAME_MAX + 1];	/* files that sort before it are too old */
 	char ahead[NAME_MAX + 1];	/* files that sort after it were never true; "": all were */
 	struct writer_stats stats;
@@ -75,7 +75,7 @@ struct writer {
 	int open_error;
 };
 
-static void free_writer(struct writer *w)
+static void writer_release(struct writer *w)
 {
 	for (unsigned i = 0; i < w->n; i++)
 		free(w->waiting[i].text);
@@ -90,9 +90,9 @@ static void free_writer(struct writer *w)
 
 /* ---- the thread ------------------------------------------------------------------------ */
 
-static void add_to_stock(void *arg, const char *name, uint64_t bytes)
+static void stock_add(void *arg, const char *name, uint64_t bytes)
 {
-	struct entry *entry = list_add((struct stock *)arg);
+	struct writer_entry *entry = list_add((struct stock *)arg);
 
 	if (!entry)
 		return;
@@ -100,14 +100,14 @@ static void add_to_stock(void *arg, const char *name, uint64_t bytes)
 	snprintf(entry->name, sizeof(entry->name), "%s", name);
 }
 
-static void take_stock(struct writer *w)
+static void stock_take(struct writer *w)
 {
 	w->counted.n = 0;
 	if (w->counted.room)
-		store_visit(&w->store, add_to_stock, &w->counted);
+		store_visit(&w->store, stock_add, &w->counted);
 }
 
-static void show_stock(struct writer *w)
+static void stock_show(struct writer *w)
 {
 	struct stock shown = w->stock;
 
@@ -116,19 +116,19 @@ static void show_stock(struct writer *w)
 }
 
 /* The file stays first in the queue while it is written. */
-static void write_first(struct writer *w)
+static void writer_write_first(struct writer *w)
 {
-	struct file file = w->waiting[0];
+	struct writer_file file = w->waiting[0];
 	int r;
 
 	pthread_mutex_unlock(&w->lock);
 	r = store_write(&w->store, file.name, &file.text, file.bytes, file.expired,
 			file.ahead);
-	take_stock(w);
+	stock_take(w);
 	free(file.text);
 	pthread_mutex_lock(&w->lock);
 	array_remove(w->waiting, &w->n, 0);
-	show_stock(w);
+	stock_show(w);
 	w->outcome[++w->through % OUTCOMES] = r;
 	w->stats.written += r == 0;
 	w->stats.failed += r < 0;
@@ -136,9 +136,9 @@ static void write_first(struct writer *w)
 	w->stats.failing = r;
 }
 
-static void read_wanted(struct writer *w)
+static void writer_read_wanted(struct writer *w)
 {
-	struct reading mine = w->reading;
+	struct writer_reading mine = w->reading;
 	char *text = NULL;
 	size_t bytes = 0;
 	int r;
@@ -157,26 +157,26 @@ static void read_wanted(struct writer *w)
 	w->reading.bytes = bytes;
 }
 
-static void open_store(struct writer *w)
+static void writer_open_store(struct writer *w)
 {
 	int r = store_open(&w->store);
 
 	if (r == 0)
-		take_stock(w);
+		stock_take(w);
 	pthread_mutex_lock(&w->lock);
-	show_stock(w);
+	stock_show(w);
 	w->opened = true;
 	w->open_error = r;
 	w->stats.failing = r;
 	pthread_cond_broadcast(&w->done);
 }
 
-static void *run(void *arg)
+static void *writer_run(void *arg)
 {
 	struct writer *w = arg;
 	bool left;
 
-	open_store(w);
+	writer_open_store(w);
 	for (;;) {
 		while (!w->n && !w->reading.wanted && !w->stop)
 			pthread_cond_wait(&w->given, &w->lock);
@@ -184,9 +184,9 @@ static void *run(void *arg)
 			break;
 		w->busy = true;
 		if (w->reading.wanted)
-			read_wanted(w);
+			writer_read_wanted(w);
 		else
-			write_first(w);
+			writer_write_first(w);
 		w->busy = false;
 		pthread_cond_broadcast(&w->done);
 	}
@@ -198,19 +198,19 @@ static void *run(void *arg)
 	pthread_cond_broadcast(&w->done);
 	pthread_mutex_unlock(&w->lock);
 	if (left)
-		free_writer(w);
+		writer_release(w);
 	return NULL;
 }
 
 /* Signals are for the main thread. */
-static int start_thread(struct writer *w)
+static int thread_start(struct writer *w)
 {
 	sigset_t all, before;
 	int r;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&w->thread, NULL, run, w);
+	r = pthread_create(&w->thread, NULL, writer_run, w);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	w->running = r == 0;
 	return -r;
@@ -219,7 +219,7 @@ static int start_thread(struct writer *w)
 /* ---- the loop's side ----------------------------------------------------------------- */
 
 /* Under the lock: until `*flag`, or the time is over. */
-static bool wait_for(struct writer *w, const bool *flag, uint64_t wait_ns)
+static bool writer_wait_for(struct writer *w, const bool *flag, uint64_t wait_ns)
 {
 	uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + wait_ns;
 	struct timespec until = { .tv_sec = (time_t)(until_ns / 1000000000),
@@ -230,7 +230,7 @@ static bool wait_for(struct writer *w, const bool *flag, uint64_t wait_ns)
 	return *flag;
 }
 
-static void count_failure(struct writer *w, int error)
+static void writer_count_failure(struct writer *w, int error)
 {
 	w->stats.failed++;
 	w->stats.error = error;
@@ -240,7 +240,7 @@ static void count_failure(struct writer *w, int error)
 
 int writer_put(struct writer *w, const char *name, char *text, size_t bytes)
 {
-	struct file file = { .text = text, .bytes = bytes }, *place;
+	struct writer_file file = { .text = text, .bytes = bytes }, *place;
 	int r = -EBUSY;
 
 	snprintf(file.name, sizeof(file.name), "%s", name);
@@ -254,7 +254,7 @@ int writer_put(struct writer *w, const char *name, char *text, size_t bytes)
 		pthread_cond_signal(&w->given);
 		r = 0;
 	} else {
-		count_failure(w, r);
+		writer_count_failure(w, r);
 	}
 	pthread_mutex_unlock(&w->lock);
 	if (r < 0)
@@ -295,7 +295,7 @@ bool writer_is_full(struct writer *w)
 void writer_miss(struct writer *w, int error)
 {
 	pthread_mutex_lock(&w->lock);
-	count_failure(w, error);
+	writer_count_failure(w, error);
 	pthread_mutex_unlock(&w->lock);
 }
 
@@ -342,20 +342,21 @@ void writer_visit(struct writer *w, writer_visit_fn *visit, void *arg)
 
 int writer_read(struct writer *w, const char *name, size_t most, char **text, size_t *bytes)
 {
-	struct reading *reading = &w->reading;
+	struct writer_reading *reading = &w->reading;
 	int r = -EAGAIN;
 
 	pthread_mutex_lock(&w->lock);
 	if (w->opened && !w->busy && !w->n) {
-		*reading = (struct reading){ .turn = reading->turn, .wanted = true, .most = most };
+		*reading = (struct writer_reading){ .turn = reading->turn, .wanted = true,
+						    .most = most };
 		snprintf(reading->name, sizeof(reading->name), "%s", name);
 		pthread_cond_signal(&w->given);
-		if (wait_for(w, &reading->done, READ_NS)) {
+		if (writer_wait_for(w, &reading->done, READ_NS)) {
 			r = reading->result;
 			*text = reading->text;
 			*bytes = reading->bytes;
 		}
-		*reading = (struct reading){ .turn = reading->turn + 1 };
+		*reading = (struct writer_reading){ .turn = reading->turn + 1 };
 	}
 	pthread_mutex_unlock(&w->lock);
 	return r;
@@ -363,12 +364,12 @@ int writer_read(struct writer *w, const char *name, size_t most, char **text, si
 
 /* ---- life ------------------------------------------------------------------------------ */
 
-static int init_stock(struct stock *stock, const struct writer_limits *limits)
+static int stock_init(struct stock *stock, const struct writer_limits *limits)
 {
 	return limits->files ? list_init(stock, limits->files) : 0;
 }
 
-static void init_sync(struct writer *w)
+static void writer_init_sync(struct writer *w)
 {
 	pthread_condattr_t attr;
 
@@ -380,7 +381,7 @@ static void init_sync(struct writer *w)
 	pthread_condattr_destroy(&attr);
 }
 
-static void closep(struct writer **wp)
+static void writer_closep(struct writer **wp)
 {
 	writer_close(*wp);
 }
@@ -388,20 +389,20 @@ static void closep(struct writer **wp)
 int writer_open(struct writer **wp, const char *dir, const char *prefix,
 		const struct writer_limits *limits)
 {
-	CLEANUP(closep) struct writer *w = calloc(1, sizeof(*w));
+	CLEANUP(writer_closep) struct writer *w = calloc(1, sizeof(*w));
 	int r;
 
 	if (!w)
 		return -ENOMEM;
-	init_sync(w);
+	writer_init_sync(w);
 	store_init(&w->store, dir, prefix, limits);
-	if (init_stock(&w->stock, limits) < 0 || init_stock(&w->counted, limits) < 0)
+	if (stock_init(&w->stock, limits) < 0 || stock_init(&w->counted, limits) < 0)
 		return -ENOMEM;
-	r = start_thread(w);
+	r = thread_start(w);
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&w->lock);
-	if (wait_for(w, &w->opened, OPEN_NS))
+	if (writer_wait_for(w, &w->opened, OPEN_NS))
 		r = w->open_error;
 	pthread_mutex_unlock(&w->lock);
 	if (r < 0)
@@ -412,13 +413,13 @@ int writer_open(struct writer **wp, const char *dir, const char *prefix,
 }
 
 /* Under the lock.  It has had its time, or has nothing that could be lost. */
-static bool writer_hangs(const struct writer *w)
+static bool thread_hangs(const struct writer *w)
 {
 	return w->stats.failing == -ETIMEDOUT || (!w->opened && !w->n);
 }
 
 /* False: the thread is left to itself, with what it needs. */
-static bool stop_thread(struct writer *w)
+static bool thread_stop(struct writer *w)
 {
 	pthread_t thread = w->thread;
 	bool finished;
@@ -426,7 +427,7 @@ static bool stop_thread(struct writer *w)
 	pthread_mutex_lock(&w->lock);
 	w->stop = true;
 	pthread_cond_signal(&w->given);
-	finished = wait_for(w, &w->finished, writer_hangs(w) ? 0 : CLOSE_NS);
+	finished = writer_wait_for(w, &w->finished, thread_hangs(w) ? 0 : CLOSE_NS);
 	if (!finished && w->n)
 		log_say(LOG_WARN, "directory does not answer, %u file(s) given up dir=%s", w->n,
 			w->store.path);
@@ -437,7 +438,7 @@ static bool stop_thread(struct writer *w)
 		return false;
 	}
 	pthread_join(thread, NULL);
-	free_writer(w);
+	writer_release(w);
 	return true;
 }
 
@@ -446,9 +447,9 @@ void writer_close(struct writer *w)
 	if (!w)
 		return;
 	if (w->running)
-		stop_thread(w);
+		thread_stop(w);
 	else
-		free_writer(w);
+		writer_release(w);
 }
 
 int writer_make_dir(const char *dir, mode_t mode)
@@ -459,5 +460,5 @@ int writer_make_dir(const char *dir, mode_t mode)
 
 	if (r < 0)
 		return r;
-	return stop_thread(w) ? 0 : -ETIMEDOUT;
+	return thread_stop(w) ? 0 : -ETIMEDOUT;
 }
