@@ -65,7 +65,7 @@ static const char *env_get(const struct process *p, const char *name)
 }
 
 /* torchrun calls every job "none" that nobody gave an id: it would join strangers. */
-static bool says_something(const char *value)
+static bool value_says_something(const char *value)
 {
 	return value && *value && strcmp(value, "none");
 }
@@ -75,7 +75,7 @@ static const char *env_first(const struct process *p, const char *const *names)
 	for (; *names; names++) {
 		const char *value = env_get(p, *names);
 
-		if (says_something(value))
+		if (value_says_something(value))
 			return value;
 	}
 	return NULL;

@@ -8,17 +8,17 @@
 #include "reader/base/pool.h"
 #include "reader/base/sets.h"
 
-static uint32_t entries(const struct process *p)
+static uint32_t process_entries(const struct process *p)
 {
 	return p->ncomms < JOBS_ENTRIES ? p->ncomms : JOBS_ENTRIES;
 }
 
 /* Processes that were there before and have one of this one's communicators. */
-static void join_process(const struct process *p, uint32_t i, struct index *seen, uint32_t *job)
+static void job_join_process(const struct process *p, uint32_t i, struct index *seen, uint32_t *job)
 {
 	uint32_t looked = 0;
 
-	for (uint32_t c = 0; c < entries(p) && looked < JOBS_COMMS; c++) {
+	for (uint32_t c = 0; c < process_entries(p) && looked < JOBS_COMMS; c++) {
 		const struct comm *comm = &p->comms[c];
 		uint64_t key;
 		uint32_t other;
@@ -44,7 +44,7 @@ int jobs_group(struct process *const *list, size_t n, uint64_t seed, uint32_t *j
 		return r;
 	for (uint32_t i = 0; i < n; i++) {
 		job[i] = i;
-		join_process(list[i], i, &seen, job);
+		job_join_process(list[i], i, &seen, job);
 	}
 	for (uint32_t i = 0; i < n; i++)
 		job[i] = sets_root(job, i);
@@ -54,7 +54,7 @@ int jobs_group(struct process *const *list, size_t n, uint64_t seed, uint32_t *j
 
 const struct comm *jobs_comm(const struct process *p, uint64_t comm_id, int32_t rank)
 {
-	for (uint32_t c = 0; c < entries(p); c++) {
+	for (uint32_t c = 0; c < process_entries(p); c++) {
 		const struct comm *comm = &p->comms[c];
 
 		if (comm->ready && comm->has_id && comm->id == comm_id &&

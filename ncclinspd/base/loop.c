@@ -48,7 +48,7 @@ static const struct {
 	{ "epoll", &loop_epoll },
 };
 
-static int open_backend(struct loop *loop, const char *name)
+static int backend_open(struct loop *loop, const char *name)
 {
 	int r = -EINVAL;
 
@@ -70,7 +70,7 @@ int loop_new(struct loop **out, const char *backend)
 
 	if (!loop)
 		return -ENOMEM;
-	r = open_backend(loop, backend);
+	r = backend_open(loop, backend);
 	if (r < 0)
 		return r;
 	for (int i = 0; i < LOOP_FDS; i++)
@@ -98,7 +98,7 @@ const char *loop_backend(const struct loop *loop)
 	return loop->ops->name;
 }
 
-static struct watched *find(struct loop *loop, int fd)
+static struct watched *loop_find(struct loop *loop, int fd)
 {
 	for (int i = 0; i < LOOP_FDS; i++)
 		if (loop->watched[i].fd == fd)
@@ -113,9 +113,9 @@ int loop_add(struct loop *loop, int fd, loop_fn *fn, void *arg)
 
 	if (fd < 0)
 		return -EBADF;
-	if (find(loop, fd))
+	if (loop_find(loop, fd))
 		return -EEXIST;
-	w = find(loop, -1);
+	w = loop_find(loop, -1);
 	if (!w)
 		return -ENOSPC;
 	r = loop->ops->watch(loop->state, fd);
@@ -126,7 +126,7 @@ int loop_add(struct loop *loop, int fd, loop_fn *fn, void *arg)
 
 void loop_remove(struct loop *loop, int fd)
 {
-	struct watched *w = fd < 0 ? NULL : find(loop, fd);
+	struct watched *w = fd < 0 ? NULL : loop_find(loop, fd);
 
 	if (!w)
 		return;
@@ -161,7 +161,7 @@ void loop_arm(struct loop *loop, struct loop_timer *timer, uint64_t at_ns)
 	*at = timer;
 }
 
-static void signal_arrived(void *arg, uint64_t now_ns)
+static void loop_on_signal(void *arg, uint64_t now_ns)
 {
 	struct loop *loop = arg;
 	struct signalfd_siginfo info;
@@ -192,7 +192,7 @@ int loop_signal(struct loop *loop, int signo, loop_fn *fn, void *arg)
 	loop->signal_fd = fd;
 	loop->signals = signals;
 	loop->on_signal[signo] = (struct watched){ -1, fn, arg };
-	return first ? loop_add(loop, fd, signal_arrived, loop) : 0;
+	return first ? loop_add(loop, fd, loop_on_signal, loop) : 0;
 }
 
 void loop_hook(struct loop *loop, loop_fn *fn, void *arg)
@@ -200,7 +200,7 @@ void loop_hook(struct loop *loop, loop_fn *fn, void *arg)
 	loop->hook = (struct watched){ -1, fn, arg };
 }
 
-static uint64_t wait_time(const struct loop *loop, uint64_t until_ns)
+static uint64_t loop_wait_ns(const struct loop *loop, uint64_t until_ns)
 {
 	uint64_t now = loop_clock_ns();
 
@@ -211,7 +211,7 @@ static uint64_t wait_time(const struct loop *loop, uint64_t until_ns)
 	return until_ns > now ? until_ns - now : 0;
 }
 
-static void run_timers(struct loop *loop)
+static void timers_run(struct loop *loop)
 {
 	while (loop->timers && loop->timers->at_ns <= loop->now_ns) {
 		struct loop_timer *timer = loop->timers;
@@ -224,18 +224,18 @@ static void run_timers(struct loop *loop)
 int loop_once(struct loop *loop, uint64_t until_ns)
 {
 	int ready[LOOP_FDS];
-	int n = loop->ops->wait(loop->state, wait_time(loop, until_ns), ready);
+	int n = loop->ops->wait(loop->state, loop_wait_ns(loop, until_ns), ready);
 
 	if (n < 0)
 		return n;
 	loop->now_ns = loop_clock_ns();
 	for (int i = 0; i < n; i++) {
-		struct watched *w = find(loop, ready[i]);	/* gone, if removed meanwhile */
+		struct watched *w = loop_find(loop, ready[i]);	/* gone, if removed meanwhile */
 
 		if (w)
 			w->fn(w->arg, loop->now_ns);
 	}
-	run_timers(loop);
+	timers_run(loop);
 	if (loop->hook.fn)
 		loop->hook.fn(loop->hook.arg, loop->now_ns);
 	return 0;

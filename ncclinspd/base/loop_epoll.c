@@ -42,7 +42,7 @@ static void epoll_unwatch(void *state, int fd)
 }
 
 /* Kernels before 5.11 know milliseconds only: later rather than too early, and spinning. */
-static int wait_ms(int epoll, struct epoll_event *events, uint64_t wait_ns)
+static int epoll_wait_ms(int epoll, struct epoll_event *events, uint64_t wait_ns)
 {
 	uint64_t ms = wait_ns / 1000000 + (wait_ns % 1000000 != 0);
 
@@ -51,7 +51,7 @@ static int wait_ms(int epoll, struct epoll_event *events, uint64_t wait_ns)
 	return epoll_wait(epoll, events, LOOP_FDS, ms < 86400000 ? (int)ms : 86400000);
 }
 
-static int wait_events(int epoll, struct epoll_event *events, uint64_t wait_ns)
+static int epoll_wait_events(int epoll, struct epoll_event *events, uint64_t wait_ns)
 {
 	struct timespec ts = {
 		.tv_sec = (time_t)(wait_ns / 1000000000),
@@ -59,13 +59,13 @@ static int wait_events(int epoll, struct epoll_event *events, uint64_t wait_ns)
 	};
 	int n = epoll_pwait2(epoll, events, LOOP_FDS, wait_ns == UINT64_MAX ? NULL : &ts, NULL);
 
-	return n < 0 && errno == ENOSYS ? wait_ms(epoll, events, wait_ns) : n;
+	return n < 0 && errno == ENOSYS ? epoll_wait_ms(epoll, events, wait_ns) : n;
 }
 
 static int epoll_ready(void *state, uint64_t wait_ns, int ready[LOOP_FDS])
 {
 	struct epoll_event events[LOOP_FDS];
-	int n = wait_events(*(int *)state, events, wait_ns);
+	int n = epoll_wait_events(*(int *)state, events, wait_ns);
 
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;

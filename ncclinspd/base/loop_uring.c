@@ -13,7 +13,7 @@
 #include <poll.h>
 #include <stdlib.h>
 
-struct watch {
+struct uring_poll {
 	int fd;			/* -1: none */
 	uint32_t generation;	/* a completion of an earlier watch is not ours */
 	bool armed;
@@ -21,7 +21,7 @@ struct watch {
 
 struct uring {
 	struct io_uring polls;
-	struct watch watch[LOOP_FDS];
+	struct uring_poll watch[LOOP_FDS];
 };
 
 /* The flags save interrupts where they are known: Linux 6.1. */
@@ -81,7 +81,7 @@ static void uring_close(void *state)
 	free(u);
 }
 
-static struct watch *find(struct uring *u, int fd)
+static struct uring_poll *uring_find(struct uring *u, int fd)
 {
 	for (int i = 0; i < LOOP_FDS; i++)
 		if (u->watch[i].fd == fd)
@@ -89,13 +89,13 @@ static struct watch *find(struct uring *u, int fd)
 	return NULL;
 }
 
-static uint64_t key_of(const struct uring *u, const struct watch *w)
+static uint64_t watch_key(const struct uring *u, const struct uring_poll *w)
 {
 	return (uint64_t)(w - u->watch) << 32 | w->generation;
 }
 
 /* The queue has room for all watches twice; when it is full, hand it over. */
-static struct io_uring_sqe *next_sqe(struct io_uring *ring)
+static struct io_uring_sqe *ring_next_sqe(struct io_uring *ring)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
 
@@ -107,7 +107,7 @@ static struct io_uring_sqe *next_sqe(struct io_uring *ring)
 
 static int uring_watch(void *state, int fd)
 {
-	struct watch *w = find(state, -1);
+	struct uring_poll *w = uring_find(state, -1);
 
 	if (!w)
 		return -ENOSPC;
@@ -120,14 +120,14 @@ static int uring_watch(void *state, int fd)
 static void uring_unwatch(void *state, int fd)
 {
 	struct uring *u = state;
-	struct watch *w = find(u, fd);
+	struct uring_poll *w = uring_find(u, fd);
 	struct io_uring_sqe *sqe;
 
 	if (!w)
 		return;
-	sqe = w->armed ? next_sqe(&u->polls) : NULL;
+	sqe = w->armed ? ring_next_sqe(&u->polls) : NULL;
 	if (sqe) {
-		io_uring_prep_poll_remove(sqe, key_of(u, w));
+		io_uring_prep_poll_remove(sqe, watch_key(u, w));
 		io_uring_sqe_set_data64(sqe, UINT64_MAX);
 		io_uring_submit(&u->polls);
 	}
@@ -135,24 +135,24 @@ static void uring_unwatch(void *state, int fd)
 	w->generation++;
 }
 
-static void arm(struct uring *u)
+static void uring_arm(struct uring *u)
 {
 	for (int i = 0; i < LOOP_FDS; i++) {
-		struct watch *w = &u->watch[i];
+		struct uring_poll *w = &u->watch[i];
 		struct io_uring_sqe *sqe;
 
 		if (w->fd < 0 || w->armed)
 			continue;
-		sqe = next_sqe(&u->polls);
+		sqe = ring_next_sqe(&u->polls);
 		if (!sqe)
 			return;
 		io_uring_prep_poll_add(sqe, w->fd, POLLIN);
-		io_uring_sqe_set_data64(sqe, key_of(u, w));
+		io_uring_sqe_set_data64(sqe, watch_key(u, w));
 		w->armed = true;
 	}
 }
 
-static int collect(struct uring *u, int ready[LOOP_FDS])
+static int uring_collect(struct uring *u, int ready[LOOP_FDS])
 {
 	struct io_uring_cqe *cqe;
 	unsigned head, seen = 0;
@@ -162,7 +162,7 @@ static int collect(struct uring *u, int ready[LOOP_FDS])
 		uint64_t i = cqe->user_data >> 32;
 
 		seen++;
-		if (i >= LOOP_FDS || key_of(u, &u->watch[i]) != cqe->user_data)
+		if (i >= LOOP_FDS || watch_key(u, &u->watch[i]) != cqe->user_data)
 			continue;
 		u->watch[i].armed = cqe->res < 0;	/* it cannot be watched: do not spin */
 		if (cqe->res > 0 && n < LOOP_FDS)
@@ -182,12 +182,12 @@ static int uring_wait(void *state, uint64_t wait_ns, int ready[LOOP_FDS])
 	};
 	int r;
 
-	arm(u);
+	uring_arm(u);
 	r = io_uring_submit_and_wait_timeout(&u->polls, &cqe, 1,
 					     wait_ns == UINT64_MAX ? NULL : &ts, NULL);
 	if (r < 0 && r != -ETIME && r != -EINTR && r != -EAGAIN && r != -EBUSY)
 		return r;
-	return collect(u, ready);
+	return uring_collect(u, ready);
 }
 
 const struct loop_ops loop_uring = {
