@@ -73,7 +73,7 @@ static uint64_t source_no_row(void *arg)
 }
 
 /* One more process of that user: with the others of it, or as the first, if there is room. */
-static void add_waiting(struct daemon *d, uint32_t *n, uid_t uid)
+static void waiting_add(struct daemon *d, uint32_t *n, uid_t uid)
 {
 	struct unwatched *row;
 
@@ -110,7 +110,7 @@ size_t answers_unwatched(void *arg, const struct unwatched **list)
 	for (uint32_t k = 0; k < ARRAY_LEN(others); k++)
 		*array_must_add(d->unwatched, &n) = others[k];
 	while (discover_next_waiting(d->discover, &i, &uid))
-		add_waiting(d, &n, uid);
+		waiting_add(d, &n, uid);
 	*list = d->unwatched;
 	return n;
 }
@@ -176,7 +176,7 @@ static void source_catch_up(void *arg)
 	flow_poll(arg, loop_clock_ns());
 }
 
-static void run_server(void *arg, uint64_t now_ns)
+static void server_run(void *arg, uint64_t now_ns)
 {
 	struct daemon *d = arg;
 
@@ -194,7 +194,7 @@ void answers_arm(struct daemon *d, struct serve *s, struct loop_timer *timer, ui
 }
 
 /* The end of a round: lines for streams may have come up. */
-static void on_round(void *arg, uint64_t now_ns)
+static void server_on_round(void *arg, uint64_t now_ns)
 {
 	struct daemon *d = arg;
 
@@ -202,7 +202,7 @@ static void on_round(void *arg, uint64_t now_ns)
 	exports_round(d, now_ns);
 }
 
-static void read_boot_id(char id[64])
+static void server_boot_id(char id[64])
 {
 	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? 0 : read(fd, id, 63);
@@ -258,14 +258,14 @@ int answers_start(struct daemon *d)
 	};
 	int r;
 
-	read_boot_id(boot_id);
+	server_boot_id(boot_id);
 	config.boot_id = boot_id[0] ? boot_id : NULL;
 	d->listen_fd = -1;
 	r = serve_open(&d->serve, &config, &source);
 	if (r < 0)
 		return r;
-	d->serve_timer = (struct loop_timer){ .fn = run_server, .arg = d };
-	loop_hook(d->loop, on_round, d);
+	d->serve_timer = (struct loop_timer){ .fn = server_run, .arg = d };
+	loop_hook(d->loop, server_on_round, d);
 	exports_start(d, &config, &source);
-	return loop_add(d->loop, serve_fd(d->serve), run_server, d);
+	return loop_add(d->loop, serve_fd(d->serve), server_run, d);
 }

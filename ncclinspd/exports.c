@@ -12,14 +12,14 @@
 
 #define CONNECTIONS	16
 
-static void run_scrape(void *arg, uint64_t now_ns)
+static void scrape_run(void *arg, uint64_t now_ns)
 {
 	struct daemon *d = arg;
 
 	serve_run(d->scrape, now_ns, clock_ns(CLOCK_REALTIME));
 }
 
-static int open_scrape(struct daemon *d, const struct serve_config *config,
+static int scrape_open(struct daemon *d, const struct serve_config *config,
 		       const struct serve_source *source)
 {
 	struct serve_config c = *config;
@@ -36,8 +36,8 @@ static int open_scrape(struct daemon *d, const struct serve_config *config,
 	r = serve_open(&d->scrape, &c, source);
 	if (r < 0)
 		return r;
-	d->scrape_timer = (struct loop_timer){ .fn = run_scrape, .arg = d };
-	r = loop_add(d->loop, serve_fd(d->scrape), run_scrape, d);
+	d->scrape_timer = (struct loop_timer){ .fn = scrape_run, .arg = d };
+	r = loop_add(d->loop, serve_fd(d->scrape), scrape_run, d);
 	if (r < 0) {
 		serve_close(d->scrape);
 		d->scrape = NULL;
@@ -45,7 +45,7 @@ static int open_scrape(struct daemon *d, const struct serve_config *config,
 	return r;
 }
 
-static void on_textfile_timer(void *arg, uint64_t now_ns)
+static void textfile_on_timer(void *arg, uint64_t now_ns)
 {
 	struct daemon *d = arg;
 
@@ -53,13 +53,13 @@ static void on_textfile_timer(void *arg, uint64_t now_ns)
 	loop_arm(d->loop, &d->textfile_timer, now_ns + TEXTFILE_NS);
 }
 
-static int open_textfile(struct daemon *d)
+static int textfile_open(struct daemon *d)
 {
 	int r = textfile_new(&d->textfile, d->config.metrics_textfile);
 
 	if (r < 0)
 		return r;
-	d->textfile_timer = (struct loop_timer){ .fn = on_textfile_timer, .arg = d };
+	d->textfile_timer = (struct loop_timer){ .fn = textfile_on_timer, .arg = d };
 	loop_arm(d->loop, &d->textfile_timer, loop_clock_ns());
 	return 0;
 }
@@ -68,12 +68,12 @@ void exports_start(struct daemon *d, const struct serve_config *config,
 		   const struct serve_source *source)
 {
 	if (d->config.metrics_listen[0])
-		d->scrape_error = open_scrape(d, config, source);
+		d->scrape_error = scrape_open(d, config, source);
 	if (d->scrape_error < 0)
 		log_say(LOG_WARN, "no metrics over TCP metrics-listen=%s error=\"%s\"",
 			d->config.metrics_listen, strerror(-d->scrape_error));
 	if (d->config.metrics_textfile[0])
-		d->textfile_error = open_textfile(d);
+		d->textfile_error = textfile_open(d);
 	if (d->textfile_error < 0)
 		log_say(LOG_WARN, "no metrics as a file metrics-textfile=%s error=\"%s\"",
 			d->config.metrics_textfile, strerror(-d->textfile_error));
@@ -93,7 +93,7 @@ void exports_round(struct daemon *d, uint64_t now_ns)
 		answers_arm(d, d->scrape, &d->scrape_timer, now_ns);
 }
 
-static void tell_scrape(const struct daemon *d, struct serve_exporter *e)
+static void scrape_tell(const struct daemon *d, struct serve_exporter *e)
 {
 	*e = (struct serve_exporter){ .kind = "tcp", .at = d->config.metrics_listen,
 				      .failed = UNKNOWN_U64, .error = d->scrape_error };
@@ -101,7 +101,7 @@ static void tell_scrape(const struct daemon *d, struct serve_exporter *e)
 		e->done = serve_collected(d->scrape, &e->last_ns);
 }
 
-static void tell_textfile(const struct daemon *d, struct serve_exporter *e)
+static void textfile_tell(const struct daemon *d, struct serve_exporter *e)
 {
 	struct textfile_stats stats = { .error = d->textfile_error };
 
@@ -112,7 +112,7 @@ static void tell_textfile(const struct daemon *d, struct serve_exporter *e)
 				      .last_ns = stats.last_ns, .error = stats.error };
 }
 
-static void tell_snapshots(const struct daemon *d, struct serve_exporter *e)
+static void snapshots_tell(const struct daemon *d, struct serve_exporter *e)
 {
 	struct snapshots_stats stats;
 
@@ -153,10 +153,10 @@ size_t exports_list(void *arg, struct serve_exporter out[SERVE_EXPORTERS])
 	out[n].done = serve_collected(d->serve, &out[n].last_ns);
 	n++;
 	if (d->config.metrics_listen[0])
-		tell_scrape(d, &out[n++]);
+		scrape_tell(d, &out[n++]);
 	if (d->config.metrics_textfile[0])
-		tell_textfile(d, &out[n++]);
+		textfile_tell(d, &out[n++]);
 	if (d->snapshots && d->config.snapshot_interval_ns)
-		tell_snapshots(d, &out[n++]);
+		snapshots_tell(d, &out[n++]);
 	return n;
 }

@@ -21,7 +21,7 @@
 #define LOOK_SHARE	400	/* all that is done at one may take 1/400 of a core ... */
 #define LOOK_MOST_NS	UINT64_C(5000000000)	/* ... unless it comes as seldom as that */
 
-static void count_posted(struct process *p, const struct nci_record *rec)
+static void flow_count_posted(struct process *p, const struct nci_record *rec)
 {
 	bool groups_of_api = p->api_version >= 5;
 
@@ -40,7 +40,7 @@ void flow_event(void *arg, struct process *p, const struct event *event, uint64_
 {
 	struct daemon *d = arg;
 
-	count_posted(p, event->rec);
+	flow_count_posted(p, event->rec);
 	reconstruct_event(d->reconstruct, p, event, now_ns);
 	if (d->serve)
 		serve_record(d->serve, p, event);
@@ -65,7 +65,7 @@ void flow_joint(const struct op *const *ops, uint32_t n, uint32_t expected,
 	straggler_see(d->straggler, ops, n, list, count, now_ns);
 }
 
-static void look_for_exemplar(struct daemon *d, const struct op *op, uint64_t now_ns)
+static void exemplar_look_for(struct daemon *d, const struct op *op, uint64_t now_ns)
 {
 	struct aggregate_usual usual;
 
@@ -77,7 +77,7 @@ void flow_op(const struct op *op, uint64_t now_ns, void *arg)
 {
 	struct daemon *d = arg;
 
-	look_for_exemplar(d, op, now_ns);	/* before it is one of those it is compared with */
+	exemplar_look_for(d, op, now_ns);	/* before it is one of those it is compared with */
 	aggregate_add(d->aggregate, op, now_ns);
 	oplog_add(d->oplog, op);
 	diagnose_op(d->diagnose, op, now_ns);
@@ -145,7 +145,7 @@ void flow_forgotten(void *arg, struct process *p)
 }
 
 /* Settle what only the events in flight can decide. */
-static void settle(struct daemon *d, uint64_t now_ns)
+static void flow_settle(struct daemon *d, uint64_t now_ns)
 {
 	struct process *const *list;
 	size_t n = discover_processes(d->discover, &list);
@@ -163,7 +163,7 @@ static void settle(struct daemon *d, uint64_t now_ns)
 	}
 }
 
-static void account(struct daemon *d, uint64_t now_ns)
+static void flow_account(struct daemon *d, uint64_t now_ns)
 {
 	struct process *const *list;
 	size_t n = discover_processes(d->discover, &list);
@@ -174,7 +174,7 @@ static void account(struct daemon *d, uint64_t now_ns)
 }
 
 /* Records made since a suspended machine woke up are not to be placed before that. */
-static void watch_ticks(struct daemon *d)
+static void ticks_watch(struct daemon *d)
 {
 	struct ticks_pair pair;
 
@@ -183,7 +183,7 @@ static void watch_ticks(struct daemon *d)
 		ticks_observe(&d->ticks, &pair);
 }
 
-static void arm_exemplar(struct daemon *d)
+static void exemplar_arm(struct daemon *d)
 {
 	uint64_t due_ns = d->exemplars ? exemplars_due_ns(d->exemplars, oplog_newest(d->oplog)) :
 					 UINT64_MAX;
@@ -197,16 +197,16 @@ void flow_poll(void *arg, uint64_t now_ns)
 	struct daemon *d = arg;
 	uint64_t next_ns;
 
-	watch_ticks(d);
+	ticks_watch(d);
 	next_ns = drain_poll(d->drain, now_ns);
 	if (d->serve)
 		serve_flush_records(d->serve);
-	account(d, now_ns);
-	settle(d, now_ns);
+	flow_account(d, now_ns);
+	flow_settle(d, now_ns);
 	reconstruct_flush(d->reconstruct, now_ns);
 	ranks_flush(d->ranks, now_ns);
 	loop_arm(d->loop, &d->poll_timer, next_ns);
-	arm_exemplar(d);
+	exemplar_arm(d);
 }
 
 /* A timer of its own: a poll may be due in the middle of an answer, and so be no place for one. */
@@ -215,7 +215,7 @@ void flow_exemplar(void *arg, uint64_t now_ns)
 	struct daemon *d = arg;
 
 	exemplars_run(d->exemplars, oplog_newest(d->oplog), now_ns, clock_ns(CLOCK_REALTIME));
-	arm_exemplar(d);
+	exemplar_arm(d);
 }
 
 void flow_start_snapshots(struct daemon *d, uint64_t now_ns)
@@ -239,7 +239,7 @@ void flow_snapshot(void *arg, uint64_t now_ns)
 	flow_start_snapshots(d, loop_clock_ns());
 }
 
-static void watch_process(struct daemon *d, struct process *p, uint64_t now_ns,
+static void process_watch(struct daemon *d, struct process *p, uint64_t now_ns,
 			  uint32_t *files)
 {
 	const struct segment *seg = process_segment(p);
@@ -256,20 +256,20 @@ static void watch_process(struct daemon *d, struct process *p, uint64_t now_ns,
 }
 
 /* Each time another process is first: all get their turn where they have too many files. */
-static void watch_threads(struct daemon *d, uint64_t now_ns)
+static void threads_watch(struct daemon *d, uint64_t now_ns)
 {
 	struct process *const *list;
 	size_t n = discover_processes(d->discover, &list);
 	uint32_t files = CPUWAIT_FILES;
 
 	for (size_t i = 0; i < n && files; i++)
-		watch_process(d, list[(d->watch_turn + i) % n], now_ns, &files);
+		process_watch(d, list[(d->watch_turn + i) % n], now_ns, &files);
 	d->watch_turn++;
 }
 
 /* ---- the way back ------------------------------------------------------------ */
 
-static void arm_steering(struct daemon *d, uint64_t now_ns)
+static void steering_arm(struct daemon *d, uint64_t now_ns)
 {
 	uint64_t end_ns = steer_next_end(d->steer, now_ns);
 
@@ -285,25 +285,25 @@ int flow_steer(struct daemon *d, uint64_t now_ns)
 	size_t n = discover_processes(d->discover, &list);
 	int r = steer_changed(d->steer, list, n, now_ns);
 
-	arm_steering(d, now_ns);
+	steering_arm(d, now_ns);
 	return r;
 }
 
-static void on_steer_timer(void *arg, uint64_t now_ns)
+static void steering_on_timer(void *arg, uint64_t now_ns)
 {
 	flow_steer(arg, now_ns);
 }
 
 void flow_start_steering(struct daemon *d, uint64_t now_ns)
 {
-	d->steer_timer = (struct loop_timer){ .fn = on_steer_timer, .arg = d };
+	d->steer_timer = (struct loop_timer){ .fn = steering_on_timer, .arg = d };
 	loop_arm(d->loop, &d->steer_timer, now_ns);
 }
 
 /* ---- what is wrong ------------------------------------------------------------- */
 
 /* Hundreds of processes, or thousands of communicators, are looked at less often. */
-static uint64_t next_look(uint64_t now_ns, uint64_t cost_ns)
+static uint64_t flow_next_look(uint64_t now_ns, uint64_t cost_ns)
 {
 	uint64_t wait_ns = cost_ns * LOOK_SHARE;
 
@@ -319,18 +319,18 @@ void flow_look(void *arg, uint64_t now_ns)
 	size_t n = discover_processes(d->discover, &list);
 	uint64_t from_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
-	watch_threads(d, now_ns);
+	threads_watch(d, now_ns);
 	exports_watch(d, now_ns);
 	straggler_turn(d->straggler, now_ns);
 	diagnose_look(d->diagnose, now_ns);
 	steer_look(d->steer, list, n, now_ns, clock_ns(CLOCK_REALTIME));
 	marks_look(d->marks, list, n, now_ns);
-	arm_steering(d, now_ns);
+	steering_arm(d, now_ns);
 	metrics_look(d->metrics, now_ns);
 	if (d->blackbox)
 		blackbox_tick(d->blackbox, now_ns, clock_ns(CLOCK_REALTIME));
 	loop_arm(d->loop, &d->look_timer,
-		 next_look(now_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID) - from_ns));
+		 flow_next_look(now_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID) - from_ns));
 }
 
 void flow_finding(void *arg, const struct finding *f, uint64_t now_ns)
@@ -350,7 +350,7 @@ void flow_finding(void *arg, const struct finding *f, uint64_t now_ns)
 /* ---- time ------------------------------------------------------------------- */
 
 /* Often at first, when each pair makes the rate much better. */
-static void on_ticks_timer(void *arg, uint64_t now_ns)
+static void ticks_on_timer(void *arg, uint64_t now_ns)
 {
 	struct daemon *d = arg;
 	struct ticks_pair pair;
@@ -372,6 +372,6 @@ void flow_start_ticks(struct daemon *d)
 	ticks_observe(&d->ticks, &pair);
 	nanosleep(&wait, NULL);
 	d->ticks_wait_ns = FIRST_TICKS_NS;
-	d->ticks_timer = (struct loop_timer){ .fn = on_ticks_timer, .arg = d };
-	on_ticks_timer(d, loop_clock_ns());
+	d->ticks_timer = (struct loop_timer){ .fn = ticks_on_timer, .arg = d };
+	ticks_on_timer(d, loop_clock_ns());
 }

@@ -21,7 +21,7 @@
 
 #define BACKLOG 4096	/* long, so that a client too many is told so */
 
-static void tell_who(int fd, const char *socket)
+static void instance_tell_holder(int fd, const char *socket)
 {
 	char pid[32] = "";
 	ssize_t n = pread(fd, pid, sizeof(pid) - 1, 0);
@@ -31,7 +31,7 @@ static void tell_who(int fd, const char *socket)
 }
 
 /* The lock's file stays for ever: removing it would let two daemons hold two of them. */
-static int take_lock(struct instance *in, const char *socket)
+static int instance_take_lock(struct instance *in, const char *socket)
 {
 	char path[PATH_MAX + 8];
 	int fd, r;
@@ -45,7 +45,7 @@ static int take_lock(struct instance *in, const char *socket)
 	}
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		r = errno == EWOULDBLOCK ? -EALREADY : -errno;
-		tell_who(fd, socket);
+		instance_tell_holder(fd, socket);
 		close(fd);
 		return r;
 	}
@@ -56,7 +56,7 @@ static int take_lock(struct instance *in, const char *socket)
 }
 
 /* Only a socket is ours to remove. */
-static int remove_stale(const char *path)
+static int socket_remove_stale(const char *path)
 {
 	struct stat st;
 
@@ -68,10 +68,10 @@ static int remove_stale(const char *path)
 }
 
 /* Any user that may connect may ask; the answer depends on the user. */
-static int listen_on(const char *socket_path)
+static int socket_listen_on(const char *socket_path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fd, r = remove_stale(socket_path);
+	int fd, r = socket_remove_stale(socket_path);
 
 	if (r < 0)
 		return r;
@@ -101,12 +101,12 @@ int instance_open(struct instance *in, const char *socket, int given)
 			strerror(-r));
 		return r;
 	}
-	r = take_lock(in, socket);
+	r = instance_take_lock(in, socket);
 	if (r < 0)
 		return r;
 	if (given >= 0)
 		return given;
-	r = listen_on(socket);
+	r = socket_listen_on(socket);
 	if (r < 0)
 		log_say(LOG_ERROR, "cannot listen socket=%s error=\"%s\"", socket, strerror(-r));
 	else

@@ -27,7 +27,7 @@
 
 #define SLICE_NS	100000
 
-static void on_stop(void *arg, uint64_t now_ns)
+static void daemon_on_stop(void *arg, uint64_t now_ns)
 {
 	struct daemon *d = arg;
 
@@ -37,12 +37,12 @@ static void on_stop(void *arg, uint64_t now_ns)
 	loop_stop(d->loop);
 }
 
-static void tell_on_stderr(const char *line)
+static void config_tell_on_stderr(const char *line)
 {
 	fprintf(stderr, "ncclinspd: %s\n", line);
 }
 
-static void tell_on_log(const char *line)
+static void config_tell_on_log(const char *line)
 {
 	log_say(LOG_ERROR, "configuration: %s", line);
 }
@@ -50,14 +50,14 @@ static void tell_on_log(const char *line)
 /* The first thing that was wrong with a configuration; its reader clears it. */
 static char wrong[sizeof(((struct config_reading *)0)->why)];
 
-static void tell_wrong(const char *line)
+static void config_tell_wrong(const char *line)
 {
-	tell_on_log(line);
+	config_tell_on_log(line);
 	if (!wrong[0])
 		snprintf(wrong, sizeof(wrong), "%s", line);
 }
 
-static struct steer_config steering_of(const struct config *c)
+static struct steer_config config_steering(const struct config *c)
 {
 	struct steer_config s = {
 		.control = c->control,
@@ -70,21 +70,21 @@ static struct steer_config steering_of(const struct config *c)
 }
 
 /* All of the new configuration, or nothing: half of one is nobody's wish. */
-static void reload(struct daemon *d)
+static void daemon_reload(struct daemon *d)
 {
 	struct steer_config steering;
 	struct config next;
 
 	wrong[0] = '\0';
-	if (config_parse(&next, d->argc, d->argv, tell_wrong) != CONFIG_RUN) {
+	if (config_parse(&next, d->argc, d->argv, config_tell_wrong) != CONFIG_RUN) {
 		log_say(LOG_ERROR, "configuration stays as it was");
 		d->reading.refused_ns = loop_clock_ns();
 		memcpy(d->reading.why, wrong, sizeof(wrong));
 		return;
 	}
-	config_take_live(&d->config, &next, tell_on_log);
+	config_take_live(&d->config, &next, config_tell_on_log);
 	d->reading = (struct config_reading){ .read_ns = loop_clock_ns() };
-	steering = steering_of(&d->config);
+	steering = config_steering(&d->config);
 	log_set_level(d->config.log_level);
 	diagnose_set_stall_min(d->diagnose, d->config.stall_min_ns);
 	straggler_set_window(d->straggler, d->config.straggler_window_ns);
@@ -93,19 +93,19 @@ static void reload(struct daemon *d)
 	log_say(LOG_INFO, "configuration read file=%s", next.file_read ? next.file : "none");
 }
 
-static void on_reload(void *arg, uint64_t now_ns)
+static void daemon_on_reload(void *arg, uint64_t now_ns)
 {
 	struct daemon *d = arg;
 	char text[64];
 
 	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, now_ns / 1000);
 	manager_say(&d->manager, text);
-	reload(d);
+	daemon_reload(d);
 	manager_say(&d->manager, "READY=1");
 }
 
 /* A sign of life: a timer that fires says that the loop goes round. */
-static void on_alive_timer(void *arg, uint64_t now_ns)
+static void daemon_on_alive_timer(void *arg, uint64_t now_ns)
 {
 	struct daemon *d = arg;
 	char text[64];
@@ -130,7 +130,7 @@ static void ignore_signals(void)
 		signal(signo, SIG_IGN);
 }
 
-static int start_loop(struct daemon *d)
+static int loop_start(struct daemon *d)
 {
 	int r = loop_new(&d->loop, d->config.loop);
 
@@ -139,15 +139,15 @@ static int start_loop(struct daemon *d)
 			d->config.loop ? d->config.loop : "any", strerror(-r));
 		return r;
 	}
-	r = loop_signal(d->loop, SIGTERM, on_stop, d);
+	r = loop_signal(d->loop, SIGTERM, daemon_on_stop, d);
 	if (r == 0)
-		r = loop_signal(d->loop, SIGINT, on_stop, d);
+		r = loop_signal(d->loop, SIGINT, daemon_on_stop, d);
 	if (r == 0)
-		r = loop_signal(d->loop, SIGHUP, on_reload, d);
+		r = loop_signal(d->loop, SIGHUP, daemon_on_reload, d);
 	return r;
 }
 
-static int start_stages(struct daemon *d, uint64_t now_ns)
+static int stages_start(struct daemon *d, uint64_t now_ns)
 {
 	struct reconstruct_limits limits = { 0 };
 	struct ranks_limits joints = { 0 };
@@ -186,7 +186,7 @@ static int start_stages(struct daemon *d, uint64_t now_ns)
 	return r;
 }
 
-static int start_diagnose(struct daemon *d, uint64_t now_ns)
+static int diagnose_start(struct daemon *d, uint64_t now_ns)
 {
 	const struct diagnose_config config = {
 		.stall_min_ns = d->config.stall_min_ns,
@@ -212,9 +212,9 @@ static int start_diagnose(struct daemon *d, uint64_t now_ns)
 	return diagnose_new(&d->diagnose, &config, &source);
 }
 
-static int start_steering(struct daemon *d, uint64_t now_ns)
+static int steering_start(struct daemon *d, uint64_t now_ns)
 {
-	struct steer_config config = steering_of(&d->config);
+	struct steer_config config = config_steering(&d->config);
 	int r;
 
 	config.levels.accounts = d->accounts;
@@ -227,7 +227,7 @@ static int start_steering(struct daemon *d, uint64_t now_ns)
 	return r;
 }
 
-static void tell_missing(const struct daemon *d, const char *what, int error)
+static void daemon_tell_missing(const struct daemon *d, const char *what, int error)
 {
 	if (error < 0)
 		log_say(LOG_WARN, "no %s state-dir=%s error=\"%s\"", what, d->config.state_dir,
@@ -235,20 +235,21 @@ static void tell_missing(const struct daemon *d, const char *what, int error)
 }
 
 /* Worth having, not worth failing for. */
-static void start_files(struct daemon *d)
+static void files_start(struct daemon *d)
 {
 	const char *dir = d->config.state_dir;
 
 	d->snapshot_timer = (struct loop_timer){ .fn = flow_snapshot, .arg = d };
 	d->exemplar_timer = (struct loop_timer){ .fn = flow_exemplar, .arg = d };
-	tell_missing(d, "black boxes", blackbox_new(&d->blackbox, dir, answers_snapshot, d));
-	tell_missing(d, "exemplars",
-		     exemplars_new(&d->exemplars, dir, answers_exemplar, d, d->accounts));
-	tell_missing(d, "snapshots",
-		     snapshots_new(&d->snapshots, dir, d->config.node_name, answers_interval, d));
+	daemon_tell_missing(d, "black boxes", blackbox_new(&d->blackbox, dir, answers_snapshot, d));
+	daemon_tell_missing(d, "exemplars",
+			    exemplars_new(&d->exemplars, dir, answers_exemplar, d, d->accounts));
+	daemon_tell_missing(d, "snapshots",
+			    snapshots_new(&d->snapshots, dir, d->config.node_name, answers_interval,
+					  d));
 }
 
-static int start_metrics(struct daemon *d)
+static int metrics_start(struct daemon *d)
 {
 	struct metrics_config config = {
 		.host = d->config.node_name, .series = d->config.metrics_series,
@@ -269,7 +270,7 @@ static int start_metrics(struct daemon *d)
 	return metrics_new(&d->metrics, &config, &source);
 }
 
-static int start_discovery(struct daemon *d, uint64_t now_ns)
+static int discovery_start(struct daemon *d, uint64_t now_ns)
 {
 	const struct discover_config config = {
 		.dir = d->config.shm_dir,
@@ -322,7 +323,7 @@ static void ask_for_short_slice(void)
 		syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
-static int start_listening(struct daemon *d)
+static int server_start(struct daemon *d)
 {
 	int r = manager_socket(d->config.socket);
 
@@ -336,16 +337,16 @@ static int start_listening(struct daemon *d)
 	return r;
 }
 
-static void tell_ready(struct daemon *d)
+static void daemon_tell_ready(struct daemon *d)
 {
 	background_ready(&d->ready_fd, d->no_state ? NULL : d->config.state_dir);
 	manager_say(&d->manager, "READY=1");
-	d->alive_timer = (struct loop_timer){ .fn = on_alive_timer, .arg = d };
+	d->alive_timer = (struct loop_timer){ .fn = daemon_on_alive_timer, .arg = d };
 	if (d->manager.watchdog_ns)
 		loop_arm(d->loop, &d->alive_timer, loop_clock_ns());
 }
 
-static int start(struct daemon *d)
+static int daemon_start(struct daemon *d)
 {
 	uint64_t now_ns = loop_clock_ns();
 	int r;
@@ -366,26 +367,26 @@ static int start(struct daemon *d)
 			strerror(-r));
 		return r;
 	}
-	r = start_listening(d);
+	r = server_start(d);
 	if (r < 0)
 		return r;
-	r = start_loop(d);
+	r = loop_start(d);
 	if (r < 0)
 		return r;
 	flow_start_ticks(d);
 	r = accounts_new(&d->accounts, ACCOUNTS_SUBUID, ACCOUNTS_PASSWD);
 	if (r == 0)
-		start_files(d);
+		files_start(d);
 	if (r == 0)
-		r = start_stages(d, now_ns);
+		r = stages_start(d, now_ns);
 	if (r == 0)
-		r = start_diagnose(d, now_ns);
+		r = diagnose_start(d, now_ns);
 	if (r == 0)
-		r = start_steering(d, now_ns);
+		r = steering_start(d, now_ns);
 	if (r == 0)
-		r = start_metrics(d);
+		r = metrics_start(d);
 	if (r == 0)
-		r = start_discovery(d, loop_clock_ns());
+		r = discovery_start(d, loop_clock_ns());
 	if (r == 0)
 		r = answers_start(d);
 	if (r == 0)
@@ -393,12 +394,12 @@ static int start(struct daemon *d)
 	if (r < 0)
 		log_say(LOG_ERROR, "cannot start error=\"%s\"", strerror(-r));
 	else
-		tell_ready(d);
+		daemon_tell_ready(d);
 	return r;
 }
 
 /* Undoes the start in the other order; each of these accepts what was never made. */
-static void stop(struct daemon *d)
+static void daemon_stop(struct daemon *d)
 {
 	instance_close(&d->instance);
 	exports_stop(d);
@@ -435,7 +436,7 @@ int main(int argc, char **argv)
 {
 	static struct daemon d = { .instance.lock = -1, .listen_fd = -1, .ready_fd = -1,
 				  .journal.fd = -1 };
-	int r = config_parse(&d.config, argc, argv, tell_on_stderr);
+	int r = config_parse(&d.config, argc, argv, config_tell_on_stderr);
 
 	ignore_signals();
 	d.argc = argc;
@@ -447,13 +448,13 @@ int main(int argc, char **argv)
 	if (!d.config.foreground)
 		r = background_enter(&d.ready_fd);
 	if (r == 0)
-		r = start(&d);
+		r = daemon_start(&d);
 	if (r == 0) {
 		r = loop_run(d.loop);
 		if (r < 0)
 			log_say(LOG_ERROR, "event loop failed error=\"%s\"", strerror(-r));
 	}
-	stop(&d);
+	daemon_stop(&d);
 	manager_close(&d.manager);
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

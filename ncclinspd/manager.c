@@ -22,7 +22,7 @@
 /* ---- words ------------------------------------------------------------------- */
 
 /* A number of the environment that is meant for this process; 0: there is none. */
-static uint64_t number_for_us(const char *name, const char *pid_name, bool pid_must_be)
+static uint64_t manager_number(const char *name, const char *pid_name, bool pid_must_be)
 {
 	const char *text = getenv(name), *pid_text = getenv(pid_name);
 	int64_t n, pid;
@@ -37,7 +37,7 @@ static uint64_t number_for_us(const char *name, const char *pid_name, bool pid_m
 }
 
 /* A path, or behind a "@" a name that is in no file system. */
-static bool take_address(struct manager *m, const char *name)
+static bool manager_take_address(struct manager *m, const char *name)
 {
 	size_t n = name ? strlen(name) : 0;
 
@@ -56,13 +56,13 @@ void manager_open(struct manager *m)
 	const struct timeval most = { .tv_usec = SAY_US };
 
 	*m = (struct manager){ .fd = -1 };
-	if (!take_address(m, getenv("NOTIFY_SOCKET")))
+	if (!manager_take_address(m, getenv("NOTIFY_SOCKET")))
 		return;
 	m->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (m->fd < 0)
 		return;
 	setsockopt(m->fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
-	m->watchdog_ns = number_for_us("WATCHDOG_USEC", "WATCHDOG_PID", false) * 1000;
+	m->watchdog_ns = manager_number("WATCHDOG_USEC", "WATCHDOG_PID", false) * 1000;
 }
 
 void manager_close(struct manager *m)
@@ -81,7 +81,7 @@ void manager_say(const struct manager *m, const char *text)
 
 /* ---- the socket --------------------------------------------------------------- */
 
-static bool has_option(int fd, int option, int wanted)
+static bool socket_has_option(int fd, int option, int wanted)
 {
 	socklen_t bytes = sizeof(int);
 	int value;
@@ -89,13 +89,14 @@ static bool has_option(int fd, int option, int wanted)
 	return getsockopt(fd, SOL_SOCKET, option, &value, &bytes) == 0 && value == wanted;
 }
 
-static bool listens_at(int fd, char path[PATH_MAX])
+static bool socket_listens_at(int fd, char path[PATH_MAX])
 {
 	struct sockaddr_un address = { 0 };
 	socklen_t bytes = sizeof(address) - 1;
 
-	if (!has_option(fd, SO_DOMAIN, AF_UNIX) || !has_option(fd, SO_TYPE, SOCK_STREAM) ||
-	    !has_option(fd, SO_ACCEPTCONN, 1))
+	if (!socket_has_option(fd, SO_DOMAIN, AF_UNIX) ||
+	    !socket_has_option(fd, SO_TYPE, SOCK_STREAM) ||
+	    !socket_has_option(fd, SO_ACCEPTCONN, 1))
 		return false;
 	if (getsockname(fd, (struct sockaddr *)&address, &bytes) < 0 ||
 	    address.sun_path[0] != '/')
@@ -107,12 +108,12 @@ static bool listens_at(int fd, char path[PATH_MAX])
 
 int manager_socket(char path[PATH_MAX])
 {
-	uint64_t n = number_for_us("LISTEN_FDS", "LISTEN_PID", true);
+	uint64_t n = manager_number("LISTEN_FDS", "LISTEN_PID", true);
 	int flags;
 
 	if (n == 0)
 		return -ENOENT;
-	if (n > 1 || !listens_at(FIRST_FD, path))
+	if (n > 1 || !socket_listens_at(FIRST_FD, path))
 		return -EINVAL;
 	flags = fcntl(FIRST_FD, F_GETFL);
 	if (flags < 0 || fcntl(FIRST_FD, F_SETFL, flags | O_NONBLOCK) < 0 ||
