@@ -49,7 +49,7 @@ struct client {
 };
 
 __attribute__((format(printf, 3, 4)))
-static int fail(struct client *client, int error, const char *format, ...)
+static int client_fail(struct client *client, int error, const char *format, ...)
 {
 	va_list args;
 
@@ -62,7 +62,7 @@ static int fail(struct client *client, int error, const char *format, ...)
 /* ---- which socket --------------------------------------------------------- */
 
 /* Connect and hang up: what the kernel says is the reason that people need. */
-static int probe(const char *path)
+static int socket_probe(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd, r;
@@ -98,17 +98,17 @@ static const struct advice {
 	{ -ENOTSOCK, "not a socket", "give the daemon's socket with --socket" },
 };
 
-static int refuse(struct client *client, const char *path, int error)
+static int client_refuse_socket(struct client *client, const char *path, int error)
 {
 	for (size_t i = 0; i < sizeof(advices) / sizeof(advices[0]); i++)
 		if (advices[i].error == error)
-			return fail(client, error == -ENOTDIR ? -ENOENT : error,
-				    "cannot connect to %s: %s; %s", path, advices[i].why,
-				    advices[i].next);
-	return fail(client, error, "cannot connect to %s: %s", path, strerror(-error));
+			return client_fail(client, error == -ENOTDIR ? -ENOENT : error,
+					   "cannot connect to %s: %s; %s", path, advices[i].why,
+					   advices[i].next);
+	return client_fail(client, error, "cannot connect to %s: %s", path, strerror(-error));
 }
 
-static void user_socket(char *path, size_t size)
+static void socket_of_user(char *path, size_t size)
 {
 	const char *dir = getenv("XDG_RUNTIME_DIR");
 
@@ -118,42 +118,42 @@ static void user_socket(char *path, size_t size)
 }
 
 /* Find the socket that answers.  A refusal for lack of rights says more than absence. */
-static int find_socket(struct client *client)
+static int client_find_socket(struct client *client)
 {
 	char own[4096];
 	int r, system_error;
 
 	if (client->given) {
-		r = probe(client->given);
+		r = socket_probe(client->given);
 		snprintf(client->path, sizeof(client->path), "%s", client->given);
-		return r ? refuse(client, client->given, r) : 0;
+		return r ? client_refuse_socket(client, client->given, r) : 0;
 	}
 
 	snprintf(client->path, sizeof(client->path), "%s", SYSTEM_SOCKET);
-	system_error = probe(SYSTEM_SOCKET);
+	system_error = socket_probe(SYSTEM_SOCKET);
 	if (!system_error)
 		return 0;
-	user_socket(own, sizeof(own));
+	socket_of_user(own, sizeof(own));
 	if (!own[0])
-		return refuse(client, SYSTEM_SOCKET, system_error);
+		return client_refuse_socket(client, SYSTEM_SOCKET, system_error);
 
-	r = probe(own);
+	r = socket_probe(own);
 	if (!r) {	/* hence it is no longer than a socket's name can be */
 		snprintf(client->path, sizeof(client->path), "%.*s",
 			 (int)sizeof(client->path) - 1, own);
 		return 0;
 	}
 	if (system_error == -ENOENT && r == -ENOENT)
-		return fail(client, -ENOENT, "cannot connect to %s or %s: no such file; %s",
-			    SYSTEM_SOCKET, own, start_own);
+		return client_fail(client, -ENOENT, "cannot connect to %s or %s: no such file; %s",
+				   SYSTEM_SOCKET, own, start_own);
 	if (system_error == -EACCES || r == -ENOENT)
-		return refuse(client, SYSTEM_SOCKET, system_error);
-	return refuse(client, own, r);
+		return client_refuse_socket(client, SYSTEM_SOCKET, system_error);
+	return client_refuse_socket(client, own, r);
 }
 
 /* ---- one exchange --------------------------------------------------------- */
 
-static bool append(struct bytes *to, const char *data, size_t len, size_t most)
+static bool bytes_append(struct bytes *to, const char *data, size_t len, size_t most)
 {
 	if (len > most - to->len)
 		return false;
@@ -167,15 +167,15 @@ static bool append(struct bytes *to, const char *data, size_t len, size_t most)
 	return true;
 }
 
-static size_t on_body(char *data, size_t one, size_t len, void *arg)
+static size_t client_on_body(char *data, size_t one, size_t len, void *arg)
 {
 	struct client *client = arg;
 
 	(void)one;
-	return append(&client->body, data, len, BODY_MAX) ? len : 0;
+	return bytes_append(&client->body, data, len, BODY_MAX) ? len : 0;
 }
 
-static void set_up(struct client *client, const char *target, curl_write_callback write)
+static void client_set_up(struct client *client, const char *target, curl_write_callback write)
 {
 	char url[1024];
 
@@ -190,24 +190,24 @@ static void set_up(struct client *client, const char *target, curl_write_callbac
 	client->error[0] = '\0';
 }
 
-static int explain(struct client *client, CURLcode code)
+static int client_explain(struct client *client, CURLcode code)
 {
 	if (code == CURLE_OPERATION_TIMEDOUT)
-		return fail(client, -ETIMEDOUT,
-			    "%s does not answer within %ld ms; "
-			    "is the daemon stopped or overloaded?",
-			    client->path, client->timeout_ms);
+		return client_fail(client, -ETIMEDOUT,
+				   "%s does not answer within %ld ms; "
+				   "is the daemon stopped or overloaded?",
+				   client->path, client->timeout_ms);
 	if (code == CURLE_COULDNT_CONNECT)
-		return refuse(client, client->path, -ECONNREFUSED);
+		return client_refuse_socket(client, client->path, -ECONNREFUSED);
 	if (code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR || code == CURLE_PARTIAL_FILE)
-		return fail(client, -ECONNREFUSED, "%s closed the connection; did the daemon end?",
-			    client->path);
-	return fail(client, -EPROTO, "asking %s failed: %s", client->path,
-		    curl_easy_strerror(code));
+		return client_fail(client, -ECONNREFUSED,
+				   "%s closed the connection; did the daemon end?", client->path);
+	return client_fail(client, -EPROTO, "asking %s failed: %s", client->path,
+			   curl_easy_strerror(code));
 }
 
 /* A daemon of another version may refuse what one of this version would not. */
-static void name_versions(struct client *client)
+static void client_name_versions(struct client *client)
 {
 	struct client *other = client_new(client->path, client->timeout_ms);
 	size_t len = strlen(client->error);
@@ -227,7 +227,7 @@ static void name_versions(struct client *client)
 }
 
 /* The daemon's own words for a refusal, when it gave any. */
-static int refused(struct client *client, const char *target, long status)
+static int client_was_refused(struct client *client, const char *target, long status)
 {
 	json_t *root = client->body.len ? intake_read(client->body.data, client->body.len, NULL)
 					: NULL;
@@ -236,19 +236,20 @@ static int refused(struct client *client, const char *target, long status)
 
 	/* A refusal of what people asked for has words; else the request itself was wrong. */
 	if (message && status != 400)
-		fail(client, 0, "%s", message);
+		client_fail(client, 0, "%s", message);
 	else
-		fail(client, 0, "%.*s: the daemon answered %ld: %s", (int)strcspn(target, "?"),
-		     target, status, message ? message : "no reason given");
+		client_fail(client, 0, "%.*s: the daemon answered %ld: %s",
+			    (int)strcspn(target, "?"),
+			    target, status, message ? message : "no reason given");
 	json_decref(root);
 	if ((status == 400 || status == 404) && !client->asks_version)
-		name_versions(client);
+		client_name_versions(client);
 	if (status == 404)
 		return -ESRCH;
 	return status == 403 ? -EACCES : -EBADMSG;
 }
 
-static void tell(struct client *client, const char *target)
+static void client_complain(struct client *client, const char *target)
 {
 	curl_off_t us = 0, bytes = 0;
 	long status = 0;
@@ -262,8 +263,8 @@ static void tell(struct client *client, const char *target)
 		status, (long long)bytes, (double)us * 1e-3);
 }
 
-/* Whatever set_up() and the caller have made ready. */
-static int perform(struct client *client, const char *target, json_t **root)
+/* Whatever client_set_up() and the caller have made ready. */
+static int client_perform(struct client *client, const char *target, json_t **root)
 {
 	json_error_t error;
 	long status = 0;
@@ -272,18 +273,19 @@ static int perform(struct client *client, const char *target, json_t **root)
 
 	curl_easy_setopt(client->curl, CURLOPT_TIMEOUT_MS, client->timeout_ms);
 	code = curl_easy_perform(client->curl);
-	tell(client, target);
+	client_complain(client, target);
 	if (code)
-		return explain(client, code);
+		return client_explain(client, code);
 	curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
 	if (status != 200)
-		return refused(client, target, status);
+		return client_was_refused(client, target, status);
 
 	got = intake_read(client->body.data ? client->body.data : "", client->body.len, &error);
 	if (!json_is_object(got)) {
 		json_decref(got);
-		return fail(client, -EPROTO, "%s answered %s with something else than JSON: %s",
-			    client->path, target, got ? "no object" : error.text);
+		return client_fail(client, -EPROTO,
+				   "%s answered %s with something else than JSON: %s",
+				   client->path, target, got ? "no object" : error.text);
 	}
 	*root = got;
 	return 0;
@@ -297,18 +299,18 @@ void client_set_source(struct client *client, json_t *(*answer)(void *arg, const
 }
 
 /* The body is what a daemon would have sent. */
-static int get_from_source(struct client *client, const char *target, json_t **root)
+static int client_get_from_source(struct client *client, const char *target, json_t **root)
 {
 	json_t *got = client->answer(client->answer_arg, target);
 	char *text;
 
 	if (!json_is_object(got)) {
 		json_decref(got);
-		return fail(client, -EBADMSG, "snapshots do not tell of %s", target);
+		return client_fail(client, -EBADMSG, "snapshots do not tell of %s", target);
 	}
 	text = must(json_dumps(got, JSON_COMPACT));
 	client->body.len = 0;
-	append(&client->body, text, strlen(text), BODY_MAX);
+	bytes_append(&client->body, text, strlen(text), BODY_MAX);
 	free(text);
 	*root = got;
 	return 0;
@@ -319,25 +321,25 @@ int client_get(struct client *client, const char *target, json_t **root)
 	int r;
 
 	if (client->answer)
-		return get_from_source(client, target, root);
-	r = find_socket(client);
+		return client_get_from_source(client, target, root);
+	r = client_find_socket(client);
 	if (r)
 		return r;
-	set_up(client, target, (curl_write_callback)on_body);
-	return perform(client, target, root);
+	client_set_up(client, target, (curl_write_callback)client_on_body);
+	return client_perform(client, target, root);
 }
 
-static int send_text(struct client *client, const char *method, const char *target,
-		     const char *text, json_t **root)
+static int client_put_text(struct client *client, const char *method, const char *target,
+			   const char *text, json_t **root)
 {
-	int r = find_socket(client);
+	int r = client_find_socket(client);
 
 	if (r)
 		return r;
-	set_up(client, target, (curl_write_callback)on_body);
+	client_set_up(client, target, (curl_write_callback)client_on_body);
 	curl_easy_setopt(client->curl, CURLOPT_CUSTOMREQUEST, method);
 	curl_easy_setopt(client->curl, CURLOPT_POSTFIELDS, text);
-	r = perform(client, target, root);
+	r = client_perform(client, target, root);
 	curl_easy_setopt(client->curl, CURLOPT_CUSTOMREQUEST, NULL);
 	curl_easy_setopt(client->curl, CURLOPT_HTTPGET, 1L);
 	return r;
@@ -346,7 +348,7 @@ static int send_text(struct client *client, const char *method, const char *targ
 int client_put(struct client *client, const char *target, const json_t *body, json_t **root)
 {
 	char *text = must(json_dumps(body, JSON_COMPACT));
-	int r = send_text(client, "PUT", target, text, root);
+	int r = client_put_text(client, "PUT", target, text, root);
 
 	free(text);
 	return r;
@@ -354,7 +356,7 @@ int client_put(struct client *client, const char *target, const json_t *body, js
 
 int client_post(struct client *client, const char *target, json_t **root)
 {
-	return send_text(client, "POST", target, "", root);
+	return client_put_text(client, "POST", target, "", root);
 }
 
 const char *client_body(const struct client *client)
@@ -370,7 +372,7 @@ void client_print_body(const struct client *client)
 /* ---- a stream ------------------------------------------------------------- */
 
 /* Hand on the whole lines of the buffer, keep the rest. */
-static void split_lines(struct client *client)
+static void client_split_lines(struct client *client)
 {
 	char *begin = client->body.data, *end;
 	size_t left = client->body.len;
@@ -388,22 +390,22 @@ static void split_lines(struct client *client)
 	client->body.len = left;
 }
 
-static size_t on_stream(char *data, size_t one, size_t len, void *arg)
+static size_t client_on_stream(char *data, size_t one, size_t len, void *arg)
 {
 	struct client *client = arg;
 	long status = 0;
 
 	(void)one;
-	if (!append(&client->body, data, len, LINE_MAX_BYTES + CURL_MAX_WRITE_SIZE))
+	if (!bytes_append(&client->body, data, len, LINE_MAX_BYTES + CURL_MAX_WRITE_SIZE))
 		return 0;
 	curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
 	if (status == 200)
-		split_lines(client);
+		client_split_lines(client);
 	return client->line_result ? 0 : len;
 }
 
 /* Non-zero: end it. */
-static int on_progress(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+static int client_on_progress(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 {
 	const struct client *client = arg;
 
@@ -428,7 +430,7 @@ int client_stream_while(struct client *client, const char *target,
 	CURLcode code;
 	int r;
 
-	r = find_socket(client);
+	r = client_find_socket(client);
 	if (r)
 		return r;
 
@@ -436,22 +438,22 @@ int client_stream_while(struct client *client, const char *target,
 	client->goes_on = goes_on;
 	client->on_line_arg = arg;
 	client->line_result = 0;
-	set_up(client, target, (curl_write_callback)on_stream);
+	client_set_up(client, target, (curl_write_callback)client_on_stream);
 	curl_easy_setopt(client->curl, CURLOPT_TIMEOUT_MS, 0L);
-	curl_easy_setopt(client->curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+	curl_easy_setopt(client->curl, CURLOPT_XFERINFOFUNCTION, client_on_progress);
 	curl_easy_setopt(client->curl, CURLOPT_XFERINFODATA, client);
 	curl_easy_setopt(client->curl, CURLOPT_NOPROGRESS, goes_on ? 0L : 1L);
 	code = curl_easy_perform(client->curl);
-	tell(client, target);
+	client_complain(client, target);
 	curl_easy_setopt(client->curl, CURLOPT_NOPROGRESS, 1L);
 	if (client->line_result)
 		return client->line_result;
 	if (code == CURLE_ABORTED_BY_CALLBACK)
 		return 0;
 	if (code)
-		return explain(client, code);
+		return client_explain(client, code);
 	curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
-	return status == 200 ? 0 : refused(client, target, status);
+	return status == 200 ? 0 : client_was_refused(client, target, status);
 }
 
 /* ---- life ----------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 #include "cli/base/must.h"
 #include "util/utf8.h"
 
-static void number_bound(json_t *value)
+static void intake_bound_number(json_t *value)
 {
 	const double most = (double)INTAKE_MOST;
 
@@ -52,7 +52,7 @@ static char *text_make_safe(const char *text)
 	return NULL;
 }
 
-static void string_clean(json_t *value)
+static void intake_clean_string(json_t *value)
 {
 	char *safe = text_make_safe(json_string_value(value));
 
@@ -61,7 +61,7 @@ static void string_clean(json_t *value)
 	free(safe);
 }
 
-static void key_clean(json_t *object, const char *key, json_t *member)
+static void intake_clean_key(json_t *object, const char *key, json_t *member)
 {
 	char *safe = text_make_safe(key);
 
@@ -72,22 +72,22 @@ static void key_clean(json_t *object, const char *key, json_t *member)
 	free(safe);
 }
 
-static void intake_clean(json_t *value)
+static void intake_clean_value(json_t *value)
 {
 	const char *key;
 	json_t *member;
 	void *next;
 	size_t i;
 
-	number_bound(value);
+	intake_bound_number(value);
 	if (json_is_string(value))
-		string_clean(value);
+		intake_clean_string(value);
 	json_object_foreach_safe(value, next, key, member) {
-		intake_clean(member);
-		key_clean(value, key, member);
+		intake_clean_value(member);
+		intake_clean_key(value, key, member);
 	}
 	json_array_foreach(value, i, member)
-		intake_clean(member);
+		intake_clean_value(member);
 }
 
 json_t *intake_read(const char *text, size_t bytes, json_error_t *error)
@@ -95,6 +95,6 @@ json_t *intake_read(const char *text, size_t bytes, json_error_t *error)
 	json_t *root = json_loadb(text, bytes, 0, error);
 
 	if (root)
-		intake_clean(root);
+		intake_clean_value(root);
 	return root;
 }

@@ -10,7 +10,7 @@
 
 static volatile sig_atomic_t interrupted;
 
-static void on_signal(int number)
+static void interrupt_on_signal(int number)
 {
 	(void)number;
 	interrupted = 1;
@@ -19,7 +19,7 @@ static void on_signal(int number)
 void interrupt_catch(void)
 {
 	static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
-	const struct sigaction action = { .sa_handler = on_signal };
+	const struct sigaction action = { .sa_handler = interrupt_on_signal };
 	struct sigaction before;
 
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
