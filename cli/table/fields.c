@@ -14,14 +14,14 @@
 #include "util/meant.h"
 
 /* "P50(us)" without its unit: as many bytes. */
-static size_t stem(const char *header)
+static size_t header_stem(const char *header)
 {
 	return strcspn(header, "(");
 }
 
-static bool is_header(const struct column *column, const char *name)
+static bool column_has_header(const struct column *column, const char *name)
 {
-	return column->header && strlen(name) == stem(column->header) &&
+	return column->header && strlen(name) == header_stem(column->header) &&
 	       !strncasecmp(name, column->header, strlen(name));
 }
 
@@ -34,7 +34,7 @@ const struct column *fields_find(const struct column *columns, size_t count, con
 			return &columns[i];
 	*by_name = false;
 	for (size_t i = 0; i < count; i++)
-		if (is_header(&columns[i], name))
+		if (column_has_header(&columns[i], name))
 			return &columns[i];
 	return NULL;
 }
@@ -53,7 +53,7 @@ void fields_unknown(const struct column *columns, size_t count, const char *name
 
 /* ---- making up what a column lacks ------------------------------------------ */
 
-static bool ends_in(const char *text, const char *end)
+static bool header_ends_in(const char *text, const char *end)
 {
 	size_t len = strlen(text), n = strlen(end);
 
@@ -61,13 +61,13 @@ static bool ends_in(const char *text, const char *end)
 }
 
 /* "p50_ns" -> "P50(us)", the unit being that of the column's kind. */
-static void make_header(const struct column *column, char *made)
+static void column_make_header(const struct column *column, char *made)
 {
 	static const char *const units[] = { "_ns", "_gbs", "" };
-	const char *unit = ends_in(column->name, "_gbs") ? "(GB/s)" : report_unit(column);
+	const char *unit = header_ends_in(column->name, "_gbs") ? "(GB/s)" : report_unit(column);
 	const char *const *end = units;
 
-	while (!ends_in(column->name, *end))
+	while (!header_ends_in(column->name, *end))
 		end++;
 	snprintf(made, FIELD_NAME, "%.*s%s", (int)(strlen(column->name) - strlen(*end)),
 		 column->name, unit);
@@ -76,14 +76,14 @@ static void make_header(const struct column *column, char *made)
 }
 
 /* "ALGO/PROTO" -> "algo/proto" */
-static void make_name(const struct column *column, char *made)
+static void column_make_name(const struct column *column, char *made)
 {
-	snprintf(made, FIELD_NAME, "%.*s", (int)stem(column->header), column->header);
+	snprintf(made, FIELD_NAME, "%.*s", (int)header_stem(column->header), column->header);
 	for (char *c = made; *c; c++)
 		*c = (char)tolower((unsigned char)*c);
 }
 
-static int add(struct fields *fields, const struct column *column)
+static int fields_add(struct fields *fields, const struct column *column)
 {
 	struct column *to = &fields->columns[fields->count];
 	char *made = fields->made[fields->count];
@@ -93,10 +93,10 @@ static int add(struct fields *fields, const struct column *column)
 	*to = *column;
 	to->drop &= REPORT_KEY;
 	if (!to->header) {
-		make_header(column, made);
+		column_make_header(column, made);
 		to->header = made;
 	} else if (!to->name) {
-		make_name(column, made);
+		column_make_name(column, made);
 		to->name = made;
 	}
 	fields->count++;
@@ -116,7 +116,7 @@ int fields_select(struct fields *fields, const struct column *columns, size_t co
 	fields->count = 0;
 	while (!r && (name = strsep(&left, ","))) {
 		column = fields_find(columns, count, name, &by_name);
-		r = column ? add(fields, column) : -ENOENT;
+		r = column ? fields_add(fields, column) : -ENOENT;
 		if (r == -ENOENT)
 			*unknown = strdup(name);
 	}
@@ -127,7 +127,7 @@ int fields_select(struct fields *fields, const struct column *columns, size_t co
 /* ---- all of them ------------------------------------------------------------- */
 
 /* Does a table that shows this column show what is at `path`? */
-static bool shows(const struct column *column, const char *path)
+static bool column_shows(const struct column *column, const char *path)
 {
 	size_t len = strlen(path);
 
@@ -141,10 +141,10 @@ static bool shows(const struct column *column, const char *path)
 	return false;
 }
 
-static bool is_shown(const struct column *columns, size_t count, const char *path)
+static bool columns_show(const struct column *columns, size_t count, const char *path)
 {
 	for (size_t i = 0; i < count; i++)
-		if (shows(&columns[i], path))
+		if (column_shows(&columns[i], path))
 			return true;
 	return false;
 }
@@ -154,10 +154,10 @@ void fields_widen(struct fields *fields, const struct column *columns, size_t co
 	fields->count = 0;
 	for (size_t i = 0; i < count; i++)
 		if (columns[i].header)
-			add(fields, &columns[i]);
+			fields_add(fields, &columns[i]);
 	for (size_t i = 0; i < count; i++)
-		if (!columns[i].header && !is_shown(columns, count, columns[i].path))
-			add(fields, &columns[i]);
+		if (!columns[i].header && !columns_show(columns, count, columns[i].path))
+			fields_add(fields, &columns[i]);
 }
 
 void fields_list(const struct column *columns, size_t count, bool with_header, FILE *out)
@@ -170,7 +170,7 @@ void fields_list(const struct column *columns, size_t count, bool with_header, F
 		if (column->name)
 			snprintf(name, sizeof(name), "%s", column->name);
 		else
-			make_name(column, name);
+			column_make_name(column, name);
 		if (fields_find(columns, count, name, &by_name) != column)
 			continue;	/* the one of that name says more */
 		if (with_header)

@@ -25,7 +25,7 @@ static const struct filter_op {
 
 /* ---- reading --------------------------------------------------------------- */
 
-static const struct filter_op *find_op(const char *text)
+static const struct filter_op *filter_find_op(const char *text)
 {
 	for (size_t i = 0; i < ARRAY_LEN(ops); i++)
 		if (!strncmp(text, ops[i].text, strlen(ops[i].text)))
@@ -33,14 +33,15 @@ static const struct filter_op *find_op(const char *text)
 	return NULL;
 }
 
-static bool counts_time(const struct column *column)
+static bool column_counts_time(const struct column *column)
 {
 	return column->kind == COL_MICROS || column->kind == COL_AGE ||
 	       column->kind == COL_SINCE || column->kind == COL_STALL;
 }
 
 /* Reads a number with a unit, or in that of the name or header by which the field was called. */
-static int read_number(const struct column *column, bool by_name, const char *text, double *number)
+static int column_read_number(const struct column *column, bool by_name, const char *text,
+			      double *number)
 {
 	double scale = by_name ? 1 : report_scale(column);
 	uint64_t ns;
@@ -55,14 +56,14 @@ static int read_number(const struct column *column, bool by_name, const char *te
 	}
 	if (column->kind == COL_BYTES)
 		return text_parse_bytes(text, number);
-	if (!counts_time(column) || text_parse_duration(text, &ns))
+	if (!column_counts_time(column) || text_parse_duration(text, &ns))
 		return -EINVAL;
 	*number = (double)ns;
 	return 0;
 }
 
-static int set_comparison(const struct filter *filter, struct filter_term *term, const char *name,
-			  char *why, size_t size)
+static int term_set_comparison(const struct filter *filter, struct filter_term *term,
+			       const char *name, char *why, size_t size)
 {
 	bool by_name;
 
@@ -73,7 +74,7 @@ static int set_comparison(const struct filter *filter, struct filter_term *term,
 	}
 	if (report_is_text(term->column) || term->op->contains || !strcmp(term->text, "-"))
 		return 0;
-	if (!read_number(term->column, by_name, term->text, &term->number))
+	if (!column_read_number(term->column, by_name, term->text, &term->number))
 		return 0;
 	snprintf(why, size, "'%s' is no number for the field %s", term->text, name);
 	return -EINVAL;
@@ -100,12 +101,12 @@ int filter_add(struct filter *filter, const char *expression, char *why, size_t 
 		return -E2BIG;
 	}
 	rest += strspn(rest, " ");
-	term.op = len && len < sizeof(name) ? find_op(rest) : NULL;
+	term.op = len && len < sizeof(name) ? filter_find_op(rest) : NULL;
 	if (term.op) {
 		snprintf(name, sizeof(name), "%.*s", (int)len, expression);
 		term.text = rest + strlen(term.op->text);
 		term.text += strspn(term.text, " ");
-		r = set_comparison(filter, &term, name, why, size);
+		r = term_set_comparison(filter, &term, name, why, size);
 	}
 	if (!r)
 		*array_must_add(filter->terms, &filter->used) = term;
@@ -114,7 +115,7 @@ int filter_add(struct filter *filter, const char *expression, char *why, size_t 
 
 /* ---- deciding --------------------------------------------------------------- */
 
-static bool contains_any(const char *cell, const char *strings)
+static bool cell_contains_any(const char *cell, const char *strings)
 {
 	char *copy = strdup(strings), *left = copy, *one;
 	bool found = false;
@@ -136,15 +137,15 @@ bool filter_shows(const struct column *columns, size_t count, const json_t *row,
 		if (!columns[i].header)
 			continue;
 		report_cell(&columns[i], row, style, cell, sizeof(cell));
-		if (contains_any(cell, strings))
+		if (cell_contains_any(cell, strings))
 			return true;
 	}
 	return false;
 }
 
 /* Like strcmp(): how the cell compares with the value, 0 when it contains what it should. */
-static int compare(const struct filter_term *term, const json_t *row,
-		   const struct report_style *style)
+static int term_compare(const struct filter_term *term, const json_t *row,
+			const struct report_style *style)
 {
 	char cell[REPORT_CELL];
 	double value;
@@ -161,8 +162,8 @@ static int compare(const struct filter_term *term, const json_t *row,
 	return (value > term->number) - (value < term->number);
 }
 
-static bool is_known(const struct column *column, const json_t *row,
-		     const struct report_style *style)
+static bool column_is_known(const struct column *column, const json_t *row,
+			    const struct report_style *style)
 {
 	char text[REPORT_CELL];
 	double value;
@@ -172,18 +173,18 @@ static bool is_known(const struct column *column, const json_t *row,
 	return report_value(column, row, style->now_ns, &value);
 }
 
-static bool holds(const struct filter_term *term, const json_t *row,
-		  const struct report_style *style)
+static bool term_holds(const struct filter_term *term, const json_t *row,
+		       const struct report_style *style)
 {
 	const struct filter_op *op = term->op;
-	bool known = is_known(term->column, row, style), unlike = op->less && op->more;
+	bool known = column_is_known(term->column, row, style), unlike = op->less && op->more;
 	int order;
 
 	if (!strcmp(term->text, "-"))
 		return known ? unlike : op->equal;
 	if (!known)
 		return unlike;
-	order = compare(term, row, style);
+	order = term_compare(term, row, style);
 	return order < 0 ? op->less : order > 0 ? op->more : op->equal;
 }
 
@@ -193,7 +194,7 @@ bool filter_wants(const struct filter *filter, const json_t *row,
 	for (size_t i = 0; i < filter->used; i++) {
 		const struct filter_term *term = &filter->terms[i];
 
-		if (term->column ? !holds(term, row, style)
+		if (term->column ? !term_holds(term, row, style)
 				 : !filter_shows(filter->columns, filter->count, row, style,
 						 term->text))
 			return false;

@@ -27,7 +27,7 @@ void line_start(struct line *line, int limit)
 }
 
 /* Account for what was just written at the line's end. */
-static void take(struct line *line, enum line_attr attr, int columns)
+static void line_take(struct line *line, enum line_attr attr, int columns)
 {
 	int last = line->spans - 1;
 
@@ -39,7 +39,7 @@ static void take(struct line *line, enum line_attr attr, int columns)
 	line->spans = last + 1;
 }
 
-static int room(const struct line *line, int width)
+static int line_room(const struct line *line, int width)
 {
 	int left = line->limit - line->columns;
 
@@ -48,11 +48,11 @@ static int room(const struct line *line, int width)
 
 void line_put(struct line *line, enum line_attr attr, const char *text)
 {
-	if (room(line, 1) <= 0)
+	if (line_room(line, 1) <= 0)
 		return;
-	take(line, attr, text_fit(line->text + line->bytes,
-				  sizeof(line->text) - (size_t)line->bytes, text,
-				  room(line, INT16_MAX)));
+	line_take(line, attr, text_fit(line->text + line->bytes,
+				       sizeof(line->text) - (size_t)line->bytes, text,
+				       line_room(line, INT16_MAX)));
 }
 
 void line_printf(struct line *line, enum line_attr attr, const char *format, ...)
@@ -68,13 +68,13 @@ void line_printf(struct line *line, enum line_attr attr, const char *format, ...
 
 void line_pad(struct line *line, enum line_attr attr, int column)
 {
-	int n = room(line, column - line->columns);
+	int n = line_room(line, column - line->columns);
 
 	if (n <= 0 || (size_t)(line->bytes + n) >= sizeof(line->text))
 		return;
 	memset(line->text + line->bytes, ' ', (size_t)n);
 	line->text[line->bytes + n] = '\0';
-	take(line, attr, n);
+	line_take(line, attr, n);
 }
 
 void line_cell(struct line *line, enum line_attr attr, const char *text, int width, bool right)
@@ -84,7 +84,7 @@ void line_cell(struct line *line, enum line_attr attr, const char *text, int wid
 
 	if (right && need < width)
 		line_pad(line, attr, begin + width - need);
-	if (room(line, width) > 0) {
+	if (line_room(line, width) > 0) {
 		char cell[LINE_BYTES];
 
 		text_fit(cell, sizeof(cell), text, width);
@@ -126,7 +126,7 @@ void line_repaint(struct line *line, enum line_attr attr)
 	line->span[0].attr = (uint8_t)attr;
 }
 
-static void print_span(const char *text, int len, enum line_attr attr,
+static void span_print(const char *text, int len, enum line_attr attr,
 		       const struct line_style *style, FILE *out)
 {
 	char part[LINE_BYTES];
@@ -152,7 +152,7 @@ void line_print(const struct line *line, const struct line_style *style, FILE *o
 	for (int i = 0; i < line->spans && begin < end; i++) {
 		int stop = line->span[i].end < end ? line->span[i].end : end;
 
-		print_span(line->text + begin, stop - begin, line->span[i].attr, style, out);
+		span_print(line->text + begin, stop - begin, line->span[i].attr, style, out);
 		begin = stop;
 	}
 	fputc('\n', out);

@@ -26,7 +26,7 @@ struct sort_key {
 	bool ascending;
 };
 
-static int compare_keys(const void *left, const void *right)
+static int keys_compare(const void *left, const void *right)
 {
 	const struct sort_key *a = left, *b = right;
 	int order;
@@ -58,7 +58,7 @@ void report_sort(json_t *rows, const struct column *column, bool ascending)
 						       sizeof(key->text))
 					  : report_value(column, key->row, FAR_FUTURE, &key->value);
 	}
-	qsort(keys, n, sizeof(*keys), compare_keys);
+	qsort(keys, n, sizeof(*keys), keys_compare);
 	for (size_t i = 0; i < n; i++)
 		json_array_set_new(rows, i, keys[i].row);
 	free(keys);
@@ -76,8 +76,8 @@ void report_init(struct report *report, const struct column *columns, size_t cou
 	report_fit(report, NULL, INT16_MAX);
 }
 
-static int natural_width(const struct report *report, const struct column *column,
-			 const json_t *rows)
+static int column_natural_width(const struct report *report, const struct column *column,
+				const json_t *rows)
 {
 	char cell[REPORT_CELL];
 	int width;
@@ -95,7 +95,7 @@ static int natural_width(const struct report *report, const struct column *colum
 	return column->most && width > column->most ? column->most : width;
 }
 
-static int total_width(const struct report *report)
+static int report_total_width(const struct report *report)
 {
 	int total = -GAP;
 
@@ -104,19 +104,19 @@ static int total_width(const struct report *report)
 	return total;
 }
 
-static int drop_order(const struct column *column)
+static int column_drop_order(const struct column *column)
 {
 	return column->drop &
 	       ~(REPORT_KEY | REPORT_IF_KNOWN | REPORT_IF_UNUSUAL | REPORT_APART);
 }
 
-static bool is_key(const struct column *column)
+static bool column_is_key(const struct column *column)
 {
 	return report_is_text(column) || column->drop & REPORT_KEY;
 }
 
 /* Counts the rows told apart by the columns never dropped, and by one column more. */
-static size_t told_apart(const struct report *report, const json_t *rows, size_t more)
+static size_t rows_told_apart(const struct report *report, const json_t *rows, size_t more)
 {
 	json_t *seen = must(json_object());
 	size_t n;
@@ -129,7 +129,7 @@ static size_t told_apart(const struct report *report, const json_t *rows, size_t
 			const struct column *column = &report->columns[i];
 
 			if (!report->width[i] ||
-			    (i != more && (drop_order(column) || !is_key(column))))
+			    (i != more && (column_drop_order(column) || !column_is_key(column))))
 				continue;
 			report_cell(column, json_array_get(rows, r), &report->style, cell,
 				    sizeof(cell));
@@ -143,21 +143,21 @@ static size_t told_apart(const struct report *report, const json_t *rows, size_t
 }
 
 /* The order in which columns go; 1: those without which rows look alike; 0: never. */
-static void put_order(const struct report *report, const json_t *rows,
-		      uint16_t order[REPORT_COLUMNS])
+static void report_put_order(const struct report *report, const json_t *rows,
+			     uint16_t order[REPORT_COLUMNS])
 {
-	size_t least = told_apart(report, rows, SIZE_MAX);
+	size_t least = rows_told_apart(report, rows, SIZE_MAX);
 
 	for (size_t i = 0; i < report->count; i++) {
-		order[i] = (uint16_t)(2 * drop_order(&report->columns[i]));
+		order[i] = (uint16_t)(2 * column_drop_order(&report->columns[i]));
 		if (report->columns[i].drop & REPORT_APART && report->width[i] &&
-		    told_apart(report, rows, i) > least)
+		    rows_told_apart(report, rows, i) > least)
 			order[i] = 1;
 	}
 }
 
 /* Hide the column that is missed least, of an order of `most` at least; false: none is. */
-static bool drop_one(struct report *report, const uint16_t order[REPORT_COLUMNS], int most)
+static bool report_drop_one(struct report *report, const uint16_t order[REPORT_COLUMNS], int most)
 {
 	int victim = -1;
 
@@ -173,7 +173,7 @@ static bool drop_one(struct report *report, const uint16_t order[REPORT_COLUMNS]
 	return true;
 }
 
-static bool tells(const struct column *column, const json_t *row)
+static bool column_tells(const struct column *column, const json_t *row)
 {
 	double value;
 
@@ -182,17 +182,17 @@ static bool tells(const struct column *column, const json_t *row)
 	return report_value(column, row, 0, &value) && !report_is_usual(column, value);
 }
 
-static bool is_shown(const struct column *column, const json_t *rows)
+static bool column_is_shown(const struct column *column, const json_t *rows)
 {
 	bool shown = !(column->drop & (REPORT_IF_KNOWN | REPORT_IF_UNUSUAL));
 
 	for (size_t i = 0; !shown && i < json_array_size(rows); i++)
-		shown = tells(column, json_array_get(rows, i));
+		shown = column_tells(column, json_array_get(rows, i));
 	return shown && column->header;
 }
 
 /* The last column that is shown, where that is text; -1: it is not. */
-static int last_text(const struct report *report)
+static int report_last_text(const struct report *report)
 {
 	int last = -1;
 
@@ -201,17 +201,17 @@ static int last_text(const struct report *report)
 	return last >= 0 && report_is_text(&report->columns[last]) ? last : -1;
 }
 
-static void drop_columns(struct report *report, const json_t *rows, int sentence, int limit)
+static void report_drop_columns(struct report *report, const json_t *rows, int sentence, int limit)
 {
 	uint16_t order[REPORT_COLUMNS];
 
-	put_order(report, rows, order);
-	while (total_width(report) > limit && drop_one(report, order, 2))
+	report_put_order(report, rows, order);
+	while (report_total_width(report) > limit && report_drop_one(report, order, 2))
 		continue;
-	if (total_width(report) > limit && sentence >= 0 &&
+	if (report_total_width(report) > limit && sentence >= 0 &&
 	    report->width[sentence] > SENTENCE_LEAST)
 		report->width[sentence] = SENTENCE_LEAST;
-	while (total_width(report) > limit && drop_one(report, order, 1))
+	while (report_total_width(report) > limit && report_drop_one(report, order, 1))
 		continue;
 }
 
@@ -224,25 +224,25 @@ void report_fit(struct report *report, const json_t *rows, int limit)
 	int sentence, last, whole, left;
 
 	for (size_t i = 0; i < report->count; i++)
-		report->width[i] = is_shown(&report->columns[i], rows)
-					   ? natural_width(report, &report->columns[i], rows)
+		report->width[i] = column_is_shown(&report->columns[i], rows)
+					   ? column_natural_width(report, &report->columns[i], rows)
 					   : 0;
-	sentence = last_text(report);
+	sentence = report_last_text(report);
 	whole = sentence < 0 ? 0 : report->width[sentence];
 	if (whole > SENTENCE && !report->columns[sentence].most)
 		report->width[sentence] = SENTENCE;
-	if (total_width(report) > limit)
-		drop_columns(report, rows, sentence, limit);
-	last = last_text(report);
+	if (report_total_width(report) > limit)
+		report_drop_columns(report, rows, sentence, limit);
+	last = report_last_text(report);
 	if (last < 0)
 		return;
-	left = report->width[last] + limit - total_width(report);
+	left = report->width[last] + limit - report_total_width(report);
 	whole = last == sentence ? whole : report->width[last];
 	report->width[last] = left < 1 ? 1 : left < whole ? left : whole;
 }
 
 /* Blanks between this cell and the one before it. */
-static void put_gap(struct line *line, enum line_attr attr)
+static void line_put_gap(struct line *line, enum line_attr attr)
 {
 	if (line->columns)
 		line_pad(line, attr, line->columns + GAP);
@@ -257,7 +257,7 @@ void report_header(const struct report *report, struct line *line, int sort)
 
 		if (!report->width[i])
 			continue;
-		put_gap(line, LINE_BAR);
+		line_put_gap(line, LINE_BAR);
 		report_title(&report->columns[i], &report->style, title, sizeof(title));
 		line_cell(line, attr, title, report->width[i],
 			  !report_is_text(&report->columns[i]));
@@ -273,7 +273,7 @@ void report_row(const struct report *report, const json_t *row, struct line *lin
 
 		if (!report->width[i])
 			continue;
-		put_gap(line, LINE_PLAIN);
+		line_put_gap(line, LINE_PLAIN);
 		attr = report_cell(&report->columns[i], row, &report->style, cell, sizeof(cell));
 		line_cell(line, attr, cell, report->width[i], !report_is_text(&report->columns[i]));
 	}

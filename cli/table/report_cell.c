@@ -13,7 +13,7 @@
 
 /* ---- paths ---------------------------------------------------------------- */
 
-static const json_t *descend(const json_t *value, const char *path, size_t len)
+static const json_t *cell_descend(const json_t *value, const char *path, size_t len)
 {
 	char key[64];
 
@@ -33,7 +33,7 @@ static const json_t *descend(const json_t *value, const char *path, size_t len)
 }
 
 /* The first alternative of a '|' list that is known. */
-static const json_t *get(const json_t *row, const char *path, size_t len)
+static const json_t *cell_get(const json_t *row, const char *path, size_t len)
 {
 	const json_t *found = NULL;
 
@@ -41,7 +41,7 @@ static const json_t *get(const json_t *row, const char *path, size_t len)
 		const char *bar = memchr(path, '|', len);
 		size_t n = bar ? (size_t)(bar - path) : len;
 
-		found = descend(row, path, n);
+		found = cell_descend(row, path, n);
 		if (json_is_string(found) && bar && !json_string_length(found))
 			found = NULL;	/* no name was given: the next may say more */
 		path += bar ? n + 1 : n;
@@ -52,12 +52,12 @@ static const json_t *get(const json_t *row, const char *path, size_t len)
 
 const json_t *report_get(const json_t *row, const char *path)
 {
-	return get(row, path, strlen(path));
+	return cell_get(row, path, strlen(path));
 }
 
 /* ---- values --------------------------------------------------------------- */
 
-static bool sum_of(const json_t *object, double *value)
+static bool cell_sum(const json_t *object, double *value)
 {
 	const char *key;
 	json_t *member;
@@ -75,7 +75,7 @@ bool report_value(const struct column *column, const json_t *row, uint64_t now_n
 	const json_t *got = report_get(row, column->path);
 
 	if (column->kind == COL_SUM)
-		return sum_of(got, value);
+		return cell_sum(got, value);
 	if (!json_is_number(got))
 		return false;
 	*value = json_number_value(got);
@@ -86,14 +86,14 @@ bool report_value(const struct column *column, const json_t *row, uint64_t now_n
 
 typedef enum line_attr show_fn(double value, enum report_units units, char *buf, size_t size);
 
-static enum line_attr show_integer(double value, enum report_units units, char *buf, size_t size)
+static enum line_attr cell_integer(double value, enum report_units units, char *buf, size_t size)
 {
 	(void)units;
 	snprintf(buf, size, "%.0f", value);
 	return LINE_PLAIN;
 }
 
-static enum line_attr show_bytes(double value, enum report_units units, char *buf, size_t size)
+static enum line_attr cell_bytes(double value, enum report_units units, char *buf, size_t size)
 {
 	if (units == REPORT_SI)
 		text_bytes_si(buf, size, intake_whole(value));
@@ -102,28 +102,28 @@ static enum line_attr show_bytes(double value, enum report_units units, char *bu
 	return LINE_PLAIN;
 }
 
-static enum line_attr show_micros(double value, enum report_units units, char *buf, size_t size)
+static enum line_attr cell_micros(double value, enum report_units units, char *buf, size_t size)
 {
 	(void)units;
 	text_micros(buf, size, value);
 	return LINE_PLAIN;
 }
 
-static enum line_attr show_age(double value, enum report_units units, char *buf, size_t size)
+static enum line_attr cell_age(double value, enum report_units units, char *buf, size_t size)
 {
 	(void)units;
 	text_duration(buf, size, intake_whole(value));
 	return LINE_PLAIN;
 }
 
-static enum line_attr show_number(double value, enum report_units units, char *buf, size_t size)
+static enum line_attr cell_number(double value, enum report_units units, char *buf, size_t size)
 {
 	(void)units;
 	text_number(buf, size, value);
 	return LINE_PLAIN;
 }
 
-static enum line_attr show_percent(double value, enum report_units units, char *buf, size_t size)
+static enum line_attr cell_percent(double value, enum report_units units, char *buf, size_t size)
 {
 	(void)units;
 	snprintf(buf, size, "%.1f", value * 100);
@@ -131,12 +131,12 @@ static enum line_attr show_percent(double value, enum report_units units, char *
 }
 
 /* Little is not nothing. */
-static enum line_attr show_loss(double value, enum report_units units, char *buf, size_t size)
+static enum line_attr cell_loss(double value, enum report_units units, char *buf, size_t size)
 {
 	if (value > 0 && value < 0.001)
 		snprintf(buf, size, "<0.1");
 	else
-		show_percent(value, units, buf, size);
+		cell_percent(value, units, buf, size);
 	return LINE_PLAIN;
 }
 
@@ -154,16 +154,16 @@ static const struct kind {
 	[COL_STATE] = { NULL, "", "", 1, 0, 0 },
 	[COL_VERDICT] = { NULL, "", "", 1, 0, 0 },
 	[COL_TIME] = { NULL, "", "", 1, 0, 0 },
-	[COL_INTEGER] = { show_integer, "", "", 1, 0, 0 },
-	[COL_BYTES] = { show_bytes, "", "(B)", 1, 0, 0 },
-	[COL_MICROS] = { show_micros, "(us)", "(ns)", 1e3, 0, 0 },
-	[COL_AGE] = { show_age, "", "(ns)", 1e9, 0, 0 },
-	[COL_SINCE] = { show_age, "", "(ns)", 1e9, 0, 0 },
-	[COL_NUMBER] = { show_number, "", "", 1, 0, 0 },
-	[COL_PERCENT] = { show_percent, "(%)", "", 0.01, 1, 0 },
-	[COL_LOSS] = { show_loss, "(%)", "", 0.01, 0, DBL_MIN },
-	[COL_SUM] = { show_integer, "", "", 1, 0, DBL_MIN },
-	[COL_STALL] = { show_age, "", "(ns)", 1e9, 0, STALL_NS },
+	[COL_INTEGER] = { cell_integer, "", "", 1, 0, 0 },
+	[COL_BYTES] = { cell_bytes, "", "(B)", 1, 0, 0 },
+	[COL_MICROS] = { cell_micros, "(us)", "(ns)", 1e3, 0, 0 },
+	[COL_AGE] = { cell_age, "", "(ns)", 1e9, 0, 0 },
+	[COL_SINCE] = { cell_age, "", "(ns)", 1e9, 0, 0 },
+	[COL_NUMBER] = { cell_number, "", "", 1, 0, 0 },
+	[COL_PERCENT] = { cell_percent, "(%)", "", 0.01, 1, 0 },
+	[COL_LOSS] = { cell_loss, "(%)", "", 0.01, 0, DBL_MIN },
+	[COL_SUM] = { cell_integer, "", "", 1, 0, DBL_MIN },
+	[COL_STALL] = { cell_age, "", "(ns)", 1e9, 0, STALL_NS },
 };
 
 bool report_is_text(const struct column *column)
@@ -187,7 +187,7 @@ bool report_is_usual(const struct column *column, double value)
 }
 
 /* A scalar as text; "-" when it is not known. */
-static const char *scalar(const json_t *value, char *buf, size_t size)
+static const char *cell_scalar(const json_t *value, char *buf, size_t size)
 {
 	if (json_is_string(value))
 		return json_string_value(value);
@@ -210,12 +210,13 @@ bool report_text(const json_t *row, const char *path, char *buf, size_t size)
 	buf[0] = '\0';
 	for (bool first = true; path && used < size; first = false) {
 		const char *slash = strchr(path, '/');
-		const json_t *value = get(row, path, slash ? (size_t)(slash - path) : strlen(path));
+		const json_t *value = cell_get(row, path,
+					       slash ? (size_t)(slash - path) : strlen(path));
 		char number[TEXT_MAX];
 
 		known = known || value;
 		used += (size_t)snprintf(buf + used, size - used, "%s%s", first ? "" : "/",
-					 scalar(value, number, sizeof(number)));
+					 cell_scalar(value, number, sizeof(number)));
 		path = slash ? slash + 1 : NULL;
 	}
 	if (!known)
@@ -224,7 +225,7 @@ bool report_text(const json_t *row, const char *path, char *buf, size_t size)
 }
 
 /* "2026-01-02T03:04:05.678901234Z" -> "03:04:05.678" here or in UTC; what is no time stays. */
-static void to_time_of_day(bool in_utc, char *buf, size_t size)
+static void cell_time_of_day(bool in_utc, char *buf, size_t size)
 {
 	struct tm utc = { 0 }, shown;
 	char millis[5] = "";
@@ -244,30 +245,30 @@ static void to_time_of_day(bool in_utc, char *buf, size_t size)
 	snprintf(buf, size, "%02d:%02d:%02d%s", shown.tm_hour, shown.tm_min, shown.tm_sec, millis);
 }
 
-static bool is_derived(const json_t *row)
+static bool row_is_derived(const json_t *row)
 {
 	const json_t *derived = json_object_get(row, "derived");
 
 	return json_is_true(derived) || json_integer_value(derived) > 0;
 }
 
-static void to_capitals(char *text)
+static void cell_capitals(char *text)
 {
 	for (; *text; text++)
 		if (*text >= 'a' && *text <= 'z')
 			*text = (char)(*text - 'a' + 'A');
 }
 
-static enum line_attr show_text(const struct column *column, const json_t *row, bool in_utc,
+static enum line_attr cell_text(const struct column *column, const json_t *row, bool in_utc,
 				char *buf, size_t size)
 {
 	if (!report_text(row, column->path, buf, size))
 		return LINE_DIM;
 	if (column->kind == COL_VERDICT)
-		to_capitals(buf);
+		cell_capitals(buf);
 	if (column->kind == COL_TIME)
-		to_time_of_day(in_utc, buf, size);
-	if (column->kind == COL_OP && is_derived(row) && strlen(buf) + 1 < size)
+		cell_time_of_day(in_utc, buf, size);
+	if (column->kind == COL_OP && row_is_derived(row) && strlen(buf) + 1 < size)
 		strcat(buf, "*");
 	return column->kind == COL_STATE && !strcmp(buf, "died") ? LINE_BAD : LINE_PLAIN;
 }
@@ -282,7 +283,7 @@ enum line_attr report_cell(const struct column *column, const json_t *row,
 	if (!style)
 		style = &usual;
 	if (!kind->show)
-		return show_text(column, row, style->utc, buf, size);
+		return cell_text(column, row, style->utc, buf, size);
 	if (!report_value(column, row, style->now_ns, &value)) {
 		/* A number of which only a bound is known is a text: "<1s". */
 		snprintf(buf, size, "%s",

@@ -8,7 +8,7 @@
 /* ---- CSV ------------------------------------------------------------------ */
 
 /* A spreadsheet works out what begins as a formula does, whoever gave the name. */
-static void csv_field(const char *text, bool is_number, FILE *out)
+static void csv_put_field(const char *text, bool is_number, FILE *out)
 {
 	const char *guard = *text && strchr("=+-@\t\r", *text) && !is_number ? "'" : "";
 
@@ -36,22 +36,22 @@ void report_csv_header(const struct report *report, FILE *out)
 }
 
 /* Worked out here, rather than taken from the answer. */
-static bool is_computed(const struct column *column)
+static bool column_is_computed(const struct column *column)
 {
 	return column->kind == COL_SUM || column->kind == COL_SINCE;
 }
 
-static void csv_value(const struct report *report, const struct column *column, const json_t *row,
-		      FILE *out)
+static void csv_put_value(const struct report *report, const struct column *column,
+			  const json_t *row, FILE *out)
 {
 	char text[REPORT_CELL];
 	double value;
 
-	if (is_computed(column)) {
+	if (column_is_computed(column)) {
 		if (report_value(column, row, report->style.now_ns, &value))
 			fprintf(out, "%.0f", value);
 	} else if (report_text(row, column->path, text, sizeof(text))) {
-		csv_field(text, json_is_number(report_get(row, column->path)), out);
+		csv_put_field(text, json_is_number(report_get(row, column->path)), out);
 	}
 }
 
@@ -63,7 +63,7 @@ void report_csv_row(const struct report *report, const json_t *row, FILE *out)
 		if (!report->columns[i].name)
 			continue;
 		fputs(comma, out);
-		csv_value(report, &report->columns[i], row, out);
+		csv_put_value(report, &report->columns[i], row, out);
 		comma = ",";
 	}
 	fputc('\n', out);
@@ -71,13 +71,13 @@ void report_csv_row(const struct report *report, const json_t *row, FILE *out)
 
 /* ---- JSON ----------------------------------------------------------------- */
 
-static json_t *json_value(const struct report *report, const struct column *column,
-			  const json_t *row)
+static json_t *column_json(const struct report *report, const struct column *column,
+			   const json_t *row)
 {
 	char text[REPORT_CELL];
 	double value;
 
-	if (is_computed(column))
+	if (column_is_computed(column))
 		return report_value(column, row, report->style.now_ns, &value)
 			       ? json_integer((json_int_t)value)
 			       : json_null();
@@ -94,7 +94,7 @@ json_t *report_object(const struct report *report, const json_t *row)
 	for (size_t i = 0; i < report->count; i++)
 		if (report->columns[i].name)
 			json_object_set_new(object, report->columns[i].name,
-					    json_value(report, &report->columns[i], row));
+					    column_json(report, &report->columns[i], row));
 	return object;
 }
 
@@ -122,15 +122,15 @@ void report_json(const json_t *object, bool answer, FILE *out)
 
 /* ---- Prometheus ----------------------------------------------------------- */
 
-static bool is_label(const struct column *column)
+static bool column_is_label(const struct column *column)
 {
 	return column->name && column->kind != COL_TIME &&
 	       (report_is_text(column) || column->drop & REPORT_KEY);
 }
 
-static bool is_metric(const struct column *column)
+static bool column_is_metric(const struct column *column)
 {
-	return column->name && !is_label(column) && column->kind != COL_TIME;
+	return column->name && !column_is_label(column) && column->kind != COL_TIME;
 }
 
 /* The field's unit -> that of Prometheus' conventions. */
@@ -145,7 +145,7 @@ static const struct unit {
 	{ "", "", 1 },
 };
 
-static const struct unit *unit_of(const char *name, size_t *stem)
+static const struct unit *metric_unit(const char *name, size_t *stem)
 {
 	size_t len = strlen(name);
 
@@ -160,13 +160,13 @@ static const struct unit *unit_of(const char *name, size_t *stem)
 }
 
 /* A character that a label's name may not have becomes "_". */
-static void put_name(const char *name, size_t len, FILE *out)
+static void metric_put_name(const char *name, size_t len, FILE *out)
 {
 	for (size_t i = 0; i < len; i++)
 		fputc(strchr("/.-", name[i]) ? '_' : name[i], out);
 }
 
-static void put_label(const char *text, FILE *out)
+static void metric_put_label(const char *text, FILE *out)
 {
 	for (; *text; text++) {
 		if (*text == '\n')
@@ -178,7 +178,7 @@ static void put_label(const char *text, FILE *out)
 	}
 }
 
-static void put_labels(const struct report *report, const json_t *row, FILE *out)
+static void metric_put_labels(const struct report *report, const json_t *row, FILE *out)
 {
 	const char *before = "{";
 
@@ -186,12 +186,12 @@ static void put_labels(const struct report *report, const json_t *row, FILE *out
 		const struct column *column = &report->columns[i];
 		char text[REPORT_CELL];
 
-		if (!is_label(column) || !report_text(row, column->path, text, sizeof(text)))
+		if (!column_is_label(column) || !report_text(row, column->path, text, sizeof(text)))
 			continue;
 		fputs(before, out);
-		put_name(column->name, strlen(column->name), out);
+		metric_put_name(column->name, strlen(column->name), out);
 		fputs("=\"", out);
-		put_label(text, out);
+		metric_put_label(text, out);
 		fputc('"', out);
 		before = ",";
 	}
@@ -199,11 +199,11 @@ static void put_labels(const struct report *report, const json_t *row, FILE *out
 		fputc('}', out);
 }
 
-static void put_metric(const struct report *report, const struct column *column,
+static void metric_put(const struct report *report, const struct column *column,
 		       const char *command, const json_t *rows, FILE *out)
 {
 	size_t stem;
-	const struct unit *unit = unit_of(column->name, &stem);
+	const struct unit *unit = metric_unit(column->name, &stem);
 	char metric[128];
 	double value;
 
@@ -217,7 +217,7 @@ static void put_metric(const struct report *report, const struct column *column,
 		if (!report_value(column, row, report->style.now_ns, &value))
 			continue;
 		fputs(metric, out);
-		put_labels(report, row, out);
+		metric_put_labels(report, row, out);
 		fprintf(out, " %.15g\n", value * unit->scale);
 	}
 }
@@ -225,6 +225,6 @@ static void put_metric(const struct report *report, const struct column *column,
 void report_prom(const struct report *report, const char *command, const json_t *rows, FILE *out)
 {
 	for (size_t i = 0; i < report->count; i++)
-		if (is_metric(&report->columns[i]))
-			put_metric(report, &report->columns[i], command, rows, out);
+		if (column_is_metric(&report->columns[i]))
+			metric_put(report, &report->columns[i], command, rows, out);
 }
