@@ -70,7 +70,7 @@ void cli_pause(const struct cli *cli)
 	nanosleep(&delay, NULL);
 }
 
-static bool repeats(const struct cli *cli)
+static bool cli_repeats(const struct cli *cli)
 {
 	return cli->watch || (cli->samples != CLI_ANY && cli->samples > 1);
 }
@@ -79,7 +79,8 @@ bool cli_wants_sample(const struct cli *cli, int64_t done)
 {
 	if (!done)
 		return true;
-	if (ferror(stdout) || !repeats(cli) || (cli->samples != CLI_ANY && done >= cli->samples))
+	if (ferror(stdout) || !cli_repeats(cli) ||
+	    (cli->samples != CLI_ANY && done >= cli->samples))
 		return false;
 	cli_pause(cli);
 	return true;
@@ -87,7 +88,7 @@ bool cli_wants_sample(const struct cli *cli, int64_t done)
 
 void cli_next_sample(const struct cli *cli, bool first)
 {
-	if (!repeats(cli))
+	if (!cli_repeats(cli))
 		return;
 	if (cli->clears)
 		fputs("\033[H\033[2J", stdout);

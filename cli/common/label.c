@@ -10,17 +10,17 @@
 
 #define SUFFIX 4	/* digits of the id: enough for the groups of one job */
 
-static const char *name_of(const json_t *row)
+static const char *label_name(const json_t *row)
 {
 	return json_string_value(report_get(row, "comm_name|name"));
 }
 
-static const char *id_of(const json_t *row)
+static const char *label_id(const json_t *row)
 {
 	return json_string_value(report_get(row, "comm_id"));
 }
 
-static const char *suffix_of(const char *id)
+static const char *label_suffix(const char *id)
 {
 	size_t len = strlen(id);
 
@@ -29,7 +29,7 @@ static const char *suffix_of(const char *id)
 
 void label_learn(json_t *names, const json_t *row)
 {
-	const char *name = name_of(row), *id = id_of(row);
+	const char *name = label_name(row), *id = label_id(row);
 	json_t *ids;
 
 	if (!name || !id)
@@ -58,11 +58,11 @@ void label_rows(json_t *rows, const json_t *names)
 	size_t i;
 
 	json_array_foreach(rows, i, row) {
-		const char *name = name_of(row), *id = id_of(row);
+		const char *name = label_name(row), *id = label_id(row);
 		char label[160];
 
 		if (name && id && json_object_size(json_object_get(names, name)) > 1)
-			snprintf(label, sizeof(label), "%s:%s", name, suffix_of(id));
+			snprintf(label, sizeof(label), "%s:%s", name, label_suffix(id));
 		else if (name || id)
 			snprintf(label, sizeof(label), "%s", name ? name : id);
 		else
@@ -76,7 +76,7 @@ static bool matches_label(const char *wanted, const char *name, const char *id)
 	const char *colon = strrchr(wanted, ':');
 
 	return colon && strlen(name) == (size_t)(colon - wanted) &&
-	       !strncasecmp(wanted, name, strlen(name)) && !strcasecmp(colon + 1, suffix_of(id));
+	       !strncasecmp(wanted, name, strlen(name)) && !strcasecmp(colon + 1, label_suffix(id));
 }
 
 bool label_is(const char *wanted, const char *name, const char *id)
@@ -94,5 +94,5 @@ bool label_is(const char *wanted, const char *name, const char *id)
 
 bool label_matches(const char *wanted, const json_t *row)
 {
-	return label_is(wanted, name_of(row), id_of(row));
+	return label_is(wanted, label_name(row), label_id(row));
 }

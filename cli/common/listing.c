@@ -23,13 +23,13 @@ static bool is_for_people(const struct cli *cli)
 	return cli->format == CLI_TABLE || cli->format == CLI_WIDE;
 }
 
-static int wrong(const char *option, const char *why)
+static int option_wrong(const char *option, const char *why)
 {
 	fprintf(stderr, "ncclinsp: --%s: %s\n", option, why);
 	return CLI_USAGE;
 }
 
-static int choose_fields(struct listing_query *query, const struct listing *listing)
+static int query_choose_fields(struct listing_query *query, const struct listing *listing)
 {
 	char why[128], *unknown = NULL;
 	int r;
@@ -42,7 +42,7 @@ static int choose_fields(struct listing_query *query, const struct listing *list
 		fields_unknown(listing->columns, listing->count, unknown ?: "", why, sizeof(why));
 		free(unknown);
 		if (r)
-			return wrong("fields", r == -ENOENT ? why : "too many fields");
+			return option_wrong("fields", r == -ENOENT ? why : "too many fields");
 	} else if (query->cli->format == CLI_WIDE) {
 		fields_widen(&query->fields, listing->columns, listing->count);
 	} else {
@@ -53,7 +53,7 @@ static int choose_fields(struct listing_query *query, const struct listing *list
 	return CLI_DONE;
 }
 
-static int choose_order(struct listing_query *query, const struct listing *listing)
+static int query_choose_order(struct listing_query *query, const struct listing *listing)
 {
 	const char *name = query->cli->sort;
 	char why[128];
@@ -69,10 +69,10 @@ static int choose_order(struct listing_query *query, const struct listing *listi
 	if (query->sort)
 		return CLI_DONE;
 	fields_unknown(listing->columns, listing->count, name, why, sizeof(why));
-	return wrong("sort", why);
+	return option_wrong("sort", why);
 }
 
-static int choose_filters(struct listing_query *query, const struct listing *listing)
+static int query_choose_filters(struct listing_query *query, const struct listing *listing)
 {
 	const struct cli_list *list = &query->cli->filters;
 	char why[128];
@@ -80,7 +80,7 @@ static int choose_filters(struct listing_query *query, const struct listing *lis
 	filter_init(&query->filter, listing->columns, listing->count);
 	for (size_t i = 0; i < list->count; i++)
 		if (filter_add(&query->filter, list->text[i], why, sizeof(why)))
-			return wrong("filter", why);
+			return option_wrong("filter", why);
 	return CLI_DONE;
 }
 
@@ -93,11 +93,11 @@ bool listing_begin(struct listing_query *query, const struct cli *cli,
 		*code = CLI_DONE;
 		return false;
 	}
-	*code = choose_fields(query, listing);
+	*code = query_choose_fields(query, listing);
 	if (!*code)
-		*code = choose_order(query, listing);
+		*code = query_choose_order(query, listing);
 	if (!*code)
-		*code = choose_filters(query, listing);
+		*code = query_choose_filters(query, listing);
 	return !*code;
 }
 
@@ -143,7 +143,7 @@ bool listing_filters(const struct cli *cli)
 }
 
 __attribute__((format(printf, 3, 4)))
-static void add(char *buf, size_t size, const char *format, ...)
+static void text_add(char *buf, size_t size, const char *format, ...)
 {
 	size_t used = strlen(buf);
 	va_list args;
@@ -169,22 +169,23 @@ void listing_tell_filters(const struct cli *cli, char *buf, size_t size)
 	*buf = '\0';
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		if (texts[i].value)
-			add(buf, size, "--%s %s", texts[i].option, texts[i].value);
+			text_add(buf, size, "--%s %s", texts[i].option, texts[i].value);
 	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
 		if (numbers[i].value != CLI_ANY)
-			add(buf, size, "--%s %lld", numbers[i].option, (long long)numbers[i].value);
+			text_add(buf, size, "--%s %lld", numbers[i].option,
+				 (long long)numbers[i].value);
 	if (cli->uid != CLI_ANY)
-		add(buf, size, "--user with uid %lld", (long long)cli->uid);
+		text_add(buf, size, "--user with uid %lld", (long long)cli->uid);
 	if (cli->older_ns) {
 		text_duration(age, sizeof(age), cli->older_ns);
-		add(buf, size, "--older-than %s", age);
+		text_add(buf, size, "--older-than %s", age);
 	}
 	for (size_t i = 0; i < cli->filters.count; i++)
-		add(buf, size, "%s", cli->filters.text[i]);
+		text_add(buf, size, "%s", cli->filters.text[i]);
 }
 
 /* Is the answer printed otherwise than it came? */
-static bool changes(const struct cli *cli)
+static bool listing_changes(const struct cli *cli)
 {
 	return listing_filters(cli) || cli->fields || cli->sort;
 }
@@ -205,7 +206,7 @@ json_t *listing_comms(const struct cli *cli)
  * A name that one communicator of these rows has may be another's as well that is not
  * among them; one that is has perhaps ended, and the daemon does not know it any more.
  */
-static void label_all(const struct cli *cli, const struct listing *listing, json_t *rows)
+static void rows_label(const struct cli *cli, const struct listing *listing, json_t *rows)
 {
 	json_t *names = listing->offline ? label_names(NULL) : listing_comms(cli), *row;
 	size_t i;
@@ -219,7 +220,7 @@ static void label_all(const struct cli *cli, const struct listing *listing, json
 /* ---- rows ----------------------------------------------------------------- */
 
 /* The answer's rows, borrowed but for the array. */
-static json_t *answered_rows(const struct listing *listing, json_t *root)
+static json_t *listing_answered_rows(const struct listing *listing, json_t *root)
 {
 	if (!listing->array)
 		return json_pack("[O]", root);
@@ -242,7 +243,7 @@ json_t *listing_dressed(const json_t *rows, listing_dress *dress)
 }
 
 /* The table's rows, each with its source; none of them is the answer's own. */
-static json_t *shape(const struct listing *listing, const json_t *answered)
+static json_t *listing_shape(const struct listing *listing, const json_t *answered)
 {
 	json_t *rows = listing->reshape ? listing->reshape(answered)
 					: listing_dressed(answered, listing->dress), *row;
@@ -254,14 +255,14 @@ static json_t *shape(const struct listing *listing, const json_t *answered)
 	return rows;
 }
 
-static json_t *select_rows(const struct listing_query *query, const struct listing *listing,
-			   const json_t *answered)
+static json_t *query_select_rows(const struct listing_query *query, const struct listing *listing,
+				 const json_t *answered)
 {
-	json_t *rows = shape(listing, answered), *wanted = json_array(), *row;
+	json_t *rows = listing_shape(listing, answered), *wanted = json_array(), *row;
 	size_t i;
 
-	if (is_for_people(query->cli) || changes(query->cli))
-		label_all(query->cli, listing, rows);
+	if (is_for_people(query->cli) || listing_changes(query->cli))
+		rows_label(query->cli, listing, rows);
 	json_array_foreach(rows, i, row)
 		if (listing_wants(query, row))
 			json_array_append(wanted, row);
@@ -273,7 +274,7 @@ static json_t *select_rows(const struct listing_query *query, const struct listi
 
 /* ---- printing ------------------------------------------------------------- */
 
-struct sample {
+struct listing_sample {
 	struct cli *cli;
 	const struct listing *listing;
 	struct report report;
@@ -283,7 +284,7 @@ struct sample {
 	bool first;
 };
 
-static bool wants_header(const struct sample *sample, struct listing_query *query)
+static bool sample_wants_header(const struct listing_sample *sample, struct listing_query *query)
 {
 	int every = sample->listing->header_every;
 
@@ -295,10 +296,10 @@ static bool wants_header(const struct sample *sample, struct listing_query *quer
 	return true;
 }
 
-static void print_rows(struct sample *sample, struct listing_query *query, int width)
+static void sample_print_rows(struct listing_sample *sample, struct listing_query *query, int width)
 {
 	const struct cli *cli = sample->cli;
-	bool header = wants_header(sample, query);
+	bool header = sample_wants_header(sample, query);
 	struct line line;
 
 	report_fit(&sample->report, sample->rows, width);
@@ -314,7 +315,7 @@ static void print_rows(struct sample *sample, struct listing_query *query, int w
 	}
 }
 
-static int print_table(struct sample *sample, struct listing_query *query)
+static int sample_print_table(struct listing_sample *sample, struct listing_query *query)
 {
 	const struct cli *cli = sample->cli;
 
@@ -322,12 +323,12 @@ static int print_table(struct sample *sample, struct listing_query *query)
 		cli_next_sample(cli, sample->first);
 	if (sample->listing->page && !cli->fields)
 		return sample->listing->page(sample->cli, sample->rows, sample->first);
-	print_rows(sample, query, cli->format == CLI_WIDE ? CLI_ANY_WIDTH : cli->columns);
+	sample_print_rows(sample, query, cli->format == CLI_WIDE ? CLI_ANY_WIDTH : cli->columns);
 	return 0;
 }
 
 /* The answer's own rows behind those of the table. */
-static json_t *sources(const struct sample *sample)
+static json_t *sample_sources(const struct listing_sample *sample)
 {
 	json_t *array, *row;
 	size_t i;
@@ -340,7 +341,7 @@ static json_t *sources(const struct sample *sample)
 	return array;
 }
 
-static json_t *objects(const struct sample *sample)
+static json_t *sample_objects(const struct listing_sample *sample)
 {
 	json_t *array = json_array(), *row;
 	size_t i;
@@ -351,16 +352,17 @@ static json_t *objects(const struct sample *sample)
 }
 
 /* Prints the daemon's answer, with all its digits, unless something else was asked for. */
-static int print_json(struct sample *sample)
+static int sample_print_json(struct listing_sample *sample)
 {
 	const struct listing *listing = sample->listing;
 	json_t *rows, *answer;
 
-	if (!changes(sample->cli) && !listing->fetch) {
+	if (!listing_changes(sample->cli) && !listing->fetch) {
 		report_answer(client_body(sample->cli->client), stdout);
 		return 0;
 	}
-	rows = sample->cli->fields || listing->fetch ? objects(sample) : sources(sample);
+	rows = sample->cli->fields ||
+		listing->fetch ? sample_objects(sample) : sample_sources(sample);
 	if (listing->array)
 		json_object_set(sample->root, listing->array, rows);
 	answer = listing->array ? sample->root : json_array_get(rows, 0);
@@ -389,7 +391,7 @@ void listing_put(const struct listing_query *query, const struct report *report,
 	}
 }
 
-static int print_lines(struct sample *sample, const struct listing_query *query)
+static int sample_print_lines(struct listing_sample *sample, const struct listing_query *query)
 {
 	if (sample->cli->format == CLI_CSV && sample->cli->header && sample->first)
 		report_csv_header(&sample->report, stdout);
@@ -398,26 +400,26 @@ static int print_lines(struct sample *sample, const struct listing_query *query)
 	return 0;
 }
 
-static int print(struct sample *sample, struct listing_query *query)
+static int sample_print(struct listing_sample *sample, struct listing_query *query)
 {
 	switch (sample->cli->format) {
 	case CLI_JSON:
-		return print_json(sample);
+		return sample_print_json(sample);
 	case CLI_JSONL:
 	case CLI_CSV:
-		return print_lines(sample, query);
+		return sample_print_lines(sample, query);
 	case CLI_PROM:
 		report_prom(&sample->report, sample->cli->command, sample->rows, stdout);
 		return 0;
 	}
-	return print_table(sample, query);
+	return sample_print_table(sample, query);
 }
 
 /* ---- one sample ----------------------------------------------------------- */
 
 /* JSON shows the answer itself, and so all of it. */
-static int fetch_rows(struct cli *cli, const struct listing *listing, const char *target,
-		      json_t **root)
+static int listing_fetch_rows(struct cli *cli, const struct listing *listing, const char *target,
+			      json_t **root)
 {
 	char some[1024];
 
@@ -428,8 +430,8 @@ static int fetch_rows(struct cli *cli, const struct listing *listing, const char
 	return client_get(cli->client, some, root);
 }
 
-static int fetch(struct listing_query *query, struct cli *cli, const struct listing *listing,
-		 const char *target, json_t **root)
+static int query_fetch(struct listing_query *query, struct cli *cli, const struct listing *listing,
+		       const char *target, json_t **root)
 {
 	json_decref(query->members);
 	query->members = NULL;
@@ -440,11 +442,11 @@ static int fetch(struct listing_query *query, struct cli *cli, const struct list
 			return r;
 	}
 	return listing->fetch ? listing->fetch(cli, listing->arg, root)
-			      : fetch_rows(cli, listing, target, root);
+			      : listing_fetch_rows(cli, listing, target, root);
 }
 
 /* Prints the note beside the table, on stderr: true when there was something to say. */
-static bool say_note(const struct sample *sample)
+static bool sample_say_note(const struct listing_sample *sample)
 {
 	char text[512];
 
@@ -455,7 +457,7 @@ static bool say_note(const struct sample *sample)
 	return true;
 }
 
-static int code_of(const struct sample *sample, bool noted)
+static int sample_code(const struct listing_sample *sample, bool noted)
 {
 	const struct cli *cli = sample->cli;
 	char filters[256];
@@ -471,29 +473,29 @@ static int code_of(const struct sample *sample, bool noted)
 	return CLI_NOTHING;
 }
 
-static int take_sample(struct listing_query *query, struct cli *cli,
-		       const struct listing *listing, const char *target, bool first)
+static int query_take_sample(struct listing_query *query, struct cli *cli,
+			     const struct listing *listing, const char *target, bool first)
 {
 	const struct report_style style = cli_report_style(cli);
-	struct sample sample = { .cli = cli, .listing = listing, .first = first };
+	struct listing_sample sample = { .cli = cli, .listing = listing, .first = first };
 	int r, code;
 
-	r = fetch(query, cli, listing, target, &sample.root);
+	r = query_fetch(query, cli, listing, target, &sample.root);
 	if (r)
 		return cli_fail(cli, r);
 	report_init(&sample.report, query->columns, query->count, &style);
-	sample.answered = answered_rows(listing, sample.root);
-	sample.rows = select_rows(query, listing, sample.answered);
-	r = print(&sample, query);
+	sample.answered = listing_answered_rows(listing, sample.root);
+	sample.rows = query_select_rows(query, listing, sample.answered);
+	r = sample_print(&sample, query);
 	fflush(stdout);
-	code = r ? cli_fail(cli, r) : code_of(&sample, say_note(&sample));
+	code = r ? cli_fail(cli, r) : sample_code(&sample, sample_say_note(&sample));
 	json_decref(sample.rows);
 	json_decref(sample.answered);
 	json_decref(sample.root);
 	return code;
 }
 
-static bool goes_on(int code)
+static bool listing_goes_on(int code)
 {
 	return code == CLI_DONE || code == CLI_NOTHING || code == CLI_FINDING;
 }
@@ -504,8 +506,8 @@ int listing_run(struct cli *cli, const struct listing *listing, const char *targ
 	int code;
 
 	if (listing_begin(&query, cli, listing, &code))
-		for (int64_t i = 0; goes_on(code) && cli_wants_sample(cli, i); i++)
-			code = take_sample(&query, cli, listing, target, !i);
+		for (int64_t i = 0; listing_goes_on(code) && cli_wants_sample(cli, i); i++)
+			code = query_take_sample(&query, cli, listing, target, !i);
 	listing_end(&query);
 	return code;
 }
