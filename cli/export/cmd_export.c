@@ -21,7 +21,7 @@
 #define ASK_MS	     2000
 
 /* One process's. */
-struct file {
+struct export_file {
 	json_int_t pid;
 	FILE *out;
 };
@@ -34,8 +34,8 @@ struct export {
 	json_t *comms;		/* answer of /v1/comms; NULL: none yet */
 	uint64_t asked_ns;
 	char host[256];
-	LIST(struct file) files;
-	json_t *numbers;	/* operations written so far, by number_key() */
+	LIST(struct export_file) files;
+	json_t *numbers;	/* operations written so far, by comm_number_key() */
 	uint64_t until_ns;	/* the end; 0: until interrupted */
 	int64_t left;		/* operations; CLI_ANY: no end */
 	uint64_t written, untimed, derived, lost;
@@ -44,10 +44,10 @@ struct export {
 
 /* ---- files ----------------------------------------------------------------------------- */
 
-static struct file *open_file(struct export *e, json_int_t pid)
+static struct export_file *file_open_for(struct export *e, json_int_t pid)
 {
 	char path[4096];
-	struct file *file;
+	struct export_file *file;
 	FILE *out;
 
 	snprintf(path, sizeof(path), "%s/%s-pid%lld.log", e->cli->inspector_dir, e->host,
@@ -58,19 +58,19 @@ static struct file *open_file(struct export *e, json_int_t pid)
 		return NULL;
 	}
 	file = must(list_append(&e->files));
-	*file = (struct file){ pid, out };
+	*file = (struct export_file){ pid, out };
 	return file;
 }
 
-static struct file *file_of(struct export *e, json_int_t pid)
+static struct export_file *export_file_of(struct export *e, json_int_t pid)
 {
 	for (size_t i = 0; i < e->files.n; i++)
 		if (e->files.at[i].pid == pid)
 			return &e->files.at[i];
-	return open_file(e, pid);
+	return file_open_for(e, pid);
 }
 
-static void close_files(struct export *e)
+static void export_close_files(struct export *e)
 {
 	for (size_t i = 0; i < e->files.n; i++)
 		if (fclose(e->files.at[i].out) && !e->error)
@@ -78,7 +78,7 @@ static void close_files(struct export *e)
 }
 
 /* Made, or empty: what is there already is not mixed with what comes. */
-static int prepare_directory(const char *path)
+static int directory_prepare(const char *path)
 {
 	struct dirent *entry;
 	DIR *dir;
@@ -103,7 +103,7 @@ static int prepare_directory(const char *path)
 
 /* ---- operations ------------------------------------------------------------------------ */
 
-static const json_t *find_comm(const struct export *e, const json_t *op)
+static const json_t *export_find_comm(const struct export *e, const json_t *op)
 {
 	const json_t *comm;
 	size_t i;
@@ -116,9 +116,9 @@ static const json_t *find_comm(const struct export *e, const json_t *op)
 }
 
 /* Over how many nodes; 0: nobody knows. */
-static json_int_t nnodes_of(struct export *e, const json_t *op)
+static json_int_t export_nnodes(struct export *e, const json_t *op)
 {
-	const json_t *comm = find_comm(e, op);
+	const json_t *comm = export_find_comm(e, op);
 	uint64_t now_ns = cli_now_ns();
 
 	if (!comm && now_ns - e->asked_ns > ASK_AGAIN_NS) {
@@ -126,13 +126,13 @@ static json_int_t nnodes_of(struct export *e, const json_t *op)
 		json_decref(e->comms);
 		e->comms = NULL;
 		client_get(e->asks, "/v1/comms?fields=comm_id,nranks,nnodes", &e->comms);
-		comm = find_comm(e, op);
+		comm = export_find_comm(e, op);
 	}
 	return json_integer_value(json_object_get(comm, "nnodes"));
 }
 
 /* NCCL counts no sends and receives: they are counted here. */
-static void number_key(char *key, size_t size, const json_t *op)
+static void comm_number_key(char *key, size_t size, const json_t *op)
 {
 	snprintf(key, size, "%lld/%.24s/%lld/%.24s",
 		 (long long)json_integer_value(json_object_get(op, "pid")),
@@ -141,9 +141,10 @@ static void number_key(char *key, size_t size, const json_t *op)
 		 json_string_value(json_object_get(op, "func")) ?: "-");
 }
 
-static void put_record(struct export *e, const json_t *op, const json_t *record)
+static void export_put_record(struct export *e, const json_t *op, const json_t *record)
 {
-	struct file *file = file_of(e, json_integer_value(json_object_get(op, "pid")));
+	struct export_file *file = export_file_of(e,
+						  json_integer_value(json_object_get(op, "pid")));
 
 	if (!file)
 		return;
@@ -154,7 +155,7 @@ static void put_record(struct export *e, const json_t *op, const json_t *record)
 		e->written++;
 }
 
-static void take_operation(struct export *e, json_t *op)
+static void export_take_operation(struct export *e, json_t *op)
 {
 	struct inspector_context context = { .host = e->host };
 	json_t *rows = json_pack("[O]", op), *record = NULL;
@@ -165,13 +166,13 @@ static void take_operation(struct export *e, json_t *op)
 	json_decref(rows);
 	if (!listing_wants(&e->query, op))
 		return;
-	context.nnodes = nnodes_of(e, op);
+	context.nnodes = export_nnodes(e, op);
 	context.real_offset_ns = cli_real_offset_ns();
-	number_key(key, sizeof(key), op);
+	comm_number_key(key, sizeof(key), op);
 	context.number = json_integer_value(json_object_get(e->numbers, key));
 	switch (inspector_record(op, &context, &record)) {
 	case INSPECTOR_WRITTEN:
-		put_record(e, op, record);
+		export_put_record(e, op, record);
 		json_object_set_new(e->numbers, key, json_integer(context.number + 1));
 		break;
 	case INSPECTOR_UNTIMED:
@@ -185,33 +186,33 @@ static void take_operation(struct export *e, json_t *op)
 
 /* ---- the stream ------------------------------------------------------------------------ */
 
-static bool is_over(const struct export *e)
+static bool export_is_over(const struct export *e)
 {
 	return interrupt_came() || e->error || (e->until_ns && cli_now_ns() >= e->until_ns) ||
 	       (e->left != CLI_ANY && e->written >= (uint64_t)e->left);
 }
 
-static bool goes_on(void *arg)
+static bool export_goes_on(void *arg)
 {
-	return !is_over(arg);
+	return !export_is_over(arg);
 }
 
-static int on_line(void *arg, const char *text, size_t len)
+static int export_on_line(void *arg, const char *text, size_t len)
 {
 	struct export *e = arg;
 	json_t *event = intake_read(text, len, NULL);
 	const char *kind = json_string_value(json_object_get(event, "kind")) ?: "";
 
 	if (!strcmp(kind, "collective"))
-		take_operation(e, event);
+		export_take_operation(e, event);
 	else if (!strcmp(kind, "lost"))
 		e->lost += (uint64_t)json_integer_value(json_object_get(event, "n"));
 	json_decref(event);
-	return is_over(e);
+	return export_is_over(e);
 }
 
 /* *lost: records of all processes that one sees.  As client_get(). */
-static int read_status(struct export *e, json_int_t *lost)
+static int export_read_status(struct export *e, json_int_t *lost)
 {
 	json_t *status;
 	int r = client_get(e->cli->client, "/v1/status", &status);
@@ -226,7 +227,7 @@ static int read_status(struct export *e, json_int_t *lost)
 }
 
 /* Tells what was written, what is missing, and why: nobody finds that out from the files. */
-static void tell(const struct export *e, json_int_t records)
+static void export_tell(const struct export *e, json_int_t records)
 {
 	const char *dir = e->cli->inspector_dir;
 
@@ -250,39 +251,40 @@ static void tell(const struct export *e, json_int_t records)
 		fprintf(stderr, "ncclinsp: cannot write into %s: %s\n", dir, strerror(e->error));
 }
 
-static int outcome(const struct export *e, int r, json_int_t records)
+static int export_outcome(const struct export *e, int r, json_int_t records)
 {
-	tell(e, records);
+	export_tell(e, records);
 	if (r < 0)
 		return cli_fail(e->cli, r);
 	if (e->error || e->lost || records > 0)
 		return CLI_FAILED;
-	if (!is_over(e)) {
+	if (!export_is_over(e)) {
 		fprintf(stderr, "ncclinsp: the daemon ended the stream; what came is kept\n");
 		return CLI_NO_DAEMON;
 	}
 	return e->written ? CLI_DONE : CLI_NOTHING;
 }
 
-static int follow(struct export *e)
+static int export_follow(struct export *e)
 {
 	struct cli *cli = e->cli;
 	json_int_t before, after;
-	int r = read_status(e, &before), code;
+	int r = export_read_status(e, &before), code;
 
 	if (!r && members_asked(cli))
 		r = members_get(cli, &e->query.members);
 	if (r)
 		return cli_fail(cli, r);
-	code = prepare_directory(cli->inspector_dir);
+	code = directory_prepare(cli->inspector_dir);
 	if (code)
 		return code;
 	interrupt_catch();
-	r = client_stream_while(cli->client, "/v1/stream?kinds=collective", on_line, goes_on, e);
-	close_files(e);
+	r = client_stream_while(cli->client, "/v1/stream?kinds=collective", export_on_line,
+				export_goes_on, e);
+	export_close_files(e);
 	if (r < 0)
-		return outcome(e, r, 0);
-	return outcome(e, r, read_status(e, &after) ? 0 : after - before);
+		return export_outcome(e, r, 0);
+	return export_outcome(e, r, export_read_status(e, &after) ? 0 : after - before);
 }
 
 int cmd_export(struct cli *cli)
@@ -298,7 +300,7 @@ int cmd_export(struct cli *cli)
 		e.asks = client_new(client_socket(cli->client), ASK_MS);
 		if (cli->for_ns)
 			e.until_ns = cli_now_ns() + cli->for_ns;
-		code = follow(&e);
+		code = export_follow(&e);
 		json_decref(e.names);
 		json_decref(e.comms);
 		client_free(e.asks);
