@@ -19,7 +19,7 @@ static const struct column columns[] = {
 };
 
 /* The place where somebody would have to look to change it. */
-static json_t *from(const json_t *row, const char *file)
+static json_t *setting_from(const json_t *row, const char *file)
 {
 	const char *source = json_string_value(json_object_get(row, "source")) ?: "-";
 	const char *name = json_string_value(json_object_get(row, "name")) ?: "-";
@@ -33,7 +33,7 @@ static json_t *from(const json_t *row, const char *file)
 }
 
 /* The step until a change is in force: nothing in the file helps against an option. */
-static const char *change(const json_t *row)
+static const char *setting_change(const json_t *row)
 {
 	const char *source = json_string_value(json_object_get(row, "source")) ?: "";
 	bool by_file = !strcmp(source, "file") || !strcmp(source, "default");
@@ -44,7 +44,7 @@ static const char *change(const json_t *row)
 }
 
 /* Was the file written after the daemon read it?  Not known: null. */
-static json_t *is_newer(const json_t *root)
+static json_t *config_is_newer(const json_t *root)
 {
 	const char *file = json_string_value(json_object_get(root, "file"));
 	const json_t *read = json_object_get(root, "read_mono_ns");
@@ -58,7 +58,7 @@ static json_t *is_newer(const json_t *root)
 			    read_ns);
 }
 
-static int fetch_daemon(struct cli *cli, void *arg, json_t **root)
+static int daemon_fetch(struct cli *cli, void *arg, json_t **root)
 {
 	int r = client_get(cli->client, "/v1/config", root);
 	const char *file;
@@ -70,15 +70,15 @@ static int fetch_daemon(struct cli *cli, void *arg, json_t **root)
 		return r;
 	file = json_string_value(json_object_get(*root, "file"));
 	json_array_foreach(json_object_get(*root, "settings"), i, row) {
-		json_object_set_new(row, "from", from(row, file));
-		json_object_set_new(row, "change", json_string(change(row)));
+		json_object_set_new(row, "from", setting_from(row, file));
+		json_object_set_new(row, "change", json_string(setting_change(row)));
 	}
-	json_object_set_new(*root, "file_newer", is_newer(*root));
+	json_object_set_new(*root, "file_newer", config_is_newer(*root));
 	return 0;
 }
 
 /* The worst first: each hides that the next may be true. */
-static bool note_daemon(const json_t *answer, char *text, size_t size)
+static bool daemon_note(const json_t *answer, char *text, size_t size)
 {
 	const char *why = json_string_value(json_object_get(answer, "refused_why"));
 	const char *file = json_string_value(json_object_get(answer, "file")) ?: "-";
@@ -100,7 +100,7 @@ static bool note_daemon(const json_t *answer, char *text, size_t size)
 	return why || json_is_true(json_object_get(answer, "file_newer")) || pending;
 }
 
-static bool note_process(const json_t *answer, char *text, size_t size)
+static bool process_note(const json_t *answer, char *text, size_t size)
 {
 	const json_t *rows = json_object_get(answer, "settings");
 	const json_t *plugin = json_object_get(json_array_get(rows, 0), "value");
@@ -112,7 +112,7 @@ static bool note_process(const json_t *answer, char *text, size_t size)
 	return true;
 }
 
-static int fetch_process(struct cli *cli, void *arg, json_t **root)
+static int process_fetch(struct cli *cli, void *arg, json_t **root)
 {
 	json_t *row;
 	size_t i;
@@ -120,11 +120,11 @@ static int fetch_process(struct cli *cli, void *arg, json_t **root)
 	(void)cli;
 	*root = json_incref(arg);
 	json_array_foreach(json_object_get(*root, "settings"), i, row)
-		json_object_set_new(row, "from", from(row, NULL));
+		json_object_set_new(row, "from", setting_from(row, NULL));
 	return 0;
 }
 
-static int refuse(int64_t pid, int error)
+static int process_refuse(int64_t pid, int error)
 {
 	fprintf(stderr, "ncclinsp: the environment of process %lld cannot be read: %s; %s\n",
 		(long long)pid, error == -ENOENT ? "there is none" : strerror(-error),
@@ -136,17 +136,17 @@ static int refuse(int64_t pid, int error)
 	return error == -EACCES || error == -EPERM ? CLI_NO_RIGHT : CLI_FAILED;
 }
 
-static int show_process(struct cli *cli, int64_t pid)
+static int process_show(struct cli *cli, int64_t pid)
 {
 	json_t *rows, *root;
 	int r = variables_read(pid, &rows), code;
 
 	if (r)
-		return refuse(pid, r);
+		return process_refuse(pid, r);
 	root = json_pack("{s:I, s:o}", "pid", (json_int_t)pid, "settings", rows);
 	code = listing_run(cli, &(struct listing){
 		.array = "settings", LISTING_COLUMNS(columns), .nothing = "no setting",
-		.fetch = fetch_process, .arg = root, .note = note_process, .offline = true,
+		.fetch = process_fetch, .arg = root, .note = process_note, .offline = true,
 	}, NULL);
 	json_decref(root);
 	return code;
@@ -156,10 +156,10 @@ int cmd_config(struct cli *cli)
 {
 	static const struct listing daemon = {
 		.array = "settings", LISTING_COLUMNS(columns), .nothing = "no setting",
-		.fetch = fetch_daemon, .note = note_daemon, .offline = true,
+		.fetch = daemon_fetch, .note = daemon_note, .offline = true,
 	};
 	int64_t pid = cli->pid;
 
 	cli->pid = CLI_ANY;	/* it says whose settings, and filters no row */
-	return pid == CLI_ANY ? listing_run(cli, &daemon, NULL) : show_process(cli, pid);
+	return pid == CLI_ANY ? listing_run(cli, &daemon, NULL) : process_show(cli, pid);
 }

@@ -40,7 +40,7 @@ void doctor_say(struct doctor *doctor, const char *check, enum doctor_state stat
 					states[state], "text", text, "next", next));
 }
 
-static int fetch(struct cli *cli, void *arg, json_t **root)
+static int checks_fetch(struct cli *cli, void *arg, json_t **root)
 {
 	struct doctor doctor = { .cli = cli, .rows = json_array() };
 
@@ -52,65 +52,65 @@ static int fetch(struct cli *cli, void *arg, json_t **root)
 	return 0;
 }
 
-static const char *text_of(const json_t *row, const char *key)
+static const char *check_text(const json_t *row, const char *key)
 {
 	return json_string_value(json_object_get(row, key)) ?: "";
 }
 
-static enum doctor_state state_of(const json_t *row)
+static enum doctor_state check_state(const json_t *row)
 {
 	for (int i = 0; i < DOCTOR_FAILED; i++)
-		if (!strcmp(text_of(row, "state"), states[i]))
+		if (!strcmp(check_text(row, "state"), states[i]))
 			return (enum doctor_state)i;
 	return DOCTOR_FAILED;
 }
 
-static const json_t *first_in_state(const json_t *rows, enum doctor_state state)
+static const json_t *checks_first_in(const json_t *rows, enum doctor_state state)
 {
 	json_t *row;
 	size_t i;
 
 	json_array_foreach((json_t *)rows, i, row)
-		if (state_of(row) == state)
+		if (check_state(row) == state)
 			return row;
 	return NULL;
 }
 
-static void put_check(struct frame *frame, const json_t *row)
+static void check_put(struct frame *frame, const json_t *row)
 {
 	char text[DOCTOR_PATH + 512];
 
-	snprintf(text, sizeof(text), "%-9s%-11s%s", states[state_of(row)], text_of(row, "check"),
-		 text_of(row, "text"));
-	prose_put(frame, attrs[state_of(row)], 0, INDENT, text);
-	if (*text_of(row, "next"))
-		prose_put(frame, LINE_PLAIN, INDENT, INDENT, text_of(row, "next"));
+	snprintf(text, sizeof(text), "%-9s%-11s%s", states[check_state(row)],
+		 check_text(row, "check"), check_text(row, "text"));
+	prose_put(frame, attrs[check_state(row)], 0, INDENT, text);
+	if (*check_text(row, "next"))
+		prose_put(frame, LINE_PLAIN, INDENT, INDENT, check_text(row, "next"));
 }
 
 /* The end, which is all that most people read: the worst, and what to do. */
-static void put_sum(struct frame *frame, const json_t *rows)
+static void checks_put_sum(struct frame *frame, const json_t *rows)
 {
-	const json_t *worst = first_in_state(rows, DOCTOR_FAILED);
+	const json_t *worst = checks_first_in(rows, DOCTOR_FAILED);
 	enum doctor_state state = worst ? DOCTOR_FAILED : DOCTOR_WARNING;
 	char text[DOCTOR_PATH + 512];
 
 	frame_add(frame);
-	worst = worst ?: first_in_state(rows, DOCTOR_WARNING);
+	worst = worst ?: checks_first_in(rows, DOCTOR_WARNING);
 	if (worst)
 		snprintf(text, sizeof(text), "%s: %s: %s",
 			 state == DOCTOR_FAILED ? "The first thing that is wrong"
 						: "The data flows; look at",
-			 text_of(worst, "check"), text_of(worst, "text"));
+			 check_text(worst, "check"), check_text(worst, "text"));
 	else
 		snprintf(text, sizeof(text), "All is well: the data flows.");
 	prose_put(frame, worst ? attrs[state] : LINE_GOOD, 0, 4, text);
-	if (!worst || !*text_of(worst, "next"))
+	if (!worst || !*check_text(worst, "next"))
 		return;
-	snprintf(text, sizeof(text), "What to do: %s", text_of(worst, "next"));
+	snprintf(text, sizeof(text), "What to do: %s", check_text(worst, "next"));
 	prose_put(frame, LINE_PLAIN, 0, 4, text);
 }
 
-static int page(struct cli *cli, const json_t *rows, bool first)
+static int checks_page(struct cli *cli, const json_t *rows, bool first)
 {
 	struct frame frame;
 	json_t *row;
@@ -119,20 +119,20 @@ static int page(struct cli *cli, const json_t *rows, bool first)
 	(void)first;
 	prose_begin(&frame, cli, PROSE_WIDEST);
 	json_array_foreach((json_t *)rows, i, row)
-		put_check(&frame, row);
-	put_sum(&frame, rows);
+		check_put(&frame, row);
+	checks_put_sum(&frame, rows);
 	prose_end(&frame, cli);
 	return 0;
 }
 
 /* A daemon that is not there has an exit code of its own, as everywhere. */
-static int code(const json_t *rows)
+static int checks_code(const json_t *rows)
 {
-	const json_t *worst = first_in_state(rows, DOCTOR_FAILED);
+	const json_t *worst = checks_first_in(rows, DOCTOR_FAILED);
 
 	if (!worst)
 		return CLI_DONE;
-	return !strcmp(text_of(worst, "check"), "daemon") ? CLI_NO_DAEMON : CLI_FAILED;
+	return !strcmp(check_text(worst, "check"), "daemon") ? CLI_NO_DAEMON : CLI_FAILED;
 }
 
 int cmd_doctor(struct cli *cli)
@@ -140,9 +140,9 @@ int cmd_doctor(struct cli *cli)
 	static const struct listing listing = {
 		.array = "checks",
 		LISTING_COLUMNS(columns),
-		.fetch = fetch,
-		.page = page,
-		.code = code,
+		.fetch = checks_fetch,
+		.page = checks_page,
+		.code = checks_code,
 	};
 
 	return listing_run(cli, &listing, NULL);

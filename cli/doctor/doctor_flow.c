@@ -32,8 +32,8 @@
 static char complaint[512];	/* the library's own, in the child */
 
 __attribute__((format(printf, 5, 6)))
-static void log_to_complaint(int level, unsigned long subsystems, const char *file, int line,
-			     const char *format, ...)
+static void complaint_log(int level, unsigned long subsystems, const char *file, int line,
+			  const char *format, ...)
 {
 	va_list args;
 
@@ -47,7 +47,7 @@ static void log_to_complaint(int level, unsigned long subsystems, const char *fi
 	va_end(args);
 }
 
-static void play_operation(const struct nccl_profiler_v6 *table, void *context)
+static void operation_play(const struct nccl_profiler_v6 *table, void *context)
 {
 	struct nccl_descr_v6 group = { .type = NCCL_GROUP_API };
 	struct nccl_descr_v6 api = { .type = NCCL_COLL_API };
@@ -70,7 +70,7 @@ static void play_operation(const struct nccl_profiler_v6 *table, void *context)
 }
 
 /* Says "ok" or why not on `out`; then lives until `in` ends.  With no name it only loads. */
-static void play(const char *library, const char *name, int in, int out)
+static void library_play(const char *library, const char *name, int in, int out)
 {
 	void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL), *context = NULL;
 	const struct nccl_profiler_v6 *table = handle ? dlsym(handle, TABLE) : NULL;
@@ -84,12 +84,12 @@ static void play(const char *library, const char *name, int in, int out)
 	if (name) {
 		setenv("NCCLINSP_LEVEL", "ops", 1);
 		unsetenv("NCCL_PROFILE_EVENT_MASK");
-		table->init(&context, (uint64_t)getpid(), &mask, name, 1, 1, 0, log_to_complaint);
+		table->init(&context, (uint64_t)getpid(), &mask, name, 1, 1, 0, complaint_log);
 		if (!context || *complaint) {
 			dprintf(out, "%s", *complaint ? complaint : "it records nothing");
 			return;
 		}
-		play_operation(table, context);
+		operation_play(table, context);
 	}
 	dprintf(out, "ok");
 	close(out);
@@ -107,7 +107,7 @@ struct child {
 	char word[512];	/* the child's answer */
 };
 
-static void listen_to(struct child *child, int from)
+static void child_listen(struct child *child, int from)
 {
 	struct pollfd fd = { .fd = from, .events = POLLIN };
 	size_t used = 0;
@@ -124,7 +124,7 @@ static void listen_to(struct child *child, int from)
 		snprintf(child->word, sizeof(child->word), "it ended or hung while it was loaded");
 }
 
-static int start(struct child *child, const char *library, const char *name)
+static int child_start(struct child *child, const char *library, const char *name)
 {
 	int in[2], out[2];
 
@@ -141,19 +141,19 @@ static int start(struct child *child, const char *library, const char *name)
 		close(in[1]);
 		close(out[0]);
 		alarm(3 * PATIENCE_S);
-		play(library, name, in[0], out[1]);
+		library_play(library, name, in[0], out[1]);
 		exit(0);	/* not _exit(): the library says goodbye in a destructor */
 	}
 	close(in[0]);
 	close(out[1]);
 	child->in = in[1];
 	if (child->pid > 0)
-		listen_to(child, out[0]);
+		child_listen(child, out[0]);
 	close(out[0]);
 	return child->pid < 0 ? -EAGAIN : 0;
 }
 
-static void end(struct child *child)
+static void child_end(struct child *child)
 {
 	close(child->in);
 	if (child->pid > 0)
@@ -161,20 +161,20 @@ static void end(struct child *child)
 }
 
 /* "ok", or why the library does not do. */
-static void try_library(const char *library, const char *name, struct child *child)
+static void library_try(const char *library, const char *name, struct child *child)
 {
 	*child = (struct child){ .in = -1 };
-	if (start(child, library, name))
+	if (child_start(child, library, name))
 		snprintf(child->word, sizeof(child->word), "no process can be started");
 }
 
-static bool loads(const char *library, char *why, size_t size)
+static bool library_loads(const char *library, char *why, size_t size)
 {
 	struct child child;
 	bool well;
 
-	try_library(library, NULL, &child);
-	end(&child);
+	library_try(library, NULL, &child);
+	child_end(&child);
 	well = !strcmp(child.word, "ok");
 	if (!well)
 		snprintf(why, size, "%s", child.word);
@@ -182,7 +182,7 @@ static bool loads(const char *library, char *why, size_t size)
 }
 
 /* Looks beside this program, and where it is installed: PREFIX/bin and PREFIX/lib. */
-static bool find_beside(char *library, size_t size)
+static bool library_find_beside(char *library, size_t size)
 {
 	char self[DOCTOR_PATH - 64], why[512];
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -193,14 +193,14 @@ static bool find_beside(char *library, size_t size)
 	for (size_t i = 0; i < 2 && strrchr(self, '/'); i++) {
 		*strrchr(self, '/') = '\0';
 		snprintf(library, size, "%s/%s" LIBRARY, self, i ? "lib/" : "");
-		if (!access(library, R_OK) && loads(library, why, sizeof(why)))
+		if (!access(library, R_OK) && library_loads(library, why, sizeof(why)))
 			return true;
 	}
 	return false;
 }
 
 /* The library this shell would have NCCL load, else the one the linker finds by name. */
-static void wanted_library(char *library, size_t size)
+static void library_wanted(char *library, size_t size)
 {
 	const char *value = getenv("NCCL_PROFILER_PLUGIN");
 
@@ -215,14 +215,14 @@ void doctor_library(struct doctor *doctor)
 {
 	char wanted[DOCTOR_PATH - 32], next[DOCTOR_PATH + 64], why[512] = "";
 
-	wanted_library(wanted, sizeof(wanted));
-	if (loads(wanted, why, sizeof(why))) {
+	library_wanted(wanted, sizeof(wanted));
+	if (library_loads(wanted, why, sizeof(why))) {
 		snprintf(doctor->library, sizeof(doctor->library), "%s", wanted);
 		doctor_say(doctor, "library", DOCTOR_OK, NULL, "%s loads", wanted);
 		return;
 	}
 	if (getenv("NCCL_PROFILER_PLUGIN") ||
-	    !find_beside(doctor->library, sizeof(doctor->library))) {
+	    !library_find_beside(doctor->library, sizeof(doctor->library))) {
 		doctor->library[0] = '\0';
 		doctor_say(doctor, "library", DOCTOR_FAILED,
 			   "install it where the linker looks (make install, ldconfig), or set "
@@ -237,7 +237,7 @@ void doctor_library(struct doctor *doctor)
 
 /* ---- all the way -------------------------------------------------------------------- */
 
-static const json_t *find(const json_t *rows, const char *key, const json_t *value)
+static const json_t *rows_find(const json_t *rows, const char *key, const json_t *value)
 {
 	json_t *row;
 	size_t i;
@@ -252,7 +252,7 @@ static const json_t *find(const json_t *rows, const char *key, const json_t *val
 #define FOREIGN	  (-2)	/* the daemon sees its segment, and does not read such */
 
 /* Records, or one of the above.  Names, since pids may be those of another namespace. */
-static long long arrived(struct client *client, const char *name, pid_t pid)
+static long long record_arrived(struct client *client, const char *name, pid_t pid)
 {
 	json_t *comms = NULL, *processes = NULL, *wanted = json_string(name);
 	json_t *number = json_integer(pid);
@@ -261,10 +261,10 @@ static long long arrived(struct client *client, const char *name, pid_t pid)
 
 	if (!client_get(client, "/v1/comms", &comms) &&
 	    !client_get(client, "/v1/processes", &processes)) {
-		comm = find(json_object_get(comms, "comms"), "name", wanted);
+		comm = rows_find(json_object_get(comms, "comms"), "name", wanted);
 		member = json_array_get(json_object_get(comm, "local_ranks"), 0);
-		process = find(json_object_get(processes, "processes"), "pid",
-			       json_object_get(member, "pid"));
+		process = rows_find(json_object_get(processes, "processes"), "pid",
+				    json_object_get(member, "pid"));
 		records = comm ? json_integer_value(json_object_get(process, "records")) : 0;
 		if (!comm && foreign_has(processes, number))
 			records = FOREIGN;
@@ -276,14 +276,14 @@ static long long arrived(struct client *client, const char *name, pid_t pid)
 	return records;
 }
 
-static void wait_for(struct doctor *doctor, const char *name, pid_t pid)
+static void record_wait_for(struct doctor *doctor, const char *name, pid_t pid)
 {
 	struct timespec pause = { .tv_nsec = POLL_NS };
 	uint64_t begin = cli_now_ns(), spent = 0;
 	long long records = 0;
 
 	while (!records && spent < PATIENCE_S * UINT64_C(1000000000)) {
-		records = arrived(doctor->cli->client, name, pid);
+		records = record_arrived(doctor->cli->client, name, pid);
 		spent = cli_now_ns() - begin;
 		if (!records)
 			nanosleep(&pause, NULL);
@@ -317,11 +317,11 @@ void doctor_flow(struct doctor *doctor)
 	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) < 0)
 		number = cli_now_ns();
 	snprintf(name, sizeof(name), "ncclinsp-doctor-%016" PRIx64, number);
-	try_library(doctor->library, name, &child);
+	library_try(doctor->library, name, &child);
 	if (strcmp(child.word, "ok"))
 		doctor_say(doctor, "flow", DOCTOR_FAILED, NULL, "the library records nothing: %s",
 			   child.word);
 	else
-		wait_for(doctor, name, child.pid);
-	end(&child);
+		record_wait_for(doctor, name, child.pid);
+	child_end(&child);
 }

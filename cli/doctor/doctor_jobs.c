@@ -22,7 +22,7 @@
 
 /* ---- reading ----------------------------------------------------------------- */
 
-static FILE *open_of(const char *proc, const char *pid, const char *name)
+static FILE *proc_open(const char *proc, const char *pid, const char *name)
 {
 	char path[DOCTOR_PATH];
 
@@ -31,9 +31,9 @@ static FILE *open_of(const char *proc, const char *pid, const char *name)
 }
 
 /* The libraries its memory is mapped from. */
-static void read_maps(const char *proc, const char *pid, bool *nccl, bool *plugin)
+static void proc_read_maps(const char *proc, const char *pid, bool *nccl, bool *plugin)
 {
-	FILE *in = open_of(proc, pid, "maps");
+	FILE *in = proc_open(proc, pid, "maps");
 	char *line = NULL;
 	size_t room = 0;
 
@@ -48,9 +48,9 @@ static void read_maps(const char *proc, const char *pid, bool *nccl, bool *plugi
 }
 
 /* A variable it was started with; NULL: not set, or not to be read. */
-static json_t *read_variable(const char *proc, const char *pid, const char *name)
+static json_t *proc_read_variable(const char *proc, const char *pid, const char *name)
 {
-	FILE *in = open_of(proc, pid, "environ");
+	FILE *in = proc_open(proc, pid, "environ");
 	json_t *value = NULL;
 	size_t room = 0, len = strlen(name);
 	char *entry = NULL;
@@ -64,9 +64,9 @@ static json_t *read_variable(const char *proc, const char *pid, const char *name
 	return value;
 }
 
-static json_t *read_command(const char *proc, const char *pid)
+static json_t *proc_read_command(const char *proc, const char *pid)
 {
-	FILE *in = open_of(proc, pid, "comm");
+	FILE *in = proc_open(proc, pid, "comm");
 	char name[64] = "";
 
 	if (in && fgets(name, sizeof(name), in))
@@ -77,9 +77,9 @@ static json_t *read_command(const char *proc, const char *pid)
 }
 
 /* Its pid in each pid namespace that it is in, the daemon's own among them. */
-static json_t *read_pids(const char *proc, const char *pid)
+static json_t *proc_read_pids(const char *proc, const char *pid)
 {
-	FILE *in = open_of(proc, pid, "status");
+	FILE *in = proc_open(proc, pid, "status");
 	json_t *pids = json_pack("[I]", (json_int_t)atoll(pid));
 	char line[512];
 
@@ -98,9 +98,9 @@ static json_t *read_pids(const char *proc, const char *pid)
 }
 
 /* When it began, in the kernel's ticks; 0: not known. */
-static json_int_t read_start(const char *proc, const char *pid)
+static json_int_t proc_read_start(const char *proc, const char *pid)
 {
-	FILE *in = open_of(proc, pid, "stat");
+	FILE *in = proc_open(proc, pid, "stat");
 	char text[1024], state;
 	size_t len = in ? fread(text, 1, sizeof(text) - 1, in) : 0;
 
@@ -111,7 +111,7 @@ static json_int_t read_start(const char *proc, const char *pid)
 }
 
 /* Does it see other mounts than the node's first process, or we?  Who cannot be asked: no. */
-static bool has_own_mounts(const char *proc, const char *pid)
+static bool proc_has_own_mounts(const char *proc, const char *pid)
 {
 	char path[DOCTOR_PATH];
 	struct stat first, own;
@@ -127,7 +127,7 @@ static bool has_own_mounts(const char *proc, const char *pid)
 }
 
 /* Does the directory of segments mean another one there?  Who cannot be asked: no. */
-static bool has_foreign_shm(const char *proc, const char *pid, const char *shm_dir)
+static bool proc_has_foreign_shm(const char *proc, const char *pid, const char *shm_dir)
 {
 	char path[2 * DOCTOR_PATH];
 	struct stat here, there;
@@ -141,7 +141,7 @@ static bool has_foreign_shm(const char *proc, const char *pid, const char *shm_d
 }
 
 /* Is `path` there, as that process sees it?  Who cannot be asked: yes. */
-static bool is_there(const char *proc, const char *pid, const char *path, struct stat *st)
+static bool path_is_there(const char *proc, const char *pid, const char *path, struct stat *st)
 {
 	char seen[2 * DOCTOR_PATH];
 
@@ -150,9 +150,9 @@ static bool is_there(const char *proc, const char *pid, const char *path, struct
 }
 
 /* Does it look for its level elsewhere than in the file `control`, of the daemon? */
-static bool has_foreign_control(const char *proc, const char *pid, const char *control)
+static bool proc_has_foreign_control(const char *proc, const char *pid, const char *control)
 {
-	json_t *own = read_variable(proc, pid, "NCCLINSP_CONTROL");
+	json_t *own = proc_read_variable(proc, pid, "NCCLINSP_CONTROL");
 	const char *path = json_string_value(own);
 	struct stat here, there = { 0 };
 	bool seen;
@@ -161,42 +161,42 @@ static bool has_foreign_control(const char *proc, const char *pid, const char *c
 		json_decref(own);
 		return false;
 	}
-	seen = is_there(proc, pid, path && *path ? path : NCI_CONTROL_PATH, &there);
+	seen = path_is_there(proc, pid, path && *path ? path : NCI_CONTROL_PATH, &there);
 	json_decref(own);
 	return !seen || (there.st_ino && (here.st_dev != there.st_dev ||
 					  here.st_ino != there.st_ino));
 }
 
 /* A path that NCCL is to load, and which is none. */
-static bool lacks_library(const char *proc, const char *pid, const json_t *plugin)
+static bool proc_lacks_library(const char *proc, const char *pid, const json_t *plugin)
 {
 	const char *path = json_string_value(plugin);
 	struct stat st;
 
-	return path && path[0] == '/' && !is_there(proc, pid, path, &st);
+	return path && path[0] == '/' && !path_is_there(proc, pid, path, &st);
 }
 
-static void add_process(json_t *jobs, const char *proc, const char *pid, const char *shm_dir,
-			const char *control)
+static void jobs_add_process(json_t *jobs, const char *proc, const char *pid, const char *shm_dir,
+			     const char *control)
 {
 	json_t *own_dir, *value;
 	bool nccl, plugin;
 
-	read_maps(proc, pid, &nccl, &plugin);
+	proc_read_maps(proc, pid, &nccl, &plugin);
 	if (!nccl && !plugin)
 		return;
-	own_dir = read_variable(proc, pid, "NCCLINSP_SHM_DIR") ?: json_string(NCI_SHM_DIR);
-	value = read_variable(proc, pid, "NCCL_PROFILER_PLUGIN");
+	own_dir = proc_read_variable(proc, pid, "NCCLINSP_SHM_DIR") ?: json_string(NCI_SHM_DIR);
+	value = proc_read_variable(proc, pid, "NCCL_PROFILER_PLUGIN");
 	json_array_append_new(
 		jobs, json_pack("{s:I s:o s:I s:o s:b s:b s:b s:b s:b s:b s:o?}", "pid",
-				(json_int_t)atoll(pid), "pids", read_pids(proc, pid), "start",
-				read_start(proc, pid), "command", read_command(proc, pid),
+				(json_int_t)atoll(pid), "pids", proc_read_pids(proc, pid), "start",
+				proc_read_start(proc, pid), "command", proc_read_command(proc, pid),
 				"loaded", plugin, "lacks_library",
-				lacks_library(proc, pid, value), "other_dir",
+				proc_lacks_library(proc, pid, value), "other_dir",
 				strcmp(json_string_value(own_dir) ?: "", shm_dir) != 0,
-				"own_mounts", has_own_mounts(proc, pid),
-				"foreign_shm", has_foreign_shm(proc, pid, shm_dir),
-				"foreign_control", has_foreign_control(proc, pid, control),
+				"own_mounts", proc_has_own_mounts(proc, pid),
+				"foreign_shm", proc_has_foreign_shm(proc, pid, shm_dir),
+				"foreign_control", proc_has_foreign_control(proc, pid, control),
 				"plugin", value));
 	json_decref(own_dir);
 }
@@ -209,7 +209,7 @@ json_t *doctor_scan(const char *proc, const char *shm_dir, const char *control)
 
 	while (dir && (entry = readdir(dir)))
 		if (isdigit((unsigned char)entry->d_name[0]) && atoll(entry->d_name) != getpid())
-			add_process(jobs, proc, entry->d_name, shm_dir, control);
+			jobs_add_process(jobs, proc, entry->d_name, shm_dir, control);
 	if (dir)
 		closedir(dir);
 	return jobs;
@@ -217,7 +217,7 @@ json_t *doctor_scan(const char *proc, const char *shm_dir, const char *control)
 
 /* ---- judging ----------------------------------------------------------------- */
 
-static bool has_pid(const json_t *pids, const json_t *pid)
+static bool pids_have(const json_t *pids, const json_t *pid)
 {
 	json_t *one;
 	size_t i;
@@ -233,7 +233,7 @@ static bool has_pid(const json_t *pids, const json_t *pid)
  * segment is named by that which it has for itself, and by when it began, which no other
  * process with one of these numbers did.
  */
-static bool is_row_of(const json_t *row, const json_t *job)
+static bool row_is_of_job(const json_t *row, const json_t *job)
 {
 	const char *segment = json_string_value(json_object_get(row, "segment"));
 	json_int_t began = json_integer_value(json_object_get(job, "start"));
@@ -243,23 +243,23 @@ static bool is_row_of(const json_t *row, const json_t *job)
 	bool is;
 
 	if (!segment || sscanf(segment, NCI_FILE_PREFIX "%*u.%lld.%lld", &number, &start) != 2)
-		return has_pid(pids, json_object_get(row, "pid"));
+		return pids_have(pids, json_object_get(row, "pid"));
 	if (began && began != start)
 		return false;
 	own = json_integer(number);
-	is = has_pid(pids, json_object_get(row, "pid")) || (began && has_pid(pids, own));
+	is = pids_have(pids, json_object_get(row, "pid")) || (began && pids_have(pids, own));
 	json_decref(own);
 	return is;
 }
 
 /* Its row among them, or NULL. */
-static const json_t *row_of(const json_t *job, const json_t *known)
+static const json_t *job_row(const json_t *job, const json_t *known)
 {
 	json_t *row;
 	size_t i;
 
 	json_array_foreach((json_t *)known, i, row)
-		if (is_row_of(row, job))
+		if (row_is_of_job(row, job))
 			return row;
 	return NULL;
 }
@@ -313,17 +313,17 @@ static const struct {
 			 "NCCL tried to load" },
 };
 
-static int judge(const json_t *job, const json_t *answer)
+static int job_judge(const json_t *job, const json_t *answer)
 {
 	const char *plugin = json_string_value(json_object_get(job, "plugin"));
-	const json_t *row = row_of(job, json_object_get(answer, "processes"));
+	const json_t *row = job_row(job, json_object_get(answer, "processes"));
 
 	if (json_is_true(json_object_get(job, "loaded"))) {
 		if (row && json_is_false(json_object_get(row, "steerable")))
 			return OLD;
 		if (row)
 			return json_is_true(json_object_get(job, "foreign_control")) ? DEAF : WELL;
-		if (row_of(job, json_object_get(answer, "foreign")))
+		if (job_row(job, json_object_get(answer, "foreign")))
 			return FOREIGN;
 		if (json_is_true(json_object_get(job, "other_dir")))
 			return json_is_true(json_object_get(job, "own_mounts")) ? UNSEEN_INSIDE
@@ -343,7 +343,7 @@ json_t *doctor_judge(const json_t *jobs, const json_t *answer)
 	size_t i;
 
 	json_array_foreach((json_t *)jobs, i, job) {
-		int is = judge(job, answer);
+		int is = job_judge(job, answer);
 
 		if (is == WELL)
 			continue;
@@ -358,7 +358,7 @@ json_t *doctor_judge(const json_t *jobs, const json_t *answer)
 }
 
 /* The other rows that say the same: "; the same: 12, 13 and 5 more". */
-static void put_same(const json_t *rows, size_t first, char *out, size_t size)
+static void group_put(const json_t *rows, size_t first, char *out, size_t size)
 {
 	const json_t *text = json_object_get(json_array_get(rows, first), "text"), *row;
 	size_t same = 0, len = 0;
@@ -378,7 +378,7 @@ static void put_same(const json_t *rows, size_t first, char *out, size_t size)
 }
 
 /* A job has many processes: those of which the same is to be said share a row. */
-static void say_group(struct doctor *doctor, const json_t *rows, size_t first)
+static void group_say(struct doctor *doctor, const json_t *rows, size_t first)
 {
 	const json_t *row = json_array_get(rows, first), *text = json_object_get(row, "text");
 	char others[NAMED * 24 + 48];
@@ -386,7 +386,7 @@ static void say_group(struct doctor *doctor, const json_t *rows, size_t first)
 	for (size_t i = 0; i < first; i++)
 		if (json_equal(text, json_object_get(json_array_get(rows, i), "text")))
 			return;		/* was said with that one */
-	put_same(rows, first, others, sizeof(others));
+	group_put(rows, first, others, sizeof(others));
 	doctor_say(doctor, "jobs",
 		   (enum doctor_state)json_integer_value(json_object_get(row, "state")),
 		   json_string_value(json_object_get(row, "next")), "process %lld (%s) %s%s",
@@ -395,7 +395,7 @@ static void say_group(struct doctor *doctor, const json_t *rows, size_t first)
 		   others);
 }
 
-static json_t *ask_and_judge(struct doctor *doctor, const json_t *jobs)
+static json_t *jobs_judge(struct doctor *doctor, const json_t *jobs)
 {
 	json_t *answer = NULL, *rows;
 
@@ -406,7 +406,7 @@ static json_t *ask_and_judge(struct doctor *doctor, const json_t *jobs)
 	return rows;
 }
 
-static bool any_failed(const json_t *rows)
+static bool rows_failed(const json_t *rows)
 {
 	json_t *row;
 	size_t i;
@@ -418,9 +418,9 @@ static bool any_failed(const json_t *rows)
 }
 
 /* Root without CAP_SYS_PTRACE, as in a container, sees of no stranger what it has loaded. */
-static bool may_look_at_all(void)
+static bool doctor_may_look_at_all(void)
 {
-	FILE *in = open_of("/proc", "1", "maps");
+	FILE *in = proc_open("/proc", "1", "maps");
 
 	if (!in)
 		return false;
@@ -428,15 +428,15 @@ static bool may_look_at_all(void)
 	return true;
 }
 
-static void say_none(struct doctor *doctor)
+static void doctor_say_none(struct doctor *doctor)
 {
 	doctor_say(doctor, "jobs", DOCTOR_OK, NULL,
 		   geteuid() ? "no process of this user uses NCCL now (root sees all users')"
-		   : may_look_at_all() ? "no process uses NCCL now"
+		   : doctor_may_look_at_all() ? "no process uses NCCL now"
 		   : "who uses NCCL is not known: without CAP_SYS_PTRACE that is not to be seen");
 }
 
-static void say_jobs(struct doctor *doctor, const json_t *jobs, const json_t *rows)
+static void doctor_say_jobs(struct doctor *doctor, const json_t *jobs, const json_t *rows)
 {
 	size_t all = json_array_size(jobs), unseen = 0;
 	json_t *row;
@@ -445,17 +445,18 @@ static void say_jobs(struct doctor *doctor, const json_t *jobs, const json_t *ro
 	json_array_foreach((json_t *)rows, i, row)
 		unseen += !json_is_true(json_object_get(row, "watched"));
 	if (!all)
-		say_none(doctor);
+		doctor_say_none(doctor);
 	else if (all > unseen)
 		doctor_say(doctor, "jobs", DOCTOR_OK, NULL,
 			   "%zu of %zu processes that use NCCL are watched%s", all - unseen, all,
-			   geteuid() || may_look_at_all() ? "" : "; others may not be looked at");
+			   geteuid() ||
+			   doctor_may_look_at_all() ? "" : "; others may not be looked at");
 	for (i = 0; i < json_array_size(rows); i++)
-		say_group(doctor, rows, i);
+		group_say(doctor, rows, i);
 }
 
 /* One reason stands for all: who wants each has `ncclinsp level`. */
-static void say_kernels(struct doctor *doctor)
+static void doctor_say_kernels(struct doctor *doctor)
 {
 	const char *reason = NULL, *kernels;
 	size_t live = 0, never = 0, i;
@@ -500,18 +501,18 @@ void doctor_jobs(struct doctor *doctor)
 	if (json_is_string(report_get(doctor->status, "control.error")))
 		control = NULL;		/* has been said; nobody can look at it */
 	jobs = doctor_scan("/proc", doctor_shm_dir(), control);
-	rows = ask_and_judge(doctor, jobs);
-	if (any_failed(rows)) {	/* a process that has just begun may be unseen yet */
+	rows = jobs_judge(doctor, jobs);
+	if (rows_failed(rows)) {	/* a process that has just begun may be unseen yet */
 		nanosleep(&pause, NULL);
 		json_decref(rows);
-		rows = ask_and_judge(doctor, jobs);
+		rows = jobs_judge(doctor, jobs);
 	}
 	if (rows)
-		say_jobs(doctor, jobs, rows);
+		doctor_say_jobs(doctor, jobs, rows);
 	else
 		doctor_say(doctor, "jobs", DOCTOR_FAILED, NULL, "%s",
 			   client_error(doctor->cli->client));
 	json_decref(jobs);
 	json_decref(rows);
-	say_kernels(doctor);
+	doctor_say_kernels(doctor);
 }

@@ -110,14 +110,14 @@ void doctor_daemon(struct doctor *doctor)
 	doctor_say(doctor, "daemon", DOCTOR_FAILED, next ? next + 2 : NULL, "%s", text);
 }
 
-static const char *text_at(const json_t *row, const char *path)
+static const char *row_text(const json_t *row, const char *path)
 {
 	return json_string_value(report_get(row, path));
 }
 
 void doctor_version(struct doctor *doctor)
 {
-	const char *version = text_at(doctor->status, "version");
+	const char *version = row_text(doctor->status, "version");
 
 	if (!doctor->status)
 		return;
@@ -131,7 +131,7 @@ void doctor_version(struct doctor *doctor)
 
 void doctor_loop(struct doctor *doctor)
 {
-	const char *loop = text_at(doctor->status, "loop");
+	const char *loop = row_text(doctor->status, "loop");
 	bool fast = loop && !strcmp(loop, "io_uring");
 
 	if (doctor->status)
@@ -141,7 +141,7 @@ void doctor_loop(struct doctor *doctor)
 			   "the daemon's loop is %s", loop ?: "unknown");
 }
 
-static bool read_line(const char *path, char *line, int size)
+static bool path_read_line(const char *path, char *line, int size)
 {
 	FILE *in = fopen(path, "re");
 	bool got = in && fgets(line, size, in);
@@ -162,7 +162,7 @@ void doctor_clock(struct doctor *doctor)
 					    "hyperv_clocksource_tsc_page" };
 	char source[64];
 
-	if (!read_line(path, source, sizeof(source))) {
+	if (!path_read_line(path, source, sizeof(source))) {
 		doctor_say(doctor, "clock", DOCTOR_WARNING, NULL, "%s cannot be read", path);
 		return;
 	}
@@ -192,8 +192,8 @@ static const char *control_hint(const char *path, char hint[CONTROL_HINT])
 
 void doctor_control(struct doctor *doctor)
 {
-	const char *path = text_at(doctor->status, "control.path");
-	const char *error = text_at(doctor->status, "control.error");
+	const char *path = row_text(doctor->status, "control.path");
+	const char *error = row_text(doctor->status, "control.error");
 	char hint[CONTROL_HINT];
 
 	if (!path)
@@ -240,10 +240,10 @@ static const struct exporter_kind *exporter_kind(const char *name)
 
 static void say_exporter(struct doctor *doctor, const json_t *exporter)
 {
-	const char *name = text_at(exporter, "kind") ?: "-", *at = text_at(exporter, "at") ?: "-";
+	const char *name = row_text(exporter, "kind") ?: "-", *at = row_text(exporter, "at") ?: "-";
 	const struct exporter_kind *kind = exporter_kind(name);
 	const json_t *last = report_get(exporter, "last_mono_ns");
-	const char *error = text_at(exporter, "error");
+	const char *error = row_text(exporter, "error");
 	json_int_t failed = json_integer_value(report_get(exporter, "failed"));
 	uint64_t now_ns = cli_now_ns(), then_ns = (uint64_t)json_integer_value(last);
 	uint64_t age_ns = now_ns > then_ns ? now_ns - then_ns : 0;

@@ -9,7 +9,7 @@
 
 #include "cli/table/report.h"
 
-static json_int_t number_at(const json_t *row, const char *path)
+static json_int_t foreign_number(const json_t *row, const char *path)
 {
 	return json_integer_value(report_get(row, path));
 }
@@ -18,7 +18,8 @@ bool foreign_tell(const json_t *processes, char *text, size_t size)
 {
 	const json_t *rows = json_object_get(processes, "foreign");
 	const json_t *row = json_array_get(rows, 0);
-	json_int_t reads = number_at(processes, "abi_major"), writes = number_at(row, "abi_major");
+	json_int_t reads = foreign_number(processes, "abi_major"),
+		writes = foreign_number(row, "abi_major");
 	size_t count = json_array_size(rows);
 	char more[32] = "";
 
@@ -27,7 +28,7 @@ bool foreign_tell(const json_t *processes, char *text, size_t size)
 	if (count > 1)
 		snprintf(more, sizeof(more), " and %zu more", count - 1);
 	snprintf(text, size, "not watched: process %lld%s, whose plugin writes format %lld; the "
-		 "daemon reads format %lld: %s", (long long)number_at(row, "pid"), more,
+		 "daemon reads format %lld: %s", (long long)foreign_number(row, "pid"), more,
 		 (long long)writes, (long long)reads,
 		 writes > reads ? "it is the older one, restart it (systemctl restart ncclinspd) "
 				  "or upgrade it"

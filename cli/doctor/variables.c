@@ -44,7 +44,7 @@ static const char *const of_launchers[] = {
 };
 
 /* All of its variables, by name; other processes' need a right. */
-static int read_environment(int64_t pid, json_t **all)
+static int environment_read_of(int64_t pid, json_t **all)
 {
 	char path[64], *entry = NULL;
 	size_t room = 0;
@@ -75,8 +75,8 @@ static int read_environment(int64_t pid, json_t **all)
 	return r;
 }
 
-static void add(json_t *rows, const char *name, const json_t *value, const char *fallback,
-		const char *help)
+static void variables_add(json_t *rows, const char *name, const json_t *value, const char *fallback,
+			  const char *help)
 {
 	json_array_append_new(rows, json_pack("{s:s, s:s?, s:s, s:s}", "name", name, "value",
 					      value ? json_string_value(value) : fallback,
@@ -84,21 +84,21 @@ static void add(json_t *rows, const char *name, const json_t *value, const char 
 					      "help", help));
 }
 
-static void add_set(json_t *rows, const json_t *all, const char *const *names, size_t n,
-		    const char *help)
+static void variables_add_set(json_t *rows, const json_t *all, const char *const *names, size_t n,
+			      const char *help)
 {
 	for (size_t i = 0; i < n; i++) {
 		const json_t *value = json_object_get(all, names[i]);
 
 		if (value)
-			add(rows, names[i], value, NULL, help);
+			variables_add(rows, names[i], value, NULL, help);
 	}
 }
 
 int variables_read(int64_t pid, json_t **rows)
 {
 	json_t *all = NULL;
-	int r = read_environment(pid, &all);
+	int r = environment_read_of(pid, &all);
 
 	if (r)
 		return r == -ESRCH ? -ENOENT : r;
@@ -108,11 +108,12 @@ int variables_read(int64_t pid, json_t **rows)
 		bool is_set = value && *json_string_value(value);
 
 		/* An empty variable is not set, for the plugin. */
-		add(*rows, always[i].name, is_set ? value : NULL, always[i].fallback,
-		    always[i].help);
+		variables_add(*rows, always[i].name, is_set ? value : NULL, always[i].fallback,
+			      always[i].help);
 	}
-	add_set(*rows, all, gone, ARRAY_LEN(gone), "not read any more; NCCLINSP_KERNELS is");
-	add_set(*rows, all, of_launchers, ARRAY_LEN(of_launchers), "of the job, copied");
+	variables_add_set(*rows, all, gone, ARRAY_LEN(gone),
+			  "not read any more; NCCLINSP_KERNELS is");
+	variables_add_set(*rows, all, of_launchers, ARRAY_LEN(of_launchers), "of the job, copied");
 	json_decref(all);
 	return 0;
 }
