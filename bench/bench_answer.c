@@ -48,7 +48,7 @@ static void note_turn(void)
 }
 
 /* A minute of operations, so many a second that the log and each cell are full. */
-static void fill(uint32_t cells)
+static void answer_fill(uint32_t cells)
 {
 	struct op op = {
 		.has_comm_id = true, .comm_id = FX_COMM_ID, .comm_name = "dp", .nranks = RANKS,
@@ -77,7 +77,7 @@ static void fill(uint32_t cells)
 }
 
 /* All links that there is room for, each with five slices of eight sizes. */
-static void fill_links(void)
+static void answer_fill_links(void)
 {
 	static struct comm comm = {
 		.ready = true, .has_id = true, .id = FX_COMM_ID, .nranks = 256,
@@ -105,7 +105,7 @@ static void fill_links(void)
 	}
 }
 
-static int by_value(const void *a, const void *b)
+static int bytes_by_value(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
@@ -127,13 +127,13 @@ static void write_exemplar(void)
 	free(e);
 }
 
-static void measure(const struct question *q)
+static void question_measure(const struct question *q)
 {
 	uint64_t hold[ROUNDS], total = 0;
 
 	fx_serve_open(NULL);
-	fill_links();
-	fill(q->cells);
+	answer_fill_links();
+	answer_fill(q->cells);
 	fx.turn = note_turn;
 	for (int i = 0; i < ROUNDS; i++) {
 		uint64_t from = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -149,7 +149,7 @@ static void measure(const struct question *q)
 		total += clock_ns(CLOCK_THREAD_CPUTIME_ID) - from;
 	}
 	fx_serve_close();
-	qsort(hold, ROUNDS, sizeof(*hold), by_value);
+	qsort(hold, ROUNDS, sizeof(*hold), bytes_by_value);
 	printf("%-38s %9.0f %9.0f %11.1f %s\n", q->name, (double)hold[ROUNDS / 2] / 1e3,
 	       (double)hold[ROUNDS - 1] / 1e3, (double)total / ROUNDS / 1e6,
 	       hold[ROUNDS / 2] <= BOUND_NS ? "ok" : "too long");
@@ -157,7 +157,7 @@ static void measure(const struct question *q)
 
 START_TEST(answers)
 {
-	measure(&questions[_i]);
+	question_measure(&questions[_i]);
 }
 END_TEST
 

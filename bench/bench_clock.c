@@ -16,20 +16,20 @@
 static const uint64_t delays_us[] = { 2, 5, 15, 50, 200 };
 static const uint64_t leads_us[] = { 10, 80, 1000 };
 
-static int by_value(const void *left, const void *right)
+static int delays_by_value(const void *left, const void *right)
 {
 	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
 
 	return (a > b) - (a < b);
 }
 
-static double percentile(uint64_t *of, int n, int percent)
+static double delays_percentile(uint64_t *of, int n, int percent)
 {
-	qsort(of, (size_t)n, sizeof(*of), by_value);
+	qsort(of, (size_t)n, sizeof(*of), delays_by_value);
 	return (double)of[(n - 1) * percent / 100] / 1e3;
 }
 
-static void run(uint64_t delay_us, uint64_t lead_us)
+static void clock_run(uint64_t delay_us, uint64_t lead_us)
 {
 	static uint64_t error[KERNELS], width[KERNELS];
 	struct gpuclock *c;
@@ -56,8 +56,8 @@ static void run(uint64_t delay_us, uint64_t lead_us)
 	gpuclock_free(c);
 	printf("| %llu | %llu | %.2f | %.2f | %.2f | %.2f | %d of %d |\n",
 	       (unsigned long long)delay_us, (unsigned long long)lead_us,
-	       percentile(error, n, 50), percentile(error, n, 100), percentile(width, n, 50),
-	       percentile(width, n, 100), outside, n);
+	       delays_percentile(error, n, 50), delays_percentile(error, n, 100),
+	       delays_percentile(width, n, 50), delays_percentile(width, n, 100), outside, n);
 }
 
 int main(void)
@@ -66,6 +66,6 @@ int main(void)
 	       "| --- | --- | --- | --- | --- | --- | --- |\n");
 	for (size_t i = 0; i < sizeof(delays_us) / sizeof(*delays_us); i++)
 		for (size_t k = 0; k < sizeof(leads_us) / sizeof(*leads_us); k++)
-			run(delays_us[i], leads_us[k]);
+			clock_run(delays_us[i], leads_us[k]);
 	return 0;
 }

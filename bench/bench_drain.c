@@ -23,12 +23,12 @@ static struct shmring ring[JOBS];
 static struct shmring_lane *lane[JOBS];
 static struct fx_daemon fx;
 
-static double seconds(uint64_t ns)
+static double drain_seconds(uint64_t ns)
 {
 	return (double)ns / 1e9;
 }
 
-static uint64_t timed_poll(void)
+static uint64_t drain_timed_poll(void)
 {
 	uint64_t begin = loop_clock_ns();
 
@@ -36,38 +36,38 @@ static uint64_t timed_poll(void)
 	return loop_clock_ns() - begin;
 }
 
-static void fill_lanes(uint64_t from, void (*publish)(struct shmring_lane *, uint64_t))
+static void lanes_fill(uint64_t from, void (*publish)(struct shmring_lane *, uint64_t))
 {
 	for (int i = 0; i < JOBS; i++)
 		for (uint64_t n = from; n < from + PER_ROUND; n++)
 			publish(lane[i], n);
 }
 
-static void measure(const char *what, int rounds,
-		    void (*publish)(struct shmring_lane *, uint64_t))
+static void drain_measure(const char *what, int rounds,
+			  void (*publish)(struct shmring_lane *, uint64_t))
 {
 	uint64_t before = fx.seen.events, ns = 0;
 
 	for (int i = 0; i < rounds; i++) {
-		fill_lanes((uint64_t)i * PER_ROUND, publish);
-		ns += timed_poll();
+		lanes_fill((uint64_t)i * PER_ROUND, publish);
+		ns += drain_timed_poll();
 	}
 	before = fx.seen.events - before;
 	printf("%-16s %8.2f million records/s   %6.1f ns/record\n", what,
-	       (double)before / seconds(ns) / 1e6, (double)ns / (double)before);
+	       (double)before / drain_seconds(ns) / 1e6, (double)ns / (double)before);
 }
 
-static void measure_idle(void)
+static void drain_measure_idle(void)
 {
 	uint64_t ns = 0;
 
 	for (int i = 0; i < IDLE_POLLS; i++)
-		ns += timed_poll();
+		ns += drain_timed_poll();
 	printf("%-16s %8.2f us/poll\n", "8 idle processes", (double)ns / IDLE_POLLS / 1e3);
 }
 
 /* A segment's name has the pid in it; more than one of ours need another each. */
-static void open_jobs(void)
+static void jobs_open(void)
 {
 	char name[80], path[160], to[160];
 
@@ -83,7 +83,7 @@ static void open_jobs(void)
 	}
 }
 
-static void attach_jobs(void)
+static void jobs_attach(void)
 {
 	struct process *const *list;
 
@@ -102,12 +102,12 @@ int main(int argc, char **argv)
 
 	if (!fx_daemon_open(&fx, FX_EPOLL))
 		return EXIT_FAILURE;
-	open_jobs();
-	attach_jobs();
-	timed_poll();
-	measure("one line each", rounds, fx_job_publish);
-	measure("two lines each", rounds, fx_job_publish_coll);
-	measure_idle();
+	jobs_open();
+	jobs_attach();
+	drain_timed_poll();
+	drain_measure("one line each", rounds, fx_job_publish);
+	drain_measure("two lines each", rounds, fx_job_publish_coll);
+	drain_measure_idle();
 	fx_daemon_close(&fx);
 	return EXIT_SUCCESS;
 }

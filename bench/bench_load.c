@@ -45,14 +45,14 @@ static uint64_t end_ns;
 
 /* ---- a job ------------------------------------------------------------------ */
 
-static void sleep_until(uint64_t ns)
+static void thread_sleep_until(uint64_t ns)
 {
 	struct timespec ts = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
 
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
 }
 
-static void *play(void *arg)
+static void *thread_play(void *arg)
 {
 	uint64_t per_second = load->rate / load->processes / load->threads;
 	uint64_t begin = clock_ns(CLOCK_MONOTONIC), now, seq = 0;
@@ -63,12 +63,12 @@ static void *play(void *arg)
 
 		while (seq * RECORDS_PER_PLAY < due)
 			stream_play(plugin, context, seq++);
-		sleep_until(now + PERIOD_NS);
+		thread_sleep_until(now + PERIOD_NS);
 	}
 	return arg;
 }
 
-static void job(void)
+static void job_run(void)
 {
 	void *lib = dlopen(fx_build_path("libnccl-profiler-insp.so"), RTLD_NOW | RTLD_LOCAL);
 	pthread_t thread[8];
@@ -82,7 +82,7 @@ static void job(void)
 	plugin = dlsym(lib, "ncclProfiler_v6");
 	plugin->init(&context, 1, &mask, "load", 1, 2, 0, NULL);
 	for (unsigned int i = 0; i < load->threads; i++)
-		pthread_create(&thread[i], NULL, play, NULL);
+		pthread_create(&thread[i], NULL, thread_play, NULL);
 	for (unsigned int i = 0; i < load->threads; i++)
 		pthread_join(thread[i], NULL);
 	pause();	/* until the figures are taken */
@@ -90,7 +90,7 @@ static void job(void)
 
 /* ---- the daemon -------------------------------------------------------------- */
 
-static pid_t start_daemon(const char *dir)
+static pid_t daemon_launch(const char *dir)
 {
 	char socket[512], state[512];
 	pid_t pid;
@@ -114,13 +114,13 @@ struct figures {
 	uint64_t cpu_ns, records, lost, rss;
 };
 
-static uint64_t integer(const json_t *object, const char *key)
+static uint64_t figure_integer(const json_t *object, const char *key)
 {
 	return (uint64_t)json_integer_value(json_object_get(object, key));
 }
 
 /* Records that were there before the daemon looked are lost to it as well. */
-static uint64_t sum_before(struct client *client)
+static uint64_t figures_sum_before(struct client *client)
 {
 	json_t *root, *process;
 	uint64_t sum = 0;
@@ -129,12 +129,12 @@ static uint64_t sum_before(struct client *client)
 	if (client_get(client, "/v1/processes", &root) < 0)
 		return 0;
 	json_array_foreach(json_object_get(root, "processes"), i, process)
-		sum += integer(json_object_get(process, "lost"), "before");
+		sum += figure_integer(json_object_get(process, "lost"), "before");
 	json_decref(root);
 	return sum;
 }
 
-static struct figures ask(struct client *client)
+static struct figures figures_ask(struct client *client)
 {
 	struct figures f = { 0 };
 	const json_t *ingest;
@@ -148,15 +148,15 @@ static struct figures ask(struct client *client)
 		usleep(20000);
 	}
 	ingest = json_object_get(root, "ingest");
-	f.cpu_ns = integer(root, "cpu_ns");
-	f.rss = integer(root, "rss_bytes");
-	f.records = integer(ingest, "records");
-	f.lost = integer(ingest, "lost") + sum_before(client);
+	f.cpu_ns = figure_integer(root, "cpu_ns");
+	f.rss = figure_integer(root, "rss_bytes");
+	f.records = figure_integer(ingest, "records");
+	f.lost = figure_integer(ingest, "lost") + figures_sum_before(client);
 	json_decref(root);
 	return f;
 }
 
-static void measure(struct client *client, unsigned int seconds)
+static void figures_measure(struct client *client, unsigned int seconds)
 {
 	struct figures from, to;
 	pid_t pid[MAX_PROCESSES];
@@ -166,13 +166,13 @@ static void measure(struct client *client, unsigned int seconds)
 	for (unsigned int i = 0; i < load->processes; i++) {
 		pid[i] = fork();
 		if (pid[i] == 0)
-			job();
+			job_run();
 	}
-	sleep_until(end_ns - seconds * UINT64_C(1000000000));
+	thread_sleep_until(end_ns - seconds * UINT64_C(1000000000));
 	begin = clock_ns(CLOCK_MONOTONIC);
-	from = ask(client);
-	sleep_until(end_ns + UINT64_C(300000000));	/* the last records are read */
-	to = ask(client);
+	from = figures_ask(client);
+	thread_sleep_until(end_ns + UINT64_C(300000000));	/* the last records are read */
+	to = figures_ask(client);
 	printf("%-44s %11.0f %9llu %9llu %7.2f %6.1f\n", load->name,
 	       (double)(to.records - from.records) / seconds,
 	       (unsigned long long)(to.lost - from.lost), (unsigned long long)from.lost,
@@ -210,10 +210,10 @@ int main(int argc, char **argv)
 		load = &loads[i];
 		if (!mkdtemp(dir))
 			return EXIT_FAILURE;
-		daemon = start_daemon(dir);
+		daemon = daemon_launch(dir);
 		client = client_new(NULL, 5000);
-		ask(client);
-		measure(client, seconds);
+		figures_ask(client);
+		figures_measure(client, seconds);
 		fflush(stdout);
 		remove_when_empty(dir);
 		client_free(client);

@@ -21,7 +21,7 @@ static const struct feed_mix mixes[] = {
 	{ "net, 16 channels, 32 proxy ops", 16, 32, 8 },
 };
 
-static uint64_t timed_run(struct feed *f, uint64_t now_ns)
+static uint64_t feed_timed_run(struct feed *f, uint64_t now_ns)
 {
 	uint64_t from = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
@@ -30,7 +30,7 @@ static uint64_t timed_run(struct feed *f, uint64_t now_ns)
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID) - from;
 }
 
-static void run(const struct feed_mix *mix, bool json, bool last)
+static void mix_run(const struct feed_mix *mix, bool json, bool last)
 {
 	uint64_t ns = 0, records = 0, nth = 0;
 	struct feed f;
@@ -40,7 +40,7 @@ static void run(const struct feed_mix *mix, bool json, bool last)
 		f.nrecords = 0;
 		for (uint32_t i = 0; i < BATCH; i++)
 			feed_make(&f, nth++);
-		ns += timed_run(&f, feed_time_ns(nth));
+		ns += feed_timed_run(&f, feed_time_ns(nth));
 		records += (uint64_t)f.nrecords * FEED_PROCESSES;
 	}
 	printf(json ? "\"%s\": {\"records_per_s\": %.0f, \"ns_per_record\": %.1f, "
@@ -60,7 +60,7 @@ int main(int argc, char **argv)
 	if (json)
 		printf("{");
 	for (size_t i = 0; i < n; i++)
-		run(&mixes[i], json, i == n - 1);
+		mix_run(&mixes[i], json, i == n - 1);
 	if (json)
 		printf("}\n");
 	return 0;

@@ -45,7 +45,7 @@ static uint8_t other[OTHER_BYTES];
 
 /* ---- what is measured: n operations, the ticks they took in all ---------------- */
 
-static uint64_t pair(const struct plugin *pl, int n)
+static uint64_t publish_pair(const struct plugin *pl, int n)
 {
 	struct nccl_descr_v6 d = { .type = NCCL_KERNEL_CH, .kernelCh = { 1, 1000000 } };
 	uint64_t from = clock_ticks(TICK);
@@ -59,7 +59,7 @@ static uint64_t pair(const struct plugin *pl, int n)
 	return clock_ticks(TICK) - from;
 }
 
-static uint64_t state(const struct plugin *pl, int n)
+static uint64_t publish_state(const struct plugin *pl, int n)
 {
 	struct nccl_descr_v6 d = { .type = NCCL_KERNEL_CH, .kernelCh = { 1, 1000000 } };
 	union nccl_args_v4 args = { .kernelCh = { 2000000 } };
@@ -76,7 +76,7 @@ static uint64_t state(const struct plugin *pl, int n)
 	return ticks;
 }
 
-static uint64_t stream(const struct plugin *pl, int n)
+static uint64_t publish_stream(const struct plugin *pl, int n)
 {
 	static uint64_t seq;
 	uint64_t from = clock_ticks(TICK);
@@ -86,7 +86,7 @@ static uint64_t stream(const struct plugin *pl, int n)
 	return clock_ticks(TICK) - from;
 }
 
-static uint64_t refused(const struct plugin *pl, int n)
+static uint64_t publish_refused(const struct plugin *pl, int n)
 {
 	struct nccl_descr_v6 d = { .type = NCCL_PROXY_CTRL };
 	uint64_t from = clock_ticks(TICK);
@@ -98,7 +98,7 @@ static uint64_t refused(const struct plugin *pl, int n)
 }
 
 /* Two bare tick reads and one 64-byte store: what start and stop are compared with. */
-static uint64_t bare(const struct plugin *pl, int n)
+static uint64_t publish_bare(const struct plugin *pl, int n)
 {
 	static struct nci_line ring[16384];
 	static uint32_t next;
@@ -124,13 +124,13 @@ static void touch_other_memory(void)
 		((volatile uint8_t *)other)[i]++;
 }
 
-static double hot_ns(measured_fn *fn, const struct plugin *pl, int n)
+static double measured_hot_ns(measured_fn *fn, const struct plugin *pl, int n)
 {
 	return (double)fn(pl, n) * ns_per_tick / n;
 }
 
 /* Each operation by itself; the two ticks around it are taken off. */
-static double cold_ns(measured_fn *fn, const struct plugin *pl, int n)
+static double measured_cold_ns(measured_fn *fn, const struct plugin *pl, int n)
 {
 	uint64_t ticks = 0, around = 0;
 
@@ -144,20 +144,20 @@ static double cold_ns(measured_fn *fn, const struct plugin *pl, int n)
 
 /* ---- rounds --------------------------------------------------------------------- */
 
-static int ascending(const void *a, const void *b)
+static int values_ascending(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
 	return (x > y) - (x < y);
 }
 
-static double median(double *v)
+static double values_median_of(double *v)
 {
-	qsort(v, ROUNDS, sizeof(*v), ascending);
+	qsort(v, ROUNDS, sizeof(*v), values_ascending);
 	return v[ROUNDS / 2];
 }
 
-struct row {
+struct publish_row {
 	const char *name;
 	measured_fn *fn;
 	measured_fn *against;	/* NULL: the floor plugin's same */
@@ -172,39 +172,41 @@ struct row {
 	double ratio[2];
 };
 
-static struct row rows[] = {
-	{ .name = "start+stop", .fn = pair, .against = bare, .hot = 20000, .cold = 20, .per = 1,
-	  .bound = 1.6 },
-	{ .name = "state", .fn = state, .hot = 20000, .cold = 20, .per = 1 },
-	{ .name = "collective, per callback", .fn = stream, .hot = 50, .cold = 10,
+static struct publish_row rows[] = {
+	{ .name = "start+stop", .fn = publish_pair, .against = publish_bare, .hot = 20000,
+	  .cold = 20, .per = 1, .bound = 1.6 },
+	{ .name = "state", .fn = publish_state, .hot = 20000, .cold = 20, .per = 1 },
+	{ .name = "collective, per callback", .fn = publish_stream, .hot = 50, .cold = 10,
 	  .per = STREAM_CALLBACKS, .bound = 1.0 },
-	{ .name = "the same, at level net", .fn = stream, .hot = 50, .cold = 10,
+	{ .name = "the same, at level net", .fn = publish_stream, .hot = 50, .cold = 10,
 	  .per = STREAM_CALLBACKS, .level = "net" },
-	{ .name = "refused start", .fn = refused, .hot = 100000, .cold = 20, .per = 1, .bound = 3,
-	  .in_ns = true, .level = "net" },
+	{ .name = "refused start", .fn = publish_refused, .hot = 100000, .cold = 20, .per = 1,
+	  .bound = 3, .in_ns = true, .level = "net" },
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
-static double one_ns(const struct row *row, measured_fn *fn, const struct plugin *pl, bool cold)
+static double row_one_ns(const struct publish_row *row, measured_fn *fn, const struct plugin *pl,
+			 bool cold)
 {
-	return (cold ? cold_ns(fn, pl, row->cold) : hot_ns(fn, pl, row->hot)) / row->per;
+	return (cold ?
+		measured_cold_ns(fn, pl, row->cold) : measured_hot_ns(fn, pl, row->hot)) / row->per;
 }
 
-static void measure(struct row *row, bool cold)
+static void row_measure(struct publish_row *row, bool cold)
 {
 	static double ns[PLUGINS + 1][ROUNDS], ratio[ROUNDS];
 
 	for (int r = 0; r < ROUNDS; r++) {
 		for (int i = 0; i < PLUGINS; i++)
-			ns[i][r] = one_ns(row, row->fn, &plugins[i], cold);
+			ns[i][r] = row_one_ns(row, row->fn, &plugins[i], cold);
 		ns[PLUGINS][r] = row->against ?
-			one_ns(row, row->against, &plugins[FLOOR], cold) : ns[FLOOR][r];
+			row_one_ns(row, row->against, &plugins[FLOOR], cold) : ns[FLOOR][r];
 		ratio[r] = ns[OURS][r] / ns[PLUGINS][r];
 	}
-	row->ratio[cold] = median(ratio);
-	row->reference[cold] = median(ns[PLUGINS]);
+	row->ratio[cold] = values_median_of(ratio);
+	row->reference[cold] = values_median_of(ns[PLUGINS]);
 	for (int i = 0; i < PLUGINS; i++)
-		row->ns[cold][i] = median(ns[i]);
+		row->ns[cold][i] = values_median_of(ns[i]);
 }
 
 /* Longest single callback of a paced run: per round, and over all rounds. */
@@ -213,7 +215,7 @@ struct longest {
 	double worst_ns[PLUGINS];
 };
 
-static void measure_longest(struct longest *l)
+static void longest_measure(struct longest *l)
 {
 	static double ns[PLUGINS][ROUNDS];
 
@@ -231,35 +233,35 @@ static void measure_longest(struct longest *l)
 				l->worst_ns[i] = ns[i][r];
 		}
 	for (int i = 0; i < PLUGINS; i++)
-		l->median_ns[i] = median(ns[i]);
+		l->median_ns[i] = values_median_of(ns[i]);
 }
 
 /* ---- what callbacks must not do ------------------------------------------------- */
 
-static void init(struct plugin *pl)
+static void plugin_init(struct plugin *pl)
 {
 	static int mask;	/* NCCL has one, for good: the plugin changes it later */
 
 	pl->p->init(&pl->context, 1, &mask, "bench", 1, 2, 0, NULL);
 }
 
-static void prepare(void *arg)
+static void calls_prepare(void *arg)
 {
-	init(arg);
-	stream(arg, 1);		/* the thread's first events: its lane, the names */
+	plugin_init(arg);
+	publish_stream(arg, 1);	/* the thread's first events: its lane, the names */
 }
 
 #define MANY		1000
 #define MANY_CALLBACKS	(MANY * STREAM_CALLBACKS + 2 * MANY + 2 + MANY)
 
-static void many(void *arg)
+static void calls_many(void *arg)
 {
-	stream(arg, MANY);
-	pair(arg, MANY);
-	state(arg, MANY);
+	publish_stream(arg, MANY);
+	publish_pair(arg, MANY);
+	publish_state(arg, MANY);
 }
 
-static void prepare_nothing(void *arg)
+static void calls_prepare_none(void *arg)
 {
 	(void)arg;
 }
@@ -280,7 +282,7 @@ static void do_what_is_counted(void *arg)
 
 static bool counts_are_real(void)
 {
-	struct count c = count_in(prepare_nothing, do_what_is_counted, NULL);
+	struct count c = count_in(calls_prepare_none, do_what_is_counted, NULL);
 
 	return c.allocations == 2 && c.locks == 1 && (c.syscalls == 1 || c.syscalls == -1);
 }
@@ -301,7 +303,7 @@ static void remove_dir(void)
 	rmdir(dir);
 }
 
-static void calibrate(void)
+static void clock_calibrate(void)
 {
 	uint64_t ticks = clock_ticks(TICK), from = clock_ns(CLOCK_MONOTONIC), now;
 
@@ -311,7 +313,7 @@ static void calibrate(void)
 	ns_per_tick = (double)(now - from) / (double)(clock_ticks(TICK) - ticks);
 }
 
-static bool open_plugins(void)
+static bool plugins_open(void)
 {
 	void *lib = dlopen(B "/libnccl-profiler-insp.so", RTLD_NOW | RTLD_LOCAL);
 
@@ -323,19 +325,19 @@ static bool open_plugins(void)
 	return plugins[OURS].p != NULL;
 }
 
-static bool within(const struct row *row)
+static bool row_is_within(const struct publish_row *row)
 {
 	return !row->bound ||
 	       (row->in_ns ? row->ns[0][OURS] : row->ratio[0]) <= row->bound;
 }
 
-static void print_table(const struct longest *l, const struct count *c)
+static void rows_print_table(const struct longest *l, const struct count *c)
 {
 	printf("ns per operation            %8s %8s %8s %8s %8s  %s\n", "ours", "floor", "empty",
 	       "against", "ratio", "bound");
 	for (size_t i = 0; i < ROWS; i++)
 		for (int cold = 0; cold < 2; cold++) {
-			const struct row *r = &rows[i];
+			const struct publish_row *r = &rows[i];
 
 			printf("%-24s%s %7.1f %8.1f %8.1f %8.1f %8.2f  ",
 			       cold ? "" : r->name, cold ? "cold" : " hot", r->ns[cold][OURS],
@@ -343,7 +345,7 @@ static void print_table(const struct longest *l, const struct count *c)
 			       r->ratio[cold]);
 			if (r->bound && !cold)
 				printf("%.1f%s %s", r->bound, r->in_ns ? " ns" : "",
-				       within(r) ? "ok" : "MISSED");
+				       row_is_within(r) ? "ok" : "MISSED");
 			putchar('\n');
 		}
 	printf("longest callback, cold      %8.0f %8.0f %8.0f  (median of %d rounds)\n",
@@ -358,7 +360,7 @@ static void print_table(const struct longest *l, const struct count *c)
 		printf("%ld system calls\n", c->syscalls);
 }
 
-static void print_json_row(const struct row *r)
+static void row_print_json(const struct publish_row *r)
 {
 	for (int cold = 0; cold < 2; cold++)
 		printf("{\"name\":\"%s\",\"caches\":\"%s\",\"ours_ns\":%.2f,\"floor_ns\":%.2f,"
@@ -367,11 +369,11 @@ static void print_json_row(const struct row *r)
 		       r->ns[cold][EMPTY], r->reference[cold], r->ratio[cold]);
 }
 
-static void print_json(const struct longest *l, const struct count *c)
+static void rows_print_json(const struct longest *l, const struct count *c)
 {
 	printf("{\"rows\":[");
 	for (size_t i = 0; i < ROWS; i++)
-		print_json_row(&rows[i]);
+		row_print_json(&rows[i]);
 	printf("{\"name\":\"longest callback\",\"caches\":\"cold\",\"ours_ns\":%.0f,"
 	       "\"floor_ns\":%.0f,\"empty_ns\":%.0f}],", l->median_ns[OURS],
 	       l->median_ns[FLOOR], l->median_ns[EMPTY]);
@@ -382,28 +384,28 @@ static void print_json(const struct longest *l, const struct count *c)
 		printf("%ld}\n", c->syscalls);
 }
 
-static struct count run(struct longest *longest)
+static struct count rows_run(struct longest *longest)
 {
 	struct count count;
 
-	calibrate();
-	init(&plugins[FLOOR]);
-	init(&plugins[EMPTY]);
-	count = count_in(prepare, many, &plugins[OURS]);
-	init(&plugins[OURS]);
+	clock_calibrate();
+	plugin_init(&plugins[FLOOR]);
+	plugin_init(&plugins[EMPTY]);
+	count = count_in(calls_prepare, calls_many, &plugins[OURS]);
+	plugin_init(&plugins[OURS]);
 	for (size_t i = 0; i < ROWS; i++) {
 		if (rows[i].level) {
 			plugins[OURS].p->finalize(plugins[OURS].context);
 			setenv("NCCLINSP_LEVEL", rows[i].level, 1);
-			init(&plugins[OURS]);
+			plugin_init(&plugins[OURS]);
 		}
-		measure(&rows[i], false);
-		measure(&rows[i], true);
+		row_measure(&rows[i], false);
+		row_measure(&rows[i], true);
 	}
 	plugins[OURS].p->finalize(plugins[OURS].context);
 	setenv("NCCLINSP_LEVEL", "trace", 1);
-	init(&plugins[OURS]);
-	measure_longest(longest);
+	plugin_init(&plugins[OURS]);
+	longest_measure(longest);
 	return count;
 }
 
@@ -418,7 +420,7 @@ int main(int argc, char **argv)
 		enforce |= strcmp(argv[i], "--enforce") == 0;
 	}
 	snprintf(dir, sizeof(dir), "/dev/shm/ncclinsp-bench.XXXXXX");
-	if (!open_plugins() || !mkdtemp(dir))
+	if (!plugins_open() || !mkdtemp(dir))
 		return EXIT_FAILURE;
 	atexit(remove_dir);
 	setenv("NCCLINSP_SHM_DIR", dir, 1);
@@ -427,9 +429,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "bench_publish: what is to be counted is not seen\n");
 		return EXIT_FAILURE;
 	}
-	count = run(&longest);
-	(json ? print_json : print_table)(&longest, &count);
+	count = rows_run(&longest);
+	(json ? rows_print_json : rows_print_table)(&longest, &count);
 	for (size_t i = 0; i < ROWS; i++)
-		kept &= within(&rows[i]);
+		kept &= row_is_within(&rows[i]);
 	return count.allocations || count.locks || count.syscalls > 0 || (enforce && !kept);
 }

@@ -34,7 +34,7 @@ static uint64_t rss_kib(void)
 	return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
 }
 
-static void play(struct feed *f, uint64_t *nth, uint64_t ops)
+static void soak_play(struct feed *f, uint64_t *nth, uint64_t ops)
 {
 	uint64_t second = 0;
 
@@ -67,7 +67,7 @@ int main(int argc, char **argv)
 	for (int step = 1; step <= STEPS; step++) {
 		const struct aggregate_stats *stats = aggregate_stats(f.aggregate);
 
-		play(&f, &nth, ops / STEPS);
+		soak_play(&f, &nth, ops / STEPS);
 		feed_restart(&f, feed_time_ns(nth));
 		kib = rss_kib();
 		if (step == FULL_AFTER)

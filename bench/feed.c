@@ -17,7 +17,7 @@ static const char *const texts[FEED_STRINGS] = {
 	"AllReduce", "AllGather", "ReduceScatter", "Broadcast", "ncclFloat32", "RING", "SIMPLE",
 };
 
-static void must(int err)
+static void feed_must(int err)
 {
 	if (!err)
 		return;
@@ -27,15 +27,15 @@ static void must(int err)
 
 /* ---- what main() joins ----------------------------------------------------- */
 
-static void on_done(const struct op *op, uint64_t now_ns, void *arg)
+static void feed_on_done(const struct op *op, uint64_t now_ns, void *arg)
 {
 	struct feed *f = arg;
 
 	ranks_add(f->ranks, op, now_ns);
 }
 
-static void on_joint(const struct op *const *ops, uint32_t n, uint32_t expected,
-		     uint64_t now_ns, void *arg)
+static void feed_on_joint(const struct op *const *ops, uint32_t n, uint32_t expected,
+			  uint64_t now_ns, void *arg)
 {
 	struct feed *f = arg;
 
@@ -43,7 +43,7 @@ static void on_joint(const struct op *const *ops, uint32_t n, uint32_t expected,
 	straggler_see(f->straggler, ops, n, f->list, FEED_PROCESSES, now_ns);
 }
 
-static void on_op(const struct op *op, uint64_t now_ns, void *arg)
+static void feed_on_op(const struct op *op, uint64_t now_ns, void *arg)
 {
 	struct feed *f = arg;
 
@@ -51,11 +51,11 @@ static void on_op(const struct op *op, uint64_t now_ns, void *arg)
 	oplog_add(f->oplog, op);
 	diagnose_op(f->diagnose, op, now_ns);
 	if (!op->local_ranks)
-		on_joint(&op, 1, 1, now_ns, f);
+		feed_on_joint(&op, 1, 1, now_ns, f);
 	f->ops++;
 }
 
-static void on_moved(const struct transfers *t, uint64_t now_ns, void *arg)
+static void feed_on_moved(const struct transfers *t, uint64_t now_ns, void *arg)
 {
 	struct feed *f = arg;
 
@@ -79,32 +79,32 @@ static int list_slots(void *arg, struct process *p, const struct live_slot **slo
 	return 0;
 }
 
-static void open_stages(struct feed *f)
+static void feed_open_stages(struct feed *f)
 {
 	const struct ranks_hooks hooks = {
-		.processes = list_processes, .op = on_op, .joint = on_joint, .arg = f,
+		.processes = list_processes, .op = feed_on_op, .joint = feed_on_joint, .arg = f,
 	};
 	const struct diagnose_config config = { 0 };
 	struct diagnose_source source = {
 		.arg = f, .processes = list_processes, .slots = list_slots,
 	};
 
-	must(names_new(&f->names, NAMES_DEFAULT));
-	must(reconstruct_new(&f->reconstruct, NULL, f->names, on_done, f));
-	reconstruct_tell_moved(f->reconstruct, on_moved);
-	must(ranks_new(&f->ranks, NULL, &hooks));
-	must(straggler_new(&f->straggler, NULL));
-	must(aggregate_new(&f->aggregate, NULL, 1));
-	must(links_new(&f->links, NULL, 1));
-	must(oplog_new(&f->oplog, 0));
+	feed_must(names_new(&f->names, NAMES_DEFAULT));
+	feed_must(reconstruct_new(&f->reconstruct, NULL, f->names, feed_on_done, f));
+	reconstruct_tell_moved(f->reconstruct, feed_on_moved);
+	feed_must(ranks_new(&f->ranks, NULL, &hooks));
+	feed_must(straggler_new(&f->straggler, NULL));
+	feed_must(aggregate_new(&f->aggregate, NULL, 1));
+	feed_must(links_new(&f->links, NULL, 1));
+	feed_must(oplog_new(&f->oplog, 0));
 	source.reconstruct = f->reconstruct;
 	source.straggler = f->straggler;
-	must(diagnose_new(&f->diagnose, &config, &source));
+	feed_must(diagnose_new(&f->diagnose, &config, &source));
 }
 
 /* ---- processes ------------------------------------------------------------- */
 
-static void start_process(struct feed *f, uint32_t i)
+static void feed_start_process(struct feed *f, uint32_t i)
 {
 	struct process *p = &f->process[i];
 	uint64_t generation = f->processes / FEED_PROCESSES;
@@ -117,18 +117,18 @@ static void start_process(struct feed *f, uint32_t i)
 		.strings = f->strings, .nstrings = FEED_STRINGS,
 		.clock = { .ns_per_tick = 1 },
 	};
-	must(p->comms ? 0 : -1);
+	feed_must(p->comms ? 0 : -1);
 	for (uint32_t c = 0; c < f->ncomms; c++)
 		p->comms[c] = (struct comm){
 			.ready = true, .has_id = true, .id = generation << 32 | (c + 1),
 			.rank = (int32_t)i, .nranks = FEED_PROCESSES, .nnodes = 1,
 			.init_ticks = 1,
 		};
-	must(reconstruct_attach(f->reconstruct, p));
+	feed_must(reconstruct_attach(f->reconstruct, p));
 	f->list[i] = p;
 }
 
-static void end_process(struct feed *f, struct process *p, uint64_t now_ns)
+static void feed_end_process(struct feed *f, struct process *p, uint64_t now_ns)
 {
 	p->state = PROCESS_EXITED;
 	p->ended_ns = now_ns;
@@ -137,7 +137,7 @@ static void end_process(struct feed *f, struct process *p, uint64_t now_ns)
 	diagnose_ended(f->diagnose, p, now_ns);
 }
 
-static void forget_process(struct feed *f, struct process *p)
+static void feed_forget_process(struct feed *f, struct process *p)
 {
 	diagnose_forgotten(f->diagnose, p);
 	straggler_forget(f->straggler, p->id);
@@ -148,11 +148,11 @@ static void forget_process(struct feed *f, struct process *p)
 void feed_restart(struct feed *f, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < FEED_PROCESSES; i++)
-		end_process(f, &f->process[i], now_ns);
+		feed_end_process(f, &f->process[i], now_ns);
 	for (uint32_t i = 0; i < FEED_PROCESSES; i++)
-		forget_process(f, &f->process[i]);
+		feed_forget_process(f, &f->process[i]);
 	for (uint32_t i = 0; i < FEED_PROCESSES; i++)
-		start_process(f, i);
+		feed_start_process(f, i);
 }
 
 void feed_open(struct feed *f, const struct feed_mix *mix, uint32_t ncomms, uint32_t room)
@@ -161,20 +161,20 @@ void feed_open(struct feed *f, const struct feed_mix *mix, uint32_t ncomms, uint
 	pool_use_fresh_pages();
 	f->room = room * (3 + mix->channels + 2 * mix->proxies);
 	f->records = calloc(f->room, sizeof(*f->records));
-	must(f->records ? 0 : -1);
-	open_stages(f);
+	feed_must(f->records ? 0 : -1);
+	feed_open_stages(f);
 	for (int i = 0; i < FEED_STRINGS; i++)
 		f->strings[i] = names_intern(f->names, 0, texts[i], strlen(texts[i]));
 	for (uint32_t i = 0; i < FEED_PROCESSES; i++)
-		start_process(f, i);
+		feed_start_process(f, i);
 }
 
 /* Stamps that are refused take another way, which is not what is measured. */
 void feed_close(struct feed *f)
 {
-	must(reconstruct_stats(f->reconstruct)->stamps_refused ? -EINVAL : 0);
+	feed_must(reconstruct_stats(f->reconstruct)->stamps_refused ? -EINVAL : 0);
 	for (uint32_t i = 0; i < FEED_PROCESSES; i++)
-		forget_process(f, &f->process[i]);
+		feed_forget_process(f, &f->process[i]);
 	diagnose_free(f->diagnose);
 	straggler_free(f->straggler);
 	ranks_free(f->ranks);
@@ -189,8 +189,8 @@ void feed_close(struct feed *f)
 /* ---- records --------------------------------------------------------------- */
 
 /* Tokens as a plugin gives them: the lowest slots of a lane, over and over. */
-static void *next_record(struct feed *f, uint8_t type, uint8_t lines, uint64_t token,
-			 uint64_t parent, uint64_t start)
+static void *feed_next_record(struct feed *f, uint8_t type, uint8_t lines, uint64_t token,
+			      uint64_t parent, uint64_t start)
 {
 	struct nci_record *rec = (void *)&f->records[f->nrecords++];
 
@@ -205,13 +205,15 @@ static void *next_record(struct feed *f, uint8_t type, uint8_t lines, uint64_t t
 }
 
 /* A ProxyOp behind the sums of its steps: sends and receives by turns. */
-static void make_transfers(struct feed *f, uint32_t i, uint64_t nth,
-			   const struct nci_ev_coll *coll)
+static void feed_make_transfers(struct feed *f, uint32_t i, uint64_t nth,
+				const struct nci_ev_coll *coll)
 {
 	uint64_t token = nci_token(1, 100 + i, nth + 1), at = coll->start + 1000;
-	struct nci_ev_proxy_sums *sums = next_record(f, NCI_EV_PROXY_SUMS, 2,
-						     nci_token(1, 200 + i, nth + 1), token, at);
-	struct nci_ev_proxy_op *op = next_record(f, NCI_EV_PROXY_OP, 2, token, coll->token, at);
+	struct nci_ev_proxy_sums *sums = feed_next_record(f, NCI_EV_PROXY_SUMS, 2,
+							  nci_token(1, 200 + i, nth + 1), token,
+							  at);
+	struct nci_ev_proxy_op *op = feed_next_record(f, NCI_EV_PROXY_OP, 2, token, coll->token,
+						      at);
 	uint32_t bytes = 1u << (16 + nth % 4);
 
 	sums->comm = op->comm = coll->comm;
@@ -228,12 +230,12 @@ static void make_transfers(struct feed *f, uint32_t i, uint64_t nth,
 }
 
 /* The host sees a kernel begin and end when it has. */
-static void make_kernel(struct feed *f, uint32_t channel, uint64_t nth,
-			const struct nci_ev_coll *coll)
+static void feed_make_kernel(struct feed *f, uint32_t channel, uint64_t nth,
+			     const struct nci_ev_coll *coll)
 {
-	struct nci_ev_kernel_ch *k = next_record(f, NCI_EV_KERNEL_CH, 1,
-						 nci_token(1, channel, nth + 1), coll->token,
-						 coll->start + 1000);
+	struct nci_ev_kernel_ch *k = feed_next_record(f, NCI_EV_KERNEL_CH, 1,
+						      nci_token(1, channel, nth + 1), coll->token,
+						      coll->start + 1000);
 
 	k->comm = coll->comm;
 	k->channel = (uint8_t)channel;
@@ -248,10 +250,11 @@ void feed_make(struct feed *f, uint64_t nth)
 	uint32_t comm = (uint32_t)(nth % f->ncomms);
 	uint64_t at = feed_time_ns(nth), seq = nth / f->ncomms;
 	struct nci_record *group;
-	struct nci_ev_coll_api *api = next_record(f, NCI_EV_COLL_API, 1,
-						  nci_token(0, 1, nth + 1), 0, at);
-	struct nci_ev_coll *coll = next_record(f, NCI_EV_COLL, 2,
-					       nci_token(0, 2, nth + 1), api->token, at + 2000);
+	struct nci_ev_coll_api *api = feed_next_record(f, NCI_EV_COLL_API, 1,
+						       nci_token(0, 1, nth + 1), 0, at);
+	struct nci_ev_coll *coll = feed_next_record(f, NCI_EV_COLL, 2,
+						    nci_token(0, 2, nth + 1), api->token,
+						    at + 2000);
 
 	api->comm = coll->comm = (uint16_t)comm;
 	api->func = coll->func = (uint16_t)(NAME_FUNC + comm % FUNCS);
@@ -263,12 +266,12 @@ void feed_make(struct feed *f, uint64_t nth)
 	coll->channels = (uint8_t)f->mix.channels;
 	coll->group = nci_token(0, 3, nth + 1);
 	coll->form |= f->mix.channels ? NCI_FORM_WATCHED : 0;
-	group = next_record(f, NCI_EV_GROUP, 1, coll->group, 0, at + 1500);
+	group = feed_next_record(f, NCI_EV_GROUP, 1, coll->group, 0, at + 1500);
 	group->comm = coll->comm;
 	for (uint32_t i = 0; i < f->mix.proxies; i++)
-		make_transfers(f, i, nth, coll);
+		feed_make_transfers(f, i, nth, coll);
 	for (uint32_t i = 0; i < f->mix.channels; i++)
-		make_kernel(f, i, nth, coll);
+		feed_make_kernel(f, i, nth, coll);
 }
 
 void feed_run(struct feed *f, uint32_t process, uint64_t now_ns)

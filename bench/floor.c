@@ -9,7 +9,7 @@
 static __thread struct nci_line ring[LINES];
 static __thread uint64_t next;
 
-static void store(uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+static void floor_store(uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 {
 	struct nci_line *line = &ring[next++ % LINES];
 
@@ -40,23 +40,23 @@ static int floor_init(void **context, uint64_t id, int *mask, const char *name, 
 static int floor_start(void *context, void **handle, struct nccl_descr_v6 *d)
 {
 	*handle = (void *)(next + 1);
-	store(d->type, (uint64_t)d->parentObj, (uint64_t)context, d->coll.seqNumber);
+	floor_store(d->type, (uint64_t)d->parentObj, (uint64_t)context, d->coll.seqNumber);
 	return NCCL_SUCCESS;
 }
 
 static int floor_stop(void *handle)
 {
-	store(1, (uint64_t)handle, 0, 0);
+	floor_store(1, (uint64_t)handle, 0, 0);
 	return NCCL_SUCCESS;
 }
 
 static int floor_state(void *handle, int state, union nccl_args_v4 *args)
 {
-	store(2, (uint64_t)handle, (uint64_t)state, args ? args->kernelCh.pTimer : 0);
+	floor_store(2, (uint64_t)handle, (uint64_t)state, args ? args->kernelCh.pTimer : 0);
 	return NCCL_SUCCESS;
 }
 
-static int nothing(void *handle)
+static int floor_nothing(void *handle)
 {
 	(void)handle;
 	return NCCL_SUCCESS;
@@ -79,9 +79,9 @@ static int empty_state(void *handle, int state, union nccl_args_v4 *args)
 }
 
 const struct nccl_profiler_v6 floor_plugin = {
-	"floor", floor_init, floor_start, floor_stop, floor_state, nothing,
+	"floor", floor_init, floor_start, floor_stop, floor_state, floor_nothing,
 };
 
 const struct nccl_profiler_v6 empty_plugin = {
-	"empty", floor_init, empty_start, nothing, empty_state, nothing,
+	"empty", floor_init, empty_start, floor_nothing, empty_state, floor_nothing,
 };
