@@ -195,8 +195,8 @@ struct nci_point {
  * Counted are steps that were stopped, with all of their three states and their size;
  * an operation that had no such step has no sums (NCCL <= 2.26 tells neither size nor
  * state 20).  The parent is the ProxyOp.  The record lies right before the ProxyOp's in
- * the same lane, or is live as long as that is.  start: the first step's; stop: the last
- * step's.  sums.h has the arithmetic.
+ * the same lane, or is live as long as that is.  start: when the first step had its data, which
+ * is when it entered state 1; stop: the last step's.  sums.h has the arithmetic.
  *
  *	state         0              1               2
  *	send      start to 20    20 to 9         9 to stop

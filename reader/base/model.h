@@ -336,7 +336,7 @@ struct op {
 	uint64_t api_start_ticks;	/* 0: no API event */
 	uint64_t start_ticks;		/* time of the Coll or P2p event: posting began */
 	uint64_t stop_ticks;
-	uint64_t proxy_start_ticks;	/* first proxy event; 0: none */
+	uint64_t proxy_start_ticks;	/* its first step had its data; 0: nobody told */
 	uint64_t proxy_stop_ticks;	/* last proxy stop */
 	uint64_t kernel_start_ticks;	/* first KernelCh start as the host saw it; 0: none */
 	uint64_t kernel_stop_ticks;

@@ -165,7 +165,8 @@ void join_on_proxy_op(struct reconstruct *rc, struct recon *r, const struct even
 	op->proxy_ops++;
 	op->proxy_steps += c->steps_done;
 	op->proxy_bytes += c->bytes;
-	earliest(&op->proxy_start_ticks, c->start + nci_span_ticks(c->progress_span));
+	if (has_steps && steps.sums.steps)
+		earliest(&op->proxy_start_ticks, steps.sums.start);
 	/* Its last step's: NCCL stops the ProxyOps of one batch all together. */
 	if (!(c->form & NCI_FORM_UNSTOPPED))
 		latest(&op->proxy_stop_ticks, has_steps ? steps.stop_ticks : c->stop);
@@ -203,7 +204,6 @@ void join_on_proxy_step(struct reconstruct *rc, struct recon *r, const struct ev
 	(void)rc;
 	if (!steps || !nci_sums_counts(c))
 		return;
-	earliest(&steps->sums.start, c->start);
 	nci_sums_leave(&steps->sums, c, nci_sums_enter(&steps->sums, c), c->stop);
 }
 
