@@ -48,6 +48,18 @@ START_TEST(a_thread_that_is_away_is_named_and_its_slow_link_is_not)
 }
 END_TEST
 
+START_TEST(a_thread_is_not_away_for_more_than_all_of_the_time)
+{
+	json_t *a;
+
+	start_ranks();
+	run_ops(10, 1, 95000000, 0);	/* of each 100 ms, and half of the kernels are watched */
+	a = only_finding("?active=true");
+	ck_assert_double_eq(json_number_value(fx_at(a, "findings.0.evidence.share")), 1);
+	json_decref(a);
+}
+END_TEST
+
 START_TEST(threads_that_are_away_together_are_one_finding)
 {
 	json_t *a;
@@ -284,6 +296,7 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(a_thread_that_is_away_is_named_and_its_slow_link_is_not),
+		FX_TEST(a_thread_is_not_away_for_more_than_all_of_the_time),
 		FX_TEST(threads_that_are_away_together_are_one_finding),
 		FX_TEST(threads_of_two_jobs_are_two_findings),
 		FX_TEST(what_waits_for_a_thread_that_is_away_is_no_slow_peer),

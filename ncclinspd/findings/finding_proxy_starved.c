@@ -11,6 +11,7 @@
  * and got no CPU, or slept.  Where too few kernels are watched, a thread that waits for a
  * CPU for long is told by that alone, as info: what it costs is not known.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,12 +190,15 @@ static struct starved_slice add_up(const struct process_sums *p, uint64_t now_ns
 	return sum;
 }
 
-/* Part of wall time; operations not watched are taken to be like the rest. */
+/*
+ * Part of wall time; operations not watched are taken to be like the rest, as far as there
+ * was time for that: one absence may hold many of them.
+ */
 static double share_of(const struct starved_slice *sum, uint64_t now_ns)
 {
 	double all = (double)sum->away_ns * (double)sum->ops / (double)(sum->seen + !sum->seen);
 
-	return now_ns > sum->begin_ns ? all / (double)(now_ns - sum->begin_ns) : 0;
+	return now_ns > sum->begin_ns ? fmin(1, all / (double)(now_ns - sum->begin_ns)) : 0;
 }
 
 /* < 0: nobody knows. */
