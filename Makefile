@@ -323,7 +323,7 @@ FUZZ_PARSERS := reader/read/segment.c reader/read/life.c ncclinspd/find/cgroup.c
 	ncclinspd/serve/serve_phase.c:read_member,keep_name,set_all,serve_put_phase \
 	ncclinspd/config/config_file.c ncclinspd/config/config_rows.c \
 	ncclinspd/config/config.c:reading_take_line,reading_on_line \
-	ncclinspd/levels/kept.c:kept_checksum,kept_parse,kept_read \
+	ncclinspd/levels/kept.c:kept_checksum_of,kept_parse,kept_read \
 	ncclinspd/levels/marks.c:text_is_terminated,mark_is_sound,marks_take,marks_new \
 	ncclinspd/levels/marks.c:mark_restore,marks_appeared \
 	ncclinspd/levels/control.c:wishes_take,control_parse_wishes \
