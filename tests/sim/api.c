@@ -36,7 +36,7 @@ static void *group_parent(const struct api *api, const struct nccl_descr_v7 *d)
 }
 
 /* The numbers of v1; NCCL's conversion takes an unknown name for these. */
-static uint8_t code_of(enum names_kind kind, const char *name)
+static uint8_t api_code(enum names_kind kind, const char *name)
 {
 	static const uint8_t fallback[] = {
 		[NAMES_DATATYPE] = 8, [NAMES_ALGO] = 6, [NAMES_PROTO] = 2
@@ -46,7 +46,7 @@ static uint8_t code_of(enum names_kind kind, const char *name)
 	return i < 0 ? fallback[kind] : names_get(kind, i)->code;
 }
 
-static uint8_t func_code(const char *name)
+static uint8_t api_func_code(const char *name)
 {
 	int i = names_find_func(name);
 
@@ -124,8 +124,8 @@ static bool old_knows(const struct api *api, uint64_t type)
 	return type & (api->version >= 3 ? NCCL_EVENTS_V3 : NCCL_EVENTS_V1);
 }
 
-static void start_v1(const struct api *api, void *context, void **handle,
-		     const struct api_event *event)
+static void api_start_v1(const struct api *api, void *context, void **handle,
+			 const struct api_event *event)
 {
 	const struct nccl_descr_v7 *d = &event->descr;
 	struct nccl_descr_v1 to;
@@ -137,25 +137,25 @@ static void start_v1(const struct api *api, void *context, void **handle,
 	if (d->type == NCCL_COLL)
 		to.coll = (struct nccl_coll_v1){
 			.commHash = if_native(api, event->comm_id),
-			.seqNumber = d->coll.seqNumber, .func = func_code(d->coll.func),
+			.seqNumber = d->coll.seqNumber, .func = api_func_code(d->coll.func),
 			.sendBuff = d->coll.sendBuff, .recvBuff = d->coll.recvBuff,
 			.count = d->coll.count, .root = d->coll.root,
-			.datatype = code_of(NAMES_DATATYPE, d->coll.datatype),
+			.datatype = api_code(NAMES_DATATYPE, d->coll.datatype),
 			.trafficBytes = if_native(api, event->traffic_bytes),
 			.nMaxChannels = d->coll.nChannels, .nWarps = d->coll.nWarps,
-			.algo = code_of(NAMES_ALGO, d->coll.algo),
-			.proto = code_of(NAMES_PROTO, d->coll.proto) };
+			.algo = api_code(NAMES_ALGO, d->coll.algo),
+			.proto = api_code(NAMES_PROTO, d->coll.proto) };
 	if (d->type == NCCL_P2P)
 		to.p2p = (struct nccl_p2p_v1){
 			.commHash = if_native(api, event->comm_id),
-			.func = func_code(d->p2p.func), .buff = d->p2p.buff,
-			.datatype = code_of(NAMES_DATATYPE, d->p2p.datatype),
+			.func = api_func_code(d->p2p.func), .buff = d->p2p.buff,
+			.datatype = api_code(NAMES_DATATYPE, d->p2p.datatype),
 			.count = d->p2p.count, .peer = d->p2p.peer };
 	TABLE(1)->startEvent(context, handle, &to);
 }
 
-static void start_v2(const struct api *api, void *context, void **handle,
-		     const struct api_event *event)
+static void api_start_v2(const struct api *api, void *context, void **handle,
+			 const struct api_event *event)
 {
 	const struct nccl_descr_v7 *d = &event->descr;
 	struct nccl_descr_v2 to;
@@ -179,8 +179,8 @@ static void start_v2(const struct api *api, void *context, void **handle,
 	TABLE(2)->startEvent(context, handle, &to);
 }
 
-static void start_v3(const struct api *api, void *context, void **handle,
-		     const struct api_event *event)
+static void api_start_v3(const struct api *api, void *context, void **handle,
+			 const struct api_event *event)
 {
 	const struct nccl_descr_v7 *d = &event->descr;
 	struct nccl_descr_v3 to;
@@ -228,8 +228,8 @@ static union nccl_args_v1 *old_args(const struct api *api, int state,
 }
 
 #define OLD_STATE(v)								\
-	static void state_v##v(const struct api *api, void *handle, int state,	\
-			       union nccl_args_v4 *args, int steps)		\
+	static void api_state_v##v(const struct api *api, void *handle, int state, \
+				   union nccl_args_v4 *args, int steps)		\
 	{									\
 		union nccl_args_v1 to;						\
 										\
@@ -237,8 +237,8 @@ static union nccl_args_v1 *old_args(const struct api *api, int state,
 			TABLE(v)->recordEventState(handle, state,		\
 				old_args(api, state, args, steps, &to));	\
 	}									\
-	static int init_v##v(const struct api *api, void **context, int *mask,	\
-			     const struct api_comm *comm)			\
+	static int api_init_v##v(const struct api *api, void **context, int *mask, \
+				 const struct api_comm *comm)			\
 	{									\
 		(void)comm;							\
 		return TABLE(v)->init(context, mask);				\
@@ -250,8 +250,8 @@ OLD_STATE(3)
 /* ---- v4 to v7 ---- */
 
 /* The conversion for v4 leaves *handle alone for what v4 does not know. */
-static void start_v4(const struct api *api, void *context, void **handle,
-		     const struct api_event *event)
+static void api_start_v4(const struct api *api, void *context, void **handle,
+			 const struct api_event *event)
 {
 	const struct nccl_descr_v7 *d = &event->descr;
 	struct nccl_descr_v4 to;
@@ -272,8 +272,8 @@ static void start_v4(const struct api *api, void *context, void **handle,
 
 /* Version 7 has appended members to those of 5 and 6. */
 #define START(v)								\
-	static void start_v##v(const struct api *api, void *context, void **handle, \
-			       const struct api_event *event)			\
+	static void api_start_v##v(const struct api *api, void *context, void **handle, \
+				   const struct api_event *event)		\
 	{									\
 		const struct nccl_descr_v7 *d = &event->descr;			\
 		struct nccl_descr_v##v to;					\
@@ -296,16 +296,16 @@ static void start_v4(const struct api *api, void *context, void **handle,
 START(5)
 START(6)
 
-static void start_v7(const struct api *api, void *context, void **handle,
-		     const struct api_event *event)
+static void api_start_v7(const struct api *api, void *context, void **handle,
+			 const struct api_event *event)
 {
 	struct nccl_descr_v7 to = event->descr;
 
 	TABLE(7)->startEvent(context, handle, &to);
 }
 
-static void state_v4(const struct api *api, void *handle, int state,
-		     union nccl_args_v4 *args, int steps)
+static void api_state_v4(const struct api *api, void *handle, int state,
+			 union nccl_args_v4 *args, int steps)
 {
 	(void)steps;
 	if (state < NCCL_GROUP_API_START_STOP)
@@ -313,8 +313,8 @@ static void state_v4(const struct api *api, void *handle, int state,
 }
 
 /* From 2.29 on the states of a GroupApi come with arguments that nobody set. */
-static void state_v5(const struct api *api, void *handle, int state,
-		     union nccl_args_v4 *args, int steps)
+static void api_state_v5(const struct api *api, void *handle, int state,
+			 union nccl_args_v4 *args, int steps)
 {
 	union nccl_args_v4 garbage;
 
@@ -325,22 +325,22 @@ static void state_v5(const struct api *api, void *handle, int state,
 	TABLE(5)->recordEventState(handle, state, args || api->native == 5 ? args : &garbage);
 }
 
-static void state_v6(const struct api *api, void *handle, int state,
-		     union nccl_args_v4 *args, int steps)
+static void api_state_v6(const struct api *api, void *handle, int state,
+			 union nccl_args_v4 *args, int steps)
 {
 	(void)steps;
 	if (state < NCCL_KERNEL_PHASE_STOP)
 		TABLE(6)->recordEventState(handle, state, args);
 }
 
-static void state_v7(const struct api *api, void *handle, int state,
-		     union nccl_args_v4 *args, int steps)
+static void api_state_v7(const struct api *api, void *handle, int state,
+			 union nccl_args_v4 *args, int steps)
 {
 	(void)steps;
 	TABLE(7)->recordEventState(handle, state, args);
 }
 
-static int init_v4(const struct api *api, void **context, int *mask, const struct api_comm *c)
+static int api_init_v4(const struct api *api, void **context, int *mask, const struct api_comm *c)
 {
 	return TABLE(4)->init(context, mask, c->name, c->id, c->nnodes, c->nranks, c->rank,
 			      c->logger);
@@ -348,8 +348,8 @@ static int init_v4(const struct api *api, void **context, int *mask, const struc
 
 /* The conversion takes what is newer out of the mask, not in one piece. */
 #define INIT(v)									\
-	static int init_v##v(const struct api *api, void **context, int *mask,	\
-			     const struct api_comm *c)				\
+	static int api_init_v##v(const struct api *api, void **context, int *mask, \
+				 const struct api_comm *c)			\
 	{									\
 		int r = TABLE(v)->init(context, c->id, mask, c->name, c->nnodes, c->nranks, \
 				       c->rank, c->logger);			\
@@ -364,11 +364,11 @@ INIT(6)
 INIT(7)
 
 #define STOP_AND_FINALIZE(v)							\
-	static void stop_v##v(const struct api *api, void *handle)		\
+	static void api_stop_v##v(const struct api *api, void *handle)		\
 	{									\
 		TABLE(v)->stopEvent(handle);					\
 	}									\
-	static void finalize_v##v(const struct api *api, void *context)	\
+	static void api_finalize_v##v(const struct api *api, void *context) \
 	{									\
 		TABLE(v)->finalize(context);					\
 	}
@@ -380,7 +380,8 @@ STOP_AND_FINALIZE(5)
 STOP_AND_FINALIZE(6)
 STOP_AND_FINALIZE(7)
 
-#define ROW(v) [v] = { init_v##v, start_v##v, stop_v##v, state_v##v, finalize_v##v }
+#define ROW(v) [v] = { api_init_v##v, api_start_v##v, api_stop_v##v, api_state_v##v, \
+		       api_finalize_v##v }
 static const struct api_ops rows[NCCL_PROFILER_VERSIONS + 1] = {
 	ROW(1), ROW(2), ROW(3), ROW(4), ROW(5), ROW(6), ROW(7)
 };

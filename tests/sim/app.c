@@ -32,7 +32,7 @@ struct app {
 	struct captured *captured;
 };
 
-static bool is_mine(const struct app *app, int world)
+static bool rank_is_ours(const struct app *app, int world)
 {
 	return world >= app->first && world < app->first + app->count;
 }
@@ -80,7 +80,7 @@ static void take_ras(struct player *player, const struct task *t)
 	}
 }
 
-static void call(struct app *app, struct task *t, bool captured)
+static void task_call(struct app *app, struct task *t, bool captured)
 {
 	pace_wait(&app->player->pace, t->side.enqueued);
 	take_ras(app->player, t);
@@ -122,7 +122,7 @@ static int call_rank(struct app *app, const struct plan_step *step, int world)
 			r = add_task(app, op, &op->side[s], &t);
 			if (r)
 				return r;
-			call(app, t, step->kind == PLAN_CAPTURE);
+			task_call(app, t, step->kind == PLAN_CAPTURE);
 		}
 	}
 	pass_groups(app, spec, NULL);
@@ -165,7 +165,7 @@ static void report_launch(const struct task *task, int ntasks)
 		api_stop(&m->player->api, handle);
 }
 
-static int capture(struct app *app, const struct plan_step *step, int ntasks)
+static int tasks_capture(struct app *app, const struct plan_step *step, int ntasks)
 {
 	struct captured *c = malloc(sizeof(*c) + ntasks * sizeof(*c->task));
 
@@ -181,7 +181,7 @@ static int capture(struct app *app, const struct plan_step *step, int ntasks)
 }
 
 /* One kernel: the tasks of a rank and communicator, gathered in app->launch. */
-static int launch_kernel(struct app *app, const struct plan_step *step, int ntasks)
+static int tasks_launch_kernel(struct app *app, const struct plan_step *step, int ntasks)
 {
 	struct task *t = app->launch;
 
@@ -195,7 +195,7 @@ static int launch_kernel(struct app *app, const struct plan_step *step, int ntas
 	}
 	if (!hook_has_proxy_work(t, ntasks))
 		hook_run(t, ntasks, true);
-	return capture(app, step, ntasks);
+	return tasks_capture(app, step, ntasks);
 }
 
 /* Gather and launch what task[first] begins, if it is the first of its launch. */
@@ -215,14 +215,14 @@ static int launch_from(struct app *app, const struct plan_step *step, int first,
 	}
 	if (!n)
 		return 0;
-	n = launch_kernel(app, step, n) < 0 ? -ENOMEM : n;
+	n = tasks_launch_kernel(app, step, n) < 0 ? -ENOMEM : n;
 	for (int i = 0, k = 0; i < app->ntasks && n > 0; i++)	/* the slots live on */
 		if (app->task[i].member == m && !app->task[i].hidden && app->task[i].side.moves)
 			app->task[i].handle = app->launch[k++].handle;
 	return n < 0 ? n : 0;
 }
 
-static int launch_all(struct app *app, const struct plan_step *step)
+static int step_launch_all(struct app *app, const struct plan_step *step)
 {
 	bool forward = app->player->scn->forward;
 	int r = 0;
@@ -252,7 +252,7 @@ static void *launch_main(void *arg)
 {
 	struct launch *l = arg;
 
-	l->result = launch_all(l->app, l->step);
+	l->result = step_launch_all(l->app, l->step);
 	return NULL;
 }
 
@@ -268,7 +268,7 @@ static int launch_apart(struct app *app, const struct plan_step *step)
 	return l.result;
 }
 
-static bool is_nonblocking(const struct app *app)
+static bool app_is_nonblocking(const struct app *app)
 {
 	for (int i = 0; i < app->ntasks; i++)
 		if (app->task[i].op.comm->nonblocking)
@@ -319,10 +319,10 @@ static int play_launch(struct app *app, const struct plan_step *step)
 	if (r || !app->ntasks)
 		return r;
 	calls_close(&app->calls);
-	apart = is_nonblocking(app);
+	apart = app_is_nonblocking(app);
 	if (apart)	/* the event of the call ends with the call */
 		calls_stop(&app->calls);
-	r = apart ? launch_apart(app, step) : launch_all(app, step);
+	r = apart ? launch_apart(app, step) : step_launch_all(app, step);
 	calls_stop(&app->calls);
 	await_death(app);
 	abort_comms(app);
@@ -386,7 +386,7 @@ static void drain_proxies(struct app *app, bool all)
 	for (int i = 0; i < p->nmembers; i++) {
 		struct member *m = &p->member[i];
 
-		if (is_mine(app, m->world) && !m->aborted &&
+		if (rank_is_ours(app, m->world) && !m->aborted &&
 		    (all || !scenario_has_fault(p->scn, FAULT_STARVE, m->world)))
 			proxy_drain(m);
 	}
@@ -420,7 +420,7 @@ static int play_end(struct app *app, const struct plan_step *step)
 	return 0;
 }
 
-static int play(struct app *app)
+static int app_play(struct app *app)
 {
 	static int (*const play_step[])(struct app *, const struct plan_step *) = {
 		[PLAN_LAUNCH] = play_launch,
@@ -449,7 +449,7 @@ int app_run(const struct app_range *range)
 	int r = plan_new(&app.plan, range->player->scn);
 
 	if (!r)
-		r = play(&app);
+		r = app_play(&app);
 	plan_free(app.plan);
 	free(app.task);
 	free(app.launch);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static void *start(struct member *m, uint64_t type, void *parent, struct api_event *ev)
+static void *ce_start(struct member *m, uint64_t type, void *parent, struct api_event *ev)
 {
 	void *handle = PLAYER_GARBAGE;
 
@@ -15,7 +15,7 @@ static void *start(struct member *m, uint64_t type, void *parent, struct api_eve
 	return handle;
 }
 
-static void sync_event(struct member *m, void *coll, bool complete)
+static void ce_sync_event(struct member *m, void *coll, bool complete)
 {
 	struct api_event ev;
 	void *handle;
@@ -26,12 +26,12 @@ static void sync_event(struct member *m, void *coll, bool complete)
 	memset(&ev, 0xa5, sizeof(ev));
 	ev.descr.ceCollSync = (struct nccl_ce_sync){ .isComplete = complete,
 						     .nRanks = m->comm->nranks };
-	handle = start(m, NCCL_CE_SYNC, coll, &ev);
+	handle = ce_start(m, NCCL_CE_SYNC, coll, &ev);
 	if (handle)
 		api_stop(&m->player->api, handle);
 }
 
-static void batch_event(const struct task *t, void *coll)
+static void ce_batch_event(const struct task *t, void *coll)
 {
 	struct member *m = t->member;
 	struct api_event ev;
@@ -42,12 +42,12 @@ static void batch_event(const struct task *t, void *coll)
 	memset(&ev, 0xa5, sizeof(ev));
 	ev.descr.ceCollBatch = (struct nccl_ce_batch){ .numOps = m->comm->nranks,
 						       .totalBytes = t->op.bytes };
-	handle = start(m, NCCL_CE_BATCH, coll, &ev);
+	handle = ce_start(m, NCCL_CE_BATCH, coll, &ev);
 	if (handle)
 		api_stop(&m->player->api, handle);
 }
 
-static void *start_coll(const struct task *t)
+static void *ce_start_coll(const struct task *t)
 {
 	struct member *m = t->member;
 	bool bytes = t->side.func == FUNC_ALL_GATHER;
@@ -62,7 +62,7 @@ static void *start_coll(const struct task *t)
 		.count = t->side.count * (bytes ? type->size : 1),
 		.datatype = bytes ? "ncclInt8" : type->name,
 		.syncStrategy = "MC", .ceSeqNum = (uint32_t)m->ce_seq };
-	return start(m, NCCL_CE_COLL, t->api, &ev);
+	return ce_start(m, NCCL_CE_COLL, t->api, &ev);
 }
 
 void ce_run(struct task *task)
@@ -71,10 +71,10 @@ void ce_run(struct task *task)
 	void *coll = NULL;
 
 	if (m->player->scn->release >= 29)
-		coll = start_coll(task);
-	sync_event(m, coll, false);
-	batch_event(task, coll);
-	sync_event(m, coll, true);
+		coll = ce_start_coll(task);
+	ce_sync_event(m, coll, false);
+	ce_batch_event(task, coll);
+	ce_sync_event(m, coll, true);
 	if (coll)
 		api_stop(&m->player->api, coll);
 }

@@ -6,7 +6,7 @@
 
 #define COMPETITORS	3
 
-static void spin_until(const struct timespec *deadline)
+static void compete_spin_until(const struct timespec *deadline)
 {
 	struct timespec now;
 
@@ -18,9 +18,9 @@ static void spin_until(const struct timespec *deadline)
 		 (now.tv_sec == deadline->tv_sec && now.tv_nsec < deadline->tv_nsec));
 }
 
-static void *spin(void *deadline)
+static void *compete_spin(void *deadline)
 {
-	spin_until(deadline);
+	compete_spin_until(deadline);
 	return NULL;
 }
 
@@ -37,9 +37,9 @@ void compete_until(const struct timespec *deadline)
 		pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
 	}
 	/* a new thread keeps to the CPUs of its maker */
-	while (n < COMPETITORS && pthread_create(&thread[n], NULL, spin, &until) == 0)
+	while (n < COMPETITORS && pthread_create(&thread[n], NULL, compete_spin, &until) == 0)
 		n++;
-	spin_until(&until);
+	compete_spin_until(&until);
 	while (n--)
 		pthread_join(thread[n], NULL);
 	if (CPU_COUNT(&one))

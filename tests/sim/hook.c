@@ -25,7 +25,7 @@ struct hook {
 	bool busy, leaving;
 };
 
-static bool is_coll(const struct task *t)
+static bool task_is_coll(const struct task *t)
 {
 	return t->side.peer < 0;
 }
@@ -37,7 +37,7 @@ static void *buffer_of(const struct task *t, bool receive)
 }
 
 /* In 2.27 and before a child needs its parent's handle. */
-static bool may_start(const struct task *t, int wants, void *parent)
+static bool task_may_start(const struct task *t, int wants, void *parent)
 {
 	return (t->mask & wants) && (parent || t->member->player->scn->release >= 28);
 }
@@ -71,7 +71,7 @@ static const char *variant_of(const struct task *t)
 	return "ReduceScatter_LD";
 }
 
-static void start_coll(struct task *t)
+static void task_start_coll(struct task *t)
 {
 	struct member *m = t->member;
 	const struct names_func *func = names_func(t->side.func);
@@ -79,7 +79,7 @@ static void start_coll(struct task *t)
 	struct api_event ev = { .comm_id = m->comm->id, .traffic_bytes = t->op.bytes };
 	struct nccl_descr_v7 *d = &ev.descr;
 
-	if (!may_start(t, PLAYER_WANTS_COLL, t->group))
+	if (!task_may_start(t, PLAYER_WANTS_COLL, t->group))
 		return;
 	memset(d, 0xa5, sizeof(*d));
 	d->type = NCCL_COLL;
@@ -105,13 +105,13 @@ static void start_coll(struct task *t)
 	api_start(&m->player->api, m->context, &t->handle, &ev);
 }
 
-static void start_p2p(struct task *t)
+static void task_start_p2p(struct task *t)
 {
 	struct member *m = t->member;
 	struct api_event ev = { .comm_id = m->comm->id };
 	struct nccl_descr_v7 *d = &ev.descr;
 
-	if (!t->side.moves || !may_start(t, PLAYER_WANTS_P2P, t->group))
+	if (!t->side.moves || !task_may_start(t, PLAYER_WANTS_P2P, t->group))
 		return;
 	memset(d, 0xa5, sizeof(*d));
 	d->type = NCCL_P2P;
@@ -127,21 +127,21 @@ static void start_p2p(struct task *t)
 	api_start(&m->player->api, m->context, &t->handle, &ev);
 }
 
-static void stop_task(struct task *t)
+static void task_stop(struct task *t)
 {
-	int wants = is_coll(t) ? PLAYER_WANTS_COLL : PLAYER_WANTS_P2P;
+	int wants = task_is_coll(t) ? PLAYER_WANTS_COLL : PLAYER_WANTS_P2P;
 
-	if (t->side.moves && may_start(t, wants, t->group) && t->handle)
+	if (t->side.moves && task_may_start(t, wants, t->group) && t->handle)
 		api_stop(&t->member->player->api, t->handle);
 }
 
 /* Tasks in launch order: collectives, then rounds of p2p, each send before receive. */
 static int launch_rank(const struct task *t)
 {
-	return is_coll(t) ? -1 : t->op.round * 2 + (t->side.func == FUNC_RECV);
+	return task_is_coll(t) ? -1 : t->op.round * 2 + (t->side.func == FUNC_RECV);
 }
 
-static int by_launch_order(const void *a, const void *b)
+static int tasks_by_launch_order(const void *a, const void *b)
 {
 	const struct task *x = a, *y = b;
 	int d = launch_rank(x) - launch_rank(y);
@@ -149,10 +149,10 @@ static int by_launch_order(const void *a, const void *b)
 	return d ? d : x->op.index > y->op.index ? 1 : x->op.index < y->op.index ? -1 : 0;
 }
 
-static bool is_sorted(const struct task *task, int ntasks)
+static bool tasks_are_sorted(const struct task *task, int ntasks)
 {
 	for (int i = 1; i < ntasks; i++)
-		if (by_launch_order(&task[i - 1], &task[i]) > 0)
+		if (tasks_by_launch_order(&task[i - 1], &task[i]) > 0)
 			return false;
 	return true;
 }
@@ -184,7 +184,7 @@ static void start_group(struct task *task, int ntasks, void **slot)
 static void count_tasks(struct task *task, int ntasks, bool replay)
 {
 	for (int i = 0; i < ntasks; i++)
-		if (is_coll(&task[i]) && (!replay || (task[i].mask & NCCL_KERNEL_CH)))
+		if (task_is_coll(&task[i]) && (!replay || (task[i].mask & NCCL_KERNEL_CH)))
 			task[i].member->seq[task[i].side.func]++;
 }
 
@@ -224,18 +224,18 @@ void hook_run(struct task *task, int ntasks, bool replay)
 	note_lateness(task, ntasks);
 	if (grouped)
 		start_group(task, ntasks, slot);
-	if (!is_sorted(task, ntasks))
-		qsort(task, ntasks, sizeof(*task), by_launch_order);
+	if (!tasks_are_sorted(task, ntasks))
+		qsort(task, ntasks, sizeof(*task), tasks_by_launch_order);
 	for (int i = 0; i < ntasks; i++) {
-		if (is_coll(&task[i]))
-			start_coll(&task[i]);
+		if (task_is_coll(&task[i]))
+			task_start_coll(&task[i]);
 		else
-			start_p2p(&task[i]);
+			task_start_p2p(&task[i]);
 		count_tasks(&task[i], 1, replay);
 	}
 	proxy_post(m, task, ntasks, counts_works(m, task->mask, replay));
 	for (int i = 0; i < ntasks; i++)
-		stop_task(&task[i]);
+		task_stop(&task[i]);
 	if (grouped && *slot)
 		api_stop(&m->player->api, *slot);
 }
@@ -257,7 +257,7 @@ bool hook_kills_us(const struct task *task)
 
 /* ---- the callback thread ---- */
 
-static struct callback *take(struct hook *h)
+static struct callback *hook_take(struct hook *h)
 {
 	struct callback *cb = h->first;
 
@@ -276,7 +276,7 @@ static void *callback_main(void *arg)
 
 	pthread_mutex_lock(&h->mutex);
 	for (;;) {
-		cb = take(h);
+		cb = hook_take(h);
 		if (!cb && h->leaving)
 			break;
 		h->busy = cb;

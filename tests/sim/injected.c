@@ -55,7 +55,7 @@ static const struct plan_side *side_of(const struct scenario *scn, const struct 
 	return NULL;
 }
 
-static bool has_rank(const struct plan_op *op, int world)
+static bool op_has_rank(const struct plan_op *op, int world)
 {
 	for (int r = 0; r < op->comm->nranks; r++)
 		if (op->comm->world[r] == world)
@@ -64,17 +64,17 @@ static bool has_rank(const struct plan_op *op, int world)
 }
 
 /* Whether what the fault is about is in the operation at all. */
-static bool is_about(const struct sim_fault *f, const struct plan_op *op)
+static bool fault_is_about(const struct sim_fault *f, const struct plan_op *op)
 {
 	int index = f->channel - op->first_channel;
 
 	index += index < 0 ? op->all_channels : 0;
-	return (f->peer < 0 || has_rank(op, f->peer)) &&
+	return (f->peer < 0 || op_has_rank(op, f->peer)) &&
 	       (f->channel < 0 || index < op->nchannels);
 }
 
-static int64_t when(const struct sim_fault *f, const struct plan_op *op,
-		    const struct plan_side *side)
+static int64_t fault_when(const struct sim_fault *f, const struct plan_op *op,
+			  const struct plan_side *side)
 {
 	const int64_t at[] = {
 		[AT_CALL] = side->due, [AT_LAUNCH] = side->launched,
@@ -84,7 +84,7 @@ static int64_t when(const struct sim_fault *f, const struct plan_op *op,
 	return at[kinds[f->kind].effect];
 }
 
-static void put(FILE *out, const char *key, bool known, int64_t value)
+static void injected_put(FILE *out, const char *key, bool known, int64_t value)
 {
 	if (known)
 		fprintf(out, ",\"%s\":%" PRId64, key, value);
@@ -92,36 +92,36 @@ static void put(FILE *out, const char *key, bool known, int64_t value)
 		fprintf(out, ",\"%s\":null", key);
 }
 
-static void put_fault(FILE *out, const struct scenario *scn, const struct pace *pace,
-		      const struct sim_fault *f, const struct plan_op *op,
-		      const struct plan_side *side)
+static void injected_put_fault(FILE *out, const struct scenario *scn, const struct pace *pace,
+			       const struct sim_fault *f, const struct plan_op *op,
+			       const struct plan_side *side)
 {
 	bool one = f->rank >= 0 && f->kind != FAULT_KILL;
 	int w = op->comm->world[side->rank];
-	int64_t at = when(f, op, side);
+	int64_t at = fault_when(f, op, side);
 	bool mono = at != PLAN_NEVER && pace && pace->factor != 0;
 
 	fprintf(out, "{\"kind\":\"%s\",\"comm\":\"%s\",\"comm_id\":\"%016" PRIx64 "\",\"op\":%"
 		PRIu64 ",\"func\":\"%s\"", kinds[f->kind].name, op->comm->name, op->comm->id,
 		op->index, names_func(side->func)->name);
-	put(out, "rank", one, side->rank);
-	put(out, "world_rank", one, w);
-	put(out, "process", f->rank >= 0, scenario_process_of(scn, w));
-	put(out, "node", f->rank >= 0, scenario_node_of(scn, w));
-	put(out, "peer_world_rank", f->peer >= 0, f->peer);
-	put(out, "channel", f->channel >= 0, f->channel);
-	put(out, "by_ns", f->by_ns, f->by_ns);
+	injected_put(out, "rank", one, side->rank);
+	injected_put(out, "world_rank", one, w);
+	injected_put(out, "process", f->rank >= 0, scenario_process_of(scn, w));
+	injected_put(out, "node", f->rank >= 0, scenario_node_of(scn, w));
+	injected_put(out, "peer_world_rank", f->peer >= 0, f->peer);
+	injected_put(out, "channel", f->channel >= 0, f->channel);
+	injected_put(out, "by_ns", f->by_ns, f->by_ns);
 	if (f->factor > 1)
 		fprintf(out, ",\"factor\":%g", f->factor);
 	else
 		fprintf(out, ",\"factor\":null");
-	put(out, "at_ns", at != PLAN_NEVER, at);
-	put(out, "at_mono_ns", mono, mono ? pace_wall(pace, at) : 0);
+	injected_put(out, "at_ns", at != PLAN_NEVER, at);
+	injected_put(out, "at_mono_ns", mono, mono ? pace_wall(pace, at) : 0);
 	fprintf(out, "}\n");
 }
 
-static int64_t put_step(FILE *out, const struct scenario *scn, const struct pace *pace,
-			const struct plan_step *step)
+static int64_t injected_put_step(FILE *out, const struct scenario *scn, const struct pace *pace,
+				 const struct plan_step *step)
 {
 	int64_t lines = 0;
 
@@ -131,9 +131,9 @@ static int64_t put_step(FILE *out, const struct scenario *scn, const struct pace
 			const struct plan_op *op = &step->op[i];
 			const struct plan_side *side = side_of(scn, f, op);
 
-			if (!side || !plan_fault_covers(scn, f, op) || !is_about(f, op))
+			if (!side || !plan_fault_covers(scn, f, op) || !fault_is_about(f, op))
 				continue;
-			put_fault(out, scn, pace, f, op, side);
+			injected_put_fault(out, scn, pace, f, op, side);
 			lines++;
 		}
 	return lines;
@@ -142,5 +142,5 @@ static int64_t put_step(FILE *out, const struct scenario *scn, const struct pace
 int64_t injected_write(FILE *out, const struct scenario *scn, const struct pace *pace,
 		       uint64_t limit)
 {
-	return truth_write_steps(out, scn, pace, limit, put_step);
+	return truth_write_steps(out, scn, pace, limit, injected_put_step);
 }

@@ -9,21 +9,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct unit {
+struct lex_unit {
 	const char *suffix;
 	double factor;
 };
 
-static const struct unit multiples[] = {
+static const struct lex_unit multiples[] = {
 	{ "", 1 }, { "k", 1e3 }, { "M", 1e6 }, { "G", 1e9 },
 	{ "Ki", 1024 }, { "Mi", 1048576 }, { "Gi", 1073741824 }, { NULL, 0 }
 };
 
-static const struct unit times[] = {
+static const struct lex_unit times[] = {
 	{ "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { NULL, 0 }
 };
 
-static const struct unit rates[] = {
+static const struct lex_unit rates[] = {
 	{ "GB/s", 1 }, { "MB/s", 1e-3 }, { "KB/s", 1e-6 }, { NULL, 0 }
 };
 
@@ -102,7 +102,8 @@ int lex_name(struct lex *lex, char *name, unsigned int size)
 }
 
 /* A number of at least 0 with one of these units; "0" needs none. */
-static int quantity(struct lex *lex, const char *what, const struct unit *units, double *value)
+static int lex_read_quantity(struct lex *lex, const char *what, const struct lex_unit *units,
+			     double *value)
 {
 	const char *w = lex_next(lex);
 	char *end;
@@ -125,7 +126,7 @@ static int quantity(struct lex *lex, const char *what, const struct unit *units,
 int lex_number(struct lex *lex, uint64_t *value)
 {
 	double v;
-	int r = quantity(lex, "number", multiples, &v);
+	int r = lex_read_quantity(lex, "number", multiples, &v);
 
 	if (r)
 		return r;
@@ -152,7 +153,7 @@ int lex_int(struct lex *lex, int lowest, int highest, int *value)
 int lex_duration(struct lex *lex, int64_t *ns)
 {
 	double v;
-	int r = quantity(lex, "duration", times, &v);
+	int r = lex_read_quantity(lex, "duration", times, &v);
 
 	if (!r)
 		*ns = (int64_t)v;
@@ -161,7 +162,7 @@ int lex_duration(struct lex *lex, int64_t *ns)
 
 int lex_rate(struct lex *lex, double *bytes_per_ns)
 {
-	int r = quantity(lex, "rate", rates, bytes_per_ns);
+	int r = lex_read_quantity(lex, "rate", rates, bytes_per_ns);
 
 	if (!r && *bytes_per_ns <= 0)
 		return lex_fail(lex, "a rate of 0 moves nothing; see the fault 'stuck'");
@@ -182,7 +183,7 @@ int lex_suffixed(struct lex *lex, const char *suffix, double *value)
 }
 
 /* "3", "0-3" or "0-6/2". */
-static int range(struct lex *lex, char *text, int limit, int *list, int *count)
+static int lex_read_range(struct lex *lex, char *text, int limit, int *list, int *count)
 {
 	int first, last, stride = 1, used = 0;
 
@@ -214,6 +215,6 @@ int lex_list(struct lex *lex, int limit, int *list, int *count)
 		return lex_fail(lex, "a list of ranks is missing");
 	*count = 0;
 	for (char *p = strtok_r((char *)w, ",", &save); p && !r; p = strtok_r(NULL, ",", &save))
-		r = range(lex, p, limit, list, count);
+		r = lex_read_range(lex, p, limit, list, count);
 	return r;
 }

@@ -40,7 +40,7 @@ void meet_free(struct meet *meet)
 		munmap(meet, sizeof(*meet));
 }
 
-static bool are_all_there(const struct meet *m, uint64_t launches)
+static bool meet_is_complete(const struct meet *m, uint64_t launches)
 {
 	for (int w = 0; w < m->nranks; w++)
 		if (atomic_load_explicit(&m->launched[w], memory_order_seq_cst) < launches)
@@ -48,7 +48,7 @@ static bool are_all_there(const struct meet *m, uint64_t launches)
 	return true;
 }
 
-static void wake(struct meet *m)
+static void meet_wake(struct meet *m)
 {
 	atomic_fetch_add_explicit(&m->turn, 1, memory_order_seq_cst);
 	syscall(SYS_futex, &m->turn, FUTEX_WAKE, SCENARIO_MAX_RANKS, NULL, NULL, 0);
@@ -61,14 +61,14 @@ void meet_wait(struct meet *m, int first, uint64_t launches, const struct pace *
 	if (!m)
 		return;
 	atomic_store_explicit(&m->launched[first], launches, memory_order_seq_cst);
-	if (are_all_there(m, launches)) {	/* of two who come last, one sees both */
-		wake(m);
+	if (meet_is_complete(m, launches)) {	/* of two who come last, one sees both */
+		meet_wake(m);
 		return;
 	}
 	while (!pace_stopped(pace)) {
 		uint32_t turn = atomic_load_explicit(&m->turn, memory_order_seq_cst);
 
-		if (are_all_there(m, launches))
+		if (meet_is_complete(m, launches))
 			return;
 		syscall(SYS_futex, &m->turn, FUTEX_WAIT, turn, &look, NULL, 0);
 	}
@@ -79,7 +79,7 @@ void meet_leave(struct meet *m, int first)
 	if (!m)
 		return;
 	atomic_store_explicit(&m->launched[first], UINT64_MAX, memory_order_seq_cst);
-	wake(m);
+	meet_wake(m);
 }
 
 void meet_bury(struct meet *m, const struct scenario *scn, int process)

@@ -21,14 +21,14 @@ static const char usage[] =
 	"before the end.  --print shows the calls, one per line: microseconds since the\n"
 	"first, thread, what.\n";
 
-struct options {
+struct replay_options {
 	const char *plugin, *recording;
 	double speed;
 	int hold_ms, api;
 	bool print;
 };
 
-static int parse_number(const char *text, double *to)
+static int replay_parse_number(const char *text, double *to)
 {
 	char *end;
 
@@ -36,7 +36,7 @@ static int parse_number(const char *text, double *to)
 	return *end || end == text || !(*to >= 0) ? -EINVAL : 0;
 }
 
-static int parse_api(const char *text, int *to)
+static int replay_parse_api(const char *text, int *to)
 {
 	if (text[0] != 'v' || text[1] < '1' || text[1] > '0' + NCCL_PROFILER_VERSIONS || text[2])
 		return -EINVAL;
@@ -44,7 +44,7 @@ static int parse_api(const char *text, int *to)
 	return 0;
 }
 
-static int parse_options(int argc, char **argv, struct options *o)
+static int replay_parse_options(int argc, char **argv, struct replay_options *o)
 {
 	static const struct option longs[] = {
 		{ "plugin", 1, NULL, 'p' }, { "api", 1, NULL, 'a' }, { "speed", 1, NULL, 's' },
@@ -54,13 +54,13 @@ static int parse_options(int argc, char **argv, struct options *o)
 	double hold = 0;
 	int c, e = 0;
 
-	*o = (struct options){ .speed = 1, .api = NCCL_PROFILER_VERSIONS };
+	*o = (struct replay_options){ .speed = 1, .api = NCCL_PROFILER_VERSIONS };
 	while (!e && (c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
 		switch (c) {
 		case 'p': o->plugin = optarg; break;
-		case 'a': e = parse_api(optarg, &o->api); break;
-		case 's': e = parse_number(optarg, &o->speed); break;
-		case 'o': e = parse_number(optarg, &hold); break;
+		case 'a': e = replay_parse_api(optarg, &o->api); break;
+		case 's': e = replay_parse_number(optarg, &o->speed); break;
+		case 'o': e = replay_parse_number(optarg, &hold); break;
 		case 't': o->print = true; break;
 		case 'h': fputs(usage, stdout); exit(EXIT_SUCCESS);
 		default: return -EINVAL;
@@ -72,20 +72,20 @@ static int parse_options(int argc, char **argv, struct options *o)
 }
 
 /* The release that brought the recorded interface. */
-static int release_of(const struct recording *rec)
+static int recording_release(const struct recording *rec)
 {
 	static const int releases[] = { 0, 23, 24, 26, 27, 28, 29 };
 
 	return releases[rec->api];
 }
 
-static int play(const struct options *o, const struct recording *rec)
+static int recording_play(const struct replay_options *o, const struct recording *rec)
 {
 	const char *value = o->plugin ? o->plugin : getenv("NCCL_PROFILER_PLUGIN");
 	struct loader loader;
 	struct api api;
 	int version = o->api < rec->api ? o->api : rec->api;
-	int r = loader_open(&loader, value, release_of(rec), version, false);
+	int r = loader_open(&loader, value, recording_release(rec), version, false);
 
 	if (r) {
 		const char *why = dlerror();
@@ -95,7 +95,7 @@ static int play(const struct options *o, const struct recording *rec)
 	}
 	fprintf(stderr, "nccl-replay: loaded %s, ncclProfiler_v%d\n", loader.name,
 		loader.version);
-	api_bind(&api, loader.table, loader.version, release_of(rec));
+	api_bind(&api, loader.table, loader.version, recording_release(rec));
 	r = replay_run(rec, &api, o->speed, o->hold_ms * 1000000LL);
 	loader_close(&loader);
 	if (r >= 0)
@@ -106,11 +106,11 @@ static int play(const struct options *o, const struct recording *rec)
 int main(int argc, char **argv)
 {
 	struct recording *rec;
-	struct options o;
+	struct replay_options o;
 	char err[512];
 	int r;
 
-	if (parse_options(argc, argv, &o)) {
+	if (replay_parse_options(argc, argv, &o)) {
 		fputs(usage, stderr);
 		return EXIT_USAGE;
 	}
@@ -123,7 +123,7 @@ int main(int argc, char **argv)
 			(unsigned long long)rec->lost);
 	if (o.print)
 		recording_print(rec, stdout);
-	r = o.print ? 0 : play(&o, rec);
+	r = o.print ? 0 : recording_play(&o, rec);
 	recording_free(rec);
 	return r ? EXIT_FAILURE : EXIT_SUCCESS;
 }

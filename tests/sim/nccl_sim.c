@@ -34,14 +34,14 @@ static pid_t children[SCENARIO_MAX_RANKS];
 static volatile sig_atomic_t nchildren, stop;
 
 /* Asked to stop: the children end what they do and finalize. */
-static void on_stop(int sig)
+static void sim_on_stop(int sig)
 {
 	stop = 1;
 	for (int i = 0; i < nchildren; i++)
 		kill(children[i], sig);
 }
 
-struct options {
+struct sim_options {
 	const char *plugin, *truth, *injected, *scenario, *shm_dir, *pace, *asked;
 	char *env[MAX_ENV];	/* N:NAME=VALUE */
 	int api, hold_ms, nenv;
@@ -55,7 +55,7 @@ static const char usage[] =
 	"Plays SCENARIO to the profiler library that NCCL_PROFILER_PLUGIN means, or FILE.\n";
 
 /* NODE:NAME=VALUE, of which setenv() is to get the parts later. */
-static int add_env(struct options *o, char *text)
+static int add_env(struct sim_options *o, char *text)
 {
 	char *colon;
 
@@ -66,7 +66,7 @@ static int add_env(struct options *o, char *text)
 	return 0;
 }
 
-static int parse_options(int argc, char **argv, struct options *o)
+static int sim_parse_options(int argc, char **argv, struct sim_options *o)
 {
 	static const struct option longs[] = {
 		{ "plugin", 1, NULL, 'p' }, { "api", 1, NULL, 'a' }, { "seed", 1, NULL, 's' },
@@ -78,7 +78,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 	char *end = "";
 	int c;
 
-	*o = (struct options){ .seed = -1, .hold_ms = -1 };
+	*o = (struct sim_options){ .seed = -1, .hold_ms = -1 };
 	while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
 		switch (c) {
 		case 'p': o->plugin = optarg; break;
@@ -106,7 +106,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 	return optind + 1 == argc ? 0 : -EINVAL;
 }
 
-static int apply_options(const struct options *o, struct scenario *scn)
+static int apply_options(const struct sim_options *o, struct scenario *scn)
 {
 	char *end = "";
 
@@ -119,7 +119,7 @@ static int apply_options(const struct options *o, struct scenario *scn)
 }
 
 /* A seed from the command line is the scenario's: communicator ids depend on it. */
-static int load_scenario(const struct options *o, struct scenario **scnp)
+static int load_scenario(const struct sim_options *o, struct scenario **scnp)
 {
 	char err[512];
 	int r = scenario_load(scnp, o->scenario, err, sizeof(err));
@@ -132,7 +132,7 @@ static int load_scenario(const struct options *o, struct scenario **scnp)
 }
 
 /* Find a library; with --plugin it must be there, else NCCL goes on without. */
-static int load_plugin(const struct options *o, const struct scenario *scn, int process,
+static int load_plugin(const struct sim_options *o, const struct scenario *scn, int process,
 		       struct loader *loader)
 {
 	const char *value = o->plugin ? o->plugin : getenv("NCCL_PROFILER_PLUGIN");
@@ -153,7 +153,7 @@ static int load_plugin(const struct options *o, const struct scenario *scn, int 
 }
 
 /* Where the library writes: a %n in it is the process's node, as if each had a /dev/shm. */
-static int set_shm_dir(const char *dir, int node)
+static int node_set_shm_dir(const char *dir, int node)
 {
 	const char *n = strstr(dir, "%n");
 	char path[PATH_MAX];
@@ -168,7 +168,7 @@ static int set_shm_dir(const char *dir, int node)
 	return setenv("NCCLINSP_SHM_DIR", path, 1) ? -errno : 0;
 }
 
-static int set_env(const struct options *o, int node)
+static int set_env(const struct sim_options *o, int node)
 {
 	for (int i = 0; i < o->nenv; i++) {
 		char *colon = strchr(o->env[i], ':'), *value = strchr(colon, '=');
@@ -183,7 +183,7 @@ static int set_env(const struct options *o, int node)
 	return 0;
 }
 
-static int child_main(const struct options *o, const struct scenario *scn, int process,
+static int child_main(const struct sim_options *o, const struct scenario *scn, int process,
 		      const struct pace *pace, const struct player_shared *shared)
 {
 	int node = process / scn->processes_per_node;
@@ -191,7 +191,7 @@ static int child_main(const struct options *o, const struct scenario *scn, int p
 	struct player_plugin plugin;
 	int r;
 
-	if ((o->shm_dir && set_shm_dir(o->shm_dir, node) < 0) || set_env(o, node) < 0)
+	if ((o->shm_dir && node_set_shm_dir(o->shm_dir, node) < 0) || set_env(o, node) < 0)
 		return EXIT_FAILURE;
 	if (load_plugin(o, scn, process, &loader))
 		return EXIT_FAILURE;
@@ -203,7 +203,7 @@ static int child_main(const struct options *o, const struct scenario *scn, int p
 	return r < 0 ? EXIT_FAILURE : r ? EXIT_HUNG : EXIT_SUCCESS;
 }
 
-static int start_children(const struct options *o, const struct scenario *scn,
+static int start_children(const struct sim_options *o, const struct scenario *scn,
 			  const struct pace *pace, const struct player_shared *shared)
 {
 	pid_t parent = getpid(), pid;
@@ -226,11 +226,11 @@ static int start_children(const struct options *o, const struct scenario *scn,
 		exit(child_main(o, scn, i, pace, shared));
 	}
 	if (stop)
-		on_stop(SIGTERM);
+		sim_on_stop(SIGTERM);
 	return 0;
 }
 
-static bool dies(const struct scenario *scn, int process)
+static bool process_dies(const struct scenario *scn, int process)
 {
 	for (int i = 0; i < scn->nfaults; i++)
 		if (scn->fault[i].kind == FAULT_KILL && scn->fault[i].rank == process)
@@ -242,7 +242,7 @@ static bool ended_well(const struct scenario *scn, int process, int status)
 {
 	if (WIFEXITED(status) && (!WEXITSTATUS(status) || WEXITSTATUS(status) == EXIT_HUNG))
 		return true;
-	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && dies(scn, process))
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && process_dies(scn, process))
 		return true;
 	fprintf(stderr, "nccl-sim: process %d failed, wait status 0x%x\n", process, status);
 	return false;
@@ -277,10 +277,10 @@ static bool await_children(const struct scenario *scn, struct meet *meet)
 	return ok;
 }
 
-static int write_file(const char *path,
-		      int64_t (*write)(FILE *, const struct scenario *, const struct pace *,
-				       uint64_t),
-		      const struct scenario *scn, const struct pace *pace)
+static int sim_write_file(const char *path,
+			  int64_t (*write)(FILE *, const struct scenario *, const struct pace *,
+					   uint64_t),
+			  const struct scenario *scn, const struct pace *pace)
 {
 	FILE *f = fopen(path, "we");
 	uint64_t limit = scenario_is_endless(scn) ? TRUTH_LIMIT : UINT64_MAX;
@@ -293,17 +293,17 @@ static int write_file(const char *path,
 	return r < 0 ? (int)r : 0;
 }
 
-static int write_files(const struct options *o, const struct scenario *scn,
-		       const struct pace *pace)
+static int sim_write_files(const struct sim_options *o, const struct scenario *scn,
+			   const struct pace *pace)
 {
-	int r = o->truth ? write_file(o->truth, truth_write, scn, pace) : 0;
+	int r = o->truth ? sim_write_file(o->truth, truth_write, scn, pace) : 0;
 
-	return r || !o->injected ? r : write_file(o->injected, injected_write, scn, pace);
+	return r || !o->injected ? r : sim_write_file(o->injected, injected_write, scn, pace);
 }
 
 /* What the processes are to have in common, before there are any. */
-static int share(const struct options *o, const struct scenario *scn,
-		 struct player_shared *shared)
+static int scenario_share(const struct sim_options *o, const struct scenario *scn,
+			  struct player_shared *shared)
 {
 	int r = pxn_new(&shared->pxn, scn);
 
@@ -330,20 +330,20 @@ static void unshare_all(const struct scenario *scn, struct player_shared *shared
 		close(shared->asked_fd);
 }
 
-static int run(const struct options *o, const struct scenario *scn)
+static int sim_run(const struct sim_options *o, const struct scenario *scn)
 {
 	struct pace pace = { .factor = scn->pace, .base_ns = pace_now() + START_NS,
 			     .stop = &stop };
-	struct sigaction action = { .sa_handler = on_stop };
+	struct sigaction action = { .sa_handler = sim_on_stop };
 	struct player_shared shared;
-	int r = share(o, scn, &shared);
+	int r = scenario_share(o, scn, &shared);
 
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
 	if (!r)
 		r = start_children(o, scn, &pace, &shared);
 	if (!r)
-		r = write_files(o, scn, &pace);
+		r = sim_write_files(o, scn, &pace);
 	if (!r && !await_children(scn, shared.meet))
 		r = -ECHILD;
 	unshare_all(scn, &shared);
@@ -353,10 +353,10 @@ static int run(const struct options *o, const struct scenario *scn)
 int main(int argc, char **argv)
 {
 	struct scenario *scn;
-	struct options o;
+	struct sim_options o;
 	int status = EXIT_USAGE;
 
-	if (parse_options(argc, argv, &o)) {
+	if (sim_parse_options(argc, argv, &o)) {
 		fputs(usage, stderr);
 		return EXIT_USAGE;
 	}
@@ -365,7 +365,7 @@ int main(int argc, char **argv)
 	if (apply_options(&o, scn))
 		fputs(usage, stderr);
 	else
-		status = run(&o, scn);
+		status = sim_run(&o, scn);
 	scenario_free(scn);
 	return status;
 }

@@ -5,7 +5,7 @@
 #define SECOND		1000000000LL
 #define SLICE_NS	50000000
 
-static int64_t look(clockid_t clock)
+static int64_t clock_now(clockid_t clock)
 {
 	struct timespec ts;
 
@@ -15,12 +15,12 @@ static int64_t look(clockid_t clock)
 
 int64_t pace_now(void)
 {
-	return look(CLOCK_MONOTONIC);
+	return clock_now(CLOCK_MONOTONIC);
 }
 
 int64_t pace_real_now(void)
 {
-	return look(CLOCK_REALTIME);
+	return clock_now(CLOCK_REALTIME);
 }
 
 int64_t pace_wall(const struct pace *pace, int64_t model_ns)
@@ -48,7 +48,7 @@ struct timespec pace_deadline(const struct pace *pace, int64_t model_ns)
 	return to_timespec(pace_wall(pace, model_ns));
 }
 
-static void sleep_until(int64_t ns)
+static void clock_sleep_until(int64_t ns)
 {
 	struct timespec ts = to_timespec(ns);
 
@@ -62,7 +62,7 @@ static void sleep_in_slices(const struct pace *pace, int64_t until_ns)
 	int64_t now = pace_now();
 
 	while (now < until_ns && !pace_stopped(pace)) {
-		sleep_until(until_ns - now > SLICE_NS ? now + SLICE_NS : until_ns);
+		clock_sleep_until(until_ns - now > SLICE_NS ? now + SLICE_NS : until_ns);
 		now = pace_now();
 	}
 }
@@ -80,5 +80,5 @@ void pace_hold(const struct pace *pace, int64_t ns)
 
 void pace_sleep(int64_t ns)
 {
-	sleep_until(pace_now() + ns);
+	clock_sleep_until(pace_now() + ns);
 }

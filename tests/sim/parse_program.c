@@ -114,7 +114,7 @@ static int on_replay(struct parser *p)
 	return p->lex.at < p->lex.nwords ? lex_number(&p->lex, &st->times) : 0;
 }
 
-static int on_end(struct parser *p)
+static int on_block_end(struct parser *p)
 {
 	if (!p->depth)
 		return lex_fail(&p->lex, "nothing is open that could end");
@@ -181,7 +181,7 @@ static int operation_defaults(struct parser *p, enum sim_func func, struct sim_o
 }
 
 /* The smallest communicator of a name: what all of them have ranks for. */
-static int smallest(const struct scenario *s, int family)
+static int family_smallest(const struct scenario *s, int family)
 {
 	const struct sim_family *fam = &s->family[family];
 	int n = SCENARIO_MAX_RANKS;
@@ -207,7 +207,7 @@ static int operation_option(struct parser *p, struct sim_op *op)
 	static const enum sim_func ce_funcs[] = { FUNC_ALL_GATHER, FUNC_ALL_TO_ALL };
 
 	if (lex_accept(&p->lex, "root"))
-		return lex_int(&p->lex, 0, smallest(p->scn, op->family) - 1, &op->root);
+		return lex_int(&p->lex, 0, family_smallest(p->scn, op->family) - 1, &op->root);
 	if (lex_accept(&p->lex, "tag"))
 		return lex_number(&p->lex, &op->tag);
 	if (lex_accept(&p->lex, "symmetric")) {
@@ -235,7 +235,7 @@ static int operation_option(struct parser *p, struct sim_op *op)
 /* from A to B */
 static int send_ends(struct parser *p, struct sim_op *op)
 {
-	int last = smallest(p->scn, op->family) - 1;
+	int last = family_smallest(p->scn, op->family) - 1;
 	int r = lex_expect(&p->lex, "from");
 
 	if (!r)
@@ -274,7 +274,7 @@ int parse_operation(struct parser *p, enum sim_func func)
 
 const struct parse_word parse_program[] = {
 	{ "compute",	on_compute },
-	{ "end",	on_end },
+	{ "end",	on_block_end },
 	{ "graph",	on_graph },
 	{ "group",	on_group },
 	{ "idle",	on_idle },

@@ -41,7 +41,7 @@ bool plan_is_hidden(const struct scenario *scn, const struct sim_op *op)
 
 /* ---- operations of a step ---- */
 
-static int grow(void **array, int *room, int need, size_t size)
+static int array_grow(void **array, int *room, int need, size_t size)
 {
 	void *p;
 
@@ -56,15 +56,15 @@ static int grow(void **array, int *room, int need, size_t size)
 	return 0;
 }
 
-static int add_op(struct plan *plan, const struct sim_op *spec, const struct sim_comm *comm,
-		  int nsides, struct plan_op **opp)
+static int plan_add_op(struct plan *plan, const struct sim_op *spec, const struct sim_comm *comm,
+		       int nsides, struct plan_op **opp)
 {
 	struct plan_step *step = &plan->step;
-	int r = grow((void **)&step->op, &plan->ops_room, step->nops + 1, sizeof(*step->op));
+	int r = array_grow((void **)&step->op, &plan->ops_room, step->nops + 1, sizeof(*step->op));
 
 	if (!r)
-		r = grow((void **)&plan->sides, &plan->sides_room, plan->nsides + nsides,
-			 sizeof(*plan->sides));
+		r = array_grow((void **)&plan->sides, &plan->sides_room, plan->nsides + nsides,
+			       sizeof(*plan->sides));
 	if (r)
 		return r;
 	*opp = &step->op[step->nops++];
@@ -113,7 +113,7 @@ static int add_coll(struct plan *plan, const struct sim_op *spec, const struct s
 {
 	struct plan_side *side;
 	struct plan_op *op;
-	int r = add_op(plan, spec, comm, comm->nranks, &op);
+	int r = plan_add_op(plan, spec, comm, comm->nranks, &op);
 
 	if (r)
 		return r;
@@ -147,7 +147,7 @@ static int add_pair(struct plan *plan, const struct sim_op *spec, const struct s
 	bool moves = src != dst || !spec->inplace;
 	struct plan_side *side;
 	struct plan_op *op;
-	int r = add_op(plan, spec, comm, 2, &op);
+	int r = plan_add_op(plan, spec, comm, 2, &op);
 
 	if (r)
 		return r;
@@ -294,7 +294,7 @@ static int make_up(struct plan *plan)
 
 /* ---- the walk ---- */
 
-static void push(struct plan *plan, const struct sim_stmt *st, const struct sim_stmt *body)
+static void plan_push(struct plan *plan, const struct sim_stmt *st, const struct sim_stmt *body)
 {
 	if (!st->times || !body)
 		return;
@@ -363,7 +363,7 @@ static bool end_pass(struct plan *plan)
 }
 
 /* One statement.  1: it made a step; 0: go on; or -ENOMEM. */
-static int walk(struct plan *plan, const struct sim_stmt *st)
+static int plan_walk(struct plan *plan, const struct sim_stmt *st)
 {
 	struct plan_frame *f = &plan->frame[plan->depth];
 	struct plan_step *step = &plan->step;
@@ -371,14 +371,14 @@ static int walk(struct plan *plan, const struct sim_stmt *st)
 
 	switch (st->kind) {
 	case STMT_LOOP:
-		push(plan, st, st->body);
+		plan_push(plan, st, st->body);
 		return 0;
 	case STMT_GRAPH:
 		plan->graph_body[st->graph] = st->body;
-		push(plan, st, st->body);
+		plan_push(plan, st, st->body);
 		return 0;
 	case STMT_REPLAY:
-		push(plan, st, plan->graph_body[st->graph]);
+		plan_push(plan, st, plan->graph_body[st->graph]);
 		return 0;
 	case STMT_COMPUTE:
 	case STMT_IDLE:
@@ -420,7 +420,7 @@ int plan_next(struct plan *plan, const struct plan_step **stepp)
 			continue;
 		}
 		f->at = st->next;
-		r = walk(plan, st);
+		r = plan_walk(plan, st);
 	}
 	if (plan->ended)
 		plan->step.kind = PLAN_END;

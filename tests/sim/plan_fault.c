@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-static bool is_in(const struct sim_fault *f, const struct plan_op *op)
+static bool fault_is_in(const struct sim_fault *f, const struct plan_op *op)
 {
 	return (f->family < 0 || f->family == op->comm->family) &&
 	       op->index >= f->from && op->index <= f->until &&
@@ -17,7 +17,7 @@ const struct sim_fault *plan_fault_find(const struct plan *plan, const struct pl
 	for (int i = 0; i < plan->scn->nfaults; i++) {
 		const struct sim_fault *f = &plan->scn->fault[i];
 
-		if (f->kind == kind && (world < 0 || f->rank == world) && is_in(f, op))
+		if (f->kind == kind && (world < 0 || f->rank == world) && fault_is_in(f, op))
 			return f;
 	}
 	return NULL;
@@ -26,7 +26,7 @@ const struct sim_fault *plan_fault_find(const struct plan *plan, const struct pl
 bool plan_fault_covers(const struct scenario *scn, const struct sim_fault *f,
 		       const struct plan_op *op)
 {
-	for (int i = 0; i < op->nsides && is_in(f, op); i++) {
+	for (int i = 0; i < op->nsides && fault_is_in(f, op); i++) {
 		int w = op->comm->world[op->side[i].rank];
 
 		if (f->rank == (f->kind == FAULT_KILL ? scenario_process_of(scn, w) : w) ||
@@ -61,7 +61,8 @@ double plan_fault_link(const struct scenario *scn, const struct plan_op *op, int
 	for (int i = 0; i < scn->nfaults; i++) {
 		const struct sim_fault *f = &scn->fault[i];
 
-		if (f->kind == FAULT_SLOW_LINK && f->rank == from && f->peer == to && is_in(f, op))
+		if (f->kind == FAULT_SLOW_LINK && f->rank == from && f->peer == to &&
+		    fault_is_in(f, op))
 			factor *= f->factor;
 	}
 	return factor;
@@ -76,7 +77,7 @@ double plan_fault_channel(const struct scenario *scn, const struct plan_op *op, 
 		const struct sim_fault *f = &scn->fault[i];
 
 		if (f->kind == FAULT_SLOW_CHANNEL && f->rank == world && f->channel == channel &&
-		    is_in(f, op))
+		    fault_is_in(f, op))
 			factor *= f->factor;
 	}
 	return factor;
@@ -97,7 +98,7 @@ const struct sim_fault *plan_fault_swap(struct plan *plan, const struct plan_op 
 }
 
 /* Whether this rank has just made the call that another one was left for. */
-static bool has_passed(const struct plan *plan, const struct sim_fault *f)
+static bool fault_has_passed(const struct plan *plan, const struct sim_fault *f)
 {
 	for (int i = 0; i < plan->step.nops; i++) {
 		const struct plan_op *op = &plan->step.op[i];
@@ -119,7 +120,7 @@ void plan_fault_look_back(struct plan *plan)
 		if (!later->spec || later->due)
 			continue;
 		plan->swapped[i] = true;
-		later->due = has_passed(plan, &plan->scn->fault[i]);
+		later->due = fault_has_passed(plan, &plan->scn->fault[i]);
 	}
 }
 

@@ -49,8 +49,8 @@ int plan_channel_number(const struct plan_op *op, int index)
 }
 
 /* How far a channel is from its kernel's edge; short kernels have no room for it. */
-static int64_t skew(const struct scenario *scn, const struct plan_op *op,
-		    const struct plan_side *side, int index, int edge)
+static int64_t side_skew(const struct scenario *scn, const struct plan_op *op,
+			 const struct plan_side *side, int index, int edge)
 {
 	int64_t stop = side->stop == PLAN_NEVER ? side->arrival : side->stop;
 	int exact = edge ? op->nchannels - 1 : 0;
@@ -68,7 +68,7 @@ void plan_channel(const struct scenario *scn, const struct plan_op *op,
 
 	bool fast = op->fast_ns && index != op->slow_index && !op->fault;
 
-	span->start = side->arrival + skew(scn, op, side, index, 0);
+	span->start = side->arrival + side_skew(scn, op, side, index, 0);
 	span->gpu_start = plan_gpu_clock(scn, w, span->start);
 	span->stop = side->stop;
 	if (stuck && index)	/* only the first channel hangs */
@@ -76,7 +76,7 @@ void plan_channel(const struct scenario *scn, const struct plan_op *op,
 	else if (fast && side->stop != PLAN_NEVER)
 		span->stop = op->data_ns + op->fast_ns;
 	else if (side->stop != PLAN_NEVER)
-		span->stop -= skew(scn, op, side, index, 1);
+		span->stop -= side_skew(scn, op, side, index, 1);
 	span->gpu_stop = span->stop == PLAN_NEVER ? 0 : plan_gpu_clock(scn, w, span->stop);
 }
 
@@ -160,7 +160,7 @@ static void pause_all(struct plan *plan)
 }
 
 /* One kernel launch of a rank and communicator: its sides from op[first] on. */
-static void launch_kernel(struct plan *plan, int first, int world)
+static void host_launch_kernel(struct plan *plan, int first, int world)
 {
 	const struct sim_comm *comm = plan->step.op[first].comm;
 	int64_t *host = &plan->host[plan_thread_of(plan->scn, world)];
@@ -191,20 +191,21 @@ static bool first_of_comm(const struct plan_step *step, int i)
 	return true;
 }
 
-static void launch_all(struct plan *plan)
+static void plan_launch_all(struct plan *plan)
 {
 	int n = plan->scn->nranks;
 
 	for (int k = 0; k < n; k++)
 		for (int i = 0; i < plan->step.nops; i++)
 			if (first_of_comm(&plan->step, i))
-				launch_kernel(plan, i, plan->scn->forward ? k : n - 1 - k);
+				host_launch_kernel(plan, i, plan->scn->forward ? k : n - 1 - k);
 }
 
 /* ---- the GPU ---- */
 
 /* A progress thread that gets no CPU from a launch on; the GPU does not wait for it. */
-static void starve(struct plan *plan, const struct plan_op *op, struct plan_side *side, int world)
+static void side_starve(struct plan *plan, const struct plan_op *op, struct plan_side *side,
+			int world)
 {
 	const struct sim_fault *f = plan_fault_find(plan, op, FAULT_STARVE, world);
 	int64_t *away = &plan->away[op->comm->index][side->rank];
@@ -215,7 +216,7 @@ static void starve(struct plan *plan, const struct plan_op *op, struct plan_side
 	side->busy = f && f->busy;
 }
 
-static void arrive(struct plan *plan, struct plan_op *op, struct plan_side *side)
+static void side_arrive(struct plan *plan, struct plan_op *op, struct plan_side *side)
 {
 	int w = op->comm->world[side->rank];
 
@@ -225,7 +226,7 @@ static void arrive(struct plan *plan, struct plan_op *op, struct plan_side *side
 	if (plan->gpu[w] < side->launched + TO_GPU_NS)
 		plan->gpu[w] = side->launched + TO_GPU_NS;
 	plan->gpu[w] += plan_fault_lateness(plan, op, w, false);
-	starve(plan, op, side, w);
+	side_starve(plan, op, side, w);
 	side->arrival = plan->gpu[w];
 }
 
@@ -262,7 +263,7 @@ static void stop_side(struct plan *plan, const struct plan_op *op, struct plan_s
 }
 
 /* Data flows for xfer_ns, or half of it until a fault ends it. */
-static void end_op(struct plan_op *op, int64_t xfer_ns)
+static void op_finish(struct plan_op *op, int64_t xfer_ns)
 {
 	op->cut_ns = PLAN_NEVER;
 	if (op->fault && op->data_ns != PLAN_NEVER)
@@ -292,7 +293,7 @@ static void arrive_all(struct plan *plan, const struct sim_comm *comm, struct ke
 		if (!runs_on(op, comm, true))
 			continue;
 		for (int s = 0; s < op->nsides; s++)
-			arrive(plan, op, &op->side[s]);
+			side_arrive(plan, op, &op->side[s]);
 		k->xfer_ns += ring_ns(plan, op);
 		k->bytes += op->bytes;
 		k->members++;
@@ -347,7 +348,7 @@ static void time_member(struct plan *plan, struct plan_op *op, struct kernel *k)
 	find_last(op);
 	op->fault = k->fault;
 	op->fast_ns = k->slow > 1 ? k->xfer_ns : 0;
-	end_op(op, xfer);
+	op_finish(op, xfer);
 	for (int s = 0; s < op->nsides; s++) {
 		int64_t tail = plan_hash(plan->scn->seed, 2, plan->step.number, s) %
 			       (xfer / 200 + 500);
@@ -380,7 +381,7 @@ static void time_colls(struct plan *plan, const struct sim_comm *comm)
 }
 
 /* How many transfers of this step share a rank's way out, or in. */
-static int sharing(const struct plan_step *step, const struct plan_op *op, int side)
+static int side_sharing(const struct plan_step *step, const struct plan_op *op, int side)
 {
 	int n = 0;
 
@@ -396,7 +397,7 @@ static void time_pair(struct plan *plan, struct plan_op *op)
 	struct sim_link link = plan_link(plan->scn, op, world[op->side[0].rank],
 					 world[op->side[1].rank]);
 	int channels = plan->scn->family[op->comm->family].channels;
-	int out = sharing(&plan->step, op, 0), in = sharing(&plan->step, op, 1);
+	int out = side_sharing(&plan->step, op, 0), in = side_sharing(&plan->step, op, 1);
 	int64_t xfer = KERNEL_NS + link.latency_ns +
 		       (int64_t)(op->bytes * (double)(out > in ? out : in) / link.rate);
 
@@ -405,7 +406,7 @@ static void time_pair(struct plan *plan, struct plan_op *op)
 	op->first_channel = schedule_first(op->round, op->all_channels);
 	find_last(op);
 	op->fault = plan_fault_ending(plan, op);
-	end_op(op, xfer);
+	op_finish(op, xfer);
 	for (int s = 0; s < 2; s++)
 		stop_side(plan, op, &op->side[s], op->data_ns == PLAN_NEVER || op->fault ?
 			  PLAN_NEVER : op->data_ns + xfer);
@@ -435,7 +436,7 @@ static void time_pairs(struct plan *plan, const struct sim_comm *comm)
 
 	for (int i = 0; i < step->nops; i++)
 		for (int s = 0; runs_on(&step->op[i], comm, false) && s < 2; s++)
-			arrive(plan, &step->op[i], &step->op[i].side[s]);
+			side_arrive(plan, &step->op[i], &step->op[i].side[s]);
 	for (int i = 0; i < step->nops; i++)
 		if (runs_on(&step->op[i], comm, false))
 			time_pair(plan, &step->op[i]);
@@ -472,7 +473,7 @@ void plan_time_launch(struct plan *plan)
 {
 	enqueue_all(plan);
 	pause_all(plan);
-	launch_all(plan);
+	plan_launch_all(plan);
 	run_all(plan);
 }
 

@@ -16,7 +16,7 @@
 #include "tests/sim/pxn.h"
 
 /* What a thread is for, and how it went. */
-struct worker {
+struct player_worker {
 	pthread_t thread;
 	struct app_range range;
 	pthread_barrier_t *ready;	/* nobody goes on before all communicators are there */
@@ -99,7 +99,7 @@ static const struct member *sharer_of(const struct member *m)
 /* The communicators of one rank; ranks do this at the same time. */
 static void *init_main(void *arg)
 {
-	struct worker *w = arg;
+	struct player_worker *w = arg;
 	struct player *p = w->range.player;
 	const struct member *owner;
 
@@ -117,13 +117,14 @@ static void *init_main(void *arg)
 }
 
 /* Ranks of one thread get their communicators in a group, which starts a thread for each. */
-static int init_group(const struct worker *w)
+static int init_group(const struct player_worker *w)
 {
-	struct worker rank[SCENARIO_MAX_RANKS];
+	struct player_worker rank[SCENARIO_MAX_RANKS];
 	int r = 0;
 
 	for (int i = 0; i < w->range.count; i++) {
-		rank[i] = (struct worker){ .range = { w->range.player, w->range.first + i, 1 } };
+		rank[i] = (struct player_worker){ .range = { w->range.player, w->range.first + i,
+							     1 } };
 		if (pthread_create(&rank[i].thread, NULL, init_main, &rank[i]))
 			abort();
 	}
@@ -136,7 +137,7 @@ static int init_group(const struct worker *w)
 
 static void *app_main(void *arg)
 {
-	struct worker *w = arg;
+	struct player_worker *w = arg;
 
 	if (w->range.count == 1)
 		init_main(w);
@@ -154,12 +155,12 @@ static int run_threads(struct player *p)
 {
 	int count = p->scn->thread_per_process ? p->scn->gpus_per_process : 1;
 	int n = p->scn->gpus_per_process / count, result = 0;
-	struct worker worker[SCENARIO_MAX_RANKS];
+	struct player_worker worker[SCENARIO_MAX_RANKS];
 	pthread_barrier_t ready;
 
 	pthread_barrier_init(&ready, NULL, n);
 	for (int i = 0; i < n; i++) {
-		worker[i] = (struct worker){ .ready = &ready, .range = {
+		worker[i] = (struct player_worker){ .ready = &ready, .range = {
 			p, p->process * p->scn->gpus_per_process + i * count, count } };
 		if (pthread_create(&worker[i].thread, NULL, app_main, &worker[i]))
 			abort();
@@ -183,7 +184,7 @@ static void wait_for_stamps(const struct member *m)
 	pace_hold(&m->player->pace, INT64_MAX);
 }
 
-static void finalize(struct player *p)
+static void player_finalize(struct player *p)
 {
 	hook_free(p->hook);
 	for (int i = 0; i < p->nmembers; i++) {
@@ -202,7 +203,7 @@ static void finalize(struct player *p)
 	free(p->member);
 }
 
-static void hold(const struct player *p, bool hangs)
+static void player_hold(const struct player *p, bool hangs)
 {
 	int64_t ns = p->scn->hold_ns;
 
@@ -227,9 +228,9 @@ int player_run(const struct scenario *scn, int process, const struct player_plug
 		r = run_threads(&p);
 	if (r < 0)
 		return r;
-	hold(&p, r);
+	player_hold(&p, r);
 	if (p.pxn)
 		pxn_leave(p.pxn, scn);
-	finalize(&p);
+	player_finalize(&p);
 	return r;
 }

@@ -54,7 +54,7 @@ static const char *const type_names[] = {
 	"GroupApi", "CollApi", "P2pApi", "KernelLaunch", "CeColl", "CeSync", "CeBatch",
 };
 
-static const char *type_name(uint64_t type)
+static const char *probe_type_name(uint64_t type)
 {
 	return type && type < 0x8000 ? type_names[__builtin_ctzll(type)] : "?";
 }
@@ -112,7 +112,7 @@ static void learn_kind(uint64_t type)
 		*kind = PROBE_CALLBACK;
 }
 
-static void __attribute__((format(printf, 2, 3))) put(int rank, const char *fmt, ...)
+static void __attribute__((format(printf, 2, 3))) probe_put(int rank, const char *fmt, ...)
 {
 	struct probe_line *line = &probe.line[probe.nlines];
 	va_list ap;
@@ -134,7 +134,7 @@ static struct probe_event *event_of(void *handle)
 	return n && n <= (uintptr_t)probe.nevents ? &probe.event[n - 1] : NULL;
 }
 
-static int rank_of(void *context)
+static int probe_rank_of(void *context)
 {
 	uintptr_t n = (uintptr_t)context - CONTEXT_BASE;
 
@@ -151,48 +151,48 @@ static const char *parent_name(void *parent)
 	if (!parent)
 		return "-";
 	if (e)
-		return type_name(e->type);
+		return probe_type_name(e->type);
 	probe.strangers++;
 	return "?";
 }
 
 /* ---- init and finalize ---- */
 
-static int init_any(void **context, int *mask, int rank)
+static int probe_init_any(void **context, int *mask, int rank)
 {
 	pthread_mutex_lock(&probe.mutex);
 	probe.live_mask = mask;
 	__atomic_store_n(mask, probe.mask, __ATOMIC_RELAXED);
 	probe.context_rank[probe.ncontexts] = rank;
 	*context = (void *)(CONTEXT_BASE + probe.ncontexts++);
-	put(rank, "init");
+	probe_put(rank, "init");
 	pthread_mutex_unlock(&probe.mutex);
 	return NCCL_SUCCESS;
 }
 
-static int init_old(void **context, int *mask)
+static int probe_init_old(void **context, int *mask)
 {
-	return init_any(context, mask, 0);
+	return probe_init_any(context, mask, 0);
 }
 
-static int init_v4(void **context, int *mask, const char *name, uint64_t hash, int nnodes,
-		   int nranks, int rank, nccl_logger_fn *logger)
+static int probe_init_v4(void **context, int *mask, const char *name, uint64_t hash, int nnodes,
+			 int nranks, int rank, nccl_logger_fn *logger)
 {
 	(void)name; (void)hash; (void)nnodes; (void)nranks; (void)logger;
-	return init_any(context, mask, rank);
+	return probe_init_any(context, mask, rank);
 }
 
-static int init_v5(void **context, uint64_t id, int *mask, const char *name, int nnodes,
-		   int nranks, int rank, nccl_logger_fn *logger)
+static int probe_init_v5(void **context, uint64_t id, int *mask, const char *name, int nnodes,
+			 int nranks, int rank, nccl_logger_fn *logger)
 {
 	(void)name; (void)id; (void)nnodes; (void)nranks; (void)logger;
-	return init_any(context, mask, rank);
+	return probe_init_any(context, mask, rank);
 }
 
-static int finalize_any(void *context)
+static int probe_finalize_any(void *context)
 {
 	pthread_mutex_lock(&probe.mutex);
-	put(rank_of(context), "finalize");
+	probe_put(probe_rank_of(context), "finalize");
 	pthread_mutex_unlock(&probe.mutex);
 	return NCCL_SUCCESS;
 }
@@ -296,13 +296,14 @@ static void keep_details(int rank, const struct nccl_descr_v7 *d, struct probe_e
 		.parent_type = parent ? parent->type : 0, .parent_seq = parent ? parent->seq : -1 };
 }
 
-static void start_any(void *context, void **handle, uint64_t type, void *parent,
-		      const char *what)
+static void probe_start_any(void *context, void **handle, uint64_t type, void *parent,
+			    const char *what)
 {
-	int rank = rank_of(context);
+	int rank = probe_rank_of(context);
 
 	learn_kind(type);
-	put(rank, "%s S <%s%s%s", type_name(type), parent_name(parent), *what ? " " : "", what);
+	probe_put(rank, "%s S <%s%s%s", probe_type_name(type), parent_name(parent),
+		  *what ? " " : "", what);
 	if (probe.switch_type == type) {
 		probe.switch_type = 0;
 		__atomic_store_n(probe.live_mask, probe.switch_mask, __ATOMIC_RELAXED);
@@ -316,13 +317,13 @@ static void start_any(void *context, void **handle, uint64_t type, void *parent,
 	*handle = (void *)(uintptr_t)probe.nevents;
 }
 
-static int stop_any(void *handle)
+static int probe_stop_any(void *handle)
 {
 	struct probe_event *e;
 
 	pthread_mutex_lock(&probe.mutex);
 	e = event_of(handle);
-	put(e ? e->rank : -1, "%s X", e ? type_name(e->type) : "?");
+	probe_put(e ? e->rank : -1, "%s X", e ? probe_type_name(e->type) : "?");
 	if (e && e->stops++)
 		probe.stale++;
 	pthread_mutex_unlock(&probe.mutex);
@@ -330,23 +331,23 @@ static int stop_any(void *handle)
 }
 
 /* Sizes are worth a word only where they are valid. */
-static void state_any(void *handle, int state, long size, int appended)
+static void probe_state_any(void *handle, int state, long size, int appended)
 {
 	struct probe_event *e = event_of(handle);
 	int rank = e ? e->rank : -1;
-	const char *name = e ? type_name(e->type) : "?";
+	const char *name = e ? probe_type_name(e->type) : "?";
 
 	if (e && e->stops)
 		probe.stale++;
 	if (state == NCCL_STEP_SEND_WAIT || state == NCCL_STEP_RECV_FLUSH_WAIT)
-		put(rank, "%s R %d %ld", name, state, size);
+		probe_put(rank, "%s R %d %ld", name, state, size);
 	else if (state == NCCL_CTRL_APPEND_END)
-		put(rank, "%s R %d %d", name, state, appended);
+		probe_put(rank, "%s R %d %d", name, state, appended);
 	else
-		put(rank, "%s R %d%s", name, state, size < 0 ? " null" : "");
+		probe_put(rank, "%s R %d%s", name, state, size < 0 ? " null" : "");
 }
 
-static int state_new(void *handle, int state, union nccl_args_v4 *args)
+static int probe_state_new(void *handle, int state, union nccl_args_v4 *args)
 {
 	struct probe_event *e;
 
@@ -354,17 +355,17 @@ static int state_new(void *handle, int state, union nccl_args_v4 *args)
 	e = event_of(handle);
 	if (state == NCCL_KERNEL_CH_STOP && e && probe.nkernels)
 		probe.kernel[e->kernel].stop = args->kernelCh.pTimer;
-	state_any(handle, state, args ? (long)(args->proxyStep.transSize & 0x7fffffff) : -1,
-		  args ? args->proxyCtrl.appendedProxyOps : 0);
+	probe_state_any(handle, state, args ? (long)(args->proxyStep.transSize & 0x7fffffff) : -1,
+			args ? args->proxyCtrl.appendedProxyOps : 0);
 	pthread_mutex_unlock(&probe.mutex);
 	return NCCL_SUCCESS;
 }
 
-static int state_old(void *handle, int state, union nccl_args_v1 *args)
+static int probe_state_old(void *handle, int state, union nccl_args_v1 *args)
 {
 	pthread_mutex_lock(&probe.mutex);
-	state_any(handle, state, args ? (long)args->proxyOp.transSize : -1,
-		  args ? args->proxyCtrl.appendedProxyOps : 0);
+	probe_state_any(handle, state, args ? (long)args->proxyOp.transSize : -1,
+			args ? args->proxyCtrl.appendedProxyOps : 0);
 	pthread_mutex_unlock(&probe.mutex);
 	return NCCL_SUCCESS;
 }
@@ -376,22 +377,22 @@ static int state_old(void *handle, int state, union nccl_args_v1 *args)
 											\
 		pthread_mutex_lock(&probe.mutex);					\
 		describe_v##v(what, sizeof(what), d);					\
-		start_any(context, handle, d->type, d->parentObj, what);		\
+		probe_start_any(context, handle, d->type, d->parentObj, what);		\
 		if (v > 4 && !(probe.keep & (int)d->type))				\
-			keep_details(rank_of(context), (const void *)d, event_of(*handle)); \
+			keep_details(probe_rank_of(context), (const void *)d, event_of(*handle)); \
 		pthread_mutex_unlock(&probe.mutex);					\
 		return NCCL_SUCCESS;							\
 	}										\
 	static struct nccl_profiler_v##v table_v##v = {					\
-		"probe", init, start_v##v, stop_any, state, finalize_any		\
+		"probe", init, start_v##v, probe_stop_any, state, probe_finalize_any	\
 	}
-TABLE(1, init_old, state_old);
-TABLE(2, init_old, state_old);
-TABLE(3, init_old, state_old);
-TABLE(4, init_v4, state_new);
-TABLE(5, init_v5, state_new);
-TABLE(6, init_v5, state_new);
-TABLE(7, init_v5, state_new);
+TABLE(1, probe_init_old, probe_state_old);
+TABLE(2, probe_init_old, probe_state_old);
+TABLE(3, probe_init_old, probe_state_old);
+TABLE(4, probe_init_v4, probe_state_new);
+TABLE(5, probe_init_v5, probe_state_new);
+TABLE(6, probe_init_v5, probe_state_new);
+TABLE(7, probe_init_v5, probe_state_new);
 
 const void *probe_table(int version)
 {

@@ -24,7 +24,7 @@ bool proxy_has_net(const struct task *task)
 /* ---- the posting side ---- */
 
 /* From 2.31 on channels are not this thread's to poll. */
-static bool is_split(const struct member *m)
+static bool member_is_split(const struct member *m)
 {
 	return m->player->scn->release >= 31;
 }
@@ -98,7 +98,7 @@ int proxy_waits(const struct member *m)
 	return m->conn ? m->conn->waits : 0;
 }
 
-static void drain(struct proxy *proxy)
+static void proxy_await_rest(struct proxy *proxy)
 {
 	pthread_mutex_lock(&proxy->mutex);
 	while (!proxy->resting)
@@ -108,14 +108,14 @@ static void drain(struct proxy *proxy)
 
 void proxy_drain(struct member *m)
 {
-	drain(m->proxy);
+	proxy_await_rest(m->proxy);
 	if (m->profiler)
-		drain(m->profiler);
+		proxy_await_rest(m->profiler);
 }
 
 /* ---- taking work ---- */
 
-static struct job *take_job(struct proxy *p)
+static struct job *proxy_take_job(struct proxy *p)
 {
 	struct job *job = p->first;
 
@@ -128,7 +128,7 @@ static struct job *take_job(struct proxy *p)
 }
 
 /* A foreign send, made into a job that looks like ours but for its identity. */
-static struct job *take_foreign(struct proxy *p)
+static struct job *proxy_take_foreign(struct proxy *p)
 {
 	struct member *m = p->member;
 	struct pxn_message message;
@@ -158,7 +158,7 @@ static void ctrl_open(struct proxy *p, void **slot, int state)
 }
 
 /* The Append bracket around jobs, the first of which is given. */
-static void append(struct proxy *p, struct job *job)
+static void job_append(struct proxy *p, struct job *job)
 {
 	struct member *m = p->member, issuer;
 	void *slot;
@@ -176,7 +176,7 @@ static void append(struct proxy *p, struct job *job)
 		job = NULL;
 		if (i + 1 < MAX_BRACKET) {
 			pthread_mutex_lock(&p->mutex);
-			job = take_job(p);
+			job = proxy_take_job(p);
 			pthread_mutex_unlock(&p->mutex);
 		}
 	}
@@ -186,12 +186,12 @@ static void append(struct proxy *p, struct job *job)
 
 /* ---- the loop ---- */
 
-static bool has_actions(const struct proxy *p)
+static bool proxy_has_actions(const struct proxy *p)
 {
 	return p->work.first < p->work.nactions;
 }
 
-static void flip(struct proxy *p, bool active)
+static void proxy_flip(struct proxy *p, bool active)
 {
 	int times = p->member->player->scn->release <= 26 ? OLD_FLIPS : 1;
 
@@ -205,31 +205,31 @@ static void flip(struct proxy *p, bool active)
 /* Whether the next pass of the loop finds nothing to do; without pace it never waits. */
 static bool runs_dry(const struct proxy *p, int64_t now)
 {
-	if (!has_actions(p))
+	if (!proxy_has_actions(p))
 		return true;
 	return p->member->player->pace.factor != 0 &&
 	       p->work.action[p->work.first].at > now + WORK_LOOP_NS;
 }
 
 /* One turn: everything that is due at the time of the next action. */
-static void turn(struct proxy *p)
+static void proxy_turn(struct proxy *p)
 {
 	int64_t now = p->work.action[p->work.first].at;
 
-	while (has_actions(p) && p->work.action[p->work.first].at == now) {
+	while (proxy_has_actions(p) && p->work.action[p->work.first].at == now) {
 		struct work_action *a = &p->work.action[p->work.first++];
 
 		proxy_play_action(p->member, a);
 		if (a->last)
 			proxy_free_sub(p, a->sub);
 	}
-	flip(p, true);
+	proxy_flip(p, true);
 	if (runs_dry(p, now))
-		flip(p, false);
+		proxy_flip(p, false);
 }
 
 /* Wait for the next action or for work; called and returns with the mutex held. */
-static void wait_for(struct proxy *p, const struct timespec *deadline)
+static void proxy_wait_for(struct proxy *p, const struct timespec *deadline)
 {
 	struct timespec soon;
 	struct pace wall = { 1, 0, NULL };
@@ -253,7 +253,7 @@ static void wait_for(struct proxy *p, const struct timespec *deadline)
  */
 static struct job *sleep_until_work(struct proxy *p)
 {
-	struct job *foreign = take_foreign(p);
+	struct job *foreign = proxy_take_foreign(p);
 	void *slot = NULL;
 
 	if (foreign || p->first)
@@ -263,8 +263,8 @@ static struct job *sleep_until_work(struct proxy *p)
 	while (!p->first && !p->leaving && !foreign) {
 		p->resting = true;
 		pthread_cond_broadcast(&p->changed);
-		wait_for(p, NULL);
-		foreign = take_foreign(p);
+		proxy_wait_for(p, NULL);
+		foreign = proxy_take_foreign(p);
 	}
 	p->resting = false;
 	proxy_play_ctrl_close(p->member, &slot, NCCL_CTRL_WAKEUP, 0);
@@ -277,18 +277,18 @@ static struct job *take_due_job(struct proxy *p)
 	const struct plan_side *side = p->first ? &p->first->task->side : NULL;
 
 	if (!side || !side->away)
-		return take_job(p);
+		return proxy_take_job(p);
 	work_delay(&p->work, side->launched, side->away);
-	return pace_due(&p->member->player->pace, side->away) ? take_job(p) : NULL;
+	return pace_due(&p->member->player->pace, side->away) ? proxy_take_job(p) : NULL;
 }
 
 /* Whether something is to come at a known time. */
 static bool next_time(const struct proxy *p, int64_t *at)
 {
-	if (!p->first && !has_actions(p))
+	if (!p->first && !proxy_has_actions(p))
 		return false;
 	*at = p->first ? p->first->task->side.away : PLAN_NEVER;
-	if (has_actions(p) && p->work.action[p->work.first].at < *at)
+	if (proxy_has_actions(p) && p->work.action[p->work.first].at < *at)
 		*at = p->work.action[p->work.first].at;
 	return true;
 }
@@ -327,10 +327,11 @@ static struct job *next_job(struct proxy *p)
 			return NULL;
 		job = take_due_job(p);
 		if (!job)
-			job = take_foreign(p);
-		if (!job && !has_actions(p) && !p->leaving)
+			job = proxy_take_foreign(p);
+		if (!job && !proxy_has_actions(p) && !p->leaving)
 			job = sleep_until_work(p);
-		if (job || (has_actions(p) && pace_due(pace, p->work.action[p->work.first].at)))
+		if (job ||
+		    (proxy_has_actions(p) && pace_due(pace, p->work.action[p->work.first].at)))
 			return job;
 		if (next_time(p, &at)) {
 			struct timespec ts = pace_deadline(pace, at);
@@ -338,7 +339,7 @@ static struct job *next_job(struct proxy *p)
 			if (is_crowded_out(p))
 				stay_crowded_out(p, &ts);
 			else
-				wait_for(p, &ts);
+				proxy_wait_for(p, &ts);
 		} else if (p->leaving) {
 			return NULL;
 		}
@@ -350,18 +351,18 @@ static void *proxy_main(void *arg)
 	struct proxy *p = arg;
 
 	p->active = true;
-	flip(p, false);
+	proxy_flip(p, false);
 	pthread_mutex_lock(&p->mutex);
 	for (;;) {
 		struct job *job = next_job(p);
 
-		if (!job && (!has_actions(p) || drops_work(p)))
+		if (!job && (!proxy_has_actions(p) || drops_work(p)))
 			break;
 		pthread_mutex_unlock(&p->mutex);
 		if (job)
-			append(p, job);
+			job_append(p, job);
 		else
-			turn(p);
+			proxy_turn(p);
 		pthread_mutex_lock(&p->mutex);
 	}
 	p->resting = true;
@@ -387,7 +388,7 @@ void proxy_disconnect(struct member *m)
 	free(m->conn);
 }
 
-static int start_thread(struct proxy **pp, struct member *member, bool profiler)
+static int proxy_start_thread(struct proxy **pp, struct member *member, bool profiler)
 {
 	struct proxy *p = calloc(1, sizeof(*p));
 	pthread_condattr_t attr;
@@ -409,7 +410,7 @@ static int start_thread(struct proxy **pp, struct member *member, bool profiler)
 		free(p);
 		return r;
 	}
-	drain(p);
+	proxy_await_rest(p);
 	*pp = p;
 	return 0;
 }
@@ -419,9 +420,9 @@ int proxy_new(struct member *member)
 	int r = connect_member(member);
 
 	if (!r)
-		r = start_thread(&member->proxy, member, false);
-	if (!r && is_split(member))
-		r = start_thread(&member->profiler, member, true);
+		r = proxy_start_thread(&member->proxy, member, false);
+	if (!r && member_is_split(member))
+		r = proxy_start_thread(&member->profiler, member, true);
 	return r;
 }
 
@@ -439,7 +440,7 @@ int proxy_share(struct member *member, const struct member *owner)
 	return 0;
 }
 
-static void end_thread(struct proxy *proxy)
+static void proxy_end_thread(struct proxy *proxy)
 {
 	pthread_mutex_lock(&proxy->mutex);
 	proxy->leaving = true;
@@ -448,11 +449,11 @@ static void end_thread(struct proxy *proxy)
 	pthread_join(proxy->thread, NULL);
 }
 
-static void leave(struct proxy *proxy)
+static void proxy_unuse(struct proxy *proxy)
 {
 	if (!proxy || --proxy->users)
 		return;
-	end_thread(proxy);
+	proxy_end_thread(proxy);
 	while (proxy->all) {
 		struct work_sub *sub = proxy->all;
 
@@ -465,7 +466,7 @@ static void leave(struct proxy *proxy)
 
 void proxy_leave(struct member *member)
 {
-	leave(member->profiler);
-	leave(member->proxy);
+	proxy_unuse(member->profiler);
+	proxy_unuse(member->proxy);
 	member->proxy = member->profiler = NULL;
 }

@@ -63,7 +63,7 @@ struct joined {
 };
 
 /* Where NCCL keeps helpers of a channel: receives here, all else there, each in order. */
-static int64_t *queue_of(struct conn *c, const struct work_sub *sub, const struct task *task)
+static int64_t *sub_queue(struct conn *c, const struct work_sub *sub, const struct task *task)
 {
 	return &c->polled[sub->channel][task->side.func == FUNC_RECV];
 }
@@ -71,7 +71,7 @@ static int64_t *queue_of(struct conn *c, const struct work_sub *sub, const struc
 static void append_helper(struct proxy *p, struct conn *conn, const struct task *task,
 			  struct work_sub *sub, const uint64_t *count)
 {
-	int64_t *polled = queue_of(conn, sub, task), at_will = 0;
+	int64_t *polled = sub_queue(conn, sub, task), at_will = 0;
 
 	sub->ring = task->op.spec->symmetric ? NULL : conn->ring;
 	sub->count = count[sub->channel];

@@ -12,7 +12,7 @@
 
 #include "tests/sim/ring.h"
 
-static bool is_old(const struct member *m)
+static bool member_is_old(const struct member *m)
 {
 	return m->player->scn->release <= 26;
 }
@@ -23,7 +23,7 @@ static bool child_may_start(const struct member *m, const void *parent)
 	return parent || m->player->scn->release >= 28;
 }
 
-static void fill(struct api_event *ev, uint64_t type, void *parent, int rank)
+static void event_fill(struct api_event *ev, uint64_t type, void *parent, int rank)
 {
 	memset(ev, 0xa5, sizeof(*ev));
 	ev->descr.type = type;
@@ -37,7 +37,7 @@ void proxy_play_op_start(struct member *m, struct work_sub *sub)
 
 	if (!(sub->mask & PLAYER_WANTS_OP) || !child_may_start(m, sub->parent))
 		return;
-	fill(&ev, NCCL_PROXY_OP, sub->parent, sub->rank);
+	event_fill(&ev, NCCL_PROXY_OP, sub->parent, sub->rank);
 	ev.descr.proxyOp = (struct nccl_proxy_op){
 		.pid = sub->pid, .channelId = sub->channel, .peer = sub->peer,
 		.nSteps = sub->nsteps,
@@ -55,12 +55,12 @@ static void old_op_state(struct member *m, struct work_sub *sub, int state)
 		api_state(&m->player->api, sub->handle, state, &args, sub->steps_done);
 }
 
-static void progress(struct member *m, const struct work_action *a)
+static void action_progress(struct member *m, const struct work_action *a)
 {
 	union nccl_args_v4 args = { .proxyStep = { 0 } };
 	struct work_sub *sub = a->sub;
 
-	if (is_old(m))
+	if (member_is_old(m))
 		proxy_play_op_start(m, sub);
 	else if ((sub->mask & PLAYER_WANTS_OP) && sub->handle)
 		api_state(&m->player->api, sub->handle, NCCL_OP_IN_PROGRESS, &args, 0);
@@ -73,7 +73,7 @@ static void step_start(struct member *m, const struct work_action *a)
 
 	if (!(sub->mask & PLAYER_WANTS_STEP) || !child_may_start(m, sub->handle))
 		return;
-	fill(&ev, NCCL_PROXY_STEP, sub->handle, sub->rank);
+	event_fill(&ev, NCCL_PROXY_STEP, sub->handle, sub->rank);
 	ev.descr.proxyStep = (struct nccl_proxy_step){ .step = a->step };
 	api_start(&m->player->api, sub->context, &sub->step[a->step % WORK_SLOTS], &ev);
 }
@@ -122,7 +122,7 @@ static void net_start(struct member *m, const struct work_action *a)
 
 	if (!net_reports(m) || !(sub->mask & NCCL_NET_PLUGIN) || !child_may_start(m, parent))
 		return;
-	fill(&ev, NCCL_NET_PLUGIN, parent, sub->rank);
+	event_fill(&ev, NCCL_NET_PLUGIN, parent, sub->rank);
 	ev.descr.netPlugin = (struct nccl_net_plugin){
 		.id = m->player->scn->net == NET_IB ? NET_IB_ID : NET_EXTERNAL_ID,
 		.data = data };
@@ -158,9 +158,9 @@ static void step_state(struct member *m, const struct work_action *a)
 		net_start(m, a);
 	if (a->state == NCCL_STEP_RECV_FLUSH_WAIT)
 		net_stop(m, a);
-	if (is_old(m))
+	if (member_is_old(m))
 		old_states_of_step(m, sub, a->state, a->size);
-	if (is_old(m) && a->state == NCCL_STEP_SEND_PEER_WAIT)
+	if (member_is_old(m) && a->state == NCCL_STEP_SEND_PEER_WAIT)
 		return;
 	if (!(sub->mask & PLAYER_WANTS_STEP) || !sub->handle || !handle)
 		return;
@@ -168,7 +168,7 @@ static void step_state(struct member *m, const struct work_action *a)
 }
 
 /* From 2.24 to 2.26 a receive's stop is looked for in the wrong slot: most find none. */
-static bool is_missed(const struct member *m, const struct work_action *a)
+static bool step_is_missed(const struct member *m, const struct work_action *a)
 {
 	int release = m->player->scn->release;
 
@@ -184,11 +184,11 @@ static void step_stop(struct member *m, const struct work_action *a)
 	sub->steps_done++;
 	if (sub->kind == WORK_SEND)
 		net_stop(m, a);
-	if (is_old(m))
+	if (member_is_old(m))
 		old_op_state(m, sub, sub->kind == WORK_SEND ? NCCL_OP_SEND_DONE :
 							      NCCL_OP_RECV_DONE);
 	if ((sub->mask & PLAYER_WANTS_STEP) && child_may_start(m, sub->handle) && handle &&
-	    !is_missed(m, a))
+	    !step_is_missed(m, a))
 		api_stop(&m->player->api, handle);
 }
 
@@ -221,7 +221,7 @@ static void kernel_start(struct member *m, const struct work_action *a)
 
 	if (m->player->scn->release < 26 || !child_may_start(m, sub->parent))
 		return;
-	fill(&ev, NCCL_KERNEL_CH, sub->parent, 0);
+	event_fill(&ev, NCCL_KERNEL_CH, sub->parent, 0);
 	ev.descr.kernelCh.channelId = sub->channel;
 	if (sub->ring)
 		sub->gpu_start = late_stamp(sub, false, a->at);
@@ -247,7 +247,7 @@ static void tell_phases(struct member *m, const struct work_sub *sub)
 
 		if (phases[i].start >= phases[i].stop)
 			continue;
-		fill(&ev, NCCL_KERNEL_PHASE, sub->handle, 0);
+		event_fill(&ev, NCCL_KERNEL_PHASE, sub->handle, 0);
 		ev.descr.kernelPhase = (struct nccl_kernel_phase){
 			.channelId = sub->channel, .phaseId = i, .phaseName = phases[i].name,
 			.pTimer = phases[i].start };
@@ -286,7 +286,7 @@ static void kill_self(struct member *m, const struct work_action *a)
 void proxy_play_action(struct member *m, const struct work_action *action)
 {
 	static void (*const play[])(struct member *, const struct work_action *) = {
-		[WORK_PROGRESS] = progress,
+		[WORK_PROGRESS] = action_progress,
 		[WORK_STEP_START] = step_start,
 		[WORK_STEP_STATE] = step_state,
 		[WORK_STEP_STOP] = step_stop,
@@ -317,7 +317,7 @@ void proxy_play_ctrl_open(struct member *m, void **slot, int state)
 		*slot = NULL;
 		return;
 	}
-	fill(&ev, NCCL_PROXY_CTRL, NULL, 0);
+	event_fill(&ev, NCCL_PROXY_CTRL, NULL, 0);
 	api_start(&m->player->api, m->context, slot, &ev);
 	if (ctrl_wanted(m) && *slot)
 		api_state(&m->player->api, *slot, state, &args, 0);

@@ -32,7 +32,7 @@ static int count_boxes(const struct scenario *scn)
 	return n;
 }
 
-static size_t size_of(const struct scenario *scn)
+static size_t pxn_size(const struct scenario *scn)
 {
 	return sizeof(struct pxn) + count_boxes(scn) * sizeof(struct box);
 }
@@ -56,7 +56,7 @@ int pxn_new(struct pxn **pxnp, const struct scenario *scn)
 	*pxnp = NULL;
 	if (!count_boxes(scn))
 		return 0;
-	pxn = mmap(NULL, size_of(scn), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pxn = mmap(NULL, pxn_size(scn), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (pxn == MAP_FAILED)
 		return -errno;
 	for (int i = 0; i < scn->ncomms; i++) {
@@ -72,10 +72,10 @@ int pxn_new(struct pxn **pxnp, const struct scenario *scn)
 void pxn_free(struct pxn *pxn, const struct scenario *scn)
 {
 	if (pxn)
-		munmap(pxn, size_of(scn));
+		munmap(pxn, pxn_size(scn));
 }
 
-static void lock(struct box *box)
+static void box_lock(struct box *box)
 {
 	if (pthread_mutex_lock(&box->mutex) == EOWNERDEAD)
 		pthread_mutex_consistent(&box->mutex);
@@ -87,7 +87,7 @@ int pxn_put(struct pxn *pxn, const struct sim_comm *comm, int executor,
 	struct box *box = &pxn->box[pxn->base[comm->index] + executor];
 
 	for (int i = 0; i < MAX_RETRIES; i++) {
-		lock(box);
+		box_lock(box);
 		if (box->put - box->taken < PXN_BOX_SLOTS) {
 			box->slot[box->put++ % PXN_BOX_SLOTS] = *message;
 			pthread_mutex_unlock(&box->mutex);
@@ -105,7 +105,7 @@ bool pxn_take(struct pxn *pxn, const struct sim_comm *comm, int rank,
 	struct box *box = &pxn->box[pxn->base[comm->index] + rank];
 	bool any;
 
-	lock(box);
+	box_lock(box);
 	any = box->put != box->taken;
 	if (any)
 		*message = box->slot[box->taken++ % PXN_BOX_SLOTS];

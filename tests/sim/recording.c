@@ -13,7 +13,7 @@ struct recording_names {
 };
 
 /* JSON begins with a brace. */
-static bool is_binary(FILE *f)
+static bool recording_is_binary(FILE *f)
 {
 	int c = getc(f);
 
@@ -31,7 +31,8 @@ int recording_load(struct recording **recp, const char *path, char *err, unsigne
 		snprintf(err, err_size, "%s: %s", path, strerror(-e));
 		return e;
 	}
-	e = (is_binary(f) ? recording_binary : recording_jsonl)(recp, f, path, err, err_size);
+	e = (recording_is_binary(f) ? recording_binary : recording_jsonl)(recp, f, path, err,
+									  err_size);
 	fclose(f);
 	return e;
 }
@@ -64,7 +65,7 @@ void recording_free(struct recording *rec)
 	free(rec);
 }
 
-static bool is_text(const char *name, const char *text, size_t bytes)
+static bool recording_is_text(const char *name, const char *text, size_t bytes)
 {
 	return !strncmp(name, text, bytes) && !name[bytes];
 }
@@ -73,7 +74,7 @@ const char *recording_intern(struct recording_names *names, const char *text, si
 {
 	bytes = strnlen(text, bytes);
 	for (int i = 0; i < names->n; i++)
-		if (is_text(names->name[i], text, bytes))
+		if (recording_is_text(names->name[i], text, bytes))
 			return names->name[i];
 	if (names->n == names->room) {
 		int room = names->room * 2 + 32;

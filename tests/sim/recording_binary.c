@@ -24,7 +24,7 @@ struct given {
 	bool is_context;
 };
 
-struct reader {
+struct binary_reader {
 	struct recording *rec;
 	FILE *f;
 	uint64_t at;		/* offset of the record */
@@ -40,7 +40,7 @@ struct reader {
 	unsigned int err_size;
 };
 
-static int complain(struct reader *r, const char *why)
+static int binary_complain(struct binary_reader *r, const char *why)
 {
 	snprintf(r->err, r->err_size, "%s: at byte %llu: %s", r->path,
 		 (unsigned long long)r->at, why);
@@ -50,7 +50,7 @@ static int complain(struct reader *r, const char *why)
 /* ---- pieces of a record ---- */
 
 /* A string that may be NULL; false: it does not lie in the record. */
-static bool take_string(struct reader *r, uint32_t *at, const char **text)
+static bool binary_take_string(struct binary_reader *r, uint32_t *at, const char **text)
 {
 	uint32_t bytes;
 
@@ -66,7 +66,8 @@ static bool take_string(struct reader *r, uint32_t *at, const char **text)
 	return true;
 }
 
-static const struct given *find(const struct reader *r, uint64_t handle, bool is_context)
+static const struct given *given_find(const struct binary_reader *r, uint64_t handle,
+				      bool is_context)
 {
 	uint64_t offset = record_offset((uint32_t)r->rec->pid, handle);
 	int low = 0, high = r->ngiven;
@@ -84,14 +85,14 @@ static const struct given *find(const struct reader *r, uint64_t handle, bool is
 }
 
 /* The event's or context's index; -1: it is nobody's here. */
-static int index_of(const struct reader *r, uint64_t handle, bool is_context)
+static int given_index(const struct binary_reader *r, uint64_t handle, bool is_context)
 {
-	const struct given *given = find(r, handle, is_context);
+	const struct given *given = given_find(r, handle, is_context);
 
 	return given ? given->index : -1;
 }
 
-static struct recording_call *add_call(struct reader *r, enum recording_verb verb)
+static struct recording_call *binary_add_call(struct binary_reader *r, enum recording_verb verb)
 {
 	struct recording_call *call = &r->rec->call[r->rec->ncalls++];
 
@@ -103,32 +104,32 @@ static struct recording_call *add_call(struct reader *r, enum recording_verb ver
 	return call;
 }
 
-static void give(struct reader *r, int index, bool is_context)
+static void handle_give(struct binary_reader *r, int index, bool is_context)
 {
 	r->given[r->ngiven++] = (struct given){ r->at, index, is_context };
 }
 
 /* ---- verbs ---- */
 
-static int on_init(struct reader *r)
+static int binary_on_init(struct binary_reader *r)
 {
 	struct recording *rec = r->rec;
 	uint32_t at = sizeof(struct record_init);
 	struct record_init init;
 	const char *name;
 
-	if (r->bytes < sizeof(init) || !take_string(r, &at, &name))
-		return complain(r, "an init that is too short");
+	if (r->bytes < sizeof(init) || !binary_take_string(r, &at, &name))
+		return binary_complain(r, "an init that is too short");
 	memcpy(&init, r->body, sizeof(init));
 	rec->context[rec->ncontexts] = (struct recording_context){
 		init.comm_id, name, init.nnodes, init.rank, init.nranks };
-	give(r, rec->ncontexts, true);
-	add_call(r, RECORDING_INIT)->context = rec->ncontexts++;
+	handle_give(r, rec->ncontexts, true);
+	binary_add_call(r, RECORDING_INIT)->context = rec->ncontexts++;
 	return 0;
 }
 
 /* Brings a version's descriptor into the newest form. */
-static void adapt(struct recording_event *event, int version, const void *image)
+static void event_adapt(struct recording_event *event, int version, const void *image)
 {
 	struct adapt_event e = { 0 };
 
@@ -146,7 +147,7 @@ static void adapt(struct recording_event *event, int version, const void *image)
 	event->traffic_bytes = e.extra.traffic;
 }
 
-static void *group_of(const struct nccl_descr_v7 *d)
+static void *descr_group(const struct nccl_descr_v7 *d)
 {
 	if (d->type == NCCL_COLL)
 		return d->coll.parentGroup;
@@ -163,7 +164,7 @@ static void forget_addresses(struct nccl_descr_v7 *d)
 }
 
 /* An event of a type that its version does not have is one of no type. */
-static int on_start(struct reader *r)
+static int binary_on_start(struct binary_reader *r)
 {
 	struct recording_event *event = &r->rec->event[r->rec->nevents];
 	_Alignas(8) uint8_t image[sizeof(struct nccl_descr_v7)] = { 0 };
@@ -172,29 +173,29 @@ static int on_start(struct reader *r)
 	uint64_t context;
 
 	if (r->bytes < sizeof(uint64_t) + sizeof(uint64_t))
-		return complain(r, "a start that is too short");
+		return binary_complain(r, "a start that is too short");
 	memcpy(&context, r->body, sizeof(context));
 	shape = shape_of(r->head.api, shape_type(r->head.api, r->body + at));
 	if (r->bytes - at < shape->bytes)
-		return complain(r, "a start that is shorter than its event");
+		return binary_complain(r, "a start that is shorter than its event");
 	memcpy(image, r->body + at, shape->bytes);
 	at += record_padded(shape->bytes);
 	for (int i = 0; i < SHAPE_STRINGS && shape->string[i]; i++) {
 		const char *text;
 
-		if (!take_string(r, &at, &text))
-			return complain(r, "a name that does not end");
+		if (!binary_take_string(r, &at, &text))
+			return binary_complain(r, "a name that does not end");
 		memcpy(image + shape->string[i], &text, sizeof(text));
 	}
 	if (shape_knows(r->head.api, shape_type(r->head.api, image)))
-		adapt(event, r->head.api, image);
+		event_adapt(event, r->head.api, image);
 	forget_addresses(&event->descr);
-	event->parent = index_of(r, (uint64_t)event->descr.parentObj, false);
-	event->group = index_of(r, (uint64_t)group_of(&event->descr), false);
-	event->context = index_of(r, context, true);
+	event->parent = given_index(r, (uint64_t)event->descr.parentObj, false);
+	event->group = given_index(r, (uint64_t)descr_group(&event->descr), false);
+	event->context = given_index(r, context, true);
 	event->foreign_context = context;
-	give(r, r->rec->nevents, false);
-	add_call(r, RECORDING_START)->event = r->rec->nevents++;
+	handle_give(r, r->rec->nevents, false);
+	binary_add_call(r, RECORDING_START)->event = r->rec->nevents++;
 	return 0;
 }
 
@@ -216,16 +217,16 @@ static void adapt_args(struct recording_call *call, int version, const struct re
 	call->steps = old.proxyOp.steps;
 }
 
-static int on_state(struct reader *r)
+static int binary_on_state(struct binary_reader *r)
 {
 	struct record_state state;
 	struct recording_call *call;
 
 	if (r->bytes < sizeof(state))
-		return complain(r, "a state that is too short");
+		return binary_complain(r, "a state that is too short");
 	memcpy(&state, r->body, sizeof(state));
-	call = add_call(r, RECORDING_STATE);
-	call->event = index_of(r, r->head.object, false);
+	call = binary_add_call(r, RECORDING_STATE);
+	call->event = given_index(r, r->head.object, false);
 	call->foreign = r->head.object;
 	call->state = state.state;
 	call->has_args = state.args_bytes != 0;
@@ -233,20 +234,20 @@ static int on_state(struct reader *r)
 	return 0;
 }
 
-static int on_stop(struct reader *r)
+static int binary_on_stop(struct binary_reader *r)
 {
-	struct recording_call *call = add_call(r, RECORDING_STOP);
+	struct recording_call *call = binary_add_call(r, RECORDING_STOP);
 
-	call->event = index_of(r, r->head.object, false);
+	call->event = given_index(r, r->head.object, false);
 	call->foreign = r->head.object;
 	return 0;
 }
 
-static int on_finalize(struct reader *r)
+static int binary_on_finalize(struct binary_reader *r)
 {
-	struct recording_call *call = add_call(r, RECORDING_FINALIZE);
+	struct recording_call *call = binary_add_call(r, RECORDING_FINALIZE);
 
-	call->context = index_of(r, r->head.object, true);
+	call->context = given_index(r, r->head.object, true);
 	call->foreign = r->head.object;
 	return 0;
 }
@@ -254,23 +255,23 @@ static int on_finalize(struct reader *r)
 /* ---- the file ---- */
 
 /* 1: there is a record in head and body; 0: the recording ends here. */
-static int next_record(struct reader *r)
+static int binary_next_record(struct binary_reader *r)
 {
 	size_t got = fread(&r->head, 1, sizeof(r->head), r->f);
 
 	if (got == 0 || (got >= sizeof(r->head.size) && !r->head.size))
 		return 0;
 	if (got < sizeof(r->head))
-		return complain(r, "the file is cut off");
+		return binary_complain(r, "the file is cut off");
 	if (r->head.size < sizeof(r->head) || r->head.size % 8 || r->head.size > MAX_RECORD)
-		return complain(r, "a record of an impossible size");
+		return binary_complain(r, "a record of an impossible size");
 	r->bytes = r->head.size - (uint32_t)sizeof(r->head);
 	if (fread(r->body, 1, r->bytes, r->f) != r->bytes)
-		return complain(r, "the file is cut off");
+		return binary_complain(r, "the file is cut off");
 	return 1;
 }
 
-static int make_room(struct reader *r)
+static int binary_make_room(struct binary_reader *r)
 {
 	struct recording *rec = r->rec;
 	int room = r->room * 2 + 256;
@@ -295,35 +296,36 @@ static int make_room(struct reader *r)
 	return 0;
 }
 
-static int (*const verbs[RECORD_VERBS])(struct reader *) = {
-	[RECORD_INIT] = on_init, [RECORD_START] = on_start,
-	[RECORD_STATE] = on_state, [RECORD_STOP] = on_stop, [RECORD_FINALIZE] = on_finalize,
+static int (*const verbs[RECORD_VERBS])(struct binary_reader *) = {
+	[RECORD_INIT] = binary_on_init, [RECORD_START] = binary_on_start,
+	[RECORD_STATE] = binary_on_state, [RECORD_STOP] = binary_on_stop,
+	[RECORD_FINALIZE] = binary_on_finalize,
 };
 
-static int take_record(struct reader *r)
+static int binary_take_record(struct binary_reader *r)
 {
 	const struct record_head *head = &r->head;
-	int e = make_room(r);
+	int e = binary_make_room(r);
 
 	if (e)
 		return e;
 	if (head->verb >= RECORD_VERBS || !verbs[head->verb])
 		return 0;
 	if (head->api > NCCL_PROFILER_VERSIONS)
-		return complain(r, "a version of NCCL's interface that is not known");
+		return binary_complain(r, "a version of NCCL's interface that is not known");
 	if (head->thread > MAX_THREADS)
-		return complain(r, "more threads than there can be");
+		return binary_complain(r, "more threads than there can be");
 	if (!r->rec->ncalls)
 		r->first_ns = head->time_ns;
 	return verbs[head->verb](r);
 }
 
-static int take_records(struct reader *r)
+static int binary_take_records(struct binary_reader *r)
 {
 	int e;
 
-	while ((e = next_record(r)) > 0) {
-		e = take_record(r);
+	while ((e = binary_next_record(r)) > 0) {
+		e = binary_take_record(r);
 		if (e)
 			return e;
 		r->at += r->head.size;
@@ -331,17 +333,17 @@ static int take_records(struct reader *r)
 	return e;
 }
 
-static int read_header(struct reader *r)
+static int binary_read_header(struct binary_reader *r)
 {
 	struct record_header h;
 
 	if (fread(&h, sizeof(h), 1, r->f) != 1 ||
 	    memcmp(h.magic, RECORD_MAGIC, sizeof(h.magic)))
-		return complain(r, "this is no recording");
+		return binary_complain(r, "this is no recording");
 	if (h.version != RECORD_VERSION || h.header_bytes != sizeof(h))
-		return complain(r, "a recording of another version");
+		return binary_complain(r, "a recording of another version");
 	if (h.api < 1 || h.api > NCCL_PROFILER_VERSIONS || !h.pid || h.pid >> 24)
-		return complain(r, "the header makes no sense");
+		return binary_complain(r, "the header makes no sense");
 	r->at = sizeof(h);
 	r->rec->api = (int)h.api;
 	r->rec->pid = (int32_t)h.pid;
@@ -352,17 +354,17 @@ static int read_header(struct reader *r)
 int recording_binary(struct recording **recp, FILE *f, const char *path, char *err,
 		     unsigned int err_size)
 {
-	struct reader r = { .rec = recording_new(), .f = f, .path = path, .err = err,
-			    .err_size = err_size };
+	struct binary_reader r = { .rec = recording_new(), .f = f, .path = path, .err = err,
+				   .err_size = err_size };
 	int e = r.rec ? 0 : -ENOMEM;
 
 	snprintf(err, err_size, "%s: out of memory", path);
 	if (!e)
-		e = read_header(&r);
+		e = binary_read_header(&r);
 	if (!e)
-		e = take_records(&r);
+		e = binary_take_records(&r);
 	if (!e && !r.rec->ncontexts)
-		e = complain(&r, "no communicator is ever initialised");
+		e = binary_complain(&r, "no communicator is ever initialised");
 	free(r.given);
 	if (e) {
 		recording_free(r.rec);

@@ -14,21 +14,24 @@ const char *recording_name(struct recording_names *names, const json_t *obj, con
 	return s ? recording_intern(names, s, strlen(s)) : NULL;
 }
 
-static void fill_nothing(struct recording_names *names, const json_t *d, struct nccl_descr_v7 *to)
+static void descr_fill_nothing(struct recording_names *names, const json_t *d,
+			       struct nccl_descr_v7 *to)
 {
 	(void)names;
 	(void)d;
 	(void)to;
 }
 
-static void fill_group_api(struct recording_names *names, const json_t *d, struct nccl_descr_v7 *to)
+static void descr_fill_group_api(struct recording_names *names, const json_t *d,
+				 struct nccl_descr_v7 *to)
 {
 	(void)names;
 	to->groupApi.graphCaptured = json_is_true(json_object_get(d, "graphCaptured"));
 	to->groupApi.groupDepth = (int)field_int(d, "depth");
 }
 
-static void fill_coll_api(struct recording_names *names, const json_t *d, struct nccl_descr_v7 *to)
+static void descr_fill_coll_api(struct recording_names *names, const json_t *d,
+				struct nccl_descr_v7 *to)
 {
 	to->collApi = (struct nccl_coll_api_v7){
 		.func = recording_name(names, d, "func"), .count = field_int(d, "count"),
@@ -37,7 +40,8 @@ static void fill_coll_api(struct recording_names *names, const json_t *d, struct
 		.graphCaptured = json_is_true(json_object_get(d, "graphCaptured")) };
 }
 
-static void fill_p2p_api(struct recording_names *names, const json_t *d, struct nccl_descr_v7 *to)
+static void descr_fill_p2p_api(struct recording_names *names, const json_t *d,
+			       struct nccl_descr_v7 *to)
 {
 	to->p2pApi = (struct nccl_p2p_api_v7){
 		.func = recording_name(names, d, "func"), .count = field_int(d, "count"),
@@ -45,13 +49,15 @@ static void fill_p2p_api(struct recording_names *names, const json_t *d, struct 
 		.graphCaptured = json_is_true(json_object_get(d, "graphCaptured")) };
 }
 
-static void fill_launch(struct recording_names *names, const json_t *d, struct nccl_descr_v7 *to)
+static void descr_fill_launch(struct recording_names *names, const json_t *d,
+			      struct nccl_descr_v7 *to)
 {
 	(void)names;
 	to->kernelLaunch.stream = field_pointer(d, "stream");
 }
 
-static void fill_coll(struct recording_names *names, const json_t *d, struct nccl_descr_v7 *to)
+static void descr_fill_coll(struct recording_names *names, const json_t *d,
+			    struct nccl_descr_v7 *to)
 {
 	to->coll = (struct nccl_coll_v7){
 		.seqNumber = field_int(d, "seq"), .func = recording_name(names, d, "func"),
@@ -63,7 +69,7 @@ static void fill_coll(struct recording_names *names, const json_t *d, struct ncc
 		.proto = recording_name(names, d, "proto") };
 }
 
-static void fill_p2p(struct recording_names *names, const json_t *d, struct nccl_descr_v7 *to)
+static void descr_fill_p2p(struct recording_names *names, const json_t *d, struct nccl_descr_v7 *to)
 {
 	to->p2p = (struct nccl_p2p_v7){
 		.func = recording_name(names, d, "func"), .buff = field_pointer(d, "buff"),
@@ -71,7 +77,8 @@ static void fill_p2p(struct recording_names *names, const json_t *d, struct nccl
 		.peer = (int)field_int(d, "peer"), .nChannels = field_int(d, "channels") };
 }
 
-static void fill_proxy_op(struct recording_names *names, const json_t *d, struct nccl_descr_v7 *to)
+static void descr_fill_proxy_op(struct recording_names *names, const json_t *d,
+				struct nccl_descr_v7 *to)
 {
 	(void)names;
 	to->proxyOp = (struct nccl_proxy_op){
@@ -81,14 +88,15 @@ static void fill_proxy_op(struct recording_names *names, const json_t *d, struct
 		.isSend = (int)field_int(d, "isSend") };
 }
 
-static void fill_proxy_step(struct recording_names *names, const json_t *d,
-			    struct nccl_descr_v7 *to)
+static void descr_fill_proxy_step(struct recording_names *names, const json_t *d,
+				  struct nccl_descr_v7 *to)
 {
 	(void)names;
 	to->proxyStep.step = (int)field_int(d, "step");
 }
 
-static void fill_kernel_ch(struct recording_names *names, const json_t *d, struct nccl_descr_v7 *to)
+static void descr_fill_kernel_ch(struct recording_names *names, const json_t *d,
+				 struct nccl_descr_v7 *to)
 {
 	(void)names;
 	to->kernelCh = (struct nccl_kernel_ch){ .channelId = field_int(d, "channel"),
@@ -100,17 +108,17 @@ static const struct event_kind {
 	uint64_t type;
 	void (*fill)(struct recording_names *names, const json_t *d, struct nccl_descr_v7 *to);
 } event_kinds[] = {
-	{ "ncclProfileGroup",		NCCL_GROUP,		fill_nothing },
-	{ "ncclProfileColl",		NCCL_COLL,		fill_coll },
-	{ "ncclProfileP2p",		NCCL_P2P,		fill_p2p },
-	{ "ncclProfileProxyOp",		NCCL_PROXY_OP,		fill_proxy_op },
-	{ "ncclProfileProxyStep",	NCCL_PROXY_STEP,	fill_proxy_step },
-	{ "ncclProfileProxyCtrl",	NCCL_PROXY_CTRL,	fill_nothing },
-	{ "ncclProfileKernelCh",	NCCL_KERNEL_CH,		fill_kernel_ch },
-	{ "ncclProfileGroupApi",	NCCL_GROUP_API,		fill_group_api },
-	{ "ncclProfileCollApi",		NCCL_COLL_API,		fill_coll_api },
-	{ "ncclProfileP2pApi",		NCCL_P2P_API,		fill_p2p_api },
-	{ "ncclProfileKernelLaunch",	NCCL_KERNEL_LAUNCH,	fill_launch },
+	{ "ncclProfileGroup",		NCCL_GROUP,		descr_fill_nothing },
+	{ "ncclProfileColl",		NCCL_COLL,		descr_fill_coll },
+	{ "ncclProfileP2p",		NCCL_P2P,		descr_fill_p2p },
+	{ "ncclProfileProxyOp",		NCCL_PROXY_OP,		descr_fill_proxy_op },
+	{ "ncclProfileProxyStep",	NCCL_PROXY_STEP,	descr_fill_proxy_step },
+	{ "ncclProfileProxyCtrl",	NCCL_PROXY_CTRL,	descr_fill_nothing },
+	{ "ncclProfileKernelCh",	NCCL_KERNEL_CH,		descr_fill_kernel_ch },
+	{ "ncclProfileGroupApi",	NCCL_GROUP_API,		descr_fill_group_api },
+	{ "ncclProfileCollApi",		NCCL_COLL_API,		descr_fill_coll_api },
+	{ "ncclProfileP2pApi",		NCCL_P2P_API,		descr_fill_p2p_api },
+	{ "ncclProfileKernelLaunch",	NCCL_KERNEL_LAUNCH,	descr_fill_launch },
 };
 
 /*

@@ -18,22 +18,22 @@
 #define MAX_LINE	65536
 
 /* A line as it was recorded. */
-struct line {
+struct jsonl_line {
 	json_t *json;
 	int number;
 };
 
 /* Where an event lives in the recorder's memory and time. */
-struct place {
+struct jsonl_place {
 	uint64_t address;
 	double start, stop;
 };
 
-struct reader {
+struct jsonl_reader {
 	struct recording *rec;
-	struct line *line;
+	struct jsonl_line *line;
 	int nlines, room;
-	struct place *place;		/* by event */
+	struct jsonl_place *place;	/* by event */
 	int64_t tid[256];		/* by thread */
 	double first_ts;
 	char *err;
@@ -43,7 +43,7 @@ struct reader {
 
 /* ---- reading ---- */
 
-static int complain(struct reader *r, int line, const char *why)
+static int jsonl_complain(struct jsonl_reader *r, int line, const char *why)
 {
 	snprintf(r->err, r->err_size, "%s:%d: %s", r->path, line, why);
 	return -EINVAL;
@@ -68,7 +68,7 @@ static void quote_comm_id(char *text)
 	at[digits + 1] = '"';
 }
 
-static int read_line(struct reader *r, char *text, int number)
+static int jsonl_read_line(struct jsonl_reader *r, char *text, int number)
 {
 	json_error_t error;
 	json_t *json;
@@ -76,10 +76,10 @@ static int read_line(struct reader *r, char *text, int number)
 	quote_comm_id(text);
 	json = json_loads(text, 0, &error);
 	if (!json)
-		return complain(r, number, error.text);
+		return jsonl_complain(r, number, error.text);
 	if (r->nlines == r->room) {
 		int room = r->room * 2 + 256;
-		struct line *p = realloc(r->line, room * sizeof(*p));
+		struct jsonl_line *p = realloc(r->line, room * sizeof(*p));
 
 		if (!p) {
 			json_decref(json);
@@ -88,11 +88,11 @@ static int read_line(struct reader *r, char *text, int number)
 		r->line = p;
 		r->room = room;
 	}
-	r->line[r->nlines++] = (struct line){ json, number };
+	r->line[r->nlines++] = (struct jsonl_line){ json, number };
 	return 0;
 }
 
-static int read_lines(struct reader *r, FILE *f)
+static int jsonl_read_lines(struct jsonl_reader *r, FILE *f)
 {
 	char *text = malloc(MAX_LINE + 2);
 	int e = text ? 0 : -ENOMEM, number = 0;
@@ -100,7 +100,7 @@ static int read_lines(struct reader *r, FILE *f)
 	while (!e && fgets(text, MAX_LINE, f)) {
 		number++;
 		if (text[strspn(text, " \t\r\n")])
-			e = read_line(r, text, number);
+			e = jsonl_read_line(r, text, number);
 	}
 	free(text);
 	return e;
@@ -108,7 +108,7 @@ static int read_lines(struct reader *r, FILE *f)
 
 /* ---- making calls ---- */
 
-static int thread_of(struct reader *r, int64_t tid)
+static int jsonl_thread(struct jsonl_reader *r, int64_t tid)
 {
 	struct recording *rec = r->rec;
 
@@ -122,7 +122,7 @@ static int thread_of(struct reader *r, int64_t tid)
 }
 
 /* In µs with a fraction; 0 for what is no time of a machine's. */
-static double ts_of(const json_t *when)
+static double jsonl_ts(const json_t *when)
 {
 	double ts = field_number(when, "ts");
 
@@ -130,14 +130,14 @@ static double ts_of(const json_t *when)
 }
 
 /* Keep ns since the first. */
-static struct recording_call *add_call(struct reader *r, enum recording_verb verb,
-				       const json_t *when)
+static struct recording_call *jsonl_add_call(struct jsonl_reader *r, enum recording_verb verb,
+					     const json_t *when)
 {
 	struct recording_call *call = &r->rec->call[r->rec->ncalls++];
-	double ts = ts_of(when);
+	double ts = jsonl_ts(when);
 
 	*call = (struct recording_call){ .verb = verb, .event = -1, .context = -1,
-					 .thread = thread_of(r, field_int(when, "tid")) };
+					 .thread = jsonl_thread(r, field_int(when, "tid")) };
 	call->at_ns = (int64_t)((ts - r->first_ts) * 1000);
 	return call;
 }
@@ -157,7 +157,7 @@ static uint64_t comm_id_of(const json_t *json)
 	return s ? strtoull(s, NULL, 10) : 0;
 }
 
-static int add_lifecycle(struct reader *r, const json_t *json)
+static int jsonl_add_lifecycle(struct jsonl_reader *r, const json_t *json)
 {
 	struct recording *rec = r->rec;
 	const char *func = json_string_value(json_object_get(json, "func"));
@@ -172,12 +172,12 @@ static int add_lifecycle(struct reader *r, const json_t *json)
 			.nranks = (int)field_int(field_details(json), "nranks"),
 			.name = recording_name(rec->names, field_details(json), "commName") };
 	if (c >= 0)
-		add_call(r, init ? RECORDING_INIT : RECORDING_FINALIZE,
-			 json_object_get(json, "start"))->context = c;
+		jsonl_add_call(r, init ? RECORDING_INIT : RECORDING_FINALIZE,
+			       json_object_get(json, "start"))->context = c;
 	return 0;
 }
 
-static int add_event(struct reader *r, const struct line *line)
+static int jsonl_add_event(struct jsonl_reader *r, const struct jsonl_line *line)
 {
 	struct recording *rec = r->rec;
 	const json_t *start = json_object_get(line->json, "start");
@@ -189,19 +189,19 @@ static int add_event(struct reader *r, const struct line *line)
 		return 0;
 	event->context = find_context(rec, comm_id_of(line->json), rank);
 	if (event->context < 0)
-		return complain(r, line->number, "an event of a context that had no init");
+		return jsonl_complain(r, line->number, "an event of a context that had no init");
 	event->descr.rank = rank;
-	r->place[rec->nevents] = (struct place){
+	r->place[rec->nevents] = (struct jsonl_place){
 		.address = field_address(line->json, "eventAddr"),
-		.start = ts_of(start), .stop = ts_of(stop) };
-	add_call(r, RECORDING_START, start)->event = rec->nevents;
-	add_call(r, RECORDING_STOP, stop)->event = rec->nevents;
+		.start = jsonl_ts(start), .stop = jsonl_ts(stop) };
+	jsonl_add_call(r, RECORDING_START, start)->event = rec->nevents;
+	jsonl_add_call(r, RECORDING_STOP, stop)->event = rec->nevents;
 	rec->nevents++;
 	return 0;
 }
 
 /* The event at this address that began last before `ts`. */
-static int event_at(const struct reader *r, uint64_t address, double ts)
+static int event_at(const struct jsonl_reader *r, uint64_t address, double ts)
 {
 	int found = -1;
 
@@ -212,16 +212,16 @@ static int event_at(const struct reader *r, uint64_t address, double ts)
 	return found;
 }
 
-static int add_state(struct reader *r, const struct line *line)
+static int jsonl_add_state(struct jsonl_reader *r, const struct jsonl_line *line)
 {
 	int state = recording_state(json_string_value(json_object_get(line->json, "name")));
 	struct recording_call *call;
 	int event;
 
-	event = event_at(r, field_address(line->json, "eventAddr"), ts_of(line->json));
+	event = event_at(r, field_address(line->json, "eventAddr"), jsonl_ts(line->json));
 	if (state < 0 || event < 0)
-		return complain(r, line->number, "a state of no known name or event");
-	call = add_call(r, RECORDING_STATE, line->json);
+		return jsonl_complain(r, line->number, "a state of no known name or event");
+	call = jsonl_add_call(r, RECORDING_STATE, line->json);
 	call->event = event;
 	call->state = state;
 	call->has_args = state < NCCL_GROUP_API_START_STOP;
@@ -235,10 +235,10 @@ static int add_state(struct reader *r, const struct line *line)
 	return 0;
 }
 
-static void find_first_ts(struct reader *r)
+static void jsonl_find_first_ts(struct jsonl_reader *r)
 {
 	for (int i = 0; i < r->nlines; i++) {
-		double ts = ts_of(json_object_get(r->line[i].json, "start"));
+		double ts = jsonl_ts(json_object_get(r->line[i].json, "start"));
 
 		if (ts > 0 && (r->first_ts == 0 || ts < r->first_ts))
 			r->first_ts = ts;
@@ -246,22 +246,22 @@ static void find_first_ts(struct reader *r)
 }
 
 /* Contexts first, then events, then what refers to events. */
-static int make_calls(struct reader *r)
+static int jsonl_make_calls(struct jsonl_reader *r)
 {
 	int e = 0;
 
-	find_first_ts(r);
+	jsonl_find_first_ts(r);
 	for (int i = 0; i < r->nlines && !e; i++)
 		if (field_is(r->line[i].json, "type", "ProfilerLifecycle"))
-			e = add_lifecycle(r, r->line[i].json);
+			e = jsonl_add_lifecycle(r, r->line[i].json);
 	for (int i = 0; i < r->nlines && !e; i++)
 		if (field_is(r->line[i].json, "recordType", "event"))
-			e = add_event(r, &r->line[i]);
+			e = jsonl_add_event(r, &r->line[i]);
 	for (int i = 0, k = 0; i < r->nlines && !e; i++) {
 		const json_t *json = r->line[i].json;
 
 		if (field_is(json, "recordType", "state"))
-			e = add_state(r, &r->line[i]);
+			e = jsonl_add_state(r, &r->line[i]);
 		if (!field_is(json, "recordType", "event") || k == r->rec->nevents ||
 		    r->place[k].address != field_address(json, "eventAddr"))
 			continue;
@@ -276,7 +276,7 @@ static int make_calls(struct reader *r)
 }
 
 /* By time; at one time in the order of a life. */
-static int by_time(const void *a, const void *b)
+static int lines_by_time(const void *a, const void *b)
 {
 	const struct recording_call *x = a, *y = b;
 
@@ -287,7 +287,7 @@ static int by_time(const void *a, const void *b)
 	return x->event - y->event;
 }
 
-static int make_room(struct reader *r)
+static int jsonl_make_room(struct jsonl_reader *r)
 {
 	struct recording *rec = recording_new();
 
@@ -305,17 +305,17 @@ static int make_room(struct reader *r)
 int recording_jsonl(struct recording **recp, FILE *f, const char *path, char *err,
 		    unsigned int err_size)
 {
-	struct reader r = { .path = path, .err = err, .err_size = err_size };
+	struct jsonl_reader r = { .path = path, .err = err, .err_size = err_size };
 	int e;
 
 	snprintf(err, err_size, "%s: out of memory", path);
-	e = read_lines(&r, f);
+	e = jsonl_read_lines(&r, f);
 	if (!e)
-		e = make_room(&r);
+		e = jsonl_make_room(&r);
 	if (!e)
-		e = make_calls(&r);
+		e = jsonl_make_calls(&r);
 	if (!e && !r.rec->ncontexts)
-		e = complain(&r, 1, "no context is ever initialised");
+		e = jsonl_complain(&r, 1, "no context is ever initialised");
 	for (int i = 0; i < r.nlines; i++)
 		json_decref(r.line[i].json);
 	free(r.line);
@@ -324,7 +324,7 @@ int recording_jsonl(struct recording **recp, FILE *f, const char *path, char *er
 		recording_free(r.rec);
 		return e;
 	}
-	qsort(r.rec->call, r.rec->ncalls, sizeof(*r.rec->call), by_time);
+	qsort(r.rec->call, r.rec->ncalls, sizeof(*r.rec->call), lines_by_time);
 	*recp = r.rec;
 	return 0;
 }

@@ -88,7 +88,7 @@ static const struct { const char *name; const struct field *field; } types[] = {
 	{ "KernelPhase", kernel_phase },
 };
 
-static const char *type_name(uint64_t type)
+static const char *print_type_name(uint64_t type)
 {
 	return type ? types[__builtin_ctzll(type)].name : "unknown";
 }
@@ -128,7 +128,7 @@ static void print_start(FILE *to, const struct recording *rec, const struct reco
 	const struct recording_event *e = &rec->event[call->event];
 
 	print_handle(to, "", call->event, 0);
-	fprintf(to, " %s", type_name(e->descr.type));
+	fprintf(to, " %s", print_type_name(e->descr.type));
 	print_handle(to, "context=#", e->context, e->foreign_context);
 	fprintf(to, " rank=%d", e->descr.rank);
 	print_handle(to, "parent=", e->parent, (uint64_t)e->descr.parentObj);
@@ -141,11 +141,12 @@ static void print_event(FILE *to, const struct recording *rec, const struct reco
 {
 	print_handle(to, "", call->event, call->foreign);
 	if (call->event >= 0)
-		fprintf(to, " %s", type_name(rec->event[call->event].descr.type));
+		fprintf(to, " %s", print_type_name(rec->event[call->event].descr.type));
 }
 
 /* Which argument means anything: a size, a number of operations, a GPU's time. */
-static void print_state(FILE *to, const struct recording *rec, const struct recording_call *call)
+static void print_state_call(FILE *to, const struct recording *rec,
+			     const struct recording_call *call)
 {
 	print_event(to, rec, call);
 	fprintf(to, " state=%d", call->state);
@@ -173,7 +174,7 @@ void recording_print(const struct recording *rec, FILE *to)
 	} verbs[] = {
 		[RECORDING_INIT] = { "init", print_init },
 		[RECORDING_START] = { "start", print_start },
-		[RECORDING_STATE] = { "state", print_state },
+		[RECORDING_STATE] = { "state", print_state_call },
 		[RECORDING_STOP] = { "stop", print_event },
 		[RECORDING_FINALIZE] = { "finalize", print_finalize },
 	};

@@ -19,7 +19,7 @@
 #include "tests/sim/player.h"
 
 /* A thread, from its first call to its last. */
-struct worker {
+struct replay_worker {
 	struct replay *replay;
 	pthread_t thread;
 	sem_t go;
@@ -40,7 +40,7 @@ struct replay {
 	int *event_mask;		/* what NCCL asks for below it */
 	int64_t late_ns;		/* so far, in the recording's time */
 	int64_t *event_late_ns;		/* of operations and kernels: when they were launched */
-	struct worker *worker;		/* by recorded thread */
+	struct replay_worker *worker;	/* by recorded thread */
 	sem_t done;
 	int started;
 	int64_t hold_ns;		/* still to wait before the first finalize */
@@ -74,7 +74,7 @@ static int wanted_by(uint64_t type)
 static int mask_for(struct replay *r, const struct recording_call *call)
 {
 	const struct recording_event *e = &r->rec->event[call->event];
-	struct worker *w = &r->worker[call->thread];
+	struct replay_worker *w = &r->worker[call->thread];
 	int now = __atomic_load_n(&r->mask, __ATOMIC_RELAXED);
 
 	if (e->descr.type & (NCCL_GROUP_API | NCCL_COLL_API | NCCL_P2P_API))
@@ -93,7 +93,7 @@ static void *handle_of(const struct replay *r, int event, uint64_t foreign)
 
 /* ---- calls ---- */
 
-static void do_init(struct replay *r, const struct recording_call *call)
+static void replay_init(struct replay *r, const struct recording_call *call)
 {
 	const struct recording_context *c = &r->rec->context[call->context];
 	struct api_comm comm = { .id = c->comm_id, .name = c->name, .nnodes = c->nnodes,
@@ -102,7 +102,7 @@ static void do_init(struct replay *r, const struct recording_call *call)
 	api_init(r->api, &r->context[call->context], &r->mask, &comm);
 }
 
-static void do_finalize(struct replay *r, const struct recording_call *call)
+static void replay_finalize(struct replay *r, const struct recording_call *call)
 {
 	pace_sleep(r->hold_ns);
 	r->hold_ns = 0;
@@ -121,7 +121,7 @@ static void *context_of(const struct replay *r, const struct recording_event *e)
 static void note_launch(struct replay *r, const struct recording_call *call)
 {
 	const struct recording_event *e = &r->rec->event[call->event];
-	struct worker *w = &r->worker[call->thread];
+	struct replay_worker *w = &r->worker[call->thread];
 
 	if (e->descr.type & (NCCL_GROUP | NCCL_KERNEL_LAUNCH))
 		w->launch_late_ns = r->late_ns;
@@ -130,13 +130,13 @@ static void note_launch(struct replay *r, const struct recording_call *call)
 }
 
 /* A stamp of the GPU; 0 is none. */
-static void put_off(const struct replay *r, int event, uint64_t *stamp)
+static void stamp_put_off(const struct replay *r, int event, uint64_t *stamp)
 {
 	if (*stamp)
 		*stamp += (uint64_t)r->event_late_ns[event];
 }
 
-static void do_start(struct replay *r, const struct recording_call *call)
+static void replay_start_event(struct replay *r, const struct recording_call *call)
 {
 	const struct recording_event *e = &r->rec->event[call->event];
 	struct api_event ev = { .descr = e->descr, .comm_id = e->comm_hash,
@@ -155,37 +155,37 @@ static void do_start(struct replay *r, const struct recording_call *call)
 	if (d->type == NCCL_PROXY_OP && d->proxyOp.pid == r->rec->pid)
 		d->proxyOp.pid = getpid();
 	if (d->type == NCCL_KERNEL_CH)
-		put_off(r, call->event, &d->kernelCh.pTimer);
+		stamp_put_off(r, call->event, &d->kernelCh.pTimer);
 	api_start(r->api, context_of(r, e), &r->handle[call->event], &ev);
 	r->started++;
 }
 
 /* Of an event that the plugin refused there is nothing to tell it. */
-static bool is_refused(const struct replay *r, const struct recording_call *call)
+static bool call_is_refused(const struct replay *r, const struct recording_call *call)
 {
 	return call->event >= 0 && !r->handle[call->event];
 }
 
 /* NCCL up to 2.26 has arguments with every state of an operation. */
-static bool has_args(const struct recording_call *call)
+static bool call_has_args(const struct recording_call *call)
 {
 	return call->has_args || call->state <= NCCL_OP_RECV_DONE;
 }
 
-static void do_state(struct replay *r, const struct recording_call *call)
+static void replay_state(struct replay *r, const struct recording_call *call)
 {
 	union nccl_args_v4 args = call->args;
 
 	if (call->event >= 0 && r->rec->event[call->event].descr.type == NCCL_KERNEL_CH)
-		put_off(r, call->event, &args.kernelCh.pTimer);
-	if (!is_refused(r, call))
+		stamp_put_off(r, call->event, &args.kernelCh.pTimer);
+	if (!call_is_refused(r, call))
 		api_state(r->api, handle_of(r, call->event, call->foreign), call->state,
-			  has_args(call) ? &args : NULL, call->steps);
+			  call_has_args(call) ? &args : NULL, call->steps);
 }
 
-static void do_stop(struct replay *r, const struct recording_call *call)
+static void replay_stop_event(struct replay *r, const struct recording_call *call)
 {
-	if (!is_refused(r, call))
+	if (!call_is_refused(r, call))
 		api_stop(r->api, handle_of(r, call->event, call->foreign));
 }
 
@@ -203,12 +203,12 @@ static void wait_for_time(struct replay *r, int64_t at_ns)
 	r->late_ns += (int64_t)((double)late_ns * r->pace.factor);
 }
 
-static void make_call(struct replay *r, const struct recording_call *call)
+static void replay_make_call(struct replay *r, const struct recording_call *call)
 {
 	static void (*const verbs[])(struct replay *, const struct recording_call *) = {
-		[RECORDING_INIT] = do_init, [RECORDING_START] = do_start,
-		[RECORDING_STATE] = do_state, [RECORDING_STOP] = do_stop,
-		[RECORDING_FINALIZE] = do_finalize,
+		[RECORDING_INIT] = replay_init, [RECORDING_START] = replay_start_event,
+		[RECORDING_STATE] = replay_state, [RECORDING_STOP] = replay_stop_event,
+		[RECORDING_FINALIZE] = replay_finalize,
 	};
 
 	wait_for_time(r, call->at_ns);
@@ -217,7 +217,7 @@ static void make_call(struct replay *r, const struct recording_call *call)
 
 /* ---- threads ---- */
 
-static void wait_for(sem_t *sem)
+static void semaphore_wait(sem_t *sem)
 {
 	while (sem_wait(sem) < 0 && errno == EINTR)
 		;
@@ -225,13 +225,13 @@ static void wait_for(sem_t *sem)
 
 static void *worker_main(void *arg)
 {
-	struct worker *w = arg;
+	struct replay_worker *w = arg;
 	bool more = true;
 
 	while (more) {
-		wait_for(&w->go);
+		semaphore_wait(&w->go);
 		for (int i = w->first; i < w->end; i++)
-			make_call(w->replay, &w->replay->rec->call[i]);
+			replay_make_call(w->replay, &w->replay->rec->call[i]);
 		more = w->end <= w->last;
 		sem_post(&w->replay->done);
 	}
@@ -250,7 +250,7 @@ static void prepare_workers(struct replay *r)
 		r->worker[rec->call[i].thread].last = i;
 }
 
-static int begin_worker(struct worker *w)
+static int begin_worker(struct replay_worker *w)
 {
 	if (w->runs)
 		return 0;
@@ -259,7 +259,7 @@ static int begin_worker(struct worker *w)
 	return -pthread_create(&w->thread, NULL, worker_main, w);
 }
 
-static void end_worker(struct worker *w)
+static void end_worker(struct replay_worker *w)
 {
 	pthread_join(w->thread, NULL);
 	sem_destroy(&w->go);
@@ -267,12 +267,12 @@ static void end_worker(struct worker *w)
 }
 
 /* Calls of one thread that come one after another are handed over together. */
-static int make_calls(struct replay *r)
+static int replay_make_calls(struct replay *r)
 {
 	const struct recording_call *call = r->rec->call;
 
 	for (int i = 0; i < r->rec->ncalls; ) {
-		struct worker *w = &r->worker[call[i].thread];
+		struct replay_worker *w = &r->worker[call[i].thread];
 		int e = begin_worker(w);
 
 		if (e)
@@ -282,7 +282,7 @@ static int make_calls(struct replay *r)
 			i++;
 		w->end = i;
 		sem_post(&w->go);
-		wait_for(&r->done);
+		semaphore_wait(&r->done);
 		if (w->end > w->last)
 			end_worker(w);
 	}
@@ -312,7 +312,7 @@ int replay_run(const struct recording *rec, const struct api *api, double speed,
 	if (r.worker && r.context && r.handle && r.event_mask && r.event_late_ns) {
 		sem_init(&r.done, 0, 0);
 		prepare_workers(&r);
-		e = make_calls(&r);
+		e = replay_make_calls(&r);
 		finalize_rest(&r);
 		sem_destroy(&r.done);
 	}

@@ -89,7 +89,7 @@ void ring_note_mask(struct ring *ring, int64_t enqueued, bool watched)
 }
 
 /* A GPU stamps what NCCL has told it to; what is yet to be called goes as the last call did. */
-static bool is_stamped(struct ring *ring, const struct work *work)
+static bool work_is_stamped(struct ring *ring, const struct work *work)
 {
 	bool watched = true;
 
@@ -180,7 +180,7 @@ static void add_step(struct ring *ring, const struct plan_step *step)
 		}
 }
 
-static void walk_on(struct ring *ring)
+static void ring_walk_on(struct ring *ring)
 {
 	const struct plan_step *step;
 
@@ -191,10 +191,10 @@ static void walk_on(struct ring *ring)
 }
 
 /* Until all that is launched by then is known. */
-static void walk(struct ring *ring, int64_t until)
+static void ring_walk(struct ring *ring, int64_t until)
 {
 	while (ring->walked <= until)
-		walk_on(ring);
+		ring_walk_on(ring);
 }
 
 /* ---- the slots ---- */
@@ -219,14 +219,14 @@ int64_t ring_ready(struct ring *ring, int channel, uint64_t count, bool end, int
 	const struct channel *ch = &ring->channel[channel];
 	uint64_t most;
 
-	walk(ring, posted);
+	ring_walk(ring, posted);
 	most = ch->count + KEPT / 2;		/* how far a later one is waited for */
 	for (count = first_kept(ch, count); count < most; count += RING_SLOTS) {
 		while (ch->count < count && ring->walked != PLAN_NEVER)
-			walk_on(ring);
+			ring_walk_on(ring);
 		if (!ch->work || ch->count < count)
 			break;
-		if (is_stamped(ring, &ch->work[count % KEPT]))
+		if (work_is_stamped(ring, &ch->work[count % KEPT]))
 			return edge_ns(&ch->work[count % KEPT].span, end);
 	}
 	return PLAN_NEVER;
@@ -237,13 +237,13 @@ uint64_t ring_stamp(struct ring *ring, int channel, uint64_t count, bool end, in
 	const struct channel *ch = &ring->channel[channel];
 	uint64_t stamp = 0;
 
-	walk(ring, at);
+	ring_walk(ring, at);
 	for (count = first_kept(ch, count); ch->work && count <= ch->count; count += RING_SLOTS) {
 		const struct work *work = &ch->work[count % KEPT];
 
 		if (edge_ns(&work->span, end) > at)
 			break;
-		if (is_stamped(ring, work))
+		if (work_is_stamped(ring, work))
 			stamp = end ? work->span.gpu_stop : work->span.gpu_start;
 	}
 	return stamp;

@@ -61,7 +61,7 @@ static int parse_line(struct parser *p, char *line)
 	return lex_fail(&p->lex, "'%s' is no statement", w);
 }
 
-static uint64_t mix(uint64_t x)
+static uint64_t comm_mix(uint64_t x)
 {
 	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
 	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
@@ -71,7 +71,7 @@ static uint64_t mix(uint64_t x)
 /* An id that differs between communicators, seeds and files, as those of two jobs do. */
 static uint64_t comm_id(const struct scenario *s, int index)
 {
-	return mix(s->salt + s->seed * 0x9e3779b97f4a7c15ull + (uint64_t)index + 1);
+	return comm_mix(s->salt + s->seed * 0x9e3779b97f4a7c15ull + (uint64_t)index + 1);
 }
 
 static uint64_t salt_of(const char *path)
@@ -80,7 +80,7 @@ static uint64_t salt_of(const char *path)
 	uint64_t salt = 0;
 
 	for (const char *c = slash ? slash + 1 : path; *c; c++)
-		salt = mix(salt + (unsigned char)*c);
+		salt = comm_mix(salt + (unsigned char)*c);
 	return salt;
 }
 
@@ -154,7 +154,7 @@ int scenario_parse(struct scenario **scnp, const char *name, const char *text,
 	return 0;
 }
 
-static int read_text(const char *path, char **textp)
+static int scenario_read_text(const char *path, char **textp)
 {
 	FILE *f = fopen(path, "re");
 	char *text;
@@ -182,7 +182,7 @@ static int read_text(const char *path, char **textp)
 int scenario_load(struct scenario **scnp, const char *path, char *err, unsigned int err_size)
 {
 	char *text = NULL;
-	int r = read_text(path, &text);
+	int r = scenario_read_text(path, &text);
 
 	if (r) {
 		snprintf(err, err_size, "%s: %s", path, strerror(-r));

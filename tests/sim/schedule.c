@@ -5,7 +5,7 @@
  * Distances come in an order that is a permutation for each power of two: 0, 1, 3,
  * 6, ...; those that the n ranks do not have are left out.  Where in it is `delta`?
  */
-static int position(int delta, int n)
+static int ring_position(int delta, int n)
 {
 	int pow2 = 1, at = 0, d = 0;
 
@@ -19,12 +19,13 @@ static int position(int delta, int n)
 }
 
 /* Where a rank is: which node of the communicator's, and which rank there. */
-struct place {
+struct schedule_place {
 	int node, local;
 };
 
 /* Places of all ranks; how many nodes, or 0 if they do not all have as many ranks. */
-static int find_places(const struct scenario *scn, const struct sim_comm *c, struct place *place)
+static int find_places(const struct scenario *scn, const struct sim_comm *c,
+		       struct schedule_place *place)
 {
 	int count[SCENARIO_MAX_RANKS] = { 0 }, first[SCENARIO_MAX_RANKS], nodes = 0;
 
@@ -35,7 +36,7 @@ static int find_places(const struct scenario *scn, const struct sim_comm *c, str
 			i++;
 		if (i == nodes)
 			first[nodes++] = node;
-		place[r] = (struct place){ i, count[i]++ };
+		place[r] = (struct schedule_place){ i, count[i]++ };
 	}
 	for (int i = 1; i < nodes; i++)
 		if (count[i] != count[0])
@@ -46,14 +47,14 @@ static int find_places(const struct scenario *scn, const struct sim_comm *c, str
 /* Node by node, and within a pair of nodes rank by rank. */
 int schedule_round(const struct scenario *scn, const struct sim_comm *c, int from, int to)
 {
-	struct place place[SCENARIO_MAX_RANKS];
+	struct schedule_place place[SCENARIO_MAX_RANKS];
 	int nodes = find_places(scn, c, place), n = c->nranks, locals;
 
 	if (!nodes)
-		return position((to - from + n) % n, n);
+		return ring_position((to - from + n) % n, n);
 	locals = n / nodes;
-	return position((place[to].node - place[from].node + nodes) % nodes, nodes) * locals +
-	       position((place[to].local - place[from].local + locals) % locals, locals);
+	return ring_position((place[to].node - place[from].node + nodes) % nodes, nodes) * locals +
+	       ring_position((place[to].local - place[from].local + locals) % locals, locals);
 }
 
 int schedule_channels(int channels)

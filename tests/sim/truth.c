@@ -8,7 +8,7 @@
 
 #include "tests/sim/injected.h"
 
-static void put_ns(FILE *out, const char *key, int64_t ns)
+static void truth_put_ns(FILE *out, const char *key, int64_t ns)
 {
 	if (ns == PLAN_NEVER)
 		fprintf(out, ",\"%s\":null", key);
@@ -16,8 +16,8 @@ static void put_ns(FILE *out, const char *key, int64_t ns)
 		fprintf(out, ",\"%s\":%" PRId64, key, ns);
 }
 
-static void put_who(FILE *out, const struct scenario *scn, const struct plan_op *op,
-		    const struct plan_side *side)
+static void truth_put_who(FILE *out, const struct scenario *scn, const struct plan_op *op,
+			  const struct plan_side *side)
 {
 	int w = op->comm->world[side->rank];
 
@@ -27,8 +27,8 @@ static void put_who(FILE *out, const struct scenario *scn, const struct plan_op 
 		w, scenario_process_of(scn, w), op->index);
 }
 
-static void put_what(FILE *out, const struct plan_step *step, const struct plan_op *op,
-		     const struct plan_side *side)
+static void truth_put_what(FILE *out, const struct plan_step *step, const struct plan_op *op,
+			   const struct plan_side *side)
 {
 	const struct sim_op *spec = op->spec;
 
@@ -62,18 +62,19 @@ static int64_t first_arrival(const struct plan_op *op)
 	return first;
 }
 
-static void put_when(FILE *out, const struct plan_op *op, const struct plan_side *side)
+static void truth_put_when(FILE *out, const struct plan_op *op, const struct plan_side *side)
 {
 	bool came = side->arrival != PLAN_NEVER, done = side->stop != PLAN_NEVER;
 
-	put_ns(out, "enqueued_ns", side->enqueued);
-	put_ns(out, "arrival_ns", side->arrival);
-	put_ns(out, "data_ns", op->data_ns);
-	put_ns(out, "stop_ns", side->stop);
-	put_ns(out, "exec_ns", done ? (int64_t)(side->gpu_stop - side->gpu_start) : PLAN_NEVER);
-	put_ns(out, "gpu_start", came ? (int64_t)side->gpu_start : PLAN_NEVER);
-	put_ns(out, "gpu_stop", done ? (int64_t)side->gpu_stop : PLAN_NEVER);
-	put_ns(out, "late_ns", came ? side->arrival - first_arrival(op) : PLAN_NEVER);
+	truth_put_ns(out, "enqueued_ns", side->enqueued);
+	truth_put_ns(out, "arrival_ns", side->arrival);
+	truth_put_ns(out, "data_ns", op->data_ns);
+	truth_put_ns(out, "stop_ns", side->stop);
+	truth_put_ns(out, "exec_ns",
+		     done ? (int64_t)(side->gpu_stop - side->gpu_start) : PLAN_NEVER);
+	truth_put_ns(out, "gpu_start", came ? (int64_t)side->gpu_start : PLAN_NEVER);
+	truth_put_ns(out, "gpu_stop", done ? (int64_t)side->gpu_stop : PLAN_NEVER);
+	truth_put_ns(out, "late_ns", came ? side->arrival - first_arrival(op) : PLAN_NEVER);
 	if (op->last_rank < 0)
 		fprintf(out, ",\"last_rank\":null");
 	else
@@ -87,8 +88,8 @@ static void put_when(FILE *out, const struct plan_op *op, const struct plan_side
 
 static void put_mono(FILE *out, const char *key, const struct pace *pace, int64_t ns)
 {
-	put_ns(out, key, ns == PLAN_NEVER || !pace || pace->factor == 0 ? PLAN_NEVER :
-		pace_wall(pace, ns));
+	truth_put_ns(out, key, ns == PLAN_NEVER || !pace || pace->factor == 0 ? PLAN_NEVER :
+		      pace_wall(pace, ns));
 }
 
 /* Channel by channel: which, when it began and when it ended. */
@@ -110,8 +111,8 @@ static void put_channels(FILE *out, const struct scenario *scn, const struct pla
 	fprintf(out, "]}\n");
 }
 
-static int64_t put_step(FILE *out, const struct scenario *scn, const struct pace *pace,
-			const struct plan_step *step)
+static int64_t truth_put_step(FILE *out, const struct scenario *scn, const struct pace *pace,
+			      const struct plan_step *step)
 {
 	int64_t lines = 0;
 
@@ -121,9 +122,9 @@ static int64_t put_step(FILE *out, const struct scenario *scn, const struct pace
 		for (int s = 0; s < op->nsides; s++) {
 			if (op->side[s].enqueued == PLAN_NEVER)
 				continue;
-			put_who(out, scn, op, &op->side[s]);
-			put_what(out, step, op, &op->side[s]);
-			put_when(out, op, &op->side[s]);
+			truth_put_who(out, scn, op, &op->side[s]);
+			truth_put_what(out, step, op, &op->side[s]);
+			truth_put_when(out, op, &op->side[s]);
 			put_mono(out, "start_mono_ns", pace, op->side[s].arrival);
 			put_mono(out, "stop_mono_ns", pace, op->side[s].stop);
 			put_channels(out, scn, op, &op->side[s]);
@@ -157,5 +158,5 @@ int64_t truth_write_steps(FILE *out, const struct scenario *scn, const struct pa
 int64_t truth_write(FILE *out, const struct scenario *scn, const struct pace *pace,
 		    uint64_t limit)
 {
-	return truth_write_steps(out, scn, pace, limit, put_step);
+	return truth_write_steps(out, scn, pace, limit, truth_put_step);
 }

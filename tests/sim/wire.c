@@ -123,7 +123,7 @@ struct wires {
 };
 
 /* A connection, if there is a peer and it is on another node. */
-static void add(struct wires *w, bool send, int peer, struct wire wire)
+static void wires_add(struct wires *w, bool send, int peer, struct wire wire)
 {
 	const struct scenario *scn = w->task->member->player->scn;
 	const int *world = w->task->op.comm->world;
@@ -143,15 +143,15 @@ static bool leaves_chain(const struct sim_op *spec, int from, int to)
 	       (spec->func == FUNC_REDUCE && from == spec->root);
 }
 
-static void add_ring(struct wires *w)
+static void wires_add_ring(struct wires *w)
 {
 	const struct plan_op *op = &w->task->op;
 	int n = op->comm->nranks, self = w->task->side.rank;
 	int next = (self + 1) % n, prev = (self + n - 1) % n;
 	struct wire wire = ring_wire(w->task);
 
-	add(w, false, leaves_chain(op->spec, prev, self) ? -1 : prev, wire);
-	add(w, true, leaves_chain(op->spec, self, next) ? -1 : next, wire);
+	wires_add(w, false, leaves_chain(op->spec, prev, self) ? -1 : prev, wire);
+	wires_add(w, true, leaves_chain(op->spec, self, next) ? -1 : next, wire);
 }
 
 struct tree {
@@ -220,7 +220,7 @@ static int heads_of(const struct task *t, int *head, int *own)
 	return n;
 }
 
-static void add_tree(struct wires *w, int index)
+static void wires_add_tree(struct wires *w, int index)
 {
 	int head[SCENARIO_MAX_RANKS], own, n = heads_of(w->task, head, &own);
 	struct wire wire = tree_wire(w->task);
@@ -231,12 +231,12 @@ static void add_tree(struct wires *w, int index)
 	tree = index < (w->task->op.nchannels + 1) / 2 ? tree_of(n, own) : second_tree_of(n, own);
 	for (int up = 1; up >= 0; up--) {	/* towards the top, and back again */
 		for (int d = 0; d < 2; d++)
-			add(w, !up, tree.down[d] < 0 ? -1 : head[tree.down[d]], wire);
-		add(w, up, tree.up < 0 ? -1 : head[tree.up], wire);
+			wires_add(w, !up, tree.down[d] < 0 ? -1 : head[tree.down[d]], wire);
+		wires_add(w, up, tree.up < 0 ? -1 : head[tree.up], wire);
 	}
 }
 
-static void add_pat(struct wires *w)
+static void wires_add_pat(struct wires *w)
 {
 	int n = w->task->op.comm->nranks, self = w->task->side.rank;
 	bool gather = w->task->op.spec->func == FUNC_ALL_GATHER;
@@ -245,12 +245,12 @@ static void add_pat(struct wires *w)
 		int before = (self + n - d) % n, after = (self + d) % n;
 		struct wire wire = pat_wire(w->task, d);
 
-		add(w, true, gather ? before : after, wire);
-		add(w, false, gather ? after : before, wire);
+		wires_add(w, true, gather ? before : after, wire);
+		wires_add(w, false, gather ? after : before, wire);
 	}
 }
 
-static bool has_algo(const struct task *t, const char *word)
+static bool task_has_algo(const struct task *t, const char *word)
 {
 	return !strcmp(names_get(NAMES_ALGO, t->op.spec->algo)->word, word);
 }
@@ -258,8 +258,8 @@ static bool has_algo(const struct task *t, const char *word)
 bool wire_reduces(const struct task *t)
 {
 	return t->side.peer < 0 && t->op.comm->nnodes > 1 &&
-	       (has_algo(t, "collnet_direct") || has_algo(t, "collnet_chain") ||
-		has_algo(t, "nvls"));
+	       (task_has_algo(t, "collnet_direct") || task_has_algo(t, "collnet_chain") ||
+		task_has_algo(t, "nvls"));
 }
 
 /* The other end is the network, which is one more rank; NCCL calls neither way a send. */
@@ -284,13 +284,15 @@ int wire_find(const struct task *t, int index, struct wire *wire)
 	if (wire_reduces(t))
 		return find_network(t, wire);
 	if (t->side.peer >= 0)
-		add(&w, t->side.func == FUNC_SEND, t->side.peer, p2p_wire(t));
-	else if (func == FUNC_ALL_REDUCE && (has_algo(t, "tree") || has_algo(t, "nvls_tree")))
-		add_tree(&w, index);
-	else if ((func == FUNC_ALL_GATHER || func == FUNC_REDUCE_SCATTER) && has_algo(t, "pat"))
-		add_pat(&w);
+		wires_add(&w, t->side.func == FUNC_SEND, t->side.peer, p2p_wire(t));
+	else if (func == FUNC_ALL_REDUCE &&
+		 (task_has_algo(t, "tree") || task_has_algo(t, "nvls_tree")))
+		wires_add_tree(&w, index);
+	else if ((func == FUNC_ALL_GATHER || func == FUNC_REDUCE_SCATTER) &&
+		 task_has_algo(t, "pat"))
+		wires_add_pat(&w);
 	else
-		add_ring(&w);
+		wires_add_ring(&w);
 	return w.n;
 }
 

@@ -117,7 +117,7 @@ void work_add(struct work *w, const struct work_action *a)
 	w->action[w->nactions++].order = w->order++;
 }
 
-static int by_time(const void *a, const void *b)
+static int actions_by_time(const void *a, const void *b)
 {
 	const struct work_action *x = a, *y = b;
 
@@ -133,7 +133,7 @@ void work_sort(struct work *w)
 	memmove(w->action, w->action + w->first, (w->nactions - w->first) * sizeof(*w->action));
 	w->nactions -= w->first;
 	w->first = 0;
-	qsort(w->action, w->nactions, sizeof(*w->action), by_time);
+	qsort(w->action, w->nactions, sizeof(*w->action), actions_by_time);
 }
 
 void work_deinit(struct work *w)
@@ -142,12 +142,12 @@ void work_deinit(struct work *w)
 	*w = (struct work){ 0 };
 }
 
-static int64_t later(int64_t a, int64_t b)
+static int64_t time_later(int64_t a, int64_t b)
 {
 	return a > b ? a : b;
 }
 
-static int64_t after(int64_t t, int64_t ns)
+static int64_t time_after(int64_t t, int64_t ns)
 {
 	return t == PLAN_NEVER ? PLAN_NEVER : t + ns;
 }
@@ -243,7 +243,7 @@ static uint64_t step_bytes(const struct work_sub *sub, int step)
 	return step == sub->nsteps - 1 ? sub->bytes - each * step : each;
 }
 
-static void emit(struct flow *f, int64_t at, enum work_verb verb, int step, int state)
+static void flow_emit(struct flow *f, int64_t at, enum work_verb verb, int step, int state)
 {
 	struct work_action a = { .at = at, .verb = verb, .sub = f->sub, .step = step,
 				 .state = state };
@@ -272,7 +272,7 @@ static void peer_wait(struct flow *f, int step, int64_t ready, int64_t sent)
 	int64_t t = ready, until = sent < f->cut ? sent : f->cut;
 
 	for (int i = 0; t != PLAN_NEVER && (!i || t < until); i++) {
-		emit(f, t, WORK_STEP_STATE, step, NCCL_STEP_SEND_PEER_WAIT);
+		flow_emit(f, t, WORK_STEP_STATE, step, NCCL_STEP_SEND_PEER_WAIT);
 		t += i < OFTEN ? POLL_NS : RARER_NS;
 		if (!ends && i == MAX_ATTEMPTS)
 			break;
@@ -286,21 +286,22 @@ static void peer_wait(struct flow *f, int step, int64_t ready, int64_t sent)
  */
 static int64_t send_step(struct flow *f, int step, int64_t posted, int64_t *sentp)
 {
-	int64_t ready, sent, stop, go = after(f->data, (step + 1) * f->dt - f->wire);
+	int64_t ready, sent, stop, go = time_after(f->data, (step + 1) * f->dt - f->wire);
 
-	emit(f, posted, WORK_STEP_START, step, 0);
-	emit(f, posted, WORK_STEP_STATE, step, NCCL_STEP_SEND_GPU_WAIT);
-	ready = later(posted, after(f->own, step * f->dt));
+	flow_emit(f, posted, WORK_STEP_START, step, 0);
+	flow_emit(f, posted, WORK_STEP_STATE, step, NCCL_STEP_SEND_GPU_WAIT);
+	ready = time_later(posted, time_after(f->own, step * f->dt));
 	if (step && ready >= f->data)
-		ready = later(ready, go);
+		ready = time_later(ready, go);
 	ready = unless_stuck(f, step, NCCL_STEP_SEND_GPU_WAIT, ready);
-	ready = after(later(ready, *sentp), 10);
-	sent = unless_stuck(f, step, NCCL_STEP_SEND_PEER_WAIT, later(ready, go));
+	ready = time_after(time_later(ready, *sentp), 10);
+	sent = unless_stuck(f, step, NCCL_STEP_SEND_PEER_WAIT, time_later(ready, go));
 	peer_wait(f, step, ready, sent);
-	emit(f, sent, WORK_STEP_STATE, step, NCCL_STEP_SEND_WAIT);
+	flow_emit(f, sent, WORK_STEP_STATE, step, NCCL_STEP_SEND_WAIT);
 	stop = unless_stuck(f, step, NCCL_STEP_SEND_WAIT,
-			    later(after(sent, 10), after(f->data, (step + 1) * f->dt)));
-	emit(f, stop, WORK_STEP_STOP, step, 0);
+			    time_later(time_after(sent, 10),
+				       time_after(f->data, (step + 1) * f->dt)));
+	flow_emit(f, stop, WORK_STEP_STOP, step, 0);
 	*sentp = sent;
 	return stop;
 }
@@ -309,18 +310,19 @@ static int64_t recv_step(struct flow *f, int step, int64_t posted, int64_t *arri
 {
 	int64_t arrived, consumed, stop;
 
-	emit(f, posted, WORK_STEP_START, step, 0);
+	flow_emit(f, posted, WORK_STEP_START, step, 0);
 	if (step == 0 && f->sub->channel % 4 == 3)	/* no request yet: tried again */
-		emit(f, posted, WORK_STEP_START, step, 0);
-	emit(f, posted, WORK_STEP_STATE, step, NCCL_STEP_RECV_WAIT);
+		flow_emit(f, posted, WORK_STEP_START, step, 0);
+	flow_emit(f, posted, WORK_STEP_STATE, step, NCCL_STEP_RECV_WAIT);
 	arrived = unless_stuck(f, step, NCCL_STEP_RECV_WAIT,
-			       later(posted, after(f->data, (step + 1) * f->dt)));
-	arrived = after(later(arrived, *arrivedp), 10);
-	emit(f, arrived, WORK_STEP_STATE, step, NCCL_STEP_RECV_FLUSH_WAIT);
-	emit(f, after(arrived, WORK_LOOP_NS), WORK_STEP_STATE, step, NCCL_STEP_RECV_GPU_WAIT);
+			       time_later(posted, time_after(f->data, (step + 1) * f->dt)));
+	arrived = time_after(time_later(arrived, *arrivedp), 10);
+	flow_emit(f, arrived, WORK_STEP_STATE, step, NCCL_STEP_RECV_FLUSH_WAIT);
+	flow_emit(f, time_after(arrived, WORK_LOOP_NS), WORK_STEP_STATE, step,
+		  NCCL_STEP_RECV_GPU_WAIT);
 	consumed = unless_stuck(f, step, NCCL_STEP_RECV_GPU_WAIT, arrived);
-	stop = after(consumed, 3 * WORK_LOOP_NS);
-	emit(f, stop, WORK_STEP_STOP, step, 0);
+	stop = time_after(consumed, 3 * WORK_LOOP_NS);
+	flow_emit(f, stop, WORK_STEP_STOP, step, 0);
 	*arrivedp = arrived;
 	return stop;
 }
@@ -344,7 +346,7 @@ static void pace_steps(struct flow *f)
 		f->wire = f->dt;
 }
 
-static bool is_kill(const struct sim_fault *fault)
+static bool fault_is_kill(const struct sim_fault *fault)
 {
 	return fault && fault->kind == FAULT_KILL;
 }
@@ -353,14 +355,14 @@ static bool is_kill(const struct sim_fault *fault)
  * A kernel that begins late moves its data late, and no faster.  Those of the ranks
  * that live on begin whatever has become of the killed one.
  */
-static void put_off(struct flow *f)
+static void flow_put_off(struct flow *f)
 {
 	int64_t late = f->task->late_ns;
 
-	f->take = after(f->take, late);
-	f->own = after(f->own, late);
-	f->data = after(f->data, late);
-	f->end = after(f->end, late);
+	f->take = time_after(f->take, late);
+	f->own = time_after(f->own, late);
+	f->data = time_after(f->data, late);
+	f->end = time_after(f->end, late);
 }
 
 static void plan_transfer(struct flow *f, int64_t busy, int64_t *donep)
@@ -368,17 +370,17 @@ static void plan_transfer(struct flow *f, int64_t busy, int64_t *donep)
 	int64_t stop[WORK_SLOTS] = { 0 };
 	int64_t start, posted, edge;
 
-	put_off(f);
-	start = posted = edge = later(f->take, busy);
-	emit(f, start, WORK_PROGRESS, 0, 0);
+	flow_put_off(f);
+	start = posted = edge = time_later(f->take, busy);
+	flow_emit(f, start, WORK_PROGRESS, 0, 0);
 	pace_steps(f);
 	for (int i = 0; i < f->sub->nsteps && posted != PLAN_NEVER; i++) {
-		int64_t free_ns = after(stop[i % f->sub->window], i < f->sub->window ? 0 : 1);
+		int64_t free_ns = time_after(stop[i % f->sub->window], i < f->sub->window ? 0 : 1);
 
-		posted = i ? later(after(posted, WORK_LOOP_NS), free_ns) : start;
+		posted = i ? time_later(time_after(posted, WORK_LOOP_NS), free_ns) : start;
 		stop[i % f->sub->window] = f->sub->kind == WORK_SEND ?
 			send_step(f, i, posted, &edge) : recv_step(f, i, posted, &edge);
-		*donep = later(*donep, stop[i % f->sub->window]);
+		*donep = time_later(*donep, stop[i % f->sub->window]);
 	}
 	if (posted == PLAN_NEVER)
 		*donep = PLAN_NEVER;
@@ -417,15 +419,16 @@ static void plan_helper(struct flow *f, int64_t busy, int64_t *donep)
 		span.start = ring_ready(sub->ring, sub->channel, sub->count, false, f->take);
 		span.stop = ring_ready(sub->ring, sub->channel, sub->count, true, f->take);
 	}
-	start = after(span.start, poll_lag(scn, span.start, sub->channel, 0));
-	start = later(after(later(start, f->take), sub->late_ns), after(busy, WORK_LOOP_NS));
-	stop = after(span.stop, poll_lag(scn, span.stop, sub->channel, 1));
-	stop = later(after(stop, sub->late_ns), after(start, WORK_LOOP_NS));
+	start = time_after(span.start, poll_lag(scn, span.start, sub->channel, 0));
+	start = time_later(time_after(time_later(start, f->take), sub->late_ns),
+			   time_after(busy, WORK_LOOP_NS));
+	stop = time_after(span.stop, poll_lag(scn, span.stop, sub->channel, 1));
+	stop = time_later(time_after(stop, sub->late_ns), time_after(start, WORK_LOOP_NS));
 	*donep = stop;
-	if (is_kill(f->task->op.fault) && start != PLAN_NEVER)
-		f->cut = later(f->cut, start + 1);
-	emit(f, start, WORK_KERNEL_START, 0, 0);
-	if (stop < after(f->cut, sub->late_ns))
+	if (fault_is_kill(f->task->op.fault) && start != PLAN_NEVER)
+		f->cut = time_later(f->cut, start + 1);
+	flow_emit(f, start, WORK_KERNEL_START, 0, 0);
+	if (stop < time_after(f->cut, sub->late_ns))
 		work_add(f->work, &(struct work_action){ .at = stop, .sub = sub,
 							 .verb = WORK_KERNEL_STOP, .last = true });
 }
@@ -435,7 +438,8 @@ void work_plan(struct work *work, const struct task *task, struct work_sub *sub,
 {
 	const struct plan_op *op = &task->op;
 	struct flow f = { .work = work, .task = task, .sub = sub,
-			  .take = later(after(task->side.launched, TAKE_NS), task->side.away),
+			  .take = time_later(time_after(task->side.launched, TAKE_NS),
+					     task->side.away),
 			  .data = op->data_ns, .own = task->side.arrival,
 			  .end = task->side.stop };
 	struct plan_span span;
