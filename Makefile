@@ -18,7 +18,7 @@
 #   make check-trace      what Perfetto's trace_processor makes of a trace (npm)
 #   make check-aarch64  built for 64-bit Arm, tested under emulation (cross.mk)
 #   make soak       the daemon's memory over ten million operations
-#   make campaign   faults and clean runs by the hundred: what is found (docs/campaign.md)
+#   make campaign   faults and clean runs by the hundred: what is found (docs/lab/campaign.md)
 #   make fuzz       FUZZ_SECONDS=60 of looking for hostile input, each
 #   make fuzz-coverage  how much of what reads foreign bytes the fuzz targets run through
 #

@@ -2,7 +2,7 @@
 /*
  * How well a GPU's clock is known, by how late the host's callbacks come and how long
  * before its kernels the launches are: what is shown minus the truth, and how wide the
- * brackets are, after a second of kernels every ms.  docs/measurements.md shows it.
+ * brackets are, after a second of kernels every ms.  docs/lab/measurements.md shows it.
  */
 #include <stdio.h>
 #include <stdlib.h>

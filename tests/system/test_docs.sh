@@ -20,7 +20,7 @@ all_there() {
 
 pages_there() {
 	local page missing=0
-	for page in $(grep -oh '`[a-z.-]*([1-8])`' README.md docs/*.md NEWS.md | tr -d '`)' | tr '(' . | sort -u); do
+	for page in $(grep -oh '`[a-z.-]*([1-8])`' README.md docs/*.md docs/lab/*.md NEWS.md | tr -d '`)' | tr '(' . | sort -u); do
 		[ -f "man/$page.scd" ] || { echo "no man/$page.scd"; missing=1; }
 	done
 	for page in man/*.scd; do
@@ -32,7 +32,7 @@ pages_there() {
 
 targets_there() {
 	local target missing=0
-	for target in $(grep -oh '`make [a-z-]*`' README.md docs/*.md NEWS.md tests/*/README.md |
+	for target in $(grep -oh '`make [a-z-]*`' README.md docs/*.md docs/lab/*.md NEWS.md tests/*/README.md |
 			tr -d '`' | cut -d ' ' -f 2 | sort -u); do
 		grep -qhE "^([a-z-]+ )*$target( [a-z-]+)*:" Makefile *.mk */*.mk || { echo "make $target"; missing=1; }
 	done
