@@ -30,6 +30,15 @@ pages_there() {
 	return $missing
 }
 
+# README.md leads to each page, in a line of its own.
+pages_listed() {
+	local page missing=0
+	for page in docs/*.md docs/lab/*.md; do
+		grep -qF "| \`$page\` |" README.md || { echo "README.md: $page"; missing=1; }
+	done
+	return $missing
+}
+
 targets_there() {
 	local target missing=0
 	for target in $(grep -oh '`make [a-z-]*`' README.md docs/*.md docs/lab/*.md NEWS.md tests/*/README.md |
@@ -84,6 +93,7 @@ for document in README.md docs/SECURITY.md docs/operations.md docs/losses.md doc
 	check "$document: the files that it names are there" all_there $document
 done
 check "manual pages that are named are there, and all are named" pages_there
+check "README.md leads to each page of docs/" pages_listed
 check "docs/SECURITY.md and docs/losses.md name tests that there are" proofs_there
 check "each bound that status tells of is in docs/losses.md" bounds_there
 check "targets of make that are named are there" targets_there
