@@ -402,7 +402,7 @@ bench-nccl: deps
 # The plugin and the daemon as the next major version of the format would have them, for
 # tests of what an upgrade leaves behind.  Only what names the version differs.
 OTHER := $(B)/other-abi
-OTHER_OBJS := $(patsubst %.c,$(B)/obj/%.o,$(shell grep -lr --include='*.c' NCI_ABI_MAJOR shmring ncclinspd))
+OTHER_OBJS := $(patsubst %.c,$(B)/obj/%.o,$(shell grep -lr --include='*.c' NCI_ABI_MAJOR shmring reader ncclinspd))
 other_objs = $(patsubst $(B)/obj/%,$(OTHER)/obj/%,$(filter $(OTHER_OBJS),$(1))) \
 	$(filter-out $(OTHER_OBJS),$(1))
 
