@@ -12,10 +12,10 @@
 
 #include "ncclinspd/daemon.h"
 #include "ncclinspd/findings/cpuwait.h"
+#include "reader/follow.h"
 #include "reader/read/life.h"
 #include "shmring/clock.h"
 
-#define FIRST_TICKS_NS	UINT64_C(5000000)	/* between the first two pairs */
 #define TICKS_NS	UINT64_C(1000000000)	/* between two pairs later */
 #define CPUWAIT_FILES	256	/* read in /proc at each look of diagnose, at most */
 #define LOOK_SHARE	400	/* all that is done at one may take 1/400 of a core ... */
@@ -144,25 +144,6 @@ void flow_forgotten(void *arg, struct process *p)
 	reconstruct_detach(d->reconstruct, p);
 }
 
-/* Settle what only the events in flight can decide. */
-static void flow_settle(struct daemon *d, uint64_t now_ns)
-{
-	struct process *const *list;
-	size_t n = discover_processes(d->discover, &list);
-
-	for (size_t i = 0; i < n; i++) {
-		const struct live_slot *slots;
-		int count;
-
-		if (list[i]->state != PROCESS_LIVE ||
-		    !reconstruct_wants_slots(d->reconstruct, list[i], now_ns))
-			continue;
-		count = drain_slots(d->drain, list[i], &slots);
-		if (count >= 0)
-			reconstruct_settle(d->reconstruct, list[i], slots, (size_t)count, now_ns);
-	}
-}
-
 static void flow_account(struct daemon *d, uint64_t now_ns)
 {
 	struct process *const *list;
@@ -171,16 +152,6 @@ static void flow_account(struct daemon *d, uint64_t now_ns)
 	for (size_t i = 0; i < n; i++)
 		aggregate_account(d->aggregate, list[i]->id, list[i]->records,
 				  process_lost(list[i]), now_ns);
-}
-
-/* Records made since a suspended machine woke up are not to be placed before that. */
-static void ticks_watch(struct daemon *d)
-{
-	struct ticks_pair pair;
-
-	ticks_read(d->ticks.clock.kind, &pair);
-	if (ticks_jumped(&d->ticks, &pair))
-		ticks_observe(&d->ticks, &pair);
 }
 
 static void exemplar_arm(struct daemon *d)
@@ -195,15 +166,17 @@ static void exemplar_arm(struct daemon *d)
 void flow_poll(void *arg, uint64_t now_ns)
 {
 	struct daemon *d = arg;
+	struct process *const *list;
 	uint64_t next_ns;
+	size_t n;
 
-	ticks_watch(d);
+	ticks_watch(&d->ticks);
 	next_ns = drain_poll(d->drain, now_ns);
 	if (d->serve)
 		serve_flush_records(d->serve);
 	flow_account(d, now_ns);
-	flow_settle(d, now_ns);
-	reconstruct_flush(d->reconstruct, now_ns);
+	n = discover_processes(d->discover, &list);
+	follow_settle(d->drain, d->reconstruct, list, n, now_ns);
 	ranks_flush(d->ranks, now_ns);
 	loop_arm(d->loop, &d->poll_timer, next_ns);
 	exemplar_arm(d);
@@ -353,10 +326,8 @@ void flow_finding(void *arg, const struct finding *f, uint64_t now_ns)
 static void ticks_on_timer(void *arg, uint64_t now_ns)
 {
 	struct daemon *d = arg;
-	struct ticks_pair pair;
 
-	ticks_read(d->ticks.clock.kind, &pair);
-	ticks_observe(&d->ticks, &pair);
+	ticks_look(&d->ticks);
 	loop_arm(d->loop, &d->ticks_timer, now_ns + d->ticks_wait_ns);
 	if (d->ticks_wait_ns < TICKS_NS)
 		d->ticks_wait_ns *= 2;
@@ -364,14 +335,8 @@ static void ticks_on_timer(void *arg, uint64_t now_ns)
 
 void flow_start_ticks(struct daemon *d)
 {
-	const struct timespec wait = { .tv_nsec = FIRST_TICKS_NS };
-	struct ticks_pair pair;
-
-	ticks_init(&d->ticks, ticks_hardware());
-	ticks_read(d->ticks.clock.kind, &pair);
-	ticks_observe(&d->ticks, &pair);
-	nanosleep(&wait, NULL);
-	d->ticks_wait_ns = FIRST_TICKS_NS;
+	ticks_start(&d->ticks);
+	d->ticks_wait_ns = TICKS_START_NS;
 	d->ticks_timer = (struct loop_timer){ .fn = ticks_on_timer, .arg = d };
-	ticks_on_timer(d, loop_clock_ns());
+	loop_arm(d->loop, &d->ticks_timer, loop_clock_ns() + d->ticks_wait_ns);
 }

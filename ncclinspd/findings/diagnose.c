@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/base/job.h"
 #include "reader/base/accounts.h"
+#include "reader/base/job.h"
 #include "util/cleanup.h"
 #include "util/list.h"
 

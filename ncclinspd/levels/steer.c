@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "ncclinspd/base/finding.h"
-#include "ncclinspd/base/job.h"
+#include "reader/base/job.h"
 #include "reader/base/pool.h"
 #include "util/cleanup.h"
 #include "util/log.h"

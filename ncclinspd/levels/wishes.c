@@ -10,7 +10,7 @@
 
 #include "nci/control.h"
 #include "reader/base/accounts.h"
-#include "ncclinspd/base/job.h"
+#include "reader/base/job.h"
 
 const char *wish_kind_name(enum wish_kind kind)
 {

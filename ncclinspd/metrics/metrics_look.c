@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ncclinspd/base/job.h"
 #include "ncclinspd/levels/steer.h"
 #include "ncclinspd/metrics/metrics_impl.h"
 #include "ncclinspd/sums/links.h"
+#include "reader/base/job.h"
 #include "reader/join/reconstruct.h"
 
 /* The growth since `before`, which is `now` then; what is less than before has begun anew. */

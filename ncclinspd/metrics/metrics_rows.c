@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ncclinspd/base/job.h"
 #include "ncclinspd/metrics/metrics_impl.h"
+#include "reader/base/job.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define WANTED_NS	(600 * SECOND_NS)	/* unused for so long: goes where room is wanted */

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/base/job.h"
 #include "ncclinspd/compare/straggler.h"
+#include "reader/base/job.h"
 #include "reader/join/reconstruct.h"
 #include "util/list.h"
 
@@ -87,16 +87,13 @@ static void collect(const struct request *r, struct local_ranks *ranks)
 
 void serve_put_uuid(struct json *j, const uint8_t *u)
 {
-	char text[48];
+	char text[PROCESS_UUID_BYTES];
 
 	if (!u) {
 		json_put_null(j);
 		return;
 	}
-	snprintf(text, sizeof(text),
-		 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-		 u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11],
-		 u[12], u[13], u[14], u[15]);
+	process_uuid_text(u, text);
 	json_put_string(j, text);
 }
 

@@ -31,7 +31,7 @@
 
 #include "ncclinspd/serve/http.h"
 #include "ncclinspd/serve/serve.h"
-#include "reader/base/model.h"
+#include "reader/base/process.h"
 #include "util/json.h"
 #include "util/log.h"
 
@@ -473,8 +473,6 @@ void serve_put_overhead(struct request *r, struct json *j);
 /* The cost of the daemon itself, as a member of the open object. */
 void serve_put_daemon_cost(const struct serve *s, struct json *j);
 
-extern const char *const serve_levels[NCI_LEVELS];	/* "off" and so on */
-
 /* FIELD_PUTs; the row is a struct process. */
 field_put_fn serve_put_steering, serve_put_wanted;
 
@@ -486,7 +484,6 @@ int serve_write_snapshot(struct request *r, struct json *j);
 void put_process_state(const struct serve *s, struct json *j, const void *row);
 
 /* Texts for the API; NULL: not known.  Equal texts are one pointer. */
-const char *process_level(const struct process *p);
 const char *process_sampling(const struct process *p);
 
 /* Let the source do what cannot wait; before anything that takes a while. */

@@ -4,10 +4,10 @@
 
 #include <stddef.h>
 
-#include "ncclinspd/base/job.h"
 #include "ncclinspd/levels/control.h"
 #include "ncclinspd/levels/kernels.h"
 #include "ncclinspd/levels/steer.h"
+#include "reader/base/job.h"
 #include "reader/time/timeline.h"
 
 /* ---- words ------------------------------------------------------------------ */
@@ -21,7 +21,7 @@ static const char *word(const char *const *words, size_t n, uint32_t value)
 
 static const char *level_word(uint32_t level)
 {
-	return level <= NCI_LEVEL_MASK ? serve_levels[level] : NULL;
+	return level <= NCI_LEVEL_MASK ? process_levels[level] : NULL;
 }
 
 static const char *sample_word(uint32_t sample)

@@ -29,7 +29,7 @@ static int read_level(struct request *r, const json_t *value, struct asked *aske
 		return 0;
 	}
 	for (uint32_t i = 0; text && i <= NCI_LEVEL_TRACE; i++)
-		if (!strcmp(text, serve_levels[i])) {
+		if (!strcmp(text, process_levels[i])) {
 			asked->wish.level = i;
 			return 0;
 		}

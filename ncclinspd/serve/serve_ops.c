@@ -32,20 +32,13 @@ static void put_graph(const struct serve *s, struct json *j, const void *row)
 		json_put_null(j);
 }
 
-/*
- * An operation of which nothing but its posting can be watched (an old API within
- * a node, copy engines, level ops) counts as over at once; whether it is, nobody
- * knows.
- */
 static void put_complete(const struct serve *s, struct json *j, const void *row)
 {
-	const struct op *op = row;
-
 	(void)s;
-	if (op->complete && !op->kernel_stopped && !op->proxy_ops)
-		json_put_null(j);
+	if (op_end_is_known(row))
+		json_put_bool(j, ((const struct op *)row)->complete);
 	else
-		json_put_bool(j, op->complete);
+		json_put_null(j);
 }
 
 static void put_stamps_why(const struct serve *s, struct json *j, const void *row)

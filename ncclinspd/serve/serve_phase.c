@@ -6,10 +6,10 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "ncclinspd/base/job.h"
 #include "ncclinspd/levels/marks.h"
 #include "ncclinspd/levels/wishes.h"
 #include "reader/base/accounts.h"
+#include "reader/base/job.h"
 #include "reader/base/names.h"
 
 struct asked {

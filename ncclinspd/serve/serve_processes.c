@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ncclinspd/base/job.h"
 #include "ncclinspd/levels/kernels.h"
+#include "reader/base/job.h"
 #include "reader/time/stamps.h"
 #include "util/cleanup.h"
 
@@ -96,16 +96,6 @@ static void put_user(const struct serve *s, struct json *j, const void *row)
 		user_read(u);
 	}
 	json_put_string(j, *u->name ? u->name : NULL);
-}
-
-const char *const serve_levels[NCI_LEVELS] = {
-	[NCI_LEVEL_OFF] = "off", [NCI_LEVEL_OPS] = "ops", [NCI_LEVEL_KERNEL] = "kernel",
-	[NCI_LEVEL_NET] = "net", [NCI_LEVEL_TRACE] = "trace", [NCI_LEVEL_MASK] = "mask",
-};
-
-const char *process_level(const struct process *p)
-{
-	return p->api_version && p->level < NCI_LEVELS ? serve_levels[p->level] : NULL;
 }
 
 static void put_level(const struct serve *s, struct json *j, const void *row)
@@ -226,14 +216,8 @@ static void put_loss(const struct serve *s, struct json *j, const void *row)
 
 void put_process_state(const struct serve *s, struct json *j, const void *row)
 {
-	static const char *const names[] = {
-		[PROCESS_LIVE] = "live",
-		[PROCESS_EXITED] = "exited",
-		[PROCESS_DIED] = "died",
-	};
-
 	(void)s;
-	json_put_string(j, names[((const struct process *)row)->state]);
+	json_put_string(j, process_state_text(row));
 }
 
 const struct field process_fields[] = {

@@ -396,6 +396,15 @@ static inline bool op_is_fused(const struct op *op)
 	return op->fused > 1;
 }
 
+/*
+ * An operation of which nothing but its posting can be watched (an old API within a node,
+ * copy engines, level ops) counts as complete at once; whether it is over, nobody knows.
+ */
+static inline bool op_end_is_known(const struct op *op)
+{
+	return !op->complete || op->kernel_stopped || op->proxy_ops;
+}
+
 /* Its time on the GPU, of a batch all of it; UNKNOWN_U64: not known. */
 static inline uint64_t op_inside_ns(const struct op *op)
 {

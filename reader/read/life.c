@@ -125,7 +125,7 @@ int life_find_owner(struct segment *seg)
 	same = life_start_time(LIFE_PROC, p->pid) == seg->start_time &&
 	       life_ns_pid(proc, p->pid, &depth) == p->ns_pid;
 	owned = same && life_has_uid(LIFE_PROC, p->pid, p->uid);
-	if (!seg->locked && same && !owned)
+	if (!seg->locked && same && !owned && !seg->chosen)
 		return SEGMENT_STRANGER;
 	p->proven = seg->locked && owned;
 	p->contained = p->proven && depth > 1;
@@ -158,7 +158,7 @@ enum life life_of(struct segment *seg)
 	if (said_goodbye(seg))
 		return LIFE_EXITED;
 	if (seg->host_pid && life_start_time(LIFE_PROC, seg->host_pid) == seg->start_time &&
-	    life_has_uid(LIFE_PROC, seg->host_pid, seg->process.uid))
+	    (seg->chosen || life_has_uid(LIFE_PROC, seg->host_pid, seg->process.uid)))
 		return LIFE_ALIVE;
 	return LIFE_DIED;
 }

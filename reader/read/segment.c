@@ -6,6 +6,7 @@
 #include "reader/read/segment.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -273,10 +274,13 @@ int segment_check(struct segment *seg)
 		return r;
 	if (h.magic != NCI_MAGIC)
 		return -EPROTO;
-	if (!segment_parse_name(seg->process.file, &name))
+	if (seg->chosen)
+		name = (struct segment_name){ h.uid, (pid_t)h.pid, h.start_time };
+	else if (!segment_parse_name(seg->process.file, &name))
 		return -EINVAL;
 	if (h.abi_major != NCI_ABI_MAJOR) {
-		take_foreign(seg, &h, &name);
+		if (!seg->chosen)
+			take_foreign(seg, &h, &name);
 		return SEGMENT_FOREIGN;
 	}
 	if (!of_this_boot(seg, &h))
@@ -317,7 +321,7 @@ static int check_file(struct segment *seg)
 
 	if (fstat(seg->fd, &st) < 0)
 		return -errno;
-	if (!S_ISREG(st.st_mode) || st.st_mode & (S_IWGRP | S_IWOTH))
+	if (!S_ISREG(st.st_mode) || (!seg->chosen && st.st_mode & (S_IWGRP | S_IWOTH)))
 		return -EPERM;
 	seg->ino = st.st_ino;
 	seg->process.uid = seg->process.account = st.st_uid;
@@ -329,28 +333,45 @@ static void segment_freep(struct segment **seg)
 	segment_free(*seg);
 }
 
-int segment_open(struct segment **out, int dirfd, const char *file, struct names *names)
+/* Takes the descriptor; a negative one is the errno of its open. */
+static int segment_new(struct segment **out, int fd, bool chosen, const char *file,
+		       struct names *names)
 {
-	CLEANUP(segment_freep) struct segment *seg = NULL;
-	struct segment_name name;
+	CLEANUP(segment_freep) struct segment *seg = fd < 0 ? NULL : calloc(1, sizeof(*seg));
 	int r;
 
-	if (!segment_parse_name(file, &name))
-		return -EINVAL;
-	seg = calloc(1, sizeof(*seg));
-	if (!seg)
+	if (fd < 0)
+		return fd;
+	if (!seg) {
+		close(fd);
 		return -ENOMEM;
+	}
+	seg->fd = fd;
+	seg->chosen = chosen;
 	seg->names = names;
 	snprintf(seg->process.file, sizeof(seg->process.file), "%s", file);
-	seg->fd = beneath_open(dirfd, file);
-	if (seg->fd < 0)
-		return seg->fd;
 	r = check_file(seg);
 	if (r < 0)
 		return r;
 	*out = seg;
 	seg = NULL;
 	return 0;
+}
+
+int segment_open(struct segment **out, int dirfd, const char *file, struct names *names)
+{
+	struct segment_name name;
+
+	if (!segment_parse_name(file, &name))
+		return -EINVAL;
+	return segment_new(out, beneath_open(dirfd, file), false, file, names);
+}
+
+int segment_open_chosen(struct segment **out, int fd, const char *name, struct names *names)
+{
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	return segment_new(out, own < 0 ? -errno : own, true, name, names);
 }
 
 void segment_close(struct segment *seg)

@@ -63,6 +63,7 @@ struct segment {
 	uint64_t taken;
 	struct names *names;
 	bool lies;		/* was caught: never read again */
+	bool chosen;		/* the caller has named this file: its name and owner prove nothing */
 };
 
 static inline struct segment *process_segment(struct process *p)
@@ -79,6 +80,13 @@ bool segment_parse_name(const char *file, struct segment_name *name);
  * What is open can be read to its end also when its process exits meanwhile.
  */
 int segment_open(struct segment **out, int dirfd, const char *file, struct names *names);
+
+/*
+ * The same for a file that the caller has chosen and opened, as a copy of a segment: under any
+ * name, of any owner and mode.  `fd` stays the caller's; `name` is what the process's file is
+ * called.
+ */
+int segment_open_chosen(struct segment **out, int fd, const char *name, struct names *names);
 
 /*
  * Check an opened segment, until it is ready.  0: from now on it can be drained;

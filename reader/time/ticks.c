@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 #include "shmring/clock.h"
 
@@ -80,6 +81,33 @@ void ticks_observe(struct ticks *t, const struct ticks_pair *pair)
 		return;
 	t->clock.span_ns = pair->mono_ns - first->mono_ns;
 	t->clock.ns_per_tick = (double)t->clock.span_ns / (double)(pair->ticks - first->ticks);
+}
+
+void ticks_look(struct ticks *t)
+{
+	struct ticks_pair pair;
+
+	ticks_read(t->clock.kind, &pair);
+	ticks_observe(t, &pair);
+}
+
+void ticks_watch(struct ticks *t)
+{
+	struct ticks_pair pair;
+
+	ticks_read(t->clock.kind, &pair);
+	if (ticks_jumped(t, &pair))
+		ticks_observe(t, &pair);
+}
+
+void ticks_start(struct ticks *t)
+{
+	const struct timespec wait = { .tv_nsec = TICKS_START_NS };
+
+	ticks_init(t, ticks_hardware());
+	ticks_look(t);
+	nanosleep(&wait, NULL);
+	ticks_look(t);
 }
 
 void ticks_reach_back(struct tick_clock *clock, const struct ticks_pair *first)

@@ -30,14 +30,23 @@ uint32_t ticks_hardware(void);
 /* Read one pair, as close together as this thread can get them. */
 void ticks_read(uint32_t kind, struct ticks_pair *pair);
 
+/* The hardware counter, calibrated over a first TICKS_START_NS, in which the caller waits. */
+#define TICKS_START_NS	UINT64_C(5000000)
+void ticks_start(struct ticks *t);
+
 void ticks_init(struct ticks *t, uint32_t kind);
 void ticks_observe(struct ticks *t, const struct ticks_pair *pair);
 
+/* Read and observe one pair. */
+void ticks_look(struct ticks *t);
+
 /*
- * The pair contradicts the calibration: the counter jumped, as it does when a machine
- * was suspended or moved.  Who reads ticks asks this first, and observes it if so; a
- * machine sleeps for longer than the time between two calibrations.
+ * The pair contradicts the calibration: the counter jumped, as it does when a machine was
+ * suspended or moved.  A machine sleeps for longer than the time between two calibrations:
+ * ticks_watch(), called before each read of records, observes a pair that tells of that, so
+ * that records made since are not placed before it.
  */
+void ticks_watch(struct ticks *t);
 bool ticks_jumped(const struct ticks *t, const struct ticks_pair *now);
 
 /*

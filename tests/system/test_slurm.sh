@@ -9,7 +9,7 @@ check "unless the user has another one" test -z "$(prolog NCCL_PROFILER_PLUGIN=o
 check "or wants none" test -z "$(prolog NCCL_PROFILER_PLUGIN=)"
 
 # What the daemon asks of a job, the plugin must copy.
-asked() { grep -oE '"[A-Z][A-Z0-9_]+"' "$TOP/ncclinspd/base/job.c" | tr -d '"' | sort -u; }
+asked() { grep -oE '"[A-Z][A-Z0-9_]+"' "$TOP/reader/base/job.c" | tr -d '"' | sort -u; }
 copied() { grep -oE 'X\([A-Z][A-Z0-9_]+\)' "$TOP/include/nci/variables.h" | sed 's/X(\(.*\))/\1/' | sort -u; }
 check "there are variables that name a job" test "$(asked | wc -l)" -gt 20
 check "each of them is copied from it" test -z "$(comm -23 <(asked) <(copied))"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NCCLINSPD_BASE_JOB_H
-#define NCCLINSPD_BASE_JOB_H
+#ifndef READER_BASE_JOB_H
+#define READER_BASE_JOB_H
 
 /*
  * Texts in which a process's launcher described the job: variables of its environment, as

@@ -5,7 +5,7 @@
  * the nodes names the job; the innermost launcher counts ranks, because under torchrun in a
  * Slurm job the Slurm variables count nodes.
  */
-#include "ncclinspd/base/job.h"
+#include "reader/base/job.h"
 
 #include <string.h>
 

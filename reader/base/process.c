@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The words for what a process is at, as the API, the library and the command line have them. */
+#include "reader/base/process.h"
+
+#include <stdio.h>
+
+const char *const process_levels[NCI_LEVELS] = {
+	[NCI_LEVEL_OFF] = "off", [NCI_LEVEL_OPS] = "ops", [NCI_LEVEL_KERNEL] = "kernel",
+	[NCI_LEVEL_NET] = "net", [NCI_LEVEL_TRACE] = "trace", [NCI_LEVEL_MASK] = "mask",
+};
+
+const char *process_level(const struct process *p)
+{
+	return p->api_version && p->level < NCI_LEVELS ? process_levels[p->level] : NULL;
+}
+
+const char *process_state_text(const struct process *p)
+{
+	static const char *const names[] = {
+		[PROCESS_LIVE] = "live",
+		[PROCESS_EXITED] = "exited",
+		[PROCESS_DIED] = "died",
+	};
+
+	return names[p->state];
+}
+
+void process_uuid_text(const uint8_t u[16], char text[PROCESS_UUID_BYTES])
+{
+	snprintf(text, PROCESS_UUID_BYTES,
+		 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+		 u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11],
+		 u[12], u[13], u[14], u[15]);
+}

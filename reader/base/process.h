@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef READER_BASE_PROCESS_H
+#define READER_BASE_PROCESS_H
+
+/* What is said of a process in words; NULL: not known.  Equal texts are one pointer. */
+
+#include "reader/base/model.h"
+
+extern const char *const process_levels[NCI_LEVELS];	/* "off" and so on */
+
+const char *process_level(const struct process *p);
+const char *process_state_text(const struct process *p);	/* "live", "exited" or "died" */
+
+/* Writes a GPU's uuid as the driver does. */
+#define PROCESS_UUID_BYTES 48
+void process_uuid_text(const uint8_t uuid[16], char text[PROCESS_UUID_BYTES]);
+
+#endif
