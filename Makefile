@@ -101,6 +101,8 @@ FLOOD  := $(B)/nccl-flood
 SKEWED_CLOCK := $(B)/skewed-clock.so
 FAILING := $(B)/failing.so
 RECORD := $(B)/libnccl-profiler-record.so
+LIBRARY := $(B)/libncclinsp.so.0
+STATIC_LIBRARY := $(B)/libncclinsp.a
 MAN    := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 # The link lines are the dependency rules: under -z defs, a call into a room
@@ -116,7 +118,7 @@ SIM_OBJS    := $(filter-out $(SIM_MAINS),$(call objs,tests/sim)) \
 
 .PHONY: all deps check demo bench soak clean
 .DEFAULT_GOAL := all
-all: $(if $(SAN),,$(PLUGIN) $(RECORD) $(SKEWED_CLOCK) $(FAILING)) $(DAEMON) $(CLI) $(SIM) $(REPLAY) $(ANSWERS) $(FLOOD) $(MAN)
+all: $(if $(SAN),,$(PLUGIN) $(RECORD) $(LIBRARY) $(STATIC_LIBRARY) $(SKEWED_CLOCK) $(FAILING)) $(DAEMON) $(CLI) $(SIM) $(REPLAY) $(ANSWERS) $(FLOOD) $(MAN)
 
 # ---- build ---------------------------------------------------------------
 # A thread's lane by descriptor: cheap, and no allocation when the process has loaded
@@ -128,6 +130,9 @@ TLSDESC := $(shell $(CC) $(TLSDESC) -x c -c /dev/null -o /dev/null 2>/dev/null &
 
 $(B)/obj/plugin/%.o $(B)/obj/record/%.o $(B)/obj/shmring/producer.o: ALLFLAGS += -fPIC \
 	-fvisibility=hidden -fno-stack-protector -U_FORTIFY_SOURCE $(TLSDESC)
+# They are in the programs and in the library.
+LIBRARY_OBJS := $(call objs,$(ROOMS_OF_READER) util) $(B)/obj/shmring/consumer.o
+$(LIBRARY_OBJS): ALLFLAGS += -fPIC -fvisibility=hidden
 # What no event goes through is small rather than fast.
 $(patsubst %,$(B)/obj/plugin/%.o,environment gpu identity level loaded orders process room \
 	steer sweep): ALLFLAGS += -Os
@@ -147,6 +152,18 @@ $(RECORD): $(RECORD_OBJS)
 $(PLUGIN) $(RECORD): plugin/plugin.map
 	@echo "  LD    $@"
 	$(Q)$(link_plugin)
+
+$(LIBRARY): $(B)/obj/reader/inspect.o $(READER_LINE) reader/ncclinsp.map
+	@echo "  LD    $@"
+	$(Q)$(CC) $(LDFLAGS) $(SANFLAGS) -shared -o $@ $(filter %.o %.a,$^) \
+		-Wl,--version-script=$(filter %.map,$^) -Wl,-z,defs -Wl,-z,now -Wl,-z,text -Wl,--as-needed \
+		-Wl,-soname,$(@F) -Wl,-O1 -lm
+
+# One object, in which nothing but the public functions can clash with the names of others.
+$(STATIC_LIBRARY): $(B)/obj/reader/inspect.o $(READER_LINE)
+	@echo "  AR    $@"
+	$(Q)$(CC) -r -nostdlib -o $@.o $^ && $(OBJCOPY) --localize-hidden $@.o
+	$(Q)rm -f $@ && ar rcs $@ $@.o && rm $@.o
 
 # Links each archive whole with those behind it, without main(): the program's own link lets
 # a call upwards pass where the object it leads to is in the program already.

@@ -3,6 +3,7 @@
 ifeq ($(origin CC),default)
 CC       := gcc
 endif
+OBJCOPY  ?= objcopy
 CFLAGS   ?= -O2 -g
 WARN     := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes
 # Warnings are fatal where nobody reads them.

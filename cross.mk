@@ -20,7 +20,7 @@ ARM_LIBS   = libc6-dev libgcc-$(shell aarch64-linux-gnu-gcc -dumpversion 2>/dev/
              $(lastword $(subst =, ,$(need)))))
 ARM_MAKE  = PKG_CONFIG_SYSROOT_DIR=$(ARM_TREE) \
 	PKG_CONFIG_LIBDIR=$(ARM_TREE)/usr/lib/aarch64-linux-gnu/pkgconfig \
-	$(submake) B=$(ARM) CC="$(ARM_CC)" EMULATOR="$(ARM_QEMU) -L $(ARM_TREE)"
+	$(submake) B=$(ARM) CC="$(ARM_CC)" OBJCOPY=aarch64-linux-gnu-objcopy EMULATOR="$(ARM_QEMU) -L $(ARM_TREE)"
 
 # Not there: what asks /proc who somebody is, where the emulator tells a start of its own
 # (containers, discover); what installs a filter of system calls (loop); what counts pages

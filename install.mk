@@ -24,12 +24,12 @@ FISHDIR    := $(PREFIX)/share/fish/vendor_completions.d
 CONFDIR    := /etc/ncclinsp
 INSTALL    := install
 
-# mode:source:destination, one word each.
+# mode:source:destination, one word each; the mode "link" makes a link that says `source`.
 files = $(if $(3),$(foreach f,$(2),$(1):$(f):$(3)/$(or $(4),$(notdir $(f)))))
 pages = $(if $(MANDIR),$(foreach f,$(1),644:$(f):$(MANDIR)/man$(patsubst .%,%,$(suffix \
 	$(f)))/$(notdir $(f))))
 
-PC    := $(B)/ncclinsp.pc
+PC    := $(B)/ncclinsp.pc $(B)/libncclinsp.pc
 CONF  := $(B)/ncclinspd.conf
 UNITS := $(B)/systemd/ncclinspd.service $(B)/systemd/ncclinspd-user.service
 
@@ -38,8 +38,10 @@ SHELLS := $(addprefix $(B)/completion/,ncclinsp.bash ncclinsp.zsh ncclinsp.fish)
 INSTALLED = \
 	$(call files,755,$(CLI) $(REPLAY),$(BINDIR)) \
 	$(call files,755,$(DAEMON),$(SBINDIR)) \
-	$(call files,644,$(PLUGIN) $(RECORD),$(LIBDIR)) \
+	$(call files,644,$(PLUGIN) $(RECORD) $(LIBRARY) $(STATIC_LIBRARY),$(LIBDIR)) \
+	link:$(notdir $(LIBRARY)):$(LIBDIR)/libncclinsp.so \
 	$(call files,644,$(wildcard include/nci/*.h),$(INCLUDEDIR)/nci) \
+	$(call files,644,$(wildcard include/ncclinsp/*.h),$(INCLUDEDIR)/ncclinsp) \
 	$(call files,644,$(PC),$(LIBDIR)/pkgconfig) \
 	$(call pages,$(MAN)) \
 	$(call files,644,$(B)/systemd/ncclinspd.service systemd/ncclinspd.socket,$(UNITDIR)) \
@@ -51,7 +53,7 @@ INSTALLED = \
 	$(call files,644,$(B)/completion/ncclinsp.fish,$(FISHDIR))
 
 # What nobody else has files in.
-INSTALLED_DIRS = $(INCLUDEDIR)/nci $(CONFDIR)
+INSTALLED_DIRS = $(INCLUDEDIR)/nci $(INCLUDEDIR)/ncclinsp $(CONFDIR)
 
 .PHONY: install uninstall
 
@@ -69,13 +71,13 @@ $(UNITS): $(B)/systemd/%: systemd/%.in FORCE
 	@mkdir -p $(@D)
 	$(Q)sed -e 's|@SBINDIR@|$(SBINDIR)|' $< >$@
 
-$(PC): packaging/ncclinsp.pc.in FORCE
+$(PC): $(B)/%.pc: packaging/%.pc.in FORCE
 	@mkdir -p $(@D)
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
 		-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' -e 's|@VERSION@|$(VERSION)|' $< >$@
 
 .PHONY: installables
-installables: $(PLUGIN) $(RECORD) $(DAEMON) $(CLI) $(REPLAY) $(if $(MANDIR),$(MAN)) $(PC) $(CONF) $(UNITS) \
+installables: $(PLUGIN) $(RECORD) $(LIBRARY) $(STATIC_LIBRARY) $(DAEMON) $(CLI) $(REPLAY) $(if $(MANDIR),$(MAN)) $(PC) $(CONF) $(UNITS) \
 	$(SHELLS)
 
 # A directory in the linker's cache must be told of what is new in it.
@@ -83,6 +85,7 @@ install: installables
 	@echo "  INSTALL  $(DESTDIR)$(PREFIX)"
 	$(Q)for row in $(INSTALLED); do \
 		mode=$${row%%:*}; row=$${row#*:}; \
+		[ $$mode != link ] || { ln -sfn "$${row%%:*}" "$(DESTDIR)$${row#*:}" || exit 1; continue; }; \
 		$(INSTALL) -D -m $$mode "$${row%%:*}" "$(DESTDIR)$${row#*:}" || exit 1; \
 	done
 	$(Q)[ -e "$(DESTDIR)$(CONFDIR)/$(notdir $(CONF))" ] || \

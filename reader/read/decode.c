@@ -12,7 +12,7 @@
 
 /* Offsets in the record; 0 ends a list. */
 struct kind {
-	uint8_t names[6];	/* u16: string ids */
+	uint8_t names[6];	/* u16: string ids, the function's first */
 	uint8_t ranks[3];	/* i32: -1 (not known) or more */
 };
 
@@ -70,6 +70,16 @@ static bool comm_fits(const struct process *p, const struct nci_record *rec)
 {
 	return rec->comm < p->ncomms || rec->comm == NCI_COMM_NONE ||
 	       rec->form & NCI_FORM_FOREIGN;
+}
+
+name_t decode_func(const struct process *p, const struct nci_record *rec)
+{
+	uint8_t at = rec->type < NCI_EV_END ? kinds[rec->type].names[0] : 0;
+	uint16_t id = 0;
+
+	if (at)
+		memcpy(&id, (const uint8_t *)rec + at, sizeof(id));
+	return process_name(p, id);
 }
 
 /* Checks that a record in a ring and one in a slot have in common. */

@@ -24,7 +24,10 @@ enum decode_outcome {
 enum decode_outcome decode_record(const struct process *p, struct nci_record *rec,
 				  uint64_t latest_ticks, struct event *event);
 
-/* The same for a live slot, whose serial and stop mean something else. */
+/* The function that a checked record is about; NULL: it names none. */
+name_t decode_func(const struct process *p, const struct nci_record *rec);
+
+/* decode_record() for a live slot, whose serial and stop mean something else. */
 enum decode_outcome decode_slot(const struct process *p, struct nci_slot *slot,
 				uint64_t latest_ticks, struct event *event);
 

@@ -14,7 +14,8 @@ expected() {
 	local f
 	echo "755 bin/ncclinsp" "755 bin/nccl-replay" "755 sbin/ncclinspd" \
 		"644 lib/libnccl-profiler-insp.so" "644 lib/libnccl-profiler-record.so" \
-		"644 lib/pkgconfig/ncclinsp.pc" \
+		"644 lib/pkgconfig/ncclinsp.pc" "644 lib/pkgconfig/libncclinsp.pc" \
+		"644 lib/libncclinsp.so.0" "777 lib/libncclinsp.so" "644 lib/libncclinsp.a" \
 		"644 lib/systemd/system/ncclinspd.service" \
 		"644 lib/systemd/system/ncclinspd.socket" \
 		"644 lib/systemd/user/ncclinspd.service" \
@@ -22,7 +23,7 @@ expected() {
 		"644 share/fish/vendor_completions.d/ncclinsp.fish" \
 		"644 share/zsh/site-functions/_ncclinsp" \
 		"644 lib/sysusers.d/ncclinsp.conf" "644 lib/tmpfiles.d/ncclinsp.conf" | sed 's/ \([67]\)/\n\1/g'
-	for f in include/nci/*.h; do echo "644 $f"; done
+	for f in include/nci/*.h include/ncclinsp/*.h; do echo "644 $f"; done
 	for f in man/*.scd; do
 		f=${f#man/} f=${f%.scd}
 		echo "644 share/man/man${f##*.}/$f"
@@ -185,6 +186,7 @@ rm "$ROOT$P/include/nci/own.h"
 check "it uninstalls where little is" make_here uninstall
 check "with a configuration that nobody has changed" test ! -e "$ROOT/$CONF"
 check "directories of its own are gone" \
-	test ! -e "$ROOT$P/include/nci" -a ! -e "$ROOT/etc/ncclinsp"
+	test ! -e "$ROOT$P/include/nci" -a ! -e "$ROOT$P/include/ncclinsp" -a \
+	! -e "$ROOT/etc/ncclinsp"
 check "it uninstalls where nothing is" make_here uninstall
 done_testing
