@@ -111,7 +111,8 @@ PLUGIN_OBJS := $(call objs,plugin)    $(B)/obj/shmring/producer.o
 READER_LINE := $(call archives,$(ROOMS_OF_READER)) $(B)/obj/shmring/consumer.o $(call archives,util)
 DAEMON_LINE := $(call archives,$(ROOMS_OF_DAEMON)) $(READER_LINE)
 RECORD_OBJS := $(call objs,record)
-CLI_LINE    := $(call archives,$(ROOMS_OF_CLI) util)
+# A segment's operations are summed up as the daemon does it.
+CLI_LINE    := $(call archives,$(ROOMS_OF_CLI) ncclinspd/sums) $(READER_LINE)
 SIM_MAINS   := $(B)/obj/tests/sim/nccl_sim.o $(B)/obj/tests/sim/nccl_replay.o
 SIM_OBJS    := $(filter-out $(SIM_MAINS),$(call objs,tests/sim)) \
 	       $(B)/obj/plugin/adapt.o $(B)/obj/record/shape.o
@@ -280,6 +281,7 @@ endif
 FUZZ_JSON := trace answers snapshots
 $(patsubst %,$(B)/fuzz/fuzz_%,$(FUZZ_JSON)): $(B)/obj/tests/fuzz/json_mutator.o
 $(B)/fuzz/fuzz_answers $(B)/fuzz/fuzz_snapshots: $(B)/obj/tests/fuzz/run_command.o
+$(B)/fuzz/fuzz_segment $(B)/fuzz/fuzz_library: $(B)/obj/tests/fuzz/patched.o
 
 $(B)/fuzz/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/obj/tests/fuzz/$(FUZZ_MAIN).o $(ARCHIVES)
 	@mkdir -p $(@D)
@@ -332,7 +334,7 @@ fuzz: deps
 	done
 
 # How much of what reads foreign bytes the corpus and a moment's mutations run through.
-FUZZ_PARSERS := reader/read/segment.c reader/read/life.c ncclinspd/find/cgroup.c \
+FUZZ_PARSERS := reader/read/segment.c reader/read/life.c reader/inspect.c ncclinspd/find/cgroup.c \
 	ncclinspd/find/mounts.c reader/base/proc.c reader/read/decode.c \
 	reader/read/slots.c shmring/consumer.c ncclinspd/serve/http.c \
 	ncclinspd/serve/serve_query.c ncclinspd/serve/serve_fields.c \

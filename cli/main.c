@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/offline/offline.h"
+#include "cli/offline/segment.h"
 #include "cli/option.h"
 #include "util/meant.h"
 #include "util/text.h"
@@ -140,6 +141,36 @@ static int run_offline(const struct command *command, struct cli *cli)
 	return code;
 }
 
+/* A segment gives one sample; what its process does until it ends, where lines follow it. */
+static int run_segment(const struct command *command, struct cli *cli)
+{
+	enum cli_exit why;
+	int code;
+
+	if (cli->from.count)
+		return cli_reject("--segment and --from are two sources: which?");
+	if (cli->window && strcmp(cli->window, "all"))
+		return cli_reject("--window: a segment tells of all the time only");
+	cli->segment_source = segment_source_open(cli->segment, &why);
+	if (!cli->segment_source)
+		return why;
+	if (command != &commands[TAIL])
+		cli->samples = 1;
+	cli->watch = false;
+	client_set_source(cli->client, segment_source_answer, cli->segment_source);
+	client_set_source_stream(cli->client, segment_source_stream);
+	code = command->run(cli);
+	segment_source_free(cli->segment_source);
+	return code;
+}
+
+static int run_command(const struct command *command, struct cli *cli)
+{
+	if (cli->segment)
+		return run_segment(command, cli);
+	return cli->from.count ? run_offline(command, cli) : command->run(cli);
+}
+
 static int run(const struct command *command, struct options *opts)
 {
 	struct cli *cli = &opts->cli;
@@ -156,7 +187,7 @@ static int run(const struct command *command, struct options *opts)
 		client_set_verbose(cli->client);
 	code = check_at(cli);
 	if (!code)
-		code = cli->from.count ? run_offline(command, cli) : command->run(cli);
+		code = run_command(command, cli);
 	if (fflush(stdout) || ferror(stdout))
 		code = cannot_write(code);
 	client_free(cli->client);

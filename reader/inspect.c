@@ -128,10 +128,10 @@ static void inspect_op(const struct op *op, uint64_t now_ns, void *arg)
 
 /* ---- communicators --------------------------------------------------------------- */
 
-static const struct ncclinsp_comm *comm_at(struct ncclinsp *n, uint32_t index)
+const struct ncclinsp_comm *ncclinsp_comm(struct ncclinsp *n, uint32_t index)
 {
 	const struct process *p = &n->seg->process;
-	const struct comm *c = process_comm(p, (uint16_t)index);
+	const struct comm *c = index <= UINT16_MAX ? process_comm(p, (uint16_t)index) : NULL;
 	struct comm_progress progress;
 
 	if (!c)
@@ -164,21 +164,6 @@ static const struct ncclinsp_comm *comm_at(struct ncclinsp *n, uint32_t index)
 	return &n->comm;
 }
 
-int ncclinsp_comms(struct ncclinsp *n, ncclinsp_comm_fn *fn, void *arg)
-{
-	int told = 0;
-
-	for (uint32_t i = 0; i < n->seg->process.ncomms; i++) {
-		const struct ncclinsp_comm *comm = comm_at(n, i);
-
-		if (!comm)
-			continue;
-		fn(comm, arg);
-		told++;
-	}
-	return told;
-}
-
 /* ---- records --------------------------------------------------------------------- */
 
 static void tell_record(struct ncclinsp *n, const struct process *p, const struct event *ev)
@@ -188,7 +173,7 @@ static void tell_record(struct ncclinsp *n, const struct process *p, const struc
 		.size = sizeof(told),
 		.type = rec->type,
 		.type_name = nccl_event_name(rec->type),
-		.comm = ev->comm ? comm_at(n, rec->comm) : NULL,
+		.comm = ev->comm ? ncclinsp_comm(n, rec->comm) : NULL,
 		.func = decode_func(p, rec),
 		.token = rec->token,
 		.parent = rec->parent,
@@ -495,6 +480,8 @@ const struct ncclinsp_process *ncclinsp_process(struct ncclinsp *n)
 		.level = process_level(p),
 		.event_mask = p->mask,
 		.lanes = p->lanes,
+		.comms = p->ncomms,
+		.comms_open = process_comms_open(p),
 		.records = p->records,
 		.bytes = p->bytes,
 		.began_ns = p->first_mono_ns,

@@ -24,7 +24,7 @@ static struct ncclinsp *reader;
 
 /* What the callbacks saw. */
 static struct {
-	uint32_t operations, complete, unfinished, records, colls, inflight, comms;
+	uint32_t operations, complete, unfinished, records, colls, inflight;
 	uint64_t last_seq;
 } seen;
 
@@ -78,16 +78,15 @@ static void on_inflight(const struct ncclinsp_inflight *row, void *arg)
 	seen.inflight++;
 }
 
-static void on_comm(const struct ncclinsp_comm *comm, void *arg)
+static void check_comm(const struct ncclinsp_comm *comm)
 {
-	ck_assert_ptr_eq(arg, &seen);
+	ck_assert_ptr_nonnull(comm);
 	ck_assert_uint_eq(comm->size, sizeof(*comm));
 	ck_assert_str_eq(comm->name, "dp");
 	ck_assert_int_eq(comm->rank, 1);
 	ck_assert_uint_eq(comm->nlast, 1);
 	ck_assert_uint_eq(comm->last[0].seq, OPERATIONS - 1);
 	ck_assert_ptr_null(comm->gpu_uuid);
-	seen.comms++;
 }
 
 /* ---- jobs ------------------------------------------------------------------------ */
@@ -196,7 +195,10 @@ static void check_all(uint32_t state)
 	ck_assert_uint_eq(seen.colls, OPERATIONS);
 	ck_assert_uint_eq(seen.operations, OPERATIONS);
 	ck_assert_int_eq(ncclinsp_inflight(reader, on_inflight, &seen), 1);
-	ck_assert_int_eq(ncclinsp_comms(reader, on_comm, &seen), 1);
+	ck_assert_uint_eq(ncclinsp_process(reader)->comms, 1);
+	check_comm(ncclinsp_comm(reader, 0));
+	ck_assert_ptr_null(ncclinsp_comm(reader, 1));
+	ck_assert_ptr_null(ncclinsp_comm(reader, UINT32_MAX));
 	ck_assert_uint_eq(ncclinsp_process(reader)->state, state);
 	ck_assert_uint_eq(ncclinsp_process(reader)->records, OPERATIONS);
 	ck_assert_uint_eq(ncclinsp_loss(reader)->overrun + ncclinsp_loss(reader)->before, 0);

@@ -40,6 +40,7 @@ struct client {
 	char error[512];
 	/* the source in place of a daemon; NULL: none */
 	json_t *(*answer)(void *arg, const char *target);
+	client_source_stream *stream;
 	void *answer_arg;
 	/* while a stream runs */
 	int (*on_line)(void *arg, const char *text, size_t len);
@@ -298,6 +299,11 @@ void client_set_source(struct client *client, json_t *(*answer)(void *arg, const
 	client->answer_arg = arg;
 }
 
+void client_set_source_stream(struct client *client, client_source_stream *stream)
+{
+	client->stream = stream;
+}
+
 /* The body is what a daemon would have sent. */
 static int client_get_from_source(struct client *client, const char *target, json_t **root)
 {
@@ -306,7 +312,7 @@ static int client_get_from_source(struct client *client, const char *target, jso
 
 	if (!json_is_object(got)) {
 		json_decref(got);
-		return client_fail(client, -EBADMSG, "snapshots do not tell of %s", target);
+		return client_fail(client, -EBADMSG, "the file does not tell of %s", target);
 	}
 	text = must(json_dumps(got, JSON_COMPACT));
 	client->body.len = 0;
@@ -430,6 +436,8 @@ int client_stream_while(struct client *client, const char *target,
 	CURLcode code;
 	int r;
 
+	if (client->stream)
+		return client->stream(client->answer_arg, on_line, goes_on, arg);
 	r = client_find_socket(client);
 	if (r)
 		return r;

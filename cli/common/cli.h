@@ -68,6 +68,7 @@ struct cli {
 	const char *direction;	/* send or recv */
 	uint64_t older_ns;
 	struct cli_list from;	/* files, in place of a daemon */
+	const char *segment;	/* a process's segment, in place of a daemon; or NULL */
 	const char *at;		/* the moment whose files to take, not the newest ones; or NULL */
 	const char *window;
 	bool by_rank;
@@ -88,6 +89,7 @@ struct cli {
 	const char *command;	/* its name */
 	/* the daemon */
 	struct client *client;
+	struct segment_source *segment_source;	/* of `segment`; or NULL */
 };
 
 /* Say on stderr why the last request failed; the exit code that goes with it. */

@@ -28,14 +28,14 @@
  * text, and a negative rate; a moment that is not known is 0.  Texts are UTF-8.
  *
  * Ownership.  Everything that a function hands out belongs to the reader.  It holds during
- * the callback, or until the next call with the same reader; names of functions, types and
- * communicators hold until ncclinsp_close().  A callback does not call into its reader.
+ * the callback, or until the next call of the same function with the same reader; names of
+ * functions, types and communicators hold until ncclinsp_close().  A callback does not call into its reader.
  *
  * Growth.  A struct that is handed out begins with its size: later versions put members behind
  * the last one and change none.  A program that also runs with older versions asks
- * NCCLINSP_HAS(operation, member) first.  No program makes, copies by size, or has arrays of
- * these structs.  The shared library's name is libncclinsp.so.0 as long as this holds, and a
- * function keeps the version node that it came with (NCCLINSP_0).
+ * NCCLINSP_HAS(operation, member) first.  No program makes such structs, or copies more of one
+ * than the members that it knows.  The shared library's name is libncclinsp.so.0 as long as
+ * this holds, and a function keeps the version node that it came with (NCCLINSP_0).
  *
  * Threads.  A reader is used by one thread at a time; different readers are independent.  The
  * library starts no thread, opens no socket, writes no file, handles no signal, and takes
@@ -93,7 +93,10 @@ struct ncclinsp_process {
 	uint32_t nccl_version;		/* 23007 for 2.30.7; 0: not known */
 	const char *level;		/* what it records: "off", "ops", "kernel", "net", ... */
 	uint32_t event_mask;		/* events that NCCL was asked for */
+	uint32_t reserved;
 	uint32_t lanes;			/* threads that record, or did */
+	uint32_t comms;			/* communicators have numbers below this */
+	uint32_t comms_open;		/* of these, not finalized */
 	uint64_t records;		/* read so far */
 	uint64_t bytes;			/* of these */
 	uint64_t began_ns;		/* when it made its segment */
@@ -134,7 +137,7 @@ struct ncclinsp_last {
 /* One communicator as the process sees it: one rank of it. */
 struct ncclinsp_comm {
 	uint32_t size;
-	uint32_t index;		/* number of it in the process; ncclinsp_record has it */
+	uint32_t index;		/* its number in the process */
 	uint32_t has_id;	/* 0: NCCL's interface is too old to tell */
 	uint32_t in_flight;	/* operations open now */
 	uint64_t id;
@@ -280,11 +283,8 @@ NCCLINSP_API uint64_t ncclinsp_wait_ns(const struct ncclinsp *reader);
 typedef void ncclinsp_inflight_fn(const struct ncclinsp_inflight *inflight, void *arg);
 NCCLINSP_API int ncclinsp_inflight(struct ncclinsp *reader, ncclinsp_inflight_fn *fn, void *arg);
 
-/* The communicators of which anything is known, in the order of their numbers; how many. */
-typedef void ncclinsp_comm_fn(const struct ncclinsp_comm *comm, void *arg);
-NCCLINSP_API int ncclinsp_comms(struct ncclinsp *reader, ncclinsp_comm_fn *fn, void *arg);
-
-/* As of the last poll. */
+/* As of the last poll.  A communicator by its number; NULL: nothing is known of it (any more). */
+NCCLINSP_API const struct ncclinsp_comm *ncclinsp_comm(struct ncclinsp *reader, uint32_t index);
 NCCLINSP_API const struct ncclinsp_process *ncclinsp_process(struct ncclinsp *reader);
 NCCLINSP_API const struct ncclinsp_loss *ncclinsp_loss(struct ncclinsp *reader);
 

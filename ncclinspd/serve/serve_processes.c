@@ -136,13 +136,8 @@ static void put_sampling(const struct serve *s, struct json *j, const void *row)
 
 static void put_comms(const struct serve *s, struct json *j, const void *row)
 {
-	const struct process *p = row;
-	uint64_t open = 0;
-
 	(void)s;
-	for (uint32_t i = 0; i < p->ncomms; i++)
-		open += p->comms[i].ready && !p->comms[i].finalize_ticks;
-	json_put_u64(j, open);
+	json_put_u64(j, process_comms_open(row));
 }
 
 static const struct field loss_fields[] = {

@@ -25,6 +25,15 @@ const char *process_state_text(const struct process *p)
 	return names[p->state];
 }
 
+uint32_t process_comms_open(const struct process *p)
+{
+	uint32_t open = 0;
+
+	for (uint32_t i = 0; i < p->ncomms; i++)
+		open += p->comms[i].ready && !p->comms[i].finalize_ticks;
+	return open;
+}
+
 void process_uuid_text(const uint8_t u[16], char text[PROCESS_UUID_BYTES])
 {
 	snprintf(text, PROCESS_UUID_BYTES,

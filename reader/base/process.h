@@ -11,6 +11,9 @@ extern const char *const process_levels[NCI_LEVELS];	/* "off" and so on */
 const char *process_level(const struct process *p);
 const char *process_state_text(const struct process *p);	/* "live", "exited" or "died" */
 
+/* Communicators that are not finalized. */
+uint32_t process_comms_open(const struct process *p);
+
 /* Writes a GPU's uuid as the driver does. */
 #define PROCESS_UUID_BYTES 48
 void process_uuid_text(const uint8_t uuid[16], char text[PROCESS_UUID_BYTES]);
