@@ -51,7 +51,7 @@ struct ncclinsp {
 	void *operation_arg;
 	ncclinsp_record_fn *on_record;
 	void *record_arg;
-	/* what was handed out last */
+	/* the structs that were handed out last */
 	struct ncclinsp_process process;
 	struct ncclinsp_loss loss;
 	struct ncclinsp_comm comm;

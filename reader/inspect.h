@@ -2,7 +2,7 @@
 #ifndef READER_INSPECT_H
 #define READER_INSPECT_H
 
-/* What the programs of this tree may ask of the library beyond its public header. */
+/* Functions for the programs of this tree, beyond the public header. */
 
 #include "ncclinsp/ncclinsp.h"
 #include "reader/join/reconstruct.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library's public functions, on segments that this process plays, whose processes a fork plays. */
+/* The library's public functions, on segments of processes that forks of this one play. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

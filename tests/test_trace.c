@@ -88,6 +88,29 @@ START_TEST(calls_nest_on_their_lane)
 }
 END_TEST
 
+/* Each is sound but for one thing that the segment's reader refuses, too. */
+START_TEST(records_that_cannot_be_are_counted_and_not_drawn)
+{
+	struct nci_ev_coll name = a_coll(200, 300), comm = name, token = name, rank = name;
+	struct nci_ev_coll sound = a_coll(400, 500);
+	json_t *root;
+
+	name.datatype = 99;
+	comm.comm = 7;
+	token.token |= NCI_TOKEN_FREE;
+	rank.rank = -2;
+	TELL(0, name);
+	TELL(1, comm);
+	TELL(2, token);
+	TELL(3, rank);
+	TELL(4, sound);
+	ck_assert_uint_eq(fx_t.malformed, 4);
+	root = fx_trace_end();
+	ck_assert_uint_eq(fx_count(root, "X", "Coll"), 1);
+	json_decref(root);
+}
+END_TEST
+
 START_TEST(a_kernel_is_drawn_where_the_gpu_says_with_an_arrow_from_its_operation)
 {
 	struct nci_ev_coll coll = a_coll(200, 300);
@@ -378,6 +401,7 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(calls_nest_on_their_lane),
+		FX_TEST(records_that_cannot_be_are_counted_and_not_drawn),
 		FX_TEST(a_kernel_is_drawn_where_the_gpu_says_with_an_arrow_from_its_operation),
 		FX_TEST(a_kernel_is_as_long_as_the_gpu_says_where_only_that_is_known),
 		FX_TEST(a_stamp_from_before_the_call_is_not_believed),

@@ -35,7 +35,7 @@ void client_set_timeout(struct client *client, long timeout_ms);
 void client_set_source(struct client *client, json_t *(*answer)(void *arg, const char *target),
 		       void *arg);
 
-/* The source's streams, with the same `arg`: as client_stream_while().  Without it there is none. */
+/* The source's streams, with the same `arg`: as client_stream_while().  NULL: it has none. */
 typedef int client_source_stream(void *arg,
 				 int (*on_line)(void *arg, const char *text, size_t len),
 				 bool (*goes_on)(void *arg), void *line_arg);

@@ -89,7 +89,7 @@ struct cli {
 	const char *command;	/* its name */
 	/* the daemon */
 	struct client *client;
-	struct segment_source *segment_source;	/* of `segment`; or NULL */
+	struct segment_source *segment_source;	/* its reader; or NULL */
 };
 
 /* Say on stderr why the last request failed; the exit code that goes with it. */

@@ -25,8 +25,10 @@ struct segment_source {
 	struct ncclinsp *reader;
 	const char *path;
 	struct aggregate *aggregate;
+	segment_source_event *on_event;	/* or NULL */
+	void *event_arg;
 	LIST(struct ncclinsp_operation) ops;
-	uint32_t told;		/* of these, in the stream */
+	uint32_t told;		/* number of operations told in the stream */
 	struct json json;
 	uint64_t real_ns;	/* CLOCK_REALTIME less CLOCK_MONOTONIC */
 	uint64_t began_ns;
@@ -43,13 +45,27 @@ static void keep_operation(const struct ncclinsp_operation *op, void *arg)
 	*(struct ncclinsp_operation *)must(list_append(&s->ops)) = *op;
 }
 
-/* As if all had come at the process's begin: sums of all time do not ask when. */
+/* Takes each as of the process's begin: sums of all time do not depend on when. */
 static void sum_operation(const struct op *op, uint64_t now_ns, void *arg)
 {
 	struct segment_source *s = arg;
 
 	(void)now_ns;
 	aggregate_add(s->aggregate, op, s->began_ns);
+}
+
+static void pass_event(const struct process *p, const struct event *event, void *arg)
+{
+	struct segment_source *s = arg;
+
+	if (s->on_event)
+		s->on_event(p, event, s->event_arg);
+}
+
+/* Records that nobody will ever see, as the API counts them. */
+static uint64_t lost_of(const struct ncclinsp_loss *loss)
+{
+	return loss->overrun + loss->pool + loss->lane;
 }
 
 static int poll_once(struct segment_source *s)
@@ -84,13 +100,14 @@ static void put_processes(struct segment_source *s, struct json *j, const char *
 {
 	(void)target;
 	json_begin(j, '{');
-	segment_rows_process(j, ncclinsp_process(s->reader), ncclinsp_loss(s->reader), s->real_ns);
+	segment_rows_process(j, ncclinsp_process(s->reader), ncclinsp_loss(s->reader),
+			     inspect_process(s->reader), s->real_ns);
 	json_end(j, '}');
 }
 
 /* ---- communicators */
 
-/* Without an id each stands alone. */
+/* Communicators without an id stand alone. */
 static bool is_same_comm(const struct ncclinsp_comm *a, const struct ncclinsp_comm *b)
 {
 	return a->index == b->index ||
@@ -220,7 +237,7 @@ static void put_summary(struct segment_source *s, struct json *j, const char *ta
 
 	(void)j;
 	aggregate_account(s->aggregate, inspect_process(s->reader)->id, p->records,
-			  loss->overrun + loss->pool + loss->lane, until_ns);
+			  lost_of(loss), until_ns);
 	r = aggregate_query(s->aggregate, &query, until_ns, put_sum, s);
 	if (r < 0)
 		s->error = r;
@@ -256,6 +273,13 @@ json_t *segment_source_answer(void *arg, const char *target)
 	json_begin(j, '[');
 	answers[i].put(s, j, target);
 	json_end(j, ']');
+	if (answers[i].put == put_processes) {
+		json_key(j, "abi_major");
+		json_put_u64(j, NCI_ABI_MAJOR);
+		json_key(j, "foreign");
+		json_begin(j, '[');
+		json_end(j, ']');
+	}
 	json_end(j, '}');
 	return s->error || json_error(j) ? NULL : intake_read(j->text, j->bytes, NULL);
 }
@@ -271,7 +295,7 @@ static struct json *begin_line(struct segment_source *s, const char *kind)
 	return &s->json;
 }
 
-/* 0, or what on_line() said. */
+/* Returns what on_line() said, or a negative errno. */
 static int end_line(struct json *j, int (*on_line)(void *arg, const char *text, size_t len),
 		    void *line_arg)
 {
@@ -301,10 +325,10 @@ int segment_source_stream(void *arg, int (*on_line)(void *arg, const char *text,
 		more = poll_once(s);
 		if (more < 0)
 			return more;
-		while (!r && s->told < s->ops.n) {
+		for (; !r && s->told < s->ops.n; s->told++) {
 			struct json *j = begin_line(s, "collective");
 
-			segment_rows_operation(j, &s->ops.at[s->told++], s->real_ns);
+			segment_rows_operation(j, &s->ops.at[s->told], s->real_ns);
 			r = end_line(j, on_line, line_arg);
 		}
 	} while (!r && more && (!goes_on || goes_on(line_arg)));
@@ -312,7 +336,8 @@ int segment_source_stream(void *arg, int (*on_line)(void *arg, const char *text,
 		return r ? r : 1;
 	p = ncclinsp_process(s->reader);
 	begin_line(s, "process");
-	segment_rows_process(&s->json, p, ncclinsp_loss(s->reader), s->real_ns);
+	segment_rows_process(&s->json, p, ncclinsp_loss(s->reader),
+			     inspect_process(s->reader), s->real_ns);
 	r = end_line(&s->json, on_line, line_arg);
 	return r ? r : 1;
 }
@@ -322,7 +347,7 @@ int segment_source_stream(void *arg, int (*on_line)(void *arg, const char *text,
 struct segment_source *segment_source_open(const char *path, enum cli_exit *code)
 {
 	struct segment_source *s = must(calloc(1, sizeof(*s)));
-	const struct inspect_hooks hooks = { .op = sum_operation, .arg = s };
+	const struct inspect_hooks hooks = { .op = sum_operation, .event = pass_event, .arg = s };
 	int r = ncclinsp_open(&s->reader, path);
 
 	if (r < 0) {
@@ -342,9 +367,19 @@ struct segment_source *segment_source_open(const char *path, enum cli_exit *code
 	return s;
 }
 
-struct ncclinsp *segment_source_reader(struct segment_source *s)
+void segment_source_on_event(struct segment_source *s, segment_source_event *fn, void *arg)
 {
-	return s->reader;
+	s->on_event = fn;
+	s->event_arg = arg;
+}
+
+uint64_t segment_source_lost(struct segment_source *s, uint64_t *until_ns)
+{
+	const struct ncclinsp_loss *loss = ncclinsp_loss(s->reader);
+	uint64_t ended_ns = ncclinsp_process(s->reader)->ended_ns;
+
+	*until_ns = ended_ns ? ended_ns : cli_now_ns();
+	return loss->before + lost_of(loss);
 }
 
 void segment_source_free(struct segment_source *s)

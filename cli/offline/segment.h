@@ -8,8 +8,9 @@
  */
 
 #include "cli/common/cli.h"
-#include "ncclinsp/ncclinsp.h"
 
+struct event;
+struct process;
 struct segment_source;
 
 /* NULL: it cannot be read, which is told on stderr; *code is the exit code for that. */
@@ -25,7 +26,11 @@ json_t *segment_source_answer(void *arg, const char *target);
  */
 client_source_stream segment_source_stream;
 
-/* The reader, for those who want its records; nothing is read of it before it is asked. */
-struct ncclinsp *segment_source_reader(struct segment_source *s);
+/* Records, checked, as they are read; before anything is asked. */
+typedef void segment_source_event(const struct process *p, const struct event *event, void *arg);
+void segment_source_on_event(struct segment_source *s, segment_source_event *fn, void *arg);
+
+/* Records that are missing; and until when the process lived, or lives. */
+uint64_t segment_source_lost(struct segment_source *s, uint64_t *until_ns);
 
 #endif

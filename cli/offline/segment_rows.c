@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "reader/time/stamps.h"
 #include "reader/time/timeline.h"
 
 enum kind {
@@ -339,12 +340,44 @@ static const struct member loss_members[] = {
 };
 #undef L
 
+#define G(name) { #name, MEMBER_U64, offsetof(struct ignored, name) }
+
+static const struct member ignored_members[] = {
+	G(event), G(state), G(finalized), G(context), G(handle), END,
+};
+#undef G
+
+static void put_refused(struct json *j, const uint64_t refused[STAMP_FAULT_END])
+{
+	uint64_t sum = 0;
+
+	json_key(j, "stamps_refused_by");
+	json_begin(j, '{');
+	for (int fault = 0; fault < STAMP_FAULT_END; fault++) {
+		const char *text = stamps_fault_text((enum stamp_fault)fault);
+
+		sum += refused[fault];
+		if (!text)
+			continue;
+		json_key(j, text);
+		json_put_u64(j, refused[fault]);
+	}
+	json_end(j, '}');
+	json_key(j, "stamps_refused");
+	json_put_u64(j, sum);
+}
+
 void segment_rows_process(struct json *j, const struct ncclinsp_process *p,
-			  const struct ncclinsp_loss *loss, uint64_t real_ns)
+			  const struct ncclinsp_loss *loss, const struct process *inside,
+			  uint64_t real_ns)
 {
 	put_members(j, process_members, p, real_ns);
 	put_object(j, "job", job_members, p);
 	put_object(j, "lost", loss_members, loss);
+	put_object(j, "ignored", ignored_members, &inside->ignored);
+	put_refused(j, inside->stamps_refused);
+	json_key(j, "steerable");
+	json_put_bool(j, true);
 }
 
 /* ---- communicators --------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 #define CLI_OFFLINE_SEGMENT_ROWS_H
 
 /*
- * What the library tells, as members of the API's rows (docs/api.md): each function writes
+ * Members of the API's rows (docs/api.md), out of the library's structs: each function writes
  * those of the open object.  Members that a segment alone cannot tell are null.
  */
 
@@ -16,7 +16,8 @@ void segment_rows_operation(struct json *j, const struct ncclinsp_operation *op,
 void segment_rows_inflight(struct json *j, const struct ncclinsp_inflight *row,
 			   const struct ncclinsp_process *p);
 void segment_rows_process(struct json *j, const struct ncclinsp_process *p,
-			  const struct ncclinsp_loss *loss, uint64_t real_ns);
+			  const struct ncclinsp_loss *loss, const struct process *inside,
+			  uint64_t real_ns);
 void segment_rows_comm(struct json *j, const struct ncclinsp_comm *comm);
 void segment_rows_local_rank(struct json *j, const struct ncclinsp_comm *comm,
 			     const struct ncclinsp_process *p, uint64_t real_ns);

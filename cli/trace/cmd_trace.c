@@ -12,6 +12,7 @@
 #include "cli/base/interrupt.h"
 #include "cli/common/cli.h"
 #include "cli/common/label.h"
+#include "cli/offline/segment.h"
 #include "cli/trace/trace_file.h"
 #include "cli/trace/trace_line.h"
 #include "util/cleanup.h"
@@ -286,6 +287,53 @@ static int take_live(struct session *s)
 	return code ? code : follow(s, for_ns);
 }
 
+/* ---- from a segment -------------------------------------------------------------- */
+
+static void on_event(const struct process *p, const struct event *event, void *arg)
+{
+	struct session *s = arg;
+
+	trace_records_event(&s->trace, p, event);
+}
+
+/* The process's name, and what it left unfinished. */
+static void take_rows(struct session *s, uint64_t until_ns)
+{
+	json_t *processes = NULL, *comms = NULL, *inflight = NULL, *row;
+	size_t i;
+
+	client_get(s->cli->client, "/v1/processes", &processes);
+	client_get(s->cli->client, "/v1/comms", &comms);
+	client_get(s->cli->client, "/v1/inflight", &inflight);
+	trace_who_read(s->trace.who, json_object_get(processes, "processes"),
+		       json_object_get(comms, "comms"));
+	json_array_foreach(json_object_get(inflight, "inflight"), i, row)
+		trace_inflight(&s->trace, row, until_ns);
+	json_decref(processes);
+	json_decref(comms);
+	json_decref(inflight);
+}
+
+/* Draws what the segment holds and, of a process that runs, what comes in the time. */
+static int take_segment(struct session *s)
+{
+	struct segment_source *source = s->cli->segment_source;
+	uint64_t lost, until_ns;
+	int r;
+
+	s->until_ns = cli_now_ns() + (s->cli->for_ns ? s->cli->for_ns : DEFAULT_NS);
+	segment_source_on_event(source, on_event, s);
+	r = client_stream_while(s->cli->client, "", on_line, goes_on, s);
+	if (r < 0)
+		return CLI_FAILED;	/* the source has said why */
+	lost = segment_source_lost(source, &until_ns);
+	take_rows(s, until_ns);
+	if (lost)
+		trace_loss(&s->trace, 0, lost, s->trace.w.first_ns, until_ns,
+			   "overwritten before they were read, or refused for lack of room");
+	return interrupt_came() ? CLI_INTERRUPTED : CLI_DONE;
+}
+
 /* ---- from a file ----------------------------------------------------------------- */
 
 static int tell_refused(const char *what, const char *why, int error)
@@ -345,11 +393,19 @@ static void tell(const struct session *s, const struct trace *t, const char *pat
 			"called \"lost\" show when: trace fewer processes (--pid, --comm)\n",
 			t->lost, t->lost + t->nrecords);
 	if (t->malformed)
-		fprintf(stderr, "%" PRIu64 " lines made no sense\n", t->malformed);
+		fprintf(stderr, "%" PRIu64 " lines or records made no sense\n", t->malformed);
 	if (live && !t->nrecords)
 		fputs("no records came: the processes post nothing, or do not follow the level "
 		      "(ncclinsp level)\n", stderr);
 	fputs("open it in https://ui.perfetto.dev or chrome://tracing\n", stderr);
+}
+
+/* The text by which the file names what it is made from. */
+static const char *source_of(const struct cli *cli, bool live)
+{
+	if (cli->segment)
+		return cli->segment;
+	return live ? "live" : cli->argument ?: cli->exemplar;
 }
 
 static int finish(struct session *s, const char *path, int code)
@@ -363,7 +419,7 @@ static int finish(struct session *s, const char *path, int code)
 		trace_out_drop(s->out);
 		return code;
 	}
-	trace_finish(&s->trace, live ? "live" : s->cli->argument ?: s->cli->exemplar);
+	trace_finish(&s->trace, source_of(s->cli, live));
 	done = s->trace;
 	r = trace_out_error(s->out);
 	if (r == 0)
@@ -378,6 +434,8 @@ static int finish(struct session *s, const char *path, int code)
 
 static int take(struct session *s)
 {
+	if (s->cli->segment_source)
+		return take_segment(s);
 	if (s->cli->argument)
 		return take_file(s, s->cli->argument);
 	if (s->cli->exemplar)
@@ -400,8 +458,11 @@ int cmd_trace(struct cli *cli)
 	if (cli->pids && !count_pids(cli->pids))
 		return cli_reject("'%s' does not fit --pid: process ids, as 4711 or 4711,4712",
 				  cli->pids);
-	if (cli->argument && cli->exemplar)
-		return cli_reject("of what: a file, or an exemplar of the daemon?");
+	if (!!cli->argument + !!cli->exemplar + !!cli->segment > 1)
+		return cli_reject("of what: a file, a segment, or an exemplar of the daemon?");
+	if (cli->segment && is_filtered(cli))
+		return cli_reject("--pid, --job and --comm go with a trace of now: a segment is of "
+				  "one process");
 	interrupt_catch();
 	r = trace_out_open(&s.out, cli->path);
 	if (r < 0) {

@@ -84,6 +84,11 @@ void trace_records_free(struct trace_records *r);
 void trace_records_source(struct trace *t, const json_t *line);
 void trace_records_batch(struct trace *t, const json_t *line);
 
+/* A record as a segment gives it, checked. */
+struct event;
+struct process;
+void trace_records_event(struct trace *t, const struct process *p, const struct event *ev);
+
 /* A ProxyOp that has not ended: its steps are drawn beside it. */
 void trace_records_open_proxy(struct trace *t, uint32_t source, uint64_t token,
 			      struct trace_at at);

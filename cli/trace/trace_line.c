@@ -78,13 +78,16 @@ bool trace_batch_read(struct trace_batch *b, const json_t *line)
 	b->first = trace_number(line, "first", 0);
 	b->n = trace_number(line, "n", 0);
 	b->lost = trace_number(line, "lost", 0);
-	b->ticks = trace_number(line, "ticks", UINT64_MAX);
-	b->mono_ns = trace_number(line, "mono_ns", UINT64_MAX);
-	b->ns_per_tick = json_number_value(json_object_get(line, "ns_per_tick"));
+	b->clock = (struct tick_clock){
+		.ticks = trace_number(line, "ticks", UINT64_MAX),
+		.mono_ns = trace_number(line, "mono_ns", UINT64_MAX),
+		.ns_per_tick = json_number_value(json_object_get(line, "ns_per_tick")),
+	};
 	b->kernels = json_object_get(line, "kernels");
 	b->at = b->kernel = 0;
-	if (!json_is_string(data) || b->ticks == UINT64_MAX || b->mono_ns == UINT64_MAX ||
-	    !(b->ns_per_tick > LEAST_RATE && b->ns_per_tick < MOST_RATE))
+	if (!json_is_string(data) || b->clock.ticks == UINT64_MAX ||
+	    b->clock.mono_ns == UINT64_MAX ||
+	    !(b->clock.ns_per_tick > LEAST_RATE && b->clock.ns_per_tick < MOST_RATE))
 		return false;
 	n = decode(json_string_value(data), json_string_length(data), (uint8_t *)b->line,
 		   sizeof(b->line));
@@ -110,10 +113,10 @@ static struct trace_kernel next_kernel(struct trace_batch *b)
 	};
 }
 
-const struct nci_record *trace_batch_next(struct trace_batch *b, struct trace_kernel *kernel)
+struct nci_record *trace_batch_next(struct trace_batch *b, struct trace_kernel *kernel)
 {
 	while (b->at < b->bytes / NCI_LINE_BYTES) {
-		const struct nci_record *rec = (const struct nci_record *)&b->line[b->at];
+		struct nci_record *rec = (struct nci_record *)&b->line[b->at];
 		uint32_t lines = NCI_FORM_LINES(rec->form), left;
 
 		left = (uint32_t)(b->bytes / NCI_LINE_BYTES - b->at);
@@ -123,18 +126,7 @@ const struct nci_record *trace_batch_next(struct trace_batch *b, struct trace_ke
 		*kernel = (struct trace_kernel){ 0 };
 		if (rec->type == NCI_EV_KERNEL_CH)
 			*kernel = next_kernel(b);
-		if (nci_lines_fit(rec->type, lines) && rec->stop >= rec->start)
-			return rec;
+		return rec;
 	}
 	return NULL;
-}
-
-uint64_t trace_batch_ns(const struct trace_batch *b, uint64_t ticks)
-{
-	double offset = (double)(int64_t)(ticks - b->ticks) * b->ns_per_tick;
-	double ns = (double)b->mono_ns + offset;
-
-	if (!(ns > 0) || ns > 9e18)
-		return 0;
-	return b->mono_ns + (uint64_t)(int64_t)offset;
 }

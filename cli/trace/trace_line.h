@@ -10,7 +10,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "nci/events.h"
+#include "reader/base/model.h"
 
 #define TRACE_LINES 4096	/* lines of 64 bytes, in one batch */
 
@@ -23,8 +23,7 @@ struct trace_kernel {
 struct trace_batch {
 	uint64_t first, n;
 	uint64_t lost;
-	uint64_t ticks, mono_ns;
-	double ns_per_tick;
+	struct tick_clock clock;
 	const json_t *kernels;
 	size_t bytes;
 	size_t at;		/* place of the next record */
@@ -35,11 +34,8 @@ struct trace_batch {
 /* False: it makes no sense.  `line` is borrowed while the batch is read. */
 bool trace_batch_read(struct trace_batch *b, const json_t *line);
 
-/* The next record, whole and of a known type; NULL: no more of them. */
-const struct nci_record *trace_batch_next(struct trace_batch *b, struct trace_kernel *kernel);
-
-/* Its ticks as CLOCK_MONOTONIC ns. */
-uint64_t trace_batch_ns(const struct trace_batch *b, uint64_t ticks);
+/* The next record, which is whole, and unchecked else; NULL: no more of them. */
+struct nci_record *trace_batch_next(struct trace_batch *b, struct trace_kernel *kernel);
 
 /* A member that is "0x" and hex digits; 0: it is not. */
 uint64_t trace_hex(const json_t *row, const char *key);

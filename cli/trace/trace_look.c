@@ -16,11 +16,6 @@
 #define RECV_GPU_WAIT	12
 #define SEND_PEER_WAIT	20
 
-const char *trace_name_of(const struct trace_names *names, uint16_t id)
-{
-	return id && id <= names->n ? names->names[id - 1] : NULL;
-}
-
 /* ---- arguments ------------------------------------------------------------------- */
 
 static void put_number(struct json *j, const char *key, uint64_t value)
@@ -35,9 +30,9 @@ static void put_signed(struct json *j, const char *key, int64_t value)
 	json_put_i64(j, value);
 }
 
-static void put_name(struct json *j, const char *key, const struct trace_names *names, uint16_t id)
+static void put_name(struct json *j, const char *key, const struct process *p, uint16_t id)
 {
-	const char *name = trace_name_of(names, id);
+	const char *name = process_name(p, id);
 
 	if (!name)
 		return;
@@ -60,17 +55,17 @@ static void put_marks(struct json *j, const struct nci_marks *m)
 	put_number(j, "states", m->count);
 }
 
-typedef void put_fn(struct json *j, const struct trace_names *names, const struct nci_record *rec);
+typedef void put_fn(struct json *j, const struct process *p, const struct nci_record *rec);
 
-static void put_coll(struct json *j, const struct trace_names *names, const struct nci_record *rec)
+static void put_coll(struct json *j, const struct process *p, const struct nci_record *rec)
 {
 	const struct nci_ev_coll *c = AS(rec, coll);
 
 	put_number(j, "seq", c->seq);
 	put_number(j, "count", c->count);
-	put_name(j, "datatype", names, c->datatype);
-	put_name(j, "algo", names, c->algo);
-	put_name(j, "proto", names, c->proto);
+	put_name(j, "datatype", p, c->datatype);
+	put_name(j, "algo", p, c->algo);
+	put_name(j, "proto", p, c->proto);
 	if (c->channels)
 		put_number(j, "nchannels", c->channels);
 	if (c->warps)
@@ -79,24 +74,24 @@ static void put_coll(struct json *j, const struct trace_names *names, const stru
 	put_signed(j, "rank", c->rank);
 }
 
-static void put_p2p(struct json *j, const struct trace_names *names, const struct nci_record *rec)
+static void put_p2p(struct json *j, const struct process *p, const struct nci_record *rec)
 {
 	const struct nci_ev_p2p *c = AS(rec, p2p);
 
 	put_signed(j, "peer", c->peer);
 	put_signed(j, "rank", c->rank);
 	put_number(j, "count", c->count);
-	put_name(j, "datatype", names, c->datatype);
+	put_name(j, "datatype", p, c->datatype);
 	if (c->channels)
 		put_number(j, "nchannels", c->channels);
 }
 
-static void put_proxy_op(struct json *j, const struct trace_names *names,
+static void put_proxy_op(struct json *j, const struct process *p,
 			 const struct nci_record *rec)
 {
 	const struct nci_ev_proxy_op *c = AS(rec, proxy_op);
 
-	(void)names;
+	(void)p;
 	put_signed(j, "peer", c->peer);
 	put_number(j, "channel", c->channel);
 	put_number(j, "bytes", c->bytes);
@@ -109,12 +104,12 @@ static void put_proxy_op(struct json *j, const struct trace_names *names,
 		put_signed(j, "issuer_pid", c->pid);
 }
 
-static void put_proxy_step(struct json *j, const struct trace_names *names,
+static void put_proxy_step(struct json *j, const struct process *p,
 			   const struct nci_record *rec)
 {
 	const struct nci_ev_proxy_step *c = AS(rec, proxy_step);
 
-	(void)names;
+	(void)p;
 	put_signed(j, "step", c->step);
 	if (c->bytes != NCI_BYTES_UNKNOWN)
 		put_number(j, "bytes", c->bytes);
@@ -122,82 +117,82 @@ static void put_proxy_step(struct json *j, const struct trace_names *names,
 		put_number(j, "repeats", c->repeats);
 }
 
-static void put_proxy_ctrl(struct json *j, const struct trace_names *names,
+static void put_proxy_ctrl(struct json *j, const struct process *p,
 			   const struct nci_record *rec)
 {
 	const struct nci_ev_proxy_ctrl *c = AS(rec, proxy_ctrl);
 
-	(void)names;
+	(void)p;
 	put_marks(j, &c->marks);
 	if (c->appended >= 0)
 		put_signed(j, "appended", c->appended);
 }
 
-static void put_kernel_ch(struct json *j, const struct trace_names *names,
+static void put_kernel_ch(struct json *j, const struct process *p,
 			  const struct nci_record *rec)
 {
 	const struct nci_ev_kernel_ch *c = AS(rec, kernel_ch);
 
-	(void)names;
+	(void)p;
 	put_number(j, "channel", c->channel);
 	put_number(j, "ptimer_start", c->gpu_start);
 	put_number(j, "ptimer_stop", c->gpu_stop);
 }
 
-static void put_net_plugin(struct json *j, const struct trace_names *names,
+static void put_net_plugin(struct json *j, const struct process *p,
 			   const struct nci_record *rec)
 {
-	(void)names;
+	(void)p;
 	put_signed(j, "id", AS(rec, net_plugin)->id);
 	put_marks(j, &AS(rec, net_plugin)->marks);
 }
 
-static void put_group_api(struct json *j, const struct trace_names *names,
+static void put_group_api(struct json *j, const struct process *p,
 			  const struct nci_record *rec)
 {
-	(void)names;
+	(void)p;
 	put_signed(j, "depth", AS(rec, group_api)->depth);
 }
 
-static void put_coll_api(struct json *j, const struct trace_names *names,
+static void put_coll_api(struct json *j, const struct process *p,
 			 const struct nci_record *rec)
 {
 	const struct nci_ev_coll_api *c = AS(rec, coll_api);
 
 	put_number(j, "count", c->count);
-	put_name(j, "datatype", names, c->datatype);
+	put_name(j, "datatype", p, c->datatype);
 	put_signed(j, "root", c->root);
 }
 
-static void put_p2p_api(struct json *j, const struct trace_names *names,
+static void put_p2p_api(struct json *j, const struct process *p,
 			const struct nci_record *rec)
 {
 	put_number(j, "count", AS(rec, p2p_api)->count);
-	put_name(j, "datatype", names, AS(rec, p2p_api)->datatype);
+	put_name(j, "datatype", p, AS(rec, p2p_api)->datatype);
 }
 
-static void put_ce_coll(struct json *j, const struct trace_names *names,
+static void put_ce_coll(struct json *j, const struct process *p,
 			const struct nci_record *rec)
 {
 	const struct nci_ev_ce_coll *c = AS(rec, ce_coll);
 
 	put_number(j, "seq", c->seq);
 	put_number(j, "count", c->count);
-	put_name(j, "datatype", names, c->datatype);
-	put_name(j, "sync", names, c->sync);
+	put_name(j, "datatype", p, c->datatype);
+	put_name(j, "sync", p, c->sync);
 }
 
-static void put_ce_sync(struct json *j, const struct trace_names *names,
+static void put_ce_sync(struct json *j, const struct process *p,
 			const struct nci_record *rec)
 {
-	(void)names;
+	(void)p;
 	put_marks(j, &AS(rec, ce_sync)->marks);
 }
 
-static void put_ce_batch(struct json *j, const struct trace_names *names,
+static void put_ce_batch(struct json *j, const struct process *p,
 			 const struct nci_record *rec)
 {
-	(void)names;
+	(void)p;
 	put_number(j, "bytes", AS(rec, ce_batch)->bytes);
 	put_marks(j, &AS(rec, ce_batch)->marks);
 }
@@ -213,26 +208,22 @@ enum {
 static const struct {
 	put_fn *put;
 	unsigned what;
-	uint16_t func;		/* offset of its name; 0: it has none */
 } looks[NCI_EV_END] = {
-	[NCI_EV_GROUP] = { NULL, LANE | HEAD | CALLER, 0 },
-	[NCI_EV_COLL] = { put_coll, LANE | HEAD | CALLER, offsetof(struct nci_ev_coll, func) },
-	[NCI_EV_P2P] = { put_p2p, LANE | HEAD | CALLER, offsetof(struct nci_ev_p2p, func) },
-	[NCI_EV_PROXY_OP] = { put_proxy_op, 0, 0 },
-	[NCI_EV_PROXY_STEP] = { put_proxy_step, 0, 0 },
-	[NCI_EV_PROXY_CTRL] = { put_proxy_ctrl, LANE, 0 },
-	[NCI_EV_KERNEL_CH] = { put_kernel_ch, 0, 0 },
-	[NCI_EV_NET_PLUGIN] = { put_net_plugin, LANE, 0 },
-	[NCI_EV_GROUP_API] = { put_group_api, LANE | HEAD | CALLER, 0 },
-	[NCI_EV_COLL_API] = { put_coll_api, LANE | HEAD | CALLER,
-			      offsetof(struct nci_ev_coll_api, func) },
-	[NCI_EV_P2P_API] = { put_p2p_api, LANE | HEAD | CALLER,
-			     offsetof(struct nci_ev_p2p_api, func) },
-	[NCI_EV_KERNEL_LAUNCH] = { NULL, LANE | CALLER, 0 },
-	[NCI_EV_CE_COLL] = { put_ce_coll, LANE | HEAD | CALLER,
-			     offsetof(struct nci_ev_ce_coll, func) },
-	[NCI_EV_CE_SYNC] = { put_ce_sync, LANE | CALLER, 0 },
-	[NCI_EV_CE_BATCH] = { put_ce_batch, LANE | CALLER, 0 },
+	[NCI_EV_GROUP] = { NULL, LANE | HEAD | CALLER },
+	[NCI_EV_COLL] = { put_coll, LANE | HEAD | CALLER },
+	[NCI_EV_P2P] = { put_p2p, LANE | HEAD | CALLER },
+	[NCI_EV_PROXY_OP] = { put_proxy_op, 0 },
+	[NCI_EV_PROXY_STEP] = { put_proxy_step, 0 },
+	[NCI_EV_PROXY_CTRL] = { put_proxy_ctrl, LANE },
+	[NCI_EV_KERNEL_CH] = { put_kernel_ch, 0 },
+	[NCI_EV_NET_PLUGIN] = { put_net_plugin, LANE },
+	[NCI_EV_GROUP_API] = { put_group_api, LANE | HEAD | CALLER },
+	[NCI_EV_COLL_API] = { put_coll_api, LANE | HEAD | CALLER },
+	[NCI_EV_P2P_API] = { put_p2p_api, LANE | HEAD | CALLER },
+	[NCI_EV_KERNEL_LAUNCH] = { NULL, LANE | CALLER },
+	[NCI_EV_CE_COLL] = { put_ce_coll, LANE | HEAD | CALLER },
+	[NCI_EV_CE_SYNC] = { put_ce_sync, LANE | CALLER },
+	[NCI_EV_CE_BATCH] = { put_ce_batch, LANE | CALLER },
 };
 
 bool trace_is_of_lane(uint8_t type)
@@ -250,25 +241,15 @@ bool trace_is_of_caller(uint8_t type)
 	return looks[type].what & CALLER;
 }
 
-const char *trace_func_of(const struct trace_names *names, const struct nci_record *rec)
-{
-	uint16_t id;
-
-	if (!looks[rec->type].func)
-		return NULL;
-	memcpy(&id, (const char *)rec + looks[rec->type].func, sizeof(id));
-	return trace_name_of(names, id);
-}
-
 uint64_t trace_seq_of(const struct nci_record *rec)
 {
 	return rec->type == NCI_EV_COLL ? AS(rec, coll)->seq : UINT64_MAX;
 }
 
-void trace_put_args(struct json *j, const struct trace_names *names, const struct nci_record *rec)
+void trace_put_args(struct json *j, const struct process *p, const struct nci_record *rec)
 {
 	if (looks[rec->type].put)
-		looks[rec->type].put(j, names, rec);
+		looks[rec->type].put(j, p, rec);
 	if (rec->form & NCI_FORM_UNSTOPPED) {
 		json_key(j, "unstopped");
 		json_put_bool(j, true);

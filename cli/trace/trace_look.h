@@ -7,16 +7,7 @@
 #include <stdbool.h>
 
 #include "cli/trace/trace_rows.h"
-#include "nci/events.h"
-
-/* Names of the process that a record is of: string n is names[n - 1]. */
-struct trace_names {
-	const char *const *names;
-	uint32_t n;
-};
-
-/* NULL: it has none, or is not known. */
-const char *trace_name_of(const struct trace_names *names, uint16_t id);
+#include "reader/base/model.h"
 
 /* Is it drawn at its own lane?  KernelCh, ProxyOp and its steps are drawn elsewhere. */
 bool trace_is_of_lane(uint8_t type);
@@ -27,14 +18,11 @@ bool trace_is_head(uint8_t type);
 /* Is it of the thread that calls NCCL? */
 bool trace_is_of_caller(uint8_t type);
 
-/* The function that it is about; NULL: none, or not known. */
-const char *trace_func_of(const struct trace_names *names, const struct nci_record *rec);
-
 /* UINT64_MAX: it has none. */
 uint64_t trace_seq_of(const struct nci_record *rec);
 
-/* Members of the open object. */
-void trace_put_args(struct json *j, const struct trace_names *names, const struct nci_record *rec);
+/* Members of the open object; `p` is the process whose record it is. */
+void trace_put_args(struct json *j, const struct process *p, const struct nci_record *rec);
 
 /* The time in each state that all steps of a ProxyOp add up to, by NCCL's names. */
 void trace_put_sums(struct json *j, const struct nci_ev_proxy_sums *sums, double ns_per_tick);

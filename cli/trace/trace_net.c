@@ -65,7 +65,7 @@ static void put_sums(struct place *p, const struct nci_record *rec)
 	struct nci_ev_proxy_sums *sums = &p->s->sums;
 
 	if (sums->steps && sums->parent == rec->token)
-		trace_put_sums(&p->t->w.j, sums, p->s->ns_per_tick);
+		trace_put_sums(&p->t->w.j, sums, p->s->clock.ns_per_tick);
 	sums->steps = 0;
 }
 

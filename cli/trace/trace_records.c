@@ -11,10 +11,16 @@
 #include "cli/base/must.h"
 #include "cli/trace/trace_records.h"
 #include "nci/token.h"
+#include "reader/base/process.h"
+#include "reader/join/reconstruct.h"
+#include "reader/read/decode.h"
 #include "util/nccl_names.h"
 
 #define NAMES_MOST 65535	/* ids have 16 bits */
-#define COMMS_MOST 65535
+#define COMMS_MOST NCI_COMM_NUMBERS
+
+/* The communicators of a stream's process: trace_who has what is known of them. */
+static struct comm no_comms[COMMS_MOST];
 
 struct trace_records *trace_records_new(void)
 {
@@ -53,8 +59,21 @@ static void learn_names(struct source *s, const json_t *names)
 
 		*place = must(strdup(name ?: "?"));
 	}
-	s->look.names = (const char *const *)s->names.at;
-	s->look.n = s->names.n;
+	s->told.strings = (name_t *)s->names.at;
+	s->told.nstrings = (uint32_t)s->names.n;
+}
+
+static void learn_comm(struct trace *t, struct source *s, uint32_t number, uint64_t index,
+		       const json_t *row)
+{
+	if (index >= COMMS_MOST)
+		return;
+	if (index >= s->ncomms) {
+		s->comms = must(realloc(s->comms, (index + 1) * sizeof(*s->comms)));
+		memset(s->comms + s->ncomms, 0, (index + 1 - s->ncomms) * sizeof(*s->comms));
+		s->ncomms = (uint32_t)index + 1;
+	}
+	s->comms[index] = trace_who_learn(t->who, number, row);
 }
 
 static void learn_comms(struct trace *t, struct source *s, uint32_t number, json_t *comms)
@@ -62,19 +81,8 @@ static void learn_comms(struct trace *t, struct source *s, uint32_t number, json
 	json_t *row;
 	size_t i;
 
-	json_array_foreach(comms, i, row) {
-		uint64_t index = trace_number(row, "index", COMMS_MOST);
-
-		if (index >= COMMS_MOST)
-			continue;
-		if (index >= s->ncomms) {
-			s->comms = must(realloc(s->comms, (index + 1) * sizeof(*s->comms)));
-			memset(s->comms + s->ncomms, 0,
-			       (index + 1 - s->ncomms) * sizeof(*s->comms));
-			s->ncomms = (uint32_t)index + 1;
-		}
-		s->comms[index] = trace_who_learn(t->who, number, row);
-	}
+	json_array_foreach(comms, i, row)
+		learn_comm(t, s, number, trace_number(row, "index", COMMS_MOST), row);
 }
 
 /* NULL: more than there is room for. */
@@ -94,8 +102,12 @@ void trace_records_source(struct trace *t, const json_t *line)
 		return;
 	s->known = true;
 	s->nonce = (uint32_t)trace_number(line, "nonce", 0);
+	s->process = &s->told;
+	s->told.lanes = 1u << NCI_TOKEN_LANE_BITS;	/* a stream does not tell how many */
+	s->told.comms = no_comms;
 	learn_names(s, json_object_get(line, "names"));
 	learn_comms(t, s, number, json_object_get(line, "comms"));
+	s->told.ncomms = s->ncomms;
 }
 
 static const struct trace_member *member_at(const struct source *s, uint32_t comm)
@@ -146,7 +158,7 @@ void trace_draw(struct place *p, struct trace_at at, const char *name,
 		json_key(j, "comm");
 		json_put_string(j, p->m->comm);
 	}
-	trace_put_args(j, &p->s->look, rec);
+	trace_put_args(j, p->s->process, rec);
 }
 
 static uint64_t parent_of(const struct nci_record *rec)
@@ -189,7 +201,7 @@ static void draw_group_ends(struct place *p, uint32_t track, const struct nci_re
 
 static void draw_on_lane(struct place *p, const struct nci_record *rec)
 {
-	const char *func = trace_func_of(&p->s->look, rec);
+	const char *func = decode_func(p->s->process, rec);
 	uint64_t start_ns = trace_source_ns(p->s, rec->start);
 	uint64_t stop_ns = trace_source_ns(p->s, rec->stop);
 	uint32_t track = lane_of(p, rec);
@@ -289,6 +301,18 @@ static void take_record(struct place *p, const struct nci_record *rec,
 		draw_on_lane(p, rec);
 }
 
+static void draw_event(struct trace *t, struct source *s, uint32_t number,
+		       const struct nci_record *rec, const struct trace_kernel *kernel)
+{
+	struct place p = trace_place_of(t, s, number, rec);
+	uint64_t stop_ns = trace_source_ns(s, rec->stop);
+
+	t->nrecords++;
+	if (stop_ns > s->last_ns)
+		s->last_ns = stop_ns;
+	take_record(&p, rec, kernel);
+}
+
 /* Tells what is missing between the batch before and this one, if anything is. */
 static void tell_losses(struct trace *t, struct source *s, uint32_t number,
 			const struct trace_batch *b, uint64_t now_ns)
@@ -309,42 +333,89 @@ static void tell_losses(struct trace *t, struct source *s, uint32_t number,
 /* Again only if the counter has jumped: slices of one batch must nest with those of the next. */
 static void take_clock(struct source *s, const struct trace_batch *b)
 {
-	uint64_t now_ns = s->has_clock ? trace_source_ns(s, b->ticks) : 0;
+	uint64_t now_ns = s->has_clock ? trace_source_ns(s, b->clock.ticks) : 0;
 
-	if (s->has_clock && now_ns < b->mono_ns + TRACE_SLACK_NS &&
-	    b->mono_ns < now_ns + TRACE_SLACK_NS)
+	if (s->has_clock && now_ns < b->clock.mono_ns + TRACE_SLACK_NS &&
+	    b->clock.mono_ns < now_ns + TRACE_SLACK_NS)
 		return;
 	s->has_clock = true;
-	s->ticks = b->ticks;
-	s->mono_ns = b->mono_ns;
-	s->ns_per_tick = b->ns_per_tick;
+	s->clock = b->clock;
 }
 
 void trace_records_batch(struct trace *t, const json_t *line)
 {
 	struct trace_batch *b = &t->records->batch;
-	const struct nci_record *rec;
+	struct nci_record *rec;
 	struct trace_kernel kernel;
+	struct event event;
 	uint32_t number;
 	struct source *s = source_of(t, line, &number);
 	bool first = true;
 
 	t->live = true;		/* true of a file, too: calls are drawn from records */
-	if (!s || !trace_batch_read(b, line)) {
+	if (!s || !s->process || !trace_batch_read(b, line)) {
 		t->malformed++;
 		return;
 	}
 	take_clock(s, b);
 	while ((rec = trace_batch_next(b, &kernel))) {
-		struct place p = trace_place_of(t, s, number, rec);
-		uint64_t stop_ns = trace_source_ns(s, rec->stop);
+		enum decode_outcome outcome = decode_record(s->process, rec, UINT64_MAX, &event);
 
+		t->malformed += outcome == DECODE_REFUSED;
+		if (outcome != DECODE_OK)
+			continue;
 		if (first)
 			tell_losses(t, s, number, b, trace_source_ns(s, rec->start));
 		first = false;
-		t->nrecords++;
-		if (stop_ns > s->last_ns)
-			s->last_ns = stop_ns;
-		take_record(&p, rec, &kernel);
+		draw_event(t, s, number, rec, &kernel);
 	}
+}
+
+/* ---- a segment ------------------------------------------------------------------- */
+
+static json_t *text_or_null(const char *text)
+{
+	return text && *text ? json_string(text) : json_null();
+}
+
+static void learn_comm_of(struct trace *t, struct source *s, uint32_t number, uint32_t index,
+			  const struct comm *c)
+{
+	char uuid[PROCESS_UUID_BYTES] = "";
+	json_t *row = json_object();
+
+	if (c->has_gpu)
+		process_uuid_text(c->gpu_uuid, uuid);
+	if (c->has_id)
+		json_object_set_new(row, "comm_id", json_sprintf("0x%016" PRIx64, c->id));
+	if (c->has_id)
+		json_object_set_new(row, "nranks", json_integer(c->nranks));
+	if (c->rank != UNKNOWN_I32)
+		json_object_set_new(row, "rank", json_integer(c->rank));
+	json_object_set_new(row, "name", text_or_null(c->name));
+	json_object_set_new(row, "gpu_uuid", text_or_null(uuid));
+	json_object_set_new(row, "pci_bus_id", text_or_null(c->pci_bus_id));
+	learn_comm(t, s, number, index, row);
+	json_decref(row);
+}
+
+void trace_records_event(struct trace *t, const struct process *p, const struct event *ev)
+{
+	uint32_t number = trace_who_source(t->who, p->pid, p->instance), comm = ev->rec->comm;
+	struct reconstruct_kernel times;
+	struct trace_kernel kernel = { 0 };
+	struct source *s = &t->records->source[number % TRACE_SOURCES];
+
+	s->known = true;
+	s->process = p;
+	s->nonce = p->nonce;
+	s->clock = s->has_clock ? s->clock : p->clock;
+	s->has_clock = true;
+	if (ev->comm && !member_at(s, comm))
+		learn_comm_of(t, s, number, comm, ev->comm);
+	if (ev->rec->type == NCI_EV_KERNEL_CH &&
+	    reconstruct_kernel(p, EVENT(ev, kernel_ch), &times))
+		kernel = (struct trace_kernel){ true, times.start_ns, times.stop_ns,
+						times.error_ns };
+	draw_event(t, s, number, ev->rec, &kernel);
 }

@@ -8,6 +8,7 @@
 #include "cli/trace/trace_line.h"
 #include "cli/trace/trace_look.h"
 #include "cli/trace/trace_steps.h"
+#include "reader/time/timeline.h"
 #include "util/list.h"
 
 #define TRACE_SOURCES	1024
@@ -17,13 +18,14 @@
 struct source {
 	bool known;
 	uint32_t nonce;
+	/* The process that records are checked by and named from: a segment's, or `told`. */
+	const struct process *process;
+	struct process told;	/* facts that the lines of a stream tell */
 	LIST(char *) names;
-	struct trace_names look;
 	const struct trace_member **comms;
 	uint32_t ncomms;
 	bool has_clock;
-	uint64_t ticks, mono_ns;	/* the first line's: nesting needs one and the same */
-	double ns_per_tick;
+	struct tick_clock clock;	/* the first line's: nesting needs one and the same */
 	uint64_t next;			/* records seen or known to be lost */
 	uint64_t lost;
 	uint64_t last_ns;		/* end of the newest record so far */
@@ -39,11 +41,7 @@ struct trace_records {
 /* Ticks as CLOCK_MONOTONIC ns; 0: before the boot. */
 static inline uint64_t trace_source_ns(const struct source *s, uint64_t ticks)
 {
-	double offset = (double)(int64_t)(ticks - s->ticks) * s->ns_per_tick;
-
-	if (offset < -(double)s->mono_ns || offset > 1e18)
-		return 0;
-	return s->mono_ns + (uint64_t)(int64_t)offset;
+	return timeline_mono(&s->clock, ticks);
 }
 
 /* The place where a record is drawn: which process of the trace, and whose. */

@@ -82,23 +82,23 @@ struct ncclinsp_process {
 	uint32_t state;			/* NCCLINSP_LIVE and so on */
 	const char *state_text;		/* "live", "exited", "died" */
 	int32_t pid;			/* here, as far as the kernel tells; else as ns_pid */
-	int32_t ns_pid;			/* what it calls itself, in its own pid namespace */
+	int32_t ns_pid;			/* number it calls itself by, in its own pid namespace */
 	uint32_t uid;			/* owner of the file */
 	uint32_t proven;		/* 1: the kernel confirms that the file is that process's */
 	const char *command;
 	const char *segment;		/* the file's name */
 	uint64_t instance;		/* random, tells it from every other process */
 	const char *plugin_version;
-	uint32_t api_version;		/* of NCCL's profiler interface; 0: NCCL has not begun */
-	uint32_t nccl_version;		/* 23007 for 2.30.7; 0: not known */
-	const char *level;		/* what it records: "off", "ops", "kernel", "net", ... */
+	uint32_t api_version;		/* NCCL's profiler interface; 0: NCCL has not begun */
+	uint32_t nccl_version;		/* NCCL itself, 23007 for 2.30.7; 0: not known */
+	const char *level;		/* amount that it records: "off", "ops", "kernel", "net", ... */
 	uint32_t event_mask;		/* events that NCCL was asked for */
 	uint32_t reserved;
 	uint32_t lanes;			/* threads that record, or did */
 	uint32_t comms;			/* communicators have numbers below this */
-	uint32_t comms_open;		/* of these, not finalized */
+	uint32_t comms_open;		/* communicators that are not finalized */
 	uint64_t records;		/* read so far */
-	uint64_t bytes;			/* of these */
+	uint64_t bytes;			/* bytes of these records */
 	uint64_t began_ns;		/* when it made its segment */
 	uint64_t opened_ns;
 	uint64_t last_record_ns;	/* when its newest record was read */
@@ -107,14 +107,14 @@ struct ncclinsp_process {
 	 * moment that it recorded, until which it lived at least.
 	 */
 	uint64_t ended_ns;
-	const char *job_scheduler;	/* what its launcher said: "slurm" ... */
+	const char *job_scheduler;	/* its launcher: "slurm" ... */
 	const char *job_id;
 	int32_t job_rank, job_local_rank, job_world_size;
 	uint32_t environment_bytes;	/* "NAME=VALUE\0" pairs of these launchers */
 	const char *environment;
 };
 
-/* What is missing, by cause, in records unless said otherwise. */
+/* Losses by cause; they count records unless said otherwise. */
 struct ncclinsp_loss {
 	uint32_t size;
 	uint32_t reserved;
@@ -125,7 +125,7 @@ struct ncclinsp_loss {
 	uint64_t string;	/* names that found their table full */
 	uint64_t comm;		/* communicators that found their table full */
 	uint64_t rejected;	/* their contents cannot be true */
-	uint64_t unknown;	/* of a type that this library does not know */
+	uint64_t unknown;	/* records of a type that this library does not know */
 	uint64_t evicted;	/* operations pushed out unfinished: too many were open */
 };
 
@@ -141,7 +141,7 @@ struct ncclinsp_comm {
 	uint32_t has_id;	/* 0: NCCL's interface is too old to tell */
 	uint32_t in_flight;	/* operations open now */
 	uint64_t id;
-	const char *name;	/* as the application called it */
+	const char *name;	/* name that the application gave it */
 	int32_t rank, nranks, nnodes;
 	uint32_t nlast;		/* functions in `last` */
 	const struct ncclinsp_last *last;
@@ -150,7 +150,7 @@ struct ncclinsp_comm {
 	uint64_t init_ns;
 	uint64_t finalize_ns;	/* 0: open */
 	uint64_t last_op_ns;	/* when its newest operation was posted */
-	uint64_t tag;		/* of that; 0: none */
+	uint64_t tag;		/* tag of that operation; 0: none */
 };
 
 /* ---- operations ------------------------------------------------------------------ */
@@ -164,17 +164,17 @@ struct ncclinsp_operation {
 	int32_t rank, nranks;
 	int32_t pid;
 	uint32_t channels;		/* 0: not known */
-	uint64_t token;			/* of its event */
+	uint64_t token;			/* token of its event */
 	const char *func;		/* "AllReduce" */
 	uint64_t seq;			/* number in its communicator; sends have none */
 	uint64_t count;			/* elements, as the application passed it */
 	const char *datatype;
-	uint64_t bytes;			/* as nccl-tests counts for one rank */
+	uint64_t bytes;			/* size as nccl-tests counts it for one rank */
 	int32_t root;			/* NCCLINSP_NONE: the function has none */
 	int32_t peer;			/* NCCLINSP_NONE: no send or receive */
 	const char *algo, *proto;
 	int32_t graph;			/* 1: captured in a CUDA graph, 0: not, or NCCLINSP_NONE */
-	int32_t complete;		/* 1, 0, or NCCLINSP_NONE: its end cannot be watched */
+	int32_t complete;		/* whether it is over: 1, 0, or NCCLINSP_NONE: its end cannot be watched */
 	uint64_t enqueued_ns;		/* moment */
 	uint64_t enqueue_ns;		/* duration of the call */
 	uint64_t queue_ns;		/* duration from call to kernel */
@@ -188,15 +188,15 @@ struct ncclinsp_operation {
 					   UINT32_MAX: perhaps not alone */
 	uint32_t parts;			/* made of so many sends and receives; 0: it is itself */
 	uint64_t batch;			/* token of the first of them */
-	uint64_t batch_bytes, batch_ns;	/* of all of them */
+	uint64_t batch_bytes, batch_ns;	/* size and duration of the batch */
 	double batch_busbw_gbs;
 	double skew;			/* largest over mean of the bytes per peer; 0: not known */
 	int32_t shift;			/* data goes to rank + shift; 0: no shift */
 	uint32_t sampled;		/* 1: it was timed */
 	uint32_t stamps_refused;	/* GPU stamps that cannot be true */
 	uint32_t reserved;
-	const char *stamps_why;		/* what was wrong with the first of them */
-	uint64_t tag;			/* of the application; 0: none */
+	const char *stamps_why;		/* fault of the first of them */
+	uint64_t tag;			/* tag of the application; 0: none */
 	uint64_t done_ns;		/* when this reader knew that it is complete */
 };
 
@@ -273,18 +273,20 @@ NCCLINSP_API void ncclinsp_on_record(struct ncclinsp *reader, ncclinsp_record_fn
  */
 NCCLINSP_API int ncclinsp_poll(struct ncclinsp *reader);
 
-/* How long from now until the next poll is due, so that nothing is overwritten unread. */
+/* Time from now until the next poll is due, so that nothing is overwritten unread. */
 NCCLINSP_API uint64_t ncclinsp_wait_ns(const struct ncclinsp *reader);
 
 /*
- * What had begun and not ended at the last poll; of a process that runs, right now.  The
- * oldest first.  Returns how many, or a negative errno.
+ * Visits all that had begun and not ended at the last poll, in a process that runs all that is
+ * in flight now, the oldest first.  Returns how many, or a negative errno.
  */
 typedef void ncclinsp_inflight_fn(const struct ncclinsp_inflight *inflight, void *arg);
 NCCLINSP_API int ncclinsp_inflight(struct ncclinsp *reader, ncclinsp_inflight_fn *fn, void *arg);
 
-/* As of the last poll.  A communicator by its number; NULL: nothing is known of it (any more). */
+/* A communicator as of the last poll, by its number; NULL: nothing is known of it (any more). */
 NCCLINSP_API const struct ncclinsp_comm *ncclinsp_comm(struct ncclinsp *reader, uint32_t index);
+
+/* The process and its losses as of the last poll. */
 NCCLINSP_API const struct ncclinsp_process *ncclinsp_process(struct ncclinsp *reader);
 NCCLINSP_API const struct ncclinsp_loss *ncclinsp_loss(struct ncclinsp *reader);
 

@@ -11,8 +11,6 @@
 #include <string.h>
 
 #include "reader/join/reconstruct.h"
-#include "reader/time/gpus.h"
-#include "reader/time/timeline.h"
 #include "util/list.h"
 
 #define BATCH_LINES	256	/* lines of 64 bytes */
@@ -25,17 +23,12 @@ struct told {
 	uint64_t records;	/* records for that client, lost ones included */
 };
 
-struct kernel_times {
-	uint64_t start_ns, stop_ns;	/* CLOCK_MONOTONIC; 0: not known */
-	uint64_t error_ns;
-};
-
 struct batch {
 	struct told told[TOLD];
 	uint32_t next;		/* place that is used again when all are taken */
 	const struct process *process;
 	uint32_t records, lines, kernels;
-	struct kernel_times kernel[BATCH_LINES];
+	struct reconstruct_kernel kernel[BATCH_LINES];	/* start_ns 0: not known */
 	struct nci_line line[BATCH_LINES];
 };
 
@@ -195,7 +188,7 @@ static void put_kernels(struct json *j, const struct batch *b)
 {
 	json_begin(j, '[');
 	for (uint32_t i = 0; i < b->kernels; i++) {
-		const struct kernel_times *k = &b->kernel[i];
+		const struct reconstruct_kernel *k = &b->kernel[i];
 
 		if (!k->start_ns) {
 			json_put_null(j);
@@ -249,18 +242,6 @@ static void flush(struct stream *st)
 	b->process = NULL;
 }
 
-static struct kernel_times place(const struct process *p, const struct nci_ev_kernel_ch *c)
-{
-	const struct gpu *gpu = reconstruct_gpu(p, c->comm);
-	uint64_t lo, start_ns, stop_ns;
-
-	if (!gpu || !timeline_stamps_sane(c->gpu_start, c->gpu_stop) ||
-	    !gpus_map(gpu, &p->clock, c->gpu_start, &lo, &start_ns) ||
-	    !gpus_map(gpu, &p->clock, c->gpu_stop, &lo, &stop_ns))
-		return (struct kernel_times){ 0 };
-	return (struct kernel_times){ start_ns, stop_ns, lo ? stop_ns - lo : UNKNOWN_U64 };
-}
-
 static void add(struct batch *b, const struct process *p, const struct event *ev)
 {
 	uint32_t lines = NCI_FORM_LINES(ev->rec->form);
@@ -270,8 +251,12 @@ static void add(struct batch *b, const struct process *p, const struct event *ev
 	b->process = p;
 	b->lines += lines;
 	b->records++;
-	if (ev->rec->type == NCI_EV_KERNEL_CH)
-		*array_must_add(b->kernel, &b->kernels) = place(p, EVENT(ev, kernel_ch));
+	if (ev->rec->type == NCI_EV_KERNEL_CH) {
+		struct reconstruct_kernel *k = array_must_add(b->kernel, &b->kernels);
+
+		if (!reconstruct_kernel(p, EVENT(ev, kernel_ch), k))
+			k->start_ns = 0;
+	}
 }
 
 void serve_record(struct serve *s, const struct process *p, const struct event *ev)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words for what a process is at, as the API, the library and the command line have them. */
+/* The words for level and state, as the API, the library and the command line have them. */
 #include "reader/base/process.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef READER_BASE_PROCESS_H
 #define READER_BASE_PROCESS_H
 
-/* What is said of a process in words; NULL: not known.  Equal texts are one pointer. */
+/* Words for the state of a process; NULL: not known.  Equal texts are one pointer. */
 
 #include "reader/base/model.h"
 

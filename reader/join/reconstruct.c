@@ -494,3 +494,17 @@ const struct gpus *reconstruct_gpus(const struct reconstruct *rc)
 {
 	return &rc->gpus;
 }
+
+bool reconstruct_kernel(const struct process *p, const struct nci_ev_kernel_ch *c,
+			struct reconstruct_kernel *out)
+{
+	const struct gpu *gpu = reconstruct_gpu(p, c->comm);
+	uint64_t lo, start_ns, stop_ns;
+
+	if (!gpu || !timeline_stamps_sane(c->gpu_start, c->gpu_stop) ||
+	    !gpus_map(gpu, &p->clock, c->gpu_start, &lo, &start_ns) ||
+	    !gpus_map(gpu, &p->clock, c->gpu_stop, &lo, &stop_ns))
+		return false;
+	*out = (struct reconstruct_kernel){ start_ns, stop_ns, lo ? stop_ns - lo : UNKNOWN_U64 };
+	return true;
+}

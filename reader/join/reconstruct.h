@@ -149,6 +149,16 @@ bool reconstruct_progress(const struct process *process, uint32_t comm_index,
 /* The GPU of a communicator of that process; NULL: not known. */
 const struct gpu *reconstruct_gpu(const struct process *process, uint32_t comm_index);
 
+/* Times of a kernel as its stamps, placed on our clock. */
+struct reconstruct_kernel {
+	uint64_t start_ns, stop_ns;	/* no later than these ... */
+	uint64_t error_ns;		/* ... nor earlier by more; UNKNOWN_U64 */
+};
+
+/* False: the stamps cannot be true, or nothing is known of the GPU's clock yet. */
+bool reconstruct_kernel(const struct process *p, const struct nci_ev_kernel_ch *c,
+			struct reconstruct_kernel *out);
+
 /* The clocks of the GPUs that were seen in use. */
 const struct gpus *reconstruct_gpus(const struct reconstruct *rc);
 

@@ -63,7 +63,7 @@ struct segment {
 	uint64_t taken;
 	struct names *names;
 	bool lies;		/* was caught: never read again */
-	bool chosen;		/* the caller has named this file: its name and owner prove nothing */
+	bool chosen;		/* the caller has chosen this file: its name proves nothing */
 };
 
 static inline struct segment *process_segment(struct process *p)
