@@ -186,7 +186,7 @@ void patched_open(struct patched *file, const uint8_t *data, size_t size)
 {
 	if (dirfd < 0)
 		make_segment();
-	*file = (struct patched){ .dirfd = dirfd, .name = name };
+	*file = (struct patched){ .dirfd = dirfd, .name = name, .patches = data };
 	if (size < sizeof(file->cut))
 		return;
 	memcpy(&file->cut, data, sizeof(file->cut));
