@@ -86,7 +86,7 @@ CLI_LIBS    := libcurl jansson ncursesw libzstd zlib
 objs = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(addsuffix /*.c,$(1))))
 # From top to bottom: each calls only those behind it.
 ROOMS_OF_DAEMON := ncclinspd $(addprefix ncclinspd/,serve config metrics levels findings keep \
-	compare find sums base)
+	compare find sums base) tables
 ROOMS_OF_READER := reader $(addprefix reader/,join read time base)
 ROOMS_OF_CLI    := cli $(addprefix cli/,top trace export offline doctor view common table base)
 archives = $(foreach r,$(1),$(B)/lib/$(subst /,-,$(r)).a)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "reader/time/fit.h"
+#include "ncclinspd/sums/fit.h"
 
 #include <math.h>
 #include <string.h>

@@ -14,8 +14,8 @@
  */
 
 #include "ncclinspd/compare/straggler.h"
-#include "ncclinspd/sums/rolling.h"
 #include "reader/base/pool.h"
+#include "tables/rolling.h"
 
 #define WINDOWS		4
 #define BASES		8	/* windows whose c* counts */

@@ -10,8 +10,8 @@
 #include "ncclinspd/keep/exemplars.h"
 #include "ncclinspd/sums/oplog.h"
 #include "ncclinspd/sums/transferlog.h"
-#include "reader/time/nearest.h"
 #include "reader/time/timeline.h"
+#include "tables/nearest.h"
 #include "util/cleanup.h"
 
 #define ROWS	2048	/* operations, transfers: the nearest to the slow one */

@@ -9,8 +9,8 @@
  */
 
 #include "ncclinspd/sums/aggregate.h"
-#include "ncclinspd/sums/histogram.h"
 #include "reader/base/pool.h"
+#include "tables/histogram.h"
 #include "util/list.h"
 
 /* Values measured of an operation; each has sums and a histogram. */

@@ -18,8 +18,8 @@
  * three parts lie mixed, but add up.
  */
 
+#include "ncclinspd/sums/fit.h"
 #include "reader/base/model.h"
-#include "reader/time/fit.h"
 
 /*		 name       text  */
 #define LINKS_WINDOWS(X)	\

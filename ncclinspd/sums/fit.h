@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef READER_TIME_FIT_H
-#define READER_TIME_FIT_H
+#ifndef NCCLINSPD_SUMS_FIT_H
+#define NCCLINSPD_SUMS_FIT_H
 
 /*
  * The time that a network takes for a transfer: t = latency + size / rate.  What delays a

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "reader/time/nearest.h"
+#include "tables/nearest.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Quantiles of the last values, against sorting them anew each time. */
-#include "ncclinspd/sums/rolling.h"
+#include "tables/rolling.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * Delays only add time, so the least time of each size is kept and the line sought below
  * them.
  */
-#include "reader/time/fit.h"
+#include "ncclinspd/sums/fit.h"
 
 #include <stdlib.h>
 #include <string.h>

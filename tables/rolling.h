@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NCCLINSPD_SUMS_ROLLING_H
-#define NCCLINSPD_SUMS_ROLLING_H
+#ifndef TABLES_ROLLING_H
+#define TABLES_ROLLING_H
 
 /* The last so many values of a series, kept in order: exact quantiles of what is recent. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NCCLINSPD_SUMS_HISTOGRAM_H
-#define NCCLINSPD_SUMS_HISTOGRAM_H
+#ifndef TABLES_HISTOGRAM_H
+#define TABLES_HISTOGRAM_H
 
 /*
  * Exponential histograms: 16 buckets per power of two (base 2^(1/16), which is

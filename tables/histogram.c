@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A bucket is found by comparing integers: every machine puts a value into the same one. */
-#include "ncclinspd/sums/histogram.h"
+#include "tables/histogram.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values are kept as they came and in order: the oldest can go, and a quantile is one look. */
-#include "ncclinspd/sums/rolling.h"
+#include "tables/rolling.h"
 
 #include <string.h>
 

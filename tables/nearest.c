@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A heap with the farthest row on top: a row that is no nearer costs one comparison. */
-#include "reader/time/nearest.h"
+#include "tables/nearest.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef READER_TIME_NEAREST_H
-#define READER_TIME_NEAREST_H
+#ifndef TABLES_NEAREST_H
+#define TABLES_NEAREST_H
 
 /*
  * Copies of the rows that are nearest to something, of many that come one after another, in

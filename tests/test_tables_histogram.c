@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/sums/histogram.h"
+#include "tables/histogram.h"
 
 #include <math.h>
 #include <stdlib.h>
