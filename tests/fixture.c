@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Nothing takes long; a machine may be busy. */
@@ -98,9 +99,22 @@ bool fx_mount(const char *at, const char *options, unsigned long flags)
 
 static uint64_t random_state = 88172645463325252;
 
+static uint64_t random_base;
+
 void fx_seed(uint64_t n)
 {
-	random_state = 88172645463325252 + n * 7919;
+	random_state = 88172645463325252 + random_base + n * 7919;
+}
+
+void fx_seed_anew(void)
+{
+	const char *text = getenv("SEED");
+
+	random_base = text ? strtoull(text, NULL, 0) :
+			     (uint64_t)time(NULL) << 16 ^ (uint64_t)getpid();
+	printf("# SEED=%llu\n", (unsigned long long)random_base);
+	fflush(stdout);
+	fx_seed(0);
 }
 
 uint64_t fx_random(void)

@@ -54,6 +54,12 @@ bool fx_mount(const char *at, const char *options, unsigned long flags);
 uint64_t fx_random(void);
 void fx_seed(uint64_t n);
 
+/*
+ * In main(): other numbers each time, from a seed that is printed; SEED=... of the environment
+ * has them again.
+ */
+void fx_seed_anew(void);
+
 /* Where the build is: the plugin, the daemon, the simulator. */
 const char *fx_build_path(const char *name);
 

@@ -9,6 +9,7 @@
 
 #include "ncclinspd/compare/straggler_impl.h"
 
+#include "tables/stat.h"
 #include "util/list.h"
 
 #define WINDOW_NS	UINT64_C(60000000000)
@@ -218,24 +219,16 @@ static void follow(struct track *t, uint64_t start, uint64_t id)
 	t->next = (t->next + 1) % TRACK_JOINTS;
 }
 
-static int compare_u64(const void *left, const void *right)
-{
-	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-
-	return (a > b) - (a < b);
-}
-
 /* The median waiting of all but the last one; of an even number the lower one. */
 static uint64_t blame_of(const struct straggler_op *op, const struct extent *e)
 {
-	uint64_t waits[OP_RANKS];
+	double waits[OP_RANKS];
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < op->n; i++)
 		if (i != e->last)
-			*array_must_add(waits, &n) = op->part[i].inside_ns - e->least;
-	qsort(waits, n, sizeof(waits[0]), compare_u64);
-	return n ? waits[(n - 1) / 2] : 0;
+			*array_must_add(waits, &n) = (double)(op->part[i].inside_ns - e->least);
+	return n ? (uint64_t)stat_quantile(waits, n, 0.5) : 0;
 }
 
 static void judge(struct joint *j, const struct straggler_op *op, const struct extent *e,

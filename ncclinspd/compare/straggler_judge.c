@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ncclinspd/compare/straggler_impl.h"
+#include "tables/stat.h"
 
 #define LEAST_JUDGED	20.0
 #define LEAST_BURSTS	5.0	/* bursts in one window, and LEAST_JUDGED in all that are kept */
@@ -20,19 +21,6 @@
 
 /* ---- statistics ------------------------------------------------------------ */
 
-static int compare_double(const void *left, const void *right)
-{
-	double a = *(const double *)left, b = *(const double *)right;
-
-	return (a > b) - (a < b);
-}
-
-static double median(double *values, uint32_t n)
-{
-	qsort(values, n, sizeof(*values), compare_double);
-	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 /* Distance of a rank's mean lateness from the others', in robust standard deviations. */
 static double score_of(const struct window *w, uint32_t nseats, uint32_t seat)
 {
@@ -43,10 +31,8 @@ static double score_of(const struct window *w, uint32_t nseats, uint32_t seat)
 	/*
 	 * two ranks' median holds half of what is looked for: take the other one's mean
 	 */
-	middle = nseats == 2 ? mean[1 - seat] : median(away, nseats);
-	for (uint32_t i = 0; i < nseats; i++)
-		away[i] = fabs(mean[i] - middle);
-	mad = nseats > 2 ? median(away, nseats) : 0;
+	middle = nseats == 2 ? mean[1 - seat] : stat_median(away, nseats);
+	mad = nseats > 2 ? stat_mad(away, nseats, middle) : 0;
 	tail = (double)w->tail_ns / (double)w->judged;
 	return 0.6745 * (mean[seat] - middle) / (mad > tail ? mad : tail);
 }

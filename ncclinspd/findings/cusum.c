@@ -9,38 +9,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tables/stat.h"
 #include "util/list.h"
 
 #define RECENT		0.2	/* weight of the newest sample */
-#define MAD_TO_SIGMA	1.4826
 #define STEADY_TIMES	2	/* sigma of a steady series, against the learned one */
 #define BACK		0.5	/* part of the change: nearer to the old level than to the new */
 #define OVERSHOOT	1.166
 
-static int by_value(const void *a, const void *b)
-{
-	const float *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
-static double median(float *values, uint32_t n)
-{
-	qsort(values, n, sizeof(*values), by_value);
-	return n % 2 ? (double)values[n / 2] :
-	       ((double)values[n / 2 - 1] + (double)values[n / 2]) / 2;
-}
-
 /* Median and deviation of the ring's samples. */
 static void learn(const struct cusum *c, double *mean, double *sigma)
 {
-	float values[CUSUM_LEARN];
+	double values[CUSUM_LEARN];
 
-	memcpy(values, c->ring, c->n * sizeof(*values));
-	*mean = median(values, c->n);
 	for (uint32_t i = 0; i < c->n; i++)
-		values[i] = (float)fabs((double)c->ring[i] - *mean);
-	*sigma = fmax(CUSUM_SIGMA_MIN, MAD_TO_SIGMA * median(values, c->n));
+		values[i] = (double)c->ring[i];
+	*mean = stat_median(values, c->n);
+	*sigma = fmax(CUSUM_SIGMA_MIN, STAT_MAD_TO_SIGMA * stat_mad(values, c->n, *mean));
 }
 
 static void restart(struct cusum *c, double mean, double sigma)

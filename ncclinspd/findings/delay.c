@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tables/stat.h"
 #include "util/list.h"
 
 #define ROUNDS	10	/* rounds of the polish; it settles after two or three */
@@ -38,16 +39,6 @@ struct matrix {
 	double *scratch;
 };
 
-static int compare(double a, double b)
-{
-	return (a > b) - (a < b);
-}
-
-static int by_value(const void *a, const void *b)
-{
-	return compare(*(const double *)a, *(const double *)b);
-}
-
 static int by_place(const void *a, const void *b)
 {
 	const struct delay_link *x = a, *y = b;
@@ -67,13 +58,6 @@ static int by_column(const void *a, const void *b, void *cells)
 	if (x->links->to != y->links->to)
 		return x->links->to < y->links->to ? -1 : 1;
 	return (x > y) - (x < y);
-}
-
-/* The lower of two; sorts. */
-static double median(double *values, size_t n)
-{
-	qsort(values, n, sizeof(*values), by_value);
-	return values[(n - 1) / 2];
 }
 
 /* ---- making -------------------------------------------------------------- */
@@ -107,7 +91,7 @@ static void add_cell(struct matrix *m, const struct delay_link *links, size_t n)
 		m->scratch[i] = links[i].delay;
 	m->order[0][m->cells.n] = m->order[1][m->cells.n] = m->cells.n;
 	*list_must_add(&m->cells) = (struct cell){ .links = links, .nlinks = n,
-						   .delay = median(m->scratch, n) };
+						   .delay = stat_quantile(m->scratch, n, 0.5) };
 }
 
 static void make_cells(struct matrix *m, struct delay_link *links, size_t n)
@@ -151,7 +135,7 @@ static void make_rests(struct matrix *m)
 
 	for (size_t i = 0; i < m->cells.n; i++)
 		m->scratch[i] = m->cells.at[i].delay;
-	middle = median(m->scratch, m->cells.n);
+	middle = stat_quantile(m->scratch, m->cells.n, 0.5);
 	for (size_t i = 0; i < m->cells.n; i++)
 		m->cells.at[i].rest = log(m->cells.at[i].delay / middle);
 }
@@ -167,7 +151,7 @@ static double polish_line(struct matrix *m, int kind, struct line *line)
 		return 0;
 	for (uint32_t i = 0; i < line->n; i++)
 		m->scratch[i] = m->cells.at[m->order[kind][line->first + i]].rest;
-	common = median(m->scratch, line->n);
+	common = stat_quantile(m->scratch, line->n, 0.5);
 	for (uint32_t i = 0; i < line->n; i++)
 		m->cells.at[m->order[kind][line->first + i]].rest -= common;
 	line->effect += common;

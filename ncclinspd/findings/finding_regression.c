@@ -19,6 +19,7 @@
 #include "ncclinspd/findings/diagnose.h"
 #include "reader/base/accounts.h"
 #include "reader/base/pool.h"
+#include "tables/stat.h"
 #include "util/json.h"
 #include "util/phrase.h"
 #include "util/text.h"
@@ -48,7 +49,7 @@ struct series {
 	uint32_t slow_windows;
 	uint64_t since_ns;	/* start of the change behind the alarm */
 	uint32_t ops;		/* operations in this window */
-	float values[VALUES];	/* ns */
+	double values[VALUES];	/* ns */
 	struct cusum cusum;
 };
 
@@ -165,17 +166,10 @@ static void on_op(struct diagnose *dg, void *state, const struct op *op, uint64_
 		place = rg->chance % s->ops;
 	}
 	if (place < VALUES)
-		s->values[place] = (float)ns;
+		s->values[place] = (double)ns;
 }
 
 /* ---- windows ----------------------------------------------------------------- */
-
-static int by_value(const void *a, const void *b)
-{
-	const float *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
 
 static void keep(struct regressions *rg, const struct series *s)
 {
@@ -204,8 +198,8 @@ static void close_window(struct regressions *rg, struct series *s, double h, uin
 	s->ops = 0;
 	if (n < LEAST_VALUES)
 		return;
-	qsort(s->values, n, sizeof(*s->values), by_value);
-	alarm = cusum_add(&s->cusum, log((double)s->values[n / 4]), h);
+	stat_sort(s->values, n);
+	alarm = cusum_add(&s->cusum, log(s->values[n / 4]), h);
 	if (!learned && s->cusum.sigma > 0)
 		keep(rg, s);
 	s->slow_windows = alarm > 0 ? s->slow_windows + 1 : 0;

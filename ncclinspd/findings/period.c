@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include "tables/stat.h"
 #include "util/list.h"
 
 #define HOPS		4	/* to the next few of its kind */
@@ -187,26 +188,19 @@ static uint32_t find_anchor(const struct period *p)
 	return anchor;
 }
 
-static int by_value(const void *one, const void *two)
-{
-	uint32_t a = *(const uint32_t *)one, b = *(const uint32_t *)two;
-
-	return a < b ? -1 : a > b;
-}
-
 static bool measure(struct period *p)
 {
 	uint32_t end = held(p);
-	LIST(uint32_t) us;
+	LIST(double) us;
 
 	if (list_init(&us, end / p->lag) < 0)
 		return false;
 	for (uint32_t i = find_anchor(p); i + p->lag < end; i += p->lag)
 		*list_must_add(&us) = p->ring[place(p, i)].us -
 				      p->ring[place(p, i + p->lag)].us;
-	qsort(us.at, us.n, sizeof(*us.at), by_value);
-	p->median_ns = us.at[us.n / 2] * UINT64_C(1000);
-	p->p95_ns = us.at[us.n - 1 - us.n / 20] * UINT64_C(1000);
+	stat_sort(us.at, us.n);
+	p->median_ns = (uint64_t)us.at[us.n / 2] * 1000;
+	p->p95_ns = (uint64_t)us.at[us.n - 1 - us.n / 20] * 1000;
 	list_deinit(&us);
 	return true;
 }

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tables/stat.h"
+
 #define STRIDE_MOST	64	/* other operations between two of a kind */
 #define PAUSE		4	/* times the usual: something else happened in between */
 #define SMOOTH		0.125
@@ -98,19 +100,6 @@ void kernelcost_op(struct kernelcost *k, const struct op *op)
 
 /* ---- the estimate ------------------------------------------------------------------ */
 
-static int values_by_size(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double values_median(double *values, uint32_t n)
-{
-	qsort(values, n, sizeof(*values), values_by_size);
-	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 /* The error of a median, from the median of the distances to it. */
 void kernelcost_estimate(const struct kernelcost *k, struct kernelcost_estimate *out)
 {
@@ -121,10 +110,8 @@ void kernelcost_estimate(const struct kernelcost *k, struct kernelcost_estimate 
 	if (!out->known)
 		return;
 	memcpy(values, k->slower, n * sizeof(values[0]));
-	out->slower = values_median(values, n);
-	for (uint32_t i = 0; i < n; i++)
-		values[i] = fabs(values[i] - out->slower);
-	out->error = 1.858 * values_median(values, n) / sqrt(n);
+	out->slower = stat_median(values, n);
+	out->error = 1.858 * stat_mad(values, n, out->slower) / sqrt(n);
 }
 
 uint32_t kernelcost_step(uint32_t used_ns, double cost_ns, double error_ns)

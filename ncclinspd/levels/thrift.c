@@ -5,28 +5,13 @@
  */
 #include "ncclinspd/levels/thrift.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "tables/stat.h"
 
 void thrift_init(struct thrift *t)
 {
 	*t = (struct thrift){ .cap = WISH_KEEP, .wait_ns = THRIFT_LEAST_NS };
-}
-
-static int shares_by_size(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double shares_median(const struct thrift *t)
-{
-	double sorted[THRIFT_LOOKS];
-
-	memcpy(sorted, t->share, sizeof(sorted));
-	qsort(sorted, THRIFT_LOOKS, sizeof(sorted[0]), shares_by_size);
-	return sorted[THRIFT_LOOKS / 2];
 }
 
 static void thrift_step(struct thrift *t, uint32_t cap, uint64_t now_ns)
@@ -66,7 +51,7 @@ static bool level_is_above_cap(const struct thrift *t, uint32_t level)
 
 bool thrift_look(struct thrift *t, const struct thrift_look *look, uint64_t now_ns)
 {
-	double share;
+	double share, sorted[THRIFT_LOOKS];
 
 	if (look->budget <= 0 || look->share < 0 || look->held ||
 	    level_is_above_cap(t, look->level)) {
@@ -76,7 +61,8 @@ bool thrift_look(struct thrift *t, const struct thrift_look *look, uint64_t now_
 	t->share[t->looks++ % THRIFT_LOOKS] = look->share;
 	if (t->looks < THRIFT_LOOKS)
 		return false;
-	share = shares_median(t);
+	memcpy(sorted, t->share, sizeof(sorted));
+	share = stat_median(sorted, THRIFT_LOOKS);
 	if (share > look->budget &&
 	    (look->level == NCI_LEVEL_NET || look->level == NCI_LEVEL_KERNEL)) {
 		thrift_lower(t, look->level, share, now_ns);

@@ -12,6 +12,7 @@
 
 #include "ncclinspd/metrics/metrics_impl.h"
 #include "reader/time/timeline.h"
+#include "tables/stat.h"
 #include "util/list.h"
 
 #define LATELY_NS	(UINT64_C(60) * 1000000000)
@@ -251,16 +252,9 @@ static void put_labels(const struct metrics *m, struct exposition *e,
 
 /* ---- values ---------------------------------------------------------------------------- */
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* NaN: there was none for a minute. */
-static double median(const struct metrics *m, const struct metrics_row *row, int which,
-		     uint64_t now_ns)
+static double row_median(const struct metrics *m, const struct metrics_row *row, int which,
+			 uint64_t now_ns)
 {
 	const struct metrics_lately *lately = pool_at(&m->lately, row->lately);
 	double rate[METRICS_LATELY];
@@ -269,10 +263,7 @@ static double median(const struct metrics *m, const struct metrics_row *row, int
 	for (uint32_t i = 0; i < all && i < METRICS_LATELY; i++)
 		if (lately->of[which].at_ns[i] + LATELY_NS > now_ns)
 			*array_must_add(rate, &n) = lately->of[which].rate[i];
-	if (!n)
-		return NAN;
-	qsort(rate, n, sizeof(rate[0]), compare);
-	return n % 2 ? rate[n / 2] : (rate[n / 2 - 1] + rate[n / 2]) / 2;
+	return n ? stat_median(rate, n) : NAN;
 }
 
 static void put_histogram(struct exposition *e, const struct metrics_row *row)
@@ -296,7 +287,7 @@ static double value_of(const struct metrics *m, const struct metrics_row *row, i
 		       uint64_t now_ns)
 {
 	if (row->labels.kind == METRICS_TIME)
-		return median(m, row, value == TIME_WAITFREE, now_ns);
+		return row_median(m, row, value == TIME_WAITFREE, now_ns);
 	return row->v[value];
 }
 

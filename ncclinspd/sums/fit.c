@@ -8,9 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tables/stat.h"
 #include "util/list.h"
-
-#define PAIRS	(FIT_SIZES * (FIT_SIZES - 1) / 2)
 
 static double run(const struct fit_size *from, const struct fit_size *to)
 {
@@ -140,33 +139,15 @@ static bool by_least_squares(const struct fit *fit, struct fit_line *line)
 	return square > 0;
 }
 
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *v, uint32_t n)
-{
-	qsort(v, n, sizeof(*v), ascending);
-	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
-}
-
 static bool by_theil_sen(const struct fit *fit, struct fit_line *line)
 {
-	double v[PAIRS];
-	uint32_t n = 0;
+	double x[FIT_SIZES], y[FIT_SIZES], scratch[STAT_PAIRS(FIT_SIZES)];
 
-	for (uint32_t i = 0; i < fit->sizes; i++)
-		for (uint32_t k = i + 1; k < fit->sizes; k++)
-			*array_must_add(v, &n) = rise(&fit->size[i], &fit->size[k]) /
-						 run(&fit->size[i], &fit->size[k]);
-	line->ns_per_byte = median(v, n);
-	for (uint32_t i = 0; i < fit->sizes; i++)
-		v[i] = (double)fit->size[i].least_ns -
-		       line->ns_per_byte * (double)fit->size[i].bytes;
-	line->latency_ns = median(v, fit->sizes);
+	for (uint32_t i = 0; i < fit->sizes; i++) {
+		x[i] = (double)fit->size[i].bytes;
+		y[i] = (double)fit->size[i].least_ns;
+	}
+	stat_theil_sen(x, y, fit->sizes, scratch, &line->ns_per_byte, &line->latency_ns);
 	return true;
 }
 
