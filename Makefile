@@ -112,7 +112,7 @@ READER_LINE := $(call archives,$(ROOMS_OF_READER)) $(B)/obj/shmring/consumer.o $
 DAEMON_LINE := $(call archives,$(ROOMS_OF_DAEMON)) $(READER_LINE)
 RECORD_OBJS := $(call objs,record)
 # A segment's operations are summed up as the daemon does it.
-CLI_LINE    := $(call archives,$(ROOMS_OF_CLI) ncclinspd/sums) $(READER_LINE)
+CLI_LINE    := $(call archives,$(ROOMS_OF_CLI) ncclinspd/sums tables) $(READER_LINE)
 SIM_MAINS   := $(B)/obj/tests/sim/nccl_sim.o $(B)/obj/tests/sim/nccl_replay.o
 SIM_OBJS    := $(filter-out $(SIM_MAINS),$(call objs,tests/sim)) \
 	       $(B)/obj/plugin/adapt.o $(B)/obj/record/shape.o

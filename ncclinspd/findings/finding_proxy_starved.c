@@ -20,7 +20,7 @@
 #include "ncclinspd/findings/cpuwait.h"
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/findings/proxy_starved_text.h"
-#include "reader/base/pool.h"
+#include "tables/keyed.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define SLICE_NS	(20 * SECOND_NS)	/* this slice and the one before count */
@@ -40,8 +40,8 @@ static const double begin_share = 0.02, go_on_share = 0.01;
 static const double begin_wait = 0.1, go_on_wait = 0.05;
 
 struct process_sums {
-	struct pool_link link;	/* all, least recently used first */
-	uint64_t process_id;
+	struct keyed_head head;
+	uint64_t process_id;	/* the key */
 	uint64_t since_ns;	/* start of the first that was too late, and still counts */
 	uint64_t back_ns;	/* the end of its last absence */
 	struct starved_owner newest;	/* owner of the newest operation, late or not */
@@ -49,49 +49,7 @@ struct process_sums {
 	struct starved_slice slice[2];
 };
 
-struct starved {
-	struct pool pool;
-	struct index index;	/* key: process_id */
-	struct pool_list lru;
-};
-
 /* ---- counting --------------------------------------------------------------- */
-
-static struct process_sums *find(const struct starved *st, uint64_t process_id)
-{
-	uint32_t item = index_find(&st->index, process_id);
-
-	return item == POOL_NONE ? NULL : pool_at(&st->pool, item);
-}
-
-static void drop(struct starved *st, uint32_t item)
-{
-	const struct process_sums *p = pool_at(&st->pool, item);
-
-	index_remove(&st->index, p->process_id);
-	pool_list_remove(&st->pool, &st->lru, item);
-	pool_put(&st->pool, item);
-}
-
-static struct process_sums *find_or_make(struct starved *st, uint64_t process_id)
-{
-	uint32_t item = index_find(&st->index, process_id);
-	struct process_sums *p;
-
-	if (item != POOL_NONE) {
-		pool_list_remove(&st->pool, &st->lru, item);
-		pool_list_append(&st->pool, &st->lru, item);
-		return pool_at(&st->pool, item);
-	}
-	if (st->pool.used == st->pool.capacity)
-		drop(st, st->lru.first);
-	item = pool_take(&st->pool);
-	p = pool_at(&st->pool, item);
-	p->process_id = process_id;
-	pool_list_append(&st->pool, &st->lru, item);
-	index_set(&st->index, process_id, item);
-	return p;
-}
 
 static struct starved_slice *current_slice(struct process_sums *p, uint64_t now_ns)
 {
@@ -136,11 +94,12 @@ static void on_op(struct diagnose *dg, void *state, const struct op *op, uint64_
 {
 	struct process_sums *p;
 	struct starved_slice *slice;
+	bool made;
 
 	(void)dg;
-	if (!counts(op))
+	p = counts(op) ? keyed_use(state, &op->process_id, 0, &made) : NULL;
+	if (!p)
 		return;
-	p = find_or_make(state, op->process_id);
 	slice = current_slice(p, now_ns);
 	slice->ops++;
 	p->newest = owner_of(op);
@@ -158,12 +117,11 @@ static void on_op(struct diagnose *dg, void *state, const struct op *op, uint64_
 
 static void on_forgotten(struct diagnose *dg, void *state, const struct process *process)
 {
-	struct starved *st = state;
-	uint32_t item = index_find(&st->index, process->id);
+	struct process_sums *p = keyed_find(state, &process->id);
 
 	(void)dg;
-	if (item != POOL_NONE)
-		drop(st, item);
+	if (p)
+		keyed_drop(state, p);
 }
 
 /* Both slices; `begin_ns` is when they began. */
@@ -211,7 +169,8 @@ static double cpu_share_of(const struct cpuwait *c, uint64_t now_ns, struct cpuw
 
 double proxy_starved_share(const struct diagnose *dg, uint64_t process_id, uint64_t now_ns)
 {
-	const struct process_sums *p = find(diagnose_state(dg, &finding_proxy_starved), process_id);
+	const struct process_sums *p = keyed_find(diagnose_state(dg, &finding_proxy_starved),
+						  &process_id);
 	struct starved_slice sum;
 
 	if (!p)
@@ -323,14 +282,14 @@ static enum starved_grade grade_of(const struct part *part, uint64_t now_ns)
 }
 
 /* True: there may be something to say. */
-static bool weigh(struct scene *s, const struct starved *st)
+static bool weigh(struct scene *s, const struct keyed *processes)
 {
 	bool any = false;
 
 	for (size_t i = 0; i < s->n; i++) {
 		struct part *part = &s->part[i];
 
-		part->sums = find(st, s->list[i]->id);
+		part->sums = keyed_find(processes, &s->list[i]->id);
 		if (!part->sums)
 			continue;
 		part->sum = add_up(part->sums, s->now_ns);
@@ -399,25 +358,24 @@ static void look(struct diagnose *dg, void *state, uint64_t now_ns)
 
 static int init(struct diagnose *dg, void *state)
 {
-	struct starved *st = state;
-	int r = pool_init(&st->pool, PROCESSES, sizeof(struct process_sums));
+	const struct keyed_config config = {
+		.capacity = PROCESSES,
+		.item_bytes = sizeof(struct process_sums),
+		.key_bytes = sizeof(uint64_t),
+	};
 
 	(void)dg;
-	pool_list_init(&st->lru, 0);
-	return r ? r : index_init(&st->index, PROCESSES, 0);
+	return keyed_init(state, &config);
 }
 
 static void deinit(void *state)
 {
-	struct starved *st = state;
-
-	index_deinit(&st->index);
-	pool_deinit(&st->pool);
+	keyed_deinit(state);
 }
 
 const struct detector finding_proxy_starved = {
 	.name = "proxy_starved",
-	.state_bytes = sizeof(struct starved),
+	.state_bytes = sizeof(struct keyed),
 	.hold_ns = HOLD_NS,
 	.init = init,
 	.deinit = deinit,

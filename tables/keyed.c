@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A pool of items, an index from the hash of a key to one, and a list in the order of use:
+ * what every stage needs that remembers something of everything that comes.
+ */
+#include "tables/keyed.h"
+
+#include <string.h>
+
+#define PROBES	8	/* items whose keys may meet in one hash; more are refused */
+
+static void *head_key(const struct keyed_head *head)
+{
+	return (void *)(head + 1);
+}
+
+static bool has_key(const struct keyed *t, uint32_t number, const void *key)
+{
+	return !memcmp(head_key(keyed_at(t, number)), key, t->config.key_bytes);
+}
+
+int keyed_init(struct keyed *t, const struct keyed_config *config)
+{
+	int r;
+
+	*t = (struct keyed){ .config = *config };
+	pool_list_init(&t->order, offsetof(struct keyed_head, link));
+	r = pool_init(&t->pool, config->capacity, config->item_bytes);
+	return r ? r : index_init(&t->index, config->capacity, config->seed);
+}
+
+void keyed_deinit(struct keyed *t)
+{
+	index_deinit(&t->index);
+	pool_deinit(&t->pool);
+}
+
+size_t keyed_bytes(const struct keyed *t)
+{
+	return pool_bytes(&t->pool) + index_bytes(&t->index);
+}
+
+/* Keys of one hash stand side by side.  POOL_NONE: *place is the one behind them. */
+static uint32_t item_find(const struct keyed *t, const void *key, uint64_t *place)
+{
+	uint32_t number;
+
+	*place = index_hash(t->config.seed, key, t->config.key_bytes);
+	for (int probe = 0; probe < PROBES; probe++, ++*place) {
+		number = index_find(&t->index, *place);
+		if (number == POOL_NONE || has_key(t, number, key))
+			return number;
+	}
+	return POOL_NONE;
+}
+
+/* Items behind one that went move up: two hashes of 64 bits never stand so near each other. */
+static void hole_close(struct keyed *t, uint64_t hole)
+{
+	struct keyed_head *head;
+	uint32_t number;
+
+	for (uint64_t at = hole + 1; (number = index_find(&t->index, at)) != POOL_NONE; at++) {
+		head = keyed_at(t, number);
+		index_remove(&t->index, at);
+		index_set(&t->index, hole, number);
+		head->place = hole;
+		hole = at;
+	}
+}
+
+void *keyed_find(const struct keyed *t, const void *key)
+{
+	uint64_t place;
+	uint32_t number = item_find(t, key, &place);
+
+	return number == POOL_NONE ? NULL : keyed_at(t, number);
+}
+
+void keyed_touch(struct keyed *t, void *item)
+{
+	uint32_t number = keyed_number(item);
+
+	if (number == t->order.last)
+		return;
+	pool_list_remove(&t->pool, &t->order, number);
+	pool_list_append(&t->pool, &t->order, number);
+}
+
+void keyed_drop(struct keyed *t, void *item)
+{
+	const struct keyed_head *head = item;
+
+	if (t->config.gone)
+		t->config.gone(item, t->config.arg);
+	index_remove(&t->index, head->place);
+	hole_close(t, head->place);
+	pool_list_remove(&t->pool, &t->order, head->number);
+	--*accounts_count(&t->tally, head->account);
+	pool_put(&t->pool, head->number);
+}
+
+/* Among equals it is the account of the new one, if it has any, that gives up one. */
+static void *item_first_to_go(struct keyed *t, uid_t account)
+{
+	struct keyed_head *head = keyed_next(t, NULL);
+	uint32_t *own = accounts_count(&t->tally, account);
+	uid_t most;
+
+	if (t->config.when_full != KEYED_SHARES)
+		return head;
+	most = accounts_most(&t->tally);
+	if (*own == *accounts_count(&t->tally, most))
+		most = account;
+	while (!accounts_are_same(head->account, most))
+		head = keyed_next(t, head);
+	return head;
+}
+
+static bool make_room(struct keyed *t, uid_t account)
+{
+	if (keyed_count(t) < t->config.capacity)
+		return true;
+	if (t->config.when_full == KEYED_REFUSE)
+		return false;
+	keyed_drop(t, item_first_to_go(t, account));
+	t->evicted++;
+	return true;
+}
+
+/* Places are looked for when there is room: the item that went may have been a neighbour. */
+static void *item_make(struct keyed *t, const void *key, uid_t account)
+{
+	struct keyed_head *head;
+	uint64_t place;
+	uint32_t number;
+
+	if (!make_room(t, account))
+		return NULL;
+	item_find(t, key, &place);
+	number = index_find(&t->index, place) == POOL_NONE ? pool_take(&t->pool) : POOL_NONE;
+	if (number == POOL_NONE)
+		return NULL;		/* more than PROBES */
+	if (!index_set(&t->index, place, number)) {
+		pool_put(&t->pool, number);
+		return NULL;		/* no memory */
+	}
+	head = keyed_at(t, number);
+	head->place = place;
+	head->number = number;
+	head->account = account;
+	memcpy(head_key(head), key, t->config.key_bytes);
+	pool_list_append(&t->pool, &t->order, number);
+	++*accounts_count(&t->tally, account);
+	return head;
+}
+
+/* The item that was used last is most often used next. */
+void *keyed_use(struct keyed *t, const void *key, uid_t account, bool *made)
+{
+	uint32_t number = t->order.last;
+	uint64_t place;
+
+	*made = false;
+	if (number != POOL_NONE && has_key(t, number, key))
+		return keyed_at(t, number);
+	number = item_find(t, key, &place);
+	*made = number == POOL_NONE;
+	if (*made)
+		return item_make(t, key, account);
+	keyed_touch(t, keyed_at(t, number));
+	return keyed_at(t, number);
+}

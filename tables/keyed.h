@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TABLES_KEYED_H
+#define TABLES_KEYED_H
+
+/*
+ * Items that are found by a key, in memory whose bound is given at start.  When all are taken,
+ * a new one is refused, or the one that was not used for longest makes room: with shares, of
+ * the account that has most, and of its own if no other has more, so that nobody pushes out
+ * what others have by having more and more.
+ *
+ *     struct link {
+ *             struct keyed_head head;
+ *             struct link_key key;    a whole number of 64-bit words without padding: it is
+ *             ...                     compared and hashed as bytes
+ *     };
+ *
+ * An item stays where it is until it makes room or is dropped.  Its number is another name for
+ * it, to be kept where a pointer is too long, and may be another item's later.
+ */
+
+#include "reader/base/accounts.h"
+#include "reader/base/pool.h"
+
+enum keyed_when_full {
+	KEYED_OLDEST,	/* the one that was not used for longest makes room */
+	KEYED_SHARES,	/* the same, of the account that has most */
+	KEYED_REFUSE,
+};
+
+struct keyed_config {
+	uint32_t capacity;
+	size_t item_bytes, key_bytes;
+	uint64_t seed;		/* keys come from jobs: see struct index */
+	enum keyed_when_full when_full;
+	/* NULL, or: it is about to make room or to be dropped; the table must not change. */
+	void (*gone)(void *item, void *arg);
+	void *arg;
+};
+
+/* The beginning of each item; the table's own. */
+struct keyed_head {
+	struct pool_link link;
+	uint64_t place;		/* its key in the index */
+	uint32_t number;
+	uid_t account;
+};
+
+struct keyed {
+	struct keyed_config config;
+	struct pool pool;
+	struct index index;		/* hash of a key -> item */
+	struct pool_list order;		/* all, least recently used first */
+	struct accounts_tally tally;	/* items by account */
+	uint64_t evicted;		/* items that made room */
+};
+
+/* 0 or -ENOMEM.  A zeroed one may be deinitialised; items are not told that they go. */
+int keyed_init(struct keyed *t, const struct keyed_config *config);
+void keyed_deinit(struct keyed *t);
+size_t keyed_bytes(const struct keyed *t);	/* when it is full */
+
+/* The item of that key as it stands, or NULL. */
+void *keyed_find(const struct keyed *t, const void *key);
+
+/*
+ * The same, from now on the one used last.  If there is none it is made: *made is true, and
+ * it is zeroed but for its key.  NULL: refused, or no memory.  `account` is a new one's.
+ */
+void *keyed_use(struct keyed *t, const void *key, uid_t account, bool *made);
+void keyed_touch(struct keyed *t, void *item);
+void keyed_drop(struct keyed *t, void *item);
+
+/* The item used after this one; NULL: the one not used for longest, and the end. */
+static inline void *keyed_next(const struct keyed *t, const void *item)
+{
+	uint32_t next = item ? ((const struct keyed_head *)item)->link.next : t->order.first;
+
+	return next == POOL_NONE ? NULL : pool_at(&t->pool, next);
+}
+
+static inline uint32_t keyed_number(const void *item)
+{
+	return ((const struct keyed_head *)item)->number;
+}
+
+static inline void *keyed_at(const struct keyed *t, uint32_t number)
+{
+	return pool_at(&t->pool, number);
+}
+
+static inline uint32_t keyed_count(const struct keyed *t)
+{
+	return t->pool.used;
+}
+
+#endif
