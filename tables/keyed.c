@@ -9,14 +9,20 @@
 
 #define PROBES	8	/* items whose keys may meet in one hash; more are refused */
 
-static void *head_key(const struct keyed_head *head)
+static uint64_t *head_key(const struct keyed_head *head)
 {
-	return (void *)(head + 1);
+	return (uint64_t *)(head + 1);
 }
 
-static bool has_key(const struct keyed *t, uint32_t number, const void *key)
+/* Keys are a few words, and most differ in the first ones: a call would cost more. */
+static bool has_key(const struct keyed *t, const struct keyed_head *head, const uint64_t *key)
 {
-	return !memcmp(head_key(keyed_at(t, number)), key, t->config.key_bytes);
+	const uint64_t *own = head_key(head);
+
+	for (size_t i = 0; i < t->config.key_bytes / sizeof(*key); i++)
+		if (own[i] != key[i])
+			return false;
+	return true;
 }
 
 int keyed_init(struct keyed *t, const struct keyed_config *config)
@@ -40,18 +46,18 @@ size_t keyed_bytes(const struct keyed *t)
 	return pool_bytes(&t->pool) + index_bytes(&t->index);
 }
 
-/* Keys of one hash stand side by side.  POOL_NONE: *place is the one behind them. */
-static uint32_t item_find(const struct keyed *t, const void *key, uint64_t *place)
+/* Keys of one hash stand side by side.  NULL: *place is the one behind them. */
+static struct keyed_head *item_find(const struct keyed *t, const void *key, uint64_t *place)
 {
-	uint32_t number;
-
 	*place = index_hash(t->config.seed, key, t->config.key_bytes);
 	for (int probe = 0; probe < PROBES; probe++, ++*place) {
-		number = index_find(&t->index, *place);
-		if (number == POOL_NONE || has_key(t, number, key))
-			return number;
+		uint32_t number = index_find(&t->index, *place);
+		struct keyed_head *head = number == POOL_NONE ? NULL : keyed_at(t, number);
+
+		if (!head || has_key(t, head, key))
+			return head;
 	}
-	return POOL_NONE;
+	return NULL;
 }
 
 /* Items behind one that went move up: two hashes of 64 bits never stand so near each other. */
@@ -72,9 +78,8 @@ static void hole_close(struct keyed *t, uint64_t hole)
 void *keyed_find(const struct keyed *t, const void *key)
 {
 	uint64_t place;
-	uint32_t number = item_find(t, key, &place);
 
-	return number == POOL_NONE ? NULL : keyed_at(t, number);
+	return item_find(t, key, &place);
 }
 
 void keyed_touch(struct keyed *t, void *item)
@@ -117,30 +122,36 @@ static void *item_first_to_go(struct keyed *t, uid_t account)
 	return head;
 }
 
-static bool make_room(struct keyed *t, uid_t account)
+/* False: refused.  An item that goes may move those behind it, and *place with them. */
+static bool make_room(struct keyed *t, const void *key, uid_t account, uint64_t *place)
 {
+	struct keyed_head *head;
+	bool near;
+
 	if (keyed_count(t) < t->config.capacity)
 		return true;
 	if (t->config.when_full == KEYED_REFUSE)
 		return false;
-	keyed_drop(t, item_first_to_go(t, account));
+	head = item_first_to_go(t, account);
+	near = *place - head->place <= PROBES;
+	keyed_drop(t, head);
 	t->evicted++;
+	if (near)
+		item_find(t, key, place);
 	return true;
 }
 
-/* Places are looked for when there is room: the item that went may have been a neighbour. */
-static void *item_make(struct keyed *t, const void *key, uid_t account)
+static __attribute__((noinline))
+void *item_make(struct keyed *t, const void *key, uint64_t place, uid_t account)
 {
 	struct keyed_head *head;
-	uint64_t place;
 	uint32_t number;
 
-	if (!make_room(t, account))
+	if (!make_room(t, key, account, &place))
 		return NULL;
-	item_find(t, key, &place);
-	number = index_find(&t->index, place) == POOL_NONE ? pool_take(&t->pool) : POOL_NONE;
-	if (number == POOL_NONE)
-		return NULL;		/* more than PROBES */
+	if (index_find(&t->index, place) != POOL_NONE)
+		return NULL;		/* more than PROBES of one hash */
+	number = pool_take(&t->pool);
 	if (!index_set(&t->index, place, number)) {
 		pool_put(&t->pool, number);
 		return NULL;		/* no memory */
@@ -158,16 +169,16 @@ static void *item_make(struct keyed *t, const void *key, uid_t account)
 /* The item that was used last is most often used next. */
 void *keyed_use(struct keyed *t, const void *key, uid_t account, bool *made)
 {
-	uint32_t number = t->order.last;
+	struct keyed_head *head = t->order.count ? keyed_at(t, t->order.last) : NULL;
 	uint64_t place;
 
 	*made = false;
-	if (number != POOL_NONE && has_key(t, number, key))
-		return keyed_at(t, number);
-	number = item_find(t, key, &place);
-	*made = number == POOL_NONE;
-	if (*made)
-		return item_make(t, key, account);
-	keyed_touch(t, keyed_at(t, number));
-	return keyed_at(t, number);
+	if (head && has_key(t, head, key))
+		return head;
+	head = item_find(t, key, &place);
+	*made = !head;
+	if (!head)
+		return item_make(t, key, place, account);
+	keyed_touch(t, head);
+	return head;
 }

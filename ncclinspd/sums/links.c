@@ -10,28 +10,28 @@
 #include "ncclinspd/sums/links_impl.h"
 
 #define LINKS		4096
-#define PROBES		8	/* links whose keys may meet in one hash */
 #define TICKS_SLOP	(UINT64_C(1) << NCI_SPAN_SHIFT)	/* ticks that a coarse span leaves out */
 
 /* ---- making -------------------------------------------------------------- */
 
 int links_new(struct links **lp, const struct links_limits *limits, uint64_t now_ns)
 {
-	uint32_t n = limits && limits->links ? limits->links : LINKS;
+	const struct keyed_config config = {
+		.capacity = limits && limits->links ? limits->links : LINKS,
+		.item_bytes = sizeof(struct link),
+		.key_bytes = sizeof(struct link_key),
+		.seed = limits ? limits->seed : 0,
+	};
 	struct links *l = calloc(1, sizeof(*l));
 
 	if (!l)
 		return -ENOMEM;
-	l->seed = limits ? limits->seed : 0;
-	if (list_init(&l->held, LINKS_HELD) < 0 || pool_init(&l->pool, n, sizeof(struct link)) ||
-	    index_init(&l->index, n, l->seed)) {
+	if (list_init(&l->held, LINKS_HELD) < 0 || keyed_init(&l->table, &config)) {
 		links_free(l);
 		return -ENOMEM;
 	}
-	pool_list_init(&l->lru, offsetof(struct link, link));
 	l->started_ns = now_ns;
-	l->stats.bytes = pool_bytes(&l->pool) + index_bytes(&l->index) +
-			 LINKS_HELD * sizeof(*l->held.at);
+	l->stats.bytes = keyed_bytes(&l->table) + LINKS_HELD * sizeof(*l->held.at);
 	*lp = l;
 	return 0;
 }
@@ -40,21 +40,12 @@ void links_free(struct links *l)
 {
 	if (!l)
 		return;
-	index_deinit(&l->index);
-	pool_deinit(&l->pool);
+	keyed_deinit(&l->table);
 	list_deinit(&l->held);
 	free(l);
 }
 
 /* ---- adding -------------------------------------------------------------- */
-
-static void evict(struct links *l, uint32_t item)
-{
-	index_remove(&l->index, links_at(l, item)->place);
-	pool_list_remove(&l->pool, &l->lru, item);
-	pool_put(&l->pool, item);
-	l->stats.evicted++;
-}
 
 static int32_t known(int32_t value)
 {
@@ -88,45 +79,6 @@ static void set_who(struct links_who *who, const struct transfers *t)
 	}
 	if (comm && who->rank == UNKNOWN_I32)
 		who->rank = comm->rank;
-}
-
-static struct link *new_link(struct links *l, const struct links_entry *e, uint64_t place)
-{
-	struct link *link;
-	uint32_t item;
-
-	if (l->pool.used == l->pool.capacity)
-		evict(l, l->lru.first);
-	item = pool_take(&l->pool);
-	link = links_at(l, item);
-	link->key = e->key;
-	link->place = place;
-	link->first_ns = e->now_ns;
-	link->who = e->who;
-	pool_list_append(&l->pool, &l->lru, item);
-	index_set(&l->index, place, item);
-	l->stats.links = l->pool.used;
-	return link;
-}
-
-/* Two keys of one hash stand side by side; past PROBES the last one makes room. */
-static struct link *find_link(struct links *l, const struct links_entry *e)
-{
-	uint64_t place = index_hash(l->seed, &e->key, sizeof(e->key));
-	uint32_t item = POOL_NONE;
-
-	for (int probe = 0; probe < PROBES; probe++, place++) {
-		item = index_find(&l->index, place);
-		if (item == POOL_NONE)
-			return new_link(l, e, place);
-		if (memcmp(&links_at(l, item)->key, &e->key, sizeof(e->key)))
-			continue;
-		pool_list_remove(&l->pool, &l->lru, item);
-		pool_list_append(&l->pool, &l->lru, item);
-		return links_at(l, item);
-	}
-	evict(l, item);
-	return new_link(l, e, place - 1);
 }
 
 static uint64_t to_ns(const struct process *p, uint64_t ticks)
@@ -220,8 +172,16 @@ static struct links_sums *current_slice(struct link *link, uint64_t now_ns)
 
 static void take_in(struct links *l, const struct links_entry *e)
 {
-	struct link *link = find_link(l, e);
+	bool made;
+	struct link *link = keyed_use(&l->table, &e->key, 0, &made);
 
+	if (!link)
+		return;
+	if (made) {
+		link->first_ns = e->now_ns;
+		l->stats.links = keyed_count(&l->table);
+		l->stats.evicted = l->table.evicted;
+	}
 	if (!link->who.has_comm_id)
 		link->who = e->who;
 	links_merge(&link->sums, &e->sums);
@@ -247,18 +207,15 @@ void links_add(struct links *l, const struct transfers *t, uint64_t now_ns)
 	bool times = t->sums && are_possible(t->sums);
 	struct links_entry *e = &l->last, *held;
 
-	*e = (struct links_entry){
-		.key = {
-			.issuer = t->issuer->id,
-			.executor = t->executor->id,
-			.comm_index = t->comm_index,
-			.peer = t->op->peer,
-			.channel = t->op->channel,
-			.send = t->op->form & NCI_FORM_SEND,
-		},
-		.now_ns = now_ns,
+	e->now_ns = now_ns;
+	e->key = (struct link_key){
+		.issuer = t->issuer->id,
+		.executor = t->executor->id,
+		.comm_index = t->comm_index,
+		.peer = t->op->peer,
+		.channel = t->op->channel,
+		.send = t->op->form & NCI_FORM_SEND,
 	};
-
 	set_who(&e->who, t);
 	make_sums(&e->sums, t, times);
 	l->stats.added++;

@@ -10,7 +10,7 @@
  */
 
 #include "ncclinspd/sums/links.h"
-#include "reader/base/pool.h"
+#include "tables/keyed.h"
 #include "util/list.h"
 
 #define LINKS_SLICES	4
@@ -33,9 +33,8 @@ struct slice {
 };
 
 struct link {
-	struct pool_link link;	/* all links, least recently used first */
+	struct keyed_head head;
 	struct link_key key;
-	uint64_t place;		/* its key in the index */
 	uint64_t first_ns;
 	struct links_who who;
 	struct links_sums sums;	/* totals since it was made */
@@ -54,12 +53,9 @@ struct links_entry {
 };
 
 struct links {
-	struct pool pool;
-	struct index index;	/* hash of a link_key -> link */
-	struct pool_list lru;
+	struct keyed table;	/* of struct link */
 	struct links_stats stats;
 	struct links_entry last;	/* entry of the last links_add() */
-	uint64_t seed;
 	uint64_t started_ns;
 	LIST(struct links_entry) held;	/* entries that wait, at most LINKS_HELD */
 	bool holding;
@@ -72,11 +68,6 @@ struct links {
  */
 void links_hold(struct links *l);
 void links_release(struct links *l);
-
-static inline struct link *links_at(const struct links *l, uint32_t item)
-{
-	return pool_at(&l->pool, item);
-}
 
 /* Add `from` to `to`: all but the fit, or all. */
 void links_add_up(struct links_sums *to, const struct links_sums *from);

@@ -100,7 +100,7 @@ static uint64_t comm_of(const struct links *l, const struct links_who *who)
 		who->uid,	/* nobody else's links are its own */
 	};
 
-	return index_hash(l->seed, key, sizeof(key));
+	return index_hash(l->table.config.seed, key, sizeof(key));
 }
 
 static int by_excess(const void *a, const void *b)
@@ -202,10 +202,7 @@ static bool find_candidates(struct work *w)
 	struct links_sums sums;
 
 	w->c.n = 0;
-	for (uint32_t item = l->lru.first; item != POOL_NONE;
-	     item = pool_list_next(&l->pool, &l->lru, item)) {
-		const struct link *link = links_at(l, item);
-
+	for (const struct link *link = NULL; (link = keyed_next(&l->table, link));) {
 		if (!go_on(w))
 			return false;
 		if (!w->query->all_users && link->who.uid != w->query->uid)
@@ -314,7 +311,7 @@ int links_visit(struct links *l, const struct links_query *query, uint64_t now_n
 	};
 	int sum = 0, r = 0;
 
-	if (list_init(&work.c, l->pool.used) < 0)
+	if (list_init(&work.c, keyed_count(&l->table)) < 0)
 		return -ENOMEM;
 	links_hold(l);
 	for (work.window = 0; work.window < LINKS_WINDOW_END && r >= 0; work.window++) {
