@@ -20,8 +20,6 @@
 
 #include "ncclinspd/sums/aggregate_impl.h"
 
-#define PROBES	8	/* cells whose keys may meet in one hash */
-
 static const struct aggregate_limits defaults = {
 	.cells = 4096,
 	.slices = 65536,
@@ -40,81 +38,6 @@ static const struct {
 	_Static_assert((n) <= AGGREGATE_MAX_SLICES, "more slices than places: " text);
 AGGREGATE_WINDOWS(X)
 #undef X
-
-/* ---- making -------------------------------------------------------------- */
-
-static int init_stores(struct aggregate *agg, const struct aggregate_limits *limits)
-{
-	int err = 0;
-
-	err = err ? err : pool_init(&agg->cells, limits->cells, sizeof(struct cell));
-	err = err ? err : pool_init(&agg->slices, limits->slices, sizeof(struct slice));
-	err = err ? err : pool_init(&agg->chunks, limits->chunks, sizeof(struct chunk));
-	err = err ? err : index_init(&agg->index, limits->cells, limits->seed);
-	err = err ? err : index_init(&agg->members, limits->cells, limits->seed);
-	err = err ? err : index_init(&agg->comms, limits->cells, limits->seed);
-	agg->stats.bytes = pool_bytes(&agg->cells) + pool_bytes(&agg->slices) +
-			   pool_bytes(&agg->chunks) + 3 * index_bytes(&agg->index) +
-			   AGGREGATE_HELD * sizeof(struct held) +
-			   AGGREGATE_TALLIES * sizeof(struct tally);
-	return err;
-}
-
-static void init_windows(struct aggregate *agg, uint64_t now_ns)
-{
-	for (int w = 0; w < AGGREGATE_SLIDING; w++) {
-		struct window *window = &agg->window[w];
-
-		window->slices = windows[w].slices;
-		window->slice_ns = windows[w].slice_ns;
-		window->period = now_ns / window->slice_ns;
-		for (uint32_t i = 0; i < window->slices; i++)
-			window->first[i] = POOL_NONE;
-	}
-}
-
-int aggregate_new(struct aggregate **aggp, const struct aggregate_limits *limits,
-		  uint64_t now_ns)
-{
-	struct aggregate *agg = calloc(1, sizeof(*agg));
-	struct aggregate_limits l = defaults;
-
-	if (!agg)
-		return -ENOMEM;
-	if (limits) {
-		l.cells = limits->cells ? limits->cells : l.cells;
-		l.slices = limits->slices ? limits->slices : l.slices;
-		l.chunks = limits->chunks ? limits->chunks : l.chunks;
-		l.seed = limits->seed;
-	}
-	agg->tallies = calloc(AGGREGATE_TALLIES, sizeof(*agg->tallies));
-	if (list_init(&agg->held, AGGREGATE_HELD) < 0 || !agg->tallies || init_stores(agg, &l)) {
-		aggregate_free(agg);
-		return -ENOMEM;
-	}
-	pool_list_init(&agg->lru, offsetof(struct cell, link));
-	init_windows(agg, now_ns);
-	agg->seed = l.seed;
-	agg->started_ns = now_ns;
-	agg->last = POOL_NONE;
-	*aggp = agg;
-	return 0;
-}
-
-void aggregate_free(struct aggregate *agg)
-{
-	if (!agg)
-		return;
-	index_deinit(&agg->comms);
-	index_deinit(&agg->members);
-	index_deinit(&agg->index);
-	pool_deinit(&agg->chunks);
-	pool_deinit(&agg->slices);
-	pool_deinit(&agg->cells);
-	free(agg->tallies);
-	list_deinit(&agg->held);
-	free(agg);
-}
 
 /* ---- windows ------------------------------------------------------------- */
 
@@ -152,9 +75,8 @@ void aggregate_advance(struct aggregate *agg, uint64_t now_ns)
 }
 
 /* The cell's slice of the window's current period; NULL: no room. */
-static struct slice *current_slice(struct aggregate *agg, uint32_t item, int w)
+static struct slice *current_slice(struct aggregate *agg, struct cell *cell, int w)
 {
-	struct cell *cell = aggregate_cell(agg, item);
 	struct window *window = &agg->window[w];
 	uint32_t *first = &window->first[window->period % window->slices];
 	struct slice *slice;
@@ -166,7 +88,7 @@ static struct slice *current_slice(struct aggregate *agg, uint32_t item, int w)
 	if (taken == POOL_NONE)
 		return NULL;
 	slice = aggregate_slice(agg, taken);
-	slice->cell = item;
+	slice->cell = keyed_number(cell);
 	slice->generation = cell->generation;
 	slice->next = *first;
 	*first = taken;
@@ -235,31 +157,14 @@ static uint64_t member_of(struct aggregate *agg, const struct op *op)
 	return op->process_id << 16 | (nth & 0xffff);
 }
 
-static void evict(struct aggregate *agg, uint32_t item)
+static void cell_gone(void *cell, void *agg)
 {
-	struct cell *cell = aggregate_cell(agg, item);
-
-	aggregate_free_chunks(agg, &cell->sums);
-	index_remove(&agg->index, cell->place);
-	pool_list_remove(&agg->cells, &agg->lru, item);
-	pool_put(&agg->cells, item);
-	agg->stats.evicted++;
-	if (agg->last == item)
-		agg->last = POOL_NONE;
+	aggregate_free_chunks(agg, &((struct cell *)cell)->sums);
 }
 
-static uint32_t new_cell(struct aggregate *agg, const struct cell_key *key, uint64_t place,
-			 const struct op *op, uint64_t now_ns)
+static void cell_begin(struct aggregate *agg, struct cell *cell, const struct op *op,
+		       uint64_t now_ns)
 {
-	struct cell *cell;
-	uint32_t item;
-
-	if (agg->cells.used == agg->cells.capacity)
-		evict(agg, agg->lru.first);
-	item = pool_take(&agg->cells);
-	cell = aggregate_cell(agg, item);
-	cell->key = *key;
-	cell->place = place;
 	cell->generation = ++agg->generations;
 	cell->uid = op->uid;
 	cell->has_comm_id = op->has_comm_id;
@@ -271,55 +176,8 @@ static uint32_t new_cell(struct aggregate *agg, const struct cell_key *key, uint
 	cell->first_ns = now_ns;
 	for (int w = 0; w < AGGREGATE_SLIDING; w++)
 		cell->period[w] = UINT64_MAX;
-	pool_list_append(&agg->cells, &agg->lru, item);
-	index_set(&agg->index, place, item);
-	return item;
-}
-
-/*
- * The cell of that key.  POOL_NONE: there is none, and *place is where it may go: it is
- * free or, past PROBES keys of one hash side by side, the last of them has to make room.
- */
-static uint32_t look_up(const struct aggregate *agg, const struct cell_key *key, uint64_t *place)
-{
-	*place = index_hash(agg->seed, key, sizeof(*key));
-	for (int probe = 1;; probe++, ++*place) {
-		uint32_t item = index_find(&agg->index, *place);
-
-		if (item == POOL_NONE ||
-		    !memcmp(&aggregate_cell(agg, item)->key, key, sizeof(*key)))
-			return item;
-		if (probe == PROBES)
-			return POOL_NONE;
-	}
-}
-
-static uint32_t find_cell(struct aggregate *agg, const struct cell_key *key,
-			  const struct op *op, uint64_t now_ns)
-{
-	uint64_t place;
-	uint32_t item = look_up(agg, key, &place), taken;
-
-	if (item != POOL_NONE)
-		return item;
-	taken = index_find(&agg->index, place);
-	if (taken != POOL_NONE)
-		evict(agg, taken);
-	return new_cell(agg, key, place, op, now_ns);
-}
-
-static uint32_t touch_cell(struct aggregate *agg, const struct cell_key *key,
-			   const struct op *op, uint64_t now_ns)
-{
-	uint32_t item = agg->last;
-
-	if (item != POOL_NONE && !memcmp(&aggregate_cell(agg, item)->key, key, sizeof(*key)))
-		return item;
-	item = find_cell(agg, key, op, now_ns);
-	pool_list_remove(&agg->cells, &agg->lru, item);
-	pool_list_append(&agg->cells, &agg->lru, item);
-	agg->last = item;
-	return item;
+	agg->stats.cells = keyed_count(&agg->cells);
+	agg->stats.evicted = agg->cells.evicted;
 }
 
 /* UNKNOWN_U64: nobody knows, or a batch's head tells it. */
@@ -334,18 +192,18 @@ bool aggregate_usual(const struct aggregate *agg, const struct op *op, uint64_t 
 		     struct aggregate_usual *out)
 {
 	const struct value_sums *past;
-	uint64_t taken = taken_ns(op), place;
+	uint64_t taken = taken_ns(op);
+	const struct cell *cell;
 	struct cell_key key;
-	uint32_t item;
 	double n;
 
 	if (taken == UNKNOWN_U64 || taken < least_ns)
 		return false;
 	make_key(&key, op);
-	item = look_up(agg, &key, &place);
-	if (item == POOL_NONE)
+	cell = keyed_find(&agg->cells, &key);
+	if (!cell)
 		return false;
-	past = &aggregate_cell(agg, item)->sums.value[op_is_fused(op) ? VALUE_BATCH : VALUE_EXEC];
+	past = &cell->sums.value[op_is_fused(op) ? VALUE_BATCH : VALUE_EXEC];
 	n = (double)past->n;
 	if (!past->n)
 		return false;
@@ -363,15 +221,20 @@ static void take_in(struct aggregate *agg, const struct op *op, uint64_t now_ns)
 {
 	struct cell_key key;
 	struct sample sample;
-	uint32_t item;
+	struct cell *cell;
+	bool made;
 
 	aggregate_advance(agg, now_ns);
 	make_key(&key, op);
 	aggregate_sample(&sample, op);
-	item = touch_cell(agg, &key, op, now_ns);
-	aggregate_add_sample(agg, &aggregate_cell(agg, item)->sums, &sample);
+	cell = keyed_use(&agg->cells, &key, 0, &made);
+	if (!cell)
+		return;
+	if (made)
+		cell_begin(agg, cell, op, now_ns);
+	aggregate_add_sample(agg, &cell->sums, &sample);
 	for (int w = 0; w < AGGREGATE_SLIDING; w++) {
-		struct slice *slice = current_slice(agg, item, w);
+		struct slice *slice = current_slice(agg, cell, w);
 
 		if (slice)
 			aggregate_add_sample(agg, &slice->sums, &sample);
@@ -379,30 +242,19 @@ static void take_in(struct aggregate *agg, const struct op *op, uint64_t now_ns)
 			agg->stats.unbinned++;
 	}
 	agg->stats.added++;
-	agg->stats.cells = agg->cells.used;
 }
 
-void aggregate_hold(struct aggregate *agg)
+static void take_held(const void *entry, void *agg)
 {
-	agg->holding = true;
-}
+	const struct held *held = entry;
 
-void aggregate_release(struct aggregate *agg)
-{
-	agg->holding = false;
-	agg->released++;
-	for (uint32_t i = 0; i < agg->held.n; i++)
-		take_in(agg, &agg->held.at[i].op, agg->held.at[i].now_ns);
-	agg->held.n = 0;
+	take_in(agg, &held->op, held->now_ns);
 }
 
 void aggregate_add(struct aggregate *agg, const struct op *op, uint64_t now_ns)
 {
-	struct held *held;
+	struct held *held = hold_place(&agg->hold);
 
-	if (agg->held.n == agg->held.room)
-		aggregate_release(agg);
-	held = agg->holding ? list_add(&agg->held) : NULL;
 	if (held)
 		*held = (struct held){ *op, now_ns };
 	else
@@ -412,4 +264,83 @@ void aggregate_add(struct aggregate *agg, const struct op *op, uint64_t now_ns)
 const struct aggregate_stats *aggregate_stats(const struct aggregate *agg)
 {
 	return &agg->stats;
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+static int init_stores(struct aggregate *agg, const struct aggregate_limits *limits)
+{
+	const struct keyed_config cells = {
+		.capacity = limits->cells,
+		.item_bytes = sizeof(struct cell),
+		.key_bytes = sizeof(struct cell_key),
+		.seed = limits->seed,
+		.gone = cell_gone,
+		.arg = agg,
+	};
+	int err = keyed_init(&agg->cells, &cells);
+
+	err = err ? err : pool_init(&agg->slices, limits->slices, sizeof(struct slice));
+	err = err ? err : pool_init(&agg->chunks, limits->chunks, sizeof(struct chunk));
+	err = err ? err : index_init(&agg->members, limits->cells, limits->seed);
+	err = err ? err : index_init(&agg->comms, limits->cells, limits->seed);
+	err = err ? err : hold_init(&agg->hold, AGGREGATE_HELD, sizeof(struct held), take_held,
+				    agg);
+	agg->stats.bytes = keyed_bytes(&agg->cells) + pool_bytes(&agg->slices) +
+			   pool_bytes(&agg->chunks) + 2 * index_bytes(&agg->members) +
+			   hold_bytes(&agg->hold) + AGGREGATE_TALLIES * sizeof(struct tally);
+	return err;
+}
+
+static void init_windows(struct aggregate *agg, uint64_t now_ns)
+{
+	for (int w = 0; w < AGGREGATE_SLIDING; w++) {
+		struct window *window = &agg->window[w];
+
+		window->slices = windows[w].slices;
+		window->slice_ns = windows[w].slice_ns;
+		window->period = now_ns / window->slice_ns;
+		for (uint32_t i = 0; i < window->slices; i++)
+			window->first[i] = POOL_NONE;
+	}
+}
+
+int aggregate_new(struct aggregate **aggp, const struct aggregate_limits *limits,
+		  uint64_t now_ns)
+{
+	struct aggregate *agg = calloc(1, sizeof(*agg));
+	struct aggregate_limits l = defaults;
+
+	if (!agg)
+		return -ENOMEM;
+	if (limits) {
+		l.cells = limits->cells ? limits->cells : l.cells;
+		l.slices = limits->slices ? limits->slices : l.slices;
+		l.chunks = limits->chunks ? limits->chunks : l.chunks;
+		l.seed = limits->seed;
+	}
+	agg->tallies = calloc(AGGREGATE_TALLIES, sizeof(*agg->tallies));
+	if (!agg->tallies || init_stores(agg, &l)) {
+		aggregate_free(agg);
+		return -ENOMEM;
+	}
+	init_windows(agg, now_ns);
+	agg->seed = l.seed;
+	agg->started_ns = now_ns;
+	*aggp = agg;
+	return 0;
+}
+
+void aggregate_free(struct aggregate *agg)
+{
+	if (!agg)
+		return;
+	index_deinit(&agg->comms);
+	index_deinit(&agg->members);
+	pool_deinit(&agg->chunks);
+	pool_deinit(&agg->slices);
+	keyed_deinit(&agg->cells);
+	free(agg->tallies);
+	hold_deinit(&agg->hold);
+	free(agg);
 }

@@ -11,6 +11,8 @@
 #include "ncclinspd/sums/aggregate.h"
 #include "reader/base/pool.h"
 #include "tables/histogram.h"
+#include "tables/hold.h"
+#include "tables/keyed.h"
 #include "util/list.h"
 
 /* Values measured of an operation; each has sums and a histogram. */
@@ -79,9 +81,8 @@ _Static_assert(sizeof(struct cell_key) == 72, "padding would be compared");
 #define AGGREGATE_SLIDING AGGREGATE_ALL	/* windows before it are made of slices */
 
 struct cell {
-	struct pool_link link;	/* all cells, least recently used first */
+	struct keyed_head head;
 	struct cell_key key;
-	uint64_t place;		/* its key in the index */
 	uint64_t generation;	/* slices of an evicted cell tell by it */
 	uid_t uid;
 	bool has_comm_id;
@@ -134,30 +135,19 @@ struct held {
 };
 
 struct aggregate {
-	struct pool cells, slices, chunks;
-	struct index index;		/* hash of a cell_key -> cell */
+	struct keyed cells;
+	struct pool slices, chunks;
 	struct index members;		/* process and communicator -> which GPU of the process */
 	struct index comms;		/* process and comm_id -> how many GPUs so far */
-	struct pool_list lru;
 	struct window window[AGGREGATE_SLIDING];
 	struct aggregate_stats stats;
 	uint64_t seed;
 	uint64_t generations;
 	uint64_t started_ns;
 	uint64_t boundary_ns;		/* when the next period of any window begins */
-	uint32_t last;			/* cell of the last operation: most often the next one's */
 	struct tally *tallies;		/* AGGREGATE_TALLIES of them, by process */
-	LIST(struct held) held;		/* operations that wait, at most AGGREGATE_HELD */
-	bool holding;
-	uint64_t released;		/* number of times the state has been let go */
+	struct hold hold;		/* of struct held */
 };
-
-/*
- * The state does not change from hold to release.  More operations than can wait release it
- * early: a reader in pieces looks at `released` whether it still holds.
- */
-void aggregate_hold(struct aggregate *agg);
-void aggregate_release(struct aggregate *agg);
 
 void aggregate_sample(struct sample *sample, const struct op *op);
 void aggregate_add_sample(struct aggregate *agg, struct sums *sums,
@@ -186,7 +176,7 @@ void aggregate_tally(const struct aggregate *agg, uint64_t process_id,
 
 static inline struct cell *aggregate_cell(const struct aggregate *agg, uint32_t item)
 {
-	return pool_at(&agg->cells, item);
+	return keyed_at(&agg->cells, item);
 }
 
 static inline struct slice *aggregate_slice(const struct aggregate *agg, uint32_t item)

@@ -44,6 +44,7 @@ struct part {
 };
 
 struct row {
+	struct keyed_head head;
 	struct row_key key;
 	uint32_t first;		/* part, or POOL_NONE */
 	uint64_t inside_ns, bytes;
@@ -55,50 +56,51 @@ struct row {
 /* A row's place in the answer. */
 struct place {
 	uint64_t inside_ns, bytes;
-	uint32_t row;
+	const struct row *row;
 };
 
 struct work {
 	const struct aggregate_query *query;
 	enum aggregate_window window;
 	uint64_t now_ns;
-	uint32_t steps;		/* steps since the caller's last turn */
-	uint64_t released;	/* the aggregate's when this began */
+	struct hold_reader *reader;
 	LIST(struct part) parts;
-	LIST(struct row) rows;
 	LIST(struct place) order;
-	struct index index;	/* hash of a row_key -> row */
+	struct keyed rows;
 	struct index seen;	/* row and member, row and process */
 	struct histogram *h;	/* VALUE_END of them: of the row in hand */
 	const struct aggregate *agg;
-	uint32_t *row_of;	/* row of each cell, or POOL_NONE: not looked for yet */
+	struct row **row_of;	/* row of each cell, or NULL: not looked for yet */
 	bool *weighed;		/* each cell: its member and age are in its row */
 	uint64_t seed;
 };
 
 static int work_init(struct work *work, const struct aggregate *agg,
 		     const struct aggregate_query *query, enum aggregate_window window,
-		     uint64_t now_ns)
+		     uint64_t now_ns, struct hold_reader *reader)
 {
-	uint32_t parts = window == AGGREGATE_ALL ? agg->cells.used : agg->slices.used;
-	uint32_t rows = agg->cells.used;
+	uint32_t cells = agg->cells.config.capacity, rows = keyed_count(&agg->cells);
+	uint32_t parts = window == AGGREGATE_ALL ? rows : agg->slices.used;
+	const struct keyed_config config = {
+		.capacity = rows + 1,
+		.item_bytes = sizeof(struct row),
+		.key_bytes = sizeof(struct row_key),
+		.seed = agg->seed,
+	};
 
 	*work = (struct work){
 		.query = query,
 		.window = window,
 		.now_ns = now_ns,
-		.released = agg->released,
-		.row_of = malloc(agg->cells.capacity * sizeof(*work->row_of)),
-		.weighed = calloc(agg->cells.capacity, sizeof(*work->weighed)),
+		.reader = reader,
+		.row_of = calloc(cells, sizeof(*work->row_of)),
+		.weighed = calloc(cells, sizeof(*work->weighed)),
 		.h = malloc(VALUE_END * sizeof(*work->h)),
 		.agg = agg,
 		.seed = agg->seed,
 	};
 	if (!work->row_of || !work->weighed || !work->h || list_init(&work->parts, parts) < 0 ||
-	    list_init(&work->rows, rows) < 0 || list_init(&work->order, rows) < 0)
-		return -ENOMEM;
-	memset(work->row_of, 0xff, agg->cells.capacity * sizeof(*work->row_of));
-	if (index_init(&work->index, rows, agg->seed))
+	    list_init(&work->order, rows) < 0 || keyed_init(&work->rows, &config))
 		return -ENOMEM;
 	return index_init(&work->seen, 2 * rows, agg->seed);
 }
@@ -106,24 +108,12 @@ static int work_init(struct work *work, const struct aggregate *agg,
 static void work_deinit(struct work *work)
 {
 	index_deinit(&work->seen);
-	index_deinit(&work->index);
+	keyed_deinit(&work->rows);
 	free(work->h);
 	list_deinit(&work->order);
-	list_deinit(&work->rows);
 	list_deinit(&work->parts);
 	free(work->weighed);
 	free(work->row_of);
-}
-
-/* False: the state was let go meanwhile, and what was found out is void. */
-static bool go_on(struct work *work, uint32_t steps)
-{
-	work->steps += steps;
-	if (work->steps < BREATH || !work->query->meanwhile)
-		return true;
-	work->steps = 0;
-	work->query->meanwhile(work->query->meanwhile_arg);
-	return work->agg->released == work->released;
 }
 
 /* ---- which row ----------------------------------------------------------- */
@@ -150,36 +140,18 @@ static void make_row_key(struct row_key *key, const struct cell *cell, uint32_t 
 		key->alone = cell->key.process_id << 16 | (cell->key.comm_index + 1);
 }
 
-/* The place of that row, or where it would go: *place is its key in the index. */
-static uint32_t find_row(const struct work *work, const struct row_key *key, uint64_t *place)
-{
-	uint32_t row;
-
-	*place = index_hash(work->seed, key, sizeof(*key));
-	for (;; ++*place) {
-		row = index_find(&work->index, *place);
-		if (row == POOL_NONE || !memcmp(&work->rows.at[row].key, key, sizeof(*key)))
-			return row;
-	}
-}
-
-static uint32_t row_of(struct work *work, const struct cell *cell)
+static struct row *row_of(struct work *work, const struct cell *cell)
 {
 	struct row_key key;
-	uint64_t place;
-	uint32_t row;
+	struct row *row;
+	bool made;
 
 	make_row_key(&key, cell, work->query->by);
-	row = find_row(work, &key, &place);
-	if (row != POOL_NONE)
-		return row;
-	row = work->rows.n;
-	index_set(&work->index, place, row);
-	*list_must_add(&work->rows) = (struct row){
-		.key = key,
-		.first = POOL_NONE,
-		.since_ns = UINT64_MAX,
-	};
+	row = keyed_use(&work->rows, &key, 0, &made);
+	if (row && made) {
+		row->first = POOL_NONE;
+		row->since_ns = UINT64_MAX;
+	}
 	return row;
 }
 
@@ -192,9 +164,11 @@ static void add_part(struct work *work, uint32_t item, const struct sums *sums)
 		return;
 	if (cell->key.derived && !(work->query->by & AGGREGATE_BY_FUNC))
 		return;		/* its parts are counted */
-	if (work->row_of[item] == POOL_NONE)
+	if (!work->row_of[item])
 		work->row_of[item] = row_of(work, cell);
-	row = &work->rows.at[work->row_of[item]];
+	row = work->row_of[item];
+	if (!row)
+		return;		/* no memory */
 	*list_must_add(&work->parts) = (struct part){ item, sums, row->first };
 	row->first = work->parts.n - 1;
 }
@@ -203,10 +177,9 @@ static bool collect_cells(struct work *work)
 {
 	const struct aggregate *agg = work->agg;
 
-	for (uint32_t item = agg->lru.first; item != POOL_NONE;
-	     item = pool_list_next(&agg->cells, &agg->lru, item)) {
-		add_part(work, item, &aggregate_cell(agg, item)->sums);
-		if (!go_on(work, 1))
+	for (const struct cell *cell = NULL; (cell = keyed_next(&agg->cells, cell));) {
+		add_part(work, keyed_number(cell), &cell->sums);
+		if (!hold_go_on(work->reader, 1))
 			return false;
 	}
 	return true;
@@ -220,7 +193,7 @@ static bool collect_period(struct work *work, uint32_t first)
 		slice = aggregate_slice(work->agg, item);
 		if (aggregate_cell(work->agg, slice->cell)->generation == slice->generation)
 			add_part(work, slice->cell, &slice->sums);
-		if (!go_on(work, 1))
+		if (!hold_go_on(work->reader, 1))
 			return false;
 	}
 	return true;
@@ -246,15 +219,14 @@ static bool is_timed(uint32_t source)
 	return source != TIMING_NONE && source != TIMING_ENQUEUE_CPU;
 }
 
-/* The row of the best source with otherwise the same keys, or POOL_NONE. */
-static uint32_t timed_row(const struct work *work, const struct row *untimed)
+/* The row of the best source with otherwise the same keys, or NULL. */
+static struct row *timed_row(const struct work *work, const struct row *untimed)
 {
 	struct row_key key = untimed->key;
-	uint32_t row = POOL_NONE;
-	uint64_t place;
+	struct row *row = NULL;
 
-	for (key.source = TIMING_NONE + 1; row == POOL_NONE && is_timed(key.source); key.source++)
-		row = find_row(work, &key, &place);
+	for (key.source = TIMING_NONE + 1; !row && is_timed(key.source); key.source++)
+		row = keyed_find(&work->rows, &key);
 	return row;
 }
 
@@ -272,13 +244,12 @@ static void move_parts(struct work *work, struct row *from, struct row *to)
 /* Operations without a time are counted beside their like that have one. */
 static bool fold_untimed(struct work *work)
 {
-	for (uint32_t i = 0; i < work->rows.n; i++) {
-		struct row *row = &work->rows.at[i];
-		uint32_t timed = is_timed(row->key.source) ? POOL_NONE : timed_row(work, row);
+	for (struct row *row = NULL; (row = keyed_next(&work->rows, row));) {
+		struct row *timed = is_timed(row->key.source) ? NULL : timed_row(work, row);
 
-		if (timed != POOL_NONE)
-			move_parts(work, row, &work->rows.at[timed]);
-		if (!go_on(work, 1))
+		if (timed)
+			move_parts(work, row, timed);
+		if (!hold_go_on(work->reader, 1))
 			return false;
 	}
 	return true;
@@ -287,7 +258,7 @@ static bool fold_untimed(struct work *work)
 /* Is it the first time that this is met in the row? */
 static bool is_new(struct work *work, const struct row *row, uint64_t kind, uint64_t what)
 {
-	const uint64_t seen[] = { (uint64_t)(row - work->rows.at), kind, what };
+	const uint64_t seen[] = { keyed_number(row), kind, what };
 	uint64_t key = index_hash(work->seed, seen, sizeof(seen));
 
 	if (index_find(&work->seen, key) != POOL_NONE)
@@ -318,7 +289,7 @@ static bool weigh_row(struct work *work, struct row *row)
 		if (!work->weighed[part->cell])
 			weigh_cell(work, row, aggregate_cell(work->agg, part->cell));
 		work->weighed[part->cell] = true;
-		if (!go_on(work, 1))
+		if (!hold_go_on(work->reader, 1))
 			return false;
 	}
 	return true;
@@ -332,20 +303,19 @@ static int by_weight(const void *a, const void *b)
 		return x->inside_ns < y->inside_ns ? 1 : -1;
 	if (x->bytes != y->bytes)
 		return x->bytes < y->bytes ? 1 : -1;
-	return (x->row > y->row) - (x->row < y->row);
+	return (keyed_number(x->row) > keyed_number(y->row)) -
+	       (keyed_number(x->row) < keyed_number(y->row));
 }
 
 /* The rows that are left, as work->order.  False: the state was let go. */
 static bool order_rows(struct work *work)
 {
-	for (uint32_t i = 0; i < work->rows.n; i++) {
-		struct row *row = &work->rows.at[i];
-
+	for (struct row *row = NULL; (row = keyed_next(&work->rows, row));) {
 		if (row->first == POOL_NONE)
 			continue;
 		if (!weigh_row(work, row))
 			return false;
-		*list_must_add(&work->order) = (struct place){ row->inside_ns, row->bytes, i };
+		*list_must_add(&work->order) = (struct place){ row->inside_ns, row->bytes, row };
 	}
 	qsort(work->order.at, work->order.n, sizeof(*work->order.at), by_weight);
 	return true;
@@ -415,11 +385,11 @@ static bool make_row(struct work *work, const struct row *row, struct aggregate_
 	memset(work->h, 0, VALUE_END * sizeof(*work->h));
 	for (uint32_t i = row->first; i != POOL_NONE; i = work->parts.at[i].next) {
 		aggregate_merge(work->agg, &sums, work->h, work->parts.at[i].sums);
-		if (!go_on(work, 1))
+		if (!hold_go_on(work->reader, 1))
 			return false;
 	}
 	fill_row(work, row, &sums, out);
-	return go_on(work, ROW_STEPS);
+	return hold_go_on(work->reader, ROW_STEPS);
 }
 
 static int visit_rows(struct work *work, aggregate_row_fn *visit, void *arg)
@@ -430,7 +400,7 @@ static int visit_rows(struct work *work, aggregate_row_fn *visit, void *arg)
 	if (!collect(work) || !fold_untimed(work) || !order_rows(work))
 		return -EAGAIN;
 	for (uint32_t i = 0; i < work->order.n; i++) {
-		if (!make_row(work, &work->rows.at[work->order.at[i].row], &out))
+		if (!make_row(work, work->order.at[i].row, &out))
 			return -EAGAIN;
 		if (!visit(&out, arg))
 			return -ENOMEM;
@@ -439,11 +409,11 @@ static int visit_rows(struct work *work, aggregate_row_fn *visit, void *arg)
 }
 
 static int visit_window(struct aggregate *agg, const struct aggregate_query *query,
-			enum aggregate_window window, uint64_t now_ns, aggregate_row_fn *visit,
-			void *arg)
+			enum aggregate_window window, uint64_t now_ns,
+			struct hold_reader *reader, aggregate_row_fn *visit, void *arg)
 {
 	struct work work;
-	int n = work_init(&work, agg, query, window, now_ns);
+	int n = work_init(&work, agg, query, window, now_ns, reader);
 
 	if (!n)
 		n = visit_rows(&work, visit, arg);
@@ -454,16 +424,19 @@ static int visit_window(struct aggregate *agg, const struct aggregate_query *que
 int aggregate_query(struct aggregate *agg, const struct aggregate_query *query,
 		    uint64_t now_ns, aggregate_row_fn *visit, void *arg)
 {
+	struct hold_reader reader = {
+		.most = BREATH, .meanwhile = query->meanwhile, .arg = query->meanwhile_arg,
+	};
 	int visited = 0, n = 0;
 
 	aggregate_advance(agg, now_ns);
-	aggregate_hold(agg);
+	hold_begin(&reader, &agg->hold);
 	for (uint32_t w = 0; n >= 0 && w < AGGREGATE_WINDOW_END; w++) {
 		if (!(query->windows & 1u << w))
 			continue;
-		n = visit_window(agg, query, w, now_ns, visit, arg);
+		n = visit_window(agg, query, w, now_ns, &reader, visit, arg);
 		visited += n;
 	}
-	aggregate_release(agg);
+	hold_end(&agg->hold);
 	return n < 0 ? n : visited;
 }

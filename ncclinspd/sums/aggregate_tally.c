@@ -25,7 +25,7 @@ void aggregate_account(struct aggregate *agg, uint64_t process_id, uint64_t reco
 {
 	struct tally *t = tally_of(agg, process_id);
 
-	if (t->process_id > process_id || agg->holding)
+	if (t->process_id > process_id || agg->hold.holding)
 		return;		/* counters only grow: what is held up now comes with the next */
 	if (t->process_id != process_id)
 		*t = (struct tally){ .process_id = process_id };
