@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A table of small histograms, two buckets per power of two.  A kind of operation
- * has its place in a short run behind its hash; the one there that was not used for
- * longest gives way.
- */
+/* A small histogram for each kind of operation, two buckets per power of two. */
 #include "ncclinspd/findings/limits.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "reader/base/pool.h"
+#include "tables/keyed.h"
 
 #define PLACES		1024
-#define PROBES		8
 #define BINS		64
 #define FIRST_OCTAVE	16	/* 65 us, what is shorter goes with it; up to 2^48 ns */
 #define LEAST_OPS	8	/* operations that make a history */
@@ -25,8 +20,8 @@
 #define FIRST_TIMES	12
 
 struct history {
-	uint64_t key;		/* 0: unused */
-	uint64_t used;		/* limits.uses at the last time */
+	struct keyed_head head;
+	uint64_t key;
 	uint32_t total;
 	uint32_t refused;	/* times in a row */
 	uint32_t bins[BINS];
@@ -34,8 +29,7 @@ struct history {
 
 struct limits {
 	uint64_t min_ns;
-	uint64_t uses;
-	struct history at[PLACES];
+	struct keyed histories;
 };
 
 name_t limit_reason_name(enum limit_reason reason)
@@ -56,7 +50,7 @@ static uint64_t key_of_comm(const struct op *op)
 	uint64_t id = op->has_comm_id ? op->comm_id : index_mix(op->process_id, op->comm_index);
 
 	id = index_mix(index_mix(id, op->uid), (uint64_t)op->nranks);
-	return index_mix(id, (uintptr_t)op->comm_name) | 1;
+	return index_mix(id, (uintptr_t)op->comm_name);
 }
 
 static uint64_t key_of_kind(const struct op *op)
@@ -64,35 +58,23 @@ static uint64_t key_of_kind(const struct op *op)
 	uint64_t size = op->bytes == UNKNOWN_U64 || !op->bytes ?
 			0 : 64 - (uint64_t)__builtin_clzll(op->bytes);
 
-	return index_mix(index_mix(key_of_comm(op), (uintptr_t)op->func), size) | 1;
+	return index_mix(index_mix(key_of_comm(op), (uintptr_t)op->func), size);
 }
 
-static struct history *find(struct limits *l, uint64_t key)
+static struct history *history_find(struct limits *l, uint64_t key)
 {
-	for (uint64_t i = 0; i < PROBES; i++) {
-		struct history *h = &l->at[(key / 2 + i) % PLACES];
-
-		if (h->key != key)
-			continue;
-		h->used = ++l->uses;
-		return h;
-	}
-	return NULL;
-}
-
-static struct history *find_or_make(struct limits *l, uint64_t key)
-{
-	struct history *h = find(l, key), *oldest = &l->at[key / 2 % PLACES];
+	struct history *h = keyed_find(&l->histories, &key);
 
 	if (h)
-		return h;
-	for (uint64_t i = 1; i < PROBES; i++) {
-		h = &l->at[(key / 2 + i) % PLACES];
-		if (h->used < oldest->used)
-			oldest = h;
-	}
-	*oldest = (struct history){ .key = key, .used = ++l->uses };
-	return oldest;
+		keyed_touch(&l->histories, h);
+	return h;
+}
+
+static struct history *history_find_or_make(struct limits *l, uint64_t key)
+{
+	bool made;
+
+	return keyed_use(&l->histories, &key, 0, &made);
 }
 
 /* ---- histograms ---------------------------------------------------------------- */
@@ -140,8 +122,8 @@ static uint64_t p999_of(const struct history *h)
 
 void limits_of(struct limits *l, const struct op *op, uint64_t period_ns, struct limit *out)
 {
-	const struct history *h = find(l, key_of_kind(op));
-	bool first = !find(l, key_of_comm(op)) && (op->seq == UNKNOWN_U64 || !op->seq);
+	const struct history *h = history_find(l, key_of_kind(op));
+	bool first = !history_find(l, key_of_comm(op)) && (op->seq == UNKNOWN_U64 || !op->seq);
 
 	*out = (struct limit){ .ns = l->min_ns, .reason = LIMIT_MINIMUM, .p999_ns = UNKNOWN_U64 };
 	if (first) {
@@ -176,9 +158,9 @@ void limits_add(struct limits *l, const struct op *op)
 		return;
 	ns = op->done_ns - op->enqueued_ns;
 	limits_of(l, op, 0, &limit);
-	find_or_make(l, key_of_comm(op));
-	h = find_or_make(l, key_of_kind(op));
-	if (ns > limit.ns && h->refused++ < REFUSALS)
+	history_find_or_make(l, key_of_comm(op));
+	h = history_find_or_make(l, key_of_kind(op));
+	if (!h || (ns > limit.ns && h->refused++ < REFUSALS))
 		return;		/* a stall that went by is no example to follow */
 	h->refused = 0;
 	h->bins[bin_of(ns)]++;
@@ -188,10 +170,17 @@ void limits_add(struct limits *l, const struct op *op)
 
 int limits_new(struct limits **lp, uint64_t min_ns)
 {
+	const struct keyed_config config = {
+		.capacity = PLACES,
+		.item_bytes = sizeof(struct history),
+		.key_bytes = sizeof(uint64_t),
+	};
 	struct limits *l = calloc(1, sizeof(*l));
 
-	if (!l)
+	if (!l || keyed_init(&l->histories, &config)) {
+		limits_free(l);
 		return -ENOMEM;
+	}
 	l->min_ns = min_ns;
 	*lp = l;
 	return 0;
@@ -204,5 +193,8 @@ void limits_set_min(struct limits *l, uint64_t min_ns)
 
 void limits_free(struct limits *l)
 {
+	if (!l)
+		return;
+	keyed_deinit(&l->histories);
 	free(l);
 }
