@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The baselines in memory and their file.  They lie in the order of their use, in both, so
- * that the place of one says which makes room.
- */
+/* The baselines in memory and their file, in both in the order of their use. */
 #include "ncclinspd/findings/baseline.h"
 
 #include <errno.h>
@@ -14,9 +11,8 @@
 
 #include "ncclinspd/keep/writer.h"
 #include "reader/base/accounts.h"
-#include "reader/base/pool.h"
+#include "tables/keyed.h"
 #include "util/cleanup.h"
-#include "util/list.h"
 #include "util/log.h"
 
 #define NAME	"baselines"
@@ -32,17 +28,34 @@ _Static_assert(sizeof(struct header) == 24, "the file has no padding");
 
 #define FILE_BYTES (sizeof(struct header) + BASELINES * sizeof(struct baseline))
 
+struct baseline_key {
+	uint64_t key;
+	uint64_t uid;
+};
+
+struct baseline_entry {
+	struct keyed_head head;
+	struct baseline_key key;
+	struct baseline value;
+};
+
 struct baselines {
 	struct writer *writer;	/* NULL: no place to write to */
 	const char *state_dir;	/* the caller's */
 	const struct accounts *accounts;
 	bool unread;		/* the file of earlier jobs: its disk has not answered yet */
 	bool changed;
-	uint32_t n;
-	struct baseline at[BASELINES];	/* the one used last at the end */
+	struct keyed table;
 };
 
 /* ---- the file ------------------------------------------------------------- */
+
+/* The one used last at the end. */
+static void list_entries(const struct baselines *b, struct baseline *at)
+{
+	for (const struct baseline_entry *e = NULL; (e = keyed_next(&b->table, e)); at++)
+		*at = e->value;
+}
 
 static bool is_sound(const struct baseline *b)
 {
@@ -72,24 +85,20 @@ int baselines_parse(const void *bytes, size_t n, struct baseline *out)
 /* Entries learned meanwhile are newer than those in `bytes`.  0 or a negative errno. */
 static int take_earlier(struct baselines *b, const char *bytes, size_t n)
 {
-	CLEANUP(cleanup_freep) struct baseline *earlier = calloc(1, sizeof(b->at));
-	uint32_t count = b->n;
+	CLEANUP(cleanup_freep) struct baseline *at = calloc(BASELINES, 2 * sizeof(*at));
+	uint32_t mine = keyed_count(&b->table);
+	bool changed = b->changed;
 	int r;
 
-	if (!earlier)
+	if (!at)
 		return -ENOMEM;
-	r = baselines_parse(bytes, n, earlier);
+	r = baselines_parse(bytes, n, at);
 	if (r < 0)
 		return r;
-	for (uint32_t i = 0; i < BASELINES; i++) {	/* they change places */
-		struct baseline mine = b->at[i];
-
-		b->at[i] = earlier[i];
-		earlier[i] = mine;
-	}
-	b->n = (uint32_t)r;
-	for (uint32_t i = 0; i < count; i++)
-		baselines_put(b, &earlier[i]);
+	list_entries(b, at + r);
+	for (uint32_t i = 0; i < (uint32_t)r + mine; i++)
+		baselines_put(b, &at[i]);
+	b->changed = changed;
 	return 0;
 }
 
@@ -127,20 +136,22 @@ static void start_file(struct baselines *b)
 void baselines_save(struct baselines *b)
 {
 	struct header h = { .magic = BASELINE_MAGIC, .version = BASELINE_VERSION };
+	struct baseline *at;
 	size_t bytes;
 	char *text;
 
 	read_earlier(b);
 	if (!b->writer || !b->changed || b->unread)
 		return;
-	bytes = sizeof(h) + b->n * sizeof(*b->at);
+	h.count = keyed_count(&b->table);
+	bytes = sizeof(h) + h.count * sizeof(*at);
 	text = malloc(bytes);
 	if (!text)
 		return;		/* the next time may have more */
-	h.count = b->n;
-	h.checksum = index_hash(0, b->at, bytes - sizeof(h));
+	at = (struct baseline *)(text + sizeof(h));
+	list_entries(b, at);
+	h.checksum = index_hash(0, at, bytes - sizeof(h));
 	memcpy(text, &h, sizeof(h));
-	memcpy(text + sizeof(h), b->at, bytes - sizeof(h));
 	b->changed = writer_put(b->writer, NAME, text, bytes) < 0;
 }
 
@@ -148,10 +159,18 @@ void baselines_save(struct baselines *b)
 
 int baselines_new(struct baselines **bp, const char *state_dir, const struct accounts *accounts)
 {
+	const struct keyed_config config = {
+		.capacity = BASELINES,
+		.item_bytes = sizeof(struct baseline_entry),
+		.key_bytes = sizeof(struct baseline_key),
+		.when_full = KEYED_SHARES,
+	};
 	struct baselines *b = calloc(1, sizeof(*b));
 
-	if (!b)
+	if (!b || keyed_init(&b->table, &config)) {
+		baselines_free(b);
 		return -ENOMEM;
+	}
 	b->state_dir = state_dir;
 	b->accounts = accounts;
 	if (state_dir)
@@ -166,54 +185,34 @@ void baselines_free(struct baselines *b)
 		return;
 	baselines_save(b);
 	writer_close(b->writer);
+	keyed_deinit(&b->table);
 	free(b);
-}
-
-static struct baseline *find(struct baselines *b, uint64_t key, uint32_t uid)
-{
-	for (uint32_t i = 0; i < b->n; i++) {
-		struct baseline found = b->at[i], *moved;
-
-		if (found.key != key || found.uid != uid)
-			continue;
-		array_remove(b->at, &b->n, i);
-		moved = array_must_add(b->at, &b->n);
-		*moved = found;
-		return moved;
-	}
-	return NULL;
 }
 
 const struct baseline *baselines_find(struct baselines *b, uint64_t key, uint32_t uid)
 {
+	const struct baseline_key k = { key, uid };
+	struct baseline_entry *e;
+
 	read_earlier(b);
-	return find(b, key, uid);
-}
-
-/* The one that was not used for longest of the user with most, the new one's among them. */
-static uint32_t first_to_go(const struct baselines *b, uint32_t uid)
-{
-	struct accounts_tally t = { 0 };
-	uint32_t i = 0;
-	uid_t most;
-
-	*accounts_count(&t, accounts_of(b->accounts, uid)) = 1;
-	for (uint32_t k = 0; k < b->n; k++)
-		++*accounts_count(&t, accounts_of(b->accounts, b->at[k].uid));
-	most = accounts_most(&t);
-	while (!accounts_are_same(accounts_of(b->accounts, b->at[i].uid), most))
-		i++;
-	return i;
+	e = keyed_find(&b->table, &k);
+	if (!e)
+		return NULL;
+	keyed_touch(&b->table, e);
+	return &e->value;
 }
 
 void baselines_put(struct baselines *b, const struct baseline *baseline)
 {
+	const struct baseline_key key = { baseline->key, baseline->uid };
+	struct baseline_entry *e;
+	bool made;
+
 	if (!is_sound(baseline))
 		return;
-	if (find(b, baseline->key, baseline->uid))
-		b->n--;
-	else if (b->n == BASELINES)
-		array_remove(b->at, &b->n, first_to_go(b, baseline->uid));
-	*array_must_add(b->at, &b->n) = *baseline;
+	e = keyed_use(&b->table, &key, accounts_of(b->accounts, baseline->uid), &made);
+	if (!e)
+		return;
+	e->value = *baseline;
 	b->changed = true;
 }

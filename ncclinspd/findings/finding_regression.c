@@ -18,7 +18,7 @@
 #include "ncclinspd/findings/cusum.h"
 #include "ncclinspd/findings/diagnose.h"
 #include "reader/base/accounts.h"
-#include "reader/base/pool.h"
+#include "tables/keyed.h"
 #include "tables/stat.h"
 #include "util/json.h"
 #include "util/phrase.h"
@@ -31,16 +31,19 @@
 #define DAY_WINDOWS	8640	/* then what is slower is the new way of things */
 #define SAVE_WINDOWS	60
 #define SERIES		512
-#define PROBES		16
 #define VALUES		32	/* samples of a window, drawn by chance if there are more */
 #define LEAST_VALUES	4
 #define LEAST_CHANGE	0.05	/* difference of logarithms: five percent */
 #define MOST		(2.0 / 3)	/* part of all series: that many changed, so all did */
 
+struct series_key {
+	uint64_t kind;
+	uint64_t uid;		/* owner of its processes: a user can choose a kind's key */
+};
+
 struct series {
-	uint64_t key;		/* 0: unused */
-	uid_t uid;		/* owner of its processes: a user can choose a key */
-	uid_t account;
+	struct keyed_head head;
+	struct series_key key;
 	uint64_t lasting;	/* key of its baseline: the same in the next job */
 	uint64_t comm;		/* equal: of one communicator of this job */
 	uint64_t used_ns;
@@ -57,13 +60,13 @@ struct regressions {
 	struct baselines *baselines;
 	uint64_t window;
 	uint64_t chance;
-	struct series series[SERIES];
+	struct keyed series;
 };
 
 /* ---- samples ---------------------------------------------------------------- */
 
 /* Names are compared by pointer. */
-static uint64_t key_of(const struct op *op)
+static uint64_t kind_of(const struct op *op)
 {
 	const uint64_t words[] = {
 		op->has_comm_id ? op->comm_id : op->process_id, op->uid, (uint64_t)op->nranks,
@@ -71,7 +74,7 @@ static uint64_t key_of(const struct op *op)
 		(uintptr_t)op->proto, op->source, op->local_ranks > 1,
 	};
 
-	return index_hash(0, words, sizeof(words)) | 1;
+	return index_hash(0, words, sizeof(words));
 }
 
 static uint64_t mix_name(uint64_t key, name_t name)
@@ -108,44 +111,28 @@ static uint64_t time_of(const struct op *op)
 	return op->rank == op->arrival[op->local_ranks - 1] ? op->waitfree_ns : UNKNOWN_U64;
 }
 
-static void begin_series(struct regressions *rg, struct series *s, uint64_t key,
-			 const struct op *op)
+static void begin_series(struct regressions *rg, struct series *s, const struct op *op)
 {
-	uint64_t lasting = lasting_key(op);
-	const struct baseline *known = baselines_find(rg->baselines, lasting, op->uid);
+	const struct baseline *known;
 
-	*s = (struct series){ .key = key, .uid = op->uid, .lasting = lasting, .comm = comm_of(op),
-			      .from_before = known };
+	s->lasting = lasting_key(op);
+	s->comm = comm_of(op);
+	known = baselines_find(rg->baselines, s->lasting, op->uid);
+	s->from_before = known;
 	if (known)
 		cusum_start(&s->cusum, known->mean, known->sigma);
 }
 
-/* To make room: an unused one, then one of the same user's, then any; of these the stalest. */
-static bool is_before(const struct series *s, const struct series *than, uid_t account)
+/* The series of this kind of operation; NULL: no memory. */
+static struct series *series_of(struct regressions *rg, const struct op *op, uid_t account)
 {
-	int rank = !s->key ? 2 : s->account == account;
-	int rank_than = !than->key ? 2 : than->account == account;
+	const struct series_key key = { kind_of(op), op->uid };
+	bool made;
+	struct series *s = keyed_use(&rg->series, &key, account, &made);
 
-	return rank > rank_than || (rank == rank_than && s->used_ns < than->used_ns);
-}
-
-/* The series of this kind of operation; else one that makes room. */
-static struct series *find(struct regressions *rg, const struct op *op, uid_t account)
-{
-	uint64_t key = key_of(op);
-	struct series *first = &rg->series[key / 2 % SERIES];
-
-	for (uint64_t i = 0; i < PROBES; i++) {
-		struct series *s = &rg->series[(key / 2 + i) % SERIES];
-
-		if (s->key == key && s->uid == op->uid)
-			return s;
-		if (is_before(s, first, account))
-			first = s;
-	}
-	begin_series(rg, first, key, op);
-	first->account = account;
-	return first;
+	if (s && made)
+		begin_series(rg, s, op);
+	return s;
 }
 
 static void on_op(struct diagnose *dg, void *state, const struct op *op, uint64_t now_ns)
@@ -156,7 +143,9 @@ static void on_op(struct diagnose *dg, void *state, const struct op *op, uint64_
 
 	if (ns == UNKNOWN_U64 || !ns)
 		return;
-	s = find(rg, op, accounts_of(diagnose_settings(dg)->accounts, op->uid));
+	s = series_of(rg, op, accounts_of(diagnose_settings(dg)->accounts, op->uid));
+	if (!s)
+		return;
 	s->used_ns = now_ns;
 	place = s->ops++;
 	if (!place)
@@ -173,7 +162,10 @@ static void on_op(struct diagnose *dg, void *state, const struct op *op, uint64_
 
 static void keep(struct regressions *rg, const struct series *s)
 {
-	const struct baseline b = { s->lasting, s->cusum.mean, s->cusum.sigma, s->uid, 0 };
+	const struct baseline b = {
+		.key = s->lasting, .mean = s->cusum.mean, .sigma = s->cusum.sigma,
+		.uid = (uint32_t)s->key.uid,
+	};
 
 	baselines_put(rg->baselines, &b);
 }
@@ -212,20 +204,20 @@ static void close_window(struct regressions *rg, struct series *s, double h, uin
 /* Enough windows of its own, and operations a moment ago. */
 static bool is_rated(const struct series *s, uint64_t now_ns)
 {
-	return s->key && s->cusum.sigma > 0 && now_ns - s->used_ns < 2 * WINDOW_NS;
+	return s->cusum.sigma > 0 && now_ns - s->used_ns < 2 * WINDOW_NS;
 }
 
 static void close_windows(struct regressions *rg, uint64_t now_ns)
 {
+	struct series *s = NULL;
 	uint32_t rated = 1;
 	double h;
 
-	for (size_t i = 0; i < SERIES; i++)
-		rated += is_rated(&rg->series[i], now_ns);
+	while ((s = keyed_next(&rg->series, s)))
+		rated += is_rated(s, now_ns);
 	h = cusum_limit(WEEK_WINDOWS * rated);
-	for (size_t i = 0; i < SERIES; i++)
-		if (rg->series[i].key)
-			close_window(rg, &rg->series[i], h, now_ns);
+	while ((s = keyed_next(&rg->series, s)))
+		close_window(rg, s, h, now_ns);
 }
 
 /* ---- what changed together ------------------------------------------------------ */
@@ -244,9 +236,7 @@ static struct tally count(const struct regressions *rg, uint64_t comm, uint64_t 
 {
 	struct tally t = { 0, 0 };
 
-	for (size_t i = 0; i < SERIES; i++) {
-		const struct series *s = &rg->series[i];
-
+	for (const struct series *s = NULL; (s = keyed_next(&rg->series, s));) {
 		if (!is_rated(s, now_ns) || (comm && s->comm != comm))
 			continue;
 		t.all++;
@@ -391,20 +381,16 @@ static bool is_told(const struct series *s, uint64_t now_ns)
 /* No other one of the communicator has changed more. */
 static bool is_worst(const struct regressions *rg, const struct series *s, uint64_t now_ns)
 {
-	for (size_t i = 0; i < SERIES; i++) {
-		const struct series *o = &rg->series[i];
-
+	for (const struct series *o = NULL; (o = keyed_next(&rg->series, o));)
 		if (o != s && o->comm == s->comm && is_told(o, now_ns) &&
 		    cusum_change(&o->cusum) > cusum_change(&s->cusum))
 			return false;
-	}
 	return true;
 }
 
 static void tell(struct diagnose *dg, const struct regressions *rg, uint64_t now_ns)
 {
-	for (size_t i = 0; i < SERIES; i++) {
-		const struct series *s = &rg->series[i];
+	for (const struct series *s = NULL; (s = keyed_next(&rg->series, s));) {
 		struct scene scene;
 
 		if (!is_told(s, now_ns) || !is_worst(rg, s, now_ns))
@@ -429,15 +415,25 @@ static void look(struct diagnose *dg, void *state, uint64_t now_ns)
 
 static int init(struct diagnose *dg, void *state)
 {
+	const struct keyed_config series = {
+		.capacity = SERIES,
+		.item_bytes = sizeof(struct series),
+		.key_bytes = sizeof(struct series_key),
+		.when_full = KEYED_SHARES,
+	};
+	const struct diagnose_config *settings = diagnose_settings(dg);
 	struct regressions *rg = state;
+	int r = keyed_init(&rg->series, &series);
 
-	return baselines_new(&rg->baselines, diagnose_settings(dg)->state_dir,
-			     diagnose_settings(dg)->accounts);
+	return r ? r : baselines_new(&rg->baselines, settings->state_dir, settings->accounts);
 }
 
 static void deinit(void *state)
 {
-	baselines_free(((struct regressions *)state)->baselines);
+	struct regressions *rg = state;
+
+	keyed_deinit(&rg->series);
+	baselines_free(rg->baselines);
 }
 
 const struct detector finding_regression = {
