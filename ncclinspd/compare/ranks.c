@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "ncclinspd/compare/ranks_compare.h"
-#include "reader/base/pool.h"
 #include "reader/join/ops.h"
 #include "reader/time/timeline.h"
+#include "tables/keyed.h"
 #include "util/list.h"
 
 #define RESCAN_NS	UINT64_C(5000000000)	/* a cohort may have lost members by then */
@@ -31,7 +31,7 @@ struct member {
 };
 
 struct cohort {
-	struct pool_link link;		/* all, least recently scanned first */
+	struct keyed_head head;
 	uint64_t key;
 	uint64_t scanned_ns;
 	uint32_t n;			/* 0: nothing is compared */
@@ -40,9 +40,9 @@ struct cohort {
 };
 
 struct joint {
-	struct pool_link link;		/* all, oldest first */
+	struct keyed_head head;
 	uint64_t key;
-	uint32_t cohort;
+	struct cohort *cohort;
 	uint32_t here;			/* bit per member: has come, or will not */
 	uint32_t n;
 	uint32_t item[OP_RANKS];	/* items of the pool `ops` */
@@ -52,76 +52,16 @@ struct joint {
 struct ranks {
 	struct ranks_hooks hooks;
 	struct ranks_stats stats;
-	struct pool ops, joints, cohorts;
-	struct index joint_index, cohort_index;
-	struct pool_list joint_list, cohort_list;
-	uint64_t seed;
+	struct pool ops;
+	struct keyed joints;		/* the oldest first: none is touched */
+	struct keyed cohorts;
+	uint64_t seed, now_ns;
 	uint64_t scan_left, scan_ns;	/* communicators that may be looked at, as of then */
 };
 
 static struct op *op_at(const struct ranks *ranks, uint32_t item)
 {
 	return pool_at(&ranks->ops, item);
-}
-
-static struct joint *joint_at(const struct ranks *ranks, uint32_t item)
-{
-	return pool_at(&ranks->joints, item);
-}
-
-static struct cohort *cohort_at(const struct ranks *ranks, uint32_t item)
-{
-	return pool_at(&ranks->cohorts, item);
-}
-
-/* ---- making -------------------------------------------------------------- */
-
-static int init_stores(struct ranks *ranks, const struct ranks_limits *l)
-{
-	int err = pool_init(&ranks->ops, l->ops, sizeof(struct op));
-
-	err = err ? err : pool_init(&ranks->joints, l->joints, sizeof(struct joint));
-	err = err ? err : pool_init(&ranks->cohorts, l->cohorts, sizeof(struct cohort));
-	err = err ? err : index_init(&ranks->joint_index, l->joints, l->seed);
-	err = err ? err : index_init(&ranks->cohort_index, l->cohorts, l->seed);
-	return err;
-}
-
-int ranks_new(struct ranks **ranksp, const struct ranks_limits *limits,
-	      const struct ranks_hooks *hooks)
-{
-	struct ranks *ranks = calloc(1, sizeof(*ranks));
-	struct ranks_limits l = { 0 };
-
-	if (!ranks)
-		return -ENOMEM;
-	if (limits)
-		l = *limits;
-	l.ops = l.ops ? l.ops : 4096;
-	l.joints = l.joints ? l.joints : 2048;
-	l.cohorts = l.cohorts ? l.cohorts : 1024;
-	if (init_stores(ranks, &l)) {
-		ranks_free(ranks);
-		return -ENOMEM;
-	}
-	pool_list_init(&ranks->joint_list, offsetof(struct joint, link));
-	pool_list_init(&ranks->cohort_list, offsetof(struct cohort, link));
-	ranks->hooks = *hooks;
-	ranks->seed = l.seed;
-	*ranksp = ranks;
-	return 0;
-}
-
-void ranks_free(struct ranks *ranks)
-{
-	if (!ranks)
-		return;
-	index_deinit(&ranks->cohort_index);
-	index_deinit(&ranks->joint_index);
-	pool_deinit(&ranks->cohorts);
-	pool_deinit(&ranks->joints);
-	pool_deinit(&ranks->ops);
-	free(ranks);
 }
 
 /* ---- who belongs together ------------------------------------------------ */
@@ -223,15 +163,13 @@ static uint32_t member_of(const struct cohort *cohort, const struct op *op)
 /* ---- what is waited for -------------------------------------------------- */
 
 /* All that came goes on, compared if there is something to compare. */
-static void release(struct ranks *ranks, uint32_t item, uint64_t now_ns)
+static void release(struct ranks *ranks, struct joint *held, uint64_t now_ns)
 {
-	struct joint joint = *joint_at(ranks, item);
-	uint32_t expected = cohort_at(ranks, joint.cohort)->n;
+	struct joint joint = *held;
+	uint32_t expected = joint.cohort->n;
 	struct op *ops[OP_RANKS];
 
-	index_remove(&ranks->joint_index, joint.key);
-	pool_list_remove(&ranks->joints, &ranks->joint_list, item);
-	pool_put(&ranks->joints, item);
+	keyed_drop(&ranks->joints, held);
 	for (uint32_t i = 0; i < joint.n; i++)
 		ops[i] = op_at(ranks, joint.item[i]);
 	if (ranks_are_alike(ops, joint.n)) {
@@ -247,38 +185,28 @@ static void release(struct ranks *ranks, uint32_t item, uint64_t now_ns)
 	}
 }
 
-static bool is_whole(const struct ranks *ranks, const struct joint *joint)
+static bool is_whole(const struct joint *joint)
 {
-	return joint->here == (UINT32_C(1) << cohort_at(ranks, joint->cohort)->n) - 1;
+	return joint->here == (UINT32_C(1) << joint->cohort->n) - 1;
 }
 
 /* All that is held of one cohort. */
-static void release_all(struct ranks *ranks, uint32_t cohort, uint64_t now_ns)
+static void release_all(struct ranks *ranks, const struct cohort *cohort, uint64_t now_ns)
 {
-	uint32_t next;
+	struct joint *joint = keyed_next(&ranks->joints, NULL), *next;
 
-	for (uint32_t item = ranks->joint_list.first; item != POOL_NONE; item = next) {
-		next = pool_list_next(&ranks->joints, &ranks->joint_list, item);
-		if (joint_at(ranks, item)->cohort == cohort)
-			release(ranks, item, now_ns);
+	for (; joint; joint = next) {
+		next = keyed_next(&ranks->joints, joint);
+		if (joint->cohort == cohort)
+			release(ranks, joint, now_ns);
 	}
 }
 
-static uint32_t new_cohort(struct ranks *ranks, uint64_t key, uint64_t now_ns)
+static void cohort_gone(void *cohort, void *arg)
 {
-	uint32_t item = ranks->cohort_list.first;
+	struct ranks *ranks = arg;
 
-	if (ranks->cohorts.used == ranks->cohorts.capacity) {
-		release_all(ranks, item, now_ns);
-		index_remove(&ranks->cohort_index, cohort_at(ranks, item)->key);
-		pool_list_remove(&ranks->cohorts, &ranks->cohort_list, item);
-		pool_put(&ranks->cohorts, item);
-	}
-	item = pool_take(&ranks->cohorts);
-	cohort_at(ranks, item)->key = key;
-	pool_list_append(&ranks->cohorts, &ranks->cohort_list, item);
-	index_set(&ranks->cohort_index, key, item);
-	return item;
+	release_all(ranks, cohort, ranks->now_ns);
 }
 
 static bool same_members(const struct cohort *a, const struct cohort *b)
@@ -305,80 +233,72 @@ static bool may_scan(struct ranks *ranks, uint64_t now_ns)
 	return ranks->scan_left;
 }
 
-static void rescan(struct ranks *ranks, uint32_t item, const struct op *op, uint64_t now_ns)
+static void rescan(struct ranks *ranks, struct cohort *cohort, const struct op *op,
+		   uint64_t now_ns)
 {
-	struct cohort *cohort = cohort_at(ranks, item);
 	struct cohort scanned = *cohort;
 
 	scan(ranks, &scanned, op, now_ns);
 	if (!same_members(cohort, &scanned))
-		release_all(ranks, item, now_ns);	/* held by the members of before */
+		release_all(ranks, cohort, now_ns);	/* held by the members of before */
 	*cohort = scanned;
-	pool_list_remove(&ranks->cohorts, &ranks->cohort_list, item);
-	pool_list_append(&ranks->cohorts, &ranks->cohort_list, item);
 }
 
-/* The cohort of an operation, its members brought up to date if need be. */
-static uint32_t cohort_of(struct ranks *ranks, const struct op *op, uint64_t now_ns)
+/* The cohort of an operation, its members brought up to date if need be; NULL: no memory. */
+static struct cohort *cohort_of(struct ranks *ranks, const struct op *op, uint64_t now_ns)
 {
 	const uint64_t words[] = {
 		op->comm_id, (uint32_t)op->nranks, (uintptr_t)op->comm_name, op->uid,
 	};
 	uint64_t key = index_hash(ranks->seed, words, sizeof(words));
-	uint32_t item = index_find(&ranks->cohort_index, key);
-	const struct cohort *cohort;
+	struct cohort *cohort;
+	bool made;
 
-	if (item == POOL_NONE)
-		item = new_cohort(ranks, key, now_ns);
-	cohort = cohort_at(ranks, item);
-	if ((now_ns >= cohort->scanned_ns + RESCAN_NS ||
-	     (now_ns >= cohort->scanned_ns + UNKNOWN_NS && member_of(cohort, op) == POOL_NONE)) &&
+	ranks->now_ns = now_ns;
+	cohort = keyed_use(&ranks->cohorts, &key, 0, &made);
+	if (cohort && (now_ns >= cohort->scanned_ns + RESCAN_NS ||
+		       (now_ns >= cohort->scanned_ns + UNKNOWN_NS &&
+			member_of(cohort, op) == POOL_NONE)) &&
 	    may_scan(ranks, now_ns))
-		rescan(ranks, item, op, now_ns);
-	return item;
+		rescan(ranks, cohort, op, now_ns);
+	return cohort;
 }
 
 static void make_room(struct ranks *ranks, uint64_t now_ns)
 {
 	if (ranks->ops.used < ranks->ops.capacity &&
-	    ranks->joints.used < ranks->joints.capacity)
+	    keyed_count(&ranks->joints) < ranks->joints.config.capacity)
 		return;
 	ranks->stats.pushed_out++;
-	release(ranks, ranks->joint_list.first, now_ns);
+	release(ranks, keyed_next(&ranks->joints, NULL), now_ns);
 }
 
-static uint32_t new_joint(struct ranks *ranks, uint32_t cohort, uint64_t key, uint64_t now_ns)
+static struct joint *new_joint(struct ranks *ranks, struct cohort *cohort, uint64_t key,
+			       uint64_t now_ns)
 {
-	uint32_t item = pool_take(&ranks->joints);
-	struct joint *joint = joint_at(ranks, item);
+	bool made;
+	struct joint *joint = keyed_use(&ranks->joints, &key, 0, &made);
 
-	joint->key = key;
-	joint->cohort = cohort;
-	joint->first_ns = now_ns;
-	pool_list_append(&ranks->joints, &ranks->joint_list, item);
-	index_set(&ranks->joint_index, key, item);
-	return item;
+	if (joint) {
+		joint->cohort = cohort;
+		joint->first_ns = now_ns;
+	}
+	return joint;
 }
 
 /* True: it is held.  What has no time is not, but need not be waited for. */
-static bool take_in(struct ranks *ranks, const struct op *op, uint32_t cohort, uint32_t member,
-		    uint64_t now_ns)
+static bool take_in(struct ranks *ranks, const struct op *op, struct cohort *cohort,
+		    uint32_t member, uint64_t now_ns)
 {
-	const uint64_t words[] = {
-		cohort_at(ranks, cohort)->key, ops_facts(op->func)->joint, op->seq,
-	};
+	const uint64_t words[] = { cohort->key, ops_facts(op->func)->joint, op->seq };
 	uint64_t key = index_hash(ranks->seed, words, sizeof(words));
-	uint32_t item;
 	struct joint *joint;
 
 	make_room(ranks, now_ns);
-	item = index_find(&ranks->joint_index, key);
-	if (item == POOL_NONE && !ranks_is_timed(op))
-		return false;
-	if (item == POOL_NONE)
-		item = new_joint(ranks, cohort, key, now_ns);
-	joint = joint_at(ranks, item);
-	if (joint->cohort != cohort || joint->here & UINT32_C(1) << member)
+	joint = keyed_find(&ranks->joints, &key);
+	if (!joint && ranks_is_timed(op))
+		joint = new_joint(ranks, cohort, key, now_ns);
+	if (!joint || joint->cohort != cohort || joint->here & UINT32_C(1) << member)
 		return false;		/* an id was used again: nothing fits */
 	joint->here |= UINT32_C(1) << member;
 	if (ranks_is_timed(op)) {
@@ -387,8 +307,8 @@ static bool take_in(struct ranks *ranks, const struct op *op, uint32_t cohort, u
 		*place = pool_take(&ranks->ops);
 		*op_at(ranks, *place) = *op;
 	}
-	if (is_whole(ranks, joint))
-		release(ranks, item, now_ns);
+	if (is_whole(joint))
+		release(ranks, joint, now_ns);
 	return ranks_is_timed(op);
 }
 
@@ -398,7 +318,7 @@ static bool is_joint(const struct ranks *ranks, const struct op *op)
 
 	if (op->seq == UNKNOWN_U64 || !op->has_comm_id || op->comm_index == NCI_COMM_NONE)
 		return false;
-	if (!ranks_is_timed(op) && ranks->joint_list.first == POOL_NONE)
+	if (!ranks_is_timed(op) && !keyed_count(&ranks->joints))
 		return false;
 	facts = ops_facts(op->func);
 	return facts && facts->joint;
@@ -406,47 +326,96 @@ static bool is_joint(const struct ranks *ranks, const struct op *op)
 
 void ranks_add(struct ranks *ranks, const struct op *op, uint64_t now_ns)
 {
-	bool held = false;
+	struct cohort *cohort = is_joint(ranks, op) ? cohort_of(ranks, op, now_ns) : NULL;
+	uint32_t member = cohort ? member_of(cohort, op) : POOL_NONE;
 
-	if (is_joint(ranks, op)) {
-		uint32_t item = cohort_of(ranks, op, now_ns);
-		const struct cohort *cohort = cohort_at(ranks, item);
-		uint32_t member = member_of(cohort, op);
-
-		ranks->stats.ambiguous += cohort->ambiguous;
-		if (cohort->n > 1 && member != POOL_NONE)
-			held = take_in(ranks, op, item, member, now_ns);
-	}
-	if (!held)
+	ranks->stats.ambiguous += cohort && cohort->ambiguous;
+	if (member == POOL_NONE || cohort->n < 2 || !take_in(ranks, op, cohort, member, now_ns))
 		ranks->hooks.op(op, now_ns, ranks->hooks.arg);
 }
 
 void ranks_flush(struct ranks *ranks, uint64_t now_ns)
 {
-	uint32_t item;
+	struct joint *joint;
 
-	while ((item = ranks->joint_list.first) != POOL_NONE &&
-	       now_ns >= joint_at(ranks, item)->first_ns + RANKS_WAIT_NS) {
+	while ((joint = keyed_next(&ranks->joints, NULL)) &&
+	       now_ns >= joint->first_ns + RANKS_WAIT_NS) {
 		ranks->stats.expired++;
-		release(ranks, item, now_ns);
+		release(ranks, joint, now_ns);
 	}
 }
 
 void ranks_end(struct ranks *ranks, const struct process *process, uint64_t now_ns)
 {
-	uint32_t next;
+	struct joint *joint = keyed_next(&ranks->joints, NULL), *next;
 
-	for (uint32_t item = ranks->joint_list.first; item != POOL_NONE; item = next) {
-		struct joint *joint = joint_at(ranks, item);
-		const struct cohort *cohort = cohort_at(ranks, joint->cohort);
+	for (; joint; joint = next) {
+		const struct cohort *cohort = joint->cohort;
 
-		next = pool_list_next(&ranks->joints, &ranks->joint_list, item);
+		next = keyed_next(&ranks->joints, joint);
 		for (uint32_t i = 0; i < cohort->n; i++)
 			if (cohort->member[i].process_id == process->id)
 				joint->here |= UINT32_C(1) << i;
-		if (is_whole(ranks, joint))
-			release(ranks, item, now_ns);
+		if (is_whole(joint))
+			release(ranks, joint, now_ns);
 	}
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+static int init_stores(struct ranks *ranks, const struct ranks_limits *l)
+{
+	const struct keyed_config joints = {
+		.capacity = l->joints,
+		.item_bytes = sizeof(struct joint),
+		.key_bytes = sizeof(uint64_t),
+		.seed = l->seed,
+	};
+	const struct keyed_config cohorts = {
+		.capacity = l->cohorts,
+		.item_bytes = sizeof(struct cohort),
+		.key_bytes = sizeof(uint64_t),
+		.seed = l->seed,
+		.gone = cohort_gone,
+		.arg = ranks,
+	};
+	int err = pool_init(&ranks->ops, l->ops, sizeof(struct op));
+
+	err = err ? err : keyed_init(&ranks->joints, &joints);
+	return err ? err : keyed_init(&ranks->cohorts, &cohorts);
+}
+
+int ranks_new(struct ranks **ranksp, const struct ranks_limits *limits,
+	      const struct ranks_hooks *hooks)
+{
+	struct ranks *ranks = calloc(1, sizeof(*ranks));
+	struct ranks_limits l = { 0 };
+
+	if (!ranks)
+		return -ENOMEM;
+	if (limits)
+		l = *limits;
+	l.ops = l.ops ? l.ops : 4096;
+	l.joints = l.joints ? l.joints : 2048;
+	l.cohorts = l.cohorts ? l.cohorts : 1024;
+	if (init_stores(ranks, &l)) {
+		ranks_free(ranks);
+		return -ENOMEM;
+	}
+	ranks->hooks = *hooks;
+	ranks->seed = l.seed;
+	*ranksp = ranks;
+	return 0;
+}
+
+void ranks_free(struct ranks *ranks)
+{
+	if (!ranks)
+		return;
+	keyed_deinit(&ranks->cohorts);
+	keyed_deinit(&ranks->joints);
+	pool_deinit(&ranks->ops);
+	free(ranks);
 }
 
 const struct ranks_stats *ranks_stats(const struct ranks *ranks)
