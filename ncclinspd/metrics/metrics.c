@@ -219,8 +219,7 @@ static double known(uint64_t value)
  */
 uint32_t metrics_member(struct metrics *m, uint64_t process_id, uint64_t now_ns)
 {
-	uint32_t item = index_find(&m->seen_index, process_id);
-	const struct metrics_seen *seen = item == POOL_NONE ? NULL : pool_at(&m->seen, item);
+	const struct metrics_seen *seen = keyed_find(&m->seen, &process_id);
 	const struct process *p;
 	struct metrics_labels l;
 
@@ -258,18 +257,28 @@ void metrics_read_stats(const struct metrics *m, struct metrics_stats *out)
 	*out = m->stats;
 }
 
-static int init_pools(struct metrics *m)
+static int init_table(const struct metrics *m, struct keyed *t, uint32_t capacity,
+		      size_t item_bytes, size_t key_bytes)
+{
+	const struct keyed_config config = {
+		.capacity = capacity, .item_bytes = item_bytes, .key_bytes = key_bytes,
+		.seed = m->config.seed, .when_full = KEYED_REFUSE,
+	};
+
+	return keyed_init(t, &config);
+}
+
+static int init_tables(struct metrics *m)
 {
 	uint32_t rows = m->stats.limit, times = rows / metrics_cost(METRICS_TIME) + 1;
-	int err = 0;
+	int err = pool_init(&m->lately, times, sizeof(struct metrics_lately));
 
-	err = err ? err : pool_init(&m->rows, rows, sizeof(struct metrics_row));
-	err = err ? err : pool_init(&m->lately, times, sizeof(struct metrics_lately));
-	err = err ? err : pool_init(&m->seen, PROCESSES, sizeof(struct metrics_seen));
-	err = err ? err : pool_init(&m->waited, COMMS, sizeof(struct metrics_waited));
-	err = err ? err : index_init(&m->index, rows, m->config.seed);
-	err = err ? err : index_init(&m->seen_index, PROCESSES, m->config.seed);
-	err = err ? err : index_init(&m->waited_index, COMMS, m->config.seed);
+	err = err ? err : init_table(m, &m->rows, rows, sizeof(struct metrics_row),
+				     sizeof(struct metrics_labels));
+	err = err ? err : init_table(m, &m->seen, PROCESSES, sizeof(struct metrics_seen),
+				     sizeof(uint64_t));
+	err = err ? err : init_table(m, &m->waited, COMMS, sizeof(struct metrics_waited),
+				     sizeof(struct metrics_waited_key));
 	for (int kind = 0; kind < METRICS_KIND_END; kind++)
 		pool_list_init(&m->kind[kind], offsetof(struct metrics_row, link));
 	return err;
@@ -292,11 +301,10 @@ int metrics_new(struct metrics **mp, const struct metrics_config *config,
 	m->source = *source;
 	m->generation = 1;
 	m->reserved = metrics_reserved();
-	pool_list_init(&m->seen_list, offsetof(struct metrics_seen, link));
 	m->stats.limit = config->series ? config->series : METRICS_SERIES_DEFAULT;
 	snprintf(m->host, sizeof(m->host), "%s", config->host);
 	m->cache = calloc(METRICS_CACHE, sizeof(*m->cache));
-	r = m->cache ? init_pools(m) : -ENOMEM;
+	r = m->cache ? init_tables(m) : -ENOMEM;
 	if (r < 0)
 		return r;
 	*mp = m;
@@ -306,9 +314,8 @@ int metrics_new(struct metrics **mp, const struct metrics_config *config,
 
 static void free_seen(struct metrics *m)
 {
-	for (uint32_t item = m->seen_list.first; item != POOL_NONE;
-	     item = pool_list_next(&m->seen, &m->seen_list, item))
-		metrics_seen_deinit(pool_at(&m->seen, item));
+	for (struct metrics_seen *seen = NULL; (seen = keyed_next(&m->seen, seen));)
+		metrics_seen_deinit(seen);
 }
 
 void metrics_free(struct metrics *m)
@@ -317,12 +324,9 @@ void metrics_free(struct metrics *m)
 		return;
 	free_seen(m);
 	free(m->cache);
-	index_deinit(&m->waited_index);
-	index_deinit(&m->seen_index);
-	index_deinit(&m->index);
-	pool_deinit(&m->waited);
-	pool_deinit(&m->seen);
+	keyed_deinit(&m->waited);
+	keyed_deinit(&m->seen);
+	keyed_deinit(&m->rows);
 	pool_deinit(&m->lately);
-	pool_deinit(&m->rows);
 	free(m);
 }

@@ -26,30 +26,6 @@ struct metrics_comm {
 
 /* ---- what ranks wait for each other ---------------------------------------------------- */
 
-static uint64_t waited_key(const struct metrics *m, const struct process *p, uint32_t index)
-{
-	return index_mix(index_mix(m->config.seed, p->id), index);
-}
-
-static struct metrics_waited *waited_of(struct metrics *m, const struct process *p,
-					uint32_t index)
-{
-	uint64_t key = waited_key(m, p, index);
-	uint32_t item = index_find(&m->waited_index, key);
-	struct metrics_waited *w = item == POOL_NONE ? NULL : pool_at(&m->waited, item);
-
-	if (w)
-		return w->process_id == p->id && w->comm_index == index ? w : NULL;
-	item = pool_take(&m->waited);
-	if (item == POOL_NONE)
-		return NULL;
-	w = pool_at(&m->waited, item);
-	w->process_id = p->id;
-	w->comm_index = index;
-	index_set(&m->waited_index, key, item);
-	return w;
-}
-
 /* The growth since; what is less than before has begun anew. */
 static double more(uint64_t before, uint64_t now)
 {
@@ -60,14 +36,16 @@ static double more(uint64_t before, uint64_t now)
 static void see_waiting(struct metrics *m, const struct process *p, const struct comm *comm,
 			uint32_t index, uint64_t now_ns)
 {
+	const struct metrics_waited_key key = { p->id, index };
 	struct metrics_labels l;
 	struct metrics_waited *w;
 	struct metrics_row *row;
 	struct straggler_sums now;
+	bool made;
 
 	if (!m->source.straggler || !straggler_of(m->source.straggler, p->id, index, &now))
 		return;
-	w = waited_of(m, p, index);
+	w = keyed_use(&m->waited, &key, 0, &made);
 	if (!w || !memcmp(&w->sums, &now, sizeof(now)))
 		return;
 	metrics_comm_labels(&l, METRICS_RANK, p, comm);
@@ -84,13 +62,11 @@ static void see_waiting(struct metrics *m, const struct process *p, const struct
 void metrics_forget_comms(struct metrics *m, const struct process *p)
 {
 	for (uint32_t i = 0; i < p->ncomms; i++) {
-		uint64_t key = waited_key(m, p, i);
-		uint32_t item = index_find(&m->waited_index, key);
+		const struct metrics_waited_key key = { p->id, i };
+		struct metrics_waited *w = keyed_find(&m->waited, &key);
 
-		if (item == POOL_NONE)
-			continue;
-		index_remove(&m->waited_index, key);
-		pool_put(&m->waited, item);
+		if (w)
+			keyed_drop(&m->waited, w);
 	}
 }
 

@@ -15,7 +15,7 @@
 #include "ncclinspd/metrics/exposition.h"
 #include "ncclinspd/metrics/metrics.h"
 #include "reader/base/accounts.h"
-#include "reader/base/pool.h"
+#include "tables/keyed.h"
 
 /*		 kind     what its labels are, beside the user's and the job's */
 #define METRICS_KINDS(X)						\
@@ -115,9 +115,9 @@ struct metrics_lately {
 
 #define METRICS_INFOS	7
 struct metrics_row {
-	struct pool_link link;	/* place in the list of its kind */
+	struct keyed_head head;
 	struct metrics_labels labels;
-	uint64_t place;		/* its key in the index */
+	struct pool_link link;	/* place in the list of its kind */
 	uint64_t used_ns;
 	double v[METRICS_VALUES];	/* NaN: not known, not written */
 	uint32_t lately;	/* item of its pool, for kind TIME */
@@ -126,7 +126,7 @@ struct metrics_row {
 
 /* The values last seen of a process, for what grows by differences. */
 struct metrics_seen {
-	struct pool_link link;
+	struct keyed_head head;
 	uint64_t process_id;
 	uint32_t member;	/* its row, or POOL_NONE ... */
 	uint64_t generation;	/* ... known at this generation; 0: never looked for */
@@ -138,9 +138,14 @@ struct metrics_seen {
 };
 
 /* The same of one communicator of a process. */
-struct metrics_waited {
+struct metrics_waited_key {
 	uint64_t process_id;
-	uint32_t comm_index;
+	uint64_t comm_index;
+};
+
+struct metrics_waited {
+	struct keyed_head head;
+	struct metrics_waited_key key;
 	struct straggler_sums sums;
 };
 
@@ -163,12 +168,11 @@ struct metrics {
 	struct metrics_config config;
 	struct metrics_source source;
 	char host[256];
-	struct pool rows, lately, seen, waited;
-	struct pool_list kind[METRICS_KIND_END];
-	struct pool_list seen_list;
-	struct index index;		/* labels -> row */
-	struct index seen_index;	/* process -> seen */
-	struct index waited_index;	/* process and communicator -> waited */
+	struct keyed rows;		/* by labels */
+	struct keyed seen;		/* by process */
+	struct keyed waited;		/* by process and communicator */
+	struct pool lately;
+	struct pool_list kind[METRICS_KIND_END];	/* rows */
 	struct metrics_cached *cache;	/* METRICS_CACHE of them */
 	uint64_t generation;		/* grows when a row goes */
 	uint64_t evict_ns;		/* not looked for room before */
@@ -182,7 +186,7 @@ struct metrics {
 
 static inline struct metrics_row *metrics_row_at(const struct metrics *m, uint32_t row)
 {
-	return row == POOL_NONE ? NULL : pool_at(&m->rows, row);
+	return row == POOL_NONE ? NULL : keyed_at(&m->rows, row);
 }
 
 /* The number of series that a row of this kind is. */

@@ -26,19 +26,9 @@ static double grown(double *before, double now)
 
 static struct metrics_seen *seen_of(struct metrics *m, const struct process *p)
 {
-	uint32_t item = index_find(&m->seen_index, p->id);
-	struct metrics_seen *seen;
+	bool made;
 
-	if (item != POOL_NONE)
-		return pool_at(&m->seen, item);
-	item = pool_take(&m->seen);
-	if (item == POOL_NONE)
-		return NULL;
-	seen = pool_at(&m->seen, item);
-	seen->process_id = p->id;
-	pool_list_append(&m->seen, &m->seen_list, item);
-	index_set(&m->seen_index, p->id, item);
-	return seen;
+	return keyed_use(&m->seen, &p->id, 0, &made);
 }
 
 static void see_losses(struct metrics_row *row, struct metrics_seen *seen,
@@ -185,7 +175,7 @@ static bool see_finding(const struct finding *f, void *arg)
 		return true;
 	metrics_comm_text(comm, f->comm_name, f->has_comm_id, f->comm_id);
 	for (item = m->kind[METRICS_ROLE].first; item != POOL_NONE;
-	     item = pool_list_next(&m->rows, &m->kind[METRICS_ROLE], item)) {
+	     item = pool_list_next(&m->rows.pool, &m->kind[METRICS_ROLE], item)) {
 		struct metrics_row *row = metrics_row_at(m, item);
 
 		if (row->labels.uid == f->uid && !strcmp(row->labels.comm, comm))
@@ -209,7 +199,7 @@ static void reset(struct metrics *m)
 {
 	for (int kind = 0; kind < METRICS_KIND_END; kind++)
 		for (uint32_t item = m->kind[kind].first; item != POOL_NONE;
-		     item = pool_list_next(&m->rows, &m->kind[kind], item))
+		     item = pool_list_next(&m->rows.pool, &m->kind[kind], item))
 			metrics_reset_gauges(metrics_row_at(m, item));
 	memset(m->findings, 0, sizeof(m->findings));
 }
@@ -254,13 +244,11 @@ void metrics_ended(struct metrics *m, const struct process *p, uint64_t now_ns)
 
 void metrics_forgotten(struct metrics *m, const struct process *p)
 {
-	uint32_t item = index_find(&m->seen_index, p->id);
+	struct metrics_seen *seen = keyed_find(&m->seen, &p->id);
 
-	if (item != POOL_NONE) {
-		metrics_seen_deinit(pool_at(&m->seen, item));
-		index_remove(&m->seen_index, p->id);
-		pool_list_remove(&m->seen, &m->seen_list, item);
-		pool_put(&m->seen, item);
+	if (seen) {
+		metrics_seen_deinit(seen);
+		keyed_drop(&m->seen, seen);
 	}
 	metrics_forget_comms(m, p);
 }

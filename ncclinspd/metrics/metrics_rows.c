@@ -31,20 +31,18 @@ static uint32_t *series_of(struct metrics *m, uid_t uid)
 	return accounts_count(&m->of_account, accounts_of(m->config.accounts, uid));
 }
 
-static void drop(struct metrics *m, uint32_t item)
+static void drop(struct metrics *m, struct metrics_row *row)
 {
-	struct metrics_row *row = metrics_row_at(m, item);
 	uint32_t kind = row->labels.kind;
 
-	index_remove(&m->index, row->place);
 	if (kind == METRICS_TIME)
 		pool_put(&m->lately, row->lately);
-	pool_list_remove(&m->rows, &m->kind[kind], item);
+	pool_list_remove(&m->rows.pool, &m->kind[kind], keyed_number(row));
 	m->stats.series -= metrics_cost((enum metrics_kind)kind);
 	if (row->labels.uid != METRICS_NOBODY)
 		*series_of(m, row->labels.uid) -= metrics_cost((enum metrics_kind)kind);
 	m->generation++;
-	pool_put(&m->rows, item);
+	keyed_drop(&m->rows, row);
 }
 
 static bool is_old(const struct metrics_row *row, uint64_t now_ns, uint64_t age_ns)
@@ -55,16 +53,16 @@ static bool is_old(const struct metrics_row *row, uint64_t now_ns, uint64_t age_
 /* A row whose job lives, or did a moment ago, may only be idle. */
 static bool has_job(const struct metrics *m, const struct metrics_row *row, uint64_t now_ns)
 {
+	const struct metrics_row *job;
 	struct metrics_labels l;
-	uint32_t item;
 
 	memset(&l, 0, sizeof(l));
 	l.kind = METRICS_JOB;
 	l.uid = row->labels.uid;
 	l.rank = UNKNOWN_I32;
 	memcpy(l.job, row->labels.job, sizeof(l.job));
-	item = index_find(&m->index, index_hash(m->config.seed, &l, sizeof(l)));
-	return item != POOL_NONE && !is_old(metrics_row_at(m, item), now_ns, WANTED_NS);
+	job = keyed_find(&m->rows, &l);
+	return job && !is_old(job, now_ns, WANTED_NS);
 }
 
 /* All that was unused for `age_ns`; with `idle`, also of jobs that live. */
@@ -74,11 +72,11 @@ static void drop_old(struct metrics *m, uint64_t now_ns, uint64_t age_ns, bool i
 		uint32_t next, item = m->kind[kind].first;
 
 		for (; item != POOL_NONE; item = next) {
-			const struct metrics_row *row = metrics_row_at(m, item);
+			struct metrics_row *row = metrics_row_at(m, item);
 
-			next = pool_list_next(&m->rows, &m->kind[kind], item);
+			next = pool_list_next(&m->rows.pool, &m->kind[kind], item);
 			if (is_old(row, now_ns, age_ns) && (idle || !has_job(m, row, now_ns)))
-				drop(m, item);
+				drop(m, row);
 		}
 	}
 }
@@ -118,12 +116,12 @@ static void share_out(struct metrics *m, uid_t uid, uint64_t now_ns)
 	m->shared_until_ns = now_ns + WANTED_NS;
 	for (int kind = METRICS_KIND_END; kind-- > 0;)
 		for (uint32_t item = m->kind[kind].first; item != POOL_NONE; item = next) {
-			const struct metrics_row *row = metrics_row_at(m, item);
+			struct metrics_row *row = metrics_row_at(m, item);
 
-			next = pool_list_next(&m->rows, &m->kind[kind], item);
+			next = pool_list_next(&m->rows.pool, &m->kind[kind], item);
 			if (is_old(row, now_ns, 0) && *series_of(m, row->labels.uid) > fair &&
 			    !has_room(m, m->stats.limit / 10))
-				drop(m, item);
+				drop(m, row);
 		}
 }
 
@@ -148,81 +146,64 @@ static bool make_room(struct metrics *m, uint32_t series, uid_t uid, uint64_t no
 
 /*
  * Add a row: what its kind's table of series calls a gauge or an info is not known yet, and
- * counters are 0.
+ * counters are 0.  NULL: no room.
  */
-static uint32_t add(struct metrics *m, const struct metrics_labels *labels, uint64_t place,
-		    uint64_t now_ns)
+static struct metrics_row *add(struct metrics *m, const struct metrics_labels *labels,
+			       uint64_t now_ns)
 {
-	uint32_t item = pool_take(&m->rows);
-	struct metrics_row *row = metrics_row_at(m, item);
+	bool timed = labels->kind == METRICS_TIME, made;
+	uint32_t lately = timed ? pool_take(&m->lately) : POOL_NONE;
+	struct metrics_row *row = NULL;
 
-	if (!row)
-		return POOL_NONE;
-	row->labels = *labels;
-	row->place = place;
-	row->used_ns = now_ns;
-	row->lately = labels->kind == METRICS_TIME ? pool_take(&m->lately) : POOL_NONE;
-	if ((labels->kind == METRICS_TIME && row->lately == POOL_NONE) ||
-	    !index_set(&m->index, place, item)) {
-		if (row->lately != POOL_NONE)
-			pool_put(&m->lately, row->lately);
-		pool_put(&m->rows, item);
-		return POOL_NONE;
+	if (!timed || lately != POOL_NONE)
+		row = keyed_use(&m->rows, labels, 0, &made);
+	if (!row) {
+		if (lately != POOL_NONE)
+			pool_put(&m->lately, lately);
+		return NULL;
 	}
+	row->used_ns = now_ns;
+	row->lately = lately;
 	metrics_reset_gauges(row);
-	pool_list_append(&m->rows, &m->kind[labels->kind], item);
+	pool_list_append(&m->rows.pool, &m->kind[labels->kind], keyed_number(row));
 	m->stats.series += metrics_cost((enum metrics_kind)labels->kind);
 	if (labels->uid != METRICS_NOBODY)
 		*series_of(m, labels->uid) += metrics_cost((enum metrics_kind)labels->kind);
-	return item;
-}
-
-/* Another row's labels may hash to the same place: then there is no room either. */
-static uint32_t find(const struct metrics *m, const struct metrics_labels *labels,
-		     uint64_t place)
-{
-	uint32_t item = index_find(&m->index, place);
-
-	if (item != POOL_NONE && memcmp(&metrics_row_at(m, item)->labels, labels, sizeof(*labels)))
-		return POOL_NONE;
-	return item;
+	return row;
 }
 
 /*
  * All that found no room shares one row of that kind.  It is nobody's, so that only viewers
  * of everything see it.
  */
-static uint32_t other(struct metrics *m, enum metrics_kind kind, uint64_t now_ns)
+static struct metrics_row *other(struct metrics *m, enum metrics_kind kind, uint64_t now_ns)
 {
 	struct metrics_labels labels;
-	uint64_t place;
-	uint32_t item;
+	struct metrics_row *row;
 
 	m->stats.refused++;
 	if (kind == METRICS_COMM || kind == METRICS_INSIDE)	/* means nothing of several */
-		return POOL_NONE;
+		return NULL;
 	memset(&labels, 0, sizeof(labels));
 	labels.kind = kind;
 	labels.uid = METRICS_NOBODY;
 	labels.rank = UNKNOWN_I32;
-	place = index_hash(m->config.seed, &labels, sizeof(labels));
-	item = find(m, &labels, place);
-	return item == POOL_NONE ? add(m, &labels, place, now_ns) : item;
+	row = keyed_find(&m->rows, &labels);
+	return row ? row : add(m, &labels, now_ns);
 }
 
 uint32_t metrics_row(struct metrics *m, const struct metrics_labels *labels, uint64_t now_ns)
 {
 	enum metrics_kind kind = (enum metrics_kind)labels->kind;
-	uint64_t place = index_hash(m->config.seed, labels, sizeof(*labels));
-	uint32_t item = find(m, labels, place);
+	struct metrics_row *row = keyed_find(&m->rows, labels);
 
-	if (item == POOL_NONE && index_find(&m->index, place) == POOL_NONE &&
-	    make_room(m, metrics_cost(kind), labels->uid, now_ns))
-		item = add(m, labels, place, now_ns);
-	if (item == POOL_NONE)
-		return other(m, kind, now_ns);
-	metrics_row_at(m, item)->used_ns = now_ns;
-	return item;
+	if (!row && make_room(m, metrics_cost(kind), labels->uid, now_ns))
+		row = add(m, labels, now_ns);
+	if (row)
+		row->used_ns = now_ns;
+	else
+		row = other(m, kind, now_ns);
+	return row ? keyed_number(row) : POOL_NONE;
 }
 
 /* ---- labels ---------------------------------------------------------------------- */

@@ -377,7 +377,7 @@ void metrics_write(const struct metrics *m, struct exposition *e, bool all, uid_
 
 		exposition_family(e, f->name, f->type, f->help);
 		for (uint32_t item = rows->first; item != POOL_NONE;
-		     item = pool_list_next(&m->rows, rows, item)) {
+		     item = pool_list_next(&m->rows.pool, rows, item)) {
 			const struct metrics_row *row = metrics_row_at(m, item);
 
 			if (all || row->labels.uid == uid)
