@@ -6,8 +6,8 @@
  * Exponential histograms: 16 buckets per power of two (base 2^(1/16), which is
  * OpenTelemetry's scale 4), so that a quantile is within 2.2 % of the sample.
  * Bucket i of an octave e holds 2^(e + i/16) < v <= 2^(e + (i+1)/16).  Values up
- * to 2^8 and above 2^40 go to the end buckets: 256 ns to 18 minutes for
- * times, 256 kB/s to 1 PB/s for rates in kB/s.
+ * to 2^8 and above 2^48 go to the end buckets: 256 ns to three days for times, 256 kB/s and
+ * more for rates in kB/s.
  */
 
 #include <stdbool.h>
@@ -15,10 +15,10 @@
 
 #define HISTOGRAM_SUB		16	/* buckets per octave */
 #define HISTOGRAM_FIRST		8	/* first octave */
-#define HISTOGRAM_OCTAVES	32
+#define HISTOGRAM_OCTAVES	40
 #define HISTOGRAM_BUCKETS	(HISTOGRAM_SUB * HISTOGRAM_OCTAVES)
 
-/* Counts that can be merged and asked; a query's result, 4 KiB. */
+/* Counts that can be merged and asked; a query's result, 5 KiB. */
 struct histogram {
 	uint64_t total;
 	uint64_t count[HISTOGRAM_BUCKETS];

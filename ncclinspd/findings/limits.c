@@ -3,13 +3,15 @@
 #include "ncclinspd/findings/limits.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
+#include "tables/histogram.h"
 #include "tables/keyed.h"
 
 #define PLACES		1024
-#define BINS		64
-#define FIRST_OCTAVE	16	/* 65 us, what is shorter goes with it; up to 2^48 ns */
+#define PER_BIN		8	/* buckets of a histogram: half an octave */
+#define BINS		(HISTOGRAM_BUCKETS / PER_BIN)
 #define LEAST_OPS	8	/* operations that make a history */
 #define HALVE_AT	65536	/* old operations count less and less */
 #define REFUSALS	3	/* after which what is too long is the new way of things */
@@ -24,6 +26,7 @@ struct history {
 	uint64_t key;
 	uint32_t total;
 	uint32_t refused;	/* times in a row */
+	uint32_t end;		/* bins from here on are 0 */
 	uint32_t bins[BINS];
 };
 
@@ -53,49 +56,15 @@ static uint64_t key_of_comm(const struct op *op)
 	return index_mix(id, (uintptr_t)op->comm_name);
 }
 
-static uint64_t key_of_kind(const struct op *op)
+static uint64_t key_of_kind(const struct op *op, uint64_t comm_key)
 {
 	uint64_t size = op->bytes == UNKNOWN_U64 || !op->bytes ?
 			0 : 64 - (uint64_t)__builtin_clzll(op->bytes);
 
-	return index_mix(index_mix(key_of_comm(op), (uintptr_t)op->func), size);
-}
-
-static struct history *history_find(struct limits *l, uint64_t key)
-{
-	struct history *h = keyed_find(&l->histories, &key);
-
-	if (h)
-		keyed_touch(&l->histories, h);
-	return h;
-}
-
-static struct history *history_find_or_make(struct limits *l, uint64_t key)
-{
-	bool made;
-
-	return keyed_use(&l->histories, &key, 0, &made);
+	return index_mix(index_mix(comm_key, (uintptr_t)op->func), size);
 }
 
 /* ---- histograms ---------------------------------------------------------------- */
-
-/* Two per octave: [2^o, 1.5 * 2^o) and the rest. */
-static uint32_t bin_of(uint64_t ns)
-{
-	uint32_t octave = ns ? 63 - (uint32_t)__builtin_clzll(ns) : 0, bin;
-
-	if (octave < FIRST_OCTAVE)
-		return 0;
-	bin = (octave - FIRST_OCTAVE) * 2 + (ns >> (octave - 1) & 1);
-	return bin < BINS ? bin : BINS - 1;
-}
-
-static uint64_t top_of(uint32_t bin)
-{
-	uint64_t octave = UINT64_C(1) << (FIRST_OCTAVE + bin / 2);
-
-	return bin & 1 ? 2 * octave : octave + octave / 2;
-}
 
 static void halve(struct history *h)
 {
@@ -110,21 +79,20 @@ static uint64_t p999_of(const struct history *h)
 {
 	uint32_t above = 0, most = h->total / 1000;
 
-	for (uint32_t i = BINS; i-- > 0;) {
+	for (uint32_t i = h->end; i-- > 0;) {
 		above += h->bins[i];
 		if (above > most)
-			return top_of(i);
+			return (uint64_t)ceil(histogram_upper(i * PER_BIN + PER_BIN - 1));
 	}
-	return top_of(0);
+	return 0;
 }
 
 /* ---- limits -------------------------------------------------------------------- */
 
-void limits_of(struct limits *l, const struct op *op, uint64_t period_ns, struct limit *out)
+/* `first`: nothing of its communicator was seen before.  `h` may be NULL. */
+static void limit_make(const struct limits *l, const struct history *h, bool first,
+		       uint64_t period_ns, struct limit *out)
 {
-	const struct history *h = history_find(l, key_of_kind(op));
-	bool first = !history_find(l, key_of_comm(op)) && (op->seq == UNKNOWN_U64 || !op->seq);
-
 	*out = (struct limit){ .ns = l->min_ns, .reason = LIMIT_MINIMUM, .p999_ns = UNKNOWN_U64 };
 	if (first) {
 		out->ns = FIRST_TIMES * l->min_ns;
@@ -147,23 +115,49 @@ void limits_of(struct limits *l, const struct op *op, uint64_t period_ns, struct
 	}
 }
 
+static bool is_first(const struct op *op, bool new_comm)
+{
+	return new_comm && (op->seq == UNKNOWN_U64 || !op->seq);
+}
+
+void limits_of(struct limits *l, const struct op *op, uint64_t period_ns, struct limit *out)
+{
+	uint64_t comm_key = key_of_comm(op), key = key_of_kind(op, comm_key);
+	struct history *comm = keyed_find(&l->histories, &comm_key);
+	struct history *h = keyed_find(&l->histories, &key);
+
+	if (comm)
+		keyed_touch(&l->histories, comm);
+	if (h)
+		keyed_touch(&l->histories, h);
+	limit_make(l, h, is_first(op, !comm), period_ns, out);
+}
+
 void limits_add(struct limits *l, const struct op *op)
 {
+	uint64_t comm_key, key, ns;
+	bool new_comm, made;
 	struct limit limit;
 	struct history *h;
-	uint64_t ns;
+	uint32_t bin;
 
 	if (op->predates || !op->complete || !(op->expects_kernel || op->expects_proxy) ||
 	    !op->enqueued_ns || op->done_ns < op->enqueued_ns)
 		return;
 	ns = op->done_ns - op->enqueued_ns;
-	limits_of(l, op, 0, &limit);
-	history_find_or_make(l, key_of_comm(op));
-	h = history_find_or_make(l, key_of_kind(op));
-	if (!h || (ns > limit.ns && h->refused++ < REFUSALS))
+	comm_key = key_of_comm(op);
+	key = key_of_kind(op, comm_key);
+	keyed_use(&l->histories, &comm_key, 0, &new_comm);
+	h = keyed_use(&l->histories, &key, 0, &made);
+	if (!h)
+		return;
+	limit_make(l, h, is_first(op, new_comm), 0, &limit);
+	if (ns > limit.ns && h->refused++ < REFUSALS)
 		return;		/* a stall that went by is no example to follow */
 	h->refused = 0;
-	h->bins[bin_of(ns)]++;
+	bin = histogram_bucket(ns) / PER_BIN;
+	h->end = bin < h->end ? h->end : bin + 1;
+	h->bins[bin]++;
 	if (++h->total == HALVE_AT)
 		halve(h);
 }
