@@ -86,7 +86,7 @@ CLI_LIBS    := libcurl jansson ncursesw libzstd zlib
 objs = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(addsuffix /*.c,$(1))))
 # From top to bottom: each calls only those behind it.
 ROOMS_OF_DAEMON := ncclinspd $(addprefix ncclinspd/,serve config metrics levels findings keep \
-	compare find sums base) tables
+	compare find sums base) judge tables
 ROOMS_OF_READER := reader $(addprefix reader/,join read time base)
 ROOMS_OF_CLI    := cli $(addprefix cli/,top trace export offline doctor view common table base)
 archives = $(foreach r,$(1),$(B)/lib/$(subst /,-,$(r)).a)
@@ -112,7 +112,7 @@ READER_LINE := $(call archives,$(ROOMS_OF_READER)) $(B)/obj/shmring/consumer.o $
 DAEMON_LINE := $(call archives,$(ROOMS_OF_DAEMON)) $(READER_LINE)
 RECORD_OBJS := $(call objs,record)
 # A segment's operations are summed up as the daemon does it.
-CLI_LINE    := $(call archives,$(ROOMS_OF_CLI) ncclinspd/sums tables) $(READER_LINE)
+CLI_LINE    := $(call archives,$(ROOMS_OF_CLI) ncclinspd/sums judge tables) $(READER_LINE)
 SIM_MAINS   := $(B)/obj/tests/sim/nccl_sim.o $(B)/obj/tests/sim/nccl_replay.o
 SIM_OBJS    := $(filter-out $(SIM_MAINS),$(call objs,tests/sim)) \
 	       $(B)/obj/plugin/adapt.o $(B)/obj/record/shape.o
@@ -238,7 +238,8 @@ $(B)/obj/tests/test_abi.o: CPPFLAGS += -I$(B)
 # A test program is tests/test_<module>.c.  It links against every room, each an
 # archive, so that it pulls in what it calls and nothing else.  What else lies in
 # tests/ is shared by them.
-ROOMS := tests tests/sim plugin record $(ROOMS_OF_CLI) $(ROOMS_OF_DAEMON) $(ROOMS_OF_READER) shmring util
+ROOMS := tests tests/sim plugin record $(ROOMS_OF_CLI) $(ROOMS_OF_DAEMON) \
+	$(ROOMS_OF_READER) shmring util
 room_objs = $(filter-out $(addprefix $(B)/obj/,ncclinspd/main.o cli/main.o tests/test_%.o) \
 		$(SIM_MAINS),$(call objs,$(1)))
 ARCHIVES := $(call archives,$(ROOMS))

@@ -53,13 +53,13 @@ static void on_forgotten(struct diagnose *dg, void *state, const struct process 
 }
 
 /* The longest of the group's processes; 0: none has one. */
-static uint64_t group_period(struct stalls *st, const struct stuck *v,
-			     const struct stuck_group *g)
+static uint64_t group_period(struct stalls *st, const struct hang *v,
+			     const struct hang_group *g)
 {
 	uint64_t longest = 0;
 
 	for (uint32_t i = g->first; i < g->first + g->n; i++) {
-		uint64_t ns = paces_period(&st->paces, v->ranks.at[i].process->id);
+		uint64_t ns = paces_period(&st->paces, v->ranks.at[i].process);
 
 		if (ns > longest)
 			longest = ns;
@@ -85,42 +85,45 @@ static void unwatched_limit(uint64_t min_ns, uint64_t period_ns, struct limit *o
 /* Is this group's operation beyond its limit? */
 static bool is_overdue(struct diagnose *dg, struct stalls *st, struct stall *s)
 {
-	const struct stuck_group *g = &s->view->groups.at[s->group];
+	const struct hang_group *g = &s->c.hang->groups.at[s->c.group];
 	uint64_t min_ns = diagnose_settings(dg)->stall_min_ns, period_ns;
+	struct op op;
 
-	if (!g->has_op || !g->op.enqueued_ns || s->view->now_ns < g->op.enqueued_ns)
+	if (!g->has_op || !g->op.enqueued_ns || s->c.hang->now_ns < g->op.enqueued_ns)
 		return false;
-	s->age_ns = s->view->now_ns - g->op.enqueued_ns;
-	if (s->age_ns < min_ns)
+	s->c.age_ns = s->c.hang->now_ns - g->op.enqueued_ns;
+	if (s->c.age_ns < min_ns)
 		return false;
-	period_ns = group_period(st, s->view, g);
-	if (g->unwatched)
+	period_ns = group_period(st, s->c.hang, g);
+	if (g->unwatched) {
 		unwatched_limit(min_ns, period_ns, &s->limit);
-	else
-		limits_of(st->limits, &g->op, period_ns, &s->limit);
-	return s->age_ns > s->limit.ns;
+	} else {
+		stuck_op(s->c.hang, g, &op);
+		limits_of(st->limits, &op, period_ns, &s->limit);
+	}
+	return s->c.age_ns > s->limit.ns;
 }
 
 /* ---- movement ------------------------------------------------------------- */
 
 /* Everything that changes when something of the operation comes forward. */
-static uint64_t sign(const struct stuck *v, const struct stuck_group *g)
+static uint64_t sign(const struct hang *v, const struct hang_group *g)
 {
 	uint64_t signature = 1;
 
 	for (uint32_t i = g->first; i < g->first + g->n; i++) {
-		const struct stuck_rank *r = &v->ranks.at[i];
+		const struct hang_rank *r = &v->ranks.at[i];
 
-		signature = index_mix(signature, r->has_op);
-		if (!r->has_op)
+		signature = index_mix(signature, r->op != NULL);
+		if (!r->op)
 			continue;
-		signature = index_mix(signature, r->op.kernel_started);
-		signature = index_mix(signature, r->op.kernel_stopped);
-		signature = index_mix(signature, r->op.proxy_steps);
-		for (size_t k = r->first_row; k < r->end_row; k++) {
-			const struct inflight *row = &v->rows.at[k];
+		signature = index_mix(signature, (uint64_t)r->op->kernel_started);
+		signature = index_mix(signature, (uint64_t)r->op->kernel_stopped);
+		signature = index_mix(signature, r->op->proxy_steps);
+		for (size_t k = 0; k < r->nrows; k++) {
+			const struct hang_row *row = &r->rows[k];
 
-			if (!stuck_is_of(row, r))
+			if (!hang_is_of(row, r))
 				continue;
 			signature = index_mix(signature, row->token);
 			signature = index_mix(signature, (uint64_t)row->step);
@@ -134,11 +137,11 @@ static uint64_t sign(const struct stuck *v, const struct stuck_group *g)
  * The same at each look.  The time of its posting is not: it is worked out anew from ticks
  * at each look, and moves by some ns whenever their rate is measured.
  */
-static uint64_t identity(const struct op *op)
+static uint64_t identity(const struct hang_row *op)
 {
 	if (op->seq != UNKNOWN_U64)
 		return index_mix((uintptr_t)op->func, op->seq);
-	return index_mix(op->process_id, op->token);
+	return index_mix(op->key, op->token);
 }
 
 /* The entry of this group, else an unused one, else the stalest. */
@@ -158,9 +161,9 @@ static struct watch *find_watch(struct stalls *st, uint64_t key)
 /* False: seen for the first time, so that nothing can be said yet. */
 static bool watch(struct stalls *st, const struct stall *s, bool *moves)
 {
-	const struct stuck_group *g = &s->view->groups.at[s->group];
-	uint64_t key = stall_key(s->view, s->group), signature = sign(s->view, g);
-	uint64_t now_ns = s->view->now_ns, op = identity(&g->op);
+	const struct hang_group *g = &s->c.hang->groups.at[s->c.group];
+	uint64_t key = stall_key(s->c.hang, s->c.group), signature = sign(s->c.hang, g);
+	uint64_t now_ns = s->c.hang->now_ns, op = identity(&g->op);
 	struct watch *w = find_watch(st, key);
 
 	if (w->key != key || w->op != op) {
@@ -188,50 +191,50 @@ static bool is_desync(enum verdict verdict)
 /* A circle is one finding, from wherever one comes to it. */
 static uint64_t cause_key(const struct stall *s)
 {
-	uint64_t key = stall_key(s->view, s->result.comm);
+	uint64_t key = stall_key(s->c.hang, s->c.verdict.comm);
 
-	for (uint32_t i = 0; i < s->result.ncircle; i++)
-		if (stall_key(s->view, s->result.circle[i]) < key)
-			key = stall_key(s->view, s->result.circle[i]);
+	for (uint32_t i = 0; i < s->c.verdict.ncircle; i++)
+		if (stall_key(s->c.hang, s->c.verdict.circle[i]) < key)
+			key = stall_key(s->c.hang, s->c.verdict.circle[i]);
 	return key;
 }
 
-static void report(struct diagnose *dg, const struct stall *s)
+static void report(struct diagnose *dg, struct stall *s)
 {
-	enum verdict verdict = s->result.verdict;
+	enum verdict verdict = s->c.verdict.verdict;
 	struct finding f = {
 		.kind = is_desync(verdict) ? FINDING_DESYNC : FINDING_STALL,
 		.severity = verdict == VERDICT_SLOW ? FINDING_WARNING : FINDING_CRITICAL,
-		.since_ns = s->view->groups.at[s->group].op.enqueued_ns,
-		.peer = s->result.peer,
+		.since_ns = s->c.hang->groups.at[s->c.group].op.enqueued_ns,
+		.peer = s->c.verdict.peer,
 	};
 
-	stall_about(&f, s->view, s->result.comm);
+	stall_about(&f, s->c.hang, s->c.verdict.comm);
 	stall_describe(s, &f);
-	diagnose_report(dg, &finding_stall, cause_key(s), &f, s->view->now_ns);
+	diagnose_report(dg, &finding_stall, cause_key(s), &f, s->c.hang->now_ns);
 }
 
 static void judge(struct diagnose *dg, struct stalls *st, struct stall *s, bool *told)
 {
-	const struct desync_input in = stuck_input(s->view);
+	const struct hang_input in = hang_input(s->c.hang);
 	bool moves;
 
 	if (!watch(st, s, &moves))
 		return;
-	desync_decide(&in, s->group, &s->result);
+	hang_decide(&in, s->c.group, &s->c.verdict);
 	if (moves)
-		s->result = (struct desync_result){ .verdict = VERDICT_SLOW, .comm = s->group,
+		s->c.verdict = (struct hang_verdict){ .verdict = VERDICT_SLOW, .comm = s->c.group,
 						    .peer = UNKNOWN_I32 };
-	if (told[s->result.comm])
+	if (told[s->c.verdict.comm])
 		return;
-	told[s->result.comm] = true;
-	for (uint32_t i = 0; i < s->result.ncircle; i++)
-		told[s->result.circle[i]] = true;
+	told[s->c.verdict.comm] = true;
+	for (uint32_t i = 0; i < s->c.verdict.ncircle; i++)
+		told[s->c.verdict.circle[i]] = true;
 	report(dg, s);
 }
 
 /* -ENOMEM: the next look may have more. */
-static int look_at_operations(struct diagnose *dg, struct stalls *st, struct stuck *v)
+static int look_at_operations(struct diagnose *dg, struct stalls *st, struct hang *v)
 {
 	struct stall *stalls = calloc(v->groups.n + 1, sizeof(*stalls));
 	bool *told = calloc(v->groups.n + 1, sizeof(*told));
@@ -239,7 +242,7 @@ static int look_at_operations(struct diagnose *dg, struct stalls *st, struct stu
 	int r = stalls && told ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; r == 0 && i < v->groups.n; i++) {
-		stalls[n] = (struct stall){ .view = v, .group = i };
+		stalls[n] = (struct stall){ .c = { .hang = v, .group = i } };
 		n += is_overdue(dg, st, &stalls[n]);
 	}
 	if (n)
@@ -256,15 +259,16 @@ static int look_at_operations(struct diagnose *dg, struct stalls *st, struct stu
 static void look(struct diagnose *dg, void *state, uint64_t now_ns)
 {
 	struct stalls *st = state;
-	struct stuck view;
+	struct hang view;
+	uint32_t left_out;
 
-	if (stuck_init(&view, diagnose_source(dg), now_ns) < 0)
+	if (stuck_init(&view, diagnose_source(dg), now_ns, &left_out) < 0)
 		return;
-	diagnose_leave_out(dg, view.left_out);
+	diagnose_leave_out(dg, left_out);
 	limits_set_min(st->limits, diagnose_settings(dg)->stall_min_ns);
 	if (look_at_operations(dg, st, &view) == 0)
 		stall_look_for_quiet(dg, &st->paces, &view);
-	stuck_deinit(&view);
+	hang_deinit(&view);
 }
 
 static int init(struct diagnose *dg, void *state)

@@ -1,23 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An operation that hangs, as numbers: docs/api.md has their names. */
+/* An operation that hangs, as a finding: docs/api.md has the names of its numbers. */
 #include "ncclinspd/findings/stall.h"
+
+#include <stdio.h>
+
+#include "reader/base/pool.h"
 #include "util/json.h"
 
 #define RANKS_TOLD 24	/* ranks of one communicator */
 
-static const struct stuck_group *group_of(const struct stall *s)
+uint64_t stall_key(const struct hang *h, uint32_t group)
 {
-	return &s->view->groups.at[s->result.comm];
+	const struct hang_rank *r = &h->ranks.at[h->groups.at[group].first];
+	uint64_t id = r->has_id ? r->id : r->key;
+	uint64_t key = index_mix(index_mix(id, (uint64_t)r->nranks), r->user);
+
+	for (const char *c = r->name; *c; c++)
+		key = index_mix(key, (unsigned char)*c);
+	return key | 1;
 }
 
-const struct stuck_rank *stall_rank(const struct stall *s, int32_t rank)
+void stall_about(struct finding *f, const struct hang *h, uint32_t group)
 {
-	const struct stuck_group *g = group_of(s);
+	const struct hang_rank *r = &h->ranks.at[h->groups.at[group].first];
 
-	for (uint32_t i = g->first; i < g->first + g->n; i++)
-		if (s->view->ranks.at[i].comm->rank == rank)
-			return &s->view->ranks.at[i];
-	return NULL;
+	f->uid = stuck_process(r)->uid;
+	f->has_comm_id = r->has_id;
+	f->comm_id = r->id;
+	snprintf(f->comm_name, sizeof(f->comm_name), "%s", r->name);
+}
+
+static const struct hang_group *group_of(const struct stall *s)
+{
+	return &s->c.hang->groups.at[s->c.verdict.comm];
 }
 
 static void put_number(struct json *j, const char *key, uint64_t value, bool known)
@@ -50,7 +65,7 @@ static void put_flag(struct json *j, const char *key, bool value)
 	json_put_bool(j, value);
 }
 
-static void put_transfer(struct json *j, const struct inflight *row)
+static void put_transfer(struct json *j, const struct hang_row *row)
 {
 	json_key(j, "transfer");
 	if (!row) {
@@ -67,15 +82,15 @@ static void put_transfer(struct json *j, const struct inflight *row)
 	json_end(j, '}');
 }
 
-static void put_rank(const struct stall *s, struct json *j, const struct stuck_rank *r,
-		     const struct desync_rank *d)
+static void put_rank(const struct stall *s, struct json *j, const struct hang_rank *r,
+		     const struct hang_standing *d)
 {
-	uint64_t last = stuck_last_seq(&r->progress, group_of(s)->op.func);
-	bool inside = r->has_op;
+	uint64_t last = hang_last_seq(r, group_of(s)->op.func);
+	bool inside = r->op;
 
 	json_begin(j, '{');
 	put_signed(j, "rank", d->rank);
-	put_number(j, "pid", (uint64_t)r->process->pid, true);
+	put_number(j, "pid", (uint64_t)r->pid, true);
 	put_flag(j, "ended", d->ended);
 	put_flag(j, "posted", d->posted);
 	put_number(j, "last_seq", last, last != UNKNOWN_U64);
@@ -92,12 +107,12 @@ static void put_rank(const struct stall *s, struct json *j, const struct stuck_r
 
 static void put_ranks(const struct stall *s, struct json *j)
 {
-	const struct desync_comm *comm = &s->view->comms[s->result.comm];
+	const struct hang_comm *comm = &s->c.hang->comms[s->c.verdict.comm];
 
 	json_key(j, "ranks");
 	json_begin(j, '[');
 	for (uint32_t i = 0; i < comm->n && i < RANKS_TOLD; i++) {
-		const struct stuck_rank *r = stall_rank(s, comm->ranks[i].rank);
+		const struct hang_rank *r = hang_rank_of(&s->c, comm->ranks[i].rank);
 
 		if (r)
 			put_rank(s, j, r, &comm->ranks[i]);
@@ -105,10 +120,10 @@ static void put_ranks(const struct stall *s, struct json *j)
 	json_end(j, ']');
 }
 
-void stall_put_evidence(const struct stall *s, struct json *j)
+static void put_evidence(const struct stall *s, struct json *j)
 {
-	const struct desync_comm *comm = &s->view->comms[s->result.comm];
-	const struct word *word = words_verdict(s->result.verdict);
+	const struct hang_comm *comm = &s->c.hang->comms[s->c.verdict.comm];
+	const struct word *word = words_verdict(s->c.verdict.verdict);
 	const struct limit *limit = &s->limit;
 
 	json_begin(j, '{');
@@ -116,7 +131,7 @@ void stall_put_evidence(const struct stall *s, struct json *j)
 	put_text(j, "ncclx", word->ncclx);
 	put_text(j, "func", group_of(s)->op.func);
 	put_number(j, "seq", group_of(s)->op.seq, group_of(s)->op.seq != UNKNOWN_U64);
-	put_number(j, "age_ns", s->age_ns, true);
+	put_number(j, "age_ns", s->c.age_ns, true);
 	put_number(j, "limit_ns", limit->ns, true);
 	put_text(j, "limit_reason", limit_reason_name(limit->reason));
 	put_number(j, "history_ops", limit->ops, true);
@@ -124,7 +139,23 @@ void stall_put_evidence(const struct stall *s, struct json *j)
 	put_flag(j, "watched", !group_of(s)->unwatched);
 	put_signed(j, "nranks", comm->nranks);
 	put_number(j, "local_ranks", comm->n, true);
-	put_text(j, "field", s->result.field);
+	put_text(j, "field", s->c.verdict.field);
 	put_ranks(s, j);
 	json_end(j, '}');
+}
+
+void stall_describe(struct stall *s, struct finding *f)
+{
+	const struct hang_verdict *v = &s->c.verdict;
+	struct json j;
+
+	s->c.limit_ns = s->limit.ns;
+	f->verdict = words_verdict(v->verdict)->name;
+	for (uint32_t i = 0; i < v->nranks; i++)
+		finding_add_rank(f, v->ranks[i]);
+	hang_say(&s->c, f->text, sizeof(f->text));
+	json_init(&j, sizeof(f->evidence));
+	put_evidence(s, &j);
+	finding_set_evidence(f, &j);
+	json_deinit(&j);
 }

@@ -14,34 +14,34 @@ struct quiet {
 	uint64_t period_ns;
 	uint64_t longest_ns;
 	bool watched;	/* the end of what was last posted would have been seen */
-	bool silenced;	/* the group may be silenced: see stuck_may_be_silenced() */
+	bool silenced;	/* the group may be silenced: see hang_may_be_silenced() */
 };
 
-static bool is_idle(const struct stuck *v, const struct process *p)
+static bool is_idle(const struct hang *v, const struct process *p)
 {
 	for (uint32_t i = 0; i < v->ranks.n; i++)
-		if (v->ranks.at[i].process == p &&
+		if (v->ranks.at[i].owner == p &&
 		    (v->ranks.at[i].has_oldest || v->groups.at[v->ranks.at[i].group].has_op))
 			return false;
 	return p->state == PROCESS_LIVE && p->mask & NCI_EVENT_BIT(NCI_EV_COLL);
 }
 
-static uint64_t last_op_ns(const struct stuck *v, const struct process *p)
+static uint64_t last_op_ns(const struct hang *v, const struct process *p)
 {
 	uint64_t last_ns = 0;
 
 	for (uint32_t i = 0; i < v->ranks.n; i++)
-		if (v->ranks.at[i].process == p && v->ranks.at[i].progress.last_op_ns > last_ns)
-			last_ns = v->ranks.at[i].progress.last_op_ns;
+		if (v->ranks.at[i].owner == p && v->ranks.at[i].last_op_ns > last_ns)
+			last_ns = v->ranks.at[i].last_op_ns;
 	return last_ns;
 }
 
-static bool find_quiet(struct paces *paces, const struct stuck *v,
-		       const struct stuck_group *g, struct quiet *q)
+static bool find_quiet(struct paces *paces, const struct hang *v,
+		       const struct hang_group *g, struct quiet *q)
 {
 	*q = (struct quiet){ .watched = true };
 	for (uint32_t i = g->first; i < g->first + g->n; i++) {
-		const struct process *p = v->ranks.at[i].process;
+		const struct process *p = stuck_process(&v->ranks.at[i]);
 		uint64_t period_ns = paces_period(paces, p->id), last_ns = last_op_ns(v, p);
 		uint64_t pause_ns = paces_longest_pause(paces, p->id);
 
@@ -55,7 +55,7 @@ static bool find_quiet(struct paces *paces, const struct stuck *v,
 			q->longest_ns = pause_ns;
 		q->watched = q->watched && paces_watched(paces, p->id);
 	}
-	q->silenced = stuck_may_be_silenced(v, g);
+	q->silenced = hang_may_be_silenced(v, g);
 	return true;
 }
 
@@ -136,38 +136,38 @@ static void describe_quiet(struct finding *f, const struct quiet *q, uint64_t li
 	json_deinit(&j);
 }
 
-static void report_quiet(struct diagnose *dg, const struct stuck *v, uint32_t group,
+static void report_quiet(struct diagnose *dg, const struct hang *v, uint32_t group,
 			 const struct quiet *q, uint64_t limit_ns)
 {
-	const struct stuck_group *g = &v->groups.at[group];
+	const struct hang_group *g = &v->groups.at[group];
 	struct finding f = { .kind = FINDING_STALL,
 			     .severity = q->watched && q->silenced ? FINDING_INFO : FINDING_WARNING,
 			     .peer = UNKNOWN_I32, .since_ns = q->since_ns };
 
 	stall_about(&f, v, group);
 	for (uint32_t i = g->first; i < g->first + g->n; i++)
-		finding_add_rank(&f, v->ranks.at[i].comm->rank);
+		finding_add_rank(&f, v->ranks.at[i].rank);
 	describe_quiet(&f, q, limit_ns, v->now_ns);
 	diagnose_report(dg, &finding_stall, stall_key(v, group) - 1, &f, v->now_ns);
 }
 
 /* Is this the first group, hence the largest, with each of its processes? */
-static bool is_first(const struct stuck *v, const struct stuck_group *g)
+static bool is_first(const struct hang *v, const struct hang_group *g)
 {
 	for (uint32_t i = 0; i < g->first; i++)
 		for (uint32_t k = g->first; k < g->first + g->n; k++)
-			if (v->ranks.at[i].process == v->ranks.at[k].process)
+			if (v->ranks.at[i].owner == v->ranks.at[k].owner)
 				return false;
 	return true;
 }
 
-void stall_look_for_quiet(struct diagnose *dg, struct paces *paces, const struct stuck *v)
+void stall_look_for_quiet(struct diagnose *dg, struct paces *paces, const struct hang *v)
 {
 	uint64_t least_ns = QUIET_TIMES * diagnose_settings(dg)->stall_min_ns;
 
 	for (uint32_t i = 0; i < v->groups.n; i++) {
-		const struct stuck_group *g = &v->groups.at[i];
-		uint64_t last_ns = stuck_quiet_since(v, g), limit_ns;
+		const struct hang_group *g = &v->groups.at[i];
+		uint64_t last_ns = hang_quiet_since(v, g), limit_ns;
 		struct quiet q;
 
 		if (!last_ns || v->now_ns - last_ns < least_ns || !is_first(v, g) ||

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The view of stuck.h: ranks in groups, and the oldest operation of each group; where no end
- * is watched, the operation that some ranks have posted and others have not.
- */
+/* What the processes of this node are in, as rows that judge/ can look at. */
 #include "ncclinspd/findings/stuck.h"
 
 #include <errno.h>
@@ -10,438 +7,164 @@
 #include <string.h>
 
 #include "ncclinspd/findings/diagnose.h"
+#include "reader/base/pool.h"
+#include "reader/join/inflight.h"
+#include "reader/join/reconstruct.h"
+#include "util/cleanup.h"
 
-/* ---- communicators ------------------------------------------------------------ */
+_Static_assert(HANG_FUNCS == RECONSTRUCT_FUNCS, "what was posted last is copied whole");
+_Static_assert(HANG_CALLS == RECONSTRUCT_CALLS, "calls are copied whole");
 
-static int order(uint64_t a, uint64_t b)
+#define KEY_BITS	16	/* of them an index of a communicator takes */
+
+/* In the order of a process's communicators. */
+static uint64_t rank_key(const struct process *p, uint32_t comm_index)
 {
-	return a < b ? -1 : a > b;
+	return p->id << KEY_BITS | comm_index;
 }
 
-/*
- * Ranks are of one communicator if id, size, name and user agree: anybody may write
- * another's id into their own segment.  Without an id each stands alone.
- */
-static int compare_groups(const struct stuck_rank *a, const struct stuck_rank *b)
-{
-	int r = order((uint64_t)b->comm->nranks, (uint64_t)a->comm->nranks);
-
-	if (!r)
-		r = order(b->comm->has_id, a->comm->has_id);
-	if (!r)
-		r = order(a->comm->id, b->comm->id);
-	if (!r)
-		r = order(a->process->uid, b->process->uid);
-	if (!r && !a->comm->has_id)
-		r = order((uintptr_t)a->comm, (uintptr_t)b->comm);
-	return r ? r : strcmp(a->comm->name, b->comm->name);
-}
-
-static int compare(const void *one, const void *two)
-{
-	const struct stuck_rank *a = one, *b = two;
-	int r = compare_groups(a, b);
-
-	if (!r && a->comm->rank != b->comm->rank)
-		r = a->comm->rank < b->comm->rank ? -1 : 1;
-	return r ? r : order(a->process->id, b->process->id);
-}
+/* ---- ranks ---------------------------------------------------------------------- */
 
 /* NULL: not made yet, or not open any more. */
-static const struct comm *open_comm(const struct process *p, uint32_t index)
+static const struct comm *process_open_comm(const struct process *p, uint32_t index)
 {
 	const struct comm *comm = process_comm(p, (uint16_t)index);
 
 	return comm && !comm->finalize_ticks ? comm : NULL;
 }
 
-/* Add open communicators of `p`: at most `room`, the newest; others are counted as left out. */
-static void add_ranks(struct stuck *v, const struct process *p, uint32_t room)
+static uint64_t comm_gpu(const struct comm *comm)
 {
-	uint32_t first = p->ncomms;
+	uint64_t words[2];
+
+	memcpy(words, comm->gpu_uuid, sizeof(words));
+	return comm->has_gpu ? index_mix(words[0], words[1]) | 1 : 0;
+}
+
+static void rank_take_progress(struct hang_rank *r, const struct process *p, uint32_t index)
+{
+	struct comm_progress progress;
+
+	reconstruct_progress(p, index, &progress);
+	r->last_op_ns = progress.last_op_ns;
+	r->nlast = progress.nfuncs;
+	for (uint32_t i = 0; i < progress.nfuncs; i++) {
+		r->last[i].func = progress.last_seq[i].func;
+		r->last[i].seq = progress.last_seq[i].seq;
+	}
+	r->counts_calls = r->counts && progress.has_calls &&
+			  !(p->seen & (NCI_SEEN_PAUSE | NCI_SEEN_OUTSIDE));
+	r->calls = progress.calls;
+	for (uint32_t i = 0; i < HANG_CALLS; i++)
+		r->call[i] = (struct hang_call){
+			.func = progress.call[i].func, .datatype = progress.call[i].datatype,
+			.count = progress.call[i].count, .root = progress.call[i].root,
+		};
+}
+
+static void rank_add(struct hang *h, const struct process *p, const struct comm *comm,
+		     uint32_t index)
+{
+	struct hang_rank *r = list_must_add(&h->ranks);
+
+	*r = (struct hang_rank){
+		.has_id = comm->has_id, .id = comm->id, .nranks = comm->nranks, .user = p->uid,
+		.name = comm->name, .key = rank_key(p, index), .rank = comm->rank,
+		.process = p->id, .pid = p->pid, .gpu = comm_gpu(comm), .owner = p,
+		.seen_ns = UINT64_MAX, .ended = p->state != PROCESS_LIVE,
+		.counts = p->state == PROCESS_LIVE && comm->has_id &&
+			  p->mask & NCI_EVENT_BIT(NCI_EV_COLL),
+		.may_be_silenced = process_counts_less(p),
+	};
+	rank_take_progress(r, p, index);
+}
+
+/* Add open communicators of `p`: at most `room`, the newest; returns how many are left out. */
+static uint32_t process_add_ranks(struct hang *h, const struct process *p, uint32_t room)
+{
+	uint32_t first = p->ncomms, left_out = 0;
 
 	for (uint32_t n = 0; first && n < room; first--)
-		n += open_comm(p, first - 1) != NULL;
+		n += process_open_comm(p, first - 1) != NULL;
 	for (uint32_t i = 0; i < first; i++)
-		v->left_out += open_comm(p, i) != NULL;
-	for (uint32_t i = first; i < p->ncomms; i++) {
-		const struct comm *comm = open_comm(p, i);
-		struct stuck_rank *r;
-
-		if (!comm)
-			continue;
-		r = list_must_add(&v->ranks);
-		*r = (struct stuck_rank){ .process = p, .comm = comm, .index = i,
-					  .ended = p->state != PROCESS_LIVE };
-		reconstruct_progress(p, i, &r->progress);
-	}
+		left_out += process_open_comm(p, i) != NULL;
+	for (uint32_t i = first; i < p->ncomms; i++)
+		if (process_open_comm(p, i))
+			rank_add(h, p, process_open_comm(p, i), i);
+	return left_out;
 }
 
-static void make_groups(struct stuck *v)
-{
-	qsort(v->ranks.at, v->ranks.n, sizeof(*v->ranks.at), compare);
-	for (uint32_t i = 0; i < v->ranks.n; i++) {
-		if (!i || compare_groups(&v->ranks.at[i - 1], &v->ranks.at[i]) ||
-		    v->groups.at[v->groups.n - 1].n == STUCK_LOCAL)
-			*list_must_add(&v->groups) = (struct stuck_group){ .first = i };
-		v->ranks.at[i].group = v->groups.n - 1;
-		v->groups.at[v->groups.n - 1].n++;
-	}
-}
+/* ---- the oldest of each ------------------------------------------------------------ */
 
-/* ---- the oldest operation of each ---------------------------------------------- */
-
-/* The ranks of one process, as they were added. */
+/* The ranks of one process, as they were added: by their keys. */
 struct walk {
-	struct stuck_rank *ranks;
+	const struct process *process;
+	struct hang_rank *ranks;
 	size_t n;
 };
 
-static int by_index(const void *key, const void *rank)
+static int rank_by_key(const void *key, const void *rank)
 {
-	return order(*(const uint32_t *)key, ((const struct stuck_rank *)rank)->index);
+	uint64_t a = *(const uint64_t *)key, b = ((const struct hang_rank *)rank)->key;
+
+	return a < b ? -1 : a > b;
 }
 
-static bool take_oldest(const struct op *op, void *arg)
+static struct hang_row row_of_op(const struct op *op)
+{
+	return (struct hang_row){
+		.token = op->token, .is_op = true, .is_p2p = op->is_p2p, .func = op->func,
+		.comm_name = op->comm_name, .seq = op->seq, .bytes = op->bytes,
+		.count = op->count, .root = op->root, .peer = op->peer, .rank = op->rank,
+		.enqueued_ns = op->enqueued_ns,
+		.kernel_started = op->expects_kernel ? (int32_t)op->kernel_started : UNKNOWN_I32,
+	};
+}
+
+static bool walk_take_op(const struct op *op, void *arg)
 {
 	const struct walk *w = arg;
-	struct stuck_rank *r = bsearch(&op->comm_index, w->ranks, w->n, sizeof(*r), by_index);
+	const uint64_t key = rank_key(w->process, op->comm_index);
+	struct hang_rank *r = bsearch(&key, w->ranks, w->n, sizeof(*r), rank_by_key);
+	struct hang_row row;
 
-	if (!r || !op->enqueued_ns)
+	if (!r)
 		return true;
-	r->has_p2p = r->has_p2p || op->is_p2p;
-	r->p2p_expects_kernel = r->p2p_expects_kernel || (op->is_p2p && op->expects_kernel);
-	if (r->has_oldest && r->oldest.enqueued_ns <= op->enqueued_ns)
-		return true;
-	r->has_oldest = true;
-	r->oldest = *op;
+	row = row_of_op(op);
+	row.key = key;
+	hang_rank_see(r, &row);
 	return true;
 }
 
-static void add_process(struct stuck *v, const struct diagnose_source *source,
-			const struct process *p, uint32_t room)
-{
-	struct walk w = { .ranks = &v->ranks.at[v->ranks.n] };
-
-	add_ranks(v, p, room);
-	w.n = (size_t)(&v->ranks.at[v->ranks.n] - w.ranks);
-	reconstruct_open(source->reconstruct, p, take_oldest, &w);
-}
-
-static void find_oldest(struct stuck *v)
-{
-	for (uint32_t i = 0; i < v->ranks.n; i++) {
-		const struct stuck_rank *r = &v->ranks.at[i];
-		struct stuck_group *g = &v->groups.at[r->group];
-
-		if (!r->has_oldest || r->ended)
-			continue;
-		if (g->has_op && g->op.enqueued_ns <= r->oldest.enqueued_ns)
-			continue;
-		g->has_op = true;
-		g->op = r->oldest;
-	}
-}
-
-/* ---- counters -------------------------------------------------------------------- */
-
-uint64_t stuck_last_seq(const struct comm_progress *progress, name_t func)
-{
-	for (uint32_t i = 0; i < progress->nfuncs; i++)
-		if (progress->last_seq[i].func == func)
-			return progress->last_seq[i].seq;
-	return UNKNOWN_U64;
-}
-
-bool stuck_tells(const struct stuck_rank *r)
-{
-	return !r->ended && r->comm->has_id && r->process->mask & NCI_EVENT_BIT(NCI_EV_COLL);
-}
-
-uint64_t stuck_next_seq(const struct stuck_rank *r, name_t func)
-{
-	uint64_t last = stuck_last_seq(&r->progress, func);
-
-	return last == UNKNOWN_U64 ? 0 : last + 1;
-}
-
-/* ---- two that were called in another order -------------------------------------- */
+/* ---- an operation that a rank may have in flight ------------------------------------ */
 
 struct pending {
-	const struct stuck_rank *rank;
-	const struct op *op;
+	uint64_t key;
+	const struct process *process;
+	const struct hang_row *op;
 	bool found;
 };
 
-static bool is_same_call(const struct op *a, const struct op *b)
-{
-	return !a->is_p2p && !b->is_p2p && a->func == b->func && a->seq == b->seq;
-}
-
-static bool find_pending(const struct op *op, void *arg)
+static bool pending_take_op(const struct op *op, void *arg)
 {
 	struct pending *p = arg;
 
-	p->found = op->comm_index == p->rank->index && is_same_call(op, p->op);
+	p->found = !op->is_p2p && op->func == p->op->func && op->seq == p->op->seq &&
+		   rank_key(p->process, op->comm_index) == p->key;
 	return !p->found;
 }
 
-/* Has the rank still to do it, or to end it? */
-static bool is_pending(const struct diagnose_source *source, const struct stuck_rank *r,
-		       const struct op *op)
+static bool rank_has_open(void *arg, const struct hang_rank *r, const struct hang_row *op)
 {
-	struct pending p = { .rank = r, .op = op };
+	const struct diagnose_source *source = arg;
+	struct pending p = { .key = r->key, .process = stuck_process(r), .op = op };
 
-	if (op->seq == UNKNOWN_U64 || stuck_next_seq(r, op->func) <= op->seq)
-		return op->seq != UNKNOWN_U64;
-	reconstruct_open(source->reconstruct, r->process, find_pending, &p);
+	reconstruct_open(source->reconstruct, p.process, pending_take_op, &p);
 	return p.found;
 }
 
-/* Both are in something else first, and the second has what the first is in before it. */
-static bool is_crossed(const struct diagnose_source *source, const struct stuck_rank *a,
-		       const struct stuck_rank *b)
-{
-	return a->has_oldest && b->has_oldest && !a->oldest.is_p2p && !b->oldest.is_p2p &&
-	       a->oldest.func != b->oldest.func && is_pending(source, a, &b->oldest) &&
-	       is_pending(source, b, &a->oldest);
-}
-
-bool stuck_is_swapped(const struct stuck *v, const struct diagnose_source *source,
-		      const struct stuck_rank *r)
-{
-	const struct stuck_group *g = &v->groups.at[r->group];
-
-	for (uint32_t i = g->first; i < g->first + g->n; i++)
-		if (v->ranks.at[i].has_oldest && is_same_call(&v->ranks.at[i].oldest, &g->op) &&
-		    is_crossed(source, r, &v->ranks.at[i]))
-			return true;
-	return false;
-}
-
-static uint32_t count_first(const struct stuck *v, const struct stuck_group *g,
-			    const struct op *op)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = g->first; i < g->first + g->n; i++)
-		n += v->ranks.at[i].has_oldest && is_same_call(&v->ranks.at[i].oldest, op);
-	return n;
-}
-
-static void side_with_most(struct stuck *v, const struct diagnose_source *source)
-{
-	for (uint32_t i = 0; i < v->ranks.n; i++) {
-		const struct stuck_rank *r = &v->ranks.at[i];
-		struct stuck_group *g = &v->groups.at[r->group];
-
-		if (g->has_op && r->has_oldest && !is_same_call(&r->oldest, &g->op) &&
-		    count_first(v, g, &r->oldest) > count_first(v, g, &g->op) &&
-		    stuck_is_swapped(v, source, r))
-			g->op = r->oldest;
-	}
-}
-
-/* ---- where no end is watched: who has not posted what others have ---------------- */
-
-/* The first of that function that some have posted and others have not. */
-static bool find_missing(const struct stuck *v, const struct stuck_group *g, name_t func,
-			 uint64_t *seq)
-{
-	uint64_t least = UINT64_MAX, most = 0;
-
-	for (uint32_t i = g->first; i < g->first + g->n; i++) {
-		uint64_t next = stuck_next_seq(&v->ranks.at[i], func);
-
-		if (!stuck_tells(&v->ranks.at[i]))
-			continue;
-		if (next < least)
-			least = next;
-		if (next > most)
-			most = next;
-	}
-	*seq = least;
-	return least < most;
-}
-
-uint64_t stuck_quiet_since(const struct stuck *v, const struct stuck_group *g)
-{
-	uint64_t last_ns = 0;
-
-	for (uint32_t i = g->first; i < g->first + g->n; i++)
-		if (v->ranks.at[i].progress.last_op_ns > last_ns)
-			last_ns = v->ranks.at[i].progress.last_op_ns;
-	return last_ns;
-}
-
-/* Ranks that have posted it: of several missing functions, the one with the most is taken. */
-static uint32_t count_posted(const struct stuck *v, const struct stuck_group *g, name_t func,
-			     uint64_t seq)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = g->first; i < g->first + g->n; i++)
-		n += stuck_tells(&v->ranks.at[i]) && stuck_next_seq(&v->ranks.at[i], func) > seq;
-	return n;
-}
-
-static void take_unwatched(const struct stuck *v, struct stuck_group *g, name_t func, uint64_t seq)
-{
-	const struct comm *comm = v->ranks.at[g->first].comm;
-
-	g->has_op = true;
-	g->unwatched = true;
-	g->op = (struct op){ .has_comm_id = true, .comm_id = comm->id, .nranks = comm->nranks,
-			     .func = func, .seq = seq, .bytes = UNKNOWN_U64, .count = UNKNOWN_U64,
-			     .root = UNKNOWN_I32, .peer = UNKNOWN_I32, .rank = UNKNOWN_I32,
-			     .enqueued_ns = stuck_quiet_since(v, g) };
-}
-
-static void try_missing(const struct stuck *v, struct stuck_group *g, name_t func, uint32_t *most)
-{
-	uint64_t seq;
-	uint32_t n;
-
-	if (!find_missing(v, g, func, &seq))
-		return;
-	n = count_posted(v, g, func, seq);
-	if (n <= *most)
-		return;
-	*most = n;
-	take_unwatched(v, g, func, seq);
-}
-
-static void find_behind(const struct stuck *v, struct stuck_group *g)
-{
-	uint32_t most = 0;
-
-	for (uint32_t i = g->first; i < g->first + g->n; i++)
-		for (uint32_t f = 0; f < v->ranks.at[i].progress.nfuncs; f++)
-			try_missing(v, g, v->ranks.at[i].progress.last_seq[f].func, &most);
-}
-
-/* ---- ... and who has called another collective than the others, or not as many ------- */
-
-const struct called *stuck_call(const struct stuck_rank *r, uint64_t number)
-{
-	const struct comm_progress *p = &r->progress;
-
-	if (number >= p->calls || number + RECONSTRUCT_CALLS < p->calls)
-		return NULL;
-	return &p->call[RECONSTRUCT_CALLS - (p->calls - number)];
-}
-
-static bool is_same_called(const struct called *a, const struct called *b)
-{
-	return a->func == b->func && a->count == b->count && a->root == b->root;
-}
-
-static bool tells_calls(const struct stuck_rank *r)
-{
-	return stuck_tells(r) && r->progress.has_calls &&
-	       !(r->process->seen & (NCI_SEEN_PAUSE | NCI_SEEN_OUTSIDE));
-}
-
-/* Ranks of the group that made a call with that number like this one. */
-static uint32_t count_like(const struct stuck *v, const struct stuck_group *g, uint64_t number,
-			   const struct called *call)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = g->first; i < g->first + g->n; i++) {
-		const struct called *other = stuck_call(&v->ranks.at[i], number);
-
-		n += tells_calls(&v->ranks.at[i]) && other && other->func == call->func;
-	}
-	return n;
-}
-
-/* The call with that number that most of them made. */
-static const struct called *usual_call(const struct stuck *v, const struct stuck_group *g,
-				       uint64_t number)
-{
-	const struct called *usual = NULL;
-
-	for (uint32_t i = g->first; i < g->first + g->n; i++) {
-		const struct called *call = stuck_call(&v->ranks.at[i], number);
-
-		if (tells_calls(&v->ranks.at[i]) && call &&
-		    (!usual || count_like(v, g, number, call) > count_like(v, g, number, usual)))
-			usual = call;
-	}
-	return usual;
-}
-
-/* The first call that not all have made, or made alike; false: there is none. */
-static bool find_unlike(const struct stuck *v, const struct stuck_group *g, uint64_t *number)
-{
-	uint64_t least = UINT64_MAX, most = 0;
-
-	for (uint32_t i = g->first; i < g->first + g->n; i++) {
-		const struct stuck_rank *r = &v->ranks.at[i];
-
-		if (!tells_calls(r) || !r->progress.calls)
-			return false;	/* it cannot be compared */
-		least = r->progress.calls < least ? r->progress.calls : least;
-		most = r->progress.calls > most ? r->progress.calls : most;
-	}
-	for (*number = least > RECONSTRUCT_CALLS ? least - RECONSTRUCT_CALLS : 0; *number < least;
-	     ++*number)
-		for (uint32_t i = g->first + 1; i < g->first + g->n; i++) {
-			const struct called *a = stuck_call(&v->ranks.at[g->first], *number);
-			const struct called *b = stuck_call(&v->ranks.at[i], *number);
-
-			if (a && b && !is_same_called(a, b))
-				return true;
-		}
-	return least < most && !stuck_may_be_silenced(v, g);
-}
-
-static void find_other_call(const struct stuck *v, struct stuck_group *g)
-{
-	const struct called *usual;
-	uint64_t number;
-
-	if (g->n < 2 || !find_unlike(v, g, &number))
-		return;
-	usual = usual_call(v, g, number);
-	if (!usual)
-		return;
-	take_unwatched(v, g, usual->func, UNKNOWN_U64);
-	g->by_calls = true;
-	g->call = number;
-}
-
-#define SILENCED_NS	UINT64_C(1000000000)
-
-bool stuck_may_be_silenced(const struct stuck *v, const struct stuck_group *g)
-{
-	uint64_t first_ns = UINT64_MAX;
-
-	for (uint32_t i = g->first; i < g->first + g->n; i++) {
-		uint64_t last_ns = v->ranks.at[i].progress.last_op_ns;
-
-		if (!process_counts_less(v->ranks.at[i].process))
-			return false;
-		first_ns = last_ns < first_ns ? last_ns : first_ns;
-	}
-	return stuck_quiet_since(v, g) - first_ns <= SILENCED_NS;
-}
-
-/* Find hangs without a watched end: by the order of calls, which is surer, or by numbers. */
-static void find_unwatched(struct stuck *v)
-{
-	for (uint32_t k = 0; k < v->groups.n; k++) {
-		struct stuck_group *g = &v->groups.at[k];
-
-		if (!g->has_op)
-			find_other_call(v, g);
-		if (!g->has_op && !stuck_may_be_silenced(v, g))
-			find_behind(v, g);
-	}
-}
-
-int stuck_init(struct stuck *v, const struct diagnose_source *source, uint64_t now_ns)
+int stuck_init(struct hang *h, const struct diagnose_source *source, uint64_t now_ns,
+	       uint32_t *left_out)
 {
 	struct process *const *list;
 	size_t n = source->processes(source->arg, &list);
@@ -449,26 +172,94 @@ int stuck_init(struct stuck *v, const struct diagnose_source *source, uint64_t n
 
 	for (size_t i = 0; i < n; i++)
 		comms += list[i]->ncomms < room ? list[i]->ncomms : room;
-	*v = (struct stuck){ .now_ns = now_ns };
-	if (list_init(&v->ranks, comms) < 0 || list_init(&v->groups, comms) < 0) {
-		stuck_deinit(v);
+	*h = (struct hang){ .now_ns = now_ns, .most = STUCK_LOCAL, .is_open = rank_has_open,
+			    .arg = (void *)source };
+	if (hang_init(h, comms) < 0)
 		return -ENOMEM;
+	*left_out = 0;
+	for (size_t i = 0; i < n; i++) {
+		struct walk w = { .process = list[i], .ranks = &h->ranks.at[h->ranks.n] };
+
+		*left_out += process_add_ranks(h, list[i], room);
+		w.n = (size_t)(&h->ranks.at[h->ranks.n] - w.ranks);
+		reconstruct_open(source->reconstruct, list[i], walk_take_op, &w);
 	}
-	for (size_t i = 0; i < n; i++)
-		add_process(v, source, list[i], room);
-	make_groups(v);
-	find_oldest(v);
-	side_with_most(v, source);
-	find_unwatched(v);
+	hang_find(h);
 	return 0;
 }
 
-void stuck_deinit(struct stuck *v)
+/* ---- all that is in flight ----------------------------------------------------------- */
+
+/* The age of an ended process's is that at its end. */
+static struct hang_row row_of_inflight(const struct inflight *row, uint64_t now_ns)
 {
-	inflights_deinit(&v->rows);
-	list_deinit(&v->ranks);
-	list_deinit(&v->groups);
-	list_deinit(&v->desync);
-	free(v->comms);
-	*v = (struct stuck){ 0 };
+	uint64_t age_ns = row->age_ns;
+
+	return (struct hang_row){
+		.key = rank_key(row->process, row->comm_index), .rank = row->rank,
+		.token = row->token, .type = row->event_type, .is_op = row->is_op,
+		.is_p2p = row->is_p2p, .comm_name = row->comm_name, .func = row->func,
+		.seq = row->seq, .bytes = row->bytes, .count = row->count,
+		.datatype = row->datatype, .algo = row->algo, .proto = row->proto,
+		.root = row->root, .peer = row->peer,
+		.channels = row->channels > 0 ? (uint32_t)row->channels : 0,
+		.enqueued_ns = age_ns == UNKNOWN_U64 || age_ns > now_ns ? 0 : now_ns - age_ns,
+		.kernel_started = row->kernel_started, .kernel_stopped = row->kernel_stopped,
+		.proxy_steps = row->proxy_steps, .state = row->state,
+		.direction = row->direction, .channel = row->channel, .step = row->step,
+		.steps = row->steps,
+	};
+}
+
+int stuck_look_closer(struct hang *h, const struct diagnose_source *source)
+{
+	CLEANUP(inflights_deinit) struct inflights rows = { 0 };
+	struct process *const *list;
+	size_t n = source->processes(source->arg, &list);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct live_slot *slots = list[i]->last_slots;
+		int count = (int)list[i]->nlast_slots;
+
+		if (list[i]->state == PROCESS_LIVE)
+			count = source->slots(source->arg, list[i], &slots);
+		inflights_add(&rows, source->reconstruct, list[i], slots,
+			      count > 0 ? (size_t)count : 0, h->now_ns);
+	}
+	for (uint32_t i = 0; i < rows.n; i++) {
+		const struct process *p = rows.at[i].process;
+		struct hang_row *row = list_append(&h->rows);
+
+		if (!row)
+			return -ENOMEM;
+		*row = row_of_inflight(&rows.at[i], p->ended_ns ? p->ended_ns : h->now_ns);
+	}
+	hang_take_rows(h);
+	hang_place(h);
+	return rows.error;
+}
+
+/* ---- back to what the daemon keeps --------------------------------------------------- */
+
+static const struct hang_rank *group_find_key(const struct hang *h, const struct hang_group *g,
+					      uint64_t key)
+{
+	uint32_t i = g->first;
+
+	while (i < g->first + g->n - 1 && h->ranks.at[i].key != key)
+		i++;
+	return &h->ranks.at[i];
+}
+
+void stuck_op(const struct hang *h, const struct hang_group *g, struct op *op)
+{
+	const struct hang_rank *r = group_find_key(h, g, g->op.key);
+	const struct process *p = stuck_process(r);
+
+	*op = (struct op){
+		.process_id = p->id, .uid = p->uid, .has_comm_id = r->has_id, .comm_id = r->id,
+		.comm_name = g->op.comm_name, .nranks = r->nranks, .func = g->op.func,
+		.seq = g->op.seq, .bytes = g->op.bytes,
+		.comm_index = (uint32_t)(r->key - rank_key(p, 0)),
+	};
 }

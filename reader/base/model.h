@@ -20,12 +20,7 @@
 
 #include "nci/events.h"
 #include "nci/segment.h"
-
-#define UNKNOWN_U64	UINT64_MAX
-#define UNKNOWN_I32	INT32_MIN
-
-/* Texts that live as long as the daemon, compared by pointer; NULL: not known. */
-typedef const char *name_t;
+#include "util/unknown.h"
 
 enum process_state {
 	PROCESS_LIVE,

@@ -22,7 +22,8 @@ static struct inflight *rows_add(struct inflights *rows)
 		return NULL;
 	}
 	*row = (struct inflight){
-		.process = rows->process,
+		.process = rows->process, .comm_index = NCI_COMM_NONE,
+		.count = UNKNOWN_U64, .root = UNKNOWN_I32,
 		.tid = UNKNOWN_I32, .rank = UNKNOWN_I32, .channel = UNKNOWN_I32,
 		.peer = UNKNOWN_I32, .step = UNKNOWN_I32, .steps = UNKNOWN_I32,
 		.channels = UNKNOWN_I32, .kernel_started = UNKNOWN_I32,
@@ -74,6 +75,9 @@ static bool add_op(const struct op *op, void *arg)
 	if (!row)
 		return false;
 	row->token = op->token;
+	row->is_op = true;
+	row->is_p2p = op->is_p2p;
+	row->comm_index = op->comm_index;
 	row->has_comm_id = op->has_comm_id;
 	row->comm_id = op->comm_id;
 	row->comm_name = op->comm_name;
@@ -82,6 +86,12 @@ static bool add_op(const struct op *op, void *arg)
 	row->func = op->func;
 	row->seq = op->seq;
 	row->bytes = op->bytes;
+	row->count = op->count;
+	row->datatype = op->datatype;
+	row->algo = op->algo;
+	row->proto = op->proto;
+	row->root = op->root;
+	row->proxy_steps = op->proxy_steps;
 	row->peer = op->peer;
 	row->tag = op->tag;
 	row->state = inflight_op_state(op_state(op));
@@ -212,6 +222,7 @@ static void add_slot(struct inflights *rows, const struct live_slot *slot)
 	row->age_ns = slot_age_ns(rows, ev.rec->start);
 	comm = process_comm(rows->process, ev.rec->comm);
 	if (comm) {
+		row->comm_index = ev.rec->comm;
 		row->has_comm_id = comm->has_id;
 		row->comm_id = comm->id;
 		row->comm_name = *comm->name ? comm->name : NULL;
@@ -256,6 +267,8 @@ static void inherit(struct inflight *row, const struct inflight *from)
 		row->seq = from->seq;
 		row->tag = from->tag;
 	}
+	if (row->comm_index == NCI_COMM_NONE)
+		row->comm_index = from->comm_index;
 	if (!row->has_comm_id && from->has_comm_id) {
 		row->has_comm_id = true;
 		row->comm_id = from->comm_id;

@@ -39,6 +39,9 @@ struct inflight {
 	uint64_t token;
 	uint64_t parent;
 	int32_t tid;
+	bool is_op;		/* an operation; else a slot */
+	bool is_p2p;
+	uint32_t comm_index;	/* NCI_COMM_NONE: not known */
 	bool has_comm_id;
 	uint64_t comm_id;
 	name_t comm_name;
@@ -47,6 +50,10 @@ struct inflight {
 	name_t func;
 	uint64_t seq;
 	uint64_t bytes;
+	uint64_t count;		/* an operation's, as are those that follow it */
+	name_t datatype, algo, proto;
+	int32_t root;
+	uint32_t proxy_steps;
 	uint64_t age_ns;	/* age now; in an ended process, at its end */
 	uint64_t tag;	/* 0: none */
 	name_t state;

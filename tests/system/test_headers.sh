@@ -4,7 +4,7 @@
 # them; no line of C is too wide, and no table is written behind its end.
 . "$(dirname "$0")/lib.sh"
 
-ROOMS="include/nci include/nccl shmring plugin reader tables ncclinspd util cli tests bench"
+ROOMS="include/nci include/nccl shmring plugin reader judge tables ncclinspd util cli tests bench"
 cd "$TOP" || exit 1
 
 compiles() {
@@ -42,7 +42,7 @@ no_wide_lines() {
 }
 
 # A lasting table is written by util/list.h, which knows its end, and nowhere else.
-no_own_ends() { ! grep -rnE '(->|\.)[a-z_]+\+\+\)?\]' --include='*.[ch]' reader tables ncclinspd cli util; }
+no_own_ends() { ! grep -rnE '(->|\.)[a-z_]+\+\+\)?\]' --include='*.[ch]' reader judge tables ncclinspd cli util; }
 
 # The rooms of the lists are in the order in which they are linked: a file includes headers of its
 # own room and of those behind it.
@@ -61,7 +61,7 @@ check "every header compiles alone" each_header compiles
 check "every header is guarded by its path" each_header is_guarded
 check "no line of C is wider than 100 columns" no_wide_lines
 check "the daemon's rooms and the reader's include only those below them" \
-	only_down '$(ROOMS_OF_DAEMON)' '$(ROOMS_OF_READER)'
-check "the command line's rooms include only those below them" only_down '$(ROOMS_OF_CLI)'
+	only_down '$(ROOMS_OF_DAEMON)' '$(ROOMS_OF_JUDGE)' '$(ROOMS_OF_READER)'
+check "the command line's rooms include only those below them" only_down '$(ROOMS_OF_CLI)' '$(ROOMS_OF_JUDGE)'
 check "no table is written at a counter that nobody checks" no_own_ends
 done_testing

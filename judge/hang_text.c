@@ -1,70 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An operation that hangs: in words, the verdict first, and as numbers. */
+/* An operation that hangs, in words: one row for each verdict says what it is. */
+#include "judge/hang.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "ncclinspd/findings/stall.h"
-#include "reader/base/pool.h"
-#include "util/json.h"
-#include "util/list.h"
 #include "util/phrase.h"
 
-uint64_t stall_key(const struct stuck *v, uint32_t group)
-{
-	const struct stuck_rank *r = &v->ranks.at[v->groups.at[group].first];
-	uint64_t id = r->comm->has_id ? r->comm->id : index_mix(r->process->id, r->index);
-	uint64_t key = index_mix(index_mix(id, (uint64_t)r->comm->nranks), r->process->uid);
-
-	for (const char *c = r->comm->name; *c; c++)
-		key = index_mix(key, (unsigned char)*c);
-	return key | 1;
-}
-
-void stall_about(struct finding *f, const struct stuck *v, uint32_t group)
-{
-	const struct stuck_rank *r = &v->ranks.at[v->groups.at[group].first];
-
-	f->uid = r->process->uid;
-	f->has_comm_id = r->comm->has_id;
-	f->comm_id = r->comm->id;
-	memcpy(f->comm_name, r->comm->name, sizeof(f->comm_name));
-}
+#define OTHERS	4096	/* ranks in a list */
 
 /* ---- parts of a sentence ------------------------------------------------------ */
 
 /* The group with the cause, and its ranks. */
 struct scene {
-	const struct stall *stall;
-	const struct stuck *view;
-	const struct stuck_group *group;
-	const struct desync_comm *comm;
-	const struct stuck_rank *first;	/* the first rank that the verdict names, or NULL */
+	const struct hang_case *c;
+	const struct hang *hang;
+	const struct hang_group *group;
+	const struct hang_comm *comm;
+	const char *here;		/* the nodes that are seen */
+	const struct hang_rank *first;	/* the first rank that the verdict names, or NULL */
 	struct phrase text;
 };
 
-static void add_comm(struct phrase *text, const struct comm *comm)
+static void add_comm(struct phrase *text, const struct hang_rank *r)
 {
-	if (comm->name[0])
-		phrase_add(text, "%s", comm->name);
-	else if (comm->has_id)
-		phrase_add(text, "communicator 0x%016" PRIx64, comm->id);
+	if (r->name[0])
+		phrase_add(text, "%s", r->name);
+	else if (r->has_id)
+		phrase_add(text, "communicator 0x%016" PRIx64, r->id);
 	else
-		phrase_add(text, "a communicator of %" PRId32, comm->nranks);
+		phrase_add(text, "a communicator of %" PRId32, r->nranks);
 }
 
 /* "AllReduce #10 on dp" */
-static void add_group_op(struct phrase *text, const struct stuck *v, const struct stuck_group *g)
+static void add_group_op(struct phrase *text, const struct hang *h, const struct hang_group *g)
 {
 	phrase_add(text, "%s", g->op.func ? g->op.func : "an operation");
 	if (g->op.seq != UNKNOWN_U64)
 		phrase_add(text, " #%" PRIu64, g->op.seq);
 	phrase_add(text, " on ");
-	add_comm(text, v->ranks.at[g->first].comm);
+	add_comm(text, &h->ranks.at[g->first]);
 }
 
 static void add_op(struct scene *s)
 {
-	add_group_op(&s->text, s->view, s->group);
+	add_group_op(&s->text, s->hang, s->group);
 }
 
 static void add_numbers(struct phrase *text, const int32_t *ranks, uint32_t n)
@@ -76,14 +56,15 @@ static void add_numbers(struct phrase *text, const int32_t *ranks, uint32_t n)
 /* "rank 3 (pid 4711)", "ranks 1,3" */
 static void add_culprits(struct scene *s)
 {
-	const struct desync_result *r = &s->stall->result;
+	const struct hang_verdict *r = &s->c->verdict;
 
 	add_numbers(&s->text, r->ranks, r->nranks);
 	if (r->nranks == 1 && s->first)
-		phrase_add(&s->text, " (pid %d)", (int)s->first->process->pid);
+		phrase_add(&s->text, " (pid %" PRId32 "%s%s)", s->first->pid,
+			   s->first->host ? ", " : "", s->first->host ?: "");
 }
 
-static bool is_culprit(const struct desync_result *r, int32_t rank)
+static bool is_culprit(const struct hang_verdict *r, int32_t rank)
 {
 	for (uint32_t i = 0; i < r->nranks; i++)
 		if (r->ranks[i] == rank)
@@ -91,15 +72,15 @@ static bool is_culprit(const struct desync_result *r, int32_t rank)
 	return false;
 }
 
-/* Ranks of this node that are in the operation and are not named by the verdict. */
-static uint32_t collect_others(const struct scene *s, int32_t ranks[DESYNC_RANKS])
+/* Ranks that are in the operation and are not named by the verdict. */
+static uint32_t collect_others(const struct scene *s, int32_t ranks[OTHERS])
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < s->comm->n && n < DESYNC_RANKS; i++) {
-		const struct desync_rank *r = &s->comm->ranks[i];
+	for (uint32_t i = 0; i < s->comm->n && n < OTHERS; i++) {
+		const struct hang_standing *r = &s->comm->ranks[i];
 
-		if (r->posted && !r->done && !is_culprit(&s->stall->result, r->rank))
+		if (r->posted && !r->done && !is_culprit(&s->c->verdict, r->rank))
 			ranks[n++] = r->rank;
 	}
 	return n;
@@ -108,7 +89,7 @@ static uint32_t collect_others(const struct scene *s, int32_t ranks[DESYNC_RANKS
 /* " (ranks 0-2)" */
 static void add_others(struct scene *s)
 {
-	int32_t ranks[DESYNC_RANKS];
+	int32_t ranks[OTHERS];
 	uint32_t n = collect_others(s, ranks);
 
 	if (!n)
@@ -121,7 +102,7 @@ static void add_others(struct scene *s)
 /* "; ranks 0-2 wait for it" */
 static void add_waiting(struct scene *s)
 {
-	int32_t ranks[DESYNC_RANKS];
+	int32_t ranks[OTHERS];
 	uint32_t n = collect_others(s, ranks);
 
 	if (!n)
@@ -134,14 +115,14 @@ static void add_waiting(struct scene *s)
 /* The verb that goes with the ranks that the verdict names. */
 static const char *verb(const struct scene *s, const char *one, const char *several)
 {
-	return s->stall->result.nranks == 1 ? one : several;
+	return s->c->verdict.nranks == 1 ? one : several;
 }
 
-static void add_transfer(struct scene *s, const struct inflight *row)
+static void add_transfer(struct scene *s, const struct hang_row *row)
 {
 	if (!row)
 		return;
-	phrase_add(&s->text, " (%s", row->state ? row->state : row->event_type);
+	phrase_add(&s->text, " (%s", row->state ? row->state : row->type);
 	if (row->channel != UNKNOWN_I32)
 		phrase_add(&s->text, ", channel %" PRId32, row->channel);
 	if (row->peer != UNKNOWN_I32)
@@ -165,22 +146,22 @@ static void say_dead(struct scene *s)
 
 static void say_not_joined(struct scene *s)
 {
-	uint64_t last = s->first ? stuck_last_seq(&s->first->progress, s->group->op.func) :
+	uint64_t last = s->first ? hang_last_seq(s->first, s->group->op.func) :
 				   UNKNOWN_U64;
 
 	add_culprits(s);
 	phrase_add(&s->text, " %s not come to ", verb(s, "has", "have"));
 	add_op(s);
-	if (s->stall->result.nranks == 1) {
+	if (s->c->verdict.nranks == 1) {
 		if (last == UNKNOWN_U64)
 			phrase_add(&s->text, "; it never made that call there");
 		else
 			phrase_add(&s->text, "; its last one there is #%" PRIu64, last);
 	}
-	if (s->first && s->first->progress.last_op_ns &&
-	    s->first->progress.last_op_ns < s->view->now_ns) {
+	if (s->first && s->first->last_op_ns &&
+	    s->first->last_op_ns < s->hang->now_ns) {
 		phrase_add(&s->text, ", its last call of any kind there was ");
-		phrase_add_duration(&s->text, s->view->now_ns - s->first->progress.last_op_ns);
+		phrase_add_duration(&s->text, s->hang->now_ns - s->first->last_op_ns);
 		phrase_add(&s->text, " ago");
 	}
 	add_waiting(s);
@@ -188,9 +169,9 @@ static void say_not_joined(struct scene *s)
 
 static void say_order(struct scene *s)
 {
-	name_t func = s->stall->result.other_func;
-	uint64_t seq = s->first ? stuck_last_seq(&s->first->progress, func) : UNKNOWN_U64;
-	int32_t others[DESYNC_RANKS];
+	name_t func = s->c->verdict.other_func;
+	uint64_t seq = s->first ? hang_last_seq(s->first, func) : UNKNOWN_U64;
+	int32_t others[OTHERS];
 
 	add_culprits(s);
 	if (!collect_others(s, others)) {
@@ -208,19 +189,19 @@ static void say_order(struct scene *s)
 
 static void say_deadlock(struct scene *s)
 {
-	const struct desync_result *r = &s->stall->result;
+	const struct hang_verdict *r = &s->c->verdict;
 
 	phrase_add(&s->text, "ranks wait for each other in a circle: ");
 	for (uint32_t i = 0; i < r->ncircle; i++) {
-		const struct desync_comm *c = &s->view->comms[r->circle[i]];
-		int32_t out[DESYNC_RANKS];
+		const struct hang_comm *c = &s->hang->comms[r->circle[i]];
+		int32_t out[OTHERS];
 		uint32_t n = 0;
 
-		for (uint32_t k = 0; k < c->n && n < DESYNC_RANKS; k++)
-			if (desync_is_away(&c->ranks[k]))
+		for (uint32_t k = 0; k < c->n && n < OTHERS; k++)
+			if (hang_is_away(&c->ranks[k]))
 				out[n++] = c->ranks[k].rank;
 		phrase_add(&s->text, i ? ", " : "");
-		add_group_op(&s->text, s->view, &s->view->groups.at[r->circle[i]]);
+		add_group_op(&s->text, s->hang, &s->hang->groups.at[r->circle[i]]);
 		phrase_add(&s->text, " waits for its ");
 		add_numbers(&s->text, out, n);
 	}
@@ -232,7 +213,7 @@ static void say_mismatch(struct scene *s)
 {
 	add_culprits(s);
 	phrase_add(&s->text, " %s another %s than the rest in ", verb(s, "has", "have"),
-		   s->stall->result.field);
+		   s->c->verdict.field);
 	add_op(s);
 	add_others(s);
 }
@@ -240,7 +221,7 @@ static void say_mismatch(struct scene *s)
 static void say_partial(struct scene *s)
 {
 	add_op(s);
-	phrase_add(&s->text, " is over on some ranks of this node, and not on ");
+	phrase_add(&s->text, " is over on some ranks of %s, and not on ", s->here);
 	add_culprits(s);
 	if (s->first)
 		add_transfer(s, s->first->transfer);
@@ -252,8 +233,8 @@ static void say_link(struct scene *s)
 	phrase_add(&s->text, " hangs in the network: ");
 	add_culprits(s);
 	phrase_add(&s->text, " %s handed data to it", verb(s, "has", "have"));
-	if (s->stall->result.peer != UNKNOWN_I32)
-		phrase_add(&s->text, " for rank %" PRId32, s->stall->result.peer);
+	if (s->c->verdict.peer != UNKNOWN_I32)
+		phrase_add(&s->text, " for rank %" PRId32, s->c->verdict.peer);
 	phrase_add(&s->text, ", and it does not arrive");
 	if (s->first)
 		add_transfer(s, s->first->transfer);
@@ -261,7 +242,7 @@ static void say_link(struct scene *s)
 
 static void say_gpu(struct scene *s)
 {
-	phrase_add(&s->text, "%s", s->stall->result.one_of ? "the GPU of one of " :
+	phrase_add(&s->text, "%s", s->c->verdict.one_of ? "the GPU of one of " :
 				   verb(s, "the GPU of ", "the GPUs of "));
 	add_culprits(s);
 	phrase_add(&s->text, " stopped in the middle of ");
@@ -295,11 +276,11 @@ static void say_slow(struct scene *s)
 /* No accusation: what would tell may be silent because of the same cause. */
 static void add_not_begun(struct scene *s)
 {
-	int32_t ranks[DESYNC_RANKS];
+	int32_t ranks[OTHERS];
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < s->comm->n && n < DESYNC_RANKS; i++)
-		if (desync_has_not_begun(&s->comm->ranks[i]))
+	for (uint32_t i = 0; i < s->comm->n && n < OTHERS; i++)
+		if (hang_has_not_begun(&s->comm->ranks[i]))
 			ranks[n++] = s->comm->ranks[i].rank;
 	if (!n)
 		return;
@@ -310,7 +291,7 @@ static void add_not_begun(struct scene *s)
 
 static void say_unknown(struct scene *s)
 {
-	int32_t peer = s->stall->result.peer;
+	int32_t peer = s->c->verdict.peer;
 
 	add_op(s);
 	phrase_add(&s->text, " hangs");
@@ -338,7 +319,7 @@ static void (*const sayings[VERDICT_END])(struct scene *) = {
 
 /* ---- around it ------------------------------------------------------------------- */
 
-static bool is_cause(const struct desync_result *r, uint32_t group)
+static bool is_cause(const struct hang_verdict *r, uint32_t group)
 {
 	for (uint32_t i = 0; i < r->ncircle; i++)
 		if (r->circle[i] == group)
@@ -349,37 +330,39 @@ static bool is_cause(const struct desync_result *r, uint32_t group)
 static void add_limit(struct scene *s)
 {
 	phrase_add(&s->text, ". For ");
-	phrase_add_duration(&s->text, s->stall->age_ns);
-	phrase_add(&s->text, "; the limit is ");
-	phrase_add_duration(&s->text, s->stall->limit.ns);
+	phrase_add_duration(&s->text, s->c->age_ns);
+	if (s->c->limit_ns != UNKNOWN_U64) {
+		phrase_add(&s->text, "; the limit is ");
+		phrase_add_duration(&s->text, s->c->limit_ns);
+	}
 	phrase_add(&s->text, ".");
-	if (is_cause(&s->stall->result, s->stall->group))
+	if (is_cause(&s->c->verdict, s->c->group))
 		return;
 	phrase_add(&s->text, " ");
-	add_group_op(&s->text, s->view, &s->view->groups.at[s->stall->group]);
+	add_group_op(&s->text, s->hang, &s->hang->groups.at[s->c->group]);
 	phrase_add(&s->text, " waits because of it.");
 }
 
-/* Limits of what this node knows, so that no verdict is taken for more than it is. */
+/* Limits of what is seen, so that no verdict is taken for more than it is. */
 static void add_doubts(struct scene *s)
 {
 	int32_t away = s->comm->nranks == UNKNOWN_I32 ? 0 : s->comm->nranks - (int32_t)s->comm->n;
 
 	if (away > 0)
-		phrase_add(&s->text, " %" PRId32 " of its %" PRId32 " ranks are not on this node; "
-			   "what they do cannot be seen from here.", away, s->comm->nranks);
+		phrase_add(&s->text, " %" PRId32 " of its %" PRId32 " ranks are not on %s; "
+			   "what they do cannot be seen from here.", away, s->comm->nranks, s->here);
 	if (s->group->unwatched)
 		phrase_add(&s->text, " Its end is not watched, so this rests on who posted what; "
 			   "with NCCLINSP_KERNELS=always every end is.");
 }
 
 /* Inside a node no transfer tells which of them holds up the others. */
-static const char *action_of(const struct stall *stall)
+static const char *action_of(const struct hang_verdict *v)
 {
-	if (stall->result.verdict == VERDICT_UNKNOWN && !stall->result.remote)
+	if (v->verdict == VERDICT_UNKNOWN && !v->remote)
 		return "All its ranks are here and in it, and nothing tells which of them holds up "
 		       "the others. See nvidia-smi and dmesg for Xid; attach cuda-gdb to each.";
-	return words_verdict(stall->result.verdict)->action;
+	return words_verdict(v->verdict)->action;
 }
 
 /* The action, with the culprit's own process where the words say PID. */
@@ -390,36 +373,37 @@ static void add_action(struct scene *s, const char *action)
 	phrase_add(&s->text, " ");
 	while (s->first && (gap = strstr(action, "PID"))) {
 		phrase_add(&s->text, "%.*s%d", (int)(gap - action), action,
-			   (int)s->first->process->pid);
+			   (int)s->first->pid);
 		action = gap + strlen("PID");
 	}
 	phrase_add(&s->text, "%s", action);
 }
 
-void stall_describe(const struct stall *stall, struct finding *f)
+const struct hang_rank *hang_rank_of(const struct hang_case *c, int32_t rank)
 {
-	const struct desync_result *result = &stall->result;
-	const struct word *word = words_verdict(result->verdict);
-	struct scene s = {
-		.stall = stall,
-		.view = stall->view,
-		.group = &stall->view->groups.at[result->comm],
-		.comm = &stall->view->comms[result->comm],
-	};
-	struct json j;
+	const struct hang_group *g = &c->hang->groups.at[c->verdict.comm];
 
-	if (result->nranks)
-		s.first = stall_rank(stall, result->ranks[0]);
-	f->verdict = word->name;
-	for (uint32_t i = 0; i < result->nranks; i++)
-		finding_add_rank(f, result->ranks[i]);
-	phrase_start(&s.text, f->text, sizeof(f->text));
-	sayings[result->verdict](&s);
+	for (uint32_t i = g->first; i < g->first + g->n; i++)
+		if (c->hang->ranks.at[i].rank == rank)
+			return &c->hang->ranks.at[i];
+	return NULL;
+}
+
+void hang_say(const struct hang_case *c, char *text, size_t size)
+{
+	struct scene s = {
+		.c = c,
+		.hang = c->hang,
+		.group = &c->hang->groups.at[c->verdict.comm],
+		.comm = &c->hang->comms[c->verdict.comm],
+		.here = c->hang->nodes > 1 ? "these nodes" : "this node",
+	};
+
+	if (c->verdict.nranks)
+		s.first = hang_rank_of(c, c->verdict.ranks[0]);
+	phrase_start(&s.text, text, size);
+	sayings[c->verdict.verdict](&s);
 	add_limit(&s);
 	add_doubts(&s);
-	add_action(&s, action_of(stall));
-	json_init(&j, sizeof(f->evidence));
-	stall_put_evidence(stall, &j);
-	finding_set_evidence(f, &j);
-	json_deinit(&j);
+	add_action(&s, action_of(&c->verdict));
 }

@@ -2,34 +2,34 @@
 /* Why an operation does not end: one case after the other, then all kinds of nonsense. */
 #include <string.h>
 
-#include "ncclinspd/findings/desync.h"
+#include "judge/hang.h"
 #include "tests/fixture.h"
 
 #define RANKS	4
 #define COMMS	3
 
-static struct desync_rank ranks[COMMS][RANKS];
-static struct desync_comm comms[COMMS];
-static struct desync_input in = { comms, COMMS };
-static struct desync_result got;
+static struct hang_standing ranks[COMMS][RANKS];
+static struct hang_comm comms[COMMS];
+static struct hang_input in = { comms, COMMS };
+static struct hang_verdict got;
 
 /* Everybody is in the same operation of each communicator, and waits for nothing. */
 static void setup(void)
 {
 	for (uint32_t c = 0; c < COMMS; c++) {
-		comms[c] = (struct desync_comm){ RANKS, ranks[c], RANKS };
+		comms[c] = (struct hang_comm){ RANKS, ranks[c], RANKS };
 		for (int32_t r = 0; r < RANKS; r++)
-			ranks[c][r] = (struct desync_rank){
+			ranks[c][r] = (struct hang_standing){
 				.rank = r, .posted = true, .peer = UNKNOWN_I32, .count = 1024,
 				.datatype = "float", .algo = "RING", .proto = "LL",
-				.root = UNKNOWN_I32, .channels = 2, .elsewhere = DESYNC_NONE,
+				.root = UNKNOWN_I32, .channels = 2, .elsewhere = HANG_NONE,
 			};
 	}
 }
 
 static void expect(uint32_t comm, enum verdict verdict, uint32_t nranks, int32_t first)
 {
-	desync_decide(&in, comm, &got);
+	hang_decide(&in, comm, &got);
 	ck_assert_msg(got.verdict == verdict, "got %s, not %s", words_verdict(got.verdict)->name,
 		      words_verdict(verdict)->name);
 	ck_assert_uint_eq(got.nranks, nranks);
@@ -37,7 +37,7 @@ static void expect(uint32_t comm, enum verdict verdict, uint32_t nranks, int32_t
 		ck_assert_int_eq(got.ranks[0], first);
 }
 
-static void wait_for(int32_t rank, enum desync_wait wait, int32_t peer)
+static void wait_for(int32_t rank, enum hang_wait wait, int32_t peer)
 {
 	ranks[0][rank].wait = wait;
 	ranks[0][rank].peer = peer;
@@ -212,7 +212,7 @@ START_TEST(a_rank_elsewhere_that_gives_nothing_comes_before_a_kernel_that_nobody
 	expect(0, VERDICT_UNKNOWN, 0, 0);
 	ck_assert_int_eq(got.peer, 1);
 	ck_assert(got.remote);
-	ck_assert(desync_has_not_begun(&ranks[0][0]) && desync_has_not_begun(&ranks[0][1]));
+	ck_assert(hang_has_not_begun(&ranks[0][0]) && hang_has_not_begun(&ranks[0][1]));
 	wait_for(1, WAIT_NONE, UNKNOWN_I32);	/* its transfers have not begun either */
 	ranks[0][1].step = UNKNOWN_I32;
 	expect(0, VERDICT_UNKNOWN, 0, 0);
@@ -316,28 +316,28 @@ END_TEST
 static void make_nonsense(void)
 {
 	for (uint32_t c = 0; c < COMMS; c++) {
-		comms[c] = (struct desync_comm){ (int32_t)(fx_random() % 9) - 1, ranks[c],
+		comms[c] = (struct hang_comm){ (int32_t)(fx_random() % 9) - 1, ranks[c],
 						 (uint32_t)(fx_random() % (RANKS + 1)) };
 		for (int32_t r = 0; r < RANKS; r++)
-			ranks[c][r] = (struct desync_rank){
+			ranks[c][r] = (struct hang_standing){
 				.rank = (int32_t)(fx_random() % 6) - 1,
 				.ended = !(fx_random() % 5),
 				.posted = fx_random() % 3,
 				.done = !(fx_random() % 4),
 				.wants_kernel = fx_random() % 2,
 				.kernel_started = (uint32_t)(fx_random() % 2),
-				.wait = (enum desync_wait)(fx_random() % (WAIT_WIRE + 1)),
+				.wait = (enum hang_wait)(fx_random() % (WAIT_WIRE + 1)),
 				.peer = (int32_t)(fx_random() % 9) - 1,
 				.count = fx_random() % 4 ? 1 : UNKNOWN_U64,
 				.root = fx_random() % 4 ? 0 : UNKNOWN_I32,
 				.other_func = fx_random() % 6 ? NULL : "Send",
 				.elsewhere = fx_random() % 3 ?
-					     (uint32_t)(fx_random() % (COMMS + 1)) : DESYNC_NONE,
+					     (uint32_t)(fx_random() % (COMMS + 1)) : HANG_NONE,
 			};
 	}
 }
 
-static bool is_of(const struct desync_comm *c, int32_t rank)
+static bool is_of(const struct hang_comm *c, int32_t rank)
 {
 	for (uint32_t i = 0; i < c->n; i++)
 		if (c->ranks[i].rank == rank)
@@ -350,11 +350,11 @@ START_TEST(nonsense_gets_a_verdict_about_ranks_that_exist)
 	fx_seed((uint64_t)_i);
 	for (int k = 0; k < 2000; k++) {
 		make_nonsense();
-		desync_decide(&in, 0, &got);
+		hang_decide(&in, 0, &got);
 		ck_assert_uint_lt(got.verdict, VERDICT_END);
 		ck_assert_uint_lt(got.comm, COMMS);
 		ck_assert_uint_le(got.ncircle, COMMS);
-		ck_assert_uint_le(got.nranks, DESYNC_RANKS);
+		ck_assert_uint_le(got.nranks, HANG_RANKS);
 		for (uint32_t i = 0; !got.ncircle && i < got.nranks; i++)
 			ck_assert(is_of(&comms[got.comm], got.ranks[i]));
 		ck_assert_int_eq(got.verdict == VERDICT_COMM_DEADLOCK, got.ncircle > 0);

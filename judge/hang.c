@@ -3,15 +3,15 @@
  * The decision tree of desync.h, step by step.  It has no clock and does no I/O, so that
  * every verdict can be tested with ranks that are made up.
  */
-#include "ncclinspd/findings/desync.h"
+#include "judge/hang.h"
 
 #include <string.h>
 
 #include "util/list.h"
 
-typedef bool select_fn(const struct desync_rank *r);
+typedef bool select_fn(const struct hang_standing *r);
 
-static void name_rank(struct desync_result *out, int32_t rank)
+static void name_rank(struct hang_verdict *out, int32_t rank)
 {
 	int32_t *place = array_add(out->ranks, &out->nranks);
 
@@ -20,8 +20,8 @@ static void name_rank(struct desync_result *out, int32_t rank)
 }
 
 /* The verdict about all ranks that `wanted` selects; false: there is none. */
-static bool name_all(const struct desync_comm *c, select_fn *wanted, enum verdict verdict,
-		     struct desync_result *out)
+static bool name_all(const struct hang_comm *c, select_fn *wanted, enum verdict verdict,
+		     struct hang_verdict *out)
 {
 	out->nranks = 0;
 	for (uint32_t i = 0; i < c->n; i++)
@@ -32,37 +32,37 @@ static bool name_all(const struct desync_comm *c, select_fn *wanted, enum verdic
 	return out->nranks;
 }
 
-static bool is_dead(const struct desync_rank *r)
+static bool is_dead(const struct hang_standing *r)
 {
 	return r->ended && !r->done;
 }
 
-static bool is_out(const struct desync_rank *r)
+static bool is_out(const struct hang_standing *r)
 {
 	return !r->posted && !r->ended;
 }
 
-static bool is_lost(const struct desync_rank *r)
+static bool is_lost(const struct hang_standing *r)
 {
-	return is_out(r) && r->elsewhere == DESYNC_NONE;
+	return is_out(r) && r->elsewhere == HANG_NONE;
 }
 
-static bool is_with_another(const struct desync_rank *r)
+static bool is_with_another(const struct hang_standing *r)
 {
 	return is_out(r) && r->other_func;
 }
 
-static bool is_inside(const struct desync_rank *r)
+static bool is_inside(const struct hang_standing *r)
 {
 	return r->posted && !r->done && !r->ended;
 }
 
-static bool is_done(const struct desync_rank *r)
+static bool is_done(const struct hang_standing *r)
 {
 	return r->done;
 }
 
-static const struct desync_rank *first(const struct desync_comm *c, select_fn *wanted)
+static const struct hang_standing *first(const struct hang_comm *c, select_fn *wanted)
 {
 	for (uint32_t i = 0; i < c->n; i++)
 		if (wanted(&c->ranks[i]))
@@ -73,7 +73,7 @@ static const struct desync_rank *first(const struct desync_comm *c, select_fn *w
 /* ---- somebody has not come -------------------------------------------------- */
 
 /* A tie: as many called the one first as the other, and nothing says which ranks are wrong. */
-static void name_all_of_a_tie(const struct desync_comm *c, struct desync_result *out)
+static void name_all_of_a_tie(const struct hang_comm *c, struct hang_verdict *out)
 {
 	uint32_t others = 0;
 
@@ -87,19 +87,19 @@ static void name_all_of_a_tie(const struct desync_comm *c, struct desync_result 
 }
 
 /* The missing ranks do not wait anywhere else. */
-static bool is_decided(const struct desync_comm *c)
+static bool is_decided(const struct hang_comm *c)
 {
 	return first(c, is_dead) || first(c, is_with_another) || first(c, is_lost);
 }
 
 /* Go from communicator to communicator while the missing rank waits on another one. */
-static void follow(const struct desync_input *in, uint32_t comm, struct desync_result *out)
+static void follow(const struct hang_input *in, uint32_t comm, struct hang_verdict *out)
 {
-	uint32_t path[DESYNC_CIRCLE];
+	uint32_t path[HANG_CIRCLE];
 	uint32_t n = 0;
 
-	for (uint32_t at = comm; n < DESYNC_CIRCLE; n++) {
-		const struct desync_rank *missing;
+	for (uint32_t at = comm; n < HANG_CIRCLE; n++) {
+		const struct hang_standing *missing;
 
 		for (uint32_t i = 0; i < n; i++) {
 			if (path[i] != at)
@@ -110,7 +110,7 @@ static void follow(const struct desync_input *in, uint32_t comm, struct desync_r
 		}
 		path[n] = at;
 		out->comm = at;
-		missing = first(&in->comms[at], desync_is_away);
+		missing = first(&in->comms[at], hang_is_away);
 		if (!missing || missing->elsewhere >= in->n)
 			return;
 		if (is_decided(&in->comms[at]))
@@ -119,15 +119,15 @@ static void follow(const struct desync_input *in, uint32_t comm, struct desync_r
 	}
 }
 
-static void name_circle(const struct desync_input *in, struct desync_result *out)
+static void name_circle(const struct hang_input *in, struct hang_verdict *out)
 {
 	out->verdict = VERDICT_COMM_DEADLOCK;
 	out->nranks = 0;
 	for (uint32_t i = 0; i < out->ncircle; i++) {
-		const struct desync_comm *c = &in->comms[out->circle[i]];
+		const struct hang_comm *c = &in->comms[out->circle[i]];
 
 		for (uint32_t k = 0; k < c->n; k++)
-			if (desync_is_away(&c->ranks[k]))
+			if (hang_is_away(&c->ranks[k]))
 				name_rank(out, c->ranks[k].rank);
 	}
 }
@@ -135,32 +135,32 @@ static void name_circle(const struct desync_input *in, struct desync_result *out
 /* ---- all are there ----------------------------------------------------------- */
 
 /* Arguments that must be, or normally are, the same on all ranks; 0: not known. */
-static uint64_t count_of(const struct desync_rank *r)
+static uint64_t count_of(const struct hang_standing *r)
 {
 	return r->count == UNKNOWN_U64 ? 0 : r->count + 1;
 }
 
-static uint64_t datatype_of(const struct desync_rank *r)
+static uint64_t datatype_of(const struct hang_standing *r)
 {
 	return (uintptr_t)r->datatype;
 }
 
-static uint64_t root_of(const struct desync_rank *r)
+static uint64_t root_of(const struct hang_standing *r)
 {
 	return r->root == UNKNOWN_I32 ? 0 : (uint64_t)r->root + 1;
 }
 
-static uint64_t algo_of(const struct desync_rank *r)
+static uint64_t algo_of(const struct hang_standing *r)
 {
 	return (uintptr_t)r->algo;
 }
 
-static uint64_t proto_of(const struct desync_rank *r)
+static uint64_t proto_of(const struct hang_standing *r)
 {
 	return (uintptr_t)r->proto;
 }
 
-static uint64_t channels_of(const struct desync_rank *r)
+static uint64_t channels_of(const struct hang_standing *r)
 {
 	return r->channels;
 }
@@ -168,7 +168,7 @@ static uint64_t channels_of(const struct desync_rank *r)
 static const struct same {
 	name_t name;
 	enum verdict verdict;
-	uint64_t (*value)(const struct desync_rank *r);
+	uint64_t (*value)(const struct hang_standing *r);
 } sames[] = {
 	{ "count", VERDICT_METADATA_MISMATCH, count_of },
 	{ "datatype", VERDICT_METADATA_MISMATCH, datatype_of },
@@ -178,7 +178,7 @@ static const struct same {
 	{ "channels", VERDICT_CONFIG_MISMATCH, channels_of },
 };
 
-static uint32_t count_with(const struct desync_comm *c, const struct same *same, uint64_t value)
+static uint32_t count_with(const struct hang_comm *c, const struct same *same, uint64_t value)
 {
 	uint32_t n = 0;
 
@@ -187,7 +187,7 @@ static uint32_t count_with(const struct desync_comm *c, const struct same *same,
 	return n;
 }
 
-static uint64_t commonest(const struct desync_comm *c, const struct same *same)
+static uint64_t commonest(const struct hang_comm *c, const struct same *same)
 {
 	uint64_t best = 0;
 
@@ -202,8 +202,8 @@ static uint64_t commonest(const struct desync_comm *c, const struct same *same)
 }
 
 /* The few that differ from the many; where there are as many of each, all. */
-static bool find_different(const struct desync_comm *c, const struct same *same,
-			   struct desync_result *out)
+static bool find_different(const struct hang_comm *c, const struct same *same,
+			   struct hang_verdict *out)
 {
 	uint64_t usual = commonest(c, same);
 	uint32_t usuals = usual ? count_with(c, same, usual) : 0, others = 0;
@@ -229,44 +229,44 @@ static bool find_different(const struct desync_comm *c, const struct same *same,
 
 /* ---- who waits for whom ------------------------------------------------------- */
 
-static bool waits_for_peer(const struct desync_rank *r)
+static bool waits_for_peer(const struct hang_standing *r)
 {
 	return is_inside(r) && (r->wait == WAIT_CREDIT || r->wait == WAIT_RECV);
 }
 
-static bool is_on_wire(const struct desync_rank *r)
+static bool is_on_wire(const struct hang_standing *r)
 {
 	return is_inside(r) && r->wait == WAIT_WIRE;
 }
 
-static bool is_blocked_by_own_gpu(const struct desync_rank *r)
+static bool is_blocked_by_own_gpu(const struct hang_standing *r)
 {
 	return is_inside(r) && (r->wait == WAIT_CONSUME || r->wait == WAIT_FLUSH);
 }
 
 /* A transfer that got anywhere needed its kernel, whether or not that was told. */
-static bool has_begun(const struct desync_rank *r)
+static bool has_begun(const struct hang_standing *r)
 {
 	return r->kernel_started || r->done || r->step > 0;
 }
 
-bool desync_has_not_begun(const struct desync_rank *r)
+bool hang_has_not_begun(const struct hang_standing *r)
 {
 	return is_inside(r) && r->wants_kernel && !has_begun(r);
 }
 
-static bool is_not_running(const struct desync_rank *r)
+static bool is_not_running(const struct hang_standing *r)
 {
-	return desync_has_not_begun(r) && !waits_for_peer(r);
+	return hang_has_not_begun(r) && !waits_for_peer(r);
 }
 
-static bool is_not_producing(const struct desync_rank *r)
+static bool is_not_producing(const struct hang_standing *r)
 {
 	return is_inside(r) && r->wait == WAIT_PRODUCE && !is_not_running(r);
 }
 
 /* Most ranks that wait for their own GPU do so because that GPU waits for the first one. */
-static bool is_furthest_behind(const struct desync_comm *c, const struct desync_rank *r)
+static bool is_furthest_behind(const struct hang_comm *c, const struct hang_standing *r)
 {
 	for (uint32_t i = 0; i < c->n; i++)
 		if (is_not_producing(&c->ranks[i]) && c->ranks[i].step < r->step)
@@ -274,7 +274,7 @@ static bool is_furthest_behind(const struct desync_comm *c, const struct desync_
 	return true;
 }
 
-static const struct desync_rank *rank_of(const struct desync_comm *c, int32_t rank)
+static const struct hang_standing *rank_of(const struct hang_comm *c, int32_t rank)
 {
 	for (uint32_t i = 0; i < c->n; i++)
 		if (c->ranks[i].rank == rank)
@@ -282,7 +282,7 @@ static const struct desync_rank *rank_of(const struct desync_comm *c, int32_t ra
 	return NULL;
 }
 
-static bool waits_for_remote(const struct desync_comm *c, const struct desync_rank *r)
+static bool waits_for_remote(const struct hang_comm *c, const struct hang_standing *r)
 {
 	return waits_for_peer(r) && r->peer != UNKNOWN_I32 && !rank_of(c, r->peer);
 }
@@ -291,7 +291,7 @@ static bool waits_for_remote(const struct desync_comm *c, const struct desync_ra
  * A GPU first sends what is its own; later steps need what others have sent.  A rank that
  * waits for another node and is no further than this one is rather what this one waits for.
  */
-static bool is_held_up_from_afar(const struct desync_comm *c, const struct desync_rank *r)
+static bool is_held_up_from_afar(const struct hang_comm *c, const struct hang_standing *r)
 {
 	for (uint32_t i = 0; i < c->n; i++)
 		if (waits_for_remote(c, &c->ranks[i]) && c->ranks[i].step <= r->step)
@@ -300,7 +300,7 @@ static bool is_held_up_from_afar(const struct desync_comm *c, const struct desyn
 }
 
 /* Are ranks of it on other nodes? */
-static bool goes_elsewhere(const struct desync_comm *c)
+static bool goes_elsewhere(const struct hang_comm *c)
 {
 	return c->nranks == UNKNOWN_I32 || (uint32_t)c->nranks > c->n;
 }
@@ -311,7 +311,7 @@ static bool goes_elsewhere(const struct desync_comm *c)
  * gone, and the thread that would tell of a kernel here may have ended with the
  * connection to it.
  */
-static bool is_untold(const struct desync_comm *c)
+static bool is_untold(const struct hang_comm *c)
 {
 	uint32_t inside = 0, begun = 0;
 
@@ -324,7 +324,7 @@ static bool is_untold(const struct desync_comm *c)
 	return goes_elsewhere(c) && inside > 1 && !begun;
 }
 
-static void keep_furthest_behind(const struct desync_comm *c, struct desync_result *out)
+static void keep_furthest_behind(const struct hang_comm *c, struct hang_verdict *out)
 {
 	out->nranks = 0;
 	for (uint32_t i = 0; i < c->n; i++)
@@ -333,13 +333,13 @@ static void keep_furthest_behind(const struct desync_comm *c, struct desync_resu
 			name_rank(out, c->ranks[i].rank);
 }
 
-static bool is_silent(const struct desync_rank *r)
+static bool is_silent(const struct hang_standing *r)
 {
 	return is_inside(r) && r->wait == WAIT_NONE;
 }
 
 /* A GPU past its first step may lack the data of ranks that have no transfers. */
-static void add_silent(const struct desync_comm *c, struct desync_result *out)
+static void add_silent(const struct hang_comm *c, struct hang_verdict *out)
 {
 	if (!out->nranks || rank_of(c, out->ranks[0])->step <= 0)
 		return;
@@ -363,7 +363,7 @@ static const struct {
 	{ is_not_producing, VERDICT_GPU_STUCK },
 };
 
-static bool find_sink(const struct desync_comm *c, struct desync_result *out)
+static bool find_sink(const struct hang_comm *c, struct hang_verdict *out)
 {
 	for (size_t i = 0; i < ARRAY_LEN(sinks); i++) {
 		if (!name_all(c, sinks[i].is, sinks[i].verdict, out))
@@ -384,10 +384,10 @@ static bool find_sink(const struct desync_comm *c, struct desync_result *out)
 }
 
 /* Somebody of this node waits for a rank that is not on it. */
-static bool find_remote(const struct desync_comm *c, struct desync_result *out)
+static bool find_remote(const struct hang_comm *c, struct hang_verdict *out)
 {
 	for (uint32_t i = 0; i < c->n; i++) {
-		const struct desync_rank *r = &c->ranks[i];
+		const struct hang_standing *r = &c->ranks[i];
 
 		if (!waits_for_remote(c, r))
 			continue;
@@ -397,7 +397,7 @@ static bool find_remote(const struct desync_comm *c, struct desync_result *out)
 	return false;
 }
 
-static void decide_together(const struct desync_comm *c, struct desync_result *out)
+static void decide_together(const struct hang_comm *c, struct hang_verdict *out)
 {
 	bool remote = goes_elsewhere(c);
 
@@ -417,11 +417,11 @@ static void decide_together(const struct desync_comm *c, struct desync_result *o
 		name_all(c, waits_for_peer, VERDICT_INTERNAL, out);
 }
 
-void desync_decide(const struct desync_input *in, uint32_t comm, struct desync_result *out)
+void hang_decide(const struct hang_input *in, uint32_t comm, struct hang_verdict *out)
 {
-	const struct desync_comm *c;
+	const struct hang_comm *c;
 
-	*out = (struct desync_result){ .verdict = VERDICT_UNKNOWN, .comm = comm,
+	*out = (struct hang_verdict){ .verdict = VERDICT_UNKNOWN, .comm = comm,
 				       .peer = UNKNOWN_I32 };
 	follow(in, comm, out);
 	c = &in->comms[out->comm];
