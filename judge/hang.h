@@ -7,8 +7,8 @@
  * posted and waits for: pure functions of rows, whoever made them.  The daemon makes them
  * of the processes of its node, `ncclinsp report` of the snapshots of many nodes.
  *
- *     hang_init(&h, most)            room for so many ranks
- *     *list_must_add(&h.ranks) = ..  each rank, with hang_rank_see() of its operations
+ *     *list_append(&h.ranks) = ..    each rank, with hang_rank_see() of its operations
+ *     hang_ready(&h)                 room for all that follows
  *     hang_find(&h)                  groups of one communicator; the oldest operation of each
  *     *list_append(&h.rows) = ..     what is in flight, where a group's is too old
  *     hang_take_rows(&h)
@@ -69,6 +69,7 @@ struct hang_row {
 	uint64_t enqueued_ns;	/* when it was posted; 0: not known */
 	int32_t kernel_started, kernel_stopped;	/* channels; UNKNOWN_I32: nobody tells */
 	uint32_t proxy_steps;
+	uint64_t limit_ns;	/* the age from which it hangs; UNKNOWN_U64 */
 	name_t state, direction;
 	int32_t channel, step, steps;	/* UNKNOWN_I32 */
 };
@@ -140,6 +141,7 @@ struct hang_group {
 	bool by_calls;			/* `op` is the call of a collective that not all have
 					   made, or that they made unlike each other */
 	uint64_t call;			/* number of that call on its communicator, from 0 */
+	uint64_t least_ns;		/* a rank seen sooner after `op` than that may still come */
 };
 
 /* ---- where each rank stands ------------------------------------------------------- */
@@ -235,8 +237,8 @@ struct hang {
 	void *arg;
 };
 
-/* Room for so many ranks; zero all that is not a list first.  0 or -ENOMEM. */
-int hang_init(struct hang *h, uint32_t ranks);
+/* Room for what is made of the ranks, once all of them are there.  0 or -ENOMEM. */
+int hang_ready(struct hang *h);
 void hang_deinit(struct hang *h);
 
 /* One operation in flight of that rank, in any order. */

@@ -412,14 +412,12 @@ static void groups_find_unwatched(struct hang *h)
 
 /* ---- the whole --------------------------------------------------------------------- */
 
-int hang_init(struct hang *h, uint32_t ranks)
+int hang_ready(struct hang *h)
 {
-	h->comms = calloc(ranks + 1, sizeof(*h->comms));
-	if (h->comms && list_init(&h->ranks, ranks) == 0 && list_init(&h->groups, ranks) == 0 &&
-	    list_init(&h->standings, ranks) == 0)
-		return 0;
-	hang_deinit(h);
-	return -ENOMEM;
+	h->comms = calloc(h->ranks.n + 1, sizeof(*h->comms));
+	if (!h->comms || list_init(&h->groups, h->ranks.n) < 0)
+		return -ENOMEM;
+	return list_init(&h->standings, h->ranks.n);
 }
 
 void hang_deinit(struct hang *h)

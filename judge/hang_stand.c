@@ -79,9 +79,12 @@ static void group_side_with_unanswered(const struct hang *h, struct hang_group *
 /* ---- where a rank stands -------------------------------------------------------- */
 
 /* Does a rank take part, and can anything be said about it? */
-static bool rank_takes_part(const struct hang_rank *r, const struct hang_row *op)
+static bool rank_takes_part(const struct hang_group *g, const struct hang_rank *r)
 {
-	if (!r->op && !r->ended && (!r->counts || r->seen_ns < op->enqueued_ns))
+	const struct hang_row *op = &g->op;
+	bool tells = r->counts && r->seen_ns >= op->enqueued_ns + g->least_ns;
+
+	if (!r->op && !r->ended && !tells)
 		return false;
 	return !op->is_p2p || r->rank == op->rank || r->rank == op->peer;
 }
@@ -321,7 +324,7 @@ static void group_stand(struct hang *h, const struct hang_group *g, struct hang_
 		return;
 	out->nranks = group_participants(h, g);
 	for (uint32_t i = g->first; i < g->first + g->n; i++) {
-		if (!rank_takes_part(&h->ranks.at[i], &g->op))
+		if (!rank_takes_part(g, &h->ranks.at[i]))
 			continue;
 		*list_must_add(&h->standings) = rank_stand(h, &h->ranks.at[i]);
 		out->n++;

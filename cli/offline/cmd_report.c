@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "cli/common/listing.h"
-#include "cli/offline/late.h"
+#include "cli/offline/hangs.h"
 #include "cli/offline/shots.h"
-#include "cli/offline/stuck.h"
+#include "cli/offline/stragglers.h"
 #include "util/text.h"
 
 #define RANKS_MOST (1 << 20)	/* most in a communicator; the largest so far had a tenth of that */
@@ -41,7 +41,6 @@ static const struct column by_weight = { NULL, NULL, COL_NUMBER, "weight", 0, 0,
 struct told {
 	json_t *comms;	/* key: { comm_id, comm_name, nranks, ranks: { rank: where } } */
 	json_t *rows;
-	const json_t *comm;	/* the one that is looked at */
 };
 
 /* ---- the join ---------------------------------------------------------------------- */
@@ -61,10 +60,10 @@ static json_t *comm_of(struct told *t, const json_t *row)
 	comm = json_object_get(t->comms, key);
 	if (comm)
 		return comm;
-	comm = json_pack("{s:O, s:O?, s:O?, s:{}, s:[]}", "comm_id",
+	comm = json_pack("{s:O, s:O?, s:O?, s:{}}", "comm_id",
 			 json_object_get(row, "comm_id"), "comm_name",
 			 json_object_get(row, "name"), "nranks", json_object_get(row, "nranks"),
-			 "ranks", "stuck");
+			 "ranks");
 	json_object_set_new(t->comms, key, comm);
 	return comm;
 }
@@ -77,7 +76,7 @@ static json_t *rank_of(const json_t *comm, int64_t rank)
 	return json_object_get(json_object_get(comm, "ranks"), key);
 }
 
-static void add_rank(json_t *comm, const char *host, const json_t *node, json_t *rank)
+static void add_rank(json_t *comm, const char *host, json_t *rank)
 {
 	char key[24];
 
@@ -86,7 +85,6 @@ static void add_rank(json_t *comm, const char *host, const json_t *node, json_t 
 	snprintf(key, sizeof(key), "%lld",
 		 (long long)json_integer_value(json_object_get(rank, "rank")));
 	json_object_set_new(rank, "host", json_string(host));
-	json_object_set(rank, "written_at", json_object_get(node, "written_at"));
 	json_object_set(json_object_get(comm, "ranks"), key, rank);
 }
 
@@ -99,7 +97,7 @@ static void join_node(struct told *t, const char *host, const json_t *node)
 		if (!text_at(row, "comm_id"))
 			continue;
 		json_array_foreach(json_object_get(row, "local_ranks"), k, rank)
-			add_rank(comm_of(t, row), host, node, rank);
+			add_rank(comm_of(t, row), host, rank);
 	}
 }
 
@@ -143,13 +141,28 @@ static void tell_late(const struct late *l, void *arg)
 	json_object_set_new(row, "weight", json_real(WARNING + l->share));
 }
 
-static void tell_stuck(const struct stuck *s, void *arg)
+/* A row for each rank that the verdict names; where it names none, one of the communicator. */
+static void tell_hang(const struct hang_case *c, void *arg)
 {
+	const struct hang_group *g = &c->hang->groups.at[c->verdict.comm];
+	const struct hang_rank *any = &c->hang->ranks.at[g->first];
+	uint32_t rows = c->verdict.nranks ? c->verdict.nranks : 1;
 	struct told *t = arg;
-	json_t *row = add_row(t, s->severity, s->verdict, t->comm, s->rank, s->text);
+	char key[64], text[1024];
 
-	json_object_set_new(row, "func", json_string(s->func));
-	json_object_set_new(row, "seq", json_integer(s->seq));
+	snprintf(key, sizeof(key), "0x%016" PRIx64 "/%" PRId32, any->id, any->nranks);
+	hang_say(c, text, sizeof(text));
+	for (uint32_t i = 0; i < rows; i++) {
+		const struct hang_rank *r = c->verdict.nranks ?
+					    hang_rank_of(c, c->verdict.ranks[i]) : NULL;
+		json_t *row = add_row(t, "critical", words_verdict(c->verdict.verdict)->name,
+				      json_object_get(t->comms, key), r ? r->owner : NULL, text);
+
+		if (g->op.func)
+			json_object_set_new(row, "func", json_string(g->op.func));
+		if (g->op.seq != UNKNOWN_U64)
+			json_object_set_new(row, "seq", json_integer((json_int_t)g->op.seq));
+	}
 }
 
 /* "rank 3", "ranks 0-7 8-15": from nobody's file. */
@@ -187,30 +200,14 @@ static void tell_missing(struct told *t, const json_t *comm)
 
 /* ---- the command ------------------------------------------------------------------------- */
 
-/* Notes open calls by a communicator's id: it has one size as a rule, several if ids are shared. */
-static void note_open(struct told *t, const struct shots *s)
-{
-	const char *host, *key;
-	json_t *node, *comm;
-
-	json_object_foreach(s->nodes, host, node)
-		if (json_array_size(json_object_get(node, "inflight")))
-			json_object_foreach(t->comms, key, comm)
-				stuck_note(comm, node);
-}
-
-static void tell_all(struct told *t, const struct shots *s)
+static void tell_all(struct told *t, struct shots *s)
 {
 	const char *key;
 	json_t *value;
 
 	json_object_foreach(s->nodes, key, value)
 		join_node(t, key, value);
-	note_open(t, s);
-	json_object_foreach(t->comms, key, value) {
-		t->comm = value;
-		stuck_find(value, tell_stuck, t);
-	}
+	hangs_find(s, tell_hang, t);
 	late_find(s, tell_late, t);
 	json_object_foreach(t->comms, key, value)
 		tell_missing(t, value);
@@ -242,7 +239,8 @@ static int code(const json_t *rows)
 
 int cmd_report(struct cli *cli)
 {
-	static const char *const members[] = { "written_at", "comms", "inflight", NULL };
+	static const char *const members[] = { "written_at", "written_mono_ns", "comms", "inflight",
+						NULL };
 	struct shots s = { .members = members, .wants_samples = true };
 	const struct listing listing = {
 		.array = "verdicts", .columns = columns, .sort = &by_weight,

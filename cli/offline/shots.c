@@ -79,8 +79,7 @@ static json_t *parse(const char *path, const char **why)
 
 /* ---- what is kept of it ------------------------------------------------------------ */
 
-/* One string for all that are equal. */
-static const char *text_of(struct shots *s, const char *text)
+const char *shots_text(struct shots *s, const char *text)
 {
 	if (!json_object_get(s->texts, text))
 		json_object_set_new(s->texts, text, json_string(text));
@@ -102,7 +101,7 @@ static void add_sample(struct shots *s, const json_t *row)
 		 (long long)json_integer_value(json_object_get(row, "nranks")));
 	sample = must(list_append(&s->samples));
 	*sample = (struct shots_sample){
-		.comm = text_of(s, key), .func = text_of(s, func),
+		.comm = shots_text(s, key), .func = shots_text(s, func),
 		.seq = json_integer_value(json_object_get(row, "seq")),
 		.rank = json_integer_value(rank), .inside_ns = json_integer_value(inside),
 	};

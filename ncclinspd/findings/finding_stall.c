@@ -104,6 +104,25 @@ static bool is_overdue(struct diagnose *dg, struct stalls *st, struct stall *s)
 	return s->c.age_ns > s->limit.ns;
 }
 
+uint64_t stall_limit_ns(const struct diagnose *dg, const struct op *op)
+{
+	struct stalls *st = diagnose_state(dg, &finding_stall);
+	struct limit limit;
+
+	limits_of(st->limits, op, paces_period(&st->paces, op->process_id), &limit);
+	return limit.ns;
+}
+
+uint64_t stall_unwatched_limit_ns(const struct diagnose *dg, uint64_t process_id)
+{
+	struct stalls *st = diagnose_state(dg, &finding_stall);
+	struct limit limit;
+
+	unwatched_limit(diagnose_settings(dg)->stall_min_ns, paces_period(&st->paces, process_id),
+			&limit);
+	return limit.ns;
+}
+
 /* ---- movement ------------------------------------------------------------- */
 
 /* Everything that changes when something of the operation comes forward. */

@@ -30,6 +30,13 @@ void stall_about(struct finding *f, const struct hang *h, uint32_t group);
 /* The same for the same communicator at each look; odd. */
 uint64_t stall_key(const struct hang *h, uint32_t group);
 
+/*
+ * The age from which an operation in flight counts as hanging; of `op` is used what
+ * limits_of() uses.  And from which one does whose end is not watched.
+ */
+uint64_t stall_limit_ns(const struct diagnose *dg, const struct op *op);
+uint64_t stall_unwatched_limit_ns(const struct diagnose *dg, uint64_t process_id);
+
 void stall_look_for_quiet(struct diagnose *dg, struct paces *paces, const struct hang *h);
 
 #endif

@@ -9,7 +9,6 @@
 #include "ncclinspd/findings/diagnose.h"
 #include "reader/base/pool.h"
 #include "reader/join/inflight.h"
-#include "reader/join/reconstruct.h"
 #include "util/cleanup.h"
 
 _Static_assert(HANG_FUNCS == RECONSTRUCT_FUNCS, "what was posted last is copied whole");
@@ -52,8 +51,7 @@ static void rank_take_progress(struct hang_rank *r, const struct process *p, uin
 		r->last[i].func = progress.last_seq[i].func;
 		r->last[i].seq = progress.last_seq[i].seq;
 	}
-	r->counts_calls = r->counts && progress.has_calls &&
-			  !(p->seen & (NCI_SEEN_PAUSE | NCI_SEEN_OUTSIDE));
+	r->counts_calls = stuck_counts_calls(p, &p->comms[index], &progress);
 	r->calls = progress.calls;
 	for (uint32_t i = 0; i < HANG_CALLS; i++)
 		r->call[i] = (struct hang_call){
@@ -72,8 +70,7 @@ static void rank_add(struct hang *h, const struct process *p, const struct comm 
 		.name = comm->name, .key = rank_key(p, index), .rank = comm->rank,
 		.process = p->id, .pid = p->pid, .gpu = comm_gpu(comm), .owner = p,
 		.seen_ns = UINT64_MAX, .ended = p->state != PROCESS_LIVE,
-		.counts = p->state == PROCESS_LIVE && comm->has_id &&
-			  p->mask & NCI_EVENT_BIT(NCI_EV_COLL),
+		.counts = stuck_counts(p, comm),
 		.may_be_silenced = process_counts_less(p),
 	};
 	rank_take_progress(r, p, index);
@@ -174,7 +171,7 @@ int stuck_init(struct hang *h, const struct diagnose_source *source, uint64_t no
 		comms += list[i]->ncomms < room ? list[i]->ncomms : room;
 	*h = (struct hang){ .now_ns = now_ns, .most = STUCK_LOCAL, .is_open = rank_has_open,
 			    .arg = (void *)source };
-	if (hang_init(h, comms) < 0)
+	if (list_init(&h->ranks, comms) < 0)
 		return -ENOMEM;
 	*left_out = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -183,6 +180,10 @@ int stuck_init(struct hang *h, const struct diagnose_source *source, uint64_t no
 		*left_out += process_add_ranks(h, list[i], room);
 		w.n = (size_t)(&h->ranks.at[h->ranks.n] - w.ranks);
 		reconstruct_open(source->reconstruct, list[i], walk_take_op, &w);
+	}
+	if (hang_ready(h) < 0) {
+		hang_deinit(h);
+		return -ENOMEM;
 	}
 	hang_find(h);
 	return 0;

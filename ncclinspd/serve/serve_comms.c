@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "ncclinspd/compare/straggler.h"
+#include "ncclinspd/findings/stall.h"
 #include "reader/base/job.h"
 #include "reader/join/reconstruct.h"
 #include "util/list.h"
@@ -221,6 +222,76 @@ static void put_job(const struct serve *s, struct json *j, const void *row)
 	json_put_string(j, job_id(((const struct local_rank *)row)->process));
 }
 
+static void put_left(const struct serve *s, struct json *j, const void *row)
+{
+	(void)s;
+	json_put_bool(j, ((const struct local_rank *)row)->comm->finalize_ticks);
+}
+
+static void put_counted(const struct serve *s, struct json *j, const void *row)
+{
+	const struct local_rank *l = row;
+
+	(void)s;
+	json_put_bool(j, stuck_counts(l->process, l->comm));
+}
+
+static void put_silenceable(const struct serve *s, struct json *j, const void *row)
+{
+	(void)s;
+	json_put_bool(j, process_counts_less(((const struct local_rank *)row)->process));
+}
+
+static void put_calls(const struct serve *s, struct json *j, const void *row)
+{
+	const struct local_rank *l = row;
+
+	(void)s;
+	if (stuck_counts_calls(l->process, l->comm, &l->progress))
+		json_put_u64(j, l->progress.calls);
+	else
+		json_put_null(j);
+}
+
+static const struct field call_fields[] = {
+#define F(name, kind) { #name, kind, offsetof(struct called, name), NULL }
+	F(func, FIELD_NAME),
+	F(count, FIELD_U64),
+	F(datatype, FIELD_NAME),
+	F(root, FIELD_I32),
+#undef F
+	{ NULL, 0, 0, NULL },
+};
+
+/* An operation whose end is not watched hangs when the rank has posted nothing for so long. */
+static void put_quiet_limit(const struct serve *s, struct json *j, const void *row)
+{
+	const struct local_rank *l = row;
+
+	if (s->source.diagnose)
+		json_put_u64(j, stall_unwatched_limit_ns(s->source.diagnose, l->process->id));
+	else
+		json_put_null(j);
+}
+
+/* They are compared where nothing is seen in flight. */
+static void put_newest_calls(const struct serve *s, struct json *j, const void *row)
+{
+	const struct local_rank *l = row;
+	const struct comm_progress *p = &l->progress;
+	uint64_t n = p->calls < RECONSTRUCT_CALLS ? p->calls : RECONSTRUCT_CALLS;
+
+	json_begin(j, '[');
+	if (p->in_flight || !stuck_counts_calls(l->process, l->comm, p))
+		n = 0;
+	for (uint64_t i = RECONSTRUCT_CALLS - n; i < RECONSTRUCT_CALLS; i++) {
+		json_begin(j, '{');
+		rows_put(s, j, call_fields, &p->call[i]);
+		json_end(j, '}');
+	}
+	json_end(j, ']');
+}
+
 static const struct field local_rank_fields[] = {
 	{ "rank", FIELD_PUT, 0, put_rank },
 	{ "pid", FIELD_PUT, 0, put_pid },
@@ -233,6 +304,12 @@ static const struct field local_rank_fields[] = {
 	{ "phase", FIELD_PUT, 0, put_phase },
 	{ "tag", FIELD_HEX_0, offsetof(struct local_rank, progress.tag), NULL },
 	{ "job", FIELD_PUT, 0, put_job },
+	{ "left", FIELD_PUT, 0, put_left },
+	{ "counted", FIELD_PUT, 0, put_counted },
+	{ "silenceable", FIELD_PUT, 0, put_silenceable },
+	{ "calls", FIELD_PUT, 0, put_calls },
+	{ "quiet_limit_ns", FIELD_PUT, 0, put_quiet_limit },
+	{ "newest_calls", FIELD_PUT, 0, put_newest_calls },
 	{ "waiting", FIELD_PUT, 0, put_waiting },
 	{ NULL, 0, 0, NULL },
 };

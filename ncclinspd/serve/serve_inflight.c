@@ -2,6 +2,7 @@
 /* GET /v1/inflight: what has begun and not ended, oldest first. */
 #include "ncclinspd/serve/serve_impl.h"
 
+#include "ncclinspd/findings/stall.h"
 #include "reader/base/phase.h"
 #include "reader/join/inflight.h"
 #include "util/cleanup.h"
@@ -48,6 +49,23 @@ static void put_phase(const struct serve *s, struct json *j, const void *row)
 	json_put_string(j, phase_at(r->process, r->age_ns == UNKNOWN_U64 ? 0 : now_ns - r->age_ns));
 }
 
+static void put_limit(const struct serve *s, struct json *j, const void *row)
+{
+	const struct inflight *r = row;
+	const struct comm *comm = process_comm(r->process, (uint16_t)r->comm_index);
+	const struct op op = {
+		.process_id = r->process->id, .uid = r->process->uid, .comm_index = r->comm_index,
+		.has_comm_id = r->has_comm_id, .comm_id = r->comm_id, .comm_name = r->comm_name,
+		.nranks = comm ? comm->nranks : 0, .func = r->func, .seq = r->seq,
+		.bytes = r->bytes,
+	};
+
+	if (r->is_op && s->source.diagnose)
+		json_put_u64(j, stall_limit_ns(s->source.diagnose, &op));
+	else
+		json_put_null(j);
+}
+
 const struct field inflight_fields[] = {
 #define F(name, kind) { #name, kind, offsetof(struct inflight, name), NULL }
 	{ "pid", FIELD_PUT, 0, put_pid },
@@ -60,7 +78,13 @@ const struct field inflight_fields[] = {
 	F(func, FIELD_NAME),
 	F(seq, FIELD_U64),
 	F(bytes, FIELD_U64),
+	F(count, FIELD_U64),
+	F(datatype, FIELD_NAME),
+	F(root, FIELD_I32),
+	F(algo, FIELD_NAME),
+	F(proto, FIELD_NAME),
 	F(age_ns, FIELD_U64),
+	{ "limit_ns", FIELD_PUT, 0, put_limit },
 	F(state, FIELD_NAME),
 	{ "phase", FIELD_PUT, 0, put_phase },
 	F(tag, FIELD_HEX_0),

@@ -104,8 +104,9 @@ check "where nobody is late, nothing is said" exits 0 '^100 nodes, 100 files' "$
 for n in 1 2 3 4 5; do
 	node "$n" -1 | jq -c --argjson n "$n" '
 		.comms[] |= (.nranks = 200 | .local_ranks[].last_seq.AllReduce = (if $n == 5 then 999 else 1000 end)) |
-		.inflight = if $n == 5 then [] else [{comm_id: .comms[0].comm_id, rank: (2 * $n), func: "AllReduce",
-			seq: 1000, age_ns: 60000000000}] end' >"$T/stuck$n.json"
+		.inflight = if $n == 5 then [] else [.comms[0] | {comm_id, comm_name: .name, pid: .local_ranks[0].pid,
+			rank: (2 * $n), event_type: "Coll", func: "AllReduce", seq: 1000, count: 4096,
+			age_ns: 60000000000}] end' >"$T/stuck$n.json"
 done
 check "who has not joined what others wait in is named" verdict \
 	'[.verdicts[] | select(.verdict == "NOT_JOINED") | [.rank, .host, .seq]] == [[10, "node5", 1000], [11, "node5", 1000]]' "$T"/stuck*.json
@@ -113,22 +114,26 @@ jq -c '.written_at = "2020-01-01T00:00:00.000000000Z"' "$T/stuck5.json" >"$T/stu
 check "... but not by a file from before" verdict \
 	'[.verdicts[] | select(.verdict == "NOT_JOINED")] == []' "$T"/stuck[1-4].json "$T/stuck5.old"
 jq -c '.comms[].local_ranks[0].state = "died"' "$T/stuck5.json" >"$T/dead5.json"
-check "... with its last one" verdict '.verdicts[0].text | test("others wait; its last one is 999$")' "$T"/stuck*.json
-open5() {	# FUNC SEQ BYTES RANKS: what these of node 5 are in
-	jq -c --arg func "$1" --argjson seq "$2" --argjson bytes "$3" --argjson ranks "$4" '
-		.inflight = [.comms[0].comm_id as $id | $ranks[] | {comm_id: $id, rank: ., func: $func, seq: $seq,
-			bytes: $bytes, age_ns: 50000000000}] |
-		if $func == "AllReduce" then .comms[].local_ranks[].last_seq.AllReduce = $seq else . end' "$T/stuck5.json"
+check "... in the words of the daemon" verdict \
+	'.verdicts[0].text | test("^ranks 10-11 have not come to AllReduce #1000 on dp.*; ranks 2,4,6,8 wait there. For 1m.*190 of its 200 ranks are not on these nodes")' \
+	"$T"/stuck*.json
+open5() {	# FUNC SEQ COUNT RANKS: what these of node 5 are in
+	jq -c --arg func "$1" --argjson seq "$2" --argjson count "$3" --argjson ranks "$4" '
+		.inflight = [.comms[0] as $c | $ranks[] as $rank | $c | {comm_id, comm_name: .name,
+			pid: .local_ranks[$rank - 10].pid, rank: $rank, event_type: "Coll", func: $func, seq: $seq,
+			count: $count, age_ns: 50000000000}] |
+		.comms[].local_ranks[$ranks[] - 10].last_seq[$func] = $seq' "$T/stuck5.json"
 }
 open5 AllGather 12 4096 '[10]' >"$T/order5.json"
 check "who made another call instead is told apart" verdict \
 	'[.verdicts[] | select(.severity == "critical") | [.verdict, .rank, .func, .seq]] ==
-	 [["ORDER_MISMATCH", 10, "AllReduce", 1000], ["NOT_JOINED", 11, "AllReduce", 1000]] and
-	 (.verdicts[0].text | test("rank 10 is in AllGather 12, and not in AllReduce 1000"))' "$T"/stuck[1-4].json "$T/order5.json"
+	 [["ORDER_MISMATCH", 10, "AllReduce", 1000]] and
+	 (.verdicts[0].text | test("^rank 10 \\(pid [0-9]+, node5\\) called AllGather #12 where the others called AllReduce #1000"))' "$T"/stuck[1-4].json "$T/order5.json"
 # Each rank has posted both, node 5's in the other order: its newest numbers are those of the others.
 for n in 1 2 3 4 5; do
-	jq -c --argjson n "$n" '.inflight = [.comms[0].comm_id as $id | range(2) as $k |
-		{comm_id: $id, rank: (2 * $n), func: ["AllReduce", "AllGather"][$k], seq: 1000,
+	jq -c --argjson n "$n" '.inflight = [.comms[0] | range(2) as $k |
+		{comm_id, comm_name: .name, pid: .local_ranks[0].pid, rank: (2 * $n), event_type: "Coll",
+		 func: ["AllReduce", "AllGather"][$k], seq: 1000, token: "0x\($k + 1)",
 		 age_ns: (50000000000 + (if ($k == 1) == ($n == 5) then 1 else 0 end))}] |
 		.comms[].local_ranks[].last_seq = {AllReduce: 1000, AllGather: 1000}' "$T/stuck$n.json" >"$T/swap$n.json"
 done
@@ -137,13 +142,13 @@ check "who has called both in the other order is named, alone, and first" verdic
 	 .verdicts[0].severity == "critical"' "$T"/swap*.json
 for n in 1 2 3 4; do jq -c '.inflight |= map(select(.func == "AllReduce"))' "$T/swap$n.json" >"$T/behind$n.json"; done
 check "... not who is in what the others have completed" verdict \
-	'[.verdicts[] | select(.severity == "critical")] == []' "$T"/behind*.json "$T/swap5.json"
-for n in 1 2 3 4; do jq -c '.inflight[].bytes = 4194304' "$T/stuck$n.json" >"$T/size$n.json"; done
+	'[.verdicts[] | select(.verdict | test("ORDER|JOINED"))] == []' "$T"/behind*.json "$T/swap5.json"
+for n in 1 2 3 4; do jq -c '.inflight[].count = 2048' "$T/stuck$n.json" >"$T/size$n.json"; done
 open5 AllReduce 1000 8388608 '[10, 11]' >"$T/size5.json"
 check "who made the same call with another size is told apart" verdict \
 	'[.verdicts[] | select(.severity == "critical") | [.verdict, .rank]] ==
 	 [["METADATA_MISMATCH", 10], ["METADATA_MISMATCH", 11]] and
-	 (.verdicts[0].text | test("AllReduce 1000 with 8 ?MiB?, the others with 4 ?MiB?"))' "$T"/size*.json
+	 (.verdicts[0].text | test("^ranks 10-11 have another count than the rest in AllReduce #1000"))' "$T"/size*.json
 check "... as docs/schema/report.json says" \
 	eval 'PYTHONWARNINGS=ignore jsonschema -i "$T/out" "$TOP/docs/schema/report.json"'
 check "who is dead is told apart" verdict \

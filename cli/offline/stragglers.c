@@ -3,7 +3,7 @@
  * The search for late ranks in samples of all nodes, with the bars that keep chance and noise
  * from being reported.
  */
-#include "cli/offline/late.h"
+#include "cli/offline/stragglers.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_OFFLINE_LATE_H
-#define CLI_OFFLINE_LATE_H
+#ifndef CLI_OFFLINE_STRAGGLERS_H
+#define CLI_OFFLINE_STRAGGLERS_H
 
 /*
  * Finds the rank that makes the ranks of all nodes wait.  In an operation for which each rank

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rows of snapshots as those that judge/ decides on.  Files are of different moments: of a
+ * rank nothing is said that its own file is too old to know.
+ */
+#include "cli/offline/hangs.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/base/must.h"
+
+#define LIMIT_NS UINT64_C(10000000000)	/* where a file tells none */
+
+/* One node's file. */
+struct node {
+	struct hangs *hangs;
+	const char *host;
+	const json_t *root;
+	uint64_t written_ns;	/* since 1970 */
+	uint64_t mono_ns;	/* the same moment on its own clock */
+};
+
+struct hangs {
+	struct shots *shots;
+	struct hang hang;
+	json_t *keys;		/* a rank's name in rows: its key */
+	size_t nodes;
+};
+
+static const char *text_at(const json_t *row, const char *key)
+{
+	return json_string_value(json_object_get(row, key));
+}
+
+static uint64_t number_at(const json_t *row, const char *key)
+{
+	const json_t *value = json_object_get(row, key);
+	json_int_t number = json_integer_value(value);
+
+	return json_is_integer(value) && number >= 0 ? (uint64_t)number : UNKNOWN_U64;
+}
+
+static int32_t signed_at(const json_t *row, const char *key)
+{
+	uint64_t number = number_at(row, key);
+
+	return number <= INT32_MAX ? (int32_t)number : UNKNOWN_I32;
+}
+
+static name_t name_at(struct hangs *h, const json_t *row, const char *key)
+{
+	const char *text = text_at(row, key);
+
+	return text ? shots_text(h->shots, text) : NULL;
+}
+
+static bool flag_at(const json_t *row, const char *key)
+{
+	return json_is_true(json_object_get(row, key));
+}
+
+static uint64_t id_at(const json_t *row, const char *key)
+{
+	return strtoull(text_at(row, key) ?: "0", NULL, 16);
+}
+
+/* ---- ranks --------------------------------------------------------------------------- */
+
+/* Rows in flight name their rank by this. */
+static void make_name(const struct node *n, const json_t *row, const char *comm_name,
+		      const json_t *of, char name[512])
+{
+	snprintf(name, 512, "%.255s %" PRIu64 " %.18s %" PRId32 " %.96s", n->host,
+		 number_at(row, "pid"), text_at(of, "comm_id"), signed_at(row, "rank"), comm_name);
+}
+
+static uint64_t number_of(struct hangs *h, const char *text)
+{
+	return (uint64_t)(uintptr_t)shots_text(h->shots, text);
+}
+
+static void rank_take_last(struct hangs *h, struct hang_rank *r, const json_t *rank)
+{
+	const char *func;
+	json_t *seq;
+
+	json_object_foreach(json_object_get(rank, "last_seq"), func, seq) {
+		if (r->nlast == HANG_FUNCS)
+			return;
+		r->last[r->nlast].func = shots_text(h->shots, func);
+		r->last[r->nlast++].seq = (uint64_t)json_integer_value(seq);
+	}
+}
+
+static void rank_take_calls(struct hangs *h, struct hang_rank *r, const json_t *rank)
+{
+	const json_t *calls = json_object_get(rank, "newest_calls");
+	size_t n = json_array_size(calls);
+
+	r->calls = number_at(rank, "calls");
+	r->counts_calls = r->counts && r->calls != UNKNOWN_U64;
+	if (!r->counts_calls || n > HANG_CALLS || n > r->calls)
+		r->calls = 0;
+	for (size_t i = 0; r->calls && i < n; i++) {
+		const json_t *call = json_array_get(calls, i);
+
+		r->call[HANG_CALLS - n + i] = (struct hang_call){
+			.func = name_at(h, call, "func"), .datatype = name_at(h, call, "datatype"),
+			.count = number_at(call, "count"), .root = signed_at(call, "root"),
+		};
+	}
+}
+
+/* A time of the node's own clock, as all files have it. */
+static uint64_t time_at(const struct node *n, const json_t *row, const char *key)
+{
+	uint64_t at_ns = number_at(row, key);
+
+	return at_ns == UNKNOWN_U64 || at_ns > n->mono_ns ? 0 : n->written_ns - (n->mono_ns - at_ns);
+}
+
+static bool is_over(const json_t *rank)
+{
+	const char *state = text_at(rank, "state") ?: "";
+
+	return !strcmp(state, "died") || !strcmp(state, "exited");
+}
+
+static void add_rank(const struct node *n, const json_t *comm, json_t *rank)
+{
+	struct hangs *h = n->hangs;
+	char name[512], process[320];
+	struct hang_rank *r;
+
+	if (flag_at(rank, "left") || signed_at(rank, "rank") == UNKNOWN_I32)
+		return;
+	r = must(list_append(&h->hang.ranks));
+	snprintf(process, sizeof(process), "%.255s %" PRIu64, n->host, number_at(rank, "pid"));
+	*r = (struct hang_rank){
+		.has_id = true, .id = id_at(comm, "comm_id"), .nranks = signed_at(comm, "nranks"),
+		.name = text_at(comm, "name") ?: "", .key = h->hang.ranks.n,
+		.rank = signed_at(rank, "rank"), .process = number_of(h, process),
+		.pid = signed_at(rank, "pid"), .host = n->host, .owner = rank,
+		.gpu = text_at(rank, "gpu_uuid") ? number_of(h, text_at(rank, "gpu_uuid")) : 0,
+		.seen_ns = h->nodes > 1 ? n->written_ns : UINT64_MAX, .ended = is_over(rank),
+		.counts = flag_at(rank, "counted"), .may_be_silenced = flag_at(rank, "silenceable"),
+		.last_op_ns = time_at(n, rank, "last_op_mono_ns"),
+	};
+	rank_take_last(h, r, rank);
+	rank_take_calls(h, r, rank);
+	make_name(n, rank, r->name, comm, name);
+	json_object_set_new(h->keys, name, json_integer((json_int_t)r->key));
+}
+
+/* ---- what is in flight ---------------------------------------------------------------- */
+
+static bool is_one_of(const char *text, const char *a, const char *b)
+{
+	return text && (!strcmp(text, a) || !strcmp(text, b));
+}
+
+/* Operations are of no thread: theirs are over, the calls have returned. */
+static bool is_op(const json_t *row)
+{
+	return !json_is_integer(json_object_get(row, "tid")) && !text_at(row, "parent");
+}
+
+static void add_row(const struct node *n, const json_t *row)
+{
+	struct hangs *h = n->hangs;
+	const json_t *key;
+	struct hang_row *to;
+	char name[512];
+	uint64_t age_ns = number_at(row, "age_ns");
+
+	make_name(n, row, text_at(row, "comm_name") ?: "", row, name);
+	key = json_object_get(h->keys, name);
+	if (!key)
+		return;
+	to = must(list_append(&h->hang.rows));
+	*to = (struct hang_row){
+		.key = (uint64_t)json_integer_value(key), .rank = signed_at(row, "rank"),
+		.token = id_at(row, "token"), .type = name_at(h, row, "event_type"),
+		.is_op = is_op(row), .is_p2p = is_one_of(text_at(row, "event_type"), "P2p", "P2pApi"),
+		.func = name_at(h, row, "func"), .seq = number_at(row, "seq"),
+		.bytes = number_at(row, "bytes"), .count = number_at(row, "count"),
+		.datatype = name_at(h, row, "datatype"), .algo = name_at(h, row, "algo"),
+		.proto = name_at(h, row, "proto"), .root = signed_at(row, "root"),
+		.peer = signed_at(row, "peer"), .kernel_started = signed_at(row, "kernel_started"),
+		.kernel_stopped = signed_at(row, "kernel_stopped"),
+		.state = name_at(h, row, "state"), .direction = name_at(h, row, "direction"),
+		.channel = signed_at(row, "channel"), .step = signed_at(row, "step"),
+		.steps = signed_at(row, "steps"), .limit_ns = number_at(row, "limit_ns"),
+		.enqueued_ns = age_ns > n->written_ns ? 0 : n->written_ns - age_ns,
+	};
+	if (signed_at(row, "channels") > 0)
+		to->channels = (uint32_t)signed_at(row, "channels");
+}
+
+static void add_node(struct hangs *h, const char *host, const json_t *root)
+{
+	struct node n = { .hangs = h, .host = host, .root = root,
+			  .written_ns = (uint64_t)(shots_time(root) * 1e9),
+			  .mono_ns = number_at(root, "written_mono_ns") };
+	json_t *comm, *rank, *row;
+	size_t i, k;
+
+	if (n.written_ns > h->hang.now_ns)
+		h->hang.now_ns = n.written_ns;
+	json_array_foreach(json_object_get(root, "comms"), i, comm)
+		json_array_foreach(json_object_get(comm, "local_ranks"), k, rank)
+			if (text_at(comm, "comm_id"))
+				add_rank(&n, comm, rank);
+	json_array_foreach(json_object_get(root, "inflight"), i, row)
+		add_row(&n, row);
+}
+
+/* ---- judgement ------------------------------------------------------------------------- */
+
+static uint64_t group_limit(const struct hang *h, const struct hang_group *g)
+{
+	uint64_t limit_ns = g->unwatched ? 0 : g->op.limit_ns;
+
+	for (uint32_t i = g->first; g->unwatched && i < g->first + g->n; i++) {
+		uint64_t ns = number_at(h->ranks.at[i].owner, "quiet_limit_ns");
+
+		if (ns != UNKNOWN_U64 && ns > limit_ns)
+			limit_ns = ns;
+	}
+	return limit_ns && limit_ns != UNKNOWN_U64 ? limit_ns : LIMIT_NS;
+}
+
+/* The last moment at which all that the age rests on was seen. */
+static uint64_t group_seen(const struct hang *h, const struct hang_group *g)
+{
+	uint64_t seen_ns = h->now_ns;
+
+	for (uint32_t i = g->first; i < g->first + g->n; i++) {
+		const struct hang_rank *r = &h->ranks.at[i];
+
+		if ((g->unwatched || r->key == g->op.key) && r->seen_ns < seen_ns)
+			seen_ns = r->seen_ns;
+	}
+	return seen_ns;
+}
+
+static bool case_is_overdue(struct hang_case *c)
+{
+	const struct hang *h = c->hang;
+	const struct hang_group *g = &h->groups.at[c->group];
+	uint64_t seen_ns = group_seen(h, g);
+
+	if (!g->has_op || !g->op.enqueued_ns || seen_ns < g->op.enqueued_ns)
+		return false;
+	c->age_ns = seen_ns - g->op.enqueued_ns;
+	c->limit_ns = group_limit(h, g);
+	return c->age_ns > c->limit_ns;
+}
+
+/* One that some were still in may be over: a later file tells of a rank that is done. */
+static bool case_may_be_over(const struct hang_case *c)
+{
+	const struct hang_comm *comm = &c->hang->comms[c->verdict.comm];
+	uint64_t done_ns = 0, inside_ns = UINT64_MAX;
+
+	for (uint32_t i = 0; i < comm->n; i++) {
+		const struct hang_rank *r = hang_rank_of(c, comm->ranks[i].rank);
+
+		if (r->seen_ns == UINT64_MAX)
+			continue;
+		if (comm->ranks[i].done && r->seen_ns > done_ns)
+			done_ns = r->seen_ns;
+		if (!comm->ranks[i].done && comm->ranks[i].posted && r->seen_ns < inside_ns)
+			inside_ns = r->seen_ns;
+	}
+	return inside_ns < done_ns && done_ns - inside_ns > c->limit_ns;
+}
+
+static void judge_all(struct hang *h, hangs_found_fn *found, void *arg)
+{
+	struct hang_case *cases = must(calloc(h->groups.n + 1, sizeof(*cases)));
+	bool *told = must(calloc(h->groups.n + 1, sizeof(*told)));
+	const struct hang_input in = { h->comms, h->groups.n };
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < h->groups.n; i++) {
+		cases[n] = (struct hang_case){ .hang = h, .group = i };
+		if (!case_is_overdue(&cases[n]))
+			continue;
+		h->groups.at[i].least_ns = cases[n].limit_ns;
+		n++;
+	}
+	if (n)
+		hang_place(h);
+	for (uint32_t i = 0; i < n; i++) {
+		struct hang_case *c = &cases[i];
+
+		hang_decide(&in, c->group, &c->verdict);
+		if (told[c->verdict.comm] || case_may_be_over(c))
+			continue;
+		told[c->verdict.comm] = true;
+		for (uint32_t k = 0; k < c->verdict.ncircle; k++)
+			told[c->verdict.circle[k]] = true;
+		found(c, arg);
+	}
+	free(told);
+	free(cases);
+}
+
+static void see_all(struct hang *h)
+{
+	hang_take_rows(h);
+	for (uint32_t i = 0; i < h->ranks.n; i++)
+		for (size_t k = 0; k < h->ranks.at[i].nrows; k++)
+			hang_rank_see(&h->ranks.at[i], &h->ranks.at[i].rows[k]);
+}
+
+void hangs_find(struct shots *s, hangs_found_fn *found, void *arg)
+{
+	struct hangs h = { .shots = s, .keys = json_object(),
+			   .nodes = json_object_size(s->nodes) };
+	const char *host;
+	json_t *root;
+
+	json_object_foreach(s->nodes, host, root)
+		add_node(&h, host, root);
+	h.hang.nodes = (uint32_t)h.nodes;
+	if (hang_ready(&h.hang) == 0) {
+		see_all(&h.hang);
+		hang_find(&h.hang);
+		judge_all(&h.hang, found, arg);
+	}
+	hang_deinit(&h.hang);
+	json_decref(h.keys);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_OFFLINE_HANGS_H
+#define CLI_OFFLINE_HANGS_H
+
+/* Hangs in the snapshots of many nodes: their rows become judge/'s. */
+
+#include "cli/offline/shots.h"
+#include "judge/hang.h"
+
+typedef void hangs_found_fn(const struct hang_case *c, void *arg);
+
+/* The owner of a rank (struct hang_rank) is its member of /v1/comms. */
+void hangs_find(struct shots *s, hangs_found_fn *found, void *arg);
+
+#endif

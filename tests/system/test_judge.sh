@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A hang is judged alike by the daemon that sees it and by the report over its snapshot: the
+# same verdict, ranks and sentence.
+. "$(dirname "$0")/lib.sh"
+
+I=$B/ncclinsp
+start_daemon --stall-min 300ms --snapshot-interval 0
+HOST=$(api status | jq -r .host)
+
+start_job() {
+	nice -n 10 "$B/nccl-sim" --plugin "$PLUGIN" "$1" 2>"$T/sim" &
+	JOB_PID=$!
+	started+=("$JOB_PID")
+}
+
+end_job() {
+	pkill -9 -P "$JOB_PID"
+	kill -9 "$JOB_PID" 2>/dev/null
+	wait "$JOB_PID" 2>/dev/null
+	wait_until 60 drained
+}
+
+# Times go on between the two, and the report names the host.
+ALIKE='def alike: gsub("([0-9.]+(ns|us|ms|s|m|h))+"; "T") | gsub(", '$HOST'\\)"; ")");'
+
+# The file has what the daemon found; the verdict is the one that is expected.
+same() {
+	"$I" snapshot >"$T/path" && SNAP=$(cat "$T/path") && wait_until 10 test -s "$SNAP" || return 1
+	jq -c "$ALIKE"'[.findings[] | select(.active and .has_hung) | [.verdict, (.ranks | sort), (.text | alike)]] | sort' \
+		<(jq '.findings[] |= (.has_hung = (.kind == "stall" or .kind == "desync"))' "$SNAP") >"$T/found"
+	"$I" report -o json "$SNAP" >"$T/report"
+	jq -c "$ALIKE"'[.verdicts[] | select(.severity == "critical")] | group_by(.text) |
+		map([.[0].verdict, (map(.rank | values) | sort), (.[0].text | alike)]) | sort' "$T/report" >"$T/told"
+	jq -e --arg v "$1" 'any(.[]; .[0] == $v)' "$T/found" >/dev/null && cmp "$T/found" "$T/told" && return
+	cat "$T/found" "$T/told"
+	return 1
+}
+
+# hangs VERDICT NAME: of a scenario that is there, or that comes on stdin.
+hangs() {
+	local scn=$TOP/tests/scenarios/$2.scn
+	[ -e "$scn" ] || { scn=$T/$2.scn; cat >"$scn"; }
+	start_job "$scn"
+	check "$2: the daemon says $1, and so does the report, in the same words" wait_until 40 same "$1"
+	check "... each rank with its host" jq -e --arg host "$HOST" \
+		'all(.verdicts[] | select(.rank); .host == $host and .pid > 0)' "$T/report"
+	check "... as docs/schema/report.json says" \
+		eval 'PYTHONWARNINGS=ignore jsonschema -i "$T/report" "$TOP/docs/schema/report.json"'
+	end_job
+}
+
+hangs NOT_JOINED never-joins
+hangs ORDER_MISMATCH order-mismatch
+hangs METADATA_MISMATCH size-mismatch
+hangs COMM_DEADLOCK comm-deadlock
+hangs LINK stuck-step
+hangs GPU_STUCK frozen-gpu
+hangs RANK_DEAD killed
+hangs NOT_RUNNING late-for-ever <<-SCN
+	processes 4
+	comm dp ranks 0-3 channels 2
+	late rank 2 by 1000s from 30
+	loop forever
+		compute 2ms
+		AllReduce dp 1Mi float32
+	end
+SCN
+# Where no end is watched the order of calls tells.
+export NCCLINSP_KERNELS=never
+hangs NOT_JOINED never-joins-unwatched < <(sed 's/^comm dp/comm quiet/; s/ dp / quiet /' "$TOP/tests/scenarios/never-joins.scn")
+export NCCLINSP_KERNELS=always
+
+# ---- two nodes, of which each daemon sees its own ----------------------------------------
+mkdir "$SHM/0" "$SHM/1"
+NODES='
+	nodes 2
+	processes 2
+	comm tp ranks 0,1 ranks 2,3 channels 2
+	comm dp ranks 0-3 channels 2
+	absent rank 3 comm dp op 40
+	loop forever
+		compute 2ms
+		AllReduce tp 256Ki float32
+		AllReduce dp 1Mi float32
+	end'
+stop_daemon
+start_daemon --stall-min 300ms --snapshot-interval 0 --shm-dir "$SHM/0"
+"$B/ncclinspd" --foreground --socket "$T/other.sock" --shm-dir "$SHM/1" --state-dir "$T/other" \
+	--auto-thrift no --containers no --stall-min 300ms --snapshot-interval 0 2>>"$T/other.log" &
+started+=("$!")
+other_answers() { curl -sf --unix-socket "$T/other.sock" http://ncclinspd/v1/status -o /dev/null; }
+check "a daemon for each node" wait_until 30 other_answers
+echo "$NODES" >"$T/nodes.scn"
+nice -n 10 "$B/nccl-sim" --shm-dir "$SHM/%n" --plugin "$PLUGIN" "$T/nodes.scn" 2>"$T/sim" &
+started+=("$!")
+check "from the node of those who wait nobody can tell, and the report says the same of it alone" \
+	wait_until 40 same UNKNOWN
+joined() {
+	local snap
+	snap=$(NCCLINSP_SOCKET=$T/other.sock "$I" snapshot) && wait_until 10 test -s "$snap" || return 1
+	jq -c '.status.host = "node1"' "$snap" >"$T/node1.json"
+	snap=$("$I" snapshot) && wait_until 10 test -s "$snap" || return 1
+	jq -c '.status.host = "node0"' "$snap" >"$T/node0.json"
+	"$I" report -o json "$T/node0.json" "$T/node1.json" >"$T/report"
+	jq -e '[.verdicts[] | select(.severity == "critical")] | length == 1 and (.[0] |
+		[.verdict, .comm_name, .rank, .host] == ["NOT_JOINED", "dp", 3, "node1"] and
+		(.text | test("^rank 3 \\(pid [0-9]+, node1\\) has not come to AllReduce #40 on dp; .*; ranks 0-2 wait there\\. For") and
+			 (test("not on") | not)))' "$T/report" >/dev/null || { cat "$T/report"; return 1; }
+}
+check "from the files of both the report names who did not come, on its node" wait_until 20 joined
+done_testing
