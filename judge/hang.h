@@ -104,7 +104,7 @@ struct hang_rank {
 	bool may_be_silenced;	/* its recording can be switched off from outside */
 	uint64_t last_op_ns;	/* when it last posted anything; 0: never */
 	uint32_t nlast;
-	struct {
+	struct hang_last {
 		name_t func;
 		uint64_t seq;	/* newest posted */
 	} last[HANG_FUNCS];

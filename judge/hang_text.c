@@ -350,7 +350,8 @@ static void add_doubts(struct scene *s)
 
 	if (away > 0)
 		phrase_add(&s->text, " %" PRId32 " of its %" PRId32 " ranks are not on %s; "
-			   "what they do cannot be seen from here.", away, s->comm->nranks, s->here);
+			   "what they do cannot be seen from here.", away, s->comm->nranks,
+			   s->here);
 	if (s->group->unwatched)
 		phrase_add(&s->text, " Its end is not watched, so this rests on who posted what; "
 			   "with NCCLINSP_KERNELS=always every end is.");

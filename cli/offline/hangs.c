@@ -18,7 +18,6 @@
 struct node {
 	struct hangs *hangs;
 	const char *host;
-	const json_t *root;
 	uint64_t written_ns;	/* since 1970 */
 	uint64_t mono_ns;	/* the same moment on its own clock */
 };
@@ -88,10 +87,12 @@ static void rank_take_last(struct hangs *h, struct hang_rank *r, const json_t *r
 	json_t *seq;
 
 	json_object_foreach(json_object_get(rank, "last_seq"), func, seq) {
-		if (r->nlast == HANG_FUNCS)
+		struct hang_last *last = array_add(r->last, &r->nlast);
+
+		if (!last)
 			return;
-		r->last[r->nlast].func = shots_text(h->shots, func);
-		r->last[r->nlast++].seq = (uint64_t)json_integer_value(seq);
+		last->func = shots_text(h->shots, func);
+		last->seq = (uint64_t)json_integer_value(seq);
 	}
 }
 
@@ -119,7 +120,9 @@ static uint64_t time_at(const struct node *n, const json_t *row, const char *key
 {
 	uint64_t at_ns = number_at(row, key);
 
-	return at_ns == UNKNOWN_U64 || at_ns > n->mono_ns ? 0 : n->written_ns - (n->mono_ns - at_ns);
+	if (at_ns == UNKNOWN_U64 || at_ns > n->mono_ns)
+		return 0;
+	return n->written_ns - (n->mono_ns - at_ns);
 }
 
 static bool is_over(const json_t *rank)
@@ -184,7 +187,8 @@ static void add_row(const struct node *n, const json_t *row)
 	*to = (struct hang_row){
 		.key = (uint64_t)json_integer_value(key), .rank = signed_at(row, "rank"),
 		.token = id_at(row, "token"), .type = name_at(h, row, "event_type"),
-		.is_op = is_op(row), .is_p2p = is_one_of(text_at(row, "event_type"), "P2p", "P2pApi"),
+		.is_op = is_op(row),
+		.is_p2p = is_one_of(text_at(row, "event_type"), "P2p", "P2pApi"),
 		.func = name_at(h, row, "func"), .seq = number_at(row, "seq"),
 		.bytes = number_at(row, "bytes"), .count = number_at(row, "count"),
 		.datatype = name_at(h, row, "datatype"), .algo = name_at(h, row, "algo"),
@@ -202,7 +206,7 @@ static void add_row(const struct node *n, const json_t *row)
 
 static void add_node(struct hangs *h, const char *host, const json_t *root)
 {
-	struct node n = { .hangs = h, .host = host, .root = root,
+	struct node n = { .hangs = h, .host = host,
 			  .written_ns = (uint64_t)(shots_time(root) * 1e9),
 			  .mono_ns = number_at(root, "written_mono_ns") };
 	json_t *comm, *rank, *row;

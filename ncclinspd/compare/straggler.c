@@ -1,15 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Operations come in here: each is held against what is usual for its like, and kept for
- * a while, since those before it on the same GPU may be read later.
+ * a while, since those before it on the same GPU may be read later.  Then its lateness is
+ * followed to its root: a rank that comes late because it had to wait in the operation
+ * before has lost that time to another one.  At the end of each window judge/late.h says
+ * which ranks are over the limits; here is how often that was so.
+ *
+ *     bucket   what is usual for one function, size and algorithm of a communicator
+ *     unit     one function of a communicator: its ranks (seats) and windows
+ *     joint    one operation, kept for a while in a ring
+ *     track    the joints of one GPU, in order
+ *     member   what one rank of one communicator came to since the start
  */
+
+#include "ncclinspd/compare/straggler.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/compare/straggler_impl.h"
-
-#include "tables/stat.h"
+#include "judge/late.h"
+#include "reader/base/pool.h"
+#include "reader/join/ops.h"
+#include "tables/rolling.h"
 #include "util/list.h"
 
 #define WINDOW_NS	UINT64_C(60000000000)
@@ -17,13 +30,126 @@
 #define UNITS		512
 #define TRACKS		256
 #define MEMBERS		4096
+#define WINDOWS		4
+#define BASES		8	/* windows whose c* counts */
+#define JOINTS		4096
+#define TRACK_JOINTS	1024	/* more than settle late, and some that were before */
+#define MEMBER_UNITS	4	/* functions of which ranks are compared: see ops.c */
 
-#define KNOWN_AFTER	20		/* values, before a bucket says what is usual */
-#define WAITED_PERCENT	130		/* percent of c*: longer is waiting */
-#define TAIL_PERCENT	30		/* percent of c*: limit of all tails together ... */
-#define TAIL_MOST_NS	20000		/* ... unless this is more, ns */
-#define TAIL_LEAST_NS	1000		/* the least that GPUs' stamps tell apart */
-#define TAILS		4		/* a spread of so many tails is lateness */
+struct bucket {
+	struct pool_link link;	/* all, least recently used first */
+	uint64_t key;
+	uint64_t window;	/* the window that `added` is of */
+	uint32_t added;
+	uint32_t nbases;
+	uint64_t base_ns[BASES];	/* c* of earlier windows, a ring */
+	struct rolling spread, tail, shortest;
+};
+
+struct window {
+	struct late_window sums;
+	struct late_tally tally[OP_RANKS];
+};
+
+/* One grade per window, two bits each: 0, 1 (over half of each limit), 2 (over all). */
+struct trial {
+	uint8_t grades;		/* the newest lowest */
+	bool flagged;
+	uint64_t since_ns;
+};
+
+struct seat {
+	struct straggler_part part;	/* its part in its newest operation */
+	uint32_t track;
+	uint32_t member;
+	struct trial steady, intermittent;
+};
+
+struct unit {
+	struct pool_link link;	/* all, least recently used first */
+	uint64_t key;
+	uint64_t comm;
+	name_t func;
+	int32_t nranks;
+	uint32_t nseats;
+	uint32_t current;	/* window */
+	struct seat seat[OP_RANKS];
+	struct window window[WINDOWS];
+	struct trial elsewhere, slower;
+};
+
+struct joint_part {
+	uint32_t track;
+	uint32_t seat;
+	uint64_t gpu;
+	uint64_t start;
+	uint64_t inside_ns;
+	uint64_t wait_ns;
+	uint64_t late_ns;
+};
+
+struct joint {
+	uint64_t id;		/* 1, 2, ...; at id % JOINTS */
+	uint64_t seen_ns;
+	uint64_t comm;
+	uint64_t unit_key;
+	uint32_t unit;
+	uint32_t n;
+	struct late_op op;	/* places are those in part[] */
+	bool whole;		/* all ranks that are here told of it: which ones waited is known */
+	struct joint_part part[OP_RANKS];
+};
+
+struct track {
+	struct pool_link link;	/* all, least recently used first */
+	uint64_t key;		/* key of the GPU */
+	uint32_t next;
+	struct {
+		uint64_t start, id;
+	} ring[TRACK_JOINTS];
+};
+
+struct member {
+	struct pool_link link;	/* all, least recently used first */
+	uint64_t key;
+	struct straggler_sums sums;
+	uint32_t nunits;
+	uint64_t unit_key[MEMBER_UNITS];
+};
+
+/* Items with a key, the least recently used of which makes room. */
+struct store {
+	struct pool pool;
+	struct index index;
+	struct pool_list lru;
+};
+
+struct straggler {
+	uint64_t window_ns;
+	uint64_t seed;
+	uint64_t opened_ns;	/* the window that is open */
+	uint64_t turned_ns;	/* the last turn */
+	uint64_t windows;	/* ended since the start */
+	struct store buckets, units, tracks, members;
+	struct joint *joints;
+	uint64_t last_id;	/* given out, and */
+	uint64_t settled_id;	/* settled */
+};
+
+static inline struct unit *unit_at(const struct straggler *s, uint32_t item)
+{
+	return pool_at(&s->units.pool, item);
+}
+
+static inline struct track *track_at(const struct straggler *s, uint32_t item)
+{
+	return pool_at(&s->tracks.pool, item);
+}
+
+static inline struct member *member_at(const struct straggler *s, uint32_t item)
+{
+	return pool_at(&s->members.pool, item);
+}
 
 /* ---- stores --------------------------------------------------------------- */
 
@@ -77,8 +203,7 @@ static uint32_t store_get(struct store *st, uint64_t key)
 	return item;
 }
 
-uint64_t straggler_member_key(const struct straggler *s, uint64_t process_id,
-			      uint32_t comm_index)
+static uint64_t member_key(const struct straggler *s, uint64_t process_id, uint32_t comm_index)
 {
 	const uint64_t words[] = { process_id, comm_index };
 
@@ -92,7 +217,7 @@ static uint64_t transfer_ns(const struct bucket *b)
 {
 	uint64_t least = UNKNOWN_U64;
 
-	if (b->shortest.n >= KNOWN_AFTER)
+	if (b->shortest.n >= LATE_KNOWN)
 		least = rolling_quantile(&b->shortest, 5);
 	for (uint32_t i = 0; i < b->nbases && i < BASES; i++)
 		if (b->base_ns[i] < least)
@@ -105,78 +230,224 @@ static void turn_bucket(struct bucket *b, uint64_t window)
 {
 	if (b->window == window)
 		return;
-	if (b->added >= KNOWN_AFTER)
+	if (b->added >= LATE_KNOWN)
 		b->base_ns[b->nbases++ % BASES] = rolling_quantile(&b->shortest, 5);
 	b->window = window;
 	b->added = 0;
 }
 
-struct extent {
-	uint64_t least, most;
-	uint32_t first, last;	/* places in part[]: inside for longest, for the least time */
-	uint64_t apart_ns;	/* time from the first that left to the last; UNKNOWN_U64 */
+static void bucket_learn(struct bucket *b, const struct late_op *op, uint32_t n)
+{
+	b->added++;
+	rolling_add(&b->shortest, op->least_ns);
+	if (n < 2)
+		return;
+	rolling_add(&b->spread, op->most_ns - op->least_ns);
+	rolling_add(&b->tail, late_tail(op, transfer_ns(b)));
+}
+
+/* ---- whose doing it was ------------------------------------------------------ */
+
+#define HOPS		16
+
+static const struct joint *joint_of(const struct straggler *s, uint64_t id)
+{
+	const struct joint *j = &s->joints[id % JOINTS];
+
+	return id && j->id == id ? j : NULL;
+}
+
+/* The operation that this GPU was in before, or NULL; false: it is not known any more. */
+static bool find_before(const struct straggler *s, const struct joint_part *p,
+			const struct joint **found)
+{
+	const struct track *t = track_at(s, p->track);
+	uint64_t newest = 0;
+
+	*found = NULL;
+	if (t->key != p->gpu)
+		return false;
+	for (uint32_t i = 0; i < TRACK_JOINTS; i++) {
+		const struct joint *j = joint_of(s, t->ring[i].id);
+
+		if (j && t->ring[i].start < p->start && t->ring[i].start >= newest) {
+			newest = t->ring[i].start;
+			*found = j;
+		}
+	}
+	return *found || !t->ring[t->next].id;
+}
+
+static const struct joint_part *part_of(const struct joint *j, uint64_t gpu)
+{
+	for (uint32_t i = 0; i < j->n; i++)
+		if (j->part[i].gpu == gpu)
+			return &j->part[i];
+	return NULL;
+}
+
+struct root {
+	const struct joint *joint;
+	uint64_t moved_ns;	/* part of its lateness in the operation that we began with */
+	bool lost;		/* the chain goes on, but what was there is not kept any more */
+	bool nobody;		/* the one that is to blame is not here, or it is the network */
 };
 
 /*
- * The time from the first rank that left to the last; UNKNOWN_U64: the GPUs' clocks are
- * not mapped well enough to tell, or wrongly, since nobody leaves before all others have
- * come.
+ * The operation in which the last one of `j` waited for what it is late by now, or NULL:
+ * one of those since it last left an operation together with whom it keeps waiting.
  */
-static uint64_t leaving_apart(const struct straggler_op *op, uint64_t spread, uint64_t most)
+static const struct joint *find_cause(const struct straggler *s, const struct joint *j,
+				      uint64_t *wait_ns, bool *lost)
 {
-	uint64_t from = UINT64_MAX, to = 0;
+	const struct joint_part *late = &j->part[j->op.last], *then = late;
+	const struct joint *prev;
 
-	for (uint32_t i = 0; i < op->n; i++) {
-		const struct straggler_part *p = &op->part[i];
-
-		if (!p->end_ns || p->end_error_ns > spread / 2)
-			return UNKNOWN_U64;
-		from = p->end_ns < from ? p->end_ns : from;
-		to = p->end_ns > to ? p->end_ns : to;
+	for (int hop = 0; hop < HOPS; hop++) {
+		*lost = !find_before(s, then, &prev);
+		if (!prev || prev->comm == j->comm)
+			return NULL;
+		*lost = !prev->whole;
+		if (part_of(prev, j->part[j->op.first].gpu))
+			return NULL;
+		then = part_of(prev, late->gpu);
+		if (*lost || !then)
+			return NULL;
+		*wait_ns = then->wait_ns;
+		if (late_is_inherited(*wait_ns, late->late_ns))
+			return prev;
 	}
-	return to - from <= most ? to - from : UNKNOWN_U64;
+	return NULL;
 }
 
-static struct extent measure(const struct straggler_op *op)
+/*
+ * The time that a GPU was in operations since it last left one together with another GPU.
+ * False: not all of them are known.
+ */
+static bool sum_inside(const struct straggler *s, const struct joint *j,
+		       const struct joint_part *p, uint64_t other, uint64_t *sum_ns)
 {
-	struct extent e = { .least = UINT64_MAX };
+	const uint64_t gpu = p->gpu;
+	const struct joint *prev;
 
-	for (uint32_t i = 0; i < op->n; i++) {
-		const struct straggler_part *p = &op->part[i];
-
-		if (i == 0 || p->inside_ns > e.most) {
-			e.most = p->inside_ns;
-			e.first = i;
-		}
-		if (p->inside_ns < e.least) {
-			e.least = p->inside_ns;
-			e.last = i;
-		}
+	*sum_ns = 0;
+	for (int hop = 0; hop < HOPS && p; hop++) {
+		if (!find_before(s, p, &prev))
+			return false;
+		if (!prev || prev->comm == j->comm || part_of(prev, other))
+			return true;
+		p = part_of(prev, gpu);
+		*sum_ns += p ? p->inside_ns : 0;
 	}
-	e.apart_ns = leaving_apart(op, e.most - e.least, e.most);
-	return e;
+	return false;
 }
 
-/* The most that can be tail where no clock tells when ranks left. */
-static uint64_t most_tail(uint64_t transfer)
+/*
+ * The time that the last one spent in operations beyond what the first one did meanwhile:
+ * for ranks elsewhere, or in transfers that take longer.
+ */
+static uint64_t lost_inside(const struct straggler *s, const struct joint *j)
 {
-	uint64_t most = transfer == UNKNOWN_U64 ? 0 : transfer * TAIL_PERCENT / 100;
+	const struct joint_part *first = &j->part[j->op.first], *last = &j->part[j->op.last];
+	uint64_t first_ns, last_ns;
 
-	return (most > TAIL_MOST_NS ? most : TAIL_MOST_NS) / TAILS;
+	if (!sum_inside(s, j, last, first->gpu, &last_ns) ||
+	    !sum_inside(s, j, first, last->gpu, &first_ns))
+		return 0;
+	return last_ns > first_ns ? last_ns - first_ns : 0;
 }
 
-static void learn(struct bucket *b, const struct extent *e, uint32_t n)
+/* Finds out whether time whose cause was not seen was lost in NCCL all the same. */
+static void try_nobody(const struct straggler *s, struct root *root)
 {
-	uint64_t tail = e->apart_ns, spread = e->most - e->least;
+	const struct joint *j = root->joint;
+	uint64_t ns = root->lost ? 0 : lost_inside(s, j);
 
-	b->added++;
-	rolling_add(&b->shortest, e->least);
-	if (n < 2)
+	root->nobody = ns && late_is_inherited(ns, j->part[j->op.last].late_ns);
+	if (root->nobody && ns < root->moved_ns)
+		root->moved_ns = ns;
+}
+
+/*
+ * Go up the chain from the last one.  root.joint's last one is to blame for `moved_ns`
+ * (LATE_NOBODY: a rank that is not here), the last one of `j` for the rest.
+ */
+static struct root find_root(const struct straggler *s, const struct joint *j)
+{
+	struct root root = { .joint = j, .moved_ns = j->part[j->op.last].late_ns };
+
+	for (int hop = 0; hop < HOPS && root.joint->op.last != LATE_NOBODY; hop++) {
+		uint64_t wait_ns;
+		const struct joint *cause = find_cause(s, root.joint, &wait_ns, &root.lost);
+
+		if (!cause) {
+			try_nobody(s, &root);
+			break;
+		}
+		if (wait_ns < root.moved_ns)
+			root.moved_ns = wait_ns;
+		root.joint = cause;
+	}
+	if (root.joint == j && !root.nobody)
+		root.moved_ns = 0;
+	return root;
+}
+
+static struct unit *joint_unit(struct straggler *s, const struct joint *j)
+{
+	struct unit *u = unit_at(s, j->unit);
+
+	return u->key == j->unit_key ? u : NULL;
+}
+
+/* Cost that was handed on belongs to the rank that was last where it began. */
+static void root_move(struct straggler *s, const struct root *root, uint64_t blame_ns)
+{
+	struct unit *u = joint_unit(s, root->joint);
+	uint32_t seat;
+
+	if (!u || root->nobody || root->joint->op.last == LATE_NOBODY)
 		return;
-	if (tail == UNKNOWN_U64)
-		tail = most_tail(transfer_ns(b));
-	rolling_add(&b->spread, spread);
-	rolling_add(&b->tail, tail < spread ? tail : spread);
+	seat = root->joint->part[root->joint->op.last].seat;
+	u->window[u->current].tally[seat].moved_ns += blame_ns;
+	member_at(s, u->seat[seat].member)->sums.blame_ns += blame_ns;
+}
+
+static void joint_add_own(struct straggler *s, struct unit *u, const struct joint *j,
+			  uint64_t blame_ns)
+{
+	struct window *w = &u->window[u->current];
+	uint32_t last = j->part[j->op.last].seat;
+
+	late_add_own(&w->sums, &w->tally[last], &j->op, blame_ns);
+	for (uint32_t i = 0; i < j->n; i++) {
+		w->tally[j->part[i].seat].late_ns += j->part[i].late_ns;
+		member_at(s, u->seat[j->part[i].seat].member)->sums.judged++;
+	}
+	member_at(s, u->seat[last].member)->sums.last++;
+	member_at(s, u->seat[last].member)->sums.blame_ns += blame_ns;
+}
+
+static void joint_settle(struct straggler *s, const struct joint *j)
+{
+	struct unit *u = joint_unit(s, j);
+	struct root root;
+	uint64_t late_ns, moved_ns;
+
+	if (!u)
+		return;
+	late_add(&u->window[u->current].sums, &j->op);
+	if (!j->op.judged)
+		return;
+	root = find_root(s, j);
+	if (root.lost)
+		return;		/* nobody can tell whose doing it was */
+	late_ns = j->part[j->op.last].late_ns;
+	moved_ns = (uint64_t)((double)j->op.blame_ns * ((double)root.moved_ns / (double)late_ns));
+	if (moved_ns)
+		root_move(s, &root, moved_ns);
+	if (!late_is_inherited(root.moved_ns, late_ns))
+		joint_add_own(s, u, j, j->op.blame_ns - moved_ns);
 }
 
 /* ---- one operation --------------------------------------------------------- */
@@ -203,11 +474,11 @@ static uint32_t seat_of(struct straggler *s, struct unit *u, const struct stragg
 		i++;
 	seat = i < u->nseats ? &u->seat[i] : array_add(u->seat, &u->nseats);
 	if (!seat)
-		return NOBODY;
+		return LATE_NOBODY;
 	seat->part = *p;
 	seat->track = store_get(&s->tracks, p->gpu);
 	seat->member = store_get(&s->members,
-				 straggler_member_key(s, p->process_id, p->comm_index));
+				 member_key(s, p->process_id, p->comm_index));
 	join_unit(member_at(s, seat->member), u->key);
 	return i;
 }
@@ -219,58 +490,13 @@ static void follow(struct track *t, uint64_t start, uint64_t id)
 	t->next = (t->next + 1) % TRACK_JOINTS;
 }
 
-/* The median waiting of all but the last one; of an even number the lower one. */
-static uint64_t blame_of(const struct straggler_op *op, const struct extent *e)
-{
-	double waits[OP_RANKS];
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < op->n; i++)
-		if (i != e->last)
-			*array_must_add(waits, &n) = (double)(op->part[i].inside_ns - e->least);
-	return n ? (uint64_t)stat_quantile(waits, n, 0.5) : 0;
-}
-
-static void judge(struct joint *j, const struct straggler_op *op, const struct extent *e,
-		  const struct bucket *b)
-{
-	bool elsewhere = (int32_t)op->n < op->nranks && j->slow;
-	uint64_t spread = e->most - e->least, usual = rolling_quantile(&b->spread, 10);
-
-	j->first = e->first;
-	j->last = elsewhere ? NOBODY : e->last;
-	if (op->n > 1) {
-		j->tail_ns = rolling_quantile(&b->tail, 10);
-		if (j->tail_ns < TAIL_LEAST_NS)
-			j->tail_ns = TAIL_LEAST_NS;
-		j->judged = !elsewhere && b->spread.n >= KNOWN_AFTER &&
-			    spread >= TAILS * j->tail_ns;
-		j->burst = j->judged && spread >= TAILS * usual;
-		j->blame_ns = blame_of(op, e);
-	}
-}
-
-/* All that are here took much longer than the transfer; false also: it is not known. */
-static bool is_slow(const struct extent *e, uint64_t transfer)
-{
-	return transfer != UNKNOWN_U64 &&
-	       (double)e->least * 100 > (double)transfer * WAITED_PERCENT;
-}
-
-static void rate(struct joint *j, const struct extent *e, uint64_t transfer)
-{
-	j->rated = transfer != UNKNOWN_U64;
-	j->slow = is_slow(e, transfer);
-	j->slow_ns = j->slow ? e->least - transfer : 0;
-}
-
 static struct joint *new_joint(struct straggler *s, uint64_t now_ns)
 {
 	struct joint *j;
 
 	if (s->last_id - s->settled_id >= JOINTS / 2) {
 		s->settled_id++;
-		straggler_settle(s, &s->joints[s->settled_id % JOINTS]);
+		joint_settle(s, &s->joints[s->settled_id % JOINTS]);
 	}
 	s->last_id++;
 	j = &s->joints[s->last_id % JOINTS];
@@ -288,7 +514,7 @@ static bool add_parts(struct straggler *s, struct unit *u, struct joint *j,
 		const struct straggler_part *p = &op->part[i];
 		uint32_t seat = seat_of(s, u, p);
 
-		if (seat == NOBODY)
+		if (seat == LATE_NOBODY)
 			return false;
 		*array_must_add(j->part, &j->n) = (struct joint_part){
 			.track = u->seat[seat].track, .seat = seat, .gpu = p->gpu,
@@ -302,23 +528,23 @@ static bool add_parts(struct straggler *s, struct unit *u, struct joint *j,
 
 /* Everybody has waited for the last, or all together for one elsewhere. */
 static void add_waits(struct straggler *s, const struct unit *u, struct joint *j,
-		      const struct straggler_op *op, const struct extent *e)
+		      const struct straggler_op *op)
 {
-	uint64_t away_ns = j->last == NOBODY ? j->slow_ns : 0;
+	uint64_t away_ns = j->op.last == LATE_NOBODY ? j->op.slow_ns : 0;
 
 	for (uint32_t i = 0; i < j->n; i++) {
 		struct joint_part *p = &j->part[i];
 		struct straggler_sums *sums = &member_at(s, u->seat[p->seat].member)->sums;
 
 		p->inside_ns = op->part[i].inside_ns;
-		p->wait_ns = p->inside_ns - e->least + away_ns;
-		p->late_ns = e->most - p->inside_ns;
+		p->wait_ns = p->inside_ns - j->op.least_ns + away_ns;
+		p->late_ns = j->op.most_ns - p->inside_ns;
 		sums->wait_ns += p->wait_ns;
 		sums->remote_wait_ns += away_ns;
 	}
 }
 
-static struct unit *unit_of(struct straggler *s, const struct straggler_op *op, uint32_t *item)
+static struct unit *unit_take(struct straggler *s, const struct straggler_op *op, uint32_t *item)
 {
 	const uint64_t words[] = { op->comm, (uintptr_t)op->func };
 	struct unit *u;
@@ -341,13 +567,30 @@ static struct bucket *bucket_of(struct straggler *s, const struct straggler_op *
 	return b;
 }
 
+/* Holds it against what is usual for its like, and lets that learn from it. */
+static void joint_judge(struct joint *j, const struct straggler_op *op, struct bucket *b)
+{
+	struct late_usual usual = { .transfer_ns = transfer_ns(b) };
+	struct late_part parts[OP_RANKS];
+	double scratch[OP_RANKS];
+
+	for (uint32_t i = 0; i < op->n; i++)
+		parts[i] = (struct late_part){
+			.inside_ns = op->part[i].inside_ns, .end_ns = op->part[i].end_ns,
+			.end_error_ns = op->part[i].end_error_ns,
+		};
+	late_measure(parts, op->n, &j->op);
+	bucket_learn(b, &j->op, op->n);
+	usual.known = b->spread.n >= LATE_KNOWN;
+	usual.spread_ns = rolling_quantile(&b->spread, 10);
+	usual.tail_ns = rolling_quantile(&b->tail, 10);
+	late_rate(parts, op->n, op->nranks, &usual, &j->op, scratch);
+}
+
 void straggler_add(struct straggler *s, const struct straggler_op *op, uint64_t now_ns)
 {
 	struct joint *j = new_joint(s, now_ns);
-	struct unit *u = unit_of(s, op, &j->unit);
-	struct extent e;
-	struct bucket *b;
-	uint64_t transfer;
+	struct unit *u = unit_take(s, op, &j->unit);
 
 	j->comm = op->comm;
 	j->unit_key = u->key;
@@ -356,13 +599,364 @@ void straggler_add(struct straggler *s, const struct straggler_op *op, uint64_t 
 	if (op->n < u->nseats)
 		return;		/* whoever is missing may be the last */
 	j->whole = true;
-	e = measure(op);
-	b = bucket_of(s, op);
-	transfer = transfer_ns(b);
-	rate(j, &e, transfer);
-	learn(b, &e, op->n);
-	judge(j, op, &e, b);
-	add_waits(s, u, j, op, &e);
+	joint_judge(j, op, bucket_of(s, op));
+	add_waits(s, u, j, op);
+}
+
+/* ---- the end of a window ------------------------------------------------------ */
+
+#define OVER		3	/* windows, to be flagged; */
+#define NOT_UNDER	2	/* ... over half, to stay so */
+
+static struct late_view unit_view(const struct unit *u, const struct window *w, double *scratch)
+{
+	return (struct late_view){ .window = &w->sums, .tally = w->tally, .n = u->nseats,
+				   .nranks = u->nranks, .scratch = scratch };
+}
+
+/* The number of windows that have at least that grade. */
+static int count_grades(uint8_t grades, unsigned grade)
+{
+	int n = 0;
+
+	for (int i = 0; i < WINDOWS; i++)
+		n += ((grades >> 2 * i) & 3u) >= grade;
+	return n;
+}
+
+static void trial_add(struct trial *t, late_limits_fn *limits, const struct unit *u, uint32_t seat,
+		      uint64_t opened_ns)
+{
+	double scratch[2 * OP_RANKS];
+	const struct late_view v = unit_view(u, &u->window[u->current], scratch);
+	unsigned grade = limits(&v, seat, 1) ? 2 : limits(&v, seat, 0.5);
+	bool before = t->flagged;
+
+	t->grades = (uint8_t)(t->grades << 2 | grade);
+	t->flagged = count_grades(t->grades, 2) >= OVER ||
+		     (before && count_grades(t->grades, 1) >= NOT_UNDER);
+	if (grade && (t->grades >> 2 & 3u) == 0 && !before)
+		t->since_ns = opened_ns;
+}
+
+static uint64_t all_bursts(const struct unit *u, uint32_t seat)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < WINDOWS; i++)
+		n += u->window[i].tally[seat].bursts;
+	return n;
+}
+
+static void judge_unit(struct unit *u, uint64_t opened_ns)
+{
+	for (uint32_t i = 0; i < u->nseats; i++) {
+		struct seat *seat = &u->seat[i];
+
+		trial_add(&seat->steady, late_is_steady, u, i, opened_ns);
+		trial_add(&seat->intermittent, late_is_bursty, u, i, opened_ns);
+		if (all_bursts(u, i) < LATE_BURSTS)
+			seat->intermittent.flagged = false;
+	}
+	trial_add(&u->elsewhere, late_is_elsewhere, u, 0, opened_ns);
+	trial_add(&u->slower, late_is_slower, u, 0, opened_ns);
+}
+
+static void window_close(struct straggler *s, uint64_t now_ns)
+{
+	const struct store *st = &s->units;
+
+	for (uint32_t item = st->lru.first; item != POOL_NONE;
+	     item = pool_list_next(&st->pool, &st->lru, item)) {
+		struct unit *u = unit_at(s, item);
+
+		u->window[u->current].sums.wall_ns = now_ns - s->opened_ns;
+		judge_unit(u, s->opened_ns);
+		u->current = (u->current + 1) % WINDOWS;
+		u->window[u->current] = (struct window){ 0 };
+	}
+	s->opened_ns = now_ns;
+	s->windows++;
+}
+
+/* ---- what is flagged --------------------------------------------------------- */
+
+static void add_window(struct window *to_window, const struct window *from, uint32_t nseats)
+{
+	struct late_window *sum = &to_window->sums;
+	const struct late_window *w = &from->sums;
+
+	sum->wall_ns += w->wall_ns;
+	sum->ops += w->ops;
+	sum->judged += w->judged;
+	sum->bursts += w->bursts;
+	sum->rated += w->rated;
+	sum->slow += w->slow;
+	sum->slow_ns += w->slow_ns;
+	sum->tail_ns += w->tail_ns;
+	for (uint32_t k = 0; k < nseats; k++) {
+		struct late_tally *to = &to_window->tally[k];
+
+		to->last += from->tally[k].last;
+		to->bursts += from->tally[k].bursts;
+		to->late_ns += from->tally[k].late_ns;
+		to->blame_ns += from->tally[k].blame_ns;
+		to->burst_ns += from->tally[k].burst_ns;
+		to->moved_ns += from->tally[k].moved_ns;
+	}
+}
+
+/* The windows that have ended, together. */
+static struct window sum_of(const struct unit *u)
+{
+	struct window sum = { 0 };
+
+	for (uint32_t i = 0; i < WINDOWS; i++)
+		if (u->window[i].sums.wall_ns)
+			add_window(&sum, &u->window[i], u->nseats);
+	return sum;
+}
+
+static bool names_one(enum verdict verdict)
+{
+	return verdict == VERDICT_STEADY || verdict == VERDICT_INTERMITTENT;
+}
+
+static struct straggler_case case_of(const struct unit *u, const struct window *sum,
+				     uint32_t seat, const struct trial *trial,
+				     enum verdict verdict)
+{
+	return (struct straggler_case){
+		.verdict = verdict,
+		.key = names_one(verdict) ? u->seat[seat].part.gpu : u->key,
+		.func = u->func,
+		.nranks = u->nranks,
+		.local = u->nseats,
+		.who = u->seat[seat].part,
+		.since_ns = trial->since_ns,
+		.wall_ns = sum->sums.wall_ns,
+		.ops = sum->sums.ops,
+	};
+}
+
+static void seat_tell(const struct unit *u, const struct window *sum, uint32_t i,
+		      straggler_case_fn *visit, void *arg)
+{
+	const struct seat *seat = &u->seat[i];
+	const struct late_tally *t = &sum->tally[i];
+	double scratch[2 * OP_RANKS];
+	const struct late_view v = unit_view(u, sum, scratch);
+	struct straggler_case c;
+
+	if (seat->steady.flagged) {
+		c = case_of(u, sum, i, &seat->steady, late_how_often(&sum->sums, t));
+		c.judged = sum->sums.judged;
+		c.last = t->last;
+		c.blame_ns = t->blame_ns + t->moved_ns;
+		c.moved_ns = t->moved_ns;
+		c.late_ns = sum->sums.judged ? t->late_ns / sum->sums.judged : 0;
+		c.score = sum->sums.judged ? late_score(&v, i) : 0;
+	} else if (seat->intermittent.flagged) {
+		c = case_of(u, sum, i, &seat->intermittent, VERDICT_INTERMITTENT);
+		c.judged = sum->sums.bursts;
+		c.last = t->bursts;
+		c.blame_ns = t->burst_ns;
+		c.late_ns = t->bursts ? t->burst_ns / t->bursts : 0;
+	} else {
+		return;
+	}
+	visit(&c, arg);
+}
+
+static void unit_tell(const struct unit *u, const struct window *sum, straggler_case_fn *visit,
+		     void *arg)
+{
+	bool elsewhere = u->elsewhere.flagged;
+	const struct trial *trial = elsewhere ? &u->elsewhere : &u->slower;
+	struct straggler_case c;
+
+	if (!trial->flagged)
+		return;
+	c = case_of(u, sum, 0, trial, elsewhere ? VERDICT_ELSEWHERE : VERDICT_SLOWER);
+	c.judged = sum->sums.rated;
+	c.last = sum->sums.slow;
+	c.blame_ns = sum->sums.slow_ns;
+	c.late_ns = sum->sums.slow ? sum->sums.slow_ns / sum->sums.slow : 0;
+	visit(&c, arg);
+}
+
+void straggler_visit(const struct straggler *s, straggler_case_fn *visit, void *arg)
+{
+	const struct store *st = &s->units;
+
+	for (uint32_t item = st->lru.first; item != POOL_NONE;
+	     item = pool_list_next(&st->pool, &st->lru, item)) {
+		const struct unit *u = unit_at(s, item);
+		struct window sum = sum_of(u);
+
+		for (uint32_t i = 0; i < u->nseats; i++)
+			seat_tell(u, &sum, i, visit, arg);
+		unit_tell(u, &sum, visit, arg);
+	}
+}
+
+/* ---- what is not, or not yet ------------------------------------------------- */
+
+static uint32_t find_seat(const struct unit *u, uint64_t process_id, uint32_t comm_index)
+{
+	for (uint32_t i = 0; i < u->nseats; i++)
+		if (u->seat[i].part.process_id == process_id &&
+		    u->seat[i].part.comm_index == comm_index)
+			return i;
+	return LATE_NOBODY;
+}
+
+static void look_at_seat(const struct straggler *s, const struct unit *u, uint32_t seat,
+			 struct straggler_lately *out)
+{
+	struct window sum = sum_of(u), open = u->window[u->current];
+	const struct late_tally *t = &sum.tally[seat];
+	double scratch[2 * OP_RANKS];
+	const struct late_view v = unit_view(u, &sum, scratch);
+
+	open.sums.wall_ns = s->turned_ns - s->opened_ns;
+	add_window(&sum, &open, u->nseats);
+	if (out->func && t->blame_ns + t->moved_ns <= out->blame_ns)
+		return;
+	*out = (struct straggler_lately){
+		.func = u->func,
+		.window_ns = sum.sums.wall_ns,
+		.ops = sum.sums.ops,
+		.judged = sum.sums.judged,
+		.last = t->last,
+		.late_ns = sum.sums.judged ? t->late_ns / sum.sums.judged : UNKNOWN_U64,
+		.blame_ns = t->blame_ns + t->moved_ns,
+		.late = late_is_mostly_last(&v, seat, 1),
+	};
+}
+
+bool straggler_lately(const struct straggler *s, uint64_t process_id, uint32_t comm_index,
+		      struct straggler_lately *lately)
+{
+	uint32_t item = index_find(&s->members.index,
+				   member_key(s, process_id, comm_index));
+	const struct member *m = item == POOL_NONE ? NULL : member_at(s, item);
+
+	*lately = (struct straggler_lately){ .late_ns = UNKNOWN_U64 };
+	for (uint32_t i = 0; m && i < m->nunits; i++) {
+		uint32_t unit = index_find(&s->units.index, m->unit_key[i]), seat = LATE_NOBODY;
+
+		if (unit != POOL_NONE)
+			seat = find_seat(unit_at(s, unit), process_id, comm_index);
+		if (seat != LATE_NOBODY)
+			look_at_seat(s, unit_at(s, unit), seat, lately);
+	}
+	return lately->func;
+}
+
+/* ---- struct op, as the statistics need it --------------------------------------- */
+
+static const struct process *find_process(struct process *const *list, size_t count, uint64_t id)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (list[middle]->id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < count && list[low]->id == id ? list[low] : NULL;
+}
+
+/* Is it another rank of the same communicator, so that the process has several GPUs? */
+static bool is_sibling(const struct comm *a, const struct comm *b)
+{
+	return b->ready && a != b && b->has_id && a->id == b->id && a->nranks == b->nranks &&
+	       !strcmp(a->name, b->name);
+}
+
+/* A number for the GPU; where nobody tells which it is, a process with one rank has one. */
+static uint64_t gpu_of(const struct straggler *s, const struct op *op,
+		       struct process *const *list, size_t count)
+{
+	const struct process *p = find_process(list, count, op->process_id);
+	const struct comm *comm = p ? process_comm(p, (uint16_t)op->comm_index) : NULL;
+
+	if (!comm)
+		return member_key(s, op->process_id, op->comm_index);
+	if (comm->has_gpu)
+		return index_hash(s->seed, comm->gpu_uuid, sizeof(comm->gpu_uuid));
+	for (uint32_t i = 0; i < p->ncomms; i++)
+		if (is_sibling(comm, &p->comms[i]))
+			return member_key(s, op->process_id, op->comm_index);
+	return op->process_id;
+}
+
+static uint64_t size_class(uint64_t bytes)
+{
+	return bytes && bytes != UNKNOWN_U64 ? 63 - (uint64_t)__builtin_clzll(bytes) : 0;
+}
+
+/* Only like is compared with like. */
+static uint64_t kind_of(const struct straggler *s, const struct op *op)
+{
+	const uint64_t words[] = {
+		size_class(op_is_fused(op) ? op->batch_bytes : op->bytes), op->fused,
+		(uintptr_t)op->algo, (uintptr_t)op->proto, op->channels,
+	};
+
+	return index_hash(s->seed, words, sizeof(words));
+}
+
+static bool is_seen(const struct op *op)
+{
+	const struct op_facts *facts = ops_facts(op->func);
+
+	return facts && facts->joint && op->has_comm_id && op->nranks > 1 && op->complete &&
+	       op->source == TIMING_KERNEL_GPU && op->fused != OP_FUSED &&
+	       op_inside_ns(op) != UNKNOWN_U64;
+}
+
+/* One operation of a batch counts, and stands for all of it. */
+static bool counts(const struct op *const *ops, uint32_t n)
+{
+	bool heads = false;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (!is_seen(ops[i]))
+			return false;
+		heads = heads || ops[i]->batch_head;
+	}
+	return heads || !op_is_fused(ops[0]);
+}
+
+void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
+		   struct process *const *list, size_t count, uint64_t now_ns)
+{
+	const uint64_t words[] = {
+		ops[0]->comm_id, (uint32_t)ops[0]->nranks, (uintptr_t)ops[0]->comm_name,
+		ops[0]->uid,
+	};
+	struct straggler_op op = {
+		.comm = index_hash(s->seed, words, sizeof(words)), .func = ops[0]->func,
+		.nranks = ops[0]->nranks, .n = n,
+	};
+
+	if (!counts(ops, n))
+		return;
+	op.kind = kind_of(s, ops[0]);
+	for (uint32_t i = 0; i < n; i++)
+		op.part[i] = (struct straggler_part){
+			.process_id = ops[i]->process_id, .pid = ops[i]->pid,
+			.comm_index = ops[i]->comm_index, .rank = ops[i]->rank,
+			.gpu = gpu_of(s, ops[i], list, count), .start = ops[i]->gpu_start_ns,
+			.inside_ns = op_inside_ns(ops[i]), .end_ns = ops[i]->gpu_stop_mono_ns,
+			.end_error_ns = ops[i]->gpu_clock_error_ns,
+		};
+	straggler_add(s, &op, now_ns);
 }
 
 /* ---- life ------------------------------------------------------------------ */
@@ -375,13 +969,13 @@ void straggler_turn(struct straggler *s, uint64_t now_ns)
 		if (now_ns < j->seen_ns + STRAGGLER_SETTLE_NS)
 			break;
 		s->settled_id++;
-		straggler_settle(s, j);
+		joint_settle(s, j);
 	}
 	s->turned_ns = now_ns;
 	if (!s->opened_ns)
 		s->opened_ns = now_ns;
 	if (now_ns >= s->opened_ns + s->window_ns)
-		straggler_close(s, now_ns);
+		window_close(s, now_ns);
 }
 
 static bool has_process(const struct unit *u, uint64_t process_id)
@@ -409,7 +1003,7 @@ static void forget_unit(struct straggler *s, uint32_t item)
 
 		store_forget(&s->tracks, p->gpu);
 		store_forget(&s->members,
-			     straggler_member_key(s, p->process_id, p->comm_index));
+			     member_key(s, p->process_id, p->comm_index));
 	}
 	store_drop(&s->units, item);
 }
@@ -431,7 +1025,7 @@ bool straggler_of(const struct straggler *s, uint64_t process_id, uint32_t comm_
 		  struct straggler_sums *sums)
 {
 	uint32_t item = index_find(&s->members.index,
-				   straggler_member_key(s, process_id, comm_index));
+				   member_key(s, process_id, comm_index));
 
 	if (item == POOL_NONE)
 		return false;

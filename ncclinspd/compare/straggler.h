@@ -5,28 +5,9 @@
 /*
  * Operations as the ranks of this node saw them -> the one that makes the others wait.
  *
- * The rank inside for the least time came last (ranks.h).  What that proves is a
- * matter of statistics, per communicator and function, over windows of time:
- *
- *   spread    longest minus shortest time inside
- *   tail      by how much ranks that waited for nobody leave apart: the 10th percentile
- *             of how far apart they left by the host's clock, or of the spread, whichever
- *             is less.  Where the GPUs' clocks are not mapped to half a spread, four tails
- *             are at most 0.3 c* or 20 us: a rank late each time is in every spread.
- *   judged    an operation whose spread is four tails: somebody was late
- *   burst     ... and four times the usual (10th percentile) spread
- *   c*        the transfer alone: the 5th percentile of the shortest time inside
- *   elsewhere not all ranks are here, and the shortest is more than 1.3 c*: all that
- *             are here waited for one that is not
- *   blame     what the last one cost: the median waiting of the others
- *
- * A rank is flagged when in 3 of 4 windows it was last in most that was judged (half of
- * at least 20, 1.5/n or 1.5/n of what all cost, and 4 standard deviations more than
- * chance), stands out (0.6745 (x - median) / MAD of the mean lateness over 4.7: one false
- * alarm a day in 512 ranks; of two ranks, the other one takes the place of the median and
- * tails that of the MAD), and costs 1.5 % of the time, so that one that costs 2 % is over it in
- * nearly every window; it is let go below half of that.  Or: most of what bursts cost is
- * its doing, again and again.
+ * judge/late.h has what that rests on.  A rank is flagged when it was over the limits in 3
+ * of 4 windows, so that one that costs 2 % is in nearly every one; it is let go below half
+ * of them.
  *
  * A rank that was late because it had waited for another in the operation before, on
  * the same GPU, only handed that on: what it cost is moved to the rank that was last there,

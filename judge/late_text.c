@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks that make the others wait, in words: one row for each verdict. */
+#include "judge/late.h"
+
+#include <inttypes.h>
+
+#include "util/phrase.h"
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static void add_comm(struct phrase *text, const struct late_case *c)
+{
+	if (c->comm_name[0])
+		phrase_add(text, "%s", c->comm_name);
+	else
+		phrase_add(text, "communicator 0x%016" PRIx64, c->comm_id);
+}
+
+static void add_cost(struct phrase *text, const struct late_case *c)
+{
+	phrase_add(text, "which costs ");
+	phrase_add_duration(text, c->blame_ns);
+	phrase_add(text, " in ");
+	phrase_add_duration(text, c->wall_ns);
+	phrase_add(text, " (%.1f %%)", percent(c->blame_ns, c->wall_ns));
+}
+
+/* "rank 3 of dp (pid 4711, GPU 0000:3b:00.0)" */
+static void add_rank(struct phrase *text, const struct late_case *c)
+{
+	phrase_add(text, "rank %" PRId32 " of ", c->rank);
+	add_comm(text, c);
+	phrase_add(text, " (pid %d", (int)c->pid);
+	if (c->host)
+		phrase_add(text, ", %s", c->host);
+	if (c->pci_bus_id && c->pci_bus_id[0])
+		phrase_add(text, ", GPU %s", c->pci_bus_id);
+	phrase_add(text, ")");
+}
+
+static void add_scope(struct phrase *text, const struct late_case *c)
+{
+	if ((int32_t)c->seen < c->nranks)
+		phrase_add(text, " of the %" PRIu32 " of %" PRId32 " ranks that are on %s",
+			   c->seen, c->nranks, c->here);
+}
+
+static void add_moved(struct phrase *text, const struct late_case *c)
+{
+	if (!c->moved_ns)
+		return;
+	phrase_add(text, " Of this, ");
+	phrase_add_duration(text, c->moved_ns);
+	phrase_add(text, " were lost in other communicators, to ranks that had waited for it.");
+}
+
+static void add_process(struct phrase *text, const struct late_case *c)
+{
+	phrase_add(text, " See that GPU's clock and temperature (nvidia-smi -q -d PERFORMANCE), "
+		   "its CPU and its input pipeline (py-spy dump -p %d).", (int)c->pid);
+}
+
+static void say_steady(struct phrase *text, const struct late_case *c)
+{
+		add_rank(text, c);
+	phrase_add(text, " comes last");
+	add_scope(text, c);
+	phrase_add(text, " in %.0f %% of %s, ", percent(c->last, c->ops), c->func);
+	phrase_add_duration(text, c->late_ns);
+	phrase_add(text, " after the first, ");
+	add_cost(text, c);
+	phrase_add(text, ". Last in %" PRIu64 " of %" PRIu64 " operations in which somebody was "
+		   "late (of %" PRIu64 " in all).", c->last, c->judged, c->ops);
+	add_moved(text, c);
+	add_process(text, c);
+}
+
+static void say_intermittent(struct phrase *text, const struct late_case *c)
+{
+		add_rank(text, c);
+	phrase_add(text, " comes very late");
+	add_scope(text, c);
+	phrase_add(text, " to %.1f %% of %s, ", percent(c->last, c->ops), c->func);
+	add_cost(text, c);
+	phrase_add(text, ". Last in %" PRIu64 " of %" PRIu64 " operations in which somebody was "
+		   "much later than the rest (of %" PRIu64 " in all), by ",
+		   c->last, c->judged, c->ops);
+	phrase_add_duration(text, c->late_ns);
+	phrase_add(text, " each time.");
+	add_moved(text, c);
+	phrase_add(text, " Something stops it now and then: garbage collection, input, "
+		   "another process, clock throttling.");
+	add_process(text, c);
+}
+
+static void say_elsewhere(struct phrase *text, const struct late_case *c)
+{
+		phrase_add(text, "the ranks of ");
+	add_comm(text, c);
+	phrase_add(text, " on this node (%" PRIu32 " of %" PRId32 ") wait for one elsewhere in "
+		   "%.0f %% of %s, ", c->seen, c->nranks, percent(c->last, c->judged), c->func);
+	add_cost(text, c);
+	phrase_add(text, ". They are not the late ones: ncclinsp report of a snapshot of each "
+		   "node names who is (on that node remote_wait_ns in /v1/comms is near zero).");
+}
+
+static void say_slower(struct phrase *text, const struct late_case *c)
+{
+		phrase_add(text, "%s on ", c->func);
+	add_comm(text, c);
+	phrase_add(text, " takes ");
+	phrase_add_duration(text, c->late_ns);
+	phrase_add(text, " longer than it used to, in %.0f %% of operations, ",
+		   percent(c->last, c->judged));
+	add_cost(text, c);
+	if ((int32_t)c->seen < c->nranks)
+		phrase_add(text, ". The ranks here wait alike, so from this node a slower network "
+			   "cannot be told from a rank elsewhere that is late each time: if some "
+			   "node's remote_wait_ns in /v1/comms does not grow, it is there, else "
+			   "the network.");
+	else
+		phrase_add(text, ". All its ranks are here and also the last one takes so long: "
+			   "the transfer itself is slower. See ncclinsp peers, and what else uses "
+			   "the links.");
+}
+
+static void (*const sayings[VERDICT_END])(struct phrase *text, const struct late_case *c) = {
+	[VERDICT_STEADY] = say_steady,
+	[VERDICT_INTERMITTENT] = say_intermittent,
+	[VERDICT_ELSEWHERE] = say_elsewhere,
+	[VERDICT_SLOWER] = say_slower,
+};
+
+void late_say(const struct late_case *c, char *text, size_t size)
+{
+	struct phrase phrase;
+
+	phrase_start(&phrase, text, size);
+	sayings[c->verdict](&phrase, c);
+}
