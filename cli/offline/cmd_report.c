@@ -4,13 +4,13 @@
  * Ranks of all nodes are joined by their communicator's id and size.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/common/listing.h"
 #include "cli/offline/hangs.h"
 #include "cli/offline/shots.h"
 #include "cli/offline/stragglers.h"
-#include "util/text.h"
 
 #define RANKS_MOST (1 << 20)	/* most in a communicator; the largest so far had a tenth of that */
 #define NAMED	 16			/* ranks in a sentence */
@@ -41,6 +41,7 @@ static const struct column by_weight = { NULL, NULL, COL_NUMBER, "weight", 0, 0,
 struct told {
 	json_t *comms;	/* key: { comm_id, comm_name, nranks, ranks: { rank: where } } */
 	json_t *rows;
+	json_t *late;	/* by GPU: its row */
 };
 
 /* ---- the join ---------------------------------------------------------------------- */
@@ -103,8 +104,8 @@ static void join_node(struct told *t, const char *host, const json_t *node)
 
 /* ---- rows ---------------------------------------------------------------------------- */
 
-static json_t *add_row(struct told *t, const char *severity, const char *verdict,
-		       const json_t *comm, const json_t *rank, const char *text)
+static json_t *make_row(const char *severity, const char *verdict, const json_t *comm,
+			const json_t *rank, const char *text)
 {
 	static const char *const of_rank[] = { "rank", "host", "pid" };
 	static const char *const of_comm[] = { "comm_id", "comm_name", "nranks" };
@@ -115,30 +116,58 @@ static json_t *add_row(struct told *t, const char *severity, const char *verdict
 		json_object_set(row, of_comm[i], json_object_get(comm, of_comm[i]));
 		json_object_set(row, of_rank[i], json_object_get(rank, of_rank[i]));
 	}
+	return row;
+}
+
+static json_t *add_row(struct told *t, const char *severity, const char *verdict,
+		       const json_t *comm, const json_t *rank, const char *text)
+{
+	json_t *row = make_row(severity, verdict, comm, rank, text);
+
 	json_array_append_new(t->rows, row);
 	return row;
 }
 
-static void tell_late(const struct late *l, void *arg)
+/* One row for a GPU, from where it costs most: a late rank is late wherever it comes. */
+static void keep_worst(struct told *t, const json_t *rank, double share, json_t *row)
+{
+	const char *gpu = text_at(rank, "gpu_uuid");
+	char key[400];
+	json_t *other;
+
+	snprintf(key, sizeof(key), "%.255s %.60s %lld", text_at(rank, "host") ?: "", gpu ?: "",
+		 gpu ? 0 : (long long)json_integer_value(json_object_get(rank, "pid")));
+	other = json_object_get(t->late, key);
+	if (!other || json_number_value(json_object_get(other, "share")) < share)
+		json_object_set(t->late, key, row);
+}
+
+static void tell_late(const struct straggler *l, void *arg)
 {
 	struct told *t = arg;
 	const json_t *comm = json_object_get(t->comms, l->comm);
 	const json_t *rank = rank_of(comm, l->rank);
-	char mean[TEXT_MAX], text[256];
+	double share = l->inside_ns ? (double)l->c.blame_ns / (double)l->inside_ns : 0;
+	struct late_case c = l->c;
+	char text[1024];
 	json_t *row;
 
-	text_duration(mean, sizeof(mean), (uint64_t)l->wait_ns / l->last);
-	snprintf(text, sizeof(text), "rank %" PRId64 " was last in %zu of %zu operations in which "
-		 "somebody was late; the others waited %s for it each time, %.0f %% of their time "
-		 "inside", l->rank, l->last, l->ops, mean, 100 * l->share);
-	row = add_row(t, "warning", "STRAGGLER", comm, rank, text);
+	c.comm_name = text_at(comm, "comm_name") ?: "";
+	c.comm_id = strtoull(l->comm, NULL, 16);
+	c.pid = (int32_t)json_integer_value(json_object_get(rank, "pid"));
+	c.host = text_at(rank, "host");
+	c.pci_bus_id = text_at(rank, "pci_bus_id");
+	late_say(&c, text, sizeof(text));
+	row = make_row("warning", "STRAGGLER", comm, rank, text);
 	json_object_set_new(row, "rank", json_integer(l->rank));
-	json_object_set_new(row, "func", json_string(l->func));
-	json_object_set_new(row, "ops", json_integer((json_int_t)l->ops));
-	json_object_set_new(row, "last", json_integer((json_int_t)l->last));
-	json_object_set_new(row, "wait_ns", json_integer(l->wait_ns));
-	json_object_set_new(row, "share", json_real(l->share));
-	json_object_set_new(row, "weight", json_real(WARNING + l->share));
+	json_object_set_new(row, "func", json_string(c.func));
+	json_object_set_new(row, "ops", json_integer((json_int_t)c.judged));
+	json_object_set_new(row, "last", json_integer((json_int_t)c.last));
+	json_object_set_new(row, "wait_ns", json_integer((json_int_t)c.blame_ns));
+	json_object_set_new(row, "share", json_real(share));
+	json_object_set_new(row, "weight", json_real(WARNING + (share < 1 ? share : 1)));
+	keep_worst(t, rank, share, row);
+	json_decref(row);
 }
 
 /* A row for each rank that the verdict names; where it names none, one of the communicator. */
@@ -208,14 +237,16 @@ static void tell_all(struct told *t, struct shots *s)
 	json_object_foreach(s->nodes, key, value)
 		join_node(t, key, value);
 	hangs_find(s, tell_hang, t);
-	late_find(s, tell_late, t);
+	stragglers_find(s, tell_late, t);
+	json_object_foreach(t->late, key, value)
+		json_array_append(t->rows, value);
 	json_object_foreach(t->comms, key, value)
 		tell_missing(t, value);
 }
 
 static int fetch(struct cli *cli, void *arg, json_t **root)
 {
-	struct told t = { .comms = json_object(), .rows = json_array() };
+	struct told t = { .comms = json_object(), .rows = json_array(), .late = json_object() };
 	struct shots *s = arg;
 
 	(void)cli;
@@ -223,6 +254,7 @@ static int fetch(struct cli *cli, void *arg, json_t **root)
 	*root = json_pack("{s:i, s:i, s:o}", "nodes", (int)json_object_size(s->nodes), "files",
 			  (int)s->files, "verdicts", t.rows);
 	json_decref(t.comms);
+	json_decref(t.late);
 	return 0;
 }
 

@@ -92,10 +92,13 @@ static void add_sample(struct shots *s, const json_t *row)
 	const char *func = json_string_value(json_object_get(row, "func"));
 	const json_t *rank = json_object_get(row, "rank");
 	const json_t *inside = json_object_get(row, "inside_ns");
+	const json_t *before = json_object_get(row, "before_ns");
 	struct shots_sample *sample;
 	char key[64];
 
-	if (!comm || !func || !json_is_integer(rank) || !json_is_integer(inside))
+	if (!comm || !func || !json_is_integer(rank) || !json_is_integer(inside) ||
+	    json_integer_value(inside) < 0 ||
+	    json_integer_value(json_object_get(row, "seq")) < 0)
 		return;
 	snprintf(key, sizeof(key), "%.20s/%lld", comm,
 		 (long long)json_integer_value(json_object_get(row, "nranks")));
@@ -104,6 +107,9 @@ static void add_sample(struct shots *s, const json_t *row)
 		.comm = shots_text(s, key), .func = shots_text(s, func),
 		.seq = json_integer_value(json_object_get(row, "seq")),
 		.rank = json_integer_value(rank), .inside_ns = json_integer_value(inside),
+		.bytes = json_integer_value(json_object_get(row, "bytes")),
+		.before_ns = json_is_integer(before) ? json_integer_value(before) : -1,
+		.done_ns = json_integer_value(json_object_get(row, "done_mono_ns")),
 	};
 }
 

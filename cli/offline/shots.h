@@ -19,7 +19,9 @@
 struct shots_sample {
 	const char *comm;	/* its id and size: "0x...12/8" */
 	const char *func;
-	int64_t seq, rank, inside_ns;
+	int64_t seq, rank, bytes, inside_ns;
+	int64_t before_ns;	/* in operations of other communicators before; -1: not known */
+	int64_t done_ns;	/* on its node's clock; 0: not known */
 };
 
 struct shots {

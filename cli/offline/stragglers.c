@@ -1,157 +1,291 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The search for late ranks in samples of all nodes, with the bars that keep chance and noise
- * from being reported.
+ * Samples of all nodes as one window of each communicator and function.  A node keeps one of
+ * so many operations; the time that they stand for is worked out from their numbers.
  */
 #include "cli/offline/stragglers.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/base/must.h"
+#include "tables/stat.h"
 #include "util/list.h"
-
-#define LEAST_OPS	20
-#define LEAST_LAST	0.5
-#define LEAST_RANKS	5	/* more often than by chance, where there are few */
-#define LEAST_SHARE	0.05
-#define NOISE		4	/* times as late as the others lie apart */
-#define LEAST_NS	20000
 
 /* One operation. */
 struct joint {
-	int64_t rank;		/* the rank that was inside for the shortest time */
-	int64_t wait_ns;	/* waiting of the median of the others */
-	int64_t median_ns;
-	int64_t apart_ns;	/* the others */
+	const struct shots_sample *at;	/* its samples, by rank */
+	uint32_t n;
+	unsigned size_class;
+	struct late_op op;
 };
 
-static int by_time(const void *left, const void *right)
-{
-	const struct shots_sample *a = left, *b = right;
-
-	return (a->inside_ns > b->inside_ns) - (a->inside_ns < b->inside_ns);
-}
-
-static int by_apart(const void *left, const void *right)
-{
-	const struct joint *a = left, *b = right;
-
-	return (a->apart_ns > b->apart_ns) - (a->apart_ns < b->apart_ns);
-}
-
-static int by_rank(const void *left, const void *right)
-{
-	const struct joint *a = left, *b = right;
-
-	return (a->rank > b->rank) - (a->rank < b->rank);
-}
+/* One communicator's function. */
+struct series {
+	const struct shots_sample *at;
+	size_t n;
+	int32_t nranks;
+	LIST(struct joint) joints;
+	LIST(int64_t) ranks;
+	struct late_window window;
+	struct late_tally *tally;	/* one for each of `ranks` */
+	struct late_part *parts;
+	double *values;			/* room for each joint, and for each rank */
+	uint64_t inside_ns;
+};
 
 static bool is_series(const struct shots_sample *a, const struct shots_sample *b)
 {
 	return !strcmp(a->comm, b->comm) && !strcmp(a->func, b->func);
 }
 
-/* Two ranks alone do not tell how far apart the others are. */
-static struct joint compare(const struct shots_sample *at, size_t n, struct shots_sample *scratch)
+static int compare_i64(const void *left, const void *right)
 {
-	memcpy(scratch, at, n * sizeof(*at));
-	qsort(scratch, n, sizeof(*scratch), by_time);
-	return (struct joint){
-		.rank = scratch[0].rank,
-		.median_ns = scratch[1 + (n - 1) / 2].inside_ns,
-		.wait_ns = scratch[1 + (n - 1) / 2].inside_ns - scratch[0].inside_ns,
-		.apart_ns = scratch[n - 1].inside_ns - scratch[1].inside_ns,
-	};
+	int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+
+	return (a > b) - (a < b);
 }
 
-/* The tenth percentile: most of what lies above has another cause. */
-static int64_t noise_ns(struct joint *joints, size_t n)
+/* ---- what there is ---------------------------------------------------------------------- */
+
+static void series_find_ranks(struct series *s)
 {
-	qsort(joints, n, sizeof(*joints), by_apart);
-	return joints[n / 10].apart_ns;
+	uint32_t all;
+
+	for (size_t i = 0; i < s->n; i++)
+		*(int64_t *)must(list_append(&s->ranks)) = s->at[i].rank;
+	qsort(s->ranks.at, s->ranks.n, sizeof(*s->ranks.at), compare_i64);
+	all = s->ranks.n;
+	s->ranks.n = 0;
+	for (uint32_t i = 0; i < all; i++)
+		if (!i || s->ranks.at[s->ranks.n - 1] != s->ranks.at[i])
+			*list_must_add(&s->ranks) = s->ranks.at[i];
 }
 
-static size_t drop_noise(struct joint *joints, size_t n)
+static unsigned size_class(int64_t bytes)
 {
-	int64_t least_ns = NOISE * noise_ns(joints, n);
-	size_t kept = 0;
+	return bytes > 0 ? 63 - (unsigned)__builtin_clzll((uint64_t)bytes) : 0;
+}
 
-	if (least_ns < LEAST_NS)
-		least_ns = LEAST_NS;
-	for (size_t i = 0; i < n; i++)
-		if (joints[i].wait_ns > least_ns)
-			joints[kept++] = joints[i];
-	return kept;
+/* Those of which the most ranks tell: who is missing in another may be the last. */
+static void series_find_joints(struct series *s)
+{
+	uint32_t most = 0, all;
+
+	for (size_t i = 0, k; i < s->n; i = k) {
+		struct joint *j = must(list_append(&s->joints));
+
+		for (k = i; k < s->n && s->at[k].seq == s->at[i].seq;)
+			k++;
+		*j = (struct joint){ .at = &s->at[i], .n = (uint32_t)(k - i),
+				     .size_class = size_class(s->at[i].bytes) };
+		most = j->n > most ? j->n : most;
+	}
+	all = s->joints.n;
+	s->joints.n = 0;
+	for (uint32_t i = 0; i < all; i++)
+		if (s->joints.at[i].n == most)
+			*list_must_add(&s->joints) = s->joints.at[i];
+}
+
+static void joint_parts(const struct joint *j, struct late_part *parts)
+{
+	for (uint32_t i = 0; i < j->n; i++)
+		parts[i] = (struct late_part){ .inside_ns = (uint64_t)j->at[i].inside_ns };
+}
+
+/* ---- what is usual ----------------------------------------------------------------------- */
+
+static struct late_usual class_usual(struct series *s, unsigned size_class)
+{
+	struct late_usual usual = { .transfer_ns = UNKNOWN_U64 };
+	uint32_t n = 0;
+
+#define GATHER(expression)						\
+	do {								\
+		n = 0;							\
+		for (uint32_t i = 0; i < s->joints.n; i++) {		\
+			const struct joint *j = &s->joints.at[i];	\
+									\
+			if (j->size_class == size_class) {		\
+				s->values[n] = (double)(expression);	\
+				n++;					\
+			}						\
+		}							\
+	} while (0)
+	GATHER(j->op.least_ns);
+	usual.known = n >= LATE_KNOWN;
+	if (!usual.known)
+		return usual;
+	usual.transfer_ns = (uint64_t)stat_quantile(s->values, n, 0.05);
+	GATHER(j->op.most_ns - j->op.least_ns);
+	usual.spread_ns = (uint64_t)stat_quantile(s->values, n, 0.1);
+	GATHER(late_tail(&j->op, usual.transfer_ns));
+	usual.tail_ns = (uint64_t)stat_quantile(s->values, n, 0.1);
+#undef GATHER
+	return usual;
+}
+
+static void series_rate(struct series *s)
+{
+	for (unsigned class = 0; class < 64; class++) {
+		struct late_usual usual;
+		bool known = false;
+
+		for (uint32_t i = 0; i < s->joints.n; i++) {
+			struct joint *j = &s->joints.at[i];
+
+			if (j->size_class != class)
+				continue;
+			if (!known)
+				usual = class_usual(s, class);
+			known = true;
+			joint_parts(j, s->parts);
+			late_rate(s->parts, j->n, s->nranks, &usual, &j->op, s->values);
+		}
+	}
+}
+
+/* ---- whose doing it was ------------------------------------------------------------------ */
+
+static struct late_tally *series_tally(const struct series *s, int64_t rank)
+{
+	const int64_t *at = bsearch(&rank, s->ranks.at, s->ranks.n, sizeof(rank), compare_i64);
+
+	return &s->tally[at - s->ranks.at];
 }
 
 /*
- * The bar for standing out: half way from its share of all waiting by chance, 1 / nranks, to
- * all of it.  One of two ranks always comes last in half of the operations.
+ * Did the last one only hand on what it had waited for on other communicators?  It was in
+ * these for longer than the first one was meanwhile.  True also where that is not known.
  */
-static bool stands_out(const struct late *l, int64_t waited_ns, int64_t nranks)
+static bool joint_is_inherited(const struct joint *j)
 {
-	return 2 * (double)l->wait_ns * (double)nranks >= (double)waited_ns * (double)(nranks + 1);
+	const struct shots_sample *first = &j->at[j->op.first], *last = &j->at[j->op.last];
+
+	if (first->before_ns < 0 || last->before_ns < 0)
+		return true;
+	return last->before_ns > first->before_ns &&
+	       late_is_inherited((uint64_t)(last->before_ns - first->before_ns),
+				 j->op.most_ns - j->op.least_ns);
 }
 
-static void judge(struct joint *joints, size_t n, const struct shots_sample *series,
-		  void found(const struct late *l, void *arg), void *arg)
+static void series_add_up(struct series *s)
 {
-	int64_t all_ns = 0, waited_ns = 0;
-	int64_t nranks = strtoll(strchr(series->comm, '/') + 1, NULL, 10);
-	size_t ops;
+	for (uint32_t i = 0; i < s->joints.n; i++) {
+		const struct joint *j = &s->joints.at[i];
 
-	for (size_t i = 0; i < n; i++)
-		all_ns += joints[i].median_ns;
-	ops = drop_noise(joints, n);
-	for (size_t i = 0; i < ops; i++)
-		waited_ns += joints[i].wait_ns;
-	qsort(joints, ops, sizeof(*joints), by_rank);
-	for (size_t i = 0; i < ops;) {
-		struct late l = { .comm = series->comm, .func = series->func,
-				  .rank = joints[i].rank, .ops = ops };
-
-		for (; i < ops && joints[i].rank == l.rank; i++, l.last++)
-			l.wait_ns += joints[i].wait_ns;
-		l.share = all_ns ? (double)l.wait_ns / (double)all_ns : 0;
-		if (ops >= LEAST_OPS && (double)l.last >= LEAST_LAST * (double)ops &&
-		    (nranks < 2 * LEAST_RANKS || (double)l.last * (double)nranks >=
-		     LEAST_RANKS * (double)ops) && l.share >= LEAST_SHARE &&
-		    stands_out(&l, waited_ns, nranks))
-			found(&l, arg);
+		late_add(&s->window, &j->op);
+		s->inside_ns += j->op.least_ns + j->op.blame_ns;
+		if (!j->op.judged || joint_is_inherited(j))
+			continue;
+		late_add_own(&s->window, series_tally(s, j->at[j->op.last].rank), &j->op,
+			     j->op.blame_ns);
+		for (uint32_t k = 0; k < j->n; k++)
+			series_tally(s, j->at[k].rank)->late_ns +=
+				j->op.most_ns - (uint64_t)j->at[k].inside_ns;
 	}
 }
 
-/* The number of sorted samples, from the first on, that are of one operation. */
-static size_t count_joint(const struct shots_sample *at, size_t n)
+/* The time from one operation to the next by one rank's samples, as often as there are any. */
+static uint64_t series_wall(const struct series *s)
 {
-	size_t k = 1;
+	const struct shots_sample *from = NULL, *to = NULL;
+	double wall_ns;
 
-	while (k < n && is_series(at, &at[k]) && at[k].seq == at->seq)
-		k++;
-	return k;
+	for (size_t i = 0; i < s->n; i++) {
+		if (s->at[i].done_ns <= 0 || s->at[i].rank != s->ranks.at[0])
+			continue;
+		from = from ? from : &s->at[i];
+		to = &s->at[i];
+	}
+	if (!from || to->seq == from->seq || to->done_ns <= from->done_ns)
+		return 0;
+	wall_ns = (double)(to->done_ns - from->done_ns) / (double)(to->seq - from->seq) *
+		  s->joints.n;
+	return wall_ns < 1e18 ? (uint64_t)wall_ns : 0;
 }
 
-void late_find(const struct shots *s, void found(const struct late *l, void *arg), void *arg)
+/* ---- judgement ----------------------------------------------------------------------------- */
+
+static void series_tell(const struct series *s, uint32_t i, bool steady, stragglers_found_fn *found,
+			void *arg)
 {
-	struct shots_sample *scratch = malloc((s->samples.n + 1) * sizeof(*scratch));
-	LIST(struct joint) joints = { 0 };
-	int r = list_init(&joints, s->samples.n);
+	const struct late_window *w = &s->window;
+	const struct late_tally *t = &s->tally[i];
+	struct straggler l = {
+		.comm = s->at->comm, .rank = s->ranks.at[i], .inside_ns = s->inside_ns,
+		.c = { .verdict = VERDICT_INTERMITTENT, .func = s->at->func, .nranks = s->nranks,
+		       .seen = s->ranks.n, .here = "these nodes", .rank = (int32_t)s->ranks.at[i],
+		       .wall_ns = w->wall_ns, .ops = w->ops, .judged = w->bursts,
+		       .last = t->bursts, .blame_ns = t->burst_ns },
+	};
 
-	for (size_t i = 0; r == 0 && scratch && i < s->samples.n;) {
-		const struct shots_sample *series = &s->samples.at[i];
+	if (steady) {
+		l.c.verdict = late_how_often(w, t);
+		l.c.judged = w->judged;
+		l.c.last = t->last;
+		l.c.blame_ns = t->blame_ns;
+		l.c.late_ns = t->late_ns / w->judged;
+	} else {
+		l.c.late_ns = t->burst_ns / t->bursts;
+	}
+	found(&l, arg);
+}
 
-		joints.n = 0;
-		while (i < s->samples.n && is_series(series, &s->samples.at[i])) {
-			size_t k = count_joint(&s->samples.at[i], s->samples.n - i);
+static void series_judge(struct series *s, stragglers_found_fn *found, void *arg)
+{
+	double *scratch = must(calloc(2 * s->ranks.n, sizeof(*scratch)));
+	const struct late_view v = { &s->window, s->tally, s->ranks.n, s->nranks, scratch };
 
-			if (k > 1)
-				*list_must_add(&joints) = compare(&s->samples.at[i], k, scratch);
-			i += k;
-		}
-		if (joints.n)
-			judge(joints.at, joints.n, series, found, arg);
+	s->window.wall_ns = series_wall(s);
+	for (uint32_t i = 0; s->window.wall_ns && i < s->ranks.n; i++) {
+		bool steady = s->window.judged && late_is_steady(&v, i, 1);
+
+		if (steady || (s->tally[i].bursts >= LATE_BURSTS && late_is_bursty(&v, i, 1)))
+			series_tell(s, i, steady, found, arg);
 	}
 	free(scratch);
-	list_deinit(&joints);
+}
+
+static void series_look(struct series *s, stragglers_found_fn *found, void *arg)
+{
+	size_t most;
+
+	series_find_ranks(s);
+	series_find_joints(s);
+	most = s->joints.n > s->ranks.n ? s->joints.n : s->ranks.n;
+	s->tally = must(calloc(s->ranks.n, sizeof(*s->tally)));
+	s->parts = must(calloc(s->ranks.n, sizeof(*s->parts)));
+	s->values = must(calloc(most, sizeof(*s->values)));
+	for (uint32_t i = 0; i < s->joints.n; i++) {
+		struct joint *j = &s->joints.at[i];
+
+		joint_parts(j, s->parts);
+		late_measure(s->parts, j->n, &j->op);
+	}
+	series_rate(s);
+	series_add_up(s);
+	series_judge(s, found, arg);
+	free(s->tally);
+	free(s->parts);
+	free(s->values);
+	list_deinit(&s->joints);
+	list_deinit(&s->ranks);
+}
+
+void stragglers_find(const struct shots *s, stragglers_found_fn *found, void *arg)
+{
+	for (size_t i = 0, k; i < s->samples.n; i = k) {
+		const struct shots_sample *first = &s->samples.at[i];
+		struct series series = {
+			.at = first,
+			.nranks = (int32_t)strtol(strchr(first->comm, '/') + 1, NULL, 10),
+		};
+
+		for (k = i; k < s->samples.n && is_series(first, &s->samples.at[k]);)
+			k++;
+		series.n = k - i;
+		series_look(&series, found, arg);
+	}
 }

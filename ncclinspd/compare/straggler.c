@@ -878,8 +878,7 @@ static bool is_sibling(const struct comm *a, const struct comm *b)
 	       !strcmp(a->name, b->name);
 }
 
-/* A number for the GPU; where nobody tells which it is, a process with one rank has one. */
-static uint64_t gpu_of(const struct straggler *s, const struct op *op,
+uint64_t straggler_gpu(const struct straggler *s, const struct op *op,
 		       struct process *const *list, size_t count)
 {
 	const struct process *p = find_process(list, count, op->process_id);
@@ -952,7 +951,7 @@ void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
 		op.part[i] = (struct straggler_part){
 			.process_id = ops[i]->process_id, .pid = ops[i]->pid,
 			.comm_index = ops[i]->comm_index, .rank = ops[i]->rank,
-			.gpu = gpu_of(s, ops[i], list, count), .start = ops[i]->gpu_start_ns,
+			.gpu = straggler_gpu(s, ops[i], list, count), .start = ops[i]->gpu_start_ns,
 			.inside_ns = op_inside_ns(ops[i]), .end_ns = ops[i]->gpu_stop_mono_ns,
 			.end_error_ns = ops[i]->gpu_clock_error_ns,
 		};

@@ -116,6 +116,13 @@ void straggler_add(struct straggler *s, const struct straggler_op *op, uint64_t 
 void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
 		   struct process *const *list, size_t count, uint64_t now_ns);
 
+/*
+ * A number of the GPU that did it; where nobody tells which it was, a process with one rank
+ * has one.
+ */
+uint64_t straggler_gpu(const struct straggler *s, const struct op *op,
+		       struct process *const *list, size_t count);
+
 /* Once a second: operations settle, windows end; the first one begins with the first turn. */
 void straggler_turn(struct straggler *s, uint64_t now_ns);
 

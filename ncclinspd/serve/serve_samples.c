@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "ncclinspd/compare/ranks_compare.h"
+#include "ncclinspd/compare/straggler.h"
 #include "ncclinspd/serve/serve_impl.h"
 #include "util/cleanup.h"
 #include "util/list.h"
@@ -24,7 +25,21 @@ struct series {
 	uint64_t stride;
 };
 
+/* One operation, and what its GPU did before it. */
+struct sample {
+	uint64_t gpu, start_ns;
+	uint64_t process_id;
+	uint32_t comm_index;
+	name_t func;
+	uint64_t seq;
+	uint64_t inside_ns;
+	/* time in operations of other communicators since the last one on its own; UNKNOWN_U64 */
+	uint64_t before_ns;
+};
+
 struct samples {
+	LIST(struct sample) all;
+	int error;
 	struct request *request;
 	struct json *json;
 	struct series series[SERIES];
@@ -51,18 +66,110 @@ static struct series *series_of(struct samples *s, const struct op *op)
 	return l;
 }
 
+/* Of a batch the head stands for all. */
+static bool sample_add(struct samples *s, const struct op *op)
+{
+	const struct serve_source *source = &s->request->serve->source;
+	struct process *const *list;
+	size_t n = source->processes(source->arg, &list);
+	struct sample *sample;
+
+	if (!source->straggler || (op_is_fused(op) && !op->batch_head))
+		return true;
+	sample = list_append(&s->all);
+	if (!sample) {
+		s->error = -ENOMEM;
+		return false;
+	}
+	*sample = (struct sample){
+		.gpu = straggler_gpu(source->straggler, op, list, n), .start_ns = op->gpu_start_ns,
+		.process_id = op->process_id, .comm_index = op->comm_index, .func = op->func,
+		.seq = op->seq, .inside_ns = op_inside_ns(op), .before_ns = UNKNOWN_U64,
+	};
+	return true;
+}
+
 static bool measure(const struct op *op, void *arg)
 {
 	struct series *l = ranks_are_told_apart_by(op) ? series_of(arg, op) : NULL;
 
 	if (!l)
 		return true;
+	if (!sample_add(arg, op))
+		return false;
 	if (op->seq < l->least_seq)
 		l->least_seq = op->seq;
 	if (op->seq > l->most_seq)
 		l->most_seq = op->seq;
 	return true;
 }
+
+/* ---- what a GPU did before ------------------------------------------------------------ */
+
+#define HOPS	64	/* operations on other communicators, before one that is left out */
+
+static int order(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+static int by_start(const void *one, const void *two)
+{
+	const struct sample *a = one, *b = two;
+
+	return a->gpu != b->gpu ? order(a->gpu, b->gpu) : order(a->start_ns, b->start_ns);
+}
+
+static int by_name(const void *one, const void *two)
+{
+	const struct sample *a = one, *b = two;
+	int r = order(a->process_id, b->process_id);
+
+	r = r ? r : order(a->comm_index, b->comm_index);
+	r = r ? r : order((uintptr_t)a->func, (uintptr_t)b->func);
+	return r ? r : order(a->seq, b->seq);
+}
+
+static bool is_same_comm(const struct sample *a, const struct sample *b)
+{
+	return a->process_id == b->process_id && a->comm_index == b->comm_index;
+}
+
+static void find_before(struct samples *s)
+{
+	for (uint32_t i = 0; i < s->all.n; i++) {
+		struct sample *at = &s->all.at[i];
+		uint64_t sum_ns = 0;
+
+		for (uint32_t k = i; k-- && i - k <= HOPS && s->all.at[k].gpu == at->gpu;) {
+			if (is_same_comm(&s->all.at[k], at)) {
+				at->before_ns = sum_ns;
+				break;
+			}
+			sum_ns += s->all.at[k].inside_ns;
+		}
+	}
+}
+
+static void samples_follow(struct samples *s)
+{
+	if (!s->all.n)
+		return;
+	qsort(s->all.at, s->all.n, sizeof(*s->all.at), by_start);
+	find_before(s);
+	qsort(s->all.at, s->all.n, sizeof(*s->all.at), by_name);
+}
+
+/* NULL: it came after the others were looked through. */
+static const struct sample *sample_of(const struct samples *s, const struct op *op)
+{
+	const struct sample key = { .process_id = op->process_id, .comm_index = op->comm_index,
+				    .func = op->func, .seq = op->seq };
+
+	return s->all.n ? bsearch(&key, s->all.at, s->all.n, sizeof(key), by_name) : NULL;
+}
+
+/* ---- rows ----------------------------------------------------------------------------- */
 
 static void put_comm_id(const struct serve *s, struct json *j, const void *row)
 {
@@ -86,6 +193,7 @@ static const struct field sample_fields[] = {
 	F(func, FIELD_NAME),
 	F(seq, FIELD_U64),
 	F(bytes, FIELD_U64),
+	{ "done", FIELD_TIME, offsetof(struct op, done_ns), NULL },
 	{ "inside_ns", FIELD_PUT, 0, put_inside },
 #undef F
 	{ NULL, 0, 0, NULL },
@@ -95,6 +203,7 @@ static bool put_sample(const struct op *op, void *arg)
 {
 	struct samples *s = arg;
 	const struct series *l = ranks_are_told_apart_by(op) ? series_of(s, op) : NULL;
+	const struct sample *sample;
 
 	if (!l || !l->stride || op->seq % l->stride)
 		return true;
@@ -103,6 +212,12 @@ static bool put_sample(const struct op *op, void *arg)
 	s->rows++;
 	json_begin(s->json, '{');
 	rows_put(s->request->serve, s->json, sample_fields, op);
+	json_key(s->json, "before_ns");
+	sample = sample_of(s, op);
+	if (sample && sample->before_ns != UNKNOWN_U64)
+		json_put_u64(s->json, sample->before_ns);
+	else
+		json_put_null(s->json);
 	json_end(s->json, '}');
 	return true;
 }
@@ -130,8 +245,12 @@ void serve_samples(struct request *r, struct json *j)
 	s->json = j;
 	serve_visit_ops(r, measure, s);
 	choose_strides(s);
+	samples_follow(s);
+	if (s->error)
+		json_fail(j, s->error);
 	json_key(j, "samples");
 	json_begin(j, '[');
 	serve_visit_ops(r, put_sample, s);
 	json_end(j, ']');
+	list_deinit(&s->all);
 }

@@ -93,20 +93,59 @@ other_answers() { curl -sf --unix-socket "$T/other.sock" http://ncclinspd/v1/sta
 check "a daemon for each node" wait_until 30 other_answers
 echo "$NODES" >"$T/nodes.scn"
 nice -n 10 "$B/nccl-sim" --shm-dir "$SHM/%n" --plugin "$PLUGIN" "$T/nodes.scn" 2>"$T/sim" &
-started+=("$!")
+JOB_PID=$!
+started+=("$JOB_PID")
 check "from the node of those who wait nobody can tell, and the report says the same of it alone" \
 	wait_until 40 same UNKNOWN
-joined() {
+# both: a file of each node, in $T, and what the report says of them, in $T/report.
+both() {
 	local snap
 	snap=$(NCCLINSP_SOCKET=$T/other.sock "$I" snapshot) && wait_until 10 test -s "$snap" || return 1
 	jq -c '.status.host = "node1"' "$snap" >"$T/node1.json"
 	snap=$("$I" snapshot) && wait_until 10 test -s "$snap" || return 1
 	jq -c '.status.host = "node0"' "$snap" >"$T/node0.json"
 	"$I" report -o json "$T/node0.json" "$T/node1.json" >"$T/report"
-	jq -e '[.verdicts[] | select(.severity == "critical")] | length == 1 and (.[0] |
+	[ -s "$T/report" ]
+}
+# reports JQ: it says so of both.
+reports() { both && jq -e "$1" "$T/report" >/dev/null || { cat "$T/report"; return 1; }; }
+check "from the files of both the report names who did not come, on its node" wait_until 20 reports \
+	'[.verdicts[] | select(.severity == "critical")] | length == 1 and (.[0] |
 		[.verdict, .comm_name, .rank, .host] == ["NOT_JOINED", "dp", 3, "node1"] and
 		(.text | test("^rank 3 \\(pid [0-9]+, node1\\) has not come to AllReduce #40 on dp; .*; ranks 0-2 wait there\\. For") and
-			 (test("not on") | not)))' "$T/report" >/dev/null || { cat "$T/report"; return 1; }
+			 (test("not on") | not)))'
+end_job
+
+# ---- who is late for another's sake ------------------------------------------------------
+# late_on COMM RANK HOST: it comes late to that communicator, others for its sake to the other one.
+late_on() {
+	cat >"$T/late.scn" <<-SCN
+		nodes 2
+		processes 2
+		comm tp ranks 0,1 ranks 2,3 channels 2
+		comm dp ranks 0,2 ranks 1,3 channels 2
+		seed 1$2
+		late rank $2 by 6ms comm $1
+		loop forever
+			compute 8ms
+			AllReduce tp 1Mi float32
+			compute 2ms
+			AllReduce dp 1Mi float32
+		end
+	SCN
+	nice -n 10 "$B/nccl-sim" --shm-dir "$SHM/%n" --plugin "$PLUGIN" "$T/late.scn" 2>"$T/sim" &
+	JOB_PID=$!
+	started+=("$JOB_PID")
+	has_ops() { both && jq -e '[.samples[] | select(.before_ns)] | length > 100' "$T/node0.json"; }
+	wait_until 40 has_ops
+	PID=$(sed -n "s/.*: process $2 is pid //p" "$T/sim")
+	PIDS=$(sed -n "s/.*: process .* is pid //p" "$T/sim" | jq -cs .)
+	check "late to $1: the rank is named, and nobody who waited for it" wait_until 20 reports \
+		"[.verdicts[] | select(.verdict == \"STRAGGLER\" and ([.pid] - $PIDS == [])) |
+		  [.pid, .host]] == [[$PID, \"$3\"]]"
+	check "... in the daemon's words" reports '.verdicts[0].text | test("comes last in .* after the first, which costs")'
+	end_job
 }
-check "from the files of both the report names who did not come, on its node" wait_until 20 joined
+late_on tp 3 node1
+late_on dp 2 node1
 done_testing

@@ -34,7 +34,7 @@ stop_daemon
 verdict() { "$I" report -o json "${@:2}" >"$T/out"; { [ -s "$T/out" ] && jq -e "$1" "$T/out" >/dev/null; } || { cat "$T/out"; return 1; }; }
 check "the late rank is named" verdict \
 	'.verdicts | map(select(.verdict == "STRAGGLER")) | length == 1 and .[0].rank == 1 and .[0].func == "AllReduce"' "$SNAP"
-check "without any daemon; with the code of a finding" exits 10 'STRAGGLER.*rank 1 was last in' "$I" report "$SNAP"
+check "without any daemon; with the code of a finding" exits 10 'STRAGGLER.*rank 1 of dp \(pid [0-9]+, .*comes last in' "$I" report "$SNAP"
 # Each is last in half of the operations: of two ranks one always is.
 jq -c '.samples[] |= (.inside_ns = if (.seq * 7 % 11 > 5) == (.rank == 1) then 400000 else 3000000 end)' "$SNAP" >"$T/even.json"
 check "of two ranks that are late by turns none is" exits 0 '^1 node, 1 file' "$I" report "$T/even.json"
