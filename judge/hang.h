@@ -228,7 +228,7 @@ struct hang {
 	struct hang_comm *comms;	/* one for each group */
 	uint64_t now_ns;
 	uint32_t most;		/* ranks of one communicator that are compared; 0: all */
-	uint32_t nodes;		/* that are looked at: words about ranks elsewhere */
+	uint32_t nodes;		/* nodes that are looked at, as the words say */
 	/*
 	 * An operation whose seq is known: is it in flight on that rank?  Asked before the
 	 * rows are there; NULL: they are there from the beginning.
@@ -250,7 +250,7 @@ void hang_take_rows(struct hang *h);
 /* The groups, the largest first, with their ranks in order, and what is oldest in each. */
 void hang_find(struct hang *h);
 
-/* Where each rank stands with its group's operation, when it has its rows. */
+/* Finds where each rank stands with its group's operation, when it has its rows. */
 void hang_place(struct hang *h);
 
 static inline struct hang_input hang_input(const struct hang *h)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who came last in an operation, and whether that is often enough to be more than chance. */
+/* The rank that came last in an operation, and whether it does so more often than by chance. */
 #include "judge/late.h"
 
 #include <math.h>

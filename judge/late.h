@@ -3,7 +3,7 @@
 #define JUDGE_LATE_H
 
 /*
- * Which rank makes the others wait: pure functions of rows, whoever made them.  The daemon
+ * The rank that makes the others wait: pure functions of rows, whoever made them.  The daemon
  * asks about the ranks of its node, operation by operation, `ncclinsp report` about samples of
  * many nodes.
  *
@@ -46,7 +46,7 @@ struct late_part {
 	uint64_t end_error_ns;	/* UNKNOWN_U64 */
 };
 
-/* What is usual for operations like it. */
+/* Usual figures of operations like it. */
 struct late_usual {
 	bool known;		/* LATE_KNOWN of them were seen */
 	uint64_t transfer_ns;	/* c*; UNKNOWN_U64 */

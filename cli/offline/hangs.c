@@ -12,7 +12,7 @@
 
 #include "cli/base/must.h"
 
-#define LIMIT_NS UINT64_C(10000000000)	/* where a file tells none */
+#define LIMIT_NS UINT64_C(10000000000)	/* the limit where a file tells none */
 
 /* One node's file. */
 struct node {

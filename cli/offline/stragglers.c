@@ -67,7 +67,7 @@ static unsigned size_class(int64_t bytes)
 	return bytes > 0 ? 63 - (unsigned)__builtin_clzll((uint64_t)bytes) : 0;
 }
 
-/* Those of which the most ranks tell: who is missing in another may be the last. */
+/* Keeps those of which the most ranks tell: one that is missing in another may be its last. */
 static void series_find_joints(struct series *s)
 {
 	uint32_t most = 0, all;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the processes of this node are in, as rows that judge/ can look at. */
+/* Makes rows for judge/ of what the processes of this node are in. */
 #include "ncclinspd/findings/stuck.h"
 
 #include <errno.h>
@@ -14,9 +14,9 @@
 _Static_assert(HANG_FUNCS == RECONSTRUCT_FUNCS, "what was posted last is copied whole");
 _Static_assert(HANG_CALLS == RECONSTRUCT_CALLS, "calls are copied whole");
 
-#define KEY_BITS	16	/* of them an index of a communicator takes */
+#define KEY_BITS	16	/* bits of a communicator's index */
 
-/* In the order of a process's communicators. */
+/* Keys are in the order of a process's communicators. */
 static uint64_t rank_key(const struct process *p, uint32_t comm_index)
 {
 	return p->id << KEY_BITS | comm_index;
