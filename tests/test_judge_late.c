@@ -12,7 +12,7 @@ static const struct late_usual usual = {
 };
 static struct late_part parts[RANKS];
 static struct late_op op;
-static uint64_t scratch[RANKS];
+static double scratch[RANKS];
 
 /* Ranks that are inside for so many us. */
 static void rate(int32_t nranks, const uint64_t *inside_us)
