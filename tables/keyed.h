@@ -54,6 +54,19 @@ struct keyed {
 	uint64_t evicted;		/* items that made room */
 };
 
+/* The config of n items of a type with that key, and the other members as they are given. */
+#define KEYED_CONFIG(type, key_member, n, ...)						\
+	(struct keyed_config){								\
+		.capacity = (n),							\
+		.item_bytes = sizeof(type),						\
+		.key_bytes = sizeof(((type *)0)->key_member) + 0 * sizeof(struct {	\
+			_Static_assert(offsetof(type, key_member) ==			\
+				       sizeof(struct keyed_head), "a key is behind the head");	\
+			char zero;							\
+		}),									\
+		__VA_ARGS__								\
+	}
+
 /* 0 or -ENOMEM.  A zeroed one may be deinitialised; items are not told that they go. */
 int keyed_init(struct keyed *t, const struct keyed_config *config);
 void keyed_deinit(struct keyed *t);

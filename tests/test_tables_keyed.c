@@ -53,13 +53,9 @@ static void on_gone(void *item, void *arg)
 
 static void make_table(enum keyed_when_full when_full, uint32_t capacity)
 {
-	const struct keyed_config config = {
-		.capacity = capacity, .item_bytes = sizeof(struct item),
-		.key_bytes = sizeof(struct key), .seed = fx_random(), .when_full = when_full,
-		.gone = on_gone,
-	};
-
-	ck_assert_int_eq(keyed_init(&t, &config), 0);
+	ck_assert_int_eq(keyed_init(&t, &KEYED_CONFIG(struct item, key, capacity,
+				.seed = fx_random(), .when_full = when_full,
+				.gone = on_gone)), 0);
 	nmodel = gone = 0;
 }
 

@@ -365,24 +365,12 @@ void ranks_end(struct ranks *ranks, const struct process *process, uint64_t now_
 
 static int init_stores(struct ranks *ranks, const struct ranks_limits *l)
 {
-	const struct keyed_config joints = {
-		.capacity = l->joints,
-		.item_bytes = sizeof(struct joint),
-		.key_bytes = sizeof(uint64_t),
-		.seed = l->seed,
-	};
-	const struct keyed_config cohorts = {
-		.capacity = l->cohorts,
-		.item_bytes = sizeof(struct cohort),
-		.key_bytes = sizeof(uint64_t),
-		.seed = l->seed,
-		.gone = cohort_gone,
-		.arg = ranks,
-	};
 	int err = pool_init(&ranks->ops, l->ops, sizeof(struct op));
 
-	err = err ? err : keyed_init(&ranks->joints, &joints);
-	return err ? err : keyed_init(&ranks->cohorts, &cohorts);
+	err = err ? err : keyed_init(&ranks->joints, &KEYED_CONFIG(struct joint, key,
+				l->joints, .seed = l->seed));
+	return err ? err : keyed_init(&ranks->cohorts, &KEYED_CONFIG(struct cohort, key,
+				l->cohorts, .seed = l->seed, .gone = cohort_gone, .arg = ranks));
 }
 
 int ranks_new(struct ranks **ranksp, const struct ranks_limits *limits,

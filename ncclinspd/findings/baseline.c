@@ -159,15 +159,10 @@ void baselines_save(struct baselines *b)
 
 int baselines_new(struct baselines **bp, const char *state_dir, const struct accounts *accounts)
 {
-	const struct keyed_config config = {
-		.capacity = BASELINES,
-		.item_bytes = sizeof(struct baseline_entry),
-		.key_bytes = sizeof(struct baseline_key),
-		.when_full = KEYED_SHARES,
-	};
 	struct baselines *b = calloc(1, sizeof(*b));
 
-	if (!b || keyed_init(&b->table, &config)) {
+	if (!b || keyed_init(&b->table, &KEYED_CONFIG(struct baseline_entry, key, BASELINES,
+						      .when_full = KEYED_SHARES))) {
 		baselines_free(b);
 		return -ENOMEM;
 	}

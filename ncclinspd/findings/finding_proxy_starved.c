@@ -358,14 +358,8 @@ static void look(struct diagnose *dg, void *state, uint64_t now_ns)
 
 static int init(struct diagnose *dg, void *state)
 {
-	const struct keyed_config config = {
-		.capacity = PROCESSES,
-		.item_bytes = sizeof(struct process_sums),
-		.key_bytes = sizeof(uint64_t),
-	};
-
 	(void)dg;
-	return keyed_init(state, &config);
+	return keyed_init(state, &KEYED_CONFIG(struct process_sums, process_id, PROCESSES));
 }
 
 static void deinit(void *state)

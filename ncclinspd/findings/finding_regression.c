@@ -415,15 +415,10 @@ static void look(struct diagnose *dg, void *state, uint64_t now_ns)
 
 static int init(struct diagnose *dg, void *state)
 {
-	const struct keyed_config series = {
-		.capacity = SERIES,
-		.item_bytes = sizeof(struct series),
-		.key_bytes = sizeof(struct series_key),
-		.when_full = KEYED_SHARES,
-	};
 	const struct diagnose_config *settings = diagnose_settings(dg);
 	struct regressions *rg = state;
-	int r = keyed_init(&rg->series, &series);
+	int r = keyed_init(&rg->series, &KEYED_CONFIG(struct series, key, SERIES,
+						      .when_full = KEYED_SHARES));
 
 	return r ? r : baselines_new(&rg->baselines, settings->state_dir, settings->accounts);
 }

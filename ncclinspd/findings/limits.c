@@ -164,14 +164,9 @@ void limits_add(struct limits *l, const struct op *op)
 
 int limits_new(struct limits **lp, uint64_t min_ns)
 {
-	const struct keyed_config config = {
-		.capacity = PLACES,
-		.item_bytes = sizeof(struct history),
-		.key_bytes = sizeof(uint64_t),
-	};
 	struct limits *l = calloc(1, sizeof(*l));
 
-	if (!l || keyed_init(&l->histories, &config)) {
+	if (!l || keyed_init(&l->histories, &KEYED_CONFIG(struct history, key, PLACES))) {
 		limits_free(l);
 		return -ENOMEM;
 	}

@@ -257,28 +257,17 @@ void metrics_read_stats(const struct metrics *m, struct metrics_stats *out)
 	*out = m->stats;
 }
 
-static int init_table(const struct metrics *m, struct keyed *t, uint32_t capacity,
-		      size_t item_bytes, size_t key_bytes)
-{
-	const struct keyed_config config = {
-		.capacity = capacity, .item_bytes = item_bytes, .key_bytes = key_bytes,
-		.seed = m->config.seed, .when_full = KEYED_REFUSE,
-	};
-
-	return keyed_init(t, &config);
-}
+#define TABLE(type, key_member, n)							\
+	&KEYED_CONFIG(type, key_member, n, .seed = m->config.seed, .when_full = KEYED_REFUSE)
 
 static int init_tables(struct metrics *m)
 {
 	uint32_t rows = m->stats.limit, times = rows / metrics_cost(METRICS_TIME) + 1;
 	int err = pool_init(&m->lately, times, sizeof(struct metrics_lately));
 
-	err = err ? err : init_table(m, &m->rows, rows, sizeof(struct metrics_row),
-				     sizeof(struct metrics_labels));
-	err = err ? err : init_table(m, &m->seen, PROCESSES, sizeof(struct metrics_seen),
-				     sizeof(uint64_t));
-	err = err ? err : init_table(m, &m->waited, COMMS, sizeof(struct metrics_waited),
-				     sizeof(struct metrics_waited_key));
+	err = err ? err : keyed_init(&m->rows, TABLE(struct metrics_row, labels, rows));
+	err = err ? err : keyed_init(&m->seen, TABLE(struct metrics_seen, process_id, PROCESSES));
+	err = err ? err : keyed_init(&m->waited, TABLE(struct metrics_waited, key, COMMS));
 	for (int kind = 0; kind < METRICS_KIND_END; kind++)
 		pool_list_init(&m->kind[kind], offsetof(struct metrics_row, link));
 	return err;

@@ -270,15 +270,8 @@ const struct aggregate_stats *aggregate_stats(const struct aggregate *agg)
 
 static int init_stores(struct aggregate *agg, const struct aggregate_limits *limits)
 {
-	const struct keyed_config cells = {
-		.capacity = limits->cells,
-		.item_bytes = sizeof(struct cell),
-		.key_bytes = sizeof(struct cell_key),
-		.seed = limits->seed,
-		.gone = cell_gone,
-		.arg = agg,
-	};
-	int err = keyed_init(&agg->cells, &cells);
+	int err = keyed_init(&agg->cells, &KEYED_CONFIG(struct cell, key, limits->cells,
+				.seed = limits->seed, .gone = cell_gone, .arg = agg));
 
 	err = err ? err : pool_init(&agg->slices, limits->slices, sizeof(struct slice));
 	err = err ? err : pool_init(&agg->chunks, limits->chunks, sizeof(struct chunk));

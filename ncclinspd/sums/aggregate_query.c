@@ -81,12 +81,6 @@ static int work_init(struct work *work, const struct aggregate *agg,
 {
 	uint32_t cells = agg->cells.config.capacity, rows = keyed_count(&agg->cells);
 	uint32_t parts = window == AGGREGATE_ALL ? rows : agg->slices.used;
-	const struct keyed_config config = {
-		.capacity = rows + 1,
-		.item_bytes = sizeof(struct row),
-		.key_bytes = sizeof(struct row_key),
-		.seed = agg->seed,
-	};
 
 	*work = (struct work){
 		.query = query,
@@ -100,7 +94,8 @@ static int work_init(struct work *work, const struct aggregate *agg,
 		.seed = agg->seed,
 	};
 	if (!work->row_of || !work->weighed || !work->h || list_init(&work->parts, parts) < 0 ||
-	    list_init(&work->order, rows) < 0 || keyed_init(&work->rows, &config))
+	    list_init(&work->order, rows) < 0 ||
+	    keyed_init(&work->rows, &KEYED_CONFIG(struct row, key, rows + 1, .seed = agg->seed)))
 		return -ENOMEM;
 	return index_init(&work->seen, 2 * rows, agg->seed);
 }

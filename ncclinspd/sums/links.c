@@ -240,18 +240,14 @@ void links_add(struct links *l, const struct transfers *t, uint64_t now_ns)
 
 int links_new(struct links **lp, const struct links_limits *limits, uint64_t now_ns)
 {
-	const struct keyed_config config = {
-		.capacity = limits && limits->links ? limits->links : LINKS,
-		.item_bytes = sizeof(struct link),
-		.key_bytes = sizeof(struct link_key),
-		.seed = limits ? limits->seed : 0,
-	};
+	uint32_t n = limits && limits->links ? limits->links : LINKS;
 	struct links *l = calloc(1, sizeof(*l));
 
 	if (!l)
 		return -ENOMEM;
 	if (hold_init(&l->hold, LINKS_HELD, sizeof(struct links_entry), take_in, l) ||
-	    keyed_init(&l->table, &config)) {
+	    keyed_init(&l->table, &KEYED_CONFIG(struct link, key, n,
+						.seed = limits ? limits->seed : 0))) {
 		links_free(l);
 		return -ENOMEM;
 	}
