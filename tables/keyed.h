@@ -67,7 +67,7 @@ struct keyed {
 		__VA_ARGS__								\
 	}
 
-/* 0 or -ENOMEM.  A zeroed one may be deinitialised; items are not told that they go. */
+/* 0 or -ENOMEM.  A zeroed one is empty, and may be deinitialised; no item is told that it goes. */
 int keyed_init(struct keyed *t, const struct keyed_config *config);
 void keyed_deinit(struct keyed *t);
 size_t keyed_bytes(const struct keyed *t);	/* when it is full */
@@ -88,7 +88,7 @@ static inline void *keyed_next(const struct keyed *t, const void *item)
 {
 	uint32_t next = item ? ((const struct keyed_head *)item)->link.next : t->order.first;
 
-	return next == POOL_NONE ? NULL : pool_at(&t->pool, next);
+	return next == POOL_NONE || !t->order.count ? NULL : pool_at(&t->pool, next);
 }
 
 static inline uint32_t keyed_number(const void *item)

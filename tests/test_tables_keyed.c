@@ -252,6 +252,14 @@ START_TEST(who_has_most_cannot_push_out_what_others_have)
 }
 END_TEST
 
+START_TEST(table_that_was_never_made_is_empty)
+{
+	const struct keyed never = { .evicted = 0 };
+
+	ck_assert_ptr_null(keyed_next(&never, NULL));
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -260,6 +268,7 @@ int main(void)
 		FX_LOOP(full_table_refuses_as_in_the_model, 0, 20),
 		FX_TEST(keys_of_one_hash_are_told_apart),
 		FX_TEST(who_has_most_cannot_push_out_what_others_have),
+		FX_TEST(table_that_was_never_made_is_empty),
 	};
 
 	fx_seed_anew();
