@@ -112,6 +112,41 @@ START_TEST(blame_is_the_median_waiting_of_the_others)
 }
 END_TEST
 
+START_TEST(lately_is_ten_seconds_and_less_of_a_rank_that_has_just_come)
+{
+	const uint64_t late[4] = { 0, 0, 0, 20 * MS }, even[4] = { 0 };
+	struct straggler_recent recent;
+
+	ck_assert(!straggler_recent(straggler, 1, 1, now_ns, &recent));
+	for (int k = 0; k < 300; k++) {
+		struct straggler_op op = op_of(1, 4, 4, k < 200 ? late : even);
+
+		if (k == 10) {	/* one second in: all of it */
+			ck_assert(straggler_recent(straggler, 1, 1, now_ns, &recent));
+			ck_assert_uint_eq(recent.window_ns, SECOND);
+			ck_assert_uint_eq(recent.wait_ns, 10 * 20 * MS);
+		}
+		if (k == 200) {	/* each second ten of 20 ms */
+			ck_assert(straggler_recent(straggler, 1, 1, now_ns, &recent));
+			ck_assert_uint_eq(recent.window_ns, 8 * SECOND);
+			ck_assert_uint_eq(recent.wait_ns, 80 * 20 * MS);
+			ck_assert_uint_eq(recent.blame_ns, 0);
+			ck_assert(straggler_recent(straggler, 4, 1, now_ns, &recent));
+			ck_assert_uint_eq(recent.wait_ns, 0);
+			/* what is not settled yet is known a moment later */
+			ck_assert_uint_ge(recent.blame_ns, 70 * 20 * MS);
+			ck_assert_uint_le(recent.blame_ns, 80 * 20 * MS);
+		}
+		straggler_add(straggler, &op, now_ns);
+		pass(STEP);
+	}
+	ck_assert(straggler_recent(straggler, 1, 1, now_ns, &recent));
+	ck_assert_uint_eq(recent.wait_ns, 0);
+	ck_assert(straggler_recent(straggler, 4, 1, now_ns + 3600 * SECOND, &recent));
+	ck_assert_uint_eq(recent.blame_ns, 0);
+}
+END_TEST
+
 /* Two of four are here; `away` is how late one elsewhere comes after the last here. */
 static void half_here(uint64_t away)
 {
@@ -317,6 +352,7 @@ int main(void)
 		FX_TEST(of_several_functions_the_one_that_costs_most_is_told),
 		FX_LOOP(sums_are_those_of_the_operations, 0, 5),
 		FX_TEST(blame_is_the_median_waiting_of_the_others),
+		FX_TEST(lately_is_ten_seconds_and_less_of_a_rank_that_has_just_come),
 		FX_TEST(who_waits_for_ranks_elsewhere_is_told_how_long_and_not_blamed),
 		FX_TEST(what_takes_longer_each_time_is_slower_and_nobody_is_named),
 		FX_TEST(a_rank_that_is_alone_here_knows_how_long_it_waits),

@@ -109,10 +109,21 @@ struct track {
 	} ring[TRACK_JOINTS];
 };
 
+/* One of the parts of STRAGGLER_RECENT_NS: its number, counted from the clock's zero. */
+#define RECENT_PARTS	5
+#define RECENT_PART_NS	(STRAGGLER_RECENT_NS / RECENT_PARTS)
+
+struct recent {
+	uint64_t part;
+	uint64_t wait_ns, blame_ns;
+};
+
 struct member {
 	struct pool_link link;	/* all, least recently used first */
 	uint64_t key;
+	uint64_t first_ns;	/* when its first operation came */
 	struct straggler_sums sums;
+	struct recent recent[RECENT_PARTS + 1];	/* part i at i % (RECENT_PARTS + 1) */
 	uint32_t nunits;
 	uint64_t unit_key[MEMBER_UNITS];
 };
@@ -400,6 +411,22 @@ static struct unit *joint_unit(struct straggler *s, const struct joint *j)
 	return u->key == j->unit_key ? u : NULL;
 }
 
+/* Add to a member's sums what an operation that came at `now_ns` cost it, or the others. */
+static void member_count(struct member *m, uint64_t wait_ns, uint64_t blame_ns, uint64_t now_ns)
+{
+	uint64_t part = now_ns / RECENT_PART_NS;
+	struct recent *recent = &m->recent[part % (RECENT_PARTS + 1)];
+
+	m->sums.wait_ns += wait_ns;
+	m->sums.blame_ns += blame_ns;
+	if (recent->part > part)
+		return;		/* it came so long ago that its place has gone to another */
+	if (recent->part < part)
+		*recent = (struct recent){ .part = part };
+	recent->wait_ns += wait_ns;
+	recent->blame_ns += blame_ns;
+}
+
 /* Cost that was handed on belongs to the rank that was last where it began. */
 static void root_move(struct straggler *s, const struct root *root, uint64_t blame_ns)
 {
@@ -410,7 +437,7 @@ static void root_move(struct straggler *s, const struct root *root, uint64_t bla
 		return;
 	seat = root->joint->part[root->joint->op.last].seat;
 	u->window[u->current].tally[seat].moved_ns += blame_ns;
-	member_at(s, u->seat[seat].member)->sums.blame_ns += blame_ns;
+	member_count(member_at(s, u->seat[seat].member), 0, blame_ns, root->joint->seen_ns);
 }
 
 static void joint_add_own(struct straggler *s, struct unit *u, const struct joint *j,
@@ -425,7 +452,7 @@ static void joint_add_own(struct straggler *s, struct unit *u, const struct join
 		member_at(s, u->seat[j->part[i].seat].member)->sums.judged++;
 	}
 	member_at(s, u->seat[last].member)->sums.last++;
-	member_at(s, u->seat[last].member)->sums.blame_ns += blame_ns;
+	member_count(member_at(s, u->seat[last].member), 0, blame_ns, j->seen_ns);
 }
 
 static void joint_settle(struct straggler *s, const struct joint *j)
@@ -513,6 +540,7 @@ static bool add_parts(struct straggler *s, struct unit *u, struct joint *j,
 	for (uint32_t i = 0; i < op->n; i++) {
 		const struct straggler_part *p = &op->part[i];
 		uint32_t seat = seat_of(s, u, p);
+		struct member *m;
 
 		if (seat == LATE_NOBODY)
 			return false;
@@ -521,7 +549,9 @@ static bool add_parts(struct straggler *s, struct unit *u, struct joint *j,
 			.start = p->start,
 		};
 		follow(track_at(s, u->seat[seat].track), p->start, j->id);
-		member_at(s, u->seat[seat].member)->sums.ops++;
+		m = member_at(s, u->seat[seat].member);
+		if (!m->sums.ops++)
+			m->first_ns = j->seen_ns;
 	}
 	return true;
 }
@@ -534,13 +564,13 @@ static void add_waits(struct straggler *s, const struct unit *u, struct joint *j
 
 	for (uint32_t i = 0; i < j->n; i++) {
 		struct joint_part *p = &j->part[i];
-		struct straggler_sums *sums = &member_at(s, u->seat[p->seat].member)->sums;
+		struct member *m = member_at(s, u->seat[p->seat].member);
 
 		p->inside_ns = op->part[i].inside_ns;
 		p->wait_ns = p->inside_ns - j->op.least_ns + away_ns;
 		p->late_ns = j->op.most_ns - p->inside_ns;
-		sums->wait_ns += p->wait_ns;
-		sums->remote_wait_ns += away_ns;
+		m->sums.remote_wait_ns += away_ns;
+		member_count(m, p->wait_ns, 0, j->seen_ns);
 	}
 }
 
@@ -1020,15 +1050,47 @@ void straggler_forget(struct straggler *s, uint64_t process_id)
 	}
 }
 
-bool straggler_of(const struct straggler *s, uint64_t process_id, uint32_t comm_index,
-		  struct straggler_sums *sums)
+static const struct member *member_find(const struct straggler *s, uint64_t process_id,
+					uint32_t comm_index)
 {
 	uint32_t item = index_find(&s->members.index,
 				   member_key(s, process_id, comm_index));
 
-	if (item == POOL_NONE)
+	return item == POOL_NONE ? NULL : member_at(s, item);
+}
+
+bool straggler_of(const struct straggler *s, uint64_t process_id, uint32_t comm_index,
+		  struct straggler_sums *sums)
+{
+	const struct member *m = member_find(s, process_id, comm_index);
+
+	if (m)
+		*sums = m->sums;
+	return m;
+}
+
+/* The part that is running counts as far as it has come. */
+bool straggler_recent(const struct straggler *s, uint64_t process_id, uint32_t comm_index,
+		      uint64_t now_ns, struct straggler_recent *recent)
+{
+	const struct member *m = member_find(s, process_id, comm_index);
+	uint64_t now_part = now_ns / RECENT_PART_NS, from_ns;
+
+	if (!m)
 		return false;
-	*sums = member_at(s, item)->sums;
+	*recent = (struct straggler_recent){ 0 };
+	for (uint32_t i = 0; i <= RECENT_PARTS; i++) {
+		const struct recent *r = &m->recent[i];
+
+		if (r->part > now_part || now_part - r->part >= RECENT_PARTS)
+			continue;
+		recent->wait_ns += r->wait_ns;
+		recent->blame_ns += r->blame_ns;
+	}
+	from_ns = now_part < RECENT_PARTS ? 0 : (now_part - RECENT_PARTS + 1) * RECENT_PART_NS;
+	if (m->first_ns > from_ns)
+		from_ns = m->first_ns;
+	recent->window_ns = now_ns > from_ns ? now_ns - from_ns : 0;
 	return true;
 }
 

@@ -97,6 +97,18 @@ struct straggler_case {
 	double score;		/* 0: not known */
 };
 
+/*
+ * One rank over the last STRAGGLER_RECENT_NS or, where it was first seen within these, since
+ * then.
+ */
+#define STRAGGLER_RECENT_NS	UINT64_C(10000000000)
+
+struct straggler_recent {
+	uint64_t window_ns;	/* the time that the rest is of */
+	uint64_t wait_ns;	/* sums as in struct straggler_sums */
+	uint64_t blame_ns;
+};
+
 struct straggler;
 
 /* Returns 0 or -ENOMEM.  `config` may be NULL. */
@@ -132,6 +144,10 @@ void straggler_forget(struct straggler *s, uint64_t process_id);
 /* False: nothing is known. */
 bool straggler_of(const struct straggler *s, uint64_t process_id, uint32_t comm_index,
 		  struct straggler_sums *sums);
+
+/* False: nothing is known. */
+bool straggler_recent(const struct straggler *s, uint64_t process_id, uint32_t comm_index,
+		      uint64_t now_ns, struct straggler_recent *recent);
 
 /* False: nothing is known. */
 bool straggler_lately(const struct straggler *s, uint64_t process_id, uint32_t comm_index,
