@@ -40,7 +40,9 @@ enum aggregate_key {
 #define X(bit, NAME, text) AGGREGATE_BY_##NAME = 1 << (bit),
 	AGGREGATE_KEYS(X)
 #undef X
-	AGGREGATE_BY_ALL = 0x1ff
+	AGGREGATE_BY_ALL = 0x1ff,
+	/* Inside the daemon: a row for each communicator of each process, with these two keys. */
+	AGGREGATE_BY_MEMBER = AGGREGATE_BY_COMM | AGGREGATE_BY_RANK | 0x200
 };
 
 /* Durations of the operations that were timed; all UNKNOWN_U64 when n is 0. */
@@ -64,6 +66,8 @@ struct aggregate_row {
 	name_t comm_name;
 	int32_t nranks;		/* UNKNOWN_I32: not known, or not the same for all */
 	int32_t rank;
+	uint64_t process_id;	/* this and the next: by member only */
+	uint32_t comm_index;
 	name_t func, algo, proto;
 	uint64_t size_class;	/* bytes rounded down to a power of two; UNKNOWN_U64 */
 	int32_t peer;

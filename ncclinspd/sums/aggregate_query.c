@@ -23,7 +23,7 @@
 /* Compared and hashed as bytes: always zeroed first. */
 struct row_key {
 	uint64_t comm_id;
-	uint64_t alone;		/* process and index, where there is no comm_id */
+	uint64_t alone;		/* process and index, where there is no comm_id, and by member */
 	name_t comm_name;
 	name_t func, algo, proto;
 	uint64_t size_class;
@@ -131,7 +131,7 @@ static void make_row_key(struct row_key *key, const struct cell *cell, uint32_t 
 	key->comm_name = cell->comm_name;
 	if (cell->has_comm_id)
 		key->comm_id = cell->comm_id;
-	else
+	if (!cell->has_comm_id || (by & AGGREGATE_BY_MEMBER) == AGGREGATE_BY_MEMBER)
 		key->alone = cell->key.process_id << 16 | (cell->key.comm_index + 1);
 }
 
@@ -327,6 +327,8 @@ static void fill_keys(struct aggregate_row *out, const struct row_key *key, uint
 	out->comm_name = key->comm_name;
 	out->nranks = key->nranks;
 	out->rank = key->rank;
+	out->process_id = cell->key.process_id;
+	out->comm_index = cell->key.comm_index;
 	out->func = key->func;
 	out->algo = key->algo;
 	out->proto = key->proto;
