@@ -13,6 +13,7 @@ static const struct {
 	{ "/v1/collectives", "collectives", NULL },
 	{ "/v1/summary?by=comm,rank,func,algo,proto,size,peer,tag,phase", "rows", NULL },
 	{ "/v1/summary?by=func", "rows", NULL },
+	{ "/v1/ranks", "ranks", NULL },
 	{ "/v1/peers", "peers", NULL },
 	{ "/v1/inflight", "inflight", NULL },
 	{ "/v1/findings", "findings", NULL },

@@ -23,7 +23,7 @@ static void two_users(void)
 		const struct transfers t = { .issuer = p, .executor = p, .op = &moved };
 
 		p->records = 5 + (uint64_t)i;
-		p->state = PROCESS_EXITED;
+		p->state = PROCESS_DIED;
 		p->last_slots = fx.slots;
 		p->nlast_slots = 1;
 		oplog_add(fx.oplog, &op);
@@ -42,6 +42,7 @@ static const struct {
 	{ "/v1/inflight", "inflight", "pid", 101 },
 	{ "/v1/comms", "comms.0.local_ranks", "pid", 101 },
 	{ "/v1/summary?by=rank", "rows", "rank", 1 },
+	{ "/v1/ranks", "ranks", "pid", 101 },
 	{ "/v1/peers", "peers", "pid", 101 },
 };
 

@@ -39,6 +39,9 @@ static const struct route {
 	{ "/v1/status", .fill = serve_status },
 	{ "/v1/processes", .fill = serve_processes, .tables = process_tables },
 	{ "/v1/comms", .fill = serve_comms, .tables = comm_tables },
+	{ "/v1/ranks", .open = serve_ranks, .tables = rank_tables,
+	  .params = PARAM_BIT(COMM) | PARAM_BIT(NRANKS) | PARAM_BIT(RANK) | PARAM_BIT(PID) |
+		    PARAM_BIT(ONE_WINDOW) | PARAM_BIT(LIMIT) },
 	{ "/v1/collectives", .open = serve_collectives, .tables = op_tables,
 	  .params = PARAM_BIT(COMM) | PARAM_BIT(NRANKS) | PARAM_BIT(RANK) | PARAM_BIT(FUNC) |
 		    PARAM_BIT(PID) | PARAM_BIT(SINCE_MONO_NS) | PARAM_BIT(LIMIT) },

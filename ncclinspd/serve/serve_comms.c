@@ -156,7 +156,7 @@ static const struct field waiting_fields[] = {
 	{ NULL, 0, 0, NULL },
 };
 
-static const struct field lately_fields[] = {
+const struct field lately_fields[] = {
 #define F(name, kind) { #name, kind, offsetof(struct straggler_lately, name), NULL }
 	F(func, FIELD_NAME),
 	F(window_ns, FIELD_U64),
@@ -200,14 +200,17 @@ static void put_waiting(const struct serve *s, struct json *j, const void *row)
 	json_end(j, '}');
 }
 
+const char *serve_member_state(const struct process *p, const struct comm *comm)
+{
+	return p->state == PROCESS_LIVE && comm->finalize_ticks ? "finalized" : process_state_text(p);
+}
+
 static void put_state(const struct serve *s, struct json *j, const void *row)
 {
 	const struct local_rank *l = row;
 
-	if (l->process->state == PROCESS_LIVE && l->comm->finalize_ticks)
-		json_put_string(j, "finalized");
-	else
-		put_process_state(s, j, l->process);
+	(void)s;
+	json_put_string(j, serve_member_state(l->process, l->comm));
 }
 
 static void put_phase(const struct serve *s, struct json *j, const void *row)

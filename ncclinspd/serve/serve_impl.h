@@ -15,6 +15,7 @@
  *   serve_status.c    /v1/status                  serve_processes.c  /v1/processes
  *   serve_comms.c     /v1/comms                   serve_inflight.c   /v1/inflight
  *   serve_listing.c   answers of many rows
+ *   serve_ranks.c     /v1/ranks
  *   serve_ops.c       /v1/collectives             serve_summary.c    /v1/summary
  *   serve_findings.c  /v1/findings                serve_peers.c      /v1/peers
  *   serve_clocks.c    /v1/clocks
@@ -190,6 +191,7 @@ bool serve_later(struct client *c);
 	X(KINDS,         kinds)		\
 	X(ACTIVE,        active)	\
 	X(LINK_WINDOW,   window)	\
+	X(ONE_WINDOW,    window)	\
 	X(PEER,          peer)		\
 	X(DIRECTION,     direction)	\
 	X(FIELDS,        fields)
@@ -225,6 +227,7 @@ struct query {
 	uint64_t since_mono_ns;
 	uint32_t limit;			/* the most rows; 0: as many as without it */
 	uint32_t windows;		/* bits: 1 << enum aggregate_window */
+	uint32_t window;		/* enum aggregate_window, where one is all there can be */
 	uint32_t by;			/* AGGREGATE_BY_* */
 	uint64_t older_than_ns;
 	uint32_t kinds;			/* bits of enum stream_kind */
@@ -243,6 +246,18 @@ void query_init(struct query *q);
  * says what is wrong and what is allowed.  `text`, NULL: none, is changed, and pointed to.
  */
 bool query_read(struct query *q, char *text, unsigned allowed, char why[SERVE_WHY_BYTES]);
+
+/* A rank of a communicator in a process, as parameters choose them. */
+struct query_rank {
+	bool has_comm_id;
+	uint64_t comm_id;
+	const char *comm_name;	/* NULL or "": none */
+	int32_t nranks, rank;
+	pid_t pid;
+};
+
+/* Does it pass comm, nranks, rank and pid? */
+bool query_wants(const struct query *q, const struct query_rank *rank);
 
 /* Digits of `base` and nothing else, at most `max`. */
 bool query_number(const char *text, int base, uint64_t max, uint64_t *out);
@@ -328,6 +343,7 @@ bool fields_choose(const struct field_table *tables, const char *list, struct ch
 
 extern const struct field_table process_tables[], comm_tables[], op_tables[], summary_tables[];
 extern const struct field_table peer_tables[], inflight_tables[], finding_tables[];
+extern const struct field_table rank_tables[];
 
 /* The two members of a time: name "ended" gives "ended_at" and "ended_mono_ns". */
 void rows_put_time(const struct serve *s, struct json *j, const char *name,
@@ -341,6 +357,7 @@ extern const struct field process_fields[];
 /* A FIELD_PUT, the row is a struct process: the container that it is in, or null. */
 void serve_put_container(const struct serve *s, struct json *j, const void *row);
 extern const struct field op_fields[];
+extern const struct field lately_fields[];	/* of struct straggler_lately */
 extern const struct field finding_fields[];
 extern const struct field inflight_fields[];
 extern const struct field transfer_fields[];
@@ -483,6 +500,15 @@ int serve_write_snapshot(struct request *r, struct json *j);
 /* A FIELD_PUT; the row is a struct process. */
 void put_process_state(const struct serve *s, struct json *j, const void *row);
 
+/* The state of a process's communicator: that of the process, or "finalized". */
+const char *serve_member_state(const struct process *p, const struct comm *comm);
+
+/* The user's name; NULL: the local files have none. */
+const char *serve_user_name(const struct serve *s, uid_t uid);
+
+/* A number that a launcher gave as text; UNKNOWN_I32: none. */
+int32_t serve_job_number(const char *text);
+
 /* Texts for the API; NULL: not known.  Equal texts are one pointer. */
 const char *process_sampling(const struct process *p);
 
@@ -509,6 +535,9 @@ struct listing *listing_new(const struct serve *s, const char *name, size_t row_
 			    listing_put *put, const struct chosen *chosen);
 void listing_free(struct listing *l);
 
+/* The answer's open object, for members that stand before the rows; before listing_open(). */
+struct json *listing_head(struct listing *l);
+
 /* Room for another row.  NULL: no memory. */
 void *listing_add(struct listing *l);
 void listing_clear(struct listing *l);
@@ -525,8 +554,18 @@ void listing_open(struct listing *l, struct answer *a);
  */
 int serve_take_summary(struct request *r, struct listing *l);
 int serve_take_peers(struct request *r, struct listing *l);
+int serve_take_ranks(struct request *r, struct listing *l);
 /* NULL: no memory. */
 struct listing *serve_new_peers(const struct serve *s, const struct chosen *chosen);
+struct listing *serve_new_ranks(const struct serve *s, const struct chosen *chosen);
+
+/*
+ * Visit the summary's rows by r->query.by as aggregate_query() does.  `restart`: it begins
+ * once more, so that all that was visited is void.
+ */
+struct aggregate_row;
+int serve_visit_sums(struct request *r, bool visit(const struct aggregate_row *row, void *arg),
+		     void restart(void *arg), void *arg);
 listing_put serve_put_summary_row;
 
 /*
@@ -551,6 +590,7 @@ int serve_collectives(struct request *r, struct answer *a);
 int serve_summary(struct request *r, struct answer *a);
 int serve_metrics(struct request *r, struct answer *a);
 int serve_peers(struct request *r, struct answer *a);
+int serve_ranks(struct request *r, struct answer *a);
 
 /*
  * An answer without an end, fed by serve_op() and serve_process(), until the client goes.

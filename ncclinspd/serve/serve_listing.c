@@ -20,6 +20,7 @@ struct block {
 
 struct listing {
 	const struct serve *serve;
+	const char *name;
 	listing_put *put;
 	struct chosen chosen;
 	size_t row_bytes;
@@ -37,14 +38,17 @@ struct listing *listing_new(const struct serve *s, const char *name, size_t row_
 
 	if (!l)
 		return NULL;
-	*l = (struct listing){ .serve = s, .put = put, .row_bytes = row_bytes };
+	*l = (struct listing){ .serve = s, .name = name, .put = put, .row_bytes = row_bytes };
 	if (chosen)
 		l->chosen = *chosen;
 	json_init(&l->text, SERVE_ANSWER_BYTES);
 	json_begin(&l->text, '{');
-	json_key(&l->text, name);
-	json_begin(&l->text, '[');
 	return l;
+}
+
+struct json *listing_head(struct listing *l)
+{
+	return &l->text;
 }
 
 static struct block *add_block(struct listing *l)
@@ -163,6 +167,8 @@ static void free_listing(void *arg)
 
 void listing_open(struct listing *l, struct answer *a)
 {
+	json_key(&l->text, l->name);
+	json_begin(&l->text, '[');
 	*a = (struct answer){ .status = 200, .type = SERVE_JSON, .read = read_listing,
 			      .free = free_listing, .arg = l };
 }

@@ -206,38 +206,20 @@ struct wanted {
 	struct listing *listing;
 };
 
-static bool is_any(int32_t wanted, int32_t have)
-{
-	return wanted == UNKNOWN_I32 || wanted == have;
-}
-
-static bool is_comm(const struct query *q, const struct links_who *who)
-{
-	if (!*q->comm)
-		return true;
-	if (q->comm_may_be_id && who->has_comm_id && who->comm_id == q->comm_id)
-		return true;
-	return who->comm_name && !strcmp(who->comm_name, q->comm);
-}
-
-static bool is_pid(const struct query *q, const struct links_who *who)
-{
-	for (uint32_t i = 0; i < q->npids; i++)
-		if (q->pid[i] == who->pid)
-			return true;
-	return !q->npids;
-}
-
 static bool keep_row(const struct links_row *row, void *arg)
 {
 	const struct wanted *wanted = arg;
 	const struct links_who *who = &row->who;
 	const struct query *q = wanted->query;
+	const struct query_rank rank = {
+		.has_comm_id = who->has_comm_id, .comm_id = who->comm_id,
+		.comm_name = who->comm_name, .nranks = who->nranks, .rank = who->rank,
+		.pid = who->pid,
+	};
 	struct links_row *copy;
 
-	if (!is_any(q->nranks, who->nranks) || !is_any(q->rank, who->rank) ||
-	    !is_any(q->peer, who->peer) || (q->send != QUERY_ANY && q->send != who->send) ||
-	    !is_comm(q, who) || !is_pid(q, who))
+	if ((q->peer != UNKNOWN_I32 && q->peer != who->peer) ||
+	    (q->send != QUERY_ANY && q->send != who->send) || !query_wants(q, &rank))
 		return true;
 	copy = listing_add(wanted->listing);
 	if (copy)

@@ -13,13 +13,20 @@
 
 #define FOREIGN_ROWS	64	/* the rest is told when these are gone */
 
-static void put_number(struct json *j, const char *key, const char *text)
+int32_t serve_job_number(const char *text)
 {
 	uint64_t value;
 
+	return text && query_number(text, 10, INT32_MAX, &value) ? (int32_t)value : UNKNOWN_I32;
+}
+
+static void put_number(struct json *j, const char *key, const char *text)
+{
+	int32_t value = serve_job_number(text);
+
 	json_key(j, key);
-	if (text && query_number(text, 10, INT32_MAX, &value))
-		json_put_u64(j, value);
+	if (value != UNKNOWN_I32)
+		json_put_i64(j, value);
 	else
 		json_put_null(j);
 }
@@ -84,18 +91,22 @@ static void user_read(struct user *u)
  * The name is from the local file only: a directory service may take seconds to answer,
  * and nobody drains meanwhile.  A client that wants such a name has the uid.
  */
-static void put_user(const struct serve *s, struct json *j, const void *row)
+const char *serve_user_name(const struct serve *s, uid_t uid)
 {
 	static const uint64_t fresh_ns = UINT64_C(60) * 1000000000;
-	const struct process *p = row;
-	struct user *u = &s->users[p->uid % SERVE_USERS];
+	struct user *u = &s->users[uid % SERVE_USERS];
 
-	if (u->uid != p->uid || u->until_ns <= s->now_ns) {
-		u->uid = p->uid;
+	if (u->uid != uid || u->until_ns <= s->now_ns) {
+		u->uid = uid;
 		u->until_ns = s->now_ns + fresh_ns;
 		user_read(u);
 	}
-	json_put_string(j, *u->name ? u->name : NULL);
+	return *u->name ? u->name : NULL;
+}
+
+static void put_user(const struct serve *s, struct json *j, const void *row)
+{
+	json_put_string(j, serve_user_name(s, ((const struct process *)row)->uid));
 }
 
 static void put_level(const struct serve *s, struct json *j, const void *row)

@@ -192,6 +192,14 @@ static bool read_link_window(struct query *q, const char *text)
 	return read_bits(text, link_windows, &q->link_windows);
 }
 
+static bool read_one_window(struct query *q, const char *text)
+{
+	q->window = 0;
+	while (windows[q->window] && strcmp(windows[q->window], text))
+		q->window++;
+	return windows[q->window];
+}
+
 static bool read_peer(struct query *q, const char *text)
 {
 	return read_i32(text, 0, &q->peer);
@@ -231,6 +239,7 @@ static const struct {
 	[PARAM_KINDS] = { "kinds", read_kinds, "a list of collective, process, finding, record" },
 	[PARAM_ACTIVE] = { "active", read_active, "true or false" },
 	[PARAM_LINK_WINDOW] = { "window", read_link_window, "a list of 60s, all" },
+	[PARAM_ONE_WINDOW] = { "window", read_one_window, "1s, 10s, 60s or all" },
 	[PARAM_PEER] = { "peer", read_peer, "a rank: a whole number from 0" },
 	[PARAM_DIRECTION] = { "direction", read_direction, "send or recv" },
 	[PARAM_FIELDS] = { "fields", read_fields, "a list of names of a row's members" },
@@ -243,6 +252,7 @@ void query_init(struct query *q)
 		.nranks = UNKNOWN_I32,
 		.rank = UNKNOWN_I32,
 		.windows = 1u << AGGREGATE_ALL,
+		.window = AGGREGATE_10S,
 		.by = AGGREGATE_BY_COMM | AGGREGATE_BY_FUNC | AGGREGATE_BY_SIZE,
 		.kinds = (1u << STREAM_RECORD) - 1,	/* records are for who asks for them */
 		.active = QUERY_ANY,
@@ -250,6 +260,34 @@ void query_init(struct query *q)
 		.peer = UNKNOWN_I32,
 		.send = QUERY_ANY,
 	};
+}
+
+static bool is_any(int32_t wanted, int32_t have)
+{
+	return wanted == UNKNOWN_I32 || wanted == have;
+}
+
+static bool is_comm(const struct query *q, const struct query_rank *rank)
+{
+	if (!*q->comm)
+		return true;
+	if (q->comm_may_be_id && rank->has_comm_id && rank->comm_id == q->comm_id)
+		return true;
+	return rank->comm_name && !strcmp(rank->comm_name, q->comm);
+}
+
+static bool is_pid(const struct query *q, pid_t pid)
+{
+	for (uint32_t i = 0; i < q->npids; i++)
+		if (q->pid[i] == pid)
+			return true;
+	return !q->npids;
+}
+
+bool query_wants(const struct query *q, const struct query_rank *rank)
+{
+	return is_any(q->nranks, rank->nranks) && is_any(q->rank, rank->rank) &&
+	       is_comm(q, rank) && is_pid(q, rank->pid);
 }
 
 /* "comm, rank, func", or "none". */

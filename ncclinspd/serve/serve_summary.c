@@ -165,16 +165,8 @@ static void meanwhile(void *arg)
 	serve_meanwhile(arg);
 }
 
-static bool keep_row(const struct aggregate_row *row, void *arg)
-{
-	struct aggregate_row *copy = listing_add(arg);
-
-	if (copy)
-		*copy = *row;
-	return copy;
-}
-
-int serve_take_summary(struct request *r, struct listing *l)
+int serve_visit_sums(struct request *r, aggregate_row_fn *visit, void (*restart)(void *arg),
+		     void *arg)
 {
 	struct serve *s = r->serve;
 	struct aggregate_query query = {
@@ -185,14 +177,33 @@ int serve_take_summary(struct request *r, struct listing *l)
 		.meanwhile = meanwhile,
 		.meanwhile_arg = s,
 	};
-	int err = aggregate_query(s->source.aggregate, &query, s->now_ns, keep_row, l);
+	int err = aggregate_query(s->source.aggregate, &query, s->now_ns, visit, arg);
 
 	if (err == -EAGAIN) {
-		listing_clear(l);
+		restart(arg);
 		query.meanwhile = NULL;
-		err = aggregate_query(s->source.aggregate, &query, s->now_ns, keep_row, l);
+		err = aggregate_query(s->source.aggregate, &query, s->now_ns, visit, arg);
 	}
 	return err;
+}
+
+static bool keep_row(const struct aggregate_row *row, void *arg)
+{
+	struct aggregate_row *copy = listing_add(arg);
+
+	if (copy)
+		*copy = *row;
+	return copy;
+}
+
+static void drop_rows(void *arg)
+{
+	listing_clear(arg);
+}
+
+int serve_take_summary(struct request *r, struct listing *l)
+{
+	return serve_visit_sums(r, keep_row, drop_rows, l);
 }
 
 int serve_summary(struct request *r, struct answer *a)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sums of a snapshot: operations since the start, with what was added since the
- * snapshot before, and network links.
+ * snapshot before, network links, and ranks.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,6 +15,7 @@
 #define KEYS (AGGREGATE_BY_COMM | AGGREGATE_BY_RANK | AGGREGATE_BY_FUNC | AGGREGATE_BY_ALGO | \
 	      AGGREGATE_BY_PROTO | AGGREGATE_BY_SIZE)
 #define SUMS	4096	/* rows, as many as there are cells */
+#define RANKS	4096	/* rows, the worst first */
 
 /* A row of the snapshot before. */
 struct sum {
@@ -123,6 +124,16 @@ static void put_listing(struct json *j, const char *name, struct listing *l, int
 	listing_free(l);
 }
 
+/* The same rows as of GET /v1/ranks, over all the time. */
+static void put_ranks(struct request *r, struct json *j)
+{
+	struct listing *l = serve_new_ranks(r->serve, NULL);
+
+	r->query.window = AGGREGATE_ALL;
+	r->query.limit = RANKS;
+	put_listing(j, "ranks", l, l ? serve_take_ranks(r, l) : -ENOMEM);
+}
+
 static void put_operations(struct request *r, struct json *j)
 {
 	struct listing *l = listing_new(r->serve, "rows", sizeof(struct aggregate_row), put_row,
@@ -155,6 +166,7 @@ void serve_sums(struct request *r, struct json *j, bool keeps)
 	rows_put_time(s, j, "previous", sums->at_ns);
 	put_operations(r, j);
 	put_links(r, j);
+	put_ranks(r, j);
 	if (keeps && !json_error(j))
 		keep(sums, s->now_ns);
 }

@@ -272,8 +272,11 @@ static void note_posted(struct recon *r, const struct op *op)
 	if (posted_ns > rcomm->launched_ns)
 		rcomm->launched_ns = posted_ns;
 	progress = &rcomm->progress;
-	if (posted_ns > progress->last_op_ns)
+	if (posted_ns >= progress->last_op_ns) {
 		progress->last_op_ns = posted_ns;
+		progress->last_func = op->func;
+		progress->last_func_seq = op->seq;
+	}
 	if (op->is_p2p)
 		progress->tag = op->tag;
 	if (op->seq == UNKNOWN_U64 || !op->func)

@@ -194,8 +194,11 @@ static void note_call(struct recon *r, const struct nci_ev_coll_api *c, uint64_t
 		.root = ops_root(process_name(r->process, c->func), c->root),
 	});
 	progress->tag = tag;
-	if (posted_ns > progress->last_op_ns)
+	if (posted_ns > progress->last_op_ns) {
 		progress->last_op_ns = posted_ns;
+		progress->last_func = process_name(r->process, c->func);
+		progress->last_func_seq = UNKNOWN_U64;
+	}
 }
 
 void join_on_coll_api(struct reconstruct *rc, struct recon *r, const struct event *ev,

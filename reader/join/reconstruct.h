@@ -83,6 +83,8 @@ struct called {
 struct comm_progress {
 	uint32_t in_flight;	/* open operations */
 	uint64_t last_op_ns;	/* when its last operation was posted, CLOCK_MONOTONIC; 0: none */
+	name_t last_func;	/* the function of that one; NULL: not known */
+	uint64_t last_func_seq;	/* its number; UNKNOWN_U64: it has none */
 	uint32_t nfuncs;
 	struct {
 		name_t func;

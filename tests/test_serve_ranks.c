@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/ranks: a row for each rank of a communicator, the worst first. */
+#include "tests/fixture_serve.h"
+#include "util/json.h"
+
+#define MS	UINT64_C(1000000)
+
+static void setup(void)
+{
+	fx_serve_open(NULL);
+}
+
+/* `n` operations of 2 ms, of which the last took `last_ms`. */
+static void add_ops(const struct process *p, int n, uint64_t last_ms)
+{
+	struct op op = {
+		.process_id = p->id, .pid = p->pid, .uid = p->uid, .has_comm_id = true,
+		.comm_id = FX_COMM_ID, .comm_name = "dp", .rank = p->comms[0].rank, .nranks = 8,
+		.func = FX_FUNC, .bytes = 1 << 20, .busbw_gbs = 12, .algbw_gbs = 6,
+		.root = UNKNOWN_I32, .peer = UNKNOWN_I32, .complete = true, .sampled = true,
+		.exec_ns = 2 * MS, .source = TIMING_KERNEL_GPU,
+	};
+
+	for (int i = 0; i < n; i++) {
+		if (i == n - 1)
+			op.exec_ns = last_ms * MS;
+		aggregate_add(fx.aggregate, &op, fx.now_ns);
+	}
+}
+
+/* The second of two processes comes late by so much, again and again. */
+static void add_lateness(int n, uint64_t late_ns)
+{
+	for (int i = 0; i < n; i++) {
+		struct straggler_op op = { .comm = 1, .func = FX_FUNC, .nranks = 2, .n = 2 };
+
+		for (uint32_t k = 0; k < 2; k++)
+			op.part[k] = (struct straggler_part){
+				.process_id = k + 1, .pid = fx.processes[k]->pid, .rank = (int32_t)k,
+				.gpu = 0xa0 + k, .start = fx.now_ns, .inside_ns = MS + (k ? 0 : late_ns),
+			};
+		straggler_add(fx.straggler, &op, fx.now_ns);
+		fx_pass(100 * MS);
+		straggler_turn(fx.straggler, fx.now_ns);
+	}
+}
+
+static void report(uint64_t key, enum finding_severity severity, uid_t uid, int32_t rank,
+		   const char *evidence)
+{
+	struct finding f = {
+		.kind = rank < 0 ? FINDING_DIED : FINDING_STRAGGLER, .severity = severity,
+		.verdict = rank < 0 ? NULL : "STEADY", .uid = uid, .has_comm_id = rank >= 0,
+		.comm_id = FX_COMM_ID, .peer = UNKNOWN_I32, .since_ns = fx.now_ns,
+	};
+
+	if (rank >= 0)
+		finding_add_rank(&f, rank);
+	f.evidence_bytes = (uint32_t)snprintf(f.evidence, sizeof(f.evidence), "%s", evidence);
+	diagnose_report(fx.diagnose, &finding_straggler, key, &f, fx.now_ns);
+}
+
+START_TEST(a_row_agrees_with_what_the_other_answers_say)
+{
+	static const char *const same[][3] = {	/* in a row, there, and where that is */
+		{ "comm_id", "comms.0.comm_id", "/v1/comms" },
+		{ "comm_name", "comms.0.name", "/v1/comms" },
+		{ "nranks", "comms.0.nranks", "/v1/comms" },
+		{ "nnodes", "comms.0.nnodes", "/v1/comms" },
+		{ "rank", "comms.0.local_ranks.1.rank", "/v1/comms" },
+		{ "pid", "comms.0.local_ranks.1.pid", "/v1/comms" },
+		{ "gpu_uuid", "comms.0.local_ranks.1.gpu_uuid", "/v1/comms" },
+		{ "pci_bus_id", "comms.0.local_ranks.1.pci_bus_id", "/v1/comms" },
+		{ "state", "comms.0.local_ranks.1.state", "/v1/comms" },
+		{ "phase", "comms.0.local_ranks.1.phase", "/v1/comms" },
+		{ "tag", "comms.0.local_ranks.1.tag", "/v1/comms" },
+		{ "in_flight", "comms.0.local_ranks.1.in_flight", "/v1/comms" },
+		{ "last_op_at", "comms.0.local_ranks.1.last_op_at", "/v1/comms" },
+		{ "last_op_mono_ns", "comms.0.local_ranks.1.last_op_mono_ns", "/v1/comms" },
+		{ "last_seq", "comms.0.local_ranks.1.last_seq.AllReduce", "/v1/comms" },
+		{ "lately", "comms.0.local_ranks.1.waiting.lately", "/v1/comms" },
+		{ "job", "comms.0.local_ranks.1.job", "/v1/comms" },
+		{ "uid", "processes.1.uid", "/v1/processes" },
+		{ "user", "processes.1.user", "/v1/processes" },
+		{ "level", "processes.1.level", "/v1/processes" },
+		{ "job", "processes.1.job.id", "/v1/processes" },
+		{ "global_rank", "processes.1.job.rank", "/v1/processes" },
+		{ "host", "host", "/v1/status" },
+		{ "window", "rows.0.window", "/v1/summary?window=60s&by=comm,rank" },
+		{ "window_ns", "rows.0.window_ns", "/v1/summary?window=60s&by=comm,rank" },
+		{ "ops", "rows.0.ops", "/v1/summary?window=60s&by=comm,rank" },
+		{ "p50_ns", "rows.0.exec.p50_ns", "/v1/summary?window=60s&by=comm,rank" },
+		{ "p99_ns", "rows.0.exec.p99_ns", "/v1/summary?window=60s&by=comm,rank" },
+		{ "busbw_gbs", "rows.0.busbw_gbs.mean", "/v1/summary?window=60s&by=comm,rank" },
+		{ "share", "rows.0.share", "/v1/summary?window=60s&by=comm,rank" },
+		{ "oldest_ns", "inflight.0.age_ns", "/v1/inflight" },
+	};
+	static const char env[] = "SLURM_JOB_ID=4711\0RANK=9";
+	struct process *p;
+	json_t *a, *row;
+
+	fx_process(10, 0, 1e-9);
+	p = fx_process(11, 0, 3);
+	p->comms[0].has_gpu = true;
+	memcpy(p->env, env, sizeof(env));
+	p->env_bytes = sizeof(env);
+	p->phase.name = "eval";
+	fx_post(p, 41, 0x5001, 1000);
+	add_lateness(40, 20 * MS);
+	add_ops(p, 10, 30);
+	fx_pass(5 * FX_SECOND);
+	a = fx_get("/v1/ranks?window=60s&rank=3", 200);
+	ck_assert_uint_eq(fx_number(a, "ranks_total"), 1);
+	row = fx_at(a, "ranks.0");
+	ck_assert_str_eq(fx_text(row, "last_func"), FX_FUNC);
+	ck_assert_uint_eq(fx_number(row, "lost"), 7);
+	ck_assert_double_eq_tol(json_number_value(fx_at(row, "ops_per_s")) *
+				(double)fx_number(row, "window_ns"), 10e9, 100);
+	ck_assert_double_eq_tol(json_number_value(fx_at(row, "idle")) +
+				json_number_value(fx_at(row, "share")), 1, 1e-6);
+	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
+		json_t *other = fx_get(same[i][2], 200);
+		json_t *here = fx_at(row, same[i][0]), *there = fx_at(other, same[i][1]);
+
+		ck_assert_msg(json_equal(here, there), "%s is not %s", same[i][0], same[i][1]);
+		json_decref(other);
+	}
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(each_rank_tells_what_it_waited_and_cost_in_the_last_ten_seconds)
+{
+	json_t *a;
+
+	fx_process(10, 0, 1e-9);
+	fx_process(11, 0, 1);
+	add_lateness(200, 20 * MS);
+	a = fx_get("/v1/ranks?fields=rank,wait,blame,last,late", 200);
+	/* every 100 ms rank 0 waits 20 ms for rank 1, which is the worse one */
+	ck_assert_uint_eq(fx_number(a, "ranks.0.rank"), 1);
+	ck_assert_double_eq_tol(json_number_value(fx_at(a, "ranks.0.blame")), 0.2, 0.02);
+	ck_assert_double_eq_tol(json_number_value(fx_at(a, "ranks.0.wait")), 0, 1e-9);
+	ck_assert_double_eq_tol(json_number_value(fx_at(a, "ranks.0.last")), 1, 1e-9);
+	ck_assert(json_is_true(fx_at(a, "ranks.0.late")));
+	ck_assert_double_eq_tol(json_number_value(fx_at(a, "ranks.1.wait")), 0.2, 0.01);
+	ck_assert_double_eq_tol(json_number_value(fx_at(a, "ranks.1.blame")), 0, 1e-9);
+	ck_assert(json_is_false(fx_at(a, "ranks.1.late")));
+	json_decref(a);
+	add_lateness(100, 0);
+	a = fx_get("/v1/ranks?fields=wait,blame", 200);
+	ck_assert_double_eq_tol(json_number_value(fx_at(a, "ranks.0.blame")), 0, 1e-9);
+	ck_assert_double_eq_tol(json_number_value(fx_at(a, "ranks.1.wait")), 0, 1e-9);
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(nobody_knows_how_long_it_waits_inside_one_operation_of_ten_seconds)
+{
+	json_t *a;
+
+	fx_process(10, 0, 1e-9);
+	fx_process(11, 0, 1);
+	fx_post(fx.processes[0], 41, 0x5001, 1000);
+	add_lateness(95, 20 * MS);
+	a = fx_get("/v1/ranks?rank=0", 200);
+	ck_assert(json_is_real(fx_at(a, "ranks.0.wait")));
+	json_decref(a);
+	add_lateness(10, 20 * MS);
+	a = fx_get("/v1/ranks?rank=0", 200);
+	ck_assert_uint_ge(fx_number(a, "ranks.0.oldest_ns"), 10 * FX_SECOND);
+	ck_assert(json_is_null(fx_at(a, "ranks.0.wait")));
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(the_worst_come_first_and_a_limit_keeps_these)
+{
+	static const uint64_t worst[] = { 5, 4, 3, 2 };
+	json_t *a;
+
+	for (int i = 0; i < 6; i++)
+		fx_process(10 + i, 0, i);
+	report(1, FINDING_WARNING, 0, 2, "{}");
+	fx_post(fx.processes[3], 41, 0x5001, 1000);	/* in flight since the start */
+	report(2, FINDING_CRITICAL, 0, 4, "{}");
+	report(3, FINDING_WARNING, 0, 4, "{}");
+	fx.processes[5]->state = PROCESS_DIED;
+	add_lateness(1, 50 * MS);
+	a = fx_get("/v1/ranks", 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "ranks")), 6);
+	for (size_t i = 0; i < sizeof(worst) / sizeof(worst[0]); i++) {
+		char path[32];
+
+		snprintf(path, sizeof(path), "ranks.%zu.rank", i);
+		ck_assert_uint_eq(fx_number(a, path), worst[i]);
+	}
+	ck_assert_str_eq(fx_text(a, "ranks.0.state"), "died");
+	ck_assert_str_eq(fx_text(a, "ranks.1.severity"), "critical");
+	ck_assert_str_eq(fx_text(a, "ranks.1.finding"), "straggler");
+	ck_assert_str_eq(fx_text(a, "ranks.1.verdict"), "STEADY");
+	ck_assert_uint_eq(fx_number(a, "ranks.1.finding_id"), 2);
+	ck_assert_str_eq(fx_text(a, "ranks.3.severity"), "warning");
+	ck_assert(json_is_null(fx_at(a, "ranks.4.finding")));
+	json_decref(a);
+	a = fx_get("/v1/ranks?limit=2", 200);
+	ck_assert_uint_eq(fx_number(a, "ranks_total"), 6);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "ranks")), 2);
+	ck_assert_uint_eq(fx_number(a, "ranks.1.rank"), 4);
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(a_finding_about_a_process_is_about_its_ranks_and_no_other_user_s)
+{
+	json_t *a;
+
+	fx_process(10, 0, 1e-9);
+	fx_process(11, 0, 1);
+	fx_process(12, 77, 1);		/* says that it is the same rank of the same one */
+	report(1, FINDING_WARNING, 0, -1, "{\"processes\":[{\"pid\":10}]}");
+	report(2, FINDING_WARNING, 0, 1, "{\"processes\":7}");
+	a = fx_get("/v1/ranks?pid=10", 200);
+	ck_assert_str_eq(fx_text(a, "ranks.0.finding"), "died");
+	ck_assert(json_is_null(fx_at(a, "ranks.0.verdict")));
+	json_decref(a);
+	a = fx_get("/v1/ranks?pid=11", 200);
+	ck_assert_str_eq(fx_text(a, "ranks.0.finding"), "straggler");
+	json_decref(a);
+	a = fx_get("/v1/ranks?pid=12", 200);
+	ck_assert(json_is_null(fx_at(a, "ranks.0.finding")));
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(ranks_that_ended_as_they_should_are_not_among_them)
+{
+	json_t *a;
+
+	for (int i = 0; i < 4; i++)
+		fx_process(10 + i, 0, i);
+	fx.processes[0]->state = PROCESS_EXITED;
+	fx.processes[1]->comms[0].finalize_ticks = 5;
+	fx.processes[2]->comms[0].finalize_ticks = 5;
+	fx_post(fx.processes[2], 41, 0x5001, 1000);
+	a = fx_get("/v1/ranks?fields=rank,state,in_flight", 200);
+	ck_assert_uint_eq(fx_number(a, "ranks_total"), 2);
+	ck_assert_uint_eq(fx_number(a, "ranks.0.rank"), 2);
+	ck_assert_str_eq(fx_text(a, "ranks.0.state"), "finalized");
+	ck_assert_uint_eq(fx_number(a, "ranks.1.rank"), 3);
+	json_decref(a);
+}
+END_TEST
+
+/* Ids can be forged, and chance has it that they are alike: sums are the process's own. */
+START_TEST(sums_are_those_of_the_process_s_own_communicator)
+{
+	json_t *a;
+
+	fx_process(10, 0, 3);
+	fx_process(11, 0, 3);
+	add_ops(fx.processes[0], 3, 2);
+	add_ops(fx.processes[1], 5, 2);
+	a = fx_get("/v1/ranks?window=all&fields=pid,ops", 200);
+	ck_assert_uint_eq(fx_number(a, "ranks.0.pid"), 10);
+	ck_assert_uint_eq(fx_number(a, "ranks.0.ops"), 3);
+	ck_assert_uint_eq(fx_number(a, "ranks.1.ops"), 5);
+	json_decref(a);
+}
+END_TEST
+
+static const struct {
+	const char *query;
+	uint64_t rows;
+} queries[] = {
+	{ "comm=dp", 2 }, { "comm=0xd00dfeedcafe0001", 2 }, { "comm=tp", 1 }, { "comm=pp", 0 },
+	{ "nranks=8", 2 }, { "nranks=4", 1 }, { "rank=1", 1 }, { "rank=9", 0 }, { "pid=11,12", 2 },
+	{ "comm=dp&rank=0&pid=10", 1 }, { "comm=dp&rank=0&pid=11", 0 },
+};
+
+START_TEST(parameters_choose_ranks)
+{
+	char target[96];
+	json_t *a;
+
+	for (int i = 0; i < 3; i++)
+		fx_process(10 + i, 0, i);
+	strcpy(fx.processes[2]->comms[0].name, "tp");
+	fx.processes[2]->comms[0].id++;
+	fx.processes[2]->comms[0].nranks = 4;
+	snprintf(target, sizeof(target), "/v1/ranks?%s", queries[_i].query);
+	a = fx_get(target, 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "ranks")), queries[_i].rows);
+	ck_assert_uint_eq(fx_number(a, "ranks_total"), queries[_i].rows);
+	json_decref(a);
+	json_decref(fx_get("/v1/ranks?window=1s,10s", 400));
+	json_decref(fx_get("/v1/ranks?window=2s", 400));
+}
+END_TEST
+
+START_TEST(sums_that_nobody_wants_are_not_worked_out)
+{
+	uint32_t turns, with, without;
+
+	fx_process(10, 0, 3);
+	for (int i = 0; i < 2000; i++) {
+		struct op op = { .process_id = 1, .has_comm_id = true, .comm_id = FX_COMM_ID,
+				 .comm_name = "dp", .rank = 3, .nranks = 8, .func = FX_FUNC,
+				 .peer = i, .exec_ns = MS, .source = TIMING_KERNEL_GPU };
+
+		aggregate_add(fx.aggregate, &op, fx.now_ns);
+	}
+	turns = fx.meanwhiles;
+	json_decref(fx_get("/v1/ranks?fields=rank,ops", 200));
+	with = fx.meanwhiles - turns;
+	turns = fx.meanwhiles;
+	json_decref(fx_get("/v1/ranks?fields=rank,state", 200));
+	without = fx.meanwhiles - turns;
+	ck_assert_uint_ge(with, without + 5);	/* the source has its turns meanwhile */
+}
+END_TEST
+
+START_TEST(a_snapshot_has_the_same_rows)
+{
+	struct json j;
+	json_t *a, *snapshot, *key, *rows;
+	const char *name;
+
+	fx_process(10, 0, 3);
+	add_ops(fx.processes[0], 10, 2);
+	fx_pass(FX_SECOND);
+	json_init(&j, 1 << 20);
+	ck_assert_int_eq(serve_snapshot(fx.serve, NULL, fx.now_ns, &j), 0);
+	snapshot = json_loadb(j.text, j.bytes, 0, NULL);
+	json_deinit(&j);
+	a = fx_get("/v1/ranks?window=all", 200);
+	rows = fx_at(snapshot, "ranks");
+	ck_assert_uint_eq(json_array_size(rows), 1);
+	json_object_foreach(fx_at(a, "ranks.0"), name, key)
+		ck_assert_msg(json_equal(key, json_object_get(json_array_get(rows, 0), name)),
+			      "%s", name);
+	json_decref(a);
+	json_decref(snapshot);
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(a_row_agrees_with_what_the_other_answers_say),
+		FX_TEST(each_rank_tells_what_it_waited_and_cost_in_the_last_ten_seconds),
+		FX_TEST(nobody_knows_how_long_it_waits_inside_one_operation_of_ten_seconds),
+		FX_TEST(the_worst_come_first_and_a_limit_keeps_these),
+		FX_TEST(a_finding_about_a_process_is_about_its_ranks_and_no_other_user_s),
+		FX_TEST(ranks_that_ended_as_they_should_are_not_among_them),
+		FX_TEST(sums_are_those_of_the_process_s_own_communicator),
+		FX_LOOP(parameters_choose_ranks, 0, (int)(sizeof(queries) / sizeof(queries[0]))),
+		FX_TEST(sums_that_nobody_wants_are_not_worked_out),
+		FX_TEST(a_snapshot_has_the_same_rows),
+	};
+
+	return fx_run(setup, fx_serve_close, tests, FX_COUNT(tests));
+}
