@@ -112,11 +112,12 @@ int cmd_comms(struct cli *cli)
 			   "local_ranks.gpu_uuid,local_ranks.pci_bus_id,local_ranks.last_seq,"
 			   "local_ranks.in_flight,local_ranks.last_op_at,"
 			   "local_ranks.last_op_mono_ns,local_ranks.state,local_ranks.phase,"
-			   "local_ranks.tag,local_ranks.job",
+			   "local_ranks.tag,local_ranks.job,local_ranks.uid",
 		LISTING_COLUMNS(columns),
 		.nothing = "no communicator has been seen",
 		.reshape = reshape,
 		.nested = nested,
+		.whole = true,
 	};
 
 	return listing_run(cli, &listing, "/v1/comms");

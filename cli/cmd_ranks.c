@@ -3,62 +3,61 @@
 #include <time.h>
 
 #include "cli/common/listing.h"
-#include "cli/view/view.h"
+#include "cli/view/ranks.h"
 
 #define HEADER_EVERY 20	/* lines of dmon */
-#define LOOK_NS	     500000000	/* between the two of the first sample */
 
-/* Files tell of all the time only. */
-static const char *window(const struct cli *cli, const char *usual)
+/* The ranks over the window that was asked for; files tell of all the time only. */
+static int fetch(struct cli *cli, const char *usual_window, json_t **root)
 {
-	return cli->window ?: cli->from.count ? "all" : usual;
+	char target[512];
+	json_t *row;
+	size_t i;
+	int r;
+
+	snprintf(target, sizeof(target), "/v1/ranks?window=%s&fields=" RANKS_FIELDS,
+		 cli->window ?: usual_window);
+	r = client_get(cli->client, target, root);
+	if (r)
+		return r;
+	json_array_foreach(json_object_get(*root, "ranks"), i, row)
+		ranks_dress(row);
+	return 0;
 }
 
-static int fetch(struct cli *cli, struct view *view, const char *usual_window)
+/* The daemon tells the worst ones where there are very many. */
+static bool note_left_out(const json_t *answer, char *text, size_t size)
 {
-	const struct view_want want = { .window = window(cli, usual_window), .young = true,
-					.fresh = true };
+	json_int_t all = json_integer_value(json_object_get(answer, "ranks_total"));
+	size_t shown = json_array_size(json_object_get(answer, "ranks"));
 
-	return view_fetch(view, cli->client, &want, cli_now_ns());
+	if (all <= (json_int_t)shown)
+		return false;
+	snprintf(text, size, "these are the worst %zu of %lld ranks", shown, (long long)all);
+	return true;
 }
 
 /* ---- ranks ------------------------------------------------------------------ */
 
-/*
- * Sums kept from one sample to the next tell which rank waited meanwhile.  The first sample
- * takes two looks, so that a single one tells it, too.
- */
 static int fetch_ranks(struct cli *cli, void *arg, json_t **root)
 {
-	const struct timespec pause = { .tv_nsec = LOOK_NS };
-	struct view *view = arg;
-	bool first = !view->waits.last;
-	int r = fetch(cli, view, "10s");
-
-	if (!r && first && json_array_size(view->rows[VIEW_RANKS])) {
-		nanosleep(&pause, NULL);
-		r = fetch(cli, view, "10s");
-	}
-	if (!r)
-		*root = json_pack("{s:O}", "ranks", view->rows[VIEW_RANKS]);
-	return r;
+	(void)arg;
+	return fetch(cli, "10s", root);
 }
 
 int cmd_ranks(struct cli *cli)
 {
-	struct view view = { 0 };
 	const struct listing listing = {
 		.array = "ranks",
 		.columns = rank_columns,
 		.count = rank_column_count,
 		.nothing = "no rank is alive",
+		.note = note_left_out,
 		.fetch = fetch_ranks,
-		.arg = &view,
+		.whole = true,
 	};
-	int code = listing_run(cli, &listing, NULL);
 
-	view_deinit(&view);
-	return code;
+	return listing_run(cli, &listing, NULL);
 }
 
 /* ---- dmon ------------------------------------------------------------------- */
@@ -84,14 +83,15 @@ static void put_time(json_t *rows)
 static int fetch_gpus(struct cli *cli, void *arg, json_t **root)
 {
 	static const struct column by_pid = { NULL, NULL, COL_INTEGER, "pid", 0, 0, 0 };
-	static const struct column by_gpu = { NULL, NULL, COL_TEXT, "gpu", 0, 0, 0 };
-	struct view *view = arg;
-	json_t *rows;
-	int r = fetch(cli, view, "1s");
+	static const struct column by_gpu = { NULL, NULL, COL_TEXT, "pci_bus_id", 0, 0, 0 };
+	json_t *answer = NULL, *rows;
+	int r = fetch(cli, "1s", &answer);
 
+	(void)arg;
 	if (r)
 		return r;
-	rows = ranks_by_gpu(view->rows[VIEW_RANKS]);
+	rows = ranks_by_gpu(json_object_get(answer, "ranks"));
+	json_decref(answer);
 	report_sort(rows, &by_pid, true);
 	report_sort(rows, &by_gpu, true);
 	put_time(rows);
@@ -101,20 +101,16 @@ static int fetch_gpus(struct cli *cli, void *arg, json_t **root)
 
 int cmd_dmon(struct cli *cli)
 {
-	struct view view = { 0 };
 	const struct listing listing = {
 		.array = "gpus",
 		.columns = gpu_columns,
 		.count = gpu_column_count,
 		.nothing = "no GPU uses NCCL",
 		.fetch = fetch_gpus,
-		.arg = &view,
+		.whole = true,
 		.header_every = HEADER_EVERY,
 	};
-	int code;
 
 	cli->watch = true;
-	code = listing_run(cli, &listing, NULL);
-	view_deinit(&view);
-	return code;
+	return listing_run(cli, &listing, NULL);
 }

@@ -103,8 +103,8 @@ static void say_jobs(const struct cli *cli, const struct view *view)
 		snprintf(gpus, sizeof(gpus), "%d", view->gpus);
 	say(cli, "processes", view->died ? LINE_BAD : LINE_PLAIN, "live %d, ended %d, died %d%s",
 	    view->live, view->exited, view->died, view->died ? " (see ncclinsp ps)" : "");
-	say(cli, "NCCL", LINE_PLAIN, "communicators %d, ranks %zu, GPUs %s", view->comms,
-	    json_array_size(view->rows[VIEW_RANKS]), gpus);
+	say(cli, "NCCL", LINE_PLAIN, "communicators %d, ranks %d, GPUs %s", view->comms,
+	    view->ranks, gpus);
 }
 
 /* Prints what is recorded; "mixed" where processes do not agree. */
@@ -217,7 +217,7 @@ static void print_page(const struct cli *cli, const struct view *view)
 static int page(struct cli *cli, const json_t *rows, bool first)
 {
 	struct view view = { 0 };
-	const struct view_want want = { .window = "10s", .young = true };
+	const struct view_want want = { .window = "10s", .young = true, .brief = true };
 	int r = view_fetch(&view, cli->client, &want, cli_now_ns());
 
 	(void)rows;
@@ -233,6 +233,7 @@ int cmd_status(struct cli *cli)
 	static const struct listing listing = {
 		LISTING_COLUMNS(columns),
 		.page = page,
+		.whole = true,
 	};
 
 	return listing_run(cli, &listing, "/v1/status");

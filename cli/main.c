@@ -4,6 +4,7 @@
 #include <getopt.h>
 #include <langinfo.h>
 #include <locale.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,6 +213,7 @@ int main(int argc, char **argv)
 	uint64_t given = 0;
 	int code;
 
+	mallopt(M_MXFAST, 0);	/* an answer is very many small pieces that go together */
 	setlocale(LC_CTYPE, "");
 	option_init(&opts);
 	code = option_parse(argc, argv, &opts, &given);

@@ -33,24 +33,24 @@ static inline json_t *fx_make_process(int i)
 			 "command", "python");
 }
 
+/* A member of /v1/comms. */
 static inline json_t *fx_make_member(int i)
+{
+	return json_pack("{s:i s:i s:s}", "rank", i, "pid", 4000 + i, "state", "live");
+}
+
+static inline json_t *fx_make_rank(int i)
 {
 	char bus[16];
 
 	snprintf(bus, sizeof(bus), "0000:%02x:00.0", 16 + i);
-	return json_pack("{s:i s:i s:s s:i s:s}",
-			 "rank", i, "pid", 4000 + i, "pci_bus_id", bus, "in_flight", 1,
-			 "state", "live");
-}
-
-static inline json_t *fx_make_rank_row(int i)
-{
-	return json_pack("{s:s s:s s:i s:i s:I s:i s:{s:i s:i} s:{s:f} s:f s:s}",
+	return json_pack("{s:s s:s s:i s:i s:i s:i s:s s:s s:s s:i s:n s:f s:i s:i s:f s:f s:f"
+			 " s:f}",
 			 "comm_id", "0x01", "comm_name", "größe", "nranks", FX_RANKS, "rank", i,
-			 "window_ns", (json_int_t)(10 * FX_SECOND), "ops", 500,
-			 "exec", "p50_ns", 17300 + i, "p99_ns", 99000,
-			 "busbw_gbs", "mean", 123.4,
-			 "share", 0.25, "timing_source", "kernel_gpu");
+			 "pid", 4000 + i, "uid", 1000, "user", "ada", "pci_bus_id", bus,
+			 "state", "live", "in_flight", 1, "oldest_ns", "ops_per_s", 50.0,
+			 "p50_ns", 17300 + i, "p99_ns", 99000, "busbw_gbs", 123.4,
+			 "share", 0.25, "idle", 0.75, "badness", 0.0);
 }
 
 static inline json_t *fx_make_op_row(int i)
@@ -102,9 +102,27 @@ static inline void fx_setup(void)
 					       json_object_get(members, "local_ranks")));
 	json_decref(members);
 	fx.answers.comms = json_pack("{s:o}", "comms", comms);
-	fx.answers.ranks = fx_list_of("rows", fx_make_rank_row, FX_RANKS);
+	fx.answers.ranks = fx_list_of("ranks", fx_make_rank, FX_RANKS);
+	json_object_update_new(fx.answers.ranks, json_pack("{s:i s:i s:i s:i}", "ranks_total",
+			       FX_RANKS, "comms_total", 1, "gpus_total", FX_RANKS,
+			       "in_flight_total", FX_RANKS));
 	fx.answers.ops = fx_list_of("rows", fx_make_op_row, 12);
 	fx.answers.inflight = json_pack("{s:[]}", "inflight");
+}
+
+static inline json_t *fx_ranks(void)
+{
+	return json_object_get(fx.answers.ranks, "ranks");
+}
+
+/* The row of that rank, where the daemon puts the worst: in front of all others. */
+static inline json_t *fx_worst_rank(int rank)
+{
+	json_t *row = json_incref(json_array_get(fx_ranks(), (size_t)rank));
+
+	json_array_remove(fx_ranks(), (size_t)rank);
+	json_array_insert_new(fx_ranks(), 0, row);
+	return row;
 }
 
 static inline void fx_teardown(void)

@@ -9,21 +9,21 @@ static json_t *ranks, *gpus;
 static void setup(void)
 {
 	ranks = json_loads(
-		"[{\"gpu\": \"1b\", \"gpu_uuid\": \"GPU-a\", \"pid\": 11, \"job\": \"7\","
+		"[{\"pci_bus_id\": \"1b\", \"gpu_uuid\": \"GPU-a\", \"pid\": 11, \"job\": \"7\","
 		"  \"user\": \"ada\","
 		"  \"comm_id\": \"0x1\", \"ops_per_s\": 10.0, \"busbw_gbs\": 20.0, \"share\": 0.25,"
-		"  \"blame\": 0.5, \"in_flight\": 1, \"oldest_ns\": 5, \"verdict\": \"STEADY\"},"
-		" {\"gpu\": \"1b\", \"gpu_uuid\": \"GPU-a\", \"pid\": 11, \"job\": \"7\","
+		"  \"blame\": 0.5, \"in_flight\": 1, \"oldest_ns\": 5, \"found\": \"STEADY\"},"
+		" {\"pci_bus_id\": \"1b\", \"gpu_uuid\": \"GPU-a\", \"pid\": 11, \"job\": \"7\","
 		"  \"user\": \"ada\","
 		"  \"comm_id\": \"0x2\", \"ops_per_s\": 5.0, \"busbw_gbs\": 40.0, \"share\": 0.5,"
-		"  \"blame\": null, \"in_flight\": 2, \"oldest_ns\": 9, \"verdict\": \"SLOW\"},"
-		" {\"gpu\": \"1b\", \"gpu_uuid\": \"GPU-a\", \"pid\": 12, \"job\": \"7\","
+		"  \"blame\": null, \"in_flight\": 2, \"oldest_ns\": 9, \"found\": \"SLOW\"},"
+		" {\"pci_bus_id\": \"1b\", \"gpu_uuid\": \"GPU-a\", \"pid\": 12, \"job\": \"7\","
 		"  \"user\": \"ada\","
 		"  \"comm_id\": \"0x1\", \"ops_per_s\": 1.0},"
-		" {\"gpu\": null, \"gpu_uuid\": null, \"pid\": 13, \"job\": null,"
+		" {\"pci_bus_id\": null, \"gpu_uuid\": null, \"pid\": 13, \"job\": null,"
 		"  \"user\": \"bob\","
 		"  \"comm_id\": \"0x3\", \"in_flight\": 0},"
-		" {\"gpu\": null, \"gpu_uuid\": null, \"pid\": 14, \"job\": null,"
+		" {\"pci_bus_id\": null, \"gpu_uuid\": null, \"pid\": 14, \"job\": null,"
 		"  \"user\": \"bob\","
 		"  \"comm_id\": \"0x3\", \"in_flight\": 0}]", 0, NULL);
 	ck_assert_ptr_nonnull(ranks);
@@ -41,10 +41,11 @@ START_TEST(the_communicators_of_one_gpu_and_process_are_one_row)
 	json_t *row = json_array_get(gpus, 0), *expected;
 
 	ck_assert_uint_eq(json_array_size(gpus), 4);
-	expected = json_pack("{s:s,s:s,s:i,s:s,s:i,s:f,s:f,s:f,s:f,s:i,s:i,s:s}", "gpu", "1b",
+	expected = json_pack("{s:s,s:s,s:i,s:s,s:i,s:f,s:f,s:f,s:f,s:i,s:i,s:s}", "pci_bus_id",
+			     "1b",
 			     "gpu_uuid", "GPU-a", "pid", 11, "user", "ada", "comms", 2, "ops_per_s",
 			     15.0, "busbw_gbs", 30.0, "share", 0.75, "blame", 0.5, "in_flight", 3,
-			     "oldest_ns", 9, "verdict", "STEADY");
+			     "oldest_ns", 9, "found", "STEADY");
 	for (size_t i = 0; i < gpu_column_count; i++) {
 		const char *path = gpu_columns[i].path;
 		const json_t *want = json_object_get(expected, path);
@@ -62,7 +63,7 @@ START_TEST(what_no_member_knows_stays_unknown)
 
 	ck_assert_int_eq(json_integer_value(json_object_get(row, "pid")), 12);
 	ck_assert(json_is_null(json_object_get(row, "busbw_gbs")));
-	ck_assert(json_is_null(json_object_get(row, "verdict")));
+	ck_assert(json_is_null(json_object_get(row, "found")));
 }
 END_TEST
 

@@ -64,6 +64,7 @@ END_TEST
 START_TEST(twenty_columns_and_five_lines_show_the_worst)
 {
 	fx_add_inflight("Coll", "live", 43);
+	fx_worst_rank(3);
 	view_build(&fx.view, &fx.answers, FX_NOW);
 	fx_show(20, 5);
 	ck_assert_int_eq(fx.frame.count, 5);
@@ -77,7 +78,8 @@ END_TEST
 START_TEST(an_empty_node_says_so)
 {
 	json_array_clear(json_object_get(fx.answers.processes, "processes"));
-	json_array_clear(json_object_get(fx.answers.comms, "comms"));
+	json_array_clear(fx_ranks());
+	json_object_set_new(fx.answers.ranks, "gpus_total", json_integer(0));
 	json_array_clear(json_object_get(fx.answers.ops, "rows"));
 	fx_build();
 	ck_assert(fx_shows("processes 0"));
@@ -94,67 +96,6 @@ START_TEST(the_head_counts_what_there_is)
 	ck_assert(fx_shows("up 2h13m"));
 	ck_assert(fx_shows("node7  jobs 1  GPUs 8  records/s -  lost 0  overhead -  level -"));
 	ck_assert(fx_shows("processes 8  communicators 1"));
-}
-END_TEST
-
-START_TEST(what_is_in_flight_is_counted_where_its_age_is_read)
-{
-	const json_t *row;
-
-	json_object_set_new(fx_add_inflight("KernelCh", "live", 2), "parent", json_string("0x1"));
-	fx_add_inflight("Coll", "live", 3);
-	fx_add_inflight("Coll", "live", 2);
-	fx_build();
-	row = json_array_get(fx.view.rows[VIEW_RANKS], 0);	/* what hangs comes first */
-	ck_assert_int_eq(json_integer_value(json_object_get(row, "rank")), 3);
-	ck_assert_int_eq(json_integer_value(json_object_get(row, "in_flight")), 2);
-	ck_assert_int_eq(json_integer_value(json_object_get(row, "oldest_ns")), 3 * FX_SECOND);
-	row = json_array_get(fx.view.rows[VIEW_RANKS], 1);
-	ck_assert_int_eq(json_integer_value(json_object_get(row, "in_flight")), 0);
-	ck_assert(json_is_null(json_object_get(row, "oldest_ns")));
-}
-END_TEST
-
-START_TEST(who_holds_up_the_others_stands_before_those_who_hang)
-{
-	const json_t *row;
-
-	fx_add_inflight("Coll", "live", 43);
-	fx.answers.findings = json_pack(
-		"{s:[{s:b s:s s:s s:s s:s s:[i] s:s s:i}]}", "findings", "active", 1,
-		"kind", "desync", "verdict", "NOT_JOINED", "severity", "critical",
-		"comm_id", "0x01", "ranks", 5, "text", "rank 5 has not come", "since_mono_ns", 1);
-	fx_build();
-	row = json_array_get(fx.view.rows[VIEW_RANKS], 0);
-	ck_assert_int_eq(json_integer_value(json_object_get(row, "rank")), 5);
-	row = json_array_get(fx.view.rows[VIEW_RANKS], 1);
-	ck_assert_int_eq(json_integer_value(json_object_get(row, "rank")), 3);
-}
-END_TEST
-
-/* As the client does where single operations are not shown. */
-START_TEST(what_is_young_is_told_without_its_age)
-{
-	json_t *members = json_object_get(json_array_get(
-		json_object_get(fx.answers.comms, "comms"), 0), "local_ranks");
-	const json_t *row;
-
-	json_object_set_new(json_array_get(members, 5), "state", json_string("died"));
-	fx_add_inflight("Coll", "live", 3);
-	fx.answers.only_old = true;
-	fx_build();
-	row = json_array_get(fx.view.rows[VIEW_RANKS], 0);	/* what it was at is no older now */
-	ck_assert_int_eq(json_integer_value(json_object_get(row, "rank")), 5);
-	ck_assert_ptr_null(json_object_get(row, "oldest_bound"));
-	row = json_array_get(fx.view.rows[VIEW_RANKS], 1);
-	ck_assert_int_eq(json_integer_value(json_object_get(row, "rank")), 3);
-	ck_assert_int_eq(json_integer_value(json_object_get(row, "oldest_ns")), 3 * FX_SECOND);
-	row = json_array_get(fx.view.rows[VIEW_RANKS], 2);
-	ck_assert_int_eq(json_integer_value(json_object_get(row, "in_flight")), 1);
-	ck_assert(json_is_null(json_object_get(row, "oldest_ns")));
-	ck_assert(fx_shows("     1     <1s  -"));
-	ck_assert(fx_shows("In flight for more than 1s"));
-	ck_assert(fx_shows("4 In flight 8"));
 }
 END_TEST
 
@@ -185,21 +126,22 @@ START_TEST(ranks_stay_as_they_are_until_something_is_new_of_them)
 	ck_assert_ptr_null(strstr(fx_row(0), "GPU_STUCK"));
 
 	again = fx_again();
-	json_decref(again.findings);
-	again.findings = fx_make_findings();
+	json_decref(again.ranks);
+	again.ranks = json_deep_copy(fx.view.built.ranks);
+	json_object_set_new(json_array_get(json_object_get(again.ranks, "ranks"), 0), "verdict",
+			    json_string("GPU_STUCK"));
 	view_build(&fx.view, &again, FX_NOW + 2 * FX_SECOND);
 	ck_assert_ptr_nonnull(strstr(fx_row(0), "GPU_STUCK"));
+}
+END_TEST
 
-	again = fx_again();
-	fx.answers.inflight = again.inflight;
-	fx_add_inflight("Coll", "live", 43);
-	view_build(&fx.view, &again, FX_NOW + 3 * FX_SECOND);
-	ck_assert_ptr_nonnull(strstr(fx_row(0), "43s"));
-
-	again = fx_again();
-	json_array_clear(json_object_get(again.inflight, "inflight"));
-	view_build(&fx.view, &again, FX_NOW + 4 * FX_SECOND);
-	ck_assert_ptr_null(strstr(fx_row(0), "43s"));
+START_TEST(what_is_young_is_counted_where_it_is_not_listed)
+{
+	fx_add_inflight("Coll", "live", 3);
+	fx.answers.only_old = true;
+	fx_build();
+	ck_assert(fx_shows("In flight for more than 1s"));
+	ck_assert(fx_shows("4 In flight 8"));
 }
 END_TEST
 
@@ -240,11 +182,11 @@ START_TEST(a_loss_is_marked_with_more_than_colour)
 }
 END_TEST
 
-START_TEST(a_stalled_rank_is_listed_before_a_healthy_one)
+START_TEST(ranks_are_listed_as_the_daemon_sorts_them)
 {
 	int header;
 
-	fx_add_inflight("Coll", "live", 43);
+	json_object_set_new(fx_worst_rank(3), "oldest_ns", json_integer(43000000000));
 	fx_build();
 	header = fx_find_line("RANK  GPU");
 	ck_assert(strstr(fx.frame.lines[header + 1].text, "  3  0000:13:00.0"));
@@ -252,7 +194,7 @@ START_TEST(a_stalled_rank_is_listed_before_a_healthy_one)
 }
 END_TEST
 
-START_TEST(ranks_are_joined_from_all_answers)
+START_TEST(a_rank_has_a_row_of_what_the_daemon_says)
 {
 	const char *row;
 
@@ -268,27 +210,12 @@ START_TEST(ranks_are_joined_from_all_answers)
 }
 END_TEST
 
-START_TEST(a_rank_has_the_figures_of_its_own_communicator_only)
-{
-	json_t *row;
-	size_t i;
-
-	json_array_foreach(json_object_get(fx.answers.ranks, "rows"), i, row)
-		json_object_set_new(row, i % 2 ? "nranks" : "comm_name", json_null());
-	view_build(&fx.view, &fx.answers, FX_NOW);
-	fx_show(200, 40);
-	ck_assert(!strstr(fx.frame.lines[fx_find_line("RANK  GPU") + 1].text, "17.3"));
-	ck_assert(!strstr(fx.frame.lines[fx_find_line("RANK  GPU") + 2].text, "17.3"));
-}
-END_TEST
-
 START_TEST(communicators_of_one_name_are_told_apart)
 {
-	json_t *comms = json_object_get(fx.answers.comms, "comms");
-	json_t *other = json_deep_copy(json_array_get(comms, 0));
+	json_t *other = json_copy(json_array_get(fx_ranks(), 0));
 
 	json_object_set_new(other, "comm_id", json_string("0x000000000000beef"));
-	json_array_append_new(comms, other);
+	json_array_append_new(fx_ranks(), other);
 	fx_build();
 	ck_assert(fx_shows("größe:0x01"));
 	ck_assert(fx_shows("größe:beef"));
@@ -297,7 +224,11 @@ END_TEST
 
 START_TEST(what_no_answer_knows_is_a_dash)
 {
-	json_array_clear(json_object_get(fx.answers.ranks, "rows"));
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(fx_ranks(), i, row)
+		json_object_set_new(row, "busbw_gbs", json_null());
 	fx_build();
 	ck_assert(strstr(fx.frame.lines[fx_find_line("RANK  GPU") + 1].text, "-"));
 	ck_assert(!strstr(fx.frame.lines[fx_find_line("RANK  GPU") + 1].text, "0.00"));
@@ -358,11 +289,15 @@ END_TEST
 
 START_TEST(a_finding_stands_at_the_ranks_that_it_is_about)
 {
-	fx.answers.findings = fx_make_findings();
+	json_t *row = fx_worst_rank(3);
+
+	json_object_set_new(row, "finding", json_string("stall"));
+	json_object_set_new(row, "verdict", json_string("GPU_STUCK"));
+	json_object_set_new(fx_worst_rank(5), "finding", json_string("stall"));
 	fx_build();
-	ck_assert_ptr_nonnull(strstr(fx_row(0), "  3  0000:13:00.0"));
-	ck_assert_ptr_nonnull(strstr(fx_row(0), "GPU_STUCK"));
-	ck_assert_ptr_null(strstr(fx_row(1), "GPU_STUCK"));
+	ck_assert_ptr_nonnull(strstr(fx_row(0), "STALL"));
+	ck_assert_ptr_nonnull(strstr(fx_row(1), "GPU_STUCK"));
+	ck_assert_ptr_null(strstr(fx_row(2), "STALL"));
 }
 END_TEST
 
@@ -431,16 +366,13 @@ int main(void)
 		FX_TEST(twenty_columns_and_five_lines_show_the_worst),
 		FX_TEST(an_empty_node_says_so),
 		FX_TEST(the_head_counts_what_there_is),
-		FX_TEST(what_is_in_flight_is_counted_where_its_age_is_read),
-		FX_TEST(who_holds_up_the_others_stands_before_those_who_hang),
-		FX_TEST(what_is_young_is_told_without_its_age),
 		FX_TEST(ranks_stay_as_they_are_until_something_is_new_of_them),
+		FX_TEST(what_is_young_is_counted_where_it_is_not_listed),
 		FX_TEST(records_per_second_come_with_the_second_answer),
 		FX_TEST(a_rate_stays_when_a_key_asks_again_at_once),
 		FX_TEST(a_loss_is_marked_with_more_than_colour),
-		FX_TEST(a_stalled_rank_is_listed_before_a_healthy_one),
-		FX_TEST(ranks_are_joined_from_all_answers),
-		FX_TEST(a_rank_has_the_figures_of_its_own_communicator_only),
+		FX_TEST(ranks_are_listed_as_the_daemon_sorts_them),
+		FX_TEST(a_rank_has_a_row_of_what_the_daemon_says),
 		FX_TEST(communicators_of_one_name_are_told_apart),
 		FX_TEST(what_no_answer_knows_is_a_dash),
 		FX_TEST(a_lost_daemon_is_told_and_the_last_data_stay),

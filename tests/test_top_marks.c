@@ -81,10 +81,7 @@ END_TEST
 
 START_TEST(two_ranks_of_one_process_are_asked_for_once)
 {
-	json_t *members = json_object_get(json_array_get(
-		json_object_get(fx.answers.comms, "comms"), 0), "local_ranks");
-
-	json_object_set_new(json_array_get(members, 1), "pid", json_integer(4000));
+	json_object_set_new(json_array_get(fx_ranks(), 1), "pid", json_integer(4000));
 	fx_build();
 	fx_type_and_see("  T");
 	ck_assert(fx_shows("Trace the 2 tagged for 10 s into trace-"));
@@ -230,7 +227,7 @@ END_TEST
 
 START_TEST(on_an_empty_node_a_trace_is_of_the_node)
 {
-	json_array_clear(json_object_get(fx.answers.comms, "comms"));
+	json_array_clear(fx_ranks());
 	fx_build();
 	fx_press('T');
 	fx_press('y');

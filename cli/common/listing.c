@@ -131,7 +131,7 @@ bool listing_wants(const struct listing_query *query, const json_t *row)
 	       (!cli->func || text_matches(cli->func, row, "func")) &&
 	       (cli->rank == CLI_ANY || number_matches(cli->rank, row, "rank|job.rank")) &&
 	       (query->members ? members_want(cli, query->members, row)
-			       : cli->pid == CLI_ANY || number_matches(cli->pid, row, "pid")) &&
+			       : members_fit(cli, row)) &&
 	       filter_wants(&query->filter, row, &style);
 }
 
@@ -208,7 +208,8 @@ json_t *listing_comms(const struct cli *cli)
  */
 static void rows_label(const struct cli *cli, const struct listing *listing, json_t *rows)
 {
-	json_t *names = listing->offline ? label_names(NULL) : listing_comms(cli), *row;
+	bool known = listing->offline || listing->whole;
+	json_t *names = known ? label_names(NULL) : listing_comms(cli), *row;
 	size_t i;
 
 	json_array_foreach(rows, i, row)
@@ -242,12 +243,20 @@ json_t *listing_dressed(const json_t *rows, listing_dress *dress)
 	return all;
 }
 
-/* The table's rows, each with its source; none of them is the answer's own. */
-static json_t *listing_shape(const struct listing *listing, const json_t *answered)
+/* The table's rows, each with its source, and none the answer's own; or those fetched for it. */
+static json_t *listing_shape(const struct listing *listing, json_t *answered)
 {
-	json_t *rows = listing->reshape ? listing->reshape(answered)
-					: listing_dressed(answered, listing->dress), *row;
+	json_t *rows, *row;
 	size_t i;
+
+	if (listing->fetch && !listing->reshape) {
+		json_array_foreach(answered, i, row)
+			if (listing->dress)
+				listing->dress(row);
+		return json_incref(answered);
+	}
+	rows = listing->reshape ? listing->reshape(answered)
+				: listing_dressed(answered, listing->dress);
 
 	json_array_foreach(rows, i, row)
 		if (!listing->nested)
@@ -256,7 +265,7 @@ static json_t *listing_shape(const struct listing *listing, const json_t *answer
 }
 
 static json_t *query_select_rows(const struct listing_query *query, const struct listing *listing,
-				 const json_t *answered)
+				 json_t *answered)
 {
 	json_t *rows = listing_shape(listing, answered), *wanted = json_array(), *row;
 	size_t i;
@@ -435,7 +444,8 @@ static int query_fetch(struct listing_query *query, struct cli *cli, const struc
 {
 	json_decref(query->members);
 	query->members = NULL;
-	if (members_asked(cli) || (listing->joint && cli->pid != CLI_ANY)) {
+	if (!listing->whole &&
+	    (members_asked(cli) || (listing->joint && cli->pid != CLI_ANY))) {
 		int r = members_get(cli, &query->members);
 
 		if (r)

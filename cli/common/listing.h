@@ -42,6 +42,7 @@ struct listing {
 	/* The exit code that rows give; NULL: CLI_DONE, or CLI_NOTHING without any. */
 	int (*code)(const json_t *rows);
 	bool offline;	/* the rows are of no daemon: it is not asked for communicators */
+	bool whole;	/* rows name all communicators, pid, uid, job, GPU: nothing else is asked */
 	bool joint;	/* rows are of several processes: -p asks who is in them */
 	int header_every;	/* lines; samples follow one another.  0: each stands alone */
 };

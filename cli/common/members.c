@@ -95,18 +95,23 @@ static bool contains(const json_t *member, const char *key, const char *part)
 	return text && strcasestr(text, part);
 }
 
-static bool is_asked_for(const struct cli *cli, const json_t *member)
+static bool is_number(const json_t *row, const char *key, int64_t wanted)
+{
+	const json_t *value = json_object_get(row, key);
+
+	return wanted == CLI_ANY || (json_is_integer(value) && json_integer_value(value) == wanted);
+}
+
+bool members_fit(const struct cli *cli, const json_t *row)
 {
 	char job[128];
 
-	if (cli->pid != CLI_ANY && json_integer_value(report_get(member, "pid")) != cli->pid)
+	if (!is_number(row, "pid", cli->pid) || !is_number(row, "uid", cli->uid))
 		return false;
-	if (cli->uid != CLI_ANY && json_integer_value(report_get(member, "uid")) != cli->uid)
+	if (cli->job && (!report_text(row, "job", job, sizeof(job)) || strcmp(job, cli->job)))
 		return false;
-	if (cli->job && (!report_text(member, "job", job, sizeof(job)) || strcmp(job, cli->job)))
-		return false;
-	return !cli->gpu || contains(member, "gpu_uuid", cli->gpu) ||
-	       contains(member, "pci_bus_id", cli->gpu);
+	return !cli->gpu || contains(row, "gpu_uuid", cli->gpu) ||
+	       contains(row, "pci_bus_id", cli->gpu);
 }
 
 static bool agrees(const json_t *member, const json_t *row, const char *of_member, const char *path)
@@ -139,7 +144,7 @@ bool members_want(const struct cli *cli, const json_t *members, const json_t *ro
 	size_t i;
 
 	json_array_foreach((json_t *)members, i, member)
-		if (is_asked_for(cli, member) && concerns(row, member))
+		if (members_fit(cli, member) && concerns(row, member))
 			return true;
 	return false;
 }

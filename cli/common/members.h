@@ -18,6 +18,9 @@ int members_get(const struct cli *cli, json_t **members);
 /* The same from the answers of /v1/processes and /v1/comms. */
 json_t *members_join(const json_t *processes, const json_t *comms);
 
+/* Has the row, which tells all of these itself, the pid, user, job and GPU asked for? */
+bool members_fit(const struct cli *cli, const json_t *row);
+
 /*
  * Does the row concern one that has the pid, user, job and GPU asked for?  Rows are
  * about a process (pid), a communicator (comm_id, comm_name, nranks), a rank of it

@@ -11,21 +11,25 @@
 
 #include "cli/common/cli.h"
 #include "cli/offline/shots.h"
+#include "cli/view/ranks.h"
 
 struct offline {
 	struct shots shots;
 };
 
 /* The path that is asked for, and its array's name in an answer and in a file. */
-static const struct {
+static const struct source {
 	const char *path, *answered, *kept;
-} arrays[] = {
-	{ "/v1/processes", "processes", "processes" },
-	{ "/v1/comms", "comms", "comms" },
-	{ "/v1/summary", "rows", "rows" },
-	{ "/v1/inflight", "inflight", "inflight" },
-	{ "/v1/peers", "peers", "peers" },
-	{ "/v1/findings", "findings", "findings" },
+	bool by_window;		/* a row for each window; else all figures are of all the time */
+	const struct column *order;	/* of several nodes' rows, the largest first; NULL: none */
+} sources[] = {
+	{ "/v1/processes", "processes", "processes", false, NULL },
+	{ "/v1/comms", "comms", "comms", false, NULL },
+	{ "/v1/ranks", "ranks", "ranks", false, &ranks_badness },
+	{ "/v1/summary", "rows", "rows", true, NULL },
+	{ "/v1/inflight", "inflight", "inflight", false, NULL },
+	{ "/v1/peers", "peers", "peers", true, NULL },
+	{ "/v1/findings", "findings", "findings", false, NULL },
 };
 
 /* ---- time ------------------------------------------------------------------------- */
@@ -81,22 +85,24 @@ static bool has(const char *target, const char *parameter)
 	return at && (at[n] == '&' || !at[n]);
 }
 
-static bool is_wanted(const char *target, const json_t *row)
+static bool is_wanted(const struct source *source, const char *target, const json_t *row)
 {
 	const char *window = json_string_value(json_object_get(row, "window"));
 
 	if (has(target, "active=true") && !json_is_true(json_object_get(row, "active")))
 		return false;
-	return !window || strcmp(window, has(target, "window=60s") ? "60s" : "all") == 0;
+	return !source->by_window || !window ||
+	       strcmp(window, has(target, "window=60s") ? "60s" : "all") == 0;
 }
 
-static void add_rows(json_t *all, const char *target, const char *host, const json_t *rows)
+static void add_rows(json_t *all, const struct source *source, const char *target,
+		     const char *host, const json_t *rows)
 {
 	json_t *row, *named;
 	size_t i;
 
 	json_array_foreach((json_t *)rows, i, row) {
-		if (!is_wanted(target, row))
+		if (!is_wanted(source, target, row))
 			continue;
 		named = json_copy(row);
 		json_object_set_new(named, "host", json_string(host));
@@ -114,26 +120,35 @@ static json_t *first_status(const struct offline *o)
 	return NULL;
 }
 
+static const struct source *source_find(const char *target)
+{
+	size_t n = strcspn(target, "?");
+
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
+		if (!strncmp(target, sources[i].path, n) && !sources[i].path[n])
+			return &sources[i];
+	return NULL;
+}
+
 json_t *offline_answer(void *arg, const char *target)
 {
+	const struct source *source = source_find(target);
 	const struct offline *o = arg;
-	size_t n = strcspn(target, "?"), i = 0;
 	const char *host;
 	json_t *all, *node;
 
-	if (!strncmp(target, "/v1/status", n) && n == strlen("/v1/status"))
+	if (!strcmp(target, "/v1/status"))
 		return first_status(o);
-	while (i < sizeof(arrays) / sizeof(arrays[0]) &&
-	       (strncmp(target, arrays[i].path, n) || arrays[i].path[n]))
-		i++;
-	if (i == sizeof(arrays) / sizeof(arrays[0]))
+	if (!source)
 		return NULL;
 	all = json_array();
-	if (strstr(target, "window=1"))		/* figures of the last seconds: none */
-		return json_pack("{s:o}", arrays[i].answered, all);
+	if (source->by_window && strstr(target, "window=1"))	/* of the last seconds: none */
+		return json_pack("{s:o}", source->answered, all);
 	json_object_foreach(o->shots.nodes, host, node)
-		add_rows(all, target, host, json_object_get(node, arrays[i].kept));
-	return json_pack("{s:o}", arrays[i].answered, all);
+		add_rows(all, source, target, host, json_object_get(node, source->kept));
+	if (source->order)
+		report_sort(all, source->order, false);
+	return json_pack("{s:o}", source->answered, all);
 }
 
 /* ---- life ---------------------------------------------------------------------------- */
@@ -143,7 +158,7 @@ struct offline *offline_open(const char *const *paths, size_t n, const char *unt
 {
 	static const char *const members[] = {
 		"written_at", "written_mono_ns", "status", "processes", "comms", "rows",
-		"inflight", "peers", "findings", NULL,
+		"inflight", "peers", "findings", "ranks", NULL,
 	};
 	struct offline *o = calloc(1, sizeof(*o));
 

@@ -64,7 +64,8 @@ bool rows_agree(const json_t *row, const json_t *scope)
 
 /* The paths, in a row of the ranks' table, of the values one can choose by. */
 static const char *const pick_paths[PLACE_PICKS] = {
-	[PLACE_USER] = "user", [PLACE_GPU] = "gpu|gpu_uuid", [PLACE_COMM] = "comm",
+	[PLACE_USER] = "user", [PLACE_GPU] = "pci_bus_id|gpu_uuid",
+	[PLACE_COMM] = "comm_label|comm_id",
 };
 
 static void value_of(const json_t *rank, enum place_pick pick, char text[PLACE_TEXT])

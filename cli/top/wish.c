@@ -19,7 +19,7 @@ static const struct {
 	const char *name;	/* people's name for it */
 } targets[] = {
 	{ "pid", "pid", "process", "pid" },
-	{ "comm_id", "comm_id", "communicator", "comm|comm_label|comm_name|comm_id" },
+	{ "comm_id", "comm_id", "communicator", "comm_label|comm_name|comm_id" },
 	{ "job", "job", "job", "job" },
 };
 

@@ -3,40 +3,35 @@
 #define CLI_VIEW_RANKS_H
 
 /*
- * The ranks of this node, one row for each communicator that a process is in: who
- * they are, how fast, who waits for whom, what is in flight, what was found.
- *
- * They are joined from several answers.  What binds these is the communicator (id,
- * name and size) and the rank in it, null being equal to null: an old NCCL does not
- * tell the id.  The id alone does not do: communicators that were split off one
- * parent can share it, and so can those of two jobs.
+ * The rows of /v1/ranks, one for each communicator that a process is in: whose they are, how
+ * fast, who waits for whom, what is in flight, what was found.  The worst come first.
  */
 
 #include "cli/table/report.h"
-#include "cli/view/waits.h"
 
 extern const struct column rank_columns[];
 extern const size_t rank_column_count;
 
-/* The rows of each answer, borrowed; each may be NULL. */
-struct ranks_answers {
-	const json_t *processes;
-	const json_t *comms;	/* each has "comm_label" */
-	const json_t *summary;	/* figures by communicator and rank */
-	const json_t *inflight;
-	const json_t *findings;	/* the most severe first */
-	/* "<1s": what is in flight and has no row there is younger; NULL: all has a row. */
-	const char *unseen_age;
-};
+/* The order of the daemon, for rows of several. */
+extern const struct column ranks_badness;
+
+/* The fields that the columns here, groups and filters are of. */
+#define RANKS_FIELDS									\
+	"comm_id,comm_name,nranks,rank,pid,uid,user,job,gpu_uuid,pci_bus_id,state,phase,tag," \
+	"ops_per_s,busbw_waitfree_gbs,busbw_gbs,p50_ns,p99_ns,wait,blame,last,late_ns,share,"	\
+	"idle,in_flight,oldest_ns,verdict,finding,badness"
+
+/*
+ * Add to a row, in place, what columns show: "ended", the state of one that is no longer live;
+ * "found", the verdict or kind of the finding; "user", the uid of one without a name.
+ */
+void ranks_dress(json_t *row);
 
 /*
  * The daemon's account of this member of /v1/comms, if it makes the others wait lately and its
  * process is alive; else NULL.
  */
 const json_t *ranks_lateness(const json_t *member);
-
-/* A new array, worst first: who died, what hangs, what was found, who comes last. */
-json_t *ranks_join(const struct ranks_answers *answers, const struct waits *waits);
 
 /*
  * The same, added up: a row for each communicator, for each job, or for each process

@@ -15,13 +15,13 @@
 	{ "wait", "WAIT(%)", COL_PERCENT, "wait", 0, 0, 2 },				\
 	{ "idle", "IDLE(%)", COL_PERCENT, "idle", 0, 0, 5 },				\
 	{ "in_flight", "INFL", COL_INTEGER, "in_flight", 0, 0, 0 },			\
-	{ "oldest_ns", "OLDEST", COL_STALL, "oldest_ns|oldest_bound", 6, 0, 0 },	\
-	{ "verdict", "VERDICT", COL_VERDICT, "verdict", 7, 16, 0 }
+	{ "oldest_ns", "OLDEST", COL_STALL, "oldest_ns", 6, 0, 0 },	\
+	{ "verdict", "VERDICT", COL_VERDICT, "found", 7, 16, 0 }
 
 const struct column comm_columns[] = {
 	{ "comm_id", NULL, COL_TEXT, "comm_id", 0, 0, 0 },
 	{ "comm_name", NULL, COL_TEXT, "comm_name", 0, 0, 0 },
-	{ NULL, "COMM", COL_TEXT, "comm", 4, 20, 0 },
+	{ NULL, "COMM", COL_TEXT, "comm_label|comm_id", 4, 20, 0 },
 	{ "job", "JOB", COL_TEXT, "job", 0, 16, 6 },
 	{ "user", "USER", COL_TEXT, "user", 0, 10, 7 },
 	{ "nranks", "RANKS", COL_INTEGER, "nranks", 0, 0, 0 },
@@ -42,7 +42,7 @@ const size_t job_column_count = ARRAY_LEN(job_columns);
 /* Columns as wide as they get: lines that follow one another stay in columns. */
 const struct column gpu_columns[] = {
 	{ "at", "TIME", COL_TIME, "at", 12, 12, 0 },
-	{ "gpu", "GPU", COL_TEXT, "gpu", 12, 16, 0 },
+	{ "gpu", "GPU", COL_TEXT, "pci_bus_id", 12, 16, 0 },
 	{ "gpu_uuid", NULL, COL_TEXT, "gpu_uuid", 0, 0, 0 },
 	{ "pid", "PID", COL_INTEGER, "pid", 7, 0, REPORT_KEY },
 	{ "user", "USER", COL_TEXT, "user", 6, 10, 8 },
@@ -54,8 +54,8 @@ const struct column gpu_columns[] = {
 	{ "wait", "WAIT(%)", COL_PERCENT, "wait", 0, 0, 4 },
 	{ "blame", "BLAME(%)", COL_PERCENT, "blame", 0, 0, 5 },
 	{ "in_flight", "INFL", COL_INTEGER, "in_flight", 5, 0, 0 },
-	{ "oldest_ns", "OLDEST", COL_STALL, "oldest_ns|oldest_bound", 6, 0, 0 },
-	{ "verdict", "VERDICT", COL_VERDICT, "verdict", 12, 16, 0 },
+	{ "oldest_ns", "OLDEST", COL_STALL, "oldest_ns", 6, 0, 0 },
+	{ "verdict", "VERDICT", COL_VERDICT, "found", 12, 16, 0 },
 };
 const size_t gpu_column_count = ARRAY_LEN(gpu_columns);
 
@@ -68,8 +68,8 @@ static const struct {
 } folds[] = {
 	{ "ops_per_s", SUM },	 { "in_flight", SUM },	 { "oldest_ns", MOST },
 	{ "busbw_gbs", MEAN },	 { "wait", MEAN },	 { "idle", MEAN },
-	{ "verdict", FIRST },	 { "ended", FIRST },	 { "share", SUM },
-	{ "blame", MOST },	 { "oldest_bound", FIRST },
+	{ "found", FIRST },	 { "ended", FIRST },	 { "share", SUM },
+	{ "blame", MOST },
 };
 
 static json_t *fold(const json_t *members, const char *key, enum fold how)
@@ -148,7 +148,7 @@ static json_int_t count_distinct(const json_t *members, const char *const *keys)
 static const char *const comm_keys[] = { "comm_id", "comm_name", "nranks", "job", "user", NULL };
 static const char *const pid_keys[] = { "pid", NULL };
 /* Processes that share a GPU have a row each; where no GPU is known, a process stands for it. */
-static const char *const gpu_keys[] = { "gpu_uuid", "gpu", "pid", "job", NULL };
+static const char *const gpu_keys[] = { "gpu_uuid", "pci_bus_id", "pid", "job", NULL };
 static const char *const job_keys[] = { "job", "user", NULL };
 
 static json_t *sum_up(const json_t *members, const char *const *keys)
@@ -165,63 +165,61 @@ static json_t *sum_up(const json_t *members, const char *const *keys)
 	return row;
 }
 
-static void add_to_comm(json_t *row, const json_t *members)
+static json_t *sum_comm(const json_t *members)
 {
-	json_object_set(row, "comm", json_object_get(json_array_get(members, 0), "comm"));
+	json_t *row = sum_up(members, comm_keys);
+
+	json_object_set(row, "comm_label",
+			json_object_get(json_array_get(members, 0), "comm_label"));
 	json_object_set_new(row, "here", json_integer((json_int_t)json_array_size(members)));
+	return row;
 }
 
-static void add_to_job(json_t *row, const json_t *members)
+static json_t *sum_job(const json_t *members)
 {
+	json_t *row = sum_up(members, job_keys);
+
 	json_object_set_new(row, "processes", json_integer(count_distinct(members, pid_keys)));
 	json_object_set_new(row, "comms", json_integer(count_distinct(members, comm_keys)));
+	return row;
 }
 
-static void add_to_gpu(json_t *row, const json_t *members)
+static json_t *sum_gpu(const json_t *members)
 {
+	json_t *row = sum_up(members, gpu_keys);
+
 	json_object_set_new(row, "comms", json_integer(count_distinct(members, comm_keys)));
+	return row;
 }
 
 static json_t *sum_groups(const json_t *ranks, const char *const *keys,
-			  void (*add)(json_t *row, const json_t *members))
+			  json_t *(*sum)(const json_t *members))
 {
 	json_t *groups = group(ranks, keys), *rows = json_array(), *members;
 	const char *key;
 
-	json_object_foreach(groups, key, members) {
-		json_t *row = sum_up(members, keys);
-
-		add(row, members);
-		json_array_append_new(rows, row);
-	}
+	json_object_foreach(groups, key, members)
+		json_array_append_new(rows, sum(members));
 	json_decref(groups);
 	return rows;
 }
 
 json_t *ranks_by_comm(const json_t *ranks)
 {
-	return sum_groups(ranks, comm_keys, add_to_comm);
+	return sum_groups(ranks, comm_keys, sum_comm);
 }
 
 json_t *ranks_by_job(const json_t *ranks)
 {
-	return sum_groups(ranks, job_keys, add_to_job);
+	return sum_groups(ranks, job_keys, sum_job);
 }
 
 json_t *ranks_by_gpu(const json_t *ranks)
 {
-	return sum_groups(ranks, gpu_keys, add_to_gpu);
+	return sum_groups(ranks, gpu_keys, sum_gpu);
 }
 
 /* ---- the tree ------------------------------------------------------------------- */
-
-static bool agree(const json_t *a, const json_t *b, const char *const *keys)
-{
-	for (; *keys; keys++)
-		if (!json_equal(json_object_get(a, *keys), json_object_get(b, *keys)))
-			return false;
-	return true;
-}
 
 static const char *shown(const json_t *row, const char *key, char number[32])
 {
@@ -233,7 +231,8 @@ static const char *shown(const json_t *row, const char *key, char number[32])
 	return number;
 }
 
-static void grow(json_t *tree, const json_t *row, enum ranks_branch branch)
+/* Takes the row over. */
+static void grow(json_t *tree, json_t *row, enum ranks_branch branch)
 {
 	static const struct {
 		const char *indent;
@@ -241,37 +240,41 @@ static void grow(json_t *tree, const json_t *row, enum ranks_branch branch)
 		const char *key;
 	} names[] = {
 		[RANKS_JOB] = { "", "job ", "job" },
-		[RANKS_COMM] = { "  ", "", "comm" },
+		[RANKS_COMM] = { "  ", "", "comm_label" },
 		[RANKS_RANK] = { "    ", "rank ", "rank" },
 	};
-	json_t *copy = json_copy((json_t *)row);
 	char text[128], number[32];
 
 	snprintf(text, sizeof(text), "%s%s%s", names[branch].indent, names[branch].what,
 		 shown(row, names[branch].key, number));
-	json_object_set_new(copy, "tree", json_string(text));
-	json_object_set_new(copy, "branch", json_integer(branch));
-	json_array_append_new(tree, copy);
+	json_object_set_new(row, "tree", json_string(text));
+	json_object_set_new(row, "branch", json_integer(branch));
+	json_array_append_new(tree, row);
+}
+
+static void grow_comms(json_t *tree, const json_t *of_job)
+{
+	json_t *comms = group(of_job, comm_keys), *members, *rank;
+	const char *key;
+	size_t i;
+
+	json_object_foreach(comms, key, members) {
+		grow(tree, sum_comm(members), RANKS_COMM);
+		json_array_foreach(members, i, rank)
+			grow(tree, json_copy(rank), RANKS_RANK);
+	}
+	json_decref(comms);
 }
 
 json_t *ranks_tree(const json_t *ranks)
 {
-	json_t *tree = json_array(), *jobs = ranks_by_job(ranks), *comms = ranks_by_comm(ranks);
-	json_t *job, *comm, *rank;
-	size_t i, k, n;
+	json_t *tree = json_array(), *jobs = group(ranks, job_keys), *members;
+	const char *key;
 
-	json_array_foreach(jobs, i, job) {
-		grow(tree, job, RANKS_JOB);
-		json_array_foreach(comms, k, comm) {
-			if (!agree(job, comm, job_keys))
-				continue;
-			grow(tree, comm, RANKS_COMM);
-			json_array_foreach((json_t *)ranks, n, rank)
-				if (agree(comm, rank, comm_keys) && agree(job, rank, job_keys))
-					grow(tree, rank, RANKS_RANK);
-		}
+	json_object_foreach(jobs, key, members) {
+		grow(tree, sum_job(members), RANKS_JOB);
+		grow_comms(tree, members);
 	}
 	json_decref(jobs);
-	json_decref(comms);
 	return tree;
 }

@@ -53,26 +53,25 @@ static void count_processes(struct view *view, const json_t *answer)
 	}
 }
 
-/* GPUs are told apart by their bus ids, communicators by their rows. */
-static void count_comms(struct view *view, const json_t *answer)
+static void count_ranks(struct view *view, const json_t *answer)
 {
-	json_t *gpus = json_object(), *comm, *member;
-	size_t i, k;
+	json_int_t gpus = json_integer_value(json_object_get(answer, "gpus_total"));
+	double waited = 0;
+	int knowing = 0;
+	json_t *rank;
+	size_t i;
 
-	view->in_flight = 0;
-	json_array_foreach(json_object_get(answer, "comms"), i, comm) {
-		json_array_foreach(json_object_get(comm, "local_ranks"), k, member) {
-			const char *gpu = json_string_value(report_get(member,
-								       "gpu_uuid|pci_bus_id"));
+	view->ranks = (int)json_integer_value(json_object_get(answer, "ranks_total"));
+	view->comms = (int)json_integer_value(json_object_get(answer, "comms_total"));
+	view->gpus = gpus ? (int)gpus : -1;
+	view->in_flight = json_integer_value(json_object_get(answer, "in_flight_total"));
+	json_array_foreach(view->rows[VIEW_RANKS], i, rank) {
+		const json_t *wait = json_object_get(rank, "wait");
 
-			view->in_flight += json_integer_value(report_get(member, "in_flight"));
-			if (gpu)
-				json_object_set_new(gpus, gpu, json_true());
-		}
+		knowing += json_is_number(wait);
+		waited += json_number_value(wait);
 	}
-	view->comms = (int)json_array_size(json_object_get(answer, "comms"));
-	view->gpus = json_object_size(gpus) ? (int)json_object_size(gpus) : -1;
-	json_decref(gpus);
+	view->wait = knowing ? waited / knowing : -1;
 }
 
 static void count_ops(struct view *view, const json_t *ops)
@@ -106,33 +105,6 @@ static void count_records(struct view *view, uint64_t now_ns)
 }
 
 /* ---- building ------------------------------------------------------------- */
-
-static bool has_old(const json_t *inflight)
-{
-	json_t *row;
-	size_t i;
-
-	json_array_foreach(json_object_get(inflight, "inflight"), i, row)
-		if (json_integer_value(json_object_get(row, "age_ns")) >= (json_int_t)VIEW_OLD_NS)
-			return true;
-	return false;
-}
-
-/*
- * Are the rows of ranks, communicators and jobs joined of the same as before?  What has
- * just begun may be another operation than two seconds ago: that is of no rank a trouble.
- */
-static bool has_same_members(const struct view *view, const struct view_answers *answers)
-{
-	const struct view_answers *built = &view->built;
-
-	return view->known && answers->comms == built->comms &&
-	       answers->processes == built->processes && answers->ranks == built->ranks &&
-	       answers->only_old == built->only_old &&
-	       !has_old(answers->inflight) && !has_old(built->inflight) &&
-	       (answers->findings == built->findings ||
-		json_equal(answers->findings, built->findings));
-}
 
 static bool is_of_members(int table)
 {
@@ -219,22 +191,39 @@ static void build_inflight(struct view *view, const struct view_answers *answers
 								       "inflight_total"));
 }
 
-static void build_ranks(struct view *view, const struct view_answers *answers, uint64_t now_ns)
+/* Labels come first: communicators and jobs have those of their ranks. */
+static void build_ranks(struct view *view, const struct view_answers *answers)
 {
-	const struct ranks_answers of_ranks = {
-		.processes = json_object_get(answers->processes, "processes"),
-		.comms = view->all_comms,
-		.summary = json_object_get(answers->ranks, "rows"),
-		.inflight = view->rows[VIEW_INFLIGHT],
-		.findings = view->findings,
-		.unseen_age = answers->only_old ? "<" VIEW_OLD_TEXT : NULL,
-	};
+	json_t *ranks = json_object_get(answers->ranks, "ranks"), *rank;
+	size_t i;
 
-	if (answers->comms_are_new)
-		waits_update(&view->waits, view->all_comms, now_ns);
-	view->rows[VIEW_RANKS] = ranks_join(&of_ranks, &view->waits);
-	view->rows[VIEW_COMMS] = ranks_by_comm(view->rows[VIEW_RANKS]);
-	view->rows[VIEW_JOBS] = ranks_by_job(view->rows[VIEW_RANKS]);
+	json_decref(view->names);
+	view->names = label_names(ranks);
+	label_rows(ranks, view->names);
+	json_array_foreach(ranks, i, rank)
+		ranks_dress(rank);
+	view->rows[VIEW_RANKS] = json_incref(ranks);
+	view->rows[VIEW_COMMS] = ranks_by_comm(ranks);
+	view->rows[VIEW_JOBS] = ranks_by_job(ranks);
+	count_ranks(view, answers->ranks);
+}
+
+/* Rows of what has ended may name communicators that no rank is in any more. */
+static void label_others(struct view *view)
+{
+	json_t *row;
+	size_t k;
+
+	for (int i = 0; i < VIEW_TABLES; i++)
+		json_array_foreach(view->rows[i], k, row)
+			if (!is_of_members(i))
+				label_learn(view->names, row);
+	json_array_foreach(view->all_comms, k, row)
+		label_learn(view->names, row);
+	for (int i = 0; i < VIEW_TABLES; i++)
+		if (!is_of_members(i))
+			label_rows(view->rows[i], view->names);
+	label_rows(view->all_comms, view->names);
 }
 
 /* Operations of one kind are told apart by size as in summaries: by powers of two. */
@@ -274,20 +263,13 @@ static double mean_busbw(const json_t *rows)
 
 void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns)
 {
-	json_t *comms = json_object_get(answers->comms, "comms");
-	bool same_members = has_same_members(view, answers);
-	json_t *names = label_names(comms);
+	bool same_members = view->known && answers->ranks == view->built.ranks;
 
 	drop_contents(view, same_members);
 	view->status = json_incref(answers->status);
 	count_records(view, now_ns);
-	if (!same_members) {
-		count_processes(view, answers->processes);
-		count_comms(view, answers->comms);
-		label_rows(comms, names);
-	}
-
-	view->all_comms = json_incref(comms);
+	count_processes(view, answers->processes);
+	view->all_comms = json_incref(json_object_get(answers->comms, "comms"));
 	view->rows[VIEW_FINDINGS] =
 		findings_reshape(json_object_get(answers->findings, "findings"), now_ns);
 	view->findings = findings_active(view->rows[VIEW_FINDINGS]);
@@ -295,17 +277,14 @@ void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns
 	count_ops(view, view->rows[VIEW_OPS]);
 	build_inflight(view, answers);
 	if (!same_members)
-		build_ranks(view, answers, now_ns);
+		build_ranks(view, answers);
 	if (answers->peers)
 		view->rows[VIEW_PEERS] = listing_dressed(json_object_get(answers->peers, "peers"),
 							 peers_dress);
 	view->rows[VIEW_KINDS] = json_incref(json_object_get(answers->kinds, "rows"));
 	view->rows[VIEW_RUNS] = json_incref(json_object_get(answers->runs, "collectives"));
 	add_size_classes(view->rows[VIEW_RUNS]);
-	for (int i = 0; i < VIEW_TABLES; i++)
-		if (!same_members || !is_of_members(i))
-			label_rows(view->rows[i], names);
-	json_decref(names);
+	label_others(view);
 	view->busbw_gbs = mean_busbw(json_object_get(answers->now, "rows"));
 
 	view->now_ns = view->tried_ns = now_ns;
@@ -347,7 +326,7 @@ bool view_unseen(const struct view *view, char *buf, size_t size)
 
 void view_sample(struct view *view)
 {
-	history_push(&view->history, view->busbw_gbs, view->waits.share);
+	history_push(&view->history, view->busbw_gbs, view->wait);
 }
 
 void view_deinit(struct view *view)
@@ -356,5 +335,6 @@ void view_deinit(struct view *view)
 	view_answers_deinit(&view->built);
 	for (int i = 0; i < VIEW_QUESTIONS; i++)
 		view_forget(&view->kept.at[i]);
-	waits_deinit(&view->waits);
+	json_decref(view->names);
+	view->names = NULL;
 }

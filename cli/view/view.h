@@ -8,7 +8,6 @@
 #include "cli/table/report.h"
 #include "cli/view/history.h"
 #include "cli/view/ranks.h"
-#include "cli/view/waits.h"
 
 /* The questions to ask the daemon. */
 enum view_question {
@@ -21,8 +20,8 @@ enum view_question {
 struct view_answers {
 	json_t *status;
 	json_t *processes;
-	json_t *comms;
-	json_t *ranks;		/* /v1/summary by communicator and rank */
+	json_t *comms;		/* only where something is wrong: what each rank is at */
+	json_t *ranks;
 	json_t *ops;		/* /v1/summary by communicator, operation and size */
 	json_t *now;		/* /v1/summary of the last second by communicator */
 	json_t *inflight;
@@ -30,7 +29,6 @@ struct view_answers {
 	json_t *peers;
 	json_t *kinds;		/* /v1/summary by all of the above */
 	json_t *runs;		/* /v1/collectives of one kind */
-	bool comms_are_new;	/* not those of the look before */
 	bool only_old;		/* inflight has all older than VIEW_OLD_NS, maybe not all younger */
 };
 
@@ -59,12 +57,12 @@ struct view_kept_answer {
 
 struct view_kept {
 	struct view_kept_answer at[VIEW_QUESTIONS];
-	uint64_t census;	/* sum of /v1/comms' pids and states at the time of processes */
+	uint64_t census;	/* sum of /v1/ranks' pids and states at the time of processes */
 };
 
 void view_forget(struct view_kept_answer *kept);
 
-/* The time in flight beyond which each rank shows operations where single ones are not shown. */
+/* The time in flight beyond which operations are asked for where single ones are not shown. */
 #define VIEW_OLD_NS   UINT64_C(1000000000)
 #define VIEW_OLD_TEXT "1s"
 
@@ -79,8 +77,8 @@ struct view {
 	int blind;		/* live ones of whose kernels NCCL tells nothing */
 	int settling;		/* ... yet: they are not among the blind */
 	uint64_t settles_ns;	/* CLOCK_MONOTONIC when the last of these begins; 0: not known */
-	int gpus;		/* number with a live communicator; -1: not known */
-	int comms;
+	int gpus;		/* -1: not known */
+	int comms, ranks;	/* those that are not over; rows[VIEW_RANKS] may be fewer */
 	json_int_t in_flight;	/* operations */
 	bool only_old;		/* rows[VIEW_INFLIGHT] are all of them that are old, not all */
 	int inflight_total;	/* rows that there were, those that were not asked for as well */
@@ -92,8 +90,9 @@ struct view {
 	json_t *rows[VIEW_TABLES];	/* worst first; NULL: not asked for */
 	struct view_answers built;	/* the answers all this was made of */
 	json_t *findings;	/* active ones, the most severe first, then the newest */
-	json_t *all_comms;	/* /v1/comms: who is in which, ended processes included */
-	struct waits waits;
+	json_t *all_comms;	/* /v1/comms, where something is wrong; else NULL */
+	json_t *names;		/* label_names() of the ranks */
+	double wait;		/* mean part of the time that ranks waited lately; < 0: not known */
 	struct view_kept kept;
 	double busbw_gbs;	/* now, over all communicators; < 0: not known */
 	struct history history;
@@ -117,6 +116,7 @@ struct view_want {
 	int most;		/* number of the oldest in flight to ask for; 0: all */
 	bool whole;		/* all that is known of rows that have details */
 	bool fresh;		/* nothing that was answered before is good enough */
+	bool brief;		/* no figures and few rows: how many there are, and what is wrong */
 	const json_t *runs;	/* names a communicator, rank and func to ask for; NULL: none */
 };
 

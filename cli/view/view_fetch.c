@@ -20,13 +20,9 @@
 #define SLACK_NS	 UINT64_C(100000000)	/* a look comes a little early or late */
 
 #define COMM_FIELDS \
-	"comm_id,name,nranks,local_ranks.rank,local_ranks.pid,local_ranks.gpu_uuid," \
-	"local_ranks.pci_bus_id,local_ranks.last_seq,local_ranks.in_flight,"	      \
-	"local_ranks.state,local_ranks.waiting,local_ranks.phase,local_ranks.tag"
+	"comm_id,name,nranks,local_ranks.rank,local_ranks.pid," \
+	"local_ranks.last_seq,local_ranks.state,local_ranks.waiting"
 #define PROCESS_FIELDS "pid,uid,user,state,job,level,sampling,steering,ended_mono_ns"
-#define RANK_FIELDS \
-	"comm_id,comm_name,nranks,rank,window_ns,ops,exec,batch,busbw_gbs," \
-	"busbw_waitfree_gbs,share"
 
 struct look {
 	struct client *client;
@@ -155,39 +151,67 @@ static uint64_t figures_age_ns(const char *window)
 /* ---- the questions ---------------------------------------------------------- */
 
 /* Whoever comes, goes or dies changes it. */
-static uint64_t census(const json_t *comms)
+static uint64_t census(const json_t *ranks)
 {
-	json_t *comm, *member;
 	uint64_t sum = 0;
-	size_t i, k;
+	json_t *rank;
+	size_t i;
 
-	json_array_foreach((json_t *)comms, i, comm) {
-		json_array_foreach(json_object_get(comm, "local_ranks"), k, member) {
-			const char *state = json_string_value(json_object_get(member, "state"));
+	json_array_foreach((json_t *)ranks, i, rank) {
+		const char *state = json_string_value(json_object_get(rank, "state"));
 
-			sum = sum * 31 + (uint64_t)json_integer_value(json_object_get(member,
-										     "pid"));
-			sum = sum * 31 + (state ? (unsigned char)state[0] : 0);
-		}
+		sum = sum * 31 + (uint64_t)json_integer_value(json_object_get(rank, "pid"));
+		sum = sum * 31 + (state ? (unsigned char)state[0] : 0);
 	}
 	return sum;
 }
 
-/* Asks for members: when one came or went, and for what changes slowly. */
+/* The badness of the worst rank of an answer, which comes first. */
+static double worst_of(const json_t *answer)
+{
+	const json_t *first = json_array_get(json_object_get(answer, "ranks"), 0);
+
+	return json_number_value(json_object_get(first, "badness"));
+}
+
+#define BAD_LATE    1	/* badness, as docs/api.md tells: a rank is late, or worse */
+#define BAD_STALLED 3	/* something hangs, or worse: its age is looked at */
+
+/* Asks for ranks, at each look while one hangs; and when one came or went for processes. */
 static int ask_members(struct look *look)
 {
-	uint64_t asked_ns = look->kept->at[VIEW_ASK_COMMS].asked_ns, sum;
-	int r = ask(look, VIEW_ASK_COMMS, "/v1/comms?fields=" COMM_FIELDS, look->figures_ns);
+	const struct view_kept_answer *kept = &look->kept->at[VIEW_ASK_RANKS];
+	bool hangs = worst_of(kept->root) >= BAD_STALLED;
+	uint64_t asked_ns = kept->asked_ns, sum = look->kept->census;
+	char target[TARGET] = "/v1/ranks?window=";
+	int r;
 
+	add(target, "%s&fields=%s", look->want->window,
+	    look->want->brief ? "pid,state,badness&limit=1" : RANKS_FIELDS);
+	r = ask(look, VIEW_ASK_RANKS, target, hangs ? 0 : look->figures_ns);
 	if (r)
 		return r;
-	look->answers->comms_are_new = look->kept->at[VIEW_ASK_COMMS].asked_ns != asked_ns;
-	sum = census(json_object_get(look->answers->comms, "comms"));
+	if (kept->asked_ns != asked_ns)
+		sum = census(json_object_get(look->answers->ranks, "ranks"));
 	r = ask(look, VIEW_ASK_PROCESSES, "/v1/processes?fields=" PROCESS_FIELDS,
 		sum == look->kept->census ? PROCESSES_AGE_NS : 0);
 	if (!r)
 		look->kept->census = sum;
 	return r;
+}
+
+/* Asks what each rank of all communicators is at, where that may have to be told. */
+static int ask_comms(struct look *look)
+{
+	const json_t *oldest = json_array_get(json_object_get(look->answers->inflight,
+							      "inflight"), 0);
+
+	if (worst_of(look->answers->ranks) >= BAD_LATE ||
+	    json_integer_value(json_object_get(oldest, "age_ns")) >= (json_int_t)VIEW_OLD_NS)
+		return ask(look, VIEW_ASK_COMMS, "/v1/comms?fields=" COMM_FIELDS,
+			   look->figures_ns);
+	view_forget(&look->kept->at[VIEW_ASK_COMMS]);
+	return 0;
 }
 
 /* So many, but never less than all that is old. */
@@ -229,17 +253,13 @@ static int ask_inflight(struct look *look)
 				: ask(look, VIEW_ASK_INFLIGHT, target, 0);
 }
 
-/* The summary by these keys, as a table of operations shows it, or the fields named. */
-static int ask_summary(struct look *look, enum view_question question, const char *by,
-		       const char *fields)
+/* The summary by these keys, as a table of operations shows it. */
+static int ask_summary(struct look *look, enum view_question question, const char *by)
 {
 	char target[TARGET] = "/v1/summary?window=";
 
 	add(target, "%s&by=%s", look->want->window, by);
-	if (fields)
-		add(target, "&fields=%s", fields);
-	else
-		add_fields(target, VIEW_OPS, "window_ns");
+	add_fields(target, VIEW_OPS, "window_ns");
 	return ask(look, question, target, look->figures_ns);
 }
 
@@ -283,7 +303,7 @@ static int ask_for_screen(struct look *look)
 	else
 		view_forget(&look->kept->at[VIEW_ASK_PEERS]);
 	if (want->kinds)
-		r = r ?: ask_summary(look, VIEW_ASK_KINDS, "comm,rank,func,size,algo,proto", NULL);
+		r = r ?: ask_summary(look, VIEW_ASK_KINDS, "comm,rank,func,size,algo,proto");
 	else
 		view_forget(&look->kept->at[VIEW_ASK_KINDS]);
 	if (want->runs)
@@ -293,17 +313,25 @@ static int ask_for_screen(struct look *look)
 	return r;
 }
 
+/* Asks for the figures of the whole node. */
+static int ask_figures(struct look *look)
+{
+	int r = ask(look, VIEW_ASK_NOW, "/v1/summary?window=1s&by=comm&fields=busbw_gbs,share", 0);
+
+	return r ?: ask_summary(look, VIEW_ASK_OPS, "comm,func,size,algo,proto");
+}
+
 static int ask_all(struct look *look)
 {
 	int r = ask(look, VIEW_ASK_STATUS, "/v1/status", 0);
 
 	r = r ?: ask_members(look);
-	r = r ?: ask(look, VIEW_ASK_NOW, "/v1/summary?window=1s&by=comm&fields=busbw_gbs,share", 0);
 	r = r ?: ask_inflight(look);
+	r = r ?: ask_comms(look);
 	r = r ?: ask(look, VIEW_ASK_FINDINGS,
 		     look->want->past ? "/v1/findings" : "/v1/findings?active=true", 0);
-	r = r ?: ask_summary(look, VIEW_ASK_RANKS, "comm,rank", RANK_FIELDS);
-	r = r ?: ask_summary(look, VIEW_ASK_OPS, "comm,func,size,algo,proto", NULL);
+	if (!look->want->brief)
+		r = r ?: ask_figures(look);
 	return r ?: ask_for_screen(look);
 }
 

@@ -202,7 +202,9 @@ static void put_waiting(const struct serve *s, struct json *j, const void *row)
 
 const char *serve_member_state(const struct process *p, const struct comm *comm)
 {
-	return p->state == PROCESS_LIVE && comm->finalize_ticks ? "finalized" : process_state_text(p);
+	bool finalized = p->state == PROCESS_LIVE && comm->finalize_ticks;
+
+	return finalized ? "finalized" : process_state_text(p);
 }
 
 static void put_state(const struct serve *s, struct json *j, const void *row)
@@ -295,6 +297,12 @@ static void put_newest_calls(const struct serve *s, struct json *j, const void *
 	json_end(j, ']');
 }
 
+static void put_uid(const struct serve *s, struct json *j, const void *row)
+{
+	(void)s;
+	json_put_u64(j, ((const struct local_rank *)row)->process->uid);
+}
+
 static const struct field local_rank_fields[] = {
 	{ "rank", FIELD_PUT, 0, put_rank },
 	{ "pid", FIELD_PUT, 0, put_pid },
@@ -313,6 +321,7 @@ static const struct field local_rank_fields[] = {
 	{ "calls", FIELD_PUT, 0, put_calls },
 	{ "quiet_limit_ns", FIELD_PUT, 0, put_quiet_limit },
 	{ "newest_calls", FIELD_PUT, 0, put_newest_calls },
+	{ "uid", FIELD_PUT, 0, put_uid },
 	{ "waiting", FIELD_PUT, 0, put_waiting },
 	{ NULL, 0, 0, NULL },
 };

@@ -132,7 +132,7 @@ static void rank_sums_drop(void *arg)
 	((struct rank_sums_list *)arg)->n = 0;
 }
 
-static int order(uint64_t a, uint64_t b)
+static int rank_order(uint64_t a, uint64_t b)
 {
 	return a < b ? -1 : a > b;
 }
@@ -141,10 +141,10 @@ static int order(uint64_t a, uint64_t b)
 static int rank_sums_compare(const void *one, const void *two)
 {
 	const struct rank_sums *a = one, *b = two;
-	int r = order(a->process_id, b->process_id);
+	int r = rank_order(a->process_id, b->process_id);
 
-	r = r ? r : order(a->comm_index, b->comm_index);
-	return r ? r : order(b->ops, a->ops);
+	r = r ? r : rank_order(a->comm_index, b->comm_index);
+	return r ? r : rank_order(b->ops, a->ops);
 }
 
 static int rank_sums_fetch(struct request *r, struct rank_sums_list *list)
@@ -225,11 +225,11 @@ static bool rank_findings_take(const struct finding *f, void *arg)
 
 static int rank_finding_compare_keys(const struct rank_finding *a, const struct rank_finding *b)
 {
-	int r = order(a->uid, b->uid);
+	int r = rank_order(a->uid, b->uid);
 
-	r = r ? r : order((uint64_t)a->pid, (uint64_t)b->pid);
-	r = r ? r : order(a->comm_id, b->comm_id);
-	return r ? r : order((uint32_t)a->rank, (uint32_t)b->rank);
+	r = r ? r : rank_order((uint64_t)a->pid, (uint64_t)b->pid);
+	r = r ? r : rank_order(a->comm_id, b->comm_id);
+	return r ? r : rank_order((uint32_t)a->rank, (uint32_t)b->rank);
 }
 
 static int rank_finding_compare(const void *one, const void *two)
@@ -237,7 +237,7 @@ static int rank_finding_compare(const void *one, const void *two)
 	const struct rank_finding *a = one, *b = two;
 	int r = rank_finding_compare_keys(a, b);
 
-	return r ? r : order(a->order, b->order);
+	return r ? r : rank_order(a->order, b->order);
 }
 
 static int rank_findings_fetch(const struct request *r, struct rank_findings *list)
@@ -292,7 +292,7 @@ struct rank_table {
 	struct rank_findings findings;
 };
 
-static void copy_text(char *to, size_t bytes, const char *from)
+static void rank_copy_text(char *to, size_t bytes, const char *from)
 {
 	snprintf(to, bytes, "%s", from ? from : "");
 }
@@ -306,8 +306,8 @@ static struct rank_row rank_row_begin(const struct request *r, const struct proc
 		.phase = p->phase.name, .lost = process_lost(p), .process_id = p->id,
 	};
 
-	copy_text(row.user, sizeof(row.user), serve_user_name(r->serve, p->uid));
-	copy_text(row.job, sizeof(row.job), job_id(p));
+	rank_copy_text(row.user, sizeof(row.user), serve_user_name(r->serve, p->uid));
+	rank_copy_text(row.job, sizeof(row.job), job_id(p));
 	return row;
 }
 
@@ -321,8 +321,8 @@ static void rank_row_put_comm(struct rank_row *row, const struct process *p,
 	row->rank = c->rank;
 	row->has_gpu = c->has_gpu;
 	memcpy(row->gpu_uuid, c->gpu_uuid, sizeof(row->gpu_uuid));
-	copy_text(row->pci_bus_id, sizeof(row->pci_bus_id), c->has_gpu ? c->pci_bus_id : NULL);
-	copy_text(row->comm_name, sizeof(row->comm_name), c->name);
+	rank_copy_text(row->pci_bus_id, sizeof(row->pci_bus_id), c->has_gpu ? c->pci_bus_id : NULL);
+	rank_copy_text(row->comm_name, sizeof(row->comm_name), c->name);
 	row->state = serve_member_state(p, c);
 }
 
@@ -338,7 +338,7 @@ static void rank_row_put_progress(struct rank_row *row, const struct process *p)
 }
 
 /* Share of the time; < 0: too little time is known. */
-static double share_of(uint64_t ns, uint64_t window_ns)
+static double rank_share(uint64_t ns, uint64_t window_ns)
 {
 	double share = window_ns < LEAST_NS ? -1 : (double)ns / (double)window_ns;
 
@@ -352,12 +352,13 @@ static void rank_row_put_waiting(struct rank_row *row, const struct request *r)
 	struct straggler_recent recent;
 
 	row->wait = row->blame = row->last = -1;
+	row->lately.late_ns = UNKNOWN_U64;
 	if (!s)
 		return;
 	if (straggler_recent(s, row->process_id, row->comm_index, r->serve->now_ns, &recent)) {
-		row->blame = share_of(recent.blame_ns, recent.window_ns);
+		row->blame = rank_share(recent.blame_ns, recent.window_ns);
 		row->wait = row->oldest_ns == UNKNOWN_U64 || row->oldest_ns < STRAGGLER_RECENT_NS ?
-			    share_of(recent.wait_ns, recent.window_ns) : -1;
+			    rank_share(recent.wait_ns, recent.window_ns) : -1;
 	}
 	row->has_lately = straggler_lately(s, row->process_id, row->comm_index, &row->lately);
 	if (!row->has_lately)
@@ -488,20 +489,76 @@ static int rank_table_add_process(struct rank_table *t, struct process *p)
 	return err;
 }
 
-/* The worst first; else by communicator and rank, as in /v1/comms. */
+/* By communicator, as in /v1/comms; one without an id stands alone. */
+static int rank_row_compare_comms(const void *one, const void *two)
+{
+	const struct rank_row *a = *(const struct rank_row *const *)one;
+	const struct rank_row *b = *(const struct rank_row *const *)two;
+	int r = rank_order(b->has_comm_id, a->has_comm_id);
+
+	if (!r && !a->has_comm_id)
+		r = rank_order(a->process_id, b->process_id);
+	if (!r && !a->has_comm_id)
+		return rank_order(a->comm_index, b->comm_index);
+	r = r ? r : rank_order(a->comm_id, b->comm_id);
+	r = r ? r : rank_order((uint64_t)a->nranks, (uint64_t)b->nranks);
+	return r ? r : strcmp(a->comm_name, b->comm_name);
+}
+
+static int rank_row_compare_gpus(const void *one, const void *two)
+{
+	const struct rank_row *a = *(const struct rank_row *const *)one;
+	const struct rank_row *b = *(const struct rank_row *const *)two;
+
+	return memcmp(a->gpu_uuid, b->gpu_uuid, sizeof(a->gpu_uuid));
+}
+
+/* The worst first; else by communicator and rank. */
 static int rank_row_compare(const void *one, const void *two)
 {
 	const struct rank_row *a = *(const struct rank_row *const *)one;
 	const struct rank_row *b = *(const struct rank_row *const *)two;
 	int r = (a->badness < b->badness) - (a->badness > b->badness);
 
-	r = r ? r : order(b->has_comm_id, a->has_comm_id);
-	r = r ? r : order(a->comm_id, b->comm_id);
-	r = r ? r : order((uint64_t)a->nranks, (uint64_t)b->nranks);
-	r = r ? r : strcmp(a->comm_name, b->comm_name);
+	r = r ? r : rank_row_compare_comms(one, two);
 	r = r ? r : (a->rank > b->rank) - (a->rank < b->rank);
-	r = r ? r : order(a->process_id, b->process_id);
-	return r ? r : order(a->comm_index, b->comm_index);
+	r = r ? r : rank_order(a->process_id, b->process_id);
+	return r ? r : rank_order(a->comm_index, b->comm_index);
+}
+
+/* Sorts rows, and tells how many differ. */
+static uint64_t rank_rows_count(const struct rank_row **rows, uint32_t n,
+				int compare(const void *one, const void *two))
+{
+	uint64_t differ = n > 0;
+
+	qsort(rows, n, sizeof(*rows), compare);
+	for (uint32_t i = 1; i < n; i++)
+		differ += compare(&rows[i - 1], &rows[i]) != 0;
+	return differ;
+}
+
+static void rank_table_put_totals(const struct rank_table *t, const struct rank_row **rows,
+				  struct json *j)
+{
+	uint64_t in_flight = 0;
+	uint32_t with_gpu = 0;
+
+	for (uint32_t i = 0; i < t->n; i++) {
+		in_flight += t->at[i].in_flight;
+		if (t->at[i].has_gpu)
+			rows[with_gpu++] = &t->at[i];
+	}
+	json_key(j, "gpus_total");
+	json_put_u64(j, rank_rows_count(rows, with_gpu, rank_row_compare_gpus));
+	for (uint32_t i = 0; i < t->n; i++)
+		rows[i] = &t->at[i];
+	json_key(j, "comms_total");
+	json_put_u64(j, rank_rows_count(rows, t->n, rank_row_compare_comms));
+	json_key(j, "ranks_total");
+	json_put_u64(j, t->n);
+	json_key(j, "in_flight_total");
+	json_put_u64(j, in_flight);
 }
 
 /* The worst rows go into the listing, as many as are wanted. */
@@ -513,8 +570,7 @@ static int rank_table_list(const struct rank_table *t, struct listing *l)
 
 	if (!sorted)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < t->n; i++)
-		sorted[i] = &t->at[i];
+	rank_table_put_totals(t, sorted, listing_head(l));
 	qsort(sorted, t->n, sizeof(*sorted), rank_row_compare);
 	for (uint32_t i = 0; i < t->n && i < most; i++) {
 		struct rank_row *row = listing_add(l);
@@ -523,8 +579,6 @@ static int rank_table_list(const struct rank_table *t, struct listing *l)
 			return -ENOMEM;
 		*row = *sorted[i];
 	}
-	json_key(listing_head(l), "ranks_total");
-	json_put_u64(listing_head(l), t->n);
 	return 0;
 }
 
@@ -599,6 +653,7 @@ static const struct field rank_fields[] = {
 	F(blame, FIELD_RATE),
 	F(last, FIELD_RATE),
 	F(late, FIELD_BOOL),
+	{ "late_ns", FIELD_U64, offsetof(struct rank_row, lately.late_ns), NULL },
 	{ "lately", FIELD_PUT, 0, put_rank_lately },
 	F(finding_id, FIELD_U64_0),
 	F(finding, FIELD_NAME),
@@ -644,7 +699,7 @@ struct listing *serve_new_ranks(const struct serve *s, const struct chosen *chos
 	return listing_new(s, "ranks", sizeof(struct rank_row), put_rank_row, chosen);
 }
 
-static bool wants_sums(const struct request *r)
+static bool ranks_want_sums(const struct request *r)
 {
 	unsigned first = rows_count(rank_fields);
 
@@ -656,7 +711,7 @@ int serve_take_ranks(struct request *r, struct listing *l)
 	CLEANUP(rank_table_deinit) struct rank_table t = { .request = r };
 	const struct serve_source *source = &r->serve->source;
 	struct process *p;
-	int err = wants_sums(r) ? rank_sums_fetch(r, &t.sums) : 0;
+	int err = ranks_want_sums(r) ? rank_sums_fetch(r, &t.sums) : 0;
 
 	if (source->catch_up)
 		source->catch_up(source->arg);

@@ -28,7 +28,7 @@ promised() {
 # Names of all fields at any depth; not those of last_seq, which are functions.
 documented() {
 	local word missing=0
-	for word in $(api "$1" | jq -r 'del(.. | .last_seq? | select(. != null) | .[])
+	for word in $(api "$1" | jq -r 'del(.. | .last_seq? | objects | .[])
 			| [.. | objects | keys[]] | unique[]'); do
 		grep -qE "\`(${word%_mono_ns}_at|$word|${word#comm_}|[a-z]+\.$word)[\`,]" "$TOP/docs/api.md" ||
 			grep -q "\`$word\`" "$TOP/docs/api.md" || { echo "$1: $word"; missing=1; }
@@ -98,6 +98,13 @@ for loop in auto epoll; do
 		nnodes local_ranks
 	check "$loop: local ranks have what is promised" promised comms '.comms[].local_ranks[]' \
 		rank pid gpu_uuid pci_bus_id last_seq in_flight last_op_at state
+	check "$loop: ranks have what is promised" promised ranks '.ranks[]' comm_id comm_name nranks \
+		rank host pid uid user job global_rank gpu_uuid pci_bus_id state last_func last_seq \
+		in_flight oldest_ns wait blame last late lately finding verdict badness window ops \
+		ops_per_s busbw_gbs busbw_waitfree_gbs p50_ns p99_ns share idle lost
+	check "$loop: the ranks of an operation that hangs tell how long" api_is ranks \
+		'.in_flight_total == 2 and ([.ranks[] | .in_flight == 1 and .last_seq == 5 and
+		 .oldest_ns > 0] == [true, true])'
 	check "$loop: collectives have what is promised" promised collectives '.collectives[]' \
 		comm_id rank pid func seq count datatype bytes root peer algo proto channels graph \
 		enqueued_at enqueue_ns queue_ns exec_ns timing_source exec_error_ns algbw_gbs \
@@ -115,10 +122,10 @@ for loop in auto epoll; do
 		peer_wait_ns net_ns flush_ns
 	check "$loop: their fits have what is promised" promised peers '.peers[].fit' latency_ns \
 		rate_gbs r2 points
-	for request in status processes comms collectives summary peers inflight level overhead; do
+	for request in status processes comms ranks collectives summary peers inflight level overhead; do
 		check "$loop: every field of $request is documented" documented $request
 	done
-	for request in status processes collectives peers inflight clocks \
+	for request in status processes ranks collectives peers inflight clocks \
 		'summary?by=comm,rank,func,algo,proto,size,peer,tag'; do
 		check "$loop: what the table of $request names is answered" answered "$request"
 	done

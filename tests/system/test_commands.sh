@@ -37,7 +37,20 @@ slow_first() { [ "$("$I" ranks --window all -o csv -H --fields rank | head -1)" 
 check "the rank that makes others wait comes first" wait_until 30 slow_first
 check "a job's ranks can be asked for, and another job's" \
 	eval '[ "$("$I" ranks -j 4711 -H | wc -l)" -eq 4 ] && { "$I" ranks -j 4712 2>/dev/null; [ $? -eq 4 ]; }'
-# A look after half a second may find that nobody has waited in it, but not that nobody knows.
+# requests ARG...: the paths that the command asks the daemon for.
+requests() { "$I" -v "$@" 2>&1 >/dev/null | sed -n 's|^ncclinsp: [^ ]*: \(/v1/[a-z]*\).*: 200, .*|\1|p' | paste -sd ' '; }
+check "ranks is one request, however it is filtered" \
+	eval '[ "$(requests ranks)" = /v1/ranks ] && [ "$(requests ranks -j 4711 -u root --comm dp -r 2 -f "ops_per_s>0")" = /v1/ranks ] &&
+	      [ "$(requests dmon -n 1)" = /v1/ranks ] && [ "$(requests comms -j 4711)" = /v1/comms ]'
+# agree CLI-FIELD FILTER PATH: what ranks shows of each rank is what another answer says of it.
+agree() {
+	diff <("$I" ranks --window all -o csv -H -s rank --fields "rank,$1" | sort) \
+		<(api "$3" | jq -r "$2 | @csv" | tr -d '"' | sort)
+}
+check "its rows are of the processes that others tell of" \
+	agree pid,comm_id,nranks '.comms[] | . as $c | .local_ranks[] | [.rank, .pid, $c.comm_id, $c.nranks]' comms
+check "... with their users and jobs" eval 'diff <("$I" ranks -o csv -H --fields pid,user,job | sort) \
+	<(api processes | jq -r ".processes[] | select(.state == \"live\") | [.pid, .user, .job.id] | @csv" | tr -d "\"" | sort)'
 check "one sample knows who waits" eval '"$I" ranks -o jsonl | jq -se "length == 4 and all(.wait != null)"'
 check "so does a frame of top as text" \
 	eval 'COLUMNS=200 "$I" top -n 1 >"$T/out" && awk "/^RANK/ { for (i = 1; i <= NF; i++) if (\$i ~ /^WAIT/) at = i; next }

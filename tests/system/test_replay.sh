@@ -46,6 +46,9 @@ check "as it was then: no process before the job, two in the end" \
 	eval '[ "$(sed -n "2,/^── /p" "$T/out" | grep -c " live ")" -eq 0 ] && [ "$(tail -n 2 "$T/out" | grep -c " live ")" -eq 2 ]'
 check "-n is so many moments" eval '"$I" replay "$SNAPS" ps -n 1 >"$T/out" 2>/dev/null; [ "$(moments)" -eq 1 ]'
 
+check "ranks are then as they were, with the figures since the start" \
+	eval '"$I" replay "$SNAPS" ranks >"$T/out" 2>/dev/null && tail -n 2 "$T/out" | grep -Ec "^ +[01] .* dp +[0-9.]+ " | grep -qx 2'
+
 # ---- --at -------------------------------------------------------------------------------
 
 FIRST=$(jq -r '.moments[0].at' "$T/moments.json")

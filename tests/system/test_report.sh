@@ -47,6 +47,9 @@ check "the tables of the live commands are made from files" \
 		[ -s "$T/table" ] && grep -q HOST "$T/table" || [ $what = peers ] || [ $what = inflight ] || exit 1; done'
 check "... with the same processes" eval \
 	'[ -s "$T/pids" ] && "$I" ps --from "$SNAP" -H -o csv --fields pid | sort | cmp - "$T/pids"'
+check "... and ranks are those of the file, the worst first" eval \
+	'diff <("$I" ranks --from "$SNAP" -o csv -H --fields rank,pid,comm_id,blame) \
+		<(jq -r ".ranks[] | [.rank, .pid, .comm_id, .blame] | @csv" "$SNAP" | tr -d "\"")'
 check "... and the figures that the file has" eval \
 	'[ "$("$I" ops --from "$SNAP" -o json | jq "[.rows[].ops] | add")" = "$(jq "[.rows[].ops] | add" "$SNAP")" ]'
 # Nodes that began at other times, and a process that each saw five seconds before it wrote.
