@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ncclinsp check: one line and an exit code, as Nagios, Icinga and others take them. */
+/*
+ * ncclinsp check: one line and an exit code, as Nagios, Icinga and others take them.  What is
+ * only suspected is told, and is no alarm.
+ */
 #include <stdio.h>
 
 #include "cli/common/cli.h"
@@ -11,38 +14,46 @@ enum { OK, WARNING, CRITICAL, UNKNOWN };
 static const char *const words[] = { "OK", "WARNING", "CRITICAL", "UNKNOWN" };
 
 /* A bar would begin the figures. */
-static void print_plain(const char *text)
+static void plain_print(const char *text)
 {
 	for (; *text; text++)
 		putchar(*text == '|' || *text == '\n' ? ' ' : *text);
 }
 
-static const json_t *worst_of(const json_t *rows, const char *severity)
+/* Prints the worst of that standing, and how many more there are; returns how many in all. */
+static int worst_print(const json_t *sorted, enum finding_standing standing, const char *before)
 {
+	char sentence[FINDINGS_SENTENCE];
 	json_t *row;
 	size_t i;
+	int n = 0;
 
-	json_array_foreach((json_t *)rows, i, row)
-		if (finding_is(row, "severity", severity))
-			return row;
-	return NULL;
+	json_array_foreach((json_t *)sorted, i, row) {
+		if (finding_standing(row) != standing || n++)
+			continue;
+		finding_sentence(row, sentence);
+		printf("%s", before);
+		plain_print(sentence);
+	}
+	if (n > 1)
+		printf(" (and %d more)", n - 1);
+	return n;
 }
 
-static int print_state(const struct cli *cli, const json_t *rows)
+static int state_print(const struct cli *cli, const json_t *rows)
 {
 	int critical = findings_count(rows, "critical"), warnings = findings_count(rows, "warning");
 	int state = critical >= cli->crit ? CRITICAL
 		    : critical || warnings >= cli->warn ? WARNING : OK;
-	char sentence[FINDINGS_SENTENCE] = "no finding";
+	json_t *sorted = findings_reshape(rows, cli_now_ns());
 
-	if (critical + warnings)
-		finding_sentence(worst_of(rows, critical ? "critical" : "warning"), sentence);
 	printf("NCCLINSP %s - ", words[state]);
-	print_plain(sentence);
-	if (critical + warnings > 1)
-		printf(" (and %d more)", critical + warnings - 1);
+	if (!worst_print(sorted, FINDING_IS_FOUND, ""))
+		printf("no finding");
+	worst_print(sorted, FINDING_IS_SUSPECTED, "; suspected: ");
 	printf(" | critical=%d;;%lld;0 warning=%d;%lld;;0\n", critical,
 	       (long long)cli->crit - 1, warnings, (long long)cli->warn - 1);
+	json_decref(sorted);
 	return state;
 }
 
@@ -53,11 +64,11 @@ int cmd_check(struct cli *cli)
 
 	if (client_get(cli->client, "/v1/findings?active=true", &answer)) {
 		printf("NCCLINSP UNKNOWN - ");
-		print_plain(client_error(cli->client));
+		plain_print(client_error(cli->client));
 		putchar('\n');
 		return UNKNOWN;
 	}
-	code = print_state(cli, json_object_get(answer, "findings"));
+	code = state_print(cli, json_object_get(answer, "findings"));
 	json_decref(answer);
 	return code;
 }

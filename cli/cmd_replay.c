@@ -79,7 +79,7 @@ static json_t *oldest(const json_t *root)
 	return most < 0 ? json_null() : json_integer(most);
 }
 
-/* The findings that were active then: their number, and the worst of them. */
+/* What was found and active then: how many, and the worst of them. */
 static void put_findings(json_t *file, const json_t *root)
 {
 	const json_t *worst = NULL;
@@ -88,7 +88,8 @@ static void put_findings(json_t *file, const json_t *root)
 	size_t i;
 
 	json_array_foreach(json_object_get(root, "findings"), i, row) {
-		if (!json_is_true(json_object_get(row, "active")))
+		if (!json_is_true(json_object_get(row, "active")) ||
+		    finding_standing(row) == FINDING_IS_SUSPECTED)
 			continue;
 		n++;
 		if (finding_severity(row) < finding_severity(worst))
@@ -227,7 +228,7 @@ static int show_moments(struct replay *p)
 	struct cli *cli = p->cli;
 	const struct listing listing = {
 		.array = "moments", LISTING_COLUMNS(columns), .nothing = "no snapshot is there",
-		.fetch = fetch, .arg = p, .offline = true,
+		.fetch = fetch, .arg = p, .labelled = true,
 	};
 
 	if (cli->comm || cli->func || cli->rank != CLI_ANY || cli->pid != CLI_ANY ||

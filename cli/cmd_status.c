@@ -214,14 +214,14 @@ static void print_page(const struct cli *cli, const struct view *view)
 }
 
 /* One page, from more answers than the one that the fields are of. */
-static int page(struct cli *cli, const json_t *rows, bool first)
+static int page(struct cli *cli, const json_t *answer, const json_t *rows)
 {
 	struct view view = { 0 };
 	const struct view_want want = { .window = "10s", .young = true, .brief = true };
 	int r = view_fetch(&view, cli->client, &want, cli_now_ns());
 
+	(void)answer;
 	(void)rows;
-	(void)first;
 	if (!r)
 		print_page(cli, &view);
 	view_deinit(&view);

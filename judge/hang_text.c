@@ -332,7 +332,8 @@ static void add_limit(struct scene *s)
 	phrase_add(&s->text, ". For ");
 	phrase_add_duration(&s->text, s->c->age_ns);
 	if (s->c->limit_ns != UNKNOWN_U64) {
-		phrase_add(&s->text, "; the limit is ");
+		phrase_add(&s->text, s->c->age_ns > s->c->limit_ns ? "; the limit is " :
+			   "; it is suspected, and found beyond its limit of ");
 		phrase_add_duration(&s->text, s->c->limit_ns);
 	}
 	phrase_add(&s->text, ".");

@@ -149,6 +149,7 @@ struct late_case {
 	const char *host;	/* NULL: this one */
 	const char *pci_bus_id;	/* NULL or "": not told */
 	uint64_t wall_ns, ops, judged, last, late_ns, blame_ns, moved_ns;
+	uint64_t suspected_window_ns;	/* the windows of which three find it; 0: it is found */
 };
 
 void late_say(const struct late_case *c, char *text, size_t size);

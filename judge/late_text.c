@@ -57,6 +57,16 @@ static void add_moved(struct phrase *text, const struct late_case *c)
 	phrase_add(text, " were lost in other communicators, to ranks that had waited for it.");
 }
 
+static void add_grade(struct phrase *text, const struct late_case *c)
+{
+	if (!c->suspected_window_ns)
+		return;
+	phrase_add(text, " It is suspected, and found when it stands out from the others in three "
+		   "windows of ");
+	phrase_add_duration(text, c->suspected_window_ns);
+	phrase_add(text, ".");
+}
+
 static void add_process(struct phrase *text, const struct late_case *c)
 {
 	phrase_add(text, " See that GPU's clock and temperature (nvidia-smi -q -d PERFORMANCE), "
@@ -74,6 +84,7 @@ static void say_steady(struct phrase *text, const struct late_case *c)
 	add_cost(text, c);
 	phrase_add(text, ". Last in %" PRIu64 " of %" PRIu64 " operations in which somebody was "
 		   "late (of %" PRIu64 " in all).", c->last, c->judged, c->ops);
+	add_grade(text, c);
 	add_moved(text, c);
 	add_process(text, c);
 }
@@ -90,6 +101,7 @@ static void say_intermittent(struct phrase *text, const struct late_case *c)
 		   c->last, c->judged, c->ops);
 	phrase_add_duration(text, c->late_ns);
 	phrase_add(text, " each time.");
+	add_grade(text, c);
 	add_moved(text, c);
 	phrase_add(text, " Something stops it now and then: garbage collection, input, "
 		   "another process, clock throttling.");

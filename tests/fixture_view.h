@@ -33,12 +33,6 @@ static inline json_t *fx_make_process(int i)
 			 "command", "python");
 }
 
-/* A member of /v1/comms. */
-static inline json_t *fx_make_member(int i)
-{
-	return json_pack("{s:i s:i s:s}", "rank", i, "pid", 4000 + i, "state", "live");
-}
-
 static inline json_t *fx_make_rank(int i)
 {
 	char bus[16];
@@ -88,20 +82,12 @@ static inline json_t *fx_add_inflight(const char *event_type, const char *proces
 
 static inline void fx_setup(void)
 {
-	json_t *comms = json_array();
-	json_t *members = fx_list_of("local_ranks", fx_make_member, FX_RANKS);
-
 	place_init(&fx.place, 2 * FX_SECOND, false, true);
 	fx.answers.status = json_loads(
 		"{\"version\": \"0.1.0\", \"host\": \"node7\", \"uptime_ns\": 7980000000000,"
 		" \"loop\": \"io_uring\", \"level\": null,"
 		" \"ingest\": {\"records\": 1000, \"lost\": 0, \"rejected\": 0}}", 0, NULL);
 	fx.answers.processes = fx_list_of("processes", fx_make_process, FX_RANKS);
-	json_array_append_new(comms, json_pack("{s:s s:s s:i s:O}", "comm_id", "0x01", "name",
-					       "größe", "nranks", FX_RANKS, "local_ranks",
-					       json_object_get(members, "local_ranks")));
-	json_decref(members);
-	fx.answers.comms = json_pack("{s:o}", "comms", comms);
 	fx.answers.ranks = fx_list_of("ranks", fx_make_rank, FX_RANKS);
 	json_object_update_new(fx.answers.ranks, json_pack("{s:i s:i s:i s:i}", "ranks_total",
 			       FX_RANKS, "comms_total", 1, "gpus_total", FX_RANKS,

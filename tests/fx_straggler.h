@@ -17,7 +17,7 @@
 
 static struct straggler *straggler;
 static struct straggler_case cases[CASES];
-static uint32_t ncases;
+static uint32_t ncases, nsuspected;
 static uint64_t now_ns;
 
 static inline void setup(void)
@@ -35,13 +35,16 @@ static inline void teardown(void)
 static inline void take_case(const struct straggler_case *c, void *arg)
 {
 	(void)arg;
+	nsuspected += c->suspected;
+	if (c->suspected)
+		return;
 	ck_assert_uint_lt(ncases, CASES);
 	cases[ncases++] = *c;
 }
 
 static inline uint32_t look(void)
 {
-	ncases = 0;
+	ncases = nsuspected = 0;
 	straggler_visit(straggler, take_case, NULL);
 	return ncases;
 }

@@ -56,7 +56,7 @@ picture() {
 start_daemon --straggler-window 5
 start_job 711 "$TOP/tests/scenarios/training.scn"
 start_job 712 "$TOP/tests/scenarios/stuck-step.scn"
-found() { api_is findings '[.findings[] | select(.active) | .kind] | contains(["straggler", "stall"])'; }
+found() { api_is "findings?grade=found" '[.findings[] | select(.active) | .kind] | contains(["straggler", "stall"])'; }
 wait_until 120 found || { echo "the daemon has not found what is wrong in 120 s"; exit 1; }
 
 "${TM[@]}" new-session -d -s top -x "${size%x*}" -y "${size#*x}" \

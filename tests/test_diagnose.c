@@ -8,12 +8,18 @@ static void setup(void)
 	fx_serve_open(NULL);
 }
 
-static void report(const struct detector *detector, uint64_t key, enum finding_severity severity)
+static void report_as(enum finding_grade grade, uid_t uid, const struct detector *detector,
+		      uint64_t key, enum finding_severity severity)
 {
-	struct finding f = { .kind = FINDING_DIED, .severity = severity, .peer = UNKNOWN_I32,
-			     .since_ns = fx.now_ns, .text = "it died" };
+	struct finding f = { .kind = FINDING_DIED, .grade = grade, .uid = uid, .peer = UNKNOWN_I32,
+			     .severity = severity, .since_ns = fx.now_ns, .text = "it died" };
 
 	diagnose_report(fx.diagnose, detector, key, &f, fx.now_ns);
+}
+
+static void report(const struct detector *detector, uint64_t key, enum finding_severity severity)
+{
+	report_as(FINDING_FOUND, 0, detector, key, severity);
 }
 
 /* The clock goes on with a look each second. */
@@ -140,6 +146,81 @@ START_TEST(nobody_fills_the_store_for_other_users)
 	ck_assert_str_eq(fx_text(a, "findings.63.kind"), "stall");
 	ck_assert_str_eq(fx_text(a, "findings.64.kind"), "died");
 	ck_assert_uint_eq(fx_number(a, "refused"), 300 - 128);
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(what_is_suspected_becomes_found_in_place_and_is_not_taken_back)
+{
+	json_t *a;
+
+	report_as(FINDING_SUSPECTED, 0, &brief, 7, FINDING_CRITICAL);
+	ck_assert_uint_eq(count("?grade=suspected"), 1);
+	ck_assert_uint_eq(count("?grade=found"), 0);
+	look_for(1);
+	report(&brief, 7, FINDING_CRITICAL);
+	for (int i = 0; i < 4; i++) {
+		a = findings("?grade=found");
+		ck_assert_uint_eq(fx_number(a, "findings.0.id"), 1);
+		ck_assert_uint_eq(fx_number(a, "findings.0.since_mono_ns"), FX_START_NS);
+		ck_assert_uint_eq(fx_number(a, "findings.0.found_mono_ns"),
+				  FX_START_NS + FX_SECOND);
+		ck_assert(json_boolean_value(fx_at(a, "findings.0.active")) == (i < 3));
+		json_decref(a);
+		report_as(FINDING_SUSPECTED, 0, &brief, 7, FINDING_CRITICAL);
+		ck_assert_uint_eq(count("?grade=suspected"), i == 3);	/* a new one */
+		look_for(1);
+	}
+}
+END_TEST
+
+START_TEST(a_suspicion_pushes_nothing_out_and_makes_room_for_what_is_found)
+{
+	for (uint64_t i = 0; i < 10; i++)
+		report(&brief, i, FINDING_WARNING);
+	look_for(4);
+	for (uint64_t i = 10; i < 20; i++)
+		report(&brief, i, FINDING_WARNING);
+	for (uint64_t i = 20; i < 200; i++)
+		report_as(FINDING_SUSPECTED, 0, &brief, i, FINDING_CRITICAL);
+	ck_assert_uint_eq(count("?active=false"), 10);
+	ck_assert_uint_eq(count("?active=true&grade=found"), 10);
+	ck_assert_uint_eq(count("?grade=suspected"), 108);
+	report_as(FINDING_SUSPECTED, 101, &brief, 200, FINDING_CRITICAL);	/* another user */
+	ck_assert_uint_eq(count("?grade=suspected"), 108);
+	for (uint64_t i = 300; i < 408; i++)
+		report(&brief, i, FINDING_WARNING);
+	ck_assert_uint_eq(count("?active=false"), 10);
+	ck_assert_uint_eq(count("?active=true&grade=found"), 118);
+	ck_assert_uint_eq(count("?grade=suspected"), 0);
+	ck_assert_uint_eq(diagnose_refused(fx.diagnose), 0);
+}
+END_TEST
+
+START_TEST(an_answer_tells_whom_it_speaks_of)
+{
+	static const char job[] = "SLURM_JOB_ID=47";
+	struct process *p[4];
+	json_t *a;
+
+	for (int i = 0; i < 4; i++) {
+		p[i] = fx_process(10 + i, 0, i);
+		if (i < 3)
+			memcpy(p[i]->env, job, p[i]->env_bytes = sizeof(job));
+	}
+	p[0]->state = PROCESS_EXITED;
+	p[1]->mask = NCI_EVENT_BIT(NCI_EV_COLL);
+	p[1]->steering.mode = NCI_MODE_NEVER;
+	p[2]->mask = NCI_EVENT_BIT(NCI_EV_COLL);
+	p[2]->steering.mode = NCI_MODE_BURST;
+	p[2]->steering.settles_ns = fx.now_ns + 9;
+	a = findings("");
+	ck_assert_uint_eq(fx_number(a, "watched.live"), 3);
+	ck_assert_uint_eq(fx_number(a, "watched.unseen"), 1);
+	ck_assert_uint_eq(fx_number(a, "watched.settling"), 1);
+	ck_assert_uint_eq(fx_number(a, "watched.settles_mono_ns"), fx.now_ns + 9);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "watched.jobs")), 1);
+	ck_assert_str_eq(fx_text(a, "watched.jobs.0"), "47");
 	json_decref(a);
 }
 END_TEST
@@ -274,6 +355,9 @@ int main(void)
 		FX_TEST(a_look_that_comes_late_on_a_busy_machine_ends_nothing),
 		FX_TEST(a_full_store_lets_go_of_what_ended_and_never_of_what_is_active),
 		FX_TEST(nobody_fills_the_store_for_other_users),
+		FX_TEST(what_is_suspected_becomes_found_in_place_and_is_not_taken_back),
+		FX_TEST(a_suspicion_pushes_nothing_out_and_makes_room_for_what_is_found),
+		FX_TEST(an_answer_tells_whom_it_speaks_of),
 		FX_TEST(nor_with_the_ids_that_a_user_has_beside_his_own),
 		FX_TEST(a_stream_tells_of_beginning_change_and_end_and_of_nothing_between),
 		FX_TEST(who_dies_after_another_is_in_the_same_finding),

@@ -78,13 +78,22 @@ static json_t *findings(void)
 	return fx_get("/v1/findings?active=true", 200);
 }
 
-static size_t count(void)
+static size_t count_of(const char *grade)
 {
-	json_t *a = findings();
-	size_t n = json_array_size(fx_at(a, "findings"));
+	char target[64];
+	size_t n;
+	json_t *a;
 
+	snprintf(target, sizeof(target), "/v1/findings?active=true&grade=%s", grade);
+	a = fx_get(target, 200);
+	n = json_array_size(fx_at(a, "findings"));
 	json_decref(a);
 	return n;
+}
+
+static size_t count(void)
+{
+	return count_of("found");
 }
 
 static void expect_verdict(const char *kind, const char *verdict)
@@ -92,6 +101,7 @@ static void expect_verdict(const char *kind, const char *verdict)
 	json_t *a = findings();
 
 	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 1);
+	ck_assert_str_eq(fx_text(a, "findings.0.grade"), "found");
 	ck_assert_str_eq(fx_text(a, "findings.0.kind"), kind);
 	ck_assert_str_eq(fx_text(a, "findings.0.verdict"), verdict);
 	json_decref(a);
@@ -102,9 +112,9 @@ START_TEST(the_first_operation_of_a_communicator_has_two_minutes)
 	first->comms[0].nranks = second->comms[0].nranks = 2;
 	post(first, 0);
 	post(second, 0);
-	look_for(121);
+	look_for(120);
 	ck_assert_uint_eq(count(), 0);
-	look_for(2);
+	look_for(1);
 	expect_verdict("stall", "NOT_RUNNING");
 }
 END_TEST
@@ -195,6 +205,97 @@ START_TEST(who_has_not_come_is_named_with_evidence_and_forgotten_when_it_comes)
 	run_channel(first, seq, 1);
 	look_for(5);
 	ck_assert_uint_eq(count(), 0);
+}
+END_TEST
+
+START_TEST(what_hangs_is_suspected_from_five_seconds_on_and_found_as_the_same)
+{
+	uint64_t seq = both_run(0, 20), since_ns;
+	json_t *a;
+
+	post(first, seq);
+	look_for(4);
+	ck_assert_uint_eq(count_of("suspected"), 0);
+	look_for(1);
+	a = findings();
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 1);
+	ck_assert_str_eq(fx_text(a, "findings.0.grade"), "suspected");
+	ck_assert_str_eq(fx_text(a, "findings.0.verdict"), "NOT_JOINED");
+	ck_assert_str_eq(fx_text(a, "findings.0.severity"), "critical");
+	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 1);
+	ck_assert(json_is_null(fx_at(a, "findings.0.found_mono_ns")));
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), ". For 5.0s; it is suspected, "
+				     "and found beyond its limit of 10s."));
+	since_ns = fx_number(a, "findings.0.since_mono_ns");
+	json_decref(a);
+	look_for(5);
+	ck_assert_uint_eq(count(), 0);
+	look_for(1);
+	expect_verdict("desync", "NOT_JOINED");
+	a = findings();
+	ck_assert_uint_eq(fx_number(a, "findings.0.id"), 1);
+	ck_assert_uint_eq(fx_number(a, "findings.0.since_mono_ns"), since_ns);
+	ck_assert_uint_eq(fx_number(a, "findings.0.found_mono_ns"), fx.now_ns);
+	json_decref(a);
+}
+END_TEST
+
+/* Twenty of them took eight seconds each: nobody looks twice at that. */
+START_TEST(what_takes_as_long_as_ever_is_not_suspected)
+{
+	uint64_t seq = 0;
+
+	while (seq < 20) {
+		post(first, seq);
+		post(second, seq);
+		fx.now_ns += 8 * FX_SECOND;
+		for (uint8_t channel = 0; channel < 2; channel++) {
+			run_channel(first, seq, channel);
+			run_channel(second, seq, channel);
+		}
+		seq++;
+		reconstruct_flush(fx.reconstruct, fx.now_ns);
+	}
+	post(first, seq);
+	look_for(7);
+	ck_assert_uint_eq(count_of("suspected"), 0);
+	look_for(6);
+	ck_assert_uint_eq(count_of("suspected"), 1);
+}
+END_TEST
+
+START_TEST(what_moves_is_not_suspected)
+{
+	uint64_t seq;
+
+	first->comms[0].nranks = second->comms[0].nranks = 2;
+	seq = both_run(0, 20);
+	post(first, seq);
+	post(second, seq);
+	look_for(4);
+	run_channel(first, seq, 0);
+	look_for(4);
+	ck_assert_uint_eq(count_of("suspected"), 0);
+	look_for(2);
+	ck_assert_uint_eq(count_of("suspected"), 1);
+}
+END_TEST
+
+START_TEST(a_suspicion_that_proves_wrong_leaves_nothing)
+{
+	uint64_t seq = both_run(0, 20);
+	json_t *a;
+
+	post(first, seq);
+	look_for(6);
+	ck_assert_uint_eq(count_of("suspected"), 1);
+	run(second, seq);
+	run_channel(first, seq, 0);
+	run_channel(first, seq, 1);
+	look_for(5);
+	a = fx_get("/v1/findings", 200);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 0);
+	json_decref(a);
 }
 END_TEST
 
@@ -383,6 +484,10 @@ int main(void)
 		FX_TEST(with_ranks_elsewhere_kernels_that_nobody_told_of_accuse_no_gpu),
 		FX_TEST(one_hang_is_one_finding_however_often_the_clock_is_measured),
 		FX_TEST(who_has_not_come_is_named_with_evidence_and_forgotten_when_it_comes),
+		FX_TEST(what_hangs_is_suspected_from_five_seconds_on_and_found_as_the_same),
+		FX_TEST(what_takes_as_long_as_ever_is_not_suspected),
+		FX_TEST(what_moves_is_not_suspected),
+		FX_TEST(a_suspicion_that_proves_wrong_leaves_nothing),
 		FX_TEST(who_claims_another_users_communicator_is_none_of_its_ranks),
 		FX_TEST(communicators_that_are_too_many_are_left_out_and_counted),
 		FX_TEST(what_still_moves_is_slow_until_it_stops_moving),

@@ -146,19 +146,57 @@ START_TEST(who_waits_for_other_nodes_is_no_straggler_and_says_for_how_long)
 }
 END_TEST
 
-START_TEST(who_is_late_before_it_is_a_finding_is_told_by_comms)
+START_TEST(who_is_late_is_suspected_before_and_found_as_the_same)
 {
 	json_t *a;
 
 	work(200, 1, 5 * MS, 0);
 	a = findings();
-	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 0);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 1);
+	ck_assert_str_eq(fx_text(a, "findings.0.grade"), "suspected");
+	ck_assert_str_eq(fx_text(a, "findings.0.verdict"), "STEADY");
+	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 1);
+	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.pid"), 11);
+	ck_assert_uint_eq(fx_number(a, "findings.0.since_mono_ns"), FX_START_NS);
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "It is suspected, and found "
+				     "when it stands out from the others in three windows of "
+				     "1m00s."));
 	json_decref(a);
 	a = fx_get("/v1/comms", 200);
 	ck_assert(json_is_false(fx_at(a, "comms.0.local_ranks.0.waiting.lately.late")));
 	ck_assert(json_is_true(fx_at(a, "comms.0.local_ranks.1.waiting.lately.late")));
 	ck_assert_str_eq(fx_text(a, "comms.0.local_ranks.1.waiting.lately.func"), FX_FUNC);
 	ck_assert_uint_eq(fx_number(a, "comms.0.local_ranks.1.waiting.lately.late_ns"), 5 * MS);
+	json_decref(a);
+	work(4 * WINDOW, 1, 5 * MS, 0);
+	a = findings();
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 1);
+	ck_assert_uint_eq(fx_number(a, "findings.0.id"), 1);
+	ck_assert_str_eq(fx_text(a, "findings.0.grade"), "found");
+	ck_assert_uint_eq(fx_number(a, "findings.0.since_mono_ns"), FX_START_NS);
+	ck_assert_ptr_null(strstr(fx_text(a, "findings.0.text"), "suspected"));
+	json_decref(a);
+}
+END_TEST
+
+static const struct {
+	const char *how;
+	enum process_state state;
+	uint64_t finalize_ticks;
+} ends[] = {
+	{ "exited", PROCESS_EXITED, 0 }, { "died", PROCESS_DIED, 0 }, { "left", PROCESS_LIVE, 1 },
+};
+
+START_TEST(who_has_ended_is_suspected_no_more)
+{
+	json_t *a;
+
+	work(200, 1, 5 * MS, 0);
+	fx.processes[1]->state = ends[_i].state;
+	fx.processes[1]->comms[0].finalize_ticks = ends[_i].finalize_ticks;
+	work(60, 1, 5 * MS, 0);
+	a = findings();
+	ck_assert_msg(json_array_size(fx_at(a, "findings")) == 0, "%s", ends[_i].how);
 	json_decref(a);
 }
 END_TEST
@@ -204,7 +242,8 @@ int main(void)
 		FX_TEST(the_gpu_is_named_where_it_is_known),
 		FX_TEST(a_process_that_has_ended_is_late_no_more),
 		FX_TEST(who_waits_for_other_nodes_is_no_straggler_and_says_for_how_long),
-		FX_TEST(who_is_late_before_it_is_a_finding_is_told_by_comms),
+		FX_TEST(who_is_late_is_suspected_before_and_found_as_the_same),
+		FX_LOOP(who_has_ended_is_suspected_no_more, 0, FX_COUNT(ends)),
 		FX_TEST(waiting_is_null_before_anything_is_known),
 		FX_TEST(what_cannot_be_compared_is_left_out),
 	};

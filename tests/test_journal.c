@@ -91,6 +91,31 @@ START_TEST(what_is_over_is_no_alarm)
 }
 END_TEST
 
+START_TEST(what_is_suspected_is_told_once_and_is_no_alarm)
+{
+	struct finding f = make_finding();
+
+	f.grade = FINDING_SUSPECTED;
+	journal_finding(&j, &f);
+	receive();
+	ck_assert(has("PRIORITY=6"));
+	ck_assert(has("NCCLINSP_GRADE=suspected"));
+	ck_assert(has("NCCLINSP_ACTIVE=1"));
+	ck_assert(has("MESSAGE=desync NOT_JOINED is suspected: ranks 1-3,7 have not come"));
+	f.verdict = "UNKNOWN";
+	journal_finding(&j, &f);
+	f.life.until_ns = 1;
+	journal_finding(&j, &f);
+	ck_assert_int_lt(recv(listener, entry, sizeof(entry), 0), 0);
+	f.life.until_ns = 0;
+	f.grade = FINDING_FOUND;
+	journal_finding(&j, &f);
+	receive();
+	ck_assert(has("PRIORITY=2"));
+	ck_assert(has("NCCLINSP_GRADE=found"));
+}
+END_TEST
+
 START_TEST(a_job_cannot_forge_fields_by_its_names)
 {
 	struct finding f = make_finding();
@@ -138,6 +163,7 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_TEST(an_entry_has_the_id_of_its_kind_and_fields_to_search_for),
 		FX_TEST(what_is_over_is_no_alarm),
+		FX_TEST(what_is_suspected_is_told_once_and_is_no_alarm),
 		FX_TEST(a_job_cannot_forge_fields_by_its_names),
 		FX_TEST(every_kind_has_an_id_of_its_own),
 		FX_TEST(a_full_or_absent_journal_holds_nobody_up),

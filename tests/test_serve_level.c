@@ -347,8 +347,13 @@ START_TEST(a_new_finding_raises_those_whom_it_concerns)
 	steer_finding(fx.steer, &f, fx.processes, 2, fx.now_ns);
 	ck_assert_uint_eq(levels_stats(steer_levels(fx.steer))->raised, 0);
 	f = finding_of(FINDING_STRAGGLER, 2);
+	f.grade = FINDING_SUSPECTED;
 	steer_finding(fx.steer, &f, fx.processes, 2, fx.now_ns);
-	steer_finding(fx.steer, &f, fx.processes, 2, fx.now_ns);	/* it was told already */
+	ck_assert_uint_eq(levels_stats(steer_levels(fx.steer))->raised, 0);
+	f.grade = FINDING_FOUND;
+	steer_finding(fx.steer, &f, fx.processes, 2, fx.now_ns);
+	f.life.told = true;
+	steer_finding(fx.steer, &f, fx.processes, 2, fx.now_ns);
 	ck_assert_uint_eq(file().entries, 1);		/* the other one is another user's */
 	ck_assert_uint_eq(file().entry[0].instance, 0x10);
 	ck_assert_uint_eq(file().entry[0].sample, NCI_SAMPLE_ALL);

@@ -209,6 +209,7 @@ START_TEST(where_all_are_apart_the_last_does_not_stand_out)
 		pass(STEP);
 	}
 	ck_assert_uint_eq(look(), 0);
+	ck_assert_uint_eq(nsuspected, 1);
 }
 END_TEST
 

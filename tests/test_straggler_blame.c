@@ -52,6 +52,7 @@ START_TEST(who_comes_last_lately_is_told_long_before_it_is_flagged)
 	}
 	pass(2 * SECOND);
 	ck_assert_uint_eq(look(), 0);
+	ck_assert_uint_eq(nsuspected, 1);
 	ck_assert(straggler_lately(straggler, 3, 1, &one));
 	ck_assert(one.late);
 	ck_assert_str_eq(one.func, "AllReduce");
@@ -65,6 +66,8 @@ START_TEST(who_comes_last_lately_is_told_long_before_it_is_flagged)
 	ck_assert(!other.late);
 	ck_assert_uint_eq(other.last, 0);
 	work(5, 0, 0, 0);			/* it has become better */
+	ck_assert_uint_eq(look(), 0);
+	ck_assert_uint_eq(nsuspected, 0);
 	ck_assert(straggler_lately(straggler, 3, 1, &one));
 	ck_assert(!one.late);
 	ck_assert_uint_eq(one.judged, 0);

@@ -63,12 +63,12 @@ END_TEST
 /* What the smallest screen is for: what is wrong, and the worst row. */
 START_TEST(twenty_columns_and_five_lines_show_the_worst)
 {
-	fx_add_inflight("Coll", "live", 43);
+	fx.answers.findings = fx_make_findings();
 	fx_worst_rank(3);
 	view_build(&fx.view, &fx.answers, FX_NOW);
 	fx_show(20, 5);
 	ck_assert_int_eq(fx.frame.count, 5);
-	ck_assert_ptr_nonnull(strstr(fx.frame.lines[0].text, "! AllReduce"));
+	ck_assert_ptr_nonnull(strstr(fx.frame.lines[0].text, "! rank 3"));
 	ck_assert_ptr_nonnull(strstr(fx.frame.lines[1].text, "node7"));
 	ck_assert_int_eq(fx_find_line("RANK"), 2);
 	ck_assert_ptr_nonnull(strstr(fx.frame.lines[3].text, ">   3"));
@@ -81,6 +81,7 @@ START_TEST(an_empty_node_says_so)
 	json_array_clear(fx_ranks());
 	json_object_set_new(fx.answers.ranks, "gpus_total", json_integer(0));
 	json_array_clear(json_object_get(fx.answers.ops, "rows"));
+	fx.answers.findings = json_pack("{s:[], s:{s:i}}", "findings", "watched", "live", 0);
 	fx_build();
 	ck_assert(fx_shows("processes 0"));
 	ck_assert(fx_shows("no rank is alive"));
@@ -105,7 +106,6 @@ static struct view_answers fx_again(void)
 	return (struct view_answers){
 		.status = json_incref(fx.view.built.status),
 		.processes = json_incref(fx.view.built.processes),
-		.comms = json_incref(fx.view.built.comms),
 		.ranks = json_incref(fx.view.built.ranks),
 		.ops = json_incref(fx.view.built.ops),
 		.inflight = json_deep_copy(fx.view.built.inflight),

@@ -6,6 +6,14 @@
 
 #define W(word, text)	{ .name = word, .meaning = text }
 
+static const struct word grades[] = {
+	W("found", "It is beyond the limits of its kind."),
+	W("suspected",
+	  "It is short of them so far: an operation in flight for 5 s that does not move, a rank "
+	  "that comes last over the last minutes. It is no alarm yet; its text says when it will "
+	  "be found. One that proves wrong leaves nothing."),
+};
+
 static const struct word severities[] = {
 	W("info", "Worth knowing; nothing has to be done, and diagnose and check do not count it."),
 	W("warning", "It costs time, or hides something."),
@@ -250,6 +258,7 @@ static const struct word methods[] = {
 static const struct topic topics[] = {
 #define T(field, title, words) { field, title, words, ARRAY_LEN(words) }
 	T("severity", "severities of findings", severities),
+	T("grade", "grades of findings", grades),
 	T("limit_reason", "what a stall's limit rests on", limits),
 	T("aspect", "what is slow at a slow peer", aspects),
 	T("scope", "how far a regression goes", scopes),

@@ -29,6 +29,7 @@ static const char *label_suffix(const char *id)
 
 void label_learn(json_t *names, const json_t *row)
 {
+	const char *label = json_string_value(json_object_get(row, "comm_label"));
 	const char *name = label_name(row), *id = label_id(row);
 	json_t *ids;
 
@@ -40,6 +41,8 @@ void label_learn(json_t *names, const json_t *row)
 		json_object_set_new(names, name, ids);
 	}
 	json_object_set_new(ids, id, json_true());
+	if (label && strcmp(label, name))
+		json_object_set_new(ids, label, json_true());
 }
 
 json_t *label_names(const json_t *rows)

@@ -208,7 +208,7 @@ json_t *listing_comms(const struct cli *cli)
  */
 static void rows_label(const struct cli *cli, const struct listing *listing, json_t *rows)
 {
-	bool known = listing->offline || listing->whole;
+	bool known = listing->labelled || listing->whole;
 	json_t *names = known ? label_names(NULL) : listing_comms(cli), *row;
 	size_t i;
 
@@ -331,7 +331,7 @@ static int sample_print_table(struct listing_sample *sample, struct listing_quer
 	if (!sample->listing->header_every)
 		cli_next_sample(cli, sample->first);
 	if (sample->listing->page && !cli->fields)
-		return sample->listing->page(sample->cli, sample->rows, sample->first);
+		return sample->listing->page(sample->cli, sample->root, sample->rows);
 	sample_print_rows(sample, query, cli->format == CLI_WIDE ? CLI_ANY_WIDTH : cli->columns);
 	return 0;
 }
@@ -473,7 +473,7 @@ static int sample_code(const struct listing_sample *sample, bool noted)
 	char filters[256];
 
 	if (sample->listing->code)
-		return sample->listing->code(sample->rows);
+		return sample->listing->code(sample->listing, sample->root, sample->rows);
 	if (json_array_size(sample->rows))
 		return CLI_DONE;
 	listing_tell_filters(cli, filters, sizeof(filters));

@@ -38,11 +38,11 @@ struct listing {
 	int (*fetch)(struct cli *cli, void *arg, json_t **root);
 	void *arg;
 	/* Prints for people, in place of the table; NULL: the table.  As client_get(). */
-	int (*page)(struct cli *cli, const json_t *rows, bool first);
+	int (*page)(struct cli *cli, const json_t *answer, const json_t *rows);
 	/* The exit code that rows give; NULL: CLI_DONE, or CLI_NOTHING without any. */
-	int (*code)(const json_t *rows);
-	bool offline;	/* the rows are of no daemon: it is not asked for communicators */
-	bool whole;	/* rows name all communicators, pid, uid, job, GPU: nothing else is asked */
+	int (*code)(const struct listing *listing, const json_t *answer, const json_t *rows);
+	bool labelled;	/* rows alone say how communicators are called: nobody is asked for them */
+	bool whole;	/* ... and pid, uid, job, GPU: nothing else is asked */
 	bool joint;	/* rows are of several processes: -p asks who is in them */
 	int header_every;	/* lines; samples follow one another.  0: each stands alone */
 };

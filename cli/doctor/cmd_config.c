@@ -146,7 +146,7 @@ static int process_show(struct cli *cli, int64_t pid)
 	root = json_pack("{s:I, s:o}", "pid", (json_int_t)pid, "settings", rows);
 	code = listing_run(cli, &(struct listing){
 		.array = "settings", LISTING_COLUMNS(columns), .nothing = "no setting",
-		.fetch = process_fetch, .arg = root, .note = process_note, .offline = true,
+		.fetch = process_fetch, .arg = root, .note = process_note, .labelled = true,
 	}, NULL);
 	json_decref(root);
 	return code;
@@ -156,7 +156,7 @@ int cmd_config(struct cli *cli)
 {
 	static const struct listing daemon = {
 		.array = "settings", LISTING_COLUMNS(columns), .nothing = "no setting",
-		.fetch = daemon_fetch, .note = daemon_note, .offline = true,
+		.fetch = daemon_fetch, .note = daemon_note, .labelled = true,
 	};
 	int64_t pid = cli->pid;
 

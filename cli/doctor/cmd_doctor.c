@@ -110,13 +110,13 @@ static void checks_put_sum(struct frame *frame, const json_t *rows)
 	prose_put(frame, LINE_PLAIN, 0, 4, text);
 }
 
-static int checks_page(struct cli *cli, const json_t *rows, bool first)
+static int checks_page(struct cli *cli, const json_t *answer, const json_t *rows)
 {
 	struct frame frame;
 	json_t *row;
 	size_t i;
 
-	(void)first;
+	(void)answer;
 	prose_begin(&frame, cli, PROSE_WIDEST);
 	json_array_foreach((json_t *)rows, i, row)
 		check_put(&frame, row);
@@ -126,10 +126,12 @@ static int checks_page(struct cli *cli, const json_t *rows, bool first)
 }
 
 /* A daemon that is not there has an exit code of its own, as everywhere. */
-static int checks_code(const json_t *rows)
+static int checks_code(const struct listing *listing, const json_t *answer, const json_t *rows)
 {
 	const json_t *worst = checks_first_in(rows, DOCTOR_FAILED);
 
+	(void)listing;
+	(void)answer;
 	if (!worst)
 		return CLI_DONE;
 	return !strcmp(check_text(worst, "check"), "daemon") ? CLI_NO_DAEMON : CLI_FAILED;

@@ -258,11 +258,13 @@ static int fetch(struct cli *cli, void *arg, json_t **root)
 	return 0;
 }
 
-static int code(const json_t *rows)
+static int code(const struct listing *listing, const json_t *answer, const json_t *rows)
 {
 	json_t *row;
 	size_t i;
 
+	(void)listing;
+	(void)answer;
 	json_array_foreach((json_t *)rows, i, row)
 		if (strcmp(text_at(row, "severity"), "info"))
 			return CLI_FINDING;
@@ -277,7 +279,7 @@ int cmd_report(struct cli *cli)
 	const struct listing listing = {
 		.array = "verdicts", .columns = columns, .sort = &by_weight,
 		.count = sizeof(columns) / sizeof(columns[0]), .fetch = fetch, .arg = &s,
-		.code = code, .offline = true,
+		.code = code, .labelled = true,
 	};
 	int r = CLI_FAILED;
 

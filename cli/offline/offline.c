@@ -130,6 +130,34 @@ static const struct source *source_find(const char *target)
 	return NULL;
 }
 
+static void watched_add(json_t *watched, const json_t *processes)
+{
+	json_t *jobs = json_object_get(watched, "jobs"), *id, *row;
+	size_t i;
+
+	json_array_foreach((json_t *)processes, i, row) {
+		json_int_t live = json_integer_value(json_object_get(watched, "live"));
+		const char *state = json_string_value(json_object_get(row, "state"));
+
+		if (state && !strcmp(state, "live"))
+			json_object_set_new(watched, "live", json_integer(live + 1));
+		id = json_object_get(json_object_get(row, "job"), "id");
+		if (json_is_string(id))
+			json_array_append(jobs, id);
+	}
+}
+
+/* The processes that the findings of all nodes speak of; older files tell no more of them. */
+static json_t *offline_watched(const struct offline *o)
+{
+	json_t *watched = json_pack("{s:i, s:[]}", "live", 0, "jobs"), *node;
+	const char *host;
+
+	json_object_foreach(o->shots.nodes, host, node)
+		watched_add(watched, json_object_get(node, "processes"));
+	return watched;
+}
+
 json_t *offline_answer(void *arg, const char *target)
 {
 	const struct source *source = source_find(target);
@@ -148,6 +176,8 @@ json_t *offline_answer(void *arg, const char *target)
 		add_rows(all, source, target, host, json_object_get(node, source->kept));
 	if (source->order)
 		report_sort(all, source->order, false);
+	if (!strcmp(source->answered, "findings"))
+		return json_pack("{s:o, s:o}", "findings", all, "watched", offline_watched(o));
 	return json_pack("{s:o}", source->answered, all);
 }
 

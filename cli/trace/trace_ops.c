@@ -248,8 +248,8 @@ void trace_inflight(struct trace *t, const json_t *row, uint64_t until_ns)
 
 void trace_finding(struct trace *t, const json_t *row)
 {
-	static const char *const keys[] = { "severity", "verdict", "comm_id", "comm_name", "ranks",
-					    "peer", "active", "text", NULL };
+	static const char *const keys[] = { "grade", "severity", "verdict", "comm_id", "comm_name",
+					    "ranks", "peer", "active", "text", NULL };
 	const json_t *first = json_array_get(json_object_get(row, "ranks"), 0);
 	const char *kind = text_of(row, json_object_get(row, "finding") ? "finding" : "kind");
 	uint64_t since_ns = trace_number(row, "since_mono_ns", 0);

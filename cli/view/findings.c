@@ -12,6 +12,13 @@ bool finding_is(const json_t *row, const char *key, const char *value)
 	return text && !strcmp(text, value);
 }
 
+enum finding_standing finding_standing(const json_t *row)
+{
+	if (finding_is(row, "severity", "info"))
+		return FINDING_IS_NOTE;
+	return finding_is(row, "grade", "suspected") ? FINDING_IS_SUSPECTED : FINDING_IS_FOUND;
+}
+
 int findings_count(const json_t *rows, const char *severity)
 {
 	json_t *row;
@@ -20,12 +27,13 @@ int findings_count(const json_t *rows, const char *severity)
 
 	json_array_foreach((json_t *)rows, i, row)
 		n += json_is_true(json_object_get(row, "active")) &&
+		     finding_standing(row) != FINDING_IS_SUSPECTED &&
 		     finding_is(row, "severity", severity);
 	return n;
 }
 
 #define SEVERITIES 3
-#define ORDERS	   (2 * SEVERITIES + 2)
+#define ORDERS	   (FINDING_STANDINGS * 2 * (SEVERITIES + 1))
 
 size_t finding_severity(const json_t *row)
 {
@@ -40,7 +48,8 @@ size_t finding_severity(const json_t *row)
 /* Faults of the job come before what was not seen of it. */
 static size_t order_of(const json_t *row)
 {
-	return 2 * finding_severity(row) + finding_is(row, "kind", "loss");
+	return 2 * ((SEVERITIES + 1) * (size_t)finding_standing(row) + finding_severity(row)) +
+	       finding_is(row, "kind", "loss");
 }
 
 void finding_sentence(const json_t *row, char buf[FINDINGS_SENTENCE])
@@ -68,6 +77,7 @@ const struct column finding_columns[] = {
 	{ "id", NULL, COL_INTEGER, "id", 0, 0, REPORT_KEY },
 	{ "kind", NULL, COL_TEXT, "kind", 0, 0, 0 },
 	{ "verdict", NULL, COL_TEXT, "verdict", 0, 0, 0 },
+	{ "grade", NULL, COL_TEXT, "grade", 0, 0, 0 },
 	{ "severity", NULL, COL_TEXT, "severity", 0, 0, 0 },
 	{ "comm_id", NULL, COL_TEXT, "comm_id", 0, 0, 0 },
 	{ "comm_name", NULL, COL_TEXT, "comm_name", 0, 0, 0 },
@@ -126,7 +136,8 @@ static json_t *shape(const json_t *row, uint64_t now_ns)
 		json_object_set(copy, "pid", (json_t *)process(row));
 	json_object_set_new(copy, "age_ns",
 			    json_integer((json_int_t)finding_age_ns(row, now_ns)));
-	json_object_set_new(copy, "now", json_string(active ? "active" : "over"));
+	json_object_set_new(copy, "now", json_string(!active ? "over" :
+				finding_is(row, "grade", "suspected") ? "suspected" : "active"));
 	json_object_set_new(copy, "weight", json_integer((json_int_t)(ORDERS - order_of(row)) +
 							 (active ? ORDERS : 0)));
 	return copy;

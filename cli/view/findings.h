@@ -18,20 +18,32 @@ bool finding_is(const json_t *row, const char *key, const char *value);
 /* 0: critical, 1: warning, 2: info; more: NULL, or it says none. */
 size_t finding_severity(const json_t *row);
 
-/* The number of active ones that have that severity. */
+/* What a finding comes to, in the order in which findings are shown. */
+enum finding_standing {
+	FINDING_IS_FOUND,
+	FINDING_IS_SUSPECTED,
+	FINDING_IS_NOTE,	/* it asks for nothing to be done */
+	FINDING_STANDINGS
+};
+
+enum finding_standing finding_standing(const json_t *row);
+
+/* The number of active ones that are found and have that severity. */
 int findings_count(const json_t *rows, const char *severity);
 
 /* The active ones, a new array in the same order. */
 json_t *findings_active(const json_t *rows);
 
 /*
- * Findings with what a table shows: "who", the ranks; "now", active or over; "age_ns"; the
- * "sentence"; and its "weight", the larger the worse, least where it is over.  A new array in
- * the same order.
+ * Findings with what a table shows: "who", the ranks; "now", active, suspected or over;
+ * "age_ns"; the "sentence"; and its "weight", the larger the worse, least where it is over.  A
+ * new array in the same order.
  */
 json_t *findings_shape(const json_t *rows, uint64_t now_ns);
 
-/* The same, the most severe first, of these losses last, and then what is over. */
+/*
+ * The same: by standing, the most severe first, of these losses last; and then what is over.
+ */
 json_t *findings_reshape(const json_t *rows, uint64_t now_ns);
 
 extern const struct column finding_columns[];

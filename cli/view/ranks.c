@@ -60,14 +60,6 @@ static const char *text_of(const json_t *row, const char *key)
 	return json_string_value(json_object_get(row, key)) ?: "";
 }
 
-const json_t *ranks_lateness(const json_t *member)
-{
-	const json_t *lately = report_get(member, "waiting.lately");
-
-	return json_is_true(report_get(lately, "late")) && !strcmp(text_of(member, "state"), "live")
-		       ? lately : NULL;
-}
-
 /* Copy a value under another name, where it is known. */
 static void row_name(json_t *row, const char *name, const char *key)
 {

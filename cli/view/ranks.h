@@ -28,12 +28,6 @@ extern const struct column ranks_badness;
 void ranks_dress(json_t *row);
 
 /*
- * The daemon's account of this member of /v1/comms, if it makes the others wait lately and its
- * process is alive; else NULL.
- */
-const json_t *ranks_lateness(const json_t *member);
-
-/*
  * The same, added up: a row for each communicator, for each job, or for each process
  * and its GPU, in the order of their worst rank.  New arrays.
  */

@@ -2,21 +2,24 @@
 #ifndef CLI_VIEW_VERDICT_H
 #define CLI_VIEW_VERDICT_H
 
-/*
- * The faults in words: who is at fault as far as this node can tell, what says so, and where
- * to look next.
- */
+/* The faults in words, as the daemon has found or suspects them; and what is well. */
 
 #include "cli/table/frame.h"
 #include "cli/view/view.h"
 
+/* The colour that a finding's line has. */
+enum line_attr verdict_attr(const json_t *row);
+
 /*
- * Causes before effects: what died, what hangs and for whom, who comes last; then what
- * is well.  At least one line; as many as the texts take, broken between words.
+ * What is found, then what is suspected, or else that nothing is; then notes.  At least one
+ * line; as many as the texts take, broken between words.
  */
 void verdicts_put(struct frame *frame, const struct view *view);
 
-/* Puts only the ranks that come last without a finding yet: from all_comms and findings alone. */
-void verdicts_put_late(struct frame *frame, const struct view *view);
+/*
+ * That nothing is found or suspected, of how many processes, and what may not show, as
+ * `answer`, of /v1/findings, tells.
+ */
+void verdicts_put_calm(struct frame *frame, const json_t *answer, uint64_t now_ns);
 
 #endif

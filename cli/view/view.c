@@ -23,31 +23,14 @@ static bool is(const json_t *process, const char *path, const char *value)
 	return has && !strcmp(has, value);
 }
 
-static void count_live(struct view *view, const json_t *process)
-{
-	json_int_t from = json_integer_value(report_get(process,
-							"steering.kernels_from_mono_ns"));
-
-	view->live++;
-	if (is(process, "steering.kernels", "settling")) {
-		view->settling++;
-		if ((uint64_t)from > view->settles_ns)
-			view->settles_ns = (uint64_t)from;
-	} else if (report_get(process, "level") && !report_get(process, "sampling")) {
-		view->blind++;
-	}
-}
-
 static void count_processes(struct view *view, const json_t *answer)
 {
 	json_t *process;
 	size_t i;
 
-	view->live = view->exited = view->died = view->blind = view->settling = 0;
-	view->settles_ns = 0;
+	view->live = view->exited = view->died = 0;
 	json_array_foreach(json_object_get(answer, "processes"), i, process) {
-		if (is(process, "state", "live"))
-			count_live(view, process);
+		view->live += is(process, "state", "live");
 		view->exited += is(process, "state", "exited");
 		view->died += is(process, "state", "died");
 	}
@@ -117,8 +100,6 @@ static void drop_contents(struct view *view, bool same_members)
 	view->status = NULL;
 	json_decref(view->findings);
 	view->findings = NULL;
-	json_decref(view->all_comms);
-	view->all_comms = NULL;
 	for (int i = 0; i < VIEW_TABLES; i++) {
 		if (same_members && is_of_members(i))
 			continue;
@@ -131,7 +112,7 @@ json_t **view_answer(struct view_answers *answers, enum view_question question)
 {
 	static const size_t at[VIEW_QUESTIONS] = {
 #define AT(QUESTION, member) [VIEW_ASK_##QUESTION] = offsetof(struct view_answers, member)
-		AT(STATUS, status), AT(PROCESSES, processes), AT(COMMS, comms), AT(RANKS, ranks),
+		AT(STATUS, status), AT(PROCESSES, processes), AT(RANKS, ranks),
 		AT(OPS, ops), AT(NOW, now), AT(INFLIGHT, inflight), AT(FINDINGS, findings),
 		AT(PEERS, peers), AT(KINDS, kinds), AT(RUNS, runs),
 #undef AT
@@ -154,36 +135,12 @@ void view_forget(struct view_kept_answer *kept)
 	memset(kept, 0, sizeof(*kept));
 }
 
-/* When the processes ended that left something in flight. */
-static void add_ends(json_t *inflight, const json_t *processes)
-{
-	json_t *ends = json_object(), *row;
-	char key[TEXT_MAX];
-	size_t i;
-
-	json_array_foreach((json_t *)processes, i, row) {
-		if (strcmp(json_string_value(report_get(row, "state")) ?: "", "died"))
-			continue;
-		snprintf(key, sizeof(key), "%lld",
-			 (long long)json_integer_value(report_get(row, "pid")));
-		json_object_set(ends, key, json_object_get(row, "ended_mono_ns"));
-	}
-	json_array_foreach(inflight, i, row) {
-		snprintf(key, sizeof(key), "%lld",
-			 (long long)json_integer_value(report_get(row, "pid")));
-		if (json_object_get(ends, key))
-			json_object_set(row, "ended_mono_ns", json_object_get(ends, key));
-	}
-	json_decref(ends);
-}
-
 static void build_inflight(struct view *view, const struct view_answers *answers)
 {
 	static const struct column oldest = { NULL, NULL, COL_AGE, "age_ns", 0, 0, 0 };
 	json_t *rows = listing_dressed(json_object_get(answers->inflight, "inflight"),
 				       inflight_dress);
 
-	add_ends(rows, json_object_get(answers->processes, "processes"));
 	report_sort(rows, &oldest, false);
 	view->rows[VIEW_INFLIGHT] = rows;
 	view->only_old = answers->only_old;
@@ -218,12 +175,9 @@ static void label_others(struct view *view)
 		json_array_foreach(view->rows[i], k, row)
 			if (!is_of_members(i))
 				label_learn(view->names, row);
-	json_array_foreach(view->all_comms, k, row)
-		label_learn(view->names, row);
 	for (int i = 0; i < VIEW_TABLES; i++)
 		if (!is_of_members(i))
 			label_rows(view->rows[i], view->names);
-	label_rows(view->all_comms, view->names);
 }
 
 /* Operations of one kind are told apart by size as in summaries: by powers of two. */
@@ -269,7 +223,6 @@ void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns
 	view->status = json_incref(answers->status);
 	count_records(view, now_ns);
 	count_processes(view, answers->processes);
-	view->all_comms = json_incref(json_object_get(answers->comms, "comms"));
 	view->rows[VIEW_FINDINGS] =
 		findings_reshape(json_object_get(answers->findings, "findings"), now_ns);
 	view->findings = findings_active(view->rows[VIEW_FINDINGS]);
@@ -305,23 +258,6 @@ const json_t *view_process(const struct view *view, json_int_t pid)
 		if (json_integer_value(json_object_get(process, "pid")) == pid)
 			return process;
 	return NULL;
-}
-
-bool view_unseen(const struct view *view, char *buf, size_t size)
-{
-	uint64_t left_ns = view->settles_ns > view->now_ns ? view->settles_ns - view->now_ns : 0;
-	char left[TEXT_MAX];
-
-	*buf = '\0';
-	text_duration(left, sizeof(left), (left_ns + SECOND_NS - 1) / SECOND_NS * SECOND_NS);
-	if (view->blind)
-		snprintf(buf, size, "but the kernels of %d of %d processes are not seen, so a "
-			 "hang may not show (why: ncclinsp level)", view->blind, view->live);
-	else if (view->settling)
-		snprintf(buf, size, "settling: the kernels of %d of %d processes are timed %s%s",
-			 view->settling, view->live,
-			 left_ns ? "in " : "from their next operation on", left_ns ? left : "");
-	return *buf;
 }
 
 void view_sample(struct view *view)

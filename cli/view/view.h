@@ -11,7 +11,7 @@
 
 /* The questions to ask the daemon. */
 enum view_question {
-	VIEW_ASK_STATUS, VIEW_ASK_PROCESSES, VIEW_ASK_COMMS, VIEW_ASK_RANKS, VIEW_ASK_OPS,
+	VIEW_ASK_STATUS, VIEW_ASK_PROCESSES, VIEW_ASK_RANKS, VIEW_ASK_OPS,
 	VIEW_ASK_NOW, VIEW_ASK_INFLIGHT, VIEW_ASK_FINDINGS, VIEW_ASK_PEERS, VIEW_ASK_KINDS,
 	VIEW_ASK_RUNS, VIEW_QUESTIONS
 };
@@ -20,7 +20,6 @@ enum view_question {
 struct view_answers {
 	json_t *status;
 	json_t *processes;
-	json_t *comms;		/* only where something is wrong: what each rank is at */
 	json_t *ranks;
 	json_t *ops;		/* /v1/summary by communicator, operation and size */
 	json_t *now;		/* /v1/summary of the last second by communicator */
@@ -74,9 +73,6 @@ struct view {
 	uint64_t tried_ns;	/* time of the last attempt, >= now_ns */
 	json_t *status;		/* /v1/status */
 	int live, exited, died;	/* processes */
-	int blind;		/* live ones of whose kernels NCCL tells nothing */
-	int settling;		/* ... yet: they are not among the blind */
-	uint64_t settles_ns;	/* CLOCK_MONOTONIC when the last of these begins; 0: not known */
 	int gpus;		/* -1: not known */
 	int comms, ranks;	/* those that are not over; rows[VIEW_RANKS] may be fewer */
 	json_int_t in_flight;	/* operations */
@@ -90,7 +86,6 @@ struct view {
 	json_t *rows[VIEW_TABLES];	/* worst first; NULL: not asked for */
 	struct view_answers built;	/* the answers all this was made of */
 	json_t *findings;	/* active ones, the most severe first, then the newest */
-	json_t *all_comms;	/* /v1/comms, where something is wrong; else NULL */
 	json_t *names;		/* label_names() of the ranks */
 	double wait;		/* mean part of the time that ranks waited lately; < 0: not known */
 	struct view_kept kept;
@@ -132,12 +127,6 @@ int view_fetch(struct view *view, struct client *client, const struct view_want 
 
 /* The daemon's row of a process, at most some seconds old; NULL: nothing. */
 const json_t *view_process(const struct view *view, json_int_t pid);
-
-/*
- * Tells what may not show, since kernels are not timed, yet or at all: "the kernels of 9 of 9
- * processes are timed in 12s: settling".  False, and "", where there is nothing to say.
- */
-bool view_unseen(const struct view *view, char *buf, size_t size);
 
 /* Keep the figures of the last answer in the history: once for each step of the plot. */
 void view_sample(struct view *view);

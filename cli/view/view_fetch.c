@@ -19,10 +19,7 @@
 #define FIGURES_AGE_NS	 UINT64_C(2000000000)
 #define SLACK_NS	 UINT64_C(100000000)	/* a look comes a little early or late */
 
-#define COMM_FIELDS \
-	"comm_id,name,nranks,local_ranks.rank,local_ranks.pid," \
-	"local_ranks.last_seq,local_ranks.state,local_ranks.waiting"
-#define PROCESS_FIELDS "pid,uid,user,state,job,level,sampling,steering,ended_mono_ns"
+#define PROCESS_FIELDS "pid,uid,user,state,job,level,sampling"
 
 struct look {
 	struct client *client;
@@ -174,7 +171,6 @@ static double worst_of(const json_t *answer)
 	return json_number_value(json_object_get(first, "badness"));
 }
 
-#define BAD_LATE    1	/* badness, as docs/api.md tells: a rank is late, or worse */
 #define BAD_STALLED 3	/* something hangs, or worse: its age is looked at */
 
 /* Asks for ranks, at each look while one hangs; and when one came or went for processes. */
@@ -198,20 +194,6 @@ static int ask_members(struct look *look)
 	if (!r)
 		look->kept->census = sum;
 	return r;
-}
-
-/* Asks what each rank of all communicators is at, where that may have to be told. */
-static int ask_comms(struct look *look)
-{
-	const json_t *oldest = json_array_get(json_object_get(look->answers->inflight,
-							      "inflight"), 0);
-
-	if (worst_of(look->answers->ranks) >= BAD_LATE ||
-	    json_integer_value(json_object_get(oldest, "age_ns")) >= (json_int_t)VIEW_OLD_NS)
-		return ask(look, VIEW_ASK_COMMS, "/v1/comms?fields=" COMM_FIELDS,
-			   look->figures_ns);
-	view_forget(&look->kept->at[VIEW_ASK_COMMS]);
-	return 0;
 }
 
 /* So many, but never less than all that is old. */
@@ -327,7 +309,6 @@ static int ask_all(struct look *look)
 
 	r = r ?: ask_members(look);
 	r = r ?: ask_inflight(look);
-	r = r ?: ask_comms(look);
 	r = r ?: ask(look, VIEW_ASK_FINDINGS,
 		     look->want->past ? "/v1/findings" : "/v1/findings?active=true", 0);
 	if (!look->want->brief)

@@ -29,6 +29,17 @@ name_t finding_severity_name(enum finding_severity severity)
 	return names[severity];
 }
 
+name_t finding_grade_name(enum finding_grade grade)
+{
+	static const name_t names[] = {
+#define X(NAME, text) [FINDING_##NAME] = text,
+		FINDING_GRADES(X)
+#undef X
+	};
+
+	return names[grade];
+}
+
 void finding_add_rank(struct finding *f, int32_t rank)
 {
 	int32_t *place = array_add(f->ranks, &f->nranks);

@@ -42,6 +42,21 @@ enum finding_severity {
 	FINDING_SEVERITY_END
 };
 
+/*
+ * The daemon's certainty, the surest first: `found` is beyond its detector's limits, `suspected`
+ * is short of them so far.
+ */
+#define FINDING_GRADES(X)		\
+	X(FOUND,     "found")		\
+	X(SUSPECTED, "suspected")
+
+enum finding_grade {
+#define X(NAME, text) FINDING_##NAME,
+	FINDING_GRADES(X)
+#undef X
+	FINDING_GRADE_END
+};
+
 #define FINDING_RANKS		32
 #define FINDING_TEXT		1024
 #define FINDING_JOB		65	/* longer ids are cut */
@@ -51,17 +66,20 @@ struct detector;
 
 struct finding_life {
 	uint64_t id;		/* 1, 2, ...; never used twice */
-	uint64_t found_ns;
+	uint64_t found_ns;	/* 0: it is suspected */
 	uint64_t seen_ns;	/* its detector last said so ... */
 	uint32_t missed;	/* ... so many looks ago */
 	uint64_t until_ns;	/* 0: active */
 	uint64_t key;
+	bool told;		/* `changed` has had it as found before, */
+	bool alarmed;		/* ... and as critical */
 	const struct detector *detector;
 };
 
 /* A detector's verdict; `evidence` is one JSON object, or empty: none. */
 struct finding {
 	enum finding_kind kind;
+	enum finding_grade grade;
 	enum finding_severity severity;
 	name_t verdict;		/* NULL: the kind says it all */
 	uid_t uid;		/* the user whose processes it is about */
@@ -81,6 +99,7 @@ struct finding {
 
 name_t finding_kind_name(enum finding_kind kind);
 name_t finding_severity_name(enum finding_severity severity);
+name_t finding_grade_name(enum finding_grade grade);
 
 /* One more that it is about; those beyond FINDING_RANKS are left out. */
 void finding_add_rank(struct finding *f, int32_t rank);

@@ -747,6 +747,17 @@ static struct window sum_of(const struct unit *u)
 	return sum;
 }
 
+/* The same with the window that is open. */
+static struct window sum_with_open(const struct straggler *s, const struct unit *u,
+				   const struct window *sum)
+{
+	struct window all = *sum, open = u->window[u->current];
+
+	open.sums.wall_ns = s->turned_ns - s->opened_ns;
+	add_window(&all, &open, u->nseats);
+	return all;
+}
+
 static bool names_one(enum verdict verdict)
 {
 	return verdict == VERDICT_STEADY || verdict == VERDICT_INTERMITTENT;
@@ -769,32 +780,51 @@ static struct straggler_case case_of(const struct unit *u, const struct window *
 	};
 }
 
-static void seat_tell(const struct unit *u, const struct window *sum, uint32_t i,
-		      straggler_case_fn *visit, void *arg)
+static struct straggler_case case_of_late(const struct unit *u, const struct window *sum,
+					  uint32_t i)
+{
+	const struct late_tally *t = &sum->tally[i];
+	double scratch[2 * OP_RANKS];
+	const struct late_view v = unit_view(u, sum, scratch);
+	struct straggler_case c = case_of(u, sum, i, &u->seat[i].steady,
+					  late_how_often(&sum->sums, t));
+
+	c.judged = sum->sums.judged;
+	c.last = t->last;
+	c.blame_ns = t->blame_ns + t->moved_ns;
+	c.moved_ns = t->moved_ns;
+	c.late_ns = sum->sums.judged ? t->late_ns / sum->sums.judged : 0;
+	c.score = sum->sums.judged ? late_score(&v, i) : 0;
+	return c;
+}
+
+/* `lately`: the same sum with the window that is open. */
+static void seat_tell(const struct straggler *s, const struct unit *u, const struct window *sum,
+		      const struct window *lately, uint32_t i, straggler_case_fn *visit, void *arg)
 {
 	const struct seat *seat = &u->seat[i];
 	const struct late_tally *t = &sum->tally[i];
 	double scratch[2 * OP_RANKS];
-	const struct late_view v = unit_view(u, sum, scratch);
+	const struct late_view v = unit_view(u, lately, scratch);
 	struct straggler_case c;
 
 	if (seat->steady.flagged) {
-		c = case_of(u, sum, i, &seat->steady, late_how_often(&sum->sums, t));
-		c.judged = sum->sums.judged;
-		c.last = t->last;
-		c.blame_ns = t->blame_ns + t->moved_ns;
-		c.moved_ns = t->moved_ns;
-		c.late_ns = sum->sums.judged ? t->late_ns / sum->sums.judged : 0;
-		c.score = sum->sums.judged ? late_score(&v, i) : 0;
+		c = case_of_late(u, sum, i);
 	} else if (seat->intermittent.flagged) {
 		c = case_of(u, sum, i, &seat->intermittent, VERDICT_INTERMITTENT);
 		c.judged = sum->sums.bursts;
 		c.last = t->bursts;
 		c.blame_ns = t->burst_ns;
 		c.late_ns = t->bursts ? t->burst_ns / t->bursts : 0;
+	} else if (late_is_mostly_last(&v, i, 1)) {
+		c = case_of_late(u, lately, i);
+		c.suspected = true;
+		if (!(seat->steady.grades & 3u))
+			c.since_ns = s->opened_ns;
 	} else {
 		return;
 	}
+	c.window_ns = s->window_ns;
 	visit(&c, arg);
 }
 
@@ -822,10 +852,10 @@ void straggler_visit(const struct straggler *s, straggler_case_fn *visit, void *
 	for (uint32_t item = st->lru.first; item != POOL_NONE;
 	     item = pool_list_next(&st->pool, &st->lru, item)) {
 		const struct unit *u = unit_at(s, item);
-		struct window sum = sum_of(u);
+		struct window sum = sum_of(u), lately = sum_with_open(s, u, &sum);
 
 		for (uint32_t i = 0; i < u->nseats; i++)
-			seat_tell(u, &sum, i, visit, arg);
+			seat_tell(s, u, &sum, &lately, i, visit, arg);
 		unit_tell(u, &sum, visit, arg);
 	}
 }
@@ -844,13 +874,11 @@ static uint32_t find_seat(const struct unit *u, uint64_t process_id, uint32_t co
 static void look_at_seat(const struct straggler *s, const struct unit *u, uint32_t seat,
 			 struct straggler_lately *out)
 {
-	struct window sum = sum_of(u), open = u->window[u->current];
+	struct window ended = sum_of(u), sum = sum_with_open(s, u, &ended);
 	const struct late_tally *t = &sum.tally[seat];
 	double scratch[2 * OP_RANKS];
 	const struct late_view v = unit_view(u, &sum, scratch);
 
-	open.sums.wall_ns = s->turned_ns - s->opened_ns;
-	add_window(&sum, &open, u->nseats);
 	if (out->func && t->blame_ns + t->moved_ns <= out->blame_ns)
 		return;
 	*out = (struct straggler_lately){

@@ -79,6 +79,8 @@ struct straggler_lately {
 /* A rank, or (ELSEWHERE, SLOWER) all ranks here, as the last windows show it. */
 struct straggler_case {
 	enum verdict verdict;	/* VERDICT_STEADY, _INTERMITTENT, _ELSEWHERE or _SLOWER */
+	bool suspected;		/* late lately; not, or not in enough windows, over all limits */
+	uint64_t window_ns;	/* the length of a window */
 	uint64_t key;		/* key of the GPU, or of the function on that communicator */
 	name_t func;
 	int32_t nranks;
@@ -153,7 +155,7 @@ bool straggler_recent(const struct straggler *s, uint64_t process_id, uint32_t c
 bool straggler_lately(const struct straggler *s, uint64_t process_id, uint32_t comm_index,
 		      struct straggler_lately *lately);
 
-/* All that is flagged. */
+/* All that is flagged; and each rank that straggler_lately() would call late there. */
 typedef void straggler_case_fn(const struct straggler_case *c, void *arg);
 void straggler_visit(const struct straggler *s, straggler_case_fn *visit, void *arg);
 

@@ -45,10 +45,14 @@ struct diagnose {
 
 /* ---- the store ----------------------------------------------------------- */
 
-static void tell(const struct diagnose *dg, const struct finding *f, uint64_t now_ns)
+static void tell(const struct diagnose *dg, struct finding *f, uint64_t now_ns)
 {
+	bool found = f->grade == FINDING_FOUND;
+
 	if (dg->source.changed)
 		dg->source.changed(dg->source.arg, f, now_ns);
+	f->life.told |= found;
+	f->life.alarmed |= found && f->severity == FINDING_CRITICAL;
 }
 
 static bool is_active(const struct finding *f)
@@ -67,20 +71,44 @@ static struct finding *find(struct diagnose *dg, const struct detector *detector
 	return NULL;
 }
 
-/* An unused place, else that of whatever ended longest ago; NULL: all are active. */
-static struct finding *make_room(struct diagnose *dg)
+/* It is over; one that was only suspected leaves nothing. */
+static void finding_end(struct diagnose *dg, struct finding *f, uint64_t until_ns, uint64_t now_ns)
 {
-	struct finding *oldest = NULL;
+	f->life.until_ns = until_ns;
+	tell(dg, f, now_ns);
+	if (f->grade == FINDING_SUSPECTED)
+		f->life = (struct finding_life){ 0 };
+}
+
+/* Does the first make room before the second?  A later suspicion, then an earlier end. */
+static bool finding_goes_before(const struct finding *a, const struct finding *b)
+{
+	if (a->grade != b->grade)
+		return a->grade > b->grade;
+	return a->grade == FINDING_SUSPECTED ? a->life.id > b->life.id :
+					       a->life.until_ns < b->life.until_ns;
+}
+
+/*
+ * An unused place; for what is found else that of the newest suspicion, else that of whatever
+ * ended longest ago; NULL: all are active.
+ */
+static struct finding *make_room(struct diagnose *dg, enum finding_grade grade, uint64_t now_ns)
+{
+	struct finding *first = NULL;
 
 	for (uint32_t i = 0; i < dg->config.findings; i++) {
 		struct finding *f = &dg->findings[i];
 
 		if (!f->life.id)
 			return f;
-		if (f->life.until_ns && (!oldest || f->life.until_ns < oldest->life.until_ns))
-			oldest = f;
+		if (grade == FINDING_FOUND && (f->grade > grade || f->life.until_ns) &&
+		    (!first || finding_goes_before(f, first)))
+			first = f;
 	}
-	return oldest;
+	if (first && first->grade == FINDING_SUSPECTED)
+		finding_end(dg, first, now_ns, now_ns);
+	return first;
 }
 
 static uid_t account_of(const struct diagnose *dg, const struct finding *f)
@@ -88,38 +116,41 @@ static uid_t account_of(const struct diagnose *dg, const struct finding *f)
 	return accounts_of(dg->config.accounts, f->uid);
 }
 
-static uint32_t count_of(const struct diagnose *dg, uid_t account)
+static uint32_t count_of(const struct diagnose *dg, uid_t account, enum finding_grade grade)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < dg->config.findings; i++)
-		n += is_active(&dg->findings[i]) && account_of(dg, &dg->findings[i]) == account;
+	for (uint32_t i = 0; i < dg->config.findings; i++) {
+		const struct finding *f = &dg->findings[i];
+
+		n += is_active(f) && f->grade == grade && account_of(dg, f) == account;
+	}
 	return n;
 }
 
-/* All are active: the newest of whoever has more than this user; NULL: nobody has. */
+/* There is no room: the newest of its grade of whoever has more than this user; or NULL. */
 static struct finding *take_from_others(struct diagnose *dg, const struct finding *news,
 					uint64_t now_ns)
 {
 	uid_t account = account_of(dg, news);
-	uint32_t most = count_of(dg, account) + 1;
+	uint32_t most = count_of(dg, account, news->grade) + 1;
 	struct finding *taken = NULL;
 
 	for (uint32_t i = 0; i < dg->config.findings; i++) {
 		struct finding *f = &dg->findings[i];
 		uid_t other = account_of(dg, f);
-		uint32_t n = other == account ? 0 : count_of(dg, other);
+		uint32_t n = other == account ? 0 : count_of(dg, other, news->grade);
 
-		if (n < most || (n == most && (!taken || taken->life.id > f->life.id)))
+		if (!is_active(f) || f->grade != news->grade || n < most ||
+		    (n == most && (!taken || taken->life.id > f->life.id)))
 			continue;
 		most = n;
 		taken = f;
 	}
 	if (!taken)
 		return NULL;
-	dg->refused++;
-	taken->life.until_ns = now_ns;
-	tell(dg, taken, now_ns);
+	dg->refused += news->grade == FINDING_FOUND;
+	finding_end(dg, taken, now_ns, now_ns);
 	return taken;
 }
 
@@ -127,7 +158,8 @@ static void refresh(struct diagnose *dg, struct finding *f, const struct finding
 		    uint64_t now_ns)
 {
 	bool changed = f->kind != news->kind || f->verdict != news->verdict ||
-		       f->severity != news->severity || f->nranks != news->nranks;
+		       f->severity != news->severity || f->nranks != news->nranks ||
+		       f->grade != news->grade;
 	struct finding_life life = f->life;
 	uint64_t since_ns = f->since_ns;
 	char job[FINDING_JOB];
@@ -138,6 +170,8 @@ static void refresh(struct diagnose *dg, struct finding *f, const struct finding
 	f->life = life;
 	f->life.seen_ns = now_ns;
 	f->life.missed = 0;
+	if (!life.found_ns && f->grade == FINDING_FOUND)
+		f->life.found_ns = now_ns;
 	if (since_ns < f->since_ns)
 		f->since_ns = since_ns;
 	if (changed)
@@ -172,15 +206,17 @@ void diagnose_report(struct diagnose *dg, const struct detector *detector, uint6
 {
 	struct finding *f = find(dg, detector, key);
 
+	if (f && news->grade > f->grade)
+		return;		/* a found one is not taken back: it ends first */
 	if (f) {
 		refresh(dg, f, news, now_ns);
 		return;
 	}
-	f = make_room(dg);
+	f = make_room(dg, news->grade, now_ns);
 	if (!f)
 		f = take_from_others(dg, news, now_ns);
 	if (!f) {
-		dg->refused++;
+		dg->refused += news->grade == FINDING_FOUND;
 		return;
 	}
 	*f = *news;
@@ -188,7 +224,7 @@ void diagnose_report(struct diagnose *dg, const struct detector *detector, uint6
 		.id = ++dg->last_id,
 		.detector = detector,
 		.key = key,
-		.found_ns = now_ns,
+		.found_ns = news->grade == FINDING_FOUND ? now_ns : 0,
 		.seen_ns = now_ns,
 	};
 	name_job(dg, f);
@@ -220,9 +256,9 @@ static void end_unseen(struct diagnose *dg, uint64_t now_ns)
 		struct finding *f = &dg->findings[i];
 
 		if (is_active(f) && is_over(f, now_ns)) {
-			f->life.until_ns = f->life.seen_ns > f->since_ns ? f->life.seen_ns :
-									   f->since_ns;
-			tell(dg, f, now_ns);
+			uint64_t seen_ns = f->life.seen_ns;
+
+			finding_end(dg, f, seen_ns > f->since_ns ? seen_ns : f->since_ns, now_ns);
 		} else if (f->life.until_ns && now_ns - f->life.until_ns > dg->config.keep_ns) {
 			f->life.id = 0;
 			f->life.until_ns = 0;

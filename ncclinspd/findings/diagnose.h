@@ -26,7 +26,7 @@ struct links;
 struct reconstruct;
 struct straggler;
 
-/* A finding began, changed its kind, verdict or severity, or ended (until_ns). */
+/* A finding began, changed its kind, verdict, severity or grade, or ended (until_ns). */
 typedef void diagnose_changed_fn(void *arg, const struct finding *f, uint64_t now_ns);
 
 struct diagnose_config {
@@ -91,7 +91,7 @@ typedef bool diagnose_visit_fn(const struct finding *f, void *arg);
 void diagnose_visit(const struct diagnose *dg, diagnose_visit_fn *visit, void *arg);
 
 /*
- * Findings that found no room, because all that are kept are active, or that gave theirs
+ * Found ones that found no room, because all that are kept are active, or that gave theirs
  * to a user who has fewer.
  */
 uint64_t diagnose_refused(const struct diagnose *dg);
@@ -130,7 +130,8 @@ extern const struct detector finding_unwatched;
 /*
  * Say it, and say it again at each look for as long as it holds.  `key` tells the
  * findings of one detector apart: while one with that key is active it is brought
- * up to date, and keeps its id and the earlier since_ns.
+ * up to date, and keeps its id and the earlier since_ns.  A suspected one becomes a found
+ * one so; to suspect what is found already says nothing.
  */
 void diagnose_report(struct diagnose *dg, const struct detector *detector, uint64_t key,
 		     const struct finding *f, uint64_t now_ns);

@@ -13,11 +13,13 @@
 #define SECOND_NS	UINT64_C(1000000000)
 #define HOLD_NS		(3 * SECOND_NS)
 #define MOVED_NS	(5 * SECOND_NS)	/* an operation that moved so lately is slow, not stuck */
+#define SUSPECTED_NS	(5 * SECOND_NS)	/* in flight for so long, or for its limit if less */
+#define EARLY_NS	(2 * SECOND_NS)	/* watched so long before: two looks tell what moves */
 #define WATCHES		64
 #define UNWATCHED_PERIODS 3
 #define UNWATCHED_TIMES	6		/* times the least limit, without a period */
 
-/* An operation that is beyond its limit: does anything of it still move? */
+/* An operation in flight for long: does anything of it still move? */
 struct watch {
 	uint64_t key;		/* key of its group; 0: unused */
 	uint64_t op;		/* identity() of the operation */
@@ -82,8 +84,18 @@ static void unwatched_limit(uint64_t min_ns, uint64_t period_ns, struct limit *o
 	}
 }
 
-/* Is this group's operation beyond its limit? */
-static bool is_overdue(struct diagnose *dg, struct stalls *st, struct stall *s)
+/* The age from which it is suspected: operations of its kind do not take so long. */
+static uint64_t limit_suspected_from(const struct limit *limit)
+{
+	uint64_t from_ns = SUSPECTED_NS;
+
+	if (limit->p999_ns != UNKNOWN_U64 && limit->p999_ns > from_ns)
+		from_ns = limit->p999_ns;
+	return from_ns < limit->ns ? from_ns : limit->ns;
+}
+
+/* Has this group's operation been in flight for so long that it is to be watched? */
+static bool stall_is_due(struct diagnose *dg, struct stalls *st, struct stall *s)
 {
 	const struct hang_group *g = &s->c.hang->groups.at[s->c.group];
 	uint64_t min_ns = diagnose_settings(dg)->stall_min_ns, period_ns;
@@ -92,7 +104,7 @@ static bool is_overdue(struct diagnose *dg, struct stalls *st, struct stall *s)
 	if (!g->has_op || !g->op.enqueued_ns || s->c.hang->now_ns < g->op.enqueued_ns)
 		return false;
 	s->c.age_ns = s->c.hang->now_ns - g->op.enqueued_ns;
-	if (s->c.age_ns < min_ns)
+	if (s->c.age_ns + EARLY_NS < (min_ns < SUSPECTED_NS ? min_ns : SUSPECTED_NS))
 		return false;
 	period_ns = group_period(st, s->c.hang, g);
 	if (g->unwatched) {
@@ -101,7 +113,8 @@ static bool is_overdue(struct diagnose *dg, struct stalls *st, struct stall *s)
 		stuck_op(s->c.hang, g, &op);
 		limits_of(st->limits, &op, period_ns, &s->limit);
 	}
-	return s->c.age_ns > s->limit.ns;
+	s->grade = s->c.age_ns > s->limit.ns ? FINDING_FOUND : FINDING_SUSPECTED;
+	return s->c.age_ns + EARLY_NS >= limit_suspected_from(&s->limit);
 }
 
 uint64_t stall_limit_ns(const struct diagnose *dg, const struct op *op)
@@ -223,6 +236,7 @@ static void report(struct diagnose *dg, struct stall *s)
 	enum verdict verdict = s->c.verdict.verdict;
 	struct finding f = {
 		.kind = is_desync(verdict) ? FINDING_DESYNC : FINDING_STALL,
+		.grade = s->grade,
 		.severity = verdict == VERDICT_SLOW ? FINDING_WARNING : FINDING_CRITICAL,
 		.since_ns = s->c.hang->groups.at[s->c.group].op.enqueued_ns,
 		.peer = s->c.verdict.peer,
@@ -238,7 +252,8 @@ static void judge(struct diagnose *dg, struct stalls *st, struct stall *s, bool 
 	const struct hang_input in = hang_input(s->c.hang);
 	bool moves;
 
-	if (!watch(st, s, &moves))
+	if (!watch(st, s, &moves) || s->c.age_ns < limit_suspected_from(&s->limit) ||
+	    (moves && s->grade == FINDING_SUSPECTED))
 		return;
 	hang_decide(&in, s->c.group, &s->c.verdict);
 	if (moves)
@@ -262,12 +277,14 @@ static int look_at_operations(struct diagnose *dg, struct stalls *st, struct han
 
 	for (uint32_t i = 0; r == 0 && i < v->groups.n; i++) {
 		stalls[n] = (struct stall){ .c = { .hang = v, .group = i } };
-		n += is_overdue(dg, st, &stalls[n]);
+		n += stall_is_due(dg, st, &stalls[n]);
 	}
 	if (n)
 		r = stuck_look_closer(v, diagnose_source(dg));
-	for (uint32_t i = 0; r == 0 && i < n; i++)
-		judge(dg, st, &stalls[i], told);
+	for (int grade = 0; r == 0 && grade < FINDING_GRADE_END; grade++)
+		for (uint32_t i = 0; i < n; i++)
+			if (stalls[i].grade == (enum finding_grade)grade)
+				judge(dg, st, &stalls[i], told);
 	free(stalls);
 	free(told);
 	return r;

@@ -9,7 +9,7 @@
 #include "util/words.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
-#define CASES		64	/* cases that are reported at once */
+#define CASES		64	/* cases of one grade that are reported at once */
 
 struct scene {
 	struct diagnose *dg;
@@ -36,6 +36,7 @@ static void set_text(struct finding *f, const struct scene *s)
 		.pci_bus_id = s->comm->has_gpu ? s->comm->pci_bus_id : NULL,
 		.wall_ns = c->wall_ns, .ops = c->ops, .judged = c->judged, .last = c->last,
 		.late_ns = c->late_ns, .blame_ns = c->blame_ns, .moved_ns = c->moved_ns,
+		.suspected_window_ns = c->suspected ? c->window_ns : 0,
 	};
 
 	late_say(&said, f->text, sizeof(f->text));
@@ -92,7 +93,7 @@ static bool find_who(struct scene *s)
 			continue;
 		s->process = list[i];
 		s->comm = process_comm(list[i], (uint16_t)s->c->who.comm_index);
-		return s->comm && list[i]->state == PROCESS_LIVE;
+		return s->comm && !s->comm->finalize_ticks && list[i]->state == PROCESS_LIVE;
 	}
 	return false;
 }
@@ -105,6 +106,7 @@ static void report(struct scene *s)
 
 	if (!find_who(s))
 		return;
+	f.grade = c->suspected ? FINDING_SUSPECTED : FINDING_FOUND;
 	f.severity = is_of_a_rank(c) ? FINDING_WARNING : FINDING_INFO;
 	f.verdict = words_verdict(c->verdict)->name;
 	f.uid = s->process->uid;
@@ -126,7 +128,12 @@ struct cases {
 	uint32_t n;
 };
 
-/* A late rank is late wherever it comes: one finding, from where it costs most. */
+static bool case_goes_before(const struct straggler_case *a, const struct straggler_case *b)
+{
+	return a->suspected == b->suspected ? a->blame_ns > b->blame_ns : b->suspected;
+}
+
+/* A late rank is late wherever it comes: one finding, of where it is surest and costs most. */
 static void collect(const struct straggler_case *c, void *arg)
 {
 	struct cases *cases = arg;
@@ -135,7 +142,7 @@ static void collect(const struct straggler_case *c, void *arg)
 	while (i < cases->n && (cases->at[i].key != c->key ||
 				is_of_a_rank(&cases->at[i]) != is_of_a_rank(c)))
 		i++;
-	if (i == CASES || (i < cases->n && cases->at[i].blame_ns >= c->blame_ns))
+	if (i == CASES || (i < cases->n && !case_goes_before(c, &cases->at[i])))
 		return;
 	cases->at[i] = *c;
 	cases->n += i == cases->n;

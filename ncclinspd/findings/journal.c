@@ -19,7 +19,7 @@
 #define ENTRY_BYTES	4096
 
 /* Syslog's priorities, by enum finding_severity. */
-static const struct {
+static const struct level {
 	int priority;
 	enum log_level level;
 } levels[FINDING_SEVERITY_END] = {
@@ -32,7 +32,7 @@ void journal_open(struct journal *j, const char *path)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 
-	j->fd = -1;
+	*j = (struct journal){ .fd = -1 };
 	if (!path || strlen(path) >= sizeof(addr.sun_path))
 		return;
 	strcpy(addr.sun_path, path);
@@ -46,6 +46,21 @@ void journal_close(struct journal *j)
 	if (j->fd >= 0)
 		close(j->fd);
 	j->fd = -1;
+}
+
+static const char *finding_state(const struct finding *f)
+{
+	return f->life.until_ns ? "over" : f->grade == FINDING_FOUND ? "active" : "suspected";
+}
+
+static bool finding_is_alarm(const struct finding *f)
+{
+	return f->grade == FINDING_FOUND && !f->life.until_ns;
+}
+
+static const struct level *finding_level(const struct finding *f)
+{
+	return &levels[finding_is_alarm(f) ? f->severity : FINDING_INFO];
 }
 
 static void add(struct phrase *entry, const char *name, const char *value)
@@ -72,9 +87,9 @@ static void make_message(const struct finding *f, struct phrase *message)
 {
 	const char *kind = finding_kind_name(f->kind);
 
-	if (f->life.until_ns)
-		phrase_add(message, "%s%s%s is over: ", kind, f->verdict ? " " : "",
-			   f->verdict ? f->verdict : "");
+	if (!finding_is_alarm(f))
+		phrase_add(message, "%s%s%s is %s: ", kind, f->verdict ? " " : "",
+			   f->verdict ? f->verdict : "", finding_state(f));
 	phrase_add(message, "%s", f->text);
 }
 
@@ -90,12 +105,12 @@ static void make_entry(const struct finding *f, const char *message, struct phra
 	phrase_add_list(&list, f->ranks, f->nranks);
 	if (f->has_comm_id)
 		snprintf(comm_id, sizeof(comm_id), "0x%016" PRIx64, f->comm_id);
-	add_number(entry, "PRIORITY",
-		   (uint64_t)levels[f->life.until_ns ? FINDING_INFO : f->severity].priority);
+	add_number(entry, "PRIORITY", (uint64_t)finding_level(f)->priority);
 	add(entry, "SYSLOG_IDENTIFIER", "ncclinspd");
 	add(entry, "MESSAGE_ID", word ? word->message_id : NULL);
 	add_number(entry, "NCCLINSP_FINDING", f->life.id);
 	add_number(entry, "NCCLINSP_ACTIVE", !f->life.until_ns);
+	add(entry, "NCCLINSP_GRADE", finding_grade_name(f->grade));
 	add(entry, "NCCLINSP_KIND", kind);
 	add(entry, "NCCLINSP_VERDICT", f->verdict);
 	add(entry, "NCCLINSP_SEVERITY", finding_severity_name(f->severity));
@@ -113,9 +128,9 @@ static void log_finding(const struct finding *f)
 	phrase_start(&line, text, sizeof(text));
 	add(&line, "text", f->text);
 	line.at[line.used ? line.used - 1 : 0] = '\0';	/* the line's end is the log's */
-	log_say(f->life.until_ns ? LOG_INFO : levels[f->severity].level,
+	log_say(finding_level(f)->level,
 		"finding %s id=%" PRIu64 " kind=%s verdict=%s severity=%s %s",
-		f->life.until_ns ? "over" : "active", f->life.id, finding_kind_name(f->kind),
+		finding_state(f), f->life.id, finding_kind_name(f->kind),
 		f->verdict ? f->verdict : "-", finding_severity_name(f->severity), text);
 }
 
@@ -124,6 +139,11 @@ void journal_finding(struct journal *j, const struct finding *f)
 	char message[FINDING_TEXT + 128], text[ENTRY_BYTES];
 	struct phrase entry, words;
 
+	if (f->grade == FINDING_SUSPECTED) {
+		if (f->life.id <= j->suspected)
+			return;
+		j->suspected = f->life.id;
+	}
 	phrase_start(&words, message, sizeof(message));
 	make_message(f, &words);
 	phrase_start(&entry, text, sizeof(text));

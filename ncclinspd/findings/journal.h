@@ -13,13 +13,14 @@
 
 struct journal {
 	int fd;		/* -1: lines of the log */
+	uint64_t suspected;	/* the newest suspicion that was told */
 };
 
 /* `path` of the journal's socket; NULL: lines of the log.  Never fails. */
 void journal_open(struct journal *j, const char *path);
 void journal_close(struct journal *j);
 
-/* It began, changed, or is over.  Never waits. */
+/* It began, changed, or is over; one that is suspected is told once.  Never waits. */
 void journal_finding(struct journal *j, const struct finding *f);
 
 #endif

@@ -15,9 +15,10 @@
 #include "ncclinspd/findings/pace.h"
 #include "ncclinspd/findings/stuck.h"
 
-/* An operation that hangs, and why. */
+/* An operation that hangs, or is suspected to, and why. */
 struct stall {
 	struct hang_case c;
+	enum finding_grade grade;	/* found: it is beyond its limit */
 	struct limit limit;
 };
 

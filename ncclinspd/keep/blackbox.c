@@ -28,7 +28,6 @@ struct blackbox {
 	struct archive *archive;
 	blackbox_fill_fn *fill;
 	void *arg;
-	uint64_t last_id;	/* the newest finding that asked */
 	uint64_t due_ns;	/* 0: nothing asks */
 	uint64_t written_ns;	/* 0: never */
 	char reason[16];	/* reason of the one that is due */
@@ -66,10 +65,8 @@ void blackbox_note(struct blackbox *b, const struct finding *f, uint64_t now_ns)
 {
 	uint64_t earliest_ns = b->written_ns ? b->written_ns + APART_NS : 0;
 
-	if (f->severity != FINDING_CRITICAL || f->life.until_ns || f->life.id <= b->last_id)
-		return;
-	b->last_id = f->life.id;
-	if (b->due_ns)
+	if (f->grade != FINDING_FOUND || f->severity != FINDING_CRITICAL || f->life.until_ns ||
+	    f->life.alarmed || b->due_ns)
 		return;
 	b->due_ns = now_ns + TOGETHER_NS > earliest_ns ? now_ns + TOGETHER_NS : earliest_ns;
 	snprintf(b->reason, sizeof(b->reason), "%s", finding_kind_name(f->kind));

@@ -27,7 +27,7 @@ int blackbox_new(struct blackbox **bp, const char *state_dir, blackbox_fill_fn *
 
 void blackbox_free(struct blackbox *b);
 
-/* New critical findings ask for a file. */
+/* Critical findings ask for a file as they are found: not yet while they are suspected. */
 void blackbox_note(struct blackbox *b, const struct finding *f, uint64_t now_ns);
 
 /* Write the file that is due, if any; say on the log when it could not be made. */

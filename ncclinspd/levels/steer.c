@@ -24,7 +24,6 @@
 struct steer {
 	struct levels *levels;
 	struct control control;
-	uint64_t last_finding;	/* id of the newest that was looked at */
 	struct cost *costs;	/* PROCESSES of them */
 	uint32_t looks;
 	uint32_t budget_ppm;
@@ -341,7 +340,7 @@ static bool finding_concerns(const struct finding *f, const struct process *p)
 static bool finding_wants_detail(const struct finding *f)
 {
 	return (f->kind == FINDING_STRAGGLER || f->kind == FINDING_SLOW_PEER) &&
-	       !f->life.until_ns;
+	       f->grade == FINDING_FOUND && !f->life.told && !f->life.until_ns;
 }
 
 /* All ranks, not only the one that is named: a late one shows beside the others. */
@@ -350,9 +349,8 @@ void steer_finding(struct steer *st, const struct finding *f, struct process *co
 {
 	uint32_t raised = 0;
 
-	if (f->life.id <= st->last_finding || !finding_wants_detail(f))
+	if (!finding_wants_detail(f))
 		return;
-	st->last_finding = f->life.id;
 	for (size_t i = 0; i < n; i++)
 		if (finding_concerns(f, list[i]))
 			raised += levels_detail(st->levels, list[i], now_ns);

@@ -179,7 +179,7 @@ struct metrics {
 	uint64_t shared_until_ns;	/* nobody gets more than a fair share before */
 	struct accounts_tally of_account;	/* series */
 	uint64_t look_ns;		/* time of the look that is under way */
-	uint32_t findings[FINDING_KIND_END];		/* active, by kind */
+	uint32_t findings[FINDING_GRADE_END][FINDING_KIND_END];	/* active */
 	uint32_t reserved;		/* series that are kept free */
 	struct metrics_stats stats;
 };

@@ -170,8 +170,9 @@ static bool see_finding(const struct finding *f, void *arg)
 
 	if (f->life.until_ns)
 		return true;
-	m->findings[f->kind]++;
-	if (f->kind != FINDING_STALL && f->kind != FINDING_DESYNC)
+	m->findings[f->grade][f->kind]++;
+	if (f->grade != FINDING_FOUND ||
+	    (f->kind != FINDING_STALL && f->kind != FINDING_DESYNC))
 		return true;
 	metrics_comm_text(comm, f->comm_name, f->has_comm_id, f->comm_id);
 	for (item = m->kind[METRICS_ROLE].first; item != POOL_NONE;

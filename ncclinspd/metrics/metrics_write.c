@@ -339,13 +339,14 @@ static double cpu_s(void)
 	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 
-static void put_findings(const struct metrics *m, struct exposition *e)
+static void put_findings(const struct metrics *m, struct exposition *e, const char *family,
+			 const char *help, enum finding_grade grade)
 {
-	exposition_family(e, "ncclinsp_findings", EXPOSITION_GAUGE, "Active findings, by kind.");
+	exposition_family(e, family, EXPOSITION_GAUGE, help);
 	for (int kind = 0; kind < FINDING_KIND_END; kind++) {
 		exposition_label(e, "node", m->host);
 		exposition_label(e, "kind", finding_kind_name((enum finding_kind)kind));
-		exposition_sample(e, "", m->findings[kind]);
+		exposition_sample(e, "", m->findings[grade][kind]);
 		exposition_unlabel(e, 0);
 	}
 }
@@ -364,7 +365,9 @@ static void put_node(const struct metrics *m, struct exposition *e, bool all)
 	put_one(m, e, "ncclinsp_series_refused_total", EXPOSITION_COUNTER,
 		"Times that labels found no place, and were counted under other.",
 		(double)m->stats.refused);
-	put_findings(m, e);
+	put_findings(m, e, "ncclinsp_findings", "Active findings, by kind.", FINDING_FOUND);
+	put_findings(m, e, "ncclinsp_findings_suspected",
+		     "Faults that are suspected, and not found yet, by kind.", FINDING_SUSPECTED);
 }
 
 void metrics_write(const struct metrics *m, struct exposition *e, bool all, uid_t uid,

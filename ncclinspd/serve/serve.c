@@ -53,7 +53,7 @@ static const struct route {
 	{ "/v1/inflight", .fill = serve_inflight, .tables = inflight_tables,
 	  .params = PARAM_BIT(OLDER_THAN_NS) | PARAM_BIT(LIMIT) },
 	{ "/v1/findings", .fill = serve_findings, .tables = finding_tables,
-	  .params = PARAM_BIT(ACTIVE) },
+	  .params = PARAM_BIT(ACTIVE) | PARAM_BIT(GRADE) },
 	{ "/v1/clocks", .fill = serve_clocks },
 	{ "/v1/stream", .open = stream_open, .type = JSON_LINES,
 	  .params = PARAM_BIT(KINDS) | PARAM_BIT(PID) },

@@ -190,6 +190,7 @@ bool serve_later(struct client *c);
 	X(OLDER_THAN_NS, older_than_ns)	\
 	X(KINDS,         kinds)		\
 	X(ACTIVE,        active)	\
+	X(GRADE,         grade)		\
 	X(LINK_WINDOW,   window)	\
 	X(ONE_WINDOW,    window)	\
 	X(PEER,          peer)		\
@@ -232,6 +233,7 @@ struct query {
 	uint64_t older_than_ns;
 	uint32_t kinds;			/* bits of enum stream_kind */
 	int active;			/* true, false or QUERY_ANY */
+	int grade;			/* enum finding_grade or QUERY_ANY */
 	uint32_t link_windows;		/* bits: 1 << enum links_window */
 	int32_t peer;			/* UNKNOWN_I32: all */
 	int send;			/* true, false or QUERY_ANY */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ncclinspd/base/finding.h"
 #include "ncclinspd/sums/aggregate.h"
 #include "ncclinspd/sums/links.h"
 #include "util/list.h"
@@ -180,6 +181,12 @@ static bool read_active(struct query *q, const char *text)
 	return read_either(text, "false", "true", &q->active);
 }
 
+static bool read_grade(struct query *q, const char *text)
+{
+	return read_either(text, finding_grade_name(FINDING_FOUND),
+			   finding_grade_name(FINDING_SUSPECTED), &q->grade);
+}
+
 static bool read_link_window(struct query *q, const char *text)
 {
 	static const char *const link_windows[] = {
@@ -238,6 +245,7 @@ static const struct {
 				  "an age in ns: a whole number from 0" },
 	[PARAM_KINDS] = { "kinds", read_kinds, "a list of collective, process, finding, record" },
 	[PARAM_ACTIVE] = { "active", read_active, "true or false" },
+	[PARAM_GRADE] = { "grade", read_grade, "found or suspected" },
 	[PARAM_LINK_WINDOW] = { "window", read_link_window, "a list of 60s, all" },
 	[PARAM_ONE_WINDOW] = { "window", read_one_window, "1s, 10s, 60s or all" },
 	[PARAM_PEER] = { "peer", read_peer, "a rank: a whole number from 0" },
@@ -256,6 +264,7 @@ void query_init(struct query *q)
 		.by = AGGREGATE_BY_COMM | AGGREGATE_BY_FUNC | AGGREGATE_BY_SIZE,
 		.kinds = (1u << STREAM_RECORD) - 1,	/* records are for who asks for them */
 		.active = QUERY_ANY,
+		.grade = QUERY_ANY,
 		.link_windows = 1u << LINKS_ALL,
 		.peer = UNKNOWN_I32,
 		.send = QUERY_ANY,

@@ -181,7 +181,7 @@ start_daemons() {
 # What daemon $1 says of everything.
 ask_node() {
 	SOCK=$T/$1.sock api comms >"$T/comms"
-	SOCK=$T/$1.sock api findings >"$T/findings"
+	SOCK=$T/$1.sock api 'findings?grade=found' >"$T/findings"
 	jq -c -n --slurpfile c "$T/comms" --slurpfile f "$T/findings" \
 		'{comms: ($c[0].comms // []), findings: ($f[0].findings // [])}'
 }

@@ -158,5 +158,19 @@ bounded() {
 	echo "hold 300ms"
 }
 
+# start_job SCENARIO, end_job: one job.  Its processes share the CPUs with all that is tested.
+start_job() {
+	nice -n 10 "$B/nccl-sim" --plugin "$PLUGIN" "$TOP/tests/scenarios/$1.scn" 2>"$T/sim" &
+	JOB_PID=$!
+	started+=("$JOB_PID")
+}
+
+end_job() {
+	pkill -9 -P "$JOB_PID"
+	kill -9 "$JOB_PID" 2>/dev/null
+	wait "$JOB_PID" 2>/dev/null
+	wait_until 60 drained
+}
+
 # Everything that was published has been read: no process is live.
 drained() { api_is processes '[.processes[] | select(.state == "live")] == []'; }

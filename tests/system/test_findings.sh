@@ -11,20 +11,6 @@ check "... and does not call silence health" says 'no live process'
 check "nothing wrong: check ends with 0" ends 0 "$I" check
 check "... and says OK with figures" says '^NCCLINSP OK - no finding \| critical=0;;0;0 warning=0;0;;0$'
 
-# Processes share two CPUs: they are not to take more than they need.
-start_job() {
-	nice -n 10 "$B/nccl-sim" --plugin "$PLUGIN" "$TOP/tests/scenarios/$1.scn" 2>"$T/sim" &
-	JOB_PID=$!
-	started+=("$JOB_PID")
-}
-
-end_job() {
-	pkill -9 -P "$JOB_PID"
-	kill -9 "$JOB_PID" 2>/dev/null
-	wait "$JOB_PID" 2>/dev/null
-	wait_until 60 drained
-}
-
 # verdict KIND VERDICT RANKS: what the newest active one says of what hangs.
 verdict() {
 	api_is 'findings?active=true' "[.findings[] | select(.kind != \"died\" and .kind != \"loss\")][0] |

@@ -48,7 +48,7 @@ check "the two AllReduces of a rank are one batch with one bandwidth" ops_are \
 check "rank 0 came last, 13.9 ms after the first" ops_are \
 	'all(.collectives[]; .arrival_rank_order[-1] == 0) and
 	 all(.collectives[] | select(.rank == 0); (.late_ns - 13926000 | fabs) <= 139260)'
-check "once is observed, and no finding" api_is findings \
+check "once is observed, and no finding" api_is "findings?grade=found" \
 	'[.findings[] | select(.kind == "straggler")] == []'
 check "nothing was lost" api_is processes \
 	'[.processes[].lost | to_entries[].value] | all(. == 0)'

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A rank that has stopped is suspected first, and found later: status, top, diagnose, check, the
+# API and the metrics say the same of it at each moment.
+. "$(dirname "$0")/lib.sh"
+
+# Long enough for a busy machine to ask all of them while it is suspected.
+start_daemon --stall-min 15s
+I=$B/ncclinsp
+unset COLUMNS
+
+boxes() { find "$T/state/blackbox" -name '*-desync.json*' 2>/dev/null | wc -l; }
+now_ns() { awk '{ printf "%.0f\n", $1 * 1e9 }' /proc/uptime; }
+row() { api_is "findings?active=true&grade=$1" ".findings | length == 1 and (.[0] | .grade == \"$1\" and .kind == \"desync\" and .verdict == \"NOT_JOINED\" and .ranks == [3])"; }
+metric() { curl -s --unix-socket "$SOCK" http://ncclinspd/metrics | grep -q "^$1{node=\"[^\"]*\",kind=\"desync\"} $2\$"; }
+flat() { tr '\n' ' ' <"$T/out" | tr -s ' '; }
+tells() { flat | grep -Eq "$1" || { flat; return 1; }; }
+
+# agree NAME GRADE: all surfaces, one behind the other, call rank 3 that.
+agree() {
+	local mark="! " check_code=2 code=10 found=1 suspected=0 line="CRITICAL - rank 3 "
+	if [ "$2" = suspected ]; then
+		mark="! suspected: " check_code=0 code=0 found=0 suspected=1
+		line="OK - no finding; suspected: rank 3 "
+	fi
+	check "$1: the API" row "$2"
+	check "$1: ... and nothing of the other grade" eval \
+		'[ "$(api "findings?active=true" | jq ".findings | length")" -eq 1 ]'
+	check "$1: status" eval 'ends 0 "$I" status && tells " now +${mark}rank 3 .pid [0-9]+. has not come to AllReduce #10 on dp"'
+	check "$1: top" eval 'ends 0 "$I" top -n 1 && tells "^${mark}rank 3 .pid [0-9]+. has not come to AllReduce #10 on dp"'
+	check "$1: diagnose" eval 'ends $code "$I" diagnose && tells "rank 3 .pid [0-9]+. has not come to AllReduce #10 on dp"'
+	check "$1: ... under its grade" eval '[ "$(grep -c "^suspected critical: desync NOT_JOINED on dp" "$T/out")" -eq $suspected ] &&
+		[ "$(grep -c "^critical: desync NOT_JOINED on dp" "$T/out")" -eq $found ]'
+	check "$1: check" eval 'ends $check_code "$I" check && tells "^NCCLINSP $line.*has not come to AllReduce #10 on dp.*critical=$found;"'
+	check "$1: metrics" eval 'metric ncclinsp_findings $found && metric ncclinsp_findings_suspected $suspected'
+}
+
+# alone: a daemon that answers one request and no other is enough for diagnose.
+alone() {
+	printf '/v1/findings?active=true\n%s\n' "$(api 'findings?active=true')" >"$T/answers"
+	"$B/api-answers" "$T/alone.sock" "$T/answers" &
+	local pid=$! code
+	wait_until 5 test -S "$T/alone.sock"
+	"$I" --socket "$T/alone.sock" diagnose "$@" >"$T/out" 2>"$T/err"
+	code=$?
+	kill "$pid"
+	wait "$pid" 2>/dev/null
+	rm -f "$T/alone.sock"
+	return $code
+}
+
+check "nothing wrong: status and diagnose say the same" eval \
+	'ends 0 "$I" diagnose && says "^no live process uses NCCL" && ends 0 "$I" status && says "now +no live process uses NCCL"'
+start_job never-joins
+check "a rank that has stopped is suspected" wait_until 20 row suspected
+check "... 5 to 8 s after the others began to wait" api_is findings \
+	".findings[0] | ($(now_ns) - .since_mono_ns) / 1e9 | . > 5 and . < 8"
+check "... until its limit, as its text says" api_is findings \
+	'.findings[0] | .evidence.limit_ns == 15e9 and .found_at == null and (.text | test("it is suspected, and found beyond its limit of 15"))'
+agree "suspected" suspected
+check "one request is all that diagnose makes" eval 'alone && tells "suspected critical: desync NOT_JOINED on dp"'
+check "... also of a job that is not here, which it says" eval '! alone --job 4711 && says "no process of job .4711. here"'
+check "... the log tells of it once, and not as an error" eval \
+	'[ "$(grep -c "finding suspected id=1 kind=desync" "$T/daemon.log")" -eq 1 ] && ! grep -q "err: finding" "$T/daemon.log"'
+check "... it asks for no black box" test "$(boxes)" -eq 0
+since=$(api findings | jq '.findings[0].since_mono_ns')
+check "beyond its limit it is found" wait_until 20 row found
+check "... the same one" api_is findings ".findings | length == 1 and (.[0] | .id == 1 and .since_mono_ns == $since and .found_mono_ns > $since + 15e9)"
+agree "found" found
+has_box() { [ "$(boxes)" -eq 1 ]; }
+check "... and it has a black box" wait_until 20 has_box
+check "... in which it is found" eval \
+	'{ zstd -dcq "$T"/state/blackbox/*-desync.json.zst 2>/dev/null || cat "$T"/state/blackbox/*-desync.json; } |
+	 jq -e "[.findings[] | select(.kind == \"desync\").grade] == [\"found\"]"'
+
+pid=$(api inflight | jq '[.inflight[] | select(.func == "AllReduce" and .seq == 10 and .rank == 1).pid][0]')
+kill -9 "$pid"
+died() {
+	api_is 'findings?active=true&grade=found' "[.findings[] | select(.kind == \"died\" and .ranks == [1] and
+		.evidence.processes[0].pid == $pid and (.text | test(\"in the middle of AllReduce #10 on dp\")))] | length == 1"
+}
+check "who dies in the middle of an operation is on the list within two seconds" wait_until 2 died
+end_job
+done_testing
