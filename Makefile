@@ -36,7 +36,7 @@ SANFLAGS_fuzzer  := $(SANFLAGS_address) -fsanitize=fuzzer-no-link
 SANFLAGS := $(if $(SAN),$(SANFLAGS_$(SAN)) -fno-omit-frame-pointer)
 
 # Shared memory holds records under several types: no type-based aliasing.
-CPPFLAGS += -Iinclude -I. -D_GNU_SOURCE -DNCCLINSP_VERSION='"$(VERSION)"'
+CPPFLAGS += -Iinclude -I. -I$(B) -D_GNU_SOURCE -DNCCLINSP_VERSION='"$(VERSION)"'
 # Between a sanitizer's checks gcc takes a pointer to a struct for one to its first
 # member, and warns: the other builds warn of what there is.
 ALLFLAGS  = -std=gnu11 -fno-strict-aliasing $(CFLAGS) $(if $(SAN),-w,$(WARN)) \
@@ -138,6 +138,23 @@ $(LIBRARY_OBJS): ALLFLAGS += -fPIC -fvisibility=hidden
 $(patsubst %,$(B)/obj/plugin/%.o,environment gpu identity level loaded orders process room \
 	steer sweep): ALLFLAGS += -Os
 $(B)/obj/tests/%.o $(B)/obj/bench/%.o: CPPFLAGS += -DB='"$(abspath $(B))"'
+
+# Fields and columns are written in schema/ alone.  A header is only touched when it changes.
+SCHEMA_MADE := $(B)/schema/made
+$(SCHEMA_MADE): $(wildcard schema/*)
+	@mkdir -p $(@D)
+	@echo "  GEN   $(@D)"
+	$(Q)schema/generate.sh headers $(B) && touch $@
+
+$(B)/schema/%.h: $(SCHEMA_MADE)
+	@:
+
+$(call objs,$(ROOMS_OF_DAEMON) $(ROOMS_OF_CLI) util): | $(SCHEMA_MADE)
+
+# The pages in docs/ that are made of it, anew.
+.PHONY: schema
+schema:
+	$(Q)schema/generate.sh pages docs
 
 $(B)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -430,7 +447,7 @@ $(OTHER)/include/nci/abi.h: include/nci/abi.h
 	@mkdir -p $(@D)
 	$(Q)sed -e 's/^#define NCI_ABI_MAJOR.*/#define NCI_ABI_MAJOR 3/' $< >$@
 
-$(OTHER)/obj/%.o: %.c $(OTHER)/include/nci/abi.h
+$(OTHER)/obj/%.o: %.c $(OTHER)/include/nci/abi.h | $(SCHEMA_MADE)
 	@mkdir -p $(@D)
 	@echo "  CC    $< (other ABI)"
 	$(Q)$(CC) -I$(OTHER)/include $(CPPFLAGS) $(ALLFLAGS) -fPIC -fvisibility=hidden \

@@ -3,24 +3,7 @@
 #include "cli/common/listing.h"
 
 static const struct column columns[] = {
-	{ "comm_id", "COMM_ID", COL_TEXT, "comm_id", 18, 0, 5 },
-	{ "name", "NAME", COL_TEXT, "name", 0, 24, 0 },
-	{ "job", "JOB", COL_TEXT, "job", 0, 20, 6 },
-	{ "nranks", "RANKS", COL_INTEGER, "nranks", 0, 0, 2 | REPORT_KEY },
-	{ "nnodes", "NODES", COL_INTEGER, "nnodes", 0, 0, 3 },
-	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, REPORT_KEY },
-	{ "pid", "PID", COL_INTEGER, "pid", 7, 0, REPORT_KEY },
-	{ "gpu_uuid", NULL, COL_TEXT, "gpu_uuid", 0, 0, 0 },
-	{ "pci_bus_id", "GPU", COL_TEXT, "pci_bus_id", 0, 16, 4 },
-	{ "last_seq", "LAST_SEQ", COL_TEXT, "last", 0, 40, 1 },
-	{ "in_flight", "INFL", COL_INTEGER, "in_flight", 0, 0, 0 },
-	{ NULL, "IDLE", COL_SINCE, "last_op_mono_ns", 6, 0, 1 },
-	{ "last_op_at", NULL, COL_TIME, "last_op_at", 0, 0, 0 },
-	{ "state", "STATE", COL_STATE, "state", 6, 0, 0 },
-	{ "phase", "PHASE", COL_TEXT, "phase", 0, 16, 2 | REPORT_IF_KNOWN },
-	{ NULL, "TAG", COL_TEXT, "tag", 0, 18, 2 | REPORT_IF_KNOWN },
-	{ "tag", NULL, COL_TEXT, "tag", 0, 0, 0 },
-	{ "host", "HOST", COL_TEXT, "host", 0, 24, REPORT_IF_KNOWN },
+#include "schema/comms_columns.h"
 };
 
 /* {"AllReduce": 5121, "AllGather": 7} -> "AllReduce 5121, AllGather 7" */

@@ -5,25 +5,7 @@
 #include "cli/common/listing.h"
 
 static const struct column columns[] = {
-	{ "id", "ID", COL_TEXT, "id", 0, 0, 0 },
-	{ "at_at", "AT", COL_TIME, "at_at", 0, 0, 4 },
-	{ "reason", NULL, COL_TEXT, "reason", 0, 0, 0 },
-	{ "comm_id", NULL, COL_TEXT, "comm_id", 0, 0, 0 },
-	{ "comm_name", NULL, COL_TEXT, "comm_name", 0, 0, 0 },
-	{ NULL, "COMM", COL_TEXT, "comm_label|comm_name|comm_id", 0, 20, 0 },
-	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, REPORT_KEY },
-	{ "pid", NULL, COL_INTEGER, "pid", 0, 0, REPORT_KEY },
-	{ "uid", NULL, COL_INTEGER, "uid", 0, 0, REPORT_KEY },
-	{ "func", "OP", COL_TEXT, "func", 9, 20, 0 },
-	{ "seq", "SEQ", COL_INTEGER, "seq", 0, 0, REPORT_KEY },
-	{ "bytes", "BYTES", COL_BYTES, "bytes", 6, 0, 3 },
-	{ "exec_ns", "TOOK(us)", COL_MICROS, "exec_ns", 0, 0, 0 },
-	{ "threshold_ns", "LIMIT(us)", COL_MICROS, "threshold_ns", 0, 0, 0 },
-	{ "p50_ns", "P50(us)", COL_MICROS, "p50_ns", 0, 0, 2 },
-	{ "p999_ns", NULL, COL_MICROS, "p999_ns", 0, 0, 0 },
-	{ "ops", NULL, COL_INTEGER, "ops", 0, 0, 0 },
-	{ "merged", "OTHERS", COL_INTEGER, "merged", 0, 0, 1 },
-	{ "size_bytes", "FILE", COL_BYTES, "size_bytes", 0, 0, 5 },
+#include "schema/exemplars_columns.h"
 };
 
 static bool is_listed(const json_t *root, const char *id)

@@ -1,15 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ncclinsp explain: what a word that the daemon says means, and what to do. */
+/*
+ * ncclinsp explain: the meaning of a word that the daemon says, with what to do about it, of a
+ * field of an answer, and of a column's header.
+ */
 #include <stdio.h>
 #include <strings.h>
 
 #include "cli/common/cli.h"
 #include "cli/common/prose.h"
+#include "util/list.h"
 #include "util/meant.h"
 #include "util/words.h"
 
 #define INDENT	    13
 #define LIST_INDENT 22
+
+/* A field's name or a header, from schema/. */
+static const struct named {
+	const char *name;
+	const char *columns;	/* the screens that have it as a header; NULL: none */
+	const char *field;	/* the field that such a column shows, of another name; NULL */
+	const char *fields;	/* the answers that have it as a field; NULL: none */
+	const char *meaning;
+} nameds[] = {
+#include "schema/explain.h"
+};
+
+struct part {
+	const char *label;
+	const char *text;
+};
 
 static void put_part(struct frame *frame, const char *label, const char *text)
 {
@@ -21,12 +41,21 @@ static void put_part(struct frame *frame, const char *label, const char *text)
 	prose_put(frame, LINE_PLAIN, 0, INDENT, part);
 }
 
-static void explain(const struct cli *cli, const struct topic *topic, const struct word *word)
+static void put_parts(const struct cli *cli, const char *name, const struct part *parts, size_t n)
 {
-	const struct {
-		const char *label;
-		const char *text;
-	} parts[] = {
+	struct frame frame;
+
+	prose_begin(&frame, cli, PROSE_WIDEST);
+	prose_put(&frame, LINE_BOLD, 0, 0, name);
+	for (size_t i = 0; i < n; i++)
+		put_part(&frame, parts[i].label, parts[i].text);
+	prose_end(&frame, cli);
+}
+
+static void explain_word(const struct cli *cli, const struct topic *topic,
+			 const struct word *word)
+{
+	const struct part parts[] = {
 		{ "one of", topic->title },
 		{ "meaning", word->meaning },
 		{ "evidence", word->evidence },
@@ -35,13 +64,20 @@ static void explain(const struct cli *cli, const struct topic *topic, const stru
 		{ "NCCLX", word->ncclx },
 		{ "journal", word->message_id },
 	};
-	struct frame frame;
 
-	prose_begin(&frame, cli, PROSE_WIDEST);
-	prose_put(&frame, LINE_BOLD, 0, 0, word->name);
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-		put_part(&frame, parts[i].label, parts[i].text);
-	prose_end(&frame, cli);
+	put_parts(cli, word->name, parts, ARRAY_LEN(parts));
+}
+
+static void explain_named(const struct cli *cli, const struct named *named)
+{
+	const struct part parts[] = {
+		{ "column of", named->columns },
+		{ "shows", named->field },
+		{ "field of", named->fields },
+		{ "meaning", named->meaning },
+	};
+
+	put_parts(cli, named->name, parts, ARRAY_LEN(parts));
 }
 
 static void list(const struct cli *cli, const struct topic *topic)
@@ -72,23 +108,34 @@ static bool is_called(const struct word *word, const char *wanted)
 	       is_same(word->ncclx, wanted);
 }
 
-/* A word, or a field, of which all words are listed; how many there were. */
-static int find(const struct cli *cli, const char *wanted)
+/* An empty line between two explanations. */
+static void explain_next(int *found)
+{
+	if ((*found)++)
+		putchar('\n');
+}
+
+/* A field or header, a word, or a field, of which all words are listed; how many there were. */
+static int explain_all(const struct cli *cli, const char *wanted)
 {
 	const struct topic *topic;
 	int found = 0;
 
+	for (size_t i = 0; i < ARRAY_LEN(nameds); i++) {
+		if (!is_same(nameds[i].name, wanted))
+			continue;
+		explain_next(&found);
+		explain_named(cli, &nameds[i]);
+	}
 	for (size_t i = 0; (topic = words_topic(i)); i++) {
 		for (size_t k = 0; k < topic->n; k++) {
 			if (!is_called(&topic->words[k], wanted))
 				continue;
-			if (found++)
-				putchar('\n');
-			explain(cli, topic, &topic->words[k]);
+			explain_next(&found);
+			explain_word(cli, topic, &topic->words[k]);
 		}
 		if (is_same(topic->field, wanted)) {
-			if (found++)
-				putchar('\n');
+			explain_next(&found);
 			list(cli, topic);
 		}
 	}
@@ -125,6 +172,8 @@ static void suggest(const char *wanted)
 		for (size_t k = 0; k < topic->n; k++)
 			meant_offer(&meant, topic->words[k].name);
 	}
+	for (size_t i = 0; i < ARRAY_LEN(nameds); i++)
+		meant_offer(&meant, nameds[i].name);
 	fprintf(stderr, "ncclinsp: no word '%s'%s%s%s; ncclinsp explain lists them all\n", wanted,
 		meant.best ? "; is it " : "", meant.best ?: "", meant.best ? "?" : "");
 }
@@ -138,7 +187,7 @@ int cmd_explain(struct cli *cli)
 			list_names();
 		return CLI_DONE;
 	}
-	if (find(cli, cli->argument))
+	if (explain_all(cli, cli->argument))
 		return CLI_DONE;
 	suggest(cli->argument);
 	return CLI_NOTHING;

@@ -17,25 +17,7 @@
 /* ---- what there is ------------------------------------------------------------- */
 
 static const struct column columns[] = {
-	{ "pid", "PID", COL_INTEGER, "pid", 7, 0, REPORT_KEY },
-	{ "instance", NULL, COL_TEXT, "instance", 0, 0, 0 },
-	{ "job", "JOB", COL_TEXT, "job", 0, 20, 5 },
-	{ "level", "LEVEL", COL_TEXT, "level", 6, 0, 0 },
-	{ "level_reason", NULL, COL_TEXT, "level_reason", 0, 0, 0 },
-	{ "sampling", "SAMPLING", COL_TEXT, "sampling", 0, 0, 0 },
-	{ "kernels", "KERNELS", COL_TEXT, "steering.kernels", 0, 0, 3 },
-	{ "kernels_from_at", NULL, COL_TIME, "steering.kernels_from_at", 0, 0, 0 },
-	{ "why", "WHY", COL_TEXT, "steering.why|steering.source", 0, 0, 0 },
-	{ "since_at", NULL, COL_TIME, "steering.since_at", 0, 0, 0 },
-	{ NULL, "SINCE", COL_SINCE, "steering.since_mono_ns", 6, 0, 1 },
-	{ "wanted_level", "WANTED", COL_TEXT, "wanted.level", 0, 0, 0 },
-	{ "wanted_sampling", "SAMPLE", COL_TEXT, "wanted.sampling", 0, 0, 2 },
-	{ "wanted_why", NULL, COL_TEXT, "wanted.why", 0, 0, 0 },
-	{ "until_at", NULL, COL_TIME, "wanted.until_at", 0, 0, 0 },
-	{ NULL, "LEFT", COL_AGE, "left_ns", 6, 0, 0 },
-	{ "sequence", NULL, COL_INTEGER, "steering.sequence", 0, 0, REPORT_KEY },
-	{ "control_refused", NULL, COL_INTEGER, "steering.control_refused", 0, 0, 0 },
-	{ "command", "COMMAND", COL_TEXT, "command", 0, 0, 4 },
+#include "schema/level_columns.h"
 };
 
 /* The time left until `until`; null: `until` is unknown, the level does not end. */

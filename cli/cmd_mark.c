@@ -9,16 +9,7 @@
 #define MEMBERS "?fields=pid,uid,user,state,command,job,phase,phase_since_at,phase_since_mono_ns"
 
 static const struct column columns[] = {
-	{ "pid", "PID", COL_INTEGER, "pid", 7, 0, REPORT_KEY },
-	{ "uid", NULL, COL_INTEGER, "uid", 0, 0, REPORT_KEY },
-	{ "user", "USER", COL_TEXT, "user|uid", 4, 16, 3 },
-	{ "job", "JOB", COL_TEXT, "job.id", 0, 20, 2 },
-	{ "rank", "RANK", COL_INTEGER, "job.rank", 0, 0, 1 | REPORT_KEY },
-	{ "state", "STATE", COL_STATE, "state", 6, 0, 4 },
-	{ "phase", "PHASE", COL_TEXT, "phase", 5, 0, 0 },
-	{ NULL, "SINCE", COL_SINCE, "phase_since_mono_ns", 6, 0, 0 },
-	{ "phase_since_at", NULL, COL_TIME, "phase_since_at", 0, 0, 0 },
-	{ "command", "COMMAND", COL_TEXT, "command", 0, 0, 0 },
+#include "schema/mark_columns.h"
 };
 
 static int show(struct cli *cli)

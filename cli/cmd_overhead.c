@@ -3,34 +3,7 @@
 #include "cli/common/listing.h"
 
 static const struct column columns[] = {
-	{ "pid", "PID", COL_INTEGER, "pid", 7, 0, REPORT_KEY },
-	{ "instance", NULL, COL_TEXT, "instance", 0, 0, 0 },
-	{ "level", "LEVEL", COL_TEXT, "level", 6, 0, 0 },
-	{ "sampling", "SAMPLING", COL_TEXT, "sampling", 0, 0, 4 },
-	{ "why", "WHY", COL_TEXT, "steering.why|steering.source", 0, 0, 5 },
-	{ "calls_per_s", "CALLS/s", COL_NUMBER, "calls_per_s", 0, 0, 3 },
-	{ "user_mean_ns", "USER(ns)", COL_NUMBER, "callbacks.user.mean_ns", 0, 0, 6 },
-	{ "user_share", NULL, COL_PERCENT, "callbacks.user.share", 0, 0, 0 },
-	{ NULL, "USER(%)", COL_NUMBER, "percent.user", 0, 0, 0 },
-	{ "proxy_mean_ns", "PROXY(ns)", COL_NUMBER, "callbacks.proxy.mean_ns", 0, 0, 6 },
-	{ "proxy_share", NULL, COL_PERCENT, "callbacks.proxy.share", 0, 0, 0 },
-	{ NULL, "PROXY(%)", COL_NUMBER, "percent.proxy", 0, 0, 0 },
-	{ "kernel_cost_ns", "KERNEL(us)", COL_MICROS, "kernels.cost_ns", 0, 0, 1 },
-	{ "kernel_cost_error_ns", "+-(us)", COL_MICROS, "kernels.cost_error_ns", 0, 0, 7 },
-	{ "kernel_cost_used_ns", "USED(us)", COL_MICROS, "kernels.cost_used_ns", 0, 0, 8 },
-	{ "duty", "DUTY(%)", COL_PERCENT, "kernels.duty", 0, 0, 2 },
-	{ "kernels_share", NULL, COL_PERCENT, "kernels.share", 0, 0, 0 },
-	{ NULL, "KERNELS(%)", COL_NUMBER, "percent.kernels", 0, 0, 0 },
-	{ "budget", NULL, COL_PERCENT, "kernels.budget", 0, 0, 0 },
-	{ NULL, "BUDGET(%)", COL_NUMBER, "percent.budget", 0, 0, 0 },
-	{ "burst_period_ns", "PERIOD", COL_AGE, "kernels.burst_period_ns", 0, 0, 9 },
-	{ "burst_length_ns", "BURST", COL_AGE, "kernels.burst_length_ns", 0, 0, 9 },
-	{ "bursts", "BURSTS", COL_INTEGER, "kernels.bursts", 0, 0, 10 },
-	{ "groups_per_s", NULL, COL_NUMBER, "kernels.groups_per_s", 0, 0, 0 },
-	{ "groups_inside", NULL, COL_INTEGER, "kernels.groups_inside", 0, 0, 0 },
-	{ "groups_outside", NULL, COL_INTEGER, "kernels.groups_outside", 0, 0, 0 },
-	{ "window_ns", NULL, COL_AGE, "window_ns", 0, 0, 0 },
-	{ "command", "COMMAND", COL_TEXT, "command", 0, 0, 11 },
+#include "schema/overhead_columns.h"
 };
 
 /* Shares of a thousandth matter here: they are shown with all the digits they have. */

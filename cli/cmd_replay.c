@@ -20,16 +20,7 @@
 #define AT_BYTES   20		/* "2026-11-22T03:12:00" with its end */
 
 static const struct column columns[] = {
-	{ "at", "AT", COL_TEXT, "at", 19, 0, 0 },
-	{ "nodes", "NODES", COL_INTEGER, "nodes", 0, 0, 3 },
-	{ "live", "LIVE", COL_INTEGER, "live", 0, 0, 0 },
-	{ "died", "DIED", COL_INTEGER, "died", 0, 0, 2 },
-	{ "ops", "OPS", COL_INTEGER, "ops", 6, 0, 1 },
-	{ "oldest_ns", "OLDEST", COL_STALL, "oldest_ns", 6, 0, 0 },
-	{ "findings", "FINDINGS", COL_INTEGER, "findings", 0, 0, 0 },
-	{ "severity", NULL, COL_TEXT, "severity", 0, 0, 0 },
-	{ "worst", "WORST", COL_TEXT, "worst", 0, 0, 0 },
-	{ "host", "HOST", COL_TEXT, "host", 0, 24, 4 },
+#include "schema/replay_columns.h"
 };
 
 struct replay {

@@ -16,26 +16,7 @@
 #define VERDICT_LINES 64
 
 static const struct column columns[] = {
-	{ "version", NULL, COL_TEXT, "version", 0, 0, 0 },
-	{ "host", NULL, COL_TEXT, "host", 0, 0, 0 },
-	{ "boot_id", NULL, COL_TEXT, "boot_id", 0, 0, 0 },
-	{ "uptime_ns", NULL, COL_AGE, "uptime_ns", 0, 0, 0 },
-	{ "started_at", NULL, COL_TIME, "started_at", 0, 0, 0 },
-	{ "loop", NULL, COL_TEXT, "loop", 0, 0, 0 },
-	{ "cpu_ns", NULL, COL_AGE, "cpu_ns", 0, 0, 0 },
-	{ "rss_bytes", NULL, COL_BYTES, "rss_bytes", 0, 0, 0 },
-	{ "level", NULL, COL_TEXT, "level", 0, 0, 0 },
-	{ "sampling", NULL, COL_TEXT, "sampling", 0, 0, 0 },
-	{ "overhead_share", NULL, COL_PERCENT, "overhead.share", 0, 0, 0 },
-	{ "control_error", NULL, COL_TEXT, "control.error", 0, 0, 0 },
-	{ "segments", NULL, COL_INTEGER, "ingest.segments", 0, 0, 0 },
-	{ "records", NULL, COL_INTEGER, "ingest.records", 0, 0, 0 },
-	{ "bytes", NULL, COL_INTEGER, "ingest.bytes", 0, 0, 0 },
-	{ "lost", NULL, COL_INTEGER, "ingest.lost", 0, 0, 0 },
-	{ "before", NULL, COL_INTEGER, "ingest.before", 0, 0, 0 },
-	{ "rejected", NULL, COL_INTEGER, "ingest.rejected", 0, 0, 0 },
-	{ "poll_interval_ns", NULL, COL_INTEGER, "ingest.poll_interval_ns", 0, 0, 0 },
-	{ "stamps_refused", NULL, COL_INTEGER, "reconstruct.stamps_refused", 0, 0, 0 },
+#include "schema/status_columns.h"
 };
 
 static void begin(struct line *line, const struct cli *cli, const char *label)

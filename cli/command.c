@@ -29,7 +29,7 @@ const struct command commands[COMMANDS] = {
 	[CHECK] = { "check", cmd_check, .help = "one line for a monitoring system",
 		.page = "ncclinsp-diagnose" },
 	[EXPLAIN] = { "explain", cmd_explain,
-		.help = "what a word that is said means", .argument = "WORD",
+		.help = "look up a term: a header, a field, a verdict", .argument = "WORD",
 		.page = "ncclinsp-diagnose" },
 	[EXEMPLARS] = { "exemplars", cmd_exemplars,
 		.help = "operations slower than ever, and around them", .argument = "ID",

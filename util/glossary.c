@@ -144,18 +144,7 @@ static const struct word samplings[] = {
 };
 
 static const struct word losses[] = {
-	W("overrun",
-	  "Records overwritten before the daemon read them: it did not get the CPU in time."),
-	W("before", "Records overwritten before this daemon came to the process."),
-	W("pool",
-	  "Events that found no free slot in their thread's lane, or were pushed out of "
-	  "one."),
-	W("lane", "Events of threads that have no lane: the 129th, or no shared memory was left."),
-	W("string", "Names that found the table full; what they name is shown without."),
-	W("comm", "Communicators that found the table full; nothing is shown of them."),
-	W("rejected", "Records that the daemon refused, because they cannot be true."),
-	W("unknown", "Records of a type that this daemon does not know: the plugin is newer."),
-	W("evicted", "Operations given up before their end was seen: too many were open."),
+#include "schema/lost_words.h"
 };
 
 static const struct word events[] = {

@@ -9,13 +9,7 @@
 #include "cli/doctor/variables.h"
 
 static const struct column columns[] = {
-	{ "name", "SETTING", COL_TEXT, "name", 0, 0, 0 },
-	{ "value", "VALUE", COL_TEXT, "value", 5, 0, 0 },
-	{ "from", "FROM", COL_TEXT, "from", 7, 0, 0 },
-	{ "source", NULL, COL_TEXT, "source", 0, 0, 0 },
-	{ "line", NULL, COL_INTEGER, "line", 0, 0, REPORT_KEY },
-	{ "change", "CHANGE", COL_TEXT, "change", 0, 0, 1 | REPORT_IF_KNOWN },
-	{ "help", "MEANING", COL_TEXT, "help", 0, 0, 2 },
+#include "schema/config_columns.h"
 };
 
 /* The place where somebody would have to look to change it. */

@@ -11,10 +11,7 @@
 #define INDENT 20
 
 static const struct column columns[] = {
-	{ "check", "CHECK", COL_TEXT, "check", 9, 0, 0 },
-	{ "state", "STATE", COL_TEXT, "state", 7, 0, 0 },
-	{ "text", "WHAT", COL_TEXT, "text", 0, 0, 0 },
-	{ "next", "NEXT", COL_TEXT, "next", 0, 0, 0 },
+#include "schema/doctor_columns.h"
 };
 
 static const char *const states[] = { "ok", "warning", "failed" };

@@ -16,21 +16,7 @@
 #define NAMED	 16			/* ranks in a sentence */
 
 static const struct column columns[] = {
-	{ "severity", "SEVERITY", COL_TEXT, "severity", 8, 0, 0 },
-	{ "verdict", "VERDICT", COL_TEXT, "verdict", 0, 0, 0 },
-	{ "comm_id", "COMM_ID", COL_TEXT, "comm_id", 18, 0, 3 },
-	{ "comm_name", "COMM", COL_TEXT, "comm_name", 0, 24, 2 },
-	{ "nranks", "OF", COL_INTEGER, "nranks", 0, 0, REPORT_KEY | 4 },
-	{ "rank", "RANK", COL_INTEGER, "rank", 0, 0, REPORT_KEY },
-	{ "host", "HOST", COL_TEXT, "host", 0, 24, 0 },
-	{ "pid", "PID", COL_INTEGER, "pid", 0, 0, REPORT_KEY | 5 },
-	{ "func", "OP", COL_TEXT, "func", 0, 20, 0 },
-	{ "seq", NULL, COL_INTEGER, "seq", 0, 0, REPORT_KEY },
-	{ "ops", NULL, COL_INTEGER, "ops", 0, 0, 0 },
-	{ "last", NULL, COL_INTEGER, "last", 0, 0, 0 },
-	{ "wait_ns", NULL, COL_MICROS, "wait_ns", 0, 0, 0 },
-	{ "share", NULL, COL_PERCENT, "share", 0, 0, 0 },
-	{ "text", "WHAT", COL_TEXT, "text", 0, 0, 0 },
+#include "schema/report_columns.h"
 };
 
 /* The worst first: what stands still, who costs most, what is not known. */

@@ -74,27 +74,7 @@ uint64_t finding_age_ns(const json_t *row, uint64_t now_ns)
 
 /* The columns: for programs as the daemon tells them, for people in their own order. */
 const struct column finding_columns[] = {
-	{ "id", NULL, COL_INTEGER, "id", 0, 0, REPORT_KEY },
-	{ "kind", NULL, COL_TEXT, "kind", 0, 0, 0 },
-	{ "verdict", NULL, COL_TEXT, "verdict", 0, 0, 0 },
-	{ "grade", NULL, COL_TEXT, "grade", 0, 0, 0 },
-	{ "severity", NULL, COL_TEXT, "severity", 0, 0, 0 },
-	{ "comm_id", NULL, COL_TEXT, "comm_id", 0, 0, 0 },
-	{ "comm_name", NULL, COL_TEXT, "comm_name", 0, 0, 0 },
-	{ "job", NULL, COL_TEXT, "job", 0, 0, 0 },
-	{ "peer", NULL, COL_INTEGER, "peer", 0, 0, REPORT_KEY },
-	{ "since_at", NULL, COL_TIME, "since_at", 0, 0, 0 },
-	{ "until_at", NULL, COL_TIME, "until_at", 0, 0, 0 },
-	{ "text", NULL, COL_TEXT, "text", 0, 0, 0 },
-	{ NULL, "SEVERITY", COL_TEXT, "severity", 8, 0, 0 },
-	{ NULL, "STATE", COL_TEXT, "now", 6, 0, 0 },
-	{ NULL, "AGE", COL_AGE, "age_ns", 6, 0, 0 },
-	{ NULL, "KIND", COL_TEXT, "kind", 0, 0, 1 },
-	{ NULL, "VERDICT", COL_TEXT, "verdict", 0, 0, 3 },
-	{ NULL, "COMM", COL_TEXT, "comm_label|comm_name|comm_id", 0, 20, 2 },
-	{ NULL, "RANKS", COL_TEXT, "who", 0, 16, 0 },
-	{ NULL, "WHAT", COL_TEXT, "sentence", 0, 0, 0 },
-	{ "host", "HOST", COL_TEXT, "host", 0, 24, REPORT_IF_KNOWN },
+#include "schema/finding_columns.h"
 };
 const size_t finding_column_count = sizeof(finding_columns) / sizeof(finding_columns[0]);
 

@@ -8,54 +8,19 @@
 
 #define NAME 512
 
-/* Columns of both tables, after those that tell whose row it is. */
-#define GROUP_COLUMNS									\
-	{ "ops_per_s", "OPS/s", COL_NUMBER, "ops_per_s", 5, 0, 4 },			\
-	{ "busbw_gbs", "BUSBW(GB/s)", COL_NUMBER, "busbw_gbs", 0, 0, 1 },		\
-	{ "wait", "WAIT(%)", COL_PERCENT, "wait", 0, 0, 2 },				\
-	{ "idle", "IDLE(%)", COL_PERCENT, "idle", 0, 0, 5 },				\
-	{ "in_flight", "INFL", COL_INTEGER, "in_flight", 0, 0, 0 },			\
-	{ "oldest_ns", "OLDEST", COL_STALL, "oldest_ns", 6, 0, 0 },	\
-	{ "verdict", "VERDICT", COL_VERDICT, "found", 7, 16, 0 }
-
 const struct column comm_columns[] = {
-	{ "comm_id", NULL, COL_TEXT, "comm_id", 0, 0, 0 },
-	{ "comm_name", NULL, COL_TEXT, "comm_name", 0, 0, 0 },
-	{ NULL, "COMM", COL_TEXT, "comm_label|comm_id", 4, 20, 0 },
-	{ "job", "JOB", COL_TEXT, "job", 0, 16, 6 },
-	{ "user", "USER", COL_TEXT, "user", 0, 10, 7 },
-	{ "nranks", "RANKS", COL_INTEGER, "nranks", 0, 0, 0 },
-	{ "here", "HERE", COL_INTEGER, "here", 0, 0, 3 },
-	GROUP_COLUMNS,
+#include "schema/comm_columns.h"
 };
 const size_t comm_column_count = ARRAY_LEN(comm_columns);
 
 const struct column job_columns[] = {
-	{ "job", "JOB", COL_TEXT, "job", 4, 24, 0 },
-	{ "user", "USER", COL_TEXT, "user", 0, 10, 7 },
-	{ "processes", "PROCS", COL_INTEGER, "processes", 0, 0, 0 },
-	{ "comms", "COMMS", COL_INTEGER, "comms", 0, 0, 3 },
-	GROUP_COLUMNS,
+#include "schema/job_columns.h"
 };
 const size_t job_column_count = ARRAY_LEN(job_columns);
 
 /* Columns as wide as they get: lines that follow one another stay in columns. */
 const struct column gpu_columns[] = {
-	{ "at", "TIME", COL_TIME, "at", 12, 12, 0 },
-	{ "gpu", "GPU", COL_TEXT, "pci_bus_id", 12, 16, 0 },
-	{ "gpu_uuid", NULL, COL_TEXT, "gpu_uuid", 0, 0, 0 },
-	{ "pid", "PID", COL_INTEGER, "pid", 7, 0, REPORT_KEY },
-	{ "user", "USER", COL_TEXT, "user", 6, 10, 8 },
-	{ "job", "JOB", COL_TEXT, "job", 6, 16, 7 },
-	{ "comms", "COMMS", COL_INTEGER, "comms", 0, 0, 6 },
-	{ "ops_per_s", "OPS/s", COL_NUMBER, "ops_per_s", 6, 0, 2 },
-	{ "busbw_gbs", "BUSBW(GB/s)", COL_NUMBER, "busbw_gbs", 0, 0, 1 },
-	{ "share", "SHARE(%)", COL_PERCENT, "share", 0, 0, 3 },
-	{ "wait", "WAIT(%)", COL_PERCENT, "wait", 0, 0, 4 },
-	{ "blame", "BLAME(%)", COL_PERCENT, "blame", 0, 0, 5 },
-	{ "in_flight", "INFL", COL_INTEGER, "in_flight", 5, 0, 0 },
-	{ "oldest_ns", "OLDEST", COL_STALL, "oldest_ns", 6, 0, 0 },
-	{ "verdict", "VERDICT", COL_VERDICT, "found", 12, 16, 0 },
+#include "schema/gpu_columns.h"
 };
 const size_t gpu_column_count = ARRAY_LEN(gpu_columns);
 

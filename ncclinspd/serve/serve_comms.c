@@ -106,31 +106,6 @@ static void put_gpu_uuid(const struct serve *s, struct json *j, const void *row)
 	serve_put_uuid(j, c->has_gpu ? c->gpu_uuid : NULL);
 }
 
-static void put_pci_bus_id(const struct serve *s, struct json *j, const void *row)
-{
-	const struct comm *c = ((const struct local_rank *)row)->comm;
-
-	(void)s;
-	json_put_string(j, c->has_gpu && *c->pci_bus_id ? c->pci_bus_id : NULL);
-}
-
-static void put_rank(const struct serve *s, struct json *j, const void *row)
-{
-	int32_t rank = ((const struct local_rank *)row)->comm->rank;
-
-	(void)s;
-	if (rank == UNKNOWN_I32)
-		json_put_null(j);
-	else
-		json_put_i64(j, rank);
-}
-
-static void put_pid(const struct serve *s, struct json *j, const void *row)
-{
-	(void)s;
-	json_put_i64(j, ((const struct local_rank *)row)->process->pid);
-}
-
 static void put_last_seq(const struct serve *s, struct json *j, const void *row)
 {
 	const struct comm_progress *progress = &((const struct local_rank *)row)->progress;
@@ -144,61 +119,11 @@ static void put_last_seq(const struct serve *s, struct json *j, const void *row)
 	json_end(j, '}');
 }
 
-static const struct field waiting_fields[] = {
-#define F(name) { #name, FIELD_U64, offsetof(struct straggler_sums, name), NULL }
-	F(ops),
-	F(judged),
-	F(last),
-	F(wait_ns),
-	F(remote_wait_ns),
-	F(blame_ns),
-#undef F
-	{ NULL, 0, 0, NULL },
-};
-
-const struct field lately_fields[] = {
-#define F(name, kind) { #name, kind, offsetof(struct straggler_lately, name), NULL }
-	F(func, FIELD_NAME),
-	F(window_ns, FIELD_U64),
-	F(ops, FIELD_U64),
-	F(judged, FIELD_U64),
-	F(last, FIELD_U64),
-	F(late_ns, FIELD_U64),
-	F(blame_ns, FIELD_U64),
-	F(late, FIELD_BOOL),
-#undef F
-	{ NULL, 0, 0, NULL },
-};
-
-static void put_lately(const struct serve *s, struct json *j, const struct local_rank *l)
-{
-	struct straggler_lately lately;
-
-	json_key(j, "lately");
-	if (!straggler_lately(s->source.straggler, l->process->id, l->index, &lately)) {
-		json_put_null(j);
-		return;
-	}
-	json_begin(j, '{');
-	rows_put(s, j, lately_fields, &lately);
-	json_end(j, '}');
-}
-
-static void put_waiting(const struct serve *s, struct json *j, const void *row)
-{
-	const struct local_rank *l = row;
+struct waiting_row {
 	struct straggler_sums sums;
-
-	if (!s->source.straggler ||
-	    !straggler_of(s->source.straggler, l->process->id, l->index, &sums)) {
-		json_put_null(j);
-		return;
-	}
-	json_begin(j, '{');
-	rows_put(s, j, waiting_fields, &sums);
-	put_lately(s, j, l);
-	json_end(j, '}');
-}
+	bool is_lately;
+	struct straggler_lately lately;
+};
 
 const char *serve_member_state(const struct process *p, const struct comm *comm)
 {
@@ -206,67 +131,6 @@ const char *serve_member_state(const struct process *p, const struct comm *comm)
 
 	return finalized ? "finalized" : process_state_text(p);
 }
-
-static void put_state(const struct serve *s, struct json *j, const void *row)
-{
-	const struct local_rank *l = row;
-
-	(void)s;
-	json_put_string(j, serve_member_state(l->process, l->comm));
-}
-
-static void put_phase(const struct serve *s, struct json *j, const void *row)
-{
-	(void)s;
-	json_put_string(j, ((const struct local_rank *)row)->process->phase.name);
-}
-
-static void put_job(const struct serve *s, struct json *j, const void *row)
-{
-	(void)s;
-	json_put_string(j, job_id(((const struct local_rank *)row)->process));
-}
-
-static void put_left(const struct serve *s, struct json *j, const void *row)
-{
-	(void)s;
-	json_put_bool(j, ((const struct local_rank *)row)->comm->finalize_ticks);
-}
-
-static void put_counted(const struct serve *s, struct json *j, const void *row)
-{
-	const struct local_rank *l = row;
-
-	(void)s;
-	json_put_bool(j, stuck_counts(l->process, l->comm));
-}
-
-static void put_silenceable(const struct serve *s, struct json *j, const void *row)
-{
-	(void)s;
-	json_put_bool(j, process_counts_less(((const struct local_rank *)row)->process));
-}
-
-static void put_calls(const struct serve *s, struct json *j, const void *row)
-{
-	const struct local_rank *l = row;
-
-	(void)s;
-	if (stuck_counts_calls(l->process, l->comm, &l->progress))
-		json_put_u64(j, l->progress.calls);
-	else
-		json_put_null(j);
-}
-
-static const struct field call_fields[] = {
-#define F(name, kind) { #name, kind, offsetof(struct called, name), NULL }
-	F(func, FIELD_NAME),
-	F(count, FIELD_U64),
-	F(datatype, FIELD_NAME),
-	F(root, FIELD_I32),
-#undef F
-	{ NULL, 0, 0, NULL },
-};
 
 /* An operation whose end is not watched hangs when the rank has posted nothing for so long. */
 static void put_quiet_limit(const struct serve *s, struct json *j, const void *row)
@@ -279,6 +143,10 @@ static void put_quiet_limit(const struct serve *s, struct json *j, const void *r
 		json_put_null(j);
 }
 
+static field_put_fn put_newest_calls, put_waiting;
+
+#include "schema/comm.h"
+
 /* They are compared where nothing is seen in flight. */
 static void put_newest_calls(const struct serve *s, struct json *j, const void *row)
 {
@@ -289,83 +157,24 @@ static void put_newest_calls(const struct serve *s, struct json *j, const void *
 	json_begin(j, '[');
 	if (p->in_flight || !stuck_counts_calls(l->process, l->comm, p))
 		n = 0;
-	for (uint64_t i = RECONSTRUCT_CALLS - n; i < RECONSTRUCT_CALLS; i++) {
-		json_begin(j, '{');
-		rows_put(s, j, call_fields, &p->call[i]);
-		json_end(j, '}');
-	}
+	for (uint64_t i = RECONSTRUCT_CALLS - n; i < RECONSTRUCT_CALLS; i++)
+		rows_put_object(s, j, call_fields, &p->call[i]);
 	json_end(j, ']');
 }
 
-static void put_uid(const struct serve *s, struct json *j, const void *row)
+static void put_waiting(const struct serve *s, struct json *j, const void *row)
 {
-	(void)s;
-	json_put_u64(j, ((const struct local_rank *)row)->process->uid);
-}
+	const struct straggler *straggler = s->source.straggler;
+	const struct local_rank *l = row;
+	struct waiting_row w;
 
-static const struct field local_rank_fields[] = {
-	{ "rank", FIELD_PUT, 0, put_rank },
-	{ "pid", FIELD_PUT, 0, put_pid },
-	{ "gpu_uuid", FIELD_PUT, 0, put_gpu_uuid },
-	{ "pci_bus_id", FIELD_PUT, 0, put_pci_bus_id },
-	{ "last_seq", FIELD_PUT, 0, put_last_seq },
-	{ "in_flight", FIELD_U32, offsetof(struct local_rank, progress.in_flight), NULL },
-	{ "last_op", FIELD_TIME, offsetof(struct local_rank, progress.last_op_ns), NULL },
-	{ "state", FIELD_PUT, 0, put_state },
-	{ "phase", FIELD_PUT, 0, put_phase },
-	{ "tag", FIELD_HEX_0, offsetof(struct local_rank, progress.tag), NULL },
-	{ "job", FIELD_PUT, 0, put_job },
-	{ "left", FIELD_PUT, 0, put_left },
-	{ "counted", FIELD_PUT, 0, put_counted },
-	{ "silenceable", FIELD_PUT, 0, put_silenceable },
-	{ "calls", FIELD_PUT, 0, put_calls },
-	{ "quiet_limit_ns", FIELD_PUT, 0, put_quiet_limit },
-	{ "newest_calls", FIELD_PUT, 0, put_newest_calls },
-	{ "uid", FIELD_PUT, 0, put_uid },
-	{ "waiting", FIELD_PUT, 0, put_waiting },
-	{ NULL, 0, 0, NULL },
-};
-
-static void put_comm_id(const struct serve *s, struct json *j, const void *row)
-{
-	const struct comm *c = row;
-
-	(void)s;
-	if (c->has_id)
-		json_put_hex64(j, c->id);
-	else
+	if (!straggler || !straggler_of(straggler, l->process->id, l->index, &w.sums)) {
 		json_put_null(j);
+		return;
+	}
+	w.is_lately = straggler_lately(straggler, l->process->id, l->index, &w.lately);
+	rows_put_object(s, j, waiting_fields, &w);
 }
-
-static void put_nranks(const struct serve *s, struct json *j, const void *row)
-{
-	const struct comm *c = row;
-
-	(void)s;
-	if (c->has_id)
-		json_put_i64(j, c->nranks);
-	else
-		json_put_null(j);
-}
-
-static void put_nnodes(const struct serve *s, struct json *j, const void *row)
-{
-	const struct comm *c = row;
-
-	(void)s;
-	if (c->has_id)
-		json_put_i64(j, c->nnodes);
-	else
-		json_put_null(j);
-}
-
-static const struct field comm_fields[] = {
-	{ "comm_id", FIELD_PUT, 0, put_comm_id },
-	{ "name", FIELD_TEXT, offsetof(struct comm, name), NULL },
-	{ "nranks", FIELD_PUT, 0, put_nranks },
-	{ "nnodes", FIELD_PUT, 0, put_nnodes },
-	{ NULL, 0, 0, NULL },
-};
 
 const struct field_table comm_tables[] = {
 	{ NULL, comm_fields },

@@ -103,24 +103,14 @@ static void put_part_time(const struct request *r, struct json *j, const struct 
 	rows_put_time(r->serve, j, name, at_ns);
 }
 
-/* The progress of an operation's parts, beside what /v1/collectives tells. */
-static const struct field part_fields[] = {
-#define F(name, kind) { #name, kind, offsetof(struct op, name), NULL }
-	F(kernel_started, FIELD_U32),
-	F(kernel_stopped, FIELD_U32),
-	F(proxy_ops, FIELD_U32),
-	F(proxy_steps, FIELD_U32),
-	F(proxy_bytes, FIELD_U64),
-#undef F
-	{ NULL, 0, 0, NULL },
-};
+#include "schema/exemplar.h"
 
 static void put_op(const struct request *r, struct json *j, const void *row)
 {
 	const struct op *op = row;
 
 	rows_put(r->serve, j, op_fields, op);
-	rows_put(r->serve, j, part_fields, op);
+	rows_put(r->serve, j, parts_fields, op);
 	put_part_time(r, j, op, "proxy_start", op->proxy_start_ticks);
 	put_part_time(r, j, op, "proxy_stop", op->proxy_stop_ticks);
 }
@@ -130,40 +120,12 @@ static void put_transfer(const struct request *r, struct json *j, const void *ro
 	rows_put(r->serve, j, transfer_fields, row);
 }
 
-static void put_comm_id(const struct serve *s, struct json *j, const void *row)
-{
-	const struct exemplar_beyond *b = row;
-
-	(void)s;
-	if (b->has_comm_id)
-		json_put_hex64(j, b->comm_id);
-	else
-		json_put_null(j);
-}
-
-static const struct field beyond_fields[] = {
-#define F(name, kind) { #name, kind, offsetof(struct exemplar_beyond, name), NULL }
-	{ "comm_id", FIELD_PUT, 0, put_comm_id },
-	F(comm_name, FIELD_NAME),
-	F(rank, FIELD_I32),
-	F(pid, FIELD_I32),
-	F(func, FIELD_NAME),
-	F(seq, FIELD_U64),
-	F(exec_ns, FIELD_U64),
-	F(threshold_ns, FIELD_U64),
-	{ "done", FIELD_TIME, offsetof(struct exemplar_beyond, done_ns), NULL },
-#undef F
-	{ NULL, 0, 0, NULL },
-};
-
 static void put_beyond(const struct request *r, struct json *j, const struct exemplar *e)
 {
 	json_key(j, "beyond");
 	json_begin(j, '[');
 	for (uint32_t i = 0; i < e->nbeyond; i++) {
-		json_begin(j, '{');
-		rows_put(r->serve, j, beyond_fields, &e->beyond[i]);
-		json_end(j, '}');
+		rows_put_object(r->serve, j, beyond_fields, &e->beyond[i]);
 	}
 	json_end(j, ']');
 }

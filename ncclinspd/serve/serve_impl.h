@@ -279,22 +279,35 @@ enum field_kind {
 	FIELD_HEX_0,	/* 0: null */
 	FIELD_RATE,	/* double, below 0: null */
 	FIELD_TIME,	/* CLOCK_MONOTONIC ns, 0: null; gives <name>_at and <name>_mono_ns */
-	FIELD_NULL,	/* promised, and not known yet by any stage */
 	FIELD_PUT,	/* written by the function */
 };
 
 typedef void field_put_fn(const struct serve *s, struct json *j, const void *row);
+typedef uint64_t field_time_fn(const struct serve *s, const void *row);
 
+/* A member of a row.  All of them are made from schema/. */
 struct field {
 	const char *name;
 	enum field_kind kind;
 	size_t offset;
 	field_put_fn *put;
+	field_time_fn *time;	/* a FIELD_TIME's; NULL: it is at `offset` */
 };
 
-/* All fields up to the one without a name, as members of the open object. */
+/* The offset of a member, which must have that type. */
+#define FIELD_AT(row, member, type) (offsetof(row, member) + 0 * sizeof(char[ \
+	__builtin_types_compatible_p(__typeof__(((row *)0)->member), type) ? 1 : -1]))
+
+/* All fields up to the one without a name, as members of the open object, or as an object. */
 void rows_put(const struct serve *s, struct json *j, const struct field *fields,
 	      const void *row);
+void rows_put_object(const struct serve *s, struct json *j, const struct field *fields,
+		     const void *row);
+
+/* One value, or null for the one that says unknown. */
+void rows_put_u64(struct json *j, uint64_t value);
+void rows_put_i32(struct json *j, int32_t value);
+void rows_put_rate(struct json *j, double value);
 
 #define SERVE_NAMES	128
 
@@ -355,12 +368,15 @@ void rows_put_time(const struct serve *s, struct json *j, const char *name,
 void serve_put_clock(struct json *j, const struct tick_clock *clock);
 
 extern const struct field process_fields[];
+extern const struct field control_fields[];	/* a struct control's */
+extern const struct field steering_fields[];	/* a struct process's */
+extern const struct field target_fields[];	/* a struct wish's */
 
 /* A FIELD_PUT, the row is a struct process: the container that it is in, or null. */
 void serve_put_container(const struct serve *s, struct json *j, const void *row);
 extern const struct field op_fields[];
 extern const struct field lately_fields[];	/* of struct straggler_lately */
-extern const struct field finding_fields[];
+extern const struct field finding_line_fields[];	/* of a stream: `kind` is `finding` */
 extern const struct field inflight_fields[];
 extern const struct field transfer_fields[];
 
@@ -369,11 +385,6 @@ void serve_put_uuid(struct json *j, const uint8_t *uuid);
 
 /* Write counts by reason, as an object: `refused` has STAMP_FAULT_END places. */
 void serve_put_refused(struct json *j, const uint64_t *refused);
-
-/* Members that a struct op has together with others (serve_joint.c). */
-field_put_fn serve_put_arrival, serve_put_arrival_source, serve_put_late, serve_put_waitfree;
-field_put_fn serve_put_fused, serve_put_batch;
-field_put_fn serve_put_derived, serve_put_shift, serve_put_skew;
 
 /* ---- the server -------------------------------------------------------- */
 
@@ -476,31 +487,24 @@ int target_find(struct request *r, struct wish *w);
 /* The live ones: step from *i = 0 until NULL. */
 struct process *target_next(const struct request *r, const struct wish *w, size_t *i);
 
-/* Write members of the open object: target, pid, job, comm_id. */
-void target_put(struct json *j, const struct wish *w);
-
-/* A wish's members; and, as the answer to one, also whom it is about. */
-void serve_put_wish(const struct serve *s, struct json *j, const struct wish *w);
+/* The answer to a wish: its members, and whom it is about. */
 void serve_put_outcome(struct request *r, struct json *j, const struct wish *w);
 
 /* The control file and what is done by itself, as a member of the open object. */
 void serve_control(const struct serve *s, struct json *j);
 
-/* The most that watching costs any process, as a member of the open object. */
-void serve_put_overhead(struct request *r, struct json *j);
+/* The most that watching costs any process; < 0: not known. */
+double serve_overhead_share(const struct request *r);
 
 /* The cost of the daemon itself, as a member of the open object. */
 void serve_put_daemon_cost(const struct serve *s, struct json *j);
 
-/* FIELD_PUTs; the row is a struct process. */
-field_put_fn serve_put_steering, serve_put_wanted;
+/* A FIELD_PUT; the row is a struct process. */
+field_put_fn serve_put_wanted;
 
 /* SERVE_LATER: when it is written; -EPERM, -ENOSYS: no place; or as serve_source.snapshot. */
 #define SERVE_LATER	1
 int serve_write_snapshot(struct request *r, struct json *j);
-
-/* A FIELD_PUT; the row is a struct process. */
-void put_process_state(const struct serve *s, struct json *j, const void *row);
 
 /* The state of a process's communicator: that of the process, or "finalized". */
 const char *serve_member_state(const struct process *p, const struct comm *comm);

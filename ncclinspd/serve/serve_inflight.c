@@ -18,28 +18,6 @@ static void collect(const struct request *r, struct process *p, struct inflights
 	inflights_add(rows, s->source.reconstruct, p, slots, n > 0 ? (size_t)n : 0, s->now_ns);
 }
 
-static void put_pid(const struct serve *s, struct json *j, const void *row)
-{
-	(void)s;
-	json_put_i64(j, ((const struct inflight *)row)->process->pid);
-}
-
-static void put_comm_id(const struct serve *s, struct json *j, const void *row)
-{
-	const struct inflight *r = row;
-
-	(void)s;
-	if (r->has_comm_id)
-		json_put_hex64(j, r->comm_id);
-	else
-		json_put_null(j);
-}
-
-static void put_state_of_process(const struct serve *s, struct json *j, const void *row)
-{
-	put_process_state(s, j, ((const struct inflight *)row)->process);
-}
-
 /* The phase in which it began. */
 static void put_phase(const struct serve *s, struct json *j, const void *row)
 {
@@ -66,42 +44,7 @@ static void put_limit(const struct serve *s, struct json *j, const void *row)
 		json_put_null(j);
 }
 
-const struct field inflight_fields[] = {
-#define F(name, kind) { #name, kind, offsetof(struct inflight, name), NULL }
-	{ "pid", FIELD_PUT, 0, put_pid },
-	F(tid, FIELD_I32),
-	{ "process_state", FIELD_PUT, 0, put_state_of_process },
-	{ "comm_id", FIELD_PUT, 0, put_comm_id },
-	F(comm_name, FIELD_NAME),
-	F(rank, FIELD_I32),
-	F(event_type, FIELD_NAME),
-	F(func, FIELD_NAME),
-	F(seq, FIELD_U64),
-	F(bytes, FIELD_U64),
-	F(count, FIELD_U64),
-	F(datatype, FIELD_NAME),
-	F(root, FIELD_I32),
-	F(algo, FIELD_NAME),
-	F(proto, FIELD_NAME),
-	F(age_ns, FIELD_U64),
-	{ "limit_ns", FIELD_PUT, 0, put_limit },
-	F(state, FIELD_NAME),
-	{ "phase", FIELD_PUT, 0, put_phase },
-	F(tag, FIELD_HEX_0),
-	F(direction, FIELD_NAME),
-	F(channel, FIELD_I32),
-	F(peer, FIELD_I32),
-	F(step, FIELD_I32),
-	F(steps, FIELD_I32),
-	F(channels, FIELD_I32),
-	F(kernel_started, FIELD_I32),
-	F(kernel_stopped, FIELD_I32),
-	F(proxy_ops, FIELD_I32),
-	F(token, FIELD_HEX),
-	F(parent, FIELD_HEX_0),
-#undef F
-	{ NULL, 0, 0, NULL },
-};
+#include "schema/inflight.h"
 
 const struct field_table inflight_tables[] = { { NULL, inflight_fields }, { NULL, NULL } };
 

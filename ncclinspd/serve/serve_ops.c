@@ -6,103 +6,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ncclinspd/compare/ranks_compare.h"
 #include "ncclinspd/sums/oplog.h"
 #include "reader/time/stamps.h"
 #include "reader/time/timeline.h"
 
-static void put_comm_id(const struct serve *s, struct json *j, const void *row)
+/* Nobody knows the batch of one whose records of the launch are missing. */
+static bool op_ran_in_batch(const struct op *op)
+{
+	return op_is_fused(op) && op->fused != OP_FUSED;
+}
+
+static void put_arrival(const struct serve *s, struct json *j, const void *row)
 {
 	const struct op *op = row;
 
 	(void)s;
-	if (op->has_comm_id)
-		json_put_hex64(j, op->comm_id);
-	else
+	if (!op->local_ranks) {
 		json_put_null(j);
+		return;
+	}
+	json_begin(j, '[');
+	for (uint32_t i = 0; i < op->local_ranks && i < OP_RANKS; i++)
+		json_put_i64(j, op->arrival[i]);
+	json_end(j, ']');
 }
 
-static void put_graph(const struct serve *s, struct json *j, const void *row)
-{
-	const struct op *op = row;
-
-	(void)s;
-	if (op->has_graph)
-		json_put_bool(j, op->graph);
-	else
-		json_put_null(j);
-}
-
-static void put_complete(const struct serve *s, struct json *j, const void *row)
-{
-	(void)s;
-	if (op_end_is_known(row))
-		json_put_bool(j, ((const struct op *)row)->complete);
-	else
-		json_put_null(j);
-}
-
-static void put_stamps_why(const struct serve *s, struct json *j, const void *row)
-{
-	(void)s;
-	json_put_string(j, stamps_fault_text(((const struct op *)row)->stamps_why));
-}
-
-static void put_source(const struct serve *s, struct json *j, const void *row)
-{
-	(void)s;
-	json_put_string(j, timeline_source_text(((const struct op *)row)->source));
-}
-
-const struct field op_fields[] = {
-#define F(name, kind) { #name, kind, offsetof(struct op, name), NULL }
-	{ "comm_id", FIELD_PUT, 0, put_comm_id },
-	F(comm_name, FIELD_NAME),
-	F(rank, FIELD_I32),
-	F(nranks, FIELD_I32),
-	F(pid, FIELD_I32),
-	F(token, FIELD_HEX),
-	F(func, FIELD_NAME),
-	F(seq, FIELD_U64),
-	F(count, FIELD_U64),
-	F(datatype, FIELD_NAME),
-	F(bytes, FIELD_U64),
-	F(root, FIELD_I32),
-	F(peer, FIELD_I32),
-	F(algo, FIELD_NAME),
-	F(proto, FIELD_NAME),
-	F(channels, FIELD_U32_0),
-	{ "graph", FIELD_PUT, 0, put_graph },
-	{ "enqueued", FIELD_TIME, offsetof(struct op, enqueued_ns), NULL },
-	F(enqueue_ns, FIELD_U64),
-	F(queue_ns, FIELD_U64),
-	F(exec_ns, FIELD_U64),
-	{ "timing_source", FIELD_PUT, 0, put_source },
-	F(exec_error_ns, FIELD_U64),
-	F(algbw_gbs, FIELD_RATE),
-	F(busbw_gbs, FIELD_RATE),
-	{ "gpu_start", FIELD_TIME, offsetof(struct op, gpu_start_mono_ns), NULL },
-	{ "gpu_stop", FIELD_TIME, offsetof(struct op, gpu_stop_mono_ns), NULL },
-	F(gpu_clock_error_ns, FIELD_U64),
-	{ "arrival_rank_order", FIELD_PUT, 0, serve_put_arrival },
-	{ "arrival_source", FIELD_PUT, 0, serve_put_arrival_source },
-	{ "late_ns", FIELD_PUT, 0, serve_put_late },
-	{ "busbw_waitfree_gbs", FIELD_PUT, 0, serve_put_waitfree },
-	{ "fused", FIELD_PUT, 0, serve_put_fused },
-	{ "batch", FIELD_PUT, 0, serve_put_batch },
-	{ "derived", FIELD_PUT, 0, serve_put_derived },
-	F(parts, FIELD_U32_0),
-	{ "shift", FIELD_PUT, 0, serve_put_shift },
-	{ "skew", FIELD_PUT, 0, serve_put_skew },
-	F(sampled, FIELD_BOOL),
-	{ "complete", FIELD_PUT, 0, put_complete },
-	F(stamps_refused, FIELD_U32),
-	{ "stamps_why", FIELD_PUT, 0, put_stamps_why },
-	F(tag, FIELD_HEX_0),
-	F(phase, FIELD_NAME),
-	{ "done", FIELD_TIME, offsetof(struct op, done_ns), NULL },
-#undef F
-	{ NULL, 0, 0, NULL },
-};
+#include "schema/op.h"
 
 const struct field_table op_tables[] = { { NULL, op_fields }, { NULL, NULL } };
 

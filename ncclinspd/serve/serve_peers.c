@@ -20,23 +20,6 @@ static void put_window(const struct serve *s, struct json *j, const void *row)
 	json_put_string(j, texts[((const struct links_row *)row)->window]);
 }
 
-static void put_comm_id(const struct serve *s, struct json *j, const void *row)
-{
-	const struct links_row *l = row;
-
-	(void)s;
-	if (l->who.has_comm_id)
-		json_put_hex64(j, l->who.comm_id);
-	else
-		json_put_null(j);
-}
-
-static void put_direction(const struct serve *s, struct json *j, const void *row)
-{
-	(void)s;
-	json_put_string(j, ((const struct links_row *)row)->who.send ? "send" : "recv");
-}
-
 /* The state that each member is of, in a send and in a receive; -1: there is none. */
 static const struct {
 	const char *name;
@@ -76,120 +59,32 @@ static void put_longest(const struct serve *s, struct json *j, const void *row)
 	put_states(j, row, ((const struct links_row *)row)->sums.longest_ns);
 }
 
-struct fit_fields {
+struct fit_row {
 	uint64_t latency_ns;
 	double rate_gbs, r2;
 	const char *method;
+	uint64_t points, sizes;
 };
 
-static const struct field fit_fields[] = {
-#define F(name, kind) { #name, kind, offsetof(struct fit_fields, name), NULL }
-	F(latency_ns, FIELD_U64),
-	F(rate_gbs, FIELD_RATE),
-	F(r2, FIELD_RATE),
-	F(method, FIELD_NAME),
-#undef F
-	{ NULL, 0, 0, NULL },
-};
+static field_put_fn put_fit;
+
+#include "schema/peer.h"
 
 static void put_fit(const struct serve *s, struct json *j, const void *row)
 {
 	const struct fit *fit = &((const struct links_row *)row)->sums.fit;
-	struct fit_fields f = { .latency_ns = UNKNOWN_U64, .rate_gbs = -1, .r2 = -1 };
+	struct fit_row f = { .latency_ns = UNKNOWN_U64, .rate_gbs = -1, .r2 = -1,
+			     .points = fit->n, .sizes = fit->sizes };
 	struct fit_line line;
 
-	if (links_line(row, &line))
-		f = (struct fit_fields){
-			.latency_ns = (uint64_t)(line.latency_ns + 0.5),
-			.rate_gbs = 1 / line.ns_per_byte,
-			.r2 = line.r2,
-			.method = fit_method_text(line.method),
-		};
-	json_begin(j, '{');
-	rows_put(s, j, fit_fields, &f);
-	json_key(j, "points");
-	json_put_u64(j, fit->n);
-	json_key(j, "sizes");
-	json_put_u64(j, fit->sizes);
-	json_end(j, '}');
+	if (links_line(row, &line)) {
+		f.latency_ns = (uint64_t)(line.latency_ns + 0.5);
+		f.rate_gbs = 1 / line.ns_per_byte;
+		f.r2 = line.r2;
+		f.method = fit_method_text(line.method);
+	}
+	rows_put_object(s, j, fit_fields, &f);
 }
-
-static void put_bound(const struct serve *s, struct json *j, const void *row)
-{
-	(void)s;
-	json_put_string(j, links_bound(row));
-}
-
-static const struct field peer_fields[] = {
-#define P(name, put) { name, FIELD_PUT, 0, put }
-#define W(name, kind) { #name, kind, offsetof(struct links_row, who.name), NULL }
-#define S(name, kind) { #name, kind, offsetof(struct links_row, sums.name), NULL }
-#define R(name, kind) { #name, kind, offsetof(struct links_row, name), NULL }
-	P("window", put_window),
-	R(window_ns, FIELD_U64),
-	P("comm_id", put_comm_id),
-	W(comm_name, FIELD_NAME),
-	W(nranks, FIELD_I32),
-	W(rank, FIELD_I32),
-	W(pid, FIELD_I32),
-	W(proxy_pid, FIELD_I32),
-	W(peer, FIELD_I32),
-	W(channel, FIELD_U32),
-	P("direction", put_direction),
-	S(bytes, FIELD_U64),
-	S(steps, FIELD_U64),
-	S(ops, FIELD_U64),
-	S(timed_steps, FIELD_U64),
-	P("time", put_time),
-	P("longest", put_longest),
-	S(active_ns, FIELD_U64),
-	S(held_ns, FIELD_U64),
-	S(busy_ns, FIELD_U64),
-	S(repeats, FIELD_U64),
-	R(rate_gbs, FIELD_RATE),
-	R(trend, FIELD_RATE),
-	P("fit", put_fit),
-	R(excess_ns, FIELD_U64),
-	P("bound", put_bound),
-#undef R
-#undef S
-#undef W
-#undef P
-	{ NULL, 0, 0, NULL },
-};
-
-/* Fields of a struct transfer. */
-const struct field transfer_fields[] = {
-#define P(name, put) { name, FIELD_PUT, 0, put }
-#define W(name, kind) { #name, kind, offsetof(struct transfer, row.who.name), NULL }
-#define S(name, kind) { #name, kind, offsetof(struct transfer, row.sums.name), NULL }
-#define T(name, member, kind) { name, kind, offsetof(struct transfer, member), NULL }
-	P("comm_id", put_comm_id),
-	W(comm_name, FIELD_NAME),
-	W(rank, FIELD_I32),
-	W(pid, FIELD_I32),
-	W(proxy_pid, FIELD_I32),
-	W(peer, FIELD_I32),
-	W(channel, FIELD_U32),
-	P("direction", put_direction),
-	T("parent", parent, FIELD_HEX_0),
-	T("start", start_ns, FIELD_TIME),
-	T("stop", stop_ns, FIELD_TIME),
-	S(bytes, FIELD_U64),
-	S(steps, FIELD_U64),
-	S(timed_steps, FIELD_U64),
-	P("time", put_time),
-	P("longest", put_longest),
-	S(active_ns, FIELD_U64),
-	S(held_ns, FIELD_U64),
-	S(busy_ns, FIELD_U64),
-	S(repeats, FIELD_U64),
-#undef T
-#undef S
-#undef W
-#undef P
-	{ NULL, 0, 0, NULL },
-};
 
 const struct field_table peer_tables[] = { { NULL, peer_fields }, { NULL, NULL } };
 

@@ -47,23 +47,7 @@ static int keep_name(struct request *r, const char *text, name_t *name)
 	       serve_refuse(r, -ENOSPC, "too many different names: use one again");
 }
 
-static const struct field fields[] = {
-#define F(name, kind, member) { name, kind, offsetof(struct process, member), NULL }
-	F("pid", FIELD_I32, pid),
-	F("instance", FIELD_HEX, instance),
-	F("command", FIELD_TEXT, command),
-#undef F
-	{ NULL, 0, 0, NULL },
-};
-
-static void put_process(const struct serve *s, struct json *j, const struct process *p)
-{
-	json_begin(j, '{');
-	rows_put(s, j, fields, p);
-	json_key(j, "job");
-	json_put_string(j, job_id(p));
-	json_end(j, '}');
-}
+#include "schema/phase.h"
 
 /* All or nothing: whoever cannot be kept in mind is not marked either. */
 static int keep_mark(struct request *r, const struct wish *w, name_t phase)
@@ -93,7 +77,7 @@ static void set_all(struct request *r, struct json *j, const struct wish *w, nam
 	for (size_t i = 0; (p = target_next(r, w, &i));) {
 		if (!r->dry_run)
 			phase_set(p, phase, r->serve->now_ns);
-		put_process(r->serve, j, p);
+		rows_put_object(r->serve, j, phased_fields, p);
 	}
 	json_end(j, ']');
 }
@@ -115,7 +99,7 @@ int serve_put_phase(struct request *r, struct json *j)
 		error = keep_mark(r, &w, phase);
 	if (error)
 		return error;
-	target_put(j, &w);
+	rows_put(r->serve, j, target_fields, &w);
 	json_key(j, "phase");
 	json_put_string(j, *asked.phase ? asked.phase : NULL);
 	rows_put_time(r->serve, j, "since", r->serve->now_ns);
@@ -127,19 +111,6 @@ int serve_put_phase(struct request *r, struct json *j)
 	return 0;
 }
 
-static void put_mark(const struct serve *s, struct json *j, const struct mark *mark)
-{
-	json_begin(j, '{');
-	json_key(j, "job");
-	json_put_string(j, mark->job);
-	json_key(j, "phase");
-	json_put_string(j, mark->phase);
-	rows_put_time(s, j, "since", mark->since_ns);
-	json_key(j, "uid");
-	json_put_u64(j, mark->uid);
-	json_end(j, '}');
-}
-
 void serve_phase(struct request *r, struct json *j)
 {
 	const struct serve *s = r->serve;
@@ -149,6 +120,6 @@ void serve_phase(struct request *r, struct json *j)
 	json_begin(j, '[');
 	for (size_t i = 0; s->source.marks && (mark = marks_next(s->source.marks, &i));)
 		if (mark->everybody || viewer_sees(&r->viewer, mark->uid))
-			put_mark(s, j, mark);
+			rows_put_object(s, j, mark_fields, mark);
 	json_end(j, ']');
 }

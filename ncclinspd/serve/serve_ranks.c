@@ -52,7 +52,7 @@ struct rank_row {
 	uint64_t window_ns, ops, p50_ns, p99_ns;
 	double ops_per_s, busbw_gbs, busbw_waitfree_gbs, share, idle;
 	uint64_t finding_id;	/* 0: none is about it */
-	name_t finding, verdict, severity;
+	name_t finding, grade, verdict, severity;
 	double badness;
 	uint64_t process_id;
 	uint32_t comm_index;
@@ -170,7 +170,7 @@ struct rank_finding {
 	uint32_t order;		/* the worst first, of these the newest */
 	uint64_t id;
 	enum finding_severity severity;
-	name_t kind, verdict;
+	name_t kind, grade, verdict;
 };
 
 struct rank_findings {
@@ -194,7 +194,7 @@ static void rank_findings_add(struct rank_findings *list, const struct finding *
 		.uid = f->uid, .pid = pid, .comm_id = pid ? 0 : f->comm_id, .rank = rank,
 		.order = (worst_first + (f->kind == FINDING_LOSS)) << 16 | (list->seen & 0xffff),
 		.id = f->life.id, .severity = f->severity, .kind = finding_kind_name(f->kind),
-		.verdict = f->verdict,
+		.grade = finding_grade_name(f->grade), .verdict = f->verdict,
 	};
 }
 
@@ -421,6 +421,7 @@ static void rank_row_put_finding(struct rank_row *row, const struct rank_finding
 	if (found) {
 		row->finding_id = found->id;
 		row->finding = found->kind;
+		row->grade = found->grade;
 		row->verdict = found->verdict;
 		row->severity = finding_severity_name(found->severity);
 	}
@@ -591,17 +592,6 @@ static void rank_table_deinit(struct rank_table *t)
 
 /* ---- fields --------------------------------------------------------------------- */
 
-static void put_rank_comm_id(const struct serve *s, struct json *j, const void *row)
-{
-	const struct rank_row *rank = row;
-
-	(void)s;
-	if (rank->has_comm_id)
-		json_put_hex64(j, rank->comm_id);
-	else
-		json_put_null(j);
-}
-
 static void put_rank_gpu(const struct serve *s, struct json *j, const void *row)
 {
 	const struct rank_row *rank = row;
@@ -610,73 +600,7 @@ static void put_rank_gpu(const struct serve *s, struct json *j, const void *row)
 	serve_put_uuid(j, rank->has_gpu ? rank->gpu_uuid : NULL);
 }
 
-static void put_rank_lately(const struct serve *s, struct json *j, const void *row)
-{
-	const struct rank_row *rank = row;
-
-	if (!rank->has_lately) {
-		json_put_null(j);
-		return;
-	}
-	json_begin(j, '{');
-	rows_put(s, j, lately_fields, &rank->lately);
-	json_end(j, '}');
-}
-
-#define F(name, kind) { #name, kind, offsetof(struct rank_row, name), NULL }
-
-static const struct field rank_fields[] = {
-	{ "comm_id", FIELD_PUT, 0, put_rank_comm_id },
-	F(comm_name, FIELD_TEXT),
-	F(nranks, FIELD_I32),
-	F(nnodes, FIELD_I32),
-	F(rank, FIELD_I32),
-	F(host, FIELD_NAME),
-	F(pid, FIELD_I32),
-	F(uid, FIELD_U32),
-	F(user, FIELD_TEXT),
-	F(job, FIELD_TEXT),
-	F(global_rank, FIELD_I32),
-	{ "gpu_uuid", FIELD_PUT, 0, put_rank_gpu },
-	F(pci_bus_id, FIELD_TEXT),
-	F(state, FIELD_NAME),
-	F(phase, FIELD_NAME),
-	F(tag, FIELD_HEX_0),
-	F(level, FIELD_NAME),
-	F(lost, FIELD_U64),
-	F(last_func, FIELD_NAME),
-	F(last_seq, FIELD_U64),
-	{ "last_op", FIELD_TIME, offsetof(struct rank_row, last_op_ns), NULL },
-	F(in_flight, FIELD_U32),
-	F(oldest_ns, FIELD_U64),
-	F(wait, FIELD_RATE),
-	F(blame, FIELD_RATE),
-	F(last, FIELD_RATE),
-	F(late, FIELD_BOOL),
-	{ "late_ns", FIELD_U64, offsetof(struct rank_row, lately.late_ns), NULL },
-	{ "lately", FIELD_PUT, 0, put_rank_lately },
-	F(finding_id, FIELD_U64_0),
-	F(finding, FIELD_NAME),
-	F(verdict, FIELD_NAME),
-	F(severity, FIELD_NAME),
-	F(badness, FIELD_RATE),
-	{ NULL, 0, 0, NULL },
-};
-
-static const struct field rank_sums_fields[] = {
-	F(window, FIELD_NAME),
-	F(window_ns, FIELD_U64),
-	F(ops, FIELD_U64),
-	F(ops_per_s, FIELD_RATE),
-	F(busbw_gbs, FIELD_RATE),
-	F(busbw_waitfree_gbs, FIELD_RATE),
-	F(p50_ns, FIELD_U64),
-	F(p99_ns, FIELD_U64),
-	F(share, FIELD_RATE),
-	F(idle, FIELD_RATE),
-	{ NULL, 0, 0, NULL },
-};
-#undef F
+#include "schema/rank.h"
 
 const struct field_table rank_tables[] = {
 	{ NULL, rank_fields },

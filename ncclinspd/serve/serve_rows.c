@@ -4,113 +4,79 @@
 
 #include <stdio.h>
 
-static void put_u64(struct json *j, const void *at)
+void rows_put_u64(struct json *j, uint64_t value)
 {
-	uint64_t value = *(const uint64_t *)at;
-
 	if (value == UNKNOWN_U64)
 		json_put_null(j);
 	else
 		json_put_u64(j, value);
 }
 
-static void put_u64_0(struct json *j, const void *at)
+void rows_put_i32(struct json *j, int32_t value)
 {
-	uint64_t value = *(const uint64_t *)at;
-
-	if (!value)
-		json_put_null(j);
-	else
-		json_put_u64(j, value);
-}
-
-static void put_u32(struct json *j, const void *at)
-{
-	json_put_u64(j, *(const uint32_t *)at);
-}
-
-static void put_u32_0(struct json *j, const void *at)
-{
-	uint32_t value = *(const uint32_t *)at;
-
-	if (!value)
-		json_put_null(j);
-	else
-		json_put_u64(j, value);
-}
-
-static void put_i32(struct json *j, const void *at)
-{
-	int32_t value = *(const int32_t *)at;
-
 	if (value == UNKNOWN_I32)
 		json_put_null(j);
 	else
 		json_put_i64(j, value);
 }
 
-static void put_bool(struct json *j, const void *at)
+void rows_put_rate(struct json *j, double value)
 {
-	json_put_bool(j, *(const bool *)at);
-}
-
-static void put_name(struct json *j, const void *at)
-{
-	json_put_string(j, *(const name_t *)at);
-}
-
-static void put_text(struct json *j, const void *at)
-{
-	const char *text = at;
-
-	json_put_string(j, *text ? text : NULL);
-}
-
-static void put_hex(struct json *j, const void *at)
-{
-	json_put_hex64(j, *(const uint64_t *)at);
-}
-
-static void put_hex_0(struct json *j, const void *at)
-{
-	uint64_t value = *(const uint64_t *)at;
-
-	if (!value)
-		json_put_null(j);
-	else
-		json_put_hex64(j, value);
-}
-
-static void put_rate(struct json *j, const void *at)
-{
-	double value = *(const double *)at;
-
 	if (value < 0)
 		json_put_null(j);
 	else
 		json_put_rounded(j, value);
 }
 
-static void put_null(struct json *j, const void *at)
+static void put_u64_0(struct json *j, uint64_t value)
 {
-	(void)at;
-	json_put_null(j);
+	rows_put_u64(j, value ?: UNKNOWN_U64);
 }
 
-static void (*const putters[])(struct json *j, const void *at) = {
-	[FIELD_U64] = put_u64,
-	[FIELD_U64_0] = put_u64_0,
-	[FIELD_U32] = put_u32,
-	[FIELD_U32_0] = put_u32_0,
-	[FIELD_I32] = put_i32,
-	[FIELD_BOOL] = put_bool,
-	[FIELD_NAME] = put_name,
-	[FIELD_TEXT] = put_text,
-	[FIELD_HEX] = put_hex,
-	[FIELD_HEX_0] = put_hex_0,
-	[FIELD_RATE] = put_rate,
-	[FIELD_NULL] = put_null,
-};
+static void put_value(struct json *j, enum field_kind kind, const void *at)
+{
+	switch (kind) {
+	case FIELD_U64:
+		rows_put_u64(j, *(const uint64_t *)at);
+		break;
+	case FIELD_U64_0:
+		put_u64_0(j, *(const uint64_t *)at);
+		break;
+	case FIELD_U32:
+		json_put_u64(j, *(const uint32_t *)at);
+		break;
+	case FIELD_U32_0:
+		put_u64_0(j, *(const uint32_t *)at);
+		break;
+	case FIELD_I32:
+		rows_put_i32(j, *(const int32_t *)at);
+		break;
+	case FIELD_BOOL:
+		json_put_bool(j, *(const bool *)at);
+		break;
+	case FIELD_NAME:
+		json_put_string(j, *(const name_t *)at);
+		break;
+	case FIELD_TEXT:
+		json_put_string(j, *(const char *)at ? at : NULL);
+		break;
+	case FIELD_HEX:
+		json_put_hex64(j, *(const uint64_t *)at);
+		break;
+	case FIELD_HEX_0:
+		if (*(const uint64_t *)at)
+			json_put_hex64(j, *(const uint64_t *)at);
+		else
+			json_put_null(j);
+		break;
+	case FIELD_RATE:
+		rows_put_rate(j, *(const double *)at);
+		break;
+	case FIELD_TIME:
+	case FIELD_PUT:
+		break;
+	}
+}
 
 static void put_time_at(const struct serve *s, struct json *j, const char *name, uint64_t mono_ns)
 {
@@ -130,7 +96,7 @@ static void put_mono_ns(struct json *j, const char *name, uint64_t mono_ns)
 
 	snprintf(key, sizeof(key), "%s_mono_ns", name);
 	json_key(j, key);
-	put_u64_0(j, &mono_ns);
+	put_u64_0(j, mono_ns);
 }
 
 void rows_put_time(const struct serve *s, struct json *j, const char *name, uint64_t mono_ns)
@@ -146,10 +112,12 @@ unsigned rows_put_chosen(const struct serve *s, struct json *j, const struct fie
 		const void *at = (const char *)row + f->offset;
 
 		if (f->kind == FIELD_TIME) {
+			uint64_t mono_ns = f->time ? f->time(s, row) : *(const uint64_t *)at;
+
 			if (chosen_wants(c, n))
-				put_time_at(s, j, f->name, *(const uint64_t *)at);
+				put_time_at(s, j, f->name, mono_ns);
 			if (chosen_wants(c, ++n))
-				put_mono_ns(j, f->name, *(const uint64_t *)at);
+				put_mono_ns(j, f->name, mono_ns);
 			continue;
 		}
 		if (!chosen_wants(c, n))
@@ -158,7 +126,7 @@ unsigned rows_put_chosen(const struct serve *s, struct json *j, const struct fie
 		if (f->kind == FIELD_PUT)
 			f->put(s, j, row);
 		else
-			putters[f->kind](j, at);
+			put_value(j, f->kind, at);
 	}
 	return n;
 }
@@ -167,6 +135,14 @@ void rows_put(const struct serve *s, struct json *j, const struct field *fields,
 	      const void *row)
 {
 	rows_put_chosen(s, j, fields, row, &(struct chosen){ .some = false }, 0);
+}
+
+void rows_put_object(const struct serve *s, struct json *j, const struct field *fields,
+		     const void *row)
+{
+	json_begin(j, '{');
+	rows_put(s, j, fields, row);
+	json_end(j, '}');
 }
 
 unsigned rows_count(const struct field *fields)

@@ -171,33 +171,12 @@ static const struct sample *sample_of(const struct samples *s, const struct op *
 
 /* ---- rows ----------------------------------------------------------------------------- */
 
-static void put_comm_id(const struct serve *s, struct json *j, const void *row)
-{
-	(void)s;
-	json_put_hex64(j, ((const struct op *)row)->comm_id);
-}
-
-static void put_inside(const struct serve *s, struct json *j, const void *row)
-{
-	(void)s;
-	json_put_u64(j, op_inside_ns(row));
-}
-
-static const struct field sample_fields[] = {
-#define F(name, kind) { #name, kind, offsetof(struct op, name), NULL }
-	{ "comm_id", FIELD_PUT, 0, put_comm_id },
-	F(comm_name, FIELD_NAME),
-	F(nranks, FIELD_I32),
-	F(rank, FIELD_I32),
-	F(pid, FIELD_I32),
-	F(func, FIELD_NAME),
-	F(seq, FIELD_U64),
-	F(bytes, FIELD_U64),
-	{ "done", FIELD_TIME, offsetof(struct op, done_ns), NULL },
-	{ "inside_ns", FIELD_PUT, 0, put_inside },
-#undef F
-	{ NULL, 0, 0, NULL },
+struct sample_row {
+	const struct op *op;
+	uint64_t before_ns;
 };
+
+#include "schema/sample.h"
 
 static bool put_sample(const struct op *op, void *arg)
 {
@@ -210,15 +189,9 @@ static bool put_sample(const struct op *op, void *arg)
 	if (s->rows == ROWS)
 		return false;
 	s->rows++;
-	json_begin(s->json, '{');
-	rows_put(s->request->serve, s->json, sample_fields, op);
-	json_key(s->json, "before_ns");
 	sample = sample_of(s, op);
-	if (sample && sample->before_ns != UNKNOWN_U64)
-		json_put_u64(s->json, sample->before_ns);
-	else
-		json_put_null(s->json);
-	json_end(s->json, '}');
+	rows_put_object(s->request->serve, s->json, sample_fields,
+			&(struct sample_row){ op, sample ? sample->before_ns : UNKNOWN_U64 });
 	return true;
 }
 

@@ -106,36 +106,14 @@ static void put_ops(struct request *r, struct json *j, struct kind *kinds)
 	json_end(j, ']');
 }
 
-static void put_kind_comm(const struct serve *s, struct json *j, const void *row)
-{
-	const struct kind *k = row;
-
-	(void)s;
-	if (k->has_comm_id)
-		json_put_hex64(j, k->comm_id);
-	else
-		json_put_null(j);
-}
-
-static const struct field kind_fields[] = {
-	{ "pid", FIELD_I32, offsetof(struct kind, pid), NULL },
-	{ "comm_id", FIELD_PUT, 0, put_kind_comm },
-	{ "rank", FIELD_I32, offsetof(struct kind, rank), NULL },
-	{ "func", FIELD_NAME, offsetof(struct kind, func), NULL },
-	{ "rows", FIELD_U32, offsetof(struct kind, rows), NULL },
-	{ "first_seq", FIELD_U64, offsetof(struct kind, first_seq), NULL },
-	{ NULL, 0, 0, NULL },
-};
+#include "schema/kept.h"
 
 static void put_kinds(const struct request *r, struct json *j, const struct kind *kinds)
 {
 	json_key(j, "kept");
 	json_begin(j, '[');
-	for (uint32_t i = 0; i < KINDS && kinds[i].rows; i++) {
-		json_begin(j, '{');
-		rows_put(r->serve, j, kind_fields, &kinds[i]);
-		json_end(j, '}');
-	}
+	for (uint32_t i = 0; i < KINDS && kinds[i].rows; i++)
+		rows_put_object(r->serve, j, kept_fields, &kinds[i]);
 	json_end(j, ']');
 }
 

@@ -11,69 +11,13 @@
 #include "ncclinspd/compare/ranks.h"
 #include "ncclinspd/find/containers.h"
 #include "ncclinspd/keep/exemplars.h"
+#include "ncclinspd/levels/control.h"
+#include "ncclinspd/levels/steer.h"
 #include "ncclinspd/sums/aggregate.h"
 #include "ncclinspd/sums/links.h"
 #include "reader/base/memory.h"
 #include "reader/base/names.h"
 #include "reader/join/reconstruct.h"
-
-static const struct field ingest_fields[] = {
-#define F(name, kind) { #name, kind, offsetof(struct serve_ingest, name), NULL }
-	F(records, FIELD_U64),
-	F(bytes, FIELD_U64),
-	F(lost, FIELD_U64),
-	F(before, FIELD_U64),
-	F(rejected, FIELD_U64),
-	F(segments, FIELD_U32),
-	F(poll_interval_ns, FIELD_U64),
-#undef F
-	{ NULL, 0, 0, NULL },
-};
-
-static void put_refused_by(const struct serve *s, struct json *j, const void *row)
-{
-	(void)s;
-	serve_put_refused(j, ((const struct reconstruct_stats *)row)->stamps_refused_by);
-}
-
-static const struct field reconstruct_fields[] = {
-#define F(name) { #name, FIELD_U64, offsetof(struct reconstruct_stats, name), NULL }
-	F(records),
-	F(finished),
-	F(orphans),
-	F(foreign),
-	F(foreign_orphans),
-	F(late),
-	F(comms_refused),
-	F(stamps_refused),
-	{ "stamps_refused_by", FIELD_PUT, 0, put_refused_by },
-	F(unbatched),
-	F(unnamed),
-#undef F
-	{ NULL, 0, 0, NULL },
-};
-
-static const struct field ranks_fields[] = {
-#define F(name) { #name, FIELD_U64, offsetof(struct ranks_stats, name), NULL }
-	F(joints),
-	F(expired),
-	F(pushed_out),
-	F(ambiguous),
-	F(unscanned),
-#undef F
-	{ NULL, 0, 0, NULL },
-};
-
-static const struct field aggregate_fields[] = {
-#define F(name, kind) { #name, kind, offsetof(struct aggregate_stats, name), NULL }
-	F(cells, FIELD_U32),
-	F(added, FIELD_U64),
-	F(evicted, FIELD_U64),
-	F(unbinned, FIELD_U64),
-	F(bytes, FIELD_U64),
-#undef F
-	{ NULL, 0, 0, NULL },
-};
 
 /* The part of the totals that one user may know: the sums over that user's own processes. */
 static void ingest_of_viewer(const struct request *r, struct serve_ingest *sum)
@@ -91,122 +35,29 @@ static void ingest_of_viewer(const struct request *r, struct serve_ingest *sum)
 	}
 }
 
-static const struct field links_fields[] = {
-#define F(name, kind) { #name, kind, offsetof(struct links_stats, name), NULL }
-	F(links, FIELD_U32),
-	F(added, FIELD_U64),
-	F(refused, FIELD_U64),
-	F(evicted, FIELD_U64),
-	F(bytes, FIELD_U64),
-#undef F
-	{ NULL, 0, 0, NULL },
-};
-
-static const struct field exemplars_fields[] = {
-#define F(name, kind) { #name, kind, offsetof(struct exemplars_stats, name), NULL }
-	F(beyond, FIELD_U64),
-	F(merged, FIELD_U64),
-	F(skipped, FIELD_U64),
-	F(written, FIELD_U64),
-	F(failed, FIELD_U64),
-	F(files, FIELD_U32),
-	F(bytes, FIELD_U64),
-#undef F
-	{ NULL, 0, 0, NULL },
-};
-
-static const struct field memory_fields[] = {
-#define F(name) { #name, FIELD_U64, offsetof(struct memory, name), NULL }
-	F(most),
-	F(taken),
-	F(refused),
-	F(forgotten),
-#undef F
-	{ NULL, 0, 0, NULL },
-};
-
-static const struct field containers_fields[] = {
-#define F(name, kind) { #name, kind, offsetof(struct containers_stats, name), NULL }
-	F(found, FIELD_U32),
-	F(unseen, FIELD_U32),
-	F(left_out, FIELD_U64),
-#undef F
-	{ NULL, 0, 0, NULL },
-};
-
-static void put_ingest(const struct request *r, struct json *j)
-{
-	struct serve_ingest ingest = { 0 };
-
-	r->serve->source.ingest(r->serve->source.arg, &ingest);
-	if (!r->viewer.all)
-		ingest_of_viewer(r, &ingest);
-	json_key(j, "ingest");
-	json_begin(j, '{');
-	rows_put(r->serve, j, ingest_fields, &ingest);
-	json_end(j, '}');
-}
-
-/* Counters over all users' processes, for those who may see them. */
-static void put_stage(const struct request *r, struct json *j, const char *name,
-		      const struct field *fields, const void *stats)
-{
-	json_key(j, name);
-	if (!r->viewer.all) {
-		json_put_null(j);
-		return;
-	}
-	json_begin(j, '{');
-	rows_put(r->serve, j, fields, stats);
-	json_end(j, '}');
-}
-
-static void put_containers(const struct request *r, struct json *j)
-{
-	const struct serve_source *source = &r->serve->source;
-	struct containers_stats stats;
-
-	if (source->containers) {
-		source->containers(source->arg, &stats);
-		put_stage(r, j, "containers", containers_fields, &stats);
-	} else {
-		json_key(j, "containers");
-		json_put_null(j);
-	}
-}
-
 struct unwatched_row {
 	uint64_t processes;	/* processes that wait now */
 	uint64_t files, names;	/* times that they found no place */
 };
 
-static const struct field unwatched_fields[] = {
-#define F(name) { #name, FIELD_U64, offsetof(struct unwatched_row, name), NULL }
-	F(processes),
-	F(files),
-	F(names),
-#undef F
-	{ NULL, 0, 0, NULL },
+struct overhead_sum {
+	double share;
 };
 
 /* Processes are told to whose they are; files and names are nobody's. */
-static void put_unwatched(const struct request *r, struct json *j)
+static void fill_unwatched(const struct request *r, struct unwatched_row *row)
 {
-	struct unwatched_row row = { .files = UNKNOWN_U64, .names = UNKNOWN_U64 };
 	const struct serve_source *source = &r->serve->source;
 	size_t i = 0;
 	uid_t uid;
 
+	*row = (struct unwatched_row){ .files = UNKNOWN_U64, .names = UNKNOWN_U64 };
 	while (source->next_waiting && source->next_waiting(source->arg, &i, &uid))
-		row.processes += viewer_sees(&r->viewer, uid);
+		row->processes += viewer_sees(&r->viewer, uid);
 	if (r->viewer.all) {
-		row.files = source->no_row ? source->no_row(source->arg) : 0;
-		row.names = names_refused(source->names);
+		row->files = source->no_row ? source->no_row(source->arg) : 0;
+		row->names = names_refused(source->names);
 	}
-	json_key(j, "unwatched");
-	json_begin(j, '{');
-	rows_put(r->serve, j, unwatched_fields, &row);
-	json_end(j, '}');
 }
 
 static uint64_t cpu_ns(void)
@@ -238,26 +89,6 @@ struct cost_row {
 	uint64_t rss_bytes;
 };
 
-static const struct field cost_fields[] = {
-	{ "cpu_ns", FIELD_U64, offsetof(struct cost_row, cpu_ns), NULL },
-	{ "cpu_share", FIELD_RATE, offsetof(struct cost_row, cpu_share), NULL },
-	{ "rss_bytes", FIELD_U64, offsetof(struct cost_row, rss_bytes), NULL },
-	{ NULL, 0, 0, NULL },
-};
-
-void serve_put_daemon_cost(const struct serve *s, struct json *j)
-{
-	uint64_t up_ns = s->now_ns - s->config.started_mono_ns;
-	struct cost_row row = { cpu_ns(), -1, rss_bytes() };
-
-	if (up_ns && row.cpu_ns != UNKNOWN_U64)
-		row.cpu_share = (double)row.cpu_ns / (double)up_ns;
-	json_key(j, "daemon");
-	json_begin(j, '{');
-	rows_put(s, j, cost_fields, &row);
-	json_end(j, '}');
-}
-
 struct status_row {
 	const char *version;
 	const char *host;
@@ -270,23 +101,18 @@ struct status_row {
 	uint32_t connections;
 	const char *level;
 	const char *sampling;
-};
-
-static const struct field status_fields[] = {
-#define F(name, kind) { #name, kind, offsetof(struct status_row, name), NULL }
-	F(version, FIELD_NAME),
-	F(host, FIELD_NAME),
-	F(boot_id, FIELD_NAME),
-	F(uptime_ns, FIELD_U64),
-	{ "started", FIELD_TIME, offsetof(struct status_row, started_ns), NULL },
-	F(loop, FIELD_NAME),
-	F(cpu_ns, FIELD_U64),
-	F(rss_bytes, FIELD_U64),
-	F(connections, FIELD_U32),
-	F(level, FIELD_NAME),
-	F(sampling, FIELD_NAME),
-#undef F
-	{ NULL, 0, 0, NULL },
+	struct serve_ingest ingest;
+	/* Counters over all users' processes: NULL for those who may not see them. */
+	const struct reconstruct_stats *reconstruct;
+	const struct ranks_stats *ranks;
+	const struct aggregate_stats *aggregate;
+	const struct links_stats *links;
+	const struct exemplars_stats *exemplars;
+	const struct memory *memory;
+	const struct containers_stats *containers;
+	struct unwatched_row unwatched;
+	const struct control *control;
+	struct overhead_sum overhead;
 };
 
 /* The word that `text` has for every live process that has said what it records; else NULL. */
@@ -307,44 +133,72 @@ static const char *agreed(const struct request *r, const char *text(const struct
 	return all;
 }
 
-static void put_error(const struct serve *s, struct json *j, const void *row)
+static const char *error_text(int error)
 {
-	int error = ((const struct serve_exporter *)row)->error;
-
-	(void)s;
-	json_put_string(j, error ? strerror(-error) : NULL);
+	return error ? strerror(-error) : NULL;
 }
 
-static const struct field exporter_fields[] = {
-#define F(name, kind) { #name, kind, offsetof(struct serve_exporter, name), NULL }
-	F(kind, FIELD_NAME),
-	F(at, FIELD_NAME),
-	F(done, FIELD_U64),
-	F(failed, FIELD_U64),
-	{ "last", FIELD_TIME, offsetof(struct serve_exporter, last_ns), NULL },
-	{ "error", FIELD_PUT, 0, put_error },
-#undef F
-	{ NULL, 0, 0, NULL },
-};
+static void put_refused_by(const struct serve *s, struct json *j, const void *row)
+{
+	(void)s;
+	serve_put_refused(j, ((const struct reconstruct_stats *)row)->stamps_refused_by);
+}
 
-static void put_exporters(const struct serve *s, struct json *j)
+static field_put_fn put_exporters;
+
+#include "schema/status.h"
+
+static void put_exporters(const struct serve *s, struct json *j, const void *row)
 {
 	struct serve_exporter at[SERVE_EXPORTERS];
 	size_t n = s->source.exporters ? s->source.exporters(s->source.arg, at) : 0;
 
-	json_key(j, "exporters");
+	(void)row;
 	json_begin(j, '[');
-	for (size_t i = 0; i < n; i++) {
-		json_begin(j, '{');
-		rows_put(s, j, exporter_fields, &at[i]);
-		json_end(j, '}');
-	}
+	for (size_t i = 0; i < n; i++)
+		rows_put_object(s, j, exporter_fields, &at[i]);
 	json_end(j, ']');
+}
+
+void serve_put_daemon_cost(const struct serve *s, struct json *j)
+{
+	uint64_t up_ns = s->now_ns - s->config.started_mono_ns;
+	struct cost_row row = { cpu_ns(), -1, rss_bytes() };
+
+	if (up_ns && row.cpu_ns != UNKNOWN_U64)
+		row.cpu_share = (double)row.cpu_ns / (double)up_ns;
+	json_key(j, "daemon");
+	rows_put_object(s, j, daemon_cost_fields, &row);
+}
+
+/* Room for counters that are copied. */
+struct status_copies {
+	struct exemplars_stats exemplars;
+	struct containers_stats containers;
+};
+
+static void fill_stages(const struct serve_source *source, struct status_row *row,
+			struct status_copies *copies)
+{
+	row->reconstruct = reconstruct_stats(source->reconstruct);
+	row->ranks = source->ranks ? ranks_stats(source->ranks) : NULL;
+	row->aggregate = aggregate_stats(source->aggregate);
+	row->links = links_stats(source->links);
+	row->memory = source->memory;
+	if (source->exemplars) {
+		exemplars_read_stats(source->exemplars, &copies->exemplars);
+		row->exemplars = &copies->exemplars;
+	}
+	if (source->containers) {
+		source->containers(source->arg, &copies->containers);
+		row->containers = &copies->containers;
+	}
 }
 
 void serve_status(struct request *r, struct json *j)
 {
 	const struct serve *s = r->serve;
+	struct status_copies copies;
 	struct status_row row = {
 		.version = NCCLINSP_VERSION,
 		.host = s->host,
@@ -357,27 +211,15 @@ void serve_status(struct request *r, struct json *j)
 		.connections = s->nclients,
 		.level = agreed(r, process_level),
 		.sampling = agreed(r, process_sampling),
+		.control = s->source.steer ? steer_control(s->source.steer) : NULL,
+		.overhead = { serve_overhead_share(r) },
 	};
 
+	s->source.ingest(s->source.arg, &row.ingest);
+	if (r->viewer.all)
+		fill_stages(&s->source, &row, &copies);
+	else
+		ingest_of_viewer(r, &row.ingest);
+	fill_unwatched(r, &row.unwatched);
 	rows_put(s, j, status_fields, &row);
-	put_ingest(r, j);
-	put_stage(r, j, "reconstruct", reconstruct_fields,
-		  reconstruct_stats(s->source.reconstruct));
-	if (s->source.ranks)
-		put_stage(r, j, "ranks", ranks_fields, ranks_stats(s->source.ranks));
-	put_stage(r, j, "aggregate", aggregate_fields, aggregate_stats(s->source.aggregate));
-	put_stage(r, j, "links", links_fields, links_stats(s->source.links));
-	if (s->source.exemplars) {
-		struct exemplars_stats stats;
-
-		exemplars_read_stats(s->source.exemplars, &stats);
-		put_stage(r, j, "exemplars", exemplars_fields, &stats);
-	}
-	if (s->source.memory)
-		put_stage(r, j, "memory", memory_fields, s->source.memory);
-	put_containers(r, j);
-	put_unwatched(r, j);
-	serve_control(s, j);
-	serve_put_overhead(r, j);
-	put_exporters(s, j);
 }

@@ -7,84 +7,6 @@
 #include "ncclinspd/sums/aggregate.h"
 #include "reader/time/timeline.h"
 
-static void put_row_comm_id(const struct serve *s, struct json *j, const void *row)
-{
-	const struct aggregate_row *a = row;
-
-	(void)s;
-	if (a->has_comm_id)
-		json_put_hex64(j, a->comm_id);
-	else
-		json_put_null(j);
-}
-
-static void put_row_bytes(const struct serve *s, struct json *j, const void *row)
-{
-	const struct aggregate_row *a = row;
-
-	(void)s;
-	if (a->sized_ops || !a->ops)
-		json_put_u64(j, a->bytes);
-	else
-		json_put_null(j);
-}
-
-static const struct field times_fields[] = {
-#define F(name) { #name, FIELD_U64, offsetof(struct aggregate_times, name), NULL }
-	F(n),
-	F(mean_ns),
-	F(p50_ns),
-	F(p90_ns),
-	F(p95_ns),
-	F(p99_ns),
-	F(max_ns),
-#undef F
-	{ NULL, 0, 0, NULL },
-};
-
-static void put_exec(const struct serve *s, struct json *j, const void *row)
-{
-	json_begin(j, '{');
-	rows_put(s, j, times_fields, &((const struct aggregate_row *)row)->exec);
-	json_end(j, '}');
-}
-
-static void put_batch(const struct serve *s, struct json *j, const void *row)
-{
-	json_begin(j, '{');
-	rows_put(s, j, times_fields, &((const struct aggregate_row *)row)->batch);
-	json_end(j, '}');
-}
-
-static void put_queue(const struct serve *s, struct json *j, const void *row)
-{
-	json_begin(j, '{');
-	rows_put(s, j, times_fields, &((const struct aggregate_row *)row)->queue);
-	json_end(j, '}');
-}
-
-static const struct field busbw_fields[] = {
-#define F(name, member) { name, FIELD_RATE, offsetof(struct aggregate_row, member), NULL }
-	F("mean", busbw_mean_gbs),
-	F("p50", busbw_p50_gbs),
-	F("min", busbw_min_gbs),
-#undef F
-	{ NULL, 0, 0, NULL },
-};
-
-static void put_busbw(const struct serve *s, struct json *j, const void *row)
-{
-	json_begin(j, '{');
-	rows_put(s, j, busbw_fields, row);
-	json_end(j, '}');
-}
-
-static void put_row_source(const struct serve *s, struct json *j, const void *row)
-{
-	(void)s;
-	json_put_string(j, timeline_source_text(((const struct aggregate_row *)row)->source));
-}
-
 static void put_window(const struct serve *s, struct json *j, const void *row)
 {
 	static const char *const texts[] = {
@@ -97,54 +19,21 @@ static void put_window(const struct serve *s, struct json *j, const void *row)
 	json_put_string(j, texts[((const struct aggregate_row *)row)->window]);
 }
 
-static const struct field window_field[] = {
-	{ "window", FIELD_PUT, 0, put_window },
-	{ NULL, 0, 0, NULL },
-};
+#include "schema/summary.h"
 
-#define A(name, kind) { #name, kind, offsetof(struct aggregate_row, name), NULL }
-
-/* The fields that a key of ?by= shows; in the order of AGGREGATE_KEYS. */
-static const struct field key_fields[][4] = {
-	{ { "comm_id", FIELD_PUT, 0, put_row_comm_id }, A(comm_name, FIELD_NAME),
-	  A(nranks, FIELD_I32), { NULL, 0, 0, NULL } },
-	{ A(rank, FIELD_I32) },
-	{ A(func, FIELD_NAME) },
-	{ A(algo, FIELD_NAME) },
-	{ A(proto, FIELD_NAME) },
-	{ A(size_class, FIELD_U64) },
-	{ A(peer, FIELD_I32) },
-	{ A(tag, FIELD_HEX_0) },
-	{ A(phase, FIELD_NAME) },
-};
-
-static const struct field sum_fields[] = {
-	A(window_ns, FIELD_U64),
-	A(ops, FIELD_U64),
-	{ "bytes", FIELD_PUT, 0, put_row_bytes },
-	A(fused, FIELD_U64),
-	A(derived, FIELD_U64),
-	{ "exec", FIELD_PUT, 0, put_exec },
-	{ "batch", FIELD_PUT, 0, put_batch },
-	{ "queue", FIELD_PUT, 0, put_queue },
-	A(algbw_gbs, FIELD_RATE),
-	{ "busbw_gbs", FIELD_PUT, 0, put_busbw },
-	A(busbw_waitfree_gbs, FIELD_RATE),
-	A(wait_fraction, FIELD_RATE),
-	A(share, FIELD_RATE),
-	{ "timing_source", FIELD_PUT, 0, put_row_source },
-	A(sampled_fraction, FIELD_RATE),
-	A(lost_fraction, FIELD_RATE),
-	{ NULL, 0, 0, NULL },
-};
-#undef A
-
+/* Behind the window the fields that each key of ?by= shows, in the order of AGGREGATE_KEYS. */
 const struct field_table summary_tables[] = {
-	{ NULL, window_field },
-#define X(bit, NAME, text) { NULL, key_fields[bit] },
-	AGGREGATE_KEYS(X)
-#undef X
-	{ NULL, sum_fields },
+	{ NULL, summary_window_fields },
+	{ NULL, summary_comm_fields },
+	{ NULL, summary_rank_fields },
+	{ NULL, summary_func_fields },
+	{ NULL, summary_algo_fields },
+	{ NULL, summary_proto_fields },
+	{ NULL, summary_size_class_fields },
+	{ NULL, summary_peer_fields },
+	{ NULL, summary_tag_fields },
+	{ NULL, summary_phase_fields },
+	{ NULL, summary_sum_fields },
 	{ NULL, NULL },
 };
 
@@ -152,12 +41,17 @@ void serve_put_summary_row(const struct serve *s, struct json *j, const void *ro
 			   const struct chosen *chosen)
 {
 	const struct aggregate_row *a = row;
-	unsigned n = rows_put_chosen(s, j, window_field, row, chosen, 0);
+	unsigned n = 0;
 
-	for (size_t i = 0; i < sizeof(key_fields) / sizeof(key_fields[0]); i++)
-		n = a->by & 1u << i ? rows_put_chosen(s, j, key_fields[i], row, chosen, n)
-				    : n + rows_count(key_fields[i]);
-	rows_put_chosen(s, j, sum_fields, row, chosen, n);
+	for (size_t i = 0; summary_tables[i].fields; i++) {
+		const struct field *fields = summary_tables[i].fields;
+		bool is_key = i && summary_tables[i + 1].fields;
+
+		if (is_key && !(a->by & 1u << (i - 1)))
+			n += rows_count(fields);
+		else
+			n = rows_put_chosen(s, j, fields, row, chosen, n);
+	}
 }
 
 static void meanwhile(void *arg)

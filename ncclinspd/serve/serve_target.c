@@ -172,23 +172,3 @@ struct process *target_next(const struct request *r, const struct wish *w, size_
 			return p;
 	return NULL;
 }
-
-/* ---- as it is told -------------------------------------------------------------------- */
-
-void target_put(struct json *j, const struct wish *w)
-{
-	json_key(j, "target");
-	json_put_string(j, wish_kind_name((enum wish_kind)w->kind));
-	json_key(j, "pid");
-	if (w->kind == WISH_PROCESS)
-		json_put_i64(j, (pid_t)w->pid);
-	else
-		json_put_null(j);
-	json_key(j, "job");
-	json_put_string(j, w->kind == WISH_JOB ? w->job : NULL);
-	json_key(j, "comm_id");
-	if (w->kind == WISH_COMM)
-		json_put_hex64(j, w->id);
-	else
-		json_put_null(j);
-}

@@ -187,5 +187,5 @@ void serve_process(struct serve *s, const struct process *p)
 void serve_finding(struct serve *s, const struct finding *f)
 {
 	if (s->streams)
-		tell(s, STREAM_FINDING, f->uid, ANY_PID, finding_fields, f);
+		tell(s, STREAM_FINDING, f->uid, ANY_PID, finding_line_fields, f);
 }

@@ -67,38 +67,20 @@ static uint32_t count_comms(const struct process *p)
 }
 
 /* A communicator as in /v1/comms, with the number that records have it by. */
-static const struct field comm_fields[] = {
-#define F(name, kind) { #name, kind, offsetof(struct comm, name), NULL }
-	F(name, FIELD_TEXT),
-	F(rank, FIELD_I32),
-#undef F
-	{ NULL, 0, 0, NULL },
+struct stream_comm {
+	const struct comm *comm;
+	uint32_t index;
 };
 
-static void put_comm(const struct serve *s, struct json *j, const struct process *p, uint32_t i)
+static void put_stream_uuid(const struct serve *s, struct json *j, const void *row)
 {
-	const struct comm *c = &p->comms[i];
+	const struct comm *c = ((const struct stream_comm *)row)->comm;
 
-	json_begin(j, '{');
-	json_key(j, "index");
-	json_put_u64(j, i);
-	json_key(j, "comm_id");
-	if (c->has_id)
-		json_put_hex64(j, c->id);
-	else
-		json_put_null(j);
-	rows_put(s, j, comm_fields, c);
-	json_key(j, "nranks");
-	if (c->has_id)
-		json_put_i64(j, c->nranks);
-	else
-		json_put_null(j);
-	json_key(j, "gpu_uuid");
+	(void)s;
 	serve_put_uuid(j, c->has_gpu ? c->gpu_uuid : NULL);
-	json_key(j, "pci_bus_id");
-	json_put_string(j, c->has_gpu && *c->pci_bus_id ? c->pci_bus_id : NULL);
-	json_end(j, '}');
 }
+
+#include "schema/stream.h"
 
 static void begin_line(struct json *j, const char *kind, const struct process *p)
 {
@@ -140,7 +122,8 @@ static bool tell_source(struct stream *st, struct told *told, const struct proce
 	json_begin(j, '[');
 	for (uint32_t i = 0; i < p->ncomms; i++)
 		if (p->comms[i].ready)
-			put_comm(st->serve, j, p, i);
+			rows_put_object(st->serve, j, stream_comm_fields,
+					&(struct stream_comm){ &p->comms[i], i });
 	json_end(j, ']');
 	end_line(j);
 	if (!stream_enqueue(st, j))

@@ -97,7 +97,7 @@ wait_until 20 only_four
 
 check "every field of level is documented" eval '
 	for word in $(api level | jq -r "[.. | objects | keys[]] | unique[]"); do
-		grep -q "\`$word\`\|\`${word%_mono_ns}_at\`" "$TOP/docs/api.md" || echo "$word"
+		grep -q "[.\`]$word\`\|[.\`]${word%_mono_ns}_at\`" "$TOP/docs/api.md" || echo "$word"
 	done | (! grep .)'
 
 # ---- when jobs cannot be told -----------------------------------------------------

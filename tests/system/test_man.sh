@@ -101,7 +101,7 @@ in_api() {
 	for field in kind verdict severity limit_reason aspect scope level sampling lost \
 			timing_source arrival_source stamps_why bound method; do
 		while read -r word; do
-			grep -qF -e "\`$word\`" "$TOP/docs/api.md" || { echo "$field: $word"; missing=1; }
+			grep -qF -e "\`$word\`" -e ".$word\`" "$TOP/docs/api.md" || { echo "$field: $word"; missing=1; }
 		done < <("$B/ncclinsp" explain $field | sed -nE 's/^  (.*[^ ])  +[^ ].*$/\1/p')
 	done
 	return $missing

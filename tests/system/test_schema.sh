@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What each command prints for programs is what docs/schema/ says, and CSV is CSV for others.
+# The pages that are made of schema/ are those that are checked in.
 . "$(dirname "$0")/lib.sh"
 
 [ -x "$B/nccl-sim" ] && [ -x "$B/ncclinspd" ] || skip_all "the simulator or the daemon is not built"
@@ -9,9 +10,22 @@ command -v jsonschema >/dev/null || skip_all "no validator: python3-jsonschema i
 I=$B/ncclinsp
 SCHEMA=$TOP/docs/schema
 
+# generate [option...] FILE...
+generate() { "${AWK:-awk}" -f "$TOP/schema/generate.awk" "$@"; }
+
+# Users are told that fields may be added.  Here nothing may be there that schema/ does not name.
+mkdir "$T/strict"
+generated=$(generate -v make=lists "$TOP"/schema/*.schema | sed -n 's/^json //p')
+for command in $generated; do
+	jq 'walk(if type == "object" and (.properties | type) == "object"
+		then .additionalProperties = false else . end)' "$SCHEMA/$command.json" >"$T/strict/$command.json"
+done
+
 # fits COMMAND: what is in $T/out fits the command's schema.
 fits() {
-	PYTHONWARNINGS=ignore jsonschema -i "$T/out" "$SCHEMA/$1.json" >"$T/why" 2>&1 ||
+	local schema=$T/strict/$1.json
+	[ -f "$schema" ] || schema=$SCHEMA/$1.json
+	PYTHONWARNINGS=ignore jsonschema -i "$T/out" "$schema" >"$T/why" 2>&1 ||
 		{ head -c 2000 "$T/why"; return 1; }
 }
 
@@ -41,6 +55,55 @@ commands() {
 }
 check "each command that prints JSON has a schema, and each schema a command" \
 	diff <(commands | sort) <(cd "$SCHEMA" && ls | sed 's/\.json$//' | grep -vxE 'snapshot|inspector' | sort)
+
+made_anew() {
+	local command
+	"$TOP/schema/generate.sh" pages "$T/pages" || return
+	for command in $generated; do
+		diff "$SCHEMA/$command.json" "$T/pages/schema/$command.json" || return
+	done
+	[ -n "$command" ] && diff "$TOP/docs/api.md" "$T/pages/api.md"
+}
+check "the pages made of schema/ are those that it makes (make schema)" made_anew
+
+# refused PATTERN SED FILE: with FILE of schema/ changed so, nothing is made, for that reason.
+refused() {
+	cp -r "$TOP/schema" "$T/changed"
+	sed -i "$2" "$T/changed/$3"
+	! cmp -s "$T/changed/$3" "$TOP/schema/$3" &&
+		exits 1 "$1" generate -v make=explain "$T"/changed/*.schema
+	set -- $?
+	rm -r "$T/changed"
+	return $1
+}
+check "one header of a table has one meaning" refused 'SHARE.* means two things' \
+	's/^WAIT(%) wait_fraction/SHARE(%) wait_fraction/' summary.schema
+check "each field is explained" refused 'nothing explains op.count' \
+	'/^count:/{n;d}' op.schema
+check "each column is explained" refused 'nothing explains column SHARE' \
+	's/^SHARE(%) share percent share/SHARE(%) share percent unheard/' summary.schema
+# Of the tables that are made of schema/: their headers without the unit, and all fields.
+made_names() { sed -nE 's/^\t\{ (NULL|"[^"]*"), (NULL|"[^"(]*)(\(.*)?"?, COL_.*/\1\n\2/p' "$B"/schema/*_columns.h |
+	tr -d '"' | grep -vx NULL | sort -u; }
+explained() {
+	local name missing=0
+	for name in $( (made_names; jq -r '[.. | .properties? | objects | keys[]] | unique[]' \
+			$(printf "$SCHEMA/%s.json\n" $generated)) | sort -u | grep -vx schema); do
+		"$I" explain "$name" | grep -q "^meaning\|^  " || { echo "$name"; missing=1; }
+	done
+	[ -n "$name" ] && return $missing
+}
+check "explain knows each field and each header" explained
+check "it tells where one name means two things" eval \
+	'"$I" explain late_ns | grep -c "^meaning" | grep -qx "[23]"'
+check "a header and a field that mean one thing have one explanation" eval \
+	'"$I" explain seq | grep -A1 "^column of .*ncclinsp tail" | grep -q "^field of"'
+other_awk() { cmp <(generate -v make=explain "$TOP"/schema/*.schema) \
+	<(AWK=$1 generate -v make=explain "$TOP"/schema/*.schema); }
+for awk in mawk gawk; do
+	command -v $awk >/dev/null && check "$awk makes the same" other_awk $awk ||
+		skip "$awk makes the same" "it is not installed"
+done
 
 start_daemon
 for c in $(commands); do
@@ -106,8 +169,11 @@ check "a process is killed" kill_one
 found() { with '.findings | length > 0' diagnose; }
 check "diagnose" wait_until 30 found
 found
+cp "$T/out" "$T/good"
 check "a validator that never fails would prove nothing" \
-	eval 'jq "del(.findings[0].text)" "$T/out" >"$T/bad" && mv "$T/bad" "$T/out" && ! fits diagnose'
+	eval 'jq "del(.findings[0].text)" "$T/good" >"$T/out" && ! fits diagnose'
+check "nor one that lets any member pass" \
+	eval 'jq ".findings[0].unheard = 1" "$T/good" >"$T/out" && ! fits diagnose'
 
 SNAP=$("$I" snapshot)
 check "report" eval 'wait_until 20 test -s "$SNAP" && with ".nodes == 1" report "$SNAP"'
