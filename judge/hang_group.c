@@ -11,7 +11,7 @@
 
 /* ---- communicators ------------------------------------------------------------ */
 
-static int order(uint64_t a, uint64_t b)
+static int hang_order(uint64_t a, uint64_t b)
 {
 	return a < b ? -1 : a > b;
 }
@@ -19,16 +19,16 @@ static int order(uint64_t a, uint64_t b)
 /* Anybody may write another's id into their own segment: the id alone joins no two. */
 static int group_compare(const struct hang_rank *a, const struct hang_rank *b)
 {
-	int r = order((uint64_t)b->nranks, (uint64_t)a->nranks);
+	int r = hang_order((uint64_t)b->nranks, (uint64_t)a->nranks);
 
 	if (!r)
-		r = order(b->has_id, a->has_id);
+		r = hang_order(b->has_id, a->has_id);
 	if (!r)
-		r = order(a->id, b->id);
+		r = hang_order(a->id, b->id);
 	if (!r)
-		r = order(a->user, b->user);
+		r = hang_order(a->user, b->user);
 	if (!r && !a->has_id)
-		r = order(a->key, b->key);
+		r = hang_order(a->key, b->key);
 	return r ? r : strcmp(a->name, b->name);
 }
 
@@ -39,7 +39,7 @@ static int rank_compare(const void *one, const void *two)
 
 	if (!r && a->rank != b->rank)
 		r = a->rank < b->rank ? -1 : 1;
-	return r ? r : order(a->process, b->process);
+	return r ? r : hang_order(a->process, b->process);
 }
 
 static void groups_make(struct hang *h)
@@ -107,7 +107,7 @@ static int row_compare(const void *one, const void *two)
 {
 	const struct hang_row *a = one, *b = two;
 
-	return a->key != b->key ? order(a->key, b->key) : order(a->token, b->token);
+	return a->key != b->key ? hang_order(a->key, b->key) : hang_order(a->token, b->token);
 }
 
 void hang_take_rows(struct hang *h)
@@ -141,8 +141,8 @@ static bool row_is_same_call(const struct hang_row *a, const struct hang_row *b)
 	return !a->is_p2p && !b->is_p2p && a->func == b->func && a->seq == b->seq;
 }
 
-static bool rank_has_open(const struct hang *h, const struct hang_rank *r,
-			  const struct hang_row *op)
+static bool hang_rank_has_open(const struct hang *h, const struct hang_rank *r,
+			       const struct hang_row *op)
 {
 	if (h->is_open)
 		return h->is_open(h->arg, r, op);
@@ -158,7 +158,7 @@ static bool rank_is_before(const struct hang *h, const struct hang_rank *r,
 {
 	if (op->seq == UNKNOWN_U64 || hang_next_seq(r, op->func) <= op->seq)
 		return op->seq != UNKNOWN_U64;
-	return rank_has_open(h, r, op);
+	return hang_rank_has_open(h, r, op);
 }
 
 /* Both are in something else first, and the second has what the first is in before it. */

@@ -22,7 +22,7 @@ struct scene {
 	struct phrase text;
 };
 
-static void add_comm(struct phrase *text, const struct hang_rank *r)
+static void hang_add_comm(struct phrase *text, const struct hang_rank *r)
 {
 	if (r->name[0])
 		phrase_add(text, "%s", r->name);
@@ -39,7 +39,7 @@ static void add_group_op(struct phrase *text, const struct hang *h, const struct
 	if (g->op.seq != UNKNOWN_U64)
 		phrase_add(text, " #%" PRIu64, g->op.seq);
 	phrase_add(text, " on ");
-	add_comm(text, &h->ranks.at[g->first]);
+	hang_add_comm(text, &h->ranks.at[g->first]);
 }
 
 static void add_op(struct scene *s)

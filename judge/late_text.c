@@ -11,7 +11,7 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-static void add_comm(struct phrase *text, const struct late_case *c)
+static void late_add_comm(struct phrase *text, const struct late_case *c)
 {
 	if (c->comm_name[0])
 		phrase_add(text, "%s", c->comm_name);
@@ -29,10 +29,10 @@ static void add_cost(struct phrase *text, const struct late_case *c)
 }
 
 /* "rank 3 of dp (pid 4711, GPU 0000:3b:00.0)" */
-static void add_rank(struct phrase *text, const struct late_case *c)
+static void late_add_rank(struct phrase *text, const struct late_case *c)
 {
 	phrase_add(text, "rank %" PRId32 " of ", c->rank);
-	add_comm(text, c);
+	late_add_comm(text, c);
 	phrase_add(text, " (pid %d", (int)c->pid);
 	if (c->host)
 		phrase_add(text, ", %s", c->host);
@@ -75,7 +75,7 @@ static void add_process(struct phrase *text, const struct late_case *c)
 
 static void say_steady(struct phrase *text, const struct late_case *c)
 {
-		add_rank(text, c);
+		late_add_rank(text, c);
 	phrase_add(text, " comes last");
 	add_scope(text, c);
 	phrase_add(text, " in %.0f %% of %s, ", percent(c->last, c->ops), c->func);
@@ -91,7 +91,7 @@ static void say_steady(struct phrase *text, const struct late_case *c)
 
 static void say_intermittent(struct phrase *text, const struct late_case *c)
 {
-		add_rank(text, c);
+		late_add_rank(text, c);
 	phrase_add(text, " comes very late");
 	add_scope(text, c);
 	phrase_add(text, " to %.1f %% of %s, ", percent(c->last, c->ops), c->func);
@@ -111,7 +111,7 @@ static void say_intermittent(struct phrase *text, const struct late_case *c)
 static void say_elsewhere(struct phrase *text, const struct late_case *c)
 {
 		phrase_add(text, "the ranks of ");
-	add_comm(text, c);
+	late_add_comm(text, c);
 	phrase_add(text, " on this node (%" PRIu32 " of %" PRId32 ") wait for one elsewhere in "
 		   "%.0f %% of %s, ", c->seen, c->nranks, percent(c->last, c->judged), c->func);
 	add_cost(text, c);
@@ -122,7 +122,7 @@ static void say_elsewhere(struct phrase *text, const struct late_case *c)
 static void say_slower(struct phrase *text, const struct late_case *c)
 {
 		phrase_add(text, "%s on ", c->func);
-	add_comm(text, c);
+	late_add_comm(text, c);
 	phrase_add(text, " takes ");
 	phrase_add_duration(text, c->late_ns);
 	phrase_add(text, " longer than it used to, in %.0f %% of operations, ",

@@ -15,7 +15,7 @@ static uint64_t *head_key(const struct keyed_head *head)
 }
 
 /* Keys are a few words, and most differ in the first ones: a call would cost more. */
-static bool has_key(const struct keyed *t, const struct keyed_head *head, const uint64_t *key)
+static bool item_has_key(const struct keyed *t, const struct keyed_head *head, const uint64_t *key)
 {
 	const uint64_t *own = head_key(head);
 
@@ -54,7 +54,7 @@ static struct keyed_head *item_find(const struct keyed *t, const void *key, uint
 		uint32_t number = index_find(&t->index, *place);
 		struct keyed_head *head = number == POOL_NONE ? NULL : keyed_at(t, number);
 
-		if (!head || has_key(t, head, key))
+		if (!head || item_has_key(t, head, key))
 			return head;
 	}
 	return NULL;
@@ -123,7 +123,7 @@ static void *item_first_to_go(struct keyed *t, uid_t account)
 }
 
 /* False: refused.  An item that goes may move those behind it, and *place with them. */
-static bool make_room(struct keyed *t, const void *key, uid_t account, uint64_t *place)
+static bool keyed_make_room(struct keyed *t, const void *key, uid_t account, uint64_t *place)
 {
 	struct keyed_head *head;
 	bool near;
@@ -147,7 +147,7 @@ void *item_make(struct keyed *t, const void *key, uint64_t place, uid_t account)
 	struct keyed_head *head;
 	uint32_t number;
 
-	if (!make_room(t, key, account, &place))
+	if (!keyed_make_room(t, key, account, &place))
 		return NULL;
 	if (index_find(&t->index, place) != POOL_NONE)
 		return NULL;		/* more than PROBES of one hash */
@@ -173,7 +173,7 @@ void *keyed_use(struct keyed *t, const void *key, uid_t account, bool *made)
 	uint64_t place;
 
 	*made = false;
-	if (head && has_key(t, head, key))
+	if (head && item_has_key(t, head, key))
 		return head;
 	head = item_find(t, key, &place);
 	*made = !head;

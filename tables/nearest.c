@@ -24,7 +24,7 @@ void nearest_deinit(struct nearest *l)
 	*l = (struct nearest){ .rows = NULL };
 }
 
-static void swap(struct nearest *l, uint32_t a, uint32_t b)
+static void nearest_swap(struct nearest *l, uint32_t a, uint32_t b)
 {
 	struct nearest_place place = l->at[a];
 
@@ -32,13 +32,13 @@ static void swap(struct nearest *l, uint32_t a, uint32_t b)
 	l->at[b] = place;
 }
 
-static void sift_up(struct nearest *l, uint32_t i)
+static void nearest_sift_up(struct nearest *l, uint32_t i)
 {
 	for (; i && l->at[(i - 1) / 2].apart < l->at[i].apart; i = (i - 1) / 2)
-		swap(l, i, (i - 1) / 2);
+		nearest_swap(l, i, (i - 1) / 2);
 }
 
-static void sift_down(struct nearest *l, uint32_t i)
+static void nearest_sift_down(struct nearest *l, uint32_t i)
 {
 	for (;;) {
 		uint32_t far = 2 * i + 1;
@@ -47,7 +47,7 @@ static void sift_down(struct nearest *l, uint32_t i)
 			far++;
 		if (far >= l->n || l->at[far].apart <= l->at[i].apart)
 			return;
-		swap(l, i, far);
+		nearest_swap(l, i, far);
 		i = far;
 	}
 }
@@ -60,7 +60,7 @@ void *nearest_offer(struct nearest *l, uint64_t apart)
 	if (place) {
 		row = l->n - 1;
 		*place = (struct nearest_place){ apart, row };
-		sift_up(l, row);
+		nearest_sift_up(l, row);
 		return nearest_row(l, row);
 	}
 	l->left_out++;
@@ -68,6 +68,6 @@ void *nearest_offer(struct nearest *l, uint64_t apart)
 		return NULL;
 	l->at[0].apart = apart;
 	row = l->at[0].row;
-	sift_down(l, 0);
+	nearest_sift_down(l, 0);
 	return nearest_row(l, row);
 }

@@ -7,7 +7,7 @@
 #include "reader/base/model.h"
 
 /* Place of the first that is not smaller. */
-static uint32_t place_of(const struct rolling *r, uint64_t value)
+static uint32_t rolling_place(const struct rolling *r, uint64_t value)
 {
 	uint32_t low = 0, high = r->n;
 
@@ -22,9 +22,9 @@ static uint32_t place_of(const struct rolling *r, uint64_t value)
 	return low;
 }
 
-static void take_out(struct rolling *r, uint64_t value)
+static void rolling_take_out(struct rolling *r, uint64_t value)
 {
-	uint32_t at = place_of(r, value);
+	uint32_t at = rolling_place(r, value);
 
 	r->n--;
 	memmove(&r->sorted[at], &r->sorted[at + 1], (r->n - at) * sizeof(r->sorted[0]));
@@ -35,8 +35,8 @@ void rolling_add(struct rolling *r, uint64_t value)
 	uint32_t at;
 
 	if (r->n == ROLLING_VALUES)
-		take_out(r, r->ring[r->next]);
-	at = place_of(r, value);
+		rolling_take_out(r, r->ring[r->next]);
+	at = rolling_place(r, value);
 	memmove(&r->sorted[at + 1], &r->sorted[at], (r->n - at) * sizeof(r->sorted[0]));
 	r->sorted[at] = value;
 	r->n++;

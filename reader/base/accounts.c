@@ -121,7 +121,7 @@ static void ranges_read(struct accounts *a)
 
 /* ---- from outside --------------------------------------------------------------- */
 
-static bool is_same(const struct stat *a, const struct stat *b)
+static bool file_is_same(const struct stat *a, const struct stat *b)
 {
 	return a->st_ino == b->st_ino && a->st_size == b->st_size &&
 	       a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
@@ -134,7 +134,7 @@ void accounts_look(struct accounts *a)
 
 	if (stat(a->subuid, &st) < 0)
 		memset(&st, 0, sizeof(st));
-	if (is_same(&st, &a->seen))
+	if (file_is_same(&st, &a->seen))
 		return;
 	a->seen = st;
 	ranges_read(a);

@@ -23,7 +23,7 @@
  * The attributes of that file, as far as they are at hand.  0, -EXDEV if it is of another
  * file system than `dirfd`, which is not waited for, or another negative errno.
  */
-static int look(int dirfd, int fd, struct statx *stx)
+static int beneath_look(int dirfd, int fd, struct statx *stx)
 {
 	struct stat dir;
 
@@ -38,7 +38,7 @@ int beneath_open(int dirfd, const char *name)
 	CLEANUP(cleanup_closep) int held = openat(dirfd, name, HOLD);
 	struct statx stx;
 	char path[32];
-	int r = held < 0 ? -errno : look(dirfd, held, &stx);
+	int r = held < 0 ? -errno : beneath_look(dirfd, held, &stx);
 
 	if (r < 0)
 		return r;
@@ -54,7 +54,7 @@ int beneath_stat(int dirfd, const char *name, struct stat *st)
 {
 	CLEANUP(cleanup_closep) int held = openat(dirfd, name, HOLD);
 	struct statx stx;
-	int r = held < 0 ? -errno : look(dirfd, held, &stx);
+	int r = held < 0 ? -errno : beneath_look(dirfd, held, &stx);
 
 	if (r < 0)
 		return r;

@@ -8,7 +8,7 @@
 
 #include "util/cleanup.h"
 
-static int hex_digit(char c)
+static int boot_hex_digit(char c)
 {
 	const char *digits = "0123456789abcdef", *at = strchr(digits, c);
 
@@ -24,7 +24,7 @@ bool boot_id_read(uint8_t id[16])
 	int digits = 0;
 
 	for (ssize_t i = 0; i < n && digits < 32; i++) {
-		int digit = hex_digit(text[i]);
+		int digit = boot_hex_digit(text[i]);
 
 		if (digit < 0)
 			continue;

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-static uint64_t *of_user(struct memory *memory, uid_t account)
+static uint64_t *memory_of_user(struct memory *memory, uid_t account)
 {
 	return &memory->of_user[account % ACCOUNTS_TALLY];
 }
@@ -18,18 +18,18 @@ void memory_init(struct memory *memory, uint64_t daemon_bytes)
 }
 
 /* All that there may be, in eighths; the user's part is three quarters of that. */
-static bool fits(struct memory *memory, uid_t account, uint64_t bytes, unsigned eighths)
+static bool memory_fits(struct memory *memory, uid_t account, uint64_t bytes, unsigned eighths)
 {
 	uint64_t most = memory->most / 8 * eighths;
 
 	return memory->taken <= most && bytes <= most - memory->taken &&
-	       *of_user(memory, account) <= most / 4 * 3 &&
-	       bytes <= most / 4 * 3 - *of_user(memory, account);
+	       *memory_of_user(memory, account) <= most / 4 * 3 &&
+	       bytes <= most / 4 * 3 - *memory_of_user(memory, account);
 }
 
 bool memory_has(struct memory *memory, uid_t account, uint64_t bytes)
 {
-	return !memory || fits(memory, account, bytes, 8);
+	return !memory || memory_fits(memory, account, bytes, 8);
 }
 
 void memory_add(struct memory *memory, uid_t account, uint64_t bytes)
@@ -37,18 +37,18 @@ void memory_add(struct memory *memory, uid_t account, uint64_t bytes)
 	if (!memory)
 		return;
 	memory->taken += bytes;
-	*of_user(memory, account) += bytes;
+	*memory_of_user(memory, account) += bytes;
 }
 
 bool memory_take(struct memory *memory, uid_t account, uint64_t bytes)
 {
 	if (!memory)
 		return true;
-	if (!fits(memory, account, bytes, 7)) {
+	if (!memory_fits(memory, account, bytes, 7)) {
 		memory->tight = true;
 		memory->tight_account = account;
 	}
-	if (!fits(memory, account, bytes, 8)) {
+	if (!memory_fits(memory, account, bytes, 8)) {
 		memory->refused++;
 		return false;
 	}
@@ -61,5 +61,5 @@ void memory_give(struct memory *memory, uid_t account, uint64_t bytes)
 	if (!memory)
 		return;
 	memory->taken -= bytes;
-	*of_user(memory, account) -= bytes;
+	*memory_of_user(memory, account) -= bytes;
 }

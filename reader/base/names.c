@@ -20,7 +20,7 @@ struct names {
 	uint32_t of_user[USERS];
 };
 
-static uint32_t hash_text(const char *text, size_t bytes)
+static uint32_t names_hash(const char *text, size_t bytes)
 {
 	uint64_t h = UINT64_C(0xcbf29ce484222325);
 
@@ -29,9 +29,9 @@ static uint32_t hash_text(const char *text, size_t bytes)
 	return (uint32_t)(h ^ h >> 32);
 }
 
-static char **find_place(const struct names *names, const char *text, size_t bytes)
+static char **names_find_place(const struct names *names, const char *text, size_t bytes)
 {
-	uint32_t i = hash_text(text, bytes) & names->mask;
+	uint32_t i = names_hash(text, bytes) & names->mask;
 
 	for (; names->places[i]; i = (i + 1) & names->mask) {
 		const char *have = names->places[i];
@@ -80,7 +80,7 @@ name_t names_intern(struct names *names, uid_t account, const char *text, size_t
 	bytes = strnlen(text, bytes < NAMES_MAX_BYTES ? bytes : NAMES_MAX_BYTES);
 	if (!bytes)
 		return NULL;
-	place = find_place(names, text, bytes);
+	place = names_find_place(names, text, bytes);
 	if (*place)
 		return *place;
 	if (names->count < names->capacity && *of_user < names->capacity / 2)

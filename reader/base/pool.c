@@ -42,7 +42,7 @@ void pages_give(void *pages, size_t bytes)
 		munmap(pages, bytes);
 }
 
-static struct pool_head *head_of(const struct pool *pool, uint32_t item)
+static struct pool_head *pool_head_of(const struct pool *pool, uint32_t item)
 {
 	return (struct pool_head *)(pool->items + (size_t)item * pool->stride);
 }
@@ -75,21 +75,21 @@ uint32_t pool_take(struct pool *pool)
 	uint32_t item = pool->free;
 
 	if (item != POOL_NONE) {
-		pool->free = head_of(pool, item)->next;
-		memset(head_of(pool, item) + 1, 0, pool->item_bytes);
+		pool->free = pool_head_of(pool, item)->next;
+		memset(pool_head_of(pool, item) + 1, 0, pool->item_bytes);
 	} else if (pool->fresh < pool->capacity) {
 		item = pool->fresh++;
 	} else {
 		return POOL_NONE;
 	}
-	head_of(pool, item)->taken = true;
+	pool_head_of(pool, item)->taken = true;
 	pool->used++;
 	return item;
 }
 
 void pool_put(struct pool *pool, uint32_t item)
 {
-	struct pool_head *head = head_of(pool, item);
+	struct pool_head *head = pool_head_of(pool, item);
 
 	assert(item < pool->fresh && head->taken);
 	*head = (struct pool_head){ .next = pool->free };
@@ -113,7 +113,7 @@ size_t pool_trim(struct pool *pool)
 #define NEAR_SHIFT	NCI_TOKEN_GEN_SHIFT
 #define NEAR_MASK	(LINE_PLACES - 1)
 
-static uint32_t place_of(const struct index *index, uint64_t key)
+static uint32_t index_home(const struct index *index, uint64_t key)
 {
 	uint64_t near = key >> NEAR_SHIFT & NEAR_MASK;
 	uint64_t h = (key ^ near << NEAR_SHIFT ^ index->seed) * UINT64_C(0x9e3779b97f4a7c15);
@@ -138,7 +138,7 @@ uint64_t index_hash(uint64_t seed, const void *words, size_t bytes)
 }
 
 /* So many places, all empty. */
-static int make_places(struct index *index, uint32_t places)
+static int index_make_places(struct index *index, uint32_t places)
 {
 	void *memory = calloc(places + LINE_PLACES, sizeof(*index->places));
 
@@ -159,7 +159,7 @@ int index_init(struct index *index, uint32_t capacity, uint64_t seed)
 	while (places < FIRST_PLACES && places / 4 * 3 < capacity)
 		places *= 2;
 	*index = (struct index){ .seed = seed, .capacity = capacity };
-	return make_places(index, places);
+	return index_make_places(index, places);
 }
 
 size_t index_bytes(const struct index *index)
@@ -184,9 +184,9 @@ void index_clear(struct index *index)
 }
 
 /* The place of the key, or the empty place where it would go. */
-static struct index_place *find_place(const struct index *index, uint64_t key)
+static struct index_place *index_find_place(const struct index *index, uint64_t key)
 {
-	uint32_t i = place_of(index, key);
+	uint32_t i = index_home(index, key);
 
 	while (index->places[i].value && index->places[i].key != key)
 		i = (i + 1) & index->mask;
@@ -195,18 +195,18 @@ static struct index_place *find_place(const struct index *index, uint64_t key)
 
 uint32_t index_find(const struct index *index, uint64_t key)
 {
-	return find_place(index, key)->value - 1;	/* 0, empty, gives POOL_NONE */
+	return index_find_place(index, key)->value - 1;	/* 0, empty, gives POOL_NONE */
 }
 
-static bool grow(struct index *index)
+static bool index_grow(struct index *index)
 {
 	struct index old = *index;
 
-	if (make_places(index, 2 * (old.mask + 1)) < 0)
+	if (index_make_places(index, 2 * (old.mask + 1)) < 0)
 		return false;
 	for (uint32_t i = 0; i <= old.mask; i++)
 		if (old.places[i].value)
-			*find_place(index, old.places[i].key) = old.places[i];
+			*index_find_place(index, old.places[i].key) = old.places[i];
 	index->used = old.used;
 	free(old.memory);
 	return true;
@@ -216,26 +216,26 @@ static bool grow(struct index *index)
  * Twice as many places make searches short; without the memory for these, the invariant
  * must hold.
  */
-static bool has_place(struct index *index)
+static bool index_has_place(struct index *index)
 {
 	uint32_t places = index->mask + 1;
 
 	if (index->used < places / 8 * 3 || places / 4 * 3 >= index->capacity)
 		return true;
-	return grow(index) || index->used < places / 4 * 3;
+	return index_grow(index) || index->used < places / 4 * 3;
 }
 
 bool index_set(struct index *index, uint64_t key, uint32_t value)
 {
-	struct index_place *place = find_place(index, key);
+	struct index_place *place = index_find_place(index, key);
 
 	assert(value != POOL_NONE);
 	if (!place->value) {
 		if (index->used == index->capacity)
 			return false;
-		if (!has_place(index))
+		if (!index_has_place(index))
 			return false;
-		place = find_place(index, key);
+		place = index_find_place(index, key);
 		index->used++;
 	}
 	*place = (struct index_place){ key, value + 1 };
@@ -244,7 +244,7 @@ bool index_set(struct index *index, uint64_t key, uint32_t value)
 
 void index_remove(struct index *index, uint64_t key)
 {
-	struct index_place *hole = find_place(index, key);
+	struct index_place *hole = index_find_place(index, key);
 	uint32_t at = (uint32_t)(hole - index->places), i = at;
 
 	if (!hole->value)
@@ -258,7 +258,7 @@ void index_remove(struct index *index, uint64_t key)
 		next = &index->places[i];
 		if (!next->value)
 			break;
-		home = place_of(index, next->key);
+		home = index_home(index, next->key);
 		if (((i - home) & index->mask) < ((i - at) & index->mask))
 			continue;	/* moving it would put it before its home */
 		index->places[at] = *next;
@@ -267,8 +267,8 @@ void index_remove(struct index *index, uint64_t key)
 	index->places[at].value = 0;
 }
 
-static struct pool_link *link_of(const struct pool *pool, const struct pool_list *list,
-				 uint32_t item)
+static struct pool_link *pool_link_of(const struct pool *pool, const struct pool_list *list,
+				      uint32_t item)
 {
 	return (struct pool_link *)((char *)pool_at(pool, item) + list->offset);
 }
@@ -284,31 +284,31 @@ void pool_list_init(struct pool_list *list, size_t link_offset)
 
 void pool_list_append(struct pool *pool, struct pool_list *list, uint32_t item)
 {
-	*link_of(pool, list, item) = (struct pool_link){ list->last, POOL_NONE };
+	*pool_link_of(pool, list, item) = (struct pool_link){ list->last, POOL_NONE };
 	if (list->last == POOL_NONE)
 		list->first = item;
 	else
-		link_of(pool, list, list->last)->next = item;
+		pool_link_of(pool, list, list->last)->next = item;
 	list->last = item;
 	list->count++;
 }
 
 void pool_list_remove(struct pool *pool, struct pool_list *list, uint32_t item)
 {
-	struct pool_link *link = link_of(pool, list, item);
+	struct pool_link *link = pool_link_of(pool, list, item);
 
 	if (link->prev == POOL_NONE)
 		list->first = link->next;
 	else
-		link_of(pool, list, link->prev)->next = link->next;
+		pool_link_of(pool, list, link->prev)->next = link->next;
 	if (link->next == POOL_NONE)
 		list->last = link->prev;
 	else
-		link_of(pool, list, link->next)->prev = link->prev;
+		pool_link_of(pool, list, link->next)->prev = link->prev;
 	list->count--;
 }
 
 uint32_t pool_list_next(const struct pool *pool, const struct pool_list *list, uint32_t item)
 {
-	return link_of(pool, list, item)->next;
+	return pool_link_of(pool, list, item)->next;
 }

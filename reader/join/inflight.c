@@ -67,7 +67,7 @@ static enum op_state op_state(const struct op *op)
 	return op->expects_kernel || op->expects_proxy ? OP_STATE_NOT_STARTED : OP_STATE_POSTED;
 }
 
-static bool add_op(const struct op *op, void *arg)
+static bool inflight_add_op(const struct op *op, void *arg)
 {
 	struct inflights *rows = arg;
 	struct inflight *row = rows_add(rows);
@@ -111,7 +111,7 @@ static bool add_op(const struct op *op, void *arg)
 /* ---- slots ------------------------------------------------------------- */
 
 /* Peers are -1 in a record when NCCL did not say. */
-static int32_t known(int32_t rank)
+static int32_t rank_or_unknown(int32_t rank)
 {
 	return rank < 0 ? UNKNOWN_I32 : rank;
 }
@@ -132,7 +132,7 @@ static void from_p2p(struct inflight *row, const struct event *ev)
 	const struct nci_ev_p2p *p = EVENT(ev, p2p);
 
 	row->func = process_name(row->process, p->func);
-	row->peer = known(p->peer);
+	row->peer = rank_or_unknown(p->peer);
 	row->tag = p->tag;
 	if (p->channels)
 		row->channels = p->channels;
@@ -163,7 +163,7 @@ static void from_proxy_op(struct inflight *row, const struct event *ev)
 	const struct nci_ev_proxy_op *p = EVENT(ev, proxy_op);
 
 	row->channel = p->channel;
-	row->peer = known(p->peer);
+	row->peer = rank_or_unknown(p->peer);
 	row->step = (int32_t)p->steps_done;
 	row->steps = p->steps;
 	row->bytes = p->bytes;
@@ -174,7 +174,7 @@ static void from_proxy_step(struct inflight *row, const struct event *ev)
 	row->step = EVENT(ev, proxy_step)->step;
 }
 
-static bool is_proxy(uint32_t type)
+static bool type_is_proxy(uint32_t type)
 {
 	return type == NCI_EV_PROXY_OP || type == NCI_EV_PROXY_STEP;
 }
@@ -230,7 +230,7 @@ static void add_slot(struct inflights *rows, const struct live_slot *slot)
 	}
 	if (ev.rec->serial)
 		row->state = nccl_state_name(ev.rec->serial - 1u);
-	if (is_proxy(ev.rec->type))
+	if (type_is_proxy(ev.rec->type))
 		row->direction = ev.rec->form & NCI_FORM_SEND ? "send" : "recv";
 	if (readers[ev.rec->type])
 		readers[ev.rec->type](row, &ev);
@@ -245,7 +245,7 @@ static int compare_tokens(const void *one, const void *two)
 	return a->token < b->token ? -1 : a->token > b->token;
 }
 
-static struct inflight *find(const struct inflights *rows, uint64_t token)
+static struct inflight *inflight_find(const struct inflights *rows, uint64_t token)
 {
 	struct inflight key = { .token = token };
 
@@ -254,7 +254,7 @@ static struct inflight *find(const struct inflights *rows, uint64_t token)
 }
 
 /* A transfer has the channel and peer of its proxy operation, and so on upwards. */
-static void inherit(struct inflight *row, const struct inflight *from)
+static void inflight_inherit(struct inflight *row, const struct inflight *from)
 {
 	if (row->channel == UNKNOWN_I32)
 		row->channel = from->channel;
@@ -309,13 +309,13 @@ static void join_parents(struct inflights *rows)
 		const struct inflight *from = row;
 
 		for (int depth = 0; depth < MAX_DEPTH && from->parent; depth++) {
-			struct inflight *parent = find(rows, from->parent);
+			struct inflight *parent = inflight_find(rows, from->parent);
 
 			if (!parent || parent == row)
 				break;
 			if (!depth)
 				count_live_child(parent, row);
-			inherit(row, parent);
+			inflight_inherit(row, parent);
 			from = parent;
 		}
 	}
@@ -327,7 +327,7 @@ void inflights_add(struct inflights *rows, struct reconstruct *rc, const struct 
 	rows->process = p;
 	rows->mine = rows->n;
 	rows->now_ns = p->ended_ns ? p->ended_ns : now_ns;
-	reconstruct_open(rc, p, add_op, rows);
+	reconstruct_open(rc, p, inflight_add_op, rows);
 	for (size_t i = 0; i < n; i++)
 		add_slot(rows, &slots[i]);
 	join_parents(rows);

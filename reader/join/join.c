@@ -75,7 +75,7 @@ void join_finish(struct reconstruct *rc, struct recon *r, uint32_t item, bool co
  *     neither, or to        at once: there is nothing to watch
  *     oneself
  */
-static bool is_complete(const struct open_op *o)
+static bool op_is_complete(const struct open_op *o)
 {
 	const struct op *op = &o->op;
 
@@ -90,7 +90,7 @@ void join_advance(struct reconstruct *rc, struct recon *r, uint32_t item, uint64
 {
 	const struct open_op *o = recon_op(r, item);
 
-	if (o->has_head && !o->waits && !o->held && is_complete(o))
+	if (o->has_head && !o->waits && !o->held && op_is_complete(o))
 		join_finish(rc, r, item, true, now_ns);
 }
 
@@ -187,7 +187,7 @@ static void fill_comm_from_event(struct op *op, int32_t rank, uint64_t comm_hash
  * Take the size from NCCL's descriptor: right in bytes, but maybe not what the
  * application passed.
  */
-static void fill_size(struct op *op, uint64_t count, name_t datatype)
+static void op_fill_size(struct op *op, uint64_t count, name_t datatype)
 {
 	const struct op_facts *facts = ops_facts(op->func);
 	uint32_t type_bytes = ops_datatype_bytes(datatype);
@@ -202,8 +202,8 @@ static void fill_size(struct op *op, uint64_t count, name_t datatype)
 /* ---- heads --------------------------------------------------------------- */
 
 /* The item that this head belongs to; POOL_NONE: that token had its head already. */
-static uint32_t place_head(struct reconstruct *rc, struct recon *r, uint64_t token,
-			   uint64_t now_ns)
+static uint32_t op_place_head(struct reconstruct *rc, struct recon *r, uint64_t token,
+			      uint64_t now_ns)
 {
 	uint32_t item;
 	enum recon_kind kind = recon_find(r, token, &item);
@@ -242,8 +242,8 @@ static bool expects_proxy(const struct recon *r, const struct comm *comm,
 	return !comm || !comm->has_id || comm->nnodes != 1 || (rcomm && rcomm->proxy_seen);
 }
 
-static void fill_head(struct reconstruct *rc, struct recon *r, uint32_t item,
-		      const struct event *ev, uint64_t now_ns)
+static void op_fill_head(struct reconstruct *rc, struct recon *r, uint32_t item,
+			 const struct event *ev, uint64_t now_ns)
 {
 	struct open_op *o = recon_op(r, item);
 	struct recon_comm *rcomm = named_comm(rc, r, ev->rec->comm);
@@ -321,16 +321,16 @@ typedef void fill_fn(const struct recon *r, const struct event *ev, struct op *o
 static void on_head(struct reconstruct *rc, struct recon *r, const struct event *ev,
 		    uint64_t now_ns, fill_fn *fill)
 {
-	uint32_t item = place_head(rc, r, ev->rec->token, now_ns);
+	uint32_t item = op_place_head(rc, r, ev->rec->token, now_ns);
 
 	if (item == POOL_NONE)
 		return;
-	fill_head(rc, r, item, ev, now_ns);
+	op_fill_head(rc, r, item, ev, now_ns);
 	fill(r, ev, &recon_op(r, item)->op);
 	head_is_filled(rc, r, item, now_ns);
 }
 
-static void fill_coll(const struct recon *r, const struct event *ev, struct op *op)
+static void op_fill_coll(const struct recon *r, const struct event *ev, struct op *op)
 {
 	const struct nci_ev_coll *c = EVENT(ev, coll);
 
@@ -344,10 +344,10 @@ static void fill_coll(const struct recon *r, const struct event *ev, struct op *
 	op->symmetric = c->flags & NCI_COLL_SYMMETRIC;
 	op->root = ops_root(op->func, c->root);
 	fill_comm_from_event(op, c->rank, c->comm_hash);
-	fill_size(op, c->count, process_name(r->process, c->datatype));
+	op_fill_size(op, c->count, process_name(r->process, c->datatype));
 }
 
-static void fill_p2p(const struct recon *r, const struct event *ev, struct op *op)
+static void op_fill_p2p(const struct recon *r, const struct event *ev, struct op *op)
 {
 	const struct nci_ev_p2p *c = EVENT(ev, p2p);
 
@@ -358,11 +358,11 @@ static void fill_p2p(const struct recon *r, const struct event *ev, struct op *o
 	op->tag = c->tag;
 	op->group = c->group;
 	fill_comm_from_event(op, c->rank, c->comm_hash);
-	fill_size(op, c->count, process_name(r->process, c->datatype));
+	op_fill_size(op, c->count, process_name(r->process, c->datatype));
 }
 
 /* Its sequence number counts synchronisations, so it has none of its own. */
-static void fill_ce_coll(const struct recon *r, const struct event *ev, struct op *op)
+static void op_fill_ce_coll(const struct recon *r, const struct event *ev, struct op *op)
 {
 	const struct nci_ev_ce_coll *c = EVENT(ev, ce_coll);
 
@@ -370,25 +370,25 @@ static void fill_ce_coll(const struct recon *r, const struct event *ev, struct o
 	op->expects_kernel = op->expects_proxy = false;
 	op->func = process_name(r->process, c->func);
 	op->root = ops_root(op->func, c->root);
-	fill_size(op, c->count, process_name(r->process, c->datatype));
+	op_fill_size(op, c->count, process_name(r->process, c->datatype));
 }
 
 static void on_coll(struct reconstruct *rc, struct recon *r, const struct event *ev,
 		    uint64_t now_ns)
 {
-	on_head(rc, r, ev, now_ns, fill_coll);
+	on_head(rc, r, ev, now_ns, op_fill_coll);
 }
 
 static void on_p2p(struct reconstruct *rc, struct recon *r, const struct event *ev,
 		   uint64_t now_ns)
 {
-	on_head(rc, r, ev, now_ns, fill_p2p);
+	on_head(rc, r, ev, now_ns, op_fill_p2p);
 }
 
 static void on_ce_coll(struct reconstruct *rc, struct recon *r, const struct event *ev,
 		       uint64_t now_ns)
 {
-	on_head(rc, r, ev, now_ns, fill_ce_coll);
+	on_head(rc, r, ev, now_ns, op_fill_ce_coll);
 }
 
 /* ---- dispatch ----------------------------------------------------------- */

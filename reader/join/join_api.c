@@ -126,8 +126,8 @@ static void make_room_for_api(struct reconstruct *rc, struct recon *r, uint64_t 
 		recon_drop_api(r, r->captured.first);
 }
 
-static struct api_call *new_api(struct reconstruct *rc, struct recon *r,
-				const struct nci_record *rec, uint64_t now_ns)
+static struct api_call *call_new(struct reconstruct *rc, struct recon *r,
+				 const struct nci_record *rec, uint64_t now_ns)
 {
 	struct recon_comm *rcomm;
 	struct api_call *api;
@@ -152,13 +152,13 @@ static struct api_call *new_api(struct reconstruct *rc, struct recon *r,
 	return api;
 }
 
-static uint64_t tag_of(uint64_t tag, const struct nci_record *rec)
+static uint64_t call_tag(uint64_t tag, const struct nci_record *rec)
 {
 	return NCI_FORM_LINES(rec->form) == 2 ? tag : 0;
 }
 
 /* Threads' records are read one thread after another: calls are put into their order here. */
-static void add_call(struct comm_progress *progress, const struct called *call)
+static void call_add(struct comm_progress *progress, const struct called *call)
 {
 	int at = RECONSTRUCT_CALLS - 1;
 
@@ -171,7 +171,7 @@ static void add_call(struct comm_progress *progress, const struct called *call)
 }
 
 /* Its ranks make the same calls in the same order: that is how one that hangs is told. */
-static void note_call(struct recon *r, const struct nci_ev_coll_api *c, uint64_t tag)
+static void call_note(struct recon *r, const struct nci_ev_coll_api *c, uint64_t tag)
 {
 	struct recon_comm *rcomm = recon_comm(r, c->comm);
 	const struct comm *comm = process_comm(r->process, c->comm);
@@ -188,7 +188,7 @@ static void note_call(struct recon *r, const struct nci_ev_coll_api *c, uint64_t
 			       timeline_mono(&r->process->clock, comm->init_ticks) >
 			       r->process->first_seen_ns);
 	progress->calls++;
-	add_call(progress, &(struct called){
+	call_add(progress, &(struct called){
 		.start_ticks = c->start, .func = process_name(r->process, c->func),
 		.datatype = process_name(r->process, c->datatype), .count = c->count,
 		.root = ops_root(process_name(r->process, c->func), c->root),
@@ -205,23 +205,23 @@ void join_on_coll_api(struct reconstruct *rc, struct recon *r, const struct even
 			uint64_t now_ns)
 {
 	const struct nci_ev_coll_api *c = EVENT(ev, coll_api);
-	struct api_call *api = new_api(rc, r, ev->rec, now_ns);
+	struct api_call *api = call_new(rc, r, ev->rec, now_ns);
 
-	note_call(r, c, tag_of(c->tag, ev->rec));
+	call_note(r, c, call_tag(c->tag, ev->rec));
 	if (!api)
 		return;
 	api->func = process_name(r->process, c->func);
 	api->datatype = process_name(r->process, c->datatype);
 	api->count = c->count;
 	api->root = c->root;
-	api->tag = tag_of(c->tag, ev->rec);
+	api->tag = call_tag(c->tag, ev->rec);
 }
 
 void join_on_p2p_api(struct reconstruct *rc, struct recon *r, const struct event *ev,
 		       uint64_t now_ns)
 {
 	const struct nci_ev_p2p_api *c = EVENT(ev, p2p_api);
-	struct api_call *api = new_api(rc, r, ev->rec, now_ns);
+	struct api_call *api = call_new(rc, r, ev->rec, now_ns);
 
 	if (!api)
 		return;
@@ -230,7 +230,7 @@ void join_on_p2p_api(struct reconstruct *rc, struct recon *r, const struct event
 	api->func = process_name(r->process, c->func);
 	api->datatype = process_name(r->process, c->datatype);
 	api->count = c->count;
-	api->tag = tag_of(c->tag, ev->rec);
+	api->tag = call_tag(c->tag, ev->rec);
 }
 
 /*
@@ -260,7 +260,7 @@ bool join_has_returned(const struct recon *r, const struct api_call *api)
  * A single call whose group has ended, which is after its launch, if there was one, but
  * for communicators that launch on a thread of their own.
  */
-static bool was_single(const struct recon *r, const struct api_call *api)
+static bool call_was_single(const struct recon *r, const struct api_call *api)
 {
 	uint32_t item;
 
@@ -273,13 +273,13 @@ static bool was_single(const struct recon *r, const struct api_call *api)
  * launched something since, or was called again much later, which it is not before its
  * first launch.
  */
-static bool is_alone(struct recon *r, const struct api_call *api)
+static bool call_is_alone(struct recon *r, const struct api_call *api)
 {
 	const struct recon_comm *rcomm = recon_comm(r, api->comm);
 	const struct tick_clock *clock = &r->process->clock;
 	uint64_t called_ns = timeline_mono(clock, api->start_ticks);
 
-	if (r->launches_here && was_single(r, api))
+	if (r->launches_here && call_was_single(r, api))
 		return true;
 	return rcomm && (rcomm->launched_ns > called_ns ||
 			 timeline_mono(clock, rcomm->last_call) > called_ns + API_ONLY_NS);
@@ -295,7 +295,7 @@ void join_finish_calls(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 		next = pool_list_next(&r->apis, &r->calls, item);
 		if (now_ns < api->seen_ns + API_ONLY_NS)
 			break;
-		if (now_ns >= api->seen_ns + API_LOST_NS || is_alone(r, api))
+		if (now_ns >= api->seen_ns + API_LOST_NS || call_is_alone(r, api))
 			join_finish_api(rc, r, item, true, now_ns);
 	}
 }
@@ -309,7 +309,7 @@ void join_end_calls(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 		struct op op;
 
 		next = pool_list_next(&r->apis, &r->calls, item);
-		if (was_single(r, api) || is_alone(r, api)) {
+		if (call_was_single(r, api) || call_is_alone(r, api)) {
 			join_finish_api(rc, r, item, true, now_ns);
 			continue;
 		}

@@ -6,7 +6,7 @@
 #include "nci/sums.h"
 #include "reader/join/join.h"
 
-static void touch(struct recon *r, uint32_t item, uint64_t now_ns)
+static void child_touch(struct recon *r, uint32_t item, uint64_t now_ns)
 {
 	struct open_op *o = recon_op(r, item);
 	struct pool_list *list = o->has_head ? &r->open : &r->headless;
@@ -19,8 +19,8 @@ static void touch(struct recon *r, uint32_t item, uint64_t now_ns)
 }
 
 /* The operation of that token, headless if need be; POOL_NONE: there is none to have. */
-static uint32_t parent_of(struct reconstruct *rc, struct recon *r, uint64_t token,
-			  uint64_t now_ns)
+static uint32_t child_parent(struct reconstruct *rc, struct recon *r, uint64_t token,
+			     uint64_t now_ns)
 {
 	uint32_t item = POOL_NONE;
 	enum recon_kind kind = token ? recon_find(r, token, &item) : RECON_API;
@@ -36,13 +36,13 @@ static uint32_t parent_of(struct reconstruct *rc, struct recon *r, uint64_t toke
 	return kind == RECON_NONE ? item : POOL_NONE;
 }
 
-static void earliest(uint64_t *time, uint64_t candidate)
+static void time_set_earliest(uint64_t *time, uint64_t candidate)
 {
 	if (!*time || candidate < *time)
 		*time = candidate;
 }
 
-static void latest(uint64_t *time, uint64_t candidate)
+static void time_set_latest(uint64_t *time, uint64_t candidate)
 {
 	if (candidate > *time)
 		*time = candidate;
@@ -57,40 +57,40 @@ static void take_sync(struct op *op, const struct nci_ev_kernel_ch *c)
 		return;
 	op->has_sync = true;	/* a phase of no length is not told */
 	if (sync->start && sync->stop > sync->start)
-		latest(&op->sync_ns, sync->stop - sync->start);
+		time_set_latest(&op->sync_ns, sync->stop - sync->start);
 }
 
 void join_on_kernel_ch(struct reconstruct *rc, struct recon *r, const struct event *ev,
 			 uint64_t now_ns)
 {
 	const struct nci_ev_kernel_ch *c = EVENT(ev, kernel_ch);
-	uint32_t item = parent_of(rc, r, c->parent, now_ns);
+	uint32_t item = child_parent(rc, r, c->parent, now_ns);
 	struct op *op;
 
 	if (item == POOL_NONE)
 		return;
-	touch(r, item, now_ns);
+	child_touch(r, item, now_ns);
 	op = &recon_op(r, item)->op;
 	if (join_has_drifted(r, op->comm_index, op->start_ticks)) {
 		join_read_stamps(r, recon_op(r, item), c);	/* stamps to be refused */
 		return;
 	}
-	earliest(&op->kernel_start_ticks, c->start);
+	time_set_earliest(&op->kernel_start_ticks, c->start);
 	op->expects_kernel = true;
 	if (c->form & NCI_FORM_UNSTOPPED)
 		return;		/* started, and that is all that is known */
 	op->kernel_stopped++;
 	if (op->kernel_started < op->kernel_stopped)
 		op->kernel_started = op->kernel_stopped;
-	latest(&op->kernel_stop_ticks, c->stop);
+	time_set_latest(&op->kernel_stop_ticks, c->stop);
 	take_sync(op, c);
 	join_read_stamps(r, recon_op(r, item), c);
 	join_advance(rc, r, item, now_ns);
 }
 
 /* The process that issued it: this one, or with PXN another one of the same user; or NULL. */
-static struct recon *issuer_of(struct reconstruct *rc, struct recon *r,
-			       const struct nci_ev_proxy_op *c)
+static struct recon *child_issuer(struct reconstruct *rc, struct recon *r,
+				  const struct nci_ev_proxy_op *c)
 {
 	uint32_t place;
 	struct recon *other;
@@ -141,7 +141,7 @@ void join_on_proxy_op(struct reconstruct *rc, struct recon *r, const struct even
 			uint64_t now_ns)
 {
 	const struct nci_ev_proxy_op *c = EVENT(ev, proxy_op);
-	struct recon *issuer = issuer_of(rc, r, c);
+	struct recon *issuer = child_issuer(rc, r, c);
 	struct step_sums steps;
 	bool has_steps = take_steps(r, c, &steps);
 	struct recon_comm *rcomm;
@@ -152,13 +152,13 @@ void join_on_proxy_op(struct reconstruct *rc, struct recon *r, const struct even
 		rc->stats.foreign_orphans++;
 		return;
 	}
-	item = parent_of(rc, issuer, c->parent, now_ns);
+	item = child_parent(rc, issuer, c->parent, now_ns);
 	op = item == POOL_NONE ? NULL : &recon_op(issuer, item)->op;
 	tell_moved(rc, issuer, r, op, c, has_steps ? &steps.sums : NULL, now_ns);
 	if (!op)
 		return;
 	rc->stats.foreign += issuer != r;
-	touch(issuer, item, now_ns);
+	child_touch(issuer, item, now_ns);
 	rcomm = recon_comm(issuer, (uint16_t)op->comm_index);
 	if (rcomm)
 		rcomm->proxy_seen = true;
@@ -166,14 +166,14 @@ void join_on_proxy_op(struct reconstruct *rc, struct recon *r, const struct even
 	op->proxy_steps += c->steps_done;
 	op->proxy_bytes += c->bytes;
 	if (has_steps && steps.sums.steps)
-		earliest(&op->proxy_start_ticks, steps.sums.start);
+		time_set_earliest(&op->proxy_start_ticks, steps.sums.start);
 	/* Its last step's: NCCL stops the ProxyOps of one batch all together. */
 	if (!(c->form & NCI_FORM_UNSTOPPED))
-		latest(&op->proxy_stop_ticks, has_steps ? steps.stop_ticks : c->stop);
+		time_set_latest(&op->proxy_stop_ticks, has_steps ? steps.stop_ticks : c->stop);
 }
 
 /* The sums that are kept of the steps of a ProxyOp until it stops; NULL: it has. */
-static struct step_sums *steps_of(struct recon *r, const struct event *ev, uint64_t now_ns)
+static struct step_sums *child_steps(struct recon *r, const struct event *ev, uint64_t now_ns)
 {
 	uint64_t parent = ev->rec->parent;
 	uint32_t item = POOL_NONE;
@@ -190,7 +190,7 @@ static struct step_sums *steps_of(struct recon *r, const struct event *ev, uint6
 		pool_list_append(&r->steps, &r->step_list, item);
 	}
 	recon_steps(r, item)->seen_ns = now_ns;
-	latest(&recon_steps(r, item)->stop_ticks, ev->rec->stop);
+	time_set_latest(&recon_steps(r, item)->stop_ticks, ev->rec->stop);
 	return recon_steps(r, item);
 }
 
@@ -199,7 +199,7 @@ void join_on_proxy_step(struct reconstruct *rc, struct recon *r, const struct ev
 			  uint64_t now_ns)
 {
 	const struct nci_ev_proxy_step *c = EVENT(ev, proxy_step);
-	struct step_sums *steps = steps_of(r, ev, now_ns);
+	struct step_sums *steps = child_steps(r, ev, now_ns);
 
 	(void)rc;
 	if (!steps || !nci_sums_counts(c))
@@ -210,7 +210,7 @@ void join_on_proxy_step(struct reconstruct *rc, struct recon *r, const struct ev
 void join_on_proxy_sums(struct reconstruct *rc, struct recon *r, const struct event *ev,
 			uint64_t now_ns)
 {
-	struct step_sums *steps = steps_of(r, ev, now_ns);
+	struct step_sums *steps = child_steps(r, ev, now_ns);
 
 	(void)rc;
 	if (steps)
@@ -224,7 +224,7 @@ struct open_op *join_live_parent(struct reconstruct *rc, struct recon *r,
 	uint32_t item;
 
 	if (rec->type == NCI_EV_PROXY_OP)
-		issuer = issuer_of(rc, r, (const struct nci_ev_proxy_op *)(const void *)rec);
+		issuer = child_issuer(rc, r, (const struct nci_ev_proxy_op *)(const void *)rec);
 	else if (rec->type != NCI_EV_KERNEL_CH)
 		return NULL;
 	if (!issuer || recon_find(issuer, rec->parent, &item) != RECON_OP)

@@ -21,7 +21,7 @@
 #define LAUNCH_NS	(60000 * MS)	/* the first launch may have to connect before */
 #define SILENT_MOST	4		/* calls to oneself in place: two per exchange */
 
-static uint64_t key_of(const struct recon *r, uint64_t token, uint32_t comm)
+static uint64_t group_key_of(const struct recon *r, uint64_t token, uint32_t comm)
 {
 	const uint64_t words[] = { token, comm };
 
@@ -34,12 +34,12 @@ static struct p2p_group *group_at(const struct recon *r, uint32_t item)
 }
 
 /* Records that nobody will ever see: a process that lacks one cannot count its parts. */
-static uint64_t lost_by(const struct process *p)
+static uint64_t group_lost(const struct process *p)
 {
 	return p->loss.overrun + p->loss.pool + p->loss.lane + p->loss.evicted;
 }
 
-static void drop_group(struct recon *r, uint32_t item)
+static void group_drop(struct recon *r, uint32_t item)
 {
 	struct p2p_group *g = group_at(r, item);
 
@@ -54,7 +54,7 @@ static void drop_group(struct recon *r, uint32_t item)
 	pool_put(&r->groups, item);
 }
 
-static void touch(struct recon *r, uint32_t item, uint64_t now_ns)
+static void group_touch(struct recon *r, uint32_t item, uint64_t now_ns)
 {
 	group_at(r, item)->touched_ns = now_ns;
 	if (r->group_list.last == item)
@@ -63,27 +63,27 @@ static void touch(struct recon *r, uint32_t item, uint64_t now_ns)
 	pool_list_append(&r->groups, &r->group_list, item);
 }
 
-static uint32_t make_group(struct reconstruct *rc, struct recon *r, uint64_t token,
+static uint32_t group_make(struct reconstruct *rc, struct recon *r, uint64_t token,
 			   uint32_t comm, uint64_t now_ns)
 {
-	uint64_t key = key_of(r, token, comm);
+	uint64_t key = group_key_of(r, token, comm);
 	uint32_t item = index_find(&r->group_index, key);
 
 	if (item == POOL_NONE) {
 		if (!recon_has_room(r, &r->groups) && r->group_list.first != POOL_NONE) {
 			rc->stats.unnamed++;
-			drop_group(r, r->group_list.first);
+			group_drop(r, r->group_list.first);
 		}
 		item = recon_take(r, &r->groups);
 		if (item == POOL_NONE)
 			return item;
 		group_at(r, item)->key = key;
 		group_at(r, item)->op.token = token;
-		group_at(r, item)->lost = lost_by(r->process);
+		group_at(r, item)->lost = group_lost(r->process);
 		index_set(&r->group_index, key, item);
 		pool_list_append(&r->groups, &r->group_list, item);
 	}
-	touch(r, item, now_ns);
+	group_touch(r, item, now_ns);
 	return item;
 }
 
@@ -93,14 +93,14 @@ void join_group_call(struct reconstruct *rc, struct recon *r, const struct api_c
 	uint32_t item = POOL_NONE;
 
 	if (api->group && !api->graph)
-		item = make_group(rc, r, api->group, api->comm, now_ns);
+		item = group_make(rc, r, api->group, api->comm, now_ns);
 	if (item != POOL_NONE)
 		group_at(r, item)->calls++;
 }
 
 void join_group_claim(struct recon *r, struct open_op *o, const struct api_call *api)
 {
-	uint64_t key = key_of(r, api->group, api->comm);
+	uint64_t key = group_key_of(r, api->group, api->comm);
 	uint32_t item = index_find(&r->group_index, key);
 
 	if (!o->op.is_p2p || api->graph || !api->group || item == POOL_NONE)
@@ -118,7 +118,7 @@ void join_group_head(struct reconstruct *rc, struct recon *r, struct open_op *o,
 	if (!o->op.is_p2p || o->group_key || !o->op.group ||
 	    (r->process->api_version >= FIRST_API_WITH_CALLS && !o->op.graph))
 		return;
-	item = make_group(rc, r, o->op.group, o->op.comm_index, now_ns);
+	item = group_make(rc, r, o->op.group, o->op.comm_index, now_ns);
 	if (item == POOL_NONE)
 		return;
 	group_at(r, item)->open++;
@@ -127,20 +127,20 @@ void join_group_head(struct reconstruct *rc, struct recon *r, struct open_op *o,
 
 /* ---- parts --------------------------------------------------------------- */
 
-static void earliest(uint64_t *time, uint64_t candidate)
+static void group_set_earliest(uint64_t *time, uint64_t candidate)
 {
 	if (candidate && (!*time || candidate < *time))
 		*time = candidate;
 }
 
-static void latest(uint64_t *time, uint64_t candidate)
+static void group_set_latest(uint64_t *time, uint64_t candidate)
 {
 	if (candidate > *time)
 		*time = candidate;
 }
 
 /* The fields that all parts have in common; the first one's values count. */
-static void begin_op(struct op *sum, const struct op *part)
+static void group_begin_op(struct op *sum, const struct op *part)
 {
 	struct op op = *part;
 
@@ -156,17 +156,17 @@ static void begin_op(struct op *sum, const struct op *part)
 	*sum = op;
 }
 
-static void add_op(struct op *sum, const struct op *part)
+static void group_add_op(struct op *sum, const struct op *part)
 {
-	earliest(&sum->api_start_ticks, part->api_start_ticks);
-	earliest(&sum->start_ticks, part->start_ticks);
-	latest(&sum->stop_ticks, part->stop_ticks);
-	earliest(&sum->proxy_start_ticks, part->proxy_start_ticks);
-	latest(&sum->proxy_stop_ticks, part->proxy_stop_ticks);
-	earliest(&sum->kernel_start_ticks, part->kernel_start_ticks);
-	latest(&sum->kernel_stop_ticks, part->kernel_stop_ticks);
-	earliest(&sum->gpu_start_ns, part->gpu_start_ns);
-	latest(&sum->gpu_stop_ns, part->gpu_stop_ns);
+	group_set_earliest(&sum->api_start_ticks, part->api_start_ticks);
+	group_set_earliest(&sum->start_ticks, part->start_ticks);
+	group_set_latest(&sum->stop_ticks, part->stop_ticks);
+	group_set_earliest(&sum->proxy_start_ticks, part->proxy_start_ticks);
+	group_set_latest(&sum->proxy_stop_ticks, part->proxy_stop_ticks);
+	group_set_earliest(&sum->kernel_start_ticks, part->kernel_start_ticks);
+	group_set_latest(&sum->kernel_stop_ticks, part->kernel_stop_ticks);
+	group_set_earliest(&sum->gpu_start_ns, part->gpu_start_ns);
+	group_set_latest(&sum->gpu_stop_ns, part->gpu_stop_ns);
 	sum->kernel_started += part->kernel_started;
 	sum->kernel_stopped += part->kernel_stopped;
 	sum->proxy_ops += part->proxy_ops;
@@ -178,14 +178,14 @@ static void add_op(struct op *sum, const struct op *part)
 		sum->datatype = NULL;
 }
 
-static void add_part(struct recon *r, struct p2p_group *g, const struct op *op)
+static void group_add_part(struct recon *r, struct p2p_group *g, const struct op *op)
 {
 	uint32_t item = recon_take(r, &r->parts);
 
 	if (g->nparts++ == 0)
-		begin_op(&g->op, op);
+		group_begin_op(&g->op, op);
 	else
-		add_op(&g->op, op);
+		group_add_op(&g->op, op);
 	if (op->peer != op->rank) {
 		g->moving++;
 		g->timed[op->source]++;
@@ -246,13 +246,13 @@ static uint64_t next_seq(struct recon *r, const struct op *op, enum p2p_class cl
 {
 	struct recon_comm *rcomm = recon_comm(r, (uint16_t)op->comm_index);
 
-	if (!rcomm || lost_by(r->process) || r->process->loss.before)
+	if (!rcomm || group_lost(r->process) || r->process->loss.before)
 		return UNKNOWN_U64;
 	return rcomm->p2p_seq[counter_of(class)]++;
 }
 
-static void tell(struct reconstruct *rc, struct recon *r, const struct p2p_group *g,
-		 uint32_t silent, uint64_t now_ns)
+static void group_tell(struct reconstruct *rc, struct recon *r, const struct p2p_group *g,
+		       uint32_t silent, uint64_t now_ns)
 {
 	struct op op = g->op;
 	struct p2p_shape shape;
@@ -274,18 +274,19 @@ static void tell(struct reconstruct *rc, struct recon *r, const struct p2p_group
 	join_deliver(rc, r, &op, op.complete, now_ns);
 }
 
-static void close_group(struct reconstruct *rc, struct recon *r, uint32_t item,
+static void group_close(struct reconstruct *rc, struct recon *r, uint32_t item,
 			uint32_t silent, uint64_t now_ns)
 {
 	const struct p2p_group *g = group_at(r, item);
 
 	if (g->nparts > 1) {
-		if (silent <= SILENT_MOST && g->lost == lost_by(r->process) && take_parts(rc, r, g))
-			tell(rc, r, g, silent, now_ns);
+		if (silent <= SILENT_MOST && g->lost == group_lost(r->process) &&
+		    take_parts(rc, r, g))
+			group_tell(rc, r, g, silent, now_ns);
 		else
 			rc->stats.unnamed++;
 	}
-	drop_group(r, item);
+	group_drop(r, item);
 }
 
 void join_group_part(struct reconstruct *rc, struct recon *r, const struct open_op *o,
@@ -300,10 +301,10 @@ void join_group_part(struct reconstruct *rc, struct recon *r, const struct open_
 	if (!g->open)
 		return;		/* its own was pushed out, and this is another one */
 	g->open--;
-	add_part(r, g, &o->op);
-	touch(r, item, now_ns);
+	group_add_part(r, g, &o->op);
+	group_touch(r, item, now_ns);
 	if (!g->open && g->calls && g->claimed == g->calls)
-		close_group(rc, r, item, 0, now_ns);
+		group_close(rc, r, item, 0, now_ns);
 }
 
 void join_finish_groups(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
@@ -321,7 +322,7 @@ void join_finish_groups(struct reconstruct *rc, struct recon *r, uint64_t now_ns
 		if (!g->nparts)
 			wait_ns = LAUNCH_NS;
 		if (!g->open && now_ns >= g->touched_ns + wait_ns)
-			close_group(rc, r, item, silent, now_ns);
+			group_close(rc, r, item, silent, now_ns);
 	}
 }
 
@@ -332,8 +333,8 @@ void join_end_groups(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 		const struct p2p_group *g = group_at(r, item);
 
 		if (g->open)
-			drop_group(r, item);
+			group_drop(r, item);
 		else
-			close_group(rc, r, item, g->calls - g->claimed, now_ns);
+			group_close(rc, r, item, g->calls - g->claimed, now_ns);
 	}
 }

@@ -19,14 +19,14 @@
 #define SETTLE_NS	(200 * MS)	/* less than ranks wait for each other (ranks.h) */
 #define GIVE_UP_NS	(1000 * MS)	/* a member that takes so much longer than the others */
 
-static uint32_t find_plan(const struct recon *r, uint64_t group)
+static uint32_t plan_find(const struct recon *r, uint64_t group)
 {
 	uint32_t item;
 
 	return group && recon_find(r, group, &item) == RECON_PLAN ? item : POOL_NONE;
 }
 
-static void touch(struct recon *r, uint32_t item, uint64_t now_ns)
+static void plan_touch(struct recon *r, uint32_t item, uint64_t now_ns)
 {
 	recon_plan(r, item)->touched_ns = now_ns;
 	if (r->plan_list.last == item)
@@ -35,7 +35,7 @@ static void touch(struct recon *r, uint32_t item, uint64_t now_ns)
 	pool_list_append(&r->plans, &r->plan_list, item);
 }
 
-static uint32_t make_plan(struct reconstruct *rc, struct recon *r, uint64_t group,
+static uint32_t plan_make(struct reconstruct *rc, struct recon *r, uint64_t group,
 			  uint64_t now_ns)
 {
 	uint32_t oldest = r->plan_list.first;
@@ -51,15 +51,15 @@ static uint32_t make_plan(struct reconstruct *rc, struct recon *r, uint64_t grou
 void join_plan_head(struct reconstruct *rc, struct recon *r, struct open_op *o,
 		    uint64_t now_ns)
 {
-	uint32_t item = find_plan(r, o->op.group);
+	uint32_t item = plan_find(r, o->op.group);
 
 	if (!o->op.group || !o->op.expects_kernel)
 		return;
 	if (item == POOL_NONE)
-		item = make_plan(rc, r, o->op.group, now_ns);
+		item = plan_make(rc, r, o->op.group, now_ns);
 	if (item == POOL_NONE)
 		return;		/* the token is something else's */
-	touch(r, item, now_ns);
+	plan_touch(r, item, now_ns);
 	recon_plan(r, item)->members++;
 	recon_plan(r, item)->open++;
 	o->plan = recon_plan(r, item)->serial;
@@ -67,13 +67,13 @@ void join_plan_head(struct reconstruct *rc, struct recon *r, struct open_op *o,
 
 bool join_plan_is_alone(const struct recon *r, const struct open_op *o)
 {
-	uint32_t item = o->plan ? find_plan(r, o->op.group) : POOL_NONE;
+	uint32_t item = o->plan ? plan_find(r, o->op.group) : POOL_NONE;
 	const struct plan *plan = item == POOL_NONE ? NULL : recon_plan(r, item);
 
 	return plan && plan->serial == o->plan && plan->ended && plan->members == 1;
 }
 
-static bool is_settled(struct recon *r, const struct plan *plan, bool all_read)
+static bool plan_is_settled(struct recon *r, const struct plan *plan, bool all_read)
 {
 	for (uint32_t item = plan->held.first; item != POOL_NONE;
 	     item = pool_list_next(&r->ops, &plan->held, item)) {
@@ -85,7 +85,7 @@ static bool is_settled(struct recon *r, const struct plan *plan, bool all_read)
 	return true;
 }
 
-static void hold(struct recon *r, uint32_t plan_item, uint32_t item)
+static void plan_hold(struct recon *r, uint32_t plan_item, uint32_t item)
 {
 	struct plan *plan = recon_plan(r, plan_item);
 	struct open_op *o = recon_op(r, item);
@@ -103,7 +103,7 @@ static void hold(struct recon *r, uint32_t plan_item, uint32_t item)
 bool join_plan_hold(struct reconstruct *rc, struct recon *r, uint32_t item, uint64_t now_ns)
 {
 	struct open_op *o = recon_op(r, item);
-	uint32_t plan_item = find_plan(r, o->op.group);
+	uint32_t plan_item = plan_find(r, o->op.group);
 	struct plan *plan;
 
 	if (!o->plan)
@@ -119,16 +119,16 @@ bool join_plan_hold(struct reconstruct *rc, struct recon *r, uint32_t item, uint
 		recon_drop_plan(r, plan_item);
 		return false;
 	}
-	hold(r, plan_item, item);
-	touch(r, plan_item, now_ns);
+	plan_hold(r, plan_item, item);
+	plan_touch(r, plan_item, now_ns);
 	r->unsettled |= o->unjudged;
-	if (plan->ended && !plan->open && is_settled(r, plan, false))
+	if (plan->ended && !plan->open && plan_is_settled(r, plan, false))
 		join_close_plan(rc, r, plan_item, now_ns);
 	return true;
 }
 
 /* All that the plan holds, taken off its list; *n of them. */
-static bool take_held(struct reconstruct *rc, struct recon *r, struct plan *plan, uint32_t *n)
+static bool plan_take_held(struct reconstruct *rc, struct recon *r, struct plan *plan, uint32_t *n)
 {
 	*n = 0;
 	while (plan->held.first != POOL_NONE && *n < JOIN_MEMBERS) {
@@ -199,14 +199,14 @@ static void find_batches(struct reconstruct *rc, struct recon *r, const struct p
 	fill_batches(s, members);
 }
 
-static void hand_on(struct reconstruct *rc, struct recon *r, uint32_t members, uint64_t now_ns)
+static void plan_hand_on(struct reconstruct *rc, struct recon *r, uint32_t members, uint64_t now_ns)
 {
 	for (uint32_t m = 0; m < members; m++)
 		join_hand_on(rc, r, rc->scratch->item[m], now_ns);
 }
 
 /* Records of other kernels that came since also tell whether its stamps are true. */
-static void judge_held(struct reconstruct *rc, struct recon *r, struct plan *plan)
+static void plan_judge_held(struct reconstruct *rc, struct recon *r, struct plan *plan)
 {
 	for (uint32_t item = plan->held.first; item != POOL_NONE;
 	     item = pool_list_next(&r->ops, &plan->held, item)) {
@@ -225,31 +225,31 @@ void join_close_plan(struct reconstruct *rc, struct recon *r, uint32_t item, uin
 	uint32_t members;
 	bool all;
 
-	judge_held(rc, r, plan);
+	plan_judge_held(rc, r, plan);
 	plan->unsure |= plan->open || plan->held.count > JOIN_MEMBERS;
 	do {
-		all = take_held(rc, r, plan, &members);
+		all = plan_take_held(rc, r, plan, &members);
 		if (plan->members > 1)
 			find_batches(rc, r, plan, members);
-		hand_on(rc, r, members, now_ns);
+		plan_hand_on(rc, r, members, now_ns);
 	} while (!all);
 	if (!plan->open)
 		recon_drop_plan(r, item);
 	else
-		touch(r, item, now_ns);
+		plan_touch(r, item, now_ns);
 }
 
 void join_on_group(struct reconstruct *rc, struct recon *r, const struct event *ev,
 		   uint64_t now_ns)
 {
-	uint32_t item = find_plan(r, ev->rec->token);
+	uint32_t item = plan_find(r, ev->rec->token);
 	struct plan *plan;
 
 	if (item == POOL_NONE)
 		return;
 	plan = recon_plan(r, item);
 	plan->ended = true;
-	if (!plan->open && is_settled(r, plan, false))
+	if (!plan->open && plan_is_settled(r, plan, false))
 		join_close_plan(rc, r, item, now_ns);
 }
 
@@ -266,7 +266,7 @@ void join_settle_plans(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 		next = pool_list_next(&r->plans, &r->plan_list, item);
 		if (!plan->ended || plan->open)
 			continue;
-		if (is_settled(r, plan, true))
+		if (plan_is_settled(r, plan, true))
 			join_close_plan(rc, r, item, now_ns);
 		else
 			r->unsettled = true;
@@ -284,7 +284,7 @@ void join_finish_plans(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 		if (now_ns < plan->touched_ns + GROUP_WAIT_NS)
 			break;
 		if (plan->open ? now_ns >= plan->touched_ns + GIVE_UP_NS :
-		    now_ns >= plan->touched_ns + SETTLE_NS || is_settled(r, plan, true))
+		    now_ns >= plan->touched_ns + SETTLE_NS || plan_is_settled(r, plan, true))
 			join_close_plan(rc, r, item, now_ns);
 	}
 }

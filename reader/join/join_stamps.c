@@ -29,7 +29,7 @@ const struct gpu *join_gpu(const struct recon *r, uint32_t comm)
 }
 
 /* NCCL reports receives from one queue and all else from another. */
-static bool is_receive(const struct op *op)
+static bool op_is_receive(const struct op *op)
 {
 	return op->is_p2p && !ops_is_send(op->func);
 }
@@ -71,7 +71,7 @@ void join_read_stamps(struct recon *r, struct open_op *o, const struct nci_ev_ke
 	struct stamps_told told = {
 		.sight = { .gpu_start_ns = c->gpu_start, .gpu_stop_ns = c->gpu_stop },
 		.channel = c->channel,
-		.is_receive = is_receive(&o->op),
+		.is_receive = op_is_receive(&o->op),
 		.group = o->op.group,
 		.nth = o->op.nth,
 	};
@@ -121,7 +121,7 @@ static struct stamps_told told_by(const struct recon *r, const struct recon_comm
 		},
 		.channel = span->channel,
 		.is_p2p = op->is_p2p,
-		.is_receive = is_receive(op),
+		.is_receive = op_is_receive(op),
 		.alone = join_plan_is_alone(r, o),
 		.group = op->group,
 		.nth = op->nth,

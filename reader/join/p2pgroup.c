@@ -39,7 +39,7 @@ static int by_side_and_peer(const void *left, const void *right)
 	return (a->peer > b->peer) - (a->peer < b->peer);
 }
 
-static void add_peer(struct side *side, int32_t peer, uint64_t bytes, int32_t rank)
+static void side_add_peer(struct side *side, int32_t peer, uint64_t bytes, int32_t rank)
 {
 	bool first = !side->peers && !side->self;
 
@@ -57,7 +57,7 @@ static void add_peer(struct side *side, int32_t peer, uint64_t bytes, int32_t ra
 }
 
 /* The parts of one direction lie together, those of one peer too. */
-static void sum_side(const struct p2p_part *parts, uint32_t n, bool sends, int32_t rank,
+static void side_sum(const struct p2p_part *parts, uint32_t n, bool sends, int32_t rank,
 		     struct side *side)
 {
 	*side = (struct side){ 0 };
@@ -69,7 +69,7 @@ static void sum_side(const struct p2p_part *parts, uint32_t n, bool sends, int32
 					 (parts[k].bytes == UNKNOWN_U64 ||
 					  __builtin_add_overflow(bytes, parts[k].bytes, &bytes));
 		if (parts[i].is_send == sends)
-			add_peer(side, parts[i].peer, bytes, rank);
+			side_add_peer(side, parts[i].peer, bytes, rank);
 	}
 }
 
@@ -84,7 +84,7 @@ struct group {
 	bool self;
 };
 
-static bool is_shift(const struct group *g, int32_t *shift)
+static bool group_is_shift(const struct group *g, int32_t *shift)
 {
 	int64_t out = (int64_t)g->out.peer - g->rank, in = (int64_t)g->rank - g->in.peer;
 
@@ -97,53 +97,53 @@ static bool is_shift(const struct group *g, int32_t *shift)
 	return true;
 }
 
-static bool are_all(const struct group *g, const struct side *side)
+static bool sides_are_all(const struct group *g, const struct side *side)
 {
 	return side->peers == g->others && (g->self || g->others > FEW_PEERS);
 }
 
-static bool are_many(const struct group *g, const struct side *side)
+static bool sides_are_many(const struct group *g, const struct side *side)
 {
 	return side->peers > FEW_PEERS && 2 * side->peers >= (uint32_t)g->nranks;
 }
 
-static bool are_equal(const struct group *g)
+static bool sides_are_equal(const struct group *g)
 {
 	return g->out.least == g->out.most && g->in.least == g->in.most &&
 	       g->out.most == g->in.most;
 }
 
-static enum p2p_class class_of(const struct group *g, int32_t *shift)
+static enum p2p_class shape_class(const struct group *g, int32_t *shift)
 {
-	if (are_all(g, &g->out) && are_all(g, &g->in))
-		return are_equal(g) ? P2P_ALLTOALL : P2P_ALLTOALLV;
-	if (are_many(g, &g->out) && are_many(g, &g->in))
+	if (sides_are_all(g, &g->out) && sides_are_all(g, &g->in))
+		return sides_are_equal(g) ? P2P_ALLTOALL : P2P_ALLTOALLV;
+	if (sides_are_many(g, &g->out) && sides_are_many(g, &g->in))
 		return P2P_ALLTOALLV;
 	if (!g->out.peers)
-		return are_all(g, &g->in) ? P2P_GATHER : P2P_NONE;
+		return sides_are_all(g, &g->in) ? P2P_GATHER : P2P_NONE;
 	if (!g->in.peers)
-		return are_all(g, &g->out) ? P2P_SCATTER : P2P_NONE;
-	return is_shift(g, shift) ? P2P_SHIFT : P2P_SENDRECV;
+		return sides_are_all(g, &g->out) ? P2P_SCATTER : P2P_NONE;
+	return group_is_shift(g, shift) ? P2P_SHIFT : P2P_SENDRECV;
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
+static uint64_t bytes_larger(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
 
 /* The bytes, with those that stay in the rank if an exchange counts them: one peer's share. */
-static uint64_t whole(const struct group *g, const struct side *side, bool equal)
+static uint64_t side_whole(const struct group *g, const struct side *side, bool equal)
 {
 	return side->bytes + (equal ? side->most : g->self ? side->self_bytes : 0);
 }
 
-static double skew(const struct side *side, uint32_t peers)
+static double side_skew_of(const struct side *side, uint32_t peers)
 {
 	return peers > 1 && side->bytes ?
 	       (double)side->most_other * peers / (double)side->bytes : 0;
 }
 
-static void measure(const struct group *g, struct p2p_shape *shape)
+static void shape_measure(const struct group *g, struct p2p_shape *shape)
 {
 	const struct side *out = &g->out, *in = &g->in;
 	bool exchange = shape->class == P2P_ALLTOALL || shape->class == P2P_ALLTOALLV;
@@ -152,18 +152,19 @@ static void measure(const struct group *g, struct p2p_shape *shape)
 	if (out->unknown || in->unknown)
 		return;
 	if (exchange) {
-		shape->bytes = larger(whole(g, out, are_equal(g)), whole(g, in, are_equal(g)));
+		shape->bytes = bytes_larger(side_whole(g, out, sides_are_equal(g)),
+					    side_whole(g, in, sides_are_equal(g)));
 		shape->bus_bytes = out->bytes;
-		shape->skew = skew(out, g->others);
+		shape->skew = side_skew_of(out, g->others);
 	} else if (shape->class == P2P_GATHER || shape->class == P2P_SCATTER) {
 		const struct side *side = in->peers ? in : out;
 
-		shape->bytes = whole(g, side, side->least == side->most);
+		shape->bytes = side_whole(g, side, side->least == side->most);
 		shape->bus_bytes = side->bytes;
-		shape->skew = skew(side, g->others);
+		shape->skew = side_skew_of(side, g->others);
 	} else {
-		shape->bytes = shape->bus_bytes = larger(out->bytes, in->bytes);
-		shape->skew = skew(out, out->peers);
+		shape->bytes = shape->bus_bytes = bytes_larger(out->bytes, in->bytes);
+		shape->skew = side_skew_of(out, out->peers);
 	}
 }
 
@@ -176,12 +177,12 @@ void p2pgroup_shape(struct p2p_part *parts, uint32_t n, int32_t rank, int32_t nr
 	if (nranks < 2 || rank < 0 || rank >= nranks)
 		return;
 	qsort(parts, n, sizeof(*parts), by_side_and_peer);
-	sum_side(parts, n, true, rank, &g.out);
-	sum_side(parts, n, false, rank, &g.in);
+	side_sum(parts, n, true, rank, &g.out);
+	side_sum(parts, n, false, rank, &g.in);
 	g.self = g.out.self || g.in.self || silent > 1;
 	if (g.out.peers + g.in.peers < 2)
 		return;
-	shape->class = class_of(&g, &shape->shift);
+	shape->class = shape_class(&g, &shape->shift);
 	if (shape->class != P2P_NONE)
-		measure(&g, shape);
+		shape_measure(&g, shape);
 }

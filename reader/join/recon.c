@@ -21,12 +21,12 @@
 /* Stands in the place of a communicator that was refused. */
 #define NO_ROOM		((struct recon_comm *)(uintptr_t)-1)
 
-static uint32_t pack(enum recon_kind kind, uint32_t item)
+static uint32_t token_pack(enum recon_kind kind, uint32_t item)
 {
 	return (uint32_t)kind << KIND_SHIFT | item;
 }
 
-static bool charge(struct recon *r, uint64_t bytes)
+static bool recon_charge(struct recon *r, uint64_t bytes)
 {
 	if (!memory_take(r->room->memory, r->process->account, bytes))
 		return false;
@@ -34,13 +34,13 @@ static bool charge(struct recon *r, uint64_t bytes)
 	return true;
 }
 
-static void discharge(struct recon *r, uint64_t bytes)
+static void recon_discharge(struct recon *r, uint64_t bytes)
 {
 	memory_give(r->room->memory, r->process->account, bytes);
 	r->taken -= bytes;
 }
 
-static int init_stores(struct recon *r, const struct reconstruct_limits *limits)
+static int recon_init_stores(struct recon *r, const struct reconstruct_limits *limits)
 {
 	uint32_t tokens = limits->ops + limits->apis + limits->proxies + limits->plans +
 			  limits->finished;
@@ -59,12 +59,12 @@ static int init_stores(struct recon *r, const struct reconstruct_limits *limits)
 	return err;
 }
 
-static uint32_t *of_user(struct recon *r)
+static uint32_t *recon_of_user(struct recon *r)
 {
 	return &r->room->of_user[r->process->account % RECON_USERS];
 }
 
-static void drop_comm(struct recon *r, uint32_t comm)
+static void recon_drop_comm(struct recon *r, uint32_t comm)
 {
 	struct recon_comm *rcomm = r->comms[comm];
 
@@ -72,10 +72,10 @@ static void drop_comm(struct recon *r, uint32_t comm)
 	if (!rcomm || rcomm == NO_ROOM)
 		return;
 	gpus_put(rcomm->gpu);
-	discharge(r, rcomm->stamped ? sizeof(*rcomm) : COMM_BYTES);
+	recon_discharge(r, rcomm->stamped ? sizeof(*rcomm) : COMM_BYTES);
 	pages_give(rcomm, sizeof(*rcomm));
 	r->room->comms--;
-	--*of_user(r);
+	--*recon_of_user(r);
 }
 
 int recon_new(struct recon **rp, struct process *process,
@@ -88,7 +88,7 @@ int recon_new(struct recon **rp, struct process *process,
 		return -ENOMEM;
 	r->process = process;
 	r->room = room;
-	err = charge(r, PROCESS_BYTES) ? init_stores(r, limits) : -ENOMEM;
+	err = recon_charge(r, PROCESS_BYTES) ? recon_init_stores(r, limits) : -ENOMEM;
 	if (err) {
 		recon_free(r);
 		return err;
@@ -110,7 +110,7 @@ void recon_free(struct recon *r)
 	if (!r)
 		return;
 	for (uint32_t i = 0; i < r->ncomms; i++)
-		drop_comm(r, i);
+		recon_drop_comm(r, i);
 	free(r->comms);
 	list_deinit(&r->finished);
 	index_deinit(&r->index);
@@ -122,7 +122,7 @@ void recon_free(struct recon *r)
 	pool_deinit(&r->steps);
 	pool_deinit(&r->apis);
 	pool_deinit(&r->ops);
-	discharge(r, r->taken);
+	recon_discharge(r, r->taken);
 	free(r);
 }
 
@@ -146,7 +146,7 @@ bool recon_has_room(const struct recon *r, const struct pool *pool)
 uint32_t recon_take(struct recon *r, struct pool *pool)
 {
 	if (pool->free == POOL_NONE &&
-	    (pool->fresh == pool->capacity || !charge(r, pool->stride)))
+	    (pool->fresh == pool->capacity || !recon_charge(r, pool->stride)))
 		return POOL_NONE;
 	return pool_take(pool);
 }
@@ -158,11 +158,11 @@ void recon_trim(struct recon *r)
 
 	for (size_t i = 0; i < ARRAY_LEN(pools); i++)
 		if (pools[i]->fresh && !pools[i]->used)
-			discharge(r, pool_trim(pools[i]));
+			recon_discharge(r, pool_trim(pools[i]));
 }
 
 /* Its places are few beside what they lead to: counted, not refused. */
-static bool set_token(struct recon *r, uint64_t token, uint32_t value)
+static bool recon_set_token(struct recon *r, uint64_t token, uint32_t value)
 {
 	uint32_t places = r->index.mask;
 	bool set = index_set(&r->index, token, value);
@@ -173,7 +173,8 @@ static bool set_token(struct recon *r, uint64_t token, uint32_t value)
 	return set;
 }
 
-static uint32_t take(struct recon *r, struct pool *pool, enum recon_kind kind, uint64_t token)
+static uint32_t recon_take_item(struct recon *r, struct pool *pool, enum recon_kind kind,
+				uint64_t token)
 {
 	uint32_t item;
 	enum recon_kind have = recon_find(r, token, &item);
@@ -183,7 +184,8 @@ static uint32_t take(struct recon *r, struct pool *pool, enum recon_kind kind, u
 	item = recon_take(r, pool);
 	if (item == POOL_NONE)
 		return POOL_NONE;
-	if (!set_token(r, token, pack(kind, item))) {	/* no memory to make it larger */
+	if (!recon_set_token(r, token, token_pack(kind, item))) {
+		/* no memory to make it larger */
 		pool_put(pool, item);
 		return POOL_NONE;
 	}
@@ -192,7 +194,7 @@ static uint32_t take(struct recon *r, struct pool *pool, enum recon_kind kind, u
 
 uint32_t recon_take_op(struct recon *r, uint64_t token)
 {
-	uint32_t item = take(r, &r->ops, RECON_OP, token);
+	uint32_t item = recon_take_item(r, &r->ops, RECON_OP, token);
 
 	if (item != POOL_NONE)
 		recon_op(r, item)->op.token = token;
@@ -201,7 +203,7 @@ uint32_t recon_take_op(struct recon *r, uint64_t token)
 
 uint32_t recon_take_api(struct recon *r, uint64_t token)
 {
-	uint32_t item = take(r, &r->apis, RECON_API, token);
+	uint32_t item = recon_take_item(r, &r->apis, RECON_API, token);
 
 	if (item != POOL_NONE)
 		recon_api(r, item)->token = token;
@@ -210,7 +212,7 @@ uint32_t recon_take_api(struct recon *r, uint64_t token)
 
 uint32_t recon_take_steps(struct recon *r, uint64_t token)
 {
-	uint32_t item = take(r, &r->steps, RECON_STEPS, token);
+	uint32_t item = recon_take_item(r, &r->steps, RECON_STEPS, token);
 
 	if (item != POOL_NONE)
 		recon_steps(r, item)->token = token;
@@ -219,7 +221,7 @@ uint32_t recon_take_steps(struct recon *r, uint64_t token)
 
 uint32_t recon_take_plan(struct recon *r, uint64_t token)
 {
-	uint32_t item = take(r, &r->plans, RECON_PLAN, token);
+	uint32_t item = recon_take_item(r, &r->plans, RECON_PLAN, token);
 
 	if (item == POOL_NONE)
 		return item;
@@ -243,7 +245,7 @@ void recon_add_span(struct recon *r, struct open_op *o, const struct recon_span 
 	o->spans = item + 1;
 }
 
-static void drop_spans(struct recon *r, struct open_op *o)
+static void recon_drop_spans(struct recon *r, struct open_op *o)
 {
 	while (o->spans) {
 		uint32_t item = o->spans - 1;
@@ -280,10 +282,10 @@ void recon_remember(struct recon *r, uint64_t token, enum recon_kind kind)
 	place = finished_place(r);
 	if (!place)
 		return;
-	*place = set_token(r, token, pack(kind, 0)) ? token : 0;
+	*place = recon_set_token(r, token, token_pack(kind, 0)) ? token : 0;
 }
 
-static void drop(struct recon *r, struct pool *pool, uint32_t item, uint64_t token)
+static void recon_drop_item(struct recon *r, struct pool *pool, uint32_t item, uint64_t token)
 {
 	index_remove(&r->index, token);
 	pool_put(pool, item);
@@ -298,8 +300,8 @@ void recon_drop_op(struct recon *r, uint32_t item)
 		pool_list_remove(&r->ops, &r->waiting, item);
 	if (!o->held)
 		pool_list_remove(&r->ops, o->has_head ? &r->open : &r->headless, item);
-	drop_spans(r, o);
-	drop(r, &r->ops, item, token);
+	recon_drop_spans(r, o);
+	recon_drop_item(r, &r->ops, item, token);
 	recon_remember(r, token, RECON_FINISHED);
 }
 
@@ -308,23 +310,23 @@ void recon_drop_api(struct recon *r, uint32_t item)
 	struct api_call *api = recon_api(r, item);
 
 	pool_list_remove(&r->apis, api->graph ? &r->captured : &r->calls, item);
-	drop(r, &r->apis, item, api->token);
+	recon_drop_item(r, &r->apis, item, api->token);
 }
 
 void recon_drop_steps(struct recon *r, uint32_t item)
 {
 	pool_list_remove(&r->steps, &r->step_list, item);
-	drop(r, &r->steps, item, recon_steps(r, item)->token);
+	recon_drop_item(r, &r->steps, item, recon_steps(r, item)->token);
 }
 
 void recon_drop_plan(struct recon *r, uint32_t item)
 {
 	pool_list_remove(&r->plans, &r->plan_list, item);
-	drop(r, &r->plans, item, recon_plan(r, item)->token);
+	recon_drop_item(r, &r->plans, item, recon_plan(r, item)->token);
 }
 
 /* Tables grow with the process's own, which discover bounds. */
-static bool grow_comms(struct recon *r, uint32_t n)
+static bool recon_grow_comms(struct recon *r, uint32_t n)
 {
 	struct recon_comm **comms = realloc(r->comms, n * sizeof(*comms));
 
@@ -337,7 +339,7 @@ static bool grow_comms(struct recon *r, uint32_t n)
 	return true;
 }
 
-static bool is_over(const struct recon *r, uint16_t comm)
+static bool comm_is_over(const struct recon *r, uint16_t comm)
 {
 	const struct comm *c = process_comm(r->process, comm);
 
@@ -346,15 +348,15 @@ static bool is_over(const struct recon *r, uint16_t comm)
 }
 
 /* A process that makes communicators again and again needs only those of now. */
-static bool make_room(struct recon *r)
+static bool recon_make_room_for_comms(struct recon *r)
 {
 	const struct recon_room *room = r->room;
 
-	if (room->comms < room->most && *of_user(r) < room->most / 2)
+	if (room->comms < room->most && *recon_of_user(r) < room->most / 2)
 		return true;
 	for (uint32_t i = 0; i < r->ncomms; i++) {
-		if (is_over(r, (uint16_t)i)) {
-			drop_comm(r, i);
+		if (comm_is_over(r, (uint16_t)i)) {
+			recon_drop_comm(r, i);
 			return true;
 		}
 	}
@@ -362,14 +364,14 @@ static bool make_room(struct recon *r)
 }
 
 /* 26 KiB each, for an event of the job's. */
-static struct recon_comm *add_comm(struct recon *r)
+static struct recon_comm *recon_add_comm(struct recon *r)
 {
 	struct recon_comm *rcomm = NULL;
 
-	if (make_room(r) && charge(r, COMM_BYTES)) {
+	if (recon_make_room_for_comms(r) && recon_charge(r, COMM_BYTES)) {
 		rcomm = pages_take(sizeof(*rcomm));
 		if (!rcomm)
-			discharge(r, COMM_BYTES);
+			recon_discharge(r, COMM_BYTES);
 	}
 
 	if (!rcomm) {
@@ -377,7 +379,7 @@ static struct recon_comm *add_comm(struct recon *r)
 		return NO_ROOM;
 	}
 	r->room->comms++;
-	++*of_user(r);
+	++*recon_of_user(r);
 	return rcomm;
 }
 
@@ -387,17 +389,17 @@ struct recon_comm *recon_comm(struct recon *r, uint16_t comm)
 
 	if (!c)
 		return NULL;
-	if (comm >= r->ncomms && !grow_comms(r, r->process->ncomms))
+	if (comm >= r->ncomms && !recon_grow_comms(r, r->process->ncomms))
 		return NULL;
 	if (!r->comms[comm])
-		r->comms[comm] = add_comm(r);
+		r->comms[comm] = recon_add_comm(r);
 	return r->comms[comm] == NO_ROOM ? NULL : r->comms[comm];
 }
 
 bool recon_may_stamp(struct recon *r, struct recon_comm *rcomm)
 {
 	if (!rcomm->stamped)
-		rcomm->stamped = charge(r, sizeof(*rcomm) - COMM_BYTES);
+		rcomm->stamped = recon_charge(r, sizeof(*rcomm) - COMM_BYTES);
 	return rcomm->stamped;
 }
 

@@ -120,7 +120,7 @@ void reconstruct_tell_moved(struct reconstruct *rc, reconstruct_moved_fn *moved)
 	rc->moved = moved;
 }
 
-static uint32_t free_place(const struct reconstruct *rc)
+static uint32_t places_free(const struct reconstruct *rc)
 {
 	uint32_t i = 0;
 
@@ -129,13 +129,13 @@ static uint32_t free_place(const struct reconstruct *rc)
 	return i;
 }
 
-static uint32_t less(uint32_t n)
+static uint32_t limit_less(uint32_t n)
 {
 	return n > LESS ? n / LESS : n;
 }
 
 /* Sixteen MiB for each of hundreds of processes would be too much. */
-static struct reconstruct_limits limits_of(const struct reconstruct *rc, uid_t account)
+static struct reconstruct_limits memory_limits(const struct reconstruct *rc, uid_t account)
 {
 	struct reconstruct_limits limits = rc->limits;
 	uint32_t same = 0, full = 0;
@@ -148,22 +148,22 @@ static struct reconstruct_limits limits_of(const struct reconstruct *rc, uid_t a
 	}
 	if (same < FULL_OF_USER && full < FULL)
 		return limits;
-	limits.ops = less(limits.ops);
-	limits.apis = less(limits.apis);
-	limits.proxies = less(limits.proxies);
-	limits.plans = less(limits.plans);
-	limits.spans = less(limits.spans);
-	limits.groups = less(limits.groups);
-	limits.parts = less(limits.parts);
-	limits.finished = less(limits.finished);
+	limits.ops = limit_less(limits.ops);
+	limits.apis = limit_less(limits.apis);
+	limits.proxies = limit_less(limits.proxies);
+	limits.plans = limit_less(limits.plans);
+	limits.spans = limit_less(limits.spans);
+	limits.groups = limit_less(limits.groups);
+	limits.parts = limit_less(limits.parts);
+	limits.finished = limit_less(limits.finished);
 	return limits;
 }
 
 int reconstruct_attach(struct reconstruct *rc, struct process *process)
 {
-	const struct reconstruct_limits limits = limits_of(rc, process->account);
+	const struct reconstruct_limits limits = memory_limits(rc, process->account);
 	uint64_t key = join_nonce_key(process->uid, process->nonce);
-	uint32_t place = free_place(rc);
+	uint32_t place = places_free(rc);
 	int err;
 
 	if (place == rc->limits.processes)
@@ -257,7 +257,7 @@ static void flush_waiting(struct reconstruct *rc, struct recon *r, uint64_t now_
 	}
 }
 
-static bool may_settle(const struct recon *r, const struct op *op)
+static bool op_may_settle(const struct recon *r, const struct op *op)
 {
 	if (!op->expects_kernel)
 		return true;
@@ -265,7 +265,7 @@ static bool may_settle(const struct recon *r, const struct op *op)
 				      r->process->api_version < FIRST_API_WITH_CHANNELS);
 }
 
-static bool is_finalized(const struct recon *r, const struct op *op)
+static bool op_is_finalized(const struct recon *r, const struct op *op)
 {
 	const struct comm *comm = process_comm(r->process, (uint16_t)op->comm_index);
 
@@ -273,25 +273,25 @@ static bool is_finalized(const struct recon *r, const struct op *op)
 }
 
 /* Nothing more will come of it: a later one has completed, or the communicator is gone. */
-static bool is_superseded(struct recon *r, const struct op *op)
+static bool op_is_superseded(struct recon *r, const struct op *op)
 {
 	const struct recon_comm *rcomm = recon_comm(r, (uint16_t)op->comm_index);
 
-	return is_finalized(r, op) || (rcomm && rcomm->newest_done > op->start_ticks);
+	return op_is_finalized(r, op) || (rcomm && rcomm->newest_done > op->start_ticks);
 }
 
 /*
  * Decide about one quiet operation by a look at live slots taken at evidence_ns.
  * True: it still needs a (newer) look.
  */
-static bool settle_op(struct reconstruct *rc, struct recon *r, uint32_t item,
+static bool op_settle(struct reconstruct *rc, struct recon *r, uint32_t item,
 		      uint64_t evidence_ns, uint64_t now_ns)
 {
 	const struct open_op *o = recon_op(r, item);
-	bool complete = may_settle(r, &o->op);
+	bool complete = op_may_settle(r, &o->op);
 	uint64_t due_ns = o->touched_ns + (complete ? QUIET_NS : GIVE_UP_NS);
 
-	if (!complete && !is_superseded(r, &o->op))
+	if (!complete && !op_is_superseded(r, &o->op))
 		return false;
 	if (evidence_ns < due_ns || evidence_ns <= o->alive_ns)
 		return true;
@@ -313,7 +313,7 @@ static void settle_quiet(struct reconstruct *rc, struct recon *r, uint64_t evide
 		next = pool_list_next(&r->ops, &r->open, item);
 		if (now_ns < o->touched_ns + QUIET_NS)
 			break;
-		if (!o->waits && settle_op(rc, r, item, evidence_ns, now_ns))
+		if (!o->waits && op_settle(rc, r, item, evidence_ns, now_ns))
 			r->wants = true;
 	}
 }
@@ -399,11 +399,11 @@ static void end_waiting(struct reconstruct *rc, struct recon *r, uint64_t now_ns
  * means done.  So does a communicator that was finalized: that waits for its
  * operations, and what it aborts stays in flight for ever.
  */
-static bool has_ended(const struct recon *r, const struct open_op *o, uint64_t now_ns)
+static bool op_has_ended(const struct recon *r, const struct open_op *o, uint64_t now_ns)
 {
-	if (o->alive_ns == now_ns || !may_settle(r, &o->op))
+	if (o->alive_ns == now_ns || !op_may_settle(r, &o->op))
 		return false;
-	return o->op.kernel_stopped || o->op.proxy_ops || is_finalized(r, &o->op);
+	return o->op.kernel_stopped || o->op.proxy_ops || op_is_finalized(r, &o->op);
 }
 
 static void end_open(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
@@ -414,7 +414,7 @@ static void end_open(struct reconstruct *rc, struct recon *r, uint64_t now_ns)
 		struct open_op *o = recon_op(r, item);
 
 		next = pool_list_next(&r->ops, &r->open, item);
-		if (has_ended(r, o, now_ns))
+		if (op_has_ended(r, o, now_ns))
 			join_finish(rc, r, item, true, now_ns);
 		else
 			join_deliver(rc, r, &o->op, false, now_ns);

@@ -11,14 +11,14 @@
 #define SKEW_TICKS	100000	/* 30 us: two CPUs' counters, or a read moved ahead */
 
 /* Offsets in the record; 0 ends a list. */
-struct kind {
+struct decode_kind {
 	uint8_t names[6];	/* u16: string ids, the function's first */
 	uint8_t ranks[3];	/* i32: -1 (not known) or more */
 };
 
 #define O(name, member) offsetof(struct nci_ev_##name, member)
 
-static const struct kind kinds[NCI_EV_END] = {
+static const struct decode_kind kinds[NCI_EV_END] = {
 	[NCI_EV_COLL] = {
 		{ O(coll, func), O(coll, datatype), O(coll, algo), O(coll, proto),
 		  O(coll, variant) },
@@ -83,8 +83,8 @@ name_t decode_func(const struct process *p, const struct nci_record *rec)
 }
 
 /* Checks that a record in a ring and one in a slot have in common. */
-static enum decode_outcome check(const struct process *p, const struct nci_record *rec,
-				 uint64_t latest_ticks)
+static enum decode_outcome record_check(const struct process *p, const struct nci_record *rec,
+					uint64_t latest_ticks)
 {
 	if (!nci_lines_fit(rec->type, NCI_FORM_LINES(rec->form)))
 		return nci_is_event(rec->type) ? DECODE_REFUSED : DECODE_UNKNOWN;
@@ -98,7 +98,8 @@ static enum decode_outcome check(const struct process *p, const struct nci_recor
 	return DECODE_OK;
 }
 
-static void fill(const struct process *p, const struct nci_record *rec, struct event *event)
+static void event_fill_from(const struct process *p, const struct nci_record *rec,
+			    struct event *event)
 {
 	event->rec = rec;
 	event->comm = rec->form & NCI_FORM_FOREIGN ? NULL : process_comm(p, rec->comm);
@@ -107,7 +108,7 @@ static void fill(const struct process *p, const struct nci_record *rec, struct e
 enum decode_outcome decode_record(const struct process *p, struct nci_record *rec,
 				  uint64_t latest_ticks, struct event *event)
 {
-	enum decode_outcome outcome = check(p, rec, latest_ticks);
+	enum decode_outcome outcome = record_check(p, rec, latest_ticks);
 
 	if (outcome != DECODE_OK)
 		return outcome;
@@ -118,7 +119,7 @@ enum decode_outcome decode_record(const struct process *p, struct nci_record *re
 			return DECODE_REFUSED;
 		rec->stop = rec->start;
 	}
-	fill(p, rec, event);
+	event_fill_from(p, rec, event);
 	return DECODE_OK;
 }
 
@@ -126,7 +127,7 @@ enum decode_outcome decode_slot(const struct process *p, struct nci_slot *slot,
 				uint64_t latest_ticks, struct event *event)
 {
 	const struct nci_record *rec = (const struct nci_record *)slot;
-	enum decode_outcome outcome = check(p, rec, latest_ticks);
+	enum decode_outcome outcome = record_check(p, rec, latest_ticks);
 
 	if (outcome != DECODE_OK)
 		return outcome;
@@ -134,6 +135,6 @@ enum decode_outcome decode_slot(const struct process *p, struct nci_slot *slot,
 		return DECODE_REFUSED;
 	if (NCI_FORM_LINES(rec->form) == 2 && (slot->line[1].word[0] & 0xff) != NCI_LINE_CONT)
 		return DECODE_REFUSED;
-	fill(p, rec, event);
+	event_fill_from(p, rec, event);
 	return DECODE_OK;
 }

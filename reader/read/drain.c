@@ -41,7 +41,7 @@
 #define ALL_NS		UINT64_C(5000000000)	/* looks even where their number tells of none */
 #define FUTURE_NS	1e9		/* a stamp further ahead is a lie */
 
-struct plan {
+struct drain_plan {
 	struct attached *a;
 	uint32_t lane;
 };
@@ -55,7 +55,7 @@ struct drain {
 	uint32_t turn;			/* number of the one that plans first */
 	struct nci_line *buffer;
 	uint32_t used;			/* lines of it */
-	struct plan plans[MAX_PLANS];
+	struct drain_plan plans[MAX_PLANS];
 	uint32_t nplans;
 	unsigned fill_percent;		/* fill of the fullest lane at this poll */
 	uint64_t polled_ns, wait_ns, tables_ns, all_ns;
@@ -66,7 +66,7 @@ struct drain {
 };
 
 /* Bytes for a look at all of its lanes. */
-static size_t room_for(const struct segment *seg)
+static size_t drain_room_for(const struct segment *seg)
 {
 	return seg->live_bytes + seg->max_lanes * seg->lane_bytes;
 }
@@ -99,7 +99,7 @@ void drain_free(struct drain *d)
 	if (!d)
 		return;
 	for (uint32_t i = 0; i < d->count; i++)
-		pages_give(d->at[i].look, room_for(d->at[i].seg));
+		pages_give(d->at[i].look, drain_room_for(d->at[i].seg));
 	slots_deinit(&d->slots);
 	free(d->buffer);
 	free(d);
@@ -107,14 +107,14 @@ void drain_free(struct drain *d)
 
 int drain_add(struct drain *d, struct segment *seg)
 {
-	uint8_t *look = pages_take(room_for(seg));
+	uint8_t *look = pages_take(drain_room_for(seg));
 	struct attached *a;
 
 	if (!look)
 		return -ENOMEM;
 	a = array_add(d->at, &d->count);
 	if (!a) {
-		pages_give(look, room_for(seg));
+		pages_give(look, drain_room_for(seg));
 		return -ENOSPC;
 	}
 	*a = (struct attached){
@@ -126,7 +126,7 @@ int drain_add(struct drain *d, struct segment *seg)
 	return 0;
 }
 
-static struct attached *find(struct drain *d, const struct segment *seg)
+static struct attached *drain_find(struct drain *d, const struct segment *seg)
 {
 	for (uint32_t i = 0; i < d->count; i++)
 		if (d->at[i].seg == seg)
@@ -134,7 +134,7 @@ static struct attached *find(struct drain *d, const struct segment *seg)
 	return NULL;
 }
 
-static void add_totals(struct drain_totals *sum, const struct process *p)
+static void drain_add_totals(struct drain_totals *sum, const struct process *p)
 {
 	sum->records += p->records;
 	sum->bytes += p->bytes;
@@ -146,12 +146,12 @@ static void add_totals(struct drain_totals *sum, const struct process *p)
 
 void drain_remove(struct drain *d, struct segment *seg)
 {
-	struct attached *a = find(d, seg);
+	struct attached *a = drain_find(d, seg);
 
 	if (!a)
 		return;
-	add_totals(&d->gone, &seg->process);
-	pages_give(a->look, room_for(seg));
+	drain_add_totals(&d->gone, &seg->process);
+	pages_give(a->look, drain_room_for(seg));
 	*a = d->at[--d->count];
 }
 
@@ -159,7 +159,7 @@ void drain_sum(const struct drain *d, struct drain_totals *out)
 {
 	*out = d->gone;
 	for (uint32_t i = 0; i < d->count; i++)
-		add_totals(out, &d->at[i].seg->process);
+		drain_add_totals(out, &d->at[i].seg->process);
 	out->poll_interval_ns = d->wait_ns;
 }
 
@@ -189,7 +189,7 @@ static bool wants_look(const struct drain *d, const struct attached *a, enum who
 	return who == LOOK_ALL || !look_can_wait(a, rest_ns(d), now_ns);
 }
 
-static struct tick_clock clock_of(const struct drain *d, uint32_t kind, uint64_t now_ns)
+static struct tick_clock segment_clock_of(const struct drain *d, uint32_t kind, uint64_t now_ns)
 {
 	if (kind == NCI_CLOCK_MONOTONIC)
 		return (struct tick_clock){ .kind = kind, .ticks = now_ns, .mono_ns = now_ns,
@@ -203,7 +203,7 @@ static void take_time(const struct drain *d, struct attached *a, uint64_t now_ns
 	const struct ticks_pair first = { p->first_ticks, p->first_mono_ns };
 	struct tick_clock *clock = &a->seg->process.clock;
 
-	*clock = clock_of(d, a->seg->clock, now_ns);
+	*clock = segment_clock_of(d, a->seg->clock, now_ns);
 	ticks_reach_back(clock, &first);
 	a->latest_ticks = ticks_at(clock, now_ns) +
 			  (uint64_t)(FUTURE_NS / clock->ns_per_tick);
@@ -216,7 +216,7 @@ static enum segment_tables which_tables(const struct drain *d, uint64_t now_ns)
 	return now_ns < d->all_ns ? TABLES_CHANGED : TABLES_ALL;
 }
 
-static void look(struct drain *d, struct attached *first, uint32_t n, enum who who)
+static void drain_look(struct drain *d, struct attached *first, uint32_t n, enum who who)
 {
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	enum segment_tables which = who == LOOK_AGAIN ? TABLES_NEW : which_tables(d, now_ns);
@@ -240,7 +240,7 @@ static void look(struct drain *d, struct attached *first, uint32_t n, enum who w
 /* ---- copy ------------------------------------------------------------------ */
 
 /* False: the buffer is full. */
-static bool copy_lane(struct drain *d, struct attached *a, uint32_t i)
+static bool drain_copy_lane(struct drain *d, struct attached *a, uint32_t i)
 {
 	struct shmring_reader *reader = &a->seg->lane[i].reader;
 	uint32_t room = BUFFER_LINES - d->used;
@@ -260,40 +260,40 @@ static bool copy_lane(struct drain *d, struct attached *a, uint32_t i)
 	for (int k = 0; k < n; k++)	/* a short one: the file was truncated */
 		if (segment_read(a->seg, span[k].to, span[k].bytes, span[k].offset) < 0)
 			a->seg->lies = true;
-	*array_must_add(d->plans, &d->nplans) = (struct plan){ a, i };
+	*array_must_add(d->plans, &d->nplans) = (struct drain_plan){ a, i };
 	d->used += (uint32_t)(reader->to - reader->first);
 	a->planned = true;
 	return reader->to == reader->end;
 }
 
-static bool copy_segment(struct drain *d, struct attached *a)
+static bool drain_copy_segment(struct drain *d, struct attached *a)
 {
 	a->planned = false;
 	if (a->unchanged)
 		return true;
 	a->read_all = false;
 	for (uint32_t i = 0; i < a->seg->nlanes && !a->seg->lies; i++)
-		if (a->seg->lane[i].open && !copy_lane(d, a, i))
+		if (a->seg->lane[i].open && !drain_copy_lane(d, a, i))
 			return false;
 	a->read_all = !a->planned;
 	return true;
 }
 
 /* False: more is waiting than the buffer holds.  Each time another one is first. */
-static bool copy(struct drain *d, struct attached *first, uint32_t n)
+static bool drain_copy(struct drain *d, struct attached *first, uint32_t n)
 {
 	bool all = true;
 
 	d->used = d->nplans = 0;
 	for (uint32_t k = 0; k < n; k++)
-		all = copy_segment(d, &first[(d->turn + k) % n]) && all;
+		all = drain_copy_segment(d, &first[(d->turn + k) % n]) && all;
 	d->turn++;
 	return all;
 }
 
 /* ---- deliver --------------------------------------------------------------- */
 
-static void deliver_record(struct drain *d, struct attached *a, struct nci_record *rec,
+static void record_deliver(struct drain *d, struct attached *a, struct nci_record *rec,
 			   uint64_t now_ns)
 {
 	struct process *p = &a->seg->process;
@@ -320,12 +320,12 @@ static bool is_of_progress_thread(const struct nci_record *rec)
 	       rec->type == NCI_EV_PROXY_CTRL || rec->type == NCI_EV_PROXY_SUMS;
 }
 
-static pid_t owner_of(const struct attached *a, uint32_t lane)
+static pid_t lane_owner(const struct attached *a, uint32_t lane)
 {
 	return (pid_t)atomic_load_explicit(&look_lane(a, lane)->tid, memory_order_relaxed);
 }
 
-static void deliver_lane(struct drain *d, struct plan *plan_of, uint64_t now_ns)
+static void lane_deliver(struct drain *d, struct drain_plan *plan_of, uint64_t now_ns)
 {
 	struct attached *a = plan_of->a;
 	struct process *p = &a->seg->process;
@@ -341,8 +341,8 @@ static void deliver_lane(struct drain *d, struct plan *plan_of, uint64_t now_ns)
 	/* The record lies in our own buffer: decode may mend it. */
 	while (r >= 0 && (r = shmring_next(reader, &rec)) > 0) {
 		if (is_of_progress_thread(rec))
-			lane->progress_tid = owner_of(a, plan_of->lane);
-		deliver_record(d, a, (struct nci_record *)(uintptr_t)rec, now_ns);
+			lane->progress_tid = lane_owner(a, plan_of->lane);
+		record_deliver(d, a, (struct nci_record *)(uintptr_t)rec, now_ns);
 	}
 	if (r < 0)
 		a->seg->lies = true;
@@ -353,36 +353,36 @@ static void deliver_lane(struct drain *d, struct plan *plan_of, uint64_t now_ns)
 		p->last_record_ns = now_ns;
 }
 
-static void deliver(struct drain *d)
+static void drain_deliver(struct drain *d)
 {
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 
 	for (uint32_t i = 0; i < d->nplans; i++)
-		deliver_lane(d, &d->plans[i], now_ns);
+		lane_deliver(d, &d->plans[i], now_ns);
 }
 
 /* True: more is waiting. */
 static bool round_of(struct drain *d, struct attached *first, uint32_t n)
 {
-	bool all = copy(d, first, n);
+	bool all = drain_copy(d, first, n);
 
 	if (!d->nplans)
 		return false;
 	atomic_thread_fence(memory_order_acquire);			/* R2 */
-	look(d, first, n, LOOK_AGAIN);
-	deliver(d);
+	drain_look(d, first, n, LOOK_AGAIN);
+	drain_deliver(d);
 	return !all;
 }
 
-static bool poll_segments(struct drain *d, struct attached *first, uint32_t n, enum who who)
+static bool drain_poll_segments(struct drain *d, struct attached *first, uint32_t n, enum who who)
 {
 	int rounds = MAX_ROUNDS;
 	bool more = true;
 
 	d->woken = false;
-	look(d, first, n, who);
+	drain_look(d, first, n, who);
 	if (d->woken && who == LOOK_DUE)	/* so may the others of its job be */
-		look(d, first, n, LOOK_ALL);
+		drain_look(d, first, n, LOOK_ALL);
 	while (more && rounds--)
 		more = round_of(d, first, n);
 	return more;
@@ -390,7 +390,7 @@ static bool poll_segments(struct drain *d, struct attached *first, uint32_t n, e
 
 /* ---- when ------------------------------------------------------------------ */
 
-static uint64_t clamp(uint64_t n, uint64_t low, uint64_t high)
+static uint64_t value_clamp(uint64_t n, uint64_t low, uint64_t high)
 {
 	return n < low ? low : n > high ? high : n;
 }
@@ -400,14 +400,14 @@ static uint64_t clamp(uint64_t n, uint64_t low, uint64_t high)
  * filled; slower by steps only.  An idle process may wake at any moment: idle
  * polls come as often as IDLE_SHARE allows.
  */
-static uint64_t next_wait(const struct drain *d, uint64_t since_ns)
+static uint64_t drain_next_wait(const struct drain *d, uint64_t since_ns)
 {
-	uint64_t idle = clamp(d->cost_ns * IDLE_SHARE, IDLE_WAIT_NS, MAX_WAIT_NS);
+	uint64_t idle = value_clamp(d->cost_ns * IDLE_SHARE, IDLE_WAIT_NS, MAX_WAIT_NS);
 	uint64_t wait = d->wait_ns * 2;
 
 	if (d->fill_percent && since_ns * AIM_PERCENT / d->fill_percent < wait)
 		wait = since_ns * AIM_PERCENT / d->fill_percent;
-	return clamp(wait, MIN_WAIT_NS, idle);
+	return value_clamp(wait, MIN_WAIT_NS, idle);
 }
 
 uint64_t drain_poll(struct drain *d, uint64_t now_ns)
@@ -422,13 +422,13 @@ uint64_t drain_poll(struct drain *d, uint64_t now_ns)
 	}
 	d->polled_ns = now_ns;
 	d->fill_percent = 0;
-	more = poll_segments(d, d->at, d->count, LOOK_DUE);
+	more = drain_poll_segments(d, d->at, d->count, LOOK_DUE);
 	cost_ns = clock_ns(CLOCK_MONOTONIC) - now_ns;
 	if (!d->fill_percent)
 		d->cost_ns = (d->cost_ns * 7 + cost_ns) / 8;
 	if (more)
 		return now_ns;
-	d->wait_ns = next_wait(d, since_ns);
+	d->wait_ns = drain_next_wait(d, since_ns);
 	return now_ns + d->wait_ns;
 }
 
@@ -436,31 +436,31 @@ uint64_t drain_poll(struct drain *d, uint64_t now_ns)
 
 void drain_finish(struct drain *d, struct segment *seg)
 {
-	struct attached *a = find(d, seg);
+	struct attached *a = drain_find(d, seg);
 	bool more = true;
 
 	if (!a)
 		return;
 	/* Work that others did for it (PXN) must be known before it is over. */
-	poll_segments(d, d->at, d->count, LOOK_ALL);
+	drain_poll_segments(d, d->at, d->count, LOOK_ALL);
 	d->tables_ns = d->all_ns = 0;	/* finalized communicators too */
 	/* The first look may have found more lanes than it covered. */
 	for (int i = 0; i < 2 || (more && i < MAX_ROUNDS); i++)
-		more = !seg->lies && poll_segments(d, a, 1, LOOK_ALL);
+		more = !seg->lies && drain_poll_segments(d, a, 1, LOOK_ALL);
 	if (!seg->lies && slots_copy(&d->slots, a) == 0)
 		slots_keep(&d->slots, &seg->process);
 }
 
 int drain_slots(struct drain *d, struct process *p, const struct live_slot **slots)
 {
-	struct attached *a = find(d, process_segment(p));
+	struct attached *a = drain_find(d, process_segment(p));
 	int r;
 
 	if (!a)
 		return -ESRCH;
 	if (a->seg->lies)
 		return -EPROTO;
-	look(d, a, 1, LOOK_ALL);
+	drain_look(d, a, 1, LOOK_ALL);
 	if (a->seg->lies)
 		return -EPROTO;
 	r = slots_copy(&d->slots, a);
@@ -472,13 +472,13 @@ int drain_slots(struct drain *d, struct process *p, const struct live_slot **slo
 
 uint32_t drain_progress_threads(struct drain *d, struct process *p, pid_t *tids, uint32_t max)
 {
-	const struct attached *a = find(d, process_segment(p));
+	const struct attached *a = drain_find(d, process_segment(p));
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; a && i < a->seg->nlanes && n < max; i++) {
 		pid_t tid = a->seg->lane[i].progress_tid;
 
-		if (tid > 0 && tid == owner_of(a, i))
+		if (tid > 0 && tid == lane_owner(a, i))
 			tids[n++] = tid;
 	}
 	return n;

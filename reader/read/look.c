@@ -10,17 +10,17 @@
 #define SPARE_LANES	2	/* read beyond those in use: new ones show up at once */
 #define QUIET_NS	UINT64_C(1000000000)	/* a while without a change */
 
-static size_t bytes_of(const struct attached *a)
+static size_t look_bytes(const struct attached *a)
 {
 	return a->seg->live_bytes + a->cover * a->seg->lane_bytes;
 }
 
-static uint32_t load32(const _Atomic uint32_t *p)
+static uint32_t look_load32(const _Atomic uint32_t *p)
 {
 	return atomic_load_explicit(p, memory_order_relaxed);
 }
 
-static uint64_t load64(const _Atomic uint64_t *p)
+static uint64_t look_load64(const _Atomic uint64_t *p)
 {
 	return atomic_load_explicit(p, memory_order_relaxed);
 }
@@ -33,24 +33,24 @@ static void take_counters(struct attached *a)
 
 	p->loss.pool = p->ignored.handle = 0;
 	for (uint32_t i = 0; i < a->seg->nlanes; i++) {
-		p->loss.pool += load64(&look_lane(a, i)->pool_full) +
-				load32(&look_lane(a, i)->reclaimed);
-		p->ignored.handle += load64(&look_lane(a, i)->stale);
+		p->loss.pool += look_load64(&look_lane(a, i)->pool_full) +
+				look_load32(&look_lane(a, i)->reclaimed);
+		p->ignored.handle += look_load64(&look_lane(a, i)->stale);
 	}
-	p->loss.lane = load64(&live->no_lane);
-	p->loss.string = load64(&live->no_string);
-	p->loss.comm = load64(&live->no_comm);
-	p->ignored.event = load64(&live->unknown_event);
-	p->ignored.state = load64(&live->unknown_state);
-	p->ignored.finalized = load64(&live->closed_comm);
-	p->ignored.context = load64(&live->bad_context);
-	p->api_version = load32(&live->api_version);
-	p->level = load32(&live->level);
-	p->mask = load32(&live->mask);
-	p->seen = load32(&live->seen);
+	p->loss.lane = look_load64(&live->no_lane);
+	p->loss.string = look_load64(&live->no_string);
+	p->loss.comm = look_load64(&live->no_comm);
+	p->ignored.event = look_load64(&live->unknown_event);
+	p->ignored.state = look_load64(&live->unknown_state);
+	p->ignored.finalized = look_load64(&live->closed_comm);
+	p->ignored.context = look_load64(&live->bad_context);
+	p->api_version = look_load32(&live->api_version);
+	p->level = look_load32(&live->level);
+	p->mask = look_load32(&live->mask);
+	p->seen = look_load32(&live->seen);
 }
 
-static bool is_one_of(uint32_t value, uint32_t last)
+static bool pid_is_one_of(uint32_t value, uint32_t last)
 {
 	return value >= 1 && value <= last;
 }
@@ -67,12 +67,12 @@ static int take_steering(struct attached *a)
 
 	if (r < 0)
 		return r;
-#define TAKE32(name) to->name = load32(&from.name)
-#define TAKE64(name) to->name = load64(&from.name)
+#define TAKE32(name) to->name = look_load32(&from.name)
+#define TAKE64(name) to->name = look_load64(&from.name)
 	TAKE64(sequence);
-	to->since_ticks = load64(&from.since);
-	to->until_ns = load64(&from.until_mono_ns);
-	to->settles_ns = load64(&from.settles_mono_ns);
+	to->since_ticks = look_load64(&from.since);
+	to->until_ns = look_load64(&from.until_mono_ns);
+	to->settles_ns = look_load64(&from.settles_mono_ns);
 	TAKE32(source);
 	TAKE32(cause);
 	TAKE32(sample);
@@ -86,12 +86,12 @@ static int take_steering(struct attached *a)
 #undef TAKE32
 #undef TAKE64
 	for (int i = 0; i < NCI_THREAD_CLASSES; i++) {
-		to->timed[i].count = load64(&from.timed[i].count);
-		to->timed[i].ticks = load64(&from.timed[i].ticks);
+		to->timed[i].count = look_load64(&from.timed[i].count);
+		to->timed[i].ticks = look_load64(&from.timed[i].ticks);
 	}
-	to->known = is_one_of(to->source, NCI_SOURCE_OUTSIDE) && to->cause <= NCI_CAUSE_TRACE &&
-		    is_one_of(to->sample, NCI_SAMPLE_ALL) &&
-		    is_one_of(to->mode, NCI_MODES - 1);
+	to->known = pid_is_one_of(to->source, NCI_SOURCE_OUTSIDE) && to->cause <= NCI_CAUSE_TRACE &&
+		    pid_is_one_of(to->sample, NCI_SAMPLE_ALL) &&
+		    pid_is_one_of(to->mode, NCI_MODES - 1);
 	return 0;
 }
 
@@ -99,7 +99,7 @@ static int take_steering(struct attached *a)
  * A lane is opened from a second copy of its line: what was copied beside
  * NCI_LANE_READY may be older than it.
  */
-static int open_lane(struct segment *seg, struct nci_lane *line, uint32_t i)
+static int look_open_lane(struct segment *seg, struct nci_lane *line, uint32_t i)
 {
 	uint64_t at = seg->live_offset + seg->live_bytes + i * seg->lane_bytes;
 	int r;
@@ -109,7 +109,7 @@ static int open_lane(struct segment *seg, struct nci_lane *line, uint32_t i)
 	return r < 0 ? r : segment_lane_open(seg, i, line);
 }
 
-static int open_lanes(struct attached *a)
+static int look_open_lanes(struct attached *a)
 {
 	struct segment *seg = a->seg;
 
@@ -117,19 +117,19 @@ static int open_lanes(struct attached *a)
 		struct nci_lane *line = look_lane(a, i);
 		int r;
 
-		if (seg->lane[i].open || load32(&line->state) != NCI_LANE_READY)
+		if (seg->lane[i].open || look_load32(&line->state) != NCI_LANE_READY)
 			continue;
-		r = open_lane(seg, line, i);
+		r = look_open_lane(seg, line, i);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-static int take(struct attached *a, enum segment_tables which)
+static int look_take(struct attached *a, enum segment_tables which)
 {
 	struct segment *seg = a->seg;
-	uint32_t lanes = load32(&look_live(a)->lanes);
+	uint32_t lanes = look_load32(&look_live(a)->lanes);
 	int r;
 
 	if (lanes > seg->max_lanes)
@@ -144,7 +144,7 @@ static int take(struct attached *a, enum segment_tables which)
 		a->cover = lanes + SPARE_LANES;
 	}
 	seg->nlanes = lanes;
-	r = open_lanes(a);
+	r = look_open_lanes(a);
 	if (r == 0)
 		r = segment_tables(seg, look_live(a), which);
 	take_counters(a);
@@ -157,7 +157,7 @@ static int take(struct attached *a, enum segment_tables which)
  * Most processes do nothing most of the time: their block is the same as before, and the
  * rest cannot have changed either.  One that records nothing may still follow an order.
  */
-static bool is_unchanged(const struct attached *a, enum segment_tables which)
+static bool look_is_unchanged(const struct attached *a, enum segment_tables which)
 {
 	return a->read_all && which != TABLES_ALL && a->seg->settled &&
 	       a->seg->process.mask;
@@ -165,7 +165,7 @@ static bool is_unchanged(const struct attached *a, enum segment_tables which)
 
 void look_at(struct attached *a, enum segment_tables which, uint64_t now_ns)
 {
-	size_t bytes = bytes_of(a);
+	size_t bytes = look_bytes(a);
 	uint64_t hash;
 
 	a->seg->lies = segment_read(a->seg, a->look, bytes, a->seg->live_offset) < 0;
@@ -179,9 +179,9 @@ void look_at(struct attached *a, enum segment_tables which, uint64_t now_ns)
 		a->read_all = false;
 	}
 	a->hash = hash;
-	a->unchanged = is_unchanged(a, which);
+	a->unchanged = look_is_unchanged(a, which);
 	if (!a->unchanged)
-		a->seg->lies = take(a, which) < 0;
+		a->seg->lies = look_take(a, which) < 0;
 }
 
 bool look_can_wait(const struct attached *a, uint64_t rest_ns, uint64_t now_ns)

@@ -32,7 +32,7 @@
 /* ---- the name -------------------------------------------------------------- */
 
 /* Decimal without leading zeros, up to `end`; false if it is not, or above `max`. */
-static bool parse_number(const char **text, char end, uint64_t max, uint64_t *out)
+static bool segment_parse_number(const char **text, char end, uint64_t max, uint64_t *out)
 {
 	const char *s = *text;
 	uint64_t n = 0;
@@ -61,12 +61,12 @@ bool segment_parse_name(const char *file, struct segment_name *name)
 	if (strncmp(file, NCI_FILE_PREFIX, strlen(NCI_FILE_PREFIX)) != 0)
 		return false;
 	file += strlen(NCI_FILE_PREFIX);
-	if (!parse_number(&file, '.', UINT32_MAX - 1, &uid) ||
-	    !parse_number(&file, '.', INT32_MAX, &pid) || pid == 0)
+	if (!segment_parse_number(&file, '.', UINT32_MAX - 1, &uid) ||
+	    !segment_parse_number(&file, '.', INT32_MAX, &pid) || pid == 0)
 		return false;
 	dot = strchr(file, '.');
-	if (!parse_number(&file, dot ? '.' : '\0', UINT64_MAX / 16, &start) ||
-	    (dot && !parse_number(&file, '\0', UINT32_MAX, &random)))
+	if (!segment_parse_number(&file, dot ? '.' : '\0', UINT64_MAX / 16, &start) ||
+	    (dot && !segment_parse_number(&file, '\0', UINT32_MAX, &random)))
 		return false;
 	*name = (struct segment_name){ (uid_t)uid, (pid_t)pid, start };
 	return true;
@@ -151,7 +151,7 @@ static bool clock_fits(const struct nci_header *h)
  * Ticks of an earlier boot mean nothing now.  Zeros: the writer could not tell.  Some
  * containers have an id of their own: who holds a lock runs, whatever it was told.
  */
-static bool of_this_boot(const struct segment *seg, const struct nci_header *h)
+static bool header_is_of_this_boot(const struct segment *seg, const struct nci_header *h)
 {
 	static const uint8_t none[16];
 	uint8_t id[16] = { 0 };
@@ -169,7 +169,7 @@ static void copy_text(char *to, size_t room, const char *from, size_t bytes)
 	utf8_clean(to, n);
 }
 
-static void take_header(struct segment *seg, const struct nci_header *h)
+static void segment_take_header(struct segment *seg, const struct nci_header *h)
 {
 	struct process *p = &seg->process;
 
@@ -201,7 +201,7 @@ static void take_header(struct segment *seg, const struct nci_header *h)
 	utf8_clean(p->env, p->env_bytes);
 }
 
-static void free_tables(struct segment *seg)
+static void tables_free(struct segment *seg)
 {
 	pages_give(seg->tables, seg->tables_bytes);
 	seg->tables = NULL;
@@ -214,13 +214,13 @@ static void free_tables(struct segment *seg)
  * The tables lie in pages of their own, those that begin to be used first in front: most
  * stay empty.
  */
-static int make_tables(struct segment *seg)
+static int tables_make(struct segment *seg)
 {
 	size_t strings = (seg->max_strings + 1) * sizeof(name_t);
 	size_t lanes = seg->max_lanes * sizeof(*seg->lane);
 	size_t comms = NCI_COMM_NUMBERS * sizeof(struct comm);
 
-	free_tables(seg);	/* tables of an attempt that came to nothing */
+	tables_free(seg);	/* tables of an attempt that came to nothing */
 	seg->tables_bytes = strings + lanes + comms;
 	seg->tables = pages_take(seg->tables_bytes);
 	if (!seg->tables)
@@ -235,8 +235,8 @@ static int make_tables(struct segment *seg)
  * Only the magic and the version of another format can be read; the rest is in the name,
  * which is told of where the kernel confirms it.
  */
-static void take_foreign(struct segment *seg, const struct nci_header *h,
-			 const struct segment_name *name)
+static void segment_take_foreign(struct segment *seg, const struct nci_header *h,
+				 const struct segment_name *name)
 {
 	seg->process.pid = seg->process.ns_pid = name->pid;
 	seg->start_time = name->start_time;
@@ -280,16 +280,16 @@ int segment_check(struct segment *seg)
 		return -EINVAL;
 	if (h.abi_major != NCI_ABI_MAJOR) {
 		if (!seg->chosen)
-			take_foreign(seg, &h, &name);
+			segment_take_foreign(seg, &h, &name);
 		return SEGMENT_FOREIGN;
 	}
-	if (!of_this_boot(seg, &h))
+	if (!header_is_of_this_boot(seg, &h))
 		return SEGMENT_STALE;
 	if (!layout_fits(seg, &h) || !identity_fits(&h, &name) || !clock_fits(&h))
 		return -EPROTO;
-	take_header(seg, &h);
+	segment_take_header(seg, &h);
 	r = life_find_owner(seg);
-	return r ? r : make_tables(seg);
+	return r ? r : tables_make(seg);
 }
 
 bool segment_is_passing(int outcome)
@@ -315,7 +315,7 @@ const char *segment_reason(int outcome)
  * The file says whose it is, not its name: in a user namespace a process calls itself by
  * another number, and anybody may give a file any name.
  */
-static int check_file(struct segment *seg)
+static int segment_check_file(struct segment *seg)
 {
 	struct stat st;
 
@@ -350,7 +350,7 @@ static int segment_new(struct segment **out, int fd, bool chosen, const char *fi
 	seg->chosen = chosen;
 	seg->names = names;
 	snprintf(seg->process.file, sizeof(seg->process.file), "%s", file);
-	r = check_file(seg);
+	r = segment_check_file(seg);
 	if (r < 0)
 		return r;
 	*out = seg;
@@ -386,7 +386,7 @@ void segment_free(struct segment *seg)
 	if (!seg)
 		return;
 	segment_close(seg);
-	free_tables(seg);
+	tables_free(seg);
 	memory_give(seg->memory, seg->process.account, seg->taken);
 	free(seg->process.last_slots);
 	free(seg);
@@ -394,7 +394,7 @@ void segment_free(struct segment *seg)
 
 /* ---- tables ---------------------------------------------------------------- */
 
-static void take_comm(struct comm *to, const struct nci_comm *from)
+static void segment_take_comm(struct comm *to, const struct nci_comm *from)
 {
 	size_t name_bytes = from->name_bytes < sizeof(from->name) ? from->name_bytes
 								   : sizeof(from->name);
@@ -418,7 +418,7 @@ static void take_comm(struct comm *to, const struct nci_comm *from)
 	to->ready = true;
 }
 
-static void take_string(struct segment *seg, uint32_t i, const struct nci_string *from)
+static void segment_take_string(struct segment *seg, uint32_t i, const struct nci_string *from)
 {
 	uint32_t bytes = atomic_load_explicit(&from->bytes, memory_order_relaxed);
 	char text[sizeof(from->text)];
@@ -437,22 +437,22 @@ struct table {
 	void (*take)(struct segment *seg, uint32_t i, const void *entry);
 };
 
-static uint32_t published(const void *entry)
+static uint32_t entry_is_published(const void *entry)
 {
 	return atomic_load_explicit((const _Atomic uint32_t *)entry, memory_order_relaxed);
 }
 
 static void take_comm_entry(struct segment *seg, uint32_t i, const void *entry)
 {
-	uint32_t number = published(entry) - 1;
+	uint32_t number = entry_is_published(entry) - 1;
 
 	if (number < NCI_COMM_NUMBERS && number % seg->max_comms == i)
-		take_comm(&seg->process.comms[number], entry);
+		segment_take_comm(&seg->process.comms[number], entry);
 }
 
 static void take_string_entry(struct segment *seg, uint32_t i, const void *entry)
 {
-	take_string(seg, i, entry);
+	segment_take_string(seg, i, entry);
 }
 
 /*
@@ -473,8 +473,9 @@ static int read_entries(struct segment *seg, const struct table *t, uint32_t fro
 		atomic_thread_fence(memory_order_acquire);
 	}
 	for (uint32_t at = 0; at < n * t->bytes; at += t->bytes)
-		if (published(copy[0] + at) && published(copy[1] + at) == published(copy[0] + at) &&
-		    published(copy[2] + at) == published(copy[0] + at))
+		if (entry_is_published(copy[0] + at) &&
+		    entry_is_published(copy[1] + at) == entry_is_published(copy[0] + at) &&
+		    entry_is_published(copy[2] + at) == entry_is_published(copy[0] + at))
 			t->take(seg, from + at / t->bytes, copy[1] + at);
 	return 0;
 }
@@ -515,7 +516,7 @@ static int read_strings(struct segment *seg, uint32_t from, uint32_t to)
 	return read_table(seg, &t, from, to);
 }
 
-static uint32_t count_of(const _Atomic uint32_t *begun, uint32_t room)
+static uint32_t table_count(const _Atomic uint32_t *begun, uint32_t room)
 {
 	uint32_t n = atomic_load_explicit(begun, memory_order_relaxed);
 
@@ -523,7 +524,7 @@ static uint32_t count_of(const _Atomic uint32_t *begun, uint32_t room)
 }
 
 /* Whether there is memory for so many communicators. */
-static bool afford(struct segment *seg, uint32_t comms)
+static bool segment_afford(struct segment *seg, uint32_t comms)
 {
 	const struct process *p = &seg->process;
 	uint64_t bytes = (comms - p->ncomms) * sizeof(struct comm);
@@ -537,7 +538,7 @@ static bool afford(struct segment *seg, uint32_t comms)
 int segment_tables(struct segment *seg, const struct nci_live *live, enum segment_tables which)
 {
 	uint32_t comms = atomic_load_explicit(&live->comms, memory_order_relaxed);
-	uint32_t strings = count_of(&live->strings, seg->max_strings);
+	uint32_t strings = table_count(&live->strings, seg->max_strings);
 	uint32_t ended = atomic_load_explicit(&live->comms_ended, memory_order_relaxed);
 	uint32_t drifted = atomic_load_explicit(&live->comms_drifted, memory_order_relaxed);
 	bool all = which == TABLES_ALL || drifted != seg->comms_drifted ||
@@ -549,7 +550,7 @@ int segment_tables(struct segment *seg, const struct nci_live *live, enum segmen
 
 	if (comms < seg->comms_begun || strings < p->nstrings)
 		return -EPROTO;
-	room = afford(seg, known);
+	room = segment_afford(seg, known);
 	if (!room)
 		comms = seg->comms_begun;
 	if (all || seg->comms_begun < comms)

@@ -27,7 +27,7 @@ void slots_deinit(struct slots *s)
 	memset(s, 0, sizeof(*s));
 }
 
-static int make_pools(struct slots *s)
+static int slots_make_pools(struct slots *s)
 {
 	for (int i = 0; i < 3; i++) {
 		if (!s->pool[i])
@@ -38,15 +38,15 @@ static int make_pools(struct slots *s)
 	return 0;
 }
 
-static struct live_slot *alloc_slots(uint32_t n)
+static struct live_slot *slots_alloc(uint32_t n)
 {
 	return aligned_alloc(_Alignof(struct live_slot), n * sizeof(struct live_slot));
 }
 
-static int grow(struct slots *s)
+static int slots_grow(struct slots *s)
 {
 	uint32_t room = s->room ? s->room * 2 : 256;
-	struct live_slot *at = alloc_slots(room);
+	struct live_slot *at = slots_alloc(room);
 
 	if (!at)
 		return -ENOMEM;
@@ -58,7 +58,7 @@ static int grow(struct slots *s)
 	return 0;
 }
 
-static uint64_t token_of(const struct nci_slot *slot)
+static uint64_t slot_token(const struct nci_slot *slot)
 {
 	return ((const struct nci_record *)slot)->token;
 }
@@ -86,10 +86,10 @@ static int read_used(const struct segment *seg, struct segment_lane *lane, struc
 		r = read_pool(seg, lane, to, n);
 		if (r < 0)
 			return r;
-		if (n == all || nci_token_generation(token_of(&to[n - 1])) == 0)
+		if (n == all || nci_token_generation(slot_token(&to[n - 1])) == 0)
 			break;
 	}
-	while (n > lane->used && nci_token_generation(token_of(&to[n - 1])) == 0)
+	while (n > lane->used && nci_token_generation(slot_token(&to[n - 1])) == 0)
 		n--;
 	lane->used = n;
 	return 0;
@@ -97,17 +97,17 @@ static int read_used(const struct segment *seg, struct segment_lane *lane, struc
 
 static uint32_t live_prefix(const struct nci_slot *slot, uint32_t n)
 {
-	while (n && (token_of(&slot[n - 1]) == 0 || token_of(&slot[n - 1]) & NCI_TOKEN_FREE))
+	while (n && (slot_token(&slot[n - 1]) == 0 || slot_token(&slot[n - 1]) & NCI_TOKEN_FREE))
 		n--;
 	return n;
 }
 
-static int take(struct slots *s, const struct nci_slot *slot, uint32_t tid)
+static int slots_take(struct slots *s, const struct nci_slot *slot, uint32_t tid)
 {
 	struct live_slot *live;
 
 	if (s->n == s->room && s->room < MAX_LIVE) {
-		int r = grow(s);
+		int r = slots_grow(s);
 
 		if (r < 0)
 			return r;
@@ -120,8 +120,8 @@ static int take(struct slots *s, const struct nci_slot *slot, uint32_t tid)
 	return 0;
 }
 
-static int copy_lane(struct slots *s, struct segment *seg, uint32_t index, uint32_t tid,
-		     uint64_t latest_ticks)
+static int slots_copy_lane(struct slots *s, struct segment *seg, uint32_t index, uint32_t tid,
+			   uint64_t latest_ticks)
 {
 	struct segment_lane *lane = &seg->lane[index];
 	struct event event;
@@ -132,35 +132,35 @@ static int copy_lane(struct slots *s, struct segment *seg, uint32_t index, uint3
 	for (int i = 1; i < 3 && n && r == 0; i++)
 		r = read_pool(seg, lane, s->pool[i], n);
 	for (uint32_t i = 0; i < n && r == 0; i++) {
-		uint64_t token = token_of(&s->pool[1][i]);
+		uint64_t token = slot_token(&s->pool[1][i]);
 
 		if (shmring_slot_settled(&s->pool[0][i], &s->pool[1][i], &s->pool[2][i]) &&
 		    nci_token_lane(token) == index && nci_token_slot(token) == i &&
 		    decode_slot(&seg->process, &s->pool[1][i], latest_ticks,
 				&event) == DECODE_OK)
-			r = take(s, &s->pool[1][i], tid);
+			r = slots_take(s, &s->pool[1][i], tid);
 	}
 	return r;
 }
 
 int slots_copy(struct slots *s, const struct attached *a)
 {
-	int r = make_pools(s);
+	int r = slots_make_pools(s);
 
 	s->n = 0;
 	for (uint32_t i = 0; i < a->seg->nlanes && r == 0; i++)
 		if (a->seg->lane[i].open)
-			r = copy_lane(s, a->seg, i,
-				      atomic_load_explicit(&look_lane(a, i)->tid,
-							   memory_order_relaxed),
-				      a->latest_ticks);
+			r = slots_copy_lane(s, a->seg, i,
+					    atomic_load_explicit(&look_lane(a, i)->tid,
+								 memory_order_relaxed),
+					    a->latest_ticks);
 	return r;
 }
 
 int slots_keep(const struct slots *s, struct process *p)
 {
 	uint32_t n = s->n < MAX_KEPT ? s->n : MAX_KEPT;
-	struct live_slot *kept = alloc_slots(n ? n : 1);
+	struct live_slot *kept = slots_alloc(n ? n : 1);
 
 	if (!kept)
 		return -ENOMEM;

@@ -28,7 +28,7 @@
 #define COARSEST_NS	1024	/* the slowest tick that any GPU is known to have */
 #define WATCHED_NS	50000	/* shorter kernels are not seen to begin and end */
 
-struct window {
+struct clock_window {
 	uint64_t g0, u0;
 	struct hull above, below;	/* below: mirrored */
 	double min, max;		/* slopes of the lines between them */
@@ -41,8 +41,8 @@ struct window {
 };
 
 struct gpuclock {
-	struct window w[2];		/* the one that answers, the younger one */
-	struct window trial;		/* window since the clock may have stepped */
+	struct clock_window w[2];	/* the one that answers, the younger one */
+	struct clock_window trial;	/* window since the clock may have stepped */
 	bool has_young;
 	uint32_t trials;		/* sights in it; 0: there is none */
 	uint64_t newest_gpu;		/* stamp that fitted */
@@ -69,27 +69,27 @@ void gpuclock_free(struct gpuclock *c)
 
 /* ---- one window ---------------------------------------------------------- */
 
-static void window_begin(struct window *w, uint64_t g, uint64_t u)
+static void window_begin(struct clock_window *w, uint64_t g, uint64_t u)
 {
-	*w = (struct window){ .g0 = g, .u0 = u, .min = -1.0 / HULL_SLOPE,
-			      .max = 1.0 / HULL_SLOPE, .fitted_x = INT64_MIN };
+	*w = (struct clock_window){ .g0 = g, .u0 = u, .min = -1.0 / HULL_SLOPE,
+				    .max = 1.0 / HULL_SLOPE, .fitted_x = INT64_MIN };
 }
 
 /* False: too far from the window's origin to be of this clock. */
-static bool to_x(const struct window *w, uint64_t g, int64_t *x)
+static bool window_x(const struct clock_window *w, uint64_t g, int64_t *x)
 {
 	*x = (int64_t)(g - w->g0);
 	return *x > -HULL_MAX && *x < HULL_MAX;
 }
 
-static bool to_point(const struct window *w, uint64_t g, uint64_t u, struct hull_point *p)
+static bool window_point(const struct clock_window *w, uint64_t g, uint64_t u, struct hull_point *p)
 {
 	p->y = (int64_t)((u - g) - (w->u0 - w->g0));
-	return to_x(w, g, &p->x) && p->y > -HULL_MAX && p->y < HULL_MAX;
+	return window_x(w, g, &p->x) && p->y > -HULL_MAX && p->y < HULL_MAX;
 }
 
 /* The greatest slope of a line between the sets, times `sign`; false: there is none. */
-static bool steepest(const struct window *w, double sign, double *slope)
+static bool window_steepest(const struct clock_window *w, double sign, double *slope)
 {
 	double s = sign / HULL_SLOPE;
 
@@ -112,91 +112,91 @@ static bool steepest(const struct window *w, double sign, double *slope)
 }
 
 /* False: no straight line runs between the sets any more. */
-static bool window_fit(struct window *w)
+static bool window_fit(struct clock_window *w)
 {
 	double min = w->min, max = w->max;
 
 	w->changed = false;
 	if (!w->above.n || !w->below.n)
 		return true;
-	if (!steepest(w, -1, &min) || !steepest(w, 1, &max))
+	if (!window_steepest(w, -1, &min) || !window_steepest(w, 1, &max))
 		return false;
 	w->min = min;
 	w->max = max > min ? max : min;
 	return true;
 }
 
-static double hi_at(const struct window *w, double x)
+static double window_hi_at(const struct clock_window *w, double x)
 {
 	return w->above.n ? hull_bound(&w->above, x, w->min, w->max) : HUGE_VAL;
 }
 
-static double lo_at(const struct window *w, double x)
+static double window_lo_at(const struct clock_window *w, double x)
 {
 	return w->below.n ? -hull_bound(&w->below, x, -w->max, -w->min) : -HUGE_VAL;
 }
 
-static int64_t clamped(double y)
+static int64_t double_clamped(double y)
 {
 	return (int64_t)fmax(fmin(y, (double)HULL_MAX), -(double)HULL_MAX);
 }
 
-static void know(struct window *w, int64_t x)
+static void window_know(struct clock_window *w, int64_t x)
 {
 	w->known_x = x;
-	w->known_lo = clamped(lo_at(w, (double)x));
-	w->known_hi = clamped(hi_at(w, (double)x));
+	w->known_lo = double_clamped(window_lo_at(w, (double)x));
+	w->known_hi = double_clamped(window_hi_at(w, (double)x));
 	w->known = true;
 }
 
 /* The distance of the point below all lines; <= 0: it is not below. */
-static int64_t below_by(struct window *w, const struct hull_point *p)
+static int64_t window_below_by(struct clock_window *w, const struct hull_point *p)
 {
 	int64_t away = llabs(p->x - w->known_x) / HULL_SLOPE + 1;
 
 	if (w->known && p->y >= w->known_lo + away)
 		return 0;
-	know(w, p->x);
+	window_know(w, p->x);
 	return w->known_lo - p->y;
 }
 
 /* ... above all lines. */
-static int64_t above_by(struct window *w, const struct hull_point *p)
+static int64_t window_above_by(struct clock_window *w, const struct hull_point *p)
 {
 	int64_t away = llabs(p->x - w->known_x) / HULL_SLOPE + 1;
 
 	if (w->known && p->y <= w->known_hi - away)
 		return 0;
-	know(w, p->x);
+	window_know(w, p->x);
 	return p->y - w->known_hi;
 }
 
 /* False: the line cannot be straight between this point and the others. */
-static bool add_above(struct window *w, uint64_t g, uint64_t u)
+static bool window_add_above(struct clock_window *w, uint64_t g, uint64_t u)
 {
 	struct hull_point p;
 
-	if (!u || !to_point(w, g, u + GPUCLOCK_HOST_NS, &p) || !hull_add(&w->above, p.x, p.y))
+	if (!u || !window_point(w, g, u + GPUCLOCK_HOST_NS, &p) || !hull_add(&w->above, p.x, p.y))
 		return true;
 	w->changed = true;
-	return below_by(w, &p) <= 0;
+	return window_below_by(w, &p) <= 0;
 }
 
-static bool add_below(struct window *w, uint64_t g, uint64_t u)
+static bool window_add_below(struct clock_window *w, uint64_t g, uint64_t u)
 {
 	struct hull_point p;
 
-	if (!u || !to_point(w, g, u - GPUCLOCK_HOST_NS, &p) || !hull_add(&w->below, p.x, -p.y))
+	if (!u || !window_point(w, g, u - GPUCLOCK_HOST_NS, &p) || !hull_add(&w->below, p.x, -p.y))
 		return true;
 	w->changed = true;
-	return above_by(w, &p) <= 0;
+	return window_above_by(w, &p) <= 0;
 }
 
-static bool window_add(struct window *w, const struct gpuclock_sight *s)
+static bool window_add(struct clock_window *w, const struct gpuclock_sight *s)
 {
-	bool straight = add_above(w, s->gpu_start_ns, s->start_ns) &&
-			add_above(w, s->gpu_stop_ns, s->stop_ns) &&
-			add_below(w, s->gpu_start_ns, s->launch_ns);
+	bool straight = window_add_above(w, s->gpu_start_ns, s->start_ns) &&
+			window_add_above(w, s->gpu_stop_ns, s->stop_ns) &&
+			window_add_below(w, s->gpu_start_ns, s->launch_ns);
 	int64_t x = (int64_t)(s->gpu_stop_ns - w->g0);
 
 	if (straight && w->changed && x - REFIT_NS >= w->fitted_x) {
@@ -207,20 +207,20 @@ static bool window_add(struct window *w, const struct gpuclock_sight *s)
 	return straight;
 }
 
-static enum gpuclock_verdict judge(struct window *w, const struct gpuclock_sight *s)
+static enum gpuclock_verdict window_judge(struct clock_window *w, const struct gpuclock_sight *s)
 {
 	struct hull_point p;
 
-	if (s->start_ns && to_point(w, s->gpu_start_ns, s->start_ns, &p) &&
-	    below_by(w, &p) > GPUCLOCK_STEP_NS)
+	if (s->start_ns && window_point(w, s->gpu_start_ns, s->start_ns, &p) &&
+	    window_below_by(w, &p) > GPUCLOCK_STEP_NS)
 		return GPUCLOCK_FUTURE;
-	if (s->stop_ns && to_point(w, s->gpu_stop_ns, s->stop_ns, &p) &&
-	    below_by(w, &p) > GPUCLOCK_STEP_NS)
+	if (s->stop_ns && window_point(w, s->gpu_stop_ns, s->stop_ns, &p) &&
+	    window_below_by(w, &p) > GPUCLOCK_STEP_NS)
 		return GPUCLOCK_FUTURE;
-	if (s->launch_ns && to_point(w, s->gpu_start_ns, s->launch_ns, &p) &&
-	    above_by(w, &p) > PAST_NS)
+	if (s->launch_ns && window_point(w, s->gpu_start_ns, s->launch_ns, &p) &&
+	    window_above_by(w, &p) > PAST_NS)
 		return GPUCLOCK_PAST;
-	if (s->start_ns && !to_point(w, s->gpu_start_ns, s->start_ns, &p))
+	if (s->start_ns && !window_point(w, s->gpu_start_ns, s->start_ns, &p))
 		return s->start_ns - s->gpu_start_ns - (w->u0 - w->g0) > INT64_MAX ?
 		       GPUCLOCK_FUTURE : GPUCLOCK_PAST;
 	return GPUCLOCK_FITS;
@@ -228,7 +228,7 @@ static enum gpuclock_verdict judge(struct window *w, const struct gpuclock_sight
 
 /* ---- the windows --------------------------------------------------------- */
 
-static void begin_anew(struct gpuclock *c, const struct gpuclock_sight *s)
+static void gpuclock_begin_anew(struct gpuclock *c, const struct gpuclock_sight *s)
 {
 	window_begin(&c->w[0], s->gpu_start_ns, s->start_ns);
 	c->has_young = false;
@@ -236,22 +236,22 @@ static void begin_anew(struct gpuclock *c, const struct gpuclock_sight *s)
 }
 
 /* The older one has had its time, or was contradicted. */
-static void move_on(struct gpuclock *c, const struct gpuclock_sight *s)
+static void gpuclock_move_on(struct gpuclock *c, const struct gpuclock_sight *s)
 {
 	if (!c->has_young) {
-		begin_anew(c, s);
+		gpuclock_begin_anew(c, s);
 		return;
 	}
 	c->w[0] = c->w[1];
 	c->has_young = false;
 }
 
-static void learn(struct gpuclock *c, const struct gpuclock_sight *s)
+static void gpuclock_learn_sight(struct gpuclock *c, const struct gpuclock_sight *s)
 {
 	int64_t age = (int64_t)(s->start_ns - c->w[0].u0);
 
 	if (age > GPUCLOCK_WINDOW_NS) {
-		move_on(c, s);
+		gpuclock_move_on(c, s);
 		age = (int64_t)(s->start_ns - c->w[0].u0);
 	}
 	if (!c->has_young && age > GPUCLOCK_WINDOW_NS / 2) {
@@ -264,7 +264,7 @@ static void learn(struct gpuclock *c, const struct gpuclock_sight *s)
 	if (window_add(&c->w[0], s))
 		return;
 	c->bends++;
-	move_on(c, s);
+	gpuclock_move_on(c, s);
 	window_add(&c->w[0], s);
 }
 
@@ -279,7 +279,7 @@ enum watched {
 	NOT_WATCHED,
 };
 
-static enum watched was_watched(const struct gpuclock_sight *s)
+static enum watched sight_was_watched(const struct gpuclock_sight *s)
 {
 	double ran = (double)(s->gpu_stop_ns - s->gpu_start_ns);
 	double seen = (double)(int64_t)(s->stop_ns - s->start_ns);
@@ -289,18 +289,19 @@ static enum watched was_watched(const struct gpuclock_sight *s)
 	return fabs(seen - ran) <= 0.2 * ran ? WATCHED : NOT_WATCHED;
 }
 
-static bool is_late(struct window *w, const struct gpuclock_sight *s)
+static bool sight_is_late(struct clock_window *w, const struct gpuclock_sight *s)
 {
 	struct hull_point p;
 
-	return to_point(w, s->gpu_start_ns, s->start_ns, &p) &&
-	       above_by(w, &p) > GPUCLOCK_STEP_NS;
+	return window_point(w, s->gpu_start_ns, s->start_ns, &p) &&
+	       window_above_by(w, &p) > GPUCLOCK_STEP_NS;
 }
 
 /* It contradicts the clock as we know it.  True: too many do, the clock has stepped. */
-static bool try(struct gpuclock *c, const struct gpuclock_sight *s)
+static bool gpuclock_try(struct gpuclock *c, const struct gpuclock_sight *s)
 {
-	if (!c->trials || judge(&c->trial, s) != GPUCLOCK_FITS || !window_add(&c->trial, s)) {
+	if (!c->trials || window_judge(&c->trial, s) != GPUCLOCK_FITS ||
+	    !window_add(&c->trial, s)) {
 		window_begin(&c->trial, s->gpu_start_ns, s->start_ns);
 		window_add(&c->trial, s);
 		c->trials = 0;
@@ -340,14 +341,14 @@ static void note_stamp(struct gpuclock *c, uint64_t gpu_ns)
 }
 
 /* Signs of a step count only if nothing comes between that speaks against it. */
-static bool has_stepped(struct gpuclock *c, const struct gpuclock_sight *s,
-			enum gpuclock_verdict verdict)
+static bool gpuclock_has_stepped(struct gpuclock *c, const struct gpuclock_sight *s,
+				 enum gpuclock_verdict verdict)
 {
-	bool late = verdict != GPUCLOCK_FUTURE && is_late(&c->w[0], s);
-	enum watched watched = was_watched(s);
+	bool late = verdict != GPUCLOCK_FUTURE && sight_is_late(&c->w[0], s);
+	enum watched watched = sight_was_watched(s);
 
 	if (verdict == GPUCLOCK_FUTURE || (watched == WATCHED && (late || verdict)))
-		return try(c, s);
+		return gpuclock_try(c, s);
 	if ((verdict == GPUCLOCK_FITS && !late) || watched == NOT_WATCHED)
 		c->trials = 0;
 	return false;
@@ -363,13 +364,13 @@ enum gpuclock_verdict gpuclock_see(struct gpuclock *c, const struct gpuclock_sig
 	if (!s->start_ns)
 		return GPUCLOCK_FITS;
 	if (!c->windows || (int64_t)(s->start_ns - c->w[0].u0) > HULL_MAX / 2)
-		begin_anew(c, s);
-	verdict = judge(&c->w[0], s);
-	if (has_stepped(c, s, verdict))
+		gpuclock_begin_anew(c, s);
+	verdict = window_judge(&c->w[0], s);
+	if (gpuclock_has_stepped(c, s, verdict))
 		verdict = GPUCLOCK_FITS;
 	if (verdict != GPUCLOCK_FITS || !trusted)
 		return verdict;
-	learn(c, s);
+	gpuclock_learn_sight(c, s);
 	c->stamps++;
 	c->newest_gpu = s->gpu_stop_ns;
 	return GPUCLOCK_FITS;
@@ -381,7 +382,7 @@ enum gpuclock_verdict gpuclock_see(struct gpuclock *c, const struct gpuclock_sig
  * The number that all differences are multiples of.  A clock without such a grid (its tick
  * is no whole number of ns) is no coarser than the least difference, nor than any known.
  */
-static uint64_t resolution(const struct gpuclock *c)
+static uint64_t gpuclock_resolution_of(const struct gpuclock *c)
 {
 	if (c->grid != 1)
 		return c->grid ? c->grid : UNKNOWN_U64;
@@ -390,22 +391,22 @@ static uint64_t resolution(const struct gpuclock *c)
 
 static uint64_t known_resolution(const struct gpuclock *c)
 {
-	uint64_t ns = resolution(c);
+	uint64_t ns = gpuclock_resolution_of(c);
 
 	return ns < COARSEST_NS ? ns : COARSEST_NS;
 }
 
 bool gpuclock_map(const struct gpuclock *c, uint64_t gpu_ns, uint64_t *lo, uint64_t *hi)
 {
-	const struct window *w = &c->w[0];
+	const struct clock_window *w = &c->w[0];
 	uint64_t base = gpu_ns + (w->u0 - w->g0);
 	double low, high;
 	int64_t x;
 
-	if (!c->windows || !w->above.n || !to_x(w, gpu_ns, &x))
+	if (!c->windows || !w->above.n || !window_x(w, gpu_ns, &x))
 		return false;
-	high = hi_at(w, (double)x);
-	low = lo_at(w, (double)x);
+	high = window_hi_at(w, (double)x);
+	low = window_lo_at(w, (double)x);
 	*hi = base + (uint64_t)(int64_t)ceil(high) + known_resolution(c);
 	*lo = w->below.n ? base + (uint64_t)(int64_t)floor(low) - known_resolution(c) : 0;
 	if (*lo > *hi)			/* bent, and not found out yet */
@@ -415,17 +416,17 @@ bool gpuclock_map(const struct gpuclock *c, uint64_t gpu_ns, uint64_t *lo, uint6
 
 uint64_t gpuclock_span_error(const struct gpuclock *c, uint64_t span_ns)
 {
-	const struct window *w = &c->w[0];
+	const struct clock_window *w = &c->w[0];
 	double drift = fmax(fabs(w->min), fabs(w->max));
 
-	if (resolution(c) == UNKNOWN_U64)
+	if (gpuclock_resolution_of(c) == UNKNOWN_U64)
 		return UNKNOWN_U64;
 	return known_resolution(c) + (uint64_t)ceil((double)span_ns * drift);
 }
 
 void gpuclock_facts(const struct gpuclock *c, struct gpuclock_facts *facts)
 {
-	const struct window *w = &c->w[0];
+	const struct clock_window *w = &c->w[0];
 
 	*facts = (struct gpuclock_facts){
 		.stamps = c->stamps,
@@ -433,7 +434,7 @@ void gpuclock_facts(const struct gpuclock *c, struct gpuclock_facts *facts)
 		.has_drift = w->above.n && w->below.n,
 		.drift_ppm = -1e6 * (w->min + w->max) / 2,
 		.drift_error_ppm = 1e6 * (w->max - w->min) / 2,
-		.resolution_ns = resolution(c),
+		.resolution_ns = gpuclock_resolution_of(c),
 		.windows = c->windows,
 		.steps = c->steps,
 		.bends = c->bends,

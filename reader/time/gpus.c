@@ -21,8 +21,8 @@ void gpus_deinit(struct gpus *gpus)
 	*gpus = (struct gpus){ 0 };
 }
 
-static bool is_same(const struct gpu *gpu, const struct process *p, const struct comm *c,
-		    uint16_t comm)
+static bool gpu_is_same(const struct gpu *gpu, const struct process *p, const struct comm *c,
+			uint16_t comm)
 {
 	if (c->has_gpu)
 		return gpu->has_uuid && !memcmp(gpu->uuid, c->gpu_uuid, sizeof(gpu->uuid)) &&
@@ -30,16 +30,16 @@ static bool is_same(const struct gpu *gpu, const struct process *p, const struct
 	return !gpu->has_uuid && gpu->process_id == p->id && gpu->comm == comm;
 }
 
-static struct gpu *find(const struct gpus *gpus, const struct process *p, const struct comm *c,
-			uint16_t comm)
+static struct gpu *gpu_find(const struct gpus *gpus, const struct process *p, const struct comm *c,
+			    uint16_t comm)
 {
 	for (uint32_t i = 0; i < gpus->n; i++)
-		if (is_same(gpus->at[i], p, c, comm))
+		if (gpu_is_same(gpus->at[i], p, c, comm))
 			return gpus->at[i];
 	return NULL;
 }
 
-static struct gpu *add(struct gpus *gpus)
+static struct gpu *gpu_add(struct gpus *gpus)
 {
 	struct gpu *gpu = gpus->n < GPUS_MAX ? calloc(1, sizeof(*gpu)) : NULL;
 	struct gpu **place = gpu ? list_append(gpus) : NULL;
@@ -53,7 +53,7 @@ static struct gpu *add(struct gpus *gpus)
 }
 
 /* One that nobody uses: of a communicator that is gone, else a new one, else any. */
-static struct gpu *take(struct gpus *gpus)
+static struct gpu *gpu_take(struct gpus *gpus)
 {
 	struct gpu *gpu, *spare = NULL;
 
@@ -64,11 +64,11 @@ static struct gpu *take(struct gpus *gpus)
 		if (!gpu->users)
 			spare = gpu;
 	}
-	gpu = add(gpus);
+	gpu = gpu_add(gpus);
 	return gpu ? gpu : spare;
 }
 
-static bool renew(struct gpu *gpu)
+static bool gpu_renew(struct gpu *gpu)
 {
 	struct gpuclock *clock;
 
@@ -82,13 +82,13 @@ static bool renew(struct gpu *gpu)
 struct gpu *gpus_get(struct gpus *gpus, const struct process *p, uint16_t comm)
 {
 	const struct comm *c = process_comm(p, comm);
-	struct gpu *gpu = c ? find(gpus, p, c, comm) : NULL;
+	struct gpu *gpu = c ? gpu_find(gpus, p, c, comm) : NULL;
 
 	if (!c)
 		return NULL;
 	if (!gpu) {
-		gpu = take(gpus);
-		if (!gpu || !renew(gpu))
+		gpu = gpu_take(gpus);
+		if (!gpu || !gpu_renew(gpu))
 			return NULL;
 		gpu->host = p->clock;
 		gpu->has_uuid = c->has_gpu;
@@ -112,7 +112,7 @@ void gpus_put(struct gpu *gpu)
 		gpu->users--;
 }
 
-static uint64_t to_mono(const struct gpu *gpu, const struct tick_clock *clock, uint64_t ns)
+static uint64_t gpu_to_mono(const struct gpu *gpu, const struct tick_clock *clock, uint64_t ns)
 {
 	return ns ? timeline_mono(clock, ticks_at(&gpu->host, ns)) : 0;
 }
@@ -122,7 +122,7 @@ bool gpus_map(const struct gpu *gpu, const struct tick_clock *clock, uint64_t gp
 {
 	if (!gpuclock_map(gpu->clock, gpu_ns, lo, hi))
 		return false;
-	*lo = to_mono(gpu, clock, *lo);
-	*hi = to_mono(gpu, clock, *hi);
+	*lo = gpu_to_mono(gpu, clock, *lo);
+	*hi = gpu_to_mono(gpu, clock, *hi);
 	return *hi;
 }

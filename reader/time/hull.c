@@ -7,7 +7,7 @@
 __extension__ typedef __int128 wide;
 
 /* Too steep below `a` for any line: whoever stays below `a` stays below `b`. */
-static bool shadows(const struct hull_point *a, const struct hull_point *b)
+static bool point_shadows(const struct hull_point *a, const struct hull_point *b)
 {
 	int64_t dx = b->x > a->x ? b->x - a->x : a->x - b->x;
 
@@ -15,14 +15,14 @@ static bool shadows(const struct hull_point *a, const struct hull_point *b)
 }
 
 /* b lies on or above the straight line from a to c; x ascends. */
-static bool needless(const struct hull_point *a, const struct hull_point *b,
-		     const struct hull_point *c)
+static bool point_needless(const struct hull_point *a, const struct hull_point *b,
+			   const struct hull_point *c)
 {
 	return (wide)(b->x - a->x) * (c->y - a->y) <= (wide)(b->y - a->y) * (c->x - a->x);
 }
 
 /* The first point at or right of x: h->n if there is none. */
-static uint32_t find(const struct hull *h, double x)
+static uint32_t hull_find(const struct hull *h, double x)
 {
 	uint32_t low = 0, high = h->n;
 
@@ -39,13 +39,13 @@ static uint32_t find(const struct hull *h, double x)
 	return low;
 }
 
-static void take_out(struct hull *h, uint32_t i)
+static void hull_take_out(struct hull *h, uint32_t i)
 {
 	h->n--;
 	memmove(&h->p[i], &h->p[i + 1], (h->n - i) * sizeof(h->p[0]));
 }
 
-static void thin_out(struct hull *h)
+static void hull_thin_out(struct hull *h)
 {
 	for (uint32_t i = 1; i < h->n / 2; i++)
 		h->p[i] = h->p[2 * i];
@@ -54,61 +54,63 @@ static void thin_out(struct hull *h)
 }
 
 /* Its neighbours keep lines from more than it does. */
-static bool is_needless(const struct hull *h, uint32_t i, const struct hull_point *p)
+static bool hull_is_needless(const struct hull *h, uint32_t i, const struct hull_point *p)
 {
-	if (i < h->n && shadows(&h->p[i], p))
+	if (i < h->n && point_shadows(&h->p[i], p))
 		return true;
-	if (i > 0 && shadows(&h->p[i - 1], p))
+	if (i > 0 && point_shadows(&h->p[i - 1], p))
 		return true;
-	return i > 0 && i < h->n && needless(&h->p[i - 1], p, &h->p[i]);
+	return i > 0 && i < h->n && point_needless(&h->p[i - 1], p, &h->p[i]);
 }
 
 /* Point i is new: points right of it, then left of it, may have become needless. */
-static void mend(struct hull *h, uint32_t i)
+static void hull_mend(struct hull *h, uint32_t i)
 {
-	while (i + 1 < h->n && (shadows(&h->p[i], &h->p[i + 1]) ||
-				(i + 2 < h->n && needless(&h->p[i], &h->p[i + 1], &h->p[i + 2]))))
-		take_out(h, i + 1);
-	while (i > 0 && (shadows(&h->p[i], &h->p[i - 1]) ||
-			 (i > 1 && needless(&h->p[i - 2], &h->p[i - 1], &h->p[i]))))
-		take_out(h, --i);
+	while (i + 1 < h->n && (point_shadows(&h->p[i], &h->p[i + 1]) ||
+				(i + 2 < h->n &&
+				 point_needless(&h->p[i], &h->p[i + 1], &h->p[i + 2]))))
+		hull_take_out(h, i + 1);
+	while (i > 0 && (point_shadows(&h->p[i], &h->p[i - 1]) ||
+			 (i > 1 && point_needless(&h->p[i - 2], &h->p[i - 1], &h->p[i]))))
+		hull_take_out(h, --i);
 }
 
 bool hull_add(struct hull *h, int64_t x, int64_t y)
 {
 	struct hull_point p = { x, y };
-	uint32_t i = find(h, (double)x);
+	uint32_t i = hull_find(h, (double)x);
 
-	if (is_needless(h, i, &p))
+	if (hull_is_needless(h, i, &p))
 		return false;
 	if (h->n == HULL_POINTS) {
-		thin_out(h);
-		i = find(h, (double)x);
+		hull_thin_out(h);
+		i = hull_find(h, (double)x);
 	}
 	memmove(&h->p[i + 1], &h->p[i], (h->n - i) * sizeof(h->p[0]));
 	h->p[i] = p;
 	h->n++;
-	mend(h, i);
+	hull_mend(h, i);
 	return true;
 }
 
-static double line_at(const struct hull_point *p, double slope, double x)
+static double hull_line_at(const struct hull_point *p, double slope, double x)
 {
 	return (double)p->y + slope * (x - (double)p->x);
 }
 
 /* Walks downhill from point i: a line of that slope rests on one point of a convex chain. */
-static uint32_t descend(const struct hull *h, uint32_t i, double slope)
+static uint32_t hull_descend(const struct hull *h, uint32_t i, double slope)
 {
-	while (i > 0 && line_at(&h->p[i - 1], slope, 0) <= line_at(&h->p[i], slope, 0))
+	while (i > 0 && hull_line_at(&h->p[i - 1], slope, 0) <= hull_line_at(&h->p[i], slope, 0))
 		i--;
-	while (i + 1 < h->n && line_at(&h->p[i + 1], slope, 0) < line_at(&h->p[i], slope, 0))
+	while (i + 1 < h->n &&
+	       hull_line_at(&h->p[i + 1], slope, 0) < hull_line_at(&h->p[i], slope, 0))
 		i++;
 	return i;
 }
 
 /* The line that gets highest at x lies along the edge there, if it may be so steep. */
-static double best_slope(const struct hull *h, uint32_t i, double min, double max)
+static double hull_best_slope(const struct hull *h, uint32_t i, double min, double max)
 {
 	const struct hull_point *a, *b;
 	double slope;
@@ -123,17 +125,17 @@ static double best_slope(const struct hull *h, uint32_t i, double min, double ma
 
 double hull_bound(const struct hull *h, double x, double min, double max)
 {
-	uint32_t i = find(h, x);
-	double slope = best_slope(h, i, min, max);
+	uint32_t i = hull_find(h, x);
+	double slope = hull_best_slope(h, i, min, max);
 
-	i = descend(h, i == h->n ? i - 1 : i, slope);
-	return line_at(&h->p[i], slope, x);
+	i = hull_descend(h, i == h->n ? i - 1 : i, slope);
+	return hull_line_at(&h->p[i], slope, x);
 }
 
 double hull_touch(const struct hull *h, double slope, struct hull_point *point)
 {
-	uint32_t i = descend(h, h->n - 1, slope);
+	uint32_t i = hull_descend(h, h->n - 1, slope);
 
 	*point = h->p[i];
-	return line_at(point, slope, 0);
+	return hull_line_at(point, slope, 0);
 }

@@ -20,7 +20,7 @@
 
 /* ---- the order of a queue ------------------------------------------------ */
 
-static unsigned int queue_of(const struct stamps_channel *ch, const struct stamps_told *told)
+static unsigned int channel_queue(const struct stamps_channel *ch, const struct stamps_told *told)
 {
 	unsigned int i = ch->queue[1].start > ch->queue[0].start;
 
@@ -38,7 +38,7 @@ static enum stamp_fault check_pair(const struct gpuclock_sight *t)
 	       STAMP_BACKWARDS;
 }
 
-static bool is_backwards(const struct stamps_queue *q, const struct gpuclock_sight *t)
+static bool sight_is_backwards(const struct stamps_queue *q, const struct gpuclock_sight *t)
 {
 	return t->gpu_start_ns + SLOP_NS < q->start || t->gpu_stop_ns + SLOP_NS < q->stop;
 }
@@ -86,7 +86,7 @@ static enum stamp_fault check_order(struct stamps_channel *ch, struct stamps_que
 {
 	bool lies;
 
-	if (is_backwards(q, &told->sight)) {
+	if (sight_is_backwards(q, &told->sight)) {
 		lies = find_lies(q);
 		if (!lies && ++ch->refused < RESYNC)
 			return STAMP_BACKWARDS;
@@ -109,7 +109,7 @@ void stamps_read(struct stamps *s, struct stamps_told *told)
 	if (told->fault != STAMP_GOOD || told->channel >= STAMPS_CHANNELS)
 		return;
 	ch = &s->channel[told->channel];
-	told->queue = (uint8_t)queue_of(ch, told);
+	told->queue = (uint8_t)channel_queue(ch, told);
 	q = &ch->queue[told->queue];
 	told->fault = check_order(ch, q, told);
 	if (told->fault != STAMP_GOOD)
@@ -136,7 +136,7 @@ static struct stamps_kernel *kernel_of(struct stamps *s, uint64_t group)
 	return k;
 }
 
-static bool overlap(const struct stamps_kernel *k, const struct gpuclock_sight *t)
+static bool kernel_overlaps(const struct stamps_kernel *k, const struct gpuclock_sight *t)
 {
 	return t->gpu_start_ns + OVERLAP_NS < k->stop && k->start + OVERLAP_NS < t->gpu_stop_ns;
 }
@@ -156,12 +156,12 @@ static enum stamp_fault check_kernel(struct stamps *s, const struct stamps_told 
 	for (uint32_t i = 0; i < STAMPS_KERNELS; i++) {
 		struct stamps_kernel *k = &s->kernel[i];
 
-		if (!k->group || k == own || !overlap(k, &told->sight))
+		if (!k->group || k == own || !kernel_overlaps(k, &told->sight))
 			continue;
 		k->doubtful = doubtful = true;
 	}
 	/* One collective's channels are one grid: they do not run one after another. */
-	if (told->alone && !told->is_p2p && own->stop && !overlap(own, &told->sight) &&
+	if (told->alone && !told->is_p2p && own->stop && !kernel_overlaps(own, &told->sight) &&
 	    (told->sight.gpu_start_ns > own->stop + SLOP_NS ||
 	     told->sight.gpu_stop_ns + SLOP_NS < own->start))
 		doubtful = true;
@@ -247,7 +247,7 @@ static bool may_be_later(const struct stamps *s, const struct gpuclock *clock,
 }
 
 /* Stamps told before the oldest lies that are remembered count as lies: nobody knows. */
-static bool has_lied(const struct stamps_queue *q, uint64_t place)
+static bool queue_has_lied(const struct stamps_queue *q, uint64_t place)
 {
 	for (uint32_t i = 0; i < STAMPS_LIES; i++)
 		if (place >= q->lies[i].from && place <= q->lies[i].to)
@@ -278,7 +278,7 @@ static enum stamp_fault check_overrun(struct stamps *s, const struct gpuclock *c
 
 	if (!told->place)
 		return STAMP_GOOD;
-	if (has_lied(q, told->place))
+	if (queue_has_lied(q, told->place))
 		return STAMP_OVERRUN;
 	return stamps_settle(s, clock, told, true) || q->told > told->place ? STAMP_GOOD :
 	       STAMP_OVERRUN;
@@ -286,7 +286,7 @@ static enum stamp_fault check_overrun(struct stamps *s, const struct gpuclock *c
 
 /* ---- trust --------------------------------------------------------------- */
 
-static void distrust(struct stamps *s, struct stamps_channel *ch, enum stamp_fault fault)
+static void channel_distrust(struct stamps *s, struct stamps_channel *ch, enum stamp_fault fault)
 {
 	ch->sane_left = STAMPS_SANE;
 	if (fault != STAMP_REPEATED && fault != STAMP_DRIFTED)
@@ -317,8 +317,8 @@ void stamps_suspect(struct stamps *s)
  * trust was lost, and started after that: an earlier kernel's stamps would lie before
  * the launch.
  */
-static bool is_proof(const struct stamps_channel *ch, const struct gpuclock *clock,
-		     const struct stamps_told *told)
+static bool told_is_proof(const struct stamps_channel *ch, const struct gpuclock *clock,
+			  const struct stamps_told *told)
 {
 	uint64_t lo, hi, launch = told->sight.launch_ns;
 
@@ -331,14 +331,14 @@ static bool is_proof(const struct stamps_channel *ch, const struct gpuclock *clo
 	return gpuclock_map(clock, told->sight.gpu_start_ns, &lo, &hi) && hi >= launch;
 }
 
-static bool is_trusted(const struct stamps_channel *ch, const struct stamps_told *told)
+static bool channel_is_trusted(const struct stamps_channel *ch, const struct stamps_told *told)
 {
 	return !ch->sane_left &&
 	       (!ch->proofs_left || (told->nth && told->nth <= ch->believed_nth));
 }
 
 /* A good one; it takes some of them. */
-static void regain(struct stamps *s, struct stamps_channel *ch, bool proof, uint64_t group)
+static void channel_regain(struct stamps *s, struct stamps_channel *ch, bool proof, uint64_t group)
 {
 	if (ch->sane_left)
 		ch->sane_left--;
@@ -363,8 +363,8 @@ static enum stamp_fault check_clock(struct gpuclock *clock, const struct stamps_
 	return clock ? faults[gpuclock_see(clock, &told->sight, trusted)] : STAMP_GOOD;
 }
 
-static enum stamp_fault check(struct stamps *s, struct gpuclock *clock,
-			      const struct stamps_told *told, bool trusted)
+static enum stamp_fault stamps_check_told(struct stamps *s, struct gpuclock *clock,
+					  const struct stamps_told *told, bool trusted)
 {
 	enum stamp_fault fault = told->fault;
 
@@ -389,15 +389,15 @@ enum stamp_fault stamps_judge(struct stamps *s, struct gpuclock *clock,
 	ch = &s->channel[told->channel];
 	if (told->channel >= s->channels)
 		s->channels = told->channel + 1;
-	trusted = is_trusted(ch, told);
-	proof = ch->proofs_left && is_proof(ch, clock, told);
-	fault = check(s, clock, told, trusted);
+	trusted = channel_is_trusted(ch, told);
+	proof = ch->proofs_left && told_is_proof(ch, clock, told);
+	fault = stamps_check_told(s, clock, told, trusted);
 	if (fault != STAMP_GOOD) {
-		distrust(s, ch, fault);
+		channel_distrust(s, ch, fault);
 		return fault;
 	}
 	if (!trusted) {
-		regain(s, ch, proof, told->group);
+		channel_regain(s, ch, proof, told->group);
 		return STAMP_DISTRUSTED;
 	}
 	note_kernel(s, told);

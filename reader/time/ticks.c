@@ -45,7 +45,7 @@ void ticks_init(struct ticks *t, uint32_t kind)
 	t->clock.ns_per_tick = 1;
 }
 
-static const struct ticks_pair *oldest(const struct ticks *t)
+static const struct ticks_pair *ticks_oldest(const struct ticks *t)
 {
 	return &t->pair[t->count < TICKS_PAIRS ? 0 : t->next];
 }
@@ -75,7 +75,7 @@ void ticks_observe(struct ticks *t, const struct ticks_pair *pair)
 		t->count++;
 	t->clock.ticks = pair->ticks;
 	t->clock.mono_ns = pair->mono_ns;
-	first = oldest(t);
+	first = ticks_oldest(t);
 	if (t->clock.kind == NCI_CLOCK_MONOTONIC || pair->ticks <= first->ticks ||
 	    pair->mono_ns <= first->mono_ns)
 		return;
