@@ -7,7 +7,7 @@ static const struct column columns[] = {
 };
 
 /* {"AllReduce": 5121, "AllGather": 7} -> "AllReduce 5121, AllGather 7" */
-static json_t *last_seq_text(const json_t *last_seq)
+static json_t *comm_last_seq(const json_t *last_seq)
 {
 	char text[256] = "";
 	size_t used = 0;
@@ -25,7 +25,7 @@ static json_t *last_seq_text(const json_t *last_seq)
 }
 
 /* One row per local rank, with its communicator's own members. */
-static json_t *reshape(const json_t *comms)
+static json_t *comms_reshape(const json_t *comms)
 {
 	json_t *rows = json_array();
 	size_t i, k;
@@ -39,7 +39,7 @@ static json_t *reshape(const json_t *comms)
 			json_object_set(row, LISTING_SOURCE, rank);
 			json_object_update(row, rank);
 			json_object_set_new(row, "last",
-					    last_seq_text(json_object_get(rank, "last_seq")));
+					    comm_last_seq(json_object_get(rank, "last_seq")));
 			json_array_append_new(rows, row);
 		}
 	}
@@ -47,7 +47,7 @@ static json_t *reshape(const json_t *comms)
 }
 
 /* The communicator that a rank is of: which of the answer's. */
-static size_t comm_of(const json_t *comms, const json_t *member)
+static size_t comms_index(const json_t *comms, const json_t *member)
 {
 	json_t *comm, *rank;
 	size_t i, k;
@@ -63,7 +63,7 @@ static size_t comm_of(const json_t *comms, const json_t *member)
  * The answer's own form keeps ranks inside communicators.  These come in the order of their
  * first rank, and their ranks in that of the rows.
  */
-static json_t *nested(const json_t *comms, const json_t *kept)
+static json_t *comms_nest(const json_t *comms, const json_t *kept)
 {
 	json_t *all = json_array(), *copies = json_array(), *row;
 	size_t i;
@@ -72,7 +72,7 @@ static json_t *nested(const json_t *comms, const json_t *kept)
 		json_array_append_new(copies, json_null());
 	json_array_foreach((json_t *)kept, i, row) {
 		json_t *rank = json_object_get(row, LISTING_SOURCE);
-		size_t at = comm_of(comms, rank);
+		size_t at = comms_index(comms, rank);
 		json_t *copy = json_array_get(copies, at);
 
 		if (json_is_null(copy)) {
@@ -98,8 +98,8 @@ int cmd_comms(struct cli *cli)
 			   "local_ranks.tag,local_ranks.job,local_ranks.uid",
 		LISTING_COLUMNS(columns),
 		.nothing = "no communicator has been seen",
-		.reshape = reshape,
-		.nested = nested,
+		.reshape = comms_reshape,
+		.nested = comms_nest,
 		.whole = true,
 	};
 

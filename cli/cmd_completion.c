@@ -39,7 +39,7 @@ static const char *query_of(const char *arg)
 	return NULL;
 }
 
-static bool is_files(const char *query)
+static bool query_is_files(const char *query)
 {
 	return query && !strcmp(query, FILES);
 }
@@ -71,7 +71,7 @@ static void put_query(const char *query, const char *command)
 }
 
 /* Text between single quotes of any of the shells. */
-static void put_quoted(const char *text)
+static void text_put_quoted(const char *text)
 {
 	putchar('\'');
 	for (; *text; text++) {
@@ -83,16 +83,16 @@ static void put_quoted(const char *text)
 	putchar('\'');
 }
 
-static bool takes(size_t command, const struct option_row *row)
+static bool command_takes(size_t command, const struct option_row *row)
 {
 	return row->commands >> command & 1;
 }
 
 /* Does at least one command not take this option? */
-static bool is_special(const struct option_row *row)
+static bool option_is_special(const struct option_row *row)
 {
 	for (size_t c = 0; c < COMMANDS; c++)
-		if (!takes(c, row))
+		if (!command_takes(c, row))
 			return true;
 	return false;
 }
@@ -118,7 +118,7 @@ static void put_real_commands(const char *between)
 	}
 }
 
-static void put_values(const char *const *words, const char *arg)
+static void option_put_values(const char *const *words, const char *arg)
 {
 	bool several = strchr(arg, '|');
 	char part[PART];
@@ -131,7 +131,7 @@ static void put_values(const char *const *words, const char *arg)
 	while (!words && next_part(&arg, part)) {
 		const char *query = query_of(part);
 
-		if (is_files(query)) {
+		if (query_is_files(query)) {
 			fputs("; files=1", stdout);
 		} else if (query) {
 			fputs("; _ncclinsp_ask ", stdout);
@@ -145,7 +145,7 @@ static void put_values(const char *const *words, const char *arg)
 static void put_value_case(const char *pattern, const char *const *words, const char *arg)
 {
 	printf("\t%s) :", pattern);
-	put_values(words, arg);
+	option_put_values(words, arg);
 	puts(" ;;");
 }
 
@@ -153,14 +153,14 @@ static void put_value_case(const char *pattern, const char *const *words, const 
 static void put_argument_case(const struct command *command)
 {
 	printf("\t%s) :", command->name);
-	put_values(NULL, command->argument);
+	option_put_values(NULL, command->argument);
 	if (command->second)
-		put_values(NULL, command->second);
+		option_put_values(NULL, command->second);
 	puts(" ;;");
 }
 
 /* Has a row before it the same name?  Then that one is for the other commands. */
-static bool is_second(const struct option_row *rows, size_t i)
+static bool option_is_second(const struct option_row *rows, size_t i)
 {
 	for (size_t k = 0; k < i; k++)
 		if (!strcmp(rows[k].name, rows[i].name))
@@ -182,14 +182,14 @@ static void put_option_values(const struct option_row *rows, size_t n)
 
 	puts("\tcase $cmd:$prev in");
 	for (size_t i = 0; i < n; i++)
-		for (size_t c = 0; c < COMMANDS && rows[i].arg && is_second(rows, i); c++) {
-			if (!takes(c, &rows[i]))
+		for (size_t c = 0; c < COMMANDS && rows[i].arg && option_is_second(rows, i); c++) {
+			if (!command_takes(c, &rows[i]))
 				continue;
 			put_pattern(pattern, sizeof(pattern), &rows[i], commands[c].name);
 			put_value_case(pattern, rows[i].words, rows[i].arg);
 		}
 	for (size_t i = 0; i < n; i++) {
-		if (!rows[i].arg || is_second(rows, i))
+		if (!rows[i].arg || option_is_second(rows, i))
 			continue;
 		put_pattern(pattern, sizeof(pattern), &rows[i], "*");
 		put_value_case(pattern, rows[i].words, rows[i].arg);
@@ -199,7 +199,8 @@ static void put_option_values(const struct option_row *rows, size_t n)
 static void put_option_names(const struct option_row *rows, size_t n, size_t command)
 {
 	for (size_t i = 0; i < n; i++)
-		if (command == COMMANDS ? !is_second(rows, i) : takes(command, &rows[i]))
+		if (command == COMMANDS ?
+		    !option_is_second(rows, i) : command_takes(command, &rows[i]))
 			printf(" --%s", rows[i].name);
 }
 
@@ -299,7 +300,7 @@ static void put_fish_values(const char *const *words, const char *arg)
 	while (!words && next_part(&arg, part)) {
 		const char *query = query_of(part);
 
-		if (query && !is_files(query)) {
+		if (query && !query_is_files(query)) {
 			fputs("(__ncclinsp_ask ", stdout);
 			put_query(query, "(__ncclinsp_command)");
 			fputs(") ", stdout);
@@ -313,10 +314,10 @@ static void put_fish_values(const char *const *words, const char *arg)
 static void put_fish_option(const struct option_row *row)
 {
 	fputs("complete -c ncclinsp", stdout);
-	if (is_special(row)) {
+	if (option_is_special(row)) {
 		fputs(" -n '__fish_seen_subcommand_from", stdout);
 		for (size_t c = 0; c < COMMANDS; c++)
-			if (takes(c, row))
+			if (command_takes(c, row))
 				printf(" %s", commands[c].name);
 		putchar('\'');
 	}
@@ -324,11 +325,11 @@ static void put_fish_option(const struct option_row *row)
 	if (row->letter)
 		printf(" -s %c", row->letter);
 	if (row->arg)
-		fputs(is_files(query_of(row->arg)) ? " -r -F" : " -x", stdout);
+		fputs(query_is_files(query_of(row->arg)) ? " -r -F" : " -x", stdout);
 	if (row->arg)
 		put_fish_values(row->words, row->arg);
 	fputs(" -d ", stdout);
-	put_quoted(row->help);
+	text_put_quoted(row->help);
 	putchar('\n');
 }
 
@@ -366,7 +367,7 @@ static void put_fish(const struct option_row *rows, size_t n)
 	     "complete -c ncclinsp -f");
 	for (size_t c = 0; c < COMMANDS; c++) {
 		printf("complete -c ncclinsp -n __fish_use_subcommand -a %s -d ", commands[c].name);
-		put_quoted(commands[c].help);
+		text_put_quoted(commands[c].help);
 		putchar('\n');
 		if (commands[c].run)
 			put_fish_argument(&commands[c], commands[c].argument);

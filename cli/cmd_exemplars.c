@@ -8,7 +8,7 @@ static const struct column columns[] = {
 #include "schema/exemplars_columns.h"
 };
 
-static bool is_listed(const json_t *root, const char *id)
+static bool exemplar_is_listed(const json_t *root, const char *id)
 {
 	json_t *row;
 	size_t i;
@@ -20,7 +20,7 @@ static bool is_listed(const json_t *root, const char *id)
 }
 
 /* Only what the list names is asked for: so it fits into a URL as it is. */
-static int print_file(struct cli *cli, const char *id)
+static int exemplar_print(struct cli *cli, const char *id)
 {
 	char target[128];
 	json_t *root;
@@ -30,7 +30,7 @@ static int print_file(struct cli *cli, const char *id)
 	r = client_get(cli->client, "/v1/exemplars", &root);
 	if (r)
 		return cli_fail(cli, r);
-	listed = is_listed(root, id);
+	listed = exemplar_is_listed(root, id);
 	json_decref(root);
 	if (!listed) {
 		fprintf(stderr, "ncclinsp: no exemplar '%s'; ncclinsp exemplars lists them all\n",
@@ -55,6 +55,6 @@ int cmd_exemplars(struct cli *cli)
 	};
 
 	if (cli->argument)
-		return print_file(cli, cli->argument);
+		return exemplar_print(cli, cli->argument);
 	return listing_run(cli, &listing, "/v1/exemplars");
 }

@@ -31,7 +31,7 @@ struct part {
 	const char *text;
 };
 
-static void put_part(struct frame *frame, const char *label, const char *text)
+static void word_put_part(struct frame *frame, const char *label, const char *text)
 {
 	char part[1024];
 
@@ -48,7 +48,7 @@ static void put_parts(const struct cli *cli, const char *name, const struct part
 	prose_begin(&frame, cli, PROSE_WIDEST);
 	prose_put(&frame, LINE_BOLD, 0, 0, name);
 	for (size_t i = 0; i < n; i++)
-		put_part(&frame, parts[i].label, parts[i].text);
+		word_put_part(&frame, parts[i].label, parts[i].text);
 	prose_end(&frame, cli);
 }
 
@@ -80,7 +80,7 @@ static void explain_named(const struct cli *cli, const struct named *named)
 	put_parts(cli, named->name, parts, ARRAY_LEN(parts));
 }
 
-static void list(const struct cli *cli, const struct topic *topic)
+static void topic_list(const struct cli *cli, const struct topic *topic)
 {
 	char part[1024];
 	struct frame frame;
@@ -96,16 +96,17 @@ static void list(const struct cli *cli, const struct topic *topic)
 	prose_end(&frame, cli);
 }
 
-static bool is_same(const char *name, const char *wanted)
+static bool names_are_same(const char *name, const char *wanted)
 {
 	return name && !strcasecmp(name, wanted);
 }
 
 /* A name that other tools use finds each of our words for it. */
-static bool is_called(const struct word *word, const char *wanted)
+static bool word_is_called(const struct word *word, const char *wanted)
 {
-	return is_same(word->name, wanted) || is_same(word->flight_recorder, wanted) ||
-	       is_same(word->ncclx, wanted);
+	return names_are_same(word->name, wanted) ||
+		names_are_same(word->flight_recorder, wanted) ||
+	       names_are_same(word->ncclx, wanted);
 }
 
 /* An empty line between two explanations. */
@@ -122,27 +123,27 @@ static int explain_all(const struct cli *cli, const char *wanted)
 	int found = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(nameds); i++) {
-		if (!is_same(nameds[i].name, wanted))
+		if (!names_are_same(nameds[i].name, wanted))
 			continue;
 		explain_next(&found);
 		explain_named(cli, &nameds[i]);
 	}
 	for (size_t i = 0; (topic = words_topic(i)); i++) {
 		for (size_t k = 0; k < topic->n; k++) {
-			if (!is_called(&topic->words[k], wanted))
+			if (!word_is_called(&topic->words[k], wanted))
 				continue;
 			explain_next(&found);
 			explain_word(cli, topic, &topic->words[k]);
 		}
-		if (is_same(topic->field, wanted)) {
+		if (names_are_same(topic->field, wanted)) {
 			explain_next(&found);
-			list(cli, topic);
+			topic_list(cli, topic);
 		}
 	}
 	return found;
 }
 
-static void list_names(void)
+static void topics_list_names(void)
 {
 	const struct topic *topic;
 
@@ -151,18 +152,18 @@ static void list_names(void)
 			puts(topic->words[k].name);
 }
 
-static void list_all(const struct cli *cli)
+static void topics_list(const struct cli *cli)
 {
 	const struct topic *topic;
 
 	for (size_t i = 0; (topic = words_topic(i)); i++) {
 		if (i)
 			putchar('\n');
-		list(cli, topic);
+		topic_list(cli, topic);
 	}
 }
 
-static void suggest(const char *wanted)
+static void word_suggest(const char *wanted)
 {
 	struct meant meant = { .wanted = wanted };
 	const struct topic *topic;
@@ -182,13 +183,13 @@ int cmd_explain(struct cli *cli)
 {
 	if (!cli->argument) {
 		if (cli->header)
-			list_all(cli);
+			topics_list(cli);
 		else
-			list_names();
+			topics_list_names();
 		return CLI_DONE;
 	}
 	if (explain_all(cli, cli->argument))
 		return CLI_DONE;
-	suggest(cli->argument);
+	word_suggest(cli->argument);
 	return CLI_NOTHING;
 }

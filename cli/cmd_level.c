@@ -21,19 +21,19 @@ static const struct column columns[] = {
 };
 
 /* The time left until `until`; null: `until` is unknown, the level does not end. */
-static json_t *left(const json_t *until)
+static json_t *until_left(const json_t *until)
 {
 	json_int_t ns = json_integer_value(until) - (json_int_t)cli_now_ns();
 
 	return json_is_integer(until) ? json_integer(ns > 0 ? ns : 0) : json_null();
 }
 
-static void dress(json_t *row)
+static void level_dress(json_t *row)
 {
-	json_object_set_new(row, "left_ns", left(report_get(row, "wanted.until_mono_ns")));
+	json_object_set_new(row, "left_ns", until_left(report_get(row, "wanted.until_mono_ns")));
 }
 
-static void put_wanted(char *buf, size_t size, const json_t *wish)
+static void level_put_wanted(char *buf, size_t size, const json_t *wish)
 {
 	const char *level = json_string_value(json_object_get(wish, "level"));
 	const char *sampling = json_string_value(json_object_get(wish, "sampling"));
@@ -44,7 +44,7 @@ static void put_wanted(char *buf, size_t size, const json_t *wish)
 
 static void put_left(char *buf, size_t size, const json_t *wish)
 {
-	json_t *ns = left(report_get(wish, "until_mono_ns"));
+	json_t *ns = until_left(report_get(wish, "until_mono_ns"));
 	char text[TEXT_MAX];
 	uint64_t seconds;
 
@@ -98,7 +98,7 @@ static void print_wishes(const json_t *wishes)
 		char target[192], wanted[64], time[64];
 
 		target_text(target, sizeof(target), wish);
-		put_wanted(wanted, sizeof(wanted), wish);
+		level_put_wanted(wanted, sizeof(wanted), wish);
 		put_left(time, sizeof(time), wish);
 		printf("wanted of %s: %s%s, by uid %lld\n", target, wanted, time,
 		       (long long)json_integer_value(json_object_get(wish, "uid")));
@@ -119,7 +119,7 @@ static int print_notes(struct cli *cli)
 	return CLI_DONE;
 }
 
-static int show(struct cli *cli)
+static int level_show(struct cli *cli)
 {
 	struct listing listing = {
 		.array = "processes",
@@ -127,7 +127,7 @@ static int show(struct cli *cli)
 		.sort = &columns[0],	/* the pid */
 		.ascending = true,
 		.nothing = "no process uses NCCL with this plugin",
-		.dress = dress,
+		.dress = level_dress,
 		.fetch = cli->comm ? target_fetch : NULL,
 		.arg = (void *)(uintptr_t)"/v1/level",
 	};
@@ -142,7 +142,7 @@ static int show(struct cli *cli)
 
 static const char *const levels[] = { "off", "ops", "kernel", "net", "trace", "default", NULL };
 
-static bool is_level(const char *word)
+static bool word_is_level(const char *word)
 {
 	for (int i = 0; word && levels[i]; i++)
 		if (!strcmp(levels[i], word))
@@ -182,7 +182,7 @@ static struct followers count_followers(const json_t *root, const json_t *of,
 }
 
 /* Wait until all follow that can, or long enough. */
-static struct followers follow(struct cli *cli, const json_t *answer, uint64_t *took_ns)
+static struct followers level_follow(struct cli *cli, const json_t *answer, uint64_t *took_ns)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_NS };
 	const json_t *of = json_object_get(answer, "processes");
@@ -217,7 +217,7 @@ static void tell_others(const struct followers *n, size_t all, const json_t *ans
 		       json_string_value(report_get(answer, "control.path")) ?: "that file");
 }
 
-static void tell(struct cli *cli, const json_t *answer)
+static void level_tell(struct cli *cli, const json_t *answer)
 {
 	size_t all = json_array_size(json_object_get(answer, "processes"));
 	char target[192], wanted[64], time[64], took[TEXT_MAX];
@@ -225,14 +225,14 @@ static void tell(struct cli *cli, const json_t *answer)
 	struct followers n;
 
 	target_text(target, sizeof(target), answer);
-	put_wanted(wanted, sizeof(wanted), answer);
+	level_put_wanted(wanted, sizeof(wanted), answer);
 	put_left(time, sizeof(time), answer);
 	if (cli->dry_run) {
 		printf("%s: would be %s%s, of %zu processes; nothing was changed\n", target,
 		       *wanted ? wanted : "as before", time, all);
 		return;
 	}
-	n = follow(cli, answer, &took_ns);
+	n = level_follow(cli, answer, &took_ns);
 	text_duration(took, sizeof(took), took_ns);
 	printf("%s: %s%s; %zu of %zu processes follow%s%s\n", target,
 	       *wanted ? wanted : "as before", time, n.follow, all,
@@ -240,7 +240,7 @@ static void tell(struct cli *cli, const json_t *answer)
 	tell_others(&n, all, answer);
 }
 
-static int change(struct cli *cli, const char *level)
+static int level_change(struct cli *cli, const char *level)
 {
 	json_t *body = json_object();
 
@@ -250,7 +250,7 @@ static int change(struct cli *cli, const char *level)
 		json_object_set_new(body, "sample", json_string(cli->sample));
 	if (cli->for_ns)
 		json_object_set_new(body, "for_s", json_real((double)cli->for_ns * 1e-9));
-	return target_change(cli, "/v1/level", body, tell);
+	return target_change(cli, "/v1/level", body, level_tell);
 }
 
 /* "node", a pid, or already the level. */
@@ -259,20 +259,20 @@ int cmd_level(struct cli *cli)
 	const char *target = cli->argument, *level = cli->second;
 	int code;
 
-	if (is_level(target) && !level) {
+	if (word_is_level(target) && !level) {
 		level = target;
 		target = NULL;
 	}
 	code = target_take(cli, target, "level");
 	if (code)
 		return code;
-	if (level && !is_level(level))
+	if (level && !word_is_level(level))
 		return cli_reject("'%s' is no level; there are off, ops, kernel, net, trace, "
 				  "default", level);
 	if (level || cli->sample)
-		return change(cli, level);
+		return level_change(cli, level);
 	if (cli->for_ns || cli->dry_run)
 		return cli_reject("--%s goes with a level, or with --sample",
 				  cli->for_ns ? "for" : "dry-run");
-	return show(cli);
+	return level_show(cli);
 }

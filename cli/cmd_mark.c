@@ -12,7 +12,7 @@ static const struct column columns[] = {
 #include "schema/mark_columns.h"
 };
 
-static int show(struct cli *cli)
+static int mark_show(struct cli *cli)
 {
 	const struct listing listing = {
 		.array = "processes",
@@ -27,7 +27,7 @@ static int show(struct cli *cli)
 	return listing_run(cli, &listing, "/v1/processes" MEMBERS);
 }
 
-static void tell(struct cli *cli, const json_t *answer)
+static void mark_tell(struct cli *cli, const json_t *answer)
 {
 	const char *phase = json_string_value(json_object_get(answer, "phase"));
 	size_t n = json_array_size(json_object_get(answer, "processes"));
@@ -61,10 +61,10 @@ int cmd_mark(struct cli *cli)
 	if (!phase && cli->dry_run)
 		return cli_reject("--dry-run goes with a phase");
 	if (!phase)
-		return show(cli);
+		return mark_show(cli);
 	body = strcmp(phase, "-") ? json_pack("{s:s}", "phase", phase)
 				  : json_pack("{s:n}", "phase");
 	if (!body)
 		return cli_reject("the phase '%s' is not written in UTF-8", phase);
-	return target_change(cli, "/v1/phase", body, tell);
+	return target_change(cli, "/v1/phase", body, mark_tell);
 }

@@ -5,7 +5,7 @@
 
 #include "cli/view/columns.h"
 
-static bool is_rank(const char *text, const char *end)
+static bool text_is_rank(const char *text, const char *end)
 {
 	return !strncasecmp(text, "rank", 4) && strchr(end, text[4]);
 }
@@ -18,12 +18,12 @@ static bool wants_ranks(const struct cli *cli)
 	if (cli->by_rank || cli->rank != CLI_ANY || cli->pid != CLI_ANY || cli->gpu)
 		return true;
 	for (size_t i = 0; i < cli->filters.count; i++)
-		if (is_rank(cli->filters.text[i], " =!<>~"))
+		if (text_is_rank(cli->filters.text[i], " =!<>~"))
 			return true;
 	for (; field && *field; field += strcspn(field, ","), field += *field == ',')
-		if (is_rank(field, ","))
+		if (text_is_rank(field, ","))
 			return true;
-	return sort && is_rank(sort + strspn(sort, "+-"), "");
+	return sort && text_is_rank(sort + strspn(sort, "+-"), "");
 }
 
 int cmd_ops(struct cli *cli)

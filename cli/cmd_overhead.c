@@ -7,7 +7,7 @@ static const struct column columns[] = {
 };
 
 /* Shares of a thousandth matter here: they are shown with all the digits they have. */
-static json_t *percents(const json_t *process)
+static json_t *process_percents(const json_t *process)
 {
 	static const char *const paths[][2] = {
 		{ "user", "callbacks.user.share" },
@@ -27,7 +27,7 @@ static json_t *percents(const json_t *process)
 	return all;
 }
 
-static json_t *calls(const json_t *process)
+static json_t *process_calls(const json_t *process)
 {
 	const json_t *user = report_get(process, "callbacks.user.per_s");
 	const json_t *proxy = report_get(process, "callbacks.proxy.per_s");
@@ -37,10 +37,10 @@ static json_t *calls(const json_t *process)
 	return json_real(json_number_value(user) + json_number_value(proxy));
 }
 
-static void dress(json_t *row)
+static void overhead_dress(json_t *row)
 {
-	json_object_set_new(row, "percent", percents(row));
-	json_object_set_new(row, "calls_per_s", calls(row));
+	json_object_set_new(row, "percent", process_percents(row));
+	json_object_set_new(row, "calls_per_s", process_calls(row));
 }
 
 static int print_daemon(struct cli *cli)
@@ -68,7 +68,7 @@ int cmd_overhead(struct cli *cli)
 		.sort = &columns[0],	/* the pid */
 		.ascending = true,
 		.nothing = "no process with a plugin that tells",
-		.dress = dress,
+		.dress = overhead_dress,
 	};
 	int code = listing_run(cli, &listing, "/v1/overhead"), more = CLI_DONE;
 

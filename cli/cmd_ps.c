@@ -75,7 +75,7 @@ static void set_order(json_t *row)
 	json_object_set_new(row, "order", json_real(order));
 }
 
-static void dress(json_t *row)
+static void process_dress(json_t *row)
 {
 	name_settling(row);
 	name_user(row);
@@ -98,7 +98,7 @@ int cmd_ps(struct cli *cli)
 		.nothing = "no process uses NCCL with this plugin; start the job with "
 			   "NCCL_PROFILER_PLUGIN=insp (see ncclinsp(1))",
 		.note = foreign_tell,
-		.dress = dress,
+		.dress = process_dress,
 	};
 
 	return listing_run(cli, &listing, "/v1/processes");

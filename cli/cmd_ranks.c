@@ -8,7 +8,7 @@
 #define HEADER_EVERY 20	/* lines of dmon */
 
 /* The ranks over the window that was asked for; files tell of all the time only. */
-static int fetch(struct cli *cli, const char *usual_window, json_t **root)
+static int ranks_fetch(struct cli *cli, const char *usual_window, json_t **root)
 {
 	char target[512];
 	json_t *row;
@@ -39,10 +39,10 @@ static bool note_left_out(const json_t *answer, char *text, size_t size)
 
 /* ---- ranks ------------------------------------------------------------------ */
 
-static int fetch_ranks(struct cli *cli, void *arg, json_t **root)
+static int ranks_fetch_rows(struct cli *cli, void *arg, json_t **root)
 {
 	(void)arg;
-	return fetch(cli, "10s", root);
+	return ranks_fetch(cli, "10s", root);
 }
 
 int cmd_ranks(struct cli *cli)
@@ -53,7 +53,7 @@ int cmd_ranks(struct cli *cli)
 		.count = rank_column_count,
 		.nothing = "no rank is alive",
 		.note = note_left_out,
-		.fetch = fetch_ranks,
+		.fetch = ranks_fetch_rows,
 		.whole = true,
 	};
 
@@ -63,7 +63,7 @@ int cmd_ranks(struct cli *cli)
 /* ---- dmon ------------------------------------------------------------------- */
 
 /* The moment of the sample, in each of its rows. */
-static void put_time(json_t *rows)
+static void ranks_put_time(json_t *rows)
 {
 	struct timespec now;
 	struct tm utc;
@@ -80,12 +80,12 @@ static void put_time(json_t *rows)
 }
 
 /* Each GPU keeps its place from sample to sample. */
-static int fetch_gpus(struct cli *cli, void *arg, json_t **root)
+static int ranks_fetch_gpus(struct cli *cli, void *arg, json_t **root)
 {
 	static const struct column by_pid = { NULL, NULL, COL_INTEGER, "pid", 0, 0, 0 };
 	static const struct column by_gpu = { NULL, NULL, COL_TEXT, "pci_bus_id", 0, 0, 0 };
 	json_t *answer = NULL, *rows;
-	int r = fetch(cli, "1s", &answer);
+	int r = ranks_fetch(cli, "1s", &answer);
 
 	(void)arg;
 	if (r)
@@ -94,7 +94,7 @@ static int fetch_gpus(struct cli *cli, void *arg, json_t **root)
 	json_decref(answer);
 	report_sort(rows, &by_pid, true);
 	report_sort(rows, &by_gpu, true);
-	put_time(rows);
+	ranks_put_time(rows);
 	*root = json_pack("{s:o}", "gpus", rows);
 	return 0;
 }
@@ -106,7 +106,7 @@ int cmd_dmon(struct cli *cli)
 		.columns = gpu_columns,
 		.count = gpu_column_count,
 		.nothing = "no GPU uses NCCL",
-		.fetch = fetch_gpus,
+		.fetch = ranks_fetch_gpus,
 		.whole = true,
 		.header_every = HEADER_EVERY,
 	};

@@ -23,7 +23,7 @@ static const struct column columns[] = {
 #include "schema/replay_columns.h"
 };
 
-struct replay {
+struct replay_play {
 	struct cli *cli;
 	json_t *files;		/* one row each, by time */
 	json_t *moments;	/* one row each, with its files as "files" */
@@ -31,7 +31,7 @@ struct replay {
 
 /* ---- one file ---------------------------------------------------------------------- */
 
-static json_int_t count_state(const json_t *root, const char *state)
+static json_int_t moment_count_state(const json_t *root, const char *state)
 {
 	json_int_t n = 0;
 	json_t *process;
@@ -43,7 +43,7 @@ static json_int_t count_state(const json_t *root, const char *state)
 }
 
 /* The operations of all ranks since the file before; null: not known. */
-static json_t *sum_ops(const json_t *root)
+static json_t *moment_sum_ops(const json_t *root)
 {
 	json_int_t sum = 0, known = 0;
 	json_t *row;
@@ -58,7 +58,7 @@ static json_t *sum_ops(const json_t *root)
 	return known ? json_integer(sum) : json_null();
 }
 
-static json_t *oldest(const json_t *root)
+static json_t *root_oldest(const json_t *root)
 {
 	json_int_t most = -1;
 	json_t *row;
@@ -71,7 +71,7 @@ static json_t *oldest(const json_t *root)
 }
 
 /* What was found and active then: how many, and the worst of them. */
-static void put_findings(json_t *file, const json_t *root)
+static void moment_put_findings(json_t *file, const json_t *root)
 {
 	const json_t *worst = NULL;
 	json_int_t n = 0;
@@ -94,24 +94,24 @@ static void put_findings(json_t *file, const json_t *root)
 	json_object_set(file, "host", (json_t *)(uintptr_t)report_get(root, "status.host"));
 }
 
-static void take_file(void *arg, const char *path, const json_t *root)
+static void replay_take_file(void *arg, const char *path, const json_t *root)
 {
-	struct replay *p = arg;
+	struct replay_play *p = arg;
 	json_t *file = json_pack("{s:s, s:s, s:f, s:s, s:I, s:I, s:o, s:o}", "path", path,
 				 "at", json_string_value(json_object_get(root, "written_at")) ?: "",
 				 "seconds", shots_time(root), "node",
 				 json_string_value(report_get(root, "status.host")) ?: "?",
-				 "live", count_state(root, "live"), "died",
-				 count_state(root, "died"), "ops", sum_ops(root), "oldest_ns",
-				 oldest(root));
+				 "live", moment_count_state(root, "live"), "died",
+				 moment_count_state(root, "died"), "ops", moment_sum_ops(root),
+				 "oldest_ns", root_oldest(root));
 
-	put_findings(must(file), root);
+	moment_put_findings(must(file), root);
 	json_array_append_new(p->files, file);
 }
 
 /* ---- moments ----------------------------------------------------------------------- */
 
-static int by_time(const void *left, const void *right)
+static int files_by_time(const void *left, const void *right)
 {
 	double a = json_number_value(json_object_get(*(json_t *const *)left, "seconds"));
 	double b = json_number_value(json_object_get(*(json_t *const *)right, "seconds"));
@@ -119,14 +119,14 @@ static int by_time(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-static void sort_files(struct replay *p)
+static void files_sort(struct replay_play *p)
 {
 	size_t n = json_array_size(p->files);
 	json_t **list = must(calloc(n + 1, sizeof(*list))), *sorted = json_array();
 
 	for (size_t i = 0; i < n; i++)
 		list[i] = json_array_get(p->files, i);
-	qsort(list, n, sizeof(*list), by_time);
+	qsort(list, n, sizeof(*list), files_by_time);
 	for (size_t i = 0; i < n; i++)
 		json_array_append(sorted, list[i]);
 	free(list);
@@ -135,7 +135,7 @@ static void sort_files(struct replay *p)
 }
 
 /* Was it written together with the moment's, by another node? */
-static bool is_of(const json_t *moment, const json_t *file)
+static bool moment_is_of(const json_t *moment, const json_t *file)
 {
 	const json_t *files = json_object_get(moment, "files"), *other;
 	size_t i;
@@ -149,7 +149,7 @@ static bool is_of(const json_t *moment, const json_t *file)
 	return true;
 }
 
-static void add_number(json_t *moment, const json_t *file, const char *key)
+static void moment_add_number(json_t *moment, const json_t *file, const char *key)
 {
 	const json_t *more = json_object_get(file, key), *have = json_object_get(moment, key);
 
@@ -158,7 +158,7 @@ static void add_number(json_t *moment, const json_t *file, const char *key)
 							      json_integer_value(more)));
 }
 
-static void join(json_t *moment, json_t *file)
+static void moment_join(json_t *moment, json_t *file)
 {
 	static const char *const sums[] = { "live", "died", "ops", "findings" };
 	static const char *const of_worst[] = { "severity", "worst", "host" };
@@ -166,7 +166,7 @@ static void join(json_t *moment, json_t *file)
 	bool worse = finding_severity(file) < finding_severity(moment);
 
 	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
-		add_number(moment, file, sums[i]);
+		moment_add_number(moment, file, sums[i]);
 	for (size_t i = 0; worse && i < sizeof(of_worst) / sizeof(of_worst[0]); i++)
 		json_object_set(moment, of_worst[i], json_object_get(file, of_worst[i]));
 	if (json_integer_value(oldest_ns) >
@@ -188,38 +188,38 @@ static json_t *new_moment(const json_t *file)
 			      json_object_get(file, "seconds"), "files"));
 }
 
-static void find_moments(struct replay *p)
+static void moments_find(struct replay_play *p)
 {
 	json_t *moment = NULL, *file;
 	size_t i;
 
-	sort_files(p);
+	files_sort(p);
 	json_array_foreach(p->files, i, file) {
-		if (!is_of(moment, file)) {
+		if (!moment_is_of(moment, file)) {
 			moment = new_moment(file);
 			json_array_append_new(p->moments, moment);
 		}
-		join(moment, file);
+		moment_join(moment, file);
 	}
 }
 
 /* ---- shown ------------------------------------------------------------------------- */
 
-static int fetch(struct cli *cli, void *arg, json_t **root)
+static int moments_fetch(struct cli *cli, void *arg, json_t **root)
 {
-	const struct replay *p = arg;
+	const struct replay_play *p = arg;
 
 	(void)cli;
 	*root = must(json_pack("{s:O}", "moments", p->moments));
 	return 0;
 }
 
-static int show_moments(struct replay *p)
+static int moments_show(struct replay_play *p)
 {
 	struct cli *cli = p->cli;
 	const struct listing listing = {
 		.array = "moments", LISTING_COLUMNS(columns), .nothing = "no snapshot is there",
-		.fetch = fetch, .arg = p, .labelled = true,
+		.fetch = moments_fetch, .arg = p, .labelled = true,
 	};
 
 	if (cli->comm || cli->func || cli->rank != CLI_ANY || cli->pid != CLI_ANY ||
@@ -229,7 +229,7 @@ static int show_moments(struct replay *p)
 	return listing_run(cli, &listing, NULL);
 }
 
-static int show_moment(struct replay *p, const struct command *command, const json_t *moment)
+static int moment_show(struct replay_play *p, const struct command *command, const json_t *moment)
 {
 	const json_t *files = json_object_get(moment, "files"), *file;
 	size_t n = json_array_size(files), i;
@@ -255,7 +255,7 @@ static int show_moment(struct replay *p, const struct command *command, const js
 }
 
 /* A moment may have nothing to show where another has: the worst code counts, not the last. */
-static int play(struct replay *p, const struct command *command)
+static int replay_play_command(struct replay_play *p, const struct command *command)
 {
 	int64_t most = p->cli->samples;
 	int worst = CLI_NOTHING;
@@ -274,7 +274,7 @@ static int play(struct replay *p, const struct command *command)
 			fputs("\033[H\033[2J", stdout);
 		else if (i)
 			putchar('\n');
-		code = show_moment(p, command, moment);
+		code = moment_show(p, command, moment);
 		if (code == CLI_USAGE || code == CLI_FAILED || ferror(stdout))
 			return code;
 		if (code != CLI_NOTHING && (worst == CLI_NOTHING || code > worst))
@@ -283,7 +283,7 @@ static int play(struct replay *p, const struct command *command)
 	return worst;
 }
 
-static int check(const struct cli *cli, const struct command *command)
+static int replay_check(const struct cli *cli, const struct command *command)
 {
 	if (!command)
 		return cli_reject("no command '%s'", cli->second);
@@ -299,19 +299,19 @@ static int check(const struct cli *cli, const struct command *command)
 
 int cmd_replay(struct cli *cli)
 {
-	struct replay p = { .cli = cli, .files = json_array(), .moments = json_array() };
+	struct replay_play p = { .cli = cli, .files = json_array(), .moments = json_array() };
 	static const char *const members[] = { "written_at", NULL };
-	struct shots shots = { .members = members, .each = take_file, .each_arg = &p };
+	struct shots shots = { .members = members, .each = replay_take_file, .each_arg = &p };
 	const struct command *command = cli->second ? command_find(cli->second) : NULL;
 	int code = cli->argument ? CLI_DONE : cli_reject("of which file or directory?");
 
 	if (!code && cli->second)
-		code = check(cli, command);
+		code = replay_check(cli, command);
 	if (!code) {
 		shots_add(&shots, cli->argument);
-		find_moments(&p);
+		moments_find(&p);
 		code = !json_array_size(p.moments) ? (int)shots_tell_none(&shots, "")
-		       : command ? play(&p, command) : show_moments(&p);
+		       : command ? replay_play_command(&p, command) : moments_show(&p);
 	}
 	shots_deinit(&shots);
 	json_decref(p.files);

@@ -16,7 +16,7 @@ struct tail {
 	int64_t left;	/* lines; CLI_ANY: no end */
 };
 
-static void label(const struct tail *tail, json_t *op)
+static void tail_label(const struct tail *tail, json_t *op)
 {
 	json_t *rows = json_pack("[O]", op);
 
@@ -26,8 +26,8 @@ static void label(const struct tail *tail, json_t *op)
 }
 
 /* An event other than an operation is a remark between the rows, for people and in JSON only. */
-static void print_remark(const struct tail *tail, const char *kind, const json_t *event,
-			 const char *text)
+static void tail_print_remark(const struct tail *tail, const char *kind, const json_t *event,
+			      const char *text)
 {
 	const struct cli *cli = tail->cli;
 	struct line line;
@@ -50,9 +50,9 @@ static void print_remark(const struct tail *tail, const char *kind, const json_t
 	line_print(&line, &tail->cli->style, stdout);
 }
 
-static bool on_operation(struct tail *tail, json_t *op, const char *text)
+static bool tail_on_operation(struct tail *tail, json_t *op, const char *text)
 {
-	label(tail, op);
+	tail_label(tail, op);
 	if (!listing_wants(&tail->query, op))
 		return false;
 	if (tail->cli->format == CLI_JSON && !tail->cli->fields)
@@ -62,7 +62,7 @@ static bool on_operation(struct tail *tail, json_t *op, const char *text)
 	return true;
 }
 
-static int on_line(void *arg, const char *text, size_t len)
+static int tail_on_line(void *arg, const char *text, size_t len)
 {
 	struct tail *tail = arg;
 	json_t *event = intake_read(text, len, NULL);
@@ -70,9 +70,9 @@ static int on_line(void *arg, const char *text, size_t len)
 	bool shown = false;
 
 	if (kind && !strcmp(kind, "collective"))
-		shown = on_operation(tail, event, text);
+		shown = tail_on_operation(tail, event, text);
 	else if (kind)
-		print_remark(tail, kind, event, text);
+		tail_print_remark(tail, kind, event, text);
 	json_decref(event);
 	if (fflush(stdout))
 		return 1;
@@ -81,7 +81,7 @@ static int on_line(void *arg, const char *text, size_t len)
 	return 0;
 }
 
-static void print_header(const struct tail *tail)
+static void tail_print_header(const struct tail *tail)
 {
 	const struct cli *cli = tail->cli;
 	struct line line;
@@ -98,16 +98,16 @@ static void print_header(const struct tail *tail)
 	fflush(stdout);
 }
 
-static int follow(struct tail *tail)
+static int tail_follow(struct tail *tail)
 {
 	struct cli *cli = tail->cli;
 	int r = 0;
 
-	print_header(tail);
+	tail_print_header(tail);
 	if (members_asked(cli))
 		r = members_get(cli, &tail->query.members);
 	if (!r)
-		r = client_stream(cli->client, "/v1/stream?kinds=collective,process", on_line,
+		r = client_stream(cli->client, "/v1/stream?kinds=collective,process", tail_on_line,
 				  tail);
 	if (r < 0)
 		return cli_fail(cli, r);
@@ -131,7 +131,7 @@ int cmd_tail(struct cli *cli)
 		report_init(&tail.report, tail.query.columns, tail.query.count, &style);
 		report_fit(&tail.report, NULL,
 			   cli->format == CLI_WIDE ? CLI_ANY_WIDTH : cli->columns);
-		code = follow(&tail);
+		code = tail_follow(&tail);
 	}
 	json_decref(tail.names);
 	listing_end(&tail.query);

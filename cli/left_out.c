@@ -41,19 +41,19 @@ static const struct row {
 	{ "ignored.context", "events of communicators that plugins have not seen begin" },
 };
 
-static long long of(const json_t *answer, const char *path)
+static long long left_out_number(const json_t *answer, const char *path)
 {
 	return json_integer_value(report_get(answer, path));
 }
 
-static long long sum(const json_t *processes, const char *path)
+static long long left_out_sum(const json_t *processes, const char *path)
 {
 	const json_t *row;
 	long long n = 0;
 	size_t i;
 
 	json_array_foreach(json_object_get(processes, "processes"), i, row)
-		n += of(row, path);
+		n += left_out_number(row, path);
 	return n;
 }
 
@@ -64,7 +64,8 @@ bool left_out_next(const json_t *status, const json_t *processes, size_t *i,
 		bool daemons = *i < COUNT(of_daemon);
 		const struct row *row = daemons ? &of_daemon[*i] :
 					&of_processes[*i - COUNT(of_daemon)];
-		long long n = daemons ? of(status, row->path) : sum(processes, row->path);
+		long long n = daemons ?
+			left_out_number(status, row->path) : left_out_sum(processes, row->path);
 
 		++*i;
 		if (!n)

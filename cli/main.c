@@ -34,14 +34,14 @@ static int terminal_columns(void)
 }
 
 /* A terminal that does more than print. */
-static bool is_clever(void)
+static bool terminal_is_clever(void)
 {
 	const char *term = getenv("TERM");
 
 	return isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb");
 }
 
-static bool wants_color(int64_t color, bool clever)
+static bool terminal_wants_color(int64_t color, bool clever)
 {
 	const char *no_color = getenv("NO_COLOR");
 
@@ -50,20 +50,21 @@ static bool wants_color(int64_t color, bool clever)
 	return clever && !(no_color && *no_color);
 }
 
-static void look_at_terminal(struct options *opts)
+static void terminal_look_at(struct options *opts)
 {
 	struct cli *cli = &opts->cli;
 
 	cli->terminal = isatty(STDOUT_FILENO);
-	cli->clears = is_clever() && !cli->batch;
-	cli->style.color = wants_color(opts->no_color ? COLOR_NEVER : opts->color, is_clever());
+	cli->clears = terminal_is_clever() && !cli->batch;
+	cli->style.color = terminal_wants_color(opts->no_color ? COLOR_NEVER : opts->color,
+						terminal_is_clever());
 	cli->columns = cli->terminal ? terminal_columns() : CLI_ANY_WIDTH;
 	if (cli->terminal && strcmp(nl_langinfo(CODESET), "UTF-8"))
 		cli->style.ascii = true;
 }
 
 /* The command that was named, or the one that a bare call means. */
-static const struct command *choose(int argc, char **argv)
+static const struct command *command_choose(int argc, char **argv)
 {
 	if (optind < argc)
 		return command_find(argv[optind]);
@@ -71,8 +72,8 @@ static const struct command *choose(int argc, char **argv)
 }
 
 /* "watch ps" is "ps --watch": the command that is meant, or NULL. */
-static const struct command *repeated(int argc, char **argv, struct options *opts,
-				      uint64_t *given)
+static const struct command *command_repeat(int argc, char **argv, struct options *opts,
+					    uint64_t *given)
 {
 	if (++optind == argc)
 		return NULL;
@@ -82,7 +83,8 @@ static const struct command *repeated(int argc, char **argv, struct options *opt
 }
 
 /* Takes what stands behind the command; an exit code when that is too much. */
-static int take_arguments(const struct command *command, int argc, char **argv, struct cli *cli)
+static int command_take_arguments(const struct command *command, int argc, char **argv,
+				  struct cli *cli)
 {
 	if (!command->many && optind + 1 + !!command->argument + !!command->second < argc)
 		return cli_reject("%s takes no argument '%s'", command->name, argv[argc - 1]);
@@ -98,7 +100,7 @@ static int take_arguments(const struct command *command, int argc, char **argv, 
 }
 
 /* Whoever reads no more knows why: no word of that where SIGPIPE does not end us anyway. */
-static int cannot_write(int code)
+static int output_cannot_write(int code)
 {
 	if (errno == EPIPE)
 		return code;
@@ -107,7 +109,7 @@ static int cannot_write(int code)
 }
 
 /* The beginning of a time, as "2026-11-22T03:12". */
-static int check_at(const struct cli *cli)
+static int options_check_at(const struct cli *cli)
 {
 	const char *at = cli->at;
 
@@ -121,7 +123,7 @@ static int check_at(const struct cli *cli)
 }
 
 /* Files give one sample, so that nothing is repeated. */
-static int run_offline(const struct command *command, struct cli *cli)
+static int command_run_offline(const struct command *command, struct cli *cli)
 {
 	struct offline *offline;
 	enum cli_exit why;
@@ -169,15 +171,15 @@ static int run_command(const struct command *command, struct cli *cli)
 {
 	if (cli->segment)
 		return run_segment(command, cli);
-	return cli->from.count ? run_offline(command, cli) : command->run(cli);
+	return cli->from.count ? command_run_offline(command, cli) : command->run(cli);
 }
 
-static int run(const struct command *command, struct options *opts)
+static int command_run(const struct command *command, struct options *opts)
 {
 	struct cli *cli = &opts->cli;
 	int code;
 
-	look_at_terminal(opts);
+	terminal_look_at(opts);
 	if (cli->delay_ns < LEAST_DELAY_NS)
 		cli->delay_ns = LEAST_DELAY_NS;
 	if (cli->quiet && !freopen("/dev/null", "w", stdout))
@@ -186,16 +188,16 @@ static int run(const struct command *command, struct options *opts)
 	cli->client = client_new(opts->socket, TIMEOUT_MS);
 	if (opts->verbose)
 		client_set_verbose(cli->client);
-	code = check_at(cli);
+	code = options_check_at(cli);
 	if (!code)
 		code = run_command(command, cli);
 	if (fflush(stdout) || ferror(stdout))
-		code = cannot_write(code);
+		code = output_cannot_write(code);
 	client_free(cli->client);
 	return code;
 }
 
-static int no_command(const char *name)
+static int command_unknown(const char *name)
 {
 	struct meant meant = { .wanted = name };
 
@@ -223,7 +225,7 @@ int main(int argc, char **argv)
 		puts("ncclinsp " NCCLINSP_VERSION);
 		return CLI_DONE;
 	}
-	command = choose(argc, argv);
+	command = command_choose(argc, argv);
 	if (opts.help) {
 		if (command && !command->run && optind + 1 < argc)
 			command = command_find(argv[optind + 1]) ?: command;
@@ -231,14 +233,14 @@ int main(int argc, char **argv)
 		return command ? CLI_DONE : CLI_USAGE;
 	}
 	if (command && !command->run)
-		command = repeated(argc, argv, &opts, &given);
+		command = command_repeat(argc, argv, &opts, &given);
 	if (optind == argc && !command)
 		return cli_reject("watch repeats a command: which?");
 	if (!command || !command->run)
 		return command ? cli_reject("watch cannot repeat '%s'", argv[optind])
-			       : no_command(argv[optind]);
-	code = take_arguments(command, argc, argv, &opts.cli);
+			       : command_unknown(argv[optind]);
+	code = command_take_arguments(command, argc, argv, &opts.cli);
 	if (!code)
 		code = option_check(command, given);
-	return code ?: run(command, &opts);
+	return code ?: command_run(command, &opts);
 }

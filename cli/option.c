@@ -160,7 +160,7 @@ void option_init(struct options *opts)
 	};
 }
 
-static int find_word(const char *const *words, const char *text, int64_t *index)
+static int option_find_word(const char *const *words, const char *text, int64_t *index)
 {
 	for (int64_t i = 0; words[i]; i++) {
 		if (!strcmp(words[i], text)) {
@@ -181,7 +181,7 @@ static int add_to_list(struct cli_list *list, const char *text)
 	return 0;
 }
 
-static int find_user(const struct option_row *row, const char *text, int64_t *uid)
+static int option_find_user(const struct option_row *row, const char *text, int64_t *uid)
 {
 	const struct passwd *user;
 
@@ -194,7 +194,7 @@ static int find_user(const struct option_row *row, const char *text, int64_t *ui
 	return 0;
 }
 
-static int set_time(const struct option_row *row, const char *text, uint64_t *ns)
+static int option_set_time(const struct option_row *row, const char *text, uint64_t *ns)
 {
 	uint64_t got;
 
@@ -218,20 +218,21 @@ static int set_option(const struct option_row *row, const char *arg, struct opti
 	case OPTION_STRING:
 	case OPTION_FILE:
 		*(const char **)at = arg;
-		return *arg && !(row->kind == OPTION_FILE && !find_word(formats, arg, &index))
+		return *arg &&
+			!(row->kind == OPTION_FILE && !option_find_word(formats, arg, &index))
 			       ? 0 : -EINVAL;
 	case OPTION_NUMBER:
 		return text_parse_integer(arg, row->least, row->most, at);
 	case OPTION_SECONDS:
-		return set_time(row, arg, at);
+		return option_set_time(row, arg, at);
 	case OPTION_LIST:
 		return add_to_list(at, arg);
 	case OPTION_USER:
-		return find_user(row, arg, at);
+		return option_find_user(row, arg, at);
 	case OPTION_INDEX:
-		return find_word(row->words, arg, at);
+		return option_find_word(row->words, arg, at);
 	case OPTION_WORD:
-		if (find_word(row->words, arg, &index))
+		if (option_find_word(row->words, arg, &index))
 			return -EINVAL;
 		*(const char **)at = row->words[index];
 		return 0;
@@ -240,7 +241,7 @@ static int set_option(const struct option_row *row, const char *arg, struct opti
 }
 
 /* One of the rows of that name: the command's, if it has one. */
-static size_t row_for(size_t i, const struct command *command)
+static size_t option_row_for(size_t i, const struct command *command)
 {
 	for (size_t k = 0; command && k < ARRAY_LEN(options); k++)
 		if (!strcmp(options[k].name, options[i].name) &&
@@ -250,7 +251,7 @@ static size_t row_for(size_t i, const struct command *command)
 }
 
 /* "a, b or c" */
-static void list_words(const char *const *words, char *buf, size_t size)
+static void option_list_words(const char *const *words, char *buf, size_t size)
 {
 	size_t used = 0;
 
@@ -260,14 +261,14 @@ static void list_words(const char *const *words, char *buf, size_t size)
 }
 
 /* Writes the value that would have been right. */
-static void expect(const struct option_row *row, char *buf, size_t size)
+static void option_expect(const struct option_row *row, char *buf, size_t size)
 {
 	char least[TEXT_MAX], most[TEXT_MAX];
 
 	switch (row->kind) {
 	case OPTION_WORD:
 	case OPTION_INDEX:
-		list_words(row->words, buf, size);
+		option_list_words(row->words, buf, size);
 		break;
 	case OPTION_NUMBER:
 		snprintf(buf, size, "a whole number, %lld or more", (long long)row->least);
@@ -294,35 +295,35 @@ static void expect(const struct option_row *row, char *buf, size_t size)
 	}
 }
 
-static int bad_value(const struct option_row *row, const char *value)
+static int option_bad_value(const struct option_row *row, const char *value)
 {
 	char why[160];
 
-	expect(row, why, sizeof(why));
+	option_expect(row, why, sizeof(why));
 	return cli_reject("'%s' does not fit --%s %s: %s", value, row->name, row->arg, why);
 }
 
 /* A value that getopt found for a row. */
-struct found {
+struct option_found {
 	size_t row;
 	const char *arg;
 };
 
-static int set_all(const struct found *found, size_t n, const struct command *command,
-		   struct options *opts, uint64_t *given)
+static int options_set_all(const struct option_found *found, size_t n,
+			   const struct command *command, struct options *opts, uint64_t *given)
 {
 	for (size_t k = 0; k < n; k++) {
-		size_t i = row_for(found[k].row, command);
+		size_t i = option_row_for(found[k].row, command);
 
 		if (set_option(&options[i], found[k].arg, opts))
-			return bad_value(&options[i], found[k].arg);
+			return option_bad_value(&options[i], found[k].arg);
 		*given |= UINT64_C(1) << i;
 	}
 	return 0;
 }
 
 /* No more options than these can be in it. */
-static size_t letters_of(int argc, char **argv)
+static size_t options_letters(int argc, char **argv)
 {
 	size_t n = 1;
 
@@ -353,7 +354,7 @@ static int unknown_option(const char *text)
 		 text + strspn(text, "-"));
 	for (size_t i = 0; !strncmp(text, "--", 2) && i < ARRAY_LEN(options); i++)
 		meant_offer(&meant, options[i].name);
-	if (!find_word(formats, name, &index)) {
+	if (!option_find_word(formats, name, &index)) {
 		meant.best = name;
 		dashes = "-o ";
 	}
@@ -367,7 +368,7 @@ int option_parse(int argc, char **argv, struct options *opts, uint64_t *given)
 {
 	struct option longs[ARRAY_LEN(options) + 1] = { { 0 } };
 	char letters[2 * ARRAY_LEN(options) + 2] = ":";
-	struct found *found = calloc(letters_of(argc, argv), sizeof(*found));
+	struct option_found *found = calloc(options_letters(argc, argv), sizeof(*found));
 	size_t used = 1, n = 0;
 	int c, r = 0;
 
@@ -395,7 +396,7 @@ int option_parse(int argc, char **argv, struct options *opts, uint64_t *given)
 		n++;
 	}
 	if (!r)
-		r = set_all(found, n, named_command(argc, argv), opts, given);
+		r = options_set_all(found, n, named_command(argc, argv), opts, given);
 	free(found);
 	return r;
 }

@@ -23,7 +23,7 @@ int target_take(struct cli *cli, const char *argument, const char *what)
 }
 
 /* The one that the name means; several may have it. */
-static int find_comm(struct cli *cli, json_t *body)
+static int target_find_comm(struct cli *cli, json_t *body)
 {
 	json_t *names = listing_comms(cli), *ids, *unused;
 	const char *name, *one, *id = NULL;
@@ -51,7 +51,7 @@ static int find_comm(struct cli *cli, json_t *body)
 	return code;
 }
 
-static int put_target(struct cli *cli, json_t *body)
+static int body_put_target(struct cli *cli, json_t *body)
 {
 	if ((cli->pid != CLI_ANY) + !!cli->job + !!cli->comm > 1)
 		return cli_reject("of what: one of a pid, --job and --comm");
@@ -60,13 +60,13 @@ static int put_target(struct cli *cli, json_t *body)
 	/* A job that cannot be told must not become the whole node. */
 	if (cli->job && json_object_set_new(body, "job", json_string(cli->job)))
 		return cli_reject("the job '%s' is not written in UTF-8", cli->job);
-	return cli->comm ? find_comm(cli, body) : CLI_DONE;
+	return cli->comm ? target_find_comm(cli, body) : CLI_DONE;
 }
 
 int target_change(struct cli *cli, const char *path, json_t *body,
 		  void (*tell)(struct cli *cli, const json_t *answer))
 {
-	int code = put_target(cli, body), r;
+	int code = body_put_target(cli, body), r;
 	json_t *answer;
 
 	if (cli->dry_run)
@@ -96,7 +96,7 @@ void target_text(char *buf, size_t size, const json_t *answer)
 }
 
 /* The communicator's members with its name, so that they pass its filter. */
-static void name_members(json_t *processes, const json_t *comm)
+static void target_name_members(json_t *processes, const json_t *comm)
 {
 	json_t *member, *process;
 	size_t i, k;
@@ -123,7 +123,7 @@ int target_fetch(struct cli *cli, void *arg, json_t **root)
 	r = client_get(cli->client, arg, root);
 	json_array_foreach(json_object_get(comms, "comms"), i, comm)
 		if (!r && label_matches(cli->comm, comm))
-			name_members(json_object_get(*root, "processes"), comm);
+			target_name_members(json_object_get(*root, "processes"), comm);
 	json_decref(comms);
 	return r;
 }

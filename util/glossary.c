@@ -204,8 +204,8 @@ static const struct word parts[] = {
 static const struct word timings[] = {
 	W("kernel_gpu", "The GPU's own stamps of its kernels."),
 	W("kernel_cpu", "When the host saw kernels begin and end."),
-	W("proxy_cpu", "From the first data that could be sent, or had come, to the end of the last "
-	  "network transfer, on the host's clock."),
+	W("proxy_cpu", "From the first data that could be sent, or had come, to the end of the "
+	  "last network transfer, on the host's clock."),
 	W("enqueue_cpu", "The posting of an operation by copy engines."),
 };
 

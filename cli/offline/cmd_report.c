@@ -24,7 +24,7 @@ enum { NOTE, WARNING, CRITICAL = 3 };
 static const struct column by_weight = { NULL, NULL, COL_NUMBER, "weight", 0, 0, 0 };
 
 /* The report on one communicator: its key in the join, as samples name it. */
-struct told {
+struct report_told {
 	json_t *comms;	/* key: { comm_id, comm_name, nranks, ranks: { rank: where } } */
 	json_t *rows;
 	json_t *late;	/* by GPU: its row */
@@ -32,17 +32,17 @@ struct told {
 
 /* ---- the join ---------------------------------------------------------------------- */
 
-static const char *text_at(const json_t *row, const char *key)
+static const char *row_text_at(const json_t *row, const char *key)
 {
 	return json_string_value(json_object_get(row, key));
 }
 
-static json_t *comm_of(struct told *t, const json_t *row)
+static json_t *told_comm(struct report_told *t, const json_t *row)
 {
 	char key[64];
 	json_t *comm;
 
-	snprintf(key, sizeof(key), "%.20s/%lld", text_at(row, "comm_id") ?: "",
+	snprintf(key, sizeof(key), "%.20s/%lld", row_text_at(row, "comm_id") ?: "",
 		 (long long)json_integer_value(json_object_get(row, "nranks")));
 	comm = json_object_get(t->comms, key);
 	if (comm)
@@ -55,7 +55,7 @@ static json_t *comm_of(struct told *t, const json_t *row)
 	return comm;
 }
 
-static json_t *rank_of(const json_t *comm, int64_t rank)
+static json_t *comm_rank_row(const json_t *comm, int64_t rank)
 {
 	char key[24];
 
@@ -63,7 +63,7 @@ static json_t *rank_of(const json_t *comm, int64_t rank)
 	return json_object_get(json_object_get(comm, "ranks"), key);
 }
 
-static void add_rank(json_t *comm, const char *host, json_t *rank)
+static void comm_add_rank(json_t *comm, const char *host, json_t *rank)
 {
 	char key[24];
 
@@ -75,16 +75,16 @@ static void add_rank(json_t *comm, const char *host, json_t *rank)
 	json_object_set(json_object_get(comm, "ranks"), key, rank);
 }
 
-static void join_node(struct told *t, const char *host, const json_t *node)
+static void told_join_node(struct report_told *t, const char *host, const json_t *node)
 {
 	json_t *row, *rank;
 	size_t i, k;
 
 	json_array_foreach(json_object_get(node, "comms"), i, row) {
-		if (!text_at(row, "comm_id"))
+		if (!row_text_at(row, "comm_id"))
 			continue;
 		json_array_foreach(json_object_get(row, "local_ranks"), k, rank)
-			add_rank(comm_of(t, row), host, rank);
+			comm_add_rank(told_comm(t, row), host, rank);
 	}
 }
 
@@ -105,8 +105,8 @@ static json_t *make_row(const char *severity, const char *verdict, const json_t 
 	return row;
 }
 
-static json_t *add_row(struct told *t, const char *severity, const char *verdict,
-		       const json_t *comm, const json_t *rank, const char *text)
+static json_t *told_add_row(struct report_told *t, const char *severity, const char *verdict,
+			    const json_t *comm, const json_t *rank, const char *text)
 {
 	json_t *row = make_row(severity, verdict, comm, rank, text);
 
@@ -115,34 +115,34 @@ static json_t *add_row(struct told *t, const char *severity, const char *verdict
 }
 
 /* One row for a GPU, from where it costs most: a late rank is late wherever it comes. */
-static void keep_worst(struct told *t, const json_t *rank, double share, json_t *row)
+static void keep_worst(struct report_told *t, const json_t *rank, double share, json_t *row)
 {
-	const char *gpu = text_at(rank, "gpu_uuid");
+	const char *gpu = row_text_at(rank, "gpu_uuid");
 	char key[400];
 	json_t *other;
 
-	snprintf(key, sizeof(key), "%.255s %.60s %lld", text_at(rank, "host") ?: "", gpu ?: "",
+	snprintf(key, sizeof(key), "%.255s %.60s %lld", row_text_at(rank, "host") ?: "", gpu ?: "",
 		 gpu ? 0 : (long long)json_integer_value(json_object_get(rank, "pid")));
 	other = json_object_get(t->late, key);
 	if (!other || json_number_value(json_object_get(other, "share")) < share)
 		json_object_set(t->late, key, row);
 }
 
-static void tell_late(const struct straggler *l, void *arg)
+static void told_late(const struct offline_straggler *l, void *arg)
 {
-	struct told *t = arg;
+	struct report_told *t = arg;
 	const json_t *comm = json_object_get(t->comms, l->comm);
-	const json_t *rank = rank_of(comm, l->rank);
+	const json_t *rank = comm_rank_row(comm, l->rank);
 	double share = l->inside_ns ? (double)l->c.blame_ns / (double)l->inside_ns : 0;
 	struct late_case c = l->c;
 	char text[1024];
 	json_t *row;
 
-	c.comm_name = text_at(comm, "comm_name") ?: "";
+	c.comm_name = row_text_at(comm, "comm_name") ?: "";
 	c.comm_id = strtoull(l->comm, NULL, 16);
 	c.pid = (int32_t)json_integer_value(json_object_get(rank, "pid"));
-	c.host = text_at(rank, "host");
-	c.pci_bus_id = text_at(rank, "pci_bus_id");
+	c.host = row_text_at(rank, "host");
+	c.pci_bus_id = row_text_at(rank, "pci_bus_id");
 	late_say(&c, text, sizeof(text));
 	row = make_row("warning", "STRAGGLER", comm, rank, text);
 	json_object_set_new(row, "rank", json_integer(l->rank));
@@ -162,7 +162,7 @@ static void tell_hang(const struct hang_case *c, void *arg)
 	const struct hang_group *g = &c->hang->groups.at[c->verdict.comm];
 	const struct hang_rank *any = &c->hang->ranks.at[g->first];
 	uint32_t rows = c->verdict.nranks ? c->verdict.nranks : 1;
-	struct told *t = arg;
+	struct report_told *t = arg;
 	char key[64], text[1024];
 
 	snprintf(key, sizeof(key), "0x%016" PRIx64 "/%" PRId32, any->id, any->nranks);
@@ -170,8 +170,9 @@ static void tell_hang(const struct hang_case *c, void *arg)
 	for (uint32_t i = 0; i < rows; i++) {
 		const struct hang_rank *r = c->verdict.nranks ?
 					    hang_rank_of(c, c->verdict.ranks[i]) : NULL;
-		json_t *row = add_row(t, "critical", words_verdict(c->verdict.verdict)->name,
-				      json_object_get(t->comms, key), r ? r->owner : NULL, text);
+		json_t *row = told_add_row(t, "critical", words_verdict(c->verdict.verdict)->name,
+					   json_object_get(t->comms, key), r ? r->owner : NULL,
+					   text);
 
 		if (g->op.func)
 			json_object_set_new(row, "func", json_string(g->op.func));
@@ -181,7 +182,7 @@ static void tell_hang(const struct hang_case *c, void *arg)
 }
 
 /* "rank 3", "ranks 0-7 8-15": from nobody's file. */
-static void tell_missing(struct told *t, const json_t *comm)
+static void told_missing(struct report_told *t, const json_t *comm)
 {
 	int64_t nranks = json_integer_value(json_object_get(comm, "nranks")), missing = 0;
 	char ranks[320] = "", text[464];
@@ -192,7 +193,7 @@ static void tell_missing(struct told *t, const json_t *comm)
 	for (int64_t r = 0; r < nranks; r++) {
 		int64_t first = r;
 
-		while (r < nranks && !rank_of(comm, r))
+		while (r < nranks && !comm_rank_row(comm, r))
 			r++;
 		if (r == first)
 			continue;
@@ -210,33 +211,34 @@ static void tell_missing(struct told *t, const json_t *comm)
 		return;
 	snprintf(text, sizeof(text), "no file tells of %" PRId64 " of %" PRId64 " ranks:%s",
 		 missing, nranks, ranks);
-	add_row(t, "info", "MISSING", comm, NULL, text);
+	told_add_row(t, "info", "MISSING", comm, NULL, text);
 }
 
 /* ---- the command ------------------------------------------------------------------------- */
 
-static void tell_all(struct told *t, struct shots *s)
+static void told_all(struct report_told *t, struct shots *s)
 {
 	const char *key;
 	json_t *value;
 
 	json_object_foreach(s->nodes, key, value)
-		join_node(t, key, value);
+		told_join_node(t, key, value);
 	hangs_find(s, tell_hang, t);
-	stragglers_find(s, tell_late, t);
+	stragglers_find(s, told_late, t);
 	json_object_foreach(t->late, key, value)
 		json_array_append(t->rows, value);
 	json_object_foreach(t->comms, key, value)
-		tell_missing(t, value);
+		told_missing(t, value);
 }
 
-static int fetch(struct cli *cli, void *arg, json_t **root)
+static int report_fetch(struct cli *cli, void *arg, json_t **root)
 {
-	struct told t = { .comms = json_object(), .rows = json_array(), .late = json_object() };
+	struct report_told t = { .comms = json_object(), .rows = json_array(),
+				 .late = json_object() };
 	struct shots *s = arg;
 
 	(void)cli;
-	tell_all(&t, s);
+	told_all(&t, s);
 	*root = json_pack("{s:i, s:i, s:o}", "nodes", (int)json_object_size(s->nodes), "files",
 			  (int)s->files, "verdicts", t.rows);
 	json_decref(t.comms);
@@ -244,7 +246,7 @@ static int fetch(struct cli *cli, void *arg, json_t **root)
 	return 0;
 }
 
-static int code(const struct listing *listing, const json_t *answer, const json_t *rows)
+static int report_code(const struct listing *listing, const json_t *answer, const json_t *rows)
 {
 	json_t *row;
 	size_t i;
@@ -252,7 +254,7 @@ static int code(const struct listing *listing, const json_t *answer, const json_
 	(void)listing;
 	(void)answer;
 	json_array_foreach((json_t *)rows, i, row)
-		if (strcmp(text_at(row, "severity"), "info"))
+		if (strcmp(row_text_at(row, "severity"), "info"))
 			return CLI_FINDING;
 	return CLI_DONE;
 }
@@ -264,8 +266,8 @@ int cmd_report(struct cli *cli)
 	struct shots s = { .members = members, .wants_samples = true };
 	const struct listing listing = {
 		.array = "verdicts", .columns = columns, .sort = &by_weight,
-		.count = sizeof(columns) / sizeof(columns[0]), .fetch = fetch, .arg = &s,
-		.code = code, .labelled = true,
+		.count = sizeof(columns) / sizeof(columns[0]), .fetch = report_fetch, .arg = &s,
+		.code = report_code, .labelled = true,
 	};
 	int r = CLI_FAILED;
 

@@ -29,12 +29,12 @@ struct hangs {
 	size_t nodes;
 };
 
-static const char *text_at(const json_t *row, const char *key)
+static const char *call_text(const json_t *row, const char *key)
 {
 	return json_string_value(json_object_get(row, key));
 }
 
-static uint64_t number_at(const json_t *row, const char *key)
+static uint64_t call_number(const json_t *row, const char *key)
 {
 	const json_t *value = json_object_get(row, key);
 	json_int_t number = json_integer_value(value);
@@ -44,14 +44,14 @@ static uint64_t number_at(const json_t *row, const char *key)
 
 static int32_t signed_at(const json_t *row, const char *key)
 {
-	uint64_t number = number_at(row, key);
+	uint64_t number = call_number(row, key);
 
 	return number <= INT32_MAX ? (int32_t)number : UNKNOWN_I32;
 }
 
 static name_t name_at(struct hangs *h, const json_t *row, const char *key)
 {
-	const char *text = text_at(row, key);
+	const char *text = call_text(row, key);
 
 	return text ? shots_text(h->shots, text) : NULL;
 }
@@ -63,7 +63,7 @@ static bool flag_at(const json_t *row, const char *key)
 
 static uint64_t id_at(const json_t *row, const char *key)
 {
-	return strtoull(text_at(row, key) ?: "0", NULL, 16);
+	return strtoull(call_text(row, key) ?: "0", NULL, 16);
 }
 
 /* ---- ranks --------------------------------------------------------------------------- */
@@ -73,7 +73,8 @@ static void make_name(const struct node *n, const json_t *row, const char *comm_
 		      const json_t *of, char name[512])
 {
 	snprintf(name, 512, "%.255s %" PRIu64 " %.18s %" PRId32 " %.96s", n->host,
-		 number_at(row, "pid"), text_at(of, "comm_id"), signed_at(row, "rank"), comm_name);
+		 call_number(row, "pid"), call_text(of, "comm_id"), signed_at(row, "rank"),
+		 comm_name);
 }
 
 static uint64_t number_of(struct hangs *h, const char *text)
@@ -101,7 +102,7 @@ static void rank_take_calls(struct hangs *h, struct hang_rank *r, const json_t *
 	const json_t *calls = json_object_get(rank, "newest_calls");
 	size_t n = json_array_size(calls);
 
-	r->calls = number_at(rank, "calls");
+	r->calls = call_number(rank, "calls");
 	r->counts_calls = r->counts && r->calls != UNKNOWN_U64;
 	if (!r->counts_calls || n > HANG_CALLS || n > r->calls)
 		r->calls = 0;
@@ -110,7 +111,7 @@ static void rank_take_calls(struct hangs *h, struct hang_rank *r, const json_t *
 
 		r->call[HANG_CALLS - n + i] = (struct hang_call){
 			.func = name_at(h, call, "func"), .datatype = name_at(h, call, "datatype"),
-			.count = number_at(call, "count"), .root = signed_at(call, "root"),
+			.count = call_number(call, "count"), .root = signed_at(call, "root"),
 		};
 	}
 }
@@ -118,16 +119,16 @@ static void rank_take_calls(struct hangs *h, struct hang_rank *r, const json_t *
 /* A time of the node's own clock, as all files have it. */
 static uint64_t time_at(const struct node *n, const json_t *row, const char *key)
 {
-	uint64_t at_ns = number_at(row, key);
+	uint64_t at_ns = call_number(row, key);
 
 	if (at_ns == UNKNOWN_U64 || at_ns > n->mono_ns)
 		return 0;
 	return n->written_ns - (n->mono_ns - at_ns);
 }
 
-static bool is_over(const json_t *rank)
+static bool rank_is_over(const json_t *rank)
 {
-	const char *state = text_at(rank, "state") ?: "";
+	const char *state = call_text(rank, "state") ?: "";
 
 	return !strcmp(state, "died") || !strcmp(state, "exited");
 }
@@ -141,14 +142,14 @@ static void add_rank(const struct node *n, const json_t *comm, json_t *rank)
 	if (flag_at(rank, "left") || signed_at(rank, "rank") == UNKNOWN_I32)
 		return;
 	r = must(list_append(&h->hang.ranks));
-	snprintf(process, sizeof(process), "%.255s %" PRIu64, n->host, number_at(rank, "pid"));
+	snprintf(process, sizeof(process), "%.255s %" PRIu64, n->host, call_number(rank, "pid"));
 	*r = (struct hang_rank){
 		.has_id = true, .id = id_at(comm, "comm_id"), .nranks = signed_at(comm, "nranks"),
-		.name = text_at(comm, "name") ?: "", .key = h->hang.ranks.n,
+		.name = call_text(comm, "name") ?: "", .key = h->hang.ranks.n,
 		.rank = signed_at(rank, "rank"), .process = number_of(h, process),
 		.pid = signed_at(rank, "pid"), .host = n->host, .owner = rank,
-		.gpu = text_at(rank, "gpu_uuid") ? number_of(h, text_at(rank, "gpu_uuid")) : 0,
-		.seen_ns = h->nodes > 1 ? n->written_ns : UINT64_MAX, .ended = is_over(rank),
+		.gpu = call_text(rank, "gpu_uuid") ? number_of(h, call_text(rank, "gpu_uuid")) : 0,
+		.seen_ns = h->nodes > 1 ? n->written_ns : UINT64_MAX, .ended = rank_is_over(rank),
 		.counts = flag_at(rank, "counted"), .may_be_silenced = flag_at(rank, "silenceable"),
 		.last_op_ns = time_at(n, rank, "last_op_mono_ns"),
 	};
@@ -168,7 +169,7 @@ static bool is_one_of(const char *text, const char *a, const char *b)
 /* Operations are of no thread: theirs are over, the calls have returned. */
 static bool is_op(const json_t *row)
 {
-	return !json_is_integer(json_object_get(row, "tid")) && !text_at(row, "parent");
+	return !json_is_integer(json_object_get(row, "tid")) && !call_text(row, "parent");
 }
 
 static void add_row(const struct node *n, const json_t *row)
@@ -177,9 +178,9 @@ static void add_row(const struct node *n, const json_t *row)
 	const json_t *key;
 	struct hang_row *to;
 	char name[512];
-	uint64_t age_ns = number_at(row, "age_ns");
+	uint64_t age_ns = call_number(row, "age_ns");
 
-	make_name(n, row, text_at(row, "comm_name") ?: "", row, name);
+	make_name(n, row, call_text(row, "comm_name") ?: "", row, name);
 	key = json_object_get(h->keys, name);
 	if (!key)
 		return;
@@ -188,16 +189,16 @@ static void add_row(const struct node *n, const json_t *row)
 		.key = (uint64_t)json_integer_value(key), .rank = signed_at(row, "rank"),
 		.token = id_at(row, "token"), .type = name_at(h, row, "event_type"),
 		.is_op = is_op(row),
-		.is_p2p = is_one_of(text_at(row, "event_type"), "P2p", "P2pApi"),
-		.func = name_at(h, row, "func"), .seq = number_at(row, "seq"),
-		.bytes = number_at(row, "bytes"), .count = number_at(row, "count"),
+		.is_p2p = is_one_of(call_text(row, "event_type"), "P2p", "P2pApi"),
+		.func = name_at(h, row, "func"), .seq = call_number(row, "seq"),
+		.bytes = call_number(row, "bytes"), .count = call_number(row, "count"),
 		.datatype = name_at(h, row, "datatype"), .algo = name_at(h, row, "algo"),
 		.proto = name_at(h, row, "proto"), .root = signed_at(row, "root"),
 		.peer = signed_at(row, "peer"), .kernel_started = signed_at(row, "kernel_started"),
 		.kernel_stopped = signed_at(row, "kernel_stopped"),
 		.state = name_at(h, row, "state"), .direction = name_at(h, row, "direction"),
 		.channel = signed_at(row, "channel"), .step = signed_at(row, "step"),
-		.steps = signed_at(row, "steps"), .limit_ns = number_at(row, "limit_ns"),
+		.steps = signed_at(row, "steps"), .limit_ns = call_number(row, "limit_ns"),
 		.enqueued_ns = age_ns > n->written_ns ? 0 : n->written_ns - age_ns,
 	};
 	if (signed_at(row, "channels") > 0)
@@ -208,7 +209,7 @@ static void add_node(struct hangs *h, const char *host, const json_t *root)
 {
 	struct node n = { .hangs = h, .host = host,
 			  .written_ns = (uint64_t)(shots_time(root) * 1e9),
-			  .mono_ns = number_at(root, "written_mono_ns") };
+			  .mono_ns = call_number(root, "written_mono_ns") };
 	json_t *comm, *rank, *row;
 	size_t i, k;
 
@@ -216,7 +217,7 @@ static void add_node(struct hangs *h, const char *host, const json_t *root)
 		h->hang.now_ns = n.written_ns;
 	json_array_foreach(json_object_get(root, "comms"), i, comm)
 		json_array_foreach(json_object_get(comm, "local_ranks"), k, rank)
-			if (text_at(comm, "comm_id"))
+			if (call_text(comm, "comm_id"))
 				add_rank(&n, comm, rank);
 	json_array_foreach(json_object_get(root, "inflight"), i, row)
 		add_row(&n, row);
@@ -229,7 +230,7 @@ static uint64_t group_limit(const struct hang *h, const struct hang_group *g)
 	uint64_t limit_ns = g->unwatched ? 0 : g->op.limit_ns;
 
 	for (uint32_t i = g->first; g->unwatched && i < g->first + g->n; i++) {
-		uint64_t ns = number_at(h->ranks.at[i].owner, "quiet_limit_ns");
+		uint64_t ns = call_number(h->ranks.at[i].owner, "quiet_limit_ns");
 
 		if (ns != UNKNOWN_U64 && ns > limit_ns)
 			limit_ns = ns;

@@ -34,7 +34,7 @@ static const struct source {
 
 /* ---- time ------------------------------------------------------------------------- */
 
-static bool is_mono(const char *key)
+static bool key_is_mono(const char *key)
 {
 	static const char end[] = "_mono_ns";
 	size_t n = strlen(key);
@@ -43,7 +43,7 @@ static bool is_mono(const char *key)
 }
 
 /* Times before this machine's clock began cannot be said. */
-static void move_times(json_t *value, json_int_t by_ns)
+static void row_move_times(json_t *value, json_int_t by_ns)
 {
 	const char *key;
 	json_t *member;
@@ -51,33 +51,34 @@ static void move_times(json_t *value, json_int_t by_ns)
 	size_t i;
 
 	json_array_foreach(value, i, member)
-		move_times(member, by_ns);
+		row_move_times(member, by_ns);
 	json_object_foreach_safe(value, next, key, member) {
 		json_int_t at_ns = json_integer_value(member) + by_ns;
 
-		if (json_is_integer(member) && is_mono(key))
+		if (json_is_integer(member) && key_is_mono(key))
 			json_object_set_new(value, key,
 					    at_ns > 0 ? json_integer(at_ns) : json_null());
 		else
-			move_times(member, by_ns);
+			row_move_times(member, by_ns);
 	}
 }
 
-static void move_nodes(struct offline *o)
+static void row_move_nodes(struct offline *o)
 {
-	json_int_t now_ns = (json_int_t)cli_now_ns();
+	json_int_t now_ns = (json_int_t)cli_now_ns(), then_ns;
 	const char *host;
 	json_t *node;
 
-	json_object_foreach(o->shots.nodes, host, node)
-		move_times(node, now_ns - json_integer_value(json_object_get(node,
-									     "written_mono_ns")));
+	json_object_foreach(o->shots.nodes, host, node) {
+		then_ns = json_integer_value(json_object_get(node, "written_mono_ns"));
+		row_move_times(node, now_ns - then_ns);
+	}
 }
 
 /* ---- answers ------------------------------------------------------------------------ */
 
 /* Is this parameter of the target the value? */
-static bool has(const char *target, const char *parameter)
+static bool target_has(const char *target, const char *parameter)
 {
 	const char *at = strstr(target, parameter);
 	size_t n = strlen(parameter);
@@ -85,24 +86,24 @@ static bool has(const char *target, const char *parameter)
 	return at && (at[n] == '&' || !at[n]);
 }
 
-static bool is_wanted(const struct source *source, const char *target, const json_t *row)
+static bool target_wants(const struct source *source, const char *target, const json_t *row)
 {
 	const char *window = json_string_value(json_object_get(row, "window"));
 
-	if (has(target, "active=true") && !json_is_true(json_object_get(row, "active")))
+	if (target_has(target, "active=true") && !json_is_true(json_object_get(row, "active")))
 		return false;
 	return !source->by_window || !window ||
-	       strcmp(window, has(target, "window=60s") ? "60s" : "all") == 0;
+	       strcmp(window, target_has(target, "window=60s") ? "60s" : "all") == 0;
 }
 
-static void add_rows(json_t *all, const struct source *source, const char *target,
-		     const char *host, const json_t *rows)
+static void offline_add_rows(json_t *all, const struct source *source, const char *target,
+			     const char *host, const json_t *rows)
 {
 	json_t *row, *named;
 	size_t i;
 
 	json_array_foreach((json_t *)rows, i, row) {
-		if (!is_wanted(source, target, row))
+		if (!target_wants(source, target, row))
 			continue;
 		named = json_copy(row);
 		json_object_set_new(named, "host", json_string(host));
@@ -110,7 +111,7 @@ static void add_rows(json_t *all, const struct source *source, const char *targe
 	}
 }
 
-static json_t *first_status(const struct offline *o)
+static json_t *offline_first_status(const struct offline *o)
 {
 	const char *host;
 	json_t *node;
@@ -166,14 +167,14 @@ json_t *offline_answer(void *arg, const char *target)
 	json_t *all, *node;
 
 	if (!strcmp(target, "/v1/status"))
-		return first_status(o);
+		return offline_first_status(o);
 	if (!source)
 		return NULL;
 	all = json_array();
 	if (source->by_window && strstr(target, "window=1"))	/* of the last seconds: none */
 		return json_pack("{s:o}", source->answered, all);
 	json_object_foreach(o->shots.nodes, host, node)
-		add_rows(all, source, target, host, json_object_get(node, source->kept));
+		offline_add_rows(all, source, target, host, json_object_get(node, source->kept));
 	if (source->order)
 		report_sort(all, source->order, false);
 	if (!strcmp(source->answered, "findings"))
@@ -204,7 +205,7 @@ struct offline *offline_open(const char *const *paths, size_t n, const char *unt
 		offline_free(o);
 		return NULL;
 	}
-	move_nodes(o);
+	row_move_nodes(o);
 	return o;
 }
 

@@ -24,7 +24,7 @@ enum kind {
 	MEMBER_NULL,	/* a segment does not tell */
 };
 
-struct member {
+struct segment_member {
 	const char *name;
 	enum kind kind;
 	size_t offset;
@@ -132,10 +132,10 @@ static void put_value(struct json *j, enum kind kind, const void *at)
 	}
 }
 
-static void put_members(struct json *j, const struct member *members, const void *row,
+static void put_members(struct json *j, const struct segment_member *members, const void *row,
 			uint64_t real_ns)
 {
-	for (const struct member *m = members; m->name; m++) {
+	for (const struct segment_member *m = members; m->name; m++) {
 		const void *at = (const char *)row + m->offset;
 
 		if (m->kind == MEMBER_TIME) {
@@ -147,7 +147,7 @@ static void put_members(struct json *j, const struct member *members, const void
 	}
 }
 
-static void put_object(struct json *j, const char *name, const struct member *members,
+static void put_object(struct json *j, const char *name, const struct segment_member *members,
 		       const void *row)
 {
 	json_key(j, name);
@@ -170,7 +170,7 @@ static void put_id(struct json *j, const char *name, bool known, uint64_t id)
 #define M(name, kind, member) { name, MEMBER_##kind, offsetof(struct ncclinsp_operation, member) }
 #define O(name, kind) M(#name, kind, name)
 
-static const struct member operation_members[] = {
+static const struct segment_member operation_members[] = {
 	O(comm_name, TEXT),
 	O(rank, I32),
 	O(nranks, I32),
@@ -216,7 +216,7 @@ static const struct member operation_members[] = {
 	END,
 };
 
-static const struct member batch_members[] = {
+static const struct segment_member batch_members[] = {
 	M("token", HEX, batch),
 	M("ops", U32, fused),
 	M("bytes", U64, batch_bytes),
@@ -247,7 +247,7 @@ void segment_rows_operation(struct json *j, const struct ncclinsp_operation *op,
 
 #define I(name, kind) { #name, MEMBER_##kind, offsetof(struct ncclinsp_inflight, name) }
 
-static const struct member inflight_members[] = {
+static const struct segment_member inflight_members[] = {
 	I(tid, I32),
 	I(comm_name, TEXT),
 	I(rank, I32),
@@ -290,7 +290,7 @@ void segment_rows_inflight(struct json *j, const struct ncclinsp_inflight *row,
 #define M(name, kind, member) { name, MEMBER_##kind, offsetof(struct ncclinsp_process, member) }
 #define P(name, kind) M(#name, kind, name)
 
-static const struct member process_members[] = {
+static const struct segment_member process_members[] = {
 	P(pid, I32),
 	P(ns_pid, I32),
 	N("container"),
@@ -321,7 +321,7 @@ static const struct member process_members[] = {
 	END,
 };
 
-static const struct member job_members[] = {
+static const struct segment_member job_members[] = {
 	M("scheduler", TEXT, job_scheduler),
 	M("id", TEXT, job_id),
 	M("rank", I32, job_rank),
@@ -334,7 +334,7 @@ static const struct member job_members[] = {
 
 #define L(name) { #name, MEMBER_U64, offsetof(struct ncclinsp_loss, name) }
 
-static const struct member loss_members[] = {
+static const struct segment_member loss_members[] = {
 	L(overrun), L(before), L(pool), L(lane), L(string), L(comm), L(rejected), L(unknown),
 	L(evicted), END,
 };
@@ -342,7 +342,7 @@ static const struct member loss_members[] = {
 
 #define G(name) { #name, MEMBER_U64, offsetof(struct ignored, name) }
 
-static const struct member ignored_members[] = {
+static const struct segment_member ignored_members[] = {
 	G(event), G(state), G(finalized), G(context), G(handle), END,
 };
 #undef G
@@ -384,11 +384,11 @@ void segment_rows_process(struct json *j, const struct ncclinsp_process *p,
 
 #define C(name, kind) { #name, MEMBER_##kind, offsetof(struct ncclinsp_comm, name) }
 
-static const struct member comm_members[] = {
+static const struct segment_member comm_members[] = {
 	C(name, TEXT), C(nranks, I32), C(nnodes, I32), END,
 };
 
-static const struct member rank_members[] = {
+static const struct segment_member rank_members[] = {
 	C(rank, I32),
 	C(gpu_uuid, TEXT),
 	C(pci_bus_id, TEXT),
@@ -432,14 +432,14 @@ void segment_rows_local_rank(struct json *j, const struct ncclinsp_comm *comm,
 #define S(name, kind) { #name, MEMBER_##kind, offsetof(struct aggregate_row, name) }
 #define T(name) { #name, MEMBER_U64, offsetof(struct aggregate_times, name) }
 
-static const struct member key_members[] = {
+static const struct segment_member key_members[] = {
 	S(comm_name, TEXT), S(nranks, I32), S(func, TEXT), S(algo, TEXT), S(proto, TEXT),
 	S(size_class, U64), S(tag, HEX_0), S(phase, TEXT), END,
 };
 
-static const struct member rank_member[] = { S(rank, I32), END };
+static const struct segment_member rank_member[] = { S(rank, I32), END };
 
-static const struct member sum_members[] = {
+static const struct segment_member sum_members[] = {
 	S(window_ns, U64),
 	S(ops, U64),
 	S(fused, U64),
@@ -453,11 +453,11 @@ static const struct member sum_members[] = {
 	END,
 };
 
-static const struct member times_members[] = {
+static const struct segment_member times_members[] = {
 	T(n), T(mean_ns), T(p50_ns), T(p90_ns), T(p95_ns), T(p99_ns), T(max_ns), END,
 };
 
-static const struct member busbw_members[] = {
+static const struct segment_member busbw_members[] = {
 	{ "mean", MEMBER_RATE, offsetof(struct aggregate_row, busbw_mean_gbs) },
 	{ "p50", MEMBER_RATE, offsetof(struct aggregate_row, busbw_p50_gbs) },
 	{ "min", MEMBER_RATE, offsetof(struct aggregate_row, busbw_min_gbs) },

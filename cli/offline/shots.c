@@ -25,7 +25,7 @@
 /* ---- one file ------------------------------------------------------------------- */
 
 /* NULL: *why tells. */
-static char *read_file(const char *path, size_t *bytes, const char **why)
+static char *shot_read_file(const char *path, size_t *bytes, const char **why)
 {
 	FILE *file = fopen(path, "re");
 	struct stat st;
@@ -46,13 +46,13 @@ static char *read_file(const char *path, size_t *bytes, const char **why)
 	return text;
 }
 
-static json_t *parse(const char *path, const char **why)
+static json_t *shot_parse(const char *path, const char **why)
 {
 	CLEANUP(cleanup_freep) char *text = NULL;
 	size_t bytes = 0;
 	json_t *root;
 
-	text = read_file(path, &bytes, why);
+	text = shot_read_file(path, &bytes, why);
 	if (!text)
 		return NULL;
 	if (zst_is(text, bytes)) {
@@ -86,7 +86,7 @@ const char *shots_text(struct shots *s, const char *text)
 	return json_string_value(json_object_get(s->texts, text));
 }
 
-static void add_sample(struct shots *s, const json_t *row)
+static void shots_add_sample(struct shots *s, const json_t *row)
 {
 	const char *comm = json_string_value(json_object_get(row, "comm_id"));
 	const char *func = json_string_value(json_object_get(row, "func"));
@@ -113,7 +113,7 @@ static void add_sample(struct shots *s, const json_t *row)
 	};
 }
 
-static bool is_newer(const json_t *root, const json_t *than)
+static bool root_is_newer(const json_t *root, const json_t *than)
 {
 	const char *a = json_string_value(json_object_get(root, "written_at")) ?: "";
 	const char *b = json_string_value(json_object_get(than, "written_at")) ?: "";
@@ -137,19 +137,19 @@ double shots_time(const json_t *root)
 }
 
 /* Compared as far as `until` goes: a day is to its end. */
-static bool is_later(const struct shots *s, const json_t *root)
+static bool shots_is_later(const struct shots *s, const json_t *root)
 {
 	const char *at = json_string_value(json_object_get(root, "written_at")) ?: "";
 
 	return s->until && strncmp(at, s->until, strlen(s->until)) > 0;
 }
 
-static void keep_node(struct shots *s, const json_t *root)
+static void shots_keep_node(struct shots *s, const json_t *root)
 {
 	const char *host = json_string_value(report_get(root, "status.host")) ?: "?";
 	json_t *node;
 
-	if (!is_newer(root, json_object_get(s->nodes, host)))
+	if (!root_is_newer(root, json_object_get(s->nodes, host)))
 		return;
 	node = json_object();
 	for (const char *const *name = s->members; *name; name++)
@@ -157,10 +157,10 @@ static void keep_node(struct shots *s, const json_t *root)
 	json_object_set_new(s->nodes, host, node);
 }
 
-static void add_file(struct shots *s, const char *path)
+static void shots_add_file(struct shots *s, const char *path)
 {
 	const char *why;
-	json_t *root = parse(path, &why), *row;
+	json_t *root = shot_parse(path, &why), *row;
 	size_t i;
 
 	if (!root) {
@@ -169,23 +169,23 @@ static void add_file(struct shots *s, const char *path)
 		s->denied += access(path, R_OK) && errno == EACCES;
 		return;
 	}
-	if (is_later(s, root)) {
+	if (shots_is_later(s, root)) {
 		s->later++;
 		json_decref(root);
 		return;
 	}
 	s->files++;
-	keep_node(s, root);
+	shots_keep_node(s, root);
 	if (s->each)
 		s->each(s->each_arg, path, root);
 	json_array_foreach(s->wants_samples ? json_object_get(root, "samples") : NULL, i, row)
-		add_sample(s, row);
+		shots_add_sample(s, row);
 	json_decref(root);
 }
 
 /* ---- from outside -------------------------------------------------------------------- */
 
-static bool ends_with(const char *name, const char *end)
+static bool name_ends_with(const char *name, const char *end)
 {
 	size_t n = strlen(name), m = strlen(end);
 
@@ -202,27 +202,27 @@ void shots_add(struct shots *s, const char *path)
 	if (!s->texts)
 		s->texts = json_object();
 	if (!dir) {
-		add_file(s, path);
+		shots_add_file(s, path);
 		return;
 	}
 	while ((entry = readdir(dir))) {
 		char name[4096];
 
-		if (!ends_with(entry->d_name, ".json" ZST_SUFFIX) &&
-		    !ends_with(entry->d_name, ".json"))
+		if (!name_ends_with(entry->d_name, ".json" ZST_SUFFIX) &&
+		    !name_ends_with(entry->d_name, ".json"))
 			continue;
 		snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
-		add_file(s, name);
+		shots_add_file(s, name);
 	}
 	closedir(dir);
 }
 
-static int order(int64_t a, int64_t b)
+static int shots_order(int64_t a, int64_t b)
 {
 	return (a > b) - (a < b);
 }
 
-static int by_place(const void *left, const void *right)
+static int samples_by_place(const void *left, const void *right)
 {
 	const struct shots_sample *a = left, *b = right;
 	int r = strcmp(a->comm, b->comm);
@@ -230,8 +230,8 @@ static int by_place(const void *left, const void *right)
 	if (!r)
 		r = strcmp(a->func, b->func);
 	if (!r)
-		r = order(a->seq, b->seq);
-	return r ? r : order(a->rank, b->rank);
+		r = shots_order(a->seq, b->seq);
+	return r ? r : shots_order(a->rank, b->rank);
 }
 
 enum cli_exit shots_tell_none(const struct shots *s, const char *option)
@@ -251,9 +251,9 @@ void shots_sort(struct shots *s)
 	uint32_t n = 0;
 
 	if (s->samples.n)
-		qsort(at, s->samples.n, sizeof(*at), by_place);
+		qsort(at, s->samples.n, sizeof(*at), samples_by_place);
 	for (uint32_t i = 0; i < s->samples.n; i++)
-		if (!n || by_place(&at[n - 1], &at[i]))
+		if (!n || samples_by_place(&at[n - 1], &at[i]))
 			at[n++] = at[i];
 	s->samples.n = n;
 }

@@ -13,7 +13,7 @@
 #include "util/list.h"
 
 /* One operation. */
-struct joint {
+struct late_joint {
 	const struct shots_sample *at;	/* its samples, by rank */
 	uint32_t n;
 	unsigned size_class;
@@ -25,7 +25,7 @@ struct series {
 	const struct shots_sample *at;
 	size_t n;
 	int32_t nranks;
-	LIST(struct joint) joints;
+	LIST(struct late_joint) joints;
 	LIST(int64_t) ranks;
 	struct late_window window;
 	struct late_tally *tally;	/* one for each of `ranks` */
@@ -34,7 +34,7 @@ struct series {
 	uint64_t inside_ns;
 };
 
-static bool is_series(const struct shots_sample *a, const struct shots_sample *b)
+static bool samples_are_series(const struct shots_sample *a, const struct shots_sample *b)
 {
 	return !strcmp(a->comm, b->comm) && !strcmp(a->func, b->func);
 }
@@ -73,12 +73,12 @@ static void series_find_joints(struct series *s)
 	uint32_t most = 0, all;
 
 	for (size_t i = 0, k; i < s->n; i = k) {
-		struct joint *j = must(list_append(&s->joints));
+		struct late_joint *j = must(list_append(&s->joints));
 
 		for (k = i; k < s->n && s->at[k].seq == s->at[i].seq;)
 			k++;
-		*j = (struct joint){ .at = &s->at[i], .n = (uint32_t)(k - i),
-				     .size_class = size_class(s->at[i].bytes) };
+		*j = (struct late_joint){ .at = &s->at[i], .n = (uint32_t)(k - i),
+					  .size_class = size_class(s->at[i].bytes) };
 		most = j->n > most ? j->n : most;
 	}
 	all = s->joints.n;
@@ -88,7 +88,7 @@ static void series_find_joints(struct series *s)
 			*list_must_add(&s->joints) = s->joints.at[i];
 }
 
-static void joint_parts(const struct joint *j, struct late_part *parts)
+static void joint_parts(const struct late_joint *j, struct late_part *parts)
 {
 	for (uint32_t i = 0; i < j->n; i++)
 		parts[i] = (struct late_part){ .inside_ns = (uint64_t)j->at[i].inside_ns };
@@ -105,7 +105,7 @@ static struct late_usual class_usual(struct series *s, unsigned size_class)
 	do {								\
 		n = 0;							\
 		for (uint32_t i = 0; i < s->joints.n; i++) {		\
-			const struct joint *j = &s->joints.at[i];	\
+			const struct late_joint *j = &s->joints.at[i];	\
 									\
 			if (j->size_class == size_class) {		\
 				s->values[n] = (double)(expression);	\
@@ -133,7 +133,7 @@ static void series_rate(struct series *s)
 		bool known = false;
 
 		for (uint32_t i = 0; i < s->joints.n; i++) {
-			struct joint *j = &s->joints.at[i];
+			struct late_joint *j = &s->joints.at[i];
 
 			if (j->size_class != class)
 				continue;
@@ -159,7 +159,7 @@ static struct late_tally *series_tally(const struct series *s, int64_t rank)
  * Did the last one only hand on what it had waited for on other communicators?  It was in
  * these for longer than the first one was meanwhile.  True also where that is not known.
  */
-static bool joint_is_inherited(const struct joint *j)
+static bool joint_is_inherited(const struct late_joint *j)
 {
 	const struct shots_sample *first = &j->at[j->op.first], *last = &j->at[j->op.last];
 
@@ -173,7 +173,7 @@ static bool joint_is_inherited(const struct joint *j)
 static void series_add_up(struct series *s)
 {
 	for (uint32_t i = 0; i < s->joints.n; i++) {
-		const struct joint *j = &s->joints.at[i];
+		const struct late_joint *j = &s->joints.at[i];
 
 		late_add(&s->window, &j->op);
 		s->inside_ns += j->op.least_ns + j->op.blame_ns;
@@ -213,7 +213,7 @@ static void series_tell(const struct series *s, uint32_t i, bool steady, straggl
 {
 	const struct late_window *w = &s->window;
 	const struct late_tally *t = &s->tally[i];
-	struct straggler l = {
+	struct offline_straggler l = {
 		.comm = s->at->comm, .rank = s->ranks.at[i], .inside_ns = s->inside_ns,
 		.c = { .verdict = VERDICT_INTERMITTENT, .func = s->at->func, .nranks = s->nranks,
 		       .seen = s->ranks.n, .here = "these nodes", .rank = (int32_t)s->ranks.at[i],
@@ -259,7 +259,7 @@ static void series_look(struct series *s, stragglers_found_fn *found, void *arg)
 	s->parts = must(calloc(s->ranks.n, sizeof(*s->parts)));
 	s->values = must(calloc(most, sizeof(*s->values)));
 	for (uint32_t i = 0; i < s->joints.n; i++) {
-		struct joint *j = &s->joints.at[i];
+		struct late_joint *j = &s->joints.at[i];
 
 		joint_parts(j, s->parts);
 		late_measure(s->parts, j->n, &j->op);
@@ -283,7 +283,7 @@ void stragglers_find(const struct shots *s, stragglers_found_fn *found, void *ar
 			.nranks = (int32_t)strtol(strchr(first->comm, '/') + 1, NULL, 10),
 		};
 
-		for (k = i; k < s->samples.n && is_series(first, &s->samples.at[k]);)
+		for (k = i; k < s->samples.n && samples_are_series(first, &s->samples.at[k]);)
 			k++;
 		series.n = k - i;
 		series_look(&series, found, arg);

@@ -7,14 +7,14 @@
 #include "cli/offline/shots.h"
 #include "judge/late.h"
 
-struct straggler {
+struct offline_straggler {
 	const char *comm;	/* its id and size, as in struct shots_sample */
 	int64_t rank;
 	uint64_t inside_ns;	/* time inside of the median other, in all operations */
 	struct late_case c;	/* what samples tell of it */
 };
 
-typedef void stragglers_found_fn(const struct straggler *l, void *arg);
+typedef void stragglers_found_fn(const struct offline_straggler *l, void *arg);
 
 /*
  * One for each communicator and function in which one rank is over the limits of late.h.

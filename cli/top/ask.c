@@ -79,7 +79,7 @@ void ask_action(struct place *place, json_t *items)
 	menu_open(&place->menu, "What to do", MENU_ACTION, items, "");
 }
 
-static void choose_sort(struct place *place, const char *choice)
+static void ask_choose_sort(struct place *place, const char *choice)
 {
 	enum view_table table = place_table(place);
 	const struct view_table_type *type = &view_tables[table];
@@ -90,7 +90,7 @@ static void choose_sort(struct place *place, const char *choice)
 			place->sort[table] = (int)i;
 }
 
-static int choose(struct place *place)
+static int ask_choose(struct place *place)
 {
 	const char *choice = menu_choice(&place->menu);
 	int index = place->menu.cursor, what = place->menu.what;
@@ -100,7 +100,7 @@ static int choose(struct place *place)
 	else if (choice && what == MENU_LEVEL)
 		wish_take_level(&place->wish, index);
 	else if (choice && what == MENU_SORT)
-		choose_sort(place, choice);
+		ask_choose_sort(place, choice);
 	else if (choice && what < PLACE_PICKS)
 		snprintf(place->pick[what], PLACE_TEXT, "%s", index ? choice : "");
 	menu_close(&place->menu);
@@ -116,7 +116,7 @@ int ask_press_menu(struct place *place, int key)
 	struct menu *menu = &place->menu;
 
 	if (key == KEYS_ENTER)
-		return choose(place);
+		return ask_choose(place);
 	if (key == KEYS_ESCAPE || key == 'q')
 		menu_close(menu);
 	else if (key == KEYS_UP || key == 'k')
@@ -147,7 +147,7 @@ void ask_text(struct place *place, const struct view *view, int what)
 }
 
 /* Goes from the row under the cursor, included when `step` is 0, to the next that shows it. */
-static void search(struct place *place, const struct view *view, int step)
+static void ask_search(struct place *place, const struct view *view, int step)
 {
 	struct place_step *at = place_step(place);
 	enum view_table table = place_table(place);
@@ -168,10 +168,10 @@ static void search(struct place *place, const struct view *view, int step)
 
 void ask_search_next(struct place *place, const struct view *view, int step)
 {
-	search(place, view, step);
+	ask_search(place, view, step);
 }
 
-static void take_delay(struct place *place)
+static void ask_take_delay(struct place *place)
 {
 	uint64_t delay_ns;
 
@@ -185,7 +185,7 @@ static void take_delay(struct place *place)
 }
 
 /* The typed text acts at once, so that one sees where it leads. */
-static void typed(struct place *place, const struct view *view)
+static void ask_typed(struct place *place, const struct view *view)
 {
 	struct prompt *prompt = &place->prompt;
 
@@ -193,11 +193,11 @@ static void typed(struct place *place, const struct view *view)
 		snprintf(place->filter, sizeof(place->filter), "%s", prompt->text);
 	} else if (prompt->what == ASK_SEARCH) {
 		snprintf(place->search, sizeof(place->search), "%s", prompt->text);
-		search(place, view, 0);
+		ask_search(place, view, 0);
 	}
 }
 
-static void cancel(struct place *place)
+static void ask_cancel(struct place *place)
 {
 	if (place->prompt.what == ASK_FILTER)
 		snprintf(place->filter, sizeof(place->filter), "%s", place->prompt.before);
@@ -205,7 +205,7 @@ static void cancel(struct place *place)
 }
 
 /* Only a clear yes is one. */
-static void take_answer(struct place *place, bool yes)
+static void ask_take_answer(struct place *place, bool yes)
 {
 	if (place->prompt.what == ASK_FOCUS)
 		focus_answer(&place->focus, yes);
@@ -217,20 +217,20 @@ static void take_answer(struct place *place, bool yes)
 void ask_press_prompt(struct place *place, const struct view *view, int key)
 {
 	if (place->prompt.what == ASK_CONFIRM || place->prompt.what == ASK_FOCUS) {
-		take_answer(place, key == 'y' || key == 'Y');
+		ask_take_answer(place, key == 'y' || key == 'Y');
 	} else if (key == KEYS_ESCAPE) {
-		cancel(place);
+		ask_cancel(place);
 	} else if (key == KEYS_ENTER && place->prompt.what == ASK_DELAY) {
-		take_delay(place);
+		ask_take_delay(place);
 	} else if (key == KEYS_ENTER) {
 		prompt_close(&place->prompt);
 	} else if (key == KEYS_SEARCH && place->prompt.what == ASK_SEARCH) {
-		search(place, view, 1);
+		ask_search(place, view, 1);
 	} else if (key == KEYS_ERASE) {
 		prompt_erase(&place->prompt);
-		typed(place, view);
+		ask_typed(place, view);
 	} else if (key < 0x100) {
 		prompt_add(&place->prompt, key);
-		typed(place, view);
+		ask_typed(place, view);
 	}
 }

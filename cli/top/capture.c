@@ -41,7 +41,7 @@ void capture_name(char path[CAPTURE_PATH])
 /* ---- whom ------------------------------------------------------------------------ */
 
 /* "4711,4712": the processes of these targets, each once. */
-static void list_pids(char list[PID_LIST], const json_t *bodies, const json_t *ranks)
+static void capture_list_pids(char list[PID_LIST], const json_t *bodies, const json_t *ranks)
 {
 	json_t *once = json_object(), *body, *row;
 	size_t i, k, used = 0;
@@ -65,8 +65,8 @@ static void list_pids(char list[PID_LIST], const json_t *bodies, const json_t *r
 }
 
 /* The option that names whom: of several targets, all their processes. */
-static void add_whom(const char **args, size_t n, char list[PID_LIST], const json_t *bodies,
-		     const json_t *ranks)
+static void capture_add_whom(const char **args, size_t n, char list[PID_LIST], const json_t *bodies,
+			     const json_t *ranks)
 {
 	const json_t *body = json_array_get(bodies, 0);
 	const char *job = json_string_value(json_object_get(body, "job"));
@@ -74,7 +74,7 @@ static void add_whom(const char **args, size_t n, char list[PID_LIST], const jso
 	const json_t *pid = json_object_get(body, "pid");
 
 	if (json_array_size(bodies) > 1)
-		list_pids(list, bodies, ranks);
+		capture_list_pids(list, bodies, ranks);
 	else if (pid)
 		snprintf(list, PID_LIST, "%" JSON_INTEGER_FORMAT, json_integer_value(pid));
 	else
@@ -88,7 +88,7 @@ static void add_whom(const char **args, size_t n, char list[PID_LIST], const jso
 /* ---- the process ----------------------------------------------------------------- */
 
 /* Whatever it says on stderr goes into the pipe, which has room for all of it. */
-static int spawn(struct capture *capture, const char *const *args, int to)
+static int process_spawn(struct capture *capture, const char *const *args, int to)
 {
 	posix_spawn_file_actions_t actions;
 	int r = posix_spawn_file_actions_init(&actions);
@@ -119,8 +119,8 @@ int capture_start(struct capture *capture, const char *socket, const json_t *bod
 		return -errno;
 	snprintf(seconds, sizeof(seconds), "%d", CAPTURE_S);
 	args[7] = seconds;
-	add_whom(args, 8, list, bodies, ranks);
-	r = spawn(capture, args, ends[1]);
+	capture_add_whom(args, 8, list, bodies, ranks);
+	r = process_spawn(capture, args, ends[1]);
 	close(ends[1]);
 	if (r) {
 		close(ends[0]);
@@ -134,7 +134,7 @@ int capture_start(struct capture *capture, const char *socket, const json_t *bod
 /* ---- what came of it ------------------------------------------------------------- */
 
 /* The next line of what was said, without the program's name; NULL: there is none. */
-static const char *next_line(char **rest)
+static const char *output_next_line(char **rest)
 {
 	static const char name[] = "ncclinsp: ";
 	char *line = strsep(rest, "\n");
@@ -145,7 +145,7 @@ static const char *next_line(char **rest)
 }
 
 /* The file's size tells more than its size before it was compressed, and comes first. */
-static void tell_written(const struct capture *capture, char *rest, char told[CAPTURE_TEXT])
+static void capture_tell_written(const struct capture *capture, char *rest, char told[CAPTURE_TEXT])
 {
 	char bytes[TEXT_MAX] = "-";
 	const char *line;
@@ -154,7 +154,7 @@ static void tell_written(const struct capture *capture, char *rest, char told[CA
 	if (!stat(capture->path, &st))
 		text_bytes(bytes, sizeof(bytes), (uint64_t)st.st_size);
 	snprintf(told, CAPTURE_TEXT, "written: %s, %s", capture->path, bytes);
-	for (line = next_line(&rest); line; line = next_line(&rest)) {
+	for (line = output_next_line(&rest); line; line = output_next_line(&rest)) {
 		size_t used = strlen(told);
 
 		if (strncmp(line, capture->path, strlen(capture->path)) &&
@@ -164,7 +164,7 @@ static void tell_written(const struct capture *capture, char *rest, char told[CA
 }
 
 /* The command's own words: they end with its last line. */
-static void tell_end(const struct capture *capture, int status, char told[CAPTURE_TEXT])
+static void capture_tell_end(const struct capture *capture, int status, char told[CAPTURE_TEXT])
 {
 	char said[4096];
 	ssize_t n = read(capture->said, said, sizeof(said) - 1);
@@ -175,10 +175,10 @@ static void tell_end(const struct capture *capture, int status, char told[CAPTUR
 
 	said[n > 0 ? n : 0] = '\0';
 	if (written) {
-		tell_written(capture, rest, told);
+		capture_tell_written(capture, rest, told);
 		return;
 	}
-	line = next_line(&rest);
+	line = output_next_line(&rest);
 	if (WIFSIGNALED(status))
 		snprintf(told, CAPTURE_TEXT, "! the trace was ended by signal %d: no %s",
 			 WTERMSIG(status), capture->path);
@@ -186,9 +186,9 @@ static void tell_end(const struct capture *capture, int status, char told[CAPTUR
 		snprintf(told, CAPTURE_TEXT, "! no trace: %s", line ?: "nobody says why");
 }
 
-static void take_end(struct capture *capture, int status, char told[CAPTURE_TEXT])
+static void capture_take_end(struct capture *capture, int status, char told[CAPTURE_TEXT])
 {
-	tell_end(capture, status, told);
+	capture_tell_end(capture, status, told);
 	close(capture->said);
 	capture->pid = 0;
 	capture->ended = capture->ended ?: json_array();
@@ -202,7 +202,7 @@ bool capture_look(struct capture *capture, uint64_t now_ns, char told[CAPTURE_TE
 	capture->now_ns = now_ns;
 	if (!capture->pid || waitpid(capture->pid, &status, WNOHANG) != capture->pid)
 		return false;
-	take_end(capture, status, told);
+	capture_take_end(capture, status, told);
 	return true;
 }
 
@@ -231,7 +231,7 @@ void capture_end(struct capture *capture)
 		kill(capture->pid, SIGTERM);
 		while (waitpid(capture->pid, &status, 0) < 0 && errno == EINTR)
 			;
-		take_end(capture, status, told);
+		capture_take_end(capture, status, told);
 	}
 	json_array_foreach(capture->ended, i, text)
 		fprintf(stderr, "ncclinsp: %s\n", json_string_value(text));

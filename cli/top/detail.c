@@ -12,7 +12,7 @@
 #define VALUE 512
 #define LABEL 28	/* columns of a name, unless it is longer */
 
-static bool ends_in(const char *name, const char *end)
+static bool name_ends_in(const char *name, const char *end)
 {
 	size_t len = strlen(name), tail = strlen(end);
 
@@ -20,14 +20,15 @@ static bool ends_in(const char *name, const char *end)
 }
 
 /* The number as it is, and as people read it. */
-static void show_number(const char *name, const json_t *value, char text[VALUE])
+static void detail_show_number(const char *name, const json_t *value, char text[VALUE])
 {
 	double n = json_number_value(value);
 	char human[TEXT_MAX] = "";
 
-	if (json_is_integer(value) && n >= 0 && ends_in(name, "_ns") && !ends_in(name, "mono_ns"))
+	if (json_is_integer(value) && n >= 0 && name_ends_in(name, "_ns") &&
+	    !name_ends_in(name, "mono_ns"))
 		text_duration(human, sizeof(human), (uint64_t)json_integer_value(value));
-	else if (json_is_integer(value) && n >= 1024 && ends_in(name, "bytes"))
+	else if (json_is_integer(value) && n >= 1024 && name_ends_in(name, "bytes"))
 		text_bytes(human, sizeof(human), (uint64_t)json_integer_value(value));
 	if (json_is_integer(value))
 		snprintf(text, VALUE, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
@@ -37,12 +38,12 @@ static void show_number(const char *name, const json_t *value, char text[VALUE])
 		snprintf(text + strlen(text), VALUE - strlen(text), "  (%s)", human);
 }
 
-static void show(const char *name, const json_t *value, char text[VALUE])
+static void detail_show(const char *name, const json_t *value, char text[VALUE])
 {
 	char *dump;
 
 	if (json_is_number(value)) {
-		show_number(name, value, text);
+		detail_show_number(name, value, text);
 	} else if (json_is_string(value)) {
 		snprintf(text, VALUE, "%s", json_string_value(value));
 	} else if (!value || json_is_null(value)) {
@@ -54,18 +55,18 @@ static void show(const char *name, const json_t *value, char text[VALUE])
 	}
 }
 
-static void put_member(struct frame *frame, const char *name, const json_t *value)
+static void detail_put_member(struct frame *frame, const char *name, const json_t *value)
 {
 	struct line *line = frame_add(frame);
 	char text[VALUE];
 
-	show(name, value, text);
+	detail_show(name, value, text);
 	line_cell(line, LINE_BOLD, name, LABEL > text_width(name) ? LABEL : text_width(name),
 		  false);
 	line_printf(line, value && !json_is_null(value) ? LINE_PLAIN : LINE_DIM, "  %s", text);
 }
 
-static void put_members(struct frame *frame, const char *prefix, const json_t *object)
+static void detail_put_members(struct frame *frame, const char *prefix, const json_t *object)
 {
 	const char *key;
 	json_t *value;
@@ -77,9 +78,9 @@ static void put_members(struct frame *frame, const char *prefix, const json_t *o
 		if (!*prefix && !strcmp(key, "text"))
 			continue;
 		if (json_is_object(value) && json_object_size(value))
-			put_members(frame, name, value);
+			detail_put_members(frame, name, value);
 		else
-			put_member(frame, name, value);
+			detail_put_member(frame, name, value);
 	}
 }
 
@@ -91,5 +92,5 @@ void detail_put(struct frame *frame, const json_t *row)
 		prose_put(frame, LINE_PLAIN, 0, 0, text);
 		frame_add(frame);
 	}
-	put_members(frame, "", row);
+	detail_put_members(frame, "", row);
 }

@@ -13,7 +13,7 @@
 #define FOR_S	 30
 #define RENEW_NS UINT64_C(20000000000)
 
-static bool is(const json_t *process, const char *key, const char *value)
+static bool process_is_at(const json_t *process, const char *key, const char *value)
 {
 	const char *has = json_string_value(report_get(process, key));
 
@@ -21,17 +21,18 @@ static bool is(const json_t *process, const char *key, const char *value)
 }
 
 /* A process that times nothing, or everything, has nothing to be asked for. */
-static bool can_be_timed(const json_t *process)
+static bool process_can_be_timed(const json_t *process)
 {
-	return process && is(process, "state", "live") && is(process, "sampling", "budget");
+	return process && process_is_at(process, "state", "live") &&
+		process_is_at(process, "sampling", "budget");
 }
 
 bool focus_look(struct focus *focus, json_int_t pid, const json_t *process)
 {
-	if (pid != focus->pid || !process || !is(process, "state", "live"))
+	if (pid != focus->pid || !process || !process_is_at(process, "state", "live"))
 		focus->timed = false;
 	focus->pid = pid;
-	if (!pid || focus->timed || focus->said == FOCUS_NO || !can_be_timed(process))
+	if (!pid || focus->timed || focus->said == FOCUS_NO || !process_can_be_timed(process))
 		return false;
 	if (focus->said == FOCUS_YES) {
 		focus->timed = true;

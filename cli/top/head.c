@@ -17,7 +17,7 @@
 /* ---- what is wrong ------------------------------------------------------------ */
 
 /* The last line there is room for, when there is more. */
-static void cut_off(struct line *line, bool found)
+static void head_cut_off(struct line *line, bool found)
 {
 	const char *more = found && line->limit >= KEY_FROM ? " ... (key 5)" : " ...";
 
@@ -25,7 +25,8 @@ static void cut_off(struct line *line, bool found)
 	line_put(line, LINE_DIM, more);
 }
 
-static void put_verdicts(struct frame *frame, const struct view *view, const struct place *place)
+static void head_put_verdicts(struct frame *frame, const struct view *view,
+			      const struct place *place)
 {
 	int most = place->interactive ? frame->capacity / VERDICT_PART : VERDICTS;
 	struct frame all;
@@ -34,12 +35,12 @@ static void put_verdicts(struct frame *frame, const struct view *view, const str
 	verdicts_put(&all, view);
 	most = most > 1 ? most : 1;
 	if (all.count > most)
-		cut_off(&all.lines[most - 1], json_array_size(view->findings));
+		head_cut_off(&all.lines[most - 1], json_array_size(view->findings));
 	frame_append(frame, &all, most);
 	frame_deinit(&all);
 }
 
-static void put_down(struct frame *frame, const struct view *view)
+static void head_put_down(struct frame *frame, const struct view *view)
 {
 	char age[TEXT_MAX], text[sizeof(view->error) + 2];
 
@@ -54,33 +55,33 @@ static void put_down(struct frame *frame, const struct view *view)
 /* ---- the node ----------------------------------------------------------------- */
 
 /* Puts what is said only where there is room for it. */
-static void put_if_fits(struct line *line, enum line_attr attr, const char *label,
-			const char *text)
+static void head_put_if_fits(struct line *line, enum line_attr attr, const char *label,
+			     const char *text)
 {
 	if (line->columns + 3 + text_width(label) + text_width(text) <= line->limit)
 		line_printf(line, attr, "  %s %s", label, text);
 }
 
-static void put_known(struct line *line, const char *label, const char *text)
+static void head_put_known(struct line *line, const char *label, const char *text)
 {
 	if (text)
-		put_if_fits(line, LINE_PLAIN, label, text);
+		head_put_if_fits(line, LINE_PLAIN, label, text);
 }
 
-static const char *status_text(const struct view *view, const char *path)
+static const char *head_status_text(const struct view *view, const char *path)
 {
 	return json_string_value(report_get(view->status, path));
 }
 
-static void put_count(struct line *line, const char *label, double n)
+static void head_put_count(struct line *line, const char *label, double n)
 {
 	char text[TEXT_MAX];
 
 	text_count(text, sizeof(text), n);
-	put_known(line, label, text);
+	head_put_known(line, label, text);
 }
 
-static void put_lost(struct line *line, double lost)
+static void head_put_lost(struct line *line, double lost)
 {
 	char text[TEXT_MAX];
 
@@ -90,7 +91,7 @@ static void put_lost(struct line *line, double lost)
 }
 
 /* The plugin's own cost; a dash until the daemon tells. */
-static void put_overhead(struct line *line, const struct view *view)
+static void head_put_overhead(struct line *line, const struct view *view)
 {
 	const json_t *share = report_get(view->status, "overhead.share");
 
@@ -100,54 +101,54 @@ static void put_overhead(struct line *line, const struct view *view)
 		line_put(line, LINE_PLAIN, "  overhead -");
 }
 
-static void put_tempo(struct line *line, const struct place *place)
+static void head_put_tempo(struct line *line, const struct place *place)
 {
 	char text[TEXT_MAX];
 
 	text_duration(text, sizeof(text), place->delay_ns);
 	if (place->interactive && !place->paused)
-		put_if_fits(line, LINE_DIM, "every", text);
+		head_put_if_fits(line, LINE_DIM, "every", text);
 }
 
-static void put_flag(struct line *line, const char *flag)
+static void head_put_flag(struct line *line, const char *flag)
 {
 	line_put(line, LINE_PLAIN, "  ");
 	line_put(line, LINE_WARN, flag);
 }
 
 /* Flags that keys have set: at the line's beginning, where a narrow screen has them too. */
-static void put_flags(struct line *line, const struct place *place)
+static void head_put_flags(struct line *line, const struct place *place)
 {
 	char tagged[TEXT_MAX];
 
 	if (place->paused)
-		put_flag(line, "[paused]");
+		head_put_flag(line, "[paused]");
 	if (place->follow)
-		put_flag(line, "[follow]");
+		head_put_flag(line, "[follow]");
 	snprintf(tagged, sizeof(tagged), "[%zu tagged]", marks_tagged(place));
 	if (marks_tagged(place))
-		put_flag(line, tagged);
+		head_put_flag(line, tagged);
 	if (place->focus.timed)
-		put_flag(line, "[all timed]");
+		head_put_flag(line, "[all timed]");
 }
 
-static void put_node(struct frame *frame, const struct view *view, const struct place *place)
+static void head_put_node(struct frame *frame, const struct view *view, const struct place *place)
 {
 	struct line *line = frame_add(frame);
 
-	line_printf(line, LINE_BOLD, "%s", status_text(view, "host") ?: "-");
+	line_printf(line, LINE_BOLD, "%s", head_status_text(view, "host") ?: "-");
 	if (place->interactive)
-		put_flags(line, place);
-	put_count(line, "jobs", (double)json_array_size(view->rows[VIEW_JOBS]));
-	put_count(line, "GPUs", view->gpus);
-	put_count(line, "records/s", view->records_per_s);
-	put_lost(line, view->lost);
-	put_overhead(line, view);
-	line_printf(line, LINE_PLAIN, "  level %s", status_text(view, "level") ?: "-");
-	put_tempo(line, place);
+		head_put_flags(line, place);
+	head_put_count(line, "jobs", (double)json_array_size(view->rows[VIEW_JOBS]));
+	head_put_count(line, "GPUs", view->gpus);
+	head_put_count(line, "records/s", view->records_per_s);
+	head_put_lost(line, view->lost);
+	head_put_overhead(line, view);
+	line_printf(line, LINE_PLAIN, "  level %s", head_status_text(view, "level") ?: "-");
+	head_put_tempo(line, place);
 }
 
-static void put_more(struct frame *frame, const struct view *view)
+static void head_put_more(struct frame *frame, const struct view *view)
 {
 	const json_t *uptime = report_get(view->status, "uptime_ns");
 	struct line *line = frame_add(frame);
@@ -159,23 +160,23 @@ static void put_more(struct frame *frame, const struct view *view)
 	if (view->exited)
 		line_printf(line, LINE_DIM, "  %d ended", view->exited);
 	line_printf(line, LINE_PLAIN, "  communicators %d", view->comms);
-	put_count(line, "ops/s", view->ops_per_s);
-	put_known(line, "ncclinspd", status_text(view, "version"));
+	head_put_count(line, "ops/s", view->ops_per_s);
+	head_put_known(line, "ncclinspd", head_status_text(view, "version"));
 	if (json_is_integer(uptime)) {
 		text_duration(text, sizeof(text), (uint64_t)json_integer_value(uptime));
-		put_known(line, "up", text);
+		head_put_known(line, "up", text);
 	}
-	put_known(line, "loop", status_text(view, "loop"));
+	head_put_known(line, "loop", head_status_text(view, "loop"));
 }
 
 void head_put(struct frame *frame, const struct view *view, const struct place *place)
 {
 	if (!view->up)
-		put_down(frame, view);
+		head_put_down(frame, view);
 	if (!view->known)
 		return;
-	put_verdicts(frame, view, place);
-	put_node(frame, view, place);
+	head_put_verdicts(frame, view, place);
+	head_put_node(frame, view, place);
 	if (frame->capacity >= TALL)
-		put_more(frame, view);
+		head_put_more(frame, view);
 }

@@ -17,7 +17,7 @@
 
 #define HELP_KEYS 16	/* columns that name the keys */
 
-static int clamp(int value, int least, int most)
+static int keys_clamp(int value, int least, int most)
 {
 	value = value < most ? value : most;
 	return value > least ? value : least;
@@ -233,7 +233,7 @@ static const char *const legend[] = {
 	"A dash is a value that is not known.",
 };
 
-static const struct key_row *row_of(int key)
+static const struct key_row *key_row_of(int key)
 {
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		for (size_t k = 0; k < ARRAY_LEN(rows[i].keys) && rows[i].keys[k]; k++)
@@ -242,21 +242,21 @@ static const struct key_row *row_of(int key)
 	return NULL;
 }
 
-static bool is_allowed(const struct place *place, const struct key_row *row)
+static bool key_is_allowed(const struct place *place, const struct key_row *row)
 {
 	return !(row->flags & CHANGES && place->readonly);
 }
 
 /* Only what moves, and what quits, does not leave the help. */
-static void press_in_help(struct place *place, const struct view *view, int key)
+static void help_press(struct place *place, const struct view *view, int key)
 {
-	const struct key_row *row = row_of(key);
+	const struct key_row *row = key_row_of(key);
 
 	if (row && row->act == act_move)
-		place->help_line = clamp(place->help_line + row->argument, 0, PLACE_FAR);
+		place->help_line = keys_clamp(place->help_line + row->argument, 0, PLACE_FAR);
 	else if (row && row->act == act_page)
-		place->help_line = clamp(place->help_line + row->argument * place->page, 0,
-					 PLACE_FAR);
+		place->help_line = keys_clamp(place->help_line + row->argument * place->page, 0,
+					      PLACE_FAR);
 	else if (row && row->argument == FLAG(quit) && row->act == act_toggle)
 		row->act(place, view, row->argument);
 	else
@@ -265,9 +265,9 @@ static void press_in_help(struct place *place, const struct view *view, int key)
 
 /* ---- the menu ------------------------------------------------------------------ */
 
-static bool is_in_menu(const struct place *place, const struct key_row *row)
+static bool menu_has(const struct place *place, const struct key_row *row)
 {
-	return row->flags & IN_MENU && is_allowed(place, row);
+	return row->flags & IN_MENU && key_is_allowed(place, row);
 }
 
 static void act_menu(struct place *place, const struct view *view, int unused)
@@ -279,7 +279,7 @@ static void act_menu(struct place *place, const struct view *view, int unused)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		char text[PLACE_TEXT];
 
-		if (!is_in_menu(place, &rows[i]))
+		if (!menu_has(place, &rows[i]))
 			continue;
 		snprintf(text, sizeof(text), "%-8s%s", rows[i].names, rows[i].help);
 		json_array_append_new(items, json_string(text));
@@ -287,18 +287,18 @@ static void act_menu(struct place *place, const struct view *view, int unused)
 	ask_action(place, items);
 }
 
-static void press_in_menu(struct place *place, const struct view *view, int key)
+static void menu_press(struct place *place, const struct view *view, int key)
 {
 	int chosen = ask_press_menu(place, key);
 
 	for (size_t i = 0; i < ARRAY_LEN(rows) && chosen >= 0; i++)
-		if (is_in_menu(place, &rows[i]) && !chosen--)
+		if (menu_has(place, &rows[i]) && !chosen--)
 			rows[i].act(place, view, rows[i].argument);
 }
 
 void keys_press(struct place *place, const struct view *view, int key)
 {
-	const struct key_row *row = row_of(key);
+	const struct key_row *row = key_row_of(key);
 
 	if (!key)
 		return;
@@ -308,32 +308,32 @@ void keys_press(struct place *place, const struct view *view, int key)
 	}
 	place->wish.told[0] = '\0';	/* it has been seen: no prompt was in its place */
 	if (place->menu.title)
-		press_in_menu(place, view, key);
+		menu_press(place, view, key);
 	else if (place->help)
-		press_in_help(place, view, key);
-	else if (row && row->act && is_allowed(place, row))
+		help_press(place, view, key);
+	else if (row && row->act && key_is_allowed(place, row))
 		row->act(place, view, row->argument);
 }
 
 /* ---- help ---------------------------------------------------------------------- */
 
-static void put_key(struct line *line, const struct place *place, const struct key_row *row)
+static void help_put_key(struct line *line, const struct place *place, const struct key_row *row)
 {
 	line_cell(line, LINE_BOLD, row->names, HELP_KEYS, false);
-	if (is_allowed(place, row))
+	if (key_is_allowed(place, row))
 		line_put(line, LINE_PLAIN, row->help);
 	else
 		line_put(line, LINE_DIM, "(--readonly: nothing can be changed)");
 }
 
-static void put_help_line(struct frame *frame, const struct place *place, int i)
+static void help_put_line(struct frame *frame, const struct place *place, int i)
 {
 	struct line *line = frame_add(frame);
 
 	if (i >= (int)ARRAY_LEN(rows))
 		line_put(line, LINE_PLAIN, legend[i - (int)ARRAY_LEN(rows)]);
 	else
-		put_key(line, place, &rows[i]);
+		help_put_key(line, place, &rows[i]);
 }
 
 void keys_put_help(struct frame *frame, struct place *place)
@@ -342,9 +342,9 @@ void keys_put_help(struct frame *frame, struct place *place)
 
 	line_put(frame_add(frame), LINE_BAR, " Keys: Up and Down scroll, any other key goes back ");
 	place->page = frame_room(frame);
-	place->help_line = clamp(place->help_line, 0, clamp(n - place->page, 0, n));
+	place->help_line = keys_clamp(place->help_line, 0, keys_clamp(n - place->page, 0, n));
 	for (int i = place->help_line; i < n && frame_room(frame); i++)
-		put_help_line(frame, place, i);
+		help_put_line(frame, place, i);
 }
 
 void keys_put_footer(struct frame *frame, const struct place *place)

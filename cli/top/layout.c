@@ -20,7 +20,7 @@
 #define TALL_PLOT    4
 #define DETAIL_LINES 512
 
-static int clamp(int value, int least, int most)
+static int layout_clamp(int value, int least, int most)
 {
 	value = value < most ? value : most;
 	return value > least ? value : least;
@@ -48,8 +48,8 @@ static struct line *put_behind(struct frame *frame, const struct line *cells,
 	return line;
 }
 
-static void put_header(struct frame *frame, const struct report *report,
-		       const struct place *place, int sort)
+static void table_put_header(struct frame *frame, const struct report *report,
+			     const struct place *place, int sort)
 {
 	struct line cells;
 
@@ -59,8 +59,8 @@ static void put_header(struct frame *frame, const struct report *report,
 }
 
 /* The row under the cursor is told by a sign and by being one bar from end to end. */
-static void put_row(struct frame *frame, const struct report *report, const json_t *row,
-		    const struct place *place, bool tagged, bool here)
+static void table_put_row(struct frame *frame, const struct report *report, const json_t *row,
+			  const struct place *place, bool tagged, bool here)
 {
 	const char sign[] = { here ? '>' : ' ', tagged ? '*' : ' ', '\0' };
 	struct line cells, *line;
@@ -77,7 +77,7 @@ static void put_row(struct frame *frame, const struct report *report, const json
 }
 
 /* Has somebody chosen what is shown, beyond where one is? */
-static bool is_narrowed(const struct place *place)
+static bool place_is_narrowed(const struct place *place)
 {
 	bool picked = false;
 
@@ -87,7 +87,7 @@ static bool is_narrowed(const struct place *place)
 }
 
 /* Rows from `first` on, at most `most`; `cursor` is the one with the cursor, or -1. */
-static void put_table(struct frame *frame, const struct view *view, const struct place *place,
+static void table_put(struct frame *frame, const struct view *view, const struct place *place,
 		      enum view_table table, const json_t *rows, int first, int most, int cursor)
 {
 	const struct view_table_type *type = &view_tables[table];
@@ -98,28 +98,28 @@ static void put_table(struct frame *frame, const struct view *view, const struct
 
 	if (!n) {
 		line_put(frame_add(frame), LINE_DIM,
-			 json_array_size(view->rows[table]) && is_narrowed(place)
+			 json_array_size(view->rows[table]) && place_is_narrowed(place)
 				 ? "nothing fits the filter" : type->nothing);
 		return;
 	}
 	report_init(&report, type->columns, *type->count, &style);
 	report_fit(&report, rows, frame->columns - sign_width(place));
-	put_header(frame, &report, place, place->sort[table]);
+	table_put_header(frame, &report, place, place->sort[table]);
 	for (int i = first; i < n && frame_room(frame) > 0; i++) {
 		if (i == first + most) {
 			line_printf(frame_add(frame), LINE_DIM, "... %d more", n - i);
 			break;
 		}
 		row = json_array_get(rows, (size_t)i);
-		put_row(frame, &report, row, place, marks_is_tagged(place, table, row),
-			i == cursor);
+		table_put_row(frame, &report, row, place, marks_is_tagged(place, table, row),
+			      i == cursor);
 	}
 }
 
 /* ---- the table that the keys act on ------------------------------------------- */
 
 /* The place of the row that the cursor was on; -1: it has gone. */
-static int find_key(const json_t *rows, enum view_table table, const char *key)
+static int table_find_key(const json_t *rows, enum view_table table, const char *key)
 {
 	char has[PLACE_KEY];
 
@@ -131,20 +131,20 @@ static int find_key(const json_t *rows, enum view_table table, const char *key)
 	return -1;
 }
 
-static void put_cursor(struct place *place, const struct view *view, enum view_table table,
-		       const json_t *rows)
+static void table_put_cursor(struct place *place, const struct view *view, enum view_table table,
+			     const json_t *rows)
 {
 	struct place_step *step = place_step(place);
 	int n = (int)json_array_size(rows), found = -1;
 	json_t *row;
 
 	if (place->follow)
-		found = find_key(rows, table, step->key);
+		found = table_find_key(rows, table, step->key);
 	if (found >= 0)
 		step->cursor = found;
-	step->cursor = clamp(step->cursor, 0, n - 1);
-	step->scroll = clamp(step->scroll, step->cursor - place->page + 1, step->cursor);
-	step->scroll = clamp(step->scroll, 0, clamp(n - place->page, 0, n));
+	step->cursor = layout_clamp(step->cursor, 0, n - 1);
+	step->scroll = layout_clamp(step->scroll, step->cursor - place->page + 1, step->cursor);
+	step->scroll = layout_clamp(step->scroll, 0, layout_clamp(n - place->page, 0, n));
 	place->count = n;
 	if (table == VIEW_INFLIGHT && n == (int)json_array_size(view->rows[table]) &&
 	    view->inflight_total > n)
@@ -156,22 +156,23 @@ static void put_cursor(struct place *place, const struct view *view, enum view_t
 		rows_key(table, row, step->key);
 }
 
-static void put_first_table(struct frame *frame, const struct view *view, struct place *place)
+static void layout_put_first_table(struct frame *frame, const struct view *view,
+				   struct place *place)
 {
 	struct place_step *step = place_step(place);
 	enum view_table table = place_table(place);
 	json_t *rows = rows_select(view, place, table, step->scope);
 
-	place->page = clamp(frame_room(frame) - 1, 1, INT16_MAX);
-	put_cursor(place, view, table, rows);
-	put_table(frame, view, place, table, rows, step->scroll, INT16_MAX,
+	place->page = layout_clamp(frame_room(frame) - 1, 1, INT16_MAX);
+	table_put_cursor(place, view, table, rows);
+	table_put(frame, view, place, table, rows, step->scroll, INT16_MAX,
 		  place->interactive ? step->cursor : -1);
 	json_decref(rows);
 }
 
 /* Other tables there is room for, the screens in their order; keys do not act on them. */
-static void put_other_tables(struct frame *frame, const struct view *view,
-			     const struct place *place)
+static void layout_put_other_tables(struct frame *frame, const struct view *view,
+				    const struct place *place)
 {
 	for (int i = 1; i < VIEW_FINDINGS; i++) {
 		enum view_table next = (enum view_table)((place->screen + i) % VIEW_FINDINGS);
@@ -185,7 +186,7 @@ static void put_other_tables(struct frame *frame, const struct view *view,
 			line_printf(frame_add(frame), LINE_BOLD, "%s%s", view_tables[next].title,
 				    next == VIEW_INFLIGHT && view->only_old
 					    ? " for more than " VIEW_OLD_TEXT : "");
-			put_table(frame, view, place, next, rows, 0,
+			table_put(frame, view, place, next, rows, 0,
 				  place->interactive ? INT16_MAX : TEXT_ROWS, -1);
 		}
 		json_decref(rows);
@@ -195,11 +196,11 @@ static void put_other_tables(struct frame *frame, const struct view *view,
 /* ---- details ------------------------------------------------------------------- */
 
 /* The row as it is now; as it was last, when it has gone. */
-static void put_details(struct frame *frame, const struct view *view, struct place *place)
+static void layout_put_details(struct frame *frame, const struct view *view, struct place *place)
 {
 	struct place_step *step = place_step(place);
 	enum view_table table = step->table == VIEW_TREE ? VIEW_RANKS : step->table;
-	int found = find_key(view->rows[table], table, step->key);
+	int found = table_find_key(view->rows[table], table, step->key);
 	struct frame all;
 
 	if (found >= 0) {
@@ -211,8 +212,9 @@ static void put_details(struct frame *frame, const struct view *view, struct pla
 		line_put(frame_add(&all), LINE_WARN, "no longer there; this is what it was last");
 	detail_put(&all, step->row);
 	place->count = all.count;
-	place->page = clamp(frame_room(frame), 1, INT16_MAX);
-	step->cursor = clamp(step->cursor, 0, clamp(all.count - place->page, 0, all.count));
+	place->page = layout_clamp(frame_room(frame), 1, INT16_MAX);
+	step->cursor = layout_clamp(step->cursor, 0,
+				    layout_clamp(all.count - place->page, 0, all.count));
 	for (int i = step->cursor; i < all.count && frame_room(frame); i++)
 		*frame_add(frame) = all.lines[i];
 	frame_deinit(&all);
@@ -220,7 +222,7 @@ static void put_details(struct frame *frame, const struct view *view, struct pla
 
 /* ---- around the table ----------------------------------------------------------- */
 
-static void put_tabs(struct frame *frame, const struct view *view, const struct place *place)
+static void layout_put_tabs(struct frame *frame, const struct view *view, const struct place *place)
 {
 	struct line *line = frame_add(frame);
 
@@ -236,7 +238,7 @@ static void put_tabs(struct frame *frame, const struct view *view, const struct 
 	}
 }
 
-static void put_filter(struct line *line, const struct place *place)
+static void layout_put_filter(struct line *line, const struct place *place)
 {
 	enum view_table table = place_table(place) == VIEW_TREE ? VIEW_RANKS : place_table(place);
 	struct filter filter;
@@ -251,7 +253,7 @@ static void put_filter(struct line *line, const struct place *place)
 }
 
 /* "rank 3 of dp  AllReduce": where one is, and what is left out. */
-static void put_where(struct frame *frame, struct place *place)
+static void layout_put_where(struct frame *frame, struct place *place)
 {
 	static const struct {
 		const char *key;
@@ -263,7 +265,7 @@ static void put_where(struct frame *frame, struct place *place)
 	const struct place_step *step = place_step(place);
 	struct line *line;
 	bool any = step->scope || step->row ||
-		   step->table != (enum view_table)place->screen || is_narrowed(place);
+		   step->table != (enum view_table)place->screen || place_is_narrowed(place);
 	static const char *const labels[PLACE_PICKS] = { "user", "GPU", "communicator" };
 
 	if (!any)
@@ -286,10 +288,10 @@ static void put_where(struct frame *frame, struct place *place)
 			line_put(line, LINE_PLAIN, "  ");
 			line_printf(line, LINE_WARN, "[%s %s]", labels[i], place->pick[i]);
 		}
-	put_filter(line, place);
+	layout_put_filter(line, place);
 }
 
-static void put_plot(struct frame *frame, const struct view *view, const struct place *place)
+static void layout_put_plot(struct frame *frame, const struct view *view, const struct place *place)
 {
 	if (place->interactive && frame->capacity >= PLOT_FROM)
 		history_plot(frame, &view->history, frame->capacity >= TALL_FROM ? TALL_PLOT : 1,
@@ -297,7 +299,7 @@ static void put_plot(struct frame *frame, const struct view *view, const struct 
 }
 
 /* The part between the head and the footer. */
-static void put_body(struct frame *frame, const struct view *view, struct place *place)
+static void layout_put_body(struct frame *frame, const struct view *view, struct place *place)
 {
 	if (place->help) {
 		keys_put_help(frame, place);
@@ -305,23 +307,23 @@ static void put_body(struct frame *frame, const struct view *view, struct place 
 	}
 	if (!view->known)
 		return;
-	put_plot(frame, view, place);
+	layout_put_plot(frame, view, place);
 	if (!place->interactive)
 		frame_add(frame);
 	else if (frame->capacity >= TABS_FROM)
-		put_tabs(frame, view, place);
-	put_where(frame, place);
+		layout_put_tabs(frame, view, place);
+	layout_put_where(frame, place);
 	if (place->menu.title) {
 		menu_put(frame, &place->menu);
 		return;
 	}
 	if (place_step(place)->row) {
-		put_details(frame, view, place);
+		layout_put_details(frame, view, place);
 		return;
 	}
-	put_first_table(frame, view, place);
+	layout_put_first_table(frame, view, place);
 	if (!place_step(place)->scope)
-		put_other_tables(frame, view, place);
+		layout_put_other_tables(frame, view, place);
 }
 
 void layout_frame(struct frame *frame, const struct view *view, struct place *place)
@@ -335,7 +337,7 @@ void layout_frame(struct frame *frame, const struct view *view, struct place *pl
 		frame->capacity--;
 	if (frame->count > frame->capacity)
 		frame->count = frame->capacity;
-	put_body(frame, view, place);
+	layout_put_body(frame, view, place);
 	if (!footer)
 		return;
 	while (frame_room(frame) > 0)

@@ -15,7 +15,7 @@
 /* ---- tags --------------------------------------------------------------------- */
 
 /* A rank has the same tag in the tree and outside. */
-static void tag_key(enum view_table table, const json_t *row, char key[KEY])
+static void row_tag_key(enum view_table table, const json_t *row, char key[KEY])
 {
 	char name[PLACE_KEY];
 
@@ -32,7 +32,7 @@ void marks_tag(struct place *place)
 		return;
 	if (!place->tags)
 		place->tags = json_object();
-	tag_key(place_table(place), place->under, key);
+	row_tag_key(place_table(place), place->under, key);
 	if (json_object_del(place->tags, key))
 		json_object_set(place->tags, key, place->under);
 	place_move(place, 1);
@@ -49,7 +49,7 @@ bool marks_is_tagged(const struct place *place, enum view_table table, const jso
 
 	if (!marks_tagged(place))
 		return false;
-	tag_key(table, row, key);
+	row_tag_key(table, row, key);
 	return json_object_get(place->tags, key);
 }
 
@@ -60,22 +60,22 @@ size_t marks_tagged(const struct place *place)
 
 /* ---- folding ------------------------------------------------------------------- */
 
-static enum ranks_branch branch_of(const json_t *row)
+static enum ranks_branch row_branch(const json_t *row)
 {
 	return (enum ranks_branch)json_integer_value(json_object_get(row, "branch"));
 }
 
-static bool is_folded(const struct place *place, const json_t *row)
+static bool row_is_folded(const struct place *place, const json_t *row)
 {
 	char key[PLACE_KEY];
 
-	if (!json_object_size(place->folded) || branch_of(row) == RANKS_RANK)
+	if (!json_object_size(place->folded) || row_branch(row) == RANKS_RANK)
 		return false;
 	rows_key(VIEW_TREE, row, key);
 	return json_object_get(place->folded, key);
 }
 
-static void fold(struct place *place, const json_t *row)
+static void row_fold(struct place *place, const json_t *row)
 {
 	char key[PLACE_KEY];
 
@@ -88,7 +88,7 @@ static json_t *branch_here(struct place *place, const json_t *rows)
 {
 	int at = place_step(place)->cursor, n = at;
 
-	while (n > 0 && branch_of(json_array_get(rows, (size_t)n)) == RANKS_RANK)
+	while (n > 0 && row_branch(json_array_get(rows, (size_t)n)) == RANKS_RANK)
 		n--;
 	place_move(place, n - at);
 	return json_array_get(rows, (size_t)n);
@@ -101,8 +101,8 @@ static void fold_all(struct place *place, const json_t *rows)
 
 	branch_here(place, rows);
 	json_array_foreach((json_t *)rows, i, row)
-		if (branch_of(row) == RANKS_COMM)
-			fold(place, row);
+		if (row_branch(row) == RANKS_COMM)
+			row_fold(place, row);
 }
 
 static void open_branch(struct place *place)
@@ -120,7 +120,7 @@ static void fold_branch(struct place *place, const json_t *rows)
 	json_t *row = branch_here(place, rows);
 
 	if (row)
-		fold(place, row);
+		row_fold(place, row);
 }
 
 void marks_fold(struct place *place, const struct view *view, enum marks_fold how)
@@ -167,11 +167,11 @@ json_t *marks_fold_tree(const struct place *place, const json_t *tree)
 	size_t i;
 
 	json_array_foreach((json_t *)tree, i, row) {
-		int branch = (int)branch_of(row);
+		int branch = (int)row_branch(row);
 
 		if (branch >= below)
 			continue;
-		below = is_folded(place, row) ? branch + 1 : RANKS_RANK + 1;
+		below = row_is_folded(place, row) ? branch + 1 : RANKS_RANK + 1;
 		if (branch == RANKS_RANK)
 			json_array_append(shown, row);
 		else

@@ -37,7 +37,7 @@ void place_init(struct place *place, uint64_t delay_ns, bool ascii, bool interac
 		place->path[i].step[0].table = (enum view_table)i;
 }
 
-static void drop_step(struct place_step *step)
+static void place_drop_step(struct place_step *step)
 {
 	json_decref(step->scope);
 	json_decref(step->row);
@@ -48,7 +48,7 @@ void place_deinit(struct place *place)
 {
 	for (int i = 0; i < VIEW_SCREENS; i++)
 		for (int k = 0; k < PLACE_DEEP; k++)
-			drop_step(&place->path[i].step[k]);
+			place_drop_step(&place->path[i].step[k]);
 	json_decref(place->under);
 	json_decref(place->tags);
 	json_decref(place->folded);
@@ -57,7 +57,7 @@ void place_deinit(struct place *place)
 	wish_deinit(&place->wish);
 }
 
-static const struct place_path *path_of(const struct place *place)
+static const struct place_path *step_path(const struct place *place)
 {
 	return &place->path[place->screen];
 }
@@ -71,13 +71,13 @@ struct place_step *place_step(struct place *place)
 
 enum view_table place_table(const struct place *place)
 {
-	const struct place_path *path = path_of(place);
+	const struct place_path *path = step_path(place);
 	const struct place_step *step = &path->step[path->depth];
 
 	return step->table == VIEW_RANKS && place->tree ? VIEW_TREE : step->table;
 }
 
-static struct place_step *push(struct place *place, enum view_table table)
+static struct place_step *place_push(struct place *place, enum view_table table)
 {
 	struct place_path *path = &place->path[place->screen];
 	struct place_step *step;
@@ -85,13 +85,13 @@ static struct place_step *push(struct place *place, enum view_table table)
 	if (path->depth + 1 == PLACE_DEEP)
 		return NULL;
 	step = &path->step[++path->depth];
-	drop_step(step);
+	place_drop_step(step);
 	memset(step, 0, sizeof(*step));
 	step->table = table;
 	return step;
 }
 
-static json_t *scope_of(const json_t *row, const char *const *keys)
+static json_t *step_scope(const json_t *row, const char *const *keys)
 {
 	json_t *scope = json_object();
 
@@ -113,19 +113,19 @@ void place_enter(struct place *place)
 	for (size_t i = 0; i < ARRAY_LEN(descents); i++) {
 		if (descents[i].from != rows_table(place_table(place), row))
 			continue;
-		step = push(place, descents[i].to);
+		step = place_push(place, descents[i].to);
 		if (step)
-			step->scope = scope_of(row, descents[i].keys);
+			step->scope = step_scope(row, descents[i].keys);
 		return;
 	}
-	step = push(place, place_table(place));
+	step = place_push(place, place_table(place));
 	if (step) {
 		step->row = json_incref(row);
 		snprintf(step->key, sizeof(step->key), "%s", (step - 1)->key);
 	}
 }
 
-static void show_table(struct place_step *step, enum view_table table)
+static void place_show_table(struct place_step *step, enum view_table table)
 {
 	if (step->table != table)
 		step->cursor = step->scroll = 0;
@@ -138,14 +138,14 @@ void place_leave(struct place *place)
 	struct place_step *step = &path->step[path->depth];
 
 	if (path->depth) {
-		drop_step(step);
+		place_drop_step(step);
 		path->depth--;
 		return;
 	}
 	if (step->table == VIEW_RANKS)
-		show_table(step, VIEW_COMMS);
+		place_show_table(step, VIEW_COMMS);
 	else if (step->table == VIEW_COMMS)
-		show_table(step, VIEW_JOBS);
+		place_show_table(step, VIEW_JOBS);
 }
 
 /* Going to a screen that one is in leads to its beginning. */
@@ -153,9 +153,9 @@ void place_screen(struct place *place, int screen)
 {
 	screen = (screen + VIEW_SCREENS) % VIEW_SCREENS;
 	if (screen == place->screen) {
-		while (path_of(place)->depth)
+		while (step_path(place)->depth)
 			place_leave(place);
-		show_table(place_step(place), (enum view_table)screen);
+		place_show_table(place_step(place), (enum view_table)screen);
 	}
 	place->screen = screen;
 }
@@ -163,9 +163,9 @@ void place_screen(struct place *place, int screen)
 void place_jobs(struct place *place)
 {
 	place->screen = VIEW_RANKS;
-	while (path_of(place)->depth)
+	while (step_path(place)->depth)
 		place_leave(place);
-	show_table(place_step(place), VIEW_JOBS);
+	place_show_table(place_step(place), VIEW_JOBS);
 }
 
 void place_move(struct place *place, int step)
@@ -181,7 +181,7 @@ void place_move(struct place *place, int step)
 
 json_int_t place_process(const struct place *place, const struct view *view)
 {
-	const struct place_path *path = path_of(place);
+	const struct place_path *path = step_path(place);
 	const struct place_step *step = &path->step[path->depth];
 	json_t *rank, *scope = step->scope;
 	size_t i;
@@ -199,7 +199,7 @@ json_int_t place_process(const struct place *place, const struct view *view)
 }
 
 /* Are rows in the order of the daemon, which is worst first, and none left out? */
-static bool is_plain(const struct place *place, enum view_table table)
+static bool table_is_plain(const struct place *place, enum view_table table)
 {
 	for (int i = 0; i < PLACE_PICKS; i++)
 		if (place->pick[i][0])
@@ -209,19 +209,19 @@ static bool is_plain(const struct place *place, enum view_table table)
 }
 
 /* Rows from the first on that the screen may get to show before the next look; 0: all. */
-static int most_inflight(const struct place *place, const struct place_step *step)
+static int view_most_inflight(const struct place *place, const struct place_step *step)
 {
 	int shown = step->cursor + 2 * place->page;
 
 	if (!place->interactive || step->table != VIEW_INFLIGHT || step->row ||
-	    !is_plain(place, VIEW_INFLIGHT) || shown > PLACE_FAR)
+	    !table_is_plain(place, VIEW_INFLIGHT) || shown > PLACE_FAR)
 		return 0;
 	return (shown / ROWS_AT_ONCE + 1) * ROWS_AT_ONCE;
 }
 
 struct view_want place_want(const struct place *place, const char *window)
 {
-	const struct place_path *path = path_of(place);
+	const struct place_path *path = step_path(place);
 	const struct place_step *step = &path->step[path->depth];
 
 	return (struct view_want){
@@ -230,7 +230,7 @@ struct view_want place_want(const struct place *place, const char *window)
 		.past = step->table == VIEW_FINDINGS,
 		.kinds = step->table == VIEW_KINDS,
 		.young = step->table == VIEW_INFLIGHT || !place->interactive,
-		.most = most_inflight(place, step),
+		.most = view_most_inflight(place, step),
 		.whole = step->row,
 		.runs = step->table == VIEW_RUNS ? step->scope ?: path->step[path->depth - 1].scope
 						 : NULL,

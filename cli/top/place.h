@@ -57,7 +57,7 @@ struct place {
 	uint64_t delay_ns;
 	struct prompt prompt;
 	struct menu menu;
-	struct wish wish;
+	struct top_wish wish;
 	struct focus focus;
 	struct capture capture;
 	json_t *tags;	/* rows that are tagged, as they were then, by key; or NULL */

@@ -68,14 +68,14 @@ static const char *const pick_paths[PLACE_PICKS] = {
 	[PLACE_COMM] = "comm_label|comm_id",
 };
 
-static void value_of(const json_t *rank, enum place_pick pick, char text[PLACE_TEXT])
+static void rank_value(const json_t *rank, enum place_pick pick, char text[PLACE_TEXT])
 {
 	const struct column column = { NULL, NULL, COL_TEXT, pick_paths[pick], 0, 0, 0 };
 
 	report_cell(&column, rank, NULL, text, PLACE_TEXT);
 }
 
-static int compare_texts(const void *left, const void *right)
+static int texts_compare(const void *left, const void *right)
 {
 	return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
@@ -88,7 +88,7 @@ json_t *rows_values(const struct view *view, enum place_pick pick)
 	size_t i, n = 0;
 
 	json_array_foreach(view->rows[VIEW_RANKS], i, rank) {
-		value_of(rank, pick, text);
+		rank_value(rank, pick, text);
 		json_object_set_new(seen, text, json_true());
 	}
 	sorted = calloc(json_object_size(seen) + 1, sizeof(*sorted));
@@ -96,7 +96,7 @@ json_t *rows_values(const struct view *view, enum place_pick pick)
 		abort();
 	json_object_foreach(seen, key, unused)
 		sorted[n++] = key;
-	qsort(sorted, n, sizeof(*sorted), compare_texts);
+	qsort(sorted, n, sizeof(*sorted), texts_compare);
 	for (i = 0; i < n; i++)
 		json_array_append_new(values, json_string(sorted[i]));
 	free(sorted);
@@ -104,7 +104,7 @@ json_t *rows_values(const struct view *view, enum place_pick pick)
 	return values;
 }
 
-static bool picks(const struct place *place)
+static bool place_picks(const struct place *place)
 {
 	for (int i = 0; i < PLACE_PICKS; i++)
 		if (place->pick[i][0])
@@ -113,7 +113,7 @@ static bool picks(const struct place *place)
 }
 
 /* The ranks that were chosen. */
-static json_t *chosen(const struct view *view, const struct place *place)
+static json_t *place_chosen(const struct view *view, const struct place *place)
 {
 	json_t *ranks = json_array(), *rank;
 	char text[PLACE_TEXT];
@@ -123,7 +123,7 @@ static json_t *chosen(const struct view *view, const struct place *place)
 		bool fits = true;
 
 		for (int k = 0; k < PLACE_PICKS && fits; k++) {
-			value_of(rank, (enum place_pick)k, text);
+			rank_value(rank, (enum place_pick)k, text);
 			fits = !place->pick[k][0] || !strcmp(place->pick[k], text);
 		}
 		if (fits)
@@ -133,7 +133,7 @@ static json_t *chosen(const struct view *view, const struct place *place)
 }
 
 /* A key that a row does not know cannot contradict. */
-static bool concerns(const json_t *row, const json_t *rank)
+static bool row_concerns(const json_t *row, const json_t *rank)
 {
 	static const char *const keys[] = { "comm_id", "comm_name", "nranks", "rank", "pid",
 					    "job", "user" };
@@ -147,13 +147,13 @@ static bool concerns(const json_t *row, const json_t *rank)
 	return true;
 }
 
-static bool concerns_any(const json_t *row, const json_t *ranks)
+static bool row_concerns_any(const json_t *row, const json_t *ranks)
 {
 	json_t *rank;
 	size_t i;
 
 	json_array_foreach((json_t *)ranks, i, rank)
-		if (concerns(row, rank))
+		if (row_concerns(row, rank))
 			return true;
 	return false;
 }
@@ -194,13 +194,13 @@ json_t *rows_select(const struct view *view, const struct place *place, enum vie
 	if (table == VIEW_TREE)
 		return select_tree(view, place, scope);
 	rows = json_array();
-	ranks = picks(place) ? chosen(view, place) : NULL;
+	ranks = place_picks(place) ? place_chosen(view, place) : NULL;
 	if (rows_filter(place, table, &filter, why, sizeof(why)))
 		filter_init(&filter, NULL, 0);	/* the table knows no such field */
 	json_array_foreach(view->rows[table], i, row) {
 		if (!rows_agree(row, scope))
 			continue;
-		if (ranks && !concerns_any(row, ranks))
+		if (ranks && !row_concerns_any(row, ranks))
 			continue;
 		if (!filter_wants(&filter, row, &style))
 			continue;

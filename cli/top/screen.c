@@ -30,7 +30,7 @@ static volatile sig_atomic_t end_signal;
 static const int end_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 static const int crash_signals[] = { SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL };
 
-static void on_end(int signal)
+static void screen_on_end(int signal)
 {
 	end_signal = signal;
 }
@@ -40,7 +40,7 @@ static void on_end(int signal)
  * again is written by hand: leave the alternate screen, show the cursor, plain
  * attributes; and the line settings.  SA_RESETHAND lets the signal kill us.
  */
-static void on_crash(int signal)
+static void screen_on_crash(int signal)
 {
 	static const char restore[] = "\033[?1049l\033[?25h\033[0m\r\n";
 
@@ -51,10 +51,10 @@ static void on_crash(int signal)
 	raise(signal);
 }
 
-static void catch_signals(void)
+static void screen_catch_signals(void)
 {
-	struct sigaction end = { .sa_handler = on_end };
-	struct sigaction crash = { .sa_handler = on_crash, .sa_flags = (int)SA_RESETHAND };
+	struct sigaction end = { .sa_handler = screen_on_end };
+	struct sigaction crash = { .sa_handler = screen_on_crash, .sa_flags = (int)SA_RESETHAND };
 
 	for (size_t i = 0; i < ARRAY_LEN(end_signals); i++)
 		sigaction(end_signals[i], &end, NULL);
@@ -85,7 +85,7 @@ static const struct {
 	[LINE_CURSOR] = { A_REVERSE | A_BOLD, -1, -1, A_REVERSE | A_BOLD },
 };
 
-static void make_attrs(bool color)
+static void screen_make_attrs(bool color)
 {
 	bool colors = color && has_colors() && start_color() == OK;
 
@@ -109,7 +109,7 @@ int screen_open(const struct line_style *style)
 	if (!name || !*name || !strcmp(name, "dumb") || !isatty(STDIN_FILENO))
 		return -ENOTTY;
 	term.have_before = !tcgetattr(STDIN_FILENO, &term.before);
-	catch_signals();	/* before curses, which leaves handlers that it finds alone */
+	screen_catch_signals();	/* before curses, which leaves handlers that it finds alone */
 	term.screen = newterm(NULL, stdout, stdin);
 	if (!term.screen)
 		return -ENOENT;
@@ -122,7 +122,7 @@ int screen_open(const struct line_style *style)
 	keypad(stdscr, TRUE);
 	set_escdelay(25);
 	curs_set(0);
-	make_attrs(style->color);
+	screen_make_attrs(style->color);
 	return 0;
 }
 
@@ -142,7 +142,7 @@ void screen_size(int *columns, int *lines)
 
 /* ---- drawing -------------------------------------------------------------- */
 
-static void draw_line(int y, const struct line *line)
+static void screen_draw_line(int y, const struct line *line)
 {
 	int begin = 0;
 
@@ -166,7 +166,7 @@ void screen_draw(const struct frame *frame)
 {
 	erase();
 	for (int i = 0; i < frame->count; i++)
-		draw_line(i, &frame->lines[i]);
+		screen_draw_line(i, &frame->lines[i]);
 	refresh();
 }
 

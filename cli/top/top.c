@@ -26,7 +26,7 @@ struct top {
 	struct frame frame;
 };
 
-static int fetch(struct top *top, uint64_t now_ns)
+static int top_fetch(struct top *top, uint64_t now_ns)
 {
 	const char *window = top->cli->window ? top->cli->window : "10s";
 	struct view_want want = place_want(&top->place, window);
@@ -37,7 +37,7 @@ static int fetch(struct top *top, uint64_t now_ns)
 
 /* ---- as text -------------------------------------------------------------- */
 
-static int text_columns(void)
+static int top_text_columns(void)
 {
 	const char *columns = getenv("COLUMNS");
 	int64_t n;
@@ -51,28 +51,28 @@ static int text_columns(void)
  * Rates and waits are differences: whoever looks only once gets to know them by a second
  * look, a moment later.
  */
-static int fetch_text(struct top *top)
+static int top_fetch_text(struct top *top)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_NS };
 	bool first = !top->view.known;
-	int r = fetch(top, cli_now_ns());
+	int r = top_fetch(top, cli_now_ns());
 
 	if (r || !first || !json_array_size(top->view.rows[VIEW_RANKS]))
 		return r;
 	nanosleep(&pause, NULL);
-	return fetch(top, cli_now_ns());
+	return top_fetch(top, cli_now_ns());
 }
 
-static int run_text(struct top *top)
+static int top_run_text(struct top *top)
 {
 	struct cli *cli = top->cli;
 	int r = 0;
 
-	frame_init(&top->frame, text_columns(), TEXT_LINES);
+	frame_init(&top->frame, top_text_columns(), TEXT_LINES);
 	for (int64_t i = 0; !r && cli_wants_sample(cli, i); i++) {
 		if (i)
 			putchar('\n');
-		r = fetch_text(top);
+		r = top_fetch_text(top);
 		if (r)
 			break;
 		layout_frame(&top->frame, &top->view, &top->place);
@@ -86,7 +86,7 @@ static int run_text(struct top *top)
 
 /* ---- live ----------------------------------------------------------------- */
 
-static void draw(struct top *top)
+static void top_draw(struct top *top)
 {
 	int columns, lines;
 
@@ -99,13 +99,13 @@ static void draw(struct top *top)
 }
 
 /* Has the user moved to where something else is to be asked for than before? */
-static bool has_moved(const struct top *top, int screen, int depth)
+static bool top_has_moved(const struct top *top, int screen, int depth)
 {
 	return top->place.screen != screen || top->place.path[screen].depth != depth;
 }
 
 /* More of what is in flight is to be shown than was asked for. */
-static bool wants_more(const struct top *top)
+static bool top_wants_more(const struct top *top)
 {
 	int most = place_want(&top->place, "").most;
 	const struct view *view = &top->view;
@@ -116,36 +116,36 @@ static bool wants_more(const struct top *top)
 
 /* ---- what the user wants done ---------------------------------------------- */
 
-static void tell_failure(struct top *top)
+static void top_tell_failure(struct top *top)
 {
-	struct wish *wish = &top->place.wish;
+	struct top_wish *wish = &top->place.wish;
 
 	snprintf(wish->told, sizeof(wish->told), "! %s", client_error(top->cli->client));
 }
 
 /* The number of processes it is about; negative: it failed, and why is told. */
-static int put_level(struct top *top, const json_t *body)
+static int top_put_level(struct top *top, const json_t *body)
 {
 	json_t *answer = NULL;
 	int n = client_put(top->cli->client, "/v1/level", body, &answer);
 
 	if (n)
-		tell_failure(top);
+		top_tell_failure(top);
 	else
 		n = (int)json_array_size(json_object_get(answer, "processes"));
 	json_decref(answer);
 	return n;
 }
 
-static void send_levels(struct top *top)
+static void top_send_levels(struct top *top)
 {
-	struct wish *wish = &top->place.wish;
+	struct top_wish *wish = &top->place.wish;
 	int told = 0, n = 0;
 	json_t *body;
 	size_t i;
 
 	json_array_foreach(wish->due, i, body) {
-		n = put_level(top, body);
+		n = top_put_level(top, body);
 		if (n < 0)
 			break;
 		told += n;
@@ -157,9 +157,9 @@ static void send_levels(struct top *top)
 	wish->due = NULL;
 }
 
-static void start_trace(struct top *top)
+static void top_start_trace(struct top *top)
 {
-	struct wish *wish = &top->place.wish;
+	struct top_wish *wish = &top->place.wish;
 	struct capture *capture = &top->place.capture;
 	int r;
 
@@ -174,14 +174,14 @@ static void start_trace(struct top *top)
 	wish->file[0] = '\0';
 }
 
-static void send_snapshot(struct top *top)
+static void top_send_snapshot(struct top *top)
 {
-	struct wish *wish = &top->place.wish;
+	struct top_wish *wish = &top->place.wish;
 	json_t *answer = NULL;
 
 	wish->snapshot = false;
 	if (client_post(top->cli->client, "/v1/snapshot", &answer))
-		tell_failure(top);
+		top_tell_failure(top);
 	else
 		snprintf(wish->told, sizeof(wish->told), "snapshot: %s",
 			 json_string_value(json_object_get(answer, "path")) ?: "-");
@@ -189,23 +189,23 @@ static void send_snapshot(struct top *top)
 }
 
 /* Send what was confirmed, and tell what came of it until the next key. */
-static void send_wishes(struct top *top)
+static void top_send_wishes(struct top *top)
 {
 	json_t *body = focus_due(&top->place.focus, cli_now_ns());
 
-	if (body && put_level(top, body) < 0)
+	if (body && top_put_level(top, body) < 0)
 		focus_failed(&top->place.focus);
 	json_decref(body);
 	if (top->place.wish.due && top->place.wish.file[0])
-		start_trace(top);
+		top_start_trace(top);
 	else if (top->place.wish.due)
-		send_levels(top);
+		top_send_levels(top);
 	if (top->place.wish.snapshot)
-		send_snapshot(top);
+		top_send_snapshot(top);
 }
 
 /* The process that is looked at may be timed in full: asked where nothing else is. */
-static void look_closer(struct top *top)
+static void top_look_closer(struct top *top)
 {
 	struct place *place = &top->place;
 	json_int_t pid = place_process(place, &top->view);
@@ -218,24 +218,24 @@ static void look_closer(struct top *top)
 }
 
 /* One key acts and shows what it did, with what has to be asked for first. */
-static void take_key(struct top *top, int key)
+static void top_take_key(struct top *top, int key)
 {
 	int screen = top->place.screen, depth = top->place.path[screen].depth;
 
 	keys_press(&top->place, &top->view, key);
-	send_wishes(top);
-	if (has_moved(top, screen, depth)) {
-		fetch(top, cli_now_ns());
-		look_closer(top);
-	} else if (place_table(&top->place) == VIEW_INFLIGHT && wants_more(top)) {
-		fetch(top, cli_now_ns());
+	top_send_wishes(top);
+	if (top_has_moved(top, screen, depth)) {
+		top_fetch(top, cli_now_ns());
+		top_look_closer(top);
+	} else if (place_table(&top->place) == VIEW_INFLIGHT && top_wants_more(top)) {
+		top_fetch(top, cli_now_ns());
 	}
-	draw(top);
+	top_draw(top);
 }
 
 #define STEP_MS 1000	/* a pause has no end, and a trace is seen to go on */
 
-static int wait_ms(const struct top *top, uint64_t left_ns)
+static int top_wait_ms(const struct top *top, uint64_t left_ns)
 {
 	bool in_steps = top->place.paused || top->place.capture.pid;
 
@@ -245,7 +245,7 @@ static int wait_ms(const struct top *top, uint64_t left_ns)
 }
 
 /* Keys until it is time to ask again; every key is seen at once. */
-static void wait_keys(struct top *top, uint64_t begin_ns)
+static void top_wait_keys(struct top *top, uint64_t begin_ns)
 {
 	while (!top->place.quit && !screen_signal()) {
 		uint64_t until_ns = begin_ns + top->place.delay_ns, now = cli_now_ns();
@@ -254,15 +254,15 @@ static void wait_keys(struct top *top, uint64_t begin_ns)
 
 		if (!left && !top->place.paused)
 			return;
-		key = screen_key(wait_ms(top, left));
+		key = screen_key(top_wait_ms(top, left));
 		if (key)
-			take_key(top, key);
+			top_take_key(top, key);
 		else if (top->place.capture.pid)
-			draw(top);	/* shows how far it is */
+			top_draw(top);	/* shows how far it is */
 	}
 }
 
-static void run_live(struct top *top)
+static void top_run_live(struct top *top)
 {
 	const struct cli *cli = top->cli;
 
@@ -271,17 +271,17 @@ static void run_live(struct top *top)
 
 		if (cli->samples != CLI_ANY && i >= cli->samples)
 			break;
-		if (!fetch(top, begin))
+		if (!top_fetch(top, begin))
 			view_sample(&top->view);
-		look_closer(top);
-		send_wishes(top);
-		draw(top);
-		wait_keys(top, begin);
+		top_look_closer(top);
+		top_send_wishes(top);
+		top_draw(top);
+		top_wait_keys(top, begin);
 	}
 }
 
 /* A signal that was caught to restore the terminal still ends us as it would have. */
-static int end_by(int caught)
+static int top_end_by_signal(int caught)
 {
 	if (caught == SIGINT)
 		return CLI_INTERRUPTED;
@@ -293,7 +293,7 @@ static int end_by(int caught)
 }
 
 /* False: as text.  A terminal that is not known is no reason to fail, but one to say why. */
-static bool open_screen(const struct cli *cli)
+static bool top_open_screen(const struct cli *cli)
 {
 	int r = cli->terminal && !cli->batch ? screen_open(&cli->style) : -ENOTTY;
 
@@ -307,20 +307,20 @@ static bool open_screen(const struct cli *cli)
 int cmd_top(struct cli *cli)
 {
 	struct top top = { .cli = cli };
-	bool live = open_screen(cli);
+	bool live = top_open_screen(cli);
 	int code = CLI_DONE;
 
 	place_init(&top.place, cli->delay_ns, cli->style.ascii, live);
 	top.place.readonly = cli->readonly;
 	if (live) {
 		client_set_timeout(cli->client, LIVE_TIMEOUT_MS);
-		run_live(&top);
+		top_run_live(&top);
 		screen_close();
 		capture_end(&top.place.capture);
 	} else {
-		code = run_text(&top);
+		code = top_run_text(&top);
 	}
 	view_deinit(&top.view);
 	place_deinit(&top.place);
-	return live ? end_by(screen_signal()) : code;
+	return live ? top_end_by_signal(screen_signal()) : code;
 }

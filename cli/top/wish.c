@@ -38,7 +38,7 @@ static const struct {
 	{ "default: take back what was wished", "default", NULL, 0 },
 };
 
-void wish_deinit(struct wish *wish)
+void wish_deinit(struct top_wish *wish)
 {
 	json_decref(wish->bodies);
 	json_decref(wish->chosen);
@@ -46,13 +46,13 @@ void wish_deinit(struct wish *wish)
 	memset(wish, 0, sizeof(*wish));
 }
 
-static void add_target(struct wish *wish, json_t *items, const char *name, json_t *bodies)
+static void add_target(struct top_wish *wish, json_t *items, const char *name, json_t *bodies)
 {
 	json_array_append_new(items, json_string(name));
 	json_array_append_new(wish->bodies, bodies);
 }
 
-static void add_targets_of(struct wish *wish, json_t *items, const json_t *row)
+static void add_targets_of(struct top_wish *wish, json_t *items, const json_t *row)
 {
 	for (size_t i = 0; row && i < ARRAY_LEN(targets); i++) {
 		const json_t *value = report_get(row, targets[i].path);
@@ -93,7 +93,7 @@ static json_t *bodies_of(const json_t *tagged)
 	return bodies;
 }
 
-static void add_tagged(struct wish *wish, json_t *items, const json_t *tagged)
+static void add_tagged(struct top_wish *wish, json_t *items, const json_t *tagged)
 {
 	char label[WISH_TEXT];
 
@@ -103,7 +103,7 @@ static void add_tagged(struct wish *wish, json_t *items, const json_t *tagged)
 	add_target(wish, items, label, bodies_of(tagged));
 }
 
-json_t *wish_targets(struct wish *wish, const json_t *row, const json_t *tagged)
+json_t *wish_targets(struct top_wish *wish, const json_t *row, const json_t *tagged)
 {
 	json_t *items = json_array();
 
@@ -115,7 +115,7 @@ json_t *wish_targets(struct wish *wish, const json_t *row, const json_t *tagged)
 	return items;
 }
 
-void wish_take_target(struct wish *wish, int index, const char *name)
+void wish_take_target(struct top_wish *wish, int index, const char *name)
 {
 	json_decref(wish->chosen);
 	wish->chosen = json_deep_copy(json_array_get(wish->bodies, (size_t)index));
@@ -131,7 +131,7 @@ json_t *wish_levels(void)
 	return items;
 }
 
-void wish_take_level(struct wish *wish, int index)
+void wish_take_level(struct top_wish *wish, int index)
 {
 	json_t *body;
 	size_t i;
@@ -149,7 +149,7 @@ void wish_take_level(struct wish *wish, int index)
 }
 
 /* The first target after the node is what is tagged, or the least that the row is of. */
-void wish_trace(struct wish *wish, const json_t *row, const json_t *tagged, const char *file)
+void wish_trace(struct top_wish *wish, const json_t *row, const json_t *tagged, const char *file)
 {
 	json_t *items = wish_targets(wish, row, tagged);
 	size_t index = json_array_size(items) > 1;
@@ -161,7 +161,7 @@ void wish_trace(struct wish *wish, const json_t *row, const json_t *tagged, cons
 		 wish->whom, CAPTURE_S, file);
 }
 
-void wish_confirm(struct wish *wish)
+void wish_confirm(struct top_wish *wish)
 {
 	json_decref(wish->due);
 	wish->due = wish->chosen;

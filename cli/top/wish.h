@@ -14,7 +14,7 @@
 
 #define WISH_TEXT 128
 
-struct wish {
+struct top_wish {
 	json_t *bodies;		/* per target: what the requests about it begin with, an array */
 	json_t *chosen;		/* one of these; or NULL */
 	json_t *due;		/* confirmed, to be sent and then forgotten; or NULL */
@@ -25,26 +25,26 @@ struct wish {
 	char told[CAPTURE_TEXT];	/* outcome of the last one; "": nothing to tell */
 };
 
-void wish_deinit(struct wish *wish);
+void wish_deinit(struct top_wish *wish);
 
 /*
  * The targets it can be about: the node, the rows that are `tagged` (by key), and what the row
  * is of; both may be NULL.  A menu's items.
  */
-json_t *wish_targets(struct wish *wish, const json_t *row, const json_t *tagged);
-void wish_take_target(struct wish *wish, int index, const char *name);
+json_t *wish_targets(struct top_wish *wish, const json_t *row, const json_t *tagged);
+void wish_take_target(struct top_wish *wish, int index, const char *name);
 
 /* The levels to wish for; with the choice, wish->question asks for a confirmation. */
 json_t *wish_levels(void);
-void wish_take_level(struct wish *wish, int index);
+void wish_take_level(struct top_wish *wish, int index);
 
 /*
  * A trace, into that file, of what is tagged, else of the least that the row is of, else
  * of the node: wish->question asks.
  */
-void wish_trace(struct wish *wish, const json_t *row, const json_t *tagged, const char *file);
+void wish_trace(struct top_wish *wish, const json_t *row, const json_t *tagged, const char *file);
 
 /* Yes: it becomes due. */
-void wish_confirm(struct wish *wish);
+void wish_confirm(struct top_wish *wish);
 
 #endif

@@ -35,7 +35,7 @@ struct session {
 
 /* ---- whom ------------------------------------------------------------------------ */
 
-static bool is_member(const struct cli *cli, const json_t *comms, const json_t *pid)
+static bool pid_is_member(const struct cli *cli, const json_t *comms, const json_t *pid)
 {
 	const json_t *comm, *rank;
 	size_t i, k;
@@ -51,7 +51,7 @@ static bool is_member(const struct cli *cli, const json_t *comms, const json_t *
 }
 
 /* Counts the pids in "4711,4712"; 0: it is no such list. */
-static size_t count_pids(const char *list)
+static size_t session_count_pids(const char *list)
 {
 	size_t n = 0;
 	int64_t pid;
@@ -70,7 +70,7 @@ static size_t count_pids(const char *list)
 	}
 }
 
-static bool is_listed(const char *list, json_int_t pid)
+static bool pid_is_listed(const char *list, json_int_t pid)
 {
 	for (; *list; list += strcspn(list, ","), list += *list == ',')
 		if (strtoll(list, NULL, 10) == pid)
@@ -78,42 +78,42 @@ static bool is_listed(const char *list, json_int_t pid)
 	return false;
 }
 
-static bool is_wanted(const struct cli *cli, const json_t *process, const json_t *comms)
+static bool process_is_wanted(const struct cli *cli, const json_t *process, const json_t *comms)
 {
 	const json_t *pid = json_object_get(process, "pid");
 	const char *job = json_string_value(report_get(process, "job.id"));
 
 	if (strcmp(json_string_value(json_object_get(process, "state")) ?: "", "live"))
 		return false;
-	return (!cli->pids || is_listed(cli->pids, json_integer_value(pid))) &&
+	return (!cli->pids || pid_is_listed(cli->pids, json_integer_value(pid))) &&
 	       (!cli->job || (job && !strcmp(job, cli->job))) &&
-	       (!cli->comm || is_member(cli, comms, pid));
+	       (!cli->comm || pid_is_member(cli, comms, pid));
 }
 
-static bool is_filtered(const struct cli *cli)
+static bool session_is_filtered(const struct cli *cli)
 {
 	return cli->pids || cli->job || cli->comm;
 }
 
 /* The processes that are meant; an exit code. */
-static int choose(struct session *s, const json_t *processes, json_t *comms)
+static int session_choose(struct session *s, const json_t *processes, json_t *comms)
 {
 	const json_t *process;
 	size_t i;
 
 	json_array_foreach((json_t *)processes, i, process)
-		if (is_wanted(s->cli, process, comms))
+		if (process_is_wanted(s->cli, process, comms))
 			json_array_append(s->pids, json_object_get(process, "pid"));
 	s->processes = json_array_size(s->pids);
 	if (!s->processes) {
 		fprintf(stderr, "ncclinsp: no process that uses NCCL %s; ncclinsp ps lists them\n",
-			is_filtered(s->cli) ? "is the one asked for" : "is there");
+			session_is_filtered(s->cli) ? "is the one asked for" : "is there");
 		return CLI_NOTHING;
 	}
-	if (s->cli->pids && s->processes < count_pids(s->cli->pids))
+	if (s->cli->pids && s->processes < session_count_pids(s->cli->pids))
 		fprintf(stderr, "%zu of the %zu processes named use NCCL now; ncclinsp ps lists "
-			"them\n", s->processes, count_pids(s->cli->pids));
-	if (is_filtered(s->cli) && s->processes > PIDS_MOST)
+			"them\n", s->processes, session_count_pids(s->cli->pids));
+	if (session_is_filtered(s->cli) && s->processes > PIDS_MOST)
 		return cli_reject("%zu processes are meant, %d at most can be: choose by --pid, "
 				  "or take all", s->processes, PIDS_MOST);
 	return CLI_DONE;
@@ -121,7 +121,7 @@ static int choose(struct session *s, const json_t *processes, json_t *comms)
 
 /* ---- the level ------------------------------------------------------------------- */
 
-static json_t *body_for(const json_t *pid, const char *job, double seconds)
+static json_t *session_body(const json_t *pid, const char *job, double seconds)
 {
 	json_t *body = json_pack("{s:s, s:s, s:f}", "level", "trace", "sample", "all", "for_s",
 				 seconds);
@@ -133,7 +133,7 @@ static json_t *body_for(const json_t *pid, const char *job, double seconds)
 	return body;
 }
 
-static int put(struct session *s, json_t *body)
+static int session_put_level(struct session *s, json_t *body)
 {
 	json_t *answer;
 	int r = client_put(s->cli->client, "/v1/level", body, &answer);
@@ -147,7 +147,7 @@ static int put(struct session *s, json_t *body)
 }
 
 /* Each by itself: of the node only who sees everything may ask it. */
-static int raise_each(struct session *s, double seconds)
+static int session_raise_each(struct session *s, double seconds)
 {
 	const json_t *pid;
 	size_t i;
@@ -159,28 +159,28 @@ static int raise_each(struct session *s, double seconds)
 				  WISHES);
 	json_array_foreach(s->pids, i, pid)
 		if (!r)
-			r = put(s, body_for(pid, NULL, seconds));
+			r = session_put_level(s, session_body(pid, NULL, seconds));
 	return r ? cli_fail(s->cli, r) : CLI_DONE;
 }
 
 /* Raises the level for the time of the trace: it falls back by itself, whatever becomes of us. */
-static int raise_level(struct session *s, double seconds)
+static int session_raise_level(struct session *s, double seconds)
 {
 	int r;
 
 	if (s->cli->job && !s->cli->comm && !s->cli->pids)
-		r = put(s, body_for(NULL, s->cli->job, seconds));
-	else if (is_filtered(s->cli))
-		return raise_each(s, seconds);
+		r = session_put_level(s, session_body(NULL, s->cli->job, seconds));
+	else if (session_is_filtered(s->cli))
+		return session_raise_each(s, seconds);
 	else
-		r = put(s, body_for(NULL, NULL, seconds));
+		r = session_put_level(s, session_body(NULL, NULL, seconds));
 	if (r == -EACCES)
-		return raise_each(s, seconds);
+		return session_raise_each(s, seconds);
 	return r ? cli_fail(s->cli, r) : CLI_DONE;
 }
 
 /* Sooner than was said: as short as it can be. */
-static void lower_level(struct session *s)
+static void session_lower_level(struct session *s)
 {
 	json_t *body, *answer;
 	size_t i;
@@ -194,30 +194,30 @@ static void lower_level(struct session *s)
 
 /* ---- live ------------------------------------------------------------------------ */
 
-static bool goes_on(void *arg)
+static bool session_goes_on(void *arg)
 {
 	const struct session *s = arg;
 
 	return !interrupt_came() && cli_now_ns() < s->until_ns && !trace_out_error(s->out);
 }
 
-static int on_line(void *arg, const char *text, size_t len)
+static int session_on_line(void *arg, const char *text, size_t len)
 {
 	struct session *s = arg;
 	json_t *line = intake_read(text, len, NULL);
 
 	trace_take_line(&s->trace, line);
 	json_decref(line);
-	return !goes_on(s);
+	return !session_goes_on(s);
 }
 
-static void put_target(const struct session *s, char *buf, size_t size)
+static void session_put_target(const struct session *s, char *buf, size_t size)
 {
 	size_t i, used = (size_t)snprintf(buf, size, "/v1/stream?kinds=record,collective,process,"
 					  "finding");
 	const json_t *pid;
 
-	if (!is_filtered(s->cli))
+	if (!session_is_filtered(s->cli))
 		return;
 	json_array_foreach(s->pids, i, pid)
 		used += (size_t)snprintf(buf + used, size - used, "%s%" PRId64, i ? "," : "&pid=",
@@ -225,7 +225,7 @@ static void put_target(const struct session *s, char *buf, size_t size)
 }
 
 /* Asks for what is still open, and for what is wrong: they are told on request only. */
-static void ask_for_the_rest(struct session *s)
+static void session_ask_for_the_rest(struct session *s)
 {
 	json_t *root, *row;
 	size_t i, k;
@@ -245,7 +245,7 @@ static void ask_for_the_rest(struct session *s)
 	}
 }
 
-static int follow(struct session *s, uint64_t for_ns)
+static int session_follow(struct session *s, uint64_t for_ns)
 {
 	uint64_t began_ns = cli_now_ns();
 	char target[1024];
@@ -253,19 +253,19 @@ static int follow(struct session *s, uint64_t for_ns)
 
 	s->until_ns = began_ns + for_ns + LINGER_NS;
 	s->trace.from_ns = began_ns;
-	put_target(s, target, sizeof(target));
-	r = client_stream_while(s->cli->client, target, on_line, goes_on, s);
+	session_put_target(s, target, sizeof(target));
+	r = client_stream_while(s->cli->client, target, session_on_line, session_goes_on, s);
 	if (cli_now_ns() < began_ns + for_ns)
-		lower_level(s);
+		session_lower_level(s);
 	if (r < 0)
 		return cli_fail(s->cli, r);
-	if (goes_on(s))
+	if (session_goes_on(s))
 		fprintf(stderr, "ncclinsp: the daemon ended the stream; what came is kept\n");
-	ask_for_the_rest(s);
+	session_ask_for_the_rest(s);
 	return interrupt_came() ? CLI_INTERRUPTED : CLI_DONE;
 }
 
-static int take_live(struct session *s)
+static int session_take_live(struct session *s)
 {
 	uint64_t for_ns = s->cli->for_ns ? s->cli->for_ns : DEFAULT_NS;
 	json_t *processes = NULL, *comms = NULL;
@@ -275,16 +275,16 @@ static int take_live(struct session *s)
 		r = client_get(s->cli->client, "/v1/comms", &comms);
 	code = r ? cli_fail(s->cli, r) : CLI_DONE;
 	if (!code)
-		code = choose(s, json_object_get(processes, "processes"),
-			      json_object_get(comms, "comms"));
+		code = session_choose(s, json_object_get(processes, "processes"),
+				      json_object_get(comms, "comms"));
 	if (!code) {
 		trace_who_read(s->trace.who, json_object_get(processes, "processes"),
 			       json_object_get(comms, "comms"));
-		code = raise_level(s, (double)for_ns * 1e-9);
+		code = session_raise_level(s, (double)for_ns * 1e-9);
 	}
 	json_decref(processes);
 	json_decref(comms);
-	return code ? code : follow(s, for_ns);
+	return code ? code : session_follow(s, for_ns);
 }
 
 /* ---- from a segment -------------------------------------------------------------- */
@@ -323,7 +323,7 @@ static int take_segment(struct session *s)
 
 	s->until_ns = cli_now_ns() + (s->cli->for_ns ? s->cli->for_ns : DEFAULT_NS);
 	segment_source_on_event(source, on_event, s);
-	r = client_stream_while(s->cli->client, "", on_line, goes_on, s);
+	r = client_stream_while(s->cli->client, "", session_on_line, session_goes_on, s);
 	if (r < 0)
 		return CLI_FAILED;	/* the source has said why */
 	lost = segment_source_lost(source, &until_ns);
@@ -336,26 +336,26 @@ static int take_segment(struct session *s)
 
 /* ---- from a file ----------------------------------------------------------------- */
 
-static int tell_refused(const char *what, const char *why, int error)
+static int session_tell_refused(const char *what, const char *why, int error)
 {
 	fprintf(stderr, "ncclinsp: no trace of %s: %s\n", what, why);
 	return error == -ESRCH ? CLI_NOTHING : CLI_FAILED;
 }
 
-static int take_file(struct session *s, const char *path)
+static int session_take_file(struct session *s, const char *path)
 {
 	FILE *in = fopen(path, "re");
 	const char *why;
 	int r;
 
 	if (!in)
-		return tell_refused(path, strerror(errno), -errno);
+		return session_tell_refused(path, strerror(errno), -errno);
 	r = trace_read(&s->trace, in, &why);
 	fclose(in);
-	return r ? tell_refused(path, why, r) : CLI_DONE;
+	return r ? session_tell_refused(path, why, r) : CLI_DONE;
 }
 
-static int take_exemplar(struct session *s, const char *id)
+static int session_take_exemplar(struct session *s, const char *id)
 {
 	char target[128];
 	const char *why;
@@ -363,23 +363,24 @@ static int take_exemplar(struct session *s, const char *id)
 	int r;
 
 	if (strspn(id, "0123456789TZ.-") != strlen(id) || strlen(id) > 64)
-		return tell_refused(id, "that is no exemplar's id; ncclinsp exemplars lists them",
-				    -ESRCH);
+		return session_tell_refused(id, "that is no exemplar's id; ncclinsp exemplars "
+					    "lists them", -ESRCH);
 	snprintf(target, sizeof(target), "/v1/exemplars/%s", id);
 	r = client_get(s->cli->client, target, &root);
 	if (r == -ESRCH)
-		return tell_refused(id, "there is no such exemplar; ncclinsp exemplars lists them",
-				    r);
+		return session_tell_refused(id, "there is no such exemplar; ncclinsp exemplars "
+					    "lists them", r);
 	if (r)
 		return cli_fail(s->cli, r);
 	r = trace_document(&s->trace, root, &why);
 	json_decref(root);
-	return r ? tell_refused(id, why, r) : CLI_DONE;
+	return r ? session_tell_refused(id, why, r) : CLI_DONE;
 }
 
 /* ---- and then -------------------------------------------------------------------- */
 
-static void tell(const struct session *s, const struct trace *t, const char *path, bool live)
+static void session_tell(const struct session *s, const struct trace *t, const char *path,
+			 bool live)
 {
 	uint64_t span_ns = t->w.last_ns - t->w.first_ns;
 	char span[TEXT_MAX], bytes[TEXT_MAX];
@@ -408,7 +409,7 @@ static const char *source_of(const struct cli *cli, bool live)
 	return live ? "live" : cli->argument ?: cli->exemplar;
 }
 
-static int finish(struct session *s, const char *path, int code)
+static int session_finish(struct session *s, const char *path, int code)
 {
 	bool live = s->trace.live;
 	struct trace done;
@@ -423,7 +424,7 @@ static int finish(struct session *s, const char *path, int code)
 	done = s->trace;
 	r = trace_out_error(s->out);
 	if (r == 0)
-		tell(s, &done, path, live);
+		session_tell(s, &done, path, live);
 	r = trace_out_close(s->out);
 	if (r == 0)
 		return code;
@@ -432,15 +433,15 @@ static int finish(struct session *s, const char *path, int code)
 	return CLI_FAILED;
 }
 
-static int take(struct session *s)
+static int session_take(struct session *s)
 {
 	if (s->cli->segment_source)
 		return take_segment(s);
 	if (s->cli->argument)
-		return take_file(s, s->cli->argument);
+		return session_take_file(s, s->cli->argument);
 	if (s->cli->exemplar)
-		return take_exemplar(s, s->cli->exemplar);
-	return take_live(s);
+		return session_take_exemplar(s, s->cli->exemplar);
+	return session_take_live(s);
 }
 
 int cmd_trace(struct cli *cli)
@@ -452,15 +453,15 @@ int cmd_trace(struct cli *cli)
 	if (!cli->path)
 		return cli_reject("where to: -o FILE (.json, .json.gz, .json.zst), or -o - for "
 				  "stdout");
-	if (!live && (is_filtered(cli) || cli->for_ns))
+	if (!live && (session_is_filtered(cli) || cli->for_ns))
 		return cli_reject("--for, --pid, --job and --comm go with a trace of now, not "
 				  "with one of a file");
-	if (cli->pids && !count_pids(cli->pids))
+	if (cli->pids && !session_count_pids(cli->pids))
 		return cli_reject("'%s' does not fit --pid: process ids, as 4711 or 4711,4712",
 				  cli->pids);
 	if (!!cli->argument + !!cli->exemplar + !!cli->segment > 1)
 		return cli_reject("of what: a file, a segment, or an exemplar of the daemon?");
-	if (cli->segment && is_filtered(cli))
+	if (cli->segment && session_is_filtered(cli))
 		return cli_reject("--pid, --job and --comm go with a trace of now: a segment is of "
 				  "one process");
 	interrupt_catch();
@@ -472,7 +473,7 @@ int cmd_trace(struct cli *cli)
 	s.pids = json_array();
 	s.bodies = json_array();
 	trace_init(&s.trace, s.out, live);
-	code = finish(&s, cli->path, take(&s));
+	code = session_finish(&s, cli->path, session_take(&s));
 	json_decref(s.pids);
 	json_decref(s.bodies);
 	return code;

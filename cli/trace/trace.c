@@ -17,7 +17,7 @@ void trace_init(struct trace *t, struct trace_out *out, bool live)
 	t->records = trace_records_new();
 }
 
-static void take_loss(struct trace *t, const json_t *line)
+static void trace_take_loss(struct trace *t, const json_t *line)
 {
 	uint64_t n = trace_number(line, "n", 0);
 
@@ -26,7 +26,7 @@ static void take_loss(struct trace *t, const json_t *line)
 	t->lost -= n;
 }
 
-static void describe(struct trace *t, const json_t *line)
+static void trace_describe(struct trace *t, const json_t *line)
 {
 	int64_t pid = (int64_t)trace_number(line, "pid", 0);
 	uint64_t instance = trace_hex(line, "instance");
@@ -49,19 +49,19 @@ void trace_take_line(struct trace *t, const json_t *line)
 	else if (!strcmp(kind, "finding"))
 		trace_finding(t, line);
 	else if (!strcmp(kind, "process"))
-		describe(t, line);
+		trace_describe(t, line);
 	else if (!strcmp(kind, "lost"))
-		take_loss(t, line);
+		trace_take_loss(t, line);
 }
 
-static void put_number(struct json *j, const char *key, uint64_t value)
+static void trace_put_number(struct json *j, const char *key, uint64_t value)
 {
 	json_key(j, key);
 	json_put_u64(j, value);
 }
 
 /* Facts that a reader of the file should know. */
-static void put_other(const struct trace *t, struct json *j, const char *what)
+static void trace_put_other(const struct trace *t, struct json *j, const char *what)
 {
 	json_begin(j, '{');
 	json_key(j, "made_by");
@@ -70,14 +70,14 @@ static void put_other(const struct trace *t, struct json *j, const char *what)
 	json_put_string(j, what);
 	json_key(j, "clock");
 	json_put_string(j, "CLOCK_MONOTONIC");
-	put_number(j, "zero_mono_ns", t->w.zero_ns);
-	put_number(j, "slices", t->w.counts.slices);
-	put_number(j, "overlapping_slices", t->w.counts.overlapping);
-	put_number(j, "arrows", t->w.counts.arrows);
-	put_number(j, "records", t->nrecords);
-	put_number(j, "lost_records", t->lost);
-	put_number(j, "operations", t->operations);
-	put_number(j, "malformed_lines", t->malformed);
+	trace_put_number(j, "zero_mono_ns", t->w.zero_ns);
+	trace_put_number(j, "slices", t->w.counts.slices);
+	trace_put_number(j, "overlapping_slices", t->w.counts.overlapping);
+	trace_put_number(j, "arrows", t->w.counts.arrows);
+	trace_put_number(j, "records", t->nrecords);
+	trace_put_number(j, "lost_records", t->lost);
+	trace_put_number(j, "operations", t->operations);
+	trace_put_number(j, "malformed_lines", t->malformed);
 	json_end(j, '}');
 }
 
@@ -89,7 +89,7 @@ void trace_finish(struct trace *t, const char *what)
 	trace_who_tell(t->who, &t->w);
 	trace_rows_tell(t->rows, &t->w);
 	json_init(&j, 1 << 16);
-	put_other(t, &j, what);
+	trace_put_other(t, &j, what);
 	trace_end(&t->w, j.text, j.bytes);
 	json_deinit(&j);
 	trace_records_free(t->records);

@@ -17,7 +17,7 @@
 
 /* ---- documents ------------------------------------------------------------------- */
 
-static uint64_t end_of(const json_t *row)
+static uint64_t row_end_ns(const json_t *row)
 {
 	uint64_t stop_ns = trace_number(row, "gpu_stop_mono_ns", 0);
 
@@ -26,23 +26,24 @@ static uint64_t end_of(const json_t *row)
 	return stop_ns ? stop_ns : trace_number(row, "done_mono_ns", 0);
 }
 
-static int by_end(const void *a, const void *b)
+static int rows_by_end(const void *a, const void *b)
 {
-	uint64_t x = end_of(*(const json_t *const *)a), y = end_of(*(const json_t *const *)b);
+	uint64_t x = row_end_ns(*(const json_t *const *)a),
+		y = row_end_ns(*(const json_t *const *)b);
 
 	return (x > y) - (x < y);
 }
 
 /* Draws rows in the order of their ends, as a stream would tell them. */
-static size_t each(struct trace *t, const json_t *rows,
-		   void (*draw)(struct trace *t, const json_t *row))
+static size_t rows_each(struct trace *t, const json_t *rows,
+			void (*draw)(struct trace *t, const json_t *row))
 {
 	size_t n = json_array_size(rows);
 	CLEANUP(cleanup_freep) const json_t **order = must(calloc(n + 1, sizeof(*order)));
 
 	for (size_t i = 0; i < n; i++)
 		order[i] = json_array_get(rows, i);
-	qsort(order, n, sizeof(*order), by_end);
+	qsort(order, n, sizeof(*order), rows_by_end);
 	for (size_t i = 0; i < n; i++)
 		draw(t, order[i]);
 	return n;
@@ -62,12 +63,12 @@ int trace_document(struct trace *t, const json_t *root, const char **why)
 	if (trace_number(root, "format_version", 0) != 1)
 		return -EBADMSG;
 	trace_who_read(t->who, json_object_get(root, "processes"), json_object_get(root, "comms"));
-	n = each(t, json_object_get(root, "collectives"), trace_operation);
-	n += each(t, json_object_get(root, "transfers"), trace_transfer);
+	n = rows_each(t, json_object_get(root, "collectives"), trace_operation);
+	n += rows_each(t, json_object_get(root, "transfers"), trace_transfer);
 	json_array_foreach(json_object_get(root, "inflight"), i, row)
 		trace_inflight(t, row, until_ns);
 	t->from_ns = t->w.first_ns;
-	each(t, json_object_get(root, "findings"), trace_finding);
+	rows_each(t, json_object_get(root, "findings"), trace_finding);
 	*why = "it holds no single operations: those are in black boxes, exemplars, and what "
 	       "ncclinsp snapshot has written";
 	return n + json_array_size(json_object_get(root, "inflight")) ? 0 : -ESRCH;
@@ -79,7 +80,7 @@ int trace_document(struct trace *t, const json_t *root, const char **why)
  * The next line, terminated, without its end; 0: there is none.  Not getline(), for which
  * there is no line that is too long.
  */
-static ssize_t next_line(FILE *in, char **line, size_t *room)
+static ssize_t file_next_line(FILE *in, char **line, size_t *room)
 {
 	size_t n = 0;
 	int c;
@@ -101,7 +102,7 @@ static ssize_t next_line(FILE *in, char **line, size_t *room)
 	return (ssize_t)n + 1;
 }
 
-static int read_lines(struct trace *t, FILE *in, const char **why)
+static int file_read_lines(struct trace *t, FILE *in, const char **why)
 {
 	CLEANUP(cleanup_freep) char *line = NULL;
 	bool known = false;
@@ -110,7 +111,7 @@ static int read_lines(struct trace *t, FILE *in, const char **why)
 	int r = 0;
 
 	*why = "no black box, exemplar or stream of ncclinspd";
-	while (!r && (n = next_line(in, &line, &room)) > 0) {
+	while (!r && (n = file_next_line(in, &line, &room)) > 0) {
 		json_t *root = intake_read(line, (size_t)n - 1, NULL);
 
 		if (!known && json_object_get(root, "format")) {
@@ -131,7 +132,7 @@ static int read_lines(struct trace *t, FILE *in, const char **why)
 }
 
 /* Snapshots are written compressed. */
-static int read_compressed(struct trace *t, FILE *in, const char **why)
+static int file_read_compressed(struct trace *t, FILE *in, const char **why)
 {
 	CLEANUP(cleanup_freep) char *packed = must(malloc(LINE_MOST));
 	CLEANUP(cleanup_freep) char *text = NULL;
@@ -154,5 +155,5 @@ int trace_read(struct trace *t, FILE *in, const char **why)
 
 	if (c != EOF)
 		ungetc(c, in);
-	return c == 0x28 ? read_compressed(t, in, why) : read_lines(t, in, why);
+	return c == 0x28 ? file_read_compressed(t, in, why) : file_read_lines(t, in, why);
 }

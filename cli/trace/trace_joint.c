@@ -19,21 +19,21 @@
 #define RANKS	 16	/* ranks of a node that the daemon compares */
 #define LEAST_NS 1000	/* shorter waiting is not worth a slice */
 
-struct part {
+struct trace_part {
 	struct trace_at at;
 	int64_t rank;
 	uint64_t start_ns, stop_ns;
 	uint64_t late_ns;
 };
 
-struct joint {
+struct trace_joint {
 	uint64_t key;		/* 0: not in use */
 	uint32_t n;
-	struct part part[RANKS];
+	struct trace_part part[RANKS];
 };
 
 struct trace_joints {
-	struct joint joint[JOINTS];
+	struct trace_joint joint[JOINTS];
 	uint32_t turn;
 };
 
@@ -47,39 +47,40 @@ void trace_joints_free(struct trace_joints *joints)
 	free(joints);
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value)
+static uint64_t hash_mix(uint64_t hash, uint64_t value)
 {
 	hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
 	return hash ^ hash >> 29;
 }
 
 /* Operation, communicator and who takes part: the same for all that belong together. */
-static uint64_t key_of(const json_t *row, const json_t *order)
+static uint64_t joint_key(const json_t *row, const json_t *order)
 {
 	const char *func = json_string_value(json_object_get(row, "func")) ?: "";
-	uint64_t hash = mix(trace_hex(row, "comm_id"), trace_number(row, "nranks", 0));
+	uint64_t hash = hash_mix(trace_hex(row, "comm_id"), trace_number(row, "nranks", 0));
 
-	hash = mix(hash, trace_number(row, "seq", UINT64_MAX));
+	hash = hash_mix(hash, trace_number(row, "seq", UINT64_MAX));
 	while (*func)
-		hash = mix(hash, (uint8_t)*func++);
+		hash = hash_mix(hash, (uint8_t)*func++);
 	for (size_t i = 0; i < json_array_size(order); i++)
-		hash = mix(hash, (uint64_t)json_integer_value(json_array_get(order, i)));
+		hash = hash_mix(hash, (uint64_t)json_integer_value(json_array_get(order, i)));
 	return hash ? hash : 1;
 }
 
-static struct joint *find(struct trace_joints *joints, uint64_t key)
+static struct trace_joint *joint_find(struct trace_joints *joints, uint64_t key)
 {
-	struct joint *j;
+	struct trace_joint *j;
 
 	for (uint32_t i = 0; i < JOINTS; i++)
 		if (joints->joint[i].key == key)
 			return &joints->joint[i];
 	j = &joints->joint[joints->turn++ % JOINTS];
-	*j = (struct joint){ .key = key };
+	*j = (struct trace_joint){ .key = key };
 	return j;
 }
 
-static void draw_wait(struct trace *t, const struct part *p, const struct part *last)
+static void joint_draw_wait(struct trace *t, const struct trace_part *p,
+			    const struct trace_part *last)
 {
 	uint64_t wait_ns = last->late_ns > p->late_ns ? last->late_ns - p->late_ns : 0;
 	uint64_t end_ns = p->start_ns + wait_ns;
@@ -107,16 +108,16 @@ static void draw_wait(struct trace *t, const struct part *p, const struct part *
 	trace_arrow(&t->w, "arrived", last->at, last->start_ns, p->at, end_ns);
 }
 
-static void draw(struct trace *t, const struct joint *j, int64_t last_rank)
+static void joint_draw(struct trace *t, const struct trace_joint *j, int64_t last_rank)
 {
-	const struct part *last = NULL;
+	const struct trace_part *last = NULL;
 
 	for (uint32_t i = 0; i < j->n; i++)
 		if (j->part[i].rank == last_rank)
 			last = &j->part[i];
 	for (uint32_t i = 0; last && i < j->n; i++)
 		if (&j->part[i] != last)
-			draw_wait(t, &j->part[i], last);
+			joint_draw_wait(t, &j->part[i], last);
 }
 
 void trace_joints_add(struct trace *t, const json_t *row, struct trace_at at,
@@ -124,19 +125,19 @@ void trace_joints_add(struct trace *t, const json_t *row, struct trace_at at,
 {
 	const json_t *order = json_object_get(row, "arrival_rank_order");
 	size_t ranks = json_array_size(order);
-	struct joint *j;
+	struct trace_joint *j;
 
 	if (ranks < 2 || ranks > RANKS)
 		return;
-	j = find(t->joints, key_of(row, order));
+	j = joint_find(t->joints, joint_key(row, order));
 	if (j->n < ranks)
-		*array_must_add(j->part, &j->n) = (struct part){
+		*array_must_add(j->part, &j->n) = (struct trace_part){
 			.at = at, .start_ns = start_ns, .stop_ns = stop_ns,
 			.rank = (int64_t)trace_number(row, "rank", 0),
 			.late_ns = trace_number(row, "late_ns", 0),
 		};
 	if (j->n < ranks)
 		return;
-	draw(t, j, json_integer_value(json_array_get(order, ranks - 1)));
+	joint_draw(t, j, json_integer_value(json_array_get(order, ranks - 1)));
 	j->key = 0;
 }

@@ -28,7 +28,7 @@ uint64_t trace_number(const json_t *row, const char *key, uint64_t none)
 
 /* ---- base64 ---------------------------------------------------------------------- */
 
-static int letter(char c)
+static int base64_letter(char c)
 {
 	if (c >= 'A' && c <= 'Z')
 		return c - 'A';
@@ -43,7 +43,7 @@ static int letter(char c)
  * Writes the bytes that `text` stands for into `to`; their number, or -1: it is none, or more
  * than `room`.
  */
-static ssize_t decode(const char *text, size_t n, uint8_t *to, size_t room)
+static ssize_t base64_decode(const char *text, size_t n, uint8_t *to, size_t room)
 {
 	uint32_t bits = 0;
 	size_t used = 0;
@@ -52,7 +52,7 @@ static ssize_t decode(const char *text, size_t n, uint8_t *to, size_t room)
 	while (n && text[n - 1] == '=')
 		n--;
 	for (size_t i = 0; i < n; i++) {
-		int value = letter(text[i]);
+		int value = base64_letter(text[i]);
 
 		if (value < 0)
 			return -1;
@@ -89,15 +89,15 @@ bool trace_batch_read(struct trace_batch *b, const json_t *line)
 	    b->clock.mono_ns == UINT64_MAX ||
 	    !(b->clock.ns_per_tick > LEAST_RATE && b->clock.ns_per_tick < MOST_RATE))
 		return false;
-	n = decode(json_string_value(data), json_string_length(data), (uint8_t *)b->line,
-		   sizeof(b->line));
+	n = base64_decode(json_string_value(data), json_string_length(data), (uint8_t *)b->line,
+			  sizeof(b->line));
 	if (n < 0 || n % NCI_LINE_BYTES)
 		return false;
 	b->bytes = (size_t)n;
 	return true;
 }
 
-static struct trace_kernel next_kernel(struct trace_batch *b)
+static struct trace_kernel line_next_kernel(struct trace_batch *b)
 {
 	const json_t *times = json_array_get(b->kernels, b->kernel++);
 	const json_t *error = json_array_get(times, 2);
@@ -125,7 +125,7 @@ struct nci_record *trace_batch_next(struct trace_batch *b, struct trace_kernel *
 		b->at += lines;
 		*kernel = (struct trace_kernel){ 0 };
 		if (rec->type == NCI_EV_KERNEL_CH)
-			*kernel = next_kernel(b);
+			*kernel = line_next_kernel(b);
 		return rec;
 	}
 	return NULL;

@@ -18,19 +18,19 @@
 
 /* ---- arguments ------------------------------------------------------------------- */
 
-static void put_number(struct json *j, const char *key, uint64_t value)
+static void look_put_number(struct json *j, const char *key, uint64_t value)
 {
 	json_key(j, key);
 	json_put_u64(j, value);
 }
 
-static void put_signed(struct json *j, const char *key, int64_t value)
+static void look_put_signed(struct json *j, const char *key, int64_t value)
 {
 	json_key(j, key);
 	json_put_i64(j, value);
 }
 
-static void put_name(struct json *j, const char *key, const struct process *p, uint16_t id)
+static void look_put_name(struct json *j, const char *key, const struct process *p, uint16_t id)
 {
 	const char *name = process_name(p, id);
 
@@ -40,161 +40,161 @@ static void put_name(struct json *j, const char *key, const struct process *p, u
 	json_put_string(j, name);
 }
 
-static void put_state(struct json *j, const char *key, uint32_t state)
+static void look_put_state(struct json *j, const char *key, uint32_t state)
 {
 	json_key(j, key);
 	json_put_string(j, nccl_state_name(state));
 }
 
-static void put_marks(struct json *j, const struct nci_marks *m)
+static void look_put_marks(struct json *j, const struct nci_marks *m)
 {
 	if (m->first_span)
-		put_state(j, "first_state", m->first);
+		look_put_state(j, "first_state", m->first);
 	if (m->last_span)
-		put_state(j, "last_state", m->last);
-	put_number(j, "states", m->count);
+		look_put_state(j, "last_state", m->last);
+	look_put_number(j, "states", m->count);
 }
 
 typedef void put_fn(struct json *j, const struct process *p, const struct nci_record *rec);
 
-static void put_coll(struct json *j, const struct process *p, const struct nci_record *rec)
+static void look_put_coll(struct json *j, const struct process *p, const struct nci_record *rec)
 {
 	const struct nci_ev_coll *c = AS(rec, coll);
 
-	put_number(j, "seq", c->seq);
-	put_number(j, "count", c->count);
-	put_name(j, "datatype", p, c->datatype);
-	put_name(j, "algo", p, c->algo);
-	put_name(j, "proto", p, c->proto);
+	look_put_number(j, "seq", c->seq);
+	look_put_number(j, "count", c->count);
+	look_put_name(j, "datatype", p, c->datatype);
+	look_put_name(j, "algo", p, c->algo);
+	look_put_name(j, "proto", p, c->proto);
 	if (c->channels)
-		put_number(j, "nchannels", c->channels);
+		look_put_number(j, "nchannels", c->channels);
 	if (c->warps)
-		put_number(j, "nwarps", c->warps);
-	put_signed(j, "root", c->root);
-	put_signed(j, "rank", c->rank);
+		look_put_number(j, "nwarps", c->warps);
+	look_put_signed(j, "root", c->root);
+	look_put_signed(j, "rank", c->rank);
 }
 
-static void put_p2p(struct json *j, const struct process *p, const struct nci_record *rec)
+static void look_put_p2p(struct json *j, const struct process *p, const struct nci_record *rec)
 {
 	const struct nci_ev_p2p *c = AS(rec, p2p);
 
-	put_signed(j, "peer", c->peer);
-	put_signed(j, "rank", c->rank);
-	put_number(j, "count", c->count);
-	put_name(j, "datatype", p, c->datatype);
+	look_put_signed(j, "peer", c->peer);
+	look_put_signed(j, "rank", c->rank);
+	look_put_number(j, "count", c->count);
+	look_put_name(j, "datatype", p, c->datatype);
 	if (c->channels)
-		put_number(j, "nchannels", c->channels);
+		look_put_number(j, "nchannels", c->channels);
 }
 
-static void put_proxy_op(struct json *j, const struct process *p,
-			 const struct nci_record *rec)
+static void look_put_proxy_op(struct json *j, const struct process *p,
+			      const struct nci_record *rec)
 {
 	const struct nci_ev_proxy_op *c = AS(rec, proxy_op);
 
 	(void)p;
-	put_signed(j, "peer", c->peer);
-	put_number(j, "channel", c->channel);
-	put_number(j, "bytes", c->bytes);
-	put_signed(j, "nsteps", c->steps);
-	put_number(j, "steps_done", c->steps_done);
-	put_signed(j, "chunk_bytes", c->chunk_bytes);
+	look_put_signed(j, "peer", c->peer);
+	look_put_number(j, "channel", c->channel);
+	look_put_number(j, "bytes", c->bytes);
+	look_put_signed(j, "nsteps", c->steps);
+	look_put_number(j, "steps_done", c->steps_done);
+	look_put_signed(j, "chunk_bytes", c->chunk_bytes);
 	json_key(j, "direction");
 	json_put_string(j, rec->form & NCI_FORM_SEND ? "send" : "recv");
 	if (rec->form & NCI_FORM_FOREIGN)
-		put_signed(j, "issuer_pid", c->pid);
+		look_put_signed(j, "issuer_pid", c->pid);
 }
 
-static void put_proxy_step(struct json *j, const struct process *p,
-			   const struct nci_record *rec)
+static void look_put_proxy_step(struct json *j, const struct process *p,
+				const struct nci_record *rec)
 {
 	const struct nci_ev_proxy_step *c = AS(rec, proxy_step);
 
 	(void)p;
-	put_signed(j, "step", c->step);
+	look_put_signed(j, "step", c->step);
 	if (c->bytes != NCI_BYTES_UNKNOWN)
-		put_number(j, "bytes", c->bytes);
+		look_put_number(j, "bytes", c->bytes);
 	if (c->repeats)
-		put_number(j, "repeats", c->repeats);
+		look_put_number(j, "repeats", c->repeats);
 }
 
-static void put_proxy_ctrl(struct json *j, const struct process *p,
-			   const struct nci_record *rec)
+static void look_put_proxy_ctrl(struct json *j, const struct process *p,
+				const struct nci_record *rec)
 {
 	const struct nci_ev_proxy_ctrl *c = AS(rec, proxy_ctrl);
 
 	(void)p;
-	put_marks(j, &c->marks);
+	look_put_marks(j, &c->marks);
 	if (c->appended >= 0)
-		put_signed(j, "appended", c->appended);
+		look_put_signed(j, "appended", c->appended);
 }
 
-static void put_kernel_ch(struct json *j, const struct process *p,
-			  const struct nci_record *rec)
+static void look_put_kernel_ch(struct json *j, const struct process *p,
+			       const struct nci_record *rec)
 {
 	const struct nci_ev_kernel_ch *c = AS(rec, kernel_ch);
 
 	(void)p;
-	put_number(j, "channel", c->channel);
-	put_number(j, "ptimer_start", c->gpu_start);
-	put_number(j, "ptimer_stop", c->gpu_stop);
+	look_put_number(j, "channel", c->channel);
+	look_put_number(j, "ptimer_start", c->gpu_start);
+	look_put_number(j, "ptimer_stop", c->gpu_stop);
 }
 
-static void put_net_plugin(struct json *j, const struct process *p,
-			   const struct nci_record *rec)
+static void look_put_net_plugin(struct json *j, const struct process *p,
+				const struct nci_record *rec)
 {
 	(void)p;
-	put_signed(j, "id", AS(rec, net_plugin)->id);
-	put_marks(j, &AS(rec, net_plugin)->marks);
+	look_put_signed(j, "id", AS(rec, net_plugin)->id);
+	look_put_marks(j, &AS(rec, net_plugin)->marks);
 }
 
-static void put_group_api(struct json *j, const struct process *p,
-			  const struct nci_record *rec)
+static void look_put_group_api(struct json *j, const struct process *p,
+			       const struct nci_record *rec)
 {
 	(void)p;
-	put_signed(j, "depth", AS(rec, group_api)->depth);
+	look_put_signed(j, "depth", AS(rec, group_api)->depth);
 }
 
-static void put_coll_api(struct json *j, const struct process *p,
-			 const struct nci_record *rec)
+static void look_put_coll_api(struct json *j, const struct process *p,
+			      const struct nci_record *rec)
 {
 	const struct nci_ev_coll_api *c = AS(rec, coll_api);
 
-	put_number(j, "count", c->count);
-	put_name(j, "datatype", p, c->datatype);
-	put_signed(j, "root", c->root);
+	look_put_number(j, "count", c->count);
+	look_put_name(j, "datatype", p, c->datatype);
+	look_put_signed(j, "root", c->root);
 }
 
-static void put_p2p_api(struct json *j, const struct process *p,
-			const struct nci_record *rec)
+static void look_put_p2p_api(struct json *j, const struct process *p,
+			     const struct nci_record *rec)
 {
-	put_number(j, "count", AS(rec, p2p_api)->count);
-	put_name(j, "datatype", p, AS(rec, p2p_api)->datatype);
+	look_put_number(j, "count", AS(rec, p2p_api)->count);
+	look_put_name(j, "datatype", p, AS(rec, p2p_api)->datatype);
 }
 
-static void put_ce_coll(struct json *j, const struct process *p,
-			const struct nci_record *rec)
+static void look_put_ce_coll(struct json *j, const struct process *p,
+			     const struct nci_record *rec)
 {
 	const struct nci_ev_ce_coll *c = AS(rec, ce_coll);
 
-	put_number(j, "seq", c->seq);
-	put_number(j, "count", c->count);
-	put_name(j, "datatype", p, c->datatype);
-	put_name(j, "sync", p, c->sync);
+	look_put_number(j, "seq", c->seq);
+	look_put_number(j, "count", c->count);
+	look_put_name(j, "datatype", p, c->datatype);
+	look_put_name(j, "sync", p, c->sync);
 }
 
-static void put_ce_sync(struct json *j, const struct process *p,
-			const struct nci_record *rec)
+static void look_put_ce_sync(struct json *j, const struct process *p,
+			     const struct nci_record *rec)
 {
 	(void)p;
-	put_marks(j, &AS(rec, ce_sync)->marks);
+	look_put_marks(j, &AS(rec, ce_sync)->marks);
 }
 
-static void put_ce_batch(struct json *j, const struct process *p,
-			 const struct nci_record *rec)
+static void look_put_ce_batch(struct json *j, const struct process *p,
+			      const struct nci_record *rec)
 {
 	(void)p;
-	put_number(j, "bytes", AS(rec, ce_batch)->bytes);
-	put_marks(j, &AS(rec, ce_batch)->marks);
+	look_put_number(j, "bytes", AS(rec, ce_batch)->bytes);
+	look_put_marks(j, &AS(rec, ce_batch)->marks);
 }
 
 /* ---- kinds ----------------------------------------------------------------------- */
@@ -210,20 +210,20 @@ static const struct {
 	unsigned what;
 } looks[NCI_EV_END] = {
 	[NCI_EV_GROUP] = { NULL, LANE | HEAD | CALLER },
-	[NCI_EV_COLL] = { put_coll, LANE | HEAD | CALLER },
-	[NCI_EV_P2P] = { put_p2p, LANE | HEAD | CALLER },
-	[NCI_EV_PROXY_OP] = { put_proxy_op, 0 },
-	[NCI_EV_PROXY_STEP] = { put_proxy_step, 0 },
-	[NCI_EV_PROXY_CTRL] = { put_proxy_ctrl, LANE },
-	[NCI_EV_KERNEL_CH] = { put_kernel_ch, 0 },
-	[NCI_EV_NET_PLUGIN] = { put_net_plugin, LANE },
-	[NCI_EV_GROUP_API] = { put_group_api, LANE | HEAD | CALLER },
-	[NCI_EV_COLL_API] = { put_coll_api, LANE | HEAD | CALLER },
-	[NCI_EV_P2P_API] = { put_p2p_api, LANE | HEAD | CALLER },
+	[NCI_EV_COLL] = { look_put_coll, LANE | HEAD | CALLER },
+	[NCI_EV_P2P] = { look_put_p2p, LANE | HEAD | CALLER },
+	[NCI_EV_PROXY_OP] = { look_put_proxy_op, 0 },
+	[NCI_EV_PROXY_STEP] = { look_put_proxy_step, 0 },
+	[NCI_EV_PROXY_CTRL] = { look_put_proxy_ctrl, LANE },
+	[NCI_EV_KERNEL_CH] = { look_put_kernel_ch, 0 },
+	[NCI_EV_NET_PLUGIN] = { look_put_net_plugin, LANE },
+	[NCI_EV_GROUP_API] = { look_put_group_api, LANE | HEAD | CALLER },
+	[NCI_EV_COLL_API] = { look_put_coll_api, LANE | HEAD | CALLER },
+	[NCI_EV_P2P_API] = { look_put_p2p_api, LANE | HEAD | CALLER },
 	[NCI_EV_KERNEL_LAUNCH] = { NULL, LANE | CALLER },
-	[NCI_EV_CE_COLL] = { put_ce_coll, LANE | HEAD | CALLER },
-	[NCI_EV_CE_SYNC] = { put_ce_sync, LANE | CALLER },
-	[NCI_EV_CE_BATCH] = { put_ce_batch, LANE | CALLER },
+	[NCI_EV_CE_COLL] = { look_put_ce_coll, LANE | HEAD | CALLER },
+	[NCI_EV_CE_SYNC] = { look_put_ce_sync, LANE | CALLER },
+	[NCI_EV_CE_BATCH] = { look_put_ce_batch, LANE | CALLER },
 };
 
 bool trace_is_of_lane(uint8_t type)
@@ -273,12 +273,12 @@ void trace_put_sums(struct json *j, const struct nci_ev_proxy_sums *sums, double
 {
 	const uint8_t *state = states[!!(sums->form & NCI_FORM_SEND)];
 
-	put_number(j, "timed_steps", sums->steps);
+	look_put_number(j, "timed_steps", sums->steps);
 	json_key(j, "ns_in_state");
 	json_begin(j, '{');
 	for (int i = 0; i < TRACE_STAYS; i++)
-		put_number(j, nccl_state_name(state[i]),
-			   (uint64_t)((double)sums->ticks[i] * ns_per_tick));
+		look_put_number(j, nccl_state_name(state[i]),
+				(uint64_t)((double)sums->ticks[i] * ns_per_tick));
 	json_end(j, '}');
 }
 

@@ -10,7 +10,7 @@
 
 static const struct trace_link unknown = { .channel = -1, .peer = -1 };
 
-static void draw_stays(struct place *p, struct trace_at at, const struct nci_record *rec)
+static void step_draw_stays(struct trace_place *p, struct trace_at at, const struct nci_record *rec)
 {
 	struct trace_stay stay[TRACE_STAYS];
 	int n = trace_stays((const void *)rec, stay);
@@ -27,9 +27,9 @@ static void draw_stays(struct place *p, struct trace_at at, const struct nci_rec
 }
 
 /* Within their ProxyOp as long as they follow each other; what overlaps, on a track beside. */
-static void draw_steps(struct place *p, const struct nci_record *step, size_t n,
-		       const struct trace_at *within, uint64_t start_ns, uint64_t stop_ns,
-		       uint32_t beside)
+static void net_draw_steps(struct trace_place *p, const struct nci_record *step, size_t n,
+			   const struct trace_at *within, uint64_t start_ns, uint64_t stop_ns,
+			   uint32_t beside)
 {
 	uint64_t last_ns = start_ns;
 
@@ -49,18 +49,18 @@ static void draw_steps(struct place *p, const struct nci_record *step, size_t n,
 		snprintf(name, sizeof(name), "step %" PRId32, c->step);
 		trace_draw(p, at, name, &step[i], from_ns, to_ns);
 		trace_slice_end(&p->t->w);
-		draw_stays(p, at, &step[i]);
+		step_draw_stays(p, at, &step[i]);
 	}
 }
 
 /* The track for what overlaps on a link's own. */
-static uint32_t more_of(struct place *p, struct trace_link link)
+static uint32_t more_of(struct trace_place *p, struct trace_link link)
 {
 	link.beside = true;
 	return trace_link(p->t, p->pid, p->key, p->label, link);
 }
 
-static void put_sums(struct place *p, const struct nci_record *rec)
+static void net_put_sums(struct trace_place *p, const struct nci_record *rec)
 {
 	struct nci_ev_proxy_sums *sums = &p->s->sums;
 
@@ -69,7 +69,7 @@ static void put_sums(struct place *p, const struct nci_record *rec)
 	sums->steps = 0;
 }
 
-void trace_draw_proxy_op(struct place *p, const struct nci_record *rec)
+void trace_draw_proxy_op(struct trace_place *p, const struct nci_record *rec)
 {
 	const struct nci_ev_proxy_op *c = (const void *)rec;
 	uint64_t start_ns = trace_source_ns(p->s, rec->start);
@@ -83,24 +83,25 @@ void trace_draw_proxy_op(struct place *p, const struct nci_record *rec)
 	at = trace_rows_place(p->t->rows, trace_link(p->t, p->pid, p->key, p->label, link),
 			      start_ns, stop_ns);
 	trace_draw(p, at, send ? "ProxyOp send" : "ProxyOp recv", rec, start_ns, stop_ns);
-	put_sums(p, rec);
+	net_put_sums(p, rec);
 	trace_slice_end(&p->t->w);
 	trace_heads_child(p->t->heads, p->m ? p->m->source : p->number, rec->parent, at, start_ns,
 			  stop_ns);
 	n = trace_steps_take(p->t->records->steps, p->number, rec->token, &step);
 	if (n)
-		draw_steps(p, step, n, at.async ? NULL : &at, start_ns, stop_ns, more_of(p, link));
+		net_draw_steps(p, step, n, at.async ? NULL : &at, start_ns, stop_ns,
+			       more_of(p, link));
 }
 
 /* Their ProxyOp is not known, nor is what only that one tells. */
-static void draw_lone_steps(struct trace *t, uint32_t number, const struct nci_record *step,
-			    size_t n)
+static void net_draw_lone_steps(struct trace *t, uint32_t number, const struct nci_record *step,
+				size_t n)
 {
 	struct source *s = &t->records->source[number];
-	struct place p = trace_place_of(t, s, number, step);
+	struct trace_place p = trace_place_of(t, s, number, step);
 
-	draw_steps(&p, step, n, NULL, 0, 0,
-		   more_of(&p, unknown));
+	net_draw_steps(&p, step, n, NULL, 0, 0,
+		       more_of(&p, unknown));
 }
 
 void trace_records_open_proxy(struct trace *t, uint32_t source, uint64_t token,
@@ -108,15 +109,15 @@ void trace_records_open_proxy(struct trace *t, uint32_t source, uint64_t token,
 {
 	struct source *s = source < TRACE_SOURCES ? &t->records->source[source] : NULL;
 	const struct nci_record *step;
-	struct place p;
+	struct trace_place p;
 	size_t n;
 
 	n = s && s->has_clock ? trace_steps_take(t->records->steps, source, token, &step) : 0;
 	if (!n)
 		return;
 	p = trace_place_of(t, s, source, step);
-	draw_steps(&p, step, n, at.async ? NULL : &at, 0, UINT64_MAX,
-		   more_of(&p, unknown));
+	net_draw_steps(&p, step, n, at.async ? NULL : &at, 0, UINT64_MAX,
+		       more_of(&p, unknown));
 }
 
 void trace_records_flush(struct trace *t)
@@ -127,7 +128,7 @@ void trace_records_flush(struct trace *t)
 	size_t n;
 
 	while ((n = trace_steps_take_oldest(t->records->steps, &source, &token, &step)))
-		draw_lone_steps(t, source, step, n);
+		net_draw_lone_steps(t, source, step, n);
 }
 
 void trace_keep_step(struct trace *t, uint32_t number, const struct nci_record *rec)
@@ -139,7 +140,7 @@ void trace_keep_step(struct trace *t, uint32_t number, const struct nci_record *
 
 	if (trace_steps_is_full(t->records->steps)) {
 		n = trace_steps_take_oldest(t->records->steps, &source, &token, &step);
-		draw_lone_steps(t, source, step, n);
+		net_draw_lone_steps(t, source, step, n);
 	}
 	trace_steps_add(t->records->steps, number, rec);
 }

@@ -30,12 +30,12 @@ void trace_copy(struct json *j, const json_t *row, const char *const *keys)
 	}
 }
 
-static const char *text_of(const json_t *row, const char *key)
+static const char *row_text_of(const json_t *row, const char *key)
 {
 	return json_string_value(json_object_get(row, key)) ?: "";
 }
 
-static const struct trace_member *member_of(struct trace *t, const json_t *row)
+static const struct trace_member *row_member(struct trace *t, const json_t *row)
 {
 	uint64_t pid = trace_number(row, "pid", 0);
 
@@ -43,7 +43,7 @@ static const struct trace_member *member_of(struct trace *t, const json_t *row)
 }
 
 /* "AllReduce #300 4MiB". */
-static void put_name(char *buf, size_t size, const json_t *row)
+static void row_put_name(char *buf, size_t size, const json_t *row)
 {
 	uint64_t seq = trace_number(row, "seq", UINT64_MAX);
 	uint64_t bytes = trace_number(row, "bytes", UINT64_MAX);
@@ -53,15 +53,16 @@ static void put_name(char *buf, size_t size, const json_t *row)
 		snprintf(number, sizeof(number), " #%" PRIu64, seq);
 	if (bytes != UINT64_MAX)
 		text_bytes(much, sizeof(much), bytes);
-	snprintf(buf, size, "%s%s%s%s", *text_of(row, "func") ? text_of(row, "func") : "operation",
+	snprintf(buf, size, "%s%s%s%s",
+		 *row_text_of(row, "func") ? row_text_of(row, "func") : "operation",
 		 number, *much ? " " : "", much);
 }
 
 /* ---- operations ------------------------------------------------------------------ */
 
 /* When it ran, by the best that is known; false: nobody can tell. */
-static bool when(struct trace *t, const json_t *row, const struct trace_member *m,
-		 uint64_t *start_ns, uint64_t *stop_ns)
+static bool row_when(struct trace *t, const json_t *row, const struct trace_member *m,
+		     uint64_t *start_ns, uint64_t *stop_ns)
 {
 	static const char *const sources[][2] = {
 		{ "gpu_start_mono_ns", "gpu_stop_mono_ns" },
@@ -79,7 +80,7 @@ static bool when(struct trace *t, const json_t *row, const struct trace_member *
 }
 
 /* Draws the call, as what its parts belong to: from a file, where no records tell it. */
-static void draw_posting(struct trace *t, const json_t *row, const struct trace_member *m)
+static void row_draw_posting(struct trace *t, const json_t *row, const struct trace_member *m)
 {
 	static const char *const keys[] = { "seq", "count", "datatype", "root", "peer", NULL };
 	uint64_t start_ns = trace_number(row, "enqueued_mono_ns", 0);
@@ -89,7 +90,7 @@ static void draw_posting(struct trace *t, const json_t *row, const struct trace_
 
 	if (!start_ns)
 		return;
-	snprintf(name, sizeof(name), "post %s", text_of(row, "func"));
+	snprintf(name, sizeof(name), "post %s", row_text_of(row, "func"));
 	head.at = trace_rows_place(t->rows, trace_rows_track(t->rows, m->pid, TRACE_LANE,
 							     POSTING_LANE, "posting"),
 				   start_ns, stop_ns);
@@ -98,7 +99,7 @@ static void draw_posting(struct trace *t, const json_t *row, const struct trace_
 	trace_heads_add(t->heads, m->source, trace_hex(row, "token"), &head);
 }
 
-static uint32_t operations_of(struct trace *t, const struct trace_member *m)
+static uint32_t member_operations(struct trace *t, const struct trace_member *m)
 {
 	char name[64];
 
@@ -115,7 +116,7 @@ void trace_operation(struct trace *t, const json_t *row)
 		"arrival_source", "late_ns", "fused", "derived", "parts", "skew", "complete",
 		"graph", "stamps_refused", "stamps_why", "tag", "token", NULL,
 	};
-	const struct trace_member *m = member_of(t, row);
+	const struct trace_member *m = row_member(t, row);
 	uint64_t start_ns, stop_ns, token = trace_hex(row, "token");
 	struct trace_at at;
 	char name[96];
@@ -124,11 +125,11 @@ void trace_operation(struct trace *t, const json_t *row)
 		return;
 	t->operations++;
 	if (!t->live && !json_is_true(json_object_get(row, "derived")))
-		draw_posting(t, row, m);
-	if (!when(t, row, m, &start_ns, &stop_ns))
+		row_draw_posting(t, row, m);
+	if (!row_when(t, row, m, &start_ns, &stop_ns))
 		return;
-	put_name(name, sizeof(name), row);
-	at = trace_rows_place(t->rows, operations_of(t, m), start_ns, stop_ns);
+	row_put_name(name, sizeof(name), row);
+	at = trace_rows_place(t->rows, member_operations(t, m), start_ns, stop_ns);
 	trace_copy(trace_slice(&t->w, at, name, "operation", start_ns, stop_ns), row, keys);
 	trace_slice_end(&t->w);
 	if (!json_is_true(json_object_get(row, "derived")))
@@ -139,7 +140,7 @@ void trace_operation(struct trace *t, const json_t *row)
 /* ---- the network ----------------------------------------------------------------- */
 
 /* "3", or "?". */
-static const char *number(char buf[16], int32_t n)
+static const char *number_text(char buf[16], int32_t n)
 {
 	snprintf(buf, 16, n < 0 ? "?" : "%" PRId32, n);
 	return buf;
@@ -153,8 +154,8 @@ uint32_t trace_link(struct trace *t, uint32_t pid, uint64_t comm, const char *la
 		       (uint64_t)((uint32_t)link.channel & 0xffff) << 26 | comm << 42;
 	char name[128], channel[16], peer[16];
 
-	snprintf(name, sizeof(name), "net ch %s %s %s %s%s", number(channel, link.channel),
-		 link.send ? "send to" : "recv from", number(peer, link.peer), label,
+	snprintf(name, sizeof(name), "net ch %s %s %s %s%s", number_text(channel, link.channel),
+		 link.send ? "send to" : "recv from", number_text(peer, link.peer), label,
 		 link.beside ? ", more steps" : "");
 	return trace_rows_track(t->rows, pid, TRACE_NET, key, name);
 }
@@ -168,12 +169,12 @@ uint32_t trace_channel(struct trace *t, uint32_t pid, uint64_t comm, const char 
 	return trace_rows_track(t->rows, pid, TRACE_GPU, comm << 16 | channel, name);
 }
 
-static uint32_t link_of(struct trace *t, const struct trace_member *m, const json_t *row)
+static uint32_t row_link(struct trace *t, const struct trace_member *m, const json_t *row)
 {
 	const struct trace_link link = {
 		.channel = (int32_t)trace_number(row, "channel", UINT64_MAX),
 		.peer = (int32_t)trace_number(row, "peer", UINT64_MAX),
-		.send = !strcmp(text_of(row, "direction"), "send"),
+		.send = !strcmp(row_text_of(row, "direction"), "send"),
 	};
 
 	return trace_link(t, m->pid, m->index, m->comm, link);
@@ -185,7 +186,7 @@ void trace_transfer(struct trace *t, const json_t *row)
 		"channel", "peer", "direction", "bytes", "steps", "timed_steps", "time",
 		"longest", "active_ns", "held_ns", "busy_ns", "repeats", "proxy_pid", NULL,
 	};
-	const struct trace_member *m = member_of(t, row);
+	const struct trace_member *m = row_member(t, row);
 	uint64_t start_ns = trace_number(row, "start_mono_ns", 0);
 	uint64_t stop_ns = trace_number(row, "stop_mono_ns", 0);
 	struct trace_at at;
@@ -193,8 +194,8 @@ void trace_transfer(struct trace *t, const json_t *row)
 
 	if (!m || !start_ns || stop_ns < start_ns)
 		return;
-	snprintf(name, sizeof(name), "ProxyOp %s", text_of(row, "direction"));
-	at = trace_rows_place(t->rows, link_of(t, m, row), start_ns, stop_ns);
+	snprintf(name, sizeof(name), "ProxyOp %s", row_text_of(row, "direction"));
+	at = trace_rows_place(t->rows, row_link(t, m, row), start_ns, stop_ns);
 	trace_copy(trace_slice(&t->w, at, name, "ProxyOp", start_ns, stop_ns), row, keys);
 	trace_slice_end(&t->w);
 	trace_heads_child(t->heads, m->source, trace_hex(row, "parent"), at, start_ns, stop_ns);
@@ -204,12 +205,12 @@ void trace_transfer(struct trace *t, const json_t *row)
 
 static uint32_t track_of_open(struct trace *t, const struct trace_member *m, const json_t *row)
 {
-	const char *type = text_of(row, "event_type");
+	const char *type = row_text_of(row, "event_type");
 
 	if (!strcmp(type, "ProxyOp") || !strcmp(type, "ProxyStep"))
-		return link_of(t, m, row);
+		return row_link(t, m, row);
 	if (strcmp(type, "KernelCh"))
-		return operations_of(t, m);
+		return member_operations(t, m);
 	return trace_channel(t, m->pid, m->index, m->comm,
 			     (uint32_t)trace_number(row, "channel", 0));
 }
@@ -220,7 +221,7 @@ void trace_inflight(struct trace *t, const json_t *row, uint64_t until_ns)
 		"state", "seq", "bytes", "channel", "peer", "direction", "step", "steps",
 		"channels", "kernel_started", "kernel_stopped", "proxy_ops", "process_state", NULL,
 	};
-	const struct trace_member *m = member_of(t, row);
+	const struct trace_member *m = row_member(t, row);
 	uint64_t age_ns = trace_number(row, "age_ns", UINT64_MAX);
 	char name[160], what[96] = "";
 	struct trace_at at;
@@ -230,9 +231,9 @@ void trace_inflight(struct trace *t, const json_t *row, uint64_t until_ns)
 	if (!m || age_ns >= until_ns)
 		return;
 	track = track_of_open(t, m, row);
-	if (*text_of(row, "func"))
-		put_name(what, sizeof(what), row);
-	snprintf(name, sizeof(name), "%s%s%s (not ended)", text_of(row, "event_type"),
+	if (*row_text_of(row, "func"))
+		row_put_name(what, sizeof(what), row);
+	snprintf(name, sizeof(name), "%s%s%s (not ended)", row_text_of(row, "event_type"),
 		 *what ? " " : "", what);
 	at = trace_rows_place(t->rows, track, until_ns - age_ns, until_ns);
 	j = trace_slice(&t->w, at, name, "inflight", until_ns - age_ns, until_ns);
@@ -240,7 +241,7 @@ void trace_inflight(struct trace *t, const json_t *row, uint64_t until_ns)
 	json_put_bool(j, false);
 	trace_copy(j, row, keys);
 	trace_slice_end(&t->w);
-	if (!strcmp(text_of(row, "event_type"), "ProxyOp"))
+	if (!strcmp(row_text_of(row, "event_type"), "ProxyOp"))
 		trace_records_open_proxy(t, m->source, trace_hex(row, "token"), at);
 }
 
@@ -251,7 +252,7 @@ void trace_finding(struct trace *t, const json_t *row)
 	static const char *const keys[] = { "grade", "severity", "verdict", "comm_id", "comm_name",
 					    "ranks", "peer", "active", "text", NULL };
 	const json_t *first = json_array_get(json_object_get(row, "ranks"), 0);
-	const char *kind = text_of(row, json_object_get(row, "finding") ? "finding" : "kind");
+	const char *kind = row_text_of(row, json_object_get(row, "finding") ? "finding" : "kind");
 	uint64_t since_ns = trace_number(row, "since_mono_ns", 0);
 	uint64_t until_ns = trace_number(row, "until_mono_ns", UINT64_MAX);
 	uint32_t pid = 0;
@@ -263,8 +264,8 @@ void trace_finding(struct trace *t, const json_t *row)
 		since_ns = t->from_ns;
 	if (json_is_integer(first))
 		pid = trace_who_of_rank(t->who, row, json_integer_value(first));
-	snprintf(name, sizeof(name), "%s%s%s", kind, *text_of(row, "verdict") ? " " : "",
-		 text_of(row, "verdict"));
+	snprintf(name, sizeof(name), "%s%s%s", kind, *row_text_of(row, "verdict") ? " " : "",
+		 row_text_of(row, "verdict"));
 	trace_copy(trace_instant(&t->w, pid, name, "finding", since_ns), row, keys);
 	trace_instant_end(&t->w);
 }

@@ -30,26 +30,26 @@ struct trace_out {
 	char packed[BLOCK];
 };
 
-static bool ends_in(const char *path, const char *suffix)
+static bool path_ends_in(const char *path, const char *suffix)
 {
 	size_t n = strlen(path), m = strlen(suffix);
 
 	return n > m && !strcmp(path + n - m, suffix);
 }
 
-static void fail(struct trace_out *o, int error)
+static void out_fail(struct trace_out *o, int error)
 {
 	if (!o->error)
 		o->error = error ? error : -EIO;
 }
 
-static void write_all(struct trace_out *o, const char *bytes, size_t n)
+static void out_write_all(struct trace_out *o, const char *bytes, size_t n)
 {
 	while (n && !o->error) {
 		ssize_t done = write(o->fd, bytes, n);
 
 		if (done < 0 && errno != EINTR)
-			fail(o, -errno);
+			out_fail(o, -errno);
 		if (done <= 0)
 			continue;
 		bytes += done;
@@ -57,7 +57,7 @@ static void write_all(struct trace_out *o, const char *bytes, size_t n)
 	}
 }
 
-static void pack_zst(struct trace_out *o, ZSTD_EndDirective end)
+static void out_pack_zst(struct trace_out *o, ZSTD_EndDirective end)
 {
 	ZSTD_inBuffer in = { o->block, o->used, 0 };
 	size_t left;
@@ -67,20 +67,20 @@ static void pack_zst(struct trace_out *o, ZSTD_EndDirective end)
 
 		left = ZSTD_compressStream2(o->zst, &out, &in, end);
 		if (ZSTD_isError(left))
-			fail(o, -EIO);
+			out_fail(o, -EIO);
 		else
-			write_all(o, o->packed, out.pos);
+			out_write_all(o, o->packed, out.pos);
 	} while (!o->error && (in.pos < in.size || (end == ZSTD_e_end && left)));
 }
 
-static void flush(struct trace_out *o, ZSTD_EndDirective end)
+static void out_flush(struct trace_out *o, ZSTD_EndDirective end)
 {
 	if (o->zst)
-		pack_zst(o, end);
+		out_pack_zst(o, end);
 	else if (!o->gz)
-		write_all(o, o->block, o->used);
+		out_write_all(o, o->block, o->used);
 	else if (o->used && gzwrite(o->gz, o->block, (unsigned)o->used) <= 0)
-		fail(o, -errno);
+		out_fail(o, -errno);
 	o->used = 0;
 }
 
@@ -95,7 +95,7 @@ void trace_out_put(struct trace_out *o, const char *text, size_t n)
 		text += part;
 		n -= part;
 		if (o->used == BLOCK)
-			flush(o, ZSTD_e_continue);
+			out_flush(o, ZSTD_e_continue);
 	}
 }
 
@@ -110,18 +110,18 @@ uint64_t trace_out_bytes(const struct trace_out *o)
 }
 
 /* Nothing may take the place of a device, a pipe, or a link such as /dev/stdout. */
-static bool is_replaceable(const char *path)
+static bool path_is_replaceable(const char *path)
 {
 	struct stat st;
 
 	return lstat(path, &st) < 0 || S_ISREG(st.st_mode);
 }
 
-static int open_file(struct trace_out *o, const char *path)
+static int out_open_file(struct trace_out *o, const char *path)
 {
 	if (!strcmp(path, "-")) {
 		o->fd = dup(STDOUT_FILENO);
-	} else if (!is_replaceable(path)) {
+	} else if (!path_is_replaceable(path)) {
 		o->fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
 	} else if (strlen(path) + 20 >= sizeof(o->part)) {
 		return -ENAMETOOLONG;
@@ -134,15 +134,15 @@ static int open_file(struct trace_out *o, const char *path)
 	return o->fd < 0 ? -errno : 0;
 }
 
-static int open_packer(struct trace_out *o, const char *path)
+static int out_open_packer(struct trace_out *o, const char *path)
 {
 	int fd;
 
-	if (ends_in(path, ".zst")) {
+	if (path_ends_in(path, ".zst")) {
 		o->zst = ZSTD_createCCtx();
 		return o->zst ? 0 : -ENOMEM;
 	}
-	if (!ends_in(path, ".gz"))
+	if (!path_ends_in(path, ".gz"))
 		return 0;
 	fd = dup(o->fd);	/* gzclose() closes it, and ours is still to be synced */
 	o->gz = fd < 0 ? NULL : gzdopen(fd, GZ_LEVEL);
@@ -161,9 +161,9 @@ int trace_out_open(struct trace_out **op, const char *path)
 	if (!o)
 		return -ENOMEM;
 	o->fd = -1;
-	r = open_file(o, path);
+	r = out_open_file(o, path);
 	if (r == 0)
-		r = open_packer(o, path);
+		r = out_open_packer(o, path);
 	if (r < 0) {
 		trace_out_drop(o);
 		return r;
@@ -172,7 +172,7 @@ int trace_out_open(struct trace_out **op, const char *path)
 	return 0;
 }
 
-static void release(struct trace_out *o)
+static void out_release(struct trace_out *o)
 {
 	if (o->gz)
 		gzclose(o->gz);
@@ -186,18 +186,18 @@ int trace_out_close(struct trace_out *o)
 {
 	int error;
 
-	flush(o, ZSTD_e_end);
+	out_flush(o, ZSTD_e_end);
 	if (o->gz && gzclose(o->gz) != Z_OK)
-		fail(o, -EIO);
+		out_fail(o, -EIO);
 	o->gz = NULL;
 	if (*o->path && !o->error && fsync(o->fd) < 0)
-		fail(o, -errno);
+		out_fail(o, -errno);
 	if (*o->path && !o->error && rename(o->part, o->path) < 0)
-		fail(o, -errno);
+		out_fail(o, -errno);
 	error = o->error;
 	if (*o->path && error)
 		unlink(o->part);
-	release(o);
+	out_release(o);
 	return error;
 }
 
@@ -207,5 +207,5 @@ void trace_out_drop(struct trace_out *o)
 		return;
 	if (*o->path && o->fd >= 0)
 		unlink(o->part);
-	release(o);
+	out_release(o);
 }

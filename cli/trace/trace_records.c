@@ -47,7 +47,7 @@ void trace_records_free(struct trace_records *r)
 /* ---- what records refer to ------------------------------------------------------- */
 
 /* Names are only ever added, in the same order. */
-static void learn_names(struct source *s, const json_t *names)
+static void source_learn_names(struct source *s, const json_t *names)
 {
 	size_t n = json_array_size(names);
 
@@ -76,7 +76,7 @@ static void learn_comm(struct trace *t, struct source *s, uint32_t number, uint6
 	s->comms[index] = trace_who_learn(t->who, number, row);
 }
 
-static void learn_comms(struct trace *t, struct source *s, uint32_t number, json_t *comms)
+static void source_learn_comms(struct trace *t, struct source *s, uint32_t number, json_t *comms)
 {
 	json_t *row;
 	size_t i;
@@ -86,7 +86,7 @@ static void learn_comms(struct trace *t, struct source *s, uint32_t number, json
 }
 
 /* NULL: more than there is room for. */
-static struct source *source_of(struct trace *t, const json_t *line, uint32_t *number)
+static struct source *line_source(struct trace *t, const json_t *line, uint32_t *number)
 {
 	*number = trace_who_source(t->who, (int64_t)trace_number(line, "pid", 0),
 				   trace_hex(line, "instance"));
@@ -96,7 +96,7 @@ static struct source *source_of(struct trace *t, const json_t *line, uint32_t *n
 void trace_records_source(struct trace *t, const json_t *line)
 {
 	uint32_t number;
-	struct source *s = source_of(t, line, &number);
+	struct source *s = line_source(t, line, &number);
 
 	if (!s)
 		return;
@@ -105,42 +105,42 @@ void trace_records_source(struct trace *t, const json_t *line)
 	s->process = &s->told;
 	s->told.lanes = 1u << NCI_TOKEN_LANE_BITS;	/* a stream does not tell how many */
 	s->told.comms = no_comms;
-	learn_names(s, json_object_get(line, "names"));
-	learn_comms(t, s, number, json_object_get(line, "comms"));
+	source_learn_names(s, json_object_get(line, "names"));
+	source_learn_comms(t, s, number, json_object_get(line, "comms"));
 	s->told.ncomms = s->ncomms;
 }
 
-static const struct trace_member *member_at(const struct source *s, uint32_t comm)
+static const struct trace_member *source_member_at(const struct source *s, uint32_t comm)
 {
 	return comm < s->ncomms ? s->comms[comm] : NULL;
 }
 
 /* The communicator's member; with PXN, that of another process, whose communicator it is. */
-static const struct trace_member *member_of(const struct trace *t, const struct source *s,
-					    const struct nci_record *rec)
+static const struct trace_member *source_member(const struct trace *t, const struct source *s,
+						const struct nci_record *rec)
 {
 	uint64_t origin;
 
 	if (!(rec->form & NCI_FORM_FOREIGN))
-		return member_at(s, rec->comm);
+		return source_member_at(s, rec->comm);
 	if (rec->type != NCI_EV_PROXY_OP)
 		return NULL;
 	origin = ((const struct nci_ev_proxy_op *)(const void *)rec)->origin;
 	for (uint32_t i = 0; i < TRACE_SOURCES; i++)
 		if (t->records->source[i].known &&
 		    t->records->source[i].nonce == nci_context_nonce(origin))
-			return member_at(&t->records->source[i], nci_context_comm(origin));
+			return source_member_at(&t->records->source[i], nci_context_comm(origin));
 	return NULL;
 }
 
 /* ---- one slice ------------------------------------------------------------------- */
 
-struct place trace_place_of(struct trace *t, struct source *s, uint32_t number,
-			     const struct nci_record *rec)
+struct trace_place trace_place_of(struct trace *t, struct source *s, uint32_t number,
+				   const struct nci_record *rec)
 {
-	struct place p = { .t = t, .s = s, .number = number };
+	struct trace_place p = { .t = t, .s = s, .number = number };
 
-	p.m = member_of(t, s, rec);
+	p.m = source_member(t, s, rec);
 	/* the process that runs it draws it, also for another one */
 	p.pid = p.m && p.m->source == number ? p.m->pid : trace_who_pid(t->who, number);
 	p.label = p.m ? p.m->comm : "";
@@ -148,7 +148,7 @@ struct place trace_place_of(struct trace *t, struct source *s, uint32_t number,
 	return p;
 }
 
-void trace_draw(struct place *p, struct trace_at at, const char *name,
+void trace_draw(struct trace_place *p, struct trace_at at, const char *name,
 		const struct nci_record *rec, uint64_t start_ns, uint64_t stop_ns)
 {
 	struct json *j = trace_slice(&p->t->w, at, name, nccl_event_name(rec->type), start_ns,
@@ -161,14 +161,14 @@ void trace_draw(struct place *p, struct trace_at at, const char *name,
 	trace_put_args(j, p->s->process, rec);
 }
 
-static uint64_t parent_of(const struct nci_record *rec)
+static uint64_t record_parent(const struct nci_record *rec)
 {
 	return rec->form & NCI_FORM_FOREIGN ? 0 : rec->parent;
 }
 
 /* ---- on lanes -------------------------------------------------------------------- */
 
-static uint32_t lane_of(struct place *p, const struct nci_record *rec)
+static uint32_t record_lane(struct trace_place *p, const struct nci_record *rec)
 {
 	uint32_t lane = nci_token_lane(rec->token);
 	char name[64];
@@ -179,7 +179,7 @@ static uint32_t lane_of(struct place *p, const struct nci_record *rec)
 }
 
 /* ncclGroupStart() and ncclGroupEnd(), which the calls lie between. */
-static void draw_group_ends(struct place *p, uint32_t track, const struct nci_record *rec,
+static void draw_group_ends(struct trace_place *p, uint32_t track, const struct nci_record *rec,
 			    uint64_t start_ns, uint64_t stop_ns)
 {
 	const struct nci_ev_group_api *g = (const void *)rec;
@@ -199,12 +199,12 @@ static void draw_group_ends(struct place *p, uint32_t track, const struct nci_re
 	}
 }
 
-static void draw_on_lane(struct place *p, const struct nci_record *rec)
+static void draw_on_lane(struct trace_place *p, const struct nci_record *rec)
 {
 	const char *func = decode_func(p->s->process, rec);
 	uint64_t start_ns = trace_source_ns(p->s, rec->start);
 	uint64_t stop_ns = trace_source_ns(p->s, rec->stop);
-	uint32_t track = lane_of(p, rec);
+	uint32_t track = record_lane(p, rec);
 	struct trace_at at;
 	char name[96];
 
@@ -221,14 +221,15 @@ static void draw_on_lane(struct place *p, const struct nci_record *rec)
 			.seq = trace_seq_of(rec),
 		});
 	if (rec->type != NCI_EV_PROXY_CTRL && rec->type != NCI_EV_NET_PLUGIN)
-		trace_heads_child(p->t->heads, p->number, parent_of(rec), at, start_ns, stop_ns);
+		trace_heads_child(p->t->heads, p->number, record_parent(rec), at, start_ns,
+				  stop_ns);
 }
 
 /* ---- on the GPU ------------------------------------------------------------------ */
 
 /* Not before it was called for, nor after the host saw it end: else a stamp that lies. */
-static bool is_believable(const struct trace_kernel *k, const struct trace_head *head,
-			  uint64_t seen_ns)
+static bool kernel_is_believable(const struct trace_kernel *k, const struct trace_head *head,
+				 uint64_t seen_ns)
 {
 	uint64_t slack_ns = TRACE_SLACK_NS + (k->error_ns == UINT64_MAX ? 0 : k->error_ns);
 
@@ -238,8 +239,8 @@ static bool is_believable(const struct trace_kernel *k, const struct trace_head 
 }
 
 /* The time it ran by the GPU's own clock, where it is not known how that lies; 0: not told. */
-static uint64_t gpu_ns(const struct nci_ev_kernel_ch *c, const struct trace_head *head,
-		       uint64_t seen_ns)
+static uint64_t kernel_gpu_ns(const struct nci_ev_kernel_ch *c, const struct trace_head *head,
+			      uint64_t seen_ns)
 {
 	uint64_t ns = c->gpu_stop - c->gpu_start;
 
@@ -249,15 +250,15 @@ static uint64_t gpu_ns(const struct nci_ev_kernel_ch *c, const struct trace_head
 	return ns;
 }
 
-static void draw_kernel(struct place *p, const struct nci_record *rec,
+static void kernel_draw(struct trace_place *p, const struct nci_record *rec,
 			const struct trace_kernel *k)
 {
 	const struct nci_ev_kernel_ch *c = (const void *)rec;
 	const struct trace_head *head = trace_heads_find(p->t->heads, p->number, rec->parent);
 	uint64_t start_ns = trace_source_ns(p->s, rec->start);
 	uint64_t stop_ns = trace_source_ns(p->s, rec->stop);
-	bool by_gpu = is_believable(k, head, stop_ns);
-	uint64_t length_ns = by_gpu ? 0 : gpu_ns(c, head, stop_ns);
+	bool by_gpu = kernel_is_believable(k, head, stop_ns);
+	uint64_t length_ns = by_gpu ? 0 : kernel_gpu_ns(c, head, stop_ns);
 	struct trace_at at;
 	struct json *j;
 	char name[96];
@@ -281,13 +282,13 @@ static void draw_kernel(struct place *p, const struct nci_record *rec,
 		json_put_u64(j, k->error_ns);
 	}
 	trace_slice_end(&p->t->w);
-	trace_heads_child(p->t->heads, p->number, parent_of(rec), at, start_ns, stop_ns);
+	trace_heads_child(p->t->heads, p->number, record_parent(rec), at, start_ns, stop_ns);
 }
 
 /* ---- a batch --------------------------------------------------------------------- */
 
-static void take_record(struct place *p, const struct nci_record *rec,
-			const struct trace_kernel *kernel)
+static void source_take_record(struct trace_place *p, const struct nci_record *rec,
+			       const struct trace_kernel *kernel)
 {
 	if (rec->type == NCI_EV_PROXY_STEP)
 		trace_keep_step(p->t, p->number, rec);
@@ -296,7 +297,7 @@ static void take_record(struct place *p, const struct nci_record *rec,
 	else if (rec->type == NCI_EV_PROXY_OP)
 		trace_draw_proxy_op(p, rec);
 	else if (rec->type == NCI_EV_KERNEL_CH)
-		draw_kernel(p, rec, kernel);
+		kernel_draw(p, rec, kernel);
 	else if (trace_is_of_lane(rec->type))
 		draw_on_lane(p, rec);
 }
@@ -304,18 +305,18 @@ static void take_record(struct place *p, const struct nci_record *rec,
 static void draw_event(struct trace *t, struct source *s, uint32_t number,
 		       const struct nci_record *rec, const struct trace_kernel *kernel)
 {
-	struct place p = trace_place_of(t, s, number, rec);
+	struct trace_place p = trace_place_of(t, s, number, rec);
 	uint64_t stop_ns = trace_source_ns(s, rec->stop);
 
 	t->nrecords++;
 	if (stop_ns > s->last_ns)
 		s->last_ns = stop_ns;
-	take_record(&p, rec, kernel);
+	source_take_record(&p, rec, kernel);
 }
 
 /* Tells what is missing between the batch before and this one, if anything is. */
-static void tell_losses(struct trace *t, struct source *s, uint32_t number,
-			const struct trace_batch *b, uint64_t now_ns)
+static void source_tell_losses(struct trace *t, struct source *s, uint32_t number,
+			       const struct trace_batch *b, uint64_t now_ns)
 {
 	uint64_t from_ns = s->last_ns && s->last_ns < now_ns ? s->last_ns : now_ns;
 	uint32_t pid = trace_who_pid(t->who, number);
@@ -331,7 +332,7 @@ static void tell_losses(struct trace *t, struct source *s, uint32_t number,
 }
 
 /* Again only if the counter has jumped: slices of one batch must nest with those of the next. */
-static void take_clock(struct source *s, const struct trace_batch *b)
+static void source_take_clock(struct source *s, const struct trace_batch *b)
 {
 	uint64_t now_ns = s->has_clock ? trace_source_ns(s, b->clock.ticks) : 0;
 
@@ -349,7 +350,7 @@ void trace_records_batch(struct trace *t, const json_t *line)
 	struct trace_kernel kernel;
 	struct event event;
 	uint32_t number;
-	struct source *s = source_of(t, line, &number);
+	struct source *s = line_source(t, line, &number);
 	bool first = true;
 
 	t->live = true;		/* true of a file, too: calls are drawn from records */
@@ -357,7 +358,7 @@ void trace_records_batch(struct trace *t, const json_t *line)
 		t->malformed++;
 		return;
 	}
-	take_clock(s, b);
+	source_take_clock(s, b);
 	while ((rec = trace_batch_next(b, &kernel))) {
 		enum decode_outcome outcome = decode_record(s->process, rec, UINT64_MAX, &event);
 
@@ -365,7 +366,7 @@ void trace_records_batch(struct trace *t, const json_t *line)
 		if (outcome != DECODE_OK)
 			continue;
 		if (first)
-			tell_losses(t, s, number, b, trace_source_ns(s, rec->start));
+			source_tell_losses(t, s, number, b, trace_source_ns(s, rec->start));
 		first = false;
 		draw_event(t, s, number, rec, &kernel);
 	}
@@ -411,7 +412,7 @@ void trace_records_event(struct trace *t, const struct process *p, const struct 
 	s->nonce = p->nonce;
 	s->clock = s->has_clock ? s->clock : p->clock;
 	s->has_clock = true;
-	if (ev->comm && !member_at(s, comm))
+	if (ev->comm && !source_member_at(s, comm))
 		learn_comm_of(t, s, number, comm, ev->comm);
 	if (ev->rec->type == NCI_EV_KERNEL_CH &&
 	    reconstruct_kernel(p, EVENT(ev, kernel_ch), &times))

@@ -45,7 +45,7 @@ static inline uint64_t trace_source_ns(const struct source *s, uint64_t ticks)
 }
 
 /* The place where a record is drawn: which process of the trace, and whose. */
-struct place {
+struct trace_place {
 	struct trace *t;
 	struct source *s;
 	uint32_t number;	/* number of the source */
@@ -55,15 +55,15 @@ struct place {
 	uint64_t key;		/* the same */
 };
 
-struct place trace_place_of(struct trace *t, struct source *s, uint32_t number,
-			    const struct nci_record *rec);
+struct trace_place trace_place_of(struct trace *t, struct source *s, uint32_t number,
+				  const struct nci_record *rec);
 
 /* A record's slice with its arguments; ended by trace_slice_end(). */
-void trace_draw(struct place *p, struct trace_at at, const char *name,
+void trace_draw(struct trace_place *p, struct trace_at at, const char *name,
 		const struct nci_record *rec, uint64_t start_ns, uint64_t stop_ns);
 
 /* Keep a step until its ProxyOp comes; a ProxyOp, with its steps. */
 void trace_keep_step(struct trace *t, uint32_t number, const struct nci_record *rec);
-void trace_draw_proxy_op(struct place *p, const struct nci_record *rec);
+void trace_draw_proxy_op(struct trace_place *p, const struct nci_record *rec);
 
 #endif

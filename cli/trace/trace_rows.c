@@ -19,24 +19,24 @@ struct span {
 };
 
 /* Invariant: spans are disjoint and in order; nothing new may begin before `forgotten_ns`. */
-struct row {
+struct trace_row {
 	uint32_t tid;
 	uint32_t n, room;
 	uint64_t forgotten_ns;	/* end of what is no longer remembered */
 	struct span *span;
 };
 
-struct track {
+struct trace_track {
 	uint32_t pid;
 	enum trace_kind kind;
 	uint64_t key;
 	uint32_t next;		/* the next of its bucket, plus one */
-	LIST(struct row) row;
+	LIST(struct trace_row) row;
 	char name[TRACE_NAME];
 };
 
 struct trace_rows {
-	LIST(struct track) track;
+	LIST(struct trace_track) track;
 	uint32_t bucket[BUCKETS];	/* plus one */
 	uint32_t tids;
 	uint64_t async;
@@ -52,7 +52,7 @@ void trace_rows_free(struct trace_rows *rows)
 	if (!rows)
 		return;
 	for (uint32_t i = 0; i < rows->track.n; i++) {
-		struct track *t = &rows->track.at[i];
+		struct trace_track *t = &rows->track.at[i];
 
 		for (uint32_t k = 0; k < t->row.n; k++)
 			free(t->row.at[k].span);
@@ -64,7 +64,7 @@ void trace_rows_free(struct trace_rows *rows)
 
 /* ---- tracks ---------------------------------------------------------------------- */
 
-static uint32_t bucket_of(uint32_t pid, enum trace_kind kind, uint64_t key)
+static uint32_t track_bucket(uint32_t pid, enum trace_kind kind, uint64_t key)
 {
 	uint64_t hash = (key ^ (uint64_t)pid << 32 ^ (uint64_t)kind << 56) *
 			UINT64_C(0x9e3779b97f4a7c15);
@@ -75,8 +75,8 @@ static uint32_t bucket_of(uint32_t pid, enum trace_kind kind, uint64_t key)
 uint32_t trace_rows_track(struct trace_rows *rows, uint32_t pid, enum trace_kind kind,
 			  uint64_t key, const char *name)
 {
-	uint32_t *bucket = &rows->bucket[bucket_of(pid, kind, key)];
-	struct track *t;
+	uint32_t *bucket = &rows->bucket[track_bucket(pid, kind, key)];
+	struct trace_track *t;
 
 	for (uint32_t next = *bucket; next; next = rows->track.at[next - 1].next) {
 		t = &rows->track.at[next - 1];
@@ -86,7 +86,7 @@ uint32_t trace_rows_track(struct trace_rows *rows, uint32_t pid, enum trace_kind
 	if (rows->track.n == TRACE_TRACKS)
 		return NO_TRACK;
 	t = must(list_append(&rows->track));
-	*t = (struct track){ .pid = pid, .kind = kind, .key = key, .next = *bucket };
+	*t = (struct trace_track){ .pid = pid, .kind = kind, .key = key, .next = *bucket };
 	snprintf(t->name, sizeof(t->name), "%s", name);
 	*bucket = rows->track.n;
 	return rows->track.n - 1;
@@ -94,17 +94,17 @@ uint32_t trace_rows_track(struct trace_rows *rows, uint32_t pid, enum trace_kind
 
 /* ---- rows ------------------------------------------------------------------------ */
 
-static void forget_oldest(struct row *r)
+static void rows_forget_oldest(struct trace_row *r)
 {
 	r->forgotten_ns = r->span[0].stop_ns;
 	memmove(r->span, r->span + 1, --r->n * sizeof(*r->span));
 }
 
 /* Put it in place of those from `first` to before `last`, which it contains. */
-static void row_put(struct row *r, uint32_t first, uint32_t last, struct span span)
+static void row_put(struct trace_row *r, uint32_t first, uint32_t last, struct span span)
 {
 	if (first == last && r->n == SPANS) {
-		forget_oldest(r);
+		rows_forget_oldest(r);
 		first = last = first ? first - 1 : 0;
 	}
 	if (first == last && r->n == r->room) {
@@ -117,7 +117,7 @@ static void row_put(struct row *r, uint32_t first, uint32_t last, struct span sp
 }
 
 /* True: it nests with all that is on the row, and is on it now. */
-static bool row_take(struct row *r, struct span span)
+static bool row_take(struct trace_row *r, struct span span)
 {
 	uint32_t first = r->n, last = r->n;
 
@@ -136,11 +136,11 @@ static bool row_take(struct row *r, struct span span)
 	return true;
 }
 
-static struct row *add_row(struct trace_rows *rows, struct track *t)
+static struct trace_row *rows_add_row(struct trace_rows *rows, struct trace_track *t)
 {
-	struct row *r = must(list_append(&t->row));
+	struct trace_row *r = must(list_append(&t->row));
 
-	*r = (struct row){ .tid = ++rows->tids };
+	*r = (struct trace_row){ .tid = ++rows->tids };
 	return r;
 }
 
@@ -148,11 +148,11 @@ struct trace_at trace_rows_place(struct trace_rows *rows, uint32_t track, uint64
 				 uint64_t stop_ns)
 {
 	const struct span span = { start_ns, stop_ns > start_ns ? stop_ns : start_ns };
-	struct track *t = track == NO_TRACK ? NULL : &rows->track.at[track];
+	struct trace_track *t = track == NO_TRACK ? NULL : &rows->track.at[track];
 	struct trace_at at = { .pid = t ? t->pid : 0 };
 
 	for (uint32_t i = 0; t && i < TRACE_ROWS; i++) {
-		struct row *r = i < t->row.n ? &t->row.at[i] : add_row(rows, t);
+		struct trace_row *r = i < t->row.n ? &t->row.at[i] : rows_add_row(rows, t);
 
 		if (row_take(r, span)) {
 			at.tid = r->tid;
@@ -166,10 +166,10 @@ struct trace_at trace_rows_place(struct trace_rows *rows, uint32_t track, uint64
 
 /* ---- names ----------------------------------------------------------------------- */
 
-static int by_place(const void *a, const void *b)
+static int tracks_by_place(const void *a, const void *b)
 {
-	const struct track *x = *(const struct track *const *)a;
-	const struct track *y = *(const struct track *const *)b;
+	const struct trace_track *x = *(const struct trace_track *const *)a;
+	const struct trace_track *y = *(const struct trace_track *const *)b;
 
 	if (x->pid != y->pid)
 		return x->pid < y->pid ? -1 : 1;
@@ -180,12 +180,12 @@ static int by_place(const void *a, const void *b)
 
 void trace_rows_tell(const struct trace_rows *rows, struct trace_writer *w)
 {
-	const struct track **order = must(calloc(rows->track.n + 1, sizeof(const void *)));
+	const struct trace_track **order = must(calloc(rows->track.n + 1, sizeof(const void *)));
 	int64_t index = 0;
 
 	for (uint32_t i = 0; i < rows->track.n; i++)
 		order[i] = &rows->track.at[i];
-	qsort(order, rows->track.n, sizeof(*order), by_place);
+	qsort(order, rows->track.n, sizeof(*order), tracks_by_place);
 	for (uint32_t i = 0; i < rows->track.n; i++)
 		for (uint32_t k = 0; k < order[i]->row.n; k++) {
 			struct trace_at at = { .pid = order[i]->pid,

@@ -60,7 +60,7 @@ void trace_steps_free(struct trace_steps *s)
 	free(s);
 }
 
-static struct bundle **find(struct trace_steps *s, uint32_t source, uint64_t token)
+static struct bundle **bundle_find(struct trace_steps *s, uint32_t source, uint64_t token)
 {
 	uint64_t hash = (token ^ (uint64_t)source << 48) * UINT64_C(0x9e3779b97f4a7c15);
 	struct bundle **at = &s->bucket[(hash >> 32) % BUCKETS];
@@ -70,7 +70,7 @@ static struct bundle **find(struct trace_steps *s, uint32_t source, uint64_t tok
 	return at;
 }
 
-static struct bundle *add_bundle(struct trace_steps *s, struct bundle **at, uint32_t source,
+static struct bundle *bundle_add(struct trace_steps *s, struct bundle **at, uint32_t source,
 				 uint64_t token)
 {
 	struct bundle *b = must(malloc(sizeof(*b)));
@@ -89,8 +89,8 @@ bool trace_steps_is_full(const struct trace_steps *s)
 
 void trace_steps_add(struct trace_steps *s, uint32_t source, const struct nci_record *rec)
 {
-	struct bundle **at = find(s, source, rec->parent);
-	struct bundle *b = *at ? *at : add_bundle(s, at, source, rec->parent);
+	struct bundle **at = bundle_find(s, source, rec->parent);
+	struct bundle *b = *at ? *at : bundle_add(s, at, source, rec->parent);
 	uint32_t i = s->unused ? s->unused - 1 : s->fresh++;
 
 	if (s->unused)
@@ -101,7 +101,7 @@ void trace_steps_add(struct trace_steps *s, uint32_t source, const struct nci_re
 	b->n++;
 }
 
-static int by_start(const void *a, const void *b)
+static int steps_by_start(const void *a, const void *b)
 {
 	const struct nci_record *x = a, *y = b;
 
@@ -110,7 +110,7 @@ static int by_start(const void *a, const void *b)
 	return (x->stop > y->stop) - (x->stop < y->stop);
 }
 
-static void drop_bundle(struct trace_steps *s, struct bundle **at)
+static void bundle_drop(struct trace_steps *s, struct bundle **at)
 {
 	struct bundle *b = *at;
 
@@ -123,7 +123,7 @@ static void drop_bundle(struct trace_steps *s, struct bundle **at)
 size_t trace_steps_take(struct trace_steps *s, uint32_t source, uint64_t token,
 			const struct nci_record **out)
 {
-	struct bundle **at = find(s, source, token);
+	struct bundle **at = bundle_find(s, source, token);
 	size_t n = 0;
 
 	if (!*at)
@@ -141,8 +141,8 @@ size_t trace_steps_take(struct trace_steps *s, uint32_t source, uint64_t token,
 		s->unused = next;
 		next = after;
 	}
-	drop_bundle(s, at);
-	qsort(s->taken, n, sizeof(*s->taken), by_start);
+	bundle_drop(s, at);
+	qsort(s->taken, n, sizeof(*s->taken), steps_by_start);
 	*out = s->taken;
 	return n;
 }

@@ -19,7 +19,7 @@
 #define DRAWN	8192
 #define PIDS	(1u << 22)	/* Linux gives out smaller ones */
 
-struct source {
+struct who_source {
 	int64_t pid;
 	uint64_t instance;
 	int64_t job_rank;	/* the rank its launcher says */
@@ -35,17 +35,17 @@ struct drawn {
 	int64_t rank, nranks;	/* rank and size in the largest communicator so far */
 };
 
-struct member {
+struct known_member {
 	struct trace_member public;
 	char id[48];		/* the communicator's, as the API gave it; "": none */
 };
 
 struct trace_who {
-	struct source source[SOURCES];
+	struct who_source source[SOURCES];
 	uint32_t nsources;
 	struct drawn drawn[DRAWN];
 	uint32_t ndrawn;
-	struct member *member[MEMBERS];
+	struct known_member *member[MEMBERS];
 	uint32_t nmembers;
 	uint32_t last;		/* the one found last */
 };
@@ -62,12 +62,12 @@ void trace_who_free(struct trace_who *who)
 	free(who);
 }
 
-static const char *text_of(const json_t *row, const char *key)
+static const char *who_text(const json_t *row, const char *key)
 {
 	return json_string_value(json_object_get(row, key)) ?: "";
 }
 
-static int64_t number_of(const json_t *row, const char *key)
+static int64_t who_number(const json_t *row, const char *key)
 {
 	const json_t *value = json_object_get(row, key);
 
@@ -78,7 +78,7 @@ static int64_t number_of(const json_t *row, const char *key)
 
 uint32_t trace_who_source(struct trace_who *who, int64_t pid, uint64_t instance)
 {
-	struct source *s;
+	struct who_source *s;
 
 	for (uint32_t i = 0; i < who->nsources; i++) {
 		s = &who->source[i];
@@ -90,21 +90,21 @@ uint32_t trace_who_source(struct trace_who *who, int64_t pid, uint64_t instance)
 	}
 	s = array_add(who->source, &who->nsources);
 	if (s)
-		*s = (struct source){ .pid = pid, .instance = instance, .job_rank = TRACE_ANY };
+		*s = (struct who_source){ .pid = pid, .instance = instance, .job_rank = TRACE_ANY };
 	return who->nsources - 1;
 }
 
 void trace_who_describe(struct trace_who *who, uint32_t source, const json_t *process)
 {
-	struct source *s = &who->source[source];
+	struct who_source *s = &who->source[source];
 
-	snprintf(s->command, sizeof(s->command), "%s", text_of(process, "command"));
-	s->job_rank = number_of(json_object_get(process, "job"), "rank");
+	snprintf(s->command, sizeof(s->command), "%s", who_text(process, "command"));
+	s->job_rank = who_number(json_object_get(process, "job"), "rank");
 }
 
 /* ---- processes of the trace ------------------------------------------------------ */
 
-static uint32_t free_pid(const struct trace_who *who, int64_t pid)
+static uint32_t who_free_pid(const struct trace_who *who, int64_t pid)
 {
 	uint32_t wanted = pid > 0 && pid < PIDS ? (uint32_t)pid : PIDS;
 
@@ -114,9 +114,9 @@ static uint32_t free_pid(const struct trace_who *who, int64_t pid)
 	return wanted;
 }
 
-static struct drawn *add_drawn(struct trace_who *who, uint32_t source)
+static struct drawn *who_add_drawn(struct trace_who *who, uint32_t source)
 {
-	uint32_t pid = free_pid(who, who->source[source].pid);
+	uint32_t pid = who_free_pid(who, who->source[source].pid);
 	struct drawn *d = array_add(who->drawn, &who->ndrawn);
 
 	if (!d)
@@ -132,7 +132,7 @@ static bool is_one_of_several(const struct trace_who *who, uint32_t source, cons
 			      int64_t rank)
 {
 	for (uint32_t i = 0; *id && i < who->nmembers; i++) {
-		const struct member *m = who->member[i];
+		const struct known_member *m = who->member[i];
 
 		if (m->public.source == source && !strcmp(m->id, id) && m->public.rank != rank)
 			return true;
@@ -141,8 +141,8 @@ static bool is_one_of_several(const struct trace_who *who, uint32_t source, cons
 }
 
 /* One that was made for what concerns no communicator is as good as a new one. */
-static struct drawn *find_drawn(struct trace_who *who, uint32_t source, const char *gpu,
-				int64_t rank, bool by_rank)
+static struct drawn *who_find_drawn(struct trace_who *who, uint32_t source, const char *gpu,
+				    int64_t rank, bool by_rank)
 {
 	struct drawn *unused = NULL;
 
@@ -157,7 +157,7 @@ static struct drawn *find_drawn(struct trace_who *who, uint32_t source, const ch
 			return d;
 	}
 	if (!unused)
-		unused = add_drawn(who, source);
+		unused = who_add_drawn(who, source);
 	snprintf(unused->gpu, sizeof(unused->gpu), "%s", gpu);
 	return unused;
 }
@@ -167,32 +167,33 @@ uint32_t trace_who_pid(struct trace_who *who, uint32_t source)
 	for (uint32_t i = 0; i < who->ndrawn; i++)
 		if (who->drawn[i].source == source)
 			return who->drawn[i].pid;
-	return add_drawn(who, source)->pid;
+	return who_add_drawn(who, source)->pid;
 }
 
 /* ---- members --------------------------------------------------------------------- */
 
-static const char *name_of(const json_t *row)
+static const char *comm_name_of(const json_t *row)
 {
-	return *text_of(row, "comm_name") ? text_of(row, "comm_name") : text_of(row, "name");
+	return *who_text(row, "comm_name") ? who_text(row, "comm_name") : who_text(row, "name");
 }
 
-static bool is_that(const struct member *m, uint32_t source, const char *id, const char *name,
-		    int64_t rank)
+static bool member_is(const struct known_member *m, uint32_t source, const char *id,
+		      const char *name, int64_t rank)
 {
 	return m->public.source == source && m->public.rank == rank && !strcmp(m->id, id) &&
 	       (*id || !strcmp(m->public.comm, name));
 }
 
-static const struct member *find_member(struct trace_who *who, uint32_t source, const json_t *row)
+static const struct known_member *who_find_member(struct trace_who *who, uint32_t source,
+						  const json_t *row)
 {
-	const char *id = text_of(row, "comm_id"), *name = name_of(row);
-	int64_t rank = number_of(row, "rank");
+	const char *id = who_text(row, "comm_id"), *name = comm_name_of(row);
+	int64_t rank = who_number(row, "rank");
 
 	for (uint32_t i = 0; i < who->nmembers; i++) {
 		uint32_t at = (who->last + i) % who->nmembers;
 
-		if (!is_that(who->member[at], source, id, name, rank))
+		if (!member_is(who->member[at], source, id, name, rank))
 			continue;
 		who->last = at;
 		return who->member[at];
@@ -201,7 +202,7 @@ static const struct member *find_member(struct trace_who *who, uint32_t source, 
 }
 
 /* "dp", or the end of its id. */
-static void set_label(struct trace_member *m, const char *name, const char *id)
+static void who_set_label(struct trace_member *m, const char *name, const char *id)
 {
 	size_t n = strlen(id);
 
@@ -215,36 +216,36 @@ static void set_label(struct trace_member *m, const char *name, const char *id)
 const struct trace_member *trace_who_learn(struct trace_who *who, uint32_t source,
 					   const json_t *row)
 {
-	const struct member *known = find_member(who, source, row);
-	const char *id = text_of(row, "comm_id"), *gpu = text_of(row, "gpu_uuid");
-	int64_t rank = number_of(row, "rank"), nranks = number_of(row, "nranks");
-	struct member *m;
+	const struct known_member *known = who_find_member(who, source, row);
+	const char *id = who_text(row, "comm_id"), *gpu = who_text(row, "gpu_uuid");
+	int64_t rank = who_number(row, "rank"), nranks = who_number(row, "nranks");
+	struct known_member *m;
 	struct drawn *d;
 
 	if (known)
 		return &known->public;
 	if (who->nmembers == MEMBERS)
 		return NULL;
-	d = find_drawn(who, source, gpu, rank,
-		       !*gpu && is_one_of_several(who, source, id, rank));
+	d = who_find_drawn(who, source, gpu, rank,
+			   !*gpu && is_one_of_several(who, source, id, rank));
 	if (d->rank == TRACE_ANY || nranks > d->nranks) {
 		d->rank = rank;
 		d->nranks = nranks;
 	}
 	if (!*d->bus)
-		snprintf(d->bus, sizeof(d->bus), "%s", text_of(row, "pci_bus_id"));
+		snprintf(d->bus, sizeof(d->bus), "%s", who_text(row, "pci_bus_id"));
 	m = must(calloc(1, sizeof(*m)));
 	m->public = (struct trace_member){ .source = source, .pid = d->pid, .rank = rank,
 					   .nranks = nranks, .index = who->nmembers };
 	snprintf(m->id, sizeof(m->id), "%s", id);
-	set_label(&m->public, name_of(row), id);
+	who_set_label(&m->public, comm_name_of(row), id);
 	*array_must_add(who->member, &who->nmembers) = m;
 	return &m->public;
 }
 
 uint32_t trace_who_of_rank(const struct trace_who *who, const json_t *row, int64_t rank)
 {
-	const char *id = text_of(row, "comm_id");
+	const char *id = who_text(row, "comm_id");
 
 	for (uint32_t i = 0; i < who->nmembers; i++)
 		if (who->member[i]->public.rank == rank && *id && !strcmp(who->member[i]->id, id))
@@ -252,7 +253,7 @@ uint32_t trace_who_of_rank(const struct trace_who *who, const json_t *row, int64
 	return 0;
 }
 
-static void read_comm(struct trace_who *who, json_t *comm)
+static void who_read_comm(struct trace_who *who, json_t *comm)
 {
 	json_t *rank;
 	size_t i;
@@ -263,7 +264,7 @@ static void read_comm(struct trace_who *who, json_t *comm)
 		json_object_set(row, "comm_id", json_object_get(comm, "comm_id"));
 		json_object_set(row, "comm_name", json_object_get(comm, "name"));
 		json_object_set(row, "nranks", json_object_get(comm, "nranks"));
-		trace_who_learn(who, trace_who_source(who, number_of(rank, "pid"), 0), row);
+		trace_who_learn(who, trace_who_source(who, who_number(rank, "pid"), 0), row);
 		json_decref(row);
 	}
 }
@@ -274,15 +275,15 @@ void trace_who_read(struct trace_who *who, const json_t *processes, const json_t
 	size_t i;
 
 	json_array_foreach((json_t *)processes, i, row)
-		trace_who_describe(who, trace_who_source(who, number_of(row, "pid"), 0), row);
+		trace_who_describe(who, trace_who_source(who, who_number(row, "pid"), 0), row);
 	json_array_foreach((json_t *)comms, i, row)
-		read_comm(who, row);
+		who_read_comm(who, row);
 }
 
 /* ---- names ----------------------------------------------------------------------- */
 
 /* The launcher's rank, if all that the process does is drawn here; else NCCL's. */
-static int64_t rank_of(const struct trace_who *who, const struct drawn *d)
+static int64_t drawn_rank(const struct trace_who *who, const struct drawn *d)
 {
 	for (uint32_t i = 0; i < who->ndrawn; i++)
 		if (who->drawn[i].source == d->source && &who->drawn[i] != d)
@@ -291,13 +292,14 @@ static int64_t rank_of(const struct trace_who *who, const struct drawn *d)
 							    : d->rank;
 }
 
-static void put_name(const struct trace_who *who, const struct drawn *d, char *buf, size_t size)
+static void drawn_put_name(const struct trace_who *who, const struct drawn *d, char *buf,
+			   size_t size)
 {
-	const struct source *s = &who->source[d->source];
+	const struct who_source *s = &who->source[d->source];
 	char rank[32] = "rank ?", gpu[48] = "", pid[32] = "";
 
-	if (rank_of(who, d) != TRACE_ANY)
-		snprintf(rank, sizeof(rank), "rank %" PRId64, rank_of(who, d));
+	if (drawn_rank(who, d) != TRACE_ANY)
+		snprintf(rank, sizeof(rank), "rank %" PRId64, drawn_rank(who, d));
 	if (*d->bus)
 		snprintf(gpu, sizeof(gpu), " GPU %s", d->bus);
 	if (s->pid != d->pid)	/* viewers show the same pid anyway */
@@ -313,10 +315,10 @@ size_t trace_who_tell(const struct trace_who *who, struct trace_writer *w)
 		const struct drawn *d = &who->drawn[i];
 		const struct trace_at at = { .pid = d->pid };
 
-		put_name(who, d, name, sizeof(name));
+		drawn_put_name(who, d, name, sizeof(name));
 		trace_name(w, "process_name", at, name);
 		trace_sort(w, "process_sort_index", at,
-			   rank_of(who, d) == TRACE_ANY ? INT32_MAX : rank_of(who, d));
+			   drawn_rank(who, d) == TRACE_ANY ? INT32_MAX : drawn_rank(who, d));
 	}
 	return who->ndrawn;
 }

@@ -11,12 +11,12 @@
 #define EARLIER_DAYS 7		/* room for slices drawn later that began earlier */
 
 /* Down, so that what nests or follows still does. */
-static uint64_t on_grid(const struct trace_writer *w, uint64_t ns)
+static uint64_t us_on_grid(const struct trace_writer *w, uint64_t ns)
 {
 	return ns > w->zero_ns ? (ns - w->zero_ns) / TRACE_GRID_NS * TRACE_GRID_NS : 0;
 }
 
-static void put_us(struct json *j, const char *key, uint64_t ns)
+static void write_put_us(struct json *j, const char *key, uint64_t ns)
 {
 	char text[32];
 	int n = snprintf(text, sizeof(text), "%" PRIu64 ".%03u", ns / 1000, (unsigned)(ns % 1000));
@@ -25,7 +25,7 @@ static void put_us(struct json *j, const char *key, uint64_t ns)
 	json_put_raw(j, text, (size_t)n);
 }
 
-static void put_text(struct json *j, const char *key, const char *text)
+static void write_put_text(struct json *j, const char *key, const char *text)
 {
 	json_key(j, key);
 	json_put_string(j, text);
@@ -35,7 +35,7 @@ static struct json *event_begin(struct trace_writer *w, const char *phase, struc
 {
 	json_clear(&w->j);
 	json_begin(&w->j, '{');
-	put_text(&w->j, "ph", phase);
+	write_put_text(&w->j, "ph", phase);
 	json_key(&w->j, "pid");
 	json_put_u64(&w->j, at.pid);
 	json_key(&w->j, "tid");
@@ -55,7 +55,7 @@ static void event_end(struct trace_writer *w)
 }
 
 /* Doubles hold 104 days of ns: of a node that has been up for longer, the last ones count. */
-static void note_time(struct trace_writer *w, uint64_t from_ns, uint64_t to_ns)
+static void write_note_time(struct trace_writer *w, uint64_t from_ns, uint64_t to_ns)
 {
 	if (!w->first_ns && from_ns > EARLIER_DAYS * DAY_NS)
 		w->zero_ns = (from_ns / DAY_NS - EARLIER_DAYS) * DAY_NS;
@@ -87,7 +87,7 @@ void trace_end(struct trace_writer *w, const char *other, size_t bytes)
 /* ---- slices ---------------------------------------------------------------------- */
 
 /* An id local to its process: one of the whole trace would be drawn outside of all processes. */
-static void put_async(struct json *j, uint64_t id)
+static void write_put_async(struct json *j, uint64_t id)
 {
 	json_key(j, "id2");
 	json_begin(j, '{');
@@ -103,18 +103,18 @@ struct json *trace_slice(struct trace_writer *w, struct trace_at at, const char 
 
 	if (stop_ns < start_ns)
 		stop_ns = start_ns;
-	note_time(w, start_ns, stop_ns);
+	write_note_time(w, start_ns, stop_ns);
 	w->at = at;
 	w->stop_ns = stop_ns;
 	w->category = category;
 	snprintf(w->name, sizeof(w->name), "%s", name);
-	put_text(j, "name", w->name);
-	put_text(j, "cat", category);
-	put_us(j, "ts", on_grid(w, start_ns));
+	write_put_text(j, "name", w->name);
+	write_put_text(j, "cat", category);
+	write_put_us(j, "ts", us_on_grid(w, start_ns));
 	if (at.async)
-		put_async(j, at.async);
+		write_put_async(j, at.async);
 	else
-		put_us(j, "dur", on_grid(w, stop_ns) - on_grid(w, start_ns));
+		write_put_us(j, "dur", us_on_grid(w, stop_ns) - us_on_grid(w, start_ns));
 	json_key(j, "args");
 	json_begin(j, '{');
 	json_key(j, "dur_ns");
@@ -133,27 +133,27 @@ void trace_slice_end(struct trace_writer *w)
 		return;
 	w->counts.overlapping++;
 	j = event_begin(w, "e", w->at);
-	put_text(j, "name", w->name);
-	put_text(j, "cat", w->category);
-	put_us(j, "ts", on_grid(w, w->stop_ns));
-	put_async(j, w->at.async);
+	write_put_text(j, "name", w->name);
+	write_put_text(j, "cat", w->category);
+	write_put_us(j, "ts", us_on_grid(w, w->stop_ns));
+	write_put_async(j, w->at.async);
 	event_end(w);
 }
 
 /* ---- arrows ---------------------------------------------------------------------- */
 
-static void put_end(struct trace_writer *w, const char *phase, const char *name,
-		    struct trace_at at, uint64_t ns)
+static void write_put_end(struct trace_writer *w, const char *phase, const char *name,
+			  struct trace_at at, uint64_t ns)
 {
 	struct json *j = event_begin(w, phase, at);
 
-	put_text(j, "name", name);
-	put_text(j, "cat", "arrow");
+	write_put_text(j, "name", name);
+	write_put_text(j, "cat", "arrow");
 	json_key(j, "id");
 	json_put_u64(j, w->arrow);
-	put_us(j, "ts", on_grid(w, ns));
+	write_put_us(j, "ts", us_on_grid(w, ns));
 	if (*phase == 'f')
-		put_text(j, "bp", "e");		/* bound to the slice around it */
+		write_put_text(j, "bp", "e");	/* bound to the slice around it */
 	event_end(w);
 }
 
@@ -164,8 +164,8 @@ void trace_arrow(struct trace_writer *w, const char *name, struct trace_at from,
 		return;
 	w->arrow++;
 	w->counts.arrows++;
-	put_end(w, "s", name, from, from_ns);
-	put_end(w, "f", name, to, to_ns);
+	write_put_end(w, "s", name, from, from_ns);
+	write_put_end(w, "f", name, to, to_ns);
 }
 
 /* ---- marks and names ------------------------------------------------------------- */
@@ -175,11 +175,11 @@ struct json *trace_instant(struct trace_writer *w, uint32_t pid, const char *nam
 {
 	struct json *j = event_begin(w, "i", (struct trace_at){ .pid = pid });
 
-	note_time(w, ns, ns);
-	put_text(j, "name", name);
-	put_text(j, "cat", category);
-	put_text(j, "s", pid ? "p" : "g");
-	put_us(j, "ts", on_grid(w, ns));
+	write_note_time(w, ns, ns);
+	write_put_text(j, "name", name);
+	write_put_text(j, "cat", category);
+	write_put_text(j, "s", pid ? "p" : "g");
+	write_put_us(j, "ts", us_on_grid(w, ns));
 	json_key(j, "args");
 	json_begin(j, '{');
 	return j;
@@ -196,10 +196,10 @@ void trace_name(struct trace_writer *w, const char *what, struct trace_at at, co
 {
 	struct json *j = event_begin(w, "M", at);
 
-	put_text(j, "name", what);
+	write_put_text(j, "name", what);
 	json_key(j, "args");
 	json_begin(j, '{');
-	put_text(j, "name", name);
+	write_put_text(j, "name", name);
 	json_end(j, '}');
 	event_end(w);
 }
@@ -208,7 +208,7 @@ void trace_sort(struct trace_writer *w, const char *what, struct trace_at at, in
 {
 	struct json *j = event_begin(w, "M", at);
 
-	put_text(j, "name", what);
+	write_put_text(j, "name", what);
 	json_key(j, "args");
 	json_begin(j, '{');
 	json_key(j, "sort_index");

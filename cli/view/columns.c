@@ -98,7 +98,7 @@ static void progress_add_counts(char *text, size_t size, const json_t *row)
 }
 
 /* "awaits data of rank 1, step 2/8"; null when nothing is known. */
-static json_t *progress_text(const json_t *row)
+static json_t *progress_show(const json_t *row)
 {
 	const char *process = json_string_value(report_get(row, "process_state"));
 	const char *state = json_string_value(report_get(row, "state"));
@@ -127,7 +127,7 @@ static json_t *progress_text(const json_t *row)
 
 void inflight_dress(json_t *row)
 {
-	json_object_set_new(row, "progress", progress_text(row));
+	json_object_set_new(row, "progress", progress_show(row));
 }
 
 void peers_dress(json_t *row)

@@ -46,7 +46,7 @@ size_t finding_severity(const json_t *row)
 }
 
 /* Faults of the job come before what was not seen of it. */
-static size_t order_of(const json_t *row)
+static size_t severity_order(const json_t *row)
 {
 	return 2 * ((SEVERITIES + 1) * (size_t)finding_standing(row) + finding_severity(row)) +
 	       finding_is(row, "kind", "loss");
@@ -81,7 +81,7 @@ const size_t finding_column_count = sizeof(finding_columns) / sizeof(finding_col
 const struct column finding_weight = { NULL, NULL, COL_INTEGER, "weight", 0, 0, 0 };
 
 /* [3, 0] -> "3,0"; null when it is about no rank. */
-static json_t *who(const json_t *row)
+static json_t *finding_who(const json_t *row)
 {
 	char text[128] = "";
 	json_t *rank;
@@ -96,14 +96,14 @@ static json_t *who(const json_t *row)
 }
 
 /* The one process that it is about, where there is one; of several dead the first. */
-static const json_t *process(const json_t *row)
+static const json_t *finding_process(const json_t *row)
 {
 	const json_t *dead = json_array_get(report_get(row, "evidence.processes"), 0);
 
 	return report_get(dead ? dead : row, dead ? "pid" : "evidence.pid");
 }
 
-static json_t *shape(const json_t *row, uint64_t now_ns)
+static json_t *finding_shape(const json_t *row, uint64_t now_ns)
 {
 	bool active = json_is_true(json_object_get(row, "active"));
 	json_t *copy = json_copy((json_t *)row);
@@ -111,14 +111,15 @@ static json_t *shape(const json_t *row, uint64_t now_ns)
 
 	finding_sentence(row, sentence);
 	json_object_set_new(copy, "sentence", json_string(sentence));
-	json_object_set_new(copy, "who", who(row));
-	if (process(row))
-		json_object_set(copy, "pid", (json_t *)process(row));
+	json_object_set_new(copy, "who", finding_who(row));
+	if (finding_process(row))
+		json_object_set(copy, "pid", (json_t *)finding_process(row));
 	json_object_set_new(copy, "age_ns",
 			    json_integer((json_int_t)finding_age_ns(row, now_ns)));
 	json_object_set_new(copy, "now", json_string(!active ? "over" :
 				finding_is(row, "grade", "suspected") ? "suspected" : "active"));
-	json_object_set_new(copy, "weight", json_integer((json_int_t)(ORDERS - order_of(row)) +
+	json_object_set_new(copy, "weight",
+			    json_integer((json_int_t)(ORDERS - severity_order(row)) +
 							 (active ? ORDERS : 0)));
 	return copy;
 }
@@ -129,7 +130,7 @@ json_t *findings_shape(const json_t *rows, uint64_t now_ns)
 	size_t i;
 
 	json_array_foreach((json_t *)rows, i, row)
-		json_array_append_new(shaped, shape(row, now_ns));
+		json_array_append_new(shaped, finding_shape(row, now_ns));
 	return shaped;
 }
 

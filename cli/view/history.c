@@ -41,7 +41,7 @@ double history_get(const struct history *history, enum history_figure figure, un
 }
 
 /* The largest of the newest `n`, in the label's unit. */
-static double top_of(const struct history *history, enum history_figure figure, int n)
+static double history_top(const struct history *history, enum history_figure figure, int n)
 {
 	double top = figures[figure].least_top;
 
@@ -54,7 +54,7 @@ static double top_of(const struct history *history, enum history_figure figure, 
 	return top;
 }
 
-static void put_value(struct line *line, enum line_attr attr, double value, int end)
+static void history_put_value(struct line *line, enum line_attr attr, double value, int end)
 {
 	char text[TEXT_MAX] = "-";
 
@@ -64,24 +64,24 @@ static void put_value(struct line *line, enum line_attr attr, double value, int 
 }
 
 /* Puts the label left of the plot's line `y`: its name and newest value, below that the top. */
-static void put_label(struct line *line, const struct history *history,
-		      enum history_figure figure, int y, double top, int begin)
+static void history_put_label(struct line *line, const struct history *history,
+			      enum history_figure figure, int y, double top, int begin)
 {
 	double now = history_get(history, figure, 0);
 
 	if (y == 0) {
 		line_put(line, LINE_DIM, figures[figure].label);
-		put_value(line, LINE_BOLD, now < 0 ? now : now * figures[figure].scale,
-			  begin + LABEL);
+		history_put_value(line, LINE_BOLD, now < 0 ? now : now * figures[figure].scale,
+				  begin + LABEL);
 	} else if (y == 1) {
 		line_put(line, LINE_DIM, "top");
-		put_value(line, LINE_DIM, top, begin + LABEL);
+		history_put_value(line, LINE_DIM, top, begin + LABEL);
 	}
 	line_pad(line, LINE_PLAIN, begin + LABEL + 1);
 }
 
 /* One cell: how far the value fills line `y` of `height`, of which 0 is the highest. */
-static const char *cell(double value, double top, int y, int height, bool ascii)
+static const char *plot_cell(double value, double top, int y, int height, bool ascii)
 {
 	int fill;
 
@@ -94,18 +94,18 @@ static const char *cell(double value, double top, int y, int height, bool ascii)
 	return ascii ? ascii_blocks[fill] : blocks[fill];
 }
 
-static void put_plot(struct line *line, const struct history *history,
-		     enum history_figure figure, int y, int height, int width, bool ascii)
+static void history_put_plot(struct line *line, const struct history *history,
+			     enum history_figure figure, int y, int height, int width, bool ascii)
 {
 	int begin = line->columns, n = width - LABEL - 2;
-	double top = top_of(history, figure, n);
+	double top = history_top(history, figure, n);
 
-	put_label(line, history, figure, y, top, begin);
+	history_put_label(line, history, figure, y, top, begin);
 	for (int i = n - 1; i >= 0; i--) {
 		double value = history_get(history, figure, (unsigned long)i);
 
 		line_put(line, LINE_DIM,
-			 cell(value * figures[figure].scale, top, y, height, ascii));
+			 plot_cell(value * figures[figure].scale, top, y, height, ascii));
 	}
 	line_pad(line, LINE_PLAIN, begin + width);
 }
@@ -120,6 +120,7 @@ void history_plot(struct frame *frame, const struct history *history, int height
 		struct line *line = frame_add(frame);
 
 		for (int i = 0; i < HISTORY_FIGURES; i++)
-			put_plot(line, history, (enum history_figure)i, y, height, width, ascii);
+			history_put_plot(line, history, (enum history_figure)i, y, height, width,
+					 ascii);
 	}
 }

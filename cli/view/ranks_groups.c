@@ -37,7 +37,7 @@ static const struct {
 	{ "blame", MOST },
 };
 
-static json_t *fold(const json_t *members, const char *key, enum fold how)
+static json_t *members_fold(const json_t *members, const char *key, enum fold how)
 {
 	json_t *member;
 	double sum = 0, most = 0;
@@ -63,7 +63,7 @@ static json_t *fold(const json_t *members, const char *key, enum fold how)
 }
 
 /* The values of the keys, so that no two rows that differ in one read the same. */
-static void name_group(const json_t *row, const char *const *keys, char name[NAME])
+static void group_name(const json_t *row, const char *const *keys, char name[NAME])
 {
 	size_t used = 0;
 
@@ -83,7 +83,7 @@ static void name_group(const json_t *row, const char *const *keys, char name[NAM
 }
 
 /* Rows that agree in all of the keys, in the order of the first of each. */
-static json_t *group(const json_t *ranks, const char *const *keys)
+static json_t *ranks_group(const json_t *ranks, const char *const *keys)
 {
 	json_t *groups = json_object(), *row;
 	char name[NAME];
@@ -92,7 +92,7 @@ static json_t *group(const json_t *ranks, const char *const *keys)
 	json_array_foreach((json_t *)ranks, i, row) {
 		json_t *members;
 
-		name_group(row, keys, name);
+		group_name(row, keys, name);
 		members = json_object_get(groups, name);
 		if (!members)
 			json_object_set_new(groups, name, members = json_array());
@@ -101,9 +101,9 @@ static json_t *group(const json_t *ranks, const char *const *keys)
 	return groups;
 }
 
-static json_int_t count_distinct(const json_t *members, const char *const *keys)
+static json_int_t members_count_distinct(const json_t *members, const char *const *keys)
 {
-	json_t *groups = group(members, keys);
+	json_t *groups = ranks_group(members, keys);
 	json_int_t n = (json_int_t)json_object_size(groups);
 
 	json_decref(groups);
@@ -116,7 +116,7 @@ static const char *const pid_keys[] = { "pid", NULL };
 static const char *const gpu_keys[] = { "gpu_uuid", "pci_bus_id", "pid", "job", NULL };
 static const char *const job_keys[] = { "job", "user", NULL };
 
-static json_t *sum_up(const json_t *members, const char *const *keys)
+static json_t *members_sum_up(const json_t *members, const char *const *keys)
 {
 	const json_t *first = json_array_get(members, 0);
 	json_t *row = json_object();
@@ -126,13 +126,14 @@ static json_t *sum_up(const json_t *members, const char *const *keys)
 	json_object_set(row, "user", json_object_get(first, "user"));
 	json_object_set(row, "uid", json_object_get(first, "uid"));
 	for (size_t i = 0; i < ARRAY_LEN(folds); i++)
-		json_object_set_new(row, folds[i].key, fold(members, folds[i].key, folds[i].fold));
+		json_object_set_new(row, folds[i].key,
+				    members_fold(members, folds[i].key, folds[i].fold));
 	return row;
 }
 
 static json_t *sum_comm(const json_t *members)
 {
-	json_t *row = sum_up(members, comm_keys);
+	json_t *row = members_sum_up(members, comm_keys);
 
 	json_object_set(row, "comm_label",
 			json_object_get(json_array_get(members, 0), "comm_label"));
@@ -142,25 +143,26 @@ static json_t *sum_comm(const json_t *members)
 
 static json_t *sum_job(const json_t *members)
 {
-	json_t *row = sum_up(members, job_keys);
+	json_t *row = members_sum_up(members, job_keys);
 
-	json_object_set_new(row, "processes", json_integer(count_distinct(members, pid_keys)));
-	json_object_set_new(row, "comms", json_integer(count_distinct(members, comm_keys)));
+	json_object_set_new(row, "processes",
+			    json_integer(members_count_distinct(members, pid_keys)));
+	json_object_set_new(row, "comms", json_integer(members_count_distinct(members, comm_keys)));
 	return row;
 }
 
 static json_t *sum_gpu(const json_t *members)
 {
-	json_t *row = sum_up(members, gpu_keys);
+	json_t *row = members_sum_up(members, gpu_keys);
 
-	json_object_set_new(row, "comms", json_integer(count_distinct(members, comm_keys)));
+	json_object_set_new(row, "comms", json_integer(members_count_distinct(members, comm_keys)));
 	return row;
 }
 
-static json_t *sum_groups(const json_t *ranks, const char *const *keys,
+static json_t *groups_sum(const json_t *ranks, const char *const *keys,
 			  json_t *(*sum)(const json_t *members))
 {
-	json_t *groups = group(ranks, keys), *rows = json_array(), *members;
+	json_t *groups = ranks_group(ranks, keys), *rows = json_array(), *members;
 	const char *key;
 
 	json_object_foreach(groups, key, members)
@@ -171,22 +173,22 @@ static json_t *sum_groups(const json_t *ranks, const char *const *keys,
 
 json_t *ranks_by_comm(const json_t *ranks)
 {
-	return sum_groups(ranks, comm_keys, sum_comm);
+	return groups_sum(ranks, comm_keys, sum_comm);
 }
 
 json_t *ranks_by_job(const json_t *ranks)
 {
-	return sum_groups(ranks, job_keys, sum_job);
+	return groups_sum(ranks, job_keys, sum_job);
 }
 
 json_t *ranks_by_gpu(const json_t *ranks)
 {
-	return sum_groups(ranks, gpu_keys, sum_gpu);
+	return groups_sum(ranks, gpu_keys, sum_gpu);
 }
 
 /* ---- the tree ------------------------------------------------------------------- */
 
-static const char *shown(const json_t *row, const char *key, char number[32])
+static const char *value_shown(const json_t *row, const char *key, char number[32])
 {
 	const json_t *value = json_object_get(row, key);
 
@@ -197,7 +199,7 @@ static const char *shown(const json_t *row, const char *key, char number[32])
 }
 
 /* Takes the row over. */
-static void grow(json_t *tree, json_t *row, enum ranks_branch branch)
+static void tree_grow(json_t *tree, json_t *row, enum ranks_branch branch)
 {
 	static const struct {
 		const char *indent;
@@ -211,7 +213,7 @@ static void grow(json_t *tree, json_t *row, enum ranks_branch branch)
 	char text[128], number[32];
 
 	snprintf(text, sizeof(text), "%s%s%s", names[branch].indent, names[branch].what,
-		 shown(row, names[branch].key, number));
+		 value_shown(row, names[branch].key, number));
 	json_object_set_new(row, "tree", json_string(text));
 	json_object_set_new(row, "branch", json_integer(branch));
 	json_array_append_new(tree, row);
@@ -219,25 +221,25 @@ static void grow(json_t *tree, json_t *row, enum ranks_branch branch)
 
 static void grow_comms(json_t *tree, const json_t *of_job)
 {
-	json_t *comms = group(of_job, comm_keys), *members, *rank;
+	json_t *comms = ranks_group(of_job, comm_keys), *members, *rank;
 	const char *key;
 	size_t i;
 
 	json_object_foreach(comms, key, members) {
-		grow(tree, sum_comm(members), RANKS_COMM);
+		tree_grow(tree, sum_comm(members), RANKS_COMM);
 		json_array_foreach(members, i, rank)
-			grow(tree, json_copy(rank), RANKS_RANK);
+			tree_grow(tree, json_copy(rank), RANKS_RANK);
 	}
 	json_decref(comms);
 }
 
 json_t *ranks_tree(const json_t *ranks)
 {
-	json_t *tree = json_array(), *jobs = group(ranks, job_keys), *members;
+	json_t *tree = json_array(), *jobs = ranks_group(ranks, job_keys), *members;
 	const char *key;
 
 	json_object_foreach(jobs, key, members) {
-		grow(tree, sum_job(members), RANKS_JOB);
+		tree_grow(tree, sum_job(members), RANKS_JOB);
 		grow_comms(tree, members);
 	}
 	json_decref(jobs);

@@ -16,23 +16,23 @@
 
 /* ---- counting ------------------------------------------------------------- */
 
-static bool is(const json_t *process, const char *path, const char *value)
+static bool process_has_value(const json_t *process, const char *path, const char *value)
 {
 	const char *has = json_string_value(report_get(process, path));
 
 	return has && !strcmp(has, value);
 }
 
-static void count_processes(struct view *view, const json_t *answer)
+static void view_count_processes(struct view *view, const json_t *answer)
 {
 	json_t *process;
 	size_t i;
 
 	view->live = view->exited = view->died = 0;
 	json_array_foreach(json_object_get(answer, "processes"), i, process) {
-		view->live += is(process, "state", "live");
-		view->exited += is(process, "state", "exited");
-		view->died += is(process, "state", "died");
+		view->live += process_has_value(process, "state", "live");
+		view->exited += process_has_value(process, "state", "exited");
+		view->died += process_has_value(process, "state", "died");
 	}
 }
 
@@ -57,7 +57,7 @@ static void count_ranks(struct view *view, const json_t *answer)
 	view->wait = knowing ? waited / knowing : -1;
 }
 
-static void count_ops(struct view *view, const json_t *ops)
+static void view_count_ops(struct view *view, const json_t *ops)
 {
 	json_t *row;
 	size_t i;
@@ -73,7 +73,7 @@ static void count_ops(struct view *view, const json_t *ops)
 }
 
 /* A key may have asked again a moment after the last look: then the rate stays. */
-static void count_records(struct view *view, uint64_t now_ns)
+static void view_count_records(struct view *view, uint64_t now_ns)
 {
 	double records = json_number_value(report_get(view->status, "ingest.records"));
 	bool counted = view->known && view->up && records >= view->records;
@@ -221,13 +221,13 @@ void view_build(struct view *view, struct view_answers *answers, uint64_t now_ns
 
 	drop_contents(view, same_members);
 	view->status = json_incref(answers->status);
-	count_records(view, now_ns);
-	count_processes(view, answers->processes);
+	view_count_records(view, now_ns);
+	view_count_processes(view, answers->processes);
 	view->rows[VIEW_FINDINGS] =
 		findings_reshape(json_object_get(answers->findings, "findings"), now_ns);
 	view->findings = findings_active(view->rows[VIEW_FINDINGS]);
 	view->rows[VIEW_OPS] = json_incref(json_object_get(answers->ops, "rows"));
-	count_ops(view, view->rows[VIEW_OPS]);
+	view_count_ops(view, view->rows[VIEW_OPS]);
 	build_inflight(view, answers);
 	if (!same_members)
 		build_ranks(view, answers);

@@ -33,7 +33,7 @@ struct look {
 /* ---- targets ---------------------------------------------------------------- */
 
 __attribute__((format(printf, 2, 3)))
-static void add(char target[TARGET], const char *format, ...)
+static void target_append(char target[TARGET], const char *format, ...)
 {
 	size_t used = strlen(target);
 	va_list args;
@@ -54,10 +54,10 @@ static void add_parameter(char target[TARGET], const char *key, const json_t *va
 			 json_integer_value(value));
 	if (!*text)
 		return;
-	add(target, "&%s=", key);
+	target_append(target, "&%s=", key);
 	for (; *text && strlen(target) + 4 < TARGET; text++)
-		add(target, isalnum((unsigned char)*text) ? "%c" : "%%%02X",
-		    (unsigned char)*text);
+		target_append(target, isalnum((unsigned char)*text) ? "%c" : "%%%02X",
+			      (unsigned char)*text);
 }
 
 /* Made here, of what the daemon tells. */
@@ -72,7 +72,7 @@ static bool is_made_here(const char *name)
 }
 
 /* The members that a path begins at: "busbw_gbs.mean" begins at "busbw_gbs". */
-static void add_members(json_t *names, const char *path)
+static void names_add_members(json_t *names, const char *path)
 {
 	while (*path) {
 		size_t all = strcspn(path, "|/"), first = strcspn(path, "|/.");
@@ -93,11 +93,11 @@ static void add_fields(char target[TARGET], enum view_table table, const char *m
 	const char *name, *separator = "&fields=";
 
 	for (size_t i = 0; i < *type->count; i++)
-		add_members(names, type->columns[i].path);
-	add_members(names, type->key);
-	add_members(names, more);
+		names_add_members(names, type->columns[i].path);
+	names_add_members(names, type->key);
+	names_add_members(names, more);
 	json_object_foreach(names, name, unused) {
-		add(target, "%s%s", separator, name);
+		target_append(target, "%s%s", separator, name);
 		separator = ",";
 	}
 	json_decref(names);
@@ -105,22 +105,22 @@ static void add_fields(char target[TARGET], enum view_table table, const char *m
 
 /* ---- asking ----------------------------------------------------------------- */
 
-static bool is_due(const struct view_kept_answer *kept, const char *target, uint64_t age_ns,
-		   uint64_t now_ns)
+static bool answer_is_due(const struct view_kept_answer *kept, const char *target, uint64_t age_ns,
+			  uint64_t now_ns)
 {
 	return !kept->root || strcmp(kept->target, target) ||
 	       now_ns + SLACK_NS >= kept->asked_ns + age_ns;
 }
 
 /* Ask, unless what was answered to the same question is younger than `age_ns`. */
-static int ask(struct look *look, enum view_question question, const char *target,
-	       uint64_t age_ns)
+static int look_ask(struct look *look, enum view_question question, const char *target,
+		    uint64_t age_ns)
 {
 	struct view_kept_answer *kept = &look->kept->at[question];
 	json_t *root;
 	int r;
 
-	if (is_due(kept, target, age_ns, look->now_ns)) {
+	if (answer_is_due(kept, target, age_ns, look->now_ns)) {
 		r = client_get(look->client, target, &root);
 		if (r)
 			return r;
@@ -148,7 +148,7 @@ static uint64_t figures_age_ns(const char *window)
 /* ---- the questions ---------------------------------------------------------- */
 
 /* Whoever comes, goes or dies changes it. */
-static uint64_t census(const json_t *ranks)
+static uint64_t comms_census(const json_t *ranks)
 {
 	uint64_t sum = 0;
 	json_t *rank;
@@ -182,15 +182,15 @@ static int ask_members(struct look *look)
 	char target[TARGET] = "/v1/ranks?window=";
 	int r;
 
-	add(target, "%s&fields=%s", look->want->window,
-	    look->want->brief ? "pid,state,badness&limit=1" : RANKS_FIELDS);
-	r = ask(look, VIEW_ASK_RANKS, target, hangs ? 0 : look->figures_ns);
+	target_append(target, "%s&fields=%s", look->want->window,
+		      look->want->brief ? "pid,state,badness&limit=1" : RANKS_FIELDS);
+	r = look_ask(look, VIEW_ASK_RANKS, target, hangs ? 0 : look->figures_ns);
 	if (r)
 		return r;
 	if (kept->asked_ns != asked_ns)
-		sum = census(json_object_get(look->answers->ranks, "ranks"));
-	r = ask(look, VIEW_ASK_PROCESSES, "/v1/processes?fields=" PROCESS_FIELDS,
-		sum == look->kept->census ? PROCESSES_AGE_NS : 0);
+		sum = comms_census(json_object_get(look->answers->ranks, "ranks"));
+	r = look_ask(look, VIEW_ASK_PROCESSES, "/v1/processes?fields=" PROCESS_FIELDS,
+		     sum == look->kept->census ? PROCESSES_AGE_NS : 0);
 	if (!r)
 		look->kept->census = sum;
 	return r;
@@ -203,8 +203,8 @@ static int ask_oldest(struct look *look, const char *target)
 	const json_t *rows, *answer, *last;
 	int r;
 
-	add(limited, "%s&limit=%d", target, look->want->most);
-	r = ask(look, VIEW_ASK_INFLIGHT, limited, 0);
+	target_append(limited, "%s&limit=%d", target, look->want->most);
+	r = look_ask(look, VIEW_ASK_INFLIGHT, limited, 0);
 	if (r)
 		return r;
 	answer = look->answers->inflight;
@@ -219,7 +219,7 @@ static int ask_oldest(struct look *look, const char *target)
 	look->answers->only_old = !look->want->young;
 	json_decref(look->answers->inflight);
 	look->answers->inflight = NULL;
-	return ask(look, VIEW_ASK_INFLIGHT, target, 0);
+	return look_ask(look, VIEW_ASK_INFLIGHT, target, 0);
 }
 
 /* Only what is old matters of each rank where single operations are not shown. */
@@ -227,12 +227,12 @@ static int ask_inflight(struct look *look)
 {
 	char target[TARGET] = "/v1/inflight?older_than_ns=";
 
-	add(target, "%llu", look->want->young ? 0ULL : (unsigned long long)VIEW_OLD_NS);
+	target_append(target, "%llu", look->want->young ? 0ULL : (unsigned long long)VIEW_OLD_NS);
 	if (!look->want->whole)
 		add_fields(target, VIEW_INFLIGHT, "channels/kernel_started/kernel_stopped");
 	look->answers->only_old = !look->want->young;
 	return look->want->most ? ask_oldest(look, target)
-				: ask(look, VIEW_ASK_INFLIGHT, target, 0);
+				: look_ask(look, VIEW_ASK_INFLIGHT, target, 0);
 }
 
 /* The summary by these keys, as a table of operations shows it. */
@@ -240,9 +240,9 @@ static int ask_summary(struct look *look, enum view_question question, const cha
 {
 	char target[TARGET] = "/v1/summary?window=";
 
-	add(target, "%s&by=%s", look->want->window, by);
+	target_append(target, "%s&by=%s", look->want->window, by);
 	add_fields(target, VIEW_OPS, "window_ns");
-	return ask(look, question, target, look->figures_ns);
+	return look_ask(look, question, target, look->figures_ns);
 }
 
 static int ask_peers(struct look *look)
@@ -251,7 +251,7 @@ static int ask_peers(struct look *look)
 
 	if (!look->want->whole)
 		add_fields(target, VIEW_PEERS, "time/timed_steps");
-	return ask(look, VIEW_ASK_PEERS, target, look->figures_ns);
+	return look_ask(look, VIEW_ASK_PEERS, target, look->figures_ns);
 }
 
 static int ask_runs(struct look *look)
@@ -265,13 +265,13 @@ static int ask_runs(struct look *look)
 	};
 	char target[TARGET] = "/v1/collectives?limit=";
 
-	add(target, "%d", RUNS_MOST);
+	target_append(target, "%d", RUNS_MOST);
 	for (size_t i = 0; i < ARRAY_LEN(parameters); i++)
 		add_parameter(target, parameters[i].parameter,
 			      json_object_get(look->want->runs, parameters[i].key));
 	if (!look->want->whole)
 		add_fields(target, VIEW_RUNS, "nranks/bytes");
-	return ask(look, VIEW_ASK_RUNS, target, look->figures_ns);
+	return look_ask(look, VIEW_ASK_RUNS, target, look->figures_ns);
 }
 
 /* Asks for what only one screen shows. */
@@ -298,19 +298,20 @@ static int ask_for_screen(struct look *look)
 /* Asks for the figures of the whole node. */
 static int ask_figures(struct look *look)
 {
-	int r = ask(look, VIEW_ASK_NOW, "/v1/summary?window=1s&by=comm&fields=busbw_gbs,share", 0);
+	int r = look_ask(look, VIEW_ASK_NOW, "/v1/summary?window=1s&by=comm&fields=busbw_gbs,share",
+			 0);
 
 	return r ?: ask_summary(look, VIEW_ASK_OPS, "comm,func,size,algo,proto");
 }
 
 static int ask_all(struct look *look)
 {
-	int r = ask(look, VIEW_ASK_STATUS, "/v1/status", 0);
+	int r = look_ask(look, VIEW_ASK_STATUS, "/v1/status", 0);
 
 	r = r ?: ask_members(look);
 	r = r ?: ask_inflight(look);
-	r = r ?: ask(look, VIEW_ASK_FINDINGS,
-		     look->want->past ? "/v1/findings" : "/v1/findings?active=true", 0);
+	r = r ?: look_ask(look, VIEW_ASK_FINDINGS,
+			  look->want->past ? "/v1/findings" : "/v1/findings?active=true", 0);
 	if (!look->want->brief)
 		r = r ?: ask_figures(look);
 	return r ?: ask_for_screen(look);
