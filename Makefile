@@ -357,7 +357,7 @@ FUZZ_PARSERS := reader/read/segment.c reader/read/life.c reader/inspect.c ncclin
 	reader/read/slots.c shmring/consumer.c ncclinspd/serve/http.c \
 	ncclinspd/serve/serve_query.c ncclinspd/serve/serve_fields.c \
 	ncclinspd/serve/serve_target.c ncclinspd/serve/serve_level_put.c \
-	ncclinspd/serve/serve_phase.c:read_member,keep_name,set_all,serve_put_phase \
+	ncclinspd/serve/serve_phase.c:phase_read_member,phase_keep_name,phase_set_all,serve_put_phase \
 	ncclinspd/config/config_file.c ncclinspd/config/config_rows.c \
 	ncclinspd/config/config.c:reading_take_line,reading_on_line \
 	ncclinspd/levels/kept.c:kept_checksum_of,kept_parse,kept_read \
@@ -365,7 +365,7 @@ FUZZ_PARSERS := reader/read/segment.c reader/read/life.c reader/inspect.c ncclin
 	ncclinspd/levels/marks.c:mark_restore,marks_appeared \
 	ncclinspd/levels/control.c:wishes_take,control_parse_wishes \
 	ncclinspd/levels/wishes.c:wish_is_sound \
-	ncclinspd/findings/baseline.c:is_sound,baselines_parse \
+	ncclinspd/findings/baseline.c:baseline_is_sound,baselines_parse \
 	util/procstat.c util/utf8.c util/zst.c \
 	util/text.c:code_width,code_decode,text_width,text_fit,text_parse_duration \
 	cli/base/intake.c cli/offline/offline.c cli/offline/shots.c cli/offline/hangs.c \

@@ -15,7 +15,7 @@
 #include "shmring/clock.h"
 #include "util/cleanup.h"
 
-struct watched {
+struct loop_watch {
 	int fd;			/* -1: none */
 	loop_fn *fn;
 	void *arg;
@@ -26,12 +26,12 @@ struct loop {
 	void *state;
 	uint64_t now_ns;
 	bool stopped;
-	struct watched watched[LOOP_FDS];
+	struct loop_watch watched[LOOP_FDS];
 	struct loop_timer *timers;	/* the next one first */
 	int signal_fd;			/* -1: no signal is handled */
 	sigset_t signals;
-	struct watched on_signal[NSIG];	/* fd is not used */
-	struct watched hook;
+	struct loop_watch on_signal[NSIG];	/* fd is not used */
+	struct loop_watch hook;
 };
 
 uint64_t loop_clock_ns(void)
@@ -98,7 +98,7 @@ const char *loop_backend(const struct loop *loop)
 	return loop->ops->name;
 }
 
-static struct watched *loop_find(struct loop *loop, int fd)
+static struct loop_watch *loop_find(struct loop *loop, int fd)
 {
 	for (int i = 0; i < LOOP_FDS; i++)
 		if (loop->watched[i].fd == fd)
@@ -108,7 +108,7 @@ static struct watched *loop_find(struct loop *loop, int fd)
 
 int loop_add(struct loop *loop, int fd, loop_fn *fn, void *arg)
 {
-	struct watched *w;
+	struct loop_watch *w;
 	int r;
 
 	if (fd < 0)
@@ -120,13 +120,13 @@ int loop_add(struct loop *loop, int fd, loop_fn *fn, void *arg)
 		return -ENOSPC;
 	r = loop->ops->watch(loop->state, fd);
 	if (r == 0)
-		*w = (struct watched){ fd, fn, arg };
+		*w = (struct loop_watch){ fd, fn, arg };
 	return r;
 }
 
 void loop_remove(struct loop *loop, int fd)
 {
-	struct watched *w = fd < 0 ? NULL : loop_find(loop, fd);
+	struct loop_watch *w = fd < 0 ? NULL : loop_find(loop, fd);
 
 	if (!w)
 		return;
@@ -167,7 +167,7 @@ static void loop_on_signal(void *arg, uint64_t now_ns)
 	struct signalfd_siginfo info;
 
 	while (read(loop->signal_fd, &info, sizeof(info)) == sizeof(info)) {
-		struct watched *w = info.ssi_signo < NSIG ? &loop->on_signal[info.ssi_signo]
+		struct loop_watch *w = info.ssi_signo < NSIG ? &loop->on_signal[info.ssi_signo]
 							   : NULL;
 
 		if (w && w->fn)
@@ -191,13 +191,13 @@ int loop_signal(struct loop *loop, int signo, loop_fn *fn, void *arg)
 		return -errno;
 	loop->signal_fd = fd;
 	loop->signals = signals;
-	loop->on_signal[signo] = (struct watched){ -1, fn, arg };
+	loop->on_signal[signo] = (struct loop_watch){ -1, fn, arg };
 	return first ? loop_add(loop, fd, loop_on_signal, loop) : 0;
 }
 
 void loop_hook(struct loop *loop, loop_fn *fn, void *arg)
 {
-	loop->hook = (struct watched){ -1, fn, arg };
+	loop->hook = (struct loop_watch){ -1, fn, arg };
 }
 
 static uint64_t loop_wait_ns(const struct loop *loop, uint64_t until_ns)
@@ -230,7 +230,7 @@ int loop_once(struct loop *loop, uint64_t until_ns)
 		return n;
 	loop->now_ns = loop_clock_ns();
 	for (int i = 0; i < n; i++) {
-		struct watched *w = loop_find(loop, ready[i]);	/* gone, if removed meanwhile */
+		struct loop_watch *w = loop_find(loop, ready[i]);	/* NULL: removed */
 
 		if (w)
 			w->fn(w->arg, loop->now_ns);

@@ -22,7 +22,7 @@
 #define SCAN_NS		200	/* ns earn a look at one more communicator, up to */
 #define SCAN_MOST	65536	/* these: tables come from jobs, and a scan reads them all */
 
-struct member {
+struct ranks_member {
 	uint64_t process_id;
 	uint32_t comm_index;
 	int32_t rank;
@@ -36,10 +36,10 @@ struct cohort {
 	uint64_t scanned_ns;
 	uint32_t n;			/* 0: nothing is compared */
 	bool ambiguous;
-	struct member member[OP_RANKS];
+	struct ranks_member member[OP_RANKS];
 };
 
-struct joint {
+struct ranks_joint {
 	struct keyed_head head;
 	uint64_t key;
 	struct cohort *cohort;
@@ -59,14 +59,14 @@ struct ranks {
 	uint64_t scan_left, scan_ns;	/* communicators that may be looked at, as of then */
 };
 
-static struct op *op_at(const struct ranks *ranks, uint32_t item)
+static struct op *ranks_op_at(const struct ranks *ranks, uint32_t item)
 {
 	return pool_at(&ranks->ops, item);
 }
 
 /* ---- who belongs together ------------------------------------------------ */
 
-static const struct process *find_process(struct process *const *list, size_t n, uint64_t id)
+static const struct process *process_find(struct process *const *list, size_t n, uint64_t id)
 {
 	for (size_t i = 0; i < n; i++)
 		if (list[i]->id == id)
@@ -74,25 +74,26 @@ static const struct process *find_process(struct process *const *list, size_t n,
 	return NULL;
 }
 
-static bool is_same(const struct comm *a, const struct comm *b)
+static bool comm_is_same(const struct comm *a, const struct comm *b)
 {
 	return b->ready && b->has_id && a->id == b->id && a->nranks == b->nranks &&
 	       !strcmp(a->name, b->name);
 }
 
 /* The members of a process; false: more than there is room for. */
-static bool add_members(struct cohort *cohort, const struct process *p, const struct comm *comm)
+static bool cohort_add_members(struct cohort *cohort, const struct process *p,
+			       const struct comm *comm)
 {
 	for (uint32_t i = 0; i < p->ncomms; i++) {
 		const struct comm *c = &p->comms[i];
-		struct member *member;
+		struct ranks_member *member;
 
-		if (!is_same(comm, c))
+		if (!comm_is_same(comm, c))
 			continue;
 		member = array_add(cohort->member, &cohort->n);
 		if (!member)
 			return false;
-		*member = (struct member){
+		*member = (struct ranks_member){
 			.process_id = p->id, .comm_index = i, .rank = c->rank,
 			.finalized = c->finalize_ticks,
 			.init_ns = timeline_mono(&p->clock, c->init_ticks),
@@ -102,11 +103,11 @@ static bool add_members(struct cohort *cohort, const struct process *p, const st
 }
 
 /* One rank number twice, or communicators that were not made together. */
-static bool is_ambiguous(const struct cohort *cohort)
+static bool cohort_is_ambiguous(const struct cohort *cohort)
 {
 	for (uint32_t i = 0; i < cohort->n; i++)
 		for (uint32_t k = 0; k < i; k++) {
-			const struct member *a = &cohort->member[i], *b = &cohort->member[k];
+			const struct ranks_member *a = &cohort->member[i], *b = &cohort->member[k];
 
 			if (a->rank == b->rank || a->init_ns > b->init_ns + INIT_APART_NS ||
 			    b->init_ns > a->init_ns + INIT_APART_NS)
@@ -125,11 +126,12 @@ static void drop_finalized(struct cohort *cohort)
 	cohort->n = n;
 }
 
-static void scan(struct ranks *ranks, struct cohort *cohort, const struct op *op, uint64_t now_ns)
+static void cohort_scan(struct ranks *ranks, struct cohort *cohort, const struct op *op,
+			uint64_t now_ns)
 {
 	struct process *const *list;
 	size_t n = ranks->hooks.processes(ranks->hooks.arg, &list);
-	const struct process *own = find_process(list, n, op->process_id);
+	const struct process *own = process_find(list, n, op->process_id);
 	const struct comm *comm = own ? process_comm(own, (uint16_t)op->comm_index) : NULL;
 	bool fits = comm;
 
@@ -142,16 +144,16 @@ static void scan(struct ranks *ranks, struct cohort *cohort, const struct op *op
 	for (size_t i = 0; i < n && fits; i++)
 		if (list[i]->uid == op->uid &&
 		    (!list[i]->ended_ns || now_ns < list[i]->ended_ns + ENDED_NS))
-			fits = add_members(cohort, list[i], comm);
-	cohort->ambiguous = is_ambiguous(cohort);
+			fits = cohort_add_members(cohort, list[i], comm);
+	cohort->ambiguous = cohort_is_ambiguous(cohort);
 	if (cohort->ambiguous)
 		drop_finalized(cohort);
-	cohort->ambiguous = is_ambiguous(cohort);
+	cohort->ambiguous = cohort_is_ambiguous(cohort);
 	if (!fits || cohort->ambiguous)
 		cohort->n = 0;
 }
 
-static uint32_t member_of(const struct cohort *cohort, const struct op *op)
+static uint32_t cohort_member(const struct cohort *cohort, const struct op *op)
 {
 	for (uint32_t i = 0; i < cohort->n; i++)
 		if (cohort->member[i].process_id == op->process_id &&
@@ -163,15 +165,15 @@ static uint32_t member_of(const struct cohort *cohort, const struct op *op)
 /* ---- what is waited for -------------------------------------------------- */
 
 /* All that came goes on, compared if there is something to compare. */
-static void release(struct ranks *ranks, struct joint *held, uint64_t now_ns)
+static void joint_release(struct ranks *ranks, struct ranks_joint *held, uint64_t now_ns)
 {
-	struct joint joint = *held;
+	struct ranks_joint joint = *held;
 	uint32_t expected = joint.cohort->n;
 	struct op *ops[OP_RANKS];
 
 	keyed_drop(&ranks->joints, held);
 	for (uint32_t i = 0; i < joint.n; i++)
-		ops[i] = op_at(ranks, joint.item[i]);
+		ops[i] = ranks_op_at(ranks, joint.item[i]);
 	if (ranks_are_alike(ops, joint.n)) {
 		ranks_compare(ops, joint.n);
 		ranks->stats.joints++;
@@ -185,7 +187,7 @@ static void release(struct ranks *ranks, struct joint *held, uint64_t now_ns)
 	}
 }
 
-static bool is_whole(const struct joint *joint)
+static bool joint_is_whole(const struct ranks_joint *joint)
 {
 	return joint->here == (UINT32_C(1) << joint->cohort->n) - 1;
 }
@@ -193,12 +195,12 @@ static bool is_whole(const struct joint *joint)
 /* All that is held of one cohort. */
 static void release_all(struct ranks *ranks, const struct cohort *cohort, uint64_t now_ns)
 {
-	struct joint *joint = keyed_next(&ranks->joints, NULL), *next;
+	struct ranks_joint *joint = keyed_next(&ranks->joints, NULL), *next;
 
 	for (; joint; joint = next) {
 		next = keyed_next(&ranks->joints, joint);
 		if (joint->cohort == cohort)
-			release(ranks, joint, now_ns);
+			joint_release(ranks, joint, now_ns);
 	}
 }
 
@@ -220,7 +222,7 @@ static bool same_members(const struct cohort *a, const struct cohort *b)
 	return true;
 }
 
-static bool may_scan(struct ranks *ranks, uint64_t now_ns)
+static bool ranks_may_scan(struct ranks *ranks, uint64_t now_ns)
 {
 	uint64_t more = (now_ns - ranks->scan_ns) / SCAN_NS;
 
@@ -233,12 +235,12 @@ static bool may_scan(struct ranks *ranks, uint64_t now_ns)
 	return ranks->scan_left;
 }
 
-static void rescan(struct ranks *ranks, struct cohort *cohort, const struct op *op,
-		   uint64_t now_ns)
+static void joint_rescan(struct ranks *ranks, struct cohort *cohort, const struct op *op,
+			 uint64_t now_ns)
 {
 	struct cohort scanned = *cohort;
 
-	scan(ranks, &scanned, op, now_ns);
+	cohort_scan(ranks, &scanned, op, now_ns);
 	if (!same_members(cohort, &scanned))
 		release_all(ranks, cohort, now_ns);	/* held by the members of before */
 	*cohort = scanned;
@@ -258,26 +260,26 @@ static struct cohort *cohort_of(struct ranks *ranks, const struct op *op, uint64
 	cohort = keyed_use(&ranks->cohorts, &key, 0, &made);
 	if (cohort && (now_ns >= cohort->scanned_ns + RESCAN_NS ||
 		       (now_ns >= cohort->scanned_ns + UNKNOWN_NS &&
-			member_of(cohort, op) == POOL_NONE)) &&
-	    may_scan(ranks, now_ns))
-		rescan(ranks, cohort, op, now_ns);
+			cohort_member(cohort, op) == POOL_NONE)) &&
+	    ranks_may_scan(ranks, now_ns))
+		joint_rescan(ranks, cohort, op, now_ns);
 	return cohort;
 }
 
-static void make_room(struct ranks *ranks, uint64_t now_ns)
+static void ranks_make_room(struct ranks *ranks, uint64_t now_ns)
 {
 	if (ranks->ops.used < ranks->ops.capacity &&
 	    keyed_count(&ranks->joints) < ranks->joints.config.capacity)
 		return;
 	ranks->stats.pushed_out++;
-	release(ranks, keyed_next(&ranks->joints, NULL), now_ns);
+	joint_release(ranks, keyed_next(&ranks->joints, NULL), now_ns);
 }
 
-static struct joint *new_joint(struct ranks *ranks, struct cohort *cohort, uint64_t key,
-			       uint64_t now_ns)
+static struct ranks_joint *joint_new(struct ranks *ranks, struct cohort *cohort, uint64_t key,
+				     uint64_t now_ns)
 {
 	bool made;
-	struct joint *joint = keyed_use(&ranks->joints, &key, 0, &made);
+	struct ranks_joint *joint = keyed_use(&ranks->joints, &key, 0, &made);
 
 	if (joint) {
 		joint->cohort = cohort;
@@ -287,17 +289,17 @@ static struct joint *new_joint(struct ranks *ranks, struct cohort *cohort, uint6
 }
 
 /* True: it is held.  What has no time is not, but need not be waited for. */
-static bool take_in(struct ranks *ranks, const struct op *op, struct cohort *cohort,
-		    uint32_t member, uint64_t now_ns)
+static bool joint_take_in(struct ranks *ranks, const struct op *op, struct cohort *cohort,
+			  uint32_t member, uint64_t now_ns)
 {
 	const uint64_t words[] = { cohort->key, ops_facts(op->func)->joint, op->seq };
 	uint64_t key = index_hash(ranks->seed, words, sizeof(words));
-	struct joint *joint;
+	struct ranks_joint *joint;
 
-	make_room(ranks, now_ns);
+	ranks_make_room(ranks, now_ns);
 	joint = keyed_find(&ranks->joints, &key);
 	if (!joint && ranks_is_timed(op))
-		joint = new_joint(ranks, cohort, key, now_ns);
+		joint = joint_new(ranks, cohort, key, now_ns);
 	if (!joint || joint->cohort != cohort || joint->here & UINT32_C(1) << member)
 		return false;		/* an id was used again: nothing fits */
 	joint->here |= UINT32_C(1) << member;
@@ -305,14 +307,14 @@ static bool take_in(struct ranks *ranks, const struct op *op, struct cohort *coh
 		uint32_t *place = array_must_add(joint->item, &joint->n);
 
 		*place = pool_take(&ranks->ops);
-		*op_at(ranks, *place) = *op;
+		*ranks_op_at(ranks, *place) = *op;
 	}
-	if (is_whole(joint))
-		release(ranks, joint, now_ns);
+	if (joint_is_whole(joint))
+		joint_release(ranks, joint, now_ns);
 	return ranks_is_timed(op);
 }
 
-static bool is_joint(const struct ranks *ranks, const struct op *op)
+static bool op_is_joint(const struct ranks *ranks, const struct op *op)
 {
 	const struct op_facts *facts;
 
@@ -326,28 +328,29 @@ static bool is_joint(const struct ranks *ranks, const struct op *op)
 
 void ranks_add(struct ranks *ranks, const struct op *op, uint64_t now_ns)
 {
-	struct cohort *cohort = is_joint(ranks, op) ? cohort_of(ranks, op, now_ns) : NULL;
-	uint32_t member = cohort ? member_of(cohort, op) : POOL_NONE;
+	struct cohort *cohort = op_is_joint(ranks, op) ? cohort_of(ranks, op, now_ns) : NULL;
+	uint32_t member = cohort ? cohort_member(cohort, op) : POOL_NONE;
 
 	ranks->stats.ambiguous += cohort && cohort->ambiguous;
-	if (member == POOL_NONE || cohort->n < 2 || !take_in(ranks, op, cohort, member, now_ns))
+	if (member == POOL_NONE || cohort->n < 2 ||
+	    !joint_take_in(ranks, op, cohort, member, now_ns))
 		ranks->hooks.op(op, now_ns, ranks->hooks.arg);
 }
 
 void ranks_flush(struct ranks *ranks, uint64_t now_ns)
 {
-	struct joint *joint;
+	struct ranks_joint *joint;
 
 	while ((joint = keyed_next(&ranks->joints, NULL)) &&
 	       now_ns >= joint->first_ns + RANKS_WAIT_NS) {
 		ranks->stats.expired++;
-		release(ranks, joint, now_ns);
+		joint_release(ranks, joint, now_ns);
 	}
 }
 
 void ranks_end(struct ranks *ranks, const struct process *process, uint64_t now_ns)
 {
-	struct joint *joint = keyed_next(&ranks->joints, NULL), *next;
+	struct ranks_joint *joint = keyed_next(&ranks->joints, NULL), *next;
 
 	for (; joint; joint = next) {
 		const struct cohort *cohort = joint->cohort;
@@ -356,18 +359,18 @@ void ranks_end(struct ranks *ranks, const struct process *process, uint64_t now_
 		for (uint32_t i = 0; i < cohort->n; i++)
 			if (cohort->member[i].process_id == process->id)
 				joint->here |= UINT32_C(1) << i;
-		if (is_whole(joint))
-			release(ranks, joint, now_ns);
+		if (joint_is_whole(joint))
+			joint_release(ranks, joint, now_ns);
 	}
 }
 
 /* ---- life ---------------------------------------------------------------- */
 
-static int init_stores(struct ranks *ranks, const struct ranks_limits *l)
+static int ranks_init_stores(struct ranks *ranks, const struct ranks_limits *l)
 {
 	int err = pool_init(&ranks->ops, l->ops, sizeof(struct op));
 
-	err = err ? err : keyed_init(&ranks->joints, &KEYED_CONFIG(struct joint, key,
+	err = err ? err : keyed_init(&ranks->joints, &KEYED_CONFIG(struct ranks_joint, key,
 				l->joints, .seed = l->seed));
 	return err ? err : keyed_init(&ranks->cohorts, &KEYED_CONFIG(struct cohort, key,
 				l->cohorts, .seed = l->seed, .gone = cohort_gone, .arg = ranks));
@@ -386,7 +389,7 @@ int ranks_new(struct ranks **ranksp, const struct ranks_limits *limits,
 	l.ops = l.ops ? l.ops : 4096;
 	l.joints = l.joints ? l.joints : 2048;
 	l.cohorts = l.cohorts ? l.cohorts : 1024;
-	if (init_stores(ranks, &l)) {
+	if (ranks_init_stores(ranks, &l)) {
 		ranks_free(ranks);
 		return -ENOMEM;
 	}

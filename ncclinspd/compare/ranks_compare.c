@@ -31,7 +31,7 @@ bool ranks_are_told_apart_by(const struct op *op)
 }
 
 /* The longest inside came first. */
-static int by_arrival(const void *left, const void *right)
+static int ops_by_arrival(const void *left, const void *right)
 {
 	const struct op *a = *(const struct op *const *)left;
 	const struct op *b = *(const struct op *const *)right;
@@ -61,7 +61,7 @@ static void fill_waitfree(struct op *op, uint64_t least_ns)
 
 /* ---- by the GPUs' clocks ---------------------------------------------------- */
 
-static int by_start(const void *left, const void *right)
+static int ops_by_start(const void *left, const void *right)
 {
 	const struct op *a = *(const struct op *const *)left;
 	const struct op *b = *(const struct op *const *)right;
@@ -71,7 +71,7 @@ static int by_start(const void *left, const void *right)
 }
 
 /* An operation that ran with others, or was put together, has its start from others. */
-static bool is_placed(const struct op *op)
+static bool op_is_placed(const struct op *op)
 {
 	return op->gpu_start_mono_ns && op->gpu_clock_error_ns <= APART_MOST_NS &&
 	       !op_is_fused(op) && !op->parts;
@@ -95,11 +95,11 @@ static bool left_together(struct op *const *ops, uint32_t n)
 static bool sort_by_clock(struct op **order, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (!is_placed(order[i]))
+		if (!op_is_placed(order[i]))
 			return false;
 	if (!left_together(order, n))
 		return false;
-	qsort(order, n, sizeof(*order), by_start);
+	qsort(order, n, sizeof(*order), ops_by_start);
 	for (uint32_t i = 1; i < n; i++)
 		if (order[i]->gpu_start_mono_ns - order[i - 1]->gpu_start_mono_ns <=
 		    order[i]->gpu_clock_error_ns)
@@ -107,7 +107,7 @@ static bool sort_by_clock(struct op **order, uint32_t n)
 	return true;
 }
 
-static int by_sync(const void *left, const void *right)
+static int ops_by_sync(const void *left, const void *right)
 {
 	const struct op *a = *(const struct op *const *)left;
 	const struct op *b = *(const struct op *const *)right;
@@ -121,7 +121,7 @@ static bool sort_by_sync(struct op **order, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		if (!order[i]->symmetric || !order[i]->has_sync || order[i]->stamps_refused)
 			return false;
-	qsort(order, n, sizeof(*order), by_sync);
+	qsort(order, n, sizeof(*order), ops_by_sync);
 	return true;
 }
 
@@ -152,14 +152,14 @@ void ranks_compare(struct op *const *ops, uint32_t n)
 	uint64_t least_ns;
 
 	memcpy(order, ops, n * sizeof(*ops));
-	qsort(order, n, sizeof(*order), by_arrival);
+	qsort(order, n, sizeof(*order), ops_by_arrival);
 	least_ns = op_inside_ns(order[n - 1]);
 	if (sort_by_sync(order, n))
 		source = ARRIVAL_SYNC;
 	else if (sort_by_clock(order, n))
 		source = ARRIVAL_GPU_CLOCK;
 	else
-		qsort(order, n, sizeof(*order), by_arrival);
+		qsort(order, n, sizeof(*order), ops_by_arrival);
 	for (uint32_t i = 0; i < n; i++) {
 		ops[i]->local_ranks = n;
 		ops[i]->arrival_source = source;

@@ -46,7 +46,7 @@ struct bucket {
 	struct rolling spread, tail, shortest;
 };
 
-struct window {
+struct straggler_interval {
 	struct late_window sums;
 	struct late_tally tally[OP_RANKS];
 };
@@ -65,7 +65,7 @@ struct seat {
 	struct trial steady, intermittent;
 };
 
-struct unit {
+struct straggler_unit {
 	struct pool_link link;	/* all, least recently used first */
 	uint64_t key;
 	uint64_t comm;
@@ -74,7 +74,7 @@ struct unit {
 	uint32_t nseats;
 	uint32_t current;	/* window */
 	struct seat seat[OP_RANKS];
-	struct window window[WINDOWS];
+	struct straggler_interval window[WINDOWS];
 	struct trial elsewhere, slower;
 };
 
@@ -88,7 +88,7 @@ struct joint_part {
 	uint64_t late_ns;
 };
 
-struct joint {
+struct straggler_joint {
 	uint64_t id;		/* 1, 2, ...; at id % JOINTS */
 	uint64_t seen_ns;
 	uint64_t comm;
@@ -100,7 +100,7 @@ struct joint {
 	struct joint_part part[OP_RANKS];
 };
 
-struct track {
+struct straggler_track {
 	struct pool_link link;	/* all, least recently used first */
 	uint64_t key;		/* key of the GPU */
 	uint32_t next;
@@ -118,7 +118,7 @@ struct recent {
 	uint64_t wait_ns, blame_ns;
 };
 
-struct member {
+struct straggler_member {
 	struct pool_link link;	/* all, least recently used first */
 	uint64_t key;
 	uint64_t first_ns;	/* when its first operation came */
@@ -129,7 +129,7 @@ struct member {
 };
 
 /* Items with a key, the least recently used of which makes room. */
-struct store {
+struct straggler_store {
 	struct pool pool;
 	struct index index;
 	struct pool_list lru;
@@ -141,23 +141,23 @@ struct straggler {
 	uint64_t opened_ns;	/* the window that is open */
 	uint64_t turned_ns;	/* the last turn */
 	uint64_t windows;	/* ended since the start */
-	struct store buckets, units, tracks, members;
-	struct joint *joints;
+	struct straggler_store buckets, units, tracks, members;
+	struct straggler_joint *joints;
 	uint64_t last_id;	/* given out, and */
 	uint64_t settled_id;	/* settled */
 };
 
-static inline struct unit *unit_at(const struct straggler *s, uint32_t item)
+static inline struct straggler_unit *unit_at(const struct straggler *s, uint32_t item)
 {
 	return pool_at(&s->units.pool, item);
 }
 
-static inline struct track *track_at(const struct straggler *s, uint32_t item)
+static inline struct straggler_track *track_at(const struct straggler *s, uint32_t item)
 {
 	return pool_at(&s->tracks.pool, item);
 }
 
-static inline struct member *member_at(const struct straggler *s, uint32_t item)
+static inline struct straggler_member *member_at(const struct straggler *s, uint32_t item)
 {
 	return pool_at(&s->members.pool, item);
 }
@@ -170,7 +170,7 @@ struct item {
 	uint64_t key;
 };
 
-static int store_init(struct store *st, uint32_t capacity, size_t bytes, uint64_t seed)
+static int store_init(struct straggler_store *st, uint32_t capacity, size_t bytes, uint64_t seed)
 {
 	int r = pool_init(&st->pool, capacity, bytes);
 
@@ -178,13 +178,13 @@ static int store_init(struct store *st, uint32_t capacity, size_t bytes, uint64_
 	return r ? r : index_init(&st->index, capacity, seed);
 }
 
-static void store_deinit(struct store *st)
+static void store_deinit(struct straggler_store *st)
 {
 	index_deinit(&st->index);
 	pool_deinit(&st->pool);
 }
 
-static void store_drop(struct store *st, uint32_t item)
+static void store_drop(struct straggler_store *st, uint32_t item)
 {
 	const struct item *at = pool_at(&st->pool, item);
 
@@ -194,7 +194,7 @@ static void store_drop(struct store *st, uint32_t item)
 }
 
 /* The item of that key, from now on the one used last; a new one is zeroed but for it. */
-static uint32_t store_get(struct store *st, uint64_t key)
+static uint32_t store_get(struct straggler_store *st, uint64_t key)
 {
 	uint32_t item = index_find(&st->index, key);
 	struct item *at;
@@ -261,25 +261,25 @@ static void bucket_learn(struct bucket *b, const struct late_op *op, uint32_t n)
 
 #define HOPS		16
 
-static const struct joint *joint_of(const struct straggler *s, uint64_t id)
+static const struct straggler_joint *joint_of(const struct straggler *s, uint64_t id)
 {
-	const struct joint *j = &s->joints[id % JOINTS];
+	const struct straggler_joint *j = &s->joints[id % JOINTS];
 
 	return id && j->id == id ? j : NULL;
 }
 
 /* The operation that this GPU was in before, or NULL; false: it is not known any more. */
-static bool find_before(const struct straggler *s, const struct joint_part *p,
-			const struct joint **found)
+static bool track_find_before(const struct straggler *s, const struct joint_part *p,
+			      const struct straggler_joint **found)
 {
-	const struct track *t = track_at(s, p->track);
+	const struct straggler_track *t = track_at(s, p->track);
 	uint64_t newest = 0;
 
 	*found = NULL;
 	if (t->key != p->gpu)
 		return false;
 	for (uint32_t i = 0; i < TRACK_JOINTS; i++) {
-		const struct joint *j = joint_of(s, t->ring[i].id);
+		const struct straggler_joint *j = joint_of(s, t->ring[i].id);
 
 		if (j && t->ring[i].start < p->start && t->ring[i].start >= newest) {
 			newest = t->ring[i].start;
@@ -289,7 +289,7 @@ static bool find_before(const struct straggler *s, const struct joint_part *p,
 	return *found || !t->ring[t->next].id;
 }
 
-static const struct joint_part *part_of(const struct joint *j, uint64_t gpu)
+static const struct joint_part *part_of(const struct straggler_joint *j, uint64_t gpu)
 {
 	for (uint32_t i = 0; i < j->n; i++)
 		if (j->part[i].gpu == gpu)
@@ -298,7 +298,7 @@ static const struct joint_part *part_of(const struct joint *j, uint64_t gpu)
 }
 
 struct root {
-	const struct joint *joint;
+	const struct straggler_joint *joint;
 	uint64_t moved_ns;	/* part of its lateness in the operation that we began with */
 	bool lost;		/* the chain goes on, but what was there is not kept any more */
 	bool nobody;		/* the one that is to blame is not here, or it is the network */
@@ -308,14 +308,15 @@ struct root {
  * The operation in which the last one of `j` waited for what it is late by now, or NULL:
  * one of those since it last left an operation together with whom it keeps waiting.
  */
-static const struct joint *find_cause(const struct straggler *s, const struct joint *j,
-				      uint64_t *wait_ns, bool *lost)
+static const struct straggler_joint *find_cause(const struct straggler *s,
+						const struct straggler_joint *j,
+						uint64_t *wait_ns, bool *lost)
 {
 	const struct joint_part *late = &j->part[j->op.last], *then = late;
-	const struct joint *prev;
+	const struct straggler_joint *prev;
 
 	for (int hop = 0; hop < HOPS; hop++) {
-		*lost = !find_before(s, then, &prev);
+		*lost = !track_find_before(s, then, &prev);
 		if (!prev || prev->comm == j->comm)
 			return NULL;
 		*lost = !prev->whole;
@@ -335,15 +336,15 @@ static const struct joint *find_cause(const struct straggler *s, const struct jo
  * The time that a GPU was in operations since it last left one together with another GPU.
  * False: not all of them are known.
  */
-static bool sum_inside(const struct straggler *s, const struct joint *j,
+static bool sum_inside(const struct straggler *s, const struct straggler_joint *j,
 		       const struct joint_part *p, uint64_t other, uint64_t *sum_ns)
 {
 	const uint64_t gpu = p->gpu;
-	const struct joint *prev;
+	const struct straggler_joint *prev;
 
 	*sum_ns = 0;
 	for (int hop = 0; hop < HOPS && p; hop++) {
-		if (!find_before(s, p, &prev))
+		if (!track_find_before(s, p, &prev))
 			return false;
 		if (!prev || prev->comm == j->comm || part_of(prev, other))
 			return true;
@@ -357,7 +358,7 @@ static bool sum_inside(const struct straggler *s, const struct joint *j,
  * The time that the last one spent in operations beyond what the first one did meanwhile:
  * for ranks elsewhere, or in transfers that take longer.
  */
-static uint64_t lost_inside(const struct straggler *s, const struct joint *j)
+static uint64_t lost_inside(const struct straggler *s, const struct straggler_joint *j)
 {
 	const struct joint_part *first = &j->part[j->op.first], *last = &j->part[j->op.last];
 	uint64_t first_ns, last_ns;
@@ -371,7 +372,7 @@ static uint64_t lost_inside(const struct straggler *s, const struct joint *j)
 /* Finds out whether time whose cause was not seen was lost in NCCL all the same. */
 static void try_nobody(const struct straggler *s, struct root *root)
 {
-	const struct joint *j = root->joint;
+	const struct straggler_joint *j = root->joint;
 	uint64_t ns = root->lost ? 0 : lost_inside(s, j);
 
 	root->nobody = ns && late_is_inherited(ns, j->part[j->op.last].late_ns);
@@ -383,13 +384,14 @@ static void try_nobody(const struct straggler *s, struct root *root)
  * Go up the chain from the last one.  root.joint's last one is to blame for `moved_ns`
  * (LATE_NOBODY: a rank that is not here), the last one of `j` for the rest.
  */
-static struct root find_root(const struct straggler *s, const struct joint *j)
+static struct root find_root(const struct straggler *s, const struct straggler_joint *j)
 {
 	struct root root = { .joint = j, .moved_ns = j->part[j->op.last].late_ns };
 
 	for (int hop = 0; hop < HOPS && root.joint->op.last != LATE_NOBODY; hop++) {
 		uint64_t wait_ns;
-		const struct joint *cause = find_cause(s, root.joint, &wait_ns, &root.lost);
+		const struct straggler_joint *cause = find_cause(s, root.joint, &wait_ns,
+								 &root.lost);
 
 		if (!cause) {
 			try_nobody(s, &root);
@@ -404,15 +406,16 @@ static struct root find_root(const struct straggler *s, const struct joint *j)
 	return root;
 }
 
-static struct unit *joint_unit(struct straggler *s, const struct joint *j)
+static struct straggler_unit *joint_unit(struct straggler *s, const struct straggler_joint *j)
 {
-	struct unit *u = unit_at(s, j->unit);
+	struct straggler_unit *u = unit_at(s, j->unit);
 
 	return u->key == j->unit_key ? u : NULL;
 }
 
 /* Add to a member's sums what an operation that came at `now_ns` cost it, or the others. */
-static void member_count(struct member *m, uint64_t wait_ns, uint64_t blame_ns, uint64_t now_ns)
+static void member_count(struct straggler_member *m, uint64_t wait_ns, uint64_t blame_ns,
+			 uint64_t now_ns)
 {
 	uint64_t part = now_ns / RECENT_PART_NS;
 	struct recent *recent = &m->recent[part % (RECENT_PARTS + 1)];
@@ -430,7 +433,7 @@ static void member_count(struct member *m, uint64_t wait_ns, uint64_t blame_ns, 
 /* Cost that was handed on belongs to the rank that was last where it began. */
 static void root_move(struct straggler *s, const struct root *root, uint64_t blame_ns)
 {
-	struct unit *u = joint_unit(s, root->joint);
+	struct straggler_unit *u = joint_unit(s, root->joint);
 	uint32_t seat;
 
 	if (!u || root->nobody || root->joint->op.last == LATE_NOBODY)
@@ -440,10 +443,10 @@ static void root_move(struct straggler *s, const struct root *root, uint64_t bla
 	member_count(member_at(s, u->seat[seat].member), 0, blame_ns, root->joint->seen_ns);
 }
 
-static void joint_add_own(struct straggler *s, struct unit *u, const struct joint *j,
-			  uint64_t blame_ns)
+static void joint_add_own(struct straggler *s, struct straggler_unit *u,
+			  const struct straggler_joint *j, uint64_t blame_ns)
 {
-	struct window *w = &u->window[u->current];
+	struct straggler_interval *w = &u->window[u->current];
 	uint32_t last = j->part[j->op.last].seat;
 
 	late_add_own(&w->sums, &w->tally[last], &j->op, blame_ns);
@@ -455,9 +458,9 @@ static void joint_add_own(struct straggler *s, struct unit *u, const struct join
 	member_count(member_at(s, u->seat[last].member), 0, blame_ns, j->seen_ns);
 }
 
-static void joint_settle(struct straggler *s, const struct joint *j)
+static void joint_settle(struct straggler *s, const struct straggler_joint *j)
 {
-	struct unit *u = joint_unit(s, j);
+	struct straggler_unit *u = joint_unit(s, j);
 	struct root root;
 	uint64_t late_ns, moved_ns;
 
@@ -479,7 +482,7 @@ static void joint_settle(struct straggler *s, const struct joint *j)
 
 /* ---- one operation --------------------------------------------------------- */
 
-static void join_unit(struct member *m, uint64_t unit_key)
+static void join_unit(struct straggler_member *m, uint64_t unit_key)
 {
 	uint64_t *key;
 
@@ -491,7 +494,8 @@ static void join_unit(struct member *m, uint64_t unit_key)
 		*key = unit_key;
 }
 
-static uint32_t seat_of(struct straggler *s, struct unit *u, const struct straggler_part *p)
+static uint32_t seat_of(struct straggler *s, struct straggler_unit *u,
+			const struct straggler_part *p)
 {
 	struct seat *seat;
 	uint32_t i = 0;
@@ -510,16 +514,16 @@ static uint32_t seat_of(struct straggler *s, struct unit *u, const struct stragg
 	return i;
 }
 
-static void follow(struct track *t, uint64_t start, uint64_t id)
+static void track_follow(struct straggler_track *t, uint64_t start, uint64_t id)
 {
 	t->ring[t->next].start = start;
 	t->ring[t->next].id = id;
 	t->next = (t->next + 1) % TRACK_JOINTS;
 }
 
-static struct joint *new_joint(struct straggler *s, uint64_t now_ns)
+static struct straggler_joint *straggler_new_joint(struct straggler *s, uint64_t now_ns)
 {
-	struct joint *j;
+	struct straggler_joint *j;
 
 	if (s->last_id - s->settled_id >= JOINTS / 2) {
 		s->settled_id++;
@@ -534,13 +538,13 @@ static struct joint *new_joint(struct straggler *s, uint64_t now_ns)
 }
 
 /* False: there are more ranks than there may be. */
-static bool add_parts(struct straggler *s, struct unit *u, struct joint *j,
+static bool add_parts(struct straggler *s, struct straggler_unit *u, struct straggler_joint *j,
 		      const struct straggler_op *op)
 {
 	for (uint32_t i = 0; i < op->n; i++) {
 		const struct straggler_part *p = &op->part[i];
 		uint32_t seat = seat_of(s, u, p);
-		struct member *m;
+		struct straggler_member *m;
 
 		if (seat == LATE_NOBODY)
 			return false;
@@ -548,7 +552,7 @@ static bool add_parts(struct straggler *s, struct unit *u, struct joint *j,
 			.track = u->seat[seat].track, .seat = seat, .gpu = p->gpu,
 			.start = p->start,
 		};
-		follow(track_at(s, u->seat[seat].track), p->start, j->id);
+		track_follow(track_at(s, u->seat[seat].track), p->start, j->id);
 		m = member_at(s, u->seat[seat].member);
 		if (!m->sums.ops++)
 			m->first_ns = j->seen_ns;
@@ -557,14 +561,14 @@ static bool add_parts(struct straggler *s, struct unit *u, struct joint *j,
 }
 
 /* Everybody has waited for the last, or all together for one elsewhere. */
-static void add_waits(struct straggler *s, const struct unit *u, struct joint *j,
-		      const struct straggler_op *op)
+static void add_waits(struct straggler *s, const struct straggler_unit *u,
+		      struct straggler_joint *j, const struct straggler_op *op)
 {
 	uint64_t away_ns = j->op.last == LATE_NOBODY ? j->op.slow_ns : 0;
 
 	for (uint32_t i = 0; i < j->n; i++) {
 		struct joint_part *p = &j->part[i];
-		struct member *m = member_at(s, u->seat[p->seat].member);
+		struct straggler_member *m = member_at(s, u->seat[p->seat].member);
 
 		p->inside_ns = op->part[i].inside_ns;
 		p->wait_ns = p->inside_ns - j->op.least_ns + away_ns;
@@ -574,10 +578,11 @@ static void add_waits(struct straggler *s, const struct unit *u, struct joint *j
 	}
 }
 
-static struct unit *unit_take(struct straggler *s, const struct straggler_op *op, uint32_t *item)
+static struct straggler_unit *unit_take(struct straggler *s, const struct straggler_op *op,
+					uint32_t *item)
 {
 	const uint64_t words[] = { op->comm, (uintptr_t)op->func };
-	struct unit *u;
+	struct straggler_unit *u;
 
 	*item = store_get(&s->units, index_hash(s->seed, words, sizeof(words)));
 	u = unit_at(s, *item);
@@ -587,7 +592,7 @@ static struct unit *unit_take(struct straggler *s, const struct straggler_op *op
 	return u;
 }
 
-static struct bucket *bucket_of(struct straggler *s, const struct straggler_op *op)
+static struct bucket *straggler_bucket_of(struct straggler *s, const struct straggler_op *op)
 {
 	const uint64_t words[] = { op->comm, (uintptr_t)op->func, op->kind };
 	uint64_t key = index_hash(s->seed, words, sizeof(words));
@@ -598,7 +603,7 @@ static struct bucket *bucket_of(struct straggler *s, const struct straggler_op *
 }
 
 /* Holds it against what is usual for its like, and lets that learn from it. */
-static void joint_judge(struct joint *j, const struct straggler_op *op, struct bucket *b)
+static void joint_judge(struct straggler_joint *j, const struct straggler_op *op, struct bucket *b)
 {
 	struct late_usual usual = { .transfer_ns = transfer_ns(b) };
 	struct late_part parts[OP_RANKS];
@@ -619,8 +624,8 @@ static void joint_judge(struct joint *j, const struct straggler_op *op, struct b
 
 void straggler_add(struct straggler *s, const struct straggler_op *op, uint64_t now_ns)
 {
-	struct joint *j = new_joint(s, now_ns);
-	struct unit *u = unit_take(s, op, &j->unit);
+	struct straggler_joint *j = straggler_new_joint(s, now_ns);
+	struct straggler_unit *u = unit_take(s, op, &j->unit);
 
 	j->comm = op->comm;
 	j->unit_key = u->key;
@@ -629,7 +634,7 @@ void straggler_add(struct straggler *s, const struct straggler_op *op, uint64_t 
 	if (op->n < u->nseats)
 		return;		/* whoever is missing may be the last */
 	j->whole = true;
-	joint_judge(j, op, bucket_of(s, op));
+	joint_judge(j, op, straggler_bucket_of(s, op));
 	add_waits(s, u, j, op);
 }
 
@@ -638,7 +643,8 @@ void straggler_add(struct straggler *s, const struct straggler_op *op, uint64_t 
 #define OVER		3	/* windows, to be flagged; */
 #define NOT_UNDER	2	/* ... over half, to stay so */
 
-static struct late_view unit_view(const struct unit *u, const struct window *w, double *scratch)
+static struct late_view unit_view(const struct straggler_unit *u,
+				  const struct straggler_interval *w, double *scratch)
 {
 	return (struct late_view){ .window = &w->sums, .tally = w->tally, .n = u->nseats,
 				   .nranks = u->nranks, .scratch = scratch };
@@ -654,8 +660,8 @@ static int count_grades(uint8_t grades, unsigned grade)
 	return n;
 }
 
-static void trial_add(struct trial *t, late_limits_fn *limits, const struct unit *u, uint32_t seat,
-		      uint64_t opened_ns)
+static void trial_add(struct trial *t, late_limits_fn *limits, const struct straggler_unit *u,
+		      uint32_t seat, uint64_t opened_ns)
 {
 	double scratch[2 * OP_RANKS];
 	const struct late_view v = unit_view(u, &u->window[u->current], scratch);
@@ -669,7 +675,7 @@ static void trial_add(struct trial *t, late_limits_fn *limits, const struct unit
 		t->since_ns = opened_ns;
 }
 
-static uint64_t all_bursts(const struct unit *u, uint32_t seat)
+static uint64_t all_bursts(const struct straggler_unit *u, uint32_t seat)
 {
 	uint64_t n = 0;
 
@@ -678,7 +684,7 @@ static uint64_t all_bursts(const struct unit *u, uint32_t seat)
 	return n;
 }
 
-static void judge_unit(struct unit *u, uint64_t opened_ns)
+static void judge_unit(struct straggler_unit *u, uint64_t opened_ns)
 {
 	for (uint32_t i = 0; i < u->nseats; i++) {
 		struct seat *seat = &u->seat[i];
@@ -694,16 +700,16 @@ static void judge_unit(struct unit *u, uint64_t opened_ns)
 
 static void window_close(struct straggler *s, uint64_t now_ns)
 {
-	const struct store *st = &s->units;
+	const struct straggler_store *st = &s->units;
 
 	for (uint32_t item = st->lru.first; item != POOL_NONE;
 	     item = pool_list_next(&st->pool, &st->lru, item)) {
-		struct unit *u = unit_at(s, item);
+		struct straggler_unit *u = unit_at(s, item);
 
 		u->window[u->current].sums.wall_ns = now_ns - s->opened_ns;
 		judge_unit(u, s->opened_ns);
 		u->current = (u->current + 1) % WINDOWS;
-		u->window[u->current] = (struct window){ 0 };
+		u->window[u->current] = (struct straggler_interval){ 0 };
 	}
 	s->opened_ns = now_ns;
 	s->windows++;
@@ -711,7 +717,8 @@ static void window_close(struct straggler *s, uint64_t now_ns)
 
 /* ---- what is flagged --------------------------------------------------------- */
 
-static void add_window(struct window *to_window, const struct window *from, uint32_t nseats)
+static void add_window(struct straggler_interval *to_window, const struct straggler_interval *from,
+		       uint32_t nseats)
 {
 	struct late_window *sum = &to_window->sums;
 	const struct late_window *w = &from->sums;
@@ -737,9 +744,9 @@ static void add_window(struct window *to_window, const struct window *from, uint
 }
 
 /* The windows that have ended, together. */
-static struct window sum_of(const struct unit *u)
+static struct straggler_interval sum_of(const struct straggler_unit *u)
 {
-	struct window sum = { 0 };
+	struct straggler_interval sum = { 0 };
 
 	for (uint32_t i = 0; i < WINDOWS; i++)
 		if (u->window[i].sums.wall_ns)
@@ -748,10 +755,11 @@ static struct window sum_of(const struct unit *u)
 }
 
 /* The same with the window that is open. */
-static struct window sum_with_open(const struct straggler *s, const struct unit *u,
-				   const struct window *sum)
+static struct straggler_interval sum_with_open(const struct straggler *s,
+					       const struct straggler_unit *u,
+					       const struct straggler_interval *sum)
 {
-	struct window all = *sum, open = u->window[u->current];
+	struct straggler_interval all = *sum, open = u->window[u->current];
 
 	open.sums.wall_ns = s->turned_ns - s->opened_ns;
 	add_window(&all, &open, u->nseats);
@@ -763,7 +771,8 @@ static bool names_one(enum verdict verdict)
 	return verdict == VERDICT_STEADY || verdict == VERDICT_INTERMITTENT;
 }
 
-static struct straggler_case case_of(const struct unit *u, const struct window *sum,
+static struct straggler_case case_of(const struct straggler_unit *u,
+				     const struct straggler_interval *sum,
 				     uint32_t seat, const struct trial *trial,
 				     enum verdict verdict)
 {
@@ -780,8 +789,8 @@ static struct straggler_case case_of(const struct unit *u, const struct window *
 	};
 }
 
-static struct straggler_case case_of_late(const struct unit *u, const struct window *sum,
-					  uint32_t i)
+static struct straggler_case case_of_late(const struct straggler_unit *u,
+					  const struct straggler_interval *sum, uint32_t i)
 {
 	const struct late_tally *t = &sum->tally[i];
 	double scratch[2 * OP_RANKS];
@@ -799,8 +808,10 @@ static struct straggler_case case_of_late(const struct unit *u, const struct win
 }
 
 /* `lately`: the same sum with the window that is open. */
-static void seat_tell(const struct straggler *s, const struct unit *u, const struct window *sum,
-		      const struct window *lately, uint32_t i, straggler_case_fn *visit, void *arg)
+static void seat_tell(const struct straggler *s, const struct straggler_unit *u,
+		      const struct straggler_interval *sum,
+		      const struct straggler_interval *lately, uint32_t i, straggler_case_fn *visit,
+		      void *arg)
 {
 	const struct seat *seat = &u->seat[i];
 	const struct late_tally *t = &sum->tally[i];
@@ -828,7 +839,8 @@ static void seat_tell(const struct straggler *s, const struct unit *u, const str
 	visit(&c, arg);
 }
 
-static void unit_tell(const struct unit *u, const struct window *sum, straggler_case_fn *visit,
+static void unit_tell(const struct straggler_unit *u, const struct straggler_interval *sum,
+		      straggler_case_fn *visit,
 		     void *arg)
 {
 	bool elsewhere = u->elsewhere.flagged;
@@ -847,12 +859,12 @@ static void unit_tell(const struct unit *u, const struct window *sum, straggler_
 
 void straggler_visit(const struct straggler *s, straggler_case_fn *visit, void *arg)
 {
-	const struct store *st = &s->units;
+	const struct straggler_store *st = &s->units;
 
 	for (uint32_t item = st->lru.first; item != POOL_NONE;
 	     item = pool_list_next(&st->pool, &st->lru, item)) {
-		const struct unit *u = unit_at(s, item);
-		struct window sum = sum_of(u), lately = sum_with_open(s, u, &sum);
+		const struct straggler_unit *u = unit_at(s, item);
+		struct straggler_interval sum = sum_of(u), lately = sum_with_open(s, u, &sum);
 
 		for (uint32_t i = 0; i < u->nseats; i++)
 			seat_tell(s, u, &sum, &lately, i, visit, arg);
@@ -862,7 +874,7 @@ void straggler_visit(const struct straggler *s, straggler_case_fn *visit, void *
 
 /* ---- what is not, or not yet ------------------------------------------------- */
 
-static uint32_t find_seat(const struct unit *u, uint64_t process_id, uint32_t comm_index)
+static uint32_t find_seat(const struct straggler_unit *u, uint64_t process_id, uint32_t comm_index)
 {
 	for (uint32_t i = 0; i < u->nseats; i++)
 		if (u->seat[i].part.process_id == process_id &&
@@ -871,10 +883,10 @@ static uint32_t find_seat(const struct unit *u, uint64_t process_id, uint32_t co
 	return LATE_NOBODY;
 }
 
-static void look_at_seat(const struct straggler *s, const struct unit *u, uint32_t seat,
+static void look_at_seat(const struct straggler *s, const struct straggler_unit *u, uint32_t seat,
 			 struct straggler_lately *out)
 {
-	struct window ended = sum_of(u), sum = sum_with_open(s, u, &ended);
+	struct straggler_interval ended = sum_of(u), sum = sum_with_open(s, u, &ended);
 	const struct late_tally *t = &sum.tally[seat];
 	double scratch[2 * OP_RANKS];
 	const struct late_view v = unit_view(u, &sum, scratch);
@@ -898,7 +910,7 @@ bool straggler_lately(const struct straggler *s, uint64_t process_id, uint32_t c
 {
 	uint32_t item = index_find(&s->members.index,
 				   member_key(s, process_id, comm_index));
-	const struct member *m = item == POOL_NONE ? NULL : member_at(s, item);
+	const struct straggler_member *m = item == POOL_NONE ? NULL : member_at(s, item);
 
 	*lately = (struct straggler_lately){ .late_ns = UNKNOWN_U64 };
 	for (uint32_t i = 0; m && i < m->nunits; i++) {
@@ -914,7 +926,7 @@ bool straggler_lately(const struct straggler *s, uint64_t process_id, uint32_t c
 
 /* ---- struct op, as the statistics need it --------------------------------------- */
 
-static const struct process *find_process(struct process *const *list, size_t count, uint64_t id)
+static const struct process *processes_find(struct process *const *list, size_t count, uint64_t id)
 {
 	size_t low = 0, high = count;
 
@@ -930,7 +942,7 @@ static const struct process *find_process(struct process *const *list, size_t co
 }
 
 /* Is it another rank of the same communicator, so that the process has several GPUs? */
-static bool is_sibling(const struct comm *a, const struct comm *b)
+static bool comm_is_sibling(const struct comm *a, const struct comm *b)
 {
 	return b->ready && a != b && b->has_id && a->id == b->id && a->nranks == b->nranks &&
 	       !strcmp(a->name, b->name);
@@ -939,7 +951,7 @@ static bool is_sibling(const struct comm *a, const struct comm *b)
 uint64_t straggler_gpu(const struct straggler *s, const struct op *op,
 		       struct process *const *list, size_t count)
 {
-	const struct process *p = find_process(list, count, op->process_id);
+	const struct process *p = processes_find(list, count, op->process_id);
 	const struct comm *comm = p ? process_comm(p, (uint16_t)op->comm_index) : NULL;
 
 	if (!comm)
@@ -947,28 +959,28 @@ uint64_t straggler_gpu(const struct straggler *s, const struct op *op,
 	if (comm->has_gpu)
 		return index_hash(s->seed, comm->gpu_uuid, sizeof(comm->gpu_uuid));
 	for (uint32_t i = 0; i < p->ncomms; i++)
-		if (is_sibling(comm, &p->comms[i]))
+		if (comm_is_sibling(comm, &p->comms[i]))
 			return member_key(s, op->process_id, op->comm_index);
 	return op->process_id;
 }
 
-static uint64_t size_class(uint64_t bytes)
+static uint64_t op_size_class(uint64_t bytes)
 {
 	return bytes && bytes != UNKNOWN_U64 ? 63 - (uint64_t)__builtin_clzll(bytes) : 0;
 }
 
 /* Only like is compared with like. */
-static uint64_t kind_of(const struct straggler *s, const struct op *op)
+static uint64_t op_kind(const struct straggler *s, const struct op *op)
 {
 	const uint64_t words[] = {
-		size_class(op_is_fused(op) ? op->batch_bytes : op->bytes), op->fused,
+		op_size_class(op_is_fused(op) ? op->batch_bytes : op->bytes), op->fused,
 		(uintptr_t)op->algo, (uintptr_t)op->proto, op->channels,
 	};
 
 	return index_hash(s->seed, words, sizeof(words));
 }
 
-static bool is_seen(const struct op *op)
+static bool op_is_seen(const struct op *op)
 {
 	const struct op_facts *facts = ops_facts(op->func);
 
@@ -978,12 +990,12 @@ static bool is_seen(const struct op *op)
 }
 
 /* One operation of a batch counts, and stands for all of it. */
-static bool counts(const struct op *const *ops, uint32_t n)
+static bool ops_count(const struct op *const *ops, uint32_t n)
 {
 	bool heads = false;
 
 	for (uint32_t i = 0; i < n; i++) {
-		if (!is_seen(ops[i]))
+		if (!op_is_seen(ops[i]))
 			return false;
 		heads = heads || ops[i]->batch_head;
 	}
@@ -1002,9 +1014,9 @@ void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
 		.nranks = ops[0]->nranks, .n = n,
 	};
 
-	if (!counts(ops, n))
+	if (!ops_count(ops, n))
 		return;
-	op.kind = kind_of(s, ops[0]);
+	op.kind = op_kind(s, ops[0]);
 	for (uint32_t i = 0; i < n; i++)
 		op.part[i] = (struct straggler_part){
 			.process_id = ops[i]->process_id, .pid = ops[i]->pid,
@@ -1021,7 +1033,7 @@ void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
 void straggler_turn(struct straggler *s, uint64_t now_ns)
 {
 	while (s->settled_id < s->last_id) {
-		const struct joint *j = &s->joints[(s->settled_id + 1) % JOINTS];
+		const struct straggler_joint *j = &s->joints[(s->settled_id + 1) % JOINTS];
 
 		if (now_ns < j->seen_ns + STRAGGLER_SETTLE_NS)
 			break;
@@ -1035,7 +1047,7 @@ void straggler_turn(struct straggler *s, uint64_t now_ns)
 		window_close(s, now_ns);
 }
 
-static bool has_process(const struct unit *u, uint64_t process_id)
+static bool unit_has_process(const struct straggler_unit *u, uint64_t process_id)
 {
 	for (uint32_t i = 0; i < u->nseats; i++)
 		if (u->seat[i].part.process_id == process_id)
@@ -1043,7 +1055,7 @@ static bool has_process(const struct unit *u, uint64_t process_id)
 	return false;
 }
 
-static void store_forget(struct store *st, uint64_t key)
+static void store_forget(struct straggler_store *st, uint64_t key)
 {
 	uint32_t item = index_find(&st->index, key);
 
@@ -1053,7 +1065,7 @@ static void store_forget(struct store *st, uint64_t key)
 
 static void forget_unit(struct straggler *s, uint32_t item)
 {
-	const struct unit *u = unit_at(s, item);
+	const struct straggler_unit *u = unit_at(s, item);
 
 	for (uint32_t i = 0; i < u->nseats; i++) {
 		const struct straggler_part *p = &u->seat[i].part;
@@ -1068,18 +1080,18 @@ static void forget_unit(struct straggler *s, uint32_t item)
 /* Its communicators cannot go on without it. */
 void straggler_forget(struct straggler *s, uint64_t process_id)
 {
-	struct store *st = &s->units;
+	struct straggler_store *st = &s->units;
 	uint32_t next;
 
 	for (uint32_t item = st->lru.first; item != POOL_NONE; item = next) {
 		next = pool_list_next(&st->pool, &st->lru, item);
-		if (has_process(unit_at(s, item), process_id))
+		if (unit_has_process(unit_at(s, item), process_id))
 			forget_unit(s, item);
 	}
 }
 
-static const struct member *member_find(const struct straggler *s, uint64_t process_id,
-					uint32_t comm_index)
+static const struct straggler_member *member_find(const struct straggler *s, uint64_t process_id,
+						  uint32_t comm_index)
 {
 	uint32_t item = index_find(&s->members.index,
 				   member_key(s, process_id, comm_index));
@@ -1090,7 +1102,7 @@ static const struct member *member_find(const struct straggler *s, uint64_t proc
 bool straggler_of(const struct straggler *s, uint64_t process_id, uint32_t comm_index,
 		  struct straggler_sums *sums)
 {
-	const struct member *m = member_find(s, process_id, comm_index);
+	const struct straggler_member *m = member_find(s, process_id, comm_index);
 
 	if (m)
 		*sums = m->sums;
@@ -1101,7 +1113,7 @@ bool straggler_of(const struct straggler *s, uint64_t process_id, uint32_t comm_
 bool straggler_recent(const struct straggler *s, uint64_t process_id, uint32_t comm_index,
 		      uint64_t now_ns, struct straggler_recent *recent)
 {
-	const struct member *m = member_find(s, process_id, comm_index);
+	const struct straggler_member *m = member_find(s, process_id, comm_index);
 	uint64_t now_part = now_ns / RECENT_PART_NS, from_ns;
 
 	if (!m)
@@ -1139,9 +1151,9 @@ int straggler_new(struct straggler **sp, const struct straggler_config *config)
 	s->joints = calloc(JOINTS, sizeof(*s->joints));
 	r = s->joints ? 0 : -ENOMEM;
 	r = r ? r : store_init(&s->buckets, BUCKETS, sizeof(struct bucket), s->seed);
-	r = r ? r : store_init(&s->units, UNITS, sizeof(struct unit), s->seed);
-	r = r ? r : store_init(&s->tracks, TRACKS, sizeof(struct track), s->seed);
-	r = r ? r : store_init(&s->members, MEMBERS, sizeof(struct member), s->seed);
+	r = r ? r : store_init(&s->units, UNITS, sizeof(struct straggler_unit), s->seed);
+	r = r ? r : store_init(&s->tracks, TRACKS, sizeof(struct straggler_track), s->seed);
+	r = r ? r : store_init(&s->members, MEMBERS, sizeof(struct straggler_member), s->seed);
 	if (r < 0) {
 		straggler_free(s);
 		return r;

@@ -18,15 +18,15 @@
 #define NAME	"baselines"
 #define LARGEST	100.0
 
-struct header {
+struct baseline_header {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t count;
 	uint64_t checksum;
 };
-_Static_assert(sizeof(struct header) == 24, "the file has no padding");
+_Static_assert(sizeof(struct baseline_header) == 24, "the file has no padding");
 
-#define FILE_BYTES (sizeof(struct header) + BASELINES * sizeof(struct baseline))
+#define FILE_BYTES (sizeof(struct baseline_header) + BASELINES * sizeof(struct baseline))
 
 struct baseline_key {
 	uint64_t key;
@@ -57,14 +57,14 @@ static void list_entries(const struct baselines *b, struct baseline *at)
 		*at = e->value;
 }
 
-static bool is_sound(const struct baseline *b)
+static bool baseline_is_sound(const struct baseline *b)
 {
 	return isfinite(b->mean) && fabs(b->mean) <= LARGEST && b->sigma > 0 && b->sigma <= LARGEST;
 }
 
 int baselines_parse(const void *bytes, size_t n, struct baseline *out)
 {
-	struct header h;
+	struct baseline_header h;
 
 	if (n < sizeof(h))
 		return -EPROTO;
@@ -77,7 +77,7 @@ int baselines_parse(const void *bytes, size_t n, struct baseline *out)
 	if (index_hash(0, out, h.count * sizeof(*out)) != h.checksum)
 		return -EPROTO;
 	for (uint32_t i = 0; i < h.count; i++)
-		if (!is_sound(&out[i]))
+		if (!baseline_is_sound(&out[i]))
 			return -EPROTO;
 	return (int)h.count;
 }
@@ -135,7 +135,7 @@ static void start_file(struct baselines *b)
 
 void baselines_save(struct baselines *b)
 {
-	struct header h = { .magic = BASELINE_MAGIC, .version = BASELINE_VERSION };
+	struct baseline_header h = { .magic = BASELINE_MAGIC, .version = BASELINE_VERSION };
 	struct baseline *at;
 	size_t bytes;
 	char *text;
@@ -203,7 +203,7 @@ void baselines_put(struct baselines *b, const struct baseline *baseline)
 	struct baseline_entry *e;
 	bool made;
 
-	if (!is_sound(baseline))
+	if (!baseline_is_sound(baseline))
 		return;
 	e = keyed_use(&b->table, &key, accounts_of(b->accounts, baseline->uid), &made);
 	if (!e)

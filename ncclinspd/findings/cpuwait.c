@@ -23,7 +23,7 @@
 #define SLICE_NS	UINT64_C(20000000000)	/* this slice and the one before count */
 #define SEARCHES	3	/* through all threads of the process, then it is given up */
 
-struct slice {
+struct cpuwait_slice {
 	uint64_t number;	/* now / SLICE_NS */
 	uint64_t watched_ns, wait_ns;
 };
@@ -34,7 +34,7 @@ struct thread {
 	bool gone;		/* it will never be read again */
 	uint64_t read_ns;	/* 0: not read yet */
 	uint64_t ran_ns, wait_ns;	/* counts at read_ns */
-	struct slice slice[2];
+	struct cpuwait_slice slice[2];
 };
 
 struct cpuwait {
@@ -48,7 +48,7 @@ struct cpuwait {
 
 /* ---- finding threads ------------------------------------------------------------ */
 
-static struct thread *find(struct cpuwait *c, pid_t tid)
+static struct thread *thread_find(struct cpuwait *c, pid_t tid)
 {
 	for (uint32_t i = 0; i < c->n; i++)
 		if (c->thread[i].tid == tid)
@@ -56,7 +56,7 @@ static struct thread *find(struct cpuwait *c, pid_t tid)
 	return NULL;
 }
 
-static bool is_wanted(const pid_t *tids, uint32_t n, pid_t tid)
+static bool thread_is_wanted(const pid_t *tids, uint32_t n, pid_t tid)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (tids[i] == tid)
@@ -64,16 +64,16 @@ static bool is_wanted(const pid_t *tids, uint32_t n, pid_t tid)
 	return false;
 }
 
-static void choose(struct cpuwait *c, const pid_t *tids, uint32_t n)
+static void threads_choose(struct cpuwait *c, const pid_t *tids, uint32_t n)
 {
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < c->n; i++)
-		if (is_wanted(tids, n, c->thread[i].tid))
+		if (thread_is_wanted(tids, n, c->thread[i].tid))
 			c->thread[kept++] = c->thread[i];
 	c->n = kept;
 	for (uint32_t i = 0; i < n; i++) {
-		struct thread *added = find(c, tids[i]) ? NULL : array_add(c->thread, &c->n);
+		struct thread *added = thread_find(c, tids[i]) ? NULL : array_add(c->thread, &c->n);
 
 		if (!added)
 			continue;
@@ -84,7 +84,7 @@ static void choose(struct cpuwait *c, const pid_t *tids, uint32_t n)
 	}
 }
 
-static bool is_searching(const struct cpuwait *c)
+static bool cpuwait_is_searching(const struct cpuwait *c)
 {
 	for (uint32_t i = 0; i < c->n; i++)
 		if (!c->thread[i].here)
@@ -93,7 +93,7 @@ static bool is_searching(const struct cpuwait *c)
 }
 
 /* The next entries of the directory, as many as may be read. */
-static void search(struct cpuwait *c, DIR *dir, uint32_t *files)
+static void cpuwait_search(struct cpuwait *c, DIR *dir, uint32_t *files)
 {
 	const struct dirent *entry;
 	uint32_t at = 0, depth;
@@ -108,7 +108,7 @@ static void search(struct cpuwait *c, DIR *dir, uint32_t *files)
 		if (here <= 0)
 			continue;	/* entries . and .. */
 		--*files;
-		t = find(c, life_ns_pid(c->task, here, &depth));
+		t = thread_find(c, life_ns_pid(c->task, here, &depth));
 		if (t)
 			t->here = here;
 	}
@@ -124,7 +124,7 @@ static void search_threads(struct cpuwait *c, uint32_t *files)
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
 	if (dir) {
-		search(c, dir, files);
+		cpuwait_search(c, dir, files);
 		closedir(dir);
 	} else if (fd >= 0) {
 		close(fd);
@@ -133,13 +133,13 @@ static void search_threads(struct cpuwait *c, uint32_t *files)
 
 /* ---- counting ------------------------------------------------------------------- */
 
-static void count(struct thread *t, uint64_t watched_ns, uint64_t wait_ns, uint64_t now_ns)
+static void thread_count(struct thread *t, uint64_t watched_ns, uint64_t wait_ns, uint64_t now_ns)
 {
 	uint64_t number = now_ns / SLICE_NS;
-	struct slice *slice = &t->slice[number % 2];
+	struct cpuwait_slice *slice = &t->slice[number % 2];
 
 	if (slice->number != number)
-		*slice = (struct slice){ .number = number };
+		*slice = (struct cpuwait_slice){ .number = number };
 	slice->watched_ns += watched_ns;
 	slice->wait_ns += wait_ns < watched_ns ? wait_ns : watched_ns;
 }
@@ -165,7 +165,7 @@ static void read_thread(const struct cpuwait *c, struct thread *t, uint64_t now_
 	}
 	/* less than before: another thread has that number now */
 	if (t->read_ns && ran >= t->ran_ns && wait >= t->wait_ns)
-		count(t, now_ns - t->read_ns, wait - t->wait_ns, now_ns);
+		thread_count(t, now_ns - t->read_ns, wait - t->wait_ns, now_ns);
 	t->read_ns = now_ns;
 	t->ran_ns = ran;
 	t->wait_ns = wait;
@@ -174,8 +174,8 @@ static void read_thread(const struct cpuwait *c, struct thread *t, uint64_t now_
 void cpuwait_look(struct cpuwait *c, const pid_t *tids, uint32_t n, uint64_t now_ns,
 		  uint32_t *files)
 {
-	choose(c, tids, n);
-	if (is_searching(c))
+	threads_choose(c, tids, n);
+	if (cpuwait_is_searching(c))
 		search_threads(c, files);
 	for (uint32_t i = 0; i < c->n && *files; i++) {
 		struct thread *t = &c->thread[i];
@@ -189,10 +189,10 @@ void cpuwait_look(struct cpuwait *c, const pid_t *tids, uint32_t n, uint64_t now
 
 /* ---- telling -------------------------------------------------------------------- */
 
-static struct slice add_up(const struct thread *t, uint64_t now_ns)
+static struct cpuwait_slice thread_add_up(const struct thread *t, uint64_t now_ns)
 {
 	uint64_t number = now_ns / SLICE_NS;
-	struct slice sum = { 0 };
+	struct cpuwait_slice sum = { 0 };
 
 	for (int i = 0; i < 2; i++) {
 		if (t->slice[i].number + 1 < number)
@@ -203,7 +203,7 @@ static struct slice add_up(const struct thread *t, uint64_t now_ns)
 	return sum;
 }
 
-static double share_of(uint64_t wait_ns, uint64_t watched_ns)
+static double wait_share(uint64_t wait_ns, uint64_t watched_ns)
 {
 	return (double)wait_ns / (double)watched_ns;
 }
@@ -212,10 +212,11 @@ bool cpuwait_tell(const struct cpuwait *c, uint64_t now_ns, struct cpuwait_sums 
 {
 	*sums = (struct cpuwait_sums){ 0 };
 	for (uint32_t i = 0; c && i < c->n; i++) {
-		struct slice sum = add_up(&c->thread[i], now_ns);
+		struct cpuwait_slice sum = thread_add_up(&c->thread[i], now_ns);
 
-		if (!sum.watched_ns || (sums->watched_ns && share_of(sum.wait_ns, sum.watched_ns) <=
-					share_of(sums->wait_ns, sums->watched_ns)))
+		if (!sum.watched_ns ||
+		    (sums->watched_ns && wait_share(sum.wait_ns, sum.watched_ns) <=
+					wait_share(sums->wait_ns, sums->watched_ns)))
 			continue;
 		*sums = (struct cpuwait_sums){ c->thread[i].here, sum.watched_ns, sum.wait_ns };
 	}

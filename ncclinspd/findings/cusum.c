@@ -18,7 +18,7 @@
 #define OVERSHOOT	1.166
 
 /* Median and deviation of the ring's samples. */
-static void learn(const struct cusum *c, double *mean, double *sigma)
+static void cusum_learn(const struct cusum *c, double *mean, double *sigma)
 {
 	double values[CUSUM_LEARN];
 
@@ -28,7 +28,7 @@ static void learn(const struct cusum *c, double *mean, double *sigma)
 	*sigma = fmax(CUSUM_SIGMA_MIN, STAT_MAD_TO_SIGMA * stat_mad(values, c->n, *mean));
 }
 
-static void restart(struct cusum *c, double mean, double sigma)
+static void cusum_restart(struct cusum *c, double mean, double sigma)
 {
 	c->mean = mean;
 	c->sigma = sigma;
@@ -40,10 +40,10 @@ static void restart(struct cusum *c, double mean, double sigma)
 void cusum_start(struct cusum *c, double mean, double sigma)
 {
 	*c = (struct cusum){ .recent = mean };
-	restart(c, mean, fmax(CUSUM_SIGMA_MIN, sigma));
+	cusum_restart(c, mean, fmax(CUSUM_SIGMA_MIN, sigma));
 }
 
-static void add_up(struct cusum *c, double x)
+static void cusum_add_up(struct cusum *c, double x)
 {
 	double away = (x - c->mean) / c->sigma;
 
@@ -66,11 +66,11 @@ static void learn_more(struct cusum *c, double x)
 	*array_must_add(c->ring, &c->n) = (float)x;
 	if (c->n < wanted)
 		return;
-	learn(c, &mean, &sigma);
+	cusum_learn(c, &mean, &sigma);
 	if (!(c->sigma > 0))
-		restart(c, mean, sigma);
+		cusum_restart(c, mean, sigma);
 	else if (sigma <= STEADY_TIMES * c->sigma)
-		restart(c, mean, c->sigma);
+		cusum_restart(c, mean, c->sigma);
 	else
 		memmove(c->ring, c->ring + 1, --c->n * sizeof(*c->ring));
 }
@@ -82,7 +82,7 @@ static void look_whether_back(struct cusum *c)
 	if ((c->recent - c->before) * c->alarm > BACK * reached)
 		return;
 	c->alarm = 0;
-	restart(c, c->before, c->sigma);
+	cusum_restart(c, c->before, c->sigma);
 }
 
 /* A new alarm in the other direction is the way back, or to beyond: it begins anew. */
@@ -106,7 +106,7 @@ int cusum_add(struct cusum *c, double x, double h)
 		learn_more(c, x);
 	if (!learned)
 		return 0;
-	add_up(c, x);
+	cusum_add_up(c, x);
 	if (c->alarm)
 		look_whether_back(c);
 	else if (c->sum[0] > h || c->sum[1] > h)

@@ -18,7 +18,7 @@
 #define OTHERS	2	/* cells of a row or column that say something about it */
 
 /* One sender and one receiver, over all channels. */
-struct cell {
+struct delay_cell {
 	const struct delay_link *links;
 	size_t nlinks;
 	double delay;
@@ -27,19 +27,19 @@ struct cell {
 };
 
 /* A row or a column. */
-struct line {
+struct delay_line {
 	uint32_t first, n;	/* its cells: places in the order of its kind */
 	double effect;		/* logarithm */
 };
 
 struct matrix {
-	LIST(struct cell) cells;
+	LIST(struct delay_cell) cells;
 	uint32_t *order[2];	/* cells by row; by column */
-	LIST(struct line) lines[2];
+	LIST(struct delay_line) lines[2];
 	double *scratch;
 };
 
-static int by_place(const void *a, const void *b)
+static int cells_by_place(const void *a, const void *b)
 {
 	const struct delay_link *x = a, *y = b;
 
@@ -50,10 +50,10 @@ static int by_place(const void *a, const void *b)
 	return (x->channel > y->channel) - (x->channel < y->channel);
 }
 
-static int by_column(const void *a, const void *b, void *cells)
+static int cells_by_column(const void *a, const void *b, void *cells)
 {
-	const struct cell *x = (const struct cell *)cells + *(const uint32_t *)a;
-	const struct cell *y = (const struct cell *)cells + *(const uint32_t *)b;
+	const struct delay_cell *x = (const struct delay_cell *)cells + *(const uint32_t *)a;
+	const struct delay_cell *y = (const struct delay_cell *)cells + *(const uint32_t *)b;
 
 	if (x->links->to != y->links->to)
 		return x->links->to < y->links->to ? -1 : 1;
@@ -90,39 +90,41 @@ static void add_cell(struct matrix *m, const struct delay_link *links, size_t n)
 	for (size_t i = 0; i < n; i++)
 		m->scratch[i] = links[i].delay;
 	m->order[0][m->cells.n] = m->order[1][m->cells.n] = m->cells.n;
-	*list_must_add(&m->cells) = (struct cell){ .links = links, .nlinks = n,
-						   .delay = stat_quantile(m->scratch, n, 0.5) };
+	*list_must_add(&m->cells) = (struct delay_cell){ .links = links, .nlinks = n,
+							 .delay = stat_quantile(m->scratch, n,
+										0.5) };
 }
 
 static void make_cells(struct matrix *m, struct delay_link *links, size_t n)
 {
 	size_t end;
 
-	qsort(links, n, sizeof(*links), by_place);
+	qsort(links, n, sizeof(*links), cells_by_place);
 	for (size_t i = 0; i < n; i = end) {
 		for (end = i + 1; end < n && links[end].from == links[i].from &&
 		     links[end].to == links[i].to; end++)
 			continue;
 		add_cell(m, &links[i], end - i);
 	}
-	qsort_r(m->order[1], m->cells.n, sizeof(*m->order[1]), by_column, m->cells.at);
+	qsort_r(m->order[1], m->cells.n, sizeof(*m->order[1]), cells_by_column, m->cells.at);
 }
 
-static int32_t end_of(const struct cell *cell, int kind)
+static int32_t cell_end(const struct delay_cell *cell, int kind)
 {
 	return kind ? cell->links->to : cell->links->from;
 }
 
 static void make_lines(struct matrix *m, int kind)
 {
-	struct line *line = NULL;
+	struct delay_line *line = NULL;
 
 	for (uint32_t i = 0; i < m->cells.n; i++) {
-		struct cell *cell = &m->cells.at[m->order[kind][i]];
+		struct delay_cell *cell = &m->cells.at[m->order[kind][i]];
 
-		if (!i || end_of(cell, kind) != end_of(&m->cells.at[m->order[kind][i - 1]], kind)) {
+		if (!i ||
+		    cell_end(cell, kind) != cell_end(&m->cells.at[m->order[kind][i - 1]], kind)) {
 			line = list_must_add(&m->lines[kind]);
-			*line = (struct line){ .first = i };
+			*line = (struct delay_line){ .first = i };
 		}
 		line->n++;
 		cell->line[kind] = m->lines[kind].n - 1;
@@ -143,7 +145,7 @@ static void make_rests(struct matrix *m)
 /* ---- judging --------------------------------------------------------------- */
 
 /* Take out of the line's cells what they have in common; by how much that moved it. */
-static double polish_line(struct matrix *m, int kind, struct line *line)
+static double polish_line(struct matrix *m, int kind, struct delay_line *line)
 {
 	double common;
 
@@ -158,7 +160,7 @@ static double polish_line(struct matrix *m, int kind, struct line *line)
 	return fabs(common);
 }
 
-static void polish(struct matrix *m)
+static void matrix_polish(struct matrix *m)
 {
 	double moved = 1;
 
@@ -171,12 +173,12 @@ static void polish(struct matrix *m)
 }
 
 /* The list of hot links and ends. */
-struct found {
+struct delay_found {
 	double least;
 	LIST(struct delay_hot) hot;
 };
 
-static void add_hot(struct found *found, struct delay_hot hot)
+static void add_hot(struct delay_found *found, struct delay_hot hot)
 {
 	struct delay_hot *place = hot.ratio >= found->least ? list_add(&found->hot) : NULL;
 
@@ -184,11 +186,11 @@ static void add_hot(struct found *found, struct delay_hot hot)
 		*place = hot;
 }
 
-static void judge_lines(const struct matrix *m, int kind, struct found *found)
+static void judge_lines(const struct matrix *m, int kind, struct delay_found *found)
 {
 	for (uint32_t i = 0; i < m->lines[kind].n; i++) {
-		const struct line *line = &m->lines[kind].at[i];
-		const struct cell *cell = &m->cells.at[m->order[kind][line->first]];
+		const struct delay_line *line = &m->lines[kind].at[i];
+		const struct delay_cell *cell = &m->cells.at[m->order[kind][line->first]];
 
 		add_hot(found, (struct delay_hot){
 			.where = kind ? DELAY_RECEIVE_SIDE : DELAY_SEND_SIDE,
@@ -199,7 +201,7 @@ static void judge_lines(const struct matrix *m, int kind, struct found *found)
 	}
 }
 
-static void judge_channels(const struct cell *cell, struct found *found)
+static void judge_channels(const struct delay_cell *cell, struct delay_found *found)
 {
 	for (size_t i = 0; i < cell->nlinks; i++) {
 		const struct delay_link *link = &cell->links[i];
@@ -214,7 +216,8 @@ static void judge_channels(const struct cell *cell, struct found *found)
 	}
 }
 
-static void judge_cell(const struct matrix *m, const struct cell *cell, struct found *found)
+static void judge_cell(const struct matrix *m, const struct delay_cell *cell,
+		       struct delay_found *found)
 {
 	add_hot(found, (struct delay_hot){
 		.where = DELAY_LINK,
@@ -230,7 +233,7 @@ static void judge_cell(const struct matrix *m, const struct cell *cell, struct f
 int delay_find(struct delay_link *links, uint32_t n, double least, struct delay_hot *hot,
 	       uint32_t max)
 {
-	struct found found = { .least = least, .hot = { .at = hot, .room = max } };
+	struct delay_found found = { .least = least, .hot = { .at = hot, .room = max } };
 	struct matrix m;
 	int r = matrix_init(&m, n);
 
@@ -239,7 +242,7 @@ int delay_find(struct delay_link *links, uint32_t n, double least, struct delay_
 		make_lines(&m, 0);
 		make_lines(&m, 1);
 		make_rests(&m);
-		polish(&m);
+		matrix_polish(&m);
 		judge_lines(&m, 0, &found);
 		judge_lines(&m, 1, &found);
 		for (size_t i = 0; i < m.cells.n; i++)

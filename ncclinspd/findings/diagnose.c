@@ -45,7 +45,7 @@ struct diagnose {
 
 /* ---- the store ----------------------------------------------------------- */
 
-static void tell(const struct diagnose *dg, struct finding *f, uint64_t now_ns)
+static void finding_tell(const struct diagnose *dg, struct finding *f, uint64_t now_ns)
 {
 	bool found = f->grade == FINDING_FOUND;
 
@@ -55,17 +55,18 @@ static void tell(const struct diagnose *dg, struct finding *f, uint64_t now_ns)
 	f->life.alarmed |= found && f->severity == FINDING_CRITICAL;
 }
 
-static bool is_active(const struct finding *f)
+static bool finding_is_active(const struct finding *f)
 {
 	return f->life.id && !f->life.until_ns;
 }
 
-static struct finding *find(struct diagnose *dg, const struct detector *detector, uint64_t key)
+static struct finding *finding_find(struct diagnose *dg, const struct detector *detector,
+				    uint64_t key)
 {
 	for (uint32_t i = 0; i < dg->config.findings; i++) {
 		struct finding *f = &dg->findings[i];
 
-		if (is_active(f) && f->life.detector == detector && f->life.key == key)
+		if (finding_is_active(f) && f->life.detector == detector && f->life.key == key)
 			return f;
 	}
 	return NULL;
@@ -75,7 +76,7 @@ static struct finding *find(struct diagnose *dg, const struct detector *detector
 static void finding_end(struct diagnose *dg, struct finding *f, uint64_t until_ns, uint64_t now_ns)
 {
 	f->life.until_ns = until_ns;
-	tell(dg, f, now_ns);
+	finding_tell(dg, f, now_ns);
 	if (f->grade == FINDING_SUSPECTED)
 		f->life = (struct finding_life){ 0 };
 }
@@ -93,7 +94,8 @@ static bool finding_goes_before(const struct finding *a, const struct finding *b
  * An unused place; for what is found else that of the newest suspicion, else that of whatever
  * ended longest ago; NULL: all are active.
  */
-static struct finding *make_room(struct diagnose *dg, enum finding_grade grade, uint64_t now_ns)
+static struct finding *findings_make_room(struct diagnose *dg, enum finding_grade grade,
+					  uint64_t now_ns)
 {
 	struct finding *first = NULL;
 
@@ -116,14 +118,15 @@ static uid_t account_of(const struct diagnose *dg, const struct finding *f)
 	return accounts_of(dg->config.accounts, f->uid);
 }
 
-static uint32_t count_of(const struct diagnose *dg, uid_t account, enum finding_grade grade)
+static uint32_t findings_count_of(const struct diagnose *dg, uid_t account,
+				  enum finding_grade grade)
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < dg->config.findings; i++) {
 		const struct finding *f = &dg->findings[i];
 
-		n += is_active(f) && f->grade == grade && account_of(dg, f) == account;
+		n += finding_is_active(f) && f->grade == grade && account_of(dg, f) == account;
 	}
 	return n;
 }
@@ -133,15 +136,15 @@ static struct finding *take_from_others(struct diagnose *dg, const struct findin
 					uint64_t now_ns)
 {
 	uid_t account = account_of(dg, news);
-	uint32_t most = count_of(dg, account, news->grade) + 1;
+	uint32_t most = findings_count_of(dg, account, news->grade) + 1;
 	struct finding *taken = NULL;
 
 	for (uint32_t i = 0; i < dg->config.findings; i++) {
 		struct finding *f = &dg->findings[i];
 		uid_t other = account_of(dg, f);
-		uint32_t n = other == account ? 0 : count_of(dg, other, news->grade);
+		uint32_t n = other == account ? 0 : findings_count_of(dg, other, news->grade);
 
-		if (!is_active(f) || f->grade != news->grade || n < most ||
+		if (!finding_is_active(f) || f->grade != news->grade || n < most ||
 		    (n == most && (!taken || taken->life.id > f->life.id)))
 			continue;
 		most = n;
@@ -154,8 +157,8 @@ static struct finding *take_from_others(struct diagnose *dg, const struct findin
 	return taken;
 }
 
-static void refresh(struct diagnose *dg, struct finding *f, const struct finding *news,
-		    uint64_t now_ns)
+static void finding_refresh(struct diagnose *dg, struct finding *f, const struct finding *news,
+			    uint64_t now_ns)
 {
 	bool changed = f->kind != news->kind || f->verdict != news->verdict ||
 		       f->severity != news->severity || f->nranks != news->nranks ||
@@ -175,10 +178,10 @@ static void refresh(struct diagnose *dg, struct finding *f, const struct finding
 	if (since_ns < f->since_ns)
 		f->since_ns = since_ns;
 	if (changed)
-		tell(dg, f, now_ns);
+		finding_tell(dg, f, now_ns);
 }
 
-static bool is_in(const struct process *p, const struct finding *f)
+static bool process_has_finding(const struct process *p, const struct finding *f)
 {
 	if (p->uid != f->uid)
 		return false;
@@ -196,7 +199,7 @@ static void name_job(const struct diagnose *dg, struct finding *f)
 	const char *id = NULL;
 
 	for (size_t i = 0; i < n && !id; i++)
-		if (is_in(list[i], f))
+		if (process_has_finding(list[i], f))
 			id = job_id(list[i]);
 	snprintf(f->job, sizeof(f->job), "%s", id ?: "");
 }
@@ -204,15 +207,15 @@ static void name_job(const struct diagnose *dg, struct finding *f)
 void diagnose_report(struct diagnose *dg, const struct detector *detector, uint64_t key,
 		     const struct finding *news, uint64_t now_ns)
 {
-	struct finding *f = find(dg, detector, key);
+	struct finding *f = finding_find(dg, detector, key);
 
 	if (f && news->grade > f->grade)
 		return;		/* a found one is not taken back: it ends first */
 	if (f) {
-		refresh(dg, f, news, now_ns);
+		finding_refresh(dg, f, news, now_ns);
 		return;
 	}
-	f = make_room(dg, news->grade, now_ns);
+	f = findings_make_room(dg, news->grade, now_ns);
 	if (!f)
 		f = take_from_others(dg, news, now_ns);
 	if (!f) {
@@ -228,13 +231,13 @@ void diagnose_report(struct diagnose *dg, const struct detector *detector, uint6
 		.seen_ns = now_ns,
 	};
 	name_job(dg, f);
-	tell(dg, f, now_ns);
+	finding_tell(dg, f, now_ns);
 }
 
 bool diagnose_renew(struct diagnose *dg, const struct detector *detector, uint64_t key,
 		    uint64_t now_ns)
 {
-	struct finding *f = find(dg, detector, key);
+	struct finding *f = finding_find(dg, detector, key);
 
 	if (!f)
 		return false;
@@ -243,7 +246,7 @@ bool diagnose_renew(struct diagnose *dg, const struct detector *detector, uint64
 	return true;
 }
 
-static bool is_over(struct finding *f, uint64_t now_ns)
+static bool finding_is_over(struct finding *f, uint64_t now_ns)
 {
 	bool missed = f->life.seen_ns != now_ns && ++f->life.missed >= LEAST_MISSED;
 
@@ -255,7 +258,7 @@ static void end_unseen(struct diagnose *dg, uint64_t now_ns)
 	for (uint32_t i = 0; i < dg->config.findings; i++) {
 		struct finding *f = &dg->findings[i];
 
-		if (is_active(f) && is_over(f, now_ns)) {
+		if (finding_is_active(f) && finding_is_over(f, now_ns)) {
 			uint64_t seen_ns = f->life.seen_ns;
 
 			finding_end(dg, f, seen_ns > f->since_ns ? seen_ns : f->since_ns, now_ns);

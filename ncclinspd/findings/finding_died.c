@@ -39,7 +39,7 @@ struct died {
 	uint64_t keys;
 };
 
-static bool take_oldest(const struct op *op, void *arg)
+static bool died_take_oldest(const struct op *op, void *arg)
 {
 	struct death *death = arg;
 
@@ -52,8 +52,8 @@ static bool take_oldest(const struct op *op, void *arg)
 }
 
 /* The finding that this death belongs to: one of the same user's communicator, lately. */
-static uint64_t key_of(struct died *died, const struct process *p, const struct comm *comm,
-		       uint64_t now_ns)
+static uint64_t death_key(struct died *died, const struct process *p, const struct comm *comm,
+			  uint64_t now_ns)
 {
 	for (uint32_t i = 0; comm && i < ARRAY_LEN(died->deaths); i++) {
 		const struct death *d = &died->deaths[i];
@@ -67,7 +67,7 @@ static uint64_t key_of(struct died *died, const struct process *p, const struct 
 
 /* ---- words ---------------------------------------------------------------- */
 
-static void add_process(struct phrase *text, const struct death *d)
+static void death_add_process(struct phrase *text, const struct death *d)
 {
 	if (d->rank != UNKNOWN_I32)
 		phrase_add(text, "rank %" PRId32 " ", d->rank);
@@ -127,7 +127,7 @@ static void add_death(struct finding *f, struct phrase *text, struct json *j,
 	if (n >= NAMED)
 		return;
 	phrase_add(text, n == 0 ? "" : n == 1 ? "; after it " : ", ");
-	add_process(text, d);
+	death_add_process(text, d);
 	if (!n) {
 		phrase_add(text, " died");
 		add_operation(text, d);
@@ -135,8 +135,8 @@ static void add_death(struct finding *f, struct phrase *text, struct json *j,
 }
 
 /* Deaths of a key in the order in which they were seen. */
-static void collect(const struct died *died, uint64_t key, struct finding *f,
-		    struct phrase *text, struct json *j)
+static void death_collect(const struct died *died, uint64_t key, struct finding *f,
+			  struct phrase *text, struct json *j)
 {
 	uint32_t room = ARRAY_LEN(died->deaths);
 	uint32_t first = died->count > room ? died->count - room : 0;
@@ -158,8 +158,8 @@ static void drop_unknown_ranks(struct finding *f)
 	f->nranks = n;
 }
 
-static void report(struct diagnose *dg, struct died *died, const struct death *d,
-		   const struct process *p, uint64_t now_ns)
+static void death_report(struct diagnose *dg, struct died *died, const struct death *d,
+			 const struct process *p, uint64_t now_ns)
 {
 	struct finding f = { .kind = FINDING_DIED, .severity = FINDING_WARNING, .uid = p->uid,
 			     .peer = UNKNOWN_I32, .since_ns = d->ended_ns };
@@ -174,7 +174,7 @@ static void report(struct diagnose *dg, struct died *died, const struct death *d
 	json_begin(&j, '{');
 	json_key(&j, "processes");
 	json_begin(&j, '[');
-	collect(died, d->key, &f, &text, &j);
+	death_collect(died, d->key, &f, &text, &j);
 	json_end(&j, ']');
 	json_end(&j, '}');
 	drop_unknown_ranks(&f);
@@ -185,10 +185,10 @@ static void report(struct diagnose *dg, struct died *died, const struct death *d
 	diagnose_report(dg, &finding_died, d->key, &f, now_ns);
 }
 
-static struct death *remember(struct died *died, const struct process *p, uint64_t now_ns)
+static struct death *death_remember(struct died *died, const struct process *p, uint64_t now_ns)
 {
 	const struct comm *comm = diagnose_largest_comm(p);
-	uint64_t key = key_of(died, p, comm, now_ns);
+	uint64_t key = death_key(died, p, comm, now_ns);
 	struct death *d = &died->deaths[died->count++ % ARRAY_LEN(died->deaths)];
 
 	*d = (struct death){ .key = key, .ended_ns = p->ended_ns, .pid = p->pid, .uid = p->uid,
@@ -210,9 +210,9 @@ static void on_ended(struct diagnose *dg, void *state, struct process *p, uint64
 
 	if (p->state != PROCESS_DIED)
 		return;
-	d = remember(died, p, now_ns);
-	reconstruct_open(diagnose_source(dg)->reconstruct, p, take_oldest, d);
-	report(dg, died, d, p, now_ns);
+	d = death_remember(died, p, now_ns);
+	reconstruct_open(diagnose_source(dg)->reconstruct, p, died_take_oldest, d);
+	death_report(dg, died, d, p, now_ns);
 }
 
 /* A death is news for as long as somebody may look for its cause. */

@@ -63,14 +63,14 @@ struct snapshot {
 	struct loss loss;
 };
 
-struct watch {
+struct loss_watch {
 	uint64_t process_id;
 	uint64_t since_ns;	/* start of the losses; 0: nothing is lost */
 	struct snapshot before, now;	/* when the slice before, and when this one began */
 };
 
 struct losses {
-	LIST(struct watch) watch;	/* one for each process, as they appeared */
+	LIST(struct loss_watch) watch;	/* one for each process, as they appeared */
 };
 
 /* Losses of late. */
@@ -83,14 +83,14 @@ struct lately {
 	double share;
 };
 
-static uint64_t count(const struct loss *loss, const struct cause *cause)
+static uint64_t cause_count(const struct loss *loss, const struct cause *cause)
 {
 	return *(const uint64_t *)((const char *)loss + cause->offset);
 }
 
 /* ---- counting --------------------------------------------------------------- */
 
-static struct snapshot take(const struct process *p, uint64_t now_ns)
+static struct snapshot loss_take(const struct process *p, uint64_t now_ns)
 {
 	return (struct snapshot){ now_ns, p->records, p->loss };
 }
@@ -98,7 +98,7 @@ static struct snapshot take(const struct process *p, uint64_t now_ns)
 /* Losses of a process before we came to it are no news, except what we missed of it. */
 static struct snapshot first_of(const struct process *p, uint64_t now_ns)
 {
-	struct snapshot first = take(p, now_ns);
+	struct snapshot first = loss_take(p, now_ns);
 
 	if (timeline_mono(&p->clock, p->first_ticks) + YOUNG_NS > now_ns)
 		return (struct snapshot){ .at_ns = now_ns };
@@ -107,10 +107,10 @@ static struct snapshot first_of(const struct process *p, uint64_t now_ns)
 }
 
 /* NULL: no memory, the next look may have some. */
-static struct watch *watch_of(struct losses *l, const struct process *p, size_t hint,
-			      uint64_t now_ns)
+static struct loss_watch *watch_of(struct losses *l, const struct process *p, size_t hint,
+				   uint64_t now_ns)
 {
-	struct watch *w;
+	struct loss_watch *w;
 
 	if (hint < l->watch.n && l->watch.at[hint].process_id == p->id)
 		return &l->watch.at[hint];
@@ -120,28 +120,30 @@ static struct watch *watch_of(struct losses *l, const struct process *p, size_t 
 	w = list_append(&l->watch);
 	if (!w)
 		return NULL;
-	*w = (struct watch){ .process_id = p->id };
+	*w = (struct loss_watch){ .process_id = p->id };
 	w->before = w->now = first_of(p, now_ns);
 	return w;
 }
 
 /* The counters are the job's: what falls has begun anew. */
-static uint64_t growth(uint64_t from, uint64_t to)
+static uint64_t counter_growth(uint64_t from, uint64_t to)
 {
 	return to > from ? to - from : 0;
 }
 
-static struct lately compare(const struct watch *w, const struct process *p, uint64_t now_ns)
+static struct lately watch_compare(const struct loss_watch *w, const struct process *p,
+				   uint64_t now_ns)
 {
 	const struct snapshot *from = &w->before;
 	struct lately l = {
 		.window_ns = now_ns - from->at_ns,
-		.records = growth(from->records, p->records),
-		.loss.before = growth(from->loss.before, p->loss.before),
+		.records = counter_growth(from->records, p->records),
+		.loss.before = counter_growth(from->loss.before, p->loss.before),
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(causes); i++) {
-		uint64_t n = growth(count(&from->loss, &causes[i]), count(&p->loss, &causes[i]));
+		uint64_t n = counter_growth(cause_count(&from->loss, &causes[i]),
+					    cause_count(&p->loss, &causes[i]));
 
 		*(uint64_t *)((char *)&l.loss + causes[i].offset) = n;
 		if (causes[i].is_table)
@@ -153,17 +155,17 @@ static struct lately compare(const struct watch *w, const struct process *p, uin
 	return l;
 }
 
-static void slide(struct watch *w, const struct process *p, uint64_t now_ns)
+static void watch_slide(struct loss_watch *w, const struct process *p, uint64_t now_ns)
 {
 	if (now_ns - w->now.at_ns < SLICE_NS)
 		return;
 	w->before = w->now;
-	w->now = take(p, now_ns);
+	w->now = loss_take(p, now_ns);
 }
 
 /* ---- saying it ---------------------------------------------------------------- */
 
-static void add_process(struct phrase *text, const struct process *p, const struct comm *comm)
+static void loss_add_process(struct phrase *text, const struct process *p, const struct comm *comm)
 {
 	phrase_add(text, "process %d (%s", (int)p->pid, p->command);
 	if (comm && comm->rank != UNKNOWN_I32)
@@ -178,12 +180,12 @@ static const struct cause *add_causes(struct phrase *text, const struct lately *
 	const struct cause *most = NULL;
 
 	for (size_t i = 0; i < ARRAY_LEN(causes); i++) {
-		uint64_t n = count(&l->loss, &causes[i]);
+		uint64_t n = cause_count(&l->loss, &causes[i]);
 
 		if (!n)
 			continue;
 		phrase_add(text, "%s%" PRIu64 " %s", most ? ", " : "", n, causes[i].what);
-		if (!most || n > count(&l->loss, most))
+		if (!most || n > cause_count(&l->loss, most))
 			most = &causes[i];
 	}
 	return most;
@@ -211,7 +213,7 @@ static void say_before(struct phrase *text, const struct lately *l)
 		   "first seen. Nothing is to be done.", l->loss.before);
 }
 
-static void show(const struct process *p, const struct lately *l, struct finding *f)
+static void loss_show(const struct process *p, const struct lately *l, struct finding *f)
 {
 	struct json j;
 
@@ -229,7 +231,7 @@ static void show(const struct process *p, const struct lately *l, struct finding
 	json_begin(&j, '{');
 	for (size_t i = 0; i < ARRAY_LEN(causes); i++) {
 		json_key(&j, causes[i].name);
-		json_put_u64(&j, count(&l->loss, &causes[i]));
+		json_put_u64(&j, cause_count(&l->loss, &causes[i]));
 	}
 	json_key(&j, "before");
 	json_put_u64(&j, l->loss.before);
@@ -239,8 +241,8 @@ static void show(const struct process *p, const struct lately *l, struct finding
 	json_deinit(&j);
 }
 
-static void report(struct diagnose *dg, const struct process *p, const struct watch *w,
-		   const struct lately *l, bool before, uint64_t now_ns)
+static void loss_report(struct diagnose *dg, const struct process *p, const struct loss_watch *w,
+			const struct lately *l, bool before, uint64_t now_ns)
 {
 	struct finding f = { .kind = FINDING_LOSS, .peer = UNKNOWN_I32, .uid = p->uid,
 			     .severity = before ? FINDING_INFO : FINDING_WARNING,
@@ -256,54 +258,55 @@ static void report(struct diagnose *dg, const struct process *p, const struct wa
 		f.ranks[0] = comm->rank;
 	}
 	phrase_start(&text, f.text, sizeof(f.text));
-	add_process(&text, p, comm);
+	loss_add_process(&text, p, comm);
 	if (before)
 		say_before(&text, l);
 	else
 		say_lost(&text, l);
-	show(p, l, &f);
+	loss_show(p, l, &f);
 	diagnose_report(dg, &finding_loss, 2 * p->id + before, &f, now_ns);
 }
 
 /* ---- the detector -------------------------------------------------------------- */
 
-static bool is_beyond(const struct lately *l, double share)
+static bool loss_is_beyond(const struct lately *l, double share)
 {
 	return l->full || (l->lost >= LEAST_LOST && l->share >= share);
 }
 
-static void judge(struct diagnose *dg, const struct process *p, struct watch *w, uint64_t now_ns)
+static void loss_judge(struct diagnose *dg, const struct process *p, struct loss_watch *w,
+		       uint64_t now_ns)
 {
-	struct lately l = compare(w, p, now_ns);
+	struct lately l = watch_compare(w, p, now_ns);
 
 	if (!l.lost && !l.full)
 		w->since_ns = 0;
 	else if (!w->since_ns)
 		w->since_ns = now_ns;
-	if (is_beyond(&l, begin_share))
-		report(dg, p, w, &l, false, now_ns);
-	else if (is_beyond(&l, go_on_share))
+	if (loss_is_beyond(&l, begin_share))
+		loss_report(dg, p, w, &l, false, now_ns);
+	else if (loss_is_beyond(&l, go_on_share))
 		diagnose_renew(dg, &finding_loss, 2 * p->id, now_ns);
 	if (l.loss.before)
-		report(dg, p, w, &l, true, now_ns);
-	slide(w, p, now_ns);
+		loss_report(dg, p, w, &l, true, now_ns);
+	watch_slide(w, p, now_ns);
 }
 
-static void look(struct diagnose *dg, void *state, uint64_t now_ns)
+static void loss_look(struct diagnose *dg, void *state, uint64_t now_ns)
 {
 	const struct diagnose_source *source = diagnose_source(dg);
 	struct process *const *list;
 	size_t n = source->processes(source->arg, &list);
 
 	for (size_t i = 0; i < n; i++) {
-		struct watch *w = watch_of(state, list[i], i, now_ns);
+		struct loss_watch *w = watch_of(state, list[i], i, now_ns);
 
 		if (w)
-			judge(dg, list[i], w, now_ns);
+			loss_judge(dg, list[i], w, now_ns);
 	}
 }
 
-static void on_forgotten(struct diagnose *dg, void *state, const struct process *p)
+static void loss_on_forgotten(struct diagnose *dg, void *state, const struct process *p)
 {
 	struct losses *l = state;
 	uint32_t i = 0;
@@ -315,7 +318,7 @@ static void on_forgotten(struct diagnose *dg, void *state, const struct process 
 		list_remove(&l->watch, i);
 }
 
-static void deinit(void *state)
+static void loss_deinit(void *state)
 {
 	struct losses *l = state;
 
@@ -326,7 +329,7 @@ const struct detector finding_loss = {
 	.name = "loss",
 	.state_bytes = sizeof(struct losses),
 	.hold_ns = HOLD_NS,
-	.deinit = deinit,
-	.forgotten = on_forgotten,
-	.look = look,
+	.deinit = loss_deinit,
+	.forgotten = loss_on_forgotten,
+	.look = loss_look,
 };

@@ -51,7 +51,7 @@ struct process_sums {
 
 /* ---- counting --------------------------------------------------------------- */
 
-static struct starved_slice *current_slice(struct process_sums *p, uint64_t now_ns)
+static struct starved_slice *starved_current_slice(struct process_sums *p, uint64_t now_ns)
 {
 	uint64_t number = now_ns / SLICE_NS;
 	struct starved_slice *slice = &p->slice[number % 2];
@@ -61,14 +61,14 @@ static struct starved_slice *current_slice(struct process_sums *p, uint64_t now_
 	return slice;
 }
 
-static struct starved_owner owner_of(const struct op *op)
+static struct starved_owner op_owner(const struct op *op)
 {
 	return (struct starved_owner){ op->pid, op->uid, op->rank, op->has_comm_id, op->comm_id,
 			       op->comm_name };
 }
 
 /* Operations of one kernel count once; a captured one is launched at an unknown time. */
-static bool counts(const struct op *op)
+static bool op_counts_waits(const struct op *op)
 {
 	return op->proxy_ops && !op->parts && !(op->has_graph && op->graph) &&
 	       (!op_is_fused(op) || op->batch_head);
@@ -90,19 +90,19 @@ static void add_absence(struct process_sums *p, struct starved_slice *slice, con
 	p->back_ns = to;
 }
 
-static void on_op(struct diagnose *dg, void *state, const struct op *op, uint64_t now_ns)
+static void starved_on_op(struct diagnose *dg, void *state, const struct op *op, uint64_t now_ns)
 {
 	struct process_sums *p;
 	struct starved_slice *slice;
 	bool made;
 
 	(void)dg;
-	p = counts(op) ? keyed_use(state, &op->process_id, 0, &made) : NULL;
+	p = op_counts_waits(op) ? keyed_use(state, &op->process_id, 0, &made) : NULL;
 	if (!p)
 		return;
-	slice = current_slice(p, now_ns);
+	slice = starved_current_slice(p, now_ns);
 	slice->ops++;
-	p->newest = owner_of(op);
+	p->newest = op_owner(op);
 	if (op->unseen_ns == UNKNOWN_U64)
 		return;
 	slice->seen++;
@@ -112,10 +112,10 @@ static void on_op(struct diagnose *dg, void *state, const struct op *op, uint64_
 	add_absence(p, slice, op);
 	if (!p->since_ns)
 		p->since_ns = op->gpu_start_mono_ns;
-	p->last = owner_of(op);
+	p->last = op_owner(op);
 }
 
-static void on_forgotten(struct diagnose *dg, void *state, const struct process *process)
+static void starved_on_forgotten(struct diagnose *dg, void *state, const struct process *process)
 {
 	struct process_sums *p = keyed_find(state, &process->id);
 
@@ -125,7 +125,7 @@ static void on_forgotten(struct diagnose *dg, void *state, const struct process 
 }
 
 /* Both slices; `begin_ns` is when they began. */
-static struct starved_slice add_up(const struct process_sums *p, uint64_t now_ns)
+static struct starved_slice starved_add_up(const struct process_sums *p, uint64_t now_ns)
 {
 	uint64_t number = now_ns / SLICE_NS;
 	struct starved_slice sum = { .begin_ns = now_ns };
@@ -152,7 +152,7 @@ static struct starved_slice add_up(const struct process_sums *p, uint64_t now_ns
  * Part of wall time; operations not watched are taken to be like the rest, as far as there
  * was time for that: one absence may hold many of them.
  */
-static double share_of(const struct starved_slice *sum, uint64_t now_ns)
+static double starved_share(const struct starved_slice *sum, uint64_t now_ns)
 {
 	double all = (double)sum->away_ns * (double)sum->ops / (double)(sum->seen + !sum->seen);
 
@@ -175,14 +175,14 @@ double proxy_starved_share(const struct diagnose *dg, uint64_t process_id, uint6
 
 	if (!p)
 		return 0;
-	sum = add_up(p, now_ns);
-	return share_of(&sum, now_ns);
+	sum = starved_add_up(p, now_ns);
+	return starved_share(&sum, now_ns);
 }
 
 /* ---- saying it ---------------------------------------------------------------- */
 
 /* One process of the list. */
-struct part {
+struct starved_part {
 	struct process_sums *sums;	/* NULL: it has no network */
 	struct starved_slice sum;
 	struct cpuwait_sums cpu;
@@ -192,27 +192,27 @@ struct part {
 };
 
 /* All of this node, one job of which is told about. */
-struct scene {
+struct starved_context {
 	struct diagnose *dg;
 	uint64_t now_ns;
 	struct process *const *list;
-	struct part *part;
+	struct starved_part *part;
 	size_t n;
 	uint32_t all, starved;	/* processes of this node that have a network */
 	uint32_t job;
-	const struct part *worst;
+	const struct starved_part *worst;
 };
 
-static const struct starved_owner *owner_told(const struct part *part)
+static const struct starved_owner *owner_told(const struct starved_part *part)
 {
 	return part->grade == STARVED_AWAY ? &part->sums->last : &part->sums->newest;
 }
 
 /* Add the others by their rank in the communicator that is named, if they are in it. */
-static void add_others(const struct scene *s, struct finding *f)
+static void starved_add_others(const struct starved_context *s, struct finding *f)
 {
 	for (size_t i = 0; i < s->n; i++) {
-		const struct part *part = &s->part[i];
+		const struct starved_part *part = &s->part[i];
 		const struct comm *comm;
 
 		if (part->grade != s->worst->grade || part->job != s->job || part == s->worst)
@@ -223,14 +223,14 @@ static void add_others(const struct scene *s, struct finding *f)
 	}
 }
 
-static void report(const struct scene *s)
+static void starved_report(const struct starved_context *s)
 {
 	const struct starved_owner *last = owner_told(s->worst);
 	const struct proxy_starved_told told = {
 		.grade = s->worst->grade,
 		.owner = last,
 		.sum = &s->worst->sum,
-		.share = share_of(&s->worst->sum, s->now_ns),
+		.share = starved_share(&s->worst->sum, s->now_ns),
 		.cpu_share = s->worst->cpu_share,
 		.tid = s->worst->cpu.tid,
 		.all = s->all,
@@ -251,7 +251,7 @@ static void report(const struct scene *s)
 	};
 
 	if (f.has_comm_id)
-		add_others(s, &f);
+		starved_add_others(s, &f);
 	if (last->comm_name)
 		snprintf(f.comm_name, sizeof(f.comm_name), "%s", last->comm_name);
 	proxy_starved_describe(&told, &f);
@@ -260,21 +260,21 @@ static void report(const struct scene *s)
 
 /* ---- the detector -------------------------------------------------------------- */
 
-static bool is_beyond(const struct starved_slice *sum, double share, uint64_t now_ns)
+static bool starved_is_beyond(const struct starved_slice *sum, double share, uint64_t now_ns)
 {
 	return now_ns - sum->begin_ns >= LEAST_NS && sum->seen >= LEAST_SEEN &&
 	       sum->times >= LEAST_TIMES &&
 	       (double)sum->late >= LEAST_LATE * (double)sum->seen &&
-	       share_of(sum, now_ns) >= share;
+	       starved_share(sum, now_ns) >= share;
 }
 
-static enum starved_grade grade_of(const struct part *part, uint64_t now_ns)
+static enum starved_grade grade_of(const struct starved_part *part, uint64_t now_ns)
 {
 	const struct starved_slice *sum = &part->sum;
 
-	if (is_beyond(sum, begin_share, now_ns))
+	if (starved_is_beyond(sum, begin_share, now_ns))
 		return STARVED_AWAY;
-	if (is_beyond(sum, go_on_share, now_ns))
+	if (starved_is_beyond(sum, go_on_share, now_ns))
 		return STARVED_STILL_AWAY;
 	if (sum->seen >= LEAST_SEEN || sum->ops < UNWATCHED || part->cpu_share < go_on_wait)
 		return STARVED_NOT;
@@ -282,17 +282,17 @@ static enum starved_grade grade_of(const struct part *part, uint64_t now_ns)
 }
 
 /* True: there may be something to say. */
-static bool weigh(struct scene *s, const struct keyed *processes)
+static bool starved_weigh(struct starved_context *s, const struct keyed *processes)
 {
 	bool any = false;
 
 	for (size_t i = 0; i < s->n; i++) {
-		struct part *part = &s->part[i];
+		struct starved_part *part = &s->part[i];
 
 		part->sums = keyed_find(processes, &s->list[i]->id);
 		if (!part->sums)
 			continue;
-		part->sum = add_up(part->sums, s->now_ns);
+		part->sum = starved_add_up(part->sums, s->now_ns);
 		if (!part->sum.late)
 			part->sums->since_ns = 0;
 		part->cpu_share = cpu_share_of(s->list[i]->cpuwait, s->now_ns, &part->cpu);
@@ -304,33 +304,34 @@ static bool weigh(struct scene *s, const struct keyed *processes)
 	return any;
 }
 
-static bool is_worse(const struct scene *s, const struct part *a, const struct part *b)
+static bool part_is_worse(const struct starved_context *s, const struct starved_part *a,
+			  const struct starved_part *b)
 {
 	if (a->grade != b->grade)
 		return a->grade > b->grade;
 	if (a->grade != STARVED_AWAY)
 		return a->cpu_share > b->cpu_share;
-	return share_of(&a->sum, s->now_ns) > share_of(&b->sum, s->now_ns);
+	return starved_share(&a->sum, s->now_ns) > starved_share(&b->sum, s->now_ns);
 }
 
 /* Several processes of a job are one finding. */
-static void look_at_job(struct scene *s, uint32_t job)
+static void look_at_job(struct starved_context *s, uint32_t job)
 {
 	s->job = job;
 	s->worst = NULL;
 	for (size_t i = 0; i < s->n; i++) {
-		const struct part *part = &s->part[i];
+		const struct starved_part *part = &s->part[i];
 
-		if (part->job == job && (!s->worst || is_worse(s, part, s->worst)))
+		if (part->job == job && (!s->worst || part_is_worse(s, part, s->worst)))
 			s->worst = part;
 	}
 	if (s->worst->grade == STARVED_AWAY || s->worst->grade == STARVED_WAITS)
-		report(s);
+		starved_report(s);
 	else if (s->worst->grade != STARVED_NOT)
 		diagnose_renew(s->dg, &finding_proxy_starved, s->list[job]->id, s->now_ns);
 }
 
-static void look_at_jobs(struct scene *s)
+static void look_at_jobs(struct starved_context *s)
 {
 	uint32_t *job = malloc(s->n * sizeof(*job));
 
@@ -344,25 +345,25 @@ static void look_at_jobs(struct scene *s)
 	free(job);
 }
 
-static void look(struct diagnose *dg, void *state, uint64_t now_ns)
+static void starved_look(struct diagnose *dg, void *state, uint64_t now_ns)
 {
 	const struct diagnose_source *source = diagnose_source(dg);
-	struct scene s = { .dg = dg, .now_ns = now_ns };
+	struct starved_context s = { .dg = dg, .now_ns = now_ns };
 
 	s.n = source->processes(source->arg, &s.list);
 	s.part = calloc(s.n + 1, sizeof(*s.part));
-	if (s.part && weigh(&s, state))
+	if (s.part && starved_weigh(&s, state))
 		look_at_jobs(&s);
 	free(s.part);
 }
 
-static int init(struct diagnose *dg, void *state)
+static int starved_init(struct diagnose *dg, void *state)
 {
 	(void)dg;
 	return keyed_init(state, &KEYED_CONFIG(struct process_sums, process_id, PROCESSES));
 }
 
-static void deinit(void *state)
+static void starved_deinit(void *state)
 {
 	keyed_deinit(state);
 }
@@ -371,9 +372,9 @@ const struct detector finding_proxy_starved = {
 	.name = "proxy_starved",
 	.state_bytes = sizeof(struct keyed),
 	.hold_ns = HOLD_NS,
-	.init = init,
-	.deinit = deinit,
-	.op = on_op,
-	.forgotten = on_forgotten,
-	.look = look,
+	.init = starved_init,
+	.deinit = starved_deinit,
+	.op = starved_on_op,
+	.forgotten = starved_on_forgotten,
+	.look = starved_look,
 };

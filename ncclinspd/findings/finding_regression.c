@@ -41,7 +41,7 @@ struct series_key {
 	uint64_t uid;		/* owner of its processes: a user can choose a kind's key */
 };
 
-struct series {
+struct regression_series {
 	struct keyed_head head;
 	struct series_key key;
 	uint64_t lasting;	/* key of its baseline: the same in the next job */
@@ -94,7 +94,7 @@ static uint64_t lasting_key(const struct op *op)
 	return index_mix(index_mix(key, op->source), op->local_ranks > 1) | 1;
 }
 
-static uint64_t comm_of(const struct op *op)
+static uint64_t op_comm(const struct op *op)
 {
 	return index_mix(op->has_comm_id ? op->comm_id : op->process_id, (uint64_t)op->nranks);
 }
@@ -111,12 +111,12 @@ static uint64_t time_of(const struct op *op)
 	return op->rank == op->arrival[op->local_ranks - 1] ? op->waitfree_ns : UNKNOWN_U64;
 }
 
-static void begin_series(struct regressions *rg, struct series *s, const struct op *op)
+static void begin_series(struct regressions *rg, struct regression_series *s, const struct op *op)
 {
 	const struct baseline *known;
 
 	s->lasting = lasting_key(op);
-	s->comm = comm_of(op);
+	s->comm = op_comm(op);
 	known = baselines_find(rg->baselines, s->lasting, op->uid);
 	s->from_before = known;
 	if (known)
@@ -124,22 +124,23 @@ static void begin_series(struct regressions *rg, struct series *s, const struct 
 }
 
 /* The series of this kind of operation; NULL: no memory. */
-static struct series *series_of(struct regressions *rg, const struct op *op, uid_t account)
+static struct regression_series *series_of(struct regressions *rg, const struct op *op,
+					   uid_t account)
 {
 	const struct series_key key = { kind_of(op), op->uid };
 	bool made;
-	struct series *s = keyed_use(&rg->series, &key, account, &made);
+	struct regression_series *s = keyed_use(&rg->series, &key, account, &made);
 
 	if (s && made)
 		begin_series(rg, s, op);
 	return s;
 }
 
-static void on_op(struct diagnose *dg, void *state, const struct op *op, uint64_t now_ns)
+static void regression_on_op(struct diagnose *dg, void *state, const struct op *op, uint64_t now_ns)
 {
 	struct regressions *rg = state;
 	uint64_t ns = time_of(op), place;
-	struct series *s;
+	struct regression_series *s;
 
 	if (ns == UNKNOWN_U64 || !ns)
 		return;
@@ -160,7 +161,7 @@ static void on_op(struct diagnose *dg, void *state, const struct op *op, uint64_
 
 /* ---- windows ----------------------------------------------------------------- */
 
-static void keep(struct regressions *rg, const struct series *s)
+static void series_keep(struct regressions *rg, const struct regression_series *s)
 {
 	const struct baseline b = {
 		.key = s->lasting, .mean = s->cusum.mean, .sigma = s->cusum.sigma,
@@ -171,17 +172,18 @@ static void keep(struct regressions *rg, const struct series *s)
 }
 
 /* A series that has become faster, or been slower for a day, is normal from now on. */
-static void accept(struct regressions *rg, struct series *s)
+static void series_accept(struct regressions *rg, struct regression_series *s)
 {
 	bool learned = fabs(s->cusum.mean - s->cusum.before) > 0;
 
 	if (!learned || (s->cusum.alarm > 0 && s->slow_windows < DAY_WINDOWS))
 		return;
 	cusum_start(&s->cusum, s->cusum.mean, s->cusum.sigma);
-	keep(rg, s);
+	series_keep(rg, s);
 }
 
-static void close_window(struct regressions *rg, struct series *s, double h, uint64_t now_ns)
+static void close_window(struct regressions *rg, struct regression_series *s, double h,
+			 uint64_t now_ns)
 {
 	uint32_t n = s->ops < VALUES ? s->ops : VALUES;
 	bool learned = s->cusum.sigma > 0;
@@ -193,28 +195,28 @@ static void close_window(struct regressions *rg, struct series *s, double h, uin
 	stat_sort(s->values, n);
 	alarm = cusum_add(&s->cusum, log(s->values[n / 4]), h);
 	if (!learned && s->cusum.sigma > 0)
-		keep(rg, s);
+		series_keep(rg, s);
 	s->slow_windows = alarm > 0 ? s->slow_windows + 1 : 0;
 	if (alarm > 0 && before <= 0)
 		s->since_ns = now_ns - cusum_onset(&s->cusum, 1) * WINDOW_NS;
 	if (alarm)
-		accept(rg, s);
+		series_accept(rg, s);
 }
 
 /* Enough windows of its own, and operations a moment ago. */
-static bool is_rated(const struct series *s, uint64_t now_ns)
+static bool series_is_rated(const struct regression_series *s, uint64_t now_ns)
 {
 	return s->cusum.sigma > 0 && now_ns - s->used_ns < 2 * WINDOW_NS;
 }
 
 static void close_windows(struct regressions *rg, uint64_t now_ns)
 {
-	struct series *s = NULL;
+	struct regression_series *s = NULL;
 	uint32_t rated = 1;
 	double h;
 
 	while ((s = keyed_next(&rg->series, s)))
-		rated += is_rated(s, now_ns);
+		rated += series_is_rated(s, now_ns);
 	h = cusum_limit(WEEK_WINDOWS * rated);
 	while ((s = keyed_next(&rg->series, s)))
 		close_window(rg, s, h, now_ns);
@@ -222,64 +224,65 @@ static void close_windows(struct regressions *rg, uint64_t now_ns)
 
 /* ---- what changed together ------------------------------------------------------ */
 
-struct tally {
+struct regression_tally {
 	uint32_t all, changed;
 };
 
-static bool has_changed(const struct series *s)
+static bool series_has_changed(const struct regression_series *s)
 {
 	return cusum_change(&s->cusum) >= LEAST_CHANGE;
 }
 
 /* `comm` 0: of all communicators. */
-static struct tally count(const struct regressions *rg, uint64_t comm, uint64_t now_ns)
+static struct regression_tally series_count(const struct regressions *rg, uint64_t comm,
+					    uint64_t now_ns)
 {
-	struct tally t = { 0, 0 };
+	struct regression_tally t = { 0, 0 };
 
-	for (const struct series *s = NULL; (s = keyed_next(&rg->series, s));) {
-		if (!is_rated(s, now_ns) || (comm && s->comm != comm))
+	for (const struct regression_series *s = NULL; (s = keyed_next(&rg->series, s));) {
+		if (!series_is_rated(s, now_ns) || (comm && s->comm != comm))
 			continue;
 		t.all++;
-		t.changed += has_changed(s);
+		t.changed += series_has_changed(s);
 	}
 	return t;
 }
 
 /* Did most of several do so? */
-static bool is_common(struct tally t)
+static bool tally_is_common(struct regression_tally t)
 {
 	return t.all > 1 && (double)t.changed >= MOST * (double)t.all;
 }
 
-struct scene {
-	const struct series *series;
-	struct tally comm, node;
+struct regression_context {
+	const struct regression_series *series;
+	struct regression_tally comm, node;
 	const char *scope;	/* "kind", "communicator", "node" */
 };
 
-static struct scene make_scene(const struct regressions *rg, const struct series *s,
-			       uint64_t now_ns)
+static struct regression_context make_scene(const struct regressions *rg,
+					    const struct regression_series *s, uint64_t now_ns)
 {
-	struct scene scene = {
+	struct regression_context scene = {
 		.series = s,
-		.comm = count(rg, s->comm, now_ns),
-		.node = count(rg, 0, now_ns),
+		.comm = series_count(rg, s->comm, now_ns),
+		.node = series_count(rg, 0, now_ns),
 	};
 	bool several = scene.node.all > scene.comm.all;
 
-	scene.scope = several && is_common(scene.node) ? "node" :
-		      is_common(scene.comm) ? "communicator" : "kind";
+	scene.scope = several && tally_is_common(scene.node) ? "node" :
+		      tally_is_common(scene.comm) ? "communicator" : "kind";
 	return scene;
 }
 
 /* ---- saying it -------------------------------------------------------------------- */
 
-static double usual_ns(const struct series *s)
+static double usual_ns(const struct regression_series *s)
 {
 	return exp(s->cusum.before);
 }
 
-static void say_others(struct phrase *text, const struct scene *s)
+static void say_others(struct phrase *text, const struct regression_context *s)
 {
 	if (!strcmp(s->scope, "node"))
 		phrase_add(text, "so do %" PRIu32 " of %" PRIu32 " kinds of operations on this "
@@ -296,9 +299,10 @@ static void say_others(struct phrase *text, const struct scene *s)
 		phrase_add(text, "nothing else here can be compared with it");
 }
 
-static void say(const struct scene *scene, uint64_t now_ns, struct finding *f)
+static void regression_say(const struct regression_context *scene, uint64_t now_ns,
+			   struct finding *f)
 {
-	const struct series *s = scene->series;
+	const struct regression_series *s = scene->series;
 	char size[32];
 	struct phrase text;
 
@@ -316,9 +320,9 @@ static void say(const struct scene *scene, uint64_t now_ns, struct finding *f)
 	say_others(&text, scene);
 }
 
-static void show(const struct scene *scene, struct finding *f)
+static void regression_show(const struct regression_context *scene, struct finding *f)
 {
-	const struct series *s = scene->series;
+	const struct regression_series *s = scene->series;
 	const struct { const char *name; uint64_t value; } numbers[] = {
 		{ "bytes", s->op.bytes }, { "usual_ns", (uint64_t)usual_ns(s) },
 		{ "recent_ns", (uint64_t)exp(s->cusum.recent) }, { "kinds", scene->node.all },
@@ -350,9 +354,10 @@ static void show(const struct scene *scene, struct finding *f)
 	json_deinit(&j);
 }
 
-static void report(struct diagnose *dg, const struct scene *scene, uint64_t now_ns)
+static void regression_report(struct diagnose *dg, const struct regression_context *scene,
+			      uint64_t now_ns)
 {
-	const struct series *s = scene->series;
+	const struct regression_series *s = scene->series;
 	struct finding f = {
 		.kind = FINDING_REGRESSION,
 		.severity = FINDING_WARNING,
@@ -366,41 +371,42 @@ static void report(struct diagnose *dg, const struct scene *scene, uint64_t now_
 
 	if (s->op.comm_name)
 		snprintf(f.comm_name, sizeof(f.comm_name), "%s", s->op.comm_name);
-	say(scene, now_ns, &f);
-	show(scene, &f);
+	regression_say(scene, now_ns, &f);
+	regression_show(scene, &f);
 	diagnose_report(dg, &finding_regression, key, &f, now_ns);
 }
 
 /* ---- the detector ------------------------------------------------------------------ */
 
-static bool is_told(const struct series *s, uint64_t now_ns)
+static bool series_is_told(const struct regression_series *s, uint64_t now_ns)
 {
-	return is_rated(s, now_ns) && s->cusum.alarm > 0 && has_changed(s);
+	return series_is_rated(s, now_ns) && s->cusum.alarm > 0 && series_has_changed(s);
 }
 
 /* No other one of the communicator has changed more. */
-static bool is_worst(const struct regressions *rg, const struct series *s, uint64_t now_ns)
+static bool series_is_worst(const struct regressions *rg, const struct regression_series *s,
+			    uint64_t now_ns)
 {
-	for (const struct series *o = NULL; (o = keyed_next(&rg->series, o));)
-		if (o != s && o->comm == s->comm && is_told(o, now_ns) &&
+	for (const struct regression_series *o = NULL; (o = keyed_next(&rg->series, o));)
+		if (o != s && o->comm == s->comm && series_is_told(o, now_ns) &&
 		    cusum_change(&o->cusum) > cusum_change(&s->cusum))
 			return false;
 	return true;
 }
 
-static void tell(struct diagnose *dg, const struct regressions *rg, uint64_t now_ns)
+static void regression_tell(struct diagnose *dg, const struct regressions *rg, uint64_t now_ns)
 {
-	for (const struct series *s = NULL; (s = keyed_next(&rg->series, s));) {
-		struct scene scene;
+	for (const struct regression_series *s = NULL; (s = keyed_next(&rg->series, s));) {
+		struct regression_context scene;
 
-		if (!is_told(s, now_ns) || !is_worst(rg, s, now_ns))
+		if (!series_is_told(s, now_ns) || !series_is_worst(rg, s, now_ns))
 			continue;
 		scene = make_scene(rg, s, now_ns);
-		report(dg, &scene, now_ns);
+		regression_report(dg, &scene, now_ns);
 	}
 }
 
-static void look(struct diagnose *dg, void *state, uint64_t now_ns)
+static void regression_look(struct diagnose *dg, void *state, uint64_t now_ns)
 {
 	struct regressions *rg = state;
 
@@ -408,22 +414,22 @@ static void look(struct diagnose *dg, void *state, uint64_t now_ns)
 		return;
 	rg->window = now_ns / WINDOW_NS;
 	close_windows(rg, now_ns);
-	tell(dg, rg, now_ns);
+	regression_tell(dg, rg, now_ns);
 	if (rg->window % SAVE_WINDOWS == 0)
 		baselines_save(rg->baselines);
 }
 
-static int init(struct diagnose *dg, void *state)
+static int regression_init(struct diagnose *dg, void *state)
 {
 	const struct diagnose_config *settings = diagnose_settings(dg);
 	struct regressions *rg = state;
-	int r = keyed_init(&rg->series, &KEYED_CONFIG(struct series, key, SERIES,
+	int r = keyed_init(&rg->series, &KEYED_CONFIG(struct regression_series, key, SERIES,
 						      .when_full = KEYED_SHARES));
 
 	return r ? r : baselines_new(&rg->baselines, settings->state_dir, settings->accounts);
 }
 
-static void deinit(void *state)
+static void regression_deinit(void *state)
 {
 	struct regressions *rg = state;
 
@@ -435,8 +441,8 @@ const struct detector finding_regression = {
 	.name = "regression",
 	.state_bytes = sizeof(struct regressions),
 	.hold_ns = HOLD_NS,
-	.init = init,
-	.deinit = deinit,
-	.op = on_op,
-	.look = look,
+	.init = regression_init,
+	.deinit = regression_deinit,
+	.op = regression_on_op,
+	.look = regression_look,
 };

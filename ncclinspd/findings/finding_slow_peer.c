@@ -70,7 +70,7 @@ static const struct aspect wire = { "wire", wire_ns, FINDING_WARNING };
 static const struct aspect room = { "room", room_ns, FINDING_INFO };
 
 /* Links of one group, and what is slow among them. */
-struct scene {
+struct slow_peer_context {
 	struct diagnose *dg;
 	struct slow_peers *sp;
 	const struct aspect *aspect;
@@ -82,7 +82,7 @@ struct scene {
 	double median;		/* ns for a byte */
 };
 
-static size_t make_links(const struct scene *s, struct delay_link *links)
+static size_t make_links(const struct slow_peer_context *s, struct delay_link *links)
 {
 	for (size_t i = 0; i < s->n; i++)
 		links[i] = (struct delay_link){
@@ -96,7 +96,7 @@ static size_t make_links(const struct scene *s, struct delay_link *links)
 
 /* ---- what is slow ---------------------------------------------------------- */
 
-static bool is_of(const struct delay_hot *hot, const struct slow_peer_sample *s)
+static bool hot_has(const struct delay_hot *hot, const struct slow_peer_sample *s)
 {
 	return (hot->where == DELAY_RECEIVE_SIDE || hot->from == s->row) &&
 	       (hot->where == DELAY_SEND_SIDE || hot->to == s->column) &&
@@ -104,7 +104,8 @@ static bool is_of(const struct delay_hot *hot, const struct slow_peer_sample *s)
 }
 
 /* The link that costs most; *share: the part of the time that it is slower for. */
-static const struct slow_peer_sample *worst_of(const struct scene *s, const struct delay_hot *hot,
+static const struct slow_peer_sample *hot_worst(const struct slow_peer_context *s,
+						const struct delay_hot *hot,
 				     double *share)
 {
 	const struct slow_peer_sample *worst = NULL;
@@ -114,7 +115,7 @@ static const struct slow_peer_sample *worst_of(const struct scene *s, const stru
 		double ns = (double)s->aspect->ns(&s->at[i]);
 		double part = ns * (1 - 1 / hot->ratio) / (double)s->window_ns;
 
-		if (!is_of(hot, &s->at[i]) || part <= *share)
+		if (!hot_has(hot, &s->at[i]) || part <= *share)
 			continue;
 		*share = part;
 		worst = &s->at[i];
@@ -122,8 +123,8 @@ static const struct slow_peer_sample *worst_of(const struct scene *s, const stru
 	return worst;
 }
 
-static bool is_beyond(const struct limits *limits, const struct scene *s, double ratio,
-		      double share)
+static bool hot_is_beyond(const struct limits *limits, const struct slow_peer_context *s,
+			  double ratio, double share)
 {
 	return share >= limits->share &&
 	       ratio >= (s->siblings || s->n < FEW_LINKS ? limits->ratio_of_few : limits->ratio);
@@ -144,7 +145,7 @@ static struct suspect *find_suspect(struct slow_peers *sp, uint64_t key)
 }
 
 /* Has it been so in enough looks, one after another?  *since_ns: the start. */
-static bool is_confirmed(const struct scene *s, uint64_t key, uint64_t *since_ns)
+static bool hot_is_confirmed(const struct slow_peer_context *s, uint64_t key, uint64_t *since_ns)
 {
 	struct suspect *suspect = find_suspect(s->sp, key);
 	bool again = suspect->key == key && s->now_ns - suspect->seen_ns <= s->window_ns;
@@ -157,7 +158,8 @@ static bool is_confirmed(const struct scene *s, uint64_t key, uint64_t *since_ns
 	return suspect->times >= CONFIRMED;
 }
 
-static uint64_t key_of(const struct scene *s, const struct delay_hot *hot, uint64_t comm)
+static uint64_t hot_key(const struct slow_peer_context *s, const struct delay_hot *hot,
+			uint64_t comm)
 {
 	const uint64_t key[] = {
 		comm, (uintptr_t)s->aspect, hot->where,
@@ -169,8 +171,9 @@ static uint64_t key_of(const struct scene *s, const struct delay_hot *hot, uint6
 	return index_hash(0, key, sizeof(key)) | 1;
 }
 
-static void report(const struct scene *s, const struct delay_hot *hot,
-		   const struct slow_peer_sample *w, double share, uint64_t key, uint64_t since_ns)
+static void slow_peer_report(const struct slow_peer_context *s, const struct delay_hot *hot,
+			     const struct slow_peer_sample *w, double share, uint64_t key,
+			     uint64_t since_ns)
 {
 	const struct slow_peer told = {
 		.hot = hot,
@@ -202,7 +205,7 @@ static void report(const struct scene *s, const struct delay_hot *hot,
 /* ---- the detector ---------------------------------------------------------- */
 
 /* Is it that process that is this rank, or any with UNKNOWN_I32, of the communicator? */
-static bool is_rank(const struct links_who *who, const struct process *p, int32_t rank)
+static bool who_is_rank(const struct links_who *who, const struct process *p, int32_t rank)
 {
 	if (!who->has_comm_id)
 		return p->id == who->process_id && (rank == who->rank || rank == UNKNOWN_I32);
@@ -213,17 +216,18 @@ static bool is_rank(const struct links_who *who, const struct process *p, int32_
  * Does what a thread here was away for explain it?  What a receiver has no room for may be
  * held up by any thread of the communicator; else it is the one at either end.
  */
-static bool is_starved(const struct scene *s, const struct links_who *who, double share)
+static bool rank_is_starved(const struct slow_peer_context *s, const struct links_who *who,
+			    double share)
 {
 	const struct diagnose_source *source = diagnose_source(s->dg);
 	struct process *const *list;
 	size_t n = source->processes(source->arg, &list);
 
 	for (size_t i = 0; i < n; i++) {
-		bool any = s->aspect == &room && is_rank(who, list[i], UNKNOWN_I32);
+		bool any = s->aspect == &room && who_is_rank(who, list[i], UNKNOWN_I32);
 
-		if ((any || is_rank(who, list[i], who->rank) ||
-		     is_rank(who, list[i], who->peer)) &&
+		if ((any || who_is_rank(who, list[i], who->rank) ||
+		     who_is_rank(who, list[i], who->peer)) &&
 		    proxy_starved_share(s->dg, list[i]->id, s->now_ns) >= share / 2)
 			return true;
 	}
@@ -231,49 +235,50 @@ static bool is_starved(const struct scene *s, const struct links_who *who, doubl
 }
 
 /* True: it is slow, told or not yet. */
-static bool judge(const struct scene *s, const struct delay_hot *hot)
+static bool slow_peer_judge(const struct slow_peer_context *s, const struct delay_hot *hot)
 {
 	const struct slow_peer_sample *worst;
 	struct delay_hot named = *hot;
 	uint64_t key, since_ns;
 	double share;
 
-	worst = worst_of(s, hot, &share);
-	if (!worst || !is_beyond(&go_on, s, hot->ratio, share) || is_starved(s, &worst->who, share))
+	worst = hot_worst(s, hot, &share);
+	if (!worst || !hot_is_beyond(&go_on, s, hot->ratio, share) ||
+	    rank_is_starved(s, &worst->who, share))
 		return false;
 	named.from = worst->who.rank;
 	named.to = worst->who.peer;
-	key = key_of(s, &named, worst->comm);
-	if (!is_beyond(&begin, s, hot->ratio, share))
+	key = hot_key(s, &named, worst->comm);
+	if (!hot_is_beyond(&begin, s, hot->ratio, share))
 		return diagnose_renew(s->dg, &finding_slow_peer, key, s->now_ns);
-	if (is_confirmed(s, key, &since_ns))
-		report(s, &named, worst, share, key, since_ns);
+	if (hot_is_confirmed(s, key, &since_ns))
+		slow_peer_report(s, &named, worst, share, key, since_ns);
 	return true;
 }
 
 /* Is the receiver on this node?  Its own proxies and its lateness then tell more. */
-static bool is_here(const struct scene *s, int32_t rank)
+static bool rank_is_here(const struct slow_peer_context *s, int32_t rank)
 {
 	const struct diagnose_source *source = diagnose_source(s->dg);
 	struct process *const *list;
 	size_t n = source->processes(source->arg, &list);
 
 	for (size_t i = 0; i < n; i++)
-		if (is_rank(&s->at->who, list[i], rank))
+		if (who_is_rank(&s->at->who, list[i], rank))
 			return true;
 	return false;
 }
 
-static bool is_worth_telling(const struct scene *s, const struct delay_hot *hot)
+static bool is_worth_telling(const struct slow_peer_context *s, const struct delay_hot *hot)
 {
 	if (s->siblings)	/* its own channels were compared before */
 		return hot->where == DELAY_LINK;
 	return s->aspect == &wire ||
 	       (hot->where != DELAY_SEND_SIDE && hot->where != DELAY_CHANNEL &&
-		!is_here(s, hot->to));
+		!rank_is_here(s, hot->to));
 }
 
-static int by_delay(const void *a, const void *b)
+static int hots_by_delay(const void *a, const void *b)
 {
 	const struct delay_link *x = a, *y = b;
 
@@ -281,7 +286,7 @@ static int by_delay(const void *a, const void *b)
 }
 
 /* Returns how many are slow. */
-static int look_at_aspect(struct scene *s, const struct aspect *aspect)
+static int look_at_aspect(struct slow_peer_context *s, const struct aspect *aspect)
 {
 	struct delay_link *links = malloc(s->n * sizeof(*links));
 	struct delay_hot hot[HOT_MAX];
@@ -291,16 +296,16 @@ static int look_at_aspect(struct scene *s, const struct aspect *aspect)
 		return 0;
 	s->aspect = aspect;
 	n = delay_find(links, make_links(s, links), go_on.ratio, hot, HOT_MAX);
-	qsort(links, s->n, sizeof(*links), by_delay);
+	qsort(links, s->n, sizeof(*links), hots_by_delay);
 	s->median = links[(s->n - 1) / 2].delay;
 	free(links);
 	for (int i = 0; i < n; i++)
 		if (is_worth_telling(s, &hot[i]))
-			found += judge(s, &hot[i]);
+			found += slow_peer_judge(s, &hot[i]);
 	return found;
 }
 
-static void look_at_groups(struct scene *s, const struct slow_peer_samples *list)
+static void look_at_groups(struct slow_peer_context *s, const struct slow_peer_samples *list)
 {
 	size_t end;
 
@@ -315,7 +320,7 @@ static void look_at_groups(struct scene *s, const struct slow_peer_samples *list
 	}
 }
 
-static void look_at_siblings(struct scene *s, const struct slow_peer_samples *since)
+static void look_at_siblings(struct slow_peer_context *s, const struct slow_peer_samples *since)
 {
 	struct slow_peer_samples siblings;
 
@@ -325,11 +330,11 @@ static void look_at_siblings(struct scene *s, const struct slow_peer_samples *si
 	list_deinit(&siblings);
 }
 
-static void look(struct diagnose *dg, void *state, uint64_t now_ns)
+static void slow_peer_look(struct diagnose *dg, void *state, uint64_t now_ns)
 {
 	struct slow_peers *sp = state;
-	struct scene s = { .dg = dg, .sp = sp, .now_ns = now_ns,
-			   .window_ns = now_ns - sp->looked_ns };
+	struct slow_peer_context s = { .dg = dg, .sp = sp, .now_ns = now_ns,
+				       .window_ns = now_ns - sp->looked_ns };
 	struct slow_peer_samples now, since;
 
 	if (!diagnose_source(dg)->links || s.window_ns < LOOK_NS ||
@@ -346,7 +351,7 @@ static void look(struct diagnose *dg, void *state, uint64_t now_ns)
 	sp->looked_ns = now_ns;
 }
 
-static void deinit(void *state)
+static void slow_peer_deinit(void *state)
 {
 	struct slow_peers *sp = state;
 
@@ -357,6 +362,6 @@ const struct detector finding_slow_peer = {
 	.name = "slow_peer",
 	.state_bytes = sizeof(struct slow_peers),
 	.hold_ns = HOLD_NS,
-	.deinit = deinit,
-	.look = look,
+	.deinit = slow_peer_deinit,
+	.look = slow_peer_look,
 };

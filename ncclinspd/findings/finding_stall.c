@@ -20,9 +20,9 @@
 #define UNWATCHED_TIMES	6		/* times the least limit, without a period */
 
 /* An operation in flight for long: does anything of it still move? */
-struct watch {
+struct stall_watch {
 	uint64_t key;		/* key of its group; 0: unused */
-	uint64_t op;		/* identity() of the operation */
+	uint64_t op;		/* op_identity() of the operation */
 	uint64_t seen_ns;
 	uint64_t moved_ns;	/* 0: not since it is watched */
 	uint64_t signature;
@@ -31,10 +31,10 @@ struct watch {
 struct stalls {
 	struct limits *limits;
 	struct paces paces;
-	struct watch watches[WATCHES];
+	struct stall_watch watches[WATCHES];
 };
 
-static void on_op(struct diagnose *dg, void *state, const struct op *op, uint64_t now_ns)
+static void stall_on_op(struct diagnose *dg, void *state, const struct op *op, uint64_t now_ns)
 {
 	struct stalls *st = state;
 
@@ -46,7 +46,7 @@ static void on_op(struct diagnose *dg, void *state, const struct op *op, uint64_
 	paces_add(&st->paces, op);
 }
 
-static void on_forgotten(struct diagnose *dg, void *state, const struct process *p)
+static void stall_on_forgotten(struct diagnose *dg, void *state, const struct process *p)
 {
 	struct stalls *st = state;
 
@@ -139,7 +139,7 @@ uint64_t stall_unwatched_limit_ns(const struct diagnose *dg, uint64_t process_id
 /* ---- movement ------------------------------------------------------------- */
 
 /* Everything that changes when something of the operation comes forward. */
-static uint64_t sign(const struct hang *v, const struct hang_group *g)
+static uint64_t group_sign(const struct hang *v, const struct hang_group *g)
 {
 	uint64_t signature = 1;
 
@@ -169,7 +169,7 @@ static uint64_t sign(const struct hang *v, const struct hang_group *g)
  * The same at each look.  The time of its posting is not: it is worked out anew from ticks
  * at each look, and moves by some ns whenever their rate is measured.
  */
-static uint64_t identity(const struct hang_row *op)
+static uint64_t op_identity(const struct hang_row *op)
 {
 	if (op->seq != UNKNOWN_U64)
 		return index_mix((uintptr_t)op->func, op->seq);
@@ -177,9 +177,9 @@ static uint64_t identity(const struct hang_row *op)
 }
 
 /* The entry of this group, else an unused one, else the stalest. */
-static struct watch *find_watch(struct stalls *st, uint64_t key)
+static struct stall_watch *find_watch(struct stalls *st, uint64_t key)
 {
-	struct watch *stalest = &st->watches[0];
+	struct stall_watch *stalest = &st->watches[0];
 
 	for (size_t i = 0; i < WATCHES; i++) {
 		if (st->watches[i].key == key)
@@ -191,16 +191,16 @@ static struct watch *find_watch(struct stalls *st, uint64_t key)
 }
 
 /* False: seen for the first time, so that nothing can be said yet. */
-static bool watch(struct stalls *st, const struct stall *s, bool *moves)
+static bool stall_watch_group(struct stalls *st, const struct stall *s, bool *moves)
 {
 	const struct hang_group *g = &s->c.hang->groups.at[s->c.group];
-	uint64_t key = stall_key(s->c.hang, s->c.group), signature = sign(s->c.hang, g);
-	uint64_t now_ns = s->c.hang->now_ns, op = identity(&g->op);
-	struct watch *w = find_watch(st, key);
+	uint64_t key = stall_key(s->c.hang, s->c.group), signature = group_sign(s->c.hang, g);
+	uint64_t now_ns = s->c.hang->now_ns, op = op_identity(&g->op);
+	struct stall_watch *w = find_watch(st, key);
 
 	if (w->key != key || w->op != op) {
-		*w = (struct watch){ .key = key, .op = op, .seen_ns = now_ns,
-				     .signature = signature };
+		*w = (struct stall_watch){ .key = key, .op = op, .seen_ns = now_ns,
+					   .signature = signature };
 		return false;
 	}
 	if (w->signature != signature)
@@ -213,7 +213,7 @@ static bool watch(struct stalls *st, const struct stall *s, bool *moves)
 
 /* ---- what hangs ----------------------------------------------------------- */
 
-static bool is_desync(enum verdict verdict)
+static bool verdict_is_desync(enum verdict verdict)
 {
 	return verdict == VERDICT_NOT_JOINED || verdict == VERDICT_ORDER_MISMATCH ||
 	       verdict == VERDICT_COMM_DEADLOCK || verdict == VERDICT_METADATA_MISMATCH ||
@@ -231,11 +231,11 @@ static uint64_t cause_key(const struct stall *s)
 	return key;
 }
 
-static void report(struct diagnose *dg, struct stall *s)
+static void stall_report(struct diagnose *dg, struct stall *s)
 {
 	enum verdict verdict = s->c.verdict.verdict;
 	struct finding f = {
-		.kind = is_desync(verdict) ? FINDING_DESYNC : FINDING_STALL,
+		.kind = verdict_is_desync(verdict) ? FINDING_DESYNC : FINDING_STALL,
 		.grade = s->grade,
 		.severity = verdict == VERDICT_SLOW ? FINDING_WARNING : FINDING_CRITICAL,
 		.since_ns = s->c.hang->groups.at[s->c.group].op.enqueued_ns,
@@ -247,12 +247,12 @@ static void report(struct diagnose *dg, struct stall *s)
 	diagnose_report(dg, &finding_stall, cause_key(s), &f, s->c.hang->now_ns);
 }
 
-static void judge(struct diagnose *dg, struct stalls *st, struct stall *s, bool *told)
+static void stall_judge(struct diagnose *dg, struct stalls *st, struct stall *s, bool *told)
 {
 	const struct hang_input in = hang_input(s->c.hang);
 	bool moves;
 
-	if (!watch(st, s, &moves) || s->c.age_ns < limit_suspected_from(&s->limit) ||
+	if (!stall_watch_group(st, s, &moves) || s->c.age_ns < limit_suspected_from(&s->limit) ||
 	    (moves && s->grade == FINDING_SUSPECTED))
 		return;
 	hang_decide(&in, s->c.group, &s->c.verdict);
@@ -264,7 +264,7 @@ static void judge(struct diagnose *dg, struct stalls *st, struct stall *s, bool 
 	told[s->c.verdict.comm] = true;
 	for (uint32_t i = 0; i < s->c.verdict.ncircle; i++)
 		told[s->c.verdict.circle[i]] = true;
-	report(dg, s);
+	stall_report(dg, s);
 }
 
 /* -ENOMEM: the next look may have more. */
@@ -284,7 +284,7 @@ static int look_at_operations(struct diagnose *dg, struct stalls *st, struct han
 	for (int grade = 0; r == 0 && grade < FINDING_GRADE_END; grade++)
 		for (uint32_t i = 0; i < n; i++)
 			if (stalls[i].grade == (enum finding_grade)grade)
-				judge(dg, st, &stalls[i], told);
+				stall_judge(dg, st, &stalls[i], told);
 	free(stalls);
 	free(told);
 	return r;
@@ -292,7 +292,7 @@ static int look_at_operations(struct diagnose *dg, struct stalls *st, struct han
 
 /* ---- the detector ---------------------------------------------------------- */
 
-static void look(struct diagnose *dg, void *state, uint64_t now_ns)
+static void stall_look(struct diagnose *dg, void *state, uint64_t now_ns)
 {
 	struct stalls *st = state;
 	struct hang view;
@@ -307,14 +307,14 @@ static void look(struct diagnose *dg, void *state, uint64_t now_ns)
 	hang_deinit(&view);
 }
 
-static int init(struct diagnose *dg, void *state)
+static int stall_init(struct diagnose *dg, void *state)
 {
 	struct stalls *st = state;
 
 	return limits_new(&st->limits, diagnose_settings(dg)->stall_min_ns);
 }
 
-static void deinit(void *state)
+static void stall_deinit(void *state)
 {
 	struct stalls *st = state;
 
@@ -326,9 +326,9 @@ const struct detector finding_stall = {
 	.name = "stall",
 	.state_bytes = sizeof(struct stalls),
 	.hold_ns = HOLD_NS,
-	.init = init,
-	.deinit = deinit,
-	.op = on_op,
-	.forgotten = on_forgotten,
-	.look = look,
+	.init = stall_init,
+	.deinit = stall_deinit,
+	.op = stall_on_op,
+	.forgotten = stall_on_forgotten,
+	.look = stall_look,
 };

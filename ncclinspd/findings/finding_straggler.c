@@ -11,7 +11,7 @@
 #define SECOND_NS	UINT64_C(1000000000)
 #define CASES		64	/* cases of one grade that are reported at once */
 
-struct scene {
+struct straggler_context {
 	struct diagnose *dg;
 	const struct straggler_case *c;
 	const struct process *process;
@@ -26,7 +26,7 @@ static bool is_of_a_rank(const struct straggler_case *c)
 	return c->verdict == VERDICT_STEADY || c->verdict == VERDICT_INTERMITTENT;
 }
 
-static void set_text(struct finding *f, const struct scene *s)
+static void set_text(struct finding *f, const struct straggler_context *s)
 {
 	const struct straggler_case *c = s->c;
 	const struct late_case said = {
@@ -42,13 +42,13 @@ static void set_text(struct finding *f, const struct scene *s)
 	late_say(&said, f->text, sizeof(f->text));
 }
 
-static void put_u64(struct json *j, const char *key, uint64_t value)
+static void straggler_put_u64(struct json *j, const char *key, uint64_t value)
 {
 	json_key(j, key);
 	json_put_u64(j, value);
 }
 
-static void set_evidence(struct finding *f, const struct scene *s)
+static void set_evidence(struct finding *f, const struct straggler_context *s)
 {
 	const struct straggler_case *c = s->c;
 	struct json j;
@@ -64,14 +64,14 @@ static void set_evidence(struct finding *f, const struct scene *s)
 		json_put_null(&j);
 	json_key(&j, "nranks");
 	json_put_i64(&j, c->nranks);
-	put_u64(&j, "local_ranks", c->local);
-	put_u64(&j, "window_ns", c->wall_ns);
-	put_u64(&j, "ops", c->ops);
-	put_u64(&j, "judged", c->judged);
-	put_u64(&j, "last", c->last);
-	put_u64(&j, "late_ns", c->late_ns);
-	put_u64(&j, "blame_ns", c->blame_ns);
-	put_u64(&j, "moved_ns", c->moved_ns);
+	straggler_put_u64(&j, "local_ranks", c->local);
+	straggler_put_u64(&j, "window_ns", c->wall_ns);
+	straggler_put_u64(&j, "ops", c->ops);
+	straggler_put_u64(&j, "judged", c->judged);
+	straggler_put_u64(&j, "last", c->last);
+	straggler_put_u64(&j, "late_ns", c->late_ns);
+	straggler_put_u64(&j, "blame_ns", c->blame_ns);
+	straggler_put_u64(&j, "moved_ns", c->moved_ns);
 	json_key(&j, "score");
 	if (c->score > 0)
 		json_put_rounded(&j, c->score);
@@ -82,7 +82,7 @@ static void set_evidence(struct finding *f, const struct scene *s)
 	json_deinit(&j);
 }
 
-static bool find_who(struct scene *s)
+static bool find_who(struct straggler_context *s)
 {
 	const struct diagnose_source *source = diagnose_source(s->dg);
 	struct process *const *list;
@@ -99,7 +99,7 @@ static bool find_who(struct scene *s)
 }
 
 /* A process or communicator that has ended is not reported any more. */
-static void report(struct scene *s)
+static void straggler_report(struct straggler_context *s)
 {
 	const struct straggler_case *c = s->c;
 	struct finding f = { .kind = FINDING_STRAGGLER, .peer = UNKNOWN_I32 };
@@ -134,7 +134,7 @@ static bool case_goes_before(const struct straggler_case *a, const struct stragg
 }
 
 /* A late rank is late wherever it comes: one finding, of where it is surest and costs most. */
-static void collect(const struct straggler_case *c, void *arg)
+static void straggler_collect(const struct straggler_case *c, void *arg)
 {
 	struct cases *cases = arg;
 	uint32_t i = 0;
@@ -148,23 +148,23 @@ static void collect(const struct straggler_case *c, void *arg)
 	cases->n += i == cases->n;
 }
 
-static void look(struct diagnose *dg, void *state, uint64_t now_ns)
+static void straggler_look(struct diagnose *dg, void *state, uint64_t now_ns)
 {
-	struct scene s = { .dg = dg, .now_ns = now_ns };
+	struct straggler_context s = { .dg = dg, .now_ns = now_ns };
 	struct cases cases;
 
 	(void)state;
 	cases.n = 0;
 	if (diagnose_source(dg)->straggler)
-		straggler_visit(diagnose_source(dg)->straggler, collect, &cases);
+		straggler_visit(diagnose_source(dg)->straggler, straggler_collect, &cases);
 	for (uint32_t i = 0; i < cases.n; i++) {
 		s.c = &cases.at[i];
-		report(&s);
+		straggler_report(&s);
 	}
 }
 
 const struct detector finding_straggler = {
 	.name = "straggler",
 	.hold_ns = 3 * SECOND_NS,
-	.look = look,
+	.look = straggler_look,
 };

@@ -47,8 +47,8 @@ static const struct bound {
 	},
 };
 
-static void report(struct diagnose *dg, const struct unwatched *u, uint64_t count,
-		   uint64_t now_ns)
+static void unwatched_report(struct diagnose *dg, const struct unwatched *u, uint64_t count,
+			     uint64_t now_ns)
 {
 	const struct bound *b = &bounds[u->thing];
 	struct finding f = { .kind = FINDING_UNWATCHED, .severity = FINDING_WARNING, .uid = u->uid,
@@ -74,7 +74,7 @@ static void report(struct diagnose *dg, const struct unwatched *u, uint64_t coun
 	diagnose_report(dg, &finding_unwatched, (uint64_t)u->thing << 32 | u->uid, &f, now_ns);
 }
 
-static void look(struct diagnose *dg, void *state, uint64_t now_ns)
+static void unwatched_look(struct diagnose *dg, void *state, uint64_t now_ns)
 {
 	const struct diagnose_source *source = diagnose_source(dg);
 	struct bounds *before = state;
@@ -86,7 +86,7 @@ static void look(struct diagnose *dg, void *state, uint64_t now_ns)
 		uint64_t *last = &before->before[u->thing];
 
 		if (bounds[u->thing].now ? u->count : u->count > *last)
-			report(dg, u, u->count, now_ns);
+			unwatched_report(dg, u, u->count, now_ns);
 		*last = u->count;
 	}
 }
@@ -95,5 +95,5 @@ const struct detector finding_unwatched = {
 	.name = "unwatched",
 	.state_bytes = sizeof(struct bounds),
 	.hold_ns = HOLD_NS,
-	.look = look,
+	.look = unwatched_look,
 };

@@ -41,7 +41,7 @@ static const struct action {
 		      "-T) and whether its server lives; nothing here waits for it" },
 };
 
-static const char *action_of(int error)
+static const char *error_action(int error)
 {
 	for (size_t i = 0; i < ARRAY_LEN(actions); i++)
 		if (actions[i].error == error)
@@ -49,7 +49,7 @@ static const char *action_of(int error)
 	return "See what is there: ls -ld, findmnt -T";
 }
 
-static uint64_t missing(const struct unwritten *u, size_t i, const struct writer_output *o)
+static uint64_t files_missing(const struct unwritten *u, size_t i, const struct writer_output *o)
 {
 	return o->stats.failed - u->of[i].before;
 }
@@ -68,7 +68,8 @@ static void put_output(struct json *j, const struct writer_output *o, uint64_t f
 	json_end(j, '}');
 }
 
-static void say(struct phrase *text, const struct writer_output *o, uint64_t files, bool first)
+static void unwritten_say(struct phrase *text, const struct writer_output *o, uint64_t files,
+			  bool first)
 {
 	phrase_add(text, "%s%s are not written to %s: %s", first ? "" : "; ", o->what, o->dir,
 		   strerror(-o->stats.failing));
@@ -76,8 +77,8 @@ static void say(struct phrase *text, const struct writer_output *o, uint64_t fil
 		phrase_add(text, " (%" PRIu64 " missing so far)", files);
 }
 
-static void report(struct diagnose *dg, const struct unwritten *u,
-		   const struct writer_output *list, size_t n, uint64_t now_ns)
+static void unwritten_report(struct diagnose *dg, const struct unwritten *u,
+			     const struct writer_output *list, size_t n, uint64_t now_ns)
 {
 	struct finding f = { .kind = FINDING_UNWRITTEN, .severity = FINDING_WARNING,
 			     .uid = geteuid(), .peer = UNKNOWN_I32, .since_ns = now_ns };
@@ -93,8 +94,8 @@ static void report(struct diagnose *dg, const struct unwritten *u,
 	for (size_t i = 0; i < n; i++) {
 		if (!u->of[i].since_ns)
 			continue;
-		put_output(&j, &list[i], missing(u, i, &list[i]));
-		say(&text, &list[i], missing(u, i, &list[i]), !first);
+		put_output(&j, &list[i], files_missing(u, i, &list[i]));
+		unwritten_say(&text, &list[i], files_missing(u, i, &list[i]), !first);
 		if (u->of[i].since_ns < f.since_ns)
 			f.since_ns = u->of[i].since_ns;
 		if (!first)
@@ -103,13 +104,13 @@ static void report(struct diagnose *dg, const struct unwritten *u,
 	json_end(&j, ']');
 	json_end(&j, '}');
 	phrase_add(&text, ". What is shown now is not touched by that; what was to be kept for "
-		   "later is missing. %s %s.", action_of(first->stats.failing), first->dir);
+		   "later is missing. %s %s.", error_action(first->stats.failing), first->dir);
 	finding_set_evidence(&f, &j);
 	json_deinit(&j);
 	diagnose_report(dg, &finding_unwritten, KEY, &f, now_ns);
 }
 
-static void look(struct diagnose *dg, void *state, uint64_t now_ns)
+static void unwritten_look(struct diagnose *dg, void *state, uint64_t now_ns)
 {
 	const struct diagnose_source *source = diagnose_source(dg);
 	const struct writer_output *list = NULL;
@@ -131,12 +132,12 @@ static void look(struct diagnose *dg, void *state, uint64_t now_ns)
 		failing++;
 	}
 	if (failing)
-		report(dg, u, list, n, now_ns);
+		unwritten_report(dg, u, list, n, now_ns);
 }
 
 const struct detector finding_unwritten = {
 	.name = "unwritten",
 	.state_bytes = sizeof(struct unwritten),
 	.hold_ns = HOLD_NS,
-	.look = look,
+	.look = unwritten_look,
 };

@@ -63,7 +63,7 @@ static const struct level *finding_level(const struct finding *f)
 	return &levels[finding_is_alarm(f) ? f->severity : FINDING_INFO];
 }
 
-static void add(struct phrase *entry, const char *name, const char *value)
+static void entry_add(struct phrase *entry, const char *name, const char *value)
 {
 	size_t begin;
 
@@ -78,7 +78,7 @@ static void add(struct phrase *entry, const char *name, const char *value)
 	phrase_add(entry, "\n");
 }
 
-static void add_number(struct phrase *entry, const char *name, uint64_t value)
+static void entry_add_number(struct phrase *entry, const char *name, uint64_t value)
 {
 	phrase_add(entry, "%s=%" PRIu64 "\n", name, value);
 }
@@ -105,19 +105,19 @@ static void make_entry(const struct finding *f, const char *message, struct phra
 	phrase_add_list(&list, f->ranks, f->nranks);
 	if (f->has_comm_id)
 		snprintf(comm_id, sizeof(comm_id), "0x%016" PRIx64, f->comm_id);
-	add_number(entry, "PRIORITY", (uint64_t)finding_level(f)->priority);
-	add(entry, "SYSLOG_IDENTIFIER", "ncclinspd");
-	add(entry, "MESSAGE_ID", word ? word->message_id : NULL);
-	add_number(entry, "NCCLINSP_FINDING", f->life.id);
-	add_number(entry, "NCCLINSP_ACTIVE", !f->life.until_ns);
-	add(entry, "NCCLINSP_GRADE", finding_grade_name(f->grade));
-	add(entry, "NCCLINSP_KIND", kind);
-	add(entry, "NCCLINSP_VERDICT", f->verdict);
-	add(entry, "NCCLINSP_SEVERITY", finding_severity_name(f->severity));
-	add(entry, "NCCLINSP_COMM_ID", comm_id);
-	add(entry, "NCCLINSP_COMM", f->comm_name);
-	add(entry, "NCCLINSP_RANKS", ranks);
-	add(entry, "MESSAGE", message);
+	entry_add_number(entry, "PRIORITY", (uint64_t)finding_level(f)->priority);
+	entry_add(entry, "SYSLOG_IDENTIFIER", "ncclinspd");
+	entry_add(entry, "MESSAGE_ID", word ? word->message_id : NULL);
+	entry_add_number(entry, "NCCLINSP_FINDING", f->life.id);
+	entry_add_number(entry, "NCCLINSP_ACTIVE", !f->life.until_ns);
+	entry_add(entry, "NCCLINSP_GRADE", finding_grade_name(f->grade));
+	entry_add(entry, "NCCLINSP_KIND", kind);
+	entry_add(entry, "NCCLINSP_VERDICT", f->verdict);
+	entry_add(entry, "NCCLINSP_SEVERITY", finding_severity_name(f->severity));
+	entry_add(entry, "NCCLINSP_COMM_ID", comm_id);
+	entry_add(entry, "NCCLINSP_COMM", f->comm_name);
+	entry_add(entry, "NCCLINSP_RANKS", ranks);
+	entry_add(entry, "MESSAGE", message);
 }
 
 static void log_finding(const struct finding *f)
@@ -126,7 +126,7 @@ static void log_finding(const struct finding *f)
 	struct phrase line;
 
 	phrase_start(&line, text, sizeof(text));
-	add(&line, "text", f->text);
+	entry_add(&line, "text", f->text);
 	line.at[line.used ? line.used - 1 : 0] = '\0';	/* the line's end is the log's */
 	log_say(finding_level(f)->level,
 		"finding %s id=%" PRIu64 " kind=%s verdict=%s severity=%s %s",

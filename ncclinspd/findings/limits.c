@@ -21,7 +21,7 @@
 #define NO_HISTORY_TIMES 6
 #define FIRST_TIMES	12
 
-struct history {
+struct limits_history {
 	struct keyed_head head;
 	uint64_t key;
 	uint32_t total;
@@ -66,7 +66,7 @@ static uint64_t key_of_kind(const struct op *op, uint64_t comm_key)
 
 /* ---- histograms ---------------------------------------------------------------- */
 
-static void halve(struct history *h)
+static void history_halve(struct limits_history *h)
 {
 	h->total = 0;
 	for (uint32_t i = 0; i < BINS; i++) {
@@ -75,7 +75,7 @@ static void halve(struct history *h)
 	}
 }
 
-static uint64_t p999_of(const struct history *h)
+static uint64_t p999_of(const struct limits_history *h)
 {
 	uint32_t above = 0, most = h->total / 1000;
 
@@ -90,7 +90,7 @@ static uint64_t p999_of(const struct history *h)
 /* ---- limits -------------------------------------------------------------------- */
 
 /* `first`: nothing of its communicator was seen before.  `h` may be NULL. */
-static void limit_make(const struct limits *l, const struct history *h, bool first,
+static void limit_make(const struct limits *l, const struct limits_history *h, bool first,
 		       uint64_t period_ns, struct limit *out)
 {
 	*out = (struct limit){ .ns = l->min_ns, .reason = LIMIT_MINIMUM, .p999_ns = UNKNOWN_U64 };
@@ -123,8 +123,8 @@ static bool is_first(const struct op *op, bool new_comm)
 void limits_of(struct limits *l, const struct op *op, uint64_t period_ns, struct limit *out)
 {
 	uint64_t comm_key = key_of_comm(op), key = key_of_kind(op, comm_key);
-	struct history *comm = keyed_find(&l->histories, &comm_key);
-	struct history *h = keyed_find(&l->histories, &key);
+	struct limits_history *comm = keyed_find(&l->histories, &comm_key);
+	struct limits_history *h = keyed_find(&l->histories, &key);
 
 	if (comm)
 		keyed_touch(&l->histories, comm);
@@ -138,7 +138,7 @@ void limits_add(struct limits *l, const struct op *op)
 	uint64_t comm_key, key, ns;
 	bool new_comm, made;
 	struct limit limit;
-	struct history *h;
+	struct limits_history *h;
 	uint32_t bin;
 
 	if (op->predates || !op->complete || !(op->expects_kernel || op->expects_proxy) ||
@@ -159,14 +159,14 @@ void limits_add(struct limits *l, const struct op *op)
 	h->end = bin < h->end ? h->end : bin + 1;
 	h->bins[bin]++;
 	if (++h->total == HALVE_AT)
-		halve(h);
+		history_halve(h);
 }
 
 int limits_new(struct limits **lp, uint64_t min_ns)
 {
 	struct limits *l = calloc(1, sizeof(*l));
 
-	if (!l || keyed_init(&l->histories, &KEYED_CONFIG(struct history, key, PLACES))) {
+	if (!l || keyed_init(&l->histories, &KEYED_CONFIG(struct limits_history, key, PLACES))) {
 		limits_free(l);
 		return -ENOMEM;
 	}

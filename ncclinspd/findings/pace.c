@@ -15,7 +15,7 @@ struct pace {
 	struct period period;
 };
 
-static struct pace *find(const struct paces *paces, uint64_t process_id)
+static struct pace *pace_find(const struct paces *paces, uint64_t process_id)
 {
 	struct pace *pace = paces->at[process_id % PACES];
 
@@ -23,7 +23,7 @@ static struct pace *find(const struct paces *paces, uint64_t process_id)
 }
 
 /* Ids are given in order: the process that has the place is long gone. */
-static struct pace *make(struct paces *paces, uint64_t process_id)
+static struct pace *pace_make(struct paces *paces, uint64_t process_id)
 {
 	struct pace **pace = &paces->at[process_id % PACES];
 
@@ -38,7 +38,7 @@ static struct pace *make(struct paces *paces, uint64_t process_id)
  * Sends and receives of a group are posted within a microsecond and end in any order,
  * and experts get more or less in each iteration: what counts is how many there are.
  */
-static uint64_t token_of(const struct op *op, uint64_t comm)
+static uint64_t op_token(const struct op *op, uint64_t comm)
 {
 	if (op->is_p2p)
 		return index_mix(comm, 1);
@@ -47,7 +47,7 @@ static uint64_t token_of(const struct op *op, uint64_t comm)
 
 void paces_add(struct paces *paces, const struct op *op)
 {
-	struct pace *pace = find(paces, op->process_id) ?: make(paces, op->process_id);
+	struct pace *pace = pace_find(paces, op->process_id) ?: pace_make(paces, op->process_id);
 	uint64_t comm = op->has_comm_id ? op->comm_id : op->comm_index, last_ns;
 
 	if (!pace || !op->enqueued_ns)
@@ -57,12 +57,12 @@ void paces_add(struct paces *paces, const struct op *op)
 		pace->watched = op->expects_kernel || op->expects_proxy;
 	if (pace->period.count && op->enqueued_ns > last_ns + pace->longest_ns)
 		pace->longest_ns = op->enqueued_ns - last_ns;
-	period_add(&pace->period, token_of(op, comm), op->enqueued_ns);
+	period_add(&pace->period, op_token(op, comm), op->enqueued_ns);
 }
 
 void paces_forget(struct paces *paces, uint64_t process_id)
 {
-	if (!find(paces, process_id))
+	if (!pace_find(paces, process_id))
 		return;
 	pages_give(paces->at[process_id % PACES], sizeof(struct pace));
 	paces->at[process_id % PACES] = NULL;
@@ -70,21 +70,21 @@ void paces_forget(struct paces *paces, uint64_t process_id)
 
 uint64_t paces_period(struct paces *paces, uint64_t process_id)
 {
-	struct pace *pace = find(paces, process_id);
+	struct pace *pace = pace_find(paces, process_id);
 
 	return pace && period_find(&pace->period) ? pace->period.median_ns : 0;
 }
 
 bool paces_watched(const struct paces *paces, uint64_t process_id)
 {
-	const struct pace *pace = find(paces, process_id);
+	const struct pace *pace = pace_find(paces, process_id);
 
 	return pace && pace->watched;
 }
 
 uint64_t paces_longest_pause(const struct paces *paces, uint64_t process_id)
 {
-	const struct pace *pace = find(paces, process_id);
+	const struct pace *pace = pace_find(paces, process_id);
 
 	return pace ? pace->longest_ns : 0;
 }

@@ -18,13 +18,13 @@
 #define SHARE_OF_BEST	0.98
 #define SHARE_TO_GO_ON	0.8
 
-static uint32_t held(const struct period *p)
+static uint32_t period_held(const struct period *p)
 {
 	return p->count < PERIOD_TOKENS ? (uint32_t)p->count : PERIOD_TOKENS;
 }
 
 /* The i-th newest place, from 0. */
-static uint32_t place(const struct period *p, uint32_t i)
+static uint32_t period_place(const struct period *p, uint32_t i)
 {
 	return (uint32_t)((p->count - 1 - i) % PERIOD_TOKENS);
 }
@@ -45,13 +45,13 @@ void period_add(struct period *p, uint64_t token, uint64_t time_ns)
 	if (time_ns > p->last_ns)
 		p->last_ns = time_ns;
 	p->count++;
-	while (i < PERIOD_SHIFT && i + 1 < held(p) &&
-	       later_by(p->ring[place(p, i + 1)].us, us) > 0) {
-		p->ring[place(p, i)] = p->ring[place(p, i + 1)];
+	while (i < PERIOD_SHIFT && i + 1 < period_held(p) &&
+	       later_by(p->ring[period_place(p, i + 1)].us, us) > 0) {
+		p->ring[period_place(p, i)] = p->ring[period_place(p, i + 1)];
 		i++;
 	}
-	p->ring[place(p, i)].token = (uint32_t)(token ^ token >> 32);
-	p->ring[place(p, i)].us = us;
+	p->ring[period_place(p, i)].token = (uint32_t)(token ^ token >> 32);
+	p->ring[period_place(p, i)].us = us;
 }
 
 double period_share(const struct period *p, uint32_t lag, uint32_t n)
@@ -59,7 +59,8 @@ double period_share(const struct period *p, uint32_t lag, uint32_t n)
 	uint32_t same = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		same += p->ring[place(p, i)].token == p->ring[place(p, i + lag)].token;
+		same += p->ring[period_place(p, i)].token == p->ring[period_place(p,
+										  i + lag)].token;
 	return n ? (double)same / n : 0;
 }
 
@@ -67,7 +68,7 @@ double period_share(const struct period *p, uint32_t lag, uint32_t n)
 
 struct occurrence {
 	uint32_t token;
-	uint32_t age;		/* i of place() */
+	uint32_t age;		/* i of period_place() */
 };
 
 struct distance {
@@ -75,7 +76,7 @@ struct distance {
 	uint32_t times;
 };
 
-static int by_token(const void *one, const void *two)
+static int calls_by_token(const void *one, const void *two)
 {
 	const struct occurrence *a = one, *b = two;
 
@@ -84,7 +85,7 @@ static int by_token(const void *one, const void *two)
 	return a->age < b->age ? -1 : a->age > b->age;
 }
 
-static int by_times(const void *one, const void *two)
+static int distances_by_times(const void *one, const void *two)
 {
 	const struct distance *a = one, *b = two;
 
@@ -93,7 +94,7 @@ static int by_times(const void *one, const void *two)
 	return a->lag < b->lag ? -1 : a->lag > b->lag;
 }
 
-static int by_lag(const void *one, const void *two)
+static int distances_by_lag(const void *one, const void *two)
 {
 	const struct distance *a = one, *b = two;
 
@@ -103,8 +104,8 @@ static int by_lag(const void *one, const void *two)
 static void sort_by_token(const struct period *p, struct occurrence *at, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		at[i] = (struct occurrence){ p->ring[place(p, i)].token, i };
-	qsort(at, n, sizeof(*at), by_token);
+		at[i] = (struct occurrence){ p->ring[period_place(p, i)].token, i };
+	qsort(at, n, sizeof(*at), calls_by_token);
 }
 
 static void count_distances(const struct occurrence *at, uint32_t n, struct distance *distances)
@@ -117,14 +118,14 @@ static void count_distances(const struct occurrence *at, uint32_t n, struct dist
 }
 
 /* The most frequent ones, in growing order; how many. */
-static uint32_t choose(struct distance *distances, uint32_t n)
+static uint32_t distances_choose(struct distance *distances, uint32_t n)
 {
 	uint32_t chosen = 0, longest = n / ITERATIONS;
 
-	qsort(distances, longest + 1, sizeof(*distances), by_times);
+	qsort(distances, longest + 1, sizeof(*distances), distances_by_times);
 	while (chosen < CANDIDATES && chosen <= longest && distances[chosen].times)
 		chosen++;
-	qsort(distances, chosen, sizeof(*distances), by_lag);
+	qsort(distances, chosen, sizeof(*distances), distances_by_lag);
 	return chosen;
 }
 
@@ -133,7 +134,7 @@ static uint32_t best_lag(const struct period *p, const struct distance *candidat
 	double share[CANDIDATES], most = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		share[i] = period_share(p, candidates[i].lag, held(p) - candidates[i].lag);
+		share[i] = period_share(p, candidates[i].lag, period_held(p) - candidates[i].lag);
 		if (share[i] > most)
 			most = share[i];
 	}
@@ -146,14 +147,14 @@ static uint32_t best_lag(const struct period *p, const struct distance *candidat
 /* 0: there is none, or no memory to find it. */
 static uint32_t find_lag(const struct period *p)
 {
-	uint32_t n = held(p), lag = 0;
+	uint32_t n = period_held(p), lag = 0;
 	struct occurrence *at = malloc(n * sizeof(*at));
 	struct distance *distances = calloc(n, sizeof(*distances));
 
 	if (at && distances) {
 		sort_by_token(p, at, n);
 		count_distances(at, n, distances);
-		lag = best_lag(p, distances, choose(distances, n));
+		lag = best_lag(p, distances, distances_choose(distances, n));
 	}
 	free(at);
 	free(distances);
@@ -164,7 +165,7 @@ static uint32_t find_lag(const struct period *p)
 
 static uint32_t gap_before(const struct period *p, uint32_t i)
 {
-	int32_t us = later_by(p->ring[place(p, i)].us, p->ring[place(p, i + 1)].us);
+	int32_t us = later_by(p->ring[period_place(p, i)].us, p->ring[period_place(p, i + 1)].us);
 
 	return us > 0 ? (uint32_t)us : 0;
 }
@@ -173,7 +174,7 @@ static uint32_t gap_before(const struct period *p, uint32_t i)
 static uint32_t find_anchor(const struct period *p)
 {
 	uint64_t longest = 0;
-	uint32_t anchor = 0, n = held(p) - 1;
+	uint32_t anchor = 0, n = period_held(p) - 1;
 
 	for (uint32_t residue = 0; residue < p->lag; residue++) {
 		uint64_t sum = 0, times = 0;
@@ -188,16 +189,16 @@ static uint32_t find_anchor(const struct period *p)
 	return anchor;
 }
 
-static bool measure(struct period *p)
+static bool period_measure(struct period *p)
 {
-	uint32_t end = held(p);
+	uint32_t end = period_held(p);
 	LIST(double) us;
 
 	if (list_init(&us, end / p->lag) < 0)
 		return false;
 	for (uint32_t i = find_anchor(p); i + p->lag < end; i += p->lag)
-		*list_must_add(&us) = p->ring[place(p, i)].us -
-				      p->ring[place(p, i + p->lag)].us;
+		*list_must_add(&us) = p->ring[period_place(p, i)].us -
+				      p->ring[period_place(p, i + p->lag)].us;
 	stat_sort(us.at, us.n);
 	p->median_ns = (uint64_t)us.at[us.n / 2] * 1000;
 	p->p95_ns = (uint64_t)us.at[us.n - 1 - us.n / 20] * 1000;
@@ -207,16 +208,16 @@ static bool measure(struct period *p)
 
 /* ---- when to look -------------------------------------------------------------- */
 
-static bool goes_on(struct period *p)
+static bool period_goes_on(struct period *p)
 {
 	uint32_t n = 2 * p->lag;
 
 	if (p->count - p->checked < p->lag)
 		return true;
 	p->checked = p->count;
-	if (n + p->lag > held(p))
-		n = held(p) - p->lag;
-	return period_share(p, p->lag, n) >= SHARE_TO_GO_ON && measure(p);
+	if (n + p->lag > period_held(p))
+		n = period_held(p) - p->lag;
+	return period_share(p, p->lag, n) >= SHARE_TO_GO_ON && period_measure(p);
 }
 
 /* Again when there is a good deal more to look at than the last time. */
@@ -229,7 +230,7 @@ static bool is_worth_a_try(const struct period *p)
 
 bool period_find(struct period *p)
 {
-	if (p->lag && goes_on(p))
+	if (p->lag && period_goes_on(p))
 		return true;
 	p->lag = 0;
 	if (!is_worth_a_try(p))
@@ -237,7 +238,7 @@ bool period_find(struct period *p)
 	p->tried = p->count;
 	p->checked = p->count;
 	p->lag = find_lag(p);
-	if (p->lag && !measure(p))
+	if (p->lag && !period_measure(p))
 		p->lag = 0;
 	return p->lag;
 }

@@ -65,7 +65,7 @@ static void say_why(const struct proxy_starved_told *t, struct phrase *text)
 		phrase_add(text, "see what shares its CPUs (taskset -p, numactl), a cgroup limit");
 }
 
-static void say(const struct proxy_starved_told *t, struct finding *f)
+static void proxy_starved_say(const struct proxy_starved_told *t, struct finding *f)
 {
 	struct phrase text;
 
@@ -84,7 +84,7 @@ static void put_share(struct json *j, const char *key, double share)
 		json_put_null(j);
 }
 
-static void show(const struct proxy_starved_told *t, struct finding *f)
+static void proxy_starved_show(const struct proxy_starved_told *t, struct finding *f)
 {
 	const struct starved_slice *sum = t->sum;
 	const struct { const char *name; uint64_t value; } numbers[] = {
@@ -110,6 +110,6 @@ static void show(const struct proxy_starved_told *t, struct finding *f)
 
 void proxy_starved_describe(const struct proxy_starved_told *t, struct finding *f)
 {
-	say(t, f);
-	show(t, f);
+	proxy_starved_say(t, f);
+	proxy_starved_show(t, f);
 }

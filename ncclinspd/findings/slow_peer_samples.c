@@ -13,7 +13,7 @@
 
 #define LEAST_STEPS	20	/* steps of a link, to be compared */
 
-static uint64_t comm_of(const struct links_who *who)
+static uint64_t who_comm(const struct links_who *who)
 {
 	const uint64_t key[] = {
 		who->uid,
@@ -25,7 +25,7 @@ static uint64_t comm_of(const struct links_who *who)
 	return index_hash(0, key, sizeof(key));
 }
 
-static uint64_t link_of(const struct links_who *who)
+static uint64_t who_link(const struct links_who *who)
 {
 	const uint64_t key[] = {
 		who->process_id, who->comm_index, (uint64_t)who->peer, who->channel,
@@ -48,8 +48,8 @@ static bool take_sample(const struct links_row *row, void *arg)
 	if (!sample)
 		return true;
 	*sample = (struct slow_peer_sample){
-		.link = link_of(&row->who),
-		.comm = comm_of(&row->who),
+		.link = who_link(&row->who),
+		.comm = who_comm(&row->who),
 		.row = row->who.rank,
 		.column = row->who.peer,
 		.who = row->who,
@@ -61,7 +61,7 @@ static bool take_sample(const struct links_row *row, void *arg)
 	return true;
 }
 
-static int by_link(const void *a, const void *b)
+static int samples_by_link(const void *a, const void *b)
 {
 	const struct slow_peer_sample *x = a, *y = b;
 
@@ -74,7 +74,7 @@ static bool make_difference(struct slow_peer_sample *s, const struct slow_peer_s
 	const struct slow_peer_sample *old = NULL;
 
 	if (before->n)
-		old = bsearch(s, before->at, before->n, sizeof(*s), by_link);
+		old = bsearch(s, before->at, before->n, sizeof(*s), samples_by_link);
 	if (old && old->steps <= s->steps) {
 		s->bytes -= old->bytes;
 		s->steps -= old->steps;
@@ -88,14 +88,14 @@ static bool make_difference(struct slow_peer_sample *s, const struct slow_peer_s
 	return true;
 }
 
-static int by_group(const void *a, const void *b)
+static int samples_by_group(const void *a, const void *b)
 {
 	const struct slow_peer_sample *x = a, *y = b;
 
 	return (x->group > y->group) - (x->group < y->group);
 }
 
-static void meanwhile(void *arg)
+static void samples_meanwhile(void *arg)
 {
 	diagnose_meanwhile(arg);
 }
@@ -105,7 +105,7 @@ bool slow_peer_samples_take(struct diagnose *dg, struct slow_peer_samples *list,
 	const struct links_query query = {
 		.windows = 1u << LINKS_ALL,
 		.all_users = true,
-		.meanwhile = meanwhile,
+		.meanwhile = samples_meanwhile,
 		.meanwhile_arg = dg,
 	};
 	struct links *links = diagnose_source(dg)->links;
@@ -115,7 +115,7 @@ bool slow_peer_samples_take(struct diagnose *dg, struct slow_peer_samples *list,
 		list_deinit(list);
 		return false;
 	}
-	qsort(list->at, list->n, sizeof(*list->at), by_link);
+	qsort(list->at, list->n, sizeof(*list->at), samples_by_link);
 	return true;
 }
 
@@ -132,7 +132,7 @@ void slow_peer_samples_since(const struct slow_peer_samples *now,
 			*list_must_add(out) = sample;
 	}
 	if (out->n)
-		qsort(out->at, out->n, sizeof(*out->at), by_group);
+		qsort(out->at, out->n, sizeof(*out->at), samples_by_group);
 }
 
 /* ---- links that are alone in their communicator ------------------------------------ */
@@ -156,13 +156,13 @@ static bool is_one_link(const struct slow_peer_sample *s, size_t n)
 }
 
 /* The processes that are there, and which of them are one job's. */
-struct crowd {
+struct samples_crowd {
 	struct process *const *list;
 	size_t n;
 	uint32_t *job;
 };
 
-static uint32_t job_of(const struct crowd *c, uint64_t process_id)
+static uint32_t crowd_job(const struct samples_crowd *c, uint64_t process_id)
 {
 	for (size_t i = 0; i < c->n; i++)
 		if (c->list[i]->id == process_id)
@@ -171,18 +171,18 @@ static uint32_t job_of(const struct crowd *c, uint64_t process_id)
 }
 
 /* Links of one job, one name and number of ranks, and one size of transfers are a family. */
-static uint64_t family_of(const struct crowd *c, const struct slow_peer_sample *s)
+static uint64_t family_of(const struct samples_crowd *c, const struct slow_peer_sample *s)
 {
 	const uint64_t key[] = {
-		job_of(c, s->who.process_id), (uintptr_t)s->who.comm_name,
+		crowd_job(c, s->who.process_id), (uintptr_t)s->who.comm_name,
 		(uint64_t)s->who.nranks, (uint64_t)__builtin_clzll(s->bytes / s->steps | 1),
 	};
 
 	return index_hash(0, key, sizeof(key));
 }
 
-static void collect(const struct crowd *c, const struct slow_peer_samples *since,
-		    struct slow_peer_samples *out)
+static void samples_collect(const struct samples_crowd *c, const struct slow_peer_samples *since,
+			    struct slow_peer_samples *out)
 {
 	uint32_t end;
 
@@ -219,13 +219,13 @@ void slow_peer_samples_siblings(struct diagnose *dg, const struct slow_peer_samp
 				struct slow_peer_samples *out, uint64_t now_ns)
 {
 	const struct diagnose_source *source = diagnose_source(dg);
-	struct crowd c;
+	struct samples_crowd c;
 
 	c.n = source->processes(source->arg, &c.list);
 	c.job = malloc((c.n + 1) * sizeof(*c.job));
 	if (list_init(out, since->n) == 0 && c.job && jobs_group(c.list, c.n, now_ns, c.job) == 0) {
-		collect(&c, since, out);
-		qsort(out->at, out->n, sizeof(*out->at), by_group);
+		samples_collect(&c, since, out);
+		qsort(out->at, out->n, sizeof(*out->at), samples_by_group);
 		keep_families(out);
 	}
 	free(c.job);

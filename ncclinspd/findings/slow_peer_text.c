@@ -53,7 +53,7 @@ static void say_subject(struct phrase *text, const struct slow_peer *p)
 		phrase_add(text, "all that is sent to rank %" PRId32, hot->to);
 }
 
-static void say(const struct slow_peer *p, struct finding *f)
+static void slow_peer_say(const struct slow_peer *p, struct finding *f)
 {
 	const struct delay_hot *hot = p->hot;
 	struct phrase text;
@@ -76,7 +76,7 @@ static void say(const struct slow_peer *p, struct finding *f)
 		phrase_add(&text, "; %s", wheres[hot->where].action);
 }
 
-static void put_rank(struct json *j, const char *key, bool known, int32_t rank)
+static void slow_peer_put_rank(struct json *j, const char *key, bool known, int32_t rank)
 {
 	json_key(j, key);
 	if (known)
@@ -85,7 +85,7 @@ static void put_rank(struct json *j, const char *key, bool known, int32_t rank)
 		json_put_null(j);
 }
 
-static void show(const struct slow_peer *p, struct finding *f)
+static void slow_peer_show(const struct slow_peer *p, struct finding *f)
 {
 	const struct delay_hot *hot = p->hot;
 	struct json j;
@@ -94,9 +94,9 @@ static void show(const struct slow_peer *p, struct finding *f)
 	json_begin(&j, '{');
 	json_key(&j, "aspect");
 	json_put_string(&j, p->aspect);
-	put_rank(&j, "from", hot->where != DELAY_RECEIVE_SIDE, hot->from);
-	put_rank(&j, "to", hot->where != DELAY_SEND_SIDE, hot->to);
-	put_rank(&j, "channel", hot->where == DELAY_CHANNEL, (int32_t)hot->channel);
+	slow_peer_put_rank(&j, "from", hot->where != DELAY_RECEIVE_SIDE, hot->from);
+	slow_peer_put_rank(&j, "to", hot->where != DELAY_SEND_SIDE, hot->to);
+	slow_peer_put_rank(&j, "channel", hot->where == DELAY_CHANNEL, (int32_t)hot->channel);
 	json_key(&j, "ratio");
 	json_put_rounded(&j, hot->ratio);
 	json_key(&j, "share");
@@ -129,6 +129,6 @@ void slow_peer_describe(const struct slow_peer *p, struct finding *f)
 	f->ranks[0] = hot->where == DELAY_RECEIVE_SIDE ? hot->to : hot->from;
 	f->nranks = 1;
 	f->peer = pair ? hot->to : UNKNOWN_I32;
-	say(p, f);
-	show(p, f);
+	slow_peer_say(p, f);
+	slow_peer_show(p, f);
 }

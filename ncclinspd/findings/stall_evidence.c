@@ -35,7 +35,7 @@ static const struct hang_group *group_of(const struct stall *s)
 	return &s->c.hang->groups.at[s->c.verdict.comm];
 }
 
-static void put_number(struct json *j, const char *key, uint64_t value, bool known)
+static void evidence_put_number(struct json *j, const char *key, uint64_t value, bool known)
 {
 	json_key(j, key);
 	if (known)
@@ -44,7 +44,7 @@ static void put_number(struct json *j, const char *key, uint64_t value, bool kno
 		json_put_null(j);
 }
 
-static void put_signed(struct json *j, const char *key, int32_t value)
+static void evidence_put_signed(struct json *j, const char *key, int32_t value)
 {
 	json_key(j, key);
 	if (value == UNKNOWN_I32)
@@ -53,19 +53,19 @@ static void put_signed(struct json *j, const char *key, int32_t value)
 		json_put_i64(j, value);
 }
 
-static void put_text(struct json *j, const char *key, const char *value)
+static void evidence_put_text(struct json *j, const char *key, const char *value)
 {
 	json_key(j, key);
 	json_put_string(j, value);
 }
 
-static void put_flag(struct json *j, const char *key, bool value)
+static void evidence_put_flag(struct json *j, const char *key, bool value)
 {
 	json_key(j, key);
 	json_put_bool(j, value);
 }
 
-static void put_transfer(struct json *j, const struct hang_row *row)
+static void evidence_put_transfer(struct json *j, const struct hang_row *row)
 {
 	json_key(j, "transfer");
 	if (!row) {
@@ -73,39 +73,39 @@ static void put_transfer(struct json *j, const struct hang_row *row)
 		return;
 	}
 	json_begin(j, '{');
-	put_text(j, "state", row->state);
-	put_text(j, "direction", row->direction);
-	put_signed(j, "channel", row->channel);
-	put_signed(j, "peer", row->peer);
-	put_signed(j, "step", row->step);
-	put_signed(j, "steps", row->steps);
+	evidence_put_text(j, "state", row->state);
+	evidence_put_text(j, "direction", row->direction);
+	evidence_put_signed(j, "channel", row->channel);
+	evidence_put_signed(j, "peer", row->peer);
+	evidence_put_signed(j, "step", row->step);
+	evidence_put_signed(j, "steps", row->steps);
 	json_end(j, '}');
 }
 
-static void put_rank(const struct stall *s, struct json *j, const struct hang_rank *r,
-		     const struct hang_standing *d)
+static void evidence_put_rank(const struct stall *s, struct json *j, const struct hang_rank *r,
+			      const struct hang_standing *d)
 {
 	uint64_t last = hang_last_seq(r, group_of(s)->op.func);
 	bool inside = r->op;
 
 	json_begin(j, '{');
-	put_signed(j, "rank", d->rank);
-	put_number(j, "pid", (uint64_t)r->pid, true);
-	put_flag(j, "ended", d->ended);
-	put_flag(j, "posted", d->posted);
-	put_number(j, "last_seq", last, last != UNKNOWN_U64);
-	put_number(j, "count", d->count, inside && d->count != UNKNOWN_U64);
-	put_text(j, "datatype", d->datatype);
-	put_text(j, "algo", d->algo);
-	put_text(j, "proto", d->proto);
-	put_number(j, "channels", d->channels, inside && d->channels);
-	put_number(j, "kernel_started", d->kernel_started, d->wants_kernel);
-	put_text(j, "other_func", d->other_func);
-	put_transfer(j, r->transfer);
+	evidence_put_signed(j, "rank", d->rank);
+	evidence_put_number(j, "pid", (uint64_t)r->pid, true);
+	evidence_put_flag(j, "ended", d->ended);
+	evidence_put_flag(j, "posted", d->posted);
+	evidence_put_number(j, "last_seq", last, last != UNKNOWN_U64);
+	evidence_put_number(j, "count", d->count, inside && d->count != UNKNOWN_U64);
+	evidence_put_text(j, "datatype", d->datatype);
+	evidence_put_text(j, "algo", d->algo);
+	evidence_put_text(j, "proto", d->proto);
+	evidence_put_number(j, "channels", d->channels, inside && d->channels);
+	evidence_put_number(j, "kernel_started", d->kernel_started, d->wants_kernel);
+	evidence_put_text(j, "other_func", d->other_func);
+	evidence_put_transfer(j, r->transfer);
 	json_end(j, '}');
 }
 
-static void put_ranks(const struct stall *s, struct json *j)
+static void evidence_put_ranks(const struct stall *s, struct json *j)
 {
 	const struct hang_comm *comm = &s->c.hang->comms[s->c.verdict.comm];
 
@@ -115,7 +115,7 @@ static void put_ranks(const struct stall *s, struct json *j)
 		const struct hang_rank *r = hang_rank_of(&s->c, comm->ranks[i].rank);
 
 		if (r)
-			put_rank(s, j, r, &comm->ranks[i]);
+			evidence_put_rank(s, j, r, &comm->ranks[i]);
 	}
 	json_end(j, ']');
 }
@@ -127,20 +127,20 @@ static void put_evidence(const struct stall *s, struct json *j)
 	const struct limit *limit = &s->limit;
 
 	json_begin(j, '{');
-	put_text(j, "flight_recorder", word->flight_recorder);
-	put_text(j, "ncclx", word->ncclx);
-	put_text(j, "func", group_of(s)->op.func);
-	put_number(j, "seq", group_of(s)->op.seq, group_of(s)->op.seq != UNKNOWN_U64);
-	put_number(j, "age_ns", s->c.age_ns, true);
-	put_number(j, "limit_ns", limit->ns, true);
-	put_text(j, "limit_reason", limit_reason_name(limit->reason));
-	put_number(j, "history_ops", limit->ops, true);
-	put_number(j, "p999_ns", limit->p999_ns, limit->p999_ns != UNKNOWN_U64);
-	put_flag(j, "watched", !group_of(s)->unwatched);
-	put_signed(j, "nranks", comm->nranks);
-	put_number(j, "local_ranks", comm->n, true);
-	put_text(j, "field", s->c.verdict.field);
-	put_ranks(s, j);
+	evidence_put_text(j, "flight_recorder", word->flight_recorder);
+	evidence_put_text(j, "ncclx", word->ncclx);
+	evidence_put_text(j, "func", group_of(s)->op.func);
+	evidence_put_number(j, "seq", group_of(s)->op.seq, group_of(s)->op.seq != UNKNOWN_U64);
+	evidence_put_number(j, "age_ns", s->c.age_ns, true);
+	evidence_put_number(j, "limit_ns", limit->ns, true);
+	evidence_put_text(j, "limit_reason", limit_reason_name(limit->reason));
+	evidence_put_number(j, "history_ops", limit->ops, true);
+	evidence_put_number(j, "p999_ns", limit->p999_ns, limit->p999_ns != UNKNOWN_U64);
+	evidence_put_flag(j, "watched", !group_of(s)->unwatched);
+	evidence_put_signed(j, "nranks", comm->nranks);
+	evidence_put_number(j, "local_ranks", comm->n, true);
+	evidence_put_text(j, "field", s->c.verdict.field);
+	evidence_put_ranks(s, j);
 	json_end(j, '}');
 }
 

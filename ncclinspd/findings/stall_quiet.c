@@ -17,7 +17,7 @@ struct quiet {
 	bool silenced;	/* the group may be silenced: see hang_may_be_silenced() */
 };
 
-static bool is_idle(const struct hang *v, const struct process *p)
+static bool process_is_idle(const struct hang *v, const struct process *p)
 {
 	for (uint32_t i = 0; i < v->ranks.n; i++)
 		if (v->ranks.at[i].owner == p &&
@@ -45,7 +45,7 @@ static bool find_quiet(struct paces *paces, const struct hang *v,
 		uint64_t period_ns = paces_period(paces, p->id), last_ns = last_op_ns(v, p);
 		uint64_t pause_ns = paces_longest_pause(paces, p->id);
 
-		if (!period_ns || !is_idle(v, p))
+		if (!period_ns || !process_is_idle(v, p))
 			return false;
 		if (last_ns > q->since_ns)
 			q->since_ns = last_ns;
@@ -70,7 +70,7 @@ static uint64_t quiet_limit(const struct diagnose *dg, const struct quiet *q)
 	return limit_ns;
 }
 
-static void put_number(struct json *j, const char *key, uint64_t value)
+static void quiet_put_number(struct json *j, const char *key, uint64_t value)
 {
 	json_key(j, key);
 	json_put_u64(j, value);
@@ -127,10 +127,10 @@ static void describe_quiet(struct finding *f, const struct quiet *q, uint64_t li
 	json_put_string(&j, quiet_word(q)->ncclx);
 	json_key(&j, "watched");
 	json_put_bool(&j, q->watched);
-	put_number(&j, "age_ns", now_ns - q->since_ns);
-	put_number(&j, "limit_ns", limit_ns);
-	put_number(&j, "period_ns", q->period_ns);
-	put_number(&j, "longest_pause_ns", q->longest_ns);
+	quiet_put_number(&j, "age_ns", now_ns - q->since_ns);
+	quiet_put_number(&j, "limit_ns", limit_ns);
+	quiet_put_number(&j, "period_ns", q->period_ns);
+	quiet_put_number(&j, "longest_pause_ns", q->longest_ns);
 	json_end(&j, '}');
 	finding_set_evidence(f, &j);
 	json_deinit(&j);
@@ -152,7 +152,7 @@ static void report_quiet(struct diagnose *dg, const struct hang *v, uint32_t gro
 }
 
 /* Is this the first group, hence the largest, with each of its processes? */
-static bool is_first(const struct hang *v, const struct hang_group *g)
+static bool group_is_first(const struct hang *v, const struct hang_group *g)
 {
 	for (uint32_t i = 0; i < g->first; i++)
 		for (uint32_t k = g->first; k < g->first + g->n; k++)
@@ -170,7 +170,7 @@ void stall_look_for_quiet(struct diagnose *dg, struct paces *paces, const struct
 		uint64_t last_ns = hang_quiet_since(v, g), limit_ns;
 		struct quiet q;
 
-		if (!last_ns || v->now_ns - last_ns < least_ns || !is_first(v, g) ||
+		if (!last_ns || v->now_ns - last_ns < least_ns || !group_is_first(v, g) ||
 		    !find_quiet(paces, v, g, &q))
 			continue;
 		limit_ns = quiet_limit(dg, &q);

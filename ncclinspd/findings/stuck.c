@@ -94,7 +94,7 @@ static uint32_t process_add_ranks(struct hang *h, const struct process *p, uint3
 /* ---- the oldest of each ------------------------------------------------------------ */
 
 /* The ranks of one process, as they were added: by their keys. */
-struct walk {
+struct stuck_walk {
 	const struct process *process;
 	struct hang_rank *ranks;
 	size_t n;
@@ -120,7 +120,7 @@ static struct hang_row row_of_op(const struct op *op)
 
 static bool walk_take_op(const struct op *op, void *arg)
 {
-	const struct walk *w = arg;
+	const struct stuck_walk *w = arg;
 	const uint64_t key = rank_key(w->process, op->comm_index);
 	struct hang_rank *r = bsearch(&key, w->ranks, w->n, sizeof(*r), rank_by_key);
 	struct hang_row row;
@@ -151,7 +151,7 @@ static bool pending_take_op(const struct op *op, void *arg)
 	return !p->found;
 }
 
-static bool rank_has_open(void *arg, const struct hang_rank *r, const struct hang_row *op)
+static bool stuck_rank_has_open(void *arg, const struct hang_rank *r, const struct hang_row *op)
 {
 	const struct diagnose_source *source = arg;
 	struct pending p = { .key = r->key, .process = stuck_process(r), .op = op };
@@ -169,13 +169,13 @@ int stuck_init(struct hang *h, const struct diagnose_source *source, uint64_t no
 
 	for (size_t i = 0; i < n; i++)
 		comms += list[i]->ncomms < room ? list[i]->ncomms : room;
-	*h = (struct hang){ .now_ns = now_ns, .most = STUCK_LOCAL, .is_open = rank_has_open,
+	*h = (struct hang){ .now_ns = now_ns, .most = STUCK_LOCAL, .is_open = stuck_rank_has_open,
 			    .arg = (void *)source };
 	if (list_init(&h->ranks, comms) < 0)
 		return -ENOMEM;
 	*left_out = 0;
 	for (size_t i = 0; i < n; i++) {
-		struct walk w = { .process = list[i], .ranks = &h->ranks.at[h->ranks.n] };
+		struct stuck_walk w = { .process = list[i], .ranks = &h->ranks.at[h->ranks.n] };
 
 		*left_out += process_add_ranks(h, list[i], room);
 		w.n = (size_t)(&h->ranks.at[h->ranks.n] - w.ranks);

@@ -46,7 +46,7 @@ char *exposition_steal(struct exposition *e, size_t *bytes)
 	return text;
 }
 
-static bool make_room(struct exposition *e, size_t bytes)
+static bool exposition_make_room(struct exposition *e, size_t bytes)
 {
 	size_t room = e->room ? e->room : FIRST_BYTES;
 	char *text;
@@ -71,17 +71,17 @@ static bool make_room(struct exposition *e, size_t bytes)
 	return true;
 }
 
-static void put(struct exposition *e, const char *text, size_t bytes)
+static void exposition_put(struct exposition *e, const char *text, size_t bytes)
 {
-	if (!make_room(e, bytes))
+	if (!exposition_make_room(e, bytes))
 		return;
 	memcpy(e->text + e->bytes, text, bytes);
 	e->bytes += bytes;
 }
 
-static void put_text(struct exposition *e, const char *text)
+static void exposition_put_text(struct exposition *e, const char *text)
 {
-	put(e, text, strlen(text));
+	exposition_put(e, text, strlen(text));
 }
 
 void exposition_family(struct exposition *e, const char *name, enum exposition_type type,
@@ -92,19 +92,19 @@ void exposition_family(struct exposition *e, const char *name, enum exposition_t
 	e->family = name;
 	if (e->open)
 		bytes -= strlen(types[type].suffix);
-	put_text(e, "# HELP ");
-	put(e, name, bytes);
-	put_text(e, " ");
-	put_text(e, help);
-	put_text(e, "\n# TYPE ");
-	put(e, name, bytes);
-	put_text(e, " ");
-	put_text(e, e->open ? types[type].open : types[type].text);
-	put_text(e, "\n");
+	exposition_put_text(e, "# HELP ");
+	exposition_put(e, name, bytes);
+	exposition_put_text(e, " ");
+	exposition_put_text(e, help);
+	exposition_put_text(e, "\n# TYPE ");
+	exposition_put(e, name, bytes);
+	exposition_put_text(e, " ");
+	exposition_put_text(e, e->open ? types[type].open : types[type].text);
+	exposition_put_text(e, "\n");
 }
 
 /* One character as a label's value has it: its bytes in the value, and in `out`. */
-static size_t escape(const char *at, char out[5], size_t *bytes)
+static size_t label_escape(const char *at, char out[5], size_t *bytes)
 {
 	size_t n;
 	uint32_t code;
@@ -121,7 +121,7 @@ static size_t escape(const char *at, char out[5], size_t *bytes)
 	return n ? n : 1;
 }
 
-static bool add_bytes(struct exposition *e, const char *text, size_t bytes)
+static bool exposition_add_bytes(struct exposition *e, const char *text, size_t bytes)
 {
 	if (bytes > sizeof(e->labels) - e->label_bytes)
 		return false;
@@ -130,26 +130,27 @@ static bool add_bytes(struct exposition *e, const char *text, size_t bytes)
 	return true;
 }
 
-static bool add_label(struct exposition *e, const char *name, const char *value)
+static bool exposition_add_label(struct exposition *e, const char *name, const char *value)
 {
-	bool fits = (!e->label_bytes || add_bytes(e, ",", 1)) &&
-		    add_bytes(e, name, strlen(name)) && add_bytes(e, "=\"", 2);
+	bool fits = (!e->label_bytes || exposition_add_bytes(e, ",", 1)) &&
+		    exposition_add_bytes(e, name, strlen(name)) &&
+		    exposition_add_bytes(e, "=\"", 2);
 
 	while (fits && *value) {
 		char out[5];
 		size_t bytes;
 
-		value += escape(value, out, &bytes);
-		fits = add_bytes(e, out, bytes);
+		value += label_escape(value, out, &bytes);
+		fits = exposition_add_bytes(e, out, bytes);
 	}
-	return fits && add_bytes(e, "\"", 1);
+	return fits && exposition_add_bytes(e, "\"", 1);
 }
 
 void exposition_label(struct exposition *e, const char *name, const char *value)
 {
 	size_t before = e->label_bytes;
 
-	if (value && *value && !add_label(e, name, value))
+	if (value && *value && !exposition_add_label(e, name, value))
 		exposition_unlabel(e, before);
 }
 
@@ -164,20 +165,20 @@ void exposition_sample(struct exposition *e, const char *suffix, double value)
 
 	if (isnan(value))
 		return;
-	put_text(e, e->family);
-	put_text(e, suffix);
+	exposition_put_text(e, e->family);
+	exposition_put_text(e, suffix);
 	if (e->label_bytes) {
-		put_text(e, "{");
-		put(e, e->labels, e->label_bytes);
-		put_text(e, "}");
+		exposition_put_text(e, "{");
+		exposition_put(e, e->labels, e->label_bytes);
+		exposition_put_text(e, "}");
 	}
 	snprintf(text, sizeof(text), " %.15g\n", value);
-	put_text(e, text);
+	exposition_put_text(e, text);
 	e->series++;
 }
 
 void exposition_end(struct exposition *e)
 {
 	if (e->open)
-		put_text(e, "# EOF\n");
+		exposition_put_text(e, "# EOF\n");
 }

@@ -41,7 +41,7 @@ const struct process *metrics_process(const struct metrics *m, uint64_t id)
 }
 
 /* A power of two from 1 KiB to 16 GiB, UINT64_MAX above; 0: not known. */
-static uint64_t size_class(uint64_t bytes)
+static uint64_t metrics_size_class(uint64_t bytes)
 {
 	uint64_t class = UINT64_C(1) << 10;
 
@@ -53,13 +53,13 @@ static uint64_t size_class(uint64_t bytes)
 }
 
 /* Not timed, or only together with others: it is in no histogram. */
-static bool is_timed(const struct op *op)
+static bool op_is_timed(const struct op *op)
 {
 	return op->source != TIMING_NONE && op->exec_ns != UNKNOWN_U64 && !op_is_fused(op);
 }
 
-static void find_rows(struct metrics *m, struct metrics_cached *c, const struct op *op,
-		      uint64_t now_ns)
+static void cached_find_rows(struct metrics *m, struct metrics_cached *c, const struct op *op,
+			     uint64_t now_ns)
 {
 	const struct process *p = metrics_process(m, op->process_id);
 	const struct comm *comm = p ? process_comm(p, (uint16_t)op->comm_index) : NULL;
@@ -88,7 +88,7 @@ static void find_rows(struct metrics *m, struct metrics_cached *c, const struct 
 	c->time = metrics_row(m, &l, now_ns);
 }
 
-static bool is_same(const struct metrics_cached *a, const struct metrics_cached *b)
+static bool cached_is_same(const struct metrics_cached *a, const struct metrics_cached *b)
 {
 	return a->process_id == b->process_id && a->func == b->func && a->algo == b->algo &&
 	       a->proto == b->proto && a->inside == b->inside &&
@@ -97,13 +97,14 @@ static bool is_same(const struct metrics_cached *a, const struct metrics_cached 
 }
 
 /* Looking for rows may take some away, also those just found: then once more. */
-static const struct metrics_cached *rows_of(struct metrics *m, const struct op *op,
-					    uint64_t now_ns)
+static const struct metrics_cached *cached_rows(struct metrics *m, const struct op *op,
+						uint64_t now_ns)
 {
 	struct metrics_cached want = {
-		.process_id = op->process_id, .func = op->func, .size_class = size_class(op->bytes),
+		.process_id = op->process_id, .func = op->func,
+			.size_class = metrics_size_class(op->bytes),
 		.comm_index = op->comm_index, .rank = op->rank, .generation = m->generation,
-		.source = is_timed(op) ? op->source : TIMING_NONE,
+		.source = op_is_timed(op) ? op->source : TIMING_NONE,
 		.algo = op->algo, .proto = op->proto, .inside = ranks_are_told_apart_by(op),
 	};
 	const uint64_t words[] = { want.process_id, (uintptr_t)want.func, want.size_class,
@@ -112,18 +113,18 @@ static const struct metrics_cached *rows_of(struct metrics *m, const struct op *
 	struct metrics_cached *c = &m->cache[index_hash(m->config.seed, words, sizeof(words)) %
 					     METRICS_CACHE];
 
-	if (is_same(c, &want))
+	if (cached_is_same(c, &want))
 		return c;
 	do {
 		want.generation = m->generation;
-		find_rows(m, &want, op, now_ns);
+		cached_find_rows(m, &want, op, now_ns);
 	} while (want.generation != m->generation);
 	*c = want;
 	return c;
 }
 
-static void add_lately(struct metrics *m, struct metrics_row *row, int which, double gbs,
-		       uint64_t now_ns)
+static void cached_add_lately(struct metrics *m, struct metrics_row *row, int which, double gbs,
+			      uint64_t now_ns)
 {
 	struct metrics_lately *lately = pool_at(&m->lately, row->lately);
 	uint32_t at = lately->of[which].n % METRICS_LATELY;
@@ -135,8 +136,8 @@ static void add_lately(struct metrics *m, struct metrics_row *row, int which, do
 	lately->of[which].n++;
 }
 
-static void add_time(struct metrics *m, struct metrics_row *row, const struct op *op,
-		     uint64_t now_ns)
+static void cached_add_time(struct metrics *m, struct metrics_row *row, const struct op *op,
+			    uint64_t now_ns)
 {
 	uint64_t bound_ns = METRICS_FIRST_BOUND_NS;
 	int i = 0;
@@ -146,13 +147,13 @@ static void add_time(struct metrics *m, struct metrics_row *row, const struct op
 	row->v[TIME_BUCKET + i]++;
 	row->v[TIME_SUM] += (double)op->exec_ns * 1e-9;
 	row->used_ns = now_ns;
-	add_lately(m, row, 0, op->busbw_gbs, now_ns);
-	add_lately(m, row, 1, op->busbw_waitfree_gbs, now_ns);
+	cached_add_lately(m, row, 0, op->busbw_gbs, now_ns);
+	cached_add_lately(m, row, 1, op->busbw_waitfree_gbs, now_ns);
 }
 
 void metrics_op(struct metrics *m, const struct op *op, uint64_t now_ns)
 {
-	const struct metrics_cached *c = rows_of(m, op, now_ns);
+	const struct metrics_cached *c = cached_rows(m, op, now_ns);
 	struct metrics_row *row = metrics_row_at(m, c->op);
 
 	if (row) {
@@ -162,7 +163,7 @@ void metrics_op(struct metrics *m, const struct op *op, uint64_t now_ns)
 	}
 	row = metrics_row_at(m, c->time);
 	if (row)
-		add_time(m, row, op, now_ns);
+		cached_add_time(m, row, op, now_ns);
 	row = metrics_row_at(m, c->within);
 	if (row) {
 		row->v[INSIDE_OPS]++;
@@ -175,8 +176,8 @@ void metrics_op(struct metrics *m, const struct op *op, uint64_t now_ns)
 }
 
 /* The row of a link's peer; NULL: nobody wants to know, or it is not known, or has no room. */
-static struct metrics_row *peer_row(struct metrics *m, const struct links_who *who,
-				    uint64_t now_ns)
+static struct metrics_row *metrics_peer_row(struct metrics *m, const struct links_who *who,
+					    uint64_t now_ns)
 {
 	const struct process *p = metrics_process(m, who->process_id);
 	const struct comm *comm = p ? process_comm(p, (uint16_t)who->comm_index) : NULL;
@@ -194,7 +195,7 @@ static struct metrics_row *peer_row(struct metrics *m, const struct links_who *w
 bool metrics_see_link(const struct links_row *link, void *arg)
 {
 	struct metrics *m = arg;
-	struct metrics_row *row = peer_row(m, &link->who, m->look_ns);
+	struct metrics_row *row = metrics_peer_row(m, &link->who, m->look_ns);
 	struct fit_line line;
 
 	if (!row || row->labels.uid == METRICS_NOBODY)
@@ -208,7 +209,7 @@ bool metrics_see_link(const struct links_row *link, void *arg)
 	return true;
 }
 
-static double known(uint64_t value)
+static double value_or_nan(uint64_t value)
 {
 	return value == UNKNOWN_U64 ? 0 : (double)value;
 }
@@ -241,13 +242,13 @@ void metrics_moved(struct metrics *m, const struct links_row *link, uint64_t now
 
 	if (!row)
 		return;
-	row->v[MEMBER_MOVED + receive] += known(link->sums.bytes);
+	row->v[MEMBER_MOVED + receive] += value_or_nan(link->sums.bytes);
 	for (int i = 0; i < LINKS_STATES; i++)
 		row->v[MEMBER_STEP + LINKS_STATES * receive + i] +=
-			known(link->sums.state_ns[i]) * 1e-9;
-	peer = peer_row(m, &link->who, now_ns);
+			value_or_nan(link->sums.state_ns[i]) * 1e-9;
+	peer = metrics_peer_row(m, &link->who, now_ns);
 	if (peer)
-		peer->v[PEER_BYTES] += known(link->sums.bytes);
+		peer->v[PEER_BYTES] += value_or_nan(link->sums.bytes);
 }
 
 /* ---- making ------------------------------------------------------------------------ */
@@ -273,7 +274,7 @@ static int init_tables(struct metrics *m)
 	return err;
 }
 
-static void freep(struct metrics **mp)
+static void metrics_freep(struct metrics **mp)
 {
 	metrics_free(*mp);
 }
@@ -281,7 +282,7 @@ static void freep(struct metrics **mp)
 int metrics_new(struct metrics **mp, const struct metrics_config *config,
 		const struct metrics_source *source)
 {
-	CLEANUP(freep) struct metrics *m = calloc(1, sizeof(*m));
+	CLEANUP(metrics_freep) struct metrics *m = calloc(1, sizeof(*m));
 	int r;
 
 	if (!m)
@@ -301,7 +302,7 @@ int metrics_new(struct metrics **mp, const struct metrics_config *config,
 	return 0;
 }
 
-static void free_seen(struct metrics *m)
+static void metrics_free_seen(struct metrics *m)
 {
 	for (struct metrics_seen *seen = NULL; (seen = keyed_next(&m->seen, seen));)
 		metrics_seen_deinit(seen);
@@ -311,7 +312,7 @@ void metrics_free(struct metrics *m)
 {
 	if (!m)
 		return;
-	free_seen(m);
+	metrics_free_seen(m);
 	free(m->cache);
 	keyed_deinit(&m->waited);
 	keyed_deinit(&m->seen);

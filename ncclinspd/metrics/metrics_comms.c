@@ -27,7 +27,7 @@ struct metrics_comm {
 /* ---- what ranks wait for each other ---------------------------------------------------- */
 
 /* The growth since; what is less than before has begun anew. */
-static double more(uint64_t before, uint64_t now)
+static double counter_more(uint64_t before, uint64_t now)
 {
 	return (double)(now >= before ? now - before : now);
 }
@@ -52,10 +52,10 @@ static void see_waiting(struct metrics *m, const struct process *p, const struct
 	row = metrics_row_at(m, metrics_row(m, &l, now_ns));
 	if (!row)
 		return;
-	row->v[RANK_WAIT] += more(w->sums.wait_ns, now.wait_ns) * 1e-9;
-	row->v[RANK_BLAME] += more(w->sums.blame_ns, now.blame_ns) * 1e-9;
-	row->v[RANK_JUDGED] += more(w->sums.judged, now.judged);
-	row->v[RANK_LAST] += more(w->sums.last, now.last);
+	row->v[RANK_WAIT] += counter_more(w->sums.wait_ns, now.wait_ns) * 1e-9;
+	row->v[RANK_BLAME] += counter_more(w->sums.blame_ns, now.blame_ns) * 1e-9;
+	row->v[RANK_JUDGED] += counter_more(w->sums.judged, now.judged);
+	row->v[RANK_LAST] += counter_more(w->sums.last, now.last);
 	w->sums = now;
 }
 
@@ -72,8 +72,8 @@ void metrics_forget_comms(struct metrics *m, const struct process *p)
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
-static uint32_t find_row(struct metrics *m, enum metrics_kind kind, const struct process *p,
-			 const struct comm *comm, name_t op, uint64_t now_ns)
+static uint32_t comm_find_row(struct metrics *m, enum metrics_kind kind, const struct process *p,
+			      const struct comm *comm, name_t op, uint64_t now_ns)
 {
 	struct metrics_labels l;
 
@@ -82,7 +82,7 @@ static uint32_t find_row(struct metrics *m, enum metrics_kind kind, const struct
 	return metrics_row(m, &l, now_ns);
 }
 
-static void put_info(struct metrics *m, uint32_t item, const struct comm *comm)
+static void comm_put_info(struct metrics *m, uint32_t item, const struct comm *comm)
 {
 	struct metrics_row *row = metrics_row_at(m, item);
 
@@ -95,19 +95,19 @@ static void put_info(struct metrics *m, uint32_t item, const struct comm *comm)
 }
 
 /* Rows that are looked for are in use: none of these goes to make room for the next. */
-static void find_rows(struct metrics *m, struct metrics_comm *c, const struct process *p,
-		      const struct comm *comm, uint64_t now_ns)
+static void comm_find_rows(struct metrics *m, struct metrics_comm *c, const struct process *p,
+			   const struct comm *comm, uint64_t now_ns)
 {
 	*c = (struct metrics_comm){ .rank = comm->rank, .comm = POOL_NONE };
-	c->role = find_row(m, METRICS_ROLE, p, comm, NULL, now_ns);
-	c->member = find_row(m, METRICS_RANK, p, comm, NULL, now_ns);
+	c->role = comm_find_row(m, METRICS_ROLE, p, comm, NULL, now_ns);
+	c->member = comm_find_row(m, METRICS_RANK, p, comm, NULL, now_ns);
 	if (comm->has_id)
-		c->comm = find_row(m, METRICS_COMM, p, comm, NULL, now_ns);
-	put_info(m, c->comm, comm);
+		c->comm = comm_find_row(m, METRICS_COMM, p, comm, NULL, now_ns);
+	comm_put_info(m, c->comm, comm);
 	c->generation = m->generation;
 }
 
-static struct metrics_row *use(struct metrics *m, uint32_t item, uint64_t now_ns)
+static struct metrics_row *row_use(struct metrics *m, uint32_t item, uint64_t now_ns)
 {
 	struct metrics_row *row = metrics_row_at(m, item);
 
@@ -116,17 +116,17 @@ static struct metrics_row *use(struct metrics *m, uint32_t item, uint64_t now_ns
 	return row;
 }
 
-static struct metrics_row *op_row(struct metrics *m, struct metrics_comm *c,
-				  const struct process *p, const struct comm *comm,
-				  const struct comm_progress *progress, uint32_t i,
-				  uint64_t now_ns)
+static struct metrics_row *comm_op_row(struct metrics *m, struct metrics_comm *c,
+				       const struct process *p, const struct comm *comm,
+				       const struct comm_progress *progress, uint32_t i,
+				       uint64_t now_ns)
 {
 	name_t func = progress->last_seq[i].func;
 	uint32_t item, *place;
 
 	if (i < c->nops && c->generation == m->generation)
-		return use(m, c->op[i], now_ns);
-	item = find_row(m, METRICS_OP, p, comm, func, now_ns);
+		return row_use(m, c->op[i], now_ns);
+	item = comm_find_row(m, METRICS_OP, p, comm, func, now_ns);
 	place = i == c->nops ? array_add(c->op, &c->nops) : NULL;
 	if (place)
 		*place = item;
@@ -143,7 +143,7 @@ static void add_gauge(double *gauge, double value)
 static void see_progress(struct metrics *m, struct metrics_comm *c, const struct process *p,
 			 const struct comm *comm, uint32_t index, uint64_t now_ns)
 {
-	struct metrics_row *row = use(m, c->member, now_ns), *op;
+	struct metrics_row *row = row_use(m, c->member, now_ns), *op;
 	struct comm_progress progress;
 
 	if (!row)
@@ -154,7 +154,7 @@ static void see_progress(struct metrics *m, struct metrics_comm *c, const struct
 	if (isnan(row->v[RANK_OLDEST]))
 		row->v[RANK_OLDEST] = 0;
 	for (uint32_t i = 0; i < progress.nfuncs; i++) {
-		op = op_row(m, c, p, comm, &progress, i, now_ns);
+		op = comm_op_row(m, c, p, comm, &progress, i, now_ns);
 		if (op && op->labels.uid == p->uid)	/* a number says nothing of several */
 			op->v[OP_SEQUENCE] = (double)progress.last_seq[i].seq;
 	}
@@ -167,20 +167,20 @@ static void see_open_comm(struct metrics *m, struct metrics_comm *c, const struc
 	struct metrics_row *row;
 
 	if (c->generation != m->generation || c->rank != comm->rank)
-		find_rows(m, c, p, comm, now_ns);
-	row = use(m, c->role, now_ns);
+		comm_find_rows(m, c, p, comm, now_ns);
+	row = row_use(m, c->role, now_ns);
 	if (row) {
 		add_gauge(&row->v[ROLE_STALL], 0);
 		add_gauge(&row->v[ROLE_DESYNC], 0);
 	}
-	row = use(m, c->comm, now_ns);
+	row = row_use(m, c->comm, now_ns);
 	if (row)
 		row->v[COMM_INFO] = 1;
 	see_progress(m, c, p, comm, index, now_ns);
 }
 
 /* NULL: no memory, so that they are looked for each time. */
-static struct metrics_comm *places_of(struct metrics_seen *seen, const struct process *p)
+static struct metrics_comm *seen_places(struct metrics_seen *seen, const struct process *p)
 {
 	uint32_t n = (p->ncomms + ROOM - 1) / ROOM * ROOM;
 	struct metrics_comm *comms;
@@ -199,7 +199,7 @@ static struct metrics_comm *places_of(struct metrics_seen *seen, const struct pr
 void metrics_see_comms(struct metrics *m, struct metrics_seen *seen, const struct process *p,
 		       uint64_t now_ns)
 {
-	struct metrics_comm *places = places_of(seen, p);
+	struct metrics_comm *places = seen_places(seen, p);
 
 	for (uint32_t i = 0; i < p->ncomms; i++) {
 		const struct comm *comm = process_comm(p, (uint16_t)i);
@@ -219,8 +219,9 @@ struct metrics_row *metrics_comm_row(struct metrics *m, const struct metrics_see
 	const struct comm *comm = process_comm(p, (uint16_t)index);
 
 	if (seen && index < seen->ncomms && seen->comms[index].generation == m->generation)
-		return use(m, seen->comms[index].member, now_ns);
-	return comm ? metrics_row_at(m, find_row(m, METRICS_RANK, p, comm, NULL, now_ns)) : NULL;
+		return row_use(m, seen->comms[index].member, now_ns);
+	return comm ?
+		metrics_row_at(m, comm_find_row(m, METRICS_RANK, p, comm, NULL, now_ns)) : NULL;
 }
 
 void metrics_seen_deinit(struct metrics_seen *seen)

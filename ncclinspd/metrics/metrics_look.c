@@ -14,7 +14,7 @@
 #include "reader/join/reconstruct.h"
 
 /* The growth since `before`, which is `now` then; what is less than before has begun anew. */
-static double grown(double *before, double now)
+static double counter_grown(double *before, double now)
 {
 	double by = now >= *before ? now - *before : now;
 
@@ -46,9 +46,9 @@ static void see_losses(struct metrics_row *row, struct metrics_seen *seen,
 	for (int i = 0; i < STAMP_FAULT_END; i++)
 		refused += (double)p->stamps_refused[i];
 	for (int i = 0; i < METRICS_REASON_END; i++)
-		row->v[MEMBER_DROPPED + i] += grown(&seen->dropped[i],
+		row->v[MEMBER_DROPPED + i] += counter_grown(&seen->dropped[i],
 			i == METRICS_REASON_BAD_CLOCK ? refused : now[i]);
-	row->v[MEMBER_RECORDS] += grown(&seen->records, (double)p->records);
+	row->v[MEMBER_RECORDS] += counter_grown(&seen->records, (double)p->records);
 }
 
 static void see_cost(struct metrics_row *row, struct metrics_seen *seen, const struct cost *cost)
@@ -60,7 +60,7 @@ static void see_cost(struct metrics_row *row, struct metrics_seen *seen, const s
 	if (!o->n)
 		return;
 	for (int i = 0; i < NCI_THREAD_CLASSES; i++)
-		row->v[MEMBER_CALLBACK + i] += grown(&seen->callback_s[i],
+		row->v[MEMBER_CALLBACK + i] += counter_grown(&seen->callback_s[i],
 			o->sample[(o->n - 1) % OVERHEAD_SAMPLES].timed_ns[i] * 1e-9 *
 			NCI_TIMED_ONE_IN);
 	overhead_figures(o, OVERHEAD_SAMPLES - 1, &figures);
@@ -70,7 +70,7 @@ static void see_cost(struct metrics_row *row, struct metrics_seen *seen, const s
 }
 
 /* "": not known, and no label. */
-static void put_info(struct metrics_row *row, int i, const char *text)
+static void facts_put_info(struct metrics_row *row, int i, const char *text)
 {
 	snprintf(row->info[i], sizeof(row->info[i]), "%s", text ? text : "");
 }
@@ -82,17 +82,17 @@ static void see_facts(const struct metrics *m, struct metrics_row *row, const st
 		row->v[MEMBER_LEVEL] = p->level;
 		snprintf(row->info[0], sizeof(row->info[0]), "%u", p->api_version);
 	}
-	put_info(row, 1, p->plugin_version);
-	put_info(row, 2, job_scheduler(p));
-	put_info(row, 3, job_namespace(p));
-	put_info(row, 4, job_pod(p));
-	put_info(row, 5, p->container);
-	put_info(row, 6, p->command);
+	facts_put_info(row, 1, p->plugin_version);
+	facts_put_info(row, 2, job_scheduler(p));
+	facts_put_info(row, 3, job_namespace(p));
+	facts_put_info(row, 4, job_pod(p));
+	facts_put_info(row, 5, p->container);
+	facts_put_info(row, 6, p->command);
 	if (p->steering.known && m->source.steer)
 		row->v[MEMBER_BUDGET] = steer_budget_ppm(m->source.steer) * 1e-6;
 }
 
-static void see_process(struct metrics *m, const struct process *p, uint64_t now_ns)
+static void process_see_counters(struct metrics *m, const struct process *p, uint64_t now_ns)
 {
 	const struct cost *cost = m->source.steer ? steer_cost(m->source.steer, p) : NULL;
 	struct metrics_seen *seen = seen_of(m, p);
@@ -196,7 +196,7 @@ static void see_links(struct metrics *m, uint64_t now_ns)
 
 /* ---- all of it ------------------------------------------------------------------------- */
 
-static void reset(struct metrics *m)
+static void metrics_reset(struct metrics *m)
 {
 	for (int kind = 0; kind < METRICS_KIND_END; kind++)
 		for (uint32_t item = m->kind[kind].first; item != POOL_NONE;
@@ -205,13 +205,13 @@ static void reset(struct metrics *m)
 	memset(m->findings, 0, sizeof(m->findings));
 }
 
-static void see(struct metrics *m, const struct process *p, uint64_t now_ns)
+static void metrics_see_process(struct metrics *m, const struct process *p, uint64_t now_ns)
 {
 	struct metrics_seen *seen = seen_of(m, p);
 	struct ages ages = { .m = m, .seen = seen, .process = p, .now_ns = now_ns };
 
 	see_job(m, p, now_ns);
-	see_process(m, p, now_ns);
+	process_see_counters(m, p, now_ns);
 	metrics_see_comms(m, seen, p, now_ns);
 	if (p->state == PROCESS_LIVE)
 		reconstruct_open(m->source.reconstruct, p, see_age, &ages);
@@ -223,9 +223,9 @@ void metrics_look(struct metrics *m, uint64_t now_ns)
 	size_t n = m->source.processes(m->source.arg, &list);
 
 	metrics_expire(m, now_ns);
-	reset(m);
+	metrics_reset(m);
 	for (size_t i = 0; i < n; i++)
-		see(m, list[i], now_ns);
+		metrics_see_process(m, list[i], now_ns);
 	see_links(m, now_ns);
 	if (m->source.diagnose)
 		diagnose_visit(m->source.diagnose, see_finding, m);
@@ -236,7 +236,7 @@ void metrics_ended(struct metrics *m, const struct process *p, uint64_t now_ns)
 	struct metrics_labels l;
 	struct metrics_row *row;
 
-	see_process(m, p, now_ns);
+	process_see_counters(m, p, now_ns);
 	metrics_job_labels(&l, p);
 	row = metrics_row_at(m, metrics_row(m, &l, now_ns));
 	if (row)

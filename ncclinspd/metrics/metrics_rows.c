@@ -26,12 +26,12 @@ uint32_t metrics_reserved(void)
 }
 
 /* The series of a user's account, so far; nobody's are in none. */
-static uint32_t *series_of(struct metrics *m, uid_t uid)
+static uint32_t *user_series(struct metrics *m, uid_t uid)
 {
 	return accounts_count(&m->of_account, accounts_of(m->config.accounts, uid));
 }
 
-static void drop(struct metrics *m, struct metrics_row *row)
+static void row_drop(struct metrics *m, struct metrics_row *row)
 {
 	uint32_t kind = row->labels.kind;
 
@@ -40,18 +40,18 @@ static void drop(struct metrics *m, struct metrics_row *row)
 	pool_list_remove(&m->rows.pool, &m->kind[kind], keyed_number(row));
 	m->stats.series -= metrics_cost((enum metrics_kind)kind);
 	if (row->labels.uid != METRICS_NOBODY)
-		*series_of(m, row->labels.uid) -= metrics_cost((enum metrics_kind)kind);
+		*user_series(m, row->labels.uid) -= metrics_cost((enum metrics_kind)kind);
 	m->generation++;
 	keyed_drop(&m->rows, row);
 }
 
-static bool is_old(const struct metrics_row *row, uint64_t now_ns, uint64_t age_ns)
+static bool row_is_old(const struct metrics_row *row, uint64_t now_ns, uint64_t age_ns)
 {
 	return row->labels.uid != METRICS_NOBODY && row->used_ns + age_ns < now_ns;
 }
 
 /* A row whose job lives, or did a moment ago, may only be idle. */
-static bool has_job(const struct metrics *m, const struct metrics_row *row, uint64_t now_ns)
+static bool row_has_job(const struct metrics *m, const struct metrics_row *row, uint64_t now_ns)
 {
 	const struct metrics_row *job;
 	struct metrics_labels l;
@@ -62,7 +62,7 @@ static bool has_job(const struct metrics *m, const struct metrics_row *row, uint
 	l.rank = UNKNOWN_I32;
 	memcpy(l.job, row->labels.job, sizeof(l.job));
 	job = keyed_find(&m->rows, &l);
-	return job && !is_old(job, now_ns, WANTED_NS);
+	return job && !row_is_old(job, now_ns, WANTED_NS);
 }
 
 /* All that was unused for `age_ns`; with `idle`, also of jobs that live. */
@@ -75,8 +75,9 @@ static void drop_old(struct metrics *m, uint64_t now_ns, uint64_t age_ns, bool i
 			struct metrics_row *row = metrics_row_at(m, item);
 
 			next = pool_list_next(&m->rows.pool, &m->kind[kind], item);
-			if (is_old(row, now_ns, age_ns) && (idle || !has_job(m, row, now_ns)))
-				drop(m, row);
+			if (row_is_old(row, now_ns, age_ns) &&
+			    (idle || !row_has_job(m, row, now_ns)))
+				row_drop(m, row);
 		}
 	}
 }
@@ -87,7 +88,7 @@ void metrics_expire(struct metrics *m, uint64_t now_ns)
 }
 
 /* Series left for a row that somebody can name. */
-static bool has_room(const struct metrics *m, uint32_t series)
+static bool rows_have_room(const struct metrics *m, uint32_t series)
 {
 	return m->stats.series + series + m->reserved <= m->stats.limit;
 }
@@ -95,7 +96,7 @@ static bool has_room(const struct metrics *m, uint32_t series)
 /* The series that each user may have where there is not enough for all, this one among them. */
 static uint32_t fair_share(struct metrics *m, uid_t uid)
 {
-	uint32_t users = uid != METRICS_NOBODY && !*series_of(m, uid);
+	uint32_t users = uid != METRICS_NOBODY && !*user_series(m, uid);
 
 	for (uint32_t i = 0; i < ACCOUNTS_TALLY; i++)
 		users += !!m->of_account.of[i];
@@ -111,7 +112,7 @@ static void share_out(struct metrics *m, uid_t uid, uint64_t now_ns)
 {
 	uint32_t fair = fair_share(m, uid), next;
 
-	if (*series_of(m, uid) >= fair)
+	if (*user_series(m, uid) >= fair)
 		return;
 	m->shared_until_ns = now_ns + WANTED_NS;
 	for (int kind = METRICS_KIND_END; kind-- > 0;)
@@ -119,37 +120,37 @@ static void share_out(struct metrics *m, uid_t uid, uint64_t now_ns)
 			struct metrics_row *row = metrics_row_at(m, item);
 
 			next = pool_list_next(&m->rows.pool, &m->kind[kind], item);
-			if (is_old(row, now_ns, 0) && *series_of(m, row->labels.uid) > fair &&
-			    !has_room(m, m->stats.limit / 10))
-				drop(m, row);
+			if (row_is_old(row, now_ns, 0) && *user_series(m, row->labels.uid) > fair &&
+			    !rows_have_room(m, m->stats.limit / 10))
+				row_drop(m, row);
 		}
 }
 
-static bool may_grow(struct metrics *m, uint32_t series, uid_t uid, uint64_t now_ns)
+static bool user_may_grow(struct metrics *m, uint32_t series, uid_t uid, uint64_t now_ns)
 {
-	return has_room(m, series) && (now_ns >= m->shared_until_ns ||
-				       *series_of(m, uid) + series <= fair_share(m, uid));
+	return rows_have_room(m, series) && (now_ns >= m->shared_until_ns ||
+					     *user_series(m, uid) + series <= fair_share(m, uid));
 }
 
-static bool make_room(struct metrics *m, uint32_t series, uid_t uid, uint64_t now_ns)
+static bool rows_make_room(struct metrics *m, uint32_t series, uid_t uid, uint64_t now_ns)
 {
-	if (may_grow(m, series, uid, now_ns))
+	if (user_may_grow(m, series, uid, now_ns))
 		return true;
 	if (now_ns >= m->evict_ns) {	/* not with every operation that is refused */
 		m->evict_ns = now_ns + SECOND_NS;
 		drop_old(m, now_ns, WANTED_NS, true);
-		if (!has_room(m, series))
+		if (!rows_have_room(m, series))
 			share_out(m, uid, now_ns);
 	}
-	return may_grow(m, series, uid, now_ns);
+	return user_may_grow(m, series, uid, now_ns);
 }
 
 /*
  * Add a row: what its kind's table of series calls a gauge or an info is not known yet, and
  * counters are 0.  NULL: no room.
  */
-static struct metrics_row *add(struct metrics *m, const struct metrics_labels *labels,
-			       uint64_t now_ns)
+static struct metrics_row *row_add(struct metrics *m, const struct metrics_labels *labels,
+				   uint64_t now_ns)
 {
 	bool timed = labels->kind == METRICS_TIME, made;
 	uint32_t lately = timed ? pool_take(&m->lately) : POOL_NONE;
@@ -168,7 +169,7 @@ static struct metrics_row *add(struct metrics *m, const struct metrics_labels *l
 	pool_list_append(&m->rows.pool, &m->kind[labels->kind], keyed_number(row));
 	m->stats.series += metrics_cost((enum metrics_kind)labels->kind);
 	if (labels->uid != METRICS_NOBODY)
-		*series_of(m, labels->uid) += metrics_cost((enum metrics_kind)labels->kind);
+		*user_series(m, labels->uid) += metrics_cost((enum metrics_kind)labels->kind);
 	return row;
 }
 
@@ -176,7 +177,7 @@ static struct metrics_row *add(struct metrics *m, const struct metrics_labels *l
  * All that found no room shares one row of that kind.  It is nobody's, so that only viewers
  * of everything see it.
  */
-static struct metrics_row *other(struct metrics *m, enum metrics_kind kind, uint64_t now_ns)
+static struct metrics_row *row_other(struct metrics *m, enum metrics_kind kind, uint64_t now_ns)
 {
 	struct metrics_labels labels;
 	struct metrics_row *row;
@@ -189,7 +190,7 @@ static struct metrics_row *other(struct metrics *m, enum metrics_kind kind, uint
 	labels.uid = METRICS_NOBODY;
 	labels.rank = UNKNOWN_I32;
 	row = keyed_find(&m->rows, &labels);
-	return row ? row : add(m, &labels, now_ns);
+	return row ? row : row_add(m, &labels, now_ns);
 }
 
 uint32_t metrics_row(struct metrics *m, const struct metrics_labels *labels, uint64_t now_ns)
@@ -197,12 +198,12 @@ uint32_t metrics_row(struct metrics *m, const struct metrics_labels *labels, uin
 	enum metrics_kind kind = (enum metrics_kind)labels->kind;
 	struct metrics_row *row = keyed_find(&m->rows, labels);
 
-	if (!row && make_room(m, metrics_cost(kind), labels->uid, now_ns))
-		row = add(m, labels, now_ns);
+	if (!row && rows_make_room(m, metrics_cost(kind), labels->uid, now_ns))
+		row = row_add(m, labels, now_ns);
 	if (row)
 		row->used_ns = now_ns;
 	else
-		row = other(m, kind, now_ns);
+		row = row_other(m, kind, now_ns);
 	return row ? keyed_number(row) : POOL_NONE;
 }
 

@@ -17,7 +17,7 @@
 
 #define LATELY_NS	(UINT64_C(60) * 1000000000)
 
-struct series {
+struct write_series {
 	int value;
 	const char *name, *text;	/* NULL: no label */
 	const char *name2, *text2;
@@ -28,17 +28,17 @@ struct family {
 	enum exposition_type type;
 	const char *name, *help;
 	uint32_t n;
-	const struct series *series;
+	const struct write_series *series;
 };
 
 #define SERIES(...) \
-	sizeof((struct series[]){ __VA_ARGS__ }) / sizeof(struct series), \
-	(const struct series[]){ __VA_ARGS__ }
+	sizeof((struct write_series[]){ __VA_ARGS__ }) / sizeof(struct write_series), \
+	(const struct write_series[]){ __VA_ARGS__ }
 #define ONE(value) SERIES({ value, NULL, NULL, NULL, NULL })
 #define TWO(name, v, a, w, b) SERIES({ v, name, a, NULL, NULL }, { w, name, b, NULL, NULL })
 #define STEP(i, phase, way) { MEMBER_STEP + (i), "phase", phase, "direction", way }
 
-static const struct series dropped[] = {
+static const struct write_series dropped[] = {
 #define X(NAME, text) { MEMBER_DROPPED + METRICS_REASON_##NAME, "reason", text, NULL, NULL },
 	METRICS_REASONS(X)
 #undef X
@@ -151,7 +151,7 @@ void metrics_reset_gauges(struct metrics_row *row)
 
 /* ---- labels -------------------------------------------------------------------------- */
 
-static void put_gpu(struct exposition *e, const uint8_t u[16])
+static void labels_put_gpu(struct exposition *e, const uint8_t u[16])
 {
 	static const uint8_t none[16];
 	char text[48];
@@ -166,7 +166,7 @@ static void put_gpu(struct exposition *e, const uint8_t u[16])
 	exposition_label(e, "gpu_uuid", text);
 }
 
-static void put_number(struct exposition *e, const char *name, int64_t value)
+static void labels_put_number(struct exposition *e, const char *name, int64_t value)
 {
 	char text[24];
 
@@ -174,7 +174,7 @@ static void put_number(struct exposition *e, const char *name, int64_t value)
 	exposition_label(e, name, text);
 }
 
-static void put_hex(struct exposition *e, const char *name, uint64_t value)
+static void labels_put_hex(struct exposition *e, const char *name, uint64_t value)
 {
 	char text[24];
 
@@ -182,7 +182,7 @@ static void put_hex(struct exposition *e, const char *name, uint64_t value)
 	exposition_label(e, name, text);
 }
 
-static void put_size_class(struct exposition *e, uint64_t class)
+static void labels_put_size_class(struct exposition *e, uint64_t class)
 {
 	static const char *const units[] = { "KiB", "MiB", "GiB" };
 	int unit = 0;
@@ -197,7 +197,7 @@ static void put_size_class(struct exposition *e, uint64_t class)
 	exposition_label(e, "size_class", class > 16 && unit == 2 ? "inf" : text);
 }
 
-static void put_info(struct exposition *e, const struct metrics_row *row)
+static void labels_put_info(struct exposition *e, const struct metrics_row *row)
 {
 	static const char *const member[METRICS_INFOS] = {
 		"plugin_api", "plugin_version", "scheduler", "namespace", "pod", "container_id",
@@ -212,7 +212,7 @@ static void put_info(struct exposition *e, const struct metrics_row *row)
 		exposition_label(e, names[i], row->info[i]);
 }
 
-static void put_other(struct exposition *e, enum metrics_kind kind)
+static void labels_put_other(struct exposition *e, enum metrics_kind kind)
 {
 	exposition_label(e, "job_id", METRICS_OTHER);
 	if (kind != METRICS_JOB && kind != METRICS_MEMBER)
@@ -221,30 +221,30 @@ static void put_other(struct exposition *e, enum metrics_kind kind)
 		exposition_label(e, "op", METRICS_OTHER);
 }
 
-static void put_labels(const struct metrics *m, struct exposition *e,
+static void labels_put(const struct metrics *m, struct exposition *e,
 		       const struct metrics_row *row)
 {
 	const struct metrics_labels *l = &row->labels;
 
 	exposition_label(e, "node", m->host);
 	if (l->uid == METRICS_NOBODY) {
-		put_other(e, (enum metrics_kind)l->kind);
+		labels_put_other(e, (enum metrics_kind)l->kind);
 		return;
 	}
-	put_number(e, "uid", l->uid);
+	labels_put_number(e, "uid", l->uid);
 	exposition_label(e, "job_id", l->job);
 	exposition_label(e, "comm", l->comm);
 	if (l->kind == METRICS_INSIDE)
-		put_hex(e, "comm_id", l->comm_id);
+		labels_put_hex(e, "comm_id", l->comm_id);
 	if (l->rank != UNKNOWN_I32)
-		put_number(e, "rank", l->rank);
-	put_gpu(e, l->gpu);
+		labels_put_number(e, "rank", l->rank);
+	labels_put_gpu(e, l->gpu);
 	if (l->kind == METRICS_PEER) {
-		put_number(e, "peer_rank", l->peer);
+		labels_put_number(e, "peer_rank", l->peer);
 		exposition_label(e, "direction", l->receives ? "receive" : "send");
 	}
 	exposition_label(e, "op", l->op);
-	put_size_class(e, l->size_class);
+	labels_put_size_class(e, l->size_class);
 	exposition_label(e, "algo", l->algo);
 	exposition_label(e, "proto", l->proto);
 	exposition_label(e, "source", timeline_source_text((enum timing_source)l->source));
@@ -266,7 +266,7 @@ static double row_median(const struct metrics *m, const struct metrics_row *row,
 	return n ? stat_median(rate, n) : NAN;
 }
 
-static void put_histogram(struct exposition *e, const struct metrics_row *row)
+static void row_put_histogram(struct exposition *e, const struct metrics_row *row)
 {
 	double bound_s = METRICS_FIRST_BOUND_NS * 1e-9, n = 0;
 	size_t before = e->label_bytes;
@@ -283,33 +283,33 @@ static void put_histogram(struct exposition *e, const struct metrics_row *row)
 	exposition_sample(e, "_count", n);
 }
 
-static double value_of(const struct metrics *m, const struct metrics_row *row, int value,
-		       uint64_t now_ns)
+static double row_value(const struct metrics *m, const struct metrics_row *row, int value,
+			uint64_t now_ns)
 {
 	if (row->labels.kind == METRICS_TIME)
 		return row_median(m, row, value == TIME_WAITFREE, now_ns);
 	return row->v[value];
 }
 
-static void put_row(const struct metrics *m, struct exposition *e, const struct family *f,
-		    const struct metrics_row *row, uint64_t now_ns)
+static void metric_row_put(const struct metrics *m, struct exposition *e, const struct family *f,
+			   const struct metrics_row *row, uint64_t now_ns)
 {
-	put_labels(m, e, row);
+	labels_put(m, e, row);
 	if (f->type == EXPOSITION_INFO)
-		put_info(e, row);
+		labels_put_info(e, row);
 	if (f->type == EXPOSITION_HISTOGRAM) {
-		put_histogram(e, row);
+		row_put_histogram(e, row);
 	} else {
 		size_t before = e->label_bytes;
 
 		for (uint32_t i = 0; i < f->n; i++) {
-			const struct series *s = &f->series[i];
+			const struct write_series *s = &f->series[i];
 
 			if (s->name)
 				exposition_label(e, s->name, s->text);
 			if (s->name2)
 				exposition_label(e, s->name2, s->text2);
-			exposition_sample(e, "", value_of(m, row, s->value, now_ns));
+			exposition_sample(e, "", row_value(m, row, s->value, now_ns));
 			exposition_unlabel(e, before);
 		}
 	}
@@ -318,8 +318,8 @@ static void put_row(const struct metrics *m, struct exposition *e, const struct 
 
 /* ---- the node itself ------------------------------------------------------------------- */
 
-static void put_one(const struct metrics *m, struct exposition *e, const char *name,
-		    enum exposition_type type, const char *help, double value)
+static void row_put_one(const struct metrics *m, struct exposition *e, const char *name,
+			enum exposition_type type, const char *help, double value)
 {
 	exposition_family(e, name, type, help);
 	exposition_label(e, "node", m->host);
@@ -329,7 +329,7 @@ static void put_one(const struct metrics *m, struct exposition *e, const char *n
 	exposition_unlabel(e, 0);
 }
 
-static double cpu_s(void)
+static double node_cpu_s(void)
 {
 	struct rusage u;
 
@@ -339,8 +339,8 @@ static double cpu_s(void)
 	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 
-static void put_findings(const struct metrics *m, struct exposition *e, const char *family,
-			 const char *help, enum finding_grade grade)
+static void node_put_findings(const struct metrics *m, struct exposition *e, const char *family,
+			      const char *help, enum finding_grade grade)
 {
 	exposition_family(e, family, EXPOSITION_GAUGE, help);
 	for (int kind = 0; kind < FINDING_KIND_END; kind++) {
@@ -351,29 +351,30 @@ static void put_findings(const struct metrics *m, struct exposition *e, const ch
 	}
 }
 
-static void put_node(const struct metrics *m, struct exposition *e, bool all)
+static void node_put(const struct metrics *m, struct exposition *e, bool all)
 {
-	put_one(m, e, "ncclinsp_build_info", EXPOSITION_INFO, "The daemon.", 1);
+	row_put_one(m, e, "ncclinsp_build_info", EXPOSITION_INFO, "The daemon.", 1);
 	if (!all)
 		return;
-	put_one(m, e, "ncclinsp_daemon_cpu_seconds_total", EXPOSITION_COUNTER,
-		"What the daemon itself has used.", cpu_s());
-	put_one(m, e, "ncclinsp_series", EXPOSITION_GAUGE,
-		"Series of jobs that have their places.", m->stats.series);
-	put_one(m, e, "ncclinsp_series_limit", EXPOSITION_GAUGE,
-		"What these and the node's own may be.", m->stats.limit);
-	put_one(m, e, "ncclinsp_series_refused_total", EXPOSITION_COUNTER,
-		"Times that labels found no place, and were counted under other.",
-		(double)m->stats.refused);
-	put_findings(m, e, "ncclinsp_findings", "Active findings, by kind.", FINDING_FOUND);
-	put_findings(m, e, "ncclinsp_findings_suspected",
-		     "Faults that are suspected, and not found yet, by kind.", FINDING_SUSPECTED);
+	row_put_one(m, e, "ncclinsp_daemon_cpu_seconds_total", EXPOSITION_COUNTER,
+		    "What the daemon itself has used.", node_cpu_s());
+	row_put_one(m, e, "ncclinsp_series", EXPOSITION_GAUGE,
+		    "Series of jobs that have their places.", m->stats.series);
+	row_put_one(m, e, "ncclinsp_series_limit", EXPOSITION_GAUGE,
+		    "What these and the node's own may be.", m->stats.limit);
+	row_put_one(m, e, "ncclinsp_series_refused_total", EXPOSITION_COUNTER,
+		    "Times that labels found no place, and were counted under other.",
+		    (double)m->stats.refused);
+	node_put_findings(m, e, "ncclinsp_findings", "Active findings, by kind.", FINDING_FOUND);
+	node_put_findings(m, e, "ncclinsp_findings_suspected",
+			  "Faults that are suspected, and not found yet, by kind.",
+			  FINDING_SUSPECTED);
 }
 
 void metrics_write(const struct metrics *m, struct exposition *e, bool all, uid_t uid,
 		   uint64_t now_ns)
 {
-	put_node(m, e, all);
+	node_put(m, e, all);
 	for (size_t i = 0; i < FAMILIES; i++) {
 		const struct family *f = &families[i];
 		const struct pool_list *rows = &m->kind[f->kind];
@@ -384,7 +385,7 @@ void metrics_write(const struct metrics *m, struct exposition *e, bool all, uid_
 			const struct metrics_row *row = metrics_row_at(m, item);
 
 			if (all || row->labels.uid == uid)
-				put_row(m, e, f, row, now_ns);
+				metric_row_put(m, e, f, row, now_ns);
 		}
 	}
 	exposition_end(e);

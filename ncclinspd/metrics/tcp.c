@@ -17,7 +17,7 @@
 #define BACKLOG 16
 
 /* 0: none. */
-static in_port_t parse_port(const char *text)
+static in_port_t address_parse_port(const char *text)
 {
 	uint32_t port = 0;
 
@@ -26,7 +26,7 @@ static in_port_t parse_port(const char *text)
 	return *text || port > UINT16_MAX ? 0 : htons((in_port_t)port);
 }
 
-static int set_v6(struct tcp_address *out, const char *host, in_port_t port)
+static int address_set_v6(struct tcp_address *out, const char *host, in_port_t port)
 {
 	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&out->at;
 
@@ -36,7 +36,7 @@ static int set_v6(struct tcp_address *out, const char *host, in_port_t port)
 	return inet_pton(AF_INET6, host, &v6->sin6_addr) == 1 ? 0 : -EINVAL;
 }
 
-static int set_v4(struct tcp_address *out, const char *host, in_port_t port)
+static int address_set_v4(struct tcp_address *out, const char *host, in_port_t port)
 {
 	struct sockaddr_in *v4 = (struct sockaddr_in *)&out->at;
 
@@ -53,16 +53,16 @@ int tcp_parse(const char *text, struct tcp_address *out)
 	size_t n = colon ? (size_t)(colon - text) : 0;
 
 	*out = (struct tcp_address){ 0 };
-	if (n >= sizeof(host) || !parse_port(port))
+	if (n >= sizeof(host) || !address_parse_port(port))
 		return -EINVAL;
 	memcpy(host, text, n);
 	host[n] = '\0';
 	if (*host != '[')
-		return set_v4(out, host, parse_port(port));
+		return address_set_v4(out, host, address_parse_port(port));
 	if (host[n - 1] != ']')
 		return -EINVAL;
 	host[n - 1] = '\0';
-	return set_v6(out, host + 1, parse_port(port));
+	return address_set_v6(out, host + 1, address_parse_port(port));
 }
 
 int tcp_listen(const struct tcp_address *address)

@@ -26,7 +26,7 @@ struct textfile {
 	struct textfile_stats stats;
 };
 
-static void freep(struct textfile **tp)
+static void textfile_freep(struct textfile **tp)
 {
 	textfile_free(*tp);
 }
@@ -35,7 +35,7 @@ int textfile_new(struct textfile **tp, const char *path)
 {
 	/* Everybody may read it, as node_exporter must, and it has no older ones. */
 	const struct writer_limits limits = { .mode = 0644, .fleeting = true };
-	CLEANUP(freep) struct textfile *t = calloc(1, sizeof(*t));
+	CLEANUP(textfile_freep) struct textfile *t = calloc(1, sizeof(*t));
 	char *slash;
 	int r;
 
@@ -66,7 +66,7 @@ void textfile_free(struct textfile *t)
 }
 
 /* Take over what the writer's thread has come to since. */
-static void take_stats(struct textfile *t)
+static void textfile_take_stats(struct textfile *t)
 {
 	struct writer_stats now;
 
@@ -78,7 +78,7 @@ static void take_stats(struct textfile *t)
 	t->stats.failed = now.failed;
 }
 
-static void make_text(struct textfile *t, const struct metrics *m, uint64_t now_ns)
+static void textfile_make(struct textfile *t, const struct metrics *m, uint64_t now_ns)
 {
 	CLEANUP(exposition_deinit) struct exposition e;
 	size_t bytes;
@@ -95,16 +95,16 @@ static void make_text(struct textfile *t, const struct metrics *m, uint64_t now_
 
 void textfile_write(struct textfile *t, const struct metrics *m, uint64_t now_ns)
 {
-	take_stats(t);
+	textfile_take_stats(t);
 	if (writer_is_full(t->writer))
 		writer_miss(t->writer, -EBUSY);
 	else
-		make_text(t, m, now_ns);
+		textfile_make(t, m, now_ns);
 }
 
 void textfile_read_stats(struct textfile *t, struct textfile_stats *out)
 {
-	take_stats(t);
+	textfile_take_stats(t);
 	*out = t->stats;
 }
 

@@ -14,14 +14,14 @@ static const struct http_refusal malformed = {
 	400, "bad_request", "this is no HTTP request",
 };
 
-static int refuse(struct http_refusal *why, unsigned status, const char *code,
-		  const char *message)
+static int refusal_set(struct http_refusal *why, unsigned status, const char *code,
+		       const char *message)
 {
 	*why = (struct http_refusal){ status, code, message };
 	return -1;
 }
 
-static int refuse_malformed(struct http_refusal *why)
+static int refusal_set_malformed(struct http_refusal *why)
 {
 	*why = malformed;
 	return -1;
@@ -29,24 +29,24 @@ static int refuse_malformed(struct http_refusal *why)
 
 /* ---- characters -------------------------------------------------------------------- */
 
-static bool is_digit(char c)
+static bool char_is_digit(char c)
 {
 	return c >= '0' && c <= '9';
 }
 
 /* A method and the name of a header field consist of these characters. */
-static bool is_token(const char *text)
+static bool text_is_token(const char *text)
 {
 	const char *at = text;
 
-	while (is_digit(*at) || ((*at | 32) >= 'a' && (*at | 32) <= 'z') ||
+	while (char_is_digit(*at) || ((*at | 32) >= 'a' && (*at | 32) <= 'z') ||
 	       (*at && strchr("!#$%&'*+-.^_`|~", *at)))
 		at++;
 	return at > text && !*at;
 }
 
 /* All but control characters; of those a tab. */
-static bool is_value(const char *text)
+static bool text_is_value(const char *text)
 {
 	for (; *text; text++)
 		if (((unsigned char)*text < 32 && *text != '\t') || *text == 127)
@@ -54,9 +54,9 @@ static bool is_value(const char *text)
 	return true;
 }
 
-static int hex_value(char c)
+static int char_hex_value(char c)
 {
-	if (is_digit(c))
+	if (char_is_digit(c))
 		return c - '0';
 	c |= 32;
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
@@ -68,8 +68,8 @@ ssize_t http_decode(char *text, bool plus_is_blank)
 
 	for (const char *from = text; *from; from++) {
 		if (*from == '%') {
-			int high = hex_value(from[1]);
-			int low = high < 0 ? -1 : hex_value(from[2]);
+			int high = char_hex_value(from[1]);
+			int low = high < 0 ? -1 : char_hex_value(from[2]);
 
 			if (low < 0 || !(high | low))
 				return -1;
@@ -103,65 +103,66 @@ int http_next_parameter(char **rest, const char **name, const char **value)
 /* ---- the first line ---------------------------------------------------------------- */
 
 /* " HTTP/1.1" behind the target: cut off. */
-static int read_version(struct http_request *r, char *line, struct http_refusal *why)
+static int request_read_version(struct http_request *r, char *line, struct http_refusal *why)
 {
 	char *version = strrchr(line, ' ');
 
 	if (!version || strncmp(version + 1, "HTTP/", 5) || strlen(version + 1) != 8 ||
-	    !is_digit(version[6]) || version[7] != '.' || !is_digit(version[8]))
-		return refuse_malformed(why);
+	    !char_is_digit(version[6]) || version[7] != '.' || !char_is_digit(version[8]))
+		return refusal_set_malformed(why);
 	if (version[6] != '1')
-		return refuse(why, 505, "version", "HTTP/1.1 and HTTP/1.0 are spoken here");
+		return refusal_set(why, 505, "version", "HTTP/1.1 and HTTP/1.0 are spoken here");
 	r->is_1_0 = version[8] == '0';
 	*version = '\0';
 	return 0;
 }
 
-static int read_line(struct http_request *r, char *line, struct http_refusal *why)
+static int request_read_line(struct http_request *r, char *line, struct http_refusal *why)
 {
 	char *target = strchr(line, ' ');
 
-	if (!target || read_version(r, target, why) < 0)
-		return target ? -1 : refuse_malformed(why);
+	if (!target || request_read_version(r, target, why) < 0)
+		return target ? -1 : refusal_set_malformed(why);
 	*target++ = '\0';
-	if (!is_token(line) || !*target || strchr(target, ' ') || !is_value(target))
-		return refuse_malformed(why);
+	if (!text_is_token(line) || !*target || strchr(target, ' ') || !text_is_value(target))
+		return refusal_set_malformed(why);
 	r->method = line;
 	r->path = target;
 	r->query = strchr(target, '?');
 	if (r->query)
 		*r->query++ = '\0';
 	if (http_decode(r->path, false) < 0)
-		return refuse(why, 400, "bad_request",
-			      "the path has a zero byte, or a % without two hex digits");
+		return refusal_set(why, 400, "bad_request",
+				   "the path has a zero byte, or a % without two hex digits");
 	return 0;
 }
 
 /* ---- header fields ----------------------------------------------------------------- */
 
-static int read_length(struct http_request *r, const char *value, struct http_refusal *why)
+static int request_read_length(struct http_request *r, const char *value, struct http_refusal *why)
 {
 	uint64_t bytes = 0;
 	const char *at = value;
 
-	for (; is_digit(*at) && bytes < UINT64_MAX / 16; at++)
+	for (; char_is_digit(*at) && bytes < UINT64_MAX / 16; at++)
 		bytes = bytes * 10 + (uint64_t)(*at - '0');
 	if (*at || at == value || (r->has_length && r->body_bytes != bytes))
-		return refuse(why, 400, "bad_request", "Content-Length is one whole number");
+		return refusal_set(why, 400, "bad_request", "Content-Length is one whole number");
 	r->has_length = true;
 	r->body_bytes = bytes;
 	return 0;
 }
 
-static int read_coding(struct http_request *r, const char *value, struct http_refusal *why)
+static int request_read_coding(struct http_request *r, const char *value, struct http_refusal *why)
 {
 	if (strcasecmp(value, "chunked"))
-		return refuse(why, 400, "bad_request", "a body is sent as it is, or in chunks");
+		return refusal_set(why, 400, "bad_request",
+				   "a body is sent as it is, or in chunks");
 	r->chunked = true;
 	return 0;
 }
 
-static int read_expect(struct http_request *r, const char *value, struct http_refusal *why)
+static int request_read_expect(struct http_request *r, const char *value, struct http_refusal *why)
 {
 	(void)why;
 	r->expects = !strcasecmp(value, "100-continue");
@@ -169,7 +170,8 @@ static int read_expect(struct http_request *r, const char *value, struct http_re
 }
 
 /* A list; nothing but "close" means something here. */
-static int read_connection(struct http_request *r, const char *value, struct http_refusal *why)
+static int request_read_connection(struct http_request *r, const char *value,
+				   struct http_refusal *why)
 {
 	(void)why;
 	while (*value) {
@@ -182,7 +184,7 @@ static int read_connection(struct http_request *r, const char *value, struct htt
 	return 0;
 }
 
-static int read_accept(struct http_request *r, const char *value, struct http_refusal *why)
+static int request_read_accept(struct http_request *r, const char *value, struct http_refusal *why)
 {
 	(void)why;
 	r->accept = value;
@@ -193,14 +195,14 @@ static const struct {
 	const char *name;
 	int (*read)(struct http_request *r, const char *value, struct http_refusal *why);
 } fields[] = {
-	{ "Content-Length", read_length },
-	{ "Transfer-Encoding", read_coding },
-	{ "Expect", read_expect },
-	{ "Connection", read_connection },
-	{ "Accept", read_accept },
+	{ "Content-Length", request_read_length },
+	{ "Transfer-Encoding", request_read_coding },
+	{ "Expect", request_read_expect },
+	{ "Connection", request_read_connection },
+	{ "Accept", request_read_accept },
 };
 
-static char *trim(char *value)
+static char *value_trim(char *value)
 {
 	size_t bytes;
 
@@ -212,16 +214,16 @@ static char *trim(char *value)
 	return value;
 }
 
-static int read_field(struct http_request *r, char *line, struct http_refusal *why)
+static int request_read_field(struct http_request *r, char *line, struct http_refusal *why)
 {
 	char *value = strchr(line, ':');
 
 	if (!value)
-		return refuse_malformed(why);
+		return refusal_set_malformed(why);
 	*value++ = '\0';
-	if (!is_token(line) || !is_value(value))
-		return refuse_malformed(why);
-	value = trim(value);
+	if (!text_is_token(line) || !text_is_value(value))
+		return refusal_set_malformed(why);
+	value = value_trim(value);
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
 		if (!strcasecmp(fields[i].name, line))
 			return fields[i].read(r, value, why);
@@ -231,7 +233,7 @@ static int read_field(struct http_request *r, char *line, struct http_refusal *w
 /* ---- the head ---------------------------------------------------------------------- */
 
 /* The place behind the empty line at which the head ends; NULL: not there yet. */
-static char *find_end(char *text, size_t bytes)
+static char *request_find_end(char *text, size_t bytes)
 {
 	char *at = text, *end = text + bytes;
 
@@ -246,7 +248,7 @@ static char *find_end(char *text, size_t bytes)
 }
 
 /* The line at *at, ended by a zero byte; *at behind it. */
-static char *next_line(char **at)
+static char *request_next_line(char **at)
 {
 	char *line = *at, *end = strchr(line, '\n');
 
@@ -257,20 +259,22 @@ static char *next_line(char **at)
 	return line;
 }
 
-static int read_lines(char *text, char *end, struct http_request *r, struct http_refusal *why)
+static int request_read_lines(char *text, char *end, struct http_request *r,
+			      struct http_refusal *why)
 {
 	char *line;
 
 	if (memchr(text, '\0', (size_t)(end - text)))
-		return refuse_malformed(why);
-	line = next_line(&text);
-	if (read_line(r, line, why) < 0)
+		return refusal_set_malformed(why);
+	line = request_next_line(&text);
+	if (request_read_line(r, line, why) < 0)
 		return -1;
-	while (*(line = next_line(&text)))
-		if (read_field(r, line, why) < 0)
+	while (*(line = request_next_line(&text)))
+		if (request_read_field(r, line, why) < 0)
 			return -1;
 	if (r->chunked && r->has_length)
-		return refuse(why, 400, "bad_request", "a body has a length or comes in chunks");
+		return refusal_set(why, 400, "bad_request",
+				   "a body has a length or comes in chunks");
 	r->closes |= r->is_1_0;
 	return 0;
 }
@@ -286,17 +290,17 @@ ssize_t http_read_head(char *text, size_t bytes, struct http_request *r,
 	first = text + empty;
 	end = memchr(first, '\n', bytes - empty);
 	line = end ? (size_t)(end - first) : bytes - empty;
-	end = find_end(first, bytes - empty);
+	end = request_find_end(first, bytes - empty);
 	if (line > HTTP_LINE_BYTES)	/* there may be no end of it yet */
-		return refuse(why, 414, "uri_too_long",
-			      "the request's line is longer than 4096 bytes");
+		return refusal_set(why, 414, "uri_too_long",
+				   "the request's line is longer than 4096 bytes");
 	if (!end && bytes >= HTTP_HEAD_BYTES)
-		return refuse(why, 431, "head_too_large",
-			      "the request's header fields are longer than 32768 bytes");
+		return refusal_set(why, 431, "head_too_large",
+				   "the request's header fields are longer than 32768 bytes");
 	if (!end)
 		return 0;
 	*r = (struct http_request){ 0 };
-	return read_lines(first, end, r, why) < 0 ? -1 : end - text;
+	return request_read_lines(first, end, r, why) < 0 ? -1 : end - text;
 }
 
 /* ---- the body ---------------------------------------------------------------------- */
@@ -318,9 +322,9 @@ static int end_size(struct http_body *b)
 }
 
 /* A byte between the chunks; their lines are told apart by what has come of them. */
-static int take_between(struct http_body *b, char c)
+static int value_take_between(struct http_body *b, char c)
 {
-	int digit = hex_value(c);
+	int digit = char_hex_value(c);
 
 	if (++b->line_bytes > BODY_LINE_BYTES)
 		return -1;
@@ -365,9 +369,9 @@ ssize_t http_body_take(struct http_body *b, char *text, size_t bytes, size_t *ca
 		size_t part = bytes - taken < b->left ? bytes - taken : (size_t)b->left;
 
 		if (b->at != HTTP_BODY_PLAIN && b->at != HTTP_BODY_CHUNK) {
-			if (take_between(b, text[taken++]) < 0)
-				return refuse(why, 400, "bad_request",
-					      "the body's chunks cannot be told apart");
+			if (value_take_between(b, text[taken++]) < 0)
+				return refusal_set(why, 400, "bad_request",
+						   "the body's chunks cannot be told apart");
 			continue;
 		}
 		memmove(text + *carried, text + taken, part);

@@ -108,7 +108,7 @@ static const struct route *route_find(const char *path, const char **tail)
 
 /* ---- what is done -------------------------------------------------------- */
 
-static void refuse_method(struct answer *a, const struct route *route, const char *method)
+static void route_refuse_method(struct answer *a, const struct route *route, const char *method)
 {
 	char methods[32];
 
@@ -158,7 +158,7 @@ static void route_send_file(const struct route *route, struct request *r, struct
 		answer_text(a, route_type(route), text, bytes);
 }
 
-static ssize_t read_nothing(void *arg, char *buf, size_t max)
+static ssize_t route_read_nothing(void *arg, char *buf, size_t max)
 {
 	(void)arg;
 	(void)buf;
@@ -172,7 +172,7 @@ static void route_open(const struct route *route, struct request *r, struct answ
 {
 	int error = 0;
 
-	*a = (struct answer){ .status = 200, .read = read_nothing };
+	*a = (struct answer){ .status = 200, .read = route_read_nothing };
 	if (!head_only)
 		error = route->open(r, a);
 	if (error < 0)
@@ -184,8 +184,8 @@ static void route_open(const struct route *route, struct request *r, struct answ
 /* ---- requests ---------------------------------------------------------- */
 
 /* False: `why` says what is wrong. */
-static bool read_query(struct request *r, char *text, const struct route *route,
-		       char why[SERVE_WHY_BYTES])
+static bool route_read_query(struct request *r, char *text, const struct route *route,
+			     char why[SERVE_WHY_BYTES])
 {
 	struct query *q = &r->query;
 
@@ -193,7 +193,7 @@ static bool read_query(struct request *r, char *text, const struct route *route,
 	       (!q->fields || fields_choose(route->tables, q->fields, &r->chosen, why));
 }
 
-enum client_phase serve_request(struct client *c)
+enum client_phase serve_request(struct serve_client *c)
 {
 	struct request r = { .serve = c->serve, .viewer = c->viewer, .body = c->body,
 			     .body_bytes = c->body_bytes, .accept = c->request.accept,
@@ -207,8 +207,8 @@ enum client_phase serve_request(struct client *c)
 	if (!route || (c->serve->config.metrics_only && route->open != serve_metrics))
 		answer_refuse(a, 404, "not_found", "there is nothing at '%.128s'", asked->path);
 	else if (!route_takes(route, asked->method))
-		refuse_method(a, route, asked->method);
-	else if (!read_query(&r, asked->query, route, why))
+		route_refuse_method(a, route, asked->method);
+	else if (!route_read_query(&r, asked->query, route, why))
 		answer_refuse(a, 400, "bad_request", "%s", why);
 	else if (route->act && !strcmp(asked->method, route->by))
 		return route_act(route, &r, a) ? CLIENT_ANSWERING : CLIENT_WAITING;
@@ -298,7 +298,7 @@ uint64_t serve_timeout_ns(struct serve *s, uint64_t now_ns)
  * The two clocks are paired once and again only when the wall clock was set:
  * the same moment then prints the same in every answer.
  */
-static void set_time(struct serve *s, uint64_t now_ns, uint64_t real_ns)
+static void serve_set_time(struct serve *s, uint64_t now_ns, uint64_t real_ns)
 {
 	static const int64_t tolerance_ns = 1000000;
 	int64_t change = (int64_t)(real_ns - now_ns - s->real_offset_ns);
@@ -310,7 +310,7 @@ static void set_time(struct serve *s, uint64_t now_ns, uint64_t real_ns)
 
 void serve_run(struct serve *s, uint64_t now_ns, uint64_t real_ns)
 {
-	set_time(s, now_ns, real_ns);
+	serve_set_time(s, now_ns, real_ns);
 	clients_run(s);
 }
 

@@ -25,13 +25,13 @@
 
 /* ---- places ------------------------------------------------------------------------ */
 
-static uint32_t places_of(const struct serve *s, uid_t uid)
+static uint32_t places_of_user(const struct serve *s, uid_t uid)
 {
 	const struct accounts *accounts = s->source.accounts;
 	uid_t account = accounts_of(accounts, uid);
 	uint32_t n = 0;
 
-	for (const struct client *c = s->clients; c; c = c->next)
+	for (const struct serve_client *c = s->clients; c; c = c->next)
 		n += c->has_place && accounts_of(accounts, c->viewer.uid) == account;
 	return n;
 }
@@ -40,13 +40,13 @@ static uint32_t places_taken(const struct serve *s)
 {
 	uint32_t n = 0;
 
-	for (const struct client *c = s->clients; c; c = c->next)
+	for (const struct serve_client *c = s->clients; c; c = c->next)
 		n += c->has_place;
 	return n;
 }
 
 /* May it have to go for one whose user has `own` places?  Its user has `places`. */
-static bool place_is_free_for(const struct client *c, const struct viewer *v, uint32_t own,
+static bool place_is_free_for(const struct serve_client *c, const struct viewer *v, uint32_t own,
 			      uint32_t places)
 {
 	if (!c->has_place || (c->viewer.all && !v->all))
@@ -56,14 +56,14 @@ static bool place_is_free_for(const struct client *c, const struct viewer *v, ui
 }
 
 /* The one whose user has most places, then whom it costs least, then the slowest. */
-static struct client *place_find_victim(const struct serve *s, const struct viewer *v,
-					uint32_t own)
+static struct serve_client *place_find_victim(const struct serve *s, const struct viewer *v,
+					      uint32_t own)
 {
-	struct client *victim = NULL;
+	struct serve_client *victim = NULL;
 	uint32_t most = 0;
 
-	for (struct client *c = s->clients; c; c = c->next) {
-		uint32_t places = places_of(s, c->viewer.uid);
+	for (struct serve_client *c = s->clients; c; c = c->next) {
+		uint32_t places = places_of_user(s, c->viewer.uid);
 
 		if (!place_is_free_for(c, v, own, places) || places < most)
 			continue;
@@ -77,8 +77,8 @@ static struct client *place_find_victim(const struct serve *s, const struct view
 
 static bool place_take(struct serve *s, const struct viewer *v)
 {
-	uint32_t places = s->config.connections, own = places_of(s, v->uid);
-	struct client *victim;
+	uint32_t places = s->config.connections, own = places_of_user(s, v->uid);
+	struct serve_client *victim;
 
 	if (!v->all && own >= places / 2)
 		return false;
@@ -95,10 +95,10 @@ static bool place_take(struct serve *s, const struct viewer *v)
 /* Clients without a place are few: the one that was let in first goes. */
 static void place_bound_others(struct serve *s)
 {
-	struct client *first = NULL;
+	struct serve_client *first = NULL;
 	uint32_t n = 0;
 
-	for (struct client *c = s->clients; c; c = c->next) {
+	for (struct serve_client *c = s->clients; c; c = c->next) {
 		if (c->has_place)
 			continue;
 		first = c;
@@ -110,16 +110,17 @@ static void place_bound_others(struct serve *s)
 
 /* ---- the door ---------------------------------------------------------------------- */
 
-static int watch(const struct serve *s, int op, uint32_t events)
+static int serve_watch_listener(const struct serve *s, int op, uint32_t events)
 {
 	struct epoll_event event = { .events = events };
 
 	return epoll_ctl(s->fd, op, s->config.listen_fd, &event) < 0 ? -errno : 0;
 }
 
-static void listen_if(struct serve *s, bool listening)
+static void listener_set(struct serve *s, bool listening)
 {
-	if (s->listening != listening && watch(s, EPOLL_CTL_MOD, listening ? EPOLLIN : 0) == 0)
+	if (s->listening != listening &&
+	    serve_watch_listener(s, EPOLL_CTL_MOD, listening ? EPOLLIN : 0) == 0)
 		s->listening = listening;
 }
 
@@ -130,7 +131,7 @@ int accept_open(struct serve *s)
 	s->fd = epoll_create1(EPOLL_CLOEXEC);
 	if (s->fd < 0)
 		return -errno;
-	r = watch(s, EPOLL_CTL_ADD, EPOLLIN);
+	r = serve_watch_listener(s, EPOLL_CTL_ADD, EPOLLIN);
 	s->listening = r == 0;
 	return r;
 }
@@ -143,7 +144,7 @@ void accept_close(struct serve *s)
 }
 
 /* 0, -EAGAIN: nobody is there; or why the next one has to wait. */
-static int let_in(struct serve *s)
+static int client_let_in(struct serve *s)
 {
 	int fd = accept4(s->config.listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), r;
 
@@ -164,8 +165,8 @@ void accept_clients(struct serve *s)
 	if (s->now_ns < s->listen_again_ns)
 		return;
 	for (int i = 0; i < AT_ONCE && r == 0; i++)
-		r = let_in(s);
-	listen_if(s, r == 0 || r == -EAGAIN);
+		r = client_let_in(s);
+	listener_set(s, r == 0 || r == -EAGAIN);
 	if (r == 0 || r == -EAGAIN)
 		return;
 	s->listen_again_ns = s->now_ns + PAUSE_NS;

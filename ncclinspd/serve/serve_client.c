@@ -45,7 +45,7 @@ gid_t client_group(const char *name)
 	return group ? group->gr_gid : (gid_t)-1;
 }
 
-static bool in_group(int fd, gid_t own, gid_t group)
+static bool user_in_group(int fd, gid_t own, gid_t group)
 {
 	gid_t groups[1024];	/* a peer with more is not looked through */
 	socklen_t bytes = sizeof(groups);
@@ -63,7 +63,7 @@ static bool in_group(int fd, gid_t own, gid_t group)
 }
 
 /* A peer that the kernel does not name sees nothing: no process is of uid -1. */
-static struct viewer viewer_of(const struct serve *s, int fd)
+static struct viewer client_viewer(const struct serve *s, int fd)
 {
 	struct ucred peer = { .uid = (uid_t)-1 };
 	socklen_t bytes = sizeof(peer);
@@ -75,13 +75,13 @@ static struct viewer viewer_of(const struct serve *s, int fd)
 	return (struct viewer){
 		.uid = peer.uid,
 		.all = peer.uid == 0 || peer.uid == geteuid() ||
-		       in_group(fd, peer.gid, s->group),
+		       user_in_group(fd, peer.gid, s->group),
 	};
 }
 
 /* ---- phases ------------------------------------------------------------------------ */
 
-static void client_enter(struct client *c, enum client_phase phase)
+static void client_enter(struct serve_client *c, enum client_phase phase)
 {
 	static const uint64_t most_ns[] = {
 		[CLIENT_ANSWERING] = ANSWER_NS, [CLIENT_WAITING] = WAIT_NS,
@@ -101,7 +101,7 @@ static void client_enter(struct client *c, enum client_phase phase)
 }
 
 /* Room for what comes and what goes, in one piece. */
-static bool client_has_room(struct client *c)
+static bool client_has_room(struct serve_client *c)
 {
 	if (!c->in)
 		c->in = malloc(IN_BYTES + OUT_BYTES);
@@ -109,7 +109,7 @@ static bool client_has_room(struct client *c)
 	return c->in;
 }
 
-static void client_free_room(struct client *c)
+static void client_free_room(struct serve_client *c)
 {
 	free(c->in);
 	c->in = c->out = NULL;
@@ -118,7 +118,7 @@ static void client_free_room(struct client *c)
 
 /* ---- what it is told --------------------------------------------------------------- */
 
-static void client_put_head(struct client *c)
+static void client_put_head(struct serve_client *c)
 {
 	const struct answer *a = &c->answer;
 	time_t seconds = (time_t)((c->serve->now_ns + c->serve->real_offset_ns) / SECOND_NS);
@@ -139,7 +139,7 @@ static void client_put_head(struct client *c)
 }
 
 /* c->answer is complete, or says how it goes on. */
-static void client_answer(struct client *c, enum client_phase phase)
+static void client_answer(struct serve_client *c, enum client_phase phase)
 {
 	struct answer *a = &c->answer;
 
@@ -154,7 +154,7 @@ static void client_answer(struct client *c, enum client_phase phase)
 	client_enter(c, phase);
 }
 
-static void client_refuse(struct client *c, const struct http_refusal *why)
+static void client_refuse(struct serve_client *c, const struct http_refusal *why)
 {
 	answer_deinit(&c->answer);
 	c->head_only = false;
@@ -163,7 +163,7 @@ static void client_refuse(struct client *c, const struct http_refusal *why)
 	client_answer(c, CLIENT_ANSWERING);
 }
 
-static void client_refuse_place(struct client *c)
+static void client_refuse_place(struct serve_client *c)
 {
 	char text[128];
 	const struct http_refusal why = { 429, "too_many_connections", text };
@@ -175,7 +175,8 @@ static void client_refuse_place(struct client *c)
 }
 
 /* False: the socket takes no more for now, or never. */
-static bool client_put(struct client *c, const char *text, size_t bytes, size_t *sent, int flags)
+static bool client_put(struct serve_client *c, const char *text, size_t bytes, size_t *sent,
+		       int flags)
 {
 	while (*sent < bytes) {
 		ssize_t n = send(c->fd, text + *sent, bytes - *sent,
@@ -194,7 +195,7 @@ static bool client_put(struct client *c, const char *text, size_t bytes, size_t 
 }
 
 /* Put what the answer gives next into c->out.  False: nothing for now. */
-static bool client_next_piece(struct client *c)
+static bool client_next_piece(struct serve_client *c)
 {
 	ssize_t n = c->answer.read(c->answer.arg, c->out + PIECE_HEAD, SERVE_BLOCK_BYTES);
 	char head[16];
@@ -221,7 +222,7 @@ static bool client_next_piece(struct client *c)
 	return true;
 }
 
-static void client_leave(struct client *c)
+static void client_leave(struct serve_client *c)
 {
 	shutdown(c->fd, SHUT_WR);
 	client_free_room(c);
@@ -230,7 +231,7 @@ static void client_leave(struct client *c)
 }
 
 /* The answer is on its way: what has come meanwhile is the next request. */
-static void client_finish(struct client *c)
+static void client_finish(struct serve_client *c)
 {
 	bool closes = c->answer.closes;
 
@@ -250,7 +251,7 @@ static void client_finish(struct client *c)
 	client_enter(c, CLIENT_IDLE);
 }
 
-static bool client_send_text(struct client *c)
+static bool client_send_text(struct serve_client *c)
 {
 	struct answer *a = &c->answer;
 	size_t end = a->bytes - c->text_sent < TURN_BYTES ? a->bytes : c->text_sent + TURN_BYTES;
@@ -262,7 +263,7 @@ static bool client_send_text(struct client *c)
 	return true;
 }
 
-static bool client_send(struct client *c)
+static bool client_send(struct serve_client *c)
 {
 	bool text_follows = !c->answer.read && !c->head_only;
 
@@ -280,7 +281,7 @@ static bool client_send(struct client *c)
 /* ---- what it asks ------------------------------------------------------------------ */
 
 /* True: something has come. */
-static bool client_receive(struct client *c)
+static bool client_receive(struct serve_client *c)
 {
 	ssize_t n;
 
@@ -304,7 +305,7 @@ static bool client_receive(struct client *c)
 }
 
 /* Nothing that can be refused without its body waits for it. */
-static bool client_read_head(struct client *c, struct http_refusal *why)
+static bool client_read_head(struct serve_client *c, struct http_refusal *why)
 {
 	static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
 	size_t sent = 0;
@@ -322,7 +323,7 @@ static bool client_read_head(struct client *c, struct http_refusal *why)
 	return true;
 }
 
-static void client_keep_body(struct client *c, const char *bytes, size_t n)
+static void client_keep_body(struct serve_client *c, const char *bytes, size_t n)
 {
 	bool whole = c->body || !c->body_bytes;
 	char *body = NULL;
@@ -339,7 +340,7 @@ static void client_keep_body(struct client *c, const char *bytes, size_t n)
 	c->body = body;
 }
 
-static bool client_read_body(struct client *c, struct http_refusal *why)
+static bool client_read_body(struct serve_client *c, struct http_refusal *why)
 {
 	char *text = c->in + c->head_bytes;
 	size_t bytes = c->in_bytes - c->head_bytes, carried;
@@ -359,7 +360,7 @@ static bool client_read_body(struct client *c, struct http_refusal *why)
 }
 
 /* True: there is more to be done. */
-static bool client_read(struct client *c)
+static bool client_read(struct serve_client *c)
 {
 	struct http_refusal why;
 
@@ -379,7 +380,7 @@ static bool client_read(struct client *c)
 }
 
 /* Read what a client still sends, to throw it away. */
-static bool client_drain(struct client *c)
+static bool client_drain(struct serve_client *c)
 {
 	char text[4096];
 	ssize_t n;
@@ -394,7 +395,7 @@ static bool client_drain(struct client *c)
 
 /* ---- turns ------------------------------------------------------------------------- */
 
-static bool client_wait(struct client *c)
+static bool client_wait(struct serve_client *c)
 {
 	if (!serve_later(c))
 		return false;
@@ -402,7 +403,7 @@ static bool client_wait(struct client *c)
 	return true;
 }
 
-static bool client_step(struct client *c)
+static bool client_step(struct serve_client *c)
 {
 	switch (c->phase) {
 	case CLIENT_ANSWERING:
@@ -420,7 +421,7 @@ static bool client_step(struct client *c)
 }
 
 /* One request at a time: what else it has sent already is for its next turn. */
-static void client_go_on(struct client *c)
+static void client_go_on(struct serve_client *c)
 {
 	uint64_t answered = c->answered;
 
@@ -429,7 +430,7 @@ static void client_go_on(struct client *c)
 			break;
 }
 
-static bool client_is_due(const struct client *c)
+static bool client_is_due(const struct serve_client *c)
 {
 	if (c->phase == CLIENT_IDLE || c->phase == CLIENT_READING)
 		return c->readable || (c->in_bytes && !c->in_seen);
@@ -440,7 +441,7 @@ static bool client_is_due(const struct client *c)
 	return c->phase != CLIENT_WAITING && c->writable && !c->asleep;
 }
 
-static void client_time_out(struct client *c)
+static void client_time_out(struct serve_client *c)
 {
 	static const struct http_refusal slow = {
 		408, "timeout", "the request was not complete in time",
@@ -457,7 +458,7 @@ static void client_time_out(struct client *c)
 		c->broken = true;
 }
 
-void client_wake(struct client *c)
+void client_wake(struct serve_client *c)
 {
 	c->asleep = false;
 }
@@ -470,7 +471,7 @@ static void clients_hear(struct serve *s)
 	int n = epoll_wait(s->fd, events, sizeof(events) / sizeof(events[0]), 0);
 
 	for (int i = 0; i < n; i++) {
-		struct client *c = events[i].data.ptr;
+		struct serve_client *c = events[i].data.ptr;
 		uint32_t what = events[i].events;
 
 		if (!c)
@@ -483,11 +484,11 @@ static void clients_hear(struct serve *s)
 
 void clients_run(struct serve *s)
 {
-	struct client *next;
+	struct serve_client *next;
 
 	clients_hear(s);
 	accept_clients(s);
-	for (struct client *c = s->clients; c; c = next) {
+	for (struct serve_client *c = s->clients; c; c = next) {
 		next = c->next;
 		if (c->deadline_ns <= s->now_ns)
 			client_time_out(c);
@@ -501,7 +502,7 @@ uint64_t clients_due(const struct serve *s)
 {
 	uint64_t first = UINT64_MAX;
 
-	for (const struct client *c = s->clients; c; c = c->next) {
+	for (const struct serve_client *c = s->clients; c; c = c->next) {
 		uint64_t at = c->deadline_ns;
 
 		if (client_is_due(c))
@@ -517,7 +518,7 @@ uint64_t clients_due(const struct serve *s)
 int client_add(struct serve *s, int fd)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
-	struct client *c = calloc(1, sizeof(*c));
+	struct serve_client *c = calloc(1, sizeof(*c));
 
 	event.data.ptr = c;
 	if (!c || epoll_ctl(s->fd, EPOLL_CTL_ADD, fd, &event) < 0) {
@@ -529,7 +530,7 @@ int client_add(struct serve *s, int fd)
 	}
 	c->serve = s;
 	c->fd = fd;
-	c->viewer = viewer_of(s, fd);
+	c->viewer = client_viewer(s, fd);
 	c->readable = c->writable = true;
 	client_enter(c, CLIENT_IDLE);
 	client_enter(c, CLIENT_READING);
@@ -542,7 +543,7 @@ int client_add(struct serve *s, int fd)
 	return 0;
 }
 
-void client_close(struct client *c)
+void client_close(struct serve_client *c)
 {
 	*c->prev = c->next;
 	if (c->next)
@@ -555,7 +556,7 @@ void client_close(struct client *c)
 	free(c);
 }
 
-void client_dismiss(struct client *c)
+void client_dismiss(struct serve_client *c)
 {
 	c->has_place = false;
 	if (c->phase == CLIENT_READING && !c->in_bytes)
@@ -569,7 +570,7 @@ void client_dismiss(struct client *c)
 		client_close(c);
 }
 
-void client_push_out(struct client *c)
+void client_push_out(struct serve_client *c)
 {
 	if (c->phase == CLIENT_READING)
 		client_refuse_place(c);

@@ -13,7 +13,7 @@ struct clock_row {
 	uint64_t width_ns;	/* width of its bracket; UNKNOWN_U64: there is no lower bound */
 };
 
-static void put_gpu_uuid(const struct serve *s, struct json *j, const void *row)
+static void clock_put_gpu_uuid(const struct serve *s, struct json *j, const void *row)
 {
 	const struct gpu *gpu = ((const struct clock_row *)row)->gpu;
 
@@ -23,7 +23,7 @@ static void put_gpu_uuid(const struct serve *s, struct json *j, const void *row)
 
 #include "schema/clock.h"
 
-static void fill_row(struct clock_row *row, const struct gpu *gpu)
+static void clock_fill_row(struct clock_row *row, const struct gpu *gpu)
 {
 	uint64_t lo, hi;
 
@@ -49,7 +49,7 @@ void serve_clocks(struct request *r, struct json *j)
 	for (uint32_t i = 0; i < gpus->n; i++) {
 		if (!viewer_sees(&r->viewer, gpus->at[i]->uid))
 			continue;
-		fill_row(&row, gpus->at[i]);
+		clock_fill_row(&row, gpus->at[i]);
 		rows_put_object(r->serve, j, clock_fields, &row);
 	}
 	json_end(j, ']');

@@ -31,37 +31,37 @@ struct local_ranks {
 	LIST(struct local_rank);
 };
 
-static int order(uint64_t a, uint64_t b)
+static int numbers_order(uint64_t a, uint64_t b)
 {
 	return a < b ? -1 : a > b;
 }
 
-static int compare_groups(const struct local_rank *a, const struct local_rank *b)
+static int local_ranks_compare_groups(const struct local_rank *a, const struct local_rank *b)
 {
-	int r = order(b->comm->has_id, a->comm->has_id);
+	int r = numbers_order(b->comm->has_id, a->comm->has_id);
 
 	if (!r && !a->comm->has_id)
-		r = order(a->process->id, b->process->id);
+		r = numbers_order(a->process->id, b->process->id);
 	if (!r && !a->comm->has_id)
-		return order(a->index, b->index);
+		return numbers_order(a->index, b->index);
 	if (!r)
-		r = order(a->comm->id, b->comm->id);
+		r = numbers_order(a->comm->id, b->comm->id);
 	if (!r)
-		r = order((uint64_t)a->comm->nranks, (uint64_t)b->comm->nranks);
+		r = numbers_order((uint64_t)a->comm->nranks, (uint64_t)b->comm->nranks);
 	return r ? r : strcmp(a->comm->name, b->comm->name);
 }
 
-static int compare(const void *one, const void *two)
+static int local_ranks_compare(const void *one, const void *two)
 {
 	const struct local_rank *a = one, *b = two;
-	int r = compare_groups(a, b);
+	int r = local_ranks_compare_groups(a, b);
 
 	if (!r && a->comm->rank != b->comm->rank)
 		r = a->comm->rank < b->comm->rank ? -1 : 1;
-	return r ? r : order(a->process->id, b->process->id);
+	return r ? r : numbers_order(a->process->id, b->process->id);
 }
 
-static uint32_t count_comms(const struct request *r)
+static uint32_t local_ranks_count(const struct request *r)
 {
 	struct process *p;
 	uint32_t n = 0;
@@ -71,7 +71,7 @@ static uint32_t count_comms(const struct request *r)
 	return n;
 }
 
-static void collect(const struct request *r, struct local_ranks *ranks)
+static void local_ranks_collect(const struct request *r, struct local_ranks *ranks)
 {
 	struct process *p;
 
@@ -98,7 +98,7 @@ void serve_put_uuid(struct json *j, const uint8_t *u)
 	json_put_string(j, text);
 }
 
-static void put_gpu_uuid(const struct serve *s, struct json *j, const void *row)
+static void comm_put_gpu_uuid(const struct serve *s, struct json *j, const void *row)
 {
 	const struct comm *c = ((const struct local_rank *)row)->comm;
 
@@ -106,7 +106,7 @@ static void put_gpu_uuid(const struct serve *s, struct json *j, const void *row)
 	serve_put_uuid(j, c->has_gpu ? c->gpu_uuid : NULL);
 }
 
-static void put_last_seq(const struct serve *s, struct json *j, const void *row)
+static void comm_put_last_seq(const struct serve *s, struct json *j, const void *row)
 {
 	const struct comm_progress *progress = &((const struct local_rank *)row)->progress;
 
@@ -143,7 +143,7 @@ static void put_quiet_limit(const struct serve *s, struct json *j, const void *r
 		json_put_null(j);
 }
 
-static field_put_fn put_newest_calls, put_waiting;
+static field_put_fn put_newest_calls, comm_put_waiting;
 
 #include "schema/comm.h"
 
@@ -162,7 +162,7 @@ static void put_newest_calls(const struct serve *s, struct json *j, const void *
 	json_end(j, ']');
 }
 
-static void put_waiting(const struct serve *s, struct json *j, const void *row)
+static void comm_put_waiting(const struct serve *s, struct json *j, const void *row)
 {
 	const struct straggler *straggler = s->source.straggler;
 	const struct local_rank *l = row;
@@ -182,8 +182,8 @@ const struct field_table comm_tables[] = {
 	{ NULL, NULL },
 };
 
-static void put_local_ranks(const struct request *r, struct json *j, struct local_rank *at,
-			    size_t n, unsigned first)
+static void comm_put_local_ranks(const struct request *r, struct json *j, struct local_rank *at,
+				 size_t n, unsigned first)
 {
 	json_key(j, "local_ranks");
 	json_begin(j, '[');
@@ -196,18 +196,19 @@ static void put_local_ranks(const struct request *r, struct json *j, struct loca
 	json_end(j, ']');
 }
 
-static size_t put_group(const struct request *r, struct json *j, struct local_rank *at, size_t n)
+static size_t comm_put_group(const struct request *r, struct json *j, struct local_rank *at,
+			     size_t n)
 {
 	unsigned first, end;
 	size_t members = 1;
 
-	while (members < n && !compare_groups(at, &at[members]))
+	while (members < n && !local_ranks_compare_groups(at, &at[members]))
 		members++;
 	json_begin(j, '{');
 	first = rows_put_chosen(r->serve, j, comm_fields, at->comm, &r->chosen, 0);
 	end = first + rows_count(local_rank_fields);
 	if (chosen_wants_any(&r->chosen, first, end))
-		put_local_ranks(r, j, at, members, first);
+		comm_put_local_ranks(r, j, at, members, first);
 	json_end(j, '}');
 	return members;
 }
@@ -216,16 +217,16 @@ void serve_comms(struct request *r, struct json *j)
 {
 	struct local_ranks ranks;
 
-	if (list_init(&ranks, count_comms(r)) < 0) {
+	if (list_init(&ranks, local_ranks_count(r)) < 0) {
 		json_fail(j, -ENOMEM);
 		return;
 	}
-	collect(r, &ranks);
-	qsort(ranks.at, ranks.n, sizeof(*ranks.at), compare);
+	local_ranks_collect(r, &ranks);
+	qsort(ranks.at, ranks.n, sizeof(*ranks.at), local_ranks_compare);
 	json_key(j, "comms");
 	json_begin(j, '[');
 	for (uint32_t i = 0; i < ranks.n;)
-		i += (uint32_t)put_group(r, j, &ranks.at[i], ranks.n - i);
+		i += (uint32_t)comm_put_group(r, j, &ranks.at[i], ranks.n - i);
 	json_end(j, ']');
 	list_deinit(&ranks);
 }

@@ -3,8 +3,8 @@
 #include "ncclinspd/config/config_rows.h"
 #include "ncclinspd/serve/serve_impl.h"
 
-static void put_setting(struct json *j, const struct config *c, const struct config_row *row,
-			const struct config_origin *origin)
+static void config_put_setting(struct json *j, const struct config *c, const struct config_row *row,
+			       const struct config_origin *origin)
 {
 	char value[CONFIG_VALUE_BYTES];
 
@@ -32,7 +32,7 @@ static void put_setting(struct json *j, const struct config *c, const struct con
 	json_end(j, '}');
 }
 
-static void put_settings(struct json *j, const struct config *c)
+static void config_put_settings(struct json *j, const struct config *c)
 {
 	const struct config_row *rows;
 	size_t n;
@@ -40,7 +40,7 @@ static void put_settings(struct json *j, const struct config *c)
 	rows = config_rows(&n);
 	for (size_t i = 0; i < n; i++)
 		if (rows[i].fallback)
-			put_setting(j, c, &rows[i], &c->origin[i]);
+			config_put_setting(j, c, &rows[i], &c->origin[i]);
 }
 
 void serve_config(struct request *r, struct json *j)
@@ -59,6 +59,6 @@ void serve_config(struct request *r, struct json *j)
 	json_key(j, "settings");
 	json_begin(j, '[');
 	if (c)
-		put_settings(j, c);
+		config_put_settings(j, c);
 	json_end(j, ']');
 }

@@ -21,45 +21,46 @@
 /* ---- what is shown ------------------------------------------------------------------ */
 
 /* Copies: what they are made of goes on meanwhile. */
-struct scene {
+struct exemplar_view {
 	const struct request *request;
 	const struct exemplar *exemplar;
 	struct nearest ops;		/* struct op */
 	struct nearest transfers;	/* struct transfer */
 };
 
-static void scene_deinit(struct scene *s)
+static void exemplar_view_deinit(struct exemplar_view *s)
 {
 	nearest_deinit(&s->ops);
 	nearest_deinit(&s->transfers);
 }
 
-static uint64_t began_ns(const struct op *op)
+static uint64_t op_began_ns(const struct op *op)
 {
 	return op->enqueued_ns ? op->enqueued_ns : op->seen_ns;
 }
 
 /* Offer what was under way in the window, by how far it is from the slow one. */
-static void *offer(const struct exemplar *e, struct nearest *l, uint64_t from_ns, uint64_t to_ns)
+static void *exemplar_offer(const struct exemplar *e, struct nearest *l, uint64_t from_ns,
+			    uint64_t to_ns)
 {
 	if (from_ns > e->to_ns || to_ns < e->from_ns)
 		return NULL;
 	if (from_ns > e->op.done_ns)
 		return nearest_offer(l, from_ns - e->op.done_ns);
-	return nearest_offer(l, began_ns(&e->op) > to_ns ? began_ns(&e->op) - to_ns : 0);
+	return nearest_offer(l, op_began_ns(&e->op) > to_ns ? op_began_ns(&e->op) - to_ns : 0);
 }
 
-static bool take_op(const struct op *op, void *arg)
+static bool nearest_take_op(const struct op *op, void *arg)
 {
-	struct scene *s = arg;
-	struct op *copy = offer(s->exemplar, &s->ops, began_ns(op), op->done_ns);
+	struct exemplar_view *s = arg;
+	struct op *copy = exemplar_offer(s->exemplar, &s->ops, op_began_ns(op), op->done_ns);
 
 	if (copy)
 		*copy = *op;
 	return true;
 }
 
-static void take_transfers(struct scene *s)
+static void nearest_take_transfers(struct exemplar_view *s)
 {
 	const struct request *r = s->request;
 	const struct transferlog *log = r->serve->source.transferlog;
@@ -70,7 +71,7 @@ static void take_transfers(struct scene *s)
 		struct transfer *copy = NULL;
 
 		if (viewer_sees(&r->viewer, t->row.who.uid))
-			copy = offer(s->exemplar, &s->transfers, t->start_ns, t->stop_ns);
+			copy = exemplar_offer(s->exemplar, &s->transfers, t->start_ns, t->stop_ns);
 		if (copy)
 			*copy = *t;
 		if (serial % PIECE == 0)
@@ -79,20 +80,20 @@ static void take_transfers(struct scene *s)
 }
 
 /* 0 or -ENOMEM. */
-static int scene_take(struct scene *s)
+static int view_take(struct exemplar_view *s)
 {
 	if (nearest_init(&s->ops, ROWS, sizeof(struct op)) < 0 ||
 	    nearest_init(&s->transfers, ROWS, sizeof(struct transfer)) < 0)
 		return -ENOMEM;
-	serve_visit_ops(s->request, take_op, s);
-	take_transfers(s);
+	serve_visit_ops(s->request, nearest_take_op, s);
+	nearest_take_transfers(s);
 	return 0;
 }
 
 /* ---- what is written ------------------------------------------------------------------ */
 
-static void put_part_time(const struct request *r, struct json *j, const struct op *op,
-			  const char *name, uint64_t ticks)
+static void exemplar_put_part_time(const struct request *r, struct json *j, const struct op *op,
+				   const char *name, uint64_t ticks)
 {
 	struct process *p;
 	uint64_t at_ns = 0;
@@ -105,22 +106,22 @@ static void put_part_time(const struct request *r, struct json *j, const struct 
 
 #include "schema/exemplar.h"
 
-static void put_op(const struct request *r, struct json *j, const void *row)
+static void exemplar_put_op(const struct request *r, struct json *j, const void *row)
 {
 	const struct op *op = row;
 
 	rows_put(r->serve, j, op_fields, op);
 	rows_put(r->serve, j, parts_fields, op);
-	put_part_time(r, j, op, "proxy_start", op->proxy_start_ticks);
-	put_part_time(r, j, op, "proxy_stop", op->proxy_stop_ticks);
+	exemplar_put_part_time(r, j, op, "proxy_start", op->proxy_start_ticks);
+	exemplar_put_part_time(r, j, op, "proxy_stop", op->proxy_stop_ticks);
 }
 
-static void put_transfer(const struct request *r, struct json *j, const void *row)
+static void exemplar_put_transfer(const struct request *r, struct json *j, const void *row)
 {
 	rows_put(r->serve, j, transfer_fields, row);
 }
 
-static void put_beyond(const struct request *r, struct json *j, const struct exemplar *e)
+static void exemplar_put_beyond(const struct request *r, struct json *j, const struct exemplar *e)
 {
 	json_key(j, "beyond");
 	json_begin(j, '[');
@@ -130,7 +131,7 @@ static void put_beyond(const struct request *r, struct json *j, const struct exe
 	json_end(j, ']');
 }
 
-static void put_window(const struct scene *scene, struct json *j)
+static void exemplar_put_window(const struct exemplar_view *scene, struct json *j)
 {
 	const struct serve_source *source = &scene->request->serve->source;
 	const struct exemplar *e = scene->exemplar;
@@ -151,41 +152,41 @@ static void put_window(const struct scene *scene, struct json *j)
 }
 
 /* A row's place in the order of time. */
-struct place {
+struct exemplar_place {
 	uint64_t at_ns;
 	const void *row;
 };
 
-static int by_time(const void *left, const void *right)
+static int rows_by_time(const void *left, const void *right)
 {
-	const struct place *a = left, *b = right;
+	const struct exemplar_place *a = left, *b = right;
 
 	return (a->at_ns > b->at_ns) - (a->at_ns < b->at_ns);
 }
 
-static uint64_t time_of_op(const void *row)
+static uint64_t op_time(const void *row)
 {
-	return began_ns(row);
+	return op_began_ns(row);
 }
 
-static uint64_t time_of_transfer(const void *row)
+static uint64_t transfer_time(const void *row)
 {
 	return ((const struct transfer *)row)->start_ns;
 }
 
-static void put_rows(const struct request *r, struct json *j, const struct nearest *l,
-		     uint64_t time_of(const void *row),
-		     void put(const struct request *r, struct json *j, const void *row))
+static void exemplar_put_rows(const struct request *r, struct json *j, const struct nearest *l,
+			      uint64_t time_of(const void *row),
+			      void put(const struct request *r, struct json *j, const void *row))
 {
-	CLEANUP(cleanup_freep) struct place *order = malloc((l->n + 1) * sizeof(*order));
+	CLEANUP(cleanup_freep) struct exemplar_place *order = malloc((l->n + 1) * sizeof(*order));
 
 	json_begin(j, '[');
 	if (!order)
 		json_fail(j, -ENOMEM);
 	for (uint32_t i = 0; order && i < l->n; i++)
-		order[i] = (struct place){ time_of(nearest_row(l, i)), nearest_row(l, i) };
+		order[i] = (struct exemplar_place){ time_of(nearest_row(l, i)), nearest_row(l, i) };
 	if (order)
-		qsort(order, l->n, sizeof(*order), by_time);
+		qsort(order, l->n, sizeof(*order), rows_by_time);
 	for (uint32_t i = 0; order && i < l->n; i++) {
 		if (i % BREATH == 0)
 			serve_meanwhile(r->serve);
@@ -200,26 +201,26 @@ int serve_exemplar_fill(struct serve *s, const struct exemplar *e, uint64_t now_
 			struct json *j)
 {
 	struct request r = { .serve = s, .viewer = { .uid = e->head.uid } };
-	CLEANUP(scene_deinit) struct scene scene = { .request = &r, .exemplar = e };
+	CLEANUP(exemplar_view_deinit) struct exemplar_view scene = { .request = &r, .exemplar = e };
 	int err;
 
 	query_init(&r.query);
 	s->now_ns = now_ns;
-	err = scene_take(&scene);
+	err = view_take(&scene);
 	if (err < 0)
 		return err;
 	exemplar_head_begin(&e->head, j);
 	rows_put_time(s, j, "written", now_ns);
-	put_window(&scene, j);
+	exemplar_put_window(&scene, j);
 	json_key(j, "operation");
 	json_begin(j, '{');
-	put_op(&r, j, &e->op);
+	exemplar_put_op(&r, j, &e->op);
 	json_end(j, '}');
-	put_beyond(&r, j, e);
+	exemplar_put_beyond(&r, j, e);
 	json_key(j, "collectives");
-	put_rows(&r, j, &scene.ops, time_of_op, put_op);
+	exemplar_put_rows(&r, j, &scene.ops, op_time, exemplar_put_op);
 	json_key(j, "transfers");
-	put_rows(&r, j, &scene.transfers, time_of_transfer, put_transfer);
+	exemplar_put_rows(&r, j, &scene.transfers, transfer_time, exemplar_put_transfer);
 	serve_state(&r, j);
 	json_end(j, '}');
 	json_newline(j);
@@ -233,7 +234,7 @@ struct list {
 	struct json *json;
 };
 
-static bool put_head(const struct exemplar_head *h, uint64_t size, void *arg)
+static bool exemplar_put_head(const struct exemplar_head *h, uint64_t size, void *arg)
 {
 	const struct list *l = arg;
 
@@ -254,18 +255,18 @@ void serve_exemplars(struct request *r, struct json *j)
 	json_key(j, "exemplars");
 	json_begin(j, '[');
 	if (r->serve->source.exemplars)
-		exemplars_visit(r->serve->source.exemplars, put_head, &list);
+		exemplars_visit(r->serve->source.exemplars, exemplar_put_head, &list);
 	json_end(j, ']');
 }
 
-struct search {
+struct exemplar_search_state {
 	const struct request *request;
 	bool found;
 };
 
-static bool compare(const struct exemplar_head *h, uint64_t size, void *arg)
+static bool heads_compare(const struct exemplar_head *h, uint64_t size, void *arg)
 {
-	struct search *s = arg;
+	struct exemplar_search_state *s = arg;
 
 	(void)size;
 	s->found = viewer_sees(&s->request->viewer, h->uid) && !strcmp(h->id, s->request->tail);
@@ -275,12 +276,12 @@ static bool compare(const struct exemplar_head *h, uint64_t size, void *arg)
 /* Only what is listed for that user is opened: there is no path that leads elsewhere. */
 int serve_exemplar(struct request *r, char **text, size_t *bytes)
 {
-	struct search search = { .request = r };
+	struct exemplar_search_state search = { .request = r };
 	int error;
 
 	if (!r->serve->source.exemplars)
 		return -ENOENT;
-	exemplars_visit(r->serve->source.exemplars, compare, &search);
+	exemplars_visit(r->serve->source.exemplars, heads_compare, &search);
 	if (!search.found)
 		return -ENOENT;
 	error = exemplars_read(r->serve->source.exemplars, r->tail, text, bytes);

@@ -12,8 +12,8 @@
 #define PARTS		2	/* names that one field may have: x_at and x_mono_ns */
 
 /* The names of a field, as they are in the answer; returns how many there are. */
-static unsigned name_field(const struct field_table *t, const struct field *f,
-			   char names[PARTS][NAME_BYTES])
+static unsigned fields_name(const struct field_table *t, const struct field *f,
+			    char names[PARTS][NAME_BYTES])
 {
 	const char *inside = t->inside ? t->inside : "", *dot = t->inside ? "." : "";
 
@@ -26,34 +26,34 @@ static unsigned name_field(const struct field_table *t, const struct field *f,
 	return 2;
 }
 
-static bool is_name(const char *name, const char *text, size_t bytes)
+static bool field_is_name(const char *name, const char *text, size_t bytes)
 {
 	return strlen(name) == bytes && !strncmp(name, text, bytes);
 }
 
-static void choose(struct chosen *c, unsigned n)
+static void chosen_set(struct chosen *c, unsigned n)
 {
 	c->bits[n / 64] |= UINT64_C(1) << n % 64;
 }
 
 /* A member's own members are chosen one by one, or all together by its name. */
-static bool choose_one(const struct field_table *tables, const char *text, size_t bytes,
-		       struct chosen *c)
+static bool chosen_set_one(const struct field_table *tables, const char *text, size_t bytes,
+			   struct chosen *c)
 {
 	char names[PARTS][NAME_BYTES];
 	bool found = false;
 	unsigned n = 0;
 
 	for (const struct field_table *t = tables; t->fields; t++) {
-		bool all = t->inside && is_name(t->inside, text, bytes);
+		bool all = t->inside && field_is_name(t->inside, text, bytes);
 
 		for (const struct field *f = t->fields; f->name; f++) {
-			unsigned parts = name_field(t, f, names);
+			unsigned parts = fields_name(t, f, names);
 
 			for (unsigned i = 0; i < parts && n < SERVE_NAMES; i++, n++) {
-				if (!all && !is_name(names[i], text, bytes))
+				if (!all && !field_is_name(names[i], text, bytes))
 					continue;
-				choose(c, n);
+				chosen_set(c, n);
 				found = true;
 			}
 		}
@@ -61,14 +61,14 @@ static bool choose_one(const struct field_table *tables, const char *text, size_
 	return found;
 }
 
-static void list_names(const struct field_table *tables, char *out, size_t bytes)
+static void fields_list_names(const struct field_table *tables, char *out, size_t bytes)
 {
 	char names[PARTS][NAME_BYTES];
 	size_t used = 0;
 
 	for (const struct field_table *t = tables; t->fields; t++)
 		for (const struct field *f = t->fields; f->name; f++) {
-			unsigned parts = name_field(t, f, names);
+			unsigned parts = fields_name(t, f, names);
 
 			for (unsigned i = 0; i < parts && used < bytes; i++)
 				used += (size_t)snprintf(out + used, bytes - used, "%s%s",
@@ -85,8 +85,8 @@ bool fields_choose(const struct field_table *tables, const char *list, struct ch
 	for (;;) {
 		size_t bytes = strcspn(list, ",");
 
-		if (!choose_one(tables, list, bytes, c)) {
-			list_names(tables, known, sizeof(known));
+		if (!chosen_set_one(tables, list, bytes, c)) {
+			fields_list_names(tables, known, sizeof(known));
 			snprintf(why, SERVE_WHY_BYTES,
 				 "unknown field '%.*s' in 'fields'; known: %s",
 				 bytes < 64 ? (int)bytes : 64, list, known);

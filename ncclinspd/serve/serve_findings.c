@@ -48,7 +48,7 @@ static void put_comm_label(const struct serve *s, struct json *j, const void *ro
 	json_put_string(j, *label ? label : NULL);
 }
 
-static void put_ranks(const struct serve *s, struct json *j, const void *row)
+static void finding_put_ranks(const struct serve *s, struct json *j, const void *row)
 {
 	const struct finding *f = row;
 
@@ -59,7 +59,7 @@ static void put_ranks(const struct serve *s, struct json *j, const void *row)
 	json_end(j, ']');
 }
 
-static void put_evidence(const struct serve *s, struct json *j, const void *row)
+static void finding_put_evidence(const struct serve *s, struct json *j, const void *row)
 {
 	const struct finding *f = row;
 
@@ -112,14 +112,14 @@ static void put_jobs(const struct serve *s, struct json *j, const void *row)
 
 const struct field_table finding_tables[] = { { NULL, finding_fields }, { NULL, NULL } };
 
-struct listing {
+struct findings_listing {
 	const struct request *request;
 	struct json *json;
 };
 
-static bool put_finding(const struct finding *f, void *arg)
+static bool findings_put(const struct finding *f, void *arg)
 {
-	const struct listing *l = arg;
+	const struct findings_listing *l = arg;
 	const struct query *q = &l->request->query;
 
 	if (!viewer_sees(&l->request->viewer, f->uid))
@@ -163,11 +163,11 @@ static void watched_put(const struct request *r, struct json *j)
 void serve_findings(struct request *r, struct json *j)
 {
 	const struct diagnose *diagnose = r->serve->source.diagnose;
-	struct listing listing = { r, j };
+	struct findings_listing listing = { r, j };
 
 	json_key(j, "findings");
 	json_begin(j, '[');
-	diagnose_visit(diagnose, put_finding, &listing);
+	diagnose_visit(diagnose, findings_put, &listing);
 	json_end(j, ']');
 	json_key(j, "refused");
 	json_put_u64(j, diagnose_refused(diagnose));

@@ -88,9 +88,9 @@ struct answer {
 };
 
 /* One connection; lives from its accept to its close. */
-struct client {
+struct serve_client {
 	struct serve *serve;
-	struct client *next, **prev;
+	struct serve_client *next, **prev;
 	int fd;
 	struct viewer viewer;
 	enum client_phase phase;
@@ -123,7 +123,7 @@ struct client {
 
 /* serve_client.c: take over a connection.  -ENOMEM, or epoll's errno: it is closed. */
 int client_add(struct serve *s, int fd);
-void client_close(struct client *c);
+void client_close(struct serve_client *c);
 
 /* The group whose members see everything, NULL: of the usual name; -1: there is no such. */
 gid_t client_group(const char *name);
@@ -135,13 +135,13 @@ void clients_run(struct serve *s);
 uint64_t clients_due(const struct serve *s);
 
 /* It has something to be told again. */
-void client_wake(struct client *c);
+void client_wake(struct serve_client *c);
 
 /* It loses its place, with a 429 if nothing else is on its way to it. */
-void client_dismiss(struct client *c);
+void client_dismiss(struct serve_client *c);
 
 /* It is closed, after a 429 unless it has had its answer. */
-void client_push_out(struct client *c);
+void client_push_out(struct serve_client *c);
 
 /*
  * serve_accept.c: s->fd, which is read when somebody comes or says something, and whoever
@@ -170,10 +170,10 @@ void answer_no_memory(struct answer *a);
 void answer_deinit(struct answer *a);
 
 /* The request of `c` is complete: fill in c->answer.  Returns the phase in which that is. */
-enum client_phase serve_request(struct client *c);
+enum client_phase serve_request(struct serve_client *c);
 
 /* Complete the answer of a client that waits.  False: it goes on waiting. */
-bool serve_later(struct client *c);
+bool serve_later(struct serve_client *c);
 
 /* ---- what is asked ----------------------------------------------------- */
 
@@ -410,14 +410,14 @@ struct serve {
 	gid_t group;		/* its members see everything; -1: there is no such group */
 	uint64_t now_ns;
 	uint64_t real_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
-	struct client *clients;
+	struct serve_client *clients;
 	uint32_t nclients;
 	struct stream *streams;
 	uint32_t tracing;	/* streams that take records */
 	uint64_t collected, collected_ns;	/* answers of /metrics, and when the last was */
 	struct json line;	/* scratch of the streams */
 	struct user *users;	/* SERVE_USERS of them, by uid */
-	struct sums *sums;	/* the snapshot before's; NULL: none was asked for yet */
+	struct serve_sums *sums;	/* the snapshot before's; NULL: none was asked for yet */
 };
 
 struct request {
@@ -430,7 +430,7 @@ struct request {
 	const char *body;	/* not terminated; NULL: none */
 	size_t body_bytes;
 	const char *accept;	/* types of answers; NULL: any */
-	struct client *client;
+	struct serve_client *client;
 	char why[256];		/* text: why something cannot be done; "": nothing to add */
 };
 
@@ -532,38 +532,38 @@ struct process *serve_next_process(const struct serve *s, const struct viewer *v
  * An answer of many rows, {"name":[...]}: they are put in first, and become text as
  * the client takes it.
  */
-struct listing;
+struct sent_listing;
 typedef void listing_put(const struct serve *s, struct json *j, const void *row,
 			 const struct chosen *chosen);
 
 /* `put` writes those of a row's members that are wanted; NULL: all.  NULL: no memory. */
-struct listing *listing_new(const struct serve *s, const char *name, size_t row_bytes,
-			    listing_put *put, const struct chosen *chosen);
-void listing_free(struct listing *l);
+struct sent_listing *listing_new(const struct serve *s, const char *name, size_t row_bytes,
+				 listing_put *put, const struct chosen *chosen);
+void listing_free(struct sent_listing *l);
 
 /* The answer's open object, for members that stand before the rows; before listing_open(). */
-struct json *listing_head(struct listing *l);
+struct json *listing_head(struct sent_listing *l);
 
 /* Room for another row.  NULL: no memory. */
-void *listing_add(struct listing *l);
-void listing_clear(struct listing *l);
+void *listing_add(struct sent_listing *l);
+void listing_clear(struct sent_listing *l);
 
 /* All rows as an array, and none left. */
-void listing_put_all(struct listing *l, struct json *j);
+void listing_put_all(struct sent_listing *l, struct json *j);
 
 /* The answer; the listing is its own from then on. */
-void listing_open(struct listing *l, struct answer *a);
+void listing_open(struct sent_listing *l, struct answer *a);
 
 /*
  * Put in what the query asks for: the number of rows, or -ENOMEM.  The summary's are
  * struct aggregate_row, which serve_put_summary_row() writes.
  */
-int serve_take_summary(struct request *r, struct listing *l);
-int serve_take_peers(struct request *r, struct listing *l);
-int serve_take_ranks(struct request *r, struct listing *l);
+int serve_take_summary(struct request *r, struct sent_listing *l);
+int serve_take_peers(struct request *r, struct sent_listing *l);
+int serve_take_ranks(struct request *r, struct sent_listing *l);
 /* NULL: no memory. */
-struct listing *serve_new_peers(const struct serve *s, const struct chosen *chosen);
-struct listing *serve_new_ranks(const struct serve *s, const struct chosen *chosen);
+struct sent_listing *serve_new_peers(const struct serve *s, const struct chosen *chosen);
+struct sent_listing *serve_new_ranks(const struct serve *s, const struct chosen *chosen);
 
 /*
  * Visit the summary's rows by r->query.by as aggregate_query() does.  `restart`: it begins

@@ -7,7 +7,7 @@
 #include "reader/join/inflight.h"
 #include "util/cleanup.h"
 
-static void collect(const struct request *r, struct process *p, struct inflights *rows)
+static void inflight_collect(const struct request *r, struct process *p, struct inflights *rows)
 {
 	const struct serve *s = r->serve;
 	const struct live_slot *slots = p->last_slots;
@@ -19,7 +19,7 @@ static void collect(const struct request *r, struct process *p, struct inflights
 }
 
 /* The phase in which it began. */
-static void put_phase(const struct serve *s, struct json *j, const void *row)
+static void inflight_put_phase(const struct serve *s, struct json *j, const void *row)
 {
 	const struct inflight *r = row;
 	uint64_t now_ns = r->process->ended_ns ? r->process->ended_ns : s->now_ns;
@@ -49,7 +49,7 @@ static void put_limit(const struct serve *s, struct json *j, const void *row)
 const struct field_table inflight_tables[] = { { NULL, inflight_fields }, { NULL, NULL } };
 
 /* The oldest first: what is old enough comes before all that is not. */
-static size_t count_old(const struct inflights *rows, uint64_t age_ns)
+static size_t inflight_count_old(const struct inflights *rows, uint64_t age_ns)
 {
 	size_t n = 0;
 
@@ -58,10 +58,10 @@ static size_t count_old(const struct inflights *rows, uint64_t age_ns)
 	return n;
 }
 
-static void put_rows(const struct request *r, struct json *j, const struct inflights *rows)
+static void inflight_put_rows(const struct request *r, struct json *j, const struct inflights *rows)
 {
 	size_t most = r->query.limit ? r->query.limit : SERVE_ROWS_MAX;
-	size_t n = count_old(rows, r->query.older_than_ns);
+	size_t n = inflight_count_old(rows, r->query.older_than_ns);
 
 	json_key(j, "inflight_total");
 	json_put_u64(j, n);
@@ -84,11 +84,11 @@ void serve_inflight(struct request *r, struct json *j)
 	if (source->catch_up)
 		source->catch_up(source->arg);
 	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));)
-		collect(r, p, &rows);
+		inflight_collect(r, p, &rows);
 	if (rows.error) {
 		json_fail(j, rows.error);
 		return;
 	}
 	inflights_sort(&rows);
-	put_rows(r, j, &rows);
+	inflight_put_rows(r, j, &rows);
 }

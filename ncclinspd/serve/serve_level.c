@@ -12,19 +12,19 @@
 
 /* ---- words ------------------------------------------------------------------ */
 
-static const char *word(const char *const *words, size_t n, uint32_t value)
+static const char *word_of_table(const char *const *words, size_t n, uint32_t value)
 {
 	return value < n ? words[value] : NULL;
 }
 
-#define WORD(words, value) word(words, sizeof(words) / sizeof((words)[0]), value)
+#define WORD(words, value) word_of_table(words, sizeof(words) / sizeof((words)[0]), value)
 
-static const char *level_word(uint32_t level)
+static const char *word_of_level(uint32_t level)
 {
 	return level <= NCI_LEVEL_MASK ? process_levels[level] : NULL;
 }
 
-static const char *sample_word(uint32_t sample)
+static const char *word_of_sample(uint32_t sample)
 {
 	static const char *const words[] = {
 		[NCI_SAMPLE_BUDGET] = "budget",
@@ -34,7 +34,7 @@ static const char *sample_word(uint32_t sample)
 	return WORD(words, sample);
 }
 
-static const char *why_word(uint32_t cause)
+static const char *word_of_cause(uint32_t cause)
 {
 	static const char *const words[] = {
 		[NCI_CAUSE_PERSON] = "person",
@@ -46,7 +46,7 @@ static const char *why_word(uint32_t cause)
 	return WORD(words, cause);
 }
 
-static const char *source_word(uint32_t source)
+static const char *word_of_source(uint32_t source)
 {
 	static const char *const words[] = {
 		[NCI_SOURCE_DEFAULT] = "default",
@@ -89,20 +89,20 @@ void serve_put_wanted(const struct serve *s, struct json *j, const void *row)
 	rows_put_object(s, j, wanted_fields, &w);
 }
 
-static bool shown(const struct process *p, const struct wish *of)
+static bool wish_is_shown(const struct process *p, const struct wish *of)
 {
 	return p->state == PROCESS_LIVE && (!of || wish_covers(of, p));
 }
 
 /* All live ones, or those that a wish is about. */
-static void put_processes(struct request *r, struct json *j, const struct wish *of)
+static void level_put_processes(struct request *r, struct json *j, const struct wish *of)
 {
 	struct process *p;
 
 	json_key(j, "processes");
 	json_begin(j, '[');
 	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));)
-		if (shown(p, of))
+		if (wish_is_shown(p, of))
 			rows_put_object(r->serve, j, level_process_fields, p);
 	json_end(j, ']');
 }
@@ -110,7 +110,7 @@ static void put_processes(struct request *r, struct json *j, const struct wish *
 /* ---- the wishes --------------------------------------------------------------- */
 
 /* Nobody learns of another user's; what is wanted of everybody's concerns him too. */
-static void put_wishes(const struct request *r, struct json *j)
+static void level_put_wishes(const struct request *r, struct json *j)
 {
 	const struct wishes *ws = levels_wishes(steer_levels(r->serve->source.steer));
 
@@ -142,14 +142,14 @@ void serve_level(struct request *r, struct json *j)
 	const struct serve *s = r->serve;
 
 	if (s->source.steer)
-		put_wishes(r, j);
-	put_processes(r, j, NULL);
+		level_put_wishes(r, j);
+	level_put_processes(r, j, NULL);
 	serve_control(s, j);
 }
 
 void serve_put_outcome(struct request *r, struct json *j, const struct wish *w)
 {
 	rows_put(r->serve, j, wish_fields, w);
-	put_processes(r, j, w);
+	level_put_processes(r, j, w);
 	serve_control(r->serve, j);
 }

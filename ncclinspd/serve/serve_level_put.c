@@ -13,14 +13,14 @@
 #define LONGEST_S	(7 * 24 * 3600.0)
 #define SHORTEST_S	0.1
 
-struct asked {
+struct level_asked {
 	struct wish wish;
 	bool back;		/* "default": forget what was wished */
 };
 
 /* ---- the body ------------------------------------------------------------------ */
 
-static int read_level(struct request *r, const json_t *value, struct asked *asked)
+static int asked_read_level(struct request *r, const json_t *value, struct level_asked *asked)
 {
 	const char *text = json_string_value(value);
 
@@ -36,7 +36,7 @@ static int read_level(struct request *r, const json_t *value, struct asked *aske
 	return serve_refuse(r, -EINVAL, "level is off, ops, kernel, net, trace or default");
 }
 
-static int read_sample(struct request *r, const json_t *value, struct asked *asked)
+static int asked_read_sample(struct request *r, const json_t *value, struct level_asked *asked)
 {
 	const char *text = json_string_value(value);
 
@@ -49,7 +49,7 @@ static int read_sample(struct request *r, const json_t *value, struct asked *ask
 	return 0;
 }
 
-static int read_duration(struct request *r, const json_t *value, struct asked *asked)
+static int asked_read_duration(struct request *r, const json_t *value, struct level_asked *asked)
 {
 	double seconds = json_number_value(value);
 
@@ -62,16 +62,16 @@ static int read_duration(struct request *r, const json_t *value, struct asked *a
 
 static const struct {
 	const char *key;
-	int (*read)(struct request *r, const json_t *value, struct asked *asked);
+	int (*read)(struct request *r, const json_t *value, struct level_asked *asked);
 } members[] = {
-	{ "level", read_level },
-	{ "sample", read_sample },
-	{ "for_s", read_duration },
+	{ "level", asked_read_level },
+	{ "sample", asked_read_sample },
+	{ "for_s", asked_read_duration },
 };
 
-static int read_member(struct request *r, const char *key, const json_t *value, void *arg)
+static int level_read_member(struct request *r, const char *key, const json_t *value, void *arg)
 {
-	struct asked *asked = arg;
+	struct level_asked *asked = arg;
 
 	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
 		if (!strcmp(members[i].key, key))
@@ -82,7 +82,7 @@ static int read_member(struct request *r, const char *key, const json_t *value, 
 			    key);
 }
 
-static int check_whole(struct request *r, const struct asked *asked)
+static int asked_check_whole(struct request *r, const struct level_asked *asked)
 {
 	bool wants = asked->wish.level != WISH_KEEP || asked->wish.sample != WISH_KEEP;
 
@@ -96,7 +96,7 @@ static int check_whole(struct request *r, const struct asked *asked)
 
 /* ---- and then --------------------------------------------------------------------- */
 
-static int take(struct request *r, const struct asked *asked)
+static int level_take_asked(struct request *r, const struct level_asked *asked)
 {
 	struct wishes *ws = levels_wishes(steer_levels(r->serve->source.steer));
 
@@ -108,11 +108,11 @@ static int take(struct request *r, const struct asked *asked)
 }
 
 /* All or nothing: what jobs cannot be told is not wanted either. */
-static int take_and_tell(struct request *r, const struct asked *asked)
+static int level_take_and_tell(struct request *r, const struct level_asked *asked)
 {
 	const struct serve *s = r->serve;
 	struct wishes *ws = levels_wishes(steer_levels(s->source.steer)), before = *ws;
-	int error = take(r, asked);
+	int error = level_take_asked(r, asked);
 
 	if (error == -ENOSPC)
 		return serve_refuse(r, error,
@@ -129,7 +129,7 @@ static int take_and_tell(struct request *r, const struct asked *asked)
 
 int serve_put_level(struct request *r, struct json *j)
 {
-	struct asked asked = { .wish = {
+	struct level_asked asked = { .wish = {
 		.kind = WISH_NODE, .level = WISH_KEEP, .sample = WISH_KEEP,
 		.uid = r->viewer.uid, .everybody = r->viewer.all,
 	} };
@@ -137,13 +137,13 @@ int serve_put_level(struct request *r, struct json *j)
 
 	if (!r->serve->source.steer)
 		return -ENOSYS;
-	error = target_read(r, &asked.wish, read_member, &asked);
+	error = target_read(r, &asked.wish, level_read_member, &asked);
 	if (!error)
-		error = check_whole(r, &asked);
+		error = asked_check_whole(r, &asked);
 	if (!error)
 		error = target_find(r, &asked.wish);
 	if (!error && !r->dry_run)
-		error = take_and_tell(r, &asked);
+		error = level_take_and_tell(r, &asked);
 	if (error)
 		return error;
 	asked.wish.since_ns = r->serve->now_ns;

@@ -18,7 +18,7 @@ struct block {
 	_Alignas(16) char rows[BLOCK_BYTES];
 };
 
-struct listing {
+struct sent_listing {
 	const struct serve *serve;
 	const char *name;
 	listing_put *put;
@@ -31,14 +31,14 @@ struct listing {
 	bool ended;
 };
 
-struct listing *listing_new(const struct serve *s, const char *name, size_t row_bytes,
-			    listing_put *put, const struct chosen *chosen)
+struct sent_listing *listing_new(const struct serve *s, const char *name, size_t row_bytes,
+				 listing_put *put, const struct chosen *chosen)
 {
-	struct listing *l = malloc(sizeof(*l));
+	struct sent_listing *l = malloc(sizeof(*l));
 
 	if (!l)
 		return NULL;
-	*l = (struct listing){ .serve = s, .name = name, .put = put, .row_bytes = row_bytes };
+	*l = (struct sent_listing){ .serve = s, .name = name, .put = put, .row_bytes = row_bytes };
 	if (chosen)
 		l->chosen = *chosen;
 	json_init(&l->text, SERVE_ANSWER_BYTES);
@@ -46,12 +46,12 @@ struct listing *listing_new(const struct serve *s, const char *name, size_t row_
 	return l;
 }
 
-struct json *listing_head(struct listing *l)
+struct json *listing_head(struct sent_listing *l)
 {
 	return &l->text;
 }
 
-static struct block *add_block(struct listing *l)
+static struct block *listing_add_block(struct sent_listing *l)
 {
 	struct block *b = malloc(sizeof(*b));
 
@@ -64,16 +64,16 @@ static struct block *add_block(struct listing *l)
 	return b;
 }
 
-void *listing_add(struct listing *l)
+void *listing_add(struct sent_listing *l)
 {
 	struct block *b = l->first ? l->last : NULL;
 
 	if (!b || b->n == BLOCK_BYTES / l->row_bytes)
-		b = add_block(l);
+		b = listing_add_block(l);
 	return b ? b->rows + b->n++ * l->row_bytes : NULL;
 }
 
-static void drop_first(struct listing *l)
+static void listing_drop_first(struct sent_listing *l)
 {
 	struct block *b = l->first;
 
@@ -82,13 +82,13 @@ static void drop_first(struct listing *l)
 	free(b);
 }
 
-void listing_clear(struct listing *l)
+void listing_clear(struct sent_listing *l)
 {
 	while (l->first)
-		drop_first(l);
+		listing_drop_first(l);
 }
 
-void listing_free(struct listing *l)
+void listing_free(struct sent_listing *l)
 {
 	if (!l)
 		return;
@@ -97,33 +97,33 @@ void listing_free(struct listing *l)
 	free(l);
 }
 
-static void write_row(struct listing *l, struct json *j)
+static void listing_write_row(struct sent_listing *l, struct json *j)
 {
 	json_begin(j, '{');
 	l->put(l->serve, j, l->first->rows + l->next++ * l->row_bytes, &l->chosen);
 	json_end(j, '}');
 	if (l->next == l->first->n)
-		drop_first(l);
+		listing_drop_first(l);
 }
 
-void listing_put_all(struct listing *l, struct json *j)
+void listing_put_all(struct sent_listing *l, struct json *j)
 {
 	json_begin(j, '[');
 	for (uint32_t n = 0; l->first; n++) {
 		if (n % BREATH == 0)
 			serve_meanwhile(l->serve);
-		write_row(l, j);
+		listing_write_row(l, j);
 	}
 	json_end(j, ']');
 }
 
 /* Write at least `bytes` of text, unless the rows end before. */
-static void write_rows(struct listing *l, size_t bytes)
+static void listing_write_rows(struct sent_listing *l, size_t bytes)
 {
 	struct json *j = &l->text;
 
 	while (l->first && j->bytes < bytes)
-		write_row(l, j);
+		listing_write_row(l, j);
 	if (l->first || l->ended)
 		return;
 	json_end(j, ']');
@@ -133,24 +133,24 @@ static void write_rows(struct listing *l, size_t bytes)
 }
 
 /* Drop what was sent; the last byte stays, since commas depend on it. */
-static void drop_sent(struct listing *l)
+static void listing_drop_sent(struct sent_listing *l)
 {
 	l->text.text[0] = l->text.text[l->text.bytes - 1];
 	l->text.bytes = 1;
 	l->sent = 1;
 }
 
-static ssize_t read_listing(void *arg, char *buf, size_t max)
+static ssize_t listing_read(void *arg, char *buf, size_t max)
 {
-	struct listing *l = arg;
+	struct sent_listing *l = arg;
 	size_t bytes;
 
 	if (!json_error(&l->text) && l->sent == l->text.bytes) {
 		if (l->ended)
 			return ANSWER_END;
 		serve_meanwhile(l->serve);
-		drop_sent(l);
-		write_rows(l, max);
+		listing_drop_sent(l);
+		listing_write_rows(l, max);
 	}
 	if (json_error(&l->text))
 		return ANSWER_BROKEN;
@@ -160,15 +160,15 @@ static ssize_t read_listing(void *arg, char *buf, size_t max)
 	return (ssize_t)bytes;
 }
 
-static void free_listing(void *arg)
+static void sent_free(void *arg)
 {
 	listing_free(arg);
 }
 
-void listing_open(struct listing *l, struct answer *a)
+void listing_open(struct sent_listing *l, struct answer *a)
 {
 	json_key(&l->text, l->name);
 	json_begin(&l->text, '[');
-	*a = (struct answer){ .status = 200, .type = SERVE_JSON, .read = read_listing,
-			      .free = free_listing, .arg = l };
+	*a = (struct answer){ .status = 200, .type = SERVE_JSON, .read = listing_read,
+			      .free = sent_free, .arg = l };
 }

@@ -10,7 +10,7 @@
 #include "util/cleanup.h"
 
 /* Prometheus lists what it can read; any weight will do, since ours differ in little. */
-static bool wants_open(const struct request *r)
+static bool request_wants_open(const struct request *r)
 {
 	return r->accept && strstr(r->accept, "application/openmetrics-text");
 }
@@ -27,7 +27,7 @@ int serve_metrics(struct request *r, struct answer *a)
 	size_t bytes;
 	char *text;
 
-	exposition_init(&e, wants_open(r), SERVE_ANSWER_BYTES);
+	exposition_init(&e, request_wants_open(r), SERVE_ANSWER_BYTES);
 	metrics_write(r->serve->source.metrics, &e, r->viewer.all, r->viewer.uid,
 		      r->serve->now_ns);
 	if (e.error)

@@ -43,8 +43,8 @@ const struct field_table op_tables[] = { { NULL, op_fields }, { NULL, NULL } };
 #define PIECE	256	/* operations looked at in one go */
 
 /* Returns how many were copied, or -ENOMEM; *more: there may be some left. */
-static int copy_piece(struct listing *l, const struct oplog *log, struct oplog_visit *visit,
-		      uint32_t most, bool *more)
+static int ops_copy_piece(struct sent_listing *l, const struct oplog *log,
+			  struct oplog_visit *visit, uint32_t most, bool *more)
 {
 	uint32_t budget = PIECE, n = 0;
 	const struct op *op;
@@ -61,7 +61,8 @@ static int copy_piece(struct listing *l, const struct oplog *log, struct oplog_v
 	return (int)n;
 }
 
-static int copy_rows(struct request *r, struct listing *l, const struct oplog_filter *filter)
+static int ops_copy_rows(struct request *r, struct sent_listing *l,
+			 const struct oplog_filter *filter)
 {
 	const struct oplog *log = r->serve->source.oplog;
 	uint32_t left = r->query.limit ? r->query.limit : SERVE_ROWS_DEFAULT;
@@ -70,7 +71,7 @@ static int copy_rows(struct request *r, struct listing *l, const struct oplog_fi
 
 	oplog_begin(&visit, log, filter);
 	while (more) {
-		int n = copy_piece(l, log, &visit, left, &more);
+		int n = ops_copy_piece(l, log, &visit, left, &more);
 
 		if (n < 0)
 			return n;
@@ -99,7 +100,7 @@ void serve_visit_ops(const struct request *r, serve_op_fn *visit, void *arg)
 	} while (!budget);
 }
 
-static void put_op(const struct serve *s, struct json *j, const void *row,
+static void op_put(const struct serve *s, struct json *j, const void *row,
 		   const struct chosen *chosen)
 {
 	rows_put_chosen(s, j, op_fields, row, chosen, 0);
@@ -120,11 +121,11 @@ int serve_collectives(struct request *r, struct answer *a)
 		.npids = q->npids,
 		.since_mono_ns = q->since_mono_ns,
 	};
-	struct listing *l = listing_new(r->serve, "collectives", sizeof(struct op), put_op,
-					&r->chosen);
+	struct sent_listing *l = listing_new(r->serve, "collectives", sizeof(struct op), op_put,
+					     &r->chosen);
 
 	memcpy(filter.pid, q->pid, sizeof(filter.pid));
-	if (!l || copy_rows(r, l, &filter) < 0) {
+	if (!l || ops_copy_rows(r, l, &filter) < 0) {
 		listing_free(l);
 		return -ENOMEM;
 	}

@@ -30,15 +30,16 @@ struct overhead_row {
 	struct kernels_row kernels;
 };
 
-static void put_wanted(const struct serve *s, struct json *j, const void *row)
+static void overhead_put_wanted(const struct serve *s, struct json *j, const void *row)
 {
 	serve_put_wanted(s, j, ((const struct overhead_row *)row)->process);
 }
 
 #include "schema/overhead.h"
 
-static void fill_kernels(const struct steer *st, struct kernels_row *row, const struct process *p,
-			 const struct cost *cost, const struct overhead_figures *f)
+static void overhead_fill_kernels(const struct steer *st, struct kernels_row *row,
+				  const struct process *p,
+				  const struct cost *cost, const struct overhead_figures *f)
 {
 	struct burst_plan plan = steer_plan(st);
 
@@ -61,7 +62,7 @@ static void fill_kernels(const struct steer *st, struct kernels_row *row, const 
 		row->share = f->duty * f->groups_per_s * cost->used_ns * 1e-9;
 }
 
-static void fill_cost(struct kernels_row *row, const struct cost *cost)
+static void overhead_fill_cost(struct kernels_row *row, const struct cost *cost)
 {
 	struct kernelcost_estimate estimate;
 
@@ -75,21 +76,21 @@ static void fill_cost(struct kernels_row *row, const struct cost *cost)
 		row->has_cost = true;
 }
 
-static void put_process(const struct serve *s, struct json *j, const struct process *p)
+static void overhead_put_process(const struct serve *s, struct json *j, const struct process *p)
 {
 	const struct cost *cost = steer_cost(s->source.steer, p);
 	struct overhead empty = { 0 };
 	struct overhead_row row = { .process = p };
 
 	overhead_figures(cost ? &cost->overhead : &empty, WINDOW_S, &row.figures);
-	fill_kernels(s->source.steer, &row.kernels, p, cost, &row.figures);
+	overhead_fill_kernels(s->source.steer, &row.kernels, p, cost, &row.figures);
 	if (cost)
-		fill_cost(&row.kernels, cost);
+		overhead_fill_cost(&row.kernels, cost);
 	rows_put_object(s, j, overhead_fields, &row);
 }
 
 /* The share of one process: callbacks and kernels; < 0: not known. */
-static double share_of(const struct serve *s, const struct process *p)
+static double process_overhead_share(const struct serve *s, const struct process *p)
 {
 	const struct cost *cost = steer_cost(s->source.steer, p);
 	struct overhead_figures f;
@@ -99,7 +100,7 @@ static double share_of(const struct serve *s, const struct process *p)
 	if (!cost || p->state != PROCESS_LIVE || !p->steering.known)
 		return -1;
 	overhead_figures(&cost->overhead, WINDOW_S, &f);
-	fill_kernels(s->source.steer, &row, p, cost, &f);
+	overhead_fill_kernels(s->source.steer, &row, p, cost, &f);
 	share = overhead_share(&f);
 	return share >= 0 && row.share > 0 ? share + row.share : share;
 }
@@ -111,7 +112,7 @@ double serve_overhead_share(const struct request *r)
 
 	for (size_t i = 0;
 	     r->serve->source.steer && (p = serve_next_process(r->serve, &r->viewer, &i));) {
-		double share = share_of(r->serve, p);
+		double share = process_overhead_share(r->serve, p);
 
 		if (share > most)
 			most = share;
@@ -129,6 +130,6 @@ void serve_overhead(struct request *r, struct json *j)
 	json_begin(j, '[');
 	for (size_t i = 0; s->source.steer && (p = serve_next_process(s, &r->viewer, &i));)
 		if (p->state == PROCESS_LIVE && p->steering.known)
-			put_process(s, j, p);
+			overhead_put_process(s, j, p);
 	json_end(j, ']');
 }

@@ -8,7 +8,7 @@
 #include "ncclinspd/sums/links.h"
 #include "ncclinspd/sums/transferlog.h"
 
-static void put_window(const struct serve *s, struct json *j, const void *row)
+static void peer_put_window(const struct serve *s, struct json *j, const void *row)
 {
 	static const char *const texts[] = {
 #define X(NAME, text) [LINKS_##NAME] = text,
@@ -32,7 +32,7 @@ static const struct {
 	{ "flush_ns",     { 1, -1 } },
 };
 
-static void put_states(struct json *j, const struct links_row *l, const uint64_t *ns)
+static void peer_put_states(struct json *j, const struct links_row *l, const uint64_t *ns)
 {
 	json_begin(j, '{');
 	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
@@ -47,16 +47,16 @@ static void put_states(struct json *j, const struct links_row *l, const uint64_t
 	json_end(j, '}');
 }
 
-static void put_time(const struct serve *s, struct json *j, const void *row)
+static void peer_put_time(const struct serve *s, struct json *j, const void *row)
 {
 	(void)s;
-	put_states(j, row, ((const struct links_row *)row)->sums.state_ns);
+	peer_put_states(j, row, ((const struct links_row *)row)->sums.state_ns);
 }
 
-static void put_longest(const struct serve *s, struct json *j, const void *row)
+static void peer_put_longest(const struct serve *s, struct json *j, const void *row)
 {
 	(void)s;
-	put_states(j, row, ((const struct links_row *)row)->sums.longest_ns);
+	peer_put_states(j, row, ((const struct links_row *)row)->sums.longest_ns);
 }
 
 struct fit_row {
@@ -66,11 +66,11 @@ struct fit_row {
 	uint64_t points, sizes;
 };
 
-static field_put_fn put_fit;
+static field_put_fn peer_put_fit;
 
 #include "schema/peer.h"
 
-static void put_fit(const struct serve *s, struct json *j, const void *row)
+static void peer_put_fit(const struct serve *s, struct json *j, const void *row)
 {
 	const struct fit *fit = &((const struct links_row *)row)->sums.fit;
 	struct fit_row f = { .latency_ns = UNKNOWN_U64, .rate_gbs = -1, .r2 = -1,
@@ -88,8 +88,8 @@ static void put_fit(const struct serve *s, struct json *j, const void *row)
 
 const struct field_table peer_tables[] = { { NULL, peer_fields }, { NULL, NULL } };
 
-static void put_row(const struct serve *s, struct json *j, const void *row,
-		    const struct chosen *chosen)
+static void peer_put_row(const struct serve *s, struct json *j, const void *row,
+			 const struct chosen *chosen)
 {
 	rows_put_chosen(s, j, peer_fields, row, chosen, 0);
 }
@@ -98,10 +98,10 @@ static void put_row(const struct serve *s, struct json *j, const void *row,
 
 struct wanted {
 	const struct query *query;
-	struct listing *listing;
+	struct sent_listing *listing;
 };
 
-static bool keep_row(const struct links_row *row, void *arg)
+static bool peers_keep_row(const struct links_row *row, void *arg)
 {
 	const struct wanted *wanted = arg;
 	const struct links_who *who = &row->who;
@@ -122,40 +122,40 @@ static bool keep_row(const struct links_row *row, void *arg)
 	return copy;
 }
 
-static void meanwhile(void *arg)
+static void peers_meanwhile(void *arg)
 {
 	serve_meanwhile(arg);
 }
 
-struct listing *serve_new_peers(const struct serve *s, const struct chosen *chosen)
+struct sent_listing *serve_new_peers(const struct serve *s, const struct chosen *chosen)
 {
-	return listing_new(s, "peers", sizeof(struct links_row), put_row, chosen);
+	return listing_new(s, "peers", sizeof(struct links_row), peer_put_row, chosen);
 }
 
-int serve_take_peers(struct request *r, struct listing *l)
+int serve_take_peers(struct request *r, struct sent_listing *l)
 {
 	struct serve *s = r->serve;
 	struct links_query query = {
 		.windows = r->query.link_windows,
 		.all_users = r->viewer.all,
 		.uid = r->viewer.uid,
-		.meanwhile = meanwhile,
+		.meanwhile = peers_meanwhile,
 		.meanwhile_arg = s,
 	};
 	struct wanted wanted = { .query = &r->query, .listing = l };
-	int err = links_visit(s->source.links, &query, s->now_ns, keep_row, &wanted);
+	int err = links_visit(s->source.links, &query, s->now_ns, peers_keep_row, &wanted);
 
 	if (err == -EAGAIN) {
 		listing_clear(l);
 		query.meanwhile = NULL;
-		err = links_visit(s->source.links, &query, s->now_ns, keep_row, &wanted);
+		err = links_visit(s->source.links, &query, s->now_ns, peers_keep_row, &wanted);
 	}
 	return err;
 }
 
 int serve_peers(struct request *r, struct answer *a)
 {
-	struct listing *l = serve_new_peers(r->serve, &r->chosen);
+	struct sent_listing *l = serve_new_peers(r->serve, &r->chosen);
 
 	if (!l || serve_take_peers(r, l) < 0) {
 		listing_free(l);

@@ -12,15 +12,15 @@
 #include "reader/base/job.h"
 #include "reader/base/names.h"
 
-struct asked {
+struct phase_asked {
 	bool given;
 	char phase[PHASE_BYTES];	/* "": none */
 };
 
-static int read_member(struct request *r, const char *key, const json_t *value, void *arg)
+static int phase_read_member(struct request *r, const char *key, const json_t *value, void *arg)
 {
 	const char *text = json_string_value(value);
-	struct asked *asked = arg;
+	struct phase_asked *asked = arg;
 
 	if (strcmp(key, "phase"))
 		return serve_refuse(r, -EINVAL,
@@ -37,7 +37,7 @@ static int read_member(struct request *r, const char *key, const json_t *value, 
 }
 
 /* Only of those who may: a name is kept for good. */
-static int keep_name(struct request *r, const char *text, name_t *name)
+static int phase_keep_name(struct request *r, const char *text, name_t *name)
 {
 	const struct serve_source *source = &r->serve->source;
 
@@ -50,7 +50,7 @@ static int keep_name(struct request *r, const char *text, name_t *name)
 #include "schema/phase.h"
 
 /* All or nothing: whoever cannot be kept in mind is not marked either. */
-static int keep_mark(struct request *r, const struct wish *w, name_t phase)
+static int phase_keep_mark(struct request *r, const struct wish *w, name_t phase)
 {
 	struct marks *m = r->serve->source.marks;
 
@@ -59,7 +59,7 @@ static int keep_mark(struct request *r, const struct wish *w, name_t phase)
 	return serve_refuse(r, -ENOSPC, "too many jobs are marked: take one back first");
 }
 
-static void save(const struct serve *s)
+static void phases_save(const struct serve *s)
 {
 	struct process *const *list;
 	size_t n = s->source.processes(s->source.arg, &list);
@@ -68,7 +68,7 @@ static void save(const struct serve *s)
 		marks_save(s->source.marks, list, n);
 }
 
-static void set_all(struct request *r, struct json *j, const struct wish *w, name_t phase)
+static void phase_set_all(struct request *r, struct json *j, const struct wish *w, name_t phase)
 {
 	struct process *p;
 
@@ -84,9 +84,9 @@ static void set_all(struct request *r, struct json *j, const struct wish *w, nam
 
 int serve_put_phase(struct request *r, struct json *j)
 {
-	struct asked asked = { .given = false };
+	struct phase_asked asked = { .given = false };
 	struct wish w = { .kind = WISH_NODE };
-	int error = target_read(r, &w, read_member, &asked);
+	int error = target_read(r, &w, phase_read_member, &asked);
 	name_t phase = NULL;
 
 	if (!error && !asked.given)
@@ -94,9 +94,9 @@ int serve_put_phase(struct request *r, struct json *j)
 	if (!error)
 		error = target_find(r, &w);
 	if (!error && !r->dry_run)
-		error = keep_name(r, asked.phase, &phase);
+		error = phase_keep_name(r, asked.phase, &phase);
 	if (!error && !r->dry_run)
-		error = keep_mark(r, &w, phase);
+		error = phase_keep_mark(r, &w, phase);
 	if (error)
 		return error;
 	rows_put(r->serve, j, target_fields, &w);
@@ -105,9 +105,9 @@ int serve_put_phase(struct request *r, struct json *j)
 	rows_put_time(r->serve, j, "since", r->serve->now_ns);
 	json_key(j, "later");
 	json_put_bool(j, w.kind == WISH_JOB && *asked.phase && r->serve->source.marks);
-	set_all(r, j, &w, phase);
+	phase_set_all(r, j, &w, phase);
 	if (!r->dry_run)
-		save(r->serve);
+		phases_save(r->serve);
 	return 0;
 }
 

@@ -20,7 +20,7 @@ int32_t serve_job_number(const char *text)
 	return text && query_number(text, 10, INT32_MAX, &value) ? (int32_t)value : UNKNOWN_I32;
 }
 
-static void user_read(struct user *u)
+static void process_user_read(struct user *u)
 {
 	FILE *f = fopen("/etc/passwd", "re");
 	struct passwd *entry;
@@ -47,7 +47,7 @@ const char *serve_user_name(const struct serve *s, uid_t uid)
 	if (u->uid != uid || u->until_ns <= s->now_ns) {
 		u->uid = uid;
 		u->until_ns = s->now_ns + fresh_ns;
-		user_read(u);
+		process_user_read(u);
 	}
 	return *u->name ? u->name : NULL;
 }
@@ -83,7 +83,7 @@ static uint64_t refused_sum(const struct process *p)
 	return sum;
 }
 
-static void put_refused_by(const struct serve *s, struct json *j, const void *row)
+static void process_put_refused_by(const struct serve *s, struct json *j, const void *row)
 {
 	(void)s;
 	serve_put_refused(j, ((const struct process *)row)->stamps_refused);
@@ -104,7 +104,7 @@ void serve_put_container(const struct serve *s, struct json *j, const void *row)
 const struct field_table process_tables[] = { { NULL, process_fields }, { NULL, NULL } };
 
 /* Processes that record in a format that is not ours: running, and not to be listed above. */
-static void put_foreign(const struct request *r, struct json *j)
+static void foreign_put(const struct request *r, struct json *j)
 {
 	const struct serve_source *source = &r->serve->source;
 	const struct foreign *f;
@@ -136,5 +136,5 @@ void serve_processes(struct request *r, struct json *j)
 		json_end(j, '}');
 	}
 	json_end(j, ']');
-	put_foreign(r, j);
+	foreign_put(r, j);
 }

@@ -28,7 +28,7 @@ bool query_number(const char *text, int base, uint64_t max, uint64_t *out)
 	return !*end && !errno && *out <= max;
 }
 
-static bool read_text(const char *text, char *out, size_t bytes)
+static bool query_read_text(const char *text, char *out, size_t bytes)
 {
 	if (!*text || strlen(text) >= bytes)
 		return false;
@@ -37,7 +37,7 @@ static bool read_text(const char *text, char *out, size_t bytes)
 }
 
 /* A list of names, each a bit by its place in `names`. */
-static bool read_bits(const char *text, const char *const *names, uint32_t *out)
+static bool query_read_bits(const char *text, const char *const *names, uint32_t *out)
 {
 	uint32_t bits = 0;
 
@@ -80,15 +80,15 @@ static const char *const kinds[] = {
 	NULL,
 };
 
-static bool read_comm(struct query *q, const char *text)
+static bool query_read_comm(struct query *q, const char *text)
 {
 	bool prefix = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
 
 	q->comm_may_be_id = query_number(text + (prefix ? 2 : 0), 16, UINT64_MAX, &q->comm_id);
-	return read_text(text, q->comm, sizeof(q->comm));
+	return query_read_text(text, q->comm, sizeof(q->comm));
 }
 
-static bool read_i32(const char *text, int32_t least, int32_t *out)
+static bool query_read_i32(const char *text, int32_t least, int32_t *out)
 {
 	uint64_t value;
 
@@ -98,22 +98,22 @@ static bool read_i32(const char *text, int32_t least, int32_t *out)
 	return true;
 }
 
-static bool read_nranks(struct query *q, const char *text)
+static bool query_read_nranks(struct query *q, const char *text)
 {
-	return read_i32(text, 1, &q->nranks);
+	return query_read_i32(text, 1, &q->nranks);
 }
 
-static bool read_rank(struct query *q, const char *text)
+static bool query_read_rank(struct query *q, const char *text)
 {
-	return read_i32(text, 0, &q->rank);
+	return query_read_i32(text, 0, &q->rank);
 }
 
-static bool read_func(struct query *q, const char *text)
+static bool query_read_func(struct query *q, const char *text)
 {
-	return read_text(text, q->func, sizeof(q->func));
+	return query_read_text(text, q->func, sizeof(q->func));
 }
 
-static bool read_pid(struct query *q, const char *text)
+static bool query_read_pid(struct query *q, const char *text)
 {
 	char one[16];
 
@@ -124,7 +124,7 @@ static bool read_pid(struct query *q, const char *text)
 			return false;
 		memcpy(one, text, bytes);
 		one[bytes] = '\0';
-		if (!read_i32(one, 1, array_must_add(q->pid, &q->npids)))
+		if (!query_read_i32(one, 1, array_must_add(q->pid, &q->npids)))
 			return false;
 		text += bytes;
 		if (!*text)
@@ -133,12 +133,12 @@ static bool read_pid(struct query *q, const char *text)
 	return false;
 }
 
-static bool read_since_mono_ns(struct query *q, const char *text)
+static bool query_read_since_mono_ns(struct query *q, const char *text)
 {
 	return query_number(text, 10, UINT64_MAX, &q->since_mono_ns);
 }
 
-static bool read_limit(struct query *q, const char *text)
+static bool query_read_limit(struct query *q, const char *text)
 {
 	uint64_t value;
 
@@ -148,27 +148,27 @@ static bool read_limit(struct query *q, const char *text)
 	return true;
 }
 
-static bool read_window(struct query *q, const char *text)
+static bool query_read_window(struct query *q, const char *text)
 {
-	return read_bits(text, windows, &q->windows);
+	return query_read_bits(text, windows, &q->windows);
 }
 
-static bool read_by(struct query *q, const char *text)
+static bool query_read_by(struct query *q, const char *text)
 {
-	return read_bits(text, keys, &q->by);
+	return query_read_bits(text, keys, &q->by);
 }
 
-static bool read_older_than_ns(struct query *q, const char *text)
+static bool query_read_older_than_ns(struct query *q, const char *text)
 {
 	return query_number(text, 10, UINT64_MAX, &q->older_than_ns);
 }
 
-static bool read_kinds(struct query *q, const char *text)
+static bool query_read_kinds(struct query *q, const char *text)
 {
-	return read_bits(text, kinds, &q->kinds);
+	return query_read_bits(text, kinds, &q->kinds);
 }
 
-static bool read_either(const char *text, const char *no, const char *yes, int *out)
+static bool query_read_either(const char *text, const char *no, const char *yes, int *out)
 {
 	if (strcmp(text, no) && strcmp(text, yes))
 		return false;
@@ -176,18 +176,18 @@ static bool read_either(const char *text, const char *no, const char *yes, int *
 	return true;
 }
 
-static bool read_active(struct query *q, const char *text)
+static bool query_read_active(struct query *q, const char *text)
 {
-	return read_either(text, "false", "true", &q->active);
+	return query_read_either(text, "false", "true", &q->active);
 }
 
 static bool read_grade(struct query *q, const char *text)
 {
-	return read_either(text, finding_grade_name(FINDING_FOUND),
-			   finding_grade_name(FINDING_SUSPECTED), &q->grade);
+	return query_read_either(text, finding_grade_name(FINDING_FOUND),
+				 finding_grade_name(FINDING_SUSPECTED), &q->grade);
 }
 
-static bool read_link_window(struct query *q, const char *text)
+static bool query_read_link_window(struct query *q, const char *text)
 {
 	static const char *const link_windows[] = {
 #define X(NAME, text) text,
@@ -196,7 +196,7 @@ static bool read_link_window(struct query *q, const char *text)
 		NULL,
 	};
 
-	return read_bits(text, link_windows, &q->link_windows);
+	return query_read_bits(text, link_windows, &q->link_windows);
 }
 
 static bool read_one_window(struct query *q, const char *text)
@@ -207,17 +207,17 @@ static bool read_one_window(struct query *q, const char *text)
 	return windows[q->window];
 }
 
-static bool read_peer(struct query *q, const char *text)
+static bool query_read_peer(struct query *q, const char *text)
 {
-	return read_i32(text, 0, &q->peer);
+	return query_read_i32(text, 0, &q->peer);
 }
 
-static bool read_direction(struct query *q, const char *text)
+static bool query_read_direction(struct query *q, const char *text)
 {
-	return read_either(text, "recv", "send", &q->send);
+	return query_read_either(text, "recv", "send", &q->send);
 }
 
-static bool read_fields(struct query *q, const char *text)
+static bool query_read_fields(struct query *q, const char *text)
 {
 	q->fields = text;
 	return *text;
@@ -229,28 +229,30 @@ static const struct {
 	bool (*read)(struct query *q, const char *text);
 	const char *allowed;
 } params[] = {
-	[PARAM_COMM] = { "comm", read_comm, "the id of a communicator in hex, or its name" },
-	[PARAM_NRANKS] = { "nranks", read_nranks, "a number of ranks: a whole number from 1" },
-	[PARAM_RANK] = { "rank", read_rank, "a rank: a whole number from 0" },
-	[PARAM_FUNC] = { "func", read_func, "the name of a function, as AllReduce" },
-	[PARAM_PID] = { "pid", read_pid,
+	[PARAM_COMM] = { "comm", query_read_comm, "the id of a communicator in hex, or its name" },
+	[PARAM_NRANKS] = { "nranks", query_read_nranks,
+			   "a number of ranks: a whole number from 1" },
+	[PARAM_RANK] = { "rank", query_read_rank, "a rank: a whole number from 0" },
+	[PARAM_FUNC] = { "func", query_read_func, "the name of a function, as AllReduce" },
+	[PARAM_PID] = { "pid", query_read_pid,
 			"ids of up to 32 processes: a list of whole numbers from 1" },
-	[PARAM_SINCE_MONO_NS] = { "since_mono_ns", read_since_mono_ns,
+	[PARAM_SINCE_MONO_NS] = { "since_mono_ns", query_read_since_mono_ns,
 				  "a time of CLOCK_MONOTONIC in ns: a whole number from 0" },
-	[PARAM_LIMIT] = { "limit", read_limit, "a whole number from 1 to 10000" },
-	[PARAM_WINDOW] = { "window", read_window, "a list of 1s, 10s, 60s, all" },
-	[PARAM_BY] = { "by", read_by,
+	[PARAM_LIMIT] = { "limit", query_read_limit, "a whole number from 1 to 10000" },
+	[PARAM_WINDOW] = { "window", query_read_window, "a list of 1s, 10s, 60s, all" },
+	[PARAM_BY] = { "by", query_read_by,
 		       "a list of comm, rank, func, algo, proto, size, peer, tag, phase" },
-	[PARAM_OLDER_THAN_NS] = { "older_than_ns", read_older_than_ns,
+	[PARAM_OLDER_THAN_NS] = { "older_than_ns", query_read_older_than_ns,
 				  "an age in ns: a whole number from 0" },
-	[PARAM_KINDS] = { "kinds", read_kinds, "a list of collective, process, finding, record" },
-	[PARAM_ACTIVE] = { "active", read_active, "true or false" },
+	[PARAM_KINDS] = { "kinds", query_read_kinds,
+			  "a list of collective, process, finding, record" },
+	[PARAM_ACTIVE] = { "active", query_read_active, "true or false" },
 	[PARAM_GRADE] = { "grade", read_grade, "found or suspected" },
-	[PARAM_LINK_WINDOW] = { "window", read_link_window, "a list of 60s, all" },
+	[PARAM_LINK_WINDOW] = { "window", query_read_link_window, "a list of 60s, all" },
 	[PARAM_ONE_WINDOW] = { "window", read_one_window, "1s, 10s, 60s or all" },
-	[PARAM_PEER] = { "peer", read_peer, "a rank: a whole number from 0" },
-	[PARAM_DIRECTION] = { "direction", read_direction, "send or recv" },
-	[PARAM_FIELDS] = { "fields", read_fields, "a list of names of a row's members" },
+	[PARAM_PEER] = { "peer", query_read_peer, "a rank: a whole number from 0" },
+	[PARAM_DIRECTION] = { "direction", query_read_direction, "send or recv" },
+	[PARAM_FIELDS] = { "fields", query_read_fields, "a list of names of a row's members" },
 };
 _Static_assert(sizeof(params) / sizeof(params[0]) == PARAM_END, "every parameter has a row");
 
@@ -300,7 +302,7 @@ bool query_wants(const struct query *q, const struct query_rank *rank)
 }
 
 /* "comm, rank, func", or "none". */
-static void list_allowed(unsigned allowed, char *out, size_t bytes)
+static void query_list_allowed(unsigned allowed, char *out, size_t bytes)
 {
 	size_t used = 0;
 
@@ -320,7 +322,7 @@ struct arguments {
 	char *why;		/* SERVE_WHY_BYTES */
 };
 
-static bool read_parameter(struct arguments *a, const char *name, const char *value)
+static bool query_read_parameter(struct arguments *a, const char *name, const char *value)
 {
 	char list[256];
 	unsigned i = 0;
@@ -328,7 +330,7 @@ static bool read_parameter(struct arguments *a, const char *name, const char *va
 	while (i < PARAM_END && (!(a->allowed & 1u << i) || strcmp(params[i].name, name)))
 		i++;
 	if (i == PARAM_END) {
-		list_allowed(a->allowed, list, sizeof(list));
+		query_list_allowed(a->allowed, list, sizeof(list));
 		snprintf(a->why, SERVE_WHY_BYTES, "unknown parameter '%.64s'; allowed here: %s",
 			 name, list);
 		return false;
@@ -354,7 +356,7 @@ bool query_read(struct query *q, char *text, unsigned allowed, char why[SERVE_WH
 
 	query_init(q);
 	while ((r = http_next_parameter(&text, &name, &value)) == 0)
-		if (!read_parameter(&a, name, value))
+		if (!query_read_parameter(&a, name, value))
 			return false;
 	if (r < 0)
 		snprintf(why, SERVE_WHY_BYTES,

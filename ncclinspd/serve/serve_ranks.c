@@ -563,7 +563,7 @@ static void rank_table_put_totals(const struct rank_table *t, const struct rank_
 }
 
 /* The worst rows go into the listing, as many as are wanted. */
-static int rank_table_list(const struct rank_table *t, struct listing *l)
+static int rank_table_list(const struct rank_table *t, struct sent_listing *l)
 {
 	const uint32_t most = t->request->query.limit ? t->request->query.limit : SERVE_ROWS_MAX;
 	CLEANUP(cleanup_freep) const struct rank_row **sorted = calloc(t->n + 1,
@@ -618,7 +618,7 @@ static void put_rank_row(const struct serve *s, struct json *j, const void *row,
 
 /* ---- answers ---------------------------------------------------------------------- */
 
-struct listing *serve_new_ranks(const struct serve *s, const struct chosen *chosen)
+struct sent_listing *serve_new_ranks(const struct serve *s, const struct chosen *chosen)
 {
 	return listing_new(s, "ranks", sizeof(struct rank_row), put_rank_row, chosen);
 }
@@ -630,7 +630,7 @@ static bool ranks_want_sums(const struct request *r)
 	return chosen_wants_any(&r->chosen, first, first + rows_count(rank_sums_fields));
 }
 
-int serve_take_ranks(struct request *r, struct listing *l)
+int serve_take_ranks(struct request *r, struct sent_listing *l)
 {
 	CLEANUP(rank_table_deinit) struct rank_table t = { .request = r };
 	const struct serve_source *source = &r->serve->source;
@@ -649,7 +649,7 @@ int serve_take_ranks(struct request *r, struct listing *l)
 
 int serve_ranks(struct request *r, struct answer *a)
 {
-	struct listing *l = serve_new_ranks(r->serve, &r->chosen);
+	struct sent_listing *l = serve_new_ranks(r->serve, &r->chosen);
 
 	if (!l || serve_take_ranks(r, l) < 0) {
 		listing_free(l);

@@ -28,7 +28,7 @@ void rows_put_rate(struct json *j, double value)
 		json_put_rounded(j, value);
 }
 
-static void put_u64_0(struct json *j, uint64_t value)
+static void field_put_u64_0(struct json *j, uint64_t value)
 {
 	rows_put_u64(j, value ?: UNKNOWN_U64);
 }
@@ -40,13 +40,13 @@ static void put_value(struct json *j, enum field_kind kind, const void *at)
 		rows_put_u64(j, *(const uint64_t *)at);
 		break;
 	case FIELD_U64_0:
-		put_u64_0(j, *(const uint64_t *)at);
+		field_put_u64_0(j, *(const uint64_t *)at);
 		break;
 	case FIELD_U32:
 		json_put_u64(j, *(const uint32_t *)at);
 		break;
 	case FIELD_U32_0:
-		put_u64_0(j, *(const uint32_t *)at);
+		field_put_u64_0(j, *(const uint32_t *)at);
 		break;
 	case FIELD_I32:
 		rows_put_i32(j, *(const int32_t *)at);
@@ -78,7 +78,8 @@ static void put_value(struct json *j, enum field_kind kind, const void *at)
 	}
 }
 
-static void put_time_at(const struct serve *s, struct json *j, const char *name, uint64_t mono_ns)
+static void field_put_time_at(const struct serve *s, struct json *j, const char *name,
+			      uint64_t mono_ns)
 {
 	char key[64];
 
@@ -90,19 +91,19 @@ static void put_time_at(const struct serve *s, struct json *j, const char *name,
 		json_put_null(j);
 }
 
-static void put_mono_ns(struct json *j, const char *name, uint64_t mono_ns)
+static void field_put_mono_ns(struct json *j, const char *name, uint64_t mono_ns)
 {
 	char key[64];
 
 	snprintf(key, sizeof(key), "%s_mono_ns", name);
 	json_key(j, key);
-	put_u64_0(j, mono_ns);
+	field_put_u64_0(j, mono_ns);
 }
 
 void rows_put_time(const struct serve *s, struct json *j, const char *name, uint64_t mono_ns)
 {
-	put_time_at(s, j, name, mono_ns);
-	put_mono_ns(j, name, mono_ns);
+	field_put_time_at(s, j, name, mono_ns);
+	field_put_mono_ns(j, name, mono_ns);
 }
 
 unsigned rows_put_chosen(const struct serve *s, struct json *j, const struct field *fields,
@@ -115,9 +116,9 @@ unsigned rows_put_chosen(const struct serve *s, struct json *j, const struct fie
 			uint64_t mono_ns = f->time ? f->time(s, row) : *(const uint64_t *)at;
 
 			if (chosen_wants(c, n))
-				put_time_at(s, j, f->name, mono_ns);
+				field_put_time_at(s, j, f->name, mono_ns);
 			if (chosen_wants(c, ++n))
-				put_mono_ns(j, f->name, mono_ns);
+				field_put_mono_ns(j, f->name, mono_ns);
 			continue;
 		}
 		if (!chosen_wants(c, n))

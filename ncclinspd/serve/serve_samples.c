@@ -17,7 +17,7 @@
 #define KEPT	64	/* most of each series; at least half of it where there are so many */
 #define ROWS	8192
 
-struct series {
+struct samples_series {
 	uint64_t process_id;
 	uint32_t comm_index;
 	name_t func;
@@ -26,7 +26,7 @@ struct series {
 };
 
 /* One operation, and what its GPU did before it. */
-struct sample {
+struct samples_row {
 	uint64_t gpu, start_ns;
 	uint64_t process_id;
 	uint32_t comm_index;
@@ -38,19 +38,19 @@ struct sample {
 };
 
 struct samples {
-	LIST(struct sample) all;
+	LIST(struct samples_row) all;
 	int error;
 	struct request *request;
 	struct json *json;
-	struct series series[SERIES];
+	struct samples_series series[SERIES];
 	uint32_t nseries;
 	uint32_t rows;
 };
 
 /* NULL: no room for another. */
-static struct series *series_of(struct samples *s, const struct op *op)
+static struct samples_series *samples_series_of(struct samples *s, const struct op *op)
 {
-	struct series *l;
+	struct samples_series *l;
 
 	for (uint32_t i = 0; i < s->nseries; i++) {
 		l = &s->series[i];
@@ -61,8 +61,8 @@ static struct series *series_of(struct samples *s, const struct op *op)
 	l = array_add(s->series, &s->nseries);
 	if (!l)
 		return NULL;
-	*l = (struct series){ .process_id = op->process_id, .comm_index = op->comm_index,
-			      .func = op->func, .least_seq = op->seq, .most_seq = op->seq };
+	*l = (struct samples_series){ .process_id = op->process_id, .comm_index = op->comm_index,
+				      .func = op->func, .least_seq = op->seq, .most_seq = op->seq };
 	return l;
 }
 
@@ -72,7 +72,7 @@ static bool sample_add(struct samples *s, const struct op *op)
 	const struct serve_source *source = &s->request->serve->source;
 	struct process *const *list;
 	size_t n = source->processes(source->arg, &list);
-	struct sample *sample;
+	struct samples_row *sample;
 
 	if (!source->straggler || (op_is_fused(op) && !op->batch_head))
 		return true;
@@ -81,7 +81,7 @@ static bool sample_add(struct samples *s, const struct op *op)
 		s->error = -ENOMEM;
 		return false;
 	}
-	*sample = (struct sample){
+	*sample = (struct samples_row){
 		.gpu = straggler_gpu(source->straggler, op, list, n), .start_ns = op->gpu_start_ns,
 		.process_id = op->process_id, .comm_index = op->comm_index, .func = op->func,
 		.seq = op->seq, .inside_ns = op_inside_ns(op), .before_ns = UNKNOWN_U64,
@@ -89,9 +89,9 @@ static bool sample_add(struct samples *s, const struct op *op)
 	return true;
 }
 
-static bool measure(const struct op *op, void *arg)
+static bool samples_measure(const struct op *op, void *arg)
 {
-	struct series *l = ranks_are_told_apart_by(op) ? series_of(arg, op) : NULL;
+	struct samples_series *l = ranks_are_told_apart_by(op) ? samples_series_of(arg, op) : NULL;
 
 	if (!l)
 		return true;
@@ -108,41 +108,42 @@ static bool measure(const struct op *op, void *arg)
 
 #define HOPS	64	/* operations on other communicators, before one that is left out */
 
-static int order(uint64_t a, uint64_t b)
+static int sample_order(uint64_t a, uint64_t b)
 {
 	return a < b ? -1 : a > b;
 }
 
 static int by_start(const void *one, const void *two)
 {
-	const struct sample *a = one, *b = two;
+	const struct samples_row *a = one, *b = two;
 
-	return a->gpu != b->gpu ? order(a->gpu, b->gpu) : order(a->start_ns, b->start_ns);
+	return a->gpu != b->gpu ? sample_order(a->gpu, b->gpu) :
+				  sample_order(a->start_ns, b->start_ns);
 }
 
 static int by_name(const void *one, const void *two)
 {
-	const struct sample *a = one, *b = two;
-	int r = order(a->process_id, b->process_id);
+	const struct samples_row *a = one, *b = two;
+	int r = sample_order(a->process_id, b->process_id);
 
-	r = r ? r : order(a->comm_index, b->comm_index);
-	r = r ? r : order((uintptr_t)a->func, (uintptr_t)b->func);
-	return r ? r : order(a->seq, b->seq);
+	r = r ? r : sample_order(a->comm_index, b->comm_index);
+	r = r ? r : sample_order((uintptr_t)a->func, (uintptr_t)b->func);
+	return r ? r : sample_order(a->seq, b->seq);
 }
 
-static bool is_same_comm(const struct sample *a, const struct sample *b)
+static bool sample_is_same_comm(const struct samples_row *a, const struct samples_row *b)
 {
 	return a->process_id == b->process_id && a->comm_index == b->comm_index;
 }
 
-static void find_before(struct samples *s)
+static void samples_find_before(struct samples *s)
 {
 	for (uint32_t i = 0; i < s->all.n; i++) {
-		struct sample *at = &s->all.at[i];
+		struct samples_row *at = &s->all.at[i];
 		uint64_t sum_ns = 0;
 
 		for (uint32_t k = i; k-- && i - k <= HOPS && s->all.at[k].gpu == at->gpu;) {
-			if (is_same_comm(&s->all.at[k], at)) {
+			if (sample_is_same_comm(&s->all.at[k], at)) {
 				at->before_ns = sum_ns;
 				break;
 			}
@@ -156,15 +157,15 @@ static void samples_follow(struct samples *s)
 	if (!s->all.n)
 		return;
 	qsort(s->all.at, s->all.n, sizeof(*s->all.at), by_start);
-	find_before(s);
+	samples_find_before(s);
 	qsort(s->all.at, s->all.n, sizeof(*s->all.at), by_name);
 }
 
 /* NULL: it came after the others were looked through. */
-static const struct sample *sample_of(const struct samples *s, const struct op *op)
+static const struct samples_row *sample_of(const struct samples *s, const struct op *op)
 {
-	const struct sample key = { .process_id = op->process_id, .comm_index = op->comm_index,
-				    .func = op->func, .seq = op->seq };
+	const struct samples_row key = { .process_id = op->process_id, .comm_index = op->comm_index,
+					 .func = op->func, .seq = op->seq };
 
 	return s->all.n ? bsearch(&key, s->all.at, s->all.n, sizeof(key), by_name) : NULL;
 }
@@ -178,11 +179,12 @@ struct sample_row {
 
 #include "schema/sample.h"
 
-static bool put_sample(const struct op *op, void *arg)
+static bool sample_put(const struct op *op, void *arg)
 {
 	struct samples *s = arg;
-	const struct series *l = ranks_are_told_apart_by(op) ? series_of(s, op) : NULL;
-	const struct sample *sample;
+	const struct samples_series *l = ranks_are_told_apart_by(op) ?
+		samples_series_of(s, op) : NULL;
+	const struct samples_row *sample;
 
 	if (!l || !l->stride || op->seq % l->stride)
 		return true;
@@ -195,10 +197,10 @@ static bool put_sample(const struct op *op, void *arg)
 	return true;
 }
 
-static void choose_strides(struct samples *s)
+static void samples_choose_strides(struct samples *s)
 {
 	for (uint32_t i = 0; i < s->nseries; i++) {
-		struct series *l = &s->series[i];
+		struct samples_series *l = &s->series[i];
 
 		l->stride = 1;
 		while ((l->most_seq - l->least_seq) / l->stride >= KEPT)
@@ -216,14 +218,14 @@ void serve_samples(struct request *r, struct json *j)
 	}
 	s->request = r;
 	s->json = j;
-	serve_visit_ops(r, measure, s);
-	choose_strides(s);
+	serve_visit_ops(r, samples_measure, s);
+	samples_choose_strides(s);
 	samples_follow(s);
 	if (s->error)
 		json_fail(j, s->error);
 	json_key(j, "samples");
 	json_begin(j, '[');
-	serve_visit_ops(r, put_sample, s);
+	serve_visit_ops(r, sample_put, s);
 	json_end(j, ']');
 	list_deinit(&s->all);
 }

@@ -21,7 +21,7 @@
 #define ROWS		4096
 
 /* The part of a kind that is in the file. */
-struct kind {
+struct snapshot_kind {
 	uint64_t process_id;
 	pid_t pid;
 	uint32_t comm_index;
@@ -33,7 +33,7 @@ struct kind {
 	uint64_t first_seq;	/* UNKNOWN_U64: none had a number */
 };
 
-static void put_ticks(struct request *r, struct json *j)
+static void snapshot_put_ticks(struct request *r, struct json *j)
 {
 	struct process *p;
 
@@ -54,13 +54,13 @@ static void put_ticks(struct request *r, struct json *j)
 }
 
 /* NULL: no room for one more kind. */
-static struct kind *kind_of(struct kind *kinds, const struct op *op)
+static struct snapshot_kind *kinds_find(struct snapshot_kind *kinds, const struct op *op)
 {
 	for (uint32_t i = 0; i < KINDS; i++) {
-		struct kind *k = &kinds[i];
+		struct snapshot_kind *k = &kinds[i];
 
 		if (!k->rows)
-			*k = (struct kind){
+			*k = (struct snapshot_kind){
 				.process_id = op->process_id, .pid = op->pid,
 				.comm_index = op->comm_index, .has_comm_id = op->has_comm_id,
 				.comm_id = op->comm_id, .rank = op->rank, .func = op->func,
@@ -76,14 +76,14 @@ static struct kind *kind_of(struct kind *kinds, const struct op *op)
 struct ops {
 	const struct request *request;
 	struct json *json;
-	struct kind *kinds;
+	struct snapshot_kind *kinds;
 	uint32_t rows;
 };
 
-static bool put_op(const struct op *op, void *arg)
+static bool snapshot_put_op(const struct op *op, void *arg)
 {
 	struct ops *o = arg;
-	struct kind *k = kind_of(o->kinds, op);
+	struct snapshot_kind *k = kinds_find(o->kinds, op);
 
 	if (!k || k->rows == KEPT)
 		return true;
@@ -96,19 +96,20 @@ static bool put_op(const struct op *op, void *arg)
 	return ++o->rows < ROWS;
 }
 
-static void put_ops(struct request *r, struct json *j, struct kind *kinds)
+static void snapshot_put_ops(struct request *r, struct json *j, struct snapshot_kind *kinds)
 {
 	struct ops ops = { .request = r, .json = j, .kinds = kinds };
 
 	json_key(j, "collectives");
 	json_begin(j, '[');
-	serve_visit_ops(r, put_op, &ops);
+	serve_visit_ops(r, snapshot_put_op, &ops);
 	json_end(j, ']');
 }
 
 #include "schema/kept.h"
 
-static void put_kinds(const struct request *r, struct json *j, const struct kind *kinds)
+static void snapshot_put_kinds(const struct request *r, struct json *j,
+			       const struct snapshot_kind *kinds)
 {
 	json_key(j, "kept");
 	json_begin(j, '[');
@@ -121,7 +122,7 @@ void serve_state(struct request *r, struct json *j)
 {
 	static void (*const parts[])(struct request *r, struct json *j) = {
 		serve_findings, serve_inflight, serve_processes, serve_comms, serve_clocks,
-		put_ticks,
+		snapshot_put_ticks,
 	};
 
 	json_key(j, "status");
@@ -134,7 +135,7 @@ void serve_state(struct request *r, struct json *j)
 	}
 }
 
-static void put_header(struct request *r, struct json *j, const char *reason)
+static void snapshot_put_header(struct request *r, struct json *j, const char *reason)
 {
 	json_key(j, "format");
 	json_put_string(j, FORMAT);
@@ -145,16 +146,16 @@ static void put_header(struct request *r, struct json *j, const char *reason)
 	rows_put_time(r->serve, j, "written", r->serve->now_ns);
 }
 
-static void put_newest(struct request *r, struct json *j)
+static void snapshot_put_newest(struct request *r, struct json *j)
 {
-	CLEANUP(cleanup_freep) struct kind *kinds = calloc(KINDS, sizeof(*kinds));
+	CLEANUP(cleanup_freep) struct snapshot_kind *kinds = calloc(KINDS, sizeof(*kinds));
 
 	if (!kinds) {
 		json_fail(j, -ENOMEM);
 		return;
 	}
-	put_ops(r, j, kinds);
-	put_kinds(r, j, kinds);
+	snapshot_put_ops(r, j, kinds);
+	snapshot_put_kinds(r, j, kinds);
 }
 
 int serve_snapshot(struct serve *s, const char *reason, uint64_t now_ns, struct json *j)
@@ -164,12 +165,12 @@ int serve_snapshot(struct serve *s, const char *reason, uint64_t now_ns, struct 
 	query_init(&r.query);
 	s->now_ns = now_ns;
 	json_begin(j, '{');
-	put_header(&r, j, reason);
+	snapshot_put_header(&r, j, reason);
 	serve_state(&r, j);
 	serve_sums(&r, j, !reason);
 	serve_samples(&r, j);
 	if (reason)
-		put_newest(&r, j);
+		snapshot_put_newest(&r, j);
 	json_end(j, '}');
 	json_newline(j);
 	return json_error(j);
@@ -198,7 +199,7 @@ int serve_write_snapshot(struct request *r, struct json *j)
 	return SERVE_LATER;
 }
 
-bool serve_later(struct client *c)
+bool serve_later(struct serve_client *c)
 {
 	const struct serve_source *source = &c->serve->source;
 	char why[128];

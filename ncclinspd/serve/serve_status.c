@@ -20,7 +20,7 @@
 #include "reader/join/reconstruct.h"
 
 /* The part of the totals that one user may know: the sums over that user's own processes. */
-static void ingest_of_viewer(const struct request *r, struct serve_ingest *sum)
+static void viewer_ingest(const struct request *r, struct serve_ingest *sum)
 {
 	struct process *p;
 
@@ -60,7 +60,7 @@ static void fill_unwatched(const struct request *r, struct unwatched_row *row)
 	}
 }
 
-static uint64_t cpu_ns(void)
+static uint64_t status_cpu_ns(void)
 {
 	struct rusage u;
 
@@ -70,7 +70,7 @@ static uint64_t cpu_ns(void)
 	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
 }
 
-static uint64_t rss_bytes(void)
+static uint64_t status_rss_bytes(void)
 {
 	unsigned long total, resident;
 	FILE *f = fopen("/proc/self/statm", "re");
@@ -116,7 +116,8 @@ struct status_row {
 };
 
 /* The word that `text` has for every live process that has said what it records; else NULL. */
-static const char *agreed(const struct request *r, const char *text(const struct process *))
+static const char *processes_agree_on(const struct request *r,
+				      const char *text(const struct process *))
 {
 	const char *all = NULL;
 	struct process *p;
@@ -138,17 +139,17 @@ static const char *error_text(int error)
 	return error ? strerror(-error) : NULL;
 }
 
-static void put_refused_by(const struct serve *s, struct json *j, const void *row)
+static void ingest_put_refused_by(const struct serve *s, struct json *j, const void *row)
 {
 	(void)s;
 	serve_put_refused(j, ((const struct reconstruct_stats *)row)->stamps_refused_by);
 }
 
-static field_put_fn put_exporters;
+static field_put_fn status_put_exporters;
 
 #include "schema/status.h"
 
-static void put_exporters(const struct serve *s, struct json *j, const void *row)
+static void status_put_exporters(const struct serve *s, struct json *j, const void *row)
 {
 	struct serve_exporter at[SERVE_EXPORTERS];
 	size_t n = s->source.exporters ? s->source.exporters(s->source.arg, at) : 0;
@@ -163,7 +164,7 @@ static void put_exporters(const struct serve *s, struct json *j, const void *row
 void serve_put_daemon_cost(const struct serve *s, struct json *j)
 {
 	uint64_t up_ns = s->now_ns - s->config.started_mono_ns;
-	struct cost_row row = { cpu_ns(), -1, rss_bytes() };
+	struct cost_row row = { status_cpu_ns(), -1, status_rss_bytes() };
 
 	if (up_ns && row.cpu_ns != UNKNOWN_U64)
 		row.cpu_share = (double)row.cpu_ns / (double)up_ns;
@@ -206,11 +207,11 @@ void serve_status(struct request *r, struct json *j)
 		.loop = s->loop,
 		.uptime_ns = s->now_ns - s->config.started_mono_ns,
 		.started_ns = s->config.started_mono_ns,
-		.cpu_ns = cpu_ns(),
-		.rss_bytes = rss_bytes(),
+		.cpu_ns = status_cpu_ns(),
+		.rss_bytes = status_rss_bytes(),
 		.connections = s->nclients,
-		.level = agreed(r, process_level),
-		.sampling = agreed(r, process_sampling),
+		.level = processes_agree_on(r, process_level),
+		.sampling = processes_agree_on(r, process_sampling),
 		.control = s->source.steer ? steer_control(s->source.steer) : NULL,
 		.overhead = { serve_overhead_share(r) },
 	};
@@ -219,7 +220,7 @@ void serve_status(struct request *r, struct json *j)
 	if (r->viewer.all)
 		fill_stages(&s->source, &row, &copies);
 	else
-		ingest_of_viewer(r, &row.ingest);
+		viewer_ingest(r, &row.ingest);
 	fill_unwatched(r, &row.unwatched);
 	rows_put(s, j, status_fields, &row);
 }

@@ -7,7 +7,7 @@
 #include "ncclinspd/sums/aggregate.h"
 #include "reader/time/timeline.h"
 
-static void put_window(const struct serve *s, struct json *j, const void *row)
+static void summary_put_window(const struct serve *s, struct json *j, const void *row)
 {
 	static const char *const texts[] = {
 #define X(NAME, text, slices, ns) [AGGREGATE_##NAME] = text,
@@ -54,7 +54,7 @@ void serve_put_summary_row(const struct serve *s, struct json *j, const void *ro
 	}
 }
 
-static void meanwhile(void *arg)
+static void summary_meanwhile(void *arg)
 {
 	serve_meanwhile(arg);
 }
@@ -68,7 +68,7 @@ int serve_visit_sums(struct request *r, aggregate_row_fn *visit, void (*restart)
 		.by = r->query.by,
 		.all_users = r->viewer.all,
 		.uid = r->viewer.uid,
-		.meanwhile = meanwhile,
+		.meanwhile = summary_meanwhile,
 		.meanwhile_arg = s,
 	};
 	int err = aggregate_query(s->source.aggregate, &query, s->now_ns, visit, arg);
@@ -81,7 +81,7 @@ int serve_visit_sums(struct request *r, aggregate_row_fn *visit, void (*restart)
 	return err;
 }
 
-static bool keep_row(const struct aggregate_row *row, void *arg)
+static bool summary_keep_row(const struct aggregate_row *row, void *arg)
 {
 	struct aggregate_row *copy = listing_add(arg);
 
@@ -95,15 +95,15 @@ static void drop_rows(void *arg)
 	listing_clear(arg);
 }
 
-int serve_take_summary(struct request *r, struct listing *l)
+int serve_take_summary(struct request *r, struct sent_listing *l)
 {
-	return serve_visit_sums(r, keep_row, drop_rows, l);
+	return serve_visit_sums(r, summary_keep_row, drop_rows, l);
 }
 
 int serve_summary(struct request *r, struct answer *a)
 {
-	struct listing *l = listing_new(r->serve, "rows", sizeof(struct aggregate_row),
-					serve_put_summary_row, &r->chosen);
+	struct sent_listing *l = listing_new(r->serve, "rows", sizeof(struct aggregate_row),
+					     serve_put_summary_row, &r->chosen);
 
 	if (!l || serve_take_summary(r, l) < 0) {
 		listing_free(l);

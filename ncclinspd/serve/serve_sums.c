@@ -30,13 +30,13 @@ struct sum_list {
 	LIST(struct sum);
 };
 
-struct sums {
+struct serve_sums {
 	uint64_t at_ns;		/* 0: there was none */
 	struct sum_list before, now;	/* rows of the one before; of the one that is being made */
 	bool keeps;		/* the one that is being made is what the next is compared with */
 };
 
-static struct sum make_sum(const struct aggregate_row *row)
+static struct sum sum_make(const struct aggregate_row *row)
 {
 	return (struct sum){
 		.comm_id = row->has_comm_id ? row->comm_id : 0,
@@ -48,17 +48,17 @@ static struct sum make_sum(const struct aggregate_row *row)
 	};
 }
 
-static int by_key(const void *a, const void *b)
+static int sums_by_key(const void *a, const void *b)
 {
 	return memcmp(a, b, offsetof(struct sum, ops));
 }
 
 /* Nothing is known of a row that has lost cells since. */
-static void put_since(const struct sums *sums, struct json *j, const struct sum *now)
+static void sums_put_since(const struct serve_sums *sums, struct json *j, const struct sum *now)
 {
 	static const struct sum nothing;
 	const struct sum *before = bsearch(now, sums->before.at, sums->before.n,
-					  sizeof(*now), by_key);
+					  sizeof(*now), sums_by_key);
 
 	json_key(j, "since_previous");
 	if (!before)
@@ -80,22 +80,22 @@ static void put_since(const struct sums *sums, struct json *j, const struct sum 
 	json_end(j, '}');
 }
 
-static void put_row(const struct serve *s, struct json *j, const void *row,
-		    const struct chosen *chosen)
+static void sums_put_row(const struct serve *s, struct json *j, const void *row,
+			 const struct chosen *chosen)
 {
-	struct sums *sums = s->sums;
-	struct sum now = make_sum(row), *kept;
+	struct serve_sums *sums = s->sums;
+	struct sum now = sum_make(row), *kept;
 
 	serve_put_summary_row(s, j, row, chosen);
-	put_since(sums, j, &now);
+	sums_put_since(sums, j, &now);
 	kept = sums->keeps ? list_add(&sums->now) : NULL;
 	if (kept)
 		*kept = now;
 }
 
-static struct sums *sums_of(struct serve *s)
+static struct serve_sums *sums_of_serve(struct serve *s)
 {
-	struct sums *sums = s->sums ? s->sums : calloc(1, sizeof(*sums));
+	struct serve_sums *sums = s->sums ? s->sums : calloc(1, sizeof(*sums));
 
 	s->sums = sums;
 	if (!sums || (!sums->before.at && list_init(&sums->before, SUMS) < 0) ||
@@ -104,17 +104,17 @@ static struct sums *sums_of(struct serve *s)
 	return sums;
 }
 
-static void keep(struct sums *sums, uint64_t now_ns)
+static void sums_keep(struct serve_sums *sums, uint64_t now_ns)
 {
 	struct sum_list before = sums->before;
 
 	sums->before = sums->now;
 	sums->now = before;
 	sums->at_ns = now_ns;
-	qsort(sums->before.at, sums->before.n, sizeof(*sums->before.at), by_key);
+	qsort(sums->before.at, sums->before.n, sizeof(*sums->before.at), sums_by_key);
 }
 
-static void put_listing(struct json *j, const char *name, struct listing *l, int error)
+static void sums_put_listing(struct json *j, const char *name, struct sent_listing *l, int error)
 {
 	json_key(j, name);
 	if (error < 0)
@@ -125,37 +125,37 @@ static void put_listing(struct json *j, const char *name, struct listing *l, int
 }
 
 /* The same rows as of GET /v1/ranks, over all the time. */
-static void put_ranks(struct request *r, struct json *j)
+static void sums_put_ranks(struct request *r, struct json *j)
 {
-	struct listing *l = serve_new_ranks(r->serve, NULL);
+	struct sent_listing *l = serve_new_ranks(r->serve, NULL);
 
 	r->query.window = AGGREGATE_ALL;
 	r->query.limit = RANKS;
-	put_listing(j, "ranks", l, l ? serve_take_ranks(r, l) : -ENOMEM);
+	sums_put_listing(j, "ranks", l, l ? serve_take_ranks(r, l) : -ENOMEM);
 }
 
-static void put_operations(struct request *r, struct json *j)
+static void sums_put_operations(struct request *r, struct json *j)
 {
-	struct listing *l = listing_new(r->serve, "rows", sizeof(struct aggregate_row), put_row,
-					NULL);
+	struct sent_listing *l = listing_new(r->serve, "rows", sizeof(struct aggregate_row),
+					     sums_put_row, NULL);
 
 	r->query.windows = 1u << AGGREGATE_ALL;
 	r->query.by = KEYS;
-	put_listing(j, "rows", l, l ? serve_take_summary(r, l) : -ENOMEM);
+	sums_put_listing(j, "rows", l, l ? serve_take_summary(r, l) : -ENOMEM);
 }
 
-static void put_links(struct request *r, struct json *j)
+static void sums_put_links(struct request *r, struct json *j)
 {
-	struct listing *l = serve_new_peers(r->serve, NULL);
+	struct sent_listing *l = serve_new_peers(r->serve, NULL);
 
 	r->query.link_windows = 1u << LINKS_60S | 1u << LINKS_ALL;
-	put_listing(j, "peers", l, l ? serve_take_peers(r, l) : -ENOMEM);
+	sums_put_listing(j, "peers", l, l ? serve_take_peers(r, l) : -ENOMEM);
 }
 
 void serve_sums(struct request *r, struct json *j, bool keeps)
 {
 	struct serve *s = r->serve;
-	struct sums *sums = sums_of(s);
+	struct serve_sums *sums = sums_of_serve(s);
 
 	if (!sums) {
 		json_fail(j, -ENOMEM);
@@ -164,11 +164,11 @@ void serve_sums(struct request *r, struct json *j, bool keeps)
 	sums->keeps = keeps;
 	sums->now.n = 0;
 	rows_put_time(s, j, "previous", sums->at_ns);
-	put_operations(r, j);
-	put_links(r, j);
-	put_ranks(r, j);
+	sums_put_operations(r, j);
+	sums_put_links(r, j);
+	sums_put_ranks(r, j);
 	if (keeps && !json_error(j))
-		keep(sums, s->now_ns);
+		sums_keep(sums, s->now_ns);
 }
 
 void serve_free_sums(struct serve *s)

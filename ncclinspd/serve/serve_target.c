@@ -27,7 +27,7 @@ int serve_refuse(struct request *r, int error, const char *format, ...)
 
 /* ---- as it is asked for ----------------------------------------------------------- */
 
-static int set_kind(struct request *r, struct wish *w, enum wish_kind kind)
+static int target_set_kind(struct request *r, struct wish *w, enum wish_kind kind)
 {
 	if (w->kind != WISH_NODE)
 		return serve_refuse(r, -EINVAL,
@@ -36,16 +36,16 @@ static int set_kind(struct request *r, struct wish *w, enum wish_kind kind)
 	return 0;
 }
 
-static int read_pid(struct request *r, const json_t *value, struct wish *w)
+static int target_read_pid(struct request *r, const json_t *value, struct wish *w)
 {
 	if (!json_is_integer(value) || json_integer_value(value) < 1 ||
 	    json_integer_value(value) > INT32_MAX)
 		return serve_refuse(r, -EINVAL, "pid is a whole number above 0");
 	w->pid = (uint32_t)json_integer_value(value);
-	return set_kind(r, w, WISH_PROCESS);
+	return target_set_kind(r, w, WISH_PROCESS);
 }
 
-static int read_job(struct request *r, const json_t *value, struct wish *w)
+static int target_read_job(struct request *r, const json_t *value, struct wish *w)
 {
 	const char *text = json_string_value(value);
 
@@ -53,10 +53,10 @@ static int read_job(struct request *r, const json_t *value, struct wish *w)
 		return serve_refuse(r, -EINVAL, "job is a text of up to %d bytes",
 				    WISH_JOB_BYTES - 1);
 	strcpy(w->job, text);
-	return set_kind(r, w, WISH_JOB);
+	return target_set_kind(r, w, WISH_JOB);
 }
 
-static int read_comm(struct request *r, const json_t *value, struct wish *w)
+static int target_read_comm(struct request *r, const json_t *value, struct wish *w)
 {
 	const char *text = json_string_value(value);
 
@@ -64,21 +64,21 @@ static int read_comm(struct request *r, const json_t *value, struct wish *w)
 		text += 2;
 	if (!text || !query_number(text, 16, UINT64_MAX, &w->id))
 		return serve_refuse(r, -EINVAL, "comm_id is a text of hex digits");
-	return set_kind(r, w, WISH_COMM);
+	return target_set_kind(r, w, WISH_COMM);
 }
 
 static const struct {
 	const char *key;
 	int (*read)(struct request *r, const json_t *value, struct wish *w);
 } members[] = {
-	{ "pid", read_pid },
-	{ "job", read_job },
-	{ "comm_id", read_comm },
+	{ "pid", target_read_pid },
+	{ "job", target_read_job },
+	{ "comm_id", target_read_comm },
 };
 #define MEMBERS (sizeof(members) / sizeof(members[0]))
 
-static int read_member(struct request *r, const char *key, const json_t *value, struct wish *w,
-		       target_member_fn *other, void *arg)
+static int target_read_member(struct request *r, const char *key, const json_t *value,
+			      struct wish *w, target_member_fn *other, void *arg)
 {
 	for (size_t i = 0; i < MEMBERS; i++)
 		if (!strcmp(members[i].key, key))
@@ -105,7 +105,7 @@ int target_read(struct request *r, struct wish *w, target_member_fn *other, void
 	w->everybody = r->viewer.all;
 	json_object_foreach(body, key, value)
 		if (!error)
-			error = read_member(r, key, value, w, other, arg);
+			error = target_read_member(r, key, value, w, other, arg);
 	json_decref(body);
 	return error;
 }
@@ -116,7 +116,7 @@ int target_read(struct request *r, struct wish *w, target_member_fn *other, void
  * The live process that is meant, among those that he may change.  A number that the kernel
  * confirms goes before those that are only claimed.
  */
-static int find_process(struct request *r, struct wish *w)
+static int target_find_process(struct request *r, struct wish *w)
 {
 	bool proven = false;
 	struct process *p;
@@ -137,7 +137,7 @@ static int find_process(struct request *r, struct wish *w)
 					"no process %u that uses NCCL, or it is not yours", w->pid);
 }
 
-static int find_any(struct request *r, const struct wish *w)
+static int target_find_any(struct request *r, const struct wish *w)
 {
 	size_t i = 0;
 
@@ -157,9 +157,9 @@ int target_find(struct request *r, struct wish *w)
 	case WISH_NODE:
 		return r->viewer.all ? 0 : -EPERM;
 	case WISH_PROCESS:
-		return find_process(r, w);
+		return target_find_process(r, w);
 	default:
-		return find_any(r, w);
+		return target_find_any(r, w);
 	}
 }
 

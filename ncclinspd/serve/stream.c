@@ -17,7 +17,7 @@
 #define STREAM_BYTES	(1u << 20)
 #define ANY_PID	0	/* a pid for several processes, or for none */
 
-static void append(struct stream *st, const char *text, size_t bytes)
+static void stream_append_text(struct stream *st, const char *text, size_t bytes)
 {
 	size_t at = (st->first + st->used) % st->room;
 	size_t part = bytes < st->room - at ? bytes : st->room - at;
@@ -27,13 +27,13 @@ static void append(struct stream *st, const char *text, size_t bytes)
 	st->used += bytes;
 }
 
-static void append_lost(struct stream *st)
+static void stream_append_lost(struct stream *st)
 {
 	char text[64];
 	int bytes;
 
 	bytes = snprintf(text, sizeof(text), "{\"kind\":\"lost\",\"n\":%" PRIu64 "}\n", st->lost);
-	append(st, text, (size_t)bytes);
+	stream_append_text(st, text, (size_t)bytes);
 	st->lost = 0;
 }
 
@@ -58,19 +58,19 @@ bool stream_enqueue(struct stream *st, const struct json *line)
 		return false;
 	}
 	if (st->lost)
-		append_lost(st);	/* fits: half the ring is free, and a line is short */
-	append(st, line->text, line->bytes);
+		stream_append_lost(st);	/* fits: half the ring is free, and a line is short */
+	stream_append_text(st, line->text, line->bytes);
 	client_wake(st->client);
 	return true;
 }
 
-static ssize_t read_queue(void *arg, char *buf, size_t max)
+static ssize_t stream_read_queue(void *arg, char *buf, size_t max)
 {
 	struct stream *st = arg;
 	size_t bytes, part;
 
 	if (!st->used && st->lost)
-		append_lost(st);
+		stream_append_lost(st);
 	bytes = st->used < max ? st->used : max;
 	part = bytes < st->room - st->first ? bytes : st->room - st->first;
 	memcpy(buf, st->ring + st->first, part);
@@ -142,13 +142,14 @@ int stream_open(struct request *r, struct answer *a)
 	st = stream_new(r, batch);
 	if (!st)
 		return -ENOMEM;
-	*a = (struct answer){ .status = 200, .read = read_queue, .free = stream_free, .arg = st };
+	*a = (struct answer){ .status = 200, .read = stream_read_queue, .free = stream_free,
+			      .arg = st };
 	return 0;
 }
 
 /* A line is written once, and only when somebody is there to read it. */
-static void tell(struct serve *s, enum stream_kind kind, uid_t uid, pid_t pid,
-		 const struct field *fields, const void *row)
+static void streams_tell(struct serve *s, enum stream_kind kind, uid_t uid, pid_t pid,
+			 const struct field *fields, const void *row)
 {
 	static const char *const names[] = {
 		[STREAM_COLLECTIVE] = "collective", [STREAM_PROCESS] = "process",
@@ -174,18 +175,18 @@ static void tell(struct serve *s, enum stream_kind kind, uid_t uid, pid_t pid,
 void serve_op(struct serve *s, const struct op *op)
 {
 	if (s->streams)
-		tell(s, STREAM_COLLECTIVE, op->uid, op->pid, op_fields, op);
+		streams_tell(s, STREAM_COLLECTIVE, op->uid, op->pid, op_fields, op);
 }
 
 void serve_process(struct serve *s, const struct process *p)
 {
 	serve_flush_records(s);		/* they were before */
 	if (s->streams)
-		tell(s, STREAM_PROCESS, p->uid, p->pid, process_fields, p);
+		streams_tell(s, STREAM_PROCESS, p->uid, p->pid, process_fields, p);
 }
 
 void serve_finding(struct serve *s, const struct finding *f)
 {
 	if (s->streams)
-		tell(s, STREAM_FINDING, f->uid, ANY_PID, finding_line_fields, f);
+		streams_tell(s, STREAM_FINDING, f->uid, ANY_PID, finding_line_fields, f);
 }

@@ -17,7 +17,7 @@ struct batch;
 struct stream {
 	struct serve *serve;
 	struct stream *next, **prev;
-	struct client *client;
+	struct serve_client *client;
 	struct viewer viewer;
 	uint32_t kinds;
 	uint32_t npids;		/* 0: all */

@@ -17,14 +17,14 @@
 #define TOLD		256	/* processes whose names a client has; beyond, told again */
 
 /* The things that a client knows of a process. */
-struct told {
+struct stream_told {
 	uint64_t process_id;	/* 0: not in use */
 	uint32_t names, comms;
 	uint64_t records;	/* records for that client, lost ones included */
 };
 
 struct batch {
-	struct told told[TOLD];
+	struct stream_told told[TOLD];
 	uint32_t next;		/* place that is used again when all are taken */
 	const struct process *process;
 	uint32_t records, lines, kernels;
@@ -42,22 +42,22 @@ void batch_free(struct batch *b)
 	free(b);
 }
 
-static struct told *find_told(struct batch *b, uint64_t process_id)
+static struct stream_told *told_find(struct batch *b, uint64_t process_id)
 {
-	struct told *told;
+	struct stream_told *told;
 
 	for (uint32_t i = 0; i < TOLD; i++)
 		if (b->told[i].process_id == process_id)
 			return &b->told[i];
 	told = &b->told[b->next++ % TOLD];
-	*told = (struct told){ .process_id = process_id };
+	*told = (struct stream_told){ .process_id = process_id };
 	return told;
 }
 
 /* ---- what records refer to ---------------------------------------------------------- */
 
 /* Grows with each communicator, and when its rank becomes known. */
-static uint32_t count_comms(const struct process *p)
+static uint32_t comms_count_of(const struct process *p)
 {
 	uint32_t n = 0;
 
@@ -82,7 +82,7 @@ static void put_stream_uuid(const struct serve *s, struct json *j, const void *r
 
 #include "schema/stream.h"
 
-static void begin_line(struct json *j, const char *kind, const struct process *p)
+static void batch_begin_line(struct json *j, const char *kind, const struct process *p)
 {
 	json_clear(j);
 	json_begin(j, '{');
@@ -94,21 +94,21 @@ static void begin_line(struct json *j, const char *kind, const struct process *p
 	json_put_hex64(j, p->instance);
 }
 
-static void end_line(struct json *j)
+static void batch_end_line(struct json *j)
 {
 	json_end(j, '}');
 	json_newline(j);
 }
 
 /* False: the client does not know them, and records would tell him nothing. */
-static bool tell_source(struct stream *st, struct told *told, const struct process *p)
+static bool batch_tell_source(struct stream *st, struct stream_told *told, const struct process *p)
 {
-	uint32_t comms = count_comms(p);
+	uint32_t comms = comms_count_of(p);
 	struct json *j = &st->serve->line;
 
 	if (told->names == p->nstrings && told->comms == comms)
 		return true;
-	begin_line(j, "source", p);
+	batch_begin_line(j, "source", p);
 	json_key(j, "nonce");
 	json_put_u64(j, p->nonce);
 	json_key(j, "api_version");
@@ -125,7 +125,7 @@ static bool tell_source(struct stream *st, struct told *told, const struct proce
 			rows_put_object(st->serve, j, stream_comm_fields,
 					&(struct stream_comm){ &p->comms[i], i });
 	json_end(j, ']');
-	end_line(j);
+	batch_end_line(j);
 	if (!stream_enqueue(st, j))
 		return false;
 	told->names = p->nstrings;
@@ -136,7 +136,7 @@ static bool tell_source(struct stream *st, struct told *told, const struct proce
 /* ---- records ---------------------------------------------------------------------------- */
 
 /* RFC 4648, into `to`: four letters for each three bytes. */
-static size_t base64(const uint8_t *from, size_t bytes, char *to)
+static size_t bytes_to_base64(const uint8_t *from, size_t bytes, char *to)
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 				      "0123456789+/";
@@ -156,18 +156,18 @@ static size_t base64(const uint8_t *from, size_t bytes, char *to)
 	return (size_t)(at - to);
 }
 
-static void put_data(struct json *j, const struct batch *b)
+static void batch_put_data(struct json *j, const struct batch *b)
 {
 	char text[(sizeof(b->line) + 2) / 3 * 4 + 2];
 	size_t n = 1;
 
 	text[0] = '"';
-	n += base64((const uint8_t *)b->line, b->lines * sizeof(b->line[0]), text + 1);
+	n += bytes_to_base64((const uint8_t *)b->line, b->lines * sizeof(b->line[0]), text + 1);
 	text[n++] = '"';
 	json_put_raw(j, text, n);
 }
 
-static void put_kernels(struct json *j, const struct batch *b)
+static void batch_put_kernels(struct json *j, const struct batch *b)
 {
 	json_begin(j, '[');
 	for (uint32_t i = 0; i < b->kernels; i++) {
@@ -189,11 +189,11 @@ static void put_kernels(struct json *j, const struct batch *b)
 	json_end(j, ']');
 }
 
-static void put_records(struct json *j, const struct batch *b, const struct told *told)
+static void batch_put_records(struct json *j, const struct batch *b, const struct stream_told *told)
 {
 	const struct process *p = b->process;
 
-	begin_line(j, "records", p);
+	batch_begin_line(j, "records", p);
 	json_key(j, "first");
 	json_put_u64(j, told->records);
 	json_key(j, "n");
@@ -202,22 +202,22 @@ static void put_records(struct json *j, const struct batch *b, const struct told
 	json_put_u64(j, process_lost(p));
 	serve_put_clock(j, &p->clock);
 	json_key(j, "kernels");
-	put_kernels(j, b);
+	batch_put_kernels(j, b);
 	json_key(j, "data");
-	put_data(j, b);
-	end_line(j);
+	batch_put_data(j, b);
+	batch_end_line(j);
 }
 
-static void flush(struct stream *st)
+static void batch_flush(struct stream *st)
 {
 	struct batch *b = st->batch;
-	struct told *told;
+	struct stream_told *told;
 
 	if (!b->records)
 		return;
-	told = find_told(b, b->process->id);
-	if (tell_source(st, told, b->process)) {
-		put_records(&st->serve->line, b, told);
+	told = told_find(b, b->process->id);
+	if (batch_tell_source(st, told, b->process)) {
+		batch_put_records(&st->serve->line, b, told);
 		stream_enqueue(st, &st->serve->line);
 	}
 	told->records += b->records;
@@ -225,7 +225,7 @@ static void flush(struct stream *st)
 	b->process = NULL;
 }
 
-static void add(struct batch *b, const struct process *p, const struct event *ev)
+static void batch_add(struct batch *b, const struct process *p, const struct event *ev)
 {
 	uint32_t lines = NCI_FORM_LINES(ev->rec->form);
 
@@ -251,8 +251,8 @@ void serve_record(struct serve *s, const struct process *p, const struct event *
 			continue;
 		if ((st->batch->process && st->batch->process != p) ||
 		    st->batch->lines + NCI_RECORD_MAX_LINES > BATCH_LINES)
-			flush(st);
-		add(st->batch, p, ev);
+			batch_flush(st);
+		batch_add(st->batch, p, ev);
 	}
 }
 
@@ -262,5 +262,5 @@ void serve_flush_records(struct serve *s)
 		return;
 	for (struct stream *st = s->streams; st; st = st->next)
 		if (st->batch)
-			flush(st);
+			batch_flush(st);
 }

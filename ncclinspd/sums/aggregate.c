@@ -75,7 +75,7 @@ void aggregate_advance(struct aggregate *agg, uint64_t now_ns)
 }
 
 /* The cell's slice of the window's current period; NULL: no room. */
-static struct slice *current_slice(struct aggregate *agg, struct cell *cell, int w)
+static struct slice *cell_current_slice(struct aggregate *agg, struct cell *cell, int w)
 {
 	struct window *window = &agg->window[w];
 	uint32_t *first = &window->first[window->period % window->slices];
@@ -99,21 +99,21 @@ static struct slice *current_slice(struct aggregate *agg, struct cell *cell, int
 
 /* ---- cells --------------------------------------------------------------- */
 
-static uint64_t size_class(uint64_t bytes)
+static uint64_t cell_size_class(uint64_t bytes)
 {
 	if (!bytes || bytes == UNKNOWN_U64)
 		return bytes;
 	return UINT64_C(1) << (63 - __builtin_clzll(bytes));
 }
 
-static void make_key(struct cell_key *key, const struct op *op)
+static void cell_make_key(struct cell_key *key, const struct op *op)
 {
 	*key = (struct cell_key){
 		.process_id = op->process_id,
 		.func = op->func,
 		.algo = op->algo,
 		.proto = op->proto,
-		.size_class = size_class(op->bytes),
+		.size_class = cell_size_class(op->bytes),
 		.tag = op->tag,
 		.phase = op->phase,
 		.comm_index = op->comm_index,
@@ -136,7 +136,7 @@ static void forget_members(struct aggregate *agg)
  * communicator is not.  So: the n-th member of that comm_id in that process is its n-th
  * GPU.
  */
-static uint64_t member_of(struct aggregate *agg, const struct op *op)
+static uint64_t aggregate_member(struct aggregate *agg, const struct op *op)
 {
 	const uint64_t member[] = { op->process_id, op->comm_index };
 	const uint64_t comm[] = { op->process_id, op->comm_id, 1 };
@@ -172,7 +172,7 @@ static void cell_begin(struct aggregate *agg, struct cell *cell, const struct op
 	cell->comm_name = op->comm_name;
 	cell->nranks = op->nranks;
 	cell->rank = op->rank;
-	cell->member = member_of(agg, op);
+	cell->member = aggregate_member(agg, op);
 	cell->first_ns = now_ns;
 	for (int w = 0; w < AGGREGATE_SLIDING; w++)
 		cell->period[w] = UINT64_MAX;
@@ -199,7 +199,7 @@ bool aggregate_usual(const struct aggregate *agg, const struct op *op, uint64_t 
 
 	if (taken == UNKNOWN_U64 || taken < least_ns)
 		return false;
-	make_key(&key, op);
+	cell_make_key(&key, op);
 	cell = keyed_find(&agg->cells, &key);
 	if (!cell)
 		return false;
@@ -217,7 +217,7 @@ bool aggregate_usual(const struct aggregate *agg, const struct op *op, uint64_t 
 	return true;
 }
 
-static void take_in(struct aggregate *agg, const struct op *op, uint64_t now_ns)
+static void aggregate_take_in(struct aggregate *agg, const struct op *op, uint64_t now_ns)
 {
 	struct cell_key key;
 	struct sample sample;
@@ -225,7 +225,7 @@ static void take_in(struct aggregate *agg, const struct op *op, uint64_t now_ns)
 	bool made;
 
 	aggregate_advance(agg, now_ns);
-	make_key(&key, op);
+	cell_make_key(&key, op);
 	aggregate_sample(&sample, op);
 	cell = keyed_use(&agg->cells, &key, 0, &made);
 	if (!cell)
@@ -234,7 +234,7 @@ static void take_in(struct aggregate *agg, const struct op *op, uint64_t now_ns)
 		cell_begin(agg, cell, op, now_ns);
 	aggregate_add_sample(agg, &cell->sums, &sample);
 	for (int w = 0; w < AGGREGATE_SLIDING; w++) {
-		struct slice *slice = current_slice(agg, cell, w);
+		struct slice *slice = cell_current_slice(agg, cell, w);
 
 		if (slice)
 			aggregate_add_sample(agg, &slice->sums, &sample);
@@ -244,11 +244,11 @@ static void take_in(struct aggregate *agg, const struct op *op, uint64_t now_ns)
 	agg->stats.added++;
 }
 
-static void take_held(const void *entry, void *agg)
+static void aggregate_take_held(const void *entry, void *agg)
 {
 	const struct held *held = entry;
 
-	take_in(agg, &held->op, held->now_ns);
+	aggregate_take_in(agg, &held->op, held->now_ns);
 }
 
 void aggregate_add(struct aggregate *agg, const struct op *op, uint64_t now_ns)
@@ -258,7 +258,7 @@ void aggregate_add(struct aggregate *agg, const struct op *op, uint64_t now_ns)
 	if (held)
 		*held = (struct held){ *op, now_ns };
 	else
-		take_in(agg, op, now_ns);
+		aggregate_take_in(agg, op, now_ns);
 }
 
 const struct aggregate_stats *aggregate_stats(const struct aggregate *agg)
@@ -268,7 +268,7 @@ const struct aggregate_stats *aggregate_stats(const struct aggregate *agg)
 
 /* ---- life ---------------------------------------------------------------- */
 
-static int init_stores(struct aggregate *agg, const struct aggregate_limits *limits)
+static int aggregate_init_stores(struct aggregate *agg, const struct aggregate_limits *limits)
 {
 	int err = keyed_init(&agg->cells, &KEYED_CONFIG(struct cell, key, limits->cells,
 				.seed = limits->seed, .gone = cell_gone, .arg = agg));
@@ -277,7 +277,9 @@ static int init_stores(struct aggregate *agg, const struct aggregate_limits *lim
 	err = err ? err : pool_init(&agg->chunks, limits->chunks, sizeof(struct chunk));
 	err = err ? err : index_init(&agg->members, limits->cells, limits->seed);
 	err = err ? err : index_init(&agg->comms, limits->cells, limits->seed);
-	err = err ? err : hold_init(&agg->hold, AGGREGATE_HELD, sizeof(struct held), take_held,
+	err = err ?
+		err : hold_init(&agg->hold, AGGREGATE_HELD, sizeof(struct held),
+				aggregate_take_held,
 				    agg);
 	agg->stats.bytes = keyed_bytes(&agg->cells) + pool_bytes(&agg->slices) +
 			   pool_bytes(&agg->chunks) + 2 * index_bytes(&agg->members) +
@@ -313,7 +315,7 @@ int aggregate_new(struct aggregate **aggp, const struct aggregate_limits *limits
 		l.seed = limits->seed;
 	}
 	agg->tallies = calloc(AGGREGATE_TALLIES, sizeof(*agg->tallies));
-	if (!agg->tallies || init_stores(agg, &l)) {
+	if (!agg->tallies || aggregate_init_stores(agg, &l)) {
 		aggregate_free(agg);
 		return -ENOMEM;
 	}

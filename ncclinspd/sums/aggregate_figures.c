@@ -51,7 +51,8 @@ void aggregate_merge(const struct aggregate *agg, struct sums *to, struct histog
 }
 
 /* A bucket's middle may lie outside of what was really seen. */
-static uint64_t quantile(const struct histogram *h, const struct value_sums *sums, double q)
+static uint64_t histogram_quantile_of(const struct histogram *h, const struct value_sums *sums,
+				      double q)
 {
 	uint64_t value = histogram_quantile(h, q);
 
@@ -65,7 +66,7 @@ uint64_t aggregate_quantile(const struct aggregate *agg, const struct value_sums
 	struct histogram h = { 0 };
 
 	merge_chunks(agg, &h, sums->chunks);
-	return quantile(&h, sums, q);
+	return histogram_quantile_of(&h, sums, q);
 }
 
 static void fill_times(struct aggregate_times *times, const struct histogram *h,
@@ -74,10 +75,10 @@ static void fill_times(struct aggregate_times *times, const struct histogram *h,
 	times->n = sums->n;
 	times->mean_ns = sums->n ? sums->sum / sums->n : UNKNOWN_U64;
 	times->max_ns = sums->n ? sums->max : UNKNOWN_U64;
-	times->p50_ns = quantile(h, sums, 0.5);
-	times->p90_ns = quantile(h, sums, 0.9);
-	times->p95_ns = quantile(h, sums, 0.95);
-	times->p99_ns = quantile(h, sums, 0.99);
+	times->p50_ns = histogram_quantile_of(h, sums, 0.5);
+	times->p90_ns = histogram_quantile_of(h, sums, 0.9);
+	times->p95_ns = histogram_quantile_of(h, sums, 0.95);
+	times->p99_ns = histogram_quantile_of(h, sums, 0.99);
 }
 
 static void fill_rates(struct aggregate_row *row, const struct histogram *h,
@@ -93,7 +94,7 @@ static void fill_rates(struct aggregate_row *row, const struct histogram *h,
 	row->busbw_waitfree_gbs = sums->waitfree_ns ? sums->waitfree_busbw_ns /
 						      (double)sums->waitfree_ns : -1;
 	if (h->total)
-		row->busbw_p50_gbs = (double)quantile(h, bus, 0.5) / 1e6;
+		row->busbw_p50_gbs = (double)histogram_quantile_of(h, bus, 0.5) / 1e6;
 	if (bus->n)
 		row->busbw_min_gbs = (double)bus->min / 1e6;
 }

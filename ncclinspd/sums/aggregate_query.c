@@ -37,13 +37,13 @@ struct row_key {
 _Static_assert(sizeof(struct row_key) == 88, "padding would be compared");
 
 /* One cell's share in a row. */
-struct part {
+struct query_part {
 	uint32_t cell;
 	const struct sums *sums;
 	uint32_t next;		/* next part of the same row, or POOL_NONE */
 };
 
-struct row {
+struct aggregate_query_row {
 	struct keyed_head head;
 	struct row_key key;
 	uint32_t first;		/* part, or POOL_NONE */
@@ -54,35 +54,35 @@ struct row {
 };
 
 /* A row's place in the answer. */
-struct place {
+struct row_place_in {
 	uint64_t inside_ns, bytes;
-	const struct row *row;
+	const struct aggregate_query_row *row;
 };
 
-struct work {
+struct aggregate_work {
 	const struct aggregate_query *query;
 	enum aggregate_window window;
 	uint64_t now_ns;
 	struct hold_reader *reader;
-	LIST(struct part) parts;
-	LIST(struct place) order;
+	LIST(struct query_part) parts;
+	LIST(struct row_place_in) order;
 	struct keyed rows;
 	struct index seen;	/* row and member, row and process */
 	struct histogram *h;	/* VALUE_END of them: of the row in hand */
 	const struct aggregate *agg;
-	struct row **row_of;	/* row of each cell, or NULL: not looked for yet */
+	struct aggregate_query_row **row_of;	/* row of each cell, or NULL: not looked for yet */
 	bool *weighed;		/* each cell: its member and age are in its row */
 	uint64_t seed;
 };
 
-static int work_init(struct work *work, const struct aggregate *agg,
+static int work_init(struct aggregate_work *work, const struct aggregate *agg,
 		     const struct aggregate_query *query, enum aggregate_window window,
 		     uint64_t now_ns, struct hold_reader *reader)
 {
 	uint32_t cells = agg->cells.config.capacity, rows = keyed_count(&agg->cells);
 	uint32_t parts = window == AGGREGATE_ALL ? rows : agg->slices.used;
 
-	*work = (struct work){
+	*work = (struct aggregate_work){
 		.query = query,
 		.window = window,
 		.now_ns = now_ns,
@@ -95,12 +95,13 @@ static int work_init(struct work *work, const struct aggregate *agg,
 	};
 	if (!work->row_of || !work->weighed || !work->h || list_init(&work->parts, parts) < 0 ||
 	    list_init(&work->order, rows) < 0 ||
-	    keyed_init(&work->rows, &KEYED_CONFIG(struct row, key, rows + 1, .seed = agg->seed)))
+	    keyed_init(&work->rows,
+		       &KEYED_CONFIG(struct aggregate_query_row, key, rows + 1, .seed = agg->seed)))
 		return -ENOMEM;
 	return index_init(&work->seen, 2 * rows, agg->seed);
 }
 
-static void work_deinit(struct work *work)
+static void work_deinit(struct aggregate_work *work)
 {
 	index_deinit(&work->seen);
 	keyed_deinit(&work->rows);
@@ -113,7 +114,7 @@ static void work_deinit(struct work *work)
 
 /* ---- which row ----------------------------------------------------------- */
 
-static void make_row_key(struct row_key *key, const struct cell *cell, uint32_t by)
+static void row_make_key(struct row_key *key, const struct cell *cell, uint32_t by)
 {
 	memset(key, 0, sizeof(*key));
 	key->source = cell->key.source;
@@ -135,13 +136,13 @@ static void make_row_key(struct row_key *key, const struct cell *cell, uint32_t 
 		key->alone = cell->key.process_id << 16 | (cell->key.comm_index + 1);
 }
 
-static struct row *row_of(struct work *work, const struct cell *cell)
+static struct aggregate_query_row *work_row(struct aggregate_work *work, const struct cell *cell)
 {
 	struct row_key key;
-	struct row *row;
+	struct aggregate_query_row *row;
 	bool made;
 
-	make_row_key(&key, cell, work->query->by);
+	row_make_key(&key, cell, work->query->by);
 	row = keyed_use(&work->rows, &key, 0, &made);
 	if (row && made) {
 		row->first = POOL_NONE;
@@ -150,82 +151,84 @@ static struct row *row_of(struct work *work, const struct cell *cell)
 	return row;
 }
 
-static void add_part(struct work *work, uint32_t item, const struct sums *sums)
+static void row_add_part(struct aggregate_work *work, uint32_t item, const struct sums *sums)
 {
 	const struct cell *cell = aggregate_cell(work->agg, item);
-	struct row *row;
+	struct aggregate_query_row *row;
 
 	if (!work->query->all_users && cell->uid != work->query->uid)
 		return;
 	if (cell->key.derived && !(work->query->by & AGGREGATE_BY_FUNC))
 		return;		/* its parts are counted */
 	if (!work->row_of[item])
-		work->row_of[item] = row_of(work, cell);
+		work->row_of[item] = work_row(work, cell);
 	row = work->row_of[item];
 	if (!row)
 		return;		/* no memory */
-	*list_must_add(&work->parts) = (struct part){ item, sums, row->first };
+	*list_must_add(&work->parts) = (struct query_part){ item, sums, row->first };
 	row->first = work->parts.n - 1;
 }
 
-static bool collect_cells(struct work *work)
+static bool work_collect_cells(struct aggregate_work *work)
 {
 	const struct aggregate *agg = work->agg;
 
 	for (const struct cell *cell = NULL; (cell = keyed_next(&agg->cells, cell));) {
-		add_part(work, keyed_number(cell), &cell->sums);
+		row_add_part(work, keyed_number(cell), &cell->sums);
 		if (!hold_go_on(work->reader, 1))
 			return false;
 	}
 	return true;
 }
 
-static bool collect_period(struct work *work, uint32_t first)
+static bool work_collect_period(struct aggregate_work *work, uint32_t first)
 {
 	const struct slice *slice;
 
 	for (uint32_t item = first; item != POOL_NONE; item = slice->next) {
 		slice = aggregate_slice(work->agg, item);
 		if (aggregate_cell(work->agg, slice->cell)->generation == slice->generation)
-			add_part(work, slice->cell, &slice->sums);
+			row_add_part(work, slice->cell, &slice->sums);
 		if (!hold_go_on(work->reader, 1))
 			return false;
 	}
 	return true;
 }
 
-static bool collect(struct work *work)
+static bool work_collect(struct aggregate_work *work)
 {
 	const struct window *window;
 
 	if (work->window == AGGREGATE_ALL)
-		return collect_cells(work);
+		return work_collect_cells(work);
 	window = &work->agg->window[work->window];
 	for (uint32_t i = 0; i < window->slices; i++)
-		if (!collect_period(work, window->first[i]))
+		if (!work_collect_period(work, window->first[i]))
 			return false;
 	return true;
 }
 
 /* ---- what belongs together ----------------------------------------------- */
 
-static bool is_timed(uint32_t source)
+static bool source_is_timed(uint32_t source)
 {
 	return source != TIMING_NONE && source != TIMING_ENQUEUE_CPU;
 }
 
 /* The row of the best source with otherwise the same keys, or NULL. */
-static struct row *timed_row(const struct work *work, const struct row *untimed)
+static struct aggregate_query_row *row_timed(const struct aggregate_work *work,
+					     const struct aggregate_query_row *untimed)
 {
 	struct row_key key = untimed->key;
-	struct row *row = NULL;
+	struct aggregate_query_row *row = NULL;
 
-	for (key.source = TIMING_NONE + 1; !row && is_timed(key.source); key.source++)
+	for (key.source = TIMING_NONE + 1; !row && source_is_timed(key.source); key.source++)
 		row = keyed_find(&work->rows, &key);
 	return row;
 }
 
-static void move_parts(struct work *work, struct row *from, struct row *to)
+static void row_move_parts(struct aggregate_work *work, struct aggregate_query_row *from,
+			   struct aggregate_query_row *to)
 {
 	uint32_t last = from->first;
 
@@ -237,13 +240,14 @@ static void move_parts(struct work *work, struct row *from, struct row *to)
 }
 
 /* Operations without a time are counted beside their like that have one. */
-static bool fold_untimed(struct work *work)
+static bool work_fold_untimed(struct aggregate_work *work)
 {
-	for (struct row *row = NULL; (row = keyed_next(&work->rows, row));) {
-		struct row *timed = is_timed(row->key.source) ? NULL : timed_row(work, row);
+	for (struct aggregate_query_row *row = NULL; (row = keyed_next(&work->rows, row));) {
+		struct aggregate_query_row *timed = source_is_timed(row->key.source) ?
+			NULL : row_timed(work, row);
 
 		if (timed)
-			move_parts(work, row, timed);
+			row_move_parts(work, row, timed);
 		if (!hold_go_on(work->reader, 1))
 			return false;
 	}
@@ -251,7 +255,8 @@ static bool fold_untimed(struct work *work)
 }
 
 /* Is it the first time that this is met in the row? */
-static bool is_new(struct work *work, const struct row *row, uint64_t kind, uint64_t what)
+static bool row_is_new(struct aggregate_work *work, const struct aggregate_query_row *row,
+		       uint64_t kind, uint64_t what)
 {
 	const uint64_t seen[] = { keyed_number(row), kind, what };
 	uint64_t key = index_hash(work->seed, seen, sizeof(seen));
@@ -262,19 +267,20 @@ static bool is_new(struct work *work, const struct row *row, uint64_t kind, uint
 	return true;
 }
 
-static void weigh_cell(struct work *work, struct row *row, const struct cell *cell)
+static void weigh_cell(struct aggregate_work *work, struct aggregate_query_row *row,
+		       const struct cell *cell)
 {
 	if (cell->first_ns < row->since_ns)
 		row->since_ns = cell->first_ns;
-	row->members += is_new(work, row, 0, cell->member);
-	if (is_new(work, row, 1, cell->key.process_id))
+	row->members += row_is_new(work, row, 0, cell->member);
+	if (row_is_new(work, row, 1, cell->key.process_id))
 		aggregate_tally(work->agg, cell->key.process_id, work->window, &row->records,
 				&row->lost);
 }
 
-static bool weigh_row(struct work *work, struct row *row)
+static bool weigh_row(struct aggregate_work *work, struct aggregate_query_row *row)
 {
-	const struct part *part;
+	const struct query_part *part;
 
 	for (uint32_t i = row->first; i != POOL_NONE; i = part->next) {
 		part = &work->parts.at[i];
@@ -290,9 +296,9 @@ static bool weigh_row(struct work *work, struct row *row)
 	return true;
 }
 
-static int by_weight(const void *a, const void *b)
+static int rows_by_weight(const void *a, const void *b)
 {
-	const struct place *x = a, *y = b;
+	const struct row_place_in *x = a, *y = b;
 
 	if (x->inside_ns != y->inside_ns)
 		return x->inside_ns < y->inside_ns ? 1 : -1;
@@ -303,16 +309,17 @@ static int by_weight(const void *a, const void *b)
 }
 
 /* The rows that are left, as work->order.  False: the state was let go. */
-static bool order_rows(struct work *work)
+static bool work_order_rows(struct aggregate_work *work)
 {
-	for (struct row *row = NULL; (row = keyed_next(&work->rows, row));) {
+	for (struct aggregate_query_row *row = NULL; (row = keyed_next(&work->rows, row));) {
 		if (row->first == POOL_NONE)
 			continue;
 		if (!weigh_row(work, row))
 			return false;
-		*list_must_add(&work->order) = (struct place){ row->inside_ns, row->bytes, row };
+		*list_must_add(&work->order) = (struct row_place_in){ row->inside_ns, row->bytes,
+								      row };
 	}
-	qsort(work->order.at, work->order.n, sizeof(*work->order.at), by_weight);
+	qsort(work->order.at, work->order.n, sizeof(*work->order.at), rows_by_weight);
 	return true;
 }
 
@@ -339,27 +346,27 @@ static void fill_keys(struct aggregate_row *out, const struct row_key *key, uint
 	out->source = key->source;
 }
 
-static uint64_t since(uint64_t then_ns, uint64_t now_ns)
+static uint64_t time_since(uint64_t then_ns, uint64_t now_ns)
 {
 	return now_ns > then_ns ? now_ns - then_ns : 0;
 }
 
 /* The time that the figures cover: the running period counts as far as it has come. */
-static uint64_t covered_ns(const struct work *work, const struct row *row)
+static uint64_t covered_ns(const struct aggregate_work *work, const struct aggregate_query_row *row)
 {
 	const struct aggregate *agg = work->agg;
 	uint64_t now_ns = work->now_ns, ns;
 	const struct window *window;
 
 	if (work->window == AGGREGATE_ALL)
-		return since(row->since_ns, now_ns);
+		return time_since(row->since_ns, now_ns);
 	window = &agg->window[work->window];
 	ns = (window->slices - 1) * window->slice_ns + now_ns % window->slice_ns;
-	return ns < since(agg->started_ns, now_ns) ? ns : since(agg->started_ns, now_ns);
+	return ns < time_since(agg->started_ns, now_ns) ? ns : time_since(agg->started_ns, now_ns);
 }
 
-static void fill_row(const struct work *work, const struct row *row, const struct sums *sums,
-		     struct aggregate_row *out)
+static void row_fill(const struct aggregate_work *work, const struct aggregate_query_row *row,
+		     const struct sums *sums, struct aggregate_row *out)
 {
 	const struct cell *cell = aggregate_cell(work->agg, work->parts.at[row->first].cell);
 	double inside;
@@ -375,7 +382,8 @@ static void fill_row(const struct work *work, const struct row *row, const struc
 			     (double)row->lost / (double)(row->records + row->lost) : -1;
 }
 
-static bool make_row(struct work *work, const struct row *row, struct aggregate_row *out)
+static bool row_make(struct aggregate_work *work, const struct aggregate_query_row *row,
+		     struct aggregate_row *out)
 {
 	struct sums sums = { 0 };
 
@@ -385,19 +393,19 @@ static bool make_row(struct work *work, const struct row *row, struct aggregate_
 		if (!hold_go_on(work->reader, 1))
 			return false;
 	}
-	fill_row(work, row, &sums, out);
+	row_fill(work, row, &sums, out);
 	return hold_go_on(work->reader, ROW_STEPS);
 }
 
-static int visit_rows(struct work *work, aggregate_row_fn *visit, void *arg)
+static int work_visit_rows(struct aggregate_work *work, aggregate_row_fn *visit, void *arg)
 {
 	struct aggregate_row out;
 
 	memset(&out, 0, sizeof(out));	/* rows may be compared as bytes */
-	if (!collect(work) || !fold_untimed(work) || !order_rows(work))
+	if (!work_collect(work) || !work_fold_untimed(work) || !work_order_rows(work))
 		return -EAGAIN;
 	for (uint32_t i = 0; i < work->order.n; i++) {
-		if (!make_row(work, work->order.at[i].row, &out))
+		if (!row_make(work, work->order.at[i].row, &out))
 			return -EAGAIN;
 		if (!visit(&out, arg))
 			return -ENOMEM;
@@ -405,15 +413,15 @@ static int visit_rows(struct work *work, aggregate_row_fn *visit, void *arg)
 	return (int)work->order.n;
 }
 
-static int visit_window(struct aggregate *agg, const struct aggregate_query *query,
-			enum aggregate_window window, uint64_t now_ns,
-			struct hold_reader *reader, aggregate_row_fn *visit, void *arg)
+static int aggregate_visit_window(struct aggregate *agg, const struct aggregate_query *query,
+				  enum aggregate_window window, uint64_t now_ns,
+				  struct hold_reader *reader, aggregate_row_fn *visit, void *arg)
 {
-	struct work work;
+	struct aggregate_work work;
 	int n = work_init(&work, agg, query, window, now_ns, reader);
 
 	if (!n)
-		n = visit_rows(&work, visit, arg);
+		n = work_visit_rows(&work, visit, arg);
 	work_deinit(&work);
 	return n;
 }
@@ -431,7 +439,7 @@ int aggregate_query(struct aggregate *agg, const struct aggregate_query *query,
 	for (uint32_t w = 0; n >= 0 && w < AGGREGATE_WINDOW_END; w++) {
 		if (!(query->windows & 1u << w))
 			continue;
-		n = visit_window(agg, query, w, now_ns, &reader, visit, arg);
+		n = aggregate_visit_window(agg, query, w, now_ns, &reader, visit, arg);
 		visited += n;
 	}
 	hold_end(&agg->hold);

@@ -11,12 +11,12 @@
 #include "tables/stat.h"
 #include "util/list.h"
 
-static double run(const struct fit_size *from, const struct fit_size *to)
+static double sizes_run(const struct fit_size *from, const struct fit_size *to)
 {
 	return (double)to->bytes - (double)from->bytes;
 }
 
-static double rise(const struct fit_size *from, const struct fit_size *to)
+static double sizes_rise(const struct fit_size *from, const struct fit_size *to)
 {
 	return (double)to->least_ns - (double)from->least_ns;
 }
@@ -24,20 +24,20 @@ static double rise(const struct fit_size *from, const struct fit_size *to)
 /* ---- points ------------------------------------------------------------------ */
 
 /* The height of b above the line from a to c. */
-static double height(const struct fit_size *a, const struct fit_size *b,
-		     const struct fit_size *c)
+static double sizes_height(const struct fit_size *a, const struct fit_size *b,
+			   const struct fit_size *c)
 {
-	return rise(a, b) - rise(a, c) / run(a, c) * run(a, b);
+	return sizes_rise(a, b) - sizes_rise(a, c) / sizes_run(a, c) * sizes_run(a, b);
 }
 
 /* The smallest and the largest size stay. */
-static void give_up_one(struct fit *fit)
+static void fit_give_up_one(struct fit *fit)
 {
 	uint32_t worst = 1;
 
 	for (uint32_t i = 2; i + 1 < fit->sizes; i++)
-		if (height(&fit->size[i - 1], &fit->size[i], &fit->size[i + 1]) >
-		    height(&fit->size[worst - 1], &fit->size[worst], &fit->size[worst + 1]))
+		if (sizes_height(&fit->size[i - 1], &fit->size[i], &fit->size[i + 1]) >
+		    sizes_height(&fit->size[worst - 1], &fit->size[worst], &fit->size[worst + 1]))
 			worst = i;
 	fit->sizes--;
 	memmove(&fit->size[worst], &fit->size[worst + 1],
@@ -63,7 +63,7 @@ void fit_add(struct fit *fit, uint64_t bytes, uint64_t least_ns, uint64_t n)
 	memmove(s + 1, s, (size_t)(fit->size + fit->sizes - s) * sizeof(*s));
 	*s = (struct fit_size){ bytes, least_ns, n };
 	if (++fit->sizes > FIT_SIZES)
-		give_up_one(fit);
+		fit_give_up_one(fit);
 }
 
 void fit_merge(struct fit *to, const struct fit *from)
@@ -83,14 +83,14 @@ void fit_merge(struct fit *to, const struct fit *from)
 
 /* ---- lines ------------------------------------------------------------------- */
 
-static bool by_hull(const struct fit *fit, struct fit_line *line)
+static bool fit_by_hull(const struct fit *fit, struct fit_line *line)
 {
 	const struct fit_size *hull[FIT_SIZES] = { NULL };
 	double mean = fit->bytes / (double)fit->n;
 	uint32_t n = 0, edge = 1;
 
 	for (uint32_t i = 0; i < fit->sizes; i++) {
-		while (n > 1 && height(hull[n - 2], hull[n - 1], &fit->size[i]) >= 0)
+		while (n > 1 && sizes_height(hull[n - 2], hull[n - 1], &fit->size[i]) >= 0)
 			n--;
 		*array_must_add(hull, &n) = &fit->size[i];
 	}
@@ -98,7 +98,8 @@ static bool by_hull(const struct fit *fit, struct fit_line *line)
 		return false;
 	while (edge + 1 < n && (double)hull[edge]->bytes < mean)
 		edge++;
-	line->ns_per_byte = rise(hull[edge - 1], hull[edge]) / run(hull[edge - 1], hull[edge]);
+	line->ns_per_byte = sizes_rise(hull[edge - 1], hull[edge]) / sizes_run(hull[edge - 1],
+									       hull[edge]);
 	line->latency_ns = (double)hull[edge]->least_ns -
 			   line->ns_per_byte * (double)hull[edge]->bytes;
 	return true;
@@ -108,7 +109,7 @@ struct means {
 	double n, bytes, ns;
 };
 
-static struct means weigh(const struct fit *fit)
+static struct means fit_weigh(const struct fit *fit)
 {
 	struct means m = { 0, 0, 0 };
 
@@ -122,9 +123,9 @@ static struct means weigh(const struct fit *fit)
 	return m;
 }
 
-static bool by_least_squares(const struct fit *fit, struct fit_line *line)
+static bool fit_by_least_squares(const struct fit *fit, struct fit_line *line)
 {
-	struct means m = weigh(fit);
+	struct means m = fit_weigh(fit);
 	double both = 0, square = 0;
 
 	for (uint32_t i = 0; i < fit->sizes; i++) {
@@ -139,7 +140,7 @@ static bool by_least_squares(const struct fit *fit, struct fit_line *line)
 	return square > 0;
 }
 
-static bool by_theil_sen(const struct fit *fit, struct fit_line *line)
+static bool fit_by_theil_sen(const struct fit *fit, struct fit_line *line)
 {
 	double x[FIT_SIZES], y[FIT_SIZES], scratch[STAT_PAIRS(FIT_SIZES)];
 
@@ -151,9 +152,9 @@ static bool by_theil_sen(const struct fit *fit, struct fit_line *line)
 	return true;
 }
 
-static double explained(const struct fit *fit, const struct fit_line *line)
+static double line_explained(const struct fit *fit, const struct fit_line *line)
 {
-	struct means m = weigh(fit);
+	struct means m = fit_weigh(fit);
 	double left = 0, all = 0;
 
 	for (uint32_t i = 0; i < fit->sizes; i++) {
@@ -167,7 +168,7 @@ static double explained(const struct fit *fit, const struct fit_line *line)
 	return left < all ? 1 - left / all : 0;
 }
 
-static bool is_possible(const struct fit_line *line)
+static bool line_is_possible(const struct fit_line *line)
 {
 	return line->ns_per_byte > 0 && line->latency_ns >= 0;
 }
@@ -175,9 +176,9 @@ static bool is_possible(const struct fit_line *line)
 bool fit_line(const struct fit *fit, struct fit_line *line)
 {
 	static bool (*const methods[])(const struct fit *, struct fit_line *) = {
-		[FIT_HULL] = by_hull,
-		[FIT_LEAST_SQUARES] = by_least_squares,
-		[FIT_THEIL_SEN] = by_theil_sen,
+		[FIT_HULL] = fit_by_hull,
+		[FIT_LEAST_SQUARES] = fit_by_least_squares,
+		[FIT_THEIL_SEN] = fit_by_theil_sen,
 	};
 
 	if (fit->sizes < FIT_LEAST_SIZES ||
@@ -186,9 +187,9 @@ bool fit_line(const struct fit *fit, struct fit_line *line)
 	for (uint32_t i = 0; i < FIT_METHOD_END; i++) {
 		struct fit_line found = { .method = i };
 
-		if (!methods[i](fit, &found) || !is_possible(&found))
+		if (!methods[i](fit, &found) || !line_is_possible(&found))
 			continue;
-		found.r2 = explained(fit, &found);
+		found.r2 = line_explained(fit, &found);
 		*line = found;
 		return found.r2 >= FIT_LEAST_R2;
 	}

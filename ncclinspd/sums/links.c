@@ -68,12 +68,12 @@ struct links {
 
 /* ---- adding -------------------------------------------------------------- */
 
-static int32_t known(int32_t value)
+static int32_t rank_if_known(int32_t value)
 {
 	return value < 0 ? UNKNOWN_I32 : value;
 }
 
-static void set_who(struct links_who *who, const struct transfers *t)
+static void link_set_who(struct links_who *who, const struct transfers *t)
 {
 	const struct comm *comm = process_comm(t->issuer, t->comm_index);
 
@@ -83,8 +83,8 @@ static void set_who(struct links_who *who, const struct transfers *t)
 		.uid = t->issuer->uid,
 		.comm_name = t->comm_name,
 		.nranks = comm && comm->has_id ? comm->nranks : UNKNOWN_I32,
-		.rank = known(t->op->rank),
-		.peer = known(t->op->peer),
+		.rank = rank_if_known(t->op->rank),
+		.peer = rank_if_known(t->op->peer),
 		.comm_index = t->comm_index,
 		.channel = t->op->channel,
 		.send = t->op->form & NCI_FORM_SEND,
@@ -102,7 +102,7 @@ static void set_who(struct links_who *who, const struct transfers *t)
 		who->rank = comm->rank;
 }
 
-static uint64_t to_ns(const struct process *p, uint64_t ticks)
+static uint64_t ticks_to_ns_of(const struct process *p, uint64_t ticks)
 {
 	double ns = (double)ticks * p->clock.ns_per_tick;
 
@@ -110,7 +110,7 @@ static uint64_t to_ns(const struct process *p, uint64_t ticks)
 }
 
 /* They came from a job: whatever is larger than what it is part of is a lie. */
-static bool are_possible(const struct nci_ev_proxy_sums *s)
+static bool sums_are_possible(const struct nci_ev_proxy_sums *s)
 {
 	uint64_t active = s->stop - s->start + TICKS_SLOP;
 
@@ -128,7 +128,7 @@ static void add_points(struct fit *fit, const struct process *p,
 	int n = point[0].bytes == point[1].bytes ? 1 : 2;
 
 	for (int i = 0; i < n; i++)
-		fit_add(fit, point[i].bytes, to_ns(p, nci_span_ticks(point[i].span)), 1);
+		fit_add(fit, point[i].bytes, ticks_to_ns_of(p, nci_span_ticks(point[i].span)), 1);
 }
 
 static void make_sums(struct links_sums *sums, const struct transfers *t, bool times)
@@ -144,12 +144,12 @@ static void make_sums(struct links_sums *sums, const struct transfers *t, bool t
 	sums->timed_steps = s->steps;
 	sums->timed_bytes = s->bytes;
 	for (int i = 0; i < LINKS_STATES; i++) {
-		sums->state_ns[i] = to_ns(p, s->ticks[i]);
-		sums->longest_ns[i] = to_ns(p, nci_span_ticks(s->longest[i]));
+		sums->state_ns[i] = ticks_to_ns_of(p, s->ticks[i]);
+		sums->longest_ns[i] = ticks_to_ns_of(p, nci_span_ticks(s->longest[i]));
 	}
-	sums->active_ns = to_ns(p, nci_sums_later(s->stop - s->start, s->covered));
-	sums->held_ns = to_ns(p, s->covered - s->busy);
-	sums->busy_ns = to_ns(p, s->busy);
+	sums->active_ns = ticks_to_ns_of(p, nci_sums_later(s->stop - s->start, s->covered));
+	sums->held_ns = ticks_to_ns_of(p, s->covered - s->busy);
+	sums->busy_ns = ticks_to_ns_of(p, s->busy);
 	sums->repeats = s->repeats;
 	if (t->op->form & NCI_FORM_SEND)
 		add_points(&sums->fit, p, s->point);
@@ -179,7 +179,7 @@ static void links_merge(struct links_sums *to, const struct links_sums *from)
 	fit_merge(&to->fit, &from->fit);
 }
 
-static struct links_sums *current_slice(struct link *link, uint64_t now_ns)
+static struct links_sums *link_current_slice(struct link *link, uint64_t now_ns)
 {
 	uint64_t period = now_ns / LINKS_SLICE_NS + 1;
 	struct link_slice *slice = &link->slice[period % LINKS_SLICES];
@@ -191,7 +191,7 @@ static struct links_sums *current_slice(struct link *link, uint64_t now_ns)
 	return &slice->sums;
 }
 
-static void take_in(const void *entry, void *arg)
+static void links_take_in(const void *entry, void *arg)
 {
 	const struct links_entry *e = entry;
 	struct links *l = arg;
@@ -208,12 +208,12 @@ static void take_in(const void *entry, void *arg)
 	if (!link->who.has_comm_id)
 		link->who = e->who;
 	links_merge(&link->sums, &e->sums);
-	links_merge(current_slice(link, e->now_ns), &e->sums);
+	links_merge(link_current_slice(link, e->now_ns), &e->sums);
 }
 
 void links_add(struct links *l, const struct transfers *t, uint64_t now_ns)
 {
-	bool times = t->sums && are_possible(t->sums);
+	bool times = t->sums && sums_are_possible(t->sums);
 	struct links_entry *e = &l->last, *held;
 
 	e->now_ns = now_ns;
@@ -225,7 +225,7 @@ void links_add(struct links *l, const struct transfers *t, uint64_t now_ns)
 		.channel = t->op->channel,
 		.send = t->op->form & NCI_FORM_SEND,
 	};
-	set_who(&e->who, t);
+	link_set_who(&e->who, t);
 	make_sums(&e->sums, t, times);
 	l->stats.added++;
 	l->stats.refused += t->sums && !times;
@@ -233,7 +233,7 @@ void links_add(struct links *l, const struct transfers *t, uint64_t now_ns)
 	if (held)
 		*held = *e;
 	else
-		take_in(e, l);
+		links_take_in(e, l);
 }
 
 /* ---- life ---------------------------------------------------------------- */
@@ -245,7 +245,7 @@ int links_new(struct links **lp, const struct links_limits *limits, uint64_t now
 
 	if (!l)
 		return -ENOMEM;
-	if (hold_init(&l->hold, LINKS_HELD, sizeof(struct links_entry), take_in, l) ||
+	if (hold_init(&l->hold, LINKS_HELD, sizeof(struct links_entry), links_take_in, l) ||
 	    keyed_init(&l->table, &KEYED_CONFIG(struct link, key, n,
 						.seed = limits ? limits->seed : 0))) {
 		links_free(l);
@@ -282,7 +282,7 @@ struct candidate {
 	double wait_ns;
 };
 
-static bool is_recent(const struct link_slice *slice, uint64_t now_ns)
+static bool slice_is_recent(const struct link_slice *slice, uint64_t now_ns)
 {
 	return slice->period && slice->period + LINKS_SLICES > now_ns / LINKS_SLICE_NS + 1;
 }
@@ -291,15 +291,15 @@ static bool is_recent(const struct link_slice *slice, uint64_t now_ns)
  * Gathers the sums of one window; `add` is links_add_up or links_merge.  False: there was
  * nothing.
  */
-static bool gather(const struct link *link, enum links_window window, uint64_t now_ns,
-		   void (*add)(struct links_sums *to, const struct links_sums *from),
-		   struct links_sums *sums)
+static bool link_gather(const struct link *link, enum links_window window, uint64_t now_ns,
+			void (*add)(struct links_sums *to, const struct links_sums *from),
+			struct links_sums *sums)
 {
 	memset(sums, 0, sizeof(*sums));
 	if (window == LINKS_ALL)
 		add(sums, &link->sums);
 	for (int i = 0; window == LINKS_60S && i < LINKS_SLICES; i++)
-		if (is_recent(&link->slice[i], now_ns))
+		if (slice_is_recent(&link->slice[i], now_ns))
 			add(sums, &link->slice[i].sums);
 	return sums->ops;
 }
@@ -317,8 +317,8 @@ static double trend_of(const struct link *link, uint64_t now_ns)
 	struct links_sums lately, before;
 	double rate, usual;
 
-	gather(link, LINKS_60S, now_ns, links_add_up, &lately);
-	gather(link, LINKS_ALL, now_ns, links_add_up, &before);
+	link_gather(link, LINKS_60S, now_ns, links_add_up, &lately);
+	link_gather(link, LINKS_ALL, now_ns, links_add_up, &before);
 	if (lately.timed_steps < TREND_STEPS || before.timed_steps < TREND_STEPS ||
 	    before.timed_steps - TREND_STEPS < lately.timed_steps)
 		return -1;
@@ -329,7 +329,7 @@ static double trend_of(const struct link *link, uint64_t now_ns)
 	return rate >= 0 && usual > 0 ? rate / usual : -1;
 }
 
-static int compare(double a, double b)
+static int numbers_compare(double a, double b)
 {
 	return (a > b) - (a < b);
 }
@@ -341,10 +341,10 @@ static int by_comm_and_rate(const void *a, const void *b)
 
 	if (x->comm != y->comm)
 		return x->comm < y->comm ? -1 : 1;
-	return compare(x->rate_gbs, y->rate_gbs);
+	return numbers_compare(x->rate_gbs, y->rate_gbs);
 }
 
-static uint64_t comm_of(const struct links *l, const struct links_who *who)
+static uint64_t who_comm_id(const struct links *l, const struct links_who *who)
 {
 	const uint64_t key[] = {
 		who->has_comm_id,
@@ -356,14 +356,14 @@ static uint64_t comm_of(const struct links *l, const struct links_who *who)
 	return index_hash(l->table.config.seed, key, sizeof(key));
 }
 
-static int by_excess(const void *a, const void *b)
+static int candidates_by_excess(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
-	int r = compare(y->excess_ns, x->excess_ns);
+	int r = numbers_compare(y->excess_ns, x->excess_ns);
 
 	if (r)
 		return r;
-	r = compare(y->wait_ns, x->wait_ns);
+	r = numbers_compare(y->wait_ns, x->wait_ns);
 	return r ? r : x->link < y->link ? -1 : x->link > y->link;
 }
 
@@ -380,7 +380,7 @@ struct links_work {
 typedef int order_fn(const void *a, const void *b);
 
 /* Below `at` is a heap, its greatest first; make it one from `at` on. */
-static void sift(struct candidate *c, size_t at, size_t n, order_fn *order)
+static void candidates_sift(struct candidate *c, size_t at, size_t n, order_fn *order)
 {
 	const struct candidate moved = c[at];
 	size_t child;
@@ -396,16 +396,16 @@ static void sift(struct candidate *c, size_t at, size_t n, order_fn *order)
 }
 
 /* A heap sort, since that can be done in pieces. */
-static bool sort(struct links_work *w, order_fn *order)
+static bool candidates_sort(struct links_work *w, order_fn *order)
 {
 	for (size_t i = w->c.n / 2; i-- > 0;)
-		sift(w->c.at, i, w->c.n, order);
+		candidates_sift(w->c.at, i, w->c.n, order);
 	for (size_t n = w->c.n; n-- > 1;) {
 		const struct candidate greatest = w->c.at[0];
 
 		w->c.at[0] = w->c.at[n];
 		w->c.at[n] = greatest;
-		sift(w->c.at, 0, n, order);
+		candidates_sift(w->c.at, 0, n, order);
 		if (!hold_go_on(&w->reader, 1))
 			return false;
 	}
@@ -423,7 +423,7 @@ static bool compare_links(struct links_work *w, struct candidate *c, size_t n)
 		unknown++;
 	median = unknown < n ? c[unknown + (n - unknown) / 2].rate_gbs : 0;
 	for (size_t i = unknown; i < n; i++) {
-		gather(c[i].link, w->window, w->now_ns, links_add_up, &sums);
+		link_gather(c[i].link, w->window, w->now_ns, links_add_up, &sums);
 		c[i].excess_ns = (double)sums.held_ns;
 		if (c[i].rate_gbs < median)
 			c[i].excess_ns += (double)sums.busy_ns * (1 - c[i].rate_gbs / median);
@@ -444,11 +444,11 @@ static bool find_candidates(struct links_work *w)
 			return false;
 		if (!w->query->all_users && link->who.uid != w->query->uid)
 			continue;
-		if (!gather(link, w->window, w->now_ns, links_add_up, &sums))
+		if (!link_gather(link, w->window, w->now_ns, links_add_up, &sums))
 			continue;
 		*list_must_add(&w->c) = (struct candidate){
 			.link = link,
-			.comm = comm_of(l, &link->who),
+			.comm = who_comm_id(l, &link->who),
 			.rate_gbs = rate_of(&link->who, &sums),
 			.excess_ns = -1,
 			.wait_ns = (double)sums.state_ns[0],
@@ -462,7 +462,7 @@ static bool rank_candidates(struct links_work *w)
 	struct candidate *c = w->c.at;
 	size_t end;
 
-	if (!sort(w, by_comm_and_rate))
+	if (!candidates_sort(w, by_comm_and_rate))
 		return false;
 	for (size_t i = 0; i < w->c.n; i = end) {
 		for (end = i + 1; end < w->c.n && c[i].comm == c[end].comm; end++)
@@ -470,7 +470,7 @@ static bool rank_candidates(struct links_work *w)
 		if (!compare_links(w, &c[i], end - i))
 			return false;
 	}
-	return sort(w, by_excess);
+	return candidates_sort(w, candidates_by_excess);
 }
 
 static uint64_t window_ns(const struct links *l, const struct link *link,
@@ -509,26 +509,27 @@ void links_last(const struct links *l, struct links_row *row)
 	forget_untold(&row->sums);
 }
 
-static void make_row(const struct links_work *w, const struct candidate *c, struct links_row *row)
+static void candidate_make_row(const struct links_work *w, const struct candidate *c,
+			       struct links_row *row)
 {
 	row->window = w->window;
 	row->window_ns = window_ns(w->links, c->link, w->window, w->now_ns);
 	row->who = c->link->who;
-	gather(c->link, w->window, w->now_ns, links_merge, &row->sums);
+	link_gather(c->link, w->window, w->now_ns, links_merge, &row->sums);
 	forget_untold(&row->sums);
 	row->rate_gbs = c->rate_gbs;
 	row->trend = trend_of(c->link, w->now_ns);
 	row->excess_ns = c->excess_ns < 0 ? UNKNOWN_U64 : (uint64_t)c->excess_ns;
 }
 
-static int visit_window(struct links_work *w, links_row_fn *visit, void *arg)
+static int links_visit_window(struct links_work *w, links_row_fn *visit, void *arg)
 {
 	struct links_row row;
 
 	if (!find_candidates(w) || !rank_candidates(w))
 		return -EAGAIN;
 	for (size_t i = 0; i < w->c.n; i++) {
-		make_row(w, &w->c.at[i], &row);
+		candidate_make_row(w, &w->c.at[i], &row);
 		if (!visit(&row, arg))
 			return -ENOMEM;
 		if (!hold_go_on(&w->reader, 1))
@@ -555,7 +556,7 @@ int links_visit(struct links *l, const struct links_query *query, uint64_t now_n
 	for (work.window = 0; work.window < LINKS_WINDOW_END && r >= 0; work.window++) {
 		if (!(query->windows & 1u << work.window))
 			continue;
-		r = visit_window(&work, visit, arg);
+		r = links_visit_window(&work, visit, arg);
 		sum += r;
 	}
 	hold_end(&l->hold);
@@ -567,7 +568,7 @@ int links_visit(struct links *l, const struct links_query *query, uint64_t now_n
  * Stamps that come late make transfers look short.  A line that has a transfer of
  * mean size ten times as fast as the busy wire was tells of such stamps, not of it.
  */
-static bool is_credible(const struct links_row *row, const struct fit_line *line)
+static bool row_is_credible(const struct links_row *row, const struct fit_line *line)
 {
 	const struct fit *fit = &row->sums.fit;
 	double bytes = fit->bytes / (double)fit->n;
@@ -578,7 +579,7 @@ static bool is_credible(const struct links_row *row, const struct fit_line *line
 
 bool links_line(const struct links_row *row, struct fit_line *line)
 {
-	return fit_line(&row->sums.fit, line) && is_credible(row, line);
+	return fit_line(&row->sums.fit, line) && row_is_credible(row, line);
 }
 
 const char *links_bound(const struct links_row *row)

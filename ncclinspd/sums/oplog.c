@@ -14,12 +14,12 @@ struct entry {
 };
 
 /* Apart from the operation: who leaves is decided without a look at it. */
-struct mark {
+struct oplog_mark {
 	uint32_t kind;
 	uint32_t nth;		/* number in its kind, from 1 */
 };
 
-struct ring {
+struct oplog_ring {
 	struct entry *at;
 	uint32_t kept;
 	uint32_t room;		/* entries, with those that only a visitor still sees */
@@ -27,13 +27,13 @@ struct ring {
 };
 
 struct oplog {
-	struct ring all, reserve;
-	struct mark *marks;	/* marks of `all` */
+	struct oplog_ring all, reserve;
+	struct oplog_mark *marks;	/* marks of `all` */
 	uint32_t rare;
 	uint32_t of_kind[KINDS];	/* added so far, modulo 2^32 */
 };
 
-static bool ring_init(struct ring *ring, uint32_t kept)
+static bool ring_init(struct oplog_ring *ring, uint32_t kept)
 {
 	ring->kept = kept;
 	ring->room = kept + kept / OPLOG_GRACE + 1;
@@ -45,7 +45,7 @@ static bool ring_init(struct ring *ring, uint32_t kept)
  * The n-th that was put, from 1, for whom `newest` is the newest; NULL: gone or
  * not yet there.
  */
-static struct entry *ring_at(const struct ring *ring, uint64_t n, uint64_t newest)
+static struct entry *ring_at(const struct oplog_ring *ring, uint64_t n, uint64_t newest)
 {
 	if (!n || n > newest || newest - n >= ring->kept || ring->newest - n >= ring->room)
 		return NULL;
@@ -53,12 +53,12 @@ static struct entry *ring_at(const struct ring *ring, uint64_t n, uint64_t newes
 }
 
 /* The place of the next one. */
-static struct entry *ring_next(struct ring *ring)
+static struct entry *ring_next(struct oplog_ring *ring)
 {
 	return &ring->at[++ring->newest % ring->room];
 }
 
-static uint32_t kind_of(const struct op *op)
+static uint32_t oplog_kind(const struct op *op)
 {
 	uint64_t h = op->process_id * UINT64_C(0x9e3779b97f4a7c15);
 
@@ -98,11 +98,11 @@ void oplog_free(struct oplog *log)
 }
 
 /* The oldest leaves: to the reserve, if few of its kind came after it. */
-static void let_go(struct oplog *log)
+static void oplog_let_go(struct oplog *log)
 {
 	const struct entry *oldest = ring_at(&log->all, log->all.newest - log->all.kept + 1,
 					     log->all.newest);
-	const struct mark *mark = oldest ? &log->marks[oldest - log->all.at] : NULL;
+	const struct oplog_mark *mark = oldest ? &log->marks[oldest - log->all.at] : NULL;
 
 	if (mark && log->of_kind[mark->kind] - mark->nth < log->rare)
 		*ring_next(&log->reserve) = *oldest;
@@ -110,14 +110,14 @@ static void let_go(struct oplog *log)
 
 uint64_t oplog_add(struct oplog *log, const struct op *op)
 {
-	uint32_t kind = kind_of(op);
+	uint32_t kind = oplog_kind(op);
 	struct entry *to;
 
-	let_go(log);
+	oplog_let_go(log);
 	to = ring_next(&log->all);
 	to->op = *op;
 	to->serial = log->all.newest;
-	log->marks[to - log->all.at] = (struct mark){ kind, ++log->of_kind[kind] };
+	log->marks[to - log->all.at] = (struct oplog_mark){ kind, ++log->of_kind[kind] };
 	return to->serial;
 }
 
@@ -128,7 +128,7 @@ uint64_t oplog_newest(const struct oplog *log)
 
 uint64_t oplog_since_ns(const struct oplog *log)
 {
-	const struct ring *all = &log->all;
+	const struct oplog_ring *all = &log->all;
 
 	return all->newest <= all->kept ? 0 :
 	       ring_at(all, all->newest - all->kept + 1, all->newest)->op.done_ns;
@@ -141,21 +141,21 @@ const struct op *oplog_at(const struct oplog *log, uint64_t serial)
 	return entry ? &entry->op : NULL;
 }
 
-static bool same_text(const char *a, const char *b)
+static bool texts_are_same(const char *a, const char *b)
 {
 	return a && b && !strcmp(a, b);
 }
 
-static bool matches_comm(const struct oplog_filter *filter, const struct op *op)
+static bool filter_matches_comm(const struct oplog_filter *filter, const struct op *op)
 {
 	if (!filter->comm_name)
 		return true;
 	if (filter->has_comm_id && op->has_comm_id && op->comm_id == filter->comm_id)
 		return true;
-	return same_text(filter->comm_name, op->comm_name);
+	return texts_are_same(filter->comm_name, op->comm_name);
 }
 
-static bool matches_pid(const struct oplog_filter *filter, const struct op *op)
+static bool filter_matches_pid(const struct oplog_filter *filter, const struct op *op)
 {
 	for (uint32_t i = 0; i < filter->npids; i++)
 		if (filter->pid[i] == op->pid)
@@ -163,7 +163,7 @@ static bool matches_pid(const struct oplog_filter *filter, const struct op *op)
 	return !filter->npids;
 }
 
-static bool matches(const struct oplog_filter *filter, const struct op *op)
+static bool filter_matches(const struct oplog_filter *filter, const struct op *op)
 {
 	if (!filter->all_users && filter->uid != op->uid)
 		return false;
@@ -171,14 +171,14 @@ static bool matches(const struct oplog_filter *filter, const struct op *op)
 		return false;
 	if (filter->rank != UNKNOWN_I32 && filter->rank != op->rank)
 		return false;
-	if (filter->func && !same_text(filter->func, op->func))
+	if (filter->func && !texts_are_same(filter->func, op->func))
 		return false;
 	if (op->enqueued_ns < filter->since_mono_ns && op->done_ns < filter->since_mono_ns)
 		return false;
-	return matches_pid(filter, op) && matches_comm(filter, op);
+	return filter_matches_pid(filter, op) && filter_matches_comm(filter, op);
 }
 
-static const struct ring *ring_of(const struct oplog *log, uint32_t ring)
+static const struct oplog_ring *oplog_ring_of(const struct oplog *log, uint32_t ring)
 {
 	return ring ? &log->reserve : &log->all;
 }
@@ -197,7 +197,7 @@ const struct op *oplog_next(struct oplog_visit *visit, const struct oplog *log,
 			    uint32_t *budget)
 {
 	while (*budget && visit->ring < 2) {
-		const struct entry *entry = ring_at(ring_of(log, visit->ring), visit->next,
+		const struct entry *entry = ring_at(oplog_ring_of(log, visit->ring), visit->next,
 						    visit->newest[visit->ring]);
 
 		if (!entry) {
@@ -207,7 +207,7 @@ const struct op *oplog_next(struct oplog_visit *visit, const struct oplog *log,
 		}
 		visit->next--;
 		--*budget;
-		if (matches(visit->filter, &entry->op))
+		if (filter_matches(visit->filter, &entry->op))
 			return &entry->op;
 	}
 	return NULL;
