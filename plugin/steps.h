@@ -107,6 +107,8 @@ INLINE struct steps_ending steps_enter(struct shmring_lane *lane, struct nci_ev_
 		return e;
 	e.sums = (struct nci_ev_proxy_sums *)sums;
 	e.times = nci_sums_enter(e.sums, step);
+	if (unlikely(!op->state_span[0]))
+		op->state_span[0] = nci_span(op->start, e.times.covered);
 	return e;
 }
 

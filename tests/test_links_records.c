@@ -67,6 +67,8 @@ static void give_transfer(bool folded, uint8_t channel)
 	fx_seed(5);
 	for (int i = 0; i < 12; i++) {
 		step = make_step(7 + channel, i, 200 + 90 * (uint64_t)i);
+		if (!i)
+			sums.sums.start = step.step.start;
 		nci_sums_leave(&sums.sums, &step.step, nci_sums_enter(&sums.sums, &step.step),
 			       step.step.stop);
 		if (!folded)

@@ -62,6 +62,9 @@ START_TEST(steps_leave_one_record_of_what_they_add_up_to)
 	ck_assert_uint_le(sums->stop, op_record(0)->stop);
 	ck_assert_uint_ge(sums->covered, sums->busy);
 	ck_assert_uint_le(sums->covered, sums->stop - sums->start);
+	ck_assert_uint_gt(op_record(0)->start + op_record(0)->state_span[0], sums->start);
+	ck_assert_uint_le(op_record(0)->start + op_record(0)->state_span[0],
+			  sums->stop - sums->covered);
 	ck_assert_uint_eq(op_record(0)->steps_done, 5);
 	ck_assert_uint_eq(op_record(0)->bytes, 510);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How operations end that have no last record: settled, given up, cut off. */
+#include "nci/sums.h"
 #include "tests/fx_recon.h"
 
 static struct fx_recon fx;
@@ -143,6 +144,29 @@ START_TEST(network_operation_is_timed_from_its_first_data_without_kernel_events)
 	ck_assert_int_eq(fx.done[0].source, TIMING_PROXY_CPU);
 	ck_assert_uint_eq(fx.done[0].proxy_bytes, 200);
 	ck_assert_uint_eq(fx.done[0].proxy_steps, 4);
+}
+END_TEST
+
+START_TEST(network_operation_is_timed_alike_where_its_steps_are_told_in_sum)
+{
+	union fx_record r = fx_coll(8, 0, 3, 2, 100), op = fx_proxy(201, 8, 4000, 9000);
+	union fx_record step = make_step(300, 201, 5000, 8800);
+	union fx_record sums = fx_head(NCI_EV_PROXY_SUMS, 2, 301, 201, 5000, 0);
+
+	fx_recon_open(&fx, 4, FX_MASK_PROXY);
+	r.rec.comm = 1;
+	sums.sums.cont = NCI_LINE_CONT;
+	nci_sums_leave(&sums.sums, &step.step, nci_sums_enter(&sums.sums, &step.step), 8800);
+	op.proxy.state_span[0] = 3000;
+	give(r);
+	give(sums);
+	give(op);
+	fx_wait(&fx, 300 * FX_MS);
+	fx_look(&fx, NULL, 0);
+	fx_wait(&fx, 60 * FX_MS);
+	ck_assert_uint_eq(fx.ndone, 1);
+	ck_assert_uint_eq(fx.done[0].exec_ns, 1800);
+	ck_assert_int_eq(fx.done[0].source, TIMING_PROXY_CPU);
 }
 END_TEST
 
@@ -313,6 +337,7 @@ int main(void)
 		FX_TEST(collective_that_lost_a_record_is_given_up_when_a_later_one_completes),
 		FX_TEST(collective_that_lost_a_record_is_given_up_when_its_comm_is_finalized),
 		FX_TEST(network_operation_is_timed_from_its_first_data_without_kernel_events),
+		FX_TEST(network_operation_is_timed_alike_where_its_steps_are_told_in_sum),
 		FX_TEST(proxy_work_of_another_process_joins_the_one_that_issued_it),
 		FX_TEST(foreign_work_of_unknown_or_other_users_processes_is_counted),
 		FX_TEST(a_nonce_that_another_user_has_as_well_names_one_s_own_process),

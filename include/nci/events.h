@@ -163,7 +163,8 @@ struct nci_ev_proxy_op {
 	uint16_t sums;
 	uint32_t progress_span;	/* state 19: taken up by the network transport */
 	uint64_t origin;	/* NCI_FORM_FOREIGN: the issuer's context token; else 0 */
-	uint32_t state_span[4];	/* NCCL <= 2.26: last of states 0-3 (send) or 4-7 (receive) */
+	uint32_t state_span[4];	/* NCCL <= 2.26: last of states 0-3 (send) or 4-7 (receive);
+				   else [0]: its first step had its data, of those in the sums */
 	uint64_t bytes;		/* sum over stopped steps; NCCL <= 2.26: transSize growth */
 	uint32_t steps_done;	/* steps stopped */
 	uint32_t last_total;
@@ -195,8 +196,8 @@ struct nci_point {
  * Counted are steps that were stopped, with all of their three states and their size;
  * an operation that had no such step has no sums (NCCL <= 2.26 tells neither size nor
  * state 20).  The parent is the ProxyOp.  The record lies right before the ProxyOp's in
- * the same lane, or is live as long as that is.  start: when the first step had its data, which
- * is when it entered state 1; stop: the last step's.  sums.h has the arithmetic.
+ * the same lane, or is live as long as that is.  start: the first step's; stop: the last
+ * step's.  sums.h has the arithmetic.
  *
  *	state         0              1               2
  *	send      start to 20    20 to 9         9 to stop

@@ -68,8 +68,7 @@ static inline struct nci_sums_times nci_sums_enter(struct nci_ev_proxy_sums *sum
 
 	nci_sums_stay(sums, 0, second - first);
 	nci_sums_stay(sums, 1, third - second);
-	if (!sums->steps++)
-		sums->start = step->start + second;
+	sums->steps++;
 	sums->bytes += step->bytes;
 	sums->repeats += step->repeats;
 	return (struct nci_sums_times){ step->start + second, step->start + third };

@@ -166,7 +166,8 @@ void join_on_proxy_op(struct reconstruct *rc, struct recon *r, const struct even
 	op->proxy_steps += c->steps_done;
 	op->proxy_bytes += c->bytes;
 	if (has_steps && steps.sums.steps)
-		time_set_earliest(&op->proxy_start_ticks, steps.sums.start);
+		time_set_earliest(&op->proxy_start_ticks, steps.data_ticks ?:
+				  c->start + nci_span_ticks(c->state_span[0]));
 	/* Its last step's: NCCL stops the ProxyOps of one batch all together. */
 	if (!(c->form & NCI_FORM_UNSTOPPED))
 		time_set_latest(&op->proxy_stop_ticks, has_steps ? steps.stop_ticks : c->stop);
@@ -200,11 +201,15 @@ void join_on_proxy_step(struct reconstruct *rc, struct recon *r, const struct ev
 {
 	const struct nci_ev_proxy_step *c = EVENT(ev, proxy_step);
 	struct step_sums *steps = child_steps(r, ev, now_ns);
+	struct nci_sums_times times;
 
 	(void)rc;
 	if (!steps || !nci_sums_counts(c))
 		return;
-	nci_sums_leave(&steps->sums, c, nci_sums_enter(&steps->sums, c), c->stop);
+	time_set_earliest(&steps->sums.start, c->start);
+	times = nci_sums_enter(&steps->sums, c);
+	time_set_earliest(&steps->data_ticks, times.covered);
+	nci_sums_leave(&steps->sums, c, times, c->stop);
 }
 
 void join_on_proxy_sums(struct reconstruct *rc, struct recon *r, const struct event *ev,

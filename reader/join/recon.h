@@ -117,6 +117,7 @@ struct step_sums {
 	struct pool_link link;
 	uint64_t token;			/* token of the ProxyOp */
 	uint64_t stop_ticks;		/* last */
+	uint64_t data_ticks;		/* the first had its data; 0: their ProxyOp tells */
 	uint64_t seen_ns;
 	struct nci_ev_proxy_sums sums;	/* steps 0: none that counts */
 };
