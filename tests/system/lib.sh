@@ -126,11 +126,12 @@ api_is() {
 
 # wait_until SECONDS command...
 wait_until() {
-	local end=$(($(date +%s%N) + $1 * 1000000000))
+	local end=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000)) pause=50
 	shift
 	until "$@" >/dev/null 2>&1; do
-		[ "$(date +%s%N)" -lt "$end" ] || return 1
-		sleep 0.05
+		[ "${EPOCHREALTIME/[.,]/}" -lt "$end" ] || return 1
+		sleep "0.$(printf %03d "$pause")"
+		pause=$((pause < 300 ? pause * 5 / 4 : 300))	# who waits takes no CPU from others
 	done
 }
 
