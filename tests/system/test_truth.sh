@@ -67,10 +67,11 @@ late_is_true() {
 			($late[key] - .late_ns | fabs) <= 2000 + 0.02 * .exec_ns)'
 }
 
-# The network's threads are asked for data long before there is some.
+# The network's threads are asked for data long before there is some.  A thread without a CPU
+# may be away in the middle of some.
 times_are_the_networks() {
 	jq -e -s 'map(select(.timing_source == "proxy_cpu")) |
-		length >= 30 and all(.[]; .exec_ns < 10000000)' "$T/told" >/dev/null
+		length >= 30 and (map(select(.exec_ns < 10000000)) | length) > length / 2' "$T/told" >/dev/null
 }
 
 start_daemon
