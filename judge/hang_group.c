@@ -44,7 +44,8 @@ static int rank_compare(const void *one, const void *two)
 
 static void groups_make(struct hang *h)
 {
-	qsort(h->ranks.at, h->ranks.n, sizeof(*h->ranks.at), rank_compare);
+	if (h->ranks.n)
+		qsort(h->ranks.at, h->ranks.n, sizeof(*h->ranks.at), rank_compare);
 	for (uint32_t i = 0; i < h->ranks.n; i++) {
 		if (!i || group_compare(&h->ranks.at[i - 1], &h->ranks.at[i]) ||
 		    (h->most && h->groups.at[h->groups.n - 1].n == h->most))
