@@ -86,7 +86,7 @@ CLI_LIBS    := libcurl jansson ncursesw libzstd zlib
 objs = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(addsuffix /*.c,$(1))))
 # From top to bottom: each calls only those behind it.
 ROOMS_OF_DAEMON := ncclinspd $(addprefix ncclinspd/,serve config metrics levels findings keep \
-	compare find sums base) judge tables
+	compare find sums base) judge tables rows
 ROOMS_OF_READER := reader $(addprefix reader/,join read time base)
 ROOMS_OF_CLI    := cli $(addprefix cli/,top trace export offline doctor view common table base)
 archives = $(foreach r,$(1),$(B)/lib/$(subst /,-,$(r)).a)
@@ -111,8 +111,8 @@ PLUGIN_OBJS := $(call objs,plugin)    $(B)/obj/shmring/producer.o
 READER_LINE := $(call archives,$(ROOMS_OF_READER)) $(B)/obj/shmring/consumer.o $(call archives,util)
 DAEMON_LINE := $(call archives,$(ROOMS_OF_DAEMON)) $(READER_LINE)
 RECORD_OBJS := $(call objs,record)
-# A segment's operations are summed up as the daemon does it.
-CLI_LINE    := $(call archives,$(ROOMS_OF_CLI) ncclinspd/sums judge tables) $(READER_LINE)
+# A segment's operations are summed up, and its rows written, as the daemon does it.
+CLI_LINE    := $(call archives,$(ROOMS_OF_CLI) ncclinspd/sums judge tables rows) $(READER_LINE)
 SIM_MAINS   := $(B)/obj/tests/sim/nccl_sim.o $(B)/obj/tests/sim/nccl_replay.o
 SIM_OBJS    := $(filter-out $(SIM_MAINS),$(call objs,tests/sim)) \
 	       $(B)/obj/plugin/adapt.o $(B)/obj/record/shape.o

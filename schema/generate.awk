@@ -5,6 +5,7 @@
 #   awk -v make=WHAT -v wanted=NAME -f schema/generate.awk schema/*.schema [docs/api.md]
 #
 #   make=server wanted=FILE     the server's tables of the objects in that file
+#   make=segment                the tables by which a segment is told of without a daemon
 #   make=columns wanted=TABLE   the rows of a `struct column` table
 #   make=explain                the rows that `ncclinsp explain` knows of fields and columns
 #   make=words wanted=OBJECT    the rows of a topic of util/glossary.c whose words are its fields
@@ -74,6 +75,7 @@ FILENAME ~ /\.schema$/ && /^object / {
 		c_struct[$2] = substr(line, RSTART, RLENGTH)
 	shared[$2] = line ~ /, shared/
 	is_words[$2] = line ~ /, words/
+	of_segment[$2] = line ~ /, segment/
 	if (match(line, /\/v1\/[a-z]+/))
 		answers_of[FILENAME] = substr(line, RSTART, RLENGTH)
 	place_of[$2] = answers_of[FILENAME]
@@ -147,6 +149,7 @@ FILENAME ~ /\.schema$/ && /^[a-z0-9_]+: / && mode == "object" {
 	from[key] = take("from")
 	by[key] = take("by")
 	like[key] = take("as")
+	only_daemon[key] = sub(/ daemon$/, "", rest)
 	null[key] = zero[key] = 0
 	if (rest ~ /\?0$/)
 		zero[key] = null[key] = sub(/\?0$/, "", rest)
@@ -337,11 +340,19 @@ function written_as(key)
 	return type[key] == "word" || type[key] ~ /\|/ ? "name" : type[key]
 }
 
+# True where only a daemon knows it, and the table is for a program without one.
+function is_unknown(key)
+{
+	return make == "segment" && only_daemon[key]
+}
+
 # A field that the tables of kinds do not describe gets a function.
 function needs_function(key)
 {
-	return by[key] == "" && (condition[key] != "" || type[key] in object_text ||
-		(from[key] != "" && !is_member(from[key])) || type[key] ~ /^(i64|real)$/)
+	if (is_unknown(key) || (by[key] != "" && from[key] == ""))
+		return 0
+	return by[key] != "" || condition[key] != "" || type[key] in object_text ||
+		(from[key] != "" && !is_member(from[key])) || type[key] ~ /^(i64|real)$/
 }
 
 # The same field of the same struct is taken from the same place.
@@ -367,26 +378,34 @@ function put_function(object, name,    key, tag, value, call)
 {
 	key = object SUBSEP name
 	tag = c_struct[object]
-	printf "static %s %s_%s_%s(const struct serve *s, %sconst void *at)\n{\n",
+	printf "static %s %s_%s_%s(const struct rows_writer *w, %sconst void *at)\n{\n",
 		of_time(key) ? "uint64_t" : "void", object, of_time(key) ? "take" : "put", name,
 		of_time(key) ? "" : "struct json *j, "
-	printf "\tconst %s *row = at;\n\n\t(void)s;\n\t(void)row;\n", tag
+	if (from[key] ~ /(^|[^a-z_0-9])s(->|,)/)
+		print "\tconst struct serve *s = serve_of(w);"
+	printf "\tconst %s *row = at;\n\n\t(void)w;\n\t(void)row;\n", tag
 	if (of_time(key)) {
 		printf "\treturn %s;\n}\n\n", value_of(key, name)
 		return
 	}
 	if (condition[key] != "")
 		printf "\tif (!(%s)) {\n\t\tjson_put_null(j);\n\t\treturn;\n\t}\n", condition[key]
+	if (type[key] in object_text && container[key] == "list") {
+		printf "\tsize_t n;\n\tconst %s *part = %s;\n\n\tjson_begin(j, '[');\n", c_struct[type[key]], from[key]
+		printf "\tfor (size_t i = 0; i < n; i++)\n\t\trows_put_object(w, j, %s_fields, &part[i]);\n", type[key]
+		print "\tjson_end(j, ']');\n}\n"
+		return
+	}
 	if (type[key] in object_text) {
 		value = from[key] != "" ? (is_member(from[key]) ? "&row->" from[key] : from[key]) : \
 			c_struct[type[key]] == tag ? "row" : "&row->" name
 		printf "\tconst %s *part = %s;\n\n", c_struct[type[key]], value
-		printf "\trows_put_object(s, j, %s_fields, part);\n}\n\n", type[key]
+		printf "\trows_put_object(w, j, %s_fields, part);\n}\n\n", type[key]
 		return
 	}
 	value = value_of(key, name)
-	call = put_call[written_as(key)]
-	if (null[key] && condition[key] == "" && type[key] ~ /^(u64|i32|rate)$/)
+	call = by[key] != "" ? by[key] : put_call[written_as(key)]
+	if (by[key] == "" && null[key] && condition[key] == "" && type[key] ~ /^(u64|i32|rate)$/)
 		call = "rows_put_" type[key]
 	if (call == "")
 		fail(object "." name ": a " type[key] " cannot be written so")
@@ -396,9 +415,15 @@ function put_function(object, name,    key, tag, value, call)
 function table_row(object, name,    key, kind, member)
 {
 	key = object SUBSEP name
+	if (is_unknown(key)) {
+		if (!null[key] || of_time(key))
+			fail(object "." name " cannot be null")
+		printf "\t{ %s, FIELD_NULL, 0, NULL, NULL },\n", quoted(name)
+		return
+	}
 	if (by[key] != "" || (needs_function(key) && !of_time(key))) {
 		printf "\t{ %s, FIELD_PUT, 0, %s, NULL },\n", quoted(name),
-			by[key] != "" ? by[key] : object "_put_" name
+			needs_function(key) ? object "_put_" name : by[key]
 		return
 	}
 	if (of_time(key) && needs_function(key)) {
@@ -412,7 +437,13 @@ function table_row(object, name,    key, kind, member)
 		"FIELD_AT(" c_struct[object] ", " member ", " c_type[written_as(key)] ")"
 }
 
-function server_tables(object,    i, k, name, key, part, open, other)
+# The tables of a program that has no others are its own.
+function storage(object)
+{
+	return shared[object] && make == "server" ? "" : "static "
+}
+
+function server_tables(object,    i, k, name, key, part, open, other, parts, nparts)
 {
 	for (i = 0; i < nfields[object]; i++) {
 		name = fields_of[object, i]
@@ -430,7 +461,9 @@ function server_tables(object,    i, k, name, key, part, open, other)
 				print "\t{ 0 },\n};\n"
 			part = part_of[key]
 			open = 1
-			printf "%sconst struct field %s%s_fields[] = {\n", shared[object] ? "" : "static ",
+			nparts++
+			parts = parts "\t{ NULL, " object (part == "" ? "" : "_" part) "_fields },\n"
+			printf "%sconst struct field %s%s_fields[] = {\n", storage(object),
 				object, part == "" ? "" : "_" part
 		}
 		if (name ~ /^\*/) {
@@ -442,6 +475,23 @@ function server_tables(object,    i, k, name, key, part, open, other)
 		table_row(object, name)
 	}
 	print "\t{ 0 },\n};\n"
+	if (nparts > 1)
+		printf "%sconst struct field_table %s_tables[] = {\n%s\t{ NULL, NULL },\n};\n\n",
+			make == "server" ? "" : "static ", object, parts
+}
+
+# The tables of an object, behind those of the objects within it.
+function segment_tables(object,    i, key)
+{
+	if (object in is_told)
+		return
+	is_told[object]
+	for (i = 0; i < nfields[object]; i++) {
+		key = object SUBSEP fields_of[object, i]
+		if (type[key] in c_struct && !is_unknown(key))
+			segment_tables(type[key])
+	}
+	server_tables(object)
 }
 
 # ---- docs/schema -----------------------------------------------------------------------
@@ -717,6 +767,11 @@ END {
 		for (i = nobjects - 1; i >= 0; i--)
 			if (objects[i] in c_struct && object_file[objects[i]] == wanted)
 				server_tables(objects[i])
+	} else if (make == "segment") {
+		print "/* Made by schema/generate.awk. */"
+		for (i = 0; i < nobjects; i++)
+			if (of_segment[objects[i]])
+				segment_tables(objects[i])
 	} else if (make == "columns") {
 		for (i = 0; i < ntables; i++)
 			if (tables[i] == wanted)

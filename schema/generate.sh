@@ -27,6 +27,7 @@ headers)
 	for object in $(there_are words); do
 		make words "$object" "schema/${object}_words.h"
 	done
+	make segment "" schema/segment.h
 	make explain "" schema/explain.h
 	;;
 pages)

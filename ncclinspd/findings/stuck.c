@@ -51,7 +51,7 @@ static void rank_take_progress(struct hang_rank *r, const struct process *p, uin
 		r->last[i].func = progress.last_seq[i].func;
 		r->last[i].seq = progress.last_seq[i].seq;
 	}
-	r->counts_calls = stuck_counts_calls(p, &p->comms[index], &progress);
+	r->counts_calls = reconstruct_counts_calls(p, &p->comms[index], &progress);
 	r->calls = progress.calls;
 	for (uint32_t i = 0; i < HANG_CALLS; i++)
 		r->call[i] = (struct hang_call){
@@ -70,7 +70,7 @@ static void rank_add(struct hang *h, const struct process *p, const struct comm 
 		.name = comm->name, .key = rank_key(p, index), .rank = comm->rank,
 		.process = p->id, .pid = p->pid, .gpu = comm_gpu(comm), .owner = p,
 		.seen_ns = UINT64_MAX, .ended = p->state != PROCESS_LIVE,
-		.counts = stuck_counts(p, comm),
+		.counts = reconstruct_counts(p, comm),
 		.may_be_silenced = process_counts_less(p),
 	};
 	rank_take_progress(r, p, index);

@@ -27,20 +27,6 @@ int stuck_init(struct hang *h, const struct diagnose_source *source, uint64_t no
 /* All that is in flight, and where each rank stands.  0 or -ENOMEM. */
 int stuck_look_closer(struct hang *h, const struct diagnose_source *source);
 
-/* Are the newest numbers of that rank all that it has posted? */
-static inline bool stuck_counts(const struct process *p, const struct comm *comm)
-{
-	return p->state == PROCESS_LIVE && comm->has_id && p->mask & NCI_EVENT_BIT(NCI_EV_COLL);
-}
-
-/* Are all its calls of collectives counted? */
-static inline bool stuck_counts_calls(const struct process *p, const struct comm *comm,
-				      const struct comm_progress *progress)
-{
-	return stuck_counts(p, comm) && progress->has_calls &&
-	       !(p->seen & (NCI_SEEN_PAUSE | NCI_SEEN_OUTSIDE));
-}
-
 static inline const struct process *stuck_process(const struct hang_rank *r)
 {
 	return r->owner;

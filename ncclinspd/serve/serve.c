@@ -244,7 +244,7 @@ int serve_open(struct serve **sp, const struct serve_config *config,
 	s->fd = -1;
 	s->group = client_group(config->group);
 	s->now_ns = config->started_mono_ns;
-	s->real_offset_ns = config->started_real_ns - config->started_mono_ns;
+	s->writer.real_offset_ns = config->started_real_ns - config->started_mono_ns;
 	snprintf(s->host, sizeof(s->host), "%s", config->host);
 	snprintf(s->boot_id, sizeof(s->boot_id), "%s", config->boot_id ? config->boot_id : "");
 	snprintf(s->loop, sizeof(s->loop), "%s", config->loop);
@@ -301,11 +301,11 @@ uint64_t serve_timeout_ns(struct serve *s, uint64_t now_ns)
 static void serve_set_time(struct serve *s, uint64_t now_ns, uint64_t real_ns)
 {
 	static const int64_t tolerance_ns = 1000000;
-	int64_t change = (int64_t)(real_ns - now_ns - s->real_offset_ns);
+	int64_t change = (int64_t)(real_ns - now_ns - s->writer.real_offset_ns);
 
 	s->now_ns = now_ns;
 	if (change > tolerance_ns || change < -tolerance_ns)
-		s->real_offset_ns = real_ns - now_ns;
+		s->writer.real_offset_ns = real_ns - now_ns;
 }
 
 void serve_run(struct serve *s, uint64_t now_ns, uint64_t real_ns)

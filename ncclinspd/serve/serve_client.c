@@ -121,7 +121,7 @@ static void client_free_room(struct serve_client *c)
 static void client_put_head(struct serve_client *c)
 {
 	const struct answer *a = &c->answer;
-	time_t seconds = (time_t)((c->serve->now_ns + c->serve->real_offset_ns) / SECOND_NS);
+	time_t seconds = (time_t)((c->serve->now_ns + c->serve->writer.real_offset_ns) / SECOND_NS);
 	char date[40], length[48] = "Transfer-Encoding: chunked\r\n";
 	struct tm tm;
 

@@ -13,14 +13,6 @@ struct clock_row {
 	uint64_t width_ns;	/* width of its bracket; UNKNOWN_U64: there is no lower bound */
 };
 
-static void clock_put_gpu_uuid(const struct serve *s, struct json *j, const void *row)
-{
-	const struct gpu *gpu = ((const struct clock_row *)row)->gpu;
-
-	(void)s;
-	serve_put_uuid(j, gpu->has_uuid ? gpu->uuid : NULL);
-}
-
 #include "schema/clock.h"
 
 static void clock_fill_row(struct clock_row *row, const struct gpu *gpu)
@@ -50,7 +42,7 @@ void serve_clocks(struct request *r, struct json *j)
 		if (!viewer_sees(&r->viewer, gpus->at[i]->uid))
 			continue;
 		clock_fill_row(&row, gpus->at[i]);
-		rows_put_object(r->serve, j, clock_fields, &row);
+		rows_put_object(&r->serve->writer, j, clock_fields, &row);
 	}
 	json_end(j, ']');
 }

@@ -52,8 +52,8 @@ void serve_config(struct request *r, struct json *j)
 	json_put_string(j, c && c->file[0] ? c->file : NULL);
 	json_key(j, "file_read");
 	json_put_bool(j, c && c->file_read);
-	rows_put_time(r->serve, j, "read", reading ? reading->read_ns : 0);
-	rows_put_time(r->serve, j, "refused", reading ? reading->refused_ns : 0);
+	rows_put_time(&r->serve->writer, j, "read", reading ? reading->read_ns : 0);
+	rows_put_time(&r->serve->writer, j, "refused", reading ? reading->refused_ns : 0);
 	json_key(j, "refused_why");
 	json_put_string(j, reading && reading->refused_ns ? reading->why : NULL);
 	json_key(j, "settings");

@@ -101,7 +101,7 @@ static void exemplar_put_part_time(const struct request *r, struct json *j, cons
 	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));)
 		if (p->id == op->process_id)
 			at_ns = timeline_mono(&p->clock, ticks);
-	rows_put_time(r->serve, j, name, at_ns);
+	rows_put_time(&r->serve->writer, j, name, at_ns);
 }
 
 #include "schema/exemplar.h"
@@ -110,15 +110,15 @@ static void exemplar_put_op(const struct request *r, struct json *j, const void 
 {
 	const struct op *op = row;
 
-	rows_put(r->serve, j, op_fields, op);
-	rows_put(r->serve, j, parts_fields, op);
+	rows_put(&r->serve->writer, j, op_fields, op);
+	rows_put(&r->serve->writer, j, parts_fields, op);
 	exemplar_put_part_time(r, j, op, "proxy_start", op->proxy_start_ticks);
 	exemplar_put_part_time(r, j, op, "proxy_stop", op->proxy_stop_ticks);
 }
 
 static void exemplar_put_transfer(const struct request *r, struct json *j, const void *row)
 {
-	rows_put(r->serve, j, transfer_fields, row);
+	rows_put(&r->serve->writer, j, transfer_fields, row);
 }
 
 static void exemplar_put_beyond(const struct request *r, struct json *j, const struct exemplar *e)
@@ -126,7 +126,7 @@ static void exemplar_put_beyond(const struct request *r, struct json *j, const s
 	json_key(j, "beyond");
 	json_begin(j, '[');
 	for (uint32_t i = 0; i < e->nbeyond; i++) {
-		rows_put_object(r->serve, j, beyond_fields, &e->beyond[i]);
+		rows_put_object(&r->serve->writer, j, beyond_fields, &e->beyond[i]);
 	}
 	json_end(j, ']');
 }
@@ -138,8 +138,8 @@ static void exemplar_put_window(const struct exemplar_view *scene, struct json *
 
 	json_key(j, "window");
 	json_begin(j, '{');
-	rows_put_time(scene->request->serve, j, "from", e->from_ns);
-	rows_put_time(scene->request->serve, j, "to", e->to_ns);
+	rows_put_time(&scene->request->serve->writer, j, "from", e->from_ns);
+	rows_put_time(&scene->request->serve->writer, j, "to", e->to_ns);
 	json_key(j, "whole");	/* false: a log had forgotten what ended first */
 	json_put_bool(j, oplog_since_ns(source->oplog) <= e->from_ns);
 	json_key(j, "left_out");
@@ -210,7 +210,7 @@ int serve_exemplar_fill(struct serve *s, const struct exemplar *e, uint64_t now_
 	if (err < 0)
 		return err;
 	exemplar_head_begin(&e->head, j);
-	rows_put_time(s, j, "written", now_ns);
+	rows_put_time(&s->writer, j, "written", now_ns);
 	exemplar_put_window(&scene, j);
 	json_key(j, "operation");
 	json_begin(j, '{');

@@ -50,7 +50,7 @@ static bool chosen_set_one(const struct field_table *tables, const char *text, s
 		for (const struct field *f = t->fields; f->name; f++) {
 			unsigned parts = fields_name(t, f, names);
 
-			for (unsigned i = 0; i < parts && n < SERVE_NAMES; i++, n++) {
+			for (unsigned i = 0; i < parts && n < ROWS_NAMES; i++, n++) {
 				if (!all && !field_is_name(names[i], text, bytes))
 					continue;
 				chosen_set(c, n);

@@ -32,8 +32,9 @@ static bool finding_shares_name(const struct serve *s, const struct finding *f)
 }
 
 /* "dp"; "dp:1214", with the end of its id, where the name alone does not tell which it is. */
-static void put_comm_label(const struct serve *s, struct json *j, const void *row)
+static void put_comm_label(const struct rows_writer *w, struct json *j, const void *row)
 {
+	const struct serve *s = serve_of(w);
 	const struct finding *f = row;
 	char label[sizeof(f->comm_name) + 8];
 
@@ -48,22 +49,22 @@ static void put_comm_label(const struct serve *s, struct json *j, const void *ro
 	json_put_string(j, *label ? label : NULL);
 }
 
-static void finding_put_ranks(const struct serve *s, struct json *j, const void *row)
+static void finding_put_ranks(const struct rows_writer *w, struct json *j, const void *row)
 {
 	const struct finding *f = row;
 
-	(void)s;
+	(void)w;
 	json_begin(j, '[');
 	for (uint32_t i = 0; i < f->nranks; i++)
 		json_put_i64(j, f->ranks[i]);
 	json_end(j, ']');
 }
 
-static void finding_put_evidence(const struct serve *s, struct json *j, const void *row)
+static void finding_put_evidence(const struct rows_writer *w, struct json *j, const void *row)
 {
 	const struct finding *f = row;
 
-	(void)s;
+	(void)w;
 	if (f->evidence_bytes)
 		json_put_raw(j, f->evidence, f->evidence_bytes);
 	else
@@ -82,8 +83,9 @@ static int jobs_compare(const void *one, const void *two)
 }
 
 /* The ids of all jobs, those of processes that have ended as well. */
-static void put_jobs(const struct serve *s, struct json *j, const void *row)
+static void put_jobs(const struct rows_writer *w, struct json *j, const void *row)
 {
+	const struct serve *s = serve_of(w);
 	const struct request *r = ((const struct watched *)row)->request;
 	LIST(const char *) jobs = { 0 };
 	const char **place;
@@ -128,7 +130,8 @@ static bool findings_put(const struct finding *f, void *arg)
 	    (q->grade != QUERY_ANY && q->grade != (int)f->grade))
 		return true;
 	json_begin(l->json, '{');
-	rows_put_chosen(l->request->serve, l->json, finding_fields, f, &l->request->chosen, 0);
+	rows_put_chosen(&l->request->serve->writer, l->json, finding_fields, f,
+			&l->request->chosen, 0);
 	json_end(l->json, '}');
 	return true;
 }
@@ -157,7 +160,7 @@ static void watched_put(const struct request *r, struct json *j)
 	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));)
 		watched_add(&w, p, r->serve->now_ns);
 	json_key(j, "watched");
-	rows_put_object(r->serve, j, watched_fields, &w);
+	rows_put_object(&r->serve->writer, j, watched_fields, &w);
 }
 
 void serve_findings(struct request *r, struct json *j)

@@ -11,7 +11,7 @@
  *   serve_client.c    one connection: reading, answering, its deadlines
  *   serve_answer.c    answers and refusals
  *   serve_query.c     parameters -> struct query
- *   serve_rows.c      fields of a row, as tables  serve_fields.c     which of them are wanted
+ *   serve_fields.c    which fields of a row are wanted
  *   serve_status.c    /v1/status                  serve_processes.c  /v1/processes
  *   serve_comms.c     /v1/comms                   serve_inflight.c   /v1/inflight
  *   serve_listing.c   answers of many rows
@@ -33,6 +33,7 @@
 #include "ncclinspd/serve/http.h"
 #include "ncclinspd/serve/serve.h"
 #include "reader/base/process.h"
+#include "rows/rows.h"
 #include "util/json.h"
 #include "util/log.h"
 
@@ -266,89 +267,6 @@ bool query_number(const char *text, int base, uint64_t max, uint64_t *out);
 
 /* ---- rows -------------------------------------------------------------- */
 
-enum field_kind {
-	FIELD_U64,	/* UNKNOWN_U64: null */
-	FIELD_U64_0,	/* 0: null */
-	FIELD_U32,
-	FIELD_U32_0,	/* 0: null */
-	FIELD_I32,	/* UNKNOWN_I32: null */
-	FIELD_BOOL,
-	FIELD_NAME,	/* name_t, NULL: null */
-	FIELD_TEXT,	/* char[], "": null */
-	FIELD_HEX,	/* uint64_t */
-	FIELD_HEX_0,	/* 0: null */
-	FIELD_RATE,	/* double, below 0: null */
-	FIELD_TIME,	/* CLOCK_MONOTONIC ns, 0: null; gives <name>_at and <name>_mono_ns */
-	FIELD_PUT,	/* written by the function */
-};
-
-typedef void field_put_fn(const struct serve *s, struct json *j, const void *row);
-typedef uint64_t field_time_fn(const struct serve *s, const void *row);
-
-/* A member of a row.  All of them are made from schema/. */
-struct field {
-	const char *name;
-	enum field_kind kind;
-	size_t offset;
-	field_put_fn *put;
-	field_time_fn *time;	/* a FIELD_TIME's; NULL: it is at `offset` */
-};
-
-/* The offset of a member, which must have that type. */
-#define FIELD_AT(row, member, type) (offsetof(row, member) + 0 * sizeof(char[ \
-	__builtin_types_compatible_p(__typeof__(((row *)0)->member), type) ? 1 : -1]))
-
-/* All fields up to the one without a name, as members of the open object, or as an object. */
-void rows_put(const struct serve *s, struct json *j, const struct field *fields,
-	      const void *row);
-void rows_put_object(const struct serve *s, struct json *j, const struct field *fields,
-		     const void *row);
-
-/* One value, or null for the one that says unknown. */
-void rows_put_u64(struct json *j, uint64_t value);
-void rows_put_i32(struct json *j, int32_t value);
-void rows_put_rate(struct json *j, double value);
-
-#define SERVE_NAMES	128
-
-/*
- * The members of a row that a client wants: a bit each, numbered through all tables
- * that the row is made of.  A time has two.
- */
-struct chosen {
-	bool some;		/* false: all */
-	uint64_t bits[SERVE_NAMES / 64];
-};
-
-static inline bool chosen_wants(const struct chosen *c, unsigned n)
-{
-	return !c->some || c->bits[n / 64] >> n % 64 & 1;
-}
-
-/* Is one of [first, end) wanted? */
-static inline bool chosen_wants_any(const struct chosen *c, unsigned first, unsigned end)
-{
-	while (first < end && !chosen_wants(c, first))
-		first++;
-	return first < end;
-}
-
-/*
- * Write the wanted names of a table.  Its first name has the number `n`; returns the number
- * of the next table's first.
- */
-unsigned rows_put_chosen(const struct serve *s, struct json *j, const struct field *fields,
-			 const void *row, const struct chosen *c, unsigned n);
-
-/* The number of names in a table. */
-unsigned rows_count(const struct field *fields);
-
-/* One of the tables of a row; the last has no fields. */
-struct field_table {
-	const char *inside;	/* the member whose own members these are; NULL: the row */
-	const struct field *fields;
-};
-
 /*
  * "pid,local_ranks.rank" -> what is wanted.  False: `why` says which name is none, and
  * which there are.
@@ -360,31 +278,18 @@ extern const struct field_table process_tables[], comm_tables[], op_tables[], su
 extern const struct field_table peer_tables[], inflight_tables[], finding_tables[];
 extern const struct field_table rank_tables[];
 
-/* The two members of a time: name "ended" gives "ended_at" and "ended_mono_ns". */
-void rows_put_time(const struct serve *s, struct json *j, const char *name,
-		   uint64_t mono_ns);
-
-/* The members by which a reader makes times of ticks: ticks, mono_ns, ns_per_tick. */
-void serve_put_clock(struct json *j, const struct tick_clock *clock);
-
 extern const struct field process_fields[];
 extern const struct field control_fields[];	/* a struct control's */
 extern const struct field steering_fields[];	/* a struct process's */
 extern const struct field target_fields[];	/* a struct wish's */
 
 /* A FIELD_PUT, the row is a struct process: the container that it is in, or null. */
-void serve_put_container(const struct serve *s, struct json *j, const void *row);
+field_put_fn serve_put_container;
 extern const struct field op_fields[];
 extern const struct field lately_fields[];	/* of struct straggler_lately */
 extern const struct field finding_line_fields[];	/* of a stream: `kind` is `finding` */
 extern const struct field inflight_fields[];
 extern const struct field transfer_fields[];
-
-/* A GPU's uuid as the driver writes it, 16 bytes; NULL: not known. */
-void serve_put_uuid(struct json *j, const uint8_t *uuid);
-
-/* Write counts by reason, as an object: `refused` has STAMP_FAULT_END places. */
-void serve_put_refused(struct json *j, const uint64_t *refused);
 
 /* ---- the server -------------------------------------------------------- */
 
@@ -398,6 +303,7 @@ struct user {
 };
 
 struct serve {
+	struct rows_writer writer;
 	struct serve_config config;
 	struct serve_source source;
 	char host[256];
@@ -409,7 +315,6 @@ struct serve {
 	struct log_rate accept_rate;
 	gid_t group;		/* its members see everything; -1: there is no such group */
 	uint64_t now_ns;
-	uint64_t real_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
 	struct serve_client *clients;
 	uint32_t nclients;
 	struct stream *streams;
@@ -419,6 +324,12 @@ struct serve {
 	struct user *users;	/* SERVE_USERS of them, by uid */
 	struct serve_sums *sums;	/* the snapshot before's; NULL: none was asked for yet */
 };
+
+/* The server of a field's function. */
+static inline const struct serve *serve_of(const struct rows_writer *w)
+{
+	return (const struct serve *)((const char *)w - offsetof(struct serve, writer));
+}
 
 struct request {
 	struct serve *serve;
@@ -506,14 +417,8 @@ field_put_fn serve_put_wanted;
 #define SERVE_LATER	1
 int serve_write_snapshot(struct request *r, struct json *j);
 
-/* The state of a process's communicator: that of the process, or "finalized". */
-const char *serve_member_state(const struct process *p, const struct comm *comm);
-
 /* The user's name; NULL: the local files have none. */
 const char *serve_user_name(const struct serve *s, uid_t uid);
-
-/* A number that a launcher gave as text; UNKNOWN_I32: none. */
-int32_t serve_job_number(const char *text);
 
 /* Texts for the API; NULL: not known.  Equal texts are one pointer. */
 const char *process_sampling(const struct process *p);

@@ -19,16 +19,18 @@ static void inflight_collect(const struct request *r, struct process *p, struct 
 }
 
 /* The phase in which it began. */
-static void inflight_put_phase(const struct serve *s, struct json *j, const void *row)
+static void inflight_put_phase(const struct rows_writer *w, struct json *j, const void *row)
 {
+	const struct serve *s = serve_of(w);
 	const struct inflight *r = row;
 	uint64_t now_ns = r->process->ended_ns ? r->process->ended_ns : s->now_ns;
 
 	json_put_string(j, phase_at(r->process, r->age_ns == UNKNOWN_U64 ? 0 : now_ns - r->age_ns));
 }
 
-static void put_limit(const struct serve *s, struct json *j, const void *row)
+static void put_limit(const struct rows_writer *w, struct json *j, const void *row)
 {
+	const struct serve *s = serve_of(w);
 	const struct inflight *r = row;
 	const struct comm *comm = process_comm(r->process, (uint16_t)r->comm_index);
 	const struct op op = {
@@ -69,7 +71,7 @@ static void inflight_put_rows(const struct request *r, struct json *j, const str
 	json_begin(j, '[');
 	for (size_t i = 0; i < n && i < most; i++) {
 		json_begin(j, '{');
-		rows_put_chosen(r->serve, j, inflight_fields, &rows->at[i], &r->chosen, 0);
+		rows_put_chosen(&r->serve->writer, j, inflight_fields, &rows->at[i], &r->chosen, 0);
 		json_end(j, '}');
 	}
 	json_end(j, ']');

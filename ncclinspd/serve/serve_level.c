@@ -65,28 +65,29 @@ static uint64_t steering_since_ns(const struct process *p)
 	return p->steering.since_ticks ? timeline_mono(&p->clock, p->steering.since_ticks) : 0;
 }
 
-static void put_kernels_mode(const struct serve *s, struct json *j, const void *row)
+static void put_kernels_mode(const struct rows_writer *w, struct json *j, const void *row)
 {
 	const struct process *p = row;
 	char mode[KERNELS_MODE_BYTES];
 
-	(void)s;
+	(void)w;
 	json_put_string(j, kernels_mode(p->steering.mode, p->steering.mode_s, mode));
 }
 
 #include "schema/level.h"
 
-void serve_put_wanted(const struct serve *s, struct json *j, const void *row)
+void serve_put_wanted(const struct rows_writer *w, struct json *j, const void *row)
 {
+	const struct serve *s = serve_of(w);
 	const struct process *p = row;
-	struct level_wanted w;
+	struct level_wanted wanted;
 
 	if (!s->source.steer || p->state != PROCESS_LIVE) {
 		json_put_null(j);
 		return;
 	}
-	levels_wanted(steer_levels(s->source.steer), p, s->now_ns, &w);
-	rows_put_object(s, j, wanted_fields, &w);
+	levels_wanted(steer_levels(s->source.steer), p, s->now_ns, &wanted);
+	rows_put_object(w, j, wanted_fields, &wanted);
 }
 
 static bool wish_is_shown(const struct process *p, const struct wish *of)
@@ -103,7 +104,7 @@ static void level_put_processes(struct request *r, struct json *j, const struct 
 	json_begin(j, '[');
 	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));)
 		if (wish_is_shown(p, of))
-			rows_put_object(r->serve, j, level_process_fields, p);
+			rows_put_object(&r->serve->writer, j, level_process_fields, p);
 	json_end(j, ']');
 }
 
@@ -121,7 +122,7 @@ static void level_put_wishes(const struct request *r, struct json *j)
 
 		if (!w->serial || !(w->everybody || viewer_sees(&r->viewer, w->uid)))
 			continue;
-		rows_put_object(r->serve, j, wish_fields, w);
+		rows_put_object(&r->serve->writer, j, wish_fields, w);
 	}
 	json_end(j, ']');
 }
@@ -132,7 +133,7 @@ void serve_control(const struct serve *s, struct json *j)
 
 	json_key(j, "control");
 	if (c)
-		rows_put_object(s, j, control_fields, c);
+		rows_put_object(&s->writer, j, control_fields, c);
 	else
 		json_put_null(j);
 }
@@ -149,7 +150,7 @@ void serve_level(struct request *r, struct json *j)
 
 void serve_put_outcome(struct request *r, struct json *j, const struct wish *w)
 {
-	rows_put(r->serve, j, wish_fields, w);
+	rows_put(&r->serve->writer, j, wish_fields, w);
 	level_put_processes(r, j, w);
 	serve_control(r->serve, j);
 }

@@ -11,17 +11,11 @@
 #include "reader/time/stamps.h"
 #include "reader/time/timeline.h"
 
-/* Nobody knows the batch of one whose records of the launch are missing. */
-static bool op_ran_in_batch(const struct op *op)
-{
-	return op_is_fused(op) && op->fused != OP_FUSED;
-}
-
-static void put_arrival(const struct serve *s, struct json *j, const void *row)
+static void put_arrival(const struct rows_writer *w, struct json *j, const void *row)
 {
 	const struct op *op = row;
 
-	(void)s;
+	(void)w;
 	if (!op->local_ranks) {
 		json_put_null(j);
 		return;
@@ -103,7 +97,7 @@ void serve_visit_ops(const struct request *r, serve_op_fn *visit, void *arg)
 static void op_put(const struct serve *s, struct json *j, const void *row,
 		   const struct chosen *chosen)
 {
-	rows_put_chosen(s, j, op_fields, row, chosen, 0);
+	rows_put_chosen(&s->writer, j, op_fields, row, chosen, 0);
 }
 
 int serve_collectives(struct request *r, struct answer *a)

@@ -30,9 +30,9 @@ struct overhead_row {
 	struct kernels_row kernels;
 };
 
-static void overhead_put_wanted(const struct serve *s, struct json *j, const void *row)
+static void overhead_put_wanted(const struct rows_writer *w, struct json *j, const void *row)
 {
-	serve_put_wanted(s, j, ((const struct overhead_row *)row)->process);
+	serve_put_wanted(w, j, ((const struct overhead_row *)row)->process);
 }
 
 #include "schema/overhead.h"
@@ -86,7 +86,7 @@ static void overhead_put_process(const struct serve *s, struct json *j, const st
 	overhead_fill_kernels(s->source.steer, &row.kernels, p, cost, &row.figures);
 	if (cost)
 		overhead_fill_cost(&row.kernels, cost);
-	rows_put_object(s, j, overhead_fields, &row);
+	rows_put_object(&s->writer, j, overhead_fields, &row);
 }
 
 /* The share of one process: callbacks and kernels; < 0: not known. */

@@ -8,18 +8,6 @@
 #include "ncclinspd/sums/links.h"
 #include "ncclinspd/sums/transferlog.h"
 
-static void peer_put_window(const struct serve *s, struct json *j, const void *row)
-{
-	static const char *const texts[] = {
-#define X(NAME, text) [LINKS_##NAME] = text,
-		LINKS_WINDOWS(X)
-#undef X
-	};
-
-	(void)s;
-	json_put_string(j, texts[((const struct links_row *)row)->window]);
-}
-
 /* The state that each member is of, in a send and in a receive; -1: there is none. */
 static const struct {
 	const char *name;
@@ -47,15 +35,15 @@ static void peer_put_states(struct json *j, const struct links_row *l, const uin
 	json_end(j, '}');
 }
 
-static void peer_put_time(const struct serve *s, struct json *j, const void *row)
+static void peer_put_time(const struct rows_writer *w, struct json *j, const void *row)
 {
-	(void)s;
+	(void)w;
 	peer_put_states(j, row, ((const struct links_row *)row)->sums.state_ns);
 }
 
-static void peer_put_longest(const struct serve *s, struct json *j, const void *row)
+static void peer_put_longest(const struct rows_writer *w, struct json *j, const void *row)
 {
-	(void)s;
+	(void)w;
 	peer_put_states(j, row, ((const struct links_row *)row)->sums.longest_ns);
 }
 
@@ -70,7 +58,7 @@ static field_put_fn peer_put_fit;
 
 #include "schema/peer.h"
 
-static void peer_put_fit(const struct serve *s, struct json *j, const void *row)
+static void peer_put_fit(const struct rows_writer *w, struct json *j, const void *row)
 {
 	const struct fit *fit = &((const struct links_row *)row)->sums.fit;
 	struct fit_row f = { .latency_ns = UNKNOWN_U64, .rate_gbs = -1, .r2 = -1,
@@ -83,7 +71,7 @@ static void peer_put_fit(const struct serve *s, struct json *j, const void *row)
 		f.r2 = line.r2;
 		f.method = fit_method_text(line.method);
 	}
-	rows_put_object(s, j, fit_fields, &f);
+	rows_put_object(w, j, fit_fields, &f);
 }
 
 const struct field_table peer_tables[] = { { NULL, peer_fields }, { NULL, NULL } };
@@ -91,7 +79,7 @@ const struct field_table peer_tables[] = { { NULL, peer_fields }, { NULL, NULL }
 static void peer_put_row(const struct serve *s, struct json *j, const void *row,
 			 const struct chosen *chosen)
 {
-	rows_put_chosen(s, j, peer_fields, row, chosen, 0);
+	rows_put_chosen(&s->writer, j, peer_fields, row, chosen, 0);
 }
 
 /* ---- which ----------------------------------------------------------------- */

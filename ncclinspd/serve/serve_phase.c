@@ -77,7 +77,7 @@ static void phase_set_all(struct request *r, struct json *j, const struct wish *
 	for (size_t i = 0; (p = target_next(r, w, &i));) {
 		if (!r->dry_run)
 			phase_set(p, phase, r->serve->now_ns);
-		rows_put_object(r->serve, j, phased_fields, p);
+		rows_put_object(&r->serve->writer, j, phased_fields, p);
 	}
 	json_end(j, ']');
 }
@@ -99,10 +99,10 @@ int serve_put_phase(struct request *r, struct json *j)
 		error = phase_keep_mark(r, &w, phase);
 	if (error)
 		return error;
-	rows_put(r->serve, j, target_fields, &w);
+	rows_put(&r->serve->writer, j, target_fields, &w);
 	json_key(j, "phase");
 	json_put_string(j, *asked.phase ? asked.phase : NULL);
-	rows_put_time(r->serve, j, "since", r->serve->now_ns);
+	rows_put_time(&r->serve->writer, j, "since", r->serve->now_ns);
 	json_key(j, "later");
 	json_put_bool(j, w.kind == WISH_JOB && *asked.phase && r->serve->source.marks);
 	phase_set_all(r, j, &w, phase);
@@ -120,6 +120,6 @@ void serve_phase(struct request *r, struct json *j)
 	json_begin(j, '[');
 	for (size_t i = 0; s->source.marks && (mark = marks_next(s->source.marks, &i));)
 		if (mark->everybody || viewer_sees(&r->viewer, mark->uid))
-			rows_put_object(s, j, mark_fields, mark);
+			rows_put_object(&s->writer, j, mark_fields, mark);
 	json_end(j, ']');
 }

@@ -8,17 +8,9 @@
 
 #include "ncclinspd/levels/kernels.h"
 #include "reader/base/job.h"
-#include "reader/time/stamps.h"
 #include "util/cleanup.h"
 
 #define FOREIGN_ROWS	64	/* the rest is told when these are gone */
-
-int32_t serve_job_number(const char *text)
-{
-	uint64_t value;
-
-	return text && query_number(text, 10, INT32_MAX, &value) ? (int32_t)value : UNKNOWN_I32;
-}
 
 static void process_user_read(struct user *u)
 {
@@ -62,41 +54,14 @@ const char *process_sampling(const struct process *p)
 	return state == KERNELS_ALWAYS ? "all" : "budget";
 }
 
-void serve_put_refused(struct json *j, const uint64_t *refused)
-{
-	json_begin(j, '{');
-	for (int fault = 0; fault < STAMP_FAULT_END; fault++) {
-		if (!stamps_fault_text((enum stamp_fault)fault))
-			continue;
-		json_key(j, stamps_fault_text((enum stamp_fault)fault));
-		json_put_u64(j, refused[fault]);
-	}
-	json_end(j, '}');
-}
-
-static uint64_t refused_sum(const struct process *p)
-{
-	uint64_t sum = 0;
-
-	for (int fault = 0; fault < STAMP_FAULT_END; fault++)
-		sum += p->stamps_refused[fault];
-	return sum;
-}
-
-static void process_put_refused_by(const struct serve *s, struct json *j, const void *row)
-{
-	(void)s;
-	serve_put_refused(j, ((const struct process *)row)->stamps_refused);
-}
-
 #include "schema/process.h"
 
-void serve_put_container(const struct serve *s, struct json *j, const void *row)
+void serve_put_container(const struct rows_writer *w, struct json *j, const void *row)
 {
 	const struct process *p = row;
 
 	if (p->contained || *p->container)
-		rows_put_object(s, j, container_fields, p);
+		rows_put_object(w, j, container_fields, p);
 	else
 		json_put_null(j);
 }
@@ -118,7 +83,7 @@ static void foreign_put(const struct request *r, struct json *j)
 			   (f = source->next_foreign(source->arg, &i));) {
 		if (!viewer_sees(&r->viewer, f->uid))
 			continue;
-		rows_put_object(r->serve, j, foreign_fields, f);
+		rows_put_object(&r->serve->writer, j, foreign_fields, f);
 		n++;
 	}
 	json_end(j, ']');
@@ -132,7 +97,7 @@ void serve_processes(struct request *r, struct json *j)
 	json_begin(j, '[');
 	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));) {
 		json_begin(j, '{');
-		rows_put_chosen(r->serve, j, process_fields, p, &r->chosen, 0);
+		rows_put_chosen(&r->serve->writer, j, process_fields, p, &r->chosen, 0);
 		json_end(j, '}');
 	}
 	json_end(j, ']');

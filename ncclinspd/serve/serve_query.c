@@ -58,20 +58,6 @@ static bool query_read_bits(const char *text, const char *const *names, uint32_t
 	return bits;
 }
 
-static const char *const windows[] = {
-#define X(NAME, text, slices, ns) text,
-	AGGREGATE_WINDOWS(X)
-#undef X
-	NULL,
-};
-
-static const char *const keys[] = {
-#define X(bit, NAME, text) [bit] = text,
-	AGGREGATE_KEYS(X)
-#undef X
-	NULL,
-};
-
 static const char *const kinds[] = {
 	[STREAM_COLLECTIVE] = "collective",
 	[STREAM_PROCESS] = "process",
@@ -150,12 +136,12 @@ static bool query_read_limit(struct query *q, const char *text)
 
 static bool query_read_window(struct query *q, const char *text)
 {
-	return query_read_bits(text, windows, &q->windows);
+	return query_read_bits(text, aggregate_windows, &q->windows);
 }
 
 static bool query_read_by(struct query *q, const char *text)
 {
-	return query_read_bits(text, keys, &q->by);
+	return query_read_bits(text, aggregate_keys, &q->by);
 }
 
 static bool query_read_older_than_ns(struct query *q, const char *text)
@@ -189,22 +175,15 @@ static bool read_grade(struct query *q, const char *text)
 
 static bool query_read_link_window(struct query *q, const char *text)
 {
-	static const char *const link_windows[] = {
-#define X(NAME, text) text,
-		LINKS_WINDOWS(X)
-#undef X
-		NULL,
-	};
-
-	return query_read_bits(text, link_windows, &q->link_windows);
+	return query_read_bits(text, links_windows, &q->link_windows);
 }
 
 static bool read_one_window(struct query *q, const char *text)
 {
 	q->window = 0;
-	while (windows[q->window] && strcmp(windows[q->window], text))
+	while (aggregate_windows[q->window] && strcmp(aggregate_windows[q->window], text))
 		q->window++;
-	return windows[q->window];
+	return aggregate_windows[q->window];
 }
 
 static bool query_read_peer(struct query *q, const char *text)

@@ -302,7 +302,7 @@ static struct rank_row rank_row_begin(const struct request *r, const struct proc
 {
 	struct rank_row row = {
 		.host = r->serve->host, .pid = p->pid, .uid = p->uid,
-		.global_rank = serve_job_number(job_rank(p)), .level = process_level(p),
+		.global_rank = job_number(job_rank(p)), .level = process_level(p),
 		.phase = p->phase.name, .lost = process_lost(p), .process_id = p->id,
 	};
 
@@ -323,7 +323,7 @@ static void rank_row_put_comm(struct rank_row *row, const struct process *p,
 	memcpy(row->gpu_uuid, c->gpu_uuid, sizeof(row->gpu_uuid));
 	rank_copy_text(row->pci_bus_id, sizeof(row->pci_bus_id), c->has_gpu ? c->pci_bus_id : NULL);
 	rank_copy_text(row->comm_name, sizeof(row->comm_name), c->name);
-	row->state = serve_member_state(p, c);
+	row->state = process_comm_state(p, c);
 }
 
 static void rank_row_put_progress(struct rank_row *row, const struct process *p)
@@ -446,12 +446,6 @@ static bool rank_row_is_wanted(const struct rank_row *row, const struct query *q
 
 /* ---- the table ------------------------------------------------------------------ */
 
-static const char *const window_texts[] = {
-#define X(NAME, text, slices, ns) [AGGREGATE_##NAME] = text,
-	AGGREGATE_WINDOWS(X)
-#undef X
-};
-
 static int rank_table_add(struct rank_table *t, const struct process *p, struct rank_row row,
 			  const struct open_ops *open)
 {
@@ -461,7 +455,7 @@ static int rank_table_add(struct rank_table *t, const struct process *p, struct 
 	if (!c)
 		return 0;
 	rank_row_put_comm(&row, p, c);
-	row.window = window_texts[t->request->query.window];
+	row.window = aggregate_windows[t->request->query.window];
 	row.in_flight = open->n;
 	row.oldest_ns = open->oldest_ns;
 	if (rank_row_is_over(&row) || !rank_row_is_wanted(&row, &t->request->query))
@@ -592,28 +586,14 @@ static void rank_table_deinit(struct rank_table *t)
 
 /* ---- fields --------------------------------------------------------------------- */
 
-static void put_rank_gpu(const struct serve *s, struct json *j, const void *row)
-{
-	const struct rank_row *rank = row;
-
-	(void)s;
-	serve_put_uuid(j, rank->has_gpu ? rank->gpu_uuid : NULL);
-}
-
 #include "schema/rank.h"
-
-const struct field_table rank_tables[] = {
-	{ NULL, rank_fields },
-	{ NULL, rank_sums_fields },
-	{ NULL, NULL },
-};
 
 static void put_rank_row(const struct serve *s, struct json *j, const void *row,
 			 const struct chosen *chosen)
 {
-	unsigned n = rows_put_chosen(s, j, rank_fields, row, chosen, 0);
+	unsigned n = rows_put_chosen(&s->writer, j, rank_fields, row, chosen, 0);
 
-	rows_put_chosen(s, j, rank_sums_fields, row, chosen, n);
+	rows_put_chosen(&s->writer, j, rank_sums_fields, row, chosen, n);
 }
 
 /* ---- answers ---------------------------------------------------------------------- */

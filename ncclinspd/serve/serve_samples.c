@@ -192,7 +192,7 @@ static bool sample_put(const struct op *op, void *arg)
 		return false;
 	s->rows++;
 	sample = sample_of(s, op);
-	rows_put_object(s->request->serve, s->json, sample_fields,
+	rows_put_object(&s->request->serve->writer, s->json, sample_fields,
 			&(struct sample_row){ op, sample ? sample->before_ns : UNKNOWN_U64 });
 	return true;
 }

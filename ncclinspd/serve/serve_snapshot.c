@@ -47,7 +47,7 @@ static void snapshot_put_ticks(struct request *r, struct json *j)
 		json_put_hex64(j, p->instance);
 		json_key(j, "kind");
 		json_put_u64(j, p->clock.kind);
-		serve_put_clock(j, &p->clock);
+		rows_put_clock(j, &p->clock);
 		json_end(j, '}');
 	}
 	json_end(j, ']');
@@ -91,7 +91,7 @@ static bool snapshot_put_op(const struct op *op, void *arg)
 	if (op->seq != UNKNOWN_U64)
 		k->first_seq = op->seq;
 	json_begin(o->json, '{');
-	rows_put(o->request->serve, o->json, op_fields, op);
+	rows_put(&o->request->serve->writer, o->json, op_fields, op);
 	json_end(o->json, '}');
 	return ++o->rows < ROWS;
 }
@@ -114,7 +114,7 @@ static void snapshot_put_kinds(const struct request *r, struct json *j,
 	json_key(j, "kept");
 	json_begin(j, '[');
 	for (uint32_t i = 0; i < KINDS && kinds[i].rows; i++)
-		rows_put_object(r->serve, j, kept_fields, &kinds[i]);
+		rows_put_object(&r->serve->writer, j, kept_fields, &kinds[i]);
 	json_end(j, ']');
 }
 
@@ -143,7 +143,7 @@ static void snapshot_put_header(struct request *r, struct json *j, const char *r
 	json_put_u64(j, VERSION);
 	json_key(j, "reason");
 	json_put_string(j, reason ? reason : "interval");
-	rows_put_time(r->serve, j, "written", r->serve->now_ns);
+	rows_put_time(&r->serve->writer, j, "written", r->serve->now_ns);
 }
 
 static void snapshot_put_newest(struct request *r, struct json *j)

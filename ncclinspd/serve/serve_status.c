@@ -139,25 +139,20 @@ static const char *error_text(int error)
 	return error ? strerror(-error) : NULL;
 }
 
-static void ingest_put_refused_by(const struct serve *s, struct json *j, const void *row)
-{
-	(void)s;
-	serve_put_refused(j, ((const struct reconstruct_stats *)row)->stamps_refused_by);
-}
-
 static field_put_fn status_put_exporters;
 
 #include "schema/status.h"
 
-static void status_put_exporters(const struct serve *s, struct json *j, const void *row)
+static void status_put_exporters(const struct rows_writer *w, struct json *j, const void *row)
 {
+	const struct serve *s = serve_of(w);
 	struct serve_exporter at[SERVE_EXPORTERS];
 	size_t n = s->source.exporters ? s->source.exporters(s->source.arg, at) : 0;
 
 	(void)row;
 	json_begin(j, '[');
 	for (size_t i = 0; i < n; i++)
-		rows_put_object(s, j, exporter_fields, &at[i]);
+		rows_put_object(w, j, exporter_fields, &at[i]);
 	json_end(j, ']');
 }
 
@@ -169,7 +164,7 @@ void serve_put_daemon_cost(const struct serve *s, struct json *j)
 	if (up_ns && row.cpu_ns != UNKNOWN_U64)
 		row.cpu_share = (double)row.cpu_ns / (double)up_ns;
 	json_key(j, "daemon");
-	rows_put_object(s, j, daemon_cost_fields, &row);
+	rows_put_object(&s->writer, j, daemon_cost_fields, &row);
 }
 
 /* Room for counters that are copied. */
@@ -222,5 +217,5 @@ void serve_status(struct request *r, struct json *j)
 	else
 		viewer_ingest(r, &row.ingest);
 	fill_unwatched(r, &row.unwatched);
-	rows_put(s, j, status_fields, &row);
+	rows_put(&s->writer, j, status_fields, &row);
 }

@@ -7,51 +7,14 @@
 #include "ncclinspd/sums/aggregate.h"
 #include "reader/time/timeline.h"
 
-static void summary_put_window(const struct serve *s, struct json *j, const void *row)
-{
-	static const char *const texts[] = {
-#define X(NAME, text, slices, ns) [AGGREGATE_##NAME] = text,
-		AGGREGATE_WINDOWS(X)
-#undef X
-	};
-
-	(void)s;
-	json_put_string(j, texts[((const struct aggregate_row *)row)->window]);
-}
-
 #include "schema/summary.h"
-
-/* Behind the window the fields that each key of ?by= shows, in the order of AGGREGATE_KEYS. */
-const struct field_table summary_tables[] = {
-	{ NULL, summary_window_fields },
-	{ NULL, summary_comm_fields },
-	{ NULL, summary_rank_fields },
-	{ NULL, summary_func_fields },
-	{ NULL, summary_algo_fields },
-	{ NULL, summary_proto_fields },
-	{ NULL, summary_size_class_fields },
-	{ NULL, summary_peer_fields },
-	{ NULL, summary_tag_fields },
-	{ NULL, summary_phase_fields },
-	{ NULL, summary_sum_fields },
-	{ NULL, NULL },
-};
 
 void serve_put_summary_row(const struct serve *s, struct json *j, const void *row,
 			   const struct chosen *chosen)
 {
 	const struct aggregate_row *a = row;
-	unsigned n = 0;
 
-	for (size_t i = 0; summary_tables[i].fields; i++) {
-		const struct field *fields = summary_tables[i].fields;
-		bool is_key = i && summary_tables[i + 1].fields;
-
-		if (is_key && !(a->by & 1u << (i - 1)))
-			n += rows_count(fields);
-		else
-			n = rows_put_chosen(s, j, fields, row, chosen, n);
-	}
+	rows_put_keyed(&s->writer, j, summary_tables, a->by, row, chosen);
 }
 
 static void summary_meanwhile(void *arg)

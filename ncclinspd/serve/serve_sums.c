@@ -163,7 +163,7 @@ void serve_sums(struct request *r, struct json *j, bool keeps)
 	}
 	sums->keeps = keeps;
 	sums->now.n = 0;
-	rows_put_time(s, j, "previous", sums->at_ns);
+	rows_put_time(&s->writer, j, "previous", sums->at_ns);
 	sums_put_operations(r, j);
 	sums_put_links(r, j);
 	sums_put_ranks(r, j);

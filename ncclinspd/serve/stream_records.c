@@ -72,14 +72,6 @@ struct stream_comm {
 	uint32_t index;
 };
 
-static void put_stream_uuid(const struct serve *s, struct json *j, const void *row)
-{
-	const struct comm *c = ((const struct stream_comm *)row)->comm;
-
-	(void)s;
-	serve_put_uuid(j, c->has_gpu ? c->gpu_uuid : NULL);
-}
-
 #include "schema/stream.h"
 
 static void batch_begin_line(struct json *j, const char *kind, const struct process *p)
@@ -122,7 +114,7 @@ static bool batch_tell_source(struct stream *st, struct stream_told *told, const
 	json_begin(j, '[');
 	for (uint32_t i = 0; i < p->ncomms; i++)
 		if (p->comms[i].ready)
-			rows_put_object(st->serve, j, stream_comm_fields,
+			rows_put_object(&st->serve->writer, j, stream_comm_fields,
 					&(struct stream_comm){ &p->comms[i], i });
 	json_end(j, ']');
 	batch_end_line(j);
@@ -200,7 +192,7 @@ static void batch_put_records(struct json *j, const struct batch *b, const struc
 	json_put_u64(j, b->records);
 	json_key(j, "lost");
 	json_put_u64(j, process_lost(p));
-	serve_put_clock(j, &p->clock);
+	rows_put_clock(j, &p->clock);
 	json_key(j, "kernels");
 	batch_put_kernels(j, b);
 	json_key(j, "data");

@@ -26,6 +26,20 @@ static const struct aggregate_limits defaults = {
 	.chunks = 196608,
 };
 
+const char *const aggregate_windows[] = {
+#define X(NAME, text, slices, ns) text,
+	AGGREGATE_WINDOWS(X)
+#undef X
+	NULL,
+};
+
+const char *const aggregate_keys[] = {
+#define X(bit, NAME, text) [bit] = text,
+	AGGREGATE_KEYS(X)
+#undef X
+	NULL,
+};
+
 static const struct {
 	uint32_t slices;
 	uint64_t slice_ns;

@@ -24,6 +24,8 @@ enum aggregate_window {
 	AGGREGATE_WINDOW_END
 };
 
+extern const char *const aggregate_windows[];	/* texts by enum aggregate_window, then NULL */
+
 /* Keys that rows are told apart by; the texts are those of ?by= */
 #define AGGREGATE_KEYS(X)		\
 	X(0, COMM,  "comm")		\
@@ -44,6 +46,8 @@ enum aggregate_key {
 	/* Inside the daemon: a row for each communicator of each process, with these two keys. */
 	AGGREGATE_BY_MEMBER = AGGREGATE_BY_COMM | AGGREGATE_BY_RANK | 0x200
 };
+
+extern const char *const aggregate_keys[];	/* texts by bit, then NULL */
 
 /* Durations of the operations that were timed; all UNKNOWN_U64 when n is 0. */
 struct aggregate_times {

@@ -22,6 +22,13 @@
 #define LINKS_SLICES	4
 #define LINKS_SLICE_NS	UINT64_C(15000000000)
 
+const char *const links_windows[] = {
+#define X(NAME, text) text,
+	LINKS_WINDOWS(X)
+#undef X
+	NULL,
+};
+
 /* Compared and hashed as bytes: no padding. */
 struct link_key {
 	uint64_t issuer;	/* process ids */

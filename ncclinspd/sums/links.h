@@ -33,6 +33,8 @@ enum links_window {
 	LINKS_WINDOW_END
 };
 
+extern const char *const links_windows[];	/* texts by enum links_window, then NULL */
+
 /* States of a step, in their order, see nci_ev_proxy_sums. */
 #define LINKS_STATES 3
 

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#include "util/text.h"
+
 static const char *const scheduler_names[][2] = {
 	{ "SLURM_JOB_ID", "slurm" },
 	{ "PBS_JOBID", "pbs" },
@@ -123,4 +125,12 @@ const char *job_namespace(const struct process *p)
 	static const char *const names[] = { "POD_NAMESPACE", NULL };
 
 	return env_first(p, names);
+}
+
+int32_t job_number(const char *text)
+{
+	int64_t value;
+
+	return text && !text_parse_integer(text, 0, INT32_MAX, &value) ? (int32_t)value
+								       : UNKNOWN_I32;
 }

@@ -17,4 +17,7 @@ const char *job_world_size(const struct process *p);
 const char *job_pod(const struct process *p);	/* name of the Kubernetes pod */
 const char *job_namespace(const struct process *p);	/* namespace of that pod */
 
+/* The number that such a text is; UNKNOWN_I32: none. */
+int32_t job_number(const char *text);
+
 #endif

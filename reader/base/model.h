@@ -391,6 +391,12 @@ static inline bool op_is_fused(const struct op *op)
 	return op->fused > 1;
 }
 
+/* Nobody knows the batch of one whose records of the launch are missing. */
+static inline bool op_ran_in_batch(const struct op *op)
+{
+	return op_is_fused(op) && op->fused != OP_FUSED;
+}
+
 /*
  * An operation of which nothing but its posting can be watched (an old API within a node,
  * copy engines, level ops) counts as complete at once; whether it is over, nobody knows.

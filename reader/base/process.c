@@ -25,6 +25,22 @@ const char *process_state_text(const struct process *p)
 	return names[p->state];
 }
 
+const char *process_comm_state(const struct process *p, const struct comm *comm)
+{
+	bool finalized = p->state == PROCESS_LIVE && comm->finalize_ticks;
+
+	return finalized ? "finalized" : process_state_text(p);
+}
+
+uint64_t process_stamps_refused(const struct process *p)
+{
+	uint64_t sum = 0;
+
+	for (int fault = 0; fault < STAMP_FAULT_END; fault++)
+		sum += p->stamps_refused[fault];
+	return sum;
+}
+
 uint32_t process_comms_open(const struct process *p)
 {
 	uint32_t open = 0;

@@ -148,6 +148,20 @@ void reconstruct_open(struct reconstruct *rc, const struct process *process,
 bool reconstruct_progress(const struct process *process, uint32_t comm_index,
 			  struct comm_progress *progress);
 
+/* Are the newest numbers of that rank all that it has posted? */
+static inline bool reconstruct_counts(const struct process *p, const struct comm *comm)
+{
+	return p->state == PROCESS_LIVE && comm->has_id && p->mask & NCI_EVENT_BIT(NCI_EV_COLL);
+}
+
+/* Are all its calls of collectives counted? */
+static inline bool reconstruct_counts_calls(const struct process *p, const struct comm *comm,
+				      const struct comm_progress *progress)
+{
+	return reconstruct_counts(p, comm) && progress->has_calls &&
+	       !(p->seen & (NCI_SEEN_PAUSE | NCI_SEEN_OUTSIDE));
+}
+
 /* The GPU of a communicator of that process; NULL: not known. */
 const struct gpu *reconstruct_gpu(const struct process *process, uint32_t comm_index);
 

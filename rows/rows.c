@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows are tables of fields, so that what an answer holds can be read off. */
-#include "ncclinspd/serve/serve_impl.h"
+#include "rows/rows.h"
 
 #include <stdio.h>
+
+#include "reader/base/process.h"
+#include "reader/time/stamps.h"
 
 void rows_put_u64(struct json *j, uint64_t value)
 {
@@ -72,13 +75,16 @@ static void put_value(struct json *j, enum field_kind kind, const void *at)
 	case FIELD_RATE:
 		rows_put_rate(j, *(const double *)at);
 		break;
+	case FIELD_NULL:
+		json_put_null(j);
+		break;
 	case FIELD_TIME:
 	case FIELD_PUT:
 		break;
 	}
 }
 
-static void field_put_time_at(const struct serve *s, struct json *j, const char *name,
+static void field_put_time_at(const struct rows_writer *w, struct json *j, const char *name,
 			      uint64_t mono_ns)
 {
 	char key[64];
@@ -86,7 +92,7 @@ static void field_put_time_at(const struct serve *s, struct json *j, const char 
 	snprintf(key, sizeof(key), "%s_at", name);
 	json_key(j, key);
 	if (mono_ns)
-		json_put_time(j, mono_ns + s->real_offset_ns);
+		json_put_time(j, mono_ns + w->real_offset_ns);
 	else
 		json_put_null(j);
 }
@@ -100,23 +106,23 @@ static void field_put_mono_ns(struct json *j, const char *name, uint64_t mono_ns
 	field_put_u64_0(j, mono_ns);
 }
 
-void rows_put_time(const struct serve *s, struct json *j, const char *name, uint64_t mono_ns)
+void rows_put_time(const struct rows_writer *w, struct json *j, const char *name, uint64_t mono_ns)
 {
-	field_put_time_at(s, j, name, mono_ns);
+	field_put_time_at(w, j, name, mono_ns);
 	field_put_mono_ns(j, name, mono_ns);
 }
 
-unsigned rows_put_chosen(const struct serve *s, struct json *j, const struct field *fields,
+unsigned rows_put_chosen(const struct rows_writer *w, struct json *j, const struct field *fields,
 			 const void *row, const struct chosen *c, unsigned n)
 {
 	for (const struct field *f = fields; f->name; f++, n++) {
 		const void *at = (const char *)row + f->offset;
 
 		if (f->kind == FIELD_TIME) {
-			uint64_t mono_ns = f->time ? f->time(s, row) : *(const uint64_t *)at;
+			uint64_t mono_ns = f->time ? f->time(w, row) : *(const uint64_t *)at;
 
 			if (chosen_wants(c, n))
-				field_put_time_at(s, j, f->name, mono_ns);
+				field_put_time_at(w, j, f->name, mono_ns);
 			if (chosen_wants(c, ++n))
 				field_put_mono_ns(j, f->name, mono_ns);
 			continue;
@@ -125,24 +131,24 @@ unsigned rows_put_chosen(const struct serve *s, struct json *j, const struct fie
 			continue;
 		json_key(j, f->name);
 		if (f->kind == FIELD_PUT)
-			f->put(s, j, row);
+			f->put(w, j, row);
 		else
 			put_value(j, f->kind, at);
 	}
 	return n;
 }
 
-void rows_put(const struct serve *s, struct json *j, const struct field *fields,
+void rows_put(const struct rows_writer *w, struct json *j, const struct field *fields,
 	      const void *row)
 {
-	rows_put_chosen(s, j, fields, row, &(struct chosen){ .some = false }, 0);
+	rows_put_chosen(w, j, fields, row, &(struct chosen){ .some = false }, 0);
 }
 
-void rows_put_object(const struct serve *s, struct json *j, const struct field *fields,
+void rows_put_object(const struct rows_writer *w, struct json *j, const struct field *fields,
 		     const void *row)
 {
 	json_begin(j, '{');
-	rows_put(s, j, fields, row);
+	rows_put(w, j, fields, row);
 	json_end(j, '}');
 }
 
@@ -155,7 +161,22 @@ unsigned rows_count(const struct field *fields)
 	return n;
 }
 
-void serve_put_clock(struct json *j, const struct tick_clock *clock)
+void rows_put_keyed(const struct rows_writer *w, struct json *j, const struct field_table *tables,
+		    uint32_t keys, const void *row, const struct chosen *c)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; tables[i].fields; i++) {
+		bool is_key = i && tables[i + 1].fields;
+
+		if (is_key && !(keys & 1u << (i - 1)))
+			n += rows_count(tables[i].fields);
+		else
+			n = rows_put_chosen(w, j, tables[i].fields, row, c, n);
+	}
+}
+
+void rows_put_clock(struct json *j, const struct tick_clock *clock)
 {
 	json_key(j, "ticks");
 	json_put_u64(j, clock->ticks);
@@ -163,4 +184,34 @@ void serve_put_clock(struct json *j, const struct tick_clock *clock)
 	json_put_u64(j, clock->mono_ns);
 	json_key(j, "ns_per_tick");
 	json_put_double(j, clock->ns_per_tick);
+}
+
+void rows_put_uuid(struct json *j, const uint8_t *uuid)
+{
+	char text[PROCESS_UUID_BYTES];
+
+	process_uuid_text(uuid, text);
+	json_put_string(j, text);
+}
+
+void rows_put_refused(struct json *j, const uint64_t *refused)
+{
+	json_begin(j, '{');
+	for (int fault = 0; fault < STAMP_FAULT_END; fault++) {
+		if (!stamps_fault_text((enum stamp_fault)fault))
+			continue;
+		json_key(j, stamps_fault_text((enum stamp_fault)fault));
+		json_put_u64(j, refused[fault]);
+	}
+	json_end(j, '}');
+}
+
+void rows_put_last_seq(struct json *j, const struct comm_progress *progress)
+{
+	json_begin(j, '{');
+	for (uint32_t i = 0; i < progress->nfuncs; i++) {
+		json_key(j, progress->last_seq[i].func);
+		json_put_u64(j, progress->last_seq[i].seq);
+	}
+	json_end(j, '}');
 }
