@@ -25,7 +25,6 @@
 #include "shmring/clock.h"
 #include "util/cleanup.h"
 #include "util/nccl_names.h"
-#include "util/text.h"
 
 _Static_assert(NCCLINSP_UNKNOWN == UNKNOWN_U64 && NCCLINSP_NONE == UNKNOWN_I32,
 	       "what is not known is passed on as it is");
@@ -63,7 +62,7 @@ struct ncclinsp {
 
 static struct ncclinsp_operation operation_of(const struct op *op)
 {
-	bool batch = op_is_fused(op) && op->fused != OP_FUSED;
+	bool batch = op_ran_in_batch(op);
 
 	return (struct ncclinsp_operation){
 		.size = sizeof(struct ncclinsp_operation),
@@ -424,9 +423,8 @@ static struct ncclinsp_inflight inflight_of(const struct inflight *row)
 	};
 }
 
-int ncclinsp_inflight(struct ncclinsp *n, ncclinsp_inflight_fn *fn, void *arg)
+int inspect_inflight(struct ncclinsp *n, struct inflights *rows)
 {
-	CLEANUP(inflights_deinit) struct inflights rows = { 0 };
 	struct process *p = &n->seg->process;
 	const struct live_slot *slots = p->last_slots;
 	int count = (int)p->nlast_slots;
@@ -437,10 +435,18 @@ int ncclinsp_inflight(struct ncclinsp *n, ncclinsp_inflight_fn *fn, void *arg)
 		count = drain_slots(n->drain, p, &slots);
 	if (count < 0)
 		return count;
-	inflights_add(&rows, n->rc, p, slots, (size_t)count, clock_ns(CLOCK_MONOTONIC));
-	if (rows.error)
-		return rows.error;
-	inflights_sort(&rows);
+	inflights_add(rows, n->rc, p, slots, (size_t)count, clock_ns(CLOCK_MONOTONIC));
+	inflights_sort(rows);
+	return rows->error;
+}
+
+int ncclinsp_inflight(struct ncclinsp *n, ncclinsp_inflight_fn *fn, void *arg)
+{
+	CLEANUP(inflights_deinit) struct inflights rows = { 0 };
+	int r = inspect_inflight(n, &rows);
+
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < rows.n; i++) {
 		struct ncclinsp_inflight told = inflight_of(&rows.at[i]);
 
@@ -450,14 +456,6 @@ int ncclinsp_inflight(struct ncclinsp *n, ncclinsp_inflight_fn *fn, void *arg)
 }
 
 /* ---- the process ----------------------------------------------------------------- */
-
-static int32_t number_of(const char *text)
-{
-	int64_t value;
-
-	return text && !text_parse_integer(text, 0, INT32_MAX, &value) ? (int32_t)value
-								       : NCCLINSP_NONE;
-}
 
 const struct ncclinsp_process *ncclinsp_process(struct ncclinsp *n)
 {
@@ -490,9 +488,9 @@ const struct ncclinsp_process *ncclinsp_process(struct ncclinsp *n)
 		.ended_ns = p->ended_ns,
 		.job_scheduler = job_scheduler(p),
 		.job_id = job_id(p),
-		.job_rank = number_of(job_rank(p)),
-		.job_local_rank = number_of(job_local_rank(p)),
-		.job_world_size = number_of(job_world_size(p)),
+		.job_rank = job_number(job_rank(p)),
+		.job_local_rank = job_number(job_local_rank(p)),
+		.job_world_size = job_number(job_world_size(p)),
 		.environment_bytes = p->env_bytes,
 		.environment = p->env,
 	};

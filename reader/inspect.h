@@ -5,6 +5,7 @@
 /* Functions for the programs of this tree, beyond the public header. */
 
 #include "ncclinsp/ncclinsp.h"
+#include "reader/join/inflight.h"
 #include "reader/join/reconstruct.h"
 
 /* Operations and records as the stages hand them on, beside what the public functions get. */
@@ -17,5 +18,8 @@ struct inspect_hooks {
 void inspect_hook(struct ncclinsp *reader, const struct inspect_hooks *hooks);
 
 const struct process *inspect_process(const struct ncclinsp *reader);
+
+/* What is in flight, added to `rows` and sorted.  0 or a negative errno. */
+int inspect_inflight(struct ncclinsp *reader, struct inflights *rows);
 
 #endif

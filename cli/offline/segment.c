@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library reads the segment; what it tells becomes the API's answers.  A process that is
- * gone is read to its end at once, one that runs for a moment, in which what was finished
- * shows.
+ * The library reads the segment, and the structs that its stages hand on become the API's
+ * answers by the daemon's tables.  A process that is gone is read to its end at once, one that
+ * runs for a moment, in which what was finished shows.
  */
 #include "cli/offline/segment.h"
 
@@ -14,9 +14,17 @@
 
 #include "cli/base/intake.h"
 #include "cli/base/must.h"
-#include "cli/offline/segment_rows.h"
+#include "ncclinspd/sums/aggregate.h"
+#include "reader/base/job.h"
+#include "reader/base/process.h"
 #include "reader/inspect.h"
+#include "reader/time/stamps.h"
+#include "reader/time/timeline.h"
+#include "rows/local_ranks.h"
+#include "util/cleanup.h"
 #include "util/list.h"
+
+#include "schema/segment.h"
 
 #define MOMENT_NS   UINT64_C(300000000)	/* longer than an operation waits to be settled */
 #define TEXT_MOST   (256u << 20)
@@ -27,10 +35,10 @@ struct segment_source {
 	struct aggregate *aggregate;
 	segment_source_event *on_event;	/* or NULL */
 	void *event_arg;
-	LIST(struct ncclinsp_operation) ops;
-	uint32_t told;		/* number of operations told in the stream */
+	LIST(struct op) ops;	/* operations for the stream; begins anew when all were told */
+	uint32_t told;		/* number of them told so far */
 	struct json json;
-	uint64_t real_ns;	/* CLOCK_REALTIME less CLOCK_MONOTONIC */
+	struct rows_writer writer;
 	uint64_t began_ns;
 	bool read;
 	int error;
@@ -38,19 +46,13 @@ struct segment_source {
 
 /* ---- reading --------------------------------------------------------------------- */
 
-static void keep_operation(const struct ncclinsp_operation *op, void *arg)
-{
-	struct segment_source *s = arg;
-
-	*(struct ncclinsp_operation *)must(list_append(&s->ops)) = *op;
-}
-
-/* Takes each as of the process's begin: sums of all time do not depend on when. */
-static void sum_operation(const struct op *op, uint64_t now_ns, void *arg)
+/* An operation counts as of the process's begin: sums of all time do not depend on when. */
+static void segment_take_op(const struct op *op, uint64_t now_ns, void *arg)
 {
 	struct segment_source *s = arg;
 
 	(void)now_ns;
+	*(struct op *)must(list_append(&s->ops)) = *op;
 	aggregate_add(s->aggregate, op, s->began_ns);
 }
 
@@ -62,10 +64,12 @@ static void pass_event(const struct process *p, const struct event *event, void 
 		s->on_event(p, event, s->event_arg);
 }
 
-/* Records that nobody will ever see, as the API counts them. */
-static uint64_t lost_of(const struct ncclinsp_loss *loss)
+/* The moment of its end, or now. */
+static uint64_t segment_until_ns(const struct segment_source *s)
 {
-	return loss->overrun + loss->pool + loss->lane;
+	uint64_t ended_ns = inspect_process(s->reader)->ended_ns;
+
+	return ended_ns ? ended_ns : cli_now_ns();
 }
 
 static int poll_once(struct segment_source *s)
@@ -96,161 +100,118 @@ static void read_moment(struct segment_source *s)
 
 /* ---- answers --------------------------------------------------------------------- */
 
-static void put_processes(struct segment_source *s, struct json *j, const char *target)
+/* Nobody has seen it before: it is first seen where it begins. */
+static void segment_put_process(struct segment_source *s, struct json *j)
+{
+	struct process p = *inspect_process(s->reader);
+
+	p.first_seen_ns = p.first_mono_ns;
+	rows_put(&s->writer, j, process_fields, &p);
+}
+
+static void segment_put_processes(struct segment_source *s, struct json *j, const char *target)
 {
 	(void)target;
+	json_key(j, "processes");
+	json_begin(j, '[');
 	json_begin(j, '{');
-	segment_rows_process(j, ncclinsp_process(s->reader), ncclinsp_loss(s->reader),
-			     inspect_process(s->reader), s->real_ns);
+	segment_put_process(s, j);
 	json_end(j, '}');
+	json_end(j, ']');
+	json_key(j, "abi_major");
+	json_put_u64(j, NCI_ABI_MAJOR);
+	json_key(j, "foreign");
+	json_begin(j, '[');
+	json_end(j, ']');
 }
 
-/* ---- communicators */
-
-/* Communicators without an id stand alone. */
-static bool is_same_comm(const struct ncclinsp_comm *a, const struct ncclinsp_comm *b)
+static void segment_put_comms(struct segment_source *s, struct json *j, const char *target)
 {
-	return a->index == b->index ||
-	       (a->has_id && b->has_id && a->id == b->id && a->nranks == b->nranks &&
-		!strcmp(a->name ?: "", b->name ?: ""));
-}
-
-/* The ranks of that communicator in this process, from its number on. */
-static void put_ranks(struct segment_source *s, struct json *j, struct ncclinsp_comm of, bool *seen)
-{
-	const struct ncclinsp_process *p = ncclinsp_process(s->reader);
-
-	for (uint32_t i = of.index; i < p->comms; i++) {
-		const struct ncclinsp_comm *comm = seen[i] ? NULL : ncclinsp_comm(s->reader, i);
-
-		if (!comm || !is_same_comm(comm, &of))
-			continue;
-		seen[i] = true;
-		json_begin(j, '{');
-		segment_rows_local_rank(j, comm, p, s->real_ns);
-		json_end(j, '}');
-	}
-}
-
-static void put_comms(struct segment_source *s, struct json *j, const char *target)
-{
-	uint32_t n = ncclinsp_process(s->reader)->comms;
-	bool *seen = must(calloc(n + 1, sizeof(*seen)));
+	CLEANUP(local_ranks_deinit) struct local_ranks ranks = { 0 };
 
 	(void)target;
-	for (uint32_t i = 0; i < n; i++) {
-		const struct ncclinsp_comm *comm = seen[i] ? NULL : ncclinsp_comm(s->reader, i);
-
-		if (!comm)
-			continue;
-		json_begin(j, '{');
-		segment_rows_comm(j, comm);
-		json_key(j, "local_ranks");
-		json_begin(j, '[');
-		put_ranks(s, j, *comm, seen);
-		json_end(j, ']');
-		json_end(j, '}');
-	}
-	free(seen);
+	if (local_ranks_add(&ranks, inspect_process(s->reader)) < 0)
+		must(NULL);
+	json_key(j, "comms");
+	json_begin(j, '[');
+	local_ranks_put(&s->writer, j, &ranks, comm_fields, local_rank_fields,
+			&(struct chosen){ .some = false });
+	json_end(j, ']');
 }
 
-/* ---- what is in flight */
-
-struct inflight_rows {
-	struct segment_source *s;
-	const struct ncclinsp_process *process;
-	uint64_t older_ns;
-};
-
-static void put_inflight_row(const struct ncclinsp_inflight *row, void *arg)
+static void segment_put_inflight(struct segment_source *s, struct json *j, const char *target)
 {
-	const struct inflight_rows *rows = arg;
-	struct json *j = &rows->s->json;
-
-	if ((row->age_ns == NCCLINSP_UNKNOWN ? 0 : row->age_ns) < rows->older_ns)
-		return;
-	json_begin(j, '{');
-	segment_rows_inflight(j, row, rows->process);
-	json_end(j, '}');
-}
-
-static void put_inflight(struct segment_source *s, struct json *j, const char *target)
-{
+	CLEANUP(inflights_deinit) struct inflights rows = { 0 };
 	const char *older = strstr(target, "older_than_ns=");
-	struct inflight_rows rows = { .s = s, .process = ncclinsp_process(s->reader) };
-	int r;
+	uint64_t older_ns = older ? strtoull(strchr(older, '=') + 1, NULL, 10) : 0;
+	size_t n = 0;
 
-	(void)j;
-	if (older)
-		rows.older_ns = strtoull(strchr(older, '=') + 1, NULL, 10);
-	r = ncclinsp_inflight(s->reader, put_inflight_row, &rows);
-	if (r < 0)
-		s->error = r;
+	s->error = inspect_inflight(s->reader, &rows);
+	json_key(j, "inflight");
+	json_begin(j, '[');
+	for (; n < rows.n && inflight_age_ns(&rows.at[n]) >= older_ns; n++)
+		rows_put_object(&s->writer, j, inflight_fields, &rows.at[n]);
+	json_end(j, ']');
+	json_key(j, "inflight_total");
+	json_put_u64(j, n);
 }
 
 /* ---- sums */
 
 /* The words of ?by=, as bits. */
-static uint32_t keys_of(const char *target)
+static uint32_t segment_query_keys(const char *target)
 {
-	static const struct {
-		const char *text;
-		uint32_t bit;
-	} keys[] = {
-#define X(bit, NAME, text) { text, AGGREGATE_BY_##NAME },
-		AGGREGATE_KEYS(X)
-#undef X
-	};
 	const char *at = strstr(target, "by=");
 	uint32_t by = 0;
 
 	for (at += at ? 3 : 0; at && *at && *at != '&'; at += *at == ',') {
 		size_t n = strcspn(at, ",&");
 
-		for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-			if (strlen(keys[i].text) == n && !strncmp(keys[i].text, at, n))
-				by |= keys[i].bit;
+		for (size_t i = 0; aggregate_keys[i]; i++)
+			if (strlen(aggregate_keys[i]) == n && !strncmp(aggregate_keys[i], at, n))
+				by |= 1u << i;
 		at += n;
 	}
 	return by;
 }
 
-static bool put_sum(const struct aggregate_row *row, void *arg)
+static bool segment_put_sum(const struct aggregate_row *row, void *arg)
 {
 	struct segment_source *s = arg;
 
 	json_begin(&s->json, '{');
-	segment_rows_summary(&s->json, row);
+	rows_put_keyed(&s->writer, &s->json, summary_tables, row->by, row,
+		       &(struct chosen){ .some = false });
 	json_end(&s->json, '}');
 	return true;
 }
 
-static void put_summary(struct segment_source *s, struct json *j, const char *target)
+static void segment_put_summary(struct segment_source *s, struct json *j, const char *target)
 {
 	const struct aggregate_query query = {
-		.windows = 1u << AGGREGATE_ALL, .by = keys_of(target), .all_users = true,
+		.windows = 1u << AGGREGATE_ALL, .by = segment_query_keys(target), .all_users = true,
 	};
-	const struct ncclinsp_process *p = ncclinsp_process(s->reader);
-	const struct ncclinsp_loss *loss = ncclinsp_loss(s->reader);
-	uint64_t until_ns = p->ended_ns ? p->ended_ns : cli_now_ns();
+	const struct process *p = inspect_process(s->reader);
+	uint64_t until_ns = segment_until_ns(s);
 	int r;
 
-	(void)j;
-	aggregate_account(s->aggregate, inspect_process(s->reader)->id, p->records,
-			  lost_of(loss), until_ns);
-	r = aggregate_query(s->aggregate, &query, until_ns, put_sum, s);
+	json_key(j, "rows");
+	json_begin(j, '[');
+	aggregate_account(s->aggregate, p->id, p->records, process_lost(p), until_ns);
+	r = aggregate_query(s->aggregate, &query, until_ns, segment_put_sum, s);
 	if (r < 0)
 		s->error = r;
+	json_end(j, ']');
 }
 
 static const struct {
-	const char *path, *array;
+	const char *path;
 	void (*put)(struct segment_source *s, struct json *j, const char *target);
 } answers[] = {
-	{ "/v1/processes", "processes", put_processes },
-	{ "/v1/comms", "comms", put_comms },
-	{ "/v1/inflight", "inflight", put_inflight },
-	{ "/v1/summary", "rows", put_summary },
+	{ "/v1/processes", segment_put_processes },
+	{ "/v1/comms", segment_put_comms },
+	{ "/v1/inflight", segment_put_inflight },
+	{ "/v1/summary", segment_put_summary },
 };
 
 json_t *segment_source_answer(void *arg, const char *target)
@@ -269,17 +230,7 @@ json_t *segment_source_answer(void *arg, const char *target)
 		return NULL;
 	json_clear(j);
 	json_begin(j, '{');
-	json_key(j, answers[i].array);
-	json_begin(j, '[');
 	answers[i].put(s, j, target);
-	json_end(j, ']');
-	if (answers[i].put == put_processes) {
-		json_key(j, "abi_major");
-		json_put_u64(j, NCI_ABI_MAJOR);
-		json_key(j, "foreign");
-		json_begin(j, '[');
-		json_end(j, ']');
-	}
 	json_end(j, '}');
 	return s->error || json_error(j) ? NULL : intake_read(j->text, j->bytes, NULL);
 }
@@ -318,7 +269,6 @@ int segment_source_stream(void *arg, int (*on_line)(void *arg, const char *text,
 			  bool (*goes_on)(void *arg), void *line_arg)
 {
 	struct segment_source *s = arg;
-	const struct ncclinsp_process *p;
 	int more, r = 0;
 
 	do {
@@ -328,16 +278,15 @@ int segment_source_stream(void *arg, int (*on_line)(void *arg, const char *text,
 		for (; !r && s->told < s->ops.n; s->told++) {
 			struct json *j = begin_line(s, "collective");
 
-			segment_rows_operation(j, &s->ops.at[s->told], s->real_ns);
+			rows_put(&s->writer, j, op_fields, &s->ops.at[s->told]);
 			r = end_line(j, on_line, line_arg);
 		}
+		if (s->told == s->ops.n)
+			s->told = s->ops.n = 0;
 	} while (!r && more && (!goes_on || goes_on(line_arg)));
 	if (r || more)
 		return r ? r : 1;
-	p = ncclinsp_process(s->reader);
-	begin_line(s, "process");
-	segment_rows_process(&s->json, p, ncclinsp_loss(s->reader),
-			     inspect_process(s->reader), s->real_ns);
+	segment_put_process(s, begin_line(s, "process"));
 	r = end_line(&s->json, on_line, line_arg);
 	return r ? r : 1;
 }
@@ -347,7 +296,7 @@ int segment_source_stream(void *arg, int (*on_line)(void *arg, const char *text,
 struct segment_source *segment_source_open(const char *path, enum cli_exit *code)
 {
 	struct segment_source *s = must(calloc(1, sizeof(*s)));
-	const struct inspect_hooks hooks = { .op = sum_operation, .event = pass_event, .arg = s };
+	const struct inspect_hooks hooks = { .op = segment_take_op, .event = pass_event, .arg = s };
 	int r = ncclinsp_open(&s->reader, path);
 
 	if (r < 0) {
@@ -357,12 +306,11 @@ struct segment_source *segment_source_open(const char *path, enum cli_exit *code
 		return NULL;
 	}
 	s->path = path;
-	s->real_ns = (uint64_t)cli_real_offset_ns();
+	s->writer.real_offset_ns = (uint64_t)cli_real_offset_ns();
 	json_init(&s->json, TEXT_MOST);
-	s->began_ns = ncclinsp_process(s->reader)->began_ns;
+	s->began_ns = inspect_process(s->reader)->first_mono_ns;
 	if (aggregate_new(&s->aggregate, NULL, s->began_ns))
 		must(NULL);
-	ncclinsp_on_operation(s->reader, keep_operation, s);
 	inspect_hook(s->reader, &hooks);
 	return s;
 }
@@ -375,11 +323,10 @@ void segment_source_on_event(struct segment_source *s, segment_source_event *fn,
 
 uint64_t segment_source_lost(struct segment_source *s, uint64_t *until_ns)
 {
-	const struct ncclinsp_loss *loss = ncclinsp_loss(s->reader);
-	uint64_t ended_ns = ncclinsp_process(s->reader)->ended_ns;
+	const struct process *p = inspect_process(s->reader);
 
-	*until_ns = ended_ns ? ended_ns : cli_now_ns();
-	return loss->before + lost_of(loss);
+	*until_ns = segment_until_ns(s);
+	return p->loss.before + process_lost(p);
 }
 
 void segment_source_free(struct segment_source *s)

@@ -79,15 +79,16 @@ placed_alike() {
 		([$a[] | (.enqueued_mono_ns - $at[.token]) | fabs] | max) < 1e6'
 }
 check "at the same times" placed_alike
+# Limits are the daemon's, which has seen how long the like took.
 rows() { jq -S -c ".$1 | map($2)"; }
 same_rows() {	# PATH ARRAY COMMAND JQ
 	diff <(api "$1" | rows "$2" "$4") <("$I" --segment "$SEGMENT" $3 -o json | rows "$2" "$4")
 }
 check "what is in flight is the same" same_rows inflight inflight inflight \
-	"select(.pid == $PID) | del(.age_ns)"
+	"select(.pid == $PID) | del(.age_ns, .limit_ns)"
 check "so are its communicators" same_rows comms comms comms \
 	"del(.local_ranks) + (.local_ranks[] | select(.pid == $PID) |
-	 del(.last_op_at, .last_op_mono_ns, .waiting))"
+	 del(.last_op_at, .last_op_mono_ns, .waiting, .quiet_limit_ns))"
 check "and the process, as far as the segment tells" same_rows processes processes ps \
 	"select(.pid == $PID) | { pid, ns_pid, uid, command, state, segment, instance, api_version,
 	 plugin_version, level, event_mask, job, lanes, records, bytes, lost, ignored,
