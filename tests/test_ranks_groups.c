@@ -67,6 +67,25 @@ START_TEST(what_no_member_knows_stays_unknown)
 }
 END_TEST
 
+START_TEST(while_a_member_hangs_nobody_knows_who_waits)
+{
+	static const char *const unknown[] = { "wait", "blame", "idle" };
+	json_t *rows = json_loads(
+		"[{\"comm_id\": \"0x1\", \"pid\": 1, \"stalled\": true, \"wait\": null,"
+		"  \"blame\": null, \"idle\": null, \"found\": \"LINK\", \"grade\": \"suspected\"},"
+		" {\"comm_id\": \"0x2\", \"pid\": 1, \"stalled\": false, \"wait\": 0.0,"
+		"  \"blame\": 0.0, \"idle\": 1.0}]", 0, NULL);
+	json_t *groups = ranks_by_gpu(rows), *row = json_array_get(groups, 0);
+
+	ck_assert_uint_eq(json_array_size(groups), 1);
+	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
+		ck_assert_msg(json_is_null(json_object_get(row, unknown[i])), "%s", unknown[i]);
+	ck_assert_str_eq(json_string_value(json_object_get(row, "grade")), "suspected");
+	json_decref(groups);
+	json_decref(rows);
+}
+END_TEST
+
 START_TEST(processes_of_unknown_gpus_are_not_thrown_together)
 {
 	ck_assert_int_eq(json_integer_value(json_object_get(json_array_get(gpus, 2), "pid")), 13);
@@ -79,6 +98,7 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_TEST(the_communicators_of_one_gpu_and_process_are_one_row),
 		FX_TEST(what_no_member_knows_stays_unknown),
+		FX_TEST(while_a_member_hangs_nobody_knows_who_waits),
 		FX_TEST(processes_of_unknown_gpus_are_not_thrown_together),
 	};
 

@@ -539,13 +539,19 @@ START_TEST(a_line_is_shortened_at_the_end_of_a_word)
 }
 END_TEST
 
-START_TEST(every_verdict_is_in_capitals_and_in_data_as_it_came)
+START_TEST(a_verdict_is_in_capitals_with_a_mark_if_suspected_and_in_data_as_it_came)
 {
 	static const struct column verdict = { "verdict", "VERDICT", COL_VERDICT, "name", 0, 0, 0 };
 	char cell[64];
 
 	ck_assert_int_eq(report_cell(&verdict, json_array_get(rows, 0), &usual, cell,
 				     sizeof(cell)), LINE_PLAIN);
+	ck_assert_str_eq(cell, "DP");
+	json_object_set_new(json_array_get(rows, 0), "grade", json_string("suspected"));
+	report_cell(&verdict, json_array_get(rows, 0), &usual, cell, sizeof(cell));
+	ck_assert_str_eq(cell, "DP?");
+	json_object_set_new(json_array_get(rows, 0), "grade", json_string("found"));
+	report_cell(&verdict, json_array_get(rows, 0), &usual, cell, sizeof(cell));
 	ck_assert_str_eq(cell, "DP");
 	ck_assert(report_text(json_array_get(rows, 0), verdict.path, cell, sizeof(cell)));
 	ck_assert_str_eq(cell, "dp");
@@ -595,7 +601,7 @@ int main(void)
 		FX_TEST(colour_is_only_written_when_asked_for),
 		FX_TEST(what_warns_has_a_sign_on_yellow_and_text_as_usual),
 		FX_TEST(a_line_is_shortened_at_the_end_of_a_word),
-		FX_TEST(every_verdict_is_in_capitals_and_in_data_as_it_came),
+		FX_TEST(a_verdict_is_in_capitals_with_a_mark_if_suspected_and_in_data_as_it_came),
 		FX_TEST(a_terminal_without_utf8_gets_ascii_of_the_same_width),
 	};
 

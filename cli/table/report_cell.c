@@ -252,11 +252,16 @@ static bool row_is_derived(const json_t *row)
 	return json_is_true(derived) || json_integer_value(derived) > 0;
 }
 
-static void cell_capitals(char *text)
+/* In capitals, behind which a question mark says that the row's finding is only suspected. */
+static void cell_verdict(const json_t *row, char *text, size_t size)
 {
-	for (; *text; text++)
-		if (*text >= 'a' && *text <= 'z')
-			*text = (char)(*text - 'a' + 'A');
+	const char *grade = json_string_value(json_object_get(row, "grade"));
+
+	for (char *at = text; *at; at++)
+		if (*at >= 'a' && *at <= 'z')
+			*at = (char)(*at - 'a' + 'A');
+	if (grade && !strcmp(grade, "suspected") && strlen(text) + 1 < size)
+		strcat(text, "?");
 }
 
 static enum line_attr cell_text(const struct column *column, const json_t *row, bool in_utc,
@@ -265,7 +270,7 @@ static enum line_attr cell_text(const struct column *column, const json_t *row, 
 	if (!report_text(row, column->path, buf, size))
 		return LINE_DIM;
 	if (column->kind == COL_VERDICT)
-		cell_capitals(buf);
+		cell_verdict(row, buf, size);
 	if (column->kind == COL_TIME)
 		cell_time_of_day(in_utc, buf, size);
 	if (column->kind == COL_OP && row_is_derived(row) && strlen(buf) + 1 < size)

@@ -19,7 +19,7 @@ extern const struct column ranks_badness;
 #define RANKS_FIELDS									\
 	"comm_id,comm_name,nranks,rank,pid,uid,user,job,gpu_uuid,pci_bus_id,state,phase,tag," \
 	"ops_per_s,busbw_waitfree_gbs,busbw_gbs,p50_ns,p99_ns,wait,blame,last,late_ns,share,"	\
-	"idle,in_flight,oldest_ns,verdict,finding,badness"
+	"idle,in_flight,oldest_ns,stalled,verdict,finding,grade,badness"
 
 /*
  * Add to a row, in place, what columns show: "ended", the state of one that is no longer live;

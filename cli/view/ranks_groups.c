@@ -24,17 +24,17 @@ const struct column gpu_columns[] = {
 };
 const size_t gpu_column_count = ARRAY_LEN(gpu_columns);
 
-/* The way the members of a group become one figure. */
-enum fold { SUM, MOST, MEAN, FIRST };
+/* The way the members of a group become one figure; SHARE: a mean that a hang makes unknown. */
+enum fold { SUM, MOST, MEAN, SHARE, WORST_SHARE, FIRST };
 
 static const struct {
 	const char *key;
 	enum fold fold;
 } folds[] = {
 	{ "ops_per_s", SUM },	 { "in_flight", SUM },	 { "oldest_ns", MOST },
-	{ "busbw_gbs", MEAN },	 { "wait", MEAN },	 { "idle", MEAN },
-	{ "found", FIRST },	 { "ended", FIRST },	 { "share", SUM },
-	{ "blame", MOST },
+	{ "busbw_gbs", MEAN },	 { "wait", SHARE },	 { "idle", SHARE },
+	{ "found", FIRST },	 { "grade", FIRST },	 { "ended", FIRST },
+	{ "share", SUM },	 { "blame", WORST_SHARE },
 };
 
 static json_t *members_fold(const json_t *members, const char *key, enum fold how)
@@ -48,6 +48,9 @@ static json_t *members_fold(const json_t *members, const char *key, enum fold ho
 	json_array_foreach((json_t *)members, i, member) {
 		json_t *value = json_object_get(member, key);
 
+		if ((how == SHARE || how == WORST_SHARE) &&
+		    json_is_true(json_object_get(member, "stalled")))
+			return json_null();
 		if (!value || json_is_null(value))
 			continue;
 		if (how == FIRST)
@@ -58,8 +61,8 @@ static json_t *members_fold(const json_t *members, const char *key, enum fold ho
 	}
 	if (!n)
 		return json_null();
-	sum = how == MEAN ? sum / n : how == MOST ? most : sum;
-	return whole && how != MEAN ? json_integer((json_int_t)sum) : json_real(sum);
+	sum = how == MEAN || how == SHARE ? sum / n : how == SUM ? sum : most;
+	return whole && (how == SUM || how == MOST) ? json_integer((json_int_t)sum) : json_real(sum);
 }
 
 /* The values of the keys, so that no two rows that differ in one read the same. */

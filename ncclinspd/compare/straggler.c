@@ -115,7 +115,7 @@ struct straggler_track {
 
 struct recent {
 	uint64_t part;
-	uint64_t wait_ns, blame_ns;
+	uint64_t ops, wait_ns, blame_ns;
 };
 
 struct straggler_member {
@@ -413,9 +413,9 @@ static struct straggler_unit *joint_unit(struct straggler *s, const struct strag
 	return u->key == j->unit_key ? u : NULL;
 }
 
-/* Add to a member's sums what an operation that came at `now_ns` cost it, or the others. */
-static void member_count(struct straggler_member *m, uint64_t wait_ns, uint64_t blame_ns,
-			 uint64_t now_ns)
+/* Add to a member's sums what `ops` operations that came at `now_ns` cost it, or the others. */
+static void member_count(struct straggler_member *m, uint64_t ops, uint64_t wait_ns,
+			 uint64_t blame_ns, uint64_t now_ns)
 {
 	uint64_t part = now_ns / RECENT_PART_NS;
 	struct recent *recent = &m->recent[part % (RECENT_PARTS + 1)];
@@ -426,6 +426,7 @@ static void member_count(struct straggler_member *m, uint64_t wait_ns, uint64_t 
 		return;		/* it came so long ago that its place has gone to another */
 	if (recent->part < part)
 		*recent = (struct recent){ .part = part };
+	recent->ops += ops;
 	recent->wait_ns += wait_ns;
 	recent->blame_ns += blame_ns;
 }
@@ -440,7 +441,7 @@ static void root_move(struct straggler *s, const struct root *root, uint64_t bla
 		return;
 	seat = root->joint->part[root->joint->op.last].seat;
 	u->window[u->current].tally[seat].moved_ns += blame_ns;
-	member_count(member_at(s, u->seat[seat].member), 0, blame_ns, root->joint->seen_ns);
+	member_count(member_at(s, u->seat[seat].member), 0, 0, blame_ns, root->joint->seen_ns);
 }
 
 static void joint_add_own(struct straggler *s, struct straggler_unit *u,
@@ -455,7 +456,7 @@ static void joint_add_own(struct straggler *s, struct straggler_unit *u,
 		member_at(s, u->seat[j->part[i].seat].member)->sums.judged++;
 	}
 	member_at(s, u->seat[last].member)->sums.last++;
-	member_count(member_at(s, u->seat[last].member), 0, blame_ns, j->seen_ns);
+	member_count(member_at(s, u->seat[last].member), 0, 0, blame_ns, j->seen_ns);
 }
 
 static void joint_settle(struct straggler *s, const struct straggler_joint *j)
@@ -574,7 +575,7 @@ static void add_waits(struct straggler *s, const struct straggler_unit *u,
 		p->wait_ns = p->inside_ns - j->op.least_ns + away_ns;
 		p->late_ns = j->op.most_ns - p->inside_ns;
 		m->sums.remote_wait_ns += away_ns;
-		member_count(m, p->wait_ns, 0, j->seen_ns);
+		member_count(m, 1, p->wait_ns, 0, j->seen_ns);
 	}
 }
 
@@ -1124,6 +1125,7 @@ bool straggler_recent(const struct straggler *s, uint64_t process_id, uint32_t c
 
 		if (r->part > now_part || now_part - r->part >= RECENT_PARTS)
 			continue;
+		recent->ops += r->ops;
 		recent->wait_ns += r->wait_ns;
 		recent->blame_ns += r->blame_ns;
 	}

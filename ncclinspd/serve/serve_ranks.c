@@ -30,7 +30,7 @@
 enum { BAD_BLAME, BAD_LATE, BAD_FOUND, BAD_STALLED, BAD_GUILTY, BAD_DIED };
 
 struct rank_row {
-	bool has_comm_id, has_gpu, has_lately, late;
+	bool has_comm_id, has_gpu, has_lately, late, stalled;
 	uint64_t comm_id;
 	char comm_name[97];
 	int32_t nranks, nnodes, rank, global_rank;
@@ -167,7 +167,7 @@ struct rank_finding {
 	pid_t pid;		/* 0: a rank's */
 	uint64_t comm_id;
 	int32_t rank;
-	uint32_t order;		/* the worst first, of these the newest */
+	uint32_t order;		/* the worst first, of these the surest, then the newest */
 	uint64_t id;
 	enum finding_severity severity;
 	name_t kind, grade, verdict;
@@ -184,7 +184,7 @@ static void rank_findings_add(struct rank_findings *list, const struct finding *
 			      int32_t rank)
 {
 	struct rank_finding *about = list_append(list);
-	uint32_t worst_first = (uint32_t)(FINDING_SEVERITY_END - f->severity) * 2;
+	uint32_t worst_first = (uint32_t)(FINDING_SEVERITY_END - f->severity);
 
 	if (!about) {
 		list->error = -ENOMEM;
@@ -192,7 +192,8 @@ static void rank_findings_add(struct rank_findings *list, const struct finding *
 	}
 	*about = (struct rank_finding){
 		.uid = f->uid, .pid = pid, .comm_id = pid ? 0 : f->comm_id, .rank = rank,
-		.order = (worst_first + (f->kind == FINDING_LOSS)) << 16 | (list->seen & 0xffff),
+		.order = ((worst_first * FINDING_GRADE_END + f->grade) * 2 +
+			  (f->kind == FINDING_LOSS)) << 16 | (list->seen & 0xffff),
 		.id = f->life.id, .severity = f->severity, .kind = finding_kind_name(f->kind),
 		.grade = finding_grade_name(f->grade), .verdict = f->verdict,
 	};
@@ -345,7 +346,6 @@ static double rank_share(uint64_t ns, uint64_t window_ns)
 	return share < 1 ? share : 1;
 }
 
-/* While one operation lasts, nobody knows how much of it is waiting. */
 static void rank_row_put_waiting(struct rank_row *row, const struct request *r)
 {
 	const struct straggler *s = r->serve->source.straggler;
@@ -355,10 +355,10 @@ static void rank_row_put_waiting(struct rank_row *row, const struct request *r)
 	row->lately.late_ns = UNKNOWN_U64;
 	if (!s)
 		return;
-	if (straggler_recent(s, row->process_id, row->comm_index, r->serve->now_ns, &recent)) {
+	if (straggler_recent(s, row->process_id, row->comm_index, r->serve->now_ns, &recent) &&
+	    recent.ops) {
 		row->blame = rank_share(recent.blame_ns, recent.window_ns);
-		row->wait = row->oldest_ns == UNKNOWN_U64 || row->oldest_ns < STRAGGLER_RECENT_NS ?
-			    rank_share(recent.wait_ns, recent.window_ns) : -1;
+		row->wait = rank_share(recent.wait_ns, recent.window_ns);
 	}
 	row->has_lately = straggler_lately(s, row->process_id, row->comm_index, &row->lately);
 	if (!row->has_lately)
@@ -394,24 +394,30 @@ static void rank_row_put_sums(struct rank_row *row, struct rank_table *t)
 		row->ops_per_s = (double)sums->ops * 1e9 / (double)sums->window_ns;
 }
 
+/* Has it been inside one operation for long? */
+static bool rank_row_is_inside(const struct rank_row *row)
+{
+	return row->oldest_ns != UNKNOWN_U64 && row->oldest_ns >= STALLED_NS;
+}
+
 /*
  * Ranks found guilty of a hang come before those that hang because of it, though they may have
  * nothing in flight themselves; of those that are well, the one the others wait for most comes
  * first.
  */
-static void rank_row_put_badness(struct rank_row *row, const struct rank_finding *found)
+static void rank_row_put_badness(struct rank_row *row)
 {
 	double blame = row->blame < 0 ? 0 : row->blame * 0.999;
-	bool stalled = row->oldest_ns != UNKNOWN_U64 && row->oldest_ns >= STALLED_NS;
 
 	if (!strcmp(row->state, "died"))
 		row->badness = BAD_DIED;
-	else if (found && found->severity == FINDING_CRITICAL)
+	else if (row->finding_id && row->severity == finding_severity_name(FINDING_CRITICAL))
 		row->badness = BAD_GUILTY;
-	else if (stalled)
+	else if (rank_row_is_inside(row))
 		row->badness = BAD_STALLED + 1 - (double)STALLED_NS / (double)row->oldest_ns;
 	else
-		row->badness = (found ? BAD_FOUND : row->late ? BAD_LATE : BAD_BLAME) + blame;
+		row->badness = (row->finding_id ? BAD_FOUND : row->late ? BAD_LATE : BAD_BLAME) +
+			       blame;
 }
 
 static void rank_row_put_finding(struct rank_row *row, const struct rank_findings *findings)
@@ -425,7 +431,6 @@ static void rank_row_put_finding(struct rank_row *row, const struct rank_finding
 		row->verdict = found->verdict;
 		row->severity = finding_severity_name(found->severity);
 	}
-	rank_row_put_badness(row, found);
 }
 
 /* Ended as it should, with nothing left behind: no longer of interest. */
@@ -500,6 +505,16 @@ static int rank_row_compare_comms(const void *one, const void *two)
 	return r ? r : strcmp(a->comm_name, b->comm_name);
 }
 
+/* The same, and no other user's: ids can be forged. */
+static int rank_row_compare_own_comms(const void *one, const void *two)
+{
+	const struct rank_row *a = *(const struct rank_row *const *)one;
+	const struct rank_row *b = *(const struct rank_row *const *)two;
+	int r = rank_row_compare_comms(one, two);
+
+	return r ? r : rank_order(a->uid, b->uid);
+}
+
 static int rank_row_compare_gpus(const void *one, const void *two)
 {
 	const struct rank_row *a = *(const struct rank_row *const *)one;
@@ -531,6 +546,33 @@ static uint64_t rank_rows_count(const struct rank_row **rows, uint32_t n,
 	for (uint32_t i = 1; i < n; i++)
 		differ += compare(&rows[i - 1], &rows[i]) != 0;
 	return differ;
+}
+
+/*
+ * While one of its ranks is inside one operation, nobody knows how much of that is waiting, and
+ * for which of the others.
+ */
+static void rank_table_mark_stalled(const struct rank_table *t, const struct rank_row **rows)
+{
+	bool stalled = false;
+
+	for (uint32_t i = 0; i < t->n; i++)
+		rows[i] = &t->at[i];
+	qsort(rows, t->n, sizeof(*rows), rank_row_compare_own_comms);
+	for (uint32_t first = 0, end = 0; first < t->n; first = end, stalled = false) {
+		for (; end < t->n && !rank_row_compare_own_comms(&rows[first], &rows[end]);
+		     end++)
+			stalled |= rank_row_is_inside(rows[end]);
+		for (uint32_t i = first; stalled && i < end; i++) {
+			struct rank_row *row = &t->at[rows[i] - t->at];
+
+			row->stalled = true;
+			row->wait = row->blame = -1;
+			row->idle = rank_row_is_inside(row) ? -1 : row->idle;
+		}
+	}
+	for (uint32_t i = 0; i < t->n; i++)
+		rank_row_put_badness(&t->at[i]);
 }
 
 static void rank_table_put_totals(const struct rank_table *t, const struct rank_row **rows,
@@ -565,6 +607,7 @@ static int rank_table_list(const struct rank_table *t, struct sent_listing *l)
 
 	if (!sorted)
 		return -ENOMEM;
+	rank_table_mark_stalled(t, sorted);
 	rank_table_put_totals(t, sorted, listing_head(l));
 	qsort(sorted, t->n, sizeof(*sorted), rank_row_compare);
 	for (uint32_t i = 0; i < t->n && i < most; i++) {

@@ -18,9 +18,9 @@ tells() { flat | grep -Eq "$1" || { flat; return 1; }; }
 
 # agree NAME GRADE: all surfaces, one behind the other, call rank 3 that.
 agree() {
-	local mark="! " check_code=2 code=10 found=1 suspected=0 line="CRITICAL - rank 3 "
+	local mark="! " check_code=2 code=10 found=1 suspected=0 line="CRITICAL - rank 3 " verdict="NOT_JOINED"
 	if [ "$2" = suspected ]; then
-		mark="! suspected: " check_code=0 code=0 found=0 suspected=1
+		mark="! suspected: " check_code=0 code=0 found=0 suspected=1 verdict="NOT_JOINED[?]"
 		line="OK - no finding; suspected: rank 3 "
 	fi
 	check "$1: the API" row "$2"
@@ -28,6 +28,12 @@ agree() {
 		'[ "$(api "findings?active=true" | jq ".findings | length")" -eq 1 ]'
 	check "$1: status" eval 'ends 0 "$I" status && tells " now +${mark}rank 3 .pid [0-9]+. has not come to AllReduce #10 on dp"'
 	check "$1: top" eval 'ends 0 "$I" top -n 1 && tells "^${mark}rank 3 .pid [0-9]+. has not come to AllReduce #10 on dp"'
+	check "$1: ... in its table" eval 'grep -Eq "^ +3 .* dp .* $verdict\$" "$T/out"'
+	check "$1: ranks" eval 'ends 0 "$I" ranks && grep -Eq "^ +3 .* dp .* $verdict\$" "$T/out"'
+	check "$1: dmon" eval 'ends 0 "$I" dmon -n 1 && grep -Eq " $verdict\$" "$T/out"'
+	check "$1: who waits for whom is not known, in no table" eval '
+		ends 0 "$I" ranks --comm dp -o csv --fields wait,blame && [ "$(grep -c "^,$" "$T/out")" -eq 4 ] &&
+		ends 0 "$I" dmon -n 1 -o csv --fields wait,blame && [ "$(grep -c "^,$" "$T/out")" -eq 4 ]'
 	check "$1: diagnose" eval 'ends $code "$I" diagnose && tells "rank 3 .pid [0-9]+. has not come to AllReduce #10 on dp"'
 	check "$1: ... under its grade" eval '[ "$(grep -c "^suspected critical: desync NOT_JOINED on dp" "$T/out")" -eq $suspected ] &&
 		[ "$(grep -c "^critical: desync NOT_JOINED on dp" "$T/out")" -eq $found ]'
