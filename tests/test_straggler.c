@@ -75,10 +75,29 @@ START_TEST(who_comes_late_in_bursts_is_told_apart_from_who_is_late_each_time)
 }
 END_TEST
 
+START_TEST(who_comes_late_in_bursts_is_suspected_long_before_it_is_flagged)
+{
+	for (int k = 0; k < 400; k++) {
+		const uint64_t late[4] = { noise(), k % 10 ? noise() : 60 * MS, noise(), noise() };
+		struct straggler_op op = op_of(1, 4, 4, late);
+
+		straggler_add(straggler, &op, now_ns);
+		pass(STEP);
+		if (k == 60)	/* six are no pattern */
+			ck_assert_uint_eq(look() + nsuspected, 0);
+	}
+	ck_assert_uint_eq(look(), 0);
+	ck_assert_uint_eq(nsuspected, 1);
+	work(5, 0, 0, 0);
+	ck_assert_uint_eq(look() + nsuspected, 0);
+}
+END_TEST
+
 START_TEST(one_long_pause_in_each_window_is_a_checkpoint)
 {
 	work(8, 600, 0, 3 * SECOND);
 	ck_assert_uint_eq(look(), 0);
+	ck_assert_uint_eq(nsuspected, 0);
 }
 END_TEST
 
@@ -262,6 +281,7 @@ int main(void)
 		FX_LOOP(chance_flags_nobody, 0, 20),
 		FX_TEST(who_is_late_in_turn_with_others_is_not_flagged),
 		FX_TEST(who_comes_late_in_bursts_is_told_apart_from_who_is_late_each_time),
+		FX_TEST(who_comes_late_in_bursts_is_suspected_long_before_it_is_flagged),
 		FX_TEST(one_long_pause_in_each_window_is_a_checkpoint),
 		FX_LOOP(one_checkpoint_among_hiccups_is_no_pattern, 0, 5),
 		FX_LOOP(rare_long_pauses_are_found_among_more_short_ones, 0, 5),

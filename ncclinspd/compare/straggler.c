@@ -808,6 +808,20 @@ static struct straggler_case case_of_late(const struct straggler_unit *u,
 	return c;
 }
 
+static struct straggler_case case_of_bursts(const struct straggler_unit *u,
+					    const struct straggler_interval *sum, uint32_t i)
+{
+	const struct late_tally *t = &sum->tally[i];
+	struct straggler_case c = case_of(u, sum, i, &u->seat[i].intermittent,
+					  VERDICT_INTERMITTENT);
+
+	c.judged = sum->sums.bursts;
+	c.last = t->bursts;
+	c.blame_ns = t->burst_ns;
+	c.late_ns = t->bursts ? t->burst_ns / t->bursts : 0;
+	return c;
+}
+
 /* `lately`: the same sum with the window that is open. */
 static void seat_tell(const struct straggler *s, const struct straggler_unit *u,
 		      const struct straggler_interval *sum,
@@ -815,27 +829,27 @@ static void seat_tell(const struct straggler *s, const struct straggler_unit *u,
 		      void *arg)
 {
 	const struct seat *seat = &u->seat[i];
-	const struct late_tally *t = &sum->tally[i];
 	double scratch[2 * OP_RANKS];
 	const struct late_view v = unit_view(u, lately, scratch);
+	const struct trial *trial = NULL;	/* of what is suspected */
 	struct straggler_case c;
 
 	if (seat->steady.flagged) {
 		c = case_of_late(u, sum, i);
 	} else if (seat->intermittent.flagged) {
-		c = case_of(u, sum, i, &seat->intermittent, VERDICT_INTERMITTENT);
-		c.judged = sum->sums.bursts;
-		c.last = t->bursts;
-		c.blame_ns = t->burst_ns;
-		c.late_ns = t->bursts ? t->burst_ns / t->bursts : 0;
+		c = case_of_bursts(u, sum, i);
 	} else if (late_is_mostly_last(&v, i, 1)) {
 		c = case_of_late(u, lately, i);
-		c.suspected = true;
-		if (!(seat->steady.grades & 3u))
-			c.since_ns = s->opened_ns;
+		trial = &seat->steady;
+	} else if (lately->tally[i].bursts >= LATE_BURSTS && late_is_bursty(&v, i, 1)) {
+		c = case_of_bursts(u, lately, i);
+		trial = &seat->intermittent;
 	} else {
 		return;
 	}
+	c.suspected = trial;
+	if (trial && !(trial->grades & 3u))
+		c.since_ns = s->opened_ns;
 	c.window_ns = s->window_ns;
 	visit(&c, arg);
 }
