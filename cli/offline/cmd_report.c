@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ncclinsp report: what the snapshots of many nodes tell together, without any daemon.
- * Ranks of all nodes are joined by their communicator's id and size.
+ * Ranks of all nodes are joined by their communicator's id and size.  Late ranks and hangs are
+ * judged anew of all of them; all else that is wrong the nodes have found themselves.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,8 +20,8 @@ static const struct column columns[] = {
 #include "schema/report_columns.h"
 };
 
-/* The worst first: what stands still, who costs most, what is not known. */
-enum { NOTE, WARNING, CRITICAL = 3 };
+/* The worst first: what stands still, who costs most, what is suspected, what is not known. */
+enum { NOTE, SUSPECTED, WARNING, CRITICAL = 4 };
 static const struct column by_weight = { NULL, NULL, COL_NUMBER, "weight", 0, 0, 0 };
 
 /* The report on one communicator: its key in the join, as samples name it. */
@@ -95,8 +96,9 @@ static json_t *make_row(const char *severity, const char *verdict, const json_t 
 {
 	static const char *const of_rank[] = { "rank", "host", "pid" };
 	static const char *const of_comm[] = { "comm_id", "comm_name", "nranks" };
-	json_t *row = json_pack("{s:s, s:s, s:s, s:i}", "severity", severity, "verdict", verdict,
-				"text", text, "weight", *severity == 'c' ? CRITICAL : NOTE);
+	json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:i}", "severity", severity, "grade",
+				"found", "verdict", verdict, "text", text, "weight",
+				*severity == 'c' ? CRITICAL : NOTE);
 
 	for (size_t i = 0; i < 3; i++) {
 		json_object_set(row, of_comm[i], json_object_get(comm, of_comm[i]));
@@ -214,12 +216,88 @@ static void told_missing(struct report_told *t, const json_t *comm)
 	told_add_row(t, "info", "MISSING", comm, NULL, text);
 }
 
+/* ---- findings of one node ------------------------------------------------------------- */
+
+static bool row_has(const json_t *row, const char *key, const char *text)
+{
+	const char *has = row_text_at(row, key);
+
+	return has && !strcmp(has, text);
+}
+
+/* The communicator that a node's finding is about, where all of its ranks are on that node. */
+static const json_t *told_own_comm(const struct report_told *t, const json_t *finding,
+				   const char *host, bool *whole)
+{
+	const char *id = row_text_at(finding, "comm_id") ?: "", *key, *place;
+	json_t *comm, *rank;
+
+	json_object_foreach(t->comms, key, comm) {
+		const json_t *ranks = json_object_get(comm, "ranks");
+
+		if (!row_has(comm, "comm_id", id))
+			continue;
+		*whole = json_integer_value(json_object_get(comm, "nranks")) ==
+			 (json_int_t)json_object_size(ranks);
+		json_object_foreach((json_t *)ranks, place, rank)
+			*whole = *whole && row_has(rank, "host", host);
+		return comm;
+	}
+	return NULL;
+}
+
+static bool told_has_hang(const struct report_told *t, const char *comm_id)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(t->rows, i, row)
+		if (row_has(row, "severity", "critical") && row_has(row, "comm_id", comm_id))
+			return true;
+	return false;
+}
+
+/*
+ * Is a node's finding a row?  What all nodes together say of hangs and late ranks is there, but
+ * for a hang within the node that is not old enough yet, or of which no operation tells.
+ */
+static bool finding_is_row(const struct report_told *t, const json_t *f, bool whole)
+{
+	if (!json_is_true(json_object_get(f, "active")) || row_has(f, "severity", "info") ||
+	    row_has(f, "kind", "straggler"))
+		return false;
+	if (!row_has(f, "kind", "stall") && !row_has(f, "kind", "desync"))
+		return true;
+	return whole && !told_has_hang(t, row_text_at(f, "comm_id") ?: "");
+}
+
+static void told_finding(struct report_told *t, const char *host, const json_t *f)
+{
+	const json_t *rank = json_array_get(json_object_get(f, "ranks"), 0);
+	bool whole = false, suspected = row_has(f, "grade", "suspected");
+	const json_t *comm = told_own_comm(t, f, host, &whole);
+	json_t *row;
+
+	if (!finding_is_row(t, f, whole))
+		return;
+	row = told_add_row(t, row_text_at(f, "severity") ?: "warning",
+			   row_text_at(f, "verdict") ?: row_text_at(f, "kind") ?: "", comm,
+			   comm && rank ? comm_rank_row(comm, json_integer_value(rank)) : NULL,
+			   row_text_at(f, "text") ?: "");
+	json_object_set_new(row, "host", json_string(host));
+	if (suspected)
+		json_object_set_new(row, "grade", json_string("suspected"));
+	json_object_set_new(row, "weight", json_integer(suspected ? SUSPECTED :
+				row_has(f, "severity", "critical") ? CRITICAL : WARNING));
+}
+
 /* ---- the command ------------------------------------------------------------------------- */
 
 static void told_all(struct report_told *t, struct shots *s)
 {
+	json_t *value, *finding;
 	const char *key;
-	json_t *value;
+	size_t i;
 
 	json_object_foreach(s->nodes, key, value)
 		told_join_node(t, key, value);
@@ -227,6 +305,9 @@ static void told_all(struct report_told *t, struct shots *s)
 	stragglers_find(s, told_late, t);
 	json_object_foreach(t->late, key, value)
 		json_array_append(t->rows, value);
+	json_object_foreach(s->nodes, key, value)
+		json_array_foreach(json_object_get(value, "findings"), i, finding)
+			told_finding(t, key, finding);
 	json_object_foreach(t->comms, key, value)
 		told_missing(t, value);
 }
@@ -254,7 +335,7 @@ static int report_code(const struct listing *listing, const json_t *answer, cons
 	(void)listing;
 	(void)answer;
 	json_array_foreach((json_t *)rows, i, row)
-		if (strcmp(row_text_at(row, "severity"), "info"))
+		if (!row_has(row, "severity", "info") && !row_has(row, "grade", "suspected"))
 			return CLI_FINDING;
 	return CLI_DONE;
 }
@@ -262,7 +343,7 @@ static int report_code(const struct listing *listing, const json_t *answer, cons
 int cmd_report(struct cli *cli)
 {
 	static const char *const members[] = { "written_at", "written_mono_ns", "comms", "inflight",
-						NULL };
+						"findings", NULL };
 	struct shots s = { .members = members, .wants_samples = true };
 	const struct listing listing = {
 		.array = "verdicts", .columns = columns, .sort = &by_weight,

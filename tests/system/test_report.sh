@@ -36,7 +36,7 @@ check "the late rank is named" verdict \
 	'.verdicts | map(select(.verdict == "STRAGGLER")) | length == 1 and .[0].rank == 1 and .[0].func == "AllReduce"' "$SNAP"
 check "without any daemon; with the code of a finding" exits 10 'STRAGGLER.*rank 1 of dp \(pid [0-9]+, .*comes last in' "$I" report "$SNAP"
 # Each is last in half of the operations: of two ranks one always is.
-jq -c '.samples[] |= (.inside_ns = if (.seq * 7 % 11 > 5) == (.rank == 1) then 400000 else 3000000 end)' "$SNAP" >"$T/even.json"
+jq -c '.findings = [] | .samples[] |= (.inside_ns = if (.seq * 7 % 11 > 5) == (.rank == 1) then 400000 else 3000000 end)' "$SNAP" >"$T/even.json"
 check "of two ranks that are late by turns none is" exits 0 '^1 node, 1 file' "$I" report "$T/even.json"
 check "csv has the same" exits 10 '^warning,STRAGGLER,' "$I" report -o csv -H "$SNAP"
 
@@ -84,7 +84,7 @@ node() {
 		(if $n == $late then . else .samples = $z + ($z | map(.rank = 1)) end) |
 		.samples[] |= (.nranks = 200 | .rank += 2 * $n) |
 		.comms[] |= (.nranks = 200 | .local_ranks[] |= (.rank += 2 * $n)) |
-		.inflight = [] | del(.collectives, .kept)' "$SNAP"
+		.inflight = [] | .findings = [] | del(.collectives, .kept)' "$SNAP"
 }
 for n in $(seq 0 99); do node "$n" 37 | zstd -q >"$T/many/node$n.json.zst"; done
 bounded() { (ulimit -v 1048576; verdict "$@"); }
@@ -156,6 +156,24 @@ check "... as docs/schema/report.json says" \
 	eval 'PYTHONWARNINGS=ignore jsonschema -i "$T/out" "$TOP/docs/schema/report.json"'
 check "who is dead is told apart" verdict \
 	'[.verdicts[] | select(.verdict == "RANK_DEAD") | .rank] == [10]' "$T"/stuck[1-4].json "$T/dead5.json"
+
+# What a node has found itself, and what it suspects.
+finding() {	# KIND GRADE VERDICT: about rank 10 of node 5
+	jq -c --arg kind "$1" --arg grade "$2" --argjson verdict "$3" '.findings = [{kind: $kind, active: true,
+		grade: $grade, severity: "critical", verdict: $verdict, comm_id: .comms[0].comm_id, ranks: [10], text: "so it is"}] |
+		.inflight = []' "$T/stuck5.json"
+}
+alone() { jq -c '.comms[] |= (.nranks = (.local_ranks | length))'; }
+finding died found null >"$T/found5.json"
+check "a death that a node has found is told, with the code of a finding" eval \
+	'verdict "[.verdicts[] | select(.grade == \"found\" and .verdict == \"died\") | [.severity, .rank, .host, .text]] ==
+		[[\"critical\", 10, \"node5\", \"so it is\"]]" "$T/found5.json"; exits 10 "^critical +DIED " "$I" report "$T/found5.json"'
+finding desync suspected '"NOT_JOINED"' | alone >"$T/suspected5.json"
+check "a hang that a node suspects within itself is told as such, and is no finding" \
+	exits 0 "^critical +NOT_JOINED[?] " "$I" report "$T/suspected5.json"
+finding desync suspected '"NOT_JOINED"' >"$T/wide5.json"
+check "... of a communicator with ranks elsewhere all files are asked instead" verdict \
+	'[.verdicts[] | select(.verdict == "NOT_JOINED")] == []' "$T/wide5.json"
 
 # Whole nodes: eight ranks each in ten communicators over all nodes, with all samples that a file may hold of
 # them, the operations of one rank scaled a little up and down.  Rank 299 is late in two of these.
