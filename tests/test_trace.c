@@ -364,11 +364,15 @@ START_TEST(a_finding_is_a_mark_at_the_rank_that_it_names)
 	fx_line("{s:s, s:s, s:s, s:s, s:[i], s:I}", "kind", "finding", "finding", "straggler",
 		"verdict", "STEADY", "comm_id", FX_COMM, "ranks", 1, "since_mono_ns",
 		at(500));
+	fx_line("{s:s, s:s, s:s, s:s, s:[i], s:I}", "kind", "finding", "finding", "died",
+		"grade", "suspected", "comm_id", FX_COMM, "ranks", 1, "since_mono_ns",
+		at(500));
 	root = fx_trace_end();
 	mark = fx_find(root, "i", "straggler STEADY", 0);
 	ck_assert_ptr_nonnull(mark);
 	ck_assert_int_eq(json_integer_value(json_object_get(mark, "pid")), 8);
 	ck_assert_int_eq(fx_ticks(mark, "ts"), 500);
+	ck_assert_ptr_nonnull(fx_find(root, "i", "suspected: died", 0));
 	json_decref(root);
 }
 END_TEST

@@ -213,8 +213,7 @@ static int session_on_line(void *arg, const char *text, size_t len)
 
 static void session_put_target(const struct session *s, char *buf, size_t size)
 {
-	size_t i, used = (size_t)snprintf(buf, size, "/v1/stream?kinds=record,collective,process,"
-					  "finding");
+	size_t i, used = (size_t)snprintf(buf, size, "/v1/stream?kinds=record,collective,process");
 	const json_t *pid;
 
 	if (!session_is_filtered(s->cli))

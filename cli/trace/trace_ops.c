@@ -264,8 +264,9 @@ void trace_finding(struct trace *t, const json_t *row)
 		since_ns = t->from_ns;
 	if (json_is_integer(first))
 		pid = trace_who_of_rank(t->who, row, json_integer_value(first));
-	snprintf(name, sizeof(name), "%s%s%s", kind, *row_text_of(row, "verdict") ? " " : "",
-		 row_text_of(row, "verdict"));
+	snprintf(name, sizeof(name), "%s%s%s%s",
+		 strcmp(row_text_of(row, "grade"), "suspected") ? "" : "suspected: ", kind,
+		 *row_text_of(row, "verdict") ? " " : "", row_text_of(row, "verdict"));
 	trace_copy(trace_instant(&t->w, pid, name, "finding", since_ns), row, keys);
 	trace_instant_end(&t->w);
 }

@@ -18,7 +18,7 @@ tells() { flat | grep -Eq "$1" || { flat; return 1; }; }
 
 # agree NAME GRADE: all surfaces, one behind the other, call rank 3 that.
 agree() {
-	local mark="! " check_code=2 code=10 found=1 suspected=0 line="CRITICAL - rank 3 " verdict="NOT_JOINED"
+	local grade=$2 mark="! " check_code=2 code=10 found=1 suspected=0 line="CRITICAL - rank 3 " verdict="NOT_JOINED"
 	if [ "$2" = suspected ]; then
 		mark="! suspected: " check_code=0 code=0 found=0 suspected=1 verdict="NOT_JOINED[?]"
 		line="OK - no finding; suspected: rank 3 "
@@ -38,7 +38,16 @@ agree() {
 	check "$1: ... under its grade" eval '[ "$(grep -c "^suspected critical: desync NOT_JOINED on dp" "$T/out")" -eq $suspected ] &&
 		[ "$(grep -c "^critical: desync NOT_JOINED on dp" "$T/out")" -eq $found ]'
 	check "$1: check" eval 'ends $check_code "$I" check && tells "^NCCLINSP $line.*has not come to AllReduce #10 on dp.*critical=$found;"'
+	check "$1: a trace of a snapshot" eval 'file=$("$I" snapshot) && "$I" trace -q -o "$T/trace.json" "$file" && marks $grade "$T/trace.json"'
 	check "$1: metrics" eval 'metric ncclinsp_findings $found && metric ncclinsp_findings_suspected $suspected'
+}
+
+# marks GRADE TRACE: one, for rank 3.
+marks() {
+	local name="desync NOT_JOINED"
+	[ "$1" = found ] || name="suspected: $name"
+	jq -e --arg name "$name" --arg grade "$1" '[.traceEvents[] | select(.cat == "finding") | [.name, .args.grade, .args.ranks]] ==
+		[[$name, $grade, [3]]]' "$2" || { jq '.traceEvents[] | select(.cat == "finding")' "$2"; return 1; }
 }
 
 # alone: a daemon that answers one request and no other is enough for diagnose.
