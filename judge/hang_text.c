@@ -160,7 +160,8 @@ static void say_not_joined(struct scene *s)
 	}
 	if (s->first && s->first->last_op_ns &&
 	    s->first->last_op_ns < s->hang->now_ns) {
-		phrase_add(&s->text, ", its last call of any kind there was ");
+		phrase_add(&s->text, ", %s last call of any kind there was ",
+			   verb(s, "its", "the first one's"));
 		phrase_add_duration(&s->text, s->hang->now_ns - s->first->last_op_ns);
 		phrase_add(&s->text, " ago");
 	}
@@ -327,16 +328,16 @@ static bool is_cause(const struct hang_verdict *r, uint32_t group)
 	return r->comm == group;
 }
 
+/* The age is told by the reader's clock, beside the text: here it would be of another moment. */
 static void add_limit(struct scene *s)
 {
-	phrase_add(&s->text, ". For ");
-	phrase_add_duration(&s->text, s->c->age_ns);
-	if (s->c->limit_ns != UNKNOWN_U64) {
-		phrase_add(&s->text, s->c->age_ns > s->c->limit_ns ? "; the limit is " :
-			   "; it is suspected, and found beyond its limit of ");
-		phrase_add_duration(&s->text, s->c->limit_ns);
-	}
 	phrase_add(&s->text, ".");
+	if (s->c->limit_ns != UNKNOWN_U64) {
+		phrase_add(&s->text, s->c->age_ns > s->c->limit_ns ? " The limit is " :
+			   " It is suspected, and found beyond its limit of ");
+		phrase_add_duration(&s->text, s->c->limit_ns);
+		phrase_add(&s->text, ".");
+	}
 	if (is_cause(&s->c->verdict, s->c->group))
 		return;
 	phrase_add(&s->text, " ");

@@ -79,8 +79,8 @@ START_TEST(who_has_not_come_is_named_with_its_node)
 	post_but_the_last();
 	ck_assert_int_eq(judge(), VERDICT_NOT_JOINED);
 	ck_assert_ptr_eq(strstr(text, "rank 3 (pid 103, n1) has not come to AllReduce #9 on dp; "
-				"its last one there is #8; ranks 0-2 wait there. For 20s; "
-				"the limit is 10s. "), text);
+				"its last one there is #8; ranks 0-2 wait there. "
+				"The limit is 10s. "), text);
 }
 END_TEST
 

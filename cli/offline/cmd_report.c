@@ -176,6 +176,7 @@ static void tell_hang(const struct hang_case *c, void *arg)
 					   json_object_get(t->comms, key), r ? r->owner : NULL,
 					   text);
 
+		json_object_set_new(row, "age_ns", json_integer((json_int_t)c->age_ns));
 		if (g->op.func)
 			json_object_set_new(row, "func", json_string(g->op.func));
 		if (g->op.seq != UNKNOWN_U64)
@@ -271,7 +272,17 @@ static bool finding_is_row(const struct report_told *t, const json_t *f, bool wh
 	return whole && !told_has_hang(t, row_text_at(f, "comm_id") ?: "");
 }
 
-static void told_finding(struct report_told *t, const char *host, const json_t *f)
+/* The time from when it began to when the file was written. */
+static json_t *finding_file_age(const json_t *f, const json_t *node)
+{
+	json_int_t since_ns = json_integer_value(json_object_get(f, "since_mono_ns"));
+	json_int_t age_ns = json_integer_value(json_object_get(node, "written_mono_ns")) - since_ns;
+
+	return since_ns && age_ns > 0 ? json_integer(age_ns) : json_null();
+}
+
+static void told_finding(struct report_told *t, const char *host, const json_t *node,
+			 const json_t *f)
 {
 	const json_t *rank = json_array_get(json_object_get(f, "ranks"), 0);
 	bool whole = false, suspected = row_has(f, "grade", "suspected");
@@ -285,6 +296,7 @@ static void told_finding(struct report_told *t, const char *host, const json_t *
 			   comm && rank ? comm_rank_row(comm, json_integer_value(rank)) : NULL,
 			   row_text_at(f, "text") ?: "");
 	json_object_set_new(row, "host", json_string(host));
+	json_object_set_new(row, "age_ns", finding_file_age(f, node));
 	if (suspected)
 		json_object_set_new(row, "grade", json_string("suspected"));
 	json_object_set_new(row, "weight", json_integer(suspected ? SUSPECTED :
@@ -307,7 +319,7 @@ static void told_all(struct report_told *t, struct shots *s)
 		json_array_append(t->rows, value);
 	json_object_foreach(s->nodes, key, value)
 		json_array_foreach(json_object_get(value, "findings"), i, finding)
-			told_finding(t, key, finding);
+			told_finding(t, key, value, finding);
 	json_object_foreach(t->comms, key, value)
 		told_missing(t, value);
 }

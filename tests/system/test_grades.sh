@@ -71,7 +71,7 @@ check "a rank that has stopped is suspected" wait_until 20 row suspected
 check "... 5 to 8 s after the others began to wait" api_is findings \
 	".findings[0] | ($(now_ns) - .since_mono_ns) / 1e9 | . > 5 and . < 8"
 check "... until its limit, as its text says" api_is findings \
-	'.findings[0] | .evidence.limit_ns == 15e9 and .found_at == null and (.text | test("it is suspected, and found beyond its limit of 15"))'
+	'.findings[0] | .evidence.limit_ns == 15e9 and .found_at == null and (.text | test("[.] It is suspected, and found beyond its limit of 15"))'
 agree "suspected" suspected
 check "one request is all that diagnose makes" eval 'alone && tells "suspected critical: desync NOT_JOINED on dp"'
 check "... also of a job that is not here, which it says" eval '! alone --job 4711 && says "no process of job .4711. here"'
