@@ -77,7 +77,7 @@ refused() {
 	return $1
 }
 check "one header of a table has one meaning" refused 'SHARE.* means two things' \
-	's/^WAIT(%) wait_fraction/SHARE(%) wait_fraction/' summary.schema
+	's/^WAITED(%) wait_fraction/SHARE(%) wait_fraction/' summary.schema
 check "each field is explained" refused 'nothing explains op.count' \
 	'/^count:/{n;d}' op.schema
 check "each column is explained" refused 'nothing explains column SHARE' \
