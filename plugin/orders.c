@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "shmring/producer.h"
@@ -18,7 +19,7 @@
  * A server that does not answer, or a program that serves a file system and hangs, must not
  * hold a callback.  What these types have in common is that nobody has to answer.
  */
-bool orders_is_local(const struct statfs *fs)
+static bool orders_is_local(const struct statfs *fs)
 {
 	static const uint32_t local[] = {
 		0x01021994, 0x858458f6,		/* tmpfs, ramfs */

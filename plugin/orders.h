@@ -6,7 +6,6 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
-#include <sys/vfs.h>
 
 #include "nci/control.h"
 
@@ -30,9 +29,6 @@ struct orders_result {
 	bool asked;		/* some entry asks for a level or a sampling */
 	uint64_t until_mono_ns;	/* when the first of what is in force ends; 0: nothing does */
 };
-
-/* Whether nobody has to answer for what lies there: neither a server nor a program. */
-bool orders_is_local(const struct statfs *fs);
 
 /* `path`: NULL or "": NCI_CONTROL_PATH.  Opens the file if it is there already. */
 void orders_init(struct orders *c, const char *path, const uint8_t *boot_id,

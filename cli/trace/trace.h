@@ -57,9 +57,6 @@ void trace_loss(struct trace *t, uint32_t pid, uint64_t n, uint64_t from_ns, uin
 
 /* ---- what the parts have in common ------------------------------------------------- */
 
-/* Members of the row, as they are, into the open object; NULL at the end of `keys`. */
-void trace_copy(struct json *j, const json_t *row, const char *const *keys);
-
 /* One direction of one channel to one peer. */
 struct trace_link {
 	int32_t channel, peer;	/* -1: not known */

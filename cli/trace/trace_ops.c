@@ -13,7 +13,8 @@
 
 #define POSTING_LANE UINT64_C(0xffff)	/* no lane has that number */
 
-void trace_copy(struct json *j, const json_t *row, const char *const *keys)
+/* Members of the row, as they are, into the open object; NULL at the end of `keys`. */
+static void trace_copy(struct json *j, const json_t *row, const char *const *keys)
 {
 	for (; *keys; keys++) {
 		json_t *value = json_object_get(row, *keys);

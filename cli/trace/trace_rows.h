@@ -21,7 +21,6 @@ enum trace_kind {	/* the order from top to bottom */
 	TRACE_LANE,
 	TRACE_GPU,
 	TRACE_NET,
-	TRACE_KINDS,
 };
 
 struct trace_rows;

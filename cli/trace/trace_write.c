@@ -189,7 +189,6 @@ void trace_instant_end(struct trace_writer *w)
 {
 	json_end(&w->j, '}');
 	event_end(w);
-	w->counts.instants++;
 }
 
 void trace_name(struct trace_writer *w, const char *what, struct trace_at at, const char *name)

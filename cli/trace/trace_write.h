@@ -25,7 +25,7 @@ struct trace_at {
 
 /* Counts of what was written. */
 struct trace_counts {
-	uint64_t slices, arrows, instants;
+	uint64_t slices, arrows;
 	uint64_t overlapping;	/* slices that no thread had room for */
 };
 

@@ -11,7 +11,6 @@
 #include "cli/view/findings.h"
 #include "util/text.h"
 
-#define SECOND_NS UINT64_C(1000000000)
 #define RATE_NS UINT64_C(50000000)	/* over less, the daemon's polls make it jump */
 
 /* ---- counting ------------------------------------------------------------- */

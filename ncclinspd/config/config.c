@@ -299,7 +299,8 @@ static void reading_on_line(void *arg, unsigned line, const char *name, const ch
 	r->wrong += !reading_take_line(r, line, name, value);
 }
 
-int config_take_text(struct config *c, char *text, config_tell_fn *fn)
+/* A file's content, cut up on the way.  0; -EINVAL: told, and all else is taken. */
+static int config_take_text(struct config *c, char *text, config_tell_fn *fn)
 {
 	struct config_parser r = { .config = c, .tell = fn };
 

@@ -95,9 +95,6 @@ typedef void config_tell_fn(const char *line);
 /* Texts of the result live as long as the environment.  -EINVAL: told. */
 int config_parse(struct config *config, int argc, char **argv, config_tell_fn *tell);
 
-/* A file's content, cut up on the way.  0; -EINVAL: told, and all else is taken. */
-int config_take_text(struct config *config, char *text, config_tell_fn *tell);
-
 /*
  * Take over from `next` what may change while the daemon runs, and where the rest comes
  * from; tell of what is different and may not.

@@ -54,7 +54,8 @@ void period_add(struct period *p, uint64_t token, uint64_t time_ns)
 	p->ring[period_place(p, i)].us = us;
 }
 
-double period_share(const struct period *p, uint32_t lag, uint32_t n)
+/* Share of operations that are the same as the one `lag` before, over the newest `n`. */
+static double period_share(const struct period *p, uint32_t lag, uint32_t n)
 {
 	uint32_t same = 0;
 

@@ -40,7 +40,4 @@ void period_add(struct period *p, uint64_t token, uint64_t time_ns);
  */
 bool period_find(struct period *p);
 
-/* Share of operations that are the same as the one `lag` before, over the newest `n`. */
-double period_share(const struct period *p, uint32_t lag, uint32_t n);
-
 #endif

@@ -253,11 +253,6 @@ void metrics_moved(struct metrics *m, const struct links_row *link, uint64_t now
 
 /* ---- making ------------------------------------------------------------------------ */
 
-void metrics_read_stats(const struct metrics *m, struct metrics_stats *out)
-{
-	*out = m->stats;
-}
-
 #define TABLE(type, key_member, n)							\
 	&KEYED_CONFIG(type, key_member, n, .seed = m->config.seed, .when_full = KEYED_REFUSE)
 

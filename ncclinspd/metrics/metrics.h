@@ -58,12 +58,6 @@ struct metrics_source {
 	const struct diagnose *diagnose;
 };
 
-struct metrics_stats {
-	uint32_t series;	/* series of the rows that are kept */
-	uint32_t limit;
-	uint64_t refused;	/* times that labels found no room */
-};
-
 /* 0 or -ENOMEM. */
 int metrics_new(struct metrics **mp, const struct metrics_config *config,
 		const struct metrics_source *source);
@@ -81,7 +75,5 @@ void metrics_look(struct metrics *m, uint64_t now_ns);
 /* All that `uid` may see, or everything. */
 void metrics_write(const struct metrics *m, struct exposition *e, bool all, uid_t uid,
 		   uint64_t now_ns);
-
-void metrics_read_stats(const struct metrics *m, struct metrics_stats *out);
 
 #endif

@@ -164,6 +164,12 @@ struct metrics_cached {
 	uint64_t generation;	/* the stage's when they were looked for; 0: empty */
 };
 
+struct metrics_stats {
+	uint32_t series;	/* series of the rows that are kept */
+	uint32_t limit;
+	uint64_t refused;	/* times that labels found no room */
+};
+
 struct metrics {
 	struct metrics_config config;
 	struct metrics_source source;

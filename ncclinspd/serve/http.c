@@ -62,7 +62,8 @@ static int char_hex_value(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-ssize_t http_decode(char *text, bool plus_is_blank)
+/* Undo "%41", in place.  Returns the length; -1: a '%' without two hex digits, or a zero byte. */
+static ssize_t http_decode(char *text, bool plus_is_blank)
 {
 	char *to = text;
 

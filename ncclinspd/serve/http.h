@@ -62,12 +62,9 @@ void http_body_begin(struct http_body *b, const struct http_request *r);
 ssize_t http_body_take(struct http_body *b, char *text, size_t bytes, size_t *carried,
 		       struct http_refusal *why);
 
-/* Undo "%41", in place.  Returns the length; -1: a '%' without two hex digits, or a zero byte. */
-ssize_t http_decode(char *text, bool plus_is_blank);
-
 /*
  * The next "name=value" of a query, decoded; *rest goes on behind it.  0; 1: there is none;
- * -1: as http_decode().  A name without '=' has the value "".
+ * -1: a '%' without two hex digits, or a zero byte.  A name without '=' has the value "".
  */
 int http_next_parameter(char **rest, const char **name, const char **value);
 

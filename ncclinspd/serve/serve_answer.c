@@ -14,6 +14,11 @@ void answer_text(struct answer *a, const char *type, char *text, size_t bytes)
 	*a = (struct answer){ .status = 200, .type = type, .text = text, .bytes = bytes };
 }
 
+static void answer_no_memory(struct answer *a)
+{
+	answer_refuse(a, 503, "no_memory", "the daemon has no memory for the answer");
+}
+
 void answer_json(struct answer *a, unsigned status, struct json *j)
 {
 	json_newline(j);
@@ -55,11 +60,6 @@ void answer_refuse(struct answer *a, unsigned status, const char *code, const ch
 		return;
 	a->status = status;
 	a->text = json_steal(&j, &a->bytes);
-}
-
-void answer_no_memory(struct answer *a)
-{
-	answer_refuse(a, 503, "no_memory", "the daemon has no memory for the answer");
 }
 
 void answer_deinit(struct answer *a)

@@ -167,7 +167,6 @@ void answer_refuse(struct answer *a, unsigned status, const char *code, const ch
 	__attribute__((format(printf, 4, 5)));
 /* A negative errno of what was to be done; `why` in words, "": those that fit the errno. */
 void answer_failure(struct answer *a, int error, const char *why);
-void answer_no_memory(struct answer *a);
 void answer_deinit(struct answer *a);
 
 /* The request of `c` is complete: fill in c->answer.  Returns the phase in which that is. */
@@ -212,7 +211,6 @@ enum stream_kind {
 	STREAM_PROCESS,
 	STREAM_FINDING,
 	STREAM_RECORD,
-	STREAM_KINDS,
 };
 
 #define QUERY_ANY	(-1)
@@ -288,7 +286,6 @@ field_put_fn serve_put_container;
 extern const struct field op_fields[];
 extern const struct field lately_fields[];	/* of struct straggler_lately */
 extern const struct field finding_line_fields[];	/* of a stream: `kind` is `finding` */
-extern const struct field inflight_fields[];
 extern const struct field transfer_fields[];
 
 /* ---- the server -------------------------------------------------------- */
@@ -400,9 +397,6 @@ struct process *target_next(const struct request *r, const struct wish *w, size_
 
 /* The answer to a wish: its members, and whom it is about. */
 void serve_put_outcome(struct request *r, struct json *j, const struct wish *w);
-
-/* The control file and what is done by itself, as a member of the open object. */
-void serve_control(const struct serve *s, struct json *j);
 
 /* The most that watching costs any process; < 0: not known. */
 double serve_overhead_share(const struct request *r);

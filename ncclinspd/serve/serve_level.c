@@ -127,7 +127,8 @@ static void level_put_wishes(const struct request *r, struct json *j)
 	json_end(j, ']');
 }
 
-void serve_control(const struct serve *s, struct json *j)
+/* The control file and what is done by itself, as a member of the open object. */
+static void level_put_control(const struct serve *s, struct json *j)
 {
 	const struct control *c = s->source.steer ? steer_control(s->source.steer) : NULL;
 
@@ -145,12 +146,12 @@ void serve_level(struct request *r, struct json *j)
 	if (s->source.steer)
 		level_put_wishes(r, j);
 	level_put_processes(r, j, NULL);
-	serve_control(s, j);
+	level_put_control(s, j);
 }
 
 void serve_put_outcome(struct request *r, struct json *j, const struct wish *w)
 {
 	rows_put(&r->serve->writer, j, wish_fields, w);
 	level_put_processes(r, j, w);
-	serve_control(r->serve, j);
+	level_put_control(r->serve, j);
 }

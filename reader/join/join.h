@@ -183,13 +183,8 @@ void join_group_part(struct reconstruct *rc, struct recon *r, const struct open_
 void join_finish_groups(struct reconstruct *rc, struct recon *r, uint64_t now_ns);
 void join_end_groups(struct reconstruct *rc, struct recon *r, uint64_t now_ns);
 
-/*
- * Hand on an open operation, or one that only its API call tells of, and drop it.  The
- * former may have to wait for the rest of its launch.
- */
+/* Hand on an open operation, and drop it: it may have to wait for the rest of its launch. */
 void join_finish(struct reconstruct *rc, struct recon *r, uint32_t item, bool complete,
 		 uint64_t now_ns);
-void join_finish_api(struct reconstruct *rc, struct recon *r, uint32_t item, bool complete,
-		     uint64_t now_ns);
 
 #endif

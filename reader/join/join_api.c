@@ -48,8 +48,9 @@ void join_op_from_api(struct reconstruct *rc, struct recon *r, const struct api_
 	fill_from_api(op, api);
 }
 
-void join_finish_api(struct reconstruct *rc, struct recon *r, uint32_t item, bool complete,
-		     uint64_t now_ns)
+/* Hand on an operation that only its API call tells of, and drop it. */
+static void join_finish_api(struct reconstruct *rc, struct recon *r, uint32_t item, bool complete,
+			    uint64_t now_ns)
 {
 	struct op op;
 

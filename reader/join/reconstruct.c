@@ -485,11 +485,6 @@ const struct reconstruct_stats *reconstruct_stats(const struct reconstruct *rc)
 	return &rc->stats;
 }
 
-const struct gpu *reconstruct_gpu(const struct process *process, uint32_t comm_index)
-{
-	return process->recon ? join_gpu(process->recon, comm_index) : NULL;
-}
-
 const struct gpus *reconstruct_gpus(const struct reconstruct *rc)
 {
 	return &rc->gpus;
@@ -498,7 +493,7 @@ const struct gpus *reconstruct_gpus(const struct reconstruct *rc)
 bool reconstruct_kernel(const struct process *p, const struct nci_ev_kernel_ch *c,
 			struct reconstruct_kernel *out)
 {
-	const struct gpu *gpu = reconstruct_gpu(p, c->comm);
+	const struct gpu *gpu = p->recon ? join_gpu(p->recon, c->comm) : NULL;
 	uint64_t lo, start_ns, stop_ns;
 
 	if (!gpu || !timeline_stamps_sane(c->gpu_start, c->gpu_stop) ||

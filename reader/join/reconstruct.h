@@ -162,9 +162,6 @@ static inline bool reconstruct_counts_calls(const struct process *p, const struc
 	       !(p->seen & (NCI_SEEN_PAUSE | NCI_SEEN_OUTSIDE));
 }
 
-/* The GPU of a communicator of that process; NULL: not known. */
-const struct gpu *reconstruct_gpu(const struct process *process, uint32_t comm_index);
-
 /* Times of a kernel as its stamps, placed on our clock. */
 struct reconstruct_kernel {
 	uint64_t start_ns, stop_ns;	/* no later than these ... */
