@@ -5,7 +5,7 @@
 #include "ncclinspd/compare/ranks_compare.h"
 #include "ncclinspd/findings/limits.h"
 #include "ncclinspd/levels/kernels.h"
-#include "ncclinspd/serve/serve_impl.h"
+#include "ncclinspd/serve/serve_parts.h"
 #include "ncclinspd/sums/fit.h"
 #include "reader/join/inflight.h"
 #include "reader/time/stamps.h"

@@ -7,13 +7,15 @@
 #include "ncclinspd/serve/serve.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "ncclinspd/metrics/exposition.h"
-#include "ncclinspd/serve/serve_impl.h"
+#include "ncclinspd/serve/serve_client.h"
+#include "ncclinspd/serve/serve_parts.h"
 #include "util/cleanup.h"
 
 #define METHODS		"GET, HEAD"
@@ -107,6 +109,16 @@ static const struct route *route_find(const char *path, const char **tail)
 }
 
 /* ---- what is done -------------------------------------------------------- */
+
+int serve_refuse(struct request *r, int error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(r->why, sizeof(r->why), format, args);
+	va_end(args);
+	return error;
+}
 
 static void route_refuse_method(struct answer *a, const struct route *route, const char *method)
 {

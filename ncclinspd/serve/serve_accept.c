@@ -9,14 +9,13 @@
  * not keep out one that asks little.  A client that gets no place is let in all the same, told
  * so with a 429 when it asks, and goes.
  */
-#include "ncclinspd/serve/serve_impl.h"
-
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "ncclinspd/serve/serve_client.h"
 #include "reader/base/accounts.h"
 
 #define AT_ONCE		32	/* clients let in before the others are served again */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers on their way out: headers, JSON, and why something was refused. */
-#include "ncclinspd/serve/serve_impl.h"
+#include "ncclinspd/serve/serve_answer.h"
 
 #include <errno.h>
 #include <stdarg.h>

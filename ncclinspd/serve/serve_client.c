@@ -12,7 +12,7 @@
  * LEAVING is there because a client that is in the middle of sending sees a broken connection
  * and no answer when it is closed at once.
  */
-#include "ncclinspd/serve/serve_impl.h"
+#include "ncclinspd/serve/serve_client.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -23,6 +23,8 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "ncclinspd/serve/serve_routes.h"
 
 #define GROUP		"ncclinsp"
 #define SECOND_NS	UINT64_C(1000000000)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /v1/clocks: the GPUs' clocks, and how well each is known. */
-#include "ncclinspd/serve/serve_impl.h"
-
+#include "ncclinspd/serve/serve_routes.h"
 #include "reader/join/reconstruct.h"
 #include "reader/time/gpus.h"
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /v1/comms: communicators, each with the ranks that live on this node. */
-#include "ncclinspd/serve/serve_impl.h"
-
 #include <errno.h>
 
 #include "ncclinspd/compare/straggler.h"
 #include "ncclinspd/findings/stall.h"
+#include "ncclinspd/serve/serve_parts.h"
 #include "reader/base/job.h"
 #include "rows/local_ranks.h"
 #include "util/cleanup.h"

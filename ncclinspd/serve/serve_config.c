@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /v1/config: what is in force, and who says so.  None of it is a secret. */
 #include "ncclinspd/config/config_rows.h"
-#include "ncclinspd/serve/serve_impl.h"
+#include "ncclinspd/serve/serve_routes.h"
 
 static void config_put_setting(struct json *j, const struct config *c, const struct config_row *row,
 			       const struct config_origin *origin)

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /v1/exemplars and /v1/exemplars/ID; and what is written into one. */
-#include "ncclinspd/serve/serve_impl.h"
-
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ncclinspd/keep/exemplars.h"
+#include "ncclinspd/serve/serve_parts.h"
 #include "ncclinspd/sums/oplog.h"
 #include "ncclinspd/sums/transferlog.h"
 #include "reader/time/timeline.h"

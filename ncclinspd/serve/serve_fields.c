@@ -3,10 +3,10 @@
  * The parameter `fields`: names of a row's members, as they stand in the tables that
  * write it.  They are looked up once; what is kept of them is a bit each.
  */
-#include "ncclinspd/serve/serve_impl.h"
-
 #include <stdio.h>
 #include <string.h>
+
+#include "ncclinspd/serve/serve_query.h"
 
 #define NAME_BYTES	80
 #define PARTS		2	/* names that one field may have: x_at and x_mono_ns */

@@ -3,8 +3,6 @@
  * GET /v1/findings: what is wrong, and what was, with what an empty list speaks of; and the
  * same as lines of a stream.
  */
-#include "ncclinspd/serve/serve_impl.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +10,7 @@
 
 #include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/levels/kernels.h"
+#include "ncclinspd/serve/serve_parts.h"
 #include "reader/base/job.h"
 #include "util/list.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /v1/inflight: what has begun and not ended, oldest first. */
-#include "ncclinspd/serve/serve_impl.h"
-
 #include "ncclinspd/findings/stall.h"
+#include "ncclinspd/serve/serve_routes.h"
 #include "reader/base/phase.h"
 #include "reader/join/inflight.h"
 #include "util/cleanup.h"

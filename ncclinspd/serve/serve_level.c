@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/level: what is wanted of which process, and what is in force. */
-#include "ncclinspd/serve/serve_impl.h"
-
 #include <stddef.h>
 
 #include "ncclinspd/levels/control.h"
 #include "ncclinspd/levels/kernels.h"
 #include "ncclinspd/levels/steer.h"
+#include "ncclinspd/serve/serve_parts.h"
+#include "ncclinspd/serve/serve_target.h"
 #include "reader/base/job.h"
 #include "reader/time/timeline.h"
 

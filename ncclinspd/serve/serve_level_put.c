@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PUT /v1/level: somebody wants more of a process, or less. */
-#include "ncclinspd/serve/serve_impl.h"
-
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
@@ -9,6 +7,7 @@
 #include <string.h>
 
 #include "ncclinspd/levels/steer.h"
+#include "ncclinspd/serve/serve_target.h"
 
 #define LONGEST_S	(7 * 24 * 3600.0)
 #define SHORTEST_S	0.1

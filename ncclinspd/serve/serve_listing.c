@@ -4,10 +4,12 @@
  * lane takes to fill, and nobody drains meanwhile: so they become text as the
  * client takes it.
  */
-#include "ncclinspd/serve/serve_impl.h"
+#include "ncclinspd/serve/serve_listing.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "ncclinspd/serve/server.h"
 
 #define BLOCK_BYTES	65536	/* bytes of rows, allocated and freed in one go */
 #define BREATH		32	/* rows written between two turns of what cannot wait */

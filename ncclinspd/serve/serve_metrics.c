@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /metrics: what Prometheus collects. */
-#include "ncclinspd/serve/serve_impl.h"
-
 #include <errno.h>
 #include <string.h>
 
 #include "ncclinspd/metrics/exposition.h"
 #include "ncclinspd/metrics/metrics.h"
+#include "ncclinspd/serve/serve_routes.h"
 #include "util/cleanup.h"
 
 /* Prometheus lists what it can read; any weight will do, since ours differ in little. */

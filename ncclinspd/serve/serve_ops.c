@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /v1/collectives: finished operations, one by one. */
-#include "ncclinspd/serve/serve_impl.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ncclinspd/compare/ranks_compare.h"
+#include "ncclinspd/serve/serve_parts.h"
 #include "ncclinspd/sums/oplog.h"
 #include "reader/time/stamps.h"
 #include "reader/time/timeline.h"

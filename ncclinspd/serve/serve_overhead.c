@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /v1/overhead: what watching costs, the processes and the daemon itself. */
-#include "ncclinspd/serve/serve_impl.h"
-
 #include <stddef.h>
 
 #include "ncclinspd/levels/steer.h"
+#include "ncclinspd/serve/serve_parts.h"
 
 #define WINDOW_S 10
 

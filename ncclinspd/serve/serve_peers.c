@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /v1/peers: what went over the network, link by link. */
-#include "ncclinspd/serve/serve_impl.h"
-
 #include <errno.h>
 #include <string.h>
 
+#include "ncclinspd/serve/serve_parts.h"
 #include "ncclinspd/sums/links.h"
 #include "ncclinspd/sums/transferlog.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/phase: what jobs are at, as somebody says; PUT: somebody says it. */
-#include "ncclinspd/serve/serve_impl.h"
-
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
 
 #include "ncclinspd/levels/marks.h"
 #include "ncclinspd/levels/wishes.h"
+#include "ncclinspd/serve/serve_parts.h"
+#include "ncclinspd/serve/serve_target.h"
 #include "reader/base/accounts.h"
 #include "reader/base/job.h"
 #include "reader/base/names.h"

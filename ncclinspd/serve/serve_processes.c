@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /v1/processes: who writes, or wrote, a segment. */
-#include "ncclinspd/serve/serve_impl.h"
-
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "ncclinspd/levels/kernels.h"
+#include "ncclinspd/serve/serve_parts.h"
 #include "reader/base/job.h"
 #include "util/cleanup.h"
 

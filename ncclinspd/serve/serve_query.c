@@ -3,7 +3,7 @@
  * The parameters of a request.  Each has one row in `params`: how to read it and
  * what to tell who got it wrong.
  */
-#include "ncclinspd/serve/serve_impl.h"
+#include "ncclinspd/serve/serve_query.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "ncclinspd/base/finding.h"
+#include "ncclinspd/serve/http.h"
 #include "ncclinspd/sums/aggregate.h"
 #include "ncclinspd/sums/links.h"
 #include "util/list.h"

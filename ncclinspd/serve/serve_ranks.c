@@ -7,15 +7,15 @@
  * communicators picks its own from each, by numbers.  Rows stand by themselves, since a process
  * may be gone when the client takes its row.
  */
-#include "ncclinspd/serve/serve_impl.h"
-
 #include <errno.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ncclinspd/compare/straggler.h"
 #include "ncclinspd/findings/diagnose.h"
+#include "ncclinspd/serve/serve_parts.h"
 #include "ncclinspd/sums/aggregate.h"
 #include "reader/base/job.h"
 #include "reader/join/inflight.h"

@@ -9,7 +9,7 @@
 
 #include "ncclinspd/compare/ranks_compare.h"
 #include "ncclinspd/compare/straggler.h"
-#include "ncclinspd/serve/serve_impl.h"
+#include "ncclinspd/serve/serve_parts.h"
 #include "util/cleanup.h"
 #include "util/list.h"
 

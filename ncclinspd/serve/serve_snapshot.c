@@ -3,8 +3,6 @@
  * Everything in one object: what /v1/ would answer to root at this moment, with sums and
  * the newest operations of each rank.  And POST /v1/snapshot, which has it written.
  */
-#include "ncclinspd/serve/serve_impl.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <stddef.h>
@@ -12,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ncclinspd/serve/serve_client.h"
+#include "ncclinspd/serve/serve_parts.h"
 #include "util/cleanup.h"
 
 #define FORMAT		"ncclinsp-snapshot"

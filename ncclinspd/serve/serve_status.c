@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /v1/status: the daemon about itself. */
-#include "ncclinspd/serve/serve_impl.h"
-
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +11,7 @@
 #include "ncclinspd/keep/exemplars.h"
 #include "ncclinspd/levels/control.h"
 #include "ncclinspd/levels/steer.h"
+#include "ncclinspd/serve/serve_parts.h"
 #include "ncclinspd/sums/aggregate.h"
 #include "ncclinspd/sums/links.h"
 #include "reader/base/memory.h"

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /v1/summary: finished operations in sum. */
-#include "ncclinspd/serve/serve_impl.h"
-
 #include <errno.h>
 
+#include "ncclinspd/serve/serve_parts.h"
 #include "ncclinspd/sums/aggregate.h"
 #include "reader/time/timeline.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ncclinspd/serve/serve_impl.h"
+#include "ncclinspd/serve/serve_parts.h"
 #include "ncclinspd/sums/aggregate.h"
 #include "ncclinspd/sums/links.h"
 #include "util/list.h"

@@ -5,25 +5,13 @@
  * Everybody may change their own processes; viewers of everything may also change others', and
  * the node.  A process that a viewer may not change does not exist for that viewer.
  */
-#include "ncclinspd/serve/serve_impl.h"
+#include "ncclinspd/serve/serve_target.h"
 
 #include <errno.h>
 #include <jansson.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "ncclinspd/levels/wishes.h"
-
-int serve_refuse(struct request *r, int error, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(r->why, sizeof(r->why), format, args);
-	va_end(args);
-	return error;
-}
 
 /* ---- as it is asked for ----------------------------------------------------------- */
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "ncclinspd/base/finding.h"
+#include "ncclinspd/serve/serve_parts.h"
 
 #define STREAM_BYTES	(1u << 20)
 #define ANY_PID	0	/* a pid for several processes, or for none */

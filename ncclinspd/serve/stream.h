@@ -7,7 +7,8 @@
  * queues, stream_records.c what is told of single records.
  */
 
-#include "ncclinspd/serve/serve_impl.h"
+#include "ncclinspd/serve/serve_client.h"
+#include "ncclinspd/serve/serve_query.h"
 
 #define STREAM_RECORD_BYTES	(8u << 20)	/* bytes that wait for one that takes records */
 #define STREAM_RECORD_CLIENTS	4		/* clients that take records, at the same time */
