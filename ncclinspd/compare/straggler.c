@@ -20,8 +20,8 @@
 #include <string.h>
 
 #include "judge/late.h"
-#include "reader/base/pool.h"
 #include "reader/join/ops.h"
+#include "tables/keyed.h"
 #include "tables/rolling.h"
 #include "util/list.h"
 
@@ -37,7 +37,7 @@
 #define MEMBER_UNITS	4	/* functions of which ranks are compared: see ops.c */
 
 struct bucket {
-	struct pool_link link;	/* all, least recently used first */
+	struct keyed_head head;
 	uint64_t key;
 	uint64_t window;	/* the window that `added` is of */
 	uint32_t added;
@@ -66,7 +66,7 @@ struct seat {
 };
 
 struct straggler_unit {
-	struct pool_link link;	/* all, least recently used first */
+	struct keyed_head head;
 	uint64_t key;
 	uint64_t comm;
 	name_t func;
@@ -101,7 +101,7 @@ struct straggler_joint {
 };
 
 struct straggler_track {
-	struct pool_link link;	/* all, least recently used first */
+	struct keyed_head head;
 	uint64_t key;		/* key of the GPU */
 	uint32_t next;
 	struct {
@@ -119,7 +119,7 @@ struct recent {
 };
 
 struct straggler_member {
-	struct pool_link link;	/* all, least recently used first */
+	struct keyed_head head;
 	uint64_t key;
 	uint64_t first_ns;	/* when its first operation came */
 	struct straggler_sums sums;
@@ -128,20 +128,13 @@ struct straggler_member {
 	uint64_t unit_key[MEMBER_UNITS];
 };
 
-/* Items with a key, the least recently used of which makes room. */
-struct straggler_store {
-	struct pool pool;
-	struct index index;
-	struct pool_list lru;
-};
-
 struct straggler {
 	uint64_t window_ns;
 	uint64_t seed;
 	uint64_t opened_ns;	/* the window that is open */
 	uint64_t turned_ns;	/* the last turn */
 	uint64_t windows;	/* ended since the start */
-	struct straggler_store buckets, units, tracks, members;
+	struct keyed buckets, units, tracks, members;
 	struct straggler_joint *joints;
 	uint64_t last_id;	/* given out, and */
 	uint64_t settled_id;	/* settled */
@@ -149,69 +142,17 @@ struct straggler {
 
 static inline struct straggler_unit *unit_at(const struct straggler *s, uint32_t item)
 {
-	return pool_at(&s->units.pool, item);
+	return keyed_at(&s->units, item);
 }
 
 static inline struct straggler_track *track_at(const struct straggler *s, uint32_t item)
 {
-	return pool_at(&s->tracks.pool, item);
+	return keyed_at(&s->tracks, item);
 }
 
 static inline struct straggler_member *member_at(const struct straggler *s, uint32_t item)
 {
-	return pool_at(&s->members.pool, item);
-}
-
-/* ---- stores --------------------------------------------------------------- */
-
-/* The beginning of every item of a store. */
-struct item {
-	struct pool_link link;
-	uint64_t key;
-};
-
-static int store_init(struct straggler_store *st, uint32_t capacity, size_t bytes, uint64_t seed)
-{
-	int r = pool_init(&st->pool, capacity, bytes);
-
-	pool_list_init(&st->lru, 0);
-	return r ? r : index_init(&st->index, capacity, seed);
-}
-
-static void store_deinit(struct straggler_store *st)
-{
-	index_deinit(&st->index);
-	pool_deinit(&st->pool);
-}
-
-static void store_drop(struct straggler_store *st, uint32_t item)
-{
-	const struct item *at = pool_at(&st->pool, item);
-
-	index_remove(&st->index, at->key);
-	pool_list_remove(&st->pool, &st->lru, item);
-	pool_put(&st->pool, item);
-}
-
-/* The item of that key, from now on the one used last; a new one is zeroed but for it. */
-static uint32_t store_get(struct straggler_store *st, uint64_t key)
-{
-	uint32_t item = index_find(&st->index, key);
-	struct item *at;
-
-	if (item != POOL_NONE) {
-		pool_list_remove(&st->pool, &st->lru, item);
-		pool_list_append(&st->pool, &st->lru, item);
-		return item;
-	}
-	if (st->pool.used == st->pool.capacity)
-		store_drop(st, st->lru.first);
-	item = pool_take(&st->pool);
-	at = pool_at(&st->pool, item);
-	at->key = key;
-	pool_list_append(&st->pool, &st->lru, item);
-	index_set(&st->index, key, item);
-	return item;
+	return keyed_at(&s->members, item);
 }
 
 static uint64_t member_key(const struct straggler *s, uint64_t process_id, uint32_t comm_index)
@@ -498,8 +439,12 @@ static void join_unit(struct straggler_member *m, uint64_t unit_key)
 static uint32_t seat_of(struct straggler *s, struct straggler_unit *u,
 			const struct straggler_part *p)
 {
+	const uint64_t key = member_key(s, p->process_id, p->comm_index);
+	struct straggler_track *track;
+	struct straggler_member *member;
 	struct seat *seat;
 	uint32_t i = 0;
+	bool made;
 
 	while (i < u->nseats && (u->seat[i].part.process_id != p->process_id ||
 				 u->seat[i].part.comm_index != p->comm_index))
@@ -508,10 +453,13 @@ static uint32_t seat_of(struct straggler *s, struct straggler_unit *u,
 	if (!seat)
 		return LATE_NOBODY;
 	seat->part = *p;
-	seat->track = store_get(&s->tracks, p->gpu);
-	seat->member = store_get(&s->members,
-				 member_key(s, p->process_id, p->comm_index));
-	join_unit(member_at(s, seat->member), u->key);
+	track = keyed_use(&s->tracks, &p->gpu, 0, &made);
+	member = keyed_use(&s->members, &key, 0, &made);
+	if (!track || !member)
+		return LATE_NOBODY;
+	seat->track = keyed_number(track);
+	seat->member = keyed_number(member);
+	join_unit(member, u->key);
 	return i;
 }
 
@@ -538,7 +486,7 @@ static struct straggler_joint *straggler_new_joint(struct straggler *s, uint64_t
 	return j;
 }
 
-/* False: there are more ranks than there may be. */
+/* False: there are more ranks than there may be, or no memory. */
 static bool add_parts(struct straggler *s, struct straggler_unit *u, struct straggler_joint *j,
 		      const struct straggler_op *op)
 {
@@ -579,27 +527,32 @@ static void add_waits(struct straggler *s, const struct straggler_unit *u,
 	}
 }
 
-static struct straggler_unit *unit_take(struct straggler *s, const struct straggler_op *op,
-					uint32_t *item)
+/* NULL: no memory. */
+static struct straggler_unit *unit_take(struct straggler *s, const struct straggler_op *op)
 {
 	const uint64_t words[] = { op->comm, (uintptr_t)op->func };
-	struct straggler_unit *u;
+	const uint64_t key = index_hash(s->seed, words, sizeof(words));
+	bool made;
+	struct straggler_unit *u = keyed_use(&s->units, &key, 0, &made);
 
-	*item = store_get(&s->units, index_hash(s->seed, words, sizeof(words)));
-	u = unit_at(s, *item);
-	u->comm = op->comm;
-	u->func = op->func;
-	u->nranks = op->nranks;
+	if (u) {
+		u->comm = op->comm;
+		u->func = op->func;
+		u->nranks = op->nranks;
+	}
 	return u;
 }
 
+/* NULL: no memory. */
 static struct bucket *straggler_bucket_of(struct straggler *s, const struct straggler_op *op)
 {
 	const uint64_t words[] = { op->comm, (uintptr_t)op->func, op->kind };
-	uint64_t key = index_hash(s->seed, words, sizeof(words));
-	struct bucket *b = pool_at(&s->buckets.pool, store_get(&s->buckets, key));
+	const uint64_t key = index_hash(s->seed, words, sizeof(words));
+	bool made;
+	struct bucket *b = keyed_use(&s->buckets, &key, 0, &made);
 
-	turn_bucket(b, s->windows);
+	if (b)
+		turn_bucket(b, s->windows);
 	return b;
 }
 
@@ -626,16 +579,23 @@ static void joint_judge(struct straggler_joint *j, const struct straggler_op *op
 void straggler_add(struct straggler *s, const struct straggler_op *op, uint64_t now_ns)
 {
 	struct straggler_joint *j = straggler_new_joint(s, now_ns);
-	struct straggler_unit *u = unit_take(s, op, &j->unit);
+	struct straggler_unit *u = unit_take(s, op);
+	struct bucket *b;
 
+	if (!u)
+		return;
 	j->comm = op->comm;
+	j->unit = keyed_number(u);
 	j->unit_key = u->key;
 	if (!add_parts(s, u, j, op))
 		return;
 	if (op->n < u->nseats)
 		return;		/* whoever is missing may be the last */
+	b = straggler_bucket_of(s, op);
+	if (!b)
+		return;
 	j->whole = true;
-	joint_judge(j, op, straggler_bucket_of(s, op));
+	joint_judge(j, op, b);
 	add_waits(s, u, j, op);
 }
 
@@ -701,12 +661,7 @@ static void judge_unit(struct straggler_unit *u, uint64_t opened_ns)
 
 static void window_close(struct straggler *s, uint64_t now_ns)
 {
-	const struct straggler_store *st = &s->units;
-
-	for (uint32_t item = st->lru.first; item != POOL_NONE;
-	     item = pool_list_next(&st->pool, &st->lru, item)) {
-		struct straggler_unit *u = unit_at(s, item);
-
+	for (struct straggler_unit *u = NULL; (u = keyed_next(&s->units, u));) {
 		u->window[u->current].sums.wall_ns = now_ns - s->opened_ns;
 		judge_unit(u, s->opened_ns);
 		u->current = (u->current + 1) % WINDOWS;
@@ -874,11 +829,7 @@ static void unit_tell(const struct straggler_unit *u, const struct straggler_int
 
 void straggler_visit(const struct straggler *s, straggler_case_fn *visit, void *arg)
 {
-	const struct straggler_store *st = &s->units;
-
-	for (uint32_t item = st->lru.first; item != POOL_NONE;
-	     item = pool_list_next(&st->pool, &st->lru, item)) {
-		const struct straggler_unit *u = unit_at(s, item);
+	for (const struct straggler_unit *u = NULL; (u = keyed_next(&s->units, u));) {
 		struct straggler_interval sum = sum_of(u), lately = sum_with_open(s, u, &sum);
 
 		for (uint32_t i = 0; i < u->nseats; i++)
@@ -920,21 +871,26 @@ static void look_at_seat(const struct straggler *s, const struct straggler_unit 
 	};
 }
 
+static const struct straggler_member *member_find(const struct straggler *s, uint64_t process_id,
+						  uint32_t comm_index)
+{
+	const uint64_t key = member_key(s, process_id, comm_index);
+
+	return keyed_find(&s->members, &key);
+}
+
 bool straggler_lately(const struct straggler *s, uint64_t process_id, uint32_t comm_index,
 		      struct straggler_lately *lately)
 {
-	uint32_t item = index_find(&s->members.index,
-				   member_key(s, process_id, comm_index));
-	const struct straggler_member *m = item == POOL_NONE ? NULL : member_at(s, item);
+	const struct straggler_member *m = member_find(s, process_id, comm_index);
 
 	*lately = (struct straggler_lately){ .late_ns = UNKNOWN_U64 };
 	for (uint32_t i = 0; m && i < m->nunits; i++) {
-		uint32_t unit = index_find(&s->units.index, m->unit_key[i]), seat = LATE_NOBODY;
+		const struct straggler_unit *u = keyed_find(&s->units, &m->unit_key[i]);
+		uint32_t seat = u ? find_seat(u, process_id, comm_index) : LATE_NOBODY;
 
-		if (unit != POOL_NONE)
-			seat = find_seat(unit_at(s, unit), process_id, comm_index);
 		if (seat != LATE_NOBODY)
-			look_at_seat(s, unit_at(s, unit), seat, lately);
+			look_at_seat(s, u, seat, lately);
 	}
 	return lately->func;
 }
@@ -1070,48 +1026,35 @@ static bool unit_has_process(const struct straggler_unit *u, uint64_t process_id
 	return false;
 }
 
-static void store_forget(struct straggler_store *st, uint64_t key)
+static void forget_key(struct keyed *t, uint64_t key)
 {
-	uint32_t item = index_find(&st->index, key);
+	void *item = keyed_find(t, &key);
 
-	if (item != POOL_NONE)
-		store_drop(st, item);
+	if (item)
+		keyed_drop(t, item);
 }
 
-static void forget_unit(struct straggler *s, uint32_t item)
+static void forget_unit(struct straggler *s, struct straggler_unit *u)
 {
-	const struct straggler_unit *u = unit_at(s, item);
-
 	for (uint32_t i = 0; i < u->nseats; i++) {
 		const struct straggler_part *p = &u->seat[i].part;
 
-		store_forget(&s->tracks, p->gpu);
-		store_forget(&s->members,
-			     member_key(s, p->process_id, p->comm_index));
+		forget_key(&s->tracks, p->gpu);
+		forget_key(&s->members, member_key(s, p->process_id, p->comm_index));
 	}
-	store_drop(&s->units, item);
+	keyed_drop(&s->units, u);
 }
 
 /* Its communicators cannot go on without it. */
 void straggler_forget(struct straggler *s, uint64_t process_id)
 {
-	struct straggler_store *st = &s->units;
-	uint32_t next;
+	struct straggler_unit *u = keyed_next(&s->units, NULL), *next;
 
-	for (uint32_t item = st->lru.first; item != POOL_NONE; item = next) {
-		next = pool_list_next(&st->pool, &st->lru, item);
-		if (unit_has_process(unit_at(s, item), process_id))
-			forget_unit(s, item);
+	for (; u; u = next) {
+		next = keyed_next(&s->units, u);
+		if (unit_has_process(u, process_id))
+			forget_unit(s, u);
 	}
-}
-
-static const struct straggler_member *member_find(const struct straggler *s, uint64_t process_id,
-						  uint32_t comm_index)
-{
-	uint32_t item = index_find(&s->members.index,
-				   member_key(s, process_id, comm_index));
-
-	return item == POOL_NONE ? NULL : member_at(s, item);
 }
 
 bool straggler_of(const struct straggler *s, uint64_t process_id, uint32_t comm_index,
@@ -1155,6 +1098,9 @@ void straggler_set_window(struct straggler *s, uint64_t window_ns)
 	s->window_ns = window_ns ? window_ns : WINDOW_NS;
 }
 
+#define TABLE(type, n)								\
+	&KEYED_CONFIG(type, key, n, .seed = s->seed, .when_full = KEYED_OLDEST)
+
 int straggler_new(struct straggler **sp, const struct straggler_config *config)
 {
 	struct straggler *s = calloc(1, sizeof(*s));
@@ -1166,10 +1112,10 @@ int straggler_new(struct straggler **sp, const struct straggler_config *config)
 	straggler_set_window(s, config ? config->window_ns : 0);
 	s->joints = calloc(JOINTS, sizeof(*s->joints));
 	r = s->joints ? 0 : -ENOMEM;
-	r = r ? r : store_init(&s->buckets, BUCKETS, sizeof(struct bucket), s->seed);
-	r = r ? r : store_init(&s->units, UNITS, sizeof(struct straggler_unit), s->seed);
-	r = r ? r : store_init(&s->tracks, TRACKS, sizeof(struct straggler_track), s->seed);
-	r = r ? r : store_init(&s->members, MEMBERS, sizeof(struct straggler_member), s->seed);
+	r = r ? r : keyed_init(&s->buckets, TABLE(struct bucket, BUCKETS));
+	r = r ? r : keyed_init(&s->units, TABLE(struct straggler_unit, UNITS));
+	r = r ? r : keyed_init(&s->tracks, TABLE(struct straggler_track, TRACKS));
+	r = r ? r : keyed_init(&s->members, TABLE(struct straggler_member, MEMBERS));
 	if (r < 0) {
 		straggler_free(s);
 		return r;
@@ -1182,10 +1128,10 @@ void straggler_free(struct straggler *s)
 {
 	if (!s)
 		return;
-	store_deinit(&s->members);
-	store_deinit(&s->tracks);
-	store_deinit(&s->units);
-	store_deinit(&s->buckets);
+	keyed_deinit(&s->members);
+	keyed_deinit(&s->tracks);
+	keyed_deinit(&s->units);
+	keyed_deinit(&s->buckets);
 	free(s->joints);
 	free(s);
 }
