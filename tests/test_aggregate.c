@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "ncclinspd/sums/aggregate_impl.h"
+#include "ncclinspd/sums/aggregate.h"
 #include "tests/fx_aggregate.h"
 
 #define OPS 6000

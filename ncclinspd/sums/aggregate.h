@@ -10,6 +10,9 @@
 
 #include "reader/base/model.h"
 
+/* Operations that come while a query is at work wait here, up to so many. */
+#define AGGREGATE_HELD 2048
+
 /*		 name       text    slices  of (ns) */
 #define AGGREGATE_WINDOWS(X)				\
 	X(1S,  "1s",  4,   250000000)			\

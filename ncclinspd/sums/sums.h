@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NCCLINSPD_SUMS_SUMS_H
+#define NCCLINSPD_SUMS_SUMS_H
+
+/*
+ * Sums of what operations bring, and a histogram of each value that is measured of them.  The
+ * octaves of histograms are chunks of a pool, the caller's, which many sums share.
+ */
+
+#include "ncclinspd/sums/aggregate.h"
+#include "reader/base/pool.h"
+#include "tables/histogram.h"
+
+/* Values measured of an operation; each has sums and a histogram. */
+enum aggregate_value {
+	VALUE_EXEC,	/* ns */
+	VALUE_BATCH,	/* ns */
+	VALUE_QUEUE,	/* ns */
+	VALUE_BUSBW,	/* kB/s */
+	VALUE_END
+};
+
+struct value_sums {
+	uint64_t n, sum, min, max;
+	uint32_t chunks;	/* the first, plus one */
+};
+
+struct sums {
+	uint64_t ops, sized_ops, bytes;
+	uint64_t fused, derived;
+	uint64_t timed_ops;	/* alone or in a batch */
+	uint64_t timed_bytes;	/* bytes of what has both size and time, and its time */
+	uint64_t timed_ns;
+	double busbw_ns;	/* bus bandwidth times time, and the time */
+	uint64_t bus_timed_ns;
+	double waitfree_busbw_ns; /* the same of who waited for nobody */
+	uint64_t waitfree_ns;
+	uint64_t compared_ns;	/* inside, of what was compared with other ranks here */
+	uint64_t wait_ns;	/* part of that until the last of them had come */
+	struct value_sums value[VALUE_END];
+};
+
+/*
+ * An operation, worked out once for the totals and all windows.  What ran in a
+ * batch has no time of its own; the batch's counts with its first member.
+ */
+struct sample {
+	const struct op *op;
+	bool timed;
+	uint64_t ns, bytes;		/* the operation's or the batch's; UNKNOWN_U64 */
+	double busbw_gbs;		/* over `ns`; < 0: not known */
+	uint64_t value[VALUE_END];	/* UNKNOWN_U64: not known */
+	uint32_t bucket[VALUE_END];
+};
+
+/* 0 or -ENOMEM. */
+int sums_init_chunks(struct pool *chunks, uint32_t capacity);
+
+/* Give back the histograms of sums that are not needed any more. */
+void sums_free_chunks(struct sums *sums, struct pool *chunks);
+
+void sample_init(struct sample *sample, const struct op *op);
+
+/* Returns how many values are in no histogram, since there is no room. */
+uint32_t sums_add(struct sums *sums, struct pool *chunks, const struct sample *sample);
+
+/* Add `from` to `to`, and its histograms to `h`. */
+void sums_merge(struct sums *to, struct histogram h[VALUE_END], const struct sums *from,
+		const struct pool *chunks);
+
+/* All of a row that sums and histograms tell; there is one operation at least. */
+void sums_figures(const struct sums *sums, const struct histogram h[VALUE_END],
+		  struct aggregate_row *row);
+
+/* The q-quantile of values of which there is one at least. */
+uint64_t sums_quantile(const struct value_sums *sums, const struct pool *chunks, double q);
+
+#endif
