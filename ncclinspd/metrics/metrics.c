@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows, and what is added to them as it happens.  An operation finds its rows by a cache
- * of one entry per hash; what is not there is found by its labels.
+ * Fills rows: as things happen, and once a second by a look at everything.
+ *
+ * An operation finds its rows by a cache of one entry per hash; what is not there is found by
+ * its labels.  At a look, gauges are made anew, and what only grows is added by how much it has
+ * grown, since who keeps it may forget it.  Most communicators do nothing, and there may be a
+ * thousand in each process, so where their rows are is noted: it holds until a row goes, which
+ * also is what gives room to those that had none.
  */
 #include "ncclinspd/metrics/metrics.h"
 
@@ -10,19 +15,87 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "ncclinspd/compare/ranks_compare.h"
-#include "ncclinspd/metrics/metrics_impl.h"
+#include "ncclinspd/compare/straggler.h"
+#include "ncclinspd/findings/diagnose.h"
+#include "ncclinspd/levels/steer.h"
+#include "ncclinspd/metrics/metrics_rows.h"
 #include "ncclinspd/sums/links.h"
+#include "reader/base/job.h"
+#include "reader/join/reconstruct.h"
 #include "util/cleanup.h"
+#include "util/list.h"
 
 #define PROCESSES	1024	/* the most processes that are looked at */
 #define COMMS		8192	/* the most communicators of these */
+#define OPS	3	/* functions of a communicator whose rows are noted */
+#define ROOM	16	/* communicators for which it is made at a time */
 
-/* ---- operations ------------------------------------------------------------------ */
+struct metrics_comm {
+	uint64_t generation;	/* the stage's when they were looked for; 0: never */
+	int32_t rank;		/* the rank, which API v1 to v3 learn later than the rest */
+	uint32_t role, comm, member;	/* rows, or POOL_NONE */
+	uint32_t nops;
+	uint32_t op[OPS];	/* rows, in the order of its progress */
+};
+
+/* The values last seen of a process, for what grows by differences. */
+struct metrics_seen {
+	struct keyed_head head;
+	uint64_t process_id;
+	uint32_t member;	/* its row, or POOL_NONE ... */
+	uint64_t generation;	/* ... known at this generation; 0: never looked for */
+	double records;
+	double dropped[METRICS_REASON_END];
+	double callback_s[NCI_THREAD_CLASSES];
+	struct metrics_comm *comms;	/* the rows of its communicators ... */
+	uint32_t ncomms;		/* ... so many of them */
+};
+
+/* The same of one communicator of a process. */
+struct metrics_waited_key {
+	uint64_t process_id;
+	uint64_t comm_index;
+};
+
+struct metrics_waited {
+	struct keyed_head head;
+	struct metrics_waited_key key;
+	struct straggler_sums sums;
+};
+
+#define METRICS_CACHE	4096
+
+/* The rows that an operation belongs to. */
+struct metrics_cached {
+	uint64_t process_id;
+	name_t func, algo, proto;
+	uint64_t size_class;
+	uint32_t comm_index;
+	uint32_t source;
+	int32_t rank;
+	bool inside;		/* it tells ranks apart */
+	uint32_t op, time, member, within;	/* rows, or POOL_NONE */
+	uint64_t generation;	/* the stage's when they were looked for; 0: empty */
+};
+
+struct metrics {
+	struct metrics_config config;
+	struct metrics_source source;
+	struct metrics_rows rows;
+	struct keyed seen;		/* by process */
+	struct keyed waited;		/* by process and communicator */
+	struct metrics_cached *cache;	/* METRICS_CACHE of them */
+	uint64_t look_ns;		/* time of the look that is under way */
+	uint32_t findings[FINDING_GRADE_END][FINDING_KIND_END];	/* active */
+};
+
+/* ---- operations ------------------------------------------------------------------------- */
 
 /* The list is in the order of ids. */
-const struct process *metrics_process(const struct metrics *m, uint64_t id)
+static const struct process *metrics_process(const struct metrics *m, uint64_t id)
 {
 	struct process *const *list;
 	size_t low = 0, high = m->source.processes(m->source.arg, &list);
@@ -38,6 +111,25 @@ const struct process *metrics_process(const struct metrics *m, uint64_t id)
 			high = middle;
 	}
 	return NULL;
+}
+
+/*
+ * The row of a process: known from the last look, for what comes by the hundred thousand;
+ * else found by its labels.  POOL_NONE: it is gone, or there is no room.
+ */
+static uint32_t metrics_member(struct metrics *m, uint64_t process_id, uint64_t now_ns)
+{
+	const struct metrics_seen *seen = keyed_find(&m->seen, &process_id);
+	const struct process *p;
+	struct metrics_labels l;
+
+	if (seen && seen->generation == m->rows.generation)
+		return seen->member;
+	p = metrics_process(m, process_id);
+	if (!p)
+		return POOL_NONE;
+	metrics_member_labels(&l, p);
+	return metrics_row(&m->rows, &l, now_ns);
 }
 
 /* A power of two from 1 KiB to 16 GiB, UINT64_MAX above; 0: not known. */
@@ -71,11 +163,11 @@ static void cached_find_rows(struct metrics *m, struct metrics_cached *c, const 
 	metrics_comm_labels(&l, METRICS_OP, p, comm);
 	l.op = op->func;
 	l.rank = op->rank;
-	c->op = metrics_row(m, &l, now_ns);
+	c->op = metrics_row(&m->rows, &l, now_ns);
 	c->member = metrics_member(m, p->id, now_ns);
 	if (c->inside) {
 		metrics_comm_labels(&l, METRICS_INSIDE, p, comm);
-		c->within = metrics_row(m, &l, now_ns);
+		c->within = metrics_row(&m->rows, &l, now_ns);
 	}
 	if (c->source == TIMING_NONE)
 		return;
@@ -85,7 +177,7 @@ static void cached_find_rows(struct metrics *m, struct metrics_cached *c, const 
 	l.algo = c->algo;
 	l.proto = c->proto;
 	l.source = c->source;
-	c->time = metrics_row(m, &l, now_ns);
+	c->time = metrics_row(&m->rows, &l, now_ns);
 }
 
 static bool cached_is_same(const struct metrics_cached *a, const struct metrics_cached *b)
@@ -103,7 +195,7 @@ static const struct metrics_cached *cached_rows(struct metrics *m, const struct 
 	struct metrics_cached want = {
 		.process_id = op->process_id, .func = op->func,
 			.size_class = metrics_size_class(op->bytes),
-		.comm_index = op->comm_index, .rank = op->rank, .generation = m->generation,
+		.comm_index = op->comm_index, .rank = op->rank, .generation = m->rows.generation,
 		.source = op_is_timed(op) ? op->source : TIMING_NONE,
 		.algo = op->algo, .proto = op->proto, .inside = ranks_are_told_apart_by(op),
 	};
@@ -116,9 +208,9 @@ static const struct metrics_cached *cached_rows(struct metrics *m, const struct 
 	if (cached_is_same(c, &want))
 		return c;
 	do {
-		want.generation = m->generation;
+		want.generation = m->rows.generation;
 		cached_find_rows(m, &want, op, now_ns);
-	} while (want.generation != m->generation);
+	} while (want.generation != m->rows.generation);
 	*c = want;
 	return c;
 }
@@ -126,7 +218,7 @@ static const struct metrics_cached *cached_rows(struct metrics *m, const struct 
 static void cached_add_lately(struct metrics *m, struct metrics_row *row, int which, double gbs,
 			      uint64_t now_ns)
 {
-	struct metrics_lately *lately = pool_at(&m->lately, row->lately);
+	struct metrics_lately *lately = pool_at(&m->rows.lately, row->lately);
 	uint32_t at = lately->of[which].n % METRICS_LATELY;
 
 	if (gbs <= 0)
@@ -154,23 +246,23 @@ static void cached_add_time(struct metrics *m, struct metrics_row *row, const st
 void metrics_op(struct metrics *m, const struct op *op, uint64_t now_ns)
 {
 	const struct metrics_cached *c = cached_rows(m, op, now_ns);
-	struct metrics_row *row = metrics_row_at(m, c->op);
+	struct metrics_row *row = metrics_row_at(&m->rows, c->op);
 
 	if (row) {
 		row->v[OP_OPS]++;
 		row->v[OP_BYTES] += op->bytes == UNKNOWN_U64 ? 0 : (double)op->bytes;
 		row->used_ns = now_ns;
 	}
-	row = metrics_row_at(m, c->time);
+	row = metrics_row_at(&m->rows, c->time);
 	if (row)
 		cached_add_time(m, row, op, now_ns);
-	row = metrics_row_at(m, c->within);
+	row = metrics_row_at(&m->rows, c->within);
 	if (row) {
 		row->v[INSIDE_OPS]++;
 		row->v[INSIDE_TIME] += (double)op_inside_ns(op) * 1e-9;
 		row->used_ns = now_ns;
 	}
-	row = metrics_row_at(m, c->member);
+	row = metrics_row_at(&m->rows, c->member);
 	if (row && op_is_fused(op))
 		row->v[MEMBER_DROPPED + METRICS_REASON_FUSED]++;
 }
@@ -188,11 +280,11 @@ static struct metrics_row *metrics_peer_row(struct metrics *m, const struct link
 	metrics_comm_labels(&l, METRICS_PEER, p, comm);
 	l.peer = who->peer;
 	l.receives = !who->send;
-	return metrics_row_at(m, metrics_row(m, &l, now_ns));
+	return metrics_row_at(&m->rows, metrics_row(&m->rows, &l, now_ns));
 }
 
 /* Take all channels together: the sum of their rates, and the least of their latencies. */
-bool metrics_see_link(const struct links_row *link, void *arg)
+static bool metrics_see_link(const struct links_row *link, void *arg)
 {
 	struct metrics *m = arg;
 	struct metrics_row *row = metrics_peer_row(m, &link->who, m->look_ns);
@@ -214,28 +306,9 @@ static double value_or_nan(uint64_t value)
 	return value == UNKNOWN_U64 ? 0 : (double)value;
 }
 
-/*
- * The row of a process: known from the last look, for what comes by the hundred thousand;
- * else found by its labels.
- */
-uint32_t metrics_member(struct metrics *m, uint64_t process_id, uint64_t now_ns)
-{
-	const struct metrics_seen *seen = keyed_find(&m->seen, &process_id);
-	const struct process *p;
-	struct metrics_labels l;
-
-	if (seen && seen->generation == m->generation)
-		return seen->member;
-	p = metrics_process(m, process_id);
-	if (!p)
-		return POOL_NONE;
-	metrics_member_labels(&l, p);
-	return metrics_row(m, &l, now_ns);
-}
-
 void metrics_moved(struct metrics *m, const struct links_row *link, uint64_t now_ns)
 {
-	struct metrics_row *row = metrics_row_at(m, metrics_member(m, link->who.process_id,
+	struct metrics_row *row = metrics_row_at(&m->rows, metrics_member(m, link->who.process_id,
 								   now_ns));
 	int receive = !link->who.send;
 	struct metrics_row *peer;
@@ -251,22 +324,524 @@ void metrics_moved(struct metrics *m, const struct links_row *link, uint64_t now
 		peer->v[PEER_BYTES] += value_or_nan(link->sums.bytes);
 }
 
-/* ---- making ------------------------------------------------------------------------ */
+/* ---- what ranks wait for each other ----------------------------------------------------- */
+
+/* The growth since; what is less than before has begun anew. */
+static double counter_more(uint64_t before, uint64_t now)
+{
+	return (double)(now >= before ? now - before : now);
+}
+
+/* A sum that has not grown does not keep the row of a communicator that was closed. */
+static void see_waiting(struct metrics *m, const struct process *p, const struct comm *comm,
+			uint32_t index, uint64_t now_ns)
+{
+	const struct metrics_waited_key key = { p->id, index };
+	struct metrics_labels l;
+	struct metrics_waited *w;
+	struct metrics_row *row;
+	struct straggler_sums now;
+	bool made;
+
+	if (!m->source.straggler || !straggler_of(m->source.straggler, p->id, index, &now))
+		return;
+	w = keyed_use(&m->waited, &key, 0, &made);
+	if (!w || !memcmp(&w->sums, &now, sizeof(now)))
+		return;
+	metrics_comm_labels(&l, METRICS_RANK, p, comm);
+	row = metrics_row_at(&m->rows, metrics_row(&m->rows, &l, now_ns));
+	if (!row)
+		return;
+	row->v[RANK_WAIT] += counter_more(w->sums.wait_ns, now.wait_ns) * 1e-9;
+	row->v[RANK_BLAME] += counter_more(w->sums.blame_ns, now.blame_ns) * 1e-9;
+	row->v[RANK_JUDGED] += counter_more(w->sums.judged, now.judged);
+	row->v[RANK_LAST] += counter_more(w->sums.last, now.last);
+	w->sums = now;
+}
+
+static void metrics_forget_comms(struct metrics *m, const struct process *p)
+{
+	for (uint32_t i = 0; i < p->ncomms; i++) {
+		const struct metrics_waited_key key = { p->id, i };
+		struct metrics_waited *w = keyed_find(&m->waited, &key);
+
+		if (w)
+			keyed_drop(&m->waited, w);
+	}
+}
+
+/* ---- rows of a communicator ------------------------------------------------------------- */
+
+static uint32_t comm_find_row(struct metrics *m, enum metrics_kind kind, const struct process *p,
+			      const struct comm *comm, name_t op, uint64_t now_ns)
+{
+	struct metrics_labels l;
+
+	metrics_comm_labels(&l, kind, p, comm);
+	l.op = op;
+	return metrics_row(&m->rows, &l, now_ns);
+}
+
+static void comm_put_info(struct metrics *m, uint32_t item, const struct comm *comm)
+{
+	struct metrics_row *row = metrics_row_at(&m->rows, item);
+
+	if (!row)
+		return;
+	snprintf(row->info[0], sizeof(row->info[0]), "0x%016llx", (unsigned long long)comm->id);
+	snprintf(row->info[1], sizeof(row->info[1]), "%s", comm->name);
+	snprintf(row->info[2], sizeof(row->info[2]), "%d", comm->nranks);
+	snprintf(row->info[3], sizeof(row->info[3]), "%d", comm->nnodes);
+}
+
+/* Rows that are looked for are in use: none of these goes to make room for the next. */
+static void comm_find_rows(struct metrics *m, struct metrics_comm *c, const struct process *p,
+			   const struct comm *comm, uint64_t now_ns)
+{
+	*c = (struct metrics_comm){ .rank = comm->rank, .comm = POOL_NONE };
+	c->role = comm_find_row(m, METRICS_ROLE, p, comm, NULL, now_ns);
+	c->member = comm_find_row(m, METRICS_RANK, p, comm, NULL, now_ns);
+	if (comm->has_id)
+		c->comm = comm_find_row(m, METRICS_COMM, p, comm, NULL, now_ns);
+	comm_put_info(m, c->comm, comm);
+	c->generation = m->rows.generation;
+}
+
+static struct metrics_row *row_use(struct metrics *m, uint32_t item, uint64_t now_ns)
+{
+	struct metrics_row *row = metrics_row_at(&m->rows, item);
+
+	if (row)
+		row->used_ns = now_ns;
+	return row;
+}
+
+static struct metrics_row *comm_op_row(struct metrics *m, struct metrics_comm *c,
+				       const struct process *p, const struct comm *comm,
+				       const struct comm_progress *progress, uint32_t i,
+				       uint64_t now_ns)
+{
+	name_t func = progress->last_seq[i].func;
+	uint32_t item, *place;
+
+	if (i < c->nops && c->generation == m->rows.generation)
+		return row_use(m, c->op[i], now_ns);
+	item = comm_find_row(m, METRICS_OP, p, comm, func, now_ns);
+	place = i == c->nops ? array_add(c->op, &c->nops) : NULL;
+	if (place)
+		*place = item;
+	return metrics_row_at(&m->rows, item);
+}
+
+/* ---- what is in flight in it ------------------------------------------------------------ */
+
+static void add_gauge(double *gauge, double value)
+{
+	*gauge = (isnan(*gauge) ? 0 : *gauge) + value;
+}
+
+static void see_progress(struct metrics *m, struct metrics_comm *c, const struct process *p,
+			 const struct comm *comm, uint32_t index, uint64_t now_ns)
+{
+	struct metrics_row *row = row_use(m, c->member, now_ns), *op;
+	struct comm_progress progress;
+
+	if (!row)
+		return;
+	if (!reconstruct_progress(p, index, &progress))
+		progress.nfuncs = 0;
+	add_gauge(&row->v[RANK_INFLIGHT], progress.in_flight);
+	if (isnan(row->v[RANK_OLDEST]))
+		row->v[RANK_OLDEST] = 0;
+	for (uint32_t i = 0; i < progress.nfuncs; i++) {
+		op = comm_op_row(m, c, p, comm, &progress, i, now_ns);
+		if (op && op->labels.uid == p->uid)	/* a number says nothing of several */
+			op->v[OP_SEQUENCE] = (double)progress.last_seq[i].seq;
+	}
+}
+
+/* Facts about it, and 0 where nothing is wrong. */
+static void see_open_comm(struct metrics *m, struct metrics_comm *c, const struct process *p,
+			  const struct comm *comm, uint32_t index, uint64_t now_ns)
+{
+	struct metrics_row *row;
+
+	if (c->generation != m->rows.generation || c->rank != comm->rank)
+		comm_find_rows(m, c, p, comm, now_ns);
+	row = row_use(m, c->role, now_ns);
+	if (row) {
+		add_gauge(&row->v[ROLE_STALL], 0);
+		add_gauge(&row->v[ROLE_DESYNC], 0);
+	}
+	row = row_use(m, c->comm, now_ns);
+	if (row)
+		row->v[COMM_INFO] = 1;
+	see_progress(m, c, p, comm, index, now_ns);
+}
+
+/* NULL: no memory, so that they are looked for each time. */
+static struct metrics_comm *seen_places(struct metrics_seen *seen, const struct process *p)
+{
+	uint32_t n = (p->ncomms + ROOM - 1) / ROOM * ROOM;
+	struct metrics_comm *comms;
+
+	if (!seen || seen->ncomms >= p->ncomms)
+		return seen ? seen->comms : NULL;
+	comms = realloc(seen->comms, n * sizeof(*comms));
+	if (!comms)
+		return NULL;
+	memset(comms + seen->ncomms, 0, (n - seen->ncomms) * sizeof(*comms));
+	seen->comms = comms;
+	seen->ncomms = n;
+	return comms;
+}
+
+/* The communicators of a process, at a look.  `seen` may be NULL. */
+static void metrics_see_comms(struct metrics *m, struct metrics_seen *seen,
+			      const struct process *p, uint64_t now_ns)
+{
+	struct metrics_comm *places = seen_places(seen, p);
+
+	for (uint32_t i = 0; i < p->ncomms; i++) {
+		const struct comm *comm = process_comm(p, (uint16_t)i);
+		struct metrics_comm nowhere = { 0 };
+
+		if (!comm)
+			continue;
+		see_waiting(m, p, comm, i, now_ns);
+		if (p->state == PROCESS_LIVE && !comm->finalize_ticks)
+			see_open_comm(m, places ? &places[i] : &nowhere, p, comm, i, now_ns);
+	}
+}
+
+/* The row of kind RANK of one of them, by that look or else by its labels; or NULL. */
+static struct metrics_row *metrics_comm_row(struct metrics *m, const struct metrics_seen *seen,
+					    const struct process *p, uint32_t index,
+					    uint64_t now_ns)
+{
+	const struct comm *comm = process_comm(p, (uint16_t)index);
+
+	if (seen && index < seen->ncomms && seen->comms[index].generation == m->rows.generation)
+		return row_use(m, seen->comms[index].member, now_ns);
+	if (!comm)
+		return NULL;
+	return metrics_row_at(&m->rows, comm_find_row(m, METRICS_RANK, p, comm, NULL, now_ns));
+}
+
+static void metrics_seen_deinit(struct metrics_seen *seen)
+{
+	free(seen->comms);
+	seen->comms = NULL;
+	seen->ncomms = 0;
+}
+
+/* The growth since `before`, which is `now` then; what is less than before has begun anew. */
+static double counter_grown(double *before, double now)
+{
+	double by = now >= *before ? now - *before : now;
+
+	*before = now;
+	return by;
+}
+
+/* ---- processes -------------------------------------------------------------------------- */
+
+static struct metrics_seen *seen_of(struct metrics *m, const struct process *p)
+{
+	bool made;
+
+	return keyed_use(&m->seen, &p->id, 0, &made);
+}
+
+static void see_losses(struct metrics_row *row, struct metrics_seen *seen,
+		       const struct process *p)
+{
+	const double now[METRICS_REASON_END] = {
+		[METRICS_REASON_RING_FULL] = (double)p->loss.overrun,
+		[METRICS_REASON_SLOT_EXHAUSTED] = (double)(p->loss.pool + p->loss.lane),
+		[METRICS_REASON_BEFORE] = (double)p->loss.before,
+		[METRICS_REASON_REJECTED] = (double)(p->loss.rejected + p->loss.unknown),
+		[METRICS_REASON_UNMATCHED] = (double)p->loss.evicted,
+	};
+	double refused = 0;
+
+	for (int i = 0; i < STAMP_FAULT_END; i++)
+		refused += (double)p->stamps_refused[i];
+	for (int i = 0; i < METRICS_REASON_END; i++)
+		row->v[MEMBER_DROPPED + i] += counter_grown(&seen->dropped[i],
+			i == METRICS_REASON_BAD_CLOCK ? refused : now[i]);
+	row->v[MEMBER_RECORDS] += counter_grown(&seen->records, (double)p->records);
+}
+
+static void see_cost(struct metrics_row *row, struct metrics_seen *seen, const struct cost *cost)
+{
+	const struct overhead *o = &cost->overhead;
+	struct overhead_figures figures;
+	double share;
+
+	if (!o->n)
+		return;
+	for (int i = 0; i < NCI_THREAD_CLASSES; i++)
+		row->v[MEMBER_CALLBACK + i] += counter_grown(&seen->callback_s[i],
+			o->sample[(o->n - 1) % OVERHEAD_SAMPLES].timed_ns[i] * 1e-9 *
+			NCI_TIMED_ONE_IN);
+	overhead_figures(o, OVERHEAD_SAMPLES - 1, &figures);
+	share = overhead_share(&figures);
+	if (share >= 0)
+		row->v[MEMBER_OVERHEAD] = share;
+}
+
+/* "": not known, and no label. */
+static void facts_put_info(struct metrics_row *row, int i, const char *text)
+{
+	snprintf(row->info[i], sizeof(row->info[i]), "%s", text ? text : "");
+}
+
+static void see_facts(const struct metrics *m, struct metrics_row *row, const struct process *p)
+{
+	row->v[MEMBER_INFO] = 1;
+	if (p->api_version) {
+		row->v[MEMBER_LEVEL] = p->level;
+		snprintf(row->info[0], sizeof(row->info[0]), "%u", p->api_version);
+	}
+	facts_put_info(row, 1, p->plugin_version);
+	facts_put_info(row, 2, job_scheduler(p));
+	facts_put_info(row, 3, job_namespace(p));
+	facts_put_info(row, 4, job_pod(p));
+	facts_put_info(row, 5, p->container);
+	facts_put_info(row, 6, p->command);
+	if (p->steering.known && m->source.steer)
+		row->v[MEMBER_BUDGET] = steer_budget_ppm(m->source.steer) * 1e-6;
+}
+
+static void process_see_counters(struct metrics *m, const struct process *p, uint64_t now_ns)
+{
+	const struct cost *cost = m->source.steer ? steer_cost(m->source.steer, p) : NULL;
+	struct metrics_seen *seen = seen_of(m, p);
+	uint32_t item;
+	struct metrics_labels l;
+	struct metrics_row *row;
+
+	metrics_member_labels(&l, p);
+	item = metrics_row(&m->rows, &l, now_ns);
+	row = metrics_row_at(&m->rows, item);
+	if (!row || !seen)
+		return;
+	seen->member = item;
+	seen->generation = m->rows.generation;
+	see_losses(row, seen, p);
+	if (cost)
+		see_cost(row, seen, cost);
+	if (p->state == PROCESS_LIVE && l.uid == row->labels.uid)
+		see_facts(m, row, p);
+}
+
+static void see_job(struct metrics *m, const struct process *p, uint64_t now_ns)
+{
+	struct metrics_labels l;
+	struct metrics_row *row;
+
+	metrics_job_labels(&l, p);
+	row = metrics_row_at(&m->rows, metrics_row(&m->rows, &l, now_ns));
+	if (row)
+		row->v[JOB_LIVE] = (isnan(row->v[JOB_LIVE]) ? 0 : row->v[JOB_LIVE]) +
+				   (p->state == PROCESS_LIVE);
+}
+
+/* ---- ages of what is in flight ---------------------------------------------------------- */
+
+struct ages {
+	struct metrics *m;
+	const struct metrics_seen *seen;	/* or NULL */
+	const struct process *process;
+	uint64_t now_ns;
+	uint32_t comm_index;		/* the one before's, most often this one's too */
+	struct metrics_row *row;	/* NULL: none yet */
+};
+
+static struct metrics_row *row_of_open(struct ages *a, uint32_t comm_index)
+{
+	if (!a->row || a->comm_index != comm_index)
+		a->row = metrics_comm_row(a->m, a->seen, a->process, comm_index, a->now_ns);
+	a->comm_index = comm_index;
+	return a->row;
+}
+
+static bool see_age(const struct op *op, void *arg)
+{
+	struct ages *a = arg;
+	struct metrics_row *row;
+	double age_s;
+
+	if (op->api_only || !op->enqueued_ns || op->enqueued_ns > a->now_ns)
+		return true;
+	row = row_of_open(a, op->comm_index);
+	age_s = (double)(a->now_ns - op->enqueued_ns) * 1e-9;
+	if (row && row->v[RANK_OLDEST] < age_s)
+		row->v[RANK_OLDEST] = age_s;
+	return true;
+}
+
+/* ---- findings and links ----------------------------------------------------------------- */
+
+static bool see_finding(const struct finding *f, void *arg)
+{
+	struct metrics *m = arg;
+	char comm[40];
+	uint32_t item;
+
+	if (f->life.until_ns)
+		return true;
+	m->findings[f->grade][f->kind]++;
+	if (f->grade != FINDING_FOUND ||
+	    (f->kind != FINDING_STALL && f->kind != FINDING_DESYNC))
+		return true;
+	metrics_comm_text(comm, f->comm_name, f->has_comm_id, f->comm_id);
+	for (item = m->rows.kind[METRICS_ROLE].first; item != POOL_NONE;
+	     item = pool_list_next(&m->rows.table.pool, &m->rows.kind[METRICS_ROLE], item)) {
+		struct metrics_row *row = metrics_row_at(&m->rows, item);
+
+		if (row->labels.uid == f->uid && !strcmp(row->labels.comm, comm))
+			row->v[f->kind == FINDING_STALL ? ROLE_STALL : ROLE_DESYNC] = 1;
+	}
+	return true;
+}
+
+static void see_links(struct metrics *m, uint64_t now_ns)
+{
+	const struct links_query query = { .windows = 1u << LINKS_60S, .all_users = true };
+
+	m->look_ns = now_ns;
+	if (m->config.peers && m->source.links)
+		links_visit(m->source.links, &query, now_ns, metrics_see_link, m);
+}
+
+/* ---- all of it -------------------------------------------------------------------------- */
+
+static void metrics_see_process(struct metrics *m, const struct process *p, uint64_t now_ns)
+{
+	struct metrics_seen *seen = seen_of(m, p);
+	struct ages ages = { .m = m, .seen = seen, .process = p, .now_ns = now_ns };
+
+	see_job(m, p, now_ns);
+	process_see_counters(m, p, now_ns);
+	metrics_see_comms(m, seen, p, now_ns);
+	if (p->state == PROCESS_LIVE)
+		reconstruct_open(m->source.reconstruct, p, see_age, &ages);
+}
+
+void metrics_look(struct metrics *m, uint64_t now_ns)
+{
+	struct process *const *list;
+	size_t n = m->source.processes(m->source.arg, &list);
+
+	metrics_rows_expire(&m->rows, now_ns);
+	metrics_rows_reset(&m->rows);
+	memset(m->findings, 0, sizeof(m->findings));
+	for (size_t i = 0; i < n; i++)
+		metrics_see_process(m, list[i], now_ns);
+	see_links(m, now_ns);
+	if (m->source.diagnose)
+		diagnose_visit(m->source.diagnose, see_finding, m);
+}
+
+void metrics_ended(struct metrics *m, const struct process *p, uint64_t now_ns)
+{
+	struct metrics_labels l;
+	struct metrics_row *row;
+
+	process_see_counters(m, p, now_ns);
+	metrics_job_labels(&l, p);
+	row = metrics_row_at(&m->rows, metrics_row(&m->rows, &l, now_ns));
+	if (row)
+		row->v[p->state == PROCESS_EXITED ? JOB_CLEAN : JOB_UNKNOWN]++;
+}
+
+void metrics_forgotten(struct metrics *m, const struct process *p)
+{
+	struct metrics_seen *seen = keyed_find(&m->seen, &p->id);
+
+	if (seen) {
+		metrics_seen_deinit(seen);
+		keyed_drop(&m->seen, seen);
+	}
+	metrics_forget_comms(m, p);
+}
+
+/* ---- the node itself -------------------------------------------------------------------- */
+
+static void row_put_one(const struct metrics *m, struct exposition *e, const char *name,
+			enum exposition_type type, const char *help, double value)
+{
+	exposition_family(e, name, type, help);
+	exposition_label(e, "node", m->rows.host);
+	if (type == EXPOSITION_INFO)
+		exposition_label(e, "version", NCCLINSP_VERSION);
+	exposition_sample(e, "", value);
+	exposition_unlabel(e, 0);
+}
+
+static double node_cpu_s(void)
+{
+	struct rusage u;
+
+	if (getrusage(RUSAGE_SELF, &u) < 0)
+		return NAN;
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
+}
+
+static void node_put_findings(const struct metrics *m, struct exposition *e, const char *family,
+			      const char *help, enum finding_grade grade)
+{
+	exposition_family(e, family, EXPOSITION_GAUGE, help);
+	for (int kind = 0; kind < FINDING_KIND_END; kind++) {
+		exposition_label(e, "node", m->rows.host);
+		exposition_label(e, "kind", finding_kind_name((enum finding_kind)kind));
+		exposition_sample(e, "", m->findings[grade][kind]);
+		exposition_unlabel(e, 0);
+	}
+}
+
+static void node_put(const struct metrics *m, struct exposition *e, bool all)
+{
+	row_put_one(m, e, "ncclinsp_build_info", EXPOSITION_INFO, "The daemon.", 1);
+	if (!all)
+		return;
+	row_put_one(m, e, "ncclinsp_daemon_cpu_seconds_total", EXPOSITION_COUNTER,
+		    "What the daemon itself has used.", node_cpu_s());
+	row_put_one(m, e, "ncclinsp_series", EXPOSITION_GAUGE,
+		    "Series of jobs that have their places.", m->rows.series);
+	row_put_one(m, e, "ncclinsp_series_limit", EXPOSITION_GAUGE,
+		    "What these and the node's own may be.", m->rows.limit);
+	row_put_one(m, e, "ncclinsp_series_refused_total", EXPOSITION_COUNTER,
+		    "Times that labels found no place, and were counted under other.",
+		    (double)m->rows.refused);
+	node_put_findings(m, e, "ncclinsp_findings", "Active findings, by kind.", FINDING_FOUND);
+	node_put_findings(m, e, "ncclinsp_findings_suspected",
+			  "Faults that are suspected, and not found yet, by kind.",
+			  FINDING_SUSPECTED);
+}
+
+void metrics_write(const struct metrics *m, struct exposition *e, bool all, uid_t uid,
+		   uint64_t now_ns)
+{
+	node_put(m, e, all);
+	metrics_rows_write(&m->rows, e, all, uid, now_ns);
+	exposition_end(e);
+}
+
+/* ---- making ----------------------------------------------------------------------------- */
 
 #define TABLE(type, key_member, n)							\
 	&KEYED_CONFIG(type, key_member, n, .seed = m->config.seed, .when_full = KEYED_REFUSE)
 
-static int init_tables(struct metrics *m)
+static int metrics_init_tables(struct metrics *m)
 {
-	uint32_t rows = m->stats.limit, times = rows / metrics_cost(METRICS_TIME) + 1;
-	int err = pool_init(&m->lately, times, sizeof(struct metrics_lately));
+	int err = metrics_rows_init(&m->rows, &m->config);
 
-	err = err ? err : keyed_init(&m->rows, TABLE(struct metrics_row, labels, rows));
 	err = err ? err : keyed_init(&m->seen, TABLE(struct metrics_seen, process_id, PROCESSES));
-	err = err ? err : keyed_init(&m->waited, TABLE(struct metrics_waited, key, COMMS));
-	for (int kind = 0; kind < METRICS_KIND_END; kind++)
-		pool_list_init(&m->kind[kind], offsetof(struct metrics_row, link));
-	return err;
+	return err ? err : keyed_init(&m->waited, TABLE(struct metrics_waited, key, COMMS));
 }
 
 static void metrics_freep(struct metrics **mp)
@@ -284,12 +859,8 @@ int metrics_new(struct metrics **mp, const struct metrics_config *config,
 		return -ENOMEM;
 	m->config = *config;
 	m->source = *source;
-	m->generation = 1;
-	m->reserved = metrics_reserved();
-	m->stats.limit = config->series ? config->series : METRICS_SERIES_DEFAULT;
-	snprintf(m->host, sizeof(m->host), "%s", config->host);
 	m->cache = calloc(METRICS_CACHE, sizeof(*m->cache));
-	r = m->cache ? init_tables(m) : -ENOMEM;
+	r = m->cache ? metrics_init_tables(m) : -ENOMEM;
 	if (r < 0)
 		return r;
 	*mp = m;
@@ -311,7 +882,6 @@ void metrics_free(struct metrics *m)
 	free(m->cache);
 	keyed_deinit(&m->waited);
 	keyed_deinit(&m->seen);
-	keyed_deinit(&m->rows);
-	pool_deinit(&m->lately);
+	metrics_rows_deinit(&m->rows);
 	free(m);
 }

@@ -1,48 +1,191 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Room for rows.  What counts against the limit are series, so that it is what somebody
- * who pays by series has asked for.  A part is kept free, in which there is a row of each
- * kind for all that found no room.
+ * The table of families, room for rows, and rows as text.  A family's series are those of one
+ * kind of row; what it has several of per row differ in one or two labels.
+ *
+ * What counts against the limit are series, so that it is what somebody who pays by series has
+ * asked for.  A part is kept free, in which there is a row of each kind for all that found no
+ * room.
  */
+#include "ncclinspd/metrics/metrics_rows.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "ncclinspd/metrics/metrics_impl.h"
+#include "ncclinspd/findings/diagnose.h"
 #include "reader/base/job.h"
+#include "reader/base/process.h"
+#include "reader/time/timeline.h"
+#include "tables/stat.h"
+#include "util/list.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define WANTED_NS	(600 * SECOND_NS)	/* unused for so long: goes where room is wanted */
 #define KEEP_NS		(3600 * SECOND_NS)	/* ... goes */
 #define NODE_SERIES	32	/* series of the node itself */
+#define LATELY_NS	(UINT64_C(60) * 1000000000)
 
-uint32_t metrics_reserved(void)
+struct write_series {
+	int value;
+	const char *name, *text;	/* NULL: no label */
+	const char *name2, *text2;
+};
+
+struct family {
+	enum metrics_kind kind;
+	enum exposition_type type;
+	const char *name, *help;
+	uint32_t n;
+	const struct write_series *series;
+};
+
+#define SERIES(...) \
+	sizeof((struct write_series[]){ __VA_ARGS__ }) / sizeof(struct write_series), \
+	(const struct write_series[]){ __VA_ARGS__ }
+#define ONE(value) SERIES({ value, NULL, NULL, NULL, NULL })
+#define TWO(name, v, a, w, b) SERIES({ v, name, a, NULL, NULL }, { w, name, b, NULL, NULL })
+#define STEP(i, phase, way) { MEMBER_STEP + (i), "phase", phase, "direction", way }
+
+static const struct write_series dropped[] = {
+#define X(NAME, text) { MEMBER_DROPPED + METRICS_REASON_##NAME, "reason", text, NULL, NULL },
+	METRICS_REASONS(X)
+#undef X
+};
+
+static const struct family families[] = {
+	{ METRICS_JOB, EXPOSITION_GAUGE, "ncclinsp_processes",
+	  "Processes that live and are read.", ONE(JOB_LIVE) },
+	{ METRICS_JOB, EXPOSITION_COUNTER, "ncclinsp_process_exits_total",
+	  "Processes that ended: clean, the plugin said so; unknown, without a word.",
+	  TWO("how", JOB_CLEAN, "clean", JOB_UNKNOWN, "unknown") },
+	{ METRICS_MEMBER, EXPOSITION_INFO, "ncclinsp_process_info",
+	  "What is known of a process.", ONE(MEMBER_INFO) },
+	{ METRICS_MEMBER, EXPOSITION_COUNTER, "ncclinsp_records_total",
+	  "Records that were read.", ONE(MEMBER_RECORDS) },
+	{ METRICS_MEMBER, EXPOSITION_COUNTER, "ncclinsp_records_dropped_total",
+	  "What was lost or left out, by reason.", METRICS_REASON_END, dropped },
+	{ METRICS_MEMBER, EXPOSITION_COUNTER, "ncclinsp_plugin_callback_seconds_total",
+	  "Time in the plugin's callbacks, estimated from one in some, by class of thread.",
+	  TWO("thread", MEMBER_CALLBACK + NCI_THREADS_USER, "user",
+	      MEMBER_CALLBACK + NCI_THREADS_PROXY, "proxy") },
+	{ METRICS_MEMBER, EXPOSITION_GAUGE, "ncclinsp_plugin_overhead_ratio",
+	  "Share of a thread's time in callbacks over ten seconds, of the busier class.",
+	  ONE(MEMBER_OVERHEAD) },
+	{ METRICS_MEMBER, EXPOSITION_GAUGE, "ncclinsp_plugin_budget_ratio",
+	  "What that share may be.", ONE(MEMBER_BUDGET) },
+	{ METRICS_MEMBER, EXPOSITION_GAUGE, "ncclinsp_level",
+	  "What is recorded: 0 off, 1 ops, 2 kernel, 3 net, 4 trace, 5 a mask.",
+	  ONE(MEMBER_LEVEL) },
+	{ METRICS_MEMBER, EXPOSITION_COUNTER, "ncclinsp_step_seconds_total",
+	  "Time of network steps in each of their phases, summed over steps.",
+	  SERIES(STEP(0, "produce", "send"), STEP(1, "credit", "send"), STEP(2, "wire", "send"),
+		 STEP(3, "recv_wait", "receive"), STEP(4, "flush", "receive"),
+		 STEP(5, "consume", "receive")) },
+	{ METRICS_MEMBER, EXPOSITION_COUNTER, "ncclinsp_net_bytes_total",
+	  "Bytes that went over the network.",
+	  TWO("direction", MEMBER_MOVED, "send", MEMBER_MOVED + 1, "receive") },
+	{ METRICS_ROLE, EXPOSITION_GAUGE, "ncclinsp_stalled",
+	  "1: an operation hangs; desync: because its ranks do not agree.",
+	  TWO("verdict", ROLE_STALL, "stall", ROLE_DESYNC, "desync") },
+	{ METRICS_COMM, EXPOSITION_INFO, "ncclinsp_comm_info",
+	  "What is known of an open communicator.", ONE(COMM_INFO) },
+	{ METRICS_RANK, EXPOSITION_COUNTER, "ncclinsp_op_wait_seconds_total",
+	  "Time inside operations in which the rank waited for others.", ONE(RANK_WAIT) },
+	{ METRICS_RANK, EXPOSITION_COUNTER, "ncclinsp_blame_seconds_total",
+	  "What the other ranks of the node waited for this one.", ONE(RANK_BLAME) },
+	{ METRICS_RANK, EXPOSITION_COUNTER, "ncclinsp_judged_ops_total",
+	  "Operations in which some rank was late.", ONE(RANK_JUDGED) },
+	{ METRICS_RANK, EXPOSITION_COUNTER, "ncclinsp_last_arrivals_total",
+	  "Of these: in which this rank came last.", ONE(RANK_LAST) },
+	{ METRICS_RANK, EXPOSITION_GAUGE, "ncclinsp_inflight_ops",
+	  "Operations that have begun and not ended.", ONE(RANK_INFLIGHT) },
+	{ METRICS_RANK, EXPOSITION_GAUGE, "ncclinsp_inflight_oldest_seconds",
+	  "Age of the oldest of them; 0: there is none.", ONE(RANK_OLDEST) },
+	{ METRICS_INSIDE, EXPOSITION_COUNTER, "ncclinsp_op_inside_ops_total",
+	  "Timed operations in which each rank needs the data of all others.", ONE(INSIDE_OPS) },
+	{ METRICS_INSIDE, EXPOSITION_COUNTER, "ncclinsp_op_inside_seconds_total",
+	  "Time inside these: on average it is shortest for the rank of all nodes that is late.",
+	  ONE(INSIDE_TIME) },
+	{ METRICS_PEER, EXPOSITION_COUNTER, "ncclinsp_peer_bytes_total",
+	  "Bytes that went over the network, by peer.", ONE(PEER_BYTES) },
+	{ METRICS_PEER, EXPOSITION_GAUGE, "ncclinsp_peer_rate_bytes_per_second",
+	  "What was sent in the last minute over the time that the wire was busy, channels added.",
+	  ONE(PEER_RATE) },
+	{ METRICS_PEER, EXPOSITION_GAUGE, "ncclinsp_peer_latency_seconds",
+	  "Time of a transfer of no size, from a line through the sizes of the last minute.",
+	  ONE(PEER_LATENCY) },
+	{ METRICS_OP, EXPOSITION_COUNTER, "ncclinsp_ops_total",
+	  "Operations that finished.", ONE(OP_OPS) },
+	{ METRICS_OP, EXPOSITION_COUNTER, "ncclinsp_op_bytes_total",
+	  "Their sizes, as nccl-tests counts them.", ONE(OP_BYTES) },
+	{ METRICS_OP, EXPOSITION_GAUGE, "ncclinsp_last_sequence",
+	  "Number of the newest that was posted, the same on all ranks of a communicator.",
+	  ONE(OP_SEQUENCE) },
+	{ METRICS_TIME, EXPOSITION_HISTOGRAM, "ncclinsp_op_duration_seconds",
+	  "Time inside operations that ran alone, over the ranks of the node.",
+	  ONE(TIME_BUCKET) },
+	{ METRICS_TIME, EXPOSITION_GAUGE, "ncclinsp_op_busbw_bytes_per_second",
+	  "Bus bandwidth, the median of the last 32 operations of a minute: naive, over the "
+	  "time inside; waitfree, of who came last and waited for nobody.",
+	  TWO("kind", TIME_BUSBW, "naive", TIME_WAITFREE, "waitfree") },
+};
+
+#define FAMILIES (sizeof(families) / sizeof(families[0]))
+
+/* A histogram is its buckets, its sum and its count. */
+static uint32_t kind_cost(enum metrics_kind kind)
 {
-	uint32_t sum = NODE_SERIES;
+	uint32_t sum = 0;
 
-	for (int kind = 0; kind < METRICS_KIND_END; kind++)
-		sum += metrics_cost((enum metrics_kind)kind);
+	for (size_t i = 0; i < FAMILIES; i++)
+		if (families[i].kind == kind)
+			sum += families[i].type == EXPOSITION_HISTOGRAM ? METRICS_BOUNDS + 3 :
+									   families[i].n;
 	return sum;
 }
 
-/* The series of a user's account, so far; nobody's are in none. */
-static uint32_t *user_series(struct metrics *m, uid_t uid)
+static void row_reset_gauges(struct metrics_row *row)
 {
-	return accounts_count(&m->of_account, accounts_of(m->config.accounts, uid));
+	for (size_t i = 0; i < FAMILIES; i++) {
+		const struct family *f = &families[i];
+
+		if (f->kind != row->labels.kind || f->type == EXPOSITION_COUNTER ||
+		    f->type == EXPOSITION_HISTOGRAM)
+			continue;
+		for (uint32_t s = 0; s < f->n; s++)
+			row->v[f->series[s].value] = NAN;
+	}
 }
 
-static void row_drop(struct metrics *m, struct metrics_row *row)
+void metrics_rows_reset(struct metrics_rows *t)
+{
+	for (int kind = 0; kind < METRICS_KIND_END; kind++)
+		for (uint32_t item = t->kind[kind].first; item != POOL_NONE;
+		     item = pool_list_next(&t->table.pool, &t->kind[kind], item))
+			row_reset_gauges(metrics_row_at(t, item));
+}
+
+/* ---- room --------------------------------------------------------------------------- */
+
+/* The series of a user's account, so far; nobody's are in none. */
+static uint32_t *user_series(struct metrics_rows *t, uid_t uid)
+{
+	return accounts_count(&t->of_account, accounts_of(t->accounts, uid));
+}
+
+static void row_drop(struct metrics_rows *t, struct metrics_row *row)
 {
 	uint32_t kind = row->labels.kind;
 
 	if (kind == METRICS_TIME)
-		pool_put(&m->lately, row->lately);
-	pool_list_remove(&m->rows.pool, &m->kind[kind], keyed_number(row));
-	m->stats.series -= metrics_cost((enum metrics_kind)kind);
+		pool_put(&t->lately, row->lately);
+	pool_list_remove(&t->table.pool, &t->kind[kind], keyed_number(row));
+	t->series -= kind_cost((enum metrics_kind)kind);
 	if (row->labels.uid != METRICS_NOBODY)
-		*user_series(m, row->labels.uid) -= metrics_cost((enum metrics_kind)kind);
-	m->generation++;
-	keyed_drop(&m->rows, row);
+		*user_series(t, row->labels.uid) -= kind_cost((enum metrics_kind)kind);
+	t->generation++;
+	keyed_drop(&t->table, row);
 }
 
 static bool row_is_old(const struct metrics_row *row, uint64_t now_ns, uint64_t age_ns)
@@ -51,7 +194,8 @@ static bool row_is_old(const struct metrics_row *row, uint64_t now_ns, uint64_t 
 }
 
 /* A row whose job lives, or did a moment ago, may only be idle. */
-static bool row_has_job(const struct metrics *m, const struct metrics_row *row, uint64_t now_ns)
+static bool row_has_job(const struct metrics_rows *t, const struct metrics_row *row,
+			uint64_t now_ns)
 {
 	const struct metrics_row *job;
 	struct metrics_labels l;
@@ -61,46 +205,46 @@ static bool row_has_job(const struct metrics *m, const struct metrics_row *row, 
 	l.uid = row->labels.uid;
 	l.rank = UNKNOWN_I32;
 	memcpy(l.job, row->labels.job, sizeof(l.job));
-	job = keyed_find(&m->rows, &l);
+	job = keyed_find(&t->table, &l);
 	return job && !row_is_old(job, now_ns, WANTED_NS);
 }
 
 /* All that was unused for `age_ns`; with `idle`, also of jobs that live. */
-static void drop_old(struct metrics *m, uint64_t now_ns, uint64_t age_ns, bool idle)
+static void drop_old(struct metrics_rows *t, uint64_t now_ns, uint64_t age_ns, bool idle)
 {
 	for (int kind = 0; kind < METRICS_KIND_END; kind++) {
-		uint32_t next, item = m->kind[kind].first;
+		uint32_t next, item = t->kind[kind].first;
 
 		for (; item != POOL_NONE; item = next) {
-			struct metrics_row *row = metrics_row_at(m, item);
+			struct metrics_row *row = metrics_row_at(t, item);
 
-			next = pool_list_next(&m->rows.pool, &m->kind[kind], item);
+			next = pool_list_next(&t->table.pool, &t->kind[kind], item);
 			if (row_is_old(row, now_ns, age_ns) &&
-			    (idle || !row_has_job(m, row, now_ns)))
-				row_drop(m, row);
+			    (idle || !row_has_job(t, row, now_ns)))
+				row_drop(t, row);
 		}
 	}
 }
 
-void metrics_expire(struct metrics *m, uint64_t now_ns)
+void metrics_rows_expire(struct metrics_rows *t, uint64_t now_ns)
 {
-	drop_old(m, now_ns, KEEP_NS, false);
+	drop_old(t, now_ns, KEEP_NS, false);
 }
 
 /* Series left for a row that somebody can name. */
-static bool rows_have_room(const struct metrics *m, uint32_t series)
+static bool rows_have_room(const struct metrics_rows *t, uint32_t series)
 {
-	return m->stats.series + series + m->reserved <= m->stats.limit;
+	return t->series + series + t->reserved <= t->limit;
 }
 
 /* The series that each user may have where there is not enough for all, this one among them. */
-static uint32_t fair_share(struct metrics *m, uid_t uid)
+static uint32_t fair_share(struct metrics_rows *t, uid_t uid)
 {
-	uint32_t users = uid != METRICS_NOBODY && !*user_series(m, uid);
+	uint32_t users = uid != METRICS_NOBODY && !*user_series(t, uid);
 
 	for (uint32_t i = 0; i < ACCOUNTS_TALLY; i++)
-		users += !!m->of_account.of[i];
-	return (m->stats.limit - m->reserved) / (users ? users : 1);
+		users += !!t->of_account.of[i];
+	return (t->limit - t->reserved) / (users ? users : 1);
 }
 
 /*
@@ -108,68 +252,68 @@ static uint32_t fair_share(struct metrics *m, uid_t uid)
  * detail first, the oldest rows of it, but for those that are at work now.  For a while they
  * get no more.
  */
-static void share_out(struct metrics *m, uid_t uid, uint64_t now_ns)
+static void share_out(struct metrics_rows *t, uid_t uid, uint64_t now_ns)
 {
-	uint32_t fair = fair_share(m, uid), next;
+	uint32_t fair = fair_share(t, uid), next;
 
-	if (*user_series(m, uid) >= fair)
+	if (*user_series(t, uid) >= fair)
 		return;
-	m->shared_until_ns = now_ns + WANTED_NS;
+	t->shared_until_ns = now_ns + WANTED_NS;
 	for (int kind = METRICS_KIND_END; kind-- > 0;)
-		for (uint32_t item = m->kind[kind].first; item != POOL_NONE; item = next) {
-			struct metrics_row *row = metrics_row_at(m, item);
+		for (uint32_t item = t->kind[kind].first; item != POOL_NONE; item = next) {
+			struct metrics_row *row = metrics_row_at(t, item);
 
-			next = pool_list_next(&m->rows.pool, &m->kind[kind], item);
-			if (row_is_old(row, now_ns, 0) && *user_series(m, row->labels.uid) > fair &&
-			    !rows_have_room(m, m->stats.limit / 10))
-				row_drop(m, row);
+			next = pool_list_next(&t->table.pool, &t->kind[kind], item);
+			if (row_is_old(row, now_ns, 0) && *user_series(t, row->labels.uid) > fair &&
+			    !rows_have_room(t, t->limit / 10))
+				row_drop(t, row);
 		}
 }
 
-static bool user_may_grow(struct metrics *m, uint32_t series, uid_t uid, uint64_t now_ns)
+static bool user_may_grow(struct metrics_rows *t, uint32_t series, uid_t uid, uint64_t now_ns)
 {
-	return rows_have_room(m, series) && (now_ns >= m->shared_until_ns ||
-					     *user_series(m, uid) + series <= fair_share(m, uid));
+	return rows_have_room(t, series) && (now_ns >= t->shared_until_ns ||
+					     *user_series(t, uid) + series <= fair_share(t, uid));
 }
 
-static bool rows_make_room(struct metrics *m, uint32_t series, uid_t uid, uint64_t now_ns)
+static bool rows_make_room(struct metrics_rows *t, uint32_t series, uid_t uid, uint64_t now_ns)
 {
-	if (user_may_grow(m, series, uid, now_ns))
+	if (user_may_grow(t, series, uid, now_ns))
 		return true;
-	if (now_ns >= m->evict_ns) {	/* not with every operation that is refused */
-		m->evict_ns = now_ns + SECOND_NS;
-		drop_old(m, now_ns, WANTED_NS, true);
-		if (!rows_have_room(m, series))
-			share_out(m, uid, now_ns);
+	if (now_ns >= t->evict_ns) {	/* not with every operation that is refused */
+		t->evict_ns = now_ns + SECOND_NS;
+		drop_old(t, now_ns, WANTED_NS, true);
+		if (!rows_have_room(t, series))
+			share_out(t, uid, now_ns);
 	}
-	return user_may_grow(m, series, uid, now_ns);
+	return user_may_grow(t, series, uid, now_ns);
 }
 
 /*
  * Add a row: what its kind's table of series calls a gauge or an info is not known yet, and
  * counters are 0.  NULL: no room.
  */
-static struct metrics_row *row_add(struct metrics *m, const struct metrics_labels *labels,
+static struct metrics_row *row_add(struct metrics_rows *t, const struct metrics_labels *labels,
 				   uint64_t now_ns)
 {
 	bool timed = labels->kind == METRICS_TIME, made;
-	uint32_t lately = timed ? pool_take(&m->lately) : POOL_NONE;
+	uint32_t lately = timed ? pool_take(&t->lately) : POOL_NONE;
 	struct metrics_row *row = NULL;
 
 	if (!timed || lately != POOL_NONE)
-		row = keyed_use(&m->rows, labels, 0, &made);
+		row = keyed_use(&t->table, labels, 0, &made);
 	if (!row) {
 		if (lately != POOL_NONE)
-			pool_put(&m->lately, lately);
+			pool_put(&t->lately, lately);
 		return NULL;
 	}
 	row->used_ns = now_ns;
 	row->lately = lately;
-	metrics_reset_gauges(row);
-	pool_list_append(&m->rows.pool, &m->kind[labels->kind], keyed_number(row));
-	m->stats.series += metrics_cost((enum metrics_kind)labels->kind);
+	row_reset_gauges(row);
+	pool_list_append(&t->table.pool, &t->kind[labels->kind], keyed_number(row));
+	t->series += kind_cost((enum metrics_kind)labels->kind);
 	if (labels->uid != METRICS_NOBODY)
-		*user_series(m, labels->uid) += metrics_cost((enum metrics_kind)labels->kind);
+		*user_series(t, labels->uid) += kind_cost((enum metrics_kind)labels->kind);
 	return row;
 }
 
@@ -177,37 +321,38 @@ static struct metrics_row *row_add(struct metrics *m, const struct metrics_label
  * All that found no room shares one row of that kind.  It is nobody's, so that only viewers
  * of everything see it.
  */
-static struct metrics_row *row_other(struct metrics *m, enum metrics_kind kind, uint64_t now_ns)
+static struct metrics_row *row_other(struct metrics_rows *t, enum metrics_kind kind,
+				     uint64_t now_ns)
 {
 	struct metrics_labels labels;
 	struct metrics_row *row;
 
-	m->stats.refused++;
+	t->refused++;
 	if (kind == METRICS_COMM || kind == METRICS_INSIDE)	/* means nothing of several */
 		return NULL;
 	memset(&labels, 0, sizeof(labels));
 	labels.kind = kind;
 	labels.uid = METRICS_NOBODY;
 	labels.rank = UNKNOWN_I32;
-	row = keyed_find(&m->rows, &labels);
-	return row ? row : row_add(m, &labels, now_ns);
+	row = keyed_find(&t->table, &labels);
+	return row ? row : row_add(t, &labels, now_ns);
 }
 
-uint32_t metrics_row(struct metrics *m, const struct metrics_labels *labels, uint64_t now_ns)
+uint32_t metrics_row(struct metrics_rows *t, const struct metrics_labels *labels, uint64_t now_ns)
 {
 	enum metrics_kind kind = (enum metrics_kind)labels->kind;
-	struct metrics_row *row = keyed_find(&m->rows, labels);
+	struct metrics_row *row = keyed_find(&t->table, labels);
 
-	if (!row && rows_make_room(m, metrics_cost(kind), labels->uid, now_ns))
-		row = row_add(m, labels, now_ns);
+	if (!row && rows_make_room(t, kind_cost(kind), labels->uid, now_ns))
+		row = row_add(t, labels, now_ns);
 	if (row)
 		row->used_ns = now_ns;
 	else
-		row = row_other(m, kind, now_ns);
+		row = row_other(t, kind, now_ns);
 	return row ? keyed_number(row) : POOL_NONE;
 }
 
-/* ---- labels ---------------------------------------------------------------------- */
+/* ---- labels ------------------------------------------------------------------------- */
 
 void metrics_comm_text(char text[40], const char *name, bool has_id, uint64_t id)
 {
@@ -264,4 +409,224 @@ void metrics_comm_labels(struct metrics_labels *l, enum metrics_kind kind,
 	l->rank = comm->rank;
 	if (comm->has_gpu)
 		memcpy(l->gpu, comm->gpu_uuid, sizeof(l->gpu));
+}
+
+/* ---- as text ------------------------------------------------------------------------ */
+
+static void labels_put_gpu(struct exposition *e, const uint8_t u[16])
+{
+	static const uint8_t none[16];
+	char text[48];
+	size_t n = 4;
+
+	if (!memcmp(u, none, sizeof(none)))
+		return;
+	memcpy(text, "GPU-", 5);
+	for (int i = 0; i < 16; i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%02x",
+				      i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u[i]);
+	exposition_label(e, "gpu_uuid", text);
+}
+
+static void labels_put_number(struct exposition *e, const char *name, int64_t value)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%lld", (long long)value);
+	exposition_label(e, name, text);
+}
+
+static void labels_put_hex(struct exposition *e, const char *name, uint64_t value)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "0x%016llx", (unsigned long long)value);
+	exposition_label(e, name, text);
+}
+
+static void labels_put_size_class(struct exposition *e, uint64_t class)
+{
+	static const char *const units[] = { "KiB", "MiB", "GiB" };
+	int unit = 0;
+	char text[24];
+
+	if (!class)
+		return;
+	class >>= 10;
+	for (; class >= 1024 && unit < 2; unit++)
+		class >>= 10;
+	snprintf(text, sizeof(text), "%llu%s", (unsigned long long)class, units[unit]);
+	exposition_label(e, "size_class", class > 16 && unit == 2 ? "inf" : text);
+}
+
+static void labels_put_info(struct exposition *e, const struct metrics_row *row)
+{
+	static const char *const member[METRICS_INFOS] = {
+		"plugin_api", "plugin_version", "scheduler", "namespace", "pod", "container_id",
+		"command",
+	};
+	static const char *const comm[METRICS_INFOS] = {
+		"comm_id", "comm_name", "nranks", "nnodes",
+	};
+	const char *const *names = row->labels.kind == METRICS_MEMBER ? member : comm;
+
+	for (int i = 0; i < METRICS_INFOS && names[i]; i++)
+		exposition_label(e, names[i], row->info[i]);
+}
+
+static void labels_put_other(struct exposition *e, enum metrics_kind kind)
+{
+	exposition_label(e, "job_id", METRICS_OTHER);
+	if (kind != METRICS_JOB && kind != METRICS_MEMBER)
+		exposition_label(e, "comm", METRICS_OTHER);
+	if (kind == METRICS_OP || kind == METRICS_TIME)
+		exposition_label(e, "op", METRICS_OTHER);
+}
+
+static void labels_put(const struct metrics_rows *t, struct exposition *e,
+		       const struct metrics_row *row)
+{
+	const struct metrics_labels *l = &row->labels;
+
+	exposition_label(e, "node", t->host);
+	if (l->uid == METRICS_NOBODY) {
+		labels_put_other(e, (enum metrics_kind)l->kind);
+		return;
+	}
+	labels_put_number(e, "uid", l->uid);
+	exposition_label(e, "job_id", l->job);
+	exposition_label(e, "comm", l->comm);
+	if (l->kind == METRICS_INSIDE)
+		labels_put_hex(e, "comm_id", l->comm_id);
+	if (l->rank != UNKNOWN_I32)
+		labels_put_number(e, "rank", l->rank);
+	labels_put_gpu(e, l->gpu);
+	if (l->kind == METRICS_PEER) {
+		labels_put_number(e, "peer_rank", l->peer);
+		exposition_label(e, "direction", l->receives ? "receive" : "send");
+	}
+	exposition_label(e, "op", l->op);
+	labels_put_size_class(e, l->size_class);
+	exposition_label(e, "algo", l->algo);
+	exposition_label(e, "proto", l->proto);
+	exposition_label(e, "source", timeline_source_text((enum timing_source)l->source));
+}
+
+/* ---- values ---------------------------------------------------------------------------- */
+
+/* NaN: there was none for a minute. */
+static double row_median(const struct metrics_rows *t, const struct metrics_row *row, int which,
+			 uint64_t now_ns)
+{
+	const struct metrics_lately *lately = pool_at(&t->lately, row->lately);
+	double rate[METRICS_LATELY];
+	uint32_t n = 0, all = lately->of[which].n;
+
+	for (uint32_t i = 0; i < all && i < METRICS_LATELY; i++)
+		if (lately->of[which].at_ns[i] + LATELY_NS > now_ns)
+			*array_must_add(rate, &n) = lately->of[which].rate[i];
+	return n ? stat_median(rate, n) : NAN;
+}
+
+static void row_put_histogram(struct exposition *e, const struct metrics_row *row)
+{
+	double bound_s = METRICS_FIRST_BOUND_NS * 1e-9, n = 0;
+	size_t before = e->label_bytes;
+	char text[32];
+
+	for (int i = 0; i <= METRICS_BOUNDS; i++, bound_s *= 2) {
+		snprintf(text, sizeof(text), "%.9g", bound_s);
+		n += row->v[TIME_BUCKET + i];
+		exposition_label(e, "le", i < METRICS_BOUNDS ? text : "+Inf");
+		exposition_sample(e, "_bucket", n);
+		exposition_unlabel(e, before);
+	}
+	exposition_sample(e, "_sum", row->v[TIME_SUM]);
+	exposition_sample(e, "_count", n);
+}
+
+static double row_value(const struct metrics_rows *t, const struct metrics_row *row, int value,
+			uint64_t now_ns)
+{
+	if (row->labels.kind == METRICS_TIME)
+		return row_median(t, row, value == TIME_WAITFREE, now_ns);
+	return row->v[value];
+}
+
+static void metric_row_put(const struct metrics_rows *t, struct exposition *e,
+			   const struct family *f, const struct metrics_row *row, uint64_t now_ns)
+{
+	labels_put(t, e, row);
+	if (f->type == EXPOSITION_INFO)
+		labels_put_info(e, row);
+	if (f->type == EXPOSITION_HISTOGRAM) {
+		row_put_histogram(e, row);
+	} else {
+		size_t before = e->label_bytes;
+
+		for (uint32_t i = 0; i < f->n; i++) {
+			const struct write_series *s = &f->series[i];
+
+			if (s->name)
+				exposition_label(e, s->name, s->text);
+			if (s->name2)
+				exposition_label(e, s->name2, s->text2);
+			exposition_sample(e, "", row_value(t, row, s->value, now_ns));
+			exposition_unlabel(e, before);
+		}
+	}
+	exposition_unlabel(e, 0);
+}
+
+void metrics_rows_write(const struct metrics_rows *t, struct exposition *e, bool all, uid_t uid,
+			uint64_t now_ns)
+{
+	for (size_t i = 0; i < FAMILIES; i++) {
+		const struct family *f = &families[i];
+		const struct pool_list *rows = &t->kind[f->kind];
+
+		exposition_family(e, f->name, f->type, f->help);
+		for (uint32_t item = rows->first; item != POOL_NONE;
+		     item = pool_list_next(&t->table.pool, rows, item)) {
+			const struct metrics_row *row = metrics_row_at(t, item);
+
+			if (all || row->labels.uid == uid)
+				metric_row_put(t, e, f, row, now_ns);
+		}
+	}
+}
+
+/* ---- life --------------------------------------------------------------------------- */
+
+/* The series that are kept free: the node's, and a row of each kind. */
+static uint32_t rows_reserved(void)
+{
+	uint32_t sum = NODE_SERIES;
+
+	for (int kind = 0; kind < METRICS_KIND_END; kind++)
+		sum += kind_cost((enum metrics_kind)kind);
+	return sum;
+}
+
+int metrics_rows_init(struct metrics_rows *t, const struct metrics_config *config)
+{
+	int err;
+
+	snprintf(t->host, sizeof(t->host), "%s", config->host);
+	t->accounts = config->accounts;
+	t->generation = 1;
+	t->reserved = rows_reserved();
+	t->limit = config->series ? config->series : METRICS_SERIES_DEFAULT;
+	for (int kind = 0; kind < METRICS_KIND_END; kind++)
+		pool_list_init(&t->kind[kind], offsetof(struct metrics_row, link));
+	err = pool_init(&t->lately, t->limit / kind_cost(METRICS_TIME) + 1,
+			sizeof(struct metrics_lately));
+	return err ? err : keyed_init(&t->table, &KEYED_CONFIG(struct metrics_row, labels, t->limit,
+				.seed = config->seed, .when_full = KEYED_REFUSE));
+}
+
+void metrics_rows_deinit(struct metrics_rows *t)
+{
+	keyed_deinit(&t->table);
+	pool_deinit(&t->lately);
 }

@@ -14,7 +14,7 @@ names_there() {
 		case $name in ncclinsp_op_wait | ncclinsp_blame | ncclinsp_last_arrivals | \
 			ncclinsp_op_busbw_waitfree | ncclinsp_credit_wait | ncclinsp_op_inside | ncclinsp_late | \
 			ncclinsp_pod) continue ;; esac	# recorded
-		grep -qE "\"${name%_bucket}\"" "$TOP/ncclinspd/metrics/metrics_write.c" ||
+		grep -qE "\"${name%_bucket}\"" "$TOP"/ncclinspd/metrics/metrics*.c ||
 			{ echo "$name is not served"; missing=1; }
 	done
 	[ -n "$name" ] && return $missing

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NCCLINSPD_METRICS_METRICS_IMPL_H
-#define NCCLINSPD_METRICS_METRICS_IMPL_H
+#ifndef NCCLINSPD_METRICS_METRICS_ROWS_H
+#define NCCLINSPD_METRICS_METRICS_ROWS_H
 
 /*
- * The structs and functions that the stage's files share: metrics.c keeps rows and takes in
- * what finishes, metrics_rows.c finds room for them, metrics_look.c and metrics_comms.c look
- * at everything once a second, metrics_write.c has the table of families and writes them.
- *
- * A row is one set of labels, with its values, each of which is one or more series.
+ * Rows of series: a row is one set of labels, with its values, each of which is one or more
+ * series.  The families that the values belong to, and their text, are known here alone.
  */
 
-#include "ncclinspd/compare/straggler.h"
-#include "ncclinspd/findings/diagnose.h"
 #include "ncclinspd/metrics/exposition.h"
 #include "ncclinspd/metrics/metrics.h"
 #include "reader/base/accounts.h"
@@ -124,88 +119,40 @@ struct metrics_row {
 	char info[METRICS_INFOS][128];	/* values of the info's labels, if it has an info */
 };
 
-/* The values last seen of a process, for what grows by differences. */
-struct metrics_seen {
-	struct keyed_head head;
-	uint64_t process_id;
-	uint32_t member;	/* its row, or POOL_NONE ... */
-	uint64_t generation;	/* ... known at this generation; 0: never looked for */
-	double records;
-	double dropped[METRICS_REASON_END];
-	double callback_s[NCI_THREAD_CLASSES];
-	struct metrics_comm *comms;	/* the rows of its communicators ... */
-	uint32_t ncomms;		/* ... so many of them */
-};
-
-/* The same of one communicator of a process. */
-struct metrics_waited_key {
-	uint64_t process_id;
-	uint64_t comm_index;
-};
-
-struct metrics_waited {
-	struct keyed_head head;
-	struct metrics_waited_key key;
-	struct straggler_sums sums;
-};
-
-#define METRICS_CACHE	4096
-
-/* The rows that an operation belongs to. */
-struct metrics_cached {
-	uint64_t process_id;
-	name_t func, algo, proto;
-	uint64_t size_class;
-	uint32_t comm_index;
-	uint32_t source;
-	int32_t rank;
-	bool inside;		/* it tells ranks apart */
-	uint32_t op, time, member, within;	/* rows, or POOL_NONE */
-	uint64_t generation;	/* the stage's when they were looked for; 0: empty */
-};
-
-struct metrics_stats {
-	uint32_t series;	/* series of the rows that are kept */
-	uint32_t limit;
-	uint64_t refused;	/* times that labels found no room */
-};
-
-struct metrics {
-	struct metrics_config config;
-	struct metrics_source source;
+struct metrics_rows {
 	char host[256];
-	struct keyed rows;		/* by labels */
-	struct keyed seen;		/* by process */
-	struct keyed waited;		/* by process and communicator */
+	const struct accounts *accounts;
+	struct keyed table;		/* by labels */
 	struct pool lately;
-	struct pool_list kind[METRICS_KIND_END];	/* rows */
-	struct metrics_cached *cache;	/* METRICS_CACHE of them */
+	struct pool_list kind[METRICS_KIND_END];
 	uint64_t generation;		/* grows when a row goes */
 	uint64_t evict_ns;		/* not looked for room before */
 	uint64_t shared_until_ns;	/* nobody gets more than a fair share before */
 	struct accounts_tally of_account;	/* series */
-	uint64_t look_ns;		/* time of the look that is under way */
-	uint32_t findings[FINDING_GRADE_END][FINDING_KIND_END];	/* active */
 	uint32_t reserved;		/* series that are kept free */
-	struct metrics_stats stats;
+	uint32_t series;		/* series of the rows that are kept */
+	uint32_t limit;
+	uint64_t refused;		/* times that labels found no room */
 };
 
-static inline struct metrics_row *metrics_row_at(const struct metrics *m, uint32_t row)
+static inline struct metrics_row *metrics_row_at(const struct metrics_rows *t, uint32_t row)
 {
-	return row == POOL_NONE ? NULL : keyed_at(&m->rows, row);
+	return row == POOL_NONE ? NULL : keyed_at(&t->table, row);
 }
 
-/* The number of series that a row of this kind is. */
-uint32_t metrics_cost(enum metrics_kind kind);
-
-/* The number of series that are kept free: the node's, and a row of each kind. */
-uint32_t metrics_reserved(void);
+/* 0 or -ENOMEM; a zeroed one may be deinitialised. */
+int metrics_rows_init(struct metrics_rows *t, const struct metrics_config *config);
+void metrics_rows_deinit(struct metrics_rows *t);
 
 /* Row numbers; POOL_NONE where there is no room, not even for what found none. */
-uint32_t metrics_row(struct metrics *m, const struct metrics_labels *labels, uint64_t now_ns);
+uint32_t metrics_row(struct metrics_rows *t, const struct metrics_labels *labels,
+		     uint64_t now_ns);
 
 /* Drop what had no use for an hour. */
-void metrics_expire(struct metrics *m, uint64_t now_ns);
+void metrics_rows_expire(struct metrics_rows *t, uint64_t now_ns);
+
+/* All gauges and infos become unknown. */
+void metrics_rows_reset(struct metrics_rows *t);
 
 /* The labels of a process's job, of a process, of a communicator of it (not NULL). */
 void metrics_job_labels(struct metrics_labels *l, const struct process *p);
@@ -216,25 +163,8 @@ void metrics_comm_labels(struct metrics_labels *l, enum metrics_kind kind,
 /* Short role of a communicator: its name up to a separator, else 12 digits of its id. */
 void metrics_comm_text(char text[40], const char *name, bool has_id, uint64_t id);
 
-/* The row of kind MEMBER of a process; POOL_NONE: it is gone, or there is no room. */
-uint32_t metrics_member(struct metrics *m, uint64_t process_id, uint64_t now_ns);
-
-const struct process *metrics_process(const struct metrics *m, uint64_t id);
-
-/* The gauges of a link over the last minute; `arg` is the struct metrics.  True. */
-bool metrics_see_link(const struct links_row *link, void *arg);
-
-/* The communicators of a process, at a look.  `seen` may be NULL. */
-void metrics_see_comms(struct metrics *m, struct metrics_seen *seen, const struct process *p,
-		       uint64_t now_ns);
-
-/* The row of kind RANK of one of them, by that look or else by its labels; or NULL. */
-struct metrics_row *metrics_comm_row(struct metrics *m, const struct metrics_seen *seen,
-				     const struct process *p, uint32_t index, uint64_t now_ns);
-void metrics_forget_comms(struct metrics *m, const struct process *p);
-void metrics_seen_deinit(struct metrics_seen *seen);
-
-/* All gauges and infos of a row become unknown. */
-void metrics_reset_gauges(struct metrics_row *row);
+/* All rows that `uid` may see, or everything, as text. */
+void metrics_rows_write(const struct metrics_rows *t, struct exposition *e, bool all, uid_t uid,
+			uint64_t now_ns);
 
 #endif
