@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "cli/base/member.h"
 #include "cli/common/listing.h"
 #include "cli/common/prose.h"
 #include "cli/view/findings.h"
@@ -13,16 +14,11 @@
 #define TITLE 256
 #define LABEL 160	/* bytes of a communicator's label */
 
-static const char *paragraph_text(const json_t *row, const char *key)
-{
-	return json_string_value(json_object_get(row, key)) ?: "";
-}
-
 /* "suspected critical: desync NOT_JOINED on dp:1214 of job 4711, for 7s" */
 static void paragraph_make_title(const json_t *row, char title[TITLE])
 {
 	bool active = json_is_true(json_object_get(row, "active"));
-	const char *verdict = paragraph_text(row, "verdict"), *job = paragraph_text(row, "job");
+	const char *verdict = member_text(row, "verdict", ""), *job = member_text(row, "job", "");
 	char age[TEXT_MAX], comm[LABEL];
 
 	text_duration(age, sizeof(age), finding_age_ns(row, cli_now_ns()));
@@ -30,8 +26,9 @@ static void paragraph_make_title(const json_t *row, char title[TITLE])
 		*comm = '\0';
 	snprintf(title, TITLE, "%s%s: %s%s%s%s%s%s%s, %s %s",
 		 finding_standing(row) == FINDING_IS_SUSPECTED ? "suspected " : "",
-		 paragraph_text(row, "severity"), paragraph_text(row, "kind"), *verdict ? " " : "",
-		 verdict, *comm ? " on " : "", comm, *job ? " of job " : "", job,
+		 member_text(row, "severity", ""), member_text(row, "kind", ""),
+		 *verdict ? " " : "", verdict, *comm ? " on " : "", comm,
+		 *job ? " of job " : "", job,
 		 active ? "for" : "over, it took", age);
 }
 
@@ -44,7 +41,7 @@ static void paragraph_put(struct frame *frame, const json_t *row)
 		frame_add(frame);
 	paragraph_make_title(row, title);
 	prose_put(frame, active ? verdict_attr(row) : LINE_DIM, 0, 4, title);
-	prose_put(frame, LINE_PLAIN, 4, 4, paragraph_text(row, "text"));
+	prose_put(frame, LINE_PLAIN, 4, 4, member_text(row, "text", ""));
 }
 
 static int diagnose_page(struct cli *cli, const json_t *answer, const json_t *rows)

@@ -2,6 +2,7 @@
 /* ncclinsp exemplars: operations that were slower than ever; with an id, that file. */
 #include <string.h>
 
+#include "cli/base/member.h"
 #include "cli/common/listing.h"
 
 static const struct column columns[] = {
@@ -14,7 +15,7 @@ static bool exemplar_is_listed(const json_t *root, const char *id)
 	size_t i;
 
 	json_array_foreach(json_object_get(root, "exemplars"), i, row)
-		if (!strcmp(json_string_value(json_object_get(row, "id")) ?: "", id))
+		if (!strcmp(member_text(row, "id", ""), id))
 			return true;
 	return false;
 }

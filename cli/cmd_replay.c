@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/base/member.h"
 #include "cli/base/must.h"
 #include "cli/command.h"
 #include "cli/common/listing.h"
@@ -38,7 +39,7 @@ static json_int_t moment_count_state(const json_t *root, const char *state)
 	size_t i;
 
 	json_array_foreach(json_object_get(root, "processes"), i, process)
-		n += !strcmp(json_string_value(json_object_get(process, "state")) ?: "", state);
+		n += !strcmp(member_text(process, "state", ""), state);
 	return n;
 }
 
@@ -98,7 +99,7 @@ static void replay_take_file(void *arg, const char *path, const json_t *root)
 {
 	struct replay_play *p = arg;
 	json_t *file = json_pack("{s:s, s:s, s:f, s:s, s:I, s:I, s:o, s:o}", "path", path,
-				 "at", json_string_value(json_object_get(root, "written_at")) ?: "",
+				 "at", member_text(root, "written_at", ""),
 				 "seconds", shots_time(root), "node",
 				 json_string_value(report_get(root, "status.host")) ?: "?",
 				 "live", moment_count_state(root, "live"), "died",

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/base/member.h"
 #include "cli/common/listing.h"
 #include "cli/doctor/variables.h"
 
@@ -29,7 +30,7 @@ static json_t *setting_from(const json_t *row, const char *file)
 /* The step until a change is in force: nothing in the file helps against an option. */
 static const char *setting_change(const json_t *row)
 {
-	const char *source = json_string_value(json_object_get(row, "source")) ?: "";
+	const char *source = member_text(row, "source", "");
 	bool by_file = !strcmp(source, "file") || !strcmp(source, "default");
 
 	if (json_is_true(json_object_get(row, "pending")))

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/base/member.h"
 #include "cli/common/listing.h"
 #include "cli/common/prose.h"
 #include "cli/doctor/doctor.h"
@@ -49,15 +50,10 @@ static int checks_fetch(struct cli *cli, void *arg, json_t **root)
 	return 0;
 }
 
-static const char *check_text(const json_t *row, const char *key)
-{
-	return json_string_value(json_object_get(row, key)) ?: "";
-}
-
 static enum doctor_state check_state(const json_t *row)
 {
 	for (int i = 0; i < DOCTOR_FAILED; i++)
-		if (!strcmp(check_text(row, "state"), states[i]))
+		if (!strcmp(member_text(row, "state", ""), states[i]))
 			return (enum doctor_state)i;
 	return DOCTOR_FAILED;
 }
@@ -78,10 +74,10 @@ static void check_put(struct frame *frame, const json_t *row)
 	char text[DOCTOR_PATH + 512];
 
 	snprintf(text, sizeof(text), "%-9s%-11s%s", states[check_state(row)],
-		 check_text(row, "check"), check_text(row, "text"));
+		 member_text(row, "check", ""), member_text(row, "text", ""));
 	prose_put(frame, attrs[check_state(row)], 0, INDENT, text);
-	if (*check_text(row, "next"))
-		prose_put(frame, LINE_PLAIN, INDENT, INDENT, check_text(row, "next"));
+	if (*member_text(row, "next", ""))
+		prose_put(frame, LINE_PLAIN, INDENT, INDENT, member_text(row, "next", ""));
 }
 
 /* The end, which is all that most people read: the worst, and what to do. */
@@ -97,13 +93,13 @@ static void checks_put_sum(struct frame *frame, const json_t *rows)
 		snprintf(text, sizeof(text), "%s: %s: %s",
 			 state == DOCTOR_FAILED ? "The first thing that is wrong"
 						: "The data flows; look at",
-			 check_text(worst, "check"), check_text(worst, "text"));
+			 member_text(worst, "check", ""), member_text(worst, "text", ""));
 	else
 		snprintf(text, sizeof(text), "All is well: the data flows.");
 	prose_put(frame, worst ? attrs[state] : LINE_GOOD, 0, 4, text);
-	if (!worst || !*check_text(worst, "next"))
+	if (!worst || !*member_text(worst, "next", ""))
 		return;
-	snprintf(text, sizeof(text), "What to do: %s", check_text(worst, "next"));
+	snprintf(text, sizeof(text), "What to do: %s", member_text(worst, "next", ""));
 	prose_put(frame, LINE_PLAIN, 0, 4, text);
 }
 
@@ -131,7 +127,7 @@ static int checks_code(const struct listing *listing, const json_t *answer, cons
 	(void)answer;
 	if (!worst)
 		return CLI_DONE;
-	return !strcmp(check_text(worst, "check"), "daemon") ? CLI_NO_DAEMON : CLI_FAILED;
+	return !strcmp(member_text(worst, "check", ""), "daemon") ? CLI_NO_DAEMON : CLI_FAILED;
 }
 
 int cmd_doctor(struct cli *cli)

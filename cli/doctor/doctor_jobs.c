@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/base/member.h"
 #include "cli/doctor/doctor.h"
 #include "nci/control.h"
 #include "nci/segment.h"
@@ -467,7 +468,7 @@ static void doctor_say_kernels(struct doctor *doctor)
 		return;
 	json_array_foreach(json_object_get(answer, "processes"), i, process) {
 		kernels = json_string_value(report_get(process, "steering.kernels"));
-		if (strcmp(json_string_value(json_object_get(process, "state")) ?: "", "live"))
+		if (strcmp(member_text(process, "state", ""), "live"))
 			continue;
 		live++;
 		if (!kernels || strcmp(kernels, "never"))

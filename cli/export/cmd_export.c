@@ -10,6 +10,7 @@
 
 #include "cli/base/intake.h"
 #include "cli/base/interrupt.h"
+#include "cli/base/member.h"
 #include "cli/base/must.h"
 #include "cli/common/label.h"
 #include "cli/common/members.h"
@@ -201,7 +202,7 @@ static int export_on_line(void *arg, const char *text, size_t len)
 {
 	struct export *e = arg;
 	json_t *event = intake_read(text, len, NULL);
-	const char *kind = json_string_value(json_object_get(event, "kind")) ?: "";
+	const char *kind = member_text(event, "kind", "");
 
 	if (!strcmp(kind, "collective"))
 		export_take_operation(e, event);

@@ -7,14 +7,10 @@
 
 #include <string.h>
 
+#include "cli/base/member.h"
 #include "cli/base/must.h"
 
 #define FORMAT_VERSION "v4.2"
-
-static const char *op_text(const json_t *op, const char *key, const char *otherwise)
-{
-	return json_string_value(json_object_get(op, key)) ?: otherwise;
-}
 
 /* The value; one that is not known is null, here too. */
 static json_t *op_copy(const json_t *op, const char *key)
@@ -26,7 +22,7 @@ static json_t *op_copy(const json_t *op, const char *key)
 
 static bool op_is_p2p(const json_t *op)
 {
-	const char *func = op_text(op, "func", "");
+	const char *func = member_text(op, "func", "");
 
 	return !strcmp(func, "Send") || !strcmp(func, "Recv");
 }
@@ -34,7 +30,7 @@ static bool op_is_p2p(const json_t *op)
 /* The three that the format has; NULL: it is no duration. */
 static const char *op_source(const json_t *op)
 {
-	const char *source = op_text(op, "timing_source", "");
+	const char *source = member_text(op, "timing_source", "");
 
 	if (!strcmp(source, "proxy_cpu"))
 		return "collective_cpu";
@@ -47,7 +43,7 @@ static json_t *op_message_bytes(const json_t *op)
 	const json_t *whole = json_object_get(op, "bytes");
 	json_int_t bytes = json_integer_value(whole);
 	json_int_t nranks = json_integer_value(json_object_get(op, "nranks"));
-	const char *func = op_text(op, "func", "");
+	const char *func = member_text(op, "func", "");
 	bool parts = !strcmp(func, "AllGather") || !strcmp(func, "ReduceScatter");
 
 	if (!json_is_integer(whole))
@@ -60,7 +56,7 @@ static json_t *op_header(const json_t *op, const struct inspector_context *conte
 	json_t *nnodes = context->nnodes ? json_integer(context->nnodes) : json_null();
 
 	return must(json_pack("{s:o, s:s, s:o, s:o, s:o}", "id", op_copy(op, "comm_id"),
-			      "comm_name", op_text(op, "comm_name", "unknown"),
+			      "comm_name", member_text(op, "comm_name", "unknown"),
 			      "rank", op_copy(op, "rank"), "n_ranks", op_copy(op, "nranks"),
 			      "nnodes", nnodes));
 }
@@ -86,8 +82,8 @@ static json_t *op_collective(const json_t *op)
 {
 	return must(json_pack("{s:o, s:s, s:s, s:o, s:o, s:I, s:s, s:o, s:o}",
 			      "coll", op_copy(op, "func"),
-			      "coll_algo", op_text(op, "algo", "unknown"),
-			      "coll_proto", op_text(op, "proto", "unknown"),
+			      "coll_algo", member_text(op, "algo", "unknown"),
+			      "coll_proto", member_text(op, "proto", "unknown"),
 			      "coll_sn", op_copy(op, "seq"),
 			      "coll_msg_size_bytes", op_message_bytes(op),
 			      "coll_exec_time_us", op_exec_us(op),

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/base/member.h"
 #include "cli/common/listing.h"
 #include "cli/offline/hangs.h"
 #include "cli/offline/shots.h"
@@ -33,17 +34,12 @@ struct report_told {
 
 /* ---- the join ---------------------------------------------------------------------- */
 
-static const char *row_text_at(const json_t *row, const char *key)
-{
-	return json_string_value(json_object_get(row, key));
-}
-
 static json_t *told_comm(struct report_told *t, const json_t *row)
 {
 	char key[64];
 	json_t *comm;
 
-	snprintf(key, sizeof(key), "%.20s/%lld", row_text_at(row, "comm_id") ?: "",
+	snprintf(key, sizeof(key), "%.20s/%lld", member_text(row, "comm_id", ""),
 		 (long long)json_integer_value(json_object_get(row, "nranks")));
 	comm = json_object_get(t->comms, key);
 	if (comm)
@@ -82,7 +78,7 @@ static void told_join_node(struct report_told *t, const char *host, const json_t
 	size_t i, k;
 
 	json_array_foreach(json_object_get(node, "comms"), i, row) {
-		if (!row_text_at(row, "comm_id"))
+		if (!member_text(row, "comm_id", NULL))
 			continue;
 		json_array_foreach(json_object_get(row, "local_ranks"), k, rank)
 			comm_add_rank(told_comm(t, row), host, rank);
@@ -119,11 +115,11 @@ static json_t *told_add_row(struct report_told *t, const char *severity, const c
 /* One row for a GPU, from where it costs most: a late rank is late wherever it comes. */
 static void keep_worst(struct report_told *t, const json_t *rank, double share, json_t *row)
 {
-	const char *gpu = row_text_at(rank, "gpu_uuid");
+	const char *gpu = member_text(rank, "gpu_uuid", NULL);
 	char key[400];
 	json_t *other;
 
-	snprintf(key, sizeof(key), "%.255s %.60s %lld", row_text_at(rank, "host") ?: "", gpu ?: "",
+	snprintf(key, sizeof(key), "%.255s %.60s %lld", member_text(rank, "host", ""), gpu ?: "",
 		 gpu ? 0 : (long long)json_integer_value(json_object_get(rank, "pid")));
 	other = json_object_get(t->late, key);
 	if (!other || json_number_value(json_object_get(other, "share")) < share)
@@ -140,11 +136,11 @@ static void told_late(const struct offline_straggler *l, void *arg)
 	char text[1024];
 	json_t *row;
 
-	c.comm_name = row_text_at(comm, "comm_name") ?: "";
+	c.comm_name = member_text(comm, "comm_name", "");
 	c.comm_id = strtoull(l->comm, NULL, 16);
 	c.pid = (int32_t)json_integer_value(json_object_get(rank, "pid"));
-	c.host = row_text_at(rank, "host");
-	c.pci_bus_id = row_text_at(rank, "pci_bus_id");
+	c.host = member_text(rank, "host", NULL);
+	c.pci_bus_id = member_text(rank, "pci_bus_id", NULL);
 	late_say(&c, text, sizeof(text));
 	row = make_row("warning", "STRAGGLER", comm, rank, text);
 	json_object_set_new(row, "rank", json_integer(l->rank));
@@ -221,7 +217,7 @@ static void told_missing(struct report_told *t, const json_t *comm)
 
 static bool row_has(const json_t *row, const char *key, const char *text)
 {
-	const char *has = row_text_at(row, key);
+	const char *has = member_text(row, key, NULL);
 
 	return has && !strcmp(has, text);
 }
@@ -230,7 +226,7 @@ static bool row_has(const json_t *row, const char *key, const char *text)
 static const json_t *told_own_comm(const struct report_told *t, const json_t *finding,
 				   const char *host, bool *whole)
 {
-	const char *id = row_text_at(finding, "comm_id") ?: "", *key, *place;
+	const char *id = member_text(finding, "comm_id", ""), *key, *place;
 	json_t *comm, *rank;
 
 	json_object_foreach(t->comms, key, comm) {
@@ -269,7 +265,7 @@ static bool finding_is_row(const struct report_told *t, const json_t *f, bool wh
 		return false;
 	if (!row_has(f, "kind", "stall") && !row_has(f, "kind", "desync"))
 		return true;
-	return whole && !told_has_hang(t, row_text_at(f, "comm_id") ?: "");
+	return whole && !told_has_hang(t, member_text(f, "comm_id", ""));
 }
 
 /* The time from when it began to when the file was written. */
@@ -291,10 +287,10 @@ static void told_finding(struct report_told *t, const char *host, const json_t *
 
 	if (!finding_is_row(t, f, whole))
 		return;
-	row = told_add_row(t, row_text_at(f, "severity") ?: "warning",
-			   row_text_at(f, "verdict") ?: row_text_at(f, "kind") ?: "", comm,
+	row = told_add_row(t, member_text(f, "severity", "warning"),
+			   member_text(f, "verdict", member_text(f, "kind", "")), comm,
 			   comm && rank ? comm_rank_row(comm, json_integer_value(rank)) : NULL,
-			   row_text_at(f, "text") ?: "");
+			   member_text(f, "text", ""));
 	json_object_set_new(row, "host", json_string(host));
 	json_object_set_new(row, "age_ns", finding_file_age(f, node));
 	if (suspected)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/base/member.h"
 #include "cli/base/must.h"
 
 #define LIMIT_NS UINT64_C(10000000000)	/* the limit where a file tells none */
@@ -29,17 +30,9 @@ struct hangs {
 	size_t nodes;
 };
 
-static const char *call_text(const json_t *row, const char *key)
-{
-	return json_string_value(json_object_get(row, key));
-}
-
 static uint64_t call_number(const json_t *row, const char *key)
 {
-	const json_t *value = json_object_get(row, key);
-	json_int_t number = json_integer_value(value);
-
-	return json_is_integer(value) && number >= 0 ? (uint64_t)number : UNKNOWN_U64;
+	return member_number(row, key, UNKNOWN_U64);
 }
 
 static int32_t signed_at(const json_t *row, const char *key)
@@ -51,7 +44,7 @@ static int32_t signed_at(const json_t *row, const char *key)
 
 static name_t name_at(struct hangs *h, const json_t *row, const char *key)
 {
-	const char *text = call_text(row, key);
+	const char *text = member_text(row, key, NULL);
 
 	return text ? shots_text(h->shots, text) : NULL;
 }
@@ -61,11 +54,6 @@ static bool flag_at(const json_t *row, const char *key)
 	return json_is_true(json_object_get(row, key));
 }
 
-static uint64_t id_at(const json_t *row, const char *key)
-{
-	return strtoull(call_text(row, key) ?: "0", NULL, 16);
-}
-
 /* ---- ranks --------------------------------------------------------------------------- */
 
 /* Rows in flight name their rank by this. */
@@ -73,7 +61,7 @@ static void make_name(const struct node *n, const json_t *row, const char *comm_
 		      const json_t *of, char name[512])
 {
 	snprintf(name, 512, "%.255s %" PRIu64 " %.18s %" PRId32 " %.96s", n->host,
-		 call_number(row, "pid"), call_text(of, "comm_id"), signed_at(row, "rank"),
+		 call_number(row, "pid"), member_text(of, "comm_id", NULL), signed_at(row, "rank"),
 		 comm_name);
 }
 
@@ -128,7 +116,7 @@ static uint64_t time_at(const struct node *n, const json_t *row, const char *key
 
 static bool rank_is_over(const json_t *rank)
 {
-	const char *state = call_text(rank, "state") ?: "";
+	const char *state = member_text(rank, "state", "");
 
 	return !strcmp(state, "died") || !strcmp(state, "exited");
 }
@@ -136,6 +124,7 @@ static bool rank_is_over(const json_t *rank)
 static void add_rank(const struct node *n, const json_t *comm, json_t *rank)
 {
 	struct hangs *h = n->hangs;
+	const char *gpu = member_text(rank, "gpu_uuid", NULL);
 	char name[512], process[320];
 	struct hang_rank *r;
 
@@ -144,11 +133,12 @@ static void add_rank(const struct node *n, const json_t *comm, json_t *rank)
 	r = must(list_append(&h->hang.ranks));
 	snprintf(process, sizeof(process), "%.255s %" PRIu64, n->host, call_number(rank, "pid"));
 	*r = (struct hang_rank){
-		.has_id = true, .id = id_at(comm, "comm_id"), .nranks = signed_at(comm, "nranks"),
-		.name = call_text(comm, "name") ?: "", .key = h->hang.ranks.n,
+		.has_id = true, .id = member_hex(comm, "comm_id"),
+		.nranks = signed_at(comm, "nranks"), .name = member_text(comm, "name", ""),
+		.key = h->hang.ranks.n,
 		.rank = signed_at(rank, "rank"), .process = number_of(h, process),
 		.pid = signed_at(rank, "pid"), .host = n->host, .owner = rank,
-		.gpu = call_text(rank, "gpu_uuid") ? number_of(h, call_text(rank, "gpu_uuid")) : 0,
+		.gpu = gpu ? number_of(h, gpu) : 0,
 		.seen_ns = h->nodes > 1 ? n->written_ns : UINT64_MAX, .ended = rank_is_over(rank),
 		.counts = flag_at(rank, "counted"), .may_be_silenced = flag_at(rank, "silenceable"),
 		.last_op_ns = time_at(n, rank, "last_op_mono_ns"),
@@ -169,7 +159,7 @@ static bool is_one_of(const char *text, const char *a, const char *b)
 /* Operations are of no thread: theirs are over, the calls have returned. */
 static bool is_op(const json_t *row)
 {
-	return !json_is_integer(json_object_get(row, "tid")) && !call_text(row, "parent");
+	return !json_is_integer(json_object_get(row, "tid")) && !member_text(row, "parent", NULL);
 }
 
 static void add_row(const struct node *n, const json_t *row)
@@ -180,16 +170,16 @@ static void add_row(const struct node *n, const json_t *row)
 	char name[512];
 	uint64_t age_ns = call_number(row, "age_ns");
 
-	make_name(n, row, call_text(row, "comm_name") ?: "", row, name);
+	make_name(n, row, member_text(row, "comm_name", ""), row, name);
 	key = json_object_get(h->keys, name);
 	if (!key)
 		return;
 	to = must(list_append(&h->hang.rows));
 	*to = (struct hang_row){
 		.key = (uint64_t)json_integer_value(key), .rank = signed_at(row, "rank"),
-		.token = id_at(row, "token"), .type = name_at(h, row, "event_type"),
+		.token = member_hex(row, "token"), .type = name_at(h, row, "event_type"),
 		.is_op = is_op(row),
-		.is_p2p = is_one_of(call_text(row, "event_type"), "P2p", "P2pApi"),
+		.is_p2p = is_one_of(member_text(row, "event_type", NULL), "P2p", "P2pApi"),
 		.func = name_at(h, row, "func"), .seq = call_number(row, "seq"),
 		.bytes = call_number(row, "bytes"), .count = call_number(row, "count"),
 		.datatype = name_at(h, row, "datatype"), .algo = name_at(h, row, "algo"),
@@ -217,7 +207,7 @@ static void add_node(struct hangs *h, const char *host, const json_t *root)
 		h->hang.now_ns = n.written_ns;
 	json_array_foreach(json_object_get(root, "comms"), i, comm)
 		json_array_foreach(json_object_get(comm, "local_ranks"), k, rank)
-			if (call_text(comm, "comm_id"))
+			if (member_text(comm, "comm_id", NULL))
 				add_rank(&n, comm, rank);
 	json_array_foreach(json_object_get(root, "inflight"), i, row)
 		add_row(&n, row);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reader of snapshots: it checks each file, and keeps only what the commands need of it. */
 #include "cli/base/intake.h"
+#include "cli/base/member.h"
 #include "cli/offline/shots.h"
 
 #include <dirent.h>
@@ -66,7 +67,7 @@ static json_t *shot_parse(const char *path, const char **why)
 	}
 	*why = "no snapshot of ncclinspd";
 	root = intake_read(text, bytes, NULL);
-	if (strcmp(json_string_value(json_object_get(root, "format")) ?: "", FORMAT)) {
+	if (strcmp(member_text(root, "format", ""), FORMAT)) {
 		json_decref(root);
 		return NULL;
 	}
@@ -115,15 +116,15 @@ static void shots_add_sample(struct shots *s, const json_t *row)
 
 static bool root_is_newer(const json_t *root, const json_t *than)
 {
-	const char *a = json_string_value(json_object_get(root, "written_at")) ?: "";
-	const char *b = json_string_value(json_object_get(than, "written_at")) ?: "";
+	const char *a = member_text(root, "written_at", "");
+	const char *b = member_text(than, "written_at", "");
 
 	return strcmp(a, b) > 0;
 }
 
 double shots_time(const json_t *root)
 {
-	const char *text = json_string_value(json_object_get(root, "written_at")) ?: "";
+	const char *text = member_text(root, "written_at", "");
 	struct tm tm = { 0 };
 	double seconds;
 	int n = 0;
@@ -139,7 +140,7 @@ double shots_time(const json_t *root)
 /* Compared as far as `until` goes: a day is to its end. */
 static bool shots_is_later(const struct shots *s, const json_t *root)
 {
-	const char *at = json_string_value(json_object_get(root, "written_at")) ?: "";
+	const char *at = member_text(root, "written_at", "");
 
 	return s->until && strncmp(at, s->until, strlen(s->until)) > 0;
 }

@@ -10,6 +10,7 @@
 
 #include "cli/base/intake.h"
 #include "cli/base/interrupt.h"
+#include "cli/base/member.h"
 #include "cli/common/cli.h"
 #include "cli/common/label.h"
 #include "cli/offline/segment.h"
@@ -83,7 +84,7 @@ static bool process_is_wanted(const struct cli *cli, const json_t *process, cons
 	const json_t *pid = json_object_get(process, "pid");
 	const char *job = json_string_value(report_get(process, "job.id"));
 
-	if (strcmp(json_string_value(json_object_get(process, "state")) ?: "", "live"))
+	if (strcmp(member_text(process, "state", ""), "live"))
 		return false;
 	return (!cli->pids || pid_is_listed(cli->pids, json_integer_value(pid))) &&
 	       (!cli->job || (job && !strcmp(job, cli->job))) &&

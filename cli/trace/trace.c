@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "cli/base/member.h"
 #include "cli/trace/trace_line.h"
 
 void trace_init(struct trace *t, struct trace_out *out, bool live)
@@ -19,7 +20,7 @@ void trace_init(struct trace *t, struct trace_out *out, bool live)
 
 static void trace_take_loss(struct trace *t, const json_t *line)
 {
-	uint64_t n = trace_number(line, "n", 0);
+	uint64_t n = member_number(line, "n", 0);
 
 	/* Records are counted where they are missing; this is of all that a line can be. */
 	trace_loss(t, 0, n, t->w.last_ns, t->w.last_ns, "lines that this client was too slow for");
@@ -28,8 +29,8 @@ static void trace_take_loss(struct trace *t, const json_t *line)
 
 static void trace_describe(struct trace *t, const json_t *line)
 {
-	int64_t pid = (int64_t)trace_number(line, "pid", 0);
-	uint64_t instance = trace_hex(line, "instance");
+	int64_t pid = (int64_t)member_number(line, "pid", 0);
+	uint64_t instance = member_hex(line, "instance");
 
 	trace_who_describe(t->who, trace_who_source(t->who, pid, instance), line);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reader of files to be drawn: it tells documents from streams, and draws either. */
 #include "cli/base/intake.h"
+#include "cli/base/member.h"
 #include "cli/trace/trace_file.h"
 
 #include <errno.h>
@@ -19,11 +20,11 @@
 
 static uint64_t row_end_ns(const json_t *row)
 {
-	uint64_t stop_ns = trace_number(row, "gpu_stop_mono_ns", 0);
+	uint64_t stop_ns = member_number(row, "gpu_stop_mono_ns", 0);
 
 	if (!stop_ns)
-		stop_ns = trace_number(row, "stop_mono_ns", 0);
-	return stop_ns ? stop_ns : trace_number(row, "done_mono_ns", 0);
+		stop_ns = member_number(row, "stop_mono_ns", 0);
+	return stop_ns ? stop_ns : member_number(row, "done_mono_ns", 0);
 }
 
 static int rows_by_end(const void *a, const void *b)
@@ -51,8 +52,8 @@ static size_t rows_each(struct trace *t, const json_t *rows,
 
 int trace_document(struct trace *t, const json_t *root, const char **why)
 {
-	const char *format = json_string_value(json_object_get(root, "format")) ?: "";
-	uint64_t until_ns = trace_number(root, "written_mono_ns", 0);
+	const char *format = member_text(root, "format", "");
+	uint64_t until_ns = member_number(root, "written_mono_ns", 0);
 	json_t *row;
 	size_t i, n;
 
@@ -60,7 +61,7 @@ int trace_document(struct trace *t, const json_t *root, const char **why)
 	if (strcmp(format, "ncclinsp-snapshot") && strcmp(format, "ncclinsp-exemplar"))
 		return -EBADMSG;
 	*why = "of another version of ncclinspd";
-	if (trace_number(root, "format_version", 0) != 1)
+	if (member_number(root, "format_version", 0) != 1)
 		return -EBADMSG;
 	trace_who_read(t->who, json_object_get(root, "processes"), json_object_get(root, "comms"));
 	n = rows_each(t, json_object_get(root, "collectives"), trace_operation);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/base/member.h"
 #include "cli/base/must.h"
 #include "cli/trace/trace.h"
 #include "cli/trace/trace_line.h"
@@ -56,10 +57,10 @@ static uint64_t hash_mix(uint64_t hash, uint64_t value)
 /* Operation, communicator and who takes part: the same for all that belong together. */
 static uint64_t joint_key(const json_t *row, const json_t *order)
 {
-	const char *func = json_string_value(json_object_get(row, "func")) ?: "";
-	uint64_t hash = hash_mix(trace_hex(row, "comm_id"), trace_number(row, "nranks", 0));
+	const char *func = member_text(row, "func", "");
+	uint64_t hash = hash_mix(member_hex(row, "comm_id"), member_number(row, "nranks", 0));
 
-	hash = hash_mix(hash, trace_number(row, "seq", UINT64_MAX));
+	hash = hash_mix(hash, member_number(row, "seq", UINT64_MAX));
 	while (*func)
 		hash = hash_mix(hash, (uint8_t)*func++);
 	for (size_t i = 0; i < json_array_size(order); i++)
@@ -133,8 +134,8 @@ void trace_joints_add(struct trace *t, const json_t *row, struct trace_at at,
 	if (j->n < ranks)
 		*array_must_add(j->part, &j->n) = (struct trace_part){
 			.at = at, .start_ns = start_ns, .stop_ns = stop_ns,
-			.rank = (int64_t)trace_number(row, "rank", 0),
-			.late_ns = trace_number(row, "late_ns", 0),
+			.rank = (int64_t)member_number(row, "rank", 0),
+			.late_ns = member_number(row, "late_ns", 0),
 		};
 	if (j->n < ranks)
 		return;

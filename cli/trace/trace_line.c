@@ -5,26 +5,10 @@
  */
 #include "cli/trace/trace_line.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "cli/base/member.h"
 
 #define LEAST_RATE 1e-3		/* ns per tick; counters are slower than 1 THz */
 #define MOST_RATE  1e4		/* counters are faster than 100 kHz */
-
-uint64_t trace_hex(const json_t *row, const char *key)
-{
-	const char *text = json_string_value(json_object_get(row, key));
-
-	return text && !strncmp(text, "0x", 2) ? strtoull(text + 2, NULL, 16) : 0;
-}
-
-uint64_t trace_number(const json_t *row, const char *key, uint64_t none)
-{
-	const json_t *value = json_object_get(row, key);
-
-	return json_is_integer(value) && json_integer_value(value) >= 0
-		       ? (uint64_t)json_integer_value(value) : none;
-}
 
 /* ---- base64 ---------------------------------------------------------------------- */
 
@@ -75,12 +59,12 @@ bool trace_batch_read(struct trace_batch *b, const json_t *line)
 	const json_t *data = json_object_get(line, "data");
 	ssize_t n;
 
-	b->first = trace_number(line, "first", 0);
-	b->n = trace_number(line, "n", 0);
-	b->lost = trace_number(line, "lost", 0);
+	b->first = member_number(line, "first", 0);
+	b->n = member_number(line, "n", 0);
+	b->lost = member_number(line, "lost", 0);
 	b->clock = (struct tick_clock){
-		.ticks = trace_number(line, "ticks", UINT64_MAX),
-		.mono_ns = trace_number(line, "mono_ns", UINT64_MAX),
+		.ticks = member_number(line, "ticks", UINT64_MAX),
+		.mono_ns = member_number(line, "mono_ns", UINT64_MAX),
 		.ns_per_tick = json_number_value(json_object_get(line, "ns_per_tick")),
 	};
 	b->kernels = json_object_get(line, "kernels");

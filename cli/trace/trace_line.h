@@ -37,10 +37,4 @@ bool trace_batch_read(struct trace_batch *b, const json_t *line);
 /* The next record, which is whole, and unchecked else; NULL: no more of them. */
 struct nci_record *trace_batch_next(struct trace_batch *b, struct trace_kernel *kernel);
 
-/* A member that is "0x" and hex digits; 0: it is not. */
-uint64_t trace_hex(const json_t *row, const char *key);
-
-/* A member that is a whole number from 0; `none` if it is not. */
-uint64_t trace_number(const json_t *row, const char *key, uint64_t none);
-
 #endif

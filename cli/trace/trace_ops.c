@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/base/member.h"
 #include "cli/trace/trace.h"
 #include "cli/trace/trace_line.h"
 #include "util/text.h"
@@ -31,14 +32,9 @@ static void trace_copy(struct json *j, const json_t *row, const char *const *key
 	}
 }
 
-static const char *row_text_of(const json_t *row, const char *key)
-{
-	return json_string_value(json_object_get(row, key)) ?: "";
-}
-
 static const struct trace_member *row_member(struct trace *t, const json_t *row)
 {
-	uint64_t pid = trace_number(row, "pid", 0);
+	uint64_t pid = member_number(row, "pid", 0);
 
 	return trace_who_learn(t->who, trace_who_source(t->who, (int64_t)pid, 0), row);
 }
@@ -46,8 +42,8 @@ static const struct trace_member *row_member(struct trace *t, const json_t *row)
 /* "AllReduce #300 4MiB". */
 static void row_put_name(char *buf, size_t size, const json_t *row)
 {
-	uint64_t seq = trace_number(row, "seq", UINT64_MAX);
-	uint64_t bytes = trace_number(row, "bytes", UINT64_MAX);
+	uint64_t seq = member_number(row, "seq", UINT64_MAX);
+	uint64_t bytes = member_number(row, "bytes", UINT64_MAX);
 	char number[32] = "", much[TEXT_MAX] = "";
 
 	if (seq != UINT64_MAX)
@@ -55,7 +51,7 @@ static void row_put_name(char *buf, size_t size, const json_t *row)
 	if (bytes != UINT64_MAX)
 		text_bytes(much, sizeof(much), bytes);
 	snprintf(buf, size, "%s%s%s%s",
-		 *row_text_of(row, "func") ? row_text_of(row, "func") : "operation",
+		 *member_text(row, "func", "") ? member_text(row, "func", "") : "operation",
 		 number, *much ? " " : "", much);
 }
 
@@ -71,12 +67,12 @@ static bool row_when(struct trace *t, const json_t *row, const struct trace_memb
 	};
 
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
-		*start_ns = trace_number(row, sources[i][0], 0);
-		*stop_ns = trace_number(row, sources[i][1], 0);
+		*start_ns = member_number(row, sources[i][0], 0);
+		*stop_ns = member_number(row, sources[i][1], 0);
 		if (*start_ns && *stop_ns >= *start_ns)
 			return true;
 	}
-	return trace_heads_extent(t->heads, m->source, trace_hex(row, "token"), start_ns,
+	return trace_heads_extent(t->heads, m->source, member_hex(row, "token"), start_ns,
 				  stop_ns);
 }
 
@@ -84,20 +80,20 @@ static bool row_when(struct trace *t, const json_t *row, const struct trace_memb
 static void row_draw_posting(struct trace *t, const json_t *row, const struct trace_member *m)
 {
 	static const char *const keys[] = { "seq", "count", "datatype", "root", "peer", NULL };
-	uint64_t start_ns = trace_number(row, "enqueued_mono_ns", 0);
-	uint64_t stop_ns = start_ns + trace_number(row, "enqueue_ns", 0);
+	uint64_t start_ns = member_number(row, "enqueued_mono_ns", 0);
+	uint64_t stop_ns = start_ns + member_number(row, "enqueue_ns", 0);
 	struct trace_head head = { .start_ns = start_ns, .stop_ns = stop_ns, .seq = UINT64_MAX };
 	char name[96];
 
 	if (!start_ns)
 		return;
-	snprintf(name, sizeof(name), "post %s", row_text_of(row, "func"));
+	snprintf(name, sizeof(name), "post %s", member_text(row, "func", ""));
 	head.at = trace_rows_place(t->rows, trace_rows_track(t->rows, m->pid, TRACE_LANE,
 							     POSTING_LANE, "posting"),
 				   start_ns, stop_ns);
 	trace_copy(trace_slice(&t->w, head.at, name, "posting", start_ns, stop_ns), row, keys);
 	trace_slice_end(&t->w);
-	trace_heads_add(t->heads, m->source, trace_hex(row, "token"), &head);
+	trace_heads_add(t->heads, m->source, member_hex(row, "token"), &head);
 }
 
 static uint32_t member_operations(struct trace *t, const struct trace_member *m)
@@ -118,11 +114,11 @@ void trace_operation(struct trace *t, const json_t *row)
 		"graph", "stamps_refused", "stamps_why", "tag", "token", NULL,
 	};
 	const struct trace_member *m = row_member(t, row);
-	uint64_t start_ns, stop_ns, token = trace_hex(row, "token");
+	uint64_t start_ns, stop_ns, token = member_hex(row, "token");
 	struct trace_at at;
 	char name[96];
 
-	if (!m || (t->from_ns && trace_number(row, "done_mono_ns", UINT64_MAX) < t->from_ns))
+	if (!m || (t->from_ns && member_number(row, "done_mono_ns", UINT64_MAX) < t->from_ns))
 		return;
 	t->operations++;
 	if (!t->live && !json_is_true(json_object_get(row, "derived")))
@@ -173,9 +169,9 @@ uint32_t trace_channel(struct trace *t, uint32_t pid, uint64_t comm, const char 
 static uint32_t row_link(struct trace *t, const struct trace_member *m, const json_t *row)
 {
 	const struct trace_link link = {
-		.channel = (int32_t)trace_number(row, "channel", UINT64_MAX),
-		.peer = (int32_t)trace_number(row, "peer", UINT64_MAX),
-		.send = !strcmp(row_text_of(row, "direction"), "send"),
+		.channel = (int32_t)member_number(row, "channel", UINT64_MAX),
+		.peer = (int32_t)member_number(row, "peer", UINT64_MAX),
+		.send = !strcmp(member_text(row, "direction", ""), "send"),
 	};
 
 	return trace_link(t, m->pid, m->index, m->comm, link);
@@ -188,32 +184,32 @@ void trace_transfer(struct trace *t, const json_t *row)
 		"longest", "active_ns", "held_ns", "busy_ns", "repeats", "proxy_pid", NULL,
 	};
 	const struct trace_member *m = row_member(t, row);
-	uint64_t start_ns = trace_number(row, "start_mono_ns", 0);
-	uint64_t stop_ns = trace_number(row, "stop_mono_ns", 0);
+	uint64_t start_ns = member_number(row, "start_mono_ns", 0);
+	uint64_t stop_ns = member_number(row, "stop_mono_ns", 0);
 	struct trace_at at;
 	char name[96];
 
 	if (!m || !start_ns || stop_ns < start_ns)
 		return;
-	snprintf(name, sizeof(name), "ProxyOp %s", row_text_of(row, "direction"));
+	snprintf(name, sizeof(name), "ProxyOp %s", member_text(row, "direction", ""));
 	at = trace_rows_place(t->rows, row_link(t, m, row), start_ns, stop_ns);
 	trace_copy(trace_slice(&t->w, at, name, "ProxyOp", start_ns, stop_ns), row, keys);
 	trace_slice_end(&t->w);
-	trace_heads_child(t->heads, m->source, trace_hex(row, "parent"), at, start_ns, stop_ns);
+	trace_heads_child(t->heads, m->source, member_hex(row, "parent"), at, start_ns, stop_ns);
 }
 
 /* ---- what has not ended ---------------------------------------------------------- */
 
 static uint32_t track_of_open(struct trace *t, const struct trace_member *m, const json_t *row)
 {
-	const char *type = row_text_of(row, "event_type");
+	const char *type = member_text(row, "event_type", "");
 
 	if (!strcmp(type, "ProxyOp") || !strcmp(type, "ProxyStep"))
 		return row_link(t, m, row);
 	if (strcmp(type, "KernelCh"))
 		return member_operations(t, m);
 	return trace_channel(t, m->pid, m->index, m->comm,
-			     (uint32_t)trace_number(row, "channel", 0));
+			     (uint32_t)member_number(row, "channel", 0));
 }
 
 void trace_inflight(struct trace *t, const json_t *row, uint64_t until_ns)
@@ -223,7 +219,7 @@ void trace_inflight(struct trace *t, const json_t *row, uint64_t until_ns)
 		"channels", "kernel_started", "kernel_stopped", "proxy_ops", "process_state", NULL,
 	};
 	const struct trace_member *m = row_member(t, row);
-	uint64_t age_ns = trace_number(row, "age_ns", UINT64_MAX);
+	uint64_t age_ns = member_number(row, "age_ns", UINT64_MAX);
 	char name[160], what[96] = "";
 	struct trace_at at;
 	uint32_t track;
@@ -232,9 +228,9 @@ void trace_inflight(struct trace *t, const json_t *row, uint64_t until_ns)
 	if (!m || age_ns >= until_ns)
 		return;
 	track = track_of_open(t, m, row);
-	if (*row_text_of(row, "func"))
+	if (*member_text(row, "func", ""))
 		row_put_name(what, sizeof(what), row);
-	snprintf(name, sizeof(name), "%s%s%s (not ended)", row_text_of(row, "event_type"),
+	snprintf(name, sizeof(name), "%s%s%s (not ended)", member_text(row, "event_type", ""),
 		 *what ? " " : "", what);
 	at = trace_rows_place(t->rows, track, until_ns - age_ns, until_ns);
 	j = trace_slice(&t->w, at, name, "inflight", until_ns - age_ns, until_ns);
@@ -242,8 +238,8 @@ void trace_inflight(struct trace *t, const json_t *row, uint64_t until_ns)
 	json_put_bool(j, false);
 	trace_copy(j, row, keys);
 	trace_slice_end(&t->w);
-	if (!strcmp(row_text_of(row, "event_type"), "ProxyOp"))
-		trace_records_open_proxy(t, m->source, trace_hex(row, "token"), at);
+	if (!strcmp(member_text(row, "event_type", ""), "ProxyOp"))
+		trace_records_open_proxy(t, m->source, member_hex(row, "token"), at);
 }
 
 /* ---- what went wrong ------------------------------------------------------------- */
@@ -253,9 +249,9 @@ void trace_finding(struct trace *t, const json_t *row)
 	static const char *const keys[] = { "grade", "severity", "verdict", "comm_id", "comm_name",
 					    "ranks", "peer", "active", "text", NULL };
 	const json_t *first = json_array_get(json_object_get(row, "ranks"), 0);
-	const char *kind = row_text_of(row, json_object_get(row, "finding") ? "finding" : "kind");
-	uint64_t since_ns = trace_number(row, "since_mono_ns", 0);
-	uint64_t until_ns = trace_number(row, "until_mono_ns", UINT64_MAX);
+	const char *kind = member_text(row, "finding", member_text(row, "kind", ""));
+	uint64_t since_ns = member_number(row, "since_mono_ns", 0);
+	uint64_t until_ns = member_number(row, "until_mono_ns", UINT64_MAX);
 	uint32_t pid = 0;
 	char name[128];
 
@@ -266,8 +262,8 @@ void trace_finding(struct trace *t, const json_t *row)
 	if (json_is_integer(first))
 		pid = trace_who_of_rank(t->who, row, json_integer_value(first));
 	snprintf(name, sizeof(name), "%s%s%s%s",
-		 strcmp(row_text_of(row, "grade"), "suspected") ? "" : "suspected: ", kind,
-		 *row_text_of(row, "verdict") ? " " : "", row_text_of(row, "verdict"));
+		 strcmp(member_text(row, "grade", ""), "suspected") ? "" : "suspected: ", kind,
+		 *member_text(row, "verdict", "") ? " " : "", member_text(row, "verdict", ""));
 	trace_copy(trace_instant(&t->w, pid, name, "finding", since_ns), row, keys);
 	trace_instant_end(&t->w);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/base/member.h"
 #include "cli/base/must.h"
 #include "cli/trace/trace_records.h"
 #include "nci/token.h"
@@ -82,14 +83,14 @@ static void source_learn_comms(struct trace *t, struct source *s, uint32_t numbe
 	size_t i;
 
 	json_array_foreach(comms, i, row)
-		learn_comm(t, s, number, trace_number(row, "index", COMMS_MOST), row);
+		learn_comm(t, s, number, member_number(row, "index", COMMS_MOST), row);
 }
 
 /* NULL: more than there is room for. */
 static struct source *line_source(struct trace *t, const json_t *line, uint32_t *number)
 {
-	*number = trace_who_source(t->who, (int64_t)trace_number(line, "pid", 0),
-				   trace_hex(line, "instance"));
+	*number = trace_who_source(t->who, (int64_t)member_number(line, "pid", 0),
+				   member_hex(line, "instance"));
 	return *number < TRACE_SOURCES ? &t->records->source[*number] : NULL;
 }
 
@@ -101,7 +102,7 @@ void trace_records_source(struct trace *t, const json_t *line)
 	if (!s)
 		return;
 	s->known = true;
-	s->nonce = (uint32_t)trace_number(line, "nonce", 0);
+	s->nonce = (uint32_t)member_number(line, "nonce", 0);
 	s->process = &s->told;
 	s->told.lanes = 1u << NCI_TOKEN_LANE_BITS;	/* a stream does not tell how many */
 	s->told.comms = no_comms;

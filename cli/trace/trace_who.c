@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/base/member.h"
 #include "cli/base/must.h"
 #include "util/list.h"
 
@@ -62,11 +63,6 @@ void trace_who_free(struct trace_who *who)
 	free(who);
 }
 
-static const char *who_text(const json_t *row, const char *key)
-{
-	return json_string_value(json_object_get(row, key)) ?: "";
-}
-
 static int64_t who_number(const json_t *row, const char *key)
 {
 	const json_t *value = json_object_get(row, key);
@@ -98,7 +94,7 @@ void trace_who_describe(struct trace_who *who, uint32_t source, const json_t *pr
 {
 	struct who_source *s = &who->source[source];
 
-	snprintf(s->command, sizeof(s->command), "%s", who_text(process, "command"));
+	snprintf(s->command, sizeof(s->command), "%s", member_text(process, "command", ""));
 	s->job_rank = who_number(json_object_get(process, "job"), "rank");
 }
 
@@ -174,7 +170,9 @@ uint32_t trace_who_pid(struct trace_who *who, uint32_t source)
 
 static const char *comm_name_of(const json_t *row)
 {
-	return *who_text(row, "comm_name") ? who_text(row, "comm_name") : who_text(row, "name");
+	const char *name = member_text(row, "comm_name", "");
+
+	return *name ? name : member_text(row, "name", "");
 }
 
 static bool member_is(const struct known_member *m, uint32_t source, const char *id,
@@ -187,7 +185,7 @@ static bool member_is(const struct known_member *m, uint32_t source, const char 
 static const struct known_member *who_find_member(struct trace_who *who, uint32_t source,
 						  const json_t *row)
 {
-	const char *id = who_text(row, "comm_id"), *name = comm_name_of(row);
+	const char *id = member_text(row, "comm_id", ""), *name = comm_name_of(row);
 	int64_t rank = who_number(row, "rank");
 
 	for (uint32_t i = 0; i < who->nmembers; i++) {
@@ -217,7 +215,7 @@ const struct trace_member *trace_who_learn(struct trace_who *who, uint32_t sourc
 					   const json_t *row)
 {
 	const struct known_member *known = who_find_member(who, source, row);
-	const char *id = who_text(row, "comm_id"), *gpu = who_text(row, "gpu_uuid");
+	const char *id = member_text(row, "comm_id", ""), *gpu = member_text(row, "gpu_uuid", "");
 	int64_t rank = who_number(row, "rank"), nranks = who_number(row, "nranks");
 	struct known_member *m;
 	struct drawn *d;
@@ -233,7 +231,7 @@ const struct trace_member *trace_who_learn(struct trace_who *who, uint32_t sourc
 		d->nranks = nranks;
 	}
 	if (!*d->bus)
-		snprintf(d->bus, sizeof(d->bus), "%s", who_text(row, "pci_bus_id"));
+		snprintf(d->bus, sizeof(d->bus), "%s", member_text(row, "pci_bus_id", ""));
 	m = must(calloc(1, sizeof(*m)));
 	m->public = (struct trace_member){ .source = source, .pid = d->pid, .rank = rank,
 					   .nranks = nranks, .index = who->nmembers };
@@ -245,7 +243,7 @@ const struct trace_member *trace_who_learn(struct trace_who *who, uint32_t sourc
 
 uint32_t trace_who_of_rank(const struct trace_who *who, const json_t *row, int64_t rank)
 {
-	const char *id = who_text(row, "comm_id");
+	const char *id = member_text(row, "comm_id", "");
 
 	for (uint32_t i = 0; i < who->nmembers; i++)
 		if (who->member[i]->public.rank == rank && *id && !strcmp(who->member[i]->id, id))

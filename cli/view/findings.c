@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/base/member.h"
+
 bool finding_is(const json_t *row, const char *key, const char *value)
 {
 	const char *text = json_string_value(json_object_get(row, key));
@@ -54,7 +56,7 @@ static size_t severity_order(const json_t *row)
 
 void finding_sentence(const json_t *row, char buf[FINDINGS_SENTENCE])
 {
-	const char *text = json_string_value(json_object_get(row, "text")) ?: "";
+	const char *text = member_text(row, "text", "");
 	const char *end = strstr(text, ". ");
 
 	snprintf(buf, FINDINGS_SENTENCE, "%.*s", end ? (int)(end - text) : (int)strlen(text), text);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "cli/base/member.h"
 #include "util/list.h"
 
 const struct column rank_columns[] = {
@@ -18,11 +19,6 @@ const size_t tree_column_count = ARRAY_LEN(tree_columns);
 
 const struct column ranks_badness = { NULL, NULL, COL_NUMBER, "badness", 0, 0, 0 };
 
-static const char *row_string(const json_t *row, const char *key)
-{
-	return json_string_value(json_object_get(row, key)) ?: "";
-}
-
 /* Copy a value under another name, where it is known. */
 static void row_name(json_t *row, const char *name, const char *key)
 {
@@ -34,7 +30,7 @@ static void row_name(json_t *row, const char *name, const char *key)
 
 void ranks_dress(json_t *row)
 {
-	if (strcmp(row_string(row, "state"), "live"))
+	if (strcmp(member_text(row, "state", ""), "live"))
 		row_name(row, "ended", "state");
 	if (!json_is_string(json_object_get(row, "user")))
 		row_name(row, "user", "uid");

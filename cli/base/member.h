@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_BASE_MEMBER_H
+#define CLI_BASE_MEMBER_H
+
+/* Members of an object that the daemon or a file gave, as C has them; `none`: it is not that. */
+
+#include <jansson.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static inline const char *member_text(const json_t *object, const char *key, const char *none)
+{
+	return json_string_value(json_object_get(object, key)) ?: none;
+}
+
+/* A whole number from 0. */
+static inline uint64_t member_number(const json_t *object, const char *key, uint64_t none)
+{
+	const json_t *value = json_object_get(object, key);
+	json_int_t number = json_integer_value(value);
+
+	return json_is_integer(value) && number >= 0 ? (uint64_t)number : none;
+}
+
+/* "0x" and hex digits; 0: it is not. */
+static inline uint64_t member_hex(const json_t *object, const char *key)
+{
+	const char *text = member_text(object, key, "");
+
+	return strncmp(text, "0x", 2) ? 0 : strtoull(text + 2, NULL, 16);
+}
+
+#endif
