@@ -28,7 +28,7 @@ enum column_kind {
 	COL_LOSS,	/* a fraction; more than 0 is bad */
 	COL_SUM,	/* an object of integers: their sum; more than 0 is bad */
 	COL_STATE,	/* a text; "died" is bad */
-	COL_VERDICT,	/* a text, shown in capitals, with `?` where the row's "grade" is suspected */
+	COL_VERDICT,	/* a text, in capitals, with `?` where the row's "grade" is suspected */
 	COL_TIME,	/* RFC 3339, shown as the local time of day */
 	COL_STALL,	/* like COL_AGE; ten seconds and more is bad */
 	COL_KINDS

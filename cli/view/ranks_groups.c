@@ -62,7 +62,8 @@ static json_t *members_fold(const json_t *members, const char *key, enum fold ho
 	if (!n)
 		return json_null();
 	sum = how == MEAN || how == SHARE ? sum / n : how == SUM ? sum : most;
-	return whole && (how == SUM || how == MOST) ? json_integer((json_int_t)sum) : json_real(sum);
+	whole = whole && (how == SUM || how == MOST);
+	return whole ? json_integer((json_int_t)sum) : json_real(sum);
 }
 
 /* The values of the keys, so that no two rows that differ in one read the same. */
