@@ -416,15 +416,11 @@ void metrics_comm_labels(struct metrics_labels *l, enum metrics_kind kind,
 static void labels_put_gpu(struct exposition *e, const uint8_t u[16])
 {
 	static const uint8_t none[16];
-	char text[48];
-	size_t n = 4;
+	char text[PROCESS_UUID_BYTES];
 
 	if (!memcmp(u, none, sizeof(none)))
 		return;
-	memcpy(text, "GPU-", 5);
-	for (int i = 0; i < 16; i++)
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%02x",
-				      i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u[i]);
+	process_uuid_text(u, text);
 	exposition_label(e, "gpu_uuid", text);
 }
 
