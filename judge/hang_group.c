@@ -113,10 +113,12 @@ static int row_compare(const void *one, const void *two)
 
 void hang_take_rows(struct hang *h)
 {
-	const struct hang_row *end = h->rows.at + h->rows.n;
+	const struct hang_row *end;
 
-	if (h->rows.n)
-		qsort(h->rows.at, h->rows.n, sizeof(*h->rows.at), row_compare);
+	if (!h->rows.n)
+		return;
+	end = h->rows.at + h->rows.n;
+	qsort(h->rows.at, h->rows.n, sizeof(*h->rows.at), row_compare);
 	for (uint32_t i = 0; i < h->ranks.n; i++) {
 		struct hang_rank *r = &h->ranks.at[i];
 		size_t low = 0, high = h->rows.n;
