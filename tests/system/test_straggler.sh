@@ -29,7 +29,7 @@ finding() {
 start_job late-nested
 start_job late-pauses
 check "who comes late each time is named" wait_until 40 \
-	finding tp '.verdict == "STEADY" and .ranks == [1]'
+	finding tp '.grade == "found" and .verdict == "STEADY" and .ranks == [1]'
 check "... by the process that it is, with what it costs" wait_until 5 finding tp \
 	".evidence | .pid == $(sed -n 's/.*: process 3 is pid //p' "$T/late-nested.sim") and
 	 .blame_ns > 0.1 * .window_ns and .last >= 0.8 * .judged and (.late_ns - 3e6 | fabs) < 3e5"
@@ -37,7 +37,7 @@ check "... and with what others handed on" wait_until 5 finding tp '.evidence.mo
 check "who is late only because it had to wait is not" api_is 'findings?active=true' \
 	'[.findings[] | select(.comm_name == "dp")] == []'
 check "who comes late now and then is told apart" wait_until 40 \
-	finding pauses '.verdict == "INTERMITTENT" and .ranks == [1] and
+	finding pauses '.grade == "found" and .verdict == "INTERMITTENT" and .ranks == [1] and
 		(.evidence.late_ns - 2e7 | fabs) < 2e6'
 check "diagnose says it" eval '"$I" diagnose >"$T/out"; [ $? -eq 10 ] && grep -q "comes last in" "$T/out"'
 check "each rank's waiting is added up" api_is comms \
