@@ -131,7 +131,7 @@ wait_until() {
 	until "$@" >/dev/null 2>&1; do
 		[ "${EPOCHREALTIME/[.,]/}" -lt "$end" ] || return 1
 		sleep "0.$(printf %03d "$pause")"
-		pause=$((pause < 300 ? pause * 5 / 4 : 300))	# who waits takes no CPU from others
+		pause=$((pause < 100 ? pause * 5 / 4 : 100))	# who waits takes no CPU from others
 	done
 }
 
