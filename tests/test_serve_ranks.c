@@ -100,7 +100,7 @@ START_TEST(a_row_agrees_with_what_the_other_answers_say)
 	struct process *p;
 	json_t *a, *row;
 
-	fx_process(10, 0, 1e-9);
+	fx_process(10, 0, 0);
 	p = fx_process(11, 0, 3);
 	p->comms[0].has_gpu = true;
 	memcpy(p->env, env, sizeof(env));
@@ -133,7 +133,7 @@ START_TEST(each_rank_tells_what_it_waited_and_cost_in_the_last_ten_seconds)
 {
 	json_t *a;
 
-	fx_process(10, 0, 1e-9);
+	fx_process(10, 0, 0);
 	fx_process(11, 0, 1);
 	add_lateness(200, 20 * MS);
 	a = fx_get("/v1/ranks?fields=rank,wait,blame,last,late", 200);
@@ -159,7 +159,7 @@ START_TEST(nobody_knows_who_waits_while_one_of_them_is_inside_for_a_second)
 {
 	json_t *a;
 
-	fx_process(10, 0, 1e-9);
+	fx_process(10, 0, 0);
 	fx_process(11, 0, 1);
 	fx_process(12, 77, 1);		/* another user's says that it is of the same one */
 	add_ops(fx.processes[0], 10, 2);
@@ -196,7 +196,7 @@ START_TEST(waiting_is_not_known_where_nothing_was_compared_for_ten_seconds)
 {
 	json_t *a;
 
-	fx_process(10, 0, 1e-9);
+	fx_process(10, 0, 0);
 	fx_process(11, 0, 1);
 	add_lateness(20, 20 * MS);
 	fx_pass(12 * FX_SECOND);
@@ -220,7 +220,7 @@ START_TEST(of_findings_alike_in_severity_the_one_that_is_found_is_in_the_row)
 			     .since_ns = FX_SECOND };
 	json_t *a;
 
-	fx_process(10, 0, 1e-9);
+	fx_process(10, 0, 0);
 	report(1, FINDING_CRITICAL, 0, 0, "{}");
 	finding_add_rank(&f, 0);
 	diagnose_report(fx.diagnose, &finding_stall, 2, &f, fx.now_ns);	/* the newer one */
@@ -275,7 +275,7 @@ START_TEST(a_finding_about_a_process_is_about_its_ranks_and_no_other_user_s)
 {
 	json_t *a;
 
-	fx_process(10, 0, 1e-9);
+	fx_process(10, 0, 0);
 	fx_process(11, 0, 1);
 	fx_process(12, 77, 1);		/* says that it is the same rank of the same one */
 	report(1, FINDING_WARNING, 0, -1, "{\"processes\":[{\"pid\":10}]}");
