@@ -4,18 +4,11 @@
 # and `comms`, and what the daemon spends on them, beside processes that do nothing any more.
 #
 #   bench/answers.sh [PROCESSES [COMMUNICATORS [LOOKS]]]	B=build COMMANDS="status ranks"
-. "$(dirname "$0")/../tests/system/lib.sh"
+. "$(dirname "$0")/flood.sh"
 
-export NCCLINSP_LEVEL=ops	# else they would wait for kernels that do not come
 processes=${1:-8} comms=${2:-1000} looks=${3:-5}
 
-start_daemon --snapshot-interval 0 --memory-max 2G
-"$B/nccl-flood" "$PLUGIN" "$processes" "$comms" >"$T/flood" &
-started+=("$!")
-wait_until 300 grep -q ready "$T/flood" || { echo "the processes did not start"; exit 1; }
-wait_until 300 api_is status ".ingest.records >= $processes * $comms * 2" ||
-	{ echo "their records were not read"; api status; exit 1; }
-sleep 5		# what is found at first is looked at once
+start_flood "$processes" "$comms" --memory-max 2G
 
 # In ms; of the daemon in steps of a clock tick.
 daemon_ms() { awk -v hz="$(getconf CLK_TCK)" '{ print ($14 + $15) * 1000 / hz }' "/proc/$DAEMON_PID/stat"; }

@@ -4,22 +4,16 @@
 # them each, one operation on every one, then nothing.
 #
 #   bench/idle.sh [PROCESSES [COMMUNICATORS [SECONDS]]]		B=build
-. "$(dirname "$0")/../tests/system/lib.sh"
+. "$(dirname "$0")/flood.sh"
 
-export NCCLINSP_LEVEL=ops	# else they would wait for kernels that do not come
 processes=${1:-192} comms=${2:-1000} seconds=${3:-20}
 
 # In clock ticks, user and system.
 cpu_ticks() { awk '{ print $14 + $15 }' "/proc/$DAEMON_PID/stat"; }
 rss_mib() { awk '/^VmRSS/ { printf "%.0f", $2 / 1024 }' "/proc/$DAEMON_PID/status"; }
 
-start_daemon --snapshot-interval 0
-"$B/nccl-flood" "$PLUGIN" "$processes" "$comms" >"$T/flood" &
-started+=("$!")
-wait_until 300 grep -q ready "$T/flood" || { echo "the processes did not start"; exit 1; }
-wait_until 300 api_is status ".ingest.records >= $processes * $comms * 2" ||
-	{ echo "their records were not read"; api status; exit 1; }
-sleep 15	# what is found at first is looked at once
+start_flood "$processes" "$comms"
+sleep 10	# the rest of what is looked at once
 
 from_ns=$(date +%s%N) from=$(cpu_ticks)
 sleep "$seconds"

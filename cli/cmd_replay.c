@@ -71,7 +71,7 @@ static json_t *root_oldest(const json_t *root)
 	return most < 0 ? json_null() : json_integer(most);
 }
 
-/* What was found and active then: how many, and the worst of them. */
+/* Findings that were active then: how many, and the worst of them. */
 static void moment_put_findings(json_t *file, const json_t *root)
 {
 	const json_t *worst = NULL;

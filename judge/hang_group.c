@@ -44,8 +44,7 @@ static int rank_compare(const void *one, const void *two)
 
 static void groups_make(struct hang *h)
 {
-	if (h->ranks.n)
-		qsort(h->ranks.at, h->ranks.n, sizeof(*h->ranks.at), rank_compare);
+	list_sort(&h->ranks, rank_compare);
 	for (uint32_t i = 0; i < h->ranks.n; i++) {
 		if (!i || group_compare(&h->ranks.at[i - 1], &h->ranks.at[i]) ||
 		    (h->most && h->groups.at[h->groups.n - 1].n == h->most))
@@ -118,7 +117,7 @@ void hang_take_rows(struct hang *h)
 	if (!h->rows.n)
 		return;
 	end = h->rows.at + h->rows.n;
-	qsort(h->rows.at, h->rows.n, sizeof(*h->rows.at), row_compare);
+	list_sort(&h->rows, row_compare);
 	for (uint32_t i = 0; i < h->ranks.n; i++) {
 		struct hang_rank *r = &h->ranks.at[i];
 		size_t low = 0, high = h->rows.n;

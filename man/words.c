@@ -12,7 +12,7 @@
 
 #include "util/words.h"
 
-/* What scdoc would take for markup. */
+/* A text, with all that scdoc would take for markup escaped. */
 static void put_text(const char *text)
 {
 	for (; *text; text++) {
@@ -31,7 +31,7 @@ static void put_part(const char *title, const char *text)
 	putchar('\n');
 }
 
-/* What other tools call it. */
+/* The names that other tools have for it. */
 static void put_others(const struct word *w)
 {
 	if (!w->flight_recorder && !w->ncclx)

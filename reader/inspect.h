@@ -19,7 +19,7 @@ void inspect_hook(struct ncclinsp *reader, const struct inspect_hooks *hooks);
 
 const struct process *inspect_process(const struct ncclinsp *reader);
 
-/* What is in flight, added to `rows` and sorted.  0 or a negative errno. */
+/* Operations and transfers in flight, added to `rows` and sorted.  0 or a negative errno. */
 int inspect_inflight(struct ncclinsp *reader, struct inflights *rows);
 
 #endif

@@ -88,8 +88,7 @@ void local_ranks_put(const struct rows_writer *w, struct json *j, struct local_r
 	unsigned first = rows_count(comm_fields), end = first + rows_count(rank_fields);
 	struct local_rank *at = ranks->at;
 
-	if (ranks->n)
-		qsort(at, ranks->n, sizeof(*at), local_ranks_compare);
+	list_sort(ranks, local_ranks_compare);
 	for (size_t i = 0, next; i < ranks->n; i = next) {
 		next = i + local_ranks_count_group(&at[i], ranks->n - i);
 		json_begin(j, '{');

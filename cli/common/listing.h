@@ -42,7 +42,7 @@ struct listing {
 	/* The exit code that rows give; NULL: CLI_DONE, or CLI_NOTHING without any. */
 	int (*code)(const struct listing *listing, const json_t *answer, const json_t *rows);
 	bool labelled;	/* rows alone say how communicators are called: nobody is asked for them */
-	bool whole;	/* ... and pid, uid, job, GPU: nothing else is asked */
+	bool whole;	/* rows have pid, uid, job and GPU too: nothing else is asked */
 	bool joint;	/* rows are of several processes: -p asks who is in them */
 	int header_every;	/* lines; samples follow one another.  0: each stands alone */
 };

@@ -251,8 +251,7 @@ void shots_sort(struct shots *s)
 	struct shots_sample *at = s->samples.at;
 	uint32_t n = 0;
 
-	if (s->samples.n)
-		qsort(at, s->samples.n, sizeof(*at), samples_by_place);
+	list_sort(&s->samples, samples_by_place);
 	for (uint32_t i = 0; i < s->samples.n; i++)
 		if (!n || samples_by_place(&at[n - 1], &at[i]))
 			at[n++] = at[i];

@@ -54,7 +54,7 @@ static void series_find_ranks(struct series *s)
 
 	for (size_t i = 0; i < s->n; i++)
 		*(int64_t *)must(list_append(&s->ranks)) = s->at[i].rank;
-	qsort(s->ranks.at, s->ranks.n, sizeof(*s->ranks.at), compare_i64);
+	list_sort(&s->ranks, compare_i64);
 	all = s->ranks.n;
 	s->ranks.n = 0;
 	for (uint32_t i = 0; i < all; i++)

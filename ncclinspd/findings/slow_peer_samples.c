@@ -115,7 +115,7 @@ bool slow_peer_samples_take(struct diagnose *dg, struct slow_peer_samples *list,
 		list_deinit(list);
 		return false;
 	}
-	qsort(list->at, list->n, sizeof(*list->at), samples_by_link);
+	list_sort(list, samples_by_link);
 	return true;
 }
 
@@ -131,8 +131,7 @@ void slow_peer_samples_since(const struct slow_peer_samples *now,
 		if (make_difference(&sample, before))
 			*list_must_add(out) = sample;
 	}
-	if (out->n)
-		qsort(out->at, out->n, sizeof(*out->at), samples_by_group);
+	list_sort(out, samples_by_group);
 }
 
 /* ---- links that are alone in their communicator ------------------------------------ */
@@ -225,7 +224,7 @@ void slow_peer_samples_siblings(struct diagnose *dg, const struct slow_peer_samp
 	c.job = malloc((c.n + 1) * sizeof(*c.job));
 	if (list_init(out, since->n) == 0 && c.job && jobs_group(c.list, c.n, now_ns, c.job) == 0) {
 		samples_collect(&c, since, out);
-		qsort(out->at, out->n, sizeof(*out->at), samples_by_group);
+		list_sort(out, samples_by_group);
 		keep_families(out);
 	}
 	free(c.job);

@@ -45,13 +45,13 @@ struct metrics_comm {
 struct metrics_seen {
 	struct keyed_head head;
 	uint64_t process_id;
-	uint32_t member;	/* its row, or POOL_NONE ... */
-	uint64_t generation;	/* ... known at this generation; 0: never looked for */
+	uint32_t member;	/* its row, or POOL_NONE */
+	uint64_t generation;	/* the member is known at this one; 0: never looked for */
 	double records;
 	double dropped[METRICS_REASON_END];
 	double callback_s[NCI_THREAD_CLASSES];
-	struct metrics_comm *comms;	/* the rows of its communicators ... */
-	uint32_t ncomms;		/* ... so many of them */
+	struct metrics_comm *comms;	/* the rows of its communicators */
+	uint32_t ncomms;		/* rows in comms[] */
 };
 
 /* The same of one communicator of a process. */

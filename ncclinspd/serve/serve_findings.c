@@ -100,8 +100,7 @@ static void put_jobs(const struct rows_writer *w, struct json *j, const void *ro
 		else
 			json_fail(j, -ENOMEM);
 	}
-	if (jobs.n)
-		qsort(jobs.at, jobs.n, sizeof(*jobs.at), jobs_compare);
+	list_sort(&jobs, jobs_compare);
 	for (uint32_t i = 0; i < jobs.n; i++)
 		if (!i || strcmp(jobs.at[i - 1], jobs.at[i]))
 			json_put_string(j, jobs.at[i]);

@@ -137,7 +137,7 @@ static int rank_order(uint64_t a, uint64_t b)
 	return a < b ? -1 : a > b;
 }
 
-/* Of several timing sources the one that rests on most operations comes first. */
+/* The timing source that rests on most operations comes first. */
 static int rank_sums_compare(const void *one, const void *two)
 {
 	const struct rank_sums *a = one, *b = two;
@@ -154,8 +154,7 @@ static int rank_sums_fetch(struct request *r, struct rank_sums_list *list)
 	r->query.windows = 1u << r->query.window;
 	r->query.by = AGGREGATE_BY_MEMBER;
 	err = serve_visit_sums(r, rank_sums_keep, rank_sums_drop, list);
-	if (list->n)
-		qsort(list->at, list->n, sizeof(*list->at), rank_sums_compare);
+	list_sort(list, rank_sums_compare);
 	return err < 0 ? err : 0;
 }
 
@@ -245,8 +244,7 @@ static int rank_findings_fetch(const struct request *r, struct rank_findings *li
 {
 	list->viewer = &r->viewer;
 	diagnose_visit(r->serve->source.diagnose, rank_findings_take, list);
-	if (list->n)
-		qsort(list->at, list->n, sizeof(*list->at), rank_finding_compare);
+	list_sort(list, rank_finding_compare);
 	return list->error;
 }
 

@@ -66,7 +66,7 @@ static struct samples_series *samples_series_of(struct samples *s, const struct 
 	return l;
 }
 
-/* Of a batch the head stands for all. */
+/* The head of a batch stands for all of it. */
 static bool sample_add(struct samples *s, const struct op *op)
 {
 	const struct serve_source *source = &s->request->serve->source;
@@ -156,9 +156,9 @@ static void samples_follow(struct samples *s)
 {
 	if (!s->all.n)
 		return;
-	qsort(s->all.at, s->all.n, sizeof(*s->all.at), by_start);
+	list_sort(&s->all, by_start);
 	samples_find_before(s);
-	qsort(s->all.at, s->all.n, sizeof(*s->all.at), by_name);
+	list_sort(&s->all, by_name);
 }
 
 /* NULL: it came after the others were looked through. */

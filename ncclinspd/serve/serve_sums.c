@@ -111,7 +111,7 @@ static void sums_keep(struct serve_sums *sums, uint64_t now_ns)
 	sums->before = sums->now;
 	sums->now = before;
 	sums->at_ns = now_ns;
-	qsort(sums->before.at, sums->before.n, sizeof(*sums->before.at), sums_by_key);
+	list_sort(&sums->before, sums_by_key);
 }
 
 static void sums_put_listing(struct json *j, const char *name, struct sent_listing *l, int error)

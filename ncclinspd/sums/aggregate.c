@@ -747,7 +747,7 @@ static bool work_order_rows(struct aggregate_work *work)
 		*list_must_add(&work->order) = (struct row_place_in){ row->inside_ns, row->bytes,
 								      row };
 	}
-	qsort(work->order.at, work->order.n, sizeof(*work->order.at), rows_by_weight);
+	list_sort(&work->order, rows_by_weight);
 	return true;
 }
 

@@ -344,8 +344,7 @@ static int compare_ages(const void *one, const void *two)
 
 void inflights_sort(struct inflights *rows)
 {
-	if (rows->n)
-		qsort(rows->at, rows->n, sizeof(*rows->at), compare_ages);
+	list_sort(rows, compare_ages);
 }
 
 void inflights_deinit(struct inflights *rows)

@@ -160,7 +160,7 @@ static int64_t window_below_by(struct clock_window *w, const struct hull_point *
 	return w->known_lo - p->y;
 }
 
-/* ... above all lines. */
+/* The same above all lines. */
 static int64_t window_above_by(struct clock_window *w, const struct hull_point *p)
 {
 	int64_t away = llabs(p->x - w->known_x) / HULL_SLOPE + 1;

@@ -159,9 +159,12 @@ bounded() {
 	echo "hold 300ms"
 }
 
-# start_job SCENARIO, end_job: one job.  Its processes share the CPUs with all that is tested.
+# start_job SCENARIO, end_job: one job, by a file or the name of one of the tests' own.  Its
+# processes share the CPUs with all that is tested.
 start_job() {
-	nice -n 10 "$B/nccl-sim" --plugin "$PLUGIN" "$TOP/tests/scenarios/$1.scn" 2>"$T/sim" &
+	local scn=$1
+	[ -f "$scn" ] || scn=$TOP/tests/scenarios/$1.scn
+	nice -n 10 "$B/nccl-sim" --plugin "$PLUGIN" "$scn" 2>"$T/sim" &
 	JOB_PID=$!
 	started+=("$JOB_PID")
 }

@@ -8,19 +8,6 @@ I=$B/ncclinsp
 start_daemon --stall-min 300ms --snapshot-interval 0
 HOST=$(api status | jq -r .host)
 
-start_job() {
-	nice -n 10 "$B/nccl-sim" --plugin "$PLUGIN" "$1" 2>"$T/sim" &
-	JOB_PID=$!
-	started+=("$JOB_PID")
-}
-
-end_job() {
-	pkill -9 -P "$JOB_PID"
-	kill -9 "$JOB_PID" 2>/dev/null
-	wait "$JOB_PID" 2>/dev/null
-	wait_until 60 drained
-}
-
 # Times go on between the two, and the report names the host.
 ALIKE='def alike: gsub("([0-9.]+(ns|us|ms|s|m|h))+"; "T") | gsub(", '$HOST'\\)"; ")");'
 
