@@ -53,6 +53,14 @@ static uint32_t steer_asked(const struct plugin_steer *s)
 	return mask ? (uint32_t)__atomic_load_n(mask, __ATOMIC_ACQUIRE) : GET(s->value);
 }
 
+/* The mask for the level in force.  Kernels may have to stay on also at `off`. */
+static uint32_t steer_mask_of(const struct plugin_steer *s, bool kernels)
+{
+	uint32_t all = NCCL_KERNELS & level_events(s->version);
+
+	return level_essence((s->now.mask & ~(uint32_t)NCCL_KERNELS) | (kernels ? all : 0));
+}
+
 /* The spare bits say how many send: none, one, several. */
 static uint32_t steer_with_spare_bits(const struct plugin_steer *s, uint32_t value)
 {
@@ -270,7 +278,7 @@ static void steer_tell(struct plugin_process *p, uint64_t mono_ns)
 static void steer_decide(struct plugin_process *p, const struct steer_moment *now)
 {
 	struct plugin_steer *s = &p->steer;
-	uint32_t old = steer_asked(s), value;
+	uint32_t old = steer_asked(s);
 	bool on, was_on = old & NCCL_KERNEL_CH;
 
 	STEER_POINT();
@@ -280,10 +288,7 @@ static void steer_decide(struct plugin_process *p, const struct steer_moment *no
 		on = steer_wants_kernels(s, now);
 		if (on != was_on && !steer_may_switch(s, on, now->sent))
 			on = !on;
-		value = level_essence(s->now.mask & ~(uint32_t)NCCL_KERNELS);
-		if (on)
-			value |= NCCL_KERNELS & level_events(s->version);
-		steer_store(p, old, value, now->ticks);
+		steer_store(p, old, steer_mask_of(s, on), now->ticks);
 	}
 	s->decided_ticks = now->ticks;
 	steer_tell(p, now->mono_ns);
@@ -532,9 +537,7 @@ void steer_begin(struct plugin_process *p, int version, uint32_t nccl_version, u
 	p->group = version >= 5 ? NCI_EV_GROUP_API : NCI_EV_GROUP;
 	steer_look_at_control(p, &now, true);
 	steer_choose_mode(s, spare_bytes);
-	SET(s->value, level_essence(s->now.mask & ~(uint32_t)NCCL_KERNELS));
-	if (steer_wants_kernels(s, &now))
-		SET(s->value, GET(s->value) | (NCCL_KERNELS & level_events(version)));
+	SET(s->value, steer_mask_of(s, steer_wants_kernels(s, &now)));
 	s->before = GET(s->value);
 	SET(p->ring.live->api_version, (uint32_t)version);
 	SET(p->ring.live->mask, GET(s->value));

@@ -81,6 +81,34 @@ START_TEST(off_records_nothing_and_is_switched_on_again)
 }
 END_TEST
 
+static void *other_sender(void *arg)
+{
+	(void)arg;
+	send_recv();
+	return NULL;
+}
+
+/* Two threads send: kernels stay as they are, and the mask has them also at `off`. */
+START_TEST(off_with_kernels_that_must_stay_on_is_nobody_else_s_order)
+{
+	ask(NCI_CONTROL_KEEP, NCI_CONTROL_KEEP, 0);
+	init();
+	send_recv();
+	go_to_burst();
+	send_recv();
+	ck_assert(is_on());
+	on_another_thread(other_sender, NULL);
+	for (int i = 0; i < 5; i++) {
+		ask(i % 2 ? NCI_LEVEL_NET : NCI_LEVEL_OFF, NCI_CONTROL_KEEP, 0);
+		collective();
+		ck_assert(is_on());
+		ck_assert_uint_eq(process_self.ring.live->level,
+				  i % 2 ? NCI_LEVEL_NET : NCI_LEVEL_OFF);
+		ck_assert_uint_eq(seen() & NCI_SEEN_OUTSIDE, 0);
+	}
+}
+END_TEST
+
 START_TEST(all_operations_are_timed_while_that_is_asked_for)
 {
 	ask(NCI_CONTROL_KEEP, NCI_CONTROL_KEEP, 0);
@@ -317,6 +345,7 @@ int main(void)
 		FX_TEST(level_of_the_file_holds_from_the_first_communicator_on),
 		FX_LOOP(mask_holds_bits_of_the_version_after_every_switch, 5, 7),
 		FX_TEST(off_records_nothing_and_is_switched_on_again),
+		FX_TEST(off_with_kernels_that_must_stay_on_is_nobody_else_s_order),
 		FX_TEST(all_operations_are_timed_while_that_is_asked_for),
 		FX_TEST(raise_ends_by_itself_when_the_daemon_is_gone),
 		FX_TEST(handles_outlive_the_level_that_gave_them),

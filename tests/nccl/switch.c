@@ -15,9 +15,11 @@
 
 #include "nci/control.h"
 
-#define TURNS		3000
+#define TURNS		4500
 #define REST_EVERY	8
 #define WRITE_NS	110000000	/* a plugin reads the file no more often than that */
+#define SEEN_LOOKS	1200		/* for the file that ends a job, */
+#define SEEN_US		50000		/* so far apart */
 
 static const struct world_options ordinary;
 
@@ -91,14 +93,25 @@ static void play_collectives(struct world *w, int local)
 	}
 }
 
+/* The job's end, put off until its test has seen what there is to see: it makes the file. */
+static void wait_until_seen(const struct job *job)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/seen", job->directory);
+	for (int i = 0; i < SEEN_LOOKS && access(path, F_OK); i++)
+		usleep(SEEN_US);
+}
+
 /* ---- programs -------------------------------------------------------------------------- */
 
 void switch_bursts(struct job *job)
 {
 	struct world *w = world_new(job, "bursts", ordinary);
 
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 2; i++)
 		play_forms(w, 0);
+	wait_until_seen(job);
 	world_destroy(w);
 }
 
@@ -128,6 +141,7 @@ static void play_both(struct job *job, const char *first, const char *second,
 		abort();
 	play_forms(w, 0);
 	pthread_join(thread, NULL);
+	wait_until_seen(job);
 	world_destroy(w);
 	world_destroy(other.world);
 }
@@ -202,9 +216,10 @@ void switch_levels(struct job *job)
 	if (pthread_create(&thread, NULL, write_on, &writer))
 		abort();
 	w = world_new(job, "levels", ordinary);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 2; i++)
 		play_forms(w, 0);
 	writer.done = true;
 	pthread_join(thread, NULL);
+	wait_until_seen(job);
 	world_destroy(w);
 }

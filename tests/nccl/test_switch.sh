@@ -18,6 +18,8 @@ all_finished() {
 }
 nothing_misread() { api_is status '.ingest.rejected == 0 and .reconstruct.foreign == 0'; }
 
+# The job may come to its end.
+seen() { touch "$J/seen"; end_job; }
 
 switched() { bursts '.kernels.bursts >= 2' && steers '.steering.switches >= 2'; }
 pinned() { steers '(.steering.kernels | . == "always" or . == "never") and (.level_reason // "" | test("several threads"))'; }
@@ -25,7 +27,7 @@ pinned() { steers '(.steering.kernels | . == "always" or . == "never") and (.lev
 start_daemon
 start_job 2x1 bursts
 check "one thread: bursts begin and end" wait_until 40 switched
-end_job
+seen
 check "one thread: the job comes to its end" ran
 check "one thread: every operation is told" all_finished
 check "one thread: nothing is misread" nothing_misread
@@ -38,7 +40,7 @@ stop_daemon
 start_daemon
 start_job 2x1 beside
 check "collectives on another thread: bursts begin and end" wait_until 40 switched
-end_job
+seen
 check "collectives on another thread: the job comes to its end" ran
 check "collectives on another thread: every operation is told" all_finished
 stop_daemon
@@ -46,7 +48,7 @@ stop_daemon
 start_daemon
 start_job 2x1 senders
 check "two threads that send: nothing changes any more" wait_until 40 pinned
-end_job
+seen
 check "two threads that send: the job comes to its end" ran
 check "two threads that send: every operation is told" all_finished
 stop_daemon
@@ -54,7 +56,7 @@ stop_daemon
 start_daemon
 start_job 2x1 levels
 check "levels that change: they do" wait_until 40 steers '.steering.switches >= 8'
-end_job
+seen
 check "levels that change: the job comes to its end" ran
 check "levels that change: nothing is misread" nothing_misread
 stop_daemon
