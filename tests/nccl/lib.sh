@@ -38,7 +38,7 @@ end_job() {
 	for pid in "${job_pids[@]}"; do
 		wait "$pid" 2>/dev/null || job_status=$?
 	done
-	wait_until 5 drained
+	wait_until 30 drained
 }
 
 play() {
