@@ -94,6 +94,8 @@ struct hang_rank {
 	int32_t rank;
 	uint64_t process;	/* a number of its process */
 	int32_t pid;
+	int32_t world_rank;	/* UNKNOWN_I32 */
+	const char *pci_bus_id;	/* its GPU's; NULL or "": not told */
 	const char *host;	/* NULL: nothing but this node is looked at */
 	uint64_t gpu;		/* a number of its GPU; 0: not told */
 	const void *owner;	/* the caller's own */

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "judge/whom.h"
 #include "util/phrase.h"
 
 #define OTHERS	4096	/* ranks in a list */
@@ -53,15 +54,17 @@ static void add_numbers(struct phrase *text, const int32_t *ranks, uint32_t n)
 	phrase_add_list(text, ranks, n);
 }
 
-/* "rank 3 (pid 4711)", "ranks 1,3" */
+/* "rank 3 (global rank 7, pid 4711)", "ranks 1,3" */
 static void add_culprits(struct scene *s)
 {
 	const struct hang_verdict *r = &s->c->verdict;
 
 	add_numbers(&s->text, r->ranks, r->nranks);
 	if (r->nranks == 1 && s->first)
-		phrase_add(&s->text, " (pid %" PRId32 "%s%s)", s->first->pid,
-			   s->first->host ? ", " : "", s->first->host ?: "");
+		whom_add(&s->text, &(struct whom){
+			 .rank = s->first->rank, .world_rank = s->first->world_rank,
+			 .pid = s->first->pid, .host = s->first->host,
+			 .pci_bus_id = s->first->pci_bus_id });
 }
 
 static bool is_culprit(const struct hang_verdict *r, int32_t rank)

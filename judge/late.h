@@ -146,6 +146,7 @@ struct late_case {
 	const char *here;	/* "this node" */
 	int32_t rank;
 	int32_t pid;
+	int32_t world_rank;	/* UNKNOWN_I32 */
 	const char *host;	/* NULL: this one */
 	const char *pci_bus_id;	/* NULL or "": not told */
 	uint64_t wall_ns, ops, judged, last, late_ns, blame_ns, moved_ns;

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "judge/whom.h"
 #include "util/phrase.h"
 
 static double percent(uint64_t part, uint64_t whole)
@@ -33,12 +34,9 @@ static void late_add_rank(struct phrase *text, const struct late_case *c)
 {
 	phrase_add(text, "rank %" PRId32 " of ", c->rank);
 	late_add_comm(text, c);
-	phrase_add(text, " (pid %d", (int)c->pid);
-	if (c->host)
-		phrase_add(text, ", %s", c->host);
-	if (c->pci_bus_id && c->pci_bus_id[0])
-		phrase_add(text, ", GPU %s", c->pci_bus_id);
-	phrase_add(text, ")");
+	whom_add(text, &(struct whom){ .rank = c->rank, .world_rank = c->world_rank,
+				       .pid = c->pid, .host = c->host,
+				       .pci_bus_id = c->pci_bus_id });
 }
 
 static void add_scope(struct phrase *text, const struct late_case *c)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Findings: how they are kept, and those about processes that died. */
 #include "tests/fixture_serve.h"
+#include "reader/base/job.h"
 #include "tests/fx_accounts.h"
 
 static void setup(void)
@@ -293,8 +294,12 @@ static void kill_process(struct process *p)
 START_TEST(who_dies_after_another_is_in_the_same_finding)
 {
 	struct process *first = fx_process(10, 0, 3), *second = fx_process(11, 0, 1);
+	static const char env[] = "RANK=11";
 	json_t *a;
 
+	memcpy(first->env, env, sizeof(env));
+	first->env_bytes = sizeof(env);
+	job_find_world(first);
 	fx_post(first, 41, 0x5001, 1000);
 	kill_process(first);
 	fx.now_ns += FX_SECOND;
@@ -306,6 +311,12 @@ START_TEST(who_dies_after_another_is_in_the_same_finding)
 	ck_assert_str_eq(fx_text(a, "findings.0.comm_name"), "dp");
 	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 3);
 	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.1"), 1);
+	ck_assert_uint_eq(fx_number(a, "findings.0.whom.0.rank"), 3);
+	ck_assert_uint_eq(fx_number(a, "findings.0.whom.0.world_rank"), 11);
+	ck_assert_uint_eq(fx_number(a, "findings.0.whom.0.pid"), 10);
+	ck_assert_ptr_nonnull(fx_text(a, "findings.0.whom.0.host"));
+	ck_assert_uint_eq(fx_number(a, "findings.0.whom.1.pid"), 11);
+	ck_assert(json_is_null(fx_at(a, "findings.0.whom.1.world_rank")));
 	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.processes.0.pid"), 10);
 	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.processes.0.seq"), 41);
 	ck_assert_str_eq(fx_text(a, "findings.0.evidence.processes.0.func"), FX_FUNC);

@@ -23,7 +23,8 @@ static void setup(void)
 		*rank = (struct hang_rank){
 			.has_id = true, .id = 7, .nranks = RANKS, .name = "dp",
 			.key = (uint64_t)r + 1, .rank = r, .process = (uint64_t)r + 1,
-			.pid = 100 + r, .host = r < 2 ? "n0" : "n1", .seen_ns = NOW,
+			.pid = 100 + r, .world_rank = 8 + r,
+			.host = r < 2 ? "n0" : "n1", .seen_ns = NOW,
 			.counts = true, .nlast = 1, .last = { { "AllReduce", 9 } },
 		};
 	}
@@ -78,7 +79,8 @@ START_TEST(who_has_not_come_is_named_with_its_node)
 {
 	post_but_the_last();
 	ck_assert_int_eq(judge(), VERDICT_NOT_JOINED);
-	ck_assert_ptr_eq(strstr(text, "rank 3 (pid 103, n1) has not come to AllReduce #9 on dp; "
+	ck_assert_ptr_eq(strstr(text, "rank 3 (global rank 11, pid 103, n1) "
+			 "has not come to AllReduce #9 on dp; "
 				"its last one there is #8; ranks 0-2 wait there. "
 				"The limit is 10s. "), text);
 }
@@ -99,7 +101,8 @@ START_TEST(who_called_with_another_count_is_told_apart)
 	for (uint32_t r = 0; r < RANKS; r++)
 		post(r, "AllReduce", 9, r == 2 ? 32 : 64);
 	ck_assert_int_eq(judge(), VERDICT_METADATA_MISMATCH);
-	ck_assert_ptr_eq(strstr(text, "rank 2 (pid 102, n1) has another count than the rest in "
+	ck_assert_ptr_eq(strstr(text, "rank 2 (global rank 10, pid 102, n1) "
+			 "has another count than the rest in "
 				"AllReduce #9 on dp (ranks 0-1,3)."), text);
 }
 END_TEST
@@ -116,7 +119,8 @@ START_TEST(who_called_two_in_the_other_order_is_told_apart)
 		h.rows.at[h.rows.n - 1].enqueued_ns += SECOND;
 	}
 	ck_assert_int_eq(judge(), VERDICT_ORDER_MISMATCH);
-	ck_assert_ptr_eq(strstr(text, "rank 1 (pid 101, n0) called AllGather #3 where the others "
+	ck_assert_ptr_eq(strstr(text, "rank 1 (global rank 9, pid 101, n0) "
+			 "called AllGather #3 where the others "
 				"called AllReduce #9 on dp (ranks 0,2-3)."), text);
 }
 END_TEST

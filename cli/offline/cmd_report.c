@@ -139,6 +139,7 @@ static void told_late(const struct offline_straggler *l, void *arg)
 	c.comm_name = member_text(comm, "comm_name", "");
 	c.comm_id = strtoull(l->comm, NULL, 16);
 	c.pid = (int32_t)json_integer_value(json_object_get(rank, "pid"));
+	c.world_rank = (int32_t)member_number(rank, "world_rank", (uint32_t)UNKNOWN_I32);
 	c.host = member_text(rank, "host", NULL);
 	c.pci_bus_id = member_text(rank, "pci_bus_id", NULL);
 	late_say(&c, text, sizeof(text));

@@ -138,6 +138,8 @@ static void add_rank(const struct node *n, const json_t *comm, json_t *rank)
 		.key = h->hang.ranks.n,
 		.rank = signed_at(rank, "rank"), .process = number_of(h, process),
 		.pid = signed_at(rank, "pid"), .host = n->host, .owner = rank,
+		.world_rank = signed_at(rank, "world_rank"),
+		.pci_bus_id = member_text(rank, "pci_bus_id", NULL),
 		.gpu = gpu ? number_of(h, gpu) : 0,
 		.seen_ns = h->nodes > 1 ? n->written_ns : UINT64_MAX, .ended = rank_is_over(rank),
 		.counts = flag_at(rank, "counted"), .may_be_silenced = flag_at(rank, "silenceable"),

@@ -76,6 +76,14 @@ struct finding_life {
 	const struct detector *detector;
 };
 
+/* One of a finding's ranks, as the job and the machine call it. */
+struct finding_whom {
+	int32_t rank;
+	int32_t world_rank;	/* UNKNOWN_I32: not told */
+	int32_t pid;		/* UNKNOWN_I32, as the GPU: it is not on this node */
+	char pci_bus_id[32];	/* "": not told */
+};
+
 /* A detector's verdict; `evidence` is one JSON object, or empty: none. */
 struct finding {
 	enum finding_kind kind;
@@ -89,6 +97,7 @@ struct finding {
 	char job[FINDING_JOB];	/* job_id(), set by diagnose; "": not told, or of no communicator */
 	int32_t ranks[FINDING_RANKS];	/* ranks it is about; the first is the worst */
 	uint32_t nranks;
+	struct finding_whom whom[FINDING_RANKS];	/* of each of ranks; set by diagnose */
 	int32_t peer;		/* UNKNOWN_I32: none */
 	uint64_t since_ns;	/* when it began, as far as the evidence goes */
 	char text[FINDING_TEXT];	/* verdict, evidence, next step: for people */

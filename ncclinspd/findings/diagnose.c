@@ -157,6 +157,37 @@ static struct finding *take_from_others(struct diagnose *dg, const struct findin
 	return taken;
 }
 
+/* A rank of this node tells who it is, and often also who those of other nodes are. */
+static void finding_take_whom(struct finding *f, const struct process *p, const struct comm *c)
+{
+	for (uint32_t i = 0; i < f->nranks; i++) {
+		struct finding_whom *w = &f->whom[i];
+
+		if (w->rank == c->rank) {
+			w->pid = p->pid;
+			snprintf(w->pci_bus_id, sizeof(w->pci_bus_id), "%s",
+				 c->has_gpu ? c->pci_bus_id : "");
+		}
+		if (w->rank == c->rank || w->world_rank == UNKNOWN_I32)
+			w->world_rank = job_world_rank_of(p, c, w->rank);
+	}
+}
+
+/* As its ranks come to be named: their processes may be forgotten before it is. */
+static void finding_name_whom(const struct diagnose *dg, struct finding *f)
+{
+	struct process *const *list;
+	size_t n = f->has_comm_id ? dg->source.processes(dg->source.arg, &list) : 0;
+
+	for (uint32_t i = 0; i < f->nranks; i++)
+		f->whom[i] = (struct finding_whom){ .rank = f->ranks[i], .pid = UNKNOWN_I32,
+						    .world_rank = UNKNOWN_I32 };
+	for (size_t i = 0; i < n; i++)
+		for (uint32_t k = 0; list[i]->uid == f->uid && k < list[i]->ncomms; k++)
+			if (list[i]->comms[k].has_id && list[i]->comms[k].id == f->comm_id)
+				finding_take_whom(f, list[i], &list[i]->comms[k]);
+}
+
 static void finding_refresh(struct diagnose *dg, struct finding *f, const struct finding *news,
 			    uint64_t now_ns)
 {
@@ -165,11 +196,19 @@ static void finding_refresh(struct diagnose *dg, struct finding *f, const struct
 		       f->grade != news->grade;
 	struct finding_life life = f->life;
 	uint64_t since_ns = f->since_ns;
+	bool same = f->nranks == news->nranks &&
+		    !memcmp(f->ranks, news->ranks, f->nranks * sizeof(f->ranks[0]));
+	struct finding_whom whom[FINDING_RANKS];
 	char job[FINDING_JOB];
 
 	memcpy(job, f->job, sizeof(job));
+	memcpy(whom, f->whom, sizeof(whom));
 	*f = *news;
 	memcpy(f->job, job, sizeof(job));
+	if (same)
+		memcpy(f->whom, whom, sizeof(whom));
+	else
+		finding_name_whom(dg, f);
 	f->life = life;
 	f->life.seen_ns = now_ns;
 	f->life.missed = 0;
@@ -231,6 +270,7 @@ void diagnose_report(struct diagnose *dg, const struct detector *detector, uint6
 		.seen_ns = now_ns,
 	};
 	name_job(dg, f);
+	finding_name_whom(dg, f);
 	finding_tell(dg, f, now_ns);
 }
 

@@ -5,6 +5,7 @@
 #include "ncclinspd/compare/straggler.h"
 #include "ncclinspd/findings/diagnose.h"
 #include "judge/late.h"
+#include "reader/base/job.h"
 #include "util/json.h"
 #include "util/words.h"
 
@@ -33,6 +34,7 @@ static void set_text(struct finding *f, const struct straggler_context *s)
 		.verdict = c->verdict, .func = c->func, .comm_name = s->comm->name,
 		.comm_id = s->comm->id, .nranks = c->nranks, .seen = c->local, .here = "this node",
 		.rank = c->who.rank, .pid = c->who.pid,
+		.world_rank = job_world_rank(s->process, s->comm),
 		.pci_bus_id = s->comm->has_gpu ? s->comm->pci_bus_id : NULL,
 		.wall_ns = c->wall_ns, .ops = c->ops, .judged = c->judged, .last = c->last,
 		.late_ns = c->late_ns, .blame_ns = c->blame_ns, .moved_ns = c->moved_ns,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ncclinspd/findings/diagnose.h"
+#include "reader/base/job.h"
 #include "reader/base/pool.h"
 #include "reader/join/inflight.h"
 #include "util/cleanup.h"
@@ -68,7 +69,9 @@ static void rank_add(struct hang *h, const struct process *p, const struct comm 
 	*r = (struct hang_rank){
 		.has_id = comm->has_id, .id = comm->id, .nranks = comm->nranks, .user = p->uid,
 		.name = comm->name, .key = rank_key(p, index), .rank = comm->rank,
-		.process = p->id, .pid = p->pid, .gpu = comm_gpu(comm), .owner = p,
+		.process = p->id, .pid = p->pid, .world_rank = job_world_rank(p, comm),
+		.pci_bus_id = comm->has_gpu ? comm->pci_bus_id : NULL,
+		.gpu = comm_gpu(comm), .owner = p,
 		.seen_ns = UINT64_MAX, .ended = p->state != PROCESS_LIVE,
 		.counts = reconstruct_counts(p, comm),
 		.may_be_silenced = process_counts_less(p),

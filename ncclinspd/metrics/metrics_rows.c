@@ -21,7 +21,7 @@
 #include "util/list.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
-#define WANTED_NS	(600 * SECOND_NS)	/* unused for so long: a series goes where room is wanted */
+#define WANTED_NS	(600 * SECOND_NS)	/* unused for so long: goes if room is wanted */
 #define KEEP_NS		(3600 * SECOND_NS)	/* unused for so long: it goes */
 #define NODE_SERIES	32	/* series of the node itself */
 #define LATELY_NS	(UINT64_C(60) * 1000000000)

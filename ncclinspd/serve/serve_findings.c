@@ -59,6 +59,12 @@ static void finding_put_ranks(const struct rows_writer *w, struct json *j, const
 	json_end(j, ']');
 }
 
+static const struct finding_whom *finding_whom(const struct finding *f, size_t *n)
+{
+	*n = f->nranks;
+	return f->whom;
+}
+
 static void finding_put_evidence(const struct rows_writer *w, struct json *j, const void *row)
 {
 	const struct finding *f = row;

@@ -2,6 +2,7 @@
 /* GET /v1/inflight: what has begun and not ended, oldest first. */
 #include "ncclinspd/findings/stall.h"
 #include "ncclinspd/serve/serve_routes.h"
+#include "reader/base/job.h"
 #include "reader/base/phase.h"
 #include "reader/join/inflight.h"
 #include "util/cleanup.h"

@@ -33,7 +33,7 @@ struct rank_row {
 	bool has_comm_id, has_gpu, has_lately, late, stalled;
 	uint64_t comm_id;
 	char comm_name[97];
-	int32_t nranks, nnodes, rank, global_rank;
+	int32_t nranks, nnodes, rank, global_rank, world_rank;
 	const char *host, *state, *level, *window;
 	pid_t pid;
 	uid_t uid;
@@ -318,6 +318,7 @@ static void rank_row_put_comm(struct rank_row *row, const struct process *p,
 	row->nranks = c->has_id ? c->nranks : UNKNOWN_I32;
 	row->nnodes = c->has_id ? c->nnodes : UNKNOWN_I32;
 	row->rank = c->rank;
+	row->world_rank = job_world_rank(p, c);
 	row->has_gpu = c->has_gpu;
 	memcpy(row->gpu_uuid, c->gpu_uuid, sizeof(row->gpu_uuid));
 	rank_copy_text(row->pci_bus_id, sizeof(row->pci_bus_id), c->has_gpu ? c->pci_bus_id : NULL);

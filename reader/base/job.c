@@ -134,3 +134,52 @@ int32_t job_number(const char *text)
 	return text && !text_parse_integer(text, 0, INT32_MAX, &value) ? (int32_t)value
 								       : UNKNOWN_I32;
 }
+
+static bool comms_share_gpu(const struct comm *a, const struct comm *b)
+{
+	return a->has_gpu && b->has_gpu && !memcmp(a->gpu_uuid, b->gpu_uuid, sizeof(a->gpu_uuid));
+}
+
+/* The largest communicator that is told of, only on the GPU of `like` unless that is NULL. */
+static const struct comm *comms_find_largest(const struct process *p, const struct comm *like)
+{
+	const struct comm *largest = NULL;
+
+	for (const struct comm *c = p->comms; c < p->comms + p->ncomms; c++)
+		if (c->ready && c->has_id && (!largest || c->nranks > largest->nranks) &&
+		    (!like || comms_share_gpu(c, like)))
+			largest = c;
+	return largest;
+}
+
+void job_find_world(struct process *p)
+{
+	const struct comm *world = comms_find_largest(p, NULL);
+	int32_t rank = job_number(job_rank(p));
+
+	p->world = world ? (uint32_t)(world - p->comms) + 1 : 0;
+	for (uint32_t i = 0; world && i < p->ncomms; i++)
+		p->several_gpus |= p->comms[i].ready && p->comms[i].has_gpu && world->has_gpu &&
+				   !comms_share_gpu(&p->comms[i], world);
+	if (rank == UNKNOWN_I32 && world)
+		rank = world->rank;
+	p->job_rank = rank == UNKNOWN_I32 || p->several_gpus ? 0 : (uint32_t)rank + 1;
+}
+
+int32_t job_world_rank(const struct process *p, const struct comm *c)
+{
+	const struct comm *world = p->several_gpus && c ? comms_find_largest(p, c) : NULL;
+
+	if (world)
+		return world->rank;
+	return p->job_rank ? (int32_t)(p->job_rank - 1) : UNKNOWN_I32;
+}
+
+int32_t job_world_rank_of(const struct process *p, const struct comm *c, int32_t rank)
+{
+	if (rank == c->rank)
+		return job_world_rank(p, c);
+	if (!p->world || p->comms[p->world - 1].nranks > c->nranks)
+		return UNKNOWN_I32;
+	return job_world_rank(p, c) == c->rank ? rank : UNKNOWN_I32;
+}

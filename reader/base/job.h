@@ -20,4 +20,17 @@ const char *job_namespace(const struct process *p);	/* namespace of that pod */
 /* The number that such a text is; UNKNOWN_I32: none. */
 int32_t job_number(const char *text);
 
+/* Find the largest communicator of a process, and its rank in the job: whenever it has new ones. */
+void job_find_world(struct process *p);
+
+/*
+ * A communicator's rank as the whole job counts: what the launcher says of a process with
+ * one GPU, else the rank on the same GPU in the process's largest communicator.
+ * UNKNOWN_I32: neither is told.  NULL: of the process, if it has one GPU.
+ */
+int32_t job_world_rank(const struct process *p, const struct comm *c);
+
+/* The same of another rank of `c`: told where `c` is the largest one and counts alike. */
+int32_t job_world_rank_of(const struct process *p, const struct comm *c, int32_t rank);
+
 #endif

@@ -177,6 +177,9 @@ struct process {
 	uint64_t awaited_ns;	/* when others were last found to need it; 0: never */
 	struct comm *comms;	/* table by a record's comm, a number; owned by the process */
 	uint32_t ncomms;
+	uint32_t world;		/* number + 1 of its largest communicator; 0: none is told of */
+	uint32_t job_rank;	/* its rank in the job + 1; 0: not told, or it has several GPUs */
+	bool several_gpus;	/* and hence several ranks */
 	name_t *strings;	/* string id - 1 -> name; owned, the names are not */
 	uint32_t nstrings;
 	struct recon *recon;	/* state that reconstruct keeps for it, or NULL */

@@ -15,6 +15,7 @@
 
 #include "reader/base/beneath.h"
 #include "reader/base/boot.h"
+#include "reader/base/job.h"
 #include "reader/base/memory.h"
 #include "reader/base/names.h"
 #include "reader/base/pool.h"
@@ -566,6 +567,8 @@ int segment_tables(struct segment *seg, const struct nci_live *live, enum segmen
 	if (room)
 		p->ncomms = known;
 	p->nstrings = strings;
+	if (all || seg->comms_begun < comms)
+		job_find_world(p);
 	if (comms > seg->comms_begun)	/* inits come one after another: the last may be at work */
 		seg->comms_begun = comms - !p->comms[(comms - 1) % NCI_COMM_NUMBERS].ready;
 	while (seg->strings_ready < strings && p->strings[seg->strings_ready])

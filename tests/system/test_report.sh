@@ -131,7 +131,7 @@ open5 AllGather 12 4096 '[10]' >"$T/order5.json"
 check "who made another call instead is told apart" verdict \
 	'[.verdicts[] | select(.severity == "critical") | [.verdict, .rank, .func, .seq]] ==
 	 [["ORDER_MISMATCH", 10, "AllReduce", 1000]] and
-	 (.verdicts[0].text | test("^rank 10 \\(pid [0-9]+, node5\\) called AllGather #12 where the others called AllReduce #1000"))' "$T"/stuck[1-4].json "$T/order5.json"
+	 (.verdicts[0].text | test("^rank 10 \\(global rank 0, pid [0-9]+, node5\\) called AllGather #12 where the others called AllReduce #1000"))' "$T"/stuck[1-4].json "$T/order5.json"
 # Each rank has posted both, node 5's in the other order: its newest numbers are those of the others.
 for n in 1 2 3 4 5; do
 	jq -c --argjson n "$n" '.inflight = [.comms[0] | range(2) as $k |

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef JUDGE_WHOM_H
+#define JUDGE_WHOM_H
+
+/* Whom a judgement is about, as people, launchers and tools call it. */
+
+#include <stdint.h>
+
+#include "util/phrase.h"
+
+struct whom {
+	int32_t rank;		/* in the communicator that the sentence names */
+	int32_t world_rank;	/* UNKNOWN_I32: not told */
+	int32_t pid;		/* 0: not told */
+	const char *host;	/* NULL: this one */
+	const char *pci_bus_id;	/* NULL or "": not told */
+};
+
+/* " (global rank 7, pid 4711, node1, GPU 0000:3b:00.0)", without the first if it is `rank`. */
+void whom_add(struct phrase *text, const struct whom *w);
+
+#endif
