@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef JUDGE_DIED_H
+#define JUDGE_DIED_H
+
+/*
+ * Processes that ended without a clean exit.  One often takes the others with it: those of one
+ * user's communicator that die one after another are one judgement, the first of them first.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/unknown.h"
+#include "util/words.h"
+
+/* One process, and what it was in. */
+struct death {
+	uint64_t ended_ns;	/* when it was seen to be dead */
+	uint64_t user;
+	int32_t pid;
+	const char *host;	/* NULL: nothing but this node is looked at */
+	const char *command;
+	int32_t rank;		/* its rank in its largest communicator; UNKNOWN_I32 */
+	bool has_comm_id;	/* that communicator has one */
+	uint64_t comm_id;
+	const char *comm_name;	/* "": none */
+	uint32_t in_flight;	/* operations */
+	/* the oldest of these */
+	name_t func;		/* NULL: not known */
+	uint64_t seq;		/* UNKNOWN_U64 */
+	name_t op_comm_name;	/* NULL: none */
+};
+
+/* Has the later one the cause of the earlier one? */
+bool died_have_one_cause(const struct death *earlier, const struct death *later);
+
+/* Did any of these die in the middle of an operation? */
+bool died_is_critical(const struct death *const *deaths, uint32_t n);
+
+/* Says deaths of one cause, in their order. */
+void died_say(const struct death *const *deaths, uint32_t n, char *text, size_t size);
+
+#endif

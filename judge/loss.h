@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef JUDGE_LOSS_H
+#define JUDGE_LOSS_H
+
+/*
+ * Does a process lose so many records that what is shown of it cannot be relied on?  Decided
+ * from its counters at two moments, against the records that were read.  A table that is full
+ * is told at the first name or communicator that finds no room.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/unknown.h"
+
+/* The names of /v1/processes. */
+#define LOSS_CAUSES(X)		\
+	X(OVERRUN,  overrun)	\
+	X(POOL,     pool)	\
+	X(LANE,     lane)	\
+	X(REJECTED, rejected)	\
+	X(UNKNOWN,  unknown)	\
+	X(EVICTED,  evicted)	\
+	X(STRING,   string)	\
+	X(COMM,     comm)
+
+enum loss_cause {
+#define X(NAME, name) LOSS_##NAME,
+	LOSS_CAUSES(X)
+#undef X
+	LOSS_CAUSE_END
+};
+
+/* The counters of a process at a moment. */
+struct loss_row {
+	uint64_t at_ns;
+	uint64_t records;	/* records that were read */
+	uint64_t lost[LOSS_CAUSE_END];
+	uint64_t before;	/* records overwritten before anybody read */
+};
+
+/* The growth of these counters. */
+struct loss_growth {
+	uint64_t window_ns;
+	uint64_t records;
+	uint64_t lost[LOSS_CAUSE_END];
+	uint64_t before;
+	uint64_t all;		/* sum of `lost`, all but tables */
+	uint64_t full;		/* what found a table full */
+	double share;		/* part of all records, read and lost */
+};
+
+struct loss_growth loss_compare(const struct loss_row *from, const struct loss_row *to);
+
+/* Is it enough for a finding to begin, and for one to go on? */
+bool loss_begins(const struct loss_growth *l);
+bool loss_goes_on(const struct loss_growth *l);
+
+struct loss_case {
+	int32_t pid;
+	const char *command;
+	int32_t rank;		/* its rank in its largest communicator; UNKNOWN_I32 */
+	const char *comm_name;	/* "": none */
+	bool before;		/* told of is what was lost before anybody read, no fault */
+	struct loss_growth growth;
+};
+
+void loss_say(const struct loss_case *c, char *text, size_t size);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Deaths that have one cause, and lost records, in rows that are made up. */
+#include <string.h>
+
+#include "judge/died.h"
+#include "judge/loss.h"
+#include "tests/fixture.h"
+
+#define SECOND	UINT64_C(1000000000)
+
+static struct death deaths[10];
+static const struct death *list[FX_COUNT(deaths)];
+static char text[1024];
+
+/* Ranks that died a second after another on two nodes, the first in an operation. */
+static void setup(void)
+{
+	for (uint32_t i = 0; i < FX_COUNT(deaths); i++) {
+		deaths[i] = (struct death){
+			.ended_ns = (100 + i) * SECOND, .user = 7, .pid = 40 + (int32_t)i,
+			.host = i % 2 ? "node1" : "node0", .command = "train", .rank = (int32_t)i,
+			.has_comm_id = true, .comm_id = 0x77, .comm_name = "dp",
+		};
+		list[i] = &deaths[i];
+	}
+	deaths[0].in_flight = 2;
+	deaths[0].func = "AllReduce";
+	deaths[0].seq = 41;
+	deaths[0].op_comm_name = "dp";
+}
+
+static void teardown(void) {}
+
+START_TEST(deaths_of_a_communicator_within_half_a_minute_have_one_cause)
+{
+	ck_assert(died_have_one_cause(&deaths[0], &deaths[9]));
+	deaths[9].ended_ns = deaths[0].ended_ns + 30 * SECOND - 1;
+	ck_assert(died_have_one_cause(&deaths[0], &deaths[9]));
+	deaths[9].ended_ns++;
+	ck_assert(!died_have_one_cause(&deaths[0], &deaths[9]));
+	deaths[1].comm_id++;
+	ck_assert(!died_have_one_cause(&deaths[0], &deaths[1]));
+	deaths[2].user++;
+	ck_assert(!died_have_one_cause(&deaths[0], &deaths[2]));
+	deaths[3].has_comm_id = false;
+	ck_assert(!died_have_one_cause(&deaths[0], &deaths[3]));
+}
+END_TEST
+
+START_TEST(first_of_the_dead_is_named_with_its_operation_and_the_others_after_it)
+{
+	died_say(list, 3, text, sizeof(text));
+	ck_assert_ptr_eq(strstr(text, "rank 0 (pid 40, train, node0) died in the middle of "
+				      "AllReduce #41 on dp; after it rank 1 (pid 41, train, node1)"
+				      ", rank 2 (pid 42, train, node0). It did not end by itself"),
+			 text);
+	died_say(list, 10, text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "rank 7 (pid 47, train, node1) and 2 more. It did"));
+}
+END_TEST
+
+START_TEST(death_is_critical_where_an_operation_was_in_flight)
+{
+	ck_assert(died_is_critical(list, 2));
+	ck_assert(!died_is_critical(&list[1], 2));
+	deaths[1].host = NULL;
+	died_say(&list[1], 1, text, sizeof(text));
+	ck_assert_ptr_eq(strstr(text, "rank 1 (pid 41, train) died with no operation in flight. "),
+			 text);
+}
+END_TEST
+
+/* ---- lost records ------------------------------------------------------------ */
+
+static struct loss_growth lose(uint64_t records, enum loss_cause cause, uint64_t lost)
+{
+	const struct loss_row before = { .at_ns = SECOND, .records = 1000, .before = 5 };
+	struct loss_row now = before;
+
+	now.at_ns += 20 * SECOND;
+	now.records += records;
+	now.lost[cause] += lost;
+	return loss_compare(&before, &now);
+}
+
+START_TEST(loss_begins_at_one_in_a_thousand_and_goes_on_above_half_of_that)
+{
+	struct loss_growth l = lose(999000, LOSS_POOL, 1000);
+
+	ck_assert(loss_begins(&l) && loss_goes_on(&l));
+	ck_assert_uint_eq(l.window_ns, 20 * SECOND);
+	ck_assert_uint_eq(l.before, 0);
+	l = lose(999500, LOSS_POOL, 999);
+	ck_assert(!loss_begins(&l) && loss_goes_on(&l));
+	l = lose(0, LOSS_POOL, 99);	/* too few to matter */
+	ck_assert(!loss_begins(&l) && !loss_goes_on(&l));
+	l = lose(1000000, LOSS_STRING, 1);
+	ck_assert(loss_begins(&l) && !l.all);
+}
+END_TEST
+
+START_TEST(counter_that_falls_has_begun_anew)
+{
+	const struct loss_row before = { .records = 1000, .lost = { [LOSS_OVERRUN] = 500 } };
+	const struct loss_row now = { .records = 900, .lost = { [LOSS_OVERRUN] = 400 } };
+	struct loss_growth l = loss_compare(&before, &now);
+
+	ck_assert(!l.all && !l.records && !loss_goes_on(&l));
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(deaths_of_a_communicator_within_half_a_minute_have_one_cause),
+		FX_TEST(first_of_the_dead_is_named_with_its_operation_and_the_others_after_it),
+		FX_TEST(death_is_critical_where_an_operation_was_in_flight),
+		FX_TEST(loss_begins_at_one_in_a_thousand_and_goes_on_above_half_of_that),
+		FX_TEST(counter_that_falls_has_begun_anew),
+	};
+
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+}
