@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/findings/delay.h"
+#include "judge/delay.h"
 
 #include <math.h>
 

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Links that are slower than the others of their communicator: which one, or which end
- * of it (delay.h).  Only what is sent from here can be compared; what the other end sees
- * is on its node.  Where that leaves two causes, the text names both.  A communicator with
- * one link from here is compared with others of the same job, name and size.
- *
- * Compared is the time that a byte is on the wire, among links whose transfers are of
- * one size (within a factor of two).  Where nobody's wire is slow, the time for which the
- * peer had no room comes next: that is the peer's own doing, whatever its reason.
+ * Links that are slower than the others: every few seconds judge/ is asked about what each did
+ * meanwhile.  Only what is sent from here can be compared; what the other end sees is on its
+ * node.
  *
  * A thread that is away sees the end of its transfers late, which looks the same: where
  * the progress thread is starved, that is the finding (finding_proxy_starved.c).  Hiccups
@@ -15,26 +10,19 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "judge/slow_peer.h"
 #include "ncclinspd/base/jobs.h"
 #include "ncclinspd/findings/diagnose.h"
-#include "ncclinspd/findings/slow_peer.h"
-#include "ncclinspd/findings/slow_peer_samples.h"
+#include "ncclinspd/sums/links.h"
 #include "reader/base/pool.h"
+#include "util/json.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define LOOK_NS		(3 * SECOND_NS)
 #define HOLD_NS		(10 * SECOND_NS)
 #define CONFIRMED	3
-#define FEW_LINKS	3	/* fewer, and one of them has to be worse to be called slow */
-#define HOT_MAX		8	/* told of one communicator */
 #define SUSPECTS	64
-
-/* Limits to begin and to go on: times slower, and the part of the time that it costs. */
-static const struct limits {
-	double ratio, ratio_of_few, share;
-} begin = { 1.5, 2, 0.02 }, go_on = { 1.25, 1.5, 0.01 };
 
 struct suspect {
 	uint64_t key;		/* 0: unused */
@@ -45,90 +33,112 @@ struct suspect {
 
 struct slow_peers {
 	uint64_t looked_ns;
-	struct slow_peer_samples before;	/* sums at looked_ns, by link */
+	struct slow_links before;	/* sums at looked_ns, by link */
 	struct suspect suspects[SUSPECTS];
 };
 
-/* A time that is compared. */
-struct aspect {
-	const char *name;
-	uint64_t (*ns)(const struct slow_peer_sample *s);
-	enum finding_severity severity;
-};
-
-static uint64_t wire_ns(const struct slow_peer_sample *s)
-{
-	return s->busy_ns;
-}
-
-static uint64_t room_ns(const struct slow_peer_sample *s)
-{
-	return s->busy_ns + s->held_ns;
-}
-
-static const struct aspect wire = { "wire", wire_ns, FINDING_WARNING };
-static const struct aspect room = { "room", room_ns, FINDING_INFO };
-
-/* Links of one group, and what is slow among them. */
+/* One look. */
 struct slow_peer_context {
 	struct diagnose *dg;
 	struct slow_peers *sp;
-	const struct aspect *aspect;
-	const struct slow_peer_sample *at;
-	size_t n;
-	bool siblings;		/* links of several communicators, one of each */
 	uint64_t now_ns;
 	uint64_t window_ns;	/* time since the last look */
-	double median;		/* ns for a byte */
 };
 
-static size_t make_links(const struct slow_peer_context *s, struct delay_link *links)
+/* ---- rows ------------------------------------------------------------------- */
+
+static uint64_t who_comm(const struct links_who *who)
 {
-	for (size_t i = 0; i < s->n; i++)
-		links[i] = (struct delay_link){
-			.from = s->at[i].row,
-			.to = s->at[i].column,
-			.channel = s->at[i].who.channel,
-			.delay = (double)s->aspect->ns(&s->at[i]) / (double)s->at[i].bytes,
-		};
-	return s->n;
+	const uint64_t key[] = {
+		who->uid,
+		who->has_comm_id,
+		who->has_comm_id ? who->comm_id : who->process_id,
+		who->has_comm_id ? (uint64_t)who->nranks : who->comm_index,
+	};
+
+	return index_hash(0, key, sizeof(key));
+}
+
+static uint64_t who_link(const struct links_who *who)
+{
+	const uint64_t key[] = {
+		who->process_id, who->comm_index, (uint64_t)who->peer, who->channel,
+		(uint64_t)who->proxy_pid,
+	};
+
+	return index_hash(0, key, sizeof(key));
+}
+
+static bool links_take_row(const struct links_row *row, void *arg)
+{
+	const struct links_who *who = &row->who;
+	const struct links_sums *sums = &row->sums;
+	struct slow_links *list = arg;
+	struct slow_link *link;
+
+	if (!who->send || who->rank < 0 || who->peer < 0 || !sums->timed_steps)
+		return true;
+	link = list_add(list);
+	if (!link)
+		return true;
+	*link = (struct slow_link){
+		.link = who_link(who), .comm = who_comm(who), .row = who->rank,
+		.column = who->peer, .user = who->uid, .process = who->process_id,
+		.has_comm_id = who->has_comm_id, .comm_id = who->comm_id,
+		.comm_name = who->comm_name, .nranks = who->nranks, .rank = who->rank,
+		.peer = who->peer, .channel = who->channel, .pid = who->pid,
+		.bytes = sums->timed_bytes, .steps = sums->timed_steps,
+		.busy_ns = sums->busy_ns, .held_ns = sums->held_ns,
+	};
+	return true;
+}
+
+static void links_meanwhile(void *arg)
+{
+	diagnose_meanwhile(arg);
+}
+
+/* All that ever was, by link; the caller has list_deinit().  False: not this time. */
+static bool slow_links_take(struct diagnose *dg, struct slow_links *list, uint64_t now_ns)
+{
+	const struct links_query query = {
+		.windows = 1u << LINKS_ALL,
+		.all_users = true,
+		.meanwhile = links_meanwhile,
+		.meanwhile_arg = dg,
+	};
+	struct links *links = diagnose_source(dg)->links;
+
+	if (list_init(list, links_stats(links)->links) < 0 ||
+	    links_visit(links, &query, now_ns, links_take_row, list) < 0) {
+		list_deinit(list);
+		return false;
+	}
+	list_sort(list, slow_links_by_link);
+	return true;
+}
+
+/* False: no memory. */
+static bool slow_links_set_jobs(struct diagnose *dg, struct slow_links *links, uint64_t now_ns)
+{
+	const struct diagnose_source *source = diagnose_source(dg);
+	struct process *const *list;
+	size_t n = source->processes(source->arg, &list);
+	uint32_t *job = malloc((n + 1) * sizeof(*job));
+	bool known = job && jobs_group(list, n, now_ns, job) == 0;
+
+	for (uint32_t i = 0; known && i < links->n; i++) {
+		size_t k = 0;
+
+		while (k < n && list[k]->id != links->at[i].process)
+			k++;
+		links->at[i].job = k < n ? job[k] : UINT32_MAX;
+	}
+	free(job);
+	return known;
 }
 
 /* ---- what is slow ---------------------------------------------------------- */
-
-static bool hot_has(const struct delay_hot *hot, const struct slow_peer_sample *s)
-{
-	return (hot->where == DELAY_RECEIVE_SIDE || hot->from == s->row) &&
-	       (hot->where == DELAY_SEND_SIDE || hot->to == s->column) &&
-	       (hot->where != DELAY_CHANNEL || hot->channel == s->who.channel);
-}
-
-/* The link that costs most; *share: the part of the time that it is slower for. */
-static const struct slow_peer_sample *hot_worst(const struct slow_peer_context *s,
-						const struct delay_hot *hot,
-				     double *share)
-{
-	const struct slow_peer_sample *worst = NULL;
-
-	*share = -1;
-	for (size_t i = 0; i < s->n; i++) {
-		double ns = (double)s->aspect->ns(&s->at[i]);
-		double part = ns * (1 - 1 / hot->ratio) / (double)s->window_ns;
-
-		if (!hot_has(hot, &s->at[i]) || part <= *share)
-			continue;
-		*share = part;
-		worst = &s->at[i];
-	}
-	return worst;
-}
-
-static bool hot_is_beyond(const struct limits *limits, const struct slow_peer_context *s,
-			  double ratio, double share)
-{
-	return share >= limits->share &&
-	       ratio >= (s->siblings || s->n < FEW_LINKS ? limits->ratio_of_few : limits->ratio);
-}
 
 /* The entry with this key, else an unused one, else the stalest. */
 static struct suspect *find_suspect(struct slow_peers *sp, uint64_t key)
@@ -145,7 +155,8 @@ static struct suspect *find_suspect(struct slow_peers *sp, uint64_t key)
 }
 
 /* Has it been so in enough looks, one after another?  *since_ns: the start. */
-static bool hot_is_confirmed(const struct slow_peer_context *s, uint64_t key, uint64_t *since_ns)
+static bool suspect_is_confirmed(const struct slow_peer_context *s, uint64_t key,
+				 uint64_t *since_ns)
 {
 	struct suspect *suspect = find_suspect(s->sp, key);
 	bool again = suspect->key == key && s->now_ns - suspect->seen_ns <= s->window_ns;
@@ -158,11 +169,11 @@ static bool hot_is_confirmed(const struct slow_peer_context *s, uint64_t key, ui
 	return suspect->times >= CONFIRMED;
 }
 
-static uint64_t hot_key(const struct slow_peer_context *s, const struct delay_hot *hot,
-			uint64_t comm)
+static uint64_t slow_peer_key(const struct slow_peer *p)
 {
+	const struct delay_hot *hot = &p->hot;
 	const uint64_t key[] = {
-		comm, (uintptr_t)s->aspect, hot->where,
+		p->worst->comm, p->aspect, hot->where,
 		hot->where == DELAY_RECEIVE_SIDE ? 0 : (uint64_t)hot->from,
 		hot->where == DELAY_SEND_SIDE ? 0 : (uint64_t)hot->to,
 		hot->channel,
@@ -171,178 +182,188 @@ static uint64_t hot_key(const struct slow_peer_context *s, const struct delay_ho
 	return index_hash(0, key, sizeof(key)) | 1;
 }
 
-static void slow_peer_report(const struct slow_peer_context *s, const struct delay_hot *hot,
-			     const struct slow_peer_sample *w, double share, uint64_t key,
-			     uint64_t since_ns)
-{
-	const struct slow_peer told = {
-		.hot = hot,
-		.who = &w->who,
-		.aspect = s->aspect->name,
-		.by_room = s->aspect == &room,
-		.share = share,
-		.rate_gbs = (double)w->bytes / (double)s->aspect->ns(w),
-		.median_gbs = 1 / s->median,
-		.links = s->n,
-		.siblings = s->siblings,
-		.window_ns = s->window_ns,
-	};
-	struct finding f = {
-		.kind = FINDING_SLOW_PEER,
-		.severity = s->aspect->severity,
-		.uid = w->who.uid,
-		.has_comm_id = w->who.has_comm_id,
-		.comm_id = w->who.comm_id,
-		.since_ns = since_ns,
-	};
-
-	if (w->who.comm_name)
-		snprintf(f.comm_name, sizeof(f.comm_name), "%s", w->who.comm_name);
-	slow_peer_describe(&told, &f);
-	diagnose_report(s->dg, &finding_slow_peer, key, &f, s->now_ns);
-}
-
-/* ---- the detector ---------------------------------------------------------- */
-
 /* Is it that process that is this rank, or any with UNKNOWN_I32, of the communicator? */
-static bool who_is_rank(const struct links_who *who, const struct process *p, int32_t rank)
+static bool link_is_rank(const struct slow_link *l, const struct process *p, int32_t rank)
 {
-	if (!who->has_comm_id)
-		return p->id == who->process_id && (rank == who->rank || rank == UNKNOWN_I32);
-	return p->uid == who->uid && jobs_comm(p, who->comm_id, rank);
+	if (!l->has_comm_id)
+		return p->id == l->process && (rank == l->rank || rank == UNKNOWN_I32);
+	return p->uid == l->user && jobs_comm(p, l->comm_id, rank);
 }
 
 /*
  * Does what a thread here was away for explain it?  What a receiver has no room for may be
  * held up by any thread of the communicator; else it is the one at either end.
  */
-static bool rank_is_starved(const struct slow_peer_context *s, const struct links_who *who,
-			    double share)
+static bool slow_peer_is_starved(const struct slow_peer_context *s, const struct slow_peer *p)
 {
 	const struct diagnose_source *source = diagnose_source(s->dg);
+	const struct slow_link *l = p->worst;
 	struct process *const *list;
 	size_t n = source->processes(source->arg, &list);
 
 	for (size_t i = 0; i < n; i++) {
-		bool any = s->aspect == &room && who_is_rank(who, list[i], UNKNOWN_I32);
+		bool any = p->aspect == SLOW_PEER_ROOM && link_is_rank(l, list[i], UNKNOWN_I32);
 
-		if ((any || who_is_rank(who, list[i], who->rank) ||
-		     who_is_rank(who, list[i], who->peer)) &&
-		    proxy_starved_share(s->dg, list[i]->id, s->now_ns) >= share / 2)
+		if ((any || link_is_rank(l, list[i], l->rank) ||
+		     link_is_rank(l, list[i], l->peer)) &&
+		    slow_peer_is_explained(p, proxy_starved_share(s->dg, list[i]->id, s->now_ns)))
 			return true;
 	}
 	return false;
 }
 
-/* True: it is slow, told or not yet. */
-static bool slow_peer_judge(const struct slow_peer_context *s, const struct delay_hot *hot)
-{
-	const struct slow_peer_sample *worst;
-	struct delay_hot named = *hot;
-	uint64_t key, since_ns;
-	double share;
-
-	worst = hot_worst(s, hot, &share);
-	if (!worst || !hot_is_beyond(&go_on, s, hot->ratio, share) ||
-	    rank_is_starved(s, &worst->who, share))
-		return false;
-	named.from = worst->who.rank;
-	named.to = worst->who.peer;
-	key = hot_key(s, &named, worst->comm);
-	if (!hot_is_beyond(&begin, s, hot->ratio, share))
-		return diagnose_renew(s->dg, &finding_slow_peer, key, s->now_ns);
-	if (hot_is_confirmed(s, key, &since_ns))
-		slow_peer_report(s, &named, worst, share, key, since_ns);
-	return true;
-}
-
 /* Is the receiver on this node?  Its own proxies and its lateness then tell more. */
-static bool rank_is_here(const struct slow_peer_context *s, int32_t rank)
+static bool link_peer_is_here(const struct slow_peer_context *s, const struct slow_link *l)
 {
 	const struct diagnose_source *source = diagnose_source(s->dg);
 	struct process *const *list;
 	size_t n = source->processes(source->arg, &list);
 
 	for (size_t i = 0; i < n; i++)
-		if (who_is_rank(&s->at->who, list[i], rank))
+		if (link_is_rank(l, list[i], l->peer))
 			return true;
 	return false;
 }
 
-static bool is_worth_telling(const struct slow_peer_context *s, const struct delay_hot *hot)
+/* ---- the finding ------------------------------------------------------------ */
+
+static void slow_peer_put_rank(struct json *j, const char *key, bool known, int32_t rank)
 {
-	if (s->siblings)	/* its own channels were compared before */
-		return hot->where == DELAY_LINK;
-	return s->aspect == &wire ||
-	       (hot->where != DELAY_SEND_SIDE && hot->where != DELAY_CHANNEL &&
-		!rank_is_here(s, hot->to));
+	json_key(j, key);
+	if (known)
+		json_put_i64(j, rank);
+	else
+		json_put_null(j);
 }
 
-static int hots_by_delay(const void *a, const void *b)
+static void slow_peer_show(const struct slow_peer *p, struct finding *f)
 {
-	const struct delay_link *x = a, *y = b;
+	const struct delay_hot *hot = &p->hot;
+	struct json j;
 
-	return (x->delay > y->delay) - (x->delay < y->delay);
+	json_init(&j, FINDING_EVIDENCE);
+	json_begin(&j, '{');
+	json_key(&j, "aspect");
+	json_put_string(&j, p->aspect == SLOW_PEER_ROOM ? "room" : "wire");
+	slow_peer_put_rank(&j, "from", hot->where != DELAY_RECEIVE_SIDE, hot->from);
+	slow_peer_put_rank(&j, "to", hot->where != DELAY_SEND_SIDE, hot->to);
+	slow_peer_put_rank(&j, "channel", hot->where == DELAY_CHANNEL, (int32_t)hot->channel);
+	json_key(&j, "ratio");
+	json_put_rounded(&j, hot->ratio);
+	json_key(&j, "share");
+	json_put_rounded(&j, p->share);
+	json_key(&j, "rate_gbs");
+	json_put_rounded(&j, p->rate_gbs);
+	json_key(&j, "median_gbs");
+	json_put_rounded(&j, p->median_gbs);
+	json_key(&j, "links");
+	json_put_u64(&j, p->links);
+	json_key(&j, "siblings");
+	json_put_bool(&j, p->siblings);
+	json_key(&j, "sender_cleared");
+	json_put_bool(&j, hot->where == DELAY_LINK && hot->sender_cleared);
+	json_key(&j, "receiver_cleared");
+	json_put_bool(&j, hot->where == DELAY_LINK && hot->receiver_cleared);
+	json_key(&j, "window_ns");
+	json_put_u64(&j, p->window_ns);
+	json_end(&j, '}');
+	finding_set_evidence(f, &j);
+	json_deinit(&j);
 }
+
+static void slow_peer_report(const struct slow_peer_context *s, const struct slow_peer *p,
+			     uint64_t key, uint64_t since_ns)
+{
+	const struct delay_hot *hot = &p->hot;
+	bool pair = hot->where == DELAY_LINK || hot->where == DELAY_CHANNEL;
+	struct finding f = {
+		.kind = FINDING_SLOW_PEER,
+		.severity = p->aspect == SLOW_PEER_ROOM ? FINDING_INFO : FINDING_WARNING,
+		.verdict = words_verdict(p->verdict)->name,
+		.uid = (uid_t)p->worst->user,
+		.has_comm_id = p->worst->has_comm_id,
+		.comm_id = p->worst->comm_id,
+		.ranks = { hot->where == DELAY_RECEIVE_SIDE ? hot->to : hot->from },
+		.nranks = 1,
+		.peer = pair ? hot->to : UNKNOWN_I32,
+		.since_ns = since_ns,
+	};
+
+	if (p->worst->comm_name)
+		snprintf(f.comm_name, sizeof(f.comm_name), "%s", p->worst->comm_name);
+	slow_peer_say(p, f.text, sizeof(f.text));
+	slow_peer_show(p, &f);
+	diagnose_report(s->dg, &finding_slow_peer, key, &f, s->now_ns);
+}
+
+/* True: it is slow, told or not yet. */
+static bool slow_peer_judge(const struct slow_peer_context *s, const struct slow_peer *p)
+{
+	uint64_t key = slow_peer_key(p), since_ns;
+
+	if ((p->aspect == SLOW_PEER_ROOM && link_peer_is_here(s, p->worst)) ||
+	    slow_peer_is_starved(s, p))
+		return false;
+	if (!p->begins)
+		return diagnose_renew(s->dg, &finding_slow_peer, key, s->now_ns);
+	if (suspect_is_confirmed(s, key, &since_ns))
+		slow_peer_report(s, p, key, since_ns);
+	return true;
+}
+
+/* ---- the detector ---------------------------------------------------------- */
 
 /* Returns how many are slow. */
-static int look_at_aspect(struct slow_peer_context *s, const struct aspect *aspect)
+static int look_at_aspect(const struct slow_peer_context *s, const struct slow_link *links,
+			  uint32_t n, enum slow_peer_aspect aspect, bool siblings)
 {
-	struct delay_link *links = malloc(s->n * sizeof(*links));
-	struct delay_hot hot[HOT_MAX];
-	int found = 0, n;
+	struct slow_peer slow[SLOW_PEERS];
+	int found = slow_peer_find(links, n, aspect, siblings, s->window_ns, slow), told = 0;
 
-	if (!links)
-		return 0;
-	s->aspect = aspect;
-	n = delay_find(links, make_links(s, links), go_on.ratio, hot, HOT_MAX);
-	qsort(links, s->n, sizeof(*links), hots_by_delay);
-	s->median = links[(s->n - 1) / 2].delay;
-	free(links);
-	for (int i = 0; i < n; i++)
-		if (is_worth_telling(s, &hot[i]))
-			found += slow_peer_judge(s, &hot[i]);
-	return found;
+	for (int i = 0; i < found; i++)
+		told += slow_peer_judge(s, &slow[i]);
+	return told;
 }
 
-static void look_at_groups(struct slow_peer_context *s, const struct slow_peer_samples *list)
+static void look_at_groups(const struct slow_peer_context *s, const struct slow_links *list,
+			   bool siblings)
 {
-	size_t end;
+	uint32_t end;
 
-	for (size_t i = 0; i < list->n; i = end) {
-		for (end = i + 1; end < list->n && list->at[end].group == list->at[i].group; end++)
-			continue;
-		s->at = &list->at[i];
-		s->n = end - i;
+	for (uint32_t i = 0; i < list->n; i = end) {
+		end = slow_links_group_end(list, i);
 		diagnose_meanwhile(s->dg);
-		if (!look_at_aspect(s, &wire) && !s->siblings)
-			look_at_aspect(s, &room);
+		if (!look_at_aspect(s, &list->at[i], end - i, SLOW_PEER_WIRE, siblings) &&
+		    !siblings)
+			look_at_aspect(s, &list->at[i], end - i, SLOW_PEER_ROOM, false);
 	}
 }
 
-static void look_at_siblings(struct slow_peer_context *s, const struct slow_peer_samples *since)
+/* A communicator with one link from here is compared with others of the same job. */
+static void look_at_siblings(const struct slow_peer_context *s, struct slow_links *since)
 {
-	struct slow_peer_samples siblings;
+	struct slow_links siblings;
 
-	slow_peer_samples_siblings(s->dg, since, &siblings, s->now_ns);
-	s->siblings = true;
-	look_at_groups(s, &siblings);
+	if (!slow_links_set_jobs(s->dg, since, s->now_ns))
+		return;
+	slow_links_siblings(since, &siblings);
+	look_at_groups(s, &siblings, true);
 	list_deinit(&siblings);
 }
 
 static void slow_peer_look(struct diagnose *dg, void *state, uint64_t now_ns)
 {
 	struct slow_peers *sp = state;
-	struct slow_peer_context s = { .dg = dg, .sp = sp, .now_ns = now_ns,
-				       .window_ns = now_ns - sp->looked_ns };
-	struct slow_peer_samples now, since;
+	const struct slow_peer_context s = { .dg = dg, .sp = sp, .now_ns = now_ns,
+					     .window_ns = now_ns - sp->looked_ns };
+	struct slow_links now, since;
 
 	if (!diagnose_source(dg)->links || s.window_ns < LOOK_NS ||
-	    !slow_peer_samples_take(dg, &now, now_ns))
+	    !slow_links_take(dg, &now, now_ns))
 		return;
-	slow_peer_samples_since(&now, &sp->before, &since);
+	slow_links_since(&now, &sp->before, &since);
 	if (sp->looked_ns && since.at) {
-		look_at_groups(&s, &since);
+		look_at_groups(&s, &since, false);
 		look_at_siblings(&s, &since);
 	}
 	list_deinit(&since);

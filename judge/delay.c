@@ -3,7 +3,7 @@
  * Links are joined to cells, cells to rows and columns, and what these have in common is
  * taken out of the cells before they are judged: a slow end would else be many slow links.
  */
-#include "ncclinspd/findings/delay.h"
+#include "judge/delay.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NCCLINSPD_FINDINGS_DELAY_H
-#define NCCLINSPD_FINDINGS_DELAY_H
+#ifndef JUDGE_DELAY_H
+#define JUDGE_DELAY_H
 
 /*
  * The slow link, or the slow end of it: the delays of one communicator's links as a

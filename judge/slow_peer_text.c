@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A slow link in words. */
+#include "judge/slow_peer.h"
+
+#include <inttypes.h>
+
+#include "util/phrase.h"
+
+/* Rows by enum delay_where. */
+static const char *const actions[] = {
+	[DELAY_CHANNEL] = "see the NIC that NCCL gave this channel: its port counters, its rail",
+	[DELAY_LINK] = "check that path: port counters, cable, switch, congestion",
+	[DELAY_SEND_SIDE] = "check what that rank sends with: its NIC, its PCIe lanes, its "
+			    "proxy thread's CPU",
+	[DELAY_RECEIVE_SIDE] = "look at that rank's node: its NIC, its PCIe lanes, and "
+			       "ncclinsp diagnose there",
+};
+
+/* Possible causes of a slow link, by sender_cleared and receiver_cleared. */
+static const char *const doubts[2][2] = {
+	{ "neither has another link here to compare with: it may be the path, the sender's side or "
+	  "the receiver's",
+	  "others reach that receiver at full speed: it is the path or the sender's side" },
+	{ "the sender's other links are not slow: it is the path or the receiver's side",
+	  "other links of both are not slow: it is the path between them" },
+};
+
+/* "rank 3 (pid 4711, node7)" */
+static void add_sender(struct phrase *text, const struct slow_peer *p)
+{
+	phrase_add(text, "rank %" PRId32 " (pid %" PRId32, p->hot.from, p->worst->pid);
+	if (p->worst->host)
+		phrase_add(text, ", %s", p->worst->host);
+	phrase_add(text, ")");
+}
+
+static void add_receiver(struct phrase *text, const struct slow_peer *p)
+{
+	phrase_add(text, "rank %" PRId32, p->hot.to);
+	if (p->worst->peer_host)
+		phrase_add(text, " (%s)", p->worst->peer_host);
+}
+
+static void say_subject(struct phrase *text, const struct slow_peer *p)
+{
+	enum delay_where where = p->hot.where;
+
+	if (where == DELAY_CHANNEL)
+		phrase_add(text, "channel %" PRIu32 " from ", p->hot.channel);
+	else
+		phrase_add(text, where == DELAY_LINK ? "the link from " :
+				 where == DELAY_SEND_SIDE ? "all that " : "all that is sent to ");
+	if (where != DELAY_RECEIVE_SIDE)
+		add_sender(text, p);
+	if (where == DELAY_SEND_SIDE)
+		phrase_add(text, " sends");
+	else if (where != DELAY_RECEIVE_SIDE)
+		phrase_add(text, " to ");
+	if (where != DELAY_SEND_SIDE)
+		add_receiver(text, p);
+}
+
+void slow_peer_say(const struct slow_peer *p, char *text, size_t size)
+{
+	const struct delay_hot *hot = &p->hot;
+	bool by_room = p->aspect == SLOW_PEER_ROOM;
+	struct phrase phrase;
+
+	phrase_start(&phrase, text, size);
+	say_subject(&phrase, p);
+	phrase_add(&phrase, by_room ? " waits for room at the receiver: %.1f times" :
+				      " is slow: %.1f times", hot->ratio);
+	phrase_add(&phrase, " the time for a byte of the %s %s seen here (%.2f against %.2f GB/s), "
+		   "%.0f %% of wall time",
+		   p->siblings ? "links of other communicators like" : "other links of",
+		   p->worst->comm_name ? p->worst->comm_name : "its communicator", p->rate_gbs,
+		   p->median_gbs, 100 * p->share);
+	if (hot->where == DELAY_LINK && !by_room)
+		phrase_add(&phrase, "; %s", doubts[hot->sender_cleared][hot->receiver_cleared]);
+	if (by_room)
+		phrase_add(&phrase, "; that rank comes late, its GPU does not take the data, or "
+			   "its proxy thread does not run: ask the daemon of its node");
+	else
+		phrase_add(&phrase, "; %s", actions[hot->where]);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Links that are slower than others, in rows that are made up. */
+#include <string.h>
+
+#include "judge/slow_peer.h"
+#include "tests/fixture.h"
+
+#define MS	UINT64_C(1000000)
+#define WINDOW	(1000 * MS)
+#define RANKS	4
+
+static struct slow_links links, none;
+static struct slow_peer slow[SLOW_PEERS];
+static char text[1024];
+static char host[RANKS][8] = { "node0", "node1", "node2", "node3" };
+
+static void add(uint64_t comm, int32_t from, int32_t to, uint64_t bytes, uint64_t busy_ns)
+{
+	struct slow_link *l = list_append(&links);
+
+	ck_assert_ptr_nonnull(l);
+	*l = (struct slow_link){
+		.link = links.n, .comm = comm, .row = from, .column = to, .user = 7,
+		.process = (uint64_t)from, .job = 1, .has_comm_id = true, .comm_id = comm,
+		.comm_name = "dp", .nranks = RANKS, .rank = from, .peer = to,
+		.pid = 100 + from, .host = host[from], .peer_host = host[to],
+		.bytes = bytes, .steps = 100, .busy_ns = busy_ns,
+	};
+}
+
+/* A ring over four nodes, one link of each, whose link from rank 2 takes so many times. */
+static void setup(void)
+{
+	for (int32_t r = 0; r < RANKS; r++)
+		add(9, r, (r + 1) % RANKS, 100 << 20, r == 2 ? 300 * MS : 100 * MS);
+}
+
+static void teardown(void)
+{
+	list_deinit(&links);
+}
+
+static int find(enum slow_peer_aspect aspect)
+{
+	struct slow_links since;
+	int n;
+
+	slow_links_since(&links, &none, &since);
+	ck_assert_uint_eq(slow_links_group_end(&since, 0), since.n);
+	n = slow_peer_find(since.at, since.n, aspect, false, WINDOW, slow);
+	for (int i = 0; i < n; i++)	/* the rows go */
+		slow[i].worst = &links.at[slow[i].worst->link - 1];
+	list_deinit(&since);
+	return n;
+}
+
+START_TEST(slow_link_of_a_ring_is_named_with_its_ends_and_their_nodes)
+{
+	ck_assert_int_eq(find(SLOW_PEER_WIRE), 1);
+	ck_assert_int_eq(slow[0].verdict, VERDICT_LINK);
+	ck_assert(slow[0].begins);
+	ck_assert_double_eq_tol(slow[0].share, 0.2, 1e-9);
+	slow_peer_say(&slow[0], text, sizeof(text));
+	ck_assert_str_eq(text, "the link from rank 2 (pid 102, node2) to rank 3 (node3) is slow: "
+			 "3.0 times the time for a byte of the other links of dp seen here "
+			 "(0.35 against 1.05 GB/s), 20 % of wall time; neither has another link "
+			 "here to compare with: it may be the path, the sender's side or the "
+			 "receiver's; check that path: port counters, cable, switch, congestion");
+}
+END_TEST
+
+START_TEST(end_whose_links_are_all_slow_is_named_instead_of_them)
+{
+	for (int32_t r = 0; r < RANKS; r++)
+		add(9, r, (r + 2) % RANKS, 100 << 20, r == 2 ? 300 * MS : 100 * MS);
+	ck_assert_int_eq(find(SLOW_PEER_WIRE), 1);
+	ck_assert_int_eq(slow[0].verdict, VERDICT_SEND_SIDE);
+	slow_peer_say(&slow[0], text, sizeof(text));
+	ck_assert_ptr_eq(strstr(text, "all that rank 2 (pid 102, node2) sends is slow"), text);
+	slow[0].hot.where = DELAY_RECEIVE_SIDE;
+	slow_peer_say(&slow[0], text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "all that is sent to rank "));
+	slow[0].hot.where = DELAY_CHANNEL;
+	slow_peer_say(&slow[0], text, sizeof(text));
+	ck_assert_ptr_eq(strstr(text, "channel 0 from rank 2 (pid 102, node2) to rank "), text);
+}
+END_TEST
+
+START_TEST(link_may_go_on_with_less_than_it_begins_with)
+{
+	links.at[2].busy_ns = 140 * MS;		/* 1.4 times */
+	ck_assert_int_eq(find(SLOW_PEER_WIRE), 1);
+	ck_assert(!slow[0].begins);
+	ck_assert(slow_peer_is_explained(&slow[0], slow[0].share / 2));
+	ck_assert(!slow_peer_is_explained(&slow[0], slow[0].share / 3));
+	links.at[2].busy_ns = 120 * MS;
+	ck_assert_int_eq(find(SLOW_PEER_WIRE), 0);
+}
+END_TEST
+
+START_TEST(waiting_for_room_is_the_receivers)
+{
+	links.at[2].busy_ns = 100 * MS;
+	links.at[2].held_ns = 200 * MS;
+	ck_assert_int_eq(find(SLOW_PEER_WIRE), 0);
+	ck_assert_int_eq(find(SLOW_PEER_ROOM), 1);
+	slow_peer_say(&slow[0], text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "to rank 3 (node3) waits for room at the receiver"));
+}
+END_TEST
+
+START_TEST(only_like_is_compared_with_like)
+{
+	struct slow_links since, siblings;
+
+	links.at[0].steps = 19;			/* too few */
+	links.at[2].bytes = 30 << 20;		/* another size of transfers */
+	slow_links_since(&links, &none, &since);
+	ck_assert_uint_eq(since.n, 3);
+	ck_assert_uint_eq(slow_links_group_end(&since, 0) == 2 ? 3 :
+			  slow_links_group_end(&since, 1), 3);
+	slow_links_siblings(&since, &siblings);
+	ck_assert_uint_eq(siblings.n, 0);	/* nobody is of another communicator */
+	list_deinit(&siblings);
+	list_deinit(&since);
+}
+END_TEST
+
+START_TEST(links_that_are_alone_are_compared_with_those_of_the_same_job)
+{
+	struct slow_links since, siblings;
+
+	links.n = 0;
+	for (uint64_t comm = 1; comm <= 4; comm++)
+		add(comm, 0, 1, 100 << 20, comm == 2 ? 300 * MS : 100 * MS);
+	links.at[3].job = 2;
+	slow_links_since(&links, &none, &since);
+	slow_links_siblings(&since, &siblings);
+	ck_assert_uint_eq(siblings.n, 3);
+	ck_assert_uint_eq(slow_links_group_end(&siblings, 0), 3);
+	ck_assert_int_eq(slow_peer_find(siblings.at, 3, SLOW_PEER_WIRE, true, WINDOW, slow), 1);
+	ck_assert_uint_eq(slow[0].worst->comm, 2);
+	ck_assert_int_eq(slow[0].verdict, VERDICT_LINK);
+	slow_peer_say(&slow[0], text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "the links of other communicators like dp seen here"));
+	list_deinit(&siblings);
+	list_deinit(&since);
+}
+END_TEST
+
+START_TEST(work_is_what_was_done_since)
+{
+	struct slow_links before, since;
+
+	ck_assert_int_eq(list_init(&before, RANKS), 0);
+	for (uint32_t i = 0; i < RANKS; i++)
+		*list_must_add(&before) = links.at[i];
+	links.at[2].busy_ns += 50 * MS;
+	links.at[2].bytes += 1 << 20;
+	links.at[2].steps += 20;
+	links.at[3].steps = 99;			/* less than before: it has begun anew */
+	slow_links_since(&links, &before, &since);
+	ck_assert_uint_eq(since.n, 2);
+	for (uint32_t i = 0; i < since.n; i++)
+		ck_assert_uint_eq(since.at[i].steps, since.at[i].rank == 2 ? 20 : 99);
+	list_deinit(&before);
+	list_deinit(&since);
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(slow_link_of_a_ring_is_named_with_its_ends_and_their_nodes),
+		FX_TEST(end_whose_links_are_all_slow_is_named_instead_of_them),
+		FX_TEST(link_may_go_on_with_less_than_it_begins_with),
+		FX_TEST(waiting_for_room_is_the_receivers),
+		FX_TEST(only_like_is_compared_with_like),
+		FX_TEST(links_that_are_alone_are_compared_with_those_of_the_same_job),
+		FX_TEST(work_is_what_was_done_since),
+	};
+
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+}
