@@ -1,43 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Progress threads that get no CPU.  NCCL's progress thread polls kernels and network
- * transfers in turn: a kernel that has begun long before it is seen there, by the GPU's
- * own stamp, means that nobody moved its transfers either.  A slow link cannot do that,
- * nor a rank that comes late: it is the thread itself that was away.
+ * Progress threads that get no CPU: operations are summed up by process and over two slices of
+ * time, and judge/ is asked about the sums.
  *
- * Only operations that go over a network and whose kernels are watched count.
- *
- * The kernel tells, if it may be asked (cpuwait.h), whether such a thread could have run
- * and got no CPU, or slept.  Where too few kernels are watched, a thread that waits for a
- * CPU for long is told by that alone, as info: what it costs is not known.
+ * Only operations that go over a network and whose kernels are watched count.  Whether a thread
+ * could have run, the kernel tells (cpuwait.h).
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "judge/starved.h"
 #include "ncclinspd/base/jobs.h"
 #include "ncclinspd/findings/cpuwait.h"
 #include "ncclinspd/findings/diagnose.h"
-#include "ncclinspd/findings/proxy_starved_text.h"
 #include "tables/keyed.h"
+#include "util/json.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define SLICE_NS	(20 * SECOND_NS)	/* this slice and the one before count */
 #define HOLD_NS		(20 * SECOND_NS)
-#define AWAY_NS		UINT64_C(1000000)	/* polls are microseconds apart */
 #define PROCESSES	1024	/* the most that are read at a time */
-#define LEAST_NS	(5 * SECOND_NS)	/* the cost of a start is no pattern */
-#define LEAST_SEEN	20	/* operations, to say something about a share of them */
-#define UNWATCHED	200	/* operations, fewer than LEAST_SEEN of which were seen */
-#define LEAST_LATE	0.05	/* share of operations seen: a rarer delay is a hiccup */
-#define LEAST_TIMES	5	/* absences: a single one that makes many late is a hiccup */
 
-/* Part of wall time that it costs: to begin and to go on. */
-static const double begin_share = 0.02, go_on_share = 0.01;
+struct starved_slice {
+	uint64_t number;	/* number of this piece of time */
+	uint64_t begin_ns;	/* time of the first operation */
+	struct starved_sum sum;
+};
 
-/* Part of its time that a thread waits for a CPU, where that is all that is known. */
-static const double begin_wait = 0.1, go_on_wait = 0.05;
+/* The rank and process that an operation belongs to. */
+struct starved_owner {
+	pid_t pid;
+	uid_t uid;
+	int32_t rank;
+	bool has_comm_id;
+	uint64_t comm_id;
+	name_t comm_name;
+};
 
 struct process_sums {
 	struct keyed_head head;
@@ -74,45 +72,22 @@ static bool op_counts_waits(const struct op *op)
 	       (!op_is_fused(op) || op->batch_head);
 }
 
-/* Operations that began in one absence, on any communicator, are late by the same time. */
-static void add_absence(struct process_sums *p, struct starved_slice *slice, const struct op *op)
-{
-	uint64_t from = op->gpu_start_mono_ns, to = from + op->unseen_ns;
-
-	if (op->unseen_ns > slice->longest_ns)
-		slice->longest_ns = op->unseen_ns;
-	slice->times += from >= p->back_ns;
-	if (from < p->back_ns)
-		from = p->back_ns;
-	if (to <= from)
-		return;
-	slice->away_ns += to - from;
-	p->back_ns = to;
-}
-
 static void starved_on_op(struct diagnose *dg, void *state, const struct op *op, uint64_t now_ns)
 {
 	struct process_sums *p;
-	struct starved_slice *slice;
 	bool made;
 
 	(void)dg;
 	p = op_counts_waits(op) ? keyed_use(state, &op->process_id, 0, &made) : NULL;
 	if (!p)
 		return;
-	slice = starved_current_slice(p, now_ns);
-	slice->ops++;
 	p->newest = op_owner(op);
-	if (op->unseen_ns == UNKNOWN_U64)
+	if (!starved_add(&starved_current_slice(p, now_ns)->sum, &p->back_ns,
+			 op->gpu_start_mono_ns, op->unseen_ns))
 		return;
-	slice->seen++;
-	if (op->unseen_ns < AWAY_NS)
-		return;
-	slice->late++;
-	add_absence(p, slice, op);
 	if (!p->since_ns)
 		p->since_ns = op->gpu_start_mono_ns;
-	p->last = op_owner(op);
+	p->last = p->newest;
 }
 
 static void starved_on_forgotten(struct diagnose *dg, void *state, const struct process *process)
@@ -124,39 +99,30 @@ static void starved_on_forgotten(struct diagnose *dg, void *state, const struct 
 		keyed_drop(state, p);
 }
 
-/* Both slices; `begin_ns` is when they began. */
-static struct starved_slice starved_add_up(const struct process_sums *p, uint64_t now_ns)
+/* Sum of both slices; *window_ns: the time since they began. */
+static struct starved_sum starved_add_up(const struct process_sums *p, uint64_t now_ns,
+					 uint64_t *window_ns)
 {
-	uint64_t number = now_ns / SLICE_NS;
-	struct starved_slice sum = { .begin_ns = now_ns };
+	uint64_t number = now_ns / SLICE_NS, begin_ns = now_ns;
+	struct starved_sum sum = { 0 };
 
 	for (int i = 0; i < 2; i++) {
 		const struct starved_slice *s = &p->slice[i];
 
-		if (!s->ops || s->number + 1 < number)
+		if (!s->sum.ops || s->number + 1 < number)
 			continue;
-		if (s->begin_ns < sum.begin_ns)
-			sum.begin_ns = s->begin_ns;
-		sum.ops += s->ops;
-		sum.seen += s->seen;
-		sum.late += s->late;
-		sum.times += s->times;
-		sum.away_ns += s->away_ns;
-		if (s->longest_ns > sum.longest_ns)
-			sum.longest_ns = s->longest_ns;
+		if (s->begin_ns < begin_ns)
+			begin_ns = s->begin_ns;
+		sum.ops += s->sum.ops;
+		sum.seen += s->sum.seen;
+		sum.late += s->sum.late;
+		sum.times += s->sum.times;
+		sum.away_ns += s->sum.away_ns;
+		if (s->sum.longest_ns > sum.longest_ns)
+			sum.longest_ns = s->sum.longest_ns;
 	}
+	*window_ns = now_ns - begin_ns;
 	return sum;
-}
-
-/*
- * Part of wall time; operations not watched are taken to be like the rest, as far as there
- * was time for that: one absence may hold many of them.
- */
-static double starved_share(const struct starved_slice *sum, uint64_t now_ns)
-{
-	double all = (double)sum->away_ns * (double)sum->ops / (double)(sum->seen + !sum->seen);
-
-	return now_ns > sum->begin_ns ? fmin(1, all / (double)(now_ns - sum->begin_ns)) : 0;
 }
 
 /* < 0: nobody knows. */
@@ -171,51 +137,72 @@ double proxy_starved_share(const struct diagnose *dg, uint64_t process_id, uint6
 {
 	const struct process_sums *p = keyed_find(diagnose_state(dg, &finding_proxy_starved),
 						  &process_id);
-	struct starved_slice sum;
+	struct starved_sum sum;
+	uint64_t window_ns;
 
 	if (!p)
 		return 0;
-	sum = starved_add_up(p, now_ns);
-	return starved_share(&sum, now_ns);
+	sum = starved_add_up(p, now_ns, &window_ns);
+	return starved_share(&sum, window_ns);
 }
 
-/* ---- saying it ---------------------------------------------------------------- */
+/* ---- the finding --------------------------------------------------------------- */
 
-/* One process of the list. */
-struct starved_part {
-	struct process_sums *sums;	/* NULL: it has no network */
-	struct starved_slice sum;
-	struct cpuwait_sums cpu;
-	double cpu_share;	/* part of a thread's time waiting for a CPU; < 0: not known */
-	enum starved_grade grade;
-	uint32_t job;		/* jobs_group() */
-};
-
-/* All of this node, one job of which is told about. */
+/* All processes of this node; row[i] is of list[i]. */
 struct starved_context {
 	struct diagnose *dg;
+	struct keyed *sums;
 	uint64_t now_ns;
 	struct process *const *list;
-	struct starved_part *part;
+	struct starved_row *row;
 	size_t n;
-	uint32_t all, starved;	/* processes of this node that have a network */
-	uint32_t job;
-	const struct starved_part *worst;
+	struct starved_count count;
 };
 
-static const struct starved_owner *owner_told(const struct starved_part *part)
+static void starved_put_share(struct json *j, const char *key, double share)
 {
-	return part->grade == STARVED_AWAY ? &part->sums->last : &part->sums->newest;
+	json_key(j, key);
+	if (share >= 0)
+		json_put_rounded(j, share);
+	else
+		json_put_null(j);
+}
+
+static void starved_show(const struct starved_case *c, struct finding *f)
+{
+	const struct starved_row *row = c->row;
+	const struct starved_sum *sum = &row->sum;
+	const struct { const char *name; uint64_t value; } numbers[] = {
+		{ "ops", sum->ops }, { "seen", sum->seen }, { "late", sum->late },
+		{ "times", sum->times }, { "late_ns", sum->away_ns },
+		{ "longest_ns", sum->longest_ns }, { "processes", c->count.all },
+		{ "starved", c->count.starved }, { "window_ns", row->window_ns },
+	};
+	struct json j;
+
+	json_init(&j, FINDING_EVIDENCE);
+	json_begin(&j, '{');
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		json_key(&j, numbers[i].name);
+		json_put_u64(&j, numbers[i].value);
+	}
+	starved_put_share(&j, "share",
+			  row->grade == STARVED_AWAY ? starved_share(sum, row->window_ns) : -1);
+	starved_put_share(&j, "cpu_wait_share", row->cpu_share);
+	json_end(&j, '}');
+	finding_set_evidence(f, &j);
+	json_deinit(&j);
 }
 
 /* Add the others by their rank in the communicator that is named, if they are in it. */
-static void starved_add_others(const struct starved_context *s, struct finding *f)
+static void starved_add_others(const struct starved_context *s, const struct starved_row *worst,
+			       struct finding *f)
 {
 	for (size_t i = 0; i < s->n; i++) {
-		const struct starved_part *part = &s->part[i];
+		const struct starved_row *row = &s->row[i];
 		const struct comm *comm;
 
-		if (part->grade != s->worst->grade || part->job != s->job || part == s->worst)
+		if (row->grade != worst->grade || row->job != worst->job || row == worst)
 			continue;
 		comm = jobs_comm(s->list[i], f->comm_id, UNKNOWN_I32);
 		if (comm)
@@ -223,124 +210,71 @@ static void starved_add_others(const struct starved_context *s, struct finding *
 	}
 }
 
-static void starved_report(const struct starved_context *s)
+static void starved_report(const struct starved_context *s, const struct starved_row *worst)
 {
-	const struct starved_owner *last = owner_told(s->worst);
-	const struct proxy_starved_told told = {
-		.grade = s->worst->grade,
-		.owner = last,
-		.sum = &s->worst->sum,
-		.share = starved_share(&s->worst->sum, s->now_ns),
-		.cpu_share = s->worst->cpu_share,
-		.tid = s->worst->cpu.tid,
-		.all = s->all,
-		.starved = s->starved,
-		.window_ns = s->now_ns - s->worst->sum.begin_ns,
-	};
+	const struct process *process = s->list[worst - s->row];
+	const struct process_sums *p = keyed_find(s->sums, &process->id);
+	bool away = worst->grade == STARVED_AWAY;
+	const struct starved_owner *owner = away ? &p->last : &p->newest;
+	struct starved_case c = { .row = worst, .count = s->count, .rank = owner->rank,
+				  .pid = owner->pid };
 	struct finding f = {
 		.kind = FINDING_PROXY_STARVED,
-		.severity = s->worst->grade == STARVED_AWAY ? FINDING_WARNING : FINDING_INFO,
-		.uid = last->uid,
-		.has_comm_id = last->has_comm_id,
-		.comm_id = last->comm_id,
-		.ranks = { last->rank },
+		.severity = away ? FINDING_WARNING : FINDING_INFO,
+		.uid = owner->uid,
+		.has_comm_id = owner->has_comm_id,
+		.comm_id = owner->comm_id,
+		.ranks = { owner->rank },
 		.nranks = 1,
 		.peer = UNKNOWN_I32,
-		.since_ns = s->worst->grade == STARVED_AWAY ? s->worst->sums->since_ns :
-							 s->worst->sum.begin_ns,
+		.since_ns = away ? p->since_ns : s->now_ns - worst->window_ns,
 	};
+	struct cpuwait_sums cpu;
 
+	cpuwait_tell(process->cpuwait, s->now_ns, &cpu);
+	c.tid = cpu.tid;
 	if (f.has_comm_id)
-		starved_add_others(s, &f);
-	if (last->comm_name)
-		snprintf(f.comm_name, sizeof(f.comm_name), "%s", last->comm_name);
-	proxy_starved_describe(&told, &f);
-	diagnose_report(s->dg, &finding_proxy_starved, s->list[s->job]->id, &f, s->now_ns);
+		starved_add_others(s, worst, &f);
+	if (owner->comm_name)
+		snprintf(f.comm_name, sizeof(f.comm_name), "%s", owner->comm_name);
+	starved_say(&c, f.text, sizeof(f.text));
+	starved_show(&c, &f);
+	diagnose_report(s->dg, &finding_proxy_starved, s->list[worst->job]->id, &f, s->now_ns);
 }
 
 /* ---- the detector -------------------------------------------------------------- */
 
-static bool starved_is_beyond(const struct starved_slice *sum, double share, uint64_t now_ns)
+static void starved_make_rows(struct starved_context *s)
 {
-	return now_ns - sum->begin_ns >= LEAST_NS && sum->seen >= LEAST_SEEN &&
-	       sum->times >= LEAST_TIMES &&
-	       (double)sum->late >= LEAST_LATE * (double)sum->seen &&
-	       starved_share(sum, now_ns) >= share;
-}
-
-static enum starved_grade grade_of(const struct starved_part *part, uint64_t now_ns)
-{
-	const struct starved_slice *sum = &part->sum;
-
-	if (starved_is_beyond(sum, begin_share, now_ns))
-		return STARVED_AWAY;
-	if (starved_is_beyond(sum, go_on_share, now_ns))
-		return STARVED_STILL_AWAY;
-	if (sum->seen >= LEAST_SEEN || sum->ops < UNWATCHED || part->cpu_share < go_on_wait)
-		return STARVED_NOT;
-	return part->cpu_share >= begin_wait ? STARVED_WAITS : STARVED_STILL_WAITS;
-}
-
-/* True: there may be something to say. */
-static bool starved_weigh(struct starved_context *s, const struct keyed *processes)
-{
-	bool any = false;
-
 	for (size_t i = 0; i < s->n; i++) {
-		struct starved_part *part = &s->part[i];
+		struct process_sums *p = keyed_find(s->sums, &s->list[i]->id);
+		struct starved_row *row = &s->row[i];
+		struct cpuwait_sums cpu;
 
-		part->sums = keyed_find(processes, &s->list[i]->id);
-		if (!part->sums)
+		if (!p)
 			continue;
-		part->sum = starved_add_up(part->sums, s->now_ns);
-		if (!part->sum.late)
-			part->sums->since_ns = 0;
-		part->cpu_share = cpu_share_of(s->list[i]->cpuwait, s->now_ns, &part->cpu);
-		part->grade = grade_of(part, s->now_ns);
-		s->all += part->sum.seen > 0;
-		s->starved += part->grade == STARVED_AWAY;
-		any = any || part->grade != STARVED_NOT;
+		row->sum = starved_add_up(p, s->now_ns, &row->window_ns);
+		if (!row->sum.late)
+			p->since_ns = 0;
+		row->cpu_share = cpu_share_of(s->list[i]->cpuwait, s->now_ns, &cpu);
 	}
-	return any;
-}
-
-static bool part_is_worse(const struct starved_context *s, const struct starved_part *a,
-			  const struct starved_part *b)
-{
-	if (a->grade != b->grade)
-		return a->grade > b->grade;
-	if (a->grade != STARVED_AWAY)
-		return a->cpu_share > b->cpu_share;
-	return starved_share(&a->sum, s->now_ns) > starved_share(&b->sum, s->now_ns);
-}
-
-/* Several processes of a job are one finding. */
-static void look_at_job(struct starved_context *s, uint32_t job)
-{
-	s->job = job;
-	s->worst = NULL;
-	for (size_t i = 0; i < s->n; i++) {
-		const struct starved_part *part = &s->part[i];
-
-		if (part->job == job && (!s->worst || part_is_worse(s, part, s->worst)))
-			s->worst = part;
-	}
-	if (s->worst->grade == STARVED_AWAY || s->worst->grade == STARVED_WAITS)
-		starved_report(s);
-	else if (s->worst->grade != STARVED_NOT)
-		diagnose_renew(s->dg, &finding_proxy_starved, s->list[job]->id, s->now_ns);
 }
 
 static void look_at_jobs(struct starved_context *s)
 {
 	uint32_t *job = malloc(s->n * sizeof(*job));
+	bool known = job && jobs_group(s->list, s->n, s->now_ns, job) == 0;
 
-	if (job && jobs_group(s->list, s->n, s->now_ns, job) == 0) {
-		for (size_t i = 0; i < s->n; i++)
-			s->part[i].job = job[i];
-		for (uint32_t i = 0; i < s->n; i++)
-			if (job[i] == i)
-				look_at_job(s, i);
+	for (size_t i = 0; known && i < s->n; i++)
+		s->row[i].job = job[i];
+	for (uint32_t i = 0; known && i < s->n; i++) {
+		const struct starved_row *worst = job[i] == i ? starved_worst(s->row, s->n, i) :
+								NULL;
+
+		if (worst && starved_begins(worst->grade))
+			starved_report(s, worst);
+		else if (worst && worst->grade != STARVED_NOT)
+			diagnose_renew(s->dg, &finding_proxy_starved, s->list[i]->id, s->now_ns);
 	}
 	free(job);
 }
@@ -348,13 +282,16 @@ static void look_at_jobs(struct starved_context *s)
 static void starved_look(struct diagnose *dg, void *state, uint64_t now_ns)
 {
 	const struct diagnose_source *source = diagnose_source(dg);
-	struct starved_context s = { .dg = dg, .now_ns = now_ns };
+	struct starved_context s = { .dg = dg, .sums = state, .now_ns = now_ns };
 
 	s.n = source->processes(source->arg, &s.list);
-	s.part = calloc(s.n + 1, sizeof(*s.part));
-	if (s.part && starved_weigh(&s, state))
-		look_at_jobs(&s);
-	free(s.part);
+	s.row = calloc(s.n + 1, sizeof(*s.row));
+	if (s.row) {
+		starved_make_rows(&s);
+		if (starved_rate(s.row, s.n, &s.count))
+			look_at_jobs(&s);
+	}
+	free(s.row);
 }
 
 static int starved_init(struct diagnose *dg, void *state)

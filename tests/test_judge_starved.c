@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Progress threads without CPU, in rows that are made up. */
+#include <string.h>
+
+#include "judge/starved.h"
+#include "tests/fixture.h"
+
+#define MS	UINT64_C(1000000)
+#define WINDOW	(20000 * MS)
+#define ROWS	3
+
+static struct starved_row rows[ROWS];
+static struct starved_count count;
+static char text[1024];
+
+/* 100 operations in 20 s, of which so many are seen 100 ms late, each in an absence of its own. */
+static void row_fill(struct starved_row *row, uint32_t late)
+{
+	uint64_t back_ns = 0;
+
+	*row = (struct starved_row){ .job = 1, .window_ns = WINDOW, .cpu_share = -1 };
+	for (uint32_t i = 0; i < 100; i++)
+		starved_add(&row->sum, &back_ns, i * 200 * MS, i < late ? 100 * MS : MS / 2);
+}
+
+static void setup(void)
+{
+	for (uint32_t i = 0; i < ROWS; i++)
+		row_fill(&rows[i], 0);
+}
+
+static void teardown(void) {}
+
+static const char *say(const struct starved_row *row)
+{
+	const struct starved_case c = { .row = row, .count = count, .rank = 3, .pid = 30,
+					.tid = 31 };
+
+	starved_say(&c, text, sizeof(text));
+	return text;
+}
+
+START_TEST(thread_that_is_away_is_told_from_two_percent_on_and_until_one)
+{
+	ck_assert(!starved_rate(rows, ROWS, &count));
+	row_fill(&rows[1], 20);
+	ck_assert(starved_rate(rows, ROWS, &count));
+	ck_assert_int_eq(rows[1].grade, STARVED_AWAY);
+	ck_assert_uint_eq(count.all, 3);
+	ck_assert_uint_eq(count.starved, 1);
+	ck_assert_ptr_eq(starved_worst(rows, ROWS, 1), &rows[1]);
+	ck_assert_ptr_eq(strstr(say(&rows[1]), "the network thread of rank 3 (pid 30) was away 20 "
+				"times: of 100 kernels it saw 20 too late, up to 100ms after they "
+				"had begun, 10 % of wall time; that of no other of the 3 processes "
+				"on this node was; see what shares its CPUs (taskset -p"), text);
+	rows[1].window_ns = 6 * WINDOW;		/* 1.7 % */
+	ck_assert(starved_rate(rows, ROWS, &count));
+	ck_assert_int_eq(rows[1].grade, STARVED_STILL_AWAY);
+	ck_assert(!starved_begins(rows[1].grade));
+	rows[1].window_ns = 12 * WINDOW;
+	ck_assert(!starved_rate(rows, ROWS, &count));
+}
+END_TEST
+
+START_TEST(one_absence_is_one_however_many_kernels_begin_in_it)
+{
+	struct starved_sum sum = { 0 };
+	uint64_t back_ns = 0;
+
+	ck_assert(starved_add(&sum, &back_ns, 100 * MS, 50 * MS));
+	ck_assert(starved_add(&sum, &back_ns, 120 * MS, 40 * MS));
+	ck_assert(!starved_add(&sum, &back_ns, 130 * MS, UNKNOWN_U64));
+	ck_assert_uint_eq(sum.times, 1);
+	ck_assert_uint_eq(sum.late, 2);
+	ck_assert_uint_eq(sum.away_ns, 60 * MS);
+	ck_assert_uint_eq(sum.seen, 2);
+	ck_assert_uint_eq(sum.ops, 3);
+	ck_assert_double_eq_tol(starved_share(&sum, 900 * MS), 0.1, 1e-9);
+	ck_assert(!(starved_share(&sum, 10 * MS) > 1));
+}
+END_TEST
+
+START_TEST(wait_for_a_cpu_alone_is_told_where_too_few_kernels_are_watched)
+{
+	rows[0].sum = (struct starved_sum){ .ops = 200, .seen = 19 };
+	rows[0].cpu_share = 0.1;
+	ck_assert(starved_rate(rows, ROWS, &count));
+	ck_assert_int_eq(rows[0].grade, STARVED_WAITS);
+	ck_assert_ptr_nonnull(strstr(say(&rows[0]), "(pid 30) waited for a CPU for 10 % of the "
+				     "time; what that costs is not known"));
+	ck_assert_ptr_nonnull(strstr(text, "taskset -cp 31"));
+	rows[0].cpu_share = 0.06;
+	ck_assert(starved_rate(rows, ROWS, &count));
+	ck_assert_int_eq(rows[0].grade, STARVED_STILL_WAITS);
+	rows[0].sum.seen = 20;
+	ck_assert(!starved_rate(rows, ROWS, &count));
+}
+END_TEST
+
+START_TEST(worst_of_a_job_speaks_for_it_and_all_of_the_node_are_counted)
+{
+	row_fill(&rows[0], 30);
+	row_fill(&rows[1], 40);
+	row_fill(&rows[2], 50);
+	rows[0].cpu_share = 0.01;		/* away for 15 %: it slept */
+	rows[2].job = 2;
+	ck_assert(starved_rate(rows, ROWS, &count));
+	ck_assert_ptr_eq(starved_worst(rows, ROWS, 1), &rows[1]);
+	ck_assert_ptr_eq(starved_worst(rows, ROWS, 2), &rows[2]);
+	ck_assert_ptr_null(starved_worst(rows, ROWS, 3));
+	ck_assert_ptr_nonnull(strstr(say(&rows[1]), "so were those of 3 of 3 processes on this "
+				     "node; too few CPUs for all that runs here"));
+	ck_assert_ptr_nonnull(strstr(say(&rows[0]), "it did not itself wait for a CPU meanwhile"));
+}
+END_TEST
+
+int main(void)
+{
+	const struct fx_test tests[] = {
+		FX_TEST(thread_that_is_away_is_told_from_two_percent_on_and_until_one),
+		FX_TEST(one_absence_is_one_however_many_kernels_begin_in_it),
+		FX_TEST(wait_for_a_cpu_alone_is_told_where_too_few_kernels_are_watched),
+		FX_TEST(worst_of_a_job_speaks_for_it_and_all_of_the_node_are_counted),
+	};
+
+	return fx_run(setup, teardown, tests, FX_COUNT(tests));
+}
