@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ncclinspd/findings/cusum.h"
+#include "judge/cusum.h"
 
 #include <math.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ncclinspd/findings/cusum.h"
+#include "judge/cusum.h"
 #include "ncclinspd/findings/diagnose.h"
 #include "tests/fixture.h"
 #include "util/log.h"

@@ -2,27 +2,25 @@
 /*
  * Operations that take longer than they used to: each kind (communicator, function,
  * bytes, algorithm, protocol) against its own baseline, which outlives jobs and daemons.
+ * What of that is told, judge/ decides.
  *
  * A sample is the logarithm of the lower quartile of a window's times, of the time that
  * the last rank to come spent inside where ranks were compared: a rank that waits for
- * another says nothing about the transfer.  What else changed decides what is said: one
- * kind alone, all of a communicator, or all that runs here.
+ * another says nothing about the transfer.
  */
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "judge/cusum.h"
+#include "judge/regression.h"
 #include "ncclinspd/findings/baseline.h"
-#include "ncclinspd/findings/cusum.h"
 #include "ncclinspd/findings/diagnose.h"
 #include "reader/base/accounts.h"
 #include "tables/keyed.h"
 #include "tables/stat.h"
 #include "util/json.h"
-#include "util/phrase.h"
-#include "util/text.h"
+#include "util/list.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define WINDOW_NS	(10 * SECOND_NS)
@@ -33,8 +31,6 @@
 #define SERIES		512
 #define VALUES		32	/* samples of a window, drawn by chance if there are more */
 #define LEAST_VALUES	4
-#define LEAST_CHANGE	0.05	/* difference of logarithms: five percent */
-#define MOST		(2.0 / 3)	/* part of all series: that many changed, so all did */
 
 struct series_key {
 	uint64_t kind;
@@ -222,116 +218,36 @@ static void close_windows(struct regressions *rg, uint64_t now_ns)
 		close_window(rg, s, h, now_ns);
 }
 
-/* ---- what changed together ------------------------------------------------------ */
+/* ---- the finding ------------------------------------------------------------------- */
 
-struct regression_tally {
-	uint32_t all, changed;
-};
-
-static bool series_has_changed(const struct regression_series *s)
+static struct regression_row series_row(const struct regression_series *s, uint64_t now_ns)
 {
-	return cusum_change(&s->cusum) >= LEAST_CHANGE;
-}
-
-/* `comm` 0: of all communicators. */
-static struct regression_tally series_count(const struct regressions *rg, uint64_t comm,
-					    uint64_t now_ns)
-{
-	struct regression_tally t = { 0, 0 };
-
-	for (const struct regression_series *s = NULL; (s = keyed_next(&rg->series, s));) {
-		if (!series_is_rated(s, now_ns) || (comm && s->comm != comm))
-			continue;
-		t.all++;
-		t.changed += series_has_changed(s);
-	}
-	return t;
-}
-
-/* Did most of several do so? */
-static bool tally_is_common(struct regression_tally t)
-{
-	return t.all > 1 && (double)t.changed >= MOST * (double)t.all;
-}
-
-struct regression_context {
-	const struct regression_series *series;
-	struct regression_tally comm, node;
-	const char *scope;	/* "kind", "communicator", "node" */
-};
-
-static struct regression_context make_scene(const struct regressions *rg,
-					    const struct regression_series *s, uint64_t now_ns)
-{
-	struct regression_context scene = {
-		.series = s,
-		.comm = series_count(rg, s->comm, now_ns),
-		.node = series_count(rg, 0, now_ns),
+	return (struct regression_row){
+		.comm = s->comm, .func = s->op.func, .algo = s->op.algo, .proto = s->op.proto,
+		.comm_name = s->op.comm_name, .bytes = s->op.bytes,
+		.rated = series_is_rated(s, now_ns), .alarm = s->cusum.alarm,
+		.change = cusum_change(&s->cusum), .usual_ns = exp(s->cusum.before),
+		.recent_ns = exp(s->cusum.recent), .from_before = s->from_before,
+		.since_ns = s->since_ns,
 	};
-	bool several = scene.node.all > scene.comm.all;
-
-	scene.scope = several && tally_is_common(scene.node) ? "node" :
-		      tally_is_common(scene.comm) ? "communicator" : "kind";
-	return scene;
 }
 
-/* ---- saying it -------------------------------------------------------------------- */
-
-static double usual_ns(const struct regression_series *s)
+static void regression_show(const struct regression_case *c, double sigma, struct finding *f)
 {
-	return exp(s->cusum.before);
-}
-
-static void say_others(struct phrase *text, const struct regression_context *s)
-{
-	if (!strcmp(s->scope, "node"))
-		phrase_add(text, "so do %" PRIu32 " of %" PRIu32 " kinds of operations on this "
-			   "node, on several communicators: see the host, its GPUs' clocks, its "
-			   "network cards", s->node.changed, s->node.all);
-	else if (!strcmp(s->scope, "communicator"))
-		phrase_add(text, "so do %" PRIu32 " of %" PRIu32 " kinds of operations of this "
-			   "communicator, and those of others do not: see its links (ncclinsp "
-			   "peers) and its other nodes", s->comm.changed, s->comm.all);
-	else if (s->node.all > 1)
-		phrase_add(text, "%" PRIu32 " of %" PRIu32 " kinds of operations here do: what "
-			   "runs beside this one may have changed", s->node.changed, s->node.all);
-	else
-		phrase_add(text, "nothing else here can be compared with it");
-}
-
-static void regression_say(const struct regression_context *scene, uint64_t now_ns,
-			   struct finding *f)
-{
-	const struct regression_series *s = scene->series;
-	char size[32];
-	struct phrase text;
-
-	text_bytes(size, sizeof(size), s->op.bytes);
-	phrase_start(&text, f->text, sizeof(f->text));
-	phrase_add(&text, "%s of %s on %s (%s, %s) takes %.0f %% longer than usual: ", s->op.func,
-		   size, s->op.comm_name ? s->op.comm_name : "its communicator", s->op.algo,
-		   s->op.proto ? s->op.proto : "-", 100 * (exp(cusum_change(&s->cusum)) - 1));
-	phrase_add_duration(&text, (uint64_t)exp(s->cusum.recent));
-	phrase_add(&text, " instead of ");
-	phrase_add_duration(&text, (uint64_t)usual_ns(s));
-	phrase_add(&text, s->from_before ? " (as of an earlier job), for " : ", for ");
-	phrase_add_duration(&text, now_ns - s->since_ns);
-	phrase_add(&text, "; ");
-	say_others(&text, scene);
-}
-
-static void regression_show(const struct regression_context *scene, struct finding *f)
-{
-	const struct regression_series *s = scene->series;
+	static const char *const scopes[] = {
+		[REGRESSION_KIND] = "kind", [REGRESSION_COMMUNICATOR] = "communicator",
+		[REGRESSION_NODE] = "node",
+	};
+	const struct regression_row *row = c->row;
 	const struct { const char *name; uint64_t value; } numbers[] = {
-		{ "bytes", s->op.bytes }, { "usual_ns", (uint64_t)usual_ns(s) },
-		{ "recent_ns", (uint64_t)exp(s->cusum.recent) }, { "kinds", scene->node.all },
-		{ "changed", scene->node.changed }, { "comm_kinds", scene->comm.all },
-		{ "comm_changed", scene->comm.changed },
+		{ "bytes", row->bytes }, { "usual_ns", (uint64_t)row->usual_ns },
+		{ "recent_ns", (uint64_t)row->recent_ns }, { "kinds", c->node.all },
+		{ "changed", c->node.changed }, { "comm_kinds", c->comm.all },
+		{ "comm_changed", c->comm.changed },
 	};
 	const struct { const char *name; name_t value; } texts[] = {
-		{ "func", s->op.func }, { "algo", s->op.algo }, { "proto", s->op.proto },
-		{ "scope", scene->scope },
+		{ "func", row->func }, { "algo", row->algo }, { "proto", row->proto },
+		{ "scope", scopes[c->scope] },
 	};
 	struct json j;
 
@@ -346,18 +262,17 @@ static void regression_show(const struct regression_context *scene, struct findi
 		json_put_u64(&j, numbers[i].value);
 	}
 	json_key(&j, "from_before");
-	json_put_bool(&j, s->from_before);
+	json_put_bool(&j, row->from_before);
 	json_key(&j, "sigma");
-	json_put_rounded(&j, s->cusum.sigma);
+	json_put_rounded(&j, sigma);
 	json_end(&j, '}');
 	finding_set_evidence(f, &j);
 	json_deinit(&j);
 }
 
-static void regression_report(struct diagnose *dg, const struct regression_context *scene,
-			      uint64_t now_ns)
+static void regression_report(struct diagnose *dg, const struct regression_case *c,
+			      const struct regression_series *s, uint64_t now_ns)
 {
-	const struct regression_series *s = scene->series;
 	struct finding f = {
 		.kind = FINDING_REGRESSION,
 		.severity = FINDING_WARNING,
@@ -367,43 +282,31 @@ static void regression_report(struct diagnose *dg, const struct regression_conte
 		.peer = UNKNOWN_I32,
 		.since_ns = s->since_ns,
 	};
-	uint64_t key = !strcmp(scene->scope, "node") ? 0 : s->comm;
 
 	if (s->op.comm_name)
 		snprintf(f.comm_name, sizeof(f.comm_name), "%s", s->op.comm_name);
-	regression_say(scene, now_ns, &f);
-	regression_show(scene, &f);
-	diagnose_report(dg, &finding_regression, key, &f, now_ns);
+	regression_say(c, now_ns, f.text, sizeof(f.text));
+	regression_show(c, s->cusum.sigma, &f);
+	diagnose_report(dg, &finding_regression, c->scope == REGRESSION_NODE ? 0 : s->comm, &f,
+			now_ns);
 }
 
 /* ---- the detector ------------------------------------------------------------------ */
 
-static bool series_is_told(const struct regression_series *s, uint64_t now_ns)
-{
-	return series_is_rated(s, now_ns) && s->cusum.alarm > 0 && series_has_changed(s);
-}
-
-/* No other one of the communicator has changed more. */
-static bool series_is_worst(const struct regressions *rg, const struct regression_series *s,
-			    uint64_t now_ns)
-{
-	for (const struct regression_series *o = NULL; (o = keyed_next(&rg->series, o));)
-		if (o != s && o->comm == s->comm && series_is_told(o, now_ns) &&
-		    cusum_change(&o->cusum) > cusum_change(&s->cusum))
-			return false;
-	return true;
-}
-
 static void regression_tell(struct diagnose *dg, const struct regressions *rg, uint64_t now_ns)
 {
-	for (const struct regression_series *s = NULL; (s = keyed_next(&rg->series, s));) {
-		struct regression_context scene;
+	LIST(struct regression_row) rows;
+	const struct regression_series *s = NULL;
+	struct regression_case c;
 
-		if (!series_is_told(s, now_ns) || !series_is_worst(rg, s, now_ns))
-			continue;
-		scene = make_scene(rg, s, now_ns);
-		regression_report(dg, &scene, now_ns);
-	}
+	if (list_init(&rows, SERIES) < 0)
+		return;
+	while ((s = keyed_next(&rg->series, s)))
+		*list_must_add(&rows) = series_row(s, now_ns);
+	for (uint32_t i = 0; (s = keyed_next(&rg->series, s)); i++)
+		if (regression_judge(rows.at, rows.n, i, &c))
+			regression_report(dg, &c, s, now_ns);
+	list_deinit(&rows);
 }
 
 static void regression_look(struct diagnose *dg, void *state, uint64_t now_ns)

@@ -3,7 +3,7 @@
  * One series by itself: learning, the sums, the alarm, and the limit h for a number of
  * samples to a false alarm.  Pure arithmetic, for any series of logarithms.
  */
-#include "ncclinspd/findings/cusum.h"
+#include "judge/cusum.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NCCLINSPD_FINDINGS_CUSUM_H
-#define NCCLINSPD_FINDINGS_CUSUM_H
+#ifndef JUDGE_CUSUM_H
+#define JUDGE_CUSUM_H
 
 /*
  * Has a series changed its level?  Two one-sided cumulative sums (Page, Biometrika 41,
