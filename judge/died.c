@@ -3,10 +3,12 @@
 #include "judge/died.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "util/phrase.h"
 
 #define TOGETHER_NS	UINT64_C(30000000000)	/* deaths that have one cause */
+#define SKEW_NS		UINT64_C(2000000000)	/* clocks of two hosts may differ by so much */
 #define NAMED		8			/* processes that the text names */
 
 bool died_have_one_cause(const struct death *earlier, const struct death *later)
@@ -48,13 +50,22 @@ static void death_add_operation(struct phrase *text, const struct death *d)
 		phrase_add(text, " on %s", d->op_comm_name);
 }
 
+/* Does the clock tell that it died after the first one? */
+static bool death_is_later(const struct death *first, const struct death *d)
+{
+	return !d->host || !strcmp(d->host, first->host) ||
+	       d->ended_ns - first->ended_ns > SKEW_NS;
+}
+
 void died_say(const struct death *const *deaths, uint32_t n, char *text, size_t size)
 {
 	struct phrase phrase;
 
 	phrase_start(&phrase, text, size);
 	for (uint32_t i = 0; i < n && i < NAMED; i++) {
-		phrase_add(&phrase, i == 0 ? "" : i == 1 ? "; after it " : ", ");
+		phrase_add(&phrase, i == 0 ? "" : i > 1 ? ", " :
+				    death_is_later(deaths[0], deaths[1]) ? "; after it " :
+				    "; at about the same time ");
 		death_add_process(&phrase, deaths[i]);
 		if (i)
 			continue;

@@ -16,7 +16,7 @@
 
 /* One process, and what it was in. */
 struct death {
-	uint64_t ended_ns;	/* when it was seen to be dead */
+	uint64_t ended_ns;	/* when it was seen to be dead; hosts' clocks differ */
 	uint64_t user;
 	int32_t pid;
 	const char *host;	/* NULL: nothing but this node is looked at */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ncclinsp report: what the snapshots of many nodes tell together, without any daemon.
- * Ranks of all nodes are joined by their communicator's id and size.  Late ranks and hangs are
- * judged anew of all of them; all else that is wrong the nodes have found themselves.
+ * Ranks of all nodes are joined by their communicator's id and size.  Late ranks, hangs and deaths
+ * are judged anew of all of them; all else that is wrong the nodes have found themselves.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 
 #include "cli/base/member.h"
 #include "cli/common/listing.h"
+#include "cli/offline/deaths.h"
 #include "cli/offline/hangs.h"
 #include "cli/offline/shots.h"
 #include "cli/offline/stragglers.h"
@@ -27,10 +28,18 @@ static const struct column by_weight = { NULL, NULL, COL_NUMBER, "weight", 0, 0,
 
 /* The report on one communicator: its key in the join, as samples name it. */
 struct report_told {
+	const struct shots *shots;
 	json_t *comms;	/* key: { comm_id, comm_name, nranks, ranks: { rank: where } } */
 	json_t *rows;
 	json_t *late;	/* by GPU: its row */
 };
+
+static bool row_has(const json_t *row, const char *key, const char *text)
+{
+	const char *has = member_text(row, key, NULL);
+
+	return has && !strcmp(has, text);
+}
 
 /* ---- the join ---------------------------------------------------------------------- */
 
@@ -50,6 +59,18 @@ static json_t *told_comm(struct report_told *t, const json_t *row)
 			 "ranks");
 	json_object_set_new(t->comms, key, comm);
 	return comm;
+}
+
+/* The first with that id, of whatever size; NULL: none. */
+static json_t *told_find_comm(const struct report_told *t, const char *comm_id)
+{
+	const char *key;
+	json_t *comm;
+
+	json_object_foreach(t->comms, key, comm)
+		if (row_has(comm, "comm_id", comm_id))
+			return comm;
+	return NULL;
 }
 
 static json_t *comm_rank_row(const json_t *comm, int64_t rank)
@@ -181,6 +202,46 @@ static void tell_hang(const struct hang_case *c, void *arg)
 	}
 }
 
+/* Is it named already, as the one for which others wait? */
+static bool told_has_dead(const struct report_told *t, const struct death *d)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(t->rows, i, row)
+		if (row_has(row, "verdict", "RANK_DEAD") && row_has(row, "host", d->host) &&
+		    json_integer_value(json_object_get(row, "pid")) == d->pid)
+			return true;
+	return false;
+}
+
+/* One row for deaths of one cause, of whatever nodes. */
+static void tell_death(const struct death *const *deaths, uint32_t n, void *arg)
+{
+	const struct death *first = deaths[0];
+	bool critical = died_is_critical(deaths, n);
+	struct report_told *t = arg;
+	const struct shots_clock clock = shots_clock(json_object_get(t->shots->nodes,
+								     first->host));
+	char comm_id[24], text[1024];
+	json_t *row;
+
+	if (told_has_dead(t, first))
+		return;
+	snprintf(comm_id, sizeof(comm_id), "0x%016" PRIx64, first->comm_id);
+	died_say(deaths, n, text, sizeof(text));
+	row = told_add_row(t, critical ? "critical" : "warning", "died",
+			   first->has_comm_id ? told_find_comm(t, comm_id) : NULL, NULL, text);
+	if (first->rank != UNKNOWN_I32)
+		json_object_set_new(row, "rank", json_integer(first->rank));
+	json_object_set_new(row, "host", json_string(first->host));
+	json_object_set_new(row, "pid", json_integer(first->pid));
+	if (first->ended_ns)
+		json_object_set_new(row, "age_ns", json_integer((json_int_t)(clock.written_ns -
+									     first->ended_ns)));
+	json_object_set_new(row, "weight", json_integer(critical ? CRITICAL : WARNING));
+}
+
 /* "rank 3", "ranks 0-7 8-15": from nobody's file. */
 static void told_missing(struct report_told *t, const json_t *comm)
 {
@@ -216,32 +277,17 @@ static void told_missing(struct report_told *t, const json_t *comm)
 
 /* ---- findings of one node ------------------------------------------------------------- */
 
-static bool row_has(const json_t *row, const char *key, const char *text)
+/* Are all ranks of the communicator on that node? */
+static bool comm_is_whole_on(const json_t *comm, const char *host)
 {
-	const char *has = member_text(row, key, NULL);
+	json_t *ranks = json_object_get(comm, "ranks"), *rank;
+	const char *place;
 
-	return has && !strcmp(has, text);
-}
-
-/* The communicator that a node's finding is about, where all of its ranks are on that node. */
-static const json_t *told_own_comm(const struct report_told *t, const json_t *finding,
-				   const char *host, bool *whole)
-{
-	const char *id = member_text(finding, "comm_id", ""), *key, *place;
-	json_t *comm, *rank;
-
-	json_object_foreach(t->comms, key, comm) {
-		const json_t *ranks = json_object_get(comm, "ranks");
-
-		if (!row_has(comm, "comm_id", id))
-			continue;
-		*whole = json_integer_value(json_object_get(comm, "nranks")) ==
-			 (json_int_t)json_object_size(ranks);
-		json_object_foreach((json_t *)ranks, place, rank)
-			*whole = *whole && row_has(rank, "host", host);
-		return comm;
-	}
-	return NULL;
+	json_object_foreach(ranks, place, rank)
+		if (!row_has(rank, "host", host))
+			return false;
+	return json_integer_value(json_object_get(comm, "nranks")) ==
+	       (json_int_t)json_object_size(ranks);
 }
 
 static bool told_has_hang(const struct report_told *t, const char *comm_id)
@@ -262,7 +308,7 @@ static bool told_has_hang(const struct report_told *t, const char *comm_id)
 static bool finding_is_row(const struct report_told *t, const json_t *f, bool whole)
 {
 	if (!json_is_true(json_object_get(f, "active")) || row_has(f, "severity", "info") ||
-	    row_has(f, "kind", "straggler"))
+	    row_has(f, "kind", "straggler") || deaths_are_of(f))
 		return false;
 	if (!row_has(f, "kind", "stall") && !row_has(f, "kind", "desync"))
 		return true;
@@ -282,11 +328,11 @@ static void told_finding(struct report_told *t, const char *host, const json_t *
 			 const json_t *f)
 {
 	const json_t *rank = json_array_get(json_object_get(f, "ranks"), 0);
-	bool whole = false, suspected = row_has(f, "grade", "suspected");
-	const json_t *comm = told_own_comm(t, f, host, &whole);
+	bool suspected = row_has(f, "grade", "suspected");
+	const json_t *comm = told_find_comm(t, member_text(f, "comm_id", ""));
 	json_t *row;
 
-	if (!finding_is_row(t, f, whole))
+	if (!finding_is_row(t, f, comm && comm_is_whole_on(comm, host)))
 		return;
 	row = told_add_row(t, member_text(f, "severity", "warning"),
 			   member_text(f, "verdict", member_text(f, "kind", "")), comm,
@@ -311,6 +357,7 @@ static void told_all(struct report_told *t, struct shots *s)
 	json_object_foreach(s->nodes, key, value)
 		told_join_node(t, key, value);
 	hangs_find(s, tell_hang, t);
+	deaths_find(s, tell_death, t);
 	stragglers_find(s, told_late, t);
 	json_object_foreach(t->late, key, value)
 		json_array_append(t->rows, value);
@@ -323,9 +370,9 @@ static void told_all(struct report_told *t, struct shots *s)
 
 static int report_fetch(struct cli *cli, void *arg, json_t **root)
 {
-	struct report_told t = { .comms = json_object(), .rows = json_array(),
-				 .late = json_object() };
 	struct shots *s = arg;
+	struct report_told t = { .shots = s, .comms = json_object(), .rows = json_array(),
+				 .late = json_object() };
 
 	(void)cli;
 	told_all(&t, s);

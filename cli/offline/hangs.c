@@ -19,8 +19,7 @@
 struct node {
 	struct hangs *hangs;
 	const char *host;
-	uint64_t written_ns;	/* since 1970 */
-	uint64_t mono_ns;	/* the same moment on its own clock */
+	struct shots_clock clock;
 };
 
 struct hangs {
@@ -104,16 +103,6 @@ static void rank_take_calls(struct hangs *h, struct hang_rank *r, const json_t *
 	}
 }
 
-/* A time of the node's own clock, as all files have it. */
-static uint64_t time_at(const struct node *n, const json_t *row, const char *key)
-{
-	uint64_t at_ns = call_number(row, key);
-
-	if (at_ns == UNKNOWN_U64 || at_ns > n->mono_ns)
-		return 0;
-	return n->written_ns - (n->mono_ns - at_ns);
-}
-
 static bool rank_is_over(const json_t *rank)
 {
 	const char *state = member_text(rank, "state", "");
@@ -141,9 +130,10 @@ static void add_rank(const struct node *n, const json_t *comm, json_t *rank)
 		.world_rank = signed_at(rank, "world_rank"),
 		.pci_bus_id = member_text(rank, "pci_bus_id", NULL),
 		.gpu = gpu ? number_of(h, gpu) : 0,
-		.seen_ns = h->nodes > 1 ? n->written_ns : UINT64_MAX, .ended = rank_is_over(rank),
+		.seen_ns = h->nodes > 1 ? n->clock.written_ns : UINT64_MAX,
+		.ended = rank_is_over(rank),
 		.counts = flag_at(rank, "counted"), .may_be_silenced = flag_at(rank, "silenceable"),
-		.last_op_ns = time_at(n, rank, "last_op_mono_ns"),
+		.last_op_ns = shots_clock_at(&n->clock, call_number(rank, "last_op_mono_ns")),
 	};
 	rank_take_last(h, r, rank);
 	rank_take_calls(h, r, rank);
@@ -191,7 +181,8 @@ static void add_row(const struct node *n, const json_t *row)
 		.state = name_at(h, row, "state"), .direction = name_at(h, row, "direction"),
 		.channel = signed_at(row, "channel"), .step = signed_at(row, "step"),
 		.steps = signed_at(row, "steps"), .limit_ns = call_number(row, "limit_ns"),
-		.enqueued_ns = age_ns > n->written_ns ? 0 : n->written_ns - age_ns,
+		.enqueued_ns = age_ns > n->clock.written_ns ? 0 :
+							    n->clock.written_ns - age_ns,
 	};
 	if (signed_at(row, "channels") > 0)
 		to->channels = (uint32_t)signed_at(row, "channels");
@@ -199,14 +190,12 @@ static void add_row(const struct node *n, const json_t *row)
 
 static void add_node(struct hangs *h, const char *host, const json_t *root)
 {
-	struct node n = { .hangs = h, .host = host,
-			  .written_ns = (uint64_t)(shots_time(root) * 1e9),
-			  .mono_ns = call_number(root, "written_mono_ns") };
+	struct node n = { .hangs = h, .host = host, .clock = shots_clock(root) };
 	json_t *comm, *rank, *row;
 	size_t i, k;
 
-	if (n.written_ns > h->hang.now_ns)
-		h->hang.now_ns = n.written_ns;
+	if (n.clock.written_ns > h->hang.now_ns)
+		h->hang.now_ns = n.clock.written_ns;
 	json_array_foreach(json_object_get(root, "comms"), i, comm)
 		json_array_foreach(json_object_get(comm, "local_ranks"), k, rank)
 			if (member_text(comm, "comm_id", NULL))

@@ -17,6 +17,7 @@
 #include "cli/base/must.h"
 #include "cli/table/report.h"
 #include "util/cleanup.h"
+#include "util/unknown.h"
 #include "util/zst.h"
 
 #define FORMAT	  "ncclinsp-snapshot"
@@ -135,6 +136,19 @@ double shots_time(const json_t *root)
 	tm.tm_year -= 1900;
 	tm.tm_mon--;
 	return (double)timegm(&tm) + seconds;
+}
+
+struct shots_clock shots_clock(const json_t *root)
+{
+	return (struct shots_clock){ (uint64_t)(shots_time(root) * 1e9),
+				     member_number(root, "written_mono_ns", UNKNOWN_U64) };
+}
+
+uint64_t shots_clock_at(const struct shots_clock *clock, uint64_t mono_ns)
+{
+	if (clock->mono_ns == UNKNOWN_U64 || mono_ns > clock->mono_ns)
+		return 0;
+	return clock->written_ns - (clock->mono_ns - mono_ns);
 }
 
 /* Compared as far as `until` goes: a day is to its end. */

@@ -51,6 +51,17 @@ const char *shots_text(struct shots *s, const char *text);
 /* When it was written, in seconds since 1970; 0: it does not say. */
 double shots_time(const json_t *root);
 
+/* A file's moment. */
+struct shots_clock {
+	uint64_t written_ns;	/* since 1970; 0: it does not say */
+	uint64_t mono_ns;	/* the same moment on its node's own clock; UNKNOWN_U64 */
+};
+
+struct shots_clock shots_clock(const json_t *root);
+
+/* A time of the node's own clock, as all files have it; 0: not told. */
+uint64_t shots_clock_at(const struct shots_clock *clock, uint64_t mono_ns);
+
 /* Ordered by communicator, function, number and rank, each once. */
 void shots_sort(struct shots *s);
 

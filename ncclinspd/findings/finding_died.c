@@ -126,6 +126,8 @@ static void put_death(struct json *j, const struct death *d)
 		json_put_u64(j, d->seq);
 	else
 		json_put_null(j);
+	json_key(j, "comm_name");
+	json_put_string(j, d->op_comm_name);
 	json_end(j, '}');
 }
 

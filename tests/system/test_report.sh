@@ -168,6 +168,32 @@ finding died found null >"$T/found5.json"
 check "a death that a node has found is told, with the code of a finding" eval \
 	'verdict "[.verdicts[] | select(.grade == \"found\" and .verdict == \"died\") | [.severity, .rank, .host, .text]] ==
 		[[\"critical\", 10, \"node5\", \"so it is\"]]" "$T/found5.json"; exits 10 "^critical +DIED " "$I" report "$T/found5.json"'
+# Two nodes of which each has found that one of its own died.
+died() {	# NODE SECONDS OPEN: so long ago, in so many operations
+	node "$1" -1 | jq -c --argjson n "$1" --argjson ago "$2" --argjson open "$3" '
+		.findings = [.comms[0] as $c | {kind: "died", active: true, grade: "found", severity: "critical",
+			comm_id: $c.comm_id, comm_name: $c.name, ranks: [2 * $n], text: "so it is", evidence: {processes:
+			[{pid: $c.local_ranks[0].pid, rank: (2 * $n), command: "train", in_flight: $open,
+			  ended_mono_ns: (.written_mono_ns - $ago * 1000000000), func: "AllReduce", seq: 1000,
+			  comm_name: "dp"}]}}]'
+}
+died 3 5 0 >"$T/died3.json"
+died 4 9 1 >"$T/died4.json"
+check "deaths of one communicator on two nodes are one, of the first of them" verdict \
+	'[.verdicts[] | select(.verdict == "died") | [.severity, .rank, .host, .comm_name, .age_ns]] ==
+		[["critical", 8, "node4", "dp", 9e9]] and
+	 (.verdicts[0].text | test("^rank 8 \\(pid [0-9]+, train, node4\\) died in the middle of AllReduce #1000 on dp; after it rank 6 \\(pid [0-9]+, train, node3\\)[.] It did not"))' \
+	"$T"/died[34].json
+died 3 8 0 >"$T/died3.json"
+check "... which one was first is not said where two clocks cannot tell" verdict \
+	'.verdicts[0].text | test("; at about the same time rank 6 ")' "$T"/died[34].json
+died 3 60 0 >"$T/died3.json"
+check "... and much earlier ones are another finding" verdict \
+	'[.verdicts[] | select(.verdict == "died") | [.severity, .rank]] == [["critical", 8], ["warning", 6]]' "$T"/died[34].json
+died 5 60 1 | jq -c --slurpfile dead "$T/dead5.json" '.comms = $dead[0].comms | .inflight = []' >"$T/found-dead5.json"
+check "... and one for which others wait is told with these alone" verdict \
+	'[.verdicts[] | select(.verdict == "died" or .verdict == "RANK_DEAD") | [.verdict, .rank, .host]] == [["RANK_DEAD", 10, "node5"]]' \
+	"$T"/stuck[1-4].json "$T/found-dead5.json"
 finding desync suspected '"NOT_JOINED"' | alone >"$T/suspected5.json"
 check "a hang that a node suspects within itself is told as such, and is no finding" \
 	exits 0 "^critical +NOT_JOINED[?] " "$I" report "$T/suspected5.json"
