@@ -84,7 +84,7 @@ static bool make_difference(struct slow_link *l, const struct slow_links *before
 
 	if (before->n)
 		old = bsearch(l, before->at, before->n, sizeof(*l), slow_links_by_link);
-	if (old && old->steps <= l->steps) {
+	if (old && old->steps <= l->steps && old->bytes <= l->bytes) {
 		l->bytes -= old->bytes;
 		l->steps -= old->steps;
 		l->busy_ns -= old->busy_ns;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ncclinsp report: what the snapshots of many nodes tell together, without any daemon.
- * Ranks of all nodes are joined by their communicator's id and size.  Late ranks, hangs and deaths
- * are judged anew of all of them; all else that is wrong the nodes have found themselves.
+ * Ranks of all nodes are joined by their communicator's id and size.  Late ranks, hangs,
+ * deaths and slow links are judged anew of all of them; all else that is wrong the nodes have
+ * found themselves.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "cli/offline/deaths.h"
 #include "cli/offline/hangs.h"
 #include "cli/offline/shots.h"
+#include "cli/offline/slow_peers.h"
 #include "cli/offline/stragglers.h"
 
 #define RANKS_MOST (1 << 20)	/* most in a communicator; the largest so far had a tenth of that */
@@ -29,9 +31,11 @@ static const struct column by_weight = { NULL, NULL, COL_NUMBER, "weight", 0, 0,
 /* The report on one communicator: its key in the join, as samples name it. */
 struct report_told {
 	const struct shots *shots;
+	struct slow_peers *slow_peers;
 	json_t *comms;	/* key: { comm_id, comm_name, nranks, ranks: { rank: where } } */
 	json_t *rows;
 	json_t *late;	/* by GPU: its row */
+	json_t *slow;	/* the rows of slow links */
 };
 
 static bool row_has(const json_t *row, const char *key, const char *text)
@@ -242,6 +246,67 @@ static void tell_death(const struct death *const *deaths, uint32_t n, void *arg)
 	json_object_set_new(row, "weight", json_integer(critical ? CRITICAL : WARNING));
 }
 
+static bool told_finding_has(const struct report_told *t, const json_t *f, const json_t *rank)
+{
+	const json_t *comm = told_find_comm(t, member_text(f, "comm_id", ""));
+	const json_t *pid = json_object_get(rank, "pid");
+	json_t *number;
+	size_t i;
+
+	json_array_foreach(json_object_get(f, "ranks"), i, number) {
+		const json_t *named = comm_rank_row(comm, json_integer_value(number));
+
+		if (json_equal(json_object_get(named, "pid"), pid) &&
+		    row_has(named, "host", member_text(rank, "host", "")))
+			return true;
+	}
+	return false;
+}
+
+/* The part of the time for which that rank's node found its progress thread to be away. */
+static double told_starved(const struct report_told *t, const json_t *rank)
+{
+	const json_t *node = json_object_get(t->shots->nodes, member_text(rank, "host", ""));
+	json_t *f;
+	size_t i;
+
+	json_array_foreach(json_object_get(node, "findings"), i, f)
+		if (row_has(f, "kind", "proxy_starved") &&
+		    json_is_true(json_object_get(f, "active")) && told_finding_has(t, f, rank))
+			return json_number_value(report_get(f, "evidence.share"));
+	return 0;
+}
+
+/* A link that was slow for the last minute alone is suspected. */
+static void tell_slow_peer(const struct slow_peer *p, bool lasts, void *arg)
+{
+	int32_t blamed = p->hot.where == DELAY_RECEIVE_SIDE ? p->hot.to : p->hot.from;
+	const char *comm_key = (const char *)(uintptr_t)p->worst->comm;
+	struct slow_link worst = *p->worst;
+	struct slow_peer said = *p;
+	struct report_told *t = arg;
+	const json_t *comm = json_object_get(t->comms, comm_key);
+	char text[1024];
+	json_t *row;
+
+	if (slow_peer_is_explained(p, told_starved(t, comm_rank_row(comm, worst.rank))) ||
+	    slow_peer_is_explained(p, told_starved(t, comm_rank_row(comm, worst.peer))))
+		return;
+	worst.peer_host = member_text(comm_rank_row(comm, worst.peer), "host", NULL);
+	said.worst = &worst;
+	slow_peer_say(&said, text, sizeof(text));
+	row = told_add_row(t, "warning", words_verdict(p->verdict)->name, comm,
+			   comm_rank_row(comm, blamed), text);
+	json_object_set_new(row, "rank", json_integer(blamed));
+	if (p->hot.where == DELAY_LINK || p->hot.where == DELAY_CHANNEL)
+		json_object_set_new(row, "peer", json_integer(p->hot.to));
+	json_object_set_new(row, "share", json_real(p->share));
+	if (!lasts)
+		json_object_set_new(row, "grade", json_string("suspected"));
+	json_object_set_new(row, "weight", json_real(lasts ? WARNING + p->share : SUSPECTED));
+	json_array_append(t->slow, row);
+}
+
 /* "rank 3", "ranks 0-7 8-15": from nobody's file. */
 static void told_missing(struct report_told *t, const json_t *comm)
 {
@@ -302,6 +367,31 @@ static bool told_has_hang(const struct report_told *t, const char *comm_id)
 }
 
 /*
+ * Is a node's slow link told already, by its place among those of all nodes?  What the node has
+ * found is found.
+ */
+static bool told_has_slow_peer(const struct report_told *t, const json_t *f)
+{
+	const json_t *from = json_array_get(json_object_get(f, "ranks"), 0);
+	const json_t *to = json_object_get(f, "peer");
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(t->slow, i, row) {
+		const json_t *rank = json_object_get(row, "rank");
+
+		if (!row_has(row, "comm_id", member_text(f, "comm_id", "")) ||
+		    (!json_equal(rank, from) && !json_equal(rank, to) &&
+		     !json_equal(json_object_get(row, "peer"), from)))
+			continue;
+		json_object_set_new(row, "grade", json_string("found"));
+		json_object_set_new(row, "weight", json_integer(WARNING));
+		return true;
+	}
+	return false;
+}
+
+/*
  * Is a node's finding a row?  What all nodes together say of hangs and late ranks is there, but
  * for a hang within the node that is not old enough yet, or of which no operation tells.
  */
@@ -310,6 +400,8 @@ static bool finding_is_row(const struct report_told *t, const json_t *f, bool wh
 	if (!json_is_true(json_object_get(f, "active")) || row_has(f, "severity", "info") ||
 	    row_has(f, "kind", "straggler") || deaths_are_of(f))
 		return false;
+	if (row_has(f, "kind", "slow_peer"))
+		return !told_has_slow_peer(t, f);
 	if (!row_has(f, "kind", "stall") && !row_has(f, "kind", "desync"))
 		return true;
 	return whole && !told_has_hang(t, member_text(f, "comm_id", ""));
@@ -359,6 +451,7 @@ static void told_all(struct report_told *t, struct shots *s)
 	hangs_find(s, tell_hang, t);
 	deaths_find(s, tell_death, t);
 	stragglers_find(s, told_late, t);
+	slow_peers_find(t->slow_peers, tell_slow_peer, t);
 	json_object_foreach(t->late, key, value)
 		json_array_append(t->rows, value);
 	json_object_foreach(s->nodes, key, value)
@@ -370,9 +463,11 @@ static void told_all(struct report_told *t, struct shots *s)
 
 static int report_fetch(struct cli *cli, void *arg, json_t **root)
 {
-	struct shots *s = arg;
-	struct report_told t = { .shots = s, .comms = json_object(), .rows = json_array(),
-				 .late = json_object() };
+	struct slow_peers *slow_peers = arg;
+	struct shots *s = slow_peers->shots;
+	struct report_told t = { .shots = s, .slow_peers = slow_peers, .comms = json_object(),
+				 .rows = json_array(), .late = json_object(),
+				 .slow = json_array() };
 
 	(void)cli;
 	told_all(&t, s);
@@ -380,6 +475,7 @@ static int report_fetch(struct cli *cli, void *arg, json_t **root)
 			  (int)s->files, "verdicts", t.rows);
 	json_decref(t.comms);
 	json_decref(t.late);
+	json_decref(t.slow);
 	return 0;
 }
 
@@ -400,14 +496,18 @@ int cmd_report(struct cli *cli)
 {
 	static const char *const members[] = { "written_at", "written_mono_ns", "comms", "inflight",
 						"findings", NULL };
-	struct shots s = { .members = members, .wants_samples = true };
+	struct slow_peers slow_peers = { .shots = NULL };
+	struct shots s = { .members = members, .wants_samples = true,
+			   .newest = slow_peers_take, .newest_arg = &slow_peers };
 	const struct listing listing = {
 		.array = "verdicts", .columns = columns, .sort = &by_weight,
-		.count = sizeof(columns) / sizeof(columns[0]), .fetch = report_fetch, .arg = &s,
+		.count = sizeof(columns) / sizeof(columns[0]), .fetch = report_fetch,
+		.arg = &slow_peers,
 		.code = report_code, .labelled = true,
 	};
 	int r = CLI_FAILED;
 
+	slow_peers.shots = &s;
 	for (int i = 0; i < cli->npaths; i++)
 		shots_add(&s, cli->paths[i]);
 	if (!cli->npaths) {
@@ -423,6 +523,7 @@ int cmd_report(struct cli *cli)
 			       json_object_size(s.nodes) == 1 ? "" : "s", s.files,
 			       s.files == 1 ? "" : "s", s.refused);
 	}
+	slow_peers_deinit(&slow_peers);
 	shots_deinit(&s);
 	return r;
 }

@@ -170,6 +170,8 @@ static void shots_keep_node(struct shots *s, const json_t *root)
 	for (const char *const *name = s->members; *name; name++)
 		json_object_set(node, *name, json_object_get(root, *name));
 	json_object_set_new(s->nodes, host, node);
+	if (s->newest)
+		s->newest(s->newest_arg, shots_text(s, host), root);
 }
 
 static void shots_add_file(struct shots *s, const char *path)

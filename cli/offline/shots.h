@@ -30,6 +30,9 @@ struct shots {
 	/* Gets each file that is not; NULL: nobody does. */
 	void (*each)(void *arg, const char *path, const json_t *root);
 	void *each_arg;
+	/* Gets each that is the newest of its node so far; NULL: nobody does. */
+	void (*newest)(void *arg, const char *host, const json_t *root);
+	void *newest_arg;
 	const char *const *members;	/* members that are kept of a file; NULL behind the last */
 	bool wants_samples;
 	json_t *nodes;		/* the part needed of the newest snapshot, by host */

@@ -48,4 +48,46 @@ check "a progress thread without CPU is named" wait_until 25 api_is 'findings?ac
 	'.findings | map(select(.kind == "proxy_starved" and .ranks[0] == 2)) | length > 0'
 check "even links are left alone" api_is findings \
 	'[.findings[] | select(.comm_name == "even" and .kind == "slow_peer")] == []'
+# ---- the same links, each sent from a node of its own ---------------------------------------
+# files JQ: a file of each node, of this daemon's snapshot, as JQ has it; the findings are those of a node
+# that sees its own links alone.
+files() {
+	local snap n
+	snap=$("$B/ncclinsp" snapshot) && wait_until 10 test -s "$snap" || return 1
+	for n in 0 1 2 3; do
+		jq -c --argjson n "$n" '.status.host = "node\($n)" | .samples = [] | .inflight = [] |
+			(.comms[].local_ranks, .peers) |= map(select(.rank == $n)) |
+			.findings |= map(select(.ranks[0] == $n and .kind != "loss")) | '"$1" "$snap" >"$T/node$n.json"
+	done
+}
+# told GRADE: the slow link once, with this grade, and the slow channel; nothing of the even ones is found.
+told() {
+	"$B/ncclinsp" report -o json "$T"/node?.json >"$T/report"
+	jq -e --arg grade "$1" '
+		def slow(name): [.verdicts[] | select(.comm_name == name and .verdict != "proxy_starved")];
+		[slow("link")[] | [.verdict, .rank, .peer, .host, .grade]] == [["LINK", 1, 2, "node1", $grade]] and
+		[slow("channel")[] | [.verdict, .rank, .peer, .host]] == [["CHANNEL", 2, 3, "node2"]] and
+		(slow("even") | map(select(.grade == "found")) == []) and
+		(slow("link")[0].text | test("^the link from rank 1 \\(pid [0-9]+, node1\\) to rank 2 \\(node2\\) is slow: "))' \
+		"$T/report" >/dev/null || { cat "$T/report"; return 1; }
+}
+again() { files "$1" && told "$2"; }
+# between "sentence" GRADE JQ
+between() {
+	if wait_until 15 again "$3" "$2" >/dev/null || ! is_busy >/dev/null; then
+		check "$1" told "$2"
+	else
+		skip "$1" "the network threads of the simulator get no CPU here"
+	fi
+}
+ALONE='.findings |= map(select(.kind != "slow_peer")) | .peers |= map(select(.window == "60s"))'
+between "slow links between nodes are named, and suspected in their first minute" suspected "$ALONE"
+check "... as docs/schema/report.json says" \
+	eval 'PYTHONWARNINGS=ignore jsonschema -i "$T/report" "$TOP/docs/schema/report.json"'
+between "... found where they were slow before" found "$ALONE"' | .peers += (.peers | map(.window = "all" |
+	.window_ns *= 3 | .bytes *= 3 | .steps *= 3 | .timed_steps *= 3 | .busy_ns *= 3))'
+between "... and where the own node has found it, which is no row of its own" found .
+files "$ALONE"' | .findings |= map(.evidence.share = 1)'
+check "... and where a thread was away, that is told instead" eval '"$B/ncclinsp" report -o json "$T"/node?.json |
+	jq -e "[.verdicts[] | select(.comm_name == \"starved\") | .verdict] == [\"proxy_starved\"]"'
 done_testing

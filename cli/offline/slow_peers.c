@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A node compares the links that send from it, often one of each communicator; from all nodes'
+ * files a communicator's links can be compared with each other.  A file has what they did in its
+ * last minute, and in all: what is slow in the former may be a hiccup, unless it was so before.
+ */
+#include "cli/offline/slow_peers.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "cli/base/member.h"
+#include "cli/base/must.h"
+#include "reader/base/pool.h"
+
+/* ---- rows ---------------------------------------------------------------------------- */
+
+static int32_t peers_number(const json_t *row, const char *key)
+{
+	uint64_t number = member_number(row, key, UNKNOWN_U64);
+
+	return number <= INT32_MAX ? (int32_t)number : UNKNOWN_I32;
+}
+
+static uint64_t row_comm(struct shots *s, const json_t *row)
+{
+	char comm[64];
+
+	snprintf(comm, sizeof(comm), "%.20s/%" PRId32, member_text(row, "comm_id", ""),
+		 peers_number(row, "nranks"));
+	return (uintptr_t)shots_text(s, comm);
+}
+
+static uint64_t link_key(const struct slow_link *l, int32_t proxy_pid)
+{
+	const uint64_t key[] = {
+		l->comm, (uintptr_t)l->host, (uint64_t)l->rank, (uint64_t)l->peer, l->channel,
+		(uint64_t)proxy_pid,
+	};
+
+	return index_hash(0, key, sizeof(key));
+}
+
+/* The bytes of the transfers whose times are known: each is as large as another. */
+static uint64_t row_timed_bytes(const json_t *row)
+{
+	uint64_t bytes = member_number(row, "bytes", 0), steps = member_number(row, "steps", 0);
+	uint64_t timed = member_number(row, "timed_steps", 0);
+
+	if (!steps || timed > steps)
+		return 0;
+	return timed == steps ? bytes :
+				(uint64_t)((double)bytes * (double)timed / (double)steps);
+}
+
+static void window_add(struct shots *s, struct slow_window *w, const char *host, const json_t *row)
+{
+	const char *name = member_text(row, "comm_name", NULL);
+	uint64_t window_ns = member_number(row, "window_ns", 0);
+	struct slow_link link = {
+		.nranks = peers_number(row, "nranks"), .rank = peers_number(row, "rank"),
+		.peer = peers_number(row, "peer"),
+		.channel = (uint32_t)peers_number(row, "channel"),
+		.pid = peers_number(row, "pid"), .host = host,
+		.steps = member_number(row, "timed_steps", 0), .bytes = row_timed_bytes(row),
+		.busy_ns = member_number(row, "busy_ns", 0),
+		.held_ns = member_number(row, "held_ns", 0),
+	};
+
+	if (strcmp(member_text(row, "direction", ""), "send") ||
+	    !member_text(row, "comm_id", NULL) || link.rank < 0 ||
+	    link.peer < 0 || !link.bytes)
+		return;
+	link.comm = row_comm(s, row);
+	link.link = link_key(&link, peers_number(row, "proxy_pid"));
+	link.has_comm_id = true;
+	link.comm_id = member_hex(row, "comm_id");
+	link.comm_name = name ? shots_text(s, name) : NULL;
+	link.row = link.rank;
+	link.column = link.peer;
+	*(struct slow_link *)must(list_append(&w->links)) = link;
+	w->window_ns = window_ns > w->window_ns ? window_ns : w->window_ns;
+}
+
+static void window_drop(struct slow_window *w, const char *host)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < w->links.n; i++)
+		if (w->links.at[i].host != host)
+			w->links.at[kept++] = w->links.at[i];
+	w->links.n = kept;
+}
+
+void slow_peers_take(void *arg, const char *host, const json_t *root)
+{
+	struct slow_peers *sp = arg;
+	json_t *row;
+	size_t i;
+
+	window_drop(&sp->all, host);
+	window_drop(&sp->lately, host);
+	json_array_foreach(json_object_get(root, "peers"), i, row)
+		window_add(sp->shots, strcmp(member_text(row, "window", ""), "all") ?
+				      &sp->lately : &sp->all, host, row);
+}
+
+void slow_peers_deinit(struct slow_peers *sp)
+{
+	list_deinit(&sp->all.links);
+	list_deinit(&sp->lately.links);
+}
+
+/* The work that is in `now` and not in `before`, both by link; in groups. */
+static struct slow_window window_since(const struct slow_window *now,
+				       const struct slow_window *before)
+{
+	struct slow_window since = { .window_ns = now->window_ns - before->window_ns };
+
+	slow_links_since(&now->links, &before->links, &since.links);
+	must(since.links.at);
+	return since;
+}
+
+/* ---- judgement ------------------------------------------------------------------------- */
+
+static bool links_are_of_several_hosts(const struct slow_link *links, uint32_t n)
+{
+	for (uint32_t i = 1; i < n; i++)
+		if (strcmp(links[i].host, links[0].host))
+			return true;
+	return false;
+}
+
+static int group_find(const struct slow_window *w, uint32_t first, uint32_t end,
+		      struct slow_peer slow[SLOW_PEERS])
+{
+	return slow_peer_find(&w->links.at[first], end - first, SLOW_PEER_WIRE, false,
+			      w->window_ns, slow);
+}
+
+static bool slow_peers_are_one(const struct slow_peer *a, const struct slow_peer *b)
+{
+	return a->hot.where == b->hot.where && a->hot.channel == b->hot.channel &&
+	       (a->hot.where == DELAY_RECEIVE_SIDE || a->hot.from == b->hot.from) &&
+	       (a->hot.where == DELAY_SEND_SIDE || a->hot.to == b->hot.to);
+}
+
+static bool window_has(const struct slow_window *w, const struct slow_peer *p)
+{
+	struct slow_peer slow[SLOW_PEERS];
+	uint32_t end;
+
+	for (uint32_t i = 0; w->window_ns && i < w->links.n; i = end) {
+		int n;
+
+		end = slow_links_group_end(&w->links, i);
+		if (w->links.at[i].comm != p->worst->comm)
+			continue;
+		n = group_find(w, i, end, slow);
+		for (int k = 0; k < n; k++)
+			if (slow_peers_are_one(&slow[k], p))
+				return true;
+	}
+	return false;
+}
+
+/* Slow links of all groups; each once, with the transfers of the size that cost most. */
+struct slow_list {
+	LIST(struct slow_peer);
+};
+
+static void slow_list_take(struct slow_list *list, const struct slow_peer *p)
+{
+	for (uint32_t i = 0; i < list->n; i++) {
+		struct slow_peer *other = &list->at[i];
+
+		if (other->worst->comm != p->worst->comm || !slow_peers_are_one(other, p))
+			continue;
+		if (p->share > other->share)
+			*other = *p;
+		return;
+	}
+	*(struct slow_peer *)must(list_append(list)) = *p;
+}
+
+static void window_judge(const struct slow_window *lately, struct slow_list *list)
+{
+	struct slow_peer slow[SLOW_PEERS];
+	uint32_t end;
+
+	for (uint32_t i = 0; lately->window_ns && i < lately->links.n; i = end) {
+		int n;
+
+		end = slow_links_group_end(&lately->links, i);
+		if (!links_are_of_several_hosts(&lately->links.at[i], end - i))
+			continue;
+		n = group_find(lately, i, end, slow);
+		for (int k = 0; k < n; k++)
+			if (slow[k].begins)
+				slow_list_take(list, &slow[k]);
+	}
+}
+
+void slow_peers_find(struct slow_peers *sp, slow_peers_found_fn *found, void *arg)
+{
+	const struct slow_window nothing = { .window_ns = 0 };
+	struct slow_list list = { .n = 0 };
+	struct slow_window minute, before;
+
+	list_sort(&sp->all.links, slow_links_by_link);
+	list_sort(&sp->lately.links, slow_links_by_link);
+	minute = window_since(&sp->lately, &nothing);
+	before = window_since(&sp->all, &sp->lately);
+	window_judge(&minute, &list);
+	for (uint32_t i = 0; i < list.n; i++)
+		found(&list.at[i], window_has(&before, &list.at[i]), arg);
+	list_deinit(&list);
+	list_deinit(&before.links);
+	list_deinit(&minute.links);
+}
