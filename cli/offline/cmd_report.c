@@ -19,6 +19,7 @@
 
 #define RANKS_MOST (1 << 20)	/* most in a communicator; the largest so far had a tenth of that */
 #define NAMED	 16			/* ranks in a sentence */
+#define WINDOW_NS UINT64_C(60000000000)	/* straggler-window, as it is by default */
 
 static const struct column columns[] = {
 #include "schema/report_columns.h"
@@ -128,6 +129,16 @@ static json_t *make_row(const char *severity, const char *verdict, const json_t 
 	return row;
 }
 
+/* The surer stand first, and of these who costs most. */
+static void row_set_grade(json_t *row, bool found, double share)
+{
+	double weight = row_has(row, "severity", "critical") ? CRITICAL : WARNING;
+
+	json_object_set_new(row, "grade", json_string(found ? "found" : "suspected"));
+	json_object_set_new(row, "weight", json_real((found ? weight : SUSPECTED) +
+						     (share < 1 ? share : 0.99)));
+}
+
 static json_t *told_add_row(struct report_told *t, const char *severity, const char *verdict,
 			    const json_t *comm, const json_t *rank, const char *text)
 {
@@ -137,8 +148,13 @@ static json_t *told_add_row(struct report_told *t, const char *severity, const c
 	return row;
 }
 
-/* One row for a GPU, from where it costs most: a late rank is late wherever it comes. */
-static void keep_worst(struct report_told *t, const json_t *rank, double share, json_t *row)
+static double row_weight(const json_t *row)
+{
+	return json_number_value(json_object_get(row, "weight"));
+}
+
+/* One row for a GPU, from where it is surest and costs most: late is late wherever it comes. */
+static void keep_worst(struct report_told *t, const json_t *rank, json_t *row)
 {
 	const char *gpu = member_text(rank, "gpu_uuid", NULL);
 	char key[400];
@@ -147,8 +163,84 @@ static void keep_worst(struct report_told *t, const json_t *rank, double share, 
 	snprintf(key, sizeof(key), "%.255s %.60s %lld", member_text(rank, "host", ""), gpu ?: "",
 		 gpu ? 0 : (long long)json_integer_value(json_object_get(rank, "pid")));
 	other = json_object_get(t->late, key);
-	if (!other || json_number_value(json_object_get(other, "share")) < share)
+	if (!other || row_weight(other) < row_weight(row))
 		json_object_set(t->late, key, row);
+}
+
+static bool told_finding_has(const struct report_told *t, const json_t *f, const json_t *rank)
+{
+	const json_t *comm = told_find_comm(t, member_text(f, "comm_id", ""));
+	const json_t *pid = json_object_get(rank, "pid");
+	json_t *number;
+	size_t i;
+
+	json_array_foreach(json_object_get(f, "ranks"), i, number) {
+		const json_t *named = comm_rank_row(comm, json_integer_value(number));
+
+		if (json_equal(json_object_get(named, "pid"), pid) &&
+		    row_has(named, "host", member_text(rank, "host", "")))
+			return true;
+	}
+	return false;
+}
+
+/* The finding of that kind that the rank's node has of its process; NULL: none. */
+static const json_t *told_own_finding(const struct report_told *t, const json_t *rank,
+				      const char *kind)
+{
+	const json_t *node = json_object_get(t->shots->nodes, member_text(rank, "host", ""));
+	json_t *f;
+	size_t i;
+
+	json_array_foreach(json_object_get(node, "findings"), i, f)
+		if (row_has(f, "kind", kind) && row_has(f, "grade", "found") &&
+		    json_is_true(json_object_get(f, "active")) && told_finding_has(t, f, rank))
+			return f;
+	return NULL;
+}
+
+/* Has some node found that its ranks of the communicator wait for one elsewhere? */
+static bool told_elsewhere(const struct report_told *t, const json_t *comm)
+{
+	const char *host;
+	json_t *node, *f;
+	size_t i;
+
+	json_object_foreach(t->shots->nodes, host, node)
+		json_array_foreach(json_object_get(node, "findings"), i, f)
+			if (row_has(f, "verdict", "ELSEWHERE") && row_has(f, "grade", "found") &&
+			    json_is_true(json_object_get(f, "active")) &&
+			    row_has(f, "comm_id", member_text(comm, "comm_id", "")))
+				return true;
+	return false;
+}
+
+/* The time over which that rank's samples lie, on its node's clock. */
+static uint64_t told_span(const struct report_told *t, const struct offline_straggler *l)
+{
+	int64_t from_ns = INT64_MAX, to_ns = 0;
+
+	for (uint32_t i = 0; i < t->shots->samples.n; i++) {
+		const struct shots_sample *s = &t->shots->samples.at[i];
+
+		if (s->comm != l->comm || s->func != l->c.func || s->rank != l->rank ||
+		    s->done_ns <= 0)
+			continue;
+		from_ns = s->done_ns < from_ns ? s->done_ns : from_ns;
+		to_ns = s->done_ns > to_ns ? s->done_ns : to_ns;
+	}
+	return to_ns > from_ns ? (uint64_t)(to_ns - from_ns) : 0;
+}
+
+/*
+ * A late rank is found where it has lasted for three windows, of a minute if nobody has said
+ * otherwise, as for the daemon: its own node, one that waits for it, or the samples tell.
+ */
+static bool late_has_lasted(const struct report_told *t, const struct offline_straggler *l,
+			    const json_t *comm, const json_t *rank)
+{
+	return told_span(t, l) >= 3 * WINDOW_NS || told_own_finding(t, rank, "straggler") ||
+	       told_elsewhere(t, comm);
 }
 
 static void told_late(const struct offline_straggler *l, void *arg)
@@ -167,6 +259,8 @@ static void told_late(const struct offline_straggler *l, void *arg)
 	c.world_rank = (int32_t)member_number(rank, "world_rank", (uint32_t)UNKNOWN_I32);
 	c.host = member_text(rank, "host", NULL);
 	c.pci_bus_id = member_text(rank, "pci_bus_id", NULL);
+	if (!late_has_lasted(t, l, comm, rank))
+		c.suspected_window_ns = WINDOW_NS;
 	late_say(&c, text, sizeof(text));
 	row = make_row("warning", "STRAGGLER", comm, rank, text);
 	json_object_set_new(row, "rank", json_integer(l->rank));
@@ -175,13 +269,13 @@ static void told_late(const struct offline_straggler *l, void *arg)
 	json_object_set_new(row, "last", json_integer((json_int_t)c.last));
 	json_object_set_new(row, "wait_ns", json_integer((json_int_t)c.blame_ns));
 	json_object_set_new(row, "share", json_real(share));
-	json_object_set_new(row, "weight", json_real(WARNING + (share < 1 ? share : 1)));
-	keep_worst(t, rank, share, row);
+	row_set_grade(row, !c.suspected_window_ns, share);
+	keep_worst(t, rank, row);
 	json_decref(row);
 }
 
 /* A row for each rank that the verdict names; where it names none, one of the communicator. */
-static void tell_hang(const struct hang_case *c, void *arg)
+static void tell_hang(const struct hang_case *c, bool suspected, void *arg)
 {
 	const struct hang_group *g = &c->hang->groups.at[c->verdict.comm];
 	const struct hang_rank *any = &c->hang->ranks.at[g->first];
@@ -198,6 +292,7 @@ static void tell_hang(const struct hang_case *c, void *arg)
 					   json_object_get(t->comms, key), r ? r->owner : NULL,
 					   text);
 
+		row_set_grade(row, !suspected, 0);
 		json_object_set_new(row, "age_ns", json_integer((json_int_t)c->age_ns));
 		if (g->op.func)
 			json_object_set_new(row, "func", json_string(g->op.func));
@@ -243,38 +338,15 @@ static void tell_death(const struct death *const *deaths, uint32_t n, void *arg)
 	if (first->ended_ns)
 		json_object_set_new(row, "age_ns", json_integer((json_int_t)(clock.written_ns -
 									     first->ended_ns)));
-	json_object_set_new(row, "weight", json_integer(critical ? CRITICAL : WARNING));
-}
-
-static bool told_finding_has(const struct report_told *t, const json_t *f, const json_t *rank)
-{
-	const json_t *comm = told_find_comm(t, member_text(f, "comm_id", ""));
-	const json_t *pid = json_object_get(rank, "pid");
-	json_t *number;
-	size_t i;
-
-	json_array_foreach(json_object_get(f, "ranks"), i, number) {
-		const json_t *named = comm_rank_row(comm, json_integer_value(number));
-
-		if (json_equal(json_object_get(named, "pid"), pid) &&
-		    row_has(named, "host", member_text(rank, "host", "")))
-			return true;
-	}
-	return false;
+	row_set_grade(row, true, 0);
 }
 
 /* The part of the time for which that rank's node found its progress thread to be away. */
 static double told_starved(const struct report_told *t, const json_t *rank)
 {
-	const json_t *node = json_object_get(t->shots->nodes, member_text(rank, "host", ""));
-	json_t *f;
-	size_t i;
+	const json_t *f = told_own_finding(t, rank, "proxy_starved");
 
-	json_array_foreach(json_object_get(node, "findings"), i, f)
-		if (row_has(f, "kind", "proxy_starved") &&
-		    json_is_true(json_object_get(f, "active")) && told_finding_has(t, f, rank))
-			return json_number_value(report_get(f, "evidence.share"));
-	return 0;
+	return json_number_value(report_get(f, "evidence.share"));
 }
 
 /* A link that was slow for the last minute alone is suspected. */
@@ -301,9 +373,7 @@ static void tell_slow_peer(const struct slow_peer *p, bool lasts, void *arg)
 	if (p->hot.where == DELAY_LINK || p->hot.where == DELAY_CHANNEL)
 		json_object_set_new(row, "peer", json_integer(p->hot.to));
 	json_object_set_new(row, "share", json_real(p->share));
-	if (!lasts)
-		json_object_set_new(row, "grade", json_string("suspected"));
-	json_object_set_new(row, "weight", json_real(lasts ? WARNING + p->share : SUSPECTED));
+	row_set_grade(row, lasts, p->share);
 	json_array_append(t->slow, row);
 }
 
@@ -384,8 +454,7 @@ static bool told_has_slow_peer(const struct report_told *t, const json_t *f)
 		    (!json_equal(rank, from) && !json_equal(rank, to) &&
 		     !json_equal(json_object_get(row, "peer"), from)))
 			continue;
-		json_object_set_new(row, "grade", json_string("found"));
-		json_object_set_new(row, "weight", json_integer(WARNING));
+		row_set_grade(row, true, json_number_value(json_object_get(row, "share")));
 		return true;
 	}
 	return false;
@@ -420,7 +489,6 @@ static void told_finding(struct report_told *t, const char *host, const json_t *
 			 const json_t *f)
 {
 	const json_t *rank = json_array_get(json_object_get(f, "ranks"), 0);
-	bool suspected = row_has(f, "grade", "suspected");
 	const json_t *comm = told_find_comm(t, member_text(f, "comm_id", ""));
 	json_t *row;
 
@@ -432,10 +500,7 @@ static void told_finding(struct report_told *t, const char *host, const json_t *
 			   member_text(f, "text", ""));
 	json_object_set_new(row, "host", json_string(host));
 	json_object_set_new(row, "age_ns", finding_file_age(f, node));
-	if (suspected)
-		json_object_set_new(row, "grade", json_string("suspected"));
-	json_object_set_new(row, "weight", json_integer(suspected ? SUSPECTED :
-				row_has(f, "severity", "critical") ? CRITICAL : WARNING));
+	row_set_grade(row, !row_has(f, "grade", "suspected"), 0);
 }
 
 /* ---- the command ------------------------------------------------------------------------- */

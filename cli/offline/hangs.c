@@ -14,6 +14,7 @@
 #include "cli/base/must.h"
 
 #define LIMIT_NS UINT64_C(10000000000)	/* the limit where a file tells none */
+#define SUSPECTED_NS UINT64_C(5000000000) /* in flight for so long, or for its limit if less */
 
 /* One node's file. */
 struct node {
@@ -26,6 +27,7 @@ struct hangs {
 	struct shots *shots;
 	struct hang hang;
 	json_t *keys;		/* a rank's name in rows: its key */
+	json_t *suspects;	/* ids of communicators in which some node suspects a hang */
 	size_t nodes;
 };
 
@@ -188,10 +190,21 @@ static void add_row(const struct node *n, const json_t *row)
 		to->channels = (uint32_t)signed_at(row, "channels");
 }
 
+/* A node looks twice before it suspects; one file alone cannot tell what moves. */
+static void add_suspicion(struct hangs *h, const json_t *finding)
+{
+	const char *kind = member_text(finding, "kind", NULL);
+	const char *comm_id = member_text(finding, "comm_id", NULL);
+
+	if (comm_id && is_one_of(kind, "stall", "desync") && flag_at(finding, "active") &&
+	    !strcmp(member_text(finding, "grade", ""), "suspected"))
+		json_object_set_new(h->suspects, comm_id, json_true());
+}
+
 static void add_node(struct hangs *h, const char *host, const json_t *root)
 {
 	struct node n = { .hangs = h, .host = host, .clock = shots_clock(root) };
-	json_t *comm, *rank, *row;
+	json_t *comm, *rank, *row, *finding;
 	size_t i, k;
 
 	if (n.clock.written_ns > h->hang.now_ns)
@@ -202,6 +215,8 @@ static void add_node(struct hangs *h, const char *host, const json_t *root)
 				add_rank(&n, comm, rank);
 	json_array_foreach(json_object_get(root, "inflight"), i, row)
 		add_row(&n, row);
+	json_array_foreach(json_object_get(root, "findings"), i, finding)
+		add_suspicion(h, finding);
 }
 
 /* ---- judgement ------------------------------------------------------------------------- */
@@ -233,17 +248,35 @@ static uint64_t group_seen(const struct hang *h, const struct hang_group *g)
 	return seen_ns;
 }
 
-static bool case_is_overdue(struct hang_case *c)
+/* A hang in some operation, and whether that is only suspected. */
+struct offline_hang {
+	struct hang_case c;
+	bool suspected;
+};
+
+static bool case_is_suspected(const struct hangs *h, const struct hang_case *c)
 {
-	const struct hang *h = c->hang;
-	const struct hang_group *g = &h->groups.at[c->group];
-	uint64_t seen_ns = group_seen(h, g);
+	const struct hang_group *g = &c->hang->groups.at[c->group];
+	char comm_id[24];
+
+	snprintf(comm_id, sizeof(comm_id), "0x%016" PRIx64, c->hang->ranks.at[g->first].id);
+	return c->age_ns >= SUSPECTED_NS && json_object_get(h->suspects, comm_id);
+}
+
+/* Is it so old that it hangs, or may?  Then nobody is accused who was seen before that age. */
+static bool hang_is_due(struct hangs *h, struct offline_hang *hang)
+{
+	struct hang_case *c = &hang->c;
+	struct hang_group *g = &h->hang.groups.at[c->group];
+	uint64_t seen_ns = group_seen(&h->hang, g);
 
 	if (!g->has_op || !g->op.enqueued_ns || seen_ns < g->op.enqueued_ns)
 		return false;
 	c->age_ns = seen_ns - g->op.enqueued_ns;
-	c->limit_ns = group_limit(h, g);
-	return c->age_ns > c->limit_ns;
+	c->limit_ns = group_limit(&h->hang, g);
+	hang->suspected = c->age_ns <= c->limit_ns;
+	g->least_ns = hang->suspected ? SUSPECTED_NS : c->limit_ns;
+	return !hang->suspected || case_is_suspected(h, c);
 }
 
 /* One that some were still in may be over: a later file tells of a rank that is done. */
@@ -265,35 +298,40 @@ static bool case_may_be_over(const struct hang_case *c)
 	return inside_ns < done_ns && done_ns - inside_ns > c->limit_ns;
 }
 
-static void judge_all(struct hang *h, hangs_found_fn *found, void *arg)
+static void hang_judge(const struct hang_input *in, struct offline_hang *hang, bool *told,
+		       hangs_found_fn *found, void *arg)
 {
-	struct hang_case *cases = must(calloc(h->groups.n + 1, sizeof(*cases)));
-	bool *told = must(calloc(h->groups.n + 1, sizeof(*told)));
-	const struct hang_input in = { h->comms, h->groups.n };
+	struct hang_case *c = &hang->c;
+
+	hang_decide(in, c->group, &c->verdict);
+	if (told[c->verdict.comm] || case_may_be_over(c))
+		return;
+	told[c->verdict.comm] = true;
+	for (uint32_t k = 0; k < c->verdict.ncircle; k++)
+		told[c->verdict.circle[k]] = true;
+	found(c, hang->suspected, arg);
+}
+
+static void judge_all(struct hangs *h, hangs_found_fn *found, void *arg)
+{
+	struct hang *all = &h->hang;
+	struct offline_hang *hangs = must(calloc(all->groups.n + 1, sizeof(*hangs)));
+	bool *told = must(calloc(all->groups.n + 1, sizeof(*told)));
+	const struct hang_input in = { all->comms, all->groups.n };
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < h->groups.n; i++) {
-		cases[n] = (struct hang_case){ .hang = h, .group = i };
-		if (!case_is_overdue(&cases[n]))
-			continue;
-		h->groups.at[i].least_ns = cases[n].limit_ns;
-		n++;
+	for (uint32_t i = 0; i < all->groups.n; i++) {
+		hangs[n] = (struct offline_hang){ .c = { .hang = all, .group = i } };
+		n += hang_is_due(h, &hangs[n]);
 	}
 	if (n)
-		hang_place(h);
-	for (uint32_t i = 0; i < n; i++) {
-		struct hang_case *c = &cases[i];
-
-		hang_decide(&in, c->group, &c->verdict);
-		if (told[c->verdict.comm] || case_may_be_over(c))
-			continue;
-		told[c->verdict.comm] = true;
-		for (uint32_t k = 0; k < c->verdict.ncircle; k++)
-			told[c->verdict.circle[k]] = true;
-		found(c, arg);
-	}
+		hang_place(all);
+	for (int suspected = 0; suspected < 2; suspected++)
+		for (uint32_t i = 0; i < n; i++)
+			if (hangs[i].suspected == suspected)
+				hang_judge(&in, &hangs[i], told, found, arg);
 	free(told);
-	free(cases);
+	free(hangs);
 }
 
 static void see_all(struct hang *h)
@@ -306,7 +344,7 @@ static void see_all(struct hang *h)
 
 void hangs_find(struct shots *s, hangs_found_fn *found, void *arg)
 {
-	struct hangs h = { .shots = s, .keys = json_object(),
+	struct hangs h = { .shots = s, .keys = json_object(), .suspects = json_object(),
 			   .nodes = json_object_size(s->nodes) };
 	const char *host;
 	json_t *root;
@@ -317,8 +355,9 @@ void hangs_find(struct shots *s, hangs_found_fn *found, void *arg)
 	if (hang_ready(&h.hang) == 0) {
 		see_all(&h.hang);
 		hang_find(&h.hang);
-		judge_all(&h.hang, found, arg);
+		judge_all(&h, found, arg);
 	}
 	hang_deinit(&h.hang);
 	json_decref(h.keys);
+	json_decref(h.suspects);
 }

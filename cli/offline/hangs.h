@@ -7,7 +7,8 @@
 #include "cli/offline/shots.h"
 #include "judge/hang.h"
 
-typedef void hangs_found_fn(const struct hang_case *c, void *arg);
+/* `suspected`: it is not old enough to be found, and some node sees that nothing of it moves. */
+typedef void hangs_found_fn(const struct hang_case *c, bool suspected, void *arg);
 
 /* The owner of a rank (struct hang_rank) is its member of /v1/comms. */
 void hangs_find(struct shots *s, hangs_found_fn *found, void *arg);

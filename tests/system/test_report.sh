@@ -34,11 +34,30 @@ stop_daemon
 verdict() { "$I" report -o json "${@:2}" >"$T/out"; { [ -s "$T/out" ] && jq -e "$1" "$T/out" >/dev/null; } || { cat "$T/out"; return 1; }; }
 check "the late rank is named" verdict \
 	'.verdicts | map(select(.verdict == "STRAGGLER")) | length == 1 and .[0].rank == 1 and .[0].func == "AllReduce"' "$SNAP"
-check "without any daemon; with the code of a finding" exits 10 'STRAGGLER.*rank 1 of dp \(pid [0-9]+, .*comes last in' "$I" report "$SNAP"
+# Seconds of it are a suspicion, as for the daemon; what its node has found is found.
+check "... as suspected, which is no finding" eval 'jq ".findings = []" "$SNAP" >"$T/seconds.json"
+	exits 0 "STRAGGLER[?].*rank 1 of dp .*It is suspected, and found when" "$I" report "$T/seconds.json"'
+# late_found JQ: the node has found a late rank, as JQ has it.
+late_found() {
+	jq -c '.findings = [{kind: "straggler", active: true, grade: "found", severity: "warning", verdict: "STEADY",
+		comm_id: .comms[0].comm_id, ranks: [1], text: "so it is"} | '"$1"']' "$SNAP" >"$T/found.json"
+}
+late_found '.verdict = "ELSEWHERE" | .ranks = [] | .severity = "info"'
+check "... and found where a node has waited for it for long" verdict \
+	'[.verdicts[] | select(.verdict == "STRAGGLER") | [.rank, .grade]] == [[1, "found"]]' "$T/found.json"
+late_found '.ranks = [0]'
+check "... not where its node found another one" verdict \
+	'[.verdicts[] | select(.verdict == "STRAGGLER") | [.rank, .grade]] == [[1, "suspected"]]' "$T/found.json"
+jq -c '.findings = [] | .samples += (.samples | map(.seq += 1000000 | .done_mono_ns += 200000000000))' "$SNAP" >"$T/long.json"
+check "... or its samples are of minutes" verdict \
+	'[.verdicts[] | select(.verdict == "STRAGGLER") | [.rank, .grade]] == [[1, "found"]]' "$T/long.json"
+late_found .
+check "... or its node has: without any daemon; with the code of a finding" exits 10 \
+	'STRAGGLER.*rank 1 of dp \(pid [0-9]+, .*comes last in' "$I" report "$T/found.json"
 # Each is last in half of the operations: of two ranks one always is.
 jq -c '.findings = [] | .samples[] |= (.inside_ns = if (.seq * 7 % 11 > 5) == (.rank == 1) then 400000 else 3000000 end)' "$SNAP" >"$T/even.json"
 check "of two ranks that are late by turns none is" exits 0 '^1 node, 1 file' "$I" report "$T/even.json"
-check "csv has the same" exits 10 '^warning,STRAGGLER,' "$I" report -o csv -H "$SNAP"
+check "csv has the same" exits 10 '^warning,STRAGGLER,' "$I" report -o csv -H "$T/found.json"
 
 # ---- the tables of the live commands --------------------------------------------------
 check "the tables of the live commands are made from files" \
@@ -198,6 +217,17 @@ finding desync suspected '"NOT_JOINED"' | alone >"$T/suspected5.json"
 check "a hang that a node suspects within itself is told as such, and is no finding" \
 	exits 0 "^critical +NOT_JOINED[?] " "$I" report "$T/suspected5.json"
 finding desync suspected '"NOT_JOINED"' >"$T/wide5.json"
+# Seven seconds old: it is suspected where some node has seen that nothing of it moves.
+young() { jq -c '.inflight[].age_ns = 7000000000 | .findings = '"${2:-[]}" "$T/stuck$1.json" >"$T/young$1.json"; }
+for n in 1 2 3 4 5; do young $n; done
+check "what is in flight for a few seconds is nothing by itself" verdict \
+	'[.verdicts[] | select(.severity == "critical")] == []' "$T"/young*.json
+young 2 '[{kind: "stall", active: true, grade: "suspected", severity: "critical", verdict: "UNKNOWN",
+	comm_id: .comms[0].comm_id, ranks: [], text: "so it is"}]'
+check "a hang that a node suspects of ranks elsewhere has the verdict of all, as suspected" eval 'verdict "
+	[.verdicts[] | select(.severity == \"critical\") | [.verdict, .grade, .rank, .host, .age_ns]] ==
+		[[\"NOT_JOINED\", \"suspected\", 10, \"node5\", 7e9], [\"NOT_JOINED\", \"suspected\", 11, \"node5\", 7e9]]" "$T"/young*.json
+	exits 0 "^critical +NOT_JOINED[?] .*ranks 10-11 have not come to AllReduce" "$I" report "$T"/young*.json'
 check "... of a communicator with ranks elsewhere all files are asked instead" verdict \
 	'[.verdicts[] | select(.verdict == "NOT_JOINED")] == []' "$T/wide5.json"
 
@@ -227,7 +257,7 @@ fi
 
 head -c 3000 "$SNAP" >"$T/half.json"
 echo '{}' >"$T/other.json"
-check "what is no snapshot is told, and the rest read" exits 10 'half.json: no snapshot.*' "$I" report "$T/half.json" "$SNAP"
+check "what is no snapshot is told, and the rest read" exits 10 'half.json: no snapshot.*' "$I" report "$T/half.json" "$T/found.json"
 check "... nothing else: that is no answer" exits 4 'no snapshot is there' "$I" report "$T/other.json"
 check "without a path that is said" exits 2 'needs files' "$I" report
 done_testing
