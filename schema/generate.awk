@@ -2,15 +2,16 @@
 #
 # The one place of each field is its block in schema/*.schema; schema/README.md has the form.
 #
-#   awk -v make=WHAT -v wanted=NAME -f schema/generate.awk schema/*.schema [docs/api.md]
+#   awk -v make=WHAT -v wanted=NAME -f schema/generate.awk schema/*.schema [PAGE]
 #
 #   make=server wanted=FILE     the server's tables of the objects in that file
 #   make=segment                the tables by which a segment is told of without a daemon
 #   make=columns wanted=TABLE   the rows of a `struct column` table
 #   make=explain                the rows that `ncclinsp explain` knows of fields and columns
 #   make=words wanted=OBJECT    the rows of a topic of util/glossary.c whose words are its fields
-#   make=json wanted=COMMAND    docs/schema/COMMAND.json
-#   make=api                    docs/api.md, with its tables
+#   make=metrics                the families of /metrics
+#   make=json wanted=PAGE       docs/schema/PAGE.json
+#   make=page                   the page behind the schemas (docs/api.md, man/), with its tables
 #   make=lists                  the commands and tables that there are
 
 function fail(what)
@@ -25,7 +26,7 @@ BEGIN {
 	for (i in basic)
 		is_basic[basic[i]]
 	split("u64 integer u32 integer i64 integer i32 integer bool boolean name string " \
-	      "text string word string hex string rate number real number", pair, " ")
+	      "text string word string hex string at string rate number real number", pair, " ")
 	for (i = 1; i in pair; i += 2)
 		json_type[pair[i]] = pair[i + 1]
 	split("u64 uint64_t u32 uint32_t i32 int32_t bool bool name name_t hex uint64_t " \
@@ -37,9 +38,13 @@ BEGIN {
 	      pair3, " ")
 	for (i = 1; i in pair3; i += 2)
 		put_call[pair3[i]] = pair3[i + 1]
+	split("bytes u64 micros u64 age u64 since u64 stall u64 integer i64 sum u64 time at number rate " \
+	      "percent rate loss rate", pair4, " ")
+	for (i = 1; i in pair4; i += 2)
+		shown_type[pair4[i]] = pair4[i + 1]
 }
 
-/^#/ && FILENAME !~ /\.md$/ { next }
+/^#/ && FILENAME !~ /\.(md|scd)$/ { next }
 
 # ---- reading ---------------------------------------------------------------------------
 
@@ -76,18 +81,24 @@ FILENAME ~ /\.schema$/ && /^object / {
 	shared[$2] = line ~ /, shared/
 	is_words[$2] = line ~ /, words/
 	of_segment[$2] = line ~ /, segment/
-	if (match(line, /\/v1\/[a-z]+/))
+	if (match(line, /metrics [A-Z]+/))
+		metrics_of[$2] = substr(line, RSTART + 8, RLENGTH - 8)
+	if (match(line, /\/(v1\/[a-z]+|metrics)/))
 		answers_of[FILENAME] = substr(line, RSTART, RLENGTH)
-	place_of[$2] = answers_of[FILENAME]
+	place_of[$2] = line ~ / shown/ ? "" : answers_of[FILENAME]
+	if (match(line, / in the /))
+		own_place[$2] = substr(line, RSTART + 4) ", " place_of[$2]
 	mode = "object"
 	next
 }
 
-FILENAME ~ /\.schema$/ && /^answer / {
+# "answer COMMAND:", or "file FORMAT:"
+FILENAME ~ /\.schema$/ && /^(answer|file) / {
 	sub(/:$/, "", $2)
-	begin_object("answer of " $2)
-	answer[$2] = object
-	place_of[object] = "ncclinsp " $2 " -o json"
+	begin_object($1 == "file" ? $2 : "answer of " $2)
+	page_of[$2] = object
+	title_of_page[$2] = $1 == "file" ? "ncclinsp-" $2 : "ncclinsp " $2 " -o json"
+	place_of[object] = title_of_page[$2]
 	mode = "object"
 	next
 }
@@ -119,7 +130,8 @@ FILENAME ~ /\.schema$/ && /^all of / && mode == "table" {
 }
 
 FILENAME ~ /\.schema$/ && /^all of / {
-	fields_of[object, nfields[object]++] = "*" $3
+	fields_of[object, nfields[object]++] = "*" substr($0, 8)
+	loose[object SUBSEP "*" substr($0, 8)] = optional
 	next
 }
 
@@ -156,7 +168,7 @@ FILENAME ~ /\.schema$/ && /^[a-z0-9_]+: / && mode == "object" {
 	else if (rest ~ /\?$/)
 		null[key] = sub(/\?$/, "", rest)
 	container[key] = ""
-	if (match(rest, /^(list|map|word) /)) {
+	if (match(rest, /^(list|map|word|rows of|any of) /)) {
 		container[key] = substr(rest, 1, RLENGTH - 1)
 		rest = substr(rest, RLENGTH + 1)
 	}
@@ -299,7 +311,7 @@ function column_text(table, at,    n, word, i, key)
 		return text_of["column" SUBSEP at]
 	n = split(path[at], word, /[|\/]/)
 	for (i = 1; i <= n; i++)
-		if ((key = find(table_of[table] " common", word[i])) != "")
+		if ((key = field_at(table, word[i])) != "")
 			return meaning(key)
 	fail("nothing explains column " head[at] " " column[at] " of table " table)
 }
@@ -325,6 +337,12 @@ function or_null(text)
 function of_time(key)
 {
 	return type[key] == "time"
+}
+
+# The field of a column at one of its paths; "": none.
+function field_at(table, at)
+{
+	return find(table_of[table] " common", at)
 }
 
 # ---- the server's tables ---------------------------------------------------------------
@@ -501,8 +519,48 @@ function any_or_null(json, null)
 	return null ? "{\"anyOf\": [" json ", {\"type\": \"null\"}]}" : json
 }
 
+# The fields that the rows of a table have for programs, as an object.
+function row_of(table,    i, k, n, at, key, field, word, row)
+{
+	row = table "_row"
+	if (row in object_text)
+		return row
+	if (!ncolumns[table])
+		fail("there is no table " table)
+	object_text[row] = "A row of what the command shows."
+	for (i = 0; i < ncolumns[table]; i++) {
+		at = table SUBSEP i
+		if (column[at] == "")
+			continue
+		fields_of[row, nfields[row]++] = column[at]
+		key = row SUBSEP column[at]
+		text_of[key] = column_text(table, at)
+		type[key] = kind[at] in shown_type ? shown_type[kind[at]] : "text"
+		null[key] = 1
+		n = split(path[at], word, /[|\/]/)
+		for (k = n; k; k--) {
+			if ((field = field_at(table, word[k])) == "")
+				continue
+			null[key] = null[key] && (null[field] || word[k] ~ /\./)
+			if (kind[at] ~ /^(since|sum)$/ || path[at] ~ /\//)
+				continue
+			type[key] = !of_time(field) ? type[field] : word[k] ~ /_mono_ns$/ ? "u64" : "at"
+			container[key] = container[field]
+		}
+	}
+	return row
+}
+
 function json_of(type, container, null, said,    n, word, i, list, body)
 {
+	if (container == "rows of")
+		return json_of(row_of(type), "list", null, said)
+	if (container == "any of") {
+		for (i = 0; i < nobjects; i++)
+			if (objects[i] ~ "_" type "$")
+				list = list (list == "" ? "" : ", ") json_of(objects[i], "", 0, "")
+		return "{" said "\"anyOf\": [" list (null ? ", {\"type\": \"null\"}" : "") "]}"
+	}
 	if (container == "list")
 		return any_or_null("{\"type\": \"array\", " said "\"items\": " \
 			json_of(type, "", 0, "") "}", null)
@@ -521,7 +579,7 @@ function json_of(type, container, null, said,    n, word, i, list, body)
 		sub(/^=/, "", type)
 		n = split(type, word, "|")
 		for (i = 1; i <= n; i++)
-			list = list (i > 1 ? ", " : "") quoted(word[i])
+			list = list (i > 1 ? ", " : "") (word[i] ~ /^[0-9]+$/ ? word[i] : quoted(word[i]))
 		return "{" said "\"enum\": [" list (null ? ", null" : "") "]}"
 	}
 	if (!(type in json_type))
@@ -529,7 +587,8 @@ function json_of(type, container, null, said,    n, word, i, list, body)
 	return "{" said "\"type\": " (null ? "[\"" json_type[type] "\", \"null\"]" : \
 		"\"" json_type[type] "\"") \
 		(type ~ /^u(32|64)$/ ? ", \"minimum\": 0" : "") \
-		(type == "hex" ? ", \"pattern\": \"^0x[0-9a-f]{16}$\"" : "") "}"
+		(type == "hex" ? ", \"pattern\": \"^0x[0-9a-f]{16}$\"" : "") \
+		(type == "at" ? ", \"pattern\": \"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\\\\.[0-9]{9}Z$\"" : "") "}"
 }
 
 function needed(object)
@@ -550,30 +609,28 @@ function json_requires(name)
 	required = required (required == "" ? "" : ", ") quoted(name)
 }
 
-function json_fields(object,    i, name, key, said)
+function json_fields(object, optional,    i, name, key, said)
 {
 	for (i = 0; i < nfields[object]; i++) {
 		name = fields_of[object, i]
 		if (name ~ /^\*/) {
-			json_fields(substr(name, 2))
+			json_fields(substr(name, 2), optional || loose[object SUBSEP name])
 			continue
 		}
 		key = object SUBSEP name
 		said = "\"description\": " quoted(plain(meaning(key))) ", "
 		if (of_time(key)) {
-			json_member(name "_at", "{" said "\"type\": " \
-				(null[key] ? "[\"string\", \"null\"]" : "\"string\"") ", \"pattern\": " \
-				"\"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\\\\.[0-9]{9}Z$\"}")
+			json_member(name "_at", json_of("at", "", null[key], said))
 			json_member(name "_mono_ns", json_of("u64", "", null[key],
 				"\"description\": \"The same moment on the node's CLOCK_MONOTONIC.\", "))
-			if (!loose[key]) {
+			if (!loose[key] && !optional) {
 				json_requires(name "_at")
 				json_requires(name "_mono_ns")
 			}
 			continue
 		}
 		json_member(name, json_of(type[key], container[key], null[key], said))
-		if (!loose[key])
+		if (!loose[key] && !optional)
 			json_requires(name)
 	}
 }
@@ -588,14 +645,15 @@ function json_object(object, in_front)
 		members, indent
 }
 
-function json_page(command,    i)
+function json_page(name,    i, front)
 {
+	front = title_of_page[name] ~ / / ? "\"schema\"" : ""
 	print "{\n\t\"$schema\": \"https://json-schema.org/draft/2020-12/schema\","
-	printf "\t\"title\": \"ncclinsp %s -o json\",\n", command
+	printf "\t\"title\": %s,\n", quoted(title_of_page[name])
 	printf "\t\"description\": %s,\n\t\"type\": \"object\",\n",
-		quoted(plain(object_text[answer[command]] " Fields may be added."))
+		quoted(plain(object_text[page_of[name]] " Fields may be added."))
 	indent = "\t"
-	json_object(answer[command], "\"schema\"")
+	json_object(page_of[name], front)
 	indent = "\t\t\t"
 	for (i = 0; i < nneeds; i++) {
 		printf "%s\t\t%s: {\n\t\t\t\"description\": %s,\n\t\t\t\"type\": \"object\",\n",
@@ -606,12 +664,12 @@ function json_page(command,    i)
 	print (nneeds ? "\n\t}" : "") "\n}"
 }
 
-# ---- docs/api.md -----------------------------------------------------------------------
+# ---- pages -----------------------------------------------------------------------
 
 function type_in_words(key,    is)
 {
 	is = type[key]
-	if (is in object_text)
+	if (is in object_text || container[key] ~ / of$/)
 		is = "object"
 	else if (is == "hex")
 		is = "id"
@@ -619,9 +677,11 @@ function type_in_words(key,    is)
 		is = is
 	else if (is in json_type)
 		is = json_type[is]
+	else if (is ~ /^=[0-9]+$/)
+		is = "integer"
 	else
 		is = "word"
-	if (container[key] == "list")
+	if (container[key] ~ /^(list|rows of)$/)
 		is = "list of " is "s"
 	else if (container[key] == "map")
 		is = "object of " is "s"
@@ -644,14 +704,32 @@ function api_rows(object, inside, also,    i, name, key, shown, kinds, n)
 		n = kinds
 		gsub(/\|/, "`, `", n)
 		printf "| %s | %s | %s%s%s |\n", shown, type_in_words(key), meaning(key),
-			topic_in_words(key), kinds ~ /\|/ ? " One of `" n "`." : ""
+			topic_in_words(key), kinds ~ /\|/ ? " One of `" n "`." : \
+			kinds ~ /^=/ ? " It is `" substr(n, 2) "`." : ""
 		if (kinds in object_text && index(also " ", " " kinds " "))
 			api_rows(kinds, inside name ".", also)
 	}
-	told[object]
 }
 
-FILENAME ~ /\.md$/ && make == "api" {
+# A text as scdoc(5) wants it.
+function in_scdoc(text)
+{
+	gsub(/`/, "_", text)
+	return text
+}
+
+FILENAME ~ /\.scd$/ && /^@metrics / {
+	if (!($2 in metrics_of))
+		fail("there are no metrics " $2)
+	for (i = 0; i < nfields[$2]; i++)
+		printf "%s*%s*\n\t%s\n", i ? "\n" : "", fields_of[$2, i],
+			in_scdoc(meaning($2 SUBSEP fields_of[$2, i]))
+	next
+}
+
+FILENAME ~ /\.scd$/ { print }
+
+FILENAME ~ /\.md$/ {
 	if (/^<!-- end -->$/)
 		inside = 0
 	if (!inside)
@@ -714,10 +792,12 @@ function title_of(head)
 # The answer that an object is of, and within it the field that holds it.
 function place(object,    i, k, key)
 {
+	if (object in own_place)
+		return own_place[object]
 	for (i = 0; i < nobjects; i++)
 		for (k = 0; k < nfields[objects[i]]; k++) {
 			key = objects[i] SUBSEP fields_of[objects[i], k]
-			if (type[key] == object && objects[i] !~ /^answer/)
+			if (type[key] == object && place_of[objects[i]] !~ /^ncclinsp/)
 				return fields_of[objects[i], k] " of " place_of[object]
 		}
 	return place_of[object]
@@ -794,11 +874,20 @@ END {
 		for (i = 0; i < nfields[wanted]; i++)
 			printf "\tW(%s, %s),\n", quoted(fields_of[wanted, i]),
 				quoted(plain(meaning(wanted SUBSEP fields_of[wanted, i])))
+	} else if (make == "metrics") {
+		print "/* Made by schema/generate.awk. */"
+		for (i = 0; i < nobjects; i++)
+			for (k = 0; k < nfields[objects[i]] && objects[i] in metrics_of; k++) {
+				key = objects[i] SUBSEP fields_of[objects[i], k]
+				printf "\t{ METRICS_%s, EXPOSITION_%s, %s,\n\t  %s,\n\t  %s },\n",
+					metrics_of[objects[i]], toupper(type[key]),
+					quoted(fields_of[objects[i], k]), quoted(plain(meaning(key))), from[key]
+			}
 	} else if (make == "json") {
 		json_page(wanted)
 	} else if (make == "lists") {
-		for (command in answer)
-			print "json", command
+		for (page in page_of)
+			print "json", page
 		for (i = 0; i < ntables; i++)
 			if (shown_by[tables[i]] != "")
 				print "columns", tables[i]

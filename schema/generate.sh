@@ -31,9 +31,9 @@ headers)
 	make explain "" schema/explain.h
 	;;
 pages)
-	for command in $(there_are json); do
-		make json "$command" "schema/$command.json"
+	for page in $(there_are json); do
+		make json "$page" "schema/$page.json"
 	done
-	make api "" api.md "util/words.c util/glossary.c docs/api.md"
+	make page "" api.md "util/words.c util/glossary.c docs/api.md"
 	;;
 esac

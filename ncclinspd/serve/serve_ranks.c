@@ -58,6 +58,12 @@ struct rank_row {
 	uint32_t comm_index;
 };
 
+struct ranks_total {
+	uint64_t gpus_total, comms_total, ranks_total, in_flight_total;
+};
+
+#include "schema/rank.h"
+
 /* ---- what is in flight --------------------------------------------------------- */
 
 /* Open operations of one communicator. */
@@ -577,24 +583,19 @@ static void rank_table_mark_stalled(const struct rank_table *t, const struct ran
 static void rank_table_put_totals(const struct rank_table *t, const struct rank_row **rows,
 				  struct json *j)
 {
-	uint64_t in_flight = 0;
+	struct ranks_total total = { .ranks_total = t->n };
 	uint32_t with_gpu = 0;
 
 	for (uint32_t i = 0; i < t->n; i++) {
-		in_flight += t->at[i].in_flight;
+		total.in_flight_total += t->at[i].in_flight;
 		if (t->at[i].has_gpu)
 			rows[with_gpu++] = &t->at[i];
 	}
-	json_key(j, "gpus_total");
-	json_put_u64(j, rank_rows_count(rows, with_gpu, rank_row_compare_gpus));
+	total.gpus_total = rank_rows_count(rows, with_gpu, rank_row_compare_gpus);
 	for (uint32_t i = 0; i < t->n; i++)
 		rows[i] = &t->at[i];
-	json_key(j, "comms_total");
-	json_put_u64(j, rank_rows_count(rows, t->n, rank_row_compare_comms));
-	json_key(j, "ranks_total");
-	json_put_u64(j, t->n);
-	json_key(j, "in_flight_total");
-	json_put_u64(j, in_flight);
+	total.comms_total = rank_rows_count(rows, t->n, rank_row_compare_comms);
+	rows_put(&t->request->serve->writer, j, rank_totals_fields, &total);
 }
 
 /* The worst rows go into the listing, as many as are wanted. */
@@ -627,8 +628,6 @@ static void rank_table_deinit(struct rank_table *t)
 }
 
 /* ---- fields --------------------------------------------------------------------- */
-
-#include "schema/rank.h"
 
 static void put_rank_row(const struct serve *s, struct json *j, const void *row,
 			 const struct chosen *chosen)
