@@ -33,23 +33,16 @@ struct snapshot_kind {
 	uint64_t first_seq;	/* UNKNOWN_U64: none had a number */
 };
 
+#include "schema/snapshot.h"
+
 static void snapshot_put_ticks(struct request *r, struct json *j)
 {
 	struct process *p;
 
 	json_key(j, "host_clocks");
 	json_begin(j, '[');
-	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));) {
-		json_begin(j, '{');
-		json_key(j, "pid");
-		json_put_i64(j, p->pid);
-		json_key(j, "instance");
-		json_put_hex64(j, p->instance);
-		json_key(j, "kind");
-		json_put_u64(j, p->clock.kind);
-		rows_put_clock(j, &p->clock);
-		json_end(j, '}');
-	}
+	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));)
+		rows_put_object(&r->serve->writer, j, host_clock_fields, p);
 	json_end(j, ']');
 }
 

@@ -53,9 +53,13 @@ static int sums_by_key(const void *a, const void *b)
 	return memcmp(a, b, offsetof(struct sum, ops));
 }
 
+#include "schema/sums.h"
+
 /* Nothing is known of a row that has lost cells since. */
-static void sums_put_since(const struct serve_sums *sums, struct json *j, const struct sum *now)
+static void sums_put_since(const struct rows_writer *w, const struct serve_sums *sums,
+			   struct json *j, const struct sum *now)
 {
+	struct sum since;
 	static const struct sum nothing;
 	const struct sum *before = bsearch(now, sums->before.at, sums->before.n,
 					  sizeof(*now), sums_by_key);
@@ -68,16 +72,11 @@ static void sums_put_since(const struct serve_sums *sums, struct json *j, const 
 		json_put_null(j);
 		return;
 	}
-	json_begin(j, '{');
-	json_key(j, "ops");
-	json_put_u64(j, now->ops - before->ops);
-	json_key(j, "bytes");
-	json_put_u64(j, now->bytes - before->bytes);
-	json_key(j, "timed");
-	json_put_u64(j, now->timed - before->timed);
-	json_key(j, "timed_ns");
-	json_put_u64(j, now->timed_ns - before->timed_ns);
-	json_end(j, '}');
+	since = (struct sum){
+		.ops = now->ops - before->ops, .bytes = now->bytes - before->bytes,
+		.timed = now->timed - before->timed, .timed_ns = now->timed_ns - before->timed_ns,
+	};
+	rows_put_object(w, j, since_fields, &since);
 }
 
 static void sums_put_row(const struct serve *s, struct json *j, const void *row,
@@ -87,7 +86,7 @@ static void sums_put_row(const struct serve *s, struct json *j, const void *row,
 	struct sum now = sum_make(row), *kept;
 
 	serve_put_summary_row(s, j, row, chosen);
-	sums_put_since(sums, j, &now);
+	sums_put_since(&s->writer, sums, j, &now);
 	kept = sums->keeps ? list_add(&sums->now) : NULL;
 	if (kept)
 		*kept = now;

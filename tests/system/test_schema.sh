@@ -176,6 +176,8 @@ check "nor one that lets any member pass" \
 	eval 'jq ".findings[0].unheard = 1" "$T/good" >"$T/out" && ! fits diagnose'
 
 SNAP=$("$I" snapshot)
+snapshot_fits() { cp "$SNAP" "$T/out" && fits snapshot && jq -e '.reason == "request" and (.kept | length > 0)' "$T/out"; }
+check "a snapshot" eval 'wait_until 20 test -s "$SNAP" && snapshot_fits >/dev/null'
 check "report" eval 'wait_until 20 test -s "$SNAP" && with ".nodes == 1" report "$SNAP"'
 check "replay" with '.moments[0].nodes == 1' replay "$SNAP"
 
