@@ -32,6 +32,7 @@
 #include "reader/base/names.h"
 #include "reader/join/reconstruct.h"
 #include "tests/fixture.h"
+#include "tests/fx_evidence.h"
 
 #define FX_START_NS	UINT64_C(5000000000000)
 #define FX_EPOCH_NS	UINT64_C(1700000000000000000)	/* CLOCK_REALTIME at FX_START_NS */
@@ -480,10 +481,14 @@ static inline char *fx_ask_text(const char *method, const char *target)
 /* The object of an answer (taken over), a new reference, if its status is `status`. */
 static inline json_t *fx_parse(char *answer, const char *asked, int status)
 {
-	json_t *value = json_loads(fx_body(answer), 0, NULL);
+	json_t *value = json_loads(fx_body(answer), 0, NULL), *finding, *evidence;
+	size_t i;
 
 	ck_assert_msg(fx_status(answer) == status, "%s: %.600s", asked, answer);
 	ck_assert_msg(value, "%s: no JSON: %.2000s", asked, fx_body(answer));
+	json_array_foreach(json_object_get(value, "findings"), i, finding)
+		if ((evidence = json_object_get(finding, "evidence")))
+			fx_evidence_is_explained(evidence);
 	free(answer);
 	return value;
 }

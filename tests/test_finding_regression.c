@@ -7,7 +7,7 @@
 
 #include "judge/cusum.h"
 #include "ncclinspd/findings/diagnose.h"
-#include "tests/fixture.h"
+#include "tests/fx_evidence.h"
 #include "util/log.h"
 
 #define SECOND	UINT64_C(1000000000)
@@ -112,9 +112,14 @@ static const struct { int comms, kinds; const char *scope; } changes[] = {
 
 START_TEST(what_became_slower_is_told_with_what_else_did)
 {
+	json_t *evidence;
+
 	run(LEARN, 0, 0, 1);
 	run(8, changes[_i].comms, changes[_i].kinds, 1.3);
 	ck_assert_int_eq(count(), 1);
+	evidence = json_loadb(found->evidence, found->evidence_bytes, 0, NULL);
+	fx_evidence_is_explained(evidence);
+	json_decref(evidence);
 	ck_assert_ptr_nonnull(memmem(found->evidence, found->evidence_bytes, changes[_i].scope,
 				     strlen(changes[_i].scope)));
 	ck_assert_ptr_nonnull(strstr(found->text, "longer than usual"));

@@ -62,6 +62,8 @@ skip() {
 }
 
 done_testing() {
+	evidence_keep
+	[ ! -s "$T/findings" ] || check "the evidence of findings is what docs/schema/ says" evidence_is_described
 	echo "1..$tests_run"
 	[ "$tests_failed" -eq 0 ]
 	exit
@@ -102,8 +104,28 @@ start_daemon() {
 
 api_answers() { curl -sf --unix-socket "$SOCK" http://ncclinspd/v1/status -o /dev/null; }
 
+# What the daemon has found, kept until the end of the test.
+evidence_keep() {
+	[ -S "$SOCK" ] || return 0
+	curl -sf -m 5 --unix-socket "$SOCK" http://ncclinspd/v1/findings | jq -c '.findings[]' >>"$T/findings"
+}
+
+# Their evidence has all members of an object of schema/evidence.schema, and no other.
+evidence_is_described() {
+	jq -s -e --slurpfile page "$TOP/docs/schema/diagnose.json" '
+		def named: [.["$ref"], .items["$ref"]?, .anyOf[]?["$ref"]?] | map(strings | sub(".*/"; ""));
+		def fits($name): . as $value | $page[0]["$defs"][$name].properties as $members | $value == null or
+			(keys == ($members | keys) and all($members | to_entries[] |
+				select(.value | named != []) | .key as $key | (.value | named[0]) as $inner |
+				$value[$key] | if type == "array" then .[] else . end | fits($inner); .));
+		($page[0]["$defs"].finding.properties.evidence | named) as $all |
+		map(select([.evidence | fits($all[])] | any | not) | {kind, evidence}) |
+		if . == [] then true else (., false) end' "$T/findings"
+}
+
 # stop_daemon [signal]: waits for its end, leaves its status in $?.
 stop_daemon() {
+	evidence_keep
 	kill "-${1:-TERM}" "$DAEMON_PID"
 	wait "$DAEMON_PID"
 }
