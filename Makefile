@@ -237,7 +237,12 @@ $(B)/obj/man/ncclinsp-findings.7.scd: man/ncclinsp-findings.7.scd $(WORDS)
 	@mkdir -p $(@D)
 	$(Q)$(EMULATOR) $(WORDS) <$< >$@.tmp && mv $@.tmp $@
 
+$(B)/obj/man/ncclinsp-metrics.7.scd: man/ncclinsp-metrics.7.scd $(wildcard schema/*)
+	@mkdir -p $(@D)
+	$(Q)awk -v make=page -f schema/generate.awk schema/*.schema $< >$@.tmp && mv $@.tmp $@
+
 $(B)/man/ncclinsp-findings.7: $(B)/obj/man/ncclinsp-findings.7.scd
+$(B)/man/ncclinsp-metrics.7: $(B)/obj/man/ncclinsp-metrics.7.scd
 $(B)/man/nci-abi.7: $(B)/obj/man/nci-abi.7.scd
 $(B)/man/%: man/%.scd
 	@mkdir -p $(@D)

@@ -28,6 +28,7 @@ headers)
 		make words "$object" "schema/${object}_words.h"
 	done
 	make segment "" schema/segment.h
+	make metrics "" schema/families.h
 	make explain "" schema/explain.h
 	;;
 pages)

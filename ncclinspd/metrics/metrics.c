@@ -770,17 +770,6 @@ void metrics_forgotten(struct metrics *m, const struct process *p)
 
 /* ---- the node itself -------------------------------------------------------------------- */
 
-static void row_put_one(const struct metrics *m, struct exposition *e, const char *name,
-			enum exposition_type type, const char *help, double value)
-{
-	exposition_family(e, name, type, help);
-	exposition_label(e, "node", m->rows.host);
-	if (type == EXPOSITION_INFO)
-		exposition_label(e, "version", NCCLINSP_VERSION);
-	exposition_sample(e, "", value);
-	exposition_unlabel(e, 0);
-}
-
 static double node_cpu_s(void)
 {
 	struct rusage u;
@@ -791,43 +780,28 @@ static double node_cpu_s(void)
 	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 
-static void node_put_findings(const struct metrics *m, struct exposition *e, const char *family,
-			      const char *help, enum finding_grade grade)
+static void node_row_fill(const struct metrics *m, struct metrics_row *row)
 {
-	exposition_family(e, family, EXPOSITION_GAUGE, help);
+	row->labels.kind = METRICS_NODE;
+	snprintf(row->info[0], sizeof(row->info[0]), "%s", NCCLINSP_VERSION);
+	row->v[NODE_INFO] = 1;
+	row->v[NODE_CPU] = node_cpu_s();
+	row->v[NODE_USED] = m->rows.series;
+	row->v[NODE_LIMIT] = m->rows.limit;
+	row->v[NODE_REFUSED] = (double)m->rows.refused;
 	for (int kind = 0; kind < FINDING_KIND_END; kind++) {
-		exposition_label(e, "node", m->rows.host);
-		exposition_label(e, "kind", finding_kind_name((enum finding_kind)kind));
-		exposition_sample(e, "", m->findings[grade][kind]);
-		exposition_unlabel(e, 0);
+		row->v[NODE_FOUND + kind] = m->findings[FINDING_FOUND][kind];
+		row->v[NODE_SUSPECTED + kind] = m->findings[FINDING_SUSPECTED][kind];
 	}
-}
-
-static void node_put(const struct metrics *m, struct exposition *e, bool all)
-{
-	row_put_one(m, e, "ncclinsp_build_info", EXPOSITION_INFO, "The daemon.", 1);
-	if (!all)
-		return;
-	row_put_one(m, e, "ncclinsp_daemon_cpu_seconds_total", EXPOSITION_COUNTER,
-		    "What the daemon itself has used.", node_cpu_s());
-	row_put_one(m, e, "ncclinsp_series", EXPOSITION_GAUGE,
-		    "Series of jobs that have their places.", m->rows.series);
-	row_put_one(m, e, "ncclinsp_series_limit", EXPOSITION_GAUGE,
-		    "What these and the node's own may be.", m->rows.limit);
-	row_put_one(m, e, "ncclinsp_series_refused_total", EXPOSITION_COUNTER,
-		    "Times that labels found no place, and were counted under other.",
-		    (double)m->rows.refused);
-	node_put_findings(m, e, "ncclinsp_findings", "Active findings, by kind.", FINDING_FOUND);
-	node_put_findings(m, e, "ncclinsp_findings_suspected",
-			  "Faults that are suspected, and not found yet, by kind.",
-			  FINDING_SUSPECTED);
 }
 
 void metrics_write(const struct metrics *m, struct exposition *e, bool all, uid_t uid,
 		   uint64_t now_ns)
 {
-	node_put(m, e, all);
-	metrics_rows_write(&m->rows, e, all, uid, now_ns);
+	struct metrics_row node = { 0 };
+
+	node_row_fill(m, &node);
+	metrics_rows_write(&m->rows, e, &node, all, uid, now_ns);
 	exposition_end(e);
 }
 

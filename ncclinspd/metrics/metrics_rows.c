@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of families, room for rows, and rows as text.  A family's series are those of one
- * kind of row; what it has several of per row differ in one or two labels.
+ * The series of each family (schema/metrics.schema has the families), room for rows, and rows as
+ * text.  A family's series are those of one kind of row; what it has several of per row differ in
+ * one or two labels.
  *
  * What counts against the limit are series, so that it is what somebody who pays by series has
  * asked for.  A part is kept free, in which there is a row of each kind for all that found no
@@ -21,9 +22,9 @@
 #include "util/list.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
-#define WANTED_NS	(600 * SECOND_NS)	/* unused for so long: goes if room is wanted */
-#define KEEP_NS		(3600 * SECOND_NS)	/* unused for so long: it goes */
-#define NODE_SERIES	32	/* series of the node itself */
+/* The time unused after which a series goes where room is wanted; after which it goes. */
+#define WANTED_NS	(600 * SECOND_NS)
+#define KEEP_NS		(3600 * SECOND_NS)
 #define LATELY_NS	(UINT64_C(60) * 1000000000)
 
 struct write_series {
@@ -46,6 +47,11 @@ struct family {
 #define ONE(value) SERIES({ value, NULL, NULL, NULL, NULL })
 #define TWO(name, v, a, w, b) SERIES({ v, name, a, NULL, NULL }, { w, name, b, NULL, NULL })
 #define STEP(i, phase, way) { MEMBER_STEP + (i), "phase", phase, "direction", way }
+#define STEPS SERIES(STEP(0, "produce", "send"), STEP(1, "credit", "send"),		\
+		     STEP(2, "wire", "send"), STEP(3, "recv_wait", "receive"),		\
+		     STEP(4, "flush", "receive"), STEP(5, "consume", "receive"))
+#define CALLBACKS TWO("thread", MEMBER_CALLBACK + NCI_THREADS_USER, "user",		\
+		      MEMBER_CALLBACK + NCI_THREADS_PROXY, "proxy")
 
 static const struct write_series dropped[] = {
 #define X(NAME, text) { MEMBER_DROPPED + METRICS_REASON_##NAME, "reason", text, NULL, NULL },
@@ -53,82 +59,20 @@ static const struct write_series dropped[] = {
 #undef X
 };
 
+static const struct write_series found[] = {
+#define X(NAME, text) { NODE_FOUND + FINDING_##NAME, "kind", text, NULL, NULL },
+	FINDING_KINDS(X)
+#undef X
+};
+
+static const struct write_series suspected[] = {
+#define X(NAME, text) { NODE_SUSPECTED + FINDING_##NAME, "kind", text, NULL, NULL },
+	FINDING_KINDS(X)
+#undef X
+};
+
 static const struct family families[] = {
-	{ METRICS_JOB, EXPOSITION_GAUGE, "ncclinsp_processes",
-	  "Processes that live and are read.", ONE(JOB_LIVE) },
-	{ METRICS_JOB, EXPOSITION_COUNTER, "ncclinsp_process_exits_total",
-	  "Processes that ended: clean, the plugin said so; unknown, without a word.",
-	  TWO("how", JOB_CLEAN, "clean", JOB_UNKNOWN, "unknown") },
-	{ METRICS_MEMBER, EXPOSITION_INFO, "ncclinsp_process_info",
-	  "What is known of a process.", ONE(MEMBER_INFO) },
-	{ METRICS_MEMBER, EXPOSITION_COUNTER, "ncclinsp_records_total",
-	  "Records that were read.", ONE(MEMBER_RECORDS) },
-	{ METRICS_MEMBER, EXPOSITION_COUNTER, "ncclinsp_records_dropped_total",
-	  "What was lost or left out, by reason.", METRICS_REASON_END, dropped },
-	{ METRICS_MEMBER, EXPOSITION_COUNTER, "ncclinsp_plugin_callback_seconds_total",
-	  "Time in the plugin's callbacks, estimated from one in some, by class of thread.",
-	  TWO("thread", MEMBER_CALLBACK + NCI_THREADS_USER, "user",
-	      MEMBER_CALLBACK + NCI_THREADS_PROXY, "proxy") },
-	{ METRICS_MEMBER, EXPOSITION_GAUGE, "ncclinsp_plugin_overhead_ratio",
-	  "Share of a thread's time in callbacks over ten seconds, of the busier class.",
-	  ONE(MEMBER_OVERHEAD) },
-	{ METRICS_MEMBER, EXPOSITION_GAUGE, "ncclinsp_plugin_budget_ratio",
-	  "What that share may be.", ONE(MEMBER_BUDGET) },
-	{ METRICS_MEMBER, EXPOSITION_GAUGE, "ncclinsp_level",
-	  "What is recorded: 0 off, 1 ops, 2 kernel, 3 net, 4 trace, 5 a mask.",
-	  ONE(MEMBER_LEVEL) },
-	{ METRICS_MEMBER, EXPOSITION_COUNTER, "ncclinsp_step_seconds_total",
-	  "Time of network steps in each of their phases, summed over steps.",
-	  SERIES(STEP(0, "produce", "send"), STEP(1, "credit", "send"), STEP(2, "wire", "send"),
-		 STEP(3, "recv_wait", "receive"), STEP(4, "flush", "receive"),
-		 STEP(5, "consume", "receive")) },
-	{ METRICS_MEMBER, EXPOSITION_COUNTER, "ncclinsp_net_bytes_total",
-	  "Bytes that went over the network.",
-	  TWO("direction", MEMBER_MOVED, "send", MEMBER_MOVED + 1, "receive") },
-	{ METRICS_ROLE, EXPOSITION_GAUGE, "ncclinsp_stalled",
-	  "1: an operation hangs; desync: because its ranks do not agree.",
-	  TWO("verdict", ROLE_STALL, "stall", ROLE_DESYNC, "desync") },
-	{ METRICS_COMM, EXPOSITION_INFO, "ncclinsp_comm_info",
-	  "What is known of an open communicator.", ONE(COMM_INFO) },
-	{ METRICS_RANK, EXPOSITION_COUNTER, "ncclinsp_op_wait_seconds_total",
-	  "Time inside operations in which the rank waited for others.", ONE(RANK_WAIT) },
-	{ METRICS_RANK, EXPOSITION_COUNTER, "ncclinsp_blame_seconds_total",
-	  "What the other ranks of the node waited for this one.", ONE(RANK_BLAME) },
-	{ METRICS_RANK, EXPOSITION_COUNTER, "ncclinsp_judged_ops_total",
-	  "Operations in which some rank was late.", ONE(RANK_JUDGED) },
-	{ METRICS_RANK, EXPOSITION_COUNTER, "ncclinsp_last_arrivals_total",
-	  "Of these: in which this rank came last.", ONE(RANK_LAST) },
-	{ METRICS_RANK, EXPOSITION_GAUGE, "ncclinsp_inflight_ops",
-	  "Operations that have begun and not ended.", ONE(RANK_INFLIGHT) },
-	{ METRICS_RANK, EXPOSITION_GAUGE, "ncclinsp_inflight_oldest_seconds",
-	  "Age of the oldest of them; 0: there is none.", ONE(RANK_OLDEST) },
-	{ METRICS_INSIDE, EXPOSITION_COUNTER, "ncclinsp_op_inside_ops_total",
-	  "Timed operations in which each rank needs the data of all others.", ONE(INSIDE_OPS) },
-	{ METRICS_INSIDE, EXPOSITION_COUNTER, "ncclinsp_op_inside_seconds_total",
-	  "Time inside these: on average it is shortest for the rank of all nodes that is late.",
-	  ONE(INSIDE_TIME) },
-	{ METRICS_PEER, EXPOSITION_COUNTER, "ncclinsp_peer_bytes_total",
-	  "Bytes that went over the network, by peer.", ONE(PEER_BYTES) },
-	{ METRICS_PEER, EXPOSITION_GAUGE, "ncclinsp_peer_rate_bytes_per_second",
-	  "What was sent in the last minute over the time that the wire was busy, channels added.",
-	  ONE(PEER_RATE) },
-	{ METRICS_PEER, EXPOSITION_GAUGE, "ncclinsp_peer_latency_seconds",
-	  "Time of a transfer of no size, from a line through the sizes of the last minute.",
-	  ONE(PEER_LATENCY) },
-	{ METRICS_OP, EXPOSITION_COUNTER, "ncclinsp_ops_total",
-	  "Operations that finished.", ONE(OP_OPS) },
-	{ METRICS_OP, EXPOSITION_COUNTER, "ncclinsp_op_bytes_total",
-	  "Their sizes, as nccl-tests counts them.", ONE(OP_BYTES) },
-	{ METRICS_OP, EXPOSITION_GAUGE, "ncclinsp_last_sequence",
-	  "Number of the newest that was posted, the same on all ranks of a communicator.",
-	  ONE(OP_SEQUENCE) },
-	{ METRICS_TIME, EXPOSITION_HISTOGRAM, "ncclinsp_op_duration_seconds",
-	  "Time inside operations that ran alone, over the ranks of the node.",
-	  ONE(TIME_BUCKET) },
-	{ METRICS_TIME, EXPOSITION_GAUGE, "ncclinsp_op_busbw_bytes_per_second",
-	  "Bus bandwidth, the median of the last 32 operations of a minute: naive, over the "
-	  "time inside; waitfree, of who came last and waited for nobody.",
-	  TWO("kind", TIME_BUSBW, "naive", TIME_WAITFREE, "waitfree") },
+#include "schema/families.h"
 };
 
 #define FAMILIES (sizeof(families) / sizeof(families[0]))
@@ -457,17 +401,16 @@ static void labels_put_size_class(struct exposition *e, uint64_t class)
 
 static void labels_put_info(struct exposition *e, const struct metrics_row *row)
 {
-	static const char *const member[METRICS_INFOS] = {
-		"plugin_api", "plugin_version", "scheduler", "namespace", "pod", "container_id",
-		"command",
+	static const char *const names[METRICS_KIND_END][METRICS_INFOS] = {
+		[METRICS_NODE] = { "version" },
+		[METRICS_MEMBER] = { "plugin_api", "plugin_version", "scheduler", "namespace",
+				     "pod", "container_id", "command" },
+		[METRICS_COMM] = { "comm_id", "comm_name", "nranks", "nnodes" },
 	};
-	static const char *const comm[METRICS_INFOS] = {
-		"comm_id", "comm_name", "nranks", "nnodes",
-	};
-	const char *const *names = row->labels.kind == METRICS_MEMBER ? member : comm;
+	const char *const *name = names[row->labels.kind];
 
-	for (int i = 0; i < METRICS_INFOS && names[i]; i++)
-		exposition_label(e, names[i], row->info[i]);
+	for (int i = 0; i < METRICS_INFOS && name[i]; i++)
+		exposition_label(e, name[i], row->info[i]);
 }
 
 static void labels_put_other(struct exposition *e, enum metrics_kind kind)
@@ -485,6 +428,8 @@ static void labels_put(const struct metrics_rows *t, struct exposition *e,
 	const struct metrics_labels *l = &row->labels;
 
 	exposition_label(e, "node", t->host);
+	if (l->kind == METRICS_NODE)
+		return;
 	if (l->uid == METRICS_NOBODY) {
 		labels_put_other(e, (enum metrics_kind)l->kind);
 		return;
@@ -574,14 +519,18 @@ static void metric_row_put(const struct metrics_rows *t, struct exposition *e,
 	exposition_unlabel(e, 0);
 }
 
-void metrics_rows_write(const struct metrics_rows *t, struct exposition *e, bool all, uid_t uid,
-			uint64_t now_ns)
+void metrics_rows_write(const struct metrics_rows *t, struct exposition *e,
+			const struct metrics_row *node, bool all, uid_t uid, uint64_t now_ns)
 {
 	for (size_t i = 0; i < FAMILIES; i++) {
 		const struct family *f = &families[i];
 		const struct pool_list *rows = &t->kind[f->kind];
 
+		if (f->kind == METRICS_NODE && !all && f->type != EXPOSITION_INFO)
+			continue;
 		exposition_family(e, f->name, f->type, f->help);
+		if (f->kind == METRICS_NODE)
+			metric_row_put(t, e, f, node, now_ns);
 		for (uint32_t item = rows->first; item != POOL_NONE;
 		     item = pool_list_next(&t->table.pool, rows, item)) {
 			const struct metrics_row *row = metrics_row_at(t, item);
@@ -594,10 +543,10 @@ void metrics_rows_write(const struct metrics_rows *t, struct exposition *e, bool
 
 /* ---- life --------------------------------------------------------------------------- */
 
-/* The series that are kept free: the node's, and a row of each kind. */
+/* The series that are kept free: a row of each kind. */
 static uint32_t rows_reserved(void)
 {
-	uint32_t sum = NODE_SERIES;
+	uint32_t sum = 0;
 
 	for (int kind = 0; kind < METRICS_KIND_END; kind++)
 		sum += kind_cost((enum metrics_kind)kind);

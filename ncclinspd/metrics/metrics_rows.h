@@ -7,6 +7,7 @@
  * series.  The families that the values belong to, and their text, are known here alone.
  */
 
+#include "ncclinspd/base/finding.h"
 #include "ncclinspd/metrics/exposition.h"
 #include "ncclinspd/metrics/metrics.h"
 #include "reader/base/accounts.h"
@@ -14,6 +15,7 @@
 
 /*		 kind     what its labels are, beside the user's and the job's */
 #define METRICS_KINDS(X)						\
+	X(NODE)		/* nor these: the node itself */		\
 	X(JOB)		/* - */						\
 	X(MEMBER)	/* rank, GPU: a process */			\
 	X(ROLE)		/* comm: all communicators of that name */	\
@@ -53,6 +55,12 @@ enum metrics_reason {
 };
 
 /* The place of each value in a row of its kind. */
+enum {
+	NODE_INFO, NODE_CPU, NODE_USED, NODE_LIMIT, NODE_REFUSED,
+	NODE_FOUND,		/* by kind */
+	NODE_SUSPECTED = NODE_FOUND + FINDING_KIND_END,
+	NODE_VALUES = NODE_SUSPECTED + FINDING_KIND_END,
+};
 enum { JOB_LIVE, JOB_CLEAN, JOB_UNKNOWN };
 enum {
 	MEMBER_INFO, MEMBER_RECORDS,
@@ -76,7 +84,8 @@ enum {
 	TIME_BUSBW, TIME_WAITFREE,
 	METRICS_VALUES,		/* the most that any row has */
 };
-_Static_assert(MEMBER_MOVED + 2 <= METRICS_VALUES, "no room in a row");
+_Static_assert(MEMBER_MOVED + 2 <= METRICS_VALUES && NODE_VALUES + 0 <= METRICS_VALUES,
+	       "no room in a row");
 
 /* Compared and hashed as bytes: zeroed, no padding. */
 struct metrics_labels {
@@ -163,8 +172,8 @@ void metrics_comm_labels(struct metrics_labels *l, enum metrics_kind kind,
 /* Short role of a communicator: its name up to a separator, else 12 digits of its id. */
 void metrics_comm_text(char text[40], const char *name, bool has_id, uint64_t id);
 
-/* All rows that `uid` may see, or everything, as text. */
-void metrics_rows_write(const struct metrics_rows *t, struct exposition *e, bool all, uid_t uid,
-			uint64_t now_ns);
+/* All rows that `uid` may see, or everything, as text; of the node's row the rest its version. */
+void metrics_rows_write(const struct metrics_rows *t, struct exposition *e,
+			const struct metrics_row *node, bool all, uid_t uid, uint64_t now_ns);
 
 #endif

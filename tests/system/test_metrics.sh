@@ -65,6 +65,14 @@ labels_told() {
 check "ncclinsp-metrics(7) has every family" all_told
 check "... and no other" all_served
 check "... and every label" labels_told
+all_explained() {
+	local name missing=0
+	for name in $(families); do
+		"$B/ncclinsp" explain "$name" | grep -q '^field of *.*/metrics' || { echo "$name"; missing=1; }
+	done
+	[ -n "$name" ] && return $missing
+}
+check "explain knows every family" all_explained
 check "every family has its help" eval \
 	'[ "$(metrics | grep -c "^# HELP ")" -eq "$(metrics | grep -c "^# TYPE ")" ]'
 check "no series comes twice" eval '[ -z "$(metrics | grep -v "^#" | sed "s/ [^ ]*$//" | sort | uniq -d)" ]'

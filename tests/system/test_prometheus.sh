@@ -14,7 +14,7 @@ names_there() {
 		case $name in ncclinsp_op_wait | ncclinsp_blame | ncclinsp_last_arrivals | \
 			ncclinsp_op_busbw_waitfree | ncclinsp_credit_wait | ncclinsp_op_inside | ncclinsp_late | \
 			ncclinsp_pod) continue ;; esac	# recorded
-		grep -qE "\"${name%_bucket}\"" "$TOP"/ncclinspd/metrics/metrics*.c ||
+		grep -q "^${name%_bucket}: " "$TOP/schema/metrics.schema" ||
 			{ echo "$name is not served"; missing=1; }
 	done
 	[ -n "$name" ] && return $missing
@@ -32,7 +32,7 @@ labels_there() {
 	for label in $(jq -r '.panels[].targets[] | .legendFormat, .expr' "$1" |
 			grep -oE '\{\{[a-z_]+\}\}|[{,][a-z_]+(=~|=|!=)"' | tr -cd 'a-z_\n' | sort -u); do
 		[ "$label" = __name__ ] || grep -qE "(^|[^a-z_])_${label}_($|[^a-z_])" \
-			"$TOP/man/ncclinsp-metrics.7.scd" || { echo "there is no label $label"; missing=1; }
+			"$B/obj/man/ncclinsp-metrics.7.scd" || { echo "there is no label $label"; missing=1; }
 	done
 	[ -n "$label" ] && return $missing
 }
