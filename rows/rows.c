@@ -176,16 +176,6 @@ void rows_put_keyed(const struct rows_writer *w, struct json *j, const struct fi
 	}
 }
 
-void rows_put_clock(struct json *j, const struct tick_clock *clock)
-{
-	json_key(j, "ticks");
-	json_put_u64(j, clock->ticks);
-	json_key(j, "mono_ns");
-	json_put_u64(j, clock->mono_ns);
-	json_key(j, "ns_per_tick");
-	json_put_double(j, clock->ns_per_tick);
-}
-
 void rows_put_uuid(struct json *j, const uint8_t *uuid)
 {
 	char text[PROCESS_UUID_BYTES];

@@ -114,9 +114,6 @@ void rows_put_keyed(const struct rows_writer *w, struct json *j, const struct fi
 void rows_put_time(const struct rows_writer *w, struct json *j, const char *name,
 		   uint64_t mono_ns);
 
-/* The members by which a reader makes times of ticks: ticks, mono_ns, ns_per_tick. */
-void rows_put_clock(struct json *j, const struct tick_clock *clock);
-
 /* A GPU's uuid, 16 bytes, as the driver writes it. */
 void rows_put_uuid(struct json *j, const uint8_t *uuid);
 

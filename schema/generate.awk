@@ -355,7 +355,7 @@ function is_member(expression)
 # A word is a text that the server has as a name.
 function written_as(key)
 {
-	return type[key] == "word" || type[key] ~ /\|/ ? "name" : type[key]
+	return type[key] == "word" || type[key] ~ /\||^=/ ? "name" : type[key]
 }
 
 # True where only a daemon knows it, and the table is for a program without one.

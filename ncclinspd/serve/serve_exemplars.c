@@ -91,28 +91,23 @@ static int view_take(struct exemplar_view *s)
 
 /* ---- what is written ------------------------------------------------------------------ */
 
-static void exemplar_put_part_time(const struct request *r, struct json *j, const struct op *op,
-				   const char *name, uint64_t ticks)
+static uint64_t part_time_ns(const struct serve *s, const struct op *op, uint64_t ticks)
 {
+	const struct viewer all = { .all = true };
 	struct process *p;
-	uint64_t at_ns = 0;
 
-	for (size_t i = 0; (p = serve_next_process(r->serve, &r->viewer, &i));)
+	for (size_t i = 0; (p = serve_next_process(s, &all, &i));)
 		if (p->id == op->process_id)
-			at_ns = timeline_mono(&p->clock, ticks);
-	rows_put_time(&r->serve->writer, j, name, at_ns);
+			return timeline_mono(&p->clock, ticks);
+	return 0;
 }
 
 #include "schema/exemplar.h"
 
 static void exemplar_put_op(const struct request *r, struct json *j, const void *row)
 {
-	const struct op *op = row;
-
-	rows_put(&r->serve->writer, j, op_fields, op);
-	rows_put(&r->serve->writer, j, parts_fields, op);
-	exemplar_put_part_time(r, j, op, "proxy_start", op->proxy_start_ticks);
-	exemplar_put_part_time(r, j, op, "proxy_stop", op->proxy_stop_ticks);
+	rows_put(&r->serve->writer, j, op_fields, row);
+	rows_put(&r->serve->writer, j, parts_fields, row);
 }
 
 static void exemplar_put_transfer(const struct request *r, struct json *j, const void *row)
@@ -128,26 +123,6 @@ static void exemplar_put_beyond(const struct request *r, struct json *j, const s
 		rows_put_object(&r->serve->writer, j, beyond_fields, &e->beyond[i]);
 	}
 	json_end(j, ']');
-}
-
-static void exemplar_put_window(const struct exemplar_view *scene, struct json *j)
-{
-	const struct serve_source *source = &scene->request->serve->source;
-	const struct exemplar *e = scene->exemplar;
-
-	json_key(j, "window");
-	json_begin(j, '{');
-	rows_put_time(&scene->request->serve->writer, j, "from", e->from_ns);
-	rows_put_time(&scene->request->serve->writer, j, "to", e->to_ns);
-	json_key(j, "whole");	/* false: a log had forgotten what ended first */
-	json_put_bool(j, oplog_since_ns(source->oplog) <= e->from_ns);
-	json_key(j, "left_out");
-	json_put_u64(j, scene->ops.left_out);
-	json_key(j, "transfers_whole");
-	json_put_bool(j, transferlog_since_ns(source->transferlog) <= e->from_ns);
-	json_key(j, "transfers_left_out");
-	json_put_u64(j, scene->transfers.left_out);
-	json_end(j, '}');
 }
 
 /* A row's place in the order of time. */
@@ -210,7 +185,8 @@ int serve_exemplar_fill(struct serve *s, const struct exemplar *e, uint64_t now_
 		return err;
 	exemplar_head_begin(&e->head, j);
 	rows_put_time(&s->writer, j, "written", now_ns);
-	exemplar_put_window(&scene, j);
+	json_key(j, "window");
+	rows_put_object(&s->writer, j, window_fields, &scene);
 	json_key(j, "operation");
 	json_begin(j, '{');
 	exemplar_put_op(&r, j, &e->op);

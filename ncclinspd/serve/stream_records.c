@@ -72,23 +72,45 @@ struct stream_comm {
 	uint32_t index;
 };
 
+struct records_line {
+	const struct process *process;
+	const struct batch *batch;
+	uint64_t first;
+};
+
+static field_put_fn source_put_names, source_put_comms, records_put_kernels, records_put_data;
+
 #include "schema/stream.h"
 
-static void batch_begin_line(struct json *j, const char *kind, const struct process *p)
+static void source_put_names(const struct rows_writer *w, struct json *j, const void *row)
 {
-	json_clear(j);
-	json_begin(j, '{');
-	json_key(j, "kind");
-	json_put_string(j, kind);
-	json_key(j, "pid");
-	json_put_i64(j, p->pid);
-	json_key(j, "instance");
-	json_put_hex64(j, p->instance);
+	const struct process *p = row;
+
+	(void)w;
+	json_begin(j, '[');
+	for (uint32_t i = 0; i < p->nstrings; i++)
+		json_put_string(j, p->strings[i]);
+	json_end(j, ']');
 }
 
-static void batch_end_line(struct json *j)
+static void source_put_comms(const struct rows_writer *w, struct json *j, const void *row)
 {
-	json_end(j, '}');
+	const struct process *p = row;
+
+	json_begin(j, '[');
+	for (uint32_t i = 0; i < p->ncomms; i++)
+		if (p->comms[i].ready)
+			rows_put_object(w, j, stream_comm_fields,
+					&(struct stream_comm){ &p->comms[i], i });
+	json_end(j, ']');
+}
+
+static void line_put(struct stream *st, const struct field *fields, const void *row)
+{
+	struct json *j = &st->serve->line;
+
+	json_clear(j);
+	rows_put_object(&st->serve->writer, j, fields, row);
 	json_newline(j);
 }
 
@@ -96,29 +118,11 @@ static void batch_end_line(struct json *j)
 static bool batch_tell_source(struct stream *st, struct stream_told *told, const struct process *p)
 {
 	uint32_t comms = comms_count_of(p);
-	struct json *j = &st->serve->line;
 
 	if (told->names == p->nstrings && told->comms == comms)
 		return true;
-	batch_begin_line(j, "source", p);
-	json_key(j, "nonce");
-	json_put_u64(j, p->nonce);
-	json_key(j, "api_version");
-	json_put_u64(j, p->api_version);
-	json_key(j, "names");
-	json_begin(j, '[');
-	for (uint32_t i = 0; i < p->nstrings; i++)
-		json_put_string(j, p->strings[i]);
-	json_end(j, ']');
-	json_key(j, "comms");
-	json_begin(j, '[');
-	for (uint32_t i = 0; i < p->ncomms; i++)
-		if (p->comms[i].ready)
-			rows_put_object(&st->serve->writer, j, stream_comm_fields,
-					&(struct stream_comm){ &p->comms[i], i });
-	json_end(j, ']');
-	batch_end_line(j);
-	if (!stream_enqueue(st, j))
+	line_put(st, source_line_fields, p);
+	if (!stream_enqueue(st, &st->serve->line))
 		return false;
 	told->names = p->nstrings;
 	told->comms = comms;
@@ -148,19 +152,24 @@ static size_t bytes_to_base64(const uint8_t *from, size_t bytes, char *to)
 	return (size_t)(at - to);
 }
 
-static void batch_put_data(struct json *j, const struct batch *b)
+static void records_put_data(const struct rows_writer *w, struct json *j, const void *row)
 {
+	const struct batch *b = ((const struct records_line *)row)->batch;
 	char text[(sizeof(b->line) + 2) / 3 * 4 + 2];
 	size_t n = 1;
 
+	(void)w;
 	text[0] = '"';
 	n += bytes_to_base64((const uint8_t *)b->line, b->lines * sizeof(b->line[0]), text + 1);
 	text[n++] = '"';
 	json_put_raw(j, text, n);
 }
 
-static void batch_put_kernels(struct json *j, const struct batch *b)
+static void records_put_kernels(const struct rows_writer *w, struct json *j, const void *row)
 {
+	const struct batch *b = ((const struct records_line *)row)->batch;
+
+	(void)w;
 	json_begin(j, '[');
 	for (uint32_t i = 0; i < b->kernels; i++) {
 		const struct reconstruct_kernel *k = &b->kernel[i];
@@ -181,25 +190,6 @@ static void batch_put_kernels(struct json *j, const struct batch *b)
 	json_end(j, ']');
 }
 
-static void batch_put_records(struct json *j, const struct batch *b, const struct stream_told *told)
-{
-	const struct process *p = b->process;
-
-	batch_begin_line(j, "records", p);
-	json_key(j, "first");
-	json_put_u64(j, told->records);
-	json_key(j, "n");
-	json_put_u64(j, b->records);
-	json_key(j, "lost");
-	json_put_u64(j, process_lost(p));
-	rows_put_clock(j, &p->clock);
-	json_key(j, "kernels");
-	batch_put_kernels(j, b);
-	json_key(j, "data");
-	batch_put_data(j, b);
-	batch_end_line(j);
-}
-
 static void batch_flush(struct stream *st)
 {
 	struct batch *b = st->batch;
@@ -209,7 +199,8 @@ static void batch_flush(struct stream *st)
 		return;
 	told = told_find(b, b->process->id);
 	if (batch_tell_source(st, told, b->process)) {
-		batch_put_records(&st->serve->line, b, told);
+		line_put(st, records_line_fields,
+			 &(struct records_line){ b->process, b, told->records });
 		stream_enqueue(st, &st->serve->line);
 	}
 	told->records += b->records;
