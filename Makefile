@@ -237,12 +237,15 @@ $(B)/obj/man/ncclinsp-findings.7.scd: man/ncclinsp-findings.7.scd $(WORDS)
 	@mkdir -p $(@D)
 	$(Q)$(EMULATOR) $(WORDS) <$< >$@.tmp && mv $@.tmp $@
 
-$(B)/obj/man/ncclinsp-metrics.7.scd: man/ncclinsp-metrics.7.scd $(wildcard schema/*)
+# Pages with lines @columns and @metrics.
+SCHEMA_MAN := $(shell grep -lE '^@(columns|metrics) ' man/*.scd)
+$(SCHEMA_MAN:%=$(B)/obj/%): $(B)/obj/man/%: man/% $(wildcard schema/*) util/words.c util/glossary.c
 	@mkdir -p $(@D)
-	$(Q)awk -v make=page -f schema/generate.awk schema/*.schema $< >$@.tmp && mv $@.tmp $@
+	$(Q)awk -v make=page -f schema/generate.awk schema/*.schema util/words.c util/glossary.c \
+		$< >$@.tmp && mv $@.tmp $@
 
 $(B)/man/ncclinsp-findings.7: $(B)/obj/man/ncclinsp-findings.7.scd
-$(B)/man/ncclinsp-metrics.7: $(B)/obj/man/ncclinsp-metrics.7.scd
+$(SCHEMA_MAN:man/%.scd=$(B)/man/%): $(B)/man/%: $(B)/obj/man/%.scd
 $(B)/man/nci-abi.7: $(B)/obj/man/nci-abi.7.scd
 $(B)/man/%: man/%.scd
 	@mkdir -p $(@D)

@@ -714,8 +714,39 @@ function api_rows(object, inside, also,    i, name, key, shown, kinds, n)
 # A text as scdoc(5) wants it.
 function in_scdoc(text)
 {
+	gsub(/\*/, "\\*", text)
 	gsub(/`/, "_", text)
 	return text
+}
+
+# The headers of a table, but for those that mean the same in one before it on the page.
+function page_columns(table,    i, at, title, says, field)
+{
+	if (!ncolumns[table])
+		fail("there is no table " table)
+	for (i = 0; i < ncolumns[table]; i++) {
+		at = table SUBSEP i
+		title = head[at]
+		if (title == "")
+			continue
+		says = column_text(table, at)
+		if (page_says[title] == says)
+			continue
+		field = field_at(table, path[at])
+		printf "%s_%s_%s\n\t%s%s%s\n", ntitles++ ? "\n" : "", title,
+			title in page_titles ? " (*" shown_by[table] "*)" : "", in_scdoc(says),
+			field in topic ? in_scdoc(topic_in_words(field)) : "",
+			flags[at] ~ /if-/ ? " It is shown where a row " \
+			(flags[at] ~ /if-known/ ? "has it." : "says anything but the usual.") : ""
+		page_titles[title]
+		page_says[title] = says
+	}
+}
+
+FILENAME ~ /\.scd$/ && /^@columns / {
+	for (i = 2; i <= NF; i++)
+		page_columns($i)
+	next
 }
 
 FILENAME ~ /\.scd$/ && /^@metrics / {
