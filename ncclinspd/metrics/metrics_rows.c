@@ -22,7 +22,7 @@
 #include "util/list.h"
 
 #define SECOND_NS	UINT64_C(1000000000)
-/* The time unused after which a series goes where room is wanted; after which it goes. */
+/* A series unused for so long goes where room is wanted; and after that it goes in any case. */
 #define WANTED_NS	(600 * SECOND_NS)
 #define KEEP_NS		(3600 * SECOND_NS)
 #define LATELY_NS	(UINT64_C(60) * 1000000000)
