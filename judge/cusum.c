@@ -16,6 +16,7 @@
 #define STEADY_TIMES	2	/* sigma of a steady series, against the learned one */
 #define BACK		0.5	/* part of the change: nearer to the old level than to the new */
 #define OVERSHOOT	1.166
+#define CALM		4	/* sums beyond which a change may be under way: it is not learned */
 
 /* Median and deviation of the ring's samples. */
 static void cusum_learn(const struct cusum *c, double *mean, double *sigma)
@@ -28,27 +29,36 @@ static void cusum_learn(const struct cusum *c, double *mean, double *sigma)
 	*sigma = fmax(CUSUM_SIGMA_MIN, STAT_MAD_TO_SIGMA * stat_mad(values, c->n, *mean));
 }
 
-static void cusum_restart(struct cusum *c, double mean, double sigma)
+static void cusum_set_level(struct cusum *c, double mean, double sigma, uint32_t learned)
 {
 	c->mean = mean;
 	c->sigma = sigma;
+	c->learned = learned;
+}
+
+static void cusum_restart(struct cusum *c, double mean, double sigma)
+{
+	cusum_set_level(c, mean, sigma, c->learned);
 	memset(c->sum, 0, sizeof(c->sum));
 	memset(c->run, 0, sizeof(c->run));
 	c->n = 0;
 }
 
-void cusum_start(struct cusum *c, double mean, double sigma)
+void cusum_start(struct cusum *c, double mean, double sigma, uint32_t learned)
 {
-	*c = (struct cusum){ .recent = mean };
+	*c = (struct cusum){
+		.recent = mean, .learned = learned < CUSUM_LEARN ? learned : CUSUM_LEARN,
+	};
 	cusum_restart(c, mean, fmax(CUSUM_SIGMA_MIN, sigma));
 }
 
 static void cusum_add_up(struct cusum *c, double x)
 {
-	double away = (x - c->mean) / c->sigma;
+	double doubt = CUSUM_DOUBT * (1 / sqrt(c->learned) - 1 / sqrt(CUSUM_LEARN));
+	double away = (x - c->mean) / (c->sigma * (1 + doubt));
 
 	for (int side = 0; side < 2; side++) {
-		c->sum[side] += (side ? -away : away) - CUSUM_K;
+		c->sum[side] += (side ? -away : away) - CUSUM_K - doubt;
 		c->run[side]++;
 		if (c->sum[side] > 0)
 			continue;
@@ -57,19 +67,28 @@ static void cusum_add_up(struct cusum *c, double x)
 	}
 }
 
-/* Enough samples make a level; after an alarm, if they are steady. */
+/* More samples than the level is of make a better one; what is known of sums stays. */
 static void learn_more(struct cusum *c, double x)
 {
-	uint32_t wanted = c->sigma > 0 ? CUSUM_STEADY : CUSUM_LEARN;
 	double mean, sigma;
 
 	*array_must_add(c->ring, &c->n) = (float)x;
-	if (c->n < wanted)
+	if (c->n < CUSUM_FIRST || c->n <= c->learned)
 		return;
 	cusum_learn(c, &mean, &sigma);
-	if (!(c->sigma > 0))
-		cusum_restart(c, mean, sigma);
-	else if (sigma <= STEADY_TIMES * c->sigma)
+	cusum_set_level(c, mean, sigma, c->n);
+}
+
+/* After an alarm, enough steady samples are the new level. */
+static void learn_anew(struct cusum *c, double x)
+{
+	double mean, sigma;
+
+	*array_must_add(c->ring, &c->n) = (float)x;
+	if (c->n < CUSUM_STEADY)
+		return;
+	cusum_learn(c, &mean, &sigma);
+	if (sigma <= STEADY_TIMES * c->sigma)
 		cusum_restart(c, mean, c->sigma);
 	else
 		memmove(c->ring, c->ring + 1, --c->n * sizeof(*c->ring));
@@ -102,11 +121,14 @@ int cusum_add(struct cusum *c, double x, double h)
 	if (!isfinite(x))
 		return c->alarm;
 	c->recent = learned || c->n ? c->recent + RECENT * (x - c->recent) : x;
-	if (!learned || c->alarm)
+	if (learned)
+		cusum_add_up(c, x);
+	if (c->alarm)
+		learn_anew(c, x);
+	else if (c->learned < CUSUM_LEARN && fmax(c->sum[0], c->sum[1]) < CALM)
 		learn_more(c, x);
 	if (!learned)
 		return 0;
-	cusum_add_up(c, x);
 	if (c->alarm)
 		look_whether_back(c);
 	else if (c->sum[0] > h || c->sum[1] > h)

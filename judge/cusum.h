@@ -11,6 +11,11 @@
  * and an alarm when one of them passes h.  The mean is a median and sigma 1.4826 times
  * the median deviation from it, so that a few wild samples do not spoil them.
  *
+ * It judges from CUSUM_FIRST samples on and learns on up to CUSUM_LEARN of them, as long as
+ * nothing is wrong.  A level that few samples tell of may be beside the true one by some
+ * sigma / sqrt(n), and sigma itself be too small: k and sigma are the larger for it by
+ * CUSUM_DOUBT * (1 / sqrt(n) - 1 / sqrt(CUSUM_LEARN)), which tests/test_cusum.c measures.
+ *
  * After an alarm the new level is learned once 30 samples in a row are steady; the
  * alarm stays until the series is back.
  */
@@ -19,24 +24,27 @@
 #include <stdint.h>
 
 #define CUSUM_K		0.5	/* sigma: half of the change that is looked for */
-#define CUSUM_LEARN	200	/* samples */
+#define CUSUM_FIRST	24	/* samples */
+#define CUSUM_LEARN	200
+#define CUSUM_DOUBT	2.0
 #define CUSUM_STEADY	30
 #define CUSUM_SIGMA_MIN	0.01	/* sigma of logarithms: one percent */
 
 /* Zeroed storage has learned nothing. */
 struct cusum {
-	double mean, sigma;	/* sigma 0: still learning */
+	double mean, sigma;	/* sigma 0: nothing is learned */
+	uint32_t learned;	/* samples that they are of */
 	double sum[2];		/* S+, S- */
 	uint32_t run[2];	/* samples since it left 0 */
 	int alarm;		/* 1: up, -1: down, 0: none */
 	double before;		/* the mean that the alarm is against */
 	double recent;		/* the present level of the series: a moving average */
-	uint32_t n;		/* samples in the ring, while learning or after an alarm */
+	uint32_t n;		/* samples in the ring: of the level that is being learned */
 	float ring[CUSUM_LEARN];
 };
 
-/* Begin with what is known from before. */
-void cusum_start(struct cusum *c, double mean, double sigma);
+/* Begin with what is known from before, of so many samples. */
+void cusum_start(struct cusum *c, double mean, double sigma, uint32_t learned);
 
 /* The alarm after this sample; NaN and infinity are ignored. */
 int cusum_add(struct cusum *c, double x, double h);

@@ -47,6 +47,44 @@ START_TEST(it_learns_the_level_and_its_spread_whatever_a_few_say)
 }
 END_TEST
 
+/* A node has ten kinds of operations, of which a week may pass without a false alarm. */
+#define NODE_LIMIT cusum_limit(10 * 60480.0)
+
+/* Changes of less than five percent are not told. */
+START_TEST(few_samples_raise_no_false_alarms)
+{
+	int alarms = 0;
+
+	for (int run = 0; run < 2000; run++) {
+		bool told = false;
+
+		memset(&c, 0, sizeof(c));
+		for (int i = 0; i < CUSUM_LEARN; i++)
+			told |= cusum_add(&c, 3 + 0.025 * normal(), NODE_LIMIT) > 0 &&
+				cusum_change(&c) >= 0.05;
+		alarms += told;
+	}
+	ck_assert_msg(alarms <= 2, "%d alarms in 2000 beginnings", alarms);
+}
+END_TEST
+
+/* Ten percent, after four minutes of windows of 10 s: within two minutes. */
+START_TEST(a_change_is_found_soon_after_the_first_samples)
+{
+	int found = 0;
+
+	for (int run = 0; run < 200; run++) {
+		int n;
+
+		memset(&c, 0, sizeof(c));
+		ck_assert_int_eq(feed(CUSUM_FIRST, 3, 0.02, NODE_LIMIT), 0);
+		n = feed(100, 3 + log(1.1), 0.02, NODE_LIMIT);
+		found += n && n <= 12 && c.alarm > 0;
+	}
+	ck_assert_msg(found >= 190, "%d of 200", found);
+}
+END_TEST
+
 START_TEST(a_level_without_any_spread_has_one_of_a_percent)
 {
 	learn(5, 0);
@@ -73,7 +111,7 @@ START_TEST(false_alarms_come_as_rarely_as_the_formula_says)
 	double h = 3 + _i, expected = cusum_run_length(h) / 2, sum = 0;
 
 	for (int run = 0; run < 400; run++) {
-		cusum_start(&c, 0, 1);
+		cusum_start(&c, 0, 1, CUSUM_LEARN);
 		while (!cusum_add(&c, normal(), h))
 			sum++;
 		sum++;
@@ -130,7 +168,7 @@ START_TEST(sums_are_those_of_the_worst_stretch)
 {
 	double x[60], worst[2] = { 0, 0 };
 
-	cusum_start(&c, 0, 1);
+	cusum_start(&c, 0, 1, CUSUM_LEARN);
 	for (int i = 0; i < 60; i++) {
 		x[i] = normal();
 		cusum_add(&c, x[i], 1e9);
@@ -151,6 +189,8 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(it_learns_the_level_and_its_spread_whatever_a_few_say),
+		FX_TEST(few_samples_raise_no_false_alarms),
+		FX_TEST(a_change_is_found_soon_after_the_first_samples),
 		FX_TEST(a_level_without_any_spread_has_one_of_a_percent),
 		FX_LOOP(run_lengths_are_the_published_ones, 0, FX_COUNT(lengths)),
 		FX_LOOP(false_alarms_come_as_rarely_as_the_formula_says, 0, 3),

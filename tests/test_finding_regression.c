@@ -129,6 +129,18 @@ START_TEST(what_became_slower_is_told_with_what_else_did)
 }
 END_TEST
 
+/* A job's fifth minute: a change that lasts is told within two more, and kept for the next job. */
+START_TEST(a_young_job_is_compared_with_its_first_minutes)
+{
+	run(CUSUM_FIRST, 0, 0, 1);
+	run(12, 2, KINDS, 1.1);
+	ck_assert_int_eq(count(), 1);
+	ck_assert_uint_le(now_ns - found->since_ns, 130 * SECOND);
+	run(60, 2, KINDS, 1.1);
+	ck_assert_int_eq(count(), 1);		/* it is not taken for usual */
+}
+END_TEST
+
 START_TEST(what_became_faster_is_the_new_way_of_things)
 {
 	run(LEARN, 0, 0, 1);
@@ -188,6 +200,7 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_TEST(what_stays_as_it_was_is_no_finding),
 		FX_LOOP(what_became_slower_is_told_with_what_else_did, 0, FX_COUNT(changes)),
+		FX_TEST(a_young_job_is_compared_with_its_first_minutes),
 		FX_TEST(what_became_faster_is_the_new_way_of_things),
 		FX_TEST(nobody_keeps_others_from_learning_what_is_usual),
 		FX_TEST(a_baseline_outlives_the_daemon),

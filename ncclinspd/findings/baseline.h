@@ -17,7 +17,7 @@
  *        8     4  version      BASELINE_VERSION
  *       12     4  count        entries, the one used last at the end
  *       16     8  checksum     index_hash(0, entries)
- *       24    32  entry        key, mean, sigma, uid, zero; count times
+ *       24    32  entry        key, mean, sigma, uid, samples; count times
  */
 
 #include <stddef.h>
@@ -32,7 +32,7 @@ struct baseline {
 	double mean;	/* mean of a logarithm: finite, from -100 to 100 */
 	double sigma;	/* more than 0, up to 100 */
 	uint32_t uid;	/* the owner of the processes that it was learned from */
-	uint32_t zero;
+	uint32_t samples;	/* that it was learned from; 0: as many as are wanted */
 };
 _Static_assert(sizeof(struct baseline) == 32, "the file has no padding");
 

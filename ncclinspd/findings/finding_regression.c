@@ -116,7 +116,7 @@ static void begin_series(struct regressions *rg, struct regression_series *s, co
 	known = baselines_find(rg->baselines, s->lasting, op->uid);
 	s->from_before = known;
 	if (known)
-		cusum_start(&s->cusum, known->mean, known->sigma);
+		cusum_start(&s->cusum, known->mean, known->sigma, known->samples ?: CUSUM_LEARN);
 }
 
 /* The series of this kind of operation; NULL: no memory. */
@@ -161,7 +161,7 @@ static void series_keep(struct regressions *rg, const struct regression_series *
 {
 	const struct baseline b = {
 		.key = s->lasting, .mean = s->cusum.mean, .sigma = s->cusum.sigma,
-		.uid = (uint32_t)s->key.uid,
+		.uid = (uint32_t)s->key.uid, .samples = s->cusum.learned,
 	};
 
 	baselines_put(rg->baselines, &b);
@@ -174,7 +174,7 @@ static void series_accept(struct regressions *rg, struct regression_series *s)
 
 	if (!learned || (s->cusum.alarm > 0 && s->slow_windows < DAY_WINDOWS))
 		return;
-	cusum_start(&s->cusum, s->cusum.mean, s->cusum.sigma);
+	cusum_start(&s->cusum, s->cusum.mean, s->cusum.sigma, CUSUM_STEADY);
 	series_keep(rg, s);
 }
 
@@ -182,7 +182,7 @@ static void close_window(struct regressions *rg, struct regression_series *s, do
 			 uint64_t now_ns)
 {
 	uint32_t n = s->ops < VALUES ? s->ops : VALUES;
-	bool learned = s->cusum.sigma > 0;
+	uint32_t learned = s->cusum.learned;
 	int before = s->cusum.alarm, alarm;
 
 	s->ops = 0;
@@ -190,7 +190,7 @@ static void close_window(struct regressions *rg, struct regression_series *s, do
 		return;
 	stat_sort(s->values, n);
 	alarm = cusum_add(&s->cusum, log(s->values[n / 4]), h);
-	if (!learned && s->cusum.sigma > 0)
+	if (s->cusum.learned > learned)		/* a short job's, too, is better than none */
 		series_keep(rg, s);
 	s->slow_windows = alarm > 0 ? s->slow_windows + 1 : 0;
 	if (alarm > 0 && before <= 0)
