@@ -57,8 +57,8 @@ START_TEST(one_kind_alone_is_told_as_such)
 	ck_assert_uint_eq(told(), 1);
 	ck_assert_int_eq(c.scope, REGRESSION_KIND);
 	ck_assert_str_eq(text, "AllReduce of 2MiB on dp (RING, -) takes 20 % longer than usual: "
-			 "1.2ms instead of 1ms, for 1m00s; 1 of 6 kinds of operations here do: what "
-			 "runs beside this one may have changed");
+			 "1.2ms instead of 1ms, for 1m00s; 1 of 6 kinds of operations here do: "
+			 "what runs beside this one may have changed");
 }
 END_TEST
 
