@@ -95,7 +95,7 @@ FILENAME ~ /\.schema$/ && /^object / {
 # "answer COMMAND:", or "file FORMAT:"
 FILENAME ~ /\.schema$/ && /^(answer|file) / {
 	sub(/:$/, "", $2)
-	begin_object($1 == "file" ? $2 : "answer of " $2)
+	begin_object($1 == "file" ? $2 : $2 "_answer")
 	page_of[$2] = object
 	title_of_page[$2] = $1 == "file" ? "ncclinsp-" $2 : "ncclinsp " $2 " -o json"
 	place_of[object] = title_of_page[$2]
@@ -130,8 +130,8 @@ FILENAME ~ /\.schema$/ && /^all of / && mode == "table" {
 }
 
 FILENAME ~ /\.schema$/ && /^all of / {
-	fields_of[object, nfields[object]++] = "*" substr($0, 8)
-	loose[object SUBSEP "*" substr($0, 8)] = optional
+	fields_of[object, nfields[object]++] = "*" $3
+	loose[object SUBSEP "*" $3] = optional
 	next
 }
 
