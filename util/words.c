@@ -12,7 +12,7 @@
 
 #define KIND(word, id)		.name = word, .message_id = id
 #define VERDICT(NAME)		[KINDS + VERDICT_##NAME] = { .name = #NAME
-#define KINDS			10
+#define KINDS			11
 
 static const struct word words[] = {
 	{ KIND("stall", "695df236c8eb4bcf96dc80460ebc9618"),
@@ -61,12 +61,20 @@ static const struct word words[] = {
 	{ KIND("regression", "f9a81e01cd53458287b007110dd2553c"),
 	  .meaning = "An operation has become slower than it used to be.",
 	  .evidence = "Its own baseline: the lower quartile of its times in windows of 10 s, "
-		      "learned over 200 of them, in the daemon's state directory for later jobs. "
-		      "By cumulative sums, so that a false alarm comes once a week, of 5 % or "
-		      "more. It tells whether one kind of operation, all of a communicator or all "
-		      "on this node changed.",
+		      "known from 24 of them on, learned over 200, in the daemon's state directory "
+		      "for later jobs. By cumulative sums, so that a false alarm comes once a "
+		      "week, of 5 % or more. It tells whether one kind of operation, all of a "
+		      "communicator or all on this node changed.",
 	  .action = "Compare with what changed at that time: driver, topology, neighbours, "
 		    "settings." },
+	{ KIND("slow_compute", "2f7be6a0c1d94b0db6c0f1a4f2e8d953"),
+	  .meaning = "All ranks of a communicator compute longer between NCCL's operations than "
+		     "they did. NCCL is not the cause.",
+	  .evidence = "The time of an iteration (lower quartile of 10 s) less the time inside "
+		      "NCCL's operations, the median over the ranks of this node, against what it "
+		      "was, as of regression; of 10 % or more.",
+	  .action = "See the GPUs' clocks (nvidia-smi -q -d PERFORMANCE), and what else changed: "
+		    "the model's own step, batches, input, neighbours." },
 	{ KIND("loss", "6f15bacc4b7c42a2a79fc3c8337631b6"),
 	  .meaning = "Records of a process are lost, so that figures and other findings about it "
 		     "rest on less than all: counts are too small by as much, operations may have "

@@ -18,6 +18,7 @@ struct json;
 	X(SLOW_PEER,     "slow_peer")		\
 	X(PROXY_STARVED, "proxy_starved")	\
 	X(REGRESSION,    "regression")		\
+	X(SLOW_COMPUTE,  "slow_compute")	\
 	X(LOSS,          "loss")		\
 	X(DIED,          "died")		\
 	X(UNWRITTEN,     "unwritten")		\

@@ -27,6 +27,7 @@ static const struct detector *const detectors[] = {
 	&finding_proxy_starved,
 	&finding_slow_peer,
 	&finding_regression,
+	&finding_slow_compute,
 	&finding_stall,
 	&finding_straggler,
 	&finding_unwritten,

@@ -124,6 +124,7 @@ extern const struct detector finding_loss;
 extern const struct detector finding_slow_peer;
 extern const struct detector finding_proxy_starved;
 extern const struct detector finding_regression;
+extern const struct detector finding_slow_compute;
 extern const struct detector finding_unwritten;
 extern const struct detector finding_unwatched;
 
@@ -145,6 +146,9 @@ void *diagnose_state(const struct diagnose *dg, const struct detector *detector)
 
 /* The part of wall time for which that process's progress threads were away, lately. */
 double proxy_starved_share(const struct diagnose *dg, uint64_t process_id, uint64_t now_ns);
+
+/* The median time of the process's iterations, in ns; 0: it has none that are known. */
+uint64_t diagnose_iteration_ns(const struct diagnose *dg, uint64_t process_id);
 
 /* The largest communicator of the process, which is the job's own; NULL: it has none. */
 const struct comm *diagnose_largest_comm(const struct process *p);

@@ -126,6 +126,21 @@ uint64_t stall_limit_ns(const struct diagnose *dg, const struct op *op)
 	return limit.ns;
 }
 
+uint64_t stall_step_ns(const struct diagnose *dg, uint64_t process_id, uint64_t from_ns,
+		       uint32_t *ops)
+{
+	struct stalls *st = diagnose_state(dg, &finding_stall);
+
+	return paces_period_since(&st->paces, process_id, from_ns, ops);
+}
+
+uint64_t diagnose_iteration_ns(const struct diagnose *dg, uint64_t process_id)
+{
+	struct stalls *st = diagnose_state(dg, &finding_stall);
+
+	return paces_period(&st->paces, process_id);
+}
+
 uint64_t stall_unwatched_limit_ns(const struct diagnose *dg, uint64_t process_id)
 {
 	struct stalls *st = diagnose_state(dg, &finding_stall);

@@ -75,6 +75,17 @@ uint64_t paces_period(struct paces *paces, uint64_t process_id)
 	return pace && period_find(&pace->period) ? pace->period.median_ns : 0;
 }
 
+uint64_t paces_period_since(struct paces *paces, uint64_t process_id, uint64_t from_ns,
+			    uint32_t *ops)
+{
+	struct pace *pace = pace_find(paces, process_id);
+
+	if (!pace || !period_find(&pace->period))
+		return 0;
+	*ops = pace->period.lag;
+	return period_since(&pace->period, from_ns);
+}
+
 bool paces_watched(const struct paces *paces, uint64_t process_id)
 {
 	const struct pace *pace = pace_find(paces, process_id);

@@ -22,6 +22,10 @@ void paces_forget(struct paces *paces, uint64_t process_id);
 /* Median iteration time in ns; 0: none is known. */
 uint64_t paces_period(struct paces *paces, uint64_t process_id);
 
+/* The same of iterations that ended since then; and operations in one. */
+uint64_t paces_period_since(struct paces *paces, uint64_t process_id, uint64_t from_ns,
+			    uint32_t *ops);
+
 /* Was the end of its newest operation something that could be seen? */
 bool paces_watched(const struct paces *paces, uint64_t process_id);
 

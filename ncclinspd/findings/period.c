@@ -17,6 +17,7 @@
 #define SHARE		0.95
 #define SHARE_OF_BEST	0.98
 #define SHARE_TO_GO_ON	0.8
+#define SINCE_MOST	128	/* iterations that a quartile is of */
 
 static uint32_t period_held(const struct period *p)
 {
@@ -242,4 +243,20 @@ bool period_find(struct period *p)
 	if (p->lag && !period_measure(p))
 		p->lag = 0;
 	return p->lag;
+}
+
+uint64_t period_since(const struct period *p, uint64_t from_ns)
+{
+	uint32_t from_us = from_ns > p->origin_ns ? (uint32_t)((from_ns - p->origin_ns) / 1000) : 0;
+	struct { double at[SINCE_MOST]; uint32_t n; } us = { .n = 0 };
+	uint32_t held = period_held(p), n = 0, stride;
+
+	while (n + p->lag < held && later_by(p->ring[period_place(p, n)].us, from_us) > 0)
+		n++;
+	stride = n / SINCE_MOST + 1;
+	for (uint32_t i = 0; i < n; i += stride)
+		*array_must_add(us.at, &us.n) = p->ring[period_place(p, i)].us -
+						p->ring[period_place(p, i + p->lag)].us;
+	stat_sort(us.at, us.n);
+	return us.n ? (uint64_t)us.at[us.n / 4] * 1000 : 0;
 }

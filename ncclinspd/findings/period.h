@@ -40,4 +40,10 @@ void period_add(struct period *p, uint64_t token, uint64_t time_ns);
  */
 bool period_find(struct period *p);
 
+/*
+ * The lower quartile of the iterations, each from an operation to the next like it, that ended
+ * after that time; 0: there was none.  To be called after a period_find() that is true.
+ */
+uint64_t period_since(const struct period *p, uint64_t from_ns);
+
 #endif

@@ -34,6 +34,7 @@
 #define ROOM	16	/* communicators for which it is made at a time */
 
 struct metrics_comm {
+	uint64_t iteration_ns;	/* 0: not known */
 	uint64_t generation;	/* the stage's when they were looked for; 0: never */
 	int32_t rank;		/* the rank, which API v1 to v3 learn later than the rest */
 	uint32_t role, comm, member;	/* rows, or POOL_NONE */
@@ -46,6 +47,7 @@ struct metrics_seen {
 	struct keyed_head head;
 	uint64_t process_id;
 	uint32_t member;	/* its row, or POOL_NONE */
+	uint64_t iteration_ns;	/* 0: not known */
 	uint64_t generation;	/* the member is known at this one; 0: never looked for */
 	double records;
 	double dropped[METRICS_REASON_END];
@@ -66,6 +68,8 @@ struct metrics_waited {
 	struct straggler_sums sums;
 };
 
+#define SECOND_NS	UINT64_C(1000000000)
+#define ITERATION_TURNS	8	/* seconds between two looks at a process */
 #define METRICS_CACHE	4096
 
 /* The rows that an operation belongs to. */
@@ -614,6 +618,16 @@ static void see_facts(const struct metrics *m, struct metrics_row *row, const st
 		row->v[MEMBER_BUDGET] = steer_budget_ppm(m->source.steer) * 1e-6;
 }
 
+/* A period takes some 100 us to be found: processes take turns. */
+static void see_iteration(const struct metrics *m, struct metrics_row *row,
+			  struct metrics_seen *seen, const struct process *p, uint64_t now_ns)
+{
+	if (m->source.diagnose && (now_ns / SECOND_NS + p->id) % ITERATION_TURNS == 0)
+		seen->iteration_ns = diagnose_iteration_ns(m->source.diagnose, p->id);
+	if (seen->iteration_ns)
+		row->v[MEMBER_ITERATION] = (double)seen->iteration_ns * 1e-9;
+}
+
 static void process_see_counters(struct metrics *m, const struct process *p, uint64_t now_ns)
 {
 	const struct cost *cost = m->source.steer ? steer_cost(m->source.steer, p) : NULL;
@@ -632,8 +646,10 @@ static void process_see_counters(struct metrics *m, const struct process *p, uin
 	see_losses(row, seen, p);
 	if (cost)
 		see_cost(row, seen, cost);
-	if (p->state == PROCESS_LIVE && l.uid == row->labels.uid)
-		see_facts(m, row, p);
+	if (p->state != PROCESS_LIVE || l.uid != row->labels.uid)
+		return;
+	see_facts(m, row, p);
+	see_iteration(m, row, seen, p, now_ns);
 }
 
 static void see_job(struct metrics *m, const struct process *p, uint64_t now_ns)

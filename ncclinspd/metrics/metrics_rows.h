@@ -67,7 +67,7 @@ enum {
 	MEMBER_DROPPED,		/* METRICS_REASON_END of them */
 	MEMBER_CALLBACK = MEMBER_DROPPED + METRICS_REASON_END,	/* one for each thread class */
 	MEMBER_OVERHEAD = MEMBER_CALLBACK + NCI_THREAD_CLASSES,
-	MEMBER_BUDGET, MEMBER_LEVEL,
+	MEMBER_BUDGET, MEMBER_LEVEL, MEMBER_ITERATION,
 	/* send: produce, credit, wire; receive: recv_wait, flush, consume */
 	MEMBER_STEP,
 	MEMBER_MOVED = MEMBER_STEP + 6,	/* sent, received */

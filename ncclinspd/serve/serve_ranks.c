@@ -46,7 +46,7 @@ struct rank_row {
 	name_t last_func;
 	uint64_t last_seq, last_op_ns;
 	uint32_t in_flight;
-	uint64_t oldest_ns;
+	uint64_t oldest_ns, iteration_ns;
 	double wait, blame, last;
 	struct straggler_lately lately;
 	uint64_t window_ns, ops, p50_ns, p99_ns;
@@ -311,6 +311,8 @@ static struct rank_row rank_row_begin(const struct request *r, const struct proc
 		.phase = p->phase.name, .lost = process_lost(p), .process_id = p->id,
 	};
 
+	if (r->serve->source.diagnose)
+		row.iteration_ns = diagnose_iteration_ns(r->serve->source.diagnose, p->id);
 	rank_copy_text(row.user, sizeof(row.user), serve_user_name(r->serve, p->uid));
 	rank_copy_text(row.job, sizeof(row.job), job_id(p));
 	return row;

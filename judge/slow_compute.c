@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All ranks compute longer between NCCL's operations: found by their median, and said. */
+#include "judge/slow_compute.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "tables/stat.h"
+#include "util/phrase.h"
+
+#define LEAST_CHANGE	0.0953	/* difference of logarithms: ten percent */
+#define MOST_RANKS	64	/* medians are over the first of these */
+
+bool compute_judge(struct cusum *series, double h, const struct compute_row *rows, uint32_t n,
+		   struct compute_case *out)
+{
+	double step[MOST_RANKS], outside[MOST_RANKS];
+	int alarm;
+
+	out->inside_ns = UINT64_MAX;
+	n = n < MOST_RANKS ? n : MOST_RANKS;
+	for (uint32_t i = 0; i < n; i++) {
+		step[i] = (double)rows[i].step_ns;
+		outside[i] = (double)(rows[i].step_ns - rows[i].inside_ns);
+		if (rows[i].inside_ns < out->inside_ns)
+			out->inside_ns = rows[i].inside_ns;
+	}
+	out->ranks = n;
+	out->step_ns = (uint64_t)stat_median(step, n);
+	out->compute_ns = (uint64_t)stat_median(outside, n);
+	alarm = cusum_add(series, log(fmax(1, (double)out->compute_ns)), h);
+	out->usual_ns = (uint64_t)exp(alarm ? series->before : series->mean);
+	return alarm > 0 && cusum_change(series) >= LEAST_CHANGE;
+}
+
+void compute_say(const struct compute_case *c, uint64_t now_ns, char *text, size_t size)
+{
+	struct phrase phrase;
+
+	phrase_start(&phrase, text, size);
+	if (c->ranks > 1)
+		phrase_add(&phrase, "all %" PRIu32 " ranks", c->ranks);
+	else
+		phrase_add(&phrase, "the rank");
+	phrase_add(&phrase, " of %s on this node compute%s %.0f %% longer between NCCL's "
+		   "operations than usual: ",
+		   c->comm_name && *c->comm_name ? c->comm_name : "its communicator",
+		   c->ranks > 1 ? "" : "s",
+		   100 * ((double)c->compute_ns / (double)c->usual_ns - 1));
+	phrase_add_duration(&phrase, c->compute_ns);
+	phrase_add(&phrase, " of an iteration instead of ");
+	phrase_add_duration(&phrase, c->usual_ns);
+	phrase_add(&phrase, ", for ");
+	phrase_add_duration(&phrase, now_ns - c->since_ns);
+	phrase_add(&phrase, ". NCCL itself takes ");
+	phrase_add_duration(&phrase, c->inside_ns);
+	phrase_add(&phrase, " of the iteration's ");
+	phrase_add_duration(&phrase, c->step_ns);
+	phrase_add(&phrase, " and is not the cause. See the GPUs' clocks (nvidia-smi -q -d "
+		   "PERFORMANCE), and what else changed then: the model's own step, batches, "
+		   "input, neighbours.");
+}

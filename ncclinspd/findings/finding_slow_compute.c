@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Iterations of which all ranks compute longer.  Of each process the time inside operations is
+ * summed up, as far as they are timed, and of each communicator of a job one figure in 10 s is
+ * given to judge/, which tells whether it has changed.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "judge/slow_compute.h"
+#include "ncclinspd/findings/diagnose.h"
+#include "ncclinspd/findings/stall.h"
+#include "reader/base/accounts.h"
+#include "tables/keyed.h"
+#include "util/json.h"
+#include "util/list.h"
+
+#define WINDOW_NS	UINT64_C(10000000000)
+#define HOLD_NS		(3 * WINDOW_NS)
+#define WEEK_WINDOWS	60480.0
+#define USUAL_NS	(360 * WINDOW_NS)	/* then it is the new way of things */
+#define PROCESSES	1024
+#define JOBS		128
+#define TIMED_LEAST	8	/* operations that a mean is of */
+#define TIMED_KEEP	0.5	/* weight of what was before, at each window */
+
+struct compute_process {
+	struct keyed_head head;
+	uint64_t process_id;
+	double timed, timed_ns;		/* operations with a time of their own */
+	bool fused;			/* it has operations without one: nothing is known */
+};
+
+struct compute_job_key {
+	uint64_t comm_id, uid;
+};
+
+/* The largest communicator of a job's processes. */
+struct compute_job {
+	struct keyed_head head;
+	struct compute_job_key key;
+	struct cusum series;
+	uint64_t since_ns;
+	char comm_name[97];
+	struct compute_row rows[64];	/* of this look */
+	uint32_t nrows;
+};
+
+struct computes {
+	uint64_t window;
+	struct keyed processes, jobs;
+};
+
+static void compute_on_op(struct diagnose *dg, void *state, const struct op *op, uint64_t now_ns)
+{
+	struct computes *cs = state;
+	struct compute_process *p;
+	bool made;
+
+	(void)now_ns;
+	if (op->parts)
+		return;
+	p = keyed_use(&cs->processes, &op->process_id,
+		      accounts_of(diagnose_settings(dg)->accounts, op->uid), &made);
+	if (!p)
+		return;
+	p->fused |= op_is_fused(op);
+	if (op->source == TIMING_NONE || op->source == TIMING_ENQUEUE_CPU ||
+	    op->exec_ns == UNKNOWN_U64)
+		return;
+	p->timed++;
+	p->timed_ns += (double)op->exec_ns;
+}
+
+/* False: its iteration, or its time in NCCL, is not known. */
+static bool compute_row_of(const struct diagnose *dg, struct compute_process *p, uint64_t now_ns,
+			   struct compute_row *row)
+{
+	double inside_ns;
+	uint32_t ops;
+
+	row->step_ns = stall_step_ns(dg, p->process_id, now_ns - WINDOW_NS, &ops);
+	if (!row->step_ns || p->timed < TIMED_LEAST || p->fused)
+		return false;
+	inside_ns = p->timed_ns / p->timed * ops;
+	row->inside_ns = inside_ns < (double)row->step_ns ? (uint64_t)inside_ns : row->step_ns;
+	p->timed *= TIMED_KEEP;
+	p->timed_ns *= TIMED_KEEP;
+	return true;
+}
+
+static void compute_take_process(struct diagnose *dg, struct computes *cs,
+				 const struct process *p, uint64_t now_ns)
+{
+	const struct comm *comm = diagnose_largest_comm(p);
+	struct compute_process *known = keyed_find(&cs->processes, &p->id);
+	struct compute_job_key key = { .uid = p->uid };
+	struct compute_job *job;
+	struct compute_row row, *place;
+	bool made;
+
+	if (!comm || !known || p->state != PROCESS_LIVE ||
+	    !compute_row_of(dg, known, now_ns, &row))
+		return;
+	key.comm_id = comm->id;
+	job = keyed_use(&cs->jobs, &key, accounts_of(diagnose_settings(dg)->accounts, p->uid),
+			&made);
+	if (!job)
+		return;
+	memcpy(job->comm_name, comm->name, sizeof(job->comm_name));
+	place = array_add(job->rows, &job->nrows);
+	if (place)
+		*place = row;
+}
+
+static void compute_show(const struct compute_case *c, double sigma, struct finding *f)
+{
+	const struct { const char *name; uint64_t value; } numbers[] = {
+		{ "ranks", c->ranks }, { "step_ns", c->step_ns }, { "compute_ns", c->compute_ns },
+		{ "usual_ns", c->usual_ns }, { "inside_ns", c->inside_ns },
+	};
+	struct json j;
+
+	json_init(&j, FINDING_EVIDENCE);
+	json_begin(&j, '{');
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+		json_key(&j, numbers[i].name);
+		json_put_u64(&j, numbers[i].value);
+	}
+	json_key(&j, "sigma");
+	json_put_rounded(&j, sigma);
+	json_end(&j, '}');
+	finding_set_evidence(f, &j);
+	json_deinit(&j);
+}
+
+static void compute_look_at(struct diagnose *dg, struct compute_job *job, double h,
+			    uint64_t now_ns)
+{
+	struct compute_case c = { .comm_name = job->comm_name };
+	struct finding f = {
+		.kind = FINDING_SLOW_COMPUTE, .severity = FINDING_INFO, .uid = (uid_t)job->key.uid,
+		.has_comm_id = true, .comm_id = job->key.comm_id, .peer = UNKNOWN_I32,
+	};
+	int before = job->series.alarm;
+	bool slow = compute_judge(&job->series, h, job->rows, job->nrows, &c);
+
+	if (before <= 0)
+		job->since_ns = now_ns - cusum_onset(&job->series, 1) * WINDOW_NS;
+	if (!slow)
+		return;
+	if (now_ns - job->since_ns > USUAL_NS)
+		cusum_start(&job->series, log((double)c.compute_ns), job->series.sigma,
+			    CUSUM_STEADY);
+	c.since_ns = f.since_ns = job->since_ns;
+	memcpy(f.comm_name, job->comm_name, sizeof(f.comm_name));
+	compute_say(&c, now_ns, f.text, sizeof(f.text));
+	compute_show(&c, job->series.sigma, &f);
+	diagnose_report(dg, &finding_slow_compute, index_mix(job->key.comm_id, job->key.uid), &f,
+			now_ns);
+}
+
+static void compute_look(struct diagnose *dg, void *state, uint64_t now_ns)
+{
+	struct computes *cs = state;
+	struct process *const *list;
+	struct compute_job *job = NULL;
+	uint32_t jobs = 1;
+	double h;
+	size_t n;
+
+	if (now_ns / WINDOW_NS == cs->window)
+		return;
+	cs->window = now_ns / WINDOW_NS;
+	while ((job = keyed_next(&cs->jobs, job))) {
+		job->nrows = 0;
+		jobs++;
+	}
+	n = diagnose_source(dg)->processes(diagnose_source(dg)->arg, &list);
+	for (size_t i = 0; i < n; i++)
+		compute_take_process(dg, cs, list[i], now_ns);
+	h = cusum_limit(WEEK_WINDOWS * jobs);
+	while ((job = keyed_next(&cs->jobs, job)))
+		if (job->nrows)
+			compute_look_at(dg, job, h, now_ns);
+}
+
+static void compute_forgotten(struct diagnose *dg, void *state, const struct process *p)
+{
+	struct computes *cs = state;
+	struct compute_process *known = keyed_find(&cs->processes, &p->id);
+
+	(void)dg;
+	if (known)
+		keyed_drop(&cs->processes, known);
+}
+
+static void compute_deinit(void *state)
+{
+	struct computes *cs = state;
+
+	keyed_deinit(&cs->processes);
+	keyed_deinit(&cs->jobs);
+}
+
+static int compute_init(struct diagnose *dg, void *state)
+{
+	struct computes *cs = state;
+	int r = keyed_init(&cs->processes, &KEYED_CONFIG(struct compute_process, process_id,
+							 PROCESSES, .when_full = KEYED_SHARES));
+
+	(void)dg;
+	if (r == 0)
+		r = keyed_init(&cs->jobs, &KEYED_CONFIG(struct compute_job, key, JOBS,
+							.when_full = KEYED_SHARES));
+	return r;
+}
+
+const struct detector finding_slow_compute = {
+	.name = "slow_compute",
+	.state_bytes = sizeof(struct computes),
+	.hold_ns = HOLD_NS,
+	.init = compute_init,
+	.deinit = compute_deinit,
+	.op = compute_on_op,
+	.forgotten = compute_forgotten,
+	.look = compute_look,
+};
