@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "util/list.h"
 #include "util/log.h"
 #include "util/phrase.h"
 #include "util/words.h"
@@ -98,11 +99,18 @@ static void make_entry(const struct finding *f, const char *message, struct phra
 {
 	const char *kind = finding_kind_name(f->kind);
 	const struct word *word = words_find(kind);
-	char ranks[256], comm_id[24] = "";
+	char ranks[256], world_ranks[256], comm_id[24] = "";
+	int32_t world[FINDING_RANKS];
+	uint32_t nworld = 0;
 	struct phrase list;
 
 	phrase_start(&list, ranks, sizeof(ranks));
 	phrase_add_list(&list, f->ranks, f->nranks);
+	for (uint32_t i = 0; i < f->nranks; i++)
+		if (f->whom[i].world_rank != UNKNOWN_I32)
+			*array_must_add(world, &nworld) = f->whom[i].world_rank;
+	phrase_start(&list, world_ranks, sizeof(world_ranks));
+	phrase_add_list(&list, world, nworld);
 	if (f->has_comm_id)
 		snprintf(comm_id, sizeof(comm_id), "0x%016" PRIx64, f->comm_id);
 	entry_add_number(entry, "PRIORITY", (uint64_t)finding_level(f)->priority);
@@ -117,6 +125,7 @@ static void make_entry(const struct finding *f, const char *message, struct phra
 	entry_add(entry, "NCCLINSP_COMM_ID", comm_id);
 	entry_add(entry, "NCCLINSP_COMM", f->comm_name);
 	entry_add(entry, "NCCLINSP_RANKS", ranks);
+	entry_add(entry, "NCCLINSP_WORLD_RANKS", world_ranks);
 	entry_add(entry, "MESSAGE", message);
 }
 

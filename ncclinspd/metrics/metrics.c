@@ -386,9 +386,11 @@ static uint32_t comm_find_row(struct metrics *m, enum metrics_kind kind, const s
 	return metrics_row(&m->rows, &l, now_ns);
 }
 
-static void comm_put_info(struct metrics *m, uint32_t item, const struct comm *comm)
+static void comm_put_info(struct metrics *m, uint32_t item, const struct process *p,
+			  const struct comm *comm)
 {
 	struct metrics_row *row = metrics_row_at(&m->rows, item);
+	int32_t world_rank = job_world_rank(p, comm);
 
 	if (!row)
 		return;
@@ -396,6 +398,8 @@ static void comm_put_info(struct metrics *m, uint32_t item, const struct comm *c
 	snprintf(row->info[1], sizeof(row->info[1]), "%s", comm->name);
 	snprintf(row->info[2], sizeof(row->info[2]), "%d", comm->nranks);
 	snprintf(row->info[3], sizeof(row->info[3]), "%d", comm->nnodes);
+	if (world_rank != UNKNOWN_I32)
+		snprintf(row->info[4], sizeof(row->info[4]), "%d", world_rank);
 }
 
 /* Rows that are looked for are in use: none of these goes to make room for the next. */
@@ -407,7 +411,7 @@ static void comm_find_rows(struct metrics *m, struct metrics_comm *c, const stru
 	c->member = comm_find_row(m, METRICS_RANK, p, comm, NULL, now_ns);
 	if (comm->has_id)
 		c->comm = comm_find_row(m, METRICS_COMM, p, comm, NULL, now_ns);
-	comm_put_info(m, c->comm, comm);
+	comm_put_info(m, c->comm, p, comm);
 	c->generation = m->rows.generation;
 }
 

@@ -405,7 +405,7 @@ static void labels_put_info(struct exposition *e, const struct metrics_row *row)
 		[METRICS_NODE] = { "version" },
 		[METRICS_MEMBER] = { "plugin_api", "plugin_version", "scheduler", "namespace",
 				     "pod", "container_id", "command" },
-		[METRICS_COMM] = { "comm_id", "comm_name", "nranks", "nnodes" },
+		[METRICS_COMM] = { "comm_id", "comm_name", "nranks", "nnodes", "world_rank" },
 	};
 	const char *const *name = names[row->labels.kind];
 
