@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rank that came last in an operation, and whether it does so more often than by chance. */
+/* The ranks that came late to an operation, and whether they do so more often than by chance. */
 #include "judge/late.h"
 
 #include <math.h>
@@ -14,11 +14,12 @@
 
 #define INHERITED	0.7	/* part of its lateness that must be waiting, or it is its own */
 
-#define LEAST_JUDGED	20.0
-#define LEAST_BURSTS	5.0	/* in one window, and LATE_BURSTS in all that are kept */
-#define LEAST_SCORE	4.7
-#define LEAST_COST	0.015	/* part of wall time */
-#define LEAST_SHARE	0.5
+#define FOLLOWED	4	/* so many times less late than the last one: not worth it */
+
+#define LEAST_RATED	20.0
+#define LEAST_CHANCE	5e-4
+#define LEAST_GAP	1.5	/* times what the others are apart */
+#define LEAST_STEADY	(1.0 / 3)	/* part of operations */
 #define SLOW_SHARE	0.95	/* more than that is everything */
 
 /* ---- one operation --------------------------------------------------------- */
@@ -79,18 +80,12 @@ uint64_t late_tail(const struct late_op *op, uint64_t transfer_ns)
 	return tail < spread ? tail : spread;
 }
 
-/* The median waiting of all but the last one; of an even number the lower one. */
-static uint64_t parts_blame(const struct late_part *parts, uint32_t n, const struct late_op *op,
-			    double *waits)
+/* The last one of the half that comes first; of an odd number the one in the middle counts. */
+static uint64_t parts_punctual(const struct late_part *parts, uint32_t n, double *inside)
 {
-	uint32_t others = 0;
-
 	for (uint32_t i = 0; i < n; i++)
-		if (i != op->last) {
-			waits[others] = (double)(parts[i].inside_ns - op->least_ns);
-			others++;
-		}
-	return others ? (uint64_t)stat_quantile(waits, others, 0.5) : 0;
+		inside[i] = -(double)parts[i].inside_ns;
+	return (uint64_t)-stat_quantile(inside, n, 0.5);
 }
 
 void late_rate(const struct late_part *parts, uint32_t n, int32_t nranks,
@@ -107,11 +102,53 @@ void late_rate(const struct late_part *parts, uint32_t n, int32_t nranks,
 	if (n > 1) {
 		op->tail_ns = usual->tail_ns > TAIL_LEAST_NS ? usual->tail_ns : TAIL_LEAST_NS;
 		op->judged = !elsewhere && usual->known && spread >= TAILS * op->tail_ns;
-		op->burst = op->judged && spread >= TAILS * usual->spread_ns;
-		op->blame_ns = parts_blame(parts, n, op, scratch);
+		op->punctual_ns = parts_punctual(parts, n, scratch);
+		op->blame_ns = op->punctual_ns - op->least_ns;
 	}
 	if (elsewhere)
 		op->last = LATE_NOBODY;
+}
+
+/* Time behind the last punctual one. */
+static double part_behind(const struct late_op *op, uint64_t inside_ns)
+{
+	return inside_ns < op->punctual_ns ? (double)(op->punctual_ns - inside_ns) : 0;
+}
+
+void late_share(const struct late_part *parts, uint32_t n, const struct late_op *op,
+		double *shares, double *scratch)
+{
+	double *behind = scratch, *share = scratch + n, sum = 0, from = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		behind[i] = part_behind(op, parts[i].inside_ns);
+	stat_sort(behind, n);
+	for (uint32_t i = 0; i < n; i++) {
+		sum += (behind[i] - from) / (n - i);
+		from = behind[i];
+		share[i] = sum;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		double at = part_behind(op, parts[i].inside_ns);
+		uint32_t low = 0, high = n - 1;
+
+		while (low < high) {
+			uint32_t middle = low + (high - low) / 2;
+
+			if (behind[middle] < at)
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		shares[i] = share[low];
+	}
+}
+
+bool late_is_worth_following(const struct late_op *op, uint64_t inside_ns)
+{
+	double behind = part_behind(op, inside_ns);
+
+	return behind > 0 && behind * FOLLOWED >= (double)op->blame_ns;
 }
 
 bool late_is_inherited(uint64_t waited_ns, uint64_t late_ns)
@@ -119,7 +156,186 @@ bool late_is_inherited(uint64_t waited_ns, uint64_t late_ns)
 	return (double)waited_ns >= INHERITED * (double)late_ns;
 }
 
+/* ---- sums ------------------------------------------------------------------- */
+
+void late_add(struct late_window *w, const struct late_op *op, uint64_t passed)
+{
+	w->ops++;
+	w->passed += passed;
+	w->rated += op->rated;
+	w->slow += op->slow;
+	w->slow_ns += op->slow_ns;
+}
+
+void late_add_judged(struct late_window *w, const struct late_op *op)
+{
+	w->judged++;
+	w->tail_ns += op->tail_ns;
+}
+
+void late_add_own(struct late_tally *t, bool last, uint64_t late_ns, uint64_t blame_ns)
+{
+	t->last += last;
+	t->late_ns += late_ns;
+	t->late_square += (double)late_ns * (double)late_ns;
+	t->blame_ns += blame_ns;
+}
+
+void late_add_window(struct late_window *to, const struct late_window *from)
+{
+	to->wall_ns += from->wall_ns;
+	to->ops += from->ops;
+	to->passed += from->passed;
+	to->judged += from->judged;
+	to->rated += from->rated;
+	to->slow += from->slow;
+	to->slow_ns += from->slow_ns;
+	to->tail_ns += from->tail_ns;
+}
+
+void late_add_tally(struct late_tally *to, const struct late_tally *from)
+{
+	to->last += from->last;
+	to->late_ns += from->late_ns;
+	to->late_square += from->late_square;
+	to->blame_ns += from->blame_ns;
+	to->moved_ns += from->moved_ns;
+}
+
 /* ---- statistics ------------------------------------------------------------ */
+
+double late_watched_ns(const struct late_window *w)
+{
+	return w->passed ? (double)w->wall_ns * (double)w->ops / (double)w->passed : 0;
+}
+
+static bool window_costs(const struct late_window *w, double ns, double part)
+{
+	return ns >= part * LATE_COST * late_watched_ns(w);
+}
+
+uint64_t late_most_punctual_ns(const struct late_view *v, uint32_t rank)
+{
+	uint32_t others = 0;
+
+	for (uint32_t i = 0; i < v->n; i++)
+		if (i != rank) {
+			v->scratch[others] = (double)v->tally[i].late_ns;
+			others++;
+		}
+	return others ? (uint64_t)stat_quantile(v->scratch, others, 0.5) : 0;
+}
+
+/* The mean of the half of the others that is less late. */
+static struct late_tally view_punctual(const struct late_view *v, uint32_t rank)
+{
+	uint64_t most_ns = late_most_punctual_ns(v, rank);
+	struct late_tally sum = { 0 };
+	double n = 0;
+
+	for (uint32_t i = 0; i < v->n; i++) {
+		if (i == rank || v->tally[i].late_ns > most_ns)
+			continue;
+		late_add_tally(&sum, &v->tally[i]);
+		n++;
+	}
+	if (n > 0) {
+		sum.late_ns = (uint64_t)((double)sum.late_ns / n);
+		sum.late_square /= n;
+	}
+	return sum;
+}
+
+double late_lost_ns(const struct late_view *v, uint32_t rank)
+{
+	const struct late_tally *t = &v->tally[rank];
+	const struct late_tally punctual = view_punctual(v, rank);
+
+	return (double)t->late_ns - (double)punctual.late_ns + (double)t->moved_ns;
+}
+
+double late_times(const struct late_view *v, uint32_t rank)
+{
+	const struct late_tally *t = &v->tally[rank], punctual = view_punctual(v, rank);
+	double ops = (double)v->window->ops, mean, more, square;
+
+	if (!v->window->judged)
+		return 0;
+	mean = (double)punctual.late_ns / (double)v->window->judged;
+	more = (double)t->late_ns - (double)punctual.late_ns;
+	square = t->late_square - punctual.late_square - 2 * mean * more;
+	if (more <= 0)
+		return 0;
+	return square <= 0 || more * more / square > ops ? ops : more * more / square;
+}
+
+enum verdict late_how_often(const struct late_view *v, uint32_t rank)
+{
+	return late_times(v, rank) >= LEAST_STEADY * (double)v->window->ops ?
+	       VERDICT_STEADY : VERDICT_INTERMITTENT;
+}
+
+uint64_t late_mean_ns(const struct late_window *w, const struct late_tally *t, enum verdict how)
+{
+	if (!w->judged || !t->late_ns)
+		return 0;
+	return how == VERDICT_STEADY ? t->late_ns / w->judged :
+				       (uint64_t)(t->late_square / (double)t->late_ns);
+}
+
+/* The probability that one of n that are alike has that part of what `tries` gave them. */
+static double chance_of(double part, uint32_t n, double tries)
+{
+	double even = 1.0 / n, apart;
+
+	if (part <= even)
+		return 1;
+	apart = part * log(part / even);
+	if (part < 1)
+		apart += (1 - part) * log((1 - part) / (1 - even));
+	return exp(-tries * apart);
+}
+
+/* Is it the latest, or of a group of `n / 2` at most that is apart from all others? */
+static bool rank_stands_out(const struct late_view *v, uint32_t rank)
+{
+	double *sorted = v->scratch, own = (double)v->tally[rank].late_ns;
+
+	for (uint32_t i = 0; i < v->n; i++)
+		sorted[i] = (double)v->tally[i].late_ns;
+	stat_sort(sorted, v->n);
+	if (own >= sorted[v->n - 1])
+		return true;
+	for (uint32_t others = v->n - v->n / 2; others < v->n; others++)
+		if (own >= sorted[others] && sorted[others] - sorted[others - 1] >=
+					     LEAST_GAP * (sorted[others - 1] - sorted[0]))
+			return true;
+	return false;
+}
+
+static bool rank_is_no_chance(const struct late_view *v, uint32_t rank)
+{
+	const struct late_tally *own = &v->tally[rank];
+	double sum = 0, square = 0;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < v->n; i++) {
+		if (v->tally[i].late_ns > own->late_ns)
+			continue;
+		sum += (double)v->tally[i].late_ns;
+		square += v->tally[i].late_square;
+		n++;
+	}
+	return sum > 0 && square > 0 && n > 1 &&
+	       v->n * chance_of((double)own->late_ns / sum, n, sum * sum / square) <= LEAST_CHANCE;
+}
+
+bool late_is_late(const struct late_view *v, uint32_t rank)
+{
+	return v->window->ops >= LATE_KNOWN && v->n > 1 &&
+	       window_costs(v->window, late_lost_ns(v, rank), 1) &&
+	       rank_stands_out(v, rank) && rank_is_no_chance(v, rank);
+}
 
 /* Distance of a rank's mean lateness from the others', in robust standard deviations. */
 double late_score(const struct late_view *v, uint32_t rank)
@@ -138,123 +354,28 @@ double late_score(const struct late_view *v, uint32_t rank)
 	return 0.6745 * (mean[rank] - middle) / (mad > tail ? mad : tail);
 }
 
-/* So much of `count` events is no chance: four standard deviations more than its share. */
-static double beyond_chance(uint32_t ranks, uint64_t count)
-{
-	double even = 1.0 / ranks;
-
-	return even + 4 * sqrt(even * (1 - even) / (double)count);
-}
-
-/* So much must be of one of `ranks` that it matters. */
-static double worth_telling(uint32_t ranks)
-{
-	double even = 1.0 / ranks;
-
-	return even * 1.5 > LEAST_SHARE ? even * 1.5 : LEAST_SHARE;
-}
-
-/* ---- limits ---------------------------------------------------------------- */
-
-static bool window_costs(const struct late_window *w, uint64_t ns, double part)
-{
-	return (double)ns >= part * LEAST_COST * (double)w->wall_ns;
-}
-
-/* It is last in most that was judged; or in many, and what these cost is most of it all. */
-static bool rank_is_most(const struct late_view *v, uint32_t rank, double part)
-{
-	const struct late_window *w = v->window;
-	const struct late_tally *t = &v->tally[rank];
-	double share = (double)t->last / (double)w->judged;
-	double chance = beyond_chance(v->n, w->judged), least = worth_telling(v->n);
-	uint64_t all_ns = 0;
-
-	for (uint32_t i = 0; i < v->n; i++)
-		all_ns += v->tally[i].blame_ns;
-	return share >= part * chance && share >= part * LEAST_SHARE &&
-	       (share >= part * least || (double)t->blame_ns >= part * least * (double)all_ns);
-}
-
-bool late_is_mostly_last(const struct late_view *v, uint32_t rank, double part)
-{
-	const struct late_tally *t = &v->tally[rank];
-
-	return (double)v->window->judged >= part * LEAST_JUDGED && rank_is_most(v, rank, part) &&
-	       window_costs(v->window, t->blame_ns + t->moved_ns, part);
-}
-
-bool late_is_steady(const struct late_view *v, uint32_t rank, double part)
-{
-	return late_is_mostly_last(v, rank, part) && late_score(v, rank) >= part * LEAST_SCORE;
-}
-
-/* Once is no pattern (a checkpoint, say): a rank's costliest burst is left out. */
-static uint64_t tally_repeated_ns(const struct late_tally *t)
-{
-	return t->burst_ns - t->burst_most_ns;
-}
-
-bool late_is_bursty(const struct late_view *v, uint32_t rank, double part)
-{
-	const struct late_window *w = v->window;
-	const struct late_tally *t = &v->tally[rank];
-	double share = fmax(beyond_chance(v->n, w->bursts), worth_telling(v->n));
-	uint64_t all_ns = 0;
-
-	for (uint32_t i = 0; i < v->n; i++)
-		all_ns += tally_repeated_ns(&v->tally[i]);
-	return (double)t->bursts >= part * LEAST_BURSTS &&
-	       window_costs(w, tally_repeated_ns(t), part) &&
-	       (double)tally_repeated_ns(t) >= part * share * (double)all_ns;
-}
+/* ---- all that are seen ------------------------------------------------------- */
 
 /*
  * The last one is, by chance, not seen in (nranks - n) of nranks operations; this is
  * half of the way from there to each.  All of them would be slower: whose doing that is
  * cannot be told.
  */
-bool late_is_elsewhere(const struct late_view *v, uint32_t rank, double part)
+bool late_is_elsewhere(const struct late_view *v, double part)
 {
 	const struct late_window *w = v->window;
 	double rated = (double)w->rated, slow = (double)w->slow;
 
-	(void)rank;
-	return (int32_t)v->n < v->nranks && rated >= part * LEAST_JUDGED &&
+	return (int32_t)v->n < v->nranks && rated >= part * LEAST_RATED &&
 	       slow >= (1 - 0.5 * v->n / v->nranks) * rated && slow < SLOW_SHARE * rated &&
-	       window_costs(w, w->slow_ns, part);
+	       window_costs(w, (double)w->slow_ns, part);
 }
 
-bool late_is_slower(const struct late_view *v, uint32_t rank, double part)
+bool late_is_slower(const struct late_view *v, double part)
 {
 	const struct late_window *w = v->window;
 
-	(void)rank;
-	return (double)w->rated >= part * LEAST_JUDGED &&
+	return (double)w->rated >= part * LEAST_RATED &&
 	       (double)w->slow >= SLOW_SHARE * (double)w->rated &&
-	       window_costs(w, w->slow_ns, part);
-}
-
-/* ---- sums ------------------------------------------------------------------- */
-
-void late_add(struct late_window *w, const struct late_op *op)
-{
-	w->ops++;
-	w->rated += op->rated;
-	w->slow += op->slow;
-	w->slow_ns += op->slow_ns;
-}
-
-void late_add_own(struct late_window *w, struct late_tally *last, const struct late_op *op,
-		  uint64_t blame_ns)
-{
-	w->judged++;
-	w->bursts += op->burst;
-	w->tail_ns += op->tail_ns;
-	last->last++;
-	last->bursts += op->burst;
-	last->blame_ns += blame_ns;
-	last->burst_ns += op->burst ? blame_ns : 0;
-	if (op->burst && blame_ns > last->burst_most_ns)
-		last->burst_most_ns = blame_ns;
+	       window_costs(w, (double)w->slow_ns, part);
 }

@@ -3,13 +3,12 @@
 #define JUDGE_LATE_H
 
 /*
- * The rank that makes the others wait: pure functions of rows, whoever made them.  The daemon
+ * The ranks that make the others wait: pure functions of rows, whoever made them.  The daemon
  * asks about the ranks of its node, operation by operation, `ncclinsp report` about samples of
  * many nodes.
  *
  * The rank inside for the least time came last: each time is of one GPU's clock alone.
- * What that proves is a matter of statistics, per communicator and function, over windows of
- * time:
+ * What that proves is a matter of statistics, per communicator and function:
  *
  *   spread    longest minus shortest time inside
  *   tail      by how much ranks that waited for nobody leave apart: the 10th percentile
@@ -17,11 +16,15 @@
  *             is less.  Where the GPUs' clocks are not mapped to half a spread, four tails
  *             are at most 0.3 c* or 20 us: a rank late each time is in every spread.
  *   judged    an operation whose spread is four tails: somebody was late
- *   burst     ... and four times the usual (10th percentile) spread
  *   c*        the transfer alone: the 5th percentile of the shortest time inside
  *   elsewhere not all ranks are seen, and the shortest is more than 1.3 c*: all that
  *             are seen waited for one that is not
- *   blame     what the last one cost: the median waiting of the others
+ *   late      time behind the first
+ *   punctual  the half of the ranks that come first: they hardly wait for each other
+ *   blame     what late ranks cost: the waiting of the last punctual one, which all ranks
+ *             behind it share (each moment of it those that had not come by then: the
+ *             Shapley value; Littlechild and Owen, Management Science 20, 1973), so that
+ *             ranks that are late together do not hide each other
  *
  * A rank that was late because it had waited for another in the operation before, on the
  * same GPU, only handed that on: seven tenths of its lateness is waiting.
@@ -50,17 +53,17 @@ struct late_part {
 struct late_usual {
 	bool known;		/* LATE_KNOWN of them were seen */
 	uint64_t transfer_ns;	/* c*; UNKNOWN_U64 */
-	uint64_t spread_ns;	/* 10th percentiles */
-	uint64_t tail_ns;
+	uint64_t tail_ns;	/* 10th percentile */
 };
 
 struct late_op {
 	uint64_t least_ns, most_ns;	/* inside */
 	uint64_t apart_ns;	/* time from the first that left to the last; UNKNOWN_U64 */
 	uint32_t first, last;	/* places of parts; last LATE_NOBODY: it is elsewhere */
-	bool judged, burst;
+	bool judged;
 	bool rated, slow;	/* c* is known; ... and it took all that are seen over 1.3 c* */
 	uint64_t slow_ns;
+	uint64_t punctual_ns;	/* inside, of the last punctual one */
 	uint64_t blame_ns;
 	uint64_t tail_ns;
 };
@@ -75,6 +78,13 @@ uint64_t late_tail(const struct late_op *op, uint64_t transfer_ns);
 void late_rate(const struct late_part *parts, uint32_t n, int32_t nranks,
 	       const struct late_usual *usual, struct late_op *op, double *scratch);
 
+/* Each part's share of blame_ns, of which they are the sum; `scratch` has room for 2 n. */
+void late_share(const struct late_part *parts, uint32_t n, const struct late_op *op,
+		double *shares, double *scratch);
+
+/* Was it so late that it matters in this operation whose doing that was? */
+bool late_is_worth_following(const struct late_op *op, uint64_t inside_ns);
+
 /* Was so much of its lateness waiting that it is not its own doing? */
 bool late_is_inherited(uint64_t waited_ns, uint64_t late_ns);
 
@@ -82,16 +92,17 @@ bool late_is_inherited(uint64_t waited_ns, uint64_t late_ns);
 
 /* One rank in a window. */
 struct late_tally {
-	uint64_t last, bursts;	/* operations: it was last; ... and it was a burst */
-	uint64_t late_ns;	/* sum over what was judged */
-	uint64_t blame_ns, burst_ns;
-	uint64_t burst_most_ns;	/* cost of the costliest burst */
+	uint64_t last;		/* operations that it was last in by its own doing */
+	uint64_t late_ns;	/* sum over what was judged, without what others handed on */
+	double late_square;	/* sum of the squares of the same */
+	uint64_t blame_ns;
 	uint64_t moved_ns;	/* blame from elsewhere, not in blame_ns */
 };
 
 struct late_window {
 	uint64_t wall_ns;	/* 0: still open */
-	uint64_t ops, judged, bursts;
+	uint64_t ops, judged;
+	uint64_t passed;	/* operations that there were, also those that nobody timed */
 	uint64_t rated;		/* operations whose c* was known */
 	uint64_t slow;		/* rated ones that took all that are seen over 1.3 c* */
 	uint64_t slow_ns;	/* sum over these: the shortest time inside beyond c* */
@@ -107,32 +118,54 @@ struct late_view {
 	double *scratch;	/* room for 2 n */
 };
 
-/* An operation counts; blame_ns is the last one's own part, of which the sums are made. */
-void late_add(struct late_window *w, const struct late_op *op);
-void late_add_own(struct late_window *w, struct late_tally *last, const struct late_op *op,
-		  uint64_t blame_ns);
+/*
+ * An operation counts for all that passed since the one before; and, where somebody was late by
+ * its own doing, each rank's part in it.
+ */
+void late_add(struct late_window *w, const struct late_op *op, uint64_t passed);
+void late_add_judged(struct late_window *w, const struct late_op *op);
+void late_add_own(struct late_tally *t, bool last, uint64_t late_ns, uint64_t blame_ns);
+void late_add_window(struct late_window *to, const struct late_window *from);
+void late_add_tally(struct late_tally *to, const struct late_tally *from);
+
+/* The most that those of the others are late that come first: half of them. */
+uint64_t late_most_punctual_ns(const struct late_view *v, uint32_t rank);
+
+/* The time that the others would save if it came as the punctual half does, and they all did. */
+double late_lost_ns(const struct late_view *v, uint32_t rank);
+
+/* The part of the time that its operations stand for. */
+double late_watched_ns(const struct late_window *w);
+
+#define LATE_COST	0.015	/* part of the time that a late rank costs at least */
 
 /*
- * Is `part` of each limit reached?  Steady: the rank was last in most that was judged (half
- * of at least 20, 1.5/n or 1.5/n of what all cost, and 4 standard deviations more than
- * chance), costs 1.5 % of the time, and stands out (0.6745 (x - median) / MAD of the mean
- * lateness over 4.7: one false alarm a day in 512 ranks; of two ranks, the other one takes
- * the place of the median and tails that of the MAD).  Bursty: most of what bursts cost is
- * its doing, again and again.  Elsewhere, slower: all that are seen.
+ * Does it cost LATE_COST, and is that no chance?  Of ranks that are alike any would be as late as
+ * the others: its part in the lateness of all ranks that were no later than it is held against
+ * that (Chernoff's bound for as many tries as there were late ones of weight, at one in 2000).
+ * One that is not the latest of all must also stand out: a group of half of the ranks at most
+ * behind which there is a gap of 1.5 times what the other ranks are apart.
  */
-typedef bool late_limits_fn(const struct late_view *v, uint32_t rank, double part);
-late_limits_fn late_is_mostly_last, late_is_steady, late_is_bursty, late_is_elsewhere,
-	late_is_slower;
+bool late_is_late(const struct late_view *v, uint32_t rank);
 
-#define LATE_BURSTS	20	/* bursts of a rank in all windows, or it is not told */
+/* The number of operations that it was late in, were it equally late in each. */
+double late_times(const struct late_view *v, uint32_t rank);
 
+/* STEADY: late in a third of operations at least. */
+enum verdict late_how_often(const struct late_view *v, uint32_t rank);
+
+/* The mean time behind the first: of what was judged; of one late now and then, when it was. */
+uint64_t late_mean_ns(const struct late_window *w, const struct late_tally *t, enum verdict how);
+
+/*
+ * Is `part` of each limit reached, by all that are seen?  Elsewhere: they wait for one that is
+ * not, in more operations than by chance; slower: in nearly all; both at 1.5 % of the time.
+ */
+typedef bool late_limits_fn(const struct late_view *v, double part);
+late_limits_fn late_is_elsewhere, late_is_slower;
+
+/* Distance of a rank's mean lateness from the others', in robust standard deviations. */
 double late_score(const struct late_view *v, uint32_t rank);
-
-/* All that is judged may still be little where nobody else is ever late. */
-static inline enum verdict late_how_often(const struct late_window *w, const struct late_tally *t)
-{
-	return 2 * t->last >= w->ops ? VERDICT_STEADY : VERDICT_INTERMITTENT;
-}
 
 /* ---- words --------------------------------------------------------------------------- */
 
@@ -149,7 +182,8 @@ struct late_case {
 	int32_t world_rank;	/* UNKNOWN_I32 */
 	const char *host;	/* NULL: this one */
 	const char *pci_bus_id;	/* NULL or "": not told */
-	uint64_t wall_ns, ops, judged, last, late_ns, blame_ns, moved_ns;
+	uint64_t wall_ns, ops, judged, last, times, late_ns, blame_ns, moved_ns;
+	uint32_t others;	/* more ranks that are late */
 	uint64_t suspected_window_ns;	/* the windows of which three find it; 0: it is found */
 };
 

@@ -55,12 +55,18 @@ static void add_moved(struct phrase *text, const struct late_case *c)
 	phrase_add(text, " were lost in other communicators, to ranks that had waited for it.");
 }
 
+static void add_others(struct phrase *text, const struct late_case *c)
+{
+	if (c->others)
+		phrase_add(text, " %" PRIu32 " more of its ranks %s late as well; the waiting is "
+			   "shared between them.", c->others, c->others == 1 ? "is" : "are");
+}
+
 static void add_grade(struct phrase *text, const struct late_case *c)
 {
 	if (!c->suspected_window_ns)
 		return;
-	phrase_add(text, " It is suspected, and found when it stands out from the others in three "
-		   "windows of ");
+	phrase_add(text, " It is suspected, and found when it has lasted for three windows of ");
 	phrase_add_duration(text, c->suspected_window_ns);
 	phrase_add(text, ".");
 }
@@ -73,15 +79,19 @@ static void add_process(struct phrase *text, const struct late_case *c)
 
 static void say_steady(struct phrase *text, const struct late_case *c)
 {
-		late_add_rank(text, c);
-	phrase_add(text, " comes last");
+	bool last = 2 * c->last >= c->times;
+
+	late_add_rank(text, c);
+	phrase_add(text, last ? " comes last" : " comes late");
 	add_scope(text, c);
-	phrase_add(text, " in %.0f %% of %s, ", percent(c->last, c->ops), c->func);
+	phrase_add(text, " in %.0f %% of %s, ", percent(last ? c->last : c->times, c->ops),
+		   c->func);
 	phrase_add_duration(text, c->late_ns);
 	phrase_add(text, " after the first, ");
 	add_cost(text, c);
 	phrase_add(text, ". Last in %" PRIu64 " of %" PRIu64 " operations in which somebody was "
 		   "late (of %" PRIu64 " in all).", c->last, c->judged, c->ops);
+	add_others(text, c);
 	add_grade(text, c);
 	add_moved(text, c);
 	add_process(text, c);
@@ -89,16 +99,16 @@ static void say_steady(struct phrase *text, const struct late_case *c)
 
 static void say_intermittent(struct phrase *text, const struct late_case *c)
 {
-		late_add_rank(text, c);
+	late_add_rank(text, c);
 	phrase_add(text, " comes very late");
 	add_scope(text, c);
-	phrase_add(text, " to %.1f %% of %s, ", percent(c->last, c->ops), c->func);
+	phrase_add(text, " to %.1f %% of %s, ", percent(c->times, c->ops), c->func);
 	add_cost(text, c);
-	phrase_add(text, ". Last in %" PRIu64 " of %" PRIu64 " operations in which somebody was "
-		   "much later than the rest (of %" PRIu64 " in all), by ",
-		   c->last, c->judged, c->ops);
+	phrase_add(text, ". Late in about %" PRIu64 " of %" PRIu64 " operations, by ", c->times,
+		   c->ops);
 	phrase_add_duration(text, c->late_ns);
 	phrase_add(text, " each time.");
+	add_others(text, c);
 	add_grade(text, c);
 	add_moved(text, c);
 	phrase_add(text, " Something stops it now and then: garbage collection, input, "
@@ -108,7 +118,7 @@ static void say_intermittent(struct phrase *text, const struct late_case *c)
 
 static void say_elsewhere(struct phrase *text, const struct late_case *c)
 {
-		phrase_add(text, "the ranks of ");
+	phrase_add(text, "the ranks of ");
 	late_add_comm(text, c);
 	phrase_add(text, " on this node (%" PRIu32 " of %" PRId32 ") wait for one elsewhere in "
 		   "%.0f %% of %s, ", c->seen, c->nranks, percent(c->last, c->judged), c->func);
@@ -119,7 +129,7 @@ static void say_elsewhere(struct phrase *text, const struct late_case *c)
 
 static void say_slower(struct phrase *text, const struct late_case *c)
 {
-		phrase_add(text, "%s on ", c->func);
+	phrase_add(text, "%s on ", c->func);
 	late_add_comm(text, c);
 	phrase_add(text, " takes ");
 	phrase_add_duration(text, c->late_ns);

@@ -57,7 +57,8 @@ static inline uint32_t look(void)
 static inline struct straggler_op op_of(uint64_t comm, int32_t nranks, uint32_t n,
 					const uint64_t *late)
 {
-	struct straggler_op op = { .comm = comm, .func = "AllReduce", .nranks = nranks, .n = n };
+	struct straggler_op op = { .comm = comm, .func = "AllReduce", .nranks = nranks, .n = n,
+				   .seq = UNKNOWN_U64 };
 	uint64_t last = 0;
 
 	for (uint32_t i = 0; i < n; i++)

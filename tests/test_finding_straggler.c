@@ -20,6 +20,7 @@ static struct op op_of(const struct process *p, uint64_t inside_ns)
 	return (struct op){
 		.process_id = p->id, .pid = p->pid, .has_comm_id = true, .comm_id = FX_COMM_ID,
 		.comm_name = "dp", .rank = p->comms[0].rank, .nranks = 8, .func = FX_FUNC,
+		.seq = UNKNOWN_U64,
 		.bytes = 8192, .complete = true, .source = TIMING_KERNEL_GPU,
 		.exec_ns = inside_ns, .gpu_start_ns = fx.now_ns, .gpu_clock_error_ns = UNKNOWN_U64,
 	};
@@ -159,7 +160,7 @@ START_TEST(who_is_late_is_suspected_before_and_found_as_the_same)
 	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.pid"), 11);
 	ck_assert_uint_eq(fx_number(a, "findings.0.since_mono_ns"), FX_START_NS);
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), "It is suspected, and found "
-				     "when it stands out from the others in three windows of "
+				     "when it has lasted for three windows of "
 				     "1m00s."));
 	json_decref(a);
 	a = fx_get("/v1/comms", 200);

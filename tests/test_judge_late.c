@@ -8,11 +8,11 @@
 #define RANKS	4
 
 static const struct late_usual usual = {
-	.known = true, .transfer_ns = MS, .spread_ns = 10 * US, .tail_ns = 5 * US,
+	.known = true, .transfer_ns = MS, .tail_ns = 5 * US,
 };
 static struct late_part parts[RANKS];
 static struct late_op op;
-static double scratch[RANKS];
+static double scratch[2 * RANKS];
 
 /* Ranks that are inside for so many us. */
 static void rate(int32_t nranks, const uint64_t *inside_us)
@@ -27,7 +27,7 @@ static void rate(int32_t nranks, const uint64_t *inside_us)
 START_TEST(who_is_inside_for_the_least_time_came_last_and_costs_the_median_wait)
 {
 	rate(RANKS, (uint64_t[]){ 3000, 1000, 2900, 3500 });
-	ck_assert(op.judged && op.burst);
+	ck_assert(op.judged);
 	ck_assert_uint_eq(op.last, 1);
 	ck_assert_uint_eq(op.first, 3);
 	ck_assert_uint_eq(op.blame_ns, 2 * MS);
@@ -39,7 +39,7 @@ START_TEST(what_is_apart_as_transfers_end_is_nobodys_doing)
 	rate(RANKS, (uint64_t[]){ 1000, 1019, 1005, 1010 });
 	ck_assert(!op.judged);
 	rate(RANKS, (uint64_t[]){ 1000, 1020, 1005, 1010 });
-	ck_assert(op.judged && !op.burst);
+	ck_assert(op.judged);
 }
 END_TEST
 
@@ -62,33 +62,90 @@ START_TEST(lateness_that_is_mostly_waiting_was_handed_on)
 }
 END_TEST
 
-/* A window of 60 operations in 6 s, in each of which rank i % n is 3 ms late. */
-static bool is_steady(uint32_t n, uint32_t rank)
+START_TEST(who_is_late_together_shares_what_it_costs)
 {
-	struct late_window w = { .wall_ns = 6000 * MS };
+	double shares[RANKS];
+
+	/* 0, 0, 3 and 5 ms late: two wait for both for 3 ms, all others for the last for 2 */
+	rate(RANKS, (uint64_t[]){ 6000, 3000, 6000, 1000 });
+	late_share(parts, RANKS, &op, shares, scratch);
+	ck_assert_uint_eq(op.blame_ns, 5 * MS);
+	ck_assert_double_eq(shares[0], 0);
+	ck_assert_double_eq(shares[1], 1.5 * MS);
+	ck_assert_double_eq(shares[2], 0);
+	ck_assert_double_eq(shares[3], 3.5 * MS);
+	ck_assert(late_is_worth_following(&op, parts[1].inside_ns));
+	ck_assert(!late_is_worth_following(&op, parts[2].inside_ns));
+}
+END_TEST
+
+START_TEST(shares_are_the_waiting_that_happened)
+{
+	for (int k = 0; k < 1000; k++) {
+		double shares[RANKS], sum = 0;
+		uint64_t inside_us[RANKS];
+
+		for (int i = 0; i < RANKS; i++)
+			inside_us[i] = 1000 + fx_random() % 5000;
+		rate(RANKS, inside_us);
+		late_share(parts, RANKS, &op, shares, scratch);
+		for (int i = 0; i < RANKS; i++)
+			sum += shares[i];
+		ck_assert_double_eq_tol(sum, (double)op.blame_ns, 1);
+	}
+}
+END_TEST
+
+/*
+ * A window of 120 operations in 12 s; late_ms[i][k] is how late rank k is in those whose number
+ * is i in `turns`.
+ */
+static bool is_late(uint32_t turns, const uint64_t (*late_ms)[RANKS], uint32_t rank)
+{
+	struct late_window w = { .wall_ns = 12000 * MS };
 	struct late_tally tally[RANKS] = { 0 };
 	double room[2 * RANKS];
 	const struct late_view v = { &w, tally, RANKS, RANKS, room };
 
-	for (uint32_t i = 0; i < 60; i++) {
-		uint64_t inside_us[RANKS] = { 4000, 4000, 4000, 4000 };
+	for (uint32_t i = 0; i < 120; i++) {
+		uint64_t inside_us[RANKS];
+		double shares[RANKS];
 
-		inside_us[i % n] = 1000;
-		rate(RANKS, inside_us);
-		late_add(&w, &op);
-		late_add_own(&w, &tally[op.last], &op, op.blame_ns);
 		for (uint32_t k = 0; k < RANKS; k++)
-			tally[k].late_ns += (4000 - inside_us[k]) * US;
+			inside_us[k] = 20000 - 1000 * late_ms[i % turns][k] + fx_random() % 20;
+		rate(RANKS, inside_us);
+		late_share(parts, RANKS, &op, shares, scratch);
+		late_add(&w, &op, 1);
+		late_add_judged(&w, &op);
+		for (uint32_t k = 0; k < RANKS; k++)
+			late_add_own(&tally[k], k == op.last, op.most_ns - parts[k].inside_ns,
+				     (uint64_t)shares[k]);
 	}
-	return late_is_steady(&v, rank, 1);
+	return late_is_late(&v, rank);
 }
 
-START_TEST(who_is_last_each_time_is_told_and_who_is_by_turns_is_not)
+/* The ranks that are late, as bits. */
+static const struct {
+	const char *how;
+	uint32_t turns;
+	uint64_t late_ms[RANKS][RANKS];
+	unsigned late;
+} cases[] = {
+	{ "nobody", 1, { { 0 } }, 0 },
+	{ "one", 1, { { 3, 0, 0, 0 } }, 1 },
+	{ "two alike", 1, { { 0, 3, 0, 3 } }, 2 | 8 },
+	{ "two, one by less", 1, { { 0, 6, 2, 0 } }, 2 | 4 },
+	{ "two in turn", 2, { { 0, 4, 0, 0 }, { 0, 0, 0, 4 } }, 2 | 8 },
+	{ "each in turn", 4, { { 4 }, { 0, 4 }, { 0, 0, 4 }, { 0, 0, 0, 4 } }, 0 },
+	{ "evenly", 1, { { 0, 3, 6, 9 } }, 8 },
+	{ "too little", 1, { { 0, 1, 0, 0 } }, 0 },
+};
+
+START_TEST(who_makes_the_others_wait_is_late_however_many_do)
 {
-	ck_assert(is_steady(1, 0));
-	ck_assert(!is_steady(1, 1));
 	for (uint32_t i = 0; i < RANKS; i++)
-		ck_assert(!is_steady(RANKS, i));
+		ck_assert_msg(is_late(cases[_i].turns, cases[_i].late_ms, i) ==
+			      (cases[_i].late >> i & 1), "%s: rank %u", cases[_i].how, i);
 }
 END_TEST
 
@@ -99,7 +156,9 @@ int main(void)
 		FX_TEST(what_is_apart_as_transfers_end_is_nobodys_doing),
 		FX_TEST(where_all_that_are_seen_wait_the_last_one_is_elsewhere),
 		FX_TEST(lateness_that_is_mostly_waiting_was_handed_on),
-		FX_TEST(who_is_last_each_time_is_told_and_who_is_by_turns_is_not),
+		FX_TEST(who_is_late_together_shares_what_it_costs),
+		FX_TEST(shares_are_the_waiting_that_happened),
+		FX_LOOP(who_makes_the_others_wait_is_late_however_many_do, 0, FX_COUNT(cases)),
 	};
 
 	return fx_run(NULL, NULL, tests, FX_COUNT(tests));

@@ -32,7 +32,8 @@ static void add_ops(const struct process *p, int n, uint64_t last_ms)
 static void add_lateness(int n, uint64_t late_ns)
 {
 	for (int i = 0; i < n; i++) {
-		struct straggler_op op = { .comm = 1, .func = FX_FUNC, .nranks = 2, .n = 2 };
+		struct straggler_op op = { .comm = 1, .func = FX_FUNC, .nranks = 2, .n = 2,
+					   .seq = UNKNOWN_U64 };
 
 		for (uint32_t k = 0; k < 2; k++)
 			op.part[k] = (struct straggler_part){

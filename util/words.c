@@ -220,16 +220,17 @@ static const struct word words[] = {
 	  .action = "Ask the daemons of the other nodes: ncclinsp diagnose there, or ncclinsp "
 		    "report of a snapshot of each." },
 	VERDICT(STEADY),
-	  .meaning = "A rank is the last to come to most operations, and the others wait for it.",
-	  .evidence = "In three of four windows of a minute (--straggler-window) it was last in "
-		      "most operations in which somebody was late, stands out from the others, and "
-		      "cost 1.5 % of the time. What it only handed on from another communicator is "
-		      "not counted.",
+	  .meaning = "A rank comes late to many operations, and the others wait for it.",
+	  .evidence = "For three minutes (three of --straggler-window) it came so late, more often "
+		      "than by chance and in a third of operations at least, that the others would "
+		      "save 1.5 % of the time if it and all other late ranks came as the "
+		      "punctual half does. What it only handed on from another communicator "
+		      "is not counted.",
 	  .action = "See that rank's GPU clock and temperature, its CPU, its share of the work." },
 	VERDICT(INTERMITTENT),
 	  .meaning = "A rank is much later than usual now and then, mostly the same one.",
-	  .evidence = "The operations in which ranks were four times as far apart as usual; it was "
-		      "last in most of them, and they cost 1.5 % of the time.",
+	  .evidence = "As of STEADY, in less than a third of operations: also one long stop a "
+		      "minute, once it came so often that it is no chance.",
 	  .action = "Look for what stops it: garbage collection, input, other processes, "
 		    "throttling." },
 	VERDICT(ELSEWHERE),

@@ -30,7 +30,8 @@ struct series {
 	struct late_window window;
 	struct late_tally *tally;	/* one for each of `ranks` */
 	struct late_part *parts;
-	double *values;			/* room for each joint, and for each rank */
+	double *values;			/* room for each joint, and for two of each rank */
+	double *shares;			/* one for each rank */
 	uint64_t inside_ns;
 };
 
@@ -118,8 +119,6 @@ static struct late_usual class_usual(struct series *s, unsigned size_class)
 	if (!usual.known)
 		return usual;
 	usual.transfer_ns = (uint64_t)stat_quantile(s->values, n, 0.05);
-	GATHER(j->op.most_ns - j->op.least_ns);
-	usual.spread_ns = (uint64_t)stat_quantile(s->values, n, 0.1);
 	GATHER(late_tail(&j->op, usual.transfer_ns));
 	usual.tail_ns = (uint64_t)stat_quantile(s->values, n, 0.1);
 #undef GATHER
@@ -156,34 +155,55 @@ static struct late_tally *series_tally(const struct series *s, int64_t rank)
 }
 
 /*
- * Did the last one only hand on what it had waited for on other communicators?  It was in
+ * Did a late one only hand on what it had waited for on other communicators?  It was in
  * these for longer than the first one was meanwhile.  True also where that is not known.
  */
-static bool joint_is_inherited(const struct late_joint *j)
+static bool sample_is_inherited(const struct late_joint *j, uint32_t i)
 {
-	const struct shots_sample *first = &j->at[j->op.first], *last = &j->at[j->op.last];
+	const struct shots_sample *first = &j->at[j->op.first], *late = &j->at[i];
 
-	if (first->before_ns < 0 || last->before_ns < 0)
+	if (first->before_ns < 0 || late->before_ns < 0)
 		return true;
-	return last->before_ns > first->before_ns &&
-	       late_is_inherited((uint64_t)(last->before_ns - first->before_ns),
-				 j->op.most_ns - j->op.least_ns);
+	return late->before_ns > first->before_ns &&
+	       late_is_inherited((uint64_t)(late->before_ns - first->before_ns),
+				 j->op.most_ns - (uint64_t)late->inside_ns);
+}
+
+/* Is it late in this operation by its own doing? */
+static bool sample_is_own(const struct late_joint *j, uint32_t i)
+{
+	return late_is_worth_following(&j->op, (uint64_t)j->at[i].inside_ns) &&
+	       !sample_is_inherited(j, i);
+}
+
+static void joint_add_own(struct series *s, const struct late_joint *j)
+{
+	joint_parts(j, s->parts);
+	late_share(s->parts, j->n, &j->op, s->shares, s->values);
+	late_add_judged(&s->window, &j->op);
+	for (uint32_t i = 0; i < j->n; i++) {
+		uint64_t inside_ns = (uint64_t)j->at[i].inside_ns;
+		bool handed_on = late_is_worth_following(&j->op, inside_ns) &&
+				 sample_is_inherited(j, i);
+
+		late_add_own(series_tally(s, j->at[i].rank), i == j->op.last && !handed_on,
+			     j->op.most_ns - (handed_on ? j->op.punctual_ns : inside_ns),
+			     handed_on ? 0 : (uint64_t)s->shares[i]);
+	}
 }
 
 static void series_add_up(struct series *s)
 {
 	for (uint32_t i = 0; i < s->joints.n; i++) {
 		const struct late_joint *j = &s->joints.at[i];
+		bool own = false;
 
-		late_add(&s->window, &j->op);
+		late_add(&s->window, &j->op, 1);
 		s->inside_ns += j->op.least_ns + j->op.blame_ns;
-		if (!j->op.judged || joint_is_inherited(j))
-			continue;
-		late_add_own(&s->window, series_tally(s, j->at[j->op.last].rank), &j->op,
-			     j->op.blame_ns);
-		for (uint32_t k = 0; k < j->n; k++)
-			series_tally(s, j->at[k].rank)->late_ns +=
-				j->op.most_ns - (uint64_t)j->at[k].inside_ns;
+		for (uint32_t k = 0; j->op.judged && !own && k < j->n; k++)
+			own = sample_is_own(j, k);
+		if (own)
+			joint_add_own(s, j);
 	}
 }
 
@@ -208,44 +228,34 @@ static uint64_t series_wall(const struct series *s)
 
 /* ---- judgement ----------------------------------------------------------------------------- */
 
-static void series_tell(const struct series *s, uint32_t i, bool steady, stragglers_found_fn *found,
-			void *arg)
+static void series_tell(const struct series *s, const struct late_view *v, uint32_t i,
+			stragglers_found_fn *found, void *arg)
 {
-	const struct late_window *w = &s->window;
-	const struct late_tally *t = &s->tally[i];
+	const struct late_window *w = v->window;
+	const struct late_tally *t = &v->tally[i];
 	struct offline_straggler l = {
 		.comm = s->at->comm, .rank = s->ranks.at[i], .inside_ns = s->inside_ns,
-		.c = { .verdict = VERDICT_INTERMITTENT, .func = s->at->func, .nranks = s->nranks,
+		.c = { .verdict = late_how_often(v, i), .func = s->at->func, .nranks = s->nranks,
 		       .seen = s->ranks.n, .here = "these nodes", .rank = (int32_t)s->ranks.at[i],
-		       .wall_ns = w->wall_ns, .ops = w->ops, .judged = w->bursts,
-		       .last = t->bursts, .blame_ns = t->burst_ns },
+		       .wall_ns = w->wall_ns, .ops = w->ops, .judged = w->judged,
+		       .last = t->last, .times = (uint64_t)(late_times(v, i) + 0.5),
+		       .blame_ns = t->blame_ns },
 	};
 
-	if (steady) {
-		l.c.verdict = late_how_often(w, t);
-		l.c.judged = w->judged;
-		l.c.last = t->last;
-		l.c.blame_ns = t->blame_ns;
-		l.c.late_ns = t->late_ns / w->judged;
-	} else {
-		l.c.late_ns = t->burst_ns / t->bursts;
-	}
+	for (uint32_t k = 0; k < v->n; k++)
+		l.c.others += k != i && late_is_late(v, k);
+	l.c.late_ns = late_mean_ns(w, t, l.c.verdict);
 	found(&l, arg);
 }
 
 static void series_judge(struct series *s, stragglers_found_fn *found, void *arg)
 {
-	double *scratch = must(calloc(2 * s->ranks.n, sizeof(*scratch)));
-	const struct late_view v = { &s->window, s->tally, s->ranks.n, s->nranks, scratch };
+	const struct late_view v = { &s->window, s->tally, s->ranks.n, s->nranks, s->values };
 
 	s->window.wall_ns = series_wall(s);
-	for (uint32_t i = 0; s->window.wall_ns && i < s->ranks.n; i++) {
-		bool steady = s->window.judged && late_is_steady(&v, i, 1);
-
-		if (steady || (s->tally[i].bursts >= LATE_BURSTS && late_is_bursty(&v, i, 1)))
-			series_tell(s, i, steady, found, arg);
-	}
-	free(scratch);
+	for (uint32_t i = 0; s->window.wall_ns && i < s->ranks.n; i++)
+		if (late_is_late(&v, i))
+			series_tell(s, &v, i, found, arg);
 }
 
 static void series_look(struct series *s, stragglers_found_fn *found, void *arg)
@@ -254,10 +264,11 @@ static void series_look(struct series *s, stragglers_found_fn *found, void *arg)
 
 	series_find_ranks(s);
 	series_find_joints(s);
-	most = s->joints.n > s->ranks.n ? s->joints.n : s->ranks.n;
+	most = s->joints.n > 2 * s->ranks.n ? s->joints.n : 2 * s->ranks.n;
 	s->tally = must(calloc(s->ranks.n, sizeof(*s->tally)));
 	s->parts = must(calloc(s->ranks.n, sizeof(*s->parts)));
 	s->values = must(calloc(most, sizeof(*s->values)));
+	s->shares = must(calloc(s->ranks.n, sizeof(*s->shares)));
 	for (uint32_t i = 0; i < s->joints.n; i++) {
 		struct late_joint *j = &s->joints.at[i];
 
@@ -270,6 +281,7 @@ static void series_look(struct series *s, stragglers_found_fn *found, void *arg)
 	free(s->tally);
 	free(s->parts);
 	free(s->values);
+	free(s->shares);
 	list_deinit(&s->joints);
 	list_deinit(&s->ranks);
 }

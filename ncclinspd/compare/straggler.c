@@ -3,11 +3,10 @@
  * Operations come in here: each is held against what is usual for its like, and kept for
  * a while, since those before it on the same GPU may be read later.  Then its lateness is
  * followed to its root: a rank that comes late because it had to wait in the operation
- * before has lost that time to another one.  At the end of each window judge/late.h says
- * which ranks are over the limits; here is how often that was so.
+ * before has lost that time to another one.  judge/late_series.h says what that comes to.
  *
  *     bucket   what is usual for one function, size and algorithm of a communicator
- *     unit     one function of a communicator: its ranks (seats) and windows
+ *     unit     one function of a communicator: its ranks (seats) over time
  *     joint    one operation, kept for a while in a ring
  *     track    the joints of one GPU, in order
  *     member   what one rank of one communicator came to since the start
@@ -19,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "judge/late.h"
+#include "judge/late_series.h"
 #include "reader/join/ops.h"
 #include "tables/keyed.h"
 #include "tables/rolling.h"
@@ -34,6 +33,7 @@
 #define BASES		8	/* windows whose c* counts */
 #define JOINTS		4096
 #define TRACK_JOINTS	1024	/* more than settle late, and some that were before */
+#define TRACK_LATE	128	/* places by which they may be out of order */
 #define MEMBER_UNITS	4	/* functions of which ranks are compared: see ops.c */
 
 struct bucket {
@@ -43,26 +43,15 @@ struct bucket {
 	uint32_t added;
 	uint32_t nbases;
 	uint64_t base_ns[BASES];	/* c* of earlier windows, a ring */
-	struct rolling spread, tail, shortest;
+	struct rolling tail, shortest;
 };
 
-struct straggler_interval {
-	struct late_window sums;
-	struct late_tally tally[OP_RANKS];
-};
-
-/* One grade per window, two bits each: 0, 1 (over half of each limit), 2 (over all). */
-struct trial {
-	uint8_t grades;		/* the newest lowest */
-	bool flagged;
-	uint64_t since_ns;
-};
+_Static_assert(LATE_RANKS == OP_RANKS, "each rank of an operation has its sums");
 
 struct seat {
 	struct straggler_part part;	/* its part in its newest operation */
 	uint32_t track;
 	uint32_t member;
-	struct trial steady, intermittent;
 };
 
 struct straggler_unit {
@@ -70,22 +59,23 @@ struct straggler_unit {
 	uint64_t key;
 	uint64_t comm;
 	name_t func;
-	int32_t nranks;
+	uint64_t seq;		/* of the newest operation; UNKNOWN_U64 */
+	bool changed;		/* operations have settled since the last look */
 	uint32_t nseats;
-	uint32_t current;	/* window */
 	struct seat seat[OP_RANKS];
-	struct straggler_interval window[WINDOWS];
-	struct trial elsewhere, slower;
+	struct late_series series;	/* seats are its ranks */
 };
 
 struct joint_part {
 	uint32_t track;
+	uint32_t place;		/* in the ring of its track */
 	uint32_t seat;
 	uint64_t gpu;
 	uint64_t start;
 	uint64_t inside_ns;
 	uint64_t wait_ns;
 	uint64_t late_ns;
+	uint64_t blame_ns;	/* its share */
 };
 
 struct straggler_joint {
@@ -94,6 +84,7 @@ struct straggler_joint {
 	uint64_t comm;
 	uint64_t unit_key;
 	uint32_t unit;
+	uint64_t passed;	/* operations since the one before, this one included */
 	uint32_t n;
 	struct late_op op;	/* places are those in part[] */
 	bool whole;		/* all ranks that are here told of it: which ones waited is known */
@@ -131,7 +122,7 @@ struct straggler_member {
 struct straggler {
 	uint64_t window_ns;
 	uint64_t seed;
-	uint64_t opened_ns;	/* the window that is open */
+	uint64_t opened_ns, slot_ns;	/* the window, and the slot of it, that are open */
 	uint64_t turned_ns;	/* the last turn */
 	uint64_t windows;	/* ended since the start */
 	struct keyed buckets, units, tracks, members;
@@ -194,7 +185,6 @@ static void bucket_learn(struct bucket *b, const struct late_op *op, uint32_t n)
 	rolling_add(&b->shortest, op->least_ns);
 	if (n < 2)
 		return;
-	rolling_add(&b->spread, op->most_ns - op->least_ns);
 	rolling_add(&b->tail, late_tail(op, transfer_ns(b)));
 }
 
@@ -219,10 +209,15 @@ static bool track_find_before(const struct straggler *s, const struct joint_part
 	*found = NULL;
 	if (t->key != p->gpu)
 		return false;
-	for (uint32_t i = 0; i < TRACK_JOINTS; i++) {
-		const struct straggler_joint *j = joint_of(s, t->ring[i].id);
+	for (uint32_t back = 0; back < 2 * TRACK_LATE; back++) {
+		uint32_t i = (p->place + TRACK_LATE - back) % TRACK_JOINTS;
+		const struct straggler_joint *j;
 
-		if (j && t->ring[i].start < p->start && t->ring[i].start >= newest) {
+		/* nearly in order, so that hardly any joint is looked at */
+		if (t->ring[i].start >= p->start || (*found && t->ring[i].start <= newest))
+			continue;
+		j = joint_of(s, t->ring[i].id);
+		if (j) {
 			newest = t->ring[i].start;
 			*found = j;
 		}
@@ -240,20 +235,22 @@ static const struct joint_part *part_of(const struct straggler_joint *j, uint64_
 
 struct root {
 	const struct straggler_joint *joint;
-	uint64_t moved_ns;	/* part of its lateness in the operation that we began with */
+	uint32_t late;		/* a part of it: the one that is to blame, else the last one */
+	uint64_t moved_ns;	/* part of the lateness that we began with */
 	bool lost;		/* the chain goes on, but what was there is not kept any more */
 	bool nobody;		/* the one that is to blame is not here, or it is the network */
 };
 
 /*
- * The operation in which the last one of `j` waited for what it is late by now, or NULL:
+ * The operation in which that part of `j` waited for what it is late by now, or NULL:
  * one of those since it last left an operation together with whom it keeps waiting.
  */
 static const struct straggler_joint *find_cause(const struct straggler *s,
 						const struct straggler_joint *j,
+						const struct joint_part *late,
 						uint64_t *wait_ns, bool *lost)
 {
-	const struct joint_part *late = &j->part[j->op.last], *then = late;
+	const struct joint_part *then = late;
 	const struct straggler_joint *prev;
 
 	for (int hop = 0; hop < HOPS; hop++) {
@@ -296,43 +293,45 @@ static bool sum_inside(const struct straggler *s, const struct straggler_joint *
 }
 
 /*
- * The time that the last one spent in operations beyond what the first one did meanwhile:
+ * The time that a late one spent in operations beyond what the first one did meanwhile:
  * for ranks elsewhere, or in transfers that take longer.
  */
-static uint64_t lost_inside(const struct straggler *s, const struct straggler_joint *j)
+static uint64_t lost_inside(const struct straggler *s, const struct straggler_joint *j,
+			    const struct joint_part *late)
 {
-	const struct joint_part *first = &j->part[j->op.first], *last = &j->part[j->op.last];
-	uint64_t first_ns, last_ns;
+	const struct joint_part *first = &j->part[j->op.first];
+	uint64_t first_ns, late_ns;
 
-	if (!sum_inside(s, j, last, first->gpu, &last_ns) ||
-	    !sum_inside(s, j, first, last->gpu, &first_ns))
+	if (!sum_inside(s, j, late, first->gpu, &late_ns) ||
+	    !sum_inside(s, j, first, late->gpu, &first_ns))
 		return 0;
-	return last_ns > first_ns ? last_ns - first_ns : 0;
+	return late_ns > first_ns ? late_ns - first_ns : 0;
 }
 
 /* Finds out whether time whose cause was not seen was lost in NCCL all the same. */
 static void try_nobody(const struct straggler *s, struct root *root)
 {
-	const struct straggler_joint *j = root->joint;
-	uint64_t ns = root->lost ? 0 : lost_inside(s, j);
+	const struct joint_part *late = &root->joint->part[root->late];
+	uint64_t ns = root->lost ? 0 : lost_inside(s, root->joint, late);
 
-	root->nobody = ns && late_is_inherited(ns, j->part[j->op.last].late_ns);
+	root->nobody = ns && late_is_inherited(ns, late->late_ns);
 	if (root->nobody && ns < root->moved_ns)
 		root->moved_ns = ns;
 }
 
 /*
- * Go up the chain from the last one.  root.joint's last one is to blame for `moved_ns`
- * (LATE_NOBODY: a rank that is not here), the last one of `j` for the rest.
+ * Go up the chain from that part of `j`.  root.late is to blame for `moved_ns`
+ * (LATE_NOBODY: a rank that is not here), the part itself for the rest.
  */
-static struct root find_root(const struct straggler *s, const struct straggler_joint *j)
+static struct root find_root(const struct straggler *s, const struct straggler_joint *j,
+			     uint32_t late)
 {
-	struct root root = { .joint = j, .moved_ns = j->part[j->op.last].late_ns };
+	struct root root = { .joint = j, .late = late, .moved_ns = j->part[late].late_ns };
 
-	for (int hop = 0; hop < HOPS && root.joint->op.last != LATE_NOBODY; hop++) {
+	for (int hop = 0; hop < HOPS && root.late != LATE_NOBODY; hop++) {
 		uint64_t wait_ns;
-		const struct straggler_joint *cause = find_cause(s, root.joint, &wait_ns,
-								 &root.lost);
+		const struct straggler_joint *cause = find_cause(s, root.joint,
+				&root.joint->part[root.late], &wait_ns, &root.lost);
 
 		if (!cause) {
 			try_nobody(s, &root);
@@ -341,6 +340,7 @@ static struct root find_root(const struct straggler *s, const struct straggler_j
 		if (wait_ns < root.moved_ns)
 			root.moved_ns = wait_ns;
 		root.joint = cause;
+		root.late = cause->op.last;
 	}
 	if (root.joint == j && !root.nobody)
 		root.moved_ns = 0;
@@ -372,54 +372,86 @@ static void member_count(struct straggler_member *m, uint64_t ops, uint64_t wait
 	recent->blame_ns += blame_ns;
 }
 
-/* Cost that was handed on belongs to the rank that was last where it began. */
-static void root_move(struct straggler *s, const struct root *root, uint64_t blame_ns)
+/* Cost that was handed on belongs to the ranks that were late where it began. */
+static void root_move(struct straggler *s, const struct root *root, double blame_ns)
 {
-	struct straggler_unit *u = joint_unit(s, root->joint);
-	uint32_t seat;
+	const struct straggler_joint *j = root->joint;
+	struct straggler_unit *u = joint_unit(s, j);
 
-	if (!u || root->nobody || root->joint->op.last == LATE_NOBODY)
+	if (!u || root->nobody || root->late == LATE_NOBODY)
 		return;
-	seat = root->joint->part[root->joint->op.last].seat;
-	u->window[u->current].tally[seat].moved_ns += blame_ns;
-	member_count(member_at(s, u->seat[seat].member), 0, 0, blame_ns, root->joint->seen_ns);
+	for (uint32_t i = 0; i < j->n; i++) {
+		double share = j->op.blame_ns ?
+			(double)j->part[i].blame_ns / (double)j->op.blame_ns : i == root->late;
+		uint64_t ns = (uint64_t)(blame_ns * share);
+
+		late_series_open(&u->series)->tally[j->part[i].seat].moved_ns += ns;
+		member_count(member_at(s, u->seat[j->part[i].seat].member), 0, 0, ns, j->seen_ns);
+	}
+	u->changed = true;
+}
+
+/* One part of an operation, less what others handed on. */
+struct own {
+	bool own;		/* it was late, and by its own doing */
+	uint64_t late_ns, blame_ns;
+};
+
+static struct own part_own(struct straggler *s, const struct straggler_joint *j, uint32_t i)
+{
+	const struct joint_part *p = &j->part[i];
+	struct own own = { .late_ns = p->late_ns, .blame_ns = p->blame_ns };
+	struct root root;
+	double part;
+
+	if (!late_is_worth_following(&j->op, p->inside_ns))
+		return own;
+	root = find_root(s, j, i);
+	part = root.lost ? 1 : (double)root.moved_ns / (double)p->late_ns;
+	own.own = !root.lost && !late_is_inherited(root.moved_ns, p->late_ns);
+	own.late_ns = own.own ? p->late_ns - root.moved_ns : j->op.most_ns - j->op.punctual_ns;
+	own.blame_ns -= (uint64_t)((double)p->blame_ns * part);
+	if (!root.lost && root.moved_ns)
+		root_move(s, &root, (double)p->blame_ns * part);
+	return own;
 }
 
 static void joint_add_own(struct straggler *s, struct straggler_unit *u,
-			  const struct straggler_joint *j, uint64_t blame_ns)
+			  const struct straggler_joint *j, const struct own *own)
 {
-	struct straggler_interval *w = &u->window[u->current];
-	uint32_t last = j->part[j->op.last].seat;
+	struct late_slot *slot = late_series_open(&u->series);
 
-	late_add_own(&w->sums, &w->tally[last], &j->op, blame_ns);
+	late_add_judged(&slot->sums, &j->op);
 	for (uint32_t i = 0; i < j->n; i++) {
-		w->tally[j->part[i].seat].late_ns += j->part[i].late_ns;
-		member_at(s, u->seat[j->part[i].seat].member)->sums.judged++;
+		uint32_t seat = j->part[i].seat;
+		struct straggler_member *m = member_at(s, u->seat[seat].member);
+		bool last = i == j->op.last && own[i].own;
+
+		late_add_own(&slot->tally[seat], last, own[i].late_ns, own[i].blame_ns);
+		m->sums.judged++;
+		m->sums.last += last;
+		member_count(m, 0, 0, own[i].blame_ns, j->seen_ns);
 	}
-	member_at(s, u->seat[last].member)->sums.last++;
-	member_count(member_at(s, u->seat[last].member), 0, 0, blame_ns, j->seen_ns);
 }
 
 static void joint_settle(struct straggler *s, const struct straggler_joint *j)
 {
 	struct straggler_unit *u = joint_unit(s, j);
-	struct root root;
-	uint64_t late_ns, moved_ns;
+	struct own own[OP_RANKS];
+	bool any = false;
 
 	if (!u)
 		return;
-	late_add(&u->window[u->current].sums, &j->op);
+	u->changed = true;
+	late_add(&late_series_open(&u->series)->sums, &j->op, j->passed);
 	if (!j->op.judged)
 		return;
-	root = find_root(s, j);
-	if (root.lost)
-		return;		/* nobody can tell whose doing it was */
-	late_ns = j->part[j->op.last].late_ns;
-	moved_ns = (uint64_t)((double)j->op.blame_ns * ((double)root.moved_ns / (double)late_ns));
-	if (moved_ns)
-		root_move(s, &root, moved_ns);
-	if (!late_is_inherited(root.moved_ns, late_ns))
-		joint_add_own(s, u, j, j->op.blame_ns - moved_ns);
+	for (uint32_t i = 0; i < j->n; i++) {
+		own[i] = part_own(s, j, i);
+		any = any || own[i].own;
+	}
+	if (any)
+		joint_add_own(s, u, j, own);
 }
 
 /* ---- one operation --------------------------------------------------------- */
@@ -452,6 +484,7 @@ static uint32_t seat_of(struct straggler *s, struct straggler_unit *u,
 	seat = i < u->nseats ? &u->seat[i] : array_add(u->seat, &u->nseats);
 	if (!seat)
 		return LATE_NOBODY;
+	u->series.n = u->nseats;
 	seat->part = *p;
 	track = keyed_use(&s->tracks, &p->gpu, 0, &made);
 	member = keyed_use(&s->members, &key, 0, &made);
@@ -463,11 +496,14 @@ static uint32_t seat_of(struct straggler *s, struct straggler_unit *u,
 	return i;
 }
 
-static void track_follow(struct straggler_track *t, uint64_t start, uint64_t id)
+static uint32_t track_follow(struct straggler_track *t, uint64_t start, uint64_t id)
 {
-	t->ring[t->next].start = start;
-	t->ring[t->next].id = id;
-	t->next = (t->next + 1) % TRACK_JOINTS;
+	uint32_t place = t->next;
+
+	t->ring[place].start = start;
+	t->ring[place].id = id;
+	t->next = (place + 1) % TRACK_JOINTS;
+	return place;
 }
 
 static struct straggler_joint *straggler_new_joint(struct straggler *s, uint64_t now_ns)
@@ -500,8 +536,8 @@ static bool add_parts(struct straggler *s, struct straggler_unit *u, struct stra
 		*array_must_add(j->part, &j->n) = (struct joint_part){
 			.track = u->seat[seat].track, .seat = seat, .gpu = p->gpu,
 			.start = p->start,
+			.place = track_follow(track_at(s, u->seat[seat].track), p->start, j->id),
 		};
-		track_follow(track_at(s, u->seat[seat].track), p->start, j->id);
 		m = member_at(s, u->seat[seat].member);
 		if (!m->sums.ops++)
 			m->first_ns = j->seen_ns;
@@ -528,19 +564,38 @@ static void add_waits(struct straggler *s, const struct straggler_unit *u,
 }
 
 /* NULL: no memory. */
-static struct straggler_unit *unit_take(struct straggler *s, const struct straggler_op *op)
+static struct straggler_unit *unit_take(struct straggler *s, const struct straggler_op *op,
+					uint64_t now_ns)
 {
 	const uint64_t words[] = { op->comm, (uintptr_t)op->func };
 	const uint64_t key = index_hash(s->seed, words, sizeof(words));
 	bool made;
 	struct straggler_unit *u = keyed_use(&s->units, &key, 0, &made);
 
-	if (u) {
+	if (u && made) {
 		u->comm = op->comm;
 		u->func = op->func;
-		u->nranks = op->nranks;
+		u->seq = UNKNOWN_U64;
+		late_series_begin(&u->series, op->nranks, now_ns);
 	}
 	return u;
+}
+
+#define PASSED_MOST	UINT64_C(1000000)	/* more is another job's number */
+
+/* Bursts of operations are timed, or records may be lost: the numbers tell what came between. */
+static uint64_t unit_passed(struct straggler_unit *u, const struct straggler_op *op)
+{
+	uint64_t before = u->seq, passed = op->seq - before;
+
+	if (op->seq == UNKNOWN_U64)
+		return 1;
+	if (before != UNKNOWN_U64 && op->seq <= before && before - op->seq < PASSED_MOST)
+		return 0;	/* it comes late: what came after it has counted it */
+	u->seq = op->seq;
+	if (before == UNKNOWN_U64 || passed >= PASSED_MOST || passed <= op->fused)
+		return 1;
+	return op->fused ? passed / op->fused : passed;
 }
 
 /* NULL: no memory. */
@@ -561,7 +616,7 @@ static void joint_judge(struct straggler_joint *j, const struct straggler_op *op
 {
 	struct late_usual usual = { .transfer_ns = transfer_ns(b) };
 	struct late_part parts[OP_RANKS];
-	double scratch[OP_RANKS];
+	double shares[OP_RANKS] = { 0 }, scratch[2 * OP_RANKS];
 
 	for (uint32_t i = 0; i < op->n; i++)
 		parts[i] = (struct late_part){
@@ -570,16 +625,19 @@ static void joint_judge(struct straggler_joint *j, const struct straggler_op *op
 		};
 	late_measure(parts, op->n, &j->op);
 	bucket_learn(b, &j->op, op->n);
-	usual.known = b->spread.n >= LATE_KNOWN;
-	usual.spread_ns = rolling_quantile(&b->spread, 10);
+	usual.known = b->tail.n >= LATE_KNOWN;
 	usual.tail_ns = rolling_quantile(&b->tail, 10);
 	late_rate(parts, op->n, op->nranks, &usual, &j->op, scratch);
+	if (j->op.judged)
+		late_share(parts, op->n, &j->op, shares, scratch);
+	for (uint32_t i = 0; i < op->n; i++)
+		j->part[i].blame_ns = (uint64_t)shares[i];
 }
 
 void straggler_add(struct straggler *s, const struct straggler_op *op, uint64_t now_ns)
 {
 	struct straggler_joint *j = straggler_new_joint(s, now_ns);
-	struct straggler_unit *u = unit_take(s, op);
+	struct straggler_unit *u = unit_take(s, op, now_ns);
 	struct bucket *b;
 
 	if (!u)
@@ -595,250 +653,117 @@ void straggler_add(struct straggler *s, const struct straggler_op *op, uint64_t 
 	if (!b)
 		return;
 	j->whole = true;
+	j->passed = unit_passed(u, op);
 	joint_judge(j, op, b);
 	add_waits(s, u, j, op);
 }
 
-/* ---- the end of a window ------------------------------------------------------ */
+/* ---- time ---------------------------------------------------------------------- */
 
-#define OVER		3	/* windows, to be flagged; */
-#define NOT_UNDER	2	/* ... over half, to stay so */
-
-static struct late_view unit_view(const struct straggler_unit *u,
-				  const struct straggler_interval *w, double *scratch)
+/* What has come since the last look; at the end of a slot or window, all. */
+static void units_look(struct straggler *s, uint64_t now_ns)
 {
-	return (struct late_view){ .window = &w->sums, .tally = w->tally, .n = u->nseats,
-				   .nranks = u->nranks, .scratch = scratch };
-}
+	bool slot = now_ns >= s->slot_ns + s->window_ns / LATE_WINDOW;
+	bool window = now_ns >= s->opened_ns + s->window_ns;
 
-/* The number of windows that have at least that grade. */
-static int count_grades(uint8_t grades, unsigned grade)
-{
-	int n = 0;
-
-	for (int i = 0; i < WINDOWS; i++)
-		n += ((grades >> 2 * i) & 3u) >= grade;
-	return n;
-}
-
-static void trial_add(struct trial *t, late_limits_fn *limits, const struct straggler_unit *u,
-		      uint32_t seat, uint64_t opened_ns)
-{
-	double scratch[2 * OP_RANKS];
-	const struct late_view v = unit_view(u, &u->window[u->current], scratch);
-	unsigned grade = limits(&v, seat, 1) ? 2 : limits(&v, seat, 0.5);
-	bool before = t->flagged;
-
-	t->grades = (uint8_t)(t->grades << 2 | grade);
-	t->flagged = count_grades(t->grades, 2) >= OVER ||
-		     (before && count_grades(t->grades, 1) >= NOT_UNDER);
-	if (grade && (t->grades >> 2 & 3u) == 0 && !before)
-		t->since_ns = opened_ns;
-}
-
-static uint64_t all_bursts(const struct straggler_unit *u, uint32_t seat)
-{
-	uint64_t n = 0;
-
-	for (uint32_t i = 0; i < WINDOWS; i++)
-		n += u->window[i].tally[seat].bursts;
-	return n;
-}
-
-static void judge_unit(struct straggler_unit *u, uint64_t opened_ns)
-{
-	for (uint32_t i = 0; i < u->nseats; i++) {
-		struct seat *seat = &u->seat[i];
-
-		trial_add(&seat->steady, late_is_steady, u, i, opened_ns);
-		trial_add(&seat->intermittent, late_is_bursty, u, i, opened_ns);
-		if (all_bursts(u, i) < LATE_BURSTS)
-			seat->intermittent.flagged = false;
-	}
-	trial_add(&u->elsewhere, late_is_elsewhere, u, 0, opened_ns);
-	trial_add(&u->slower, late_is_slower, u, 0, opened_ns);
-}
-
-static void window_close(struct straggler *s, uint64_t now_ns)
-{
 	for (struct straggler_unit *u = NULL; (u = keyed_next(&s->units, u));) {
-		u->window[u->current].sums.wall_ns = now_ns - s->opened_ns;
-		judge_unit(u, s->opened_ns);
-		u->current = (u->current + 1) % WINDOWS;
-		u->window[u->current] = (struct straggler_interval){ 0 };
+		if (slot || window)
+			late_series_close(&u->series, s->window_ns, now_ns);
+		else if (u->changed)
+			late_series_look(&u->series, s->window_ns, now_ns);
+		if (window)
+			late_series_close_window(&u->series, s->opened_ns);
+		u->changed = false;
 	}
+	if (slot || window)
+		s->slot_ns = now_ns;
+	if (!window)
+		return;
 	s->opened_ns = now_ns;
 	s->windows++;
 }
 
-/* ---- what is flagged --------------------------------------------------------- */
+/* ---- what is late -------------------------------------------------------------- */
 
-static void add_window(struct straggler_interval *to_window, const struct straggler_interval *from,
-		       uint32_t nseats)
+/* The windows that are kept of it, and the open one. */
+static struct late_slot unit_sum(const struct straggler *s, const struct straggler_unit *u)
 {
-	struct late_window *sum = &to_window->sums;
-	const struct late_window *w = &from->sums;
+	uint64_t kept_ns = WINDOWS * s->window_ns;
+	struct late_slot sum;
 
-	sum->wall_ns += w->wall_ns;
-	sum->ops += w->ops;
-	sum->judged += w->judged;
-	sum->bursts += w->bursts;
-	sum->rated += w->rated;
-	sum->slow += w->slow;
-	sum->slow_ns += w->slow_ns;
-	sum->tail_ns += w->tail_ns;
-	for (uint32_t k = 0; k < nseats; k++) {
-		struct late_tally *to = &to_window->tally[k];
-
-		to->last += from->tally[k].last;
-		to->bursts += from->tally[k].bursts;
-		to->late_ns += from->tally[k].late_ns;
-		to->blame_ns += from->tally[k].blame_ns;
-		to->burst_ns += from->tally[k].burst_ns;
-		to->moved_ns += from->tally[k].moved_ns;
-	}
-}
-
-/* The windows that have ended, together. */
-static struct straggler_interval sum_of(const struct straggler_unit *u)
-{
-	struct straggler_interval sum = { 0 };
-
-	for (uint32_t i = 0; i < WINDOWS; i++)
-		if (u->window[i].sums.wall_ns)
-			add_window(&sum, &u->window[i], u->nseats);
+	late_series_sum(&u->series, s->opened_ns > kept_ns ? s->opened_ns - kept_ns : 0,
+			s->turned_ns, &sum);
 	return sum;
 }
 
-/* The same with the window that is open. */
-static struct straggler_interval sum_with_open(const struct straggler *s,
-					       const struct straggler_unit *u,
-					       const struct straggler_interval *sum)
-{
-	struct straggler_interval all = *sum, open = u->window[u->current];
-
-	open.sums.wall_ns = s->turned_ns - s->opened_ns;
-	add_window(&all, &open, u->nseats);
-	return all;
-}
-
-static bool names_one(enum verdict verdict)
-{
-	return verdict == VERDICT_STEADY || verdict == VERDICT_INTERMITTENT;
-}
-
-static struct straggler_case case_of(const struct straggler_unit *u,
-				     const struct straggler_interval *sum,
-				     uint32_t seat, const struct trial *trial,
-				     enum verdict verdict)
+static struct straggler_case case_of(const struct straggler *s, const struct straggler_unit *u,
+				     uint32_t seat, const struct late_window *w)
 {
 	return (struct straggler_case){
-		.verdict = verdict,
-		.key = names_one(verdict) ? u->seat[seat].part.gpu : u->key,
+		.window_ns = s->window_ns,
 		.func = u->func,
-		.nranks = u->nranks,
+		.nranks = u->series.nranks,
 		.local = u->nseats,
 		.who = u->seat[seat].part,
-		.since_ns = trial->since_ns,
-		.wall_ns = sum->sums.wall_ns,
-		.ops = sum->sums.ops,
+		.wall_ns = (uint64_t)late_watched_ns(w),
+		.ops = w->ops,
 	};
 }
 
-static struct straggler_case case_of_late(const struct straggler_unit *u,
-					  const struct straggler_interval *sum, uint32_t i)
+static void seat_tell(const struct straggler *s, const struct straggler_unit *u, uint32_t seat,
+		      straggler_case_fn *visit, void *arg)
 {
-	const struct late_tally *t = &sum->tally[i];
-	double scratch[2 * OP_RANKS];
-	const struct late_view v = unit_view(u, sum, scratch);
-	struct straggler_case c = case_of(u, sum, i, &u->seat[i].steady,
-					  late_how_often(&sum->sums, t));
+	const struct late_rank *r = &u->series.rank[seat];
+	struct straggler_case c = case_of(s, u, seat, &r->window);
 
-	c.judged = sum->sums.judged;
-	c.last = t->last;
-	c.blame_ns = t->blame_ns + t->moved_ns;
-	c.moved_ns = t->moved_ns;
-	c.late_ns = sum->sums.judged ? t->late_ns / sum->sums.judged : 0;
-	c.score = sum->sums.judged ? late_score(&v, i) : 0;
-	return c;
-}
-
-static struct straggler_case case_of_bursts(const struct straggler_unit *u,
-					    const struct straggler_interval *sum, uint32_t i)
-{
-	const struct late_tally *t = &sum->tally[i];
-	struct straggler_case c = case_of(u, sum, i, &u->seat[i].intermittent,
-					  VERDICT_INTERMITTENT);
-
-	c.judged = sum->sums.bursts;
-	c.last = t->bursts;
-	c.blame_ns = t->burst_ns;
-	c.late_ns = t->bursts ? t->burst_ns / t->bursts : 0;
-	return c;
-}
-
-/* `lately`: the same sum with the window that is open. */
-static void seat_tell(const struct straggler *s, const struct straggler_unit *u,
-		      const struct straggler_interval *sum,
-		      const struct straggler_interval *lately, uint32_t i, straggler_case_fn *visit,
-		      void *arg)
-{
-	const struct seat *seat = &u->seat[i];
-	double scratch[2 * OP_RANKS];
-	const struct late_view v = unit_view(u, lately, scratch);
-	const struct trial *trial = NULL;	/* of what is suspected */
-	struct straggler_case c;
-
-	if (seat->steady.flagged) {
-		c = case_of_late(u, sum, i);
-	} else if (seat->intermittent.flagged) {
-		c = case_of_bursts(u, sum, i);
-	} else if (late_is_mostly_last(&v, i, 1)) {
-		c = case_of_late(u, lately, i);
-		trial = &seat->steady;
-	} else if (lately->tally[i].bursts >= LATE_BURSTS && late_is_bursty(&v, i, 1)) {
-		c = case_of_bursts(u, lately, i);
-		trial = &seat->intermittent;
-	} else {
+	if (r->grade == LATE_NOT)
 		return;
-	}
-	c.suspected = trial;
-	if (trial && !(trial->grades & 3u))
-		c.since_ns = s->opened_ns;
-	c.window_ns = s->window_ns;
+	c.verdict = r->verdict;
+	c.suspected = r->grade == LATE_SUSPECTED;
+	c.key = u->seat[seat].part.gpu;
+	c.since_ns = r->since_ns;
+	c.judged = r->window.judged;
+	c.last = r->tally.last;
+	c.late_ns = r->mean_ns;
+	c.blame_ns = r->tally.blame_ns + r->tally.moved_ns;
+	c.moved_ns = r->tally.moved_ns;
+	c.times = r->times;
+	c.score = r->score;
+	for (uint32_t i = 0; i < u->nseats; i++)
+		c.others += i != seat && u->series.rank[i].grade != LATE_NOT;
 	visit(&c, arg);
 }
 
-static void unit_tell(const struct straggler_unit *u, const struct straggler_interval *sum,
-		      straggler_case_fn *visit,
-		     void *arg)
+static void unit_tell(const struct straggler *s, const struct straggler_unit *u,
+		      straggler_case_fn *visit, void *arg)
 {
-	bool elsewhere = u->elsewhere.flagged;
-	const struct trial *trial = elsewhere ? &u->elsewhere : &u->slower;
+	bool elsewhere = u->series.elsewhere.flagged;
+	const struct late_trial *trial = elsewhere ? &u->series.elsewhere : &u->series.slower;
+	struct late_slot sum;
 	struct straggler_case c;
 
 	if (!trial->flagged)
 		return;
-	c = case_of(u, sum, 0, trial, elsewhere ? VERDICT_ELSEWHERE : VERDICT_SLOWER);
-	c.judged = sum->sums.rated;
-	c.last = sum->sums.slow;
-	c.blame_ns = sum->sums.slow_ns;
-	c.late_ns = sum->sums.slow ? sum->sums.slow_ns / sum->sums.slow : 0;
+	sum = unit_sum(s, u);
+	c = case_of(s, u, 0, &sum.sums);
+	c.verdict = elsewhere ? VERDICT_ELSEWHERE : VERDICT_SLOWER;
+	c.key = u->key;
+	c.since_ns = trial->since_ns;
+	c.judged = sum.sums.rated;
+	c.last = sum.sums.slow;
+	c.blame_ns = sum.sums.slow_ns;
+	c.late_ns = sum.sums.slow ? sum.sums.slow_ns / sum.sums.slow : 0;
 	visit(&c, arg);
 }
 
 void straggler_visit(const struct straggler *s, straggler_case_fn *visit, void *arg)
 {
 	for (const struct straggler_unit *u = NULL; (u = keyed_next(&s->units, u));) {
-		struct straggler_interval sum = sum_of(u), lately = sum_with_open(s, u, &sum);
-
 		for (uint32_t i = 0; i < u->nseats; i++)
-			seat_tell(s, u, &sum, &lately, i, visit, arg);
-		unit_tell(u, &sum, visit, arg);
+			seat_tell(s, u, i, visit, arg);
+		unit_tell(s, u, visit, arg);
 	}
 }
-
-/* ---- what is not, or not yet ------------------------------------------------- */
 
 static uint32_t find_seat(const struct straggler_unit *u, uint64_t process_id, uint32_t comm_index)
 {
@@ -852,10 +777,8 @@ static uint32_t find_seat(const struct straggler_unit *u, uint64_t process_id, u
 static void look_at_seat(const struct straggler *s, const struct straggler_unit *u, uint32_t seat,
 			 struct straggler_lately *out)
 {
-	struct straggler_interval ended = sum_of(u), sum = sum_with_open(s, u, &ended);
+	const struct late_slot sum = unit_sum(s, u);
 	const struct late_tally *t = &sum.tally[seat];
-	double scratch[2 * OP_RANKS];
-	const struct late_view v = unit_view(u, &sum, scratch);
 
 	if (out->func && t->blame_ns + t->moved_ns <= out->blame_ns)
 		return;
@@ -867,7 +790,7 @@ static void look_at_seat(const struct straggler *s, const struct straggler_unit 
 		.last = t->last,
 		.late_ns = sum.sums.judged ? t->late_ns / sum.sums.judged : UNKNOWN_U64,
 		.blame_ns = t->blame_ns + t->moved_ns,
-		.late = late_is_mostly_last(&v, seat, 1),
+		.late = u->series.rank[seat].grade != LATE_NOT,
 	};
 }
 
@@ -982,7 +905,7 @@ void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
 	};
 	struct straggler_op op = {
 		.comm = index_hash(s->seed, words, sizeof(words)), .func = ops[0]->func,
-		.nranks = ops[0]->nranks, .n = n,
+		.seq = ops[0]->seq, .fused = ops[0]->fused, .nranks = ops[0]->nranks, .n = n,
 	};
 
 	if (!ops_count(ops, n))
@@ -1013,9 +936,8 @@ void straggler_turn(struct straggler *s, uint64_t now_ns)
 	}
 	s->turned_ns = now_ns;
 	if (!s->opened_ns)
-		s->opened_ns = now_ns;
-	if (now_ns >= s->opened_ns + s->window_ns)
-		window_close(s, now_ns);
+		s->opened_ns = s->slot_ns = now_ns;
+	units_look(s, now_ns);
 }
 
 static bool unit_has_process(const struct straggler_unit *u, uint64_t process_id)

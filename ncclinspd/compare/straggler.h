@@ -3,11 +3,10 @@
 #define NCCLINSPD_COMPARE_STRAGGLER_H
 
 /*
- * Operations as the ranks of this node saw them -> the one that makes the others wait.
+ * Operations as the ranks of this node saw them -> those that make the others wait.
  *
- * judge/late.h has what that rests on.  A rank is flagged when it was over the limits in 3
- * of 4 windows, so that one that costs 2 % is in nearly every one; it is let go below half
- * of them.
+ * judge/late.h has what that rests on, judge/late_series.h since when, and for how long it must
+ * last.
  *
  * A rank that was late because it had waited for another in the operation before, on
  * the same GPU, only handed that on: what it cost is moved to the rank that was last there,
@@ -48,6 +47,8 @@ struct straggler_op {
 	uint64_t comm;		/* a communicator of one job */
 	name_t func;
 	uint64_t kind;		/* size class, algorithm: only like is compared with like */
+	uint64_t seq;		/* its number among those of its function; UNKNOWN_U64 */
+	uint32_t fused;		/* numbers that its batch has; 0: one */
 	int32_t nranks;
 	uint32_t n;
 	struct straggler_part part[OP_RANKS];
@@ -73,13 +74,13 @@ struct straggler_lately {
 	uint64_t ops, judged, last;	/* counts as in struct straggler_sums */
 	uint64_t late_ns;	/* mean behind the first where it was judged; UNKNOWN_U64 */
 	uint64_t blame_ns;	/* the others' waiting, with what those that had waited passed on */
-	bool late;		/* last in most that was judged, no chance, at 1.5 % of the time */
+	bool late;		/* it is suspected, or found */
 };
 
 /* A rank, or (ELSEWHERE, SLOWER) all ranks here, as the last windows show it. */
 struct straggler_case {
 	enum verdict verdict;	/* VERDICT_STEADY, _INTERMITTENT, _ELSEWHERE or _SLOWER */
-	bool suspected;		/* late lately; not, or not in enough windows, over all limits */
+	bool suspected;		/* late, but not for long enough to be sure */
 	uint64_t window_ns;	/* the length of a window */
 	uint64_t key;		/* key of the GPU, or of the function on that communicator */
 	name_t func;
@@ -87,15 +88,17 @@ struct straggler_case {
 	uint32_t local;		/* ranks that are here */
 	struct straggler_part who;	/* the rank; else some rank here */
 	uint64_t since_ns;
-	/* over the windows that are kept: */
+	/* since then; of all ranks, over the windows that are kept: */
 	uint64_t wall_ns;
 	uint64_t ops;		/* looked at */
-	/* somebody was late, or much later than usual; ELSEWHERE, SLOWER: could be told */
+	/* somebody was late; ELSEWHERE, SLOWER: could be told */
 	uint64_t judged;
 	uint64_t last;		/* judged operations that it was last in; that were so */
-	uint64_t late_ns;	/* mean lateness behind the first, or waiting, in these */
+	uint64_t late_ns;	/* mean lateness behind the first (late_mean_ns()), or waiting */
 	uint64_t blame_ns;	/* all that it cost */
 	uint64_t moved_ns;	/* part of blame_ns: passed on by others that had waited for it */
+	uint64_t times;		/* operations that it was late in, were it equally late in each */
+	uint32_t others;	/* ranks here that are late in the same function, beside it */
 	double score;		/* 0: not known */
 };
 
@@ -156,7 +159,7 @@ bool straggler_recent(const struct straggler *s, uint64_t process_id, uint32_t c
 bool straggler_lately(const struct straggler *s, uint64_t process_id, uint32_t comm_index,
 		      struct straggler_lately *lately);
 
-/* All that is flagged; and each rank that straggler_lately() would call late there. */
+/* All that is found or suspected. */
 typedef void straggler_case_fn(const struct straggler_case *c, void *arg);
 void straggler_visit(const struct straggler *s, straggler_case_fn *visit, void *arg);
 

@@ -37,6 +37,7 @@ static void set_text(struct finding *f, const struct straggler_context *s)
 		.world_rank = job_world_rank(s->process, s->comm),
 		.pci_bus_id = s->comm->has_gpu ? s->comm->pci_bus_id : NULL,
 		.wall_ns = c->wall_ns, .ops = c->ops, .judged = c->judged, .last = c->last,
+		.times = c->times, .others = c->others,
 		.late_ns = c->late_ns, .blame_ns = c->blame_ns, .moved_ns = c->moved_ns,
 		.suspected_window_ns = c->suspected ? c->window_ns : 0,
 	};
@@ -71,6 +72,8 @@ static void set_evidence(struct finding *f, const struct straggler_context *s)
 	straggler_put_u64(&j, "ops", c->ops);
 	straggler_put_u64(&j, "judged", c->judged);
 	straggler_put_u64(&j, "last", c->last);
+	straggler_put_u64(&j, "times", c->times);
+	straggler_put_u64(&j, "others", c->others);
 	straggler_put_u64(&j, "late_ns", c->late_ns);
 	straggler_put_u64(&j, "blame_ns", c->blame_ns);
 	straggler_put_u64(&j, "moved_ns", c->moved_ns);
