@@ -266,12 +266,16 @@ static struct late_rank rank_suspect(const struct late_series *s, uint32_t rank,
 {
 	uint32_t onset = costs_onset(c);
 	uint64_t since_ns = costs_onset_ns(s, c, onset);
-	struct late_slot since = series_sum(s, onset);
-	double scratch[2 * LATE_RANKS];
-	const struct late_view v = slot_view(s, &since, scratch);
 	struct late_rank r = { .since_ns = since_ns };
+	double scratch[2 * LATE_RANKS];
+	struct late_slot since;
+	struct late_view v;
 
-	if (now_ns - since_ns < window_ns / SUSPECT || !late_is_late(&v, rank))
+	if (now_ns - since_ns < window_ns / SUSPECT || costs_level(c, onset, c->n) < LATE_COST)
+		return r;
+	since = series_sum(s, onset);
+	v = slot_view(s, &since, scratch);
+	if (!late_is_late(&v, rank))
 		return r;
 	r.window = since.sums;
 	r.window.wall_ns = now_ns - since_ns;
@@ -284,18 +288,37 @@ static struct late_rank rank_suspect(const struct late_series *s, uint32_t rank,
 	return r;
 }
 
+/* May it be late, by the open slot alone? */
+static bool rank_is_worth_a_look(const struct late_series *s, uint32_t rank)
+{
+	const struct late_slot *open = &s->slot[s->nslots];
+	const struct late_tally *t = &open->tally[rank];
+	uint64_t least_ns = t->late_ns;
+
+	for (uint32_t i = 0; i < s->n; i++)
+		if (open->tally[i].late_ns < least_ns)
+			least_ns = open->tally[i].late_ns;
+	return (double)(t->late_ns - least_ns + t->moved_ns) >=
+	       HALF * late_watched_ns(&open->sums);
+}
+
 static void series_look(struct late_series *s, bool ended, uint64_t window_ns, uint64_t now_ns)
 {
+	bool worth[LATE_RANKS], any = false;
 	struct late_slot all;
 
-	if (s->n < 2)
+	for (uint32_t i = 0; i < s->n; i++) {
+		worth[i] = ended || (s->rank[i].grade != LATE_FOUND && rank_is_worth_a_look(s, i));
+		any = any || worth[i];
+	}
+	if (s->n < 2 || !any)
 		return;
 	all = series_sum(s, 0);
 	for (uint32_t i = 0; i < s->n; i++) {
 		struct late_rank *r = &s->rank[i];
 		struct late_costs c;
 
-		if (r->grade == LATE_FOUND && !ended)
+		if (!worth[i])
 			continue;
 		c = series_costs(s, &all, i);
 		if (r->grade == LATE_FOUND)
