@@ -16,6 +16,11 @@
 
 #define FOLLOWED	4	/* so many times less late than the last one: not worth it */
 
+#define QUEUED_NS	50000	/* a launch takes so long, or ... */
+#define QUEUED_PART	10	/* ... this part of the lateness: it was not queued */
+#define MOST_OF_IT	0.7
+#define EVENLY		1.5	/* times the mean distance, at most */
+
 #define LEAST_RATED	20.0
 #define LEAST_CHANCE	5e-4
 #define LEAST_GAP	1.5	/* times what the others are apart */
@@ -181,6 +186,15 @@ void late_add_own(struct late_tally *t, bool last, uint64_t late_ns, uint64_t bl
 	t->blame_ns += blame_ns;
 }
 
+void late_add_cause(struct late_tally *t, uint64_t late_ns, uint64_t queued_ns)
+{
+	if (queued_ns == UNKNOWN_U64)
+		return;
+	t->timed_ns += late_ns;
+	if (queued_ns <= QUEUED_NS || queued_ns <= late_ns / QUEUED_PART)
+		t->host_ns += late_ns;
+}
+
 void late_add_window(struct late_window *to, const struct late_window *from)
 {
 	to->wall_ns += from->wall_ns;
@@ -200,6 +214,8 @@ void late_add_tally(struct late_tally *to, const struct late_tally *from)
 	to->late_square += from->late_square;
 	to->blame_ns += from->blame_ns;
 	to->moved_ns += from->moved_ns;
+	to->timed_ns += from->timed_ns;
+	to->host_ns += from->host_ns;
 }
 
 /* ---- statistics ------------------------------------------------------------ */
@@ -352,6 +368,41 @@ double late_score(const struct late_view *v, uint32_t rank)
 	mad = v->n > 2 ? stat_mad(away, v->n, middle) : 0;
 	tail = (double)w->tail_ns / (double)w->judged;
 	return 0.6745 * (mean[rank] - middle) / (mad > tail ? mad : tail);
+}
+
+/* ---- why --------------------------------------------------------------------- */
+
+enum late_why late_why(const struct late_tally *t)
+{
+	if (!t->timed_ns || (double)t->timed_ns < (1 - MOST_OF_IT) * (double)t->late_ns)
+		return LATE_WHY_UNKNOWN;
+	if ((double)t->host_ns >= MOST_OF_IT * (double)t->timed_ns)
+		return LATE_WHY_HOST;
+	return (double)t->host_ns <= (1 - MOST_OF_IT) * (double)t->timed_ns ? LATE_WHY_GPU :
+									      LATE_WHY_UNKNOWN;
+}
+
+const char *late_why_text(enum late_why why)
+{
+	static const char *const text[] = {
+#define X(NAME, string) [LATE_WHY_##NAME] = string,
+		LATE_WHYS(X)
+#undef X
+	};
+
+	return text[why];
+}
+
+bool late_is_spread(double *late_ns, uint32_t n)
+{
+	if (n < 3)
+		return false;
+	stat_sort(late_ns, n);
+	for (uint32_t i = 1; i < n; i++)
+		if ((late_ns[i] - late_ns[i - 1]) * (n - 1) >
+		    EVENLY * (late_ns[n - 1] - late_ns[0]))
+			return false;
+	return true;
 }
 
 /* ---- all that are seen ------------------------------------------------------- */

@@ -97,6 +97,8 @@ struct late_tally {
 	double late_square;	/* sum of the squares of the same */
 	uint64_t blame_ns;
 	uint64_t moved_ns;	/* blame from elsewhere, not in blame_ns */
+	uint64_t timed_ns;	/* part of late_ns: it is known how long the kernel was queued ... */
+	uint64_t host_ns;	/* ... and that was no time: it was posted late */
 };
 
 struct late_window {
@@ -125,6 +127,8 @@ struct late_view {
 void late_add(struct late_window *w, const struct late_op *op, uint64_t passed);
 void late_add_judged(struct late_window *w, const struct late_op *op);
 void late_add_own(struct late_tally *t, bool last, uint64_t late_ns, uint64_t blame_ns);
+/* It was late by its own doing; its kernel started so long after it was posted, UNKNOWN_U64. */
+void late_add_cause(struct late_tally *t, uint64_t late_ns, uint64_t queued_ns);
 void late_add_window(struct late_window *to, const struct late_window *from);
 void late_add_tally(struct late_tally *to, const struct late_tally *from);
 
@@ -158,6 +162,30 @@ enum verdict late_how_often(const struct late_view *v, uint32_t rank);
 uint64_t late_mean_ns(const struct late_window *w, const struct late_tally *t, enum verdict how);
 
 /*
+ * The reason: a kernel that starts when it is posted was posted late; one that was queued had
+ * to wait for its GPU's other work; the ranks of one process that come one after another, all
+ * as far apart, are launched so.
+ */
+#define LATE_WHYS(X)			\
+	X(UNKNOWN,  NULL)		\
+	X(GPU,      "gpu")		\
+	X(HOST,     "host")		\
+	X(LAUNCHES, "launches")
+
+enum late_why {
+#define X(NAME, text) LATE_WHY_##NAME,
+	LATE_WHYS(X)
+#undef X
+	LATE_WHY_END
+};
+
+enum late_why late_why(const struct late_tally *t);
+const char *late_why_text(enum late_why why);
+
+/* Are these, of one process, spread evenly?  They are sorted; of two nobody can tell. */
+bool late_is_spread(double *late_ns, uint32_t n);
+
+/*
  * Is `part` of each limit reached, by all that are seen?  Elsewhere: they wait for one that is
  * not, in more operations than by chance; slower: in nearly all; both at 1.5 % of the time.
  */
@@ -184,6 +212,8 @@ struct late_case {
 	const char *pci_bus_id;	/* NULL or "": not told */
 	uint64_t wall_ns, ops, judged, last, times, late_ns, blame_ns, moved_ns;
 	uint32_t others;	/* more ranks that are late */
+	enum late_why why;
+	uint32_t launched;	/* LATE_WHY_LAUNCHES: ranks of its process */
 	uint64_t suspected_window_ns;	/* the windows of which three find it; 0: it is found */
 };
 

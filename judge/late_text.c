@@ -71,8 +71,27 @@ static void add_grade(struct phrase *text, const struct late_case *c)
 	phrase_add(text, ".");
 }
 
+/* The cause, as far as it is known, and what to do. */
 static void add_process(struct phrase *text, const struct late_case *c)
 {
+	if (c->why == LATE_WHY_LAUNCHES) {
+		phrase_add(text, " Its process launches its %" PRIu32 " ranks one after another, as "
+			   "far apart as they come: give each GPU a process, or at least a thread, "
+			   "of its own.", c->launched);
+		return;
+	}
+	if (c->why == LATE_WHY_GPU) {
+		phrase_add(text, " It calls in time, but its GPU is still busy with what was posted "
+			   "before: see that GPU's clock, power and temperature (nvidia-smi -q -d "
+			   "PERFORMANCE), and its share of the work.");
+		return;
+	}
+	if (c->why == LATE_WHY_HOST) {
+		phrase_add(text, " Its GPU starts at once when the call comes, which comes late: see "
+			   "the process's input pipeline and its CPU (py-spy dump -p %d).",
+			   (int)c->pid);
+		return;
+	}
 	phrase_add(text, " See that GPU's clock and temperature (nvidia-smi -q -d PERFORMANCE), "
 		   "its CPU and its input pipeline (py-spy dump -p %d).", (int)c->pid);
 }

@@ -67,7 +67,7 @@ static inline struct straggler_op op_of(uint64_t comm, int32_t nranks, uint32_t 
 		op.part[i] = (struct straggler_part){
 			.process_id = i + 1, .pid = (pid_t)(100 + i), .comm_index = (uint32_t)comm,
 			.rank = (int32_t)i, .gpu = 0xa000 + i, .start = now_ns + late[i],
-			.inside_ns = last - late[i] + TRANSFER,
+			.inside_ns = last - late[i] + TRANSFER, .queued_ns = UNKNOWN_U64,
 		};
 	return op;
 }

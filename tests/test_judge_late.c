@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who came last, and when that is more than chance: rows that are made up. */
+#include <string.h>
+
 #include "judge/late.h"
 #include "tests/fixture.h"
 
@@ -149,6 +151,35 @@ START_TEST(who_makes_the_others_wait_is_late_however_many_do)
 }
 END_TEST
 
+static const struct {
+	enum late_why why;
+	const char *next;
+} next_steps[] = {
+	{ LATE_WHY_UNKNOWN, "its input pipeline (py-spy dump -p 11)" },
+	{ LATE_WHY_GPU, "its GPU is still busy" },
+	{ LATE_WHY_HOST, "which comes late: see the process's input pipeline" },
+	{ LATE_WHY_LAUNCHES, "launches its 4 ranks one after another" },
+};
+
+START_TEST(the_next_step_suits_the_cause)
+{
+	struct late_case c = {
+		.verdict = VERDICT_STEADY, .func = "AllReduce", .comm_name = "dp", .nranks = 4,
+		.seen = 4, .pid = 11, .wall_ns = 1000 * MS, .ops = 100, .judged = 100, .last = 90,
+		.times = 100, .late_ns = MS, .blame_ns = 90 * MS,
+	};
+	char text[1024];
+
+	for (int i = 0; i < FX_COUNT(next_steps); i++) {
+		c.why = next_steps[i].why;
+		c.launched = 4;
+		late_say(&c, text, sizeof(text));
+		for (int k = 0; k < FX_COUNT(next_steps); k++)
+			ck_assert_msg(!strstr(text, next_steps[k].next) == (i != k), "%s", text);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
@@ -158,6 +189,7 @@ int main(void)
 		FX_TEST(lateness_that_is_mostly_waiting_was_handed_on),
 		FX_TEST(who_is_late_together_shares_what_it_costs),
 		FX_TEST(shares_are_the_waiting_that_happened),
+		FX_TEST(the_next_step_suits_the_cause),
 		FX_LOOP(who_makes_the_others_wait_is_late_however_many_do, 0, FX_COUNT(cases)),
 	};
 

@@ -357,6 +357,45 @@ START_TEST(since_is_when_it_began_and_figures_are_of_the_time_since_then)
 }
 END_TEST
 
+static const struct {
+	uint64_t queued_ns;
+	bool one_process, spread;
+	enum late_why why;
+} whys[] = {
+	{ UNKNOWN_U64, false, false, LATE_WHY_UNKNOWN },
+	{ 20 * MS, false, false, LATE_WHY_GPU },
+	{ 15 * US, false, false, LATE_WHY_HOST },
+	{ 15 * US, true, false, LATE_WHY_HOST },
+	{ 20 * MS, false, true, LATE_WHY_GPU },
+	{ 20 * MS, true, true, LATE_WHY_LAUNCHES },
+};
+
+START_TEST(why_it_is_late_is_told_as_far_as_its_calls_tell)
+{
+	for (uint64_t k = 0; k < 2400; k++) {
+		uint64_t late[4];
+		struct straggler_op op;
+
+		for (uint64_t i = 0; i < 4; i++)
+			late[i] = noise() + (whys[_i].spread ? i * 3 * MS : i == 3 ? 6 * MS : 0);
+		op = op_of(1, 4, 4, late);
+		for (uint32_t i = 0; i < 4; i++) {
+			op.part[i].queued_ns = whys[_i].queued_ns;
+			if (whys[_i].one_process) {
+				op.part[i].process_id = 1;
+				op.part[i].comm_index = i;
+			}
+		}
+		straggler_add(straggler, &op, now_ns);
+		pass(STEP);
+	}
+	ck_assert_uint_eq(look(), 1);
+	ck_assert_int_eq(cases[0].who.rank, 3);
+	ck_assert_int_eq(cases[0].why, whys[_i].why);
+	ck_assert_uint_eq(cases[0].launched, whys[_i].why == LATE_WHY_LAUNCHES ? 4 : 0);
+}
+END_TEST
+
 START_TEST(a_process_that_is_forgotten_is_blamed_no_more)
 {
 	work(4, 1, 2, 5 * MS);
@@ -420,6 +459,7 @@ int main(void)
 		FX_LOOP(ranks_late_together_or_in_turn_are_all_named, 0, FX_COUNT(several)),
 		FX_TEST(who_is_late_where_only_bursts_are_timed_costs_as_much),
 		FX_LOOP(since_is_when_it_began_and_figures_are_of_the_time_since_then, 0, 10),
+		FX_LOOP(why_it_is_late_is_told_as_far_as_its_calls_tell, 0, FX_COUNT(whys)),
 		FX_TEST(a_process_that_is_forgotten_is_blamed_no_more),
 		FX_LOOP(hostile_operations_do_no_harm, 0, 5),
 	};

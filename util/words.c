@@ -226,7 +226,8 @@ static const struct word words[] = {
 		      "save 1.5 % of the time if it and all other late ranks came as the "
 		      "punctual half does. What it only handed on from another communicator "
 		      "is not counted.",
-	  .action = "See that rank's GPU clock and temperature, its CPU, its share of the work." },
+	  .action = "See what the finding says of the cause: the GPU, the host that calls late, or "
+		    "launches of one process." },
 	VERDICT(INTERMITTENT),
 	  .meaning = "A rank is much later than usual now and then, mostly the same one.",
 	  .evidence = "As of STEADY, in less than a third of operations: also one long stop a "

@@ -76,6 +76,7 @@ struct joint_part {
 	uint64_t wait_ns;
 	uint64_t late_ns;
 	uint64_t blame_ns;	/* its share */
+	uint64_t queued_ns;
 };
 
 struct straggler_joint {
@@ -428,6 +429,8 @@ static void joint_add_own(struct straggler *s, struct straggler_unit *u,
 		bool last = i == j->op.last && own[i].own;
 
 		late_add_own(&slot->tally[seat], last, own[i].late_ns, own[i].blame_ns);
+		if (own[i].own)
+			late_add_cause(&slot->tally[seat], own[i].late_ns, j->part[i].queued_ns);
 		m->sums.judged++;
 		m->sums.last += last;
 		member_count(m, 0, 0, own[i].blame_ns, j->seen_ns);
@@ -535,7 +538,7 @@ static bool add_parts(struct straggler *s, struct straggler_unit *u, struct stra
 			return false;
 		*array_must_add(j->part, &j->n) = (struct joint_part){
 			.track = u->seat[seat].track, .seat = seat, .gpu = p->gpu,
-			.start = p->start,
+			.start = p->start, .queued_ns = p->queued_ns,
 			.place = track_follow(track_at(s, u->seat[seat].track), p->start, j->id),
 		};
 		m = member_at(s, u->seat[seat].member);
@@ -710,6 +713,25 @@ static struct straggler_case case_of(const struct straggler *s, const struct str
 	};
 }
 
+/* The number of ranks of its process, if these come one after another, and it last; 0: not. */
+static uint32_t seat_launched(const struct straggler *s, const struct straggler_unit *u,
+			      uint32_t seat)
+{
+	const struct late_slot sum = unit_sum(s, u);
+	double late_ns[OP_RANKS];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < u->nseats; i++) {
+		if (u->seat[i].part.process_id != u->seat[seat].part.process_id)
+			continue;
+		if (sum.tally[i].late_ns > sum.tally[seat].late_ns)
+			return 0;
+		late_ns[n] = (double)sum.tally[i].late_ns;
+		n++;
+	}
+	return late_is_spread(late_ns, n) ? n : 0;
+}
+
 static void seat_tell(const struct straggler *s, const struct straggler_unit *u, uint32_t seat,
 		      straggler_case_fn *visit, void *arg)
 {
@@ -729,6 +751,8 @@ static void seat_tell(const struct straggler *s, const struct straggler_unit *u,
 	c.moved_ns = r->tally.moved_ns;
 	c.times = r->times;
 	c.score = r->score;
+	c.launched = seat_launched(s, u, seat);
+	c.why = c.launched ? LATE_WHY_LAUNCHES : late_why(&r->tally);
 	for (uint32_t i = 0; i < u->nseats; i++)
 		c.others += i != seat && u->series.rank[i].grade != LATE_NOT;
 	visit(&c, arg);
@@ -863,6 +887,14 @@ static uint64_t op_size_class(uint64_t bytes)
 	return bytes && bytes != UNKNOWN_U64 ? 63 - (uint64_t)__builtin_clzll(bytes) : 0;
 }
 
+/* Its kernel's start is told by the GPU's clock, or by NCCL's progress thread; UNKNOWN_U64. */
+static uint64_t op_queued_ns(const struct op *op)
+{
+	if (!op->gpu_start_mono_ns || !op->enqueued_ns || op_is_fused(op))
+		return op->queue_ns;
+	return op->gpu_start_mono_ns > op->enqueued_ns ? op->gpu_start_mono_ns - op->enqueued_ns : 0;
+}
+
 /* Only like is compared with like. */
 static uint64_t op_kind(const struct straggler *s, const struct op *op)
 {
@@ -918,6 +950,7 @@ void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
 			.gpu = straggler_gpu(s, ops[i], list, count), .start = ops[i]->gpu_start_ns,
 			.inside_ns = op_inside_ns(ops[i]), .end_ns = ops[i]->gpu_stop_mono_ns,
 			.end_error_ns = ops[i]->gpu_clock_error_ns,
+			.queued_ns = op_queued_ns(ops[i]),
 		};
 	straggler_add(s, &op, now_ns);
 }

@@ -17,8 +17,8 @@
  * lately makes room.
  */
 
+#include "judge/late.h"
 #include "reader/base/model.h"
-#include "util/words.h"
 
 /* Operations go back to be looked at again for as long as ranks.c may hold others. */
 #define STRAGGLER_SETTLE_NS	UINT64_C(500000000)
@@ -40,6 +40,7 @@ struct straggler_part {
 	uint64_t inside_ns;
 	uint64_t end_ns;	/* on the host's clock; 0: not known */
 	uint64_t end_error_ns;	/* UNKNOWN_U64 */
+	uint64_t queued_ns;	/* time from its posting to its kernel's start; UNKNOWN_U64 */
 };
 
 /* An operation that n of nranks did together, 1 <= n <= OP_RANKS. */
@@ -99,6 +100,8 @@ struct straggler_case {
 	uint64_t moved_ns;	/* part of blame_ns: passed on by others that had waited for it */
 	uint64_t times;		/* operations that it was late in, were it equally late in each */
 	uint32_t others;	/* ranks here that are late in the same function, beside it */
+	enum late_why why;
+	uint32_t launched;	/* LATE_WHY_LAUNCHES: ranks of its process */
 	double score;		/* 0: not known */
 };
 

@@ -37,7 +37,7 @@ static void set_text(struct finding *f, const struct straggler_context *s)
 		.world_rank = job_world_rank(s->process, s->comm),
 		.pci_bus_id = s->comm->has_gpu ? s->comm->pci_bus_id : NULL,
 		.wall_ns = c->wall_ns, .ops = c->ops, .judged = c->judged, .last = c->last,
-		.times = c->times, .others = c->others,
+		.times = c->times, .others = c->others, .why = c->why, .launched = c->launched,
 		.late_ns = c->late_ns, .blame_ns = c->blame_ns, .moved_ns = c->moved_ns,
 		.suspected_window_ns = c->suspected ? c->window_ns : 0,
 	};
@@ -77,6 +77,11 @@ static void set_evidence(struct finding *f, const struct straggler_context *s)
 	straggler_put_u64(&j, "late_ns", c->late_ns);
 	straggler_put_u64(&j, "blame_ns", c->blame_ns);
 	straggler_put_u64(&j, "moved_ns", c->moved_ns);
+	json_key(&j, "why");
+	if (late_why_text(c->why))
+		json_put_string(&j, late_why_text(c->why));
+	else
+		json_put_null(&j);
 	json_key(&j, "score");
 	if (c->score > 0)
 		json_put_rounded(&j, c->score);
