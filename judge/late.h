@@ -97,7 +97,7 @@ struct late_tally {
 	double late_square;	/* sum of the squares of the same */
 	uint64_t blame_ns;
 	uint64_t moved_ns;	/* blame from elsewhere, not in blame_ns */
-	uint64_t timed_ns;	/* part of late_ns: it is known how long the kernel was queued ... */
+	uint64_t timed_ns;	/* part of late_ns: known is how long its kernel was queued ... */
 	uint64_t host_ns;	/* ... and that was no time: it was posted late */
 };
 
@@ -212,6 +212,7 @@ struct late_case {
 	const char *pci_bus_id;	/* NULL or "": not told */
 	uint64_t wall_ns, ops, judged, last, times, late_ns, blame_ns, moved_ns;
 	uint32_t others;	/* more ranks that are late */
+	bool stage;		/* judged by its sends and receives, second by second */
 	enum late_why why;
 	uint32_t launched;	/* LATE_WHY_LAUNCHES: ranks of its process */
 	uint64_t suspected_window_ns;	/* the windows of which three find it; 0: it is found */

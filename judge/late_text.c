@@ -75,20 +75,20 @@ static void add_grade(struct phrase *text, const struct late_case *c)
 static void add_process(struct phrase *text, const struct late_case *c)
 {
 	if (c->why == LATE_WHY_LAUNCHES) {
-		phrase_add(text, " Its process launches its %" PRIu32 " ranks one after another, as "
-			   "far apart as they come: give each GPU a process, or at least a thread, "
+		phrase_add(text, " Its process launches its %" PRIu32 " ranks one after "
+			   "another, as far apart as they come: give each GPU a process, or at least a thread, "
 			   "of its own.", c->launched);
 		return;
 	}
 	if (c->why == LATE_WHY_GPU) {
-		phrase_add(text, " It calls in time, but its GPU is still busy with what was posted "
-			   "before: see that GPU's clock, power and temperature (nvidia-smi -q -d "
+		phrase_add(text, " It calls in time, but its GPU is still busy with what "
+			   "was posted before: see that GPU's clock, power and temperature (nvidia-smi -q -d "
 			   "PERFORMANCE), and its share of the work.");
 		return;
 	}
 	if (c->why == LATE_WHY_HOST) {
-		phrase_add(text, " Its GPU starts at once when the call comes, which comes late: see "
-			   "the process's input pipeline and its CPU (py-spy dump -p %d).",
+		phrase_add(text, " Its GPU starts at once when the call comes, which comes "
+			   "late: see the process's input pipeline and its CPU (py-spy dump -p %d).",
 			   (int)c->pid);
 		return;
 	}
@@ -96,10 +96,31 @@ static void add_process(struct phrase *text, const struct late_case *c)
 		   "its CPU and its input pipeline (py-spy dump -p %d).", (int)c->pid);
 }
 
+static void say_stage(struct phrase *text, const struct late_case *c)
+{
+	late_add_rank(text, c);
+	phrase_add(text, " is the pipeline stage that the others wait for");
+	add_scope(text, c);
+	phrase_add(text, ", ");
+	add_cost(text, c);
+	phrase_add(text, ". It waits ");
+	phrase_add_duration(text, c->late_ns);
+	phrase_add(text, " less in each second than the stage that waits longest.");
+	add_others(text, c);
+	add_grade(text, c);
+	phrase_add(text, " It takes longer between its receives and its sends: see its share "
+		   "of the model.");
+	add_process(text, c);
+}
+
 static void say_steady(struct phrase *text, const struct late_case *c)
 {
 	bool last = 2 * c->last >= c->times;
 
+	if (c->stage) {
+		say_stage(text, c);
+		return;
+	}
 	late_add_rank(text, c);
 	phrase_add(text, last ? " comes last" : " comes late");
 	add_scope(text, c);
@@ -118,6 +139,10 @@ static void say_steady(struct phrase *text, const struct late_case *c)
 
 static void say_intermittent(struct phrase *text, const struct late_case *c)
 {
+	if (c->stage) {
+		say_stage(text, c);
+		return;
+	}
 	late_add_rank(text, c);
 	phrase_add(text, " comes very late");
 	add_scope(text, c);

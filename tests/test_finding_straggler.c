@@ -109,6 +109,80 @@ START_TEST(the_gpu_is_named_where_it_is_known)
 }
 END_TEST
 
+/*
+ * Three stages of a pipeline: how long each waits in its sends and receives, ten a second, and
+ * rank 0 for rank 2 in an operation of both.
+ */
+static void work_of_stages(int seconds, const uint64_t *wait_ns, uint64_t joint_ns)
+{
+	for (int k = 0; k < 10 * seconds; k++) {
+		struct op both[2] = { op_of(fx.processes[0], TRANSFER + (k % 8 ? joint_ns : 0)),
+				      op_of(fx.processes[2], TRANSFER) };
+		const struct op *const joint[2] = { &both[0], &both[1] };
+
+		for (uint64_t i = 0; i < 3; i++) {
+			struct op op = op_of(fx.processes[i], TRANSFER + (k % 8 ? wait_ns[i] : 0));
+			const struct op *one = &op;
+
+			op.func = i ? "Recv" : "Send";
+			op.is_p2p = true;
+			straggler_see(fx.straggler, &one, 1, fx.processes, fx.nprocesses,
+				      fx.now_ns);
+		}
+		both[0].comm_id = both[1].comm_id = 77;
+		straggler_see(fx.straggler, joint, 2, fx.processes, fx.nprocesses, fx.now_ns);
+		fx.now_ns += FX_SECOND / 10;
+		if (k % 10)
+			continue;
+		straggler_turn(fx.straggler, fx.now_ns);
+		diagnose_look(fx.diagnose, fx.now_ns);
+	}
+}
+
+START_TEST(the_stage_that_the_others_wait_for_is_named)
+{
+	json_t *a;
+
+	fx_process(12, 0, 2);
+	work_of_stages(240, (const uint64_t[]){ 20 * MS, 1 * MS, 18 * MS }, 0);
+	a = findings();
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 1);
+	ck_assert_str_eq(fx_text(a, "findings.0.verdict"), "STEADY");
+	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 1);
+	ck_assert_str_eq(fx_text(a, "findings.0.evidence.func"), "Send and Recv");
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"),
+				     "rank 1 of dp (pid 11) is the pipeline stage that the others "
+				     "wait for of the 3 of 8 ranks"));
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(stages_that_wait_alike_are_not_whatever_they_wait_in)
+{
+	json_t *a;
+
+	fx_process(12, 0, 2);
+	work_of_stages(240, (const uint64_t[]){ 20 * MS, 20 * MS, 21 * MS }, 0);
+	a = findings();
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 0);
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(a_stage_that_waits_in_another_operation_waits)
+{
+	json_t *a;
+
+	fx_process(12, 0, 2);
+	work_of_stages(240, (const uint64_t[]){ 0, 20 * MS, 20 * MS }, 20 * MS);
+	a = findings();
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 1);
+	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 2);	/* it is late there */
+	ck_assert_str_eq(fx_text(a, "findings.0.evidence.func"), FX_FUNC);
+	json_decref(a);
+}
+END_TEST
+
 START_TEST(a_process_that_has_ended_is_late_no_more)
 {
 	json_t *a;
@@ -241,6 +315,9 @@ int main(void)
 		FX_TEST(a_late_rank_is_named_with_evidence_and_a_next_step),
 		FX_TEST(strangers_in_a_communicator_clear_nobody),
 		FX_TEST(the_gpu_is_named_where_it_is_known),
+		FX_TEST(the_stage_that_the_others_wait_for_is_named),
+		FX_TEST(stages_that_wait_alike_are_not_whatever_they_wait_in),
+		FX_TEST(a_stage_that_waits_in_another_operation_waits),
 		FX_TEST(a_process_that_has_ended_is_late_no_more),
 		FX_TEST(who_waits_for_other_nodes_is_no_straggler_and_says_for_how_long),
 		FX_TEST(who_is_late_is_suspected_before_and_found_as_the_same),

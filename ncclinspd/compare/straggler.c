@@ -52,6 +52,9 @@ struct seat {
 	struct straggler_part part;	/* its part in its newest operation */
 	uint32_t track;
 	uint32_t member;
+	/* a stage's sends and receives since they were last compared, */
+	uint64_t sends, sends_wait_ns;
+	uint64_t track_wait_ns;		/* ... and what its GPU had waited in all else by then */
 };
 
 struct straggler_unit {
@@ -60,6 +63,8 @@ struct straggler_unit {
 	uint64_t comm;
 	name_t func;
 	uint64_t seq;		/* of the newest operation; UNKNOWN_U64 */
+	bool stages;		/* of a pipeline, by sends and receives ... */
+	uint64_t compared_ns;	/* ... that were compared then */
 	bool changed;		/* operations have settled since the last look */
 	uint32_t nseats;
 	struct seat seat[OP_RANKS];
@@ -95,6 +100,7 @@ struct straggler_joint {
 struct straggler_track {
 	struct keyed_head head;
 	uint64_t key;		/* key of the GPU */
+	uint64_t wait_ns;	/* waiting in operations that ranks were compared in */
 	uint32_t next;
 	struct {
 		uint64_t start, id;
@@ -562,6 +568,7 @@ static void add_waits(struct straggler *s, const struct straggler_unit *u,
 		p->wait_ns = p->inside_ns - j->op.least_ns + away_ns;
 		p->late_ns = j->op.most_ns - p->inside_ns;
 		m->sums.remote_wait_ns += away_ns;
+		track_at(s, p->track)->wait_ns += p->wait_ns;
 		member_count(m, 1, p->wait_ns, 0, j->seen_ns);
 	}
 }
@@ -661,6 +668,80 @@ void straggler_add(struct straggler *s, const struct straggler_op *op, uint64_t 
 	add_waits(s, u, j, op);
 }
 
+/* ---- sends and receives -------------------------------------------------------- */
+
+#define STAGE_FUSED	4	/* sends and receives of one group: two each way */
+#define STAGE_TAIL	1000	/* part of the time by which equal stages' waiting differs */
+
+/* One operation is compared with all of its size, whichever rank did it: some waited little. */
+static void stage_add(struct straggler *s, const struct straggler_op *op, uint64_t now_ns)
+{
+	struct straggler_unit *u = unit_take(s, op, now_ns);
+	struct bucket *b = u ? straggler_bucket_of(s, op) : NULL;
+	uint32_t i = b ? seat_of(s, u, &op->part[0]) : LATE_NOBODY;
+	uint64_t inside_ns = op->part[0].inside_ns, transfer;
+
+	if (i == LATE_NOBODY)
+		return;
+	b->added++;
+	rolling_add(&b->shortest, inside_ns);
+	transfer = transfer_ns(b);
+	u->stages = true;
+	u->seat[i].sends++;
+	if (transfer < inside_ns)
+		u->seat[i].sends_wait_ns += inside_ns - transfer;
+}
+
+/* All that each waited since the last time; false: some had nothing to do. */
+static bool stages_wait(struct straggler *s, struct straggler_unit *u, struct late_part *parts)
+{
+	for (uint32_t i = 0; i < u->nseats; i++)
+		if (!u->seat[i].sends)
+			return false;
+	for (uint32_t i = 0; i < u->nseats; i++) {
+		struct seat *seat = &u->seat[i];
+		uint64_t elsewhere_ns = track_at(s, seat->track)->wait_ns;
+
+		parts[i] = (struct late_part){
+			.inside_ns = seat->sends_wait_ns + (elsewhere_ns > seat->track_wait_ns ?
+				     elsewhere_ns - seat->track_wait_ns : 0),
+			.end_error_ns = UNKNOWN_U64,
+		};
+		seat->sends = seat->sends_wait_ns = 0;
+		seat->track_wait_ns = elsewhere_ns;
+	}
+	return true;
+}
+
+/* A second of them is one operation, in which the stage that waited least came last. */
+static void stages_compare(struct straggler *s, struct straggler_unit *u, uint64_t now_ns)
+{
+	struct late_slot *slot = late_series_open(&u->series);
+	double shares[OP_RANKS], scratch[2 * OP_RANKS];
+	struct late_usual usual = { .known = true, .transfer_ns = UNKNOWN_U64 };
+	struct late_part parts[OP_RANKS];
+	uint64_t from_ns = u->compared_ns;
+	struct late_op op;
+
+	if (u->nseats < 2 || !stages_wait(s, u, parts))
+		return;
+	u->compared_ns = now_ns;
+	if (!from_ns)
+		return;		/* not a whole second, and nobody knows what is usual */
+	usual.tail_ns = (now_ns - from_ns) / STAGE_TAIL;
+	late_measure(parts, u->nseats, &op);
+	late_rate(parts, u->nseats, (int32_t)u->nseats, &usual, &op, scratch);
+	late_add(&slot->sums, &op, 1);
+	u->changed = true;
+	if (!op.judged)
+		return;
+	late_share(parts, u->nseats, &op, shares, scratch);
+	late_add_judged(&slot->sums, &op);
+	for (uint32_t i = 0; i < u->nseats; i++)
+		late_add_own(&slot->tally[i], i == op.last, op.most_ns - parts[i].inside_ns,
+			     (uint64_t)shares[i]);
+}
+
 /* ---- time ---------------------------------------------------------------------- */
 
 /* What has come since the last look; at the end of a slot or window, all. */
@@ -670,6 +751,8 @@ static void units_look(struct straggler *s, uint64_t now_ns)
 	bool window = now_ns >= s->opened_ns + s->window_ns;
 
 	for (struct straggler_unit *u = NULL; (u = keyed_next(&s->units, u));) {
+		if (u->stages)
+			stages_compare(s, u, now_ns);
 		if (slot || window)
 			late_series_close(&u->series, s->window_ns, now_ns);
 		else if (u->changed)
@@ -751,7 +834,8 @@ static void seat_tell(const struct straggler *s, const struct straggler_unit *u,
 	c.moved_ns = r->tally.moved_ns;
 	c.times = r->times;
 	c.score = r->score;
-	c.launched = seat_launched(s, u, seat);
+	c.stage = u->stages;
+	c.launched = u->stages ? 0 : seat_launched(s, u, seat);
 	c.why = c.launched ? LATE_WHY_LAUNCHES : late_why(&r->tally);
 	for (uint32_t i = 0; i < u->nseats; i++)
 		c.others += i != seat && u->series.rank[i].grade != LATE_NOT;
@@ -890,9 +974,11 @@ static uint64_t op_size_class(uint64_t bytes)
 /* Its kernel's start is told by the GPU's clock, or by NCCL's progress thread; UNKNOWN_U64. */
 static uint64_t op_queued_ns(const struct op *op)
 {
-	if (!op->gpu_start_mono_ns || !op->enqueued_ns || op_is_fused(op))
+	uint64_t start_ns = op->gpu_start_mono_ns;
+
+	if (!start_ns || !op->enqueued_ns || op_is_fused(op))
 		return op->queue_ns;
-	return op->gpu_start_mono_ns > op->enqueued_ns ? op->gpu_start_mono_ns - op->enqueued_ns : 0;
+	return start_ns > op->enqueued_ns ? start_ns - op->enqueued_ns : 0;
 }
 
 /* Only like is compared with like. */
@@ -913,6 +999,16 @@ static bool op_is_seen(const struct op *op)
 	return facts && facts->joint && op->has_comm_id && op->nranks > 1 && op->complete &&
 	       op->source == TIMING_KERNEL_GPU && op->fused != OP_FUSED &&
 	       op_inside_ns(op) != UNKNOWN_U64;
+}
+
+static const char STAGES[] = "Send and Recv";
+
+/* A send or receive, or a few at once: more are an AlltoAll and the like, of all ranks. */
+static bool op_is_stage(const struct op *op)
+{
+	return op->is_p2p && !op->parts && op->has_comm_id && op->nranks > 1 && op->complete &&
+	       op->source == TIMING_KERNEL_GPU && op->fused <= STAGE_FUSED &&
+	       (!op_is_fused(op) || op->batch_head) && op_inside_ns(op) != UNKNOWN_U64;
 }
 
 /* One operation of a batch counts, and stands for all of it. */
@@ -940,8 +1036,11 @@ void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
 		.seq = ops[0]->seq, .fused = ops[0]->fused, .nranks = ops[0]->nranks, .n = n,
 	};
 
-	if (!ops_count(ops, n))
+	bool stage = n == 1 && op_is_stage(ops[0]);
+
+	if (!stage && !ops_count(ops, n))
 		return;
+	op.func = stage ? STAGES : ops[0]->func;
 	op.kind = op_kind(s, ops[0]);
 	for (uint32_t i = 0; i < n; i++)
 		op.part[i] = (struct straggler_part){
@@ -952,7 +1051,10 @@ void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
 			.end_error_ns = ops[i]->gpu_clock_error_ns,
 			.queued_ns = op_queued_ns(ops[i]),
 		};
-	straggler_add(s, &op, now_ns);
+	if (stage)
+		stage_add(s, &op, now_ns);
+	else
+		straggler_add(s, &op, now_ns);
 }
 
 /* ---- life ------------------------------------------------------------------ */

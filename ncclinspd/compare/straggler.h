@@ -13,6 +13,9 @@
  * and so on (16 hops).  A rank that left that operation together with it cannot be waiting for
  * its end, so this crosses communicators only.
  *
+ * Sends and receives are compared by what ranks wait in them, second by second: the stage of a
+ * pipeline that waits least, also in other operations, is the one that the others wait for.
+ *
  * Times are ns; `now_ns` is CLOCK_MONOTONIC.  Memory is fixed: what was used least
  * lately makes room.
  */
@@ -100,6 +103,7 @@ struct straggler_case {
 	uint64_t moved_ns;	/* part of blame_ns: passed on by others that had waited for it */
 	uint64_t times;		/* operations that it was late in, were it equally late in each */
 	uint32_t others;	/* ranks here that are late in the same function, beside it */
+	bool stage;		/* it is judged by its sends and receives, second by second */
 	enum late_why why;
 	uint32_t launched;	/* LATE_WHY_LAUNCHES: ranks of its process */
 	double score;		/* 0: not known */
@@ -131,8 +135,8 @@ void straggler_add(struct straggler *s, const struct straggler_op *op, uint64_t 
 
 /*
  * Takes operations as the daemon has them: one operation of n ranks that ranks.c has
- * compared, or (n = 1) of a rank that is alone here.  Any that cannot be compared is left
- * out.  `list`: all processes, in the order of their ids.
+ * compared, or (n = 1) of a rank that is alone here, or a send or receive.  Any that
+ * cannot be compared is left out.  `list`: all processes, in the order of their ids.
  */
 void straggler_see(struct straggler *s, const struct op *const *ops, uint32_t n,
 		   struct process *const *list, size_t count, uint64_t now_ns);

@@ -37,7 +37,8 @@ static void set_text(struct finding *f, const struct straggler_context *s)
 		.world_rank = job_world_rank(s->process, s->comm),
 		.pci_bus_id = s->comm->has_gpu ? s->comm->pci_bus_id : NULL,
 		.wall_ns = c->wall_ns, .ops = c->ops, .judged = c->judged, .last = c->last,
-		.times = c->times, .others = c->others, .why = c->why, .launched = c->launched,
+		.times = c->times, .others = c->others, .stage = c->stage,
+		.why = c->why, .launched = c->launched,
 		.late_ns = c->late_ns, .blame_ns = c->blame_ns, .moved_ns = c->moved_ns,
 		.suspected_window_ns = c->suspected ? c->window_ns : 0,
 	};
