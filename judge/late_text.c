@@ -71,30 +71,40 @@ static void add_grade(struct phrase *text, const struct late_case *c)
 	phrase_add(text, ".");
 }
 
-/* The cause, as far as it is known, and what to do. */
-static void add_process(struct phrase *text, const struct late_case *c)
+static void why_add_unknown(struct phrase *text, const struct late_case *c)
 {
-	if (c->why == LATE_WHY_LAUNCHES) {
-		phrase_add(text, " Its process launches its %" PRIu32 " ranks one after "
-			   "another, as far apart as they come: give each GPU a process, or at least a thread, "
-			   "of its own.", c->launched);
-		return;
-	}
-	if (c->why == LATE_WHY_GPU) {
-		phrase_add(text, " It calls in time, but its GPU is still busy with what "
-			   "was posted before: see that GPU's clock, power and temperature (nvidia-smi -q -d "
-			   "PERFORMANCE), and its share of the work.");
-		return;
-	}
-	if (c->why == LATE_WHY_HOST) {
-		phrase_add(text, " Its GPU starts at once when the call comes, which comes "
-			   "late: see the process's input pipeline and its CPU (py-spy dump -p %d).",
-			   (int)c->pid);
-		return;
-	}
 	phrase_add(text, " See that GPU's clock and temperature (nvidia-smi -q -d PERFORMANCE), "
 		   "its CPU and its input pipeline (py-spy dump -p %d).", (int)c->pid);
 }
+
+static void why_add_gpu(struct phrase *text, const struct late_case *c)
+{
+	(void)c;
+	phrase_add(text, " It calls in time, but its GPU is still busy with what was posted "
+		   "before: see that GPU's clock, power and temperature (nvidia-smi -q -d "
+		   "PERFORMANCE), and its share of the work.");
+}
+
+static void why_add_host(struct phrase *text, const struct late_case *c)
+{
+	phrase_add(text, " Its GPU starts at once when the call comes, which comes late: see the "
+		   "process's input pipeline and its CPU (py-spy dump -p %d).", (int)c->pid);
+}
+
+static void why_add_launches(struct phrase *text, const struct late_case *c)
+{
+	phrase_add(text, " Its process launches its %" PRIu32 " ranks one after another, as far "
+		   "apart as they come: give each GPU a process, or at least a thread, of its own.",
+		   c->launched);
+}
+
+/* The cause, as far as it is known, and what to do. */
+static void (*const add_why[LATE_WHY_END])(struct phrase *text, const struct late_case *c) = {
+	[LATE_WHY_UNKNOWN] = why_add_unknown,
+	[LATE_WHY_GPU] = why_add_gpu,
+	[LATE_WHY_HOST] = why_add_host,
+	[LATE_WHY_LAUNCHES] = why_add_launches,
+};
 
 static void say_stage(struct phrase *text, const struct late_case *c)
 {
@@ -110,7 +120,7 @@ static void say_stage(struct phrase *text, const struct late_case *c)
 	add_grade(text, c);
 	phrase_add(text, " It takes longer between its receives and its sends: see its share "
 		   "of the model.");
-	add_process(text, c);
+	add_why[c->why](text, c);
 }
 
 static void say_steady(struct phrase *text, const struct late_case *c)
@@ -134,7 +144,7 @@ static void say_steady(struct phrase *text, const struct late_case *c)
 	add_others(text, c);
 	add_grade(text, c);
 	add_moved(text, c);
-	add_process(text, c);
+	add_why[c->why](text, c);
 }
 
 static void say_intermittent(struct phrase *text, const struct late_case *c)
@@ -157,7 +167,7 @@ static void say_intermittent(struct phrase *text, const struct late_case *c)
 	add_moved(text, c);
 	phrase_add(text, " Something stops it now and then: garbage collection, input, "
 		   "another process, clock throttling.");
-	add_process(text, c);
+	add_why[c->why](text, c);
 }
 
 static void say_elsewhere(struct phrase *text, const struct late_case *c)
