@@ -285,6 +285,8 @@ static struct late_rank rank_suspect(const struct late_series *s, uint32_t rank,
 		return r;
 	r.grade = ended && costs_last(s, c, onset, since_ns, window_ns, now_ns) ?
 		  LATE_FOUND : LATE_SUSPECTED;
+	if (r.grade == LATE_SUSPECTED && since_ns < s->slot[onset].from_ns)
+		r.since_ns = s->slot[onset].from_ns;	/* better late: the earliest is kept */
 	return r;
 }
 

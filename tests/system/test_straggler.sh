@@ -47,6 +47,17 @@ end_jobs
 check "what has ended is late no more" wait_until 10 api_is 'findings?active=true' \
 	'[.findings[] | select(.kind == "straggler")] == []'
 
+start_job late-pair
+start_job slow-stage
+both() {
+	api_is 'findings?active=true' '[.findings[] | select(.comm_name == "pair")]
+		| all(.[]; .grade == "found" and .evidence.others == 1) and (map(.ranks) | sort) == [[0], [2]]'
+}
+check "two who are late, by turns and together, are both named" wait_until 40 both
+check "the stage of a pipeline that the others wait for is named" wait_until 40 \
+	finding stages '.grade == "found" and .ranks == [2] and .evidence.func == "Send and Recv"'
+end_jobs
+
 before=$(api findings | jq '[.findings[].id] | max')
 start_job noise
 sleep 6
