@@ -312,45 +312,51 @@ static double chance_of(double part, uint32_t n, double tries)
 	return exp(-tries * apart);
 }
 
-/* Is it the latest, or of a group of `n / 2` at most that is apart from all others? */
-static bool rank_stands_out(const struct late_view *v, uint32_t rank)
+/*
+ * The most that those are late that it is compared with: all ranks before the widest gap before
+ * it; where there is none and it is the latest, all; < 0: it is one of many.
+ */
+static double rank_edge(const struct late_view *v, uint32_t rank)
 {
-	double *sorted = v->scratch, own = (double)v->tally[rank].late_ns;
+	double *sorted = v->scratch, own = (double)v->tally[rank].late_ns, widest = 0, edge;
 
 	for (uint32_t i = 0; i < v->n; i++)
 		sorted[i] = (double)v->tally[i].late_ns;
 	stat_sort(sorted, v->n);
-	if (own >= sorted[v->n - 1])
-		return true;
-	for (uint32_t others = v->n - v->n / 2; others < v->n; others++)
-		if (own >= sorted[others] && sorted[others] - sorted[others - 1] >=
-					     LEAST_GAP * (sorted[others - 1] - sorted[0]))
-			return true;
-	return false;
+	edge = own >= sorted[v->n - 1] ? own : -1;
+	for (uint32_t others = v->n - v->n / 2; others < v->n; others++) {
+		double gap = sorted[others] - sorted[others - 1];
+
+		if (own < sorted[others] || gap <= widest ||
+		    gap < LEAST_GAP * (sorted[others - 1] - sorted[0]))
+			continue;
+		widest = gap;
+		edge = sorted[others - 1];
+	}
+	return edge;
 }
 
 static bool rank_is_no_chance(const struct late_view *v, uint32_t rank)
 {
-	const struct late_tally *own = &v->tally[rank];
+	double own = (double)v->tally[rank].late_ns, edge = rank_edge(v, rank);
 	double sum = 0, square = 0;
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < v->n; i++) {
-		if (v->tally[i].late_ns > own->late_ns)
+	for (uint32_t i = 0; i < v->n && edge >= 0; i++) {
+		if (i != rank && (double)v->tally[i].late_ns > edge)
 			continue;
 		sum += (double)v->tally[i].late_ns;
 		square += v->tally[i].late_square;
 		n++;
 	}
 	return sum > 0 && square > 0 && n > 1 &&
-	       v->n * chance_of((double)own->late_ns / sum, n, sum * sum / square) <= LEAST_CHANCE;
+	       v->n * chance_of(own / sum, n, sum * sum / square) <= LEAST_CHANCE;
 }
 
 bool late_is_late(const struct late_view *v, uint32_t rank)
 {
 	return v->window->ops >= LATE_KNOWN && v->n > 1 &&
-	       window_costs(v->window, late_lost_ns(v, rank), 1) &&
-	       rank_stands_out(v, rank) && rank_is_no_chance(v, rank);
+	       window_costs(v->window, late_lost_ns(v, rank), 1) && rank_is_no_chance(v, rank);
 }
 
 /* Distance of a rank's mean lateness from the others', in robust standard deviations. */

@@ -145,10 +145,11 @@ double late_watched_ns(const struct late_window *w);
 
 /*
  * Does it cost LATE_COST, and is that no chance?  Of ranks that are alike any would be as late as
- * the others: its part in the lateness of all ranks that were no later than it is held against
- * that (Chernoff's bound for as many tries as there were late ones of weight, at one in 2000).
- * One that is not the latest of all must also stand out: a group of half of the ranks at most
- * behind which there is a gap of 1.5 times what the other ranks are apart.
+ * the others: its part in the lateness of these and its own is held against that (Chernoff's
+ * bound for as many tries as there were late ones of weight, at one in 2000).  It is compared
+ * with the ranks before a gap of 1.5 times what they are apart, half of all at least: late ones
+ * behind it do not hide each other.  Where there is no gap, only the latest rank is judged,
+ * against all.
  */
 bool late_is_late(const struct late_view *v, uint32_t rank);
 

@@ -99,17 +99,17 @@ START_TEST(shares_are_the_waiting_that_happened)
 END_TEST
 
 /*
- * A window of 120 operations in 12 s; late_ms[i][k] is how late rank k is in those whose number
+ * A window of 60 operations in 6 s; late_ms[i][k] is how late rank k is in those whose number
  * is i in `turns`.
  */
 static bool is_late(uint32_t turns, const uint64_t (*late_ms)[RANKS], uint32_t rank)
 {
-	struct late_window w = { .wall_ns = 12000 * MS };
+	struct late_window w = { .wall_ns = 6000 * MS };
 	struct late_tally tally[RANKS] = { 0 };
 	double room[2 * RANKS];
 	const struct late_view v = { &w, tally, RANKS, RANKS, room };
 
-	for (uint32_t i = 0; i < 120; i++) {
+	for (uint32_t i = 0; i < 60; i++) {
 		uint64_t inside_us[RANKS];
 		double shares[RANKS];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The operations of each rank whose number is a multiple of a power of two: daemons that
+ * The operations of each rank that its number draws, one in a power of two: daemons that
  * know nothing of each other keep the same ones, also some time apart, and who reads them
  * can compare the ranks of all nodes in one operation.
  */
@@ -22,7 +22,8 @@ struct samples_series {
 	uint32_t comm_index;
 	name_t func;
 	uint64_t least_seq, most_seq;
-	uint64_t stride;
+	unsigned halvings;	/* one in 2^halvings is kept */
+	bool kept;
 };
 
 /* One operation, and what its GPU did before it. */
@@ -179,6 +180,15 @@ struct sample_row {
 
 #include "schema/sample.h"
 
+/*
+ * One in 2^halvings, evenly (Fibonacci hashing), and those of more halvings among them.  Every
+ * 2^halvings-th would always meet the same step of an iteration of two or four.
+ */
+static bool seq_is_drawn(uint64_t seq, unsigned halvings)
+{
+	return !halvings || !(seq * UINT64_C(0x9e3779b97f4a7c15) >> (64 - halvings));
+}
+
 static bool sample_put(const struct op *op, void *arg)
 {
 	struct samples *s = arg;
@@ -186,7 +196,7 @@ static bool sample_put(const struct op *op, void *arg)
 		samples_series_of(s, op) : NULL;
 	const struct samples_row *sample;
 
-	if (!l || !l->stride || op->seq % l->stride)
+	if (!l || !l->kept || !seq_is_drawn(op->seq, l->halvings))
 		return true;
 	if (s->rows == ROWS)
 		return false;
@@ -202,9 +212,9 @@ static void samples_choose_strides(struct samples *s)
 	for (uint32_t i = 0; i < s->nseries; i++) {
 		struct samples_series *l = &s->series[i];
 
-		l->stride = 1;
-		while ((l->most_seq - l->least_seq) / l->stride >= KEPT)
-			l->stride *= 2;
+		l->kept = true;
+		while ((l->most_seq - l->least_seq) >> l->halvings >= KEPT)
+			l->halvings++;
 	}
 }
 

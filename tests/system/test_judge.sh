@@ -139,4 +139,25 @@ late_on() {
 }
 late_on tp 3 node1
 late_on dp 2 node1
+
+# ---- two that are late by turns, one on each node ------------------------------------------
+cat >"$T/turns.scn" <<-SCN
+	nodes 2
+	processes 2
+	comm dp ranks 0-3 channels 2
+	late rank 1 by 4ms comm dp every 2
+	late rank 2 by 4ms comm dp every 2 from 1
+	loop forever
+		compute 8ms jitter 3%
+		AllReduce dp 1Mi float32
+	end
+SCN
+nice -n 10 "$B/nccl-sim" --shm-dir "$SHM/%n" --plugin "$PLUGIN" "$T/turns.scn" 2>"$T/sim" &
+JOB_PID=$!
+started+=("$JOB_PID")
+PIDS() { sed -n "s/.*: process .* is pid //p" "$T/sim" | jq -cs .; }
+check "late by turns: both are named, each on its node" wait_until 40 eval 'reports \
+	"[.verdicts[] | select(.verdict == \"STRAGGLER\" and ([.pid] - $(PIDS) == [])) | [.rank, .host]] |
+	 sort == [[1, \"node0\"], [2, \"node1\"]]"'
+end_job
 done_testing
