@@ -35,8 +35,8 @@ static inline void teardown(void)
 static inline void take_case(const struct straggler_case *c, void *arg)
 {
 	(void)arg;
-	nsuspected += c->suspected;
-	if (c->suspected)
+	nsuspected += c->said.suspected_window_ns > 0;
+	if (c->said.suspected_window_ns)
 		return;
 	ck_assert_uint_lt(ncases, CASES);
 	cases[ncases++] = *c;

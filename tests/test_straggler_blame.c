@@ -177,7 +177,7 @@ START_TEST(who_waits_for_ranks_elsewhere_is_told_how_long_and_not_blamed)
 	}
 	pass(SECOND);
 	ck_assert_uint_eq(look(), 1);
-	ck_assert_int_eq(cases[0].verdict, VERDICT_ELSEWHERE);
+	ck_assert_int_eq(cases[0].said.verdict, VERDICT_ELSEWHERE);
 	ck_assert(straggler_of(straggler, 1, 1, &sums));
 	ck_assert_double_eq_tol((double)sums.remote_wait_ns, (double)truth, 0.1 * (double)truth);
 	ck_assert_uint_le(sums.last, 240);
@@ -192,7 +192,7 @@ START_TEST(what_takes_longer_each_time_is_slower_and_nobody_is_named)
 	for (int k = 0; k < 2400; k++)
 		half_here(5 * MS);
 	ck_assert_uint_eq(look(), 1);
-	ck_assert_int_eq(cases[0].verdict, VERDICT_SLOWER);
+	ck_assert_int_eq(cases[0].said.verdict, VERDICT_SLOWER);
 }
 END_TEST
 
@@ -250,9 +250,9 @@ START_TEST(inherited_lateness_is_its_roots)
 		nested(5 * MS, k % 2);
 	pass(SECOND);
 	ck_assert_uint_eq(look(), 1);
-	ck_assert_int_eq(cases[0].verdict, VERDICT_STEADY);
+	ck_assert_int_eq(cases[0].said.verdict, VERDICT_STEADY);
 	ck_assert_int_eq(cases[0].who.rank, 0);
-	ck_assert_uint_gt(cases[0].moved_ns, cases[0].blame_ns * 2 / 5);
+	ck_assert_uint_gt(cases[0].said.moved_ns, cases[0].said.blame_ns * 2 / 5);
 	ck_assert(straggler_of(straggler, 1, 2, &root));
 	ck_assert(straggler_of(straggler, 2, 3, &heir));
 	ck_assert_uint_eq(heir.blame_ns, 0);

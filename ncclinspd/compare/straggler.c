@@ -782,17 +782,18 @@ static struct late_slot unit_sum(const struct straggler *s, const struct straggl
 	return sum;
 }
 
-static struct straggler_case case_of(const struct straggler *s, const struct straggler_unit *u,
-				     uint32_t seat, const struct late_window *w)
+static struct straggler_case case_of(const struct straggler_unit *u, uint32_t seat,
+				     const struct late_window *w)
 {
+	const struct straggler_part *who = &u->seat[seat].part;
+
 	return (struct straggler_case){
-		.window_ns = s->window_ns,
-		.func = u->func,
-		.nranks = u->series.nranks,
-		.local = u->nseats,
-		.who = u->seat[seat].part,
-		.wall_ns = (uint64_t)late_watched_ns(w),
-		.ops = w->ops,
+		.who = *who,
+		.said = {
+			.func = u->func, .nranks = u->series.nranks, .seen = u->nseats,
+			.here = "this node", .rank = who->rank, .pid = who->pid,
+			.wall_ns = (uint64_t)late_watched_ns(w), .ops = w->ops,
+		},
 	};
 }
 
@@ -819,26 +820,26 @@ static void seat_tell(const struct straggler *s, const struct straggler_unit *u,
 		      straggler_case_fn *visit, void *arg)
 {
 	const struct late_rank *r = &u->series.rank[seat];
-	struct straggler_case c = case_of(s, u, seat, &r->window);
+	struct straggler_case c = case_of(u, seat, &r->window);
 
 	if (r->grade == LATE_NOT)
 		return;
-	c.verdict = r->verdict;
-	c.suspected = r->grade == LATE_SUSPECTED;
-	c.key = u->seat[seat].part.gpu;
+	c.key = c.who.gpu;
 	c.since_ns = r->since_ns;
-	c.judged = r->window.judged;
-	c.last = r->tally.last;
-	c.late_ns = r->mean_ns;
-	c.blame_ns = r->tally.blame_ns + r->tally.moved_ns;
-	c.moved_ns = r->tally.moved_ns;
-	c.times = r->times;
 	c.score = r->score;
-	c.stage = u->stages;
-	c.launched = u->stages ? 0 : seat_launched(s, u, seat);
-	c.why = c.launched ? LATE_WHY_LAUNCHES : late_why(&r->tally);
+	c.said.verdict = r->verdict;
+	c.said.suspected_window_ns = r->grade == LATE_SUSPECTED ? s->window_ns : 0;
+	c.said.judged = r->window.judged;
+	c.said.last = r->tally.last;
+	c.said.times = r->times;
+	c.said.late_ns = r->mean_ns;
+	c.said.blame_ns = r->tally.blame_ns + r->tally.moved_ns;
+	c.said.moved_ns = r->tally.moved_ns;
+	c.said.stage = u->stages;
+	c.said.launched = u->stages ? 0 : seat_launched(s, u, seat);
+	c.said.why = c.said.launched ? LATE_WHY_LAUNCHES : late_why(&r->tally);
 	for (uint32_t i = 0; i < u->nseats; i++)
-		c.others += i != seat && u->series.rank[i].grade != LATE_NOT;
+		c.said.others += i != seat && u->series.rank[i].grade != LATE_NOT;
 	visit(&c, arg);
 }
 
@@ -853,14 +854,14 @@ static void unit_tell(const struct straggler *s, const struct straggler_unit *u,
 	if (!trial->flagged)
 		return;
 	sum = unit_sum(s, u);
-	c = case_of(s, u, 0, &sum.sums);
-	c.verdict = elsewhere ? VERDICT_ELSEWHERE : VERDICT_SLOWER;
+	c = case_of(u, 0, &sum.sums);
 	c.key = u->key;
 	c.since_ns = trial->since_ns;
-	c.judged = sum.sums.rated;
-	c.last = sum.sums.slow;
-	c.blame_ns = sum.sums.slow_ns;
-	c.late_ns = sum.sums.slow ? sum.sums.slow_ns / sum.sums.slow : 0;
+	c.said.verdict = elsewhere ? VERDICT_ELSEWHERE : VERDICT_SLOWER;
+	c.said.judged = sum.sums.rated;
+	c.said.last = sum.sums.slow;
+	c.said.blame_ns = sum.sums.slow_ns;
+	c.said.late_ns = sum.sums.slow ? sum.sums.slow_ns / sum.sums.slow : 0;
 	visit(&c, arg);
 }
 

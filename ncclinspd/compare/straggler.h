@@ -81,31 +81,15 @@ struct straggler_lately {
 	bool late;		/* it is suspected, or found */
 };
 
-/* A rank, or (ELSEWHERE, SLOWER) all ranks here, as the last windows show it. */
+/*
+ * A rank, or (ELSEWHERE, SLOWER) all ranks here: since it began, or over the windows that are
+ * kept.  The communicator's names and the rank's GPU are left to whoever says it.
+ */
 struct straggler_case {
-	enum verdict verdict;	/* VERDICT_STEADY, _INTERMITTENT, _ELSEWHERE or _SLOWER */
-	bool suspected;		/* late, but not for long enough to be sure */
-	uint64_t window_ns;	/* the length of a window */
-	uint64_t key;		/* key of the GPU, or of the function on that communicator */
-	name_t func;
-	int32_t nranks;
-	uint32_t local;		/* ranks that are here */
+	struct late_case said;
 	struct straggler_part who;	/* the rank; else some rank here */
+	uint64_t key;		/* key of the GPU, or of the function on that communicator */
 	uint64_t since_ns;
-	/* since then; of all ranks, over the windows that are kept: */
-	uint64_t wall_ns;
-	uint64_t ops;		/* looked at */
-	/* somebody was late; ELSEWHERE, SLOWER: could be told */
-	uint64_t judged;
-	uint64_t last;		/* judged operations that it was last in; that were so */
-	uint64_t late_ns;	/* mean lateness behind the first (late_mean_ns()), or waiting */
-	uint64_t blame_ns;	/* all that it cost */
-	uint64_t moved_ns;	/* part of blame_ns: passed on by others that had waited for it */
-	uint64_t times;		/* operations that it was late in, were it equally late in each */
-	uint32_t others;	/* ranks here that are late in the same function, beside it */
-	bool stage;		/* it is judged by its sends and receives, second by second */
-	enum late_why why;
-	uint32_t launched;	/* LATE_WHY_LAUNCHES: ranks of its process */
 	double score;		/* 0: not known */
 };
 

@@ -24,25 +24,17 @@ struct straggler_context {
 
 static bool is_of_a_rank(const struct straggler_case *c)
 {
-	return c->verdict == VERDICT_STEADY || c->verdict == VERDICT_INTERMITTENT;
+	return c->said.verdict == VERDICT_STEADY || c->said.verdict == VERDICT_INTERMITTENT;
 }
 
 static void set_text(struct finding *f, const struct straggler_context *s)
 {
-	const struct straggler_case *c = s->c;
-	const struct late_case said = {
-		.verdict = c->verdict, .func = c->func, .comm_name = s->comm->name,
-		.comm_id = s->comm->id, .nranks = c->nranks, .seen = c->local, .here = "this node",
-		.rank = c->who.rank, .pid = c->who.pid,
-		.world_rank = job_world_rank(s->process, s->comm),
-		.pci_bus_id = s->comm->has_gpu ? s->comm->pci_bus_id : NULL,
-		.wall_ns = c->wall_ns, .ops = c->ops, .judged = c->judged, .last = c->last,
-		.times = c->times, .others = c->others, .stage = c->stage,
-		.why = c->why, .launched = c->launched,
-		.late_ns = c->late_ns, .blame_ns = c->blame_ns, .moved_ns = c->moved_ns,
-		.suspected_window_ns = c->suspected ? c->window_ns : 0,
-	};
+	struct late_case said = s->c->said;
 
+	said.comm_name = s->comm->name;
+	said.comm_id = s->comm->id;
+	said.world_rank = job_world_rank(s->process, s->comm);
+	said.pci_bus_id = s->comm->has_gpu ? s->comm->pci_bus_id : NULL;
 	late_say(&said, f->text, sizeof(f->text));
 }
 
@@ -54,7 +46,7 @@ static void straggler_put_u64(struct json *j, const char *key, uint64_t value)
 
 static void set_evidence(struct finding *f, const struct straggler_context *s)
 {
-	const struct straggler_case *c = s->c;
+	const struct late_case *c = &s->c->said;
 	struct json j;
 
 	json_init(&j, sizeof(f->evidence));
@@ -62,13 +54,13 @@ static void set_evidence(struct finding *f, const struct straggler_context *s)
 	json_key(&j, "func");
 	json_put_string(&j, c->func);
 	json_key(&j, "pid");
-	if (is_of_a_rank(c))
-		json_put_i64(&j, c->who.pid);
+	if (is_of_a_rank(s->c))
+		json_put_i64(&j, c->pid);
 	else
 		json_put_null(&j);
 	json_key(&j, "nranks");
 	json_put_i64(&j, c->nranks);
-	straggler_put_u64(&j, "local_ranks", c->local);
+	straggler_put_u64(&j, "local_ranks", c->seen);
 	straggler_put_u64(&j, "window_ns", c->wall_ns);
 	straggler_put_u64(&j, "ops", c->ops);
 	straggler_put_u64(&j, "judged", c->judged);
@@ -84,8 +76,8 @@ static void set_evidence(struct finding *f, const struct straggler_context *s)
 	else
 		json_put_null(&j);
 	json_key(&j, "score");
-	if (c->score > 0)
-		json_put_rounded(&j, c->score);
+	if (s->c->score > 0)
+		json_put_rounded(&j, s->c->score);
 	else
 		json_put_null(&j);
 	json_end(&j, '}');
@@ -117,9 +109,9 @@ static void straggler_report(struct straggler_context *s)
 
 	if (!find_who(s))
 		return;
-	f.grade = c->suspected ? FINDING_SUSPECTED : FINDING_FOUND;
+	f.grade = c->said.suspected_window_ns ? FINDING_SUSPECTED : FINDING_FOUND;
 	f.severity = is_of_a_rank(c) ? FINDING_WARNING : FINDING_INFO;
-	f.verdict = words_verdict(c->verdict)->name;
+	f.verdict = words_verdict(c->said.verdict)->name;
 	f.uid = s->process->uid;
 	f.has_comm_id = s->comm->has_id;
 	f.comm_id = s->comm->id;
@@ -141,7 +133,9 @@ struct cases {
 
 static bool case_goes_before(const struct straggler_case *a, const struct straggler_case *b)
 {
-	return a->suspected == b->suspected ? a->blame_ns > b->blame_ns : b->suspected;
+	bool one = a->said.suspected_window_ns, other = b->said.suspected_window_ns;
+
+	return one == other ? a->said.blame_ns > b->said.blame_ns : other;
 }
 
 /* A late rank is late wherever it comes: one finding, of where it is surest and costs most. */
