@@ -75,6 +75,22 @@ START_TEST(ranks_of_one_process_are_told_apart_by_their_gpus)
 }
 END_TEST
 
+/* Where GPUs are not known, by the largest communicator alone. */
+START_TEST(ranks_of_one_process_without_gpus_are_told_apart_by_their_communicator)
+{
+	const struct comm *first = join(4, 2, 0), *second = join(4, 3, 0), *pair = join(2, 1, 0);
+
+	for (int i = 0; i < 3; i++)
+		comms[i].has_gpu = false;
+	comms[1].id = comms[0].id;
+	p.several_gpus = false;
+	job_find_world(&p);
+	ck_assert_int_eq(job_world_rank(&p, first), 2);
+	ck_assert_int_eq(job_world_rank(&p, second), 3);
+	ck_assert_int_eq(job_world_rank(&p, pair), UNKNOWN_I32);
+}
+END_TEST
+
 START_TEST(nothing_is_made_up)
 {
 	job_find_world(&p);
@@ -93,6 +109,7 @@ int main(void)
 		FX_TEST(launcher_says_who_a_process_of_one_gpu_is),
 		FX_TEST(largest_communicator_says_it_else),
 		FX_TEST(ranks_of_one_process_are_told_apart_by_their_gpus),
+		FX_TEST(ranks_of_one_process_without_gpus_are_told_apart_by_their_communicator),
 		FX_TEST(nothing_is_made_up),
 	};
 

@@ -147,9 +147,18 @@ static const struct comm *comms_find_largest(const struct process *p, const stru
 
 	for (const struct comm *c = p->comms; c < p->comms + p->ncomms; c++)
 		if (c->ready && c->has_id && (!largest || c->nranks > largest->nranks) &&
-		    (!like || comms_share_gpu(c, like)))
+		    (!like || c == like || comms_share_gpu(c, like)))
 			largest = c;
 	return largest;
+}
+
+/* Two ranks of one process, on a GPU each. */
+static bool comms_are_of_two(const struct comm *a, const struct comm *b)
+{
+	if (!a->ready || !b->ready)
+		return false;
+	return (a->has_gpu && b->has_gpu && !comms_share_gpu(a, b)) ||
+	       (a->has_id && b->has_id && a->id == b->id && a->rank != b->rank);
 }
 
 void job_find_world(struct process *p)
@@ -159,8 +168,7 @@ void job_find_world(struct process *p)
 
 	p->world = world ? (uint32_t)(world - p->comms) + 1 : 0;
 	for (uint32_t i = 0; world && i < p->ncomms; i++)
-		p->several_gpus |= p->comms[i].ready && p->comms[i].has_gpu && world->has_gpu &&
-				   !comms_share_gpu(&p->comms[i], world);
+		p->several_gpus |= comms_are_of_two(&p->comms[i], world);
 	if (rank == UNKNOWN_I32 && world)
 		rank = world->rank;
 	p->job_rank = rank == UNKNOWN_I32 || p->several_gpus ? 0 : (uint32_t)rank + 1;
@@ -170,7 +178,7 @@ int32_t job_world_rank(const struct process *p, const struct comm *c)
 {
 	const struct comm *world = p->several_gpus && c ? comms_find_largest(p, c) : NULL;
 
-	if (world)
+	if (world && p->world && world->nranks == p->comms[p->world - 1].nranks)
 		return world->rank;
 	return p->job_rank ? (int32_t)(p->job_rank - 1) : UNKNOWN_I32;
 }
