@@ -17,12 +17,20 @@ bool died_have_one_cause(const struct death *earlier, const struct death *later)
 	       earlier->user == later->user && later->ended_ns - earlier->ended_ns < TOGETHER_NS;
 }
 
+const char *died_waiting(const struct death *const *deaths, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (deaths[i]->waiting)
+			return deaths[i]->waiting;
+	return NULL;
+}
+
 bool died_is_critical(const struct death *const *deaths, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (deaths[i]->in_flight)
 			return true;
-	return false;
+	return died_waiting(deaths, n);
 }
 
 /* ---- words ---------------------------------------------------------------- */
@@ -74,6 +82,8 @@ void died_say(const struct death *const *deaths, uint32_t n, char *text, size_t 
 	}
 	if (n > NAMED)
 		phrase_add(&phrase, " and %u more", n - NAMED);
+	if (died_waiting(deaths, n))
+		phrase_add(&phrase, "; %s", died_waiting(deaths, n));
 	phrase_add(&phrase, ". It did not end by itself: a signal, the kernel's out-of-memory "
 		   "killer or a crash. See its own log, and dmesg for \"Out of memory\" and Xid.");
 }

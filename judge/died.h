@@ -30,12 +30,16 @@ struct death {
 	name_t func;		/* NULL: not known */
 	uint64_t seq;		/* UNKNOWN_U64 */
 	name_t op_comm_name;	/* NULL: none */
+	const char *waiting;	/* what waits for it, as hang_say_waiting() says; NULL: nothing */
 };
 
 /* Has the later one the cause of the earlier one? */
 bool died_have_one_cause(const struct death *earlier, const struct death *later);
 
-/* Did any of these die in the middle of an operation? */
+/* The words on what waits for any of these; NULL: nothing is known to. */
+const char *died_waiting(const struct death *const *deaths, uint32_t n);
+
+/* Did any of these die in the middle of an operation, or while others wait for it? */
 bool died_is_critical(const struct death *const *deaths, uint32_t n);
 
 /* Says deaths of one cause, in their order. */

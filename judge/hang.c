@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The decision tree of desync.h, step by step.  It has no clock and does no I/O, so that
+ * The decision tree of hang.h, step by step.  It has no clock and does no I/O, so that
  * every verdict can be tested with ranks that are made up.
  */
 #include "judge/hang.h"
@@ -42,6 +42,11 @@ static bool is_out(const struct hang_standing *r)
 	return !r->posted && !r->ended;
 }
 
+static bool is_out_and_stopped(const struct hang_standing *r)
+{
+	return is_out(r) && r->stopped;
+}
+
 static bool is_lost(const struct hang_standing *r)
 {
 	return is_out(r) && r->elsewhere == HANG_NONE;
@@ -55,6 +60,11 @@ static bool is_with_another(const struct hang_standing *r)
 static bool is_inside(const struct hang_standing *r)
 {
 	return r->posted && !r->done && !r->ended;
+}
+
+static bool is_inside_and_stopped(const struct hang_standing *r)
+{
+	return is_inside(r) && r->stopped;
 }
 
 static bool is_done(const struct hang_standing *r)
@@ -89,7 +99,8 @@ static void name_all_of_a_tie(const struct hang_comm *c, struct hang_verdict *ou
 /* The missing ranks do not wait anywhere else. */
 static bool is_decided(const struct hang_comm *c)
 {
-	return first(c, is_dead) || first(c, is_with_another) || first(c, is_lost);
+	return first(c, is_dead) || first(c, is_out_and_stopped) || first(c, is_with_another) ||
+	       first(c, is_lost);
 }
 
 /* Go from communicator to communicator while the missing rank waits on another one. */
@@ -383,6 +394,32 @@ static bool find_sink(const struct hang_comm *c, struct hang_verdict *out)
 	return false;
 }
 
+/*
+ * A sender that waits for room at a receiver, which waits for what that one sends: the word
+ * that there is room was not given, or is lost.  The furthest behind holds up all others.
+ */
+static bool find_no_room(const struct hang_comm *c, struct hang_verdict *out)
+{
+	const struct hang_standing *sender = NULL;
+
+	for (uint32_t i = 0; i < c->n; i++) {
+		const struct hang_standing *r = &c->ranks[i], *peer;
+
+		if (!is_inside(r) || r->wait != WAIT_CREDIT || (sender && sender->step <= r->step))
+			continue;
+		peer = rank_of(c, r->peer);
+		if (peer && is_inside(peer) && peer->wait == WAIT_RECV && peer->peer == r->rank)
+			sender = r;
+	}
+	if (!sender)
+		return false;
+	out->verdict = VERDICT_NO_ROOM;
+	out->nranks = 0;
+	name_rank(out, sender->peer);
+	out->peer = sender->rank;
+	return true;
+}
+
 /* Somebody of this node waits for a rank that is not on it. */
 static bool find_remote(const struct hang_comm *c, struct hang_verdict *out)
 {
@@ -404,7 +441,9 @@ static void decide_together(const struct hang_comm *c, struct hang_verdict *out)
 	for (size_t i = 0; i < ARRAY_LEN(sames); i++)
 		if (find_different(c, &sames[i], out))
 			return;
-	if (find_sink(c, out))
+	if (name_all(c, is_inside_and_stopped, VERDICT_STOPPED, out))
+		return;
+	if (find_sink(c, out) || find_no_room(c, out))
 		return;
 	out->nranks = 0;
 	out->verdict = VERDICT_UNKNOWN;
@@ -429,7 +468,8 @@ void hang_decide(const struct hang_input *in, uint32_t comm, struct hang_verdict
 		name_circle(in, out);
 		return;
 	}
-	if (name_all(c, is_dead, VERDICT_RANK_DEAD, out))
+	if (name_all(c, is_dead, VERDICT_RANK_DEAD, out) ||
+	    name_all(c, is_out_and_stopped, VERDICT_STOPPED, out))
 		return;
 	if (name_all(c, is_with_another, VERDICT_ORDER_MISMATCH, out)) {
 		out->other_func = first(c, is_with_another)->other_func;
@@ -439,4 +479,40 @@ void hang_decide(const struct hang_input *in, uint32_t comm, struct hang_verdict
 	if (name_all(c, is_lost, VERDICT_NOT_JOINED, out))
 		return;
 	decide_together(c, out);
+}
+
+bool hang_is_proven(enum verdict verdict)
+{
+	return verdict == VERDICT_RANK_DEAD || verdict == VERDICT_STOPPED ||
+	       verdict == VERDICT_ORDER_MISMATCH || verdict == VERDICT_METADATA_MISMATCH;
+}
+
+/* The cause is named, or else the verdict says no more than that ranks wait. */
+static uint32_t case_doubt(const struct hang_case *c)
+{
+	switch (c->verdict.verdict) {
+	case VERDICT_NO_ROOM:
+	case VERDICT_PARTIAL:
+	case VERDICT_INTERNAL:
+	case VERDICT_UNKNOWN:
+		return 2;
+	default:
+		return !hang_is_proven(c->verdict.verdict);
+	}
+}
+
+static const struct hang_group *case_group(const struct hang_case *c)
+{
+	return &c->hang->groups.at[c->verdict.comm];
+}
+
+bool hang_explains(const struct hang_case *cause, const struct hang_case *c)
+{
+	uint32_t doubt = case_doubt(c), least = case_doubt(cause);
+
+	if (!doubt || c->verdict.verdict == VERDICT_SLOW ||
+	    cause->verdict.verdict == VERDICT_SLOW || case_group(cause)->job != case_group(c)->job)
+		return false;
+	return least < doubt || (least == doubt && case_group(cause)->op.enqueued_ns <
+						   case_group(c)->op.enqueued_ns);
 }

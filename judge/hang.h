@@ -18,6 +18,7 @@
  *
  *     somebody is dead                       RANK_DEAD
  *     somebody has not come:
+ *         is stopped                         STOPPED
  *         with another function here         ORDER_MISMATCH
  *         and is nowhere else                NOT_JOINED
  *         but waits on another communicator  follow it; a circle: COMM_DEADLOCK
@@ -26,10 +27,13 @@
  *     all are there:
  *         other arguments                    METADATA_MISMATCH
  *         other algorithm                    CONFIG_MISMATCH
+ *         somebody is stopped                STOPPED
  *         else follow who waits for whom to a rank that waits for nobody:
  *         its network                        LINK
  *         its GPU                            GPU_STUCK, NOT_RUNNING (that only where
  *                                            a kernel would have been told of)
+ *         nobody such, a receiver waits for
+ *         a sender that has no room there    NO_ROOM
  *         nobody such, some are done         PARTIAL
  *         a circle                           INTERNAL
  *         a rank that is not seen here       UNKNOWN
@@ -81,6 +85,13 @@ struct hang_call {
 	int32_t root;		/* UNKNOWN_I32 */
 };
 
+/* A process that the kernel lets run no further, by a signal or for a debugger. */
+struct hang_halt {
+	bool stopped;
+	int32_t tracer;		/* the debugger's pid; 0: none */
+	char tracer_name[16];
+};
+
 /* One rank of one communicator. */
 struct hang_rank {
 	/* ranks are of one communicator if all of these agree; without an id each stands alone */
@@ -101,6 +112,7 @@ struct hang_rank {
 	const void *owner;	/* the caller's own */
 	uint64_t seen_ns;	/* nothing later is known of it */
 	bool ended;		/* its process has, and it had not left */
+	struct hang_halt halt;
 	bool counts;		/* `last` is all that it has posted */
 	bool counts_calls;	/* `calls` are all that it has made */
 	bool may_be_silenced;	/* its recording can be switched off from outside */
@@ -131,6 +143,7 @@ struct hang_rank {
 /* A communicator: its ranks, [first, first + n) of all. */
 struct hang_group {
 	uint32_t first, n;
+	uint32_t job;		/* the same for groups that share processes, also through others */
 	bool has_op;
 	/*
 	 * The oldest in flight of its live ranks; of two that were called in another
@@ -163,6 +176,7 @@ enum hang_wait {
 struct hang_standing {
 	int32_t rank;
 	bool ended;		/* its process, without having left the communicator */
+	bool stopped;		/* its process is */
 	bool posted;		/* it has made the call */
 	bool done;		/* the operation is over on this rank */
 	bool wants_kernel;	/* KernelCh is told */
@@ -209,7 +223,8 @@ struct hang_verdict {
 	uint32_t comm;		/* the communicator with the cause */
 	int32_t ranks[HANG_RANKS];
 	uint32_t nranks;
-	int32_t peer;		/* UNKNOWN_I32; LINK's, or the rank elsewhere that is waited for */
+	/* UNKNOWN_I32; LINK's, NO_ROOM's sender, or the rank elsewhere that is waited for */
+	int32_t peer;
 	name_t field;		/* the argument in METADATA_MISMATCH and CONFIG_MISMATCH */
 	name_t other_func;	/* the other function of ORDER_MISMATCH */
 	uint32_t circle[HANG_CIRCLE];	/* communicators of COMM_DEADLOCK */
@@ -220,6 +235,9 @@ struct hang_verdict {
 
 void hang_decide(const struct hang_input *in, uint32_t comm, struct hang_verdict *out);
 
+/* It is certain from the rows alone: no time has to pass, and nothing else explains it. */
+bool hang_is_proven(enum verdict verdict);
+
 /* ---- the whole -------------------------------------------------------------------- */
 
 struct hang {
@@ -228,6 +246,7 @@ struct hang {
 	LIST(struct hang_row) rows;
 	LIST(struct hang_standing) standings;
 	struct hang_comm *comms;	/* one for each group */
+	const struct hang_rank **by_process;	/* all ranks */
 	uint64_t now_ns;
 	uint32_t most;		/* ranks of one communicator that are compared; 0: all */
 	uint32_t nodes;		/* nodes that are looked at, as the words say */
@@ -296,10 +315,29 @@ struct hang_case {
 	struct hang_verdict verdict;	/* verdict.comm: the group with the cause */
 	uint64_t age_ns;
 	uint64_t limit_ns;		/* UNKNOWN_U64 */
+	uint64_t critical_ns;		/* the age until which it is a warning; 0: it is none */
 };
+
+/* A rank that is alive and has not come may be busy: no alarm before so long, if not told else. */
+#define HANG_NOT_JOINED_NS	UINT64_C(300000000000)
+
+/* Is it no more than a warning yet?  Else it is critical. */
+static inline bool hang_is_warning(const struct hang_case *c)
+{
+	return c->verdict.verdict == VERDICT_SLOW || c->critical_ns > c->age_ns;
+}
+
+/*
+ * Is the first the cause of both, as far as can be told?  A job that hangs somewhere soon waits
+ * everywhere: of its cases the surest is, then the oldest.  What is proven is a cause itself.
+ */
+bool hang_explains(const struct hang_case *cause, const struct hang_case *c);
 
 /* The verdict first, then what supports it, its limits, and what to do. */
 void hang_say(const struct hang_case *c, char *text, size_t size);
+
+/* "ranks 0-1,3 wait in AllReduce #19 on world"; empty: none that is seen. */
+void hang_say_waiting(const struct hang_case *c, char *text, size_t size);
 
 /* The rank in the communicator with the cause, or NULL: not seen here. */
 const struct hang_rank *hang_rank_of(const struct hang_case *c, int32_t rank);

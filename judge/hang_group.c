@@ -54,6 +54,40 @@ static void groups_make(struct hang *h)
 	}
 }
 
+/* Groups of one process are of one job, and so are all that have a group in common with these. */
+static uint32_t group_job(const struct hang *h, uint32_t group)
+{
+	while (h->groups.at[group].job != group)
+		group = h->groups.at[group].job;
+	return group;
+}
+
+static int rank_compare_processes(const void *one, const void *two)
+{
+	const struct hang_rank *a = *(const struct hang_rank *const *)one;
+	const struct hang_rank *b = *(const struct hang_rank *const *)two;
+
+	return hang_order(a->process, b->process);
+}
+
+static void groups_find_jobs(struct hang *h)
+{
+	const struct hang_rank **ranks = h->by_process;
+
+	for (uint32_t i = 0; i < h->ranks.n; i++)
+		ranks[i] = &h->ranks.at[i];
+	if (h->ranks.n)
+		qsort(ranks, h->ranks.n, sizeof(*ranks), rank_compare_processes);
+	for (uint32_t i = 0; i < h->groups.n; i++)
+		h->groups.at[i].job = i;
+	for (uint32_t i = 1; i < h->ranks.n; i++)
+		if (ranks[i]->process == ranks[i - 1]->process)
+			h->groups.at[group_job(h, ranks[i]->group)].job =
+				group_job(h, ranks[i - 1]->group);
+	for (uint32_t i = 0; i < h->groups.n; i++)
+		h->groups.at[i].job = group_job(h, i);
+}
+
 /* ---- the oldest operation of each ---------------------------------------------- */
 
 void hang_rank_see(struct hang_rank *r, const struct hang_row *op)
@@ -306,7 +340,8 @@ const struct hang_call *hang_call(const struct hang_rank *r, uint64_t number)
 
 static bool call_is_same(const struct hang_call *a, const struct hang_call *b)
 {
-	return a->func == b->func && a->count == b->count && a->root == b->root;
+	return a->func == b->func && a->count == b->count && a->root == b->root &&
+	       (a->datatype == b->datatype || !a->datatype || !b->datatype);
 }
 
 /* Ranks of the group that made a call with that number like this one. */
@@ -417,7 +452,8 @@ static void groups_find_unwatched(struct hang *h)
 int hang_ready(struct hang *h)
 {
 	h->comms = calloc(h->ranks.n + 1, sizeof(*h->comms));
-	if (!h->comms || list_init(&h->groups, h->ranks.n) < 0)
+	h->by_process = calloc(h->ranks.n + 1, sizeof(const struct hang_rank *));
+	if (!h->comms || !h->by_process || list_init(&h->groups, h->ranks.n) < 0)
 		return -ENOMEM;
 	return list_init(&h->standings, h->ranks.n);
 }
@@ -429,12 +465,14 @@ void hang_deinit(struct hang *h)
 	list_deinit(&h->rows);
 	list_deinit(&h->standings);
 	free(h->comms);
+	free(h->by_process);
 	*h = (struct hang){ 0 };
 }
 
 void hang_find(struct hang *h)
 {
 	groups_make(h);
+	groups_find_jobs(h);
 	groups_find_oldest(h);
 	groups_side_with_most(h);
 	groups_find_unwatched(h);

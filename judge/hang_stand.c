@@ -266,6 +266,7 @@ static struct hang_standing rank_stand(const struct hang *h, const struct hang_r
 	struct hang_standing s = {
 		.rank = r->rank,
 		.ended = r->ended,
+		.stopped = r->halt.stopped,
 		.posted = rank_has_posted(h, r, &g->op),
 		.wait = row_wait(r->transfer),
 		.peer = r->transfer ? r->transfer->peer : UNKNOWN_I32,

@@ -147,6 +147,16 @@ static void say_dead(struct scene *s)
 	add_waiting(s);
 }
 
+/* Calls of collectives have no number of NCCL's: they are counted here. */
+static void add_calls(struct scene *s)
+{
+	const struct hang_call *last = s->first ? hang_call(s->first, s->first->calls - 1) : NULL;
+
+	phrase_add(&s->text, ", the call #%" PRIu64 " there", s->group->call);
+	if (last)
+		phrase_add(&s->text, "; its last one was %s", last->func);
+}
+
 static void say_not_joined(struct scene *s)
 {
 	uint64_t last = s->first ? hang_last_seq(s->first, s->group->op.func) :
@@ -156,7 +166,9 @@ static void say_not_joined(struct scene *s)
 	phrase_add(&s->text, " %s not come to ", verb(s, "has", "have"));
 	add_op(s);
 	if (s->c->verdict.nranks == 1) {
-		if (last == UNKNOWN_U64)
+		if (s->group->by_calls)
+			add_calls(s);
+		else if (last == UNKNOWN_U64)
 			phrase_add(&s->text, "; it never made that call there");
 		else
 			phrase_add(&s->text, "; its last one there is #%" PRIu64, last);
@@ -168,6 +180,39 @@ static void say_not_joined(struct scene *s)
 		phrase_add_duration(&s->text, s->hang->now_ns - s->first->last_op_ns);
 		phrase_add(&s->text, " ago");
 	}
+	add_waiting(s);
+}
+
+/* Has the first rank that the verdict names made the call? */
+static bool is_inside(const struct scene *s)
+{
+	for (uint32_t i = 0; i < s->comm->n; i++)
+		if (is_culprit(&s->c->verdict, s->comm->ranks[i].rank))
+			return s->comm->ranks[i].posted;
+	return false;
+}
+
+static void say_stopped(struct scene *s)
+{
+	const struct hang_halt *halt = s->first ? &s->first->halt : NULL;
+
+	add_culprits(s);
+	phrase_add(&s->text, " %s stopped", verb(s, "is", "are"));
+	if (halt && halt->tracer)
+		phrase_add(&s->text, " by a debugger (%s, pid %" PRId32 ")", halt->tracer_name,
+			   halt->tracer);
+	else
+		phrase_add(&s->text, " by a signal (state T)");
+	if (!s->group->has_op) {
+		phrase_add(&s->text, ", and nothing is in flight on ");
+		hang_add_comm(&s->text, &s->hang->ranks.at[s->group->first]);
+		return;
+	}
+	if (is_inside(s))
+		phrase_add(&s->text, " in the middle of ");
+	else
+		phrase_add(&s->text, ", and %s not come to ", verb(s, "has", "have"));
+	add_op(s);
 	add_waiting(s);
 }
 
@@ -244,6 +289,19 @@ static void say_link(struct scene *s)
 		add_transfer(s, s->first->transfer);
 }
 
+static void say_no_room(struct scene *s)
+{
+	int32_t sender = s->c->verdict.peer;
+	const struct hang_rank *r = hang_rank_of(s->c, sender);
+
+	add_culprits(s);
+	phrase_add(&s->text, " gives rank %" PRId32 " no room for what it is to send in ", sender);
+	add_op(s);
+	if (r)
+		add_transfer(s, r->transfer);
+	add_waiting(s);
+}
+
 static void say_gpu(struct scene *s)
 {
 	phrase_add(&s->text, "%s", s->c->verdict.one_of ? "the GPU of one of " :
@@ -307,6 +365,7 @@ static void say_unknown(struct scene *s)
 
 static void (*const sayings[VERDICT_END])(struct scene *) = {
 	[VERDICT_RANK_DEAD] = say_dead,
+	[VERDICT_STOPPED] = say_stopped,
 	[VERDICT_NOT_JOINED] = say_not_joined,
 	[VERDICT_ORDER_MISMATCH] = say_order,
 	[VERDICT_COMM_DEADLOCK] = say_deadlock,
@@ -314,6 +373,7 @@ static void (*const sayings[VERDICT_END])(struct scene *) = {
 	[VERDICT_CONFIG_MISMATCH] = say_mismatch,
 	[VERDICT_PARTIAL] = say_partial,
 	[VERDICT_LINK] = say_link,
+	[VERDICT_NO_ROOM] = say_no_room,
 	[VERDICT_GPU_STUCK] = say_gpu,
 	[VERDICT_NOT_RUNNING] = say_not_running,
 	[VERDICT_INTERNAL] = say_internal,
@@ -335,11 +395,16 @@ static bool is_cause(const struct hang_verdict *r, uint32_t group)
 static void add_limit(struct scene *s)
 {
 	phrase_add(&s->text, ".");
-	if (s->c->limit_ns != UNKNOWN_U64) {
+	if (s->c->limit_ns != UNKNOWN_U64 && !hang_is_proven(s->c->verdict.verdict)) {
 		phrase_add(&s->text, s->c->age_ns > s->c->limit_ns ? " The limit is " :
 			   " It is suspected, and found beyond its limit of ");
 		phrase_add_duration(&s->text, s->c->limit_ns);
 		phrase_add(&s->text, ".");
+	}
+	if (s->c->critical_ns > s->c->age_ns) {
+		phrase_add(&s->text, " It is a warning until it has lasted for ");
+		phrase_add_duration(&s->text, s->c->critical_ns);
+		phrase_add(&s->text, ": a checkpoint looks the same.");
 	}
 	if (is_cause(&s->c->verdict, s->c->group))
 		return;
@@ -357,32 +422,26 @@ static void add_doubts(struct scene *s)
 		phrase_add(&s->text, " %" PRId32 " of its %" PRId32 " ranks are not on %s; "
 			   "what they do cannot be seen from here.", away, s->comm->nranks,
 			   s->here);
-	if (s->group->unwatched)
+	if (s->group->by_calls)
+		phrase_add(&s->text, " This rests on the order of calls; their end is not "
+			   "watched.");
+	else if (s->group->unwatched)
 		phrase_add(&s->text, " Its end is not watched, so this rests on who posted what; "
 			   "with NCCLINSP_KERNELS=always every end is.");
 }
 
 /* Inside a node no transfer tells which of them holds up the others. */
-static const char *action_of(const struct hang_verdict *v)
+static const char *action_of(const struct scene *s)
 {
+	const struct hang_verdict *v = &s->c->verdict;
+
 	if (v->verdict == VERDICT_UNKNOWN && !v->remote)
 		return "All its ranks are here and in it, and nothing tells which of them holds up "
 		       "the others. See nvidia-smi and dmesg for Xid; attach cuda-gdb to each.";
+	if (v->verdict == VERDICT_STOPPED && s->first && s->first->halt.tracer)
+		return "See in the debugger why it stopped, and let it go on there: continue, or "
+		       "detach. kill -CONT does not.";
 	return words_verdict(v->verdict)->action;
-}
-
-/* The action, with the culprit's own process where the words say PID. */
-static void add_action(struct scene *s, const char *action)
-{
-	const char *gap;
-
-	phrase_add(&s->text, " ");
-	while (s->first && (gap = strstr(action, "PID"))) {
-		phrase_add(&s->text, "%.*s%d", (int)(gap - action), action,
-			   (int)s->first->pid);
-		action = gap + strlen("PID");
-	}
-	phrase_add(&s->text, "%s", action);
 }
 
 const struct hang_rank *hang_rank_of(const struct hang_case *c, int32_t rank)
@@ -395,21 +454,67 @@ const struct hang_rank *hang_rank_of(const struct hang_case *c, int32_t rank)
 	return NULL;
 }
 
-void hang_say(const struct hang_case *c, char *text, size_t size)
+/* "4711 4712" */
+static void add_pids(struct scene *s)
 {
-	struct scene s = {
+	for (uint32_t i = 0; i < s->c->verdict.nranks; i++) {
+		const struct hang_rank *r = hang_rank_of(s->c, s->c->verdict.ranks[i]);
+
+		if (r)
+			phrase_add(&s->text, "%s%" PRId32, i ? " " : "", r->pid);
+	}
+}
+
+/* The action, with the culprit's own process where the words say PID: all that are stopped. */
+static void add_action(struct scene *s, const char *action)
+{
+	const char *gap;
+
+	phrase_add(&s->text, " ");
+	while (s->first && (gap = strstr(action, "PID"))) {
+		phrase_add(&s->text, "%.*s", (int)(gap - action), action);
+		if (s->c->verdict.verdict == VERDICT_STOPPED)
+			add_pids(s);
+		else
+			phrase_add(&s->text, "%d", (int)s->first->pid);
+		action = gap + strlen("PID");
+	}
+	phrase_add(&s->text, "%s", action);
+}
+
+static struct scene scene_of(const struct hang_case *c)
+{
+	return (struct scene){
 		.c = c,
 		.hang = c->hang,
 		.group = &c->hang->groups.at[c->verdict.comm],
 		.comm = &c->hang->comms[c->verdict.comm],
 		.here = c->hang->nodes > 1 ? "these nodes" : "this node",
+		.first = c->verdict.nranks ? hang_rank_of(c, c->verdict.ranks[0]) : NULL,
 	};
+}
 
-	if (c->verdict.nranks)
-		s.first = hang_rank_of(c, c->verdict.ranks[0]);
+void hang_say(const struct hang_case *c, char *text, size_t size)
+{
+	struct scene s = scene_of(c);
+
 	phrase_start(&s.text, text, size);
 	sayings[c->verdict.verdict](&s);
 	add_limit(&s);
 	add_doubts(&s);
-	add_action(&s, action_of(&c->verdict));
+	add_action(&s, action_of(&s));
+}
+
+void hang_say_waiting(const struct hang_case *c, char *text, size_t size)
+{
+	struct scene s = scene_of(c);
+	int32_t ranks[OTHERS];
+	uint32_t n = collect_others(&s, ranks);
+
+	phrase_start(&s.text, text, size);
+	if (!n)
+		return;
+	add_numbers(&s.text, ranks, n);
+	phrase_add(&s.text, n == 1 ? " waits in " : " wait in ");
+	add_op(&s);
 }

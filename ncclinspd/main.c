@@ -69,9 +69,18 @@ static struct steer_config config_steering(const struct config *c)
 	return s;
 }
 
+static struct diagnose_times config_times(const struct config *c)
+{
+	return (struct diagnose_times){
+		.stall_min_ns = c->stall_min_ns, .stall_max_ns = c->stall_max_ns,
+		.not_joined_critical_ns = c->not_joined_critical_ns,
+	};
+}
+
 /* All of the new configuration, or nothing: half of one is nobody's wish. */
 static void daemon_reload(struct daemon *d)
 {
+	struct diagnose_times times;
 	struct steer_config steering;
 	struct config next;
 
@@ -84,9 +93,10 @@ static void daemon_reload(struct daemon *d)
 	}
 	config_take_live(&d->config, &next, config_tell_on_log);
 	d->reading = (struct config_reading){ .read_ns = loop_clock_ns() };
+	times = config_times(&d->config);
 	steering = config_steering(&d->config);
 	log_set_level(d->config.log_level);
-	diagnose_set_stall_min(d->diagnose, d->config.stall_min_ns);
+	diagnose_set_times(d->diagnose, &times);
 	straggler_set_window(d->straggler, d->config.straggler_window_ns);
 	steer_set(d->steer, &steering);
 	flow_start_snapshots(d, loop_clock_ns());
@@ -189,7 +199,7 @@ static int stages_start(struct daemon *d, uint64_t now_ns)
 static int diagnose_start(struct daemon *d, uint64_t now_ns)
 {
 	const struct diagnose_config config = {
-		.stall_min_ns = d->config.stall_min_ns,
+		.times = config_times(&d->config),
 		.state_dir = d->config.state_dir,
 		.accounts = d->accounts,
 	};

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations that hang and jobs that do nothing, as /v1/findings tells them. */
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
 #include "ncclinspd/findings/stuck.h"
 #include "tests/fixture_serve.h"
 
@@ -49,6 +53,20 @@ static void run(struct process *p, uint64_t seq)
 	post(p, seq);
 	run_channel(p, seq, 0);
 	run_channel(p, seq, 1);
+}
+
+/* The same, of another size. */
+static void post_other_count(struct process *p, uint64_t seq, uint64_t count)
+{
+	struct nci_ev_coll coll = {
+		.type = NCI_EV_COLL, .form = 2 | NCI_FORM_WATCHED, .comm = 0, .serial = 1,
+		.token = token_of(p, seq), .start = ticks(), .stop = ticks() + 50, .seq = seq,
+		.count = count, .func = 1, .cont = NCI_LINE_CONT, .channels = 2,
+		.rank = p->comms[0].rank,
+	};
+	struct event ev = { .rec = (const struct nci_record *)&coll, .comm = p->comms };
+
+	reconstruct_event(fx.reconstruct, p, &ev, fx.now_ns);
 }
 
 /* The clock goes on with a poll and a look each second. */
@@ -107,12 +125,12 @@ static void expect_verdict(const char *kind, const char *verdict)
 	json_decref(a);
 }
 
-START_TEST(the_first_operation_of_a_communicator_has_two_minutes)
+START_TEST(the_first_operation_of_a_communicator_has_a_minute)
 {
 	first->comms[0].nranks = second->comms[0].nranks = 2;
 	post(first, 0);
 	post(second, 0);
-	look_for(120);
+	look_for(60);
 	ck_assert_uint_eq(count(), 0);
 	look_for(1);
 	expect_verdict("stall", "NOT_RUNNING");
@@ -140,6 +158,108 @@ START_TEST(with_ranks_elsewhere_kernels_that_nobody_told_of_accuse_no_gpu)
 	a = findings();
 	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 1);
 	json_decref(a);
+}
+END_TEST
+
+/* Nothing like it was seen before, and its limit would be a minute. */
+START_TEST(what_the_rows_prove_is_found_within_three_seconds)
+{
+	json_t *a;
+
+	post(first, 0);
+	post_other_count(second, 0, 2048);
+	look_for(1);
+	ck_assert_uint_eq(count(), 0);	/* at one look, half of it may not be read yet */
+	look_for(1);
+	expect_verdict("desync", "METADATA_MISMATCH");
+	a = findings();
+	ck_assert_str_eq(fx_text(a, "findings.0.severity"), "critical");
+	ck_assert_str_eq(fx_text(a, "findings.0.evidence.limit_reason"), "proof");
+	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.limit_ns"), 0);
+	ck_assert_ptr_null(strstr(fx_text(a, "findings.0.text"), "limit"));
+	json_decref(a);
+}
+END_TEST
+
+static void expect_severity(const char *grade, const char *severity)
+{
+	json_t *a = findings();
+
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 1);
+	ck_assert_str_eq(fx_text(a, "findings.0.verdict"), "NOT_JOINED");
+	ck_assert_str_eq(fx_text(a, "findings.0.grade"), grade);
+	ck_assert_str_eq(fx_text(a, "findings.0.severity"), severity);
+	json_decref(a);
+}
+
+START_TEST(who_stays_away_is_a_warning_before_it_is_critical)
+{
+	uint64_t seq = both_run(0, 20);
+	json_t *a;
+
+	post(first, seq);
+	look_for(8);
+	expect_severity("suspected", "warning");
+	look_for(4);
+	expect_severity("found", "warning");
+	a = findings();
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), " It is a warning until it "
+				     "has lasted for 5m00s: a checkpoint looks the same."));
+	json_decref(a);
+	look_for(287);
+	expect_severity("found", "warning");
+	look_for(3);
+	expect_severity("found", "critical");
+}
+END_TEST
+
+static void both_end(uint64_t seq)
+{
+	run(second, seq);
+	run_channel(first, seq, 0);
+	run_channel(first, seq, 1);
+	look_for(5);
+}
+
+START_TEST(who_comes_at_last_has_its_own_time)
+{
+	uint64_t seq;
+
+	first->comms[0].nranks = second->comms[0].nranks = 2;
+	seq = both_run(0, 20);
+	post(first, seq);
+	look_for(30);
+	expect_severity("found", "warning");
+	post(second, seq);
+	look_for(4);
+	ck_assert_uint_eq(count(), 0);
+	look_for(6);
+	ck_assert_uint_eq(count(), 0);
+	look_for(2);
+	expect_verdict("stall", "NOT_RUNNING");
+}
+END_TEST
+
+/* A checkpoint of 30 s: the next may take 45 s before anybody is told, and 90 s to be critical. */
+START_TEST(who_came_late_before_has_longer_the_next_time)
+{
+	uint64_t seq = both_run(0, 20);
+
+	post(first, seq);
+	look_for(30);
+	expect_severity("found", "warning");
+	both_end(seq++);
+	seq = both_run(seq, 20);
+	ck_assert_uint_eq(count(), 0);
+	post(first, seq);
+	look_for(44);
+	expect_severity("suspected", "warning");
+	look_for(3);
+	expect_severity("found", "warning");
+	look_for(42);
+	expect_severity("found", "warning");
+	look_for(3);
+	expect_severity("found", "critical");
 }
 END_TEST
 
@@ -183,7 +303,7 @@ START_TEST(who_has_not_come_is_named_with_evidence_and_forgotten_when_it_comes)
 	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 1);
 	ck_assert_str_eq(fx_text(a, "findings.0.kind"), "desync");
 	ck_assert_str_eq(fx_text(a, "findings.0.verdict"), "NOT_JOINED");
-	ck_assert_str_eq(fx_text(a, "findings.0.severity"), "critical");
+	ck_assert_str_eq(fx_text(a, "findings.0.severity"), "warning");
 	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 1);
 	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.seq"), 20);
 	ck_assert_uint_eq(fx_number(a, "findings.0.evidence.limit_ns"), 10 * FX_SECOND);
@@ -221,12 +341,13 @@ START_TEST(what_hangs_is_suspected_from_five_seconds_on_and_found_as_the_same)
 	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 1);
 	ck_assert_str_eq(fx_text(a, "findings.0.grade"), "suspected");
 	ck_assert_str_eq(fx_text(a, "findings.0.verdict"), "NOT_JOINED");
-	ck_assert_str_eq(fx_text(a, "findings.0.severity"), "critical");
+	ck_assert_str_eq(fx_text(a, "findings.0.severity"), "warning");
 	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 1);
 	ck_assert(json_is_null(fx_at(a, "findings.0.found_mono_ns")));
 	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), ". It is suspected, "
 				     "and found beyond its limit of 10s."));
 	since_ns = fx_number(a, "findings.0.since_mono_ns");
+	ck_assert_uint_eq(fx_number(a, "findings.0.due_mono_ns"), since_ns + 10 * FX_SECOND);
 	json_decref(a);
 	look_for(5);
 	ck_assert_uint_eq(count(), 0);
@@ -236,6 +357,7 @@ START_TEST(what_hangs_is_suspected_from_five_seconds_on_and_found_as_the_same)
 	ck_assert_uint_eq(fx_number(a, "findings.0.id"), 1);
 	ck_assert_uint_eq(fx_number(a, "findings.0.since_mono_ns"), since_ns);
 	ck_assert_uint_eq(fx_number(a, "findings.0.found_mono_ns"), fx.now_ns);
+	ck_assert(json_is_null(fx_at(a, "findings.0.due_mono_ns")));
 	json_decref(a);
 }
 END_TEST
@@ -294,7 +416,8 @@ START_TEST(a_suspicion_that_proves_wrong_leaves_nothing)
 	run_channel(first, seq, 1);
 	look_for(5);
 	a = fx_get("/v1/findings", 200);
-	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 0);
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 1);
+	ck_assert_str_eq(fx_text(a, "findings.0.verdict"), "OUTSIDE");	/* it posts nothing more */
 	json_decref(a);
 }
 END_TEST
@@ -395,19 +518,52 @@ START_TEST(who_is_not_watched_at_all_is_not_accused)
 }
 END_TEST
 
-START_TEST(the_dead_are_named_by_those_who_wait_for_them)
+static void second_dies(void)
+{
+	second->state = PROCESS_DIED;
+	second->ended_ns = fx.now_ns;
+	reconstruct_end(fx.reconstruct, second, fx.now_ns);
+}
+
+/* It had ended by itself, as far as anybody knows. */
+START_TEST(the_dead_are_named_within_three_seconds_by_those_who_wait_for_them)
 {
 	uint64_t seq = both_run(0, 20);
 	json_t *a;
 
 	post(first, seq);
-	second->state = PROCESS_DIED;
-	second->ended_ns = fx.now_ns;
-	reconstruct_end(fx.reconstruct, second, fx.now_ns);
-	look_for(13);
+	second_dies();
+	look_for(2);
 	expect_verdict("stall", "RANK_DEAD");
 	a = findings();
 	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 1);
+	json_decref(a);
+}
+END_TEST
+
+START_TEST(one_death_is_one_finding_which_tells_who_waits)
+{
+	uint64_t seq = both_run(0, 20);
+	json_t *a;
+
+	post(first, seq);
+	second_dies();
+	diagnose_ended(fx.diagnose, second, fx.now_ns);
+	a = findings();
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 1);
+	ck_assert(json_is_null(fx_at(a, "findings.0.verdict")));
+	ck_assert_str_eq(fx_text(a, "findings.0.severity"), "warning");	/* it was in no operation */
+	json_decref(a);
+	look_for(13);
+	expect_verdict("died", "RANK_DEAD");
+	a = findings();
+	ck_assert_uint_eq(fx_number(a, "findings.0.id"), 1);
+	ck_assert_str_eq(fx_text(a, "findings.0.severity"), "critical");
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings.0.ranks")), 1);
+	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 1);
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), ") died with no operation in "
+				     "flight; rank 0 waits in AllReduce #20 on dp. It did not end "
+				     "by itself: "));
 	json_decref(a);
 }
 END_TEST
@@ -422,6 +578,109 @@ static void iterate(void)
 		reconstruct_flush(fx.reconstruct, fx.now_ns);
 	}
 }
+
+START_TEST(a_job_that_posts_nothing_is_a_note_at_once)
+{
+	json_t *a;
+
+	iterate();
+	look_for(2);
+	ck_assert_uint_eq(count_of("suspected"), 0);
+	look_for(1);
+	a = findings();
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings")), 1);
+	ck_assert_str_eq(fx_text(a, "findings.0.grade"), "suspected");
+	ck_assert_str_eq(fx_text(a, "findings.0.severity"), "info");
+	ck_assert_str_eq(fx_text(a, "findings.0.verdict"), "OUTSIDE");
+	ck_assert_uint_eq(fx_number(a, "findings.0.due_mono_ns"),
+			  fx_number(a, "findings.0.since_mono_ns") + 120 * FX_SECOND);
+	json_decref(a);
+	run(first, 200);
+	run(second, 200);
+	look_for(2);
+	post(first, 201);
+	look_for(3);
+	ck_assert_uint_eq(count_of("suspected"), 0);
+}
+END_TEST
+
+/* Each of ten iterations takes more than the least that a note waits for. */
+START_TEST(a_job_with_long_iterations_has_ten_of_them_before_it_is_a_note)
+{
+	for (uint64_t i = 0; i < 40; i++) {
+		run(first, i);
+		run(second, i);
+		look_for(1);
+	}
+	look_for(8);
+	ck_assert_uint_eq(count_of("suspected"), 0);
+	look_for(2);
+	ck_assert_uint_eq(count_of("suspected"), 1);
+}
+END_TEST
+
+/* A process of the kernel's that is stopped; it ends with this one. */
+static pid_t start_stopped(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		raise(SIGSTOP);
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, WUNTRACED), pid);
+	ck_assert(WIFSTOPPED(status));
+	return pid;
+}
+
+static void expect_kill(pid_t pid)
+{
+	json_t *a = findings();
+	char advice[64];
+
+	snprintf(advice, sizeof(advice), "kill -CONT %d lets it go on.", (int)pid);
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), advice));
+	ck_assert_uint_eq(json_array_size(fx_at(a, "findings.0.ranks")), 1);
+	ck_assert_uint_eq(fx_number(a, "findings.0.ranks.0"), 1);
+	json_decref(a);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+START_TEST(who_is_stopped_is_found_within_three_seconds)
+{
+	uint64_t seq = both_run(0, 20);
+
+	second->pid = start_stopped();
+	post(first, seq);
+	look_for(2);
+	ck_assert_uint_eq(count(), 0);		/* the number may be another process's */
+	second->proven = true;
+	look_for(2);
+	expect_verdict("stall", "STOPPED");
+	expect_kill(second->pid);
+}
+END_TEST
+
+START_TEST(who_is_stopped_with_nothing_in_flight_is_told_so_too)
+{
+	json_t *a;
+
+	iterate();
+	second->pid = start_stopped();
+	second->proven = true;
+	look_for(2);
+	expect_verdict("stall", "STOPPED");
+	a = findings();
+	ck_assert_ptr_nonnull(strstr(fx_text(a, "findings.0.text"), " is stopped by a signal "
+				     "(state T), and nothing is in flight on dp. kill -CONT "));
+	json_decref(a);
+	expect_kill(second->pid);
+}
+END_TEST
 
 START_TEST(a_job_that_has_stopped_posting_is_outside_nccl)
 {
@@ -462,7 +721,9 @@ START_TEST(without_a_watched_end_nobody_says_that_it_is_outside)
 	first->mask = MASK_COLL;
 	second->mask = MASK_COLL;
 	iterate();
-	look_for(125);
+	look_for(59);
+	ck_assert_uint_eq(count(), 0);
+	look_for(3);
 	expect_verdict("stall", "UNKNOWN");
 }
 END_TEST
@@ -480,7 +741,11 @@ END_TEST
 int main(void)
 {
 	const struct fx_test tests[] = {
-		FX_TEST(the_first_operation_of_a_communicator_has_two_minutes),
+		FX_TEST(the_first_operation_of_a_communicator_has_a_minute),
+		FX_TEST(what_the_rows_prove_is_found_within_three_seconds),
+		FX_TEST(who_stays_away_is_a_warning_before_it_is_critical),
+		FX_TEST(who_comes_at_last_has_its_own_time),
+		FX_TEST(who_came_late_before_has_longer_the_next_time),
 		FX_TEST(with_ranks_elsewhere_kernels_that_nobody_told_of_accuse_no_gpu),
 		FX_TEST(one_hang_is_one_finding_however_often_the_clock_is_measured),
 		FX_TEST(who_has_not_come_is_named_with_evidence_and_forgotten_when_it_comes),
@@ -493,7 +758,12 @@ int main(void)
 		FX_TEST(what_still_moves_is_slow_until_it_stops_moving),
 		FX_TEST(where_no_end_is_watched_counters_tell_who_is_behind),
 		FX_TEST(who_is_not_watched_at_all_is_not_accused),
-		FX_TEST(the_dead_are_named_by_those_who_wait_for_them),
+		FX_TEST(the_dead_are_named_within_three_seconds_by_those_who_wait_for_them),
+		FX_TEST(one_death_is_one_finding_which_tells_who_waits),
+		FX_TEST(a_job_that_posts_nothing_is_a_note_at_once),
+		FX_TEST(a_job_with_long_iterations_has_ten_of_them_before_it_is_a_note),
+		FX_TEST(who_is_stopped_is_found_within_three_seconds),
+		FX_TEST(who_is_stopped_with_nothing_in_flight_is_told_so_too),
 		FX_TEST(a_job_that_has_stopped_posting_is_outside_nccl),
 		FX_TEST(a_pause_it_has_made_before_is_none_to_speak_of),
 		FX_TEST(without_a_watched_end_nobody_says_that_it_is_outside),

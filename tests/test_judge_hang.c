@@ -61,6 +61,38 @@ START_TEST(who_is_nowhere_has_not_joined)
 }
 END_TEST
 
+START_TEST(who_is_stopped_and_has_not_come_explains_everything_but_a_death)
+{
+	ranks[0][1].posted = ranks[0][2].posted = false;
+	ranks[0][1].stopped = true;
+	ranks[0][1].elsewhere = 1;
+	expect(0, VERDICT_STOPPED, 1, 1);
+	ck_assert_uint_eq(got.comm, 0);
+	ranks[0][0].ended = true;
+	expect(0, VERDICT_RANK_DEAD, 1, 0);
+}
+END_TEST
+
+/* Whoever looks into a process that waits for another one may have stopped it. */
+START_TEST(who_is_stopped_inside_explains_what_no_absence_and_no_argument_does)
+{
+	for (int32_t r = 0; r < RANKS; r++) {
+		ranks[0][r].wants_kernel = true;
+		wait_for(r, WAIT_PRODUCE, (r + 1) % RANKS);
+	}
+	ranks[0][2].stopped = true;
+	expect(0, VERDICT_STOPPED, 1, 2);
+	ranks[0][3].count = 7;
+	expect(0, VERDICT_METADATA_MISMATCH, 1, 3);
+	ranks[0][3].posted = false;
+	expect(0, VERDICT_NOT_JOINED, 1, 3);
+	ranks[0][3].posted = true;
+	ranks[0][3].count = 1024;
+	ranks[0][2].done = true;
+	expect(0, VERDICT_NOT_RUNNING, 3, 0);
+}
+END_TEST
+
 START_TEST(who_is_in_another_call_is_out_of_order)
 {
 	ranks[0][3].posted = false;
@@ -292,6 +324,29 @@ START_TEST(a_circle_of_waits_is_internal_only_if_all_ranks_are_seen)
 }
 END_TEST
 
+/* Rank 1 may not send to rank 2, which waits for it; so do all behind it. */
+START_TEST(a_receiver_that_gives_its_sender_no_room_is_named)
+{
+	for (int32_t r = 0; r < RANKS; r++) {
+		wait_for(r, WAIT_RECV, (r + 3) % RANKS);
+		ranks[0][r].step = 2;
+	}
+	wait_for(1, WAIT_CREDIT, 2);
+	ranks[0][1].step = ranks[0][2].step = 0;
+	expect(0, VERDICT_NO_ROOM, 1, 2);
+	ck_assert_int_eq(got.peer, 1);
+	comms[0].nranks = 8;			/* whatever the others wait for */
+	wait_for(0, WAIT_RECV, 7);
+	expect(0, VERDICT_NO_ROOM, 1, 2);
+	comms[0].nranks = RANKS;
+	wait_for(0, WAIT_RECV, 3);
+	wait_for(2, WAIT_CONSUME, 1);		/* that is why */
+	expect(0, VERDICT_GPU_STUCK, 1, 2);
+	wait_for(2, WAIT_RECV, 0);		/* it waits for another one */
+	expect(0, VERDICT_INTERNAL, 4, 0);
+}
+END_TEST
+
 START_TEST(a_wait_for_a_rank_elsewhere_names_that_rank)
 {
 	comms[0].nranks = 8;
@@ -322,6 +377,7 @@ static void make_nonsense(void)
 			ranks[c][r] = (struct hang_standing){
 				.rank = (int32_t)(fx_random() % 6) - 1,
 				.ended = !(fx_random() % 5),
+				.stopped = !(fx_random() % 5),
 				.posted = fx_random() % 3,
 				.done = !(fx_random() % 4),
 				.wants_kernel = fx_random() % 2,
@@ -367,6 +423,8 @@ int main(void)
 	const struct fx_test tests[] = {
 		FX_TEST(a_dead_rank_explains_everything_unless_it_was_done),
 		FX_TEST(who_is_nowhere_has_not_joined),
+		FX_TEST(who_is_stopped_and_has_not_come_explains_everything_but_a_death),
+		FX_TEST(who_is_stopped_inside_explains_what_no_absence_and_no_argument_does),
 		FX_TEST(who_is_in_another_call_is_out_of_order),
 		FX_TEST(where_as_many_came_in_the_other_order_all_are_named),
 		FX_TEST(who_waits_elsewhere_is_followed_to_the_cause),
@@ -385,6 +443,7 @@ int main(void)
 		FX_TEST(who_sends_may_lack_what_those_without_transfers_have),
 		FX_TEST(a_gpu_that_may_lack_data_from_another_node_is_not_accused),
 		FX_TEST(a_circle_of_waits_is_internal_only_if_all_ranks_are_seen),
+		FX_TEST(a_receiver_that_gives_its_sender_no_room_is_named),
 		FX_TEST(a_wait_for_a_rank_elsewhere_names_that_rank),
 		FX_TEST(what_is_over_for_some_is_partial),
 		FX_LOOP(nonsense_gets_a_verdict_about_ranks_that_exist, 0, 5),

@@ -86,6 +86,31 @@ START_TEST(who_has_not_come_is_named_with_its_node)
 }
 END_TEST
 
+START_TEST(who_is_stopped_is_told_with_what_lets_it_go_on)
+{
+	post_but_the_last();
+	h.ranks.at[RANKS - 1].halt.stopped = true;
+	ck_assert_int_eq(judge(), VERDICT_STOPPED);
+	ck_assert_ptr_eq(strstr(text, "rank 3 (global rank 11, pid 103, n1) "
+			 "is stopped by a signal (state T), "
+				"and has not come to AllReduce #9 on dp; ranks 0-2 wait there. "),
+			 text);
+	ck_assert_ptr_nonnull(strstr(text, " kill -CONT 103 lets it go on. "));
+}
+END_TEST
+
+START_TEST(who_is_stopped_by_a_debugger_is_told_with_it)
+{
+	post_but_the_last();
+	h.ranks.at[RANKS - 1].halt = (struct hang_halt){ true, 4711, "gdb" };
+	ck_assert_int_eq(judge(), VERDICT_STOPPED);
+	ck_assert_ptr_eq(strstr(text, "rank 3 (global rank 11, pid 103, n1) "
+			 "is stopped by a debugger (gdb, pid "
+				"4711), and has not come to AllReduce #9 on dp; "), text);
+	ck_assert_ptr_nonnull(strstr(text, "continue, or detach. kill -CONT does not."));
+}
+END_TEST
+
 START_TEST(who_was_seen_too_early_may_still_have_come)
 {
 	post_but_the_last();
@@ -125,13 +150,137 @@ START_TEST(who_called_two_in_the_other_order_is_told_apart)
 }
 END_TEST
 
+/* All that is known of it is who called what, from the 20th call on. */
+static void call(uint32_t r, name_t func, name_t datatype, int32_t root)
+{
+	struct hang_rank *rank = &h.ranks.at[r];
+
+	rank->counts_calls = true;
+	rank->last_op_ns = NOW - 20 * SECOND;
+	rank->calls = (rank->calls ?: 20) + 1;
+	memmove(rank->call, rank->call + 1, sizeof(rank->call) - sizeof(rank->call[0]));
+	rank->call[HANG_CALLS - 1] = (struct hang_call){ func, datatype, 64, root };
+}
+
+START_TEST(who_calls_a_broadcast_from_another_root_is_named)
+{
+	for (uint32_t r = 0; r < RANKS; r++) {
+		call(r, "AllReduce", "ncclBfloat16", UNKNOWN_I32);
+		call(r, "Broadcast", "ncclBfloat16", r == 3 ? 2 : 0);
+	}
+	ck_assert_int_eq(judge(), VERDICT_METADATA_MISMATCH);
+	ck_assert_ptr_eq(strstr(text, "rank 3 (global rank 11, pid 103, n1) "
+			 "has another root than the rest in "
+				"Broadcast on dp (ranks 0-2)."), text);
+}
+END_TEST
+
+START_TEST(who_calls_with_another_datatype_is_named_where_no_end_is_watched)
+{
+	for (uint32_t r = 0; r < RANKS; r++)
+		call(r, "AllGather", r == 1 ? "ncclFloat16" : "ncclBfloat16", UNKNOWN_I32);
+	ck_assert_int_eq(judge(), VERDICT_METADATA_MISMATCH);
+	ck_assert_ptr_eq(strstr(text, "rank 1 (global rank 9, pid 101, n0) "
+			 "has another datatype than the rest in "
+				"AllGather on dp (ranks 0,2-3). This rests on the order "
+				"of calls; their end is not watched. "), text);
+}
+END_TEST
+
+START_TEST(what_is_not_told_of_a_call_differs_from_nothing)
+{
+	for (uint32_t r = 0; r < RANKS; r++)
+		call(r, "AllGather", r == 1 ? NULL : "ncclBfloat16", UNKNOWN_I32);
+	judge();
+	ck_assert(!h.groups.at[0].has_op);
+}
+END_TEST
+
+START_TEST(who_has_not_come_to_a_broadcast_is_named_with_the_number_of_the_call)
+{
+	for (uint32_t r = 0; r < RANKS; r++) {
+		call(r, "AllReduce", "ncclBfloat16", UNKNOWN_I32);
+		if (r != 2)
+			call(r, "Broadcast", "ncclBfloat16", 0);
+	}
+	ck_assert_int_eq(judge(), VERDICT_NOT_JOINED);
+	ck_assert_ptr_nonnull(strstr(text, "rank 2 (global rank 10, pid 102, n1) "
+			 "has not come to Broadcast on dp, "
+				     "the call #21 there; its last one was AllReduce"));
+}
+END_TEST
+
+/* Rank r of another communicator is in process p; its operation is posted in that second. */
+static void add_rank(uint64_t id, int32_t r, uint64_t p, uint64_t second)
+{
+	struct hang_row *row = list_append(&h.rows);
+	struct hang_rank *rank = list_append(&h.ranks);
+
+	*rank = (struct hang_rank){
+		.has_id = true, .id = id, .nranks = 2, .name = "other", .key = h.ranks.n,
+		.rank = r, .process = p, .seen_ns = NOW, .counts = true,
+	};
+	*row = (struct hang_row){
+		.key = rank->key, .rank = r, .token = h.rows.n, .is_op = true, .func = "AllGather",
+		.seq = UNKNOWN_U64, .root = UNKNOWN_I32, .peer = UNKNOWN_I32,
+		.kernel_started = UNKNOWN_I32, .enqueued_ns = NOW - second * SECOND,
+	};
+	hang_rank_see(rank, row);
+}
+
+static struct hang_case case_of(uint64_t id, enum verdict verdict)
+{
+	struct hang_case made = { .hang = &h, .verdict = { .verdict = verdict } };
+
+	while (h.ranks.at[h.groups.at[made.verdict.comm].first].id != id)
+		made.verdict.comm++;
+	return made;
+}
+
+static bool explains(uint64_t cause, enum verdict one, uint64_t id, enum verdict other)
+{
+	struct hang_case a = case_of(cause, one), b = case_of(id, other);
+
+	return hang_explains(&a, &b);
+}
+
+/* dp (7) has processes 1 to 4; 8 and 9 share one each with it, 10 has none. */
+START_TEST(a_job_that_hangs_has_one_cause)
+{
+	add_rank(8, 0, 4, 30);
+	add_rank(8, 1, 5, 30);
+	add_rank(9, 0, 6, 25);
+	add_rank(9, 1, 5, 25);
+	add_rank(10, 0, 9, 40);
+	ck_assert_int_eq(hang_ready(&h), 0);
+	hang_find(&h);
+	ck_assert(explains(8, VERDICT_LINK, 9, VERDICT_GPU_STUCK));	/* it is older */
+	ck_assert(!explains(9, VERDICT_GPU_STUCK, 8, VERDICT_LINK));
+	ck_assert(explains(9, VERDICT_GPU_STUCK, 8, VERDICT_INTERNAL));	/* it is surer */
+	ck_assert(!explains(8, VERDICT_INTERNAL, 9, VERDICT_GPU_STUCK));
+	ck_assert(explains(9, VERDICT_ORDER_MISMATCH, 8, VERDICT_NOT_JOINED));
+	ck_assert(!explains(8, VERDICT_STOPPED, 9, VERDICT_ORDER_MISMATCH));	/* proven, both */
+	ck_assert(!explains(10, VERDICT_STOPPED, 9, VERDICT_INTERNAL));	/* another job's */
+	ck_assert(!explains(8, VERDICT_LINK, 9, VERDICT_SLOW));
+	ck_assert(!explains(8, VERDICT_SLOW, 9, VERDICT_INTERNAL));
+	ck_assert(!explains(8, VERDICT_LINK, 8, VERDICT_LINK));
+}
+END_TEST
+
 int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_TEST(who_has_not_come_is_named_with_its_node),
+		FX_TEST(who_is_stopped_is_told_with_what_lets_it_go_on),
+		FX_TEST(who_is_stopped_by_a_debugger_is_told_with_it),
 		FX_TEST(who_was_seen_too_early_may_still_have_come),
 		FX_TEST(who_called_with_another_count_is_told_apart),
 		FX_TEST(who_called_two_in_the_other_order_is_told_apart),
+		FX_TEST(a_job_that_hangs_has_one_cause),
+		FX_TEST(who_calls_a_broadcast_from_another_root_is_named),
+		FX_TEST(who_calls_with_another_datatype_is_named_where_no_end_is_watched),
+		FX_TEST(what_is_not_told_of_a_call_differs_from_nothing),
+		FX_TEST(who_has_not_come_to_a_broadcast_is_named_with_the_number_of_the_call),
 	};
 
 	return fx_run(setup, teardown, tests, FX_COUNT(tests));

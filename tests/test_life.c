@@ -83,6 +83,35 @@ static const struct {
 	{ "Name:\tx\nUid:\t0\t", false },
 };
 
+static const struct {
+	const char *status;
+	bool stopped;
+	pid_t tracer;
+	const char *name;
+} halts[] = {
+	{ "Name:\tx\nState:\tS (sleeping)\nTracerPid:\t8\n", false, 0, "" },
+	{ "Name:\tx\nState:\tT (stopped)\nTracerPid:\t0\n", true, 0, "" },
+	{ "Name:\tx\nState:\tt (tracing stop)\nTgid:\t7\nTracerPid:\t8\n", true, 8, "gdb" },
+	{ "Name:\tx\nState:\tt (tracing stop)\nTracerPid:\t9\n", true, 9, "" },
+	{ "State:\tT (stopped)\n", false, 0, "" },	/* a command may be called so */
+	{ "Name:\tx\nState:\t", false, 0, "" },
+};
+
+START_TEST(process_that_is_stopped_is_told_with_its_debugger)
+{
+	pid_t tracer = -1;
+	char name[16];
+
+	say("status", halts[_i].status);
+	ck_assert_int_eq(mkdirat(dirfd, "8", 0700), 0);
+	say("../8/comm", "gdb\n");
+	ck_assert_int_eq(life_is_stopped(fx_tmpdir(), 7, &tracer, name), halts[_i].stopped);
+	ck_assert_int_eq(tracer, halts[_i].tracer);
+	ck_assert_str_eq(name, halts[_i].name);
+	ck_assert(!life_is_stopped(fx_tmpdir(), 6, &tracer, name));
+}
+END_TEST
+
 START_TEST(process_has_the_user_ids_of_its_line_and_no_others)
 {
 	say("status", owners[_i].status);
@@ -203,6 +232,7 @@ int main(void)
 {
 	const struct fx_test tests[] = {
 		FX_LOOP(number_in_its_own_namespace_is_the_last, 0, FX_COUNT(numbers)),
+		FX_LOOP(process_that_is_stopped_is_told_with_its_debugger, 0, FX_COUNT(halts)),
 		FX_LOOP(process_has_the_user_ids_of_its_line_and_no_others, 0, FX_COUNT(owners)),
 		FX_LOOP(process_that_is_over_or_not_to_be_read_has_no_start, 0, FX_COUNT(stats)),
 		FX_TEST(process_is_not_alive_because_another_has_its_number),

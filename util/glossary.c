@@ -22,12 +22,18 @@ static const struct word severities[] = {
 
 static const struct word limits[] = {
 	W("minimum", "The least limit that there is, --stall-min."),
-	W("history", "8 times the 99.9th percentile of the same operation and size."),
+	W("history", "8 times the 99th percentile of the same operation and size, the two "
+		     "longest left out."),
 	W("period", "Three iterations of the job."),
 	W("no_history", "Nothing like it has been seen: six times --stall-min."),
 	W("first_operation",
 	  "The first one on its communicator, which sets up connections: twelve times "
 	  "--stall-min."),
+	W("maximum", "The greatest limit that there is, --stall-max."),
+	W("absence",
+	  "Half as much again as the longest time for which a rank of the communicator was "
+	  "missing before, and came after all."),
+	W("proof", "None: the cause is proven, and no time has to pass."),
 };
 
 static const struct word aspects[] = {

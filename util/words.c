@@ -18,16 +18,19 @@ static const struct word words[] = {
 	{ KIND("stall", "695df236c8eb4bcf96dc80460ebc9618"),
 	  .meaning = "An operation has been in flight for longer than its limit, or a job has "
 		     "posted nothing for a long time.",
-	  .evidence = "The limit is the largest of 10 s (--stall-min), 8 times the 99.9th "
-		      "percentile of the same operation and size, and 3 iterations; 60 s without a "
-		      "history, 120 s for the first operation on a communicator. It is critical "
-		      "when nothing has moved, a warning when transfers still go on.",
+	  .evidence = "The limit is the largest of 10 s (--stall-min), 8 times the 99th "
+		      "percentile of the same operation and size, and 3 iterations, but 60 s "
+		      "(--stall-max) at most. None has to pass where the cause is proven: a rank "
+		      "of this node that others wait for is dead (RANK_DEAD) or stopped (STOPPED). "
+		      "It is critical when nothing has moved, a warning when transfers still go "
+		      "on.",
 	  .action = "Read its verdict; it names the rank to look at." },
 	{ KIND("desync", "d79ee70f395945f1a3bdf374c69faa6c"),
 	  .meaning = "Ranks of a communicator do not do the same: one has not come, or comes with "
 		     "something else.",
 	  .evidence = "What each rank on this node has posted on each communicator, by NCCL's own "
-		      "sequence numbers.",
+		      "sequence numbers. Other arguments and another order are found within three "
+		      "seconds; a rank that has not come, beyond the limits of a stall.",
 	  .action = "Compare what the named ranks run: py-spy dump, gdb -p, the step in their "
 		    "logs." },
 	{ KIND("straggler", "4e6c51865b354fb08069022b213f88a1"),
@@ -91,7 +94,8 @@ static const struct word words[] = {
 	  .evidence = "The lock on its segment fell without the plugin's word of farewell; what "
 		      "was in flight then is still in the segment. Those of one communicator that "
 		      "die within 30 s of each other are one finding, the first that was seen dead "
-		      "first; within a tenth of a second the order is not known.",
+		      "first; within a tenth of a second the order is not known. Where ranks of "
+		      "this node wait for it, its verdict is RANK_DEAD.",
 	  .action = "See the log of the first, and dmesg for \"Out of memory\" and Xid. The black "
 		    "box in the daemon's state directory has its last operations." },
 	{ KIND("unwritten", "cd40003ddcf544869281c4a4d66642b7"),
@@ -114,15 +118,28 @@ static const struct word words[] = {
 
 	VERDICT(RANK_DEAD),
 	  .flight_recorder = "COLLECTIVE_STATE_MISMATCH", .ncclx = "JOB_RANK_PROCESS_DEAD",
-	  .meaning = "The others wait for a rank whose process has ended.",
+	  .meaning = "The others wait for a rank whose process has ended: of died, and of stall "
+		     "where it ended by itself.",
 	  .evidence = "The process is gone, and had not completed the operation.",
 	  .action = "See why it died; the job has to be restarted." },
+	VERDICT(STOPPED),
+	  .flight_recorder = "COLLECTIVE_STATE_MISMATCH",
+	  .ncclx = "JOB_STUCK_IN_NCCL_RANK_NOT_JOIN",
+	  .meaning = "The others wait for a rank whose process is stopped: by a signal, or by a "
+		     "debugger.",
+	  .evidence = "The kernel's word: state T or t in /proc/PID/stat, at two looks or more, "
+		      "and TracerPid in /proc/PID/status.",
+	  .action = "kill -CONT PID lets it go on. SIGSTOP and SIGTSTP come from a shell (Ctrl-Z), "
+		    "a batch system that suspends the job, or a tool that meant another process." },
 	VERDICT(NOT_JOINED),
 	  .flight_recorder = "COLLECTIVE_STATE_MISMATCH",
 	  .ncclx = "JOB_STUCK_IN_NCCL_RANK_NOT_JOIN",
 	  .meaning = "A rank lives but has not made the call that the others wait in.",
 	  .evidence = "Its newest sequence number of that function is lower than theirs, and it "
-		      "has nothing else in flight.",
+		      "has nothing else in flight. It may be writing a checkpoint: this is a "
+		      "warning, and critical after 5 min (--not-joined-critical), or, where ranks "
+		      "of that communicator came late before, after three times the longest of "
+		      "these times, and a minute at least.",
 	  .action = "See what its process does: py-spy dump -p PID, gdb -p PID. Often a branch "
 		    "that only this rank takes, a data loader, or an exception that was "
 		    "swallowed." },
@@ -167,6 +184,14 @@ static const struct word words[] = {
 		      "the path apart, the text says so.",
 	  .action = "Check the path between the two ranks: port counters, link state, the fabric, "
 		    "the other node's NIC." },
+	VERDICT(NO_ROOM),
+	  .flight_recorder = "UNDECIDED",
+	  .meaning = "A rank waits for data, and its sender waits for room there: the word that "
+		     "there is room was not given, or is lost.",
+	  .evidence = "The sender's step is in SendPeerWait, the receiver's in RecvWait for that "
+		      "sender, and no GPU or network holds up either.",
+	  .action = "See whether the network threads of process PID run (top -H -p PID), and its "
+		    "node's NIC: port counters, errors. Keep NCCL's debug log of both ranks." },
 	VERDICT(GPU_STUCK),
 	  .flight_recorder = "UNDECIDED",
 	  .meaning = "A GPU has begun the operation and moves no more.",
@@ -198,9 +223,9 @@ static const struct word words[] = {
 	VERDICT(OUTSIDE),
 	  .flight_recorder = "UNDECIDED", .ncclx = "JOB_STUCK_OUTSIDE_NCCL",
 	  .meaning = "No operation is in flight and no new one comes: the job is not in NCCL.",
-	  .evidence = "The time since the last operation: longer than two minutes (12 times "
-		      "--stall-min), ten iterations of the job, and twice its longest pause so "
-		      "far.",
+	  .evidence = "The time since the last operation. It is a note after ten iterations of "
+		      "the job and 3 s, and found after two minutes (12 times --stall-min), ten "
+		      "iterations, and twice the job's longest pause so far.",
 	  .action = "A checkpoint, an evaluation or the end of the job look the same. If it should "
 		    "run: py-spy dump the ranks." },
 	VERDICT(SILENCED),

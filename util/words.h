@@ -12,6 +12,7 @@
 
 #define VERDICTS(X)		\
 	X(RANK_DEAD)		\
+	X(STOPPED)		\
 	X(NOT_JOINED)		\
 	X(ORDER_MISMATCH)	\
 	X(COMM_DEADLOCK)	\
@@ -19,6 +20,7 @@
 	X(CONFIG_MISMATCH)	\
 	X(PARTIAL)		\
 	X(LINK)			\
+	X(NO_ROOM)		\
 	X(GPU_STUCK)		\
 	X(NOT_RUNNING)		\
 	X(INTERNAL)		\

@@ -37,6 +37,7 @@ struct report_told {
 	json_t *rows;
 	json_t *late;	/* by GPU: its row */
 	json_t *slow;	/* the rows of slow links */
+	json_t *hung;	/* by comm_id: an operation of it hangs, and has its rows */
 };
 
 static bool row_has(const json_t *row, const char *key, const char *text)
@@ -288,10 +289,12 @@ static void tell_hang(const struct hang_case *c, bool suspected, void *arg)
 	for (uint32_t i = 0; i < rows; i++) {
 		const struct hang_rank *r = c->verdict.nranks ?
 					    hang_rank_of(c, c->verdict.ranks[i]) : NULL;
-		json_t *row = told_add_row(t, "critical", words_verdict(c->verdict.verdict)->name,
-					   json_object_get(t->comms, key), r ? r->owner : NULL,
-					   text);
+		json_t *comm = json_object_get(t->comms, key);
+		json_t *row = told_add_row(t, hang_is_warning(c) ? "warning" : "critical",
+					   words_verdict(c->verdict.verdict)->name, comm,
+					   r ? r->owner : NULL, text);
 
+		json_object_set_new(t->hung, member_text(comm, "comm_id", ""), json_true());
 		row_set_grade(row, !suspected, 0);
 		json_object_set_new(row, "age_ns", json_integer((json_int_t)c->age_ns));
 		if (g->op.func)
@@ -425,17 +428,6 @@ static bool comm_is_whole_on(const json_t *comm, const char *host)
 	       (json_int_t)json_object_size(ranks);
 }
 
-static bool told_has_hang(const struct report_told *t, const char *comm_id)
-{
-	json_t *row;
-	size_t i;
-
-	json_array_foreach(t->rows, i, row)
-		if (row_has(row, "severity", "critical") && row_has(row, "comm_id", comm_id))
-			return true;
-	return false;
-}
-
 /*
  * Is a node's slow link told already, by its place among those of all nodes?  What the node has
  * found is found.
@@ -473,7 +465,7 @@ static bool finding_is_row(const struct report_told *t, const json_t *f, bool wh
 		return !told_has_slow_peer(t, f);
 	if (!row_has(f, "kind", "stall") && !row_has(f, "kind", "desync"))
 		return true;
-	return whole && !told_has_hang(t, member_text(f, "comm_id", ""));
+	return whole && !json_object_get(t->hung, member_text(f, "comm_id", ""));
 }
 
 /* The time from when it began to when the file was written. */
@@ -501,6 +493,8 @@ static void told_finding(struct report_told *t, const char *host, const json_t *
 	json_object_set_new(row, "host", json_string(host));
 	json_object_set_new(row, "age_ns", finding_file_age(f, node));
 	row_set_grade(row, !row_has(f, "grade", "suspected"), 0);
+	if (row_has(f, "kind", "stall") || row_has(f, "kind", "desync"))
+		json_object_set_new(t->hung, member_text(f, "comm_id", ""), json_true());
 }
 
 /* ---- the command ------------------------------------------------------------------------- */
@@ -532,7 +526,7 @@ static int report_fetch(struct cli *cli, void *arg, json_t **root)
 	struct shots *s = slow_peers->shots;
 	struct report_told t = { .shots = s, .slow_peers = slow_peers, .comms = json_object(),
 				 .rows = json_array(), .late = json_object(),
-				 .slow = json_array() };
+				 .slow = json_array(), .hung = json_object() };
 
 	(void)cli;
 	told_all(&t, s);
@@ -541,6 +535,7 @@ static int report_fetch(struct cli *cli, void *arg, json_t **root)
 	json_decref(t.comms);
 	json_decref(t.late);
 	json_decref(t.slow);
+	json_decref(t.hung);
 	return 0;
 }
 

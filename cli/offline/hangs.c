@@ -14,6 +14,7 @@
 #include "cli/base/must.h"
 
 #define LIMIT_NS UINT64_C(10000000000)	/* the limit where a file tells none */
+#define PROVEN_NS UINT64_C(2000000000)	/* what is proven needs no limit, but two looks */
 #define SUSPECTED_NS UINT64_C(5000000000) /* in flight for so long, or for its limit if less */
 
 /* One node's file. */
@@ -276,7 +277,7 @@ static bool hang_is_due(struct hangs *h, struct offline_hang *hang)
 	c->limit_ns = group_limit(&h->hang, g);
 	hang->suspected = c->age_ns <= c->limit_ns;
 	g->least_ns = hang->suspected ? SUSPECTED_NS : c->limit_ns;
-	return !hang->suspected || case_is_suspected(h, c);
+	return !hang->suspected || case_is_suspected(h, c) || c->age_ns > PROVEN_NS;
 }
 
 /* One that some were still in may be over: a later file tells of a rank that is done. */
@@ -298,13 +299,34 @@ static bool case_may_be_over(const struct hang_case *c)
 	return inside_ns < done_ns && done_ns - inside_ns > c->limit_ns;
 }
 
-static void hang_judge(const struct hang_input *in, struct offline_hang *hang, bool *told,
-		       hangs_found_fn *found, void *arg)
+/* False: there is nothing to say of it. */
+static bool hang_judge(struct hangs *h, const struct hang_input *in, struct offline_hang *hang)
 {
 	struct hang_case *c = &hang->c;
 
 	hang_decide(in, c->group, &c->verdict);
-	if (told[c->verdict.comm] || case_may_be_over(c))
+	if (hang_is_proven(c->verdict.verdict))
+		hang->suspected = false;
+	if (c->verdict.verdict == VERDICT_NOT_JOINED)
+		c->critical_ns = HANG_NOT_JOINED_NS;
+	return !case_may_be_over(c) && (!hang->suspected || case_is_suspected(h, c));
+}
+
+static bool hang_is_explained(const struct offline_hang *hang, const struct offline_hang *all,
+			      uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (hang_explains(&all[i].c, &hang->c))
+			return true;
+	return false;
+}
+
+static void hang_tell(const struct offline_hang *hang, bool *told, hangs_found_fn *found,
+		      void *arg)
+{
+	const struct hang_case *c = &hang->c;
+
+	if (told[c->verdict.comm])
 		return;
 	told[c->verdict.comm] = true;
 	for (uint32_t k = 0; k < c->verdict.ncircle; k++)
@@ -318,18 +340,22 @@ static void judge_all(struct hangs *h, hangs_found_fn *found, void *arg)
 	struct offline_hang *hangs = must(calloc(all->groups.n + 1, sizeof(*hangs)));
 	bool *told = must(calloc(all->groups.n + 1, sizeof(*told)));
 	const struct hang_input in = { all->comms, all->groups.n };
-	uint32_t n = 0;
+	uint32_t due = 0, n = 0;
 
 	for (uint32_t i = 0; i < all->groups.n; i++) {
-		hangs[n] = (struct offline_hang){ .c = { .hang = all, .group = i } };
-		n += hang_is_due(h, &hangs[n]);
+		hangs[due] = (struct offline_hang){ .c = { .hang = all, .group = i } };
+		due += hang_is_due(h, &hangs[due]);
 	}
-	if (n)
+	if (due)
 		hang_place(all);
+	for (uint32_t i = 0; i < due; i++)
+		if (hang_judge(h, &in, &hangs[i]))
+			hangs[n++] = hangs[i];
 	for (int suspected = 0; suspected < 2; suspected++)
 		for (uint32_t i = 0; i < n; i++)
-			if (hangs[i].suspected == suspected)
-				hang_judge(&in, &hangs[i], told, found, arg);
+			if (hangs[i].suspected == suspected &&
+			    !hang_is_explained(&hangs[i], hangs, n))
+				hang_tell(&hangs[i], told, found, arg);
 	free(told);
 	free(hangs);
 }

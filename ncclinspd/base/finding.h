@@ -101,6 +101,7 @@ struct finding {
 	struct finding_whom whom[FINDING_RANKS];	/* of each of ranks; set by diagnose */
 	int32_t peer;		/* UNKNOWN_I32: none */
 	uint64_t since_ns;	/* when it began, as far as the evidence goes */
+	uint64_t due_ns;	/* when it is found if it goes on; 0: it is, or nothing tells */
 	char text[FINDING_TEXT];	/* verdict, evidence, next step: for people */
 	char evidence[FINDING_EVIDENCE];
 	uint32_t evidence_bytes;

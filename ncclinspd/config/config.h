@@ -74,6 +74,8 @@ struct config {
 	uint64_t straggler_window_ns;	/* 0: the default of straggler */
 	uint64_t snapshot_interval_ns;	/* 0: none are written */
 	uint64_t stall_min_ns;	/* 0: the default of diagnose */
+	uint64_t stall_max_ns;
+	uint64_t not_joined_critical_ns;
 	struct config_origin origin[CONFIG_ROWS];	/* sources, in the order of config_rows() */
 };
 

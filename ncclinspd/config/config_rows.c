@@ -174,6 +174,16 @@ static int set_stall_min(struct config *c, const char *value)
 	return set_duration(&c->stall_min_ns, value, STALL_LEAST_NS);
 }
 
+static int set_stall_max(struct config *c, const char *value)
+{
+	return set_duration(&c->stall_max_ns, value, STALL_LEAST_NS);
+}
+
+static int set_not_joined_critical(struct config *c, const char *value)
+{
+	return set_duration(&c->not_joined_critical_ns, value, STALL_LEAST_NS);
+}
+
 static int set_straggler_window(struct config *c, const char *value)
 {
 	return set_duration(&c->straggler_window_ns, value, WINDOW_LEAST_NS);
@@ -312,6 +322,13 @@ static const struct config_row rows[] = {
 	{ "stall-min", 't', "SECONDS", set_stall_min, "a time from 100ms to 24h, as 10s",
 	  "the shortest time in flight that may be a stall", "10s", true,
 	  FIELD(stall_min_ns, CONFIG_NS), NULL },
+	{ "stall-max", 0, "SECONDS", set_stall_max, "a time from 100ms to 24h, as 60s",
+	  "the longest time in flight that is no stall, whatever earlier ones took", "60s", true,
+	  FIELD(stall_max_ns, CONFIG_NS), NULL },
+	{ "not-joined-critical", 0, "SECONDS", set_not_joined_critical,
+	  "a time from 100ms to 24h, as 5m",
+	  "how long a rank may stay away, where none has before, until it is critical", "300s",
+	  true, FIELD(not_joined_critical_ns, CONFIG_NS), NULL },
 	{ "straggler-window", 'w', "SECONDS", set_straggler_window,
 	  "a time from 1s to 24h, as 60s", "late ranks are judged over four of these", "60s", true,
 	  FIELD(straggler_window_ns, CONFIG_NS), NULL },

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "judge/hang.h"
 #include "reader/base/accounts.h"
 #include "reader/base/job.h"
 #include "util/cleanup.h"
@@ -17,6 +18,7 @@
 
 #define SECOND_NS	UINT64_C(1000000000)
 #define STALL_MIN_NS	(10 * SECOND_NS)
+#define STALL_MAX_NS	(60 * SECOND_NS)
 #define KEEP_NS		(3600 * SECOND_NS)
 #define FINDINGS	128
 #define LEAST_MISSED	2	/* looks: on a busy machine one may be later than any hold_ns */
@@ -414,9 +416,13 @@ const struct diagnose_source *diagnose_source(const struct diagnose *dg)
 	return &dg->source;
 }
 
-void diagnose_set_stall_min(struct diagnose *dg, uint64_t stall_min_ns)
+void diagnose_set_times(struct diagnose *dg, const struct diagnose_times *times)
 {
-	dg->config.stall_min_ns = stall_min_ns ? stall_min_ns : STALL_MIN_NS;
+	dg->config.times = (struct diagnose_times){
+		.stall_min_ns = times->stall_min_ns ?: STALL_MIN_NS,
+		.stall_max_ns = times->stall_max_ns ?: STALL_MAX_NS,
+		.not_joined_critical_ns = times->not_joined_critical_ns ?: HANG_NOT_JOINED_NS,
+	};
 }
 
 /* ---- life ----------------------------------------------------------------- */
@@ -452,7 +458,7 @@ int diagnose_new(struct diagnose **dgp, const struct diagnose_config *config,
 		return -ENOMEM;
 	dg->config = *config;
 	dg->source = *source;
-	diagnose_set_stall_min(dg, config->stall_min_ns);
+	diagnose_set_times(dg, &config->times);
 	if (!dg->config.keep_ns)
 		dg->config.keep_ns = KEEP_NS;
 	if (!dg->config.findings)

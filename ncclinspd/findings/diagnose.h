@@ -29,8 +29,15 @@ struct straggler;
 /* A finding began, changed its kind, verdict, severity or grade, or ended (until_ns). */
 typedef void diagnose_changed_fn(void *arg, const struct finding *f, uint64_t now_ns);
 
+/* Settings that may change while the daemon runs; 0: the default. */
+struct diagnose_times {
+	uint64_t stall_min_ns;	/* no limit is below (10 s) ... */
+	uint64_t stall_max_ns;	/* ... and hardly one above (60 s) */
+	uint64_t not_joined_critical_ns;	/* see stall_absence.c (5 min) */
+};
+
 struct diagnose_config {
-	uint64_t stall_min_ns;	/* no limit is below; 0: 10 s */
+	struct diagnose_times times;
 	uint64_t keep_ns;	/* time for which an ended finding stays listed; 0: 1 h */
 	uint32_t findings;	/* kept at most; 0: 128 */
 	const char *state_dir;	/* the directory of the baselines; NULL: none is kept */
@@ -75,8 +82,8 @@ int diagnose_new(struct diagnose **dgp, const struct diagnose_config *config,
 		 const struct diagnose_source *source);
 void diagnose_free(struct diagnose *dg);
 
-/* The new limit holds from the next look on; 0: the default. */
-void diagnose_set_stall_min(struct diagnose *dg, uint64_t stall_min_ns);
+/* They hold from the next look on. */
+void diagnose_set_times(struct diagnose *dg, const struct diagnose_times *times);
 
 /* An operation finished; a process ended; a process will be gone after this call. */
 void diagnose_op(struct diagnose *dg, const struct op *op, uint64_t now_ns);
@@ -143,6 +150,10 @@ bool diagnose_renew(struct diagnose *dg, const struct detector *detector, uint64
 
 /* The state that a detector's `init` made, for what one tells another; NULL: not in the table. */
 void *diagnose_state(const struct diagnose *dg, const struct detector *detector);
+
+/* Others wait for a process that died: its finding says so.  False: none is known of it. */
+bool died_tell_waiting(struct diagnose *dg, uint64_t process_id, const char *waiting,
+		       uint64_t now_ns);
 
 /* The part of wall time for which that process's progress threads were away, lately. */
 double proxy_starved_share(const struct diagnose *dg, uint64_t process_id, uint64_t now_ns);

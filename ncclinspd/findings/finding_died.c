@@ -3,6 +3,7 @@
  * Processes that died: remembered as they end, since judge/ joins those that die one after
  * another.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "judge/died.h"
@@ -16,7 +17,9 @@
 /* One process, and the texts of its row. */
 struct died_process {
 	uint64_t key;		/* key of its finding; 0: unused */
+	uint64_t process_id;
 	struct death row;
+	char waiting[128];
 	char comm_name[97];
 	char command[64];
 };
@@ -79,7 +82,7 @@ static struct died_process *died_remember(struct diagnose *dg, struct died *died
 	}
 	reconstruct_open(diagnose_source(dg)->reconstruct, p, died_take_oldest, &oldest);
 	d = &died->processes[died->count % ARRAY_LEN(died->processes)];
-	*d = (struct died_process){ .key = died_key(died, &row), .row = row };
+	*d = (struct died_process){ .key = died_key(died, &row), .process_id = p->id, .row = row };
 	died->count++;
 	memcpy(d->command, p->command, sizeof(d->command));
 	if (comm)
@@ -165,9 +168,29 @@ static void died_report(struct diagnose *dg, const struct died *died,
 	for (uint32_t i = 0; i < list.n; i++)
 		if (list.at[i]->rank != UNKNOWN_I32)
 			finding_add_rank(&f, list.at[i]->rank);
+	if (died_waiting(list.at, list.n))
+		f.verdict = words_verdict(VERDICT_RANK_DEAD)->name;
 	died_say(list.at, list.n, f.text, sizeof(f.text));
 	died_show(&list, &f);
 	diagnose_report(dg, &finding_died, d->key, &f, now_ns);
+}
+
+bool died_tell_waiting(struct diagnose *dg, uint64_t process_id, const char *waiting,
+		       uint64_t now_ns)
+{
+	struct died *died = diagnose_state(dg, &finding_died);
+
+	for (uint32_t i = 0; i < ARRAY_LEN(died->processes); i++) {
+		struct died_process *d = &died->processes[i];
+
+		if (!d->key || d->process_id != process_id)
+			continue;
+		snprintf(d->waiting, sizeof(d->waiting), "%s", waiting);
+		d->row.waiting = d->waiting;
+		died_report(dg, died, d, now_ns);
+		return true;
+	}
+	return false;
 }
 
 static void on_ended(struct diagnose *dg, void *state, struct process *p, uint64_t now_ns)

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "ncclinspd/findings/absence.h"
 #include "ncclinspd/findings/stall.h"
 #include "reader/base/pool.h"
 
@@ -14,10 +15,10 @@
 #define HOLD_NS		(3 * SECOND_NS)
 #define MOVED_NS	(5 * SECOND_NS)	/* an operation that moved so lately is slow, not stuck */
 #define SUSPECTED_NS	(5 * SECOND_NS)	/* in flight for so long, or for its limit if less */
-#define EARLY_NS	(2 * SECOND_NS)	/* watched so long before: two looks tell what moves */
-#define WATCHES		64
-#define UNWATCHED_PERIODS 3
-#define UNWATCHED_TIMES	6		/* times the least limit, without a period */
+#define WATCHED_NS	(SECOND_NS * 3 / 10)	/* in flight for so long it is looked at closely */
+#define WATCHES		256
+#define ABSENCE_TIMES	3		/* the longest so far, for one to be critical ... */
+#define ABSENCE_CRITICAL_NS (60 * SECOND_NS)	/* ... and so long at least */
 
 /* An operation in flight for long: does anything of it still move? */
 struct stall_watch {
@@ -26,11 +27,14 @@ struct stall_watch {
 	uint64_t seen_ns;
 	uint64_t moved_ns;	/* 0: not since it is watched */
 	uint64_t signature;
+	uint64_t absent_ns;	/* when a rank had last not come to it; 0: all had */
+	enum verdict verdict;	/* at the last look */
 };
 
 struct stalls {
 	struct limits *limits;
 	struct paces paces;
+	struct absences absences;
 	struct stall_watch watches[WATCHES];
 };
 
@@ -71,50 +75,35 @@ static uint64_t group_period(struct stalls *st, const struct hang *v,
 
 /* ---- limits --------------------------------------------------------------- */
 
-/* The limit where completion is not watched: there is no history of it. */
-static void unwatched_limit(uint64_t min_ns, uint64_t period_ns, struct limit *out)
-{
-	*out = (struct limit){ .ns = min_ns, .reason = LIMIT_MINIMUM, .p999_ns = UNKNOWN_U64 };
-	if (!period_ns) {
-		out->ns = UNWATCHED_TIMES * min_ns;
-		out->reason = LIMIT_NO_HISTORY;
-	} else if (UNWATCHED_PERIODS * period_ns > min_ns) {
-		out->ns = UNWATCHED_PERIODS * period_ns;
-		out->reason = LIMIT_PERIOD;
-	}
-}
-
 /* The age from which it is suspected: operations of its kind do not take so long. */
 static uint64_t limit_suspected_from(const struct limit *limit)
 {
 	uint64_t from_ns = SUSPECTED_NS;
 
-	if (limit->p999_ns != UNKNOWN_U64 && limit->p999_ns > from_ns)
-		from_ns = limit->p999_ns;
+	if (limit->p99_ns != UNKNOWN_U64 && limit->p99_ns > from_ns)
+		from_ns = limit->p99_ns;
 	return from_ns < limit->ns ? from_ns : limit->ns;
 }
 
 /* Has this group's operation been in flight for so long that it is to be watched? */
-static bool stall_is_due(struct diagnose *dg, struct stalls *st, struct stall *s)
+static bool stall_is_due(struct stalls *st, struct stall *s)
 {
 	const struct hang_group *g = &s->c.hang->groups.at[s->c.group];
-	uint64_t min_ns = diagnose_settings(dg)->stall_min_ns, period_ns;
+	uint64_t period_ns;
 	struct op op;
 
-	if (!g->has_op || !g->op.enqueued_ns || s->c.hang->now_ns < g->op.enqueued_ns)
+	if (!g->has_op || !g->op.enqueued_ns ||
+	    s->c.hang->now_ns < g->op.enqueued_ns + WATCHED_NS)
 		return false;
 	s->c.age_ns = s->c.hang->now_ns - g->op.enqueued_ns;
-	if (s->c.age_ns + EARLY_NS < (min_ns < SUSPECTED_NS ? min_ns : SUSPECTED_NS))
-		return false;
 	period_ns = group_period(st, s->c.hang, g);
 	if (g->unwatched) {
-		unwatched_limit(min_ns, period_ns, &s->limit);
+		limits_of_unwatched(st->limits, period_ns, &s->limit);
 	} else {
 		stuck_op(s->c.hang, g, &op);
 		limits_of(st->limits, &op, period_ns, &s->limit);
 	}
-	s->grade = s->c.age_ns > s->limit.ns ? FINDING_FOUND : FINDING_SUSPECTED;
-	return s->c.age_ns + EARLY_NS >= limit_suspected_from(&s->limit);
+	return true;
 }
 
 uint64_t stall_limit_ns(const struct diagnose *dg, const struct op *op)
@@ -146,8 +135,7 @@ uint64_t stall_unwatched_limit_ns(const struct diagnose *dg, uint64_t process_id
 	struct stalls *st = diagnose_state(dg, &finding_stall);
 	struct limit limit;
 
-	unwatched_limit(diagnose_settings(dg)->stall_min_ns, paces_period(&st->paces, process_id),
-			&limit);
+	limits_of_unwatched(st->limits, paces_period(&st->paces, process_id), &limit);
 	return limit.ns;
 }
 
@@ -205,8 +193,8 @@ static struct stall_watch *find_watch(struct stalls *st, uint64_t key)
 	return stalest;
 }
 
-/* False: seen for the first time, so that nothing can be said yet. */
-static bool stall_watch_group(struct stalls *st, const struct stall *s, bool *moves)
+/* NULL: seen for the first time, so that nothing can be said yet. */
+static struct stall_watch *stall_watch_group(struct stalls *st, const struct stall *s)
 {
 	const struct hang_group *g = &s->c.hang->groups.at[s->c.group];
 	uint64_t key = stall_key(s->c.hang, s->c.group), signature = group_sign(s->c.hang, g);
@@ -215,15 +203,15 @@ static bool stall_watch_group(struct stalls *st, const struct stall *s, bool *mo
 
 	if (w->key != key || w->op != op) {
 		*w = (struct stall_watch){ .key = key, .op = op, .seen_ns = now_ns,
-					   .signature = signature };
-		return false;
+					   .signature = signature,
+					   .verdict = s->c.verdict.verdict };
+		return NULL;
 	}
 	if (w->signature != signature)
 		w->moved_ns = now_ns;
 	w->signature = signature;
 	w->seen_ns = now_ns;
-	*moves = w->moved_ns && now_ns - w->moved_ns < MOVED_NS;
-	return true;
+	return w;
 }
 
 /* ---- what hangs ----------------------------------------------------------- */
@@ -246,40 +234,127 @@ static uint64_t cause_key(const struct stall *s)
 	return key;
 }
 
+/*
+ * A rank that is alive may be busy with a checkpoint, which the communicator's longest absence
+ * so far tells something about.
+ */
+static void stall_measure_absence(const struct diagnose *dg, struct stalls *st, struct stall *s)
+{
+	const struct diagnose_times *times = &diagnose_settings(dg)->times;
+	const struct hang_row *row = &s->c.hang->groups.at[s->c.verdict.comm].op;
+	uint64_t comm = stall_key(s->c.hang, s->c.verdict.comm), op = op_identity(row);
+	uint64_t longest_ns = absences_longest(&st->absences, comm, op);
+	uint64_t likely_ns = longest_ns + longest_ns / 2, least_ns = ABSENCE_CRITICAL_NS;
+
+	absences_see(&st->absences, comm, op, s->c.hang->now_ns - row->enqueued_ns);
+	s->c.critical_ns = times->not_joined_critical_ns;
+	if (!longest_ns)
+		return;
+	if (s->c.critical_ns < least_ns)
+		least_ns = s->c.critical_ns;
+	s->c.critical_ns = ABSENCE_TIMES * longest_ns;
+	if (s->c.critical_ns < least_ns)
+		s->c.critical_ns = least_ns;
+	limit_raise(&s->limit, likely_ns < times->stall_max_ns ? likely_ns : times->stall_max_ns,
+		    LIMIT_ABSENCE);
+}
+
+/* The verdict, and how certain it is; false: there is nothing to say yet. */
+static bool stall_decide(const struct diagnose *dg, struct stalls *st, struct stall *s)
+{
+	const struct hang_input in = hang_input(s->c.hang);
+	uint64_t now_ns = s->c.hang->now_ns;
+	enum verdict before;
+	struct stall_watch *w;
+	bool moves;
+
+	hang_decide(&in, s->c.group, &s->c.verdict);
+	w = stall_watch_group(st, s);
+	if (!w)
+		return false;
+	before = w->verdict;
+	w->verdict = s->c.verdict.verdict;
+	moves = w->moved_ns && now_ns - w->moved_ns < MOVED_NS;
+	if (w->verdict == VERDICT_NOT_JOINED) {
+		w->absent_ns = now_ns;
+		moves = false;		/* others may come one by one: that is no movement */
+	} else if (w->absent_ns) {
+		s->c.age_ns = now_ns - w->absent_ns;	/* before, it could not go on */
+	}
+	if (hang_is_proven(w->verdict) && w->verdict == before && w->moved_ns != now_ns)
+		s->limit = (struct limit){ .reason = LIMIT_PROOF, .p99_ns = UNKNOWN_U64,
+					   .p999_ns = UNKNOWN_U64 };
+	else if (moves)
+		s->c.verdict = (struct hang_verdict){ .verdict = VERDICT_SLOW, .comm = s->c.group,
+						      .peer = UNKNOWN_I32 };
+	else if (w->verdict == VERDICT_NOT_JOINED)
+		stall_measure_absence(dg, st, s);
+	s->grade = s->c.age_ns > s->limit.ns ? FINDING_FOUND : FINDING_SUSPECTED;
+	return s->grade == FINDING_FOUND ||
+	       (!moves && s->c.age_ns >= limit_suspected_from(&s->limit));
+}
+
+/* One death is one finding, which tells who waits.  False: nothing was said of that death. */
+static bool stall_tell_died(struct diagnose *dg, const struct stall *s)
+{
+	char waiting[128];
+	bool told = false;
+
+	if (s->c.verdict.verdict != VERDICT_RANK_DEAD || s->grade != FINDING_FOUND)
+		return false;
+	hang_say_waiting(&s->c, waiting, sizeof(waiting));
+	for (uint32_t i = 0; !told && i < s->c.verdict.nranks; i++) {
+		const struct hang_rank *r = hang_rank_of(&s->c, s->c.verdict.ranks[i]);
+
+		told = r && died_tell_waiting(dg, r->process, waiting, s->c.hang->now_ns);
+	}
+	return told;
+}
+
 static void stall_report(struct diagnose *dg, struct stall *s)
 {
 	enum verdict verdict = s->c.verdict.verdict;
 	struct finding f = {
 		.kind = verdict_is_desync(verdict) ? FINDING_DESYNC : FINDING_STALL,
 		.grade = s->grade,
-		.severity = verdict == VERDICT_SLOW ? FINDING_WARNING : FINDING_CRITICAL,
+		.severity = hang_is_warning(&s->c) ? FINDING_WARNING : FINDING_CRITICAL,
 		.since_ns = s->c.hang->groups.at[s->c.group].op.enqueued_ns,
 		.peer = s->c.verdict.peer,
 	};
 
+	if (s->grade == FINDING_SUSPECTED)
+		f.due_ns = s->c.hang->now_ns + s->limit.ns - s->c.age_ns;
 	stall_about(&f, s->c.hang, s->c.verdict.comm);
 	stall_describe(s, &f);
 	diagnose_report(dg, &finding_stall, cause_key(s), &f, s->c.hang->now_ns);
 }
 
-static void stall_judge(struct diagnose *dg, struct stalls *st, struct stall *s, bool *told)
+/* Only causes are told; what waits because of one lends it its limit, if that is over. */
+static void stall_explain(struct stall *s, struct stall *stalls, uint32_t n)
 {
-	const struct hang_input in = hang_input(s->c.hang);
-	bool moves;
+	for (uint32_t i = 0; i < n; i++) {
+		struct stall *cause = &stalls[i];
 
-	if (!stall_watch_group(st, s, &moves) || s->c.age_ns < limit_suspected_from(&s->limit) ||
-	    (moves && s->grade == FINDING_SUSPECTED))
-		return;
-	hang_decide(&in, s->c.group, &s->c.verdict);
-	if (moves)
-		s->c.verdict = (struct hang_verdict){ .verdict = VERDICT_SLOW, .comm = s->c.group,
-						    .peer = UNKNOWN_I32 };
+		if (!hang_explains(&cause->c, &s->c))
+			continue;
+		s->explained = true;
+		if (s->grade < cause->grade && cause->c.age_ns > s->limit.ns) {
+			cause->grade = s->grade;
+			cause->limit = s->limit;
+		}
+	}
+}
+
+/* A cause is told once, by the surest of those that wait because of it. */
+static void stall_tell(struct diagnose *dg, struct stall *s, bool *told)
+{
 	if (told[s->c.verdict.comm])
 		return;
 	told[s->c.verdict.comm] = true;
 	for (uint32_t i = 0; i < s->c.verdict.ncircle; i++)
 		told[s->c.verdict.circle[i]] = true;
-	stall_report(dg, s);
+	if (!stall_tell_died(dg, s))
+		stall_report(dg, s);
 }
 
 /* -ENOMEM: the next look may have more. */
@@ -287,19 +362,24 @@ static int look_at_operations(struct diagnose *dg, struct stalls *st, struct han
 {
 	struct stall *stalls = calloc(v->groups.n + 1, sizeof(*stalls));
 	bool *told = calloc(v->groups.n + 1, sizeof(*told));
-	uint32_t n = 0;
+	uint32_t due = 0, n = 0;
 	int r = stalls && told ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; r == 0 && i < v->groups.n; i++) {
-		stalls[n] = (struct stall){ .c = { .hang = v, .group = i } };
-		n += stall_is_due(dg, st, &stalls[n]);
+		stalls[due] = (struct stall){ .c = { .hang = v, .group = i } };
+		due += stall_is_due(st, &stalls[due]);
 	}
-	if (n)
+	if (due)
 		r = stuck_look_closer(v, diagnose_source(dg));
+	for (uint32_t i = 0; r == 0 && i < due; i++)
+		if (stall_decide(dg, st, &stalls[i]))
+			stalls[n++] = stalls[i];
+	for (uint32_t i = 0; i < n; i++)
+		stall_explain(&stalls[i], stalls, n);
 	for (int grade = 0; r == 0 && grade < FINDING_GRADE_END; grade++)
 		for (uint32_t i = 0; i < n; i++)
-			if (stalls[i].grade == (enum finding_grade)grade)
-				stall_judge(dg, st, &stalls[i], told);
+			if (stalls[i].grade == (enum finding_grade)grade && !stalls[i].explained)
+				stall_tell(dg, &stalls[i], told);
 	free(stalls);
 	free(told);
 	return r;
@@ -309,6 +389,7 @@ static int look_at_operations(struct diagnose *dg, struct stalls *st, struct han
 
 static void stall_look(struct diagnose *dg, void *state, uint64_t now_ns)
 {
+	const struct diagnose_times *times = &diagnose_settings(dg)->times;
 	struct stalls *st = state;
 	struct hang view;
 	uint32_t left_out;
@@ -316,7 +397,7 @@ static void stall_look(struct diagnose *dg, void *state, uint64_t now_ns)
 	if (stuck_init(&view, diagnose_source(dg), now_ns, &left_out) < 0)
 		return;
 	diagnose_leave_out(dg, left_out);
-	limits_set_min(st->limits, diagnose_settings(dg)->stall_min_ns);
+	limits_set(st->limits, times->stall_min_ns, times->stall_max_ns);
 	if (look_at_operations(dg, st, &view) == 0)
 		stall_look_for_quiet(dg, &st->paces, &view);
 	hang_deinit(&view);
@@ -324,9 +405,12 @@ static void stall_look(struct diagnose *dg, void *state, uint64_t now_ns)
 
 static int stall_init(struct diagnose *dg, void *state)
 {
+	const struct diagnose_times *times = &diagnose_settings(dg)->times;
 	struct stalls *st = state;
 
-	return limits_new(&st->limits, diagnose_settings(dg)->stall_min_ns);
+	if (absences_init(&st->absences) < 0)
+		return -ENOMEM;
+	return limits_new(&st->limits, times->stall_min_ns, times->stall_max_ns);
 }
 
 static void stall_deinit(void *state)
@@ -335,6 +419,7 @@ static void stall_deinit(void *state)
 
 	limits_free(st->limits);
 	paces_deinit(&st->paces);
+	absences_deinit(&st->absences);
 }
 
 const struct detector finding_stall = {

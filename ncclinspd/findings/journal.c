@@ -149,7 +149,7 @@ void journal_finding(struct journal *j, const struct finding *f)
 	struct phrase entry, words;
 
 	if (f->grade == FINDING_SUSPECTED) {
-		if (f->life.id <= j->suspected)
+		if (f->life.id <= j->suspected || f->severity == FINDING_INFO)
 			return;
 		j->suspected = f->life.id;
 	}

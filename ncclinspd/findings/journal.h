@@ -20,7 +20,10 @@ struct journal {
 void journal_open(struct journal *j, const char *path);
 void journal_close(struct journal *j);
 
-/* It began, changed, or is over; one that is suspected is told once.  Never waits. */
+/*
+ * It began, changed, or is over; one that is suspected is told once, and not at all if it is
+ * but a note.  Never waits.
+ */
 void journal_finding(struct journal *j, const struct finding *f);
 
 #endif

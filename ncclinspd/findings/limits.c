@@ -16,10 +16,16 @@
 #define HALVE_AT	65536	/* old operations count less and less */
 #define REFUSALS	3	/* after which what is too long is the new way of things */
 
+#define OUTLIERS	2	/* the longest of any history say nothing */
+
 #define HISTORY_TIMES	8
 #define PERIOD_TIMES	3
 #define NO_HISTORY_TIMES 6
 #define FIRST_TIMES	12
+
+/* The longest limit is no shorter than these, for jobs whose operations always take minutes. */
+#define MEDIAN_TIMES	3
+#define PERIODS_LEAST	2
 
 struct limits_history {
 	struct keyed_head head;
@@ -31,7 +37,7 @@ struct limits_history {
 };
 
 struct limits {
-	uint64_t min_ns;
+	uint64_t min_ns, max_ns;
 	struct keyed histories;
 };
 
@@ -75,9 +81,10 @@ static void history_halve(struct limits_history *h)
 	}
 }
 
-static uint64_t p999_of(const struct limits_history *h)
+/* The least time that no more than `most` of them exceed. */
+static uint64_t history_exceeded_by(const struct limits_history *h, uint32_t most)
 {
-	uint32_t above = 0, most = h->total / 1000;
+	uint32_t above = 0;
 
 	for (uint32_t i = h->end; i-- > 0;) {
 		above += h->bins[i];
@@ -89,30 +96,56 @@ static uint64_t p999_of(const struct limits_history *h)
 
 /* ---- limits -------------------------------------------------------------------- */
 
+static uint64_t limit_longer(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static void limit_cap(struct limit *limit, uint64_t max_ns)
+{
+	if (limit->ns <= max_ns)
+		return;
+	limit->ns = max_ns;
+	limit->reason = LIMIT_MAXIMUM;
+}
+
+static struct limit limit_least(const struct limits *l)
+{
+	return (struct limit){ .ns = l->min_ns, .reason = LIMIT_MINIMUM, .p99_ns = UNKNOWN_U64,
+			       .p999_ns = UNKNOWN_U64 };
+}
+
 /* `first`: nothing of its communicator was seen before.  `h` may be NULL. */
 static void limit_make(const struct limits *l, const struct limits_history *h, bool first,
 		       uint64_t period_ns, struct limit *out)
 {
-	*out = (struct limit){ .ns = l->min_ns, .reason = LIMIT_MINIMUM, .p999_ns = UNKNOWN_U64 };
-	if (first) {
-		out->ns = FIRST_TIMES * l->min_ns;
-		out->reason = LIMIT_FIRST;
-	} else if (!h || h->total < LEAST_OPS) {
-		out->ns = NO_HISTORY_TIMES * l->min_ns;
-		out->reason = LIMIT_NO_HISTORY;
-	}
+	uint64_t max_ns = limit_longer(l->max_ns, PERIODS_LEAST * period_ns);
+
+	*out = limit_least(l);
+	if (first)
+		limit_raise(out, FIRST_TIMES * l->min_ns, LIMIT_FIRST);
+	else if (!h || h->total < LEAST_OPS)
+		limit_raise(out, NO_HISTORY_TIMES * l->min_ns, LIMIT_NO_HISTORY);
 	if (h && h->total) {
 		out->ops = h->total;
-		out->p999_ns = p999_of(h);
+		out->p999_ns = history_exceeded_by(h, h->total / 1000);
+		out->p99_ns = history_exceeded_by(h, OUTLIERS + h->total / 100);
+		limit_raise(out, HISTORY_TIMES * out->p99_ns, LIMIT_HISTORY);
+		max_ns = limit_longer(max_ns, MEDIAN_TIMES *
+				      history_exceeded_by(h, OUTLIERS + h->total / 2));
 	}
-	if (out->ops && HISTORY_TIMES * out->p999_ns > out->ns) {
-		out->ns = HISTORY_TIMES * out->p999_ns;
-		out->reason = LIMIT_HISTORY;
-	}
-	if (PERIOD_TIMES * period_ns > out->ns) {
-		out->ns = PERIOD_TIMES * period_ns;
-		out->reason = LIMIT_PERIOD;
-	}
+	limit_raise(out, PERIOD_TIMES * period_ns, LIMIT_PERIOD);
+	limit_cap(out, max_ns);
+}
+
+void limits_of_unwatched(const struct limits *l, uint64_t period_ns, struct limit *out)
+{
+	*out = limit_least(l);
+	if (period_ns)
+		limit_raise(out, PERIOD_TIMES * period_ns, LIMIT_PERIOD);
+	else
+		limit_raise(out, NO_HISTORY_TIMES * l->min_ns, LIMIT_NO_HISTORY);
+	limit_cap(out, limit_longer(l->max_ns, PERIODS_LEAST * period_ns));
 }
 
 static bool is_first(const struct op *op, bool new_comm)
@@ -152,9 +185,10 @@ void limits_add(struct limits *l, const struct op *op)
 	if (!h)
 		return;
 	limit_make(l, h, is_first(op, new_comm), 0, &limit);
-	if (ns > limit.ns && h->refused++ < REFUSALS)
+	if (ns <= limit.ns)
+		h->refused = 0;
+	else if (h->refused++ < REFUSALS)
 		return;		/* a stall that went by is no example to follow */
-	h->refused = 0;
 	bin = histogram_bucket(ns) / PER_BIN;
 	h->end = bin < h->end ? h->end : bin + 1;
 	h->bins[bin]++;
@@ -162,7 +196,7 @@ void limits_add(struct limits *l, const struct op *op)
 		history_halve(h);
 }
 
-int limits_new(struct limits **lp, uint64_t min_ns)
+int limits_new(struct limits **lp, uint64_t min_ns, uint64_t max_ns)
 {
 	struct limits *l = calloc(1, sizeof(*l));
 
@@ -170,14 +204,15 @@ int limits_new(struct limits **lp, uint64_t min_ns)
 		limits_free(l);
 		return -ENOMEM;
 	}
-	l->min_ns = min_ns;
+	limits_set(l, min_ns, max_ns);
 	*lp = l;
 	return 0;
 }
 
-void limits_set_min(struct limits *l, uint64_t min_ns)
+void limits_set(struct limits *l, uint64_t min_ns, uint64_t max_ns)
 {
 	l->min_ns = min_ns;
+	l->max_ns = limit_longer(min_ns, max_ns);
 }
 
 void limits_free(struct limits *l)

@@ -20,6 +20,7 @@ struct stall {
 	struct hang_case c;
 	enum finding_grade grade;	/* found: it is beyond its limit */
 	struct limit limit;
+	bool explained;			/* another one is its cause, and is told */
 };
 
 /* Fill in verdict, ranks, text and evidence. */

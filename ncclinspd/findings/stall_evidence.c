@@ -135,6 +135,7 @@ static void put_evidence(const struct stall *s, struct json *j)
 	evidence_put_number(j, "limit_ns", limit->ns, true);
 	evidence_put_text(j, "limit_reason", limit_reason_name(limit->reason));
 	evidence_put_number(j, "history_ops", limit->ops, true);
+	evidence_put_number(j, "p99_ns", limit->p99_ns, limit->p99_ns != UNKNOWN_U64);
 	evidence_put_number(j, "p999_ns", limit->p999_ns, limit->p999_ns != UNKNOWN_U64);
 	evidence_put_flag(j, "watched", !group_of(s)->unwatched);
 	evidence_put_signed(j, "nranks", comm->nranks);

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs that used to post operations all the time, and have stopped doing so. */
+/*
+ * Jobs that used to post operations all the time, and have stopped doing so.  That is told at
+ * once, as a note: it is suspected, and found when it has lasted for longer than any pause of
+ * the job before.
+ */
 #include "ncclinspd/findings/stall.h"
 #include "util/json.h"
 #include "util/phrase.h"
 
 #define QUIET_TIMES	12	/* times the least limit: most checkpoints are shorter */
 #define QUIET_PERIODS	10
+#define QUIET_LEAST_NS	UINT64_C(3000000000)
+#define STOPPED_LEAST_NS UINT64_C(1500000000)
 #define QUIET_PAUSES	2	/* times the longest pause that the job made before */
 
 /* Every process of the group is idle: since when, and how long it may be. */
@@ -16,6 +22,11 @@ struct quiet {
 	bool watched;	/* the end of what was last posted would have been seen */
 	bool silenced;	/* the group may be silenced: see hang_may_be_silenced() */
 };
+
+static uint64_t longer(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
 
 static bool process_is_idle(const struct hang *v, const struct process *p)
 {
@@ -61,13 +72,13 @@ static bool find_quiet(struct paces *paces, const struct hang *v,
 
 static uint64_t quiet_limit(const struct diagnose *dg, const struct quiet *q)
 {
-	uint64_t limit_ns = QUIET_TIMES * diagnose_settings(dg)->stall_min_ns;
+	const struct diagnose_times *times = &diagnose_settings(dg)->times;
+	uint64_t limit_ns = QUIET_TIMES * times->stall_min_ns;
 
-	if (QUIET_PERIODS * q->period_ns > limit_ns)
-		limit_ns = QUIET_PERIODS * q->period_ns;
-	if (QUIET_PAUSES * q->longest_ns > limit_ns)
-		limit_ns = QUIET_PAUSES * q->longest_ns;
-	return limit_ns;
+	if (!q->watched && limit_ns > times->stall_max_ns)
+		limit_ns = times->stall_max_ns;		/* the last operation may hang */
+	limit_ns = longer(limit_ns, QUIET_PERIODS * q->period_ns);
+	return longer(limit_ns, QUIET_PAUSES * q->longest_ns);
 }
 
 static void quiet_put_number(struct json *j, const char *key, uint64_t value)
@@ -140,14 +151,57 @@ static void report_quiet(struct diagnose *dg, const struct hang *v, uint32_t gro
 			 const struct quiet *q, uint64_t limit_ns)
 {
 	const struct hang_group *g = &v->groups.at[group];
+	bool found = v->now_ns - q->since_ns > limit_ns;
+	bool is_note = !found || (q->watched && q->silenced);
 	struct finding f = { .kind = FINDING_STALL,
-			     .severity = q->watched && q->silenced ? FINDING_INFO : FINDING_WARNING,
+			     .grade = found ? FINDING_FOUND : FINDING_SUSPECTED,
+			     .severity = is_note ? FINDING_INFO : FINDING_WARNING,
+			     .due_ns = found ? 0 : q->since_ns + limit_ns,
 			     .peer = UNKNOWN_I32, .since_ns = q->since_ns };
 
 	stall_about(&f, v, group);
 	for (uint32_t i = g->first; i < g->first + g->n; i++)
 		finding_add_rank(&f, v->ranks.at[i].rank);
 	describe_quiet(&f, q, limit_ns, v->now_ns);
+	diagnose_report(dg, &finding_stall, stall_key(v, group) - 1, &f, v->now_ns);
+}
+
+/* Is a process of it stopped, with none of them in an operation? */
+static bool group_is_stopped(const struct hang *v, const struct hang_group *g)
+{
+	bool stopped = false;
+
+	for (uint32_t i = g->first; i < g->first + g->n; i++) {
+		if (!process_is_idle(v, stuck_process(&v->ranks.at[i])))
+			return false;
+		stopped = stopped || v->ranks.at[i].halt.stopped;
+	}
+	return stopped;
+}
+
+/* Nobody waits in NCCL for the processes that are stopped: there is nothing more to prove. */
+static void report_stopped(struct diagnose *dg, const struct hang *v, uint32_t group,
+			   uint64_t since_ns)
+{
+	const struct hang_group *g = &v->groups.at[group];
+	struct stall s = { .c = { .hang = v, .group = group, .age_ns = v->now_ns - since_ns },
+			   .limit = { .reason = LIMIT_PROOF, .p99_ns = UNKNOWN_U64,
+				      .p999_ns = UNKNOWN_U64 } };
+	struct hang_verdict *verdict = &s.c.verdict;
+	struct finding f = { .kind = FINDING_STALL, .severity = FINDING_WARNING,
+			     .peer = UNKNOWN_I32, .since_ns = since_ns };
+
+	*verdict = (struct hang_verdict){ .verdict = VERDICT_STOPPED, .comm = group,
+					  .peer = UNKNOWN_I32 };
+	for (uint32_t i = g->first; i < g->first + g->n; i++) {
+		int32_t *rank = v->ranks.at[i].halt.stopped ?
+				array_add(verdict->ranks, &verdict->nranks) : NULL;
+
+		if (rank)
+			*rank = v->ranks.at[i].rank;
+	}
+	stall_about(&f, v, group);
+	stall_describe(&s, &f);
 	diagnose_report(dg, &finding_stall, stall_key(v, group) - 1, &f, v->now_ns);
 }
 
@@ -163,18 +217,17 @@ static bool group_is_first(const struct hang *v, const struct hang_group *g)
 
 void stall_look_for_quiet(struct diagnose *dg, struct paces *paces, const struct hang *v)
 {
-	uint64_t least_ns = QUIET_TIMES * diagnose_settings(dg)->stall_min_ns;
-
 	for (uint32_t i = 0; i < v->groups.n; i++) {
 		const struct hang_group *g = &v->groups.at[i];
-		uint64_t last_ns = hang_quiet_since(v, g), limit_ns;
+		uint64_t last_ns = hang_quiet_since(v, g);
 		struct quiet q;
 
-		if (!last_ns || v->now_ns - last_ns < least_ns || !group_is_first(v, g) ||
-		    !find_quiet(paces, v, g, &q))
+		if (!last_ns || v->now_ns < last_ns + STOPPED_LEAST_NS || !group_is_first(v, g))
 			continue;
-		limit_ns = quiet_limit(dg, &q);
-		if (v->now_ns > q.since_ns && v->now_ns - q.since_ns > limit_ns)
-			report_quiet(dg, v, i, &q, limit_ns);
+		if (group_is_stopped(v, g))
+			report_stopped(dg, v, i, last_ns);
+		else if (find_quiet(paces, v, g, &q) && v->now_ns >= q.since_ns +
+			 longer(QUIET_LEAST_NS, QUIET_PERIODS * q.period_ns))
+			report_quiet(dg, v, i, &q, quiet_limit(dg, &q));
 	}
 }

@@ -10,12 +10,14 @@
 #include "reader/base/job.h"
 #include "reader/base/pool.h"
 #include "reader/join/inflight.h"
+#include "reader/read/life.h"
 #include "util/cleanup.h"
 
 _Static_assert(HANG_FUNCS == RECONSTRUCT_FUNCS, "what was posted last is copied whole");
 _Static_assert(HANG_CALLS == RECONSTRUCT_CALLS, "calls are copied whole");
 
 #define KEY_BITS	16	/* bits of a communicator's index */
+#define SILENT_NS	UINT64_C(200000000)
 
 /* Keys are in the order of a process's communicators. */
 static uint64_t rank_key(const struct process *p, uint32_t comm_index)
@@ -62,7 +64,7 @@ static void rank_take_progress(struct hang_rank *r, const struct process *p, uin
 }
 
 static void rank_add(struct hang *h, const struct process *p, const struct comm *comm,
-		     uint32_t index)
+		     uint32_t index, const struct hang_halt *halt)
 {
 	struct hang_rank *r = list_must_add(&h->ranks);
 
@@ -72,16 +74,30 @@ static void rank_add(struct hang *h, const struct process *p, const struct comm 
 		.process = p->id, .pid = p->pid, .world_rank = job_world_rank(p, comm),
 		.pci_bus_id = comm->has_gpu ? comm->pci_bus_id : NULL,
 		.gpu = comm_gpu(comm), .owner = p,
-		.seen_ns = UINT64_MAX, .ended = p->state != PROCESS_LIVE,
+		.seen_ns = UINT64_MAX, .ended = p->state != PROCESS_LIVE, .halt = *halt,
 		.counts = reconstruct_counts(p, comm),
 		.may_be_silenced = process_counts_less(p),
 	};
 	rank_take_progress(r, p, index);
 }
 
+/*
+ * The kernel's word on a process that has recorded nothing for a while, which one that is
+ * stopped cannot.
+ */
+static struct hang_halt process_halt(const struct process *p, uint64_t now_ns)
+{
+	struct hang_halt halt = { 0 };
+
+	if (p->state == PROCESS_LIVE && p->proven && now_ns > p->last_record_ns + SILENT_NS)
+		halt.stopped = life_is_stopped(LIFE_PROC, p->pid, &halt.tracer, halt.tracer_name);
+	return halt;
+}
+
 /* Add open communicators of `p`: at most `room`, the newest; returns how many are left out. */
 static uint32_t process_add_ranks(struct hang *h, const struct process *p, uint32_t room)
 {
+	const struct hang_halt halt = process_halt(p, h->now_ns);
 	uint32_t first = p->ncomms, left_out = 0;
 
 	for (uint32_t n = 0; first && n < room; first--)
@@ -90,7 +106,7 @@ static uint32_t process_add_ranks(struct hang *h, const struct process *p, uint3
 		left_out += process_open_comm(p, i) != NULL;
 	for (uint32_t i = first; i < p->ncomms; i++)
 		if (process_open_comm(p, i))
-			rank_add(h, p, process_open_comm(p, i), i);
+			rank_add(h, p, process_open_comm(p, i), i, &halt);
 	return left_out;
 }
 

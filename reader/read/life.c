@@ -105,6 +105,25 @@ bool life_has_uid(const char *proc, pid_t pid, uid_t uid)
 	return false;
 }
 
+bool life_is_stopped(const char *proc, pid_t pid, pid_t *tracer, char name[16])
+{
+	CLEANUP(cleanup_closep) int dirfd = open(proc, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	char text[4096], path[32], *at = status_of(dirfd, pid, "\nState:\t", text);
+	bool stopped = at && (*at == 'T' || *at == 't');
+
+	*tracer = 0;
+	*name = '\0';
+	at = stopped ? strstr(at, "\nTracerPid:\t") : NULL;
+	if (at)
+		*tracer = (pid_t)strtol(at + strlen("\nTracerPid:\t"), NULL, 10);
+	if (*tracer <= 0)
+		return stopped;
+	snprintf(path, sizeof(path), "%d/comm", (int)*tracer);
+	if (proc_read(dirfd, path, text, sizeof(text)))
+		snprintf(name, 16, "%.*s", (int)strcspn(text, "\n"), text);
+	return stopped;
+}
+
 /*
  * The lock tells the number that its owner has here; 0: it is in a pid namespace that is not
  * below ours, where any number means somebody else.  Without a lock the name's may be right.

@@ -41,6 +41,12 @@ bool life_has_uid(const char *proc, pid_t pid, uid_t uid);
 enum life life_of(struct segment *seg);
 
 /*
+ * Is the process stopped, by a signal or for a debugger?  *tracer: the debugger's pid, 0 where
+ * there is none; `name`: its command.
+ */
+bool life_is_stopped(const char *proc, pid_t pid, pid_t *tracer, char name[16]);
+
+/*
  * A live process holds its lock, which is the one that it names wherever that can be known:
  * the kernel's word, as of the last question.
  */

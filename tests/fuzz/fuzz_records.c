@@ -123,7 +123,8 @@ static void make_stages(void)
 		.cells = 16, .slices = 64, .chunks = 256, .seed = 1,
 	};
 	const struct links_limits few = { .links = 4, .seed = 1 };
-	const struct diagnose_config config = { .findings = 4, .stall_min_ns = SECOND };
+	const struct diagnose_config config = { .findings = 4,
+						.times = { .stall_min_ns = SECOND } };
 
 	demand(names_new(&names, 64) == 0);
 	demand(reconstruct_new(&recon, &limits, names, on_done, NULL) == 0);

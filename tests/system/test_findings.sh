@@ -13,7 +13,7 @@ check "... and says OK with figures" says '^NCCLINSP OK - no finding \| critical
 
 # verdict KIND VERDICT RANKS: what the newest active one says of what hangs.
 verdict() {
-	api_is 'findings?active=true' "[.findings[] | select(.kind != \"died\" and .kind != \"loss\")][0] |
+	api_is 'findings?active=true&grade=found' "[.findings[] | select(.kind != \"died\" and .kind != \"loss\")][0] |
 		.kind == \"$1\" and .verdict == \"$2\" and .ranks == $3"
 }
 
@@ -34,10 +34,36 @@ hangs stuck-step stall LINK '[1]'
 hangs frozen-gpu stall GPU_STUCK '[1]'
 hangs paused stall OUTSIDE '[0,1,2,3]'
 
+cat >"$T/runs.scn" <<-SCN
+	processes 4
+	peers together
+	comm runs ranks 0-3 channels 2
+	loop forever
+		compute 5ms
+		AllReduce runs 1Mi float32
+	end
+SCN
+start_job "$T/runs.scn"
+of_rank_2() { PID=$(api comms | jq -e '.comms[] | select(.name == "runs").local_ranks[] | select(.rank == 2 and .last_op_mono_ns).pid'); }
+wait_until 60 of_rank_2
+of_rank_2
+kill -STOP "$PID"
+check "stopped: a process in state T is named, with what lets it go on" wait_until 20 verdict stall STOPPED '[2]'
+check "stopped: ... and its pid" api_is 'findings?active=true&grade=found' "any(.findings[]; .comm_name == \"runs\" and
+	(.text | test(\"^rank 2 .pid $PID. is stopped by a signal .state T.* on runs.* kill -CONT $PID lets it go on\")))"
+kill -CONT "$PID"
+goes_on() { api_is 'findings?active=true' '[.findings[] | select(.comm_name == "runs" and .verdict == "STOPPED")] == []'; }
+check "stopped: it goes on, and the finding is over" wait_until 20 goes_on
+end_job
+
 start_job killed
 check "killed: who died is named at once" wait_until 20 api_is 'findings?active=true' \
 	'.findings | map(select(.kind == "died" and .ranks == [2])) | length > 0'
-check "killed: the others wait for the dead" wait_until 20 verdict stall RANK_DEAD '[2]'
+one_death() {
+	api_is 'findings?active=true' '[.findings[] | select(.ranks == [2] and .kind != "loss")] | length == 1 and (.[0] |
+		.kind == "died" and .verdict == "RANK_DEAD" and (.text | test("; ranks 0-1,3 wait in AllReduce #[0-9]+ on world[.]")))'
+}
+check "killed: the same finding tells who waits for the dead" wait_until 20 one_death
 check "killed: diagnose ends with 10" ends 10 "$I" diagnose
 check "... and says who, and what to do" says 'RANK_DEAD on world(:[0-9a-f]+)?, for'
 # One that died before, with nothing in flight, is a warning, and newer than some of the others.

@@ -17,7 +17,7 @@ same() {
 	jq -c "$ALIKE"'[.findings[] | select(.active and .has_hung) | [.verdict, (.ranks | sort), (.text | alike)]] | sort' \
 		<(jq '.findings[] |= (.has_hung = (.kind == "stall" or .kind == "desync"))' "$SNAP") >"$T/found"
 	"$I" report -o json "$SNAP" >"$T/report"
-	jq -c "$ALIKE"'[.verdicts[] | select(.severity == "critical" and .verdict != "died")] | group_by(.text) |
+	jq -c "$ALIKE"'[.verdicts[] | select(.severity != "info" and (IN(.verdict; "died", "RANK_DEAD", "STRAGGLER") | not))] | group_by(.text) |
 		map([.[0].verdict, (map(.rank | values) | sort), (.[0].text | alike)]) | sort' "$T/report" >"$T/told"
 	jq -e --arg v "$1" 'any(.[]; .[0] == $v)' "$T/found" >/dev/null && cmp "$T/found" "$T/told" && return
 	cat "$T/found" "$T/told"
@@ -43,7 +43,18 @@ hangs METADATA_MISMATCH size-mismatch
 hangs COMM_DEADLOCK comm-deadlock
 hangs LINK stuck-step
 hangs GPU_STUCK frozen-gpu
-hangs RANK_DEAD killed
+# The daemon tells of a death in the words of the death, and adds who waits.
+start_job killed
+dead() {
+	"$I" snapshot >"$T/path" && SNAP=$(cat "$T/path") && wait_until 10 test -s "$SNAP" || return 1
+	pid=$(sed -n 's/.*process 2 is pid //p' "$T/sim")
+	jq -e --argjson pid "$pid" '[.findings[] | select(.active and (.kind == "stall" or any(.evidence.processes[]?; .pid == $pid))) |
+		[.kind, .verdict, .ranks]] == [["died", "RANK_DEAD", [2]]]' "$SNAP" &&
+	"$I" report -o json "$SNAP" >"$T/report"
+	jq -e --argjson pid "$pid" '[.verdicts[] | select(.pid == $pid) | [.verdict, .rank]] == [["RANK_DEAD", 2]]' "$T/report"
+}
+check "killed: one death is one finding, and one row of the report" wait_until 40 dead
+end_job
 hangs NOT_RUNNING late-for-ever <<-SCN
 	processes 4
 	comm dp ranks 0-3 channels 2
@@ -101,7 +112,7 @@ reports() {
 		{ cat "$T/report"; return 1; }
 }
 check "from the files of both the report names who did not come, on its node" wait_until 20 reports \
-	'[.verdicts[] | select(.severity == "critical")] | length == 1 and (.[0] |
+	'[.verdicts[] | select(.severity != "info" and .verdict != "STRAGGLER")] | length == 1 and (.[0] |
 		[.verdict, .comm_name, .rank, .host] == ["NOT_JOINED", "dp", 3, "node1"] and
 		(.text | test("^rank 3 \\(pid [0-9]+, node1\\) has not come to AllReduce #40 on dp; .*; ranks 0-2 wait there\\. ") and
 			 (test("not on") | not)))'
