@@ -23,7 +23,7 @@ static void plain_print(const char *text)
 /* Prints the worst of that standing, and how many more there are; returns how many in all. */
 static int worst_print(const json_t *sorted, enum finding_standing standing, const char *before)
 {
-	char sentence[FINDINGS_SENTENCE];
+	char sentence[FINDINGS_SENTENCE], due[FINDINGS_DUE];
 	json_t *row;
 	size_t i;
 	int n = 0;
@@ -32,8 +32,10 @@ static int worst_print(const json_t *sorted, enum finding_standing standing, con
 		if (finding_standing(row) != standing || n++)
 			continue;
 		finding_sentence(row, sentence);
+		finding_due(row, cli_now_ns(), due);
 		printf("%s", before);
 		plain_print(sentence);
+		printf("%s", due);
 	}
 	if (n > 1)
 		printf(" (and %d more)", n - 1);

@@ -14,25 +14,26 @@
 #include "util/list.h"
 #include "util/text.h"
 
-#define TITLE 256
+#define TITLE 320
 #define LABEL 160	/* bytes of a communicator's label */
 
-/* "suspected critical: desync NOT_JOINED on dp:1214 of job 4711, for 7s" */
+/* "suspected critical: stall LINK on dp:1214 of job 4711, for 7s, found in 3s if it goes on" */
 static void paragraph_make_title(const json_t *row, char title[TITLE])
 {
 	bool active = json_is_true(json_object_get(row, "active"));
 	const char *verdict = member_text(row, "verdict", ""), *job = member_text(row, "job", "");
-	char age[TEXT_MAX], comm[LABEL];
+	char age[TEXT_MAX], comm[LABEL], due[FINDINGS_DUE];
 
 	text_duration(age, sizeof(age), finding_age_ns(row, cli_now_ns()));
 	if (!report_text(row, "comm_label|comm_name|comm_id", comm, sizeof(comm)))
 		*comm = '\0';
-	snprintf(title, TITLE, "%s%s: %s%s%s%s%s%s%s, %s %s",
+	finding_due(row, cli_now_ns(), due);
+	snprintf(title, TITLE, "%s%s: %s%s%s%s%s%s%s, %s %s%s",
 		 finding_standing(row) == FINDING_IS_SUSPECTED ? "suspected " : "",
 		 member_text(row, "severity", ""), member_text(row, "kind", ""),
 		 *verdict ? " " : "", verdict, *comm ? " on " : "", comm,
 		 *job ? " of job " : "", job,
-		 active ? "for" : "over, it took", age);
+		 active ? "for" : "over, it took", age, due);
 }
 
 /*

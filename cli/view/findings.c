@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "cli/base/member.h"
+#include "util/text.h"
+
+#define SECOND_NS UINT64_C(1000000000)
 
 bool finding_is(const json_t *row, const char *key, const char *value)
 {
@@ -70,6 +73,19 @@ uint64_t finding_age_ns(const json_t *row, uint64_t now_ns)
 	if (json_is_integer(until))
 		now_ns = (uint64_t)json_integer_value(until);
 	return now_ns > since_ns ? now_ns - since_ns : 0;
+}
+
+void finding_due(const json_t *row, uint64_t now_ns, char buf[FINDINGS_DUE])
+{
+	uint64_t due_ns = member_number(row, "due_mono_ns", 0);
+	uint64_t left_ns = due_ns > now_ns ? due_ns - now_ns : 0;
+	char left[TEXT_MAX];
+
+	*buf = '\0';
+	if (!due_ns)
+		return;
+	text_duration(left, sizeof(left), (left_ns / SECOND_NS + 1) * SECOND_NS);
+	snprintf(buf, FINDINGS_DUE, ", found in %s if it goes on", left);
 }
 
 /* ---- as a table --------------------------------------------------------------- */

@@ -34,6 +34,10 @@ int findings_count(const json_t *rows, const char *severity);
 /* The active ones, a new array in the same order. */
 json_t *findings_active(const json_t *rows);
 
+/* ", found in 12s if it goes on"; empty where it is not suspected, or nothing tells when. */
+#define FINDINGS_DUE	64
+void finding_due(const json_t *row, uint64_t now_ns, char buf[FINDINGS_DUE]);
+
 /*
  * Findings with what a table shows: "who", the ranks; "now", active, suspected or over;
  * "age_ns"; the "sentence"; and its "weight", the larger the worse, least where it is over.  A

@@ -74,13 +74,14 @@ enum line_attr verdict_attr(const json_t *row)
 
 static void finding_put(struct frame *frame, const struct view *view, const json_t *row, bool last)
 {
-	char sentence[FINDINGS_SENTENCE];
+	char sentence[FINDINGS_SENTENCE], due[FINDINGS_DUE];
 	struct text text = { 0 };
 
 	finding_sentence(row, sentence);
+	finding_due(row, view->now_ns, due);
 	text_say(&text, "%s%s; it began ", standings[finding_standing(row)].mark, sentence);
 	text_say_duration(&text, finding_age_ns(row, view->now_ns));
-	text_say(&text, " ago%s", last ? " (more: ncclinsp diagnose)" : "");
+	text_say(&text, " ago%s%s", due, last ? " (more: ncclinsp diagnose)" : "");
 	text_put(frame, verdict_attr(row), &text);
 }
 
