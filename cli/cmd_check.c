@@ -31,7 +31,7 @@ static int worst_print(const json_t *sorted, enum finding_standing standing, con
 	json_array_foreach((json_t *)sorted, i, row) {
 		if (finding_standing(row) != standing || n++)
 			continue;
-		finding_sentence(row, sentence);
+		finding_headline(row, sentence);
 		finding_due(row, cli_now_ns(), due);
 		printf("%s", before);
 		plain_print(sentence);

@@ -65,6 +65,19 @@ void finding_sentence(const json_t *row, char buf[FINDINGS_SENTENCE])
 	snprintf(buf, FINDINGS_SENTENCE, "%.*s", end ? (int)(end - text) : (int)strlen(text), text);
 }
 
+void finding_headline(const json_t *row, char buf[FINDINGS_SENTENCE])
+{
+	const char *job = member_text(row, "job", "");
+	char sentence[FINDINGS_SENTENCE];
+
+	finding_sentence(row, sentence);
+	if (*job)
+		snprintf(buf, FINDINGS_SENTENCE, "job %.64s: %.*s", job, FINDINGS_SENTENCE - 72,
+			 sentence);
+	else
+		memcpy(buf, sentence, sizeof(sentence));
+}
+
 uint64_t finding_age_ns(const json_t *row, uint64_t now_ns)
 {
 	const json_t *until = json_object_get(row, "until_mono_ns");

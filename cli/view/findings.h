@@ -57,6 +57,9 @@ extern const size_t finding_column_count;
 /* The verdict alone: the first sentence of the text, without its full stop. */
 void finding_sentence(const json_t *row, char buf[FINDINGS_SENTENCE]);
 
+/* The same with the job that it is about, where that is told: "job 4711: rank 3 ...". */
+void finding_headline(const json_t *row, char buf[FINDINGS_SENTENCE]);
+
 /* The time it has been going on, or went on; `now_ns` is that of CLOCK_MONOTONIC. */
 uint64_t finding_age_ns(const json_t *row, uint64_t now_ns);
 

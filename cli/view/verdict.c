@@ -77,7 +77,7 @@ static void finding_put(struct frame *frame, const struct view *view, const json
 	char sentence[FINDINGS_SENTENCE], due[FINDINGS_DUE];
 	struct text text = { 0 };
 
-	finding_sentence(row, sentence);
+	finding_headline(row, sentence);
 	finding_due(row, view->now_ns, due);
 	text_say(&text, "%s%s; it began ", standings[finding_standing(row)].mark, sentence);
 	text_say_duration(&text, finding_age_ns(row, view->now_ns));

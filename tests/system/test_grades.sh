@@ -18,10 +18,10 @@ tells() { flat | grep -Eq "$1" || { flat; return 1; }; }
 
 # agree NAME GRADE: all surfaces, one behind the other, call rank 3 that.
 agree() {
-	local grade=$2 mark="! " due="" check_code=2 code=10 found=1 suspected=0 line="CRITICAL - rank 3 " verdict="NOT_JOINED"
+	local grade=$2 mark="! job 471142: " due="" check_code=2 code=10 found=1 suspected=0 line="CRITICAL - job 471142: rank 3 " verdict="NOT_JOINED"
 	if [ "$2" = suspected ]; then
-		mark="! suspected: " check_code=0 code=0 found=0 suspected=1 verdict="NOT_JOINED[?]"
-		line="OK - no finding; suspected: rank 3 " due=", found in [0-9.]+s if it goes on"
+		mark="! suspected: job 471142: " check_code=0 code=0 found=0 suspected=1 verdict="NOT_JOINED[?]"
+		line="OK - no finding; suspected: job 471142: rank 3 " due=", found in [0-9.]+s if it goes on"
 	fi
 	check "$1: the API" row "$2"
 	check "$1: ... and nothing of the other grade" eval \
@@ -66,7 +66,7 @@ alone() {
 
 check "nothing wrong: status and diagnose say the same" eval \
 	'ends 0 "$I" diagnose && says "^no live process uses NCCL" && ends 0 "$I" status && says "now +no live process uses NCCL"'
-start_job never-joins
+SLURM_JOB_ID=471142 start_job never-joins
 check "a rank that has stopped is suspected" wait_until 20 row suspected
 check "... 5 to 8 s after the others began to wait" api_is findings \
 	".findings[0] | ($(now_ns) - .since_mono_ns) / 1e9 | . > 5 and . < 8"
