@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ncclinsp comms: communicators, one row per rank that lives on this node. */
 #include "cli/common/listing.h"
+#include "schema/fields.h"
 
 static const struct column columns[] = {
 #include "schema/comms_columns.h"
@@ -91,11 +92,7 @@ int cmd_comms(struct cli *cli)
 {
 	static const struct listing listing = {
 		.array = "comms",
-		.members = "comm_id,name,nranks,nnodes,local_ranks.rank,local_ranks.pid,"
-			   "local_ranks.gpu_uuid,local_ranks.pci_bus_id,local_ranks.last_seq,"
-			   "local_ranks.in_flight,local_ranks.last_op_at,"
-			   "local_ranks.last_op_mono_ns,local_ranks.state,local_ranks.phase,"
-			   "local_ranks.tag,local_ranks.job,local_ranks.uid",
+		.asked = COMMS_FIELDS,
 		LISTING_COLUMNS(columns),
 		.nothing = "no communicator has been seen",
 		.reshape = comms_reshape,

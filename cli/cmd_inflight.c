@@ -3,15 +3,14 @@
 #include <inttypes.h>
 
 #include "cli/view/columns.h"
+#include "schema/fields.h"
 
 int cmd_inflight(struct cli *cli)
 {
 	static const struct column oldest = { "age_ns", NULL, COL_AGE, "age_ns", 0, 0, 0 };
 	const struct listing listing = {
 		.array = "inflight",
-		.members = "pid,tid,process_state,comm_id,comm_name,rank,event_type,func,seq,"
-			   "age_ns,state,phase,tag,direction,channel,peer,step,steps,channels,"
-			   "kernel_started,kernel_stopped,token,parent",
+		.asked = INFLIGHT_FIELDS,
 		.columns = inflight_columns,
 		.count = inflight_column_count,
 		.sort = &oldest,

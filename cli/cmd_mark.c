@@ -5,8 +5,9 @@
 
 #include "cli/common/listing.h"
 #include "cli/target.h"
+#include "schema/fields.h"
 
-#define MEMBERS "?fields=pid,uid,user,state,command,job,phase,phase_since_at,phase_since_mono_ns"
+#define TARGET "/v1/processes?fields=" MARK_FIELDS
 
 static const struct column columns[] = {
 #include "schema/mark_columns.h"
@@ -21,10 +22,10 @@ static int mark_show(struct cli *cli)
 		.ascending = true,
 		.nothing = "no process uses NCCL with this plugin",
 		.fetch = cli->comm ? target_fetch : NULL,
-		.arg = (void *)(uintptr_t)("/v1/processes" MEMBERS),
+		.arg = (void *)(uintptr_t)TARGET,
 	};
 
-	return listing_run(cli, &listing, "/v1/processes" MEMBERS);
+	return listing_run(cli, &listing, TARGET);
 }
 
 static void mark_tell(struct cli *cli, const json_t *answer)

@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "cli/view/columns.h"
+#include "schema/fields.h"
 
 static bool text_is_rank(const char *text, const char *end)
 {
@@ -30,10 +31,7 @@ int cmd_ops(struct cli *cli)
 {
 	const struct listing listing = {
 		.array = "rows",
-		.members = "comm_id,comm_name,nranks,rank,func,algo,proto,size_class,phase,tag,ops,"
-			   "bytes,fused,derived,exec,batch,algbw_gbs,busbw_gbs,"
-			   "busbw_waitfree_gbs,wait_fraction,share,timing_source,"
-			   "sampled_fraction,lost_fraction",
+		.asked = OPS_FIELDS,
 		.columns = ops_columns,
 		.count = ops_column_count,
 		.nothing = "no operation has finished yet",

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ncclinsp peers: what went over the network, link by link, the worst first. */
 #include "cli/view/columns.h"
+#include "schema/fields.h"
 
 int cmd_peers(struct cli *cli)
 {
 	const struct listing listing = {
 		.array = "peers",
-		.members = "window_ns,comm_id,comm_name,nranks,rank,pid,proxy_pid,direction,peer,"
-			   "channel,ops,steps,timed_steps,bytes,rate_gbs,trend,fit,time,excess_ns,"
-			   "bound",
+		.asked = PEERS_FIELDS,
 		.columns = peers_columns,
 		.count = peers_column_count,
 		.nothing = "no transfer over a network has been seen",

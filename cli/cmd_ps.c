@@ -5,6 +5,7 @@
 
 #include "cli/common/listing.h"
 #include "cli/doctor/foreign.h"
+#include "schema/fields.h"
 
 static const struct column columns[] = {
 #include "schema/ps_columns.h"
@@ -89,9 +90,7 @@ int cmd_ps(struct cli *cli)
 	static const struct column order = { NULL, NULL, COL_NUMBER, "order", 0, 0, 0 };
 	static const struct listing listing = {
 		.array = "processes",
-		.members = "pid,ns_pid,container,uid,user,state,job,phase,phase_since_at,level,"
-			   "sampling,steering,wanted,level_reason,api_version,comms,records,lost,"
-			   "stamps_refused,first_seen_at,first_seen_mono_ns,last_record_at,command",
+		.asked = PS_FIELDS,
 		.sort = &order,
 		.ascending = true,
 		LISTING_COLUMNS(columns),

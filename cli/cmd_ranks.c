@@ -4,6 +4,7 @@
 
 #include "cli/common/listing.h"
 #include "cli/view/ranks.h"
+#include "schema/fields.h"
 
 #define HEADER_EVERY 20	/* lines of dmon */
 
@@ -15,7 +16,7 @@ static int ranks_fetch(struct cli *cli, const char *usual_window, json_t **root)
 	size_t i;
 	int r;
 
-	snprintf(target, sizeof(target), "/v1/ranks?window=%s&fields=" RANKS_FIELDS,
+	snprintf(target, sizeof(target), "/v1/ranks?window=%s&fields=" RANK_FIELDS,
 		 cli->window ?: usual_window);
 	r = client_get(cli->client, target, root);
 	if (r)

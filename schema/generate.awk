@@ -7,6 +7,7 @@
 #   make=server wanted=FILE     the server's tables of the objects in that file
 #   make=segment                the tables by which a segment is told of without a daemon
 #   make=columns wanted=TABLE   the rows of a `struct column` table
+#   make=fields                 <TABLE>_FIELDS: what a table asks the daemon for
 #   make=explain                the rows that `ncclinsp explain` knows of fields and columns
 #   make=words wanted=OBJECT    the rows of a topic of util/glossary.c whose words are its fields
 #   make=metrics                the families of /metrics
@@ -85,7 +86,8 @@ FILENAME ~ /\.schema$/ && /^object / {
 		metrics_of[$2] = substr(line, RSTART + 8, RLENGTH - 8)
 	if (match(line, /\/(v1\/[a-z]+|metrics)/))
 		answers_of[FILENAME] = substr(line, RSTART, RLENGTH)
-	place_of[$2] = line ~ / shown/ ? "" : answers_of[FILENAME]
+	is_shown[$2] = line ~ / shown/
+	place_of[$2] = is_shown[$2] ? "" : answers_of[FILENAME]
 	if (match(line, / in the /))
 		own_place[$2] = substr(line, RSTART + 4) ", " place_of[$2]
 	mode = "object"
@@ -147,6 +149,15 @@ FILENAME ~ /\.schema$/ && /^table / {
 		table_of[table] = substr(table_of[table], 1, RSTART - 1)
 	}
 	mode = "table"
+	next
+}
+
+# "also FIELD...", "also all of TABLE...": what is needed beside the fields that the columns show.
+FILENAME ~ /\.schema$/ && /^also / && mode == "table" {
+	if (sub(/^also all of /, ""))
+		tables_beside[table] = $0
+	else
+		fields_beside[table] = substr($0, 6)
 	next
 }
 
@@ -292,6 +303,7 @@ function find(list, at,    n, i, word, step, name, key)
 	sub(/\..*/, "", step)
 	for (i = 1; i <= n; i++) {
 		name = step
+		sub(/.*\./, "", word[i])
 		if (!((word[i], name) in type))
 			sub(/(_at|_mono_ns)$/, "", name)
 		key = word[i] SUBSEP name
@@ -343,6 +355,61 @@ function of_time(key)
 function field_at(table, at)
 {
 	return find(table_of[table] " common", at)
+}
+
+# ---- what tables ask for ---------------------------------------------------------------
+
+# The field to be asked for, of what stands at a path; "": the command line makes it up.
+function field_asked(table, at,    n, i, word, step, field)
+{
+	n = split(table_of[table], word, " ")
+	step = at
+	sub(/\..*/, "", step)
+	for (i = 1; i <= n; i++) {
+		if (word[i] == "common" || find(word[i], at) == "")
+			continue
+		if (is_shown[word[i]])
+			return ""
+		if (field == "")
+			field = index(word[i], ".") ? substr(word[i], 1, index(word[i], ".")) step : step
+	}
+	return field
+}
+
+# Adds to what a table asks for.
+function ask(table, field)
+{
+	if ((table, field) in is_asked)
+		return
+	is_asked[table, field]
+	asked_by[table] = asked_by[table] (asked_by[table] == "" ? "" : ",") field
+}
+
+# Adds what the columns of another one, or the table itself, show.
+function ask_for_columns(table, other,    i, k, n, word, field)
+{
+	if (!ncolumns[other])
+		fail("there is no table " other)
+	for (i = 0; i < ncolumns[other]; i++) {
+		n = split(path[other, i], word, /[|\/]/)
+		for (k = 1; k <= n; k++)
+			if ((field = field_asked(other, word[k])) != "")
+				ask(table, field)
+	}
+}
+
+function ask_for_table(table,    k, n, word, field)
+{
+	ask_for_columns(table, table)
+	n = split(tables_beside[table], word, " ")
+	for (k = 1; k <= n; k++)
+		ask_for_columns(table, word[k])
+	n = split(fields_beside[table], word, " ")
+	for (k = 1; k <= n; k++) {
+		if ((field = field_asked(table, word[k])) == "")
+			fail("table " table ": there is no field " word[k])
+		ask(table, field)
+	}
 }
 
 # ---- the server's tables ---------------------------------------------------------------
@@ -888,6 +955,13 @@ END {
 			if (tables[i] == wanted)
 				for (k = 0; k < ncolumns[wanted]; k++)
 					c_column(wanted SUBSEP k)
+	} else if (make == "fields") {
+		for (i = 0; i < ntables; i++) {
+			if (shown_by[tables[i]] == "")
+				continue
+			ask_for_table(tables[i])
+			printf "#define %s_FIELDS %s\n", toupper(tables[i]), quoted(asked_by[tables[i]])
+		}
 	} else if (make == "explain") {
 		for (i = 0; i < nobjects; i++)
 			if (place_of[objects[i]] != "" && !is_words[objects[i]])

@@ -27,6 +27,7 @@ headers)
 	for object in $(there_are words); do
 		make words "$object" "schema/${object}_words.h"
 	done
+	make fields "" schema/fields.h
 	make segment "" schema/segment.h
 	make metrics "" schema/families.h
 	make explain "" schema/explain.h

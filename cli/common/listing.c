@@ -432,10 +432,10 @@ static int listing_fetch_rows(struct cli *cli, const struct listing *listing, co
 {
 	char some[1024];
 
-	if (!listing->members || cli->format == CLI_JSON)
+	if (!listing->asked || cli->format == CLI_JSON)
 		return client_get(cli->client, target, root);
 	snprintf(some, sizeof(some), "%s%cfields=%s", target, strchr(target, '?') ? '&' : '?',
-		 listing->members);
+		 listing->asked);
 	return client_get(cli->client, some, root);
 }
 

@@ -17,7 +17,7 @@ typedef void listing_dress(json_t *row);
 
 struct listing {
 	const char *array;	/* its name in the answer; NULL: the answer is the one row */
-	const char *members;	/* all that columns and filters look at; NULL: ask for all */
+	const char *asked;	/* the fields to ask for, <TABLE>_FIELDS; NULL: all */
 	const struct column *columns;
 	size_t count;
 	const struct column *sort;	/* largest first; NULL: the daemon's order */

@@ -15,12 +15,6 @@ extern const size_t rank_column_count;
 /* The order of the daemon, for rows of several. */
 extern const struct column ranks_badness;
 
-/* The fields that the columns here, groups and filters are of. */
-#define RANKS_FIELDS									\
-	"comm_id,comm_name,nranks,rank,pid,uid,user,job,gpu_uuid,pci_bus_id,state,phase,tag," \
-	"ops_per_s,busbw_waitfree_gbs,busbw_gbs,p50_ns,p99_ns,wait,blame,last,late_ns,share,"	\
-	"idle,in_flight,oldest_ns,stalled,verdict,finding,grade,badness"
-
 /*
  * Add to a row, in place, what columns show: "ended", the state of one that is no longer live;
  * "found", the verdict or kind of the finding; "user", the uid of one without a name.

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cli/view/view.h"
+#include "schema/fields.h"
 #include "util/list.h"
 #include "util/text.h"
 
@@ -19,7 +20,7 @@
 #define FIGURES_AGE_NS	 UINT64_C(2000000000)
 #define SLACK_NS	 UINT64_C(100000000)	/* a look comes a little early or late */
 
-#define PROCESS_FIELDS "pid,uid,user,state,job,level,sampling"
+#define MEMBER_FIELDS "pid,uid,user,state,job,level,sampling"
 
 struct look {
 	struct client *client;
@@ -60,47 +61,12 @@ static void add_parameter(char target[TARGET], const char *key, const json_t *va
 			      (unsigned char)*text);
 }
 
-/* Made here, of what the daemon tells. */
-static bool is_made_here(const char *name)
+/* Adds the fields of a table, and those that its rows are known by. */
+static void target_add_fields(char target[TARGET], const char *fields, enum view_table table)
 {
-	static const char *const made[] = { "comm_label", "progress", "host", "mean" };
-
-	for (size_t i = 0; i < ARRAY_LEN(made); i++)
-		if (!strcmp(made[i], name))
-			return true;
-	return false;
-}
-
-/* The members that a path begins at: "busbw_gbs.mean" begins at "busbw_gbs". */
-static void names_add_members(json_t *names, const char *path)
-{
-	while (*path) {
-		size_t all = strcspn(path, "|/"), first = strcspn(path, "|/.");
-		char name[64];
-
-		snprintf(name, sizeof(name), "%.*s", (int)first, path);
-		if (!is_made_here(name))
-			json_object_set_new(names, name, json_true());
-		path += all + (path[all] != '\0');
-	}
-}
-
-/* Adds the fields that the table shows, sorts and filters by, and knows its rows by; and `more`. */
-static void add_fields(char target[TARGET], enum view_table table, const char *more)
-{
-	const struct view_table_type *type = &view_tables[table];
-	json_t *names = json_object(), *unused;
-	const char *name, *separator = "&fields=";
-
-	for (size_t i = 0; i < *type->count; i++)
-		names_add_members(names, type->columns[i].path);
-	names_add_members(names, type->key);
-	names_add_members(names, more);
-	json_object_foreach(names, name, unused) {
-		target_append(target, "%s%s", separator, name);
-		separator = ",";
-	}
-	json_decref(names);
+	target_append(target, "&fields=%s,", fields);
+	for (const char *key = view_tables[table].key; *key; key++)
+		target_append(target, "%c", *key == '/' ? ',' : *key);
 }
 
 /* ---- asking ----------------------------------------------------------------- */
@@ -183,13 +149,13 @@ static int ask_members(struct look *look)
 	int r;
 
 	target_append(target, "%s&fields=%s", look->want->window,
-		      look->want->brief ? "pid,state,badness&limit=1" : RANKS_FIELDS);
+		      look->want->brief ? "pid,state,badness&limit=1" : RANK_FIELDS);
 	r = look_ask(look, VIEW_ASK_RANKS, target, hangs ? 0 : look->figures_ns);
 	if (r)
 		return r;
 	if (kept->asked_ns != asked_ns)
 		sum = comms_census(json_object_get(look->answers->ranks, "ranks"));
-	r = look_ask(look, VIEW_ASK_PROCESSES, "/v1/processes?fields=" PROCESS_FIELDS,
+	r = look_ask(look, VIEW_ASK_PROCESSES, "/v1/processes?fields=" MEMBER_FIELDS,
 		     sum == look->kept->census ? PROCESSES_AGE_NS : 0);
 	if (!r)
 		look->kept->census = sum;
@@ -229,7 +195,7 @@ static int ask_inflight(struct look *look)
 
 	target_append(target, "%llu", look->want->young ? 0ULL : (unsigned long long)VIEW_OLD_NS);
 	if (!look->want->whole)
-		add_fields(target, VIEW_INFLIGHT, "channels/kernel_started/kernel_stopped");
+		target_add_fields(target, INFLIGHT_FIELDS, VIEW_INFLIGHT);
 	look->answers->only_old = !look->want->young;
 	return look->want->most ? ask_oldest(look, target)
 				: look_ask(look, VIEW_ASK_INFLIGHT, target, 0);
@@ -241,7 +207,7 @@ static int ask_summary(struct look *look, enum view_question question, const cha
 	char target[TARGET] = "/v1/summary?window=";
 
 	target_append(target, "%s&by=%s", look->want->window, by);
-	add_fields(target, VIEW_OPS, "window_ns");
+	target_add_fields(target, OPS_FIELDS, VIEW_OPS);
 	return look_ask(look, question, target, look->figures_ns);
 }
 
@@ -250,7 +216,7 @@ static int ask_peers(struct look *look)
 	char target[TARGET] = "/v1/peers?window=60s";
 
 	if (!look->want->whole)
-		add_fields(target, VIEW_PEERS, "time/timed_steps");
+		target_add_fields(target, PEERS_FIELDS, VIEW_PEERS);
 	return look_ask(look, VIEW_ASK_PEERS, target, look->figures_ns);
 }
 
@@ -270,7 +236,7 @@ static int ask_runs(struct look *look)
 		add_parameter(target, parameters[i].parameter,
 			      json_object_get(look->want->runs, parameters[i].key));
 	if (!look->want->whole)
-		add_fields(target, VIEW_RUNS, "nranks/bytes");
+		target_add_fields(target, RUN_FIELDS, VIEW_RUNS);
 	return look_ask(look, VIEW_ASK_RUNS, target, look->figures_ns);
 }
 

@@ -82,6 +82,18 @@ check "each field is explained" refused 'nothing explains op.count' \
 	'/^count:/{n;d}' op.schema
 check "each column is explained" refused 'nothing explains column SHARE' \
 	's/^SHARE(%) share percent share/SHARE(%) share percent unheard/' summary.schema
+# asks TABLE_FIELDS FIELD: with a column "UNHEARD(us) - micros PATH" for it, the table asks for it.
+asks() {
+	local asked
+	asked=$(sed "s|^table $1 .*|&\nUNHEARD(us) - micros $2|" "$TOP"/schema/*.schema >"$T/with.schema" &&
+		generate -v make=fields "$T/with.schema" | sed -n "s/^#define ${1^^}_FIELDS //p" | tr -d '"')
+	case ,$asked, in *,"$3",*) return ;; esac
+	echo "$asked"
+	return 1
+}
+check "a new column is asked for" asks ops queue.mean_ns queue
+check "one of what lies deeper as well" asks comms quiet_limit_ns local_ranks.quiet_limit_ns
+check "one that the command line makes up is not" eval '! asks rank here here >/dev/null'
 # Of the tables that are made of schema/: their headers without the unit, and all fields.
 made_names() { sed -nE 's/^\t\{ (NULL|"[^"]*"), (NULL|"[^"(]*)(\(.*)?"?, COL_.*/\1\n\2/p' "$B"/schema/*_columns.h |
 	tr -d '"' | grep -vx NULL | sort -u; }
@@ -161,6 +173,19 @@ same_known() {
 for c in ps comms ops peers mark inflight; do
 	check "$c: a table has all that JSON has" wait_until 30 same_known "$c"
 done
+# The JSON of ranks is the rows of its table: they are compared with the daemon's.  Its "state" is
+# that of a process that ended.
+rank_columns_known() {
+	local all
+	all=$("$I" ranks --fields help -H | sed 's/ .*//' | grep -x '[a-z][a-z0-9_]*' | tr '\n' ,)
+	api 'ranks?window=10s' >"$T/ranks.api" && "$I" ranks -o jsonl --fields "${all%,}" >"$T/ranks.jsonl" &&
+		jq -n -e --slurpfile api "$T/ranks.api" --slurpfile rows "$T/ranks.jsonl" '
+			def known: map(to_entries[] | select(.value != null).key) | unique;
+			($rows | map(keys[]) | unique) as $columns | ($api[0].ranks | known) - ["host", "state"]
+				| map(select(IN($columns[]))) as $told
+				| ($told | IN(.[]; "world_rank")) and ($told - ($rows | known) == [])'
+}
+check "ranks: each column has what the daemon tells" wait_until 30 rank_columns_known
 lines() { [ "$(grep -c '"kind":"collective"' "$T/tail.json")" -ge 40 ]; }
 check "tail" eval 'wait_until 30 lines; grep "\"kind\":\"collective\"" "$T/tail.json" | head -1 >"$T/out"; fits tail'
 
