@@ -204,7 +204,7 @@ static void put_option_names(const struct option_row *rows, size_t n, size_t com
 			printf(" --%s", rows[i].name);
 }
 
-/* After the values: options where a dash was begun, else commands or an argument. */
+/* Writes what follows the values: options where a dash was begun, else commands or an argument. */
 static void put_rest(const struct option_row *rows, size_t n)
 {
 	puts("\t*) case $cur in\n\t-*) case $cmd in");

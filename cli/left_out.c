@@ -14,7 +14,7 @@
 /* docs/losses.md has a line for each. */
 static const struct row {
 	const char *path;
-	const char *what;	/* so many of these */
+	const char *what;	/* the things that are counted there */
 } of_daemon[] = {
 	{ "unwatched.processes", "processes: 1024 are read, 768 of one user, 256 of a container" },
 	{ "unwatched.names", "names, shown as (other): 4096 are kept, half of one user" },

@@ -67,7 +67,7 @@ uint64_t option_bit(const char *name);
 /* Does the command take all that was given?  As option_parse(). */
 int option_check(const struct command *command, uint64_t given);
 
-/* On stdout: of one command, or of all (NULL). */
+/* Prints the help of one command, or of all (NULL), on stdout. */
 void option_help(const struct command *command);
 
 #endif

@@ -47,7 +47,7 @@ struct loss_growth {
 	uint64_t lost[LOSS_CAUSE_END];
 	uint64_t before;
 	uint64_t all;		/* sum of `lost`, all but tables */
-	uint64_t full;		/* what found a table full */
+	uint64_t full;		/* names and the like that found a table full */
 	double share;		/* part of all records, read and lost */
 };
 

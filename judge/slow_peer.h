@@ -38,7 +38,7 @@ struct slow_link {
 	uint32_t channel;
 	int32_t pid;
 	const char *host, *peer_host;	/* NULL: not told, or nothing but this node is looked at */
-	uint64_t bytes, steps;		/* those whose times are known, as are */
+	uint64_t bytes, steps;		/* of transfers whose times are known, as are */
 	uint64_t busy_ns, held_ns;	/* on the wire; ready, and waiting for room */
 };
 

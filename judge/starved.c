@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When a progress thread is without CPU, and how that is said: the advice differs with what
- * kept the thread.
+ * The decision that a progress thread gets no CPU, and its sentence: the advice differs with
+ * what kept the thread.
  */
 #include "judge/starved.h"
 

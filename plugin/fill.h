@@ -15,7 +15,7 @@
 typedef uint32_t fill_fn(struct nci_record *rec, const struct nccl_descr_v6 *d,
 			 const struct adapt_extra *extra);
 
-/* By NCI_EV_*. */
+/* The functions by NCI_EV_*. */
 extern fill_fn *const fill_events[NCI_EV_END];
 
 #endif

@@ -2,6 +2,8 @@
 #ifndef PLUGIN_GPU_H
 #define PLUGIN_GPU_H
 
+/* The identity of the GPU that a communicator uses: NCCL tells the profiler nothing of it. */
+
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -82,7 +82,7 @@ void level_take_mask(struct level *lv, int version, uint32_t mask)
 	for (size_t i = 0; i < sizeof(implied) / sizeof(implied[0]); i++)
 		if (lv->mask & implied[i].for_any)
 			lv->wanted |= implied[i].parent & events;
-	lv->wanted &= ~(uint32_t)NCCL_KERNEL_PHASE;	/* told to its KernelCh: phases.h */
+	lv->wanted &= ~(uint32_t)NCCL_KERNEL_PHASE;	/* told to its KernelCh */
 }
 
 void level_take(struct level *lv, int version, uint32_t level)

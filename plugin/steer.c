@@ -323,7 +323,7 @@ RARE void steer_look(struct plugin_steer *s, bool sent)
 		return;
 	now = steer_now(&process_self, sent);
 	steer_decide(&process_self, &now);
-	/* Before the next edge of a burst, by a clock that may be late. */
+	/* The next look comes before the next edge of a burst, by a clock that may be late. */
 	coarse_ns = clock_ns(CLOCK_REALTIME_COARSE);
 	at_ns = coarse_ns % s->period_ns;
 	edge_ns = coarse_ns - at_ns - COARSE_NS +

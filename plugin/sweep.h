@@ -2,6 +2,8 @@
 #ifndef PLUGIN_SWEEP_H
 #define PLUGIN_SWEEP_H
 
+/* The removal of what killed processes left in the directory of segments. */
+
 #include <stdint.h>
 
 #define SWEEP_AGE_S	60	/* a daemon's time to read what a dead process left */

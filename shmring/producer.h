@@ -118,9 +118,9 @@ void shmring_prepare(struct shmring *ring, uint64_t room, uint32_t lanes);
 struct shmring_lane *shmring_lane_new(struct shmring *ring, pid_t tid);
 
 /*
- * When shmring_take() found nothing: look through a bounded number of slots for
- * empties that other threads left and for events that `abandoned` gives up, and
- * take one.  The pushed-out event is counted in the lane and its token goes
+ * Take a slot where shmring_take() found none: look through a bounded number of
+ * slots for empties that other threads left and for events that `abandoned` gives
+ * up.  The pushed-out event is counted in the lane and its token goes
  * stale.  NULL: count it and refuse.
  */
 struct nci_record *shmring_take_slowly(struct shmring_lane *lane, uint64_t *token,

@@ -52,7 +52,7 @@ void hold_begin(struct hold_reader *r, struct hold *h);
 void hold_end(struct hold *h);
 
 /*
- * So many steps were done; after enough of them others have their turn, and after a
+ * Count so many steps as done; after enough of them others have their turn, and after a
  * hold_breathe() at once.  False: it has ended.
  */
 bool hold_go_on(struct hold_reader *r, uint32_t steps);

@@ -105,7 +105,7 @@ void keyed_drop(struct keyed *t, void *item)
 	pool_put(&t->pool, head->number);
 }
 
-/* Among equals it is the account of the new one, if it has any, that gives up one. */
+/* The item to go: the account with most gives one up; among equals, that of the new one. */
 static void *item_first_to_go(struct keyed *t, uid_t account)
 {
 	struct keyed_head *head = keyed_next(t, NULL);

@@ -3,7 +3,7 @@
 #define TABLES_STAT_H
 
 /*
- * What is usual among some values, whatever a few of them say.  Values are the caller's,
+ * The usual among some values, whatever a few of them say.  Values are the caller's,
  * finite, one at least, and sorted by the call.
  *
  *   median     the one in the middle, of an even number the mean of both

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /*
- * When the process began, in the kernel's ticks since boot, and its *state ('R', 'S', 'Z',
+ * The time when the process began, in the kernel's ticks since boot, and its *state ('R', 'S', 'Z',
  * ...); 0: `text` is no such line.
  */
 uint64_t procstat_start_time(const char *text, char *state);

@@ -98,7 +98,7 @@ static json_t *proc_read_pids(const char *proc, const char *pid)
 	return pids;
 }
 
-/* When it began, in the kernel's ticks; 0: not known. */
+/* The time when it began, in the kernel's ticks; 0: not known. */
 static json_int_t proc_read_start(const char *proc, const char *pid)
 {
 	FILE *in = proc_open(proc, pid, "stat");

@@ -116,7 +116,7 @@ static const json_t *export_find_comm(const struct export *e, const json_t *op)
 	return NULL;
 }
 
-/* Over how many nodes; 0: nobody knows. */
+/* The number of the communicator's nodes; 0: not known. */
 static json_int_t export_nnodes(struct export *e, const json_t *op)
 {
 	const json_t *comm = export_find_comm(e, op);

@@ -171,7 +171,7 @@ json_t *offline_answer(void *arg, const char *target)
 	if (!source)
 		return NULL;
 	all = json_array();
-	if (source->by_window && strstr(target, "window=1"))	/* of the last seconds: none */
+	if (source->by_window && strstr(target, "window=1"))	/* none is of the last seconds */
 		return json_pack("{s:o}", source->answered, all);
 	json_object_foreach(o->shots.nodes, host, node)
 		offline_add_rows(all, source, target, host, json_object_get(node, source->kept));

@@ -51,7 +51,7 @@ void shots_deinit(struct shots *s);
 /* One string for all that are equal; it lives as long as `s`. */
 const char *shots_text(struct shots *s, const char *text);
 
-/* When it was written, in seconds since 1970; 0: it does not say. */
+/* The time when it was written, in seconds since 1970; 0: it does not say. */
 double shots_time(const json_t *root);
 
 /* A file's moment. */

@@ -143,7 +143,7 @@ bool filter_shows(const struct column *columns, size_t count, const json_t *row,
 	return false;
 }
 
-/* Like strcmp(): how the cell compares with the value, 0 when it contains what it should. */
+/* Compares the cell with the value, as strcmp(); 0 when it contains what it should. */
 static int term_compare(const struct filter_term *term, const json_t *row,
 			const struct report_style *style)
 {

@@ -252,7 +252,7 @@ static bool row_is_derived(const json_t *row)
 	return json_is_true(derived) || json_integer_value(derived) > 0;
 }
 
-/* In capitals, behind which a question mark says that the row's finding is only suspected. */
+/* Writes it in capitals; a question mark behind says that the finding is only suspected. */
 static void cell_verdict(const json_t *row, char *text, size_t size)
 {
 	const char *grade = json_string_value(json_object_get(row, "grade"));

@@ -23,7 +23,7 @@ void ask_trace(struct place *place, const struct view *view, int unused);
 /* A line of text: ASK_FILTER, ASK_SEARCH or ASK_DELAY. */
 void ask_text(struct place *place, const struct view *view, int what);
 
-/* To the next row (step 1) or the one before (-1) that shows what was searched for. */
+/* Moves to the next row (step 1) or the one before (-1) that shows what was searched for. */
 void ask_search_next(struct place *place, const struct view *view, int step);
 
 /* ---- the rest ------------------------------------------------------------------------ */

@@ -85,7 +85,7 @@ void place_leave(struct place *place);
 
 void place_screen(struct place *place, int screen);
 
-/* To the jobs, above the ranks' screen. */
+/* Goes to the jobs, above the ranks' screen. */
 void place_jobs(struct place *place);
 
 /* The cursor up or down, as far as there are rows. */

@@ -40,7 +40,7 @@ const struct trace_head *trace_heads_find(struct trace_heads *h, uint32_t source
 void trace_heads_child(struct trace_heads *h, uint32_t source, uint64_t token,
 		       struct trace_at at, uint64_t start_ns, uint64_t stop_ns);
 
-/* When what belongs to that token began and ended.  False: not known. */
+/* The time from begin to end of all that belongs to that token.  False: not known. */
 bool trace_heads_extent(struct trace_heads *h, uint32_t source, uint64_t token,
 			uint64_t *first_ns, uint64_t *last_ns);
 

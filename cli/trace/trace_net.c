@@ -26,7 +26,7 @@ static void step_draw_stays(struct trace_place *p, struct trace_at at, const str
 	}
 }
 
-/* Within their ProxyOp as long as they follow each other; what overlaps, on a track beside. */
+/* Draws steps within their ProxyOp while they follow each other; overlaps on a track beside. */
 static void net_draw_steps(struct trace_place *p, const struct nci_record *step, size_t n,
 			   const struct trace_at *within, uint64_t start_ns, uint64_t stop_ns,
 			   uint32_t beside)

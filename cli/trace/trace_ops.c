@@ -57,7 +57,7 @@ static void row_put_name(char *buf, size_t size, const json_t *row)
 
 /* ---- operations ------------------------------------------------------------------ */
 
-/* When it ran, by the best that is known; false: nobody can tell. */
+/* The time in which it ran, by the best source there is; false: not known. */
 static bool row_when(struct trace *t, const json_t *row, const struct trace_member *m,
 		     uint64_t *start_ns, uint64_t *stop_ns)
 {

@@ -18,7 +18,7 @@ bool finding_is(const json_t *row, const char *key, const char *value);
 /* 0: critical, 1: warning, 2: info; more: NULL, or it says none. */
 size_t finding_severity(const json_t *row);
 
-/* What a finding comes to, in the order in which findings are shown. */
+/* The standing of a finding, in the order in which findings are shown. */
 enum finding_standing {
 	FINDING_IS_FOUND,
 	FINDING_IS_SUSPECTED,

@@ -11,14 +11,14 @@
 enum line_attr verdict_attr(const json_t *row);
 
 /*
- * What is found, then what is suspected, or else that nothing is; then notes.  At least one
+ * Puts findings, then suspicions, or else that there are none; then notes.  At least one
  * line; as many as the texts take, broken between words.
  */
 void verdicts_put(struct frame *frame, const struct view *view);
 
 /*
- * That nothing is found or suspected, of how many processes, and what may not show, as
- * `answer`, of /v1/findings, tells.
+ * Says that nothing is found or suspected, of how many processes, and what may not show, by
+ * `answer`, of /v1/findings.
  */
 void verdicts_put_calm(struct frame *frame, const json_t *answer, uint64_t now_ns);
 

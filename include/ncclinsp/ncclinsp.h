@@ -103,8 +103,8 @@ struct ncclinsp_process {
 	uint64_t opened_ns;
 	uint64_t last_record_ns;	/* when its newest record was read */
 	/*
-	 * When it was seen to have ended.  Where it had ended before it was opened: the newest
-	 * moment that it recorded, until which it lived at least.
+	 * The time when it was seen to have ended.  Where it had ended before it was opened: the
+	 * newest moment that it recorded, until which it lived at least.
 	 */
 	uint64_t ended_ns;
 	const char *job_scheduler;	/* its launcher: "slurm" ... */

@@ -79,7 +79,7 @@ NCI_ASSERT(offsetof(struct nci_control, checksum) == 24, "control: checksum move
 NCI_ASSERT(offsetof(struct nci_control, burst_until_mono_ns) == 56, "control: the plan moved");
 NCI_ASSERT(offsetof(struct nci_control, entry) == 96, "control: entries moved");
 
-/* Over 64-bit words as they lie in memory, 0 in place of the checksum itself. */
+/* The checksum over 64-bit words as they lie in memory, 0 in place of the checksum itself. */
 static inline uint64_t nci_control_checksum(const struct nci_control *c)
 {
 	const uint64_t *word = (const uint64_t *)c;

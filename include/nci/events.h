@@ -3,12 +3,12 @@
 #define NCI_EVENTS_H
 
 /*
- * Every event that a record can carry; the one place to add one.
+ * Every event that a record can carry.
  *
  * Ids are for ever, and an NCCL event's id is its mask bit's number plus one;
  * 16 to 31 are left to NCCL, records of our own making come behind.
- * A new event is a line here, a payload struct below, a row in the plugin's
- * fill.c, and a row in the reader's decode.c.
+ * A new event is a line here and a payload struct below; plugin and reader have
+ * tables by event (docs/ARCHITECTURE.md: where to add things).
  *
  * KernelPhase, NCCL's bit 15, has no record: what it tells stands in its KernelCh.
  *

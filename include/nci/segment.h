@@ -47,7 +47,7 @@
 #define NCI_LEVEL_MASK		5	/* a raw mask: the environment's, or somebody else's */
 #define NCI_LEVELS		6
 
-/* When kernels are timed (KernelCh is asked for), at a level that has it. */
+/* The times when kernels are timed (KernelCh is asked for), at a level that has it. */
 #define NCI_MODE_BURST		1	/* bursts, or what `sample` says; not from NCCL 2.31 on */
 #define NCI_MODE_FIRST		2	/* a time from the first work on, then never again */
 #define NCI_MODE_ALWAYS		3

@@ -49,7 +49,7 @@ static inline void nci_sums_stay(struct nci_ev_proxy_sums *sums, int state, uint
 		sums->longest[state] = span;
 }
 
-/* When a step entered states 1 and 2. */
+/* The times when a step entered states 1 and 2. */
 struct nci_sums_times {
 	uint64_t covered, busy;
 };

@@ -65,10 +65,10 @@ void ranks_free(struct ranks *ranks);
 /* Takes a copy if it has to wait. */
 void ranks_add(struct ranks *ranks, const struct op *op, uint64_t now_ns);
 
-/* After each poll: operations that have waited long enough go on. */
+/* Hands on operations that have waited long enough; called after each poll. */
 void ranks_flush(struct ranks *ranks, uint64_t now_ns);
 
-/* After its last operation: it is not waited for. */
+/* Stops waiting for a process; called after its last operation. */
 void ranks_end(struct ranks *ranks, const struct process *process, uint64_t now_ns);
 
 const struct ranks_stats *ranks_stats(const struct ranks *ranks);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All that is known of an option stands in one row: its name, its values, its default, its help. */
+/*
+ * The table of options: a row has an option's name, its values, its default and its help.  The
+ * pages of the manual tell more of each.
+ */
 #include "ncclinspd/config/config_rows.h"
 
 #include <errno.h>

@@ -292,7 +292,7 @@ static bool limits_push_out(struct files_limits *l, const struct file *f, const 
 			       *accounts_count(&l->read, f->account) + 1;
 }
 
-/* Before the other: one that nobody holds, then the newest of the user who has most. */
+/* A file that nobody holds goes before others, then the newest of the user with most files. */
 static bool file_goes_before(struct files_limits *l, const struct file *f, const struct file *than)
 {
 	uint32_t n, of_than;

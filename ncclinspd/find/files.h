@@ -73,7 +73,7 @@ uint32_t files_read_in(const struct files *files, const struct shmdir *dir);
 /* The number of files that are not read because others are. */
 uint32_t files_waiting(const struct files *files);
 
-/* Before and after that directory was listed: what was not found is gone. */
+/* Begin and end a listing of that directory: what was not found is gone. */
 void files_begin_scan(struct files *files, const struct shmdir *dir);
 void files_end_scan(struct files *files, const struct shmdir *dir);
 

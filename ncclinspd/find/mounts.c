@@ -7,7 +7,7 @@
 
 #define LINES	10000	/* lines of one process: no node has more */
 
-/* On the way to /dev/shm.  What is mounted later lies over what was there. */
+/* The places on the way to /dev/shm.  A later mount lies over an earlier one. */
 enum place { ROOT, DEV, SHM, PLACES };
 
 struct mount {

@@ -53,7 +53,7 @@ struct shmdir {
 };
 
 void shmwatch_init(struct shmwatch *watch, struct loop *loop, shmdir_see *see, void *arg);
-/* After its directories.  Zeroed is fine. */
+/* Called after its directories'.  Zeroed is fine. */
 void shmwatch_deinit(struct shmwatch *watch);
 
 void shmdir_init(struct shmdir *dir, struct shmwatch *watch, const char *path);

@@ -92,7 +92,7 @@ void exemplars_op(struct exemplars *x, const struct op *op, const struct aggrega
 		  uint64_t newest, uint64_t now_ns);
 
 /*
- * When exemplars_run() is to be called; UINT64_MAX: never.  At once where operations end
+ * The time when exemplars_run() is to be called; UINT64_MAX: never.  At once where operations end
  * so fast that the log would forget those before the slow one.
  */
 uint64_t exemplars_due_ns(const struct exemplars *x, uint64_t newest);

@@ -34,7 +34,7 @@ int snapshots_new(struct snapshots **sp, const char *state_dir, const char *host
 		  snapshots_fill_fn *fill, void *arg);
 void snapshots_free(struct snapshots *s);
 
-/* When the next is due, in the time of `now_ns`; UINT64_MAX: never (the interval is 0). */
+/* The time when the next is due, in the time of `now_ns`; UINT64_MAX: never (the interval is 0). */
 uint64_t snapshots_due_ns(uint64_t interval_ns, uint64_t now_ns, uint64_t real_ns);
 
 /* Write one.  What cannot be written is counted; where too many wait none is made. */

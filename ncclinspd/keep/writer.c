@@ -218,7 +218,7 @@ static int thread_start(struct writer *w)
 
 /* ---- the loop's side ----------------------------------------------------------------- */
 
-/* Under the lock: until `*flag`, or the time is over. */
+/* Waits until `*flag`, or the time is over.  Called under the lock. */
 static bool writer_wait_for(struct writer *w, const bool *flag, uint64_t wait_ns)
 {
 	uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + wait_ns;
@@ -412,7 +412,7 @@ int writer_open(struct writer **wp, const char *dir, const char *prefix,
 	return 0;
 }
 
-/* Under the lock.  It has had its time, or has nothing that could be lost. */
+/* It has had its time, or has nothing that could be lost.  Called under the lock. */
 static bool thread_hangs(const struct writer *w)
 {
 	return w->stats.failing == -ETIMEDOUT || (!w->opened && !w->n);

@@ -64,7 +64,7 @@ void levels_set(struct levels *l, const struct levels_config *config);
 /* The wishes themselves, to be asked and changed. */
 struct wishes *levels_wishes(struct levels *l);
 
-/* To be kept and restored. */
+/* The owners of instances, to be kept and restored. */
 struct owners *levels_owners(struct levels *l);
 
 /* A finding concerns the process.  True: it is raised now. */
@@ -77,7 +77,7 @@ bool levels_look(struct levels *l, const struct process *p, struct thrift_look l
 /* Drop what is over.  True: something was. */
 bool levels_tidy(struct levels *l, struct process *const *list, size_t n, uint64_t now_ns);
 
-/* When the next thing ends by itself; UINT64_MAX: nothing does. */
+/* The time when the next thing ends by itself; UINT64_MAX: nothing does. */
 uint64_t levels_next_end(const struct levels *l, uint64_t now_ns);
 
 void levels_wanted(const struct levels *l, const struct process *p, uint64_t now_ns,

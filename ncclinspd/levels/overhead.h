@@ -26,7 +26,7 @@ struct overhead {
 	struct overhead_sample sample[OVERHEAD_SAMPLES];
 };
 
-/* Over a window; what is not known is < 0, or UNKNOWN_U64. */
+/* The costs of a class of callbacks over a window; < 0, or UNKNOWN_U64: not known. */
 struct overhead_class {
 	double per_s;		/* callbacks per second */
 	double mean_ns;		/* each */

@@ -45,7 +45,7 @@ bool owners_take(struct owners *o, const struct process *p, uint64_t now_ns);
 /* Forget whose process has ended, or has not been seen for WISH_IDLE_NS. */
 void owners_tidy(struct owners *o, struct process *const *list, size_t n, uint64_t now_ns);
 
-/* Before the control file names them: keep what has changed, beside it. */
+/* Keep what has changed in a file beside the control file; called before that one names them. */
 void owners_save(struct owners *o, const char *control, const uint8_t boot_id[16]);
 void owners_restore(struct owners *o, const char *control, const uint8_t boot_id[16],
 		    uint64_t now_ns);

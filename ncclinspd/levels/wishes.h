@@ -82,7 +82,7 @@ void wishes_drop(struct wishes *ws, const struct wish *like);
  */
 bool wishes_tidy(struct wishes *ws, struct process *const *list, size_t n, uint64_t now_ns);
 
-/* When the next one ends; UINT64_MAX: none does. */
+/* The time when the next one ends; UINT64_MAX: none does. */
 uint64_t wishes_next_end(const struct wishes *ws, uint64_t now_ns);
 
 /*

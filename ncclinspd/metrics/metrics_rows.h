@@ -4,7 +4,8 @@
 
 /*
  * Rows of series: a row is one set of labels, with its values, each of which is one or more
- * series.  The families that the values belong to, and their text, are known here alone.
+ * series.  The families that the values belong to, and their text, are those of
+ * schema/metrics.schema.
  */
 
 #include "ncclinspd/base/finding.h"

@@ -47,8 +47,8 @@ struct serve_config {
 	const char *loop;	/* "io_uring" or "epoll" */
 	const char *group;	/* the group whose members see everything; NULL: "ncclinsp" */
 	/*
-	 * Over TCP, where nobody knows who asks: /metrics of everything, and nothing else.
-	 * Who may connect is a matter of the address.
+	 * Serve /metrics of everything, and nothing else: over TCP nobody knows who asks.
+	 * The address decides who may connect.
 	 */
 	bool metrics_only;
 	uint64_t started_mono_ns;
@@ -147,7 +147,7 @@ struct serve_source {
 	const struct metrics *metrics;
 	struct exemplars *exemplars;	/* NULL: there is no place for any */
 	const struct config *config;	/* NULL: nothing is configured */
-	const struct config_reading *reading;	/* of it */
+	const struct config_reading *reading;	/* the last reading of its file */
 };
 
 /* Returns 0 or a negative errno; listen_fd is closed by serve_close() or on failure. */

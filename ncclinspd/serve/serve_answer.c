@@ -34,7 +34,7 @@ void answer_json(struct answer *a, unsigned status, struct json *j)
 	}
 }
 
-/* There is no answer, and its status is 0, where memory ran out again. */
+/* Leaves no answer, with status 0, where memory ran out again. */
 void answer_refuse(struct answer *a, unsigned status, const char *code, const char *format, ...)
 {
 	CLEANUP(json_deinit) struct json j;

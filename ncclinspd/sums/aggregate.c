@@ -239,7 +239,7 @@ static void cell_make_key(struct cell_key *key, const struct op *op)
 	};
 }
 
-/* After thousands of communicators: those still in use are met again at once. */
+/* Empties the indexes after thousands of communicators: those in use are met again at once. */
 static void forget_members(struct aggregate *agg)
 {
 	index_clear(&agg->members);

@@ -23,7 +23,7 @@ struct transferlog;
 int transferlog_new(struct transferlog **logp, uint32_t capacity);
 void transferlog_free(struct transferlog *log);
 
-/* After links_add() of the same transfers. */
+/* Called after links_add() of the same transfers. */
 void transferlog_add(struct transferlog *log, const struct transfers *t, const struct links *links);
 
 /* The serial of the newest, from 1; 0: there was none yet. */

@@ -44,7 +44,7 @@ int beneath_open(int dirfd, const char *name)
 		return r;
 	if (!S_ISREG(stx.stx_mode))
 		return S_ISLNK(stx.stx_mode) ? -ELOOP : -EPERM;
-	/* This one, whatever lies there by now. */
+	/* Opens the file that was looked at, whatever lies there by now. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", held);
 	r = open(path, O_RDONLY | O_CLOEXEC);
 	return r < 0 ? -errno : r;

@@ -3,7 +3,7 @@
 #define READER_BASE_MODEL_H
 
 /*
- * The plain structs that the daemon's stages hand to each other.
+ * The plain structs that the stages of the daemon, and those of the library, hand to each other.
  *
  *   discover -> drain -> decode -> reconstruct -> timeline -> aggregate -> serve
  *               struct process, struct event      struct op

@@ -137,7 +137,7 @@ uint64_t index_hash(uint64_t seed, const void *words, size_t bytes)
 	return h;
 }
 
-/* So many places, all empty. */
+/* Makes so many places, all empty. */
 static int index_make_places(struct index *index, uint32_t places)
 {
 	void *memory = calloc(places + LINE_PLACES, sizeof(*index->places));

@@ -49,7 +49,7 @@ struct pool_head {
 int pool_init(struct pool *pool, uint32_t capacity, size_t item_bytes);
 void pool_deinit(struct pool *pool);
 
-/* When it is full. */
+/* The memory of a full one. */
 size_t pool_bytes(const struct pool *pool);
 
 /* An item's number, its bytes zeroed; POOL_NONE when all are taken. */

@@ -330,7 +330,7 @@ static void drop_orphans(struct reconstruct *rc, struct recon *r, uint64_t now_n
 		recon_drop_steps(r, r->step_list.first);
 }
 
-/* When all processes that do network work for others were last looked at. */
+/* The time when all processes that do network work for others were last looked at. */
 static uint64_t servers_seen_ns(const struct reconstruct *rc)
 {
 	uint64_t oldest = UINT64_MAX;

@@ -124,7 +124,7 @@ bool reconstruct_wants_slots(const struct reconstruct *rc, const struct process 
 void reconstruct_settle(struct reconstruct *rc, struct process *process,
 			const struct live_slot *slots, size_t n, uint64_t now_ns);
 
-/* After each poll: hand on what has waited long enough.  Cheap when nothing has. */
+/* Hand on what has waited long enough; called after each poll.  Cheap when nothing has. */
 void reconstruct_flush(struct reconstruct *rc, uint64_t now_ns);
 
 /*

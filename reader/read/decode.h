@@ -3,7 +3,7 @@
 #define READER_READ_DECODE_H
 
 /*
- * Copied bytes -> checked event.  A record that passes has a type this daemon
+ * Copied bytes -> checked event.  A record that passes has a type this reader
  * knows and its lines, a token that can exist, names and communicator in range,
  * numbers that are what their field can hold, and times that have happened.
  */

@@ -396,7 +396,7 @@ static uint64_t value_clamp(uint64_t n, uint64_t low, uint64_t high)
 }
 
 /*
- * So that the fullest lane reaches AIM_PERCENT at the rate at which it was just
+ * The wait in which the fullest lane reaches AIM_PERCENT at the rate at which it was just
  * filled; slower by steps only.  An idle process may wake at any moment: idle
  * polls come as often as IDLE_SHARE allows.
  */

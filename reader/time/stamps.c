@@ -57,7 +57,7 @@ static bool find_lies(struct stamps_queue *q)
 	return true;
 }
 
-/* After that, what the channel told before is no measure any more. */
+/* The stamps that the channel told before are no measure any more. */
 static void forget_order(struct stamps_channel *ch, struct stamps_queue *q)
 {
 	struct stamps_queue *other = &ch->queue[q == ch->queue];
@@ -220,7 +220,7 @@ void stamps_gap(struct stamps *s)
 	}
 }
 
-/* So many works were posted after it before its stamps were taken. */
+/* Were so many works posted after it before its stamps were taken? */
 static bool ring_went_round(const struct stamps *s, const struct stamps_told *told,
 			    uint64_t latest_ns)
 {
