@@ -34,7 +34,10 @@ struct view_answers {
 json_t **view_answer(struct view_answers *answers, enum view_question question);
 void view_answers_deinit(struct view_answers *answers);
 
-/* The first ones are screens of their own; into the others one goes from a row. */
+/*
+ * The tables.  Those before VIEW_SCREENS are screens, and their order is what users see: of the
+ * keys 1 to 5, of Tab and of the line of titles.  The others are entered from a row.
+ */
 enum view_table {
 	VIEW_RANKS, VIEW_OPS, VIEW_PEERS, VIEW_INFLIGHT, VIEW_FINDINGS, VIEW_SCREENS,
 	VIEW_JOBS = VIEW_SCREENS, VIEW_COMMS,

@@ -172,10 +172,12 @@ struct rank_finding {
 	pid_t pid;		/* 0: a rank's */
 	uint64_t comm_id;
 	int32_t rank;
-	uint32_t order;		/* the worst first, of these the surest, then the newest */
-	uint64_t id;
 	enum finding_severity severity;
-	name_t kind, grade, verdict;
+	enum finding_grade grade;
+	enum finding_kind kind;
+	uint32_t seen;		/* its place among all: the newest first */
+	uint64_t id;
+	name_t verdict;
 };
 
 struct rank_findings {
@@ -189,7 +191,6 @@ static void rank_findings_add(struct rank_findings *list, const struct finding *
 			      int32_t rank)
 {
 	struct rank_finding *about = list_append(list);
-	uint32_t worst_first = (uint32_t)(FINDING_SEVERITY_END - f->severity);
 
 	if (!about) {
 		list->error = -ENOMEM;
@@ -197,10 +198,8 @@ static void rank_findings_add(struct rank_findings *list, const struct finding *
 	}
 	*about = (struct rank_finding){
 		.uid = f->uid, .pid = pid, .comm_id = pid ? 0 : f->comm_id, .rank = rank,
-		.order = ((worst_first * FINDING_GRADE_END + f->grade) * 2 +
-			  (f->kind == FINDING_LOSS)) << 16 | (list->seen & 0xffff),
-		.id = f->life.id, .severity = f->severity, .kind = finding_kind_name(f->kind),
-		.grade = finding_grade_name(f->grade), .verdict = f->verdict,
+		.severity = f->severity, .grade = f->grade, .kind = f->kind, .seen = list->seen,
+		.id = f->life.id, .verdict = f->verdict,
 	};
 }
 
@@ -238,12 +237,16 @@ static int rank_finding_compare_keys(const struct rank_finding *a, const struct 
 	return r ? r : rank_order((uint32_t)a->rank, (uint32_t)b->rank);
 }
 
+/* The worst first, of these the surest, any before a loss of records, then the newest. */
 static int rank_finding_compare(const void *one, const void *two)
 {
 	const struct rank_finding *a = one, *b = two;
 	int r = rank_finding_compare_keys(a, b);
 
-	return r ? r : rank_order(a->order, b->order);
+	r = r ? r : rank_order(b->severity, a->severity);
+	r = r ? r : rank_order(a->grade, b->grade);
+	r = r ? r : rank_order(a->kind == FINDING_LOSS, b->kind == FINDING_LOSS);
+	return r ? r : rank_order(a->seen, b->seen);
 }
 
 static int rank_findings_fetch(const struct request *r, struct rank_findings *list)
@@ -433,8 +436,8 @@ static void rank_row_put_finding(struct rank_row *row, const struct rank_finding
 
 	if (found) {
 		row->finding_id = found->id;
-		row->finding = found->kind;
-		row->grade = found->grade;
+		row->finding = finding_kind_name(found->kind);
+		row->grade = finding_grade_name(found->grade);
 		row->verdict = found->verdict;
 		row->severity = finding_severity_name(found->severity);
 	}
@@ -496,7 +499,7 @@ static int rank_table_add_process(struct rank_table *t, struct process *p)
 	return err;
 }
 
-/* By communicator, as in /v1/comms; one without an id stands alone. */
+/* Compares by communicator, as in /v1/comms; one without an id stands alone. */
 static int rank_row_compare_comms(const void *one, const void *two)
 {
 	const struct rank_row *a = *(const struct rank_row *const *)one;
@@ -556,8 +559,8 @@ static uint64_t rank_rows_count(const struct rank_row **rows, uint32_t n,
 }
 
 /*
- * While one of its ranks is inside one operation, nobody knows how much of that is waiting, and
- * for which of the others.
+ * Marks the ranks of communicators with an operation that goes on: nobody knows yet how much of
+ * it is waiting, and for which of the others.
  */
 static void rank_table_mark_stalled(const struct rank_table *t, const struct rank_row **rows)
 {
