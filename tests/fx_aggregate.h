@@ -82,7 +82,7 @@ static inline int fx_by_exec(const void *a, const void *b)
 /* As near as a histogram's bucket is. */
 static inline bool fx_is_close(uint64_t got, uint64_t exact)
 {
-	return fabs((double)got - (double)exact) <= 0.0225 * (double)exact + 1;
+	return fabs((double)got - (double)exact) <= 0.0079 * (double)exact + 1;
 }
 
 #endif

@@ -370,7 +370,7 @@ START_TEST(a_thousand_busy_cells_fit_into_their_memory)
 	}
 	ck_assert_uint_eq(aggregate_stats(fx.agg)->unbinned, 0);
 	ck_assert_uint_eq(aggregate_stats(fx.agg)->evicted, 0);
-	ck_assert_uint_le(aggregate_stats(fx.agg)->bytes, 38 << 20);
+	ck_assert_uint_le(aggregate_stats(fx.agg)->bytes, 43 << 20);
 }
 END_TEST
 

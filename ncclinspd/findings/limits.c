@@ -3,14 +3,13 @@
 #include "ncclinspd/findings/limits.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "tables/histogram.h"
 #include "tables/keyed.h"
 
 #define PLACES		1024
-#define PER_BIN		8	/* buckets of a histogram: half an octave */
+#define PER_BIN		(HISTOGRAM_SUB / 2)	/* buckets of a histogram */
 #define BINS		(HISTOGRAM_BUCKETS / PER_BIN)
 #define LEAST_OPS	8	/* operations that make a history */
 #define HALVE_AT	65536	/* old operations count less and less */
@@ -89,7 +88,7 @@ static uint64_t history_exceeded_by(const struct limits_history *h, uint32_t mos
 	for (uint32_t i = h->end; i-- > 0;) {
 		above += h->bins[i];
 		if (above > most)
-			return (uint64_t)ceil(histogram_upper(i * PER_BIN + PER_BIN - 1));
+			return histogram_upper(i * PER_BIN + PER_BIN - 1);
 	}
 	return 0;
 }

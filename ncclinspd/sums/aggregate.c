@@ -9,7 +9,7 @@
  *                    │              └─► slice(cell 3)
  *                    └─► freed, all at once, when p + 1 begins
  *
- * Histograms are lists of octaves, since durations of one cell lie close
+ * Histograms are lists of parts, since durations of one cell lie close
  * together.  So memory follows activity, and an idle cell costs its totals only.
  *
  * A query looks at every cell (or slice of the window) once, to find out which row it belongs
@@ -124,7 +124,7 @@ static inline struct slice *aggregate_slice(const struct aggregate *agg, uint32_
 static const struct aggregate_limits defaults = {
 	.cells = 4096,
 	.slices = 65536,
-	.chunks = 196608,
+	.chunks = 262144,
 };
 
 const char *const aggregate_windows[] = {
@@ -445,7 +445,8 @@ static void tally_add_to(const struct aggregate *agg, uint64_t process_id,
 
 /* ---- queries ----------------------------------------------------------- */
 
-#define BREATH		256	/* steps: a cell looked at, a histogram merged */
+#define BREATH		256	/* steps: a cell looked at */
+#define MERGE_STEPS	2	/* steps that merging the histograms of a cell costs */
 #define ROW_STEPS	8	/* steps that a row costs by itself */
 
 /* Compared and hashed as bytes: always zeroed first. */
@@ -818,7 +819,7 @@ static bool row_make(struct aggregate_work *work, const struct aggregate_query_r
 	memset(work->h, 0, VALUE_END * sizeof(*work->h));
 	for (uint32_t i = row->first; i != POOL_NONE; i = work->parts.at[i].next) {
 		sums_merge(&sums, work->h, work->parts.at[i].sums, &work->agg->chunks);
-		if (!hold_go_on(work->reader, 1))
+		if (!hold_go_on(work->reader, MERGE_STEPS))
 			return false;
 	}
 	row_fill(work, row, &sums, out);

@@ -5,11 +5,11 @@
  */
 #include "ncclinspd/sums/sums.h"
 
-/* One octave of a histogram: cells touch few, so they own only those. */
+/* One part of a histogram: cells touch few, so they own only those. */
 struct chunk {
 	uint32_t next;		/* plus one; 0: the last */
-	uint32_t octave;
-	uint32_t count[HISTOGRAM_SUB];
+	uint32_t part;
+	uint32_t count[HISTOGRAM_PART];
 };
 
 int sums_init_chunks(struct pool *chunks, uint32_t capacity)
@@ -34,21 +34,21 @@ void sums_free_chunks(struct sums *sums, struct pool *chunks)
 }
 
 static struct chunk *value_find_chunk(struct value_sums *value, struct pool *chunks,
-				      uint32_t octave)
+				      uint32_t part)
 {
 	struct chunk *chunk;
 	uint32_t item;
 
 	for (item = value->chunks; item; item = chunk->next) {
 		chunk = pool_at(chunks, item - 1);
-		if (chunk->octave == octave)
+		if (chunk->part == part)
 			return chunk;
 	}
 	item = pool_take(chunks);
 	if (item == POOL_NONE)
 		return NULL;
 	chunk = pool_at(chunks, item);
-	chunk->octave = octave;
+	chunk->part = part;
 	chunk->next = value->chunks;
 	value->chunks = item + 1;
 	return chunk;
@@ -109,9 +109,9 @@ static bool value_add(struct value_sums *sums, struct pool *chunks, uint64_t val
 		sums->max = value;
 	sums->n++;
 	sums->sum += value;
-	chunk = value_find_chunk(sums, chunks, bucket / HISTOGRAM_SUB);
+	chunk = value_find_chunk(sums, chunks, bucket / HISTOGRAM_PART);
 	if (chunk)
-		chunk->count[bucket % HISTOGRAM_SUB]++;
+		chunk->count[bucket % HISTOGRAM_PART]++;
 	return chunk;
 }
 
@@ -155,7 +155,7 @@ static void histogram_merge_chunks(struct histogram *h, const struct pool *chunk
 	while (item) {
 		const struct chunk *chunk = pool_at(chunks, item - 1);
 
-		histogram_merge_octave(h, chunk->octave, chunk->count);
+		histogram_merge_part(h, chunk->part, chunk->count);
 		item = chunk->next;
 	}
 }

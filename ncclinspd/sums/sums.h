@@ -4,7 +4,7 @@
 
 /*
  * Sums of what operations bring, and a histogram of each value that is measured of them.  The
- * octaves of histograms are chunks of a pool, the caller's, which many sums share.
+ * parts of histograms are chunks of a pool, the caller's, which many sums share.
  */
 
 #include "ncclinspd/sums/aggregate.h"

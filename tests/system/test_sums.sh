@@ -91,13 +91,13 @@ else range($told | length) as $i | $told[$i] as $a | $true[$i] as $b
 	| ($by + ["ops", "bytes", "fused"] | .[] | select($a[.] != $b[.])
 	   | {row: [$b[$by[]]], at: ., told: $a[.], true: $b[.]}),
 	  check($a; $b; ("n", "mean_ns", "max_ns" | ["exec", .]); 0),
-	  check($a; $b; ("p50_ns", "p90_ns", "p99_ns" | ["exec", .]); 0.022),
+	  check($a; $b; ("p50_ns", "p90_ns", "p99_ns" | ["exec", .]); 0.008),
 	  check($a; $b; ("free", "sampled_fraction" | [.]); 1e-6),
 	  if $b.fused > 0 then empty else check($a; $b; ["wait"]; 1e-6) end,
 	  if $b.fused > 0 and ($b.func == "Send" or $b.func == "Recv") then empty else
 		check($a; $b; ["batch", "n"]; 0),
 		check($a; $b; ("mean_ns", "max_ns" | ["batch", .]); $step),
-		check($a; $b; ("p50_ns", "p90_ns", "p99_ns" | ["batch", .]); 0.022 + $step),
+		check($a; $b; ("p50_ns", "p90_ns", "p99_ns" | ["batch", .]); 0.008 + $step),
 		check($a; $b; ("algbw_gbs", "mean", "min" | [.]); 1e-6 + $step),
 		check($a; $b; ["inside_ns"]; 1e-5 + $step) end
 end'
