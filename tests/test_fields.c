@@ -22,25 +22,25 @@ static const struct column columns[] = {
 
 static struct fields fields;
 
-static const struct column *find(const char *name, bool *by_name)
+static const struct column *find(const char *name, bool *raw)
 {
-	return fields_find(columns, NCOLUMNS, name, by_name);
+	return fields_find(columns, NCOLUMNS, name, raw);
 }
 
 START_TEST(a_field_answers_to_its_name_and_to_its_header_without_the_unit)
 {
-	bool by_name;
+	bool raw;
 
-	ck_assert_ptr_eq(find("p50_ns", &by_name), &columns[5]);
-	ck_assert(by_name);
-	ck_assert_ptr_eq(find("p50", &by_name), &columns[7]);
-	ck_assert(!by_name);
-	ck_assert_ptr_eq(find("Comm", &by_name), &columns[1]);
-	ck_assert_ptr_eq(find("RANK", &by_name), &columns[2]);
-	ck_assert(by_name);
-	ck_assert_ptr_null(find("p5", &by_name));
-	ck_assert_ptr_null(find("p50(us)", &by_name));
-	ck_assert_ptr_null(find("", &by_name));
+	ck_assert_ptr_eq(find("p50_ns", &raw), &columns[5]);
+	ck_assert(raw);
+	ck_assert_ptr_eq(find("p50", &raw), &columns[7]);
+	ck_assert(!raw);
+	ck_assert_ptr_eq(find("Comm", &raw), &columns[1]);
+	ck_assert_ptr_eq(find("RANK", &raw), &columns[2]);
+	ck_assert(!raw);
+	ck_assert_ptr_null(find("p5", &raw));
+	ck_assert_ptr_null(find("p50(us)", &raw));
+	ck_assert_ptr_null(find("", &raw));
 }
 END_TEST
 
@@ -108,13 +108,13 @@ START_TEST(help_lists_each_field_by_which_it_is_found)
 	char *text, *left, *line;
 	size_t size, listed = 0;
 	FILE *out = open_memstream(&text, &size);
-	bool by_name;
+	bool raw;
 
 	fields_list(columns, NCOLUMNS, _i, out);
 	fclose(out);
 	for (left = text; (line = strsep(&left, "\n")) && *line; listed++) {
 		line[strcspn(line, " ")] = '\0';
-		ck_assert_msg(find(line, &by_name), "%s", line);
+		ck_assert_msg(find(line, &raw), "%s", line);
 	}
 	ck_assert_uint_eq(listed, NCOLUMNS);
 	free(text);

@@ -57,7 +57,7 @@ static int query_choose_order(struct listing_query *query, const struct listing 
 {
 	const char *name = query->cli->sort;
 	char why[128];
-	bool by_name;
+	bool raw;
 
 	query->sort = listing->sort;
 	query->ascending = listing->ascending;
@@ -65,7 +65,7 @@ static int query_choose_order(struct listing_query *query, const struct listing 
 		return CLI_DONE;
 	query->ascending = *name != '-';
 	name += *name == '-' || *name == '+';
-	query->sort = fields_find(listing->columns, listing->count, name, &by_name);
+	query->sort = fields_find(listing->columns, listing->count, name, &raw);
 	if (query->sort)
 		return CLI_DONE;
 	fields_unknown(listing->columns, listing->count, name, why, sizeof(why));

@@ -25,14 +25,20 @@ static bool column_has_header(const struct column *column, const char *name)
 	       !strncasecmp(name, column->header, strlen(name));
 }
 
-const struct column *fields_find(const struct column *columns, size_t count, const char *name,
-				 bool *by_name)
+static bool text_ends_in(const char *text, const char *end)
 {
-	*by_name = true;
+	size_t len = strlen(text), n = strlen(end);
+
+	return len >= n && !strcmp(text + len - n, end);
+}
+
+const struct column *fields_find(const struct column *columns, size_t count, const char *name,
+				 bool *raw)
+{
+	*raw = text_ends_in(name, "_ns") || text_ends_in(name, "_fraction");
 	for (size_t i = 0; i < count; i++)
 		if (columns[i].name && !strcasecmp(name, columns[i].name))
 			return &columns[i];
-	*by_name = false;
 	for (size_t i = 0; i < count; i++)
 		if (column_has_header(&columns[i], name))
 			return &columns[i];
@@ -53,21 +59,14 @@ void fields_unknown(const struct column *columns, size_t count, const char *name
 
 /* ---- making up what a column lacks ------------------------------------------ */
 
-static bool header_ends_in(const char *text, const char *end)
-{
-	size_t len = strlen(text), n = strlen(end);
-
-	return len >= n && !strcmp(text + len - n, end);
-}
-
 /* "p50_ns" -> "P50(us)", the unit being that of the column's kind. */
 static void column_make_header(const struct column *column, char *made)
 {
 	static const char *const units[] = { "_ns", "_gbs", "" };
-	const char *unit = header_ends_in(column->name, "_gbs") ? "(GB/s)" : report_unit(column);
+	const char *unit = text_ends_in(column->name, "_gbs") ? "(GB/s)" : report_unit(column);
 	const char *const *end = units;
 
-	while (!header_ends_in(column->name, *end))
+	while (!text_ends_in(column->name, *end))
 		end++;
 	snprintf(made, FIELD_NAME, "%.*s%s", (int)(strlen(column->name) - strlen(*end)),
 		 column->name, unit);

@@ -19,9 +19,12 @@ struct fields {
 	char made[REPORT_COLUMNS][FIELD_NAME];
 };
 
-/* NULL: there is no such field.  *by_name: it is the name, else the header. */
+/*
+ * NULL: there is no such field.  *raw: the name says the unit of the API's values, "_ns" or
+ * "_fraction"; else a number beside it is in what the column shows.
+ */
 const struct column *fields_find(const struct column *columns, size_t count, const char *name,
-				 bool *by_name);
+				 bool *raw);
 
 /*
  * The columns of "a,b,c", in that order, each with a name and a header, none left

@@ -39,11 +39,11 @@ static bool column_counts_time(const struct column *column)
 	       column->kind == COL_SINCE || column->kind == COL_STALL;
 }
 
-/* Reads a number with a unit, or in that of the name or header by which the field was called. */
-static int column_read_number(const struct column *column, bool by_name, const char *text,
+/* Reads a number with a unit, or in that of the API's values, or as the column shows it. */
+static int column_read_number(const struct column *column, bool raw, const char *text,
 			      double *number)
 {
-	double scale = by_name ? 1 : report_scale(column);
+	double scale = raw ? 1 : report_scale(column);
 	uint64_t ns;
 	char *end;
 
@@ -65,16 +65,16 @@ static int column_read_number(const struct column *column, bool by_name, const c
 static int term_set_comparison(const struct filter *filter, struct filter_term *term,
 			       const char *name, char *why, size_t size)
 {
-	bool by_name;
+	bool raw;
 
-	term->column = fields_find(filter->columns, filter->count, name, &by_name);
+	term->column = fields_find(filter->columns, filter->count, name, &raw);
 	if (!term->column) {
 		fields_unknown(filter->columns, filter->count, name, why, size);
 		return -EINVAL;
 	}
 	if (report_is_text(term->column) || term->op->contains || !strcmp(term->text, "-"))
 		return 0;
-	if (!column_read_number(term->column, by_name, term->text, &term->number))
+	if (!column_read_number(term->column, raw, term->text, &term->number))
 		return 0;
 	snprintf(why, size, "'%s' is no number for the field %s", term->text, name);
 	return -EINVAL;
